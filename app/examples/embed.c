@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Embedding Rocade in a DPDK application: docs/embedding.md walks through this program.
+ * Embedding Rocade in a DPDK application. docs/embedding.md explains the calls.
  *
  * Two ports of this process talk to each other: four QPs of the first send to the second,
  * into one shared receive queue, most of their requests unsignaled. By default the ports
  * are a loop in memory; with --ports A,B they are two ethdev ports of DPDK, connected by
- * a cable, a bridge or memif. The engines are run by the loop below, or with --lcore by
- * EAL's worker lcores.
+ * a cable, a bridge or memif. The engines are run by the loop in embed_run(), or with
+ * --lcore by EAL's worker lcores.
  */
 #include <getopt.h>
 #include <poll.h>
@@ -26,7 +26,7 @@
 #define QPS 4
 #define MSG_BYTES 1000
 #define SRQ_DEPTH 256
-#define SRQ_LIMIT 64 /* arms the limit event: fewer receives than these */
+#define SRQ_LIMIT 64 /* limit event: fewer receives than this are left */
 #define SEND_DEPTH 64
 #define SIGNAL_EVERY 16 /* every 16th send is signaled; must not exceed SEND_DEPTH */
 
@@ -160,8 +160,8 @@ qp_modify_state(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 			strerror(err));
 }
 
-/* Uses the same starting PSN, 0, at both ends. Two hosts first exchange QP number,
- * starting PSN and GID, for example over TCP. */
+/* Both ends start with PSN 0. Programs on two hosts first exchange QP number, starting
+ * PSN and GID, for example over TCP. */
 static void
 qp_connect(struct ibv_qp *qp, uint32_t peer_qpn, const union ibv_gid *peer)
 {
@@ -447,7 +447,8 @@ embed_options_read(int argc, char **argv, struct options *o)
 	}
 }
 
-/* EAL has options of the same names, so these are looked for before EAL starts. */
+/* Handles --help and --version before EAL starts, because EAL has options of the same
+ * names. */
 static void
 help_first(int argc, char **argv)
 {

@@ -25,8 +25,8 @@ struct row {
 	size_t offset;
 	uint32_t min, max;
 	bool live; /* can change on SIGHUP */
-	const char *argument;
-	const char *text;
+	const char *argument; /* name of the value in --help; "": none */
+	const char *text;     /* for --help; line breaks are explicit */
 };
 
 extern const struct row rows[];
@@ -36,8 +36,8 @@ struct settings {
 	struct rocade_daemon_conf conf;
 	uint32_t local;
 	uint32_t log_level;
-	uint32_t vlan;
-	uint32_t rx_desc, tx_desc;
+	uint32_t vlan; /* settings_read() copies it to conf.vlan, which has 16 bits */
+	uint32_t rx_desc, tx_desc; /* 0: the default */
 	const char *port;
 	const char *file;            /* path of the file; NULL: none */
 	unsigned line[SETTINGS_MAX]; /* of the file, for each row; 0: not from the file */

@@ -242,7 +242,7 @@ static void
 program_exec(char **argv)
 {
 	execvp(argv[0], argv);
-	fprintf(stderr, PROGRAM ": %s: %s\n", argv[0], strerror(errno));
+	fprintf(stderr, PROGRAM ": cannot run %s: %s\n", argv[0], strerror(errno));
 	_exit(EXIT_NOT_FOUND);
 }
 

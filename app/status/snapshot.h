@@ -8,7 +8,7 @@
 /* Asks the daemon for its state. Merges what each client reports into the daemon's entry
  * for that client.
  *
- * {"socket", "device", "clients": [...], "departed"}
+ * {"socket", "device", "clients": [...], "port" (if there is one), "rdma_cm", "departed"}
  *
  * Returns NULL on failure, with the reason in rocade_error(). */
 json_t *
@@ -19,7 +19,7 @@ snapshot_fetch(const char *socket);
 void
 snapshot_rates(json_t *now, const json_t *before, double seconds);
 
-/* Returns the member name of an object as a number, 0 if there is none. */
+/* Returns the member `name` of an object as a number, 0 if there is none. */
 double
 number_of(const json_t *object, const char *name);
 

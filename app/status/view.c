@@ -200,5 +200,5 @@ view_print(FILE *to, const json_t *snapshot, bool qps)
 	json_array_foreach(clients, i, client) view_client(to, client, qps);
 	if (json_array_size(clients) == 0)
 		fprintf(to, "no clients\n");
-	view_errors(to, "disconnected clients: ", json_object_get(snapshot, "departed"));
+	view_errors(to, "departed clients: ", json_object_get(snapshot, "departed"));
 }

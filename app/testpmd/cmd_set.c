@@ -27,7 +27,8 @@ WORD(word_port, object, "port");
 WORD(word_impair, object, "impair");
 WORD(word_rx, name, "rx");
 WORD(word_srq_name, name, "limit#size");
-/* The options that `set` may change. A test compares this with the option table. */
+/* The options that `set` may change: those with a value and an effect other than
+ * OPT_START. A test compares this with the option table. */
 WORD(word_name, name,
 	"addr#peer#gateway4#gateway6#size#burst#signal-every#srq-limit#duration#count#"
 	"wait#psn#mtu"
@@ -39,7 +40,9 @@ static cmdline_parse_token_num_t word_index =
 static cmdline_parse_token_num_t word_number =
 	TOKEN_NUM_INITIALIZER(struct set_words, number, RTE_UINT32);
 
-/* Applies a changed option to the host. */
+/* Applies a changed option to the host. A changed address or gateway takes effect at
+ * once. The next `start` also reconnects, because the path to the peer may have
+ * changed. */
 static bool
 host_option(struct host *host, const char *name, enum option_effect effect)
 {

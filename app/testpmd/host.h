@@ -26,7 +26,7 @@ struct conn {
 	bool resetting; /* on its way to RESET: must not post */
 	struct rocade_cm_id *id; /* RDMA-CM connection (testpmd_cm.c), or NULL */
 	bool established; /* the RDMA-CM connection is established */
-	union ibv_gid cm_peer;
+	union ibv_gid cm_peer; /* the other end of id */
 
 	/* Sending. */
 	uint64_t posted;
@@ -34,17 +34,17 @@ struct conn {
 	uint64_t limit;      /* number of the message to stop before */
 	uint32_t unsignaled; /* requests posted since the last signaled one */
 	uint32_t slot;       /* buffer of the next message */
-	uint32_t size_i;     /* index of its size */
-	uint8_t *tx;
+	uint32_t size_i;     /* index of its size in conf->sizes */
+	uint8_t *tx;         /* send buffers of this QP, in host->tx.mem */
 	uint64_t sent_ns; /* pingpong: when the last message was sent */
 	bool reply_pending; /* pingpong: the reply waits for send queue space */
 
 	/* Receiving. */
 	struct rxq *rxq;
-	uint64_t received;
-	uint32_t rx_size_i;
+	uint64_t received;  /* messages */
+	uint32_t rx_size_i; /* index of the next message's size in conf->sizes */
 
-	/* restart.c */
+	/* restart.c: values at the last check */
 	uint32_t seen_psn;
 	uint64_t seen_duplicates, seen_naks;
 	unsigned stalled_checks;
@@ -134,7 +134,7 @@ struct host {
 	struct snapshot engine_base[ENGINES_MAX];
 	struct rocade_impair_stats impair_base; /* at `start` */
 	uint64_t resolve_ns; /* when to resolve the next hop again */
-	int resolve_rc;
+	int resolve_rc; /* result of rocade_port_resolve(); -1: not called yet */
 	uint64_t drain_ns; /* when HOST_DRAINING or HOST_LINGERING began */
 	/* the count given to host_idle_for(), and since when it has not changed */
 	uint64_t idle_mark, idle_since_ns;

@@ -105,7 +105,7 @@ host_watch_restart(struct host *host, uint64_t now_ns)
 			snapshot_value(&stats, "seq_nak_sent");
 
 	if (mark == host->restart_mark)
-		return; /* one call in the usual case, whatever the number of QPs */
+		return; /* the usual case costs one call, whatever the number of QPs */
 	host->restart_mark = mark;
 	unsigned found = conns_check(host);
 

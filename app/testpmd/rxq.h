@@ -47,6 +47,7 @@ rxq_posted(const struct rxq *rxq)
 	return rxq->n_bufs - rxq->n_spare;
 }
 
+/* Takes back a buffer whose receive has completed. */
 static inline void
 rxq_return(struct rxq *rxq, uint32_t index)
 {

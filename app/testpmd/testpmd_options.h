@@ -15,14 +15,14 @@ enum option_effect {
 
 struct option_row {
 	const char *name; /* NULL: a heading, in text */
-	char letter;      /* or 0 */
-	const char *arg;  /* NULL: none */
+	char letter;      /* 0: there is no short option */
+	const char *arg;  /* name of the value in --help; NULL: the option has no value */
 	enum option_effect effect;
 	bool of_port; /* in struct port_conf */
 	size_t offset;
 	uint64_t min, max;
-	/* NULL: a number, or a bool if arg is NULL. Returns false if the value is
-	 * invalid. */
+	/* Stores the value, or returns false if it is invalid. NULL: the value is stored
+	 * at offset, as uint64_t, or as bool if arg is NULL. */
 	bool (*set)(struct conf *conf, const char *value);
 	const char *valid; /* expected values, for the error message; NULL: min to max */
 	const char *text;

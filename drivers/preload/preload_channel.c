@@ -82,6 +82,7 @@ channel_add(int fd, const struct ucm_token *token)
 		return -errno;
 	c->dev = st.st_dev;
 	c->token = *token;
+	/* Pairs with the acquire in channel_find(). */
 	__atomic_store_n(&c->ino, st.st_ino, __ATOMIC_RELEASE);
 	return 0;
 }

@@ -14,22 +14,22 @@
 #include "switch/socket.h"
 #include "switch/uplink.h"
 
-/* Kinds of epoll events. */
+/* Kinds of epoll events: what the descriptor is. */
 enum fd_source_kind {
-	FD_SOURCE_LISTEN,
-	FD_SOURCE_STOP,
-	FD_SOURCE_CLIENT,
-	FD_SOURCE_PROCESS,
-	FD_SOURCE_WAKE,
-	FD_SOURCE_CM_TIMER,
-	FD_SOURCE_CM_CHANNEL,
+	FD_SOURCE_LISTEN,     /* the daemon's listening socket */
+	FD_SOURCE_STOP,       /* eventfd of rocade_daemon_stop() */
+	FD_SOURCE_CLIENT,     /* conn->socket */
+	FD_SOURCE_PROCESS,    /* conn->process */
+	FD_SOURCE_WAKE,       /* conn->daemon_wake */
+	FD_SOURCE_CM_TIMER,   /* timerfd for the next deadline of RDMA-CM */
+	FD_SOURCE_CM_CHANNEL, /* the daemon's end of an RDMA-CM channel */
 };
 
 struct conn;
 
 struct fd_source {
 	enum fd_source_kind kind;
-	struct conn *conn;
+	struct conn *conn; /* NULL: of the daemon, not of a connection */
 	int fd;
 };
 
@@ -47,9 +47,9 @@ struct conn {
 	int wake_fd; /* the daemon's end of a socket pair: a write wakes the client */
 	struct sw_client *client; /* NULL: not attached */
 	struct rdmacm_client *cm; /* NULL: RDMA-CM is not in use */
-	void *mem;
-	size_t size;
-	pid_t pid;
+	void *mem;   /* shared with the client (struct region) */
+	size_t size; /* of mem, in bytes */
+	pid_t pid;   /* 0: in another PID namespace */
 	uid_t uid;
 	char name[16]; /* of the process: printable, without quotes */
 	/* generation of the statistics last requested from this client, 0: none */

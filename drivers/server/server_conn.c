@@ -337,7 +337,7 @@ conn_close_corrupt(struct rocade_daemon *d)
 		next = TAILQ_NEXT(conn, link);
 		if (conn->client == NULL || !conn->client->corrupt)
 			continue;
-		log_info("client %u: invalid ring index", conn->client->id);
+		log_info("client %u: invalid index in a ring", conn->client->id);
 		conn_close(conn);
 	}
 	conn_reap(d);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fork(): the child has a copy of everything but the progress thread, and shares the
- * rings with the parent, which continues to use them. So the child's ports die: they send
- * no request, no packet and no wake-up. Destroying the child's objects works and tells
- * the daemon nothing. A device that is opened in the child gets a new port.
+ * rings with the parent, which continues to use them. So the child's copies of the ports
+ * are dead (shm->dead): they send no request, no packet and no wake-up. Destroying the
+ * child's objects works and tells the daemon nothing. A device that is opened in the
+ * child gets a new port.
  */
 #include <unistd.h>
 

@@ -14,7 +14,7 @@ struct progress_thread {
 	int wake_fd; /* a socket: wake-ups by the daemon */
 	int self_wake_fd; /* an eventfd: wake-ups by this process */
 	int session_fd;
-	uint32_t *asleep;
+	uint32_t *asleep; /* region_head.rx_asleep */
 	struct report *report; /* statistics, in memory shared with the daemon */
 	const uint32_t *changes; /* incremented when the daemon's device has changed */
 	uint32_t changes_seen;
@@ -26,7 +26,7 @@ struct progress_thread {
 struct shm {
 	struct session session;
 	struct region region;
-	size_t size;
+	size_t size; /* of the region, in bytes */
 	struct ring_prod tx;
 	struct ring_cons rx;
 	uint32_t rx_next;   /* handed to the engine up to here; released up to rx.cons */

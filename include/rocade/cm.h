@@ -72,8 +72,8 @@ struct rocade_cm_param {
 	uint8_t rnr_retry_count;
 	/* of the local QP, 0..31, as in ibv_modify_qp(3); 0: 655.36 ms */
 	uint8_t min_rnr_timer;
-	/* ACK timeout of the local QP: 4.096 us * 2^timeout, 1..31. 0: 2 s in connect, what
-	 * the peer proposed in accept */
+	/* ACK timeout of the local QP: 4.096 us * 2^timeout, 1..31. 0: 2 s in connect,
+	 * the value that the peer proposed in accept */
 	uint8_t timeout;
 	uint8_t path_mtu; /* connect: enum ibv_mtu; 0: the port's active MTU */
 	uint32_t psn;     /* of the first packet that the local QP expects; 24 bits */
@@ -189,11 +189,12 @@ enum rocade_cm_event_type {
 
 struct rocade_cm_event {
 	enum rocade_cm_event_type type;
+	/* REJECTED: see there; UNREACHABLE: -ETIMEDOUT; other types: 0 */
 	int status;
 	struct rocade_cm_id *id;
 	void *user;
-	union ibv_gid peer;
-	uint16_t port; /* REQUEST: port number of the peer, which may be arbitrary */
+	union ibv_gid peer; /* address of the peer */
+	uint16_t port; /* REQUEST: the requester's own port number; may be any value */
 	/* from the peer; NULL: none. Valid until id is released */
 	const void *private_data;
 	/* length of the message's field: the peer's data and zeros behind it */

@@ -37,7 +37,8 @@ struct rocade_daemon_ethdev {
  * not started. Only in programs that link DPDK. *port belongs to the caller until
  * rocade_daemon_create() takes it. EINVAL: a member of conf is wrong, or EAL is not
  * initialised. ENODEV: no such port. EBUSY: the port is started already. ENOMEM. EIO: the
- * PMD refused. After a failure the ethdev port may be closed (rte_eth_dev_close()). */
+ * PMD refused. A failure can leave the ethdev port closed, as after
+ * rte_eth_dev_close(). */
 int rocade_daemon_open_ethdev(const struct rocade_daemon_ethdev *conf,
 	struct rocade_daemon_port **port);
 /* Stops, closes and frees a port that no daemon has taken. */

@@ -42,14 +42,14 @@ struct rocade_port_conf {
 	/* name of the verbs device, at most 63 characters; NULL: the first free one of
 	 * rocade0, rocade1 ... */
 	const char *name;
-	/* At least one, at most 7, comma-separated, with prefix lengths:
+	/* 1 to 7 IP addresses with prefix lengths, separated by commas:
 	 * "192.0.2.1/24,2001:db8::1/64". The first one is GID 0. A link-local IPv6
 	 * address is added. */
 	const char *addresses;
 	const char *gateway4;	/* default gateway for IPv4; NULL: none */
 	const char *gateway6;
-	/* IP MTU in bytes, 576 to 9000; 0: the port's present one, or 4180 for a loop. A
-	 * path MTU of 4096 needs 4180. */
+	/* IP MTU in bytes, 576 to 9000; 0: the port's present MTU, at most 9000, or 4180
+	 * for a loop. A path MTU of 4096 needs 4180. */
 	uint32_t mtu;
 	uint16_t vlan;		/* 802.1Q VLAN ID, 1..4094; 0: untagged */
 	uint16_t ethdev;	/* port id of rte_ethdev (rocade_open_port() only) */
@@ -74,13 +74,13 @@ struct rocade_port_conf {
  * device. EAL must be initialised. *port is valid until rocade_close_port(). EINVAL: a
  * member of conf is wrong, or EAL is not initialised. ENODEV: no such ethdev port. EBUSY:
  * the port is started already. EEXIST: the name is in use. EIO: the PMD refused. ENOMEM.
- * After a failure the ethdev port may be closed (rte_eth_dev_close()).
+ * A failure can leave the ethdev port closed, as after rte_eth_dev_close().
  */
 int rocade_open_port(const struct rocade_port_conf *conf, struct rocade_port **port);
 
 /* Creates two devices connected by a link in memory, which carries complete frames within
  * this process; needs neither EAL nor root. EINVAL: a member of conf is wrong, or the two
- * differ in engines. EEXIST, ENOMEM as above. */
+ * differ in engines. EEXIST: a name is in use. ENOMEM. */
 int rocade_open_loop(const struct rocade_port_conf conf[2], struct rocade_port *ports[2]);
 
 /* Closes the port (an ethdev port is stopped and closed), removes the verbs device, and
@@ -124,10 +124,10 @@ struct rocade_engine *rocade_port_engine(struct rocade_port *port, unsigned inde
 
 /*
  * Runs one pass of the engine's poll loop, for an application with a loop of its own.
- * Returns the number of packets moved, 0 when idle. Any thread may call it, also while an
- * lcore runs the engine; it waits at most for another thread's pass. The acknowledgement
- * of a message may be sent only in the next pass if the application has answered messages
- * before (docs/embedding.md).
+ * Returns the number of packets received and sent, 0 when idle. Any thread may call it,
+ * also while an lcore runs the engine; it waits at most for another thread's pass. In the
+ * request-reply fast path (docs/embedding.md) a message may be acknowledged only in a
+ * later pass, so the application must go on polling after its last message.
  */
 unsigned rocade_engine_poll(struct rocade_engine *engine);
 
@@ -138,7 +138,7 @@ unsigned rocade_engine_poll(struct rocade_engine *engine);
  * engine is launched already.
  */
 int rocade_engine_launch(struct rocade_engine *engine, unsigned lcore);
-/* Returns when the lcore no longer runs the engine. EINVAL: the engine is not launched. */
+/* Returns when the lcore no longer runs the engine. EINVAL: it is not launched. */
 int rocade_engine_stop(struct rocade_engine *engine);
 
 /* Chooses the engine of the QPs that this context creates from now on. -1 (the default):
@@ -163,8 +163,8 @@ unsigned rocade_port_stats(struct rocade_port *port, int engine, struct rocade_s
  * device. */
 unsigned rocade_qp_stats(struct ibv_qp *qp, struct rocade_stat *rows, unsigned n);
 
-/* The functions that fill the following structures return EINVAL if the object is not of a
- * Rocade device. */
+/* The functions that fill the following structures return EINVAL if the object is not of
+ * a Rocade device. */
 struct rocade_qp_info {
 	unsigned engine;
 	uint32_t dest_qpn;

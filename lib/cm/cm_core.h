@@ -95,11 +95,12 @@ struct cm_qp {
 	uint8_t transport; /* enum cm_transport */
 };
 
+/* A request that cm_connect() or cm_sidr_request() sends. */
 struct cm_request {
 	struct cm_path path;
-	uint64_t service_id;
-	uint16_t sport;
-	struct cm_qp qp;
+	uint64_t service_id; /* of the peer's listener */
+	uint16_t sport;      /* port number of this side (annex A11) */
+	struct cm_qp qp;     /* local; cm_sidr_request() does not use it */
 	const void *private;
 	size_t private_len; /* at most CMA_REQ_PRIVATE; SIDR: CMA_SIDR_PRIVATE */
 };
@@ -137,7 +138,7 @@ struct cm_event {
 	uint32_t qkey;
 	struct cm_path path;
 	uint64_t service_id;
-	uint16_t sport;         /* the peer's */
+	uint16_t sport;         /* REQUEST, SIDR_REQUEST: the peer's port number */
 	const uint8_t *private; /* valid until the connection is released */
 	size_t private_len;
 };
@@ -218,7 +219,11 @@ int
 cm_connect(struct cm *cm, const struct cm_request *req, void *user, uint64_t now,
 	struct cm_conn **out);
 /* The following functions return -ENOTCONN if the connection is not, or no longer, in the
- * right state, and -EINVAL for invalid QP parameters or too much private data. */
+ * right state, and -EINVAL for invalid QP parameters or too much private data.
+ *
+ * cm_accept(), passive side: sends the REP. The user's QP must be in RTR before, because
+ * data can follow at once. cm_reject(), either side: rejects the REQ or the REP.
+ * cm_confirm(), active side: sends the RTU. The user's QP must be in RTS before. */
 int
 cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, size_t len,
 	uint64_t now);
@@ -237,6 +242,7 @@ cm_disconnect(struct cm_conn *conn, const void *private, size_t len, uint64_t no
 int
 cm_sidr_request(struct cm *cm, const struct cm_request *req, void *user, uint64_t now,
 	struct cm_conn **out);
+/* Passive side: sends the SIDR_REP. qpn and qkey are sent only with CM_SIDR_VALID. */
 int
 cm_sidr_reply(struct cm_conn *conn, enum cm_sidr_status status, uint32_t qpn,
 	uint32_t qkey, const void *private, size_t len, uint64_t now);

@@ -128,8 +128,9 @@ rej_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 		else
 			conn_timewait(conn, now);
 		break;
-	/* The peer's user rejected the REP after data had established the connection, or
-	 * the peer gave up waiting for the RTU. */
+	/* On the passive side: the peer's user rejected the REP after data had
+	 * established the connection. On the active side: the peer gave up waiting for
+	 * the RTU. */
 	case CM_ESTABLISHED:
 		cm->stats.disconnected++;
 		/* fall through */

@@ -55,7 +55,8 @@ struct dev_hooks {
 #define MANY_QPS_DEFAULT 128
 
 struct dev_conf {
-	/* NULL: none. With hooks too, QPNs are in qpn_base..qpn_base+max_qp-1. */
+	/* NULL: the port is not behind the daemon. The QPNs that the hooks assign are
+	 * also in qpn_base..qpn_base+max_qp-1. */
 	const struct dev_hooks *hooks;
 	void *hooks_arg;
 	char name[DEV_NAME_MAX];
@@ -120,11 +121,11 @@ struct dev {
 };
 
 /* Takes the port over (dev_destroy() closes it). Creates one engine for each of its
- * queues. Returns 0, -EINVAL or -ENOMEM. */
+ * queues. mem: for QPs and rings. Returns 0, -EINVAL or -ENOMEM. */
 int
 dev_create(const struct dev_conf *conf, const struct port *port, const struct alloc *mem,
 	struct dev **out);
-/* No QP, group or user of QP 1 is left (asserted), and no thread polls its engines any more. */
+/* No QP, group or user of QP 1 is left (asserted), and no thread polls its engines. */
 void
 dev_destroy(struct dev *dev);
 
@@ -136,8 +137,9 @@ dev_engines_lock(struct dev *dev);
 void
 dev_engines_unlock(struct dev *dev);
 
-/* engine: index, or -1 for round robin. Attaches the QP to its CQs and SRQ. Returns 0,
- * -EINVAL, -ENOMEM (also: no QPN is free), or an error of qp_init(). */
+/* engine: index, or -1 for round robin. Attaches the QP to its CQs and SRQ. The QP's
+ * asynchronous events go to events, and name object. Returns 0, -EINVAL, -ENOMEM (also:
+ * no QPN is free), or an error of qp_init(). */
 int
 dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	struct event_queue *events, void *object, struct qp **out);
@@ -230,14 +232,15 @@ dev_unlisten(struct dev *dev, struct dev_listener *listener);
 void
 dev_event(struct dev *dev, enum dev_event event);
 
-/* Polls the port's link, and notifies the listeners if it has changed. */
+/* Polls the port's link, and notifies the listeners if it has changed. Returns whether it
+ * is up. */
 bool
 dev_link_up(struct dev *dev);
 /* As dev_link_up(), for an engine: never blocks. */
 void
 dev_link_poll(struct dev *dev);
 
-/* Changes addresses and gateways while running. */
+/* Changes addresses and gateways while running. Returns 0 or -EINVAL. */
 int
 dev_set_net(struct dev *dev, const struct net_conf *net);
 

@@ -19,7 +19,8 @@ static void
 qp_queues_attach(struct qp *qp, unsigned engine)
 {
 	if (qp->type == IBV_QPT_XRC_RECV)
-		return; /* its SRQs are attached to every engine */
+		/* dev_srq_publish() has attached the CQs of its SRQs to every engine */
+		return;
 	cq_attach(qp->send_cq, engine);
 	if (qp->recv_cq != NULL)
 		cq_attach(qp->recv_cq, engine);

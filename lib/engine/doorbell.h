@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Doorbells: which QPs of an engine were posted to. There is a byte for each QP, one for
- * each group of QPs, and one for all. A post stores three bytes with release and uses no
- * locked instruction, which would wait until the request has reached the cache: with many
- * QPs, a miss for each post. The engine drains the doorbells in the order of their
- * indices.
+ * each group of DOORBELLS_GROUP QPs, and one for all. A post stores these three bytes
+ * with release. It uses no locked instruction, because that would wait until the stores
+ * of the request have reached the cache: with many QPs, a cache miss for each post. The
+ * engine drains the doorbells in the order of their indices.
  *
  * Any thread rings. One thread at a time drains: the holder of the engine lock.
  */
@@ -16,13 +16,15 @@
 #define DOORBELLS_GROUP 64 /* doorbells of one group byte */
 
 struct doorbells {
-	uint8_t *doorbell;
-	uint8_t *group;
-	uint32_t count;  /* doorbells: a multiple of those of eight groups */
+	uint8_t *doorbell; /* by QP index; 1: pending */
+	uint8_t *group;    /* 1: a doorbell of the group may be pending */
+	/* size of doorbell: a multiple of 8 * DOORBELLS_GROUP, as eight group bytes are
+	 * tested at once */
+	uint32_t count;
 	/* groups to scan: those behind them have no doorbell enabled; read by any
 	 * thread */
 	uint32_t groups;
-	uint8_t any LINE_ALIGNED;
+	uint8_t any LINE_ALIGNED; /* 1: any doorbell may be pending */
 };
 
 /* For QP indices 0..count-1. Returns 0 or -ENOMEM. */
@@ -42,7 +44,8 @@ doorbells_enabled(const struct doorbells *doorbells)
 	return __atomic_load_n(&doorbells->groups, __ATOMIC_RELAXED) * DOORBELLS_GROUP;
 }
 
-/* The thread that drains this doorbell sees what was published before. */
+/* Rings the doorbell of this QP index. The thread that drains it sees what this thread
+ * has published before. */
 static inline void
 doorbells_ring(struct doorbells *doorbells, uint32_t index)
 {

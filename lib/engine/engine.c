@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A pass of the poll loop, the engine lock, deadlines, creation. */
 #include <sched.h>
 #include <string.h>
 
@@ -35,7 +36,8 @@ timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
 	struct engine *e = arg;
 	struct qp *qp = container_of(timer, struct qp, timer);
 
-	/* Each acknowledgement moves the deadline to a later time, but not the timer. */
+	/* Each acknowledgement moves the deadline to a later time, but not the timer, so
+	 * the timer may fire before the deadline. engine_schedule() sets it again. */
 	if (qp_deadline(qp) <= now)
 		qp_timeout(qp, now);
 	engine_schedule(e, qp);
@@ -52,8 +54,9 @@ engine_pass(struct engine *e, uint64_t now)
 	late = answer_look(e, now);
 	if (unlikely(e->answers.prepare))
 		answer_prepare(e, now);
-	/* Receive first: the responses to what came, and the requests that the
-	 * application posted after what came before, leave in one burst. */
+	/* Receive first: the responses to what arrived now, and the requests that the
+	 * application has posted in reply to what arrived in the last pass, leave in one
+	 * burst. */
 	moved = engine_rx(e, answer_game(e, late) ? GAME_LOOKS : 1, now);
 	if (likely(late || !answer_wait(e, moved != 0, now))) {
 		e->answers.kept = false; /* the ACK leaves in this pass */
@@ -243,6 +246,7 @@ engine_create(struct dev *dev, unsigned index)
 	e->index = (uint8_t)index;
 	e->queue = (struct port_queue){dev->port.ops, dev->port.queues[index]};
 	e->vlan = dev->conf.net.vlan;
+	/* With hooks the daemon does what a control engine does. */
 	e->is_control = index == 0 && dev->conf.hooks == NULL;
 	e->shared = (struct qp_shared){.keys = &dev->keys,
 		.srqs = &dev->srqs,

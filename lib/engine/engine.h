@@ -12,8 +12,8 @@
 #include "engine/dev.h"
 
 /* One pass of the poll loop: takes the lock, receives a burst, runs timers, drains
- * doorbells, sends. Returns the packets moved (0: idle). now: nanoseconds of any
- * monotonic clock, the same for all engines of a process. */
+ * doorbells, sends. Returns the number of packets received and sent (0: idle). now:
+ * nanoseconds of any monotonic clock, the same for all engines of a process. */
 unsigned
 engine_run(struct engine *e, uint64_t now);
 
@@ -21,30 +21,36 @@ engine_run(struct engine *e, uint64_t now);
 unsigned
 engine_poll(struct engine *e);
 
-/* Returns nanoseconds of that clock, for control calls that need a time. */
+/* Returns the current time of the process's clock, in nanoseconds, for control calls that
+ * need a time. */
 uint64_t
 engine_clock(void);
 
-/* Converts a time of that clock to nanoseconds of the wall clock (CLOCK_REALTIME, as it
- * is set now). */
+/* Converts a time of the process's clock to nanoseconds of the wall clock
+ * (CLOCK_REALTIME, as it is set now). */
 uint64_t
 engine_clock_wall(uint64_t stamp);
 
-/* Returns when there is work to do without a packet or a post; TIME_NEVER: none. */
+/* Returns the time of the next work that neither a packet nor a post announces, such as a
+ * timer. 0: there is work now; TIME_NEVER: there is none. Takes the engine lock. */
 uint64_t
 engine_deadline(struct engine *e);
 
-/* After a post: tells the QP's engine, or sends the request at once. Any thread. */
+/* To be called after a post to the QP: rings its doorbell. In manual progress also runs a
+ * pass, if the engine lock is free. On the request-reply fast path (answer.h) sends the
+ * requests instead. Any thread, without the engine lock. */
 void
 engine_doorbell(struct qp *qp);
 
-/* Take and release the engine lock, for control calls. Not recursive. */
+/* Take and release the engine lock, for control calls. Not recursive. In manual progress
+ * engine_unlock() then runs a pass. */
 void
 engine_lock(struct engine *e);
 void
 engine_unlock(struct engine *e);
 
-/* The port queue of the engine, for a driver that wraps it. With the engine lock held. */
+/* Return and replace the port queue of the engine, for a driver that wraps it. With the
+ * engine lock held. */
 struct port_queue engine_queue(const struct engine *e);
 void engine_set_queue(struct engine *e, const struct port_queue *queue);
 

@@ -59,7 +59,7 @@ dev_gsi_clear(struct dev *dev)
 	alloc_put(&alloc_plain, gsi, sizeof(*gsi));
 }
 
-/* ---- In ---- */
+/* ---- Receive ---- */
 
 static bool
 gid_is_local(const struct dev *dev, const uint8_t gid[16])
@@ -96,7 +96,7 @@ engine_gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now)
 	dev->gsi->user.rx(dev->gsi->user.arg, &msg, now);
 }
 
-/* ---- Out ---- */
+/* ---- Transmit ---- */
 
 static void
 msg_frame_build(struct engine *e, const struct gsi_msg *msg, const uint8_t mac[6],

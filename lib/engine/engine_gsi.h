@@ -9,16 +9,17 @@
 
 struct gsi_msg {
 	uint8_t sgid[16]; /* the port's address, in both directions */
-	uint8_t dgid[16];
+	uint8_t dgid[16]; /* the peer's, in both directions */
 	uint8_t bytes[GSI_LEN];
 };
 
 struct gsi_user {
-	/* Called by any engine's thread with its lock held. The message was sent to an
-	 * address of the port, with the Q_Key and a P_Key that match; it has this
-	 * length. */
+	/* Called by any engine's thread with its lock held. The message is GSI_LEN bytes
+	 * long and was sent to an address of the port, with the Q_Key of QP 1 and a P_Key
+	 * that matches. */
 	void (*rx)(void *arg, const struct gsi_msg *msg, uint64_t now);
-	/* Fills in the next message to be sent. False: none now. Called from *due on. */
+	/* Called at or after the time *due: fills in the next message to be sent. False:
+	 * there is none now. */
 	bool (*tx)(void *arg, struct gsi_msg *msg, uint64_t now);
 	void *arg;
 	/* Written by the user, relaxed: an engine may see it a pass late. TIME_NEVER:

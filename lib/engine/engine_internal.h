@@ -57,7 +57,7 @@ struct engine {
 	struct engine_qps unresolved;     /* wait for the next hop's MAC */
 	struct pkt backlog[ENGINE_TX_PASS]; /* what the port refused; sent first */
 	uint32_t backlog_first, backlog_count;
-	uint64_t backlog_ns;   /* when the port last took something, or the backlog began */
+	uint64_t backlog_ns;   /* when the port last took a frame, or the backlog began */
 	uint64_t link_poll_ns; /* when the link is polled next */
 	/* TX frame cache: frames allocated and not used yet, tx_cache_count of them */
 	struct pkt tx_cache[PKT_BURST];
@@ -76,13 +76,15 @@ struct engine {
 	LIST_HEAD(, peer) peers;
 	struct port_stats stats;
 
-	/* Manual progress: used by manual_progress.c. */
+	/* Manual progress: used by manual_progress.c. Times are in nanoseconds. */
 
 	/* the earliest timer set since the progress thread went to sleep */
 	uint64_t earliest_ns;
-	uint64_t sleep_until_ns;  /* the progress thread sleeps until then; 0: it is awake */
+	uint64_t sleep_until_ns;  /* end of the progress thread's sleep; 0: it is awake */
 	uint32_t progress_calls;  /* calls of engine_progress() */
-	uint32_t delegated_polls; /* empty polls left before the application is awake */
+	/* empty polls left before the application counts as awake again; see
+	 * engine_delegate() */
+	uint32_t delegated_polls;
 	uint32_t idle;            /* polls in a row that found nothing */
 
 	/* Written by posting threads and control calls. */
@@ -95,8 +97,9 @@ struct engine {
 };
 
 /* engine_rx.c */
-/* Receives a burst. Polls the port up to `polls` times, until there is a packet or a
- * doorbell. */
+/* Receives a burst and the packets that other engines have handed over. Polls the port up
+ * to `polls` times, until there is a packet or a doorbell. Returns the number of
+ * packets. */
 unsigned
 engine_rx(struct engine *e, unsigned polls, uint64_t now);
 /* Releases the frames of the last burst. */
@@ -123,39 +126,42 @@ uint64_t
 gsi_due(const struct gsi *gsi);
 
 /* engine_mcast.c */
-/* Delivers a packet for a group to each attached QP but the sender, to those of other
- * engines by a copy. False: no QP here is attached to the group. The caller releases the
- * packet. */
+/* Delivers a packet for a multicast group to each attached QP but the sender, to those of
+ * other engines by a copy. False: no QP of the device is attached to the group. The
+ * caller releases the packet. */
 bool
 engine_group_rx(struct engine *e, const struct pkt *pkt, const struct pkt_view *view,
 	const struct qp *sender, uint64_t now);
-/* Tells the port which groups to receive. With dev->lock held, or before the device is in
- * use. */
+/* Tells the port which multicast MACs to receive. With dev->lock held, or before the
+ * device is in use. */
 void
 dev_filter_set(struct dev *dev);
-/* Delivers packets that the QP is about to send to a group to the other QPs attached to
- * it here. */
+/* Multicast loopback of packets that the QP is about to send to its group: delivers them
+ * to the group's other QPs of this device. */
 void
 engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, unsigned n,
 	uint64_t now);
 
 /* engine_tx.c */
 /* Sends what is due: frames of the port and of QP 1, then packets of ready QPs until
- * ENGINE_TX_PASS are sent. Returns the packets moved. */
+ * ENGINE_TX_PASS are sent. Returns the number of packets of QPs, with those looped
+ * back. */
 unsigned
 engine_tx(struct engine *e, uint64_t now);
-/* Sends the QP's requests at once. False: not possible now. */
+/* For answer.c: sends the QP's requests at once. False: not possible now. */
 bool
 engine_answer(struct engine *e, struct qp *qp, uint64_t now);
-/* Sends the QP's pending response to its peer at once, if possible. */
+/* For answer.c: sends the QP's pending response to its peer at once, if possible. */
 void
 engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now);
-/* Takes a frame for the port's own use. False: none is free. */
+/* Takes an empty frame from the tx frame cache. False: none is free. */
 bool
 engine_frame_get(struct engine *e, struct pkt *frame);
+/* Puts it back unused. */
 void
 engine_frame_put(struct engine *e, const struct pkt *frame);
-/* Sends a frame of the port itself, not of a QP. */
+/* Sends a frame from engine_frame_get(), or drops it if the port still refuses the tx
+ * backlog. */
 void
 engine_send_own(struct engine *e, struct pkt *frame, uint64_t now);
 void
@@ -175,8 +181,8 @@ qp_prefetch_tx(const struct qp *qp)
 	rte_prefetch0(&qp->sq.lock);
 }
 
-/* Prefetches the QP's next requests, when the QP itself is in the cache. Requests posted
- * long ago have left it. */
+/* Prefetches the WQEs and PSN ranges of the QP's next requests, which have left the cache
+ * if they were posted long ago. Reads the QP, which must be in the cache already. */
 static inline void
 qp_prefetch_requests(const struct qp *qp)
 {
@@ -191,8 +197,8 @@ qp_prefetch_requests(const struct qp *qp)
 }
 
 /* sched.c */
-/* Sets the QP's timer. If the QP has something to send, puts it on the ready list, or blocks
- * it on the peer window. */
+/* Sets the QP's timer. If the QP has something to send, puts it on the ready list, or
+ * blocks it on the peer window. */
 void
 engine_schedule(struct engine *e, struct qp *qp);
 /* As engine_schedule(), for a QP that has only received a request: its timer stays. */
@@ -215,8 +221,8 @@ engine_forget(struct engine *e, struct qp *qp);
 /* Schedules every QP whose doorbell is pending. */
 void
 engine_doorbells_drain(struct engine *e);
-/* Returns the engine's peer with this GID, for one more QP; creates it if need be. NULL: no
- * memory. peer_put() releases it. */
+/* Returns the engine's peer with this GID, for one more QP; creates it if need be. NULL:
+ * no memory. peer_put() releases it. */
 struct peer *
 peer_get(struct engine *e, const uint8_t gid[16]);
 void

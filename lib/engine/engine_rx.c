@@ -11,11 +11,11 @@
 
 #define RELEASE_LATER_MAX 4 /* largest burst released in the next pass */
 
-/* A burst of large frames is processed a few frames at a time, and their ICRC is checked
- * when they are dispatched: one pass over a payload can then check and place it, and
- * where it takes two, the payload is still in the L1 cache for the second. */
-#define LARGE 1024 /* bytes of the first frame */
-#define LARGE_GROUP 4
+/* A burst whose first frame is large is processed a few frames at a time with deferred
+ * ICRC. Direct placement can then check and copy a payload in one pass. Where it is not
+ * allowed, the copy finds the payload in the L1 cache, where the check has left it. */
+#define LARGE 1024    /* bytes of a frame */
+#define LARGE_GROUP 4 /* frames */
 
 /* Processes a frame for the port itself (ARP, ND, ICMP, IGMP, MLD). Any engine answers
  * it. */
@@ -44,13 +44,13 @@ engine_hand_off(struct engine *e, struct engine *owner, struct pkt *pkt)
 	return true;
 }
 
-/* A parsed packet and its QP; NULL: nothing to dispatch. */
+/* A parsed packet and its QP. */
 struct parsed {
-	struct qp *qp;
+	struct qp *qp; /* NULL: nothing to dispatch */
 	struct pkt_view view;
 };
 
-/* The DestQP is no QP here: a CNP, QP 1, a group, or unknown. */
+/* The DestQP is not in the QP table: a CNP, QP 1, a multicast group, or unknown. */
 static void
 packet_without_qp(struct engine *e, const struct pkt *pkt, const struct pkt_view *view,
 	uint64_t now)
@@ -65,8 +65,9 @@ packet_without_qp(struct engine *e, const struct pkt *pkt, const struct pkt_view
 		e->stats.drop[DROP_group]++;
 }
 
-/* Prefetches what processing a packet reads: the address that it is checked against, up
- * to the counters. */
+/* Prefetches what processing a packet reads of the QP: the header template, whose
+ * addresses qp_admit() compares, the counters, which share a line with its end, and the
+ * state of the requester or the responder. */
 static inline void
 qp_prefetch_rx(const struct qp *qp, bool response)
 {
@@ -125,8 +126,10 @@ packet_dispatch(struct engine *e, struct qp *qp, struct pkt_view *view,
 		engine_schedule_responder(e, qp);
 }
 
-/* Returns how many frames are still to be released by the caller; moves them to the
- * front. icrc_deferred: the ICRC is deferred to the dispatch. */
+/* Parses all frames, then dispatches them to their QPs. Moves the frames that were not
+ * handed to another engine to the front and returns their number: the caller releases
+ * them. icrc_deferred: the ICRC is checked at dispatch, or by the engine that a frame is
+ * handed to, which parses it again. */
 static __rte_always_inline unsigned
 packets_process(
 	struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferred, uint64_t now)

@@ -9,6 +9,8 @@
 
 /* ---- Tx frame cache ---- */
 
+/* Refills the cache if it holds fewer than want frames. Returns how many it then holds,
+ * which may be fewer. */
 static uint32_t
 tx_cache_fill(struct engine *e, uint32_t want)
 {
@@ -121,7 +123,8 @@ engine_send_own(struct engine *e, struct pkt *frame, uint64_t now)
 	if (backlog_flush(e, now))
 		burst_send(e, frame, 1, now);
 	else
-		/* ARP and ND requests are repeated by their sender */
+		/* Lost, as it might be on the wire. ARP and ND requests are repeated by
+		 * their sender. */
 		engine_frame_put(e, frame);
 }
 
@@ -306,8 +309,8 @@ loopback_add(struct engine *e, struct pkt *frames, unsigned n)
 	e->tx_cache_count -= n;
 }
 
-/* Handles packets with another route than the wire. Returns how many of them also leave
- * the port. */
+/* Handles packets whose route is not ROUTE_PEER. rc: as returned by next_hop_resolve().
+ * Returns how many of them also leave the port. */
 static unsigned
 frames_divert(struct engine *e, struct qp *qp, int rc, struct pkt *frames, unsigned n,
 	uint64_t now)
@@ -336,9 +339,9 @@ ready_qps_prefetch(const struct qp *qp)
 		qp_prefetch_tx(after);
 }
 
-/* Fills frames from ready QPs, each within its budget. Returns how many of the first
- * frames are to be sent. Packets that a QP builds for an unreachable next hop are not
- * sent: its retries run out and report that. */
+/* Fills frames of the tx cache from ready QPs, each within its budget. Returns the number
+ * of frames, from the first on, that the port is to send. Packets that a QP builds for an
+ * unreachable next hop are not sent: its retries run out and report that. */
 static unsigned
 ready_qps_tx(struct engine *e, uint64_t now)
 {
@@ -439,8 +442,8 @@ engine_tx(struct engine *e, uint64_t now)
 		CYCLES_LAP(e, tx_burst, since);
 		moved += used;
 	}
-	/* QPs that are unblocked now make the engine busy, so that it does not go to
-	 * sleep. */
+	/* QPs whose peer window has opened go on the ready list. The engine is then busy
+	 * and does not go to sleep before the next pass. */
 	if (unlikely(e->blocked != 0) && TAILQ_EMPTY(&e->ready))
 		peer_windows_unblock(e);
 	return moved;

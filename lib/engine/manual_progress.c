@@ -125,8 +125,10 @@ engine_delegate(struct engine *e)
 		return;
 	e->delegated_polls = DELEGATED_POLLS;
 	__atomic_store_n(progress_thread->asleep, 1, __ATOMIC_RELAXED);
-	/* A sender publishes its packet, fences, and reads *asleep. So the port is polled
-	 * once more behind a fence. If the lock is taken, its holder polls. */
+	/* The other end of the port publishes a packet, fences, and reads *asleep. So the
+	 * port is polled once more behind a fence here: either this poll finds the
+	 * packet, or the other end finds *asleep set. If the lock is taken, its holder
+	 * polls. After a full burst there may be more. */
 	while (engine_request_pass(e) >= PKT_BURST)
 		;
 }
@@ -147,6 +149,7 @@ engine_sleep_until(struct engine *e)
 		when = 0; /* another thread polled meanwhile */
 	e->sleep_until_ns = when;
 	e->earliest_ns = TIME_NEVER;
+	/* Not engine_unlock(), which would run a pass. */
 	rte_ticketlock_unlock(&e->lock);
 	/* Pairs with the fences in engine_doorbell() and engine_request_pass(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -46,8 +46,8 @@ engine_progress(struct engine *e);
 void
 engine_delegate(struct engine *e);
 
-/* For the progress thread: the number of engine_progress() calls so far; and the time until
- * which it may sleep, in nanoseconds. 0: it must not sleep; TIME_NEVER: until it is
+/* For the progress thread: the number of engine_progress() calls so far, and the time
+ * until which it may sleep, in nanoseconds. 0: it must not sleep; TIME_NEVER: until it is
  * woken. */
 uint32_t
 engine_progress_calls(const struct engine *e);

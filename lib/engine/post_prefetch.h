@@ -28,8 +28,8 @@ struct post_prefetch_hint {
 struct post_prefetch {
 	struct post_prefetch_hint *hints; /* by QP index; count of them */
 	uint32_t count;
-	/* Written by each post. */
-	/* indices of the last posts */
+	/* Written by each post: QP indices of the last posts, and the number of all
+	 * posts. */
 	uint32_t recent[POST_PREFETCH_DISTANCE] LINE_ALIGNED;
 	uint32_t posts;
 };

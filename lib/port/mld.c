@@ -13,6 +13,7 @@
 #define REPORT_V1 131
 #define DONE_V1 132
 #define REPORT_V2 143
+/* record types of a v2 report: as those of IGMPv3, see igmp.c */
 #define IS_EXCLUDE 2
 #define TO_INCLUDE 3
 #define TO_EXCLUDE 4

@@ -2,11 +2,12 @@
 /* The interface of lib/port: the port's addresses, neighbours and multicast memberships.
  * Selects the next hop of a destination and resolves its MAC by ARP or ND (RFC 826, RFC
  * 4861). Answers ARP requests, neighbour solicitations and echo requests (RFC 792, RFC
- * 4443). It does no I/O, like a QP: received frames are passed to net_rx(), frames to send
- * are fetched with net_tx(). Addresses are GIDs: IPv4 a.b.c.d is ::ffff:a.b.c.d.
+ * 4443). It does no I/O, like a QP: received frames are passed to net_rx(), frames to
+ * send are fetched with net_tx(). Addresses are GIDs: IPv4 a.b.c.d is ::ffff:a.b.c.d.
  *
- * Shared by the engines of a port. The one lock is internal. For RoCEv2 packets it is
- * taken only to resolve a next hop, again only when the generation has changed. */
+ * Shared by the engines of a port. The one lock is internal. Sending RoCEv2 packets takes
+ * it only in net_resolve(): once for a path, and again whenever the generation has
+ * changed. */
 #ifndef ROCADE_PORT_NET_H
 #define ROCADE_PORT_NET_H
 
@@ -109,13 +110,14 @@ unsigned net_tx(struct net *net, struct pkt *frames, unsigned n, uint64_t now);
  * load). */
 uint64_t net_deadline(const struct net *net);
 
-/* For `show neigh`: calls fn for every entry, under the lock. */
+/* An entry of the neighbour table, for rocade_port_neighs(). */
 struct neigh_info {
 	uint8_t gid[16];
 	uint8_t mac[6];
 	const char *state; /* "incomplete", "reachable", "failed" */
 	uint64_t age_ns;   /* since the last answer; TIME_NEVER: no answer yet */
 };
+/* Calls fn for every entry, with the lock held. */
 void net_each(struct net *net, uint64_t now, void (*fn)(const struct neigh_info *, void *),
 	void *arg);
 

@@ -21,12 +21,13 @@ struct port_caps {
 struct port_ops {
 	/* Receives up to n frames, each in one segment. Returns how many. */
 	unsigned (*rx_burst)(void *queue, struct pkt *pkts, unsigned n);
-	/* Returns received frames. Also accepts frames of tx_alloc(), filled or not. */
+	/* Gives received frames back to the port. Also accepts frames of tx_alloc(),
+	 * filled or not. */
 	void (*rx_release)(void *queue, struct pkt *pkts, unsigned n);
 	/* Allocates up to n empty frames: data, room and owner are set, len and flags are
 	 * 0. Returns how many. */
 	unsigned (*tx_alloc)(void *queue, struct pkt *pkts, unsigned n);
-	/* Returns allocated frames that were not sent. */
+	/* Gives allocated frames that were not sent back to the port. */
 	void (*tx_release)(void *queue, struct pkt *pkts, unsigned n);
 	/* Sends pkts[0..n). Returns how many it took, in order. The caller keeps the
 	 * rest. */

@@ -7,15 +7,15 @@
  *
  * The peer window holds all the same. Packets sent without AckReq are counted in
  * peer->ackreq_suppressed, and piggybacked on the next packet with AckReq, of any QP:
- * they count as in flight until that packet is acknowledged, as the peer takes packets in
- * in the order in which they were sent. When too many packets have been sent without
+ * they count as in flight until that packet is acknowledged: the peer receives packets in
+ * the order in which they were sent. When too many packets have been sent without
  * AckReq, QPs set it again.
  */
 #include "qp/qp_internal.h"
 
-/* of the peer window may be sent without AckReq: a quarter, */
+/* At most a quarter of the peer window is sent without AckReq, and at most 4096 packets. */
 #define ACKREQ_SUPPRESS_SHARE 4
-#define ACKREQ_SUPPRESS_MAX 4096u   /* and not more packets than this */
+#define ACKREQ_SUPPRESS_MAX 4096u
 #define ACKREQ_PASS_NS (4 * NS_PER_US) /* time that a QP takes of a poll pass */
 
 bool

@@ -146,8 +146,8 @@ resend_oldest(struct qp *qp, enum qp_vendor_err vendor)
 	tlp_cancel(qp);
 }
 
-/* A later response shows that the one to una_psn is lost (C9-137). Resends once per
- * loss. */
+/* A later response shows that the one to una_psn is lost (C9-137). Each loss is resent
+ * once; in_recovery marks it. */
 static void
 implied_nak(struct qp *qp)
 {
@@ -206,7 +206,7 @@ seq_nak_rx(struct qp *qp, uint32_t psn, uint64_t now)
 		return;
 	qp->stats.seq_nak_received++;
 	qp->shared->stats->seq_nak_received++;
-	/* During an RNR wait the peer may NAK packets that were in flight behind the
+	/* During an RNR wait the peer may NAK packets that were in flight after the
 	 * refused one (rxe does). One loss is resent once. */
 	if ((waits && req->rnr_deadline != TIME_NEVER) || req->in_recovery)
 		return;

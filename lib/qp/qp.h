@@ -79,10 +79,10 @@ enum qp_route {
 struct requester {
 	uint32_t una_idx;     /* oldest request not completed */
 	uint32_t next_idx;    /* request that next_psn belongs to, or the next to start */
-	uint32_t started_idx; /* behind the last request that has PSNs */
+	uint32_t started_idx; /* after the last request that has PSNs */
 	uint32_t una_psn;     /* oldest packet not acknowledged */
 	uint32_t next_psn;    /* next packet to send; goes back to resend */
-	uint32_t sent_psn;    /* behind the highest PSN ever sent */
+	uint32_t sent_psn;    /* after the highest PSN ever sent */
 	uint16_t unacked; /* packets up to next_psn that are counted in peer->inflight */
 	uint8_t reads;        /* READ requests and atomics sent and not answered */
 	uint8_t tlp_state;        /* enum tlp_state */
@@ -107,7 +107,7 @@ struct requester {
 	struct sge_pos read_pos;
 	/* packets before it were sent without AckReq: not in unacked; see ackreq.c */
 	uint32_t suppressed_psn;
-	uint32_t piggyback_psn; /* the piggybacked packets count until una_psn is here */
+	uint32_t piggyback_psn; /* piggybacked packets count until una_psn is here */
 	uint32_t fail_idx;
 	/* piggybacked packets, of any QP: counted in peer->inflight */
 	uint16_t piggybacked;
@@ -169,8 +169,8 @@ struct resp_res {
 	uint32_t packets; /* of the response */
 	uint32_t start;   /* packet at which the response starts (again) */
 	uint32_t next;    /* packet to send next */
-	uint32_t end;     /* behind the last packet to send */
-	uint32_t stop;    /* READ: behind the last byte, counted from va */
+	uint32_t end;     /* after the last packet to send */
+	uint32_t stop;    /* READ: after the last byte, counted from va */
 	uint32_t msn;
 	uint32_t rkey;
 	uint32_t len;
@@ -198,10 +198,10 @@ struct responder {
 	uint64_t va;   /* where the next byte goes */
 	/* Responder resources: a ring of the last res_max READs and atomics. Indices run
 	 * freely. */
-	uint32_t res_end;  /* behind the newest */
+	uint32_t res_end;  /* after the newest */
 	/* oldest that is not fully answered, or is to be answered again */
 	uint32_t res_next;
-	uint32_t res_done; /* behind the newest that has been fully answered */
+	uint32_t res_done; /* after the newest that has been fully answered */
 	uint32_t res_max;  /* max_dest_rd_atomic */
 	uint32_t res_count; /* valid resources: the newest ones */
 	uint32_t srqn;     /* XRC: SRQ that the latest message named; 0: none */

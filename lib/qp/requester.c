@@ -118,7 +118,7 @@ order_allows(const struct qp *qp)
 	return !wr_has_response(wr_row(wqe)->kind) || req->reads < qp->max_rd_atomic;
 }
 
-/* True if there is a request to send at idx (next_idx or the one behind it). */
+/* True if there is a request to send at idx (next_idx or the one after it). */
 static bool
 has_request(const struct qp *qp, uint32_t idx)
 {

@@ -45,7 +45,7 @@ resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status sta
 		resp->wqe_held = false;
 		qp_complete_recv_error(qp, qp->wqe->wr_id, status, vendor);
 	} else if (qp->state == IBV_QPS_ERR) {
-		; /* a READ answered ahead of a pending NAK: reported already */
+		; /* the QP raised the event of its first failure already */
 	} else if (syndrome == AETH_NAK_INV_REQ) {
 		qp_event(qp, QP_EVENT_REQ_ERR);
 	} else if (syndrome == AETH_NAK_ACCESS) {
@@ -213,7 +213,7 @@ req_executed(struct qp *qp, const struct pkt_view *v)
 		resp_res_expire(qp);
 	if (unlikely(qp->aeth_pending != 0 && qp->aeth_pending != AETH_PENDING_ACK)) {
 		/* A sequence NAK that has not been sent stays pending while a packet
-		 * behind ePSN was dropped: it then names the new ePSN. */
+		 * after ePSN was dropped: it then names the new ePSN. */
 		if (qp->aeth_pending == AETH_PENDING_SEQ_NAK &&
 			psn_diff(resp->epsn, resp->nak_high_psn) <= 0)
 			return;

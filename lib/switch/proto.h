@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The protocol between client and daemon over a UNIX socket (SOCK_SEQPACKET): one request
- * of fixed size, then one reply of fixed size. The reply to SW_ATTACH carries three
- * descriptors: the shared memory; an eventfd that wakes the daemon; a socket that becomes
- * readable to wake the client. (Descriptors of one open file share its flags: the client
- * must not be able to make a descriptor blocking to which the daemon writes.)
+ * The protocol between client and daemon over a UNIX socket (SOCK_SEQPACKET). A request
+ * is a struct sw_request and its reply a struct sw_reply. Exception: SW_CM_COMMAND has
+ * the structs sw_cm_request and sw_cm_reply. The daemon tells the two requests apart by
+ * their size.
+ *
+ * The reply to SW_ATTACH carries three descriptors: the shared memory; an eventfd that
+ * wakes the daemon; a socket that becomes readable to wake the client. The socket is not
+ * an eventfd, because both holders of an eventfd share its flags: the client could make
+ * the daemon block on it.
  */
 #ifndef ROCADE_SWITCH_PROTO_H
 #define ROCADE_SWITCH_PROTO_H
@@ -71,8 +75,8 @@ struct sw_reply {
 	uint32_t version;
 	uint32_t type; /* of the request */
 	int32_t error; /* 0 or an errno value */
-	uint32_t qpn;
-	uint32_t client_id;
+	uint32_t qpn;       /* meaning by request, as above */
+	uint32_t client_id; /* of SW_ATTACH and SW_REPORT */
 	struct region_geom geom;
 	struct sw_device device;
 };

@@ -14,9 +14,9 @@ struct sw_client;
 
 struct sw_qp {
 	struct sw_client *owner; /* NULL: free */
-	uint8_t sgid[16];        /* of the registered peer */
-	uint8_t dgid[16];
-	uint32_t dest_qpn;
+	uint8_t sgid[16];        /* own GID, registered together with the peer */
+	uint8_t dgid[16];        /* of the registered peer */
+	uint32_t dest_qpn;       /* of the registered peer */
 	bool peer;       /* a peer is registered */
 	bool peer_local; /* and the peer's address is one of the daemon's */
 	/* The last next hop used: valid for this generation of the neighbour table. */

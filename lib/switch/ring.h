@@ -12,7 +12,7 @@
 
 struct ring_desc {
 	uint32_t buf;   /* index into the buffer pool */
-	uint32_t qpn;   /* of a packet sent: the sending QP */
+	uint32_t qpn;   /* client to daemon: the sending QP; else 0 */
 	uint16_t len;   /* bytes of the frame */
 	uint16_t flags; /* RING_* */
 	uint32_t reserved;

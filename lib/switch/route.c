@@ -72,7 +72,8 @@ sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
 	sw->stamp++;
 	if (skip != NULL)
 		skip->stamp = sw->stamp;
-	/* One copy per client; its engine delivers to all of its members. */
+	/* One copy for each client. The client's engine delivers it to the client's
+	 * members. */
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[i]);
 
@@ -84,8 +85,9 @@ sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
 	return true;
 }
 
-/* The sending client's engine has delivered the packet to its own members already. The
- * port comes first: a packet that is offered again must not be delivered twice. */
+/* The sending client's engine has already delivered the packet to the members that this
+ * client has. The port comes first: a packet that is offered again must not be delivered
+ * twice. */
 static enum sw_sent
 group_forward(struct sw_packet *p, struct sw_qp *qp)
 {

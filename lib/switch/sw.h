@@ -43,12 +43,12 @@ extern const struct sw_stat_row sw_stat_rows[SW_STAT_COUNT];
 
 struct sw_limits { /* per client */
 	uint32_t qps;
-	uint32_t packets_per_s; /* 0: none */
+	uint32_t packets_per_s; /* 0: no limit */
 	struct region_geom geom;
 };
 
 struct sw_conf {
-	struct net_conf net; /* MAC and addresses; the link-local one among them */
+	struct net_conf net; /* MAC and addresses, including the link-local one */
 	uint32_t mtu;        /* IP */
 	uint32_t qpn_base;
 	uint32_t qpn_count; /* a power of two */
@@ -97,7 +97,7 @@ struct sw_client {
 	bool notified;         /* woken since its packets were last published */
 	bool corrupt; /* an index in one of its rings is invalid: no longer served */
 	uint32_t changes;   /* device changes that were announced to it */
-	uint32_t stamp;     /* of the last multicast packet delivered to it */
+	uint32_t stamp;     /* of the last multicast packet from or to it */
 	/* its consumer index at seen_ns: it has taken nothing since */
 	uint32_t seen_cons;
 	uint64_t seen_ns;
@@ -126,7 +126,8 @@ struct sw {
 	struct sw_clients lagging;
 	uint32_t client_count;
 	uint32_t next_id;
-	uint32_t stamp; /* of the last multicast packet */
+	/* counts multicast packets; each client gets one copy of a packet */
+	uint32_t stamp;
 	uint64_t lagging_check_ns;
 	uint64_t now;    /* of this pass */
 	/* a client is being flushed: its packets are not offered again */
@@ -135,7 +136,7 @@ struct sw {
 	void (*wake)(void *owner);
 	/* clients found corrupt so far; the daemon disconnects them */
 	uint32_t corrupt_count;
-	struct uplink *up;      /* the port; NULL: there is none */
+	struct uplink *up;      /* the daemon's port; NULL: there is none */
 	struct sw_stats departed; /* totals of departed clients */
 	struct sw_group groups[SW_GROUPS];
 };
@@ -186,11 +187,13 @@ int
 sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
 int
 sw_group_leave(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
+/* Removes the QP from all groups. */
 void
 sw_group_forget(struct sw *sw, uint32_t qpn);
 /* As sw_group_forget(), for all QPs of the client in one scan of the groups. */
 void
 sw_group_forget_all(struct sw *sw, const struct sw_client *client);
+/* Returns NULL if the group has no members. */
 const struct sw_group *
 sw_group_find(const struct sw *sw, const uint8_t gid[16]);
 

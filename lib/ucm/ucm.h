@@ -4,6 +4,12 @@
  * one connection manager (lib/cm) for all processes. It does no I/O and reads no clock.
  * Not thread safe: one thread at a time.
  *
+ * It runs in the daemon (drivers/server/server_rdmacm.c). librdmacm in a program writes a
+ * command to /dev/infiniband/rdma_cm. drivers/preload intercepts the write() and passes
+ * the command to the backend (ucm/backend.h), drivers/shm/shm_rdmacm.c, which sends it
+ * over the daemon's socket. The daemon calls ucm_command(). <rocade/cm.h> for programs
+ * that embed Rocade does not use lib/ucm: lib/verbs/verbs_cm.c calls lib/cm.
+ *
  * A session is a process. It can name only its own channels and IDs, which are destroyed
  * with it. An ID is bound to a port of a port space. All sessions share the port spaces.
  */
@@ -18,11 +24,13 @@ struct ucm_limits { /* of a session */
 	uint32_t channels;
 };
 
-/* Callbacks of the owner. */
+/* Callbacks of the code that creates the ucm. owner is the pointer that it has passed to
+ * ucm_session_create(), channel_owner that of ucm_channel_open(). */
 struct ucm_ops {
 	/* Returns whether the QPN belongs to the session's owner. */
 	bool (*owns_qpn)(void *owner, uint32_t qpn);
-	/* The channel was empty and now has an event. number counts these calls. */
+	/* The channel was empty and now has an event. number: how often that has happened
+	 * to this channel. */
 	void (*wake)(void *channel_owner, uint32_t number);
 	/* Sends a message to another host. Returns false if that fails: no port, no
 	 * route, no buffer or no room. NULL: there is no network. */
@@ -58,7 +66,8 @@ ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out);
 void
 ucm_session_destroy(struct ucm_session *session, uint64_t now);
 
-/* number names the channel in commands. Returns 0, -ENOSPC (limit reached) or -ENOMEM. */
+/* *number names the channel in commands. Returns 0, -ENOSPC (limit reached) or
+ * -ENOMEM. */
 int
 ucm_channel_open(struct ucm_session *session, void *owner, struct ucm_channel **out,
 	uint32_t *number);

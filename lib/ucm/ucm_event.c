@@ -45,8 +45,8 @@ ucm_event_raise(struct ucm_id *id, enum ucm_event_type type, const struct cm_eve
 {
 	struct ucm_event *e;
 
-	/* The program does not know the ID yet. It learns of the failure when its accept
-	 * fails. */
+	/* The program has not accepted the request of this ID, so the ID has no uid to
+	 * put into an event. The program learns of the failure when its accept fails. */
 	if (!id->uid_set)
 		return;
 	e = ucm_event_new(id, type, status);

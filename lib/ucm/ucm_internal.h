@@ -21,7 +21,7 @@ enum ucm_state {
 	UCM_IDLE,
 	UCM_BOUND,
 	UCM_ADDR, /* the peer's address is resolved */
-	UCM_ROUTE,
+	UCM_ROUTE, /* and the route to it */
 	UCM_LISTEN,
 	UCM_CONNECT,  /* active: REQ sent or deferred; passive: REQ received */
 	UCM_ACCEPTED, /* passive: REP sent; active: RTU sent */
@@ -51,14 +51,16 @@ struct ucm_id {
 	struct ucm_id *member; /* UCM_MCAST: the ID that has joined */
 	struct cm_conn *conn;
 	struct cm_listener *listener;
-	uint64_t uid;
-	uint32_t number;
+	uint64_t uid;    /* the program's own value for the ID; events return it */
+	uint32_t number; /* names the ID in commands */
+	/* Events fetched by the program. DESTROY_ID returns it: librdmacm then waits
+	 * until as many were acknowledged (rdma_ack_cm_event(3)). */
 	uint32_t events_reported;
 	struct ucm_events events;  /* unread events that count for it */
 	struct ucm_event *request; /* unread CONNECT_REQUEST that announces it; NULL */
 	enum ucm_state state;
 	struct ucm_addr src, dst;
-	uint16_t ps;
+	uint16_t ps;   /* port space: RDMA_PS_* */
 	uint16_t port; /* local */
 	bool has_port;
 	bool on_device; /* bound to one of the local addresses */
@@ -73,16 +75,17 @@ struct ucm_id {
 	struct cm_qp local;
 	struct cm_qp remote;
 	uint8_t path_mtu;
-	bool has_remote;
+	bool has_remote; /* the peer's REQ or REP has come: remote is valid */
 	bool deferred; /* in ucm->deferred */
 	TAILQ_ENTRY(ucm_id) deferred_link;
 	uint64_t deferred_until_ns;
-	uint8_t private[CMA_SIDR_PRIVATE]; /* private data of its own request */
+	/* private data of the connection request that this ID sends */
+	uint8_t private[CMA_SIDR_PRIVATE];
 	uint8_t private_len;
 };
 
 struct ucm_event {
-	TAILQ_ENTRY(ucm_event) link;    /* in channel->events of owner_id */
+	TAILQ_ENTRY(ucm_event) link;    /* in owner_id->channel->events */
 	TAILQ_ENTRY(ucm_event) id_link; /* in owner_id->events */
 	struct ucm_id *owner_id;         /* ID whose events_reported counts it */
 	struct ucm_id *new_id;           /* CONNECT_REQUEST: the new ID */
@@ -211,6 +214,7 @@ bool
 ucm_defer_request(struct ucm *ucm, struct ucm_id *id, uint64_t now);
 void
 ucm_defer_cancel(struct ucm *ucm, struct ucm_id *id);
+/* Sends the deferred requests that the new listener receives. */
 void
 ucm_defer_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t now);
 /* Sends the requests whose time is over. */
@@ -232,7 +236,8 @@ ucm_events_purge(struct ucm_id *id, uint64_t now);
 void
 ucm_events_migrate(struct ucm_id *id, struct ucm_channel *to);
 
-/* ucm_event.c: passes on messages and events until none are left. */
+/* ucm_event.c: sends the messages that lib/cm has queued, and turns its events into
+ * events of IDs, until there are no more. */
 void
 ucm_pump(struct ucm *ucm, uint64_t now);
 

@@ -40,7 +40,7 @@ int
 qp_attr_read(
 	struct dev *dev, const struct ibv_qp_attr *attr, int mask, struct qp_attr *out)
 {
-	/* The core does not read the members that mask does not name. */
+	/* lib/qp reads only the members that mask names. */
 	struct qp_attr core = {
 		.state = attr->qp_state,
 		.cur_state = attr->cur_qp_state,

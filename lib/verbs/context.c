@@ -99,9 +99,10 @@ ibv_close_device(struct ibv_context *context)
 	ctx = to_ctx(context);
 	/* Objects point to their context, and engines to the objects. */
 	if (__atomic_load_n(&ctx->objects, __ATOMIC_ACQUIRE) != 0) {
-		/* Some applications forget to destroy a CQ and take a failure here for
-		 * one of their own. With the daemon's device, the context then stays
-		 * until the process ends, as ibv_close_device(3) describes. */
+		/* Some applications forget to destroy a CQ, and take a failure of this
+		 * call for one of their own. With the daemon's device it therefore
+		 * succeeds, and the context stays until the process ends, as
+		 * ibv_close_device(3) describes. */
 		return ctx->port->source != NULL ? 0 : minus_errno(EBUSY);
 	}
 	dev_unlisten(ctx->dev, &ctx->listener);

@@ -35,7 +35,8 @@ static int
 parent_domain_check(
 	struct ibv_context *context, const struct ibv_parent_domain_init_attr *attr)
 {
-	if (attr->comp_mask != 0) /* allocators: the port allocates ring memory */
+	/* custom allocators: the port allocates ring memory itself */
+	if (attr->comp_mask != 0)
 		return EOPNOTSUPP;
 	if (attr->pd == NULL || attr->pd->context != context ||
 		to_pd(attr->pd)->base != NULL)

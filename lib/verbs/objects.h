@@ -23,7 +23,7 @@ struct verbs_device {
 	struct verbs_device *next; /* list of all devices */
 	int index;
 	const struct device_source *source; /* NULL: a port opened by rocade_open_*() */
-	bool listed;			    /* of a device with a source: it exists now */
+	bool listed; /* only with a source: the device exists now */
 	uint64_t guid;
 };
 
@@ -45,7 +45,8 @@ struct verbs_td {
 struct verbs_pd {
 	struct ibv_pd ibv;
 	uint32_t number;
-	/* of a parent domain: its PD, whose number it has; NULL: a plain PD */
+	/* parent domain: the PD that it extends, whose number it shares; NULL: a plain
+	 * PD */
 	struct verbs_pd *base;
 	struct verbs_td *td;
 	uint32_t objects; /* MRs, SRQs, QPs and other objects not destroyed yet */
@@ -115,7 +116,7 @@ struct verbs_qp {
 	bool extended;		/* created with send_ops_flags: has ex and wr */
 	/* the struct qp lies immediately before this one, see sender_qp() */
 	bool qp_in_front;
-	/* XRC target: this is one of its handles. */
+	/* XRC target: the domain of this handle; else NULL */
 	struct verbs_xrcd *xrcd;
 	struct qp_listener *qp_listener; /* NULL: not an XRC target */
 	union {

@@ -11,7 +11,7 @@
 struct rocade_cm {
 	struct verbs_ctx *ctx;
 	struct cm_port *port;
-	/* Two sources raise events here: the wake-ups of rocade_cm_fd(), and the
+	/* Two sources raise events here: the wake-ups of rocade_cm_fd(), and the event
 	 * listeners of accepted QPs (COMM_EST: data arrived before the RTU). */
 	struct event_queue events;
 	struct async_event wakeup;
@@ -31,7 +31,7 @@ struct rocade_cm_id {
 	void *user;
 	struct rocade_cm_param param;
 	struct cm_event request; /* passive side: the request */
-	/* passive side: reports data that arrives before the RTU */
+	/* passive side: event listener that reports data arriving before the RTU */
 	struct qp_listener qp_listener;
 	bool listening;
 };
@@ -68,7 +68,7 @@ cm_qp_rts(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned t
 	unsigned retry_count);
 void
 cm_qp_listener_add(struct rocade_cm_id *id);
-/* Does nothing if the QP has no listener. */
+/* Does nothing if the QP has no event listener. */
 void
 cm_qp_listener_remove(struct rocade_cm_id *id);
 

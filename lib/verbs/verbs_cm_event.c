@@ -136,8 +136,9 @@ rocade_cm_fd(struct rocade_cm *cm)
 	return cm->events.fd;
 }
 
-/* Handles the events of the queue. Returns whether the manager raised one, so that
- * cm_port_rearm() is due. Cheap without events, for loops that call it in each pass. */
+/* Handles the events of the queue. Returns whether wakeup_raise() raised one of them,
+ * after which cm_port_rearm() is due. Cheap without events, for loops that call it in
+ * each pass. */
 static bool
 wakeups_drain(struct rocade_cm *cm)
 {

@@ -68,7 +68,7 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 	attr->max_total_mcast_qp_attach = DEV_MAX_ATTACHED;
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay =
-		15; /* 4.096 us * 2^15: for a thread that is not scheduled */
+		15; /* 134 ms (4.096 us * 2^15): an engine's thread may be preempted */
 	attr->phys_port_cnt = 1;
 }
 

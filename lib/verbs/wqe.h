@@ -43,7 +43,7 @@ static const struct post_row {
 	uint8_t flags; /* 0: unsupported opcode */
 	uint8_t form;  /* enum post_form */
 	bool needs_check;  /* send_check_more() checks it */
-	bool has_response; /* has a response, so not on UC */
+	bool has_response; /* not on UC: needs a reliable service */
 	bool ud;       /* also on UD */
 	bool rc;       /* only on RC */
 } post_rows[WR_ROWS] = {

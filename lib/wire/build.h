@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Headers to bytes. The constant part of a path's headers is built once (struct path_hdr),
- * with the ICRC over it for each of the last two UDP lengths. A packet is then built in
- * three steps:
+/* Headers to bytes. The constant part of a path's headers is built once (struct
+ * path_hdr), with the ICRC over it for each of the last two UDP lengths. A packet is then
+ * built in three steps:
  *
  *   ext = frame_begin(hdr, pkt, &fields, payload_len);  // L2 .. BTH; pkt->len is final
  *   ... write the extended headers at ext, the payload at frame_payload() ...
  *   frame_end(hdr, pkt, payload_len);                   // pad and ICRC
  *
  * For a payload that may be long, use frame_sum() after the first step, icrc_sum_copy()
- * for the payload, and frame_end_sum() at the end. The payload is then copied and added to
- * the ICRC in one pass. */
+ * for the payload, and frame_end_sum() at the end. The payload is then copied and added
+ * to the ICRC in one pass. */
 #ifndef ROCADE_WIRE_BUILD_H
 #define ROCADE_WIRE_BUILD_H
 
@@ -26,8 +26,9 @@
 
 #define PATH_HDR_MAX (14 + 4 + 40 + 8)
 
-/* The bytes of a path's headers that are copied for every frame. Longer headers copy the
- * rest too. The shortest frame has room for this. */
+/* Bytes of a path's headers that are copied for every frame, even if the headers are
+ * shorter: the shortest frame has room for them. The rest of longer headers is copied
+ * too. */
 #define FRAME_COPY 48
 static_assert(FRAME_COPY <= 14 + 20 + 8 + sizeof(struct bth) + ICRC_LEN, "room");
 
@@ -88,8 +89,8 @@ uint16_t roce_udp_sport(uint32_t flow_label, uint32_t qpn, uint32_t dest_qpn);
 void path_hdr_init(struct path_hdr *hdr, const struct path_addr *addr);
 void path_hdr_set_dst(struct path_hdr *hdr, const uint8_t dst_mac[6]);
 
-/* For a path whose frames reach no port that completes the checksum: fills in the IPv4
- * checksum. */
+/* Makes the frames of this path carry the IPv4 header checksum, because no port fills it
+ * in. */
 void path_hdr_no_offload(struct path_hdr *hdr);
 
 /* Updates the lengths, the IPv4 checksum and the ICRC state. */

@@ -143,7 +143,7 @@ parse_udp(const struct l4 *l4, struct pkt_view *view)
 	len = rte_be_to_cpu_16(udp->dgram_len);
 	if (unlikely(len < sizeof(*udp) || len > l4->len))
 		return DROP_udp_length;
-	/* The pad fills the payload up to a multiple of 4; all headers are one. */
+	/* With its pad the payload is a multiple of 4 bytes, and so is each header. */
 	len -= (uint32_t)sizeof(*udp);
 	if (unlikely(len < sizeof(*bth) + ICRC_LEN || len % 4 != 0))
 		return DROP_length;
@@ -162,8 +162,8 @@ parse_udp(const struct l4 *l4, struct pkt_view *view)
 	return DROP_none;
 }
 
-/* Finds the EtherType, in network order, and the offset of its packet. Returns DROP_none,
- * DROP_vlan or DROP_runt. */
+/* Finds the EtherType, in network order, and the offset of the L3 header. Returns
+ * DROP_none, DROP_vlan or DROP_runt. */
 static inline unsigned
 parse_ether(const struct pkt *pkt, uint16_t vlan, uint16_t *type, uint32_t *off)
 {

@@ -12,7 +12,7 @@
 /* Points into the packet's frame, and is valid as long as that. */
 struct pkt_view {
 	const struct op_row *op;
-	const uint8_t *ext;	/* after the BTH */
+	const uint8_t *ext;	/* the extended headers, behind the BTH */
 	const uint8_t *payload;
 	uint32_t payload_len;	/* without the pad */
 	uint32_t dest_qpn;
@@ -24,13 +24,13 @@ struct pkt_view {
 	bool ack_req;
 	uint8_t ip_version; /* 4 or 6 */
 	uint8_t tclass;	    /* TOS or traffic class: DSCP and ECN */
-	bool payload_placed; /* the payload is in its destination already: qp_icrc_check() */
+	bool payload_placed; /* direct placement has copied it: see qp_icrc_check() */
 	const uint8_t *ip;  /* the IP header */
 	const struct bth *bth;
 };
 
-/* pkt_parse() returns: not a RoCEv2 packet but one for the port itself (ARP, ICMP, ICMPv6,
- * IGMP). */
+/* Returned by pkt_parse() besides the values of enum drop_reason: not a RoCEv2 packet but
+ * a frame for the port itself (ARP, ICMP, ICMPv6, IGMP), for net_rx(). */
 #define PARSE_OTHER DROP_COUNT
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 24-bit packet sequence numbers: arithmetic modulo 2^24 (IBA 9.7.1). Inputs may carry high
- * bits; every PSN returned is in 0..0xFFFFFF. */
+/* 24-bit packet sequence numbers: arithmetic modulo 2^24 (IBA 9.7.1). Inputs may carry
+ * high bits; every PSN returned is in 0..0xFFFFFF. */
 #ifndef ROCADE_WIRE_PSN_H
 #define ROCADE_WIRE_PSN_H
 

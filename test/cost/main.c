@@ -174,7 +174,7 @@ stream_run(struct run *run, uint64_t messages)
 	}
 }
 
-/* The client's requests are the server's too: an address and a key differ. */
+/* Both ends post the same request, with their own address and lkey. */
 static void
 message_post(struct run *run, struct end *end)
 {

@@ -3,7 +3,8 @@
  * Two connected QPs without engine, clock or thread, for scripts of operations, time
  * advances and expectations. Every frame is built, parsed and ICRC-checked, in a buffer
  * of exactly its length. Frames that a host sends are queued on its wire until the script
- * delivers or drops them.
+ * delivers or drops them. For tests of lib/qp. engine_link.h has two devices with their
+ * engines, verbs_pair.h two devices opened through the public API.
  */
 #ifndef ROCADE_TEST_QP_LINK_H
 #define ROCADE_TEST_QP_LINK_H
@@ -39,7 +40,7 @@ struct qp_link_conf {
 	bool sig_all; /* for a's QP */
 	bool unconnected;
 	enum ibv_mtu mtu;
-	uint32_t psn[2];
+	uint32_t psn[2]; /* first PSN of a, of b */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint32_t send_wr, recv_wr, sge, cqe;
 	uint32_t peer_window;
@@ -73,6 +74,7 @@ struct host {
 	uint32_t lkey;
 	uint32_t recv_key; /* of the same memory, in the PD of the receives */
 	uint32_t rkey;     /* of the same memory, for the other host */
+	/* sent by this host, not delivered or dropped yet; the oldest first */
 	struct frame wire[WIRE_MAX];
 	unsigned wire_count;
 };
@@ -186,7 +188,7 @@ host_local_inv(struct host *h, uint64_t wr_id, unsigned flags, uint32_t rkey);
 struct ud_dest
 host_dest(const struct host *h);
 
-/* True if conf.type makes a an XRC initiator and b a target. */
+/* True if conf.type makes host a an XRC initiator and host b an XRC target. */
 bool
 qp_link_is_xrc(const struct qp_link *p);
 /* True if h receives from an SRQ. */
@@ -292,7 +294,8 @@ expect_idle_at(struct host *h, const char *file, int line);
 void
 expect_event_at(struct host *h, enum ibv_event_type type, const char *file, int line);
 
-/* ack_req: 0, 1, or -1 for either. */
+/* `index` is the position of the frame on the wire of `from`; 0 is the oldest. ack_req:
+ * 0, 1, or -1 for either. */
 #define expect_frame(from, index, opcode, psn, ack_req)                                  \
 	expect_frame_at(from, index, opcode, psn, ack_req, __FILE__, __LINE__)
 #define expect_ack(from, index, syndrome, psn, msn)                                      \

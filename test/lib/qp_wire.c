@@ -192,7 +192,7 @@ qp_link_advance(struct qp_link *p, uint64_t ns)
 	p->now = end;
 }
 
-/* ---- Made by hand ---- */
+/* ---- Packets that the test builds ---- */
 
 static void
 pkt_spec_path(const struct host *to, const struct pkt_spec *c, struct path_hdr *hdr)

@@ -14,7 +14,7 @@
 #define REPLAY_SLOTS 64
 #define REPLAY_TARGET_BYTES 0x80000
 
-/* A completion as the log shows it. */
+/* A completion as the traffic generator logged it. */
 struct replay_wc {
 	uint64_t wr_id;
 	enum ibv_wc_status status;
@@ -23,7 +23,8 @@ struct replay_wc {
 	bool has_imm, has_crc;
 };
 
-/* The options of the traffic generator, with its defaults. */
+/* The options of the traffic generator that made the captures (test/captures/README.md),
+ * with its defaults. */
 struct replay_run {
 	char commands[512];
 	enum ibv_qp_type type;
@@ -86,13 +87,13 @@ replay_frames_equal(const struct pkt_view *ours, const struct pkt_view *theirs);
 void
 replay_wc_equal(
 	const struct cqe *ours, const struct replay_wc *theirs, const uint8_t *at);
-/* Checks that rules.tsv lists this difference from the kernel: docs/protocol.md 19, or a
- * bug. */
+/* Checks that rules.tsv (docs/protocol.md 19) lists this difference from the kernel. */
 void
 replay_topic_check(const char *topic);
 uint32_t
 replay_crc(const uint8_t *at, size_t len);
-/* Payload byte i of operation k. */
+/* Writes the first len payload bytes of operation k of the traffic generator
+ * (test/captures/README.md). */
 void
 replay_payload(uint8_t *to, unsigned k, uint32_t len);
 

@@ -16,7 +16,7 @@ struct sim {
 	uint64_t now;  /* virtual nanoseconds */
 	uint64_t ops;  /* done in this seed */
 	bool verbose;  /* print the trace as it grows */
-	unsigned ops_asked;
+	unsigned ops_asked; /* --ops: operations per seed */
 };
 
 extern struct sim sim;

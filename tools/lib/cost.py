@@ -9,7 +9,10 @@ of them, and those in Rocade's code, that is without the CRC and copies of syste
 count more than 3 % above the number that test/cost/numbers.tsv has for this compiler and CPU (as
 valgrind shows it) fails. Without such a number, the nearest one of the same major version of the
 compiler and the same architecture is compared with, and 10 % above it fails. Without that, too,
-the counts are only printed. --update stores the counts."""
+the counts are only printed. --update stores the counts.
+
+To see which functions a message costs, run valgrind as docs/testing.md shows, before and after the
+change, and compare the lists of callgrind_annotate."""
 
 import argparse
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Sourced by tools/test.sh: the stages that run whole programs. Uses its variables and its run, check,
-# build, meson_tests and tap.
+# Sourced by tools/test.sh: the stages that run whole programs. Uses its variables, its check and
+# run_logged, build_release and build_sanitize of stages.sh, and the functions of session.sh.
 # shellcheck disable=SC2034,SC2154 # test.sh sets and reads these variables
 
 # Hugepages for the tests: a quarter of the free memory, at most 2 GiB, or fewer if the kernel

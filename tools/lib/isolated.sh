@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # isolated.sh COMMAND...: runs as the first process of new mount, network and PID namespaces (see
-# tools/test.sh). Sets up a loopback interface, /run and a hugetlbfs in them.
+# run_isolated in session.sh). Sets up a loopback interface, /run and a hugetlbfs in them.
 set -eu
 
 mount --make-rprivate /

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Sourced by tools/test.sh: the stages that need no root. Uses its variables and its run, check,
-# build, meson_tests and tap.
+# Sourced by tools/test.sh: the stages that need no root. Uses its variables and its check, build
+# and meson_tests, and run of session.sh.
 # shellcheck disable=SC2034,SC2154 # test.sh sets and reads these variables
 
 build_release() {
@@ -80,8 +80,8 @@ stage_coverage() {
 }
 
 # DPDK's inline primitives are compiled as atomic builtins: ThreadSanitizer does not see assembler.
-# It does not know fences (-Wno-tsan). All data that they order is atomic, so it misses only
-# wrong order.
+# It does not know fences (-Wno-tsan). All data that fences order is atomic, so it does not report
+# false races. It does not see a missing fence.
 stage_tsan() {
 	local tests
 	mapfile -t tests < <(sed -n '/^[a-z]/p' test/tsan/tests)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * AckReq suppression (docs/protocol.md 7.3), in virtual time to the nanosecond. Where
- * many QPs send to one peer, unsignaled requests leave without AckReq. All of them arrive
- * all the same, and the peer window holds.
+ * many QPs send to one peer, unsignaled requests leave without AckReq. All of them still
+ * arrive, and the peer window is not exceeded.
  */
 #include "qp_link.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bugs of other implementations that no test of a rule would find. docs/protocol.md,
- * "Bugs of other implementations", has all of them. The section "bugs" of rules.tsv names
- * the tests. */
+ * "Bugs of other implementations", has all of them. In rules.tsv their section is
+ * "bugs". */
 #include <string.h>
 
 #include "qp_link.h"
@@ -52,7 +52,8 @@ depth_case(uint8_t from, uint8_t to, unsigned answered)
 	assert_int_equal(
 		qp_modify(&p.b.qp, &attr, IBV_QP_MAX_DEST_RD_ATOMIC, IBV_MTU_4096), 0);
 	assert_int_equal(p.b.qp.max_dest_rd_atomic, to);
-	/* The READs that are kept are answered, and answered again; no other READ is. */
+	/* The latest min(from, to) READs are kept. Each is answered, and again when its
+	 * request is repeated. Repeated requests for the other READs get no response. */
 	host_pull(&p.b, PULL_ALL);
 	assert_true(p.b.wire_count <= 2u * from);
 	wire_drop_all(&p.b);

@@ -2,9 +2,9 @@
 /*
  * Replay against the Linux kernel's driver (test/captures). Our requester posts what the
  * traffic generator posted and receives the responses of the kernel, or of a script. Each
- * frame that our QP sends is compared with the kernel's, each completion with the log's.
- * Where the kernel differs from the IBA, the row names the topic of docs/protocol.md 19.
- * Any other difference fails.
+ * frame that our QP sends is compared with the kernel's, each completion with the log's
+ * (runs.tsv). Where the kernel differs from the IBA, the capture's row (struct
+ * capture_case) names the topic of docs/protocol.md 19. Any other difference fails.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,9 +2,10 @@
 /*
  * Replay against the Linux kernel's driver (test/captures). Our responder receives the
  * requests of the kernel's requester. Its responses are compared field by field with the
- * kernel's, its receive completions with those in the log. Where the kernel differs from
- * the IBA, the row names the topic of docs/protocol.md 19. Any other difference fails.
- * The requester's half is capture_requester_test.c. test/captures/replayed.tsv lists both.
+ * kernel's, its receive completions with those in the log (runs.tsv). Where the kernel
+ * differs from the IBA, the capture's row (struct capture_case) names the topic of
+ * docs/protocol.md 19. Any other difference fails. The requester's half is
+ * capture_requester_test.c. test/captures/replayed.tsv lists both.
  */
 #include <stdio.h>
 #include <stdlib.h>

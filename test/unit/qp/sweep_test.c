@@ -189,7 +189,7 @@ sweep_end(void)
 	qp_link_fini(&s.link);
 }
 
-/* Bad luck can exceed 7 retries. The flow then ends as it should. */
+/* Losses can exceed 7 retries. The QP is then in ERR, and the seed is abandoned. */
 static bool
 retries_exceeded(const struct flow *f)
 {

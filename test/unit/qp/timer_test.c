@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RNR waits and ACK timeouts in virtual time, to the nanosecond: counters and timer
- * (docs/protocol.md 7.6; IBA 9.7.5.2.7, 9.7.5.2.8). qp_deadline() is the only clock. */
+ * (docs/protocol.md 7.6; IBA 9.7.5.2.7, 9.7.5.2.8). */
 #include "qp_link.h"
 
 static struct qp_link p;
