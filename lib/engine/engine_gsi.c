@@ -140,7 +140,7 @@ msg_send(struct engine *e, const struct gsi_msg *msg, uint64_t now)
 		engine_send_own(e, &frame, now);
 		return true;
 	}
-	e->stats.tx_looped++;
+	e->stats.tx_loopback++;
 	engine_rx_process(e, &frame, 1, now);
 	return true;
 }

@@ -304,7 +304,7 @@ loopback_add(struct engine *e, struct pkt *frames, unsigned n)
 
 	for (unsigned i = 0; i < n; i++)
 		e->loopback[e->loopback_count++] = frames[i];
-	e->stats.tx_looped += n;
+	e->stats.tx_loopback += n;
 	memmove(frames, frames + n, (size_t)(end - (frames + n)) * sizeof(*frames));
 	e->tx_cache_count -= n;
 }

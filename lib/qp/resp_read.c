@@ -88,7 +88,7 @@ resp_depth_ok(struct qp *qp, const struct pkt_view *v)
 		return true;
 	/* A peer may not count FLUSHes (rxe): drop it, as if it were lost. */
 	if (resp->res_max != 0 && (v->op->kind == OP_FLUSH || flush_pending(qp))) {
-		qp->shared->stats->drop[DROP_no_place]++;
+		qp->shared->stats->drop[DROP_no_resource]++;
 		return false;
 	}
 	resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, VENDOR_DEPTH);

@@ -85,7 +85,7 @@ static const struct {
 } never[] = {
 	{DROP_handoff_full, "the engines run alternately: no 1024 frames gather"},
 	{DROP_group, "no QP joins a multicast group"},
-	{DROP_no_place,
+	{DROP_no_resource,
 		"both ends agree on the depth, and the adversary sends no such burst"},
 };
 

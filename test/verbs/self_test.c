@@ -42,7 +42,7 @@ port_close(void)
 {
 	assert_int_equal(
 		pair_stat(&pair.b, "rx_packets"), pair_stat(&pair.b, "rx_other"));
-	assert_true(pair_stat(&pair.a, "tx_looped") > 0);
+	assert_true(pair_stat(&pair.a, "tx_loopback") > 0);
 	pair_close(&pair);
 }
 

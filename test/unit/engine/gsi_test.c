@@ -114,7 +114,7 @@ message_to_local_address_is_looped_back(void **state)
 	assert_memory_equal(user_a.in[0].dgid, user_a.in[0].sgid, 16);
 	assert_int_equal(fixture.b.roce_frames, 0);
 	dev_stats(fixture.a.dev, &stats);
-	assert_int_equal(stats.tx_looped, 1);
+	assert_int_equal(stats.tx_loopback, 1);
 	dev_gsi_clear(fixture.a.dev);
 	engine_link_fini(&fixture);
 }

@@ -356,13 +356,13 @@ flush_beyond_depth_is_dropped(void **state)
 	init(4, 2);
 	for (uint32_t i = 0; i < 3; i++)
 		inject_flush(PSN_A + i, GLOBAL, remote_addr(REMOTE), flush_key, 8);
-	assert_int_equal(p.b.stats.drop[DROP_no_place], 1);
+	assert_int_equal(p.b.stats.drop[DROP_no_resource], 1);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
 	wire_drop_all(&p.b);
 	inject_flush(PSN_A + 2, GLOBAL, remote_addr(REMOTE), flush_key, 8);
 	inject_atomic_write(PSN_A + 3, remote_addr(REMOTE), p.b.rkey, 8, 8);
 	inject_atomic_write(PSN_A + 4, remote_addr(REMOTE), p.b.rkey, 8, 8);
-	assert_int_equal(p.b.stats.drop[DROP_no_place], 2);
+	assert_int_equal(p.b.stats.drop[DROP_no_resource], 2);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
 	expect_response(&p.b, 1, ONLY, PSN_A + 3, 4, 0);
 	wire_drop_all(&p.b);
