@@ -95,7 +95,7 @@ handlers_restore(void)
 static bool
 handlers_enabled(void)
 {
-	const char *env = getenv("ROCADE_GUARD");
+	const char *env = getenv("ROCADE_MR_FAULT_HANDLER");
 
 	return env == NULL || strcmp(env, "0") != 0;
 }

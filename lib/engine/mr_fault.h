@@ -7,7 +7,7 @@
  * regions are refused from then on. It acts only on a thread that runs an engine, and on
  * an address inside a region at which nothing is mapped. Other signals go to the handler
  * installed before. An application that installs a handler later should call the one it
- * replaces. ROCADE_GUARD=0 in the environment leaves the signals alone.
+ * replaces. ROCADE_MR_FAULT_HANDLER=0 in the environment leaves the signals alone.
  */
 #ifndef ROCADE_ENGINE_MR_FAULT_H
 #define ROCADE_ENGINE_MR_FAULT_H

@@ -229,7 +229,7 @@ killed_by(const char *guard, bool read_only)
 
 	if (pid == 0) {
 		signal(SIGSEGV, SIG_DFL);
-		setenv("ROCADE_GUARD", guard, 1);
+		setenv("ROCADE_MR_FAULT_HANDLER", guard, 1);
 		begin(false);
 		if (read_only)
 			mprotect(buffer, BYTES, PROT_READ);
