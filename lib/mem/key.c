@@ -124,8 +124,8 @@ region_check(uint32_t pd, uint64_t va, const void *host, uint64_t len, unsigned 
 	return host == NULL && len != 0 ? -EINVAL : 0;
 }
 
-/* An empty region may have host == NULL, which key_check() returns for a refused access.
- * Any other address serves: the table's. */
+/* An empty region may have host == NULL. key_check() returns NULL for a refused access,
+ * so the entry gets another address that is never accessed: the table's. */
 static uint8_t *
 region_host(struct key_table *t, void *host)
 {
@@ -183,8 +183,8 @@ index_release(struct key_table *t, uint32_t index)
 	t->free_tail = index;
 }
 
-/* Returns the entry of this key, its last, to the table. No release is needed: the caller
- * holds all engine locks, which excludes every reader. */
+/* Returns the entry of this key to the table. key: the last key of its index. No release
+ * is needed: the caller holds all engine locks, which excludes every reader. */
 static void
 entry_put(struct key_table *t, uint32_t key)
 {
@@ -197,8 +197,8 @@ entry_put(struct key_table *t, uint32_t key)
 	t->used--;
 }
 
-/* Finds the region of a key that is about to be freed or changed. -EINVAL if key is no
- * region's, -EBUSY while memory windows are bound to it. */
+/* Finds the region of a key that is about to be freed or changed. -EINVAL if key is not
+ * that of a region, -EBUSY while memory windows are bound to it. */
 static int
 region_find(const struct key_table *t, uint32_t key, struct key_entry **out)
 {
@@ -275,7 +275,7 @@ entry_invalidate_at(struct key_entry *e, const uint8_t *host)
 		host < e->host ||
 		(uint64_t)(host - e->host) >= e->len)
 		return false;
-	/* The key stays valid for deregistration. */
+	/* The entry's key stays, so that the region can be deregistered. */
 	__atomic_store_n(&e->rights, KEY_PD_INVALIDATED << 8, __ATOMIC_RELAXED);
 	return true;
 }

@@ -23,12 +23,12 @@
 #define KEY_MAX (KEY_CHUNK * KEY_CHUNKS) /* 2^20; index 0 is never allocated */
 
 struct key_entry {
-	/* first address as work requests name it (iova); free entry: next free index */
+	/* first address, as in work requests (iova); free entry: the next free index */
 	uint64_t va;
-	uint64_t len;  /* bytes; 0: a valid, empty region; free entry: the last variant */
+	uint64_t len; /* bytes; 0: a valid, empty region; free entry: the last variant */
 	/* process address of that first byte; memory window: its struct mw */
 	uint8_t *host;
-	uint32_t key;  /* 0: a free entry, or a memory window that is not bound */
+	uint32_t key;    /* 0: a free entry, or a memory window that is not bound */
 	uint32_t rights; /* PD << 8 | KEY_ACCESS_* */
 };
 static_assert(sizeof(struct key_entry) == 32, "two per cache line");
@@ -39,9 +39,10 @@ static_assert(sizeof(struct key_entry) == 32, "two per cache line");
 #define KEY_ACCESS_KEPT 0x3Fu
 #define KEY_ACCESS_FLUSH_GLOBAL 0x40u
 
-/* Special values of the PD field. No QP's PD is equal to one of them. */
+/* Special values of the PD field, which no QP's PD equals. KEY_PD_MW: a memory window. */
 #define KEY_PD_MW 0xFFFFFFu
-#define KEY_PD_INVALIDATED 0xFFFFFEu /* invalidated, see key_invalidate_at() */
+/* a region whose memory is gone, see key_invalidate_at() */
+#define KEY_PD_INVALIDATED 0xFFFFFEu
 #define KEY_PD_MAX 0xFFFFFDu
 
 struct key_table {
@@ -49,10 +50,10 @@ struct key_table {
 	 * (uint32_t) of the memory windows bound to each. */
 	struct key_entry *chunks[KEY_CHUNKS];
 	rte_spinlock_t lock;
-	uint32_t used;	/* keys in use */
+	uint32_t used;        /* keys in use */
 	uint32_t regions;     /* keys in use by regions */
 	uint32_t regions_max; /* upper limit of regions */
-	uint32_t fresh; /* lowest index never used; initially 1 */
+	uint32_t fresh;       /* lowest index never used; initially 1 */
 	uint32_t free_head; /* freed indices, oldest first, linked through va; 0: none */
 	uint32_t free_tail;
 	/* differs between process starts, so that old keys do not match */
@@ -64,11 +65,11 @@ void key_table_init(struct key_table *t, uint8_t variant_seed);
 void key_table_fini(struct key_table *t);
 
 /*
- * Registers a region and returns its key in *key. Returns 0, -ENOMEM, or -EINVAL: if the
- * region exceeds 2^64 (it may end there), if access asks for remote write or atomic
- * without local write (ibv_reg_mr(3)) or has a bit that an entry cannot hold, or if host
- * is NULL and len is not 0. access: IBV_ACCESS_*; optional bits
- * (IBV_ACCESS_OPTIONAL_RANGE) are ignored.
+ * Registers a region and returns its key in *key. access: IBV_ACCESS_*; optional bits
+ * (IBV_ACCESS_OPTIONAL_RANGE) are ignored. Returns 0; -ENOMEM, also if regions_max
+ * regions exist; or -EINVAL: if the region exceeds 2^64 (it may end there), if access
+ * asks for remote write or atomic without local write (ibv_reg_mr(3)) or has a bit that
+ * an entry cannot hold, if pd exceeds KEY_PD_MAX, or if host is NULL and len is not 0.
  *
  * Freed indices are reused in FIFO order. While never-used indices remain, a freed index
  * waits until KEY_CHUNK indices are free. A stale key therefore matches again after about
@@ -77,16 +78,16 @@ void key_table_fini(struct key_table *t);
 int key_alloc(struct key_table *t, uint32_t pd, uint64_t va, void *host, uint64_t len,
 	unsigned access, uint32_t *key);
 
-/* Deregisters a region. -EINVAL if key is no region's, -EBUSY while memory windows are
- * bound to it. The caller holds all engine locks. */
+/* Deregisters a region. -EINVAL if key is not that of a region, -EBUSY while memory
+ * windows are bound to it. The caller holds all engine locks. */
 int key_free(struct key_table *t, uint32_t key);
 
 /*
  * key_change() changes a region (ibv_rereg_mr(3)). flags: IBV_REREG_MR_*; only the fields
- * that flags select are read. Returns the errors of key_alloc() and key_free(), or
- * -EFAULT after key_invalidate_at(); on error nothing has changed. A new PD or
- * translation changes the variant, so that the old key is refused. The caller holds all
- * engine locks.
+ * that flags select are read. A new PD or translation changes the variant: *key is then
+ * the new key, and the old one is refused. Returns the errors of key_alloc() and
+ * key_free(), or -EFAULT after key_invalidate_at(); on error nothing has changed. The
+ * caller holds all engine locks.
  */
 struct key_change {
 	uint32_t pd;
@@ -109,8 +110,10 @@ int key_reserve(struct key_table *t, void *object, uint32_t *key);
 /* Frees a reserved index. key: the last key of that index. The caller holds all engine
  * locks. */
 void key_release(struct key_table *t, uint32_t key);
-/* Returns the object passed to key_reserve() for this index, else NULL. */
+/* Returns the object passed to key_reserve() for this index, or NULL if the index is not
+ * that of a memory window. */
 void *key_object(const struct key_table *t, uint32_t key);
+/* Returns the entry of a key's index, whichever key it has now. NULL: no such index. */
 struct key_entry *key_entry(const struct key_table *t, uint32_t key);
 /* Returns the count of memory windows bound to a region. Access it atomically: several
  * engines bind. */
@@ -167,7 +170,7 @@ key_check(const struct key_table *t, uint32_t key, uint32_t pd, uint64_t va, uin
 	return key_entry_check(e, va, len, need);
 }
 
-/* The state of a key before it was checked. */
+/* A key's entry and rights, taken before the key is checked, see key_proved(). */
 struct key_proof {
 	const struct key_entry *entry; /* NULL: not live */
 	uint32_t rights;
@@ -182,8 +185,9 @@ key_proof(const struct key_table *t, uint32_t key)
 		e, e != NULL ? __atomic_load_n(&e->rights, __ATOMIC_RELAXED) : 0};
 }
 
-/* Whether what the check said still holds, where there was no control call since: what is
- * left is key_invalidate_at(). */
+/* Returns whether an access that was granted after key_proof() is still granted, if no
+ * control call has run since: then only key_invalidate_at() can have revoked it. The key
+ * must have been live. */
 static inline bool
 key_proved(const struct key_proof *proof)
 {

@@ -59,7 +59,7 @@ mw_bind_check(const struct key_table *t, const struct mw *mw, const struct mw_bi
 	const struct key_entry *mr = key_find(t, b->parent);
 
 	/* The PD comparison also rejects memory windows and invalidated regions: their PD
-	 * field is none. */
+	 * field holds a value that is no PD (KEY_PD_MW, KEY_PD_INVALIDATED). */
 	if (mr == NULL || mr->rights >> 8 != mw->pd ||
 		(mr->rights & IBV_ACCESS_MW_BIND) == 0 ||
 		(mr->rights & IBV_ACCESS_ZERO_BASED) != 0)
@@ -123,8 +123,8 @@ mw_bind(struct key_table *t, uint32_t pd, uint32_t qpn, struct mw_list *list,
 
 	if (mw == NULL || mw->pd != pd)
 		return -EINVAL;
-	/* Binding from two engines at once is an application error; the later bind fails.
-	 * busy makes it fail instead of wait. Pairs with the release below. */
+	/* Two engines that bind one window at once are an application error. The later
+	 * bind fails instead of waiting. Pairs with the release of busy below. */
 	if (__atomic_exchange_n(&mw->busy, 1, __ATOMIC_ACQUIRE) != 0)
 		return -EINVAL;
 	rc = mw_bind_locked(t, mw, qpn, list, b);
@@ -138,8 +138,8 @@ mw_valid(const struct key_table *t, uint32_t qpn, uint32_t rkey)
 	const struct mw *mw = key_object(t, rkey);
 	const struct key_entry *e = key_find(t, rkey);
 
-	/* A window bound by this QP is changed by the QP's engine only, which is the
-	 * caller. */
+	/* Only the QP's own engine changes a window that the QP has bound, and that
+	 * engine is the caller. */
 	return e != NULL && mw != NULL && mw->type2 && LOAD(mw->parent) != 0 &&
 	       LOAD(mw->qpn) == qpn;
 }
@@ -161,7 +161,8 @@ mw_invalidate_all(struct key_table *t, struct mw_list *list)
 }
 
 /* Returns the host address if the memory window's current binding grants this access,
- * else NULL. The binding may be newer than the key that was looked up. */
+ * else NULL. The binding may be newer than the key that was looked up: mw_check() checks
+ * that. */
 static uint8_t *
 mw_host(const struct key_table *t, const struct mw *mw, uint32_t pd, uint32_t qpn,
 	uint64_t va, uint64_t len, unsigned need)

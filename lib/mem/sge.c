@@ -43,7 +43,7 @@ sge_seek(const struct sge *sge, uint32_t num, uint64_t offset)
 	return pos;
 }
 
-/* Returns the bytes of the list behind pos. */
+/* Returns how many bytes of the list follow pos. */
 static uint64_t
 sge_left(const struct sge *sge, uint32_t num, struct sge_pos pos)
 {
@@ -53,7 +53,7 @@ sge_left(const struct sge *sge, uint32_t num, struct sge_pos pos)
 }
 
 /* Returns the host address of the next contiguous run, NULL if not granted. *run is its
- * length, at most len; *pos moves behind it. The list must have bytes left (asserted). */
+ * length, at most len; *pos moves past it. The list must have bytes left (asserted). */
 static uint8_t *
 sge_run(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
 	struct sge_pos *pos, uint32_t len, unsigned need, uint32_t *run)

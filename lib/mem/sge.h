@@ -66,10 +66,11 @@ uint64_t sge_total(const struct sge *sge, uint32_t num);
 int sge_check(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
 	unsigned need);
 
-/* Returns the position offset bytes behind the start (offset <= total). */
+/* Returns the position offset bytes after the start (offset <= total). */
 struct sge_pos sge_seek(const struct sge *sge, uint32_t num, uint64_t offset);
 
-/* Returns the host address of len bytes at offset in this SGE, NULL if not granted. */
+/* Returns the host address of len bytes at offset in this SGE, or NULL if its key does
+ * not grant the access. */
 static inline uint8_t *
 sge_host(const struct key_table *t, uint32_t pd, const struct sge *s, uint32_t offset,
 	uint32_t len, unsigned need)
@@ -89,7 +90,7 @@ sge_holds(const struct sge *sge, uint32_t num, struct sge_pos pos, uint32_t len)
 	return pos.index < num && sge[pos.index].len - pos.offset >= len;
 }
 
-/* sge_gather() and sge_scatter() for bytes in several SGEs. */
+/* sge_gather() and sge_scatter() for bytes in several SGEs (runs: contiguous pieces). */
 int
 sge_gather_runs(const struct key_table *t, uint32_t pd, const struct sge *sge,
 	uint32_t num, struct sge_pos *pos, uint8_t *dst, uint32_t len);
@@ -98,10 +99,10 @@ sge_scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *sge,
 	uint32_t num, struct sge_pos *pos, const uint8_t *src, uint32_t len);
 
 /*
- * Copies len bytes of the list, from *pos on, to dst and moves *pos behind them. Returns
+ * Copies len bytes of the list, from *pos on, to dst and moves *pos past them. Returns
  * -EACCES if a key does not grant local read; dst then holds garbage and *pos is
  * unchanged. The list must hold len bytes (asserted). sum: ICRC sum of the frame that
- * contains dst, or NULL. Bytes of one SGE may be added to the sum while they are copied.
+ * contains dst, or NULL. Only bytes that lie in one SGE may be added to the sum.
  */
 static inline int
 sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
@@ -125,7 +126,7 @@ sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32
 }
 
 /*
- * Copies len bytes from src into the list, from *pos on, and moves *pos behind them.
+ * Copies len bytes from src into the list, from *pos on, and moves *pos past them.
  * Returns -EMSGSIZE if the list has fewer bytes left, -EACCES if not all of them may be
  * written (IBV_ACCESS_LOCAL_WRITE). Both checks come before the first write. Where SGEs
  * overlap each other, the later one wins. src must not overlap them.

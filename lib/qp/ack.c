@@ -26,8 +26,8 @@ resp_out_of_sequence(struct qp *qp, uint32_t psn)
 	qp->shared->stats->seq_nak_sent++;
 }
 
-/* A duplicate is not executed again but acknowledged again (C9-105). A pending NAK does
- * that, and so does a pending acknowledgement or response behind it. */
+/* A duplicate is not executed again but acknowledged again (C9-105). That is left to a
+ * pending NAK, or to a pending acknowledgement or response with a later PSN. */
 void
 resp_duplicate(struct qp *qp, uint32_t psn)
 {
@@ -70,7 +70,7 @@ resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 	assert(qp->res_pending == resp_res_pending(qp));
 	if (unlikely(qp->res_pending))
 		built = resp_res_tx(qp, pkts, n);
-	/* A pending acknowledgement lies behind every READ that is being answered. */
+	/* A pending acknowledgement comes after the responses of all READs before it. */
 	if (qp->aeth_pending != 0 && built < n && !qp->res_pending)
 		ack_build(qp, &pkts[built++]);
 	return built;

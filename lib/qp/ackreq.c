@@ -5,18 +5,19 @@
  * every packet. There a QP sends without AckReq. Its next signaled request sets it, or
  * its next ACK_EVERY-th PSN (req_build.c), or a tail-loss probe after ackreq_delay_ns().
  *
- * The peer window holds all the same. Packets sent without AckReq are counted in
+ * The peer window limits these packets, too. Packets sent without AckReq are counted in
  * peer->ackreq_suppressed, and piggybacked on the next packet with AckReq, of any QP:
- * they count as in flight until that packet is acknowledged: the peer receives packets in
- * the order in which they were sent. When too many packets have been sent without
- * AckReq, QPs set it again.
+ * they count as in flight until that packet is acknowledged, because the peer receives
+ * packets in the order in which they were sent. When too many packets have been sent
+ * without AckReq, QPs set it again.
  */
 #include "qp/qp_internal.h"
 
 /* At most a quarter of the peer window is sent without AckReq, and at most 4096 packets. */
 #define ACKREQ_SUPPRESS_SHARE 4
 #define ACKREQ_SUPPRESS_MAX 4096u
-#define ACKREQ_PASS_NS (4 * NS_PER_US) /* time that a QP takes of a poll pass */
+/* assumed time for which one QP occupies a poll pass */
+#define ACKREQ_PASS_NS (4 * NS_PER_US)
 
 bool
 ackreq_can_suppress(const struct qp *qp)
@@ -49,7 +50,7 @@ ackreq_piggyback(struct qp *qp)
 	struct peer *peer = qp->peer;
 
 	if (req->piggybacked != 0)
-		return; /* another QP will take them */
+		return; /* the next packet with AckReq of another QP takes them */
 	req->piggybacked = (uint16_t)peer->ackreq_suppressed;
 	req->piggyback_psn = req->next_psn;
 	peer->inflight += req->piggybacked;

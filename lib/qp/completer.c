@@ -44,9 +44,9 @@ comp_oldest(struct qp *qp)
 	return true;
 }
 
-/* Completes the requests whose packets all lie before *end. Stops at a READ or atomic and
- * sets *end to its first packet without a response. Returns false if the CQ
- * overflowed. */
+/* Completes the requests whose packets all lie before *end. Stops at a request that needs
+ * a response of its own (READ, atomic, ...) and sets *end to its first packet without
+ * one. Returns false if the CQ overflowed. */
 static bool
 complete_until(struct qp *qp, uint32_t *end)
 {
@@ -106,12 +106,12 @@ una_advance(struct qp *qp, uint32_t end, uint64_t now)
 
 enum acked {
 	ACKED_ALL,
-	ACKED_PART, /* up to a READ or atomic whose response is missing */
+	ACKED_PART, /* up to a request whose own response is missing */
 	ACKED_FAILED,
 };
 
-/* Acknowledges every packet before end, apart from READs and atomics without a
- * response. */
+/* Acknowledges every packet before end, up to the first READ, atomic or the like whose
+ * response is missing. */
 static enum acked
 ack_until(struct qp *qp, uint32_t end, uint64_t now)
 {
@@ -263,7 +263,7 @@ fail_bad_response(struct qp *qp)
 struct read_segment {
 	uint64_t offset;
 	uint32_t len; /* expected length */
-	bool first;   /* packet of a READ request */
+	bool first;   /* first packet of a READ request; a long READ is several */
 	bool last;
 };
 
@@ -328,7 +328,8 @@ complete_answered(struct qp *qp)
 	return true;
 }
 
-/* A response packet has been taken in. */
+/* A response packet has been processed. request_done: it was the last one of a READ
+ * request, or the only one. */
 static void
 response_done(struct qp *qp, const struct psn_range *range, bool request_done, uint64_t now)
 {

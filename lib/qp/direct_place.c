@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Direct placement: checks the ICRC of a long packet in the pass that copies the payload
- * to its destination. A damaged packet has then written there. This is harmless where the
- * PSN is the expected one and the packets before leave only one possible destination: the
- * resent packet overwrites the bytes before a completion covers them, or they lie behind
- * everything that the completion covers. Until then the memory of a WRITE in progress is
- * undefined (IBA 9.5, transaction ordering).
+ * to its destination. A damaged packet has then been written there. That is harmless if
+ * its PSN is the expected one and the packets before it leave only one possible
+ * destination. The resent packet overwrites the bytes before a completion covers them, or
+ * they lie after all bytes that the completion covers. Until then the memory of a WRITE
+ * in progress is undefined (IBA 9.5, transaction ordering).
  *
- * Only MIDDLE packets qualify. A FIRST packet names its destination itself. A LAST packet
- * ends the bytes that an application may poll without waiting for a completion.
+ * Only MIDDLE packets qualify. The destination of a FIRST packet depends on the packet
+ * itself, which may be damaged. A LAST packet ends the bytes that an application may poll
+ * without waiting for a completion.
  */
 #include "qp/qp_internal.h"
 
@@ -26,6 +27,7 @@ send_target(const struct qp *qp, uint32_t len)
 		IBV_ACCESS_LOCAL_WRITE);
 }
 
+/* Destination of a MIDDLE packet of a WRITE; NULL: none. */
 static uint8_t *
 write_rest_target(const struct qp *qp, uint32_t len)
 {

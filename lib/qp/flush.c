@@ -5,7 +5,8 @@
 
 #include "qp/qp_internal.h"
 
-/* A CQ overflow takes the QP to ERR. No completion can report it, so an event does. */
+/* No completion can report that the CQ has overflowed, so an event does. The QP then goes
+ * to ERR. */
 void
 qp_raise_fatal(struct qp *qp)
 {
@@ -158,7 +159,7 @@ qp_reset(struct qp *qp)
 {
 	__atomic_store_n(&qp->state, IBV_QPS_RESET, __ATOMIC_RELEASE);
 	stop_requester(qp);
-	/* First: a CQE polled after sq_clear() would free slots of new requests. */
+	/* Before sq_clear(): a CQE polled after it would free slots of new requests. */
 	cqes_clean(qp);
 	sq_lock(&qp->sq);
 	sq_clear(&qp->sq);

@@ -2,8 +2,8 @@
 /*
  * Work requests without packets: bind and invalidate of a memory window. They are
  * executed in queue order, and the requests after them start when they are done (IBA
- * 10.8.3.3). A local invalidate fence would wait for earlier requests that use the key.
- * There are none, as only a peer can use a memory window.
+ * 10.8.3.3). An invalidate needs no local invalidate fence: earlier requests of the
+ * queue cannot use the key, because only a peer can use a memory window.
  */
 #include "qp/qp_internal.h"
 

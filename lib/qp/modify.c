@@ -153,7 +153,7 @@ qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path
 		if (rc != 0)
 			return rc;
 	}
-	/* Nothing fails from here on. */
+	/* Point of no return. */
 	apply_path(qp, attr, mask);
 	apply_limits(qp, attr, mask);
 	if (mask & IBV_QP_STATE)

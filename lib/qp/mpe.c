@@ -8,7 +8,8 @@
 
 #include "qp/qp_internal.h"
 
-/* FETH: placement type and selectivity. */
+/* The FETH: placement type in bits 3-0 (global visibility only), selectivity in bits
+ * 5-4. */
 #define FETH_GLOBAL 0x1
 #define FETH_TYPES 0xF
 #define FETH_SELECT(feth) ((feth) >> 4 & 3)
@@ -72,8 +73,7 @@ flush_granted(const struct qp *qp, const struct reth *reth, unsigned select)
 		       rte_be_to_cpu_64(reth->va), len, KEY_ACCESS_FLUSH_GLOBAL) != NULL;
 }
 
-/* Written data is visible to all CPUs already. The fence orders it for readers without
- * one. */
+/* All CPUs see written data already. The fence orders it for readers that have none. */
 void
 resp_flush(struct qp *qp, const struct pkt_view *v)
 {

@@ -20,26 +20,27 @@
 #include "wire/pkt_parse.h"
 
 #define QP_MAX_RD_ATOMIC 16 /* READs and atomics outstanding, in each direction */
-#define QP_MAX_UNACKED 128       /* unacknowledged packets of one QP, at most */
+#define QP_MAX_UNACKED 128  /* unacknowledged packets of one QP, at most */
 
 /* Shared by the QPs of an engine. */
 struct qp_shared {
 	struct key_table *keys;
 	const struct srq_table *srqs; /* XRC SRQs */
-	const uint8_t (*gids)[16]; /* the port's addresses; all zero: unused */
+	const uint8_t (*gids)[16];    /* the port's addresses; all zero: unused */
 	unsigned gid_count;
 	struct port_stats *stats; /* the engine's */
 	uint64_t now; /* time of the engine's poll pass: timestamp of completions */
 };
 
-/* A destination, for all QPs of an engine that send to it. The sum of their
- * unacknowledged packets stays within what its receive ring holds (the peer window). */
+/* A destination, for all QPs of an engine that send to it. At most window packets of
+ * these QPs are in flight at once (the peer window), so that the peer's receive ring can
+ * hold them. A READ may exceed it by the rest of its response. */
 struct peer {
 	LIST_ENTRY(peer) link;
-	TAILQ_HEAD(, qp) blocked; /* QPs blocked on the peer window; the engine's */
+	TAILQ_HEAD(, qp) blocked; /* QPs blocked on the peer window; kept by the engine */
 	uint32_t inflight;
 	uint32_t window;
-	uint32_t qps; /* that send to this peer */
+	uint32_t qps; /* QPs that send to this peer */
 	/* from this many QPs on some messages are sent without AckReq, see ackreq.c */
 	uint32_t many_qps;
 	/* packets sent without AckReq that no later AckReq covers yet */
@@ -60,7 +61,8 @@ struct qp_path {
 	uint8_t port_num;
 };
 
-/* State of the tail-loss probe, see tlp.c. */
+/* State of the tail-loss probe and of the probe that asks for an acknowledgement of
+ * packets sent without AckReq, see tlp.c. */
 enum tlp_state {
 	TLP_OFF,
 	TLP_DUE,  /* a copy of packet una_psn is to be sent */
@@ -70,8 +72,8 @@ enum tlp_state {
 /* Where packets of a path go; set by the engine. */
 enum qp_route {
 	ROUTE_PEER,
-	ROUTE_SELF,  /* an address of this port: packets are looped back */
-	/* sent, and looped back to the QPs here that are attached to the group */
+	ROUTE_SELF, /* an address of this port: packets are looped back */
+	/* sent, and looped back to the QPs of this port that are attached to the group */
 	ROUTE_GROUP,
 };
 
@@ -84,30 +86,35 @@ struct requester {
 	uint32_t next_psn;    /* next packet to send; goes back to resend */
 	uint32_t sent_psn;    /* after the highest PSN ever sent */
 	uint16_t unacked; /* packets up to next_psn that are counted in peer->inflight */
-	uint8_t reads;        /* READ requests and atomics sent and not answered */
-	uint8_t tlp_state;        /* enum tlp_state */
+	/* requests that need a response of their own (READ, atomic, ...), sent and not
+	 * answered */
+	uint8_t reads;
+	uint8_t tlp_state; /* enum tlp_state */
 	/* != 0: request fail_idx fails with this status once it is the oldest */
 	uint8_t fail_status;
 	/* una_psn was requested again: a READ response may start anew */
 	bool read_restart : 1;
-	/* una_psn was resent for a NAK: ignore duplicates of the NAK */
+	/* una_psn was resent for a NAK or an implied NAK: further ones for the same loss
+	 * are ignored */
 	bool in_recovery : 1;
-	bool ackreq_sent : 1;       /* the packet built last had AckReq set */
+	bool ackreq_sent : 1; /* the packet built last had AckReq set */
 	uint8_t tlp_backoff;
 	uint8_t retry_left;
-	uint64_t ack_deadline;   /* TIME_NEVER: not running */
-	uint64_t rnr_deadline;   /* TIME_NEVER: no RNR wait */
+	uint64_t ack_deadline; /* TIME_NEVER: not running */
+	uint64_t rnr_deadline; /* TIME_NEVER: no RNR wait */
 	uint64_t tlp_deadline; /* TIME_NEVER: not running; see tlp.c */
 	uint64_t rtt_start; /* when rtt_psn was sent; TIME_NEVER: no sample under way */
 	uint32_t rtt_psn;
 	uint32_t srtt_ns; /* smoothed; 0: no sample yet */
-	uint32_t pos_psn; /* packet whose payload begins at pos */
-	uint32_t read_pos_psn; /* READ response whose destination is known */
+	/* packet whose payload begins at pos in the SGEs of its request */
+	uint32_t pos_psn;
+	uint32_t read_pos_psn; /* READ response packet whose payload goes to read_pos */
 	struct sge_pos pos;
 	struct sge_pos read_pos;
 	/* packets before it were sent without AckReq: not in unacked; see ackreq.c */
 	uint32_t suppressed_psn;
-	uint32_t piggyback_psn; /* piggybacked packets count until una_psn is here */
+	/* piggybacked packets count until una_psn reaches this PSN */
+	uint32_t piggyback_psn;
 	uint32_t fail_idx;
 	/* piggybacked packets, of any QP: counted in peer->inflight */
 	uint16_t piggybacked;
@@ -156,60 +163,61 @@ enum qp_vendor_err {
 #undef QP_VENDOR_ENUM
 };
 
-enum resp_wait { /* why a responder drops packets */
+enum resp_wait { /* what the responder waits for; it drops packets after ePSN meanwhile */
 	RESP_OPEN,
 	RESP_SEQ_NAK, /* sequence NAK pending or sent: until ePSN comes (C9-114) */
-	RESP_RNR, /* RNR NAK pending or sent: until ePSN comes again */
+	RESP_RNR,     /* RNR NAK pending or sent: until ePSN comes again */
 };
 
-/* Responder resource (IBA) of an executed READ, atomic, ATOMIC_WRITE or FLUSH: how far it
- * is answered, and what a duplicate is answered from. */
+/* Responder resource (IBA) of an executed READ, atomic, ATOMIC_WRITE or FLUSH: how much
+ * of the response was sent, and what duplicates need. start, next and end count packets
+ * from first_psn. */
 struct resp_res {
 	uint32_t first_psn;
 	uint32_t packets; /* of the response */
-	uint32_t start;   /* packet at which the response starts (again) */
+	uint32_t start;   /* first packet to send; not 0 if a duplicate asked for the rest */
 	uint32_t next;    /* packet to send next */
 	uint32_t end;     /* after the last packet to send */
-	uint32_t stop;    /* READ: after the last byte, counted from va */
+	uint32_t stop;    /* READ: end of the bytes to send, counted from va */
 	uint32_t msn;
 	uint32_t rkey;
 	uint32_t len;
-	uint64_t va;    /* READ: address of the first byte */
-	uint64_t value; /* atomic: value before the operation */
-	uint32_t kind : 8; /* enum op_kind */
+	uint64_t va;        /* READ: address of the first byte */
+	uint64_t value;     /* atomic: value before the operation */
+	uint32_t kind : 8;  /* enum op_kind */
 	uint32_t srqn : 24; /* XRC: SRQ that the request named */
-	uint32_t pd;    /* PD of rkey */
+	uint32_t pd;        /* PD of rkey */
 };
 static_assert(sizeof(struct resp_res) == LINE_SIZE, "one cache line");
 
 struct responder {
 	uint32_t epsn;
 	uint32_t msn;
-	uint32_t ack_psn;  /* PSN of the pending response */
+	uint32_t ack_psn;      /* PSN of the pending response */
 	uint32_t nak_high_psn; /* RESP_SEQ_NAK: highest PSN that was dropped */
-	uint8_t wait; /* enum resp_wait */
-	uint8_t msg;  /* op_kind of the message in progress, OP_UNKNOWN between messages */
-	bool wqe_held;     /* wqe holds a receive that is not completed */
+	uint8_t wait;          /* enum resp_wait */
+	uint8_t msg;       /* op_kind of the message in progress; OP_UNKNOWN: none is */
+	bool wqe_held;     /* qp->wqe is a receive that was taken and is not completed */
 	uint32_t received; /* bytes of the message so far */
 	struct sge_pos pos;
 	/* WRITE in progress. */
 	uint32_t rkey;
 	uint32_t left; /* bytes of its DMA length to come */
 	uint64_t va;   /* where the next byte goes */
-	/* Responder resources: a ring of the last res_max READs and atomics. Indices run
-	 * freely. */
-	uint32_t res_end;  /* after the newest */
+	/* Responder resources: a ring of the last res_max requests that took one. Indices
+	 * run freely. */
+	uint32_t res_end; /* after the newest */
 	/* oldest that is not fully answered, or is to be answered again */
 	uint32_t res_next;
-	uint32_t res_done; /* after the newest that has been fully answered */
-	uint32_t res_max;  /* max_dest_rd_atomic */
+	uint32_t res_done;  /* after the newest that has been fully answered */
+	uint32_t res_max;   /* max_dest_rd_atomic */
 	uint32_t res_count; /* valid resources: the newest ones */
-	uint32_t srqn;     /* XRC: SRQ that the latest message named; 0: none */
+	uint32_t srqn;      /* XRC: SRQ that the latest message named; 0: none */
 	struct resp_res *res;
 };
 
 struct qp {
-	/* Dispatch in both directions, and what a post reads. */
+	/* Members read by dispatch, in both directions, and by posts. */
 	uint32_t qpn;
 	uint32_t dest_qpn;
 	/* enum ibv_qp_state; written under the engine lock, read by posting threads */
@@ -219,12 +227,12 @@ struct qp {
 	uint8_t op_base;    /* service bits of the opcodes */
 	bool on_ready; /* linked in the engine's ready list, or in its unresolved list */
 	bool on_blocked; /* linked in peer->blocked, independent of the other lists */
-	bool on_unresolved : 1;  /* on_ready: it is the unresolved list */
-	bool resolved : 1;       /* hdr holds the next hop's MAC */
+	bool on_unresolved : 1; /* on_ready: it is the unresolved list */
+	bool resolved : 1;      /* hdr holds the next hop's MAC */
 	bool draining : 1;
-	uint8_t route : 2;       /* enum qp_route, when resolved */
-	bool res_pending; /* READs or atomics are to be answered: resp_res_moved() */
-	/* net generation that hdr was resolved for; the engine's */
+	uint8_t route : 2; /* enum qp_route, when resolved */
+	bool res_pending;  /* resp_res_pending(), see resp_res_moved() */
+	/* net_generation() for which hdr was resolved; kept by the engine */
 	uint32_t net_generation;
 	uint16_t pkey;
 	/* Pending response to the peer's requests: AETH syndrome + 1; 0: none. A sequence
@@ -236,13 +244,13 @@ struct qp {
 	struct engine *engine;
 	struct peer *peer;
 	struct cq *recv_cq;
-	/* An XRC target has none of its own: srq, recv_cq and pd are those of the SRQ
-	 * that the latest message named. NULL before, and after that SRQ was
-	 * destroyed. */
-	struct srq *srq; /* NULL: rq is used */
+	/* An XRC target has no srq, recv_cq and pd of its own: they are those of the SRQ
+	 * that the latest message named. NULL before the first message, and after that
+	 * SRQ was destroyed. */
+	struct srq *srq; /* NULL: rq is used, or an XRC QP has none */
 
-	/* Links of the engine's lists, which neighbours write, and what a poll pass reads
-	 * besides. */
+	/* Links of the engine's lists, which are written when an adjacent QP is linked or
+	 * unlinked, and other members that a poll pass reads. */
 	TAILQ_ENTRY(qp) ready_link;
 	struct wheel_timer timer;
 	struct cq *send_cq;
@@ -250,8 +258,8 @@ struct qp {
 	uint32_t access;
 
 	struct requester req LINE_ALIGNED;
-	LIST_HEAD(, qp_listener) listeners; /* further event listeners */
-	uint32_t xrcd;                 /* XRC target: number of its domain */
+	LIST_HEAD(, qp_listener) listeners; /* further event listeners, besides events */
+	uint32_t xrcd;                      /* XRC target: number of its domain */
 	/* Posts refused because the queue was full with no signaled request in it. */
 	uint32_t sq_full_unsignaled;
 	struct responder resp LINE_ALIGNED;
@@ -260,13 +268,13 @@ struct qp {
 	struct path_hdr hdr;
 	struct qp_stats stats;
 
-	/* wqe points here if receives have one SGE: a struct recv_wqe up to that
-	 * SGE. */
+	/* wqe points here if receives have at most one SGE. It has the size of a struct
+	 * recv_wqe with one SGE. */
 	uint64_t wqe_one[(offsetof(struct recv_wqe, sge) + sizeof(struct sge)) / 8];
-	struct recv_ring *rq; /* NULL: srq */
+	struct recv_ring *rq; /* NULL: the QP has an SRQ, or receives nothing */
 	TAILQ_ENTRY(qp) blocked_link;
 
-	/* Mostly cold. */
+	/* Rarely used. */
 	struct qp_path path;
 	uint32_t qkey;   /* UD */
 	uint16_t groups; /* UD: multicast groups it is attached to */
@@ -278,10 +286,10 @@ struct qp {
 	bool sqd_notify;
 	bool comm_est_raised : 1;
 	bool last_wqe_raised : 1;
-	bool fatal_raised : 1; /* a completion found no room */
+	bool fatal_raised : 1; /* QP_FATAL was raised: a completion found no room */
 	uint8_t path_mtu;      /* enum ibv_mtu */
-	uint8_t wqe_sges;      /* SGEs that wqe has room for */
-	bool embedded;           /* embedded in its creator's memory */
+	uint8_t wqe_sges;      /* SGEs that wqe has room for; 0: no wqe */
+	bool embedded;         /* embedded in its creator's memory, see qp_conf.at */
 	uint16_t pkey_index;
 	struct async_event events;
 
@@ -305,7 +313,7 @@ struct qp_conf {
 	struct cq *send_cq, *recv_cq;
 	struct srq *srq; /* NULL: the QP has an RQ of its own */
 	uint32_t pd;
-	uint32_t xrcd;          /* XRC target: number of its domain */
+	uint32_t xrcd; /* XRC target: number of its domain */
 	/* XRC target: listener of its first handle, or NULL */
 	struct qp_listener *listener;
 	uint32_t max_send_wr, max_send_sge, max_inline;
@@ -317,7 +325,7 @@ struct qp_conf {
 	struct qp *at;
 };
 
-/* Attributes of ibv_modify_qp(3) as the core takes them; mask is IBV_QP_*. */
+/* Attributes of ibv_modify_qp(3), independent of struct ibv_qp_attr; mask is IBV_QP_*. */
 struct qp_attr {
 	enum ibv_qp_state state, cur_state;
 	enum ibv_mtu path_mtu;
@@ -334,14 +342,14 @@ struct qp_attr {
 
 /* Initialises a QP in state RESET. XRC: an initiator has no recv_cq and no receive queue;
  * a target has no CQs, no queues and no PD. These members of conf are ignored.
- * Asynchronous events go to events, which may be NULL, and name object. Returns 0;
+ * Asynchronous events are raised on events, which may be NULL, for object. Returns 0;
  * -EINVAL: caps out of range (SEND_MAX_*, SQ_MAX_WR, RECV_MAX_SGE), or no CQ or domain;
  * -EOPNOTSUPP: the type; -ENOMEM. */
 int
 qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf, const struct alloc *mem,
 	struct event_queue *events, void *object);
-/* Reserves room for a receive of max_sge SGEs, as many as those of the QP's SRQ are to
- * have. All engine locks are held. Returns 0 or -ENOMEM. */
+/* Reserves room for a taken receive of max_sge SGEs, before the QP's SRQ may have
+ * receives with that number of SGEs. All engine locks are held. Returns 0 or -ENOMEM. */
 int
 qp_reserve_recv_wqe(struct qp *qp, uint32_t max_sge);
 /* Sets where the events of a listener go, and the object that they name. */
@@ -363,21 +371,22 @@ qp_transition_check(
 
 /*
  * Checks everything, then applies. Returns 0; -EINVAL or -ENOMEM: nothing has changed.
- * path_mtu_max is the port's limit. A move to RTR leaves hdr unbuilt: the engine resolves
- * the path. ERR flushes at once. RESET clears everything and cleans the QP's CQEs.
+ * path_mtu_max is the port's limit. A move to RTR does not fill in hdr: the engine
+ * resolves the path. ERR flushes at once. RESET clears everything and cleans the QP's
+ * CQEs.
  */
 int
 qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path_mtu_max);
 void
 qp_query(const struct qp *qp, struct qp_attr *attr);
 
-/* Sets the peer whose window limits the QP. Packets in flight move to that peer. NULL:
- * none. */
+/* Sets the peer whose window limits the QP. The QP's packets in flight are counted there
+ * from then on. NULL: none. */
 void
 qp_set_peer(struct qp *qp, struct peer *peer);
 
-/* The QP's CQ has failed: moves the QP to ERR and raises QP_FATAL, once, as no completion
- * can report it. Not in RESET. */
+/* The QP's CQ has failed: moves the QP to ERR and raises QP_FATAL, once, because no
+ * completion can report it. Not to be called in RESET. */
 void
 qp_fail(struct qp *qp);
 
@@ -402,7 +411,8 @@ void
 qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
 
 /* Builds up to n packets into pkts (allocated frames with room for the path MTU and all
- * headers). Returns the number built. Pending acknowledgements come first. */
+ * headers). Returns the number built. Pending responses come first, in PSN order. While
+ * the QP has requests to send, responses take half of n at most, and one if n is 1. */
 unsigned
 qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 
@@ -450,8 +460,9 @@ qp_peer_full(const struct qp *qp)
 	return qp->peer != NULL && qp->peer->inflight >= qp->peer->window;
 }
 
-/* True if the QP has only requests to send and the peer window blocks them. False for
- * what an error flushes, and for a probe: its packet is in the window already. */
+/* True if the QP has only requests to send and the peer window blocks them. False if an
+ * error flushes them, and false for a probe: its packet is counted in the window
+ * already. */
 static inline bool
 qp_window_blocked(const struct qp *qp)
 {

@@ -119,7 +119,7 @@ rings_init(struct qp *qp, const struct qp_conf *c, const struct alloc *mem)
 static size_t
 wqe_bytes(uint32_t max_sge)
 {
-	/* recv_ring_take() copies the first SGE unconditionally. */
+	/* recv_ring_take() copies one SGE even of a receive without any. */
 	return offsetof(struct recv_wqe, sge) + RTE_MAX(max_sge, 1u) * sizeof(struct sge);
 }
 

@@ -17,8 +17,9 @@ qp_pmtu(const struct qp *qp)
 	return 1u << qp->pmtu_shift;
 }
 
-/* True if all packets of a request lie before psn. Compares the last PSN: a request can
- * have 2^23 packets, and its end is then as far ahead of its first PSN as behind it. */
+/* True if all packets of a request lie before psn. Compares the last PSN, not the end: a
+ * request can have 2^23 packets. The difference of its first PSN and its end, as a signed
+ * 24-bit number, is then ambiguous. */
 static inline bool
 psn_range_before(const struct psn_range *range, uint32_t psn)
 {
@@ -75,9 +76,9 @@ wr_has_response(unsigned kind)
 	return kind >= WR_READ && kind <= WR_FLUSH;
 }
 
-/* Builds packet next_psn of the started request next_idx and advances next_psn. final:
- * the last packet of this burst, so it sets AckReq for all before. Returns false if the
- * QP may not read the packet's memory. */
+/* Builds packet next_psn of the started request next_idx and advances next_psn. final: no
+ * packet follows it for now, so it sets AckReq. Returns false if the QP may not read the
+ * packet's memory. */
 bool
 req_build(struct qp *qp, struct pkt *pkt, bool final);
 
@@ -145,7 +146,8 @@ req_awaits_no_ack(const struct qp *qp)
 }
 
 /* ackreq.c */
-/* True if the QP may send without AckReq. Requires a peer with many QPs. */
+/* True if the QP may send without AckReq. The caller has checked
+ * qp_peer_has_many_qps(). */
 bool
 ackreq_can_suppress(const struct qp *qp);
 /* Packets up to next_psn were sent, the last of them without AckReq. */
@@ -169,11 +171,11 @@ ackreq_delay_ns(const struct qp *qp);
 /* Arms the probe timer after packets were sent without AckReq. */
 void
 tlp_sent_suppressed(struct qp *qp, uint64_t now);
-/* Packets up to next_psn were sent, the last of them with AckReq. Packets before sent had
- * been sent before. */
+/* Packets up to next_psn were sent, the last of them with AckReq. sent: req.sent_psn
+ * before that; packets before it were resent. */
 void
 tlp_sent(struct qp *qp, uint32_t sent, uint64_t now);
-/* una_psn has advanced. one: by one PSN. */
+/* una_psn has advanced. one: by exactly one PSN. */
 void
 tlp_progress(struct qp *qp, bool one, uint64_t now);
 /* Cancels the probe: an RNR wait, an error, or a rollback for another reason. */
@@ -223,7 +225,8 @@ resp_res_moved(struct qp *qp)
 	qp->res_pending = resp_res_pending(qp);
 }
 
-/* A request that is fatal to the connection: NAK, completion or event, then ERR. */
+/* A request that is fatal to the connection: sends a NAK, completes the current receive
+ * in error or raises an event, and moves the QP to ERR. */
 void
 resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status status,
 	enum qp_vendor_err vendor);
@@ -268,12 +271,13 @@ resp_ack_limit(const struct qp *qp, uint32_t psn);
  * ePSN has advanced. */
 void
 resp_res_expire(struct qp *qp);
-/* Packets by which ePSN may advance between two calls of resp_res_expire(). */
+/* ePSN advances by at most this many packets between two calls of resp_res_expire(). */
 #define RES_EXPIRE_EVERY (UINT32_C(1) << 21)
 /* True if a response that is still to be sent acknowledges psn. */
 bool
 resp_res_cover(const struct qp *qp, uint32_t psn);
-/* Takes the PD from resources of this XRC SRQ: the PD's number may be reused soon. */
+/* Takes the PD from responder resources of this XRC SRQ: the PD's number may be reused
+ * soon. */
 void
 resp_res_revoke(struct qp *qp, uint32_t srqn);
 unsigned
@@ -285,12 +289,13 @@ resp_atomic_write(struct qp *qp, const struct pkt_view *view);
 void
 resp_flush(struct qp *qp, const struct pkt_view *view);
 
-/* Raises QP_FATAL, once: a completion found no room, and the QP is about to fail. */
+/* flush.c: raises QP_FATAL, once: a completion found no room, and the QP is about to
+ * fail. */
 void
 qp_raise_fatal(struct qp *qp);
 
-/* Completes the oldest request, with a CQE if it is signaled. Returns false if the CQ
- * overflowed. */
+/* completer.c: completes the oldest request, with a CQE if it is signaled. Returns false
+ * if the CQ overflowed. */
 bool
 comp_oldest(struct qp *qp);
 
@@ -331,9 +336,10 @@ qp_error(struct qp *qp);
 /* Moves the QP to SQE: the send queue completes with WR_FLUSH_ERR, in order. */
 void
 qp_sq_error(struct qp *qp);
-/* In ERR and SQE: flushes requests posted since. */
+/* In ERR and SQE: flushes requests posted since the QP entered the state. */
 void
 qp_flush(struct qp *qp);
+/* True if qp_flush() would complete requests. */
 bool
 qp_has_flush(const struct qp *qp);
 void
@@ -349,7 +355,7 @@ qp_complete_recv_error(
 
 #define ECN_CE 3 /* RFC 3168 5: ECN bits of the traffic class */
 
-/* admit.c: rows 3 to 5 of docs/protocol.md 8.2. Returns DROP_none if the QP accepts the
+/* admit.c: rows 3 to 6 of docs/protocol.md 8.2. Returns DROP_none if the QP accepts the
  * packet. */
 enum drop_reason
 qp_admit(const struct qp *qp, const struct pkt_view *view);

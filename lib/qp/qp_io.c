@@ -2,9 +2,8 @@
 /* The calls by which the engine drives a QP. */
 #include "qp/qp_internal.h"
 
-/* Counts a packet that was not admitted. A congestion notification is counted as a
- * message, but the QP does not slow down: no packet that it sends is marked as
- * ECN-capable (ECT). */
+/* Counts a packet that was not admitted. A congestion notification (CNP) is counted and
+ * has no effect: there is no rate control (docs/protocol.md 17). */
 static void
 count_refused(struct qp *qp, enum drop_reason why)
 {
@@ -72,7 +71,8 @@ qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	unsigned built = 0;
 
-	/* Acknowledgements first. READ responses and requests share the rest. */
+	/* Responses first: READ responses and the pending acknowledgement. Requests get
+	 * at least half of n, if there are any and n is not 1. */
 	if (qp_has_response_pending(qp) && n != 0)
 		built = resp_tx(qp, pkts, req_wants_tx(qp) ? RTE_MAX(n / 2, 1u) : n);
 	if (unlikely(qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE))

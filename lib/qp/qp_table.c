@@ -54,8 +54,8 @@ qp_table_claim(struct qp_table *t, uint32_t qpn)
 {
 	if (qpn - t->base > t->mask || t->slots[qpn - t->base] != NULL)
 		return -EINVAL;
-	/* Only the length of the FIFO matters here: qp_table_remove() puts an index
-	 * back. */
+	/* In a table whose QPNs are all reserved by qp_table_claim(), the FIFO's entries
+	 * are not used. Only its length counts: qp_table_remove() appends an index. */
 	t->free_head++;
 	t->count++;
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * QPN -> QP. QPNs are handed out upwards from a base and reused oldest first, so that a
- * packet for a destroyed QP does not soon reach another one. Written with all engine
- * locks held; read by engines and pollers without a lock.
+ * Maps a QPN to its QP. QPNs are assigned upwards from a base and reused oldest first, so
+ * that a packet for a destroyed QP does not soon match a new one. Changes need all engine
+ * locks; engines and pollers read without a lock.
  */
 #ifndef ROCADE_QP_QP_TABLE_H
 #define ROCADE_QP_QP_TABLE_H
@@ -12,7 +12,7 @@
 struct qp;
 
 struct qp_table {
-	struct qp **slots; /* by (qpn - base); the size is a power of two */
+	struct qp **slots; /* by qpn - base; NULL: unused, or reserved only */
 	uint32_t *free;    /* FIFO of free indices */
 	uint32_t free_head, free_tail;
 	uint32_t base;
@@ -20,19 +20,19 @@ struct qp_table {
 	uint32_t count;
 };
 
-/* max_qp is rounded up to a power of two, size. Returns 0, -ENOMEM, or -EINVAL unless
- * base..base+size-1 lies in 2..0xFFFFFE. */
+/* The number of QPNs, size, is max_qp rounded up to a power of two. Returns 0, -ENOMEM,
+ * or -EINVAL unless base..base+size-1 lies in 2..0xFFFFFE. */
 int
 qp_table_init(struct qp_table *t, uint32_t base, uint32_t max_qp);
 void
 qp_table_fini(struct qp_table *t);
 
-/* Reserves the QPN that has been free the longest. It resolves to nothing until
- * qp_table_put(). Returns 0 or -ENOSPC. */
+/* Reserves the QPN that has been free the longest. qp_table_get() returns NULL for it
+ * until qp_table_put(). Returns 0 or -ENOSPC. */
 int
 qp_table_reserve(struct qp_table *t, uint32_t *qpn);
-/* Reserves a QPN that was assigned outside of the table. All QPNs of a table must then be
- * reserved this way. Returns 0, or -EINVAL if it is not of the table, or taken. */
+/* Reserves a QPN that the daemon assigned. All QPNs of a table must then be reserved this
+ * way. Returns 0, or -EINVAL if the table does not have this QPN, or has a QP for it. */
 int
 qp_table_claim(struct qp_table *t, uint32_t qpn);
 void

@@ -39,7 +39,8 @@ srq_select(struct qp *qp, uint32_t srqn)
 void
 xrc_rx(struct qp *qp, const struct pkt_view *v)
 {
-	/* A duplicate is answered with the SRQ of the original. */
+	/* Only a packet in sequence selects an SRQ. For a duplicate, responder resources
+	 * know the SRQ of the original. */
 	if (likely(v->psn == qp->resp.epsn) && unlikely(!srq_select(qp, view_srqn(v)))) {
 		resp_established(qp);
 		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,

@@ -24,6 +24,7 @@
 	DATA_OPCODES(WRITE_MIDDLE, WRITE_LAST##tail, WRITE_FIRST, WRITE_ONLY##tail)
 #define ONE_OPCODE(only) DATA_OPCODES(only, only, only, only)
 
+/* Local operations send no packet: their opcodes are not used. */
 #define NO_OPCODE DATA_OPCODES(SEND_ONLY, SEND_ONLY, SEND_ONLY, SEND_ONLY)
 
 const struct wr_row wr_rows[WR_ROWS] = {

@@ -9,9 +9,9 @@
 void
 req_reset(struct qp *qp, uint32_t psn)
 {
-	/* The SQ's indices continue, and no posted request is skipped: RESET has dropped
-	 * them all, and RTR -> RTS, which sets a new PSN, follows a state in which
-	 * nothing can be posted. */
+	/* Starts at the SQ's present index. That skips no posted request: RESET has
+	 * discarded them all, and RTR -> RTS, which sets a new PSN, follows a state in
+	 * which nothing can be posted. */
 	uint32_t idx = sq_posted(&qp->sq);
 
 	assert(qp->req.unacked == 0 && qp->req.piggybacked == 0);
@@ -42,8 +42,9 @@ req_account(struct qp *qp)
 	if (qp->peer != NULL)
 		qp->peer->inflight += unacked - req->unacked;
 	req->unacked = (uint16_t)unacked;
+	/* Keeps the difference of the two far below half of the PSN space. */
 	if (likely(psn_diff(req->suppressed_psn, req->una_psn) <= 0))
-		req->suppressed_psn = req->una_psn; /* never half the PSN space behind */
+		req->suppressed_psn = req->una_psn;
 	if (unlikely(req->piggybacked != 0) &&
 		psn_diff(req->piggyback_psn, req->una_psn) <= 0)
 		ackreq_release(qp);
@@ -80,8 +81,8 @@ req_rollback(struct qp *qp, uint32_t psn)
 	req->next_idx = idx;
 	req->next_psn = psn;
 	ackreq_count_all(qp);
-	/* Nothing sent from una_psn on counts any more. psn is another one only where the
-	 * last packet is rebuilt with AckReq, see rebuild_with_ackreq(). */
+	/* Packets sent from una_psn on no longer count as sent. Only
+	 * rebuild_with_ackreq() rolls back to another PSN than una_psn. */
 	if (psn == req->una_psn) {
 		req->reads = 0;
 		req->read_restart = true;
@@ -90,9 +91,9 @@ req_rollback(struct qp *qp, uint32_t psn)
 	req_account(qp);
 }
 
-/* Packets that one READ request asks for: a part of QP_MAX_UNACKED, so that the next part
- * is requested while the peer answers this one, if the peer answers several. A power of
- * two. */
+/* Packets that one READ request asks for, a power of two. If the peer answers several
+ * READs at once it is a part of QP_MAX_UNACKED, so that the next part is requested while
+ * the peer answers this one. */
 uint32_t
 req_read_chunk(const struct qp *qp)
 {
@@ -101,8 +102,9 @@ req_read_chunk(const struct qp *qp)
 	return qp->max_rd_atomic < 4 ? QP_MAX_UNACKED / 2 : QP_MAX_UNACKED / 4;
 }
 
-/* True if the request at next_idx may start or continue now (IBA 10.8.3.3, C9-91): a
- * fence waits for every READ and atomic before it, and their number is limited. */
+/* True if the request at next_idx may start or continue now. A fenced request starts only
+ * when every READ and atomic before it is answered, and the number of those is limited
+ * (IBA 10.8.3.3, C9-91). */
 static bool
 order_allows(const struct qp *qp)
 {
@@ -192,7 +194,8 @@ req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
 	req->started_idx++;
 }
 
-/* Returned by req_start() besides a status: the request is done and needed no packet. */
+/* Returned by req_start() instead of a status: the request was a local operation, and was
+ * executed. */
 #define START_LOCAL 0x100
 
 /* Executes the local operation at next_idx. It completes in queue order. */
@@ -273,23 +276,23 @@ is_tail(const struct qp *qp)
 	if (psn_add(req->next_psn, 1) !=
 		psn_range_end(sq_psn_range(&qp->sq, req->next_idx)))
 		return false;
-	/* During a resend: local operations after it are done and wait for its
-	 * acknowledgement. */
+	/* During a resend: local operations that follow were executed before and only
+	 * wait for this request. */
 	while (unlikely(idx != req->started_idx) &&
 		psn_range_is_local(sq_psn_range(&qp->sq, idx)))
 		idx++;
 	return !has_request(qp, idx);
 }
 
-/* Rebuilds the packet before next_psn, which was built last, with AckReq. When it was
- * built it was not known to be the last, but the requests before an invalid one, a local
- * operation or a fence need an acknowledgement. A READ or an atomic is answered
+/* Rebuilds the packet before next_psn, which was built last, with AckReq. An invalid
+ * request, a local operation or a fenced request follows and waits for an acknowledgement
+ * of this packet. That was not known when it was built. A READ or an atomic is answered
  * anyway. */
 static void RARE
 rebuild_with_ackreq(struct qp *qp, struct pkt *pkt)
 {
 	struct requester *req = &qp->req;
-	uint32_t psn = psn_add(req->next_psn, PSN_MASK);
+	uint32_t psn = psn_add(req->next_psn, PSN_MASK); /* next_psn - 1 */
 	uint32_t idx = req->next_idx;
 
 	if (idx == req->started_idx ||
@@ -307,8 +310,9 @@ rebuild_with_ackreq(struct qp *qp, struct pkt *pkt)
 }
 
 /* Builds a copy of packet una_psn, of a SEND or WRITE. next_psn does not move. Returns 1,
- * or 0 if the QP may no longer read the packet's memory. The resend after the ACK timeout
- * then reports the error, or, with no AckReq outstanding, a resend that starts here. */
+ * or 0 if the QP may no longer read the packet's memory. A resend then reports the error:
+ * the one after the ACK timeout, or, if no AckReq is outstanding, one that starts
+ * here. */
 static unsigned RARE
 tlp_build(struct qp *qp, struct pkt *pkt)
 {
@@ -345,8 +349,8 @@ req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now)
 	tlp_sent(qp, sent_psn, now);
 }
 
-/* The request at next_idx needs an acknowledgement of what was sent before it. pkt is the
- * packet before next_psn, or NULL. */
+/* The request at next_idx needs an acknowledgement of all packets sent before it. pkt:
+ * the packet before next_psn if this burst has built it, else NULL. */
 static void RARE
 request_ack_before(struct qp *qp, struct pkt *pkt)
 {
@@ -403,7 +407,8 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		if (unlikely(req->reads != 0 || qp->type == IBV_QPT_UC))
 			more = has_request(qp, req->next_idx);
 	}
-	/* A fence blocks what follows: this packet was not known to be the last one. */
+	/* A fence blocks the next request. The packet built last was not known to be the
+	 * last one. */
 	if (unlikely(req->reads != 0) && built != first && built < n &&
 		has_request(qp, req->next_idx) && qp_reliable(qp))
 		rebuild_with_ackreq(qp, &pkts[built - 1]);

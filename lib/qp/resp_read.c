@@ -82,8 +82,8 @@ resp_depth_ok(struct qp *qp, const struct pkt_view *v)
 {
 	const struct responder *resp = &qp->resp;
 
-	/* Not by res_next: what is answered again was answered before, and a peer that
-	 * sends a new request has that answer. */
+	/* Not by res_next: that moves back for a duplicate, and a peer that sends a new
+	 * request has the answer already. */
 	if (likely(resp->res_end - resp->res_done < resp->res_max))
 		return true;
 	/* A peer may not count FLUSHes (rxe): drop it, as if it were lost. */
@@ -297,8 +297,8 @@ read_part(const struct qp *qp, const struct resp_res *res, const struct pkt_view
 	return true;
 }
 
-/* A peer that requests this one again accepts no later response before it: partly sent
- * ones start anew. */
+/* A peer that requests this one again accepts no later response before it. Later
+ * responses that were partly sent therefore start anew. */
 static void
 restart_behind(struct qp *qp, uint32_t index)
 {
@@ -382,9 +382,9 @@ atomic_response_build(struct qp *qp, const struct resp_res *res, struct pkt *pkt
 
 /*
  * The memory of a READ that was fully answered before is gone. The duplicate may be a
- * late copy of a requester that has its data, whose application then told ours that the
- * memory is free: no reason to fail the connection. A requester that still waits fails by
- * the NAK.
+ * late copy from a requester that has its data, and whose application then let ours free
+ * the memory: no reason to fail the connection. A requester that still waits fails by the
+ * NAK.
  */
 static void RARE
 read_nak_build(struct qp *qp, struct resp_res *res, struct pkt *pkt)
@@ -475,7 +475,7 @@ build_responses(struct qp *qp, struct pkt *pkts, unsigned n)
 	struct resp_res *res;
 	unsigned built = 0;
 
-	/* To the end: fully answered resources must not count any more. */
+	/* res_current() first: it steps past answered resources even when built is n. */
 	while ((res = res_current(qp)) != NULL && built < n) {
 		if (is_atomic(res->kind))
 			atomic_response_build(qp, res, &pkts[built]);

@@ -152,8 +152,8 @@ recv_payload_copy(struct qp *qp, const struct pkt_view *v)
 	return false;
 }
 
-/* Row 19 of docs/protocol.md 8.2, IBA 9.9.6.3 class J. Before the data: with an rkey that
- * is not of this QP none may be written. */
+/* Row 19 of docs/protocol.md 8.2, IBA 9.9.6.3 class J. Checked before the data is
+ * written: a SEND with an rkey that this QP may not invalidate must write none. */
 static bool RARE
 may_invalidate(struct qp *qp, const struct pkt_view *v)
 {
@@ -163,7 +163,7 @@ may_invalidate(struct qp *qp, const struct pkt_view *v)
 	return false;
 }
 
-/* Invalidates the rkey, before the completion reports it. Returns the rkey. */
+/* Invalidates the rkey that the completion is going to report. Returns the rkey. */
 static uint32_t RARE
 rkey_invalidate(struct qp *qp, const struct pkt_view *v)
 {
@@ -231,7 +231,8 @@ resp_send(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
 
-	/* Length before the receive: an invalid packet must not consume one. */
+	/* The length is checked before a receive is taken: an invalid packet must not
+	 * consume one. */
 	if (unlikely(!length_fits(qp, v))) {
 		invalid_request(qp, v, VENDOR_PACKET_LENGTH);
 		return;
@@ -242,7 +243,7 @@ resp_send(struct qp *qp, const struct pkt_view *v)
 		return;
 	if (!recv_payload_copy(qp, v))
 		return;
-	/* Nothing fails but the completion from here on. */
+	/* Point of no return: only the completion can still fail. */
 	resp->received += v->payload_len;
 	resp->msg = op_is_last(v->op) ? OP_UNKNOWN : OP_SEND;
 	if (op_is_last(v->op)) {
@@ -282,8 +283,8 @@ write_length_fits(const struct pkt_view *v, uint32_t left)
 	return op_is_last(v->op) ? v->payload_len == left : v->payload_len < left;
 }
 
-/* Returns the destination; NULL unless all bytes still to come may be written (C9-88). A
- * DMA length of 0 is not checked and names no memory. */
+/* Returns the destination, or NULL unless all bytes still to come may be written (C9-88).
+ * Not to be called for a DMA length of 0, which names no memory. */
 static uint8_t *
 write_target(const struct qp *qp, const struct write_state *w)
 {
@@ -313,7 +314,7 @@ resp_write(struct qp *qp, const struct pkt_view *v)
 	}
 	if (imm && !take_receive(qp, v))
 		return;
-	/* Nothing fails but the completion from here on. */
+	/* Point of no return: only the completion can still fail. */
 	if (v->payload_len != 0 && !v->payload_placed)
 		payload_copy(to, v->payload, v->payload_len);
 	if (op_is_first(v->op))

@@ -6,11 +6,15 @@
  * copy of that packet is sent. It is not charged to retry_cnt: the ACK timer runs beside
  * it and decides when to give up.
  *
- * If the peer acknowledges just the copy, the packets behind it are missing too and are
+ * If the peer acknowledges just the copy, the packets after it are missing too and are
  * resent. If it acknowledges more, they were only late: a peer or a host that was stalled
  * for a while gets no second copy of everything. A READ or an atomic is requested again
- * with all requests behind it. The wait doubles each time, up to the ACK timeout. There
- * is no probe before a round trip was measured, and none in an RNR wait.
+ * with all requests after it. The wait doubles each time; no probe is sent when it
+ * reaches the ACK timeout. There is no probe before a round trip was measured, and none
+ * in an RNR wait.
+ *
+ * Packets sent without AckReq (ackreq.c) are probed, too, after ackreq_delay_ns(),
+ * whether a round trip was measured or not: the copy has AckReq set.
  */
 #include "qp/qp_internal.h"
 

@@ -2,10 +2,11 @@
 /*
  * Unreliable connections (IBA 9.8.2): the messages of RC without acknowledgements. A send
  * completes when its last packet has been built. A receiver that misses a packet discards
- * the message and resumes with the next FIRST or ONLY, whatever its PSN. Every error does
- * the same. The receive of a discarded message serves the next one. One of an SRQ, which
- * other QPs wait for, completes in error and the QP goes on (IBA 9.9.3.1.5, class E).
- * Bytes already written by a WRITE stay.
+ * the message and resumes with the next FIRST or ONLY, whatever its PSN. A request that
+ * fails a check does the same, except that local errors move the QP to ERR. The receive
+ * of a discarded message serves the next one. A receive from an SRQ is not kept, because
+ * other QPs share the SRQ: it completes in error, and the QP goes on (IBA 9.9.3.1.5,
+ * class E). Bytes already written by a WRITE stay.
  */
 #include "qp/qp_internal.h"
 

@@ -83,7 +83,8 @@ ud_packet_build(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	return 0;
 }
 
-/* All to the path of the first: the engine sets the headers for the next path. */
+/* Builds datagrams until their path changes: the engine sets the headers for the next
+ * path. */
 unsigned
 ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 {
@@ -116,8 +117,8 @@ ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 
 /* ---- Receive ---- */
 
-/* True if the packet is for an address of the port. Of a group, the engine has checked
- * the membership. */
+/* True if the packet is for an address of the port. Not used for a group: the engine has
+ * checked the membership. */
 static bool
 address_is_ours(const struct qp *qp, const struct pkt_view *v)
 {
@@ -184,8 +185,8 @@ ud_recv_complete(struct qp *qp, const struct pkt_view *v)
 	}
 }
 
-/* A datagram that finds no receive, or one that is too short, is dropped. The receive
- * that was taken for it serves the next datagram (IBA 9.8.3.2). */
+/* A datagram that finds no receive is dropped, and so is one that is longer than its
+ * receive. That receive serves the next datagram (IBA 9.8.3.2). */
 void
 ud_rx(struct qp *qp, const struct pkt_view *v)
 {

@@ -224,7 +224,7 @@ cq_notify(struct cq *cq, bool solicited)
 		return;
 	if (armed == CQ_ARMED_SOLICITED && !solicited)
 		return;
-	/* One event per arming: of several engines, the first to get here raises it. */
+	/* One event per arming: of several engines, the first one here raises it. */
 	if (__atomic_exchange_n(&cq->armed, CQ_IDLE, __ATOMIC_ACQ_REL) != CQ_IDLE)
 		/* The type is ignored: every event of a completion channel is a
 		 * completion. */

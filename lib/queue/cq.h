@@ -19,22 +19,23 @@
 struct cqe {
 	uint64_t wr_id;
 	uint32_t byte_len; /* in an error completion: vendor_err */
-	uint32_t imm;	   /* immediate data as on the wire, or the invalidated rkey */
+	uint32_t imm;      /* immediate data as on the wire, or the invalidated rkey */
 	uint32_t qpn;
 	uint32_t src_qpn; /* UD; bits 24 and up: the SL */
-	/* send completion: polling this CQE frees the SQ up to this index */
+	/* send completion: polling this CQE frees the SQ slots before this index */
 	uint32_t sq_end;
-	uint8_t opcode;	  /* enum ibv_wc_opcode, also in an error completion */
-	uint8_t status;	  /* enum ibv_wc_status */
+	uint8_t opcode;   /* enum ibv_wc_opcode, also in an error completion */
+	uint8_t status;   /* enum ibv_wc_status */
 	uint8_t wc_flags; /* IBV_WC_* */
-	uint8_t flags;	  /* CQE_*: written last, with release */
+	uint8_t flags;    /* CQE_*: written last, with release */
 };
 static_assert(sizeof(struct cqe) == 32, "two per cache line");
 
 #define CQE_PHASE 0x01
-/* set by the writer: the peer asked for an event, see cq_notify() */
+/* only in the CQE passed to cq_put(): the peer set SE (solicited event), see
+ * cq_notify() */
 #define CQE_SOLICITED 0x04
-#define CQE_CLEANED 0x02 /* cleaned: its QP was reset or destroyed; polling skips it */
+#define CQE_CLEANED 0x02 /* its QP was reset or destroyed: polling skips it */
 
 enum cq_armed { CQ_IDLE, CQ_ARMED_SOLICITED, CQ_ARMED };
 
@@ -93,10 +94,10 @@ int cq_replace(struct cq *cq, struct cq *with, uint32_t cqe);
 void cq_attach(struct cq *cq, unsigned engine);
 void cq_detach(struct cq *cq);
 
-/* Cleans the CQ: marks every unpolled CQE of this QP as cleaned and frees their slots. In
- * an unlocked CQ, whose poller may be between cq_peek() and cq_consume(), the slots are
- * freed by polling past them. The caller holds all engine locks; takes the pollers'
- * lock. */
+/* Cleans the CQ: marks every unpolled CQE of this QP as cleaned and frees its slot in the
+ * CQ. In an unlocked CQ, whose poller may be between cq_peek() and cq_consume(), polling
+ * frees the slots when it skips the CQEs. The caller holds all engine locks; takes the
+ * pollers' lock. */
 void cq_clean(struct cq *cq, uint32_t qpn);
 
 /* Sets the completion channel: armed completions raise events on this queue. To be called
@@ -137,21 +138,22 @@ bool cq_overrun(struct cq *cq);
 /* Reserves an index by compare-and-swap and stores its time stamp if enabled. -ENOSPC if
  * full. */
 int64_t cq_reserve(struct cq *cq, const uint64_t *now);
-/* To be called after a CQE was written. solicited: or in error. */
+/* To be called after a CQE was written. solicited: the completion is solicited or in
+ * error. */
 void cq_notify(struct cq *cq, bool solicited);
 
 /*
- * Returns whether index head is free. The comparison is signed: head may be outdated,
- * with the tail beyond it. The compare-and-swap of a shared writer then fails. An
- * outdated head makes the CQ look emptier, never fuller.
+ * Returns whether index head is free. The comparison is signed, because another engine
+ * may have moved head since, and the tail may be beyond the value given. The CQ then
+ * looks emptier than it is, never fuller, and the compare-and-swap of cq_reserve() fails.
  */
 static inline bool
 cq_room(struct cq *cq, uint32_t head)
 {
 	uint32_t tail;
 
-	/* Pairs with the release below in another engine, which passes on the right to
-	 * write to the slots before this tail. */
+	/* Pairs with the release below in another engine: what that engine acquired from
+	 * cq_consume() holds here, too. */
 	tail = __atomic_load_n(&cq->tail_seen, __ATOMIC_ACQUIRE);
 	if (likely((int32_t)(head - tail) < (int32_t)cq->size))
 		return true;
@@ -166,8 +168,8 @@ cqe_write(struct cq *cq, uint32_t index, const struct cqe *from)
 {
 	struct cqe *cqe = &cq->ring[index & cq->mask];
 
-	/* Two CQEs share a cache line. Prefetch the line after the next: a poller may be
-	 * reading the next one. */
+	/* Two CQEs share a cache line. Prefetches the line after the next, because a
+	 * poller may be reading the next one. */
 	__builtin_prefetch(&cq->ring[(index + 4) & cq->mask], 1);
 	cqe->wr_id = from->wr_id;
 	cqe->byte_len = from->byte_len;
@@ -191,7 +193,8 @@ cqe_put_at(struct cq *cq, uint32_t index, const struct cqe *cqe)
 				      cqe->status != IBV_WC_SUCCESS);
 }
 
-/* Returns whether cq_put() would only write a CQE. */
+/* Returns whether cq_put() would only write a CQE: no compare-and-swap, no time stamp, no
+ * error. */
 static inline bool
 cq_plain(struct cq *cq)
 {
@@ -206,9 +209,9 @@ cq_put_plain(struct cq *cq, const struct cqe *cqe)
 	cqe_put_at(cq, cq->head++, cqe);
 }
 
-/* Data path. Returns false if the CQ is in error, also if this call found it full; the
- * CQE was not written then. Of cqe->flags only CQE_SOLICITED is read; the phase is set
- * here. *now, the engine's time, is read only if the CQ has time stamps. */
+/* Data path. Writes a completion. Returns false, and writes none, if the CQ is in the
+ * error state; a full CQ enters it. Of cqe->flags only CQE_SOLICITED is read; the phase
+ * is set here. *now, the engine's time, is read only if the CQ has time stamps. */
 static inline bool
 cq_put(struct cq *cq, const struct cqe *cqe, const uint64_t *now)
 {

@@ -7,8 +7,10 @@
 
 #include "queue/event_queue.h"
 
-/* The lock covers the list and the counts. The descriptor's count is at least the sum of
- * raised events, less the readers that have read one and not taken the lock yet. */
+/* The lock covers the list and the counts. The descriptor's count is at least the number
+ * of unread events, except for two short times: event_raise() adds to the list before it
+ * adds to the count, and event_next() takes from the count before it takes from the
+ * list. */
 
 int
 event_queue_init(struct event_queue *q)

@@ -21,7 +21,7 @@ struct event_queue {
 	int fd; /* eventfd, EFD_SEMAPHORE | EFD_CLOEXEC: counts the unread events */
 };
 
-#define EVENT_TYPES_MAX 6   /* types that one object can raise */
+#define EVENT_TYPES_MAX 6     /* types that one object can raise */
 #define EVENT_UNREAD_MAX 2047 /* per type and object; further events are dropped */
 
 /* A type with unread events. */
@@ -35,7 +35,7 @@ static_assert(IBV_EVENT_WQ_FATAL < 32, "event_pending.type has five bits");
 struct async_event {
 	STAILQ_ENTRY(async_event) link;
 	struct event_queue *queue; /* NULL: no reader, raising does nothing */
-	void *object;		   /* passed to the reader: the verbs object */
+	void *object;              /* passed to the reader: the verbs object */
 	/* events read so far; destroy waits until as many are acknowledged */
 	uint32_t delivered;
 	/* Oldest type first, then free elements (unread == 0). The object is linked in
@@ -61,11 +61,11 @@ void async_event_init(struct async_event *ev, struct event_queue *q, void *objec
 void event_raise(struct async_event *ev, enum ibv_event_type type);
 
 /*
- * Returns the oldest event. An object with more events moves to the end of the queue
- * after each read, and so does, within the object, a type that was raised several times.
- * Blocks in read(2) on the queue's descriptor, or returns -EAGAIN if the reader set
- * O_NONBLOCK on it. Returns -EINTR after a signal whose handler does not restart calls
- * (SA_RESTART).
+ * Returns the oldest event. Objects with several unread events take turns: after each
+ * read the object moves to the end of the queue. Likewise a type that an object raised
+ * several times moves behind its other types. Blocks in read(2) on the queue's
+ * descriptor, or returns -EAGAIN if the reader set O_NONBLOCK on it. Returns -EINTR after
+ * a signal whose handler does not restart calls (SA_RESTART).
  */
 int event_next(struct event_queue *q, struct event_record *out);
 

@@ -5,10 +5,10 @@
  * write directly into slots. A take copies the WQE out and frees the slot, so a WQE that
  * a QP has taken does not depend on the ring any more.
  *
- * prod and cons run freely; prod - cons WQEs are outstanding. A slot's seq is i while the
- * slot is free for the producer's index i, and until WQE i has been copied out. The
- * producer does not write seq; it publishes by prod. The consumer then sets seq to i +
- * size.
+ * prod and cons run freely; prod - cons WQEs are outstanding. A slot's seq tells the
+ * producer when the slot is free: it is i from the time the slot is free for index i
+ * until WQE i has been copied out. Then the consumer sets it to i + size. The producer
+ * does not write seq; it publishes WQEs by advancing prod.
  */
 #ifndef ROCADE_QUEUE_RECV_RING_H
 #define ROCADE_QUEUE_RECV_RING_H
@@ -102,7 +102,7 @@ recv_ring_unlock(struct recv_ring *r)
 /*
  * To post a list: lock; for each request call recv_ring_next(), with prod as a local
  * index that starts at r->prod, and fill the slot (NULL: the ring is full); call
- * recv_ring_publish() once with the index behind the last slot filled; unlock.
+ * recv_ring_publish() once with the index after the last slot filled; unlock.
  */
 static inline struct recv_slot *
 recv_ring_next(const struct recv_ring *r, uint32_t prod)

@@ -10,7 +10,7 @@ sq_bytes(const struct sq *sq)
 	return (size_t)sq->max_wr * (sq->ring.stride + sizeof(struct psn_range));
 }
 
-/* dest: size of a datagram's address, which precedes the SGEs. */
+/* dest: size of the struct ud_dest that precedes the SGEs; 0: none. */
 static uint32_t
 sq_stride(uint32_t max_sge, uint32_t max_inline, uint32_t dest)
 {

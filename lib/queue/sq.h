@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Send queue. Posting threads write WQEs directly into slots and publish them by prod.
- * The engine reads them. A slot is freed only when a completion of its request or of a
- * later one is polled (IBA 10.8.5.1: the poller advances freed), never by an ACK alone.
- * The room that ibv_post_send(3) sees is max_wr - (prod - freed).
+ * Send queue. Posting threads write WQEs directly into slots and publish them by
+ * advancing prod. The engine reads them. A slot is freed only when a completion of its
+ * request or of a later one is polled (IBA 10.8.5.1), never by an ACK alone: the poller
+ * advances freed. The room that ibv_post_send(3) sees is max_wr - (prod - freed).
  */
 #ifndef ROCADE_QUEUE_SQ_H
 #define ROCADE_QUEUE_SQ_H
@@ -18,10 +18,14 @@
 #define SEND_MAX_INLINE 512
 #define SQ_MAX_WR (1u << 16)
 
+/* Other uses of members. BIND_MW: rkey is the new key, remote_va and compare_add are the
+ * window's range, swap is the region's key and, from bit 32 on, the access. LOCAL_INV: rkey
+ * is the key. FLUSH: remote_va and len are the range. */
 struct send_wqe {
 	uint64_t wr_id;
 	uint32_t len; /* bytes of the message */
-	/* immediate data as given (big-endian), or the rkey to invalidate */
+	/* immediate data as given (big-endian); SEND with invalidate: the rkey
+	 * (big-endian); FLUSH: the FETH */
 	uint32_t imm;
 	uint64_t remote_va;
 	uint32_t rkey;
@@ -85,11 +89,11 @@ static_assert(
 #define UD_DEST_SGES 2
 #define UD_DEST_PATH offsetof(struct ud_dest, qpn)
 
-/* The PSN range of a request, per slot: lets the engine complete an unsignaled request
- * without reading its WQE. Valid once the request was started. */
+/* The PSN range of a request, one for each slot: lets the engine complete an unsignaled
+ * request without reading its WQE. Valid once the request was started. */
 struct psn_range {
 	uint32_t first_psn; /* 24 bits */
-	/* The PSN behind the last, and PSN_RANGE_*. One word, written by one store,
+	/* The PSN after the last, and PSN_RANGE_*. One word, written by one store,
 	 * because it is read back soon after. */
 	uint32_t end;
 };
@@ -97,7 +101,7 @@ static_assert(sizeof(struct psn_range) == 8, "eight per cache line");
 
 #define PSN_RANGE_END_MASK UINT32_C(0xFFFFFF)
 #define PSN_RANGE_SIGNALED (UINT32_C(1) << 24)
-/* READ or atomic: completed by its own response only */
+/* READ, atomic, ATOMIC_WRITE or FLUSH: completed by its own response only */
 #define PSN_RANGE_NEEDS_RESPONSE (UINT32_C(1) << 25)
 
 static inline uint32_t
@@ -143,9 +147,9 @@ static_assert(sizeof(struct sq) == 2 * LINE_SIZE,
 	"one cache line of the engine, one of the posting threads");
 
 /* max_wr is rounded up to a power of two, at least 1. max_inline is raised to the room
- * that the slot has anyway (at most SEND_MAX_INLINE). Both are to be read back. The
- * caller has checked the three against SQ_MAX_WR, SEND_MAX_SGE and SEND_MAX_INLINE
- * (asserted). -ENOMEM. */
+ * that the slot has anyway (at most SEND_MAX_INLINE). The actual values are sq->max_wr
+ * and sq->max_inline. The caller has checked the three against SQ_MAX_WR, SEND_MAX_SGE
+ * and SEND_MAX_INLINE (asserted). -ENOMEM. */
 int sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
 	uint32_t max_inline);
 /* As sq_init(), with room for a struct ud_dest in every slot. */
@@ -153,8 +157,8 @@ int sq_init_ud(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t
 	uint32_t max_inline);
 void sq_fini(struct sq *sq);
 /* Discards all requests (RESET): the indices start at 0 again. No thread may be posting
- * or polling and no engine processing the QP. The QP's CQEs must have been purged: one
- * polled later would free slots. */
+ * or polling and no engine processing the QP. The QP's CQEs must have been cleaned: one
+ * polled later would free slots of new requests. */
 void sq_clear(struct sq *sq);
 
 static inline struct send_wqe *
@@ -208,14 +212,16 @@ sq_publish(struct sq *sq, uint32_t prod)
 	__atomic_store_n(&sq->prod, prod, __ATOMIC_RELEASE);
 }
 
-/* For the engine. Returns the index behind the last posted request. */
+/* For the engine. Returns the index after the last posted request. Pairs with the release
+ * in sq_publish(). */
 static inline uint32_t
 sq_posted(const struct sq *sq)
 {
 	return __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE);
 }
 
-/* For the poller. Frees all slots before index end. */
+/* For the poller. Frees all slots before index end. Pairs with the acquire in
+ * sq_next(). */
 static inline void
 sq_free(struct sq *sq, uint32_t end)
 {

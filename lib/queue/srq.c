@@ -37,8 +37,8 @@ void
 srq_attach(struct srq *srq, unsigned engine)
 {
 	/* A plain take and a claiming take leave the ring in the same state, so the
-	 * engine locks alone make the switch safe. The producer lock is taken by the rule
-	 * that it covers data of both sides. */
+	 * engine locks alone make the switch safe. The producer lock is taken too, as in
+	 * every control call on an SRQ. */
 	recv_ring_lock(&srq->ring);
 	srq->qps++;
 	srq->engines |= UINT32_C(1) << engine;
@@ -187,11 +187,11 @@ srq_query(struct srq *srq, struct srq_attr *attr)
 }
 
 /*
- * Called after a take with the limit word that was read before it. A count after the take
- * finds the remaining WQEs or more, never fewer, so the event is never early. If a post
- * came between, the order "post, then take" is equally valid. If several engines find the
- * limit reached, one exchange succeeds. It is ordered by the engine locks with the store
- * in srq_arm_limit().
+ * Called after a take with the limit word that was read before it. The take comes before
+ * the count, so the event is never early: the count is at least the number of WQEs that
+ * the take left. If a post came between, the order "post, then take" is equally valid. If
+ * several engines find the limit reached, one exchange succeeds. The engine locks order
+ * it with the store in srq_arm_limit().
  */
 static void
 srq_fire_limit(struct srq *srq, uint64_t armed)

@@ -27,15 +27,15 @@ struct srq {
 	uint64_t limit;
 	/* QPs of more than one engine are attached: takes claim atomically */
 	bool shared;
-	bool error;    /* the ring was found corrupted; the SRQ can only be destroyed */
+	bool error; /* the ring was found corrupted; the SRQ can only be destroyed */
 	uint64_t limit_fired; /* limit events raised so far */
 	uint32_t srqn;
-	uint32_t pd;   /* protection domain of the SGEs' keys */
-	uint32_t xrcd; /* number of the XRC domain; 0: not an XRC SRQ */
-	struct cq *cq; /* XRC SRQ: the CQ of its completions */
+	uint32_t pd;          /* protection domain of the SGEs' keys */
+	uint32_t xrcd;        /* number of the XRC domain; 0: not an XRC SRQ */
+	struct cq *cq;        /* XRC SRQ: the CQ of its completions */
 	LIST_ENTRY(srq) link; /* in the device's list; protected by the device's lock */
-	uint32_t engines; /* bit per engine with attached QPs; control path */
-	uint32_t qps;	  /* attached; control path */
+	uint32_t engines;     /* bit per engine with attached QPs; control path */
+	uint32_t qps;         /* attached; control path */
 	struct async_event events;
 };
 
