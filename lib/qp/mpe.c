@@ -37,7 +37,7 @@ resp_atomic_write(struct qp *qp, const struct pkt_view *v)
 	uint64_t va = rte_be_to_cpu_64(reth->va), value;
 	uint8_t *word;
 
-	if (!resp_depth_ok(qp, v))
+	if (!resp_depth_check(qp, v))
 		return;
 	if (v->payload_len != sizeof(value) ||
 		rte_be_to_cpu_32(reth->len) != sizeof(value)) {
@@ -81,7 +81,7 @@ resp_flush(struct qp *qp, const struct pkt_view *v)
 	struct resp_res res = {.first_psn = v->psn, .packets = 1, .kind = OP_FLUSH};
 	uint32_t feth;
 
-	if (!resp_depth_ok(qp, v))
+	if (!resp_depth_check(qp, v))
 		return;
 	memcpy(&feth, (const uint8_t *)reth - sizeof(feth), sizeof(feth));
 	feth = rte_be_to_cpu_32(feth);

@@ -257,13 +257,13 @@ resp_atomic(struct qp *qp, const struct pkt_view *view);
 /* True if a responder resource is free. Otherwise the request has been refused or
  * dropped. */
 bool
-resp_depth_ok(struct qp *qp, const struct pkt_view *view);
+resp_depth_check(struct qp *qp, const struct pkt_view *view);
 /* Adds an executed request: it takes its PSNs and a responder resource. Its response
  * acknowledges everything before it, so a pending acknowledgement is cancelled. */
 void
 resp_res_add(struct qp *qp, const struct resp_res *res);
 void
-resp_read_again(struct qp *qp, const struct pkt_view *view);
+resp_res_replay(struct qp *qp, const struct pkt_view *view);
 /* The highest PSN that an acknowledgement of a duplicate at psn may name. */
 uint32_t
 resp_ack_limit(const struct qp *qp, uint32_t psn);

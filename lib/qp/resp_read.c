@@ -78,7 +78,7 @@ flush_pending(const struct qp *qp)
 /* Refuses a READ or an atomic when no resource is free (C9-89; row 11 of
  * docs/protocol.md 8.2). */
 bool
-resp_depth_ok(struct qp *qp, const struct pkt_view *v)
+resp_depth_check(struct qp *qp, const struct pkt_view *v)
 {
 	const struct responder *resp = &qp->resp;
 
@@ -137,7 +137,7 @@ resp_read(struct qp *qp, const struct pkt_view *v)
 		.len = rte_be_to_cpu_32(reth->len),
 	};
 
-	if (!resp_depth_ok(qp, v))
+	if (!resp_depth_check(qp, v))
 		return;
 	if (res.len > MSG_MAX || v->payload_len != 0) {
 		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
@@ -182,7 +182,7 @@ resp_atomic(struct qp *qp, const struct pkt_view *v)
 		.srqn = qp->resp.srqn};
 	uint8_t *word;
 
-	if (!resp_depth_ok(qp, v))
+	if (!resp_depth_check(qp, v))
 		return;
 	if (v->payload_len != 0) {
 		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
@@ -315,7 +315,7 @@ restart_behind(struct qp *qp, uint32_t index)
 }
 
 void
-resp_read_again(struct qp *qp, const struct pkt_view *v)
+resp_res_replay(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
 	uint32_t index, from, end = 1, stop = 0;

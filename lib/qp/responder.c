@@ -203,7 +203,7 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 
 /* A packet was executed: advances ePSN, and acknowledges if AckReq was set. */
 static void
-req_executed(struct qp *qp, const struct pkt_view *v)
+resp_executed(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
 	bool answer = v->ack_req && qp->type != IBV_QPT_UC;
@@ -252,7 +252,7 @@ resp_send(struct qp *qp, const struct pkt_view *v)
 		resp->msn = psn_add(resp->msn, 1);
 		qp->stats.rx_msgs++;
 	}
-	req_executed(qp, v);
+	resp_executed(qp, v);
 }
 
 /* The bytes still to come, including this packet's, and their destination: from the RETH
@@ -330,7 +330,7 @@ resp_write(struct qp *qp, const struct pkt_view *v)
 		resp->msn = psn_add(resp->msn, 1);
 		qp->stats.rx_msgs++;
 	}
-	req_executed(qp, v);
+	resp_executed(qp, v);
 }
 
 /* True if the QP's access flags permit a request (IBA 9.7.4.1.4; C9-89). */
@@ -415,5 +415,5 @@ resp_rx(struct qp *qp, const struct pkt_view *v)
 	else if (v->op->kind == OP_SEND || v->op->kind == OP_WRITE)
 		resp_duplicate(qp, v->psn);
 	else
-		resp_read_again(qp, v);
+		resp_res_replay(qp, v);
 }
