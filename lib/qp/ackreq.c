@@ -17,7 +17,7 @@
 #define ACKREQ_SUPPRESS_SHARE 4
 #define ACKREQ_SUPPRESS_MAX 4096u
 /* assumed time for which one QP occupies a poll pass */
-#define ACKREQ_PASS_NS (4 * NS_PER_US)
+#define ACKREQ_NS_PER_QP (4 * NS_PER_US)
 
 bool
 ackreq_can_suppress(const struct qp *qp)
@@ -75,7 +75,7 @@ ackreq_count_all(struct qp *qp)
 uint64_t
 ackreq_delay_ns(const struct qp *qp)
 {
-	uint64_t pass_ns = qp->peer->qps * ACKREQ_PASS_NS;
+	uint64_t pass_ns = qp->peer->qps * ACKREQ_NS_PER_QP;
 
 	return RTE_MIN(RTE_MAX(pass_ns, NS_PER_MS), req_timeout_ns(qp) / 4);
 }

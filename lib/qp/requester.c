@@ -164,7 +164,7 @@ vendor_err_of(unsigned status)
 
 /* True if the QP may read the memory of a request, or write its response there. */
 static bool
-memory_fits(
+memory_granted(
 	const struct qp *qp, const struct send_wqe *wqe, unsigned kind, uint32_t packets)
 {
 	if (kind == WR_READ || kind == WR_ATOMIC)
@@ -232,7 +232,7 @@ req_start(struct qp *qp)
 		if (kind != WR_READ)
 			packets = 1;
 	}
-	if (!memory_fits(qp, wqe, kind, packets))
+	if (!memory_granted(qp, wqe, kind, packets))
 		return IBV_WC_LOC_PROT_ERR;
 	req_take_psns(qp, wqe, packets);
 	return IBV_WC_SUCCESS;
