@@ -158,7 +158,7 @@ static enum qp_vendor_err
 vendor_err_of(unsigned status)
 {
 	if (status == IBV_WC_MW_BIND_ERR)
-		return VENDOR_WINDOW;
+		return VENDOR_MEMORY_WINDOW;
 	return status == IBV_WC_LOC_PROT_ERR ? VENDOR_SEND_SGE : VENDOR_DEPTH;
 }
 

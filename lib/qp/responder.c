@@ -114,7 +114,7 @@ take_receive(struct qp *qp, const struct pkt_view *v)
 		return false;
 	}
 	if (unlikely(rc < 0)) { /* the SRQ is in the error state */
-		resp_fatal(qp, v->psn, AETH_NAK_REM_OP, IBV_WC_LOC_QP_OP_ERR, VENDOR_WQE);
+		resp_fatal(qp, v->psn, AETH_NAK_REM_OP, IBV_WC_LOC_QP_OP_ERR, VENDOR_SRQ_ERROR);
 		return false;
 	}
 	qp->resp.wqe_held = true;
@@ -159,7 +159,7 @@ may_invalidate(struct qp *qp, const struct pkt_view *v)
 {
 	if (mw_valid(qp->shared->keys, qp->qpn, rte_be_to_cpu_32(view_imm_be(v))))
 		return true;
-	resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_INV_REQ_ERR, VENDOR_WINDOW);
+	resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_INV_REQ_ERR, VENDOR_MEMORY_WINDOW);
 	return false;
 }
 

@@ -126,7 +126,7 @@ invalid_key_to_invalidate_is_refused(void **state)
 		host_pull(&p.b, PULL_ALL);
 		expect_ack(&p.b, 0, AETH_NAK_ACCESS, PSN_A, 0);
 		qp_link_drain(&p);
-		expect_recv_error(&p.b, 3, IBV_WC_REM_INV_REQ_ERR, VENDOR_WINDOW);
+		expect_recv_error(&p.b, 3, IBV_WC_REM_INV_REQ_ERR, VENDOR_MEMORY_WINDOW);
 		assert_int_equal(p.b.mem[0], 0x77);
 		assert_non_null(key_find(&p.b.keys, p.b.rkey));
 		assert_non_null(key_find(&p.b.keys, keys[4]));
@@ -183,7 +183,7 @@ local_operations_in_order(void **state)
 		expect_sent(&p.a, 5, IBV_WC_SUCCESS);
 		expect_sent(&p.a, 6, IBV_WC_SUCCESS);
 		/* The window was already invalid when this request was executed. */
-		expect_sent_vendor(&p.a, 8, IBV_WC_MW_BIND_ERR, VENDOR_WINDOW);
+		expect_sent_vendor(&p.a, 8, IBV_WC_MW_BIND_ERR, VENDOR_MEMORY_WINDOW);
 		assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
 		mw_destroy(&p.a.keys, own);
 		assert_int_equal(key_free(&p.a.keys, parent), 0);
@@ -238,7 +238,7 @@ mw_on_uc(void **state)
 	/* An error stops only the send queue. */
 	host_bind(&p.b, 2, 0, rkey, region, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
 	host_pull(&p.b, PULL_ALL);
-	expect_sent_vendor(&p.b, 2, IBV_WC_MW_BIND_ERR, VENDOR_WINDOW);
+	expect_sent_vendor(&p.b, 2, IBV_WC_MW_BIND_ERR, VENDOR_MEMORY_WINDOW);
 	assert_int_equal(p.b.qp.state, IBV_QPS_SQE);
 	win_fini();
 }

@@ -157,7 +157,7 @@ failed_bind_flushes_queue(void **state)
 	qp_link_drain(&p);
 	expect_received(&p.a, 1, 8);
 	expect_sent(&p.b, 1, IBV_WC_SUCCESS);
-	expect_sent_vendor(&p.b, 2, IBV_WC_MW_BIND_ERR, VENDOR_WINDOW);
+	expect_sent_vendor(&p.b, 2, IBV_WC_MW_BIND_ERR, VENDOR_MEMORY_WINDOW);
 	for (unsigned i = 3; i <= 5; i++)
 		expect_sent(&p.b, i, IBV_WC_WR_FLUSH_ERR);
 	assert_null(key_find(&p.b.keys, mw->rkey));
