@@ -133,7 +133,7 @@ mw_bind(struct key_table *t, uint32_t pd, uint32_t qpn, struct mw_list *list,
 }
 
 bool
-mw_valid(const struct key_table *t, uint32_t qpn, uint32_t rkey)
+mw_may_invalidate(const struct key_table *t, uint32_t qpn, uint32_t rkey)
 {
 	const struct mw *mw = key_object(t, rkey);
 	const struct key_entry *e = key_find(t, rkey);
@@ -147,7 +147,7 @@ mw_valid(const struct key_table *t, uint32_t qpn, uint32_t rkey)
 int
 mw_invalidate(struct key_table *t, uint32_t qpn, uint32_t rkey)
 {
-	if (!mw_valid(t, qpn, rkey))
+	if (!mw_may_invalidate(t, qpn, rkey))
 		return -EINVAL;
 	mw_unbind(t, key_object(t, rkey));
 	return 0;

@@ -61,7 +61,7 @@ mw_bind(struct key_table *t, uint32_t pd, uint32_t qpn, struct mw_list *list,
 /* Returns whether this QP may invalidate rkey: a type 2 memory window that it has
  * bound. */
 bool
-mw_valid(const struct key_table *t, uint32_t qpn, uint32_t rkey);
+mw_may_invalidate(const struct key_table *t, uint32_t qpn, uint32_t rkey);
 /* Invalidates rkey. -EINVAL if the QP may not. */
 int
 mw_invalidate(struct key_table *t, uint32_t qpn, uint32_t rkey);

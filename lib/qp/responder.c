@@ -157,7 +157,7 @@ recv_payload_copy(struct qp *qp, const struct pkt_view *v)
 static bool RARE
 may_invalidate(struct qp *qp, const struct pkt_view *v)
 {
-	if (mw_valid(qp->shared->keys, qp->qpn, rte_be_to_cpu_32(view_imm_be(v))))
+	if (mw_may_invalidate(qp->shared->keys, qp->qpn, rte_be_to_cpu_32(view_imm_be(v))))
 		return true;
 	resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_INV_REQ_ERR, VENDOR_MEMORY_WINDOW);
 	return false;
