@@ -69,7 +69,7 @@ srq_fail(struct srq *srq)
 }
 
 static bool
-ring_possible(const struct recv_ring *r)
+ring_indices_valid(const struct recv_ring *r)
 {
 	return recv_ring_outstanding(r) <= r->max_wr;
 }
@@ -78,7 +78,7 @@ int
 srq_refuse(struct srq *srq)
 {
 	/* Under the producer lock prod does not change, and cons only advances. */
-	return ring_possible(&srq->ring) ? -ENOMEM : srq_fail(srq);
+	return ring_indices_valid(&srq->ring) ? -ENOMEM : srq_fail(srq);
 }
 
 /* Returns 0 or -EIO. The caller holds all engine locks and the producer lock. */
@@ -87,7 +87,7 @@ srq_check(struct srq *srq)
 {
 	if (srq_failed(srq))
 		return -EIO;
-	return ring_possible(&srq->ring) ? 0 : srq_fail(srq);
+	return ring_indices_valid(&srq->ring) ? 0 : srq_fail(srq);
 }
 
 /* Checks the attributes after the change against the present state. Returns 0 or
