@@ -152,8 +152,8 @@ enum qp_event {
 	X(ACK_TIMEOUT, "no answer, retries spent")                                       \
 	X(SEQ_RETRIES, "sequence NAKs, retries spent")                                   \
 	X(RNR_RETRIES, "RNR NAKs, RNR retries spent")                                    \
-	X(MEMORY_WINDOW, "a memory window that cannot be bound or invalidated")                 \
-	X(SRQ_ERROR, "the SRQ is in the error state")                                          \
+	X(MEMORY_WINDOW, "a memory window that cannot be bound or invalidated")          \
+	X(SRQ_ERROR, "the SRQ is in the error state")                                    \
 	X(FLUSHED, "the QP is in the error state")                                       \
 	X(SRQN, "the peer names no SRQ of the XRC domain, or another one inside a message")
 
