@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 import citations_check as citations
+from selftest import Tap, tree_write
 
 PROTOCOL = """# The protocol
 ## 4. Headers
@@ -111,23 +112,9 @@ CASES = [
 ]
 
 
-def write(root, path, content):
-    path = os.path.join(root, path)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(content)
-
-
-def tree_write(root, path=None, content=None):
-    for name, text in CLEAN.items():
-        write(root, name, text)
-    if path:
-        write(root, path, content)
-
-
 def tree_findings(path=None, content=None):
     with tempfile.TemporaryDirectory() as root:
-        tree_write(root, path, content)
+        tree_write(root, CLEAN, path, content)
         tree = citations.Tree(root)
         return {check: list(check(tree)) for check in citations.CHECKS}
 
@@ -136,22 +123,10 @@ def run(*options):
     """What the program prints and its status, of a tree with one wrong citation."""
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "citations_check.py")
     with tempfile.TemporaryDirectory() as root:
-        tree_write(root, "lib/a.c", "/* docs/nothing.md */\n")
+        tree_write(root, CLEAN, "lib/a.c", "/* docs/nothing.md */\n")
         done = subprocess.run([sys.executable, program, root, *options], text=True,
                               capture_output=True, check=False)
     return done.stdout, done.returncode
-
-
-class Tap:
-    count = 0
-    failed = 0
-
-    def case(self, good, name, detail=None):
-        self.count += 1
-        self.failed += not good
-        print("%s %d - %s" % ("ok" if good else "not ok", self.count, name))
-        if not good and detail is not None:
-            print("# %s" % (detail,))
 
 
 def main():
@@ -161,15 +136,14 @@ def main():
     for check, path, content, fails in CASES:
         found = tree_findings(path, content)[check]
         name = "%s %s %r" % (check.__name__, "finds" if fails else "accepts", content[-50:])
-        tap.case(bool(found) == fails, name.replace("#", "\\#"), found)
+        tap.case(bool(found) == fails, name, found)
     tap.case({case[0] for case in CASES if case[3]} == set(citations.CHECKS),
              "every check has a case")
     shown, status = run()
     tap.case(status == 1 and "not ok 1" in shown and "ok 2" in shown, "the program fails", shown)
     shown, status = run("--count")
     tap.case(status == 0 and shown == "unresolved citations: 1\n", "--count counts", shown)
-    print("1..%d" % tap.count)
-    return 1 if tap.failed else 0
+    return tap.end()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 import tidy
+from selftest import Tap, tree_write
 
 C_SPDX = "/* " + tidy.SPDX + " */\n"
 
@@ -119,19 +120,9 @@ CASES = [
 ]
 
 
-def write(root, path, content):
-    path = os.path.join(root, path)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(content)
-
-
 def tree_findings(path=None, content=None):
     with tempfile.TemporaryDirectory() as root:
-        for name, text in CLEAN.items():
-            write(root, name, text)
-        if path:
-            write(root, path, content)
+        tree_write(root, CLEAN, path, content)
         tree = tidy.Tree(root)
         return {rule: list(rule(tree)) for rule in tidy.RULES}
 
@@ -144,18 +135,6 @@ def library_findings(check, source, *options):
         return list(check(name))
 
 
-class Tap:
-    count = 0
-    failed = 0
-
-    def case(self, good, name, detail=None):
-        self.count += 1
-        self.failed += not good
-        print("%s %d - %s" % ("ok" if good else "not ok", self.count, name))
-        if not good and detail:
-            print("# %s" % detail)
-
-
 def main():
     tap = Tap()
     clean = tree_findings()
@@ -164,7 +143,7 @@ def main():
         found = tree_findings(path, content)[rule]
         in_file = [line for line in found if line.startswith(path + ":")]
         name = "%s %s %r" % (rule.__name__, "finds" if fails else "accepts", content[:40])
-        tap.case(bool(in_file) == fails, name.replace("#", "\\#"), found)
+        tap.case(bool(in_file) == fails, name, found)
     tap.case({case[0] for case in CASES if case[3]} == set(tidy.RULES), "every rule has a case")
 
     pic = ("-shared", "-fPIC")
@@ -178,8 +157,7 @@ def main():
     tap.case(library_findings(tidy.check_core_symbols,
                               "int rte_eal_init(); int f(void) { return rte_eal_init(); }", "-c"),
              "check_core_symbols finds a DPDK object")
-    print("1..%d" % tap.count)
-    return 1 if tap.failed else 0
+    return tap.end()
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
 """Shows that every check of words.py can fail, and that it accepts what it should: each case adds
 one file to a small clean tree."""
 
-import os
 import subprocess
 import sys
 import tempfile
 
 import words
+from selftest import Tap, tree_write
 
 RETIRED = """# comment
 both\tbells?\tdoorbell
@@ -18,13 +18,12 @@ file\t(?:bells)\\.[ch]\tdoorbell.c
 """
 
 CLEAN = {
-    "lib/a/ring.c": "/* Rings the doorbell. Who calls it holds no lock? The aggregate stays. */\n"
+    "lib/a/ring.c": "/* Rings the doorbell. The aggregate stays. */\n"
                     "void\nring(void)\n{\n}\n",
     "app/b/b_main.c": "int\nmain(void)\n{\n\treturn 0;\n}\n",
     "docs/glossary.md": "| term | meaning |\n|---|---|\n| **ACK** | x. |\n| **doorbell** | y. |\n",
     "docs/page.md": "# Page\n\nWhat is a QP? See `bell` and who(1).\n",
 }
-CLEAN["lib/a/ring.c"] = CLEAN["lib/a/ring.c"].replace("Who calls it holds no lock? ", "")
 
 # (check, file, its content, fails?)
 CASES = [
@@ -75,39 +74,32 @@ CASES = [
 def findings(retired, path=None, content=None):
     """{check: findings} of the clean tree with one more file."""
     with tempfile.TemporaryDirectory() as root:
-        for name, text in {**CLEAN, **({path: content} if path else {})}.items():
-            full = os.path.join(root, name)
-            os.makedirs(os.path.dirname(full), exist_ok=True)
-            with open(full, "w", encoding="utf-8") as file:
-                file.write(text)
+        tree_write(root, CLEAN, path, content)
         files = list(words.tree_files(root))
         return {check: list(check(files, retired)) for check in words.CHECKS}
 
 
 def main():
+    tap = Tap()
     with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
         file.write(RETIRED)
         file.flush()
         retired = words.Words(words.read_retired(file.name))
-    results = [(not any(findings(retired).values()), "a clean tree has no findings")]
+    clean = findings(retired)
+    tap.case(not any(clean.values()), "a clean tree has no findings", clean)
     for check, path, content, fails in CASES:
         found = findings(retired, path, content)[check]
-        results.append((bool(found) == fails, "%s %s %s %r" % (
-            check.__name__, "finds" if fails else "accepts", path,
-            content.replace("#", "\\#")[:60])))
-    results.append(({case[0] for case in CASES if case[3]} == set(words.CHECKS),
-                    "every check has a case that fails"))
+        tap.case(bool(found) == fails, "%s %s %s %r" % (
+            check.__name__, "finds" if fails else "accepts", path, content[:60]), found)
+    tap.case({case[0] for case in CASES if case[3]} == set(words.CHECKS),
+             "every check has a case that fails")
     with tempfile.TemporaryDirectory() as root:
-        with open(os.path.join(root, "README.md"), "w", encoding="utf-8") as file:
-            file.write("A gentle bell.\n")
+        tree_write(root, {"README.md": "A gentle bell.\n"})
         run = subprocess.run([sys.executable, words.__file__, "--count", root], text=True,
                              capture_output=True, check=False)
-    results.append((run.returncode == 0 and "retired words: 1\n" in run.stdout,
-                    "--count counts and never fails"))
-    print("1..%d" % len(results))
-    for number, (good, name) in enumerate(results, 1):
-        print("%s %d - %s" % ("ok" if good else "not ok", number, name))
-    return 0 if all(good for good, _ in results) else 1
+    tap.case(run.returncode == 0 and "retired words: 1\n" in run.stdout,
+             "--count counts and never fails", run.stdout)
+    return tap.end()
 
 
 if __name__ == "__main__":
