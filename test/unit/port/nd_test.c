@@ -147,12 +147,12 @@ static void
 duplicate_address_detection_is_answered(void **state)
 {
 	struct net *net = net_of(1, 0);
-	uint8_t nobody[16] = {0};
-	struct pkt in = solicit_with(SRC, nobody, 16), out;
+	uint8_t unspecified[16] = {0};
+	struct pkt in = solicit_with(SRC, unspecified, 16), out;
 
 	(void)state;
 	/* with an option: invalid */
-	assert_false(answered(net, solicit_with(SRC, nobody, 16)));
+	assert_false(answered(net, solicit_with(SRC, unspecified, 16)));
 	in = cut(in, OPT);
 	out = net_ask(net, &in, T0);
 	assert_int_equal(out.len, 86);
@@ -164,7 +164,7 @@ duplicate_address_detection_is_answered(void **state)
 	free(out.data);
 	free(in.data);
 	/* Sent to the address itself it is no such solicitation. */
-	in = cut(solicit_with(SRC, nobody, 16), OPT);
+	in = cut(solicit_with(SRC, unspecified, 16), OPT);
 	memcpy(in.data + DST, gid_of("2001:db8::1"), 16);
 	checksum_set(&in);
 	assert_false(answered(net, in));
