@@ -9,9 +9,9 @@
 
 #include <infiniband/verbs.h>
 
-#define HELLO_PORT "7471"    /* of RDMA-CM: like a TCP port, in a separate port space */
-#define HELLO_BYTES 8192     /* the longest text */
-#define HELLO_TIMEOUT_S 10   /* a wait this long for a completion fails */
+#define HELLO_PORT "7471"  /* of RDMA-CM: like a TCP port, in a separate port space */
+#define HELLO_BYTES 8192   /* the longest text */
+#define HELLO_TIMEOUT_S 10 /* a wait this long for a completion fails */
 
 /* The server's private data in its reply to the connection request, in network byte
  * order: which memory the client may write to. The rkey lets the QP of the connection

@@ -59,8 +59,7 @@ client_objects_create(struct client *c)
 	c->cq = ibv_create_cq(c->id->verbs, 4, NULL, NULL, 0);
 	if (c->pd == NULL || c->cq == NULL)
 		err(1, "ibv_alloc_pd, ibv_create_cq");
-	c->mr = ibv_reg_mr(
-		c->pd, &c->memory, sizeof(c->memory), IBV_ACCESS_LOCAL_WRITE);
+	c->mr = ibv_reg_mr(c->pd, &c->memory, sizeof(c->memory), IBV_ACCESS_LOCAL_WRITE);
 	if (c->mr == NULL)
 		err(1, "ibv_reg_mr");
 	attr.send_cq = attr.recv_cq = c->cq;
@@ -90,7 +89,7 @@ static void
 server_connect(struct client *c)
 {
 	struct rdma_conn_param param = {
-		.retry_count = 7,     /* of both QPs, after a timeout */
+		.retry_count = 7, /* of both QPs, after a timeout */
 		/* for the server's SENDs, without limit: if this client posts its receive
 		 * late */
 		.rnr_retry_count = 7,

@@ -82,7 +82,8 @@ server_objects_create(struct server *s)
 static void
 client_accept(struct server *s)
 {
-	struct ibv_recv_wr wr = {.wr_id = RECEIVE}; /* no buffer: the WRITE has a target */
+	struct ibv_recv_wr wr = {
+		.wr_id = RECEIVE}; /* no buffer: the WRITE has a target */
 	struct ibv_recv_wr *bad;
 	struct hello_buffer buffer = {
 		.address = htobe64((uintptr_t)s->text),

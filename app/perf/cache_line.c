@@ -214,9 +214,9 @@ main(int argc, char **argv)
 	pthread_t other;
 
 	if (!probe_options_parse(&conf, argc, argv)) {
-		fprintf(stderr,
-			PROGRAM ": invalid arguments: expected [--every-ms MS] with 1 to "
-				"60000 ms, and two different cores or none (see --help)\n");
+		fprintf(stderr, PROGRAM
+			": invalid arguments: expected [--every-ms MS] with 1 to "
+			"60000 ms, and two different cores or none (see --help)\n");
 		return EXIT_USAGE;
 	}
 	if (conf.help) {

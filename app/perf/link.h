@@ -7,7 +7,7 @@
 #include "perf_conf.h"
 
 enum msg_kind {
-	MSG_PLAN,  /* client: what to measure */
+	MSG_PLAN, /* client: what to measure */
 	/* Both ends send it, the server first: the QPs exist; their first QPN, and where
 	 * memory is. The server sends it again once its QPs are connected. */
 	MSG_READY,
@@ -41,23 +41,17 @@ struct msg {
 };
 
 /* Opens the socket and waits for the peer. Returns 0, or -1 with a message in err. */
-int
-link_open(const struct conf *conf, int *fd, char err[ERR_MAX]);
-void
-link_close(const struct conf *conf, int fd);
+int link_open(const struct conf *conf, int *fd, char err[ERR_MAX]);
+void link_close(const struct conf *conf, int fd);
 /* Returns 0, or -1 if the peer disconnected. */
-int
-link_send(int fd, const struct msg *msg);
+int link_send(int fd, const struct msg *msg);
 /* Waits for a message of this kind. Returns -1 if the peer disconnected or sent another
  * kind. */
-int
-link_recv(int fd, enum msg_kind kind, struct msg *msg);
+int link_recv(int fd, enum msg_kind kind, struct msg *msg);
 /* Waits until the peer has closed its port and the socket. */
-void
-link_drain(int fd);
+void link_drain(int fd);
 /* Returns true if there was a message; its kind is MSG_DISCONNECTED if the peer closed the
  * socket. */
-bool
-link_poll(int fd, struct msg *msg);
+bool link_poll(int fd, struct msg *msg);
 
 #endif

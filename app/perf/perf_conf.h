@@ -61,13 +61,10 @@ struct conf {
 	bool help, version;
 };
 
-const char *
-perf_mode_name(uint64_t mode);
-bool
-mode_has_latency(uint64_t mode);
+const char *perf_mode_name(uint64_t mode);
+bool mode_has_latency(uint64_t mode);
 
 /* perf_options.c: returns 0, or -1 with a message in err. argv[0] is ignored. */
-int
-perf_options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX]);
+int perf_options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX]);
 
 #endif

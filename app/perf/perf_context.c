@@ -50,7 +50,8 @@ perf_port_open(struct perf_context *ctx)
 	if (plan->mtu >= 2048)
 		conf.mtu = (uint32_t)plan->mtu + 84;
 	if (rocade_open_port(&conf, &ctx->port) != 0) {
-		perf_set_error(ctx, "cannot open port %u: %s", conf.ethdev, rocade_error());
+		perf_set_error(
+			ctx, "cannot open port %u: %s", conf.ethdev, rocade_error());
 		return -1;
 	}
 	if (!sleeps_on_completions(ctx)) {
@@ -111,7 +112,8 @@ perf_context_open(struct perf_context *ctx)
 
 /* Creates a CQ that only this thread polls. */
 static struct ibv_cq *
-perf_cq_create(struct perf_context *ctx, uint64_t entries, struct ibv_comp_channel *channel)
+perf_cq_create(
+	struct perf_context *ctx, uint64_t entries, struct ibv_comp_channel *channel)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = (uint32_t)entries,
 		.channel = channel,
@@ -176,8 +178,8 @@ conn_create_qp(struct perf_context *ctx, uint64_t i)
 	if (conn->qp != NULL && i == 0)
 		ctx->qpn = conn->qp->qp_num;
 	if (conn->qp == NULL || conn->qp->qp_num != ctx->qpn + i) {
-		perf_set_error(ctx, "cannot create QP %lu of %lu: %s", (unsigned long)i + 1,
-			(unsigned long)plan->qps, strerror(errno));
+		perf_set_error(ctx, "cannot create QP %lu of %lu: %s",
+			(unsigned long)i + 1, (unsigned long)plan->qps, strerror(errno));
 		return -1;
 	}
 	return 0;
@@ -232,7 +234,7 @@ perf_ready_wait(struct perf_context *ctx)
 
 	if (link_recv(ctx->link, MSG_READY, &msg) != 0) {
 		perf_set_error(ctx, "the peer disconnected before it was ready (see its "
-			       "messages)");
+				    "messages)");
 		return -1;
 	}
 	ctx->remote_addr = msg.ready.addr;
@@ -372,7 +374,8 @@ perf_reap(struct perf_context *ctx)
 		struct conn *conn = &ctx->conns[wc[i].qp_num - ctx->qpn];
 
 		if (unlikely(wc[i].status != IBV_WC_SUCCESS)) {
-			perf_set_error(ctx, "request of QP 0x%x failed: %s (vendor_err %u)",
+			perf_set_error(ctx,
+				"request of QP 0x%x failed: %s (vendor_err %u)",
 				wc[i].qp_num, ibv_wc_status_str(wc[i].status),
 				wc[i].vendor_err);
 			return -1;

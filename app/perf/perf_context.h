@@ -21,10 +21,10 @@
  * elements share a line. */
 struct conn {
 	struct ibv_qp *qp;
-	uint64_t dest; /* at the peer: a memory address, or a QPN with --ud */
-	uint64_t posted; /* wr_id of the last posted request */
-	uint32_t acked;  /* lower half of the wr_id of the last completed request */
-	uint32_t unsignaled;  /* requests posted since the last signaled one */
+	uint64_t dest;       /* at the peer: a memory address, or a QPN with --ud */
+	uint64_t posted;     /* wr_id of the last posted request */
+	uint32_t acked;      /* lower half of the wr_id of the last completed request */
+	uint32_t unsignaled; /* requests posted since the last signaled one */
 };
 static_assert(sizeof(struct conn) == 32, "half a cache line");
 
@@ -51,7 +51,7 @@ struct perf_context {
 	struct ibv_comp_channel *channel; /* of recv_cq, with --events; else NULL */
 	bool armed;
 	bool repost_pending; /* pingpong: the last receive has to be reposted */
-	struct ibv_ah *ah; /* with --ud */
+	struct ibv_ah *ah;   /* with --ud */
 	struct conn *conns;
 	uint32_t qpn, peer_qpn; /* of QP 0 */
 	union ibv_gid peer;
@@ -91,52 +91,37 @@ struct perf_context {
 };
 
 /* perf_context.c: return 0, or -1 with ctx->reason set. */
-int
-perf_open(struct perf_context *ctx);
-void
-perf_close(struct perf_context *ctx);
+int perf_open(struct perf_context *ctx);
+void perf_close(struct perf_context *ctx);
 /* memory.c */
-int
-perf_alloc_buffers(struct perf_context *ctx);
+int perf_alloc_buffers(struct perf_context *ctx);
 /* Returns the bytes that this process has allocated from the C heap and from EAL's heap.
  * Memory that it mapped itself is not included. */
-uint64_t
-perf_memory_in_use(void);
+uint64_t perf_memory_in_use(void);
 /* perf_connect.c: moves all QPs to RTS and posts the receives. */
-int
-perf_connect(struct perf_context *ctx);
+int perf_connect(struct perf_context *ctx);
 /* perf_events.c: runs the engine of an end that sleeps on the worker lcore. */
-int
-events_engine_launch(struct perf_context *ctx);
+int events_engine_launch(struct perf_context *ctx);
 /* Sets or restores the priority of this thread over others on the engine's core. */
-void
-events_set_priority(struct perf_context *ctx, bool first);
+void events_set_priority(struct perf_context *ctx, bool first);
 /* Sleeps until recv_cq may have a completion. Returns true if msg was received from the
  * peer. */
-bool
-events_sleep(struct perf_context *ctx, struct msg *msg);
+bool events_sleep(struct perf_context *ctx, struct msg *msg);
 /* perf_stats.c */
-void
-perf_fill_tally(struct perf_context *ctx, struct tally *tally);
+void perf_fill_tally(struct perf_context *ctx, struct tally *tally);
 /* With a library built with -Dcycles=true: prints to stderr where the cycles were
  * spent. */
-void
-perf_print_cycles(struct perf_context *ctx);
+void perf_print_cycles(struct perf_context *ctx);
 
 /* rate.c, latency.c: return 0, or -1 with ctx->reason set. */
 struct hist;
 struct result;
-int
-rate_client(struct perf_context *ctx, struct result *result);
-int
-rate_server(struct perf_context *ctx);
-int
-latency_client(struct perf_context *ctx, struct result *result);
-int
-latency_server(struct perf_context *ctx);
+int rate_client(struct perf_context *ctx, struct result *result);
+int rate_server(struct perf_context *ctx);
+int latency_client(struct perf_context *ctx, struct result *result);
+int latency_server(struct perf_context *ctx);
 
-void
-perf_set_error(struct perf_context *ctx, const char *format, ...)
+void perf_set_error(struct perf_context *ctx, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* Polls each engine that this program's loop runs. */
@@ -206,17 +191,14 @@ perf_post(struct perf_context *ctx, struct conn *conn, unsigned n)
 }
 
 /* Polls the send CQ. Returns the number of requests that completed, or -1. */
-int64_t
-perf_reap(struct perf_context *ctx);
+int64_t perf_reap(struct perf_context *ctx);
 /* Reposts the receives that these completions consumed. Returns 0 or -1. */
-int
-perf_repost(struct perf_context *ctx, const struct ibv_wc *wc, int n);
+int perf_repost(struct perf_context *ctx, const struct ibv_wc *wc, int n);
 
 /* Every 20 ms: checks for a stall and polls the link. Returns true if msg was received
  * from the peer. Sets ctx->disconnected when the peer disconnected, or nothing completed
  * for STALL_S. */
-bool
-perf_check(struct perf_context *ctx, struct msg *msg);
+bool perf_check(struct perf_context *ctx, struct msg *msg);
 
 static inline bool
 perf_tick(struct perf_context *ctx, struct msg *msg)

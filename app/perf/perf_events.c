@@ -18,7 +18,7 @@ events_engine_launch(struct perf_context *ctx)
 
 	if (lcore >= RTE_MAX_LCORE) {
 		perf_set_error(ctx, "--events needs a worker lcore for the engine: start "
-			       "EAL with --lcores 0@0,1@0");
+				    "EAL with --lcores 0@0,1@0");
 		return -1;
 	}
 	if (rocade_engine_launch(rocade_port_engine(ctx->port, 0), lcore) != 0) {
@@ -40,7 +40,7 @@ events_set_priority(struct perf_context *ctx, bool first)
 	if (ctx->lcore != 0 &&
 		sched_setscheduler(0, first ? SCHED_FIFO : SCHED_OTHER, &param) != 0)
 		perf_set_error(ctx, "--events needs permission to use SCHED_FIFO (run as "
-			       "root)");
+				    "root)");
 }
 
 /* Arms the CQ and returns, so that the caller polls once more; the next call sleeps. */

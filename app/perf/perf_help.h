@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 
-void
-perf_help_print(FILE *out);
+void perf_help_print(FILE *out);
 
 #endif

@@ -52,7 +52,8 @@ perf_options_read(int argc, char **argv)
 		if (separator == argc)
 			return report_error(
 				EXIT_USAGE, "missing -- before the options (see --help)");
-		if (perf_options_parse(&conf, argc - separator, argv + separator, err) != 0)
+		if (perf_options_parse(&conf, argc - separator, argv + separator, err) !=
+			0)
 			return report_error(EXIT_USAGE, err);
 	}
 	if (conf.help)
@@ -139,11 +140,13 @@ perf_run(int link)
 	int code;
 
 	if (plan_exchange(link) != 0)
-		return report_error(EXIT_RUN, "the peer disconnected, or is not " PROGRAM);
+		return report_error(
+			EXIT_RUN, "the peer disconnected, or is not " PROGRAM);
 	if (conf.plan.mode == MODE_RAW_PINGPONG) {
 		code = raw_run(&conf, &conf.plan, link, &result);
 	} else {
-		ctx = (struct perf_context){.conf = &conf, .plan = conf.plan, .link = link};
+		ctx = (struct perf_context){
+			.conf = &conf, .plan = conf.plan, .link = link};
 		code = rdma_run();
 	}
 	if (code == EXIT_OK && !conf.server && result_print(&conf, &result, err) != 0)

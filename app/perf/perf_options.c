@@ -251,8 +251,8 @@ perf_options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX])
 			return -1;
 		}
 		if (row->arg != NULL && i + 1 == argc) {
-			snprintf(err, ERR_MAX, "option '%s' requires a value (see --help)",
-				argv[i]);
+			snprintf(err, ERR_MAX,
+				"option '%s' requires a value (see --help)", argv[i]);
 			return -1;
 		}
 		if (option_apply(row, conf, row->arg != NULL ? argv[++i] : "", err) != 0)

@@ -12,17 +12,17 @@
 #define PASS_VISITS 64 /* QPs visited per pass */
 /* prefetch distance in QPs; a QP whose queue is full takes less time than a cache miss */
 #define CONN_PREFETCH_DISTANCE 16
-#define END_S 5        /* time that the server has to report */
+#define END_S 5 /* time that the server has to report */
 
 enum phase { PHASE_WARM, PHASE_WINDOW, PHASE_END };
 
 /* The measurement at the client. */
 struct window {
 	enum phase phase;
-	uint64_t next_tsc; /* when the next phase begins */
+	uint64_t next_tsc;       /* when the next phase begins */
 	uint64_t from_tsc, from; /* TSC and done when the measurement began */
-	uint64_t done; /* requests completed since the start */
-	bool over; /* unused */
+	uint64_t done;           /* requests completed since the start */
+	bool over;               /* unused */
 };
 
 /* Posts one list per QP, round robin. */

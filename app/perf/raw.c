@@ -144,7 +144,7 @@ raw_run(const struct conf *conf, const struct plan *plan, int link, struct resul
 		(conf->server && link_recv(link, MSG_READY, &msg) != 0) ||
 		!link_up(port)) {
 		fprintf(stderr, PROGRAM ": the peer disconnected, or the link is not up "
-				"after 10 s\n");
+					"after 10 s\n");
 	} else if (conf->server) {
 		code = raw_server_loop(port, link);
 		link_send(link, &msg);
@@ -155,7 +155,8 @@ raw_run(const struct conf *conf, const struct plan *plan, int link, struct resul
 			raw_client_loop(port, frame, plan, link, &result->hist))
 			code = EXIT_OK;
 		else
-			fprintf(stderr, PROGRAM ": no frame came back within 2 s, or the server "
+			fprintf(stderr,
+				PROGRAM ": no frame came back within 2 s, or the server "
 					"disconnected\n");
 		/* The server stops polling before this port closes: memif would unmap the
 		 * rings under it. */

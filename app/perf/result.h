@@ -16,12 +16,10 @@ struct result {
 
 /* Prints one line to stdout, and writes JSON if requested. Returns 0, or -1 with a
  * message in err. */
-int
-result_print(const struct conf *conf, const struct result *result, char err[ERR_MAX]);
+int result_print(const struct conf *conf, const struct result *result, char err[ERR_MAX]);
 
 /* raw.c: frames without RDMA. Returns an exit code and prints its own errors. */
-int
-raw_run(const struct conf *conf, const struct plan *plan, int link,
+int raw_run(const struct conf *conf, const struct plan *plan, int link,
 	struct result *result);
 
 #endif

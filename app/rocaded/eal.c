@@ -19,8 +19,7 @@ rocaded_eal_start(const struct settings *s, int argc, char **argv)
 	int n = 0;
 
 	if (argc > EAL_ARGS_MAX) {
-		fprintf(stderr, PROGRAM ": more than %d EAL arguments\n",
-			EAL_ARGS_MAX);
+		fprintf(stderr, PROGRAM ": more than %d EAL arguments\n", EAL_ARGS_MAX);
 		return -1;
 	}
 	all[n++] = argv[0];
@@ -69,7 +68,8 @@ rocaded_port_open(
 		.tx_desc = (uint16_t)s->tx_desc,
 		.mtu = s->conf.mtu};
 
-	if (rocaded_eal_start(s, argc, argv) != 0 || port_find(s->port, &conf.ethdev) != 0)
+	if (rocaded_eal_start(s, argc, argv) != 0 ||
+		port_find(s->port, &conf.ethdev) != 0)
 		return -1;
 	if (rocade_daemon_open_ethdev(&conf, port) == 0)
 		return 0;

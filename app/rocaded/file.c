@@ -166,8 +166,8 @@ entry_read(struct settings *s, const char *section, const struct rte_cfgfile_ent
 	if (strcmp(section, SECTION_EAL) == 0) {
 		if (eal_add(s, e) == 0)
 			return 0;
-		snprintf(err, ERR_MAX, "%s:%u: %s: more than %d EAL arguments",
-			s->file, line, e->name, EAL_ARGS_MAX);
+		snprintf(err, ERR_MAX, "%s:%u: %s: more than %d EAL arguments", s->file,
+			line, e->name, EAL_ARGS_MAX);
 		return -1;
 	}
 	row = settings_row_find(section, e->name);

@@ -192,8 +192,7 @@ settings_reread(struct command *c, struct settings *s)
 	}
 	settings_need_restart(s, &wanted, kept, sizeof(kept));
 	if (rocade_daemon_change(serving, &wanted.conf) != 0) {
-		fprintf(stderr, PROGRAM ": %s; settings unchanged\n",
-			rocade_error());
+		fprintf(stderr, PROGRAM ": %s; settings unchanged\n", rocade_error());
 		settings_fini(&wanted);
 		return;
 	}
@@ -231,7 +230,8 @@ rocaded_run(struct command *c, struct settings *s)
 
 	descriptors_allow();
 	rocade_daemon_log((enum rocade_daemon_log)s->log_level);
-	if (!s->local && rocaded_port_open(s, c->eal_argc, c->eal_argv, &s->conf.port) != 0)
+	if (!s->local &&
+		rocaded_port_open(s, c->eal_argc, c->eal_argv, &s->conf.port) != 0)
 		return EXIT_FAILURE;
 	if (rocade_daemon_create(&s->conf, &serving) != 0) {
 		fprintf(stderr, PROGRAM ": %s\n", rocade_error());

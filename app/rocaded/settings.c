@@ -11,14 +11,14 @@
 #define HELP_COLUMN 24
 
 const struct row rows[] = {
-#define ROW(section_, key_, kind_, member_, min_, max_, live_, argument_, text_)      \
+#define ROW(section_, key_, kind_, member_, min_, max_, live_, argument_, text_)         \
 	{.section = #section_,                                                           \
 		.key = key_,                                                             \
 		.member = #member_,                                                      \
 		.kind = KIND_##kind_,                                                    \
 		.offset = offsetof(struct settings, member_),                            \
-		.min = min_,                                                         \
-		.max = max_,                                                           \
+		.min = min_,                                                             \
+		.max = max_,                                                             \
 		.live = live_,                                                           \
 		.argument = argument_,                                                   \
 		.text = text_},
@@ -222,8 +222,8 @@ row_equal(const struct row *row, const struct settings *a, const struct settings
 }
 
 void
-settings_need_restart(const struct settings *now, const struct settings *wanted, char *text,
-	size_t size)
+settings_need_restart(const struct settings *now, const struct settings *wanted,
+	char *text, size_t size)
 {
 	size_t len = 0;
 	bool eal = now->eal_count == wanted->eal_count;

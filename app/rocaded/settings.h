@@ -24,7 +24,7 @@ struct row {
 	/* in struct settings: const char * for TEXT and LIST, else uint32_t */
 	size_t offset;
 	uint32_t min, max;
-	bool live; /* can change on SIGHUP */
+	bool live;            /* can change on SIGHUP */
 	const char *argument; /* name of the value in --help; "": none */
 	const char *text;     /* for --help; line breaks are explicit */
 };
@@ -48,51 +48,40 @@ struct settings {
 	unsigned text_count;
 };
 
-void
-settings_init(struct settings *s);
-void
-settings_fini(struct settings *s);
+void settings_init(struct settings *s);
+void settings_fini(struct settings *s);
 
 /* Returns the row of a key; NULL: there is none. section: NULL for any. */
-const struct row *
-settings_row_find(const char *section, const char *key);
+const struct row *settings_row_find(const char *section, const char *key);
 
 /* Sets a setting from text. line: of the file, 0 for an option. Returns 0, or -1 with an
  * error that names neither line nor key. */
-int
-settings_set(struct settings *s, const struct row *row, const char *value, unsigned line,
-	char err[ERR_MAX]);
+int settings_set(struct settings *s, const struct row *row, const char *value,
+	unsigned line, char err[ERR_MAX]);
 /* Returns a copy that lives as long as s. NULL: no memory, or too many texts. */
-char *
-settings_text(struct settings *s, const char *text);
+char *settings_text(struct settings *s, const char *text);
 
 /* Reads the file. Returns 0, or -1 with an error that names the line, the key and the
  * valid values. */
-int
-file_read(struct settings *s, const char *path, char err[ERR_MAX]);
+int file_read(struct settings *s, const char *path, char err[ERR_MAX]);
 
 /* Checks all that can be checked without opening anything. Returns 0, or -1 with an error
  * that names the line and the key, or the option. */
-int
-settings_check(const struct settings *s, char err[ERR_MAX]);
+int settings_check(const struct settings *s, char err[ERR_MAX]);
 
 /* Lists the keys that differ but cannot change at run time, separated by commas. */
-void
-settings_need_restart(const struct settings *now, const struct settings *wanted, char *text,
-	size_t size);
+void settings_need_restart(const struct settings *now, const struct settings *wanted,
+	char *text, size_t size);
 
-void
-settings_help_print(FILE *to);
+void settings_help_print(FILE *to);
 
 /* eal.c: starts EAL with the arguments of the file and those of the command line, and
  * opens the port. Returns 0, or -1 after printing the error. */
-int
-rocaded_port_open(const struct settings *s, int argc, char **argv,
+int rocaded_port_open(const struct settings *s, int argc, char **argv,
 	struct rocade_daemon_port **port);
 
 /* telemetry.c: registers the commands for `dpdk-telemetry.py`. EAL must have been
  * started. The commands ask the daemon at this socket. */
-void
-telemetry_start(const char *socket);
+void telemetry_start(const char *socket);
 
 #endif

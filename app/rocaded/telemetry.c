@@ -24,8 +24,7 @@
 
 static char *socket_path;
 
-static struct rte_tel_data *
-data_from_json(const json_t *value);
+static struct rte_tel_data *data_from_json(const json_t *value);
 
 static void
 dict_add(struct rte_tel_data *d, const char *name, const json_t *value)

@@ -215,8 +215,8 @@ daemon_start(const struct settings *s)
 		close(pipe_fds[1]);
 		execlp(s->daemon, s->daemon, "--local", "--socket", s->socket,
 			(char *)NULL);
-		dprintf(STDERR_FILENO, PROGRAM ": cannot run %s: %s (see --daemon)\n", s->daemon,
-			strerror(errno));
+		dprintf(STDERR_FILENO, PROGRAM ": cannot run %s: %s (see --daemon)\n",
+			s->daemon, strerror(errno));
 		_exit(EXIT_NOT_FOUND);
 	}
 	close(pipe_fds[1]);

@@ -4,7 +4,6 @@
 #define ROCADE_RUN_STACKS_H
 
 /* Sets the variables that the user has not set. */
-void
-stacks_env_set(const char *device);
+void stacks_env_set(const char *device);
 
 #endif

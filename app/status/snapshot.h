@@ -11,16 +11,13 @@
  * {"socket", "device", "clients": [...], "port" (if there is one), "rdma_cm", "departed"}
  *
  * Returns NULL on failure, with the reason in rocade_error(). */
-json_t *
-snapshot_fetch(const char *socket);
+json_t *snapshot_fetch(const char *socket);
 
 /* Adds "rates" to each client that is also in `before`: packets, bytes and packets lost
  * to a full ring (rx_full) per second. */
-void
-snapshot_rates(json_t *now, const json_t *before, double seconds);
+void snapshot_rates(json_t *now, const json_t *before, double seconds);
 
 /* Returns the member `name` of an object as a number, 0 if there is none. */
-double
-number_of(const json_t *object, const char *name);
+double number_of(const json_t *object, const char *name);
 
 #endif

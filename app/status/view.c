@@ -64,9 +64,9 @@ static bool
 is_error_counter(const char *name)
 {
 	static const char *const good[] = {"tx_packets", "tx_bytes", "rx_packets",
-		"rx_bytes", "rx_roce", "rx_other", "rx_handoff", "tx_loopback", "cqe_saved",
-		"wakeups", "requests", "id", "pid", "uid", "qp_count", "srq_count",
-		"rx_waiting", "tx_blocked", "rx_linearised"};
+		"rx_bytes", "rx_roce", "rx_other", "rx_handoff", "tx_loopback",
+		"cqe_saved", "wakeups", "requests", "id", "pid", "uid", "qp_count",
+		"srq_count", "rx_waiting", "tx_blocked", "rx_linearised"};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		if (strcmp(name, good[i]) == 0)

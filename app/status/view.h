@@ -9,7 +9,6 @@
 #include <jansson.h>
 
 /* qps: with a line for each QP. */
-void
-view_print(FILE *to, const json_t *snapshot, bool qps);
+void view_print(FILE *to, const json_t *snapshot, bool qps);
 
 #endif

@@ -50,7 +50,8 @@ do_listen(void *parsed, struct cmdline *cl, void *data)
 
 	(void)cl;
 	(void)data;
-	if (command_allowed("listen", host) && host_cm_listen(host, words->port, err) != 0)
+	if (command_allowed("listen", host) &&
+		host_cm_listen(host, words->port, err) != 0)
 		command_failed("listen: %s", err);
 }
 

@@ -134,7 +134,8 @@ do_set_port(void *parsed, struct cmdline *cl, void *data)
 			return;
 		}
 	}
-	command_failed("set port %" PRIu32 ": port not open (`show port` lists the ports)",
+	command_failed("set port %" PRIu32
+		       ": port not open (`show port` lists the ports)",
 		words->index);
 }
 
@@ -165,7 +166,8 @@ do_set_srq(void *parsed, struct cmdline *cl, void *data)
 	(void)cl;
 	(void)data;
 	if (host == NULL) {
-		command_failed("set srq %" PRIu32 ": no such SRQ: SRQs are numbered from 0, in "
+		command_failed("set srq %" PRIu32
+			       ": no such SRQ: SRQs are numbered from 0, in "
 			       "the order of the ports that receive through one",
 			words->index);
 		return;

@@ -31,8 +31,8 @@ host_srq_limit(struct host *host, uint32_t limit, char err[ERR_MAX])
 
 	if (rc != 0) {
 		snprintf(err, ERR_MAX,
-			"%s (expected at most %" PRIu32 ", the size of the SRQ)", strerror(rc),
-			host->rxqs[0].capacity);
+			"%s (expected at most %" PRIu32 ", the size of the SRQ)",
+			strerror(rc), host->rxqs[0].capacity);
 		return -1;
 	}
 	return 0;
@@ -53,7 +53,8 @@ host_srq_resize(struct host *host, uint32_t size, char err[ERR_MAX])
 	}
 	int rc = ibv_modify_srq(host->srq, &attr, IBV_SRQ_MAX_WR);
 	if (rc != 0) {
-		snprintf(err, ERR_MAX, "%s (expected at least 1 and the %" PRIu32
+		snprintf(err, ERR_MAX,
+			"%s (expected at least 1 and the %" PRIu32
 			" receives that are posted)",
 			strerror(rc), rxq_posted(rxq));
 		return -1;

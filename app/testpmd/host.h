@@ -19,14 +19,14 @@
 struct conn {
 	struct ibv_qp *qp;
 	uint32_t qpn;
-	bool connected; /* modified since RESET */
-	bool failed;    /* a request failed, or the peer restarted: reconnect */
-	bool answered;  /* the peer acknowledged a message since the connect */
-	bool last_wqe;  /* the LAST_WQE_REACHED event came */
-	bool resetting; /* on its way to RESET: must not post */
+	bool connected;          /* modified since RESET */
+	bool failed;             /* a request failed, or the peer restarted: reconnect */
+	bool answered;           /* the peer acknowledged a message since the connect */
+	bool last_wqe;           /* the LAST_WQE_REACHED event came */
+	bool resetting;          /* on its way to RESET: must not post */
 	struct rocade_cm_id *id; /* RDMA-CM connection (testpmd_cm.c), or NULL */
-	bool established; /* the RDMA-CM connection is established */
-	union ibv_gid cm_peer; /* the other end of id */
+	bool established;        /* the RDMA-CM connection is established */
+	union ibv_gid cm_peer;   /* the other end of id */
 
 	/* Sending. */
 	uint64_t posted;
@@ -36,8 +36,8 @@ struct conn {
 	uint32_t slot;       /* buffer of the next message */
 	uint32_t size_i;     /* index of its size in conf->sizes */
 	uint8_t *tx;         /* send buffers of this QP, in host->tx.mem */
-	uint64_t sent_ns; /* pingpong: when the last message was sent */
-	bool reply_pending; /* pingpong: the reply waits for send queue space */
+	uint64_t sent_ns;    /* pingpong: when the last message was sent */
+	bool reply_pending;  /* pingpong: the reply waits for send queue space */
 
 	/* Receiving. */
 	struct rxq *rxq;
@@ -54,7 +54,7 @@ enum host_state {
 	HOST_IDLE,
 	HOST_WAITING, /* for the peer's first answer or message */
 	HOST_RUNNING,
-	HOST_DRAINING,  /* sends nothing new; waits for outstanding requests */
+	HOST_DRAINING, /* sends nothing new; waits for outstanding requests */
 	/* a receiver that has everything: still acknowledges retransmissions */
 	HOST_LINGERING,
 	HOST_DONE,
@@ -133,12 +133,12 @@ struct host {
 	struct snapshot show_base; /* counters at `clear` */
 	struct snapshot engine_base[ENGINES_MAX];
 	struct rocade_impair_stats impair_base; /* at `start` */
-	uint64_t resolve_ns; /* when to resolve the next hop again */
-	int resolve_rc; /* result of rocade_port_resolve(); -1: not called yet */
+	uint64_t resolve_ns;                    /* when to resolve the next hop again */
+	int resolve_rc;    /* result of rocade_port_resolve(); -1: not called yet */
 	uint64_t drain_ns; /* when HOST_DRAINING or HOST_LINGERING began */
 	/* the count given to host_idle_for(), and since when it has not changed */
 	uint64_t idle_mark, idle_since_ns;
-	uint64_t restart_ns; /* restart.c: time of the next check */
+	uint64_t restart_ns;   /* restart.c: time of the next check */
 	uint64_t restart_mark; /* sum of the counters that a restarted peer increases */
 	uint64_t restart_logged_ns;
 	char reason[ERR_MAX]; /* why the run failed; empty if it did not */
@@ -196,7 +196,8 @@ int host_set_path(struct host *host, char err[ERR_MAX]);
  * requests. host_cm_tick() handles the replies, and host_cm_established() returns the
  * number of established connections. */
 int host_cm_listen(struct host *host, uint16_t port, char err[ERR_MAX]);
-int host_cm_connect(struct host *host, const char *peer, uint16_t port, char err[ERR_MAX]);
+int host_cm_connect(
+	struct host *host, const char *peer, uint16_t port, char err[ERR_MAX]);
 unsigned host_cm_established(const struct host *host);
 void host_cm_tick(struct host *host);
 /* Disconnects all connections. */

@@ -87,7 +87,7 @@ add_result(json_t *out, const struct tally *tally, const struct result *result)
 	json_object_set_new(out, "limit_events", json_uint(tally->limit_events));
 	json_object_set_new(out, "rnr_naks",
 		json_uint(snapshot_value(stats, "rnr_nak_sent") +
-			snapshot_value(stats, "rnr_nak_received")));
+			  snapshot_value(stats, "rnr_nak_received")));
 	json_object_set_new(
 		out, "retransmits", json_uint(snapshot_value(stats, "retransmitted")));
 	json_object_set_new(out, "bytes_verified", json_uint(tally->verified_bytes));

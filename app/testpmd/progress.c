@@ -125,8 +125,7 @@ host_linger(struct host *host, uint64_t now_ns)
 	if (enough_ns > QUIET_NS)
 		enough_ns = QUIET_NS;
 	host_snapshot(host, -1, &stats);
-	if (host_idle_for(host, snapshot_value(&stats, "rx_roce"), now_ns) >=
-			enough_ns ||
+	if (host_idle_for(host, snapshot_value(&stats, "rx_roce"), now_ns) >= enough_ns ||
 		elapsed_ns(now_ns, host->drain_ns) >= TAIL_NS)
 		host->state = HOST_DONE;
 }

@@ -90,8 +90,7 @@ run_await_cm(struct run *run, struct host *host)
 	while (host_cm_established(host) != host->n_conns && host->state != HOST_FAILED) {
 		if (signals != 0 || (wait_s != 0 && clock_ns() >= until)) {
 			host_fail(host,
-				"%u of %u QPs are connected after %" PRIu64
-				" s (--wait)",
+				"%u of %u QPs are connected after %" PRIu64 " s (--wait)",
 				host_cm_established(host), host->n_conns, wait_s);
 			break;
 		}

@@ -27,8 +27,8 @@ struct rxq {
 	struct rx_buf *bufs; /* indexed by wr_id */
 	uint32_t *spare;     /* stack of the buffers that are not posted */
 	uint32_t n_bufs, n_spare;
-	uint32_t capacity; /* of the queue, in receives */
-	uint64_t len;      /* of a buffer */
+	uint32_t capacity;    /* of the queue, in receives */
+	uint64_t len;         /* of a buffer */
 	bool refill_on_limit; /* refill only on the limit event */
 	struct rx_slab slabs[RXQ_SLABS_MAX];
 	unsigned n_slabs;

@@ -44,9 +44,8 @@ struct impair_conf {
 struct conf {
 	struct port_conf ports[PORTS_MAX];
 	unsigned n_ports;
-	struct port_conf common; /* defaults of ports added later */
-	struct port_conf
-		*current; /* target of port options: common or the last port */
+	struct port_conf common;   /* defaults of ports added later */
+	struct port_conf *current; /* target of port options: common or the last port */
 
 	bool loop;
 	bool interactive;

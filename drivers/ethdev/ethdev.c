@@ -117,8 +117,8 @@ mtu_to_set(const struct ethdev *dev)
 
 	if (dev->mtu <= max)
 		return dev->mtu;
-	log_warn("%s reports a maximum MTU of %u; continuing with %u", dev->name,
-		max, dev->mtu);
+	log_warn("%s reports a maximum MTU of %u; continuing with %u", dev->name, max,
+		dev->mtu);
 	(void)rte_eth_dev_get_mtu(dev->port_id, &present);
 	return present >= max ? 0 : max;
 }
@@ -176,8 +176,7 @@ ethdev_configure(
 		conf->port_id, dev->queue_count, dev->queue_count, &eth);
 	if (ret == -EBUSY)
 		return ethdev_fail(err, err_size, ret,
-			"%s is started already: stop it, Rocade starts it",
-			dev->name);
+			"%s is started already: stop it, Rocade starts it", dev->name);
 	if (ret != 0)
 		return ethdev_fail(err, err_size, pmd_error(ret),
 			"%s rejects engines: %u with mtu: %u: %s", dev->name,
@@ -284,8 +283,8 @@ ethdev_set_groups(void *drv, const uint8_t (*macs)[6], unsigned n)
 		"macs is an array of rte_ether_addr");
 	if (dev->all_multicast)
 		return;
-	if (rte_eth_dev_set_mc_addr_list(dev->port_id,
-		    (struct rte_ether_addr *)(uintptr_t)macs, n) == 0)
+	if (rte_eth_dev_set_mc_addr_list(
+		    dev->port_id, (struct rte_ether_addr *)(uintptr_t)macs, n) == 0)
 		return;
 	ret = rte_eth_promiscuous_enable(dev->port_id);
 	if (ret != 0)

@@ -10,18 +10,17 @@
 
 struct ethdev_conf {
 	uint16_t port_id;
-	uint16_t queues;   /* RX/TX pairs */
-	uint16_t rx_desc;  /* 0: 1024; both are adjusted to the limits of the PMD */
+	uint16_t queues;  /* RX/TX pairs */
+	uint16_t rx_desc; /* 0: 1024; both are adjusted to the limits of the PMD */
 	uint16_t tx_desc;
-	uint32_t mtu;	   /* IP MTU to set; 0: the port's present one */
+	uint32_t mtu; /* IP MTU to set; 0: the port's present one */
 	bool no_cksum_offload;
 };
 
 /* Configures and starts the ethdev port, and fills in port. On failure returns -errno and
  * writes one sentence to err. Closing the port stops and closes the ethdev port, as does
  * a failure to set up its queues or to start it. */
-int
-ethdev_open(
+int ethdev_open(
 	const struct ethdev_conf *conf, struct port *port, char *err, size_t err_size);
 
 /* Returns the IP MTU of a port that ethdev_open() has opened. */

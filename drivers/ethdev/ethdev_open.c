@@ -18,8 +18,8 @@ port_mtu_read(uint16_t port_id, uint32_t *mtu)
 	int rc = rte_eth_dev_get_mtu(port_id, &got);
 
 	if (rc != 0)
-		return rocade_fail(EIO, "ethdev %u: cannot read its MTU: %s",
-			port_id, strerror(-rc));
+		return rocade_fail(EIO, "ethdev %u: cannot read its MTU: %s", port_id,
+			strerror(-rc));
 	*mtu = RTE_MIN(got, DEV_MTU_MAX);
 	return 0;
 }

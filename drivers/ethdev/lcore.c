@@ -12,7 +12,7 @@
 #define LCORE_ENGINES 64
 
 struct service {
-	uint32_t count; /* 0: this lcore runs no engine */
+	uint32_t count;  /* 0: this lcore runs no engine */
 	uint64_t passes; /* passes over the list; written by the lcore */
 	struct rocade_engine *engines[LCORE_ENGINES];
 };

@@ -14,7 +14,7 @@
 #include "impair/impair.h"
 
 #define PPM UINT32_C(1000000)
-#define HELD_MAX 16 /* frames beyond that are not reordered */
+#define HELD_MAX 16       /* frames beyond that are not reordered */
 #define HELD_BEHIND_MAX 8 /* at most this many frames overtake a reordered one */
 #define IDLE_POLLS_MAX 16 /* idle polls until held frames are released */
 #define READY_MAX 128     /* a burst, its duplicates and all held frames */

@@ -28,17 +28,13 @@ struct impair;
  * the queue in impair_wrap(), impair_set() and impair_unwrap(). Duplicates use transmit
  * buffers of the port, so packets may outlive the wrapper. A frame above max_frame, or
  * without a free buffer, is not duplicated. Returns 0 or -ENOMEM. */
-int
-impair_wrap(const struct port_queue *inner, uint32_t max_frame, struct impair **out,
+int impair_wrap(const struct port_queue *inner, uint32_t max_frame, struct impair **out,
 	struct port_queue *outer);
 /* Sets the rates, and restarts the sequence of the seed. -EINVAL: nothing has changed. */
-int
-impair_set(struct impair *im, enum impair_lane which, const struct impair_conf *conf);
-void
-impair_stats_get(
+int impair_set(struct impair *im, enum impair_lane which, const struct impair_conf *conf);
+void impair_stats_get(
 	const struct impair *im, enum impair_lane which, struct impair_stats *out);
 /* Releases the held frames and frees the wrapper. */
-void
-impair_unwrap(struct impair *im);
+void impair_unwrap(struct impair *im);
 
 #endif

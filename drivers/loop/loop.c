@@ -246,8 +246,8 @@ loop_queues_create(struct loop *loop, uint32_t max_frame, uint32_t ring_size)
 	unsigned n = loop->queue_count;
 
 	for (unsigned i = 0; i < 2 * n; i++) {
-		loop->queues[i] =
-			loop_queue_create(loop, &loop->sides[i / n], max_frame, ring_size);
+		loop->queues[i] = loop_queue_create(
+			loop, &loop->sides[i / n], max_frame, ring_size);
 		if (loop->queues[i] == NULL)
 			return -ENOMEM;
 	}

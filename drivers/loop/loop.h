@@ -12,8 +12,7 @@
  * more. The MAC addresses are 02:00 and a number that is unique in this process. Frames
  * sent to a closed side, or while the link of either side is down, are lost. Closing both
  * sides (port->ops->close) frees everything. Returns 0, -EINVAL or -ENOMEM. */
-int
-loop_open(unsigned queues, uint32_t max_frame, uint32_t ring_size,
+int loop_open(unsigned queues, uint32_t max_frame, uint32_t ring_size,
 	const struct alloc *mem, struct port *a, struct port *b);
 
 #endif

@@ -16,10 +16,8 @@
 #include "verbs/export.h"
 
 /* Used by glibc before 2.33, and by programs built with it. */
-int
-__fxstat(int version, int fd, struct stat *st);
-int
-__fxstat64(int version, int fd, struct stat64 *st);
+int __fxstat(int version, int fd, struct stat *st);
+int __fxstat64(int version, int fd, struct stat64 *st);
 
 EXPORT ssize_t
 write(int fd, const void *buf, size_t len)

@@ -19,10 +19,8 @@
 #include "verbs/export.h"
 
 /* Used by glibc before 2.33, and by programs built with it. */
-int
-__xstat(int version, const char *path, struct stat *st);
-int
-__xstat64(int version, const char *path, struct stat64 *st);
+int __xstat(int version, const char *path, struct stat *st);
+int __xstat64(int version, const char *path, struct stat64 *st);
 
 static bool
 path_lookup(const char *path, struct path_served *out)
@@ -31,7 +29,8 @@ path_lookup(const char *path, struct path_served *out)
 
 	/* The quick test for most paths. */
 	if (path == NULL || path[0] != '/' ||
-		(strstr(path, "/infiniband/") == NULL && strstr(path, "/rdma_cm/") == NULL))
+		(strstr(path, "/infiniband/") == NULL &&
+			strstr(path, "/rdma_cm/") == NULL))
 		return false;
 	name = device_source_name();
 	return name != NULL && path_serve(path, name, out);

@@ -18,10 +18,8 @@ struct path_served {
  * but do not use it. A file is replaced by one with the text that the kernel would
  * provide. Preserves errno.
  */
-bool
-path_serve(const char *path, const char *name, struct path_served *out);
+bool path_serve(const char *path, const char *name, struct path_served *out);
 /* Preserves errno. */
-void
-path_done(const struct path_served *served);
+void path_done(const struct path_served *served);
 
 #endif

@@ -11,16 +11,12 @@
 
 /* As open() of that path: returns a descriptor, -1 with errno, or -2 if there is no
  * daemon. */
-int
-channel_open(int flags);
+int channel_open(int flags);
 /* Returns whether fd is a channel. Costs one load if fd never was one. */
-bool
-channel_is(int fd);
+bool channel_is(int fd);
 /* Called after `to` became a duplicate of `from`. Returns to, or -1 with errno. */
-int
-channel_dup(int from, int to);
+int channel_dup(int from, int to);
 /* As write(): runs a command. Returns -2 if fd is no channel. */
-ssize_t
-channel_write(int fd, const void *buf, size_t len);
+ssize_t channel_write(int fd, const void *buf, size_t len);
 
 #endif

@@ -8,8 +8,7 @@
 #include "verbs/export.h"
 #include "verbs/forward.h"
 
-typedef void *
-dlvsym_fn(void *handle, const char *name, const char *version);
+typedef void *dlvsym_fn(void *handle, const char *name, const char *version);
 
 static bool
 is_verb(const char *name)

@@ -128,9 +128,8 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 				FD_SOURCE_STOP, NULL) != 0)
 		err = rocade_fail(EMFILE, "no free file descriptor for an eventfd");
 	if (err == 0 && sw_socket_path(conf->socket, false, &d->addr) != 0)
-		err = rocade_fail(EINVAL,
-			"socket: path too long, or no path given and "
-			"XDG_RUNTIME_DIR not set");
+		err = rocade_fail(EINVAL, "socket: path too long, or no path given and "
+					  "XDG_RUNTIME_DIR not set");
 	if (err == 0)
 		err = switch_create(d, conf);
 	if (err == 0 && rdmacm_create(d) != 0)

@@ -66,8 +66,8 @@ device_check(const struct rocade_daemon_conf *conf)
 		return rocade_fail(
 			EINVAL, "vlan: %u is not in 0..%d", conf->vlan, VLAN_MAX);
 	if (conf->socket_mode > 0777)
-		return rocade_fail(
-			EINVAL, "socket_mode: %o is not in 1..777 (octal)", conf->socket_mode);
+		return rocade_fail(EINVAL, "socket_mode: %o is not in 1..777 (octal)",
+			conf->socket_mode);
 	if (conf->name == NULL)
 		return 0;
 	/* It is printed in JSON and becomes part of paths. */

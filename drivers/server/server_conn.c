@@ -15,7 +15,7 @@
 #include "base/base_log.h"
 #include "server/server.h"
 
-#define CONNS_PER_CLIENT 3 /* one attached, one for RDMA-CM, one for queries */
+#define CONNS_PER_CLIENT 3   /* one attached, one for RDMA-CM, one for queries */
 #define CONNS_PER_PROCESS 16 /* so that one process cannot take all of them */
 
 /* Sealed, so that the client can neither truncate it under us nor grow it. */

@@ -62,8 +62,7 @@ static bool
 device_changed(const struct progress_thread *t)
 {
 	/* Pairs with the release in sw_changed(). */
-	return unlikely(
-		__atomic_load_n(t->changes, __ATOMIC_ACQUIRE) != t->changes_seen);
+	return unlikely(__atomic_load_n(t->changes, __ATOMIC_ACQUIRE) != t->changes_seen);
 }
 
 /* Runs the engine until it is idle. Returns true if the application polls meanwhile. */

@@ -8,7 +8,8 @@
 #include "shm/session.h"
 #include "switch/socket.h"
 
-#define REPLY_TIMEOUT_S 10 /* a daemon that does not answer for this long counts as dead */
+/* a daemon that does not answer for this long counts as dead */
+#define REPLY_TIMEOUT_S 10
 
 int
 session_open(struct session *s, const char *path)

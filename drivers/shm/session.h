@@ -13,16 +13,13 @@ struct session {
 };
 
 /* Connects. Returns 0 or -errno: -ENOENT or -ECONNREFUSED if there is no daemon. */
-int
-session_open(struct session *s, const char *path);
-void
-session_close(struct session *s);
+int session_open(struct session *s, const char *path);
+void session_close(struct session *s);
 
 /* Sends a request and receives the reply. Returns 0, the daemon's error as -errno, or
  * -ENODEV if the connection has ended. The caller owns the descriptors that came with the
  * reply; missing ones are -1. fds may be NULL if fd_count is 0. */
-int
-session_call(struct session *s, const struct sw_request *request, struct sw_reply *reply,
-	int *fds, unsigned fd_count);
+int session_call(struct session *s, const struct sw_request *request,
+	struct sw_reply *reply, int *fds, unsigned fd_count);
 
 #endif

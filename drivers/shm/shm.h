@@ -11,11 +11,11 @@
 struct progress_thread {
 	pthread_t thread;
 	struct engine *engine;
-	int wake_fd; /* a socket: wake-ups by the daemon */
+	int wake_fd;      /* a socket: wake-ups by the daemon */
 	int self_wake_fd; /* an eventfd: wake-ups by this process */
 	int session_fd;
-	uint32_t *asleep; /* region_head.rx_asleep */
-	struct report *report; /* statistics, in memory shared with the daemon */
+	uint32_t *asleep;        /* region_head.rx_asleep */
+	struct report *report;   /* statistics, in memory shared with the daemon */
 	const uint32_t *changes; /* incremented when the daemon's device has changed */
 	uint32_t changes_seen;
 	bool running;
@@ -29,16 +29,16 @@ struct shm {
 	size_t size; /* of the region, in bytes */
 	struct ring_prod tx;
 	struct ring_cons rx;
-	uint32_t rx_next;   /* handed to the engine up to here; released up to rx.cons */
+	uint32_t rx_next; /* handed to the engine up to here; released up to rx.cons */
 	/* the buffers of the tx slots before this one are on the free stack again */
 	uint32_t tx_reclaimed;
 	uint32_t *slot_buf; /* buffer in each slot of the tx ring */
 	uint32_t *free;     /* a stack of free tx buffers */
 	uint32_t free_count;
-	uint8_t *rx_done; /* slots released out of order */
-	int daemon_wake_fd;    /* an eventfd that wakes the daemon */
-	bool dead;        /* in a forked child: the memory belongs to the parent */
-	void *queue;      /* the port's only queue: points to this struct */
+	uint8_t *rx_done;   /* slots released out of order */
+	int daemon_wake_fd; /* an eventfd that wakes the daemon */
+	bool dead;          /* in a forked child: the memory belongs to the parent */
+	void *queue;        /* the port's only queue: points to this struct */
 	struct dev *dev;
 	/* what the engine needs to wake the progress thread */
 	struct engine_progress_thread engine_thread;
@@ -48,38 +48,29 @@ struct shm {
 
 /* Attaches to the daemon over a session and fills the port. Closes the session on
  * failure. Returns 0 or -errno. */
-int
-shm_attach(const struct session *session, struct port *port, struct sw_device *device,
+int shm_attach(const struct session *session, struct port *port, struct sw_device *device,
 	struct shm **out);
 
 extern const struct dev_hooks shm_hooks; /* arg: the struct shm */
 
 /* progress_thread.c: returns 0 or -errno. */
-int
-progress_thread_start(struct progress_thread *t, struct engine *engine, int session_fd,
-	const struct region *region);
-void
-progress_thread_wake(void *arg);
-void
-progress_thread_stop(struct progress_thread *t);
+int progress_thread_start(struct progress_thread *t, struct engine *engine,
+	int session_fd, const struct region *region);
+void progress_thread_wake(void *arg);
+void progress_thread_stop(struct progress_thread *t);
 
 /* shm_report.c: writes the statistics that the daemon has requested, and then their
  * generation. */
-void
-report_write(struct dev *dev, struct report *report);
+void report_write(struct dev *dev, struct report *report);
 
 /* fork.c: the ports of this process. */
-void
-shm_list_add(struct shm *shm);
-void
-shm_list_remove(struct shm *shm);
+void shm_list_add(struct shm *shm);
+void shm_list_remove(struct shm *shm);
 
 /* shm_open.c: for the progress thread: updates link and addresses from the daemon. */
-void
-shm_refresh(struct progress_thread *t);
+void shm_refresh(struct progress_thread *t);
 
 /* shm_open.c: looks for the daemon, and adds its device to the list or removes it. */
-void
-shm_discover(void);
+void shm_discover(void);
 
 #endif

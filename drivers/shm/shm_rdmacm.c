@@ -150,8 +150,8 @@ command_locked(const struct ucm_token *token, int fd, struct sw_cm_request *req,
 }
 
 static int
-rdmacm_channel_command(const struct ucm_token *token, int fd, uint32_t cmd, const void *in,
-	size_t in_len, void *out, size_t *out_len)
+rdmacm_channel_command(const struct ucm_token *token, int fd, uint32_t cmd,
+	const void *in, size_t in_len, void *out, size_t *out_len)
 {
 	struct sw_cm_request req = {.magic = SW_PROTO_MAGIC,
 		.version = SW_PROTO_VERSION,

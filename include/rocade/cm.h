@@ -33,26 +33,22 @@ struct rocade_cm_id;
  * context must stay open until then. EINVAL: the context is not of a Rocade device.
  * EBUSY: the port has a connection manager already. EOPNOTSUPP: the port belongs to the
  * daemon, which manages the connections itself. */
-int
-rocade_cm_open(struct ibv_context *context, struct rocade_cm **cm);
+int rocade_cm_open(struct ibv_context *context, struct rocade_cm **cm);
 
 /* Frees cm. All listeners must have been closed and all ids released before. Connections
  * that are still being torn down end without a message to their peers. */
-void
-rocade_cm_close(struct rocade_cm *cm);
+void rocade_cm_close(struct rocade_cm *cm);
 
 /* Listens on a port number (1 to 65535, RDMA_PS_TCP) of all local addresses. backlog:
  * maximum number of requests that wait, because their event was not fetched yet, or
  * because the application has not accepted, rejected or released them; further requests
  * are rejected. *listener is valid until rocade_cm_unlisten(). EINVAL: port or backlog is
  * 0. EADDRINUSE: another listener has the port. ENOSPC: too many listeners. */
-int
-rocade_cm_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *user,
+int rocade_cm_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *user,
 	struct rocade_cm_listener **listener);
 /* Closes a listener of either kind and frees it. Requests whose event was not fetched are
  * rejected; fetched ones stay valid. */
-void
-rocade_cm_unlisten(struct rocade_cm_listener *listener);
+void rocade_cm_unlisten(struct rocade_cm_listener *listener);
 
 /* Local parameters of a connection. A member that is 0 means 0 except where it says
  * otherwise. NULL means all zeros: no retries, no RNR retries, no READs or atomics.
@@ -67,7 +63,7 @@ struct rocade_cm_param {
 	uint8_t responder_resources;
 	/* maximum number of outgoing READs and atomics in progress */
 	uint8_t initiator_depth;
-	uint8_t retry_count;     /* connect: for both QPs, 0..7; 0: no retries */
+	uint8_t retry_count; /* connect: for both QPs, 0..7; 0: no retries */
 	/* for requests of the peer's QP, 0..7; 0: no retries, 7: no limit */
 	uint8_t rnr_retry_count;
 	/* of the local QP, 0..31, as in ibv_modify_qp(3); 0: 655.36 ms */
@@ -87,8 +83,7 @@ struct rocade_cm_param {
  * range, port is 0, peer and the address at sgid_index are not unicast ones of the same
  * family, or the QP is not as above. ENOSPC: too many connections (1024 in any state).
  */
-int
-rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *peer,
+int rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *peer,
 	uint16_t port, const struct rocade_cm_param *param, void *user,
 	struct rocade_cm_id **id);
 
@@ -100,25 +95,22 @@ rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *
  * param is out of range, or the QP is not as above. EADDRNOTAVAIL: the local address of
  * the request was removed. Other values are those of ibv_modify_qp(3): the request stays
  * pending. */
-int
-rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
+int rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 	const struct rocade_cm_param *param, void *user);
 /* Rejects the request of an event REQUEST, with reason 28 (Consumer Reject). private_len:
  * at most 148 bytes. The application still releases id. ENOTCONN: the request is no
  * longer pending. EINVAL: private_len is too large. */
-int
-rocade_cm_reject(struct rocade_cm_id *id, const void *private_data, size_t private_len);
+int rocade_cm_reject(
+	struct rocade_cm_id *id, const void *private_data, size_t private_len);
 
 /* Disconnects. The event DISCONNECTED follows. ENOTCONN: id is not connected, or is being
  * disconnected already. */
-int
-rocade_cm_disconnect(struct rocade_cm_id *id);
+int rocade_cm_disconnect(struct rocade_cm_id *id);
 
 /* Frees id, in any state. Rejects a pending request, disconnects a connection, and tells
  * the peer. No later event names id. The QP stays the caller's, and its state does not
  * change. */
-void
-rocade_cm_release(struct rocade_cm_id *id);
+void rocade_cm_release(struct rocade_cm_id *id);
 
 /*
  * Datagram services (IBA 12.11, SIDR; RDMA_PS_UDP of librdmacm). They make no connection:
@@ -137,16 +129,14 @@ struct rocade_cm_ud_param {
 /* As rocade_cm_listen(), for datagram requests. An event REQUEST reports each; the
  * application calls rocade_cm_ud_answer(), rocade_cm_ud_reject() or rocade_cm_release(),
  * which rejects with status 2 (rejected by the service provider). */
-int
-rocade_cm_ud_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *user,
+int rocade_cm_ud_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *user,
 	struct rocade_cm_listener **listener);
 
 /* Asks the peer for the QP of a service. An event RESOLVED, REJECTED or UNREACHABLE
  * follows. param may be NULL: no private data, GID index 0. EINVAL: a member of param is
  * out of range, port is 0, or peer and the address at sgid_index are not unicast ones of
  * the same family. ENOSPC: too many requests and connections (1024 in any state). */
-int
-rocade_cm_ud_resolve(struct rocade_cm *cm, const union ibv_gid *peer, uint16_t port,
+int rocade_cm_ud_resolve(struct rocade_cm *cm, const union ibv_gid *peer, uint16_t port,
 	const struct rocade_cm_ud_param *param, void *user, struct rocade_cm_id **id);
 
 /* Answers the request of an event REQUEST with the QPN and current Q_Key of a QP. qp: a
@@ -155,16 +145,14 @@ rocade_cm_ud_resolve(struct rocade_cm *cm, const union ibv_gid *peer, uint16_t p
  * will send from; its first datagram does (ibv_wc.src_qp). ENOTCONN: the request is no
  * longer pending. EINVAL: a member of param is out of range, or the QP is not as
  * above. */
-int
-rocade_cm_ud_answer(struct rocade_cm_id *id, struct ibv_qp *qp,
+int rocade_cm_ud_answer(struct rocade_cm_id *id, struct ibv_qp *qp,
 	const struct rocade_cm_ud_param *param);
 /* Rejects the request of an event REQUEST. status: a code of IBA 12.11.2.1: 1 (Service ID
  * not supported), 2 (rejected by the service provider) or 3 (no QP available). The
  * application still releases id. ENOTCONN: the request is no longer pending. EINVAL: a
  * member of param is out of range, or status is another code. */
-int
-rocade_cm_ud_reject(struct rocade_cm_id *id, int status,
-	const struct rocade_cm_ud_param *param);
+int rocade_cm_ud_reject(
+	struct rocade_cm_id *id, int status, const struct rocade_cm_ud_param *param);
 
 enum rocade_cm_event_type {
 	/* A request; user is the listener's. Accept, reject or release id. */
@@ -216,21 +204,17 @@ struct rocade_cm_event {
  * meanwhile, by any thread. Applications that never call this function have no overhead
  * from it.
  */
-int
-rocade_cm_fd(struct rocade_cm *cm);
+int rocade_cm_fd(struct rocade_cm *cm);
 
 /* Fetches the next event, and moves the QP of a new connection to RTR and RTS. EAGAIN:
  * there is none. */
-int
-rocade_cm_next_event(struct rocade_cm *cm, struct rocade_cm_event *event);
+int rocade_cm_next_event(struct rocade_cm *cm, struct rocade_cm_event *event);
 
 /* Returns a constant string, for example "request"; "unknown" for other values. */
-const char *
-rocade_cm_event_name(enum rocade_cm_event_type type);
+const char *rocade_cm_event_name(enum rocade_cm_event_type type);
 
 /* Fills up to n rows with the manager's counters. Returns how many there are. */
-unsigned
-rocade_cm_stats(struct rocade_cm *cm, struct rocade_stat *rows, unsigned n);
+unsigned rocade_cm_stats(struct rocade_cm *cm, struct rocade_stat *rows, unsigned n);
 
 #ifdef __cplusplus
 }

@@ -24,8 +24,8 @@ struct rocade_daemon_port;
 
 /* An rte_ethdev port. */
 struct rocade_daemon_ethdev {
-	size_t size;		/* sizeof(struct rocade_daemon_ethdev) */
-	uint16_t ethdev;	/* port id of rte_ethdev */
+	size_t size;     /* sizeof(struct rocade_daemon_ethdev) */
+	uint16_t ethdev; /* port id of rte_ethdev */
 	/* descriptors; 0: 1024; both are adjusted to the limits of the PMD */
 	uint16_t rx_desc;
 	uint16_t tx_desc;
@@ -39,13 +39,13 @@ struct rocade_daemon_ethdev {
  * initialised. ENODEV: no such port. EBUSY: the port is started already. ENOMEM. EIO: the
  * PMD refused. A failure can leave the ethdev port closed, as after
  * rte_eth_dev_close(). */
-int rocade_daemon_open_ethdev(const struct rocade_daemon_ethdev *conf,
-	struct rocade_daemon_port **port);
+int rocade_daemon_open_ethdev(
+	const struct rocade_daemon_ethdev *conf, struct rocade_daemon_port **port);
 /* Stops, closes and frees a port that no daemon has taken. */
 void rocade_daemon_close_port(struct rocade_daemon_port *port);
 
 struct rocade_daemon_conf {
-	size_t size;		/* sizeof(struct rocade_daemon_conf) */
+	size_t size; /* sizeof(struct rocade_daemon_conf) */
 	/* path; NULL: $ROCADE_SOCKET, else /run/rocade.sock for root and
 	 * $XDG_RUNTIME_DIR/rocade.sock for other users */
 	const char *socket;
@@ -54,17 +54,17 @@ struct rocade_daemon_conf {
 	/* name of the verbs device, at most 63 letters, digits, '_' and '-'; NULL:
 	 * rocade0 */
 	const char *name;
-	const char *addresses;	/* as in struct rocade_port_conf */
-	const char *gateway4;	/* default gateway for IPv4, NULL: none */
+	const char *addresses; /* as in struct rocade_port_conf */
+	const char *gateway4;  /* default gateway for IPv4, NULL: none */
 	const char *gateway6;
-	uint16_t vlan;		/* 802.1Q VLAN ID, 1..4094; 0: untagged */
+	uint16_t vlan; /* 802.1Q VLAN ID, 1..4094; 0: untagged */
 	/* IP MTU in bytes of the device, 576 to 9000; 0: that of the port, at most 9000,
 	 * or 4180 without a port (path MTU 4096) */
 	uint32_t mtu;
-	uint32_t qpn_base;	/* first QPN; 0: random */
-	uint32_t max_clients;	/* clients attached at a time, up to 65536; 0: 256 */
+	uint32_t qpn_base;    /* first QPN; 0: random */
+	uint32_t max_clients; /* clients attached at a time, up to 65536; 0: 256 */
 	/* Limits of each client. 0: the default. */
-	uint32_t client_qps;	/* QPs, up to 65536; default 16384 */
+	uint32_t client_qps; /* QPs, up to 65536; default 16384 */
 	/* packets in each ring, a power of two, 64 to 65536; default 1024 */
 	uint32_t client_ring;
 	uint32_t client_packets_per_s; /* packets sent per second; default: no limit */
@@ -84,8 +84,7 @@ int rocade_daemon_check(const struct rocade_daemon_conf *conf);
 /* Creates a daemon, which then listens on its socket. EINVAL: a member of conf is wrong.
  * EADDRINUSE: another daemon answers at the socket. ENOTSOCK: the path is another file.
  * ENOMEM, or an errno value of the system. On failure conf->port stays the caller's. */
-int
-rocade_daemon_create(
+int rocade_daemon_create(
 	const struct rocade_daemon_conf *conf, struct rocade_daemon **daemon);
 
 /* Serves clients until rocade_daemon_stop() is called; may be called again after that. An
@@ -99,8 +98,8 @@ void rocade_daemon_stop(struct rocade_daemon *daemon);
  * running. Other members of conf must be valid, and are ignored. Clients that exceed a
  * new limit keep what they have. A new ring size is that of future clients. EINVAL or
  * ENOMEM. */
-int
-rocade_daemon_change(struct rocade_daemon *daemon, const struct rocade_daemon_conf *conf);
+int rocade_daemon_change(
+	struct rocade_daemon *daemon, const struct rocade_daemon_conf *conf);
 
 enum rocade_daemon_log {
 	ROCADE_LOG_ERROR,

@@ -46,13 +46,13 @@ struct rocade_port_conf {
 	 * "192.0.2.1/24,2001:db8::1/64". The first one is GID 0. A link-local IPv6
 	 * address is added. */
 	const char *addresses;
-	const char *gateway4;	/* default gateway for IPv4; NULL: none */
+	const char *gateway4; /* default gateway for IPv4; NULL: none */
 	const char *gateway6;
 	/* IP MTU in bytes, 576 to 9000; 0: the port's present MTU, at most 9000, or 4180
 	 * for a loop. A path MTU of 4096 needs 4180. */
 	uint32_t mtu;
-	uint16_t vlan;		/* 802.1Q VLAN ID, 1..4094; 0: untagged */
-	uint16_t ethdev;	/* port id of rte_ethdev (rocade_open_port() only) */
+	uint16_t vlan;    /* 802.1Q VLAN ID, 1..4094; 0: untagged */
+	uint16_t ethdev;  /* port id of rte_ethdev (rocade_open_port() only) */
 	uint16_t engines; /* engines, each with a pair of RX and TX queues: 1..16; 0: 1 */
 	/* Descriptors of an RX and of a TX queue. 0: 1024. An ethdev port adjusts the
 	 * numbers to the limits of the PMD. A loop uses conf[0].rx_desc for both sides,
@@ -62,11 +62,11 @@ struct rocade_port_conf {
 	/* first QPN, 2..0xFFFFFE; 0: random. qpn_base + max_qp must not exceed 24
 	 * bits. */
 	uint32_t qpn_base;
-	uint32_t max_qp;	/* QPs, up to 131072; 0: 65536 */
+	uint32_t max_qp; /* QPs, up to 131072; 0: 65536 */
 	/* Limit of unacknowledged packets to one peer, for all QPs of an engine together.
 	 * 0: half of the receive ring. */
 	uint32_t peer_window;
-	bool no_cksum_offload;	/* compute IPv4 header checksums in software */
+	bool no_cksum_offload; /* compute IPv4 header checksums in software */
 };
 
 /*
@@ -157,8 +157,8 @@ struct rocade_stat {
 /* Fills up to n rows with the counters of an engine (an index, or -1 for the sum of all).
  * Returns how many counters there are; rows may be NULL if n is 0. An index without an
  * engine gives zeros. */
-unsigned rocade_port_stats(struct rocade_port *port, int engine, struct rocade_stat *rows,
-	unsigned n);
+unsigned rocade_port_stats(
+	struct rocade_port *port, int engine, struct rocade_stat *rows, unsigned n);
 /* As rocade_port_stats(), with the counters of a QP. Returns 0 if qp is not of a Rocade
  * device. */
 unsigned rocade_qp_stats(struct ibv_qp *qp, struct rocade_stat *rows, unsigned n);
@@ -175,8 +175,8 @@ struct rocade_qp_info {
 	 * will free a slot: the queue stays full until RESET (ibv_post_send(3)). */
 	uint32_t sq_signaled;
 	uint32_t sq_full_unsignaled; /* posts refused in that state */
-	uint32_t sq_unacked; /* packets sent and not yet acknowledged */
-	uint32_t rq_max_wr; /* 0 with an SRQ */
+	uint32_t sq_unacked;         /* packets sent and not yet acknowledged */
+	uint32_t rq_max_wr;          /* 0 with an SRQ */
 	uint32_t rq_outstanding;
 	uint32_t sq_psn; /* next PSN to send */
 	uint32_t rq_psn; /* next PSN expected */
@@ -186,8 +186,8 @@ int rocade_qp_info(struct ibv_qp *qp, struct rocade_qp_info *info);
 
 struct rocade_srq_info {
 	uint32_t max_wr, max_sge;
-	uint32_t outstanding; /* posted and not yet used */
-	uint32_t limit; /* the armed limit (srq_limit), or 0 */
+	uint32_t outstanding;  /* posted and not yet used */
+	uint32_t limit;        /* the armed limit (srq_limit), or 0 */
 	uint64_t limit_events; /* IBV_EVENT_SRQ_LIMIT_REACHED raised so far */
 	bool error;
 };
@@ -208,8 +208,8 @@ struct rocade_neigh {
 	uint64_t age_ns;
 };
 /* Fills up to n rows with the port's neighbours. Returns how many there are. */
-unsigned
-rocade_port_neighs(struct rocade_port *port, struct rocade_neigh *rows, unsigned n);
+unsigned rocade_port_neighs(
+	struct rocade_port *port, struct rocade_neigh *rows, unsigned n);
 
 /* ---- Impairment: loss and other faults on purpose, for tests ---- */
 

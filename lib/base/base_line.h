@@ -12,7 +12,7 @@ struct line {
 };
 
 /* Appends what printf() would print, as far as it fits. */
-void
-line_add(struct line *line, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void line_add(struct line *line, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 #endif

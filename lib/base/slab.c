@@ -10,8 +10,8 @@
 struct slab_block {
 	/* in the class's partial list, unless all pieces are in use */
 	LIST_ENTRY(slab_block) link;
-	void *free; /* list of freed pieces; each begins with a pointer to the next */
-	uint32_t len;		     /* of a piece */
+	void *free;     /* list of freed pieces; each begins with a pointer to the next */
+	uint32_t len;   /* of a piece */
 	uint32_t count; /* pieces of the block */
 	uint32_t fresh; /* pieces from this one on have never been given out */
 	uint32_t used;
@@ -151,8 +151,8 @@ piece_put(struct slab *slab, void *piece, uint32_t len)
 	block->free = piece;
 	/* The last block with room stays, so that alternating calls do not allocate each
 	 * time. */
-	if (block->used == 0 && (LIST_FIRST(&class->partial) != block ||
-					LIST_NEXT(block, link) != NULL))
+	if (block->used == 0 &&
+		(LIST_FIRST(&class->partial) != block || LIST_NEXT(block, link) != NULL))
 		block_put(slab, class, at);
 }
 

@@ -25,7 +25,7 @@ LIST_HEAD(slab_blocks, slab_block);
  * to twice as many, because most programs have one QP. */
 struct slab_class {
 	struct slab_blocks partial; /* those with a free piece */
-	uint32_t count; /* all blocks of this class */
+	uint32_t count;             /* all blocks of this class */
 };
 
 struct slab {

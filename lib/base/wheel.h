@@ -21,7 +21,7 @@
 struct wheel_timer {
 	LIST_ENTRY(wheel_timer) link;
 	uint64_t when_ns; /* TIME_NEVER: not in the wheel */
-	uint8_t level;	  /* private to the wheel */
+	uint8_t level;    /* private to the wheel */
 	uint8_t slot;
 };
 
@@ -71,8 +71,8 @@ void wheel_cancel(struct wheel *wheel, struct wheel_timer *timer);
  * or cancel any timer; one armed for the past fires in the next call. If now_ns is
  * earlier than in an earlier call, that call's time counts. Returns how many fired.
  */
-unsigned
-wheel_advance_slow(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg);
+unsigned wheel_advance_slow(
+	struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg);
 
 static inline unsigned
 wheel_advance(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg)

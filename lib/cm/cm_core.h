@@ -121,7 +121,7 @@ enum cm_event_type {
 	/* active side: status is an enum cm_sidr_status; qp.qpn and qkey are valid if it
 	 * is 0 */
 	CM_EVENT_SIDR_REPLY,
-	CM_EVENT_TIMEWAIT_EXIT,       /* time wait has ended: the QPN may be reused */
+	CM_EVENT_TIMEWAIT_EXIT, /* time wait has ended: the QPN may be reused */
 	CM_EVENT_COUNT
 };
 
@@ -158,65 +158,48 @@ extern const struct cm_stat_row cm_stat_rows[CM_STAT_COUNT];
 
 /* Sets the timeouts of the Linux kernel's CM, and max_conns to 1024. The caller sets
  * ca_guid and seed. */
-void
-cm_conf_default(struct cm_conf *conf);
+void cm_conf_default(struct cm_conf *conf);
 /* Returns 0, -EINVAL or -ENOMEM. */
-int
-cm_create(const struct cm_conf *conf, uint64_t now, struct cm **out);
+int cm_create(const struct cm_conf *conf, uint64_t now, struct cm **out);
 /* Frees everything without sending a message. */
-void
-cm_destroy(struct cm *cm);
+void cm_destroy(struct cm *cm);
 
 /* Handles a message that came from the peer's QP 1 to QP 1 with the Q_Key of QP 1.
  * Returns CM_DROP_none, or why the message was dropped. */
-enum cm_drop
-cm_rx(struct cm *cm, const uint8_t *bytes, size_t len, const struct cm_path *path,
-	uint64_t now);
+enum cm_drop cm_rx(struct cm *cm, const uint8_t *bytes, size_t len,
+	const struct cm_path *path, uint64_t now);
 /* Returns the next message to send; false if there is none. */
-bool
-cm_tx(struct cm *cm, struct mad *mad, struct cm_path *path);
+bool cm_tx(struct cm *cm, struct mad *mad, struct cm_path *path);
 /* Returns whether cm_tx() has a message to send. */
-bool
-cm_has_tx(const struct cm *cm);
+bool cm_has_tx(const struct cm *cm);
 /* Handles the timers that have expired: retries, and the end of time waits. */
-void
-cm_run(struct cm *cm, uint64_t now);
+void cm_run(struct cm *cm, uint64_t now);
 /* Returns when cm_run() has something to do, or TIME_NEVER. */
-uint64_t
-cm_deadline(const struct cm *cm);
-bool
-cm_next_event(struct cm *cm, struct cm_event *event);
-bool
-cm_has_event(const struct cm *cm);
-const struct cm_stats *
-cm_stats_of(const struct cm *cm);
+uint64_t cm_deadline(const struct cm *cm);
+bool cm_next_event(struct cm *cm, struct cm_event *event);
+bool cm_has_event(const struct cm *cm);
+const struct cm_stats *cm_stats_of(const struct cm *cm);
 /* Returns the number of connections in any state. */
-uint32_t
-cm_in_use(const struct cm *cm);
-uint32_t
-cm_listeners(const struct cm *cm);
+uint32_t cm_in_use(const struct cm *cm);
+uint32_t cm_listeners(const struct cm *cm);
 
 /* addr: one of the local addresses; ::ffff:0.0.0.0 for all of IPv4; :: for all of IPv6;
  * NULL for all. A request goes to the listener with the closest match. backlog: limit of
  * requests that are not yet fetched and decided. Returns 0, -EADDRINUSE, -ENOSPC
  * (CM_MAX_LISTENERS), -ENOMEM, or -EINVAL (backlog is 0). */
-int
-cm_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16], uint32_t backlog,
-	void *user, struct cm_listener **out);
+int cm_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16],
+	uint32_t backlog, void *user, struct cm_listener **out);
 /* As cm_listen(), for SIDR requests. A listener of one kind does not receive requests of
  * the other. */
-int
-cm_sidr_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16],
+int cm_sidr_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16],
 	uint32_t backlog, void *user, struct cm_listener **out);
 /* Rejects the requests whose event was not fetched. The other connections of the listener
  * stay with the user. */
-void
-cm_unlisten(struct cm_listener *listener, uint64_t now);
+void cm_unlisten(struct cm_listener *listener, uint64_t now);
 
 /* A connection belongs to the user from cm_connect(), or the event of its request, until
  * cm_release(). Returns 0, -EINVAL, or -ENOSPC (max_conns reached). */
-int
-cm_connect(struct cm *cm, const struct cm_request *req, void *user, uint64_t now,
+int cm_connect(struct cm *cm, const struct cm_request *req, void *user, uint64_t now,
 	struct cm_conn **out);
 /* The following functions return -ENOTCONN if the connection is not, or no longer, in the
  * right state, and -EINVAL for invalid QP parameters or too much private data.
@@ -224,36 +207,26 @@ cm_connect(struct cm *cm, const struct cm_request *req, void *user, uint64_t now
  * cm_accept(), passive side: sends the REP. The user's QP must be in RTR before, because
  * data can follow at once. cm_reject(), either side: rejects the REQ or the REP.
  * cm_confirm(), active side: sends the RTU. The user's QP must be in RTS before. */
-int
-cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, size_t len,
-	uint64_t now);
-int
-cm_reject(struct cm_conn *conn, enum cm_reason reason, const void *private, size_t len,
-	uint64_t now);
-int
-cm_confirm(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
+int cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private,
+	size_t len, uint64_t now);
+int cm_reject(struct cm_conn *conn, enum cm_reason reason, const void *private,
+	size_t len, uint64_t now);
+int cm_confirm(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
 /* Passive side: data arrived before the RTU (IBV_EVENT_COMM_EST). */
-int
-cm_established(struct cm_conn *conn, uint64_t now);
+int cm_established(struct cm_conn *conn, uint64_t now);
 /* Returns -ENOTCONN also if a DREQ was sent or received already. */
-int
-cm_disconnect(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
+int cm_disconnect(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
 
-int
-cm_sidr_request(struct cm *cm, const struct cm_request *req, void *user, uint64_t now,
+int cm_sidr_request(struct cm *cm, const struct cm_request *req, void *user, uint64_t now,
 	struct cm_conn **out);
 /* Passive side: sends the SIDR_REP. qpn and qkey are sent only with CM_SIDR_VALID. */
-int
-cm_sidr_reply(struct cm_conn *conn, enum cm_sidr_status status, uint32_t qpn,
+int cm_sidr_reply(struct cm_conn *conn, enum cm_sidr_status status, uint32_t qpn,
 	uint32_t qkey, const void *private, size_t len, uint64_t now);
 
 /* Ends the user's ownership. Allowed in any state: an open connection is rejected or
  * disconnected. No event names the connection after that. */
-void
-cm_release(struct cm_conn *conn, uint64_t now);
-void
-cm_set_user(struct cm_conn *conn, void *user);
-const char *
-cm_state_name(const struct cm_conn *conn);
+void cm_release(struct cm_conn *conn, uint64_t now);
+void cm_set_user(struct cm_conn *conn, void *user);
+const char *cm_state_name(const struct cm_conn *conn);
 
 #endif

@@ -14,24 +14,18 @@ struct cm_port;
 /* Replaces conf->ca_guid by the device's GUID. now: engine_clock(). Returns 0, -EBUSY
  * (the device has a connection manager already), -EOPNOTSUPP (the device is a client of
  * the daemon), -EINVAL or -ENOMEM. */
-int
-cm_port_open(
+int cm_port_open(
 	struct dev *dev, const struct cm_conf *conf, uint64_t now, struct cm_port **out);
 /* Open connections end without a message. */
-void
-cm_port_close(struct cm_port *port);
+void cm_port_close(struct cm_port *port);
 
 /* Sets a callback that is called, with the lock held, when there are events. It is called
  * again only after cm_port_rearm(). cm_port_rearm() calls it at once if there are
  * events. */
-void
-cm_port_set_wake(struct cm_port *port, void (*wake)(void *arg), void *arg);
-void
-cm_port_rearm(struct cm_port *port);
+void cm_port_set_wake(struct cm_port *port, void (*wake)(void *arg), void *arg);
+void cm_port_rearm(struct cm_port *port);
 
-struct cm *
-cm_port_lock(struct cm_port *port);
-void
-cm_port_unlock(struct cm_port *port);
+struct cm *cm_port_lock(struct cm_port *port);
+void cm_port_unlock(struct cm_port *port);
 
 #endif

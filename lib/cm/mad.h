@@ -56,49 +56,36 @@ extern const struct mad_field_row mad_field_rows[MAD_FIELD_COUNT];
 
 /* Returns CM_DROP_none if the bytes are a CM message with a known attribute, else why the
  * message is dropped. */
-enum cm_drop
-mad_check(const uint8_t *bytes, size_t len);
+enum cm_drop mad_check(const uint8_t *bytes, size_t len);
 
 /* Sets the header; everything else is zero. */
-void
-mad_init(struct mad *mad, enum mad_attr attr, uint64_t tid);
+void mad_init(struct mad *mad, enum mad_attr attr, uint64_t tid);
 
 /* mad_attr_of() is for a MAD that passed mad_check(). mad_attr_name() returns NULL for an
  * unknown number. */
-enum mad_attr
-mad_attr_of(const struct mad *mad);
-const char *
-mad_attr_name(unsigned attr);
+enum mad_attr mad_attr_of(const struct mad *mad);
+const char *mad_attr_name(unsigned attr);
 
 /* The field must belong to the MAD's attribute (asserted) and have at most 64 bits.
  * mad_put() truncates a value that does not fit. */
-uint64_t
-mad_get(const struct mad *mad, enum mad_field field);
-void
-mad_put(struct mad *mad, enum mad_field field, uint64_t value);
+uint64_t mad_get(const struct mad *mad, enum mad_field field);
+void mad_put(struct mad *mad, enum mad_field field, uint64_t value);
 
 /* For fields longer than 64 bits. mad_bytes() returns a pointer into the MAD. */
-const uint8_t *
-mad_bytes(const struct mad *mad, enum mad_field field);
-void
-mad_put_bytes(struct mad *mad, enum mad_field field, const uint8_t *bytes);
+const uint8_t *mad_bytes(const struct mad *mad, enum mad_field field);
+void mad_put_bytes(struct mad *mad, enum mad_field field, const uint8_t *bytes);
 
 /* The sender's communication ID and the receiver's. All messages but SIDR have the first;
  * all but REQ and SIDR have the second. */
-uint32_t
-mad_local_id(const struct mad *mad);
-uint32_t
-mad_remote_id(const struct mad *mad);
+uint32_t mad_local_id(const struct mad *mad);
+uint32_t mad_remote_id(const struct mad *mad);
 
 /* Returns the address of the private data, and its size for this attribute. */
-const uint8_t *
-mad_private(const struct mad *mad, size_t *len);
-size_t
-mad_private_max(enum mad_attr attr);
+const uint8_t *mad_private(const struct mad *mad, size_t *len);
+size_t mad_private_max(enum mad_attr attr);
 /* Copies len bytes to offset off of the private data; they must fit (asserted). The other
  * bytes stay as they are: zero after mad_init(). */
-void
-mad_put_private(struct mad *mad, size_t off, const void *bytes, size_t len);
+void mad_put_private(struct mad *mad, size_t off, const void *bytes, size_t len);
 
 /* The header of RDMA IP CM: the first 36 bytes of the private data of REQ and SIDR_REQ.
  * The destination's port is part of the service ID. */
@@ -112,11 +99,9 @@ struct cma_hdr {
 	uint8_t dst[16];
 };
 
-void
-cma_put(struct mad *mad, const struct cma_hdr *hdr);
+void cma_put(struct mad *mad, const struct cma_hdr *hdr);
 /* Returns 0, or -EINVAL for an unknown version of the header or of IP. */
-int
-cma_get(const struct mad *mad, struct cma_hdr *hdr);
+int cma_get(const struct mad *mad, struct cma_hdr *hdr);
 
 /* Port spaces of RDMA IP CM (annex A11.3). A service ID consists of the byte 1, the port
  * space and the port. */
@@ -131,7 +116,6 @@ cma_service_id(uint8_t port_space, uint16_t port)
 
 /* Prints one line without newline: header fields, all fields that are not zero, and the
  * length of the private data. Returns what snprintf() would. */
-int
-mad_print(char *buf, size_t size, const struct mad *mad);
+int mad_print(char *buf, size_t size, const struct mad *mad);
 
 #endif

@@ -91,7 +91,8 @@ conn_send_final(struct cm_conn *conn, uint64_t now)
 }
 
 void
-conn_mad_init(const struct cm_conn *conn, struct mad *mad, enum mad_attr attr, uint64_t tid)
+conn_mad_init(
+	const struct cm_conn *conn, struct mad *mad, enum mad_attr attr, uint64_t tid)
 {
 	uint32_t ids[2] = {
 		rte_cpu_to_be_32(conn->local_id), rte_cpu_to_be_32(conn->remote_id)};
@@ -101,7 +102,8 @@ conn_mad_init(const struct cm_conn *conn, struct mad *mad, enum mad_attr attr, u
 }
 
 void
-conn_rej_build(struct cm_conn *conn, enum cm_reason reason, const void *private, size_t len)
+conn_rej_build(
+	struct cm_conn *conn, enum cm_reason reason, const void *private, size_t len)
 {
 	struct mad *rej = &conn->out;
 	unsigned message = conn->state == CM_REQ_RCVD   ? CM_MSG_REQ

@@ -25,7 +25,8 @@ only_ready(const struct engine *e)
 {
 	const struct qp *qp = TAILQ_FIRST(&e->ready);
 
-	if (qp == NULL || TAILQ_NEXT(qp, ready_link) != NULL || doorbells_pending(&e->doorbells))
+	if (qp == NULL || TAILQ_NEXT(qp, ready_link) != NULL ||
+		doorbells_pending(&e->doorbells))
 		return NULL;
 	return qp;
 }
@@ -127,9 +128,11 @@ expect_next(struct engine *e)
 	} else {
 		answers->expect.len = 0;
 		if (e->unreleased_count == 1 &&
-			pkt_parse_headers(&e->unreleased[0], e->vlan, &view) == DROP_none &&
+			pkt_parse_headers(&e->unreleased[0], e->vlan, &view) ==
+				DROP_none &&
 			qp_expects(qp, &view))
-			expect_like(&answers->expect, &e->unreleased[0], &view, qp->resp.epsn);
+			expect_like(&answers->expect, &e->unreleased[0], &view,
+				qp->resp.epsn);
 	}
 	answers->ready = answers->expect.len != 0 && catch_ready(answers);
 }
@@ -193,7 +196,8 @@ draft_post(struct engine *e, struct qp *qp)
 	if (!answers->drafted || answers->qp != qp)
 		return false;
 	answers->drafted = false;
-	if (e->backlog_count != 0 || qp->on_blocked || qp->net_generation != e->net_generation ||
+	if (e->backlog_count != 0 || qp->on_blocked ||
+		qp->net_generation != e->net_generation ||
 		!qp_draft_fill(qp, &answers->draft))
 		return false;
 	answers->posted = true;

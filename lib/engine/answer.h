@@ -34,13 +34,13 @@
 static inline bool
 answer_game(const struct engine *e, bool late)
 {
-	return unlikely(e->answers.row == ANSWER_ROW) && !doorbells_pending(&e->doorbells) &&
+	return unlikely(e->answers.row == ANSWER_ROW) &&
+	       !doorbells_pending(&e->doorbells) &&
 	       (TAILQ_EMPTY(&e->ready) || (e->answers.kept && !late));
 }
 
 /* What answer_wait() asks where no ball was caught by answer_rx() in this turn. */
-bool
-answer_kept(struct engine *e, bool moved, uint64_t now);
+bool answer_kept(struct engine *e, bool moved, uint64_t now);
 
 /* A turn has looked at the port; moved: and found something. Whether the rest of it waits for
  * the answer, or for the next ball. */
@@ -52,16 +52,13 @@ answer_wait(struct engine *e, bool moved, uint64_t now)
 
 /* A single frame has come, and a certain one is expected (answers.expect.len != 0). If this is
  * it, it has been taken in. */
-bool
-answer_rx(struct engine *e, const struct pkt *pkt, uint64_t now);
+bool answer_rx(struct engine *e, const struct pkt *pkt, uint64_t now);
 
 /* In the turn behind the one that took a ball in: was it answered? */
-void
-answer_learn(struct engine *e);
+void answer_learn(struct engine *e);
 
 /* Whether the acknowledgement that is kept waits no longer. */
-bool
-answer_late(struct engine *e, uint64_t now);
+bool answer_late(struct engine *e, uint64_t now);
 
 /* At the beginning of a turn: whether an acknowledgement has to leave with it. */
 static inline bool
@@ -84,13 +81,11 @@ answer_rests(const struct engine *e)
 
 /* In the turn behind an answer (answers.prepare): it is counted, and the next round is prepared:
  * what will come, and a draft of its answer. */
-void
-answer_prepare(struct engine *e, uint64_t now);
+void answer_prepare(struct engine *e, uint64_t now);
 
 /* The engine is held by a control call: what waits leaves, for its QP may go, and no draft stays.
  * Nothing else happens. */
-void
-answer_flush(struct engine *e);
+void answer_flush(struct engine *e);
 
 /* Whether the caller is the thread that polls the engine, and its answer is awaited. */
 static inline bool
@@ -102,7 +97,6 @@ answer_is_ours(const struct engine *e)
 
 /* A post of that thread to this QP: sends what it can. False: the engine has to be told
  * of the post. */
-bool
-answer_post(struct engine *e, struct qp *qp);
+bool answer_post(struct engine *e, struct qp *qp);
 
 #endif

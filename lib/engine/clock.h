@@ -6,15 +6,12 @@
 
 /* Measures the clock's rate on the first call, which takes 10 ms. Call it before
  * clock_now(). */
-void
-clock_init(void);
+void clock_init(void);
 
 /* Returns nanoseconds since the first clock_init(), the same on every core. */
-uint64_t
-clock_now(void);
+uint64_t clock_now(void);
 
 /* Returns nanoseconds of the wall clock, CLOCK_REALTIME. */
-uint64_t
-clock_wall(void);
+uint64_t clock_wall(void);
 
 #endif

@@ -106,8 +106,8 @@ qpn_base_choose(const struct dev_conf *conf, uint64_t seed)
 static uint32_t
 srqn_base_choose(uint64_t seed)
 {
-	return 1 + (uint32_t)(seed * UINT64_C(0xD1B54A32D192ED03) >> 32) %
-			   SRQ_TABLE_BASE_MAX;
+	return 1 +
+	       (uint32_t)(seed * UINT64_C(0xD1B54A32D192ED03) >> 32) % SRQ_TABLE_BASE_MAX;
 }
 
 static int
@@ -226,8 +226,7 @@ dev_key_free(struct dev *dev, uint32_t key)
 }
 
 int
-dev_key_change(
-	struct dev *dev, uint32_t *key, int flags, const struct key_change *to)
+dev_key_change(struct dev *dev, uint32_t *key, int flags, const struct key_change *to)
 {
 	int rc;
 

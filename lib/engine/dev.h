@@ -17,8 +17,8 @@
 #define DEV_MAX_ENGINES 16
 #define DEV_GIDS 16
 #define DEV_NAME_MAX 64
-#define DEV_MAX_GROUPS 1024	 /* multicast groups with a QP attached */
-#define DEV_MAX_MEMBERS 1024	 /* QPs of one group */
+#define DEV_MAX_GROUPS 1024    /* multicast groups with a QP attached */
+#define DEV_MAX_MEMBERS 1024   /* QPs of one group */
 #define DEV_MAX_ATTACHED 65536 /* QPs of all groups together */
 #define DEV_GROUP_BUCKETS 256
 
@@ -62,9 +62,9 @@ struct dev_conf {
 	char name[DEV_NAME_MAX];
 	/* the MAC is ignored (the port's is taken); the link-local address is added */
 	struct net_conf net;
-	uint32_t mtu;      /* IP MTU, 576..9000 */
-	uint32_t qpn_base; /* first QPN, 2..0xFFFFFE; 0: random */
-	uint32_t max_qp;   /* 1..2^17 */
+	uint32_t mtu;         /* IP MTU, 576..9000 */
+	uint32_t qpn_base;    /* first QPN, 2..0xFFFFFE; 0: random */
+	uint32_t max_qp;      /* 1..2^17 */
 	uint32_t peer_window; /* packets; 0: half of the port's receive ring */
 	/* QPs to one peer from which on AckReq is suppressed on some messages; 0:
 	 * MANY_QPS_DEFAULT */
@@ -77,7 +77,7 @@ struct dev_conf {
 enum dev_event {
 	DEV_EVENT_ACTIVE, /* the link came up */
 	DEV_EVENT_DOWN,
-	DEV_EVENT_GIDS, /* the addresses have changed */
+	DEV_EVENT_GIDS,  /* the addresses have changed */
 	DEV_EVENT_FATAL, /* dev_fail() */
 	DEV_EVENT_COUNT
 };
@@ -94,7 +94,7 @@ struct dev {
 	struct net *net;
 	struct key_table keys;
 	struct qp_table qps;
-	struct srq_table srqs; /* XRC SRQs */
+	struct srq_table srqs;     /* XRC SRQs */
 	LIST_HEAD(, srq) srq_list; /* all SRQs */
 	uint32_t next_xrcd;
 	struct slab slab;
@@ -122,126 +122,94 @@ struct dev {
 
 /* Takes the port over (dev_destroy() closes it). Creates one engine for each of its
  * queues. mem: for QPs and rings. Returns 0, -EINVAL or -ENOMEM. */
-int
-dev_create(const struct dev_conf *conf, const struct port *port, const struct alloc *mem,
-	struct dev **out);
+int dev_create(const struct dev_conf *conf, const struct port *port,
+	const struct alloc *mem, struct dev **out);
 /* No QP, group or user of QP 1 is left (asserted), and no thread polls its engines. */
-void
-dev_destroy(struct dev *dev);
+void dev_destroy(struct dev *dev);
 
 /* Take and release the locks of all engines, in order. The caller excludes every engine
  * in between. Taking them once is also the grace period after which no engine uses what
  * was unpublished before. */
-void
-dev_engines_lock(struct dev *dev);
-void
-dev_engines_unlock(struct dev *dev);
+void dev_engines_lock(struct dev *dev);
+void dev_engines_unlock(struct dev *dev);
 
 /* engine: index, or -1 for round robin. Attaches the QP to its CQs and SRQ. The QP's
  * asynchronous events go to events, and name object. Returns 0, -EINVAL, -ENOMEM (also:
  * no QPN is free), or an error of qp_init(). */
-int
-dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
+int dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	struct event_queue *events, void *object, struct qp **out);
-int
-dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask);
-void
-dev_qp_query(struct dev *dev, struct qp *qp, struct qp_attr *attr);
+int dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask);
+void dev_qp_query(struct dev *dev, struct qp *qp, struct qp_attr *attr);
 /* Removes the QP from its engine and purges its CQEs. It stays allocated until
  * dev_qp_free(), so that the caller can wait for its events. */
-void
-dev_qp_stop(struct dev *dev, struct qp *qp);
-void
-dev_qp_free(struct dev *dev, struct qp *qp);
+void dev_qp_stop(struct dev *dev, struct qp *qp);
+void dev_qp_free(struct dev *dev, struct qp *qp);
 
 /* Attaches the QP to the group; a second attachment has no effect. -EINVAL: not a UD QP,
  * or not a multicast GID; -ENOMEM: also above DEV_MAX_GROUPS, _MEMBERS, _ATTACHED. */
-int
-dev_qp_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16]);
+int dev_qp_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16]);
 /* -EINVAL: it is not attached. */
-int
-dev_qp_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16]);
+int dev_qp_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16]);
 /* Returns whether the QP is attached to any group. */
-bool
-dev_qp_attached(struct dev *dev, const struct qp *qp);
+bool dev_qp_attached(struct dev *dev, const struct qp *qp);
 
 /* XRC target QPs have several handles. Opens another handle of the QP with this number.
  * -EINVAL unless it is a target of this domain. */
-int
-dev_qp_share(struct dev *dev, uint32_t qpn, uint32_t xrcd, struct qp_listener *listener,
-	struct qp **out);
+int dev_qp_share(struct dev *dev, uint32_t qpn, uint32_t xrcd,
+	struct qp_listener *listener, struct qp **out);
 /* Closes a handle. Returns true if it was the last, and the QP is now stopped. */
-bool
-dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_listener *listener);
+bool dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_listener *listener);
 /* Adds a listener for the QP's events. dev_qp_unlisten() removes it, and so does stopping
  * the QP. */
-void
-dev_qp_listen(struct dev *dev, struct qp *qp, struct qp_listener *listener);
-void
-dev_qp_unlisten(struct dev *dev, struct qp_listener *listener);
+void dev_qp_listen(struct dev *dev, struct qp *qp, struct qp_listener *listener);
+void dev_qp_unlisten(struct dev *dev, struct qp_listener *listener);
 
 /* Returns a number for a new XRC domain. */
-uint32_t
-dev_xrcd_number(struct dev *dev);
+uint32_t dev_xrcd_number(struct dev *dev);
 /* Gives an XRC SRQ, whose pd, xrcd and cq are set, its number. From now on QPs of every
  * engine use it and its CQ. Returns 0 or -ENOMEM. */
-int
-dev_srq_publish(struct dev *dev, struct srq *srq);
+int dev_srq_publish(struct dev *dev, struct srq *srq);
 /* Undoes dev_srq_publish(). */
-void
-dev_srq_withdraw(struct dev *dev, struct srq *srq);
+void dev_srq_withdraw(struct dev *dev, struct srq *srq);
 
 /* Add a complete SRQ to the device's list, and remove it. */
-void
-dev_srq_add(struct dev *dev, struct srq *srq);
-void
-dev_srq_remove(struct dev *dev, struct srq *srq);
+void dev_srq_add(struct dev *dev, struct srq *srq);
+void dev_srq_remove(struct dev *dev, struct srq *srq);
 
-int
-dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);
+int dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);
 
 /* As cq_replace(), with all engine locks held. */
-int
-dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe);
+int dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe);
 
 /* As key_change(), with all engine locks held. */
-int
-dev_key_change(
+int dev_key_change(
 	struct dev *dev, uint32_t *key, int flags, const struct key_change *to);
 
 /* The CQ is in error: moves its QPs to the error state, also those with nothing to
  * complete. */
-void
-dev_cq_fail(struct dev *dev, struct cq *cq);
+void dev_cq_fail(struct dev *dev, struct cq *cq);
 
 /* Deregisters the key. When it returns, no engine accesses the region any more. Returns 0
  * or -EINVAL. */
-int
-dev_key_free(struct dev *dev, uint32_t key);
+int dev_key_free(struct dev *dev, uint32_t key);
 
 /* Sums the engines' counters. */
-void
-dev_stats(struct dev *dev, struct port_stats *out);
+void dev_stats(struct dev *dev, struct port_stats *out);
 
-void
-dev_listen(struct dev *dev, struct dev_listener *listener, struct event_queue *events);
+void dev_listen(
+	struct dev *dev, struct dev_listener *listener, struct event_queue *events);
 /* Removes the listener, and discards its events that were not read. */
-void
-dev_unlisten(struct dev *dev, struct dev_listener *listener);
+void dev_unlisten(struct dev *dev, struct dev_listener *listener);
 /* Notifies every listener. */
-void
-dev_event(struct dev *dev, enum dev_event event);
+void dev_event(struct dev *dev, enum dev_event event);
 
 /* Polls the port's link, and notifies the listeners if it has changed. Returns whether it
  * is up. */
-bool
-dev_link_up(struct dev *dev);
+bool dev_link_up(struct dev *dev);
 /* As dev_link_up(), for an engine: never blocks. */
-void
-dev_link_poll(struct dev *dev);
+void dev_link_poll(struct dev *dev);
 
 /* Changes addresses and gateways while running. Returns 0 or -EINVAL. */
-int
-dev_set_net(struct dev *dev, const struct net_conf *net);
+int dev_set_net(struct dev *dev, const struct net_conf *net);
 
 #endif

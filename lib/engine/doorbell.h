@@ -28,14 +28,11 @@ struct doorbells {
 };
 
 /* For QP indices 0..count-1. Returns 0 or -ENOMEM. */
-int
-doorbells_init(struct doorbells *doorbells, uint32_t count);
-void
-doorbells_fini(struct doorbells *doorbells);
+int doorbells_init(struct doorbells *doorbells, uint32_t count);
+void doorbells_fini(struct doorbells *doorbells);
 
 /* Enables the doorbell of this QP index. With the engine lock held. */
-void
-doorbells_enable(struct doorbells *doorbells, uint32_t index);
+void doorbells_enable(struct doorbells *doorbells, uint32_t index);
 
 /* Returns an upper bound of the enabled indices. Any thread. */
 static inline uint32_t
@@ -64,8 +61,7 @@ doorbells_pending(const struct doorbells *doorbells)
 
 /* Drains the next group with pending doorbells: writes their indices, and returns their
  * number. Called until it returns 0; *at is 0 before the first call. */
-unsigned
-doorbells_drain(
+unsigned doorbells_drain(
 	struct doorbells *doorbells, uint32_t *at, uint32_t indices[DOORBELLS_GROUP]);
 
 #endif

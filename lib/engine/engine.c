@@ -10,7 +10,7 @@
 #include "engine/mr_fault.h"
 #include "engine/engine_internal.h"
 
-#define GAME_LOOKS 16 /* polls of the port, in a pass that finds nothing */
+#define GAME_LOOKS 16   /* polls of the port, in a pass that finds nothing */
 #define LOCK_SPINS 2000 /* some microseconds: as long as a pass */
 
 /* Takes DPDK's ticket lock. A thread that waits for longer than a pass takes yields its

@@ -14,51 +14,40 @@
 /* One pass of the poll loop: takes the lock, receives a burst, runs timers, drains
  * doorbells, sends. Returns the number of packets received and sent (0: idle). now:
  * nanoseconds of any monotonic clock, the same for all engines of a process. */
-unsigned
-engine_run(struct engine *e, uint64_t now);
+unsigned engine_run(struct engine *e, uint64_t now);
 
 /* As engine_run(), at the current time of the process's clock. */
-unsigned
-engine_poll(struct engine *e);
+unsigned engine_poll(struct engine *e);
 
 /* Returns the current time of the process's clock, in nanoseconds, for control calls that
  * need a time. */
-uint64_t
-engine_clock(void);
+uint64_t engine_clock(void);
 
 /* Converts a time of the process's clock to nanoseconds of the wall clock
  * (CLOCK_REALTIME, as it is set now). */
-uint64_t
-engine_clock_wall(uint64_t stamp);
+uint64_t engine_clock_wall(uint64_t stamp);
 
 /* Returns the time of the next work that neither a packet nor a post announces, such as a
  * timer. 0: there is work now; TIME_NEVER: there is none. Takes the engine lock. */
-uint64_t
-engine_deadline(struct engine *e);
+uint64_t engine_deadline(struct engine *e);
 
 /* To be called after a post to the QP: rings its doorbell. In manual progress also runs a
  * pass, if the engine lock is free. On the request-reply fast path (answer.h) sends the
  * requests instead. Any thread, without the engine lock. */
-void
-engine_doorbell(struct qp *qp);
+void engine_doorbell(struct qp *qp);
 
 /* Take and release the engine lock, for control calls. Not recursive. In manual progress
  * engine_unlock() then runs a pass. */
-void
-engine_lock(struct engine *e);
-void
-engine_unlock(struct engine *e);
+void engine_lock(struct engine *e);
+void engine_unlock(struct engine *e);
 
 /* Return and replace the port queue of the engine, for a driver that wraps it. With the
  * engine lock held. */
 struct port_queue engine_queue(const struct engine *e);
 void engine_set_queue(struct engine *e, const struct port_queue *queue);
 
-struct dev *
-engine_dev(struct engine *e);
-unsigned
-engine_index(const struct engine *e);
-struct port_stats *
-engine_stats(struct engine *e);
+struct dev *engine_dev(struct engine *e);
+unsigned engine_index(const struct engine *e);
+struct port_stats *engine_stats(struct engine *e);
 
 #endif

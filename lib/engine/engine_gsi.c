@@ -71,7 +71,8 @@ gid_is_local(const struct dev *dev, const uint8_t gid[16])
 }
 
 static enum drop_reason
-gsi_rx_check(const struct dev *dev, const struct pkt_view *view, const struct gsi_msg *msg)
+gsi_rx_check(
+	const struct dev *dev, const struct pkt_view *view, const struct gsi_msg *msg)
 {
 	if (dev->gsi == NULL)
 		return DROP_qpn;

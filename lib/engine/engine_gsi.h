@@ -29,10 +29,8 @@ struct gsi_user {
 
 /* Sets the user of QP 1. -EBUSY: there is one; -EOPNOTSUPP: the daemon owns the port's QP
  * 1; -ENOMEM. */
-int
-dev_gsi_set(struct dev *dev, const struct gsi_user *user);
+int dev_gsi_set(struct dev *dev, const struct gsi_user *user);
 /* When it returns, no engine calls the user any more. */
-void
-dev_gsi_clear(struct dev *dev);
+void dev_gsi_clear(struct dev *dev);
 
 #endif

@@ -12,28 +12,28 @@
 #include "qp/ball.h"
 #include "wire/expect.h"
 
-#define ENGINE_BUDGET 16 /* packets that a QP may send before the next QP */
+#define ENGINE_BUDGET 16               /* packets that a QP may send before the next QP */
 #define ENGINE_TX_PASS (2 * PKT_BURST) /* packets sent in one pass */
 /* after this long without taking a packet, the port's backlog is dropped */
 #define ENGINE_STALL_NS (250 * NS_PER_MS)
-#define ENGINE_LINK_POLL_NS (250 * NS_PER_MS)  /* interval of link polls */
+#define ENGINE_LINK_POLL_NS (250 * NS_PER_MS) /* interval of link polls */
 #define ENGINE_HANDOFF 1024 /* entries of the ring from one engine to another */
 
 /* See answer.h. */
 struct answers {
-	uint8_t row;    /* messages in a row that the application answered in one pass */
-	bool waited;    /* the last pass received a message */
-	bool kept;      /* the ACK of that message has not left */
-	bool held;      /* the ACK waits for the reply */
-	uint8_t coalesced;  /* kept: messages that the ACK covers */
-	uint16_t vain;  /* messages that are acknowledged at once */
-	bool prepare;   /* the application has replied since the last pass */
-	bool drafted;   /* draft holds the next reply of qp */
-	bool posted;    /* the draft has left; qp_draft_sent() is due */
-	bool ready;     /* next_rx holds the receive of the next message */
-	bool matched;   /* the next message has arrived as predicted */
-	struct qp *qp;  /* the QP that replied last; NULL: none */
-	pthread_t loop; /* the thread that called engine_poll() last */
+	uint8_t row; /* messages in a row that the application answered in one pass */
+	bool waited; /* the last pass received a message */
+	bool kept;   /* the ACK of that message has not left */
+	bool held;   /* the ACK waits for the reply */
+	uint8_t coalesced;     /* kept: messages that the ACK covers */
+	uint16_t vain;         /* messages that are acknowledged at once */
+	bool prepare;          /* the application has replied since the last pass */
+	bool drafted;          /* draft holds the next reply of qp */
+	bool posted;           /* the draft has left; qp_draft_sent() is due */
+	bool ready;            /* next_rx holds the receive of the next message */
+	bool matched;          /* the next message has arrived as predicted */
+	struct qp *qp;         /* the QP that replied last; NULL: none */
+	pthread_t loop;        /* the thread that called engine_poll() last */
 	uint64_t last_ns;      /* kept: when the last of the messages arrived */
 	uint64_t messages;     /* kept: messages that qp had received then */
 	struct qp_draft draft; /* as long as the last reply; pkt.data NULL: no frame */
@@ -54,7 +54,7 @@ struct engine {
 	uint32_t net_generation;
 	struct qp_shared shared;
 	TAILQ_HEAD(engine_qps, qp) ready;
-	struct engine_qps unresolved;     /* wait for the next hop's MAC */
+	struct engine_qps unresolved;       /* wait for the next hop's MAC */
 	struct pkt backlog[ENGINE_TX_PASS]; /* what the port refused; sent first */
 	uint32_t backlog_first, backlog_count;
 	uint64_t backlog_ns;   /* when the port last took a frame, or the backlog began */
@@ -80,12 +80,12 @@ struct engine {
 
 	/* the earliest timer set since the progress thread went to sleep */
 	uint64_t earliest_ns;
-	uint64_t sleep_until_ns;  /* end of the progress thread's sleep; 0: it is awake */
-	uint32_t progress_calls;  /* calls of engine_progress() */
+	uint64_t sleep_until_ns; /* end of the progress thread's sleep; 0: it is awake */
+	uint32_t progress_calls; /* calls of engine_progress() */
 	/* empty polls left before the application counts as awake again; see
 	 * engine_delegate() */
 	uint32_t delegated_polls;
-	uint32_t idle;            /* polls in a row that found nothing */
+	uint32_t idle; /* polls in a row that found nothing */
 
 	/* Written by posting threads and control calls. */
 	rte_ticketlock_t lock LINE_ALIGNED;
@@ -100,72 +100,55 @@ struct engine {
 /* Receives a burst and the packets that other engines have handed over. Polls the port up
  * to `polls` times, until there is a packet or a doorbell. Returns the number of
  * packets. */
-unsigned
-engine_rx(struct engine *e, unsigned polls, uint64_t now);
+unsigned engine_rx(struct engine *e, unsigned polls, uint64_t now);
 /* Releases the frames of the last burst. */
-void
-engine_rx_fini(struct engine *e);
+void engine_rx_fini(struct engine *e);
 
 /* Processes n frames and releases them, except those handed to other engines. */
-void
-engine_rx_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now);
+void engine_rx_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now);
 /* Hands the packet to the engine that owns its QP. True: the caller must not release
  * it. */
-bool
-engine_hand_off(struct engine *e, struct engine *owner, struct pkt *pkt);
+bool engine_hand_off(struct engine *e, struct engine *owner, struct pkt *pkt);
 
 /* engine_gsi.c */
 /* Processes a packet for QP 1. */
-void
-engine_gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now);
+void engine_gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now);
 /* Sends what is due. There must be a user (dev->gsi). */
-void
-engine_gsi_tx(struct engine *e, uint64_t now);
+void engine_gsi_tx(struct engine *e, uint64_t now);
 /* Returns when engine_gsi_tx() next has something to send; TIME_NEVER: nothing. */
-uint64_t
-gsi_due(const struct gsi *gsi);
+uint64_t gsi_due(const struct gsi *gsi);
 
 /* engine_mcast.c */
 /* Delivers a packet for a multicast group to each attached QP but the sender, to those of
  * other engines by a copy. False: no QP of the device is attached to the group. The
  * caller releases the packet. */
-bool
-engine_group_rx(struct engine *e, const struct pkt *pkt, const struct pkt_view *view,
+bool engine_group_rx(struct engine *e, const struct pkt *pkt, const struct pkt_view *view,
 	const struct qp *sender, uint64_t now);
 /* Tells the port which multicast MACs to receive. With dev->lock held, or before the
  * device is in use. */
-void
-dev_filter_set(struct dev *dev);
+void dev_filter_set(struct dev *dev);
 /* Multicast loopback of packets that the QP is about to send to its group: delivers them
  * to the group's other QPs of this device. */
-void
-engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, unsigned n,
-	uint64_t now);
+void engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts,
+	unsigned n, uint64_t now);
 
 /* engine_tx.c */
 /* Sends what is due: frames of the port and of QP 1, then packets of ready QPs until
  * ENGINE_TX_PASS are sent. Returns the number of packets of QPs, with those looped
  * back. */
-unsigned
-engine_tx(struct engine *e, uint64_t now);
+unsigned engine_tx(struct engine *e, uint64_t now);
 /* For answer.c: sends the QP's requests at once. False: not possible now. */
-bool
-engine_answer(struct engine *e, struct qp *qp, uint64_t now);
+bool engine_answer(struct engine *e, struct qp *qp, uint64_t now);
 /* For answer.c: sends the QP's pending response to its peer at once, if possible. */
-void
-engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now);
+void engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now);
 /* Takes an empty frame from the tx frame cache. False: none is free. */
-bool
-engine_frame_get(struct engine *e, struct pkt *frame);
+bool engine_frame_get(struct engine *e, struct pkt *frame);
 /* Puts it back unused. */
-void
-engine_frame_put(struct engine *e, const struct pkt *frame);
+void engine_frame_put(struct engine *e, const struct pkt *frame);
 /* Sends a frame from engine_frame_get(), or drops it if the port still refuses the tx
  * backlog. */
-void
-engine_send_own(struct engine *e, struct pkt *frame, uint64_t now);
-void
-engine_tx_fini(struct engine *e);
+void engine_send_own(struct engine *e, struct pkt *frame, uint64_t now);
+void engine_tx_fini(struct engine *e);
 
 /* Prefetches what sending from the QP reads. */
 static inline void
@@ -199,51 +182,36 @@ qp_prefetch_requests(const struct qp *qp)
 /* sched.c */
 /* Sets the QP's timer. If the QP has something to send, puts it on the ready list, or
  * blocks it on the peer window. */
-void
-engine_schedule(struct engine *e, struct qp *qp);
+void engine_schedule(struct engine *e, struct qp *qp);
 /* As engine_schedule(), for a QP that has only received a request: its timer stays. */
-void
-engine_schedule_responder(struct engine *e, struct qp *qp);
-void
-engine_timer_set(struct engine *e, struct qp *qp);
+void engine_schedule_responder(struct engine *e, struct qp *qp);
+void engine_timer_set(struct engine *e, struct qp *qp);
 /* Puts the QP on the ready list, unless it is on that or on the unresolved list. */
-void
-engine_ready(struct engine *e, struct qp *qp);
+void engine_ready(struct engine *e, struct qp *qp);
 /* Put the QP on its peer's list of QPs that are blocked on the peer window, and remove it
  * from that. */
-void
-engine_block(struct engine *e, struct qp *qp);
-void
-engine_unblock(struct engine *e, struct qp *qp);
+void engine_block(struct engine *e, struct qp *qp);
+void engine_unblock(struct engine *e, struct qp *qp);
 /* Removes the QP from the engine: from every list, its timer, its doorbell, its peer. */
-void
-engine_forget(struct engine *e, struct qp *qp);
+void engine_forget(struct engine *e, struct qp *qp);
 /* Schedules every QP whose doorbell is pending. */
-void
-engine_doorbells_drain(struct engine *e);
+void engine_doorbells_drain(struct engine *e);
 /* Returns the engine's peer with this GID, for one more QP; creates it if need be. NULL:
  * no memory. peer_put() releases it. */
-struct peer *
-peer_get(struct engine *e, const uint8_t gid[16]);
-void
-peer_put(struct peer *peer);
+struct peer *peer_get(struct engine *e, const uint8_t gid[16]);
+void peer_put(struct peer *peer);
 
 /* dev_qp.c */
 /* As dev_qp_stop(), with dev->lock and all engine locks held. */
-void
-dev_qp_remove(struct dev *dev, struct qp *qp);
+void dev_qp_remove(struct dev *dev, struct qp *qp);
 /* Builds the headers for qp->path. The next hop's MAC is filled in when the first packet
  * is sent. */
-void
-engine_headers_build(const struct dev *dev, struct qp *qp);
+void engine_headers_build(const struct dev *dev, struct qp *qp);
 
 /* engine.c */
 /* Runs a pass, with the engine lock held. */
-unsigned
-engine_pass(struct engine *e, uint64_t now);
-struct engine *
-engine_create(struct dev *dev, unsigned index);
-void
-engine_destroy(struct engine *e);
+unsigned engine_pass(struct engine *e, uint64_t now);
+struct engine *engine_create(struct dev *dev, unsigned index);
+void engine_destroy(struct engine *e);
 
 #endif

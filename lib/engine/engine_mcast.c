@@ -199,7 +199,7 @@ dev_filter_set(struct dev *dev)
 	uint8_t macs[NET_MAX_MACS][6];
 
 	if (dev->port.ops->set_groups != NULL)
-		dev->port.ops->set_groups(dev->port.drv, (const uint8_t (*)[6])macs,
+		dev->port.ops->set_groups(dev->port.drv, (const uint8_t(*)[6])macs,
 			net_group_macs(dev->net, macs, NET_MAX_MACS));
 }
 
@@ -208,8 +208,7 @@ dev_hook_group(struct dev *dev, const struct qp *qp, const uint8_t gid[16], bool
 {
 	const struct dev_hooks *hooks = dev->conf.hooks;
 
-	return hooks == NULL ? 0
-			     : hooks->group(dev->conf.hooks_arg, qp->qpn, gid, join);
+	return hooks == NULL ? 0 : hooks->group(dev->conf.hooks_arg, qp->qpn, gid, join);
 }
 
 int

@@ -90,7 +90,7 @@ packet_parse(struct engine *e, const struct pkt *pkt, struct parsed *p,
 	bool icrc_deferred, uint64_t now)
 {
 	unsigned why = icrc_deferred ? pkt_parse_headers(pkt, e->vlan, &p->view)
-			    : pkt_parse(pkt, e->vlan, &p->view);
+				     : pkt_parse(pkt, e->vlan, &p->view);
 
 	p->qp = NULL;
 	if (unlikely(why != DROP_none)) {

@@ -5,7 +5,7 @@
 #include "engine/manual_progress.h"
 #include "engine/engine_internal.h"
 
-#define PASSES_MAX 4   /* in a row, under one lock */
+#define PASSES_MAX 4  /* in a row, under one lock */
 #define IDLE_POLLS 32 /* in a row, before the core is offered to other threads */
 /* empty polls after ibv_req_notify_cq() before the application counts as awake */
 #define DELEGATED_POLLS 16

@@ -21,42 +21,33 @@ struct engine_progress_thread {
 
 /* Switches the engine to manual progress for good; NULL: ends that. With the engine lock
  * held, or before other threads know the engine. */
-void
-engine_set_progress_thread(
+void engine_set_progress_thread(
 	struct engine *e, const struct engine_progress_thread *progress_thread);
-bool
-engine_is_manual(const struct engine *e);
+bool engine_is_manual(const struct engine *e);
 
 /* Runs a pass if the lock is free. Otherwise its holder runs one for what the caller
  * posted. Returns the packets moved. */
-unsigned
-engine_try_pass(struct engine *e);
+unsigned engine_try_pass(struct engine *e);
 
 /* As engine_try_pass(), and if the lock is taken, its holder runs one more pass. */
-unsigned
-engine_request_pass(struct engine *e);
+unsigned engine_request_pass(struct engine *e);
 
 /* The application polled and found nothing: runs a pass, and records that the application
  * is awake. */
-void
-engine_progress(struct engine *e);
+void engine_progress(struct engine *e);
 
 /* The application goes to sleep until an event: the progress thread takes over at
  * once. */
-void
-engine_delegate(struct engine *e);
+void engine_delegate(struct engine *e);
 
 /* For the progress thread: the number of engine_progress() calls so far, and the time
  * until which it may sleep, in nanoseconds. 0: it must not sleep; TIME_NEVER: until it is
  * woken. */
-uint32_t
-engine_progress_calls(const struct engine *e);
-uint64_t
-engine_sleep_until(struct engine *e);
+uint32_t engine_progress_calls(const struct engine *e);
+uint64_t engine_sleep_until(struct engine *e);
 
 /* The device's port is gone for good: moves its QPs to the error state, which flushes all
  * that was posted, and raises IBV_EVENT_DEVICE_FATAL. */
-void
-dev_fail(struct dev *dev);
+void dev_fail(struct dev *dev);
 
 #endif

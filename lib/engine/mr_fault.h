@@ -16,14 +16,13 @@
 
 /* The keys of the engine that this thread runs, or NULL. In the initial-exec TLS model,
  * because its first access may be in the signal handler, which must not allocate. */
-extern __thread struct key_table *mr_fault_keys __attribute__((tls_model("initial-exec")));
+extern __thread struct key_table *mr_fault_keys
+	__attribute__((tls_model("initial-exec")));
 
 /* Count the open devices: the first installs the handlers, the last restores the old
  * ones. */
-void
-mr_fault_get(void);
-void
-mr_fault_put(void);
+void mr_fault_get(void);
+void mr_fault_put(void);
 
 /* Enclose each pass of an engine. With the engine lock held. */
 static inline void

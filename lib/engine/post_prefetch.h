@@ -35,10 +35,8 @@ struct post_prefetch {
 };
 
 /* For QP indices 0..count-1. Returns 0 or -ENOMEM. */
-int
-post_prefetch_init(struct post_prefetch *post_prefetch, uint32_t count);
-void
-post_prefetch_fini(struct post_prefetch *post_prefetch);
+int post_prefetch_init(struct post_prefetch *post_prefetch, uint32_t count);
+void post_prefetch_fini(struct post_prefetch *post_prefetch);
 
 /* Prefetches the slot and the lines that a post reads: those of the QP, and the one
  * behind it, which belongs to the object of the QP's creator (qp_conf.at). */

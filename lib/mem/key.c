@@ -95,8 +95,7 @@ static bool
 access_valid(unsigned access)
 {
 	const unsigned writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-	const unsigned known = KEY_ACCESS_KEPT | IBV_ACCESS_HUGETLB |
-			       ACCESS_FLUSH_GLOBAL;
+	const unsigned known = KEY_ACCESS_KEPT | IBV_ACCESS_HUGETLB | ACCESS_FLUSH_GLOBAL;
 
 	if ((access & ~known) != 0)
 		return false;
@@ -272,8 +271,7 @@ entry_invalidate_at(struct key_entry *e, const uint8_t *host)
 	/* Pairs with the release in key_alloc(). */
 	if (__atomic_load_n(&e->key, __ATOMIC_ACQUIRE) == 0 ||
 		__atomic_load_n(&e->rights, __ATOMIC_RELAXED) >> 8 == KEY_PD_MW ||
-		host < e->host ||
-		(uint64_t)(host - e->host) >= e->len)
+		host < e->host || (uint64_t)(host - e->host) >= e->len)
 		return false;
 	/* The entry's key stays, so that the region can be deregistered. */
 	__atomic_store_n(&e->rights, KEY_PD_INVALIDATED << 8, __ATOMIC_RELAXED);
@@ -340,8 +338,7 @@ key_object(const struct key_table *t, uint32_t key)
 	const struct key_entry *e = key_entry(t, key);
 
 	/* Pairs with the release in key_reserve(). */
-	if (e == NULL ||
-		__atomic_load_n(&e->rights, __ATOMIC_ACQUIRE) >> 8 != KEY_PD_MW)
+	if (e == NULL || __atomic_load_n(&e->rights, __ATOMIC_ACQUIRE) >> 8 != KEY_PD_MW)
 		return NULL;
 	return e->host;
 }

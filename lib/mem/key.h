@@ -96,7 +96,8 @@ struct key_change {
 	void *host;
 	uint64_t len;
 };
-int key_change(struct key_table *t, uint32_t *key, int flags, const struct key_change *to);
+int key_change(
+	struct key_table *t, uint32_t *key, int flags, const struct key_change *to);
 
 /* The memory at host is no longer mapped: invalidates every region that contains this
  * byte. Returns whether there was one. Async-signal-safe: takes no lock and stores one
@@ -138,7 +139,8 @@ key_find(const struct key_table *t, uint32_t key)
 		return NULL;
 	chunk += index & (KEY_CHUNK - 1);
 	/* Pairs with the release in key_alloc(). */
-	return likely(__atomic_load_n(&chunk->key, __ATOMIC_ACQUIRE) == key) ? chunk : NULL;
+	return likely(__atomic_load_n(&chunk->key, __ATOMIC_ACQUIRE) == key) ? chunk
+									     : NULL;
 }
 
 static inline uint8_t *

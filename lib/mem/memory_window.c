@@ -183,8 +183,8 @@ mw_host(const struct key_table *t, const struct mw *mw, uint32_t pd, uint32_t qp
 }
 
 uint8_t *
-mw_check(const struct key_table *t, const struct key_entry *e, uint32_t key,
-	uint32_t pd, uint32_t qpn, uint64_t va, uint64_t len, unsigned need)
+mw_check(const struct key_table *t, const struct key_entry *e, uint32_t key, uint32_t pd,
+	uint32_t qpn, uint64_t va, uint64_t len, unsigned need)
 {
 	const struct mw *mw = (const struct mw *)e->host;
 	uint8_t *host = mw_host(t, mw, pd, qpn, va, len, need);

@@ -46,27 +46,21 @@ struct mw_bind {
 };
 
 /* Creates an unbound memory window. -ENOMEM. */
-int
-mw_create(struct key_table *t, uint32_t pd, bool type2, struct mw **out);
+int mw_create(struct key_table *t, uint32_t pd, bool type2, struct mw **out);
 /* Unbinds first if necessary. The caller holds all engine locks. */
-void
-mw_destroy(struct key_table *t, struct mw *mw);
+void mw_destroy(struct key_table *t, struct mw *mw);
 
 /* Binds for QP qpn of PD pd. list: the QP's bound windows of type 2. On -EINVAL nothing
  * has changed. */
-int
-mw_bind(struct key_table *t, uint32_t pd, uint32_t qpn, struct mw_list *list,
+int mw_bind(struct key_table *t, uint32_t pd, uint32_t qpn, struct mw_list *list,
 	const struct mw_bind *bind);
 
 /* Returns whether this QP may invalidate rkey: a type 2 memory window that it has
  * bound. */
-bool
-mw_may_invalidate(const struct key_table *t, uint32_t qpn, uint32_t rkey);
+bool mw_may_invalidate(const struct key_table *t, uint32_t qpn, uint32_t rkey);
 /* Invalidates rkey. -EINVAL if the QP may not. */
-int
-mw_invalidate(struct key_table *t, uint32_t qpn, uint32_t rkey);
+int mw_invalidate(struct key_table *t, uint32_t qpn, uint32_t rkey);
 /* Invalidates all type 2 memory windows that a QP has bound. */
-void
-mw_invalidate_all(struct key_table *t, struct mw_list *list);
+void mw_invalidate_all(struct key_table *t, struct mw_list *list);
 
 #endif

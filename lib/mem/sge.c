@@ -74,8 +74,8 @@ sge_run(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t 
 }
 
 int
-sge_gather_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	struct sge_pos *pos, uint8_t *dst, uint32_t len)
+sge_gather_runs(const struct key_table *t, uint32_t pd, const struct sge *sge,
+	uint32_t num, struct sge_pos *pos, uint8_t *dst, uint32_t len)
 {
 	struct sge_pos at = *pos;
 	uint32_t run;

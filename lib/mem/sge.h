@@ -91,11 +91,9 @@ sge_holds(const struct sge *sge, uint32_t num, struct sge_pos pos, uint32_t len)
 }
 
 /* sge_gather() and sge_scatter() for bytes in several SGEs (runs: contiguous pieces). */
-int
-sge_gather_runs(const struct key_table *t, uint32_t pd, const struct sge *sge,
+int sge_gather_runs(const struct key_table *t, uint32_t pd, const struct sge *sge,
 	uint32_t num, struct sge_pos *pos, uint8_t *dst, uint32_t len);
-int
-sge_scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *sge,
+int sge_scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *sge,
 	uint32_t num, struct sge_pos *pos, const uint8_t *src, uint32_t len);
 
 /*

@@ -47,8 +47,8 @@ ipv4_ok(const struct rx_frame *frame, const uint8_t **msg, uint32_t *len)
 /* Only unicast requests to this port are answered: replies to a broadcast would let one
  * frame cause many. */
 static bool
-echo_for_us(const struct net_conf *conf, const struct rx_frame *frame, const uint8_t src[16],
-	const uint8_t dst[16])
+echo_for_us(const struct net_conf *conf, const struct rx_frame *frame,
+	const uint8_t src[16], const uint8_t dst[16])
 {
 	return memcmp(frame->dst_mac, conf->mac, 6) == 0 && net_is_ours(conf, dst) &&
 	       gid_is_host(src) && !net_is_ours(conf, src) &&

@@ -87,8 +87,8 @@ igmp_begin(const struct net_conf *conf, const uint8_t dst[4], uint32_t len,
 }
 
 bool
-igmp_write(const struct net_conf *conf, const uint8_t gid[16], enum group_report_type what,
-	uint8_t version, struct pkt *frame)
+igmp_write(const struct net_conf *conf, const uint8_t gid[16],
+	enum group_report_type what, uint8_t version, struct pkt *frame)
 {
 	static const uint8_t all_routers[4] = {224, 0, 0, 2}, all_v3[4] = {224, 0, 0, 22};
 	static const uint8_t types[] = {[GROUP_CURRENT_STATE] = IS_EXCLUDE,

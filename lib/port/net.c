@@ -145,7 +145,8 @@ net_announce(struct net *net)
 }
 
 static bool
-net_dispatch(struct net *net, const struct rx_frame *frame, struct pkt *reply, uint64_t now)
+net_dispatch(
+	struct net *net, const struct rx_frame *frame, struct pkt *reply, uint64_t now)
 {
 	switch (frame->type) {
 	case RTE_ETHER_TYPE_ARP:
@@ -197,7 +198,8 @@ net_fire(struct wheel_timer *timer, uint64_t now, void *arg)
 	else
 		neigh_mark_due(net, (struct neigh *)timer);
 }
-static_assert(offsetof(struct neigh, timer) == 0 && offsetof(struct net_group, timer) == 0,
+static_assert(
+	offsetof(struct neigh, timer) == 0 && offsetof(struct net_group, timer) == 0,
 	"net_fire() casts the timer to its object");
 
 /* Writes one round of announcements, as far as frames are available, and sets the timer

@@ -118,8 +118,8 @@ struct neigh_info {
 	uint64_t age_ns;   /* since the last answer; TIME_NEVER: no answer yet */
 };
 /* Calls fn for every entry, with the lock held. */
-void net_each(struct net *net, uint64_t now, void (*fn)(const struct neigh_info *, void *),
-	void *arg);
+void net_each(struct net *net, uint64_t now,
+	void (*fn)(const struct neigh_info *, void *), void *arg);
 
 /* Converts between text and GID, IPv4 dotted or IPv6. gid_parse() returns 0 or -EINVAL.
  * It accepts a prefix ("192.0.2.1/24"); the default is 32 or 128. With prefix_len NULL a

@@ -208,9 +208,9 @@ group_report(struct net *net, struct net_group *g, struct pkt *frame, uint64_t n
 {
 	bool ipv4 = gid_is_ipv4(g->gid);
 	uint8_t version = querier_version(ipv4 ? &net->igmp : &net->mld, now);
-	enum group_report_type type = g->users == 0  ? GROUP_LEAVES
-			      : g->reports_left != 0 ? GROUP_JOINS
-					     : GROUP_CURRENT_STATE;
+	enum group_report_type type = g->users == 0          ? GROUP_LEAVES
+				      : g->reports_left != 0 ? GROUP_JOINS
+							     : GROUP_CURRENT_STATE;
 	bool sent;
 
 	group_clear_due(net, g);

@@ -12,7 +12,7 @@
 #include "port/net.h"
 
 #define NET_MAX_LEARNED 256 /* entries that were learned, not resolved */
-#define NET_ROOM 128          /* frame size; exceeds every frame that net_tx() writes */
+#define NET_ROOM 128        /* frame size; exceeds every frame that net_tx() writes */
 #define NET_ANNOUNCEMENTS 3
 #define NET_ANNOUNCE_NS NS_PER_SEC
 #define NEIGH_BUCKETS NET_MAX_NEIGHS
@@ -30,8 +30,8 @@ struct neigh {
 	TAILQ_ENTRY(neigh) link;
 	/* the list that contains it: due, learned, spare; NULL: none */
 	struct neigh_list *list;
-	struct neigh *chain;     /* next in the same bucket */
-	uint64_t confirmed_ns;   /* TIME_NEVER: never */
+	struct neigh *chain;   /* next in the same bucket */
+	uint64_t confirmed_ns; /* TIME_NEVER: never */
 	uint64_t used_ns;
 	uint8_t gid[16];
 	uint8_t mac[6];
@@ -42,19 +42,20 @@ struct neigh {
 
 /* A multicast group that the port has joined, or has left with reports still to send. */
 struct net_group {
-	struct wheel_timer timer; /* of the next report */
+	struct wheel_timer timer;    /* of the next report */
 	TAILQ_ENTRY(net_group) link; /* in groups_due if due */
 	uint8_t gid[16];
-	uint16_t users; /* joins less leaves; 0: left */
-	uint8_t reports_left;   /* reports of a change still to be sent */
+	uint16_t users;       /* joins less leaves; 0: left */
+	uint8_t reports_left; /* reports of a change still to be sent */
 	bool due;
 	bool in_use;
 };
 TAILQ_HEAD(net_group_list, net_group);
 
 #define NET_GROUPS (NET_MAX_GROUPS + NET_MAX_ADDRS)
-#define GROUP_ROBUSTNESS 2               /* reports per change (RFC 3376 8.1) */
-#define GROUP_REPORT_INTERVAL_NS NS_PER_SEC /* longest time between them (RFC 3376 8.11) */
+#define GROUP_ROBUSTNESS 2 /* reports per change (RFC 3376 8.1) */
+/* longest time between them (RFC 3376 8.11) */
+#define GROUP_REPORT_INTERVAL_NS NS_PER_SEC
 /* how long an older querier counts as present after a query (RFC 3376 8.12) */
 #define GROUP_OLDER_QUERIER_NS (UINT64_C(260) * NS_PER_SEC)
 
@@ -139,20 +140,20 @@ void net_generation_bump(struct net *net);
 void net_deadline_update(struct net *net);
 
 /* frame.c */
-bool frame_split(const struct net_conf *conf, const struct pkt *pkt, struct rx_frame *frame);
+bool frame_split(
+	const struct net_conf *conf, const struct pkt *pkt, struct rx_frame *frame);
 bool mac_is_station(const uint8_t mac[6]);
 /* Returns whether mac can belong to another station than this port, so that a neighbour
  * may claim it. */
 bool mac_is_other(const struct net_conf *conf, const uint8_t mac[6]);
 /* Writes the Ethernet header, with a VLAN tag if configured, and sets pkt->len. Returns
  * the place of the l3_len bytes behind it, NULL if they do not fit. */
-uint8_t *
-frame_begin_l2(const struct net_conf *conf, struct pkt *pkt, const uint8_t dst_mac[6],
-	uint16_t type, uint32_t l3_len);
+uint8_t *frame_begin_l2(const struct net_conf *conf, struct pkt *pkt,
+	const uint8_t dst_mac[6], uint16_t type, uint32_t l3_len);
 /* As frame_begin_l2(), and writes the IPv6 header of an ICMPv6 message of len bytes. */
-uint8_t *
-frame_begin_icmp6(const struct net_conf *conf, struct pkt *pkt, const uint8_t dst_mac[6],
-	const uint8_t src[16], const uint8_t dst[16], uint8_t hop_limit, uint32_t len);
+uint8_t *frame_begin_icmp6(const struct net_conf *conf, struct pkt *pkt,
+	const uint8_t dst_mac[6], const uint8_t src[16], const uint8_t dst[16],
+	uint8_t hop_limit, uint32_t len);
 /* Fills in the checksum of the message that frame_begin_icmp6() made room for. */
 void frame_end_icmp6(uint8_t *msg, uint32_t len);
 /* Internet checksum (RFC 1071). sum_add() continues from sum. sum_fold() returns the
@@ -181,26 +182,26 @@ void group_query_rx(struct net *net, const uint8_t *gid, bool ipv4, uint8_t vers
 void group_report_rx(struct net *net, const uint8_t gid[16], uint64_t now);
 
 enum group_report_type {
-	GROUP_CURRENT_STATE,    /* current state, the answer to a query */
+	GROUP_CURRENT_STATE, /* current state, the answer to a query */
 	GROUP_JOINS,
 	GROUP_LEAVES,
 };
 /* igmp.c, mld.c. _rx() handles a received frame. _write() writes a report in the given
  * version (0: the newest); it returns false if the report cannot or need not be sent. */
 void igmp_rx(struct net *net, const struct rx_frame *frame, uint64_t now);
-bool
-igmp_write(const struct net_conf *conf, const uint8_t gid[16],
+bool igmp_write(const struct net_conf *conf, const uint8_t gid[16],
 	enum group_report_type what, uint8_t version, struct pkt *frame);
 void mld_rx(struct net *net, const struct rx_frame *frame, uint64_t now);
-bool
-mld_write(const struct net_conf *conf, const uint8_t gid[16], enum group_report_type what,
-	uint8_t version, struct pkt *frame);
+bool mld_write(const struct net_conf *conf, const uint8_t gid[16],
+	enum group_report_type what, uint8_t version, struct pkt *frame);
 
 /* arp.c, icmp.c, nd.c. Each handles a received frame of its protocol and returns true if
  * it wrote an answer to reply. */
-bool arp_rx(struct net *net, const struct rx_frame *frame, struct pkt *reply, uint64_t now);
+bool arp_rx(
+	struct net *net, const struct rx_frame *frame, struct pkt *reply, uint64_t now);
 bool icmp4_rx(struct net *net, const struct rx_frame *frame, struct pkt *reply);
-bool icmp6_rx(struct net *net, const struct rx_frame *frame, struct pkt *reply, uint64_t now);
+bool icmp6_rx(
+	struct net *net, const struct rx_frame *frame, struct pkt *reply, uint64_t now);
 
 /* An ICMPv6 message with valid lengths and checksum. */
 struct icmp6 {

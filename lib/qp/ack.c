@@ -53,11 +53,13 @@ ack_build(struct qp *qp, struct pkt *pkt)
 	struct responder *resp = &qp->resp;
 	struct bth_fields bth = {
 		.dest_qpn = qp->dest_qpn,
-		.psn = qp->aeth_pending == AETH_PENDING_SEQ_NAK ? resp->epsn : resp->ack_psn,
+		.psn = qp->aeth_pending == AETH_PENDING_SEQ_NAK ? resp->epsn
+								: resp->ack_psn,
 		.pkey = qp->pkey,
 		.opcode = OPCODE_RC_ACKNOWLEDGE | qp->op_base,
 	};
-	aeth_put(frame_begin(&qp->hdr, pkt, &bth, 0), (uint8_t)(qp->aeth_pending - 1), resp->msn);
+	aeth_put(frame_begin(&qp->hdr, pkt, &bth, 0), (uint8_t)(qp->aeth_pending - 1),
+		resp->msn);
 	frame_end(&qp->hdr, pkt, 0);
 	qp->aeth_pending = 0;
 }

@@ -39,8 +39,8 @@ qp_catch(const struct qp *qp, struct qp_catch *ball, uint32_t len)
 		return false;
 	sge = slot->sge[0];
 	ball->proof = key_proof(qp->shared->keys, sge.lkey);
-	ball->to = sge_host(qp->shared->keys, qp->srq != NULL ? qp->srq->pd : qp->pd, &sge, 0,
-		len, IBV_ACCESS_LOCAL_WRITE);
+	ball->to = sge_host(qp->shared->keys, qp->srq != NULL ? qp->srq->pd : qp->pd,
+		&sge, 0, len, IBV_ACCESS_LOCAL_WRITE);
 	if (ball->to == NULL || sge.len < len)
 		return false;
 	ball->wr_id = slot->wr_id;
@@ -72,7 +72,8 @@ is_ready(const struct qp *qp, const struct qp_catch *ball)
 }
 
 bool
-qp_catch_take(struct qp *qp, const struct qp_catch *ball, uint32_t psn, const uint8_t *payload)
+qp_catch_take(
+	struct qp *qp, const struct qp_catch *ball, uint32_t psn, const uint8_t *payload)
 {
 	struct responder *resp = &qp->resp;
 

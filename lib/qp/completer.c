@@ -268,8 +268,8 @@ struct read_segment {
 };
 
 static struct read_segment
-read_segment(const struct qp *qp, const struct send_wqe *wqe, const struct psn_range *range,
-	uint32_t psn)
+read_segment(const struct qp *qp, const struct send_wqe *wqe,
+	const struct psn_range *range, uint32_t psn)
 {
 	uint32_t chunk = req_read_chunk(qp);
 	uint32_t index = (psn - range->first_psn) & PSN_MASK;
@@ -310,8 +310,8 @@ read_copy(struct qp *qp, const struct pkt_view *v, const struct send_wqe *wqe,
 		req->read_pos.offset += v->payload_len;
 		return 0;
 	}
-	return sge_scatter(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge, &req->read_pos,
-		v->payload, v->payload_len);
+	return sge_scatter(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge,
+		&req->read_pos, v->payload, v->payload_len);
 }
 
 /* Completes the oldest request and the local operations that waited for it. */
@@ -331,7 +331,8 @@ complete_answered(struct qp *qp)
 /* A response packet has been processed. request_done: it was the last one of a READ
  * request, or the only one. */
 static void
-response_done(struct qp *qp, const struct psn_range *range, bool request_done, uint64_t now)
+response_done(
+	struct qp *qp, const struct psn_range *range, bool request_done, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	uint32_t end = psn_add(req->una_psn, 1);

@@ -54,7 +54,8 @@ is_expected(const struct send_wqe *wqe, const struct qp_draft *draft)
 
 /* Its payload into the draft; -EACCES. */
 static int
-copy_payload(const struct qp *qp, const struct send_wqe *wqe, const struct qp_draft *draft)
+copy_payload(
+	const struct qp *qp, const struct send_wqe *wqe, const struct qp_draft *draft)
 {
 	struct sge_pos pos = {0};
 

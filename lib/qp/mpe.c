@@ -67,7 +67,8 @@ flush_granted(const struct qp *qp, const struct reth *reth, unsigned select)
 	uint32_t rkey = rte_be_to_cpu_32(reth->rkey), len = rte_be_to_cpu_32(reth->len);
 
 	if (select == FETH_REGION)
-		return key_grants(qp->shared->keys, rkey, qp->pd, KEY_ACCESS_FLUSH_GLOBAL);
+		return key_grants(
+			qp->shared->keys, rkey, qp->pd, KEY_ACCESS_FLUSH_GLOBAL);
 	return len == 0 ||
 	       key_check_remote(qp->shared->keys, rkey, qp->pd, qp->qpn,
 		       rte_be_to_cpu_64(reth->va), len, KEY_ACCESS_FLUSH_GLOBAL) != NULL;

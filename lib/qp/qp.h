@@ -175,10 +175,11 @@ enum resp_wait { /* what the responder waits for; it drops packets after ePSN me
 struct resp_res {
 	uint32_t first_psn;
 	uint32_t packets; /* of the response */
-	uint32_t start;   /* first packet to send; not 0 if a duplicate asked for the rest */
-	uint32_t next;    /* packet to send next */
-	uint32_t end;     /* after the last packet to send */
-	uint32_t stop;    /* READ: end of the bytes to send, counted from va */
+	uint32_t
+		start; /* first packet to send; not 0 if a duplicate asked for the rest */
+	uint32_t next; /* packet to send next */
+	uint32_t end;  /* after the last packet to send */
+	uint32_t stop; /* READ: end of the bytes to send, counted from va */
 	uint32_t msn;
 	uint32_t rkey;
 	uint32_t len;
@@ -295,7 +296,8 @@ struct qp {
 
 	struct sq sq;
 };
-static_assert(offsetof(struct qp, req) == 2 * LINE_SIZE, "dispatch and lists: a line each");
+static_assert(
+	offsetof(struct qp, req) == 2 * LINE_SIZE, "dispatch and lists: a line each");
 static_assert(offsetof(struct qp, ready_link) == LINE_SIZE, "the lists' line");
 static_assert(offsetof(struct qp, stats) + offsetof(struct qp_stats, retransmitted) <=
 		      7 * LINE_SIZE,
@@ -345,28 +347,23 @@ struct qp_attr {
  * Asynchronous events are raised on events, which may be NULL, for object. Returns 0;
  * -EINVAL: caps out of range (SEND_MAX_*, SQ_MAX_WR, RECV_MAX_SGE), or no CQ or domain;
  * -EOPNOTSUPP: the type; -ENOMEM. */
-int
-qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf, const struct alloc *mem,
-	struct event_queue *events, void *object);
+int qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf,
+	const struct alloc *mem, struct event_queue *events, void *object);
 /* Reserves room for a taken receive of max_sge SGEs, before the QP's SRQ may have
  * receives with that number of SGEs. All engine locks are held. Returns 0 or -ENOMEM. */
-int
-qp_reserve_recv_wqe(struct qp *qp, uint32_t max_sge);
+int qp_reserve_recv_wqe(struct qp *qp, uint32_t max_sge);
 /* Sets where the events of a listener go, and the object that they name. */
-void
-qp_listener_init(struct qp_listener *listener, struct event_queue *events, void *object);
+void qp_listener_init(
+	struct qp_listener *listener, struct event_queue *events, void *object);
 /* An XRC SRQ is destroyed: takes it from the QP. An incomplete message for it will not
  * complete. All engine locks are held. */
-void
-qp_forget_srq(struct qp *qp, const struct srq *srq);
+void qp_forget_srq(struct qp *qp, const struct srq *srq);
 /* The QP is in no list and no engine finds it. Its CQEs have been cleaned. */
-void
-qp_fini(struct qp *qp);
+void qp_fini(struct qp *qp);
 
 /* Checks that mask is allowed and complete for this transition (IBA 11.2.5.2, the tables
  * of ibv_modify_qp(3)). Transitions not listed are forbidden. Returns 0 or -EINVAL. */
-int
-qp_transition_check(
+int qp_transition_check(
 	enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
 
 /*
@@ -375,63 +372,51 @@ qp_transition_check(
  * resolves the path. ERR flushes at once. RESET clears everything and cleans the QP's
  * CQEs.
  */
-int
-qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path_mtu_max);
-void
-qp_query(const struct qp *qp, struct qp_attr *attr);
+int qp_modify(
+	struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path_mtu_max);
+void qp_query(const struct qp *qp, struct qp_attr *attr);
 
 /* Sets the peer whose window limits the QP. The QP's packets in flight are counted there
  * from then on. NULL: none. */
-void
-qp_set_peer(struct qp *qp, struct peer *peer);
+void qp_set_peer(struct qp *qp, struct peer *peer);
 
 /* The QP's CQ has failed: moves the QP to ERR and raises QP_FATAL, once, because no
  * completion can report it. Not to be called in RESET. */
-void
-qp_fail(struct qp *qp);
+void qp_fail(struct qp *qp);
 
 /* Stops a QP that is about to be destroyed, as RESET does. */
-void
-qp_stop(struct qp *qp);
+void qp_stop(struct qp *qp);
 
 /* Rebuilds the header template, in RTR or later, after a new path or a new MAC. */
-void
-qp_set_headers(struct qp *qp, const struct path_addr *addr);
+void qp_set_headers(struct qp *qp, const struct path_addr *addr);
 
 /* ---- Called by the engine ---- */
 
 /* Checks the ICRC of a packet for this QP of which only the headers have been parsed.
  * Where direct placement is allowed (direct_place.c) the same pass copies the payload to
  * its destination and sets view->payload_placed. Returns true if the ICRC is right. */
-bool
-qp_icrc_check(const struct qp *qp, struct pkt_view *view);
+bool qp_icrc_check(const struct qp *qp, struct pkt_view *view);
 
 /* Takes in a packet whose DestQP is this QP, and whose ICRC is right. */
-void
-qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
+void qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
 
 /* Builds up to n packets into pkts (allocated frames with room for the path MTU and all
  * headers). Returns the number built. Pending responses come first, in PSN order. While
  * the QP has requests to send, responses take half of n at most, and one if n is 1. */
-unsigned
-qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
+unsigned qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 
 /* As qp_tx(), but for requests only: responses stay pending. Not for UD, not in ERR and
  * SQE. */
-unsigned
-qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
+unsigned qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 
 /* True if an acknowledgement is all that qp_tx() would build. */
-bool
-qp_wants_ack_only(const struct qp *qp);
+bool qp_wants_ack_only(const struct qp *qp);
 
 /* True if qp_tx() would have something to do, regardless of the peer window. */
-bool
-qp_wants_tx(const struct qp *qp);
+bool qp_wants_tx(const struct qp *qp);
 
 /* Handles the expiry of qp_deadline(). */
-void
-qp_timeout(struct qp *qp, uint64_t now);
+void qp_timeout(struct qp *qp, uint64_t now);
 
 static inline uint64_t
 qp_deadline(const struct qp *qp)
@@ -450,8 +435,7 @@ qp_has_response_pending(const struct qp *qp)
 
 /* UD: the destination of the next datagram; NULL: there is none. The engine sets hdr to
  * that path before it calls qp_tx(). */
-const struct ud_dest *
-qp_next_dest(const struct qp *qp);
+const struct ud_dest *qp_next_dest(const struct qp *qp);
 
 /* True if the window of all QPs towards the peer is full. */
 static inline bool

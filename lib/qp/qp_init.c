@@ -240,5 +240,5 @@ qp_event(struct qp *qp, enum qp_event event)
 
 	event_raise(&qp->events, event_types[event]);
 	LIST_FOREACH(listener, &qp->listeners, link)
-		event_raise(&listener->events, event_types[event]);
+	event_raise(&listener->events, event_types[event]);
 }

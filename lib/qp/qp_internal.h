@@ -79,8 +79,7 @@ wr_has_response(unsigned kind)
 /* Builds packet next_psn of the started request next_idx and advances next_psn. final: no
  * packet follows it for now, so it sets AckReq. Returns false if the QP may not read the
  * packet's memory. */
-bool
-req_build(struct qp *qp, struct pkt *pkt, bool final);
+bool req_build(struct qp *qp, struct pkt *pkt, bool final);
 
 /* IBV_ACCESS_FLUSH_GLOBAL in ibv_qp_attr.qp_access_flags of newer headers. The right of a
  * memory region is KEY_ACCESS_FLUSH_GLOBAL. Persistent FLUSH is not supported. */
@@ -96,34 +95,24 @@ psn_range_is_local(const struct psn_range *range)
 }
 
 /* Executes the local operation at next_idx. */
-enum ibv_wc_status
-local_execute(struct qp *qp, const struct send_wqe *wqe);
+enum ibv_wc_status local_execute(struct qp *qp, const struct send_wqe *wqe);
 
 /* requester.c */
-void
-req_reset(struct qp *qp, uint32_t psn);
-bool
-req_has_next(const struct qp *qp);
+void req_reset(struct qp *qp, uint32_t psn);
+bool req_has_next(const struct qp *qp);
 /* Packets that one READ request asks for, at most. A power of two. */
-uint32_t
-req_read_chunk(const struct qp *qp);
-unsigned
-req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
+uint32_t req_read_chunk(const struct qp *qp);
+unsigned req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 /* Assigns this number of PSNs to the request at next_idx. */
-void
-req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets);
+void req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets);
 /* Accounts for the packets sent and starts the timers. sent_psn: its value before they
  * were built. */
-void
-req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now);
+void req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now);
 /* Resends from this packet on (una_psn <= psn <= next_psn). */
-void
-req_rollback(struct qp *qp, uint32_t psn);
+void req_rollback(struct qp *qp, uint32_t psn);
 /* Brings peer->inflight up to date with una_psn and next_psn. */
-void
-req_account(struct qp *qp);
-uint64_t
-req_timeout_ns(const struct qp *qp);
+void req_account(struct qp *qp);
+uint64_t req_timeout_ns(const struct qp *qp);
 
 /* Packets up to next_psn that count in peer->inflight. Packets sent without AckReq do
  * not. */
@@ -148,68 +137,49 @@ req_awaits_no_ack(const struct qp *qp)
 /* ackreq.c */
 /* True if the QP may send without AckReq. The caller has checked
  * qp_peer_has_many_qps(). */
-bool
-ackreq_can_suppress(const struct qp *qp);
+bool ackreq_can_suppress(const struct qp *qp);
 /* Packets up to next_psn were sent, the last of them without AckReq. */
-void
-ackreq_suppress(struct qp *qp, uint64_t now);
+void ackreq_suppress(struct qp *qp, uint64_t now);
 /* The last packet had AckReq set: piggybacks the peer's packets sent without AckReq on
  * it. */
-void
-ackreq_piggyback(struct qp *qp);
+void ackreq_piggyback(struct qp *qp);
 /* Releases the piggybacked in-flight count: acknowledged, or the QP stops. */
-void
-ackreq_release(struct qp *qp);
+void ackreq_release(struct qp *qp);
 /* Counts all packets from una_psn on again: they are resent or given up. */
-void
-ackreq_count_all(struct qp *qp);
+void ackreq_count_all(struct qp *qp);
 /* How long packets may stay without AckReq before a tail-loss probe is sent. */
-uint64_t
-ackreq_delay_ns(const struct qp *qp);
+uint64_t ackreq_delay_ns(const struct qp *qp);
 
 /* tlp.c */
 /* Arms the probe timer after packets were sent without AckReq. */
-void
-tlp_sent_suppressed(struct qp *qp, uint64_t now);
+void tlp_sent_suppressed(struct qp *qp, uint64_t now);
 /* Packets up to next_psn were sent, the last of them with AckReq. sent: req.sent_psn
  * before that; packets before it were resent. */
-void
-tlp_sent(struct qp *qp, uint32_t sent, uint64_t now);
+void tlp_sent(struct qp *qp, uint32_t sent, uint64_t now);
 /* una_psn has advanced. one: by exactly one PSN. */
-void
-tlp_progress(struct qp *qp, bool one, uint64_t now);
+void tlp_progress(struct qp *qp, bool one, uint64_t now);
 /* Cancels the probe: an RNR wait, an error, or a rollback for another reason. */
-void
-tlp_cancel(struct qp *qp);
+void tlp_cancel(struct qp *qp);
 /* Requests an acknowledgement of packets sent without AckReq, by a copy of the oldest
  * packet. If the oldest request is a READ or an atomic, its response or its timeout comes
  * first. */
-void
-tlp_request_ack(struct qp *qp);
+void tlp_request_ack(struct qp *qp);
 /* Handles the expiry of tlp_deadline. */
-void
-tlp_timeout(struct qp *qp, uint64_t now);
+void tlp_timeout(struct qp *qp, uint64_t now);
 
 /* completer.c */
-void
-comp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
-void
-comp_ack_timeout(struct qp *qp);
-void
-comp_check_drained(struct qp *qp);
+void comp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
+void comp_ack_timeout(struct qp *qp);
+void comp_check_drained(struct qp *qp);
 /* Completes the oldest request with an error and moves the QP to ERR (SQE if
  * unreliable). */
-void
-comp_fail(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor);
+void comp_fail(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor);
 
 /* responder.c */
-void
-resp_reset(struct qp *qp, uint32_t psn);
-void
-resp_rx(struct qp *qp, const struct pkt_view *view);
+void resp_reset(struct qp *qp, uint32_t psn);
+void resp_rx(struct qp *qp, const struct pkt_view *view);
 /* Makes room for this many READs and atomics. Returns 0 or -ENOMEM. */
-int
-resp_set_depth(struct qp *qp, uint32_t depth);
+int resp_set_depth(struct qp *qp, uint32_t depth);
 
 static inline bool
 resp_res_pending(const struct qp *qp)
@@ -227,146 +197,108 @@ resp_res_moved(struct qp *qp)
 
 /* A request that is fatal to the connection: sends a NAK, completes the current receive
  * in error or raises an event, and moves the QP to ERR. */
-void
-resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status status,
+void resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status status,
 	enum qp_vendor_err vendor);
 
 /* Takes in a request packet that is in sequence. */
-void
-resp_request(struct qp *qp, const struct pkt_view *view);
+void resp_request(struct qp *qp, const struct pkt_view *view);
 /* Raises COMM_EST once. */
-void
-resp_established(struct qp *qp);
+void resp_established(struct qp *qp);
 
 /* ack.c */
 /* A request packet with a PSN after ePSN: packets are missing. */
-void
-resp_out_of_sequence(struct qp *qp, uint32_t psn);
+void resp_out_of_sequence(struct qp *qp, uint32_t psn);
 /* A duplicate of a SEND or WRITE packet. */
-void
-resp_duplicate(struct qp *qp, uint32_t psn);
+void resp_duplicate(struct qp *qp, uint32_t psn);
 /* Builds up to n responses and acknowledgements in PSN order. Returns their number. */
-unsigned
-resp_tx(struct qp *qp, struct pkt *pkts, unsigned n);
+unsigned resp_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 
 /* resp_read.c: READ and atomic requests. */
-void
-resp_read(struct qp *qp, const struct pkt_view *view);
-void
-resp_atomic(struct qp *qp, const struct pkt_view *view);
+void resp_read(struct qp *qp, const struct pkt_view *view);
+void resp_atomic(struct qp *qp, const struct pkt_view *view);
 /* True if a responder resource is free. Otherwise the request has been refused or
  * dropped. */
-bool
-resp_depth_check(struct qp *qp, const struct pkt_view *view);
+bool resp_depth_check(struct qp *qp, const struct pkt_view *view);
 /* Adds an executed request: it takes its PSNs and a responder resource. Its response
  * acknowledges everything before it, so a pending acknowledgement is cancelled. */
-void
-resp_res_add(struct qp *qp, const struct resp_res *res);
-void
-resp_res_replay(struct qp *qp, const struct pkt_view *view);
+void resp_res_add(struct qp *qp, const struct resp_res *res);
+void resp_res_replay(struct qp *qp, const struct pkt_view *view);
 /* The highest PSN that an acknowledgement of a duplicate at psn may name. */
-uint32_t
-resp_ack_limit(const struct qp *qp, uint32_t psn);
+uint32_t resp_ack_limit(const struct qp *qp, uint32_t psn);
 /* Forgets responder resources so old that their PSNs are about to be reused. Call after
  * ePSN has advanced. */
-void
-resp_res_expire(struct qp *qp);
+void resp_res_expire(struct qp *qp);
 /* ePSN advances by at most this many packets between two calls of resp_res_expire(). */
 #define RES_EXPIRE_EVERY (UINT32_C(1) << 21)
 /* True if a response that is still to be sent acknowledges psn. */
-bool
-resp_res_cover(const struct qp *qp, uint32_t psn);
+bool resp_res_cover(const struct qp *qp, uint32_t psn);
 /* Takes the PD from responder resources of this XRC SRQ: the PD's number may be reused
  * soon. */
-void
-resp_res_revoke(struct qp *qp, uint32_t srqn);
-unsigned
-resp_res_tx(struct qp *qp, struct pkt *pkts, unsigned n);
+void resp_res_revoke(struct qp *qp, uint32_t srqn);
+unsigned resp_res_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 
 /* mpe.c */
-void
-resp_atomic_write(struct qp *qp, const struct pkt_view *view);
-void
-resp_flush(struct qp *qp, const struct pkt_view *view);
+void resp_atomic_write(struct qp *qp, const struct pkt_view *view);
+void resp_flush(struct qp *qp, const struct pkt_view *view);
 
 /* flush.c: raises QP_FATAL, once: a completion found no room, and the QP is about to
  * fail. */
-void
-qp_raise_fatal(struct qp *qp);
+void qp_raise_fatal(struct qp *qp);
 
 /* completer.c: completes the oldest request, with a CQE if it is signaled. Returns false
  * if the CQ overflowed. */
-bool
-comp_oldest(struct qp *qp);
+bool comp_oldest(struct qp *qp);
 
 /* qp_xrc.c */
 /* A request packet for a target QP. */
-void
-xrc_rx(struct qp *qp, const struct pkt_view *view);
+void xrc_rx(struct qp *qp, const struct pkt_view *view);
 /* Detaches a target from its SRQ until the next message names one. */
-void
-xrc_reset(struct qp *qp);
+void xrc_reset(struct qp *qp);
 
 /* uc.c */
-void
-uc_rx(struct qp *qp, const struct pkt_view *view);
+void uc_rx(struct qp *qp, const struct pkt_view *view);
 /* Discards the message in progress. A receive taken from an SRQ completes with status and
  * vendor. */
-void
-uc_discard(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor);
+void uc_discard(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor);
 /* The packet before next_psn has been built. Completes its request if that was the last
  * packet: UC has no acknowledgements. */
-void
-uc_sent(struct qp *qp);
+void uc_sent(struct qp *qp);
 
 /* ud.c */
-enum drop_reason
-ud_admit(const struct qp *qp, const struct pkt_view *view);
-void
-ud_rx(struct qp *qp, const struct pkt_view *view);
-bool
-ud_wants_tx(const struct qp *qp);
-unsigned
-ud_tx(struct qp *qp, struct pkt *pkts, unsigned n);
+enum drop_reason ud_admit(const struct qp *qp, const struct pkt_view *view);
+void ud_rx(struct qp *qp, const struct pkt_view *view);
+bool ud_wants_tx(const struct qp *qp);
+unsigned ud_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 
 /* flush.c */
 /* Moves the QP to ERR: everything outstanding completes with WR_FLUSH_ERR, in order. */
-void
-qp_error(struct qp *qp);
+void qp_error(struct qp *qp);
 /* Moves the QP to SQE: the send queue completes with WR_FLUSH_ERR, in order. */
-void
-qp_sq_error(struct qp *qp);
+void qp_sq_error(struct qp *qp);
 /* In ERR and SQE: flushes requests posted since the QP entered the state. */
-void
-qp_flush(struct qp *qp);
+void qp_flush(struct qp *qp);
 /* True if qp_flush() would complete requests. */
-bool
-qp_has_flush(const struct qp *qp);
-void
-qp_reset(struct qp *qp);
+bool qp_has_flush(const struct qp *qp);
+void qp_reset(struct qp *qp);
 /* Puts a CQE for send request idx. Polling it frees the SQ slots up to idx. Returns false
  * if the CQ overflowed. */
-bool
-qp_complete_send(struct qp *qp, uint32_t idx, enum ibv_wc_status status, uint32_t vendor);
+bool qp_complete_send(
+	struct qp *qp, uint32_t idx, enum ibv_wc_status status, uint32_t vendor);
 /* Puts an error CQE for a receive. Returns false if the CQ overflowed. */
-bool
-qp_complete_recv_error(
+bool qp_complete_recv_error(
 	struct qp *qp, uint64_t wr_id, enum ibv_wc_status status, uint32_t vendor);
 
 #define ECN_CE 3 /* RFC 3168 5: ECN bits of the traffic class */
 
 /* admit.c: rows 3 to 6 of docs/protocol.md 8.2. Returns DROP_none if the QP accepts the
  * packet. */
-enum drop_reason
-qp_admit(const struct qp *qp, const struct pkt_view *view);
+enum drop_reason qp_admit(const struct qp *qp, const struct pkt_view *view);
 
 /* modify.c: resets the attributes that ibv_modify_qp(3) sets (IBA 10.3.1.1). */
-void
-qp_attr_default(struct qp *qp);
+void qp_attr_default(struct qp *qp);
 
 /* qp_init.c: raises the event for the QP and for all its event listeners. Out of line:
  * inlined it costs its callers registers even when they raise nothing. */
-void
-qp_event(struct qp *qp, enum qp_event event);
+void qp_event(struct qp *qp, enum qp_event event);
 
 #endif

@@ -22,24 +22,18 @@ struct qp_table {
 
 /* The number of QPNs, size, is max_qp rounded up to a power of two. Returns 0, -ENOMEM,
  * or -EINVAL unless base..base+size-1 lies in 2..0xFFFFFE. */
-int
-qp_table_init(struct qp_table *t, uint32_t base, uint32_t max_qp);
-void
-qp_table_fini(struct qp_table *t);
+int qp_table_init(struct qp_table *t, uint32_t base, uint32_t max_qp);
+void qp_table_fini(struct qp_table *t);
 
 /* Reserves the QPN that has been free the longest. qp_table_get() returns NULL for it
  * until qp_table_put(). Returns 0 or -ENOSPC. */
-int
-qp_table_reserve(struct qp_table *t, uint32_t *qpn);
+int qp_table_reserve(struct qp_table *t, uint32_t *qpn);
 /* Reserves a QPN that the daemon assigned. All QPNs of a table must then be reserved this
  * way. Returns 0, or -EINVAL if the table does not have this QPN, or has a QP for it. */
-int
-qp_table_claim(struct qp_table *t, uint32_t qpn);
-void
-qp_table_put(struct qp_table *t, uint32_t qpn, struct qp *qp);
+int qp_table_claim(struct qp_table *t, uint32_t qpn);
+void qp_table_put(struct qp_table *t, uint32_t qpn, struct qp *qp);
 /* Removes the QP. Its QPN goes to the end of the queue of free ones. */
-void
-qp_table_remove(struct qp_table *t, uint32_t qpn);
+void qp_table_remove(struct qp_table *t, uint32_t qpn);
 
 static inline struct qp *
 qp_table_get(const struct qp_table *t, uint32_t qpn)

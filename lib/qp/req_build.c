@@ -91,8 +91,8 @@ req_payload_copy(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uin
 		pos = likely(req->pos_psn == req->next_psn)
 			      ? req->pos
 			      : sge_seek(wqe->sge, wqe->num_sge, offset);
-	if (unlikely(sge_gather(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge, &pos, dst,
-			     len, sum) != 0))
+	if (unlikely(sge_gather(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge, &pos,
+			     dst, len, sum) != 0))
 		return -EACCES;
 	/* Only after success: if a probe of another message cannot be built, pos_psn
 	 * still says that pos belongs to the next packet. */
@@ -191,8 +191,8 @@ build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 		.ack_req = true,
 	};
 
-	reth_fill(main_hdr_begin(wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0)), wqe,
-		offset, len);
+	reth_fill(main_hdr_begin(wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0)),
+		wqe, offset, len);
 	frame_end(&qp->hdr, pkt, 0);
 	psn_advance(qp, RTE_MAX((len + qp_pmtu(qp) - 1) >> qp->pmtu_shift, 1u));
 }

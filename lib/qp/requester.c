@@ -76,7 +76,8 @@ req_rollback(struct qp *qp, uint32_t psn)
 	struct requester *req = &qp->req;
 	uint32_t idx = req->una_idx;
 
-	while (idx != req->started_idx && psn_range_before(sq_psn_range(&qp->sq, idx), psn))
+	while (idx != req->started_idx &&
+		psn_range_before(sq_psn_range(&qp->sq, idx), psn))
 		idx++;
 	req->next_idx = idx;
 	req->next_psn = psn;
@@ -261,9 +262,9 @@ static bool
 window_open(const struct qp *qp)
 {
 	return req_below_max_unacked(qp) &&
-	       (qp->peer == NULL || qp->peer->inflight + req_charge(qp) -
-						    qp->req.unacked <
-					    qp->peer->window);
+	       (qp->peer == NULL ||
+		       qp->peer->inflight + req_charge(qp) - qp->req.unacked <
+			       qp->peer->window);
 }
 
 /* True if nothing follows the packet about to be built, whatever the limits allow. */

@@ -177,9 +177,7 @@ resp_atomic(struct qp *qp, const struct pkt_view *v)
 	const struct atomic_eth *eth =
 		(const struct atomic_eth *)(v->ext + v->op->main_off);
 	uint64_t va = rte_be_to_cpu_64(eth->va);
-	struct resp_res res = {
-		.first_psn = v->psn, .packets = 1, .kind = v->op->kind, .len = 8,
-		.srqn = qp->resp.srqn};
+	struct resp_res res = {.first_psn = v->psn, .packets = 1, .len = 8};
 	uint8_t *word;
 
 	if (!resp_depth_check(qp, v))
@@ -203,6 +201,8 @@ resp_atomic(struct qp *qp, const struct pkt_view *v)
 			VENDOR_ALIGNMENT);
 		return;
 	}
+	res.kind = v->op->kind;
+	res.srqn = qp->resp.srqn;
 	res.value = atomic_execute((uint64_t *)word, eth, v->op->kind);
 	resp_res_add(qp, &res);
 }
@@ -445,12 +445,12 @@ read_response_build(struct qp *qp, struct resp_res *res, struct pkt *pkt)
 		aeth_put(ext, AETH_ACK, res->msn);
 	sum = frame_sum(&qp->hdr, pkt);
 	if (len != 0)
-		payload_copy_sum(&sum, frame_payload(&qp->hdr, pkt, bth.opcode), from, len);
+		payload_copy_sum(
+			&sum, frame_payload(&qp->hdr, pkt, bth.opcode), from, len);
 	frame_end_sum(&qp->hdr, pkt, len, sum);
 	return true;
 }
 
-/* The oldest resource with something to answer. */
 static struct resp_res *
 res_current(struct qp *qp)
 {

@@ -114,7 +114,8 @@ take_receive(struct qp *qp, const struct pkt_view *v)
 		return false;
 	}
 	if (unlikely(rc < 0)) { /* the SRQ is in the error state */
-		resp_fatal(qp, v->psn, AETH_NAK_REM_OP, IBV_WC_LOC_QP_OP_ERR, VENDOR_SRQ_ERROR);
+		resp_fatal(qp, v->psn, AETH_NAK_REM_OP, IBV_WC_LOC_QP_OP_ERR,
+			VENDOR_SRQ_ERROR);
 		return false;
 	}
 	qp->resp.wqe_held = true;
@@ -157,9 +158,11 @@ recv_payload_copy(struct qp *qp, const struct pkt_view *v)
 static bool RARE
 may_invalidate(struct qp *qp, const struct pkt_view *v)
 {
-	if (mw_may_invalidate(qp->shared->keys, qp->qpn, rte_be_to_cpu_32(view_imm_be(v))))
+	if (mw_may_invalidate(
+		    qp->shared->keys, qp->qpn, rte_be_to_cpu_32(view_imm_be(v))))
 		return true;
-	resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_INV_REQ_ERR, VENDOR_MEMORY_WINDOW);
+	resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_INV_REQ_ERR,
+		VENDOR_MEMORY_WINDOW);
 	return false;
 }
 
@@ -288,8 +291,8 @@ write_length_fits(const struct pkt_view *v, uint32_t left)
 static uint8_t *
 write_target(const struct qp *qp, const struct write_state *w)
 {
-	return key_check_remote(qp->shared->keys, w->rkey, qp->pd, qp->qpn, w->va, w->left,
-		IBV_ACCESS_REMOTE_WRITE);
+	return key_check_remote(qp->shared->keys, w->rkey, qp->pd, qp->qpn, w->va,
+		w->left, IBV_ACCESS_REMOTE_WRITE);
 }
 
 static void

@@ -38,10 +38,10 @@ tlp_arm(struct qp *qp, uint64_t now)
 
 	/* Without an ACK timeout the application wants no resend by a timer. */
 	req->tlp_deadline = req->srtt_ns != 0 && qp->timeout != 0 &&
-					      req->rnr_deadline == TIME_NEVER &&
-					      wait < req_timeout_ns(qp)
-				      ? now + wait
-				      : TIME_NEVER;
+					    req->rnr_deadline == TIME_NEVER &&
+					    wait < req_timeout_ns(qp)
+				    ? now + wait
+				    : TIME_NEVER;
 }
 
 void

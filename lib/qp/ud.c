@@ -77,7 +77,8 @@ ud_packet_build(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	be24_put(deth->src_qpn, qp->qpn);
 	if (imm)
 		memcpy(deth + 1, &wqe->imm, sizeof(wqe->imm));
-	if (ud_payload_gather(qp, wqe, frame_payload(&qp->hdr, pkt, bth.opcode), &sum) != 0)
+	if (ud_payload_gather(qp, wqe, frame_payload(&qp->hdr, pkt, bth.opcode), &sum) !=
+		0)
 		return -EACCES;
 	frame_end_sum(&qp->hdr, pkt, wqe->len, sum);
 	return 0;
@@ -158,8 +159,8 @@ ud_payload_copy(struct qp *qp, const struct pkt_view *v)
 	rc = sge_scatter(
 		qp->shared->keys, pd, qp->wqe->sge, qp->wqe->num_sge, &pos, grh, GRH_LEN);
 	if (rc == 0 && v->payload_len != 0)
-		rc = sge_scatter(qp->shared->keys, pd, qp->wqe->sge, qp->wqe->num_sge, &pos,
-			v->payload, v->payload_len);
+		rc = sge_scatter(qp->shared->keys, pd, qp->wqe->sge, qp->wqe->num_sge,
+			&pos, v->payload, v->payload_len);
 	return rc;
 }
 

@@ -71,9 +71,8 @@ struct cq {
 
 /* Returns -EINVAL unless cqe is in 1..CQ_MAX_CQE, or -ENOMEM. The actual capacity is
  * size. */
-int
-cq_init(struct cq *cq, const struct alloc *mem, uint32_t cqe, struct event_queue *events,
-	void *object);
+int cq_init(struct cq *cq, const struct alloc *mem, uint32_t cqe,
+	struct event_queue *events, void *object);
 void cq_fini(struct cq *cq); /* no QP attached (asserted) */
 
 /* Enables time stamps of CQEs. To be called before the first QP is attached. -ENOMEM. */

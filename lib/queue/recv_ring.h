@@ -54,8 +54,8 @@ struct recv_ring {
 
 /* max_wr is rounded up to a power of two, at least 1 (the actual size is r->max_wr).
  * max_sge is kept as given and must be in 0..RECV_MAX_SGE (asserted). -ENOMEM. */
-int recv_ring_init(struct recv_ring *r, const struct alloc *mem, uint32_t max_wr,
-	uint32_t max_sge);
+int recv_ring_init(
+	struct recv_ring *r, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge);
 void recv_ring_fini(struct recv_ring *r);
 
 /*
@@ -143,7 +143,8 @@ recv_ring_pop(struct recv_ring *r)
 	uint32_t cons = r->cons;
 
 	/* Ordered by the release of cons, which the poster acquires first. */
-	__atomic_store_n(&recv_ring_slot(r, cons)->seq, cons + r->max_wr, __ATOMIC_RELAXED);
+	__atomic_store_n(
+		&recv_ring_slot(r, cons)->seq, cons + r->max_wr, __ATOMIC_RELAXED);
 	/* Pairs with the acquire of cons in recv_ring_next(). */
 	__atomic_store_n(&r->cons, cons + 1, __ATOMIC_RELEASE);
 }

@@ -23,17 +23,13 @@ struct srq_table {
 	uint32_t count;
 };
 
-void
-srq_table_init(struct srq_table *t, uint32_t base);
+void srq_table_init(struct srq_table *t, uint32_t base);
 /* The table must be empty (asserted). */
-void
-srq_table_fini(struct srq_table *t);
+void srq_table_fini(struct srq_table *t);
 
 /* Assigns a number to the SRQ and publishes it to srq_table_get(). -ENOSPC, -ENOMEM. */
-int
-srq_table_put(struct srq_table *t, struct srq *srq);
-void
-srq_table_remove(struct srq_table *t, const struct srq *srq);
+int srq_table_put(struct srq_table *t, struct srq *srq);
+void srq_table_remove(struct srq_table *t, const struct srq *srq);
 
 /* Returns NULL if no SRQ has this number. */
 static inline struct srq *

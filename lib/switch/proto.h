@@ -73,8 +73,8 @@ struct sw_device {
 struct sw_reply {
 	uint32_t magic;
 	uint32_t version;
-	uint32_t type; /* of the request */
-	int32_t error; /* 0 or an errno value */
+	uint32_t type;      /* of the request */
+	int32_t error;      /* 0 or an errno value */
 	uint32_t qpn;       /* meaning by request, as above */
 	uint32_t client_id; /* of SW_ATTACH and SW_REPORT */
 	struct region_geom geom;
@@ -122,8 +122,7 @@ struct sw_client;
  * request's qpn. client: NULL if not attached. Returns false if the bytes are not this
  * protocol: the caller disconnects.
  */
-bool
-sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client,
+bool sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client,
 	const void *request, size_t len, struct sw_reply *reply);
 
 #endif

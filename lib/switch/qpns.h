@@ -17,8 +17,8 @@ struct sw_qp {
 	uint8_t sgid[16];        /* own GID, registered together with the peer */
 	uint8_t dgid[16];        /* of the registered peer */
 	uint32_t dest_qpn;       /* of the registered peer */
-	bool peer;       /* a peer is registered */
-	bool peer_local; /* and the peer's address is one of the daemon's */
+	bool peer;               /* a peer is registered */
+	bool peer_local;         /* and the peer's address is one of the daemon's */
 	/* The last next hop used: valid for this generation of the neighbour table. */
 	bool hop_known;
 	uint8_t hop_mac[6];
@@ -36,20 +36,15 @@ struct qpns {
 
 /* count: a power of two; base..base+count-1 lies in 2..0xFFFFFE. Returns 0, -EINVAL or
  * -ENOMEM. */
-int
-qpns_init(struct qpns *t, uint32_t base, uint32_t count);
-void
-qpns_fini(struct qpns *t);
+int qpns_init(struct qpns *t, uint32_t base, uint32_t count);
+void qpns_fini(struct qpns *t);
 
 /* Chooses a base for count QPNs from a random seed. */
-uint32_t
-qpns_base(uint64_t seed, uint32_t count);
+uint32_t qpns_base(uint64_t seed, uint32_t count);
 
 /* Takes the QPN that has been free longest. Returns 0 or -ENOSPC. */
-int
-qpns_take(struct qpns *t, struct sw_client *owner, uint32_t *qpn);
-void
-qpns_give(struct qpns *t, uint32_t qpn);
+int qpns_take(struct qpns *t, struct sw_client *owner, uint32_t *qpn);
+void qpns_give(struct qpns *t, uint32_t qpn);
 
 /* Returns NULL if the QPN is not in the table or is free. */
 static inline struct sw_qp *

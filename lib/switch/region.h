@@ -42,17 +42,14 @@ struct region {
 };
 
 /* Returns whether the geometry is valid. */
-bool
-region_geom_ok(const struct region_geom *geom);
+bool region_geom_ok(const struct region_geom *geom);
 
 /* Returns the size of the region in bytes, a multiple of the page size. */
-size_t
-region_size(const struct region_geom *geom);
+size_t region_size(const struct region_geom *geom);
 
 /* Computes the addresses of all parts. mem: region_size() bytes, page-aligned, all zeros
  * before the first side uses it. */
-void
-region_init(struct region *region, void *mem, const struct region_geom *geom);
+void region_init(struct region *region, void *mem, const struct region_geom *geom);
 
 static inline uint8_t *
 region_tx_buf(const struct region *r, uint32_t buf)

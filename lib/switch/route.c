@@ -101,8 +101,8 @@ group_forward(struct sw_packet *p, struct sw_qp *qp)
 	if (out == SW_RETRY)
 		return out;
 	ethernet_write(p, sw->conf.net.mac);
-	if (!sw_group_deliver(sw, p->dgid, p->from, p->head, p->head_len, p->rest,
-		    p->len) &&
+	if (!sw_group_deliver(
+		    sw, p->dgid, p->from, p->head, p->head_len, p->rest, p->len) &&
 		sw->up == NULL)
 		return route_drop(&p->from->stats.drop_no_group);
 	return out;

@@ -19,7 +19,6 @@
  * -EINVAL (too long for a socket address) or -ENOENT (for a daemon that is not root:
  * neither variable is set).
  */
-int
-sw_socket_path(const char *given, bool client, struct sockaddr_un *addr);
+int sw_socket_path(const char *given, bool client, struct sockaddr_un *addr);
 
 #endif

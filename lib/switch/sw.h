@@ -83,7 +83,7 @@ struct sw_packet {
 
 struct sw_client {
 	TAILQ_ENTRY(sw_client) link;
-	TAILQ_ENTRY(sw_client) dirty_link;  /* has packets that are not published */
+	TAILQ_ENTRY(sw_client) dirty_link; /* has packets that are not published */
 	/* in sw->lagging: has published packets that it has not taken */
 	TAILQ_ENTRY(sw_client) lagging_link;
 	struct sw *sw;
@@ -94,10 +94,10 @@ struct sw_client {
 	uint32_t id;
 	uint32_t qps;
 	bool dirty, lagging;
-	bool notified;         /* woken since its packets were last published */
-	bool corrupt; /* an index in one of its rings is invalid: no longer served */
-	uint32_t changes;   /* device changes that were announced to it */
-	uint32_t stamp;     /* of the last multicast packet from or to it */
+	bool notified;    /* woken since its packets were last published */
+	bool corrupt;     /* an index in one of its rings is invalid: no longer served */
+	uint32_t changes; /* device changes that were announced to it */
+	uint32_t stamp;   /* of the last multicast packet from or to it */
 	/* its consumer index at seen_ns: it has taken nothing since */
 	uint32_t seen_cons;
 	uint64_t seen_ns;
@@ -129,99 +129,79 @@ struct sw {
 	/* counts multicast packets; each client gets one copy of a packet */
 	uint32_t stamp;
 	uint64_t lagging_check_ns;
-	uint64_t now;    /* of this pass */
+	uint64_t now; /* of this pass */
 	/* a client is being flushed: its packets are not offered again */
 	bool final_flush;
 	/* Wakes the client's progress thread. */
 	void (*wake)(void *owner);
 	/* clients found corrupt so far; the daemon disconnects them */
 	uint32_t corrupt_count;
-	struct uplink *up;      /* the daemon's port; NULL: there is none */
+	struct uplink *up;        /* the daemon's port; NULL: there is none */
 	struct sw_stats departed; /* totals of departed clients */
 	struct sw_group groups[SW_GROUPS];
 };
 
 /* Returns 0, -EINVAL or -ENOMEM. */
-int
-sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out);
+int sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out);
 /* No client may be left (asserted). */
-void
-sw_destroy(struct sw *sw);
+void sw_destroy(struct sw *sw);
 
-bool
-sw_is_local(const struct sw *sw, const uint8_t gid[16]);
+bool sw_is_local(const struct sw *sw, const uint8_t gid[16]);
 
 /* mem: region_size(&geom) bytes of zeros. Returns 0, -ENOSPC (max_clients reached),
  * -EINVAL (bad geometry) or -ENOMEM. */
-int
-sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, void *owner,
+int sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, void *owner,
 	struct sw_client **out);
 /* Flushes the client, then frees its QPNs and group memberships. Its memory stays the
  * caller's. */
-void
-sw_client_remove(struct sw_client *client);
+void sw_client_remove(struct sw_client *client);
 
 /* Forwards everything that the client has published, even beyond its packet rate. The
  * excess is charged to the client: it is not flushed again before its rate has made up
  * for the excess. Called before one of its QPs or the client itself is destroyed: a peer
  * may wait for its last acknowledgement. */
-void
-sw_client_flush(struct sw_client *client);
+void sw_client_flush(struct sw_client *client);
 
 /* One pass over all clients. Returns the number of packets taken from them. */
-unsigned
-sw_run(struct sw *sw, uint64_t now);
+unsigned sw_run(struct sw *sw, uint64_t now);
 
 /* Called before the daemon sleeps: makes clients wake the daemon when they send. Returns
  * false if the daemon must not sleep: a client has packets to forward, has not taken its
  * packets (it must be checked within SW_LAG_NS), or was found corrupt. */
-bool
-sw_sleep(struct sw *sw);
+bool sw_sleep(struct sw *sw);
 /* Called after the sleep: clients need not wake the daemon any more. */
-void
-sw_awake(struct sw *sw);
+void sw_awake(struct sw *sw);
 
 /* sw_group.c: returns 0, -ENOSPC or -EINVAL (not a group address, or not joined). Joining
  * twice is fine. */
-int
-sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
-int
-sw_group_leave(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
+int sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
+int sw_group_leave(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
 /* Removes the QP from all groups. */
-void
-sw_group_forget(struct sw *sw, uint32_t qpn);
+void sw_group_forget(struct sw *sw, uint32_t qpn);
 /* As sw_group_forget(), for all QPs of the client in one scan of the groups. */
-void
-sw_group_forget_all(struct sw *sw, const struct sw_client *client);
+void sw_group_forget_all(struct sw *sw, const struct sw_client *client);
 /* Returns NULL if the group has no members. */
-const struct sw_group *
-sw_group_find(const struct sw *sw, const uint8_t gid[16]);
+const struct sw_group *sw_group_find(const struct sw *sw, const uint8_t gid[16]);
 
 /* Tells the clients that the link, or the device as SW_DEVICE_INFO returns it, has
  * changed. */
-void
-sw_changed(struct sw *sw, bool link_up);
+void sw_changed(struct sw *sw, bool link_up);
 /* Replaces the addresses. A QP whose registered source address is removed has no
  * registered peer any more. */
-void
-sw_set_net(struct sw *sw, const struct net_conf *net);
+void sw_set_net(struct sw *sw, const struct net_conf *net);
 
 /* route.c: returns false if the packet is to be offered again later. */
-bool
-sw_forward(struct sw_client *from, const struct ring_desc *desc);
+bool sw_forward(struct sw_client *from, const struct ring_desc *desc);
 /* Copies the packet to each client that has members of the group, except skip. Returns
  * false if the group has no members. */
-bool
-sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
+bool sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
 	const uint8_t *head, uint32_t head_len, const uint8_t *rest, uint32_t len);
 
 /* sw.c: copies a packet into a client's ring; flags: RING_*. */
-void
-sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
+void sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 	const uint8_t *rest, uint32_t len, unsigned flags);
 
 /* Returns whether a packet for the client, whose ring looks full, must wait. */
-bool
-sw_client_backpressure(struct sw_client *to);
+bool sw_client_backpressure(struct sw_client *to);
 
 #endif

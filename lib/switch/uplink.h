@@ -62,59 +62,44 @@ struct uplink {
 
 /* net: complete, with the port's MAC. On success takes ownership of the port and sets
  * sw->up. Returns 0, -EINVAL (bad address) or -ENOMEM. */
-int
-uplink_create(struct sw *sw, const struct port *port, const struct net_conf *net,
+int uplink_create(struct sw *sw, const struct port *port, const struct net_conf *net,
 	uint32_t mtu, struct uplink **out);
 /* Drops all queued frames and closes the port. */
-void
-uplink_destroy(struct uplink *u);
+void uplink_destroy(struct uplink *u);
 
 /* Receives a burst. Returns the number of packets. The next sw_run() publishes them to
  * the clients. */
-unsigned
-uplink_rx(struct uplink *u, uint64_t now);
+unsigned uplink_rx(struct uplink *u, uint64_t now);
 /* Sends the tx backlog and the port's own frames (ARP, ND, MLD, ...). Returns false if
  * some are left. */
-bool
-uplink_tx(struct uplink *u, uint64_t now);
+bool uplink_tx(struct uplink *u, uint64_t now);
 /* Returns when uplink_tx() must be called even if nothing happens. */
-uint64_t
-uplink_deadline(const struct uplink *u);
+uint64_t uplink_deadline(const struct uplink *u);
 
 /* For the switch: sends a checked packet. Counts the reason of a drop. */
-enum sw_sent
-uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp);
+enum sw_sent uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp);
 /* Takes a free tx buffer. Returns false if there is none. */
-bool
-uplink_frame_get(struct uplink *u, struct pkt *frame);
+bool uplink_frame_get(struct uplink *u, struct pkt *frame);
 /* Sends a frame that is complete but for the next hop's MAC. Returns false if there is no
  * route or no room; the frame is then released. */
-bool
-uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[16]);
+bool uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[16]);
 
 /* Handles frames for the port itself: ARP, ND, ICMP, IGMP, MLD. */
-void
-uplink_local_rx(struct uplink *u, const struct pkt *frame, uint64_t now);
+void uplink_local_rx(struct uplink *u, const struct pkt *frame, uint64_t now);
 
 /* uplink_gsi.c: sends a datagram of GSI_LEN bytes from QP 1 to QP 1. Returns false if
  * there is no buffer, no route or no room. */
-bool
-uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[16],
+bool uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[16],
 	const uint8_t dgid[16]);
 /* Handles a packet to QP 0 or QP 1 whose addresses have been checked. */
-void
-uplink_gsi_rx(struct uplink *u, const struct pkt_view *view, const uint8_t ours[16],
+void uplink_gsi_rx(struct uplink *u, const struct pkt_view *view, const uint8_t ours[16],
 	const uint8_t theirs[16], uint64_t now);
 
 /* Resolves the next hop in advance, for packets that will soon follow. */
-void
-uplink_resolve(struct uplink *u, const uint8_t dgid[16]);
-int
-uplink_join(struct uplink *u, const uint8_t gid[16]);
-void
-uplink_leave(struct uplink *u, const uint8_t gid[16]);
+void uplink_resolve(struct uplink *u, const uint8_t dgid[16]);
+int uplink_join(struct uplink *u, const uint8_t gid[16]);
+void uplink_leave(struct uplink *u, const uint8_t gid[16]);
 /* Returns 0 or -EINVAL. */
-int
-uplink_set_net(struct uplink *u, const struct net_conf *net);
+int uplink_set_net(struct uplink *u, const struct net_conf *net);
 
 #endif

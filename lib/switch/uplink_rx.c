@@ -55,7 +55,7 @@ uplink_packet_rx(struct uplink *u, const struct pkt *pkt, uint64_t now)
 	 * multicast. None of them may claim one of our addresses as its source. */
 	if (unlikely(sw_is_local(u->sw, sgid) ||
 		     (view.dest_qpn == QPN_MULTICAST ? !gid_is_multicast(dgid)
-						: !sw_is_local(u->sw, dgid)))) {
+						     : !sw_is_local(u->sw, dgid)))) {
 		u->stats.drop[DROP_address]++;
 		return;
 	}

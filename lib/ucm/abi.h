@@ -27,7 +27,8 @@ struct ucm_set_option {
 #define UCM(name, handler, in, least, out)                                               \
 	static_assert(sizeof(in) <= UCM_MAX && sizeof(out) <= UCM_MAX, #name);           \
 	static_assert(sizeof(((in *)NULL)->response) == sizeof(uint64_t), #name);
-#define UCM_NO_REPLY(name, handler, in, least) static_assert(sizeof(in) <= UCM_MAX, #name);
+#define UCM_NO_REPLY(name, handler, in, least)                                           \
+	static_assert(sizeof(in) <= UCM_MAX, #name);
 #include "ucm/commands.def"
 
 /* Event types, numbered as in <rdma/rdma_cma.h>. */

@@ -28,10 +28,8 @@ struct ucm_backend {
 		const void *in, size_t in_len, void *out, size_t *out_len);
 };
 
-void
-ucm_backend_set(const struct ucm_backend *backend);
+void ucm_backend_set(const struct ucm_backend *backend);
 /* Returns NULL if no backend is registered. */
-const struct ucm_backend *
-ucm_backend_get(void);
+const struct ucm_backend *ucm_backend_get(void);
 
 #endif

@@ -13,7 +13,7 @@ struct command {
 static const struct command commands[] = {
 #define UCM(name, handler, in, least, out)                                               \
 	[RDMA_USER_CM_CMD_##name] = {ucm_do_##handler, sizeof(in), least, sizeof(out)},
-#define UCM_NO_REPLY(name, handler, in, least)                                             \
+#define UCM_NO_REPLY(name, handler, in, least)                                           \
 	[RDMA_USER_CM_CMD_##name] = {ucm_do_##handler, sizeof(in), least, 0},
 #include "ucm/commands.def"
 };

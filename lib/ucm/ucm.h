@@ -52,28 +52,21 @@ struct ucm_session;
 struct ucm_channel;
 
 /* Returns 0, -EINVAL or -ENOMEM. */
-int
-ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out);
+int ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out);
 /* Replaces the local addresses. An ID that is bound to a removed address stays so. */
-void
-ucm_set_net(struct ucm *ucm, const struct net_conf *net);
+void ucm_set_net(struct ucm *ucm, const struct net_conf *net);
 /* No session may be left (asserted). */
-void
-ucm_destroy(struct ucm *ucm);
+void ucm_destroy(struct ucm *ucm);
 
-int
-ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out);
-void
-ucm_session_destroy(struct ucm_session *session, uint64_t now);
+int ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out);
+void ucm_session_destroy(struct ucm_session *session, uint64_t now);
 
 /* *number names the channel in commands. Returns 0, -ENOSPC (limit reached) or
  * -ENOMEM. */
-int
-ucm_channel_open(struct ucm_session *session, void *owner, struct ucm_channel **out,
+int ucm_channel_open(struct ucm_session *session, void *owner, struct ucm_channel **out,
 	uint32_t *number);
 /* Destroys its IDs, too. */
-void
-ucm_channel_close(struct ucm_channel *channel, uint64_t now);
+void ucm_channel_close(struct ucm_channel *channel, uint64_t now);
 
 /* Result of a command: the length of its reply, and the state of the channel after it. */
 struct ucm_result {
@@ -88,30 +81,23 @@ struct ucm_result {
  * event now), -EBADF (the session has no such channel) and -ENOENT (the channel has no
  * such ID).
  */
-int
-ucm_command(struct ucm_session *session, uint32_t channel, uint32_t cmd, const void *in,
-	size_t in_len, void *out, struct ucm_result *result, uint64_t now);
+int ucm_command(struct ucm_session *session, uint32_t channel, uint32_t cmd,
+	const void *in, size_t in_len, void *out, struct ucm_result *result,
+	uint64_t now);
 
 /* Handles a message that came to QP 1 from another host. */
-void
-ucm_rx(struct ucm *ucm, const uint8_t *bytes, size_t len, const struct cm_path *path,
+void ucm_rx(struct ucm *ucm, const uint8_t *bytes, size_t len, const struct cm_path *path,
 	uint64_t now);
 /* ucm_run() handles what is due. ucm_deadline() returns when it has to be called next, or
  * TIME_NEVER. */
-void
-ucm_run(struct ucm *ucm, uint64_t now);
-uint64_t
-ucm_deadline(const struct ucm *ucm);
+void ucm_run(struct ucm *ucm, uint64_t now);
+uint64_t ucm_deadline(const struct ucm *ucm);
 
-const struct cm_stats *
-ucm_stats(const struct ucm *ucm);
+const struct cm_stats *ucm_stats(const struct ucm *ucm);
 /* Returns the number of IDs that listen. */
-uint32_t
-ucm_listeners(const struct ucm *ucm);
+uint32_t ucm_listeners(const struct ucm *ucm);
 /* Return the number of IDs of all sessions, and of one. */
-uint32_t
-ucm_ids(const struct ucm *ucm);
-uint32_t
-ucm_session_ids(const struct ucm_session *session);
+uint32_t ucm_ids(const struct ucm *ucm);
+uint32_t ucm_session_ids(const struct ucm_session *session);
 
 #endif

@@ -153,7 +153,8 @@ ucm_do_listen(struct ucm_call *call)
 
 /* Passive side: sends the REP or SIDR_REP. */
 static int
-passive_accept(struct ucm_call *call, struct ucm_id *id, const struct rdma_ucm_accept *cmd)
+passive_accept(
+	struct ucm_call *call, struct ucm_id *id, const struct rdma_ucm_accept *cmd)
 {
 	const struct rdma_ucm_conn_param *p = &cmd->conn_param;
 	int rc;

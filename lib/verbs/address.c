@@ -14,7 +14,8 @@ rocade_gid_parse(const char *text, union ibv_gid *gid)
 
 	if (text == NULL || strchr(text, '/') != NULL ||
 		gid_parse(text, raw, &prefix_len) != 0)
-		return rocade_fail(EINVAL, "invalid address \"%s\": expected IPv4 or IPv6",
+		return rocade_fail(EINVAL,
+			"invalid address \"%s\": expected IPv4 or IPv6",
 			text != NULL ? text : "");
 	memcpy(gid->raw, raw, sizeof(gid->raw));
 	return 0;

@@ -54,7 +54,8 @@ ibv_destroy_ah(struct ibv_ah *ah)
 /* Finds the GID index for a reply: that of the address to which the datagram from src was
  * sent, or of the source address towards src if it was sent to a multicast group. */
 static int
-gid_index_of(struct dev *dev, const uint8_t src[16], const uint8_t dst[16], uint8_t *index)
+gid_index_of(
+	struct dev *dev, const uint8_t src[16], const uint8_t dst[16], uint8_t *index)
 {
 	const uint8_t *gid = dst;
 	int err = EINVAL;

@@ -6,13 +6,12 @@
 #include "verbs/objects.h"
 
 /* Reads a path and looks up its source address. Returns 0 or EINVAL. */
-int qp_path_read(
-	struct dev *dev, const struct ibv_ah_attr *ah, struct qp_path *out);
+int qp_path_read(struct dev *dev, const struct ibv_ah_attr *ah, struct qp_path *out);
 
 /* Reads the members that mask names, with the source GID looked up. Returns 0 or
  * EINVAL. */
-int qp_attr_read(struct dev *dev, const struct ibv_qp_attr *attr, int mask,
-	struct qp_attr *out);
+int qp_attr_read(
+	struct dev *dev, const struct ibv_qp_attr *attr, int mask, struct qp_attr *out);
 
 /* Writes all members but the capabilities. */
 void qp_attr_write(const struct qp_attr *core, struct ibv_qp_attr *attr);

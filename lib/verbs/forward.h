@@ -18,8 +18,8 @@ enum forward_id {
 
 /* Private to rdma-core, but applications call it. type: 0 is IB or RoCE v1, 1 is RoCE
  * v2. */
-int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
-	int *type);
+int ibv_query_gid_type(
+	struct ibv_context *context, uint8_t port_num, unsigned int index, int *type);
 
 /* Returns the real function, or NULL with errno ENOSYS. */
 void *forward_symbol(enum forward_id id);
@@ -34,30 +34,30 @@ extern __thread unsigned forward_depth;
 bool forward_caller(const void *address);
 
 /* Calls the real function and yields its value, or failed if there is none. */
-#define forward(failed, name, ...)                                                        \
-	__extension__({                                                                   \
-		__typeof__(name) *forward_fn_ =                                           \
-			(__typeof__(name) *)forward_symbol(FORWARD_##name);               \
-		__typeof__(forward_fn_(__VA_ARGS__)) forward_value_ = (failed);           \
-                                                                                          \
-		if (forward_fn_ != NULL) {                                                \
-			forward_depth++;                                                  \
-			forward_value_ = forward_fn_(__VA_ARGS__);                        \
-			forward_depth--;                                                  \
-		}                                                                         \
-		forward_value_;                                                           \
+#define forward(failed, name, ...)                                                       \
+	__extension__({                                                                  \
+		__typeof__(name) *forward_fn_ =                                          \
+			(__typeof__(name) *)forward_symbol(FORWARD_##name);              \
+		__typeof__(forward_fn_(__VA_ARGS__)) forward_value_ = (failed);          \
+                                                                                         \
+		if (forward_fn_ != NULL) {                                               \
+			forward_depth++;                                                 \
+			forward_value_ = forward_fn_(__VA_ARGS__);                       \
+			forward_depth--;                                                 \
+		}                                                                        \
+		forward_value_;                                                          \
 	})
 
-#define forward_void(name, ...)                                                           \
-	do {                                                                              \
-		__typeof__(name) *forward_fn_ =                                           \
-			(__typeof__(name) *)forward_symbol(FORWARD_##name);               \
-                                                                                          \
-		if (forward_fn_ != NULL) {                                                \
-			forward_depth++;                                                  \
-			forward_fn_(__VA_ARGS__);                                         \
-			forward_depth--;                                                  \
-		}                                                                         \
+#define forward_void(name, ...)                                                          \
+	do {                                                                             \
+		__typeof__(name) *forward_fn_ =                                          \
+			(__typeof__(name) *)forward_symbol(FORWARD_##name);              \
+                                                                                         \
+		if (forward_fn_ != NULL) {                                               \
+			forward_depth++;                                                 \
+			forward_fn_(__VA_ARGS__);                                        \
+			forward_depth--;                                                 \
+		}                                                                        \
 	} while (0)
 
 #endif

@@ -13,9 +13,8 @@
 
 #define ACCESS_KNOWN                                                                     \
 	(ACCESS_FLUSH | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |               \
-		IBV_ACCESS_REMOTE_READ |                                                 \
-		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |  \
-		IBV_ACCESS_HUGETLB)
+		IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | \
+		IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB)
 
 static int
 access_check(unsigned access)

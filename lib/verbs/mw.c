@@ -33,8 +33,7 @@ verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw = calloc(1, sizeof(*mw));
 	if (mw == NULL)
 		return null_errno(ENOMEM);
-	err = -mw_create(
-		&dev->keys, to_pd(pd)->number, type == IBV_MW_TYPE_2, &mw->mw);
+	err = -mw_create(&dev->keys, to_pd(pd)->number, type == IBV_MW_TYPE_2, &mw->mw);
 	if (err != 0) {
 		free(mw);
 		return null_errno(err);
@@ -73,7 +72,8 @@ bind_info_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
 }
 
 bool
-wqe_bind_check(const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+wqe_bind_check(
+	const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
 	return mw != NULL && mw->type == IBV_MW_TYPE_2 &&
 	       rkey >> 8 == ((const struct verbs_mw *)mw)->index &&
@@ -94,7 +94,8 @@ wqe_bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_inf
 
 /* With the SQ's lock held. */
 static int
-verbs_mw_bind_post(struct verbs_qp *vqp, struct ibv_mw *mw, const struct ibv_mw_bind *bind)
+verbs_mw_bind_post(
+	struct verbs_qp *vqp, struct ibv_mw *mw, const struct ibv_mw_bind *bind)
 {
 	struct sq *sq = &vqp->qp->sq;
 	unsigned always = vqp->qp->sq.always;

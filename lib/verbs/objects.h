@@ -19,7 +19,7 @@ struct verbs_device {
 	/* Under the device list's lock: */
 	/* NULL: closed, only device lists of the application still contain it */
 	struct rocade_port *port;
-	uint32_t refs;		  /* one of the port, and one of every device list */
+	uint32_t refs;             /* one of the port, and one of every device list */
 	struct verbs_device *next; /* list of all devices */
 	int index;
 	const struct device_source *source; /* NULL: a port opened by rocade_open_*() */
@@ -33,8 +33,8 @@ struct verbs_ctx {
 	struct dev *dev;
 	struct event_queue events;
 	struct dev_listener listener; /* for the port's events */
-	int engine;	  /* engine of the next QP; -1: round robin */
-	uint32_t objects; /* PDs, CQs and other objects not destroyed yet */
+	int engine;                   /* engine of the next QP; -1: round robin */
+	uint32_t objects;             /* PDs, CQs and other objects not destroyed yet */
 };
 
 struct verbs_td {
@@ -81,7 +81,7 @@ struct verbs_xrcd {
 	struct ibv_xrcd ibv;
 	/* shared by all XRCDs that were opened with the same file */
 	struct xrc_domain *domain;
-	uint32_t objects;	   /* SRQs and QPs not destroyed yet */
+	uint32_t objects; /* SRQs and QPs not destroyed yet */
 };
 
 struct verbs_srq {
@@ -94,13 +94,13 @@ struct verbs_srq {
  * lock. */
 struct verbs_wr {
 	struct send_wqe *wqe; /* request being built; NULL: none, or an error occurred */
-	uint32_t prod;	      /* index of wqe, or of the next request */
+	uint32_t prod;        /* index of wqe, or of the next request */
 	uint32_t last_signaled;
 	bool any_signaled;
 	bool dest; /* UD, XRC: the address or SRQN was set */
 	int err;   /* first error, or 0 */
 	/* Constant since creation: */
-	bool addressed;	   /* UD, XRC: each request carries its destination */
+	bool addressed;    /* UD, XRC: each request carries its destination */
 	uint32_t opcodes;  /* bit per IBV_WR_* that may be posted */
 	uint32_t always;   /* flags added to every request */
 	uint32_t offset;   /* of SGEs or inline data: behind the address of a datagram */
@@ -112,8 +112,8 @@ struct verbs_qp {
 	struct qp *qp;
 	/* index behind the youngest signaled request; under the SQ's lock */
 	uint32_t last_signaled;
-	bool any_signaled;	/* a request was posted signaled since RESET */
-	bool extended;		/* created with send_ops_flags: has ex and wr */
+	bool any_signaled; /* a request was posted signaled since RESET */
+	bool extended;     /* created with send_ops_flags: has ex and wr */
 	/* the struct qp lies immediately before this one, see sender_qp() */
 	bool qp_in_front;
 	/* XRC target: the domain of this handle; else NULL */
@@ -253,8 +253,7 @@ count_down(uint32_t *count)
 }
 
 /* Functions of verbs_context. */
-int
-verbs_query_port(struct ibv_context *context, uint8_t port_num,
+int verbs_query_port(struct ibv_context *context, uint8_t port_num,
 	struct ibv_port_attr *attr, size_t size);
 int verbs_query_device_ex(struct ibv_context *context,
 	const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr,
@@ -262,20 +261,20 @@ int verbs_query_device_ex(struct ibv_context *context,
 int verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 struct ibv_td *verbs_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
 int verbs_dealloc_td(struct ibv_td *td);
-struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
-	struct ibv_parent_domain_init_attr *attr);
-struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context,
-	struct ibv_cq_init_attr_ex *attr);
-struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context,
-	struct ibv_qp_init_attr_ex *attr);
+struct ibv_pd *verbs_alloc_parent_domain(
+	struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
+struct ibv_cq_ex *verbs_create_cq_ex(
+	struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+struct ibv_qp *verbs_create_qp_ex(
+	struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 
 /* Frees a parent domain that is no longer in use. */
 void parent_domain_free(struct verbs_pd *pd);
 
 /* Allocates a verbs_qp, zeroed but for its context: with ex and wr if extended, with room
  * for the struct qp in front if qp_in_front. Returns NULL if there is no memory. */
-struct verbs_qp *
-verbs_qp_alloc(struct ibv_context *context, bool extended, bool qp_in_front);
+struct verbs_qp *verbs_qp_alloc(
+	struct ibv_context *context, bool extended, bool qp_in_front);
 void verbs_qp_free(struct verbs_qp *vqp);
 /* Fills in the public part from vqp->qp, and initialises its mutex and condition
  * variable. */
@@ -283,9 +282,8 @@ void verbs_qp_publish(struct verbs_qp *vqp);
 
 /* Waits until all delivered events of an object were acknowledged. ibv_ack_async_event()
  * counts in completed, under mutex. */
-void
-events_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
-	uint32_t delivered);
+void events_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond,
+	const uint32_t *completed, uint32_t delivered);
 
 /* Faults in every page of a range, for writing if write. Returns 0 or EFAULT. */
 int pages_fault_in(void *addr, size_t len, bool write);

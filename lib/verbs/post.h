@@ -5,10 +5,12 @@
 
 #include <infiniband/verbs.h>
 
-int verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
-int verbs_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
-int verbs_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
-	struct ibv_recv_wr **bad_wr);
+int verbs_post_send(
+	struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int verbs_post_recv(
+	struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int verbs_post_srq_recv(
+	struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int verbs_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 

@@ -124,8 +124,8 @@ cm_private_check(size_t len, size_t max)
 {
 	if (len <= max)
 		return 0;
-	return rocade_fail(EINVAL, "private_len: invalid value %zu: expected at most %zu",
-		len, max);
+	return rocade_fail(
+		EINVAL, "private_len: invalid value %zu: expected at most %zu", len, max);
 }
 
 static int
@@ -142,7 +142,8 @@ conn_param_read(const struct rocade_cm_param *param, size_t private_max,
 	if (out->retry_count > 7 || out->rnr_retry_count > 7 || out->timeout > 31 ||
 		out->min_rnr_timer > 31 || out->psn > 0xFFFFFF ||
 		out->path_mtu > IBV_MTU_4096)
-		return rocade_fail(EINVAL, "param: a member is out of range: retry_count 0..7, "
+		return rocade_fail(EINVAL,
+			"param: a member is out of range: retry_count 0..7, "
 			"rnr_retry_count 0..7, min_rnr_timer 0..31, "
 			"timeout 0..31, path_mtu 0..5, psn 24 bits");
 	return 0;
@@ -191,9 +192,10 @@ cm_request_begin(struct rocade_cm *cm, const union ibv_gid *peer, uint8_t ps,
 	if (port == 0 || sgid_index >= DEV_GIDS || gid_is_multicast(peer->raw) ||
 		gid_is_ipv4(peer->raw) != gid_is_ipv4(dev->gids[sgid_index]))
 		return rocade_fail(EINVAL, "invalid %s",
-			port == 0 ? "port 0: expected at least 1"
-				  : "address: expected a unicast address of the family of "
-				    "sgid_index");
+			port == 0
+				? "port 0: expected at least 1"
+				: "address: expected a unicast address of the family of "
+				  "sgid_index");
 	*req = (struct cm_request){
 		.service_id = cma_service_id(ps, port), .sport = cm->sport++};
 	memcpy(req->path.sgid, dev->gids[sgid_index], 16);

@@ -37,39 +37,29 @@ struct rocade_cm_id {
 };
 
 /* Creates a listener. ud: for datagram requests. */
-int
-cm_listener_open(struct rocade_cm *cm, bool ud, uint16_t port, uint32_t backlog,
+int cm_listener_open(struct rocade_cm *cm, bool ud, uint16_t port, uint32_t backlog,
 	void *user, struct rocade_cm_listener **out);
 /* Copies a structure of the application, whose first member is its size, to out, which
  * has the members of this version. least: the size of the structure's first version.
  * param: NULL gives zeros. Returns 0 or EINVAL. */
-int
-cm_param_copy(const void *param, size_t least, void *out, size_t size);
+int cm_param_copy(const void *param, size_t least, void *out, size_t size);
 /* Returns EINVAL if private data of len bytes is too long. */
-int
-cm_private_check(size_t len, size_t max);
+int cm_private_check(size_t len, size_t max);
 /* Fills in the addresses and the service of a request. Returns EINVAL if port is 0, or
  * the addresses are not unicast ones of the same family. */
-int
-cm_request_begin(struct rocade_cm *cm, const union ibv_gid *peer, uint8_t ps,
+int cm_request_begin(struct rocade_cm *cm, const union ibv_gid *peer, uint8_t ps,
 	uint16_t port, unsigned sgid_index, struct cm_request *req);
 /* Returns NULL, with the error text set, if there is no memory. */
-struct rocade_cm_id *
-cm_id_new(struct rocade_cm *cm, void *user);
+struct rocade_cm_id *cm_id_new(struct rocade_cm *cm, void *user);
 /* Returns the GID index of a local address; -1: it was removed. */
-int
-cm_gid_index(const struct rocade_cm *cm, const uint8_t gid[16]);
+int cm_gid_index(const struct rocade_cm *cm, const uint8_t gid[16]);
 /* Move the QP from INIT to RTR, and on to RTS, with the peer's QP attributes. Return 0 or
  * an errno value. Called without a lock, because they take the engine locks. */
-int
-cm_qp_rtr(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned mtu);
-int
-cm_qp_rts(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned timeout,
-	unsigned retry_count);
-void
-cm_qp_listener_add(struct rocade_cm_id *id);
+int cm_qp_rtr(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned mtu);
+int cm_qp_rts(const struct rocade_cm_id *id, const struct cm_event *peer,
+	unsigned timeout, unsigned retry_count);
+void cm_qp_listener_add(struct rocade_cm_id *id);
 /* Does nothing if the QP has no event listener. */
-void
-cm_qp_listener_remove(struct rocade_cm_id *id);
+void cm_qp_listener_remove(struct rocade_cm_id *id);
 
 #endif

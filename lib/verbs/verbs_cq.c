@@ -71,11 +71,11 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	if (cqe < 1 || comp_vector < 0)
 		return null_errno(EINVAL);
 	cq = verbs_cq_create(context, &(struct ibv_cq_init_attr_ex){
-					.cqe = (uint32_t)cqe,
-					.cq_context = cq_context,
-					.channel = channel,
-					.comp_vector = (uint32_t)comp_vector,
-				});
+					      .cqe = (uint32_t)cqe,
+					      .cq_context = cq_context,
+					      .channel = channel,
+					      .comp_vector = (uint32_t)comp_vector,
+				      });
 	return cq != NULL ? &cq->ibv : NULL;
 }
 

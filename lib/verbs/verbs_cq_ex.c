@@ -211,9 +211,9 @@ verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr
 	 * overwritten. */
 	if (flags && (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)
 		return null_errno(EOPNOTSUPP);
-	if (domain && (attr->parent_domain == NULL ||
-			      attr->parent_domain->context != context ||
-			      to_pd(attr->parent_domain)->base == NULL))
+	if (domain &&
+		(attr->parent_domain == NULL || attr->parent_domain->context != context ||
+			to_pd(attr->parent_domain)->base == NULL))
 		return null_errno(EINVAL);
 	cq = verbs_cq_create(context, attr);
 	if (cq == NULL)

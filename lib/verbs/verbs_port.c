@@ -139,7 +139,8 @@ port_unpublish(struct rocade_port *port)
 		err = rocade_fail(EBUSY, "%s: %u of its contexts are open",
 			port->dev->conf.name, port->contexts);
 	else if (port->launched != 0)
-		err = rocade_fail(EBUSY, "%s: %u of its engines run on lcores: stop them first",
+		err = rocade_fail(EBUSY,
+			"%s: %u of its engines run on lcores: stop them first",
 			port->dev->conf.name, port->launched);
 	pthread_mutex_unlock(&port->lock);
 	if (err == 0) {

@@ -20,7 +20,7 @@ struct device_source;
 struct rocade_engine {
 	struct engine *engine;
 	struct rocade_port *port;
-	struct impair *impair; /* installed on the engine's queue; NULL: none */
+	struct impair *impair;   /* installed on the engine's queue; NULL: none */
 	struct port_queue inner; /* the queue that impair wraps */
 	bool launched;
 	unsigned lcore; /* while launched */

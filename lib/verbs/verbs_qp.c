@@ -21,8 +21,8 @@ qp_init_attr_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
 		return 0; /* it receives nothing: the other attributes are ignored */
 	if (attr->recv_cq == NULL || attr->recv_cq->context != pd->context)
 		return EINVAL;
-	if (attr->srq != NULL && (attr->srq->context != pd->context ||
-					 to_srq(attr->srq)->xrcd != NULL))
+	if (attr->srq != NULL &&
+		(attr->srq->context != pd->context || to_srq(attr->srq)->xrcd != NULL))
 		return EINVAL;
 	return 0;
 }
@@ -249,8 +249,8 @@ xrc_mask_drop(enum ibv_qp_type type, int mask)
 	if (type == IBV_QPT_XRC_SEND)
 		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 	if (type == IBV_QPT_XRC_RECV)
-		return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
-				       IBV_QP_RNR_RETRY);
+		return mask &
+		       ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
 	return mask;
 }
 

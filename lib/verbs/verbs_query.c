@@ -34,7 +34,7 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 	attr->vendor_id = VENDOR_ID;
 	attr->vendor_part_id = VENDOR_PART_ID;
 	attr->max_qp = (int)(dev->conf.qps_granted != 0 ? dev->conf.qps_granted
-							 : dev->conf.max_qp);
+							: dev->conf.max_qp);
 	attr->max_qp_wr = SQ_MAX_WR;
 	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD |
 				 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
@@ -112,8 +112,7 @@ verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 	if ((values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK) != 0)
 		return EOPNOTSUPP;
 	if (values->comp_mask != 0)
-		values->raw_clock =
-			(struct timespec){.tv_nsec = (int64_t)engine_clock()};
+		values->raw_clock = (struct timespec){.tv_nsec = (int64_t)engine_clock()};
 	return 0;
 }
 

@@ -11,7 +11,8 @@ srqn_next(struct rocade_port *port)
 }
 
 static int
-verbs_srq_create(struct ibv_pd *pd, const struct ibv_srq_attr *attr, struct verbs_srq **out)
+verbs_srq_create(
+	struct ibv_pd *pd, const struct ibv_srq_attr *attr, struct verbs_srq **out)
 {
 	struct verbs_srq *srq = alloc_get(&alloc_plain, "verbs_srq", sizeof(*srq));
 	struct verbs_ctx *ctx = to_ctx(pd->context);

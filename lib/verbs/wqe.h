@@ -40,12 +40,12 @@ enum post_form {
 /* Per opcode: the flags it permits, the members it uses, and the transports that have
  * it. */
 static const struct post_row {
-	uint8_t flags; /* 0: unsupported opcode */
-	uint8_t form;  /* enum post_form */
+	uint8_t flags;     /* 0: unsupported opcode */
+	uint8_t form;      /* enum post_form */
 	bool needs_check;  /* send_check_more() checks it */
 	bool has_response; /* not on UC: needs a reliable service */
-	bool ud;       /* also on UD */
-	bool rc;       /* only on RC */
+	bool ud;           /* also on UD */
+	bool rc;           /* only on RC */
 } post_rows[WR_ROWS] = {
 	[IBV_WR_RDMA_WRITE] = {.flags = SEND_FLAGS, .form = POST_RDMA},
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {.flags = SEND_FLAGS, .form = POST_RDMA},
@@ -54,7 +54,9 @@ static const struct post_row {
 	[IBV_WR_SEND_WITH_INV] = {.flags = SEND_FLAGS,
 		.form = POST_INVALIDATE,
 		.has_response = true},
-	[IBV_WR_RDMA_READ] = {.flags = READ_FLAGS, .form = POST_RDMA, .has_response = true},
+	[IBV_WR_RDMA_READ] = {.flags = READ_FLAGS,
+		.form = POST_RDMA,
+		.has_response = true},
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {.flags = READ_FLAGS,
 		.form = POST_ATOMIC,
 		.needs_check = true,
@@ -83,12 +85,11 @@ static const struct post_row {
  * valid. */
 bool send_check_more(const struct ibv_send_wr *wr, uint64_t total);
 /* Writes a bind. info->mr: NULL if nothing is to be bound. */
-void
-wqe_bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info);
+void wqe_bind_write(
+	struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info);
 /* Returns whether mw is a window of type 2, rkey one of its keys, and info valid for
  * it. */
-bool
-wqe_bind_check(
+bool wqe_bind_check(
 	const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info);
 
 /* The case of one SGE comes first, because a compiler sets the loop up for many. */

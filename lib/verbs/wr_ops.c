@@ -69,8 +69,8 @@ wr_ops_fill(struct verbs_qp *vqp, uint64_t send_ops_flags)
 	uint64_t known;
 
 	vqp->wr.addressed = ud || vqp->qp->type == IBV_QPT_XRC_SEND;
-	vqp->wr.dest_max = ud ? mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu)
-			      : UINT32_MAX;
+	vqp->wr.dest_max =
+		ud ? mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu) : UINT32_MAX;
 	vqp->wr.offset = ud ? sizeof(struct ud_dest) : 0;
 	vqp->wr.always = vqp->qp->sq.always;
 	vqp->wr.opcodes = wr_opcodes(vqp->qp->type, send_ops_flags, &known);

@@ -58,12 +58,12 @@ struct path_addr {
 
 struct path_hdr {
 	uint8_t bytes[PATH_HDR_MAX];
-	uint8_t len;	       /* bytes used: up to the end of the UDP header */
+	uint8_t len;            /* bytes used: up to the end of the UDP header */
 	uint8_t ip_version : 3; /* 4 or 6 */
-	uint8_t l3_off : 5;    /* offset of the IP header */
-	uint32_t crc;	       /* icrc_path() for udp_len */
-	uint32_t pkt_flags;    /* PKT_TX_*, and the QPN for PKT_TX_QPN() */
-	uint16_t udp_len; /* the length that bytes and crc are for; 0: none yet */
+	uint8_t l3_off : 5;     /* offset of the IP header */
+	uint32_t crc;           /* icrc_path() for udp_len */
+	uint32_t pkt_flags;     /* PKT_TX_*, and the QPN for PKT_TX_QPN() */
+	uint16_t udp_len;       /* the length that bytes and crc are for; 0: none yet */
 	/* The values for the UDP length used before: a QP often sends messages and
 	 * acknowledgements alternately. */
 	uint16_t other_udp_len;

@@ -22,7 +22,8 @@ view_move(struct pkt_view *view, const uint8_t *from, const uint8_t *to)
 }
 
 void
-expect_like(struct expect *x, const struct pkt *pkt, const struct pkt_view *view, uint32_t psn)
+expect_like(struct expect *x, const struct pkt *pkt, const struct pkt_view *view,
+	uint32_t psn)
 {
 	assert(view->op->ext_len == 0);
 	memcpy(x->head, pkt->data, (size_t)(view->ext - pkt->data));

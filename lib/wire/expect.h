@@ -21,7 +21,8 @@ struct expect {
 
 /* From now on one like pkt, of which view is what pkt_parse() or pkt_parse_headers() say, without
  * extended headers (asserted); with this PSN. */
-void expect_like(struct expect *x, const struct pkt *pkt, const struct pkt_view *view, uint32_t psn);
+void expect_like(struct expect *x, const struct pkt *pkt, const struct pkt_view *view,
+	uint32_t psn);
 
 /* As expected so far, with this PSN. */
 void expect_psn(struct expect *x, uint32_t psn);

@@ -86,7 +86,7 @@ struct deth {
 static_assert(sizeof(struct deth) == 8, "IBA 9.3.2");
 
 /* AETH syndromes (IBA 9.7.5.2.1). */
-#define AETH_ACK 0x1F /* ACK, credits not limited */
+#define AETH_ACK 0x1F     /* ACK, credits not limited */
 #define AETH_RNR_NAK 0x20 /* | timer code */
 #define AETH_NAK_SEQ 0x60
 #define AETH_NAK_INV_REQ 0x61

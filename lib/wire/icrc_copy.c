@@ -71,7 +71,8 @@ lanes_fold(__m512i x)
 WIDE uint32_t
 icrc_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
 {
-	__m512i far = factors_broadcast(by_2048), near = factors_broadcast(by_512), sum[4];
+	__m512i far = factors_broadcast(by_2048), near = factors_broadcast(by_512),
+		sum[4];
 	uint8_t rest[16];
 	size_t at;
 

@@ -59,7 +59,7 @@ struct op_row {
 	uint8_t pos;
 	uint8_t service;
 	uint8_t ext_len; /* bytes of all extended headers */
-	uint16_t hdrs;	 /* HDR_* */
+	uint16_t hdrs;   /* HDR_* */
 	/* offset from the BTH's end of the RETH, AtomicETH, AETH or DETH */
 	uint8_t main_off;
 	uint8_t reserved;

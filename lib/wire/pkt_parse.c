@@ -31,7 +31,8 @@ ipv4_sum_ok(const struct rte_ipv4_hdr *ip)
 
 	__builtin_memcpy(pairs, ip, sizeof(pairs));
 	__builtin_memcpy(&last, (const uint8_t *)ip + sizeof(pairs), sizeof(last));
-	sum = (uint32_t)pairs[0] + (pairs[0] >> 32) + (uint32_t)pairs[1] + (pairs[1] >> 32);
+	sum = (uint32_t)pairs[0] + (pairs[0] >> 32) + (uint32_t)pairs[1] +
+	      (pairs[1] >> 32);
 	return (sum + last) % 0xFFFF == 0;
 }
 

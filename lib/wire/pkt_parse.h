@@ -12,9 +12,9 @@
 /* Points into the packet's frame, and is valid as long as that. */
 struct pkt_view {
 	const struct op_row *op;
-	const uint8_t *ext;	/* the extended headers, behind the BTH */
+	const uint8_t *ext; /* the extended headers, behind the BTH */
 	const uint8_t *payload;
-	uint32_t payload_len;	/* without the pad */
+	uint32_t payload_len; /* without the pad */
 	uint32_t dest_qpn;
 	uint32_t psn;
 	uint16_t pkey;
@@ -22,10 +22,10 @@ struct pkt_view {
 	uint8_t pad;
 	bool solicited;
 	bool ack_req;
-	uint8_t ip_version; /* 4 or 6 */
-	uint8_t tclass;	    /* TOS or traffic class: DSCP and ECN */
+	uint8_t ip_version;  /* 4 or 6 */
+	uint8_t tclass;      /* TOS or traffic class: DSCP and ECN */
 	bool payload_placed; /* direct placement has copied it: see qp_icrc_check() */
-	const uint8_t *ip;  /* the IP header */
+	const uint8_t *ip;   /* the IP header */
 	const struct bth *bth;
 };
 

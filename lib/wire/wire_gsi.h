@@ -13,13 +13,11 @@
 
 /* Checks that a datagram is one between management agents: returns DROP_none, or why it
  * is not. The caller checks its addresses and ICRC. */
-enum drop_reason
-gsi_admit(const struct pkt_view *view);
+enum drop_reason gsi_admit(const struct pkt_view *view);
 
 /* Builds a frame with the message. addr: the caller sets GIDs, MACs, VLAN and offload;
  * this function fills in the rest. */
-void
-gsi_frame_build(struct pkt *frame, struct path_addr *addr, uint32_t psn,
+void gsi_frame_build(struct pkt *frame, struct path_addr *addr, uint32_t psn,
 	const uint8_t bytes[GSI_LEN]);
 
 #endif

@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 /* Advances the clock of the process by `ns`. */
-void
-clock_step(uint64_t ns);
+void clock_step(uint64_t ns);
 
 #endif

@@ -31,13 +31,10 @@ struct ends {
 	unsigned qps;
 };
 
-void
-ends_open(struct ends *ends, unsigned qps, enum ibv_qp_type type);
-void
-ends_close(struct ends *ends);
+void ends_open(struct ends *ends, unsigned qps, enum ibv_qp_type type);
+void ends_close(struct ends *ends);
 
 /* Prints `what` and exits, unless `good`. */
-void
-must(int good, const char *what);
+void must(int good, const char *what);
 
 #endif

@@ -214,8 +214,7 @@ pingpong_run(struct run *run, uint64_t messages)
 }
 
 /* tools/lib/cost.py passes this name to callgrind. */
-void
-measured(struct run *run) __attribute__((noinline));
+void measured(struct run *run) __attribute__((noinline));
 
 void
 measured(struct run *run)

@@ -7,8 +7,7 @@
 #include <rte_eal.h>
 #include <rte_mempool.h>
 
-static void
-eal_first(void) __attribute__((constructor));
+static void eal_first(void) __attribute__((constructor));
 
 static void
 eal_first(void)
@@ -19,8 +18,7 @@ eal_first(void)
 	if (rte_eal_init((int)(sizeof(args) / sizeof(args[0])) - 1, args) < 0 ||
 		rte_mempool_create("own", 63, 64, 0, 0, NULL, NULL, NULL, NULL,
 			SOCKET_ID_ANY, 0) == NULL) {
-		fprintf(stderr,
-			"eal_first: rte_eal_init or rte_mempool_create failed\n");
+		fprintf(stderr, "eal_first: rte_eal_init or rte_mempool_create failed\n");
 		exit(3);
 	}
 }

@@ -168,7 +168,7 @@ main(int argc, char **argv)
 	if (ethdev_open(&conf, &port, err, sizeof(err)) != 0)
 		die(err);
 	net = net_open(&port, argc, argv);
-	port.ops->set_groups(port.drv, (const uint8_t (*)[6])macs,
+	port.ops->set_groups(port.drv, (const uint8_t(*)[6])macs,
 		net_group_macs(net, macs, NET_MAX_MACS));
 	printf("open " MAC_FORMAT "\n", MAC_BYTES(port.mac));
 	if (fgets(line, sizeof(line), stdin) == NULL)

@@ -23,35 +23,23 @@ struct end {
 	uint8_t *buf;
 };
 
-void
-die(const char *what) __attribute__((noreturn));
+void die(const char *what) __attribute__((noreturn));
 /* Whether standard input ends within the timeout; -1: waits without a limit. */
-bool
-input_ended(int timeout_ms);
-uint64_t
-now_ns(void);
-struct ibv_qp *
-qp_make(const struct end *e, enum ibv_qp_type type, struct ibv_srq *srq);
+bool input_ended(int timeout_ms);
+uint64_t now_ns(void);
+struct ibv_qp *qp_make(const struct end *e, enum ibv_qp_type type, struct ibv_srq *srq);
 /* Opens rocade0. Returns false if it does not exist. */
-bool
-device_open(struct end *e);
-void
-end_open(struct end *e);
+bool device_open(struct end *e);
+void end_open(struct end *e);
 /* Returns 0 or an errno value. */
-int
-end_close(struct end *e);
-int
-qp_init(struct ibv_qp *qp);
+int end_close(struct end *e);
+int qp_init(struct ibv_qp *qp);
 /* Connects to the QP with this number at our own address. Returns 0 or an errno value. */
-int
-qp_connect(struct ibv_qp *qp, uint32_t dest);
-int
-recv_post(struct end *e, unsigned slot);
-int
-send_post(struct end *e, unsigned slot);
+int qp_connect(struct ibv_qp *qp, uint32_t dest);
+int recv_post(struct end *e, unsigned slot);
+int send_post(struct end *e, unsigned slot);
 /* Connects the end to itself, posts receives, requests a completion event and prints
  * "running". */
-void
-end_run(struct end *e);
+void end_run(struct end *e);
 
 #endif

@@ -197,8 +197,8 @@ mode_liar(void)
 				.qpn = random_next() % 8 != 0 ? qpn : dest};
 
 			last = region_tx_buf(&me.region, desc.buf);
-			desc.len = frame_random(
-				&me, last, dest, opcodes[random_next() % RTE_DIM(opcodes)]);
+			desc.len = frame_random(&me, last, dest,
+				opcodes[random_next() % RTE_DIM(opcodes)]);
 			if (random_next() % 32 == 0)
 				desc.buf = (uint32_t)random_next();
 			ring_put(&tx, &desc);
@@ -422,6 +422,6 @@ main(int argc, char **argv)
 		return ways[i].run();
 	}
 	fprintf(stderr, "usage: hostile WAY SECONDS SEED\n"
-		"WAY: scribble, liar, block, talk, boast, places or qpns\n");
+			"WAY: scribble, liar, block, talk, boast, places or qpns\n");
 	return 2;
 }

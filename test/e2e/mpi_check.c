@@ -86,7 +86,7 @@ ring_exchange(unsigned bytes, unsigned char *in, unsigned char *out)
 	MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 	for (unsigned i = 0; i < bytes; i++)
 		require(out[i] == (unsigned char)word_of(
-				       (unsigned)before, (unsigned)rank, bytes, i),
+					  (unsigned)before, (unsigned)rank, bytes, i),
 			"a message");
 	sent += bytes;
 }

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Aborts, because libFuzzer then keeps the input. */
 #define FUZZ_CHECK(what)                                                                 \
@@ -64,7 +63,6 @@ take_bytes(struct input *in, size_t *len)
 #define FIX_ICRC 4      /* at the place given by the UDP length */
 
 /* Makes the frame's fields consistent, as far as its length allows. */
-void
-frame_fix(uint8_t *frame, size_t len, unsigned what);
+void frame_fix(uint8_t *frame, size_t len, unsigned what);
 
 #endif

@@ -6,10 +6,9 @@
 
 #define OPS 13
 
-size_t
-LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
-size_t
-LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+size_t LLVMFuzzerCustomMutator(
+	uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
 static size_t
 steps_insert(uint8_t *data, size_t size, size_t at, const uint8_t *steps, size_t len)

@@ -30,20 +30,15 @@ struct world {
 	bool granted[2]; /* the key of the granted zone is valid */
 };
 
-void
-world_init(struct world *w, const struct step *conf);
+void world_init(struct world *w, const struct step *conf);
 /* Destroys everything and checks that nothing is left. */
-void
-world_fini(struct world *w);
+void world_fini(struct world *w);
 /* Checks that no other bytes were written. */
-void
-world_check(const struct world *w);
+void world_check(const struct world *w);
 
 /* Grants the zone (registers a key), or revokes it. */
-void
-world_grant(struct world *w, struct host *h);
-void
-world_revoke(struct world *w, struct host *h);
+void world_grant(struct world *w, struct host *h);
+void world_revoke(struct world *w, struct host *h);
 
 static inline bool
 world_granted(const struct world *w, const struct host *h)
@@ -53,11 +48,8 @@ world_granted(const struct world *w, const struct host *h)
 
 /* Pulls packets like the engine. Checks that READ responses contain only granted
  * bytes. */
-void
-world_pull(struct host *h, unsigned n);
-void
-world_poll(struct host *h);
-void
-world_step(struct world *w, const struct step *s, struct input *in);
+void world_pull(struct host *h, unsigned n);
+void world_poll(struct host *h);
+void world_step(struct world *w, const struct step *s, struct input *in);
 
 #endif

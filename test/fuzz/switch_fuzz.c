@@ -320,8 +320,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	fixture_open(&w.fixture);
 	for (unsigned k = 0; k < 2; k++)
-		w.pair[k] =
-			(struct honest){.client = &w.fixture.c[k], .peer = &w.pair[1 - k]};
+		w.pair[k] = (struct honest){
+			.client = &w.fixture.c[k], .peer = &w.pair[1 - k]};
 	qpn_note(&w, w.fixture.c[HOSTILE].qpn);
 	for (unsigned i = 0; i < STEPS && in.left != 0; i++)
 		step_run(&w, &in);

@@ -242,7 +242,8 @@ link_qp_attr(const struct link_qp *q, const struct link_qp *to,
 }
 
 static void
-link_qp_to_rts(struct link_qp *q, const struct link_qp *to, const struct link_qp_conf *conf)
+link_qp_to_rts(
+	struct link_qp *q, const struct link_qp *to, const struct link_qp_conf *conf)
 {
 	struct qp_attr attr = link_qp_attr(q, to, conf);
 

@@ -49,24 +49,18 @@ struct engine_link {
 	struct alloc mem;
 };
 
-void
-engine_link_init(struct engine_link *l, const struct engine_link_conf *conf);
-void
-engine_link_fini(struct engine_link *l);
+void engine_link_init(struct engine_link *l, const struct engine_link_conf *conf);
+void engine_link_fini(struct engine_link *l);
 
 /* Moves the frames that were sent to the other side. Returns their number. */
-unsigned
-engine_link_deliver(struct engine_link *l);
+unsigned engine_link_deliver(struct engine_link *l);
 /* One pass of every engine, then engine_link_deliver(). Returns the number of packets
  * processed and frames moved. */
-unsigned
-engine_link_pass(struct engine_link *l);
+unsigned engine_link_pass(struct engine_link *l);
 /* Makes passes until nothing moves. */
-void
-engine_link_drain(struct engine_link *l);
+void engine_link_drain(struct engine_link *l);
 /* Lets `ns` nanoseconds pass: drains, advances to the next deadline, and repeats. */
-void
-engine_link_advance(struct engine_link *l, uint64_t ns);
+void engine_link_advance(struct engine_link *l, uint64_t ns);
 
 struct link_qp {
 	struct link_side *side;
@@ -85,40 +79,29 @@ struct link_qp_conf {
 	enum ibv_mtu mtu; /* 0: 1024 */
 };
 
-void
-link_qp_create(struct link_side *s, struct link_qp *q, const struct link_qp_conf *conf);
-void
-link_qp_destroy(struct link_qp *q);
+void link_qp_create(
+	struct link_side *s, struct link_qp *q, const struct link_qp_conf *conf);
+void link_qp_destroy(struct link_qp *q);
 /* Takes both QPs from RESET to RTS. */
-void
-link_qp_connect(struct link_qp *a, struct link_qp *b, const struct link_qp_conf *conf);
+void link_qp_connect(
+	struct link_qp *a, struct link_qp *b, const struct link_qp_conf *conf);
 /* Creates n QPs on each side; a[i] is connected to b[i]. */
-void
-link_qps_create(struct engine_link *l, struct link_qp *a, struct link_qp *b, unsigned n,
+void link_qps_create(struct engine_link *l, struct link_qp *a, struct link_qp *b,
+	unsigned n, const struct link_qp_conf *conf);
+void link_qps_destroy(struct link_qp *a, struct link_qp *b, unsigned n);
+struct qp_attr link_qp_attr(const struct link_qp *q, const struct link_qp *to,
 	const struct link_qp_conf *conf);
-void
-link_qps_destroy(struct link_qp *a, struct link_qp *b, unsigned n);
-struct qp_attr
-link_qp_attr(const struct link_qp *q, const struct link_qp *to,
-	const struct link_qp_conf *conf);
-int
-link_qp_modify(struct link_qp *q, enum ibv_qp_state state);
+int link_qp_modify(struct link_qp *q, enum ibv_qp_state state);
 
 /* Posts a request and rings the doorbell. Returns 0 or -ENOMEM. */
-int
-link_qp_send(
+int link_qp_send(
 	struct link_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags);
-int
-link_qp_recv(struct link_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len);
-bool
-link_qp_poll_send(struct link_qp *q, struct cqe *cqe);
-bool
-link_qp_poll_recv(struct link_qp *q, struct cqe *cqe);
+int link_qp_recv(struct link_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len);
+bool link_qp_poll_send(struct link_qp *q, struct cqe *cqe);
+bool link_qp_poll_recv(struct link_qp *q, struct cqe *cqe);
 /* Expects n completions with this status, with wr_ids in order from `first`. */
-void
-link_qp_expect_sent(
+void link_qp_expect_sent(
 	struct link_qp *q, uint64_t first, unsigned n, enum ibv_wc_status status);
-void
-link_qp_expect_received(struct link_qp *q, uint64_t first, unsigned n);
+void link_qp_expect_received(struct link_qp *q, uint64_t first, unsigned n);
 
 #endif

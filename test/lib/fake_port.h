@@ -39,20 +39,15 @@ struct fake_port {
 	bool closed;
 };
 
-void
-fake_init(struct fake_port *f, unsigned queues, uint8_t id);
+void fake_init(struct fake_port *f, unsigned queues, uint8_t id);
 /* Checks that the device closed the port and returned every buffer. */
-void
-fake_fini(struct fake_port *f);
+void fake_fini(struct fake_port *f);
 
 /* Takes the oldest frame sent on any queue; false: none. The caller frees frame->data. */
-bool
-fake_sent(struct fake_port *f, struct pkt *frame);
+bool fake_sent(struct fake_port *f, struct pkt *frame);
 /* Queues a copy of the frame for reception; false: the queue is full. */
-bool
-fake_arrive(struct fake_port *f, unsigned queue, const struct pkt *frame);
+bool fake_arrive(struct fake_port *f, unsigned queue, const struct pkt *frame);
 /* Number of frames sent and not yet taken. */
-unsigned
-fake_sent_count(struct fake_port *f);
+unsigned fake_sent_count(struct fake_port *f);
 
 #endif

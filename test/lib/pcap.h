@@ -21,9 +21,7 @@ struct pcap_file {
 
 /* Returns 0, the negative errno of open or read, or -EINVAL if the file is not such a
  * capture or ends inside a record. */
-int
-pcap_file_load(struct pcap_file *file, const char *path);
-void
-pcap_file_unload(struct pcap_file *file);
+int pcap_file_load(struct pcap_file *file, const char *path);
+void pcap_file_unload(struct pcap_file *file);
 
 #endif

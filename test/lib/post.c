@@ -52,7 +52,8 @@ sq_post(struct sq *sq, const struct send_req *req)
 	if (req->flags & IBV_SEND_INLINE)
 		inline_copy(wqe->inline_data + at, req);
 	else if (req->num_sge != 0)
-		memcpy(wqe->inline_data + at, req->sge, req->num_sge * sizeof(wqe->sge[0]));
+		memcpy(wqe->inline_data + at, req->sge,
+			req->num_sge * sizeof(wqe->sge[0]));
 	sq_publish(sq, sq->prod + 1);
 	sq_unlock(sq);
 	return 0;

@@ -28,21 +28,16 @@ struct send_req {
 #define WR_RDMA_WRITE ((enum ibv_wr_opcode)0xFF)
 
 /* Return 0 or -ENOMEM. */
-int
-sq_post(struct sq *sq, const struct send_req *req);
-int
-ring_post(
+int sq_post(struct sq *sq, const struct send_req *req);
+int ring_post(
 	struct recv_ring *ring, uint64_t wr_id, const struct sge *sge, unsigned num_sge);
 
 /* Takes the oldest completion; frees the SQ slots that a send completion releases. False:
  * none. */
-bool
-cq_take(struct cq *cq, struct sq *sq, struct cqe *out);
+bool cq_take(struct cq *cq, struct sq *sq, struct cqe *out);
 
 /* A pattern that depends on the key and the byte's position. */
-void
-bytes_fill(uint8_t *to, size_t len, uint32_t key);
-bool
-bytes_match(const uint8_t *at, size_t len, uint32_t key);
+void bytes_fill(uint8_t *to, size_t len, uint32_t key);
+bool bytes_match(const uint8_t *at, size_t len, uint32_t key);
 
 #endif

@@ -271,8 +271,8 @@ host_mask(const struct host *h, int mask)
 	case IBV_QPT_XRC_SEND:
 		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 	case IBV_QPT_XRC_RECV:
-		return mask & ~(IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				       IBV_QP_MAX_QP_RD_ATOMIC);
+		return mask &
+		       ~(IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
 	case IBV_QPT_UC:
 		return mask & ~not_uc;
 	case IBV_QPT_UD:

@@ -88,39 +88,28 @@ struct qp_link {
 };
 
 /* MTU 1024, timeout 14, 7 retries each, RNR timer 12, 64 requests, 4 SGEs. */
-struct qp_link_conf
-qp_link_defaults(void);
+struct qp_link_conf qp_link_defaults(void);
 
 /* As qp_link_defaults(), and all remote access and 4 READs and atomics at once. */
-struct qp_link_conf
-qp_link_defaults_rdma(void);
+struct qp_link_conf qp_link_defaults_rdma(void);
 
-void
-qp_link_init(struct qp_link *p, const struct qp_link_conf *conf);
-void
-qp_link_init_default(struct qp_link *p);
+void qp_link_init(struct qp_link *p, const struct qp_link_conf *conf);
+void qp_link_init_default(struct qp_link *p);
 /* Checks that nothing is left: frames, completions, events, keys, ring memory, packets
  * counted against the peer window. */
-void
-qp_link_fini(struct qp_link *p);
+void qp_link_fini(struct qp_link *p);
 /* As qp_link_fini(), after both QPs went to RESET, which discards pending requests and
  * responses. qp_link_fini_discard() also discards queued frames and b's receive
  * completions first. */
-void
-qp_link_fini_reset(struct qp_link *p);
-void
-qp_link_fini_discard(struct qp_link *p);
+void qp_link_fini_reset(struct qp_link *p);
+void qp_link_fini_discard(struct qp_link *p);
 /* RESET -> INIT -> RTR -> RTS of both. */
-void
-qp_link_connect(struct qp_link *p);
-void
-host_connect(struct host *h);
+void qp_link_connect(struct qp_link *p);
+void host_connect(struct host *h);
 /* As host_connect(), with the test's attributes and path. */
-void
-host_modify_to_rts(struct host *h, struct qp_attr *attr, struct path_addr *addr);
+void host_modify_to_rts(struct host *h, struct qp_attr *attr, struct path_addr *addr);
 /* The attributes that host_connect() uses. */
-struct qp_attr
-host_attr(const struct host *h);
+struct qp_attr host_attr(const struct host *h);
 #define MASK_INIT (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
 #define MASK_RTR                                                                         \
 	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |  \
@@ -129,111 +118,83 @@ host_attr(const struct host *h);
 	(IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |              \
 		IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
 /* Removes from one of these masks the attributes that the QP type of h does not have. */
-int
-host_mask(const struct host *h, int mask);
+int host_mask(const struct host *h, int mask);
 /* Modifies only the state. */
-int
-host_modify(struct host *h, enum ibv_qp_state state);
+int host_modify(struct host *h, enum ibv_qp_state state);
 
 /* ---- Work ---- */
 
 /* Posts as lib/verbs does. Returns 0 or -ENOMEM. */
-int
-host_post_send(struct host *h, const struct send_req *req);
+int host_post_send(struct host *h, const struct send_req *req);
 /* Posts a SEND with one SGE, mem[offset, offset + len). */
-void
-host_send(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags);
+void host_send(
+	struct host *h, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags);
 /* Posts to the SRQ if there is one. Returns 0 or -ENOMEM. */
-int
-host_post_recv(struct host *h, uint64_t wr_id, const struct sge *sge, unsigned num_sge);
-void
-host_recv(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t len);
-struct sge
-host_sge(const struct host *h, uint32_t offset, uint32_t len);
+int host_post_recv(
+	struct host *h, uint64_t wr_id, const struct sge *sge, unsigned num_sge);
+void host_recv(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t len);
+struct sge host_sge(const struct host *h, uint32_t offset, uint32_t len);
 
 #define ACCESS_REMOTE                                                                    \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 /* Allocates one more key for mem[offset, offset + len), in the QP's PD. The test frees
  * it. */
-uint32_t
-host_key(struct host *h, uint32_t offset, uint32_t len, unsigned access);
+uint32_t host_key(struct host *h, uint32_t offset, uint32_t len, unsigned access);
 /* A request for the peer's mem[remote, remote + len) with the local mem[offset, ...). */
-struct send_req
-host_rdma(struct host *h, struct sge *sge, uint64_t wr_id, enum ibv_wr_opcode opcode,
-	uint32_t offset, uint32_t remote, uint32_t len);
+struct send_req host_rdma(struct host *h, struct sge *sge, uint64_t wr_id,
+	enum ibv_wr_opcode opcode, uint32_t offset, uint32_t remote, uint32_t len);
 /* Post a signaled request. */
-void
-host_write(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t remote,
-	uint32_t len);
-void
-host_read(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t remote, uint32_t len);
+void host_write(
+	struct host *h, uint64_t wr_id, uint32_t offset, uint32_t remote, uint32_t len);
+void host_read(
+	struct host *h, uint64_t wr_id, uint32_t offset, uint32_t remote, uint32_t len);
 /* FETCH_ADD ignores compare. */
-void
-host_atomic(struct host *h, uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t offset,
-	uint32_t remote, uint64_t operand, uint64_t compare);
+void host_atomic(struct host *h, uint64_t wr_id, enum ibv_wr_opcode opcode,
+	uint32_t offset, uint32_t remote, uint64_t operand, uint64_t compare);
 
 /* Allocates a memory window in the PD of h's QP. The test frees it with
  * mw_destroy(). */
-struct mw *
-host_mw(struct host *h, bool type2);
+struct mw *host_mw(struct host *h, bool type2);
 /* Post a bind to mem[offset, offset + len) of the region, and a local invalidate. */
-void
-host_bind(struct host *h, uint64_t wr_id, unsigned flags, uint32_t rkey, uint32_t region,
-	uint32_t offset, uint32_t len, unsigned access);
-void
-host_local_inv(struct host *h, uint64_t wr_id, unsigned flags, uint32_t rkey);
+void host_bind(struct host *h, uint64_t wr_id, unsigned flags, uint32_t rkey,
+	uint32_t region, uint32_t offset, uint32_t len, unsigned access);
+void host_local_inv(struct host *h, uint64_t wr_id, unsigned flags, uint32_t rkey);
 
 /* UD: the address of the other host's QP, with its Q_Key. */
-struct ud_dest
-host_dest(const struct host *h);
+struct ud_dest host_dest(const struct host *h);
 
 /* True if conf.type makes host a an XRC initiator and host b an XRC target. */
-bool
-qp_link_is_xrc(const struct qp_link *p);
+bool qp_link_is_xrc(const struct qp_link *p);
 /* True if h receives from an SRQ. */
-bool
-host_has_srq(const struct host *h);
+bool host_has_srq(const struct host *h);
 
 /* Takes the oldest completion and frees SQ slots as lib/verbs does. */
-bool
-host_poll(struct host *h, struct cq *cq, struct cqe *out);
+bool host_poll(struct host *h, struct cq *cq, struct cqe *out);
 
 /* ---- Wire ---- */
 
 /* Lets the QP send up to n packets, which are queued on its wire. Returns their
  * number. */
-unsigned
-host_pull(struct host *h, unsigned n);
+unsigned host_pull(struct host *h, unsigned n);
 #define PULL_ALL UINT32_MAX
-void
-wire_deliver(struct host *from, unsigned index);
-void
-wire_deliver_all(struct host *from);
-void
-wire_drop(struct host *from, unsigned index);
-void
-wire_drop_all(struct host *from);
-void
-wire_dup(struct host *from, unsigned index);
+void wire_deliver(struct host *from, unsigned index);
+void wire_deliver_all(struct host *from);
+void wire_drop(struct host *from, unsigned index);
+void wire_drop_all(struct host *from);
+void wire_dup(struct host *from, unsigned index);
 /* Moves the frame at `index` to position `to`. */
-void
-wire_move(struct host *from, unsigned index, unsigned to);
+void wire_move(struct host *from, unsigned index, unsigned to);
 /* Flips one bit of the BTH or of what follows it, which the ICRC check detects. */
-void
-wire_corrupt(struct host *from, unsigned index, uint32_t where);
+void wire_corrupt(struct host *from, unsigned index, uint32_t where);
 /* The view is valid while the frame is on the wire. */
-struct pkt_view
-wire_view(const struct host *from, unsigned index);
+struct pkt_view wire_view(const struct host *from, unsigned index);
 /* Parses the frame and passes it to the QP, as an engine does. */
-void
-host_rx(struct host *h, const uint8_t *data, uint32_t len);
+void host_rx(struct host *h, const uint8_t *data, uint32_t len);
 /* Lets both sides send and delivers everything until nothing is left. */
-void
-qp_link_drain(struct qp_link *p);
+void qp_link_drain(struct qp_link *p);
 /* Advances time; each deadline on the way expires at its exact time. */
-void
-qp_link_advance(struct qp_link *p, uint64_t ns);
+void qp_link_advance(struct qp_link *p, uint64_t ns);
 
 /* Fields of a packet that the test builds. */
 struct pkt_spec {
@@ -263,36 +224,27 @@ struct pkt_spec {
 };
 
 /* Builds the frame; the caller frees its data. */
-struct frame
-pkt_spec_build(const struct host *to, const struct pkt_spec *c);
+struct frame pkt_spec_build(const struct host *to, const struct pkt_spec *c);
 /* Builds the frame and lets the host receive it. */
-void
-inject(struct host *to, const struct pkt_spec *c);
+void inject(struct host *to, const struct pkt_spec *c);
 /* Short forms for requests and acknowledgements to the host. */
-void
-inject_request(struct host *to, uint8_t opcode, uint32_t psn, uint32_t payload_len);
-void
-inject_ack(struct host *to, uint8_t syndrome, uint32_t psn);
+void inject_request(struct host *to, uint8_t opcode, uint32_t psn, uint32_t payload_len);
+void inject_ack(struct host *to, uint8_t syndrome, uint32_t psn);
 
 /* ---- Expectations ---- */
 
-void
-expect_frame_at(struct host *from, unsigned index, uint8_t opcode, uint32_t psn,
+void expect_frame_at(struct host *from, unsigned index, uint8_t opcode, uint32_t psn,
 	int ack_req, const char *file, int line);
-void
-expect_ack_at(struct host *from, unsigned index, uint8_t syndrome, uint32_t psn,
+void expect_ack_at(struct host *from, unsigned index, uint8_t syndrome, uint32_t psn,
 	uint32_t msn, const char *file, int line);
 /* A READ response of len bytes, or an atomic response with a value. */
-void
-expect_response_at(struct host *from, unsigned index, uint8_t opcode, uint32_t psn,
+void expect_response_at(struct host *from, unsigned index, uint8_t opcode, uint32_t psn,
 	uint32_t msn, uint64_t len_or_value, const char *file, int line);
-void
-expect_cqe_at(struct host *h, struct cq *cq, uint64_t wr_id, enum ibv_wc_status status,
-	uint32_t vendor_or_len, const char *file, int line);
-void
-expect_idle_at(struct host *h, const char *file, int line);
-void
-expect_event_at(struct host *h, enum ibv_event_type type, const char *file, int line);
+void expect_cqe_at(struct host *h, struct cq *cq, uint64_t wr_id,
+	enum ibv_wc_status status, uint32_t vendor_or_len, const char *file, int line);
+void expect_idle_at(struct host *h, const char *file, int line);
+void expect_event_at(
+	struct host *h, enum ibv_event_type type, const char *file, int line);
 
 /* `index` is the position of the frame on the wire of `from`; 0 is the oldest. ack_req:
  * 0, 1, or -1 for either. */
@@ -301,7 +253,8 @@ expect_event_at(struct host *h, enum ibv_event_type type, const char *file, int 
 #define expect_ack(from, index, syndrome, psn, msn)                                      \
 	expect_ack_at(from, index, syndrome, psn, msn, __FILE__, __LINE__)
 #define expect_response(from, index, opcode, psn, msn, len_or_value)                     \
-	expect_response_at(from, index, opcode, psn, msn, len_or_value, __FILE__, __LINE__)
+	expect_response_at(                                                              \
+		from, index, opcode, psn, msn, len_or_value, __FILE__, __LINE__)
 #define ANY UINT32_MAX
 #define expect_sent(h, wr_id, status)                                                    \
 	expect_cqe_at(h, &(h)->send_cq, wr_id, status, ANY, __FILE__, __LINE__)

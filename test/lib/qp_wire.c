@@ -49,7 +49,8 @@ host_pull(struct host *h, unsigned n)
 		unsigned want = RTE_MIN(n - total, PULL_BURST + 0u);
 
 		for (unsigned i = 0; i < want; i++)
-			pkts[i] = (struct pkt){.data = pull_buffers[i], .room = FRAME_ROOM};
+			pkts[i] =
+				(struct pkt){.data = pull_buffers[i], .room = FRAME_ROOM};
 		got = qp_tx(&h->qp, pkts, want, h->link->now);
 		assert_true(got <= want);
 		for (unsigned i = 0; i < got; i++)
@@ -81,7 +82,7 @@ host_rx(struct host *h, const uint8_t *data, uint32_t len)
 	if (why != DROP_none)
 		h->stats.drop[why]++;
 	else if (view.dest_qpn != h->qp.qpn &&
-		(h->qp.type != IBV_QPT_UD || view.dest_qpn != PSN_MASK))
+		 (h->qp.type != IBV_QPT_UD || view.dest_qpn != PSN_MASK))
 		h->stats.drop[DROP_qpn]++;
 	else
 		qp_rx(&h->qp, &view, h->link->now);
@@ -197,12 +198,14 @@ qp_link_advance(struct qp_link *p, uint64_t ns)
 static void
 pkt_spec_path(const struct host *to, const struct pkt_spec *c, struct path_hdr *hdr)
 {
-	struct path_addr addr = {.udp_sport = 0xC123, .hop_limit = 9, .tclass = c->tclass};
+	struct path_addr addr = {
+		.udp_sport = 0xC123, .hop_limit = 9, .tclass = c->tclass};
 
 	/* A UD QP has no path. */
 	memcpy(addr.src_gid,
 		to->qp.type == IBV_QPT_UD ? to->other->gid[0] : to->qp.path.dgid, 16);
-	memcpy(addr.dst_gid, to->qp.type == IBV_QPT_UD ? to->gid[0] : to->qp.path.sgid, 16);
+	memcpy(addr.dst_gid, to->qp.type == IBV_QPT_UD ? to->gid[0] : to->qp.path.sgid,
+		16);
 	if (c->other_version) {
 		static const uint8_t v4[12] = {[10] = 0xFF, [11] = 0xFF};
 
@@ -340,8 +343,8 @@ expect_ack_at(struct host *from, unsigned index, uint8_t syndrome, uint32_t psn,
 {
 	struct pkt_view view;
 
-	expect_frame_at(
-		from, index, OPCODE_RC_ACKNOWLEDGE | from->qp.op_base, psn, 0, file, line);
+	expect_frame_at(from, index, OPCODE_RC_ACKNOWLEDGE | from->qp.op_base, psn, 0,
+		file, line);
 	view = wire_view(from, index);
 	EQUAL(view_aeth(&view)->syndrome, syndrome);
 	EQUAL(be24_get(view_aeth(&view)->msn), msn);

@@ -49,52 +49,38 @@ struct replay {
 	uint8_t target[REPLAY_TARGET_BYTES] LINE_ALIGNED;
 };
 
-void
-replay_load(struct replay *r, const char *name);
-void
-replay_unload(struct replay *r);
+void replay_load(struct replay *r, const char *name);
+void replay_unload(struct replay *r);
 /* False: the frame does not parse (a capture may contain invalid frames on purpose). */
-bool
-replay_view(const struct replay *r, unsigned frame, struct pkt_view *v);
+bool replay_view(const struct replay *r, unsigned frame, struct pkt_view *v);
 /* The QP type that the packet belongs to. */
-enum ibv_qp_type
-replay_type(const struct pkt_view *v);
+enum ibv_qp_type replay_type(const struct pkt_view *v);
 /* Reads what the log says of a side and of its queue 'S' or 'R'. False: nothing. */
-bool
-replay_run(const char *name, char side, char queue, struct replay_run *run);
+bool replay_run(const char *name, char side, char queue, struct replay_run *run);
 
 /* Gives h the addresses and QPNs of a QP of the capture: v is a packet that this QP sends
  * (own), or receives. */
-void
-replay_host_connect(const struct replay *r, struct host *h, const struct replay_run *run,
-	uint32_t qpn, uint32_t dest_qpn, const struct pkt_view *v, bool own);
+void replay_host_connect(const struct replay *r, struct host *h,
+	const struct replay_run *run, uint32_t qpn, uint32_t dest_qpn,
+	const struct pkt_view *v, bool own);
 /* Fills the target area with its pattern, and installs a key entry with the number that
  * the capture uses. */
-void
-replay_target_fill(struct replay *r);
-void
-replay_key_put(
+void replay_target_fill(struct replay *r);
+void replay_key_put(
 	struct replay *r, struct host *h, uint32_t key, uint64_t va, unsigned access);
-void
-replay_key_drop(struct host *h, uint32_t key);
+void replay_key_drop(struct host *h, uint32_t key);
 
 /* Replaces R_Key `from` by `to` in a request that names it, and updates the ICRC. */
-void
-replay_rkey_replace(uint8_t *frame, uint32_t len, uint32_t from, uint32_t to);
-void
-replay_frames_equal(const struct pkt_view *ours, const struct pkt_view *theirs);
+void replay_rkey_replace(uint8_t *frame, uint32_t len, uint32_t from, uint32_t to);
+void replay_frames_equal(const struct pkt_view *ours, const struct pkt_view *theirs);
 /* at: address of the bytes of a receive or READ. */
-void
-replay_wc_equal(
+void replay_wc_equal(
 	const struct cqe *ours, const struct replay_wc *theirs, const uint8_t *at);
 /* Checks that rules.tsv (docs/protocol.md 19) lists this difference from the kernel. */
-void
-replay_topic_check(const char *topic);
-uint32_t
-replay_crc(const uint8_t *at, size_t len);
+void replay_topic_check(const char *topic);
+uint32_t replay_crc(const uint8_t *at, size_t len);
 /* Writes the first len payload bytes of operation k of the traffic generator
  * (test/captures/README.md). */
-void
-replay_payload(uint8_t *to, unsigned k, uint32_t len);
+void replay_payload(uint8_t *to, unsigned k, uint32_t len);
 
 #endif

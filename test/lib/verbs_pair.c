@@ -190,10 +190,8 @@ pair_to_rts(const struct verbs_pair_conf *conf, struct ibv_qp *qp)
 void
 pair_ud_to_rts(struct ibv_qp *qp, uint32_t qkey, uint32_t sq_psn)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qkey = qkey,
-		.sq_psn = sq_psn};
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey, .sq_psn = sq_psn};
 
 	assert_int_equal(
 		ibv_modify_qp(qp, &attr,

@@ -25,18 +25,18 @@ struct verbs_pair_conf {
 	struct ibv_qp_cap cap; /* 0: 64 WRs, 1 SGE */
 	bool sig_all;
 	bool ipv6;
-	enum ibv_mtu mtu;   /* 0: 1024 */
-	unsigned rnr_retry; /* 0: 7, without limit; 8: none */
-	unsigned retry;	    /* 0: 7; 8: none */
-	unsigned timeout;   /* 0: 14, 67 ms; 255: none */
-	unsigned rnr_timer; /* 0: 1, 10 us */
-	size_t bytes;	    /* size of each side's region; 0: 1 MiB */
-	bool unconnected;   /* QPs stay in RESET */
+	enum ibv_mtu mtu;      /* 0: 1024 */
+	unsigned rnr_retry;    /* 0: 7, without limit; 8: none */
+	unsigned retry;        /* 0: 7; 8: none */
+	unsigned timeout;      /* 0: 14, 67 ms; 255: none */
+	unsigned rnr_timer;    /* 0: 1, 10 us */
+	size_t bytes;          /* size of each side's region; 0: 1 MiB */
+	bool unconnected;      /* QPs stay in RESET */
 	enum ibv_qp_type type; /* RC or UC; 0: RC */
-	uint64_t ops;	    /* send_ops_flags; 0: the mask bit is not set */
-	unsigned access;    /* access flags that pair_connect() gives the QPs */
-	uint64_t wc_flags;  /* not 0: CQs are created by ibv_create_cq_ex() with these */
-	uint8_t depth;	    /* max_rd_atomic and max_dest_rd_atomic */
+	uint64_t ops;          /* send_ops_flags; 0: the mask bit is not set */
+	unsigned access;       /* access flags that pair_connect() gives the QPs */
+	uint64_t wc_flags; /* not 0: CQs are created by ibv_create_cq_ex() with these */
+	uint8_t depth;     /* max_rd_atomic and max_dest_rd_atomic */
 };
 
 struct verbs_side {
@@ -65,12 +65,11 @@ void pair_close(struct verbs_pair *p);
 
 /* Creates one more QP on a side, with the attributes of `conf`, in RESET. The caller
  * destroys it. */
-struct ibv_qp *
-pair_qp_create(const struct verbs_pair_conf *conf, struct verbs_side *s, unsigned engine);
+struct ibv_qp *pair_qp_create(
+	const struct verbs_pair_conf *conf, struct verbs_side *s, unsigned engine);
 /* RESET to INIT, INIT to RTR and RTR to RTS, towards a QP of the other side. */
 void pair_to_init(struct ibv_qp *qp);
-void
-pair_to_rtr(const struct verbs_pair_conf *conf, struct ibv_qp *qp,
+void pair_to_rtr(const struct verbs_pair_conf *conf, struct ibv_qp *qp,
 	const union ibv_gid *peer, uint32_t peer_qpn);
 void pair_to_rts(const struct verbs_pair_conf *conf, struct ibv_qp *qp);
 void pair_ud_to_rts(struct ibv_qp *qp, uint32_t qkey, uint32_t sq_psn);
@@ -94,12 +93,11 @@ void pair_no_completion(struct verbs_pair *p, struct ibv_cq *cq);
 
 /* An SGE over the side's region; `offset` is relative to its start. */
 struct ibv_sge pair_sge(struct verbs_side *s, size_t offset, uint32_t len);
-int
-pair_send(struct verbs_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len,
-	unsigned flags);
+int pair_send(struct verbs_side *s, unsigned qp, uint64_t wr_id, size_t offset,
+	uint32_t len, unsigned flags);
 int pair_post_srq(struct verbs_side *s, uint64_t wr_id, size_t offset, uint32_t len);
-int pair_post_recv(struct verbs_side *s, unsigned qp, uint64_t wr_id, size_t offset,
-	uint32_t len);
+int pair_post_recv(
+	struct verbs_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len);
 
 /* Waits up to 5 s for the next asynchronous event, and acknowledges it. */
 struct ibv_async_event pair_event(struct verbs_pair *p, struct verbs_side *s);

@@ -18,7 +18,7 @@ struct fault {
 	int denied_access; /* access rights that the passive end's QP lacks */
 	int rd_atomic;     /* see struct link_conf */
 	bool short_timeout;
-	uint32_t room;                      /* size of the receive for a SEND */
+	uint32_t room; /* size of the receive for a SEND */
 	/* passive: of its receive, which is flushed at least; success: the receive is not
 	 * used */
 	enum ibv_wc_status active, passive;
@@ -266,8 +266,9 @@ cases_errors(struct matrix *t)
 #define REFUSED .active = IBV_WC_REM_ACCESS_ERR, .passive = IBV_WC_WR_FLUSH_ERR
 #define INVALID .active = IBV_WC_REM_INV_REQ_ERR, .passive = IBV_WC_WR_FLUSH_ERR
 	static const struct fault list[] = {
-		{"RC WRITE beyond the region's rights", IBV_WR_RDMA_WRITE, .limited = true,
-			.access = local | IBV_ACCESS_REMOTE_READ, REFUSED},
+		{"RC WRITE beyond the region's rights", IBV_WR_RDMA_WRITE,
+			.limited = true, .access = local | IBV_ACCESS_REMOTE_READ,
+			REFUSED},
 		{"RC READ beyond the region's rights", IBV_WR_RDMA_READ, .limited = true,
 			.access = local | IBV_ACCESS_REMOTE_WRITE, REFUSED},
 		{"RC CMP_AND_SWP beyond the region's rights", IBV_WR_ATOMIC_CMP_AND_SWP,

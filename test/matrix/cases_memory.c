@@ -249,8 +249,8 @@ cases_memory(struct matrix *t)
 		{.type = IBV_MW_TYPE_2, .how = BY_SEND_INV, .says = true},
 	};
 
-	matrix_case(
-		t, "MW type 1, bound with length 0", need_type1, window_case, &windows[0]);
+	matrix_case(t, "MW type 1, bound with length 0", need_type1, window_case,
+		&windows[0]);
 	matrix_case(t, "MW type 1, deallocated", need_type1, window_case, &windows[1]);
 	for (unsigned i = 0; i < SIZES; i++) {
 		const struct window w = {

@@ -276,7 +276,8 @@ cases_rc(struct matrix *t)
 	};
 
 	matrix_case(t, "RC CMP_AND_SWP", need_atomics, atomic_case, &atomics[0]);
-	matrix_case(t, "RC CMP_AND_SWP unsignaled", need_atomics, atomic_case, &atomics[1]);
+	matrix_case(
+		t, "RC CMP_AND_SWP unsignaled", need_atomics, atomic_case, &atomics[1]);
 	matrix_case(t, "RC FETCH_AND_ADD", need_atomics, atomic_case, &atomics[2]);
 	matrix_case(
 		t, "RC FETCH_AND_ADD unsignaled", need_atomics, atomic_case, &atomics[3]);

@@ -188,7 +188,8 @@ receive_check(struct matrix *t, const struct stream *s, struct tally *tally,
 /* Each byte of a message that may be partly lost is either the message's or unchanged.
  * The bytes after it are unchanged. */
 static const char *
-writes_check(struct matrix *t, const struct stream *s, struct tally *tally, unsigned round)
+writes_check(
+	struct matrix *t, const struct stream *s, struct tally *tally, unsigned round)
 {
 	const uint8_t none = receive_slot(t, 0)[ROOM]; /* the value of a cleared byte */
 
@@ -211,8 +212,8 @@ writes_check(struct matrix *t, const struct stream *s, struct tally *tally, unsi
 /* Returns whether all messages have arrived. Unknown on a wire that duplicates
  * packets. */
 static bool
-all_arrived(
-	struct matrix *t, const struct stream *s, const struct tally *tally, unsigned round)
+all_arrived(struct matrix *t, const struct stream *s, const struct tally *tally,
+	unsigned round)
 {
 	unsigned last = (round + 1) * MESSAGES - 1;
 

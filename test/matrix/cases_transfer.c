@@ -62,7 +62,8 @@ needs_marker(const struct xfer *x)
 
 /* Cuts a message into up to three SGEs of odd lengths. */
 static int
-sge_split(const struct matrix *t, const struct xfer *x, uint8_t *at, struct ibv_sge sge[3])
+sge_split(
+	const struct matrix *t, const struct xfer *x, uint8_t *at, struct ibv_sge sge[3])
 {
 	uint32_t first = x->len / 3, second = x->len / 2;
 
@@ -291,7 +292,8 @@ transfer_case(struct matrix *t, const void *arg)
 /* The list of cases */
 
 static void
-transfer_add(struct matrix *t, const char *service, const char *name, const struct xfer *x)
+transfer_add(
+	struct matrix *t, const char *service, const char *name, const struct xfer *x)
 {
 	char full[96];
 

@@ -170,8 +170,7 @@ print_impair_stats(const char *what, const struct rocade_impair_stats *n)
 {
 	printf("# impaired, %s: %llu lost, %llu duplicated, %llu delayed, "
 	       "%llu corrupted\n",
-		what,
-		(unsigned long long)n->lost, (unsigned long long)n->duplicated,
+		what, (unsigned long long)n->lost, (unsigned long long)n->duplicated,
 		(unsigned long long)n->reordered, (unsigned long long)n->corrupted);
 }
 

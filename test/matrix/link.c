@@ -162,7 +162,8 @@ link_idle(struct matrix *t, struct ibv_cq *cq)
 
 	while (clock_ns() < end) {
 		if (ibv_poll_cq(cq, 1, &wc) != 0)
-			return case_fail(t, "an unexpected completion of request %llu: %s",
+			return case_fail(t,
+				"an unexpected completion of request %llu: %s",
 				(unsigned long long)wc.wr_id,
 				ibv_wc_status_str(wc.status));
 		sched_yield();
@@ -278,8 +279,8 @@ path_to(const struct matrix *t, const uint8_t gid[16])
 }
 
 struct ibv_ah *
-link_ah_of(
-	struct matrix *t, const uint8_t gid[16], uint8_t hops, uint8_t class, uint32_t flow)
+link_ah_of(struct matrix *t, const uint8_t gid[16], uint8_t hops, uint8_t class,
+	uint32_t flow)
 {
 	struct ibv_ah_attr attr = path_to(t, gid);
 
@@ -329,12 +330,12 @@ link_to_rts(struct matrix *t, struct ibv_qp *qp)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = t->own.psn,
-		.timeout = t->conf.short_timeout    ? 12
+		.timeout = t->conf.short_timeout ? 12
 			   : t->conf.few_retries ? 14
-					       : 16,
-		.retry_cnt = t->conf.few_retries ? 1
-			     : t->conf.finite_retries  ? 6
-					       : 7,
+						 : 16,
+		.retry_cnt = t->conf.few_retries      ? 1
+			     : t->conf.finite_retries ? 6
+						      : 7,
 		.rnr_retry = t->conf.few_retries ? 1 : 7,
 		.max_rd_atomic = 4,
 	};

@@ -98,7 +98,8 @@ need_nothing(struct matrix *t, const void *arg)
 }
 
 void
-matrix_case(struct matrix *t, const char *name, case_need need, case_fn fn, const void *arg)
+matrix_case(
+	struct matrix *t, const char *name, case_need need, case_fn fn, const void *arg)
 {
 	const char *why;
 

@@ -57,7 +57,7 @@ struct matrix {
 	bool active; /* in this case */
 	int sock;
 	const char *device_name;
-	const char *only;             /* only cases whose name contains this; NULL: all */
+	const char *only; /* only cases whose name contains this; NULL: all */
 	const char *skip[MATRIX_SKIPS]; /* names of the cases to skip */
 	unsigned skip_count;
 	unsigned wait_s;
@@ -95,16 +95,14 @@ typedef const char *(*case_fn)(struct matrix *t, const void *arg);
 /* Returns NULL if the device can run the case, otherwise the reason. */
 typedef const char *(*case_need)(struct matrix *t, const void *arg);
 /* For cases that every device can run. */
-const char *
-need_nothing(struct matrix *t, const void *arg);
+const char *need_nothing(struct matrix *t, const void *arg);
 
 /* Runs a case in both directions and prints a line for each. */
-void
-matrix_case(
+void matrix_case(
 	struct matrix *t, const char *name, case_need need, case_fn fn, const void *arg);
 /* Formats t->why and returns it. */
-const char *
-case_fail(struct matrix *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *case_fail(struct matrix *t, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 #define TRY(call)                                                                        \
 	do {                                                                             \
@@ -120,114 +118,77 @@ case_fail(struct matrix *t, const char *format, ...) __attribute__((format(print
 
 /* ---- oob.c: out of band ---- */
 
-int
-oob_listen(const char *address, unsigned port);
-int
-oob_connect(const char *address, unsigned port);
+int oob_listen(const char *address, unsigned port);
+int oob_connect(const char *address, unsigned port);
 /* Sends `len` bytes (at most OOB_MAX) and receives as many. Returns NULL or the reason of
  * a failure, for example that the other end has given up the case. */
 #define OOB_MAX 160
-const char *
-oob_swap(struct matrix *t, const void *mine, void *theirs, size_t len);
+const char *oob_swap(struct matrix *t, const void *mine, void *theirs, size_t len);
 /* Waits until both ends have called it. */
-const char *
-oob_sync(struct matrix *t);
+const char *oob_sync(struct matrix *t);
 /* Ends a case. Returns NULL if it succeeded at both ends. */
-const char *
-oob_end(struct matrix *t, bool good);
+const char *oob_end(struct matrix *t, bool good);
 
 /* ---- link.c: QPs and data ---- */
 
-int
-link_to_init(struct matrix *t, struct ibv_qp *qp);
-int
-link_to_rtr(struct matrix *t, struct ibv_qp *qp, const struct matrix_end *peer);
-int
-link_to_rts(struct matrix *t, struct ibv_qp *qp);
-struct ibv_ah *
-link_ah(struct matrix *t, const uint8_t gid[16]);
-struct ibv_ah *
-link_ah_of(struct matrix *t, const uint8_t gid[16], uint8_t hops, uint8_t class,
-	uint32_t flow);
+int link_to_init(struct matrix *t, struct ibv_qp *qp);
+int link_to_rtr(struct matrix *t, struct ibv_qp *qp, const struct matrix_end *peer);
+int link_to_rts(struct matrix *t, struct ibv_qp *qp);
+struct ibv_ah *link_ah(struct matrix *t, const uint8_t gid[16]);
+struct ibv_ah *link_ah_of(struct matrix *t, const uint8_t gid[16], uint8_t hops,
+	uint8_t class, uint32_t flow);
 /* Fills t->own, except for the QPN. */
-void
-link_describe_own(struct matrix *t);
+void link_describe_own(struct matrix *t);
 /* Creates and connects t->qp at both ends. */
-const char *
-link_open(struct matrix *t, const struct link_conf *conf);
-void
-link_close(struct matrix *t);
+const char *link_open(struct matrix *t, const struct link_conf *conf);
+void link_close(struct matrix *t);
 
-uint8_t *
-link_source(struct matrix *t, unsigned slot);
-uint8_t *
-link_target(struct matrix *t, unsigned slot);
+uint8_t *link_source(struct matrix *t, unsigned slot);
+uint8_t *link_target(struct matrix *t, unsigned slot);
 /* Address of the peer's target slot. */
-uint64_t
-link_remote(struct matrix *t, unsigned slot);
+uint64_t link_remote(struct matrix *t, unsigned slot);
 
 /* Fills in a pattern that depends on the case and the slot. */
-void
-data_fill(struct matrix *t, uint8_t *at, size_t len, unsigned slot);
-void
-data_clear(uint8_t *at, size_t len);
+void data_fill(struct matrix *t, uint8_t *at, size_t len, unsigned slot);
+void data_clear(uint8_t *at, size_t len);
 /* Checks the bytes, and that the guard behind them is unchanged. */
-const char *
-data_check(struct matrix *t, const uint8_t *at, size_t len, unsigned slot);
+const char *data_check(struct matrix *t, const uint8_t *at, size_t len, unsigned slot);
 /* Returns byte i of the pattern. */
-uint8_t
-data_byte(const struct matrix *t, size_t i, unsigned slot);
+uint8_t data_byte(const struct matrix *t, size_t i, unsigned slot);
 
-const char *
-link_recv(struct matrix *t, uint64_t wr_id, uint8_t *at, uint32_t len);
-const char *
-link_send(struct matrix *t, struct ibv_send_wr *wr);
+const char *link_recv(struct matrix *t, uint64_t wr_id, uint8_t *at, uint32_t len);
+const char *link_send(struct matrix *t, struct ibv_send_wr *wr);
 /* Waits for the next completion, of any status. */
-const char *
-link_poll(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc);
+const char *link_poll(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc);
 /* Waits for the next completion, which must be a success with this wr_id. */
-const char *
-link_done(struct matrix *t, struct ibv_cq *cq, uint64_t wr_id, struct ibv_wc *wc);
+const char *link_done(
+	struct matrix *t, struct ibv_cq *cq, uint64_t wr_id, struct ibv_wc *wc);
 /* Waits `ms` milliseconds for a completion. Returns 1, or 0 if none came, -1 for an error
  * (t->why). */
-int
-link_poll_for(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc, unsigned ms);
+int link_poll_for(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc, unsigned ms);
 /* Returns whether a request that must fail has this status. On a lossy wire RETRY_EXC_ERR
  * is allowed too: if the NAK is lost, the responder is in ERR and does not answer. */
-bool
-link_refused(const struct matrix *t, enum ibv_wc_status got, enum ibv_wc_status want);
+bool link_refused(
+	const struct matrix *t, enum ibv_wc_status got, enum ibv_wc_status want);
 /* Checks that no completion comes for a while. */
-const char *
-link_idle(struct matrix *t, struct ibv_cq *cq);
+const char *link_idle(struct matrix *t, struct ibv_cq *cq);
 /* Waits for an asynchronous event of this type. Earlier events are discarded. */
-const char *
-link_event(struct matrix *t, enum ibv_event_type want);
-void
-link_events_discard(struct matrix *t);
+const char *link_event(struct matrix *t, enum ibv_event_type want);
+void link_events_discard(struct matrix *t);
 /* Registers another memory region over t->mem. */
-struct ibv_mr *
-link_mr(struct matrix *t, int access);
+struct ibv_mr *link_mr(struct matrix *t, int access);
 
 /* Groups of cases */
 
-void
-cases_transfer(struct matrix *t);
+void cases_transfer(struct matrix *t);
 
-void
-cases_rc(struct matrix *t);
-void
-cases_errors(struct matrix *t);
-void
-cases_events(struct matrix *t);
-void
-cases_stream(struct matrix *t);
-void
-cases_datagram(struct matrix *t);
-void
-cases_memory(struct matrix *t);
-void
-cases_xrc(struct matrix *t);
-void
-cases_wr(struct matrix *t);
+void cases_rc(struct matrix *t);
+void cases_errors(struct matrix *t);
+void cases_events(struct matrix *t);
+void cases_stream(struct matrix *t);
+void cases_datagram(struct matrix *t);
+void cases_memory(struct matrix *t);
+void cases_xrc(struct matrix *t);
+void cases_wr(struct matrix *t);
 
 #endif

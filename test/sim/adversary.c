@@ -115,7 +115,8 @@ adversary_open(void)
 }
 
 static void
-victim_modify(struct victim *v, struct ibv_qp_attr *attr, enum ibv_qp_state state, int mask)
+victim_modify(
+	struct victim *v, struct ibv_qp_attr *attr, enum ibv_qp_state state, int mask)
 {
 	int err;
 

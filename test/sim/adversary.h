@@ -13,23 +13,16 @@
 
 /* Decides whether there is an adversary, and its victims. Adds their completions to the
  * sizes of the CQs. */
-void
-adversary_plan(void);
-void
-adversary_open(void);
-void
-adversary_close(void);
+void adversary_plan(void);
+void adversary_open(void);
+void adversary_close(void);
 
-bool
-adversary_active(void);
+bool adversary_active(void);
 /* Does one operation of the adversary or of a victim's application. */
-bool
-adversary_op(void);
+bool adversary_op(void);
 /* Handles a victim's completion. Returns false for completions of other QPs. */
-bool
-adversary_wc(struct cq_model *cq, const struct ibv_wc *wc);
+bool adversary_wc(struct cq_model *cq, const struct ibv_wc *wc);
 /* Returns how many receives of an SRQ are held by victims. */
-uint32_t
-adversary_held(const struct recv_model *m);
+uint32_t adversary_held(const struct recv_model *m);
 
 #endif

@@ -38,10 +38,8 @@ struct adversary {
 
 extern struct adversary adversary;
 
-void
-adversary_send(struct victim *v, unsigned n);
+void adversary_send(struct victim *v, unsigned n);
 /* Records the fields of a received RoCEv2 packet. */
-void
-adversary_rx_roce(const uint8_t *data, uint32_t len);
+void adversary_rx_roce(const uint8_t *data, uint32_t len);
 
 #endif

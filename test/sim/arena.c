@@ -41,7 +41,8 @@ arena_init(struct arena *a, unsigned number)
 void
 arena_check(struct arena *a)
 {
-	CHECK(a->holes == 1 && a->hole[0].len == ARENA_BYTES, "memory was not given back");
+	CHECK(a->holes == 1 && a->hole[0].len == ARENA_BYTES,
+		"memory was not given back");
 	CHECK(pattern_is(a->base, a->top), "memory outside of all buffers was written");
 }
 

@@ -31,28 +31,20 @@ struct buf {
 };
 
 /* number: index in the process. Each arena has a fixed place in the address space. */
-void
-arena_init(struct arena *a, unsigned number);
+void arena_init(struct arena *a, unsigned number);
 /* Checks that everything is free and holds the pattern. */
-void
-arena_check(struct arena *a);
+void arena_check(struct arena *a);
 
 /* Returns false if there is no room. aligned: to 8 bytes, else at any address. */
-bool
-arena_get(struct arena *a, uint32_t len, bool aligned, struct buf *out);
+bool arena_get(struct arena *a, uint32_t len, bool aligned, struct buf *out);
 /* Checks that all of the buffer and its guard bytes hold the pattern. */
-void
-arena_put(struct arena *a, struct buf *buf);
+void arena_put(struct arena *a, struct buf *buf);
 
-void
-pattern_fill(uint8_t *at, size_t len);
-bool
-pattern_is(const uint8_t *at, size_t len);
+void pattern_fill(uint8_t *at, size_t len);
+bool pattern_is(const uint8_t *at, size_t len);
 
 /* Bytes [offset, offset + len) of the message with this key. */
-void
-content_fill(uint64_t key, uint32_t offset, uint8_t *at, uint32_t len);
-bool
-content_is(uint64_t key, uint32_t offset, const uint8_t *at, uint32_t len);
+void content_fill(uint64_t key, uint32_t offset, uint8_t *at, uint32_t len);
+bool content_is(uint64_t key, uint32_t offset, const uint8_t *at, uint32_t len);
 
 #endif

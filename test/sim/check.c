@@ -94,8 +94,8 @@ send_good(struct end *e, struct msg *m, const struct ibv_wc *wc)
 		m->seq);
 	CHECK(m->signaled, "end %u: a completion for request %u, which is unsignaled",
 		e->number, m->seq);
-	CHECK(m->must_fail == 0, "end %u: request %u succeeds and must fail",
-		e->number, m->seq);
+	CHECK(m->must_fail == 0, "end %u: request %u succeeds and must fail", e->number,
+		m->seq);
 	CHECK(wc->opcode == wc_opcode(m->op), "end %u: request %u: opcode %u", e->number,
 		m->seq, wc->opcode);
 	CHECK(wc->byte_len == m->len, "end %u: request %u: byte_len %u, not %u",
@@ -248,8 +248,8 @@ receive_seen(struct cq_model *cq, const struct ibv_wc *wc)
 	struct recv *r;
 
 	end_sync(e);
-	CHECK(e->rcq == cq && e->recv == m, "end %u: a receive of another queue completes",
-		e->number);
+	CHECK(e->rcq == cq && e->recv == m,
+		"end %u: a receive of another queue completes", e->number);
 	r = recv_find(m, wc->wr_id);
 	/* A QP takes receives in FIFO order. An RQ is used by this QP alone. */
 	CHECK((int32_t)(r->index - e->recv_next) >= 0 && (srq || r->index == m->oldest),

@@ -187,7 +187,8 @@ print_requests(const struct cover *c)
 	for (size_t i = 0; i < RTE_DIM(requests); i++) {
 		unsigned op = requests[i].op;
 
-		print_row("request RC", requests[i].name, c->request[IBV_QPT_RC][op], true);
+		print_row(
+			"request RC", requests[i].name, c->request[IBV_QPT_RC][op], true);
 		/* An XRC target binds no window that a SEND could invalidate. */
 		if (op != IBV_WR_SEND_WITH_INV && op != IBV_WR_ATOMIC_WRITE)
 			print_row("request XRC", requests[i].name,

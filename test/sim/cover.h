@@ -25,7 +25,7 @@ struct cover {
 	uint64_t state[COVER_SERVICES][COVER_STATES][COVER_STATES];
 	uint64_t status[COVER_WC];
 	uint64_t event[COVER_EVENTS];
-	uint64_t op[COVER_OPS];                       /* of the generator */
+	uint64_t op[COVER_OPS]; /* of the generator */
 	/* successful, by the receiver's QP type */
 	uint64_t request[COVER_TYPES][COVER_OPCODES];
 	uint64_t window[COVER_OPCODES]; /* successful, with a window */
@@ -38,14 +38,10 @@ struct cover {
 
 extern struct cover cover;
 
-void
-cover_frame(const uint8_t *data, uint32_t len);
-void
-cover_state(unsigned qp_type, unsigned from, unsigned to);
-void
-cover_add(struct cover *sum, const struct cover *one);
+void cover_frame(const uint8_t *data, uint32_t len);
+void cover_state(unsigned qp_type, unsigned from, unsigned to);
+void cover_add(struct cover *sum, const struct cover *one);
 /* Prints the table. Returns the number of rows that can happen and never did. */
-unsigned
-cover_print(const struct cover *c, bool all);
+unsigned cover_print(const struct cover *c, bool all);
 
 #endif

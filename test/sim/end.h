@@ -61,10 +61,10 @@ struct end {
 	/* Sends. Indices run freely since RESET. */
 	struct msg msgs[END_MSGS];
 	uint32_t posted;
-	uint32_t done;            /* the next request whose completion may come */
-	uint32_t retired;         /* all before it are freed, see end_retire() */
-	uint32_t freed;           /* send queue slots before it are free */
-	uint32_t last_signaled;   /* the last signaled request + 1 */
+	uint32_t done;          /* the next request whose completion may come */
+	uint32_t retired;       /* all before it are freed, see end_retire() */
+	uint32_t freed;         /* send queue slots before it are free */
+	uint32_t last_signaled; /* the last signaled request + 1 */
 	/* sequence numbers of the messages that consume a receive */
 	uint32_t recv_msgs[END_MSGS];
 	uint32_t recv_msgs_posted, recv_msgs_arrived;
@@ -92,7 +92,7 @@ struct conn {
 	unsigned number;
 	enum ibv_qp_type type;
 	bool used;
-	bool up;  /* both ends are RTS */
+	bool up; /* both ends are RTS */
 	/* an RC connection with XRC: end 0 is the initiator, end 1 the target */
 	bool xrc;
 	bool ipv6;
@@ -115,8 +115,8 @@ struct world {
 	unsigned conns;
 	struct conn conn[CONNS_MAX];
 	uint64_t next_key;
-	bool small_cq;         /* a CQ is too small */
-	bool quiescing;        /* the seed ends: no new faults */
+	bool small_cq;  /* a CQ is too small */
+	bool quiescing; /* the seed ends: no new faults */
 	/* resets, errors and drains of QPs, per mille of the operations */
 	unsigned disruption;
 	unsigned bad_requests; /* requests that must fail, per mille */
@@ -134,40 +134,29 @@ world_perfect(void)
 
 /* Decides everything about a connection but its QPs, and adds its completions to the
  * sizes of the CQs. */
-void
-conn_plan(struct conn *c, unsigned number, enum ibv_qp_type type, struct host *a,
+void conn_plan(struct conn *c, unsigned number, enum ibv_qp_type type, struct host *a,
 	struct host *b);
 /* Creates the QPs, in RESET. */
-void
-conn_open(struct conn *c);
-void
-conn_close(struct conn *c);
+void conn_open(struct conn *c);
+void conn_close(struct conn *c);
 /* Moves one end a step from RESET towards RTS. Returns true once both are in RTS. */
-bool
-conn_step(struct conn *c);
+bool conn_step(struct conn *c);
 /* Moves both ends to RESET and accounts for everything that was in flight. */
-void
-conn_reset(struct conn *c);
+void conn_reset(struct conn *c);
 
-void
-end_modify(struct end *e, enum ibv_qp_state state, struct ibv_qp_attr *attr, int mask);
+void end_modify(
+	struct end *e, enum ibv_qp_state state, struct ibv_qp_attr *attr, int mask);
 /* Notes that the connection's QPs may fail from now on. */
-void
-conn_fault(struct conn *c);
+void conn_fault(struct conn *c);
 /* Notes that the QP is in ERR, by a failure or by an application's ibv_modify_qp(). */
-void
-end_in_error(struct end *e);
-struct end *
-end_of_qp(const struct ibv_qp *qp);
-struct end *
-end_of_number(unsigned number);
+void end_in_error(struct end *e);
+struct end *end_of_qp(const struct ibv_qp *qp);
+struct end *end_of_number(unsigned number);
 
 /* Frees the messages that can have no more effect. */
-void
-end_retire(struct end *e);
+void end_retire(struct end *e);
 /* Frees all messages. The QP is in RESET and nothing is in flight. */
-void
-end_retire_all(struct end *e);
+void end_retire_all(struct end *e);
 
 static inline struct msg *
 end_msg(struct end *e, uint32_t seq)

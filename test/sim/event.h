@@ -7,7 +7,6 @@
 struct host;
 
 /* Checks an asynchronous event that was read: may it have come? */
-void
-event_seen(struct host *h, const struct ibv_async_event *event);
+void event_seen(struct host *h, const struct ibv_async_event *event);
 
 #endif

@@ -301,7 +301,7 @@ op_reset(void)
 	struct conn *c = any_conn();
 
 	if (world.quiescing || (c->end[0].state == IBV_QPS_RESET &&
-				  c->end[c->ends - 1].state == IBV_QPS_RESET))
+				       c->end[c->ends - 1].state == IBV_QPS_RESET))
 		return false;
 	for (unsigned i = 0; i < c->ends; i++) {
 		end_sync(&c->end[i]);

@@ -34,10 +34,8 @@ enum gen_op {
 extern const char *const gen_texts[GEN_COUNT];
 
 /* Does one operation. Returns false if it was not possible now: let time pass. */
-bool
-gen_op(void);
+bool gen_op(void);
 /* Deregisters the regions that no request uses. */
-void
-gen_end(void);
+void gen_end(void);
 
 #endif

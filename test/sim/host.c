@@ -120,15 +120,16 @@ host_close(struct host *h)
 	counters_check(h);
 	for (unsigned i = 0; i < HOST_PDS; i++) {
 		CHECK(ibv_dereg_mr(h->mr[i]) == 0, "ibv_dereg_mr");
-		CHECK(ibv_dealloc_pd(h->pd[i]) == 0,
-			"host %u: a PD is in use at the end", h->index);
+		CHECK(ibv_dealloc_pd(h->pd[i]) == 0, "host %u: a PD is in use at the end",
+			h->index);
 	}
 	CHECK(ibv_close_device(h->ctx) == 0, "host %u: objects exist at the end",
 		h->index);
 	CHECK(h->dev->keys.used == 0, "host %u: keys are in use at the end", h->index);
 	CHECK(rocade_close_port(h->port) == 0, "rocade_close_port");
-	CHECK(h->mem_bytes == 0, "host %u: %llu bytes of ring memory are in use at the end",
-		h->index, (unsigned long long)h->mem_bytes);
+	CHECK(h->mem_bytes == 0,
+		"host %u: %llu bytes of ring memory are in use at the end", h->index,
+		(unsigned long long)h->mem_bytes);
 	arena_check(&h->arena);
 }
 

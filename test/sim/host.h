@@ -51,26 +51,20 @@ struct host {
 };
 
 /* Opens the device and its PDs. CQs and SRQs follow once the QPs are planned. */
-void
-host_open(struct host *h, struct link *l, unsigned index, const struct host_conf *conf);
+void host_open(
+	struct host *h, struct link *l, unsigned index, const struct host_conf *conf);
 /* Closes the device. QPs, CQs and SRQs are destroyed already. */
-void
-host_close(struct host *h);
+void host_close(struct host *h);
 
 /* Runs one pass of one engine, or of all engines with work. Returns the packets moved. */
-unsigned
-host_pass(struct host *h, unsigned engine);
-unsigned
-host_run(struct host *h);
-uint64_t
-host_deadline(struct host *h);
+unsigned host_pass(struct host *h, unsigned engine);
+unsigned host_run(struct host *h);
+uint64_t host_deadline(struct host *h);
 
 /* Returns whether frames are inside the host: not sent yet, or between its engines. */
-bool
-host_has_frames(const struct host *h);
+bool host_has_frames(const struct host *h);
 /* Runs passes until no frames are inside. */
-void
-host_flush(struct host *h);
+void host_flush(struct host *h);
 
 /* Returns SRQ n, the shared one last; NULL behind that. */
 static inline struct recv_model *
@@ -82,10 +76,8 @@ host_srq(struct host *h, unsigned n)
 }
 
 /* Reads all pending events and passes them to event_seen(). */
-void
-host_events(struct host *h);
+void host_events(struct host *h);
 /* Adds the device's drop counters to `drops`. */
-void
-host_stats(struct host *h, uint64_t *drops);
+void host_stats(struct host *h, uint64_t *drops);
 
 #endif

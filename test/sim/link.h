@@ -44,7 +44,7 @@ struct link_port {
 	struct link_queue queues[PORT_QUEUES];
 	uint64_t busy_until;       /* end of its last transmission */
 	uint64_t last[LINK_PORTS]; /* last arrival at each other port */
-	uint64_t outage_until;       /* outage: frames that it sends until then are lost */
+	uint64_t outage_until;     /* outage: frames that it sends until then are lost */
 	uint32_t lent;             /* frames that the device holds */
 	bool attached;
 	bool closed;
@@ -57,8 +57,8 @@ struct link_conf { /* rate, delay, and faults in per mille of the frames */
 	uint64_t bits_per_us;
 	uint64_t delay_ns, jitter_ns;
 	unsigned loss, dup, reorder, corrupt, ecn;
-	unsigned outage;  /* starts of an outage (see outage_until), per million */
-	unsigned stall; /* short transmit bursts and failed allocations */
+	unsigned outage; /* starts of an outage (see outage_until), per million */
+	unsigned stall;  /* short transmit bursts and failed allocations */
 };
 
 struct link {
@@ -73,44 +73,33 @@ struct link {
 	uint64_t lost;
 };
 
-void
-link_init(struct link *l, const struct link_conf *conf);
+void link_init(struct link *l, const struct link_conf *conf);
 /* Drops the frames in flight. Checks that the devices hold none. */
-void
-link_fini(struct link *l);
+void link_fini(struct link *l);
 
 /* Prepares a port for dev_create(). */
-struct link_port *
-link_attach(struct link *l, unsigned index, unsigned queues, uint32_t rx_ring);
+struct link_port *link_attach(
+	struct link *l, unsigned index, unsigned queues, uint32_t rx_ring);
 
 /* Sends a frame that a test made. The link takes ownership. */
-void
-link_send(struct link_port *from, struct frame *frame);
-struct frame *
-frame_get(void);
-void
-frame_put(struct frame *frame);
+void link_send(struct link_port *from, struct frame *frame);
+struct frame *frame_get(void);
+void frame_put(struct frame *frame);
 
 /* Delivers the frames that have arrived by now. */
-void
-link_run(struct link *l);
+void link_run(struct link *l);
 /* Returns the arrival time of the next frame, or TIME_NEVER. */
-uint64_t
-link_deadline(const struct link *l);
+uint64_t link_deadline(const struct link *l);
 /* Returns when the oldest frame in flight was sent, or TIME_NEVER. */
-uint64_t
-link_oldest(const struct link *l);
+uint64_t link_oldest(const struct link *l);
 /* Drops the frames in flight to this QPN (unique among the hosts), and datagrams from
  * it. */
-void
-link_purge(struct link *l, uint32_t qpn);
+void link_purge(struct link *l, uint32_t qpn);
 
 /* Adds a frame to the trace. */
-void
-link_trace(const char *what, const struct frame *f, const struct link_port *port);
+void link_trace(const char *what, const struct frame *f, const struct link_port *port);
 /* Returns the BTH of a RoCEv2 frame, NULL for other frames. */
-const struct bth *
-frame_bth(const uint8_t *data, uint32_t len);
+const struct bth *frame_bth(const uint8_t *data, uint32_t len);
 
 static inline bool
 link_queue_empty(const struct link_queue *q)

@@ -233,8 +233,8 @@ main(int argc, char **argv)
 	if (must || opt.coverage)
 		never = cover_print(&sum, opt.coverage);
 	if (must)
-		printf("%sok %" PRIu64 " - full coverage\n",
-			never != 0 ? "not " : "", blocks + 1);
+		printf("%sok %" PRIu64 " - full coverage\n", never != 0 ? "not " : "",
+			blocks + 1);
 	printf("# %" PRIu64 " seeds, %" PRIu64 " requests, %" PRIu64 " frames, %" PRIu64
 	       " lost, %.1f s of virtual time, in %.1f s\n",
 		sum.seeds, sum.ops, sum.frames, sum.lost, (double)sum.virtual_ns / 1e9,

@@ -32,8 +32,8 @@ counter_check(const struct end *e, const struct msg *m, uint64_t value)
 	CHECK(value < h->counter_adds[m->word],
 		"end %u: addition %u returned %llu after %u additions", e->number, m->seq,
 		(unsigned long long)value, h->counter_adds[m->word]);
-	CHECK(*seen == 0, "end %u: additions %u and another one returned %llu",
-		e->number, m->seq, (unsigned long long)value);
+	CHECK(*seen == 0, "end %u: additions %u and another one returned %llu", e->number,
+		m->seq, (unsigned long long)value);
 	*seen = 1;
 	h->counter_done[m->word]++;
 }
@@ -193,8 +193,8 @@ received_next(struct end *e, const struct recv *r, const struct ibv_wc *wc)
 		"of end %u (%u bytes, op %u)",
 		e->number, r->index, wc->byte_len, wc->opcode, wc->wc_flags, m->seq,
 		from->number, m->len, m->op);
-	CHECK(m->must_fail == 0, "end %u: message %u arrived and must fail",
-		from->number, m->seq);
+	CHECK(m->must_fail == 0, "end %u: message %u arrived and must fail", from->number,
+		m->seq);
 	return m;
 }
 

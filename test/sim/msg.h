@@ -8,15 +8,12 @@
 #define POST_LIST 4
 
 /* Posts up to `count` requests in one list. Returns false if none could be posted. */
-bool
-end_post(struct end *e, unsigned count, bool failing);
+bool end_post(struct end *e, unsigned count, bool failing);
 
 /* Marks the message complete. Checks its effects and gives back its local memory. */
-void
-msg_done(struct end *e, struct msg *m, bool ok);
+void msg_done(struct end *e, struct msg *m, bool ok);
 
 /* Returns the message that a receive completion of `e` belongs to, checked against it. */
-struct msg *
-msg_received(struct end *e, const struct recv *r, const struct ibv_wc *wc);
+struct msg *msg_received(struct end *e, const struct recv *r, const struct ibv_wc *wc);
 
 #endif

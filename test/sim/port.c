@@ -51,7 +51,8 @@ frames_release(void *queue, struct pkt *pkts, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		struct frame *f = pkts[i].owner;
 
-		CHECK(f->home == q->port, "a frame is released twice, or to another port");
+		CHECK(f->home == q->port,
+			"a frame is released twice, or to another port");
 		f->home = NULL;
 		frame_put(f);
 	}

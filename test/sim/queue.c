@@ -102,8 +102,9 @@ cq_check_events(struct cq_model *m)
 	if (m->channel == NULL)
 		return;
 	if (!channel_has_event(m)) {
-		CHECK(!m->due || m->broken, "host %u cq %u: a completion event is missing",
-			m->host->index, m->index);
+		CHECK(!m->due || m->broken,
+			"host %u cq %u: a completion event is missing", m->host->index,
+			m->index);
 		return;
 	}
 	CHECK(m->armed, "host %u cq %u: an event without ibv_req_notify_cq()",
@@ -336,8 +337,8 @@ recv_find(struct recv_model *m, uint64_t wr_id)
 	struct recv *r = recv_slot(m, ID_INDEX(wr_id));
 
 	CHECK(r->live && r->index == ID_INDEX(wr_id) && ID_OWNER(wr_id) == m->number,
-		"host %u: receive %llx completes and is not posted",
-		m->host->index, (unsigned long long)wr_id);
+		"host %u: receive %llx completes and is not posted", m->host->index,
+		(unsigned long long)wr_id);
 	return r;
 }
 
@@ -381,8 +382,9 @@ srq_check(struct recv_model *m)
 	CHECK(m->limit_events == m->limit_due,
 		"host %u srq %u: %u limit events, expected %u (%u outstanding, limit %u)",
 		m->host->index, m->number, m->limit_events, m->limit_due, out, m->limit);
-	CHECK(srq_limit(srq) == m->limit, "host %u srq %u: limit %u is armed, expected %u",
-		m->host->index, m->number, srq_limit(srq), m->limit);
+	CHECK(srq_limit(srq) == m->limit,
+		"host %u srq %u: limit %u is armed, expected %u", m->host->index,
+		m->number, srq_limit(srq), m->limit);
 }
 
 void

@@ -9,7 +9,7 @@
 
 #include "sgl.h"
 
-#define RECV_RING 512      /* receives that a model keeps */
+#define RECV_RING 512 /* receives that a model keeps */
 /* a QP may hold one receive while thousands of others complete */
 #define RECV_RING_SRQ 8192
 
@@ -80,56 +80,36 @@ struct recv_model {
 };
 
 /* Polls until the CQ is empty, or `n` completions. Checks every completion. */
-void
-cq_poll(struct cq_model *m, unsigned n);
-void
-cq_open(struct cq_model *m, struct host *h, unsigned index, bool channel);
-void
-cq_close(struct cq_model *m);
+void cq_poll(struct cq_model *m, unsigned n);
+void cq_open(struct cq_model *m, struct host *h, unsigned index, bool channel);
+void cq_close(struct cq_model *m);
 /* Polls and arms the CQ. */
-void
-cq_arm_op(struct cq_model *m);
+void cq_arm_op(struct cq_model *m);
 /* Checks, after a pass, that an event came if one was due, and only then. */
-void
-cq_check_events(struct cq_model *m);
+void cq_check_events(struct cq_model *m);
 /* Notes a completion, which may make an event due. */
-void
-cq_note(struct cq_model *m, bool solicited_or_error);
+void cq_note(struct cq_model *m, bool solicited_or_error);
 /* Accounts for the completions of this QP that were not polled and go with it. */
-void
-cq_purged(struct cq_model *m, struct end *e);
+void cq_purged(struct cq_model *m, struct end *e);
 
 /* Allocates the slots. */
-void
-recv_open(struct recv_model *m, uint32_t ring);
-void
-recv_close(struct recv_model *m);
-void
-recv_open_srq(struct recv_model *m, struct host *h, unsigned number);
-void
-recv_close_srq(struct recv_model *m);
+void recv_open(struct recv_model *m, uint32_t ring);
+void recv_close(struct recv_model *m);
+void recv_open_srq(struct recv_model *m, struct host *h, unsigned number);
+void recv_close_srq(struct recv_model *m);
 /* Returns false if no receive was accepted. */
-bool
-recv_post(struct recv_model *m, unsigned count);
+bool recv_post(struct recv_model *m, unsigned count);
 /* Returns the receive of a completion. Checks that it is in use. */
-struct recv *
-recv_find(struct recv_model *m, uint64_t wr_id);
-void
-recv_done(struct recv_model *m, struct recv *r, uint32_t written);
+struct recv *recv_find(struct recv_model *m, uint64_t wr_id);
+void recv_done(struct recv_model *m, struct recv *r, uint32_t written);
 /* Frees the receives left when the queue is destroyed. */
-void
-recv_drop_all(struct recv_model *m);
+void recv_drop_all(struct recv_model *m);
 /* Posts a receive without access rights, or deregisters the region of a posted one. */
-bool
-recv_make_bad(struct recv_model *m);
-void
-cq_resize_op(struct cq_model *m);
-void
-srq_arm_op(struct recv_model *m);
-void
-srq_resize_op(struct recv_model *m);
+bool recv_make_bad(struct recv_model *m);
+void cq_resize_op(struct cq_model *m);
+void srq_arm_op(struct recv_model *m);
+void srq_resize_op(struct recv_model *m);
 /* Checks, after a pass, that the limit events came when they were due. */
-void
-srq_check(struct recv_model *m);
+void srq_check(struct recv_model *m);
 
 #endif

@@ -7,18 +7,14 @@
 
 /* Returns whether all requests left are unsignaled. They may have been executed before
  * the QP failed, and no later completion says so. */
-bool
-only_unsignaled_left(struct end *e);
+bool only_unsignaled_left(struct end *e);
 /* Moves the QP from SQD back to RTS. Returns false while it drains. */
-bool
-quiesce_sqd(struct end *e);
+bool quiesce_sqd(struct end *e);
 /* Moves the QP from SQE back to RTS. Only the send queue of an unreliable QP fails
  * alone. */
-bool
-quiesce_sqe(struct end *e);
+bool quiesce_sqe(struct end *e);
 /* Polls, repairs and posts a last request on each connection. Returns true when nothing
  * is in progress. */
-bool
-world_quiesce_step(void);
+bool world_quiesce_step(void);
 
 #endif

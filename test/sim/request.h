@@ -14,22 +14,16 @@ struct request {
 };
 
 /* The request was accepted. Updates the model. */
-void
-msg_posted(struct end *e, struct msg *m);
-void
-bad_request_note(struct end *e, struct msg *m);
+void msg_posted(struct end *e, struct msg *m);
+void bad_request_note(struct end *e, struct msg *m);
 /* Returns the access rights to remote memory that the operation needs. */
-int
-rights_needed(const struct msg *m);
+int rights_needed(const struct msg *m);
 /* Replaces an operation that the connection does not allow, unless it is to fail. */
-void
-rights_check(struct end *e, struct msg *m, bool failing);
+void rights_check(struct end *e, struct msg *m, bool failing);
 /* Changes the request so that it must fail. Leaves it unchanged where that is not
  * possible. */
-void
-bad_request_make(struct end *e, struct msg *m, struct request *r);
+void bad_request_make(struct end *e, struct msg *m, struct request *r);
 /* Changes the request so that the post refuses it. */
-void
-refused_request_make(struct end *e, struct msg *m, struct request *r);
+void refused_request_make(struct end *e, struct msg *m, struct request *r);
 
 #endif

@@ -6,7 +6,6 @@
 
 /* Runs a seed: opens the hosts, does `ops` operations, waits until nothing is in progress
  * and closes everything. Ends the process if something is wrong. */
-void
-seed_run(uint64_t seed, unsigned ops);
+void seed_run(uint64_t seed, unsigned ops);
 
 #endif

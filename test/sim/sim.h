@@ -12,10 +12,10 @@
 
 struct sim {
 	uint64_t seed;
-	uint64_t rand; /* state of the generator */
-	uint64_t now;  /* virtual nanoseconds */
-	uint64_t ops;  /* done in this seed */
-	bool verbose;  /* print the trace as it grows */
+	uint64_t rand;      /* state of the generator */
+	uint64_t now;       /* virtual nanoseconds */
+	uint64_t ops;       /* done in this seed */
+	bool verbose;       /* print the trace as it grows */
 	unsigned ops_asked; /* --ops: operations per seed */
 };
 
@@ -41,15 +41,12 @@ chance(unsigned of_thousand)
 #define TRACE(fmt, ...) trace_add(fmt, (const uint64_t[7]){__VA_ARGS__})
 #define TRACE_S(string) ((uint64_t)(uintptr_t)(string))
 
-void
-trace_add(const char *fmt, const uint64_t args[7]);
-void
-trace_clear(void);
+void trace_add(const char *fmt, const uint64_t args[7]);
+void trace_clear(void);
 
 /* Prints the trace, the command that replays the seed and the message, and ends the
  * process. */
-void
-sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn, cold));
+void sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn, cold));
 
 #define CHECK(condition, ...)                                                            \
 	do {                                                                             \
@@ -58,7 +55,6 @@ sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn, co
 	} while (0)
 
 /* A crash or an endless loop prints the seed too. */
-void
-sim_catch_signals(void);
+void sim_catch_signals(void);
 
 #endif

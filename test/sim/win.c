@@ -91,7 +91,8 @@ refused_key(const struct end *e)
 		if (n / 2 >= world.conns || !c->used || n % 2 >= c->ends ||
 			x->host != e->peer->host || w->mw == NULL)
 			continue;
-		if (w != &x->win[END_TYPE1] && (x != e->peer || w->state == WIN_REMOTE_INV))
+		if (w != &x->win[END_TYPE1] &&
+			(x != e->peer || w->state == WIN_REMOTE_INV))
 			return w->rkey;
 		if (w->old_rkey != 0)
 			return w->old_rkey;

@@ -40,37 +40,26 @@ struct win {
 	uint32_t users; /* requests that use it and are not freed */
 };
 
-void
-win_open(struct end *e);
-void
-win_close(struct end *e);
+void win_open(struct end *e);
+void win_close(struct end *e);
 /* The QP is in RESET: its windows are unbound. */
-void
-win_reset(struct end *e);
+void win_reset(struct end *e);
 
 /* Posts a bind of a type 1 window. Returns false if that is not possible. */
-bool
-win_bind(struct end *e);
+bool win_bind(struct end *e);
 /* Chooses the window that a request binds or invalidates, or changes the operation. */
-void
-win_choose(struct end *e, struct msg *m, bool failing);
+void win_choose(struct end *e, struct msg *m, bool failing);
 /* Fills the request's window fields. */
-void
-win_fill(struct end *e, const struct msg *m, struct ibv_send_wr *wr);
+void win_fill(struct end *e, const struct msg *m, struct ibv_send_wr *wr);
 /* Sends a request to remote memory through a window, now and then. failing: through one
  * that refuses it. */
-void
-win_use(struct end *e, struct msg *m, struct ibv_send_wr *wr, bool failing);
-void
-win_posted(struct msg *m);
+void win_use(struct end *e, struct msg *m, struct ibv_send_wr *wr, bool failing);
+void win_posted(struct msg *m);
 /* A bind or LOCAL_INV has completed. */
-void
-win_done(struct msg *m, bool ok);
+void win_done(struct msg *m, bool ok);
 /* The SEND_WITH_INV has arrived and has invalidated the window. */
-void
-win_remote_inv_done(struct msg *m);
+void win_remote_inv_done(struct msg *m);
 /* The message is freed. */
-void
-win_release(struct msg *m);
+void win_release(struct msg *m);
 
 #endif

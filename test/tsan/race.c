@@ -36,8 +36,8 @@ main(int argc, char **argv)
 
 	(void)argv;
 	for (int i = 0; i < 2; i++) {
-		if (pthread_create(&thread[i], NULL, argc > 1 ? locked : unlocked,
-			    NULL) != 0)
+		if (pthread_create(
+			    &thread[i], NULL, argc > 1 ? locked : unlocked, NULL) != 0)
 			return 1;
 	}
 	for (int i = 0; i < 2; i++)

@@ -9,9 +9,7 @@
 
 extern struct verbs_pair pair;
 
-int
-api_setup(void **state);
-int
-api_teardown(void **state);
+int api_setup(void **state);
+int api_teardown(void **state);
 
 #endif

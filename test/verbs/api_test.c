@@ -196,8 +196,7 @@ test_gids(void **state)
 }
 
 /* Private to rdma-core; ibv_devinfo calls it. */
-int
-ibv_query_gid_type(
+int ibv_query_gid_type(
 	struct ibv_context *context, uint8_t port_num, unsigned int index, int *type);
 
 static void

@@ -14,21 +14,16 @@ extern struct verbs_pair pair;
 extern struct rocade_cm *cm_a, *cm_b;
 extern struct rocade_cm_listener *listener; /* NULL: closed already */
 
-void
-cm_pair_open(const struct verbs_pair_conf *conf);
+void cm_pair_open(const struct verbs_pair_conf *conf);
 /* Closes both managers and the listener. */
-void
-cm_managers_close(void);
+void cm_managers_close(void);
 
 /* Waits for the next event of a side and expects this type. */
-struct rocade_cm_event
-cm_expect_event(struct rocade_cm *cm, enum rocade_cm_event_type type);
+struct rocade_cm_event cm_expect_event(
+	struct rocade_cm *cm, enum rocade_cm_event_type type);
 /* Expects no event on either side. */
-void
-cm_expect_no_event(void);
-uint64_t
-cm_stat(struct rocade_cm *cm, const char *name);
-bool
-fd_readable(int fd);
+void cm_expect_no_event(void);
+uint64_t cm_stat(struct rocade_cm *cm, const char *name);
+bool fd_readable(int fd);
 
 #endif

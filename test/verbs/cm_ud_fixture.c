@@ -57,8 +57,7 @@ static void
 open_both(bool ipv6)
 {
 	cm_pair_open(&(struct verbs_pair_conf){.unconnected = true, .ipv6 = ipv6});
-	assert_int_equal(
-		rocade_cm_ud_listen(cm_b, CM_PORT, 2, "listener", &listener), 0);
+	assert_int_equal(rocade_cm_ud_listen(cm_b, CM_PORT, 2, "listener", &listener), 0);
 	qp_a = ud_qp_create(&pair.a, QKEY_A);
 	qp_b = ud_qp_create(&pair.b, QKEY_B);
 }

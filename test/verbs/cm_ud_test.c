@@ -166,8 +166,8 @@ listeners_of_both_kinds_are_separate(void **state)
 	ud_expect_rejected(ud_resolve(CM_PORT + 1, ""), 1);
 	rocade_cm_unlisten(other);
 	pair_to_init(pair.a.qp[0]);
-	assert_int_equal(rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, CM_PORT,
-				 NULL, NULL, &id),
+	assert_int_equal(rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, CM_PORT, NULL,
+				 NULL, &id),
 		0);
 	e = cm_expect_event(cm_a, ROCADE_CM_REJECTED);
 	assert_int_equal(e.status, 8);
@@ -352,8 +352,8 @@ invalid_calls_are_refused(void **state)
 	/* Datagram calls on a connection ID. */
 	assert_int_equal(rocade_cm_listen(cm_b, CM_PORT, 1, NULL, &l), 0);
 	pair_to_init(pair.a.qp[0]);
-	assert_int_equal(rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, CM_PORT,
-				 NULL, NULL, &id),
+	assert_int_equal(rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, CM_PORT, NULL,
+				 NULL, &id),
 		0);
 	c = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
 	assert_int_equal(rocade_cm_ud_answer(c, qp_b, NULL), ENOTCONN);

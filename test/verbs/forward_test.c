@@ -143,8 +143,7 @@ calls_are_forwarded_beside_rocade_devices(void **state)
 /* References to the first ABI resolve to the real library and its compatibility
  * wrappers. */
 __asm__(".symver dealloc_pd_1_0, ibv_dealloc_pd@IBVERBS_1.0");
-int
-dealloc_pd_1_0(void *pd);
+int dealloc_pd_1_0(void *pd);
 
 static const char *
 library_of(const void *function)

@@ -74,8 +74,8 @@ end(void)
 }
 
 static void
-post(struct verbs_side *s, enum ibv_wr_opcode opcode, const struct ibv_mr *local, void *at,
-	uint32_t len, uint32_t offset)
+post(struct verbs_side *s, enum ibv_wr_opcode opcode, const struct ibv_mr *local,
+	void *at, uint32_t len, uint32_t offset)
 {
 	struct ibv_sge sge = {(uintptr_t)at, len, local->lkey};
 	struct ibv_send_wr *bad,

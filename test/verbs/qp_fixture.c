@@ -15,10 +15,10 @@ qp_setup(void **state)
 {
 	(void)state;
 	pair_open(&pair, &(struct verbs_pair_conf){.cap = {.max_send_wr = 8,
-						     .max_recv_wr = 8,
-						     .max_send_sge = 3,
-						     .max_recv_sge = 3,
-						     .max_inline_data = 60},
+							   .max_recv_wr = 8,
+							   .max_send_sge = 3,
+							   .max_recv_sge = 3,
+							   .max_inline_data = 60},
 				 .retry = 1,
 				 .timeout = 10});
 	return 0;

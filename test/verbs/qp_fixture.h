@@ -9,9 +9,7 @@
 
 extern struct verbs_pair pair;
 
-int
-qp_setup(void **state);
-int
-qp_teardown(void **state);
+int qp_setup(void **state);
+int qp_teardown(void **state);
 
 #endif

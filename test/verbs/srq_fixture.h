@@ -9,18 +9,13 @@
 
 extern struct verbs_pair pair;
 
-int
-srq_setup_conf(const struct verbs_pair_conf *conf);
-int
-srq_setup(void **state);
-int
-srq_teardown(void **state);
+int srq_setup_conf(const struct verbs_pair_conf *conf);
+int srq_setup(void **state);
+int srq_teardown(void **state);
 /* Sends n messages of one byte and waits until each is received and completed. */
-void
-srq_messages_receive(unsigned n);
+void srq_messages_receive(unsigned n);
 /* Returns the result of ibv_modify_srq(). */
-int
-srq_modify(
+int srq_modify(
 	struct ibv_srq *srq, uint32_t max_wr, uint32_t max_sge, uint32_t limit, int mask);
 
 #endif

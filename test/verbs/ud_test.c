@@ -14,8 +14,8 @@
 
 #define QKEY 0x11223344
 #define GRH 40
-#define RECV_AREA 131072 /* offset in b's memory; each receive has a slot of SLOT bytes  \
-			  */
+/* Offset in b's memory; each receive has a slot of SLOT bytes. */
+#define RECV_AREA 131072
 #define SLOT 8192
 
 static struct verbs_pair pair;

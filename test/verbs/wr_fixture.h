@@ -19,20 +19,15 @@ extern struct verbs_pair pair;
 extern struct ibv_mr *wr_remote; /* of b, with all access rights */
 extern struct ibv_qp_ex *ex;     /* of a */
 
-void
-wr_open(struct verbs_pair_conf conf);
-void
-wr_close(void);
+void wr_open(struct verbs_pair_conf conf);
+void wr_close(void);
 /* Sets the SGE of the request being built, relative to a's memory. */
-void
-wr_set_local_sge(size_t offset, uint32_t len);
+void wr_set_local_sge(size_t offset, uint32_t len);
 /* Waits for the next completion and expects success. */
-void
-wr_expect_success(
+void wr_expect_success(
 	struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_opcode opcode, struct ibv_wc *wc);
 /* Expects ibv_wr_complete() to fail with `err` and no request of the section to be
  * sent. */
-void
-wr_expect_refused(int err);
+void wr_expect_refused(int err);
 
 #endif

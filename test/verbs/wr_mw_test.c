@@ -190,8 +190,10 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(send_with_invalidate, setup, teardown),
 		cmocka_unit_test_setup_teardown(local_invalidate, setup, teardown),
-		cmocka_unit_test_setup_teardown(atomic_write_copies_value, setup, teardown),
-		cmocka_unit_test_setup_teardown(invalid_request_fails_section, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			atomic_write_copies_value, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			invalid_request_fails_section, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

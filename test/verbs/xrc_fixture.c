@@ -121,8 +121,7 @@ xrc_connect_one(struct ibv_qp *qp, const union ibv_gid *peer, uint32_t peer_qpn)
 		.min_rnr_timer = 1,
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}}};
 	attr.ah_attr.grh.dgid = *peer;
-	modify(qp, attr,
-		RTR_MASK | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	modify(qp, attr, RTR_MASK | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
 		.timeout = 14,
 		.retry_cnt = 7,

@@ -465,8 +465,8 @@ target_handles_cannot_send(void **state)
 
 			assert_int_equal(ibv_post_send(handles[i], &first, &bad), EINVAL);
 			assert_ptr_equal(bad, &first);
-			bad = NULL;
-			assert_int_equal(ibv_post_send(handles[i], &second, &bad), EINVAL);
+			assert_int_equal(
+				ibv_post_send(handles[i], &second, &bad), EINVAL);
 			assert_ptr_equal(bad, &second);
 		}
 		if (!connected)

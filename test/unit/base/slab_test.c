@@ -172,7 +172,7 @@ sweep(uint64_t seed)
 				assert_int_equal(held[n].at[b], held[n].mark);
 			alloc_put(&mem, held[n].at, held[n].len);
 			held[n].at = NULL;
-		/* the last 1000 steps of 4000 mostly put pieces back */
+			/* the last 1000 steps of 4000 mostly put pieces back */
 		} else if (i % 4000 < 3000) {
 			held[n].len = rand_below(&rand, 8) * 60;
 			held[n].mark = (uint8_t)i;

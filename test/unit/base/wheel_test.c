@@ -315,8 +315,8 @@ cascade_time_of_the_past_is_past(void **state)
 	(void)state;
 	ctx_init(&ctx, 0, NS_PER_SEC);
 	CHECK(&ctx, wheel_cascade_time(&ctx.wheel, NS_PER_SEC) == NS_PER_SEC);
-	CHECK(&ctx,
-		wheel_cascade_time(&ctx.wheel, NS_PER_SEC - NS_PER_MS) <= NS_PER_SEC - NS_PER_MS);
+	CHECK(&ctx, wheel_cascade_time(&ctx.wheel, NS_PER_SEC - NS_PER_MS) <=
+			    NS_PER_SEC - NS_PER_MS);
 }
 
 static void
@@ -429,8 +429,7 @@ rearmed_for_the_past_fires_once_a_call(void **state)
 	wheel_timer_init(&chain.timer);
 	wheel_timer_init(&chain.other);
 	wheel_set(&chain.wheel, &chain.timer, 100000);
-	wheel_set(
-		&chain.wheel, &chain.other, 200000); /* due, but cancelled */
+	wheel_set(&chain.wheel, &chain.other, 200000); /* due, but cancelled */
 	for (unsigned i = 1; i <= 5; i++) {
 		assert_int_equal(
 			wheel_advance(&chain.wheel, 300000, chain_rearm_past, &chain), 1);

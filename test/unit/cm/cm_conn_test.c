@@ -177,7 +177,7 @@ invalid_arguments_are_refused(void **state)
 		r = good;                                                                \
 		change;                                                                  \
 		assert_int_equal(                                                        \
-			cm_connect(pair.cm[A], &r, NULL, pair.now, &conn), -EINVAL);       \
+			cm_connect(pair.cm[A], &r, NULL, pair.now, &conn), -EINVAL);     \
 	} while (0)
 	REFUSED(r.qp.qpn = 0);
 	REFUSED(r.qp.qpn = 1);
@@ -296,9 +296,9 @@ connection_within_one_manager(void **state)
 	assert_int_equal(cm_connect(pair.cm[B], &req, "active", pair.now, &active), 0);
 #define AROUND()                                                                         \
 	do {                                                                             \
-		while (cm_tx(pair.cm[B], &mad, &path))                                    \
-			assert_int_equal(cm_rx(pair.cm[B], (uint8_t *)&mad, MAD_LEN,      \
-						 &path, pair.now),                        \
+		while (cm_tx(pair.cm[B], &mad, &path))                                   \
+			assert_int_equal(cm_rx(pair.cm[B], (uint8_t *)&mad, MAD_LEN,     \
+						 &path, pair.now),                       \
 				CM_DROP_none);                                           \
 	} while (0)
 	AROUND();

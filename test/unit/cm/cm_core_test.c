@@ -88,7 +88,8 @@ full_tx_queue_counts_drops(void **state)
 	(void)state;
 	cm_pair_init(&pair, CM_TX_QUEUE_LEN + 10);
 	for (unsigned i = 0; i < CM_TX_QUEUE_LEN + 10; i++)
-		assert_int_equal(cm_connect(pair.cm[A], &r, NULL, pair.now, &conns[i]), 0);
+		assert_int_equal(
+			cm_connect(pair.cm[A], &r, NULL, pair.now, &conns[i]), 0);
 	for (unsigned i = 0; i < CM_TX_QUEUE_LEN; i++)
 		assert_true(cm_tx(pair.cm[A], &mad, &path));
 	assert_false(cm_tx(pair.cm[A], &mad, &path));
@@ -117,8 +118,8 @@ each_counter_has_name_and_text(void **state)
 	assert_string_equal(cm_stat_rows[0].name, "rx");
 	assert_string_equal(cm_stat_rows[CM_STAT_COUNT - 1].name, "drop_field");
 	stats = cm_stats_of(pair.cm[B]);
-	assert_int_equal(
-		cm_rx(pair.cm[B], (const uint8_t *)"", 0, &pair.flights[0].path, pair.now),
+	assert_int_equal(cm_rx(pair.cm[B], (const uint8_t *)"", 0, &pair.flights[0].path,
+				 pair.now),
 		CM_DROP_length);
 	assert_int_equal(stats->rx, 1);
 	assert_int_equal(stats->drop[CM_DROP_length], 1);

@@ -78,9 +78,9 @@ send_pending(struct cm_pair *pair)
 			bool lost = pair->lose[attr] != 0;
 			size_t len = strlen(pair->wire);
 
-			snprintf(pair->wire + len, sizeof(pair->wire) - len, "%s%s%c:%s%s",
-				len ? " " : "", lost ? "(" : "", "ab"[from],
-				mad_attr_name(attr), lost ? ")" : "");
+			snprintf(pair->wire + len, sizeof(pair->wire) - len,
+				"%s%s%c:%s%s", len ? " " : "", lost ? "(" : "",
+				"ab"[from], mad_attr_name(attr), lost ? ")" : "");
 			pair->lose[attr] -= lost;
 			memcpy(f.path.sgid, path.dgid, 16);
 			memcpy(f.path.dgid, path.sgid, 16);
@@ -99,7 +99,8 @@ deliver_due(struct cm_pair *pair)
 
 		memmove(pair->flights, pair->flights + 1,
 			--pair->flight_count * sizeof(pair->flights[0]));
-		cm_rx(pair->cm[f.to], (const uint8_t *)&f.mad, MAD_LEN, &f.path, pair->now);
+		cm_rx(pair->cm[f.to], (const uint8_t *)&f.mad, MAD_LEN, &f.path,
+			pair->now);
 		send_pending(pair);
 	}
 }

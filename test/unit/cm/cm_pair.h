@@ -34,50 +34,36 @@ struct cm_pair {
 	struct cm_listener *listener; /* b's, any address, SERVICE */
 };
 
-void
-cm_pair_init(struct cm_pair *pair, uint32_t max_conns);
+void cm_pair_init(struct cm_pair *pair, uint32_t max_conns);
 /* Runs 10 s for the time waits to end, then proves that neither manager has a connection,
  * an event or a timer. */
-void
-cm_pair_fini(struct cm_pair *pair);
+void cm_pair_fini(struct cm_pair *pair);
 /* Advances the clock by ns. */
-void
-cm_pair_advance(struct cm_pair *pair, uint64_t ns);
+void cm_pair_advance(struct cm_pair *pair, uint64_t ns);
 /* Runs until no message is in flight, without timeouts. */
-void
-cm_pair_drain(struct cm_pair *pair);
+void cm_pair_drain(struct cm_pair *pair);
 /* Compares the messages sent since the last call. */
-void
-expect_wire(struct cm_pair *pair, const char *want);
+void expect_wire(struct cm_pair *pair, const char *want);
 
-struct cm_path
-path_from(unsigned from);
+struct cm_path path_from(unsigned from);
 /* A request from a (or b) with this QP. */
-struct cm_request
-request_from(unsigned from, uint32_t qpn);
+struct cm_request request_from(unsigned from, uint32_t qpn);
 extern const struct cm_qp passive_qp; /* b's QP */
 /* Returns the next event of a side, which must be of this type. */
-struct cm_event
-expect_event(struct cm_pair *pair, unsigned side, enum cm_event_type type);
-void
-expect_no_event(struct cm_pair *pair, unsigned side);
+struct cm_event expect_event(
+	struct cm_pair *pair, unsigned side, enum cm_event_type type);
+void expect_no_event(struct cm_pair *pair, unsigned side);
 
-struct cm_conn *
-active_connect(struct cm_pair *pair);
+struct cm_conn *active_connect(struct cm_pair *pair);
 /* Bring a connection to REQ_RCVD, REP_RCVD or ESTABLISHED and take its events; return a's
  * end. */
-struct cm_conn *
-reach_req_rcvd(struct cm_pair *pair, struct cm_conn **passive);
-struct cm_conn *
-reach_rep_rcvd(struct cm_pair *pair, struct cm_conn **passive);
-struct cm_conn *
-reach_established(struct cm_pair *pair, struct cm_conn **passive);
+struct cm_conn *reach_req_rcvd(struct cm_pair *pair, struct cm_conn **passive);
+struct cm_conn *reach_rep_rcvd(struct cm_pair *pair, struct cm_conn **passive);
+struct cm_conn *reach_established(struct cm_pair *pair, struct cm_conn **passive);
 
 /* Passes a message to a side, as if from the wire. */
-enum cm_drop
-mad_deliver(struct cm_pair *pair, unsigned to, const struct mad *mad);
+enum cm_drop mad_deliver(struct cm_pair *pair, unsigned to, const struct mad *mad);
 /* Takes the next message of a side off its TX queue; fails when there is none. */
-struct mad
-mad_take(struct cm_pair *pair, unsigned from);
+struct mad mad_take(struct cm_pair *pair, unsigned from);
 
 #endif

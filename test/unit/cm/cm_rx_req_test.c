@@ -265,8 +265,8 @@ same_guid_from_another_address(void **state)
 	req = req_of(100, 0x111);
 	gid_parse("192.0.2.66", path.dgid, NULL);
 	mad_put_bytes(&req, MAD_REQ_primary_local_gid, path.dgid);
-	assert_int_equal(
-		cm_rx(pair.cm[B], (uint8_t *)&req, MAD_LEN, &path, pair.now), CM_DROP_none);
+	assert_int_equal(cm_rx(pair.cm[B], (uint8_t *)&req, MAD_LEN, &path, pair.now),
+		CM_DROP_none);
 	assert_int_equal(rej_reason_take(&req), CM_REJ_STALE);
 	assert_int_equal(b->state, CM_ESTABLISHED);
 	mad_put(&req, MAD_REQ_local_id, b->remote_id);

@@ -49,8 +49,8 @@ sidr_request_is_answered(void **state)
 	assert_memory_equal(e.private, "hello\0", 6);
 	assert_int_equal(
 		cm_sidr_reply(e.conn, CM_SIDR_VALID, 1, 0, NULL, 0, pair.now), -EINVAL);
-	assert_int_equal(
-		cm_sidr_reply(e.conn, CM_SIDR_VALID, 0x333, 0x01234567, "ok", 2, pair.now),
+	assert_int_equal(cm_sidr_reply(e.conn, CM_SIDR_VALID, 0x333, 0x01234567, "ok", 2,
+				 pair.now),
 		0);
 	cm_release(e.conn, pair.now);
 	cm_pair_drain(&pair);
@@ -94,12 +94,14 @@ sidr_request_is_refused(void **state)
 	assert_ptr_equal(e.conn, many[2]);
 	assert_int_equal(e.status, CM_SIDR_REJECTED);
 	e = expect_event(&pair, B, CM_EVENT_SIDR_REQUEST);
-	assert_int_equal(cm_sidr_reply(e.conn, CM_SIDR_NO_QP, 0, 0, NULL, 0, pair.now), 0);
+	assert_int_equal(
+		cm_sidr_reply(e.conn, CM_SIDR_NO_QP, 0, 0, NULL, 0, pair.now), 0);
 	cm_release(e.conn, pair.now);
 	/* A request released without an answer is rejected. */
 	cm_release(expect_event(&pair, B, CM_EVENT_SIDR_REQUEST).conn, pair.now);
 	cm_pair_drain(&pair);
-	assert_int_equal(expect_event(&pair, A, CM_EVENT_SIDR_REPLY).status, CM_SIDR_NO_QP);
+	assert_int_equal(
+		expect_event(&pair, A, CM_EVENT_SIDR_REPLY).status, CM_SIDR_NO_QP);
 	assert_int_equal(
 		expect_event(&pair, A, CM_EVENT_SIDR_REPLY).status, CM_SIDR_REJECTED);
 	for (unsigned i = 0; i < 3; i++)

@@ -281,7 +281,8 @@ rej_is_matched_by_guid(void **state)
 	assert_int_equal(mad_deliver(&pair, B, &rej), CM_DROP_ids);
 	mad_put(&rej, MAD_REJ_info_len, 8);
 	assert_int_equal(mad_deliver(&pair, B, &rej), CM_DROP_none);
-	assert_int_equal(expect_event(&pair, B, CM_EVENT_REJECTED).status, CM_REJ_TIMEOUT);
+	assert_int_equal(
+		expect_event(&pair, B, CM_EVENT_REJECTED).status, CM_REJ_TIMEOUT);
 	cm_release(b, pair.now);
 	cm_pair_fini(&pair);
 }

@@ -17,14 +17,11 @@ extern struct captured_mad mads[CAPTURED_MADS + 1];
 extern unsigned mad_count;
 
 /* cmocka's setup and teardown of a group: read and free the captures. */
-int
-mads_load(void **state);
-int
-mads_unload(void **state);
+int mads_load(void **state);
+int mads_unload(void **state);
 
 /* Fails the test when there is none. */
-const struct captured_mad *
-mad_captured(const char *capture, unsigned number);
+const struct captured_mad *mad_captured(const char *capture, unsigned number);
 
 static inline const struct mad *
 mad_of(const char *capture, unsigned number)

@@ -259,7 +259,8 @@ timeouts_of_the_peer_are_bounded(void **state)
 	assert_in_range(took, 4 * code_ns(CM_TIMEOUT_MAX),
 		4 * (code_ns(CM_TIMEOUT_MAX) + 2 * code_ns(18)) + NS_PER_SEC);
 	took = time_until_event(B, CM_EVENT_TIMEWAIT_EXIT, 0);
-	assert_in_range(took, code_ns(CM_MRA_MAX) - NS_PER_SEC, code_ns(CM_MRA_MAX) + NS_PER_SEC);
+	assert_in_range(
+		took, code_ns(CM_MRA_MAX) - NS_PER_SEC, code_ns(CM_MRA_MAX) + NS_PER_SEC);
 	cm_release(b, pair.now);
 	wire_reset();
 	cm_pair_fini(&pair);

@@ -11,20 +11,14 @@
 extern char warning[200]; /* the driver's last warning */
 extern struct port ring;  /* over net_ring0, open for all tests */
 
-uint16_t
-ethdev_port_of(const char *name);
-struct port
-ethdev_open_port(const char *name, uint32_t mtu);
+uint16_t ethdev_port_of(const char *name);
+struct port ethdev_open_port(const char *name, uint32_t mtu);
 /* Buffers in use. */
-unsigned
-ethdev_pool_used(const char *name);
+unsigned ethdev_pool_used(const char *name);
 /* Fill a frame by its number and length, and compare it. */
-void
-frame_fill(struct pkt *pkt, uint32_t number, uint16_t len);
-bool
-frame_is(const struct pkt *pkt, uint32_t number, uint16_t len);
+void frame_fill(struct pkt *pkt, uint32_t number, uint16_t len);
+bool frame_is(const struct pkt *pkt, uint32_t number, uint16_t len);
 /* Starts EAL with the PMDs of the tests, and opens net_ring0. */
-int
-ethdev_start(char *program);
+int ethdev_start(char *program);
 
 #endif

@@ -35,17 +35,12 @@ conf_all_impairments(uint64_t seed)
 }
 
 /* conf: for frames that end 1 receives. */
-void
-fixture_open(struct impair_fixture *ctx, const struct impair_conf *conf);
+void fixture_open(struct impair_fixture *ctx, const struct impair_conf *conf);
 /* Proves that no buffer is missing from the pools. */
-void
-fixture_close(struct impair_fixture *ctx, unsigned free_before[2]);
-unsigned
-pool_free(struct port *port);
-void
-numbered_frame_fill(struct pkt *pkt, uint32_t number);
+void fixture_close(struct impair_fixture *ctx, unsigned free_before[2]);
+unsigned pool_free(struct port *port);
+void numbered_frame_fill(struct pkt *pkt, uint32_t number);
 /* Counts received frames. Each has one wrong bit at most. */
-void
-frames_count(struct impair_fixture *ctx, const struct pkt *pkts, unsigned n);
+void frames_count(struct impair_fixture *ctx, const struct pkt *pkts, unsigned n);
 
 #endif

@@ -36,7 +36,8 @@ frames_receive(struct impair_fixture *ctx, unsigned n)
 
 /* Sends all frames in bursts of random size, then polls until no more frames come. */
 static void
-fixture_run(struct impair_fixture *ctx, const struct impair_conf *conf, uint64_t burst_seed)
+fixture_run(
+	struct impair_fixture *ctx, const struct impair_conf *conf, uint64_t burst_seed)
 {
 	unsigned free_before[2];
 	uint64_t rand = burst_seed;
@@ -195,7 +196,8 @@ static void
 same_seed_has_same_effects(void **state)
 {
 	struct impair_conf conf = {.loss_ppm = 50000, .duplicate_ppm = 50000, .seed = 7};
-	struct impair_fixture *a = fixture_make(&conf, 1), *b = fixture_make(&conf, 99), *c;
+	struct impair_fixture *a = fixture_make(&conf, 1), *b = fixture_make(&conf, 99),
+			      *c;
 
 	(void)state;
 	conf.seed = 8;
@@ -229,7 +231,8 @@ wrong_rates_are_refused(void **state)
 		assert_int_equal(impair_set(ctx.im, IMPAIR_TX, &bad[i]), -EINVAL);
 	}
 	frames_send(&ctx, 0, 20);
-	assert_int_equal(frames_receive(&ctx, PKT_BURST), 20); /* the rates are unchanged */
+	assert_int_equal(
+		frames_receive(&ctx, PKT_BURST), 20); /* the rates are unchanged */
 	fixture_close(&ctx, free_before);
 }
 

@@ -195,8 +195,8 @@ frames_arrive_whole(void **state)
 				assert_int_equal(
 					frames_send(&pair.port[side], queue, first, 17),
 					17);
-				assert_int_equal(frames_receive(&pair.port[1 - side], queue,
-							 first, PKT_BURST),
+				assert_int_equal(frames_receive(&pair.port[1 - side],
+							 queue, first, PKT_BURST),
 					17);
 				assert_int_equal(
 					frames_receive(&pair.port[side], queue, 0, 1), 0);

@@ -56,7 +56,8 @@ files_have_the_kernels_contents(void **state)
 		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0", "RoCE v2\n");
 	expect_contents(
 		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/15", "RoCE v2\n");
-	expect_contents("/sys/class/infiniband/rocade0/ports/1/gid_attrs/ndevs/3", "lo\n");
+	expect_contents(
+		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/ndevs/3", "lo\n");
 	expect_contents("/sys/class/misc/rdma_cm/abi_version", "4\n");
 	assert_int_equal(fd_next(), before);
 }

@@ -35,7 +35,8 @@ qpns_run_out_and_are_reused(void **state)
 		assert_ptr_equal(qp_table_get(&fixture.a.dev->qps, 0x100 + i), qps[i]);
 	}
 	assert_int_equal(cq.qps, 8);
-	assert_int_equal(dev_qp_create(fixture.a.dev, &qc, -1, NULL, NULL, &more), -ENOMEM);
+	assert_int_equal(
+		dev_qp_create(fixture.a.dev, &qc, -1, NULL, NULL, &more), -ENOMEM);
 	assert_null(more);
 	for (unsigned i = 0; i < 3; i++) {
 		static const unsigned order[] = {2, 0, 3};

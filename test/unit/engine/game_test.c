@@ -27,7 +27,7 @@ static unsigned pairs;
 
 /* What one QP has sent to the other of its pair. */
 static struct flow {
-	uint64_t posted, done;     /* requests */
+	uint64_t posted, done;      /* requests */
 	uint64_t received, offered; /* and receives of the other */
 	uint32_t len[SLOTS];
 } flows[2][PAIRS];
@@ -130,9 +130,8 @@ len_draw(void)
 {
 	static const uint32_t others[] = {1, 60, 61, 68, 1024, 1025, SLOT};
 
-	return rand_below(&state, 20) != 0
-		       ? 64
-		       : others[rand_below(&state, RTE_DIM(others))];
+	return rand_below(&state, 20) != 0 ? 64
+					   : others[rand_below(&state, RTE_DIM(others))];
 }
 
 static unsigned
@@ -208,7 +207,7 @@ game(uint64_t seed)
 		play((unsigned)rand_below(&state, 2));
 		play((unsigned)rand_below(&state, 2));
 		fixture.now += rand_below(&state, 30) != 0 ? rand_below(&state, 400)
-						       : rand_below(&state, 200000);
+							   : rand_below(&state, 200000);
 	}
 	fixture.a.drop = fixture.b.drop = 0;
 	for (unsigned i = 0; i < 40; i++) {

@@ -122,7 +122,8 @@ capture_replay(const char *name, unsigned expected)
 			view.dest_qpn != QPN_MULTICAST)
 			continue;
 		memcpy(gid + 12, view.ip + 16, 4);
-		assert_int_equal(net_resolve(fixture.b.dev->net, gid, mac, fixture.now), 0);
+		assert_int_equal(
+			net_resolve(fixture.b.dev->net, gid, mac, fixture.now), 0);
 		assert_memory_equal(mac, pkt.data, 6);
 		ud_create(&fixture.b, &u, 0, rte_be_to_cpu_32(view_deth(&view)->qkey));
 		assert_int_equal(dev_qp_attach(fixture.b.dev, u.qp, gid), 0);

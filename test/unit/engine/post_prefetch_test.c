@@ -133,7 +133,8 @@ repeated_order_is_learned(void **state)
 	for (unsigned round = 0; round < 3; round++) {
 		for (unsigned i = QPS; i-- > 0;) {
 			if (round == 2)
-				assert_true(hint_is((i + POST_PREFETCH_DISTANCE) % QPS, i));
+				assert_true(
+					hint_is((i + POST_PREFETCH_DISTANCE) % QPS, i));
 			post(i);
 		}
 	}

@@ -142,7 +142,8 @@ intact_burst_has_no_drops(void **state)
 		engine_link_advance(&fixture, NS_PER_SEC);
 		for (unsigned why = 0; why < DROP_COUNT; why++)
 			assert_int_equal(drop_count((enum drop_reason)why), 0);
-		assert_int_equal(engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
+		assert_int_equal(
+			engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
 		expect_messages(i % 2);
 		fini();
 	}

@@ -72,7 +72,8 @@ handoff_is_once_and_in_order(void **state)
 		assert_int_equal(stats->rx_handoff, QPS / 2 * 100 * 3);
 		assert_int_equal(
 			engine_stats(fixture.b.dev->engines[1 - queue])->rx_handoff, 0);
-		assert_int_equal(engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
+		assert_int_equal(
+			engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
 		fini();
 	}
 }

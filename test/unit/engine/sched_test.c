@@ -241,7 +241,8 @@ changed_qp_leaves_blocked_queue(void **state)
 			assert_int_equal(link_qp_modify(&a[i], IBV_QPS_SQD), 0);
 			attr.path.dgid[15] = 77;
 			assert_int_equal(
-				dev_qp_modify(fixture.a.dev, a[i].qp, &attr, IBV_QP_AV), 0);
+				dev_qp_modify(fixture.a.dev, a[i].qp, &attr, IBV_QP_AV),
+				0);
 			assert_int_equal(e->peers.lh_first->qps, 1);
 			break;
 		case 1:
@@ -283,11 +284,13 @@ rnr_timer_is_never_early(void **state)
 		due = fixture.now + rnr_timer_ns[code];
 		assert_int_equal(link_qp_recv(&b[0], 1, 0, 64), 0);
 		engine_link_advance(&fixture, rnr_timer_ns[code] - 1);
-		assert_int_equal(engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
+		assert_int_equal(
+			engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
 		assert_int_equal(fixture.now, due - 1);
 		fixture.now = due + WHEEL_TICK_NS;
 		engine_link_drain(&fixture);
-		assert_int_equal(engine_stats(fixture.a.dev->engines[0])->retransmitted, 1);
+		assert_int_equal(
+			engine_stats(fixture.a.dev->engines[0])->retransmitted, 1);
 		link_qp_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
 		link_qp_expect_received(&b[0], 1, 1);
 		fini(1);

@@ -127,7 +127,8 @@ refused_frames_are_sent_in_order(void **state)
 		post_all(3, 60, 1500);
 		engine_link_drain(&fixture);
 		expect_all(3, 60);
-		assert_int_equal(engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
+		assert_int_equal(
+			engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
 		if (take < 16)
 			assert_true(
 				engine_stats(fixture.a.dev->engines[0])->tx_stalled > 0);

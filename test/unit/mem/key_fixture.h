@@ -10,9 +10,7 @@
 
 extern struct key_table table;
 
-int
-table_setup(void **state);
-int
-table_teardown(void **state);
+int table_setup(void **state);
+int table_teardown(void **state);
 
 #endif

@@ -303,7 +303,8 @@ changed_region_keeps_the_rest(void **state)
 {
 	uint8_t mem[64], other[64];
 	uint32_t key = key_new(1000, mem, 64), old = key;
-	struct key_change to = {.pd = 2, .access = 0, .va = 500, .host = other, .len = 32};
+	struct key_change to = {
+		.pd = 2, .access = 0, .va = 500, .host = other, .len = 32};
 
 	(void)state;
 	assert_int_equal(key_change(&table, &key, IBV_REREG_MR_CHANGE_ACCESS, &to), 0);

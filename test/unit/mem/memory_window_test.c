@@ -90,7 +90,8 @@ type1_window_admits_qps_of_its_pd(void **state)
 	assert_null(lookup(first, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
 	assert_ptr_equal(
 		lookup(second, VA + 100, 50, IBV_ACCESS_REMOTE_READ), memory + 100);
-	assert_ptr_equal(lookup(second, VA + 149, 1, IBV_ACCESS_REMOTE_READ), memory + 149);
+	assert_ptr_equal(
+		lookup(second, VA + 149, 1, IBV_ACCESS_REMOTE_READ), memory + 149);
 	assert_null(lookup(second, VA + 99, 1, IBV_ACCESS_REMOTE_READ));
 	assert_null(lookup(second, VA + 149, 2, IBV_ACCESS_REMOTE_READ));
 	assert_null(lookup(second, VA + 120, UINT64_MAX, IBV_ACCESS_REMOTE_READ));
@@ -216,8 +217,8 @@ invalid_binds_are_refused(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-		b = (struct mw_bind){ibv_inc_rkey(w->rkey), rows[i].parent,
-			rows[i].va, rows[i].len, rows[i].access};
+		b = (struct mw_bind){ibv_inc_rkey(w->rkey), rows[i].parent, rows[i].va,
+			rows[i].len, rows[i].access};
 		assert_int_equal(bind_mw(&b), rows[i].rc);
 		if (rows[i].rc == 0)
 			assert_int_equal(mw_invalidate(&table, QPN, b.rkey), 0);

@@ -91,8 +91,10 @@ sweep_open(void)
 
 	sweep.seed = given != NULL ? strtoull(given, NULL, 0) : 3;
 	sweep.rand = sweep.seed;
-	sweep.keys[WHOLE] = key_new((uintptr_t)arena, arena, ARENA, IBV_ACCESS_LOCAL_WRITE);
-	sweep.keys[HALF] = key_new(0, arena + ARENA / 2, ARENA / 2, IBV_ACCESS_LOCAL_WRITE);
+	sweep.keys[WHOLE] =
+		key_new((uintptr_t)arena, arena, ARENA, IBV_ACCESS_LOCAL_WRITE);
+	sweep.keys[HALF] =
+		key_new(0, arena + ARENA / 2, ARENA / 2, IBV_ACCESS_LOCAL_WRITE);
 	sweep.keys[READ_ONLY] = key_new(-(uint64_t)ARENA, arena, ARENA, 0);
 }
 
@@ -231,7 +233,8 @@ scatter_round(unsigned *refused)
 		if (rand_below(&sweep.rand, 3) == 0)
 			pos = sge_seek(sweep.sge, sweep.num, at);
 		before = pos;
-		rc = sge_scatter(&table, PD, sweep.sge, sweep.num, &pos, sweep.packet, len);
+		rc = sge_scatter(
+			&table, PD, sweep.sge, sweep.num, &pos, sweep.packet, len);
 		if (includes_read_only(at, len)) {
 			CHECK(rc == -EACCES);
 			CHECK(pos_equal(pos, before));

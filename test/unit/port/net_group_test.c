@@ -272,7 +272,8 @@ reports_come_within_response_time(void **state)
 		last = RTE_MAX(last, now - asked);
 		expect_none(20 * NS_PER_SEC);
 	}
-	assert_true(first < 2 * NS_PER_SEC && last > 8 * NS_PER_SEC && last <= 10 * NS_PER_SEC);
+	assert_true(first < 2 * NS_PER_SEC && last > 8 * NS_PER_SEC &&
+		    last <= 10 * NS_PER_SEC);
 	igmp_query(10, "239.1.2.3", 12);
 	expect_igmp(NS_PER_SEC, 0x22, "224.0.0.22", "239.1.2.3", 2);
 	igmp_query(10, "239.1.2.9", 12); /* a group that is not joined */

@@ -225,7 +225,8 @@ invalid_atomic_is_refused(void **state)
 		qp_link_fini(&p);
 		for (unsigned off = 1; off < 8; off++) { /* capture c6 */
 			init(4);
-			nak_case(op, remote_addr(REMOTE + off), p.b.rkey, AETH_NAK_INV_REQ);
+			nak_case(op, remote_addr(REMOTE + off), p.b.rkey,
+				AETH_NAK_INV_REQ);
 			qp_link_fini(&p);
 		}
 		init(4);
@@ -266,8 +267,10 @@ atomics_share_responder_resources(void **state)
 			     .va = remote_addr(REMOTE),
 			     .rkey = p.b.rkey,
 			     .dma_len = 8});
-	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A + 1, remote_addr(REMOTE), p.b.rkey, 1, 0);
-	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A + 2, remote_addr(REMOTE), p.b.rkey, 1, 0);
+	inject_atomic(
+		OPCODE_RC_FETCH_ADD, PSN_A + 1, remote_addr(REMOTE), p.b.rkey, 1, 0);
+	inject_atomic(
+		OPCODE_RC_FETCH_ADD, PSN_A + 2, remote_addr(REMOTE), p.b.rkey, 1, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
 	expect_response(&p.b, 1, ACKED, PSN_A + 1, 2, 0);
 	expect_ack(&p.b, 2, AETH_NAK_INV_REQ, PSN_A + 2, 2);
@@ -318,7 +321,8 @@ duplicate_gets_saved_value(void **state)
 	expect_old(PSN_A, 1, 100);
 	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A, remote_addr(REMOTE), p.b.rkey, 50, 0);
 	expect_old(PSN_A, 1, 100);
-	inject_atomic(OPCODE_RC_COMPARE_SWAP, PSN_A, remote_addr(REMOTE), p.b.rkey, 7, 101);
+	inject_atomic(
+		OPCODE_RC_COMPARE_SWAP, PSN_A, remote_addr(REMOTE), p.b.rkey, 7, 101);
 	expect_old(PSN_A, 1, 100);
 	/* the address is not checked either */
 	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A, 1, 0, 50, 0);
@@ -330,7 +334,8 @@ duplicate_gets_saved_value(void **state)
 	expect_old(PSN_A + 1, 2, 101);
 	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A, remote_addr(REMOTE), p.b.rkey, 1, 0);
 	expect_old(PSN_A, 2, 100);
-	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A + 2, remote_addr(REMOTE), p.b.rkey, 1, 0);
+	inject_atomic(
+		OPCODE_RC_FETCH_ADD, PSN_A + 2, remote_addr(REMOTE), p.b.rkey, 1, 0);
 	expect_old(PSN_A + 2, 3, 5);
 	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A, remote_addr(REMOTE), p.b.rkey, 1, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);

@@ -172,8 +172,8 @@ duplicate_read_inside_message(void **state)
 			wire_drop_all(&p.b);
 			for (unsigned i = 0; i < 3; i++) {
 				/* The opcodes of FIRST, MIDDLE, LAST are consecutive. */
-				inject_rdma((uint8_t)(first + i), psn++, i < 2 ? 1024 : 100,
-					2 * 1024 + 100);
+				inject_rdma((uint8_t)(first + i), psn++,
+					i < 2 ? 1024 : 100, 2 * 1024 + 100);
 				assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 				expect_ack(
 					&p.b, 0, AETH_ACK, PSN_A + 1 + i, i < 2 ? 1 : 2);

@@ -45,20 +45,15 @@ extern struct pkt_view first_request;
 
 /* ---- Requests and responses (capture_frames.c) ---- */
 
-bool
-is_response(const struct capture_case *entry, const struct pkt_view *v);
+bool is_response(const struct capture_case *entry, const struct pkt_view *v);
 /* In a generator's run all other frames go to the QP as well, which drops foreign
  * ones. */
-bool
-is_request(const struct capture_case *entry, unsigned frame);
-enum ibv_qp_type
-program_type(const struct capture_case *entry);
-void
-first_request_find(const struct capture_case *entry);
+bool is_request(const struct capture_case *entry, unsigned frame);
+enum ibv_qp_type program_type(const struct capture_case *entry);
+void first_request_find(const struct capture_case *entry);
 /* Compares the kernel's next response with the first frame on b's wire, if one is
  * expected. */
-unsigned
-response_check(
+unsigned response_check(
 	const struct capture_case *entry, unsigned number, const struct pkt_view *theirs);
 
 /* ---- Memory that requests access (capture_memory.c) ---- */
@@ -68,21 +63,15 @@ extern uint32_t mw_keys[2];
 extern unsigned binds, invalidated;
 
 /* Offset of a request's destination in the target area. */
-uint64_t
-memory_offset(const struct pkt_view *v);
+uint64_t memory_offset(const struct pkt_view *v);
 /* Fills the memory that a READ reads with the bytes of its response in the capture. */
-void
-memory_fill_from_responses(
+void memory_fill_from_responses(
 	const struct capture_case *entry, unsigned frame, const struct pkt_view *read);
-void
-target_init(const struct capture_case *entry);
+void target_init(const struct capture_case *entry);
 /* Binds the next key over the first 64 KiB of the target area, as the generator does. */
-void
-capture_mw_rebind(void);
-void
-capture_mw_destroy(void);
+void capture_mw_rebind(void);
+void capture_mw_destroy(void);
 /* Checks that a SEND with invalidate reports the right key. */
-void
-invalidate_check(const struct cqe *cqe);
+void invalidate_check(const struct cqe *cqe);
 
 #endif

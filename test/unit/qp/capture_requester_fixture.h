@@ -18,11 +18,11 @@ struct capture_case {
 	uint32_t qpn;      /* of a program: the QP that it sends to */
 	const char *topic; /* of the differences that follow */
 	uint8_t end;       /* frames from this one on are not replayed; 0: all are */
-	bool diverges; /* our QP then behaves in a way that the capture does not show */
-	uint8_t skip[2];   /* frames that our QP does not send */
-	bool ackreq;       /* the kernel sets AckReq on other FIRST and MIDDLE packets */
+	bool diverges;   /* our QP then behaves in a way that the capture does not show */
+	uint8_t skip[2]; /* frames that our QP does not send */
+	bool ackreq;     /* the kernel sets AckReq on other FIRST and MIDDLE packets */
 	bool reordered; /* responses that arrived before a request are recorded after it */
-	bool shared;       /* its READs share one buffer, which is checked at the end */
+	bool shared;    /* its READs share one buffer, which is checked at the end */
 	struct wc_difference wcs[1];
 };
 
@@ -35,18 +35,15 @@ extern unsigned next_frame, posted;
 extern bool mcast;
 
 /* True if the frame comes from the address of the run's side. */
-bool
-is_request(const struct pkt_view *v);
+bool is_request(const struct pkt_view *v);
 
 /* ---- Posting (capture_requester_post.c) ---- */
 
 /* Returns false if the word posts nothing. */
-bool
-word_post(const char *word);
-bool
-is_program_request(const struct capture_case *entry, unsigned frame, struct pkt_view *v);
+bool word_post(const char *word);
+bool is_program_request(
+	const struct capture_case *entry, unsigned frame, struct pkt_view *v);
 /* Posts the message that starts at the frame, with its bytes, flags and destination. */
-void
-message_post(const struct capture_case *entry, unsigned frame);
+void message_post(const struct capture_case *entry, unsigned frame);
 
 #endif

@@ -348,8 +348,9 @@ program_find(const struct capture_case *entry)
 	run.udp_sport = (uint16_t)(((const uint8_t *)first_request.bth)[-8] << 8 |
 				   ((const uint8_t *)first_request.bth)[-7]);
 	if (run.type != IBV_QPT_RC)
-		return run.type == IBV_QPT_UD ? be24_get(view_deth(&first_request)->src_qpn)
-					      : 0x777;
+		return run.type == IBV_QPT_UD
+			       ? be24_get(view_deth(&first_request)->src_qpn)
+			       : 0x777;
 	for (qpn = 0; qpn == 0; i++) {
 		assert_true(i < replay.file.count);
 		if (replay_view(&replay, i, &v) && op_is_response(v.op) &&

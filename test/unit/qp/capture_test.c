@@ -319,7 +319,8 @@ entry_init(const struct capture_case *entry)
 
 	replay_load(&replay, entry->name);
 	if (!replay_run(entry->name, 'S', 'R', &run))
-		assert_int_equal(replay_run(entry->name, 'P', 'R', &run), entry->qpn == 0);
+		assert_int_equal(
+			replay_run(entry->name, 'P', 'R', &run), entry->qpn == 0);
 	if (entry->qpn != 0) {
 		run.type = program_type(entry);
 		run.rd_atomic = QP_MAX_RD_ATOMIC;

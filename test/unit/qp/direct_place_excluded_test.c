@@ -309,8 +309,8 @@ payload_across_sges_not_delivered(void **state)
 			bool payload_placed = k != 0 && k != PACKETS - 1 && one;
 
 			assert_true(result.icrc_ok);
-			assert_int_equal(
-				result.payload_placed, payload_placed && icrc_copy_min <= mtu);
+			assert_int_equal(result.payload_placed,
+				payload_placed && icrc_copy_min <= mtu);
 			expect_changed(k * mtu, result.payload_placed ? mtu : 0);
 			wire_deliver(from, 0);
 			expect_changed(k * mtu, RTE_MIN(mtu, len - k * mtu));

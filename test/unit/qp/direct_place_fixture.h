@@ -26,38 +26,32 @@ enum way {
 };
 
 /* Runs each test a second time as on a CPU that cannot copy and sum in one pass. */
-#define direct_test(test)                                                                 \
+#define direct_test(test)                                                                \
 	{#test, test, NULL, NULL, NULL},                                                 \
 	{                                                                                \
-		#test "_two_passes", test, direct_off, direct_on, NULL                     \
+#test "_two_passes", test, direct_off, direct_on, NULL                   \
 	}
-int
-direct_off(void **state);
-int
-direct_on(void **state);
+int direct_off(void **state);
+int direct_on(void **state);
 
 /* cut: bytes of the first of two SGEs of the destination; 0: it has one SGE. */
-void
-direct_open(enum way way, const struct qp_link_conf *conf, uint32_t bytes, uint32_t cut);
+void direct_open(
+	enum way way, const struct qp_link_conf *conf, uint32_t bytes, uint32_t cut);
 /* As direct_open(), with MTU 1024 and a message of PACKETS packets. */
-void
-direct_open_default(enum way way);
+void direct_open_default(enum way way);
 /* Lets all missing packets arrive. The message must be complete and no byte around it
  * changed. */
-void
-direct_finish(enum way way);
+void direct_finish(enum way way);
 
 /* Checks that nothing has changed in the memory of `to` since the last call but these
  * bytes of the message. */
-void
-expect_changed(uint32_t offset, uint32_t n);
+void expect_changed(uint32_t offset, uint32_t n);
 
 struct check_result {
 	bool icrc_ok, payload_placed;
 };
 
 /* Checks the frame's ICRC as the QP does. Neither the frame nor the QP may change. */
-struct check_result
-frame_check(const struct frame *frame);
+struct check_result frame_check(const struct frame *frame);
 
 #endif

@@ -22,7 +22,8 @@ message_in_order(enum way way)
 		uint32_t at = i * mtu;
 
 		assert_true(result.icrc_ok);
-		assert_int_equal(result.payload_placed, is_middle(i) && icrc_copy_min <= mtu);
+		assert_int_equal(
+			result.payload_placed, is_middle(i) && icrc_copy_min <= mtu);
 		if (result.payload_placed)
 			assert_memory_equal(
 				to->mem + AT + at, from->mem + FROM + at, mtu);

@@ -172,7 +172,8 @@ responses_in_reverse_order(void **state)
 		for (unsigned i = 0; i < 3; i++)
 			assert_memory_equal(
 				p.a.mem + 0x4000 + 16 * i, p.b.mem + REMOTE + 64 * i, 16);
-		assert_int_equal(mem_word(&p.b, REMOTE + 512), mem_word(&p.a, 0x6000) + 1);
+		assert_int_equal(
+			mem_word(&p.b, REMOTE + 512), mem_word(&p.a, 0x6000) + 1);
 		qp_link_fini(&p);
 	}
 }

@@ -73,7 +73,7 @@ duplicate_read_of_part(void **state)
 	inject_area_read(PSN_A + 1, 1024, 1025);
 	expect_read(PSN_A + 1, 2, 1024, 1025, FIRST, LAST);
 	inject_area_read(PSN_A, 0, 3000); /* the whole READ again */
-	p.b.mem[REMOTE] ^= 0xFF;   /* the response has the memory's current bytes */
+	p.b.mem[REMOTE] ^= 0xFF; /* the response has the memory's current bytes */
 	expect_read(PSN_A, 2, 0, 3000, FIRST, MIDDLE, LAST);
 	inject_area_read(PSN_A + 1, 1024, 0);
 	expect_read(PSN_A + 1, 2, 1024, 0, ONLY);

@@ -15,14 +15,10 @@ extern struct qp_link p;
 #define LAST OPCODE_RC_READ_RESPONSE_LAST
 #define ONLY OPCODE_RC_READ_RESPONSE_ONLY
 
-void
-read_init(uint8_t max_rd, uint8_t max_dest);
+void read_init(uint8_t max_rd, uint8_t max_dest);
 /* As read_init(), with the same depth both ways and eight receives. */
-void
-read_init_receives(uint8_t depth);
-void
-inject_read(uint32_t psn, uint64_t va, uint32_t rkey, uint32_t len);
-uint64_t
-read_va(uint32_t offset);
+void read_init_receives(uint8_t depth);
+void inject_read(uint32_t psn, uint64_t va, uint32_t rkey, uint32_t len);
+uint64_t read_va(uint32_t offset);
 
 #endif

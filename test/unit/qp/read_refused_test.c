@@ -252,8 +252,8 @@ invalid_read_response_fails(void **state)
 		for (unsigned k = 0; k < rows[i].good; k++)
 			inject_response(
 				k == 0 ? FIRST : MIDDLE, PSN_A + 1 + k, AETH_ACK, 1024);
-		inject_response(rows[i].opcode, PSN_A + 1 + rows[i].good, rows[i].syndrome,
-			rows[i].payload);
+		inject_response(rows[i].opcode, PSN_A + 1 + rows[i].good,
+			rows[i].syndrome, rows[i].payload);
 		expect_sent_vendor(&p.a, 1, IBV_WC_BAD_RESP_ERR, VENDOR_RESPONSE);
 		assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
 		for (unsigned k = 1024 * rows[i].good; k < 8192; k++)

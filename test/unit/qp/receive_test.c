@@ -7,7 +7,7 @@
 
 static struct qp_link p;
 
-#define expect_one_ack(syndrome, psn, msn)                                                \
+#define expect_one_ack(syndrome, psn, msn)                                               \
 	do {                                                                             \
 		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);                          \
 		expect_ack(&p.b, 0, syndrome, psn, msn);                                 \
@@ -93,8 +93,9 @@ receive_key_invalid(void **state)
 		assert_int_equal(key_alloc(&p.b.keys, PD_B, (uintptr_t)p.b.mem, p.b.mem,
 					 4096, 0, &readonly),
 			0);
-		assert_int_equal(key_alloc(&p.b.keys, PD_B + 1, (uintptr_t)p.b.mem,
-					 p.b.mem, 4096, IBV_ACCESS_LOCAL_WRITE, &other_pd),
+		assert_int_equal(
+			key_alloc(&p.b.keys, PD_B + 1, (uintptr_t)p.b.mem, p.b.mem, 4096,
+				IBV_ACCESS_LOCAL_WRITE, &other_pd),
 			0);
 		key = (const uint32_t[]){p.b.recv_key ^ 1, p.b.recv_key + 0x100000,
 			readonly, other_pd, p.b.recv_key}[i / 4];

@@ -313,7 +313,8 @@ opcode_run(unsigned opcode, bool inside)
 		assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
 		if (held) /* out of sequence, while a receive is in use */
 			expect_recv_error(&p.b, 0, IBV_WC_REM_INV_REQ_ERR,
-				want == ACCESS_NAK ? VENDOR_MEMORY_WINDOW : VENDOR_OPCODE_ORDER);
+				want == ACCESS_NAK ? VENDOR_MEMORY_WINDOW
+						   : VENDOR_OPCODE_ORDER);
 		else
 			expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
 		for (unsigned i = held; i < 2; i++)

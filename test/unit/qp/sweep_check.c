@@ -90,9 +90,9 @@ received_check(struct flow *f)
 			cqe.opcode, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);
 		assert_int_equal(cqe.wr_id, n);
 		assert_int_equal(cqe.byte_len, f->msg[i].len);
-		assert_int_equal(cqe.wc_flags, f->msg[i].imm      ? IBV_WC_WITH_IMM
+		assert_int_equal(cqe.wc_flags, f->msg[i].imm  ? IBV_WC_WITH_IMM
 					       : f->msg[i].mw ? IBV_WC_WITH_INV
-								  : 0);
+							      : 0);
 		if (f->msg[i].mw != NULL)
 			invalidated_check(f, i, &cqe);
 		if (f->msg[i].imm)

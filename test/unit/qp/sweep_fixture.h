@@ -10,7 +10,7 @@
 #define MSG_BYTES 12000 /* of the longest message */
 #define SLOT_BYTES (MSG_BYTES + 64)
 #define SLOTS 64 /* of requests, of receives and of remote targets, in host memory */
-#define WORDS 8        /* of atomics, behind them */
+#define WORDS 8  /* of atomics, behind them */
 #define UNTOUCHED 0xD7 /* bytes of a receive before the message */
 
 #define WR_FLUSH ((enum ibv_wr_opcode)14)
@@ -63,27 +63,18 @@ extern struct sweep s;
 /* ---- Posting (sweep_post.c) ---- */
 
 /* Returns true if each operation was posted, in all seeds together. */
-bool
-ops_all_seen(void);
-bool
-chance(unsigned of_thousand);
-uint32_t
-key_of(const struct flow *f, unsigned message);
-uint8_t *
-slot_at(const struct host *h, unsigned kind, unsigned i);
-uint64_t *
-word_at(const struct host *h, unsigned i);
-void
-post_send(struct flow *f);
+bool ops_all_seen(void);
+bool chance(unsigned of_thousand);
+uint32_t key_of(const struct flow *f, unsigned message);
+uint8_t *slot_at(const struct host *h, unsigned kind, unsigned i);
+uint64_t *word_at(const struct host *h, unsigned i);
+void post_send(struct flow *f);
 /* The pattern behind the end of the message detects writes beyond it. */
-void
-post_recv(struct flow *f);
+void post_recv(struct flow *f);
 
 /* ---- Checking (sweep_check.c) ---- */
 
-void
-sent_check(struct flow *f);
-void
-received_check(struct flow *f);
+void sent_check(struct flow *f);
+void received_check(struct flow *f);
 
 #endif

@@ -66,7 +66,8 @@ static bool
 host_is_idle(const struct host *h)
 {
 	return h->wire_count == 0 &&
-	       (!qp_wants_tx(&h->qp) || (qp_peer_full(&h->qp) && h->qp.aeth_pending == 0));
+	       (!qp_wants_tx(&h->qp) ||
+		       (qp_peer_full(&h->qp) && h->qp.aeth_pending == 0));
 }
 
 static void

@@ -11,16 +11,11 @@
 
 extern struct qp_link p;
 
-void
-uc_open(struct qp_link_conf conf);
-void
-uc_open_default(void);
-void
-uc_close(void);
-uint64_t
-uc_dropped(enum drop_reason why);
+void uc_open(struct qp_link_conf conf);
+void uc_open_default(void);
+void uc_close(void);
+uint64_t uc_dropped(enum drop_reason why);
 /* Sends everything that a has to send, and loses frame number `lost` (from 0). */
-void
-uc_send_all_but(unsigned lost);
+void uc_send_all_but(unsigned lost);
 
 #endif

@@ -14,22 +14,16 @@ extern struct qp_link p;
 extern struct mw *mw;   /* of b, type 2, unless the test made another */
 extern uint32_t region; /* of b */
 
-void
-win_init(void);
-void
-win_fini(void);
+void win_init(void);
+void win_fini(void);
 /* Binds b's window and polls the completion. */
-uint32_t
-win_bind(void);
-struct cqe
-win_poll(struct host *h, struct cq *cq);
-void
-win_post(uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t rkey, uint32_t offset,
+uint32_t win_bind(void);
+struct cqe win_poll(struct host *h, struct cq *cq);
+void win_post(uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t rkey, uint32_t offset,
 	uint32_t remote, uint32_t len);
 /* a accesses b's memory through rkey, and the request completes with this status. An
  * access error also raises an event on b. */
-void
-win_access(uint32_t rkey, enum ibv_wr_opcode opcode, uint32_t remote, uint32_t len,
+void win_access(uint32_t rkey, enum ibv_wr_opcode opcode, uint32_t remote, uint32_t len,
 	enum ibv_wc_status status);
 
 #endif

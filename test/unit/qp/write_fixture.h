@@ -17,17 +17,12 @@ struct write_packet {
 	uint32_t payload, dma_len;
 };
 
-void
-write_target_clear(uint32_t len);
-void
-expect_untouched(uint32_t offset, uint32_t len);
+void write_target_clear(uint32_t len);
+void expect_untouched(uint32_t offset, uint32_t len);
 /* Checks that mem[REMOTE, REMOTE + len) has the pattern and that nothing around it has
  * changed. */
-void
-expect_written(uint32_t len, uint32_t key);
-void
-write_expect_ack(uint8_t syndrome, uint32_t psn, uint32_t msn);
-void
-inject_write(const struct write_packet *h, uint32_t psn, uint32_t rkey, uint64_t va);
+void expect_written(uint32_t len, uint32_t key);
+void write_expect_ack(uint8_t syndrome, uint32_t psn, uint32_t msn);
+void inject_write(const struct write_packet *h, uint32_t psn, uint32_t rkey, uint64_t va);
 
 #endif

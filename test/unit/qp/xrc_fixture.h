@@ -18,20 +18,14 @@ struct second {
 extern struct qp_link p;
 extern struct second second;
 
-void
-xrc_init(void);
-void
-second_init(uint32_t xrcd);
+void xrc_init(void);
+void second_init(uint32_t xrcd);
 /* Removes the SRQ as the engine does: no later packet finds it. */
-void
-second_remove(void);
-void
-second_fini(void);
-void
-xrc_send_to(uint32_t srqn, uint64_t wr_id, uint32_t offset, uint32_t len);
+void second_remove(void);
+void second_fini(void);
+void xrc_send_to(uint32_t srqn, uint64_t wr_id, uint32_t offset, uint32_t len);
 /* Request 11 is refused as invalid and both ends are in ERR. `first` is the first event
  * of b. */
-void
-xrc_expect_refused(enum ibv_event_type first);
+void xrc_expect_refused(enum ibv_event_type first);
 
 #endif

@@ -132,9 +132,9 @@ each_raise_is_read_once(void **state)
 static void
 types_of_one_object_alternate(void **state)
 {
-	static const enum ibv_event_type order[] = {
-		IBV_EVENT_COMM_EST, IBV_EVENT_SRQ_ERR, IBV_EVENT_SQ_DRAINED,
-		IBV_EVENT_COMM_EST, IBV_EVENT_QP_FATAL, IBV_EVENT_COMM_EST};
+	static const enum ibv_event_type order[] = {IBV_EVENT_COMM_EST, IBV_EVENT_SRQ_ERR,
+		IBV_EVENT_SQ_DRAINED, IBV_EVENT_COMM_EST, IBV_EVENT_QP_FATAL,
+		IBV_EVENT_COMM_EST};
 	struct event_record record;
 
 	(void)state;

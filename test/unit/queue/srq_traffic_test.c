@@ -89,7 +89,8 @@ limits_settle(struct limits *l)
 		l->armed = false;
 	}
 	assert_int_equal(srq.limit_fired, l->expected);
-	assert_int_equal(srq.events.pending[0].unread + srq.events.delivered, l->expected);
+	assert_int_equal(
+		srq.events.pending[0].unread + srq.events.delivered, l->expected);
 }
 
 /* later: waits until enough receives are outstanding that the limit does not fire at

@@ -15,7 +15,7 @@ device_info_before_attach(void **state)
 
 	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){
-			     .name = "ring0", .mtu = 1500, .client_qps = 7});
+				 .name = "ring0", .mtu = 1500, .client_qps = 7});
 	fd = client_connect(&b);
 	assert_true(client_call(&b, fd, &req, &reply, NULL));
 	assert_int_equal(reply.error, 0);

@@ -53,8 +53,8 @@ channel_open(struct server_fixture *b, int fd, int *channel)
 
 /* Returns false if the daemon has disconnected. */
 static bool
-cm_command(struct server_fixture *b, int fd, uint32_t channel, uint32_t cmd, const void *in,
-	uint32_t len, struct sw_cm_reply *reply)
+cm_command(struct server_fixture *b, int fd, uint32_t channel, uint32_t cmd,
+	const void *in, uint32_t len, struct sw_cm_reply *reply)
 {
 	struct sw_cm_request req = {.magic = SW_PROTO_MAGIC,
 		.version = SW_PROTO_VERSION,

@@ -112,7 +112,8 @@ both_ends_must_register_the_peer(void **state)
 	client_send(&b, &b.c[2], b.c[2].qpn, &f);
 	assert_true(client_received(&b.c[1], &f));
 	/* A QP whose peer is on another host has no peer here. */
-	assert_int_equal(client_set_peer(&b, &b.c[1], b.c[1].qpn, b.other, b.c[2].qpn), 0);
+	assert_int_equal(
+		client_set_peer(&b, &b.c[1], b.c[1].qpn, b.other, b.c[2].qpn), 0);
 	client_send(&b, &b.c[2], b.c[2].qpn, &f);
 	assert_int_equal(b.c[2].client->stats.drop_not_connected, 2);
 	fixture_close(&b);
@@ -304,8 +305,8 @@ full_ring_blocks_the_sender(void **state)
 	while (client_received(&b.c[1], &f))
 		sw_run(b.sw, b.now);
 	assert_int_equal(b.c[1].client->stats.rx_full, 0);
-	assert_int_equal(
-		b.c[0].client->stats.tx_packets, CLIENT_SLOTS + 5 + 19 * CLIENT_SLOTS / 2);
+	assert_int_equal(b.c[0].client->stats.tx_packets,
+		CLIENT_SLOTS + 5 + 19 * CLIENT_SLOTS / 2);
 	assert_int_equal(
 		b.c[1].client->stats.rx_packets, b.c[0].client->stats.tx_packets);
 	fixture_close(&b);

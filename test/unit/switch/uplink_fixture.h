@@ -24,22 +24,15 @@ struct uplink_fixture {
 	uint32_t frame_len;
 };
 
-void
-up_open_vlan(struct uplink_fixture *u, uint16_t vlan);
-void
-up_open(struct uplink_fixture *u);
-void
-up_close(struct uplink_fixture *u);
-bool
-up_is_roce(const struct pkt *frame, uint16_t vlan);
+void up_open_vlan(struct uplink_fixture *u, uint16_t vlan);
+void up_open(struct uplink_fixture *u);
+void up_close(struct uplink_fixture *u);
+bool up_is_roce(const struct pkt *frame, uint16_t vlan);
 /* One pass of the daemon's loop. */
-void
-up_pass(struct uplink_fixture *u);
+void up_pass(struct uplink_fixture *u);
 /* Takes the next RoCE frame that was sent into u->frame; false: none. Control frames are
  * passed to the peer, and its answers come back. */
-bool
-up_sent(struct uplink_fixture *u);
-void
-up_post(struct uplink_fixture *u, const struct frame_spec *f);
+bool up_sent(struct uplink_fixture *u);
+void up_post(struct uplink_fixture *u, const struct frame_spec *f);
 
 #endif

@@ -202,8 +202,8 @@ vlan_tag_is_added_and_removed(void **state)
 	f = frame_spec_valid(&u.b);
 	memcpy(f.sgid, u.b.other, 16);
 	f.dest_qpn = u.b.c[1].qpn;
-	in = (struct pkt){
-		.data = u.frame, .len = (uint16_t)(frame_spec_build(u.frame + 4, &f) + 4)};
+	in = (struct pkt){.data = u.frame,
+		.len = (uint16_t)(frame_spec_build(u.frame + 4, &f) + 4)};
 	memmove(u.frame, u.frame + 4, 12);
 	memcpy(u.frame + 12, "\x81\x00\x00\x2a", 4);
 	assert_true(fake_arrive(&u.port, 0, &in));

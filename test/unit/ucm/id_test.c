@@ -129,7 +129,8 @@ ended_process_disconnects(void **state)
 
 	(void)state;
 	ucm_session_destroy(s->session, ctx.now);
-	assert_int_equal(expect_event(&ctx.client, UCM_EVENT_DISCONNECTED).id, pair.active);
+	assert_int_equal(
+		expect_event(&ctx.client, UCM_EVENT_DISCONNECTED).id, pair.active);
 	assert_int_equal(ucm_session_create(ctx.ucm, s, &s->session), 0);
 }
 

@@ -29,7 +29,8 @@ options_are_checked(void **state)
 		cmd.head.optname = rows[i].name;
 		cmd.head.optlen = rows[i].len;
 		cmd.value[0] = rows[i].value;
-		assert_int_equal(COMMAND(&ctx.client, SET_OPTION, &cmd, NULL), rows[i].rc);
+		assert_int_equal(
+			COMMAND(&ctx.client, SET_OPTION, &cmd, NULL), rows[i].rc);
 	}
 	/* The command must contain the value. */
 	cmd.head.level = RDMA_OPTION_ID;

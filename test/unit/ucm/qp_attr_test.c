@@ -84,7 +84,7 @@ static void
 removed_address_fails(void **state)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_TCP),
-			ud = pair_requested(RDMA_PS_UDP);
+		       ud = pair_requested(RDMA_PS_UDP);
 	struct rdma_ucm_init_qp_attr cmd = {.id = pair.passive, .qp_state = IBV_QPS_RTR};
 	struct rdma_ucm_join_ip_mcast join = {
 		.id = ud.active, .addr = sockaddr_of("239.1.2.3", 0)};
@@ -100,7 +100,8 @@ removed_address_fails(void **state)
 	assert_int_equal(COMMAND(&ctx.server, INIT_QP_ATTR, &cmd, NULL), -EADDRNOTAVAIL);
 	assert_int_equal(
 		connect_id(&ctx.client, late, CLIENT_QPN + 1, ""), -EADDRNOTAVAIL);
-	assert_int_equal(COMMAND(&ctx.client, JOIN_IP_MCAST, &join, NULL), -EADDRNOTAVAIL);
+	assert_int_equal(
+		COMMAND(&ctx.client, JOIN_IP_MCAST, &join, NULL), -EADDRNOTAVAIL);
 	expect_no_event(&ctx.client);
 }
 
@@ -136,7 +137,8 @@ xrc_attributes(void **state)
 	assert_int_equal(listen_id(&ctx.server, server.id, 1), 0);
 	cmd.qp_type = IBV_QPT_XRC_SEND;
 	assert_int_equal(COMMAND(&ctx.client, CREATE_ID, &cmd, &client), 0);
-	assert_int_equal(resolve_addr(&ctx.client, client.id, "192.0.2.1", LISTEN_PORT), 0);
+	assert_int_equal(
+		resolve_addr(&ctx.client, client.id, "192.0.2.1", LISTEN_PORT), 0);
 	assert_int_equal(resolve_route(&ctx.client, client.id), 0);
 	assert_int_equal(connect_id(&ctx.client, client.id, CLIENT_QPN, ""), 0);
 	passive = expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST).id;

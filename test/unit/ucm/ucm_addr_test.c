@@ -182,7 +182,8 @@ resolve_selects_the_source(void **state)
 
 		assert_int_equal(resolve_addr(&ctx.client, id, rows[i].dst, 1), 0);
 		assert_int_equal(resolve_addr(&ctx.client, id, rows[i].dst, 1), -EINVAL);
-		assert_int_equal(expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED).id, id);
+		assert_int_equal(
+			expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED).id, id);
 		assert_int_equal(COMMAND(&ctx.client, QUERY_ROUTE, &query, &route), 0);
 		want = sockaddr_of(rows[i].src, ntohs(route.src_addr.sin6_port));
 		assert_true(ntohs(want.sin6_port) >= 32768);

@@ -13,7 +13,8 @@ connect_and_disconnect(void **state)
 	assert_int_equal(disconnect_id(&ctx.client, pair.active), 0);
 	assert_int_equal(
 		expect_event(&ctx.server, UCM_EVENT_DISCONNECTED).id, pair.passive);
-	assert_int_equal(expect_event(&ctx.client, UCM_EVENT_DISCONNECTED).id, pair.active);
+	assert_int_equal(
+		expect_event(&ctx.client, UCM_EVENT_DISCONNECTED).id, pair.active);
 	/* The other side can disconnect as well. */
 	assert_int_equal(disconnect_id(&ctx.server, pair.passive), 0);
 }
@@ -40,13 +41,11 @@ qpn_of_another_process_is_refused(void **state)
 
 	(void)state;
 	pair.active = make_routed_id(RDMA_PS_TCP);
-	assert_int_equal(
-		connect_id(&ctx.client, pair.active, SERVER_QPN, ""), -EINVAL);
+	assert_int_equal(connect_id(&ctx.client, pair.active, SERVER_QPN, ""), -EINVAL);
 	assert_int_equal(connect_id(&ctx.client, pair.active, 1, ""), -EINVAL);
 	assert_int_equal(connect_id(&ctx.client, pair.active, CLIENT_QPN, ""), 0);
 	pair.passive = expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST).id;
-	assert_int_equal(
-		accept_id(&ctx.server, pair.passive, 1, CLIENT_QPN), -EINVAL);
+	assert_int_equal(accept_id(&ctx.server, pair.passive, 1, CLIENT_QPN), -EINVAL);
 	assert_int_equal(accept_id(&ctx.server, pair.passive, 1, SERVER_QPN), 0);
 }
 
@@ -90,12 +89,12 @@ listener_rejects_another_transport(void **state)
 		cmd.qp_type = rows[i].asks;
 		assert_int_equal(COMMAND(&ctx.client, CREATE_ID, &cmd, &client), 0);
 		assert_int_equal(
-			resolve_addr(&ctx.client, client.id, "192.0.2.1", LISTEN_PORT), 0);
+			resolve_addr(&ctx.client, client.id, "192.0.2.1", LISTEN_PORT),
+			0);
 		expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED);
 		assert_int_equal(resolve_route(&ctx.client, client.id), 0);
 		expect_event(&ctx.client, UCM_EVENT_ROUTE_RESOLVED);
-		assert_int_equal(
-			connect_id(&ctx.client, client.id, CLIENT_QPN, ""), 0);
+		assert_int_equal(connect_id(&ctx.client, client.id, CLIENT_QPN, ""), 0);
 		assert_int_equal(COMMAND(&ctx.server, GET_EVENT, &get, NULL),
 			rows[i].heard ? 0 : -EAGAIN);
 		if (!rows[i].heard)
@@ -129,8 +128,7 @@ datagram_id_gets_remote_qpn(void **state)
 	struct rdma_ucm_event_resp event;
 
 	(void)state;
-	assert_int_equal(
-		accept_id(&ctx.server, pair.passive, 1, CLIENT_QPN), -EINVAL);
+	assert_int_equal(accept_id(&ctx.server, pair.passive, 1, CLIENT_QPN), -EINVAL);
 	assert_int_equal(accept_id(&ctx.server, pair.passive, 1, SERVER_QPN), 0);
 	event = expect_event(&ctx.client, UCM_EVENT_ESTABLISHED);
 	assert_int_equal(event.param.ud.qp_num, SERVER_QPN);

@@ -18,8 +18,7 @@ connect_request_has_peer_parameters(void **state)
 
 	(void)state;
 	pair.active = make_routed_id(RDMA_PS_TCP);
-	assert_int_equal(
-		connect_id(&ctx.client, pair.active, CLIENT_QPN, "hello"), 0);
+	assert_int_equal(connect_id(&ctx.client, pair.active, CLIENT_QPN, "hello"), 0);
 	event = expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
 	/* The listener's uid, and a new id. */
 	assert_int_equal(event.uid, 0x1000);
@@ -99,8 +98,8 @@ request_without_free_id_is_rejected(void **state)
 	for (unsigned i = 1; i < MAX_IDS; i++)
 		ids[i] = make_id(&ctx.server, RDMA_PS_TCP);
 	assert_int_equal(connect_id(&ctx.client, active, CLIENT_QPN, ""), 0);
-	assert_int_equal(
-		expect_event(&ctx.client, UCM_EVENT_REJECTED).status, CM_REJ_NO_RESOURCES);
+	assert_int_equal(expect_event(&ctx.client, UCM_EVENT_REJECTED).status,
+		CM_REJ_NO_RESOURCES);
 	expect_no_event(&ctx.server);
 	assert_int_equal(destroy_id(&ctx.server, ids[1], NULL), 0);
 }

@@ -281,8 +281,7 @@ pair_requested(uint16_t ps)
 	struct id_pair pair = {.listener = make_listener(ps)};
 
 	pair.active = make_routed_id(ps);
-	assert_int_equal(
-		connect_id(&ctx.client, pair.active, CLIENT_QPN, "hello"), 0);
+	assert_int_equal(connect_id(&ctx.client, pair.active, CLIENT_QPN, "hello"), 0);
 	pair.passive = expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST).id;
 	assert_int_not_equal(pair.passive, pair.listener);
 	return pair;
@@ -293,8 +292,7 @@ pair_connected(void)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_TCP);
 
-	assert_int_equal(
-		accept_id(&ctx.server, pair.passive, 0x2000, SERVER_QPN), 0);
+	assert_int_equal(accept_id(&ctx.server, pair.passive, 0x2000, SERVER_QPN), 0);
 	expect_event(&ctx.client, UCM_EVENT_CONNECT_RESPONSE);
 	assert_int_equal(accept_id(&ctx.client, pair.active, 0, 0), 0);
 	assert_int_equal(expect_event(&ctx.server, UCM_EVENT_ESTABLISHED).uid, 0x2000);

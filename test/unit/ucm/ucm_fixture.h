@@ -15,8 +15,7 @@
 
 #define MAX_IDS 8
 #define MAX_CHANNELS 4
-#define SERVER_QPN                                                                   \
-	0x100 /* to 0x10f: the server's; 0x200 to 0x20f: the client's */
+#define SERVER_QPN 0x100 /* to 0x10f: the server's; 0x200 to 0x20f: the client's */
 #define CLIENT_QPN 0x200
 #define LISTEN_PORT 7471
 
@@ -45,64 +44,42 @@ struct id_pair {
 extern struct ucm_fixture ctx;
 
 /* ops_send: whether other machines can be reached. */
-void
-fixture_open(bool ops_send);
+void fixture_open(bool ops_send);
 /* Proves that no id and no connection is left. */
-void
-fixture_close(void);
+void fixture_close(void);
 /* The same for cmocka, without other machines. */
-int
-ucm_setup(void **state);
-int
-ucm_teardown(void **state);
+int ucm_setup(void **state);
+int ucm_teardown(void **state);
 
-int
-command_run(struct test_process *p, uint32_t cmd, const void *in, size_t len, void *out);
+int command_run(
+	struct test_process *p, uint32_t cmd, const void *in, size_t len, void *out);
 #define COMMAND(p, name, in, out)                                                        \
 	command_run(p, RDMA_USER_CM_CMD_##name, in, sizeof(*(in)), out)
 
-uint32_t
-make_id(struct test_process *p, uint16_t ps);
-int
-destroy_id(struct test_process *p, uint32_t id, uint32_t *events);
+uint32_t make_id(struct test_process *p, uint16_t ps);
+int destroy_id(struct test_process *p, uint32_t id, uint32_t *events);
 /* text: an address, or NULL for the wildcard of IPv4. */
-struct sockaddr_in6
-sockaddr_of(const char *text, uint16_t port);
-int
-bind_id(struct test_process *p, uint32_t id, const char *text, uint16_t port);
-int
-listen_id(struct test_process *p, uint32_t id, uint32_t backlog);
-int
-resolve_addr(struct test_process *p, uint32_t id, const char *text, uint16_t port);
-int
-resolve_route(struct test_process *p, uint32_t id);
-int
-connect_id(struct test_process *p, uint32_t id, uint32_t qpn, const char *private);
+struct sockaddr_in6 sockaddr_of(const char *text, uint16_t port);
+int bind_id(struct test_process *p, uint32_t id, const char *text, uint16_t port);
+int listen_id(struct test_process *p, uint32_t id, uint32_t backlog);
+int resolve_addr(struct test_process *p, uint32_t id, const char *text, uint16_t port);
+int resolve_route(struct test_process *p, uint32_t id);
+int connect_id(struct test_process *p, uint32_t id, uint32_t qpn, const char *private);
 /* qpn 0: without connection parameters. */
-int
-accept_id(struct test_process *p, uint32_t id, uint64_t uid, uint32_t qpn);
-int
-disconnect_id(struct test_process *p, uint32_t id);
+int accept_id(struct test_process *p, uint32_t id, uint64_t uid, uint32_t qpn);
+int disconnect_id(struct test_process *p, uint32_t id);
 /* Returns the next event, which must be of this type. */
-struct rdma_ucm_event_resp
-expect_event(struct test_process *p, enum ucm_event_type type);
+struct rdma_ucm_event_resp expect_event(struct test_process *p, enum ucm_event_type type);
 /* Advances past the time that a request to an unbound port is deferred. It is rejected
  * then. */
-void
-deferral_end(void);
-void
-expect_no_event(struct test_process *p);
-struct ib_uverbs_qp_attr
-qp_attr_of(struct test_process *p, uint32_t id, uint32_t state);
+void deferral_end(void);
+void expect_no_event(struct test_process *p);
+struct ib_uverbs_qp_attr qp_attr_of(struct test_process *p, uint32_t id, uint32_t state);
 
 /* Returns an id of the client with a route to the server's port. */
-uint32_t
-make_routed_id(uint16_t ps);
-uint32_t
-make_listener(uint16_t ps);
-struct id_pair
-pair_requested(uint16_t ps); /* the request is not accepted yet */
-struct id_pair
-pair_connected(void);
+uint32_t make_routed_id(uint16_t ps);
+uint32_t make_listener(uint16_t ps);
+struct id_pair pair_requested(uint16_t ps); /* the request is not accepted yet */
+struct id_pair pair_connected(void);
 
 #endif

@@ -60,7 +60,8 @@ static void
 invalid_groups_are_refused(void **state)
 {
 	uint32_t ud = make_routed_id(RDMA_PS_UDP), rc = make_routed_id(RDMA_PS_TCP);
-	struct rdma_ucm_join_ip_mcast cmd = {.id = ud, .addr = sockaddr_of("192.0.2.9", 0)};
+	struct rdma_ucm_join_ip_mcast cmd = {
+		.id = ud, .addr = sockaddr_of("192.0.2.9", 0)};
 
 	(void)state;
 	assert_int_equal(COMMAND(&ctx.client, JOIN_IP_MCAST, &cmd, NULL), -EINVAL);

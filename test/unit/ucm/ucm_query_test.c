@@ -122,10 +122,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			query_route_of_a_connection, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(query_addresses, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			query_gids, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			query_paths, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(query_gids, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(query_paths, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,7 +261,8 @@ static bool
 frame_is_fresh(struct path_hdr *hdr, const struct path_addr *addr, uint32_t len)
 {
 	static const uint8_t payload[PAYLOAD_MAX] = {4, 5, 6};
-	struct bth_fields bth = {.opcode = OPCODE_RC_SEND_ONLY, .psn = len, .dest_qpn = 9};
+	struct bth_fields bth = {
+		.opcode = OPCODE_RC_SEND_ONLY, .psn = len, .dest_qpn = 9};
 	struct path_hdr fresh;
 	struct pkt one, other;
 	bool same;
@@ -359,8 +360,8 @@ checksum_is_filled_after_offload(void **state)
 			path_hdr_no_offload(&hdr);
 			addr.cksum_offload = false;
 			for (unsigned i = 0; i < 6; i++)
-				assert_true(frame_is_fresh(
-					&hdr, &addr, lens[(first + i * (1 + i / 3)) % 3]));
+				assert_true(frame_is_fresh(&hdr, &addr,
+					lens[(first + i * (1 + i / 3)) % 3]));
 			assert_int_equal(hdr.pkt_flags & PKT_TX_IPV4_CKSUM, 0);
 		}
 	}

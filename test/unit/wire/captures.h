@@ -23,14 +23,10 @@ extern size_t captured_count;
 
 /* Returns 0, or -1 after a line on stderr: a file cannot be read, or there are more
  * frames than CAPTURED_FRAMES. */
-int
-captures_load(const char *folder);
-void
-captures_unload(void);
+int captures_load(const char *folder);
+void captures_unload(void);
 /* Setup and teardown of a group of cases; loads the captures of the source tree. */
-int
-captures_setup(void **state);
-int
-captures_teardown(void **state);
+int captures_setup(void **state);
+int captures_teardown(void **state);
 
 #endif

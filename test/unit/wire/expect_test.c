@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #define VLAN 100
-#define PATHS 4 /* IPv4 or 6, tagged or not */
+#define PATHS 4            /* IPv4 or 6, tagged or not */
 #define FIRST_PSN 0xFFFFFE /* and on past 0 */
 
 static struct path_hdr hdr;
@@ -84,7 +84,8 @@ test_row(void **state)
 		learn(&x, FIRST_PSN, lens[i / PATHS]);
 		for (uint32_t n = 0; n < 4; n++) {
 			uint32_t psn = (FIRST_PSN + n) & PSN_MASK;
-			struct pkt pkt = frame_make(psn, lens[i / PATHS], (uint8_t)(n + 7));
+			struct pkt pkt =
+				frame_make(psn, lens[i / PATHS], (uint8_t)(n + 7));
 			struct pkt_view parsed;
 
 			expect_psn(&x, psn);
