@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Tests tools/lib/mutants.py: it reads, locates and applies mutants, and each one of
-test/mutants/mutants applies to the tree. Usage: mutants_test.py SOURCE"""
+test/mutants/*.mutants applies to the tree. Usage: mutants_test.py SOURCE"""
 
 import os
 import sys
@@ -56,8 +56,7 @@ def put(function, line="return a + b;"):
 
 def main():
     source = sys.argv[1]
-    with open(os.path.join(source, "test/mutants/mutants"), encoding="utf-8") as file:
-        faults = mutants.parse(file.read())
+    faults = mutants.read_all(source)
     cases = [
         ("a table is read", [f["fault"] for f in mutants.parse(TABLE)] == ["x y", "z"]),
         ("refuses a mutant without killers", refuses("fault a\nin b\nline c\nis d\n")),

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mutation tests: each mutant of test/mutants/mutants is put into a copy of the tree and built, and
-one of its killers must fail. Prints TAP.
+"""Mutation tests: each mutant of test/mutants/*.mutants is put into a copy of the tree and built,
+and one of its killers must fail. Prints TAP.
 
     mutants.py SOURCE WORK [PATTERN]
 
 WORK gets the copy and its build, which are kept for the next run. With PATTERN only the mutants
 whose fault it matches. A mutant that does not apply or does not build is a failure too."""
 
+import glob
 import json
 import os
 import re
@@ -22,6 +23,15 @@ SIM_SEEDS = 800       # per process, of two
 LIMIT_S = 60          # for a killer, which a mutant may hang
 COPIED = ("app", "drivers", "include", "lib", "test", "meson.build", "meson_options.txt", "docs",
           "config", "tools")
+
+
+def read_all(source):
+    """The mutants of the tree: those of every file of test/mutants."""
+    faults = []
+    for path in sorted(glob.glob(os.path.join(source, "test/mutants/*.mutants"))):
+        with open(path, encoding="utf-8") as file:
+            faults += parse(file.read())
+    return faults
 
 
 def parse(text):
@@ -215,9 +225,8 @@ def main():
         return 2
     source, work = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with open(os.path.join(source, "test/mutants/mutants"), encoding="utf-8") as file:
-        faults = [f for f in parse(file.read())
-                  if len(sys.argv) == 3 or re.search(sys.argv[3], f["fault"])]
+    faults = [f for f in read_all(source)
+              if len(sys.argv) == 3 or re.search(sys.argv[3], f["fault"])]
     os.makedirs(work, exist_ok=True)
     root, tests = prepare(source, work)
     print("1..%d" % (len(faults) + 1))
