@@ -16,7 +16,9 @@
 #include "base/base_alloc.h"
 #include "base/base_log.h"
 #include "engine/clock.h"
-#include "server/server.h"
+#include "server/server_conf.h"
+#include "server/server_conn.h"
+#include "server/server_rdmacm.h"
 #include "verbs/verbs_port.h"
 
 #define EVENTS 64
@@ -26,33 +28,6 @@
 #define SOCKET_POLL_NS NS_PER_MS
 /* how long to forward what clients have published when the daemon ends */
 #define DRAIN_NS (100 * NS_PER_MS)
-
-int
-fd_source_add(struct rocade_daemon *d, struct fd_source *source, int fd,
-	enum fd_source_kind kind, struct conn *conn)
-{
-	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = source};
-
-	if (kind == FD_SOURCE_WAKE)
-		ev.events = EPOLLIN | EPOLLET;
-	*source = (struct fd_source){.kind = kind, .conn = conn, .fd = fd};
-	if (epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &ev) == 0)
-		return 0;
-	source->fd = -1;
-	return -errno;
-}
-
-void
-fd_source_close(struct rocade_daemon *d, struct fd_source *source)
-{
-	if (source->fd < 0)
-		return;
-	/* Explicitly: other processes may hold the same open file, which would keep it in
-	 * the set. */
-	(void)epoll_ctl(d->epoll, EPOLL_CTL_DEL, source->fd, NULL);
-	close(source->fd);
-	source->fd = -1;
-}
 
 /* Removes a socket file without a listener, which a dead daemon has left. */
 static int
@@ -96,7 +71,7 @@ listen_start(struct rocade_daemon *d, uint32_t mode)
 	if (err == 0 && listen(fd, SOMAXCONN) != 0)
 		err = errno;
 	if (err == 0)
-		err = -fd_source_add(d, &d->listen, fd, FD_SOURCE_LISTEN, NULL);
+		err = -fd_source_add(d->epoll, &d->listen, fd, FD_SOURCE_LISTEN, NULL);
 	if (err != 0) {
 		close(fd);
 		return rocade_fail(
@@ -124,8 +99,9 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	d->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (d->epoll < 0)
 		err = rocade_fail(errno, "epoll: %s", strerror(errno));
-	if (err == 0 && fd_source_add(d, &d->stop, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-				FD_SOURCE_STOP, NULL) != 0)
+	if (err == 0 &&
+		fd_source_add(d->epoll, &d->stop, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+			FD_SOURCE_STOP, NULL) != 0)
 		err = rocade_fail(EMFILE, "no free file descriptor for an eventfd");
 	if (err == 0 && sw_socket_path(conf->socket, false, &d->addr) != 0)
 		err = rocade_fail(EINVAL, "socket: path too long, or no path given and "
@@ -180,8 +156,8 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	}
 	if (d->bound)
 		(void)unlink(d->addr.sun_path);
-	fd_source_close(d, &d->listen);
-	fd_source_close(d, &d->stop);
+	fd_source_close(d->epoll, &d->listen);
+	fd_source_close(d->epoll, &d->stop);
 	if (d->epoll >= 0)
 		close(d->epoll);
 	if (d->spare_fd >= 0)

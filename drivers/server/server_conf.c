@@ -8,7 +8,9 @@
 
 #include "base/base_alloc.h"
 #include "engine/clock.h"
-#include "server/server.h"
+#include "server/server_conf.h"
+#include "server/server_rdmacm.h"
+#include "server/server_share.h"
 #include "verbs/verbs_port.h"
 
 #define MTU_DEFAULT 4180 /* allows a path MTU of 4096 */
@@ -216,7 +218,7 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	device->link_up = 1;
 	device->local = conf->port == NULL;
 	d->sleep_us = conf->sleep_us;
-	err = -sw_create(&sw, conn_wake, &d->sw);
+	err = -sw_create(&sw, share_wake, &d->sw);
 	return err == 0 ? 0
 			: rocade_fail(err, "cannot create the switch: %s", strerror(err));
 }

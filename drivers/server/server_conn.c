@@ -1,107 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections of client processes: accept, requests, shared memory and descriptors,
- * end. */
+/* Connections of client processes: accept, requests, end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/base_alloc.h"
 #include "base/base_log.h"
-#include "server/server.h"
+#include "server/server_conn.h"
+#include "server/server_query.h"
+#include "server/server_rdmacm.h"
+#include "server/server_share.h"
 
 #define CONNS_PER_CLIENT 3   /* one attached, one for RDMA-CM, one for queries */
 #define CONNS_PER_PROCESS 16 /* so that one process cannot take all of them */
 
-/* Sealed, so that the client can neither truncate it under us nor grow it. */
-static int
-memory_create(struct conn *conn, const struct region_geom *geom)
-{
-	int fd = memfd_create("rocade", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int rc;
-
-	if (fd < 0)
-		return -errno;
-	conn->size = region_size(geom);
-	if (ftruncate(fd, (off_t)conn->size) != 0 ||
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-		rc = -errno;
-		close(fd);
-		return rc;
-	}
-	conn->mem = mmap(NULL, conn->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (conn->mem == MAP_FAILED) {
-		rc = -errno;
-		conn->mem = NULL;
-		close(fd);
-		return rc;
-	}
-	return fd;
-}
-
-/* Creates one wake-up descriptor per direction. wake: the client's end. */
-static int
-wake_fds_create(struct conn *conn, int *wake)
-{
-	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	int ends[2];
-
-	if (fd < 0)
-		return -errno;
-	if (fd_source_add(conn->daemon, &conn->daemon_wake, fd, FD_SOURCE_WAKE, conn) !=
-		0) {
-		close(fd);
-		return -ENOMEM;
-	}
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
-		return -errno;
-	conn->wake_fd = ends[0];
-	*wake = ends[1];
-	return 0;
-}
-
-/* Releases what client_attach() created. */
-static void
-client_detach(struct conn *conn)
-{
-	fd_source_close(conn->daemon, &conn->daemon_wake);
-	if (conn->wake_fd >= 0)
-		close(conn->wake_fd);
-	conn->wake_fd = -1;
-	if (conn->mem != NULL)
-		munmap(conn->mem, conn->size);
-	conn->mem = NULL;
-}
-
-/* Creates the memory and the wake-up descriptors, and adds a client to the switch. fds:
- * the client's descriptors. */
+/* fds: the client's descriptors. */
 static int
 client_attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 {
-	const struct region_geom *geom = &conn->daemon->sw->conf.limits.geom;
-	int wake = -1, mem = memory_create(conn, geom);
-	int rc = mem < 0 ? mem : wake_fds_create(conn, &wake);
+	struct sw *sw = conn->daemon->sw;
+	const struct region_geom *geom = &sw->conf.limits.geom;
+	int rc = share_create(conn, geom, fds);
 
-	if (rc == 0)
-		rc = sw_client_add(
-			conn->daemon->sw, geom, conn->mem, conn, &conn->client);
-	if (rc != 0) {
-		client_detach(conn);
-		if (mem >= 0)
-			close(mem);
-		if (wake >= 0)
-			close(wake);
+	if (rc != 0)
 		return rc;
+	rc = sw_client_add(sw, geom, conn->mem, conn, &conn->client);
+	if (rc != 0) {
+		share_destroy(conn);
+		close(fds[0]);
+		close(fds[2]);
 	}
-	fds[0] = mem;
-	fds[1] = conn->daemon_wake.fd;
-	fds[2] = wake;
-	return 0;
+	return rc;
 }
 
 static bool
@@ -204,7 +137,8 @@ process_fd_add(struct conn *conn)
 	 * it ended. */
 	if (fd < 0)
 		return 0;
-	if (fd_source_add(conn->daemon, &conn->process, fd, FD_SOURCE_PROCESS, conn) != 0)
+	if (fd_source_add(conn->daemon->epoll, &conn->process, fd, FD_SOURCE_PROCESS,
+		    conn) != 0)
 		close(fd);
 	return 0;
 }
@@ -244,7 +178,7 @@ conn_make(struct rocade_daemon *d, int fd, const struct ucred *who)
 	conn->pid = who->pid;
 	conn->uid = who->uid;
 	process_name_read(conn);
-	if (fd_source_add(d, &conn->socket, fd, FD_SOURCE_CLIENT, conn) != 0) {
+	if (fd_source_add(d->epoll, &conn->socket, fd, FD_SOURCE_CLIENT, conn) != 0) {
 		alloc_put(&alloc_plain, conn, sizeof(*conn));
 		return NULL;
 	}
@@ -319,9 +253,9 @@ conn_close(struct conn *conn)
 	}
 	conn->client = NULL;
 	rdmacm_forget(conn);
-	fd_source_close(d, &conn->socket);
-	fd_source_close(d, &conn->process);
-	client_detach(conn);
+	fd_source_close(d->epoll, &conn->socket);
+	fd_source_close(d->epoll, &conn->process);
+	share_destroy(conn);
 	TAILQ_REMOVE(&d->conns, conn, link);
 	TAILQ_INSERT_TAIL(&d->closing, conn, link);
 	d->conn_count--;
@@ -353,13 +287,4 @@ conn_reap(struct rocade_daemon *d)
 		TAILQ_REMOVE(&d->closing, conn, link);
 		alloc_put(&alloc_plain, conn, sizeof(*conn));
 	}
-}
-
-void
-conn_wake(void *owner)
-{
-	const struct conn *conn = owner;
-	ssize_t sent = send(conn->wake_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-	(void)sent; /* full: wake-ups are pending already */
 }

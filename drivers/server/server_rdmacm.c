@@ -13,7 +13,7 @@
 
 #include "base/base_alloc.h"
 #include "engine/clock.h"
-#include "server/server.h"
+#include "server/server_rdmacm.h"
 #include "ucm/ucm.h"
 #include "wire/wire_gsi.h"
 
@@ -184,7 +184,8 @@ rdmacm_create(struct rocade_daemon *d)
 		int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
 		rc = fd < 0 ? -errno
-			    : fd_source_add(d, &cm->timer, fd, FD_SOURCE_CM_TIMER, NULL);
+			    : fd_source_add(
+				      d->epoll, &cm->timer, fd, FD_SOURCE_CM_TIMER, NULL);
 		if (rc != 0) {
 			if (fd >= 0)
 				close(fd);
@@ -206,7 +207,7 @@ rdmacm_destroy(struct rocade_daemon *d)
 
 	if (cm == NULL)
 		return;
-	fd_source_close(d, &cm->timer);
+	fd_source_close(d->epoll, &cm->timer);
 	ucm_destroy(cm->ucm);
 	alloc_put(&alloc_plain, cm, sizeof(*cm));
 	d->cm = NULL;
@@ -269,8 +270,8 @@ channel_sockets_create(struct conn *conn, struct channel *channel, int *fd)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return -errno;
-	rc = fd_source_add(
-		conn->daemon, &channel->source, ends[0], FD_SOURCE_CM_CHANNEL, conn);
+	rc = fd_source_add(conn->daemon->epoll, &channel->source, ends[0],
+		FD_SOURCE_CM_CHANNEL, conn);
 	if (rc != 0) {
 		close(ends[0]);
 		close(ends[1]);
@@ -295,7 +296,7 @@ rdmacm_open(struct conn *conn, int *fd, uint32_t *number)
 	if (rc == 0) {
 		rc = ucm_channel_open(conn->cm->session, channel, &channel->ucm, number);
 		if (rc != 0) {
-			fd_source_close(conn->daemon, &channel->source);
+			fd_source_close(conn->daemon->epoll, &channel->source);
 			close(*fd);
 			*fd = -1;
 		}
@@ -340,7 +341,7 @@ rdmacm_serve(struct conn *conn, const void *request)
 static void
 channel_close(struct conn *conn, struct channel *channel)
 {
-	fd_source_close(conn->daemon, &channel->source);
+	fd_source_close(conn->daemon->epoll, &channel->source);
 	TAILQ_REMOVE(&conn->cm->channels, channel, link);
 	TAILQ_INSERT_TAIL(&conn->daemon->cm->closed, channel, link);
 }

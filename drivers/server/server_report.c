@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include "engine/clock.h"
-#include "server/server.h"
+#include "server/server_query.h"
+#include "server/server_share.h"
 
 #define REQUEST_INTERVAL_NS (20 * NS_PER_MS) /* limits how often all clients are woken */
 
@@ -26,7 +27,7 @@ report_request(struct rocade_daemon *d)
 		conn->requested_gen = d->requested_gen;
 		__atomic_store_n(&conn->client->region.report->requested_gen,
 			d->requested_gen, __ATOMIC_RELAXED);
-		conn_wake(conn);
+		share_wake(conn);
 	}
 }
 

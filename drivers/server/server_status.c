@@ -6,7 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "server/server.h"
+#include "server/server_query.h"
+#include "server/server_rdmacm.h"
 
 static void
 stats_print(FILE *to, const struct sw_stats *stats)

@@ -12,9 +12,8 @@
 int
 rocade_device_name(const char *socket, char name[ROCADE_NAME_MAX])
 {
-	struct sw_request req = {.type = SW_DEVICE_INFO};
+	struct sw_device device;
 	struct sockaddr_un addr;
-	struct sw_reply reply;
 	struct session s;
 	int rc = sw_socket_path(socket, true, &addr);
 
@@ -22,14 +21,12 @@ rocade_device_name(const char *socket, char name[ROCADE_NAME_MAX])
 		return rocade_fail(-rc, "socket: path too long");
 	rc = session_open(&s, socket);
 	if (rc == 0) {
-		rc = session_call(&s, &req, &reply, NULL, 0);
+		rc = session_device(&s, &device);
 		session_close(&s);
 	}
-	if (rc == 0 && memchr(reply.device.name, '\0', ROCADE_NAME_MAX) == NULL)
-		rc = -EPROTO;
 	if (rc != 0)
 		return rocade_fail(
 			-rc, "no daemon answers at %s: %s", addr.sun_path, strerror(-rc));
-	memcpy(name, reply.device.name, ROCADE_NAME_MAX);
+	memcpy(name, device.name, ROCADE_NAME_MAX);
 	return 0;
 }

@@ -65,6 +65,21 @@ device_changed(const struct progress_thread *t)
 	return unlikely(__atomic_load_n(t->changes, __ATOMIC_ACQUIRE) != t->changes_seen);
 }
 
+/* Updates link and addresses from the daemon. */
+static void
+device_refresh(struct progress_thread *t)
+{
+	struct shm *shm = container_of(t, struct shm, progress_thread);
+	struct sw_device device;
+
+	if (session_device(&shm->session, &device) == 0) {
+		device.net.vlan = 0; /* as when the device was created */
+		if (memcmp(&device.net, &shm->dev->conf.net, sizeof(device.net)) != 0)
+			(void)dev_set_net(shm->dev, &device.net);
+	}
+	(void)dev_link_up(shm->dev);
+}
+
 /* Runs the engine until it is idle. Returns true if the application polls meanwhile. */
 static bool
 progress_thread_run(struct progress_thread *t)
@@ -96,7 +111,7 @@ progress_thread_main(void *arg)
 
 		if (device_changed(t)) {
 			t->changes_seen = __atomic_load_n(t->changes, __ATOMIC_ACQUIRE);
-			shm_refresh(t);
+			device_refresh(t);
 		}
 		until = engine_sleep_until(t->engine);
 		now = engine_clock();

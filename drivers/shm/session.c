@@ -115,3 +115,25 @@ session_call(struct session *s, const struct sw_request *request, struct sw_repl
 	pthread_mutex_unlock(&s->lock);
 	return rc;
 }
+
+bool
+session_device_valid(const struct sw_device *device)
+{
+	return memchr(device->name, '\0', sizeof(device->name)) != NULL &&
+	       device->name[0] != '\0' && device->net.addr_count != 0 &&
+	       device->net.addr_count < NET_MAX_ADDRS;
+}
+
+int
+session_device(struct session *s, struct sw_device *device)
+{
+	struct sw_request req = {.type = SW_DEVICE_INFO};
+	struct sw_reply reply;
+	int rc = session_call(s, &req, &reply, NULL, 0);
+
+	if (rc == 0 && !session_device_valid(&reply.device))
+		rc = -EPROTO;
+	if (rc == 0)
+		*device = reply.device;
+	return rc;
+}

@@ -22,4 +22,11 @@ void session_close(struct session *s);
 int session_call(struct session *s, const struct sw_request *request,
 	struct sw_reply *reply, int *fds, unsigned fd_count);
 
+/* Asks for the description of the daemon's device. Returns 0, or -EPROTO if it is not
+ * valid, or as session_call(). */
+int session_device(struct session *s, struct sw_device *device);
+/* Returns whether the description, which came from another process, is valid: terminated
+ * name, and room for the link-local address. */
+bool session_device_valid(const struct sw_device *device);
+
 #endif

@@ -67,10 +67,4 @@ void report_write(struct dev *dev, struct report *report);
 void shm_list_add(struct shm *shm);
 void shm_list_remove(struct shm *shm);
 
-/* shm_open.c: for the progress thread: updates link and addresses from the daemon. */
-void shm_refresh(struct progress_thread *t);
-
-/* shm_open.c: looks for the daemon, and adds its device to the list or removes it. */
-void shm_discover(void);
-
 #endif

@@ -19,48 +19,22 @@ daemon_device_guid(const struct sw_device *device)
 	return guid;
 }
 
-/* Returns whether the description of the device, which came from another process, is
- * valid: terminated name, and room for the link-local address. */
-static bool
-device_ok(const struct sw_device *d)
-{
-	return memchr(d->name, '\0', sizeof(d->name)) != NULL && d->name[0] != '\0' &&
-	       d->net.addr_count != 0 && d->net.addr_count < NET_MAX_ADDRS;
-}
-
-void
+/* Looks for the daemon, and adds its device to the list or removes it. */
+static void
 shm_discover(void)
 {
-	struct sw_request req = {.type = SW_DEVICE_INFO};
+	struct sw_device device;
 	struct session session;
-	struct sw_reply reply;
 	int rc = session_open(&session, NULL);
 
 	if (rc == 0) {
-		rc = session_call(&session, &req, &reply, NULL, 0);
+		rc = session_device(&session, &device);
 		session_close(&session);
 	}
-	if (rc == 0 && device_ok(&reply.device))
-		device_source_offer(reply.device.name, daemon_device_guid(&reply.device));
+	if (rc == 0)
+		device_source_offer(device.name, daemon_device_guid(&device));
 	else
 		device_source_offer(NULL, 0);
-}
-
-void
-shm_refresh(struct progress_thread *t)
-{
-	struct shm *shm = container_of(t, struct shm, progress_thread);
-	struct sw_request req = {.type = SW_DEVICE_INFO};
-	struct sw_reply reply;
-
-	if (session_call(&shm->session, &req, &reply, NULL, 0) == 0 &&
-		device_ok(&reply.device)) {
-		reply.device.net.vlan = 0; /* as in conf_fill() */
-		if (memcmp(&reply.device.net, &shm->dev->conf.net,
-			    sizeof(struct net_conf)) != 0)
-			(void)dev_set_net(shm->dev, &reply.device.net);
-	}
-	(void)dev_link_up(shm->dev);
 }
 
 static void
@@ -100,7 +74,7 @@ shm_dev_create(struct shm *shm, const struct sw_device *device, const struct por
 	int rc = -EPROTO;
 
 	conf_fill(device, shm, &conf);
-	if (device_ok(device))
+	if (session_device_valid(device))
 		rc = dev_create(&conf, port, &alloc_plain, &shm->dev);
 	if (rc != 0) {
 		port->ops->close(port->drv);

@@ -19,7 +19,10 @@
 #include <rocade/daemon.h>
 #include <rocade/rocade.h>
 
-#include "server/server.h"
+#include "server/server_conn.h"
+#include "server/server_query.h"
+#include "server/server_rdmacm.h"
+#include "server/server_share.h"
 
 #include <cmocka.h>
 

@@ -12,17 +12,20 @@
 static struct engine_link fixture;
 static struct link_qp a, b;
 static uint32_t refreshed;
+static struct sw_device described;
 
-/* Replaces the driver's function, which reads the device's settings again. */
-void
-shm_refresh(struct progress_thread *k)
+/* Replaces the request to the daemon. */
+int
+session_device(struct session *s, struct sw_device *device)
 {
-	(void)k;
+	(void)s;
+	*device = described;
 	__atomic_store_n(&refreshed, refreshed + 1, __ATOMIC_RELEASE);
+	return device->net.addr_count != 0 ? 0 : -EPROTO;
 }
 
 struct thread_fixture {
-	struct progress_thread progress_thread;
+	struct shm shm;
 	struct engine_progress_thread engine_thread;
 	struct region region;
 	void *mem;
@@ -42,6 +45,7 @@ fixture_open(struct thread_fixture *k)
 	link_qp_create(&fixture.b, &b, &plain);
 	link_qp_connect(&a, &b, &plain);
 	dev_srq_add(fixture.a.dev, &fixture.a.srq);
+	k->shm.dev = fixture.a.dev;
 	k->mem = aligned_alloc(4096, region_size(&geom));
 	memset(k->mem, 0, region_size(&geom));
 	region_init(&k->region, k->mem, &geom);
@@ -49,15 +53,15 @@ fixture_open(struct thread_fixture *k)
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends),
 		0);
 	k->wake = ends[0];
-	k->progress_thread.wake_fd = ends[1];
-	k->progress_thread.self_wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	k->shm.progress_thread.wake_fd = ends[1];
+	k->shm.progress_thread.self_wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	k->session = ends[0];
 	k->engine_thread = (struct engine_progress_thread){.wake = progress_thread_wake,
-		.arg = &k->progress_thread,
+		.arg = &k->shm.progress_thread,
 		.asleep = &k->region.head->rx_asleep};
 	engine_set_progress_thread(fixture.a.dev->engines[0], &k->engine_thread);
-	assert_int_equal(progress_thread_start(&k->progress_thread,
+	assert_int_equal(progress_thread_start(&k->shm.progress_thread,
 				 fixture.a.dev->engines[0], ends[1], &k->region),
 		0);
 }
@@ -65,12 +69,12 @@ fixture_open(struct thread_fixture *k)
 static void
 fixture_close(struct thread_fixture *k)
 {
-	progress_thread_stop(&k->progress_thread);
-	progress_thread_stop(&k->progress_thread); /* a second stop does nothing */
+	progress_thread_stop(&k->shm.progress_thread);
+	progress_thread_stop(&k->shm.progress_thread); /* a second stop does nothing */
 	engine_set_progress_thread(fixture.a.dev->engines[0], NULL);
-	close(k->progress_thread.wake_fd);
-	close(k->progress_thread.self_wake_fd);
-	close(k->progress_thread.session_fd);
+	close(k->shm.progress_thread.wake_fd);
+	close(k->shm.progress_thread.self_wake_fd);
+	close(k->shm.progress_thread.session_fd);
 	if (k->session >= 0)
 		close(k->session);
 	if (k->wake >= 0)
@@ -104,7 +108,7 @@ sleeping_thread_sets_the_flag(void **state)
 	__atomic_store_n(&k.region.head->rx_asleep, 0, __ATOMIC_RELAXED);
 	assert_int_equal(send(k.wake, "", 1, 0), 1);
 	wait_until_set(&k.region.head->rx_asleep, 1);
-	progress_thread_wake(&k.progress_thread);
+	progress_thread_wake(&k.shm.progress_thread);
 	fixture_close(&k);
 }
 
@@ -144,6 +148,34 @@ device_change_is_reread(void **state)
 	}
 	fixture_close(&k);
 	assert_int_equal(refreshed, 4); /* once per change */
+}
+
+static void
+changed_addresses_are_taken_over(void **state)
+{
+	struct event_record event;
+	struct dev_listener listener;
+	struct thread_fixture k;
+	struct net_conf *net = &described.net;
+
+	(void)state;
+	fixture_open(&k);
+	dev_listen(fixture.a.dev, &listener, &fixture.a.events);
+	*net = fixture.a.dev->conf.net;
+	net->vlan = 7; /* the daemon's matter */
+	net->addr[net->addr_count].prefix_len = 24;
+	memcpy(net->addr[net->addr_count++].gid,
+		"\0\0\0\0\0\0\0\0\0\0\xff\xff\xc6\x33\x64\x07", 16);
+	__atomic_store_n(&k.region.head->changes, 1, __ATOMIC_RELEASE);
+	assert_int_equal(send(k.wake, "", 1, 0), 1);
+	for (unsigned i = 0; event_next(&fixture.a.events, &event) != 0; i++) {
+		assert_true(i < TIMEOUT_S * 1000);
+		usleep(1000);
+	}
+	assert_int_equal(event.type, IBV_EVENT_GID_CHANGE);
+	dev_unlisten(fixture.a.dev, &listener);
+	fixture_close(&k);
+	memset(&described, 0, sizeof(described));
 }
 
 static void
@@ -216,6 +248,7 @@ main(void)
 		cmocka_unit_test(sleeping_thread_sets_the_flag),
 		cmocka_unit_test(stats_request_is_answered),
 		cmocka_unit_test(device_change_is_reread),
+		cmocka_unit_test(changed_addresses_are_taken_over),
 		cmocka_unit_test(signals_are_blocked),
 		cmocka_unit_test(daemon_end_is_fatal_to_the_device),
 	};

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The descriptors in the daemon's epoll set. The files that own such a descriptor add and
+ * close it; server.c waits for events and hands each to the owner's file. */
+#ifndef ROCADE_SERVER_FD_SOURCE_H
+#define ROCADE_SERVER_FD_SOURCE_H
+
+/* Kinds of epoll events: what the descriptor is. */
+enum fd_source_kind {
+	FD_SOURCE_LISTEN,     /* the daemon's listening socket */
+	FD_SOURCE_STOP,       /* eventfd of rocade_daemon_stop() */
+	FD_SOURCE_CLIENT,     /* conn->socket */
+	FD_SOURCE_PROCESS,    /* conn->process */
+	FD_SOURCE_WAKE,       /* conn->daemon_wake */
+	FD_SOURCE_CM_TIMER,   /* timerfd for the next deadline of RDMA-CM */
+	FD_SOURCE_CM_CHANNEL, /* the daemon's end of an RDMA-CM channel */
+};
+
+struct conn;
+
+struct fd_source {
+	enum fd_source_kind kind;
+	struct conn *conn; /* NULL: of the daemon, not of a connection */
+	int fd;
+};
+
+/* Adds fd to the epoll set (the wake-up eventfd is edge-triggered) and fills source.
+ * Returns 0 or -errno; on failure the caller still owns fd. */
+int fd_source_add(int epoll, struct fd_source *source, int fd, enum fd_source_kind kind,
+	struct conn *conn);
+/* Removes the descriptor from the epoll set and closes it, unless that was done. */
+void fd_source_close(int epoll, struct fd_source *source);
+
+#endif

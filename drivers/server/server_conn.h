@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections of client processes. Only server.c calls these. */
+#ifndef ROCADE_SERVER_CONN_H
+#define ROCADE_SERVER_CONN_H
+
+#include "server/server.h"
+
+/* The listening socket is readable. */
+void conn_accept(struct rocade_daemon *d);
+/* Handles a readable socket: a request, or the end of the connection. */
+void conn_ready(struct conn *conn);
+/* Removes the client from the switch at once. conn_reap() frees it later: the current
+ * batch of events may still refer to it. */
+void conn_close(struct conn *conn);
+void conn_reap(struct rocade_daemon *d);
+/* Disconnects clients whose rings have an invalid index. */
+void conn_close_corrupt(struct rocade_daemon *d);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RDMA-CM for the clients. */
+#ifndef ROCADE_SERVER_RDMACM_H
+#define ROCADE_SERVER_RDMACM_H
+
+#include <stdio.h>
+
+#include "server/server.h"
+
+/* For server.c. Returns 0 or -errno. */
+int rdmacm_create(struct rocade_daemon *d);
+/* No client may be left. */
+void rdmacm_destroy(struct rocade_daemon *d);
+/* The timer has expired. */
+void rdmacm_timer(struct rocade_daemon *d);
+/* The channel's socket is readable: the process may have closed it. */
+void rdmacm_channel(const struct fd_source *source);
+
+/* For server_conf.c: connects RDMA-CM to the new port; follows a change of addresses. */
+void rdmacm_set_port(struct rocade_daemon *d);
+void rdmacm_set_net(struct rocade_daemon *d);
+
+/* For server_conn.c. Opens a channel for the process. fd: the descriptor for the process.
+ * Returns 0 or -errno. */
+int rdmacm_open(struct conn *conn, int *fd, uint32_t *number);
+/* Serves a struct sw_cm_request. Returns false if the connection must be closed. */
+bool rdmacm_serve(struct conn *conn, const void *request);
+/* The connection ends. */
+void rdmacm_forget(struct conn *conn);
+/* Frees closed channels, to which events of the current batch may have referred. */
+void rdmacm_reap(struct rocade_daemon *d);
+
+/* For server_status.c: prints the "rdma_cm" member of the JSON status. */
+void rdmacm_print(FILE *to, const struct rocade_daemon *d);
+/* Returns the number of listeners of all clients. */
+uint32_t rdmacm_listeners(const struct rocade_daemon *d);
+
+#endif

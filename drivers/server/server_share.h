@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an attached client shares with the daemon: memory, and a wake-up descriptor in each
+ * direction. server_conn.c creates and destroys it; the switch and server_report.c wake. */
+#ifndef ROCADE_SERVER_SHARE_H
+#define ROCADE_SERVER_SHARE_H
+
+#include "server/server.h"
+
+/* fds: the client's descriptors. The caller closes fds[0] and fds[2], which the daemon
+ * does not need. Returns 0 or -errno, with nothing created. */
+int share_create(
+	struct conn *conn, const struct region_geom *geom, int fds[SW_ATTACH_FDS]);
+/* Without effect if there is nothing. */
+void share_destroy(struct conn *conn);
+/* The switch's wake callback; owner is a conn. */
+void share_wake(void *owner);
+
+#endif
