@@ -15,8 +15,16 @@ def report(*counts):
 
 
 def judge(least, *counts):
-    lines, good = coverage.judge(report(*counts), least)
+    lines, good = coverage.judge(report(*counts), {"lib": least})
     return lines[1].startswith("ok") is good and good, lines
+
+
+def two_folders(lib, drivers):
+    files = {"files": [
+        {"filename": "lib/a.c", "line_covered": 70, "line_total": 100},
+        {"filename": "drivers/shm/a.c", "line_covered": 30, "line_total": 100}]}
+    lines, good = coverage.judge(files, {"lib": lib, "drivers": drivers})
+    return good and "of 100 lines of drivers/" in lines[2]
 
 
 CASES = [
@@ -26,6 +34,10 @@ CASES = [
     ("a report without files fails", not judge(90)[0]),
     ("a fully covered file is not named", len(judge(50, (10, 10), (5, 10))[1]) == 3),
     ("the least covered file is named first", "lib/1.c: 9 of" in judge(1, (8, 10), (1, 10))[1][2]),
+    ("each folder has a limit of its own", two_folders(70, 30)),
+    ("one folder below its limit fails", not two_folders(70, 40)),
+    ("a folder without files fails",
+     not coverage.judge(report((1, 1)), {"lib": 1, "app/run": 1})[1]),
 ]
 
 

@@ -6,7 +6,7 @@
 
 callgrind counts the instructions of each workload of BUILD/test/cost/cost (a release build): all
 of them, and those in Rocade's code, that is without the CRC and copies of system libraries. A
-count more than 3 % above the number that test/cost/numbers.tsv has for this compiler and CPU (as
+count more than 1 % above the number that test/cost/numbers.tsv has for this compiler and CPU (as
 valgrind shows it) fails. Without such a number, the nearest one of the same major version of the
 compiler and the same architecture is compared with, and 10 % above it fails. Without that, too,
 the counts are only printed. --update stores the counts.
@@ -22,7 +22,7 @@ import sys
 import tempfile
 
 NUMBERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../test/cost/numbers.tsv")
-LIMIT, LIMIT_NEAR = 3, 10   # percent
+LIMIT, LIMIT_NEAR = 1, 10   # percent
 HEAD = """# Instructions of a message, both ends together: all, and those in Rocade's code.
 # tools/lib/cost.py --update BUILD writes this file; docs/testing.md says when.
 # compiler\tCPU\tworkload\tall\town
