@@ -230,16 +230,17 @@ groups_count(const struct sw *sw)
 }
 
 void
-rdmacm_print(FILE *to, const struct rocade_daemon *d)
+rdmacm_print(struct json_out *j, const struct rocade_daemon *d)
 {
 	const uint64_t *values = (const uint64_t *)ucm_stats(d->cm->ucm);
 
-	fprintf(to, ", \"rdma_cm\": {\"ids\": %u, \"listeners\": %u, \"groups\": %u",
-		ucm_ids(d->cm->ucm), ucm_listeners(d->cm->ucm), groups_count(d->sw));
+	json_out_object(j, "rdma_cm");
+	json_out_uint(j, "ids", ucm_ids(d->cm->ucm));
+	json_out_uint(j, "listeners", ucm_listeners(d->cm->ucm));
+	json_out_uint(j, "groups", groups_count(d->sw));
 	for (size_t i = 0; i < CM_STAT_COUNT; i++)
-		fprintf(to, ", \"%s\": %llu", cm_stat_rows[i].name,
-			(unsigned long long)values[i]);
-	fprintf(to, "}");
+		json_out_uint(j, cm_stat_rows[i].name, values[i]);
+	json_out_end(j);
 }
 
 static int

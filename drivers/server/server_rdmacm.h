@@ -3,8 +3,7 @@
 #ifndef ROCADE_SERVER_RDMACM_H
 #define ROCADE_SERVER_RDMACM_H
 
-#include <stdio.h>
-
+#include "base/json_out.h"
 #include "server/server.h"
 
 /* For server.c. Returns 0 or -errno. */
@@ -31,7 +30,7 @@ void rdmacm_forget(struct conn *conn);
 void rdmacm_reap(struct rocade_daemon *d);
 
 /* For server_status.c: prints the "rdma_cm" member of the JSON status. */
-void rdmacm_print(FILE *to, const struct rocade_daemon *d);
+void rdmacm_print(struct json_out *j, const struct rocade_daemon *d);
 /* Returns the number of listeners of all clients. */
 uint32_t rdmacm_listeners(const struct rocade_daemon *d);
 

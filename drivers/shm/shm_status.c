@@ -12,6 +12,7 @@
 
 #include <rocade/status.h>
 
+#include "base/json_out.h"
 #include "shm/session.h"
 #include "switch/socket.h"
 #include "verbs/error.h"
@@ -48,65 +49,65 @@ state_name(uint8_t state)
 }
 
 static void
-qp_print(FILE *to, const struct report_qp *qp)
+qp_print(struct json_out *j, const struct report_qp *qp)
 {
 	const uint32_t *stats = (const uint32_t *)&qp->stats;
 
-	fprintf(to,
-		"{\"qpn\": %u, \"type\": \"%s\", \"state\": \"%s\", \"dest_qpn\": %u, "
-		"\"srqn\": %u, ",
-		qp->qpn, type_name(qp->type), state_name(qp->state), qp->dest_qpn,
-		qp->srqn);
-	fprintf(to, "\"sq_fill\": %u, \"sq_size\": %u, \"rq_fill\": %u, \"rq_size\": %u",
-		qp->sq_fill, qp->sq_size, qp->rq_fill, qp->rq_size);
+	json_out_object(j, NULL);
+	json_out_uint(j, "qpn", qp->qpn);
+	json_out_text(j, "type", type_name(qp->type));
+	json_out_text(j, "state", state_name(qp->state));
+	json_out_uint(j, "dest_qpn", qp->dest_qpn);
+	json_out_uint(j, "srqn", qp->srqn);
+	json_out_uint(j, "sq_fill", qp->sq_fill);
+	json_out_uint(j, "sq_size", qp->sq_size);
+	json_out_uint(j, "rq_fill", qp->rq_fill);
+	json_out_uint(j, "rq_size", qp->rq_size);
 	for (size_t i = 0; i < QP_STAT_COUNT; i++)
-		fprintf(to, ", \"%s\": %u", qp_stat_rows[i].name, stats[i]);
-	fprintf(to, "}");
-}
-
-/* Bounds a counter. A client may claim any number, and JSON parsers fail on large
- * ones. */
-static unsigned long long
-counter_bounded(uint64_t counter)
-{
-	return RTE_MIN(counter, (uint64_t)INT64_MAX);
+		json_out_uint(j, qp_stat_rows[i].name, stats[i]);
+	json_out_end(j);
 }
 
 static void
-srq_print(FILE *to, const struct report_srq *srq)
+srq_print(struct json_out *j, const struct report_srq *srq)
 {
-	fprintf(to,
-		"{\"srqn\": %u, \"xrc\": %s, \"fill\": %u, \"size\": %u, \"limit\": %u, ",
-		srq->srqn, srq->xrc ? "true" : "false", srq->fill, srq->size, srq->limit);
-	fprintf(to, "\"limit_events\": %llu, \"qps\": %u, \"error\": %s}",
-		counter_bounded(srq->limit_events), srq->qps,
-		srq->error ? "true" : "false");
+	json_out_object(j, NULL);
+	json_out_uint(j, "srqn", srq->srqn);
+	json_out_bool(j, "xrc", srq->xrc);
+	json_out_uint(j, "fill", srq->fill);
+	json_out_uint(j, "size", srq->size);
+	json_out_uint(j, "limit", srq->limit);
+	json_out_uint(j, "limit_events", srq->limit_events);
+	json_out_uint(j, "qps", srq->qps);
+	json_out_bool(j, "error", srq->error);
+	json_out_end(j);
 }
 
 static void
-report_print(FILE *to, uint32_t id, const struct report *r, uint32_t rows)
+report_print(struct json_out *j, uint32_t id, const struct report *r, uint32_t rows)
 {
 	const uint64_t *stats = (const uint64_t *)&r->stats;
 
-	fprintf(to, "{\"id\": %u, \"answered\": %s, \"engine\": {", id,
-		r->requested_gen != 0 && r->written_gen == r->requested_gen ? "true"
-									    : "false");
+	json_out_object(j, NULL);
+	json_out_uint(j, "id", id);
+	json_out_bool(j, "answered",
+		r->requested_gen != 0 && r->written_gen == r->requested_gen);
+	json_out_object(j, "engine");
 	for (size_t i = 0; i < PORT_STAT_COUNT; i++) {
 		if (strcmp(port_stat_rows[i].name, "drop_none") != 0)
-			fprintf(to, "%s\"%s\": %llu", i != 0 ? ", " : "",
-				port_stat_rows[i].name, counter_bounded(stats[i]));
+			json_out_uint(j, port_stat_rows[i].name, stats[i]);
 	}
-	fprintf(to, "}, \"srq_count\": %u, \"srqs\": [", r->srq_count);
-	for (uint32_t i = 0; i < RTE_MIN(r->srq_count, (uint32_t)REPORT_SRQS); i++) {
-		fputs(i != 0 ? ", " : "", to);
-		srq_print(to, &r->srqs[i]);
-	}
-	fprintf(to, "], \"qps\": [");
-	for (uint32_t i = 0; i < RTE_MIN(r->qp_count, rows); i++) {
-		fputs(i != 0 ? ", " : "", to);
-		qp_print(to, &r->qps[i]);
-	}
-	fprintf(to, "]}");
+	json_out_end(j);
+	json_out_uint(j, "srq_count", r->srq_count);
+	json_out_array(j, "srqs");
+	for (uint32_t i = 0; i < RTE_MIN(r->srq_count, (uint32_t)REPORT_SRQS); i++)
+		srq_print(j, &r->srqs[i]);
+	json_out_end(j);
+	json_out_array(j, "qps");
+	for (uint32_t i = 0; i < RTE_MIN(r->qp_count, rows); i++)
+		qp_print(j, &r->qps[i]);
+	json_out_end(j);
+	json_out_end(j);
 }
 
 /* Reads up to max bytes of a descriptor and closes it; returns the length. */
@@ -125,11 +126,10 @@ read_all(int fd, void *to, size_t max)
 }
 
 static int
-reports_print(FILE *to, struct session *s)
+reports_print(struct json_out *j, struct session *s)
 {
 	struct sw_request req = {.type = SW_REPORT};
 	struct report *r = malloc(sizeof(*r));
-	const char *comma = "";
 	int rc = r != NULL ? 0 : -ENOMEM;
 
 	while (rc == 0) {
@@ -149,9 +149,7 @@ reports_print(FILE *to, struct session *s)
 		len = read_all(fd, r, sizeof(*r));
 		if (len < offsetof(struct report, qps))
 			continue;
-		fputs(comma, to);
-		comma = ", ";
-		report_print(to, reply.client_id, r,
+		report_print(j, reply.client_id, r,
 			(uint32_t)((len - offsetof(struct report, qps)) /
 				   sizeof(r->qps[0])));
 	}
@@ -194,34 +192,23 @@ daemon_print(FILE *to, struct session *s)
 	return 0;
 }
 
-/* Prints a JSON string. */
-static void
-json_string_print(FILE *to, const char *text)
-{
-	fputc('"', to);
-	for (; *text != '\0'; text++) {
-		if ((unsigned char)*text < ' ' || *text == '"' || *text == '\\')
-			fprintf(to, "\\u%04x", (unsigned char)*text);
-		else
-			fputc(*text, to);
-	}
-	fputc('"', to);
-}
-
 static int
 status_print(FILE *to, struct session *s, const char *path)
 {
+	struct json_out j = {.to = to};
 	int rc = reports_request(s);
 
-	fprintf(to, "{\"socket\": ");
-	json_string_print(to, path);
-	fprintf(to, ", \"daemon\": ");
+	json_out_object(&j, NULL);
+	json_out_text(&j, "socket", path);
+	json_out_raw(&j, "daemon");
 	if (rc == 0)
 		rc = daemon_print(to, s);
-	fprintf(to, ", \"reports\": [");
+	json_out_array(&j, "reports");
 	if (rc == 0)
-		rc = reports_print(to, s);
-	fprintf(to, "]}\n");
+		rc = reports_print(&j, s);
+	json_out_end(&j);
+	json_out_end(&j);
+	fputc('\n', to);
 	return rc;
 }
 

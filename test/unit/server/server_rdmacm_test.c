@@ -28,11 +28,11 @@ ids_count(const struct server_fixture *b)
 	unsigned ids = 99;
 	char *text = NULL;
 	size_t len;
-	FILE *to = open_memstream(&text, &len);
+	struct json_out j = {.to = open_memstream(&text, &len)};
 
-	rdmacm_print(to, b->d);
-	fclose(to);
-	assert_int_equal(sscanf(text, ", \"rdma_cm\": {\"ids\": %u", &ids), 1);
+	rdmacm_print(&j, b->d);
+	fclose(j.to);
+	assert_int_equal(sscanf(text, "\"rdma_cm\": {\"ids\": %u", &ids), 1);
 	free(text);
 	return ids;
 }
