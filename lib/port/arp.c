@@ -6,7 +6,7 @@
 #include <rte_byteorder.h>
 #include <rte_ether.h>
 
-#include "port/port_internal.h"
+#include "port/net_proto.h"
 
 #define ARP_ROOM 46 /* the shortest Ethernet payload */
 

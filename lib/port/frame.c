@@ -7,7 +7,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#include "port/port_internal.h"
+#include "port/frame.h"
 
 #define VLAN_VID_MASK 0x0FFF
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "port/port_internal.h"
+#include "port/gid.h"
 
 bool
 gid_is_zero(const uint8_t gid[16])
@@ -40,19 +40,19 @@ gid_is_host(const uint8_t gid[16])
 }
 
 bool
-gid_in_prefix(const uint8_t gid[16], const struct net_addr *addr)
+gid_in_prefix(const uint8_t gid[16], const uint8_t prefix[16], unsigned len)
 {
-	unsigned bits = addr->prefix_len;
+	unsigned bits = len;
 	uint8_t rest;
 
-	if (gid_is_ipv4(addr->gid))
+	if (gid_is_ipv4(prefix))
 		bits += 96;
-	if (memcmp(gid, addr->gid, bits / 8) != 0)
+	if (memcmp(gid, prefix, bits / 8) != 0)
 		return false;
 	if (bits % 8 == 0)
 		return true;
 	rest = (uint8_t)(0xff00 >> bits % 8);
-	return ((gid[bits / 8] ^ addr->gid[bits / 8]) & rest) == 0;
+	return ((gid[bits / 8] ^ prefix[bits / 8]) & rest) == 0;
 }
 
 void

@@ -7,7 +7,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#include "port/port_internal.h"
+#include "port/net_proto.h"
 
 #define ECHO_REPLY 0
 #define ECHO_REQUEST 8

@@ -8,7 +8,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#include "port/port_internal.h"
+#include "port/net_proto.h"
 
 #define QUERY 0x11
 #define REPORT_V1 0x12

@@ -2,13 +2,12 @@
 /* IPv6 neighbour discovery (RFC 4861): neighbour solicitations and advertisements. */
 #include <string.h>
 
-#include "port/port_internal.h"
+#include "port/net_proto.h"
 
 #define ND_HOP_LIMIT 255 /* proves that no router has forwarded the message */
 #define ND_OPT_SOURCE_LLA 1
 #define ND_OPT_TARGET_LLA 2
-#define ND_ROUTER 0x80 /* flags of an advertisement */
-#define ND_SOLICITED 0x40
+#define ND_SOLICITED 0x40 /* flags of an advertisement */
 #define ND_OVERRIDE 0x20
 
 struct nd_msg {

@@ -9,7 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "port/port_internal.h"
+#include "port/net_addr.h"
+#include "port/net_state.h"
 
 static struct neigh **
 neigh_bucket(struct net *net, const uint8_t gid[16])
@@ -190,37 +191,25 @@ neigh_seen(struct net *net, const uint8_t gid[16], const uint8_t mac[6], bool le
 		net_generation_bump(net);
 }
 
-static bool
-neigh_write_request(struct net *net, const struct neigh *e, struct pkt *frame)
+bool
+neigh_request_due(struct net *net, struct neigh *e, const uint8_t **mac, uint64_t now)
 {
 	bool direct = e->state == NEIGH_REACHABLE && e->tries < NEIGH_UNICAST_TRIES;
-	const uint8_t *mac = direct ? e->mac : NULL;
-
-	if (gid_is_ipv4(e->gid))
-		return arp_request(&net->conf, e->gid, mac, frame);
-	return nd_solicit(&net->conf, e->gid, mac, frame);
-}
-
-bool
-neigh_solicit(struct net *net, struct neigh *e, struct pkt *frame, uint64_t now)
-{
-	bool sent;
 
 	neigh_link(e, NULL);
-	if (e->state != NEIGH_FAILED && e->tries >= NEIGH_TRIES) {
+	if (e->state == NEIGH_FAILED) {
+		wheel_set(&net->wheel, &e->timer, now + NEIGH_FAILED_NS);
+	} else if (e->tries >= NEIGH_TRIES) {
 		e->state = NEIGH_FAILED;
 		wheel_set(&net->wheel, &e->timer, now + NEIGH_FAILED_NS);
 		net_generation_bump(net);
 		return false;
-	}
-	sent = neigh_write_request(net, e, frame);
-	if (e->state == NEIGH_FAILED) {
-		wheel_set(&net->wheel, &e->timer, now + NEIGH_FAILED_NS);
 	} else {
 		e->tries++;
 		wheel_set(&net->wheel, &e->timer, now + NEIGH_RETRY_NS);
 	}
-	return sent;
+	*mac = direct ? e->mac : NULL;
+	return true;
 }
 
 /* Turns a learned entry into a wanted one. It counts as confirmed at the time at which

@@ -7,42 +7,10 @@
 
 #include <rte_ether.h>
 
-#include "port/port_internal.h"
+#include "port/net_proto.h"
 
 #define IPV4_PROTO_AT 9
 #define IPV6_NEXT_AT 6
-
-void
-net_generation_bump(struct net *net)
-{
-	/* Pairs with the acquire in net_generation(): a thread that reads the new number
-	 * and resolves again gets the new state. The lock orders the rest. */
-	__atomic_store_n(&net->generation, net->generation + 1, __ATOMIC_RELEASE);
-}
-
-uint32_t
-net_generation(const struct net *net)
-{
-	return __atomic_load_n(&net->generation, __ATOMIC_ACQUIRE);
-}
-
-void
-net_deadline_update(struct net *net)
-{
-	uint64_t next_ns = wheel_next(&net->wheel);
-
-	if (!TAILQ_EMPTY(&net->due) || !TAILQ_EMPTY(&net->groups_due) ||
-		net->announce_at < net->conf.addr_count)
-		next_ns = 0;
-	/* Relaxed: a hint; net_tx() checks again under the lock. */
-	__atomic_store_n(&net->deadline_ns, next_ns, __ATOMIC_RELAXED);
-}
-
-uint64_t
-net_deadline(const struct net *net)
-{
-	return __atomic_load_n(&net->deadline_ns, __ATOMIC_RELAXED);
-}
 
 /* Starts announcing the addresses that old did not have, or all if old is NULL. */
 static void
@@ -228,6 +196,27 @@ net_tx_announce(struct net *net, struct pkt *frames, unsigned n, uint64_t now)
 	return done;
 }
 
+static bool
+net_tx_request(struct net *net, struct neigh *e, struct pkt *frame, uint64_t now)
+{
+	const uint8_t *mac;
+
+	if (!neigh_request_due(net, e, &mac, now))
+		return false;
+	return gid_is_ipv4(e->gid) ? arp_request(&net->conf, e->gid, mac, frame)
+				   : nd_solicit(&net->conf, e->gid, mac, frame);
+}
+
+static bool
+net_tx_report(struct net *net, struct net_group *g, struct pkt *frame, uint64_t now)
+{
+	uint8_t version;
+	enum group_report_type type = group_report_due(net, g, &version, now);
+
+	return gid_is_ipv4(g->gid) ? igmp_write(&net->conf, g->gid, type, version, frame)
+				   : mld_write(&net->conf, g->gid, type, version, frame);
+}
+
 unsigned
 net_tx(struct net *net, struct pkt *frames, unsigned n, uint64_t now)
 {
@@ -241,9 +230,9 @@ net_tx(struct net *net, struct pkt *frames, unsigned n, uint64_t now)
 	wheel_advance(&net->wheel, now, net_fire, net);
 	done = net_tx_announce(net, frames, n, now);
 	while (done < n && (e = TAILQ_FIRST(&net->due)) != NULL)
-		done += neigh_solicit(net, e, &frames[done], now);
+		done += net_tx_request(net, e, &frames[done], now);
 	while (done < n && (g = TAILQ_FIRST(&net->groups_due)) != NULL)
-		done += group_report(net, g, &frames[done], now);
+		done += net_tx_report(net, g, &frames[done], now);
 	net_deadline_update(net);
 	rte_ticketlock_unlock(&net->lock);
 	return done;

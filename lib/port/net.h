@@ -11,11 +11,13 @@
 #ifndef ROCADE_PORT_NET_H
 #define ROCADE_PORT_NET_H
 
+#include "port/gid.h"
 #include "wire/pkt.h"
 
 #define NET_MAX_ADDRS 8
 #define NET_MAX_NEIGHS 4096
 #define NET_MAX_GROUPS 1024
+#define NET_ROOM 128 /* frame size; exceeds every frame that net_tx() writes */
 
 #define NEIGH_RETRY_NS (200 * NS_PER_MS) /* between two requests */
 /* requests without an answer until the neighbour counts as unreachable */
@@ -52,17 +54,6 @@ const struct net_conf *net_conf(const struct net *net);
 /* Replaces the addresses and gateways, and advances the generation. Returns 0 or
  * -EINVAL. */
 int net_set_conf(struct net *net, const struct net_conf *conf);
-
-static inline bool
-gid_is_ipv4(const uint8_t gid[16])
-{
-	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-	return __builtin_memcmp(gid, mapped, sizeof(mapped)) == 0;
-}
-
-/* 224.0.0.0/4 or ff00::/8. */
-bool gid_is_multicast(const uint8_t gid[16]);
 
 /*
  * Multicast groups (IGMPv3, RFC 3376; MLDv2, RFC 3810; older versions for older
@@ -102,8 +93,8 @@ int net_resolve(struct net *net, const uint8_t dst[16], uint8_t mac[6], uint64_t
  * answer to reply, which the caller has allocated. */
 bool net_rx(struct net *net, const struct pkt *frame, struct pkt *reply, uint64_t now);
 
-/* Writes up to n frames that are due: requests, announcements and group reports. Returns
- * how many. */
+/* Writes up to n frames of at least NET_ROOM bytes that are due: requests, announcements
+ * and group reports. Returns how many. */
 unsigned net_tx(struct net *net, struct pkt *frames, unsigned n, uint64_t now);
 
 /* Time at which net_tx() will next have a frame; TIME_NEVER if none. Cheap (one relaxed
@@ -120,14 +111,5 @@ struct neigh_info {
 /* Calls fn for every entry, with the lock held. */
 void net_each(struct net *net, uint64_t now,
 	void (*fn)(const struct neigh_info *, void *), void *arg);
-
-/* Converts between text and GID, IPv4 dotted or IPv6. gid_parse() returns 0 or -EINVAL.
- * It accepts a prefix ("192.0.2.1/24"); the default is 32 or 128. With prefix_len NULL a
- * prefix is -EINVAL. gid_format() needs a buf of at least 46 bytes. */
-int gid_parse(const char *text, uint8_t gid[16], uint8_t *prefix_len);
-const char *gid_format(const uint8_t gid[16], char *buf, size_t size);
-
-/* fe80::/64 with the EUI-64 of the MAC (RFC 4291, appendix A). */
-void gid_link_local(const uint8_t mac[6], uint8_t gid[16]);
 
 #endif

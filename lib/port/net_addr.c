@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "port/port_internal.h"
+#include "port/frame.h"
+#include "port/net_addr.h"
 
 #define VLAN_MAX 4094 /* 4095 is reserved (IEEE 802.1Q) */
 
@@ -88,7 +89,8 @@ net_is_onlink(const struct net_conf *conf, const uint8_t gid[16])
 			continue;
 		/* Link-local addresses are on-link whatever the prefixes (RFC 4861
 		 * 5.1). */
-		if (gid_is_link_local(gid) || gid_in_prefix(gid, addr))
+		if (gid_is_link_local(gid) ||
+			gid_in_prefix(gid, addr->gid, addr->prefix_len))
 			return true;
 	}
 	return false;
@@ -104,7 +106,7 @@ net_is_broadcast(const struct net_conf *conf, const uint8_t gid[16])
 		bool zeros, ones;
 
 		if (!gid_is_ipv4(addr.gid) || addr.prefix_len > 30 ||
-			!gid_in_prefix(gid, &addr))
+			!gid_in_prefix(gid, addr.gid, addr.prefix_len))
 			continue;
 		memcpy(addr.gid, gid, 16);
 		host_part(&addr, &zeros, &ones);
@@ -122,7 +124,9 @@ net_source(const struct net_conf *conf, const uint8_t target[16])
 
 	for (unsigned i = 0; i < conf->addr_count; i++) {
 		const struct net_addr *addr = &conf->addr[i];
-		int bits = gid_in_prefix(target, addr) ? addr->prefix_len + 1 : 0;
+		int bits = gid_in_prefix(target, addr->gid, addr->prefix_len)
+				   ? addr->prefix_len + 1
+				   : 0;
 
 		if (gid_is_ipv4(addr->gid) != gid_is_ipv4(target))
 			continue;

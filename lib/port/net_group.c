@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "port/port_internal.h"
+#include "port/net_state.h"
 
 static bool
 group_is_reported(const uint8_t gid[16])
@@ -203,29 +203,26 @@ querier_version(struct group_proto *p, uint64_t now)
 	return p->version;
 }
 
-bool
-group_report(struct net *net, struct net_group *g, struct pkt *frame, uint64_t now)
+enum group_report_type
+group_report_due(struct net *net, struct net_group *g, uint8_t *version, uint64_t now)
 {
-	bool ipv4 = gid_is_ipv4(g->gid);
-	uint8_t version = querier_version(ipv4 ? &net->igmp : &net->mld, now);
 	enum group_report_type type = g->users == 0          ? GROUP_LEAVES
 				      : g->reports_left != 0 ? GROUP_JOINS
 							     : GROUP_CURRENT_STATE;
-	bool sent;
 
 	group_clear_due(net, g);
+	*version = querier_version(gid_is_ipv4(g->gid) ? &net->igmp : &net->mld, now);
 	g->reports_left -= g->reports_left != 0;
 	/* The older protocols have a single kind of report, and send one leave
 	 * message. */
-	if (version != 0 && type == GROUP_LEAVES)
+	if (*version != 0 && type == GROUP_LEAVES)
 		g->reports_left = 0;
-	sent = (ipv4 ? igmp_write : mld_write)(&net->conf, g->gid, type, version, frame);
 	if (g->reports_left != 0)
 		wheel_set(&net->wheel, &g->timer,
 			now + random_below(net, GROUP_REPORT_INTERVAL_NS));
 	else if (g->users == 0)
 		g->in_use = false;
-	return sent;
+	return type;
 }
 
 void

@@ -6,7 +6,7 @@
 #include <rte_byteorder.h>
 #include <rte_ip.h>
 
-#include "port/port_internal.h"
+#include "port/net_addr.h"
 #include "verbs/attr.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"

@@ -5,7 +5,7 @@
 
 #include "engine/engine_internal.h"
 #include "engine_link.h"
-#include "port/port_internal.h"
+#include "port/net_state.h"
 
 #define QPS 6
 

@@ -134,12 +134,13 @@ prefixes_compare_every_bit(void **state)
 			16);
 		for (unsigned len = 0; len <= 128 - from; len++) {
 			addr.prefix_len = (uint8_t)len;
-			assert_true(gid_in_prefix(addr.gid, &addr));
+			assert_true(gid_in_prefix(addr.gid, addr.gid, addr.prefix_len));
 			for (unsigned bit = from; bit < 128; bit++) {
 				memcpy(gid, addr.gid, 16);
 				gid[bit / 8] ^= 0x80 >> bit % 8;
 				assert_int_equal(
-					gid_in_prefix(gid, &addr), bit >= from + len);
+					gid_in_prefix(gid, addr.gid, addr.prefix_len),
+					bit >= from + len);
 			}
 		}
 	}

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "port/port_internal.h"
+#include "port/net_proto.h"
 
 #include <cmocka.h>
 

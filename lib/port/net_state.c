@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The two values that are read without the lock: generation and deadline. */
+#include "port/net_state.h"
+
+void
+net_generation_bump(struct net *net)
+{
+	/* Pairs with the acquire in net_generation(): a thread that reads the new number
+	 * and resolves again gets the new state. The lock orders the rest. */
+	__atomic_store_n(&net->generation, net->generation + 1, __ATOMIC_RELEASE);
+}
+
+uint32_t
+net_generation(const struct net *net)
+{
+	return __atomic_load_n(&net->generation, __ATOMIC_ACQUIRE);
+}
+
+void
+net_deadline_update(struct net *net)
+{
+	uint64_t next_ns = wheel_next(&net->wheel);
+
+	if (!TAILQ_EMPTY(&net->due) || !TAILQ_EMPTY(&net->groups_due) ||
+		net->announce_at < net->conf.addr_count)
+		next_ns = 0;
+	/* Relaxed: a hint; net_tx() checks again under the lock. */
+	__atomic_store_n(&net->deadline_ns, next_ns, __ATOMIC_RELAXED);
+}
+
+uint64_t
+net_deadline(const struct net *net)
+{
+	return __atomic_load_n(&net->deadline_ns, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state behind net.h, for lib/port only. Each part of it belongs to one file. The
+ * calls below are under its lock. */
+#ifndef ROCADE_PORT_NET_STATE_H
+#define ROCADE_PORT_NET_STATE_H
+
+#include <rte_ticketlock.h>
+
+#include "port/neigh.h"
+#include "port/net_group.h"
+
+#define NET_ANNOUNCEMENTS 3
+#define NET_ANNOUNCE_NS NS_PER_SEC
+
+struct net {
+	rte_ticketlock_t lock;
+	uint32_t generation;
+	uint64_t deadline_ns;
+	struct wheel wheel;
+
+	/* net.c */
+	struct net_conf conf;
+	struct wheel_timer announce_timer;
+	uint8_t announce_left[NET_MAX_ADDRS];
+	/* index of the next address to announce; addr_count: none in this round */
+	unsigned announce_at;
+
+	/* neigh.c */
+	struct neigh_list due;
+	struct neigh_list learned; /* oldest first */
+	struct neigh_list spare;
+	uint32_t learned_count;
+	uint32_t used; /* entries[0..used) are or were in use */
+	struct neigh *buckets[NEIGH_BUCKETS];
+	struct neigh entries[NET_MAX_NEIGHS];
+
+	/* net_group.c */
+	struct net_group_list groups_due;
+	struct group_proto igmp, mld;
+	uint32_t rand;
+	struct net_group groups[NET_GROUPS];
+};
+
+/* To be called when a neighbour's MAC or reachability, or an address, has changed. */
+void net_generation_bump(struct net *net);
+/* To be called before the lock is released, after a change of what is due. */
+void net_deadline_update(struct net *net);
+
+#endif
