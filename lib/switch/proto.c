@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "port/net_addr.h"
 #include "switch/proto.h"
+#include "switch/sw_group.h"
 #include "switch/uplink.h"
 
 static int
@@ -46,12 +48,12 @@ peer_set(struct sw_client *c, const struct sw_request *req)
 	struct sw_qp *qp = client_qp_find(c, req->qpn);
 
 	if (qp == NULL || !qpn_is_ordinary(req->dest_qpn) ||
-		!sw_is_local(c->sw, req->sgid))
+		!net_is_ours(&c->sw->conf.net, req->sgid))
 		return EINVAL;
 	memcpy(qp->sgid, req->sgid, 16);
 	memcpy(qp->dgid, req->dgid, 16);
 	qp->dest_qpn = req->dest_qpn;
-	qp->peer_local = sw_is_local(c->sw, req->dgid);
+	qp->peer_local = net_is_ours(&c->sw->conf.net, req->dgid);
 	qp->peer = true;
 	/* Resolve the next hop before the first packet. */
 	if (c->sw->up != NULL && !qp->peer_local)

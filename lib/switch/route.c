@@ -4,8 +4,11 @@
 
 #include <rte_ether.h>
 
+#include "port/net_addr.h"
+#include "switch/route.h"
+#include "switch/sw_client.h"
+#include "switch/sw_group.h"
 #include "switch/uplink.h"
-#include "wire/pkt_parse.h"
 
 /* Writes the Ethernet header of a packet that stays on this host: both addresses are the
  * daemon's MAC. */
@@ -18,25 +21,10 @@ ethernet_write(struct sw_packet *p, const uint8_t mac[6])
 	memcpy(&eth->src_addr, mac, 6);
 }
 
-/* Returns whether the packet has to wait for room in the ring of the QP's owner. */
-static bool
-qp_backpressure(const struct sw_qp *qp)
-{
-	return unlikely(ring_room(&qp->owner->rx) == 0) &&
-	       sw_client_backpressure(qp->owner);
-}
-
 static void
 qp_deliver(struct sw_packet *p, const struct sw_qp *qp)
 {
 	sw_client_put(qp->owner, p->head, p->head_len, p->rest, p->len, RING_CKSUM_OK);
-}
-
-static enum sw_sent
-route_drop(uint64_t *why)
-{
-	(*why)++;
-	return SW_DROPPED;
 }
 
 static enum sw_sent
@@ -45,44 +33,7 @@ uplink_forward(struct sw_packet *p, struct sw_qp *qp)
 	struct uplink *up = p->from->sw->up;
 
 	return up != NULL ? uplink_send(up, p, qp)
-			  : route_drop(&p->from->stats.drop_no_route);
-}
-
-static bool
-group_backpressure(
-	const struct sw *sw, const struct sw_group *g, const struct sw_client *from)
-{
-	for (uint32_t i = 0; g != NULL && i < g->count; i++) {
-		const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[i]);
-
-		if (qp != NULL && qp->owner != from && qp_backpressure(qp))
-			return true;
-	}
-	return false;
-}
-
-bool
-sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
-	const uint8_t *head, uint32_t head_len, const uint8_t *rest, uint32_t len)
-{
-	const struct sw_group *g = sw_group_find(sw, gid);
-
-	if (g == NULL)
-		return false;
-	sw->stamp++;
-	if (skip != NULL)
-		skip->stamp = sw->stamp;
-	/* One copy for each client. The client's engine delivers it to the client's
-	 * members. */
-	for (uint32_t i = 0; i < g->count; i++) {
-		const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[i]);
-
-		if (qp == NULL || qp->owner->stamp == sw->stamp)
-			continue;
-		qp->owner->stamp = sw->stamp;
-		sw_client_put(qp->owner, head, head_len, rest, len, RING_CKSUM_OK);
-	}
-	return true;
+			  : sw_drop(&p->from->stats.drop_no_route);
 }
 
 /* The sending client's engine has already delivered the packet to the members that this
@@ -94,7 +45,7 @@ group_forward(struct sw_packet *p, struct sw_qp *qp)
 	struct sw *sw = p->from->sw;
 	enum sw_sent out = SW_SENT;
 
-	if (group_backpressure(sw, sw_group_find(sw, p->dgid), p->from))
+	if (sw_group_backpressure(sw, p->dgid, p->from))
 		return SW_RETRY;
 	if (sw->up != NULL)
 		out = uplink_send(sw->up, p, qp);
@@ -104,7 +55,7 @@ group_forward(struct sw_packet *p, struct sw_qp *qp)
 	if (!sw_group_deliver(
 		    sw, p->dgid, p->from, p->head, p->head_len, p->rest, p->len) &&
 		sw->up == NULL)
-		return route_drop(&p->from->stats.drop_no_group);
+		return sw_drop(&p->from->stats.drop_no_group);
 	return out;
 }
 
@@ -121,7 +72,7 @@ packet_check(struct sw_packet *p, const struct sw_qp *qp, uint32_t qpn)
 	if (p->view.op->service == SERVICE_UD) {
 		if (unlikely(be24_get(view_deth(&p->view)->src_qpn) != qpn))
 			return &stats->drop_deth;
-		if (unlikely(!sw_is_local(p->from->sw, p->sgid)))
+		if (unlikely(!net_is_ours(&p->from->sw->conf.net, p->sgid)))
 			return &stats->drop_source_address;
 		return NULL;
 	}
@@ -143,15 +94,15 @@ packet_forward(struct sw_packet *p, struct sw_qp *qp, uint32_t qpn)
 	struct sw *sw = p->from->sw;
 	bool ud = p->view.op->service == SERVICE_UD;
 
-	if (ud ? sw_is_local(sw, p->dgid) : qp->peer_local) {
+	if (ud ? net_is_ours(&sw->conf.net, p->dgid) : qp->peer_local) {
 		const struct sw_qp *dest = qpns_find(&sw->qpns, p->view.dest_qpn);
 
 		if (unlikely(dest == NULL))
-			return route_drop(&stats->drop_no_qp);
+			return sw_drop(&stats->drop_no_qp);
 		/* A connected QP accepts packets from its peer only. */
 		if (unlikely(!ud && (dest->dest_qpn != qpn || !dest->peer_local)))
-			return route_drop(&stats->drop_not_connected);
-		if (qp_backpressure(dest))
+			return sw_drop(&stats->drop_not_connected);
+		if (sw_client_backpressure(dest->owner))
 			return SW_RETRY;
 		ethernet_write(p, sw->conf.net.mac);
 		qp_deliver(p, dest);
@@ -159,11 +110,11 @@ packet_forward(struct sw_packet *p, struct sw_qp *qp, uint32_t qpn)
 	}
 	if (unlikely(gid_is_multicast(p->dgid))) {
 		if (!ud || p->view.dest_qpn != QPN_MULTICAST)
-			return route_drop(&stats->drop_special_qpn);
+			return sw_drop(&stats->drop_special_qpn);
 		return group_forward(p, qp);
 	}
 	if (unlikely(p->view.dest_qpn == QPN_MULTICAST))
-		return route_drop(&stats->drop_special_qpn);
+		return sw_drop(&stats->drop_special_qpn);
 	return uplink_forward(p, qp);
 }
 
@@ -214,7 +165,7 @@ sw_forward(struct sw_client *from, const struct ring_desc *desc)
 		return true;
 	}
 	why = packet_check(&p, qp, desc->qpn);
-	sent = likely(why == NULL) ? packet_forward(&p, qp, desc->qpn) : route_drop(why);
+	sent = likely(why == NULL) ? packet_forward(&p, qp, desc->qpn) : sw_drop(why);
 	if (likely(sent == SW_SENT)) {
 		from->stats.tx_packets++;
 		from->stats.tx_bytes += p.len;

@@ -4,6 +4,10 @@
 #include <string.h>
 
 #include "base/base_alloc.h"
+#include "port/net_addr.h"
+#include "switch/route.h"
+#include "switch/sw_client.h"
+#include "switch/sw_group.h"
 #include "switch/uplink.h"
 
 #define RATE_BURST_NS (10 * NS_PER_MS) /* the packet rate is averaged over this time */
@@ -59,16 +63,6 @@ sw_destroy(struct sw *sw)
 	alloc_put(&alloc_plain, sw, sizeof(*sw));
 }
 
-bool
-sw_is_local(const struct sw *sw, const uint8_t gid[16])
-{
-	for (unsigned i = 0; i < sw->conf.net.addr_count; i++) {
-		if (memcmp(sw->conf.net.addr[i].gid, gid, 16) == 0)
-			return true;
-	}
-	return false;
-}
-
 int
 sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, void *owner,
 	struct sw_client **out)
@@ -107,13 +101,6 @@ stats_add(struct sw_stats *to, const struct sw_stats *from)
 
 	for (size_t i = 0; i < SW_STAT_COUNT; i++)
 		sum[i] += more[i];
-}
-
-static __attribute__((cold)) void
-client_mark_corrupt(struct sw_client *c)
-{
-	c->corrupt = true;
-	c->sw->corrupt_count++;
 }
 
 /* Time per packet at the client's rate limit; 0: it has none. */
@@ -202,123 +189,6 @@ sw_client_remove(struct sw_client *client)
 	alloc_put(&alloc_plain, client, sizeof(*client));
 }
 
-void
-sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
-	const uint8_t *rest, uint32_t len, unsigned flags)
-{
-	struct ring_desc desc = {.buf = to->rx.prod & to->rx.mask,
-		.len = (uint16_t)len,
-		.flags = (uint16_t)flags};
-	uint8_t *buf = region_rx_buf(&to->region, desc.buf);
-
-	if (unlikely(to->corrupt || len > to->region.geom.buf_size))
-		return;
-	if (unlikely(ring_room(&to->rx) == 0)) {
-		if (!ring_prod_refresh(&to->rx))
-			client_mark_corrupt(to);
-		if (to->corrupt || ring_room(&to->rx) == 0) {
-			to->stats.rx_full++;
-			return;
-		}
-	}
-	memcpy(buf, head, head_len);
-	memcpy(buf + head_len, rest, len - head_len);
-	ring_put(&to->rx, &desc);
-	to->stats.rx_packets++;
-	to->stats.rx_bytes += len;
-	if (!to->dirty) {
-		to->dirty = true;
-		TAILQ_INSERT_TAIL(&to->sw->dirty, to, dirty_link);
-	}
-}
-
-/*
- * Plays the part of link-level flow control. Senders wait for a receiver that is slow for
- * a moment, for example because its process is not scheduled, so that it loses nothing. A
- * receiver that takes less than half a ring in SW_BACKPRESSURE_NS is not waited for again
- * until it has taken that much. So a client that never drains delays its senders once,
- * and then loses packets.
- */
-bool
-sw_client_backpressure(struct sw_client *to)
-{
-	const struct sw *sw = to->sw;
-
-	if (!to->corrupt && !ring_prod_refresh(&to->rx))
-		client_mark_corrupt(to);
-	if (to->corrupt || ring_room(&to->rx) != 0)
-		return false;
-	if (to->rx.cons_seen - to->full_cons >= to->region.geom.rx_slots / 2) {
-		to->full_cons = to->rx.cons_seen;
-		to->full_ns = sw->now;
-	}
-	return !sw->final_flush && sw->now - to->full_ns < SW_BACKPRESSURE_NS;
-}
-
-static void
-client_wake(struct sw_client *c)
-{
-	c->stats.wakeups++;
-	c->notified = true;
-	c->sw->wake(c->owner);
-}
-
-/* Shows the clients their new packets, and wakes those that sleep. */
-static void
-publish_all(struct sw *sw, uint64_t now)
-{
-	struct sw_client *c;
-
-	while ((c = TAILQ_FIRST(&sw->dirty)) != NULL) {
-		TAILQ_REMOVE(&sw->dirty, c, dirty_link);
-		c->dirty = false;
-		ring_publish(&c->rx);
-		if (ring_wake_wanted(&c->region.head->rx_asleep)) {
-			client_wake(c);
-		} else if (!c->lagging) {
-			c->lagging = true;
-			c->notified = false;
-			c->seen_cons = c->rx.cons_seen;
-			c->seen_ns = now;
-			TAILQ_INSERT_TAIL(&sw->lagging, c, lagging_link);
-		}
-	}
-}
-
-/*
- * A client that is awake takes its packets by itself as long as the application polls. If
- * it takes nothing for SW_LAG_NS, the application is busy elsewhere, and the client's
- * progress thread is woken to take over.
- */
-static void
-lagging_check(struct sw *sw, uint64_t now)
-{
-	struct sw_client *c, *next;
-
-	if (TAILQ_EMPTY(&sw->lagging) || now < sw->lagging_check_ns)
-		return;
-	sw->lagging_check_ns = now + SW_LAG_NS / 2;
-	for (c = TAILQ_FIRST(&sw->lagging); c != NULL; c = next) {
-		bool done;
-
-		next = TAILQ_NEXT(c, lagging_link);
-		if (!c->corrupt && !ring_prod_refresh(&c->rx))
-			client_mark_corrupt(c);
-		done = c->corrupt || c->rx.cons_seen == c->rx.published;
-		if (!done && c->seen_cons != c->rx.cons_seen) {
-			c->seen_cons = c->rx.cons_seen;
-			c->seen_ns = now;
-		} else if (!done && now - c->seen_ns >= SW_LAG_NS) {
-			client_wake(c);
-			done = true;
-		}
-		if (done) {
-			c->lagging = false;
-			TAILQ_REMOVE(&sw->lagging, c, lagging_link);
-		}
-	}
-}
-
 static unsigned
 client_tx_serve(struct sw_client *c, uint64_t now)
 {
@@ -328,7 +198,7 @@ client_tx_serve(struct sw_client *c, uint64_t now)
 		return 0;
 	if (ring_count(&c->tx) == 0) {
 		if (unlikely(!ring_cons_refresh(&c->tx)))
-			client_mark_corrupt(c);
+			sw_client_mark_corrupt(c);
 		if (unlikely(c->corrupt) || ring_count(&c->tx) == 0)
 			return 0;
 	}
@@ -361,30 +231,13 @@ sw_run(struct sw *sw, uint64_t now)
 	sw->now = now;
 	TAILQ_FOREACH (c, &sw->clients, link) {
 		moved += client_tx_serve(c, now);
-		/* At once, so that receivers work while the next client is served. */
+		/* At once, so that receivers work while the next client is served. Also
+		 * what was delivered between passes. */
 		if (!TAILQ_EMPTY(&sw->dirty))
-			publish_all(sw, now);
+			sw_publish(sw, now);
 	}
-	if (!TAILQ_EMPTY(&sw->dirty)) /* marked by a flush between passes */
-		publish_all(sw, now);
-	lagging_check(sw, now);
+	sw_lagging_check(sw, now);
 	return moved;
-}
-
-void
-sw_changed(struct sw *sw, bool link_up)
-{
-	struct sw_client *c;
-
-	TAILQ_FOREACH (c, &sw->clients, link) {
-		struct region_head *head = c->region.head;
-
-		__atomic_store_n(&head->link_down, !link_up, __ATOMIC_RELAXED);
-		/* Pairs with the acquire in device_changed() of the client's progress
-		 * thread. */
-		__atomic_store_n(&head->changes, ++c->changes, __ATOMIC_RELEASE);
-		client_wake(c);
-	}
 }
 
 void
@@ -396,8 +249,8 @@ sw_set_net(struct sw *sw, const struct net_conf *net)
 
 		if (qp->owner == NULL || !qp->peer)
 			continue;
-		qp->peer = sw_is_local(sw, qp->sgid);
-		qp->peer_local = sw_is_local(sw, qp->dgid);
+		qp->peer = net_is_ours(&sw->conf.net, qp->sgid);
+		qp->peer_local = net_is_ours(&sw->conf.net, qp->dgid);
 	}
 }
 
@@ -419,7 +272,7 @@ sw_sleep(struct sw *sw)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	TAILQ_FOREACH (c, &sw->clients, link) {
 		if (!c->corrupt && !ring_cons_refresh(&c->tx))
-			client_mark_corrupt(c);
+			sw_client_mark_corrupt(c);
 		if (sw->corrupt_count != corrupt ||
 			(!c->corrupt && ring_count(&c->tx) != 0)) {
 			sw_awake(sw);

@@ -16,7 +16,6 @@
 #include "port/net.h"
 #include "switch/qpns.h"
 #include "switch/region.h"
-#include "wire/pkt_parse.h"
 
 #define SW_BURST 32
 #define SW_GROUPS 256        /* multicast groups of all clients together */
@@ -59,28 +58,6 @@ struct sw_conf {
 struct sw;
 struct uplink;
 
-/* Result of forwarding a packet. */
-enum sw_sent {
-	SW_SENT,
-	/* the port or the receiver is full: the packet stays in its client's ring and is
-	 * offered again */
-	SW_RETRY,
-	SW_DROPPED,
-};
-
-/* A client's packet: a private copy of its headers, and where the rest of it is. The copy
- * is what is checked and sent. */
-struct sw_packet {
-	struct sw_client *from;
-	uint8_t head[PARSE_HEADERS];
-	uint32_t head_len;
-	const uint8_t *rest;
-	uint32_t len;
-	struct pkt_view view;
-	uint8_t sgid[16];
-	uint8_t dgid[16];
-};
-
 struct sw_client {
 	TAILQ_ENTRY(sw_client) link;
 	TAILQ_ENTRY(sw_client) dirty_link; /* has packets that are not published */
@@ -94,7 +71,6 @@ struct sw_client {
 	uint32_t id;
 	uint32_t qps;
 	bool dirty, lagging;
-	bool notified;    /* woken since its packets were last published */
 	bool corrupt;     /* an index in one of its rings is invalid: no longer served */
 	uint32_t changes; /* device changes that were announced to it */
 	uint32_t stamp;   /* of the last multicast packet from or to it */
@@ -146,8 +122,6 @@ int sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw *
 /* No client may be left (asserted). */
 void sw_destroy(struct sw *sw);
 
-bool sw_is_local(const struct sw *sw, const uint8_t gid[16]);
-
 /* mem: region_size(&geom) bytes of zeros. Returns 0, -ENOSPC (max_clients reached),
  * -EINVAL (bad geometry) or -ENOMEM. */
 int sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, void *owner,
@@ -172,36 +146,11 @@ bool sw_sleep(struct sw *sw);
 /* Called after the sleep: clients need not wake the daemon any more. */
 void sw_awake(struct sw *sw);
 
-/* sw_group.c: returns 0, -ENOSPC or -EINVAL (not a group address, or not joined). Joining
- * twice is fine. */
-int sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
-int sw_group_leave(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
-/* Removes the QP from all groups. */
-void sw_group_forget(struct sw *sw, uint32_t qpn);
-/* As sw_group_forget(), for all QPs of the client in one scan of the groups. */
-void sw_group_forget_all(struct sw *sw, const struct sw_client *client);
-/* Returns NULL if the group has no members. */
-const struct sw_group *sw_group_find(const struct sw *sw, const uint8_t gid[16]);
-
 /* Tells the clients that the link, or the device as SW_DEVICE_INFO returns it, has
  * changed. */
 void sw_changed(struct sw *sw, bool link_up);
 /* Replaces the addresses. A QP whose registered source address is removed has no
  * registered peer any more. */
 void sw_set_net(struct sw *sw, const struct net_conf *net);
-
-/* route.c: returns false if the packet is to be offered again later. */
-bool sw_forward(struct sw_client *from, const struct ring_desc *desc);
-/* Copies the packet to each client that has members of the group, except skip. Returns
- * false if the group has no members. */
-bool sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
-	const uint8_t *head, uint32_t head_len, const uint8_t *rest, uint32_t len);
-
-/* sw.c: copies a packet into a client's ring; flags: RING_*. */
-void sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
-	const uint8_t *rest, uint32_t len, unsigned flags);
-
-/* Returns whether a packet for the client, whose ring looks full, must wait. */
-bool sw_client_backpressure(struct sw_client *to);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multicast groups: the member QPs of each. */
+/* Multicast groups: the member QPs of each, and delivery to them. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/base_alloc.h"
+#include "switch/sw_client.h"
+#include "switch/sw_group.h"
 #include "switch/uplink.h"
 
 const struct sw_group *
@@ -118,4 +120,43 @@ sw_group_forget_all(struct sw *sw, const struct sw_client *client)
 				sw_group_member_remove(sw, g, m);
 		}
 	}
+}
+
+bool
+sw_group_backpressure(
+	const struct sw *sw, const uint8_t gid[16], const struct sw_client *from)
+{
+	const struct sw_group *g = sw_group_find(sw, gid);
+
+	for (uint32_t i = 0; g != NULL && i < g->count; i++) {
+		const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[i]);
+
+		if (qp != NULL && qp->owner != from && sw_client_backpressure(qp->owner))
+			return true;
+	}
+	return false;
+}
+
+bool
+sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
+	const uint8_t *head, uint32_t head_len, const uint8_t *rest, uint32_t len)
+{
+	const struct sw_group *g = sw_group_find(sw, gid);
+
+	if (g == NULL)
+		return false;
+	sw->stamp++;
+	if (skip != NULL)
+		skip->stamp = sw->stamp;
+	/* One copy for each client. The client's engine delivers it to the client's
+	 * members. */
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[i]);
+
+		if (qp == NULL || qp->owner->stamp == sw->stamp)
+			continue;
+		qp->owner->stamp = sw->stamp;
+		sw_client_put(qp->owner, head, head_len, rest, len, RING_CKSUM_OK);
+	}
+	return true;
 }

@@ -222,13 +222,6 @@ frame_write(const struct uplink *u, const struct sw_packet *p, const uint8_t mac
 	return true;
 }
 
-static enum sw_sent
-uplink_drop(uint64_t *why)
-{
-	(*why)++;
-	return SW_DROPPED;
-}
-
 enum sw_sent
 uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 {
@@ -238,19 +231,19 @@ uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 	int rc;
 
 	if (unlikely(!u->link_up))
-		return uplink_drop(&stats->drop_no_link);
+		return sw_drop(&stats->drop_no_link);
 	if (unlikely(p->len - (uint32_t)(p->view.ip - p->head) > u->mtu))
-		return uplink_drop(&stats->drop_too_long);
+		return sw_drop(&stats->drop_too_long);
 	rc = uplink_next_hop(u, p, qp, mac);
 	if (unlikely(rc != 0 && rc != -EAGAIN))
-		return uplink_drop(&stats->drop_no_route);
+		return sw_drop(&stats->drop_no_route);
 	if (unlikely(rc == -EAGAIN && !neigh_queue_room(u, p->from->id)))
-		return uplink_drop(&stats->drop_unresolved);
+		return sw_drop(&stats->drop_unresolved);
 	if (unlikely(!backlog_room(u) || !uplink_frame_get(u, &frame)))
 		return SW_RETRY;
 	if (unlikely(!frame_write(u, p, mac, &frame))) {
 		uplink_frame_put(u, &frame);
-		return uplink_drop(&stats->drop_too_long);
+		return sw_drop(&stats->drop_too_long);
 	}
 	if (likely(rc == 0))
 		backlog_put(u, &frame);

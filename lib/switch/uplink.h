@@ -13,7 +13,7 @@
 
 #include "base/base_stats.h"
 #include "port/port.h"
-#include "switch/sw.h"
+#include "switch/sw_packet.h"
 
 #define UPLINK_BACKLOG (4 * PKT_BURST)
 #define UPLINK_NEIGH_QUEUE 256     /* packets queued for neighbour resolution */

@@ -4,6 +4,9 @@
 
 #include <rte_ether.h>
 
+#include "port/net_addr.h"
+#include "switch/sw_client.h"
+#include "switch/sw_group.h"
 #include "switch/uplink.h"
 
 /* Delivers the packet behind a new Ethernet header, without the port's VLAN tag: clients
@@ -53,9 +56,10 @@ uplink_packet_rx(struct uplink *u, const struct pkt *pkt, uint64_t now)
 	view_gids(&view, sgid, dgid);
 	/* Only packets to one of our addresses, or to a group address if they are
 	 * multicast. None of them may claim one of our addresses as its source. */
-	if (unlikely(sw_is_local(u->sw, sgid) ||
-		     (view.dest_qpn == QPN_MULTICAST ? !gid_is_multicast(dgid)
-						     : !sw_is_local(u->sw, dgid)))) {
+	if (unlikely(net_is_ours(&u->sw->conf.net, sgid) ||
+		     (view.dest_qpn == QPN_MULTICAST
+				     ? !gid_is_multicast(dgid)
+				     : !net_is_ours(&u->sw->conf.net, dgid)))) {
 		u->stats.drop[DROP_address]++;
 		return;
 	}

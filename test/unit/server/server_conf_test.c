@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Configuration of a daemon: its checks, and changes at run time. */
+#include "port/net_addr.h"
 #include "server_fixture.h"
 
 static struct rocade_daemon_conf
@@ -97,8 +98,8 @@ addresses_change_at_run_time(void **state)
 	assert_string_equal(
 		gid_format(now.net.addr[0].gid, text, sizeof(text)), "192.0.2.7");
 	assert_memory_equal(now.net.mac, before.net.mac, 6);
-	assert_true(sw_is_local(b.d->sw, now.net.addr[1].gid));
-	assert_false(sw_is_local(b.d->sw, before.net.addr[0].gid));
+	assert_true(net_is_ours(&b.d->sw->conf.net, now.net.addr[1].gid));
+	assert_false(net_is_ours(&b.d->sw->conf.net, before.net.addr[0].gid));
 	/* An invalid configuration changes nothing. */
 	c.addresses = "224.0.0.1/4";
 	c.client_qps = 1;

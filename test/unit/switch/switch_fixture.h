@@ -11,7 +11,8 @@
 
 #include "mem/sge.h"
 #include "switch/proto.h"
-#include "switch/sw.h"
+#include "switch/sw_client.h"
+#include "switch/sw_group.h"
 #include "wire/build.h"
 #include "wire/icrc.h"
 #include "wire/pkt_parse.h"

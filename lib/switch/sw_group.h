@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Multicast groups of the switch. */
+#ifndef ROCADE_SWITCH_SW_GROUP_H
+#define ROCADE_SWITCH_SW_GROUP_H
+
+#include "switch/sw.h"
+
+/* Called by proto.c. */
+
+/* Return 0, -ENOSPC or -EINVAL (not a group address, or not joined). Joining twice is
+ * fine. */
+int sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
+int sw_group_leave(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
+/* Removes the QP from all groups. */
+void sw_group_forget(struct sw *sw, uint32_t qpn);
+
+/* Called by sw.c: as sw_group_forget(), for all QPs of the client in one scan of the
+ * groups. */
+void sw_group_forget_all(struct sw *sw, const struct sw_client *client);
+
+/* Returns NULL if the group has no members. */
+const struct sw_group *sw_group_find(const struct sw *sw, const uint8_t gid[16]);
+
+/* Called by route.c, and sw_group_deliver() by uplink_rx.c. */
+
+/* Returns whether a packet of the client has to wait for room in a member's ring. */
+bool sw_group_backpressure(
+	const struct sw *sw, const uint8_t gid[16], const struct sw_client *from);
+/* Copies the packet to each client that has members of the group, except skip. Returns
+ * false if the group has no members. */
+bool sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
+	const uint8_t *head, uint32_t head_len, const uint8_t *rest, uint32_t len);
+
+#endif
