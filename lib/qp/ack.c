@@ -47,8 +47,8 @@ resp_duplicate(struct qp *qp, uint32_t psn)
 	resp->ack_psn = limit;
 }
 
-static void
-ack_build(struct qp *qp, struct pkt *pkt)
+void
+resp_ack_build(struct qp *qp, struct pkt *pkt)
 {
 	struct responder *resp = &qp->resp;
 	struct bth_fields bth = {
@@ -62,18 +62,4 @@ ack_build(struct qp *qp, struct pkt *pkt)
 		resp->msn);
 	frame_end(&qp->hdr, pkt, 0);
 	qp->aeth_pending = 0;
-}
-
-unsigned
-resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
-{
-	unsigned built = 0;
-
-	assert(qp->res_pending == resp_res_pending(qp));
-	if (unlikely(qp->res_pending))
-		built = resp_res_tx(qp, pkts, n);
-	/* A pending acknowledgement comes after the responses of all READs before it. */
-	if (qp->aeth_pending != 0 && built < n && !qp->res_pending)
-		ack_build(qp, &pkts[built++]);
-	return built;
 }

@@ -15,48 +15,31 @@
 #define FETH_SELECT(feth) ((feth) >> 4 & 3)
 #define FETH_REGION 1
 
-static void
-nak_invalid_request(struct qp *qp, const struct pkt_view *v, enum qp_vendor_err vendor)
-{
-	resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, vendor);
-}
-
-static void
-nak_access(struct qp *qp, const struct pkt_view *v)
-{
-	resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR, VENDOR_RKEY);
-}
-
 /* Writes 8 bytes by one atomic store. */
-void
+enum verdict
 resp_atomic_write(struct qp *qp, const struct pkt_view *v)
 {
 	const struct reth *reth = view_reth(v);
 	struct resp_res res = {
 		.first_psn = v->psn, .packets = 1, .kind = OP_ATOMIC_WRITE};
 	uint64_t va = rte_be_to_cpu_64(reth->va), value;
+	enum verdict verdict = resp_depth_check(qp, v);
 	uint8_t *word;
 
-	if (!resp_depth_check(qp, v))
-		return;
+	if (unlikely(verdict != VERDICT_GO))
+		return verdict;
 	if (v->payload_len != sizeof(value) ||
-		rte_be_to_cpu_32(reth->len) != sizeof(value)) {
-		nak_invalid_request(qp, v, VENDOR_PACKET_LENGTH);
-		return;
-	}
+		rte_be_to_cpu_32(reth->len) != sizeof(value))
+		return FAULT_PACKET_LENGTH;
 	word = key_check_remote(qp->shared->keys, rte_be_to_cpu_32(reth->rkey), qp->pd,
 		qp->qpn, va, sizeof(value), IBV_ACCESS_REMOTE_WRITE);
-	if (word == NULL) {
-		nak_access(qp, v);
-		return;
-	}
-	if (va % 8 != 0 || (uintptr_t)word % 8 != 0) {
-		nak_invalid_request(qp, v, VENDOR_ALIGNMENT);
-		return;
-	}
+	if (word == NULL)
+		return FAULT_RKEY;
+	if (va % 8 != 0 || (uintptr_t)word % 8 != 0)
+		return FAULT_ALIGNMENT;
 	memcpy(&value, v->payload, sizeof(value));
 	__atomic_store_n((uint64_t *)word, value, __ATOMIC_SEQ_CST);
-	resp_res_add(qp, &res);
+	return resp_res_add(qp, &res);
 }
 
 /* True if the FLUSH is permitted. An empty range names no memory. A whole region is named
@@ -75,29 +58,24 @@ flush_granted(const struct qp *qp, const struct reth *reth, unsigned select)
 }
 
 /* All CPUs see written data already. The fence orders it for readers that have none. */
-void
+enum verdict
 resp_flush(struct qp *qp, const struct pkt_view *v)
 {
 	const struct reth *reth = view_reth(v);
 	struct resp_res res = {.first_psn = v->psn, .packets = 1, .kind = OP_FLUSH};
+	enum verdict verdict = resp_depth_check(qp, v);
 	uint32_t feth;
 
-	if (!resp_depth_check(qp, v))
-		return;
+	if (unlikely(verdict != VERDICT_GO))
+		return verdict;
 	memcpy(&feth, (const uint8_t *)reth - sizeof(feth), sizeof(feth));
 	feth = rte_be_to_cpu_32(feth);
-	if (v->payload_len != 0) {
-		nak_invalid_request(qp, v, VENDOR_PACKET_LENGTH);
-		return;
-	}
-	if ((feth & FETH_TYPES) != FETH_GLOBAL || FETH_SELECT(feth) > FETH_REGION) {
-		nak_invalid_request(qp, v, VENDOR_OPERATION);
-		return;
-	}
-	if (!flush_granted(qp, reth, FETH_SELECT(feth))) {
-		nak_access(qp, v);
-		return;
-	}
+	if (v->payload_len != 0)
+		return FAULT_PACKET_LENGTH;
+	if ((feth & FETH_TYPES) != FETH_GLOBAL || FETH_SELECT(feth) > FETH_REGION)
+		return FAULT_OPERATION;
+	if (!flush_granted(qp, reth, FETH_SELECT(feth)))
+		return FAULT_RKEY;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	resp_res_add(qp, &res);
+	return resp_res_add(qp, &res);
 }

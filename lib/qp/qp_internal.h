@@ -4,6 +4,7 @@
 #define ROCADE_QP_QP_INTERNAL_H
 
 #include "qp/qp.h"
+#include "qp/verdict.h"
 #include "wire/psn.h"
 
 /* Encodes a pending response: AETH syndrome + 1, as 0 means that none is pending. */
@@ -177,7 +178,7 @@ void comp_fail(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vend
 
 /* responder.c */
 void resp_reset(struct qp *qp, uint32_t psn);
-void resp_rx(struct qp *qp, const struct pkt_view *view);
+enum verdict resp_rx(struct qp *qp, const struct pkt_view *view);
 /* Makes room for this many READs and atomics. Returns 0 or -ENOMEM. */
 int resp_set_depth(struct qp *qp, uint32_t depth);
 
@@ -195,13 +196,31 @@ resp_res_moved(struct qp *qp)
 	qp->res_pending = resp_res_pending(qp);
 }
 
-/* A request that is fatal to the connection: sends a NAK, completes the current receive
- * in error or raises an event, and moves the QP to ERR. */
-void resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status status,
-	enum qp_vendor_err vendor);
+/* The packets before epsn were executed. Returns false while a sequence NAK that has not
+ * been sent stays pending, because a packet after epsn was dropped: it then names epsn. */
+static inline bool
+resp_advance(struct qp *qp, uint32_t epsn)
+{
+	struct responder *resp = &qp->resp;
+
+	resp->epsn = epsn;
+	if (unlikely(qp->aeth_pending == AETH_PENDING_SEQ_NAK) &&
+		psn_diff(epsn, resp->nak_high_psn) <= 0)
+		return false;
+	resp->wait = RESP_OPEN;
+	return true;
+}
+
+/* The last packet of a message was executed. */
+static inline void
+resp_message_done(struct qp *qp)
+{
+	qp->resp.msn = psn_add(qp->resp.msn, 1);
+	qp->stats.rx_msgs++;
+}
 
 /* Takes in a request packet that is in sequence. */
-void resp_request(struct qp *qp, const struct pkt_view *view);
+enum verdict resp_request(struct qp *qp, const struct pkt_view *view);
 /* Raises COMM_EST once. */
 void resp_established(struct qp *qp);
 
@@ -210,18 +229,18 @@ void resp_established(struct qp *qp);
 void resp_out_of_sequence(struct qp *qp, uint32_t psn);
 /* A duplicate of a SEND or WRITE packet. */
 void resp_duplicate(struct qp *qp, uint32_t psn);
-/* Builds up to n responses and acknowledgements in PSN order. Returns their number. */
-unsigned resp_tx(struct qp *qp, struct pkt *pkts, unsigned n);
+/* Builds the pending acknowledgement. */
+void resp_ack_build(struct qp *qp, struct pkt *pkt);
 
 /* resp_read.c: READ and atomic requests. */
-void resp_read(struct qp *qp, const struct pkt_view *view);
-void resp_atomic(struct qp *qp, const struct pkt_view *view);
-/* True if a responder resource is free. Otherwise the request has been refused or
- * dropped. */
-bool resp_depth_check(struct qp *qp, const struct pkt_view *view);
+enum verdict resp_read(struct qp *qp, const struct pkt_view *view);
+enum verdict resp_atomic(struct qp *qp, const struct pkt_view *view);
+/* VERDICT_GO if a responder resource is free. */
+enum verdict resp_depth_check(struct qp *qp, const struct pkt_view *view);
 /* Adds an executed request: it takes its PSNs and a responder resource. Its response
- * acknowledges everything before it, so a pending acknowledgement is cancelled. */
-void resp_res_add(struct qp *qp, const struct resp_res *res);
+ * acknowledges everything before it, so a pending acknowledgement is cancelled. Returns
+ * VERDICT_GO. */
+enum verdict resp_res_add(struct qp *qp, const struct resp_res *res);
 void resp_res_replay(struct qp *qp, const struct pkt_view *view);
 /* The highest PSN that an acknowledgement of a duplicate at psn may name. */
 uint32_t resp_ack_limit(const struct qp *qp, uint32_t psn);
@@ -235,11 +254,13 @@ bool resp_res_cover(const struct qp *qp, uint32_t psn);
 /* Takes the PD from responder resources of this XRC SRQ: the PD's number may be reused
  * soon. */
 void resp_res_revoke(struct qp *qp, uint32_t srqn);
-unsigned resp_res_tx(struct qp *qp, struct pkt *pkts, unsigned n);
+/* Builds up to n responses in PSN order. After a fault a NAK takes the place of the
+ * rest; its PSN is in ack_psn. */
+struct burst resp_res_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 
 /* mpe.c */
-void resp_atomic_write(struct qp *qp, const struct pkt_view *view);
-void resp_flush(struct qp *qp, const struct pkt_view *view);
+enum verdict resp_atomic_write(struct qp *qp, const struct pkt_view *view);
+enum verdict resp_flush(struct qp *qp, const struct pkt_view *view);
 
 /* flush.c: raises QP_FATAL, once: a completion found no room, and the QP is about to
  * fail. */
@@ -251,22 +272,22 @@ bool comp_oldest(struct qp *qp);
 
 /* qp_xrc.c */
 /* A request packet for a target QP. */
-void xrc_rx(struct qp *qp, const struct pkt_view *view);
+enum verdict xrc_rx(struct qp *qp, const struct pkt_view *view);
 /* Detaches a target from its SRQ until the next message names one. */
 void xrc_reset(struct qp *qp);
 
 /* uc.c */
-void uc_rx(struct qp *qp, const struct pkt_view *view);
+enum verdict uc_rx(struct qp *qp, const struct pkt_view *view);
 /* Discards the message in progress. A receive taken from an SRQ completes with status and
  * vendor. */
-void uc_discard(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor);
+enum verdict uc_discard(struct qp *qp, enum ibv_wc_status status, uint32_t vendor);
 /* The packet before next_psn has been built. Completes its request if that was the last
  * packet: UC has no acknowledgements. */
 void uc_sent(struct qp *qp);
 
 /* ud.c */
 enum drop_reason ud_admit(const struct qp *qp, const struct pkt_view *view);
-void ud_rx(struct qp *qp, const struct pkt_view *view);
+enum verdict ud_rx(struct qp *qp, const struct pkt_view *view);
 bool ud_wants_tx(const struct qp *qp);
 unsigned ud_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 

@@ -15,23 +15,24 @@ count_refused(struct qp *qp, enum drop_reason why)
 	qp->stats.cnp_received++;
 }
 
-static void
+static enum verdict
 rx_other(struct qp *qp, const struct pkt_view *view, uint64_t now)
 {
 	if (qp->type == IBV_QPT_UD)
-		ud_rx(qp, view);
-	else if (qp->type == IBV_QPT_UC)
-		uc_rx(qp, view);
-	else if (qp->type == IBV_QPT_XRC_SEND)
-		comp_rx(qp, view, now);
-	else
-		xrc_rx(qp, view);
+		return ud_rx(qp, view);
+	if (qp->type == IBV_QPT_UC)
+		return uc_rx(qp, view);
+	if (qp->type == IBV_QPT_XRC_RECV)
+		return xrc_rx(qp, view);
+	comp_rx(qp, view, now);
+	return VERDICT_GO;
 }
 
 void
 qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 {
 	enum drop_reason why = qp_admit(qp, view);
+	enum verdict verdict = VERDICT_GO;
 
 	if (unlikely(why != DROP_none)) {
 		count_refused(qp, why);
@@ -42,11 +43,13 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 	qp->stats.rx_packets++;
 	qp->shared->stats->rx_roce++;
 	if (unlikely(qp->type != IBV_QPT_RC))
-		rx_other(qp, view, now);
+		verdict = rx_other(qp, view, now);
 	else if (op_is_response(view->op))
 		comp_rx(qp, view, now);
 	else
-		resp_rx(qp, view);
+		verdict = resp_rx(qp, view);
+	if (unlikely(verdict != VERDICT_GO))
+		verdict_apply(qp, view->psn, verdict);
 }
 
 static bool
@@ -64,6 +67,24 @@ req_wants_tx(const struct qp *qp)
 	if (unlikely(req->tlp_state == TLP_DUE))
 		return true;
 	return req_below_max_unacked(qp) && req_has_next(qp);
+}
+
+/* Builds responses in PSN order: those of READs and atomics, and the pending
+ * acknowledgement. */
+static unsigned
+resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
+{
+	struct burst burst = {0, VERDICT_GO};
+
+	assert(qp->res_pending == resp_res_pending(qp));
+	if (unlikely(qp->res_pending))
+		burst = resp_res_tx(qp, pkts, n);
+	if (unlikely(burst.verdict != VERDICT_GO))
+		verdict_apply(qp, qp->resp.ack_psn, burst.verdict);
+	/* A pending acknowledgement comes after the responses of all READs before it. */
+	if (qp->aeth_pending != 0 && burst.built < n && !qp->res_pending)
+		resp_ack_build(qp, &pkts[burst.built++]);
+	return burst.built;
 }
 
 unsigned

@@ -36,18 +36,16 @@ srq_select(struct qp *qp, uint32_t srqn)
 	return true;
 }
 
-void
+enum verdict
 xrc_rx(struct qp *qp, const struct pkt_view *v)
 {
 	/* Only a packet in sequence selects an SRQ. For a duplicate, responder resources
 	 * know the SRQ of the original. */
 	if (likely(v->psn == qp->resp.epsn) && unlikely(!srq_select(qp, view_srqn(v)))) {
 		resp_established(qp);
-		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
-			VENDOR_SRQN);
-		return;
+		return FAULT_SRQN;
 	}
-	resp_rx(qp, v);
+	return resp_rx(qp, v);
 }
 
 void

@@ -77,7 +77,7 @@ flush_pending(const struct qp *qp)
 
 /* Refuses a READ or an atomic when no resource is free (C9-89; row 11 of
  * docs/protocol.md 8.2). */
-bool
+enum verdict
 resp_depth_check(struct qp *qp, const struct pkt_view *v)
 {
 	const struct responder *resp = &qp->resp;
@@ -85,17 +85,16 @@ resp_depth_check(struct qp *qp, const struct pkt_view *v)
 	/* Not by res_next: that moves back for a duplicate, and a peer that sends a new
 	 * request has the answer already. */
 	if (likely(resp->res_end - resp->res_done < resp->res_max))
-		return true;
+		return VERDICT_GO;
 	/* A peer may not count FLUSHes (rxe): drop it, as if it were lost. */
 	if (resp->res_max != 0 && (v->op->kind == OP_FLUSH || flush_pending(qp))) {
 		qp->shared->stats->drop[DROP_no_resource]++;
-		return false;
+		return VERDICT_DROP;
 	}
-	resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, VENDOR_DEPTH);
-	return false;
+	return FAULT_DEPTH;
 }
 
-void
+enum verdict
 resp_res_add(struct qp *qp, const struct resp_res *res)
 {
 	struct responder *resp = &qp->resp;
@@ -104,7 +103,7 @@ resp_res_add(struct qp *qp, const struct resp_res *res)
 	if (resp->res_end - resp->res_next == resp->res_max)
 		/* a repeated response that the peer no longer waits for */
 		resp->res_next++;
-	resp->msn = psn_add(resp->msn, 1);
+	resp_message_done(qp);
 	*slot = *res;
 	slot->msn = resp->msn;
 	slot->end = res->packets;
@@ -112,18 +111,13 @@ resp_res_add(struct qp *qp, const struct resp_res *res)
 	resp->res_end++;
 	resp_res_moved(qp);
 	resp->res_count = RTE_MIN(resp->res_count + 1, resp->res_max);
-	resp->epsn = psn_add(res->first_psn, res->packets);
+	if (resp_advance(qp, psn_add(res->first_psn, res->packets)))
+		qp->aeth_pending = 0;
 	resp_res_expire(qp);
-	qp->stats.rx_msgs++;
-	/* As with SENDs: a sequence NAK for packets still missing stays pending. */
-	if (qp->aeth_pending == AETH_PENDING_SEQ_NAK &&
-		psn_diff(resp->epsn, resp->nak_high_psn) <= 0)
-		return;
-	qp->aeth_pending = 0;
-	resp->wait = RESP_OPEN;
+	return VERDICT_GO;
 }
 
-void
+enum verdict
 resp_read(struct qp *qp, const struct pkt_view *v)
 {
 	const struct reth *reth = view_reth(v);
@@ -136,23 +130,18 @@ resp_read(struct qp *qp, const struct pkt_view *v)
 		.rkey = rte_be_to_cpu_32(reth->rkey),
 		.len = rte_be_to_cpu_32(reth->len),
 	};
+	enum verdict verdict = resp_depth_check(qp, v);
 
-	if (!resp_depth_check(qp, v))
-		return;
-	if (res.len > MSG_MAX || v->payload_len != 0) {
-		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
-			VENDOR_PACKET_LENGTH);
-		return;
-	}
+	if (unlikely(verdict != VERDICT_GO))
+		return verdict;
+	if (res.len > MSG_MAX || v->payload_len != 0)
+		return FAULT_PACKET_LENGTH;
 	if (res.len != 0 && key_check_remote(qp->shared->keys, res.rkey, qp->pd, qp->qpn,
-				    res.va, res.len, IBV_ACCESS_REMOTE_READ) == NULL) {
-		resp_fatal(
-			qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR, VENDOR_RKEY);
-		return;
-	}
+				    res.va, res.len, IBV_ACCESS_REMOTE_READ) == NULL)
+		return FAULT_RKEY;
 	res.packets = RTE_MAX(
 		(uint32_t)(((uint64_t)res.len + qp_pmtu(qp) - 1) >> qp->pmtu_shift), 1u);
-	resp_res_add(qp, &res);
+	return resp_res_add(qp, &res);
 }
 
 /* Atomic with respect to the application and other engines (IBA 9.4.5: at least to other
@@ -171,40 +160,32 @@ atomic_execute(uint64_t *word, const struct atomic_eth *eth, unsigned kind)
 	return expected;
 }
 
-void
+enum verdict
 resp_atomic(struct qp *qp, const struct pkt_view *v)
 {
 	const struct atomic_eth *eth =
 		(const struct atomic_eth *)(v->ext + v->op->main_off);
 	uint64_t va = rte_be_to_cpu_64(eth->va);
 	struct resp_res res = {.first_psn = v->psn, .packets = 1, .len = 8};
+	enum verdict verdict = resp_depth_check(qp, v);
 	uint8_t *word;
 
-	if (!resp_depth_check(qp, v))
-		return;
-	if (v->payload_len != 0) {
-		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
-			VENDOR_PACKET_LENGTH);
-		return;
-	}
+	if (unlikely(verdict != VERDICT_GO))
+		return verdict;
+	if (v->payload_len != 0)
+		return FAULT_PACKET_LENGTH;
 	word = key_check_remote(qp->shared->keys, rte_be_to_cpu_32(eth->rkey), qp->pd,
 		qp->qpn, va, 8, IBV_ACCESS_REMOTE_ATOMIC);
-	if (word == NULL) {
-		resp_fatal(
-			qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR, VENDOR_RKEY);
-		return;
-	}
+	if (word == NULL)
+		return FAULT_RKEY;
 	/* C9-91: the address is aligned, and so must be the memory that an iova maps it
 	 * to. */
-	if (va % 8 != 0 || (uintptr_t)word % 8 != 0) {
-		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
-			VENDOR_ALIGNMENT);
-		return;
-	}
+	if (va % 8 != 0 || (uintptr_t)word % 8 != 0)
+		return FAULT_ALIGNMENT;
 	res.kind = v->op->kind;
 	res.srqn = qp->resp.srqn;
 	res.value = atomic_execute((uint64_t *)word, eth, v->op->kind);
-	resp_res_add(qp, &res);
+	return resp_res_add(qp, &res);
 }
 
 /* ---- Duplicates ---- */
@@ -404,9 +385,8 @@ read_nak_build(struct qp *qp, struct resp_res *res, struct pkt *pkt)
 }
 
 /* Builds packet res->next of a READ response; for ATOMIC_WRITE and FLUSH the empty one
- * (annex A19). Returns false if the memory is gone: nothing was built and the QP is in
- * ERR. */
-static bool
+ * (annex A19). Builds nothing if the memory is gone. */
+static enum verdict
 read_response_build(struct qp *qp, struct resp_res *res, struct pkt *pkt)
 {
 	static const uint8_t opcodes[2][2] = {
@@ -432,13 +412,10 @@ read_response_build(struct qp *qp, struct resp_res *res, struct pkt *pkt)
 		if (unlikely(from == NULL) &&
 			(int32_t)(qp->resp.res_next - qp->resp.res_done) < 0) {
 			read_nak_build(qp, res, pkt);
-			return true;
+			return VERDICT_GO;
 		}
-		if (unlikely(from == NULL)) {
-			resp_fatal(qp, bth.psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR,
-				VENDOR_RKEY);
-			return false;
-		}
+		if (unlikely(from == NULL))
+			return FAULT_RKEY;
 	}
 	ext = frame_begin(&qp->hdr, pkt, &bth, len);
 	if (first || last)
@@ -448,7 +425,7 @@ read_response_build(struct qp *qp, struct resp_res *res, struct pkt *pkt)
 		payload_copy_sum(
 			&sum, frame_payload(&qp->hdr, pkt, bth.opcode), from, len);
 	frame_end_sum(&qp->hdr, pkt, len, sum);
-	return true;
+	return VERDICT_GO;
 }
 
 static struct resp_res *
@@ -468,33 +445,29 @@ res_current(struct qp *qp)
 	return NULL;
 }
 
-static unsigned
-build_responses(struct qp *qp, struct pkt *pkts, unsigned n)
-{
-	struct responder *resp = &qp->resp;
-	struct resp_res *res;
-	unsigned built = 0;
-
-	/* res_current() first: it steps past answered resources even when built is n. */
-	while ((res = res_current(qp)) != NULL && built < n) {
-		if (is_atomic(res->kind))
-			atomic_response_build(qp, res, &pkts[built]);
-		else if (!read_response_build(qp, res, &pkts[built])) {
-			/* The NAK replaces the remaining responses. */
-			resp->res_next = resp->res_done = resp->res_end;
-			return built;
-		}
-		built++;
-		res->next++;
-	}
-	return built;
-}
-
-unsigned
+struct burst
 resp_res_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 {
-	unsigned built = build_responses(qp, pkts, n);
+	struct responder *resp = &qp->resp;
+	struct burst burst = {0, VERDICT_GO};
+	struct resp_res *res;
 
+	/* res_current() first: it steps past answered resources even when n packets are
+	 * built. */
+	while ((res = res_current(qp)) != NULL && burst.built < n) {
+		if (is_atomic(res->kind))
+			atomic_response_build(qp, res, &pkts[burst.built]);
+		else
+			burst.verdict = read_response_build(qp, res, &pkts[burst.built]);
+		if (unlikely(burst.verdict != VERDICT_GO)) {
+			/* The NAK replaces the remaining responses. */
+			resp->ack_psn = psn_add(res->first_psn, res->next);
+			resp->res_next = resp->res_done = resp->res_end;
+			break;
+		}
+		burst.built++;
+		res->next++;
+	}
 	resp_res_moved(qp);
-	return built;
+	return burst;
 }

@@ -22,44 +22,6 @@ resp_reset(struct qp *qp, uint32_t psn)
 	resp_res_moved(qp);
 }
 
-/* A request that is fatal to the connection. The current receive reports it to the
- * application; without one an event does (IBA 9.9.3.1, table 58). */
-void
-resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status status,
-	enum qp_vendor_err vendor)
-{
-	struct responder *resp = &qp->resp;
-
-	if (qp->type == IBV_QPT_UC) {
-		/* UC sends no NAK: discard the message. Only a local error moves the QP
-		 * to ERR. */
-		if (syndrome != AETH_NAK_REM_OP) {
-			uc_discard(qp, status, vendor);
-			return;
-		}
-	} else {
-		qp->aeth_pending = AETH_PENDING(syndrome);
-		resp->ack_psn = psn;
-	}
-	if (resp->wqe_held) {
-		resp->wqe_held = false;
-		qp_complete_recv_error(qp, qp->wqe->wr_id, status, vendor);
-	} else if (qp->state == IBV_QPS_ERR) {
-		; /* the QP raised the event of its first failure already */
-	} else if (syndrome == AETH_NAK_INV_REQ) {
-		qp_event(qp, QP_EVENT_REQ_ERR);
-	} else if (syndrome == AETH_NAK_ACCESS) {
-		qp_event(qp, QP_EVENT_ACCESS_ERR);
-	}
-	qp_error(qp);
-}
-
-static void RARE
-invalid_request(struct qp *qp, const struct pkt_view *v, enum qp_vendor_err vendor)
-{
-	resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, vendor);
-}
-
 /* FIRST or ONLY between messages, MIDDLE or LAST of the same kind inside one (C9-109). */
 static bool
 opcode_follows(const struct responder *resp, const struct op_row *op)
@@ -81,7 +43,7 @@ length_fits(const struct qp *qp, const struct pkt_view *v)
 	return v->payload_len <= qp_pmtu(qp);
 }
 
-static void RARE
+static enum verdict RARE
 rnr_nak_queue(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
@@ -89,18 +51,18 @@ rnr_nak_queue(struct qp *qp, const struct pkt_view *v)
 	if (qp->type == IBV_QPT_UC) { /* drop the message, even at its LAST packet */
 		resp->msg = OP_UNKNOWN;
 		qp->shared->stats->drop[DROP_no_receive]++;
-		return;
+		return VERDICT_DROP;
 	}
 	resp->wait = RESP_RNR;
 	qp->aeth_pending = AETH_PENDING(AETH_RNR_NAK | qp->min_rnr_timer);
 	resp->ack_psn = v->psn;
 	qp->stats.rnr_nak_sent++;
 	qp->shared->stats->rnr_nak_sent++;
+	return VERDICT_DROP;
 }
 
-/* Takes the receive for a new message. Returns false if the packet has been dealt
- * with. */
-static bool
+/* Takes the receive for a new message. */
+static enum verdict
 take_receive(struct qp *qp, const struct pkt_view *v)
 {
 	int rc = 0;
@@ -109,26 +71,20 @@ take_receive(struct qp *qp, const struct pkt_view *v)
 	if (likely(!qp->resp.wqe_held))
 		rc = qp->srq != NULL ? srq_take(qp->srq, qp->wqe)
 				     : recv_ring_take(qp->rq, qp->wqe);
-	if (unlikely(rc == -EAGAIN)) {
-		rnr_nak_queue(qp, v);
-		return false;
-	}
-	if (unlikely(rc < 0)) { /* the SRQ is in the error state */
-		resp_fatal(qp, v->psn, AETH_NAK_REM_OP, IBV_WC_LOC_QP_OP_ERR,
-			VENDOR_SRQ_ERROR);
-		return false;
-	}
+	if (unlikely(rc == -EAGAIN))
+		return rnr_nak_queue(qp, v);
+	if (unlikely(rc < 0))
+		return FAULT_SRQ_ERROR;
 	qp->resp.wqe_held = true;
 	if (v->op->kind == OP_SEND) {
 		qp->resp.received = 0;
 		qp->resp.pos = (struct sge_pos){0};
 	}
-	return true;
+	return VERDICT_GO;
 }
 
-/* Copies the payload to where the receive says. Returns false if it does not fit or may
- * not be written. */
-static bool
+/* Copies the payload to where the receive says. */
+static enum verdict
 recv_payload_copy(struct qp *qp, const struct pkt_view *v)
 {
 	int rc = 0;
@@ -142,28 +98,19 @@ recv_payload_copy(struct qp *qp, const struct pkt_view *v)
 			qp->wqe->sge, qp->wqe->num_sge, &qp->resp.pos, v->payload,
 			v->payload_len);
 	if (likely(rc == 0))
-		return true;
-	/* C9-116: a local length error here, an invalid request at the peer */
-	if (rc == -EMSGSIZE)
-		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_LOC_LEN_ERR,
-			VENDOR_RECV_SHORT);
-	else
-		resp_fatal(qp, v->psn, AETH_NAK_REM_OP, IBV_WC_LOC_PROT_ERR,
-			VENDOR_RECV_SGE);
-	return false;
+		return VERDICT_GO;
+	return rc == -EMSGSIZE ? FAULT_RECV_SHORT : FAULT_RECV_SGE;
 }
 
 /* Row 19 of docs/protocol.md 8.2, IBA 9.9.6.3 class J. Checked before the data is
  * written: a SEND with an rkey that this QP may not invalidate must write none. */
-static bool RARE
-may_invalidate(struct qp *qp, const struct pkt_view *v)
+static enum verdict RARE
+may_invalidate(const struct qp *qp, const struct pkt_view *v)
 {
-	if (mw_may_invalidate(
-		    qp->shared->keys, qp->qpn, rte_be_to_cpu_32(view_imm_be(v))))
-		return true;
-	resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_INV_REQ_ERR,
-		VENDOR_MEMORY_WINDOW);
-	return false;
+	return mw_may_invalidate(
+		       qp->shared->keys, qp->qpn, rte_be_to_cpu_32(view_imm_be(v)))
+		       ? VERDICT_GO
+		       : FAULT_MEMORY_WINDOW;
 }
 
 /* Invalidates the rkey that the completion is going to report. Returns the rkey. */
@@ -176,7 +123,7 @@ rkey_invalidate(struct qp *qp, const struct pkt_view *v)
 	return rkey;
 }
 
-static bool
+static enum verdict
 complete_receive(struct qp *qp, const struct pkt_view *v)
 {
 	struct cqe cqe = {
@@ -197,65 +144,55 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 		cqe.wc_flags = IBV_WC_WITH_INV;
 	}
 	qp->resp.wqe_held = false;
-	if (likely(cq_put(qp->recv_cq, &cqe, &qp->shared->now)))
-		return true;
-	qp_raise_fatal(qp);
-	resp_fatal(qp, v->psn, AETH_NAK_REM_OP, IBV_WC_LOC_QP_OP_ERR, VENDOR_NONE);
-	return false;
+	return likely(cq_put(qp->recv_cq, &cqe, &qp->shared->now)) ? VERDICT_GO
+								   : FAULT_CQ_FULL;
 }
 
-/* A packet was executed: advances ePSN, and acknowledges if AckReq was set. */
+/* A packet of a SEND or WRITE was executed: acknowledges it if AckReq was set. */
 static void
 resp_executed(struct qp *qp, const struct pkt_view *v)
 {
-	struct responder *resp = &qp->resp;
 	bool answer = v->ack_req && qp->type != IBV_QPT_UC;
+	/* a NAK stood for an ACK of what came before it */
+	bool nak = qp->aeth_pending != 0 && qp->aeth_pending != AETH_PENDING_ACK;
 
-	resp->epsn = psn_add(v->psn, 1);
-	if (unlikely(resp->epsn % RES_EXPIRE_EVERY == 0))
-		resp_res_expire(qp);
-	if (unlikely(qp->aeth_pending != 0 && qp->aeth_pending != AETH_PENDING_ACK)) {
-		/* A sequence NAK that has not been sent stays pending while a packet
-		 * after ePSN was dropped: it then names the new ePSN. */
-		if (qp->aeth_pending == AETH_PENDING_SEQ_NAK &&
-			psn_diff(resp->epsn, resp->nak_high_psn) <= 0)
-			return;
-		answer = true; /* the NAK stood for an ACK of what came before it */
-	}
-	resp->wait = RESP_OPEN;
-	if (answer) {
+	if (likely(resp_advance(qp, psn_add(v->psn, 1))) && (answer || unlikely(nak))) {
 		qp->aeth_pending = AETH_PENDING_ACK;
-		resp->ack_psn = v->psn;
+		qp->resp.ack_psn = v->psn;
 	}
+	if (unlikely(qp->resp.epsn % RES_EXPIRE_EVERY == 0))
+		resp_res_expire(qp);
 }
 
-static void
+static enum verdict
 resp_send(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
+	enum verdict verdict = VERDICT_GO;
 
 	/* The length is checked before a receive is taken: an invalid packet must not
 	 * consume one. */
-	if (unlikely(!length_fits(qp, v))) {
-		invalid_request(qp, v, VENDOR_PACKET_LENGTH);
-		return;
-	}
-	if (op_is_first(v->op) && !take_receive(qp, v))
-		return;
-	if (unlikely(v->op->hdrs & HDR_IETH) && !may_invalidate(qp, v))
-		return;
-	if (!recv_payload_copy(qp, v))
-		return;
+	if (unlikely(!length_fits(qp, v)))
+		return FAULT_PACKET_LENGTH;
+	if (op_is_first(v->op))
+		verdict = take_receive(qp, v);
+	if (unlikely(v->op->hdrs & HDR_IETH) && verdict == VERDICT_GO)
+		verdict = may_invalidate(qp, v);
+	if (likely(verdict == VERDICT_GO))
+		verdict = recv_payload_copy(qp, v);
+	if (unlikely(verdict != VERDICT_GO))
+		return verdict;
 	/* Point of no return: only the completion can still fail. */
 	resp->received += v->payload_len;
 	resp->msg = op_is_last(v->op) ? OP_UNKNOWN : OP_SEND;
 	if (op_is_last(v->op)) {
-		if (!complete_receive(qp, v))
-			return;
-		resp->msn = psn_add(resp->msn, 1);
-		qp->stats.rx_msgs++;
+		verdict = complete_receive(qp, v);
+		if (unlikely(verdict != VERDICT_GO))
+			return verdict;
+		resp_message_done(qp);
 	}
 	resp_executed(qp, v);
+	return VERDICT_GO;
 }
 
 /* The bytes still to come, including this packet's, and their destination: from the RETH
@@ -295,28 +232,26 @@ write_target(const struct qp *qp, const struct write_state *w)
 		w->left, IBV_ACCESS_REMOTE_WRITE);
 }
 
-static void
+static enum verdict
 resp_write(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
 	struct write_state w = write_state(qp, v);
 	bool imm = (v->op->hdrs & HDR_IMM) != 0;
+	enum verdict verdict = VERDICT_GO;
 	uint8_t *to = NULL;
 
-	if (unlikely(!length_fits(qp, v) || !write_length_fits(v, w.left))) {
-		invalid_request(qp, v, VENDOR_PACKET_LENGTH);
-		return;
-	}
+	if (unlikely(!length_fits(qp, v) || !write_length_fits(v, w.left)))
+		return FAULT_PACKET_LENGTH;
 	if (w.left != 0) {
 		to = write_target(qp, &w);
-		if (unlikely(to == NULL)) {
-			resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR,
-				VENDOR_RKEY);
-			return;
-		}
+		if (unlikely(to == NULL))
+			return FAULT_RKEY;
 	}
-	if (imm && !take_receive(qp, v))
-		return;
+	if (imm)
+		verdict = take_receive(qp, v);
+	if (unlikely(verdict != VERDICT_GO))
+		return verdict;
 	/* Point of no return: only the completion can still fail. */
 	if (v->payload_len != 0 && !v->payload_placed)
 		payload_copy(to, v->payload, v->payload_len);
@@ -328,12 +263,14 @@ resp_write(struct qp *qp, const struct pkt_view *v)
 	resp->left = w.left - v->payload_len;
 	resp->msg = op_is_last(v->op) ? OP_UNKNOWN : OP_WRITE;
 	if (op_is_last(v->op)) {
-		if (imm && !complete_receive(qp, v))
-			return;
-		resp->msn = psn_add(resp->msn, 1);
-		qp->stats.rx_msgs++;
+		if (imm)
+			verdict = complete_receive(qp, v);
+		if (unlikely(verdict != VERDICT_GO))
+			return verdict;
+		resp_message_done(qp);
 	}
 	resp_executed(qp, v);
+	return VERDICT_GO;
 }
 
 /* True if the QP's access flags permit a request (IBA 9.7.4.1.4; C9-89). */
@@ -358,36 +295,26 @@ operation_enabled(const struct qp *qp, const struct op_row *op)
 	}
 }
 
-void
+enum verdict
 resp_request(struct qp *qp, const struct pkt_view *v)
 {
-	if (unlikely(!opcode_follows(&qp->resp, v->op))) {
-		invalid_request(qp, v, VENDOR_OPCODE_ORDER);
-		return;
-	}
-	if (unlikely(!operation_enabled(qp, v->op))) {
-		invalid_request(qp, v, VENDOR_OPERATION);
-		return;
-	}
+	if (unlikely(!opcode_follows(&qp->resp, v->op)))
+		return FAULT_OPCODE_ORDER;
+	if (unlikely(!operation_enabled(qp, v->op)))
+		return FAULT_OPERATION;
 	switch (v->op->kind) {
 	case OP_SEND:
-		resp_send(qp, v);
-		break;
+		return resp_send(qp, v);
 	case OP_WRITE:
-		resp_write(qp, v);
-		break;
+		return resp_write(qp, v);
 	case OP_READ:
-		resp_read(qp, v);
-		break;
+		return resp_read(qp, v);
 	case OP_ATOMIC_WRITE:
-		resp_atomic_write(qp, v);
-		break;
+		return resp_atomic_write(qp, v);
 	case OP_FLUSH:
-		resp_flush(qp, v);
-		break;
+		return resp_flush(qp, v);
 	default:
-		resp_atomic(qp, v);
-		break;
+		return resp_atomic(qp, v);
 	}
 }
 
@@ -402,21 +329,19 @@ resp_established(struct qp *qp)
 	}
 }
 
-void
+enum verdict
 resp_rx(struct qp *qp, const struct pkt_view *v)
 {
-	struct responder *resp = &qp->resp;
-	int32_t ahead = psn_diff(v->psn, resp->epsn);
+	int32_t ahead = psn_diff(v->psn, qp->resp.epsn);
 
 	resp_established(qp);
-	if (unlikely(ahead > 0)) {
-		resp_out_of_sequence(qp, v->psn);
-		return;
-	}
 	if (likely(ahead == 0))
-		resp_request(qp, v);
+		return resp_request(qp, v);
+	if (ahead > 0)
+		resp_out_of_sequence(qp, v->psn);
 	else if (v->op->kind == OP_SEND || v->op->kind == OP_WRITE)
 		resp_duplicate(qp, v->psn);
 	else
 		resp_res_replay(qp, v);
+	return VERDICT_DROP;
 }

@@ -10,36 +10,37 @@
  */
 #include "qp/qp_internal.h"
 
-void
-uc_discard(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
+enum verdict
+uc_discard(struct qp *qp, enum ibv_wc_status status, uint32_t vendor)
 {
 	struct responder *resp = &qp->resp;
 
 	resp->msg = OP_UNKNOWN;
 	qp->shared->stats->drop[DROP_discarded]++;
 	if (qp->srq == NULL || !resp->wqe_held)
-		return;
+		return VERDICT_GO;
 	resp->wqe_held = false;
-	if (!qp_complete_recv_error(qp, qp->wqe->wr_id, status, vendor))
-		qp_error(qp);
+	return qp_complete_recv_error(qp, qp->wqe->wr_id, status, vendor) ? VERDICT_GO
+									  : FAULT_CQ_FULL;
 }
 
-void
+enum verdict
 uc_rx(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
 	bool first = op_is_first(v->op);
+	enum verdict verdict = VERDICT_GO;
 
 	resp_established(qp);
 	if (resp->msg != OP_UNKNOWN && (first || v->psn != resp->epsn))
-		uc_discard(qp, IBV_WC_REM_INV_REQ_ERR, VENDOR_OPCODE_ORDER);
-	if (unlikely(qp->state == IBV_QPS_ERR)) /* the CQ overflowed */
-		return;
+		verdict = uc_discard(qp, IBV_WC_REM_INV_REQ_ERR, VENDOR_OPCODE_ORDER);
+	if (unlikely(verdict != VERDICT_GO))
+		return verdict;
 	resp->epsn = psn_add(v->psn, 1);
-	if (!first && resp->msg == OP_UNKNOWN)
-		qp->shared->stats->drop[DROP_psn_gap]++;
-	else
-		resp_request(qp, v);
+	if (first || resp->msg != OP_UNKNOWN)
+		return resp_request(qp, v);
+	qp->shared->stats->drop[DROP_psn_gap]++;
+	return VERDICT_DROP;
 }
 
 void

@@ -164,7 +164,7 @@ ud_payload_copy(struct qp *qp, const struct pkt_view *v)
 	return rc;
 }
 
-static void
+static enum verdict
 ud_recv_complete(struct qp *qp, const struct pkt_view *v)
 {
 	bool imm = (v->op->hdrs & HDR_IMM) != 0;
@@ -181,14 +181,13 @@ ud_recv_complete(struct qp *qp, const struct pkt_view *v)
 	};
 
 	qp->resp.wqe_held = false;
-	if (!cq_put(qp->recv_cq, &cqe, &qp->shared->now)) {
-		qp_fail(qp);
-	}
+	return likely(cq_put(qp->recv_cq, &cqe, &qp->shared->now)) ? VERDICT_GO
+								   : FAULT_CQ_FULL;
 }
 
 /* A datagram that finds no receive is dropped, and so is one that is longer than its
  * receive. That receive serves the next datagram (IBA 9.8.3.2). */
-void
+enum verdict
 ud_rx(struct qp *qp, const struct pkt_view *v)
 {
 	if (!qp->resp.wqe_held) {
@@ -197,24 +196,17 @@ ud_rx(struct qp *qp, const struct pkt_view *v)
 
 		if (unlikely(rc != 0)) {
 			qp->shared->stats->drop[DROP_no_receive]++;
-			if (rc != -EAGAIN)
-				qp_error(qp); /* the SRQ is in the error state */
-			return;
+			return rc == -EAGAIN ? VERDICT_DROP : FAULT_SRQ_ERROR;
 		}
 		qp->resp.wqe_held = true;
 	}
 	if (sge_total(qp->wqe->sge, qp->wqe->num_sge) <
 		GRH_LEN + (uint64_t)v->payload_len) {
 		qp->shared->stats->drop[DROP_receive_short]++;
-		return;
+		return VERDICT_DROP;
 	}
-	if (ud_payload_copy(qp, v) != 0) {
-		qp->resp.wqe_held = false;
-		qp_complete_recv_error(
-			qp, qp->wqe->wr_id, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
-		qp_error(qp);
-		return;
-	}
+	if (ud_payload_copy(qp, v) != 0)
+		return FAULT_RECV_SGE;
 	qp->stats.rx_msgs++;
-	ud_recv_complete(qp, v);
+	return ud_recv_complete(qp, v);
 }

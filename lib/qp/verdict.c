@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What becomes of a QP whose packet has a fault: a NAK, a completion in error or an
+ * event, and an error state. */
+#include "qp/qp_internal.h"
+
+struct fault_row {
+	uint8_t syndrome; /* of the AETH */
+	uint8_t status;   /* enum ibv_wc_status */
+	uint8_t vendor;   /* enum qp_vendor_err */
+};
+
+static const struct fault_row fault_rows[] = {
+#define FAULT(name, syndrome, status, vendor) [FAULT_##name] = {syndrome, status, vendor},
+#include "qp/fault.def"
+#undef FAULT
+};
+
+/* The current receive reports the fault to the application. Without one an event does
+ * (IBA 9.9.3.1, table 58). */
+static void
+fault_report(struct qp *qp, const struct fault_row *fault)
+{
+	if (qp->resp.wqe_held) {
+		qp->resp.wqe_held = false;
+		qp_complete_recv_error(qp, qp->wqe->wr_id,
+			(enum ibv_wc_status)fault->status, fault->vendor);
+	} else if (qp->state == IBV_QPS_ERR) {
+		; /* the QP raised the event of its first failure already */
+	} else if (fault->syndrome == AETH_NAK_INV_REQ) {
+		qp_event(qp, QP_EVENT_REQ_ERR);
+	} else if (fault->syndrome == AETH_NAK_ACCESS) {
+		qp_event(qp, QP_EVENT_ACCESS_ERR);
+	}
+}
+
+void RARE
+verdict_apply(struct qp *qp, uint32_t psn, enum verdict verdict)
+{
+	const struct fault_row *fault = &fault_rows[verdict];
+
+	if (verdict <= VERDICT_DROP)
+		return;
+	/* UC sends no NAK: discard the message. Only a local error moves the QP to ERR. */
+	if (qp->type == IBV_QPT_UC && fault->syndrome != AETH_NAK_REM_OP) {
+		if (uc_discard(qp, (enum ibv_wc_status)fault->status, fault->vendor) !=
+			VERDICT_GO)
+			qp_error(qp);
+		return;
+	}
+	if (qp_reliable(qp)) {
+		qp->aeth_pending = AETH_PENDING(fault->syndrome);
+		qp->resp.ack_psn = psn;
+	}
+	if (verdict == FAULT_CQ_FULL)
+		qp_raise_fatal(qp);
+	fault_report(qp, fault);
+	qp_error(qp);
+}
