@@ -52,3 +52,15 @@ parse_size(const char *text, uint64_t max, uint64_t *out)
 	*out = value << shift;
 	return true;
 }
+
+bool
+parse_word(const char *text, const char *const *words, uint64_t *out)
+{
+	for (unsigned i = 0; words[i] != NULL; i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*out = i;
+			return true;
+		}
+	}
+	return false;
+}

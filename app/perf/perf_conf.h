@@ -4,22 +4,15 @@
 #ifndef PERF_CONF_H
 #define PERF_CONF_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <common/options.h>
 
 #define PROGRAM "rocade-perf"
-#define ADDR_TEXT_MAX 64
-#define PATH_TEXT_MAX 108 /* of a UNIX socket */
-#define ERR_MAX 512
+#define NAME_CHARS 63
+#define PATH_CHARS 107 /* of a UNIX socket */
 #define BURST_MAX 256
 #define ENGINES_MAX 16
-#define DEVICE_TEXT_MAX 64
 #define QPS_MAX 65536
 #define SIZE_MAX_BYTES (UINT64_C(1) << 30)
-
-/* Exit codes of the program; perf_help.c has their texts. */
-enum exit_code { EXIT_OK, EXIT_RUN, EXIT_USAGE, EXIT_ENVIRONMENT };
 
 enum mode {
 	MODE_SEND,
@@ -53,18 +46,18 @@ struct conf {
 	struct plan plan;
 	bool server;
 	uint64_t port;
-	char socket[PATH_TEXT_MAX];
-	char device[DEVICE_TEXT_MAX]; /* verbs device; empty: open an ethdev port */
-	char addr[ADDR_TEXT_MAX];
-	char peer[ADDR_TEXT_MAX];
-	char json[PATH_TEXT_MAX];
-	bool help, version;
+	const char *socket;
+	const char *device; /* verbs device; NULL: open an ethdev port */
+	const char *addr;
+	const char *peer;
+	const char *json; /* NULL: none */
 };
 
 const char *perf_mode_name(uint64_t mode);
 bool mode_has_latency(uint64_t mode);
 
-/* perf_options.c: returns 0, or -1 with a message in err. argv[0] is ignored. */
-int perf_options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX]);
+/* Reads the options after EAL's, from argv[0] on. Returns -1 to go on, else the exit
+ * code. */
+int perf_options_read(struct conf *conf, int argc, char **argv);
 
 #endif

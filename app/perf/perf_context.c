@@ -99,8 +99,8 @@ perf_domain_open(struct perf_context *ctx)
 static int
 perf_context_open(struct perf_context *ctx)
 {
-	if ((ctx->conf->device[0] != '\0' ? perf_device_open(ctx)
-					  : perf_port_open(ctx)) != 0)
+	if ((ctx->conf->device != NULL ? perf_device_open(ctx) : perf_port_open(ctx)) !=
+		0)
 		return -1;
 	ctx->base_pd = ctx->context != NULL ? ibv_alloc_pd(ctx->context) : NULL;
 	if (ctx->base_pd == NULL) {

@@ -8,7 +8,6 @@
 #include <common/eal_end.h>
 
 #include "perf_context.h"
-#include "perf_help.h"
 #include "result.h"
 
 #define RESOLVE_S 10
@@ -22,45 +21,6 @@ report_error(int code, const char *message)
 {
 	fprintf(stderr, PROGRAM ": %s\n", message);
 	return code;
-}
-
-/* Returns the index in argv of the `--` that ends EAL's options; argc if there is
- * none. */
-static int
-perf_args_find(int argc, char **argv)
-{
-	int i = 1;
-
-	while (i < argc && strcmp(argv[i], "--") != 0)
-		i++;
-	return i;
-}
-
-/* Returns -1 to go on, else the exit code. */
-static int
-perf_options_read(int argc, char **argv)
-{
-	int separator = perf_args_find(argc, argv);
-	char err[ERR_MAX];
-
-	/* Without `--`, --help and --version are this program's, not EAL's. */
-	if (separator == argc && argc == 2) {
-		conf.help = strcmp(argv[1], "--help") == 0;
-		conf.version = strcmp(argv[1], "--version") == 0;
-	}
-	if (!conf.help && !conf.version) {
-		if (separator == argc)
-			return report_error(
-				EXIT_USAGE, "missing -- before the options (see --help)");
-		if (perf_options_parse(&conf, argc - separator, argv + separator, err) !=
-			0)
-			return report_error(EXIT_USAGE, err);
-	}
-	if (conf.help)
-		perf_help_print(stdout);
-	else if (conf.version)
-		printf(PROGRAM " %s\n", rocade_version());
-	return conf.help || conf.version ? EXIT_OK : -1;
 }
 
 /* Sends the client's plan to the server. */
@@ -158,12 +118,12 @@ int
 main(int argc, char **argv)
 {
 	char err[ERR_MAX];
-	int link = -1;
-	int code = perf_options_read(argc, argv);
+	int link = -1, separator = options_separator(argc, argv);
+	int code = perf_options_read(&conf, argc - separator, argv + separator);
 
 	if (code >= 0)
 		return code;
-	if (rte_eal_init(perf_args_find(argc, argv), argv) < 0)
+	if (rte_eal_init(separator, argv) < 0)
 		return report_error(EXIT_ENVIRONMENT, rte_strerror(rte_errno));
 	if (link_open(&conf, &link, err) != 0)
 		code = report_error(EXIT_RUN, err);

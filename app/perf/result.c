@@ -89,13 +89,13 @@ result_line_print(const struct plan *plan, const struct result *result)
 int
 result_print(const struct conf *conf, const struct result *result, char err[ERR_MAX])
 {
-	bool to_stdout = strcmp(conf->json, "-") == 0;
+	bool to_stdout = conf->json != NULL && strcmp(conf->json, "-") == 0;
 	json_t *object;
 	int rc;
 
 	if (!to_stdout)
 		result_line_print(&conf->plan, result);
-	if (conf->json[0] == '\0')
+	if (conf->json == NULL)
 		return 0;
 	object = result_json(&conf->plan, result);
 	if (to_stdout)

@@ -58,10 +58,10 @@ do_help(void *parsed, struct cmdline *cl, void *data)
 	      "                          NAME:",
 		stdout);
 	int at = 31;
-	for (unsigned i = 0; i < n_option_rows; i++) {
-		const struct option_row *row = &option_rows[i];
+	for (unsigned i = 0; i < testpmd_options.count; i++) {
+		const struct option_row *row = &testpmd_options.rows[i];
 
-		if (row->name == NULL || row->effect == OPT_START || row->arg == NULL)
+		if ((row->use & OPT_EFFECT) == OPT_START)
 			continue;
 		if (at + 2 + (int)strlen(row->name) > 88)
 			at = printf("\n%26s", "") - 1;

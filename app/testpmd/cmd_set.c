@@ -44,7 +44,7 @@ static cmdline_parse_token_num_t word_number =
  * once. The next `start` also reconnects, because the path to the peer may have
  * changed. */
 static bool
-host_option(struct host *host, const char *name, enum option_effect effect)
+host_option(struct host *host, const char *name, unsigned use)
 {
 	const struct port_conf *pc = host->pc;
 	bool address = strcmp(name, "addr") == 0 || strncmp(name, "gateway", 7) == 0;
@@ -55,7 +55,7 @@ host_option(struct host *host, const char *name, enum option_effect effect)
 		command_failed("--%s: %s", name, rocade_error());
 		return false;
 	}
-	if (address || effect == OPT_RECONNECT)
+	if (address || (use & OPT_EFFECT) == OPT_RECONNECT)
 		host->reconnect = true;
 	return true;
 }
@@ -72,22 +72,25 @@ set_option(const char *name, const char *value, struct port_conf *port)
 {
 	struct conf *conf = &the_run->conf;
 	struct conf changed = *conf;
-	enum option_effect effect;
 	char err[ERR_MAX];
 	unsigned port_index = port != NULL ? (unsigned)(port - conf->ports) : 0;
+	unsigned use;
 
-	if (port == NULL && conf->n_ports > 1 && option_of_port(name)) {
+	changed.current = &changed.ports[port_index];
+	if (option_set(&changed, name, value, &use, err) != 0) {
+		command_failed("%s", err);
+		return;
+	}
+	if (port == NULL && conf->n_ports > 1 && (use & OPT_OF_PORT) != 0) {
 		command_failed("set %s: several ports are open (use set port N %s %s)",
 			name, name, value);
 		return;
 	}
-	changed.current = &changed.ports[port_index];
-	if (option_set(&changed, name, value, &effect, err) != 0 ||
-		options_check(&changed, err) != 0) {
+	if (options_check(&changed, err) != 0) {
 		command_failed("%s", err);
 		return;
 	}
-	if (the_run->active && effect == OPT_RECONNECT) {
+	if (the_run->active && (use & OPT_EFFECT) == OPT_RECONNECT) {
 		command_failed("set %s: a run is active (`stop` ends it)", name);
 		return;
 	}
@@ -100,8 +103,8 @@ set_option(const char *name, const char *value, struct port_conf *port)
 	changed.current = conf->current;
 	*conf = changed;
 	for (unsigned i = 0; i < the_run->n_hosts; i++) {
-		if ((!option_of_port(name) || i == port_index) &&
-			!host_option(&the_run->hosts[i], name, effect))
+		if (((use & OPT_OF_PORT) == 0 || i == port_index) &&
+			!host_option(&the_run->hosts[i], name, use))
 			return;
 	}
 }

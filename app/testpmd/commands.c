@@ -11,7 +11,6 @@
 #include <cmdline_socket.h>
 
 #include "commands.h"
-#include "testpmd_help.h"
 
 struct run *the_run;
 

@@ -19,8 +19,7 @@ host_impair(struct host *host, char err[ERR_MAX])
 
 	if (rocade_port_impair(host->port, &impair) == 0)
 		return 0;
-	snprintf(err, ERR_MAX, "%s", rocade_error());
-	return -1;
+	return error_set(err, "%s", rocade_error());
 }
 
 int
@@ -29,12 +28,10 @@ host_srq_limit(struct host *host, uint32_t limit, char err[ERR_MAX])
 	struct ibv_srq_attr attr = {.srq_limit = limit};
 	int rc = ibv_modify_srq(host->srq, &attr, IBV_SRQ_LIMIT);
 
-	if (rc != 0) {
-		snprintf(err, ERR_MAX,
+	if (rc != 0)
+		return error_set(err,
 			"%s (expected at most %" PRIu32 ", the size of the SRQ)",
 			strerror(rc), host->rxqs[0].capacity);
-		return -1;
-	}
 	return 0;
 }
 
@@ -44,30 +41,24 @@ host_srq_resize(struct host *host, uint32_t size, char err[ERR_MAX])
 	struct rxq *rxq = &host->rxqs[0];
 	struct ibv_srq_attr attr = {.max_wr = size};
 
-	if (size > (uint32_t)host->recv_cq->cqe) {
-		snprintf(err, ERR_MAX,
+	if (size > (uint32_t)host->recv_cq->cqe)
+		return error_set(err,
 			"expected at most %d, the size of the receive CQ (start with a "
 			"larger --depth)",
 			host->recv_cq->cqe);
-		return -1;
-	}
 	int rc = ibv_modify_srq(host->srq, &attr, IBV_SRQ_MAX_WR);
-	if (rc != 0) {
-		snprintf(err, ERR_MAX,
+	if (rc != 0)
+		return error_set(err,
 			"%s (expected at least 1 and the %" PRIu32
 			" receives that are posted)",
 			strerror(rc), rxq_posted(rxq));
-		return -1;
-	}
 	if (size > rxq->n_bufs)
 		rc = rxq_grow(rxq, host->pd, size - rxq->n_bufs, rxq->len);
 	rxq->capacity = size;
 	if (rc == 0 && !rxq->refill_on_limit)
 		rc = rxq_post(rxq);
-	if (rc != 0) {
-		snprintf(err, ERR_MAX, "cannot post receives: %s", strerror(rc));
-		return -1;
-	}
+	if (rc != 0)
+		return error_set(err, "cannot post receives: %s", strerror(rc));
 	return 0;
 }
 

@@ -86,20 +86,16 @@ host_cqs_create(struct host *host, char err[ERR_MAX])
 	if (recv > (uint64_t)host->attr.max_cqe)
 		recv = (uint64_t)host->attr.max_cqe;
 	if (send > (uint64_t)host->attr.max_cqe ||
-		(conf->rq && recv < host->n_conns * depth)) {
-		snprintf(err, ERR_MAX,
+		(conf->rq && recv < host->n_conns * depth))
+		return error_set(err,
 			"invalid value '%u' for --qps: needs a CQ of %" PRIu64
 			" entries (--sq-depth, --depth); expected at most %d",
 			host->n_conns, conf->rq ? host->n_conns * depth : send,
 			host->attr.max_cqe);
-		return -1;
-	}
 	host->send_cq = ibv_create_cq(host->ctx, (int)send, NULL, NULL, 0);
 	host->recv_cq = ibv_create_cq(host->ctx, (int)recv, NULL, NULL, 0);
-	if (host->send_cq == NULL || host->recv_cq == NULL) {
-		snprintf(err, ERR_MAX, "cannot create a CQ: %s", strerror(errno));
-		return -1;
-	}
+	if (host->send_cq == NULL || host->recv_cq == NULL)
+		return error_set(err, "cannot create a CQ: %s", strerror(errno));
 	return 0;
 }
 
@@ -110,13 +106,11 @@ host_srq_create(struct host *host, char err[ERR_MAX])
 		.attr = {.max_wr = (uint32_t)host->conf->depth, .max_sge = 1}};
 
 	host->srq = ibv_create_srq(host->pd, &init);
-	if (host->srq == NULL) {
-		snprintf(err, ERR_MAX,
+	if (host->srq == NULL)
+		return error_set(err,
 			"invalid value '%" PRIu64 "' for --depth: cannot create an SRQ "
 			"of this size (largest: %d): %s",
 			host->conf->depth, host->attr.max_srq_wr, strerror(errno));
-		return -1;
-	}
 	rxq_init(&host->rxqs[0], host->srq, NULL);
 	host->rxqs[0].capacity = (uint32_t)host->conf->depth;
 	return 0;
@@ -140,20 +134,16 @@ conn_create(struct host *host, unsigned i, char err[ERR_MAX])
 				host->ops->sends ? (uint32_t)conf->inline_max : 0}};
 
 	conn->qp = ibv_create_qp(host->pd, &init);
-	if (conn->qp == NULL) {
-		snprintf(err, ERR_MAX,
+	if (conn->qp == NULL)
+		return error_set(err,
 			"cannot create QP %u of %u (--sq-depth %" PRIu64
 			", --depth %" PRIu64 ", --inline %" PRIu64 "): %s",
 			i + 1, host->n_conns, conf->sq_depth, conf->depth,
 			conf->inline_max, strerror(errno));
-		return -1;
-	}
 	conn->qpn = conn->qp->qp_num;
-	if (conn->qpn != conf->qpn_base + i) {
-		snprintf(err, ERR_MAX, "QP %u has QPN 0x%x instead of --qpn-base + %u", i,
+	if (conn->qpn != conf->qpn_base + i)
+		return error_set(err, "QP %u has QPN 0x%x instead of --qpn-base + %u", i,
 			conn->qpn, i);
-		return -1;
-	}
 	if (host->rxqs == NULL)
 		return 0;
 	conn->rxq = &host->rxqs[host->srq != NULL ? 0 : i];
@@ -178,30 +168,25 @@ host_buffers_create(struct host *host, char err[ERR_MAX])
 		rc = tx_init(host);
 	if (rc == 0)
 		return 0;
-	snprintf(err, ERR_MAX,
+	return error_set(err,
 		"cannot allocate message buffers (--size up to %" PRIu64
 		", --depth %" PRIu64 ", --qps %u): %s",
 		conf->size_max, conf->depth, host->n_conns, strerror(rc));
-	return -1;
 }
 
 static int
 host_device_open(struct host *host, char err[ERR_MAX])
 {
 	host->ctx = ibv_open_device(rocade_port_device(host->port));
-	if (host->ctx == NULL || ibv_query_device(host->ctx, &host->attr) != 0) {
-		snprintf(err, ERR_MAX,
+	if (host->ctx == NULL || ibv_query_device(host->ctx, &host->attr) != 0)
+		return error_set(err,
 			"cannot open the verbs device of port %" PRIu64 ": %s",
 			host->pc->port, strerror(errno));
-		return -1;
-	}
 	fcntl(host->ctx->async_fd, F_SETFL,
 		fcntl(host->ctx->async_fd, F_GETFL) | O_NONBLOCK);
 	host->pd = ibv_alloc_pd(host->ctx);
-	if (host->pd == NULL) {
-		snprintf(err, ERR_MAX, "cannot create a PD: %s", strerror(errno));
-		return -1;
-	}
+	if (host->pd == NULL)
+		return error_set(err, "cannot create a PD: %s", strerror(errno));
 	host->n_engines = rocade_port_engine_count(host->port);
 	for (unsigned i = 0; i < host->n_engines && i < ENGINES_MAX; i++)
 		host->engines[i] = rocade_port_engine(host->port, i);
@@ -218,10 +203,8 @@ host_open(struct host *host, char err[ERR_MAX])
 	host->n_rxqs = !host->ops->receives ? 0 : conf->rq ? host->n_conns : 1;
 	if (host->n_rxqs != 0)
 		host->rxqs = calloc(host->n_rxqs, sizeof(*host->rxqs));
-	if (host->conns == NULL || (host->n_rxqs != 0 && host->rxqs == NULL)) {
-		snprintf(err, ERR_MAX, "out of memory");
-		return -1;
-	}
+	if (host->conns == NULL || (host->n_rxqs != 0 && host->rxqs == NULL))
+		return error_set(err, "out of memory");
 	if (host_device_open(host, err) != 0 || host_cqs_create(host, err) != 0)
 		return -1;
 	if (host->n_rxqs != 0 && !conf->rq && host_srq_create(host, err) != 0)

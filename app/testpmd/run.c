@@ -50,12 +50,10 @@ run_launch_engines(struct run *run, char err[ERR_MAX])
 
 		host->launched = true;
 		for (unsigned e = 0; e < host->n_engines; e++) {
-			if (rocade_engine_launch(host->engines[e], lcore) != 0) {
-				snprintf(err, ERR_MAX,
+			if (rocade_engine_launch(host->engines[e], lcore) != 0)
+				return error_set(err,
 					"cannot use lcore %u for engine %u: %s", lcore, e,
 					rocade_error());
-				return -1;
-			}
 			lcore = rte_get_next_lcore(lcore, 1, 1);
 		}
 	}

@@ -50,17 +50,13 @@ conn_is_lost(const struct conn *conn)
 static int
 host_cm_open(struct host *host, char err[ERR_MAX])
 {
-	if (host->n_conns > CM_CONNS_MAX) {
-		snprintf(err, ERR_MAX,
+	if (host->n_conns > CM_CONNS_MAX)
+		return error_set(err,
 			"invalid value '%u' for --qps: expected at most "
 			"%u with RDMA-CM",
 			host->n_conns, CM_CONNS_MAX);
-		return -1;
-	}
-	if (host->cm == NULL && rocade_cm_open(host->ctx, &host->cm) != 0) {
-		snprintf(err, ERR_MAX, "%s", rocade_error());
-		return -1;
-	}
+	if (host->cm == NULL && rocade_cm_open(host->ctx, &host->cm) != 0)
+		return error_set(err, "%s", rocade_error());
 	return 0;
 }
 
@@ -72,16 +68,12 @@ host_cm_listen(struct host *host, uint16_t port, char err[ERR_MAX])
 	if (host->listener != NULL)
 		rocade_cm_unlisten(host->listener);
 	host->listener = NULL;
-	if (rocade_cm_listen(host->cm, port, host->n_conns, host, &host->listener) != 0) {
-		snprintf(err, ERR_MAX, "%s", rocade_error());
-		return -1;
-	}
+	if (rocade_cm_listen(host->cm, port, host->n_conns, host, &host->listener) != 0)
+		return error_set(err, "%s", rocade_error());
 	host->by_cm = true;
 	host->reconnect = false;
-	if (host_to_init(host, conn_is_lost) != 0) {
-		snprintf(err, ERR_MAX, "%s", host->reason);
-		return -1;
-	}
+	if (host_to_init(host, conn_is_lost) != 0)
+		return error_set(err, "%s", host->reason);
 	host_log(host, "listening on port %u, %u QPs from 0x%x", port, host->n_conns,
 		host->conns[0].qpn);
 	return 0;
@@ -102,10 +94,8 @@ host_cm_connect(struct host *host, const char *peer, uint16_t port, char err[ERR
 	host->reconnect = false;
 	host->reason[0] = '\0';
 	host->state = HOST_IDLE;
-	if (host_to_init(host, NULL) != 0) {
-		snprintf(err, ERR_MAX, "%s", host->reason);
-		return -1;
-	}
+	if (host_to_init(host, NULL) != 0)
+		return error_set(err, "%s", host->reason);
 	param = param_of(host);
 	param.private_data = &conn_request;
 	param.private_len = sizeof(conn_request);
@@ -116,10 +106,8 @@ host_cm_connect(struct host *host, const char *peer, uint16_t port, char err[ERR
 		for (unsigned k = 0; k < 4; k++)
 			conn_request.index[k] = (uint8_t)(i >> (24 - 8 * k));
 		if (rocade_cm_connect(host->cm, conn->qp, &host->peer, port, &param, conn,
-			    &conn->id) != 0) {
-			snprintf(err, ERR_MAX, "%s", rocade_error());
-			return -1;
-		}
+			    &conn->id) != 0)
+			return error_set(err, "%s", rocade_error());
 	}
 	return 0;
 }

@@ -4,22 +4,18 @@
 #ifndef TESTPMD_CONF_H
 #define TESTPMD_CONF_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <common/options.h>
+
+#define PROGRAM "rocade-testpmd"
 
 #define PORTS_MAX 16
 #define SIZES_MAX 64
 #define ADDR_TEXT_MAX 512
 #define PEER_TEXT_MAX 64
-#define ERR_MAX 1024
 
 #define MSG_SIZE_MAX (UINT64_C(1) << 31)
 #define BURST_MAX 256
 #define QPS_MAX 65536
-
-/* Exit codes of the program; testpmd_help.c has their texts. */
-enum exit_code { EXIT_OK, EXIT_RUN, EXIT_USAGE, EXIT_ENVIRONMENT };
 
 enum mode_kind { MODE_SEND, MODE_SINK, MODE_PINGPONG };
 
@@ -50,7 +46,6 @@ struct conf {
 	bool loop;
 	bool interactive;
 	bool auto_start;
-	bool help, version;
 	const char *cmdline_file;
 	const char *json_file;
 	uint64_t stats_period;

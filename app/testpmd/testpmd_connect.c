@@ -62,14 +62,12 @@ host_source_choose(struct host *host, const struct ibv_port_attr *port, char err
 		best = i;
 		host->own = gid;
 	}
-	if (best < 0) {
-		snprintf(err, ERR_MAX,
+	if (best < 0)
+		return error_set(err,
 			"invalid value '%s' for --peer: the port has no address of its "
 			"family; expected the family of --addr %s, and a link-local "
 			"address on both ends or on none",
 			host->pc->peer, host->pc->addr);
-		return -1;
-	}
 	host->sgid_index = (uint8_t)best;
 	return 0;
 }
@@ -86,25 +84,19 @@ host_set_path(struct host *host, char err[ERR_MAX])
 	const struct conf *conf = host->conf;
 	struct ibv_port_attr port;
 
-	if (host->pc->peer[0] == '\0') {
-		snprintf(err, ERR_MAX,
+	if (host->pc->peer[0] == '\0')
+		return error_set(err,
 			"missing --peer: expected the address of the peer (`set peer "
 			"192.0.2.2`)");
-		return -1;
-	}
 	if (rocade_gid_parse(host->pc->peer, &host->peer) != 0 ||
-		ibv_query_port(host->ctx, 1, &port) != 0) {
-		snprintf(err, ERR_MAX, "invalid value '%s' for --peer: %s",
-			host->pc->peer, rocade_error());
-		return -1;
-	}
-	if (conf->mtu != 0 && mtu_code(conf->mtu) > port.active_mtu) {
-		snprintf(err, ERR_MAX,
+		ibv_query_port(host->ctx, 1, &port) != 0)
+		return error_set(err, "invalid value '%s' for --peer: %s", host->pc->peer,
+			rocade_error());
+	if (conf->mtu != 0 && mtu_code(conf->mtu) > port.active_mtu)
+		return error_set(err,
 			"invalid value '%" PRIu64 "' for --mtu: expected at most %u, "
 			"which the port's MTU carries (see --if-mtu)",
 			conf->mtu, 128u << port.active_mtu);
-		return -1;
-	}
 	host->mtu = conf->mtu != 0 ? mtu_code(conf->mtu) : port.active_mtu;
 	if (host_source_choose(host, &port, err) != 0)
 		return -1;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -9,64 +8,29 @@
 #include <common/eal_end.h>
 
 #include "commands.h"
-#include "testpmd_help.h"
 #include "testpmd_options.h"
 #include "testpmd_report.h"
 
 static struct run run;
 
-/* Returns the index in argv of the `--` that ends EAL's options; argc if there is
- * none. */
-static int
-testpmd_args_find(int argc, char **argv)
-{
-	int i = 1;
-
-	while (i < argc && strcmp(argv[i], "--") != 0)
-		i++;
-	return i;
-}
-
-static bool
-is_one_of(const char *arg, const char *a, const char *b)
-{
-	return strcmp(arg, a) == 0 || strcmp(arg, b) == 0;
-}
-
 /* Returns -1 to go on, else the exit code. */
 static int
 testpmd_options_read(struct conf *conf, int argc, char **argv)
 {
-	int separator = testpmd_args_find(argc, argv);
 	char err[ERR_MAX];
+	int code;
 
 	options_defaults(conf);
-	/* Without `--`, these two are this program's, not EAL's. */
-	if (separator == argc && argc == 2) {
-		conf->help = is_one_of(argv[1], "--help", "-h");
-		conf->version = is_one_of(argv[1], "--version", "-V");
-	}
-	if (separator < argc &&
-		options_parse(conf, argc - separator, argv + separator, err) != 0)
-		goto usage_error;
-	if (conf->help) {
-		testpmd_help_print(stdout);
-		return EXIT_OK;
-	}
-	if (conf->version) {
-		printf(PROGRAM " %s\n", rocade_version());
-		return EXIT_OK;
-	}
-	if (conf->loop) {
-		if (options_complete_loop(conf, err) != 0)
-			goto usage_error;
-	} else if (conf->n_ports == 0) {
+	code = options_read(&testpmd_options, conf, argc, argv);
+	if (code >= 0)
+		return code;
+	if (!conf->loop && conf->n_ports == 0)
 		conf->ports[conf->n_ports++] = conf->common;
-	}
-	conf->current = &conf->ports[0];
-	if (options_check(conf, err) == 0)
+	if ((!conf->loop || options_complete_loop(conf, err) == 0) &&
+		options_check(conf, err) == 0) {
+		conf->current = &conf->ports[0];
 		return -1;
-usage_error:
+	}
 	fprintf(stderr, PROGRAM ": %s\n", err);
 	return EXIT_USAGE;
 }
@@ -74,10 +38,8 @@ usage_error:
 /* --loop without EAL arguments runs without EAL: no root, no hugepages, no start-up
  * time. */
 static int
-testpmd_eal_start(const struct conf *conf, int argc, char **argv, bool *started)
+testpmd_eal_start(const struct conf *conf, int separator, char **argv, bool *started)
 {
-	int separator = testpmd_args_find(argc, argv);
-
 	*started = false;
 	if (conf->loop && separator == 1)
 		return 0;
@@ -141,12 +103,13 @@ main(int argc, char **argv)
 {
 	char err[ERR_MAX];
 	bool eal;
-	int code = testpmd_options_read(&run.conf, argc, argv);
+	int separator = options_separator(argc, argv);
+	int code = testpmd_options_read(&run.conf, argc - separator, argv + separator);
 
 	if (code >= 0)
 		return code;
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (testpmd_eal_start(&run.conf, argc, argv, &eal) != 0)
+	if (testpmd_eal_start(&run.conf, separator, argv, &eal) != 0)
 		return EXIT_ENVIRONMENT;
 	if (hosts_prepare(eal, err) != 0) {
 		fprintf(stderr, PROGRAM ": %s\n", err);

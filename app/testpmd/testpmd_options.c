@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
-#include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -73,6 +69,18 @@ set_gateway6(struct conf *conf, const char *value)
 }
 
 static bool
+set_vlan(struct conf *conf, const char *value)
+{
+	return parse_number(value, 1, 4094, &conf->current->vlan);
+}
+
+static bool
+set_if_mtu(struct conf *conf, const char *value)
+{
+	return parse_number(value, 576, 65535, &conf->current->if_mtu);
+}
+
+static bool
 set_mode(struct conf *conf, const char *value)
 {
 	if (!parse_mode(value, &conf->current->mode))
@@ -102,17 +110,6 @@ set_wait(struct conf *conf, const char *value)
 {
 	conf->wait_given = true;
 	return parse_number(value, 0, 1000000000, &conf->wait_s);
-}
-
-static bool
-set_mtu(struct conf *conf, const char *value)
-{
-	uint64_t mtu;
-
-	if (!parse_number(value, 256, 4096, &mtu) || (mtu & (mtu - 1)) != 0)
-		return false;
-	conf->mtu = mtu;
-	return true;
 }
 
 static bool
@@ -149,61 +146,47 @@ set_json_file(struct conf *conf, const char *value)
 	return file != NULL && fclose(file) == 0;
 }
 
-/* --srq and --verify are the defaults: they undo an earlier --rq or --no-verify. */
-static bool
-set_srq(struct conf *conf, const char *value)
-{
-	(void)value;
-	conf->rq = false;
-	return true;
-}
-
-static bool
-set_verify(struct conf *conf, const char *value)
-{
-	(void)value;
-	conf->no_verify = false;
-	return true;
-}
-
-#define HEADING(text_) {.text = text_},
-#define NUM(name_, letter_, arg_, effect_, field, min_, max_, text_)                     \
-	{.name = name_,                                                                  \
-		.letter = letter_,                                                       \
-		.arg = arg_,                                                             \
-		.effect = effect_,                                                       \
-		.offset = offsetof(struct conf, field),                                  \
-		.min = min_,                                                             \
-		.max = max_,                                                             \
-		.text = text_},
-#define FLAG(name_, letter_, field, text_)                                               \
-	{.name = name_,                                                                  \
-		.letter = letter_,                                                       \
-		.offset = offsetof(struct conf, field),                                  \
-		.text = text_},
-#define PORT_NUM(name_, arg_, effect_, field, min_, max_, text_)                         \
-	{.name = name_,                                                                  \
-		.arg = arg_,                                                             \
-		.effect = effect_,                                                       \
-		.of_port = true,                                                         \
-		.offset = offsetof(struct port_conf, field),                             \
-		.min = min_,                                                             \
-		.max = max_,                                                             \
-		.text = text_},
-#define FN(name_, letter_, arg_, effect_, of_port_, fn_, valid_, text_)                  \
-	{.name = name_,                                                                  \
-		.letter = letter_,                                                       \
-		.arg = arg_,                                                             \
-		.effect = effect_,                                                       \
-		.of_port = of_port_,                                                     \
-		.set = fn_,                                                              \
-		.valid = valid_,                                                         \
-		.text = text_},
-
-const struct option_row option_rows[] = {
+#define MEMBER(field) OPTION_MEMBER(struct conf, field)
+#define HEADING(t) {OPTION_HEADING, .text = t},
+#define NUM(n, l, a, u, f, lo, hi, t)                                                    \
+	{OPTION_NUM, l, n, a, MEMBER(f), .min = lo, .max = hi, .text = t, .use = u},
+#define POWER(n, a, u, f, lo, hi, v, t)                                                  \
+	{OPTION_POWER, 0, n, a, MEMBER(f), .min = lo, .max = hi, .valid = v, .text = t,  \
+		.use = u},
+#define FLAG(n, l, f, value, t)                                                          \
+	{OPTION_FLAG, l, n, NULL, MEMBER(f), .max = value, .text = t},
+#define FN(n, l, a, u, fn, v, t)                                                         \
+	{OPTION_FN, l, n, a, .set = fn, .valid = v, .text = t, .use = u},
+#define HELP(n, l, t) {OPTION_HELP, l, n, .text = t},
+#define VERSION(n, l, t) {OPTION_VERSION, l, n, .text = t},
+static const struct option_row option_rows[] = {
 #include "testpmd_options.def"
 };
-const unsigned n_option_rows = sizeof(option_rows) / sizeof(option_rows[0]);
+
+/* A test compares the exit codes with the man page and docs/testpmd.md. */
+const struct options testpmd_options = {.program = PROGRAM,
+	.usage = "Usage: " PROGRAM " [EAL options] -- [options]\n"
+		 "       " PROGRAM " -- --loop [options]\n"
+		 "\n"
+		 "Sends RoCEv2 messages between two DPDK ports and verifies every byte. "
+		 "Start it on two\n"
+		 "hosts, --mode sink on one and --mode send on the other; each needs "
+		 "its own address (--addr)\n"
+		 "and the other's (--peer). EAL options are those of DPDK (" PROGRAM
+		 " --no-pci\n--vdev=... -- OPTIONS).\n",
+	.notes = "\nExit codes:\n"
+		 "  0  all messages arrived and were verified\n"
+		 "  1  the run failed: no peer, connection lost, or wrong data\n"
+		 "  2  invalid option or value\n"
+		 "  3  cannot start EAL or open a port\n"
+		 "\nExample, on two hosts:\n"
+		 "  " PROGRAM " -- --mode sink --addr 192.0.2.2/24 --peer 192.0.2.1\n"
+		 "  " PROGRAM
+		 " -- --mode send --addr 192.0.2.1/24 --peer 192.0.2.2 -q 8 -t 10\n",
+	.rows = option_rows,
+	.count = sizeof(option_rows) / sizeof(option_rows[0]),
+	.column = 28,
+	.letters = true};
 
 void
 options_defaults(struct conf *conf)
@@ -228,138 +211,17 @@ options_defaults(struct conf *conf)
 	conf->current = &conf->common;
 }
 
-static bool
-option_row_apply(const struct option_row *row, struct conf *conf, const char *value)
-{
-	char *base = row->of_port ? (char *)conf->current : (char *)conf;
-
-	if (row->set != NULL)
-		return row->set(conf, value);
-	if (row->arg == NULL) {
-		*(bool *)(base + row->offset) = true;
-		return true;
-	}
-	return parse_number(value, row->min, row->max, (uint64_t *)(base + row->offset));
-}
-
-static int
-option_row_set(const struct option_row *row, struct conf *conf, const char *value,
+int
+option_set(struct conf *conf, const char *name, const char *value, unsigned *use,
 	char err[ERR_MAX])
 {
-	if (option_row_apply(row, conf, value))
+	const struct option_row *row = option_find(&testpmd_options, name);
+	char expected[ERR_MAX];
+
+	if (row == NULL || (row->use & OPT_EFFECT) == OPT_START)
+		return error_set(err, "cannot set '%s' after program start", name);
+	*use = row->use;
+	if (option_store(row, conf, value, expected))
 		return 0;
-	if (row->valid != NULL)
-		snprintf(err, ERR_MAX, "invalid value '%s' for --%s: expected %s", value,
-			row->name, row->valid);
-	else
-		snprintf(err, ERR_MAX,
-			"invalid value '%s' for --%s: expected %" PRIu64 " to %" PRIu64,
-			value, row->name, row->min, row->max);
-	return -1;
-}
-
-static const struct option_row *
-option_row_find(const char *name)
-{
-	for (unsigned i = 0; i < n_option_rows; i++) {
-		if (option_rows[i].name != NULL && strcmp(option_rows[i].name, name) == 0)
-			return &option_rows[i];
-	}
-	return NULL;
-}
-
-bool
-option_of_port(const char *name)
-{
-	const struct option_row *row = option_row_find(name);
-
-	return row != NULL && row->of_port;
-}
-
-int
-option_set(struct conf *conf, const char *name, const char *value,
-	enum option_effect *effect, char err[ERR_MAX])
-{
-	const struct option_row *row = option_row_find(name);
-
-	if (row == NULL || row->effect == OPT_START || row->arg == NULL) {
-		snprintf(err, ERR_MAX, "cannot set '%s' after program start", name);
-		return -1;
-	}
-	if (option_row_set(row, conf, value, err) != 0)
-		return -1;
-	if (effect != NULL)
-		*effect = row->effect;
-	return 0;
-}
-
-/* Builds the arguments of getopt_long() from the table. letters: room for two characters
- * per row. */
-static void
-getopt_tables(struct option *longs, char *letters)
-{
-	*letters++ = ':'; /* tell a missing argument from an unknown option */
-	for (unsigned i = 0; i < n_option_rows; i++) {
-		const struct option_row *row = &option_rows[i];
-
-		if (row->name == NULL)
-			continue;
-		*longs++ = (struct option){.name = row->name,
-			.has_arg = row->arg != NULL,
-			.val = 256 + (int)i};
-		if (row->letter != 0) {
-			*letters++ = row->letter;
-			if (row->arg != NULL)
-				*letters++ = ':';
-		}
-	}
-	*letters = '\0';
-	*longs = (struct option){0};
-}
-
-static const struct option_row *
-option_row_of(int value)
-{
-	if (value >= 256)
-		return &option_rows[value - 256];
-	for (unsigned i = 0; i < n_option_rows; i++) {
-		if (option_rows[i].letter == value)
-			return &option_rows[i];
-	}
-	return NULL;
-}
-
-int
-options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX])
-{
-	struct option longs[sizeof(option_rows) / sizeof(option_rows[0]) + 1];
-	char letters[2 * sizeof(option_rows) / sizeof(option_rows[0]) + 2];
-	int value;
-
-	getopt_tables(longs, letters);
-	optind = 0; /* glibc: start afresh, as EAL uses getopt too */
-	opterr = 0;
-	while ((value = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
-		if (value == ':') {
-			snprintf(err, ERR_MAX,
-				"option '%s' requires a value (see --help)",
-				argv[optind - 1]);
-			return -1;
-		}
-		if (value == '?') {
-			snprintf(err, ERR_MAX, "unknown option '%s' (see --help)",
-				argv[optind - 1]);
-			return -1;
-		}
-		if (option_row_set(option_row_of(value), conf, optarg, err) != 0)
-			return -1;
-		if (conf->help || conf->version)
-			return 0;
-	}
-	if (optind < argc) {
-		snprintf(err, ERR_MAX, "unexpected argument '%s' (see --help)",
-			argv[optind]);
-		return -1;
-	}
-	return 0;
+	return error_set(err, "invalid value '%s' for --%s: %s", value, name, expected);
 }

@@ -30,13 +30,11 @@ loop_ports(struct conf *conf, char err[ERR_MAX])
 	ends[0].mode_given = conf->common.mode_given;
 	ends[1].mode_given = false;
 	for (unsigned i = 0; i < conf->n_ports; i++) {
-		if (conf->ports[i].port > 1) {
-			snprintf(err, ERR_MAX,
+		if (conf->ports[i].port > 1)
+			return error_set(err,
 				"invalid value '%" PRIu64 "' for --port: expected 0 or "
 				"1 with --loop",
 				conf->ports[i].port);
-			return -1;
-		}
 		ends[conf->ports[i].port] = conf->ports[i];
 	}
 	for (unsigned i = 0; i < 2; i++) {
@@ -80,42 +78,34 @@ options_complete_loop(struct conf *conf, char err[ERR_MAX])
 		b->mode = mode_opposite(a->mode);
 	else if (!a->mode_given)
 		a->mode = mode_opposite(b->mode);
-	if (b->mode != mode_opposite(a->mode)) {
-		snprintf(err, ERR_MAX,
+	if (b->mode != mode_opposite(a->mode))
+		return error_set(err,
 			"invalid value '%s' for --mode: the other end of --loop has "
 			"--mode %s; expected send and sink, or pingpong for both",
 			mode_name(b->mode), mode_name(a->mode));
-		return -1;
-	}
 	return 0;
 }
 
 static int
 check_port(const struct conf *conf, const struct port_conf *port, char err[ERR_MAX])
 {
-	if (port->addr[0] == '\0') {
-		snprintf(err, ERR_MAX,
+	if (port->addr[0] == '\0')
+		return error_set(err,
 			"missing --addr for port %" PRIu64 ": expected its own "
 			"ADDRESS/PREFIX, for example --addr 192.0.2.1/24 (after --)",
 			port->port);
-		return -1;
-	}
-	if (port->peer[0] == '\0' && !conf->interactive && conf->cmdline_file == NULL) {
-		snprintf(err, ERR_MAX,
+	if (port->peer[0] == '\0' && !conf->interactive && conf->cmdline_file == NULL)
+		return error_set(err,
 			"missing --peer for port %" PRIu64 ": expected the address of "
 			"the peer, for example --peer 192.0.2.2",
 			port->port);
-		return -1;
-	}
 	size_t peer_len = strlen(port->peer);
 	for (const char *a = port->addr; peer_len != 0; a++) {
-		if (strncmp(a, port->peer, peer_len) == 0 && a[peer_len] == '/') {
-			snprintf(err, ERR_MAX,
+		if (strncmp(a, port->peer, peer_len) == 0 && a[peer_len] == '/')
+			return error_set(err,
 				"invalid value '%s' for --peer: this is the port's own "
 				"address; expected the address of the peer",
 				port->peer);
-			return -1;
-		}
 		a = strchr(a, ',');
 		if (a == NULL)
 			break;
@@ -126,36 +116,28 @@ check_port(const struct conf *conf, const struct port_conf *port, char err[ERR_M
 static int
 check_queues(const struct conf *conf, char err[ERR_MAX])
 {
-	if (conf->signal_every > conf->sq_depth) {
-		snprintf(err, ERR_MAX,
+	if (conf->signal_every > conf->sq_depth)
+		return error_set(err,
 			"invalid value '%" PRIu64 "' for --signal-every: expected at "
 			"most %" PRIu64 " (--sq-depth), or the send queue fills up "
 			"with unsignaled requests",
 			conf->signal_every, conf->sq_depth);
-		return -1;
-	}
-	if (conf->srq_limit != 0 && conf->rq) {
-		snprintf(err, ERR_MAX,
+	if (conf->srq_limit != 0 && conf->rq)
+		return error_set(err,
 			"invalid value '%" PRIu64 "' for --srq-limit: expected 0 with "
 			"--rq, as only an SRQ has a limit",
 			conf->srq_limit);
-		return -1;
-	}
-	if (conf->depth != 0 && conf->srq_limit > conf->depth) {
-		snprintf(err, ERR_MAX,
+	if (conf->depth != 0 && conf->srq_limit > conf->depth)
+		return error_set(err,
 			"invalid value '%" PRIu64 "' for --srq-limit: expected at most "
 			"%" PRIu64 " (--depth)",
 			conf->srq_limit, conf->depth);
-		return -1;
-	}
-	if (conf->qpn_base + conf->qps > 0xffffff) {
-		snprintf(err, ERR_MAX,
+	if (conf->qpn_base + conf->qps > 0xffffff)
+		return error_set(err,
 			"invalid value '%" PRIu64
 			"' for --qps: expected no QPN above 0xfffffe (--qpn-base is 0x%" PRIx64
 			")",
 			conf->qps, conf->qpn_base);
-		return -1;
-	}
 	return 0;
 }
 

@@ -80,18 +80,17 @@ parse_impair(const char *text, struct impair_conf *impair)
 	return true;
 }
 
-static const char *const mode_names[] = {"send", "sink", "pingpong"};
+static const char *const mode_names[] = {"send", "sink", "pingpong", NULL};
 
 bool
 parse_mode(const char *text, enum mode_kind *mode)
 {
-	for (unsigned i = 0; i < sizeof(mode_names) / sizeof(mode_names[0]); i++) {
-		if (strcmp(text, mode_names[i]) == 0) {
-			*mode = (enum mode_kind)i;
-			return true;
-		}
-	}
-	return false;
+	uint64_t index;
+
+	if (!parse_word(text, mode_names, &index))
+		return false;
+	*mode = (enum mode_kind)index;
+	return true;
 }
 
 const char *

@@ -27,7 +27,7 @@ def one_sentence(done):
 
 
 def main():
-    options = re.findall(r'^(?:NUM|SIZE|FLAG|TEXT|FN)\("([\w-]+)"',
+    options = re.findall(r'^(?:NUM|POWER|SIZE|WORD|FLAG|TEXT|HELP|VERSION)\("([\w-]+)"',
                          docs.read("app/perf/perf_options.def"), re.M)
     help_text = docs.run("--help")
     man = docs.read("docs/man/rocade-perf.1")

@@ -50,7 +50,7 @@ def exit_table(text):
 
 
 def main():
-    options = re.findall(r'^(?:NUM|FLAG|PORT_NUM|FN)\("([\w-]+)"',
+    options = re.findall(r'^(?:NUM|POWER|FLAG|FN|HELP|VERSION)\("([\w-]+)"',
                          read("app/testpmd/testpmd_options.def"), re.M)
     help_text = run("--help")
     man, doc = read("docs/man/rocade-testpmd.1"), read("docs/testpmd.md")

@@ -27,7 +27,7 @@ parse(const char *text)
 		argv[argc++] = word;
 	options_defaults(&conf);
 	err[0] = '\0';
-	return options_parse(&conf, argc, argv, err);
+	return options_parse(&testpmd_options, &conf, argc, argv, err);
 }
 
 /* Parses and checks, as main() does. */
@@ -196,40 +196,39 @@ conflicting_options_are_refused(void **state)
 static void
 options_set_at_run_time(void **state)
 {
-	enum option_effect effect = OPT_START;
+	unsigned use;
 
 	(void)state;
 	assert_int_equal(accept("--loop"), 0);
-	assert_int_equal(option_set(&conf, "burst", "16", &effect, err), 0);
+	assert_int_equal(option_set(&conf, "burst", "16", &use, err), 0);
 	assert_int_equal(conf.burst, 16);
-	assert_int_equal(effect, OPT_NOW);
-	assert_int_equal(option_set(&conf, "mtu", "512", &effect, err), 0);
-	assert_int_equal(effect, OPT_RECONNECT);
-	assert_int_equal(option_set(&conf, "burst", "0", &effect, err), -1);
+	assert_int_equal(use, OPT_NOW);
+	assert_int_equal(option_set(&conf, "mtu", "512", &use, err), 0);
+	assert_int_equal(use, OPT_RECONNECT);
+	assert_int_equal(option_set(&conf, "burst", "0", &use, err), -1);
 	assert_int_equal(conf.burst, 16);
-	assert_int_equal(option_set(&conf, "qps", "2", &effect, err), -1);
+	assert_int_equal(option_set(&conf, "qps", "2", &use, err), -1);
 	assert_non_null(strstr(err, "after program start"));
-	assert_int_equal(option_set(&conf, "nonsense", "2", &effect, err), -1);
-	assert_int_equal(option_set(&conf, "loop", "1", &effect, err), -1);
+	assert_int_equal(option_set(&conf, "nonsense", "2", &use, err), -1);
+	assert_int_equal(option_set(&conf, "loop", "1", &use, err), -1);
 }
 
 /* The table: no name or letter twice, valid ranges, and a text for each option. */
 static void
 option_table_is_consistent(void **state)
 {
+	const struct option_row *rows = testpmd_options.rows;
+
 	(void)state;
-	for (unsigned i = 0; i < n_option_rows; i++) {
-		const struct option_row *row = &option_rows[i];
-
-		assert_non_null(row->text);
-		assert_true(row->min <= row->max);
-		for (unsigned j = 0; j < i && row->name != NULL; j++) {
-			const struct option_row *other = &option_rows[j];
-
-			if (other->name == NULL)
+	for (unsigned i = 0; i < testpmd_options.count; i++) {
+		assert_non_null(rows[i].text);
+		assert_true(rows[i].min <= rows[i].max);
+		for (unsigned j = 0; j < i && rows[i].name != NULL; j++) {
+			if (rows[j].name == NULL)
 				continue;
-			assert_string_not_equal(row->name, other->name);
-			assert_true(row->letter == 0 || row->letter != other->letter);
+			assert_string_not_equal(rows[i].name, rows[j].name);
+			assert_true(
+				rows[i].letter == 0 || rows[i].letter != rows[j].letter);
 		}
 	}
 }
