@@ -119,9 +119,6 @@ struct key_entry *key_entry(const struct key_table *t, uint32_t key);
 /* Returns the count of memory windows bound to a region. Access it atomically: several
  * engines bind. */
 uint32_t *key_mw_count(const struct key_table *t, uint32_t key);
-/* The part of key_check_remote() for a bound memory window. */
-uint8_t *mw_check(const struct key_table *t, const struct key_entry *e, uint32_t key,
-	uint32_t pd, uint32_t qpn, uint64_t va, uint64_t len, unsigned need);
 
 /* Returns the live entry of a key, else NULL. */
 static inline const struct key_entry *
@@ -194,24 +191,6 @@ static inline bool
 key_proved(const struct key_proof *proof)
 {
 	return __atomic_load_n(&proof->entry->rights, __ATOMIC_RELAXED) == proof->rights;
-}
-
-/* As key_check(), for the request of a peer to QP qpn. A bound memory window passes too,
- * one of type 2 only through the QP that bound it. */
-static inline uint8_t *
-key_check_remote(const struct key_table *t, uint32_t key, uint32_t pd, uint32_t qpn,
-	uint64_t va, uint64_t len, unsigned need)
-{
-	const struct key_entry *e = key_find(t, key);
-
-	if (unlikely(e == NULL))
-		return NULL;
-	if (unlikely(e->rights >> 8 != pd)) {
-		if (e->rights >> 8 != KEY_PD_MW)
-			return NULL;
-		return mw_check(t, e, key, pd, qpn, va, len, need);
-	}
-	return key_entry_check(e, va, len, need);
 }
 
 /* Returns whether key belongs to a region of this PD that grants all of need. */

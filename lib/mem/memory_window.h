@@ -63,4 +63,26 @@ int mw_invalidate(struct key_table *t, uint32_t qpn, uint32_t rkey);
 /* Invalidates all type 2 memory windows that a QP has bound. */
 void mw_invalidate_all(struct key_table *t, struct mw_list *list);
 
+/* The part of key_check_remote() for a bound memory window. */
+uint8_t *mw_check(const struct key_table *t, const struct key_entry *e, uint32_t key,
+	uint32_t pd, uint32_t qpn, uint64_t va, uint64_t len, unsigned need);
+
+/* As key_check(), for the request of a peer to QP qpn. A bound memory window passes too,
+ * one of type 2 only through the QP that bound it. */
+static inline uint8_t *
+key_check_remote(const struct key_table *t, uint32_t key, uint32_t pd, uint32_t qpn,
+	uint64_t va, uint64_t len, unsigned need)
+{
+	const struct key_entry *e = key_find(t, key);
+
+	if (unlikely(e == NULL))
+		return NULL;
+	if (unlikely(e->rights >> 8 != pd)) {
+		if (e->rights >> 8 != KEY_PD_MW)
+			return NULL;
+		return mw_check(t, e, key, pd, qpn, va, len, need);
+	}
+	return key_entry_check(e, va, len, need);
+}
+
 #endif
