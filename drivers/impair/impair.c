@@ -11,6 +11,7 @@
 
 #include <rte_ether.h>
 
+#include "base/splitmix64.h"
 #include "impair/impair.h"
 
 #define PPM UINT32_C(1000000)
@@ -44,23 +45,12 @@ struct impair {
 };
 static_assert(READY_MAX >= 3 * PKT_BURST + HELD_MAX, "what one poll may make ready");
 
-/* SplitMix64 generator. */
-static uint64_t
-rand_draw(struct lane *lane)
-{
-	uint64_t z = lane->rand += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
 /* Draws a number whatever the rate, so that a change of one rate leaves the effects of
  * the others unchanged. */
 static bool
 rand_ppm(struct lane *lane, uint32_t ppm)
 {
-	return rand_draw(lane) % PPM < ppm;
+	return splitmix64(&lane->rand) % PPM < ppm;
 }
 
 /* Passes a frame on, followed by held frames that have been overtaken often enough. */
@@ -84,7 +74,7 @@ frame_forward(struct lane *lane, const struct pkt *pkt)
 static void
 frame_corrupt(struct lane *lane, struct pkt *pkt)
 {
-	uint64_t r = rand_draw(lane);
+	uint64_t r = splitmix64(&lane->rand);
 	uint32_t bytes;
 
 	if (pkt->len <= RTE_ETHER_HDR_LEN)
@@ -124,7 +114,7 @@ frame_impair(struct impair *im, struct lane *lane, struct pkt *pkt)
 	bool copy = rand_ppm(lane, lane->conf.duplicate_ppm);
 	bool hold = rand_ppm(lane, lane->conf.reorder_ppm);
 	bool corrupt = rand_ppm(lane, lane->conf.corrupt_ppm);
-	unsigned behind = 1 + rand_draw(lane) % HELD_BEHIND_MAX;
+	unsigned behind = 1 + splitmix64(&lane->rand) % HELD_BEHIND_MAX;
 
 	if (lose) {
 		/* rx_release() also takes transmit buffers */

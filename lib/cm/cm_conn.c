@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/splitmix64.h"
 #include "cm/cm_internal.h"
 #include "port/net.h"
 
@@ -86,7 +87,7 @@ conn_open(struct cm *cm, const struct cm_request *req, enum cm_state state, void
 	conn->user = user;
 	conn->path = req->path;
 	conn->local_qpn = req->qp.qpn;
-	conn->tid = cm_rand(cm);
+	conn->tid = splitmix64(&cm->rand);
 	conn->retries_left = cm->conf.max_retries;
 	conn->wait_ns =
 		code_ns(cm->conf.response_timeout) + 2 * code_ns(cm->conf.packet_life);

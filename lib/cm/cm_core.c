@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/splitmix64.h"
 #include "cm/cm_internal.h"
 
 const struct cm_stat_row cm_stat_rows[CM_STAT_COUNT] = {
@@ -25,17 +26,6 @@ cm_conf_default(struct cm_conf *conf)
 		.mra_timeout = 24,
 		.max_retries = 15,
 	};
-}
-
-/* splitmix64. */
-uint64_t
-cm_rand(struct cm *cm)
-{
-	uint64_t z = cm->rand += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
 }
 
 static bool
@@ -65,8 +55,8 @@ cm_create(const struct cm_conf *conf, uint64_t now, struct cm **out)
 	}
 	cm->conf = *conf;
 	cm->rand = conf->seed;
-	cm->secret = cm_rand(cm);
-	cm->id_mask = (uint32_t)cm_rand(cm);
+	cm->secret = splitmix64(&cm->rand);
+	cm->id_mask = (uint32_t)splitmix64(&cm->rand);
 	while (conf->max_conns > 1u << cm->index_bits)
 		cm->index_bits++;
 	wheel_init(&cm->wheel, now);

@@ -127,7 +127,6 @@ code_ns(unsigned code)
 }
 
 /* cm_core.c */
-uint64_t cm_rand(struct cm *cm);
 /* Queues a copy of the message for cm_tx(). */
 void cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad);
 

@@ -3,6 +3,7 @@
  * A local ID is an index with random bits above it, XORed with a random mask. */
 #include <string.h>
 
+#include "base/splitmix64.h"
 #include "cm/cm_internal.h"
 
 static uint32_t
@@ -11,7 +12,8 @@ id_make(struct cm *cm, uint32_t index)
 	uint32_t id;
 
 	do {
-		id = (uint32_t)(cm_rand(cm) << cm->index_bits | index) ^ cm->id_mask;
+		id = (uint32_t)(splitmix64(&cm->rand) << cm->index_bits | index) ^
+		     cm->id_mask;
 	} while (id == 0); /* 0 means no ID */
 	return id;
 }

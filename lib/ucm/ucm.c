@@ -48,17 +48,6 @@ ucm_set_net(struct ucm *ucm, const struct net_conf *net)
 	ucm->conf.net = *net;
 }
 
-/* splitmix64. */
-uint64_t
-ucm_rand(struct ucm *ucm)
-{
-	uint64_t x = ucm->rand += UINT64_C(0x9E3779B97F4A7C15);
-
-	x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-	x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
-	return x ^ x >> 31;
-}
-
 int
 ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out)
 {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/splitmix64.h"
 #include "ucm/ucm_internal.h"
 
 #define PORT_FIRST 32768 /* ephemeral ports: 32768 to 60999 */
@@ -163,7 +164,7 @@ port_free(struct ucm *ucm, const struct ucm_id *id, uint16_t port,
 static uint16_t
 port_choose(struct ucm *ucm, const struct ucm_id *id, const struct ucm_addr *addr)
 {
-	uint32_t at = (uint32_t)(ucm_rand(ucm) % PORT_COUNT);
+	uint32_t at = (uint32_t)(splitmix64(&ucm->rand) % PORT_COUNT);
 
 	for (uint32_t i = 0; i < PORT_COUNT; i++) {
 		uint16_t port = (uint16_t)(PORT_FIRST + (at + i) % PORT_COUNT);

@@ -157,7 +157,6 @@ void ucm_id_destroy(struct ucm_id *id, uint64_t now);
  * to the program, and no group. */
 struct ucm_id *ucm_id_find(const struct ucm_call *call, uint32_t number);
 bool ucm_id_is_ud(const struct ucm_id *id);
-uint64_t ucm_rand(struct ucm *ucm);
 
 /* ucm_addr.c */
 /* Returns 0 or -EAFNOSUPPORT. */
