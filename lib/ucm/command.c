@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ucm/ucm_internal.h"
+#include "ucm/id.h"
+#include "ucm/ucm_event.h"
 
 struct command {
 	int (*serve)(struct ucm_call *call);

@@ -3,11 +3,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include <infiniband/verbs.h>
-
 #include "base/base_alloc.h"
 #include "base/splitmix64.h"
-#include "ucm/ucm_internal.h"
+#include "ucm/id.h"
+#include "ucm/queue.h"
+#include "ucm/ucm_addr.h"
+#include "ucm/ucm_request.h"
 
 int
 ucm_table_init(struct ucm_table *t, uint32_t size)
@@ -89,6 +90,24 @@ id_free(struct ucm_id *id)
 	alloc_put(&alloc_plain, id, sizeof(*id));
 }
 
+/* Drops the unread events of the ID, with the new IDs that they announce, and the event
+ * that announces the ID itself. */
+static void
+events_purge(struct ucm_id *id, uint64_t now)
+{
+	struct ucm_event *event;
+
+	while ((event = TAILQ_FIRST(&id->events)) != NULL) {
+		struct ucm_id *new_id = event->new_id;
+
+		ucm_event_drop(event);
+		if (new_id != NULL)
+			ucm_id_destroy(new_id, now);
+	}
+	if (id->request != NULL)
+		ucm_event_drop(id->request);
+}
+
 void
 ucm_id_destroy(struct ucm_id *id, uint64_t now)
 {
@@ -103,10 +122,10 @@ ucm_id_destroy(struct ucm_id *id, uint64_t now)
 	if (id->listener != NULL)
 		cm_unlisten(id->listener, now);
 	id->listener = NULL;
-	ucm_events_purge(id, now);
+	events_purge(id, now);
 	if (id->conn != NULL)
 		cm_release(id->conn, now);
-	ucm_defer_cancel(id->channel->session->ucm, id);
+	ucm_request_cancel(id->channel->session->ucm, id);
 	ucm_unbind(id);
 	id_free(id);
 }
@@ -121,10 +140,18 @@ ucm_id_find(const struct ucm_call *call, uint32_t number)
 	return good ? id : NULL;
 }
 
-bool
-ucm_id_is_ud(const struct ucm_id *id)
+enum cm_transport
+ucm_id_transport(const struct ucm_id *id)
 {
-	return id->qp_type == IBV_QPT_UD;
+	switch (id->qp_type) {
+	case IBV_QPT_UC:
+		return CM_UC;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return CM_XRC;
+	default:
+		return CM_RC;
+	}
 }
 
 int

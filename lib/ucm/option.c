@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ucm/ucm_internal.h"
+#include "ucm/id.h"
 
 static int
 byte_read(const struct ucm_set_option *cmd, uint8_t *out)

@@ -4,31 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include <infiniband/verbs.h>
+#include "ucm/id.h"
+#include "ucm/ucm_addr.h"
 
-#include "ucm/ucm_internal.h"
-
-#define HOP_LIMIT 64
 #define RNR_RETRY_INFINITE 7
 #define RNR_TIMER_SHORT 12  /* 0.64 ms (IBA 9.7.5.2.8, table 45) */
 #define RNR_TIMER_LONGEST 0 /* 655 ms */
-
-int
-ucm_ah_fill(const struct ucm_id *id, struct ib_uverbs_ah_attr *ah)
-{
-	int index = ucm_gid_index(id->channel->session->ucm, id->src.gid);
-
-	if (index < 0)
-		return -EADDRNOTAVAIL;
-	memset(ah, 0, sizeof(*ah));
-	memcpy(ah->grh.dgid, id->dst.gid, 16);
-	ah->grh.sgid_index = (uint8_t)index;
-	ah->grh.hop_limit = HOP_LIMIT;
-	ah->grh.traffic_class = id->tos;
-	ah->is_global = 1;
-	ah->port_num = 1;
-	return 0;
-}
 
 static int
 init_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/base_alloc.h"
-#include "ucm/ucm_internal.h"
+#include "ucm/queue.h"
+#include "ucm/ucm_call.h"
 
 struct ucm_event *
 ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int status)
@@ -45,8 +46,8 @@ ucm_event_put(struct ucm_event *event)
 	channel_put(event->owner_id->channel, event);
 }
 
-static void
-event_free(struct ucm_event *event)
+void
+ucm_event_drop(struct ucm_event *event)
 {
 	struct ucm_channel *channel = event->owner_id->channel;
 
@@ -56,22 +57,6 @@ event_free(struct ucm_event *event)
 		event->new_id->request = NULL;
 	channel->session->events--;
 	alloc_put(&alloc_plain, event, sizeof(*event));
-}
-
-void
-ucm_events_purge(struct ucm_id *id, uint64_t now)
-{
-	struct ucm_event *event;
-
-	while ((event = TAILQ_FIRST(&id->events)) != NULL) {
-		struct ucm_id *new_id = event->new_id;
-
-		event_free(event);
-		if (new_id != NULL)
-			ucm_id_destroy(new_id, now);
-	}
-	if (id->request != NULL)
-		event_free(id->request);
 }
 
 void
@@ -103,6 +88,6 @@ ucm_do_get_event(struct ucm_call *call)
 		return -EAGAIN;
 	memcpy(call->out, &event->resp, sizeof(event->resp));
 	event->owner_id->events_reported++;
-	event_free(event);
+	ucm_event_drop(event);
 	return 0;
 }

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/base_alloc.h"
-#include "ucm/ucm_internal.h"
+#include "ucm/id.h"
+#include "ucm/ucm_event.h"
+#include "ucm/ucm_request.h"
 
 int
 ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out)
@@ -145,7 +147,7 @@ void
 ucm_run(struct ucm *ucm, uint64_t now)
 {
 	cm_run(ucm->cm, now);
-	ucm_defer_run(ucm, now);
+	ucm_request_run(ucm, now);
 	ucm_pump(ucm, now);
 }
 

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/splitmix64.h"
-#include "ucm/ucm_internal.h"
+#include "ucm/ucm_addr.h"
 
+#define HOP_LIMIT 64
 #define PORT_FIRST 32768 /* ephemeral ports: 32768 to 60999 */
 #define PORT_COUNT 28232
 
@@ -30,17 +31,6 @@ ucm_is_local(const struct ucm *ucm, const uint8_t gid[16])
 			return true;
 	}
 	return false;
-}
-
-int
-ucm_gid_index(const struct ucm *ucm, const uint8_t gid[16])
-{
-	for (unsigned i = 0; i < ucm->conf.net.addr_count; i++) {
-		/* Entry 3 of the GID table repeats entry 0. */
-		if (memcmp(ucm->conf.net.addr[i].gid, gid, 16) == 0)
-			return (int)(i < 3 ? i : i + 1);
-	}
-	return -1;
 }
 
 /* Replaces a loopback address (127.0.0.0/8, ::1) by the first local address. */
@@ -207,174 +197,31 @@ ucm_unbind(struct ucm_id *id)
 	id->has_port = false;
 }
 
+/* Returns the index of a local address in the GID table; -1 if it was removed. */
 static int
-bind_read(struct ucm_call *call, uint32_t number, const void *sa, size_t len)
+gid_index(const struct ucm *ucm, const uint8_t gid[16])
 {
-	struct ucm_id *id = ucm_id_find(call, number);
-	struct ucm_addr addr;
-	int rc;
-
-	if (id == NULL)
-		return -ENOENT;
-	if (id->state != UCM_IDLE)
-		return -EINVAL;
-	rc = ucm_addr_read(call->ucm, sa, len, &addr);
-	if (rc == 0)
-		rc = ucm_bind(call->ucm, id, &addr);
-	if (rc == 0)
-		id->state = UCM_BOUND;
-	return rc;
-}
-
-int
-ucm_do_bind_ip(struct ucm_call *call)
-{
-	const struct rdma_ucm_bind_ip *cmd = call->in;
-
-	return bind_read(call, cmd->id, &cmd->addr, sizeof(cmd->addr));
-}
-
-/* librdmacm probes with AF_IB whether it may use the newer commands: -EAFNOSUPPORT says
- * no. */
-int
-ucm_do_bind(struct ucm_call *call)
-{
-	const struct rdma_ucm_bind *cmd = call->in;
-
-	return bind_read(call, cmd->id, &cmd->addr,
-		RTE_MIN((size_t)cmd->addr_size, sizeof(cmd->addr)));
-}
-
-/* Chooses the source GID of packets to dst: the address of the ID, else dst itself if it
- * is local, else the first local address of its family. */
-static int
-source_gid_choose(const struct ucm *ucm, const struct ucm_id *id,
-	const struct ucm_addr *dst, uint8_t gid[16])
-{
-	bool ipv4 = gid_is_ipv4(dst->gid);
-
-	if (id->on_device) {
-		memcpy(gid, id->src.gid, 16);
-		return gid_is_ipv4(gid) == ipv4 ? 0 : -EINVAL;
-	}
-	if (ucm_is_local(ucm, dst->gid)) {
-		memcpy(gid, dst->gid, 16);
-		return 0;
-	}
 	for (unsigned i = 0; i < ucm->conf.net.addr_count; i++) {
-		memcpy(gid, ucm->conf.net.addr[i].gid, 16);
-		if (gid_is_ipv4(gid) == ipv4)
-			return 0;
+		/* Entry 3 of the GID table repeats entry 0. */
+		if (memcmp(ucm->conf.net.addr[i].gid, gid, 16) == 0)
+			return (int)(i < 3 ? i : i + 1);
 	}
-	return -EADDRNOTAVAIL;
-}
-
-/* Binds the ID to its source address, and to a port. */
-static int
-source_set(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *dst)
-{
-	struct ucm_addr addr;
-	uint8_t gid[16];
-	int rc = source_gid_choose(ucm, id, dst, gid);
-
-	if (rc != 0 || id->on_device)
-		return rc;
-	ucm_addr_make(&addr, gid, id->has_port ? id->port : 0);
-	return ucm_bind(ucm, id, &addr);
-}
-
-static bool
-is_reachable(const struct ucm *ucm, const uint8_t gid[16])
-{
-	return ucm_is_local(ucm, gid) || gid_is_multicast(gid) ||
-	       ucm->conf.ops.send != NULL;
-}
-
-static int
-addr_resolve(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *src,
-	struct ucm_addr *dst)
-{
-	struct ucm *ucm = call->ucm;
-	struct ucm_event *event;
-	int rc = 0, status = 0;
-
-	if (dst->any) /* as with TCP: the local host */
-		memcpy(dst->gid, ucm->conf.net.addr[0].gid, 16);
-	if (src->sa.sin6_family != 0 && id->state == UCM_IDLE)
-		rc = ucm_bind(ucm, id, src);
-	if (rc != 0)
-		return rc;
-	event = ucm_event_new(id, UCM_EVENT_ADDR_RESOLVED, 0);
-	if (event == NULL)
-		return -ENOMEM;
-	status = is_reachable(ucm, dst->gid) ? source_set(ucm, id, dst) : -EHOSTUNREACH;
-	if (status == 0) {
-		id->dst = *dst;
-		id->state = UCM_ADDR;
-	} else {
-		id->state = id->has_port ? UCM_BOUND : UCM_IDLE;
-		event->resp.event = UCM_EVENT_ADDR_ERROR;
-		event->resp.status = (uint32_t)status;
-	}
-	ucm_event_put(event);
-	return 0;
-}
-
-static int
-addr_resolve_read(struct ucm_call *call, uint32_t number, const void *src, size_t src_len,
-	const void *dst, size_t dst_len)
-{
-	struct ucm_id *id = ucm_id_find(call, number);
-	struct ucm_addr from = {.any = true}, to;
-	sa_family_t family;
-	int rc;
-
-	if (id == NULL)
-		return -ENOENT;
-	if (id->state != UCM_IDLE && id->state != UCM_BOUND)
-		return -EINVAL;
-	memcpy(&family, src, sizeof(family));
-	rc = family == 0 || src_len == 0 ? 0
-					 : ucm_addr_read(call->ucm, src, src_len, &from);
-	if (rc == 0)
-		rc = ucm_addr_read(call->ucm, dst, dst_len, &to);
-	return rc != 0 ? rc : addr_resolve(call, id, &from, &to);
+	return -1;
 }
 
 int
-ucm_do_resolve_ip(struct ucm_call *call)
+ucm_ah_fill(const struct ucm_id *id, struct ib_uverbs_ah_attr *ah)
 {
-	const struct rdma_ucm_resolve_ip *cmd = call->in;
+	int index = gid_index(id->channel->session->ucm, id->src.gid);
 
-	return addr_resolve_read(call, cmd->id, &cmd->src_addr, sizeof(cmd->src_addr),
-		&cmd->dst_addr, sizeof(cmd->dst_addr));
-}
-
-int
-ucm_do_resolve_addr(struct ucm_call *call)
-{
-	const struct rdma_ucm_resolve_addr *cmd = call->in;
-
-	return addr_resolve_read(call, cmd->id, &cmd->src_addr,
-		RTE_MIN((size_t)cmd->src_size, sizeof(cmd->src_addr)), &cmd->dst_addr,
-		RTE_MIN((size_t)cmd->dst_size, sizeof(cmd->dst_addr)));
-}
-
-int
-ucm_do_resolve_route(struct ucm_call *call)
-{
-	const struct rdma_ucm_resolve_route *cmd = call->in;
-	struct ucm_id *id = ucm_id_find(call, cmd->id);
-	struct ucm_event *event;
-
-	if (id == NULL)
-		return -ENOENT;
-	if (id->state != UCM_ADDR)
-		return -EINVAL;
-	event = ucm_event_new(id, UCM_EVENT_ROUTE_RESOLVED, 0);
-	if (event == NULL)
-		return -ENOMEM;
-	id->state = UCM_ROUTE;
-	ucm_event_put(event);
+	if (index < 0)
+		return -EADDRNOTAVAIL;
+	memset(ah, 0, sizeof(*ah));
+	memcpy(ah->grh.dgid, id->dst.gid, 16);
+	ah->grh.sgid_index = (uint8_t)index;
+	ah->grh.hop_limit = HOP_LIMIT;
+	ah->grh.traffic_class = id->tos;
+	ah->is_global = 1;
+	ah->port_num = 1;
 	return 0;
 }

@@ -3,25 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include <infiniband/verbs.h>
-
-#include "ucm/ucm_internal.h"
+#include "ucm/id.h"
+#include "ucm/ucm_addr.h"
+#include "ucm/ucm_request.h"
 
 #define BACKLOG_MAX 1024
-
-enum cm_transport
-ucm_transport(const struct ucm_id *id)
-{
-	switch (id->qp_type) {
-	case IBV_QPT_UC:
-		return CM_UC;
-	case IBV_QPT_XRC_SEND:
-	case IBV_QPT_XRC_RECV:
-		return CM_XRC;
-	default:
-		return CM_RC;
-	}
-}
 
 /* Returns -EINVAL if the QP belongs to another process. */
 static int
@@ -42,27 +28,9 @@ qp_read(const struct ucm_call *call, struct ucm_id *id,
 		.flow_control = p->flow_control != 0,
 		.retry_count = p->retry_count & 7,
 		.path_mtu = conf->path_mtu,
-		.transport = ucm_transport(id),
+		.transport = ucm_id_transport(id),
 	};
 	return 0;
-}
-
-int
-ucm_connect(struct ucm *ucm, struct ucm_id *id, uint64_t now)
-{
-	struct cm_request req = {.private = id->private, .private_len = id->private_len};
-	int rc;
-
-	if (!ucm_is_local(ucm, id->src.gid))
-		return -EADDRNOTAVAIL;
-	memcpy(req.path.sgid, id->src.gid, 16);
-	memcpy(req.path.dgid, id->dst.gid, 16);
-	req.service_id = ucm_service_id(id->ps, ucm_addr_port(&id->dst));
-	req.sport = id->port;
-	req.qp = id->local;
-	rc = ucm_id_is_ud(id) ? cm_sidr_request(ucm->cm, &req, id, now, &id->conn)
-			      : cm_connect(ucm->cm, &req, id, now, &id->conn);
-	return rc == -ENOSPC ? -ENOMEM : rc;
 }
 
 int
@@ -85,8 +53,7 @@ ucm_do_connect(struct ucm_call *call)
 		return rc;
 	memcpy(id->private, p->private_data, p->private_data_len);
 	id->private_len = p->private_data_len;
-	if (!ucm_defer_request(call->ucm, id, call->now))
-		rc = ucm_connect(call->ucm, id, call->now);
+	rc = ucm_request_send(call->ucm, id, call->now);
 	if (rc != 0)
 		return rc;
 	id->path_mtu = id->local.path_mtu;
@@ -147,7 +114,7 @@ ucm_do_listen(struct ucm_call *call)
 	if (rc != 0)
 		return rc == -ENOSPC ? -ENOMEM : rc;
 	id->state = UCM_LISTEN;
-	ucm_defer_on_listen(call->ucm, id, call->now);
+	ucm_request_on_listen(call->ucm, id, call->now);
 	return 0;
 }
 

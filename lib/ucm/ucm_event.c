@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ucm/ucm_internal.h"
+#include "ucm/id.h"
+#include "ucm/queue.h"
+#include "ucm/ucm_addr.h"
+#include "ucm/ucm_event.h"
 
 static void
 conn_fill(struct rdma_ucm_conn_param *p, const struct cm_event *event)
@@ -99,7 +102,7 @@ on_connect_request(struct ucm_id *listener, const struct cm_event *event, uint64
 
 	/* A QP of the listener's type could not talk to the peer's QP. */
 	if (event->type == CM_EVENT_REQUEST &&
-		event->qp.transport != ucm_transport(listener)) {
+		event->qp.transport != ucm_id_transport(listener)) {
 		request_reject(event, CM_REJ_TRANSPORT, now);
 		return;
 	}

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ucm/ucm_internal.h"
+#include "ucm/id.h"
+#include "ucm/queue.h"
+#include "ucm/ucm_addr.h"
 
 static int
 mcast_join(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *group,

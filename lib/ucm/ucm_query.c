@@ -6,7 +6,8 @@
 
 #include <infiniband/ib.h>
 
-#include "ucm/ucm_internal.h"
+#include "ucm/id.h"
+#include "ucm/ucm_addr.h"
 
 #define PKEY 0xFFFF
 #define HOP_LIMIT 64

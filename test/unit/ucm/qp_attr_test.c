@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* QP attributes of both sides of a connection. */
 #include "ucm_fixture.h"
+#include "ucm/id.h"
 
 #include <infiniband/verbs.h>
 
@@ -61,24 +62,6 @@ init_attributes(void **state)
 	expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
 }
 
-static void
-gid_index_of_address(void **state)
-{
-	static const struct {
-		const char *addr;
-		uint8_t index;
-	} rows[] = {{"192.0.2.1", 0}, {"198.51.100.1", 1}, {"2001:db8::1", 2},
-		{"fe80::1", 4}};
-
-	(void)state;
-	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-		uint8_t gid[16];
-
-		assert_int_equal(gid_parse(rows[i].addr, gid, NULL), 0);
-		assert_int_equal(ucm_gid_index(ctx.ucm, gid), rows[i].index);
-	}
-}
-
 /* No connection uses an address that was removed meanwhile. */
 static void
 removed_address_fails(void **state)
@@ -90,13 +73,10 @@ removed_address_fails(void **state)
 		.id = ud.active, .addr = sockaddr_of("239.1.2.3", 0)};
 	struct net_conf net = ctx.ucm->conf.net;
 	uint32_t late = make_routed_id(RDMA_PS_TCP);
-	uint8_t gone[16];
 
 	(void)state;
-	memcpy(gone, net.addr[0].gid, 16);
 	assert_int_equal(gid_parse("192.0.2.77", net.addr[0].gid, NULL), 0);
 	ucm_set_net(ctx.ucm, &net);
-	assert_int_equal(ucm_gid_index(ctx.ucm, gone), -1);
 	assert_int_equal(COMMAND(&ctx.server, INIT_QP_ATTR, &cmd, NULL), -EADDRNOTAVAIL);
 	assert_int_equal(
 		connect_id(&ctx.client, late, CLIENT_QPN + 1, ""), -EADDRNOTAVAIL);
@@ -190,8 +170,6 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(both_ends_match, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(init_attributes, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			gid_index_of_address, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			removed_address_fails, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(

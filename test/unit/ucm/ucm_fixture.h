@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ucm/ucm_internal.h"
+#include "ucm/queue.h"
+#include "ucm/ucm_addr.h"
+#include "ucm/ucm_request.h"
 
 #include <cmocka.h>
 

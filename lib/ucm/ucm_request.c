@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Deferred requests: connection requests to a port of this host that has no listener yet.
+ * Connection requests. One to a port of this host that has no listener yet is deferred.
  * Some programs tell their peer the port first, and then bind to it and listen. They rely
  * on the time that address resolution takes with other RDMA stacks. Such a request would
  * be rejected. It is deferred for UCM_DEFER_SHORT_NS, or for UCM_DEFER_NS if the port is
  * bound already, and sent as soon as an ID listens on the port.
  */
-#include "ucm/ucm_internal.h"
+#include <errno.h>
+#include <string.h>
+
+#include "ucm/queue.h"
+#include "ucm/ucm_addr.h"
+#include "ucm/ucm_request.h"
 
 static bool
 id_serves(const struct ucm_id *id, const struct ucm_id *asker)
@@ -54,21 +59,39 @@ deferred_insert(struct ucm *ucm, struct ucm_id *id)
 		TAILQ_INSERT_HEAD(&ucm->deferred, id, deferred_link);
 }
 
-bool
-ucm_defer_request(struct ucm *ucm, struct ucm_id *id, uint64_t now)
+static int
+request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
+{
+	struct cm_request req = {.private = id->private, .private_len = id->private_len};
+	int rc;
+
+	if (!ucm_is_local(ucm, id->src.gid))
+		return -EADDRNOTAVAIL;
+	memcpy(req.path.sgid, id->src.gid, 16);
+	memcpy(req.path.dgid, id->dst.gid, 16);
+	req.service_id = ucm_service_id(id->ps, ucm_addr_port(&id->dst));
+	req.sport = id->port;
+	req.qp = id->local;
+	rc = ucm_id_is_ud(id) ? cm_sidr_request(ucm->cm, &req, id, now, &id->conn)
+			      : cm_connect(ucm->cm, &req, id, now, &id->conn);
+	return rc == -ENOSPC ? -ENOMEM : rc;
+}
+
+int
+ucm_request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 {
 	uint64_t ns = defer_time_ns(ucm, id);
 
 	if (ns == 0)
-		return false;
+		return request_send(ucm, id, now);
 	id->deferred = true;
 	id->deferred_until_ns = now + ns;
 	deferred_insert(ucm, id);
-	return true;
+	return 0;
 }
 
 void
-ucm_defer_cancel(struct ucm *ucm, struct ucm_id *id)
+ucm_request_cancel(struct ucm *ucm, struct ucm_id *id)
 {
 	if (id->deferred)
 		TAILQ_REMOVE(&ucm->deferred, id, deferred_link);
@@ -81,8 +104,8 @@ deferred_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 	struct ucm_event *event;
 	int rc;
 
-	ucm_defer_cancel(ucm, id);
-	rc = ucm_connect(ucm, id, now);
+	ucm_request_cancel(ucm, id);
+	rc = request_send(ucm, id, now);
 	if (rc == 0)
 		return;
 	event = ucm_event_new(id, UCM_EVENT_CONNECT_ERROR, rc);
@@ -91,7 +114,7 @@ deferred_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 }
 
 void
-ucm_defer_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t now)
+ucm_request_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t now)
 {
 	struct ucm_id *id, *next;
 
@@ -103,7 +126,7 @@ ucm_defer_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t now
 }
 
 void
-ucm_defer_run(struct ucm *ucm, uint64_t now)
+ucm_request_run(struct ucm *ucm, uint64_t now)
 {
 	struct ucm_id *id;
 

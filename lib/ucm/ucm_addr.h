@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Addresses and ports of programs: conversion, ownership, binding. Internal to lib/ucm.
+ * May be called by every file of it; calls none of them. */
+#ifndef ROCADE_UCM_UCM_ADDR_H
+#define ROCADE_UCM_UCM_ADDR_H
+
+#include "ucm/ucm_state.h"
+
+/* Returns 0 or -EAFNOSUPPORT. */
+int ucm_addr_read(struct ucm *ucm, const void *sa, size_t len, struct ucm_addr *out);
+/* Builds the socket address of a GID and a port. */
+void ucm_addr_make(struct ucm_addr *out, const uint8_t gid[16], uint16_t port);
+uint16_t ucm_addr_port(const struct ucm_addr *addr);
+bool ucm_is_local(const struct ucm *ucm, const uint8_t gid[16]);
+uint64_t ucm_service_id(uint16_t ps, uint16_t port);
+
+/* Binds to the address and its port; port 0: to a free one. Returns 0, -EADDRINUSE or
+ * -EADDRNOTAVAIL. */
+int ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr);
+void ucm_unbind(struct ucm_id *id);
+/* Returns whether the ID, if bound to the right port, receives requests to gid. */
+bool ucm_addr_serves(const struct ucm_id *id, const uint8_t gid[16]);
+/* Returns the bucket of IDs that are bound to the port (and to ports with the same
+ * hash). */
+struct ucm_port_bucket *ucm_port_bucket(struct ucm *ucm, uint16_t port);
+
+/* Fills in the attributes of packets to the peer of the ID. Returns 0, or -EADDRNOTAVAIL
+ * if the address of the ID was removed. */
+int ucm_ah_fill(const struct ucm_id *id, struct ib_uverbs_ah_attr *ah);
+
+#endif

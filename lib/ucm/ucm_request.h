@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connection requests of IDs, sent at once or deferred. Internal to lib/ucm. May be called
+ * by commands, by id.c and by ucm.c. */
+#ifndef ROCADE_UCM_UCM_REQUEST_H
+#define ROCADE_UCM_UCM_REQUEST_H
+
+#include "ucm/ucm_state.h"
+
+/* how long a request to a port without a listener is deferred: if the port is bound,
+ * and if it is not */
+#define UCM_DEFER_NS (500 * NS_PER_MS)
+#define UCM_DEFER_SHORT_NS (200 * NS_PER_MS)
+
+/* Sends the connection request of the ID, from its stored parameters. Defers it if its
+ * destination is local and has no listener yet. Returns 0 or -errno; -EADDRNOTAVAIL if
+ * the ID's address was removed. */
+int ucm_request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now);
+/* Cancels the request of the ID if it is deferred. */
+void ucm_request_cancel(struct ucm *ucm, struct ucm_id *id);
+/* Sends the deferred requests that the new listener receives. */
+void ucm_request_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t now);
+/* Sends the deferred requests whose time is over. */
+void ucm_request_run(struct ucm *ucm, uint64_t now);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Commands that bind an ID to an address, or resolve that of its peer. */
+#include <errno.h>
+#include <string.h>
+
+#include "ucm/id.h"
+#include "ucm/queue.h"
+#include "ucm/ucm_addr.h"
+
+static int
+bind_read(struct ucm_call *call, uint32_t number, const void *sa, size_t len)
+{
+	struct ucm_id *id = ucm_id_find(call, number);
+	struct ucm_addr addr;
+	int rc;
+
+	if (id == NULL)
+		return -ENOENT;
+	if (id->state != UCM_IDLE)
+		return -EINVAL;
+	rc = ucm_addr_read(call->ucm, sa, len, &addr);
+	if (rc == 0)
+		rc = ucm_bind(call->ucm, id, &addr);
+	if (rc == 0)
+		id->state = UCM_BOUND;
+	return rc;
+}
+
+int
+ucm_do_bind_ip(struct ucm_call *call)
+{
+	const struct rdma_ucm_bind_ip *cmd = call->in;
+
+	return bind_read(call, cmd->id, &cmd->addr, sizeof(cmd->addr));
+}
+
+/* librdmacm probes with AF_IB whether it may use the newer commands: -EAFNOSUPPORT says
+ * no. */
+int
+ucm_do_bind(struct ucm_call *call)
+{
+	const struct rdma_ucm_bind *cmd = call->in;
+
+	return bind_read(call, cmd->id, &cmd->addr,
+		RTE_MIN((size_t)cmd->addr_size, sizeof(cmd->addr)));
+}
+
+/* Chooses the source GID of packets to dst: the address of the ID, else dst itself if it
+ * is local, else the first local address of its family. */
+static int
+source_gid_choose(const struct ucm *ucm, const struct ucm_id *id,
+	const struct ucm_addr *dst, uint8_t gid[16])
+{
+	bool ipv4 = gid_is_ipv4(dst->gid);
+
+	if (id->on_device) {
+		memcpy(gid, id->src.gid, 16);
+		return gid_is_ipv4(gid) == ipv4 ? 0 : -EINVAL;
+	}
+	if (ucm_is_local(ucm, dst->gid)) {
+		memcpy(gid, dst->gid, 16);
+		return 0;
+	}
+	for (unsigned i = 0; i < ucm->conf.net.addr_count; i++) {
+		memcpy(gid, ucm->conf.net.addr[i].gid, 16);
+		if (gid_is_ipv4(gid) == ipv4)
+			return 0;
+	}
+	return -EADDRNOTAVAIL;
+}
+
+/* Binds the ID to its source address, and to a port. */
+static int
+source_set(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *dst)
+{
+	struct ucm_addr addr;
+	uint8_t gid[16];
+	int rc = source_gid_choose(ucm, id, dst, gid);
+
+	if (rc != 0 || id->on_device)
+		return rc;
+	ucm_addr_make(&addr, gid, id->has_port ? id->port : 0);
+	return ucm_bind(ucm, id, &addr);
+}
+
+static bool
+is_reachable(const struct ucm *ucm, const uint8_t gid[16])
+{
+	return ucm_is_local(ucm, gid) || gid_is_multicast(gid) ||
+	       ucm->conf.ops.send != NULL;
+}
+
+static int
+addr_resolve(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *src,
+	struct ucm_addr *dst)
+{
+	struct ucm *ucm = call->ucm;
+	struct ucm_event *event;
+	int rc = 0, status = 0;
+
+	if (dst->any) /* as with TCP: the local host */
+		memcpy(dst->gid, ucm->conf.net.addr[0].gid, 16);
+	if (src->sa.sin6_family != 0 && id->state == UCM_IDLE)
+		rc = ucm_bind(ucm, id, src);
+	if (rc != 0)
+		return rc;
+	event = ucm_event_new(id, UCM_EVENT_ADDR_RESOLVED, 0);
+	if (event == NULL)
+		return -ENOMEM;
+	status = is_reachable(ucm, dst->gid) ? source_set(ucm, id, dst) : -EHOSTUNREACH;
+	if (status == 0) {
+		id->dst = *dst;
+		id->state = UCM_ADDR;
+	} else {
+		id->state = id->has_port ? UCM_BOUND : UCM_IDLE;
+		event->resp.event = UCM_EVENT_ADDR_ERROR;
+		event->resp.status = (uint32_t)status;
+	}
+	ucm_event_put(event);
+	return 0;
+}
+
+static int
+addr_resolve_read(struct ucm_call *call, uint32_t number, const void *src, size_t src_len,
+	const void *dst, size_t dst_len)
+{
+	struct ucm_id *id = ucm_id_find(call, number);
+	struct ucm_addr from = {.any = true}, to;
+	sa_family_t family;
+	int rc;
+
+	if (id == NULL)
+		return -ENOENT;
+	if (id->state != UCM_IDLE && id->state != UCM_BOUND)
+		return -EINVAL;
+	memcpy(&family, src, sizeof(family));
+	rc = family == 0 || src_len == 0 ? 0
+					 : ucm_addr_read(call->ucm, src, src_len, &from);
+	if (rc == 0)
+		rc = ucm_addr_read(call->ucm, dst, dst_len, &to);
+	return rc != 0 ? rc : addr_resolve(call, id, &from, &to);
+}
+
+int
+ucm_do_resolve_ip(struct ucm_call *call)
+{
+	const struct rdma_ucm_resolve_ip *cmd = call->in;
+
+	return addr_resolve_read(call, cmd->id, &cmd->src_addr, sizeof(cmd->src_addr),
+		&cmd->dst_addr, sizeof(cmd->dst_addr));
+}
+
+int
+ucm_do_resolve_addr(struct ucm_call *call)
+{
+	const struct rdma_ucm_resolve_addr *cmd = call->in;
+
+	return addr_resolve_read(call, cmd->id, &cmd->src_addr,
+		RTE_MIN((size_t)cmd->src_size, sizeof(cmd->src_addr)), &cmd->dst_addr,
+		RTE_MIN((size_t)cmd->dst_size, sizeof(cmd->dst_addr)));
+}
+
+int
+ucm_do_resolve_route(struct ucm_call *call)
+{
+	const struct rdma_ucm_resolve_route *cmd = call->in;
+	struct ucm_id *id = ucm_id_find(call, cmd->id);
+	struct ucm_event *event;
+
+	if (id == NULL)
+		return -ENOENT;
+	if (id->state != UCM_ADDR)
+		return -EINVAL;
+	event = ucm_event_new(id, UCM_EVENT_ROUTE_RESOLVED, 0);
+	if (event == NULL)
+		return -ENOMEM;
+	id->state = UCM_ROUTE;
+	ucm_event_put(event);
+	return 0;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The state of the RDMA-CM server: sessions, channels, IDs and unread events. Internal to
+ * lib/ucm, whose files may read every member. A member is written by the file that has
+ * the functions for it: id.c, queue.c, ucm_addr.c (ports) or ucm_request.c (deferred
+ * requests). state and the parameters of a connection are written by the commands.
+ */
+#ifndef ROCADE_UCM_UCM_STATE_H
+#define ROCADE_UCM_UCM_STATE_H
+
+#include <sys/queue.h>
+
+#include <infiniband/verbs.h>
+
+#include "ucm/abi.h"
+#include "ucm/ucm.h"
+
+/* Two ephemeral ports, as port_choose() assigns them, never share a bucket. */
+#define UCM_PORT_BUCKETS 32768
+
+enum ucm_state {
+	UCM_IDLE,
+	UCM_BOUND,
+	UCM_ADDR,  /* the peer's address is resolved */
+	UCM_ROUTE, /* and the route to it */
+	UCM_LISTEN,
+	UCM_CONNECT,  /* active: REQ sent or deferred; passive: REQ received */
+	UCM_ACCEPTED, /* passive: REP sent; active: RTU sent */
+	UCM_MCAST,    /* not an ID of the program, but a group that `member` has joined */
+};
+
+/* Address of one end, as the program gave it and as a GID. */
+struct ucm_addr {
+	struct sockaddr_in6 sa; /* may hold a sockaddr_in instead; family 0: none */
+	uint8_t gid[16];        /* all zero: any */
+	bool any;
+};
+
+struct ucm_event;
+TAILQ_HEAD(ucm_events, ucm_event);
+LIST_HEAD(ucm_port_bucket, ucm_id);
+LIST_HEAD(ucm_id_list, ucm_id);
+TAILQ_HEAD(ucm_sessions, ucm_session);
+TAILQ_HEAD(ucm_deferred, ucm_id);
+
+struct ucm_id {
+	LIST_ENTRY(ucm_id) link;      /* in channel->ids */
+	LIST_ENTRY(ucm_id) port_link; /* in ucm->ports, if has_port */
+	LIST_ENTRY(ucm_id) mcast_link;
+	struct ucm_id_list mcasts; /* the groups it has joined */
+	struct ucm_channel *channel;
+	struct ucm_id *member; /* UCM_MCAST: the ID that has joined */
+	struct cm_conn *conn;
+	struct cm_listener *listener;
+	uint64_t uid;    /* the program's own value for the ID; events return it */
+	uint32_t number; /* names the ID in commands */
+	/* Events fetched by the program. DESTROY_ID returns it: librdmacm then waits
+	 * until as many were acknowledged (rdma_ack_cm_event(3)). */
+	uint32_t events_reported;
+	struct ucm_events events;  /* unread events that count for it */
+	struct ucm_event *request; /* unread CONNECT_REQUEST that announces it; NULL */
+	enum ucm_state state;
+	struct ucm_addr src, dst;
+	uint16_t ps;   /* port space: RDMA_PS_* */
+	uint16_t port; /* local */
+	bool has_port;
+	bool on_device; /* bound to one of the local addresses */
+	bool reuse;
+	bool afonly; /* a wildcard covers its own family only */
+	bool afonly_set;
+	bool uid_set; /* the program has set its uid */
+	uint8_t qp_type;
+	uint8_t tos;
+	uint8_t ack_timeout; /* 0: not set */
+	uint32_t psn;        /* starting PSN, for the peer's SQ */
+	struct cm_qp local;
+	struct cm_qp remote;
+	uint8_t path_mtu;
+	bool has_remote; /* the peer's REQ or REP has come: remote is valid */
+	bool deferred;   /* in ucm->deferred */
+	TAILQ_ENTRY(ucm_id) deferred_link;
+	uint64_t deferred_until_ns;
+	/* private data of the connection request that this ID sends */
+	uint8_t private[CMA_SIDR_PRIVATE];
+	uint8_t private_len;
+};
+
+struct ucm_event {
+	TAILQ_ENTRY(ucm_event) link;    /* in owner_id->channel->events */
+	TAILQ_ENTRY(ucm_event) id_link; /* in owner_id->events */
+	struct ucm_id *owner_id;        /* ID whose events_reported counts it */
+	struct ucm_id *new_id;          /* CONNECT_REQUEST: the new ID */
+	struct rdma_ucm_event_resp resp;
+};
+
+struct ucm_channel {
+	struct ucm_session *session;
+	void *owner;
+	uint32_t number;
+	uint32_t wakes;
+	struct ucm_events events;
+	struct ucm_id_list ids;
+};
+
+/* Maps numbers to pointers. A number is reused as late as possible. */
+struct ucm_table {
+	void **slots;
+	uint32_t size, used, next;
+};
+
+struct ucm_session {
+	TAILQ_ENTRY(ucm_session) link;
+	struct ucm *ucm;
+	void *owner;
+	uint32_t events; /* unread, in all its channels */
+	struct ucm_table ids;
+	struct ucm_table channels;
+};
+
+struct ucm {
+	struct ucm_conf conf;
+	struct cm *cm;
+	uint64_t rand;
+	uint32_t id_count;
+	struct ucm_sessions sessions;
+	struct ucm_deferred deferred;
+	struct ucm_port_bucket ports[UCM_PORT_BUCKETS];
+};
+
+static inline bool
+ucm_id_is_ud(const struct ucm_id *id)
+{
+	return id->qp_type == IBV_QPT_UD;
+}
+
+#endif
