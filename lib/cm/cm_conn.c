@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/splitmix64.h"
-#include "cm/cm_internal.h"
+#include "cm/backlog.h"
+#include "cm/cm_tx.h"
+#include "cm/state.h"
 #include "port/net.h"
 
 #define LID_ROCE 0xFFFF
@@ -80,7 +82,7 @@ req_make(struct cm_conn *conn, const struct cm_request *r)
 static struct cm_conn *
 conn_open(struct cm *cm, const struct cm_request *req, enum cm_state state, void *user)
 {
-	struct cm_conn *conn = conn_alloc(cm);
+	struct cm_conn *conn = conn_new(cm, state);
 
 	if (conn == NULL)
 		return NULL;
@@ -91,7 +93,6 @@ conn_open(struct cm *cm, const struct cm_request *req, enum cm_state state, void
 	conn->retries_left = cm->conf.max_retries;
 	conn->wait_ns =
 		code_ns(cm->conf.response_timeout) + 2 * code_ns(cm->conf.packet_life);
-	conn_enter(conn, state);
 	return conn;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events for the user, built when they are fetched. */
-#include "cm/cm_internal.h"
+#include "cm/backlog.h"
 
 static void
 event_from_req(const struct mad *req, struct cm_event *event)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/cm_internal.h"
 #include "cm/cm_port.h"
 #include "engine/engine_gsi.h"
 

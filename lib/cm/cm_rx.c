@@ -5,7 +5,10 @@
 
 #include <rte_byteorder.h>
 
-#include "cm/cm_internal.h"
+#include "cm/cm_rx.h"
+#include "cm/cm_tx.h"
+#include "cm/state.h"
+#include "cm/table.h"
 #include "port/net.h"
 
 typedef enum cm_drop (*conn_rx_fn)(

@@ -3,7 +3,11 @@
  * 12.9.8.1). */
 #include <string.h>
 
-#include "cm/cm_internal.h"
+#include "cm/cm_rx.h"
+#include "cm/cm_tx.h"
+#include "cm/listen.h"
+#include "cm/state.h"
+#include "cm/table.h"
 
 /* Rejects without a connection: no state is kept, and a retry of the REQ is rejected
  * again. */

@@ -2,7 +2,11 @@
 /* Service ID resolution for datagrams, SIDR (IBA 12.11). */
 #include <string.h>
 
-#include "cm/cm_internal.h"
+#include "cm/cm_rx.h"
+#include "cm/cm_tx.h"
+#include "cm/listen.h"
+#include "cm/state.h"
+#include "cm/table.h"
 
 static void
 sidr_refuse(struct cm *cm, const struct mad *req, const struct cm_path *path,

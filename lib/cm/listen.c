@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/cm_internal.h"
+#include "cm/backlog.h"
+#include "cm/listen.h"
+#include "cm/state.h"
 #include "port/net.h"
 
 static struct cm_listeners *
@@ -38,8 +40,6 @@ listener_serves(const struct cm_listener *listener, const uint8_t addr[16])
 	}
 }
 
-/* Returns the listener on exactly this address, else on its family, else on all
- * addresses. */
 struct cm_listener *
 listener_find(struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[16])
 {
@@ -123,32 +123,12 @@ listener_conn(struct cm_listener *listener, enum cm_state state)
 	struct cm_conn *conn = NULL;
 
 	if (listener->pending < listener->backlog)
-		conn = conn_alloc(listener->cm);
+		conn = conn_new(listener->cm, state);
 	if (conn == NULL)
 		return NULL;
-	conn_enter(conn, state);
-	conn->listener = listener;
 	conn->user = listener->user;
-	listener->pending++;
-	LIST_INSERT_HEAD(&listener->conns, conn, backlog_link);
+	backlog_add(listener, conn);
 	return conn;
-}
-
-static void
-backlog_remove(struct cm_conn *conn)
-{
-	LIST_REMOVE(conn, backlog_link);
-	conn->listener->pending--;
-	conn->listener = NULL;
-}
-
-void
-conn_leave_backlog(struct cm_conn *conn)
-{
-	bool open = conn->state == CM_REQ_RCVD || conn->state == CM_SIDR_RCVD;
-
-	if (conn->listener != NULL && !open && !conn_request_unread(conn))
-		backlog_remove(conn);
 }
 
 void

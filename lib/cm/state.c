@@ -5,7 +5,10 @@
 
 #include <rte_byteorder.h>
 
-#include "cm/cm_internal.h"
+#include "cm/backlog.h"
+#include "cm/cm_tx.h"
+#include "cm/state.h"
+#include "cm/table.h"
 
 const char *
 cm_state_name(const struct cm_conn *conn)
@@ -28,13 +31,6 @@ conn_enter(struct cm_conn *conn, enum cm_state state)
 	conn->mra_received = false;
 	conn->state = (uint8_t)state;
 	conn_leave_backlog(conn);
-}
-
-bool
-conn_request_unread(const struct cm_conn *conn)
-{
-	return (conn->events & (1u << CM_EVENT_REQUEST | 1u << CM_EVENT_SIDR_REQUEST)) !=
-	       0;
 }
 
 void
@@ -68,6 +64,34 @@ conn_end(struct cm_conn *conn)
 	conn_unhash(conn);
 	if (conn->released)
 		conn_free(conn);
+}
+
+/* Frees the oldest connection in ANSWERED that the user has released. It is kept only to
+ * repeat its response if that was lost. */
+static void
+answered_forget(struct cm *cm)
+{
+	struct cm_conn *conn;
+
+	TAILQ_FOREACH (conn, &cm->answered, link) {
+		if (conn->released) {
+			conn_end(conn);
+			return;
+		}
+	}
+}
+
+struct cm_conn *
+conn_new(struct cm *cm, enum cm_state state)
+{
+	struct cm_conn *conn;
+
+	if (cm->in_use == cm->conf.max_conns)
+		answered_forget(cm);
+	conn = conn_alloc(cm);
+	if (conn != NULL)
+		conn_enter(conn, state);
+	return conn;
 }
 
 void

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/splitmix64.h"
-#include "cm/cm_internal.h"
+#include "cm/table.h"
 
 static uint32_t
 id_make(struct cm *cm, uint32_t index)
@@ -18,28 +18,11 @@ id_make(struct cm *cm, uint32_t index)
 	return id;
 }
 
-/* Frees the oldest connection in ANSWERED that the user has released. It is kept only to
- * repeat its response if that was lost. */
-static void
-answered_forget(struct cm *cm)
-{
-	struct cm_conn *conn;
-
-	TAILQ_FOREACH (conn, &cm->answered, link) {
-		if (conn->released) {
-			conn_end(conn);
-			return;
-		}
-	}
-}
-
 struct cm_conn *
 conn_alloc(struct cm *cm)
 {
 	struct cm_conn *conn;
 
-	if (cm->in_use == cm->conf.max_conns)
-		answered_forget(cm);
 	if (cm->in_use == cm->conf.max_conns)
 		return NULL;
 	conn = TAILQ_FIRST(&cm->spare);

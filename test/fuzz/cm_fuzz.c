@@ -4,7 +4,7 @@
  * any time. A step is an operation byte and its arguments. The manager may talk to
  * itself, which makes whole connections.
  */
-#include "cm/cm_internal.h"
+#include "cm/cm_types.h"
 #include "fuzz.h"
 #include "port/net.h"
 

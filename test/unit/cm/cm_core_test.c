@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cm_pair.h"
+#include "cm/table.h"
 
 #include <cmocka.h>
 

@@ -4,8 +4,7 @@
 #ifndef ROCADE_TEST_CM_PAIR_H
 #define ROCADE_TEST_CM_PAIR_H
 
-#include "cm/cm_core.h"
-#include "cm/cm_internal.h"
+#include "cm/cm_types.h"
 
 #define A 0
 #define B 1

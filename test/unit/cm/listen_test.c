@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cm_pair.h"
+#include "cm/listen.h"
 #include "port/net.h"
 
 #include <cmocka.h>

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Internal to lib/cm. */
-#ifndef ROCADE_CM_CM_INTERNAL_H
-#define ROCADE_CM_CM_INTERNAL_H
+/*
+ * The structures of the connection manager. Internal to lib/cm, whose files may read every
+ * member; cm_port.c and other layers use cm_core.h. A connection's state, its timer and
+ * its pending events change in state.c alone, with two exceptions: mra_rx() extends the
+ * timer, and cm_event_queue.c and cm_release() take events away.
+ */
+#ifndef ROCADE_CM_CM_TYPES_H
+#define ROCADE_CM_CM_TYPES_H
 
 #include <sys/queue.h>
 
@@ -125,75 +130,5 @@ code_ns(unsigned code)
 {
 	return UINT64_C(4096) << code;
 }
-
-/* cm_core.c */
-/* Queues a copy of the message for cm_tx(). */
-void cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad);
-
-/* table.c */
-/* Returns a connection in state FREE with a new ID, or NULL if none is left. The caller
- * sets another state. */
-struct cm_conn *conn_alloc(struct cm *cm);
-void conn_free(struct cm_conn *conn);
-/* Find a connection by the local ID, the peer's ID or the peer's QPN. key: the peer's
- * GUID, or for SIDR gid_key() of its address. Return NULL if there is none. */
-struct cm_conn *conn_find(struct cm *cm, uint32_t local_id);
-struct cm_conn *conn_find_id(struct cm *cm, uint64_t key, uint32_t remote_id, bool sidr);
-struct cm_conn *conn_find_qpn(struct cm *cm, uint64_t guid, uint32_t qpn);
-void conn_hash_id(struct cm_conn *conn);
-void conn_hash_qpn(struct cm_conn *conn);
-/* Removes the connection from the tables by_id and by_qpn. */
-void conn_unhash(struct cm_conn *conn);
-void conn_unhash_qpn(struct cm_conn *conn);
-/* Hash of a GID, for SIDR messages, which carry no GUID. */
-uint64_t gid_key(const struct cm *cm, const uint8_t gid[16]);
-
-/* state.c */
-/* Changes the state and stops the timer. */
-void conn_enter(struct cm_conn *conn, enum cm_state state);
-/* Queues an event for the user, unless it has released the connection or this type was
- * raised before. */
-void conn_event(struct cm_conn *conn, enum cm_event_type type);
-/* Returns whether the event of the connection's request was not fetched yet. */
-bool conn_request_unread(const struct cm_conn *conn);
-/* Sends conn->out, and starts the timer that resends it every wait_ns until a response
- * changes the state. */
-void conn_send_with_retry(struct cm_conn *conn, uint64_t now);
-void conn_timeout(struct cm_conn *conn, uint64_t now);
-/* Closes the connection. Frees it if the user has released it. */
-void conn_end(struct cm_conn *conn);
-/* Enters TIMEWAIT for the time of the ACK timeout. */
-void conn_timewait(struct cm_conn *conn, uint64_t now);
-/* Sends conn->out and enters ANSWERED: for a while, a retry of the request gets the same
- * response. */
-void conn_send_final(struct cm_conn *conn, uint64_t now);
-/* Initialises a message to the peer with both communication IDs. */
-void conn_mad_init(
-	const struct cm_conn *conn, struct mad *mad, enum mad_attr attr, uint64_t tid);
-/* Sends a DREQ, and enters DREQ_SENT. */
-void conn_dreq_send(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
-/* The peer has connected anew and lost this connection: disconnects it. */
-void conn_stale(struct cm_conn *conn, uint64_t now);
-/* Builds a REJ in conn->out; the caller sends it. */
-void conn_rej_build(
-	struct cm_conn *conn, enum cm_reason reason, const void *private, size_t len);
-
-/* listen.c */
-struct cm_listener *listener_find(
-	struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[16]);
-/* Returns a connection in this state for a new request. Returns NULL if the backlog is
- * full or no connection is left. */
-struct cm_conn *listener_conn(struct cm_listener *listener, enum cm_state state);
-/* Leaves the backlog once the request was fetched and decided. */
-void conn_leave_backlog(struct cm_conn *conn);
-
-/* cm_rx_req.c, cm_rx_sidr.c: handle a received message. Return CM_DROP_none, or why it
- * was dropped. */
-enum cm_drop req_rx(
-	struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_t now);
-enum cm_drop sidr_req_rx(
-	struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_t now);
-enum cm_drop sidr_rep_rx(
-	struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_t now);
 
 #endif
