@@ -15,7 +15,7 @@
 #include "preload/preload_channel.h"
 #include "preload/next.h"
 #include "preload/paths.h"
-#include "verbs/device.h"
+#include "verbs/device_source.h"
 #include "verbs/export.h"
 
 /* Used by glibc before 2.33, and by programs built with it. */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "shm/shm.h"
-#include "verbs/device.h"
+#include "verbs/device_source.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shm *ports;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "shm/shm.h"
-#include "verbs/device.h"
+#include "verbs/device_source.h"
 #include "verbs/verbs_port.h"
 
 static uint64_t

@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "verbs/context_ops.h"
 #include "verbs/device.h"
 #include "verbs/forward.h"
-#include "verbs/mw.h"
 #include "verbs/objects.h"
-#include "verbs/verbs_xrc.h"
 
 /* For functions left NULL, the inline functions of <infiniband/verbs.h> return
  * EOPNOTSUPP. */

@@ -5,12 +5,48 @@
 #include <string.h>
 
 #include "verbs/device.h"
+#include "verbs/device_source.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 
-void
-device_mark(void)
+static unsigned
+device_count(void)
 {
+	return device_source_count() + port_count();
+}
+
+/* Returns up to max devices, each with a reference that device_put() releases. */
+static unsigned
+device_get_all(struct ibv_device **list, unsigned max)
+{
+	unsigned n = max != 0 ? device_source_get(list) : 0;
+
+	return n + port_devices_get(list + n, max - n);
+}
+
+static void
+device_put(struct ibv_device *device)
+{
+	/* The device of a source is never freed. */
+	if (to_device(device)->source == NULL)
+		port_device_put(to_device(device));
+}
+
+struct rocade_port *
+device_context_add(struct ibv_device *device)
+{
+	struct verbs_device *of = to_device(device);
+
+	return of->source != NULL ? device_source_context_add(of) : port_context_add(of);
+}
+
+void
+device_context_remove(struct rocade_port *port)
+{
+	if (port->source != NULL)
+		device_source_context_remove(port);
+	else
+		port_context_remove(port);
 }
 
 /* Enlarges the real library's list and puts Rocade's devices first. The list is plain
@@ -98,5 +134,5 @@ ibv_get_device_guid(struct ibv_device *device)
 {
 	if (!device_is_ours(device))
 		return forward(0, ibv_get_device_guid, device);
-	return htobe64(device_guid(device));
+	return htobe64(port_device_guid(to_device(device)));
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs/device.h"
+#include "verbs/device_source.h"
 #include "verbs/objects.h"
 
 static const struct device_source *source;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ibv_alloc_td(3), ibv_alloc_parent_domain(3). A parent domain acts as its PD, and in
  * addition determines whether objects created on it take locks. */
+#include "verbs/context_ops.h"
 #include "verbs/objects.h"
 
 struct ibv_td *

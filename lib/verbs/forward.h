@@ -5,9 +5,7 @@
 #ifndef ROCADE_VERBS_FORWARD_H
 #define ROCADE_VERBS_FORWARD_H
 
-#include <stdbool.h>
-
-#include <infiniband/verbs.h>
+#include "verbs/ours.h"
 
 enum forward_id {
 #define FORWARD(name, version) FORWARD_##name,

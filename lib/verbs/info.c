@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "verbs/objects.h"
+#include "verbs/ours.h"
 #include "wire/psn.h"
 
 EXPORT unsigned

@@ -2,7 +2,7 @@
 /* ibv_alloc_mw(3), ibv_bind_mw(3): memory windows of type 1 and 2 (2B of the IBA). */
 #include <stdlib.h>
 
-#include "verbs/mw.h"
+#include "verbs/context_ops.h"
 #include "verbs/wqe.h"
 
 struct verbs_mw {

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Private structures of the verbs objects. Most begin with their public part. An object
- * is Rocade's if the operations of its context are. */
+/* Private structures of the verbs objects. Most begin with their public part. */
 #ifndef ROCADE_VERBS_OBJECTS_H
 #define ROCADE_VERBS_OBJECTS_H
 
 #include <errno.h>
 
 #include "verbs/verbs_port.h"
-#include "verbs/post.h"
 
 /* mlx5dv and efadv read private members behind an ibv_device before they know whose
  * device it is: they find zeros. */
@@ -133,21 +131,6 @@ struct verbs_ah {
 	struct ud_dest dest; /* without QPN and Q_Key */
 };
 
-/* Stored in place of a function pointer that is never called; marks Rocade's devices. */
-void device_mark(void);
-
-static inline bool
-device_is_ours(const struct ibv_device *device)
-{
-	return (void (*)(void))device->_ops._dummy1 == device_mark;
-}
-
-static inline bool
-context_is_ours(const struct ibv_context *context)
-{
-	return context->ops.poll_cq == verbs_poll_cq;
-}
-
 static inline struct verbs_device *
 to_device(struct ibv_device *device)
 {
@@ -252,33 +235,8 @@ count_down(uint32_t *count)
 	__atomic_fetch_sub(count, 1, __ATOMIC_RELEASE);
 }
 
-/* Functions of verbs_context. */
-int verbs_query_port(struct ibv_context *context, uint8_t port_num,
-	struct ibv_port_attr *attr, size_t size);
-int verbs_query_device_ex(struct ibv_context *context,
-	const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr,
-	size_t size);
-int verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
-struct ibv_td *verbs_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
-int verbs_dealloc_td(struct ibv_td *td);
-struct ibv_pd *verbs_alloc_parent_domain(
-	struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
-struct ibv_cq_ex *verbs_create_cq_ex(
-	struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
-struct ibv_qp *verbs_create_qp_ex(
-	struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
-
 /* Frees a parent domain that is no longer in use. */
 void parent_domain_free(struct verbs_pd *pd);
-
-/* Allocates a verbs_qp, zeroed but for its context: with ex and wr if extended, with room
- * for the struct qp in front if qp_in_front. Returns NULL if there is no memory. */
-struct verbs_qp *verbs_qp_alloc(
-	struct ibv_context *context, bool extended, bool qp_in_front);
-void verbs_qp_free(struct verbs_qp *vqp);
-/* Fills in the public part from vqp->qp, and initialises its mutex and condition
- * variable. */
-void verbs_qp_publish(struct verbs_qp *vqp);
 
 /* Waits until all delivered events of an object were acknowledged. ibv_ack_async_event()
  * counts in completed, under mutex. */

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "verbs/ours.h"
 #include "verbs/verbs_cm.h"
 
-#define HOP_LIMIT 64
 #define PARAM_MAX 4096 /* largest size of a structure that is accepted, in bytes */
 
 EXPORT int
@@ -203,20 +203,6 @@ cm_request_begin(struct rocade_cm *cm, const union ibv_gid *peer, uint8_t ps,
 	return 0;
 }
 
-struct rocade_cm_id *
-cm_id_new(struct rocade_cm *cm, void *user)
-{
-	struct rocade_cm_id *id = calloc(1, sizeof(*id));
-
-	if (id == NULL) {
-		(void)rocade_fail(ENOMEM, "no memory for a connection");
-		return NULL;
-	}
-	id->cm = cm;
-	id->user = user;
-	return id;
-}
-
 EXPORT int
 rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *peer,
 	uint16_t port, const struct rocade_cm_param *param, void *user,
@@ -251,62 +237,6 @@ rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *
 	}
 	*out = id;
 	return 0;
-}
-
-int
-cm_gid_index(const struct rocade_cm *cm, const uint8_t gid[16])
-{
-	const struct dev *dev = cm->ctx->dev;
-
-	for (int i = 0; i < DEV_GIDS; i++)
-		if (memcmp(dev->gids[i], gid, 16) == 0)
-			return i;
-	return -1;
-}
-
-int
-cm_qp_rtr(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned mtu)
-{
-	const struct rocade_cm_param *p = &id->param;
-	int index = cm_gid_index(id->cm, peer->path.sgid);
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = (enum ibv_mtu)mtu,
-		.dest_qp_num = peer->qp.qpn,
-		.rq_psn = p->psn,
-		.max_dest_rd_atomic =
-			RTE_MIN(p->responder_resources, peer->qp.responder_resources),
-		.min_rnr_timer = p->min_rnr_timer,
-		.ah_attr = {.is_global = 1,
-			.port_num = 1,
-			.grh = {.sgid_index = (uint8_t)index, .hop_limit = HOP_LIMIT}},
-	};
-
-	if (index < 0)
-		return EADDRNOTAVAIL; /* the address was removed */
-	memcpy(attr.ah_attr.grh.dgid.raw, peer->path.dgid, 16);
-	return ibv_modify_qp(id->qp, &attr,
-		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-}
-
-int
-cm_qp_rts(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned timeout,
-	unsigned retry_count)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTS,
-		.timeout = (uint8_t)timeout,
-		.retry_cnt = (uint8_t)retry_count,
-		.rnr_retry = peer->qp.rnr_retry,
-		.sq_psn = peer->qp.psn,
-		.max_rd_atomic =
-			RTE_MIN(id->param.initiator_depth, peer->qp.initiator_depth),
-	};
-
-	return ibv_modify_qp(id->qp, &attr,
-		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 EXPORT int

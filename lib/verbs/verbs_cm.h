@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared by the files that implement <rocade/cm.h>. */
+/* The structures of <rocade/cm.h>, for the files that implement it (verbs_cm*.c). */
 #ifndef ROCADE_VERBS_VERBS_CM_H
 #define ROCADE_VERBS_VERBS_CM_H
 
@@ -36,6 +36,8 @@ struct rocade_cm_id {
 	bool listening;
 };
 
+/* ---- verbs_cm.c, for verbs_cm_ud.c ---- */
+
 /* Creates a listener. ud: for datagram requests. */
 int cm_listener_open(struct rocade_cm *cm, bool ud, uint16_t port, uint32_t backlog,
 	void *user, struct rocade_cm_listener **out);
@@ -49,6 +51,9 @@ int cm_private_check(size_t len, size_t max);
  * the addresses are not unicast ones of the same family. */
 int cm_request_begin(struct rocade_cm *cm, const union ibv_gid *peer, uint8_t ps,
 	uint16_t port, unsigned sgid_index, struct cm_request *req);
+
+/* ---- verbs_cm_id.c, for the calls of the application and for events ---- */
+
 /* Returns NULL, with the error text set, if there is no memory. */
 struct rocade_cm_id *cm_id_new(struct rocade_cm *cm, void *user);
 /* Returns the GID index of a local address; -1: it was removed. */

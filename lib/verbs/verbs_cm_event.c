@@ -101,25 +101,7 @@ sidr_reply_handle(struct cm_event *e)
 		e->type = CM_EVENT_REJECTED;
 }
 
-/* ---- Wake-ups, and data that arrives before the RTU ---- */
-
-void
-cm_qp_listener_add(struct rocade_cm_id *id)
-{
-	qp_listener_init(&id->qp_listener, &id->cm->events, id);
-	dev_qp_listen(id->cm->ctx->dev, to_qp(id->qp)->qp, &id->qp_listener);
-	id->listening = true;
-}
-
-void
-cm_qp_listener_remove(struct rocade_cm_id *id)
-{
-	if (!id->listening)
-		return;
-	dev_qp_unlisten(id->cm->ctx->dev, &id->qp_listener);
-	(void)event_purge(&id->qp_listener.events);
-	id->listening = false;
-}
+/* ---- Wake-ups ---- */
 
 static void
 wakeup_raise(void *arg)

@@ -14,16 +14,4 @@
 struct verbs_cq *verbs_cq_create(
 	struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr);
 
-/* Frees SQ slots up to end: a send completion was polled. Called with the CQ's lock held.
- * A live CQE names a live QP, because reset and destroy clean the QP's CQEs under this
- * lock before they change its SQ. */
-static inline void
-cq_free_slots(const struct dev *dev, uint32_t qpn, uint32_t end)
-{
-	struct qp *qp = qp_table_get(&dev->qps, qpn);
-
-	if (likely(qp != NULL))
-		sq_free(&qp->sq, end);
-}
-
 #endif

@@ -5,6 +5,8 @@
  * application can post while it goes through a batch.
  */
 #include "engine/manual_progress.h"
+#include "verbs/context_ops.h"
+#include "verbs/poll.h"
 #include "verbs/verbs_cq.h"
 
 #define CQ_MASKS (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "engine/mr_fault.h"
-#include "verbs/device.h"
 #include "verbs/objects.h"
+#include "verbs/ours.h"
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rocade_port *ports; /* in the order they were opened */
@@ -51,8 +51,7 @@ device_create(struct rocade_port *port, const char *name)
 
 	if (device == NULL)
 		return NULL;
-	device->ibv._ops._dummy1 =
-		(struct ibv_context * (*)(struct ibv_device *, int)) device_mark;
+	device_mark(&device->ibv);
 	device->ibv.node_type = IBV_NODE_CA;
 	device->ibv.transport_type = IBV_TRANSPORT_IB;
 	snprintf(device->ibv.name, sizeof(device->ibv.name), "%s", name);
@@ -178,9 +177,9 @@ rocade_port_device(struct rocade_port *port)
 }
 
 unsigned
-device_count(void)
+port_count(void)
 {
-	unsigned n = device_source_count();
+	unsigned n = 0;
 
 	pthread_mutex_lock(&list_lock);
 	for (struct rocade_port *p = ports; p != NULL; p = p->next)
@@ -190,12 +189,10 @@ device_count(void)
 }
 
 unsigned
-device_get_all(struct ibv_device **list, unsigned max)
+port_devices_get(struct ibv_device **list, unsigned max)
 {
 	unsigned n = 0;
 
-	if (max != 0)
-		n = device_source_get(list);
 	pthread_mutex_lock(&list_lock);
 	for (struct rocade_port *p = ports; p != NULL && n < max; p = p->next) {
 		p->device->refs++;
@@ -206,24 +203,20 @@ device_get_all(struct ibv_device **list, unsigned max)
 }
 
 void
-device_put(struct ibv_device *device)
+port_device_put(struct verbs_device *device)
 {
-	if (to_device(device)->source != NULL)
-		return; /* the device of a source is never freed */
 	pthread_mutex_lock(&list_lock);
-	device_put_locked(to_device(device));
+	device_put_locked(device);
 	pthread_mutex_unlock(&list_lock);
 }
 
 struct rocade_port *
-device_context_add(struct ibv_device *device)
+port_context_add(struct verbs_device *device)
 {
 	struct rocade_port *port;
 
-	if (to_device(device)->source != NULL)
-		return device_source_context_add(to_device(device));
 	pthread_mutex_lock(&list_lock);
-	port = to_device(device)->port;
+	port = device->port;
 	if (port != NULL) {
 		pthread_mutex_lock(&port->lock);
 		port->contexts++;
@@ -235,12 +228,8 @@ device_context_add(struct ibv_device *device)
 }
 
 void
-device_context_remove(struct rocade_port *port)
+port_context_remove(struct rocade_port *port)
 {
-	if (port->source != NULL) {
-		device_source_context_remove(port);
-		return;
-	}
 	pthread_mutex_lock(&port->lock);
 	port->contexts--;
 	pthread_mutex_unlock(&port->lock);
@@ -248,13 +237,13 @@ device_context_remove(struct rocade_port *port)
 }
 
 uint64_t
-device_guid(struct ibv_device *device)
+port_device_guid(const struct verbs_device *device)
 {
-	uint64_t guid = to_device(device)->guid;
+	uint64_t guid = device->guid;
 
 	pthread_mutex_lock(&list_lock);
-	if (to_device(device)->port != NULL)
-		guid = to_device(device)->port->dev->guid;
+	if (device->port != NULL)
+		guid = device->port->dev->guid;
 	pthread_mutex_unlock(&list_lock);
 	return guid;
 }

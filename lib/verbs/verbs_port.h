@@ -16,6 +16,7 @@
 struct impair; /* drivers/impair */
 struct xrc_domain;
 struct device_source;
+struct verbs_device;
 
 struct rocade_engine {
 	struct engine *engine;
@@ -65,5 +66,24 @@ int port_publish(struct dev *dev, struct rocade_port **out);
 /* Chooses a free name if conf has none. port_publish() checks the name again. EEXIST,
  * with its text: the name is in use. */
 int port_name_choose(struct dev_conf *conf);
+
+/* Makes a port without an entry in the device list; NULL: no memory. */
+struct rocade_port *port_wrap(struct dev *dev);
+/* Makes an entry that is in no list, for device_source.c. */
+struct verbs_device *device_create_unlisted(const char *name);
+
+/* ---- For device.c ---- */
+
+/* Returns the number of open ports. */
+unsigned port_count(void);
+/* Returns up to max devices, each with a reference that port_device_put() releases. */
+unsigned port_devices_get(struct ibv_device **list, unsigned max);
+void port_device_put(struct verbs_device *device);
+/* Count the contexts of the device's port. port_context_add() returns NULL if the port is
+ * closed. */
+struct rocade_port *port_context_add(struct verbs_device *device);
+void port_context_remove(struct rocade_port *port);
+/* Host order. */
+uint64_t port_device_guid(const struct verbs_device *device);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "verbs/context_ops.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 

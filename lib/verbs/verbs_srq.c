@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ibv_create_srq(3), ibv_modify_srq(3), ibv_query_srq(3). */
+#include "verbs/context_ops.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 #include "verbs/verbs_xrc.h"

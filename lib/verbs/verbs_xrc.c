@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "verbs/forward.h"
-#include "verbs/objects.h"
+#include "verbs/context_ops.h"
+#include "verbs/qp_handle.h"
 #include "verbs/verbs_xrc.h"
 
 /* Shared by all contexts of this process that opened it with the same file. */

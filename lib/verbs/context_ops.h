@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Control functions of a context, which the inline functions of <infiniband/verbs.h> call.
+ * context.c alone uses their addresses. */
+#ifndef ROCADE_VERBS_CONTEXT_OPS_H
+#define ROCADE_VERBS_CONTEXT_OPS_H
+
+#include <infiniband/verbs.h>
+
+int verbs_query_port(struct ibv_context *context, uint8_t port_num,
+	struct ibv_port_attr *attr, size_t size);
+int verbs_query_device_ex(struct ibv_context *context,
+	const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr,
+	size_t size);
+int verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+struct ibv_td *verbs_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int verbs_dealloc_td(struct ibv_td *td);
+struct ibv_pd *verbs_alloc_parent_domain(
+	struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
+struct ibv_cq_ex *verbs_create_cq_ex(
+	struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+struct ibv_qp *verbs_create_qp_ex(
+	struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+struct ibv_xrcd *verbs_open_xrcd(
+	struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
+int verbs_close_xrcd(struct ibv_xrcd *xrcd);
+struct ibv_qp *verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
+struct ibv_srq *verbs_create_srq_ex(
+	struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
+int verbs_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num);
+struct ibv_mw *verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int verbs_dealloc_mw(struct ibv_mw *mw);
+int verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A device that is listed before its port is open. A driver sets the source and offers the
+ * device; device.c lists it. */
+#ifndef ROCADE_VERBS_DEVICE_SOURCE_H
+#define ROCADE_VERBS_DEVICE_SOURCE_H
+
+#include "verbs/verbs_port.h"
+
+/* The first context opens the port, and closing the last one closes it. */
+struct device_source {
+	/* Finds out whether the device exists, and reports it with device_source_offer(). */
+	void (*refresh)(void);
+	/* Returns 0 or an errno value. port_wrap() makes the port. */
+	int (*open)(struct rocade_port **port);
+	/* Destroys the device (dev_destroy()) and all that belongs to it. The caller
+	 * frees the port. */
+	void (*close)(struct dev *dev);
+};
+
+/* ---- For drivers ---- */
+
+/* Control path, before the first device list is requested. */
+void device_source_set(const struct device_source *source);
+/* Lists the device of the source. name: NULL if it does not exist now. The structure of
+ * the device is never freed. */
+void device_source_offer(const char *name, uint64_t guid);
+/* Returns the name of that device; NULL: there is none. Takes no lock; any thread. */
+const char *device_source_name(void);
+
+/* Called around fork(), so that no thread is changing the list meanwhile. In the child,
+ * the device of the source gets a new port at its next context. Open contexts keep the
+ * parent's port, which does not work in the child. */
+void devices_fork_prepare(void);
+void devices_fork_done(bool child);
+
+/* ---- For device.c ---- */
+
+void device_source_refresh(void);
+/* Returns the number of devices of the source: 0 or 1. */
+unsigned device_source_count(void);
+/* Stores the device, if there is one, and returns that number. */
+unsigned device_source_get(struct ibv_device **list);
+struct rocade_port *device_source_context_add(struct verbs_device *device);
+void device_source_context_remove(struct rocade_port *port);
+
+#endif
