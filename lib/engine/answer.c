@@ -25,7 +25,7 @@ only_ready(const struct engine *e)
 {
 	const struct qp *qp = TAILQ_FIRST(&e->ready);
 
-	if (qp == NULL || TAILQ_NEXT(qp, ready_link) != NULL ||
+	if (qp == NULL || TAILQ_NEXT(qp, sched.ready_link) != NULL ||
 		doorbells_pending(&e->doorbells))
 		return NULL;
 	return qp;
@@ -196,8 +196,8 @@ draft_post(struct engine *e, struct qp *qp)
 	if (!answers->drafted || answers->qp != qp)
 		return false;
 	answers->drafted = false;
-	if (e->backlog_count != 0 || qp->on_blocked ||
-		qp->net_generation != e->net_generation ||
+	if (e->backlog_count != 0 || qp->sched.on_blocked ||
+		qp->sched.net_generation != e->net_generation ||
 		!qp_draft_fill(qp, &answers->draft))
 		return false;
 	answers->posted = true;

@@ -32,7 +32,7 @@ dev_cq_fail(struct dev *dev, struct cq *cq)
 			qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_ERR)
 			continue;
 		qp_fail(qp);
-		engine_schedule(qp->engine, qp);
+		engine_schedule(qp->sched.engine, qp);
 	}
 	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);

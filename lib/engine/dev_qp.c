@@ -99,7 +99,7 @@ dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 		goto fail;
 	}
 	e = dev->engines[engine_choose(dev, engine)];
-	qp->engine = e;
+	qp->sched.engine = e;
 	qp->shared = &e->shared;
 	dev_engines_lock(dev);
 	qp_queues_attach(qp, e->index);
@@ -164,7 +164,7 @@ path_check(const struct qp_path *p)
 static int
 qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 {
-	struct engine *e = qp->engine;
+	struct engine *e = qp->sched.engine;
 	struct peer *peer = NULL;
 	int rc;
 
@@ -218,9 +218,9 @@ void
 dev_qp_query(struct dev *dev, struct qp *qp, struct qp_attr *attr)
 {
 	(void)dev;
-	engine_lock(qp->engine);
+	engine_lock(qp->sched.engine);
 	qp_query(qp, attr);
-	engine_unlock(qp->engine);
+	engine_unlock(qp->sched.engine);
 }
 
 static void
@@ -254,7 +254,7 @@ dev_qp_remove(struct dev *dev, struct qp *qp)
 		qp_listener_remove(LIST_FIRST(&qp->listeners));
 	qp_table_put(&dev->qps, qp->qpn, NULL);
 	qp_stop(qp);
-	engine_forget(qp->engine, qp);
+	engine_forget(qp->sched.engine, qp);
 	qp_queues_detach(qp);
 }
 

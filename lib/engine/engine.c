@@ -34,7 +34,7 @@ static void
 timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
 {
 	struct engine *e = arg;
-	struct qp *qp = container_of(timer, struct qp, timer);
+	struct qp *qp = container_of(timer, struct qp, sched.timer);
 
 	/* Each acknowledgement moves the deadline to a later time, but not the timer, so
 	 * the timer may fire before the deadline. engine_schedule() sets it again. */
@@ -71,7 +71,7 @@ engine_pass(struct engine *e, uint64_t now)
 void
 engine_doorbell(struct qp *qp)
 {
-	struct engine *e = qp->engine;
+	struct engine *e = qp->sched.engine;
 	uint32_t index = qp->qpn - e->dev->qps.base;
 
 	if (answer_is_ours(e) && answer_post(e, qp))

@@ -155,7 +155,7 @@ static inline void
 qp_prefetch_tx(const struct qp *qp)
 {
 	rte_prefetch0(qp);
-	rte_prefetch0(&qp->ready_link);
+	rte_prefetch0(&qp->sched.ready_link);
 	rte_prefetch0(&qp->req);
 	rte_prefetch0((const uint8_t *)&qp->req + LINE_SIZE);
 	rte_prefetch0(&qp->hdr);

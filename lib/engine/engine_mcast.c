@@ -73,8 +73,8 @@ group_deliver(struct engine *e, const struct mcast_group *group, const struct pk
 	{
 		if (m->qp == sender)
 			continue;
-		if (m->qp->engine != e) {
-			others |= UINT32_C(1) << m->qp->engine->index;
+		if (m->qp->sched.engine != e) {
+			others |= UINT32_C(1) << m->qp->sched.engine->index;
 			continue;
 		}
 		qp_rx(m->qp, view, now);

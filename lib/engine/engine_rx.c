@@ -75,7 +75,7 @@ qp_prefetch_rx(const struct qp *qp, bool response)
 	rte_prefetch0(&qp->hdr);
 	rte_prefetch0(&qp->hdr.len);
 	if (response) {
-		rte_prefetch0(&qp->ready_link);
+		rte_prefetch0(&qp->sched.ready_link);
 		rte_prefetch0(&qp->req);
 		rte_prefetch0((const uint8_t *)&qp->req + LINE_SIZE);
 		rte_prefetch0(&qp->sq);
@@ -149,8 +149,8 @@ packets_process(
 	for (unsigned i = 0; i < n; i++) {
 		struct qp *qp = parsed[i].qp;
 
-		if (unlikely(qp != NULL && qp->engine != e)) {
-			if (engine_hand_off(e, qp->engine, &pkts[i]))
+		if (unlikely(qp != NULL && qp->sched.engine != e)) {
+			if (engine_hand_off(e, qp->sched.engine, &pkts[i]))
 				continue;
 		} else if (likely(qp != NULL)) {
 			packet_dispatch(e, qp, &parsed[i].view, icrc_deferred, now);

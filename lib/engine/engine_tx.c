@@ -162,9 +162,9 @@ unresolved_retry(struct engine *e)
 		return;
 	e->net_generation = generation;
 	while ((qp = TAILQ_FIRST(&e->unresolved)) != NULL) {
-		TAILQ_REMOVE(&e->unresolved, qp, ready_link);
-		qp->on_unresolved = false;
-		TAILQ_INSERT_TAIL(&e->ready, qp, ready_link);
+		TAILQ_REMOVE(&e->unresolved, qp, sched.ready_link);
+		qp->sched.on_unresolved = false;
+		TAILQ_INSERT_TAIL(&e->ready, qp, sched.ready_link);
 	}
 }
 
@@ -190,7 +190,7 @@ ud_path_update(struct engine *e, struct qp *qp)
 	if (likely(memcmp(&path, &qp->path, sizeof(path)) == 0))
 		return;
 	qp->path = path;
-	qp->resolved = false;
+	qp->sched.resolved = false;
 	engine_headers_build(e->dev, qp);
 }
 
@@ -199,13 +199,13 @@ static int
 route_set(const struct engine *e, struct qp *qp, const uint8_t mac[6])
 {
 	if (memcmp(mac, e->dev->port.mac, 6) == 0)
-		qp->route = ROUTE_SELF;
+		qp->sched.route = ROUTE_SELF;
 	else
-		qp->route = mac[0] & 1 ? ROUTE_GROUP : ROUTE_PEER;
+		qp->sched.route = mac[0] & 1 ? ROUTE_GROUP : ROUTE_PEER;
 	/* Packets that stay in the host pass no NIC that could fill in the checksum. */
-	if (qp->route != ROUTE_PEER)
+	if (qp->sched.route != ROUTE_PEER)
 		path_hdr_no_offload(&qp->hdr);
-	return qp->route;
+	return qp->sched.route;
 }
 
 static int
@@ -229,16 +229,16 @@ next_hop_resolve(struct engine *e, struct qp *qp, uint64_t now)
 
 	if (qp->type == IBV_QPT_UD)
 		ud_path_update(e, qp);
-	if (likely(qp->resolved && qp->net_generation == e->net_generation))
-		return qp->route;
+	if (likely(qp->sched.resolved && qp->sched.net_generation == e->net_generation))
+		return qp->sched.route;
 	rc = next_hop_mac(e, qp, mac, now);
 	if (rc == 0) {
 		path_hdr_set_dst(&qp->hdr, mac);
-		qp->resolved = true;
-		qp->net_generation = e->net_generation;
+		qp->sched.resolved = true;
+		qp->sched.net_generation = e->net_generation;
 		rc = route_set(e, qp, mac);
-	} else if (qp->resolved && rc == -EAGAIN) {
-		return qp->route; /* the old MAC serves until another is known */
+	} else if (qp->sched.resolved && rc == -EAGAIN) {
+		return qp->sched.route; /* the old MAC serves until another is known */
 	}
 	return rc;
 }
@@ -291,8 +291,8 @@ unresolved_add(struct engine *e, struct qp *qp, uint64_t now)
 	qp_tx(qp, NULL, 0, now); /* in ERR: flushes */
 	if (!qp_wants_tx(qp))
 		return;
-	qp->on_ready = qp->on_unresolved = true;
-	TAILQ_INSERT_TAIL(&e->unresolved, qp, ready_link);
+	qp->sched.on_ready = qp->sched.on_unresolved = true;
+	TAILQ_INSERT_TAIL(&e->unresolved, qp, sched.ready_link);
 }
 
 /* Moves n frames from the cache to the loopback queue. The unused frames behind them move
@@ -332,7 +332,7 @@ frames_divert(struct engine *e, struct qp *qp, int rc, struct pkt *frames, unsig
 static inline void
 ready_qps_prefetch(const struct qp *qp)
 {
-	const struct qp *after = TAILQ_NEXT(qp, ready_link);
+	const struct qp *after = TAILQ_NEXT(qp, sched.ready_link);
 
 	qp_prefetch_requests(qp);
 	if (after != NULL)
@@ -350,15 +350,15 @@ ready_qps_tx(struct engine *e, uint64_t now)
 	struct qp *qp;
 
 	while (used < e->tx_cache_count && (qp = TAILQ_FIRST(&e->ready)) != NULL) {
-		struct qp *next = TAILQ_NEXT(qp, ready_link);
+		struct qp *next = TAILQ_NEXT(qp, sched.ready_link);
 		unsigned built;
 		int rc;
 
 		if (next != NULL)
 			ready_qps_prefetch(next);
 		rc = next_hop_resolve(e, qp, now);
-		TAILQ_REMOVE(&e->ready, qp, ready_link);
-		qp->on_ready = false;
+		TAILQ_REMOVE(&e->ready, qp, sched.ready_link);
+		qp->sched.on_ready = false;
 		if (unlikely(rc == -EAGAIN)) {
 			unresolved_add(e, qp, now);
 			continue;
@@ -379,7 +379,7 @@ engine_answer(struct engine *e, struct qp *qp, uint64_t now)
 {
 	unsigned built;
 
-	if (qp->type == IBV_QPT_UD || qp->on_blocked || qp->state != IBV_QPS_RTS ||
+	if (qp->type == IBV_QPT_UD || qp->sched.on_blocked || qp->state != IBV_QPS_RTS ||
 		!backlog_flush(e, now) || tx_cache_fill(e, 1) == 0 ||
 		next_hop_resolve(e, qp, now) != ROUTE_PEER)
 		return false;

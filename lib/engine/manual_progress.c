@@ -169,7 +169,7 @@ dev_fail(struct dev *dev)
 		if (qp == NULL || qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_ERR)
 			continue;
 		if (qp_modify(qp, &error, IBV_QP_STATE, dev->active_mtu) == 0)
-			engine_schedule(qp->engine, qp);
+			engine_schedule(qp->sched.engine, qp);
 	}
 	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);

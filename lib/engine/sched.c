@@ -13,9 +13,9 @@ engine_timer_set(struct engine *e, struct qp *qp)
 	 * set again then. It is set for the time at which the wheel would first cascade
 	 * it. Most deadlines have moved to a later time by then, so such timers never go
 	 * through all levels of the wheel. */
-	if (when < qp->timer.when_ns) {
+	if (when < qp->sched.timer.when_ns) {
 		when = wheel_cascade_time(&e->wheel, when);
-		wheel_set(&e->wheel, &qp->timer, when);
+		wheel_set(&e->wheel, &qp->sched.timer, when);
 		e->earliest_ns = RTE_MIN(e->earliest_ns, when);
 	}
 }
@@ -23,9 +23,9 @@ engine_timer_set(struct engine *e, struct qp *qp)
 void
 engine_block(struct engine *e, struct qp *qp)
 {
-	if (qp->on_blocked)
+	if (qp->sched.on_blocked)
 		return; /* it keeps its place */
-	qp->on_blocked = true;
+	qp->sched.on_blocked = true;
 	e->blocked++;
 	TAILQ_INSERT_TAIL(&qp->peer->blocked, qp, blocked_link);
 }
@@ -33,27 +33,28 @@ engine_block(struct engine *e, struct qp *qp)
 void
 engine_unblock(struct engine *e, struct qp *qp)
 {
-	if (!qp->on_blocked)
+	if (!qp->sched.on_blocked)
 		return;
 	TAILQ_REMOVE(&qp->peer->blocked, qp, blocked_link);
-	qp->on_blocked = false;
+	qp->sched.on_blocked = false;
 	e->blocked--;
 }
 
 static void
 ready_remove(struct engine *e, struct qp *qp)
 {
-	TAILQ_REMOVE(qp->on_unresolved ? &e->unresolved : &e->ready, qp, ready_link);
-	qp->on_ready = qp->on_unresolved = false;
+	TAILQ_REMOVE(qp->sched.on_unresolved ? &e->unresolved : &e->ready, qp,
+		sched.ready_link);
+	qp->sched.on_ready = qp->sched.on_unresolved = false;
 }
 
 void
 engine_ready(struct engine *e, struct qp *qp)
 {
-	if (qp->on_ready)
+	if (qp->sched.on_ready)
 		return;
-	qp->on_ready = true;
-	TAILQ_INSERT_TAIL(&e->ready, qp, ready_link);
+	qp->sched.on_ready = true;
+	TAILQ_INSERT_TAIL(&e->ready, qp, sched.ready_link);
 }
 
 /* Puts the QP on the ready list if it has something to send. Leaves its timer alone. */
@@ -61,9 +62,9 @@ static void
 ready_or_block(struct engine *e, struct qp *qp)
 {
 	/* Flushing needs no MAC. */
-	if (unlikely(qp->on_unresolved && qp->state == IBV_QPS_ERR))
+	if (unlikely(qp->sched.on_unresolved && qp->state == IBV_QPS_ERR))
 		ready_remove(e, qp);
-	if (qp->on_ready || !qp_wants_tx(qp))
+	if (qp->sched.on_ready || !qp_wants_tx(qp))
 		return;
 	if (qp_window_blocked(qp))
 		engine_block(e, qp);
@@ -90,9 +91,9 @@ engine_forget(struct engine *e, struct qp *qp)
 {
 	engine_doorbells_drain(e);
 	engine_unblock(e, qp);
-	if (qp->on_ready)
+	if (qp->sched.on_ready)
 		ready_remove(e, qp);
-	wheel_cancel(&e->wheel, &qp->timer);
+	wheel_cancel(&e->wheel, &qp->sched.timer);
 	assert(e->answers.qp == NULL); /* answer_flush() */
 	if (qp->peer != NULL) {
 		assert(qp->req.unacked == 0);
@@ -132,10 +133,10 @@ engine_doorbells_drain(struct engine *e)
 			/* Skip QPs that were destroyed, that belong to another engine
 			 * (its doorbell rings there), or that are on the ready list
 			 * already. */
-			if (unlikely(qps[i] == NULL || qps[i]->engine != e) ||
-				(qps[i]->on_ready && !qps[i]->on_unresolved))
+			if (unlikely(qps[i] == NULL || qps[i]->sched.engine != e) ||
+				(qps[i]->sched.on_ready && !qps[i]->sched.on_unresolved))
 				continue;
-			rte_prefetch0(&qps[i]->ready_link);
+			rte_prefetch0(&qps[i]->sched.ready_link);
 			qps[kept++] = qps[i];
 		}
 		for (unsigned i = 0; i < kept; i++)

@@ -28,7 +28,7 @@ ackreq_can_suppress(const struct qp *qp)
 	/* Without an ACK timeout nothing would request an acknowledgement in the end. A
 	 * resend and a draining queue set AckReq. While an acknowledgement is outstanding
 	 * the timers are in use for its packet. */
-	return qp->timeout != 0 && qp->state == IBV_QPS_RTS && req->unacked == 0 &&
+	return qp->params.timeout != 0 && qp->state == IBV_QPS_RTS && req->unacked == 0 &&
 	       req->next_psn == req->sent_psn && req->tlp_state == TLP_OFF &&
 	       peer->ackreq_suppressed <
 		       RTE_MIN(peer->window / ACKREQ_SUPPRESS_SHARE, ACKREQ_SUPPRESS_MAX);

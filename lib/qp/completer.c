@@ -10,10 +10,10 @@
 void
 comp_check_drained(struct qp *qp)
 {
-	if (!qp->draining || qp->req.una_idx != qp->req.started_idx)
+	if (!qp->req.draining || qp->req.una_idx != qp->req.started_idx)
 		return;
-	qp->draining = false;
-	if (qp->sqd_notify)
+	qp->req.draining = false;
+	if (qp->params.sqd_notify)
 		qp_event(qp, QP_EVENT_SQ_DRAINED);
 }
 
@@ -86,12 +86,12 @@ una_advance(struct qp *qp, uint32_t end, uint64_t now)
 		req_rollback(qp, end);
 	else
 		req_account(qp);
-	req->retry_left = qp->retry_cnt;
-	req->rnr_left = qp->rnr_retry;
+	req->retry_left = qp->params.retry_cnt;
+	req->rnr_left = qp->params.rnr_retry;
 	req->in_recovery = false;
 	req->read_restart = req->next_psn == end && req->sent_psn != end;
 	req->rnr_deadline = TIME_NEVER;
-	req->ack_deadline = req->unacked != 0 && qp->timeout != 0
+	req->ack_deadline = req->unacked != 0 && qp->params.timeout != 0
 				    ? now + req_timeout_ns(qp)
 				    : TIME_NEVER;
 	tlp_progress(qp, one, now);
@@ -185,11 +185,11 @@ rnr_nak_rx(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 		comp_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR, VENDOR_RNR_RETRIES);
 		return;
 	}
-	if (qp->rnr_retry != 7) /* 7: without end (C9-146) */
+	if (qp->params.rnr_retry != 7) /* 7: without end (C9-146) */
 		req->rnr_left--;
 	/* The peer did receive the request: a long wait for a receive must not use up the
 	 * retries for lost packets. */
-	req->retry_left = qp->retry_cnt;
+	req->retry_left = qp->params.retry_cnt;
 	req_rollback(qp, psn);
 	req->ack_deadline = TIME_NEVER;
 	req->rnr_deadline = now + rnr_timer_ns[timer];

@@ -104,7 +104,7 @@ stop_requester(struct qp *qp)
 	tlp_cancel(qp);
 	req->fail_status = 0;
 	req_account(qp);
-	qp->draining = false;
+	qp->req.draining = false;
 }
 
 /* IBA 10.3.1.6: the send queue of an unreliable QP stops, and receiving goes on. */
@@ -179,7 +179,7 @@ qp_reset(struct qp *qp)
 	resp_reset(qp, 0);
 	if (qp->type == IBV_QPT_XRC_RECV)
 		xrc_reset(qp);
-	qp->resolved = false;
+	qp->sched.resolved = false;
 	qp->last_wqe_raised = false;
 	qp->fatal_raised = false;
 	qp->comm_est_raised = false;

@@ -41,16 +41,16 @@ void
 qp_attr_default(struct qp *qp)
 {
 	qp->path = (struct qp_path){.port_num = 0};
-	qp->path_mtu = IBV_MTU_256;
+	qp->params.path_mtu = IBV_MTU_256;
 	qp->pmtu_shift = 7 + IBV_MTU_256;
 	qp->dest_qpn = 0;
-	qp->qkey = 0;
+	qp->params.qkey = 0;
 	qp->access = 0;
-	qp->pkey_index = 0;
-	qp->timeout = qp->retry_cnt = qp->rnr_retry = 0;
-	qp->min_rnr_timer = 0;
-	qp->max_rd_atomic = qp->max_dest_rd_atomic = 0;
-	qp->sqd_notify = false;
+	qp->params.pkey_index = 0;
+	qp->params.timeout = qp->params.retry_cnt = qp->params.rnr_retry = 0;
+	qp->params.min_rnr_timer = 0;
+	qp->params.max_rd_atomic = qp->params.max_dest_rd_atomic = 0;
+	qp->params.sqd_notify = false;
 }
 
 static void
@@ -58,10 +58,10 @@ apply_path(struct qp *qp, const struct qp_attr *a, int mask)
 {
 	if (mask & IBV_QP_AV) {
 		qp->path = a->path;
-		qp->resolved = false;
+		qp->sched.resolved = false;
 	}
 	if (mask & IBV_QP_PATH_MTU) {
-		qp->path_mtu = (uint8_t)a->path_mtu;
+		qp->params.path_mtu = (uint8_t)a->path_mtu;
 		qp->pmtu_shift = (uint8_t)(7 + a->path_mtu);
 	}
 	if (mask & IBV_QP_DEST_QPN)
@@ -78,21 +78,21 @@ apply_limits(struct qp *qp, const struct qp_attr *a, int mask)
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		qp->access = a->access;
 	if (mask & IBV_QP_QKEY)
-		qp->qkey = a->qkey;
+		qp->params.qkey = a->qkey;
 	if (mask & IBV_QP_PKEY_INDEX)
-		qp->pkey_index = a->pkey_index;
+		qp->params.pkey_index = a->pkey_index;
 	if (mask & IBV_QP_MIN_RNR_TIMER)
-		qp->min_rnr_timer = a->min_rnr_timer;
+		qp->params.min_rnr_timer = a->min_rnr_timer;
 	if (mask & IBV_QP_TIMEOUT)
-		qp->timeout = a->timeout;
+		qp->params.timeout = a->timeout;
 	if (mask & IBV_QP_RETRY_CNT)
-		qp->retry_cnt = qp->req.retry_left = a->retry_cnt;
+		qp->params.retry_cnt = qp->req.retry_left = a->retry_cnt;
 	if (mask & IBV_QP_RNR_RETRY)
-		qp->rnr_retry = qp->req.rnr_left = a->rnr_retry;
+		qp->params.rnr_retry = qp->req.rnr_left = a->rnr_retry;
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
-		qp->max_rd_atomic = a->max_rd_atomic;
+		qp->params.max_rd_atomic = a->max_rd_atomic;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
-		qp->max_dest_rd_atomic = a->max_dest_rd_atomic;
+		qp->params.max_dest_rd_atomic = a->max_dest_rd_atomic;
 }
 
 static void
@@ -115,9 +115,9 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 	if (qp->state == IBV_QPS_SQE)
 		qp_flush(qp);
 	if (to == IBV_QPS_SQD && qp->state == IBV_QPS_RTS) {
-		qp->draining = true;
-		qp->sqd_notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 &&
-				 a->en_sqd_async_notify;
+		qp->req.draining = true;
+		qp->params.sqd_notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 &&
+					a->en_sqd_async_notify;
 	}
 	__atomic_store_n(&qp->state, (uint8_t)to, __ATOMIC_RELEASE);
 	if (to == IBV_QPS_SQD) {
@@ -143,10 +143,10 @@ qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path
 	if (rc != 0)
 		return rc;
 	/* IBA 10.3.1.5: SQD -> RTS only once the queue has drained. */
-	if (from == IBV_QPS_SQD && to == IBV_QPS_RTS && qp->draining)
+	if (from == IBV_QPS_SQD && to == IBV_QPS_RTS && qp->req.draining)
 		return -EINVAL;
 	/* READ requests in progress were cut by the old limit, see req_read_chunk(). */
-	if (mask & IBV_QP_MAX_QP_RD_ATOMIC && qp->draining)
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC && qp->req.draining)
 		return -EINVAL;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
 		rc = resp_set_depth(qp, attr->max_dest_rd_atomic);
@@ -167,22 +167,22 @@ qp_query(const struct qp *qp, struct qp_attr *attr)
 	*attr = (struct qp_attr){
 		.state = qp_state(qp),
 		.cur_state = qp_state(qp),
-		.path_mtu = (enum ibv_mtu)qp->path_mtu,
+		.path_mtu = (enum ibv_mtu)qp->params.path_mtu,
 		.rq_psn = qp->resp.epsn,
 		.sq_psn = qp->req.next_psn,
 		.dest_qpn = qp->dest_qpn,
-		.qkey = qp->qkey,
+		.qkey = qp->params.qkey,
 		.access = qp->access,
-		.pkey_index = qp->pkey_index,
+		.pkey_index = qp->params.pkey_index,
 		.port_num = 1,
-		.timeout = qp->timeout,
-		.retry_cnt = qp->retry_cnt,
-		.rnr_retry = qp->rnr_retry,
-		.min_rnr_timer = qp->min_rnr_timer,
-		.max_rd_atomic = qp->max_rd_atomic,
-		.max_dest_rd_atomic = qp->max_dest_rd_atomic,
-		.en_sqd_async_notify = qp->sqd_notify,
-		.sq_draining = qp->draining,
+		.timeout = qp->params.timeout,
+		.retry_cnt = qp->params.retry_cnt,
+		.rnr_retry = qp->params.rnr_retry,
+		.min_rnr_timer = qp->params.min_rnr_timer,
+		.max_rd_atomic = qp->params.max_rd_atomic,
+		.max_dest_rd_atomic = qp->params.max_dest_rd_atomic,
+		.en_sqd_async_notify = qp->params.sqd_notify,
+		.sq_draining = qp->req.draining,
 		.path = qp->path,
 	};
 }

@@ -98,6 +98,7 @@ struct requester {
 	 * are ignored */
 	bool in_recovery : 1;
 	bool ackreq_sent : 1; /* the packet built last had AckReq set */
+	bool draining : 1;    /* SQD: requests under way are still to be completed */
 	uint8_t tlp_backoff;
 	uint8_t retry_left;
 	uint64_t ack_deadline; /* TIME_NEVER: not running */
@@ -217,52 +218,64 @@ struct responder {
 	struct resp_res *res;
 };
 
+/* The engine's members of a QP. The links of its lists begin a cache line, because they
+ * are written when an adjacent QP is linked or unlinked. */
+struct qp_sched {
+	bool on_ready; /* linked in the engine's ready list, or in its unresolved list */
+	bool on_blocked; /* linked in peer->blocked, independent of the other lists */
+	bool on_unresolved : 1;  /* on_ready: it is the unresolved list */
+	bool resolved : 1;       /* hdr holds the next hop's MAC */
+	uint8_t route : 2;       /* enum qp_route, when resolved */
+	uint32_t net_generation; /* net_generation() for which hdr was resolved */
+	struct engine *engine;
+	TAILQ_ENTRY(qp) ready_link;
+	struct wheel_timer timer;
+};
+
+/* Attributes of ibv_modify_qp(3) that only requester, responder and queries read. */
+struct qp_params {
+	uint8_t timeout; /* code; 0: none */
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+	uint8_t max_rd_atomic;
+	uint8_t max_dest_rd_atomic;
+	uint8_t min_rnr_timer;
+	uint8_t path_mtu; /* enum ibv_mtu */
+	bool sqd_notify;
+	uint16_t pkey_index;
+	uint32_t qkey; /* UD */
+};
+static_assert(sizeof(struct qp_params) == 16, "at the end of the requester's lines");
+
 struct qp {
 	/* Members read by dispatch, in both directions, and by posts. */
 	uint32_t qpn;
 	uint32_t dest_qpn;
-	/* enum ibv_qp_state; written under the engine lock, read by posting threads */
-	uint8_t state;
+	bool res_pending;   /* resp_res_pending(), see resp_res_moved() */
 	uint8_t type;       /* enum ibv_qp_type */
 	uint8_t pmtu_shift; /* 8..12 */
 	uint8_t op_base;    /* service bits of the opcodes */
-	bool on_ready; /* linked in the engine's ready list, or in its unresolved list */
-	bool on_blocked; /* linked in peer->blocked, independent of the other lists */
-	bool on_unresolved : 1; /* on_ready: it is the unresolved list */
-	bool resolved : 1;      /* hdr holds the next hop's MAC */
-	bool draining : 1;
-	uint8_t route : 2; /* enum qp_route, when resolved */
-	bool res_pending;  /* resp_res_pending(), see resp_res_moved() */
-	/* net_generation() for which hdr was resolved; kept by the engine */
-	uint32_t net_generation;
 	uint16_t pkey;
+	/* enum ibv_qp_state; written under the engine lock, read by posting threads */
+	uint8_t state;
 	/* Pending response to the peer's requests: AETH syndrome + 1; 0: none. A sequence
 	 * NAK takes its PSN when it is sent. Not next to qp->res_pending: compilers would
 	 * read both in one load, which stalls if one of them has just been stored. */
 	uint8_t aeth_pending;
-	uint8_t timeout; /* code; 0: none */
 	struct qp_shared *shared;
-	struct engine *engine;
 	struct peer *peer;
 	struct cq *recv_cq;
 	/* An XRC target has no srq, recv_cq and pd of its own: they are those of the SRQ
 	 * that the latest message named. NULL before the first message, and after that
 	 * SRQ was destroyed. */
 	struct srq *srq; /* NULL: rq is used, or an XRC QP has none */
-
-	/* Links of the engine's lists, which are written when an adjacent QP is linked or
-	 * unlinked, and other members that a poll pass reads. */
-	TAILQ_ENTRY(qp) ready_link;
-	struct wheel_timer timer;
+	struct qp_sched sched;
 	struct cq *send_cq;
 	uint32_t pd;
 	uint32_t access;
 
 	struct requester req LINE_ALIGNED;
-	LIST_HEAD(, qp_listener) listeners; /* further event listeners, besides events */
-	uint32_t xrcd;                      /* XRC target: number of its domain */
-	/* Posts refused because the queue was full with no signaled request in it. */
-	uint32_t sq_full_unsignaled;
+	struct qp_params params;
 	struct responder resp LINE_ALIGNED;
 	/* the responder's current receive; see qp_reserve_recv_wqe() */
 	struct recv_wqe *wqe;
@@ -272,33 +285,28 @@ struct qp {
 	/* wqe points here if receives have at most one SGE. It has the size of a struct
 	 * recv_wqe with one SGE. */
 	uint64_t wqe_one[(offsetof(struct recv_wqe, sge) + sizeof(struct sge)) / 8];
-	struct recv_ring *rq; /* NULL: the QP has an SRQ, or receives nothing */
-	TAILQ_ENTRY(qp) blocked_link;
+	struct recv_ring *rq;         /* NULL: the QP has an SRQ, or receives nothing */
+	TAILQ_ENTRY(qp) blocked_link; /* of peer->blocked, which the engine keeps */
 
 	/* Rarely used. */
 	struct qp_path path;
-	uint32_t qkey;   /* UD */
 	uint16_t groups; /* UD: multicast groups it is attached to */
-	uint8_t min_rnr_timer;
-	uint8_t retry_cnt;
-	uint8_t rnr_retry;
-	uint8_t max_rd_atomic;
-	uint8_t max_dest_rd_atomic;
-	bool sqd_notify;
 	bool comm_est_raised : 1;
 	bool last_wqe_raised : 1;
 	bool fatal_raised : 1; /* QP_FATAL was raised: a completion found no room */
-	uint8_t path_mtu;      /* enum ibv_mtu */
+	bool embedded : 1;     /* embedded in its creator's memory, see qp_conf.at */
 	uint8_t wqe_sges;      /* SGEs that wqe has room for; 0: no wqe */
-	bool embedded;         /* embedded in its creator's memory, see qp_conf.at */
-	uint16_t pkey_index;
+	uint32_t xrcd;         /* XRC target: number of its domain */
+	/* Posts refused because the queue was full with no signaled request in it. */
+	uint32_t sq_full_unsignaled;
+	LIST_HEAD(, qp_listener) listeners; /* further event listeners, besides events */
 	struct async_event events;
 
 	struct sq sq;
 };
 static_assert(
 	offsetof(struct qp, req) == 2 * LINE_SIZE, "dispatch and lists: a line each");
-static_assert(offsetof(struct qp, ready_link) == LINE_SIZE, "the lists' line");
+static_assert(offsetof(struct qp, sched.ready_link) == LINE_SIZE, "the lists' line");
 static_assert(offsetof(struct qp, stats) + offsetof(struct qp_stats, retransmitted) <=
 		      7 * LINE_SIZE,
 	"counters of every packet share a line with the end of hdr");

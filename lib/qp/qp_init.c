@@ -212,7 +212,7 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 	async_event_init(&qp->events, events, object);
 	if (conf->listener != NULL)
 		LIST_INSERT_HEAD(&qp->listeners, conf->listener, link);
-	wheel_timer_init(&qp->timer);
+	wheel_timer_init(&qp->sched.timer);
 	qp_attr_default(qp);
 	req_reset(qp, 0);
 	resp_reset(qp, 0);
@@ -222,7 +222,8 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 void
 qp_fini(struct qp *qp)
 {
-	assert(!qp->on_ready && !qp->on_blocked && !wheel_timer_armed(&qp->timer));
+	assert(!qp->sched.on_ready && !qp->sched.on_blocked &&
+		!wheel_timer_armed(&qp->sched.timer));
 	resp_set_depth(qp, 0);
 	rings_fini(qp);
 }

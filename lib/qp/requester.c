@@ -28,8 +28,8 @@ req_reset(struct qp *qp, uint32_t psn)
 		.rnr_deadline = TIME_NEVER,
 		.tlp_deadline = TIME_NEVER,
 		.rtt_start = TIME_NEVER,
-		.retry_left = qp->retry_cnt,
-		.rnr_left = qp->rnr_retry,
+		.retry_left = qp->params.retry_cnt,
+		.rnr_left = qp->params.rnr_retry,
 	};
 }
 
@@ -67,7 +67,7 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 uint64_t
 req_timeout_ns(const struct qp *qp)
 {
-	return UINT64_C(4096) << qp->timeout;
+	return UINT64_C(4096) << qp->params.timeout;
 }
 
 void
@@ -98,9 +98,9 @@ req_rollback(struct qp *qp, uint32_t psn)
 uint32_t
 req_read_chunk(const struct qp *qp)
 {
-	if (qp->max_rd_atomic < 2)
+	if (qp->params.max_rd_atomic < 2)
 		return QP_MAX_UNACKED;
-	return qp->max_rd_atomic < 4 ? QP_MAX_UNACKED / 2 : QP_MAX_UNACKED / 4;
+	return qp->params.max_rd_atomic < 4 ? QP_MAX_UNACKED / 2 : QP_MAX_UNACKED / 4;
 }
 
 /* True if the request at next_idx may start or continue now. A fenced request starts only
@@ -118,7 +118,8 @@ order_allows(const struct qp *qp)
 		(req->next_idx == req->started_idx ||
 			sq_psn_range(&qp->sq, req->next_idx)->first_psn == req->next_psn))
 		return false;
-	return !wr_has_response(wr_row(wqe)->kind) || req->reads < qp->max_rd_atomic;
+	return !wr_has_response(wr_row(wqe)->kind) ||
+	       req->reads < qp->params.max_rd_atomic;
 }
 
 /* True if there is a request to send at idx (next_idx or the one after it). */
@@ -228,7 +229,7 @@ req_start(struct qp *qp)
 	if (kind >= WR_READ) {
 		if (kind >= WR_LOCAL_INV)
 			return req_start_local(qp, wqe);
-		if (qp->max_rd_atomic == 0)
+		if (qp->params.max_rd_atomic == 0)
 			return IBV_WC_LOC_QP_OP_ERR;
 		if (kind != WR_READ)
 			packets = 1;
@@ -345,7 +346,7 @@ req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now)
 	if (qp->peer != NULL && unlikely(qp->peer->ackreq_suppressed != 0))
 		ackreq_piggyback(qp);
 	req_account(qp);
-	if (req->ack_deadline == TIME_NEVER && qp->timeout != 0)
+	if (req->ack_deadline == TIME_NEVER && qp->params.timeout != 0)
 		req->ack_deadline = now + req_timeout_ns(qp);
 	tlp_sent(qp, sent_psn, now);
 }

@@ -54,7 +54,7 @@ rnr_nak_queue(struct qp *qp, const struct pkt_view *v)
 		return VERDICT_DROP;
 	}
 	resp->wait = RESP_RNR;
-	qp->aeth_pending = AETH_PENDING(AETH_RNR_NAK | qp->min_rnr_timer);
+	qp->aeth_pending = AETH_PENDING(AETH_RNR_NAK | qp->params.min_rnr_timer);
 	resp->ack_psn = v->psn;
 	qp->stats.rnr_nak_sent++;
 	qp->shared->stats->rnr_nak_sent++;

@@ -37,7 +37,7 @@ tlp_arm(struct qp *qp, uint64_t now)
 	uint64_t wait = tlp_wait_ns(qp);
 
 	/* Without an ACK timeout the application wants no resend by a timer. */
-	req->tlp_deadline = req->srtt_ns != 0 && qp->timeout != 0 &&
+	req->tlp_deadline = req->srtt_ns != 0 && qp->params.timeout != 0 &&
 					    req->rnr_deadline == TIME_NEVER &&
 					    wait < req_timeout_ns(qp)
 				    ? now + wait

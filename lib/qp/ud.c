@@ -72,7 +72,8 @@ ud_packet_build(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	struct deth *deth = (struct deth *)frame_begin(&qp->hdr, pkt, &bth, wqe->len);
 	struct icrc_sum sum = frame_sum(&qp->hdr, pkt);
 
-	deth->qkey = rte_cpu_to_be_32(dest->qkey & QKEY_OWN ? qp->qkey : dest->qkey);
+	deth->qkey =
+		rte_cpu_to_be_32(dest->qkey & QKEY_OWN ? qp->params.qkey : dest->qkey);
 	deth->reserved = 0;
 	be24_put(deth->src_qpn, qp->qpn);
 	if (imm)
@@ -141,7 +142,9 @@ ud_admit(const struct qp *qp, const struct pkt_view *v)
 {
 	if (v->dest_qpn != QPN_MULTICAST && !address_is_ours(qp, v))
 		return DROP_address;
-	return rte_be_to_cpu_32(view_deth(v)->qkey) == qp->qkey ? DROP_none : DROP_qkey;
+	if (rte_be_to_cpu_32(view_deth(v)->qkey) != qp->params.qkey)
+		return DROP_qkey;
+	return DROP_none;
 }
 
 static int

@@ -287,8 +287,9 @@ host_mask(const struct host *h, int mask)
 struct ud_dest
 host_dest(const struct host *h)
 {
-	struct ud_dest dest = {
-		.hop_limit = 64, .qpn = h->other->qp.qpn, .qkey = h->other->qp.qkey};
+	struct ud_dest dest = {.hop_limit = 64,
+		.qpn = h->other->qp.qpn,
+		.qkey = h->other->qp.params.qkey};
 
 	memcpy(dest.dgid, h->other->gid[0], 16);
 	return dest;

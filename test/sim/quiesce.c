@@ -20,7 +20,7 @@ quiesce_sqd(struct end *e)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
 
-	if (to_qp(e->qp)->qp->draining) {
+	if (to_qp(e->qp)->qp->req.draining) {
 		CHECK(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE) == EINVAL,
 			"end %u: RTS from SQD before the queue has drained", e->number);
 		return false;

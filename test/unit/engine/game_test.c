@@ -95,7 +95,7 @@ throw_one(unsigned side, unsigned qp, uint32_t len, unsigned flags)
 	flow->len[number % SLOTS] = len;
 	flow->posted++;
 	assert_int_equal(link_qp_send(end, number, at(qp, number, false), len, flags), 0);
-	drafts += end->qp->engine->answers.posted;
+	drafts += end->qp->sched.engine->answers.posted;
 	return true;
 }
 

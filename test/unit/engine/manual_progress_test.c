@@ -109,7 +109,7 @@ earlier_timer_wakes_progress_thread(void **state)
 	init();
 	(void)engine_sleep_until(ea);
 	ea->sleep_until_ns = TIME_NEVER; /* ignores timers that the first message left */
-	wheel_cancel(&ea->wheel, &a.qp->timer);
+	wheel_cancel(&ea->wheel, &a.qp->sched.timer);
 	assert_int_equal(link_qp_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
 	assert_int_equal(wakes, 1);
 	assert_int_equal(link_qp_send(&a, 3, 0, 64, IBV_SEND_SIGNALED), 0);

@@ -101,7 +101,7 @@ ready_count(void)
 	unsigned n = 0;
 	struct qp *qp;
 
-	TAILQ_FOREACH (qp, &engine()->ready, ready_link)
+	TAILQ_FOREACH (qp, &engine()->ready, sched.ready_link)
 		n++;
 	return n;
 }
@@ -151,7 +151,7 @@ doorbell_blocks_qp_without_a_pass(void **state)
 	send_post(1, 0);
 	doorbells_serve();
 	assert_int_equal(ready_count(), 0);
-	assert_true(a[1].qp->on_blocked && a[2].qp->on_blocked);
+	assert_true(a[1].qp->sched.on_blocked && a[2].qp->sched.on_blocked);
 	assert_int_equal(engine()->blocked, 2);
 	/* Doorbells are drained in the order of QPNs. */
 	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->blocked), a[1].qp);
@@ -224,7 +224,8 @@ at_most_one_burst_is_unblocked(void **state)
 	assert_true(ready_count() <= PKT_BURST);
 	assert_int_equal(engine()->blocked, QPS - 1 - PKT_BURST - ready_count());
 	for (unsigned i = 1; i < QPS; i++)
-		assert_int_equal(a[i].qp->on_blocked, i > PKT_BURST + ready_count());
+		assert_int_equal(
+			a[i].qp->sched.on_blocked, i > PKT_BURST + ready_count());
 	fixture.a.port.q[0].tx_take = UINT32_MAX;
 	expect_all_filled();
 }
@@ -266,13 +267,13 @@ emptied_window_makes_deadline_zero(void **state)
 	receives_post(1, 1);
 	send_post(1, 0);
 	tx_pass();
-	assert_true(a[1].qp->on_blocked);
+	assert_true(a[1].qp->sched.on_blocked);
 	assert_true(engine_deadline(engine()) > fixture.now);
 	assert_int_equal(dev_qp_modify(fixture.a.dev, a[0].qp, &reset, IBV_QP_STATE), 0);
-	assert_true(a[1].qp->on_blocked);
+	assert_true(a[1].qp->sched.on_blocked);
 	assert_int_equal(engine_deadline(engine()), 0);
 	tx_pass();
-	assert_false(a[1].qp->on_blocked);
+	assert_false(a[1].qp->sched.on_blocked);
 	engine_link_drain(&fixture);
 	link_qp_expect_sent(&a[1], 0, 1, IBV_WC_SUCCESS);
 	link_qp_expect_received(&b[1], 0, 1);
@@ -290,12 +291,12 @@ blocked_qp_sends_tail_loss_probe(void **state)
 	window_fill(4, true);
 	send_post(0, 4);
 	doorbells_serve();
-	assert_true(a[0].qp->on_blocked && !a[0].qp->on_ready);
+	assert_true(a[0].qp->sched.on_blocked && !a[0].qp->sched.on_ready);
 	assert_true(a[0].qp->req.tlp_deadline < fixture.now + 10 * NS_PER_MS);
 	fixture.now = a[0].qp->req.tlp_deadline + WHEEL_TICK_NS;
 	fixture.b.roce_frames = 0;
 	tx_pass();
-	assert_true(a[0].qp->on_blocked);
+	assert_true(a[0].qp->sched.on_blocked);
 	assert_int_equal(a[0].qp->req.tlp_state, TLP_SENT);
 	engine_link_deliver(&fixture);
 	assert_int_equal(fixture.b.roce_frames, 1);
@@ -337,20 +338,20 @@ request_schedules_blocked_qp(void **state)
 	window_fill(4, true);
 	send_post(0, 4);
 	doorbells_serve();
-	when = a[0].qp->timer.when_ns;
+	when = a[0].qp->sched.timer.when_ns;
 	assert_true(when > fixture.now && when != TIME_NEVER);
 	/* An earlier deadline, which moves the timer when the engine checks it. */
 	a[0].qp->req.tlp_deadline = when - NS_PER_MS;
 	message_from_peer(8);
 	rx_pass();
-	assert_true(a[0].qp->on_ready && a[0].qp->on_blocked);
+	assert_true(a[0].qp->sched.on_ready && a[0].qp->sched.on_blocked);
 	assert_true(qp_has_response_pending(a[0].qp));
-	assert_int_equal(a[0].qp->timer.when_ns, when);
+	assert_int_equal(a[0].qp->sched.timer.when_ns, when);
 	tx_pass();
-	assert_false(a[0].qp->on_ready);
-	assert_int_equal(a[0].qp->timer.when_ns,
+	assert_false(a[0].qp->sched.on_ready);
+	assert_int_equal(a[0].qp->sched.timer.when_ns,
 		wheel_cascade_time(&engine()->wheel, a[0].qp->req.tlp_deadline));
-	assert_true(a[0].qp->timer.when_ns < when);
+	assert_true(a[0].qp->sched.timer.when_ns < when);
 	expect_served();
 	receives_post(0, 5);
 	expect_first_qp(5);
@@ -376,12 +377,12 @@ partial_message_schedules_no_qp(void **state)
 	send_post(0, 0);
 	rx_pass();
 	assert_int_equal(rx->count, 0);
-	assert_false(a[0].qp->on_ready);
+	assert_false(a[0].qp->sched.on_ready);
 	assert_int_equal(ready_count(), 0);
 	assert_true(fake_arrive(&fixture.a.port, 0, &last));
 	free(last.data);
 	rx_pass();
-	assert_true(a[0].qp->on_ready);
+	assert_true(a[0].qp->sched.on_ready);
 	expect_served();
 	expect_first_qp(1);
 	fini();
@@ -399,11 +400,12 @@ response_moves_qp_timer(void **state)
 	engine_link_deliver(&fixture);
 	engine_run(fixture.b.dev->engines[0], fixture.now);
 	engine_link_deliver(&fixture);
-	assert_true(a[0].qp->timer.when_ns > fixture.now + rnr_timer_ns[plain.rnr_timer]);
+	assert_true(a[0].qp->sched.timer.when_ns >
+		    fixture.now + rnr_timer_ns[plain.rnr_timer]);
 	rx_pass();
-	assert_int_equal(
-		a[0].qp->timer.when_ns, fixture.now + rnr_timer_ns[plain.rnr_timer]);
-	assert_false(a[0].qp->on_ready);
+	assert_int_equal(a[0].qp->sched.timer.when_ns,
+		fixture.now + rnr_timer_ns[plain.rnr_timer]);
+	assert_false(a[0].qp->sched.on_ready);
 	receives_post(0, 1);
 	expect_first_qp(1);
 	fini();
@@ -422,19 +424,19 @@ doorbell_flushes_unresolved_qp_in_err(void **state)
 	send_post(0, 0);
 	tx_pass();
 	tx_pass();
-	assert_true(a[0].qp->on_ready && a[0].qp->on_unresolved);
+	assert_true(a[0].qp->sched.on_ready && a[0].qp->sched.on_unresolved);
 	/* An error of the QP alone, after which no pass has run. */
 	engine_lock(engine());
 	qp_fail(a[0].qp);
 	engine_unlock(engine());
 	assert_int_equal(event_next(&fixture.a.events, &event), 0);
-	assert_true(a[0].qp->on_unresolved);
+	assert_true(a[0].qp->sched.on_unresolved);
 	send_post(0, 1);
 	doorbells_serve();
-	assert_true(a[0].qp->on_ready && !a[0].qp->on_unresolved);
+	assert_true(a[0].qp->sched.on_ready && !a[0].qp->sched.on_unresolved);
 	tx_pass();
 	link_qp_expect_sent(&a[0], 0, 2, IBV_WC_WR_FLUSH_ERR);
-	assert_false(a[0].qp->on_ready);
+	assert_false(a[0].qp->sched.on_ready);
 	fini();
 }
 

@@ -23,7 +23,7 @@ init(unsigned engines_b)
 	engine_link_init(&fixture, &conf);
 	link_qps_create(&fixture, a, b, QPS, &plain);
 	for (unsigned i = 0; i < QPS; i++)
-		assert_int_equal(engine_index(b[i].qp->engine), i % engines_b);
+		assert_int_equal(engine_index(b[i].qp->sched.engine), i % engines_b);
 }
 
 static void

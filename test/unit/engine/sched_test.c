@@ -52,11 +52,12 @@ engine_check(struct link_side *s, const struct link_qp *qps, unsigned n)
 
 	for (unsigned i = 0; i < n; i++) {
 		inflight += qps[i].qp->req.unacked;
-		waiting += qps[i].qp->on_blocked;
+		waiting += qps[i].qp->sched.on_blocked;
 		/* A QP with something to send is on a list or has its doorbell
 		 * pending. */
-		assert_true(!qp_wants_tx(qps[i].qp) || qps[i].qp->on_ready ||
-			    qps[i].qp->on_blocked || doorbells_pending(&e->doorbells));
+		assert_true(!qp_wants_tx(qps[i].qp) || qps[i].qp->sched.on_ready ||
+			    qps[i].qp->sched.on_blocked ||
+			    doorbells_pending(&e->doorbells));
 	}
 	assert_int_equal(peer->inflight, inflight);
 	assert_int_equal(e->blocked, waiting);
@@ -197,7 +198,7 @@ blocked_qp_keeps_place_while_acking(void **state)
 		assert_int_equal(fixture.b.roce_frames, before + 1); /* the ACK */
 		link_qp_expect_received(&a[i], 9, 1);
 	}
-	assert_true(second->on_blocked && !second->on_ready);
+	assert_true(second->sched.on_blocked && !second->sched.on_ready);
 	assert_ptr_equal(second,
 		TAILQ_NEXT(TAILQ_FIRST(&only_peer(&fixture.a)->blocked), blocked_link));
 	engine_link_advance(&fixture, 10 * NS_PER_SEC);
@@ -235,7 +236,7 @@ changed_qp_leaves_blocked_queue(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		struct qp_attr attr = link_qp_attr(&a[i], &b[i], &plain);
 
-		assert_true(a[i].qp->on_blocked);
+		assert_true(a[i].qp->sched.on_blocked);
 		switch (i) {
 		case 0:
 			assert_int_equal(link_qp_modify(&a[i], IBV_QPS_SQD), 0);
@@ -257,7 +258,7 @@ changed_qp_leaves_blocked_queue(void **state)
 			break;
 		}
 		engine_link_pass(&fixture);
-		assert_false(a[i].qp->on_blocked);
+		assert_false(a[i].qp->sched.on_blocked);
 	}
 	dev_qp_free(fixture.a.dev, a[3].qp);
 	cq_fini(&a[3].send_cq);

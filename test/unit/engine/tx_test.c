@@ -289,7 +289,7 @@ error_flushes_unresolved_qp(void **state)
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(link_qp_send(&a[i], 1, 0, 8, 0), 0);
 	engine_link_pass(&fixture);
-	assert_true(a[0].qp->on_unresolved);
+	assert_true(a[0].qp->sched.on_unresolved);
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_ERR), 0);
 	link_qp_expect_sent(&a[0], 1, 1, IBV_WC_WR_FLUSH_ERR);
 	for (unsigned i = 2; i < 5; i++) {
@@ -302,7 +302,7 @@ error_flushes_unresolved_qp(void **state)
 		assert_true(link_qp_poll_recv(&a[0], &cqe));
 		assert_int_equal(cqe.status, IBV_WC_WR_FLUSH_ERR);
 	}
-	assert_false(a[0].qp->on_ready);
+	assert_false(a[0].qp->sched.on_ready);
 	assert_true(TAILQ_FIRST(&e->unresolved) == a[1].qp);
 	/* RESET removes a QP from the list as well. */
 	assert_int_equal(link_qp_modify(&a[1], IBV_QPS_RESET), 0);
@@ -327,10 +327,10 @@ fatal_nak_waits_for_resolution(void **state)
 		engine_link_pass(&fixture);
 	fixture.a.deaf = true;
 	neigh_flush(fixture.b.dev->net, true);
-	b[0].qp->resolved = false;
+	b[0].qp->sched.resolved = false;
 	engine_link_pass(&fixture);
 	assert_int_equal(b[0].qp->state, IBV_QPS_ERR);
-	assert_true(b[0].qp->on_unresolved);
+	assert_true(b[0].qp->sched.on_unresolved);
 	assert_true(link_qp_poll_recv(&b[0], &cqe));
 	assert_int_equal(cqe.status, IBV_WC_LOC_LEN_ERR);
 	fixture.a.deaf = false;

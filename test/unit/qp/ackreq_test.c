@@ -228,10 +228,10 @@ drain_requests_ack(void **state)
 	send_one(0, 0, false);
 	wire_deliver_all(&p.a);
 	assert_int_equal(host_modify(&p.a, IBV_QPS_SQD), 0);
-	assert_true(p.a.qp.draining);
+	assert_true(p.a.qp.req.draining);
 	assert_true(qp_wants_tx(&p.a.qp));
 	qp_link_drain(&p);
-	assert_false(p.a.qp.draining);
+	assert_false(p.a.qp.req.draining);
 	receive_all(1);
 	qp_link_fini(&p);
 }
@@ -262,7 +262,7 @@ drain_waits_for_read(void **state)
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	qp_link_advance(&p, ACKREQ_DELAY_NS);
 	qp_link_drain(&p);
-	assert_false(p.a.qp.draining);
+	assert_false(p.a.qp.req.draining);
 	assert_int_equal(p.a.qp.req.reads, 0);
 	receive_all(1);
 	qp_link_fini(&p);

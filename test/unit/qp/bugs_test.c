@@ -51,7 +51,7 @@ depth_case(uint8_t from, uint8_t to, unsigned answered)
 	assert_int_equal(host_modify(&p.b, IBV_QPS_SQD), 0);
 	assert_int_equal(
 		qp_modify(&p.b.qp, &attr, IBV_QP_MAX_DEST_RD_ATOMIC, IBV_MTU_4096), 0);
-	assert_int_equal(p.b.qp.max_dest_rd_atomic, to);
+	assert_int_equal(p.b.qp.params.max_dest_rd_atomic, to);
 	/* The latest min(from, to) READs are kept. Each is answered, and again when its
 	 * request is repeated. Repeated requests for the other READs get no response. */
 	host_pull(&p.b, PULL_ALL);

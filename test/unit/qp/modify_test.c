@@ -384,7 +384,7 @@ message_fails_while_draining(void **state)
 	expect_sent(&p.b, 1, IBV_WC_LOC_PROT_ERR);
 	expect_sent(&p.b, 2, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(p.b.qp.state, IBV_QPS_SQE);
-	assert_false(p.b.qp.draining);
+	assert_false(p.b.qp.req.draining);
 	host_recv(&p.b, 6, 0, 8);
 	host_send(&p.a, 6, 0, 8, 0);
 	host_pull(&p.a, PULL_ALL);

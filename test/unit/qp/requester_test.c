@@ -334,7 +334,7 @@ sqd_finishes_started_messages(void **state)
 			if (signaled)
 				expect_sent(&p.a, i, IBV_WC_SUCCESS);
 		}
-		assert_false(p.a.qp.draining);
+		assert_false(p.a.qp.req.draining);
 		expect_idle(&p.a);
 		expect_idle(&p.b);
 		assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
