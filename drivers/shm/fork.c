@@ -41,6 +41,7 @@ port_disable(struct shm *s)
 	s->progress_thread.self_wake_fd = -1;
 	s->progress_thread.running = false;
 	engine_set_progress_thread(s->dev->engines[0], NULL);
+	engine_unlock_forked(s->dev->engines[0]);
 }
 
 static void
@@ -49,7 +50,8 @@ fork_done(bool child)
 	for (struct shm *s = ports; s != NULL; s = s->next) {
 		if (child)
 			port_disable(s);
-		dev_engines_unlock(s->dev);
+		else
+			dev_engines_unlock(s->dev);
 		pthread_mutex_unlock(&s->session.lock);
 		pthread_mutex_unlock(&s->dev->lock);
 	}

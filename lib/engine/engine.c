@@ -187,6 +187,12 @@ engine_unlock(struct engine *e)
 		engine_try_pass(e);
 }
 
+void
+engine_unlock_forked(struct engine *e)
+{
+	rte_ticketlock_init(&e->lock);
+}
+
 struct port_queue
 engine_queue(const struct engine *e)
 {

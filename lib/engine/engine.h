@@ -40,6 +40,9 @@ void engine_doorbell(struct qp *qp);
  * engine_unlock() then runs a pass. */
 void engine_lock(struct engine *e);
 void engine_unlock(struct engine *e);
+/* In a child of fork(), in place of engine_unlock(): releases the lock for the child's only
+ * thread. The parent's threads that waited for it do not exist here. */
+void engine_unlock_forked(struct engine *e);
 
 /* Return and replace the port queue of the engine, for a driver that wraps it. With the
  * engine lock held. */

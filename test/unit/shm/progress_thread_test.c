@@ -2,6 +2,7 @@
 /* The progress thread: its sleep, its answers to the daemon, and the daemon's end. It
  * runs in real time: each wait is for a condition, not for a duration. */
 #include <signal.h>
+#include <sys/wait.h>
 
 #include "shm_fixture.h"
 #include "engine/engine.h"
@@ -241,6 +242,35 @@ daemon_end_is_fatal_to_the_device(void **state)
 	check_daemon_end(false);
 }
 
+/* The progress thread, which waits for the engine lock, does not exist in the child. */
+static void
+forked_child_can_take_the_engine_lock(void **state)
+{
+	struct engine *e;
+	struct thread_fixture k;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&k);
+	e = fixture.a.dev->engines[0];
+	engine_lock(e);
+	progress_thread_wake(&k.shm.progress_thread);
+	usleep(10000); /* if it does not wait yet, the test proves less */
+	pid = fork();
+	if (pid == 0) {
+		alarm(TIMEOUT_S);
+		engine_set_progress_thread(e, NULL);
+		engine_unlock_forked(e);
+		engine_lock(e);
+		_exit(0);
+	}
+	engine_unlock(e);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	fixture_close(&k);
+}
+
 int
 main(void)
 {
@@ -251,6 +281,7 @@ main(void)
 		cmocka_unit_test(changed_addresses_are_taken_over),
 		cmocka_unit_test(signals_are_blocked),
 		cmocka_unit_test(daemon_end_is_fatal_to_the_device),
+		cmocka_unit_test(forked_child_can_take_the_engine_lock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
