@@ -59,8 +59,8 @@ struct rocade_daemon {
 	int spare_fd;
 	uint32_t requested_gen; /* generation of the statistics last requested */
 	uint64_t requested_ns;
+	uint64_t rejected_ns; /* when a rejected client was last logged, 0: never */
 	bool bound;
-	bool full; /* accept() failed last time for want of a descriptor */
 	bool stopping;
 };
 

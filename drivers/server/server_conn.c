@@ -10,13 +10,15 @@
 
 #include "base/base_alloc.h"
 #include "base/base_log.h"
+#include "engine/clock.h"
 #include "server/server_conn.h"
 #include "server/server_query.h"
 #include "server/server_rdmacm.h"
 #include "server/server_share.h"
 
-#define CONNS_PER_CLIENT 3   /* one attached, one for RDMA-CM, one for queries */
-#define CONNS_PER_PROCESS 16 /* so that one process cannot take all of them */
+#define CONNS_PER_CLIENT 3       /* one attached, one for RDMA-CM, one for queries */
+#define CONNS_PER_PROCESS 16     /* so that one process cannot take all of them */
+#define REJECT_LOG_NS NS_PER_SEC /* interval of log lines about rejected clients */
 
 /* fds: the client's descriptors. */
 static int
@@ -166,6 +168,16 @@ process_name_read(struct conn *conn)
 	}
 }
 
+static struct ucred
+peer_read(int fd)
+{
+	struct ucred who = {.pid = 0};
+	socklen_t len = sizeof(who);
+
+	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
+	return who;
+}
+
 static struct conn *
 conn_make(struct rocade_daemon *d, int fd, const struct ucred *who)
 {
@@ -186,52 +198,74 @@ conn_make(struct rocade_daemon *d, int fd, const struct ucred *who)
 	return conn;
 }
 
+/* A client may try again and again. */
+static void
+rejection_log(struct rocade_daemon *d, const struct ucred *who, const char *why)
+{
+	uint64_t now = clock_now();
+
+	if (d->rejected_ns != 0 && now - d->rejected_ns < REJECT_LOG_NS)
+		return;
+	d->rejected_ns = now;
+	log_warn("client rejected: process %d of user %u: %s", (int)who->pid,
+		(unsigned)who->uid, why);
+}
+
 /* Rejects a connection without a free descriptor; a pending one would wake us forever. */
 static void
 client_reject(struct rocade_daemon *d)
 {
+	struct ucred who = {.pid = 0};
 	int fd;
 
 	close(d->spare_fd);
 	fd = accept4(d->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd >= 0)
+	if (fd >= 0) {
+		who = peer_read(fd);
 		close(fd);
+	}
 	d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (!d->full)
-		log_warn("client rejected: no free file descriptor");
-	d->full = true;
+	rejection_log(d, &who, "no free file descriptor");
 }
 
-static bool
-client_allowed(const struct rocade_daemon *d, pid_t pid)
+/* Returns NULL, or why the daemon accepts no connection of this process. */
+static const char *
+client_refusal(const struct rocade_daemon *d, pid_t pid)
 {
 	const struct conn *conn;
 	unsigned same = 0;
 
 	TAILQ_FOREACH (conn, &d->conns, link)
 		same += conn->pid == pid;
+	if (d->conn_count >= CONNS_PER_CLIENT * d->sw->conf.max_clients)
+		return "too many connections (see max-clients)";
 	/* 0: in another PID namespace, not identifiable */
-	return d->conn_count < CONNS_PER_CLIENT * d->sw->conf.max_clients &&
-	       (pid == 0 || same < CONNS_PER_PROCESS);
+	if (pid != 0 && same >= CONNS_PER_PROCESS)
+		return "too many connections of this process";
+	return NULL;
 }
 
 void
 conn_accept(struct rocade_daemon *d)
 {
 	int fd = accept4(d->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct ucred who = {.pid = 0};
-	socklen_t len = sizeof(who);
-	struct conn *conn;
+	struct conn *conn = NULL;
+	const char *why;
+	struct ucred who;
 
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE)
 			client_reject(d);
 		return;
 	}
-	d->full = false;
-	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
-	conn = client_allowed(d, who.pid) ? conn_make(d, fd, &who) : NULL;
+	who = peer_read(fd);
+	why = client_refusal(d, who.pid);
+	if (why == NULL) {
+		conn = conn_make(d, fd, &who);
+		why = "no memory";
+	}
 	if (conn == NULL) {
+		rejection_log(d, &who, why);
 		close(fd);
 		return;
 	}

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "server_fixture.h"
+#include "base/base_log.h"
 
 static void
 device_info_before_attach(void **state)
@@ -180,9 +181,23 @@ refused_attach_leaks_nothing(void **state)
 	fixture_close(&b);
 }
 
+static char warning[256];
+static unsigned warnings;
+
+static void
+warning_keep(enum log_level level, const char *line, void *arg)
+{
+	(void)arg;
+	if (level != LOG_LEVEL_WARN)
+		return;
+	warnings++;
+	snprintf(warning, sizeof(warning), "%s", line);
+}
+
 static void
 connections_of_a_process_are_limited(void **state)
 {
+	char expected[128];
 	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
 	struct server_fixture b;
@@ -190,9 +205,24 @@ connections_of_a_process_are_limited(void **state)
 
 	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	log_set_sink(warning_keep, NULL);
+	warnings = 0;
 	for (unsigned i = 0; i < 17; i++)
 		fds[i] = client_connect(&b);
 	assert_int_equal(b.d->conn_count, 16);
+	snprintf(expected, sizeof(expected),
+		"client rejected: process %d of user %u: too many connections of this "
+		"process",
+		(int)getpid(), (unsigned)getuid());
+	assert_string_equal(warning, expected);
+	/* The next line comes a second later, however often the process tries. */
+	for (unsigned i = 0; i < 50; i++)
+		close(client_connect(&b));
+	assert_int_equal(warnings, 1);
+	b.d->rejected_ns -= NS_PER_SEC;
+	close(client_connect(&b));
+	assert_int_equal(warnings, 2);
+	log_set_sink(NULL, NULL);
 	assert_true(client_call(&b, fds[15], &req, &reply, NULL));
 	assert_false(client_recv(fds[16], &reply, NULL));
 	for (unsigned i = 0; i < 17; i++)
