@@ -19,7 +19,6 @@
 #define PROGRAM "rocade-run"
 #define EXIT_USAGE 2
 #define EXIT_NOT_FOUND 127
-#define READY_MS 5000
 
 enum option_id {
 	OPT_SOCKET = 256,
