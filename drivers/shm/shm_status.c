@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rocade_status(): the daemon's view of its clients, and the clients' own statistics. */
+/* Requests for programs that are no clients: rocade_status() (the daemon's view of its
+ * clients, and the clients' own statistics) and rocade_device_name(). */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -212,6 +213,26 @@ status_print(FILE *to, struct session *s, const char *path)
 	return rc;
 }
 
+/* Connects. Sets the error text on failure. addr: where the daemon listens. */
+static int
+daemon_connect(struct session *s, const char *socket, struct sockaddr_un *addr)
+{
+	int rc = sw_socket_path(socket, true, addr);
+
+	if (rc != 0)
+		return rocade_fail(-rc, "socket: path too long");
+	rc = session_open(s, socket);
+	if (rc == -EACCES)
+		return rocade_fail(EACCES,
+			"permission denied at %s: its permissions decide who may connect "
+			"(socket-mode in rocaded(8))",
+			addr->sun_path);
+	if (rc != 0)
+		return rocade_fail(-rc, "no daemon answers at %s: %s", addr->sun_path,
+			strerror(-rc));
+	return 0;
+}
+
 int
 rocade_status(const char *socket, char **json)
 {
@@ -220,14 +241,10 @@ rocade_status(const char *socket, char **json)
 	size_t size;
 	char *text = NULL;
 	FILE *to;
-	int rc = sw_socket_path(socket, true, &addr);
+	int rc = daemon_connect(&s, socket, &addr);
 
 	if (rc != 0)
-		return rocade_fail(-rc, "socket: path too long");
-	rc = session_open(&s, socket);
-	if (rc != 0)
-		return rocade_fail(
-			-rc, "no daemon answers at %s: %s", addr.sun_path, strerror(-rc));
+		return rc;
 	to = open_memstream(&text, &size);
 	if (to == NULL)
 		rc = -ENOMEM;
@@ -243,4 +260,23 @@ rocade_status(const char *socket, char **json)
 	free(text);
 	return rocade_fail(
 		-rc, "cannot query the daemon at %s: %s", addr.sun_path, strerror(-rc));
+}
+
+int
+rocade_device_name(const char *socket, char name[ROCADE_NAME_MAX])
+{
+	struct sw_device device;
+	struct sockaddr_un addr;
+	struct session s;
+	int rc = daemon_connect(&s, socket, &addr);
+
+	if (rc != 0)
+		return rc;
+	rc = session_device(&s, &device);
+	session_close(&s);
+	if (rc != 0)
+		return rocade_fail(
+			-rc, "no daemon answers at %s: %s", addr.sun_path, strerror(-rc));
+	memcpy(name, device.name, ROCADE_NAME_MAX);
+	return 0;
 }

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What librocade-verbs shows an unmodified program: files of the device, and
+ * /dev/infiniband/rdma_cm, whose commands the daemon executes. */
+/* open() and open64() are different functions of the library. */
+#undef _FILE_OFFSET_BITS
+#include "client_fixture.h"
+
+#include <dlfcn.h>
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_user_cm.h>
+
+#define RDMA_CM "/dev/infiniband/rdma_cm"
+#define TYPES "/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0"
+#define EVENT_ADDR_RESOLVED 0
+#define EVENT_ROUTE_RESOLVED 2
+#ifdef __x86_64__ /* of __xstat() and the like */
+#define STAT_VERSION 1
+#else
+#define STAT_VERSION 0
+#endif
+
+int __xstat(int version, const char *path, struct stat *st);
+int __xstat64(int version, const char *path, struct stat64 *st);
+int __fxstat(int version, int fd, struct stat *st);
+int __fxstat64(int version, int fd, struct stat64 *st);
+
+/* The library knows the name of the device from the first list on. */
+static void
+device_list(void)
+{
+	ibv_free_device_list(ibv_get_device_list(NULL));
+}
+
+/* Writes a command with its header. Returns 0 or an errno value. */
+static int
+command(int fd, uint32_t cmd, const void *in, size_t len, size_t out_len)
+{
+	struct {
+		struct rdma_ucm_cmd_hdr head;
+		uint8_t bytes[512];
+	} all = {.head = {.cmd = cmd, .in = (uint16_t)len, .out = (uint16_t)out_len}};
+
+	memcpy(all.bytes, in, len);
+	if (write(fd, &all, sizeof(all.head) + len) == (ssize_t)(sizeof(all.head) + len))
+		return 0;
+	return errno;
+}
+
+static int
+id_create(int fd, uint64_t uid, uint32_t *id)
+{
+	struct rdma_ucm_create_id_resp resp = {.id = 0};
+	struct rdma_ucm_create_id cmd = {.uid = uid,
+		.response = (uintptr_t)&resp,
+		.ps = RDMA_PS_TCP,
+		.qp_type = IBV_QPT_RC};
+	int rc = command(fd, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(resp));
+
+	*id = resp.id;
+	return rc;
+}
+
+static int
+event_get(int fd, struct rdma_ucm_event_resp *event)
+{
+	struct rdma_ucm_get_event cmd = {.response = (uintptr_t)event};
+
+	memset(event, 0, sizeof(*event));
+	return command(fd, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(*event));
+}
+
+static struct sockaddr_in
+address(const char *dotted, uint16_t port)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons(port)};
+
+	assert_int_equal(inet_pton(AF_INET, dotted, &addr.sin_addr), 1);
+	return addr;
+}
+
+static int
+id_resolve(int fd, uint32_t id, uint16_t port)
+{
+	struct rdma_ucm_resolve_addr cmd = {
+		.id = id, .dst_size = sizeof(struct sockaddr_in), .timeout_ms = 1000};
+	struct sockaddr_in to = address("192.0.2.1", port);
+
+	memcpy(&cmd.dst_addr, &to, sizeof(to));
+	return command(fd, RDMA_USER_CM_CMD_RESOLVE_ADDR, &cmd, sizeof(cmd), 0);
+}
+
+static void
+connection_request_is_delivered(void **state)
+{
+	struct rdma_ucm_resolve_route route = {.timeout_ms = 1000};
+	struct rdma_ucm_connect connect = {.conn_param = {.valid = 1}};
+	struct rdma_ucm_listen listen = {.backlog = 4};
+	struct rdma_ucm_set_option option = {.level = 0, .optname = 0, .optlen = 1};
+	struct sockaddr_in at = address("192.0.2.1", 7174);
+	struct rdma_ucm_bind bind = {.addr_size = sizeof(at)};
+	struct rdma_ucm_event_resp event;
+	struct client_fixture f;
+	uint8_t tos = 8;
+	uint32_t listener, id;
+	int server, client;
+
+	(void)state;
+	fixture_open(&f);
+	daemon_begin(&f, NULL);
+	server = open(RDMA_CM, O_RDWR | O_CLOEXEC);
+	client = open64(RDMA_CM, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	assert_true(server >= 0 && client >= 0);
+	assert_int_equal(id_create(server, 1, &listener), 0);
+	memcpy(&bind.addr, &at, sizeof(at));
+	bind.id = listen.id = listener;
+	assert_int_equal(
+		command(server, RDMA_USER_CM_CMD_BIND, &bind, sizeof(bind), 0), 0);
+	assert_int_equal(
+		command(server, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0), 0);
+	assert_int_equal(event_get(client, &event), EAGAIN);
+	assert_int_equal(id_create(client, 2, &id), 0);
+	option.id = route.id = connect.id = id;
+	option.optval = (uintptr_t)&tos;
+	assert_int_equal(
+		command(client, RDMA_USER_CM_CMD_SET_OPTION, &option, sizeof(option), 0),
+		0);
+	assert_int_equal(id_resolve(client, id, 7174), 0);
+	assert_int_equal(fcntl(client, F_SETFL, 0), 0); /* from here on it waits */
+	assert_int_equal(event_get(client, &event), 0);
+	assert_int_equal(event.event, EVENT_ADDR_RESOLVED);
+	assert_int_equal(event.uid, 2);
+	assert_int_equal(
+		command(client, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0),
+		0);
+	assert_int_equal(event_get(client, &event), 0);
+	assert_int_equal(event.event, EVENT_ROUTE_RESOLVED);
+	connect.conn_param.qp_num = 5; /* not ours */
+	assert_int_not_equal(
+		command(client, RDMA_USER_CM_CMD_CONNECT, &connect, sizeof(connect), 0),
+		0);
+	assert_int_equal(command(server, 999, &listen, sizeof(listen), 0), ENOSYS);
+	assert_int_equal(close(client), 0);
+	assert_int_equal(close(server), 0);
+	assert_int_equal(write(server, "x", 1), -1); /* no longer a channel */
+	assert_int_equal(errno, EBADF);
+	fixture_close(&f);
+}
+
+static void
+channel_ends_with_the_daemon(void **state)
+{
+	struct client_fixture f;
+	uint32_t id;
+	int fd, next;
+
+	(void)state;
+	fixture_open(&f);
+	daemon_begin(&f, NULL);
+	fd = open(RDMA_CM, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(id_create(fd, 1, &id), 0);
+	daemon_end(&f);
+	assert_int_equal(id_create(fd, 1, &id), ENODEV);
+	assert_int_equal(id_create(fd, 1, &id), ENODEV);
+	daemon_begin(&f, NULL);
+	next = open(RDMA_CM, O_RDWR | O_CLOEXEC);
+	assert_true(next >= 0);
+	assert_int_equal(id_create(next, 1, &id), 0);
+	/* The new daemon has a channel of the same number. */
+	assert_int_equal(id_create(fd, 1, &id), ENODEV);
+	/* A daemon that ended and started unnoticed. */
+	daemon_end(&f);
+	daemon_begin(&f, NULL);
+	close(fd);
+	fd = open(RDMA_CM, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(id_create(fd, 1, &id), 0);
+	assert_int_equal(id_create(next, 1, &id), ENODEV);
+	close(fd);
+	close(next);
+	fixture_close(&f);
+}
+
+static int
+child_uses_channels(void *arg)
+{
+	int fd, *parents = arg;
+	uint32_t id;
+
+	CHILD_CHECK(id_create(*parents, 1, &id) == ENODEV);
+	fd = open(RDMA_CM, O_RDWR | O_CLOEXEC);
+	CHILD_CHECK(fd >= 0);
+	CHILD_CHECK(id_create(fd, 1, &id) == 0);
+	CHILD_CHECK(id_create(*parents, 1, &id) == ENODEV);
+	return 0;
+}
+
+static void
+forked_child_has_own_channels(void **state)
+{
+	struct client_fixture f;
+	uint32_t id;
+	int fd;
+
+	(void)state;
+	fixture_open(&f);
+	daemon_begin(&f, NULL);
+	fd = open(RDMA_CM, O_RDWR | O_CLOEXEC);
+	assert_int_equal(id_create(fd, 1, &id), 0);
+	check_in_child(child_uses_channels, &fd);
+	assert_int_equal(id_create(fd, 1, &id), 0);
+	close(fd);
+	fixture_close(&f);
+}
+
+static void
+duplicates_are_channels(void **state)
+{
+	struct client_fixture f;
+	struct stat st;
+	struct stat64 st64;
+	int fds[6];
+	uint32_t id;
+
+	(void)state;
+	fixture_open(&f);
+	daemon_begin(&f, NULL);
+	fds[0] = open(RDMA_CM, O_RDWR);
+	assert_true(fds[0] >= 0);
+	assert_int_equal(fcntl(fds[0], F_GETFD), 0); /* no O_CLOEXEC */
+	fds[1] = dup(fds[0]);
+	fds[2] = dup2(fds[1], 700);
+	fds[3] = dup3(fds[1], 701, O_CLOEXEC);
+	fds[4] = fcntl(fds[1], F_DUPFD, 702);
+	fds[5] = fcntl64(fds[1], F_DUPFD_CLOEXEC, 703);
+	assert_true(fds[1] > 2);
+	for (int i = 2; i < 6; i++)
+		assert_int_equal(fds[i], 698 + i);
+	for (unsigned i = 0; i < 6; i++) {
+		assert_int_equal(id_create(fds[i], i, &id), 0);
+		assert_int_equal(fstat(fds[i], &st), 0);
+		assert_true(S_ISCHR(st.st_mode));
+		assert_int_equal(fstat64(fds[i], &st64), 0);
+		assert_true(S_ISCHR(st64.st_mode));
+		assert_int_equal(__fxstat(STAT_VERSION, fds[i], &st), 0);
+		assert_true(S_ISCHR(st.st_mode));
+		assert_int_equal(__fxstat64(STAT_VERSION, fds[i], &st64), 0);
+		assert_true(S_ISCHR(st64.st_mode));
+	}
+	/* Others are what they are. */
+	assert_int_equal(dup2(0, 701), 701);
+	assert_int_not_equal(id_create(701, 1, &id), 0);
+	for (unsigned i = 0; i < 6; i++)
+		close(fds[i]);
+	assert_int_equal(fstat(fds[0], &st), -1);
+	fixture_close(&f);
+}
+
+static void
+check_text(FILE *file, const char *expected)
+{
+	char text[32] = "";
+
+	assert_non_null(file);
+	assert_non_null(fgets(text, sizeof(text), file));
+	assert_string_equal(text, expected);
+	fclose(file);
+}
+
+static void
+files_of_the_device_exist(void **state)
+{
+	struct client_fixture f;
+	struct stat64 st64;
+	char text[8] = "";
+	struct stat st;
+	int fd;
+
+	(void)state;
+	fixture_open(&f);
+	daemon_begin(&f, NULL);
+	device_list();
+	check_text(fopen(TYPES, "r"), "RoCE v2\n");
+	check_text(fopen64(TYPES, "r"), "RoCE v2\n");
+	check_text(fdopen(open(TYPES, O_RDONLY), "r"), "RoCE v2\n");
+	check_text(fdopen(open64(TYPES, O_RDONLY), "r"), "RoCE v2\n");
+	assert_int_equal(access(TYPES, R_OK), 0);
+	assert_int_equal(access("/sys/class/infiniband/rocade0/none", R_OK), -1);
+	assert_int_equal(errno, ENOENT);
+	assert_int_equal(stat(TYPES, &st), 0);
+	assert_int_equal(st.st_size, 8);
+	assert_int_equal(stat64(TYPES, &st64), 0);
+	assert_int_equal(st64.st_size, 8);
+	assert_int_equal(__xstat(STAT_VERSION, TYPES, &st), 0);
+	assert_int_equal(__xstat64(STAT_VERSION, TYPES, &st64), 0);
+	assert_int_equal(stat(RDMA_CM, &st), 0);
+	assert_true(S_ISCHR(st.st_mode));
+	/* Other files are not replaced; a mode is passed on. */
+	fd = open("/tmp", O_TMPFILE | O_RDWR, 0640);
+	if (fd >= 0) {
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_int_equal(st.st_mode & 0777 & ~0640, 0);
+		assert_int_equal(write(fd, "text", 4), 4);
+		assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+		assert_int_equal(read(fd, text, sizeof(text)), 4);
+		assert_string_equal(text, "text");
+		close(fd);
+	}
+	assert_null(fopen("/nonexistent/infiniband/file", "r"));
+	assert_int_equal(stat("relative/infiniband/", &st), -1);
+	fixture_close(&f);
+}
+
+static void
+dlvsym_gives_our_verbs(void **state)
+{
+	void *real = dlopen("libibverbs.so.1", RTLD_NOW), *found;
+	Dl_info info;
+
+	(void)state;
+	if (real == NULL)
+		skip();
+	found = dlvsym(real, "ibv_get_device_list", "IBVERBS_1.1");
+	assert_non_null(found);
+	assert_true(dladdr(found, &info) != 0);
+	assert_non_null(strstr(info.dli_fname, "librocade-verbs"));
+	assert_null(dlvsym(real, "ibv_no_such_verb", "IBVERBS_1.1"));
+	/* Symbols that are no verbs, and other handles. */
+	assert_null(dlvsym(RTLD_DEFAULT, "ibv_get_device_list", "IBVERBS_9"));
+	assert_null(dlvsym(real, "no_verb", "IBVERBS_1.1"));
+	dlclose(real);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(connection_request_is_delivered),
+		cmocka_unit_test(channel_ends_with_the_daemon),
+		cmocka_unit_test(forked_child_has_own_channels),
+		cmocka_unit_test(duplicates_are_channels),
+		cmocka_unit_test(files_of_the_device_exist),
+		cmocka_unit_test(dlvsym_gives_our_verbs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
