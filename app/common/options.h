@@ -36,8 +36,9 @@ struct option_row {
 	/* Name of the value in --help. NULL: an OPTION_WORD takes --name=VALUE or no value,
 	 * any other kind no value. "[=NAME]": the value is optional. */
 	const char *arg;
-	size_t offset; /* of the member that the value is stored in */
-	size_t size;   /* of this member: 1, 2, 4 or 8 bytes, unless OPTION_TEXT */
+	const char *member; /* that the value is stored in */
+	size_t offset;      /* of this member */
+	size_t size;        /* of this member: 1, 2, 4 or 8 bytes, unless OPTION_TEXT */
 	uint64_t min, max;
 	/* Returns false if the value is invalid. value is NULL if there is none. */
 	bool (*set)(struct conf *conf, const char *value);
@@ -47,8 +48,9 @@ struct option_row {
 	unsigned use;             /* the program's own */
 };
 
-#define OPTION_MEMBER(type, member)                                                      \
-	.offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
+#define OPTION_MEMBER(type, member_)                                                     \
+	.member = #member_, .offset = offsetof(type, member_),                           \
+	.size = sizeof(((type *)0)->member_)
 
 struct options {
 	const char *program;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Starts EAL and opens the port. */
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_eal.h>
@@ -9,11 +8,13 @@
 
 #include <rocade/rocade.h>
 
+#include <common/number.h>
+
 #include "settings.h"
 
 /* EAL keeps pointers into its arguments: *s must outlive it. */
 static int
-rocaded_eal_start(const struct settings *s, int argc, char **argv)
+rocaded_eal_start(const struct conf *s, int argc, char **argv)
 {
 	static char *all[2 * EAL_ARGS_MAX + 2];
 	int n = 0;
@@ -39,15 +40,13 @@ rocaded_eal_start(const struct settings *s, int argc, char **argv)
 static int
 port_find(const char *name, uint16_t *id)
 {
-	unsigned long number;
-	char *end;
+	uint64_t number;
 
 	if (name == NULL)
 		name = "0";
 	if (rte_eth_dev_get_port_by_name(name, id) == 0)
 		return 0;
-	number = strtoul(name, &end, 10);
-	if (end != name && *end == '\0' && number < RTE_MAX_ETHPORTS &&
+	if (parse_number(name, 0, RTE_MAX_ETHPORTS - 1, &number) &&
 		rte_eth_dev_is_valid_port((uint16_t)number)) {
 		*id = (uint16_t)number;
 		return 0;
@@ -61,12 +60,12 @@ port_find(const char *name, uint16_t *id)
 
 int
 rocaded_port_open(
-	const struct settings *s, int argc, char **argv, struct rocade_daemon_port **port)
+	const struct conf *s, int argc, char **argv, struct rocade_daemon_port **port)
 {
 	struct rocade_daemon_ethdev conf = {.size = sizeof(conf),
-		.rx_desc = (uint16_t)s->rx_desc,
-		.tx_desc = (uint16_t)s->tx_desc,
-		.mtu = s->conf.mtu};
+		.rx_desc = s->rx_desc,
+		.tx_desc = s->tx_desc,
+		.mtu = s->daemon.mtu};
 
 	if (rocaded_eal_start(s, argc, argv) != 0 ||
 		port_find(s->port, &conf.ethdev) != 0)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rocaded: the daemon that provides RDMA to the programs of this machine, between each
  * other and over a port. */
-#include <getopt.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -13,10 +11,7 @@
 
 #include "settings.h"
 
-#define EXIT_USAGE 2
 #define ADDRESS_DEFAULT "192.0.2.1/24"
-
-enum option_id { OPT_CONFIG = 256, OPT_CHECK, OPT_HELP, OPT_VERSION, OPT_ROWS };
 
 static struct rocade_daemon *serving;
 static volatile sig_atomic_t reread, stopped;
@@ -26,9 +21,6 @@ struct command {
 	int argc;     /* of argv behind the `--`, or all of it */
 	char **argv;
 	char **eal_argv;
-	const char *config;
-	bool check;
-	bool done; /* --help or --version */
 };
 
 static void
@@ -64,134 +56,64 @@ descriptors_allow(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void
-options_fill(struct option *options)
+/* Returns 0, or -1 with an error. */
+static int
+settings_complete(const struct command *c, struct conf *s, char err[ERR_MAX])
 {
-	static const struct option own[] = {
-		{"config", required_argument, NULL, OPT_CONFIG},
-		{"check-config", required_argument, NULL, OPT_CHECK},
-		{"help", no_argument, NULL, OPT_HELP},
-		{"version", no_argument, NULL, OPT_VERSION},
-	};
+	bool port = s->port != NULL || s->eal_count != 0 || c->eal_argc != 1;
 
-	memcpy(options, own, sizeof(own));
-	options += sizeof(own) / sizeof(own[0]);
-	for (unsigned i = 0; i < row_count; i++)
-		options[i] = (struct option){rows[i].key,
-			rows[i].kind == KIND_FLAG ? optional_argument : required_argument,
-			NULL, (int)(OPT_ROWS + i)};
-	options[row_count] = (struct option){.name = NULL};
+	if (!s->local == !port)
+		return error_set(err,
+			"%s: --local connects the programs of this machine, --port or "
+			"EAL arguments select a DPDK port",
+			port ? "conflicting options" : "missing --local or --port");
+	if (s->local && s->daemon.addresses == NULL)
+		s->daemon.addresses = ADDRESS_DEFAULT;
+	return settings_check(s, err);
 }
 
+/* Options override the file. They are read before it, for --config, and again after it.
+ * Returns -1 to go on, else the exit code. */
 static int
-rocaded_option_read(struct command *c, struct settings *s, int option)
-{
-	const struct row *row = &rows[option - OPT_ROWS];
-	char why[ERR_MAX];
-
-	switch (option) {
-	case OPT_CHECK:
-	case OPT_CONFIG:
-		c->check |= option == OPT_CHECK;
-		c->config = optarg;
-		return 0;
-	case OPT_HELP:
-		settings_help_print(stdout);
-		c->done = true;
-		return 0;
-	case OPT_VERSION:
-		printf(PROGRAM " %s\n", rocade_version());
-		c->done = true;
-		return 0;
-	default:
-		if (option < OPT_ROWS) {
-			fprintf(stderr, PROGRAM ": --help lists the options\n");
-			return EXIT_USAGE;
-		}
-		if (settings_set(s, row, optarg != NULL ? optarg : "yes", 0, why) == 0)
-			return 0;
-		fprintf(stderr, PROGRAM ": --%s: %s\n", row->key, why);
-		return EXIT_USAGE;
-	}
-}
-
-static int
-rocaded_options_read(struct command *c, struct settings *s)
-{
-	struct option options[SETTINGS_MAX + OPT_ROWS - OPT_CONFIG + 1];
-	int option, rc = 0;
-
-	options_fill(options);
-	optind = 0; /* from the start: SIGHUP reads them again */
-	while (rc == 0 && !c->done &&
-		(option = getopt_long(c->argc, c->argv, "", options, NULL)) != -1)
-		rc = rocaded_option_read(c, s, option);
-	if (rc == 0 && !c->done && optind < c->argc) {
-		fprintf(stderr, PROGRAM ": unexpected argument '%s' (see --help)\n",
-			c->argv[optind]);
-		rc = EXIT_USAGE;
-	}
-	return rc;
-}
-
-/* Options override the file. They are read before it, for --config, and again after
- * it. */
-static int
-settings_read(struct command *c, struct settings *s)
+settings_read(const struct command *c, struct conf *s)
 {
 	char err[ERR_MAX];
-	bool port;
-	int rc;
+	const char *path;
+	int code, rc = 0;
 
 	settings_init(s);
-	rc = rocaded_options_read(c, s);
-	if (rc != 0 || c->done)
-		return rc;
-	if (c->config != NULL) {
-		settings_fini(s);
+	code = options_read(&rocaded_options, s, c->argc, c->argv);
+	if (code >= 0)
+		return code;
+	path = s->check_config != NULL ? s->check_config : s->config;
+	if (path != NULL) {
 		settings_init(s);
-		rc = file_read(s, c->config, err);
+		rc = file_read(s, path, err);
 		if (rc == 0)
-			rc = rocaded_options_read(c, s);
-		else
-			fprintf(stderr, PROGRAM ": %s\n", err);
+			rc = (int)options_parse(
+				&rocaded_options, s, c->argc, c->argv, err);
 	}
-	if (rc != 0)
-		return EXIT_USAGE;
-	port = s->port != NULL || s->eal_count != 0 || c->eal_argc != 1;
-	if (!s->local == !port) {
-		fprintf(stderr,
-			PROGRAM
-			": %s: --local connects the programs of this machine, --port or "
-			"EAL arguments select a DPDK port\n",
-			port ? "conflicting options" : "missing --local or --port");
-		return EXIT_USAGE;
-	}
-	if (settings_check(s, err) != 0) {
-		fprintf(stderr, PROGRAM ": %s\n", err);
-		return EXIT_USAGE;
-	}
-	s->conf.vlan = (uint16_t)s->vlan;
-	if (s->local && s->conf.addresses == NULL)
-		s->conf.addresses = ADDRESS_DEFAULT;
-	return 0;
+	if (rc == 0 && settings_complete(c, s, err) == 0)
+		return -1;
+	fprintf(stderr, PROGRAM ": %s\n", err);
+	return EXIT_USAGE;
 }
 
 /* Applies the settings that can change at run time. *s: the settings in force. */
 static void
-settings_reread(struct command *c, struct settings *s)
+settings_reread(struct command *c, struct conf *s)
 {
-	struct settings wanted;
+	static struct conf wanted;
 	char kept[256];
 
 	reread = 0;
-	if (settings_read(c, &wanted) != 0) {
+	if (settings_read(c, &wanted) >= 0) {
 		fprintf(stderr, PROGRAM ": settings unchanged\n");
 		settings_fini(&wanted);
 		return;
 	}
 	settings_need_restart(s, &wanted, kept, sizeof(kept));
-	if (rocade_daemon_change(serving, &wanted.conf) != 0) {
+	if (rocade_daemon_change(serving, &wanted.daemon) != 0) {
 		fprintf(stderr, PROGRAM ": %s; settings unchanged\n", rocade_error());
 		settings_fini(&wanted);
 		return;
@@ -208,7 +130,7 @@ settings_reread(struct command *c, struct settings *s)
 }
 
 static int
-serve(struct command *c, struct settings *s)
+serve(struct command *c, struct conf *s)
 {
 	int rc = 0;
 
@@ -224,20 +146,20 @@ serve(struct command *c, struct settings *s)
 }
 
 static int
-rocaded_run(struct command *c, struct settings *s)
+rocaded_run(struct command *c, struct conf *s)
 {
 	int rc;
 
 	descriptors_allow();
 	rocade_daemon_log((enum rocade_daemon_log)s->log_level);
 	if (!s->local &&
-		rocaded_port_open(s, c->eal_argc, c->eal_argv, &s->conf.port) != 0)
-		return EXIT_FAILURE;
-	if (rocade_daemon_create(&s->conf, &serving) != 0) {
+		rocaded_port_open(s, c->eal_argc, c->eal_argv, &s->daemon.port) != 0)
+		return EXIT_RUN;
+	if (rocade_daemon_create(&s->daemon, &serving) != 0) {
 		fprintf(stderr, PROGRAM ": %s\n", rocade_error());
-		if (s->conf.port != NULL)
-			rocade_daemon_close_port(s->conf.port);
-		return EXIT_FAILURE;
+		if (s->daemon.port != NULL)
+			rocade_daemon_close_port(s->daemon.port);
+		return EXIT_RUN;
 	}
 	if (!s->local)
 		telemetry_start(rocade_daemon_socket(serving));
@@ -247,28 +169,27 @@ rocaded_run(struct command *c, struct settings *s)
 	rocade_daemon_destroy(serving);
 	if (!s->local)
 		eal_end();
-	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return rc == 0 ? EXIT_OK : EXIT_RUN;
 }
 
 int
 main(int argc, char **argv)
 {
+	int separator = options_separator(argc, argv);
 	struct command c = {.eal_argc = 1, .eal_argv = argv, .argc = argc, .argv = argv};
-	struct settings s;
-	int rc, dashes = 1;
+	static struct conf s;
+	int code;
 
-	while (dashes < argc && strcmp(argv[dashes], "--") != 0)
-		dashes++;
-	if (dashes < argc) {
-		c.eal_argc = dashes;
-		c.argc = argc - dashes;
-		c.argv = argv + dashes;
+	if (separator < argc && separator != 0) {
+		c.eal_argc = separator;
+		c.argc = argc - separator;
+		c.argv = argv + separator;
 	}
-	rc = settings_read(&c, &s);
-	if (rc == 0 && !c.done && c.check)
-		printf("%s: OK\n", c.config);
-	else if (rc == 0 && !c.done)
-		rc = rocaded_run(&c, &s);
+	code = settings_read(&c, &s);
+	if (code < 0 && s.check_config != NULL)
+		code = printf("%s: OK\n", s.check_config) < 0 ? EXIT_RUN : EXIT_OK;
+	else if (code < 0)
+		code = rocaded_run(&c, &s);
 	settings_fini(&s);
-	return rc;
+	return code;
 }

@@ -3,82 +3,57 @@
 #ifndef ROCADED_SETTINGS_H
 #define ROCADED_SETTINGS_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 
 #include <rocade/daemon.h>
 
+#include <common/options.h>
+
 #define PROGRAM "rocaded"
-#define ERR_MAX 512
 #define SETTINGS_MAX 32
 #define EAL_ARGS_MAX 64
+#define FILE_MAX 65535
+#define ADDRESSES_MAX 1024
 
-enum kind { KIND_FLAG, KIND_TEXT, KIND_LIST, KIND_NUMBER, KIND_OCTAL, KIND_LEVEL };
+/* `use` of a row: its section in the file, and whether it can change on SIGHUP. */
+enum setting_use { NO_SECTION, DAEMON, PORT, CLIENTS, SECTION = 3, LIVE = 4 };
 
-struct row {
-	const char *section;
-	const char *key;
-	const char *member; /* of struct settings */
-	enum kind kind;
-	/* in struct settings: const char * for TEXT and LIST, else uint32_t */
-	size_t offset;
-	uint32_t min, max;
-	bool live;            /* can change on SIGHUP */
-	const char *argument; /* name of the value in --help; "": none */
-	const char *text;     /* for --help; line breaks are explicit */
-};
-
-extern const struct row rows[];
-extern const unsigned row_count;
-
-struct settings {
-	struct rocade_daemon_conf conf;
-	uint32_t local;
+struct conf {
+	struct rocade_daemon_conf daemon;
+	bool local;
 	uint32_t log_level;
-	uint32_t vlan; /* settings_read() copies it to conf.vlan, which has 16 bits */
-	uint32_t rx_desc, tx_desc; /* 0: the default */
+	uint16_t rx_desc, tx_desc; /* 0: the default */
 	const char *port;
-	const char *file;            /* path of the file; NULL: none */
+	const char *config, *check_config; /* paths of the file; NULL: none */
+	const char *file;                  /* path of the file that was read */
 	unsigned line[SETTINGS_MAX]; /* of the file, for each row; 0: not from the file */
-	char *eal[EAL_ARGS_MAX];     /* from the file */
+	char *eal[EAL_ARGS_MAX];     /* from the file; settings_fini() frees them */
 	unsigned eal_count;
-	/* allocated; settings_fini() frees them */
-	char *texts[SETTINGS_MAX + EAL_ARGS_MAX];
-	unsigned text_count;
+	char text[FILE_MAX + 1]; /* of the file; the settings point into it */
+	char addresses[ADDRESSES_MAX];
 };
 
-void settings_init(struct settings *s);
-void settings_fini(struct settings *s);
+extern const struct options rocaded_options;
 
-/* Returns the row of a key; NULL: there is none. section: NULL for any. */
-const struct row *settings_row_find(const char *section, const char *key);
-
-/* Sets a setting from text. line: of the file, 0 for an option. Returns 0, or -1 with an
- * error that names neither line nor key. */
-int settings_set(struct settings *s, const struct row *row, const char *value,
-	unsigned line, char err[ERR_MAX]);
-/* Returns a copy that lives as long as s. NULL: no memory, or too many texts. */
-char *settings_text(struct settings *s, const char *text);
+void settings_init(struct conf *s);
+void settings_fini(struct conf *s);
 
 /* Reads the file. Returns 0, or -1 with an error that names the line, the key and the
  * valid values. */
-int file_read(struct settings *s, const char *path, char err[ERR_MAX]);
+int file_read(struct conf *s, const char *path, char err[ERR_MAX]);
 
 /* Checks all that can be checked without opening anything. Returns 0, or -1 with an error
  * that names the line and the key, or the option. */
-int settings_check(const struct settings *s, char err[ERR_MAX]);
+int settings_check(const struct conf *s, char err[ERR_MAX]);
 
 /* Lists the keys that differ but cannot change at run time, separated by commas. */
-void settings_need_restart(const struct settings *now, const struct settings *wanted,
-	char *text, size_t size);
-
-void settings_help_print(FILE *to);
+void settings_need_restart(
+	const struct conf *now, const struct conf *wanted, char *text, size_t size);
 
 /* eal.c: starts EAL with the arguments of the file and those of the command line, and
  * opens the port. Returns 0, or -1 after printing the error. */
-int rocaded_port_open(const struct settings *s, int argc, char **argv,
-	struct rocade_daemon_port **port);
+int rocaded_port_open(
+	const struct conf *s, int argc, char **argv, struct rocade_daemon_port **port);
 
 /* telemetry.c: registers the commands for `dpdk-telemetry.py`. EAL must have been
  * started. The commands ask the daemon at this socket. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rocade-run: starts a program with Rocade's verbs devices. */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,51 +12,45 @@
 #include <rocade/rocade.h>
 #include <rocade/status.h>
 
+#include <common/options.h>
+
 #include "stacks.h"
 
 #define PROGRAM "rocade-run"
-#define EXIT_USAGE 2
 #define EXIT_NOT_FOUND 127
 
-enum option_id {
-	OPT_SOCKET = 256,
-	OPT_DEVICE,
-	OPT_START_LOCAL,
-	OPT_LIBRARY,
-	OPT_DAEMON,
-	OPT_HELP,
-	OPT_VERSION
-};
-
-static const struct option options[] = {
-	{"socket", required_argument, NULL, OPT_SOCKET},
-	{"device", required_argument, NULL, OPT_DEVICE},
-	{"start-local", no_argument, NULL, OPT_START_LOCAL},
-	{"library", required_argument, NULL, OPT_LIBRARY},
-	{"daemon", required_argument, NULL, OPT_DAEMON},
-	{"help", no_argument, NULL, OPT_HELP},
-	{"version", no_argument, NULL, OPT_VERSION},
-	{NULL, 0, NULL, 0},
-};
-
-static const char help[] =
-	"Usage: " PROGRAM " [OPTION]... PROGRAM [ARGUMENT]...\n"
-	"Starts a program that uses libibverbs on the device of rocaded(8).\n\n"
-	"  --socket PATH    the daemon's socket (default: as for rocaded)\n"
-	"  --device NAME    fail unless the daemon's device has this name\n"
-	"  --start-local    run a private `rocaded --local` as long as PROGRAM runs\n"
-	"  --library PATH   the librocade-verbs.so to preload\n"
-	"  --daemon PATH    the rocaded for --start-local\n"
-	"  --help, --version\n";
-
-struct settings {
+struct conf {
 	const char *socket;
 	const char *device;
 	const char *library;
 	const char *daemon;
 	bool start_local;
-	bool done;
 };
+
+#define MEMBER(field) OPTION_MEMBER(struct conf, field)
+static const struct option_row option_rows[] = {
+	{OPTION_TEXT, 0, "socket", "PATH", MEMBER(socket),
+		.text = "the daemon's socket (default: as for rocaded)"},
+	{OPTION_TEXT, 0, "device", "NAME", MEMBER(device),
+		.text = "fail unless the daemon's device has this name"},
+	{OPTION_FLAG, 0, "start-local", NULL, MEMBER(start_local), .max = true,
+		.text = "run a private `rocaded --local` as long as PROGRAM runs"},
+	{OPTION_TEXT, 0, "library", "PATH", MEMBER(library),
+		.text = "the librocade-verbs.so to preload"},
+	{OPTION_TEXT, 0, "daemon", "PATH", MEMBER(daemon),
+		.text = "the rocaded for --start-local"},
+	{OPTION_HELP, .name = "help"},
+	{OPTION_VERSION, .name = "version"},
+};
+
+static const struct options options = {.program = PROGRAM,
+	.usage = "Usage: " PROGRAM " [OPTION]... PROGRAM [ARGUMENT]...\n"
+		 "Starts a program that uses libibverbs on the device of rocaded(8).\n\n",
+	.notes = "  --help, --version\n",
+	.rows = option_rows,
+	.count = sizeof(option_rows) / sizeof(option_rows[0]),
+	.column = 19,
+	.operands = true};
 
 /* Returns the path relative to this executable if it exists (build tree), else the
  * installed one. */
@@ -78,52 +70,9 @@ path_beside_self(const char *relative, const char *installed, char *buf, size_t 
 	return access(buf, F_OK) == 0 ? buf : installed;
 }
 
-static int
-run_options_read(struct settings *s, int argc, char **argv)
-{
-	int option;
-
-	/* '+': stop at PROGRAM. The options behind it are the program's. */
-	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
-		switch (option) {
-		case OPT_SOCKET:
-			s->socket = optarg;
-			break;
-		case OPT_DEVICE:
-			s->device = optarg;
-			break;
-		case OPT_START_LOCAL:
-			s->start_local = true;
-			break;
-		case OPT_LIBRARY:
-			s->library = optarg;
-			break;
-		case OPT_DAEMON:
-			s->daemon = optarg;
-			break;
-		case OPT_HELP:
-			fputs(help, stdout);
-			s->done = true;
-			return 0;
-		case OPT_VERSION:
-			printf(PROGRAM " %s\n", ROCADE_VERSION);
-			s->done = true;
-			return 0;
-		default:
-			fprintf(stderr, PROGRAM ": --help lists the options\n");
-			return EXIT_USAGE;
-		}
-	}
-	if (optind == argc) {
-		fprintf(stderr, PROGRAM ": missing PROGRAM (see --help)\n");
-		return EXIT_USAGE;
-	}
-	return 0;
-}
-
 /* Fails without the device: the program might run without RDMA unnoticed. */
 static int
-device_find(const struct settings *s, char name[ROCADE_NAME_MAX])
+device_find(const struct conf *s, char name[ROCADE_NAME_MAX])
 {
 	if (rocade_device_name(s->socket, name) != 0) {
 		fprintf(stderr,
@@ -132,14 +81,14 @@ device_find(const struct settings *s, char name[ROCADE_NAME_MAX])
 				"one for this program only;\n" PROGRAM
 				": --socket or $ROCADE_SOCKET selects its socket\n",
 			rocade_error());
-		return EXIT_FAILURE;
+		return EXIT_RUN;
 	}
 	if (s->device != NULL && strcmp(s->device, name) != 0) {
 		fprintf(stderr,
 			PROGRAM ": the daemon's device is '%s', not '%s' as --device "
 				"requires\n",
 			name, s->device);
-		return EXIT_FAILURE;
+		return EXIT_RUN;
 	}
 	return 0;
 }
@@ -161,7 +110,7 @@ preload_add(const char *library)
 
 /* Sets the environment of the program. */
 static int
-environment_set(const struct settings *s)
+environment_set(const struct conf *s)
 {
 	char device[ROCADE_NAME_MAX];
 	int rc = device_find(s, device);
@@ -171,7 +120,7 @@ environment_set(const struct settings *s)
 	if (access(s->library, R_OK) != 0) {
 		fprintf(stderr, PROGRAM ": cannot read %s: %s (see --library)\n",
 			s->library, strerror(errno));
-		return EXIT_FAILURE;
+		return EXIT_RUN;
 	}
 	if (s->socket != NULL)
 		setenv("ROCADE_SOCKET", s->socket, 1);
@@ -198,7 +147,7 @@ daemon_ready_wait(int fd)
 }
 
 static pid_t
-daemon_start(const struct settings *s)
+daemon_start(const struct conf *s)
 {
 	int pipe_fds[2];
 	pid_t pid;
@@ -262,12 +211,12 @@ child_run(char **argv)
 	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	if (child < 0)
-		return EXIT_FAILURE;
+		return EXIT_RUN;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 static int
-local_run(struct settings *s, char **argv)
+local_run(struct conf *s, char **argv)
 {
 	char dir[] = "/tmp/rocade-XXXXXX", path[64];
 	pid_t daemon;
@@ -276,7 +225,7 @@ local_run(struct settings *s, char **argv)
 	if (mkdtemp(dir) == NULL) {
 		fprintf(stderr, PROGRAM ": cannot create the directory %s: %s\n", dir,
 			strerror(errno));
-		return EXIT_FAILURE;
+		return EXIT_RUN;
 	}
 	snprintf(path, sizeof(path), "%s/rocade.sock", dir);
 	s->socket = path;
@@ -284,7 +233,7 @@ local_run(struct settings *s, char **argv)
 	if (daemon < 0) {
 		rmdir(dir);
 		fprintf(stderr, PROGRAM ": cannot start %s --local\n", s->daemon);
-		return EXIT_FAILURE;
+		return EXIT_RUN;
 	}
 	status = environment_set(s);
 	if (status == 0)
@@ -299,11 +248,15 @@ int
 main(int argc, char **argv)
 {
 	char library[4096], daemon[4096];
-	struct settings s = {.socket = NULL};
-	int rc = run_options_read(&s, argc, argv);
+	struct conf s = {.socket = NULL};
+	int rc = options_read(&options, &s, argc, argv);
 
-	if (rc != 0 || s.done)
+	if (rc >= 0)
 		return rc;
+	if (optind == argc) {
+		fprintf(stderr, PROGRAM ": missing PROGRAM (see --help)\n");
+		return EXIT_USAGE;
+	}
 	if (s.library == NULL)
 		s.library = path_beside_self("../../drivers/librocade-verbs.so",
 			ROCADE_LIBRARY, library, sizeof(library));

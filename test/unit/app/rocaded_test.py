@@ -123,7 +123,7 @@ def main():
                        (("--local", "--port", "0"), "conflicting options"),
                        (("-m", "64", "--", "--local"), "conflicting options"),
                        (("--local", "more"), "unexpected argument 'more'"),
-                       (("--nonsense",), "--help lists")]:
+                       (("--nonsense",), "unknown option '--nonsense' (see --help)")]:
         done = rocaded(*args)
         case("refused: rocaded " + " ".join(args), done.returncode == 2 and said in done.stderr,
              done.stderr)
