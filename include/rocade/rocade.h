@@ -125,9 +125,7 @@ struct rocade_engine *rocade_port_engine(struct rocade_port *port, unsigned inde
 /*
  * Runs one pass of the engine's poll loop, for an application with a loop of its own.
  * Returns the number of packets received and sent, 0 when idle. Any thread may call it,
- * also while an lcore runs the engine; it waits at most for another thread's pass. In the
- * request-reply fast path (docs/embedding.md) a message may be acknowledged only in a
- * later pass, so the application must go on polling after its last message.
+ * also while an lcore runs the engine; it waits at most for another thread's pass.
  */
 unsigned rocade_engine_poll(struct rocade_engine *engine);
 

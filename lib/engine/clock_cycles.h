@@ -9,7 +9,6 @@
 #include <rte_cycles.h>
 
 #define CYCLES_START(since) uint64_t since = rte_rdtsc()
-#define CYCLES_RESTART(since) ((since) = rte_rdtsc())
 /* Adds the cycles since the start, or since the last lap, to this stage. */
 #define CYCLES_LAP(e, stage, since)                                                      \
 	do {                                                                             \
@@ -20,7 +19,6 @@
 	} while (0)
 #else
 #define CYCLES_START(since) ((void)0)
-#define CYCLES_RESTART(since) ((void)0)
 #define CYCLES_LAP(e, stage, since) ((void)0)
 #endif
 

@@ -4,13 +4,11 @@
 #include <string.h>
 
 #include "base/ringmem.h"
-#include "engine/answer.h"
 #include "engine/clock.h"
 #include "engine/manual_progress.h"
 #include "engine/mr_fault.h"
 #include "engine/engine_internal.h"
 
-#define GAME_LOOKS 16   /* polls of the port, in a pass that finds nothing */
 #define LOCK_SPINS 2000 /* some microseconds: as long as a pass */
 
 /* Takes DPDK's ticket lock. A thread that waits for longer than a pass takes yields its
@@ -47,23 +45,16 @@ unsigned
 engine_pass(struct engine *e, uint64_t now)
 {
 	unsigned moved;
-	bool late;
 
 	mr_fault_enter(&e->dev->keys);
 	e->shared.now = now;
-	late = answer_look(e, now);
-	if (unlikely(e->answers.prepare))
-		answer_prepare(e, now);
 	/* Receive first: the responses to what arrived now, and the requests that the
 	 * application has posted in reply to what arrived in the last pass, leave in one
 	 * burst. */
-	moved = engine_rx(e, answer_game(e, late) ? GAME_LOOKS : 1, now);
-	if (likely(late || !answer_wait(e, moved != 0, now))) {
-		e->answers.kept = false; /* the ACK leaves in this pass */
-		wheel_advance(&e->wheel, now, timer_fired, e);
-		engine_doorbells_drain(e);
-		moved += engine_tx(e, now);
-	}
+	moved = engine_rx(e, now);
+	wheel_advance(&e->wheel, now, timer_fired, e);
+	engine_doorbells_drain(e);
+	moved += engine_tx(e, now);
 	mr_fault_leave();
 	return moved;
 }
@@ -74,8 +65,6 @@ engine_doorbell(struct qp *qp)
 	struct engine *e = qp->sched.engine;
 	uint32_t index = qp->qpn - e->dev->qps.base;
 
-	if (answer_is_ours(e) && answer_post(e, qp))
-		return;
 	if (unlikely(doorbells_enabled(&e->doorbells) > POST_PREFETCH_MIN_QPS))
 		post_prefetch_update(&e->post_prefetch, index, qp);
 	doorbells_ring(&e->doorbells, index);
@@ -100,7 +89,6 @@ engine_run(struct engine *e, uint64_t now)
 unsigned
 engine_poll(struct engine *e)
 {
-	__atomic_store_n(&e->answers.loop, pthread_self(), __ATOMIC_RELAXED);
 	return engine_run(e, clock_now());
 }
 
@@ -137,9 +125,8 @@ peer_window_opened(const struct engine *e)
 static bool
 engine_busy(const struct engine *e)
 {
-	if ((!TAILQ_EMPTY(&e->ready) && !answer_rests(e)) || e->backlog_count != 0 ||
-		doorbells_pending(&e->doorbells) || e->answers.prepare ||
-		peer_window_opened(e))
+	if (!TAILQ_EMPTY(&e->ready) || e->backlog_count != 0 ||
+		doorbells_pending(&e->doorbells) || peer_window_opened(e))
 		return true;
 	if (!TAILQ_EMPTY(&e->unresolved) &&
 		net_generation(e->dev->net) != e->net_generation)
@@ -158,8 +145,6 @@ engine_deadline(struct engine *e)
 
 	ticket_lock(&e->lock);
 	when = engine_busy(e) ? 0 : wheel_next(&e->wheel);
-	if (answer_rests(e))
-		when = RTE_MIN(when, e->answers.last_ns + ANSWER_PAUSE_NS);
 	if (e->is_control && e->dev->gsi != NULL)
 		when = RTE_MIN(when, gsi_due(e->dev->gsi));
 	rte_ticketlock_unlock(&e->lock);
@@ -171,8 +156,6 @@ void
 engine_lock(struct engine *e)
 {
 	ticket_lock(&e->lock);
-	if (unlikely(e->answers.kept || e->answers.qp != NULL))
-		answer_flush(e);
 }
 
 void

@@ -32,8 +32,7 @@ uint64_t engine_clock_wall(uint64_t stamp);
 uint64_t engine_deadline(struct engine *e);
 
 /* To be called after a post to the QP: rings its doorbell. In manual progress also runs a
- * pass, if the engine lock is free. On the request-reply fast path (answer.h) sends the
- * requests instead. Any thread, without the engine lock. */
+ * pass, if the engine lock is free. Any thread, without the engine lock. */
 void engine_doorbell(struct qp *qp);
 
 /* Take and release the engine lock, for control calls. Not recursive. In manual progress

@@ -9,8 +9,6 @@
 #include "engine/post_prefetch.h"
 #include "engine/doorbell.h"
 #include "engine/engine.h"
-#include "qp/ball.h"
-#include "wire/expect.h"
 
 #define ENGINE_BUDGET 16               /* packets that a QP may send before the next QP */
 #define ENGINE_TX_PASS (2 * PKT_BURST) /* packets sent in one pass */
@@ -18,28 +16,6 @@
 #define ENGINE_STALL_NS (250 * NS_PER_MS)
 #define ENGINE_LINK_POLL_NS (250 * NS_PER_MS) /* interval of link polls */
 #define ENGINE_HANDOFF 1024 /* entries of the ring from one engine to another */
-
-/* See answer.h. */
-struct answers {
-	uint8_t row; /* messages in a row that the application answered in one pass */
-	bool waited; /* the last pass received a message */
-	bool kept;   /* the ACK of that message has not left */
-	bool held;   /* the ACK waits for the reply */
-	uint8_t coalesced;     /* kept: messages that the ACK covers */
-	uint16_t vain;         /* messages that are acknowledged at once */
-	bool prepare;          /* the application has replied since the last pass */
-	bool drafted;          /* draft holds the next reply of qp */
-	bool posted;           /* the draft has left; qp_draft_sent() is due */
-	bool ready;            /* next_rx holds the receive of the next message */
-	bool matched;          /* the next message has arrived as predicted */
-	struct qp *qp;         /* the QP that replied last; NULL: none */
-	pthread_t loop;        /* the thread that called engine_poll() last */
-	uint64_t last_ns;      /* kept: when the last of the messages arrived */
-	uint64_t messages;     /* kept: messages that qp had received then */
-	struct qp_draft draft; /* as long as the last reply; pkt.data NULL: no frame */
-	struct expect expect;
-	struct qp_catch next_rx;
-};
 
 struct engine {
 	/* Hot: the poll loop. */
@@ -68,7 +44,6 @@ struct engine {
 	/* the last burst; the first unreleased_count frames are still to be released */
 	struct pkt unreleased[PKT_BURST];
 	uint32_t unreleased_count;
-	struct answers answers;
 	uint32_t blocked; /* QPs blocked on a peer window */
 	struct wheel wheel;
 	/* hand-off rings, from each other engine; NULL for this one */
@@ -97,10 +72,9 @@ struct engine {
 };
 
 /* engine_rx.c */
-/* Receives a burst and the packets that other engines have handed over. Polls the port up
- * to `polls` times, until there is a packet or a doorbell. Returns the number of
- * packets. */
-unsigned engine_rx(struct engine *e, unsigned polls, uint64_t now);
+/* Receives a burst and the packets that other engines have handed over. Returns the
+ * number of packets. */
+unsigned engine_rx(struct engine *e, uint64_t now);
 /* Releases the frames of the last burst. */
 void engine_rx_fini(struct engine *e);
 
@@ -137,10 +111,6 @@ void engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pk
  * ENGINE_TX_PASS are sent. Returns the number of packets of QPs, with those looped
  * back. */
 unsigned engine_tx(struct engine *e, uint64_t now);
-/* For answer.c: sends the QP's requests at once. False: not possible now. */
-bool engine_answer(struct engine *e, struct qp *qp, uint64_t now);
-/* For answer.c: sends the QP's pending response to its peer at once, if possible. */
-void engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now);
 /* Takes an empty frame from the tx frame cache. False: none is free. */
 bool engine_frame_get(struct engine *e, struct pkt *frame);
 /* Puts it back unused. */

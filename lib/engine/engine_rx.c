@@ -4,7 +4,6 @@
 
 #include <rte_prefetch.h>
 
-#include "engine/answer.h"
 #include "engine/clock_cycles.h"
 #include "engine/engine_gsi.h"
 #include "engine/engine_internal.h"
@@ -237,7 +236,7 @@ handoff_rx(struct engine *e, uint64_t now)
 }
 
 unsigned
-engine_rx(struct engine *e, unsigned polls, uint64_t now)
+engine_rx(struct engine *e, uint64_t now)
 {
 	struct pkt *pkts = e->unreleased;
 	unsigned n;
@@ -245,9 +244,7 @@ engine_rx(struct engine *e, unsigned polls, uint64_t now)
 	if (unlikely(e->unreleased_count != 0))
 		engine_rx_fini(e);
 	CYCLES_START(since);
-	while ((n = e->queue.ops->rx_burst(e->queue.queue, pkts, PKT_BURST)) == 0 &&
-		unlikely(--polls != 0) && !doorbells_pending(&e->doorbells))
-		CYCLES_RESTART(since);
+	n = e->queue.ops->rx_burst(e->queue.queue, pkts, PKT_BURST);
 	if (n != 0) {
 		uint64_t bytes = 0;
 
@@ -260,11 +257,7 @@ engine_rx(struct engine *e, unsigned polls, uint64_t now)
 		}
 		e->stats.rx_packets += n;
 		e->stats.rx_bytes += bytes;
-		if (unlikely(e->answers.expect.len != 0) && n == 1 &&
-			answer_rx(e, &pkts[0], now))
-			e->unreleased_count = 1;
-		else
-			e->unreleased_count = burst_process(e, pkts, n, now);
+		e->unreleased_count = burst_process(e, pkts, n, now);
 		if (!can_release_later(e))
 			engine_rx_fini(e);
 	}

@@ -51,8 +51,6 @@ engine_tx_fini(struct engine *e)
 		e->queue.queue, e->backlog + e->backlog_first, e->backlog_count);
 	e->queue.ops->tx_release(
 		e->queue.queue, e->tx_cache + e->tx_cache_first, e->tx_cache_count);
-	if (e->answers.draft.pkt.data != NULL)
-		e->queue.ops->tx_release(e->queue.queue, &e->answers.draft.pkt, 1);
 }
 
 /* ---- The port ---- */
@@ -372,34 +370,6 @@ ready_qps_tx(struct engine *e, uint64_t now)
 		qp_requeue(e, qp);
 	}
 	return used;
-}
-
-bool
-engine_answer(struct engine *e, struct qp *qp, uint64_t now)
-{
-	unsigned built;
-
-	if (qp->type == IBV_QPT_UD || qp->sched.on_blocked || qp->state != IBV_QPS_RTS ||
-		!backlog_flush(e, now) || tx_cache_fill(e, 1) == 0 ||
-		next_hop_resolve(e, qp, now) != ROUTE_PEER)
-		return false;
-	built = qp_tx_requests(qp, e->tx_cache + e->tx_cache_first,
-		RTE_MIN(e->tx_cache_count, ENGINE_BUDGET + 0u), now);
-	if (built != 0)
-		tx_cache_send(e, built, now);
-	engine_schedule(e, qp);
-	return true;
-}
-
-void
-engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now)
-{
-	if (qp->state == IBV_QPS_ERR || !qp_has_response_pending(qp) ||
-		!backlog_flush(e, now) || tx_cache_fill(e, 1) == 0 ||
-		next_hop_resolve(e, qp, now) != ROUTE_PEER)
-		return;
-	if (qp_tx(qp, e->tx_cache + e->tx_cache_first, 1, now) != 0)
-		tx_cache_send(e, 1, now);
 }
 
 static unsigned

@@ -169,30 +169,6 @@ key_check(const struct key_table *t, uint32_t key, uint32_t pd, uint64_t va, uin
 	return key_entry_check(e, va, len, need);
 }
 
-/* A key's entry and rights, taken before the key is checked, see key_proved(). */
-struct key_proof {
-	const struct key_entry *entry; /* NULL: not live */
-	uint32_t rights;
-};
-
-static inline struct key_proof
-key_proof(const struct key_table *t, uint32_t key)
-{
-	const struct key_entry *e = key_find(t, key);
-
-	return (struct key_proof){
-		e, e != NULL ? __atomic_load_n(&e->rights, __ATOMIC_RELAXED) : 0};
-}
-
-/* Returns whether an access that was granted after key_proof() is still granted, if no
- * control call has run since: then only key_invalidate_at() can have revoked it. The key
- * must have been live. */
-static inline bool
-key_proved(const struct key_proof *proof)
-{
-	return __atomic_load_n(&proof->entry->rights, __ATOMIC_RELAXED) == proof->rights;
-}
-
 /* Returns whether key belongs to a region of this PD that grants all of need. */
 static inline bool
 key_grants(const struct key_table *t, uint32_t key, uint32_t pd, unsigned need)

@@ -413,13 +413,6 @@ void qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
  * the QP has requests to send, responses take half of n at most, and one if n is 1. */
 unsigned qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 
-/* As qp_tx(), but for requests only: responses stay pending. Not for UD, not in ERR and
- * SQE. */
-unsigned qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
-
-/* True if an acknowledgement is all that qp_tx() would build. */
-bool qp_wants_ack_only(const struct qp *qp);
-
 /* True if qp_tx() would have something to do, regardless of the peer window. */
 bool qp_wants_tx(const struct qp *qp);
 

@@ -104,11 +104,6 @@ bool req_has_next(const struct qp *qp);
 /* Packets that one READ request asks for, at most. A power of two. */
 uint32_t req_read_chunk(const struct qp *qp);
 unsigned req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
-/* Assigns this number of PSNs to the request at next_idx. */
-void req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets);
-/* Accounts for the packets sent and starts the timers. sent_psn: its value before they
- * were built. */
-void req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now);
 /* Resends from this packet on (una_psn <= psn <= next_psn). */
 void req_rollback(struct qp *qp, uint32_t psn);
 /* Brings peer->inflight up to date with una_psn and next_psn. */

@@ -106,22 +106,6 @@ qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	return built;
 }
 
-unsigned
-qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
-{
-	unsigned built = req_tx(qp, pkts, n, now);
-
-	qp->stats.tx_packets += built;
-	return built;
-}
-
-bool
-qp_wants_ack_only(const struct qp *qp)
-{
-	return qp->aeth_pending == AETH_PENDING_ACK && !qp->res_pending &&
-	       !req_wants_tx(qp);
-}
-
 bool
 qp_wants_tx(const struct qp *qp)
 {

@@ -178,7 +178,8 @@ memory_granted(
 	       sge_check(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge, 0) == 0;
 }
 
-void
+/* Assigns this number of PSNs to the request at next_idx. */
+static void
 req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
 {
 	struct requester *req = &qp->req;
@@ -334,7 +335,9 @@ tlp_build(struct qp *qp, struct pkt *pkt)
 	return built;
 }
 
-void
+/* Accounts for the packets sent and starts the timers. sent_psn: its value before they
+ * were built. */
+static void
 req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now)
 {
 	struct requester *req = &qp->req;

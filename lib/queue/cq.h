@@ -43,8 +43,7 @@ struct cq {
 	struct cqe *ring;
 	uint32_t mask; /* size - 1; size is a power of two, at least the size requested */
 	uint32_t size;
-	/* QPs of several engines write, or CQEs have time stamps: cq_put_plain() must not
-	 * be used */
+	/* QPs of several engines write, or CQEs have time stamps */
 	bool shared;
 	/* polled by one thread at a time (thread domain): pollers take no lock */
 	bool unlocked;
@@ -190,22 +189,6 @@ cqe_put_at(struct cq *cq, uint32_t index, const struct cqe *cqe)
 	if (unlikely(cq->notifies))
 		cq_notify(cq, (cqe->flags & CQE_SOLICITED) != 0 ||
 				      cqe->status != IBV_WC_SUCCESS);
-}
-
-/* Returns whether cq_put() would only write a CQE: no compare-and-swap, no time stamp, no
- * error. */
-static inline bool
-cq_plain(struct cq *cq)
-{
-	return !cq->shared && !__atomic_load_n(&cq->error, __ATOMIC_RELAXED) &&
-	       cq_room(cq, cq->head);
-}
-
-/* cq_put() when cq_plain() has returned true. */
-static inline void
-cq_put_plain(struct cq *cq, const struct cqe *cqe)
-{
-	cqe_put_at(cq, cq->head++, cqe);
 }
 
 /* Data path. Writes a completion. Returns false, and writes none, if the CQ is in the

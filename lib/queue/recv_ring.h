@@ -126,17 +126,6 @@ recv_ring_publish(struct recv_ring *r, uint32_t prod)
 	__atomic_store_n(&r->prod, prod, __ATOMIC_RELEASE);
 }
 
-/* Returns the oldest WQE in its slot, to be taken by recv_ring_pop(). NULL if the ring is
- * empty or corrupted. One consuming engine. */
-static inline const struct recv_slot *
-recv_ring_peek(const struct recv_ring *r)
-{
-	/* Pairs with the release in recv_ring_publish(). */
-	uint32_t count = __atomic_load_n(&r->prod, __ATOMIC_ACQUIRE) - r->cons;
-
-	return likely(count - 1 < r->max_wr) ? recv_ring_slot(r, r->cons) : NULL;
-}
-
 static inline void
 recv_ring_pop(struct recv_ring *r)
 {

@@ -176,31 +176,6 @@ frame_end_sum(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len,
 	__builtin_memcpy(end, &crc, sizeof(crc));
 }
 
-/* For a payload that comes later, without extended headers: after frame_begin(), returns
- * the ICRC over the headers, for frame_payload_end() to add the payload, pad and ICRC. */
-static inline uint32_t
-frame_head_end(const struct path_hdr *hdr, struct pkt *pkt)
-{
-	uint8_t *tail_at = pkt->data + hdr->len - FRAME_UDP_TAIL;
-	uint32_t crc = icrc_update(hdr->crc, tail_at, sizeof(frame_words));
-
-	frame_tail_clear(tail_at);
-	return crc;
-}
-
-static inline void
-frame_payload_end(struct pkt *pkt, uint32_t payload_len, uint32_t crc)
-{
-	uint8_t *end = pkt->data + pkt->len - ICRC_LEN;
-	uint32_t pad = -payload_len & 3;
-
-	if (unlikely(pad != 0))
-		memset(end - pad, 0, pad);
-	crc = rte_cpu_to_le_32(
-		icrc_update(crc, end - pad - payload_len, payload_len + pad));
-	__builtin_memcpy(end, &crc, sizeof(crc));
-}
-
 /* As frame_end_sum(), for a payload that was copied without icrc_sum_copy(). */
 static inline void
 frame_end(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len)
@@ -213,16 +188,6 @@ frame_len(const struct path_hdr *hdr, uint8_t opcode, uint32_t payload_len)
 {
 	return hdr->len + (uint32_t)sizeof(struct bth) + op_rows[opcode].ext_len +
 	       ((payload_len + 3) & ~3u) + ICRC_LEN;
-}
-
-/* Bytes of payload and pad of the last frame built with hdr, if it had no extended
- * headers; 0: none yet. */
-static inline uint32_t
-frame_plain_len(const struct path_hdr *hdr)
-{
-	uint32_t fixed = sizeof(struct rte_udp_hdr) + sizeof(struct bth) + ICRC_LEN;
-
-	return hdr->udp_len > fixed ? hdr->udp_len - fixed : 0;
 }
 
 /* Returns where the payload goes. After frame_begin(). */

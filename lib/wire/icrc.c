@@ -92,18 +92,6 @@ is_icrc(const uint8_t *at, uint32_t crc)
 	return rte_le_to_cpu_32(wire) == crc;
 }
 
-uint32_t
-icrc_head(const struct pkt_view *view)
-{
-	return head_crc(view, view->ext);
-}
-
-bool
-icrc_check_from(uint32_t crc, const uint8_t *ext, size_t len)
-{
-	return is_icrc(ext + len, icrc_update(crc, ext, len));
-}
-
 bool
 icrc_check(const struct pkt_view *view)
 {

@@ -51,12 +51,6 @@ uint32_t icrc_path(const uint8_t *ip, unsigned ip_version);
  * before it returns. */
 bool icrc_check(const struct pkt_view *view);
 
-/* icrc_check() in two steps: icrc_head() covers the headers up to the BTH,
- * icrc_check_from() the len bytes of extended headers, payload and pad from ext on, and
- * compares. icrc_head() writes to the frame as icrc_check() does. */
-uint32_t icrc_head(const struct pkt_view *view);
-bool icrc_check_from(uint32_t crc, const uint8_t *ext, size_t len);
-
 /* As icrc_check(), and copies the payload to dst in the same pass, whether the ICRC is
  * right or not. No pad, and payload_len >= icrc_copy_min. */
 bool icrc_check_copy(const struct pkt_view *view, uint8_t *dst);

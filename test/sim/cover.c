@@ -206,7 +206,6 @@ print_requests(const struct cover *c)
 	print_row("type 1", "bound", c->type1[0], true);
 	print_row("type 1", "unbound", c->type1[1], true);
 	print_row("window", "key refused", c->stale_keys, true);
-	print_row("ping-pong", "acknowledgement kept", c->pingpong_messages, true);
 }
 
 static bool

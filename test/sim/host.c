@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/answer.h"
+#include "engine/engine_internal.h"
 
 #include "cover.h"
 #include "event.h"
@@ -149,15 +149,6 @@ host_has_frames(const struct host *h)
 	return false;
 }
 
-/* As if this thread polled the engine, and had answered every message for long. */
-static void
-game_begin(struct host *h, struct engine *e)
-{
-	e->answers.loop = pthread_self();
-	if (chance(h->conf.games))
-		e->answers.row = ANSWER_ROW;
-}
-
 unsigned
 host_pass(struct host *h, unsigned engine)
 {
@@ -166,9 +157,7 @@ host_pass(struct host *h, unsigned engine)
 
 	if (host_has_frames(h))
 		h->kept = sim.now;
-	game_begin(h, e);
 	moved = engine_run(e, sim.now);
-	cover.pingpong_messages += e->answers.kept;
 	if (host_has_frames(h))
 		h->kept = sim.now;
 	return moved;

@@ -20,8 +20,6 @@
 
 struct host_conf {
 	unsigned engines;
-	/* share of passes, in thousandths, after which engines assume a ping-pong */
-	unsigned games;
 	uint32_t peer_window;
 	uint32_t many_qps;
 	unsigned cqs, srqs;

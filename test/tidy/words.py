@@ -20,11 +20,6 @@ TOPS = ("lib", "drivers", "app", "include", "test", "tools", "docs", "config", "
 EXEMPT = {"test/tidy/words.py", "test/tidy/words_selftest.py", "test/tidy/retired.tsv"}
 SKIPPED = re.compile(r"\.(pcap|pcapng|png|svg|pyc)$|^test/fuzz/corpus|^test/captures/.*\.(tsv|log)$")
 
-# The ping-pong path, which will be removed whole: its words go with it.
-PING_PONG = re.compile(r"^(lib/engine/answer\.[ch]|lib/wire/expect\.[ch]|lib/qp/(catch|draft)\.c"
-                       r"|lib/qp/ball\.h|test/unit/(engine/(answer|game)|wire/expect"
-                       r"|qp/(catch|draft))_\w+\.[ch])$")
-
 # Sentences whose subject a stranger has to guess.
 ODD = re.compile(
     r"(?:^|(?<=[.:;(] ))(?:Who|Whose|Whoever|Nobody|Somebody|Of so many|So many|So long|So often)\b"
@@ -140,8 +135,6 @@ def tree_files(root):
 def check_retired(files, words):
     """no retired word is in an identifier, in prose, or a file's name"""
     for path, text in files:
-        if PING_PONG.match(path):
-            continue
         if words.file and words.file.match(os.path.basename(path)):
             yield "%s:1: file name: %s" % (path, words.advice("file", os.path.basename(path)))
         code, prose = split(path, text)
@@ -157,8 +150,6 @@ def check_retired(files, words):
 def check_phrases(files, _=None):
     """no sentence leaves its subject to a guess"""
     for path, text in files:
-        if PING_PONG.match(path):
-            continue
         for line, paragraph in sentences(split(path, text)[1]):
             for match in ODD.finditer(paragraph):
                 yield "%s:%d: ...%s" % (path, line, paragraph[match.start():][:60])

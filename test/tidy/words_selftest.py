@@ -38,7 +38,6 @@ CASES = [
     (words.check_retired, "docs/x.md", "A bell rings.\n", True),
     (words.check_retired, "docs/x.md", "`bell` was its name.\n", False),
     (words.check_retired, "tools/x.py", "x = 1  # rings a bell\n", True),
-    (words.check_retired, "lib/qp/draft.c", "int bell;\n", False),
     (words.check_phrases, "lib/a/x.c", "/* Who posts needs no lock. */\n", True),
     (words.check_phrases, "lib/a/x.c", "/* A post. Whoever polls,\n * waits. */\n", True),
     (words.check_phrases, "lib/a/x.c", "/* What it carried has arrived. */\n", True),

@@ -311,7 +311,7 @@ static void
 rx_pass(void)
 {
 	mr_fault_enter(&fixture.a.dev->keys);
-	engine_rx(engine(), 1, fixture.now);
+	engine_rx(engine(), fixture.now);
 	mr_fault_leave();
 }
 

@@ -301,47 +301,6 @@ cached_lengths_in_any_order(void **state)
 	}
 }
 
-/* frame_head_end() and frame_payload_end() build the frame that frame_end() builds. */
-static void
-split_build_equals_frame_end(void **state)
-{
-	static const uint32_t lens[] = {0, 1, 3, 4, 62, 64, 65, 1024, 4095, 4096};
-	static uint8_t payload[PAYLOAD_MAX];
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(payload); i++)
-		payload[i] = (uint8_t)(i * 7);
-	for (unsigned kind = 0; kind < PATH_KINDS; kind++) {
-		struct path_addr addr = path_kind(kind);
-		struct path_hdr hdr;
-
-		path_hdr_init(&hdr, &addr);
-		assert_int_equal(frame_plain_len(&hdr), 0);
-		for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
-			struct bth_fields bth = {.opcode = OPCODE_RC_SEND_ONLY,
-				.psn = 0x123456 + i,
-				.dest_qpn = 0x654321,
-				.ack_req = true};
-			struct pkt want, pkt;
-			uint32_t crc;
-
-			frame_build(&hdr, &want, &bth, payload, payload, lens[i]);
-			assert_int_equal(frame_plain_len(&hdr), (lens[i] + 3) & ~3u);
-			pkt = (struct pkt){.data = malloc(want.len), .room = want.len};
-			assert_non_null(pkt.data);
-			memset(pkt.data, 0x5A, want.len);
-			frame_begin(&hdr, &pkt, &bth, lens[i]);
-			crc = frame_head_end(&hdr, &pkt);
-			memcpy(frame_payload(&hdr, &pkt, bth.opcode), payload, lens[i]);
-			frame_payload_end(&pkt, lens[i], crc);
-			assert_int_equal(pkt.len, want.len);
-			assert_memory_equal(pkt.data, want.data, want.len);
-			free(pkt.data);
-			free(want.data);
-		}
-	}
-}
-
 /* After path_hdr_no_offload() frames carry the checksum, in any order of lengths: those
  * cached without a checksum, and others. */
 static void
@@ -467,7 +426,6 @@ main(void)
 		cmocka_unit_test(built_frame_equals_reference_and_parses),
 		cmocka_unit_test(lengths_alternate),
 		cmocka_unit_test(cached_lengths_in_any_order),
-		cmocka_unit_test(split_build_equals_frame_end),
 		cmocka_unit_test(checksum_is_filled_after_offload),
 		cmocka_unit_test(checksum_extremes),
 		cmocka_unit_test(destination_changes),
