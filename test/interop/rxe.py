@@ -130,7 +130,7 @@ class Column:
             options += ["--skip", name]
         device = []
         if self.loss:
-            options += ["--wait", "180"]  # a case has 3 MiB, and each of its packets may be lost
+            options += ["--lossy", "--wait", "180"]  # a case has 3 MiB, and each of its packets may be lost
             device = ["impair=%d,%d,%d,%d" % (
                 (self.loss,) * 3 + (self.loss // 10,) if self.more else (self.loss, 0, 0, 0))]
         if self.more:

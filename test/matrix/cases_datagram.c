@@ -5,8 +5,6 @@
 
 #include "host.h"
 
-#define TRIES 20
-#define LOST_MS 400
 #define ALL_QPNS 0xFFFFFF
 #define ANSWER_LEN 233
 
@@ -44,7 +42,7 @@ static const char *
 datagram_wait(
 	struct matrix *t, uint32_t len, unsigned slot, struct ibv_wc *wc, bool *arrived)
 {
-	int got = link_poll_for(t, t->recv_cq, wc, LOST_MS);
+	int got = link_poll_for(t, t->recv_cq, wc, link_lost_ms(t));
 
 	*arrived = got == 1;
 	if (got == 0)
@@ -141,7 +139,7 @@ mcast_once(struct matrix *t, const struct mcast *m, struct ibv_ah *ah, union ibv
 static const char *
 mcast_case(struct matrix *t, const void *arg)
 {
-	for (int i = 0; i < TRIES; i++) {
+	for (unsigned i = 0; i < link_sends(t); i++) {
 		union ibv_gid gid = group_gid(t, 0);
 		bool arrived = false;
 		struct ibv_ah *ah;
@@ -159,7 +157,7 @@ mcast_case(struct matrix *t, const void *arg)
 		if (arrived)
 			return NULL;
 	}
-	return case_fail(t, "lost %d times", TRIES);
+	return case_fail(t, "lost %u times", link_sends(t));
 }
 
 /* Replies */
@@ -203,7 +201,7 @@ reply_once(struct matrix *t, uint32_t qkey, bool *arrived)
 static const char *
 answer_case(struct matrix *t, const void *arg)
 {
-	for (int i = 0; i < TRIES; i++) {
+	for (unsigned i = 0; i < link_sends(t); i++) {
 		bool arrived;
 
 		TRY(link_open(t, &ud));
@@ -212,7 +210,7 @@ answer_case(struct matrix *t, const void *arg)
 		if (arrived)
 			return NULL;
 	}
-	return case_fail(t, "lost %d times", TRIES);
+	return case_fail(t, "lost %u times", link_sends(t));
 }
 
 /* Header fields */
@@ -291,7 +289,7 @@ short_once(struct matrix *t, bool *arrived)
 		TRY(link_send(t, &wr));
 		return link_done(t, t->send_cq, 6, &wc);
 	}
-	*arrived = link_poll_for(t, t->recv_cq, &wc, LOST_MS) == 1;
+	*arrived = link_poll_for(t, t->recv_cq, &wc, link_lost_ms(t)) == 1;
 	if (!*arrived)
 		return NULL;
 	if (wc.status != IBV_WC_SUCCESS)
@@ -313,7 +311,7 @@ once_case(struct matrix *t, const void *arg)
 {
 	const struct once *once = arg;
 
-	for (int i = 0; i < TRIES; i++) {
+	for (unsigned i = 0; i < link_sends(t); i++) {
 		uint8_t mine = 1, theirs;
 		bool arrived = true;
 
@@ -325,7 +323,7 @@ once_case(struct matrix *t, const void *arg)
 		if (mine && theirs)
 			return NULL;
 	}
-	return case_fail(t, "lost %d times", TRIES);
+	return case_fail(t, "lost %u times", link_sends(t));
 }
 
 void

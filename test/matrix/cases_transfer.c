@@ -7,9 +7,6 @@
 
 #include "matrix.h"
 
-#define TRIES 20 /* for a message that may be lost */
-#define LOST_MS 400
-
 struct xfer {
 	enum ibv_qp_type type;
 	enum ibv_wr_opcode op;
@@ -221,8 +218,8 @@ transfer_passive(struct matrix *t, const struct xfer *x, bool *arrived)
 
 	for (unsigned i = 0; i < words; i++) {
 		struct ibv_wc wc;
-		int got = link_poll_for(
-			t, t->recv_cq, &wc, lossy(x) ? LOST_MS : t->wait_s * 1000);
+		int got = link_poll_for(t, t->recv_cq, &wc,
+			lossy(x) ? link_lost_ms(t) : t->wait_s * 1000);
 
 		if (got == 0 && lossy(x)) {
 			*arrived = false;
@@ -278,7 +275,7 @@ transfer_once(struct matrix *t, const struct xfer *x, bool *arrived)
 static const char *
 transfer_case(struct matrix *t, const void *arg)
 {
-	for (int i = 0; i < TRIES; i++) {
+	for (unsigned i = 0; i < link_sends(t); i++) {
 		bool arrived;
 
 		TRY(transfer_once(t, arg, &arrived));
@@ -286,7 +283,7 @@ transfer_case(struct matrix *t, const void *arg)
 			return NULL;
 		link_close(t);
 	}
-	return case_fail(t, "lost %d times", TRIES);
+	return case_fail(t, "lost %u times", link_sends(t));
 }
 
 /* The list of cases */

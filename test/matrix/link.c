@@ -120,6 +120,18 @@ link_poll_for(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc, unsigned m
 	return n == 1 ? 1 : -1;
 }
 
+unsigned
+link_sends(const struct matrix *t)
+{
+	return t->lossy ? 20 : 1;
+}
+
+unsigned
+link_lost_ms(const struct matrix *t)
+{
+	return t->lossy ? 400 : 5000;
+}
+
 const char *
 link_poll(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc)
 {

@@ -16,11 +16,13 @@
 static const char usage[] =
 	"usage: matrix (--listen ADDRESS | --connect ADDRESS | --loop) [--port N]\n"
 	"              [--device NAME] [--gid-index N] [--path-mtu N] [--wait SECONDS]\n"
-	"              [--only TEXT] [--skip CASE]... [--copies] [--quiet]\n"
+	"              [--only TEXT] [--skip CASE]... [--lossy] [--copies] [--quiet]\n"
+	"              [--pause]\n"
 	"              [DEVICE OPTION ...]\n"
 	"Runs every service and opcode between two ends, and checks the data. One end\n"
 	"listens, the other connects (TCP). --loop runs both ends in this process.\n"
-	"--copies: the wire duplicates, reorders and loses packets.\n"
+	"--lossy: the wire loses packets. --copies: it also duplicates and reorders them.\n"
+	"--pause: once the device is open, waits for a line of standard input.\n"
 	"Exit status: 0 if no case failed.\n";
 
 const char *
@@ -280,7 +282,7 @@ loop_run(struct matrix *client)
 struct options {
 	const char *listen, *connect;
 	unsigned port;
-	bool loop;
+	bool loop, pause;
 };
 
 static int
@@ -296,9 +298,11 @@ options_read(int argc, char **argv, struct matrix *t, struct options *o)
 		{"path-mtu", required_argument, NULL, 'm'},
 		{"wait", required_argument, NULL, 'w'},
 		{"skip", required_argument, NULL, 's'},
+		{"lossy", no_argument, NULL, 'x'},
 		{"copies", no_argument, NULL, 'C'},
 		{"quiet", no_argument, NULL, 'q'},
 		{"loop", no_argument, NULL, 'L'},
+		{"pause", no_argument, NULL, 'P'},
 		{NULL, 0, NULL, 0},
 	};
 	int c;
@@ -336,14 +340,20 @@ options_read(int argc, char **argv, struct matrix *t, struct options *o)
 				return -1;
 			t->skip[t->skip_count++] = optarg;
 			break;
+		case 'x':
+			t->lossy = true;
+			break;
 		case 'C':
-			t->copies = true;
+			t->lossy = t->copies = true;
 			break;
 		case 'q':
 			t->verbose = false;
 			break;
 		case 'L':
 			o->loop = true;
+			break;
+		case 'P':
+			o->pause = true;
 			break;
 		default:
 			return -1;
@@ -372,6 +382,8 @@ main(int argc, char **argv)
 	}
 	printf("# the device is there\n");
 	fflush(stdout);
+	while (o.pause && getchar() != '\n' && feof(stdin) == 0)
+		clearerr(stdin); /* a signal of a tap port interrupted it */
 	if (o.loop) {
 		result = loop_run(&t);
 	} else {

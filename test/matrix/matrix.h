@@ -61,7 +61,8 @@ struct matrix {
 	const char *skip[MATRIX_SKIPS]; /* names of the cases to skip */
 	unsigned skip_count;
 	unsigned wait_s;
-	bool copies;      /* the wire duplicates and reorders packets */
+	bool lossy;       /* the wire loses packets */
+	bool copies;      /* the wire duplicates and reorders packets too */
 	int gid_index;    /* -1: the first one of RoCE v2 */
 	unsigned ifindex; /* interface of that GID */
 	bool verbose;
@@ -166,6 +167,10 @@ const char *link_done(
 /* Waits `ms` milliseconds for a completion. Returns 1, or 0 if none came, -1 for an error
  * (t->why). */
 int link_poll_for(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc, unsigned ms);
+/* For a message that nothing resends: how often the case sends it before it fails, and
+ * how many milliseconds its receiver waits each time. */
+unsigned link_sends(const struct matrix *t);
+unsigned link_lost_ms(const struct matrix *t);
 /* Returns whether a request that must fail has this status. On a lossy wire RETRY_EXC_ERR
  * is allowed too: if the NAK is lost, the responder is in ERR and does not answer. */
 bool link_refused(

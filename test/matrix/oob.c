@@ -4,15 +4,18 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "matrix.h"
 
 #define CONNECT_TRIES 300
 #define CONNECT_US 100000
+#define ACCEPT_S 60
 
 static struct addrinfo *
 address_resolve(const char *address, unsigned port)
@@ -27,12 +30,26 @@ address_resolve(const char *address, unsigned port)
 static int
 socket_tune(int fd)
 {
-	struct timeval timeout = {.tv_sec = 2 * MATRIX_WAIT_MOST_S};
 	int on = 1;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	return fd;
+}
+
+/* Waits for data, or a connection. The signals of a tap port interrupt a poll(). */
+static bool
+socket_ready(int fd, time_t limit_s)
+{
+	struct pollfd in = {.fd = fd, .events = POLLIN};
+	struct timespec now, start;
+	int got;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do {
+		got = poll(&in, 1, 1000);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (got <= 0 && now.tv_sec - start.tv_sec < limit_s);
+	return got > 0;
 }
 
 int
@@ -45,7 +62,8 @@ oob_listen(const char *address, unsigned port)
 		return -1;
 	fd = socket(at->ai_family, SOCK_STREAM, 0);
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (fd >= 0 && bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, 1) == 0)
+	if (fd >= 0 && bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, 1) == 0 &&
+		socket_ready(fd, ACCEPT_S))
 		got = accept(fd, NULL, NULL);
 	close(fd);
 	freeaddrinfo(at);
@@ -80,12 +98,13 @@ struct frame {
 	uint8_t data[OOB_MAX];
 };
 
-/* A tap port uses signals, which interrupt a recv() with a timeout. */
 static bool
 read_all(int fd, void *to, size_t len)
 {
 	for (size_t at = 0; at < len;) {
-		ssize_t got = recv(fd, (uint8_t *)to + at, len - at, 0);
+		ssize_t got = socket_ready(fd, (time_t)(2 * MATRIX_WAIT_MOST_S))
+				      ? recv(fd, (uint8_t *)to + at, len - at, 0)
+				      : 0;
 
 		if (got == 0 || (got < 0 && errno != EINTR))
 			return false;
