@@ -5,7 +5,7 @@ set -u -o pipefail
 
 usage() {
 	cat <<'EOF'
-Usage: tools/test.sh [--long] [--stage NAME]... [--clean]
+Usage: tools/test.sh [--long] [--stage NAME]... [--clean] [--repeat N] [--busy N]
 
 Installs the Debian packages that are missing (as root), builds, runs the tests.
 
@@ -31,6 +31,8 @@ Stages, in this order:
   --long        sets ROCADE_TEST_LONG=1 (tests do many more rounds), allows each program an
                 hour, and adds e2e-long
   --clean       build from scratch, not on top of the last run
+  --repeat N    runs the stages N times; the logs of a run that fails go to log-run-NUMBER/
+  --busy N      beside N busy loops
   -h, --help
 
 Writes to build-test/ in the source tree: build directories, log/, and results with a line per
@@ -50,10 +52,27 @@ all_stages="$all_stages sim cost coverage tsan mutants fuzz"
 stages=
 long=no
 clean=no
+repeat=1
+loops=0
+number() {
+	[[ $2 =~ ^[1-9][0-9]{0,3}$ ]] && return
+	echo "test.sh: invalid value '$2' for $1: expected 1 to 9999" >&2
+	exit 2
+}
 while [ $# -gt 0 ]; do
 	case $1 in
 	--long) long=yes ;;
 	--clean) clean=yes ;;
+	--repeat)
+		shift
+		repeat=${1:-}
+		number --repeat "$repeat"
+		;;
+	--busy)
+		shift
+		loops=${1:-}
+		number --busy "$loops"
+		;;
 	--stage)
 		shift
 		case " $all_stages e2e-long " in
@@ -85,6 +104,7 @@ fi
 . "$top/tools/lib/session.sh"
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1}
+export PYTHONUNBUFFERED=1 # a test that is killed has printed how far it came
 jobs=$(nproc)
 
 cd "$top" || exit 1
@@ -98,7 +118,7 @@ fi
 if [ "$clean" = yes ]; then
 	rm -rf "$out"/{release,sanitize,clang,coverage,tsan,mutants,fuzz}
 fi
-rm -rf "$out/log" "$results"
+rm -rf "$out"/log "$out"/log-run-* "$results"
 mkdir -p "$out/log"
 : >"$results"
 
@@ -160,22 +180,33 @@ meson_tests() {
 	tools/lib/results.py meson "$stage" "$dir/meson-logs/testlog.json" test/skips "$results"
 }
 
+# count RESULT [FIRST]: the cases with this result, from line FIRST of the results on
 count() {
-	awk -F '\t' -v r="$1" -v s="${2:-}" '$1 == r && (s == "" || $2 == s)' "$results" | wc -l
+	tail -n "+${2:-1}" "$results" | awk -F '\t' -v r="$1" '$1 == r' | wc -l
 }
 
 table=
-for stage in $stages; do
+run_stage() {
+	local stage=$1 started=$SECONDS first minutes line
+	first=$(($(wc -l <"$results") + 1))
 	echo "== $stage"
-	started=$SECONDS
 	"stage_${stage//-/_}"
 	minutes=$(awk -v s=$((SECONDS - started)) 'BEGIN { printf "%.1f", s / 60 }')
 	line=$(printf '%-11s %6s min %6s passed %6s failed %6s skipped' "$stage" "$minutes" \
-		"$(count passed "$stage")" "$(count failed "$stage")" \
-		"$(count skipped "$stage")")
+		"$(count passed "$first")" "$(count failed "$first")" "$(count skipped "$first")")
 	echo "   $line"
 	table="$table$line
 "
+}
+
+busy_loops "$loops"
+for ((round = 1; round <= repeat; round++)); do
+	[ "$repeat" = 1 ] || echo "==== run $round of $repeat"
+	failed=$(count failed)
+	for stage in $stages; do
+		run_stage "$stage"
+	done
+	[ "$repeat" = 1 ] || [ "$(count failed)" = "$failed" ] || cp -r "$out/log" "$out/log-run-$round"
 done
 
 echo

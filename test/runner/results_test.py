@@ -39,6 +39,19 @@ def meson(result, stdout="", skips=()):
         return count(folder, results.meson_cases(path), skips)
 
 
+def printed(result, stdout):
+    """Returns what results.py prints about a test of meson."""
+    with tempfile.TemporaryDirectory() as folder, \
+            contextlib.redirect_stdout(io.StringIO()) as out:
+        log, skips = (os.path.join(folder, name) for name in ("log.json", "skips"))
+        with open(log, "w", encoding="utf-8") as file:
+            json.dump({"name": "x", "result": result, "stdout": stdout, "returncode": 0}, file)
+        with open(skips, "w", encoding="utf-8"):
+            pass
+        results.main(["meson", "stage", log, skips, os.path.join(folder, "results")])
+    return out.getvalue()
+
+
 CASES = [
     ("two cases pass", tap("1..2\nok 1 - a\nok 2 - b\n"), (2, 0, 0)),
     ("the plan may come last", tap("ok 1 - a\n# note\nok\n1..2\n"), (2, 0, 0)),
@@ -63,6 +76,10 @@ CASES = [
     ("meson: TAP cases count", meson("OK", "1..2\nok 1 - a\nok 2 - b\n"), (2, 0, 0)),
     ("meson: a crash half-way is a failure", meson("ERROR", "1..2\nok 1 - a\n"), (1, 1, 0)),
     ("meson: a timeout is a failure", meson("TIMEOUT", ""), (0, 1, 0)),
+    ("meson: the last lines of a test that was killed are printed",
+     "  | so far\n" in printed("TIMEOUT", "1..2\nok 1 - a\nso far\n"), True),
+    ("meson: the output of a test that passed is not printed",
+     "so far" in printed("OK", "1..1\nok 1 - a\nso far\n"), False),
     ("meson: exit status 0 passes", meson("OK"), (1, 0, 0)),
     ("meson: a failed test is a failure", meson("FAIL"), (0, 1, 0)),
     ("meson: a skipped test is a failure", meson("SKIP"), (0, 1, 0)),

@@ -27,6 +27,7 @@ e2e_program() {
 	limit=$(sed -n 's/^# test\.sh: limit_s \([0-9]*\)$/\1/p' "$program")
 	[ "$long" = no ] || limit=3600
 	: "${limit:=300}"
+	rm -rf "${scratch:?}/$stage-$name"
 	mkdir "$scratch/$stage-$name"
 	export ROCADE_SOURCE=$top ROCADE_BUILD=$2 TMPDIR=$scratch/$stage-$name
 	if [ "$isolated" = yes ]; then
@@ -38,7 +39,7 @@ e2e_program() {
 	unset TMPDIR
 	[ "$status" != 124 ] || echo "test.sh: took longer than $limit s" >>"$log.err"
 	tools/lib/results.py tap "$stage" "$name" "$log.tap" "$status" test/skips "$results" ||
-		tail -n 20 "$log.err" | sed 's/^/  | /'
+		tail -n 60 "$log.err" | cut -c 1-400 | sed 's/^/  | /'
 	echo "  ($((SECONDS - started)) s)"
 }
 

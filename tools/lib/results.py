@@ -6,7 +6,8 @@
     results.py tap STAGE PROGRAM STDOUT EXIT_STATUS SKIPS RESULTS
 
 Reads meson's log or the output of a TAP program. Appends a line "passed|failed|skipped<TAB>STAGE
-<TAB>PROGRAM: CASE<TAB>reason" for each case to RESULTS. Prints the failed cases and the counts. A
+<TAB>PROGRAM: CASE<TAB>reason" for each case to RESULTS. Prints the failed cases, the counts, and the
+last lines of the output of each test of meson that failed and of each program that was killed. A
 skip counts as failed unless a pattern of SKIPS matches "PROGRAM: CASE". A program fails that
 reports no case, reports another number of cases than it planned, or exits with an error although
 every case passed. Exit status: 0 no case failed, 1 a case failed."""
@@ -18,6 +19,8 @@ import sys
 
 CASE = re.compile(r"^(?P<bad>not )?ok\b\s*\d*\s*(?:- )?\s*(?P<name>.*?)\s*"
                   r"(?:(?<!\\)#\s*(?P<directive>skip|todo)\S*\s*(?P<why>.*))?$", re.I)
+TAIL_LINES = 20
+TIMED_OUT = 124  # exit status of timeout(1)
 PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*skip\S*\s*(?P<why>.*))?", re.I)
 
 
@@ -53,12 +56,15 @@ def close(cases, good, why):
     return cases
 
 
-def meson_cases(path):
+def meson_cases(path, outputs=None):
+    """Yields (program, case). outputs: gets what each program has printed."""
     with open(path, encoding="utf-8") as file:
         for line in file:
             test = json.loads(line)
             result = test["result"]
             program = test["name"].split(" / ")[-1]
+            if outputs is not None:
+                outputs[program] = (test.get("stdout") or "") + (test.get("stderr") or "")
             cases = tap_cases(test.get("stdout") or "")
             if cases is None:
                 kinds = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
@@ -74,8 +80,15 @@ def program_cases(program, path, status):
         cases = tap_cases(file.read())
     if cases is None:
         cases = [("failed", "cases", "reported none")]
-    for case in close(cases, status == 0, "exit status %d" % status):
+    why = "took too long" if status == TIMED_OUT else "exit status %d" % status
+    for case in close(cases, status == 0, why):
         yield program, case
+
+
+def print_tail(program, text):
+    lines = text.splitlines()[-TAIL_LINES:]
+    print("  the last lines of %s:" % program)
+    print("".join("  | %s\n" % line for line in lines), end="")
 
 
 def read_skips(path):
@@ -103,16 +116,23 @@ def record(stage, cases, skips, results):
 def main(args):
     if len(args) == 5 and args[0] == "meson":
         _, stage, log, skips, results = args
-        label, cases = "tests", list(meson_cases(log))
+        label, outputs = "tests", {}
+        cases = list(meson_cases(log, outputs))
     elif len(args) == 7 and args[0] == "tap":
         _, stage, label, log, status, skips, results = args
-        cases = list(program_cases(label, log, int(status)))
+        cases, outputs = list(program_cases(label, log, int(status))), {}
+        if int(status) > 1:
+            with open(log, encoding="utf-8", errors="replace") as file:
+                outputs[label] = file.read()
     else:
         print(__doc__, file=sys.stderr)
         return 2
     if not cases:
         cases = [("meson", ("failed", "cases", "no test ran"))]
     counts = record(stage, cases, read_skips(skips), results)
+    for program in sorted({program for program, (result, _, _) in cases if result == "failed"}):
+        if outputs.get(program):
+            print_tail(program, outputs[program])
     print("  %s: %d passed, %d failed, %d skipped" % (label, *counts.values()))
     return 1 if counts["failed"] else 0
 

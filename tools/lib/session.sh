@@ -11,6 +11,7 @@ pages_file=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
 pages_before=
 child=
 child_signal=TERM
+busy=()
 scratch=
 isolate=(unshare --mount --net --pid --fork --kill-child --mount-proc)
 
@@ -31,6 +32,7 @@ session_end() {
 		wait "$child" 2>/dev/null
 		child=
 	fi
+	[ ${#busy[@]} = 0 ] || kill "${busy[@]}"
 	exec 7>&-
 	flock --timeout 10 "$scratch/alive" true
 	hugepages_restore
@@ -64,6 +66,15 @@ run() {
 	local status=$?
 	child=
 	return "$status"
+}
+
+# busy_loops N: starts N busy loops, which end with the session. Each has a session of its own, so
+# that a kernel that shares the CPU among sessions counts each as one.
+busy_loops() {
+	while [ "${#busy[@]}" -lt "$1" ]; do
+		setsid bash -c 'while :; do :; done' 7>&- 8>&- 9>&- &
+		busy+=($!)
+	done
 }
 
 can_isolate() {

@@ -41,12 +41,14 @@ stage_clang() {
 	CC=clang build clang clang all
 }
 
-# tap STAGE COMMAND...: runs a program of tools/lib that prints TAP
+# tap STAGE COMMAND...: runs a program of tools/lib that prints TAP, for half an hour at most
 tap() {
-	local stage=$1 log=$out/log/$1 status
+	local stage=$1 log=$out/log/$1 status limit=1800
 	shift
-	run "$@" >"$log.tap" 2>"$log.err"
+	[ "$long" = no ] || limit=36000
+	run timeout -k 10 "$limit" "$@" >"$log.tap" 2>"$log.err"
 	status=$?
+	[ "$status" != 124 ] || echo "test.sh: took longer than $limit s" >>"$log.err"
 	tools/lib/results.py tap "$stage" "$stage" "$log.tap" "$status" test/skips "$results" ||
 		tail -n 80 "$log.err" | sed 's/^/  | /'
 }
