@@ -8,14 +8,14 @@ import contextlib
 import json
 import os
 import random
-import select
 import signal
-import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import process  # noqa: E402
 from daemon import BUILD, CLIENTS, STATUS_PROGRAM, Daemon  # noqa: E402
+from process import Process, until  # noqa: E402
 from tap import case, run  # noqa: E402
 
 FLOW = os.path.join(CLIENTS, "test/e2e/flow")
@@ -28,41 +28,9 @@ SEED = int(os.environ.get("ROCADE_SEED", "0")) or random.SystemRandom().randrang
 TIMEOUT_S = 60
 
 
-def flow(daemon, *args, **more):
-    return daemon.start(FLOW, *args, stdin=subprocess.PIPE, **more)
-
-
-def line(process, timeout_s=TIMEOUT_S):
-    """Returns the next line of its output; empty if it ended or the timeout passed."""
-    if not select.select([process.stdout], [], [], timeout_s)[0]:
-        return ""
-    text = b""
-    while not text.endswith(b"\n"):
-        byte = os.read(process.stdout.fileno(), 1)
-        if not byte:
-            break
-        text += byte
-    return text.decode()
-
-
-def end(process):
-    """Ends its input. Returns its exit status, None after a timeout, and the rest of its output."""
-    try:
-        text, _ = process.communicate("", timeout=TIMEOUT_S)
-        return process.returncode, text
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        return None, "hangs: " + process.communicate()[0]
-
-
-def until(condition, timeout_s=TIMEOUT_S):
-    """Returns the first true value of condition(), or its last one after the timeout."""
-    stop = time.monotonic() + timeout_s
-    while True:
-        value = condition()
-        if value or time.monotonic() > stop:
-            return value
-        time.sleep(0.02)
+def flow(daemon, *args):
+    """Starts a process that runs until its input ends."""
+    return daemon.start(FLOW, *args, feed=True)
 
 
 def resources(daemon):
@@ -84,8 +52,8 @@ class CorrectPair:
 
     def __init__(self, daemon):
         self.daemon = daemon
-        self.pair = flow(daemon, "pair", start_new_session=True)
-        line(self.pair)
+        self.pair = flow(daemon, "pair")
+        self.pair.wait_line()
         self.clients = {c["id"] for c in daemon.status()["clients"]}
         self.resources, self.kib = resources(daemon)
 
@@ -106,7 +74,7 @@ class CorrectPair:
              mine[1]["tx_packets"] == mine[0]["rx_packets"], str(mine))
 
     def finish(self, name):
-        status, text = end(self.pair)
+        status, text = self.pair.finish()
         print("# %s: %s" % (name, text.strip()))
         case(name + ": the correct clients' data is correct", status == 0 and "messages" in text,
              text)
@@ -123,14 +91,13 @@ def correct_pair(name):
 
 
 def kill_one(daemon, way, chance):
-    process = flow(daemon, *way, start_new_session=True)
-    time.sleep(chance.random() * 0.12)
+    client = flow(daemon, *way)
+    time.sleep(chance.random() * 0.12)  # the moment of death, at random
     if chance.random() < 0.5:
-        os.kill(process.pid, signal.SIGKILL)  # of a pair, only the first process at first
+        client.send_signal(signal.SIGKILL)  # of a pair, only the first process at first
         time.sleep(chance.random() * 0.02)
-    os.killpg(process.pid, signal.SIGKILL)
-    text, _ = process.communicate()
-    return "" if process.returncode == -signal.SIGKILL else "%s: %s" % (way, text)
+    text = client.kill()
+    return "" if client.returncode == -signal.SIGKILL else "%s: %s" % (way, text)
 
 
 def kills():
@@ -147,20 +114,14 @@ def kills():
 def hostile():
     with correct_pair("hostile") as (daemon, group):
         def start(way):
-            return subprocess.Popen([HOSTILE, way, str(HOSTILE_S), str(SEED)], env=daemon.env,
-                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            return Process([HOSTILE, way, HOSTILE_S, SEED], env=daemon.env)
 
-        def wait(way, process):
-            asked = subprocess.run([STATUS_PROGRAM, "--json"], env=daemon.env, check=False,
-                                   capture_output=True, text=True, timeout=TIMEOUT_S)
+        def wait(way, client):
+            asked = process.run([STATUS_PROGRAM, "--json"], env=daemon.env)
             case(way + ": rocade-status still works", asked.returncode == 0 and
                  len(json.loads(asked.stdout)["clients"]) >= 2, asked.stderr)
-            try:
-                text, _ = process.communicate(timeout=TIMEOUT_S + HOSTILE_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                text = "hangs: " + process.communicate()[0]
-            case("hostile: " + way, process.returncode == 0, text)
+            status, text = client.finish(TIMEOUT_S + HOSTILE_S)
+            case("hostile: " + way, status == 0, text)
         ways = ("scribble", "liar", "block", "talk", "places", "qpns")
         for way in ways:
             wait(way, start(way))
@@ -172,53 +133,46 @@ def hostile():
         case("the daemon disconnects a client with corrupt rings",
              daemon.status()["device"]["disconnected"] > 0)
         together = [(way, start(way)) for way in ways]
-        for way, process in together:
-            wait(way + ", all together", process)
+        for way, client in together:
+            wait(way + ", all together", client)
         group.unharmed("all together")
 
 
 def hoarders():
     with correct_pair("hoarders") as (daemon, group):
-        many = flow(daemon, "many", "10000", start_new_session=True)
-        case("a client can create 10,000 QPs", line(many) == "made 10000\n")
+        many = flow(daemon, "many", "10000")
+        case("a client can create 10,000 QPs", many.wait_line() == "made 10000\n", many.text)
+        most = daemon.start(FLOW, "many", "20000")
         case("a client cannot create more QPs than its limit",
-             line(flow_end(daemon, "many", "20000")) == "made 16383\n")
+             most.wait_line() == "made 16383\n", most.text)
+        most.wait()
         many.kill()
-        many.communicate()
         group.unharmed("10,000 QPs")
-        deaf = flow(daemon, "deaf", start_new_session=True)
-        case("a client that does not receive starts", line(deaf) == "running\n")
+        deaf = flow(daemon, "deaf")
+        case("a client that does not receive starts", deaf.wait_line() == "running\n", deaf.text)
         case("a client that does not receive loses packets", until(
             lambda: any(c["rx_full"] > 100 for c in daemon.status()["clients"]
                         if c["id"] not in group.clients)), str(daemon.status()))
-        case("the sender to a client that does not receive ends", end(deaf)[0] == 0)
+        case("the sender to a client that does not receive ends", deaf.finish()[0] == 0)
         group.unharmed("a client that does not receive")
-
-
-def flow_end(daemon, *args):
-    """Starts a process whose input has ended. Its output is still to be read."""
-    process = flow(daemon, *args, start_new_session=True)
-    process.stdin.close()
-    process.stdin = None
-    return process
 
 
 def restart():
     """A client notices the end of the daemon whatever it does, and does not hang."""
     for how in (signal.SIGKILL, signal.SIGTERM):
         with Daemon() as daemon:
-            clients = [(way, flow(daemon, "fatal", way, start_new_session=True))
+            clients = [(way, flow(daemon, "fatal", way))
                        for way in ("event", "channel", "poll", "post", "make")]
-            for _, process in clients:
-                line(process)
+            for _, client in clients:
+                client.wait_line()
             daemon.process.send_signal(how)
-            heard = [(way, line(process)) for way, process in clients]
+            heard = [client.wait_line() for _, client in clients]
             daemon.serve()
-            for (way, process), (_, text) in zip(clients, heard):
-                status, rest = end(process)
+            for (way, client), line in zip(clients, heard):
+                status, text = client.finish()
                 case("%s to the daemon: a client in mode '%s' notices" % (how.name, way),
-                     text == "fatal\n" and status == 0 and "open again" in rest,
-                     "%s: %s%s" % (status, text, rest))
+                     line == "fatal\n" and status == 0 and "open again" in text,
+                     "%s: %s" % (status, text))
 
 
 def cpu_s(pid):
@@ -232,8 +186,8 @@ def cpu_s(pid):
 
 def idle():
     with Daemon() as daemon:
-        client = flow(daemon, "idle", start_new_session=True)
-        case("an idle client starts", line(client) == "running\n")
+        client = flow(daemon, "idle")
+        case("an idle client starts", client.wait_line() == "running\n", client.text)
         pids = {"client": client.pid, "daemon": daemon.process.pid}
         time.sleep(0.5)
         before = {name: cpu_s(pid) for name, pid in pids.items()}
@@ -243,7 +197,7 @@ def idle():
             share = (cpu_s(pid) - before[name]) / (time.monotonic() - start)
             print("# idle %s: %.3f %% of a core" % (name, 100 * share))
             case("an idle %s takes less than 1 %% of a core" % name, share < 0.01, "%.4f" % share)
-        case("an idle client ends", end(client)[0] == 0)
+        case("an idle client ends", client.finish()[0] == 0)
 
 
 def start_up():

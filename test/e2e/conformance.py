@@ -6,13 +6,12 @@ capture on the bridge has each opcode."""
 
 import os
 import re
-import signal
 import struct
-import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+from capture import Capture  # noqa: E402
+from process import Process  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import (BUILD, SCRATCH, add_space, eal, ip, is_root,  # noqa: E402
                      plug)
@@ -26,121 +25,75 @@ OPCODES = set(range(0x00, 0x15)) | {0x16, 0x17, 0x1D} | set(range(0x20, 0x2C)) |
     set(range(0xA0, 0xB5))
 
 
-class End:
-    """One process of the matrix."""
-
-    count = 0
-
-    def __init__(self, space, role, gid_index, eal_options, device_options):
-        End.count += 1
-        self.path = os.path.join(SCRATCH, "end%d" % End.count)
-        with open(self.path, "wb") as out:
-            self.process = subprocess.Popen(
-                ["ip", "netns", "exec", space, PROGRAM, "--" + role, "127.0.0.1", "--gid-index",
-                 str(gid_index), "--"] + eal_options + device_options, stdout=out,
-                stderr=subprocess.STDOUT)
-
-    def is_open(self, timeout_s=30):
-        limit = time.monotonic() + timeout_s
-        while "# the device is there" not in self.lines():
-            if time.monotonic() > limit or self.process.poll() is not None:
-                return False
-            time.sleep(0.05)
-        return True
-
-    def wait(self, timeout_s):
-        try:
-            return self.process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            return None
-
-    def lines(self):
-        with open(self.path, encoding="utf-8", errors="replace") as file:
-            return file.read().splitlines()
+def start(space, role, gid_index, eal_options, device_options):
+    """Starts one end of the matrix, which goes on at a line of input. Returns when its device is
+    open: the PMD sets the address of the kernel's end of a tap while it starts."""
+    end = Process(["ip", "netns", "exec", space, PROGRAM, "--" + role, "127.0.0.1", "--pause",
+                   "--gid-index", gid_index, "--"] + eal_options + device_options, feed=True)
+    end.wait_line("# the device is there")
+    return end
 
 
 def check_ends(name, ends, timeout_s=400):
     """Both ends pass and skip no case."""
-    codes = [end.wait(timeout_s) for end in ends]
-    lines = [end.lines() for end in ends]
+    for end in ends:
+        end.say("go\n")
+    codes, texts = zip(*(end.finish(timeout_s) for end in ends))
+    lines = [text.splitlines() for text in texts]
     wrong = [line for side in lines for line in side if line.startswith("FAIL")]
     skipped = [line[5:] for line in lines[0] if line.startswith("SKIP ")]
     totals = [re.search(r"(\d+) passed, 0 failed, \d+ skipped", side[-1] if side else "")
               for side in lines]
     why = "%s\n%s\n%s\n%s" % (codes, "\n".join(wrong[:10]), "\n".join(lines[0][-10:]),
                               "\n".join(lines[1][-10:]))
-    case("%s: every case passes in both directions, data verified" % name, codes == [0, 0] and
+    case("%s: every case passes in both directions, data verified" % name, codes == (0, 0) and
          not wrong and all(totals) and int(totals[0].group(1)) >= LEAST, why)
     case("%s: no case is skipped" % name, not skipped, skipped)
     if all(totals):
         print("# %s: %s" % (name, totals[0].group(0)))
 
 
-class Capture:
-    """The headers of all frames in the bridge."""
-
-    def __init__(self, space):
-        self.path = os.path.join(SCRATCH, "frames%d.pcap" % End.count)
-        self.process = subprocess.Popen(
-            ["ip", "netns", "exec", space, "tcpdump", "-i", "br0", "-w", self.path, "-U", "-s",
-             "80", "-B", "262144"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        self.process.stderr.readline()  # "listening on"
-
-    def stop(self):
-        size = -1  # tcpdump discards frames that it has not written when it gets the signal
-        while size != os.path.getsize(self.path):
-            size = os.path.getsize(self.path)
-            time.sleep(1)
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait(10)
-        print("# " + self.process.stderr.read().decode().strip().replace("\n", ", "))
-        self.process.stderr.close()
-
-    def opcodes(self):
-        """Returns the BTH opcodes of the frames, the MAC prefixes of frames to DestQP 0xFFFFFF, and
-        the destination MACs of frames that are not RoCEv2."""
-        seen, macs, others = set(), set(), set()
-        with open(self.path, "rb") as file:
-            file.read(24)
-            while True:
-                head = file.read(16)
-                if len(head) < 16:
-                    return seen, macs, others
-                frame = file.read(struct.unpack("<IIII", head)[2])
-                bth = {0x0800: 14 + 20 + 8, 0x86DD: 14 + 40 + 8}.get(
-                    struct.unpack(">H", frame[12:14])[0])
-                if bth is None or len(frame) < bth + 12 or frame[bth - 6:bth - 4] != b"\x12\xb7":
-                    others.add(frame[:6].hex())
-                    continue
-                seen.add(frame[bth])
-                if frame[bth + 5:bth + 8] == b"\xff\xff\xff":
-                    macs.add(frame[:3].hex())
+def opcodes(path):
+    """Returns the BTH opcodes of the captured frames, the MAC prefixes of frames to DestQP
+    0xFFFFFF, and the destination MACs of frames that are not RoCEv2."""
+    seen, macs, others = set(), set(), set()
+    with open(path, "rb") as file:
+        file.read(24)
+        while True:
+            head = file.read(16)
+            if len(head) < 16:
+                return seen, macs, others
+            frame = file.read(struct.unpack("<IIII", head)[2])
+            bth = {0x0800: 14 + 20 + 8, 0x86DD: 14 + 40 + 8}.get(
+                struct.unpack(">H", frame[12:14])[0])
+            if bth is None or len(frame) < bth + 12 or frame[bth - 6:bth - 4] != b"\x12\xb7":
+                others.add(frame[:6].hex())
+                continue
+            seen.add(frame[bth])
+            if frame[bth + 5:bth + 8] == b"\xff\xff\xff":
+                macs.add(frame[:3].hex())
 
 
 def tap_end(space, side, role, gid_index):
     port = "port%d" % side
-    end = End(space, role, gid_index, eal(side, "net_tap0,iface=" + port, memory_mb=256),
-              ["addr=" + ADDRESS[side]])
-    # Wait for the start: the PMD sets the address of the kernel's end while it starts.
-    if end.is_open():
-        plug(space, port, "br0")
+    end = start(space, role, gid_index, eal(side, "net_tap0,iface=" + port, memory_mb=256),
+                ["addr=" + ADDRESS[side]])
+    plug(space, port, "br0")
     return end
 
 
 def taps(space, name, gid_index, mac):
-    capture = Capture(space)
+    capture = Capture(space, "br0", SCRATCH, "matrix%d.pcap" % gid_index, "-s", "80")
     ends = [tap_end(space, 1, "listen", gid_index), tap_end(space, 0, "connect", gid_index)]
     check_ends(name, ends)
     capture.stop()
-    seen, macs, others = capture.opcodes()
+    seen, macs, others = opcodes(capture.path)
     case("%s: the capture has every opcode" % name, OPCODES <= seen,
          "missing: %s" % ["0x%02x" % op for op in sorted(OPCODES - seen)])
     case("%s: multicast goes to the group's MAC" % name, macs == {mac}, macs)
     # IGMPv3 and MLDv2 reports go to 224.0.0.22 and ff02::16.
-    case("%s: the hosts report their groups by IGMP or MLD" % name, "333300000016" in others and
-         (mac[:2] == "33" or "01005e000016" in others), others)
+    reports = "333300000016" if mac[:2] == "33" else "01005e000016"
+    case("%s: the hosts report their groups by IGMP or MLD" % name, reports in others, others)
 
 
 def one_bridge():
@@ -159,15 +112,11 @@ def memif():
     for side, role, memif_role in ((1, "listen", "server"), (0, "connect", "client")):
         device = "net_memif0,role=%s,socket=%s,socket-abstract=no,bsize=8192,rsize=11" % (
             memif_role, socket)
-        ends.append(End(space, role, 0, eal(side, device, memory_mb=256),
-                        ["addr=" + ADDRESS[side], "mtu=4200"]))
-        for _ in range(100):
-            if os.path.exists(socket):
-                break
-            time.sleep(0.1)
+        ends.append(start(space, role, 0, eal(side, device, memory_mb=256),
+                          ["addr=" + ADDRESS[side], "mtu=4200"]))
     check_ends("net_memif, path MTU 4096", ends)
-    case("net_memif: the path MTU is 4096", "path MTU 4096" in ends[0].lines()[-1],
-         ends[0].lines()[-1:])
+    last = ends[0].text.splitlines()[-1]
+    case("net_memif: the path MTU is 4096", "path MTU 4096" in last, last)
 
 
 def main():

@@ -5,17 +5,17 @@ time, termination, sleep, RDMA-CM."""
 
 import os
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
-from daemon import BUILD, ROCADED, Daemon  # noqa: E402
-from hosts import (AF_PACKET, SOCKETS, V4, V6, Host, across_case, sockets_wire, veth,  # noqa: E402
+import process  # noqa: E402
+from daemon import ROCADED, STATUS_PROGRAM, Daemon, both  # noqa: E402
+from hosts import (AF_PACKET, SOCKETS, V4, V6, Host, across_case, veth,  # noqa: E402
                    wait_for_port)
+from process import until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
-from testpmd import SCRATCH, eal, ip, is_root  # noqa: E402
+from testpmd import SCRATCH, eal, ip, is_root, ping  # noqa: E402
 
 LARGE = ("--mtu", "4180")
 
@@ -33,7 +33,6 @@ def tagged(spaces):
             wait_for_port(18515, server, 10, other_vlan.space)
             client = left.run("ibv_rc_pingpong", "-g", "0", SOCKETS[1])
             server.kill()
-            server.communicate()
             case("a host of another VLAN is not reached", client.returncode != 0 and
                  "retry" in client.stdout + client.stderr, client.stdout + client.stderr)
 
@@ -66,7 +65,7 @@ def reread(spaces):
         case("rocaded starts with a configuration file", "listening" in daemon.first_line,
              daemon.first_line)
         watch = daemon.start("stdbuf", "-oL", "ibv_asyncwatch")
-        watch.stdout.readline()
+        watch.wait_line()
         said = daemon.said("client")
         case("rocaded logs process and user of a new client",
              "process %d of user 0" % watch.pid in said, said)
@@ -76,11 +75,10 @@ def reread(spaces):
         said = daemon.said("settings reloaded")
         case("SIGHUP: rocaded names the setting that needs a restart",
              "restart to change mtu\n" in said, said)
-        event = watch.stdout.readline()
+        event = watch.wait_line()
         case("SIGHUP: clients get an event for the new addresses", "IBV_EVENT_GID_CHANGE" in event,
              event)
         watch.kill()
-        watch.communicate()
         info = daemon.run("ibv_devinfo", "-v").stdout
         case("SIGHUP: clients see the new addresses", V6[0] in info and "192.0.2.77" in info and
              "active_mtu:\t\t4096" in info, info)
@@ -102,61 +100,42 @@ def reread(spaces):
         daemon.process.send_signal(signal.SIGHUP)
         daemon.said("settings reloaded")
         watch = daemon.start("stdbuf", "-oL", "ibv_asyncwatch")
-        watch.stdout.readline()
+        watch.wait_line()
+        logged = len(daemon.process.text)
         case("SIGHUP: the address is removed", "192.0.2.77" not in daemon.run("ibv_devinfo",
                                                                           "-v").stdout)
         daemon.process.send_signal(signal.SIGTERM)
-        rest = daemon.process.stderr.read()
+        status, text = daemon.process.finish()
         watch.kill()
-        watch.communicate()
-        case("SIGHUP: the log level changes", daemon.process.wait(10) == 0 and
-             "client" not in rest, rest)
-
-
-def interrupted(left, right):
-    """Terminates the left daemon amid traffic and starts it again. Returns the output of the server
-    on the right host."""
-    server = right.start("ibv_rc_pingpong", "-g", "0", "-e", "-n", "100000000")
-    wait_for_port(18515, server, 10, right.space)
-    client = left.start("ibv_rc_pingpong", "-g", "0", "-n", "100000000", SOCKETS[1])
-    start, end = left.wire(), time.monotonic() + 20
-    while left.wire() < start + 100000 and time.monotonic() < end:
-        time.sleep(0.01)
-    left.process.send_signal(signal.SIGTERM)
-    case("SIGTERM amid traffic: rocaded ends with status 0", left.process.wait(10) == 0)
-    texts = []
-    for process in (client, server):
-        try:
-            texts.append(process.communicate(timeout=20)[0])
-        except subprocess.TimeoutExpired:
-            process.kill()
-            texts.append("hangs: " + process.communicate()[0])
-    left.serve()
-    case("SIGTERM amid traffic: the client's requests are flushed", "flush" in texts[0].lower(),
-         texts[0])
-    return texts[1]
+        case("SIGHUP: the log level changes", status == 0 and "client" not in text[logged:],
+             text[logged:])
 
 
 def ends(spaces):
-    """SIGTERM amid traffic: the daemon ends with status 0 and no client hangs."""
+    """SIGTERM amid traffic of both directions: the daemon ends with status 0, no client hangs, and
+    the daemon can be started again."""
     with Host(spaces, 0, AF_PACKET, *LARGE) as left, Host(spaces, 1, AF_PACKET, *LARGE) as right:
-        for _ in range(4):
-            server = interrupted(left, right)
-            # A server whose last message was acknowledged waits for a message that never comes.
-            if not server.startswith("hangs"):
-                break
-        case("SIGTERM amid traffic: the peer's retries run out", "retry" in server.lower(), server)
+        program = ("ib_send_bw", "-x", "0", "-F", "-b", "-s", "4096", "-D", "120")
+        server = right.start(*program)
+        wait_for_port(18515, server, 30, right.space)
+        client = left.start(*program, SOCKETS[1])
+        start = left.wire()
+        until(lambda: left.wire() > start + 1000000)
+        left.process.send_signal(signal.SIGTERM)
+        case("SIGTERM amid traffic: rocaded ends with status 0", left.process.wait(20) == 0)
+        text, peer = client.finish(30)[1], server.finish(30)[1]
+        case("SIGTERM amid traffic: the client's requests are flushed", "status 5" in text, text)
+        case("SIGTERM amid traffic: the peer's retries run out", "status 12" in peer, peer)
+        left.serve()
         across_case([left, right], 2 * 4096 * 50, "ibv_rc_pingpong", "-g", "0", "-n", "50", "-c")
 
 
 def sleeps(spaces):
     with Host(spaces, 0, AF_PACKET, *LARGE, "--sleep-us", "2000") as left:
-        time.sleep(0.5)
         before = left.cpu_s()
-        time.sleep(2)
+        time.sleep(2)  # the time that is measured
         used = left.cpu_s() - before
-        seen = subprocess.run([os.path.join(BUILD, "app/status/rocade-status"), "--socket",
-                               left.socket], capture_output=True, text=True, check=False).stdout
+        seen = process.run([STATUS_PROGRAM, "--socket", left.socket]).stdout
         case("rocade-status shows the port", "port: link up, " in seen and " 0 out" not in seen,
              seen)
         case("rocaded sleeps while its port is idle", used <= 0.1, "%.3f s of 2" % used)
@@ -170,9 +149,7 @@ def memif(spaces):
         case("net_memif without a peer has no link", not left.status()["port"]["link_up"] and
              "PORT_DOWN" in left.run("ibv_devinfo").stdout)
         with Host(spaces, 1, device + "client", *LARGE) as right:
-            end = time.monotonic() + 20
-            while not left.status()["port"]["link_up"] and time.monotonic() < end:
-                time.sleep(0.05)
+            until(lambda: left.status()["port"]["link_up"])
             across_case([left, right], 2 * 4096 * 50, "ibv_rc_pingpong", "-g", "1", "-n", "50",
                         "-c")
 
@@ -188,30 +165,18 @@ def connected(spaces):
             client_args = ("-c", "-a", there) if program[0] == "rping" else ("-s", there)
             before = right.wire()
             server = right.start(*program, *server_args)
-            end, clients = time.monotonic() + 20, []
-            # Retry until the server listens: it does not report when it does.
-            while (not clients or clients[-1].returncode != 0) and time.monotonic() < end and \
-                    server.poll() is None:
-                time.sleep(0.1)
-                clients.append(left.run(*program, *client_args))
-            try:
-                text = server.communicate(timeout=20)[0]
-            except subprocess.TimeoutExpired:
-                server.kill()
-                text = server.communicate()[0]
-            case(" ".join(program + client_args), clients and clients[-1].returncode == 0 and
-                 server.returncode == 0 and right.wire() > before + 2000,
-                 "%s\n%s, %s" % (clients, server.returncode, text))
+            right.wait_listener(server)
+            served, status, text = both(server, left.start(*program, *client_args), 60)
+            case(" ".join(program + client_args), served == 0 and status == 0 and
+                 right.wire() > before + 2000, "%s, %s\n%s" % (served, status, text))
 
 
 def pinged(spaces):
     """The kernel of the other host pings the port."""
     ip("-n", spaces[1], "address", "add", "192.0.2.9/24", "dev", "eth0")
     with Host(spaces, 0, AF_PACKET, *LARGE):
-        done = subprocess.run(["ip", "netns", "exec", spaces[1], "ping", "-c", "3", "-i", "0.2",
-                               "-W", "5", "-s", "2000", V4[0]], capture_output=True, text=True,
-                              check=False)
-        case("the port answers the kernel's pings", " 0% packet loss" in done.stdout,
+        done = process.run(["ip", "netns", "exec", spaces[1]] + ping("-s", "2000", V4[0]), 120)
+        case("the port answers the kernel's pings", done.returncode == 0,
              done.stdout + done.stderr)
     ip("-n", spaces[1], "address", "del", "192.0.2.9/24", "dev", "eth0")
 
@@ -220,9 +185,8 @@ def refuses():
     for options, word in [(["--port", "net_nothing"],
                            "--port: invalid value 'net_nothing': expected one of the 0 ports"),
                           ([], "invalid value '0': expected one of the 0 ports")]:
-        wrong = subprocess.run([ROCADED] + eal(0, memory_mb=64) + ["--", "--address", "192.0.2.1/24",
-                                                                   "--socket", "/nonexistent/s"] +
-                               options, capture_output=True, text=True, check=False, timeout=60)
+        wrong = process.run([ROCADED] + eal(0, memory_mb=64) + [
+            "--", "--address", "192.0.2.1/24", "--socket", "/nonexistent/s"] + options)
         case("refused: " + word, wrong.returncode == 1 and word in wrong.stderr, wrong.stderr)
 
 

@@ -7,16 +7,16 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "lib"))
+import process  # noqa: E402
+from process import Process  # noqa: E402
 from tap import case, run, skip  # noqa: E402
+from testpmd import SOURCE  # noqa: E402
 
-SOURCE = os.environ.get("ROCADE_SOURCE") or os.path.realpath(
-    os.path.join(os.path.dirname(__file__), "..", ".."))
 BUILD = os.environ.get("ROCADE_BUILD") or os.path.join(SOURCE, "build-demo")
 DEMO = os.path.join(SOURCE, "tools", "demo.sh")
 PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
@@ -64,8 +64,7 @@ def differences(before, after):
 
 def demo(scratch, *options, prefix=()):
     env = dict(os.environ, TMPDIR=scratch)
-    return subprocess.run([*prefix, DEMO, *options], capture_output=True, text=True, env=env,
-                          stdin=subprocess.DEVNULL, timeout=250, check=False)
+    return process.run([*prefix, DEMO, *options], 250, env=env)
 
 
 def table_rows(output):
@@ -123,10 +122,8 @@ def check_result(path):
 
 
 def tshark_fields(capture, *options):
-    return subprocess.run(
-        ["tshark", "-r", capture, "--disable-protocol", "rpcordma", "-T", "fields",
-         "-e", "frame.number", *options], capture_output=True, text=True,
-        check=False).stdout.splitlines()
+    return process.run(["tshark", "-r", capture, "--disable-protocol", "rpcordma", "-T", "fields",
+                        "-e", "frame.number", *options], 120).stdout.splitlines()
 
 
 def check_capture(capture):
@@ -141,9 +138,8 @@ def check_capture(capture):
     case("tshark finds no malformed frame", not bad, bad[:5])
     again = tshark_fields(capture, "-Y", "infiniband.aeth.syndrome.opcode == 3")
     case("the capture has NAKs", again, "none")
-    icrc = subprocess.run([os.path.join(SOURCE, "test", "tools", "icrc_check.py"),
-                           "--min", str(total), capture], capture_output=True, text=True,
-                          check=False)
+    icrc = process.run([os.path.join(SOURCE, "test", "tools", "icrc_check.py"), "--min", total,
+                        capture], 120)
     case("every frame has a correct ICRC", icrc.returncode == 0, icrc.stdout + icrc.stderr)
 
 
@@ -152,27 +148,21 @@ def interrupt(scratch, part, whole_group):
     script."""
     before = machine_state(scratch)
     env = dict(os.environ, TMPDIR=scratch)
-    process = subprocess.Popen([DEMO, "--build", BUILD, "--part", part], env=env,
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, start_new_session=True)
-    seen = ""
-    for line in process.stdout:
-        seen += line
-        if re.match(r" +2 s ", line):
-            break
+    program = Process([DEMO, "--build", BUILD, "--part", part], env=env)
+    program.wait_line(" 2 s ")
+    seen = len(program.text)
     running = len(processes(scratch, "rocade-testpmd"))
     began = time.monotonic()
     if whole_group:
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(program.pid, signal.SIGINT)
     else:
-        process.send_signal(signal.SIGINT)
-    rest, errors = process.communicate(timeout=30)
+        program.send_signal(signal.SIGINT)
+    status, text = program.finish()
     took = time.monotonic() - began
     name = "Ctrl-C in part %s" % part if whole_group else "SIGINT to the script in part %s" % part
     case("%s: the demo ends with status 130 in time" % name,
-         running >= 1 and process.returncode == 130 and took < 15 and "PASS" not in rest,
-         "%d running, exit status %d, %.1f s\n%s" % (running, process.returncode, took,
-                                                    seen + rest + errors))
+         running >= 1 and status == 130 and took < 15 and "PASS" not in text[seen:],
+         "%d running, exit status %s, %.1f s\n%s" % (running, status, took, text))
     difference = differences(before, machine_state(scratch))
     case("%s: the demo restores the state of the machine" % name, not difference, difference)
 
@@ -191,8 +181,8 @@ def not_root():
     prefix = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups",
               "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
     try:
-        reach = subprocess.run([*prefix, "test", "-x", os.path.join(
-            BUILD, "app", "testpmd", "rocade-testpmd")], check=False)
+        reach = process.run([*prefix, "test", "-x", os.path.join(
+            BUILD, "app", "testpmd", "rocade-testpmd")])
         if reach.returncode != 0:
             skip(name, "only root can reach the build directory")
             return

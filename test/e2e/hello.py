@@ -7,12 +7,12 @@ counters say that Rocade carried both."""
 import os
 import random
 import string
-import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import process  # noqa: E402
 from daemon import CLIENTS, Daemon  # noqa: E402
+from process import until  # noqa: E402
 from tap import case, run  # noqa: E402
 
 SERVER = os.path.join(CLIENTS, "app/examples/hello_server")
@@ -21,7 +21,6 @@ SOURCE = os.environ.get("ROCADE_SOURCE", ".")
 ADDRESS = "192.0.2.1"
 LONGEST = 8192  # HELLO_BYTES
 LETTERS = string.ascii_letters + string.digits + " .,:;!?"
-TIMEOUT_S = 30
 
 
 def text_of(length):
@@ -31,39 +30,15 @@ def text_of(length):
 def serve(daemon, *arguments):
     """A server that listens; it may have ended instead, which its cases show."""
     server = daemon.start(SERVER, *arguments)
-    end = time.monotonic() + TIMEOUT_S
-    while daemon.status()["rdma_cm"]["listeners"] == 0 and server.poll() is None and \
-            time.monotonic() < end:
-        time.sleep(0.02)
+    daemon.wait_listener(server)
     return server
-
-
-def end_of(server):
-    try:
-        text, _ = server.communicate(timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        text, _ = server.communicate()
-        return None, text
-    return server.returncode, text
-
-
-def idle(daemon):
-    """Waits until the daemon has forgotten both programs."""
-    end = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < end:
-        state = daemon.status()
-        if not state["clients"] and state["rdma_cm"]["ids"] == 0:
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def exchange(daemon, text, port):
     before = daemon.moved()
     server = serve(daemon, *port)
-    client = daemon.run(CLIENT, ADDRESS, text, *port, timeout_s=TIMEOUT_S)
-    status, received = end_of(server)
+    client = daemon.run(CLIENT, ADDRESS, text, *port)
+    status, received = server.finish()
     why = "server %s: %s\nclient %s: %s" % (status, received, client.returncode,
                                             client.stdout + client.stderr)
     name = "%d bytes%s" % (len(text), ", port " + port[0] if port else "")
@@ -71,7 +46,7 @@ def exchange(daemon, text, port):
          received == "received: %s\n" % text, why)
     case(name + " in the reply", client.returncode == 0 and
          client.stdout == "reply: %s\n" % text.upper(), why)
-    case(name + " through the daemon", idle(daemon) and
+    case(name + " through the daemon", until(daemon.idle) and
          daemon.moved() - before >= 2 * len(text), "%d bytes" % (daemon.moved() - before))
 
 
@@ -85,24 +60,22 @@ def exchanges():
 
 def refused():
     with Daemon() as daemon:
-        done = daemon.run(CLIENT, ADDRESS, "text", timeout_s=TIMEOUT_S)
+        done = daemon.run(CLIENT, ADDRESS, "text")
         case("without a server", done.returncode == 1 and "rdma_connect" in done.stderr,
              done.stdout + done.stderr)
-        done = daemon.run(CLIENT, "203.0.113.9", "text", timeout_s=TIMEOUT_S)
+        done = daemon.run(CLIENT, "203.0.113.9", "text")
         case("without a route", done.returncode == 1 and "rdma_create_ep" in done.stderr,
              done.stdout + done.stderr)
-        done = daemon.run(CLIENT, ADDRESS, text_of(LONGEST + 1), timeout_s=TIMEOUT_S)
+        done = daemon.run(CLIENT, ADDRESS, text_of(LONGEST + 1))
         case("a text that is too long", done.returncode == 1 and str(LONGEST) in done.stderr,
              done.stdout + done.stderr)
         first = serve(daemon)
-        second = daemon.run(SERVER, timeout_s=TIMEOUT_S)
+        second = daemon.run(SERVER)
         case("a port that has a listener", second.returncode == 1 and second.stderr != "",
              second.stdout + second.stderr)
         first.kill()
-        first.communicate()
     for program in SERVER, CLIENT:
-        done = subprocess.run([program, "a", "b", "c", "d"], capture_output=True, text=True,
-                              check=False, timeout=TIMEOUT_S)
+        done = process.run([program, "a", "b", "c", "d"])
         case(os.path.basename(program) + " says how it is used",
              done.returncode == 2 and "usage" in done.stderr, done.stderr)
 
@@ -116,8 +89,7 @@ def built_by_hand():
         for command in commands:
             name = command[command.index("-o") + 1]
             command[command.index("-o") + 1] = os.path.join(daemon.dir, name)
-            done = subprocess.run(command + ["-Wall", "-Wextra", "-Werror"], cwd=folder,
-                                  capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+            done = process.run(command + ["-Wall", "-Wextra", "-Werror"], cwd=folder)
             case(name + " is built by hand", done.returncode == 0, done.stderr)
         case("both commands are there", len(commands) == 2, str(commands))
 

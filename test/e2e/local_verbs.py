@@ -7,12 +7,13 @@ bytes."""
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
-from daemon import CLIENTS, ROCADED, RUN, LIBRARY, Daemon  # noqa: E402
+import process  # noqa: E402
+from daemon import CLIENTS, ROCADED, RUN, LIBRARY, Daemon, wait_for_port  # noqa: E402
+from process import until  # noqa: E402
 from tap import case, run  # noqa: E402
 
 PINGPONG_BYTES = 4096 * 200 * 2
@@ -42,28 +43,31 @@ def devices():
         case("the device's limits are those of a client", all(
             re.search(r"\b%s:\s+%d\n" % row, info.stdout) for row in (
                 ("max_qp", 100), ("max_mr", 50))), info.stdout)
-    gone = subprocess.run([RUN, "--library", LIBRARY, "--socket", daemon.socket, "ibv_devices"],
-                          capture_output=True, text=True, check=False, timeout=20)
+    gone = process.run([RUN, "--library", LIBRARY, "--socket", daemon.socket, "ibv_devices"])
     case("without a daemon there is no device",
          gone.returncode == 1 and "no daemon" in gone.stderr, gone.stdout + gone.stderr)
+
+
+def amid_traffic(daemon, *options):
+    """Starts a ping-pong of two clients. Returns them once messages go to and fro."""
+    program = ("ibv_rc_pingpong", "-g", "0") + options
+    server = daemon.start(*program)
+    wait_for_port(18515, server, 30)
+    before = daemon.moved()
+    client = daemon.start(*program, "127.0.0.1")
+    if not until(lambda: daemon.moved() > before + PINGPONG_BYTES):
+        raise client.failure("waited for traffic")
+    return client, server
 
 
 def death():
     """A client is killed amid traffic: its resources are freed, and the daemon continues."""
     with Daemon() as daemon:
         for _ in range(5):
-            server = daemon.start("ibv_rc_pingpong", "-g", "0", "-n", "1000000")
-            time.sleep(0.3)
-            client = daemon.start("ibv_rc_pingpong", "-g", "0", "-n", "1000000", "127.0.0.1")
-            time.sleep(0.2)
-            for process in (client, server):
-                process.send_signal(signal.SIGKILL)
-                process.communicate()
-        end = time.monotonic() + 5
-        while daemon.status()["clients"] and time.monotonic() < end:
-            time.sleep(0.05)
-        case("the daemon removes killed clients", daemon.status()["clients"] == [],
-             str(daemon.status()))
+            for one in amid_traffic(daemon, "-n", "100000000"):
+                one.kill()
+        case("the daemon removes killed clients",
+             until(lambda: daemon.status()["clients"] == []), str(daemon.status()))
         pair_case(daemon, "other clients still exchange messages",
                   ("ibv_rc_pingpong", "-g", "0", "-n", "200", "-c"), PINGPONG_BYTES)
 
@@ -72,22 +76,11 @@ def restart():
     """The daemon is killed while a client sleeps: the client's requests are flushed, and it does
     not hang."""
     with Daemon() as daemon:
-        server = daemon.start("ibv_rc_pingpong", "-g", "0", "-e", "-n", "100000000")
-        time.sleep(0.3)
-        client = daemon.start("ibv_rc_pingpong", "-g", "0", "-e", "-n", "100000000", "127.0.0.1")
-        time.sleep(0.5)
+        clients = amid_traffic(daemon, "-e", "-n", "100000000")
         daemon.process.kill()
-        daemon.process.wait()
-        texts = []
-        for process in (client, server):
-            try:
-                texts.append(process.communicate(timeout=10)[0])
-            except subprocess.TimeoutExpired:
-                process.kill()
-                texts.append("hangs: " + process.communicate()[0])
-        # Requests are flushed; a client that was still connecting its QPs gets an error.
-        case("clients of a killed daemon end", all("hangs" not in t and (
-            "flush" in t.lower() or "failed to modify" in t.lower()) for t in texts), str(texts))
+        ended = [client.finish(30) for client in clients]
+        case("clients of a killed daemon end and their requests are flushed", all(
+            status is not None and "flush" in text.lower() for status, text in ended), str(ended))
         with Daemon() as other:
             os.rename(other.socket, daemon.socket)
             names = daemon.run("ibv_devices")
@@ -99,15 +92,12 @@ def restart():
 def own_dpdk():
     """A client may start an EAL of its own: the library does not use DPDK."""
     with Daemon() as daemon:
-        process = daemon.start(os.path.join(CLIENTS, "test/e2e/flow_eal"), "pair",
-                               stdin=subprocess.PIPE)
         before = daemon.moved()
-        end = time.monotonic() + 30
-        while daemon.moved() < before + 10 * PINGPONG_BYTES and time.monotonic() < end:
-            time.sleep(0.05)
-        text, _ = process.communicate("", timeout=30)
-        case("a program with its own EAL is a client", process.returncode == 0 and
-             "messages" in text and daemon.moved() >= before + 10 * PINGPONG_BYTES, text)
+        client = daemon.start(os.path.join(CLIENTS, "test/e2e/flow_eal"), "pair", feed=True)
+        moved = until(lambda: daemon.moved() >= before + 10 * PINGPONG_BYTES)
+        status, text = client.finish()
+        case("a program with its own EAL is a client", status == 0 and "messages" in text and
+             moved, text)
 
 
 def fork():
@@ -143,49 +133,49 @@ sys.exit(0 if good else 1)
 def idle():
     with Daemon() as daemon:
         server = daemon.start("ibv_rc_pingpong", "-g", "0")
-        time.sleep(1)
+        wait_for_port(18515, server, 30)
         before = daemon.cpu_s()
-        time.sleep(2)
+        time.sleep(2)  # the time that is measured
         used = daemon.cpu_s() - before
         case("an idle daemon sleeps", used <= 0.02, "%.3f s of 2 s" % used)
         server.kill()
-        server.communicate()
 
 
 def ends():
     with Daemon() as daemon:
         case("rocaded prints the path of its socket", daemon.socket in daemon.first_line,
              daemon.first_line)
-        again = subprocess.run([ROCADED, "--local", "--socket", daemon.socket],
-                               capture_output=True, text=True, check=False, timeout=10)
+        again = process.run([ROCADED, "--local", "--socket", daemon.socket])
         case("a second daemon for the same socket is refused", again.returncode == 1 and
              "another" in again.stderr, again.stderr)
         daemon.process.send_signal(signal.SIGTERM)
-        case("SIGTERM ends rocaded with status 0", daemon.process.wait(5) == 0)
+        case("SIGTERM ends rocaded with status 0", daemon.process.wait() == 0)
         case("rocaded removes its socket", not os.path.exists(daemon.socket))
     with Daemon() as daemon:
-        while daemon.process.poll() is None:
+        def signaled():
             for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
                 daemon.process.send_signal(number)
-        case("many signals at once end rocaded with status 0", daemon.process.returncode == 0 and
+            return daemon.process.poll() is not None
+
+        case("many signals at once end rocaded with status 0", until(signaled, every_s=0) and
+             daemon.process.returncode == 0 and
              not os.path.exists(daemon.socket), str(daemon.process.returncode))
     for options, word in [((), "--local"), (("--local", "--mtu", "1"), "mtu"),
                           (("--local", "--address", "1.2.3"), "1.2.3"),
                           (("--local", "--client-ring", "100"), "100"), (("--nonsense",), "--help"),
                           (("--local", "--socket-mode", "9"), "mode")]:
-        wrong = subprocess.run([ROCADED, "--socket", "/nonexistent/rocade.sock"] + list(options),
-                               capture_output=True, text=True, check=False, timeout=10)
+        wrong = process.run([ROCADED, "--socket", "/nonexistent/rocade.sock"] + list(options))
         case("refused: " + " ".join(options), wrong.returncode != 0 and word in wrong.stderr,
              wrong.stderr)
 
 
 def start_local():
-    done = subprocess.run([RUN, "--start-local", "--library", LIBRARY, "--daemon", ROCADED,
-                           "ibv_devices"], capture_output=True, text=True, check=False, timeout=30)
+    done = process.run([RUN, "--start-local", "--library", LIBRARY, "--daemon", ROCADED,
+                        "ibv_devices"])
     case("rocade-run --start-local starts a daemon", done.returncode == 0 and
          "rocade0" in done.stdout, done.stdout + done.stderr)
-    done = subprocess.run([RUN, "--start-local", "--library", LIBRARY, "--daemon", ROCADED,
-                           "sh", "-c", "exit 7"], capture_output=True, check=False, timeout=30)
+    done = process.run([RUN, "--start-local", "--library", LIBRARY, "--daemon", ROCADED,
+                        "sh", "-c", "exit 7"])
     case("rocade-run ends with the exit status of the program", done.returncode == 7)
 
 

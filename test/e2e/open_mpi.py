@@ -5,11 +5,11 @@ mpi_check verifies every byte, and the daemons' counters prove that all went thr
 
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import process  # noqa: E402
 from daemon import LIBRARY, RUN, Daemon  # noqa: E402
 from hosts import AF_PACKET, SOCKETS, Host, veth  # noqa: E402
 from tap import case, run, skip  # noqa: E402
@@ -25,8 +25,7 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "pml", "u
 
 def built(folder):
     program = os.path.join(folder, "mpi_check")
-    made = subprocess.run(["mpicc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, SOURCE],
-                          capture_output=True, text=True, check=False)
+    made = process.run(["mpicc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, SOURCE])
     if not case("the program is built", made.returncode == 0, made.stderr):
         raise RuntimeError("no mpi_check")
     return program
@@ -35,9 +34,8 @@ def built(folder):
 def ranks(name, daemon, moved, program, count, *options):
     """Runs the program with `count` ranks. moved(): the bytes that Rocade has carried so far."""
     before = moved()
-    done = subprocess.run(daemon.inside + MPIRUN + list(options) + [
-        "-np", str(count), RUN, "--library", LIBRARY, program], env=daemon.env,
-        capture_output=True, text=True, check=False, timeout=150)
+    done = process.run(daemon.inside + MPIRUN + list(options) + [
+        "-np", count, RUN, "--library", LIBRARY, program], 150, env=daemon.env)
     said = re.search(r"(\d+) ranks, (\d+) bytes each", done.stdout)
     least = count * int(said[2]) if said else 1
     bytes_moved = moved() - before

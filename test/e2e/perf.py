@@ -21,14 +21,11 @@ bench.megabytes = 256
 
 
 def measured(through, mode, **options):
-    """Returns the numbers; None if it failed twice or the numbers are inconsistent."""
-    for _ in range(2):
-        try:
-            got = through(mode, 1, **options, **(LONG_TIMEOUT if mode != "raw-pingpong" else {}))
-            break
-        except runners.Failed as error:
-            print("# %s" % error, file=sys.stderr)
-    else:
+    """Returns the numbers; None if it failed or the numbers are inconsistent."""
+    try:
+        got = through(mode, 1, **options, **(LONG_TIMEOUT if mode != "raw-pingpong" else {}))
+    except runners.Failed as error:
+        print(error, file=sys.stderr)
         return None
     latency = got["latency_ns"]
     if latency:

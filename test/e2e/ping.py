@@ -7,45 +7,29 @@ Needs root. Runs in a network namespace of its own, which ends with the program.
 import os
 import socket
 import struct
-import subprocess
 import sys
 import time
 
-SOURCE = os.environ.get("ROCADE_SOURCE") or os.path.realpath(
-    os.path.join(os.path.dirname(__file__), "..", ".."))
-BUILD = os.environ.get("ROCADE_BUILD") or os.path.join(SOURCE, "build")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "lib"))
+import process  # noqa: E402
+import tap  # noqa: E402
+from process import Process, until  # noqa: E402
+from tap import case  # noqa: E402
+from testpmd import BUILD, ping  # noqa: E402
+
 PORT = os.path.join(BUILD, "test", "e2e", "echo_port")
 KERNEL_MAC = "02:00:00:00:00:01"
 SOL_PACKET = 263
 PACKET_AUXDATA = 8
 TP_STATUS_VLAN_VALID = 0x10
 
-cases = []
-
-
-def case(name, good, why=""):
-    cases.append(bool(good))
-    print("%sok %d - %s" % ("" if good else "not ", len(cases), name), flush=True)
-    if not good:
-        print("%s: %s" % (name, why), file=sys.stderr)
-
-
 def run(*args, check=True):
-    done = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=60, check=False)
-    if check and done.returncode != 0:
-        raise RuntimeError("%s: %s" % (" ".join(args), done.stdout))
-    return done.stdout
+    return process.run(args, check=check).stdout
 
 
-def ping(name, *args):
-    """All 20 echoes must arrive in one of up to six tries: a frame may be late on a busy machine,
-    and a signal tells net_tap of a frame, of which two at once count as one."""
-    for _ in range(6):
-        out = run("ping", "-q", "-i", "0.01", "-c", "20", "-W", "2", *args, check=False)
-        if " 0% packet loss" in out:
-            break
-    case(name, " 0% packet loss" in out, out)
+def answers(name, *args):
+    done = process.run(ping(*args), 120)
+    case(name, done.returncode == 0, done.stdout + done.stderr)
 
 
 class Port:
@@ -54,40 +38,31 @@ class Port:
     def __init__(self, vdev, device, mtu=1500, vlan=0):
         self.device = device
         self.mtu = mtu
-        self.process = subprocess.Popen(
+        self.process = Process(
             [PORT, "--no-huge", "--no-pci", "--no-shconf", "--no-telemetry", "-m", "128", "-l",
-             "0", "--log-level=error", "--vdev=" + vdev, "--", str(mtu), str(vlan),
-             "198.18.0.254", "fd00:18::fe", "198.18.0.2/24", "fd00:18::2/64"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        line = self.process.stdout.readline().split()
-        if len(line) != 2 or line[0] != "open":
-            raise RuntimeError("cannot open the port: %s" % line)
-        self.mac = line[1]
+             "0", "--log-level=error", "--vdev=" + vdev, "--", mtu, vlan, "198.18.0.254",
+             "fd00:18::fe", "198.18.0.2/24", "fd00:18::2/64"], apart=True, feed=True)
+        self.mac = self.process.wait_line("open ").split()[1]
 
     def start(self):
-        self.say("go")
-
-    def say(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
+        self.process.say("go\n")
 
     def resolve(self, address):
-        self.say("resolve " + address)
-        return self.process.stdout.readline().strip()
+        self.process.say("resolve %s\n" % address)
+        return self.process.wait_line().strip()
 
     def close(self):
-        self.say("quit")
-        return self.process.wait(timeout=20)
+        self.process.say("quit\n")
+        return self.process.wait()
 
     def kill(self):
         self.process.kill()
-        self.process.wait()
 
 
 def has_vlan_devices():
     """Whether the kernel supports 802.1Q devices."""
-    done = subprocess.run(["ip", "link", "add", "link", "lo", "name", "rvlan", "type", "vlan",
-                           "id", "2"], stderr=subprocess.DEVNULL, check=False)
+    done = process.run(["ip", "link", "add", "link", "lo", "name", "rvlan", "type", "vlan", "id",
+                        "2"])
     run("ip", "link", "del", "rvlan", check=False)
     return done.returncode == 0
 
@@ -104,11 +79,8 @@ def address_device(device):
     run("ip", "link", "set", device, "up")
     run("ip", "addr", "add", "198.18.0.1/24", "dev", device)
     run("ip", "addr", "add", "fd00:18::1/64", "dev", device, "nodad")
-    # Wait until duplicate address detection has accepted the link-local address.
-    for _ in range(100):
-        if "tentative" not in run("ip", "-6", "addr", "show", "dev", device):
-            break
-        time.sleep(0.1)
+    # Duplicate address detection must have accepted the link-local address.
+    until(lambda: "tentative" not in run("ip", "-6", "addr", "show", "dev", device))
 
 
 def link_local(mac):
@@ -130,24 +102,22 @@ def wire_open(device):
     return wire
 
 
-def sniff(wire, seconds):
-    """Returns the frames of this time, with the VLAN tags that the kernel removed restored."""
-    frames = []
-    end = time.monotonic() + seconds
+def frames(wire, timeout_s=20):
+    """Yields the frames of this time, with the VLAN tags that the kernel removed restored."""
+    end = time.monotonic() + timeout_s
     while time.monotonic() < end:
         wire.settimeout(max(end - time.monotonic(), 0.001))
         try:
             frame, aux, _, _ = wire.recvmsg(65536, 256)
         except TimeoutError:
-            break
+            return
         for level, kind, data in aux:
             if level != SOL_PACKET or kind != PACKET_AUXDATA:
                 continue
             status, _, _, _, _, tci, _ = struct.unpack("IIIHHHH", data[:20])
             if status & TP_STATUS_VLAN_VALID:
                 frame = frame[:12] + b"\x81\x00" + struct.pack("!H", tci) + frame[12:]
-        frames.append(frame)
-    return frames
+        yield frame
 
 
 def mac_bytes(mac):
@@ -164,12 +134,12 @@ def pinged(name, port, device):
     """Cases for any port whose kernel's end is configured."""
     big = port.mtu - 28
     for size in ("0", "56", "57", str(big)):
-        ping("%s: the port answers an IPv4 echo of %s bytes" % (name, size), "-M", "do", "-s", size,
-             "198.18.0.2")
+        answers("%s: the port answers an IPv4 echo of %s bytes" % (name, size), "-M", "do", "-s",
+                size, "198.18.0.2")
     for size in ("0", "56", "57", str(port.mtu - 48)):
-        ping("%s: the port answers an IPv6 echo of %s bytes" % (name, size), "-6", "-M", "do", "-s",
-             size, "fd00:18::2")
-    ping("%s: the port answers an echo to its link-local address" % name, "-6", "%s%%%s" % (
+        answers("%s: the port answers an IPv6 echo of %s bytes" % (name, size), "-6", "-M", "do",
+                "-s", size, "fd00:18::2")
+    answers("%s: the port answers an echo to its link-local address" % name, "-6", "%s%%%s" % (
         link_local(port.mac), device))
     for address in ("198.18.0.2", "fd00:18::2"):
         got = neighbour(device, address)
@@ -179,6 +149,24 @@ def pinged(name, port, device):
         case("%s: the port resolves %s" % (name, address), got == KERNEL_MAC, got)
 
 
+def announced(wire, port):
+    """Cases for the frames that a port sends when it starts."""
+    own = mac_bytes(port.mac)
+    wanted = {socket.inet_aton("198.18.0.2"): "198.18.0.2 by ARP"}
+    for address in ("fd00:18::2", link_local(port.mac)):
+        wanted[socket.inet_pton(socket.AF_INET6, address)] = address + " by ND"
+    seen = set()
+    for f in frames(wire):
+        if f[:14] == b"\xff" * 6 + own + b"\x08\x06" and f[28:32] == f[38:42]:
+            seen.add(f[28:32])
+        if f[6:14] == own + b"\x86\xdd" and f[54:55] == b"\x88":
+            seen.add(f[62:78])
+        if seen >= set(wanted):
+            break
+    for address, name in wanted.items():
+        case("tap: the port announces " + name, address in seen, seen)
+
+
 def tap_tests():
     port = Port("net_tap0,iface=rtap0", "rtap0")
     try:
@@ -186,34 +174,19 @@ def tap_tests():
         address_device("rtap0")
         wire = wire_open("rtap0")
         port.start()
-        frames = sniff(wire, 0.5)
-        own = mac_bytes(port.mac)
-        case("tap: the port announces its IPv4 address by ARP", any(
-            f[:6] == b"\xff" * 6 and f[6:12] == own and f[12:14] == b"\x08\x06" and
-            f[28:32] == f[38:42] == socket.inet_aton("198.18.0.2") for f in frames),
-             str(frames))
-        for address in ("fd00:18::2", link_local(port.mac)):
-            target = socket.inet_pton(socket.AF_INET6, address)
-            case("tap: the port announces %s by ND" % address, any(
-                f[6:12] == own and f[12:14] == b"\x86\xdd" and f[54:55] == b"\x88" and
-                f[62:78] == target for f in frames), str(frames))
+        announced(wire, port)
 
         run("ip", "neigh", "flush", "dev", "rtap0")
         pinged("tap", port, "rtap0")
 
-        sniff(wire, 0.05)
         wire.send(arp(1, KERNEL_MAC, "0.0.0.0", "198.18.0.2"))
         case("tap: the port answers an ARP probe", any(
-            f[:6] == mac_bytes(KERNEL_MAC) and f[6:12] == own and f[20:22] == b"\0\2"
-            for f in sniff(wire, 0.5)))
+            f[:6] == mac_bytes(KERNEL_MAC) and f[6:12] == mac_bytes(port.mac) and
+            f[20:22] == b"\0\2" and f[38:42] == bytes(4) for f in frames(wire)))
         run("ip", "addr", "add", "fd00:18::2/64", "dev", "rtap0")
-        for _ in range(50):
-            state = run("ip", "-6", "addr", "show", "dev", "rtap0", "to", "fd00:18::2")
-            if "dadfailed" in state:
-                break
-            time.sleep(0.1)
-        case("tap: the port answers the kernel's duplicate address detection",
-             "dadfailed" in state, state)
+        case("tap: the port answers the kernel's duplicate address detection", until(
+            lambda: "dadfailed" in run("ip", "-6", "addr", "show", "dev", "rtap0", "to",
+                                       "fd00:18::2"), 20), port.process.output())
         run("ip", "addr", "del", "fd00:18::2/64", "dev", "rtap0")
 
         got = port.resolve("198.18.0.77")
@@ -221,38 +194,42 @@ def tap_tests():
         got = port.resolve("192.0.2.1")
         case("tap: a remote address is unreachable without the gateway", got == "EHOSTUNREACH", got)
         run("ip", "addr", "add", "198.18.0.254/24", "dev", "rtap0")
-        for _ in range(50):
-            got = port.resolve("192.0.2.1")
-            if got == KERNEL_MAC:
-                break
-            time.sleep(0.1)
-        case("tap: a remote address resolves to a gateway that appears", got == KERNEL_MAC, got)
+        case("tap: a remote address resolves to a gateway that appears",
+             until(lambda: port.resolve("192.0.2.1") == KERNEL_MAC))
 
         # A gratuitous ARP of the kernel: its address has moved to another MAC.
         moved = "02:00:00:00:00:09"
         wire.send(arp(1, moved, "198.18.0.1", "198.18.0.1"))
-        time.sleep(0.2)
-        got = port.resolve("198.18.0.1")
-        case("tap: a gratuitous ARP changes the MAC of a known neighbour", got == moved, got)
+        case("tap: a gratuitous ARP changes the MAC of a known neighbour",
+             until(lambda: port.resolve("198.18.0.1") == moved), port.resolve("198.18.0.1"))
         case("tap: the port closes", port.close() == 0)
     finally:
         port.kill()
 
 
 def tagged(name, port, device):
-    """Sends ARP requests with VLAN tags by a raw socket: the kernel may have no VLAN devices."""
+    """Sends ARP requests with VLAN tags by a raw socket: the kernel may have no VLAN devices. The
+    answer to the last shows that there is none to the others."""
     wire = wire_open(device)
-    for tag, answers in ((b"\x81\x00\x60\x64", True), (b"\x81\x00\x00\x65", False),
-                         (b"", False)):
-        frame = arp(1, KERNEL_MAC, "198.18.0.1", "198.18.0.2")
-        sniff(wire, 0.05)
+    tags = ((b"\x81\x00\x00\x65", "198.18.0.11"), (b"", "198.18.0.12"),
+            (b"\x81\x00\x60\x64", "198.18.0.13"))
+    for tag, source in tags:
+        frame = arp(1, KERNEL_MAC, source, "198.18.0.2")
         wire.send(frame[:12] + tag + frame[12:])
-        found = any(
-            f[:6] == mac_bytes(KERNEL_MAC) and f[6:12] == mac_bytes(port.mac) and
-            f[12:18] == b"\x81\x00\x00\x64\x08\x06" and f[24:26] == b"\0\2"
-            for f in sniff(wire, 0.3))
+    answered = set()
+    for f in frames(wire):
+        if f[:18] == mac_bytes(KERNEL_MAC) + mac_bytes(port.mac) + b"\x81\x00\x00\x64\x08\x06" \
+                and f[24:26] == b"\0\2":
+            answered.add(socket.inet_ntoa(f[42:46]))
+        elif f[:14] == mac_bytes(KERNEL_MAC) + mac_bytes(port.mac) + b"\x08\x06":
+            answered.add(socket.inet_ntoa(f[38:42]))
+        if tags[-1][1] in answered:
+            break
+    for tag, source in tags:
+        good = source == tags[-1][1]
         case("%s: the port %s an ARP request with tag '%s'" % (
-            name, "answers" if answers else "ignores", tag.hex()), found == answers)
+            name, "answers" if good else "ignores", tag.hex()), (source in answered) == good,
+             answered)
 
 
 def vlan_tests():
@@ -313,13 +290,9 @@ def main():
     run("ip", "link", "set", "lo", "up")
     run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=0")
     run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=0")
-    tap_tests()
-    vlan_tests()
-    packet_tests("af_packet", 1500, 0)
-    packet_tests("af_packet 4180", 4180, 0)
-    packet_tests("af_packet VLAN", 1500, 100)
-    print("1..%d" % len(cases))
-    return 0 if all(cases) else 1
+    return tap.run(tap_tests, vlan_tests, lambda: packet_tests("af_packet", 1500, 0),
+                   lambda: packet_tests("af_packet 4180", 4180, 0),
+                   lambda: packet_tests("af_packet VLAN", 1500, 100))
 
 
 sys.exit(main())

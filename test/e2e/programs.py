@@ -10,27 +10,19 @@ processes. The daemon's counters prove that Rocade carried the bytes.
 
 import os
 import socket
-import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import matrix  # noqa: E402
-from daemon import LIBRARY, RUN, Daemon, wait_for_port  # noqa: E402
+import process  # noqa: E402
+from daemon import LIBRARY, RUN, Daemon, both, wait_for_port  # noqa: E402
 from tap import case, run  # noqa: E402
 
 SOURCE = os.environ.get("ROCADE_SOURCE") or os.path.realpath(
     os.path.join(os.path.dirname(__file__), "..", ".."))
 LONG = os.environ.get("ROCADE_TEST_LONG") == "1"
 TIMEOUT_S = 300 if LONG else 90
-
-
-def wait_for_listener(daemon, process):
-    end = time.monotonic() + 30
-    while time.monotonic() < end and process.poll() is None:
-        if daemon.status()["device"]["cm_listeners"] != 0:
-            return
-        time.sleep(0.02)
 
 
 def pair(daemon, row):
@@ -40,15 +32,8 @@ def pair(daemon, row):
     if row.port:
         wait_for_port(row.port, server, 30)
     else:
-        wait_for_listener(daemon, server)
-    try:
-        client = daemon.run(*matrix.command(row), *matrix.address(row), timeout_s=TIMEOUT_S)
-        text, _ = server.communicate(timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        text, _ = server.communicate()
-        return None, None, text
-    return server.returncode, client.returncode, text + client.stdout + client.stderr
+        daemon.wait_listener(server)
+    return both(server, daemon.start(*matrix.command(row), *matrix.address(row)), TIMEOUT_S)
 
 
 def row_case(daemon, row):
@@ -73,7 +58,7 @@ def programs():
     # libfabric requires the device's address on an interface of the machine. In a namespace with
     # only a loopback interface it does no harm.
     if [name for _, name in socket.if_nameindex()] == ["lo"]:
-        subprocess.run(["ip", "address", "add", matrix.ADDRESS + "/32", "dev", "lo"], check=False)
+        process.run(["ip", "address", "add", matrix.ADDRESS + "/32", "dev", "lo"])
     with Daemon() as daemon:
         for row in rows(sys.argv[1:]):
             results.append((row, *row_case(daemon, row)))
@@ -97,18 +82,14 @@ def information():
 
 def async_events():
     """ibv_asyncwatch prints the events of the device."""
-    daemon = Daemon()
-    process = daemon.start("timeout", "-s", "KILL", "60", "stdbuf", "-oL", "ibv_asyncwatch")
-    try:
-        first = process.stdout.readline()
+    with Daemon() as daemon:
+        watch = daemon.start("stdbuf", "-oL", "ibv_asyncwatch")
+        first = watch.wait_line()
         case("ibv_asyncwatch opens the device", "rocade0" in first, first)
         daemon.process.kill()
-        line = process.stdout.readline()
+        line = watch.wait_line()
         case("ibv_asyncwatch prints the end of the daemon", "IBV_EVENT_DEVICE_FATAL" in line, line)
-    finally:
-        process.terminate()
-        process.communicate()
-        daemon.__exit__()
+        watch.kill()
 
 
 DEVICE_USER = """
@@ -152,13 +133,11 @@ def paths_and_symbols():
 def no_daemon():
     """Without a daemon rocade-run prints a hint, and the preload does not disturb a program that
     opens no device."""
-    done = subprocess.run([RUN, "--library", LIBRARY, "--socket", "/nonexistent", "true"],
-                          capture_output=True, text=True, check=False, timeout=60)
+    done = process.run([RUN, "--library", LIBRARY, "--socket", "/nonexistent", "true"])
     case("rocade-run prints a hint when there is no daemon", done.returncode == 1 and
          "/nonexistent" in done.stderr and "rocaded --local" in done.stderr, done.stderr)
-    done = subprocess.run(["cat", "/proc/self/comm"], capture_output=True, text=True, check=False,
-                          timeout=60, env=dict(os.environ, LD_PRELOAD=LIBRARY,
-                                               ROCADE_SOCKET="/nonexistent"))
+    done = process.run(["cat", "/proc/self/comm"], env=dict(
+        os.environ, LD_PRELOAD=LIBRARY, ROCADE_SOCKET="/nonexistent"))
     case("a program that opens no device needs no daemon",
          done.returncode == 0 and done.stdout == "cat\n", done.stdout + done.stderr)
 

@@ -10,14 +10,13 @@ carried the bytes and that its connection manager made the connections.
 
 import filecmp
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections import namedtuple
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from daemon import Daemon, wait_for_port  # noqa: E402
+from process import until  # noqa: E402
 from tap import case, run  # noqa: E402
 
 ADDRESS = "192.0.2.1"
@@ -79,57 +78,28 @@ ROWS = [
 ]
 
 
-def soon(condition, process=None, timeout_s=TIMEOUT_S):
-    end = time.monotonic() + timeout_s
-    while not condition() and time.monotonic() < end:
-        if process is not None and process.poll() is not None:
-            return False
-        time.sleep(0.02)
-    return condition()
-
-
 def wait_ready(daemon, row_, server):
     if isinstance(row_.ready, int):
-        return wait_for_port(row_.ready, server, TIMEOUT_S)
-    return soon(lambda: daemon.status()["rdma_cm"][row_.ready] > 0, server)
-
-
-def end(server, ends):
-    """Ends the server. Returns its exit status, 0 if it never ends by itself, and its output."""
-    if not ends:
-        server.send_signal(signal.SIGKILL)
-    try:
-        text, _ = server.communicate(timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        return None, server.communicate()[0]
-    return (server.returncode if ends else 0), text
+        wait_for_port(row_.ready, server, TIMEOUT_S)
+    else:
+        daemon.wait_listener(server, row_.ready)
 
 
 def pair(daemon, row_):
+    """Returns the exit statuses of server and client, that of a server that never ends by itself
+    as 0, and their output."""
     server = daemon.start(*row_.server)
     wait_ready(daemon, row_, server)
-    try:
-        client = daemon.run(*row_.client, timeout_s=TIMEOUT_S)
-        status, text = client.returncode, client.stdout + client.stderr
-    except subprocess.TimeoutExpired as expired:
-        status, text = None, str(expired.output)
-        server.kill()
-    served, said = end(server, row_.ends)
+    status, text = daemon.start(*row_.client).finish(TIMEOUT_S)
+    served, said = server.finish(TIMEOUT_S) if row_.ends else (0, server.kill())
     return served, status, "server: %s\nclient: %s" % (said[-2000:], text[-2000:])
-
-
-def idle(daemon):
-    """Whether the daemon keeps nothing of the clients that have ended."""
-    state = daemon.status()
-    return not state["clients"] and state["rdma_cm"]["ids"] == 0
 
 
 def row_case(daemon, row_):
     before, start = daemon.moved(), time.monotonic()
     made = daemon.status()["rdma_cm"]["established"]
     served, status, text = pair(daemon, row_)
-    left = "" if soon(lambda: idle(daemon)) else "left: %s" % daemon.status()
+    left = "" if until(daemon.idle) else "left: %s" % daemon.status()
     moved = daemon.moved() - before
     made = daemon.status()["rdma_cm"]["established"] - made
     case(" ".join(row_.client), served == 0 and status == 0 and moved >= row_.least and
@@ -157,9 +127,9 @@ def copy():
         with open(source, "wb") as file:
             file.write(os.urandom(3 << 20))
         server = daemon.start("rcopy")
-        soon(lambda: daemon.status()["rdma_cm"]["listeners"] > 0, server)
+        daemon.wait_listener(server)
         client = daemon.run("rcopy", source, "%s:%s" % (ADDRESS, target), timeout_s=TIMEOUT_S)
-        end(server, False)
+        server.kill()
         case("rcopy transfers a file unchanged", client.returncode == 0 and
              filecmp.cmp(source, target, False), client.stdout + client.stderr)
 
@@ -168,15 +138,14 @@ def death():
     """The peer of a killed program gets a disconnect event, and the daemon frees all resources."""
     with Daemon() as daemon:
         server = daemon.start("rping", "-s")
-        soon(lambda: daemon.status()["rdma_cm"]["listeners"] > 0, server)
+        daemon.wait_listener(server)
         client = daemon.start("rping", "-c", "-a", ADDRESS)
-        moving = soon(lambda: daemon.moved() > 100000, client)
+        moving = until(lambda: daemon.moved() > 100000)
         client.kill()
-        client.communicate()
-        status, text = end(server, True)
+        status, text = server.finish()
         case("the peer of a killed client is disconnected", moving and status is not None and
              "DISCONNECT" in text, "%s %s" % (status, text[-500:]))
-        case("the daemon frees the resources of both", soon(lambda: idle(daemon)),
+        case("the daemon frees the resources of both", until(daemon.idle),
              str(daemon.status()))
 
 
@@ -215,10 +184,10 @@ def refused():
         case("an address outside the subnet is not resolved", away.returncode != 0 and "ADDR" in
              (away.stdout + away.stderr).upper(), away.stdout + away.stderr)
         first = daemon.start("rping", "-s")
-        soon(lambda: daemon.status()["rdma_cm"]["listeners"] > 0, first)
+        daemon.wait_listener(first)
         second = daemon.run("rping", "-s", timeout_s=TIMEOUT_S)
         case("a port has one listener", second.returncode != 0, second.stdout + second.stderr)
-        end(first, False)
+        first.kill()
 
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import process  # noqa: E402
 from daemon import CLIENTS, STATUS_PROGRAM, Daemon  # noqa: E402
+from process import Process, until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 
 FLOW = os.path.join(CLIENTS, "test/e2e/flow")
@@ -24,23 +24,18 @@ NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
 
 
 def status(daemon, *options, before=()):
-    return subprocess.run([*before, STATUS_PROGRAM, *options], env=daemon.env,
-                          capture_output=True, text=True, check=False, timeout=60)
+    return process.run([*before, STATUS_PROGRAM, *options], env=daemon.env)
 
 
 def flow(daemon, *args):
-    process = daemon.start(FLOW, *args, stdin=subprocess.PIPE, start_new_session=True)
-    process.stdout.readline()
-    return process
+    client = daemon.start(FLOW, *args, feed=True)
+    client.wait_line()
+    return client
 
 
-def end(process):
-    process.communicate("", timeout=60)
-
-
-def client_of(daemon, process):
+def client_of(daemon, client):
     return [c for c in json.loads(status(daemon, "--json").stdout)["clients"]
-            if c["pid"] == process.pid][0]
+            if c["pid"] == client.pid][0]
 
 
 def objects():
@@ -70,14 +65,12 @@ def objects():
         idle.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, idle.pid, os.WSTOPPED | os.WNOWAIT)
         # The daemon reuses an answer that is a moment old.
-        end_s = time.monotonic() + 60
-        while client["answered"] and time.monotonic() < end_s:
-            client = client_of(daemon, idle)
-        case("a stopped client does not answer", client["answered"] is False, str(client))
+        case("a stopped client does not answer", until(
+            lambda: client_of(daemon, idle)["answered"] is False), str(client_of(daemon, idle)))
         text = status(daemon).stdout
         case("the text says that a client does not answer", "does not answer" in text, text)
         idle.send_signal(signal.SIGCONT)
-        end(idle)
+        idle.finish()
         case("the text says that there are no clients", "no clients" in status(daemon).stdout)
 
 
@@ -105,8 +98,7 @@ def traffic():
         text = status(daemon, "--qps").stdout
         case("--qps counts the QPs that it does not show", "and 477 more QPs" in text)
         many.kill()
-        many.communicate()
-        end(pair)
+        pair.finish()
 
 
 def errors():
@@ -116,19 +108,17 @@ def errors():
             seen = json.loads(status(daemon, "--json", before=NOBODY).stdout)["clients"]
             case("clients of another user are shown without their QPs", len(seen) == 1 and
                  seen[0]["pid"] == idle.pid and "qps" not in seen[0], str(seen))
-        end(idle)
+        idle.finish()
     gone = status(daemon)
     case("without a daemon: status 1, the socket and a hint", gone.returncode == 1 and
          daemon.socket in gone.stderr and "rocaded --local" in gone.stderr and gone.stdout == "",
          gone.stderr)
     with Daemon() as daemon:
-        watch = subprocess.Popen([STATUS_PROGRAM, "--watch=0.1"], env=daemon.env, text=True,
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        watch.stdout.readline()
+        watch = Process([STATUS_PROGRAM, "--watch=0.1"], apart=True, env=daemon.env)
+        watch.wait_line()
         daemon.process.kill()
-        _, text = watch.communicate(timeout=60)
-        case("--watch ends with status 1 when the daemon ends", watch.returncode == 1 and text,
-             text)
+        case("--watch ends with status 1 when the daemon ends", watch.wait() == 1 and watch.errors,
+             watch.errors)
     for options, word in [(("--watch=never",), "never"), (("--watch", "2"), "2"),
                           (("--count", "0"), "0"), (("--nonsense",), "--help")]:
         wrong = status(daemon, *options)
@@ -178,8 +168,7 @@ def telemetry():
         case("telemetry: an unknown client has no value", ask("/rocade/client,4711") is None and
              ask("/rocade/qps") is None and ask("/rocade/srqs,x") is None)
         many.kill()
-        many.communicate()
-        end(idle)
+        idle.finish()
 
 
 if __name__ == "__main__":

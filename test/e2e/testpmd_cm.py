@@ -6,12 +6,12 @@ again with the same QPNs. tshark decodes the messages."""
 
 import os
 import shutil
-import signal
-import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import process  # noqa: E402
+from capture import Capture  # noqa: E402
+from process import until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import SCRATCH, Testpmd, eal, is_root, plug, tap_wire, verified  # noqa: E402
 
@@ -77,6 +77,12 @@ def no_listener(spaces):
     quit_both(sender, sink)
 
 
+def connect(sender):
+    mark = len(sender.text)
+    sender.say("connect 192.0.2.2 7471")
+    return sender.expect(CONNECTED + "|^connect: 192.0.2.2 still has old connections", 60, mark)
+
+
 def killed(spaces):
     """A killed sender sends no DREQ. The next sender has the same QPNs. If it has the same MAC too,
     the sink's CM takes it for the same host and finds the old connections stale."""
@@ -86,18 +92,16 @@ def killed(spaces):
     sink.expect("listening on port", 30)
     for life, mac in enumerate((",mac=02:00:00:00:01:01", ",mac=02:00:00:00:01:01", "")):
         sender = end(spaces, 0, "--mode", "send", "-q", "4", mac=mac)
-        for _ in range(10):
-            mark = len(sender.text)
-            sender.say("connect 192.0.2.2 7471")
-            if sender.expect(CONNECTED + "|^connect: ", 60, mark).group().startswith("port"):
-                break
-            time.sleep(1)
+        if life == 1:
+            case("sender 1 is rejected while the sink closes the stale connections",
+                 connect(sender).group().endswith("still has old connections"), sender.tail())
+            until(lambda: connect(sender).group().startswith("port"), every_s=1)
+        else:
+            case("sender %d connects" % life, connect(sender).group().startswith("port"),
+                 sender.tail())
         sender.say("start")
         case("sender %d sends" % life, sender.expect(r"send: [\d.]+ Mmsg/s .* [\d,]{4,} messages",
                                                      60), sender.tail() + sink.tail())
-        if life == 1:
-            case("sender 1 was rejected first: stale connection", "old connections" in sender.text,
-                 sender.tail())
         if life < 2:
             sender.kill()
     sender.say("stop")
@@ -123,10 +127,7 @@ def on_the_wire(spaces):
     if not shutil.which("tshark") or not shutil.which("tcpdump"):
         skip("tshark", "no tshark or no tcpdump")
         return
-    path = os.path.join(SCRATCH, "cm.pcap")
-    dump = subprocess.Popen(["ip", "netns", "exec", spaces[0], "tcpdump", "-i", "cable", "-w", path,
-                             "-U", "-s", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    dump.stderr.readline()  # "listening on"
+    capture = Capture(spaces[0], "cable", SCRATCH, "cm.pcap", "-s", "0")
     sink = end(spaces, 1, "--mode", "sink", "-q", "2")
     sink.say("listen 7471")
     sink.expect("listening on port", 30)
@@ -134,13 +135,9 @@ def on_the_wire(spaces):
     sender.say("connect 192.0.2.2 7471")
     sender.expect(CONNECTED, 60)
     quit_both(sender, sink)
-    time.sleep(0.5)
-    dump.send_signal(signal.SIGINT)
-    dump.wait(10)
-    dump.stderr.close()
-    done = subprocess.run(["tshark", "-n", "-r", path, "-Y", "infiniband.mad", "-T", "fields", "-e",
-                           "infiniband.mad.attributeid", "-e", "_ws.malformed"],
-                          capture_output=True, text=True, check=False)
+    capture.stop()
+    done = process.run(["tshark", "-n", "-r", capture.path, "-Y", "infiniband.mad", "-T", "fields",
+                        "-e", "infiniband.mad.attributeid", "-e", "_ws.malformed"])
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     seen = {int(row[0], 0) for row in rows}
     case("tshark sees REQ, REP, RTU, DREQ, DREP", {0x10, 0x13, 0x14, 0x15, 0x16} <= seen,

@@ -7,11 +7,11 @@ import os
 import re
 import socket
 import struct
-import subprocess
 import sys
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+from capture import inject  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import Testpmd, add_space, eal, ip, is_root  # noqa: E402
 
@@ -46,14 +46,6 @@ def send_only(mac, qpn, psn, data):
     return mac + b"\x02\0\0\0\0\x01\x08\x00" + head + udp + body + icrc
 
 
-def inject(space, frames):
-    """Sends the frames from another process, as this one stays in its namespace."""
-    code = ("import socket,sys\ns = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n"
-            "s.bind(('eth0', 0))\nfor line in sys.stdin: s.send(bytes.fromhex(line))\n")
-    subprocess.run(["ip", "netns", "exec", space, sys.executable, "-c", code],
-                   input="".join(frame.hex() + "\n" for frame in frames), text=True, check=True)
-
-
 def receive(flip):
     """Sends a correct message 0, and message 1 with the bits `flip` of byte 37 inverted. Returns
     the sink and its exit status."""
@@ -67,13 +59,12 @@ def receive(flip):
                     "-c", "2", "--wait", "10"],
                    eal(0, "net_af_packet0,iface=eth0,qpairs=1", memory_mb=256), space=spaces[1])
     sink.expect("^port 0: sink", 20)
-    link = subprocess.run(["ip", "-n", spaces[1], "link", "show", "eth0"], capture_output=True,
-                          text=True, check=True).stdout
+    link = ip("-n", spaces[1], "link", "show", "eth0")
     mac = bytes.fromhex(re.search(r"link/ether ([0-9a-f:]+)", link).group(1).replace(":", ""))
     second = bytearray(payload(QPN, 1, SIZE))
     second[37] ^= flip
-    inject(spaces[0], [send_only(mac, QPN, 0, payload(QPN, 0, SIZE)),
-                       send_only(mac, QPN, 1, bytes(second))])
+    inject(spaces[0], "eth0", [send_only(mac, QPN, 0, payload(QPN, 0, SIZE)),
+                               send_only(mac, QPN, 1, bytes(second))])
     return sink, sink.wait(30)
 
 

@@ -7,25 +7,26 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import process  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import LONG, PROGRAM, SCRATCH, Testpmd, is_root  # noqa: E402
 
 NOBODY = 65534
 
 
-def loop(*options, text=None, timeout_s=60, **more):
+def loop(*options, text=None):
     """Runs the program. Returns the finished process, and its report or None."""
     path = os.path.join(SCRATCH, "loop.json")
     if os.path.exists(path):
         os.unlink(path)
-    done = subprocess.run([PROGRAM, "--", "--loop", "-T", "0", "--json", path] + list(options),
-                          input=text, capture_output=True, text=True, check=False,
-                          timeout=timeout_s, **more)
+    done = process.run([PROGRAM, "--", "--loop", "-T", "0", "--json", path] + list(options),
+                       feed=text)
     report = None
     if os.path.exists(path) and os.path.getsize(path):
         with open(path, encoding="utf-8") as file:
@@ -192,7 +193,7 @@ def stop_and_start():
          program.text.count("\nPASS") == 3, program.tail())
     program = Testpmd(["--loop", "-q", "4"])
     program.expect(r"\d+ messages", 5)
-    program.process.terminate()
+    program.send_signal(signal.SIGTERM)
     case("SIGTERM ends a run with status 0", program.wait(10) == 0 and
          "\nPASS" in program.text, program.tail())
 
@@ -200,8 +201,10 @@ def stop_and_start():
 def terminal():
     """Completion and history, as on a terminal."""
     master, slave = pty.openpty()
-    program = subprocess.Popen([PROGRAM, "--", "--loop", "-i", "-T", "0"], stdin=slave,
-                               stdout=slave, stderr=slave, close_fds=True)
+    command = [PROGRAM, "--", "--loop", "-i", "-T", "0"]
+    print("#$ " + process.shown(command), flush=True)
+    program = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave,
+                               start_new_session=True)
     os.close(slave)
     text = ""
 
@@ -265,9 +268,8 @@ def table_of_wrong_options():
         done, _ = loop(*options)
         case("%s: status %d and a message" % (" ".join(options), code), done.returncode == code and
              words in done.stderr, "%d %s" % (done.returncode, done.stderr))
-    done = subprocess.run([PROGRAM, "--no-pci", "--no-huge", "--", "--addr", "10.0.0.1/24",
-                           "--peer", "10.0.0.2"], capture_output=True, text=True, check=False,
-                          timeout=60)
+    done = process.run([PROGRAM, "--no-pci", "--no-huge", "--", "--addr", "10.0.0.1/24",
+                        "--peer", "10.0.0.2"])
     case("a missing port: status 3 and a message", done.returncode == 3 and
          "cannot open port 0" in done.stderr, done.stderr)
 
@@ -278,12 +280,11 @@ def ordinary_user():
         how = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
     # The case passes without a run if the user cannot read the build.
     folder = os.path.dirname(PROGRAM)
-    if how and subprocess.run(["test", "-x", PROGRAM], check=False, **how).returncode != 0:
+    if how and process.run(["test", "-x", PROGRAM], **how).returncode != 0:
         case("an unprivileged user can run rocade-testpmd --loop", True)
         print("# user %d cannot reach %s: not tried" % (NOBODY, folder))
         return
-    done = subprocess.run([PROGRAM, "--", "--loop", "-c", "1000"], capture_output=True,
-                          text=True, check=False, timeout=60, **how)
+    done = process.run([PROGRAM, "--", "--loop", "-c", "1000"], **how)
     case("an unprivileged user can run rocade-testpmd --loop", done.returncode == 0,
          done.stdout + done.stderr)
 

@@ -5,17 +5,15 @@ QPs into one SRQ, limit events, 1 % loss in the second half; restarts of either 
 pings the port. tshark and an independent ICRC check accept the captured frames."""
 
 import os
-import re
 import shutil
-import signal
-import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import process  # noqa: E402
+from capture import Capture  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import (ICRC_CHECK, SCRATCH, Testpmd, add_space, eal, ip, is_root,  # noqa: E402
-                     plug, tap_wire, verified)
+                     ping, plug, tap_wire, verified)
 
 ADDRESS = ["192.0.2.1/24,2001:db8::1/64", "192.0.2.2/24,2001:db8::2/64"]
 V4 = ["192.0.2.1", "192.0.2.2"]
@@ -42,37 +40,22 @@ def pair(spaces, *options, sink_options=(), **more):
     return True, "", ends[1].json(), ends[0].json()
 
 
-class Capture:
-    """tcpdump on the left bridge: frames of both directions, at most 100,000."""
-
-    def __init__(self, space, name):
-        self.path = os.path.join(SCRATCH, name)
-        self.process = subprocess.Popen(
-            ["ip", "netns", "exec", space, "tcpdump", "-i", "cable", "-w", self.path, "-U", "-c",
-             "100000", "-s", "0", "-B", "65536"], stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE)
-        self.process.stderr.readline()  # "listening on"
-
-    def stop(self):
-        if self.process.poll() is None:
-            time.sleep(0.5)
-            self.process.send_signal(signal.SIGINT)
-        self.process.wait(10)
-        self.process.stderr.close()
+def captured(space, name):
+    """Captures frames of both directions on the left bridge, at most 100,000."""
+    return Capture(space, "cable", SCRATCH, name, "-c", "100000", "-s", "0")
 
 
 def check_capture(name, path, least):
-    done = subprocess.run([sys.executable, ICRC_CHECK, "--min", str(least), path],
-                          capture_output=True, text=True, check=False)
+    done = process.run([sys.executable, ICRC_CHECK, "--min", least, path])
     case("%s: every frame has a correct ICRC" % name, done.returncode == 0,
          done.stdout + done.stderr)
     print("# " + done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "# nothing")
     if not shutil.which("tshark"):
         skip("%s: tshark" % name, "no tshark")
         return
-    done = subprocess.run(["tshark", "-n", "-r", path, "--disable-protocol", "rpcordma", "-T",
-                           "fields", "-e", "frame.protocols", "-e", "_ws.malformed", "-Y",
-                           "udp.dstport == 4791"], capture_output=True, text=True, check=False)
+    done = process.run(["tshark", "-n", "-r", path, "--disable-protocol", "rpcordma", "-T",
+                        "fields", "-e", "frame.protocols", "-e", "_ws.malformed", "-Y",
+                        "udp.dstport == 4791"])
     lines = done.stdout.splitlines()
     # If bytes 2 and 3 of a payload are 0, tshark takes the first two for an EtherType and may find
     # the rest malformed. The frame is right all the same.
@@ -83,7 +66,7 @@ def check_capture(name, path, least):
 
 
 def traffic(spaces):
-    capture = Capture(spaces[0], "traffic.pcap")
+    capture = captured(spaces[0], "traffic.pcap")
     script = os.path.join(SCRATCH, "half-way")
     with open(script, "w", encoding="utf-8") as file:
         file.write("start\nwait 3\nset impair rx loss 1%\nwait\n")
@@ -107,7 +90,7 @@ def traffic(spaces):
 
 
 def sizes(spaces):
-    capture = Capture(spaces[0], "sizes.pcap")
+    capture = captured(spaces[0], "sizes.pcap")
     for mtu in (256, 1024):
         good, why, sent, got = pair(spaces, "-q", "2", "-c", "2000", "-s",
                                     "0,1,2,3,4,255,256,257,1023,5000", "--mtu", str(mtu),
@@ -172,18 +155,15 @@ def kernel_neighbour(spaces):
     ip("-n", spaces[0], "link", "add", "third", "type", "veth", "peer", "name", "eth0", "netns",
        host)
     ip("-n", spaces[0], "link", "set", "third", "master", "br0", "up")
-    subprocess.run(["ip", "netns", "exec", host, "sh", "-c",
-                    "echo 0 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6"], check=True)
+    ip("netns", "exec", host, "sh", "-c", "echo 0 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6")
     ip("-n", host, "address", "add", "192.0.2.9/24", "dev", "eth0")
     ip("-n", host, "address", "add", "2001:db8::9/64", "dev", "eth0", "nodad")
     ip("-n", host, "link", "set", "eth0", "up")
     sink = end(spaces, 0, "--mode", "sink", "-i", "-a")
     for address in (V4[0], V6[0]):
-        done = subprocess.run(["ip", "netns", "exec", host, "ping", "-c", "3", "-i", "0.2", "-W",
-                               "2", "-s", "1000", address], capture_output=True, text=True,
-                              check=False)
-        case("the port answers the kernel's pings to %s" % address,
-             re.search(r"[123] received", done.stdout), done.stdout + done.stderr)
+        done = process.run(["ip", "netns", "exec", host] + ping("-s", "1000", address), 120)
+        case("the port answers the kernel's pings to %s" % address, done.returncode == 0,
+             done.stdout + done.stderr)
     sink.say("show neigh")
     case("`show neigh` lists the kernel", sink.expect(r"192\.0\.2\.9 .* reachable", 5),
          sink.tail())

@@ -9,10 +9,10 @@ The bridge has an address of its own, for the TCP connections between the two en
 import os
 import re
 import shlex
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "e2e", "lib"))
+from process import Process  # noqa: E402
 from testpmd import BUILD, SCRATCH, SOURCE, eal, ip  # noqa: E402
 from tap import case, run  # noqa: E402
 from guest import Guest, missing  # noqa: E402
@@ -97,7 +97,6 @@ class Bench:
         ip("link", "set", "cable0", "master", "br0", "up")
         ip("link", "set", "ours0", "up")
         self.mtu = 1500
-        self.count = 0
         self.guest = Guest(SCRATCH, CACHE, "guest0", "02:00:00:00:00:02", GUEST,
                            [MATRIX_SYSTEM], [GUEST + "/24", GUEST6 + "/64"])
 
@@ -113,9 +112,7 @@ class Bench:
     def gid_index(self, version):
         """Returns the GID index of the guest's address."""
         want = "c000:0202" if version == 4 else "2001:0db8"
-        _, text = self.guest.run(
-            "cd /sys/class/infiniband/rxe0/ports/1/gids; until grep %s [0-9]; do sleep 0.1; done" %
-            want)
+        text = self.guest.until("cd /sys/class/infiniband/rxe0/ports/1/gids; grep %s [0-9]" % want)
         return int(text.split(":")[0])
 
     def eal(self):
@@ -126,28 +123,17 @@ class Bench:
     def matrix(self, version, options=(), device=(), timeout_s=300):
         """Runs the conformance matrix at both ends. Returns the exit statuses of guest and Rocade,
         and the lines of Rocade and guest."""
-        self.count += 1
-        path = os.path.join(SCRATCH, "matrix%d" % self.count)
         options = list(options)
         command = [MATRIX, "--listen", BRIDGE, "--gid-index", "0" if version == 4 else "1"] + \
             options + ["--"] + self.eal() + list(device) + [
                 "addr=%s/24,%s/64" % (ROCADE, ROCADE6), "mtu=%d" % self.mtu]
         remote = [os.path.basename(MATRIX_SYSTEM), "--connect", BRIDGE, "--gid-index",
                   str(self.gid_index(version))] + options
-        with open(path, "wb") as out:
-            process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
-        try:
-            status, text = self.guest.run(
-                "timeout %d %s" % (timeout_s, " ".join(map(shlex.quote, remote))), timeout_s + 20)
-            try:
-                local_status = process.wait(30)
-            except subprocess.TimeoutExpired:
-                local_status = None
-        finally:
-            process.kill()
-            process.wait()
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return (status, local_status), file.read().splitlines(), text.splitlines()
+        local = Process(command)
+        status, text = self.guest.run(
+            "timeout %d %s" % (timeout_s, " ".join(map(shlex.quote, remote))), timeout_s + 20)
+        local_status, said = local.finish(30)
+        return (status, local_status), said.splitlines(), text.splitlines()
 
 
 class Results:

@@ -6,6 +6,7 @@ port without a listener rejects. Either end disconnects, also when its program i
 import re
 
 import bench
+from guest import LISTENS
 from tap import case
 from testpmd import Testpmd
 
@@ -54,7 +55,7 @@ def kernel_connects(the_bench, version):
 def listening(the_bench, options):
     """Starts ucmatose in the guest and waits until it listens."""
     talk = the_bench.guest.start("timeout -s KILL 60 ucmatose " + options)
-    the_bench.guest.run("until rdma resource show cm_id | grep -q LISTEN; do sleep 0.2; done", 30)
+    the_bench.guest.until(LISTENS)
     return talk
 
 

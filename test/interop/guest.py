@@ -9,10 +9,10 @@ import re
 import shutil
 import socket
 import stat
-import subprocess
 import time
 
 from kernel import kernel, module_order, release
+from process import Process, WaitFailed, run, tail, until
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 QEMU = "qemu-system-x86_64"
@@ -21,6 +21,7 @@ AGENT_PORT = 7000
 TOOLS = ["rdma", "ibv_devinfo", "ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong",
          "ibv_srq_pingpong", "ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat",
          "ib_read_bw", "ib_read_lat", "ib_atomic_bw", "ucmatose", "rping", "udaddy"]
+LISTENS = "rdma resource show cm_id | grep -q LISTEN"
 PROVIDER = ["/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so",
             "/etc/libibverbs.d/rxe.driver",
             "/lib/x86_64-linux-gnu/libgcc_s.so.1"]  # pthread_exit() opens it
@@ -44,8 +45,7 @@ def missing():
 
 def _needs(program):
     """Returns the shared libraries of a program, with the loader."""
-    out = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
-    return set(re.findall(r"(/\S+) \(0x", out))
+    return set(re.findall(r"(/\S+) \(0x", run(["ldd", program]).stdout))
 
 
 class Archive:
@@ -124,15 +124,14 @@ class Guest:
         self.console = os.path.join(scratch, "console")
         image = os.path.join(scratch, "initramfs")
         initramfs(image, folder, programs, addresses)
-        self.process = subprocess.Popen(
+        self.process = Process(
             [QEMU, "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "512", "-nodefaults",
              "-no-reboot", "-display", "none", "-serial", "file:" + self.console,
              "-kernel", glob.glob(os.path.join(folder, "boot", "vmlinuz-*"))[0],
              "-initrd", image, "-append",
              "console=ttyS0 quiet panic=-1 mitigations=off nokaslr no_timer_check",
              "-netdev", "tap,id=wire,ifname=%s,script=no,downscript=no" % tap,
-             "-device", "virtio-net-pci,netdev=wire,romfile=,mac=" + mac],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+             "-device", "virtio-net-pci,netdev=wire,romfile=,mac=" + mac])
 
     def said(self):
         with open(self.console, encoding="utf-8", errors="replace") as file:
@@ -140,21 +139,23 @@ class Guest:
 
     def wait(self, timeout_s):
         """Waits until the guest takes commands. Returns False if it does not in time."""
-        end = time.monotonic() + timeout_s
-        while time.monotonic() < end and self.process.poll() is None:
-            if os.path.exists(self.console) and "init: the guest is there" in self.said():
-                return True
-            time.sleep(0.1)
-        return False
+        return until(lambda: self.process.poll() is not None or os.path.exists(self.console) and
+                     "init: the guest is there" in self.said(), timeout_s, 0.1) and \
+            self.process.poll() is None
 
     def start(self, commands):
         """Starts commands in the guest. Returns a connection for their output and exit status."""
-        for _ in range(100):
+        print("#$ guest: " + commands, flush=True)
+
+        def connection():
             try:
-                s = socket.create_connection((self.address, AGENT_PORT), 10)
-                break
+                return socket.create_connection((self.address, AGENT_PORT), 10)
             except OSError:
-                time.sleep(0.1)
+                return None
+
+        s = until(connection, 60, 0.1)
+        if s is None:
+            raise WaitFailed("waited 60 s for the guest to take commands\n" + tail(self.said()))
         s.sendall(commands.encode() + b"\n")
         s.shutdown(socket.SHUT_WR)
         return s
@@ -180,7 +181,13 @@ class Guest:
     def run(self, commands, timeout_s=30):
         return self.finish(self.start(commands), timeout_s)
 
+    def until(self, command, timeout_s=30):
+        """Waits until the command succeeds in the guest. Returns its output."""
+        status, text = self.run("until %s; do sleep 0.1; done" % command, timeout_s)
+        if status != 0:
+            raise WaitFailed("waited %d s in the guest until %s\n%s\n%s" % (
+                timeout_s, command, text, tail(self.said())))
+        return text
+
     def stop(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
+        self.process.kill()

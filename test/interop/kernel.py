@@ -6,9 +6,11 @@ unless that exists. Installs nothing."""
 import glob
 import os
 import re
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "e2e", "lib"))
+from process import run  # noqa: E402
 
 MODULES = ["virtio_pci", "virtio_net", "crc32_generic", "rdma_rxe", "ib_umad", "rdma_ucm"]
 
@@ -18,7 +20,7 @@ class Missing(Exception):
 
 
 def _apt(cache, *args):
-    return subprocess.run(args, cwd=cache, capture_output=True, text=True, check=False)
+    return run(args, 600, cwd=cache)
 
 
 def _package(cache):
@@ -50,7 +52,7 @@ def kernel(cache):
         return there
     package = _package(cache)
     fresh = tempfile.mkdtemp(dir=cache)
-    subprocess.run(["dpkg-deb", "-x", package, fresh], check=True)
+    run(["dpkg-deb", "-x", package, fresh], 300, check=True)
     os.rename(fresh, there)
     os.unlink(package)
     return there

@@ -7,9 +7,10 @@ import shutil
 import signal
 import socket
 import struct
-import subprocess
 import tempfile
-import time
+
+import process
+from process import LIMIT_S, Process, WaitFailed, until
 
 BUILD = os.environ.get("ROCADE_BUILD", "build")
 # The run-time library of the sanitizers must be the first that a program loads, which excludes a
@@ -51,57 +52,46 @@ class Daemon:
         """Starts the daemon; starts it again after it has ended."""
         if self.process:
             self.process.wait()
-            self.process.stderr.close()
-        self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True,
-                                        user=self.user)
+        self.process = Process(self.command, user=self.user)
         self.first_line = self.said("listening at")
 
     def said(self, word):
-        """Returns the next line of the log that contains the word; the last line if none does."""
-        line = ""
-        for line in self.process.stderr:
-            if word in line:
-                break
-        return line
+        """Returns the next line of the log that contains the word."""
+        return self.process.wait_line(word)
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(5)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-        self.process.stderr.close()
+    def __exit__(self, kind, *_):
+        self.process.send_signal(signal.SIGTERM)
+        status, text = self.process.finish(20)
         shutil.rmtree(self.dir, ignore_errors=True)
+        if status is None and kind is None:
+            raise WaitFailed(text)
 
     def start(self, *program, **more):
-        return subprocess.Popen(self.inside + [RUN, "--library", LIBRARY] + list(program),
-                                env=self.env,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                **more)
+        """Starts a program as a client of the daemon."""
+        return Process(self.inside + [RUN, "--library", LIBRARY] + list(program), env=self.env,
+                       **more)
 
-    def run(self, *program, timeout_s=30, **more):
-        return subprocess.run(self.inside + [RUN, "--library", LIBRARY] + list(program),
-                              env=self.env, capture_output=True, text=True, check=False,
-                              timeout=timeout_s, **more)
+    def run(self, *program, timeout_s=30):
+        """Runs a program as a client of the daemon to its end."""
+        return process.run(self.inside + [RUN, "--library", LIBRARY] + list(program), timeout_s,
+                           env=self.env)
 
     def pair(self, *program, timeout_s=60, port=18515, listen_s=10):
         """Runs a server and a client. Returns both exit statuses, None after a timeout, and their
         output."""
         server = self.start(*program)
         wait_for_port(port, server, listen_s)
-        try:
-            client = self.run(*program, "127.0.0.1", timeout_s=timeout_s)
-            text, _ = server.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            text, _ = server.communicate()
-            return None, None, text
-        return server.returncode, client.returncode, text + client.stdout + client.stderr
+        return both(server, self.start(*program, "127.0.0.1"), timeout_s)
+
+    def wait_listener(self, server, counter="listeners"):
+        """Waits until the server listens by RDMA-CM, which a counter of the daemon shows, or has
+        ended."""
+        if not until(lambda: self.status()["rdma_cm"][counter] > 0 or
+                     server.poll() is not None):
+            raise server.failure("waited %d s for its %s" % (LIMIT_S, counter))
 
     def status(self):
         """Asks the daemon for its status, as rocade-status does."""
@@ -112,6 +102,11 @@ class Daemon:
             _, fds, _, _ = socket.recv_fds(s, 4096, 4)
             with os.fdopen(fds[0]) as file:
                 return json.load(file)
+
+    def idle(self):
+        """Whether the daemon keeps nothing of the clients that have ended."""
+        state = self.status()
+        return not state["clients"] and state["rdma_cm"]["ids"] == 0
 
     def moved(self):
         """Returns the bytes of RoCE packets that the daemon has forwarded so far."""
@@ -124,8 +119,16 @@ class Daemon:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def listens(process, want):
-    for name in ("/proc/%d/net/tcp" % process.pid, "/proc/%d/net/tcp6" % process.pid):
+def both(server, client, timeout_s):
+    """Waits for the end of both. Returns their exit statuses, None after a timeout, and their
+    output."""
+    status, said = client.finish(timeout_s)
+    served, text = server.finish(timeout_s)
+    return served, status, text + said
+
+
+def listens(pid, want):
+    for name in ("/proc/%d/net/tcp" % pid, "/proc/%d/net/tcp6" % pid):
         with open(name, encoding="ascii") as file:
             for line in file.readlines()[1:]:
                 fields = line.split()
@@ -134,17 +137,18 @@ def listens(process, want):
     return False
 
 
-def wait_for_port(port, process, timeout_s, space=None):
-    """Waits until the process listens at the TCP port, in the given network namespace. It does not
-    connect: the process would take the connection for its peer's."""
+def wait_for_port(port, server, timeout_s, space=None):
+    """Waits until the server listens at the TCP port, in the given network namespace, or has
+    ended. It does not connect: the server would take the connection for its peer's."""
     there = os.stat("/run/netns/" + space if space else "/proc/self/ns/net").st_ino
     want = ":%04X" % port
-    end = time.monotonic() + timeout_s
-    while time.monotonic() < end and process.poll() is None:
+
+    def ready():
         try:
-            if os.stat("/proc/%d/ns/net" % process.pid).st_ino == there and listens(process, want):
-                return True
+            return os.stat("/proc/%d/ns/net" % server.pid).st_ino == there and listens(
+                server.pid, want)
         except OSError:
-            return False  # the process has ended
-        time.sleep(0.02)
-    return False
+            return server.poll() is not None
+
+    if not until(ready, timeout_s):
+        raise server.failure("waited %d s for a listener at TCP port %d" % (timeout_s, port))

@@ -2,9 +2,7 @@
 """Two hosts and programs on them. Each host is a network namespace with its own rocaded, over a
 port of its own."""
 
-import subprocess
-
-from daemon import Daemon, wait_for_port
+from daemon import Daemon, both, wait_for_port
 from tap import case
 from testpmd import add_space, eal, ip
 
@@ -39,7 +37,7 @@ def sockets_wire(spaces):
         ip("-n", space, "link", "set", "lo", "up")
 
 
-def across(hosts, *program, timeout_s=30, port=18515, server_gid=None):
+def across(hosts, *program, timeout_s=60, port=18515, server_gid=None):
     """Runs a server on one host and its client on the other. Returns both exit statuses, None after
     a timeout, and their output. server_gid: the GID index of the server, if it is not the
     client's."""
@@ -47,27 +45,15 @@ def across(hosts, *program, timeout_s=30, port=18515, server_gid=None):
     if server_gid is not None:
         server_program[server_program.index("-g") + 1] = server_gid
     server = hosts[1].start("stdbuf", "-oL", *server_program)
-    wait_for_port(port, server, 10, hosts[1].space)
-    try:
-        client = hosts[0].run(*program, SOCKETS[1], timeout_s=timeout_s)
-        text, _ = server.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired as expired:
-        server.kill()
-        text, _ = server.communicate()
-        return None, None, text + str(expired.stdout)
-    return server.returncode, client.returncode, text + client.stdout + client.stderr
+    wait_for_port(port, server, 30, hosts[1].space)
+    return both(server, hosts[0].start("stdbuf", "-oL", *program, SOCKETS[1]), timeout_s)
 
 
-def across_case(hosts, least_bytes, *program, tries=2, timeout_s=30, server_gid=None, wires=None):
-    """Runs the programs up to `tries` times: they give up when their peer does not run for half a
-    second, which happens on a busy machine. wires: the hosts whose bytes are counted."""
-    for _ in range(tries):
-        before = [host.wire() for host in wires or hosts]
-        server, client, text = across(hosts, *program, timeout_s=timeout_s,
-                                      server_gid=server_gid)
-        moved = [host.wire() - was for host, was in zip(wires or hosts, before)]
-        if server == 0 and client == 0:
-            break
+def across_case(hosts, least_bytes, *program, server_gid=None, wires=None):
+    """wires: the hosts whose bytes are counted."""
+    before = [host.wire() for host in wires or hosts]
+    server, client, text = across(hosts, *program, server_gid=server_gid)
+    moved = [host.wire() - was for host, was in zip(wires or hosts, before)]
     case(" ".join(program), server == 0 and client == 0 and min(moved) >= least_bytes,
          "server %s, client %s, %s of %d bytes\n%s\n%s" % (
              server, client, moved, least_bytes, text, [host.status() for host in hosts]))

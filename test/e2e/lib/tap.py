@@ -5,6 +5,8 @@ import sys
 import time
 import traceback
 
+from process import still_running
+
 _cases = []
 _started = time.monotonic()
 
@@ -24,13 +26,17 @@ def skip(name, why):
 
 
 def run(*functions):
-    """Each function is a group of cases. An exception in it is a failed case. Returns the exit
-    status."""
+    """Each function is a group of cases. An exception in it is a failed case, and ends all programs
+    that it started. Returns the exit status."""
     for function in functions:
         try:
             function()
         except Exception:  # of any kind: the other functions still run
-            case(function.__name__ + " runs to its end", False, traceback.format_exc())
+            why = traceback.format_exc()
+            for process in still_running():
+                why += "\n%s" % process.failure("killed")
+                process.kill()
+            case(function.__name__ + " runs to its end", False, why)
     print("# %.0f s" % (time.monotonic() - _started))
     print("1..%d" % len(_cases))
     return 0 if all(_cases) else 1

@@ -5,12 +5,12 @@ import atexit
 import json
 import os
 import re
-import select
 import shutil
 import signal
 import subprocess
 import tempfile
-import time
+
+from process import Process, WaitFailed, run, until
 
 SOURCE = os.environ.get("ROCADE_SOURCE") or os.path.realpath(
     os.path.join(os.path.dirname(__file__), "..", "..", ".."))
@@ -21,7 +21,6 @@ LONG = os.environ.get("ROCADE_TEST_LONG") == "1"
 
 SCRATCH = tempfile.mkdtemp(prefix="rocade-e2e-")
 atexit.register(shutil.rmtree, SCRATCH, True)
-_started = []
 _spaces = []
 
 
@@ -46,78 +45,45 @@ def eal(core, *devices, memory_mb=512):
     return out
 
 
-class Testpmd:
-    """One process. json() returns its report; `text` is its output so far."""
+class Testpmd(Process):
+    """One rocade-testpmd, which reads commands. json() returns its report."""
 
     count = 0
 
     def __init__(self, options, eal_options=(), space=None):
         Testpmd.count += 1
         self.report = os.path.join(SCRATCH, "report%d.json" % Testpmd.count)
-        self.text = ""
-        command = [PROGRAM] + list(eal_options) + ["--"] + [str(o) for o in options] + [
-            "--json", self.report]
+        command = [PROGRAM] + list(eal_options) + ["--"] + list(options) + ["--json", self.report]
         if space:
             command = ["ip", "netns", "exec", space] + command
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT)
-        os.set_blocking(self.process.stdout.fileno(), False)
-        _started.append(self)
+        super().__init__(command, feed=True)
 
-    def read(self, timeout_s=0.0):
-        """Reads the available output. Returns False at its end."""
-        if not select.select([self.process.stdout], [], [], timeout_s)[0]:
-            return True
-        data = os.read(self.process.stdout.fileno(), 65536)
-        self.text += data.decode(errors="replace")
-        return bool(data)
-
-    def say(self, line):
-        self.process.stdin.write((line + "\n").encode())
-        self.process.stdin.flush()
-
-    def expect(self, pattern, timeout_s=20, after=0):
-        """Reads until the text behind position `after` matches. Returns the match, or None."""
-        end = time.monotonic() + timeout_s
-        while True:
-            match = re.compile(pattern, re.M).search(self.text, after)
-            if match or time.monotonic() > end:
-                return match
-            if not self.read(0.1):
-                return re.compile(pattern, re.M).search(self.text, after)
-
-    def wait(self, timeout_s=60):
-        """Returns the exit status; None if the process does not end in time."""
-        end = time.monotonic() + timeout_s
-        while self.read(0.1):
-            if time.monotonic() > end:
-                return None
-        try:
-            return self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            return None
+    def say(self, text):
+        super().say(text + "\n")
 
     def json(self):
         with open(self.report, encoding="utf-8") as file:
             return json.load(file)
 
     def freeze(self):
-        self.process.send_signal(signal.SIGSTOP)
-
-    def kill(self):
-        """Ends the process as a power failure would."""
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
+        self.send_signal(signal.SIGSTOP)
 
     def tail(self):
         return "\n".join(self.text.splitlines()[-30:])
 
 
 def ip(*args):
-    done = subprocess.run(("ip",) + args, capture_output=True, text=True, check=False)
+    done = run(("ip",) + args, 20)
     if done.returncode != 0:
         raise OSError("ip %s: %s" % (" ".join(args), done.stderr.strip()))
+    return done.stdout
+
+
+def ping(*args):
+    """Returns a command that succeeds if each of five echoes is answered. One ping sends one echo:
+    for the last of several it waits only for two round trips."""
+    return ["sh", "-c", 'for i in 1 2 3 4 5; do ping -q -c 1 -W 20 "$@" || exit 1; done', "sh",
+            *args]
 
 
 def add_space(name):
@@ -133,18 +99,17 @@ def add_space(name):
 def plug(space, device, bridge, timeout_s=20):
     """Puts the kernel's end of a tap port into a bridge as soon as it exists. Both ends of a tap
     have the same MAC address, and a bridge passes frames for the addresses of its own devices to
-    the kernel. So the kernel's end gets another address."""
-    end = time.monotonic() + timeout_s
-    while True:
-        try:
-            ip("-n", space, "link", "set", device, "address", "02:00:00:00:00:%02x" %
-               (len(device) + 0x40))
-            ip("-n", space, "link", "set", device, "master", bridge, "up")
-            return
-        except OSError:
-            if time.monotonic() > end:
-                raise
-        time.sleep(0.05)
+    the kernel. So the kernel's end gets another address. Its queue, in which frames wait for the
+    port, holds several messages of 1 MiB: nothing is lost while the port's process does not run."""
+    address = "02:00:00:00:00:%02x" % (len(device) + 0x40)
+
+    def joined():
+        return run(["ip", "-n", space, "link", "set", device, "address", address, "txqueuelen",
+                    "10000"], 20).returncode == 0 and ip("-n", space, "link", "set", device, "master", bridge,
+                                            "up") == ""
+
+    if not until(joined, timeout_s, 0.05):
+        raise WaitFailed("no %s in %s after %d s" % (device, space, timeout_s))
 
 
 def tap_wire():
@@ -162,10 +127,8 @@ def tap_wire():
 
 @atexit.register
 def _clean():
-    for program in _started:
-        program.kill()
     for name in _spaces:
-        subprocess.run(("ip", "netns", "del", name), capture_output=True, check=False)
+        subprocess.run(("ip", "netns", "del", name), capture_output=True, check=False, timeout=60)
 
 
 def verified(report):
