@@ -139,10 +139,10 @@ peer_change(struct engine *e, struct qp *qp, struct peer *peer)
 {
 	struct peer *before = qp->peer;
 
-	engine_unblock(e, qp);
+	peer_unblock(&e->peers, qp);
 	qp_set_peer(qp, peer);
 	if (before != NULL)
-		peer_put(before);
+		peer_put(&e->peers, before);
 }
 
 /* Returns -EINVAL unless source and destination are unicast addresses of one IP
@@ -174,7 +174,7 @@ qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int
 			return rc;
 		/* The peer window limits unacknowledged packets: UC has none. */
 		if (qp_reliable(qp)) {
-			peer = peer_get(e, attr->path.dgid);
+			peer = peer_get(&e->peers, attr->path.dgid);
 			if (peer == NULL)
 				return -ENOMEM;
 		}
@@ -182,7 +182,7 @@ qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int
 	rc = qp_modify(qp, attr, mask, dev->active_mtu);
 	if (rc != 0) {
 		if (peer != NULL)
-			peer_put(peer);
+			peer_put(&e->peers, peer);
 		return rc;
 	}
 	if (qp->state == IBV_QPS_RESET)

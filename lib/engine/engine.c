@@ -111,11 +111,8 @@ peer_window_opened(const struct engine *e)
 {
 	const struct peer *peer;
 
-	if (e->blocked == 0)
-		return false;
-	LIST_FOREACH(peer, &e->peers, link)
-	{
-		if (!TAILQ_EMPTY(&peer->blocked) && peer->inflight < peer->window)
+	TAILQ_FOREACH (peer, &e->peers.blocked, blocked_link) {
+		if (!peer_full(peer))
 			return true;
 	}
 	return false;
@@ -244,11 +241,12 @@ engine_create(struct dev *dev, unsigned index)
 		.stats = &e->stats};
 	TAILQ_INIT(&e->ready);
 	TAILQ_INIT(&e->unresolved);
-	LIST_INIT(&e->peers);
 	rte_ticketlock_init(&e->lock);
 	clock_init();
 	wheel_init(&e->wheel, 0);
-	if (handoff_create(e) != 0 ||
+	if (peers_init(&e->peers, &alloc_plain, dev->conf.peer_window,
+		    dev->conf.many_qps) != 0 ||
+		handoff_create(e) != 0 ||
 		doorbells_init(&e->doorbells, dev->qps.mask + 1) != 0 ||
 		post_prefetch_init(&e->post_prefetch, dev->qps.mask + 1) != 0) {
 		engine_destroy(e);
@@ -276,7 +274,8 @@ void
 engine_destroy(struct engine *e)
 {
 	assert(TAILQ_EMPTY(&e->ready) && TAILQ_EMPTY(&e->unresolved));
-	assert(LIST_EMPTY(&e->peers) && e->wheel.count == 0);
+	assert(e->wheel.count == 0);
+	peers_fini(&e->peers);
 	handoff_destroy(e);
 	doorbells_fini(&e->doorbells);
 	post_prefetch_fini(&e->post_prefetch);

@@ -44,11 +44,10 @@ struct engine {
 	/* the last burst; the first unreleased_count frames are still to be released */
 	struct pkt unreleased[PKT_BURST];
 	uint32_t unreleased_count;
-	uint32_t blocked; /* QPs blocked on a peer window */
 	struct wheel wheel;
 	/* hand-off rings, from each other engine; NULL for this one */
 	struct rte_ring *handoff[DEV_MAX_ENGINES];
-	LIST_HEAD(, peer) peers;
+	struct peers peers;
 	struct port_stats stats;
 
 	/* Manual progress: used by manual_progress.c. Times are in nanoseconds. */
@@ -158,19 +157,10 @@ void engine_schedule_responder(struct engine *e, struct qp *qp);
 void engine_timer_set(struct engine *e, struct qp *qp);
 /* Puts the QP on the ready list, unless it is on that or on the unresolved list. */
 void engine_ready(struct engine *e, struct qp *qp);
-/* Put the QP on its peer's list of QPs that are blocked on the peer window, and remove it
- * from that. */
-void engine_block(struct engine *e, struct qp *qp);
-void engine_unblock(struct engine *e, struct qp *qp);
 /* Removes the QP from the engine: from every list, its timer, its doorbell, its peer. */
 void engine_forget(struct engine *e, struct qp *qp);
 /* Schedules every QP whose doorbell is pending. */
 void engine_doorbells_drain(struct engine *e);
-/* Returns the engine's peer with this GID, for one more QP; creates it if need be. NULL:
- * no memory. peer_put() releases it. */
-struct peer *peer_get(struct engine *e, const uint8_t gid[16]);
-void peer_put(struct peer *peer);
-
 /* dev_qp.c */
 /* As dev_qp_stop(), with dev->lock and all engine locks held. */
 void dev_qp_remove(struct dev *dev, struct qp *qp);

@@ -252,9 +252,9 @@ qp_requeue(struct engine *e, struct qp *qp)
 
 	engine_timer_set(e, qp);
 	if (more && qp_peer_full(qp) && qp->state != IBV_QPS_ERR)
-		engine_block(e, qp);
+		peer_block(&e->peers, qp);
 	else
-		engine_unblock(e, qp);
+		peer_unblock(&e->peers, qp);
 	if (more && !qp_window_blocked(qp))
 		engine_ready(e, qp);
 }
@@ -264,19 +264,15 @@ qp_requeue(struct engine *e, struct qp *qp)
 static void
 peer_windows_unblock(struct engine *e)
 {
-	struct peer *peer;
+	struct peer *peer, *next;
 
-	if (likely(e->blocked == 0))
-		return;
-	LIST_FOREACH(peer, &e->peers, link)
-	{
-		uint32_t room =
-			peer->inflight < peer->window ? peer->window - peer->inflight : 0;
+	for (peer = TAILQ_FIRST(&e->peers.blocked); peer != NULL; peer = next) {
+		uint32_t room = RTE_MIN(peer_room(peer), PKT_BURST + 0u);
 		struct qp *qp;
 
-		room = RTE_MIN(room, PKT_BURST + 0u);
+		next = TAILQ_NEXT(peer, blocked_link);
 		for (; room != 0 && (qp = TAILQ_FIRST(&peer->blocked)) != NULL; room--) {
-			engine_unblock(e, qp);
+			peer_unblock(&e->peers, qp);
 			engine_ready(e, qp);
 		}
 	}
@@ -414,7 +410,7 @@ engine_tx(struct engine *e, uint64_t now)
 	}
 	/* QPs whose peer window has opened go on the ready list. The engine is then busy
 	 * and does not go to sleep before the next pass. */
-	if (unlikely(e->blocked != 0) && TAILQ_EMPTY(&e->ready))
+	if (TAILQ_EMPTY(&e->ready))
 		peer_windows_unblock(e);
 	return moved;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which QPs of an engine have work: ready list, timers, doorbells, peers. */
-#include <string.h>
-
+/* Which QPs of an engine have work: ready list, timers, doorbells. */
 #include "engine/engine_internal.h"
 
 void
@@ -18,26 +16,6 @@ engine_timer_set(struct engine *e, struct qp *qp)
 		wheel_set(&e->wheel, &qp->sched.timer, when);
 		e->earliest_ns = RTE_MIN(e->earliest_ns, when);
 	}
-}
-
-void
-engine_block(struct engine *e, struct qp *qp)
-{
-	if (qp->sched.on_blocked)
-		return; /* it keeps its place */
-	qp->sched.on_blocked = true;
-	e->blocked++;
-	TAILQ_INSERT_TAIL(&qp->peer->blocked, qp, blocked_link);
-}
-
-void
-engine_unblock(struct engine *e, struct qp *qp)
-{
-	if (!qp->sched.on_blocked)
-		return;
-	TAILQ_REMOVE(&qp->peer->blocked, qp, blocked_link);
-	qp->sched.on_blocked = false;
-	e->blocked--;
 }
 
 static void
@@ -67,7 +45,7 @@ ready_or_block(struct engine *e, struct qp *qp)
 	if (qp->sched.on_ready || !qp_wants_tx(qp))
 		return;
 	if (qp_window_blocked(qp))
-		engine_block(e, qp);
+		peer_block(&e->peers, qp);
 	else
 		engine_ready(e, qp);
 }
@@ -90,13 +68,13 @@ void
 engine_forget(struct engine *e, struct qp *qp)
 {
 	engine_doorbells_drain(e);
-	engine_unblock(e, qp);
+	peer_unblock(&e->peers, qp);
 	if (qp->sched.on_ready)
 		ready_remove(e, qp);
 	wheel_cancel(&e->wheel, &qp->sched.timer);
 	if (qp->peer != NULL) {
 		assert(qp->req.unacked == 0);
-		peer_put(qp->peer);
+		peer_put(&e->peers, qp->peer);
 		qp->peer = NULL;
 	}
 }
@@ -141,38 +119,4 @@ engine_doorbells_drain(struct engine *e)
 		for (unsigned i = 0; i < kept; i++)
 			doorbell_schedule(e, qps[i]);
 	}
-}
-
-struct peer *
-peer_get(struct engine *e, const uint8_t gid[16])
-{
-	struct peer *peer;
-
-	LIST_FOREACH(peer, &e->peers, link)
-	{
-		if (memcmp(peer->gid, gid, 16) == 0) {
-			peer->qps++;
-			return peer;
-		}
-	}
-	peer = alloc_get(&alloc_plain, "peer", sizeof(*peer));
-	if (peer == NULL)
-		return NULL;
-	memcpy(peer->gid, gid, 16);
-	peer->window = e->dev->conf.peer_window;
-	peer->qps = 1;
-	peer->many_qps = e->dev->conf.many_qps;
-	TAILQ_INIT(&peer->blocked);
-	LIST_INSERT_HEAD(&e->peers, peer, link);
-	return peer;
-}
-
-void
-peer_put(struct peer *peer)
-{
-	if (--peer->qps != 0)
-		return;
-	assert(peer->inflight == 0 && TAILQ_EMPTY(&peer->blocked));
-	LIST_REMOVE(peer, link);
-	alloc_put(&alloc_plain, peer, sizeof(*peer));
 }

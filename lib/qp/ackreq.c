@@ -6,16 +6,13 @@
  * its next ACK_EVERY-th PSN (req_build.c), or a tail-loss probe after ackreq_delay_ns().
  *
  * The peer window limits these packets, too. Packets sent without AckReq are counted in
- * peer->ackreq_suppressed, and piggybacked on the next packet with AckReq, of any QP:
+ * peer->suppressed, and piggybacked on the next packet with AckReq, of any QP:
  * they count as in flight until that packet is acknowledged, because the peer receives
  * packets in the order in which they were sent. When too many packets have been sent
  * without AckReq, QPs set it again.
  */
 #include "qp/qp_internal.h"
 
-/* At most a quarter of the peer window is sent without AckReq, and at most 4096 packets. */
-#define ACKREQ_SUPPRESS_SHARE 4
-#define ACKREQ_SUPPRESS_MAX 4096u
 /* assumed time for which one QP occupies a poll pass */
 #define ACKREQ_NS_PER_QP (4 * NS_PER_US)
 
@@ -23,22 +20,20 @@ bool
 ackreq_can_suppress(const struct qp *qp)
 {
 	const struct requester *req = &qp->req;
-	const struct peer *peer = qp->peer;
 
 	/* Without an ACK timeout nothing would request an acknowledgement in the end. A
 	 * resend and a draining queue set AckReq. While an acknowledgement is outstanding
 	 * the timers are in use for its packet. */
 	return qp->params.timeout != 0 && qp->state == IBV_QPS_RTS && req->unacked == 0 &&
 	       req->next_psn == req->sent_psn && req->tlp_state == TLP_OFF &&
-	       peer->ackreq_suppressed <
-		       RTE_MIN(peer->window / ACKREQ_SUPPRESS_SHARE, ACKREQ_SUPPRESS_MAX);
+	       peer_may_suppress(qp->peer);
 }
 
 void
 ackreq_suppress(struct qp *qp, uint64_t now)
 {
 	assert(qp_peer_has_many_qps(qp));
-	qp->peer->ackreq_suppressed += req_charge(qp);
+	peer_suppress(qp->peer, req_charge(qp));
 	qp->req.suppressed_psn = qp->req.next_psn;
 	tlp_sent_suppressed(qp, now);
 }
@@ -47,20 +42,17 @@ void
 ackreq_piggyback(struct qp *qp)
 {
 	struct requester *req = &qp->req;
-	struct peer *peer = qp->peer;
 
 	if (req->piggybacked != 0)
 		return; /* the next packet with AckReq of another QP takes them */
-	req->piggybacked = (uint16_t)peer->ackreq_suppressed;
+	req->piggybacked = (uint16_t)peer_piggyback(qp->peer);
 	req->piggyback_psn = req->next_psn;
-	peer->inflight += req->piggybacked;
-	peer->ackreq_suppressed = 0;
 }
 
 void
 ackreq_release(struct qp *qp)
 {
-	qp->peer->inflight -= qp->req.piggybacked;
+	peer_charge(qp->peer, qp->req.piggybacked, 0);
 	qp->req.piggybacked = 0;
 }
 

@@ -12,6 +12,7 @@
 #include "base/base_stats.h"
 #include "base/wheel.h"
 #include "mem/key.h"
+#include "qp/peer.h"
 #include "queue/cq.h"
 #include "queue/sq.h"
 #include "queue/srq.h"
@@ -30,22 +31,6 @@ struct qp_shared {
 	unsigned gid_count;
 	struct port_stats *stats; /* the engine's */
 	uint64_t now; /* time of the engine's poll pass: timestamp of completions */
-};
-
-/* A destination, for all QPs of an engine that send to it. At most window packets of
- * these QPs are in flight at once (the peer window), so that the peer's receive ring can
- * hold them. A READ may exceed it by the rest of its response. */
-struct peer {
-	LIST_ENTRY(peer) link;
-	TAILQ_HEAD(, qp) blocked; /* QPs blocked on the peer window; kept by the engine */
-	uint32_t inflight;
-	uint32_t window;
-	uint32_t qps; /* QPs that send to this peer */
-	/* from this many QPs on some messages are sent without AckReq, see ackreq.c */
-	uint32_t many_qps;
-	/* packets sent without AckReq that no later AckReq covers yet */
-	uint32_t ackreq_suppressed;
-	uint8_t gid[16];
 };
 
 /* A path: the attributes of ibv_ah_attr, with the source GID looked up. */
@@ -286,7 +271,7 @@ struct qp {
 	 * recv_wqe with one SGE. */
 	uint64_t wqe_one[(offsetof(struct recv_wqe, sge) + sizeof(struct sge)) / 8];
 	struct recv_ring *rq;         /* NULL: the QP has an SRQ, or receives nothing */
-	TAILQ_ENTRY(qp) blocked_link; /* of peer->blocked, which the engine keeps */
+	TAILQ_ENTRY(qp) blocked_link; /* in peer->blocked, see peer.h */
 
 	/* Rarely used. */
 	struct qp_path path;
@@ -442,7 +427,7 @@ const struct ud_dest *qp_next_dest(const struct qp *qp);
 static inline bool
 qp_peer_full(const struct qp *qp)
 {
-	return qp->peer != NULL && qp->peer->inflight >= qp->peer->window;
+	return qp->peer != NULL && peer_full(qp->peer);
 }
 
 /* True if the QP has only requests to send and the peer window blocks them. False if an
@@ -459,7 +444,7 @@ qp_window_blocked(const struct qp *qp)
 static inline bool
 qp_peer_has_many_qps(const struct qp *qp)
 {
-	return qp->peer != NULL && qp->peer->qps >= qp->peer->many_qps;
+	return qp->peer != NULL && peer_has_many_qps(qp->peer);
 }
 
 /* True if messages are acknowledged. */

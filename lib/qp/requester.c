@@ -40,7 +40,7 @@ req_account(struct qp *qp)
 	uint32_t unacked = req_charge(qp);
 
 	if (qp->peer != NULL)
-		qp->peer->inflight += unacked - req->unacked;
+		peer_charge(qp->peer, req->unacked, unacked);
 	req->unacked = (uint16_t)unacked;
 	/* Keeps the difference of the two far below half of the PSN space. */
 	if (likely(psn_diff(req->suppressed_psn, req->una_psn) <= 0))
@@ -56,11 +56,11 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 	if (qp->peer != NULL) {
 		if (qp->req.piggybacked != 0)
 			ackreq_release(qp);
-		qp->peer->inflight -= qp->req.unacked;
+		peer_charge(qp->peer, qp->req.unacked, 0);
 	}
 	qp->peer = peer;
 	if (peer != NULL)
-		peer->inflight += qp->req.unacked;
+		peer_charge(peer, 0, qp->req.unacked);
 }
 
 /* Tr = 4.096 us * 2^timeout (C9-141). */
@@ -248,14 +248,7 @@ window_left(const struct qp *qp)
 	uint32_t used = (qp->req.next_psn - qp->req.una_psn) & PSN_MASK;
 	uint32_t left = used < QP_MAX_UNACKED ? QP_MAX_UNACKED - used : 0;
 
-	if (qp->peer != NULL) {
-		uint32_t peer = qp->peer->inflight < qp->peer->window
-					? qp->peer->window - qp->peer->inflight
-					: 0;
-
-		left = RTE_MIN(left, peer);
-	}
-	return left;
+	return qp->peer != NULL ? RTE_MIN(left, peer_room(qp->peer)) : left;
 }
 
 /* True if both limits allow another packet. A READ takes many PSNs at once and may exceed
@@ -265,8 +258,7 @@ window_open(const struct qp *qp)
 {
 	return req_below_max_unacked(qp) &&
 	       (qp->peer == NULL ||
-		       qp->peer->inflight + req_charge(qp) - qp->req.unacked <
-			       qp->peer->window);
+		       peer_has_room_after(qp->peer, qp->req.unacked, req_charge(qp)));
 }
 
 /* True if nothing follows the packet about to be built, whatever the limits allow. */
@@ -346,7 +338,7 @@ req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now)
 		ackreq_suppress(qp, now);
 		return;
 	}
-	if (qp->peer != NULL && unlikely(qp->peer->ackreq_suppressed != 0))
+	if (qp->peer != NULL && unlikely(qp->peer->suppressed != 0))
 		ackreq_piggyback(qp);
 	req_account(qp);
 	if (req->ack_deadline == TIME_NEVER && qp->params.timeout != 0)

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "../unit/rand.h"
+#include "engine/engine_internal.h"
+
 #include "engine_link.h"
 
 #define PD 1
@@ -137,6 +139,23 @@ engine_link_pass(struct engine_link *l)
 	for (unsigned i = 0; i < l->b.dev->engine_count; i++)
 		moved += engine_run(l->b.dev->engines[i], l->now);
 	return moved + engine_link_deliver(l);
+}
+
+unsigned
+engine_link_blocked(const struct engine *e)
+{
+	const struct peer *peer;
+	const struct qp *qp;
+	unsigned n = 0;
+
+	TAILQ_FOREACH (peer, &e->peers.blocked, blocked_link) {
+		assert_false(TAILQ_EMPTY(&peer->blocked));
+		TAILQ_FOREACH (qp, &peer->blocked, blocked_link) {
+			assert_true(qp->sched.on_blocked && qp->peer == peer);
+			n++;
+		}
+	}
+	return n;
 }
 
 void

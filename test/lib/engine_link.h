@@ -62,6 +62,9 @@ void engine_link_drain(struct engine_link *l);
 /* Lets `ns` nanoseconds pass: drains, advances to the next deadline, and repeats. */
 void engine_link_advance(struct engine_link *l, uint64_t ns);
 
+/* QPs of an engine that are blocked on a peer window. */
+unsigned engine_link_blocked(const struct engine *e);
+
 struct link_qp {
 	struct link_side *side;
 	struct qp *qp;

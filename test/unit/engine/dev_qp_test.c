@@ -123,7 +123,7 @@ refused_path_leaves_no_peer(void **state)
 		assert_int_equal(                                                        \
 			dev_qp_modify(fixture.a.dev, a[0].qp, &bad, mask), -EINVAL);     \
 		assert_int_equal(qp_state(a[0].qp), IBV_QPS_INIT);                       \
-		assert_true(LIST_EMPTY(&e->peers));                                      \
+		assert_int_equal(e->peers.count, 0);                                     \
 		assert_null(a[0].qp->peer);                                              \
 	} while (0)
 	REFUSE(memset(bad.path.dgid, 0, 16), rtr);
@@ -139,9 +139,10 @@ refused_path_leaves_no_peer(void **state)
 	REFUSE((void)bad, rtr & ~IBV_QP_RQ_PSN);
 #undef REFUSE
 	assert_int_equal(dev_qp_modify(fixture.a.dev, a[0].qp, &good, rtr), 0);
-	assert_int_equal(LIST_FIRST(&e->peers)->qps, 1);
+	assert_int_equal(a[0].qp->peer->qps, 1);
+	assert_int_equal(e->peers.count, 1);
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
-	assert_true(LIST_EMPTY(&e->peers));
+	assert_int_equal(e->peers.count, 0);
 	dev_qp_query(fixture.a.dev, a[0].qp, &bad);
 	assert_int_equal(bad.state, IBV_QPS_RESET);
 	link_qp_destroy(&a[0]);
@@ -219,9 +220,10 @@ churn_under_traffic_leaks_nothing(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		struct engine *e = fixture.a.dev->engines[i];
 
-		assert_true(LIST_EMPTY(&e->peers) && TAILQ_EMPTY(&e->ready));
+		assert_int_equal(e->peers.count, 0);
+		assert_true(TAILQ_EMPTY(&e->ready));
 		assert_int_equal(e->wheel.count, 0);
-		assert_int_equal(e->blocked, 0);
+		assert_int_equal(engine_link_blocked(e), 0);
 	}
 	engine_link_fini(&fixture);
 }

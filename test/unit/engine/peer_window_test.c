@@ -133,7 +133,7 @@ expect_all(unsigned per_qp)
 		link_qp_expect_sent(&a[i], 0, per_qp, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < count; i++)
 		link_qp_expect_received(&b[i], 0, per_qp);
-	assert_int_equal(engine()->blocked, 0);
+	assert_int_equal(engine_link_blocked(engine()), 0);
 }
 
 /* A QP that is posted to while the window is full is blocked when its doorbell is
@@ -152,7 +152,7 @@ doorbell_blocks_qp_without_a_pass(void **state)
 	doorbells_serve();
 	assert_int_equal(ready_count(), 0);
 	assert_true(a[1].qp->sched.on_blocked && a[2].qp->sched.on_blocked);
-	assert_int_equal(engine()->blocked, 2);
+	assert_int_equal(engine_link_blocked(engine()), 2);
 	/* Doorbells are drained in the order of QPNs. */
 	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->blocked), a[1].qp);
 	/* A second doorbell does not move the QP. */
@@ -161,7 +161,7 @@ doorbell_blocks_qp_without_a_pass(void **state)
 		send_post(2, k);
 	}
 	doorbells_serve();
-	assert_int_equal(engine()->blocked, 2);
+	assert_int_equal(engine_link_blocked(engine()), 2);
 	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->blocked), a[1].qp);
 	fixture.b.roce_frames = 0;
 	tx_pass();
@@ -215,14 +215,15 @@ at_most_one_burst_is_unblocked(void **state)
 		send_post(i, 0);
 	}
 	doorbells_serve();
-	assert_int_equal(engine()->blocked, QPS - 1);
+	assert_int_equal(engine_link_blocked(engine()), QPS - 1);
 	/* The port takes nothing: the first burst stays in the backlog. */
 	tx_cache_empty();
 	fixture.a.port.q[0].tx_take = 0;
 	tx_pass();
 	assert_int_equal(engine()->backlog_count, PKT_BURST);
 	assert_true(ready_count() <= PKT_BURST);
-	assert_int_equal(engine()->blocked, QPS - 1 - PKT_BURST - ready_count());
+	assert_int_equal(
+		engine_link_blocked(engine()), QPS - 1 - PKT_BURST - ready_count());
 	for (unsigned i = 1; i < QPS; i++)
 		assert_int_equal(
 			a[i].qp->sched.on_blocked, i > PKT_BURST + ready_count());
@@ -245,9 +246,9 @@ deadline_is_zero_while_qps_can_be_unblocked(void **state)
 	}
 	doorbells_serve();
 	tx_cache_empty();
-	while (engine()->blocked != 0) {
+	while (engine_link_blocked(engine()) != 0) {
 		tx_pass();
-		assert_true(qp_peer_full(a[0].qp) || engine()->blocked == 0 ||
+		assert_true(qp_peer_full(a[0].qp) || engine_link_blocked(engine()) == 0 ||
 			    engine_deadline(engine()) == 0);
 	}
 	expect_all_filled();

@@ -39,7 +39,7 @@ static void
 expect_peer_counts(uint32_t inflight, uint32_t suppressed)
 {
 	assert_int_equal(p.a.peer.inflight, inflight);
-	assert_int_equal(p.a.peer.ackreq_suppressed, suppressed);
+	assert_int_equal(p.a.peer.suppressed, suppressed);
 }
 
 static void

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "qp/peer.h"
+#include "qp/qp.h"
+
+#define BUCKETS_MIN 64u
+
+static struct peer_bucket *
+bucket_of(const struct peers *peers, const uint8_t gid[16])
+{
+	uint64_t half[2], hash;
+
+	memcpy(half, gid, sizeof(half));
+	/* Addresses often differ in their last byte alone, which is the highest here. A
+	 * product depends on it in its highest byte only, so that is folded down. */
+	hash = half[0] ^ half[1] * UINT64_C(0x9E3779B97F4A7C15);
+	hash = (hash ^ hash >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+	return &peers->buckets[(hash >> 32) & peers->mask];
+}
+
+static struct peer_bucket *
+buckets_get(const struct peers *peers, uint32_t n)
+{
+	return alloc_get(peers->mem, "peers", n * sizeof(struct peer_bucket));
+}
+
+static void
+buckets_put(const struct peers *peers, struct peer_bucket *buckets, uint32_t n)
+{
+	alloc_put(peers->mem, buckets, n * sizeof(*buckets));
+}
+
+int
+peers_init(
+	struct peers *peers, const struct alloc *mem, uint32_t window, uint32_t many_qps)
+{
+	*peers = (struct peers){.mem = mem,
+		.mask = BUCKETS_MIN - 1,
+		.window = window,
+		.many_qps = many_qps};
+	TAILQ_INIT(&peers->blocked);
+	peers->buckets = buckets_get(peers, BUCKETS_MIN);
+	return peers->buckets != NULL ? 0 : -ENOMEM;
+}
+
+void
+peers_fini(struct peers *peers)
+{
+	assert(peers->count == 0 && TAILQ_EMPTY(&peers->blocked));
+	buckets_put(peers, peers->buckets, peers->mask + 1);
+}
+
+/* Doubles the number of buckets. Without memory for that, the buckets get longer. */
+static void
+buckets_grow(struct peers *peers)
+{
+	uint32_t before = peers->mask + 1;
+	struct peer_bucket *old = peers->buckets,
+			   *buckets = buckets_get(peers, 2 * before);
+	struct peer *peer;
+
+	if (buckets == NULL)
+		return;
+	peers->buckets = buckets;
+	peers->mask = 2 * before - 1;
+	for (uint32_t i = 0; i < before; i++) {
+		while ((peer = LIST_FIRST(&old[i])) != NULL) {
+			LIST_REMOVE(peer, link);
+			LIST_INSERT_HEAD(bucket_of(peers, peer->gid), peer, link);
+		}
+	}
+	buckets_put(peers, old, before);
+}
+
+static struct peer *
+peer_create(struct peers *peers, const uint8_t gid[16])
+{
+	struct peer *peer = alloc_get(peers->mem, "peer", sizeof(*peer));
+
+	if (peer == NULL)
+		return NULL;
+	if (peers->count > peers->mask)
+		buckets_grow(peers);
+	memcpy(peer->gid, gid, 16);
+	peer->window = peers->window;
+	peer->many_qps = peers->many_qps;
+	TAILQ_INIT(&peer->blocked);
+	LIST_INSERT_HEAD(bucket_of(peers, gid), peer, link);
+	peers->count++;
+	return peer;
+}
+
+struct peer *
+peer_get(struct peers *peers, const uint8_t gid[16])
+{
+	struct peer *peer;
+
+	LIST_FOREACH(peer, bucket_of(peers, gid), link)
+	{
+		if (memcmp(peer->gid, gid, 16) == 0)
+			break;
+	}
+	if (peer == NULL)
+		peer = peer_create(peers, gid);
+	if (peer != NULL)
+		peer->qps++;
+	return peer;
+}
+
+void
+peer_put(struct peers *peers, struct peer *peer)
+{
+	if (--peer->qps != 0)
+		return;
+	assert(peer->inflight == 0 && TAILQ_EMPTY(&peer->blocked));
+	LIST_REMOVE(peer, link);
+	peers->count--;
+	alloc_put(peers->mem, peer, sizeof(*peer));
+}
+
+void
+peer_block(struct peers *peers, struct qp *qp)
+{
+	struct peer *peer = qp->peer;
+
+	if (qp->sched.on_blocked)
+		return;
+	if (TAILQ_EMPTY(&peer->blocked))
+		TAILQ_INSERT_TAIL(&peers->blocked, peer, blocked_link);
+	TAILQ_INSERT_TAIL(&peer->blocked, qp, blocked_link);
+	qp->sched.on_blocked = true;
+}
+
+void
+peer_unblock(struct peers *peers, struct qp *qp)
+{
+	struct peer *peer = qp->peer;
+
+	if (!qp->sched.on_blocked)
+		return;
+	TAILQ_REMOVE(&peer->blocked, qp, blocked_link);
+	if (TAILQ_EMPTY(&peer->blocked))
+		TAILQ_REMOVE(&peers->blocked, peer, blocked_link);
+	qp->sched.on_blocked = false;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Peers: the destinations of an engine's reliable QPs. All QPs that send to one peer share
+ * its window: at most so many of their packets are in flight at once, so that the peer's
+ * receive ring can hold them. A READ may exceed the window by the rest of its response.
+ *
+ * The requester accounts for its packets by peer_charge() and the calls below it. Packets
+ * sent without AckReq (ackreq.c) are counted apart, until a packet with AckReq, of any QP,
+ * covers them. The engine finds, releases, blocks and unblocks. All calls with the engine
+ * lock held.
+ */
+#ifndef ROCADE_QP_PEER_H
+#define ROCADE_QP_PEER_H
+
+#include <sys/queue.h>
+
+#include "base/base_alloc.h"
+
+struct qp;
+
+struct peer {
+	/* Written by the calls of this file only. */
+	uint32_t inflight; /* packets of all QPs */
+	uint32_t window;
+	/* packets sent without AckReq that no later AckReq covers yet */
+	uint32_t suppressed;
+	uint32_t qps; /* QPs that send to this peer */
+	/* from this many QPs on some messages are sent without AckReq, see ackreq.c */
+	uint32_t many_qps;
+	TAILQ_HEAD(, qp) blocked; /* QPs blocked on the window */
+	TAILQ_ENTRY(peer) blocked_link;
+	LIST_ENTRY(peer) link; /* in its bucket */
+	uint8_t gid[16];
+};
+
+LIST_HEAD(peer_bucket, peer);
+
+/* The peers of an engine, hashed by GID. */
+struct peers {
+	TAILQ_HEAD(, peer) blocked; /* peers that have blocked QPs */
+	struct peer_bucket *buckets;
+	uint32_t mask;             /* number of buckets - 1 */
+	uint32_t count;            /* peers */
+	uint32_t window, many_qps; /* of each peer */
+	const struct alloc *mem;
+};
+
+/* Returns 0 or -ENOMEM. */
+int peers_init(
+	struct peers *peers, const struct alloc *mem, uint32_t window, uint32_t many_qps);
+/* There is no peer any more. */
+void peers_fini(struct peers *peers);
+
+/* Returns the peer with this GID, for one more QP; creates it if need be. NULL: no
+ * memory. peer_put() releases it. */
+struct peer *peer_get(struct peers *peers, const uint8_t gid[16]);
+void peer_put(struct peers *peers, struct peer *peer);
+
+/* Put the QP on its peer's list of blocked QPs, where it stays in place if it is on it
+ * already, and take it off. */
+void peer_block(struct peers *peers, struct qp *qp);
+void peer_unblock(struct peers *peers, struct qp *qp);
+
+/* ---- The window ---- */
+
+/* Packets that the window has room for. */
+static inline uint32_t
+peer_room(const struct peer *peer)
+{
+	return peer->inflight < peer->window ? peer->window - peer->inflight : 0;
+}
+
+static inline bool
+peer_full(const struct peer *peer)
+{
+	return peer->inflight >= peer->window;
+}
+
+/* True if the window has room for another packet when a QP has `after` packets in flight
+ * of which `before` are charged. */
+static inline bool
+peer_has_room_after(const struct peer *peer, uint32_t before, uint32_t after)
+{
+	return peer->inflight + after - before < peer->window;
+}
+
+/* A QP had `before` packets in flight, and now has `after`. */
+static inline void
+peer_charge(struct peer *peer, uint32_t before, uint32_t after)
+{
+	peer->inflight += after - before;
+}
+
+/* ---- Packets without AckReq ---- */
+
+static inline bool
+peer_has_many_qps(const struct peer *peer)
+{
+	return peer->qps >= peer->many_qps;
+}
+
+/* At most a quarter of the window is sent without AckReq, and at most 4096 packets. */
+#define PEER_SUPPRESS_SHARE 4
+#define PEER_SUPPRESS_MAX 4096u
+
+static inline bool
+peer_may_suppress(const struct peer *peer)
+{
+	return peer->suppressed <
+	       RTE_MIN(peer->window / PEER_SUPPRESS_SHARE, PEER_SUPPRESS_MAX);
+}
+
+/* This many packets were sent without AckReq. */
+static inline void
+peer_suppress(struct peer *peer, uint32_t packets)
+{
+	peer->suppressed += packets;
+}
+
+/* A packet with AckReq was sent: all packets without AckReq are in flight until it is
+ * acknowledged. Returns their number, which the caller releases by peer_charge(). */
+static inline uint32_t
+peer_piggyback(struct peer *peer)
+{
+	uint32_t packets = peer->suppressed;
+
+	peer->inflight += packets;
+	peer->suppressed = 0;
+	return packets;
+}
+
+#endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Peers: lookup by GID, the accounting of the window, and the list of peers that have
+ * blocked QPs. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "qp/qp.h"
+
+#include <cmocka.h>
+
+#include "../rand.h"
+
+#define WINDOW 100
+#define MANY_QPS 3
+
+static struct peers peers;
+static size_t mem_used;
+static unsigned gets_left; /* grants of memory before it is refused */
+
+static void *
+counted_get(void *ctx, const char *name, size_t len)
+{
+	(void)ctx;
+	if (gets_left == 0)
+		return NULL;
+	gets_left--;
+	mem_used += len;
+	return alloc_get(&alloc_plain, name, len);
+}
+
+static void
+counted_put(void *ctx, void *mem, size_t len)
+{
+	(void)ctx;
+	mem_used -= len;
+	alloc_put(&alloc_plain, mem, len);
+}
+
+static const struct alloc counted = {.get = counted_get, .put = counted_put};
+
+static int
+setup(void **state)
+{
+	(void)state;
+	gets_left = UINT32_MAX;
+	return peers_init(&peers, &counted, WINDOW, MANY_QPS);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	peers_fini(&peers);
+	assert_int_equal(mem_used, 0);
+	return 0;
+}
+
+struct gid {
+	uint8_t raw[16];
+};
+
+/* ::ffff:10.x.y.z */
+static struct gid
+gid_ipv4(uint32_t host)
+{
+	return (struct gid){{[10] = 0xff,
+		[11] = 0xff,
+		[12] = 10,
+		[13] = (uint8_t)(host >> 16),
+		[14] = (uint8_t)(host >> 8),
+		[15] = (uint8_t)host}};
+}
+
+static struct peer *
+get(struct gid gid)
+{
+	return peer_get(&peers, gid.raw);
+}
+
+static unsigned
+chain_len(uint32_t bucket)
+{
+	const struct peer *peer;
+	unsigned n = 0;
+
+	LIST_FOREACH(peer, &peers.buckets[bucket], link)
+	{
+		n++;
+	}
+	return n;
+}
+
+/* ---- Lookup ---- */
+
+/* QPs with the same destination get one peer, which lives as long as one of them. */
+static void
+one_peer_for_each_gid(void **state)
+{
+	struct peer *peer = get(gid_ipv4(1)), *other;
+
+	(void)state;
+	assert_int_equal(peer->qps, 1);
+	assert_int_equal(peer->window, WINDOW);
+	assert_ptr_equal(get(gid_ipv4(1)), peer);
+	assert_int_equal(peer->qps, 2);
+	other = get(gid_ipv4(2));
+	assert_ptr_not_equal(other, peer);
+	assert_int_equal(peers.count, 2);
+	peer_put(&peers, peer);
+	assert_ptr_equal(get(gid_ipv4(1)), peer);
+	peer_put(&peers, peer);
+	peer_put(&peers, peer);
+	assert_int_equal(peers.count, 1);
+	peer_put(&peers, other);
+}
+
+/* Two GIDs that differ in any one bit are two peers. */
+static void
+every_bit_of_the_gid_counts(void **state)
+{
+	struct peer *peer = get(gid_ipv4(5));
+
+	(void)state;
+	for (unsigned bit = 0; bit < 128; bit++) {
+		struct gid gid = gid_ipv4(5);
+		struct peer *other;
+
+		gid.raw[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		other = get(gid);
+		assert_ptr_not_equal(other, peer);
+		assert_memory_equal(other->gid, gid.raw, 16);
+		peer_put(&peers, other);
+	}
+	assert_ptr_equal(get(gid_ipv4(5)), peer);
+	peer_put(&peers, peer);
+	peer_put(&peers, peer);
+}
+
+/* Peers of one bucket are found, and leave it from its start, its middle and its end. */
+static void
+peers_of_one_bucket(void **state)
+{
+	enum { N = 40 };
+	struct peer *peer[N];
+	struct gid gid[N];
+	unsigned n = 0;
+
+	(void)state;
+	for (uint32_t host = 0; n < N; host++) {
+		peer[n] = get(gid_ipv4(host));
+		gid[n] = gid_ipv4(host);
+		if (LIST_FIRST(&peers.buckets[0]) == peer[n])
+			n++;
+		else
+			peer_put(&peers, peer[n]);
+	}
+	assert_int_equal(chain_len(0), N);
+	for (unsigned i = 0; i < N; i++) {
+		unsigned gone = i * 7 % N;
+
+		peer_put(&peers, peer[gone]);
+		peer[gone] = NULL;
+		for (unsigned k = 0; k < N; k++) {
+			if (peer[k] == NULL)
+				continue;
+			assert_ptr_equal(get(gid[k]), peer[k]);
+			peer_put(&peers, peer[k]);
+		}
+	}
+}
+
+/* The table grows with its peers: buckets stay short, and every peer is found. */
+static void
+ten_thousand_peers(void **state)
+{
+	enum { N = 10000 };
+	static struct peer *peer[N];
+	uint64_t rand = 17;
+
+	(void)state;
+	for (unsigned i = 0; i < N; i++)
+		peer[i] = get(gid_ipv4(i));
+	assert_int_equal(peers.count, N);
+	for (uint32_t i = 0; i <= peers.mask; i++)
+		assert_in_range(chain_len(i), 0, 12);
+	for (unsigned i = 0; i < N; i++) {
+		assert_ptr_equal(get(gid_ipv4(i)), peer[i]);
+		assert_int_equal(peer[i]->qps, 2);
+		peer_put(&peers, peer[i]);
+	}
+	for (unsigned left = N; left != 0; left--) {
+		unsigned i = (unsigned)rand_below(&rand, left);
+
+		peer_put(&peers, peer[i]);
+		peer[i] = peer[left - 1];
+	}
+	assert_int_equal(peers.count, 0);
+}
+
+/* Without memory there is no new peer. Without memory for more buckets there is. */
+static void
+no_memory(void **state)
+{
+	enum { N = 200 };
+	struct peer *peer[N];
+	uint32_t mask = peers.mask;
+	struct peers other;
+
+	(void)state;
+	gets_left = 0;
+	assert_int_equal(peers_init(&other, &counted, 1, 1), -ENOMEM);
+	peers_fini(&other);
+	assert_null(get(gid_ipv4(1)));
+	assert_int_equal(peers.count, 0);
+	for (unsigned i = 0; i < N; i++) {
+		gets_left = 1;
+		peer[i] = get(gid_ipv4(i));
+		assert_non_null(peer[i]);
+	}
+	assert_int_equal(peers.mask, mask);
+	gets_left = 2;
+	peer_put(&peers, get(gid_ipv4(N)));
+	assert_int_equal(peers.mask, 2 * mask + 1);
+	for (unsigned i = 0; i < N; i++) {
+		assert_ptr_equal(get(gid_ipv4(i)), peer[i]);
+		peer_put(&peers, peer[i]);
+		peer_put(&peers, peer[i]);
+	}
+}
+
+/* ---- The window ---- */
+
+static void
+charges_fill_the_window(void **state)
+{
+	struct peer *peer = get(gid_ipv4(1));
+
+	(void)state;
+	assert_int_equal(peer_room(peer), WINDOW);
+	peer_charge(peer, 0, 60);
+	peer_charge(peer, 0, 39); /* another QP */
+	assert_int_equal(peer_room(peer), 1);
+	assert_false(peer_full(peer));
+	assert_true(peer_has_room_after(peer, 60, 60));
+	assert_false(peer_has_room_after(peer, 60, 61));
+	peer_charge(peer, 60, 61);
+	assert_true(peer_full(peer));
+	assert_int_equal(peer_room(peer), 0);
+	peer_charge(peer, 61, 100); /* a READ exceeds the window */
+	assert_int_equal(peer_room(peer), 0);
+	assert_false(peer_has_room_after(peer, 100, 100));
+	assert_true(peer_has_room_after(peer, 100, 60));
+	peer_charge(peer, 100, 0);
+	assert_int_equal(peer_room(peer), WINDOW - 39);
+	peer_charge(peer, 39, 0);
+	assert_int_equal(peer->inflight, 0);
+	peer_put(&peers, peer);
+}
+
+/* A quarter of the window, and 4096 at most, may be sent without AckReq. */
+static void
+packets_without_ackreq_are_limited(void **state)
+{
+	static const uint32_t windows[] = {4, WINDOW, 16384, 16388, 100000};
+	struct peer *peer = get(gid_ipv4(1));
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
+		uint32_t most = RTE_MIN(windows[i] / 4, 4096u);
+
+		peer->window = windows[i];
+		peer_suppress(peer, most - 1);
+		assert_true(peer_may_suppress(peer));
+		peer_suppress(peer, 1);
+		assert_false(peer_may_suppress(peer));
+		assert_int_equal(peer->inflight, 0);
+		assert_int_equal(peer_piggyback(peer), most);
+		assert_int_equal(peer->inflight, most);
+		assert_true(peer_may_suppress(peer));
+		assert_int_equal(peer_piggyback(peer), 0);
+		peer_charge(peer, most, 0);
+	}
+	peer_put(&peers, peer);
+}
+
+static void
+many_qps_from_the_limit_on(void **state)
+{
+	struct peer *peer = get(gid_ipv4(1));
+
+	(void)state;
+	for (unsigned i = 1; i < MANY_QPS; i++) {
+		assert_false(peer_has_many_qps(peer));
+		get(gid_ipv4(1));
+	}
+	assert_true(peer_has_many_qps(peer));
+	peer_put(&peers, peer);
+	assert_false(peer_has_many_qps(peer));
+	for (unsigned i = 1; i < MANY_QPS; i++)
+		peer_put(&peers, peer);
+}
+
+/* ---- Blocked QPs ---- */
+
+/* Peers are listed while they have blocked QPs, in the order in which they got the first;
+ * QPs of a peer in the order in which they were blocked. */
+static void
+blocked_in_order(void **state)
+{
+	static struct qp qp[4];
+	struct peer *one = get(gid_ipv4(1)), *two = get(gid_ipv4(2));
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		qp[i] = (struct qp){.peer = i == 1 ? two : one};
+	for (unsigned i = 0; i < 4; i++)
+		peer_block(&peers, &qp[i]);
+	peer_block(&peers, &qp[0]); /* it stays in place */
+	assert_ptr_equal(TAILQ_FIRST(&peers.blocked), one);
+	assert_ptr_equal(TAILQ_NEXT(one, blocked_link), two);
+	assert_null(TAILQ_NEXT(two, blocked_link));
+	assert_ptr_equal(TAILQ_FIRST(&one->blocked), &qp[0]);
+	assert_ptr_equal(TAILQ_NEXT(&qp[0], blocked_link), &qp[2]);
+	assert_ptr_equal(TAILQ_NEXT(&qp[2], blocked_link), &qp[3]);
+	assert_null(TAILQ_NEXT(&qp[3], blocked_link));
+
+	peer_unblock(&peers, &qp[2]);
+	assert_false(qp[2].sched.on_blocked);
+	peer_unblock(&peers, &qp[2]); /* nothing happens */
+	peer_unblock(&peers, &qp[0]);
+	assert_ptr_equal(TAILQ_FIRST(&peers.blocked), one);
+	assert_ptr_equal(TAILQ_FIRST(&one->blocked), &qp[3]);
+	peer_unblock(&peers, &qp[3]);
+	assert_ptr_equal(TAILQ_FIRST(&peers.blocked), two);
+	assert_null(TAILQ_NEXT(two, blocked_link));
+	peer_block(&peers, &qp[0]);
+	assert_ptr_equal(TAILQ_NEXT(two, blocked_link), one);
+	peer_unblock(&peers, &qp[1]);
+	peer_unblock(&peers, &qp[0]);
+	assert_true(TAILQ_EMPTY(&peers.blocked));
+	peer_put(&peers, one);
+	peer_put(&peers, two);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(one_peer_for_each_gid),
+		TEST(every_bit_of_the_gid_counts),
+		TEST(peers_of_one_bucket),
+		TEST(ten_thousand_peers),
+		TEST(no_memory),
+		TEST(charges_fill_the_window),
+		TEST(packets_without_ackreq_are_limited),
+		TEST(many_qps_from_the_limit_on),
+		TEST(blocked_in_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
