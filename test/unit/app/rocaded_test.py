@@ -46,6 +46,9 @@ WRONG = [
     (LOCAL + "[clients]\nmtu = 1500\n", 4, "mtu: unknown key in [clients]"),
     (LOCAL + "[eal]\nm = " + "1" * 300 + "\n", 4, "longer than"),
     (LOCAL + "[eal]\n" + "a = 1\n" * 40, 36, "EAL arguments"),
+    (LOCAL + "socket-mode = 1000\n", 3, "socket-mode: invalid value '1000'"),
+    (LOCAL + "[port]\naddress = 1.2.3.4/24" + ", 1.2.3.4/24" * 19 + "\n", 4, "address: "),
+    (LOCAL + "check-config = x\n", 3, "check-config: unknown key in [daemon]"),
 ]
 
 
@@ -119,10 +122,24 @@ def main():
     done = rocaded("--check-config", "/nonexistent")
     case("a missing file is reported", done.returncode == 2 and
          "/nonexistent: No such file" in done.stderr, done.stderr)
+    for text_wrong in ("#" * 70000, "[daemon]\nlocal\0 = yes\n"):
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+            file.write(text_wrong)
+            file.flush()
+            done = rocaded("--check-config", file.name)
+            case("a file that is no text, or too long, is refused", done.returncode == 2 and
+                 file.name + ": expected a text of at most 65535 bytes" in done.stderr, done.stderr)
+    done = rocaded("--check-config", "/")
+    case("a directory is refused", done.returncode == 2 and "/: Is a directory" in done.stderr,
+         done.stderr)
     for args, said in [((), "missing --local or --port"),
                        (("--local", "--port", "0"), "conflicting options"),
                        (("-m", "64", "--", "--local"), "conflicting options"),
                        (("--local", "more"), "unexpected argument 'more'"),
+                       (("--mtu", "12"), "invalid value '12' for --mtu: expected 576 to 9000"),
+                       (("--local=maybe",), "invalid value 'maybe' for --local: expected yes or no"),
+                       (("--socket-mode", "8"),
+                        "invalid value '8' for --socket-mode: expected an octal mode, 1 to 777"),
                        (("--nonsense",), "unknown option '--nonsense' (see --help)")]:
         done = rocaded(*args)
         case("refused: rocaded " + " ".join(args), done.returncode == 2 and said in done.stderr,
