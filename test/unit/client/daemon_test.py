@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocaded, rocade-run and rocade-status together, without root: start, reload, end, what they say,
+and their exit statuses.
+
+    daemon_test.py ROCADED RUN STATUS FLOW [preload]
+
+FLOW is linked with librocade-verbs. With "preload" programs are run with the library that rocade-run
+finds; the libraries of a sanitizer build cannot be preloaded."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+ROCADED, RUN, STATUS, FLOW = [os.path.abspath(a) for a in sys.argv[1:5]]
+PRELOAD = "preload" in sys.argv[5:]
+TIMEOUT_S = 60
+cases = []
+
+
+def case(name, good, why=""):
+    cases.append(bool(good))
+    print("%sok %d - %s" % ("" if good else "not ", len(cases), name), flush=True)
+    if not good:
+        print("\n".join("# " + line for line in str(why).splitlines()), flush=True)
+
+
+class Daemon:
+    def __init__(self, *command, env=None):
+        self.dir = tempfile.mkdtemp(prefix="rocade-test-")
+        self.socket = os.path.join(self.dir, "socket")
+        self.config = os.path.join(self.dir, "conf")
+        self.env = dict(os.environ, ROCADE_SOCKET=self.socket, LC_ALL="C", **(env or {}))
+        self.env.pop("LD_PRELOAD", None)
+        self.command = [ROCADED] + [a.replace("CONFIG", self.config) for a in command]
+        self.process = None
+
+    def configure(self, text):
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, env=self.env, stderr=subprocess.PIPE,
+                                        text=True)
+        return self.said("listening at")
+
+    def said(self, word):
+        """The next line with the word, or all lines if none has it."""
+        lines = []
+        for line in self.process.stderr:
+            lines.append(line)
+            if word in line:
+                return line
+        return "".join(lines)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if self.process:
+            self.process.stderr.close()
+        shutil.rmtree(self.dir)
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.process.wait(TIMEOUT_S)
+
+    def run(self, *command, **more):
+        return subprocess.run(command, env=dict(self.env, **more), capture_output=True, text=True,
+                              check=False, timeout=TIMEOUT_S)
+
+    def flow(self):
+        process = subprocess.Popen([FLOW, "idle"], env=self.env, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True)
+        process.stdout.readline()
+        return process
+
+
+def reload():
+    base = "[daemon]\nlocal = yes\nlog-level = info\n[clients]\nmax-clients = %d\n"
+    with Daemon("--config", "CONFIG", "--name", "rdma7") as daemon:
+        daemon.configure(base % 4)
+        line = daemon.start()
+        case("rocaded says where it listens", daemon.socket in line, line)
+        name = daemon.run(RUN, "--device", "rdma7", "--library", FLOW, "/nonexistent/program")
+        case("rocade-run: a program that does not exist: 127", name.returncode == 127 and
+             "cannot run /nonexistent/program" in name.stderr, name)
+        daemon.configure(base % 5)
+        daemon.process.send_signal(signal.SIGHUP)
+        line = daemon.said("settings")
+        case("SIGHUP reloads the settings", line == "rocaded: settings reloaded\n", line)
+        daemon.configure(base % 5 + "[port]\nmtu = 1500\nvlan = 7\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        line = daemon.said("settings")
+        case("SIGHUP names what needs a restart", "restart to change" in line and
+             "mtu" in line, line)
+        daemon.configure(base % 0)
+        daemon.process.send_signal(signal.SIGHUP)
+        line = daemon.said("settings")
+        case("SIGHUP with a wrong file changes nothing", line.endswith("settings unchanged\n"),
+             line)
+        daemon.configure(base % 5 + "[port]\naddress = 192.0.2.1/24,192.0.2.1/24\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        line = daemon.said("settings")
+        case("SIGHUP with a wrong address changes nothing",
+             line.endswith("settings unchanged\n"), line)
+        second = daemon.run(ROCADED, "--local")
+        case("a second daemon is refused", second.returncode == 1 and
+             "another daemon is listening there" in second.stderr, second)
+        case("SIGTERM ends rocaded with 0", daemon.end() == 0 and not os.path.exists(
+            daemon.socket))
+    for args, said in ((["--help"], "--max-clients"), (["--version"], "rocaded ")):
+        done = daemon.run(ROCADED, *args)
+        case("rocaded %s" % args[0], done.returncode == 0 and said in done.stdout, done)
+
+
+def status():
+    with Daemon("--local") as daemon:
+        daemon.start()
+        none = daemon.run(STATUS)
+        case("rocade-status: no clients", none.returncode == 0 and "no clients" in none.stdout and
+             "this machine only" in none.stdout, none)
+        flow = daemon.flow()
+        text = daemon.run(STATUS, "--qps")
+        case("rocade-status --qps: device, client, SRQ, QP", all(re.search(w, text.stdout) for w in (
+            r"rocade0 at .*socket, this machine only: MTU 4180, 192\.0\.2\.1, fe80::",
+            r"1 of 65536 QPNs in use", r"%d +\S+ +client_flow +1 +1 " % flow.pid,
+            r"SRQ 0x[0-9a-f]{6}: 10 of 64, limit 5, 0 limit events, 0 QPs",
+            r"QP 0x[0-9a-f]{6} RC RTS to 0x[0-9a-f]{6}, SQ 0 of 16, RQ 16 of 32; ")), text)
+        whole = json.loads(daemon.run(STATUS, "--json", "--socket", daemon.socket).stdout)
+        case("rocade-status --json", whole["clients"][0]["pid"] == flow.pid and
+             whole["socket"] == daemon.socket, whole)
+        watch = daemon.run(STATUS, "--watch=0.1", "--count", "3", "--json")
+        rows = [json.loads(line) for line in watch.stdout.splitlines()]
+        case("rocade-status --watch --count: rates from the second on", len(rows) == 3 and
+             "rates" not in rows[0]["clients"][0] and "rates" in rows[2]["clients"][0], watch)
+        watch = daemon.run(STATUS, "--watch=0.1", "--count", "2")
+        case("rocade-status --watch prints rates", "tx pkt/s" in watch.stdout, watch)
+        process = subprocess.Popen([STATUS, "--watch"], env=daemon.env, text=True,
+                                   stdout=subprocess.PIPE)
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=TIMEOUT_S)
+        case("SIGINT ends rocade-status --watch with 0", process.returncode == 0)
+        flow.communicate("", timeout=TIMEOUT_S)
+        case("the client ends with 0", flow.returncode == 0)
+        watch = subprocess.Popen([STATUS, "--watch=0.1"], env=daemon.env, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        watch.stdout.readline()
+        daemon.end(signal.SIGINT)
+        _, err = watch.communicate(timeout=TIMEOUT_S)
+        case("rocade-status --watch ends with 1 when the daemon does", watch.returncode == 1 and
+             daemon.socket in err, err)
+    for args, code, said in ((["--help"], 0, "--watch"), (["--version"], 0, "rocade-status "),
+                             (["--nonsense"], 2, "unknown option"), (["more"], 2, "'more'"),
+                             (["--watch=x"], 2, "invalid value 'x' for --watch"),
+                             (["--watch=0.01"], 2, "expected 0.1 to 86400"),
+                             (["--count", "0"], 2, "invalid value '0' for --count"),
+                             (["--socket", "/nonexistent/s"], 1, "no daemon answers")):
+        done = daemon.run(STATUS, *args)
+        case("rocade-status %s: %d" % (" ".join(args), code), done.returncode == code and
+             said in done.stdout + done.stderr, done)
+
+
+def launch():
+    with Daemon("--local") as daemon:
+        for args, code, said in (
+                (["--help"], 0, "--start-local"), (["--version"], 0, "rocade-run "),
+                (["--nonsense"], 2, "unknown option"), ([], 2, "missing PROGRAM"),
+                (["true"], 1, "no daemon answers"),
+                (["--daemon", "/nonexistent", "--start-local", "true"], 1, "cannot start"),
+                (["--daemon", "/bin/false", "--start-local", "true"], 1, "cannot start")):
+            done = daemon.run(RUN, *args)
+            case("rocade-run %s: %d" % (" ".join(args), code), done.returncode == code and
+                 said in done.stdout + done.stderr, done)
+        daemon.start()
+        for args, said in ((["--device", "mlx5_0", "true"], "the daemon's device is 'rocade0'"),
+                           (["--library", "/nonexistent", "true"], "cannot read /nonexistent")):
+            done = daemon.run(RUN, *args)
+            case("rocade-run %s: 1" % " ".join(args), done.returncode == 1 and
+                 said in done.stderr, done)
+        # ld.so ignores a library of another kind, with a message.
+        show = ["--library", daemon.socket, "sh", "-c",
+                "echo $LD_PRELOAD $ROCADE_SOCKET $UCX_NET_DEVICES $NCCL_IB_HCA; exit 3"]
+        done = daemon.run(RUN, *show)
+        case("rocade-run sets the environment and keeps the exit status", done.returncode == 3 and
+             done.stdout == "%s %s rocade0:1 =rocade0\n" % (daemon.socket, daemon.socket), done)
+        done = daemon.run(RUN, "--socket", daemon.socket, *show, LD_PRELOAD="/nonexistent.so",
+                          UCX_NET_DEVICES="mine", ROCADE_SOCKET="/other")
+        case("rocade-run keeps what is set", "%s:/nonexistent.so %s mine =rocade0" % (
+            daemon.socket, daemon.socket) in done.stdout, done)
+        done = daemon.run(RUN, *show, LD_PRELOAD=daemon.socket)
+        case("rocade-run preloads the library once", done.stdout.startswith(daemon.socket + " "),
+             done)
+        daemon.end()
+        local = [RUN, "--daemon", ROCADED, "--start-local", "--library", daemon.config]
+        daemon.configure("no library\n")
+        done = daemon.run(*local, "true")
+        case("--start-local runs a daemon for the program", done.returncode == 0, done)
+        done = daemon.run(*local, "sh", "-c", "echo $ROCADE_SOCKET; kill -9 $$")
+        case("--start-local: a signal of the program is 128 + its number",
+             done.returncode == 137, done)
+        case("--start-local: the daemon ends with the program", done.stdout.strip() and
+             not os.path.exists(os.path.dirname(done.stdout.strip())), done)
+        process = subprocess.Popen([*local, "sh", "-c", "echo; exec sleep 60"], env=daemon.env,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        case("--start-local passes SIGTERM on to the program",
+             process.wait(TIMEOUT_S) == 128 + signal.SIGTERM)
+        process.stdout.close()
+        done = daemon.run(*local, "--device", "other", "true")
+        case("--start-local checks the device", done.returncode == 1 and "'other'" in done.stderr,
+             done)
+        if PRELOAD:
+            done = daemon.run(RUN, "--start-local", "sh", "-c", "exit 5")
+            case("rocade-run finds its library and its daemon", done.returncode == 5, done)
+
+
+def telemetry():
+    """A daemon with a port: EAL, and DPDK's telemetry."""
+    run_dir = tempfile.mkdtemp(prefix="rocade-run-")
+    prefix = "rocade-test-%d" % os.getpid()
+    eal = ["--no-huge", "--no-pci", "-m", "64", "--file-prefix", prefix, "--vdev", "net_null0",
+           "--lcores", "0"]
+    with Daemon(*eal, "--", "--port", "net_null0", "--address", "192.0.2.1/24", "--mtu", "4180",
+                env={"XDG_RUNTIME_DIR": run_dir, "RUNTIME_DIRECTORY": run_dir}) as daemon:
+        line = daemon.start()
+        case("rocaded serves a port", "listening at" in line, line)
+        flow = daemon.flow()
+        where = ["%s/dpdk/%s/dpdk_telemetry.v2" % (d, prefix) for d in (run_dir, "/var/run", "/tmp")]
+        where = [path for path in where if os.path.exists(path)]
+        case("DPDK's telemetry listens", where, run_dir)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as talk:
+            talk.settimeout(TIMEOUT_S)
+            talk.connect(where[0])
+            talk.recv(1 << 16)
+
+            def ask(command):
+                talk.send(command.encode())
+                return json.loads(talk.recv(1 << 16))[command.split(",")[0]]
+            device = ask("/rocade/devices")["rocade0"]
+            case("telemetry: the device", device["local"] == 0 and device["mtu"] == 4180, device)
+            ids = ask("/rocade/clients")
+            case("telemetry: the clients", len(ids) == 1, ids)
+            client = ask("/rocade/client,%d" % ids[0])
+            case("telemetry: a client", client["pid"] == flow.pid and client["answered"] == 1,
+                 client)
+            srqs = ask("/rocade/srqs,%d" % ids[0])
+            case("telemetry: its SRQs", len(srqs) == 1, srqs)
+            qps = ask("/rocade/qps,%d,0" % ids[0])
+            case("telemetry: its QPs", len(qps) == 1 and [
+                q["state"] for q in qps.values()] == ["RTS"], qps)
+            case("telemetry: no client of this id", not ask("/rocade/qps,77777") and
+                 not ask("/rocade/client"))
+        text = daemon.run(STATUS).stdout
+        case("rocade-status shows the port", "port: link " in text, text)
+        flow.communicate("", timeout=TIMEOUT_S)
+        case("SIGTERM ends rocaded with 0", daemon.end() == 0)
+    for args, said in ((["--port", "net_none0"], "--port: invalid value 'net_none0'"),
+                       (["--port", "0", "--socket", "/nonexistent/x/y"], "socket: /nonexistent")):
+        done = daemon.run(ROCADED, *eal, "--no-telemetry", "--", *args, "--address",
+                          "192.0.2.1/24")
+        case("rocaded %s: 1" % " ".join(args[:2]), done.returncode == 1 and said in done.stderr,
+             done)
+    done = daemon.run(ROCADED, "--nonsense-of-eal", "--", "--port", "0", "--address",
+                      "192.0.2.1/24")
+    case("rocaded: EAL does not start: 1", done.returncode == 1 and
+         "cannot start EAL" in done.stderr, done)
+    shutil.rmtree(run_dir)
+
+
+def main():
+    reload()
+    status()
+    launch()
+    telemetry()
+    print("1..%d" % len(cases))
+    return 0 if all(cases) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
