@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 
 #include <infiniband/verbs.h>
@@ -104,6 +105,7 @@ connection_request_is_delivered(void **state)
 	struct rdma_ucm_bind bind = {.addr_size = sizeof(at)};
 	struct rdma_ucm_event_resp event;
 	struct client_fixture f;
+	struct pollfd ready = {.events = POLLIN};
 	uint8_t tos = 8;
 	uint32_t listener, id;
 	int server, client;
@@ -114,6 +116,7 @@ connection_request_is_delivered(void **state)
 	server = open(RDMA_CM, O_RDWR | O_CLOEXEC);
 	client = open64(RDMA_CM, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	assert_true(server >= 0 && client >= 0);
+	ready.fd = client;
 	assert_int_equal(id_create(server, 1, &listener), 0);
 	memcpy(&bind.addr, &at, sizeof(at));
 	bind.id = listen.id = listener;
@@ -138,7 +141,8 @@ connection_request_is_delivered(void **state)
 		0);
 	assert_int_equal(event_get(client, &event), 0);
 	assert_int_equal(event.event, EVENT_ROUTE_RESOLVED);
-	connect.conn_param.qp_num = 5; /* not ours */
+	assert_int_equal(poll(&ready, 1, 0), 0); /* no wake-up is left */
+	connect.conn_param.qp_num = 5;           /* not ours */
 	assert_int_not_equal(
 		command(client, RDMA_USER_CM_CMD_CONNECT, &connect, sizeof(connect), 0),
 		0);

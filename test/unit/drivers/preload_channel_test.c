@@ -142,15 +142,19 @@ reused_descriptor_is_no_channel(void **state)
 	assert_true(channel_is(fd));
 	close(fd);
 	assert_false(channel_is(fd));
-	other = open("/dev/null", O_RDWR);
-	assert_int_equal(other, fd);
-	errno = 77;
-	assert_false(channel_is(other));
-	assert_int_equal(channel_write(other, "abcdefgh", 8), -2);
-	assert_int_equal(errno, 77);
+	for (unsigned i = 0; i < 2; i++) {
+		/* Another socket is on the same device as the channel was. */
+		other = i == 0 ? open("/dev/null", O_RDWR)
+			       : socket(AF_UNIX, SOCK_SEQPACKET, 0);
+		assert_int_equal(other, fd);
+		errno = 77;
+		assert_false(channel_is(other));
+		assert_int_equal(channel_write(other, "abcdefgh", 8), -2);
+		assert_int_equal(errno, 77);
+		close(other);
+	}
 	assert_int_equal(channel_write(-1, "abcdefgh", 8), -2);
 	assert_int_equal(channel_write(1 << 30, "abcdefgh", 8), -2);
-	close(other);
 }
 
 /* A duplicate is a channel as well, and stays one when the original is closed. */

@@ -235,6 +235,26 @@ connections_of_a_process_are_limited(void **state)
 }
 
 static void
+connections_of_all_are_limited(void **state)
+{
+	struct server_fixture b;
+	int fds[4];
+
+	(void)state;
+	fixture_open(&b, (struct rocade_daemon_conf){.max_clients = 1});
+	log_set_sink(warning_keep, NULL);
+	for (unsigned i = 0; i < 4; i++)
+		fds[i] = client_connect(&b);
+	assert_int_equal(b.d->conn_count, 3);
+	assert_non_null(strstr(warning, ": too many connections (see max-clients)"));
+	log_set_sink(NULL, NULL);
+	for (unsigned i = 0; i < 4; i++)
+		close(fds[i]);
+	daemon_handle_all(&b);
+	fixture_close(&b);
+}
+
+static void
 accept_without_free_descriptor_disconnects(void **state)
 {
 	struct rlimit before, none;
@@ -334,6 +354,7 @@ main(void)
 		cmocka_unit_test(client_that_does_not_read_is_disconnected),
 		cmocka_unit_test(refused_attach_leaks_nothing),
 		cmocka_unit_test(connections_of_a_process_are_limited),
+		cmocka_unit_test(connections_of_all_are_limited),
 		cmocka_unit_test(accept_without_free_descriptor_disconnects),
 		cmocka_unit_test(corrupt_ring_disconnects),
 		cmocka_unit_test(process_name_is_escaped_in_status),

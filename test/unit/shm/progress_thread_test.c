@@ -259,7 +259,7 @@ forked_child_can_take_the_engine_lock(void **state)
 	usleep(10000); /* if it does not wait yet, the test proves less */
 	pid = fork();
 	if (pid == 0) {
-		alarm(TIMEOUT_S);
+		alarm(20);
 		engine_set_progress_thread(e, NULL);
 		engine_unlock_forked(e);
 		engine_lock(e);

@@ -107,6 +107,41 @@ no_daemon_at_the_socket(void **state)
 	assert_int_equal(fds_count(), before);
 }
 
+static void
+device_description_is_checked(void **state)
+{
+	struct sw_reply good = reply_valid(), out;
+	struct sw_device device;
+	struct session s;
+	int end = session_pair(&s);
+
+	(void)state;
+	good.device.net.addr_count = NET_MAX_ADDRS - 1; /* and the link-local one */
+	reply_send(end, &good, sizeof(good), NULL, 0);
+	assert_int_equal(session_device(&s, &device), 0);
+	assert_int_equal(request_recv(end).type, SW_DEVICE_INFO);
+	assert_memory_equal(&device, &good.device, sizeof(device));
+	for (unsigned i = 0; i < 4; i++) {
+		out = good;
+		if (i == 0)
+			out.device.net.addr_count = NET_MAX_ADDRS;
+		else if (i == 1)
+			out.device.net.addr_count = 0;
+		else if (i == 2)
+			out.device.name[0] = '\0';
+		else
+			memset(out.device.name, 'x', sizeof(out.device.name));
+		reply_send(end, &out, sizeof(out), NULL, 0);
+		assert_int_equal(session_device(&s, &device), -EPROTO);
+	}
+	assert_memory_equal(&device, &good.device, sizeof(device));
+	out.error = EIO;
+	reply_send(end, &out, sizeof(out), NULL, 0);
+	assert_int_equal(session_device(&s, &device), -EIO);
+	close(end);
+	session_close(&s);
+}
+
 int
 main(void)
 {
@@ -115,6 +150,7 @@ main(void)
 		cmocka_unit_test(invalid_reply_closes_the_session),
 		cmocka_unit_test(surplus_descriptors_are_closed),
 		cmocka_unit_test(no_daemon_at_the_socket),
+		cmocka_unit_test(device_description_is_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
