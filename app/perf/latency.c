@@ -143,10 +143,8 @@ latency_client(struct perf_context *ctx, struct result *result)
 	if (ctx->plan.mode == MODE_READ_LAT)
 		ctx->plan.signal_every = 1;
 	if (latency_client_loop(ctx, result) != 0 || link_send(ctx->link, &msg) != 0 ||
-		link_recv(ctx->link, MSG_TALLY, &msg) != 0) {
-		perf_set_error(ctx, "the server disconnected");
-		return -1;
-	}
+		link_recv(ctx->link, MSG_TALLY, &msg) != 0)
+		return perf_set_error(ctx, "the server disconnected");
 	result->server = msg.tally;
 	perf_fill_tally(ctx, &result->client);
 	result->tally = result->client;
@@ -192,10 +190,8 @@ latency_server(struct perf_context *ctx)
 
 	while (latency_server_pass(ctx, &seq, &msg))
 		;
-	if (msg.kind != MSG_END) {
-		perf_set_error(ctx, "the client disconnected");
-		return -1;
-	}
+	if (msg.kind != MSG_END)
+		return perf_set_error(ctx, "the client disconnected");
 	msg = (struct msg){.kind = MSG_TALLY};
 	perf_fill_tally(ctx, &msg.tally);
 	return link_send(ctx->link, &msg);

@@ -80,8 +80,8 @@ perf_alloc_buffers(struct perf_context *ctx)
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (ctx->mem == MAP_FAILED) {
 		ctx->mem = NULL;
-		perf_set_error(ctx, "cannot allocate buffers: %s", strerror(errno));
-		return -1;
+		return perf_set_error(
+			ctx, "cannot allocate buffers: %s", strerror(errno));
 	}
 	/* a hint: failure does not matter */
 	madvise(ctx->mem, ctx->mem_len, MADV_HUGEPAGE);
@@ -89,10 +89,8 @@ perf_alloc_buffers(struct perf_context *ctx)
 	ctx->mr = ibv_reg_mr(ctx->pd, ctx->mem, ctx->mem_len, ACCESS);
 	ctx->recv_wr = calloc(ctx->n_recv + 1, sizeof(*ctx->recv_wr));
 	ctx->recv_sge = calloc(ctx->n_recv + 1, sizeof(*ctx->recv_sge));
-	if (ctx->mr == NULL || ctx->recv_wr == NULL || ctx->recv_sge == NULL) {
-		perf_set_error(ctx, "cannot register memory: %s", strerror(errno));
-		return -1;
-	}
+	if (ctx->mr == NULL || ctx->recv_wr == NULL || ctx->recv_sge == NULL)
+		return perf_set_error(ctx, "cannot register memory: %s", strerror(errno));
 	ctx->source = ctx->mem;
 	ctx->target = ctx->source + ctx->stride;
 	ctx->recv = ctx->target + ctx->slots * ctx->stride;

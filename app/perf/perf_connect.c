@@ -24,11 +24,10 @@ perf_source_choose(struct perf_context *ctx)
 		ctx->sgid_index = i;
 		return 0;
 	}
-	perf_set_error(ctx,
+	return perf_set_error(ctx,
 		"invalid value '%s' for --addr: expected an address of the family of "
 		"--peer %s that is not link-local",
 		ctx->conf->addr, ctx->conf->peer);
-	return -1;
 }
 
 static int
@@ -37,21 +36,17 @@ perf_path_choose(struct perf_context *ctx, enum ibv_mtu *mtu)
 	struct ibv_port_attr port;
 
 	if (rocade_gid_parse(ctx->conf->peer, &ctx->peer) != 0 ||
-		ibv_query_port(ctx->context, 1, &port) != 0) {
-		perf_set_error(ctx, "invalid value '%s' for --peer: %s", ctx->conf->peer,
-			rocade_error());
-		return -1;
-	}
+		ibv_query_port(ctx->context, 1, &port) != 0)
+		return perf_set_error(ctx, "invalid value '%s' for --peer: %s",
+			ctx->conf->peer, rocade_error());
 	*mtu = port.active_mtu;
 	if (ctx->plan.mtu != 0)
 		*mtu = (enum ibv_mtu)(__builtin_ctzll(ctx->plan.mtu) - 7);
-	if (*mtu > port.active_mtu) {
-		perf_set_error(ctx,
+	if (*mtu > port.active_mtu)
+		return perf_set_error(ctx,
 			"invalid value '%lu' for --mtu: expected at most %u, "
 			"the port's active MTU",
 			(unsigned long)ctx->plan.mtu, 128u << port.active_mtu);
-		return -1;
-	}
 	ctx->plan.mtu = 128u << *mtu;
 	return perf_source_choose(ctx);
 }
@@ -148,7 +143,7 @@ receives_post(struct perf_context *ctx, struct conn *conn, uint64_t first)
 int
 perf_connect(struct perf_context *ctx)
 {
-	enum ibv_mtu mtu;
+	enum ibv_mtu mtu = IBV_MTU_256;
 	int rc = 0;
 
 	if (perf_path_choose(ctx, &mtu) != 0)

@@ -90,7 +90,7 @@ struct perf_context {
 	char reason[ERR_MAX];
 };
 
-/* perf_context.c: return 0, or -1 with ctx->reason set. */
+/* perf_open.c: return 0, or -1 with ctx->reason set. */
 int perf_open(struct perf_context *ctx);
 void perf_close(struct perf_context *ctx);
 /* memory.c */
@@ -121,7 +121,8 @@ int rate_server(struct perf_context *ctx);
 int latency_client(struct perf_context *ctx, struct result *result);
 int latency_server(struct perf_context *ctx);
 
-void perf_set_error(struct perf_context *ctx, const char *format, ...)
+/* perf_context.c: records the first error; later ones are its consequences. Returns -1. */
+int perf_set_error(struct perf_context *ctx, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* Polls each engine that this program's loop runs. */

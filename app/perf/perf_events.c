@@ -16,15 +16,12 @@ events_engine_launch(struct perf_context *ctx)
 {
 	unsigned lcore = rte_get_next_lcore(-1, 1, 0);
 
-	if (lcore >= RTE_MAX_LCORE) {
-		perf_set_error(ctx, "--events needs a worker lcore for the engine: start "
-				    "EAL with --lcores 0@0,1@0");
-		return -1;
-	}
-	if (rocade_engine_launch(rocade_port_engine(ctx->port, 0), lcore) != 0) {
-		perf_set_error(ctx, "--events: %s", rocade_error());
-		return -1;
-	}
+	if (lcore >= RTE_MAX_LCORE)
+		return perf_set_error(ctx,
+			"--events needs a worker lcore for the engine: start "
+			"EAL with --lcores 0@0,1@0");
+	if (rocade_engine_launch(rocade_port_engine(ctx->port, 0), lcore) != 0)
+		return perf_set_error(ctx, "--events: %s", rocade_error());
 	ctx->lcore = lcore;
 	return 0;
 }

@@ -47,13 +47,11 @@ peer_resolve(void)
 	if (conf.server || ctx.port == NULL)
 		return 0;
 	while (rocade_port_resolve(ctx.port, &ctx.peer) != 0) {
-		if (rte_rdtsc() > end) {
-			perf_set_error(&ctx,
+		if (rte_rdtsc() > end)
+			return perf_set_error(&ctx,
 				"cannot resolve the MAC address of %s: no "
 				"answer",
 				conf.peer);
-			return -1;
-		}
 		for (int i = 0; i < 1000; i++)
 			perf_poll_engines(&ctx);
 	}

@@ -96,10 +96,8 @@ rate_client(struct perf_context *ctx, struct result *result)
 		if (unlikely(perf_tick(ctx, &msg)) && msg.kind == MSG_TALLY)
 			break;
 	}
-	if (ctx->disconnected) {
-		perf_set_error(ctx, "the server disconnected");
-		return -1;
-	}
+	if (ctx->disconnected)
+		return perf_set_error(ctx, "the server disconnected");
 	result->server = msg.tally;
 	perf_fill_tally(ctx, &result->client);
 	result->tally = ctx->plan.mode == MODE_SEND ? result->server : result->client;
@@ -152,6 +150,5 @@ rate_server(struct perf_context *ctx)
 		if (unlikely(got_msg) && server_window(ctx, &msg, &window_start))
 			return 0;
 	}
-	perf_set_error(ctx, "the client disconnected");
-	return -1;
+	return perf_set_error(ctx, "the client disconnected");
 }

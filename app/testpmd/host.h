@@ -153,11 +153,11 @@ elapsed_ns(uint64_t now_ns, uint64_t since_ns)
 	return now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
-/* host.c: returns 0, or -1 with a message in err and everything undone. */
+/* testpmd_open.c: returns 0, or -1 with a message in err and everything undone. */
 int hosts_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX]);
 void host_close(struct host *host);
-unsigned host_poll_engines(struct host *host);
-/* Handles the pending asynchronous events. Prints those that concern the user. */
+/* testpmd_events.c: handles the pending asynchronous events. Prints those that concern the
+ * user. */
 void host_events(struct host *host);
 
 static inline struct conn *
@@ -174,6 +174,10 @@ host_active(const struct host *host)
 	return host->state >= HOST_WAITING && host->state <= HOST_LINGERING;
 }
 
+/* host.c */
+unsigned host_poll_engines(struct host *host);
+/* The share of conf->count messages that this QP sends or receives in a run. */
+uint64_t host_share(const struct host *host, const struct conn *conn);
 /* Records and prints the host's first error; later ones are its consequences. host_fail()
  * also ends the host's run. */
 void host_set_error(struct host *host, const char *format, ...)
@@ -240,7 +244,5 @@ void host_watch_link(struct host *host, uint64_t now_ns);
 /* Reconnects the failed QPs from their first PSN, as the peer may have started by now.
  * Returns true if there were any. */
 bool host_retry(struct host *host);
-/* The share of conf->count messages that this QP sends or receives in a run. */
-uint64_t host_share(const struct host *host, const struct conn *conn);
 
 #endif

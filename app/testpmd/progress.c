@@ -93,17 +93,6 @@ host_duration_over(const struct host *host, uint64_t now_ns)
 }
 
 uint64_t
-host_share(const struct host *host, const struct conn *conn)
-{
-	uint64_t count = host->conf->count;
-	uint64_t index = (uint64_t)(conn - host->conns);
-
-	if (count == 0)
-		return UINT64_MAX;
-	return count / host->n_conns + (index < count % host->n_conns);
-}
-
-uint64_t
 host_idle_for(struct host *host, uint64_t mark, uint64_t now_ns)
 {
 	if (mark != host->idle_mark || host->idle_since_ns == 0) {

@@ -1,64 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of a host, its error, and asynchronous events. */
+/* Asynchronous events. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "host.h"
-
-void
-host_log(const struct host *host, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	printf("port %" PRIu64 ": ", host->pc->port);
-	vprintf(format, args);
-	printf("\n");
-	va_end(args);
-}
-
-static void
-error_record(struct host *host, const char *format, va_list args)
-{
-	if (host->reason[0] != '\0')
-		return;
-	vsnprintf(host->reason, sizeof(host->reason), format, args);
-	fflush(stdout);
-	fprintf(stderr, "port %" PRIu64 ": %s\n", host->pc->port, host->reason);
-}
-
-void
-host_set_error(struct host *host, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	error_record(host, format, args);
-	va_end(args);
-}
-
-void
-host_fail(struct host *host, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	error_record(host, format, args);
-	va_end(args);
-	host->reconnect = true;
-	if (host->state != HOST_FAILED)
-		host->tally.last_ns = clock_ns();
-	host->state = HOST_FAILED;
-}
-
-/* Returns the connection of the QP that an event names. */
-static struct conn *
-conn_of_qp(struct host *host, const struct ibv_qp *qp)
-{
-	return host_conn(host, qp->qp_num);
-}
 
 static void
 limit_reached(struct host *host)
@@ -87,7 +33,7 @@ event_handle(struct host *host, const struct ibv_async_event *event)
 		limit_reached(host);
 		break;
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		conn = conn_of_qp(host, event->element.qp);
+		conn = host_conn(host, event->element.qp->qp_num);
 		if (conn != NULL)
 			conn->last_wqe = true;
 		break;

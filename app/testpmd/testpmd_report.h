@@ -21,6 +21,7 @@ struct result {
 	uint64_t p50_ns, p99_ns, p999_ns, min_ns, max_ns;
 	struct snapshot stats; /* counters of this run */
 };
+/* testpmd_stats.c */
 void result_of(struct host *host, struct result *result);
 
 #endif

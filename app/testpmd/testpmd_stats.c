@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "host.h"
+#include "testpmd_report.h"
 
 void
 host_snapshot(struct host *host, int engine, struct snapshot *snapshot)
@@ -42,4 +42,30 @@ host_run_impair(struct host *host, struct rocade_impair_stats *stats)
 	stats->duplicated -= base->duplicated;
 	stats->reordered -= base->reordered;
 	stats->corrupted -= base->corrupted;
+}
+
+void
+result_of(struct host *host, struct result *result)
+{
+	const struct tally *tally = &host->tally;
+	const struct hist *hist = &host->hist;
+
+	*result = (struct result){0};
+	if (tally->first_ns != 0 && tally->last_ns > tally->first_ns) {
+		result->seconds = (double)(tally->last_ns - tally->first_ns) /
+				  (double)NS_PER_SECOND;
+		result->rate = (double)tally->messages / result->seconds;
+		result->gbps = (double)tally->bytes * 8 / result->seconds / 1e9;
+	}
+	if (host->ops == &pingpong_ops && !host->passive && hist->count != 0) {
+		result->has_latency = true;
+		result->p50_ns = hist_quantile(hist, 500);
+		result->p99_ns = hist_quantile(hist, 990);
+		result->p999_ns = hist_quantile(hist, 999);
+		result->min_ns = hist->min_ns;
+		result->max_ns = hist->max_ns;
+	}
+	host_snapshot(host, -1, &result->stats);
+	for (unsigned i = 0; i < result->stats.n; i++)
+		result->stats.rows[i].value -= host->run_base.rows[i].value;
 }

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening and closing one end. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "perf_context.h"
+
+/* Whether this end sleeps until a receive completes (--events). */
+static bool
+sleeps_on_completions(const struct perf_context *ctx)
+{
+	return ctx->plan.events && (ctx->conf->server || ctx->plan.mode == MODE_PINGPONG);
+}
+
+static int
+perf_port_open(struct perf_context *ctx)
+{
+	const struct plan *plan = &ctx->plan;
+	struct rocade_port_conf conf = {.size = sizeof(conf),
+		.addresses = ctx->conf->addr,
+		.ethdev = (uint16_t)ctx->conf->port,
+		.rx_desc = (uint16_t)plan->rxd,
+		.tx_desc = (uint16_t)plan->txd,
+		.qpn_base = (uint32_t)plan->qpn_base,
+		.engines = (uint16_t)plan->engines,
+		.max_qp = plan->qps > 65536 / 2 ? 131072 : 0,
+		.peer_window = (uint32_t)plan->peer_window};
+
+	/* IPv6 header, UDP, BTH and extension headers, ICRC. Below 2048 the 1500 bytes of
+	 * Ethernet suffice. */
+	if (plan->mtu >= 2048)
+		conf.mtu = (uint32_t)plan->mtu + 84;
+	if (rocade_open_port(&conf, &ctx->port) != 0)
+		return perf_set_error(
+			ctx, "cannot open port %u: %s", conf.ethdev, rocade_error());
+	if (!sleeps_on_completions(ctx)) {
+		ctx->n_engines = (unsigned)plan->engines;
+		for (unsigned i = 0; i < ctx->n_engines; i++)
+			ctx->engines[i] = rocade_port_engine(ctx->port, i);
+	} else if (events_engine_launch(ctx) != 0)
+		return -1;
+	ctx->context = ibv_open_device(rocade_port_device(ctx->port));
+	return 0;
+}
+
+/* Opens the device by name. The library that provides it runs the engine. */
+static int
+perf_device_open(struct perf_context *ctx)
+{
+	int n = 0;
+	struct ibv_device **list = ibv_get_device_list(&n);
+
+	for (int i = 0; i < n; i++) {
+		if (strcmp(ibv_get_device_name(list[i]), ctx->conf->device) == 0)
+			ctx->context = ibv_open_device(list[i]);
+	}
+	if (list != NULL)
+		ibv_free_device_list(list);
+	return 0;
+}
+
+/* Creates a thread domain: only this thread uses the queues, so they need no locks. */
+static int
+perf_domain_open(struct perf_context *ctx)
+{
+	struct ibv_td_init_attr td = {0};
+	struct ibv_parent_domain_init_attr attr = {.pd = ctx->base_pd};
+
+	ctx->td = ibv_alloc_td(ctx->context, &td);
+	attr.td = ctx->td;
+	if (ctx->td != NULL)
+		ctx->pd = ibv_alloc_parent_domain(ctx->context, &attr);
+	if (ctx->pd == NULL)
+		perf_set_error(ctx, "cannot create a thread domain: %s", strerror(errno));
+	return ctx->pd != NULL ? 0 : -1;
+}
+
+static int
+perf_context_open(struct perf_context *ctx)
+{
+	if ((ctx->conf->device != NULL ? perf_device_open(ctx) : perf_port_open(ctx)) !=
+		0)
+		return -1;
+	ctx->base_pd = ctx->context != NULL ? ibv_alloc_pd(ctx->context) : NULL;
+	if (ctx->base_pd == NULL)
+		return perf_set_error(ctx, "cannot open the device: %s", strerror(errno));
+	return perf_domain_open(ctx);
+}
+
+/* Creates a CQ that only this thread polls. */
+static struct ibv_cq *
+perf_cq_create(
+	struct perf_context *ctx, uint64_t entries, struct ibv_comp_channel *channel)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = (uint32_t)entries,
+		.channel = channel,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
+		.parent_domain = ctx->pd};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx->context, &attr);
+
+	return cq != NULL ? ibv_cq_ex_to_cq(cq) : NULL;
+}
+
+static int
+perf_queues_create(struct perf_context *ctx)
+{
+	const struct plan *plan = &ctx->plan;
+	struct ibv_srq_init_attr srq = {
+		.attr = {.max_wr = (uint32_t)plan->depth, .max_sge = 1}};
+	/* At most this many signaled requests are outstanding; 64 more for flushed
+	 * ones. */
+	uint64_t send = plan->qps * (plan->sq_depth / plan->signal_every + 1) + 64;
+	uint64_t before;
+
+	if (sleeps_on_completions(ctx) &&
+		(ctx->channel = ibv_create_comp_channel(ctx->context)) == NULL)
+		return perf_set_error(
+			ctx, "cannot create a completion channel: %s", strerror(errno));
+	ctx->send_cq = perf_cq_create(ctx, send, NULL);
+	ctx->recv_cq = perf_cq_create(ctx, ctx->n_recv + 64, ctx->channel);
+	if (ctx->send_cq == NULL || ctx->recv_cq == NULL)
+		return perf_set_error(ctx, "cannot create CQs of %lu and %lu entries: %s",
+			(unsigned long)send, (unsigned long)ctx->n_recv, strerror(errno));
+	if (plan->rq)
+		return 0;
+	before = perf_memory_in_use();
+	ctx->srq = ibv_create_srq(ctx->pd, &srq);
+	ctx->srq_memory = perf_memory_in_use() - before;
+	if (ctx->srq == NULL)
+		perf_set_error(ctx, "cannot create an SRQ of --depth %u: %s",
+			srq.attr.max_wr, strerror(errno));
+	return ctx->srq != NULL ? 0 : -1;
+}
+
+static int
+conn_create_qp(struct perf_context *ctx, uint64_t i)
+{
+	const struct plan *plan = &ctx->plan;
+	struct conn *conn = &ctx->conns[i];
+	struct ibv_qp_init_attr init = {.send_cq = ctx->send_cq,
+		.recv_cq = ctx->recv_cq,
+		.srq = ctx->srq,
+		.qp_type = plan->ud ? IBV_QPT_UD : IBV_QPT_RC,
+		.cap = {.max_send_wr = (uint32_t)plan->sq_depth,
+			.max_send_sge = 1,
+			.max_recv_wr = plan->rq ? (uint32_t)plan->depth : 0,
+			.max_recv_sge = plan->rq ? 1 : 0,
+			.max_inline_data = (uint32_t)plan->inline_max}};
+
+	conn->qp = ibv_create_qp(ctx->pd, &init);
+	if (conn->qp != NULL && i == 0)
+		ctx->qpn = conn->qp->qp_num;
+	if (conn->qp == NULL || conn->qp->qp_num != ctx->qpn + i)
+		return perf_set_error(ctx, "cannot create QP %lu of %lu: %s",
+			(unsigned long)i + 1, (unsigned long)plan->qps, strerror(errno));
+	return 0;
+}
+
+static void
+requests_prepare(struct perf_context *ctx)
+{
+	const struct plan *plan = &ctx->plan;
+	enum ibv_wr_opcode opcode = IBV_WR_SEND;
+	bool inlined = plan->size <= plan->inline_max && plan->inline_max != 0;
+
+	if (plan->mode == MODE_WRITE || plan->mode == MODE_WRITE_LAT)
+		opcode = IBV_WR_RDMA_WRITE;
+	else if (plan->mode == MODE_READ || plan->mode == MODE_READ_LAT)
+		opcode = IBV_WR_RDMA_READ;
+	if (opcode == IBV_WR_RDMA_READ)
+		inlined = false;
+	ctx->flags = inlined ? IBV_SEND_INLINE : 0;
+	for (unsigned i = 0; i < BURST_MAX; i++) {
+		ctx->sge[i] = (struct ibv_sge){.addr = (uintptr_t)ctx->source,
+			.length = (uint32_t)plan->size,
+			.lkey = ctx->mr->lkey};
+		ctx->wr[i] = (struct ibv_send_wr){.next = &ctx->wr[i + 1],
+			.sg_list = &ctx->sge[i],
+			.num_sge = 1,
+			.opcode = opcode};
+		if (ctx->ah != NULL) {
+			ctx->wr[i].wr.ud.ah = ctx->ah;
+			ctx->wr[i].wr.ud.remote_qkey = PERF_QKEY;
+		} else {
+			ctx->wr[i].wr.rdma.rkey = ctx->rkey;
+		}
+	}
+}
+
+static int
+perf_ready_send(struct perf_context *ctx)
+{
+	struct msg msg = {.kind = MSG_READY,
+		.ready = {.addr = (uintptr_t)ctx->target,
+			.rkey = ctx->mr->rkey,
+			.qpn = ctx->qpn}};
+
+	return link_send(ctx->link, &msg);
+}
+
+static int
+perf_ready_wait(struct perf_context *ctx)
+{
+	struct msg msg;
+
+	if (link_recv(ctx->link, MSG_READY, &msg) != 0)
+		return perf_set_error(ctx,
+			"the peer disconnected before it was ready (see its "
+			"messages)");
+	ctx->remote_addr = msg.ready.addr;
+	ctx->rkey = msg.ready.rkey;
+	ctx->peer_qpn = msg.ready.qpn;
+	return 0;
+}
+
+static int
+perf_end_open(struct perf_context *ctx)
+{
+	size_t bytes = RTE_CACHE_LINE_ROUNDUP(ctx->plan.qps * sizeof(*ctx->conns));
+	uint64_t before;
+
+	ctx->conns = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes);
+	if (ctx->conns == NULL)
+		return perf_set_error(ctx, "out of memory");
+	memset(ctx->conns, 0, bytes);
+	if (perf_context_open(ctx) != 0)
+		return -1;
+	ctx->memory_before = perf_memory_in_use();
+	if (perf_alloc_buffers(ctx) != 0 || perf_queues_create(ctx) != 0)
+		return -1;
+	before = perf_memory_in_use();
+	for (uint64_t i = 0; i < ctx->plan.qps; i++) {
+		if (conn_create_qp(ctx, i) != 0)
+			return -1;
+	}
+	ctx->qp_memory = perf_memory_in_use() - before;
+	return 0;
+}
+
+static int
+perf_end_connect(struct perf_context *ctx)
+{
+	/* Excludes what the port allocates when its link comes up between perf_end_open()
+	 * and here. */
+	uint64_t before = perf_memory_in_use();
+
+	if (perf_connect(ctx) != 0)
+		return -1;
+	ctx->qp_memory += perf_memory_in_use() - before;
+	ctx->memory = perf_memory_in_use() - ctx->memory_before + ctx->mem_len;
+	for (uint64_t i = 0; i < ctx->plan.qps; i++) {
+		if (ctx->plan.ud)
+			ctx->conns[i].dest = ctx->peer_qpn + i;
+		else
+			ctx->conns[i].dest =
+				ctx->remote_addr + i % ctx->slots * ctx->stride;
+	}
+	requests_prepare(ctx);
+	return 0;
+}
+
+/* The server opens its port before the client: a memif client tries to connect only once.
+ * The server's QPs are connected before the client begins to send. */
+static int
+perf_ends_connect(struct perf_context *ctx)
+{
+	if (!ctx->conf->server)
+		return perf_ready_wait(ctx) != 0 || perf_end_open(ctx) != 0 ||
+				       perf_end_connect(ctx) != 0 ||
+				       perf_ready_send(ctx) != 0 ||
+				       perf_ready_wait(ctx) != 0
+			       ? -1
+			       : 0;
+	return perf_end_open(ctx) != 0 || perf_ready_send(ctx) != 0 ||
+			       perf_ready_wait(ctx) != 0 || perf_end_connect(ctx) != 0 ||
+			       perf_ready_send(ctx) != 0
+		       ? -1
+		       : 0;
+}
+
+int
+perf_open(struct perf_context *ctx)
+{
+	struct rocade_impair impair = {
+		.loss_ppm = (uint32_t)ctx->plan.loss_ppm, .seed = 1};
+
+	if (perf_ends_connect(ctx) != 0)
+		return -1;
+	if (impair.loss_ppm != 0 && rocade_port_impair(ctx->port, &impair) != 0)
+		return perf_set_error(ctx, "--loss-ppm: %s", rocade_error());
+	return 0;
+}
+
+void
+perf_close(struct perf_context *ctx)
+{
+	for (uint64_t i = 0; ctx->conns != NULL && i < ctx->plan.qps; i++) {
+		if (ctx->conns[i].qp != NULL)
+			ibv_destroy_qp(ctx->conns[i].qp);
+	}
+	if (ctx->ah != NULL)
+		ibv_destroy_ah(ctx->ah);
+	if (ctx->srq != NULL)
+		ibv_destroy_srq(ctx->srq);
+	if (ctx->send_cq != NULL)
+		ibv_destroy_cq(ctx->send_cq);
+	if (ctx->recv_cq != NULL)
+		ibv_destroy_cq(ctx->recv_cq);
+	if (ctx->channel != NULL)
+		ibv_destroy_comp_channel(ctx->channel);
+	if (ctx->mr != NULL)
+		ibv_dereg_mr(ctx->mr);
+	if (ctx->mem != NULL)
+		munmap(ctx->mem, ctx->mem_len);
+	if (ctx->pd != NULL)
+		ibv_dealloc_pd(ctx->pd);
+	if (ctx->td != NULL)
+		ibv_dealloc_td(ctx->td);
+	if (ctx->base_pd != NULL)
+		ibv_dealloc_pd(ctx->base_pd);
+	if (ctx->context != NULL)
+		ibv_close_device(ctx->context);
+	if (ctx->lcore != 0)
+		rocade_engine_stop(rocade_port_engine(ctx->port, 0));
+	if (ctx->port != NULL)
+		rocade_close_port(ctx->port);
+	free(ctx->conns);
+	free(ctx->recv_wr);
+	free(ctx->recv_sge);
+}

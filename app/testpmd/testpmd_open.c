@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening and closing: port, device, PD, CQs, SRQ, QPs, buffers. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host.h"
+
+#define RX_MEM_MAX (UINT64_C(256) << 20)
+#define RECV_CQ_MIN 16384
+
+static void
+port_conf_fill(
+	const struct conf *conf, const struct port_conf *pc, struct rocade_port_conf *out)
+{
+	*out = (struct rocade_port_conf){.size = sizeof(*out),
+		.addresses = pc->addr,
+		.gateway4 = pc->gateway4[0] != '\0' ? pc->gateway4 : NULL,
+		.gateway6 = pc->gateway6[0] != '\0' ? pc->gateway6 : NULL,
+		.mtu = (uint32_t)pc->if_mtu,
+		.vlan = (uint16_t)pc->vlan,
+		.ethdev = (uint16_t)pc->port,
+		.engines = (uint16_t)conf->engines,
+		.rx_desc = (uint16_t)conf->rxd,
+		.tx_desc = (uint16_t)conf->txd,
+		.qpn_base = (uint32_t)conf->qpn_base,
+		.peer_window = (uint32_t)conf->peer_window,
+		.no_cksum_offload = conf->no_cksum_offload};
+	/* IPv6 header, UDP, BTH and extension headers, ICRC: what the path MTU needs on
+	 * top. Below 2048 the 1500 bytes of Ethernet suffice. */
+	if (out->mtu == 0 && conf->mtu >= 2048)
+		out->mtu = (uint32_t)conf->mtu + 84;
+}
+
+static int
+host_ports_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX])
+{
+	struct rocade_port_conf port_conf[PORTS_MAX] = {0};
+	struct rocade_port *ports[PORTS_MAX] = {NULL};
+	int rc = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		port_conf_fill(conf, &conf->ports[i], &port_conf[i]);
+	if (conf->loop) {
+		rc = rocade_open_loop(port_conf, ports);
+		if (rc != 0)
+			snprintf(err, ERR_MAX, "cannot open the loop ports: %s",
+				rocade_error());
+	}
+	for (unsigned i = 0; i < n && !conf->loop && rc == 0; i++) {
+		rc = rocade_open_port(&port_conf[i], &ports[i]);
+		if (rc != 0)
+			snprintf(err, ERR_MAX, "cannot open port %" PRIu64 ": %s",
+				conf->ports[i].port, rocade_error());
+	}
+	for (unsigned i = 0; i < n; i++)
+		hosts[i].port = ports[i];
+	return rc == 0 ? 0 : -1;
+}
+
+static int
+host_cqs_create(struct host *host, char err[ERR_MAX])
+{
+	const struct conf *conf = host->conf;
+	uint64_t depth = host->rxqs == NULL ? 0 : conf->depth;
+	uint64_t send = host->n_conns * (host->ops->sends ? conf->sq_depth : 1);
+	uint64_t recv = conf->rq ? host->n_conns * depth : 4 * depth;
+
+	if (recv < RECV_CQ_MIN)
+		recv = RECV_CQ_MIN;
+	if (recv > (uint64_t)host->attr.max_cqe)
+		recv = (uint64_t)host->attr.max_cqe;
+	if (send > (uint64_t)host->attr.max_cqe ||
+		(conf->rq && recv < host->n_conns * depth))
+		return error_set(err,
+			"invalid value '%u' for --qps: needs a CQ of %" PRIu64
+			" entries (--sq-depth, --depth); expected at most %d",
+			host->n_conns, conf->rq ? host->n_conns * depth : send,
+			host->attr.max_cqe);
+	host->send_cq = ibv_create_cq(host->ctx, (int)send, NULL, NULL, 0);
+	host->recv_cq = ibv_create_cq(host->ctx, (int)recv, NULL, NULL, 0);
+	if (host->send_cq == NULL || host->recv_cq == NULL)
+		return error_set(err, "cannot create a CQ: %s", strerror(errno));
+	return 0;
+}
+
+static int
+host_srq_create(struct host *host, char err[ERR_MAX])
+{
+	struct ibv_srq_init_attr init = {
+		.attr = {.max_wr = (uint32_t)host->conf->depth, .max_sge = 1}};
+
+	host->srq = ibv_create_srq(host->pd, &init);
+	if (host->srq == NULL)
+		return error_set(err,
+			"invalid value '%" PRIu64 "' for --depth: cannot create an SRQ "
+			"of this size (largest: %d): %s",
+			host->conf->depth, host->attr.max_srq_wr, strerror(errno));
+	rxq_init(&host->rxqs[0], host->srq, NULL);
+	host->rxqs[0].capacity = (uint32_t)host->conf->depth;
+	return 0;
+}
+
+static int
+conn_create(struct host *host, unsigned i, char err[ERR_MAX])
+{
+	const struct conf *conf = host->conf;
+	struct conn *conn = &host->conns[i];
+	bool own_rq = host->rxqs != NULL && host->srq == NULL;
+	struct ibv_qp_init_attr init = {.send_cq = host->send_cq,
+		.recv_cq = host->recv_cq,
+		.srq = host->srq,
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = host->ops->sends ? (uint32_t)conf->sq_depth : 1,
+			.max_send_sge = 1,
+			.max_recv_wr = own_rq ? (uint32_t)conf->depth : 1,
+			.max_recv_sge = 1,
+			.max_inline_data =
+				host->ops->sends ? (uint32_t)conf->inline_max : 0}};
+
+	conn->qp = ibv_create_qp(host->pd, &init);
+	if (conn->qp == NULL)
+		return error_set(err,
+			"cannot create QP %u of %u (--sq-depth %" PRIu64
+			", --depth %" PRIu64 ", --inline %" PRIu64 "): %s",
+			i + 1, host->n_conns, conf->sq_depth, conf->depth,
+			conf->inline_max, strerror(errno));
+	conn->qpn = conn->qp->qp_num;
+	if (conn->qpn != conf->qpn_base + i)
+		return error_set(err, "QP %u has QPN 0x%x instead of --qpn-base + %u", i,
+			conn->qpn, i);
+	if (host->rxqs == NULL)
+		return 0;
+	conn->rxq = &host->rxqs[host->srq != NULL ? 0 : i];
+	if (own_rq) {
+		rxq_init(conn->rxq, NULL, conn->qp);
+		conn->rxq->capacity = (uint32_t)conf->depth;
+	}
+	return 0;
+}
+
+/* Receive buffers and send buffers. */
+static int
+host_buffers_create(struct host *host, char err[ERR_MAX])
+{
+	const struct conf *conf = host->conf;
+	int rc = 0;
+
+	for (unsigned i = 0; i < host->n_rxqs && rc == 0; i++)
+		rc = rxq_grow(
+			&host->rxqs[i], host->pd, (uint32_t)conf->depth, conf->size_max);
+	if (rc == 0 && host->ops->sends)
+		rc = tx_init(host);
+	if (rc == 0)
+		return 0;
+	return error_set(err,
+		"cannot allocate message buffers (--size up to %" PRIu64
+		", --depth %" PRIu64 ", --qps %u): %s",
+		conf->size_max, conf->depth, host->n_conns, strerror(rc));
+}
+
+static int
+host_device_open(struct host *host, char err[ERR_MAX])
+{
+	host->ctx = ibv_open_device(rocade_port_device(host->port));
+	if (host->ctx == NULL || ibv_query_device(host->ctx, &host->attr) != 0)
+		return error_set(err,
+			"cannot open the verbs device of port %" PRIu64 ": %s",
+			host->pc->port, strerror(errno));
+	fcntl(host->ctx->async_fd, F_SETFL,
+		fcntl(host->ctx->async_fd, F_GETFL) | O_NONBLOCK);
+	host->pd = ibv_alloc_pd(host->ctx);
+	if (host->pd == NULL)
+		return error_set(err, "cannot create a PD: %s", strerror(errno));
+	host->n_engines = rocade_port_engine_count(host->port);
+	for (unsigned i = 0; i < host->n_engines && i < ENGINES_MAX; i++)
+		host->engines[i] = rocade_port_engine(host->port, i);
+	return 0;
+}
+
+static int
+host_open(struct host *host, char err[ERR_MAX])
+{
+	const struct conf *conf = host->conf;
+
+	host->n_conns = (unsigned)conf->qps;
+	host->conns = calloc(host->n_conns, sizeof(*host->conns));
+	host->n_rxqs = !host->ops->receives ? 0 : conf->rq ? host->n_conns : 1;
+	if (host->n_rxqs != 0)
+		host->rxqs = calloc(host->n_rxqs, sizeof(*host->rxqs));
+	if (host->conns == NULL || (host->n_rxqs != 0 && host->rxqs == NULL))
+		return error_set(err, "out of memory");
+	if (host_device_open(host, err) != 0 || host_cqs_create(host, err) != 0)
+		return -1;
+	if (host->n_rxqs != 0 && !conf->rq && host_srq_create(host, err) != 0)
+		return -1;
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		if (conn_create(host, i, err) != 0)
+			return -1;
+	}
+	return host_buffers_create(host, err);
+}
+
+/* The default of --depth: as many receives as fit into RX_MEM_MAX. */
+static uint64_t
+default_depth(const struct conf *conf)
+{
+	uint64_t depth = conf->rq ? 512 : 4096;
+	uint64_t queues = conf->rq ? conf->qps : 1;
+	uint64_t fit = RX_MEM_MAX / ((conf->size_max | 63) + 1) / queues;
+
+	if (fit < depth)
+		depth = fit == 0 ? 1 : fit;
+	return depth > conf->srq_limit ? depth : conf->srq_limit;
+}
+
+static const struct mode_ops *
+ops_of(enum mode_kind mode)
+{
+	return mode == MODE_SEND   ? &send_ops
+	       : mode == MODE_SINK ? &sink_ops
+				   : &pingpong_ops;
+}
+
+int
+hosts_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX])
+{
+	if (conf->depth == 0)
+		conf->depth = default_depth(conf);
+	conf->size_cap = conf->size_max;
+	if (host_ports_open(hosts, n, conf, err) != 0)
+		goto undo;
+	for (unsigned i = 0; i < n; i++) {
+		hosts[i].index = i;
+		hosts[i].conf = conf;
+		hosts[i].pc = &conf->ports[i];
+		hosts[i].ops = ops_of(conf->ports[i].mode);
+		hosts[i].reconnect = true;
+		if (host_open(&hosts[i], err) != 0)
+			goto undo;
+	}
+	return 0;
+undo:
+	for (unsigned i = 0; i < n; i++)
+		host_close(&hosts[i]);
+	return -1;
+}
+
+void
+host_close(struct host *host)
+{
+	host_cm_close(host);
+	for (unsigned i = 0; i < host->n_conns && host->conns != NULL; i++) {
+		if (host->conns[i].qp != NULL)
+			ibv_destroy_qp(host->conns[i].qp);
+	}
+	if (host->srq != NULL)
+		ibv_destroy_srq(host->srq);
+	if (host->send_cq != NULL)
+		ibv_destroy_cq(host->send_cq);
+	if (host->recv_cq != NULL)
+		ibv_destroy_cq(host->recv_cq);
+	for (unsigned i = 0; i < host->n_rxqs && host->rxqs != NULL; i++)
+		rxq_fini(&host->rxqs[i]);
+	tx_fini(&host->tx);
+	free(host->conns);
+	free(host->rxqs);
+	if (host->pd != NULL)
+		ibv_dealloc_pd(host->pd);
+	if (host->ctx != NULL)
+		ibv_close_device(host->ctx);
+	if (host->port != NULL)
+		rocade_close_port(host->port);
+	*host = (struct host){0};
+}
