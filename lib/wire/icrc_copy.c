@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/common.h"
-#include "wire/icrc.h"
+#include "wire/icrc_copy.h"
 
 uint32_t icrc_copy_min = UINT32_MAX;
 

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The running CRC of icrc.h, alone and in one pass with a copy of the payload. */
+#ifndef ROCADE_WIRE_ICRC_COPY_H
+#define ROCADE_WIRE_ICRC_COPY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <isa-l/crc.h>
+
+static inline uint32_t
+icrc_update(uint32_t crc, const void *data, size_t len)
+{
+	return crc32_gzip_refl(crc, (const unsigned char *)data, len);
+}
+
+/* The ICRC of a frame that is being built: crc covers everything before from. */
+struct icrc_sum {
+	const uint8_t *from;
+	uint32_t crc;
+};
+
+/* Shortest length for which icrc_copy() beats a copy and a CRC; UINT32_MAX: the CPU lacks
+ * AVX-512 or VPCLMULQDQ. */
+extern uint32_t icrc_copy_min;
+
+/* Copies len bytes and returns their icrc_update(), in one pass: what is summed is what
+ * is stored, even if src changes meanwhile. len >= icrc_copy_min. */
+uint32_t icrc_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len);
+
+/* As icrc_copy(), into the frame of a sum. The sum returned ends at dst + len. */
+struct icrc_sum icrc_sum_copy(
+	struct icrc_sum sum, uint8_t *dst, const uint8_t *src, size_t len);
+
+#endif
