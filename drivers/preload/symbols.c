@@ -44,9 +44,12 @@ library_handle(void)
 	return found;
 }
 
+/* AddressSanitizer calls dlvsym() before it is initialised. */
+#define UNSANITIZED no_sanitize("address", "undefined")
+
 /* Returns our function in place of the real one, or NULL if this is not a verb of
  * libibverbs. */
-static __attribute__((noinline)) void *
+static __attribute__((noinline, UNSANITIZED)) void *
 verb_replacement(dlvsym_fn *real, void *handle, const char *name, const char *version)
 {
 	const void *symbol;
@@ -67,7 +70,7 @@ verb_replacement(dlvsym_fn *real, void *handle, const char *name, const char *ve
 #define TAIL_CALLER
 #else
 #define TAIL_CALL
-#define TAIL_CALLER __attribute__((optimize("O2"), no_sanitize("address", "undefined")))
+#define TAIL_CALLER __attribute__((optimize("O2"), UNSANITIZED))
 #endif
 
 EXPORT TAIL_CALLER void *
