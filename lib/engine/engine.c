@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A pass of the poll loop, the engine lock, deadlines, creation. */
+#include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/ringmem.h"
@@ -59,14 +61,49 @@ engine_pass(struct engine *e, uint64_t now)
 	return moved;
 }
 
+/* ROCADE_TX_FROM_POST=0 in the environment: posts only ring doorbells. */
+static bool
+tx_from_post_enabled(void)
+{
+	const char *env = getenv("ROCADE_TX_FROM_POST");
+
+	return env == NULL || strcmp(env, "0") != 0;
+}
+
+/* The first post after a pass, by the thread that ran the pass: sends at once. False: the
+ * next pass has to send. */
+static bool
+tx_from_post(struct engine *e, struct qp *qp)
+{
+	bool sent;
+
+	/* Only one: what else is posted before the next pass leaves in one burst. */
+	__atomic_store_n(&e->tx_thread, 0, __ATOMIC_RELAXED);
+	if (!rte_ticketlock_trylock(&e->lock))
+		return false;
+	mr_fault_enter(&e->dev->keys);
+	e->shared.now = clock_now();
+	sent = e->progress_thread == NULL && engine_tx_qp(e, qp, e->shared.now);
+	if (sent)
+		e->stats.tx_from_post++;
+	else
+		e->stats.tx_from_post_missed++;
+	mr_fault_leave();
+	rte_ticketlock_unlock(&e->lock);
+	return sent;
+}
+
 void
 engine_doorbell(struct qp *qp)
 {
 	struct engine *e = qp->sched.engine;
 	uint32_t index = qp->qpn - e->dev->qps.base;
+	pthread_t thread = __atomic_load_n(&e->tx_thread, __ATOMIC_RELAXED);
 
 	if (unlikely(doorbells_enabled(&e->doorbells) > POST_PREFETCH_MIN_QPS))
 		post_prefetch_update(&e->post_prefetch, index, qp);
+	if (thread != 0 && thread == pthread_self() && tx_from_post(e, qp))
+		return;
 	doorbells_ring(&e->doorbells, index);
 	if (e->progress_thread != NULL) {
 		/* Pairs with the fence in engine_try_pass(). */
@@ -89,7 +126,11 @@ engine_run(struct engine *e, uint64_t now)
 unsigned
 engine_poll(struct engine *e)
 {
-	return engine_run(e, clock_now());
+	unsigned moved = engine_run(e, clock_now());
+
+	if (likely(e->tx_from_post))
+		__atomic_store_n(&e->tx_thread, pthread_self(), __ATOMIC_RELAXED);
+	return moved;
 }
 
 uint64_t
@@ -234,6 +275,7 @@ engine_create(struct dev *dev, unsigned index)
 	e->vlan = dev->conf.net.vlan;
 	/* With hooks the daemon does what a control engine does. */
 	e->is_control = index == 0 && dev->conf.hooks == NULL;
+	e->tx_from_post = tx_from_post_enabled();
 	e->shared = (struct qp_shared){.keys = &dev->keys,
 		.srqs = &dev->srqs,
 		.gids = dev->gids,

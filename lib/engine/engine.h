@@ -32,7 +32,9 @@ uint64_t engine_clock_wall(uint64_t stamp);
 uint64_t engine_deadline(struct engine *e);
 
 /* To be called after a post to the QP: rings its doorbell. In manual progress also runs a
- * pass, if the engine lock is free. Any thread, without the engine lock. */
+ * pass, if the engine lock is free. The first post of a thread after its engine_poll()
+ * sends at once instead, if the QP has nothing else to send or in flight. Any thread,
+ * without the engine lock. */
 void engine_doorbell(struct qp *qp);
 
 /* Take and release the engine lock, for control calls. Not recursive. In manual progress

@@ -65,6 +65,9 @@ struct engine {
 	rte_ticketlock_t lock LINE_ALIGNED;
 	struct doorbells doorbells;
 	struct post_prefetch post_prefetch;
+	/* the thread that ran the last pass, until its next post; 0: none */
+	pthread_t tx_thread;
+	bool tx_from_post;   /* never changes */
 	bool pass_requested; /* a thread that found the lock taken asks for a pass */
 	/* NULL: a loop polls the engine */
 	const struct engine_progress_thread *progress_thread;
@@ -110,6 +113,9 @@ void engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pk
  * ENGINE_TX_PASS are sent. Returns the number of packets of QPs, with those looped
  * back. */
 unsigned engine_tx(struct engine *e, uint64_t now);
+/* Sends at once what was posted to a QP that has nothing else queued or in flight. False:
+ * it has, or sending is not possible now; nothing has happened. */
+bool engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now);
 /* Takes an empty frame from the tx frame cache. False: none is free. */
 bool engine_frame_get(struct engine *e, struct pkt *frame);
 /* Puts it back unused. */

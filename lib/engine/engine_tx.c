@@ -368,6 +368,23 @@ ready_qps_tx(struct engine *e, uint64_t now)
 	return used;
 }
 
+bool
+engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now)
+{
+	unsigned built;
+
+	if (qp->state != IBV_QPS_RTS || qp->req.una_idx != qp->req.next_idx ||
+		qp->sched.on_ready || qp->sched.on_blocked || !backlog_flush(e, now) ||
+		tx_cache_fill(e, 1) == 0 || next_hop_resolve(e, qp, now) != ROUTE_PEER)
+		return false;
+	built = qp_tx(qp, e->tx_cache + e->tx_cache_first,
+		RTE_MIN(e->tx_cache_count, ENGINE_BUDGET + 0u), now);
+	if (likely(built != 0))
+		tx_cache_send(e, built, now);
+	engine_schedule(e, qp);
+	return true;
+}
+
 static unsigned
 loopback_process(struct engine *e, uint64_t now)
 {

@@ -158,6 +158,8 @@ host_pass(struct host *h, unsigned engine)
 	if (host_has_frames(h))
 		h->kept = sim.now;
 	moved = engine_run(e, sim.now);
+	/* As if this thread had polled the engine. */
+	e->tx_thread = chance(h->conf.tx_from_post) ? pthread_self() : 0;
 	if (host_has_frames(h))
 		h->kept = sim.now;
 	return moved;

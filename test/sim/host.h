@@ -20,6 +20,7 @@
 
 struct host_conf {
 	unsigned engines;
+	unsigned tx_from_post; /* passes, in thousandths, whose next post may send */
 	uint32_t peer_window;
 	uint32_t many_qps;
 	unsigned cqs, srqs;

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The first post of a thread after its poll of the engine is sent from within the post. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "engine/engine_internal.h"
+
+#include "engine_link.h"
+#include "test_clock.h"
+
+#define QPS 2
+#define PMTU 1024
+
+static struct engine_link fixture;
+static struct link_qp a[QPS], b[QPS];
+static uint64_t wr;
+
+static struct engine *
+engine(void)
+{
+	return fixture.a.dev->engines[0];
+}
+
+/* Posts a SEND to a[i]. Returns how many frames the post itself has sent. */
+static unsigned
+post(unsigned i, uint32_t len)
+{
+	unsigned before = fake_sent_count(&fixture.a.port);
+
+	assert_int_equal(link_qp_recv(&b[i], wr, 0, len), 0);
+	assert_int_equal(link_qp_send(&a[i], wr++, 0, len, IBV_SEND_SIGNALED), 0);
+	return fake_sent_count(&fixture.a.port) - before;
+}
+
+static void
+begin(uint32_t peer_window)
+{
+	static const struct link_qp_conf plain = {.wr = 64};
+	struct engine_link_conf conf = {.peer_window = peer_window};
+
+	engine_link_init(&fixture, &conf);
+	test_clock = &fixture.now;
+	link_qps_create(&fixture, a, b, QPS, &plain);
+	wr = 0;
+	/* The neighbours get to know each other. */
+	for (unsigned i = 0; i < QPS; i++) {
+		assert_int_equal(post(i, 8), 0);
+		engine_link_drain(&fixture);
+		link_qp_expect_sent(&a[i], i, 1, IBV_WC_SUCCESS);
+		link_qp_expect_received(&b[i], i, 1);
+	}
+}
+
+static void
+end(void)
+{
+	struct cqe cqe;
+
+	fixture.a.deaf = false;
+	engine_link_advance(&fixture, NS_PER_SEC);
+	for (unsigned i = 0; i < QPS; i++) {
+		while (link_qp_poll_send(&a[i], &cqe))
+			assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+		assert_int_equal(a[i].qp->req.una_idx, sq_posted(&a[i].qp->sq));
+	}
+	link_qps_destroy(a, b, QPS);
+	engine_link_fini(&fixture);
+}
+
+/* Returns how many frames the poll has sent. */
+static unsigned
+poll(void)
+{
+	unsigned before = fake_sent_count(&fixture.a.port);
+
+	engine_poll(engine());
+	return fake_sent_count(&fixture.a.port) - before;
+}
+
+static void
+expect_counts(unsigned sent, unsigned missed)
+{
+	assert_int_equal(engine()->stats.tx_from_post, sent);
+	assert_int_equal(engine()->stats.tx_from_post_missed, missed);
+}
+
+/* A message of any length leaves at once, up to the budget of a QP. The poll sends the
+ * rest. */
+static void
+first_post_after_a_poll_is_sent(void **state)
+{
+	static const uint32_t lens[] = {0, 1, 64, PMTU, 5 * PMTU, 20 * PMTU};
+
+	(void)state;
+	begin(0);
+	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		unsigned packets = RTE_MAX((lens[i] + PMTU - 1) / PMTU, 1u);
+		unsigned first = RTE_MIN(packets, ENGINE_BUDGET + 0u);
+
+		assert_int_equal(poll(), 0);
+		assert_int_equal(post(0, lens[i]), first);
+		assert_int_equal(poll(), packets - first);
+		engine_link_drain(&fixture);
+		link_qp_expect_sent(&a[0], wr - 1, 1, IBV_WC_SUCCESS);
+		link_qp_expect_received(&b[0], wr - 1, 1);
+	}
+	expect_counts(6, 0);
+	end();
+}
+
+/* Later posts, of whatever QP, leave in one burst with the next poll. */
+static void
+only_one_post_after_each_poll(void **state)
+{
+	(void)state;
+	begin(0);
+	poll();
+	assert_int_equal(post(0, 8), 1);
+	assert_int_equal(post(0, 8), 0);
+	assert_int_equal(post(1, 8), 0);
+	assert_int_equal(poll(), 2);
+	expect_counts(1, 0);
+	end();
+}
+
+/* A QP with packets in flight, or on the ready list, waits for the next poll. */
+static void
+busy_qp_waits_for_the_poll(void **state)
+{
+	(void)state;
+	begin(0);
+	poll();
+	fixture.a.deaf = true;
+	assert_int_equal(post(0, 8), 1);
+	poll();
+	assert_int_equal(post(0, 8), 0);
+	expect_counts(1, 1);
+	assert_int_equal(poll(), 1);
+	engine_lock(engine());
+	engine_ready(engine(), a[1].qp);
+	engine_unlock(engine());
+	assert_int_equal(post(1, 8), 0);
+	expect_counts(1, 2);
+	assert_int_equal(poll(), 1);
+	end();
+}
+
+/* The peer window limits what a post sends, and blocks the QP. */
+static void
+peer_window_limits_the_post(void **state)
+{
+	(void)state;
+	begin(4);
+	poll();
+	assert_int_equal(post(0, 7 * PMTU), 4);
+	assert_true(a[0].qp->sched.on_blocked);
+	poll();
+	assert_int_equal(post(1, 8), 0);
+	assert_true(a[1].qp->sched.on_blocked);
+	end();
+}
+
+/* Frames that the port refused go first: no post overtakes them. */
+static void
+backlog_goes_first(void **state)
+{
+	(void)state;
+	begin(0);
+	fixture.a.port.q[0].tx_take = 0;
+	poll();
+	assert_int_equal(post(0, 8), 0);
+	expect_counts(1, 0);
+	assert_int_equal(engine()->backlog_count, 1);
+	poll();
+	assert_int_equal(post(1, 8), 0);
+	expect_counts(1, 1);
+	assert_int_equal(engine()->backlog_count, 1);
+	fixture.a.port.q[0].tx_take = UINT32_MAX;
+	assert_int_equal(poll(), 2);
+	end();
+}
+
+/* A QP that may not send, or whose next hop is unknown, is left to the pass. */
+static void
+stopped_qp_waits(void **state)
+{
+	(void)state;
+	begin(0);
+	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_SQD), 0);
+	poll();
+	assert_int_equal(post(0, 8), 0);
+	expect_counts(0, 1);
+	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RTS), 0);
+	assert_int_equal(poll(), 1);
+	end();
+}
+
+static void *
+post_from_thread(void *arg)
+{
+	*(unsigned *)arg = post(0, 8);
+	return NULL;
+}
+
+/* Only the thread that polled sends: another one would keep the poller waiting. */
+static void
+other_thread_rings_the_doorbell(void **state)
+{
+	pthread_t thread;
+	unsigned sent;
+
+	(void)state;
+	begin(0);
+	poll();
+	assert_int_equal(pthread_create(&thread, NULL, post_from_thread, &sent), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(sent, 0);
+	expect_counts(0, 0);
+	assert_int_equal(poll(), 1);
+	end();
+}
+
+/* While another thread holds the engine lock, a post only rings the doorbell. */
+static void
+taken_lock_is_not_waited_for(void **state)
+{
+	(void)state;
+	begin(0);
+	poll();
+	engine_lock(engine());
+	assert_int_equal(post(0, 8), 0);
+	engine_unlock(engine());
+	assert_int_equal(poll(), 1);
+	expect_counts(0, 0);
+	end();
+}
+
+static void
+environment_turns_it_off(void **state)
+{
+	(void)state;
+	setenv("ROCADE_TX_FROM_POST", "0", 1);
+	begin(0);
+	unsetenv("ROCADE_TX_FROM_POST");
+	poll();
+	assert_int_equal(post(0, 8), 0);
+	expect_counts(0, 0);
+	assert_int_equal(poll(), 1);
+	end();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(first_post_after_a_poll_is_sent),
+		cmocka_unit_test(only_one_post_after_each_poll),
+		cmocka_unit_test(busy_qp_waits_for_the_poll),
+		cmocka_unit_test(peer_window_limits_the_post),
+		cmocka_unit_test(backlog_goes_first),
+		cmocka_unit_test(stopped_qp_waits),
+		cmocka_unit_test(other_thread_rings_the_doorbell),
+		cmocka_unit_test(taken_lock_is_not_waited_for),
+		cmocka_unit_test(environment_turns_it_off),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
