@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The responder's acknowledgements. At most one is pending, the newest: it covers all
  * before it (IBA 9.7.5.1). */
-#include "qp/qp_internal.h"
+#include "qp/resp.h"
 
 /* A PSN after ePSN: packets are missing (C9-108, C9-114). */
 void

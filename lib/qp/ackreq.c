@@ -11,7 +11,7 @@
  * packets in the order in which they were sent. When too many packets have been sent
  * without AckReq, QPs set it again.
  */
-#include "qp/qp_internal.h"
+#include "qp/loss.h"
 
 /* assumed time for which one QP occupies a poll pass */
 #define ACKREQ_NS_PER_QP (4 * NS_PER_US)
@@ -30,12 +30,11 @@ ackreq_can_suppress(const struct qp *qp)
 }
 
 void
-ackreq_suppress(struct qp *qp, uint64_t now)
+ackreq_suppress(struct qp *qp)
 {
 	assert(qp_peer_has_many_qps(qp));
 	peer_suppress(qp->peer, req_charge(qp));
 	qp->req.suppressed_psn = qp->req.next_psn;
-	tlp_sent_suppressed(qp, now);
 }
 
 void

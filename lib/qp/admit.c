@@ -2,7 +2,8 @@
 /* Decides whether a QP accepts a packet (IBA 9.6.1.2 to 9.6.1.4). */
 #include <string.h>
 
-#include "qp/qp_internal.h"
+#include "qp/qp_state.h"
+#include "qp/transport.h"
 
 /* States that accept requests, and states that accept responses (IBA 10.3.1). */
 #define BIT(state) (1u << IBV_QPS_##state)

@@ -5,49 +5,14 @@
 
 #include <rte_byteorder.h>
 
-#include "qp/qp_internal.h"
-
-void
-comp_check_drained(struct qp *qp)
-{
-	if (!qp->req.draining || qp->req.una_idx != qp->req.started_idx)
-		return;
-	qp->req.draining = false;
-	if (qp->params.sqd_notify)
-		qp_event(qp, QP_EVENT_SQ_DRAINED);
-}
-
-void
-comp_fail(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
-{
-	uint32_t idx = qp->req.una_idx++;
-
-	/* An error always makes a completion, signaled or not (ibv_post_send(3)). */
-	qp_complete_send(qp, idx, status, vendor);
-	if (qp_reliable(qp))
-		qp_error(qp);
-	else
-		qp_sq_error(qp);
-}
-
-bool
-comp_oldest(struct qp *qp)
-{
-	struct requester *req = &qp->req;
-
-	qp->stats.tx_msgs++;
-	if (!(sq_psn_range(&qp->sq, req->una_idx)->end & PSN_RANGE_SIGNALED))
-		qp->shared->stats->cqe_saved++;
-	else if (!qp_complete_send(qp, req->una_idx, IBV_WC_SUCCESS, VENDOR_NONE))
-		return false;
-	req->una_idx++;
-	return true;
-}
+#include "qp/loss.h"
+#include "qp/qp_cqe.h"
+#include "qp/req.h"
 
 /* Completes the requests whose packets all lie before *end. Stops at a request that needs
  * a response of its own (READ, atomic, ...) and sets *end to its first packet without
- * one. Returns false if the CQ overflowed. */
-static bool
+ * one. */
+static enum verdict
 complete_until(struct qp *qp, uint32_t *end)
 {
 	struct requester *req = &qp->req;
@@ -66,15 +31,14 @@ complete_until(struct qp *qp, uint32_t *end)
 		}
 		if (!psn_range_before(range, *end))
 			break;
-		if (!comp_oldest(qp))
-			return false;
+		if (!qp_complete_oldest(qp))
+			return FAULT_SEND_CQ_FULL;
 	}
-	return true;
+	return VERDICT_GO;
 }
 
-/* Advances una_psn to end and restarts the retry counters and the timers. Returns false
- * if the QP went into an error state. */
-static bool
+/* Advances una_psn to end and restarts the retry counters and the timers. */
+static enum verdict
 una_advance(struct qp *qp, uint32_t end, uint64_t now)
 {
 	struct requester *req = &qp->req;
@@ -94,97 +58,76 @@ una_advance(struct qp *qp, uint32_t end, uint64_t now)
 	req->ack_deadline = req->unacked != 0 && qp->params.timeout != 0
 				    ? now + req_timeout_ns(qp)
 				    : TIME_NEVER;
-	tlp_progress(qp, one, now);
-	if (req->fail_status != 0 && req->una_idx == req->fail_idx) {
-		comp_fail(qp, (enum ibv_wc_status)req->fail_status,
-			(enum qp_vendor_err)req->fail_vendor);
-		return false;
-	}
-	comp_check_drained(qp);
-	return true;
+	if (tlp_progress(qp, one, now))
+		req_rollback(qp, end);
+	if (unlikely(req_oldest_fault(req) != VERDICT_GO))
+		return req_oldest_fault(req);
+	req_check_drained(qp);
+	return VERDICT_GO;
 }
 
-enum acked {
-	ACKED_ALL,
-	ACKED_PART, /* up to a request whose own response is missing */
-	ACKED_FAILED,
-};
-
-/* Acknowledges every packet before end, up to the first READ, atomic or the like whose
- * response is missing. */
-static enum acked
-ack_until(struct qp *qp, uint32_t end, uint64_t now)
-{
-	struct requester *req = &qp->req;
-	uint32_t reached = end;
-
-	if (psn_diff(end, req->una_psn) <= 0)
-		return ACKED_ALL;
-	if (!complete_until(qp, &reached)) {
-		qp_error(qp);
-		return ACKED_FAILED;
-	}
-	if (psn_diff(reached, req->una_psn) > 0 && !una_advance(qp, reached, now))
-		return ACKED_FAILED;
-	return reached == end ? ACKED_ALL : ACKED_PART;
-}
-
-/* Resends from una_psn, charged to retry_cnt. vendor: for the error when no retry is
- * left. */
-static void
-resend_oldest(struct qp *qp, enum qp_vendor_err vendor)
+/* Resends from una_psn, charged to retry_cnt. fault: when no retry is left. */
+static enum verdict
+resend_oldest(struct qp *qp, enum verdict fault)
 {
 	struct requester *req = &qp->req;
 
-	if (req->retry_left == 0) {
-		comp_fail(qp, IBV_WC_RETRY_EXC_ERR, vendor);
-		return;
-	}
+	if (req->retry_left == 0)
+		return fault;
 	req->retry_left--;
 	req_rollback(qp, req->una_psn);
 	req->ack_deadline = TIME_NEVER;
 	tlp_cancel(qp);
+	return VERDICT_DROP;
 }
 
 /* A later response shows that the one to una_psn is lost (C9-137). Each loss is resent
  * once; in_recovery marks it. */
-static void
+static enum verdict RARE
 implied_nak(struct qp *qp)
 {
 	if (qp->req.in_recovery || qp->req.rnr_deadline != TIME_NEVER)
-		return;
+		return VERDICT_DROP;
 	qp->req.in_recovery = true;
-	resend_oldest(qp, VENDOR_RESPONSE);
+	return resend_oldest(qp, FAULT_NO_RESPONSE);
 }
 
-/* A NAK acknowledges what lies before it. Returns false if there is nothing more to
- * do. */
-static bool
-ack_before_nak(struct qp *qp, uint32_t psn, uint64_t now)
+/* Acknowledges every packet before end. VERDICT_DROP: only up to a READ, an atomic or the
+ * like whose response is missing. */
+static enum verdict
+ack_until(struct qp *qp, uint32_t end, uint64_t now)
 {
-	enum acked acked = ack_until(qp, psn, now);
+	struct requester *req = &qp->req;
+	uint32_t reached = end;
+	enum verdict verdict;
 
-	if (unlikely(acked == ACKED_PART))
-		implied_nak(qp);
-	return acked == ACKED_ALL;
+	if (psn_diff(end, req->una_psn) <= 0)
+		return VERDICT_GO;
+	verdict = complete_until(qp, &reached);
+	if (likely(verdict == VERDICT_GO) && psn_diff(reached, req->una_psn) > 0)
+		verdict = una_advance(qp, reached, now);
+	if (unlikely(reached != end) && verdict == VERDICT_GO)
+		verdict = implied_nak(qp);
+	return verdict;
 }
 
-static void
+/* A NAK acknowledges the packets before it, as do READ responses. */
+static enum verdict
 rnr_nak_rx(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 {
 	struct requester *req = &qp->req;
+	enum verdict verdict;
 
 	/* A duplicate of the NAK that the QP already waits for. */
 	if (req->rnr_deadline != TIME_NEVER && psn == req->una_psn)
-		return;
-	if (!ack_before_nak(qp, psn, now))
-		return;
+		return VERDICT_DROP;
+	verdict = ack_until(qp, psn, now);
+	if (verdict != VERDICT_GO)
+		return verdict;
 	qp->stats.rnr_nak_received++;
 	qp->shared->stats->rnr_nak_received++;
-	if (req->rnr_left == 0) {
-		comp_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR, VENDOR_RNR_RETRIES);
-		return;
-	}
+	if (req->rnr_left == 0)
+		return FAULT_RNR_RETRIES;
 	if (qp->params.rnr_retry != 7) /* 7: without end (C9-146) */
 		req->rnr_left--;
 	/* The peer did receive the request: a long wait for a receive must not use up the
@@ -194,70 +137,62 @@ rnr_nak_rx(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 	req->ack_deadline = TIME_NEVER;
 	req->rnr_deadline = now + rnr_timer_ns[timer];
 	tlp_cancel(qp);
+	return VERDICT_DROP;
 }
 
-static void
+static enum verdict
 seq_nak_rx(struct qp *qp, uint32_t psn, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	bool waits = req->rnr_deadline != TIME_NEVER;
+	enum verdict verdict = ack_until(qp, psn, now);
 
-	if (!ack_before_nak(qp, psn, now))
-		return;
+	if (verdict != VERDICT_GO)
+		return verdict;
 	qp->stats.seq_nak_received++;
 	qp->shared->stats->seq_nak_received++;
 	/* During an RNR wait the peer may NAK packets that were in flight after the
 	 * refused one (rxe does). One loss is resent once. */
 	if ((waits && req->rnr_deadline != TIME_NEVER) || req->in_recovery)
-		return;
+		return VERDICT_DROP;
 	req->in_recovery = true;
-	resend_oldest(qp, VENDOR_SEQ_RETRIES);
+	return resend_oldest(qp, FAULT_SEQ_RETRIES);
 }
 
-static void
+static enum verdict
 fatal_nak_rx(struct qp *qp, uint32_t psn, unsigned syndrome, uint64_t now)
 {
-	enum ibv_wc_status status = IBV_WC_BAD_RESP_ERR;
+	enum verdict verdict = ack_until(qp, psn, now);
 
-	if (!ack_before_nak(qp, psn, now))
-		return;
-	if (syndrome == AETH_NAK_INV_REQ)
-		status = IBV_WC_REM_INV_REQ_ERR;
-	else if (syndrome == AETH_NAK_ACCESS)
-		status = IBV_WC_REM_ACCESS_ERR;
-	else if (syndrome == AETH_NAK_REM_OP)
-		status = IBV_WC_REM_OP_ERR;
-	comp_fail(qp, status,
-		status == IBV_WC_BAD_RESP_ERR ? VENDOR_BAD_SYNDROME : VENDOR_REMOTE_NAK);
+	if (verdict != VERDICT_GO)
+		return verdict;
+	switch (syndrome) {
+	case AETH_NAK_INV_REQ:
+		return FAULT_NAK_INV_REQ;
+	case AETH_NAK_ACCESS:
+		return FAULT_NAK_ACCESS;
+	case AETH_NAK_REM_OP:
+		return FAULT_NAK_REM_OP;
+	default:
+		return FAULT_BAD_SYNDROME;
+	}
 }
 
-static void
+static enum verdict
 aeth_rx(struct qp *qp, uint32_t psn, unsigned syndrome, uint64_t now)
 {
 	switch (syndrome & AETH_TYPE_MASK) {
 	case AETH_TYPE_ACK:
-		if (unlikely(ack_until(qp, psn_add(psn, 1), now) == ACKED_PART))
-			implied_nak(qp);
-		break;
+		return ack_until(qp, psn_add(psn, 1), now);
 	case AETH_TYPE_RNR:
-		rnr_nak_rx(qp, psn, syndrome & AETH_VALUE_MASK, now);
-		break;
+		return rnr_nak_rx(qp, psn, syndrome & AETH_VALUE_MASK, now);
 	default:
-		if (syndrome == AETH_NAK_SEQ)
-			seq_nak_rx(qp, psn, now);
-		else
-			fatal_nak_rx(qp, psn, syndrome, now);
-		break;
+		return syndrome == AETH_NAK_SEQ ? seq_nak_rx(qp, psn, now)
+						: fatal_nak_rx(qp, psn, syndrome, now);
 	}
 }
 
 /* ---- Responses of READs and atomics ---- */
-
-static void
-fail_bad_response(struct qp *qp)
-{
-	comp_fail(qp, IBV_WC_BAD_RESP_ERR, VENDOR_RESPONSE);
-}
 
 /* Position of a READ response packet in its message. */
 struct read_segment {
@@ -321,7 +256,7 @@ complete_answered(struct qp *qp)
 	struct requester *req = &qp->req;
 
 	do {
-		if (!comp_oldest(qp))
+		if (!qp_complete_oldest(qp))
 			return false;
 	} while (req->una_idx != req->started_idx &&
 		 psn_range_is_local(sq_psn_range(&qp->sq, req->una_idx)));
@@ -330,7 +265,7 @@ complete_answered(struct qp *qp)
 
 /* A response packet has been processed. request_done: it was the last one of a READ
  * request, or the only one. */
-static void
+static enum verdict
 response_done(
 	struct qp *qp, const struct psn_range *range, bool request_done, uint64_t now)
 {
@@ -339,14 +274,12 @@ response_done(
 
 	if (request_done && req->reads != 0)
 		req->reads--;
-	if (end == psn_range_end(range) && !complete_answered(qp)) {
-		qp_error(qp);
-		return;
-	}
-	una_advance(qp, end, now);
+	if (end == psn_range_end(range) && !complete_answered(qp))
+		return FAULT_SEND_CQ_FULL;
+	return una_advance(qp, end, now);
 }
 
-static void
+static enum verdict
 read_response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 {
 	const struct send_wqe *wqe = sq_slot(&qp->sq, qp->req.una_idx);
@@ -355,26 +288,19 @@ read_response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	struct read_segment p;
 
 	/* Annex A19: an empty READ response reports completion. */
-	if (kind == WR_ATOMIC_WRITE || kind == WR_FLUSH) {
-		if (v->op->pos == POS_O && v->payload_len == 0)
-			response_done(qp, range, true, now);
-		else
-			fail_bad_response(qp);
-		return;
-	}
+	if (kind == WR_ATOMIC_WRITE || kind == WR_FLUSH)
+		return v->op->pos == POS_O && v->payload_len == 0
+			       ? response_done(qp, range, true, now)
+			       : FAULT_BAD_RESPONSE;
 	p = read_segment(qp, wqe, range, v->psn);
-	if (wqe->opcode != IBV_WR_RDMA_READ || !read_opcode_fits(qp, v, &p)) {
-		fail_bad_response(qp);
-		return;
-	}
-	if (p.len != 0 && read_copy(qp, v, wqe, &p) != 0) {
-		comp_fail(qp, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
-		return;
-	}
-	response_done(qp, range, p.last, now);
+	if (wqe->opcode != IBV_WR_RDMA_READ || !read_opcode_fits(qp, v, &p))
+		return FAULT_BAD_RESPONSE;
+	if (p.len != 0 && read_copy(qp, v, wqe, &p) != 0)
+		return FAULT_SEND_SGE;
+	return response_done(qp, range, p.last, now);
 }
 
-static void
+static enum verdict
 atomic_response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 {
 	const struct send_wqe *wqe = sq_slot(&qp->sq, qp->req.una_idx);
@@ -382,18 +308,14 @@ atomic_response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	uint64_t value;
 
 	if (wqe->opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
-		wqe->opcode != IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		fail_bad_response(qp);
-		return;
-	}
+		wqe->opcode != IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return FAULT_BAD_RESPONSE;
 	memcpy(&value, v->ext + sizeof(struct aeth), sizeof(value));
 	value = rte_be_to_cpu_64(value);
 	if (sge_scatter(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge, &start,
-		    (const uint8_t *)&value, sizeof(value)) != 0) {
-		comp_fail(qp, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
-		return;
-	}
-	response_done(qp, sq_psn_range(&qp->sq, qp->req.una_idx), true, now);
+		    (const uint8_t *)&value, sizeof(value)) != 0)
+		return FAULT_SEND_SGE;
+	return response_done(qp, sq_psn_range(&qp->sq, qp->req.una_idx), true, now);
 }
 
 static bool
@@ -404,52 +326,46 @@ syndrome_fits(const struct pkt_view *v)
 }
 
 /* A READ response or atomic acknowledgement; it acknowledges everything before it. */
-static void
+static enum verdict
 response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 {
 	const struct requester *req = &qp->req;
-	enum acked acked;
+	enum verdict verdict = ack_until(qp, v->psn, now);
 
-	acked = ack_until(qp, v->psn, now);
-	if (unlikely(acked != ACKED_ALL)) {
-		if (acked == ACKED_PART)
-			implied_nak(qp);
-		return;
-	}
+	if (unlikely(verdict != VERDICT_GO))
+		return verdict;
 	if (!syndrome_fits(v) || req->una_idx == req->started_idx ||
 		!psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)))
-		fail_bad_response(qp); /* C9-121: the request has no such response */
-	else if (v->op->kind == OP_READ_RESP)
-		read_response_rx(qp, v, now);
-	else
-		atomic_response_rx(qp, v, now);
+		return FAULT_BAD_RESPONSE; /* C9-121: the request has no such response */
+	if (v->op->kind == OP_READ_RESP)
+		return read_response_rx(qp, v, now);
+	return atomic_response_rx(qp, v, now);
 }
 
-void
+enum verdict
 comp_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 {
 	const struct requester *req = &qp->req;
 
 	if (unlikely(psn_diff(v->psn, req->una_psn) < 0)) {
 		qp->shared->stats->drop[DROP_stale_response]++;
-		return;
+		return VERDICT_DROP;
 	}
 	if (unlikely(psn_diff(v->psn, req->sent_psn) >= 0)) {
 		qp->shared->stats->drop[DROP_ghost]++;
-		return;
+		return VERDICT_DROP;
 	}
 	if (likely(v->op->kind == OP_ACK))
-		aeth_rx(qp, v->psn, view_aeth(v)->syndrome, now);
-	else
-		response_rx(qp, v, now);
+		return aeth_rx(qp, v->psn, view_aeth(v)->syndrome, now);
+	return response_rx(qp, v, now);
 }
 
-void
+enum verdict
 comp_ack_timeout(struct qp *qp)
 {
 	qp->stats.timeouts++;
 	qp->shared->stats->ack_timeouts++;
 	qp->req.in_recovery = false;
 	qp->req.ack_deadline = TIME_NEVER;
-	resend_oldest(qp, VENDOR_ACK_TIMEOUT);
+	return resend_oldest(qp, FAULT_ACK_TIMEOUT);
 }

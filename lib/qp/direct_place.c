@@ -11,7 +11,7 @@
  * itself, which may be damaged. A LAST packet ends the bytes that an application may poll
  * without waiting for a completion.
  */
-#include "qp/qp_internal.h"
+#include "qp/qp_state.h"
 
 /* Destination of a MIDDLE packet of a SEND; NULL: none. */
 static uint8_t *

@@ -3,73 +3,18 @@
  * 10.8.3.1). */
 #include <string.h>
 
-#include "qp/qp_internal.h"
-
-/* No completion can report that the CQ has overflowed, so an event does. The QP then goes
- * to ERR. */
-void
-qp_raise_fatal(struct qp *qp)
-{
-	if (qp->fatal_raised || qp->state == IBV_QPS_ERR)
-		return;
-	qp->fatal_raised = true;
-	qp_event(qp, QP_EVENT_FATAL);
-}
+#include "qp/loss.h"
+#include "qp/qp_cqe.h"
+#include "qp/qp_error.h"
+#include "qp/req.h"
+#include "qp/resp.h"
+#include "qp/transport.h"
 
 void
 qp_fail(struct qp *qp)
 {
 	qp_raise_fatal(qp);
 	qp_error(qp);
-}
-
-static bool
-cqe_put(struct qp *qp, struct cq *cq, struct cqe *cqe)
-{
-	if (likely(cq_put(cq, cqe, &qp->shared->now)))
-		return true;
-	qp_raise_fatal(qp);
-	return false;
-}
-
-bool
-qp_complete_send(struct qp *qp, uint32_t idx, enum ibv_wc_status status, uint32_t vendor)
-{
-	const struct send_wqe *wqe = sq_slot(&qp->sq, idx);
-	struct cqe cqe = {
-		.wr_id = wqe->wr_id,
-		.byte_len = status == IBV_WC_SUCCESS ? wqe->len : vendor,
-		.qpn = qp->qpn,
-		.sq_end = idx + 1,
-		.opcode = wr_row(wqe)->wc,
-		.status = (uint8_t)status,
-	};
-
-	return cqe_put(qp, qp->send_cq, &cqe);
-}
-
-bool
-qp_complete_recv_error(
-	struct qp *qp, uint64_t wr_id, enum ibv_wc_status status, uint32_t vendor)
-{
-	struct cqe cqe = {
-		.wr_id = wr_id,
-		.byte_len = vendor,
-		.qpn = qp->qpn,
-		.opcode = IBV_WC_RECV,
-		.status = (uint8_t)status,
-	};
-
-	return cqe_put(qp, qp->recv_cq, &cqe);
-}
-
-bool
-qp_has_flush(const struct qp *qp)
-{
-	if (qp->req.una_idx != sq_posted(&qp->sq))
-		return true;
-	return qp->state == IBV_QPS_ERR && qp->rq != NULL &&
-	       recv_ring_outstanding(qp->rq) != 0;
 }
 
 void
@@ -91,6 +36,16 @@ qp_flush(struct qp *qp)
 			qp, qp->wqe->wr_id, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 }
 
+void
+qp_attr_default(struct qp *qp)
+{
+	qp->path = (struct qp_path){.port_num = 0};
+	qp->params = (struct qp_params){.path_mtu = IBV_MTU_256};
+	qp->pmtu_shift = 7 + IBV_MTU_256;
+	qp->dest_qpn = 0;
+	qp->access = 0;
+}
+
 static void
 stop_requester(struct qp *qp)
 {
@@ -102,7 +57,7 @@ stop_requester(struct qp *qp)
 	req->ack_deadline = TIME_NEVER;
 	req->rnr_deadline = TIME_NEVER;
 	tlp_cancel(qp);
-	req->fail_status = 0;
+	req->fail_verdict = VERDICT_GO;
 	req_account(qp);
 	qp->req.draining = false;
 }

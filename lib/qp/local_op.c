@@ -5,9 +5,9 @@
  * 10.8.3.3). An invalidate needs no local invalidate fence: earlier requests of the
  * queue cannot use the key, because only a peer can use a memory window.
  */
-#include "qp/qp_internal.h"
+#include "qp/req.h"
 
-enum ibv_wc_status
+enum verdict
 local_execute(struct qp *qp, const struct send_wqe *wqe)
 {
 	struct mw_bind bind = {
@@ -23,5 +23,5 @@ local_execute(struct qp *qp, const struct send_wqe *wqe)
 		rc = mw_invalidate(qp->shared->keys, qp->qpn, wqe->rkey);
 	else
 		rc = mw_bind(qp->shared->keys, qp->pd, qp->qpn, &qp->sq.bound_mws, &bind);
-	return rc == 0 ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR;
+	return rc == 0 ? VERDICT_GO : FAULT_MW_BIND;
 }

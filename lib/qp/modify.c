@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 
-#include "qp/qp_internal.h"
+#include "qp/loss.h"
+#include "qp/qp_error.h"
+#include "qp/req.h"
+#include "qp/resp.h"
 
 #define MAX_TIMEOUT_CODE 31
 #define MAX_RETRY 7
@@ -35,22 +38,6 @@ qp_attr_check(const struct qp_attr *a, int mask, enum ibv_mtu path_mtu_max)
 			a->max_dest_rd_atomic > QP_MAX_RD_ATOMIC))
 		return -EINVAL;
 	return 0;
-}
-
-void
-qp_attr_default(struct qp *qp)
-{
-	qp->path = (struct qp_path){.port_num = 0};
-	qp->params.path_mtu = IBV_MTU_256;
-	qp->pmtu_shift = 7 + IBV_MTU_256;
-	qp->dest_qpn = 0;
-	qp->params.qkey = 0;
-	qp->access = 0;
-	qp->params.pkey_index = 0;
-	qp->params.timeout = qp->params.retry_cnt = qp->params.rnr_retry = 0;
-	qp->params.min_rnr_timer = 0;
-	qp->params.max_rd_atomic = qp->params.max_dest_rd_atomic = 0;
-	qp->params.sqd_notify = false;
 }
 
 static void
@@ -121,7 +108,7 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 	}
 	__atomic_store_n(&qp->state, (uint8_t)to, __ATOMIC_RELEASE);
 	if (to == IBV_QPS_SQD) {
-		comp_check_drained(qp);
+		req_check_drained(qp);
 		tlp_request_ack(qp);
 	}
 }

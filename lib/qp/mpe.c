@@ -6,7 +6,7 @@
 
 #include <rte_byteorder.h>
 
-#include "qp/qp_internal.h"
+#include "qp/resp.h"
 
 /* The FETH: placement type in bits 3-0 (global visibility only), selectivity in bits
  * 5-4. */

@@ -75,8 +75,8 @@ struct requester {
 	 * answered */
 	uint8_t reads;
 	uint8_t tlp_state; /* enum tlp_state */
-	/* != 0: request fail_idx fails with this status once it is the oldest */
-	uint8_t fail_status;
+	/* enum verdict; not VERDICT_GO: request fail_idx fails so once it is the oldest */
+	uint8_t fail_verdict;
 	/* una_psn was requested again: a READ response may start anew */
 	bool read_restart : 1;
 	/* una_psn was resent for a NAK or an implied NAK: further ones for the same loss
@@ -105,7 +105,6 @@ struct requester {
 	/* piggybacked packets, of any QP: counted in peer->inflight */
 	uint16_t piggybacked;
 	uint8_t rnr_left;
-	uint8_t fail_vendor;
 };
 static_assert(sizeof(struct requester) == 112, "with its neighbours: two cache lines");
 

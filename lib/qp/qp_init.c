@@ -3,22 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "qp/qp_internal.h"
+#include "qp/qp_error.h"
+#include "qp/req.h"
+#include "qp/resp.h"
 
 static_assert(
 	offsetof(struct qp, req) % LINE_SIZE == 0, "the requester has its own lines");
 static_assert(
 	offsetof(struct qp, resp) % LINE_SIZE == 0, "the responder has its own lines");
 static_assert(sizeof(struct qp) <= 768, "idle QPs are many");
-
-static const enum ibv_event_type event_types[QP_EVENT_COUNT] = {
-	[QP_EVENT_FATAL] = IBV_EVENT_QP_FATAL,
-	[QP_EVENT_REQ_ERR] = IBV_EVENT_QP_REQ_ERR,
-	[QP_EVENT_ACCESS_ERR] = IBV_EVENT_QP_ACCESS_ERR,
-	[QP_EVENT_COMM_EST] = IBV_EVENT_COMM_EST,
-	[QP_EVENT_SQ_DRAINED] = IBV_EVENT_SQ_DRAINED,
-	[QP_EVENT_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
-};
 
 static bool
 type_known(enum ibv_qp_type type)
@@ -232,14 +225,4 @@ void
 qp_set_headers(struct qp *qp, const struct path_addr *addr)
 {
 	path_hdr_init(&qp->hdr, addr);
-}
-
-void RARE
-qp_event(struct qp *qp, enum qp_event event)
-{
-	struct qp_listener *listener;
-
-	event_raise(&qp->events, event_types[event]);
-	LIST_FOREACH(listener, &qp->listeners, link)
-	event_raise(&listener->events, event_types[event]);
 }

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calls by which the engine drives a QP. */
-#include "qp/qp_internal.h"
+#include "qp/loss.h"
+#include "qp/qp_error.h"
+#include "qp/req.h"
+#include "qp/resp.h"
+#include "qp/transport.h"
+
+#define ECN_CE 3 /* RFC 3168 5: ECN bits of the traffic class */
 
 /* Counts a packet that was not admitted. A congestion notification (CNP) is counted and
  * has no effect: there is no rate control (docs/protocol.md 17). */
@@ -24,15 +30,14 @@ rx_other(struct qp *qp, const struct pkt_view *view, uint64_t now)
 		return uc_rx(qp, view);
 	if (qp->type == IBV_QPT_XRC_RECV)
 		return xrc_rx(qp, view);
-	comp_rx(qp, view, now);
-	return VERDICT_GO;
+	return comp_rx(qp, view, now);
 }
 
 void
 qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 {
 	enum drop_reason why = qp_admit(qp, view);
-	enum verdict verdict = VERDICT_GO;
+	enum verdict verdict;
 
 	if (unlikely(why != DROP_none)) {
 		count_refused(qp, why);
@@ -45,11 +50,21 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 	if (unlikely(qp->type != IBV_QPT_RC))
 		verdict = rx_other(qp, view, now);
 	else if (op_is_response(view->op))
-		comp_rx(qp, view, now);
+		verdict = comp_rx(qp, view, now);
 	else
 		verdict = resp_rx(qp, view);
 	if (unlikely(verdict != VERDICT_GO))
 		verdict_apply(qp, view->psn, verdict);
+}
+
+/* True if qp_flush() would complete requests. */
+static bool
+qp_has_flush(const struct qp *qp)
+{
+	if (qp->req.una_idx != sq_posted(&qp->sq))
+		return true;
+	return qp->state == IBV_QPS_ERR && qp->rq != NULL &&
+	       recv_ring_outstanding(qp->rq) != 0;
 }
 
 static bool
@@ -57,10 +72,10 @@ req_wants_tx(const struct qp *qp)
 {
 	const struct requester *req = &qp->req;
 
-	if (qp->type == IBV_QPT_UD)
-		return ud_wants_tx(qp);
 	if (unlikely(qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE))
 		return qp_has_flush(qp);
+	if (qp->type == IBV_QPT_UD)
+		return qp_next_dest(qp) != NULL;
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
 		req->rnr_deadline != TIME_NEVER)
 		return false;
@@ -87,6 +102,23 @@ resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 	return burst.built;
 }
 
+/* Builds requests, and completes what needs no acknowledgement. */
+static unsigned
+requests_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
+{
+	struct burst burst;
+
+	if (unlikely(qp->type == IBV_QPT_UD))
+		burst = ud_tx(qp, pkts, n);
+	else
+		burst = req_tx(qp, pkts, n, now);
+	if (unlikely(qp->type == IBV_QPT_UC))
+		burst = uc_sent(qp, burst);
+	if (unlikely(burst.verdict != VERDICT_GO))
+		verdict_apply(qp, 0, burst.verdict);
+	return burst.built;
+}
+
 unsigned
 qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
@@ -98,10 +130,8 @@ qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		built = resp_tx(qp, pkts, req_wants_tx(qp) ? RTE_MAX(n / 2, 1u) : n);
 	if (unlikely(qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE))
 		qp_flush(qp);
-	else if (qp->type == IBV_QPT_UD)
-		built = ud_tx(qp, pkts, n);
 	else if (built < n)
-		built += req_tx(qp, pkts + built, n - built, now);
+		built += requests_tx(qp, pkts + built, n - built, now);
 	qp->stats.tx_packets += built;
 	return built;
 }
@@ -115,10 +145,14 @@ qp_wants_tx(const struct qp *qp)
 void
 qp_timeout(struct qp *qp, uint64_t now)
 {
+	bool resend = false;
+
 	if (qp->req.rnr_deadline <= now)
 		qp->req.rnr_deadline = TIME_NEVER;
 	if (qp->req.tlp_deadline <= now)
-		tlp_timeout(qp, now);
+		resend = tlp_timeout(qp);
+	if (resend)
+		req_rollback(qp, qp->req.una_psn);
 	if (qp->req.ack_deadline <= now)
-		comp_ack_timeout(qp);
+		verdict_apply(qp, 0, comp_ack_timeout(qp));
 }

@@ -5,7 +5,8 @@
  * come from, which CQ they complete in, and, as the target has no PD, the PD of all keys,
  * rkeys included. A message sets these in the QP, and the responder of RC does the rest.
  */
-#include "qp/qp_internal.h"
+#include "qp/resp.h"
+#include "qp/transport.h"
 
 void
 xrc_reset(struct qp *qp)

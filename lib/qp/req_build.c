@@ -6,7 +6,11 @@
 
 #include <rte_byteorder.h>
 
-#include "qp/qp_internal.h"
+#include "qp/req.h"
+
+/* Opcodes of newer libibverbs headers, with the values defined there. */
+#define WR_OPCODE_FLUSH 14
+#define WC_OPCODE_FLUSH 8
 
 #define ACK_EVERY (QP_MAX_UNACKED / 4) /* packets between AckReqs inside long messages */
 
@@ -100,29 +104,6 @@ req_payload_copy(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uin
 	return 0;
 }
 
-/* Packet next_psn has been built and takes this number of PSNs. */
-static __rte_always_inline void
-psn_advance(struct qp *qp, uint32_t packets)
-{
-	struct requester *req = &qp->req;
-
-	if (psn_diff(req->next_psn, req->sent_psn) < 0) {
-		qp->stats.retransmitted++;
-		qp->shared->stats->retransmitted++;
-	}
-	req->next_psn = psn_add(req->next_psn, packets);
-	req->pos_psn = req->next_psn;
-	if (psn_diff(req->next_psn, req->sent_psn) > 0)
-		req->sent_psn = req->next_psn;
-	if (req->next_psn != psn_range_end(sq_psn_range(&qp->sq, req->next_idx)))
-		return;
-	/* During a resend: local operations are executed once only. */
-	do
-		req->next_idx++;
-	while (unlikely(req->next_idx != req->started_idx) &&
-		psn_range_is_local(sq_psn_range(&qp->sq, req->next_idx)));
-}
-
 /* Fills in the extended headers of a SEND or WRITE. */
 static inline void
 ext_fill(uint8_t *ext, const struct send_wqe *wqe, const struct op_row *op)
@@ -168,10 +149,18 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 		return false;
 	frame_end_sum(&qp->hdr, pkt, len, sum);
 	req->ackreq_sent = bth.ack_req;
-	psn_advance(qp, 1);
-	if (unlikely(!rc))
-		uc_sent(qp);
+	req_advance(qp, 1);
 	return true;
+}
+
+/* If the peer answers several READs at once it is a part of QP_MAX_UNACKED, so that the
+ * next part is requested while the peer answers this one. */
+uint32_t
+req_read_chunk(const struct qp *qp)
+{
+	if (qp->params.max_rd_atomic < 2)
+		return QP_MAX_UNACKED;
+	return qp->params.max_rd_atomic < 4 ? QP_MAX_UNACKED / 2 : QP_MAX_UNACKED / 4;
 }
 
 /* Builds the READ request for the packets from index to the end of its chunk. */
@@ -194,7 +183,7 @@ build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	reth_fill(main_hdr_begin(wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0)),
 		wqe, offset, len);
 	frame_end(&qp->hdr, pkt, 0);
-	psn_advance(qp, RTE_MAX((len + qp_pmtu(qp) - 1) >> qp->pmtu_shift, 1u));
+	req_advance(qp, RTE_MAX((len + qp_pmtu(qp) - 1) >> qp->pmtu_shift, 1u));
 }
 
 static void
@@ -217,7 +206,7 @@ build_atomic(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	eth->swap_add = rte_cpu_to_be_64(add ? wqe->compare_add : wqe->swap);
 	eth->compare = rte_cpu_to_be_64(add ? 0 : wqe->compare_add);
 	frame_end(&qp->hdr, pkt, 0);
-	psn_advance(qp, 1);
+	req_advance(qp, 1);
 }
 
 /* wqe->imm is the FETH, remote_va and len are the range. */
@@ -236,7 +225,7 @@ build_flush(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	memcpy(ext, &wqe->imm, sizeof(wqe->imm));
 	reth_fill(ext + sizeof(wqe->imm), wqe, 0, wqe->len);
 	frame_end(&qp->hdr, pkt, 0);
-	psn_advance(qp, 1);
+	req_advance(qp, 1);
 }
 
 /* Builds a packet without payload. */

@@ -4,7 +4,9 @@
  * decides what may be sent when. A packet is a function of its request and PSN
  * (req_build.c), so a retry only moves next_psn back.
  */
-#include "qp/qp_internal.h"
+#include "qp/loss.h"
+#include "qp/qp_cqe.h"
+#include "qp/req.h"
 
 void
 req_reset(struct qp *qp, uint32_t psn)
@@ -63,13 +65,6 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 		peer_charge(peer, 0, qp->req.unacked);
 }
 
-/* Tr = 4.096 us * 2^timeout (C9-141). */
-uint64_t
-req_timeout_ns(const struct qp *qp)
-{
-	return UINT64_C(4096) << qp->params.timeout;
-}
-
 void
 req_rollback(struct qp *qp, uint32_t psn)
 {
@@ -92,15 +87,14 @@ req_rollback(struct qp *qp, uint32_t psn)
 	req_account(qp);
 }
 
-/* Packets that one READ request asks for, a power of two. If the peer answers several
- * READs at once it is a part of QP_MAX_UNACKED, so that the next part is requested while
- * the peer answers this one. */
-uint32_t
-req_read_chunk(const struct qp *qp)
+void
+req_check_drained(struct qp *qp)
 {
-	if (qp->params.max_rd_atomic < 2)
-		return QP_MAX_UNACKED;
-	return qp->params.max_rd_atomic < 4 ? QP_MAX_UNACKED / 2 : QP_MAX_UNACKED / 4;
+	if (!qp->req.draining || qp->req.una_idx != qp->req.started_idx)
+		return;
+	qp->req.draining = false;
+	if (qp->params.sqd_notify)
+		qp_event(qp, QP_EVENT_SQ_DRAINED);
 }
 
 /* True if the request at next_idx may start or continue now. A fenced request starts only
@@ -128,7 +122,7 @@ has_request(const struct qp *qp, uint32_t idx)
 {
 	const struct requester *req = &qp->req;
 
-	if (req->fail_status != 0 && idx == req->fail_idx)
+	if (req->fail_verdict != VERDICT_GO && idx == req->fail_idx)
 		return false;
 	if (idx != req->started_idx)
 		return true;
@@ -140,28 +134,6 @@ bool
 req_has_next(const struct qp *qp)
 {
 	return has_request(qp, qp->req.next_idx) && order_allows(qp);
-}
-
-/* The request at next_idx cannot be sent: it fails once those before it are done
- * (C10-83). */
-static void RARE
-req_mark_failed(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
-{
-	struct requester *req = &qp->req;
-
-	req->fail_status = (uint8_t)status;
-	req->fail_idx = req->next_idx;
-	req->fail_vendor = (uint8_t)vendor;
-	if (req->next_idx == req->una_idx)
-		comp_fail(qp, status, vendor);
-}
-
-static enum qp_vendor_err
-vendor_err_of(unsigned status)
-{
-	if (status == IBV_WC_MW_BIND_ERR)
-		return VENDOR_MEMORY_WINDOW;
-	return status == IBV_WC_LOC_PROT_ERR ? VENDOR_SEND_SGE : VENDOR_DEPTH;
 }
 
 /* True if the QP may read the memory of a request, or write its response there. */
@@ -178,48 +150,24 @@ memory_granted(
 	       sge_check(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge, 0) == 0;
 }
 
-/* Assigns this number of PSNs to the request at next_idx. */
-static void
-req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
-{
-	struct requester *req = &qp->req;
-	struct psn_range *range = sq_psn_range(&qp->sq, req->next_idx);
-	uint32_t end = psn_add(req->next_psn, packets);
-
-	if (wqe->flags & IBV_SEND_SIGNALED)
-		end |= PSN_RANGE_SIGNALED;
-	if (wr_has_response(wr_row(wqe)->kind))
-		end |= PSN_RANGE_NEEDS_RESPONSE;
-	range->first_psn = req->next_psn;
-	/* Atomic, so that the compiler does not merge both members into one vector store:
-	 * the next load of this one would stall on it. */
-	__atomic_store_n(&range->end, end, __ATOMIC_RELAXED);
-	req->started_idx++;
-}
-
-/* Returned by req_start() instead of a status: the request was a local operation, and was
- * executed. */
-#define START_LOCAL 0x100
-
 /* Executes the local operation at next_idx. It completes in queue order. */
-static unsigned RARE
+static enum verdict RARE
 req_start_local(struct qp *qp, const struct send_wqe *wqe)
 {
 	struct requester *req = &qp->req;
-	enum ibv_wc_status status = local_execute(qp, wqe);
+	enum verdict verdict = local_execute(qp, wqe);
 
-	if (status != IBV_WC_SUCCESS)
-		return status;
+	if (verdict != VERDICT_GO)
+		return verdict;
 	req_take_psns(qp, wqe, 0);
-	req->next_idx++;
-	if (req->una_idx + 1 == req->next_idx && !comp_oldest(qp))
-		qp_error(qp);
-	return START_LOCAL;
+	req_advance(qp, 0);
+	if (req->una_idx + 1 == req->next_idx && !qp_complete_oldest(qp))
+		return FAULT_SEND_CQ_FULL;
+	return VERDICT_LOCAL;
 }
 
-/* Assigns PSNs to the request at next_idx. Returns IBV_WC_SUCCESS, START_LOCAL, or the
- * status with which the request fails. */
-static unsigned
+/* Assigns PSNs to the request at next_idx. */
+static enum verdict
 req_start(struct qp *qp)
 {
 	struct requester *req = &qp->req;
@@ -231,14 +179,14 @@ req_start(struct qp *qp)
 		if (kind >= WR_LOCAL_INV)
 			return req_start_local(qp, wqe);
 		if (qp->params.max_rd_atomic == 0)
-			return IBV_WC_LOC_QP_OP_ERR;
+			return FAULT_NO_READS;
 		if (kind != WR_READ)
 			packets = 1;
 	}
 	if (!memory_granted(qp, wqe, kind, packets))
-		return IBV_WC_LOC_PROT_ERR;
+		return FAULT_SEND_SGE;
 	req_take_psns(qp, wqe, packets);
-	return IBV_WC_SUCCESS;
+	return VERDICT_GO;
 }
 
 /* Packets that the limit of the QP and the peer window allow now. */
@@ -335,7 +283,8 @@ req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now)
 	struct requester *req = &qp->req;
 
 	if (unlikely(!req->ackreq_sent)) {
-		ackreq_suppress(qp, now);
+		ackreq_suppress(qp);
+		tlp_sent_suppressed(qp, now);
 		return;
 	}
 	if (qp->peer != NULL && unlikely(qp->peer->suppressed != 0))
@@ -359,17 +308,30 @@ request_ack_before(struct qp *qp, struct pkt *pkt)
 		tlp_request_ack(qp);
 }
 
-unsigned
+/* The request at next_idx cannot be sent: it fails once those before it are done
+ * (C10-83). Returns the fault if that is so already. */
+static enum verdict RARE
+req_mark_failed(struct requester *req, enum verdict fault)
+{
+	if (fault == FAULT_SEND_CQ_FULL)
+		return fault;
+	req->fail_verdict = (uint8_t)fault;
+	req->fail_idx = req->next_idx;
+	return req_oldest_fault(req);
+}
+
+struct burst
 req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	uint32_t sent_psn = req->sent_psn;
 	unsigned built = 0, first = 0;
 	bool more, suppress = false;
+	enum verdict verdict = VERDICT_GO;
 
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
 		req->rnr_deadline != TIME_NEVER || n == 0)
-		return 0;
+		return (struct burst){0, VERDICT_GO};
 	if (unlikely(qp_peer_has_many_qps(qp)))
 		suppress = ackreq_can_suppress(qp);
 	if (unlikely(req->tlp_state == TLP_DUE))
@@ -379,29 +341,26 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	/* n counts packets of one PSN each; a READ takes more. */
 	while (more && built < n &&
 		(likely(req->reads == 0) || (window_open(qp) && order_allows(qp)))) {
-		unsigned status = IBV_WC_SUCCESS;
-
 		if (req->next_idx == req->started_idx)
-			status = req_start(qp);
-		more = status == IBV_WC_SUCCESS && !is_tail(qp);
-		if (status == IBV_WC_SUCCESS &&
+			verdict = req_start(qp);
+		more = verdict == VERDICT_GO && !is_tail(qp);
+		if (verdict == VERDICT_GO &&
 			!req_build(qp, &pkts[built],
 				(built + 1 == n || !more) && likely(!suppress)))
-			status = IBV_WC_LOC_PROT_ERR;
-		if (unlikely(status != IBV_WC_SUCCESS)) {
+			verdict = FAULT_SEND_SGE;
+		if (unlikely(verdict != VERDICT_GO)) {
 			request_ack_before(qp, built != first ? &pkts[built - 1] : NULL);
-			if (status == START_LOCAL) {
-				more = has_request(qp, req->next_idx);
-				continue;
+			if (verdict != VERDICT_LOCAL) {
+				verdict = req_mark_failed(req, verdict);
+				break;
 			}
-			req_mark_failed(
-				qp, (enum ibv_wc_status)status, vendor_err_of(status));
-			break;
+			verdict = VERDICT_GO;
+			more = has_request(qp, req->next_idx);
+			continue;
 		}
 		built++;
-		/* is_tail() does not cover a READ, whose one packet takes many PSNs, nor
-		 * a UC QP whose CQ has overflowed since. */
-		if (unlikely(req->reads != 0 || qp->type == IBV_QPT_UC))
+		/* is_tail() does not cover a READ, whose one packet takes many PSNs. */
+		if (unlikely(req->reads != 0))
 			more = has_request(qp, req->next_idx);
 	}
 	/* A fence blocks the next request. The packet built last was not known to be the
@@ -411,5 +370,5 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		rebuild_with_ackreq(qp, &pkts[built - 1]);
 	if (built != 0 && qp_reliable(qp))
 		req_sent(qp, sent_psn, now);
-	return built;
+	return (struct burst){built, verdict};
 }

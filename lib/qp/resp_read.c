@@ -11,10 +11,9 @@
 #include <rte_byteorder.h>
 #include <rte_common.h>
 
-#include "qp/qp_internal.h"
+#include "qp/resp.h"
 
 #define PD_NONE UINT32_MAX /* no key has this PD */
-#define MSG_MAX (UINT32_C(1) << 31)
 
 static struct resp_res *
 res_at(const struct qp *qp, uint32_t index)

@@ -6,10 +6,12 @@
 
 #include <rte_byteorder.h>
 
-#include "qp/qp_internal.h"
+#include "qp/qp_cqe.h"
+#include "qp/resp.h"
 
-/* Bytes of the longest message (IBA 9.4.1), whatever the length of the receive. */
-#define MSG_MAX (UINT32_C(1) << 31)
+/* IBV_ACCESS_FLUSH_GLOBAL in ibv_qp_attr.qp_access_flags of newer headers. The right of a
+ * memory region is KEY_ACCESS_FLUSH_GLOBAL. Persistent FLUSH is not supported. */
+#define QP_ACCESS_FLUSH_GLOBAL (1u << 8)
 
 void
 resp_reset(struct qp *qp, uint32_t psn)
@@ -145,7 +147,7 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 	}
 	qp->resp.wqe_held = false;
 	return likely(cq_put(qp->recv_cq, &cqe, &qp->shared->now)) ? VERDICT_GO
-								   : FAULT_CQ_FULL;
+								   : FAULT_RECV_CQ_FULL;
 }
 
 /* A packet of a SEND or WRITE was executed: acknowledges it if AckReq was set. */

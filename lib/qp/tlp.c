@@ -16,7 +16,7 @@
  * Packets sent without AckReq (ackreq.c) are probed, too, after ackreq_delay_ns(),
  * whether a round trip was measured or not: the copy has AckReq set.
  */
-#include "qp/qp_internal.h"
+#include "qp/loss.h"
 
 #define TLP_RTTS 4
 #define TLP_MIN_NS (100 * NS_PER_US)
@@ -66,7 +66,7 @@ tlp_sent_suppressed(struct qp *qp, uint64_t now)
 		qp->req.tlp_deadline = now + ackreq_delay_ns(qp);
 }
 
-void
+bool
 tlp_progress(struct qp *qp, bool one, uint64_t now)
 {
 	struct requester *req = &qp->req;
@@ -86,13 +86,14 @@ tlp_progress(struct qp *qp, bool one, uint64_t now)
 	req->tlp_backoff = 0;
 	req->tlp_deadline = TIME_NEVER;
 	if (req->next_psn == req->una_psn)
-		return;
+		return false;
 	if (repaired)
-		req_rollback(qp, req->una_psn);
-	else if (unlikely(req_awaits_no_ack(qp)))
+		return true;
+	if (unlikely(req_awaits_no_ack(qp)))
 		tlp_sent_suppressed(qp, now);
 	else
 		tlp_arm(qp, now);
+	return false;
 }
 
 void
@@ -111,18 +112,17 @@ tlp_request_ack(struct qp *qp)
 		qp->req.tlp_state = TLP_DUE;
 }
 
-void
-tlp_timeout(struct qp *qp, uint64_t now)
+bool
+tlp_timeout(struct qp *qp)
 {
 	struct requester *req = &qp->req;
 
-	(void)now; /* armed again when the packets are sent */
-	tlp_cancel(qp);
+	tlp_cancel(qp); /* armed again when the packets are sent */
 	if (req->next_psn == req->una_psn)
-		return;
+		return false;
 	req->tlp_backoff++;
 	if (psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)))
-		req_rollback(qp, req->una_psn);
-	else
-		req->tlp_state = TLP_DUE;
+		return true;
+	req->tlp_state = TLP_DUE;
+	return false;
 }

@@ -8,7 +8,10 @@
  * other QPs share the SRQ: it completes in error, and the QP goes on (IBA 9.9.3.1.5,
  * class E). Bytes already written by a WRITE stay.
  */
-#include "qp/qp_internal.h"
+#include "qp/qp_cqe.h"
+#include "qp/req.h"
+#include "qp/resp.h"
+#include "qp/transport.h"
 
 enum verdict
 uc_discard(struct qp *qp, enum ibv_wc_status status, uint32_t vendor)
@@ -20,8 +23,9 @@ uc_discard(struct qp *qp, enum ibv_wc_status status, uint32_t vendor)
 	if (qp->srq == NULL || !resp->wqe_held)
 		return VERDICT_GO;
 	resp->wqe_held = false;
-	return qp_complete_recv_error(qp, qp->wqe->wr_id, status, vendor) ? VERDICT_GO
-									  : FAULT_CQ_FULL;
+	return qp_complete_recv_error(qp, qp->wqe->wr_id, status, vendor)
+		       ? VERDICT_GO
+		       : FAULT_RECV_CQ_FULL;
 }
 
 enum verdict
@@ -43,16 +47,22 @@ uc_rx(struct qp *qp, const struct pkt_view *v)
 	return VERDICT_DROP;
 }
 
-void
-uc_sent(struct qp *qp)
+struct burst
+uc_sent(struct qp *qp, struct burst burst)
 {
 	struct requester *req = &qp->req;
 
+	while (req->una_idx != req->next_idx) {
+		uint32_t end = psn_range_end(sq_psn_range(&qp->sq, req->una_idx));
+
+		if (unlikely(!qp_complete_oldest(qp))) {
+			burst.built -= (req->next_psn - end) & PSN_MASK;
+			return (struct burst){burst.built, FAULT_SEND_CQ_FULL};
+		}
+	}
 	req->una_psn = req->next_psn;
-	if (req->una_idx == req->next_idx)
-		return;
-	if (comp_oldest(qp))
-		comp_check_drained(qp);
-	else
-		qp_error(qp);
+	req_check_drained(qp);
+	if (burst.verdict == VERDICT_GO)
+		burst.verdict = req_oldest_fault(req);
+	return burst;
 }

@@ -9,7 +9,9 @@
 
 #include <rte_byteorder.h>
 
-#include "qp/qp_internal.h"
+#include "qp/qp_cqe.h"
+#include "qp/qp_state.h"
+#include "qp/transport.h"
 
 #define GRH_LEN 40
 #define IPV4_LEN 20
@@ -31,14 +33,6 @@ qp_next_dest(const struct qp *qp)
 	if (qp->state != IBV_QPS_RTS || qp->req.next_idx == sq_posted(&qp->sq))
 		return NULL;
 	return ud_dest_of(sq_slot(&qp->sq, qp->req.next_idx));
-}
-
-bool
-ud_wants_tx(const struct qp *qp)
-{
-	if (unlikely(qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE))
-		return qp_has_flush(qp);
-	return qp->state == IBV_QPS_RTS && qp->req.next_idx != sq_posted(&qp->sq);
 }
 
 static int
@@ -87,34 +81,34 @@ ud_packet_build(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 
 /* Builds datagrams until their path changes: the engine sets the headers for the next
  * path. */
-unsigned
+struct burst
 ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 {
 	struct requester *req = &qp->req;
 	const struct ud_dest *first = qp_next_dest(qp);
 	const struct ud_dest *dest;
-	unsigned built = 0;
+	struct burst burst = {0, VERDICT_GO};
 
-	for (; built < n && (dest = qp_next_dest(qp)) != NULL; built++) {
+	while (burst.built < n && burst.verdict == VERDICT_GO &&
+		(dest = qp_next_dest(qp)) != NULL) {
 		const struct send_wqe *wqe = sq_slot(&qp->sq, req->next_idx);
 
 		if (memcmp(dest, first, UD_DEST_PATH) != 0)
 			break;
-		if (unlikely(ud_packet_build(qp, wqe, &pkts[built]) != 0)) {
-			comp_fail(qp, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
+		if (unlikely(ud_packet_build(qp, wqe, &pkts[burst.built]) != 0)) {
+			burst.verdict = FAULT_SEND_SGE;
 			break;
 		}
+		burst.built++;
+		/* Never resent, so the request needs no range of PSNs. */
 		req->next_psn = req->una_psn = req->sent_psn = psn_add(req->next_psn, 1);
 		sq_psn_range(&qp->sq, req->next_idx)->end =
 			wqe->flags & IBV_SEND_SIGNALED ? PSN_RANGE_SIGNALED : 0;
 		req->started_idx = ++req->next_idx;
-		if (unlikely(!comp_oldest(qp))) {
-			qp_error(qp);
-			built++;
-			break;
-		}
+		if (unlikely(!qp_complete_oldest(qp)))
+			burst.verdict = FAULT_SEND_CQ_FULL;
 	}
-	return built;
+	return burst;
 }
 
 /* ---- Receive ---- */
@@ -185,7 +179,7 @@ ud_recv_complete(struct qp *qp, const struct pkt_view *v)
 
 	qp->resp.wqe_held = false;
 	return likely(cq_put(qp->recv_cq, &cqe, &qp->shared->now)) ? VERDICT_GO
-								   : FAULT_CQ_FULL;
+								   : FAULT_RECV_CQ_FULL;
 }
 
 /* A datagram that finds no receive is dropped, and so is one that is longer than its

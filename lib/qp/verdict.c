@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of a QP whose packet has a fault: a NAK, a completion in error or an
- * event, and an error state. */
-#include "qp/qp_internal.h"
+/* What becomes of a QP with a fault: a NAK, a completion in error or an event, and an
+ * error state. */
+#include "qp/qp_cqe.h"
+#include "qp/qp_error.h"
+#include "qp/qp_state.h"
+#include "qp/transport.h"
+#include "qp/verdict.h"
 
 struct fault_row {
-	uint8_t syndrome; /* of the AETH */
+	uint8_t syndrome; /* of the AETH; 0: the fault is the requester's */
 	uint8_t status;   /* enum ibv_wc_status */
 	uint8_t vendor;   /* enum qp_vendor_err */
 };
 
 static const struct fault_row fault_rows[] = {
 #define FAULT(name, syndrome, status, vendor) [FAULT_##name] = {syndrome, status, vendor},
+#define SEND_FAULT(name, status, vendor) [FAULT_##name] = {0, status, vendor},
 #include "qp/fault.def"
-#undef FAULT
 };
 
 /* The current receive reports the fault to the application. Without one an event does
  * (IBA 9.9.3.1, table 58). */
 static void
-fault_report(struct qp *qp, const struct fault_row *fault)
+recv_fail(struct qp *qp, const struct fault_row *fault)
 {
 	if (qp->resp.wqe_held) {
 		qp->resp.wqe_held = false;
@@ -33,13 +37,9 @@ fault_report(struct qp *qp, const struct fault_row *fault)
 	}
 }
 
-void RARE
-verdict_apply(struct qp *qp, uint32_t psn, enum verdict verdict)
+static void
+request_refuse(struct qp *qp, uint32_t psn, const struct fault_row *fault)
 {
-	const struct fault_row *fault = &fault_rows[verdict];
-
-	if (verdict <= VERDICT_DROP)
-		return;
 	/* UC sends no NAK: discard the message. Only a local error moves the QP to ERR. */
 	if (qp->type == IBV_QPT_UC && fault->syndrome != AETH_NAK_REM_OP) {
 		if (uc_discard(qp, (enum ibv_wc_status)fault->status, fault->vendor) !=
@@ -51,8 +51,38 @@ verdict_apply(struct qp *qp, uint32_t psn, enum verdict verdict)
 		qp->aeth_pending = AETH_PENDING(fault->syndrome);
 		qp->resp.ack_psn = psn;
 	}
-	if (verdict == FAULT_CQ_FULL)
-		qp_raise_fatal(qp);
-	fault_report(qp, fault);
+	recv_fail(qp, fault);
 	qp_error(qp);
+}
+
+/* An error always makes a completion, signaled or not (ibv_post_send(3)). */
+static void
+send_fail(struct qp *qp, const struct fault_row *fault)
+{
+	qp_complete_send(
+		qp, qp->req.una_idx++, (enum ibv_wc_status)fault->status, fault->vendor);
+	if (qp_reliable(qp))
+		qp_error(qp);
+	else
+		qp_sq_error(qp);
+}
+
+void RARE
+verdict_apply(struct qp *qp, uint32_t psn, enum verdict verdict)
+{
+	const struct fault_row *fault;
+
+	if (verdict <= VERDICT_LOCAL)
+		return;
+	if (verdict == FAULT_RECV_CQ_FULL || verdict == FAULT_SEND_CQ_FULL)
+		qp_raise_fatal(qp);
+	if (verdict == FAULT_SEND_CQ_FULL) {
+		qp_error(qp);
+		return;
+	}
+	fault = &fault_rows[verdict];
+	if (fault->syndrome != 0)
+		request_refuse(qp, psn, fault);
+	else
+		send_fail(qp, fault);
 }

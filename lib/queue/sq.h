@@ -17,6 +17,7 @@
 #define SEND_MAX_SGE 16
 #define SEND_MAX_INLINE 512
 #define SQ_MAX_WR (1u << 16)
+#define WR_ROWS 16 /* opcodes of work requests: enum ibv_wr_opcode */
 
 /* Other uses of members. BIND_MW: rkey is the new key, remote_va and compare_add are the
  * window's range, swap is the region's key and, from bit 32 on, the access. LOCAL_INV: rkey

@@ -9,16 +9,12 @@
 
 #include "verbs/objects.h"
 
-#define WR_ROWS 16 /* number of opcodes */
-
 /* SGEs are copied as they are. */
 static_assert(sizeof(struct sge) == sizeof(struct ibv_sge) &&
 		      offsetof(struct sge, addr) == offsetof(struct ibv_sge, addr) &&
 		      offsetof(struct sge, len) == offsetof(struct ibv_sge, length) &&
 		      offsetof(struct sge, lkey) == offsetof(struct ibv_sge, lkey),
 	"struct sge has the layout of struct ibv_sge");
-
-#define MSG_MAX (UINT64_C(1) << 31)
 
 #define SEND_FLAGS                                                                       \
 	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)

@@ -11,6 +11,7 @@
 
 #define ROCE_UDP_PORT 4791
 #define ICRC_LEN 4
+#define MSG_MAX (UINT32_C(1) << 31) /* bytes of the longest message (IBA 9.4.1) */
 #define PKEY_DEFAULT 0xFFFF
 #define QPN_MULTICAST 0xFFFFFF /* DestQP of multicast packets */
 

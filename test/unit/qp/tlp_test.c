@@ -92,6 +92,39 @@ probe_memory_deregistered(void **state)
 	qp_link_fini_discard(&p);
 }
 
+/* The rest of the probed message cannot be sent, because its memory is deregistered. The
+ * message fails, and no timer of the QP runs on. */
+static void
+probed_message_fails(void **state)
+{
+	uint32_t mtu, key;
+	struct sge sge[2];
+	struct send_req req;
+
+	(void)state;
+	init();
+	mtu = 1u << p.a.qp.pmtu_shift;
+	round_trip(0, 10 * US);
+	key = host_key(&p.a, 0x5000, mtu, 0);
+	sge[0] = host_sge(&p.a, 0x4000, mtu);
+	sge[1] = host_sge(&p.a, 0x5000, mtu);
+	sge[1].lkey = key;
+	req = (struct send_req){
+		.wr_id = 1, .opcode = IBV_WR_SEND, .sge = sge, .num_sge = 2};
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	assert_int_equal(host_pull(&p.a, 1), 1);
+	wire_drop_all(&p.a);
+	assert_int_equal(key_free(&p.a.keys, key), 0);
+	qp_link_advance(&p, 100 * US);
+	assert_int_equal(p.a.qp.req.tlp_state, TLP_DUE);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_sent(&p.a, 1, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
+	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+	wire_drop_all(&p.a);
+	qp_link_fini_discard(&p);
+}
+
 /* There is no probe before an RTT sample: the first loss costs the ACK timeout. */
 static void
 no_probe_before_sample(void **state)
@@ -415,6 +448,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(probe_memory_deregistered),
+		cmocka_unit_test(probed_message_fails),
 		cmocka_unit_test(no_probe_before_sample),
 		cmocka_unit_test(probe_wait_follows_rtt),
 		cmocka_unit_test(probe_wait_doubles),

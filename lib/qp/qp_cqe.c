@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A QP's completions of send requests, and in error; its asynchronous events. */
+#include "qp/qp_cqe.h"
+#include "qp/req.h"
+
+static const enum ibv_event_type event_types[QP_EVENT_COUNT] = {
+	[QP_EVENT_FATAL] = IBV_EVENT_QP_FATAL,
+	[QP_EVENT_REQ_ERR] = IBV_EVENT_QP_REQ_ERR,
+	[QP_EVENT_ACCESS_ERR] = IBV_EVENT_QP_ACCESS_ERR,
+	[QP_EVENT_COMM_EST] = IBV_EVENT_COMM_EST,
+	[QP_EVENT_SQ_DRAINED] = IBV_EVENT_SQ_DRAINED,
+	[QP_EVENT_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
+};
+
+void RARE
+qp_event(struct qp *qp, enum qp_event event)
+{
+	struct qp_listener *listener;
+
+	event_raise(&qp->events, event_types[event]);
+	LIST_FOREACH(listener, &qp->listeners, link)
+	event_raise(&listener->events, event_types[event]);
+}
+
+/* No completion can report that the CQ has overflowed, so an event does. The QP then goes
+ * to ERR. */
+void
+qp_raise_fatal(struct qp *qp)
+{
+	if (qp->fatal_raised || qp->state == IBV_QPS_ERR)
+		return;
+	qp->fatal_raised = true;
+	qp_event(qp, QP_EVENT_FATAL);
+}
+
+static bool
+cqe_put(struct qp *qp, struct cq *cq, struct cqe *cqe)
+{
+	if (likely(cq_put(cq, cqe, &qp->shared->now)))
+		return true;
+	qp_raise_fatal(qp);
+	return false;
+}
+
+bool
+qp_complete_send(struct qp *qp, uint32_t idx, enum ibv_wc_status status, uint32_t vendor)
+{
+	const struct send_wqe *wqe = sq_slot(&qp->sq, idx);
+	struct cqe cqe = {
+		.wr_id = wqe->wr_id,
+		.byte_len = status == IBV_WC_SUCCESS ? wqe->len : vendor,
+		.qpn = qp->qpn,
+		.sq_end = idx + 1,
+		.opcode = wr_row(wqe)->wc,
+		.status = (uint8_t)status,
+	};
+
+	return cqe_put(qp, qp->send_cq, &cqe);
+}
+
+bool
+qp_complete_recv_error(
+	struct qp *qp, uint64_t wr_id, enum ibv_wc_status status, uint32_t vendor)
+{
+	struct cqe cqe = {
+		.wr_id = wr_id,
+		.byte_len = vendor,
+		.qpn = qp->qpn,
+		.opcode = IBV_WC_RECV,
+		.status = (uint8_t)status,
+	};
+
+	return cqe_put(qp, qp->recv_cq, &cqe);
+}
+
+bool
+qp_complete_oldest(struct qp *qp)
+{
+	struct requester *req = &qp->req;
+
+	qp->stats.tx_msgs++;
+	if (!(sq_psn_range(&qp->sq, req->una_idx)->end & PSN_RANGE_SIGNALED))
+		qp->shared->stats->cqe_saved++;
+	else if (!qp_complete_send(qp, req->una_idx, IBV_WC_SUCCESS, VENDOR_NONE))
+		return false;
+	req->una_idx++;
+	return true;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What every file of lib/qp may ask of a QP. */
+#ifndef ROCADE_QP_QP_STATE_H
+#define ROCADE_QP_QP_STATE_H
+
+#include "qp/qp.h"
+#include "wire/psn.h"
+
+/* Encodes a pending response: AETH syndrome + 1, as 0 means that none is pending. */
+#define AETH_PENDING(syndrome) ((uint8_t)((syndrome) + 1))
+#define AETH_PENDING_ACK AETH_PENDING(AETH_ACK)
+#define AETH_PENDING_SEQ_NAK AETH_PENDING(AETH_NAK_SEQ)
+
+static inline uint32_t
+qp_pmtu(const struct qp *qp)
+{
+	return 1u << qp->pmtu_shift;
+}
+
+/* admit.c: rows 3 to 6 of docs/protocol.md 8.2. Returns DROP_none if the QP accepts the
+ * packet. */
+enum drop_reason qp_admit(const struct qp *qp, const struct pkt_view *view);
+
+#endif

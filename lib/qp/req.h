@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The requester: its sending half (requester.c, over req_build.c and local_op.c) and its
+ * receiving half (completer.c). Called by qp_io.c, modify.c, flush.c and qp_init.c; the
+ * inline functions and req_check_drained() by uc.c and loss.h's files, too.
+ */
+#ifndef ROCADE_QP_REQ_H
+#define ROCADE_QP_REQ_H
+
+#include "qp/qp_state.h"
+#include "qp/verdict.h"
+
+/* True if all packets of a request lie before psn. Compares the last PSN, not the end: a
+ * request can have 2^23 packets. The difference of its first PSN and its end, as a signed
+ * 24-bit number, is then ambiguous. */
+static inline bool
+psn_range_before(const struct psn_range *range, uint32_t psn)
+{
+	return psn_diff(psn_range_end(range) - 1, psn) < 0;
+}
+
+/* True if a started request is a local operation: it takes no PSN. */
+static inline bool
+psn_range_is_local(const struct psn_range *range)
+{
+	return range->first_psn == psn_range_end(range);
+}
+
+/* True while fewer than QP_MAX_UNACKED PSNs are unacknowledged. A READ request takes many
+ * PSNs and may exceed the limit. */
+static inline bool
+req_below_max_unacked(const struct qp *qp)
+{
+	return ((qp->req.next_psn - qp->req.una_psn) & PSN_MASK) < QP_MAX_UNACKED;
+}
+
+/* Packets up to next_psn that count in peer->inflight. Packets sent without AckReq do
+ * not. */
+static inline uint32_t
+req_charge(const struct qp *qp)
+{
+	const struct requester *req = &qp->req;
+	bool suppressed = psn_diff(req->suppressed_psn, req->una_psn) > 0;
+
+	return (req->next_psn -
+		       (unlikely(suppressed) ? req->suppressed_psn : req->una_psn)) &
+	       PSN_MASK;
+}
+
+/* True if packets are unacknowledged and none of them had AckReq set. */
+static inline bool
+req_awaits_no_ack(const struct qp *qp)
+{
+	return qp->req.unacked == 0 && qp->req.next_psn != qp->req.una_psn;
+}
+
+/* Tr = 4.096 us * 2^timeout (C9-141). */
+static inline uint64_t
+req_timeout_ns(const struct qp *qp)
+{
+	return UINT64_C(4096) << qp->params.timeout;
+}
+
+/* The fault of the oldest request, if it cannot be sent. */
+static inline enum verdict
+req_oldest_fault(const struct requester *req)
+{
+	return req->una_idx == req->fail_idx ? (enum verdict)req->fail_verdict
+					     : VERDICT_GO;
+}
+
+/* ---- req_build.c ---- */
+
+/* Kinds of work requests, by what they send and how the responder answers. */
+enum wr_kind {
+	WR_NONE,
+	WR_SEND,
+	WR_WRITE,
+	/* Completed by a response of their own. */
+	WR_READ,
+	WR_ATOMIC,
+	WR_ATOMIC_WRITE,
+	WR_FLUSH,
+	/* No packet: executed by the requester itself, in queue order; see local_op.c. */
+	WR_LOCAL_INV,
+	WR_BIND_MW,
+};
+
+struct wr_row {
+	uint8_t kind;         /* enum wr_kind; WR_NONE: unsupported opcode */
+	uint8_t wc;           /* enum ibv_wc_opcode */
+	uint8_t opcode[2][2]; /* RC opcode by [is first packet][is last packet] */
+};
+
+extern const struct wr_row wr_rows[WR_ROWS]; /* indexed by enum ibv_wr_opcode */
+
+static inline const struct wr_row *
+wr_row(const struct send_wqe *wqe)
+{
+	return &wr_rows[wqe->opcode];
+}
+
+static inline bool
+wr_has_response(unsigned kind)
+{
+	return kind >= WR_READ && kind <= WR_FLUSH;
+}
+
+/* Starts the request at next_idx: assigns this number of PSNs to it. */
+static __rte_always_inline void
+req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
+{
+	struct requester *req = &qp->req;
+	struct psn_range *range = sq_psn_range(&qp->sq, req->next_idx);
+	uint32_t end = psn_add(req->next_psn, packets);
+
+	if (wqe->flags & IBV_SEND_SIGNALED)
+		end |= PSN_RANGE_SIGNALED;
+	if (wr_has_response(wr_row(wqe)->kind))
+		end |= PSN_RANGE_NEEDS_RESPONSE;
+	range->first_psn = req->next_psn;
+	/* Atomic, so that the compiler does not merge both members into one vector store:
+	 * the next load of this one would stall on it. */
+	__atomic_store_n(&range->end, end, __ATOMIC_RELAXED);
+	req->started_idx++;
+}
+
+/* Packet next_psn of the request at next_idx has been built and takes this number of
+ * PSNs: moves next_psn, and after its last packet next_idx. */
+static __rte_always_inline void
+req_advance(struct qp *qp, uint32_t packets)
+{
+	struct requester *req = &qp->req;
+
+	if (psn_diff(req->next_psn, req->sent_psn) < 0) {
+		qp->stats.retransmitted++;
+		qp->shared->stats->retransmitted++;
+	}
+	req->next_psn = psn_add(req->next_psn, packets);
+	req->pos_psn = req->next_psn;
+	if (psn_diff(req->next_psn, req->sent_psn) > 0)
+		req->sent_psn = req->next_psn;
+	if (req->next_psn != psn_range_end(sq_psn_range(&qp->sq, req->next_idx)))
+		return;
+	/* During a resend: local operations are executed once only. */
+	do
+		req->next_idx++;
+	while (unlikely(req->next_idx != req->started_idx) &&
+		psn_range_is_local(sq_psn_range(&qp->sq, req->next_idx)));
+}
+
+/* Packets that one READ request asks for, at most. A power of two. */
+uint32_t req_read_chunk(const struct qp *qp);
+/* Builds packet next_psn of the started request next_idx and advances next_psn. final: no
+ * packet follows it for now, so it sets AckReq. Returns false if the QP may not read the
+ * packet's memory. */
+bool req_build(struct qp *qp, struct pkt *pkt, bool final);
+
+/* ---- local_op.c ---- */
+
+/* Executes the local operation at next_idx. */
+enum verdict local_execute(struct qp *qp, const struct send_wqe *wqe);
+
+/* ---- requester.c ---- */
+
+void req_reset(struct qp *qp, uint32_t psn);
+bool req_has_next(const struct qp *qp);
+/* Builds up to n packets. The verdict is that of the oldest request. */
+struct burst req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
+/* Resends from this packet on (una_psn <= psn <= next_psn). */
+void req_rollback(struct qp *qp, uint32_t psn);
+/* Brings peer->inflight up to date with una_psn and next_psn. */
+void req_account(struct qp *qp);
+/* Raises SQ_DRAINED when the last started request of a QP in SQD has completed. */
+void req_check_drained(struct qp *qp);
+
+/* ---- completer.c ---- */
+
+enum verdict comp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
+enum verdict comp_ack_timeout(struct qp *qp);
+
+#endif
