@@ -36,8 +36,9 @@ message_receive(struct perf_context *ctx, struct ibv_wc *wc)
 	struct msg msg;
 	int n;
 
-	while ((n = perf_poll_cq(ctx, ctx->recv_cq, 1, wc)) == 0) {
-		if (ctx->channel != NULL && events_sleep(ctx, &msg) && ctx->disconnected)
+	while ((n = perf_poll_cq(ctx, ctx->verbs.recv_cq, 1, wc)) == 0) {
+		if (ctx->verbs.channel != NULL && events_sleep(ctx, &msg) &&
+			ctx->disconnected)
 			return false;
 		perf_poll_engines(ctx);
 		if (unlikely(perf_tick(ctx, &msg)) && ctx->disconnected)
@@ -61,7 +62,7 @@ message_exchange(struct perf_context *ctx, struct ibv_wc *wc)
 static inline bool
 byte_wait(struct perf_context *ctx, uint8_t want)
 {
-	const volatile uint8_t *last = ctx->target + ctx->plan.size - 1;
+	const volatile uint8_t *last = ctx->buffers.target + ctx->plan.size - 1;
 	struct msg msg;
 
 	while (*last != want) {
@@ -69,7 +70,7 @@ byte_wait(struct perf_context *ctx, uint8_t want)
 		if (unlikely(perf_tick(ctx, &msg)) && ctx->disconnected)
 			return false;
 	}
-	ctx->progress++;
+	ctx->watch.progress++;
 	return true;
 }
 
@@ -101,7 +102,7 @@ round_trip(struct perf_context *ctx, uint8_t seq, struct ibv_wc *wc)
 	case MODE_PINGPONG:
 		return message_exchange(ctx, wc);
 	case MODE_WRITE_LAT:
-		ctx->source[ctx->plan.size - 1] = seq;
+		ctx->buffers.source[ctx->plan.size - 1] = seq;
 		return message_post(ctx) && byte_wait(ctx, seq);
 	default:
 		return perf_post(ctx, &ctx->conns[0], 1) && completion_wait(ctx);
@@ -161,18 +162,18 @@ latency_server_pass(struct perf_context *ctx, uint8_t *seq, struct msg *msg)
 	perf_poll_engines(ctx);
 	switch (ctx->plan.mode) {
 	case MODE_PINGPONG:
-		n = perf_poll_cq(ctx, ctx->recv_cq, 1, &wc);
-		if (n == 0 && ctx->channel != NULL && events_sleep(ctx, msg))
+		n = perf_poll_cq(ctx, ctx->verbs.recv_cq, 1, &wc);
+		if (n == 0 && ctx->verbs.channel != NULL && events_sleep(ctx, msg))
 			return false;
 		if (n != 0 && (!message_post(ctx) || perf_repost(ctx, &wc, n) != 0))
 			return false;
 		break;
 	case MODE_WRITE_LAT:
-		if (*(volatile uint8_t *)(ctx->target + ctx->plan.size - 1) !=
+		if (*(volatile uint8_t *)(ctx->buffers.target + ctx->plan.size - 1) !=
 			seq_next(*seq))
 			break;
 		*seq = seq_next(*seq);
-		ctx->source[ctx->plan.size - 1] = *seq;
+		ctx->buffers.source[ctx->plan.size - 1] = *seq;
 		if (!message_post(ctx))
 			return false;
 		break;

@@ -30,32 +30,33 @@ sizes_choose(struct perf_context *ctx)
 	uint64_t queues = plan->rq ? plan->qps : 1;
 	uint64_t fit;
 
-	ctx->stride = (plan->size + 63) & ~UINT64_C(63);
-	if (ctx->stride == 0)
-		ctx->stride = 64;
-	ctx->recv_stride = ctx->stride + (plan->ud ? GRH_ROOM : 0);
-	ctx->slots = TARGET_MEM_MAX / ctx->stride;
-	if (ctx->slots > plan->qps)
-		ctx->slots = plan->qps;
-	if (ctx->slots == 0)
-		ctx->slots = 1;
+	ctx->buffers.stride = (plan->size + 63) & ~UINT64_C(63);
+	if (ctx->buffers.stride == 0)
+		ctx->buffers.stride = 64;
+	ctx->buffers.recv_stride = ctx->buffers.stride + (plan->ud ? GRH_ROOM : 0);
+	ctx->buffers.slots = TARGET_MEM_MAX / ctx->buffers.stride;
+	if (ctx->buffers.slots > plan->qps)
+		ctx->buffers.slots = plan->qps;
+	if (ctx->buffers.slots == 0)
+		ctx->buffers.slots = 1;
 	if (plan->depth == 0) {
-		fit = RECV_MEM_MAX / ctx->recv_stride / queues;
+		fit = RECV_MEM_MAX / ctx->buffers.recv_stride / queues;
 		plan->depth = fit == 0 ? 1 : fit < 1024 ? fit : 1024;
 	}
-	ctx->n_recv = plan_receives(plan) ? plan->depth * queues : 0;
+	ctx->buffers.n_recv = plan_receives(plan) ? plan->depth * queues : 0;
 }
 
 static void
 receives_prepare(struct perf_context *ctx)
 {
-	for (uint64_t i = 0; i < ctx->n_recv; i++) {
-		ctx->recv_sge[i] = (struct ibv_sge){
-			.addr = (uintptr_t)(ctx->recv + i * ctx->recv_stride),
-			.length = (uint32_t)ctx->recv_stride,
-			.lkey = ctx->mr->lkey};
-		ctx->recv_wr[i] = (struct ibv_recv_wr){
-			.wr_id = i, .sg_list = &ctx->recv_sge[i], .num_sge = 1};
+	for (uint64_t i = 0; i < ctx->buffers.n_recv; i++) {
+		ctx->buffers.recv_sge[i] = (struct ibv_sge){
+			.addr = (uintptr_t)(ctx->buffers.recv +
+					    i * ctx->buffers.recv_stride),
+			.length = (uint32_t)ctx->buffers.recv_stride,
+			.lkey = ctx->buffers.mr->lkey};
+		ctx->buffers.recv_wr[i] = (struct ibv_recv_wr){
+			.wr_id = i, .sg_list = &ctx->buffers.recv_sge[i], .num_sge = 1};
 	}
 }
 
@@ -75,25 +76,31 @@ int
 perf_alloc_buffers(struct perf_context *ctx)
 {
 	sizes_choose(ctx);
-	ctx->mem_len = ctx->stride * (1 + ctx->slots) + ctx->recv_stride * ctx->n_recv;
-	ctx->mem = mmap(NULL, ctx->mem_len, PROT_READ | PROT_WRITE,
+	ctx->buffers.mem_len = ctx->buffers.stride * (1 + ctx->buffers.slots) +
+			       ctx->buffers.recv_stride * ctx->buffers.n_recv;
+	ctx->buffers.mem = mmap(NULL, ctx->buffers.mem_len, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (ctx->mem == MAP_FAILED) {
-		ctx->mem = NULL;
+	if (ctx->buffers.mem == MAP_FAILED) {
+		ctx->buffers.mem = NULL;
 		return perf_set_error(
 			ctx, "cannot allocate buffers: %s", strerror(errno));
 	}
 	/* a hint: failure does not matter */
-	madvise(ctx->mem, ctx->mem_len, MADV_HUGEPAGE);
-	memset(ctx->mem, 0, ctx->mem_len); /* avoids page faults later */
-	ctx->mr = ibv_reg_mr(ctx->pd, ctx->mem, ctx->mem_len, ACCESS);
-	ctx->recv_wr = calloc(ctx->n_recv + 1, sizeof(*ctx->recv_wr));
-	ctx->recv_sge = calloc(ctx->n_recv + 1, sizeof(*ctx->recv_sge));
-	if (ctx->mr == NULL || ctx->recv_wr == NULL || ctx->recv_sge == NULL)
+	madvise(ctx->buffers.mem, ctx->buffers.mem_len, MADV_HUGEPAGE);
+	memset(ctx->buffers.mem, 0, ctx->buffers.mem_len); /* avoids page faults later */
+	ctx->buffers.mr =
+		ibv_reg_mr(ctx->verbs.pd, ctx->buffers.mem, ctx->buffers.mem_len, ACCESS);
+	ctx->buffers.recv_wr =
+		calloc(ctx->buffers.n_recv + 1, sizeof(*ctx->buffers.recv_wr));
+	ctx->buffers.recv_sge =
+		calloc(ctx->buffers.n_recv + 1, sizeof(*ctx->buffers.recv_sge));
+	if (ctx->buffers.mr == NULL || ctx->buffers.recv_wr == NULL ||
+		ctx->buffers.recv_sge == NULL)
 		return perf_set_error(ctx, "cannot register memory: %s", strerror(errno));
-	ctx->source = ctx->mem;
-	ctx->target = ctx->source + ctx->stride;
-	ctx->recv = ctx->target + ctx->slots * ctx->stride;
+	ctx->buffers.source = ctx->buffers.mem;
+	ctx->buffers.target = ctx->buffers.source + ctx->buffers.stride;
+	ctx->buffers.recv =
+		ctx->buffers.target + ctx->buffers.slots * ctx->buffers.stride;
 	receives_prepare(ctx);
 	return 0;
 }

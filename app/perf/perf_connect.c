@@ -16,7 +16,7 @@ perf_source_choose(struct perf_context *ctx)
 	for (uint8_t i = 0; i < 16; i++) {
 		union ibv_gid gid;
 
-		if (ibv_query_gid(ctx->context, 1, i, &gid) != 0 ||
+		if (ibv_query_gid(ctx->verbs.context, 1, i, &gid) != 0 ||
 			gid.global.interface_id == 0)
 			continue;
 		if (gid.raw[0] == 0xfe || (memcmp(gid.raw, v4, sizeof(v4)) == 0) != is_v4)
@@ -36,7 +36,7 @@ perf_path_choose(struct perf_context *ctx, enum ibv_mtu *mtu)
 	struct ibv_port_attr port;
 
 	if (rocade_gid_parse(ctx->conf->peer, &ctx->peer) != 0 ||
-		ibv_query_port(ctx->context, 1, &port) != 0)
+		ibv_query_port(ctx->verbs.context, 1, &port) != 0)
 		return perf_set_error(ctx, "invalid value '%s' for --peer: %s",
 			ctx->conf->peer, rocade_error());
 	*mtu = port.active_mtu;
@@ -62,8 +62,8 @@ perf_ah_create(struct perf_context *ctx)
 			.sgid_index = ctx->sgid_index,
 			.hop_limit = 64}};
 
-	ctx->ah = ibv_create_ah(ctx->pd, &attr);
-	return ctx->ah != NULL ? 0 : errno;
+	ctx->verbs.ah = ibv_create_ah(ctx->verbs.pd, &attr);
+	return ctx->verbs.ah != NULL ? 0 : errno;
 }
 
 static int
@@ -131,11 +131,12 @@ receives_post(struct perf_context *ctx, struct conn *conn, uint64_t first)
 	int rc = 0;
 
 	for (uint64_t i = first; i < first + ctx->plan.depth && rc == 0; i++) {
-		ctx->recv_wr[i].next = NULL;
-		if (ctx->srq != NULL)
-			rc = ibv_post_srq_recv(ctx->srq, &ctx->recv_wr[i], &bad);
+		ctx->buffers.recv_wr[i].next = NULL;
+		if (ctx->verbs.srq != NULL)
+			rc = ibv_post_srq_recv(
+				ctx->verbs.srq, &ctx->buffers.recv_wr[i], &bad);
 		else
-			rc = ibv_post_recv(conn->qp, &ctx->recv_wr[i], &bad);
+			rc = ibv_post_recv(conn->qp, &ctx->buffers.recv_wr[i], &bad);
 	}
 	return rc;
 }
@@ -150,14 +151,14 @@ perf_connect(struct perf_context *ctx)
 		return -1;
 	if (ctx->plan.ud)
 		rc = perf_ah_create(ctx);
-	if (rc == 0 && ctx->n_recv != 0 && ctx->srq != NULL)
+	if (rc == 0 && ctx->buffers.n_recv != 0 && ctx->verbs.srq != NULL)
 		rc = receives_post(ctx, NULL, 0);
 	for (uint64_t i = 0; i < ctx->plan.qps && rc == 0; i++) {
 		if (ctx->plan.ud)
 			rc = conn_connect_ud(ctx, &ctx->conns[i]);
 		else
 			rc = conn_connect_rc(ctx, &ctx->conns[i], mtu);
-		if (rc == 0 && ctx->n_recv != 0 && ctx->srq == NULL)
+		if (rc == 0 && ctx->buffers.n_recv != 0 && ctx->verbs.srq == NULL)
 			rc = receives_post(ctx, &ctx->conns[i], i * ctx->plan.depth);
 	}
 	if (rc != 0)

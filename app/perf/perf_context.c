@@ -26,7 +26,7 @@ int64_t
 perf_reap(struct perf_context *ctx)
 {
 	struct ibv_wc wc[POLL_MAX];
-	int n = perf_poll_cq(ctx, ctx->send_cq, POLL_MAX, wc);
+	int n = perf_poll_cq(ctx, ctx->verbs.send_cq, POLL_MAX, wc);
 	int64_t done = 0;
 
 	for (int i = 0; i < n; i++) {
@@ -40,7 +40,7 @@ perf_reap(struct perf_context *ctx)
 		done += (uint32_t)wc[i].wr_id - conn->acked;
 		conn->acked = (uint32_t)wc[i].wr_id;
 	}
-	ctx->progress += (uint64_t)done;
+	ctx->watch.progress += (uint64_t)done;
 	return n < 0 ? -1 : done;
 }
 
@@ -52,8 +52,8 @@ post_receive_list(struct perf_context *ctx, struct conn *conn, struct ibv_recv_w
 	struct ibv_recv_wr *bad;
 	int rc;
 
-	if (ctx->srq != NULL)
-		rc = ibv_post_srq_recv(ctx->srq, first, &bad);
+	if (ctx->verbs.srq != NULL)
+		rc = ibv_post_srq_recv(ctx->verbs.srq, first, &bad);
 	else
 		rc = ibv_post_recv(conn->qp, first, &bad);
 	ctx->repost_cycles += perf_cycles_now() - since;
@@ -69,7 +69,7 @@ perf_repost(struct perf_context *ctx, const struct ibv_wc *wc, int n)
 	uint32_t qpn = 0;
 
 	for (int i = 0; i < n; i++) {
-		struct ibv_recv_wr *wr = &ctx->recv_wr[wc[i].wr_id];
+		struct ibv_recv_wr *wr = &ctx->buffers.recv_wr[wc[i].wr_id];
 
 		if (unlikely(wc[i].status != IBV_WC_SUCCESS)) {
 			/* A flushed receive has no cause of its own: report a failed
@@ -78,7 +78,7 @@ perf_repost(struct perf_context *ctx, const struct ibv_wc *wc, int n)
 			return perf_set_error(ctx, "receive failed: %s (vendor_err %u)",
 				ibv_wc_status_str(wc[i].status), wc[i].vendor_err);
 		}
-		if (last != NULL && (ctx->srq != NULL || wc[i].qp_num == qpn)) {
+		if (last != NULL && (ctx->verbs.srq != NULL || wc[i].qp_num == qpn)) {
 			last->next = wr;
 		} else {
 			if (first != NULL &&
@@ -91,7 +91,7 @@ perf_repost(struct perf_context *ctx, const struct ibv_wc *wc, int n)
 		last = wr;
 		wr->next = NULL;
 	}
-	ctx->progress += (unsigned)n;
+	ctx->watch.progress += (unsigned)n;
 	if (first == NULL)
 		return 0;
 	return post_receive_list(ctx, &ctx->conns[qpn - ctx->qpn], first);
@@ -100,11 +100,11 @@ perf_repost(struct perf_context *ctx, const struct ibv_wc *wc, int n)
 static void
 stall_check(struct perf_context *ctx, uint64_t now)
 {
-	if (ctx->progress != ctx->counted || ctx->progress_tsc == 0) {
-		ctx->counted = ctx->progress;
-		ctx->progress_tsc = now;
+	if (ctx->watch.progress != ctx->watch.counted || ctx->watch.progress_tsc == 0) {
+		ctx->watch.counted = ctx->watch.progress;
+		ctx->watch.progress_tsc = now;
 	} else if (!ctx->conf->server &&
-		   now - ctx->progress_tsc > STALL_S * rte_get_tsc_hz()) {
+		   now - ctx->watch.progress_tsc > STALL_S * rte_get_tsc_hz()) {
 		perf_set_error(ctx, "no completion for %d s", STALL_S);
 		ctx->disconnected = true;
 	}
@@ -115,9 +115,9 @@ perf_check(struct perf_context *ctx, struct msg *msg)
 {
 	uint64_t now = rte_rdtsc();
 
-	if (now < ctx->check_tsc)
+	if (now < ctx->watch.check_tsc)
 		return false;
-	ctx->check_tsc = now + rte_get_tsc_hz() / 1000 * CHECK_MS;
+	ctx->watch.check_tsc = now + rte_get_tsc_hz() / 1000 * CHECK_MS;
 	stall_check(ctx, now);
 	if (!link_poll(ctx->link, msg))
 		return false;

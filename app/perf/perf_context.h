@@ -35,6 +35,45 @@ conn_outstanding(const struct conn *conn)
 	return (uint32_t)conn->posted - conn->acked;
 }
 
+struct perf_verbs {
+	struct ibv_context *context;
+	struct ibv_pd *base_pd, *pd; /* pd: a parent domain of base_pd and td */
+	struct ibv_td *td;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_srq *srq;
+	struct ibv_comp_channel *channel; /* of recv_cq, with --events; else NULL */
+	struct ibv_ah *ah;                /* with --ud */
+};
+
+/* The send buffer, the buffer that the peer writes or reads, receive buffers. */
+struct perf_buffers {
+	uint8_t *mem;
+	size_t mem_len;
+	struct ibv_mr *mr;
+	uint64_t stride;      /* message size rounded up to 64 bytes */
+	uint64_t recv_stride; /* plus room for the GRH of a datagram */
+	uint64_t slots;       /* buffers of the target; many QPs share them */
+	uint8_t *source, *target, *recv;
+	uint64_t remote_addr;
+	uint32_t rkey;
+	/* Indexed by the wr_id of a receive. */
+	struct ibv_recv_wr *recv_wr;
+	struct ibv_sge *recv_sge;
+	uint64_t n_recv;
+};
+
+/* Memory in use, reported in struct tally. */
+struct perf_used {
+	uint64_t memory, qp_memory, srq_memory;
+	uint64_t memory_before;
+};
+
+/* State of perf_check(). */
+struct perf_watch {
+	uint32_t passes;
+	uint64_t check_tsc, progress_tsc, progress, counted;
+};
+
 struct perf_context {
 	const struct conf *conf;
 	struct plan plan;
@@ -43,38 +82,15 @@ struct perf_context {
 	struct rocade_engine *engines[ENGINES_MAX]; /* polled by this program's loop */
 	unsigned n_engines;
 	unsigned lcore; /* worker lcore that runs the engine instead; 0: none */
-	struct ibv_context *context;
-	struct ibv_pd *base_pd, *pd; /* pd: a parent domain of base_pd and td */
-	struct ibv_td *td;
-	struct ibv_cq *send_cq, *recv_cq;
-	struct ibv_srq *srq;
-	struct ibv_comp_channel *channel; /* of recv_cq, with --events; else NULL */
-	bool armed;
-	bool repost_pending; /* pingpong: the last receive has to be reposted */
-	struct ibv_ah *ah;   /* with --ud */
+	struct perf_verbs verbs;
 	struct conn *conns;
 	uint32_t qpn, peer_qpn; /* of QP 0 */
 	union ibv_gid peer;
 	uint8_t sgid_index;
-
-	/* Memory: the send buffer, the buffer that the peer writes or reads, receive
-	 * buffers. */
-	uint8_t *mem;
-	size_t mem_len;
-	struct ibv_mr *mr;
-	uint64_t memory, qp_memory, srq_memory; /* reported in struct tally */
-	uint64_t memory_before;
-	uint64_t stride;      /* message size rounded up to 64 bytes */
-	uint64_t recv_stride; /* plus room for the GRH of a datagram */
-	uint64_t slots;       /* buffers of the target; many QPs share them */
-	uint8_t *source, *target, *recv;
-	uint64_t remote_addr;
-	uint32_t rkey;
-
-	/* Indexed by the wr_id of a receive. */
-	struct ibv_recv_wr *recv_wr;
-	struct ibv_sge *recv_sge;
-	uint64_t n_recv;
+	bool armed;
+	bool repost_pending; /* pingpong: the last receive has to be reposted */
+	struct perf_buffers buffers;
+	struct perf_used used;
 
 	/* linked as a list; all are posted with flags */
 	struct ibv_send_wr wr[BURST_MAX];
@@ -82,10 +98,7 @@ struct perf_context {
 	struct ibv_sge sge[BURST_MAX];
 
 	uint64_t post_cycles, poll_cycles, repost_cycles; /* only with -Dcycles=true */
-
-	/* State of perf_check(). */
-	uint32_t passes;
-	uint64_t check_tsc, progress_tsc, progress, counted;
+	struct perf_watch watch;
 	bool disconnected; /* the peer disconnected, or nothing completed for too long */
 	char reason[ERR_MAX];
 };
@@ -174,7 +187,7 @@ perf_post(struct perf_context *ctx, struct conn *conn, unsigned n)
 			wr->send_flags |= IBV_SEND_SIGNALED;
 			conn->unsignaled = 0;
 		}
-		if (likely(ctx->ah == NULL))
+		if (likely(ctx->verbs.ah == NULL))
 			wr->wr.rdma.remote_addr = conn->dest;
 		else
 			wr->wr.ud.remote_qpn = (uint32_t)conn->dest;
@@ -204,7 +217,7 @@ bool perf_check(struct perf_context *ctx, struct msg *msg);
 static inline bool
 perf_tick(struct perf_context *ctx, struct msg *msg)
 {
-	if (likely(++ctx->passes % CHECK_PASSES != 0))
+	if (likely(++ctx->watch.passes % CHECK_PASSES != 0))
 		return false;
 	return perf_check(ctx, msg);
 }

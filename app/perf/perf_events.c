@@ -44,13 +44,13 @@ events_set_priority(struct perf_context *ctx, bool first)
 bool
 events_sleep(struct perf_context *ctx, struct msg *msg)
 {
-	struct pollfd fds[2] = {{.fd = ctx->channel->fd, .events = POLLIN},
+	struct pollfd fds[2] = {{.fd = ctx->verbs.channel->fd, .events = POLLIN},
 		{.fd = ctx->link, .events = POLLIN}};
 	struct ibv_cq *cq;
 	void *context;
 
 	if (!ctx->armed) {
-		ctx->armed = ibv_req_notify_cq(ctx->recv_cq, 0) == 0;
+		ctx->armed = ibv_req_notify_cq(ctx->verbs.recv_cq, 0) == 0;
 		return false;
 	}
 	if (poll(fds, 2, WAIT_MS) <= 0) {
@@ -59,7 +59,8 @@ events_sleep(struct perf_context *ctx, struct msg *msg)
 		*msg = (struct msg){.kind = MSG_DISCONNECTED};
 		return ctx->disconnected;
 	}
-	if (fds[0].revents != 0 && ibv_get_cq_event(ctx->channel, &cq, &context) == 0) {
+	if (fds[0].revents != 0 &&
+		ibv_get_cq_event(ctx->verbs.channel, &cq, &context) == 0) {
 		ibv_ack_cq_events(cq, 1);
 		ctx->armed = false;
 	}

@@ -41,7 +41,7 @@ perf_port_open(struct perf_context *ctx)
 			ctx->engines[i] = rocade_port_engine(ctx->port, i);
 	} else if (events_engine_launch(ctx) != 0)
 		return -1;
-	ctx->context = ibv_open_device(rocade_port_device(ctx->port));
+	ctx->verbs.context = ibv_open_device(rocade_port_device(ctx->port));
 	return 0;
 }
 
@@ -54,7 +54,7 @@ perf_device_open(struct perf_context *ctx)
 
 	for (int i = 0; i < n; i++) {
 		if (strcmp(ibv_get_device_name(list[i]), ctx->conf->device) == 0)
-			ctx->context = ibv_open_device(list[i]);
+			ctx->verbs.context = ibv_open_device(list[i]);
 	}
 	if (list != NULL)
 		ibv_free_device_list(list);
@@ -66,15 +66,15 @@ static int
 perf_domain_open(struct perf_context *ctx)
 {
 	struct ibv_td_init_attr td = {0};
-	struct ibv_parent_domain_init_attr attr = {.pd = ctx->base_pd};
+	struct ibv_parent_domain_init_attr attr = {.pd = ctx->verbs.base_pd};
 
-	ctx->td = ibv_alloc_td(ctx->context, &td);
-	attr.td = ctx->td;
-	if (ctx->td != NULL)
-		ctx->pd = ibv_alloc_parent_domain(ctx->context, &attr);
-	if (ctx->pd == NULL)
+	ctx->verbs.td = ibv_alloc_td(ctx->verbs.context, &td);
+	attr.td = ctx->verbs.td;
+	if (ctx->verbs.td != NULL)
+		ctx->verbs.pd = ibv_alloc_parent_domain(ctx->verbs.context, &attr);
+	if (ctx->verbs.pd == NULL)
 		perf_set_error(ctx, "cannot create a thread domain: %s", strerror(errno));
-	return ctx->pd != NULL ? 0 : -1;
+	return ctx->verbs.pd != NULL ? 0 : -1;
 }
 
 static int
@@ -83,8 +83,9 @@ perf_context_open(struct perf_context *ctx)
 	if ((ctx->conf->device != NULL ? perf_device_open(ctx) : perf_port_open(ctx)) !=
 		0)
 		return -1;
-	ctx->base_pd = ctx->context != NULL ? ibv_alloc_pd(ctx->context) : NULL;
-	if (ctx->base_pd == NULL)
+	ctx->verbs.base_pd =
+		ctx->verbs.context != NULL ? ibv_alloc_pd(ctx->verbs.context) : NULL;
+	if (ctx->verbs.base_pd == NULL)
 		return perf_set_error(ctx, "cannot open the device: %s", strerror(errno));
 	return perf_domain_open(ctx);
 }
@@ -97,8 +98,8 @@ perf_cq_create(
 	struct ibv_cq_init_attr_ex attr = {.cqe = (uint32_t)entries,
 		.channel = channel,
 		.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
-		.parent_domain = ctx->pd};
-	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx->context, &attr);
+		.parent_domain = ctx->verbs.pd};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx->verbs.context, &attr);
 
 	return cq != NULL ? ibv_cq_ex_to_cq(cq) : NULL;
 }
@@ -114,24 +115,26 @@ perf_queues_create(struct perf_context *ctx)
 	uint64_t send = plan->qps * (plan->sq_depth / plan->signal_every + 1) + 64;
 	uint64_t before;
 
-	if (sleeps_on_completions(ctx) &&
-		(ctx->channel = ibv_create_comp_channel(ctx->context)) == NULL)
+	if (sleeps_on_completions(ctx) && (ctx->verbs.channel = ibv_create_comp_channel(
+						   ctx->verbs.context)) == NULL)
 		return perf_set_error(
 			ctx, "cannot create a completion channel: %s", strerror(errno));
-	ctx->send_cq = perf_cq_create(ctx, send, NULL);
-	ctx->recv_cq = perf_cq_create(ctx, ctx->n_recv + 64, ctx->channel);
-	if (ctx->send_cq == NULL || ctx->recv_cq == NULL)
+	ctx->verbs.send_cq = perf_cq_create(ctx, send, NULL);
+	ctx->verbs.recv_cq =
+		perf_cq_create(ctx, ctx->buffers.n_recv + 64, ctx->verbs.channel);
+	if (ctx->verbs.send_cq == NULL || ctx->verbs.recv_cq == NULL)
 		return perf_set_error(ctx, "cannot create CQs of %lu and %lu entries: %s",
-			(unsigned long)send, (unsigned long)ctx->n_recv, strerror(errno));
+			(unsigned long)send, (unsigned long)ctx->buffers.n_recv,
+			strerror(errno));
 	if (plan->rq)
 		return 0;
 	before = perf_memory_in_use();
-	ctx->srq = ibv_create_srq(ctx->pd, &srq);
-	ctx->srq_memory = perf_memory_in_use() - before;
-	if (ctx->srq == NULL)
+	ctx->verbs.srq = ibv_create_srq(ctx->verbs.pd, &srq);
+	ctx->used.srq_memory = perf_memory_in_use() - before;
+	if (ctx->verbs.srq == NULL)
 		perf_set_error(ctx, "cannot create an SRQ of --depth %u: %s",
 			srq.attr.max_wr, strerror(errno));
-	return ctx->srq != NULL ? 0 : -1;
+	return ctx->verbs.srq != NULL ? 0 : -1;
 }
 
 static int
@@ -139,9 +142,9 @@ conn_create_qp(struct perf_context *ctx, uint64_t i)
 {
 	const struct plan *plan = &ctx->plan;
 	struct conn *conn = &ctx->conns[i];
-	struct ibv_qp_init_attr init = {.send_cq = ctx->send_cq,
-		.recv_cq = ctx->recv_cq,
-		.srq = ctx->srq,
+	struct ibv_qp_init_attr init = {.send_cq = ctx->verbs.send_cq,
+		.recv_cq = ctx->verbs.recv_cq,
+		.srq = ctx->verbs.srq,
 		.qp_type = plan->ud ? IBV_QPT_UD : IBV_QPT_RC,
 		.cap = {.max_send_wr = (uint32_t)plan->sq_depth,
 			.max_send_sge = 1,
@@ -149,7 +152,7 @@ conn_create_qp(struct perf_context *ctx, uint64_t i)
 			.max_recv_sge = plan->rq ? 1 : 0,
 			.max_inline_data = (uint32_t)plan->inline_max}};
 
-	conn->qp = ibv_create_qp(ctx->pd, &init);
+	conn->qp = ibv_create_qp(ctx->verbs.pd, &init);
 	if (conn->qp != NULL && i == 0)
 		ctx->qpn = conn->qp->qp_num;
 	if (conn->qp == NULL || conn->qp->qp_num != ctx->qpn + i)
@@ -173,18 +176,18 @@ requests_prepare(struct perf_context *ctx)
 		inlined = false;
 	ctx->flags = inlined ? IBV_SEND_INLINE : 0;
 	for (unsigned i = 0; i < BURST_MAX; i++) {
-		ctx->sge[i] = (struct ibv_sge){.addr = (uintptr_t)ctx->source,
+		ctx->sge[i] = (struct ibv_sge){.addr = (uintptr_t)ctx->buffers.source,
 			.length = (uint32_t)plan->size,
-			.lkey = ctx->mr->lkey};
+			.lkey = ctx->buffers.mr->lkey};
 		ctx->wr[i] = (struct ibv_send_wr){.next = &ctx->wr[i + 1],
 			.sg_list = &ctx->sge[i],
 			.num_sge = 1,
 			.opcode = opcode};
-		if (ctx->ah != NULL) {
-			ctx->wr[i].wr.ud.ah = ctx->ah;
+		if (ctx->verbs.ah != NULL) {
+			ctx->wr[i].wr.ud.ah = ctx->verbs.ah;
 			ctx->wr[i].wr.ud.remote_qkey = PERF_QKEY;
 		} else {
-			ctx->wr[i].wr.rdma.rkey = ctx->rkey;
+			ctx->wr[i].wr.rdma.rkey = ctx->buffers.rkey;
 		}
 	}
 }
@@ -193,8 +196,8 @@ static int
 perf_ready_send(struct perf_context *ctx)
 {
 	struct msg msg = {.kind = MSG_READY,
-		.ready = {.addr = (uintptr_t)ctx->target,
-			.rkey = ctx->mr->rkey,
+		.ready = {.addr = (uintptr_t)ctx->buffers.target,
+			.rkey = ctx->buffers.mr->rkey,
 			.qpn = ctx->qpn}};
 
 	return link_send(ctx->link, &msg);
@@ -209,8 +212,8 @@ perf_ready_wait(struct perf_context *ctx)
 		return perf_set_error(ctx,
 			"the peer disconnected before it was ready (see its "
 			"messages)");
-	ctx->remote_addr = msg.ready.addr;
-	ctx->rkey = msg.ready.rkey;
+	ctx->buffers.remote_addr = msg.ready.addr;
+	ctx->buffers.rkey = msg.ready.rkey;
 	ctx->peer_qpn = msg.ready.qpn;
 	return 0;
 }
@@ -227,7 +230,7 @@ perf_end_open(struct perf_context *ctx)
 	memset(ctx->conns, 0, bytes);
 	if (perf_context_open(ctx) != 0)
 		return -1;
-	ctx->memory_before = perf_memory_in_use();
+	ctx->used.memory_before = perf_memory_in_use();
 	if (perf_alloc_buffers(ctx) != 0 || perf_queues_create(ctx) != 0)
 		return -1;
 	before = perf_memory_in_use();
@@ -235,7 +238,7 @@ perf_end_open(struct perf_context *ctx)
 		if (conn_create_qp(ctx, i) != 0)
 			return -1;
 	}
-	ctx->qp_memory = perf_memory_in_use() - before;
+	ctx->used.qp_memory = perf_memory_in_use() - before;
 	return 0;
 }
 
@@ -248,14 +251,15 @@ perf_end_connect(struct perf_context *ctx)
 
 	if (perf_connect(ctx) != 0)
 		return -1;
-	ctx->qp_memory += perf_memory_in_use() - before;
-	ctx->memory = perf_memory_in_use() - ctx->memory_before + ctx->mem_len;
+	ctx->used.qp_memory += perf_memory_in_use() - before;
+	ctx->used.memory =
+		perf_memory_in_use() - ctx->used.memory_before + ctx->buffers.mem_len;
 	for (uint64_t i = 0; i < ctx->plan.qps; i++) {
 		if (ctx->plan.ud)
 			ctx->conns[i].dest = ctx->peer_qpn + i;
 		else
-			ctx->conns[i].dest =
-				ctx->remote_addr + i % ctx->slots * ctx->stride;
+			ctx->conns[i].dest = ctx->buffers.remote_addr +
+					     i % ctx->buffers.slots * ctx->buffers.stride;
 	}
 	requests_prepare(ctx);
 	return 0;
@@ -300,33 +304,33 @@ perf_close(struct perf_context *ctx)
 		if (ctx->conns[i].qp != NULL)
 			ibv_destroy_qp(ctx->conns[i].qp);
 	}
-	if (ctx->ah != NULL)
-		ibv_destroy_ah(ctx->ah);
-	if (ctx->srq != NULL)
-		ibv_destroy_srq(ctx->srq);
-	if (ctx->send_cq != NULL)
-		ibv_destroy_cq(ctx->send_cq);
-	if (ctx->recv_cq != NULL)
-		ibv_destroy_cq(ctx->recv_cq);
-	if (ctx->channel != NULL)
-		ibv_destroy_comp_channel(ctx->channel);
-	if (ctx->mr != NULL)
-		ibv_dereg_mr(ctx->mr);
-	if (ctx->mem != NULL)
-		munmap(ctx->mem, ctx->mem_len);
-	if (ctx->pd != NULL)
-		ibv_dealloc_pd(ctx->pd);
-	if (ctx->td != NULL)
-		ibv_dealloc_td(ctx->td);
-	if (ctx->base_pd != NULL)
-		ibv_dealloc_pd(ctx->base_pd);
-	if (ctx->context != NULL)
-		ibv_close_device(ctx->context);
+	if (ctx->verbs.ah != NULL)
+		ibv_destroy_ah(ctx->verbs.ah);
+	if (ctx->verbs.srq != NULL)
+		ibv_destroy_srq(ctx->verbs.srq);
+	if (ctx->verbs.send_cq != NULL)
+		ibv_destroy_cq(ctx->verbs.send_cq);
+	if (ctx->verbs.recv_cq != NULL)
+		ibv_destroy_cq(ctx->verbs.recv_cq);
+	if (ctx->verbs.channel != NULL)
+		ibv_destroy_comp_channel(ctx->verbs.channel);
+	if (ctx->buffers.mr != NULL)
+		ibv_dereg_mr(ctx->buffers.mr);
+	if (ctx->buffers.mem != NULL)
+		munmap(ctx->buffers.mem, ctx->buffers.mem_len);
+	if (ctx->verbs.pd != NULL)
+		ibv_dealloc_pd(ctx->verbs.pd);
+	if (ctx->verbs.td != NULL)
+		ibv_dealloc_td(ctx->verbs.td);
+	if (ctx->verbs.base_pd != NULL)
+		ibv_dealloc_pd(ctx->verbs.base_pd);
+	if (ctx->verbs.context != NULL)
+		ibv_close_device(ctx->verbs.context);
 	if (ctx->lcore != 0)
 		rocade_engine_stop(rocade_port_engine(ctx->port, 0));
 	if (ctx->port != NULL)
 		rocade_close_port(ctx->port);
 	free(ctx->conns);
-	free(ctx->recv_wr);
-	free(ctx->recv_sge);
+	free(ctx->buffers.recv_wr);
+	free(ctx->buffers.recv_sge);
 }

@@ -63,8 +63,8 @@ perf_print_cycles(struct perf_context *ctx)
 	for (uint64_t i = 0; i < ctx->plan.qps; i++)
 		posted += ctx->conns[i].posted;
 	call_cycles_print(ctx, "post", ctx->post_cycles, posted);
-	call_cycles_print(ctx, "poll", ctx->poll_cycles, ctx->progress);
-	call_cycles_print(ctx, "repost", ctx->repost_cycles, ctx->progress);
+	call_cycles_print(ctx, "poll", ctx->poll_cycles, ctx->watch.progress);
+	call_cycles_print(ctx, "repost", ctx->repost_cycles, ctx->watch.progress);
 }
 
 void
@@ -73,9 +73,9 @@ perf_fill_tally(struct perf_context *ctx, struct tally *tally)
 	struct rocade_stat rows[STATS_MAX];
 	unsigned n = stats_read(ctx, rows);
 
-	tally->memory = ctx->memory;
-	tally->qp_memory = ctx->qp_memory;
-	tally->srq_memory = ctx->srq_memory;
+	tally->memory = ctx->used.memory;
+	tally->qp_memory = ctx->used.qp_memory;
+	tally->srq_memory = ctx->used.srq_memory;
 	for (unsigned i = 0; i < n; i++) {
 		if (strcmp(rows[i].name, "retransmitted") == 0)
 			tally->retransmitted = rows[i].value;

@@ -91,7 +91,7 @@ rate_client(struct perf_context *ctx, struct result *result)
 		if (unlikely(done < 0 || requests_post(ctx, &next_qp) != 0))
 			return -1;
 		w.done += (uint64_t)done;
-		if (unlikely(ctx->passes % 64 == 0))
+		if (unlikely(ctx->watch.passes % 64 == 0))
 			window_step(ctx, &w, result);
 		if (unlikely(perf_tick(ctx, &msg)) && msg.kind == MSG_TALLY)
 			break;
@@ -104,7 +104,7 @@ rate_client(struct perf_context *ctx, struct result *result)
 	return 0;
 }
 
-/* When the measurement began at the server, and ctx->progress at that time. */
+/* When the measurement began at the server, and ctx->watch.progress at that time. */
 struct window_start {
 	uint64_t tsc, count;
 };
@@ -115,7 +115,7 @@ static bool
 server_window(struct perf_context *ctx, const struct msg *msg,
 	struct window_start *window_start)
 {
-	struct window_start now = {.tsc = rte_rdtsc(), .count = ctx->progress};
+	struct window_start now = {.tsc = rte_rdtsc(), .count = ctx->watch.progress};
 	struct msg answer = {.kind = MSG_TALLY};
 
 	if (msg->kind == MSG_BEGIN)
@@ -140,12 +140,12 @@ rate_server(struct perf_context *ctx)
 
 	while (!ctx->disconnected) {
 		perf_poll_engines(ctx);
-		int n = perf_poll_cq(ctx, ctx->recv_cq, POLL_MAX, wc);
+		int n = perf_poll_cq(ctx, ctx->verbs.recv_cq, POLL_MAX, wc);
 
 		if (n != 0 && unlikely(n < 0 || perf_repost(ctx, wc, n) != 0))
 			return -1;
 		got_msg = perf_tick(ctx, &msg);
-		if (n == 0 && ctx->channel != NULL && !got_msg)
+		if (n == 0 && ctx->verbs.channel != NULL && !got_msg)
 			got_msg = events_sleep(ctx, &msg);
 		if (unlikely(got_msg) && server_window(ctx, &msg, &window_start))
 			return 0;

@@ -152,7 +152,7 @@ static struct host *
 srq_host(uint32_t index)
 {
 	for (unsigned i = 0; i < the_run->n_hosts; i++) {
-		if (the_run->hosts[i].srq != NULL && index-- == 0)
+		if (the_run->hosts[i].verbs.srq != NULL && index-- == 0)
 			return &the_run->hosts[i];
 	}
 	return NULL;

@@ -26,7 +26,7 @@ int
 host_srq_limit(struct host *host, uint32_t limit, char err[ERR_MAX])
 {
 	struct ibv_srq_attr attr = {.srq_limit = limit};
-	int rc = ibv_modify_srq(host->srq, &attr, IBV_SRQ_LIMIT);
+	int rc = ibv_modify_srq(host->verbs.srq, &attr, IBV_SRQ_LIMIT);
 
 	if (rc != 0)
 		return error_set(err,
@@ -41,19 +41,19 @@ host_srq_resize(struct host *host, uint32_t size, char err[ERR_MAX])
 	struct rxq *rxq = &host->rxqs[0];
 	struct ibv_srq_attr attr = {.max_wr = size};
 
-	if (size > (uint32_t)host->recv_cq->cqe)
+	if (size > (uint32_t)host->verbs.recv_cq->cqe)
 		return error_set(err,
 			"expected at most %d, the size of the receive CQ (start with a "
 			"larger --depth)",
-			host->recv_cq->cqe);
-	int rc = ibv_modify_srq(host->srq, &attr, IBV_SRQ_MAX_WR);
+			host->verbs.recv_cq->cqe);
+	int rc = ibv_modify_srq(host->verbs.srq, &attr, IBV_SRQ_MAX_WR);
 	if (rc != 0)
 		return error_set(err,
 			"%s (expected at least 1 and the %" PRIu32
 			" receives that are posted)",
 			strerror(rc), rxq_posted(rxq));
 	if (size > rxq->n_bufs)
-		rc = rxq_grow(rxq, host->pd, size - rxq->n_bufs, rxq->len);
+		rc = rxq_grow(rxq, host->verbs.pd, size - rxq->n_bufs, rxq->len);
 	rxq->capacity = size;
 	if (rc == 0 && !rxq->refill_on_limit)
 		rc = rxq_post(rxq);
@@ -65,7 +65,7 @@ host_srq_resize(struct host *host, uint32_t size, char err[ERR_MAX])
 void
 host_clear(struct host *host)
 {
-	host_snapshot(host, -1, &host->show_base);
+	host_snapshot(host, -1, &host->base.show);
 	for (unsigned e = 0; e < host->n_engines; e++)
-		host_snapshot(host, (int)e, &host->engine_base[e]);
+		host_snapshot(host, (int)e, &host->base.engine[e]);
 }

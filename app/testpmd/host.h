@@ -93,6 +93,38 @@ struct mode_ops {
 
 extern const struct mode_ops send_ops, sink_ops, pingpong_ops;
 
+struct host_verbs {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_srq *srq;
+	struct ibv_device_attr attr;
+};
+
+/* The path to the peer. */
+struct host_path {
+	union ibv_gid peer, own;
+	uint8_t sgid_index;
+	enum ibv_mtu mtu;
+	uint64_t resolve_ns; /* when to resolve the next hop again */
+	int resolve_rc;      /* result of rocade_port_resolve(); -1: not called yet */
+};
+
+/* Counters at an earlier time. */
+struct host_base {
+	struct snapshot run;  /* at `start` */
+	struct snapshot show; /* at `clear` */
+	struct snapshot engine[ENGINES_MAX];
+	struct rocade_impair_stats impair; /* at `start` */
+};
+
+/* restart.c */
+struct host_restart {
+	uint64_t check_ns; /* time of the next check */
+	uint64_t mark;     /* sum of the counters that a restarted peer increases */
+	uint64_t logged_ns;
+};
+
 struct host {
 	unsigned index;
 	const struct conf *conf;
@@ -107,40 +139,27 @@ struct host {
 	struct rocade_cm_listener *listener;
 
 	struct rocade_port *port;
-	struct ibv_context *ctx;
-	struct ibv_pd *pd;
-	struct ibv_cq *send_cq, *recv_cq;
-	struct ibv_srq *srq;
-	struct ibv_device_attr attr;
 	struct rocade_engine *engines[ENGINES_MAX];
 	unsigned n_engines;
 	bool launched; /* worker lcores run the engines */
+	struct host_verbs verbs;
+	struct host_path path;
 
 	struct conn *conns;
 	unsigned n_conns;
 	unsigned n_answered;
 	unsigned n_replies_pending;
-	union ibv_gid peer, own;
-	uint8_t sgid_index;
-	enum ibv_mtu mtu;
 	struct tx tx;
 	struct rxq *rxqs; /* one for the SRQ, or one per QP */
 	unsigned n_rxqs;
 
 	struct tally tally;
 	struct hist hist;
-	struct snapshot run_base;  /* counters at `start` */
-	struct snapshot show_base; /* counters at `clear` */
-	struct snapshot engine_base[ENGINES_MAX];
-	struct rocade_impair_stats impair_base; /* at `start` */
-	uint64_t resolve_ns;                    /* when to resolve the next hop again */
-	int resolve_rc;    /* result of rocade_port_resolve(); -1: not called yet */
+	struct host_base base;
 	uint64_t drain_ns; /* when HOST_DRAINING or HOST_LINGERING began */
 	/* the count given to host_idle_for(), and since when it has not changed */
 	uint64_t idle_mark, idle_since_ns;
-	uint64_t restart_ns;   /* restart.c: time of the next check */
-	uint64_t restart_mark; /* sum of the counters that a restarted peer increases */
-	uint64_t restart_logged_ns;
+	struct host_restart restart;
 	char reason[ERR_MAX]; /* why the run failed; empty if it did not */
 };
 

@@ -107,7 +107,7 @@ port_object(struct host *host, const struct result *result)
 	json_object_set_new(out, "mode", json_string(mode_name(host->pc->mode)));
 	json_object_set_new(out, "addr", json_string(host->pc->addr));
 	json_object_set_new(out, "peer", json_string(host->pc->peer));
-	json_object_set_new(out, "path_mtu", json_uint(UINT64_C(128) << host->mtu));
+	json_object_set_new(out, "path_mtu", json_uint(UINT64_C(128) << host->path.mtu));
 	json_object_set_new(out, "qps", json_uint(host->n_conns));
 	json_object_set_new(out, "reason",
 		host->reason[0] != '\0' ? json_string(host->reason) : json_null());

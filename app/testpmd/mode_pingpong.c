@@ -11,7 +11,7 @@ static void
 pingpong_start(struct host *host)
 {
 	host->idle_since_ns = 0;
-	host->resolve_rc = -1;
+	host->path.resolve_rc = -1;
 	host->n_replies_pending = 0;
 	hist_clear(&host->hist);
 	for (unsigned i = 0; i < host->n_conns; i++)
@@ -89,7 +89,7 @@ pingpong_push(struct host *host)
 		if (host->conns[i].reply_pending)
 			moved += pingpong_send(host, &host->conns[i]);
 	}
-	if (!host->passive && host->state == HOST_WAITING && host->resolve_rc == 0)
+	if (!host->passive && host->state == HOST_WAITING && host->path.resolve_rc == 0)
 		moved += send_first_messages(host);
 	return moved;
 }

@@ -11,7 +11,7 @@ static void
 send_start(struct host *host)
 {
 	host->n_answered = 0;
-	host->resolve_rc = -1;
+	host->path.resolve_rc = -1;
 	host->idle_since_ns = 0;
 	for (unsigned i = 0; i < host->n_conns; i++) {
 		struct conn *conn = &host->conns[i];
@@ -52,7 +52,7 @@ send_push(struct host *host)
 {
 	unsigned moved = 0;
 
-	if (host->state == HOST_WAITING && host->resolve_rc == 0) {
+	if (host->state == HOST_WAITING && host->path.resolve_rc == 0) {
 		for (unsigned i = 0; i < host->n_conns; i++)
 			moved += first_message_send(host, &host->conns[i]);
 		if (host->n_answered == host->n_conns)

@@ -34,7 +34,7 @@ wait_hint(const struct host *host)
 		return "";
 	if (!rocade_port_link_up(host->port))
 		return ": the link is down";
-	switch (host->resolve_rc) {
+	switch (host->path.resolve_rc) {
 	case 0:
 		return ": the host is reachable, but no rocade-testpmd receives with "
 		       "the same --qpn-base, --qps and --psn";
@@ -71,16 +71,16 @@ host_wait_over(struct host *host, uint64_t now_ns, const char *what)
 bool
 host_resolved(struct host *host, uint64_t now_ns)
 {
-	if (host->resolve_rc == 0)
+	if (host->path.resolve_rc == 0)
 		return true;
-	if (now_ns < host->resolve_ns)
+	if (now_ns < host->path.resolve_ns)
 		return false;
-	host->resolve_ns = now_ns + RESOLVE_EVERY_NS;
-	host->resolve_rc = rocade_port_resolve(host->port, &host->peer);
-	if (host->resolve_rc == ENETUNREACH || host->resolve_rc == EINVAL)
+	host->path.resolve_ns = now_ns + RESOLVE_EVERY_NS;
+	host->path.resolve_rc = rocade_port_resolve(host->port, &host->path.peer);
+	if (host->path.resolve_rc == ENETUNREACH || host->path.resolve_rc == EINVAL)
 		host_fail(host, "cannot reach --peer %s%s", host->pc->peer,
 			wait_hint(host));
-	return host->resolve_rc == 0;
+	return host->path.resolve_rc == 0;
 }
 
 bool
@@ -167,7 +167,7 @@ host_retry(struct host *host)
 		any |= host->conns[i].failed;
 	if (!any)
 		return false;
-	host->resolve_rc = -1;
+	host->path.resolve_rc = -1;
 	return host_connect(host, conn_has_failed) == 0;
 }
 

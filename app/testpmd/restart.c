@@ -63,7 +63,7 @@ conn_is_stalled(struct conn *conn)
 static bool
 past_first_message(const struct host *host, const struct conn *conn)
 {
-	uint64_t mtu = UINT64_C(128) << host->mtu;
+	uint64_t mtu = UINT64_C(128) << host->path.mtu;
 	uint64_t packets = (host->conf->sizes[0] + mtu - 1) / mtu;
 	uint32_t ahead = (conn->seen_psn - (uint32_t)host->conf->psn) & 0xffffff;
 
@@ -95,28 +95,28 @@ host_watch_restart(struct host *host, uint64_t now_ns)
 	struct snapshot stats;
 
 	/* With RDMA-CM a restarted peer connects again itself. */
-	if (host->by_cm || now_ns < host->restart_ns ||
+	if (host->by_cm || now_ns < host->restart.check_ns ||
 		(host->state != HOST_WAITING && host->state != HOST_RUNNING))
 		return;
-	host->restart_ns = now_ns + CHECK_NS;
+	host->restart.check_ns = now_ns + CHECK_NS;
 	host_snapshot(host, -1, &stats);
 	uint64_t mark = snapshot_value(&stats, "duplicates") +
 			snapshot_value(&stats, "drop_psn_gap") +
 			snapshot_value(&stats, "seq_nak_sent");
 
-	if (mark == host->restart_mark)
+	if (mark == host->restart.mark)
 		return; /* the usual case costs one call, whatever the number of QPs */
-	host->restart_mark = mark;
+	host->restart.mark = mark;
 	unsigned found = conns_check(host);
 
 	if (found == 0 || host_connect(host, conn_has_failed) != 0)
 		return;
 	host->tally.restarts++;
-	if (elapsed_ns(now_ns, host->restart_logged_ns) > LOG_NS ||
-		host->restart_logged_ns == 0)
+	if (elapsed_ns(now_ns, host->restart.logged_ns) > LOG_NS ||
+		host->restart.logged_ns == 0)
 		host_log(host,
 			"%s was restarted: it sends from its first PSN again; "
 			"reconnected",
 			host->pc->peer);
-	host->restart_logged_ns = now_ns;
+	host->restart.logged_ns = now_ns;
 }

@@ -117,16 +117,16 @@ host_start(struct run *run, struct host *host)
 		return -1;
 	host->reconnect = false;
 	host->tally = (struct tally){.start_ns = clock_ns()};
-	host->restart_ns = 0;
-	host_snapshot(host, -1, &host->run_base);
-	rocade_port_impair_stats(host->port, &host->impair_base);
+	host->restart.check_ns = 0;
+	host_snapshot(host, -1, &host->base.run);
+	rocade_port_impair_stats(host->port, &host->base.impair);
 	host->ops->start(host);
 	if (host->state == HOST_FAILED)
 		return -1;
 	host->state = HOST_WAITING;
 	host_log(host, "%s, %u QPs from 0x%x, path MTU %u, peer %s",
 		mode_name(host->pc->mode), host->n_conns, host->conns[0].qpn,
-		128u << host->mtu, host->pc->peer);
+		128u << host->path.mtu, host->pc->peer);
 	return 0;
 }
 

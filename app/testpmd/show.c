@@ -34,7 +34,7 @@ show_port(struct host *host, bool all)
 	printf("port %" PRIu64 ": %s, %s, link %s, %s, path MTU %u\n", host->pc->port,
 		mode_name(host->pc->mode), state_names[host->state],
 		rocade_port_link_up(host->port) ? "up" : "down", host->pc->addr,
-		host->mtu != 0 ? 128u << host->mtu : 0);
+		host->path.mtu != 0 ? 128u << host->path.mtu : 0);
 	printf("  peer %s, gateways %s %s\n",
 		host->pc->peer[0] != '\0' ? host->pc->peer : "none",
 		host->pc->gateway4[0] != '\0' ? host->pc->gateway4 : "none",
@@ -47,7 +47,7 @@ show_port(struct host *host, bool all)
 			impair.lost, impair.duplicated, impair.reordered,
 			impair.corrupted);
 	host_snapshot(host, -1, &now);
-	print_stats(&now, &host->show_base, all);
+	print_stats(&now, &host->base.show, all);
 }
 
 static void
@@ -59,7 +59,7 @@ show_engine(struct host *host, bool all)
 		printf("port %" PRIu64 " engine %u: run by %s\n", host->pc->port, e,
 			host->launched ? "a worker lcore" : "the main loop");
 		host_snapshot(host, (int)e, &now);
-		print_stats(&now, &host->engine_base[e], all);
+		print_stats(&now, &host->base.engine[e], all);
 	}
 }
 
@@ -119,7 +119,7 @@ show_srq(struct host *host)
 {
 	struct rocade_srq_info info;
 
-	if (host->srq == NULL || rocade_srq_info(host->srq, &info) != 0) {
+	if (host->verbs.srq == NULL || rocade_srq_info(host->verbs.srq, &info) != 0) {
 		printf("port %" PRIu64 ": no SRQ\n", host->pc->port);
 		return;
 	}
@@ -200,8 +200,8 @@ show_host(struct host *host, enum show_what what, bool all)
 		show_srq(host);
 		break;
 	case SHOW_CQ:
-		show_one_cq(host, "send", host->send_cq);
-		show_one_cq(host, "receive", host->recv_cq);
+		show_one_cq(host, "send", host->verbs.send_cq);
+		show_one_cq(host, "receive", host->verbs.recv_cq);
 		break;
 	case SHOW_MR:
 		show_mr(host);

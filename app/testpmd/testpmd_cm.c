@@ -30,14 +30,14 @@ param_of(const struct host *host)
 	const struct conf *conf = host->conf;
 
 	return (struct rocade_cm_param){.size = sizeof(struct rocade_cm_param),
-		.sgid_index = host->sgid_index,
+		.sgid_index = host->path.sgid_index,
 		.responder_resources = 1,
 		.initiator_depth = 1,
 		.retry_count = (uint8_t)conf->retry_cnt,
 		.rnr_retry_count = (uint8_t)conf->rnr_retry,
 		.min_rnr_timer = (uint8_t)conf->min_rnr_timer,
 		.timeout = (uint8_t)conf->timeout,
-		.path_mtu = (uint8_t)host->mtu,
+		.path_mtu = (uint8_t)host->path.mtu,
 		.psn = (uint32_t)conf->psn};
 }
 
@@ -55,7 +55,7 @@ host_cm_open(struct host *host, char err[ERR_MAX])
 			"invalid value '%u' for --qps: expected at most "
 			"%u with RDMA-CM",
 			host->n_conns, CM_CONNS_MAX);
-	if (host->cm == NULL && rocade_cm_open(host->ctx, &host->cm) != 0)
+	if (host->cm == NULL && rocade_cm_open(host->verbs.ctx, &host->cm) != 0)
 		return error_set(err, "%s", rocade_error());
 	return 0;
 }
@@ -105,8 +105,8 @@ host_cm_connect(struct host *host, const char *peer, uint16_t port, char err[ERR
 
 		for (unsigned k = 0; k < 4; k++)
 			conn_request.index[k] = (uint8_t)(i >> (24 - 8 * k));
-		if (rocade_cm_connect(host->cm, conn->qp, &host->peer, port, &param, conn,
-			    &conn->id) != 0)
+		if (rocade_cm_connect(host->cm, conn->qp, &host->path.peer, port, &param,
+			    conn, &conn->id) != 0)
 			return error_set(err, "%s", rocade_error());
 	}
 	return 0;

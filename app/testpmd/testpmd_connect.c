@@ -50,17 +50,17 @@ host_source_choose(struct host *host, const struct ibv_port_attr *port, char err
 		static const union ibv_gid none;
 		union ibv_gid gid;
 
-		if (ibv_query_gid(host->ctx, 1, i, &gid) != 0 ||
+		if (ibv_query_gid(host->verbs.ctx, 1, i, &gid) != 0 ||
 			memcmp(&gid, &none, sizeof(gid)) == 0)
 			continue;
-		if (is_v4(&gid) != is_v4(&host->peer) ||
-			is_link_local(&gid) != is_link_local(&host->peer))
+		if (is_v4(&gid) != is_v4(&host->path.peer) ||
+			is_link_local(&gid) != is_link_local(&host->path.peer))
 			continue;
-		if (best >= 0 && common_bits(&gid, &host->peer) <=
-					 common_bits(&host->own, &host->peer))
+		if (best >= 0 && common_bits(&gid, &host->path.peer) <=
+					 common_bits(&host->path.own, &host->path.peer))
 			continue;
 		best = i;
-		host->own = gid;
+		host->path.own = gid;
 	}
 	if (best < 0)
 		return error_set(err,
@@ -68,7 +68,7 @@ host_source_choose(struct host *host, const struct ibv_port_attr *port, char err
 			"family; expected the family of --addr %s, and a link-local "
 			"address on both ends or on none",
 			host->pc->peer, host->pc->addr);
-	host->sgid_index = (uint8_t)best;
+	host->path.sgid_index = (uint8_t)best;
 	return 0;
 }
 
@@ -88,8 +88,8 @@ host_set_path(struct host *host, char err[ERR_MAX])
 		return error_set(err,
 			"missing --peer: expected the address of the peer (`set peer "
 			"192.0.2.2`)");
-	if (rocade_gid_parse(host->pc->peer, &host->peer) != 0 ||
-		ibv_query_port(host->ctx, 1, &port) != 0)
+	if (rocade_gid_parse(host->pc->peer, &host->path.peer) != 0 ||
+		ibv_query_port(host->verbs.ctx, 1, &port) != 0)
 		return error_set(err, "invalid value '%s' for --peer: %s", host->pc->peer,
 			rocade_error());
 	if (conf->mtu != 0 && mtu_code(conf->mtu) > port.active_mtu)
@@ -97,7 +97,7 @@ host_set_path(struct host *host, char err[ERR_MAX])
 			"invalid value '%" PRIu64 "' for --mtu: expected at most %u, "
 			"which the port's MTU carries (see --if-mtu)",
 			conf->mtu, 128u << port.active_mtu);
-	host->mtu = conf->mtu != 0 ? mtu_code(conf->mtu) : port.active_mtu;
+	host->path.mtu = conf->mtu != 0 ? mtu_code(conf->mtu) : port.active_mtu;
 	if (host_source_choose(host, &port, err) != 0)
 		return -1;
 	/* The ends negotiate nothing. In pingpong, the one with the lower address sends
@@ -105,7 +105,8 @@ host_set_path(struct host *host, char err[ERR_MAX])
 	if (host->ops == &sink_ops)
 		host->passive = true;
 	else if (host->ops == &pingpong_ops)
-		host->passive = memcmp(&host->own, &host->peer, sizeof(host->own)) > 0;
+		host->passive = memcmp(&host->path.own, &host->path.peer,
+					sizeof(host->path.own)) > 0;
 	return 0;
 }
 
@@ -123,15 +124,15 @@ qp_to_rtr(struct host *host, struct conn *conn)
 {
 	const struct conf *conf = host->conf;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
-		.path_mtu = host->mtu,
+		.path_mtu = host->path.mtu,
 		.dest_qp_num = conn->qpn,
 		.rq_psn = (uint32_t)conf->psn,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = (uint8_t)conf->min_rnr_timer,
 		.ah_attr = {.is_global = 1,
 			.port_num = 1,
-			.grh = {.dgid = host->peer,
-				.sgid_index = host->sgid_index,
+			.grh = {.dgid = host->path.peer,
+				.sgid_index = host->path.sgid_index,
 				.hop_limit = (uint8_t)conf->hop_limit,
 				.traffic_class = (uint8_t)conf->tclass}}};
 

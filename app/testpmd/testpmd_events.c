@@ -17,7 +17,7 @@ limit_reached(struct host *host)
 		return;
 	int rc = rxq_post(rxq);
 	if (rc == 0)
-		rc = ibv_modify_srq(host->srq, &attr, IBV_SRQ_LIMIT);
+		rc = ibv_modify_srq(host->verbs.srq, &attr, IBV_SRQ_LIMIT);
 	if (rc != 0)
 		host_fail(host, "cannot refill and arm the SRQ: %s", strerror(rc));
 	host->tally.refills++;
@@ -73,7 +73,7 @@ host_events(struct host *host)
 	 * not polled yet, there is nothing to refill the SRQ with, and the limit that the
 	 * handler armed again fires at once. Only polling the receive CQ, in the next
 	 * pass, ends that. */
-	while (ibv_get_async_event(host->ctx, &event) == 0) {
+	while (ibv_get_async_event(host->verbs.ctx, &event) == 0) {
 		struct ibv_async_event copy = event;
 
 		/* Acknowledged before it is handled, so that no call of the handler can

@@ -71,18 +71,18 @@ host_cqs_create(struct host *host, char err[ERR_MAX])
 
 	if (recv < RECV_CQ_MIN)
 		recv = RECV_CQ_MIN;
-	if (recv > (uint64_t)host->attr.max_cqe)
-		recv = (uint64_t)host->attr.max_cqe;
-	if (send > (uint64_t)host->attr.max_cqe ||
+	if (recv > (uint64_t)host->verbs.attr.max_cqe)
+		recv = (uint64_t)host->verbs.attr.max_cqe;
+	if (send > (uint64_t)host->verbs.attr.max_cqe ||
 		(conf->rq && recv < host->n_conns * depth))
 		return error_set(err,
 			"invalid value '%u' for --qps: needs a CQ of %" PRIu64
 			" entries (--sq-depth, --depth); expected at most %d",
 			host->n_conns, conf->rq ? host->n_conns * depth : send,
-			host->attr.max_cqe);
-	host->send_cq = ibv_create_cq(host->ctx, (int)send, NULL, NULL, 0);
-	host->recv_cq = ibv_create_cq(host->ctx, (int)recv, NULL, NULL, 0);
-	if (host->send_cq == NULL || host->recv_cq == NULL)
+			host->verbs.attr.max_cqe);
+	host->verbs.send_cq = ibv_create_cq(host->verbs.ctx, (int)send, NULL, NULL, 0);
+	host->verbs.recv_cq = ibv_create_cq(host->verbs.ctx, (int)recv, NULL, NULL, 0);
+	if (host->verbs.send_cq == NULL || host->verbs.recv_cq == NULL)
 		return error_set(err, "cannot create a CQ: %s", strerror(errno));
 	return 0;
 }
@@ -93,13 +93,13 @@ host_srq_create(struct host *host, char err[ERR_MAX])
 	struct ibv_srq_init_attr init = {
 		.attr = {.max_wr = (uint32_t)host->conf->depth, .max_sge = 1}};
 
-	host->srq = ibv_create_srq(host->pd, &init);
-	if (host->srq == NULL)
+	host->verbs.srq = ibv_create_srq(host->verbs.pd, &init);
+	if (host->verbs.srq == NULL)
 		return error_set(err,
 			"invalid value '%" PRIu64 "' for --depth: cannot create an SRQ "
 			"of this size (largest: %d): %s",
-			host->conf->depth, host->attr.max_srq_wr, strerror(errno));
-	rxq_init(&host->rxqs[0], host->srq, NULL);
+			host->conf->depth, host->verbs.attr.max_srq_wr, strerror(errno));
+	rxq_init(&host->rxqs[0], host->verbs.srq, NULL);
 	host->rxqs[0].capacity = (uint32_t)host->conf->depth;
 	return 0;
 }
@@ -109,10 +109,10 @@ conn_create(struct host *host, unsigned i, char err[ERR_MAX])
 {
 	const struct conf *conf = host->conf;
 	struct conn *conn = &host->conns[i];
-	bool own_rq = host->rxqs != NULL && host->srq == NULL;
-	struct ibv_qp_init_attr init = {.send_cq = host->send_cq,
-		.recv_cq = host->recv_cq,
-		.srq = host->srq,
+	bool own_rq = host->rxqs != NULL && host->verbs.srq == NULL;
+	struct ibv_qp_init_attr init = {.send_cq = host->verbs.send_cq,
+		.recv_cq = host->verbs.recv_cq,
+		.srq = host->verbs.srq,
 		.qp_type = IBV_QPT_RC,
 		.cap = {.max_send_wr = host->ops->sends ? (uint32_t)conf->sq_depth : 1,
 			.max_send_sge = 1,
@@ -121,7 +121,7 @@ conn_create(struct host *host, unsigned i, char err[ERR_MAX])
 			.max_inline_data =
 				host->ops->sends ? (uint32_t)conf->inline_max : 0}};
 
-	conn->qp = ibv_create_qp(host->pd, &init);
+	conn->qp = ibv_create_qp(host->verbs.pd, &init);
 	if (conn->qp == NULL)
 		return error_set(err,
 			"cannot create QP %u of %u (--sq-depth %" PRIu64
@@ -134,7 +134,7 @@ conn_create(struct host *host, unsigned i, char err[ERR_MAX])
 			conn->qpn, i);
 	if (host->rxqs == NULL)
 		return 0;
-	conn->rxq = &host->rxqs[host->srq != NULL ? 0 : i];
+	conn->rxq = &host->rxqs[host->verbs.srq != NULL ? 0 : i];
 	if (own_rq) {
 		rxq_init(conn->rxq, NULL, conn->qp);
 		conn->rxq->capacity = (uint32_t)conf->depth;
@@ -150,8 +150,8 @@ host_buffers_create(struct host *host, char err[ERR_MAX])
 	int rc = 0;
 
 	for (unsigned i = 0; i < host->n_rxqs && rc == 0; i++)
-		rc = rxq_grow(
-			&host->rxqs[i], host->pd, (uint32_t)conf->depth, conf->size_max);
+		rc = rxq_grow(&host->rxqs[i], host->verbs.pd, (uint32_t)conf->depth,
+			conf->size_max);
 	if (rc == 0 && host->ops->sends)
 		rc = tx_init(host);
 	if (rc == 0)
@@ -165,15 +165,16 @@ host_buffers_create(struct host *host, char err[ERR_MAX])
 static int
 host_device_open(struct host *host, char err[ERR_MAX])
 {
-	host->ctx = ibv_open_device(rocade_port_device(host->port));
-	if (host->ctx == NULL || ibv_query_device(host->ctx, &host->attr) != 0)
+	host->verbs.ctx = ibv_open_device(rocade_port_device(host->port));
+	if (host->verbs.ctx == NULL ||
+		ibv_query_device(host->verbs.ctx, &host->verbs.attr) != 0)
 		return error_set(err,
 			"cannot open the verbs device of port %" PRIu64 ": %s",
 			host->pc->port, strerror(errno));
-	fcntl(host->ctx->async_fd, F_SETFL,
-		fcntl(host->ctx->async_fd, F_GETFL) | O_NONBLOCK);
-	host->pd = ibv_alloc_pd(host->ctx);
-	if (host->pd == NULL)
+	fcntl(host->verbs.ctx->async_fd, F_SETFL,
+		fcntl(host->verbs.ctx->async_fd, F_GETFL) | O_NONBLOCK);
+	host->verbs.pd = ibv_alloc_pd(host->verbs.ctx);
+	if (host->verbs.pd == NULL)
 		return error_set(err, "cannot create a PD: %s", strerror(errno));
 	host->n_engines = rocade_port_engine_count(host->port);
 	for (unsigned i = 0; i < host->n_engines && i < ENGINES_MAX; i++)
@@ -257,21 +258,21 @@ host_close(struct host *host)
 		if (host->conns[i].qp != NULL)
 			ibv_destroy_qp(host->conns[i].qp);
 	}
-	if (host->srq != NULL)
-		ibv_destroy_srq(host->srq);
-	if (host->send_cq != NULL)
-		ibv_destroy_cq(host->send_cq);
-	if (host->recv_cq != NULL)
-		ibv_destroy_cq(host->recv_cq);
+	if (host->verbs.srq != NULL)
+		ibv_destroy_srq(host->verbs.srq);
+	if (host->verbs.send_cq != NULL)
+		ibv_destroy_cq(host->verbs.send_cq);
+	if (host->verbs.recv_cq != NULL)
+		ibv_destroy_cq(host->verbs.recv_cq);
 	for (unsigned i = 0; i < host->n_rxqs && host->rxqs != NULL; i++)
 		rxq_fini(&host->rxqs[i]);
 	tx_fini(&host->tx);
 	free(host->conns);
 	free(host->rxqs);
-	if (host->pd != NULL)
-		ibv_dealloc_pd(host->pd);
-	if (host->ctx != NULL)
-		ibv_close_device(host->ctx);
+	if (host->verbs.pd != NULL)
+		ibv_dealloc_pd(host->verbs.pd);
+	if (host->verbs.ctx != NULL)
+		ibv_close_device(host->verbs.ctx);
 	if (host->port != NULL)
 		rocade_close_port(host->port);
 	*host = (struct host){0};

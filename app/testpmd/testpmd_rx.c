@@ -79,7 +79,7 @@ unsigned
 rx_reap(struct host *host, void (*taken)(struct host *host, struct conn *conn))
 {
 	struct ibv_wc wc[REAP_BATCH];
-	int n = ibv_poll_cq(host->recv_cq, REAP_BATCH, wc);
+	int n = ibv_poll_cq(host->verbs.recv_cq, REAP_BATCH, wc);
 
 	if (n < 0) {
 		host_fail(host, "the receive CQ is in error");
@@ -111,16 +111,16 @@ rx_start(struct host *host)
 	struct ibv_srq_attr attr = {.srq_limit = (uint32_t)host->conf->srq_limit};
 	int rc = 0;
 
-	if (host->srq != NULL) {
+	if (host->verbs.srq != NULL) {
 		host->rxqs[0].refill_on_limit = false;
 		rc = rxq_post(&host->rxqs[0]);
 		host->rxqs[0].refill_on_limit = attr.srq_limit != 0;
 		if (rc == 0)
-			rc = ibv_modify_srq(host->srq, &attr, IBV_SRQ_LIMIT);
+			rc = ibv_modify_srq(host->verbs.srq, &attr, IBV_SRQ_LIMIT);
 	}
 	/* Receive queues were filled when their QPs were connected. After a stop they
 	 * hold what rx_refill() left. */
-	for (unsigned i = 0; i < host->n_rxqs && host->srq == NULL && rc == 0; i++)
+	for (unsigned i = 0; i < host->n_rxqs && host->verbs.srq == NULL && rc == 0; i++)
 		rc = rxq_post(&host->rxqs[i]);
 	if (rc != 0)
 		host_fail(host, "cannot post receives: %s", strerror(rc));

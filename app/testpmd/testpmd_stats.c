@@ -27,13 +27,13 @@ host_run_stat(struct host *host, const char *name)
 	struct snapshot now;
 
 	host_snapshot(host, -1, &now);
-	return snapshot_value(&now, name) - snapshot_value(&host->run_base, name);
+	return snapshot_value(&now, name) - snapshot_value(&host->base.run, name);
 }
 
 void
 host_run_impair(struct host *host, struct rocade_impair_stats *stats)
 {
-	const struct rocade_impair_stats *base = &host->impair_base;
+	const struct rocade_impair_stats *base = &host->base.impair;
 
 	*stats = (struct rocade_impair_stats){0};
 	if (rocade_port_impair_stats(host->port, stats) != 0)
@@ -67,5 +67,5 @@ result_of(struct host *host, struct result *result)
 	}
 	host_snapshot(host, -1, &result->stats);
 	for (unsigned i = 0; i < result->stats.n; i++)
-		result->stats.rows[i].value -= host->run_base.rows[i].value;
+		result->stats.rows[i].value -= host->base.run.rows[i].value;
 }

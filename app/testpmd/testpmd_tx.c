@@ -36,7 +36,7 @@ tx_init(struct host *host)
 	tx->mem = buffer_map(tx->len);
 	if (tx->mem == NULL)
 		return ENOMEM;
-	tx->mr = ibv_reg_mr(host->pd, tx->mem, tx->len, IBV_ACCESS_LOCAL_WRITE);
+	tx->mr = ibv_reg_mr(host->verbs.pd, tx->mem, tx->len, IBV_ACCESS_LOCAL_WRITE);
 	if (tx->mr == NULL) {
 		int rc = errno;
 
@@ -209,7 +209,7 @@ unsigned
 tx_reap(struct host *host)
 {
 	struct ibv_wc wc[REAP_BATCH];
-	int n = ibv_poll_cq(host->send_cq, REAP_BATCH, wc);
+	int n = ibv_poll_cq(host->verbs.send_cq, REAP_BATCH, wc);
 
 	if (n < 0) {
 		host_fail(host, "the send CQ is in error");
