@@ -233,8 +233,10 @@ def telemetry():
     prefix = "rocade-test-%d" % os.getpid()
     eal = ["--no-huge", "--no-pci", "-m", "64", "--file-prefix", prefix, "--vdev", "net_null0",
            "--lcores", "0"]
-    with Daemon(*eal, "--", "--port", "net_null0", "--address", "192.0.2.1/24", "--mtu", "4180",
+    with Daemon("--config", "CONFIG",
                 env={"XDG_RUNTIME_DIR": run_dir, "RUNTIME_DIRECTORY": run_dir}) as daemon:
+        daemon.configure("[eal]\nno-huge =\nno-pci =\nm = 64\nfile-prefix = %s\nvdev = net_null0\n"
+                         "lcores = 0\n[port]\nport = 0\naddress = 192.0.2.1/24\nmtu = 4180\n" % prefix)
         line = daemon.start()
         case("rocaded serves a port", "listening at" in line, line)
         flow = daemon.flow()
@@ -273,10 +275,11 @@ def telemetry():
                           "192.0.2.1/24")
         case("rocaded %s: 1" % " ".join(args[:2]), done.returncode == 1 and said in done.stderr,
              done)
-    done = daemon.run(ROCADED, "--nonsense-of-eal", "--", "--port", "0", "--address",
-                      "192.0.2.1/24")
-    case("rocaded: EAL does not start: 1", done.returncode == 1 and
-         "cannot start EAL" in done.stderr, done)
+    for args, said in ((["--nonsense-of-eal"], "cannot start EAL"),
+                       (["-v"] * 65, "more than 64 EAL arguments")):
+        done = daemon.run(ROCADED, *args, "--", "--port", "0", "--address", "192.0.2.1/24")
+        case("rocaded: EAL does not start with %s: 1" % args[0], done.returncode == 1 and
+             said in done.stderr, done)
     shutil.rmtree(run_dir)
 
 
