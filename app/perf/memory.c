@@ -26,37 +26,39 @@ plan_receives(const struct plan *plan)
 static void
 sizes_choose(struct perf_context *ctx)
 {
+	struct perf_buffers *b = &ctx->buffers;
 	struct plan *plan = &ctx->plan;
 	uint64_t queues = plan->rq ? plan->qps : 1;
 	uint64_t fit;
 
-	ctx->buffers.stride = (plan->size + 63) & ~UINT64_C(63);
-	if (ctx->buffers.stride == 0)
-		ctx->buffers.stride = 64;
-	ctx->buffers.recv_stride = ctx->buffers.stride + (plan->ud ? GRH_ROOM : 0);
-	ctx->buffers.slots = TARGET_MEM_MAX / ctx->buffers.stride;
-	if (ctx->buffers.slots > plan->qps)
-		ctx->buffers.slots = plan->qps;
-	if (ctx->buffers.slots == 0)
-		ctx->buffers.slots = 1;
+	b->stride = (plan->size + 63) & ~UINT64_C(63);
+	if (b->stride == 0)
+		b->stride = 64;
+	b->recv_stride = b->stride + (plan->ud ? GRH_ROOM : 0);
+	b->slots = TARGET_MEM_MAX / b->stride;
+	if (b->slots > plan->qps)
+		b->slots = plan->qps;
+	if (b->slots == 0)
+		b->slots = 1;
 	if (plan->depth == 0) {
-		fit = RECV_MEM_MAX / ctx->buffers.recv_stride / queues;
+		fit = RECV_MEM_MAX / b->recv_stride / queues;
 		plan->depth = fit == 0 ? 1 : fit < 1024 ? fit : 1024;
 	}
-	ctx->buffers.n_recv = plan_receives(plan) ? plan->depth * queues : 0;
+	b->n_recv = plan_receives(plan) ? plan->depth * queues : 0;
 }
 
 static void
 receives_prepare(struct perf_context *ctx)
 {
-	for (uint64_t i = 0; i < ctx->buffers.n_recv; i++) {
-		ctx->buffers.recv_sge[i] = (struct ibv_sge){
-			.addr = (uintptr_t)(ctx->buffers.recv +
-					    i * ctx->buffers.recv_stride),
-			.length = (uint32_t)ctx->buffers.recv_stride,
-			.lkey = ctx->buffers.mr->lkey};
-		ctx->buffers.recv_wr[i] = (struct ibv_recv_wr){
-			.wr_id = i, .sg_list = &ctx->buffers.recv_sge[i], .num_sge = 1};
+	struct perf_buffers *b = &ctx->buffers;
+
+	for (uint64_t i = 0; i < b->n_recv; i++) {
+		b->recv_sge[i] = (struct ibv_sge){
+			.addr = (uintptr_t)(b->recv + i * b->recv_stride),
+			.length = (uint32_t)b->recv_stride,
+			.lkey = b->mr->lkey};
+		b->recv_wr[i] = (struct ibv_recv_wr){
+			.wr_id = i, .sg_list = &b->recv_sge[i], .num_sge = 1};
 	}
 }
 
@@ -75,32 +77,28 @@ perf_memory_in_use(void)
 int
 perf_alloc_buffers(struct perf_context *ctx)
 {
+	struct perf_buffers *b = &ctx->buffers;
+
 	sizes_choose(ctx);
-	ctx->buffers.mem_len = ctx->buffers.stride * (1 + ctx->buffers.slots) +
-			       ctx->buffers.recv_stride * ctx->buffers.n_recv;
-	ctx->buffers.mem = mmap(NULL, ctx->buffers.mem_len, PROT_READ | PROT_WRITE,
+	b->mem_len = b->stride * (1 + b->slots) + b->recv_stride * b->n_recv;
+	b->mem = mmap(NULL, b->mem_len, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (ctx->buffers.mem == MAP_FAILED) {
-		ctx->buffers.mem = NULL;
+	if (b->mem == MAP_FAILED) {
+		b->mem = NULL;
 		return perf_set_error(
 			ctx, "cannot allocate buffers: %s", strerror(errno));
 	}
 	/* a hint: failure does not matter */
-	madvise(ctx->buffers.mem, ctx->buffers.mem_len, MADV_HUGEPAGE);
-	memset(ctx->buffers.mem, 0, ctx->buffers.mem_len); /* avoids page faults later */
-	ctx->buffers.mr =
-		ibv_reg_mr(ctx->verbs.pd, ctx->buffers.mem, ctx->buffers.mem_len, ACCESS);
-	ctx->buffers.recv_wr =
-		calloc(ctx->buffers.n_recv + 1, sizeof(*ctx->buffers.recv_wr));
-	ctx->buffers.recv_sge =
-		calloc(ctx->buffers.n_recv + 1, sizeof(*ctx->buffers.recv_sge));
-	if (ctx->buffers.mr == NULL || ctx->buffers.recv_wr == NULL ||
-		ctx->buffers.recv_sge == NULL)
+	madvise(b->mem, b->mem_len, MADV_HUGEPAGE);
+	memset(b->mem, 0, b->mem_len); /* avoids page faults later */
+	b->mr = ibv_reg_mr(ctx->verbs.pd, b->mem, b->mem_len, ACCESS);
+	b->recv_wr = calloc(b->n_recv + 1, sizeof(*b->recv_wr));
+	b->recv_sge = calloc(b->n_recv + 1, sizeof(*b->recv_sge));
+	if (b->mr == NULL || b->recv_wr == NULL || b->recv_sge == NULL)
 		return perf_set_error(ctx, "cannot register memory: %s", strerror(errno));
-	ctx->buffers.source = ctx->buffers.mem;
-	ctx->buffers.target = ctx->buffers.source + ctx->buffers.stride;
-	ctx->buffers.recv =
-		ctx->buffers.target + ctx->buffers.slots * ctx->buffers.stride;
+	b->source = b->mem;
+	b->target = b->source + b->stride;
+	b->recv = b->target + b->slots * b->stride;
 	receives_prepare(ctx);
 	return 0;
 }
