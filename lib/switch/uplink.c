@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon's port: transmitted packets (next hop, Ethernet header, tx backlog), link
+/* The daemon's port: transmitted packets (next hop, Ethernet header), link
  * state, groups, creation. */
 #include <errno.h>
 #include <string.h>
@@ -9,89 +9,6 @@
 
 #include "base/base_alloc.h"
 #include "switch/uplink.h"
-
-/* ---- Tx buffers ---- */
-
-bool
-uplink_frame_get(struct uplink *u, struct pkt *frame)
-{
-	if (unlikely(u->tx_cache_count == 0)) {
-		u->tx_cache_count =
-			u->port.ops->tx_alloc(u->port.queues[0], u->tx_cache, PKT_BURST);
-		if (u->tx_cache_count == 0) {
-			u->stats.tx_no_buffer++;
-			return false;
-		}
-	}
-	*frame = u->tx_cache[--u->tx_cache_count];
-	frame->len = 0;
-	frame->flags = 0;
-	return true;
-}
-
-static void
-uplink_frame_put(struct uplink *u, const struct pkt *frame)
-{
-	struct pkt copy = *frame;
-
-	if (u->tx_cache_count < PKT_BURST)
-		u->tx_cache[u->tx_cache_count++] = copy;
-	else
-		u->port.ops->tx_release(u->port.queues[0], &copy, 1);
-}
-
-/* ---- Tx backlog ---- */
-
-static void
-backlog_discard(struct uplink *u)
-{
-	u->stats.tx_given_up += u->backlog_count;
-	u->port.ops->tx_release(u->port.queues[0], u->backlog, u->backlog_count);
-	u->backlog_count = 0;
-}
-
-static void
-backlog_send(struct uplink *u, uint64_t now)
-{
-	uint32_t n = u->backlog_count;
-	unsigned sent;
-
-	if (n == 0)
-		return;
-	sent = u->port.ops->tx_burst(u->port.queues[0], u->backlog, n);
-	for (unsigned i = 0; i < sent; i++)
-		u->stats.tx_bytes += u->backlog[i].len;
-	u->stats.tx_packets += sent;
-	u->backlog_count -= sent;
-	if (likely(u->backlog_count == 0)) {
-		u->backlog_ns = now;
-		return;
-	}
-	memmove(u->backlog, u->backlog + sent, u->backlog_count * sizeof(u->backlog[0]));
-	u->stats.tx_stalled++;
-	if (sent != 0)
-		u->backlog_ns = now;
-	else if (!u->link_up || now - u->backlog_ns >= UPLINK_STALL_NS)
-		backlog_discard(u);
-}
-
-static bool
-backlog_room(struct uplink *u)
-{
-	if (likely(u->backlog_count < UPLINK_BACKLOG))
-		return true;
-	backlog_send(u, u->sw->now);
-	return u->backlog_count < UPLINK_BACKLOG;
-}
-
-/* The caller has checked that there is room. */
-static void
-backlog_put(struct uplink *u, const struct pkt *frame)
-{
-	if (u->backlog_count == 0)
-		u->backlog_ns = u->sw->now;
-	u->backlog[u->backlog_count++] = *frame;
-}
 
 /* ---- Next hops ---- */
 
@@ -107,14 +24,14 @@ neigh_queue_retry(struct uplink *u)
 		struct uplink_neigh_entry *h = &u->neigh_queue[i];
 		int rc = net_resolve(u->net, h->dgid, h->frame.data, u->sw->now);
 
-		if (rc == 0 && backlog_room(u)) {
-			backlog_put(u, &h->frame);
+		if (rc == 0 && port_io_has_room(&u->io, u->sw->now)) {
+			port_io_queue(&u->io, &h->frame, u->sw->now);
 		} else if (rc == 0 || rc == -EAGAIN) {
 			all &= rc != 0;
 			u->neigh_queue[kept++] = *h;
 		} else {
 			u->stats.tx_no_neighbour++;
-			uplink_frame_put(u, &h->frame);
+			port_io_frame_put(&u->io, &h->frame);
 		}
 	}
 	u->neigh_queue_count = kept;
@@ -239,14 +156,15 @@ uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 		return sw_drop(&stats->drop_no_route);
 	if (unlikely(rc == -EAGAIN && !neigh_queue_room(u, p->from->id)))
 		return sw_drop(&stats->drop_unresolved);
-	if (unlikely(!backlog_room(u) || !uplink_frame_get(u, &frame)))
+	if (unlikely(!port_io_has_room(&u->io, u->sw->now) ||
+		     !port_io_frame_get(&u->io, &frame)))
 		return SW_RETRY;
 	if (unlikely(!frame_write(u, p, mac, &frame))) {
-		uplink_frame_put(u, &frame);
+		port_io_frame_put(&u->io, &frame);
 		return sw_drop(&stats->drop_too_long);
 	}
 	if (likely(rc == 0))
-		backlog_put(u, &frame);
+		port_io_queue(&u->io, &frame, u->sw->now);
 	else
 		neigh_queue_add(u, p->dgid, p->from->id, &frame);
 	return SW_SENT;
@@ -257,8 +175,8 @@ uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[
 {
 	int rc = net_resolve(u->net, dgid, frame->data, u->sw->now);
 
-	if (rc == 0 && backlog_room(u)) {
-		backlog_put(u, frame);
+	if (rc == 0 && port_io_has_room(&u->io, u->sw->now)) {
+		port_io_queue(&u->io, frame, u->sw->now);
 		return true;
 	}
 	/* 0: sent by the daemon; client ids begin at 1 */
@@ -270,74 +188,30 @@ uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[
 		u->stats.tx_no_buffer++;
 	else
 		u->stats.tx_no_neighbour++;
-	uplink_frame_put(u, frame);
+	port_io_frame_put(&u->io, frame);
 	return false;
-}
-
-void
-uplink_local_rx(struct uplink *u, const struct pkt *frame, uint64_t now)
-{
-	struct pkt reply;
-
-	u->stats.rx_other++;
-	/* The backlog is full, and a reply is not worth waiting for. */
-	if (u->backlog_count == UPLINK_BACKLOG) {
-		u->stats.tx_no_buffer++;
-		return;
-	}
-	if (!uplink_frame_get(u, &reply))
-		return;
-	if (net_rx(u->net, frame, &reply, now))
-		backlog_put(u, &reply);
-	else
-		uplink_frame_put(u, &reply);
-}
-
-static void
-uplink_link_poll(struct uplink *u, uint64_t now)
-{
-	bool up = u->port.ops->link_up(u->port.drv);
-
-	u->link_poll_ns = now + UPLINK_LINK_POLL_NS;
-	if (up == u->link_up)
-		return;
-	u->link_up = up;
-	/* Announce our addresses again: the neighbours may have changed while the link
-	 * was down. */
-	if (up)
-		net_announce(u->net);
-	sw_changed(u->sw, up);
 }
 
 bool
 uplink_tx(struct uplink *u, uint64_t now)
 {
-	struct pkt frame;
-
 	u->sw->now = now;
-	if (unlikely(now >= u->link_poll_ns))
-		uplink_link_poll(u, now);
+	if (port_io_link_due(&u->io, now) &&
+		port_link_update(&u->port, u->net, &u->link_up))
+		sw_changed(u->sw, u->link_up);
 	if (unlikely(u->neigh_queue_count != 0 &&
 		     u->neigh_queue_generation != net_generation(u->net)))
 		neigh_queue_retry(u);
-	while (unlikely(net_deadline(u->net) <= now) && backlog_room(u) &&
-		uplink_frame_get(u, &frame)) {
-		if (net_tx(u->net, &frame, 1, now) == 0) {
-			uplink_frame_put(u, &frame);
-			break;
-		}
-		backlog_put(u, &frame);
-	}
-	backlog_send(u, now);
-	return u->backlog_count == 0;
+	port_io_net_tx(&u->io, now);
+	return port_io_flush(&u->io, now);
 }
 
 uint64_t
 uplink_deadline(const struct uplink *u)
 {
-	if (u->backlog_count != 0)
+	if (u->io.backlog_count != 0)
 		return 0;
-	return RTE_MIN(u->link_poll_ns, net_deadline(u->net));
+	return RTE_MIN(u->io.link_poll_ns, net_deadline(u->net));
 }
 
 /* ---- Groups, addresses ---- */
@@ -400,6 +274,8 @@ uplink_create(struct sw *sw, const struct port *port, const struct net_conf *net
 	u->vlan = net->vlan;
 	u->mtu = mtu;
 	u->link_up = port->ops->link_up(port->drv);
+	port_io_init(&u->io, &(struct port_queue){port->ops, port->queues[0]}, u->net,
+		&u->stats, &u->link_up, UPLINK_STALL_NS);
 	filter_set(u);
 	sw->up = u;
 	*out = u;
@@ -413,9 +289,8 @@ uplink_destroy(struct uplink *u)
 
 	u->sw->up = NULL;
 	for (uint32_t i = 0; i < u->neigh_queue_count; i++)
-		uplink_frame_put(u, &u->neigh_queue[i].frame);
-	port.ops->tx_release(port.queues[0], u->backlog, u->backlog_count);
-	port.ops->tx_release(port.queues[0], u->tx_cache, u->tx_cache_count);
+		port_io_frame_put(&u->io, &u->neigh_queue[i].frame);
+	port_io_fini(&u->io);
 	net_destroy(u->net);
 	alloc_put(&alloc_plain, u, sizeof(*u));
 	port.ops->close(port.drv);

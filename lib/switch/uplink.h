@@ -11,16 +11,13 @@
 #ifndef ROCADE_SWITCH_UPLINK_H
 #define ROCADE_SWITCH_UPLINK_H
 
-#include "base/base_stats.h"
-#include "port/port.h"
+#include "port/port_io.h"
 #include "switch/sw_packet.h"
 
-#define UPLINK_BACKLOG (4 * PKT_BURST)
 #define UPLINK_NEIGH_QUEUE 256     /* packets queued for neighbour resolution */
 #define UPLINK_NEIGH_QUEUE_EACH 32 /* packets of one client among them */
 /* a port that accepts no frame for this long loses its backlog */
 #define UPLINK_STALL_NS (100 * NS_PER_MS)
-#define UPLINK_LINK_POLL_NS (250 * NS_PER_MS) /* how often the link is polled */
 
 /* An open port, for rocade_daemon_create(). */
 struct rocade_daemon_port {
@@ -41,12 +38,7 @@ struct uplink {
 	uint16_t vlan;
 	uint32_t mtu;
 	bool link_up;
-	uint64_t link_poll_ns;
-	struct pkt backlog[UPLINK_BACKLOG]; /* tx backlog, oldest first */
-	uint32_t backlog_count;
-	uint64_t backlog_ns;            /* when the port last accepted a frame */
-	struct pkt tx_cache[PKT_BURST]; /* allocated, not used yet */
-	uint32_t tx_cache_count;
+	struct port_io io;
 	struct uplink_neigh_entry neigh_queue[UPLINK_NEIGH_QUEUE]; /* oldest first */
 	uint32_t neigh_queue_count;
 	uint32_t neigh_queue_generation; /* of the neighbour table, at the last retry */
@@ -78,14 +70,9 @@ uint64_t uplink_deadline(const struct uplink *u);
 
 /* For the switch: sends a checked packet. Counts the reason of a drop. */
 enum sw_sent uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp);
-/* Takes a free tx buffer. Returns false if there is none. */
-bool uplink_frame_get(struct uplink *u, struct pkt *frame);
 /* Sends a frame that is complete but for the next hop's MAC. Returns false if there is no
  * route or no room; the frame is then released. */
 bool uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[16]);
-
-/* Handles frames for the port itself: ARP, ND, ICMP, IGMP, MLD. */
-void uplink_local_rx(struct uplink *u, const struct pkt *frame, uint64_t now);
 
 /* uplink_gsi.c: sends a datagram of GSI_LEN bytes from QP 1 to QP 1. Returns false if
  * there is no buffer, no route or no room. */

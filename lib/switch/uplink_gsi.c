@@ -40,7 +40,7 @@ uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[16],
 	};
 	struct pkt frame;
 
-	if (!uplink_frame_get(u, &frame))
+	if (!port_io_frame_get(&u->io, &frame))
 		return false;
 	memcpy(addr.src_gid, sgid, 16);
 	memcpy(addr.dst_gid, dgid, 16);

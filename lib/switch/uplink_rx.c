@@ -48,7 +48,7 @@ uplink_packet_rx(struct uplink *u, const struct pkt *pkt, uint64_t now)
 
 	if (unlikely(why != DROP_none)) {
 		if (why == PARSE_OTHER)
-			uplink_local_rx(u, pkt, now);
+			port_io_net_rx(&u->io, pkt, now);
 		else
 			u->stats.drop[why]++;
 		return;

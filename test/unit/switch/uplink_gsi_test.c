@@ -231,7 +231,7 @@ full_backlog_refuses_datagrams(void **state)
 		assert_int_equal(up_sent(&u), i == 1);
 	}
 	u.port.q[0].tx_take = 0;
-	for (unsigned i = 0; i < UPLINK_BACKLOG; i++)
+	for (unsigned i = 0; i < PORT_IO_BACKLOG; i++)
 		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
 	assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
 	assert_int_equal(u.up->stats.tx_no_buffer, 1);

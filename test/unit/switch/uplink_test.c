@@ -236,13 +236,13 @@ full_port_blocks_remote_traffic_only(void **state)
 	f = up_to_peer(&u, u.b.addr, u.b.other);
 	u.port.q[0].tx_take = 0;
 	/* Fills the TX backlog, then the client's ring. */
-	for (; sent < UPLINK_BACKLOG + CLIENT_SLOTS; sent++) {
+	for (; sent < PORT_IO_BACKLOG + CLIENT_SLOTS; sent++) {
 		f.payload = sent;
 		up_post(&u, &f);
 		up_pass(&u);
 	}
 	assert_true(c->client->stats.tx_blocked != 0);
-	assert_int_equal(c->client->stats.tx_packets, UPLINK_BACKLOG);
+	assert_int_equal(c->client->stats.tx_packets, PORT_IO_BACKLOG);
 	assert_false(sw_sleep(u.b.sw));
 	/* Local traffic goes on. */
 	local = frame_spec_valid(&u.b);
@@ -309,7 +309,7 @@ stalled_port_drops_frames(void **state)
 	u.b.now += UPLINK_STALL_NS;
 	up_pass(&u);
 	assert_int_equal(u.up->stats.tx_given_up, 5);
-	assert_int_equal(u.up->backlog_count, 0);
+	assert_int_equal(u.up->io.backlog_count, 0);
 	/* Without TX buffers the packets stay in the client's ring. */
 	u.port.alloc_left = 0;
 	for (unsigned i = 0; i < PKT_BURST + 5; i++) {
@@ -346,7 +346,7 @@ clients_see_link_and_address_changes(void **state)
 	head = u.b.c[0].region.head;
 	f = up_to_peer(&u, u.b.addr, u.b.other);
 	u.port.link_down = true;
-	u.b.now += UPLINK_LINK_POLL_NS;
+	u.b.now += PORT_IO_LINK_POLL_NS;
 	woken = u.b.c[0].woken;
 	up_pass(&u);
 	assert_int_equal(head->link_down, 1);
@@ -362,7 +362,7 @@ clients_see_link_and_address_changes(void **state)
 	client_attach(&u.b, &u.b.c[2]);
 	assert_int_equal(u.b.c[2].region.head->link_down, 1);
 	u.port.link_down = false;
-	u.b.now += UPLINK_LINK_POLL_NS;
+	u.b.now += PORT_IO_LINK_POLL_NS;
 	up_pass(&u);
 	assert_int_equal(head->link_down, 0);
 	assert_int_equal(head->changes, 2);
