@@ -49,17 +49,8 @@ dev_event(struct dev *dev, enum dev_event event)
 static void
 link_state_update(struct dev *dev)
 {
-	bool up = dev->port.ops->link_up(dev->port.drv);
-
-	if (up == dev->link_up)
-		return;
-	/* Relaxed: an engine that sees the change late only sends, or drops, a little
-	 * longer. */
-	__atomic_store_n(&dev->link_up, up, __ATOMIC_RELAXED);
-	/* Hosts on the link may be new to it since the last announcement. */
-	if (up)
-		net_announce(dev->net);
-	raise_all(dev, up ? DEV_EVENT_ACTIVE : DEV_EVENT_DOWN);
+	if (port_link_update(&dev->port, dev->net, &dev->link_up))
+		raise_all(dev, dev->link_up ? DEV_EVENT_ACTIVE : DEV_EVENT_DOWN);
 }
 
 bool

@@ -163,7 +163,7 @@ peer_window_opened(const struct engine *e)
 static bool
 engine_busy(const struct engine *e)
 {
-	if (!TAILQ_EMPTY(&e->ready) || e->backlog_count != 0 ||
+	if (!TAILQ_EMPTY(&e->ready) || e->io.backlog_count != 0 ||
 		doorbells_pending(&e->doorbells) || peer_window_opened(e))
 		return true;
 	if (!TAILQ_EMPTY(&e->unresolved) &&
@@ -217,13 +217,13 @@ engine_unlock_forked(struct engine *e)
 struct port_queue
 engine_queue(const struct engine *e)
 {
-	return e->queue;
+	return e->io.queue;
 }
 
 void
 engine_set_queue(struct engine *e, const struct port_queue *queue)
 {
-	e->queue = *queue;
+	e->io.queue = *queue;
 }
 
 struct dev *
@@ -271,7 +271,8 @@ engine_create(struct dev *dev, unsigned index)
 		return NULL;
 	e->dev = dev;
 	e->index = (uint8_t)index;
-	e->queue = (struct port_queue){dev->port.ops, dev->port.queues[index]};
+	port_io_init(&e->io, &(struct port_queue){dev->port.ops, dev->port.queues[index]},
+		dev->net, &e->stats, &dev->link_up, ENGINE_STALL_NS);
 	e->vlan = dev->conf.net.vlan;
 	/* With hooks the daemon does what a control engine does. */
 	e->is_control = index == 0 && dev->conf.hooks == NULL;
@@ -306,7 +307,7 @@ handoff_destroy(struct engine *e)
 		if (e->handoff[i] == NULL)
 			continue;
 		while (rte_ring_sc_dequeue_elem(e->handoff[i], &pkt, sizeof(pkt)) == 0)
-			e->queue.ops->rx_release(e->queue.queue, &pkt, 1);
+			e->io.queue.ops->rx_release(e->io.queue.queue, &pkt, 1);
 		alloc_put(&alloc_plain, e->handoff[i],
 			ringmem_size(ENGINE_HANDOFF, sizeof(struct pkt)));
 	}
@@ -322,6 +323,6 @@ engine_destroy(struct engine *e)
 	doorbells_fini(&e->doorbells);
 	post_prefetch_fini(&e->post_prefetch);
 	engine_rx_fini(e);
-	engine_tx_fini(e);
+	port_io_fini(&e->io);
 	alloc_put(&alloc_plain, e, sizeof(*e));
 }

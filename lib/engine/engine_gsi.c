@@ -133,12 +133,12 @@ msg_send(struct engine *e, const struct gsi_msg *msg, uint64_t now)
 		e->stats.tx_no_neighbour++;
 		return true;
 	}
-	if (!engine_frame_get(e, &frame))
+	if (!port_io_frame_get(&e->io, &frame))
 		return true;
 	self = memcmp(mac, dev->port.mac, 6) == 0;
 	msg_frame_build(e, msg, mac, self, &frame);
 	if (!self) {
-		engine_send_own(e, &frame, now);
+		(void)port_io_send(&e->io, &frame, now);
 		return true;
 	}
 	e->stats.tx_loopback++;

@@ -9,18 +9,17 @@
 #include "engine/post_prefetch.h"
 #include "engine/doorbell.h"
 #include "engine/engine.h"
+#include "port/port_io.h"
 
 #define ENGINE_BUDGET 16               /* packets that a QP may send before the next QP */
 #define ENGINE_TX_PASS (2 * PKT_BURST) /* packets sent in one pass */
 /* after this long without taking a packet, the port's backlog is dropped */
 #define ENGINE_STALL_NS (250 * NS_PER_MS)
-#define ENGINE_LINK_POLL_NS (250 * NS_PER_MS) /* interval of link polls */
 #define ENGINE_HANDOFF 1024 /* entries of the ring from one engine to another */
 
 struct engine {
 	/* Hot: the poll loop. */
 	struct dev *dev;
-	struct port_queue queue;
 	uint16_t vlan;
 	uint8_t index;
 	/* The control engine: sends the ARP, ND and group messages of the port, polls its
@@ -30,14 +29,8 @@ struct engine {
 	uint32_t net_generation;
 	struct qp_shared shared;
 	TAILQ_HEAD(engine_qps, qp) ready;
-	struct engine_qps unresolved;       /* wait for the next hop's MAC */
-	struct pkt backlog[ENGINE_TX_PASS]; /* what the port refused; sent first */
-	uint32_t backlog_first, backlog_count;
-	uint64_t backlog_ns;   /* when the port last took a frame, or the backlog began */
-	uint64_t link_poll_ns; /* when the link is polled next */
-	/* TX frame cache: frames allocated and not used yet, tx_cache_count of them */
-	struct pkt tx_cache[PKT_BURST];
-	uint32_t tx_cache_first, tx_cache_count;
+	struct engine_qps unresolved; /* wait for the next hop's MAC */
+	struct port_io io;
 	/* loopback queue: packets to the port itself, processed next */
 	struct pkt loopback[PKT_BURST];
 	uint32_t loopback_count;
@@ -116,14 +109,6 @@ unsigned engine_tx(struct engine *e, uint64_t now);
 /* Sends at once what was posted to a QP that has nothing else queued or in flight. False:
  * it has, or sending is not possible now; nothing has happened. */
 bool engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now);
-/* Takes an empty frame from the tx frame cache. False: none is free. */
-bool engine_frame_get(struct engine *e, struct pkt *frame);
-/* Puts it back unused. */
-void engine_frame_put(struct engine *e, const struct pkt *frame);
-/* Sends a frame from engine_frame_get(), or drops it if the port still refuses the tx
- * backlog. */
-void engine_send_own(struct engine *e, struct pkt *frame, uint64_t now);
-void engine_tx_fini(struct engine *e);
 
 /* Prefetches what sending from the QP reads. */
 static inline void

@@ -47,7 +47,7 @@ copy_hand_off(struct engine *e, struct engine *owner, const struct pkt *pkt)
 {
 	struct pkt copy;
 
-	if (e->queue.ops->tx_alloc(e->queue.queue, &copy, 1) == 0) {
+	if (e->io.queue.ops->tx_alloc(e->io.queue.queue, &copy, 1) == 0) {
 		e->stats.tx_no_buffer++;
 		return;
 	}
@@ -58,7 +58,7 @@ copy_hand_off(struct engine *e, struct engine *owner, const struct pkt *pkt)
 		if (engine_hand_off(e, owner, &copy))
 			return;
 	}
-	e->queue.ops->tx_release(e->queue.queue, &copy, 1);
+	e->io.queue.ops->tx_release(e->io.queue.queue, &copy, 1);
 }
 
 static void

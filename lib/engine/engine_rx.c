@@ -16,22 +16,6 @@
 #define LARGE 1024    /* bytes of a frame */
 #define LARGE_GROUP 4 /* frames */
 
-/* Processes a frame for the port itself (ARP, ND, ICMP, IGMP, MLD). Any engine answers
- * it. */
-static void
-local_frame(struct engine *e, const struct pkt *frame, uint64_t now)
-{
-	struct pkt reply;
-
-	e->stats.rx_other++;
-	if (!engine_frame_get(e, &reply))
-		return;
-	if (net_rx(e->dev->net, frame, &reply, now))
-		engine_send_own(e, &reply, now);
-	else
-		engine_frame_put(e, &reply);
-}
-
 bool
 engine_hand_off(struct engine *e, struct engine *owner, struct pkt *pkt)
 {
@@ -94,7 +78,7 @@ packet_parse(struct engine *e, const struct pkt *pkt, struct parsed *p,
 	p->qp = NULL;
 	if (unlikely(why != DROP_none)) {
 		if (why == PARSE_OTHER)
-			local_frame(e, pkt, now);
+			port_io_net_rx(&e->io, pkt, now);
 		else
 			e->stats.drop[why]++;
 		return;
@@ -190,7 +174,7 @@ static void
 burst_release(struct engine *e, struct pkt *pkts, unsigned n)
 {
 	CYCLES_START(since);
-	e->queue.ops->rx_release(e->queue.queue, pkts, n);
+	e->io.queue.ops->rx_release(e->io.queue.queue, pkts, n);
 	CYCLES_LAP(e, rx_release, since);
 }
 
@@ -244,7 +228,7 @@ engine_rx(struct engine *e, uint64_t now)
 	if (unlikely(e->unreleased_count != 0))
 		engine_rx_fini(e);
 	CYCLES_START(since);
-	n = e->queue.ops->rx_burst(e->queue.queue, pkts, PKT_BURST);
+	n = e->io.queue.ops->rx_burst(e->io.queue.queue, pkts, PKT_BURST);
 	if (n != 0) {
 		uint64_t bytes = 0;
 

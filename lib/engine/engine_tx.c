@@ -7,146 +7,16 @@
 #include "engine/clock_cycles.h"
 #include "engine/engine_internal.h"
 
-/* ---- Tx frame cache ---- */
-
-/* Refills the cache if it holds fewer than want frames. Returns how many it then holds,
- * which may be fewer. */
-static uint32_t
-tx_cache_fill(struct engine *e, uint32_t want)
-{
-	uint32_t got;
-
-	if (likely(e->tx_cache_count >= want))
-		return e->tx_cache_count;
-	memmove(e->tx_cache, e->tx_cache + e->tx_cache_first,
-		e->tx_cache_count * sizeof(e->tx_cache[0]));
-	e->tx_cache_first = 0;
-	got = e->queue.ops->tx_alloc(e->queue.queue, e->tx_cache + e->tx_cache_count,
-		PKT_BURST - e->tx_cache_count);
-	e->tx_cache_count += got;
-	return e->tx_cache_count;
-}
-
-bool
-engine_frame_get(struct engine *e, struct pkt *frame)
-{
-	if (tx_cache_fill(e, 1) == 0) {
-		e->stats.tx_no_buffer++;
-		return false;
-	}
-	*frame = e->tx_cache[e->tx_cache_first + --e->tx_cache_count];
-	return true;
-}
-
-void
-engine_frame_put(struct engine *e, const struct pkt *frame)
-{
-	e->tx_cache[e->tx_cache_first + e->tx_cache_count++] = *frame;
-}
-
-void
-engine_tx_fini(struct engine *e)
-{
-	e->queue.ops->tx_release(
-		e->queue.queue, e->backlog + e->backlog_first, e->backlog_count);
-	e->queue.ops->tx_release(
-		e->queue.queue, e->tx_cache + e->tx_cache_first, e->tx_cache_count);
-}
-
-/* ---- The port ---- */
-
-/* Sends what the port takes. The rest becomes the backlog, which must be empty. */
-static void
-burst_send(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
-{
-	uint64_t bytes = 0;
-	unsigned sent = e->queue.ops->tx_burst(e->queue.queue, pkts, n);
-
-	for (unsigned i = 0; i < n; i++)
-		bytes += pkts[i].len;
-	e->stats.tx_packets += n;
-	e->stats.tx_bytes += bytes;
-	if (likely(sent == n))
-		return;
-	e->stats.tx_stalled++;
-	memcpy(e->backlog, pkts + sent, (n - sent) * sizeof(pkts[0]));
-	e->backlog_first = 0;
-	e->backlog_count = n - sent;
-	e->backlog_ns = now;
-}
-
-/* Sends the first n frames of the cache, which are filled. */
-static void
-tx_cache_send(struct engine *e, unsigned n, uint64_t now)
-{
-	burst_send(e, e->tx_cache + e->tx_cache_first, n, now);
-	e->tx_cache_first += n;
-	e->tx_cache_count -= n;
-}
-
-/* A port that is down, or takes nothing for long, may never take anything again. Its
- * packets are lost then, as on any link: QPs retransmit them, and run out of retries in
- * the end. */
-static void
-backlog_drop(struct engine *e)
-{
-	e->stats.tx_given_up += e->backlog_count;
-	e->queue.ops->tx_release(
-		e->queue.queue, e->backlog + e->backlog_first, e->backlog_count);
-	e->backlog_count = 0;
-}
-
-static bool
-backlog_flush(struct engine *e, uint64_t now)
-{
-	unsigned sent;
-
-	if (likely(e->backlog_count == 0))
-		return true;
-	sent = e->queue.ops->tx_burst(e->queue.queue, e->backlog + e->backlog_first,
-		RTE_MIN(e->backlog_count, PKT_BURST + 0u));
-	e->backlog_first += sent;
-	e->backlog_count -= sent;
-	if (sent != 0)
-		e->backlog_ns = now;
-	else if (now - e->backlog_ns >= ENGINE_STALL_NS ||
-		 !__atomic_load_n(&e->dev->link_up, __ATOMIC_RELAXED))
-		backlog_drop(e);
-	return e->backlog_count == 0;
-}
-
-void
-engine_send_own(struct engine *e, struct pkt *frame, uint64_t now)
-{
-	if (backlog_flush(e, now))
-		burst_send(e, frame, 1, now);
-	else
-		/* Lost, as it might be on the wire. ARP and ND requests are repeated by
-		 * their sender. */
-		engine_frame_put(e, frame);
-}
-
 /* ---- The port's own frames, next hops ---- */
 
 static void
 control_tx(struct engine *e, uint64_t now)
 {
-	struct pkt frame;
-
-	if (unlikely(now >= e->link_poll_ns)) {
+	if (unlikely(port_io_link_due(&e->io, now)))
 		dev_link_poll(e->dev);
-		e->link_poll_ns = now + ENGINE_LINK_POLL_NS;
-	}
 	if (unlikely(e->dev->gsi != NULL))
 		engine_gsi_tx(e, now);
-	while (net_deadline(e->dev->net) <= now && backlog_flush(e, now) &&
-		engine_frame_get(e, &frame)) {
-		if (net_tx(e->dev->net, &frame, 1, now) == 0) {
-			engine_frame_put(e, &frame);
-			return;
-		}
-		burst_send(e, &frame, 1, now);
-	}
+	port_io_net_tx(&e->io, now);
 }
 
 /* A neighbour or an address has changed: unresolved QPs try again. */
@@ -294,13 +164,13 @@ unresolved_add(struct engine *e, struct qp *qp, uint64_t now)
 static void
 loopback_add(struct engine *e, struct pkt *frames, unsigned n)
 {
-	const struct pkt *end = e->tx_cache + e->tx_cache_first + e->tx_cache_count;
+	const struct pkt *end = e->io.cache + e->io.cache_first + e->io.cache_count;
 
 	for (unsigned i = 0; i < n; i++)
 		e->loopback[e->loopback_count++] = frames[i];
 	e->stats.tx_loopback += n;
 	memmove(frames, frames + n, (size_t)(end - (frames + n)) * sizeof(*frames));
-	e->tx_cache_count -= n;
+	e->io.cache_count -= n;
 }
 
 /* Handles packets whose route is not ROUTE_PEER. rc: as returned by next_hop_resolve().
@@ -339,11 +209,11 @@ ready_qps_prefetch(const struct qp *qp)
 static unsigned
 ready_qps_tx(struct engine *e, uint64_t now)
 {
-	struct pkt *frames = e->tx_cache + e->tx_cache_first;
+	struct pkt *frames = e->io.cache + e->io.cache_first;
 	unsigned used = 0;
 	struct qp *qp;
 
-	while (used < e->tx_cache_count && (qp = TAILQ_FIRST(&e->ready)) != NULL) {
+	while (used < e->io.cache_count && (qp = TAILQ_FIRST(&e->ready)) != NULL) {
 		struct qp *next = TAILQ_NEXT(qp, sched.ready_link);
 		unsigned built;
 		int rc;
@@ -358,7 +228,7 @@ ready_qps_tx(struct engine *e, uint64_t now)
 			continue;
 		}
 		built = qp_tx(qp, frames + used,
-			RTE_MIN(e->tx_cache_count - used, ENGINE_BUDGET + 0u), now);
+			RTE_MIN(e->io.cache_count - used, ENGINE_BUDGET + 0u), now);
 		if (likely(rc == ROUTE_PEER))
 			used += built;
 		else
@@ -374,13 +244,14 @@ engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now)
 	unsigned built;
 
 	if (qp->state != IBV_QPS_RTS || qp->req.una_idx != qp->req.next_idx ||
-		qp->sched.on_ready || qp->sched.on_blocked || !backlog_flush(e, now) ||
-		tx_cache_fill(e, 1) == 0 || next_hop_resolve(e, qp, now) != ROUTE_PEER)
+		qp->sched.on_ready || qp->sched.on_blocked ||
+		!port_io_flush(&e->io, now) || port_io_cache_fill(&e->io, 1) == 0 ||
+		next_hop_resolve(e, qp, now) != ROUTE_PEER)
 		return false;
-	built = qp_tx(qp, e->tx_cache + e->tx_cache_first,
-		RTE_MIN(e->tx_cache_count, ENGINE_BUDGET + 0u), now);
+	built = qp_tx(qp, e->io.cache + e->io.cache_first,
+		RTE_MIN(e->io.cache_count, ENGINE_BUDGET + 0u), now);
 	if (likely(built != 0))
-		tx_cache_send(e, built, now);
+		port_io_cache_send(&e->io, built, now);
 	engine_schedule(e, qp);
 	return true;
 }
@@ -403,14 +274,14 @@ engine_tx(struct engine *e, uint64_t now)
 	unresolved_retry(e);
 	if (e->is_control)
 		control_tx(e, now);
-	while (moved < ENGINE_TX_PASS && backlog_flush(e, now)) {
+	while (moved < ENGINE_TX_PASS && port_io_flush(&e->io, now)) {
 		unsigned used;
 
 		peer_windows_unblock(e);
 		if (TAILQ_EMPTY(&e->ready))
 			break;
 		CYCLES_START(since);
-		if (tx_cache_fill(e, ENGINE_BUDGET) == 0) {
+		if (port_io_cache_fill(&e->io, ENGINE_BUDGET) == 0) {
 			e->stats.tx_no_buffer++;
 			break;
 		}
@@ -421,7 +292,7 @@ engine_tx(struct engine *e, uint64_t now)
 			moved += loopback_process(e, now);
 		else if (used == 0)
 			break;
-		tx_cache_send(e, used, now);
+		port_io_cache_send(&e->io, used, now);
 		CYCLES_LAP(e, tx_burst, since);
 		moved += used;
 	}

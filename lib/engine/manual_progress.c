@@ -37,7 +37,7 @@ pass_is_requested(struct engine *e)
 static bool
 has_more_to_send(const struct engine *e)
 {
-	return !TAILQ_EMPTY(&e->ready) || e->backlog_count != 0;
+	return !TAILQ_EMPTY(&e->ready) || e->io.backlog_count != 0;
 }
 
 /* True if the progress thread sleeps past the next deadline, and the caller has to wake

@@ -139,7 +139,7 @@ host_has_frames(const struct host *h)
 	for (unsigned i = 0; i < h->conf.engines; i++) {
 		const struct engine *e = h->dev->engines[i];
 
-		if (e->backlog_count != 0)
+		if (e->io.backlog_count != 0)
 			return true;
 		for (unsigned from = 0; from < h->conf.engines; from++) {
 			if (e->handoff[from] != NULL && !rte_ring_empty(e->handoff[from]))

@@ -65,14 +65,14 @@ link_poll_raises_port_events(void **state)
 	e = fixture.a.dev->engines[0];
 	expect_none();
 	fixture.a.port.link_down = true;
-	engine_run(e, fixture.now + ENGINE_LINK_POLL_NS - 1);
+	engine_run(e, fixture.now + PORT_IO_LINK_POLL_NS - 1);
 	expect_none();
-	engine_run(e, fixture.now + ENGINE_LINK_POLL_NS);
+	engine_run(e, fixture.now + PORT_IO_LINK_POLL_NS);
 	expect_event(IBV_EVENT_PORT_ERR);
-	engine_run(e, fixture.now + 2 * ENGINE_LINK_POLL_NS);
+	engine_run(e, fixture.now + 2 * PORT_IO_LINK_POLL_NS);
 	expect_none();
 	fixture.a.port.link_down = false;
-	engine_run(e, fixture.now + 3 * ENGINE_LINK_POLL_NS);
+	engine_run(e, fixture.now + 3 * PORT_IO_LINK_POLL_NS);
 	expect_event(IBV_EVENT_PORT_ACTIVE);
 	/* dev_link_up() polls at once and raises the event before it returns the
 	 * state. */

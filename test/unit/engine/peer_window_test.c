@@ -112,9 +112,9 @@ tx_cache_empty(void)
 {
 	struct engine *e = engine();
 
-	e->queue.ops->tx_release(
-		e->queue.queue, e->tx_cache + e->tx_cache_first, e->tx_cache_count);
-	e->tx_cache_count = 0;
+	e->io.queue.ops->tx_release(
+		e->io.queue.queue, e->io.cache + e->io.cache_first, e->io.cache_count);
+	e->io.cache_count = 0;
 }
 
 /* Drains the doorbells without the rest of a pass. */
@@ -220,7 +220,7 @@ at_most_one_burst_is_unblocked(void **state)
 	tx_cache_empty();
 	fixture.a.port.q[0].tx_take = 0;
 	tx_pass();
-	assert_int_equal(engine()->backlog_count, PKT_BURST);
+	assert_int_equal(engine()->io.backlog_count, PKT_BURST);
 	assert_true(ready_count() <= PKT_BURST);
 	assert_int_equal(
 		engine_link_blocked(engine()), QPS - 1 - PKT_BURST - ready_count());

@@ -300,7 +300,7 @@ burst_is_acknowledged_once(void **state)
 static unsigned
 unreleased(void)
 {
-	return fixture.b.port.live - fixture.b.dev->engines[0]->tx_cache_count;
+	return fixture.b.port.live - fixture.b.dev->engines[0]->io.cache_count;
 }
 
 static void

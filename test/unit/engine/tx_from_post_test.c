@@ -170,11 +170,11 @@ backlog_goes_first(void **state)
 	poll();
 	assert_int_equal(post(0, 8), 0);
 	expect_counts(1, 0);
-	assert_int_equal(engine()->backlog_count, 1);
+	assert_int_equal(engine()->io.backlog_count, 1);
 	poll();
 	assert_int_equal(post(1, 8), 0);
 	expect_counts(1, 1);
-	assert_int_equal(engine()->backlog_count, 1);
+	assert_int_equal(engine()->io.backlog_count, 1);
 	fixture.a.port.q[0].tx_take = UINT32_MAX;
 	assert_int_equal(poll(), 2);
 	end();

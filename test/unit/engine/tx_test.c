@@ -154,7 +154,7 @@ stalled_port_is_tried_once_a_pass(void **state)
 	for (unsigned i = 0; i < 50; i++)
 		engine_link_pass(&fixture);
 	assert_in_range(fixture.a.port.q[0].tx_calls - calls, 50, 101);
-	assert_in_range(e->backlog_count, 1, PKT_BURST);
+	assert_in_range(e->io.backlog_count, 1, PKT_BURST);
 	assert_int_equal(engine_deadline(e), 0);
 	/* ACKs and ARP replies wait too. */
 	assert_int_equal(fake_sent_count(&fixture.a.port), 0);
@@ -189,7 +189,7 @@ transmission_resumes_with_buffers(void **state)
 		fixture.a.port.alloc_left = 0;
 	}
 	assert_true(e->stats.tx_no_buffer > 0);
-	assert_int_equal(e->tx_cache_count, 0);
+	assert_int_equal(e->io.cache_count, 0);
 	fixture.a.port.alloc_left = 3;
 	/* three buffers at a time; lost frames are retransmitted */
 	engine_link_advance(&fixture, NS_PER_SEC);
