@@ -192,7 +192,7 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	uint64_t seed = clock_wall() ^ (uint64_t)getpid() << 40;
 	uint32_t mtu = conf->mtu;
 	struct sw_conf sw = {.qpn_count = QPN_COUNT,
-		.qpn_base = or_default(conf->qpn_base, qpns_base(seed, QPN_COUNT)),
+		.qpn_base = or_default(conf->qpn_base, qpn_pool_base(seed, QPN_COUNT)),
 		.max_clients = or_default(conf->max_clients, CLIENTS_DEFAULT)};
 	struct sw_device *device = &d->device;
 	int err = net_read(conf, &device->net);

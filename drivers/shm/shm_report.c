@@ -62,7 +62,7 @@ qps_fill(struct dev *dev, struct report *report)
 	uint32_t n = 0;
 
 	dev_engines_lock(dev);
-	for (uint32_t i = 0; i <= dev->qps.mask && n < dev->qps.count; i++) {
+	for (uint32_t i = 0; i <= dev->qps.pool.mask && n < dev->qps.count; i++) {
 		if (dev->qps.slots[i] == NULL)
 			continue;
 		if (n < REPORT_QPS)

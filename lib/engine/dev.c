@@ -94,12 +94,8 @@ guid_from_mac(const uint8_t mac[6])
 static uint32_t
 qpn_base_choose(const struct dev_conf *conf, uint64_t seed)
 {
-	uint32_t room = 0xFFFFFEu - rte_align32pow2(conf->max_qp);
-
-	if (conf->qpn_base != 0)
-		return conf->qpn_base;
-	/* Random: a peer may still hold state of QPs that had this address before. */
-	return 2 + (uint32_t)(seed * UINT64_C(0x9E3779B97F4A7C15) >> 33) % (room - 2);
+	return conf->qpn_base != 0 ? conf->qpn_base
+				   : qpn_pool_base(seed, rte_align32pow2(conf->max_qp));
 }
 
 /* Random, as QPNs are. */
@@ -240,7 +236,7 @@ dev_key_change(struct dev *dev, uint32_t *key, int flags, const struct key_chang
 static int
 srq_qps_reserve(struct dev *dev, const struct srq *srq, uint32_t max_sge)
 {
-	for (uint32_t i = 0; i <= dev->qps.mask; i++) {
+	for (uint32_t i = 0; i <= dev->qps.pool.mask; i++) {
 		struct qp *qp = dev->qps.slots[i];
 
 		if (qp != NULL && qp->srq == srq && qp_reserve_recv_wqe(qp, max_sge) != 0)

@@ -25,7 +25,7 @@ dev_cq_fail(struct dev *dev, struct cq *cq)
 {
 	pthread_mutex_lock(&dev->lock);
 	dev_engines_lock(dev);
-	for (uint32_t i = 0; i <= dev->qps.mask; i++) {
+	for (uint32_t i = 0; i <= dev->qps.pool.mask; i++) {
 		struct qp *qp = dev->qps.slots[i];
 
 		if (qp == NULL || (qp->send_cq != cq && qp->recv_cq != cq) ||

@@ -103,7 +103,7 @@ dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	qp->shared = &e->shared;
 	dev_engines_lock(dev);
 	qp_queues_attach(qp, e->index);
-	doorbells_enable(&e->doorbells, qpn - dev->qps.base);
+	doorbells_enable(&e->doorbells, qpn - dev->qps.pool.base);
 	qp_table_put(&dev->qps, qpn, qp);
 	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);

@@ -46,7 +46,7 @@ dev_srq_withdraw(struct dev *dev, struct srq *srq)
 	pthread_mutex_lock(&dev->lock);
 	dev_engines_lock(dev);
 	srq_table_remove(&dev->srqs, srq);
-	for (uint32_t i = 0; i <= dev->qps.mask; i++) {
+	for (uint32_t i = 0; i <= dev->qps.pool.mask; i++) {
 		if (dev->qps.slots[i] != NULL)
 			qp_forget_srq(dev->qps.slots[i], srq);
 	}

@@ -97,7 +97,7 @@ void
 engine_doorbell(struct qp *qp)
 {
 	struct engine *e = qp->sched.engine;
-	uint32_t index = qp->qpn - e->dev->qps.base;
+	uint32_t index = qp->qpn - e->dev->qps.pool.base;
 	pthread_t thread = __atomic_load_n(&e->tx_thread, __ATOMIC_RELAXED);
 
 	if (unlikely(doorbells_enabled(&e->doorbells) > POST_PREFETCH_MIN_QPS))
@@ -290,8 +290,8 @@ engine_create(struct dev *dev, unsigned index)
 	if (peers_init(&e->peers, &alloc_plain, dev->conf.peer_window,
 		    dev->conf.many_qps) != 0 ||
 		handoff_create(e) != 0 ||
-		doorbells_init(&e->doorbells, dev->qps.mask + 1) != 0 ||
-		post_prefetch_init(&e->post_prefetch, dev->qps.mask + 1) != 0) {
+		doorbells_init(&e->doorbells, dev->qps.pool.mask + 1) != 0 ||
+		post_prefetch_init(&e->post_prefetch, dev->qps.pool.mask + 1) != 0) {
 		engine_destroy(e);
 		return NULL;
 	}

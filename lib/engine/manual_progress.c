@@ -163,7 +163,7 @@ dev_fail(struct dev *dev)
 
 	pthread_mutex_lock(&dev->lock);
 	dev_engines_lock(dev);
-	for (uint32_t i = 0; i <= dev->qps.mask; i++) {
+	for (uint32_t i = 0; i <= dev->qps.pool.mask; i++) {
 		struct qp *qp = dev->qps.slots[i];
 
 		if (qp == NULL || qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_ERR)

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Maps a QPN to its QP. QPNs are assigned upwards from a base and reused oldest first, so
- * that a packet for a destroyed QP does not soon match a new one. Changes need all engine
- * locks; engines and pollers read without a lock.
+ * Maps a QPN to its QP. Changes need all engine locks; engines and pollers read without a
+ * lock.
  */
 #ifndef ROCADE_QP_QP_TABLE_H
 #define ROCADE_QP_QP_TABLE_H
 
-#include "base/base_alloc.h"
+#include "base/qpn_pool.h"
 
 struct qp;
 
 struct qp_table {
-	struct qp **slots; /* by qpn - base; NULL: unused, or reserved only */
-	uint32_t *free;    /* FIFO of free indices */
-	uint32_t free_head, free_tail;
-	uint32_t base;
-	uint32_t mask;
+	struct qp **slots; /* by qpn - pool.base; NULL: unused, or reserved only */
+	struct qpn_pool pool;
 	uint32_t count;
 };
 
@@ -38,11 +34,11 @@ void qp_table_remove(struct qp_table *t, uint32_t qpn);
 static inline struct qp *
 qp_table_get(const struct qp_table *t, uint32_t qpn)
 {
-	uint32_t index = qpn - t->base;
+	uint32_t index = qpn - t->pool.base;
 
 	/* Pairs with the release in qp_table_put(). */
-	return index <= t->mask ? __atomic_load_n(&t->slots[index], __ATOMIC_ACQUIRE)
-				: NULL;
+	return index <= t->pool.mask ? __atomic_load_n(&t->slots[index], __ATOMIC_ACQUIRE)
+				     : NULL;
 }
 
 #endif

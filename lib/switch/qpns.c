@@ -4,24 +4,18 @@
 
 #include "switch/qpns.h"
 
-#define QPN_FIRST 2 /* 0 and 1 are the management QPs (IBA 3.9) */
-#define QPN_LAST 0xFFFFFEu
-
 int
 qpns_init(struct qpns *t, uint32_t base, uint32_t count)
 {
-	if (count == 0 || !rte_is_power_of_2(count) || base < QPN_FIRST ||
-		base > QPN_LAST || QPN_LAST - base < count - 1)
-		return -EINVAL;
-	*t = (struct qpns){.base = base, .mask = count - 1, .free_tail = count};
+	int rc = qpn_pool_init(&t->pool, base, count);
+
+	if (rc != 0)
+		return rc;
 	t->qps = calloc(count, sizeof(*t->qps));
-	t->free = calloc(count, sizeof(*t->free));
-	if (t->qps == NULL || t->free == NULL) {
-		qpns_fini(t);
+	if (t->qps == NULL) {
+		qpn_pool_fini(&t->pool);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < count; i++)
-		t->free[i] = i;
 	return 0;
 }
 
@@ -29,37 +23,23 @@ void
 qpns_fini(struct qpns *t)
 {
 	free(t->qps);
-	free(t->free);
 	t->qps = NULL;
-	t->free = NULL;
-}
-
-uint32_t
-qpns_base(uint64_t seed, uint32_t count)
-{
-	uint32_t room = QPN_LAST - QPN_FIRST - count + 2;
-
-	return QPN_FIRST + (uint32_t)(seed * UINT64_C(0x9E3779B97F4A7C15) >> 33) % room;
+	qpn_pool_fini(&t->pool);
 }
 
 int
 qpns_take(struct qpns *t, struct sw_client *owner, uint32_t *qpn)
 {
-	uint32_t index;
+	int rc = qpn_pool_take(&t->pool, qpn);
 
-	if (t->free_head == t->free_tail)
-		return -ENOSPC;
-	index = t->free[t->free_head++ & t->mask];
-	t->qps[index] = (struct sw_qp){.owner = owner};
-	*qpn = t->base + index;
-	return 0;
+	if (rc == 0)
+		t->qps[*qpn - t->pool.base] = (struct sw_qp){.owner = owner};
+	return rc;
 }
 
 void
 qpns_give(struct qpns *t, uint32_t qpn)
 {
-	uint32_t index = qpn - t->base;
-
-	t->qps[index] = (struct sw_qp){.owner = NULL};
-	t->free[t->free_tail++ & t->mask] = index;
+	t->qps[qpn - t->pool.base] = (struct sw_qp){.owner = NULL};
+	qpn_pool_give(&t->pool, qpn);
 }

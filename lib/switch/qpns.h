@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The QPNs of a daemon: the owner of each, and its registered peer. QPNs are assigned
- * upwards from a base that differs at each start, and reused oldest first. So a delayed
- * packet, or a connection that a peer keeps in time wait, is not soon mistaken for one of
- * another QP.
+ * The QPNs of a daemon: the owner of each, and its registered peer. Their base differs at
+ * each start.
  */
 #ifndef ROCADE_SWITCH_QPNS_H
 #define ROCADE_SWITCH_QPNS_H
 
-#include "base/common.h"
+#include "base/qpn_pool.h"
 
 struct sw_client;
 
@@ -27,20 +25,13 @@ struct sw_qp {
 };
 
 struct qpns {
-	struct sw_qp *qps; /* by QPN - base */
-	uint32_t *free;    /* FIFO of free indices */
-	uint32_t free_head, free_tail;
-	uint32_t base;
-	uint32_t mask;
+	struct sw_qp *qps; /* by QPN - pool.base */
+	struct qpn_pool pool;
 };
 
-/* count: a power of two; base..base+count-1 lies in 2..0xFFFFFE. Returns 0, -EINVAL or
- * -ENOMEM. */
+/* As qpn_pool_init(). */
 int qpns_init(struct qpns *t, uint32_t base, uint32_t count);
 void qpns_fini(struct qpns *t);
-
-/* Chooses a base for count QPNs from a random seed. */
-uint32_t qpns_base(uint64_t seed, uint32_t count);
 
 /* Takes the QPN that has been free longest. Returns 0 or -ENOSPC. */
 int qpns_take(struct qpns *t, struct sw_client *owner, uint32_t *qpn);
@@ -50,9 +41,10 @@ void qpns_give(struct qpns *t, uint32_t qpn);
 static inline struct sw_qp *
 qpns_find(const struct qpns *t, uint32_t qpn)
 {
-	uint32_t index = qpn - t->base;
+	uint32_t index = qpn - t->pool.base;
 
-	return index <= t->mask && t->qps[index].owner != NULL ? &t->qps[index] : NULL;
+	return index <= t->pool.mask && t->qps[index].owner != NULL ? &t->qps[index]
+								    : NULL;
 }
 
 #endif

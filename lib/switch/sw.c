@@ -173,10 +173,10 @@ sw_client_remove(struct sw_client *client)
 
 	sw_client_flush(client);
 	sw_group_forget_all(sw, client);
-	for (uint32_t i = 0; i <= t->mask && client->qps != 0; i++) {
+	for (uint32_t i = 0; i <= t->pool.mask && client->qps != 0; i++) {
 		if (t->qps[i].owner != client)
 			continue;
-		qpns_give(t, t->base + i);
+		qpns_give(t, t->pool.base + i);
 		client->qps--;
 	}
 	if (client->dirty)
@@ -244,7 +244,7 @@ void
 sw_set_net(struct sw *sw, const struct net_conf *net)
 {
 	sw->conf.net = *net;
-	for (uint32_t i = 0; i <= sw->qpns.mask; i++) {
+	for (uint32_t i = 0; i <= sw->qpns.pool.mask; i++) {
 		struct sw_qp *qp = &sw->qpns.qps[i];
 
 		if (qp->owner == NULL || !qp->peer)

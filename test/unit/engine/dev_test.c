@@ -111,7 +111,7 @@ gid_table_and_defaults(void **state)
 	assert_memory_equal(dev->gids[4], none, 16);
 	assert_int_equal(dev->guid, UINT64_C(0x000000fffe000001));
 	assert_int_equal(dev->conf.peer_window, 512);
-	assert_in_range(dev->qps.base, 2, 0xFFFFFE - 16);
+	assert_in_range(dev->qps.pool.base, 2, 0xFFFFFE - 16);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(engine_index(dev->engines[i]), i);
 		assert_ptr_equal(engine_dev(dev->engines[i]), dev);

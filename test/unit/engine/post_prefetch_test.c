@@ -52,7 +52,8 @@ post(unsigned i)
 static struct post_prefetch_hint *
 hint_of(unsigned i)
 {
-	return &engine()->post_prefetch.hints[q[i].qp->qpn - fixture.a.dev->qps.base];
+	return &engine()->post_prefetch
+			.hints[q[i].qp->qpn - fixture.a.dev->qps.pool.base];
 }
 
 /* The slot of the QP's next request, as a posting thread computes it. */
