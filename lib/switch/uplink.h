@@ -52,12 +52,16 @@ struct uplink {
 	struct port_stats stats;
 };
 
+/* ---- Called by the daemon (drivers/server) ---- */
+
 /* net: complete, with the port's MAC. On success takes ownership of the port and sets
  * sw->up. Returns 0, -EINVAL (bad address) or -ENOMEM. */
 int uplink_create(struct sw *sw, const struct port *port, const struct net_conf *net,
 	uint32_t mtu, struct uplink **out);
 /* Drops all queued frames and closes the port. */
 void uplink_destroy(struct uplink *u);
+/* Replaces the addresses. Returns 0 or -EINVAL. */
+int uplink_set_net(struct uplink *u, const struct net_conf *net);
 
 /* Receives a burst. Returns the number of packets. The next sw_run() publishes them to
  * the clients. */
@@ -68,25 +72,25 @@ bool uplink_tx(struct uplink *u, uint64_t now);
 /* Returns when uplink_tx() must be called even if nothing happens. */
 uint64_t uplink_deadline(const struct uplink *u);
 
-/* For the switch: sends a checked packet. Counts the reason of a drop. */
-enum sw_sent uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp);
-/* Sends a frame that is complete but for the next hop's MAC. Returns false if there is no
- * route or no room; the frame is then released. */
-bool uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[16]);
-
-/* uplink_gsi.c: sends a datagram of GSI_LEN bytes from QP 1 to QP 1. Returns false if
- * there is no buffer, no route or no room. */
+/* Sends a datagram of GSI_LEN bytes from QP 1 to QP 1. Returns false if there is no
+ * buffer, no route or no room. */
 bool uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[16],
 	const uint8_t dgid[16]);
-/* Handles a packet to QP 0 or QP 1 whose addresses have been checked. */
-void uplink_gsi_rx(struct uplink *u, const struct pkt_view *view, const uint8_t ours[16],
-	const uint8_t theirs[16], uint64_t now);
 
-/* Resolves the next hop in advance, for packets that will soon follow. */
+/* ---- Called within lib/switch ---- */
+
+/* route.c: sends a checked packet. Counts the reason of a drop. */
+enum sw_sent uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp);
+/* proto.c: resolves the next hop in advance, for packets that will soon follow. */
 void uplink_resolve(struct uplink *u, const uint8_t dgid[16]);
+/* sw_group.c. */
 int uplink_join(struct uplink *u, const uint8_t gid[16]);
 void uplink_leave(struct uplink *u, const uint8_t gid[16]);
-/* Returns 0 or -EINVAL. */
-int uplink_set_net(struct uplink *u, const struct net_conf *net);
+/* uplink_rx.c: handles a packet to QP 0 or QP 1 whose addresses have been checked. */
+void uplink_gsi_rx(struct uplink *u, const struct pkt_view *view, const uint8_t ours[16],
+	const uint8_t theirs[16], uint64_t now);
+/* uplink_gsi.c: sends a frame that is complete but for the next hop's MAC. Returns false
+ * if there is no route or no room; the frame is then released. */
+bool uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[16]);
 
 #endif
