@@ -22,7 +22,6 @@ struct window {
 	uint64_t next_tsc;       /* when the next phase begins */
 	uint64_t from_tsc, from; /* TSC and done when the measurement began */
 	uint64_t done;           /* requests completed since the start */
-	bool over;               /* unused */
 };
 
 /* Posts one list per QP, round robin. */
