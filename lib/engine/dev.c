@@ -5,7 +5,8 @@
 #include <rte_byteorder.h>
 
 #include "engine/clock.h"
-#include "engine/engine_internal.h"
+#include "engine/dev_control.h"
+#include "engine/engine_state.h"
 
 #define RX_RING_DEFAULT 1024
 
@@ -156,6 +157,16 @@ dev_release(struct dev *dev)
 	pthread_mutex_destroy(&dev->link_lock);
 	slab_fini(&dev->slab);
 	alloc_put(&alloc_plain, dev, sizeof(*dev));
+}
+
+void
+dev_filter_set(struct dev *dev)
+{
+	uint8_t macs[NET_MAX_MACS][6];
+
+	if (dev->port.ops->set_groups != NULL)
+		dev->port.ops->set_groups(dev->port.drv, (const uint8_t(*)[6])macs,
+			net_group_macs(dev->net, macs, NET_MAX_MACS));
 }
 
 int

@@ -209,6 +209,10 @@ bool dev_link_up(struct dev *dev);
 /* As dev_link_up(), for an engine: never blocks. */
 void dev_link_poll(struct dev *dev);
 
+/* The device's port is gone for good: moves its QPs to the error state, which flushes all
+ * that was posted, and raises IBV_EVENT_DEVICE_FATAL. */
+void dev_fail(struct dev *dev);
+
 /* Changes addresses and gateways while running. Returns 0 or -EINVAL. */
 int dev_set_net(struct dev *dev, const struct net_conf *net);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control calls on CQs. */
-#include "engine/engine_internal.h"
+#include "engine/sched.h"
 
 int
 dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events of a device as a whole: its link, its addresses. */
-#include "engine/engine_internal.h"
+#include "engine/dev.h"
+#include "port/port_io.h"
 
 static const enum ibv_event_type types[DEV_EVENT_COUNT] = {
 	[DEV_EVENT_ACTIVE] = IBV_EVENT_PORT_ACTIVE,

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/engine_internal.h"
+#include "engine/dev_control.h"
+#include "engine/next_hop.h"
+#include "engine/sched.h"
 
 static unsigned
 engine_choose(struct dev *dev, int wanted)
@@ -113,25 +115,6 @@ fail:
 	pthread_mutex_unlock(&dev->lock);
 	qp_memory_free(dev, qp, conf->at != NULL);
 	return rc;
-}
-
-void
-engine_headers_build(const struct dev *dev, struct qp *qp)
-{
-	struct path_addr addr = {
-		.vlan = dev->conf.net.vlan,
-		.udp_sport = roce_udp_sport(qp->path.flow_label, qp->qpn, qp->dest_qpn),
-		.flow_label = qp->path.flow_label,
-		.tclass = qp->path.tclass,
-		.hop_limit = qp->path.hop_limit != 0 ? qp->path.hop_limit : 64,
-		.src_qpn = qp->qpn,
-		.cksum_offload = dev->port.caps.tx_ipv4_cksum,
-	};
-
-	memcpy(addr.src_gid, qp->path.sgid, 16);
-	memcpy(addr.dst_gid, qp->path.dgid, 16);
-	memcpy(addr.src_mac, dev->port.mac, 6);
-	qp_set_headers(qp, &addr);
 }
 
 static void
@@ -276,4 +259,24 @@ dev_qp_free(struct dev *dev, struct qp *qp)
 	pthread_mutex_unlock(&dev->lock);
 	qp_fini(qp);
 	qp_memory_free(dev, qp, qp->embedded);
+}
+
+void
+dev_fail(struct dev *dev)
+{
+	static const struct qp_attr error = {.state = IBV_QPS_ERR};
+
+	pthread_mutex_lock(&dev->lock);
+	dev_engines_lock(dev);
+	for (uint32_t i = 0; i <= dev->qps.pool.mask; i++) {
+		struct qp *qp = dev->qps.slots[i];
+
+		if (qp == NULL || qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_ERR)
+			continue;
+		if (qp_modify(qp, &error, IBV_QP_STATE, dev->active_mtu) == 0)
+			engine_schedule(qp->sched.engine, qp);
+	}
+	dev_engines_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+	dev_event(dev, DEV_EVENT_FATAL);
 }

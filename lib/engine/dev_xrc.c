@@ -3,7 +3,7 @@
  * handles. */
 #include <errno.h>
 
-#include "engine/engine_internal.h"
+#include "engine/dev_control.h"
 
 uint32_t
 dev_xrcd_number(struct dev *dev)

@@ -1,65 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A pass of the poll loop, the engine lock, deadlines, creation. */
+/* Doorbells, polls, release of the engine lock, creation. */
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/ringmem.h"
 #include "engine/clock.h"
+#include "engine/dev_control.h"
+#include "engine/handoff.h"
 #include "engine/manual_progress.h"
 #include "engine/mr_fault.h"
-#include "engine/engine_internal.h"
-
-#define LOCK_SPINS 2000 /* some microseconds: as long as a pass */
-
-/* Takes DPDK's ticket lock. A thread that waits for longer than a pass takes yields its
- * core: the holder, or a thread with an earlier ticket, may be preempted. */
-static void
-ticket_lock(rte_ticketlock_t *lock)
-{
-	uint16_t ticket = __atomic_fetch_add(&lock->s.next, 1, __ATOMIC_RELAXED);
-	unsigned spins = 0;
-
-	/* Pairs with the release in rte_ticketlock_unlock(). */
-	while (__atomic_load_n(&lock->s.current, __ATOMIC_ACQUIRE) != ticket) {
-		if (likely(++spins < LOCK_SPINS))
-			rte_pause();
-		else
-			sched_yield();
-	}
-}
-
-static void
-timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
-{
-	struct engine *e = arg;
-	struct qp *qp = container_of(timer, struct qp, sched.timer);
-
-	/* Each acknowledgement moves the deadline to a later time, but not the timer, so
-	 * the timer may fire before the deadline. engine_schedule() sets it again. */
-	if (qp_deadline(qp) <= now)
-		qp_timeout(qp, now);
-	engine_schedule(e, qp);
-}
-
-unsigned
-engine_pass(struct engine *e, uint64_t now)
-{
-	unsigned moved;
-
-	mr_fault_enter(&e->dev->keys);
-	e->shared.now = now;
-	/* Receive first: the responses to what arrived now, and the requests that the
-	 * application has posted in reply to what arrived in the last pass, leave in one
-	 * burst. */
-	moved = engine_rx(e, now);
-	wheel_advance(&e->wheel, now, timer_fired, e);
-	engine_doorbells_drain(e);
-	moved += engine_tx(e, now);
-	mr_fault_leave();
-	return moved;
-}
+#include "engine/pass.h"
 
 /* ROCADE_TX_FROM_POST=0 in the environment: posts only ring doorbells. */
 static bool
@@ -113,17 +63,6 @@ engine_doorbell(struct qp *qp)
 }
 
 unsigned
-engine_run(struct engine *e, uint64_t now)
-{
-	unsigned moved;
-
-	ticket_lock(&e->lock);
-	moved = engine_pass(e, now);
-	rte_ticketlock_unlock(&e->lock);
-	return moved;
-}
-
-unsigned
 engine_poll(struct engine *e)
 {
 	unsigned moved = engine_run(e, clock_now());
@@ -143,57 +82,6 @@ uint64_t
 engine_clock_wall(uint64_t stamp)
 {
 	return stamp + (clock_wall() - clock_now());
-}
-
-/* True if QPs are blocked on a peer window that has room: a control call may have ended
- * the requests that filled it. */
-static bool
-peer_window_opened(const struct engine *e)
-{
-	const struct peer *peer;
-
-	TAILQ_FOREACH (peer, &e->peers.blocked, blocked_link) {
-		if (!peer_full(peer))
-			return true;
-	}
-	return false;
-}
-
-/* True if there is work without a deadline, for the next pass. */
-static bool
-engine_busy(const struct engine *e)
-{
-	if (!TAILQ_EMPTY(&e->ready) || e->io.backlog_count != 0 ||
-		doorbells_pending(&e->doorbells) || peer_window_opened(e))
-		return true;
-	if (!TAILQ_EMPTY(&e->unresolved) &&
-		net_generation(e->dev->net) != e->net_generation)
-		return true;
-	for (unsigned i = 0; i < e->dev->engine_count; i++) {
-		if (e->handoff[i] != NULL && !rte_ring_empty(e->handoff[i]))
-			return true;
-	}
-	return false;
-}
-
-uint64_t
-engine_deadline(struct engine *e)
-{
-	uint64_t when, net;
-
-	ticket_lock(&e->lock);
-	when = engine_busy(e) ? 0 : wheel_next(&e->wheel);
-	if (e->is_control && e->dev->gsi != NULL)
-		when = RTE_MIN(when, gsi_due(e->dev->gsi));
-	rte_ticketlock_unlock(&e->lock);
-	net = e->is_control ? net_deadline(e->dev->net) : TIME_NEVER;
-	return RTE_MIN(when, net);
-}
-
-void
-engine_lock(struct engine *e)
-{
-	ticket_lock(&e->lock);
 }
 
 void
@@ -244,24 +132,6 @@ engine_stats(struct engine *e)
 	return &e->stats;
 }
 
-static int
-handoff_create(struct engine *e)
-{
-	for (unsigned i = 0; i < e->dev->port.queue_count; i++) {
-		struct rte_ring *ring;
-
-		if (i == e->index)
-			continue;
-		ring = alloc_get(&alloc_plain, "handoff",
-			ringmem_size(ENGINE_HANDOFF, sizeof(struct pkt)));
-		if (ring == NULL)
-			return -1;
-		ringmem_init(ring, ENGINE_HANDOFF, false, false);
-		e->handoff[i] = ring;
-	}
-	return 0;
-}
-
 struct engine *
 engine_create(struct dev *dev, unsigned index)
 {
@@ -296,21 +166,6 @@ engine_create(struct dev *dev, unsigned index)
 		return NULL;
 	}
 	return e;
-}
-
-static void
-handoff_destroy(struct engine *e)
-{
-	for (unsigned i = 0; i < DEV_MAX_ENGINES; i++) {
-		struct pkt pkt;
-
-		if (e->handoff[i] == NULL)
-			continue;
-		while (rte_ring_sc_dequeue_elem(e->handoff[i], &pkt, sizeof(pkt)) == 0)
-			e->io.queue.ops->rx_release(e->io.queue.queue, &pkt, 1);
-		alloc_put(&alloc_plain, e->handoff[i],
-			ringmem_size(ENGINE_HANDOFF, sizeof(struct pkt)));
-	}
 }
 
 void

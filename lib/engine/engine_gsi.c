@@ -1,103 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages of QP 1 that are due. */
 #include <errno.h>
 #include <string.h>
 
 #include "engine/engine_gsi.h"
-#include "engine/engine_internal.h"
+#include "engine/pass.h"
 
-#define GSI_UNRESOLVED 32 /* messages that wait for neighbour resolution */
 #define GSI_RETRY_NS NS_PER_MS
 #define GSI_PASS 64 /* messages sent in one pass */
-
-struct gsi {
-	struct gsi_user user;
-	/* when unresolved messages are tried again; TIME_NEVER: there are none */
-	uint64_t retry_ns;
-	uint32_t psn;
-	unsigned unresolved_count;
-	struct gsi_msg unresolved[GSI_UNRESOLVED];
-};
-
-int
-dev_gsi_set(struct dev *dev, const struct gsi_user *user)
-{
-	struct gsi *gsi;
-	int rc = 0;
-
-	if (dev->conf.hooks != NULL)
-		return -EOPNOTSUPP;
-	gsi = alloc_get(&alloc_plain, "gsi", sizeof(*gsi));
-	if (gsi == NULL)
-		return -ENOMEM;
-	gsi->user = *user;
-	gsi->retry_ns = TIME_NEVER;
-	pthread_mutex_lock(&dev->lock);
-	if (dev->gsi != NULL) {
-		rc = -EBUSY;
-	} else {
-		dev_engines_lock(dev);
-		dev->gsi = gsi;
-		dev_engines_unlock(dev);
-	}
-	pthread_mutex_unlock(&dev->lock);
-	if (rc != 0)
-		alloc_put(&alloc_plain, gsi, sizeof(*gsi));
-	return rc;
-}
-
-void
-dev_gsi_clear(struct dev *dev)
-{
-	struct gsi *gsi;
-
-	pthread_mutex_lock(&dev->lock);
-	dev_engines_lock(dev);
-	gsi = dev->gsi;
-	dev->gsi = NULL;
-	dev_engines_unlock(dev);
-	pthread_mutex_unlock(&dev->lock);
-	alloc_put(&alloc_plain, gsi, sizeof(*gsi));
-}
-
-/* ---- Receive ---- */
-
-static bool
-gid_is_local(const struct dev *dev, const uint8_t gid[16])
-{
-	for (unsigned i = 0; i < DEV_GIDS; i++)
-		if (memcmp(dev->gids[i], gid, 16) == 0)
-			return true;
-	return false;
-}
-
-static enum drop_reason
-gsi_rx_check(
-	const struct dev *dev, const struct pkt_view *view, const struct gsi_msg *msg)
-{
-	if (dev->gsi == NULL)
-		return DROP_qpn;
-	return gid_is_local(dev, msg->sgid) ? gsi_admit(view) : DROP_address;
-}
-
-void
-engine_gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now)
-{
-	const struct dev *dev = e->dev;
-	struct gsi_msg msg;
-	enum drop_reason why;
-
-	view_gids(view, msg.dgid, msg.sgid);
-	why = gsi_rx_check(dev, view, &msg);
-	if (why != DROP_none) {
-		e->stats.drop[why]++;
-		return;
-	}
-	e->stats.rx_roce++;
-	memcpy(msg.bytes, view->payload, GSI_LEN);
-	dev->gsi->user.rx(dev->gsi->user.arg, &msg, now);
-}
-
-/* ---- Transmit ---- */
 
 static void
 msg_frame_build(struct engine *e, const struct gsi_msg *msg, const uint8_t mac[6],

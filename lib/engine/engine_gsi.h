@@ -27,6 +27,18 @@ struct gsi_user {
 	const uint64_t *due;
 };
 
+/* For dev_gsi.c, engine_gsi.c and engine_rx.c. */
+#define GSI_UNRESOLVED 32 /* messages that wait for neighbour resolution */
+
+struct gsi {
+	struct gsi_user user;
+	/* when unresolved messages are tried again; TIME_NEVER: there are none */
+	uint64_t retry_ns;
+	uint32_t psn;
+	unsigned unresolved_count;
+	struct gsi_msg unresolved[GSI_UNRESOLVED];
+};
+
 /* Sets the user of QP 1. -EBUSY: there is one; -EOPNOTSUPP: the daemon owns the port's QP
  * 1; -ENOMEM. */
 int dev_gsi_set(struct dev *dev, const struct gsi_user *user);

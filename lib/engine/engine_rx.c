@@ -6,7 +6,9 @@
 
 #include "engine/clock_cycles.h"
 #include "engine/engine_gsi.h"
-#include "engine/engine_internal.h"
+#include "engine/handoff.h"
+#include "engine/pass.h"
+#include "engine/sched.h"
 
 #define RELEASE_LATER_MAX 4 /* largest burst released in the next pass */
 
@@ -16,22 +18,51 @@
 #define LARGE 1024    /* bytes of a frame */
 #define LARGE_GROUP 4 /* frames */
 
-bool
-engine_hand_off(struct engine *e, struct engine *owner, struct pkt *pkt)
-{
-	if (rte_ring_sp_enqueue_elem(owner->handoff[e->index], pkt, sizeof(*pkt)) != 0) {
-		e->stats.drop[DROP_handoff_full]++;
-		return false;
-	}
-	e->stats.rx_handoff++;
-	return true;
-}
-
 /* A parsed packet and its QP. */
 struct parsed {
 	struct qp *qp; /* NULL: nothing to dispatch */
 	struct pkt_view view;
 };
+
+/* ---- QP 1 ---- */
+
+static bool
+gid_is_local(const struct dev *dev, const uint8_t gid[16])
+{
+	for (unsigned i = 0; i < DEV_GIDS; i++)
+		if (memcmp(dev->gids[i], gid, 16) == 0)
+			return true;
+	return false;
+}
+
+static enum drop_reason
+gsi_rx_check(
+	const struct dev *dev, const struct pkt_view *view, const struct gsi_msg *msg)
+{
+	if (dev->gsi == NULL)
+		return DROP_qpn;
+	return gid_is_local(dev, msg->sgid) ? gsi_admit(view) : DROP_address;
+}
+
+static void
+gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now)
+{
+	const struct dev *dev = e->dev;
+	struct gsi_msg msg;
+	enum drop_reason why;
+
+	view_gids(view, msg.dgid, msg.sgid);
+	why = gsi_rx_check(dev, view, &msg);
+	if (why != DROP_none) {
+		e->stats.drop[why]++;
+		return;
+	}
+	e->stats.rx_roce++;
+	memcpy(msg.bytes, view->payload, GSI_LEN);
+	dev->gsi->user.rx(dev->gsi->user.arg, &msg, now);
+}
+
+/* ---- Parse and dispatch ---- */
 
 /* The DestQP is not in the QP table: a CNP, QP 1, a multicast group, or unknown. */
 static void
@@ -41,7 +72,7 @@ packet_without_qp(struct engine *e, const struct pkt *pkt, const struct pkt_view
 	if (view->op->kind == OP_CNP)
 		e->stats.drop[DROP_cnp]++;
 	else if (view->dest_qpn == GSI_QPN)
-		engine_gsi_rx(e, view, now);
+		gsi_rx(e, view, now);
 	else if (view->dest_qpn != QPN_MULTICAST)
 		e->stats.drop[DROP_qpn]++;
 	else if (!engine_group_rx(e, pkt, view, NULL, now))

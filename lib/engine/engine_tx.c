@@ -4,10 +4,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/clock_cycles.h"
-#include "engine/engine_internal.h"
+#include <rte_prefetch.h>
 
-/* ---- The port's own frames, next hops ---- */
+#include "engine/clock_cycles.h"
+#include "engine/next_hop.h"
+#include "engine/pass.h"
+#include "engine/sched.h"
+
+/* ---- The port's own frames ---- */
 
 static void
 control_tx(struct engine *e, uint64_t now)
@@ -34,81 +38,6 @@ unresolved_retry(struct engine *e)
 		qp->sched.on_unresolved = false;
 		TAILQ_INSERT_TAIL(&e->ready, qp, sched.ready_link);
 	}
-}
-
-/* Each UD request has its own destination: updates the path and the headers for the next
- * one. */
-static void
-ud_path_update(struct engine *e, struct qp *qp)
-{
-	const struct ud_dest *dest = qp_next_dest(qp);
-	struct qp_path path;
-
-	if (dest == NULL)
-		return;
-	path = (struct qp_path){
-		.flow_label = dest->flow_label,
-		.sgid_index = dest->sgid_index,
-		.hop_limit = dest->hop_limit,
-		.tclass = dest->tclass,
-		.sl = dest->sl,
-	};
-	memcpy(path.sgid, e->dev->gids[dest->sgid_index], sizeof(path.sgid));
-	memcpy(path.dgid, dest->dgid, sizeof(path.dgid));
-	if (likely(memcmp(&path, &qp->path, sizeof(path)) == 0))
-		return;
-	qp->path = path;
-	qp->sched.resolved = false;
-	engine_headers_build(e->dev, qp);
-}
-
-/* Chooses the route by the MAC: the port's own, a group's, or another host's. */
-static int
-route_set(const struct engine *e, struct qp *qp, const uint8_t mac[6])
-{
-	if (memcmp(mac, e->dev->port.mac, 6) == 0)
-		qp->sched.route = ROUTE_SELF;
-	else
-		qp->sched.route = mac[0] & 1 ? ROUTE_GROUP : ROUTE_PEER;
-	/* Packets that stay in the host pass no NIC that could fill in the checksum. */
-	if (qp->sched.route != ROUTE_PEER)
-		path_hdr_no_offload(&qp->hdr);
-	return qp->sched.route;
-}
-
-static int
-next_hop_mac(struct engine *e, const struct qp *qp, uint8_t mac[6], uint64_t now)
-{
-	if (likely(e->dev->conf.hooks == NULL || gid_is_multicast(qp->path.dgid)))
-		return net_resolve(e->dev->net, qp->path.dgid, mac, now);
-	/* With hooks the daemon writes the Ethernet header. It may deliver to other
-	 * clients even if the address is one of this port. */
-	memset(mac, 0, 6);
-	return 0;
-}
-
-/* Fills the next hop's MAC into the header template. Returns enum qp_route, -EAGAIN while
- * the MAC is being resolved, or why there is none. */
-static int
-next_hop_resolve(struct engine *e, struct qp *qp, uint64_t now)
-{
-	uint8_t mac[6];
-	int rc;
-
-	if (qp->type == IBV_QPT_UD)
-		ud_path_update(e, qp);
-	if (likely(qp->sched.resolved && qp->sched.net_generation == e->net_generation))
-		return qp->sched.route;
-	rc = next_hop_mac(e, qp, mac, now);
-	if (rc == 0) {
-		path_hdr_set_dst(&qp->hdr, mac);
-		qp->sched.resolved = true;
-		qp->sched.net_generation = e->net_generation;
-		rc = route_set(e, qp, mac);
-	} else if (qp->sched.resolved && rc == -EAGAIN) {
-		return qp->sched.route; /* the old MAC serves until another is known */
-	}
-	return rc;
 }
 
 /* ---- QPs ---- */
@@ -190,6 +119,35 @@ frames_divert(struct engine *e, struct qp *qp, int rc, struct pkt *frames, unsig
 		e->stats.tx_no_neighbour += n;
 		return 0;
 	}
+}
+
+/* Prefetches what sending from the QP reads. */
+static inline void
+qp_prefetch_tx(const struct qp *qp)
+{
+	rte_prefetch0(qp);
+	rte_prefetch0(&qp->sched.ready_link);
+	rte_prefetch0(&qp->req);
+	rte_prefetch0((const uint8_t *)&qp->req + LINE_SIZE);
+	rte_prefetch0(&qp->hdr);
+	rte_prefetch0(&qp->hdr.len);
+	rte_prefetch0(&qp->sq);
+	rte_prefetch0(&qp->sq.lock);
+}
+
+/* Prefetches the WQEs and PSN ranges of the QP's next requests, which have left the cache
+ * if they were posted long ago. Reads the QP, which must be in the cache already. */
+static inline void
+qp_prefetch_requests(const struct qp *qp)
+{
+	uint32_t first = qp->req.next_idx;
+	uint32_t n = RTE_MIN(sq_posted(&qp->sq) - first, (uint32_t)ENGINE_BUDGET);
+
+	if (n == 0)
+		return; /* an XRC target has no send queue at all */
+	rte_prefetch0(sq_psn_range(&qp->sq, first));
+	for (uint32_t i = 0; i < n; i++)
+		rte_prefetch0(sq_slot(&qp->sq, first + i));
 }
 
 /* Prefetches for the next QP to be served, and the one after it. */

@@ -3,7 +3,7 @@
 
 #include "engine/clock.h"
 #include "engine/manual_progress.h"
-#include "engine/engine_internal.h"
+#include "engine/pass.h"
 
 #define PASSES_MAX 4  /* in a row, under one lock */
 #define IDLE_POLLS 32 /* in a row, before the core is offered to other threads */
@@ -154,24 +154,4 @@ engine_sleep_until(struct engine *e)
 	/* Pairs with the fences in engine_doorbell() and engine_request_pass(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return pass_is_requested(e) ? 0 : when;
-}
-
-void
-dev_fail(struct dev *dev)
-{
-	static const struct qp_attr error = {.state = IBV_QPS_ERR};
-
-	pthread_mutex_lock(&dev->lock);
-	dev_engines_lock(dev);
-	for (uint32_t i = 0; i <= dev->qps.pool.mask; i++) {
-		struct qp *qp = dev->qps.slots[i];
-
-		if (qp == NULL || qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_ERR)
-			continue;
-		if (qp_modify(qp, &error, IBV_QP_STATE, dev->active_mtu) == 0)
-			engine_schedule(qp->sched.engine, qp);
-	}
-	dev_engines_unlock(dev);
-	pthread_mutex_unlock(&dev->lock);
-	dev_event(dev, DEV_EVENT_FATAL);
 }

@@ -46,8 +46,4 @@ void engine_delegate(struct engine *e);
 uint32_t engine_progress_calls(const struct engine *e);
 uint64_t engine_sleep_until(struct engine *e);
 
-/* The device's port is gone for good: moves its QPs to the error state, which flushes all
- * that was posted, and raises IBV_EVENT_DEVICE_FATAL. */
-void dev_fail(struct dev *dev);
-
 #endif

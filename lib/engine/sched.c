@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which QPs of an engine have work: ready list, timers, doorbells. */
-#include "engine/engine_internal.h"
+#include <rte_prefetch.h>
+
+#include "engine/sched.h"
 
 void
 engine_timer_set(struct engine *e, struct qp *qp)

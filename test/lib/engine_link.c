@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../unit/rand.h"
-#include "engine/engine_internal.h"
+#include "engine/engine_state.h"
 
 #include "engine_link.h"
 

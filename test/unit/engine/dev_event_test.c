@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine_internal.h"
+#include "engine/engine_state.h"
 #include "engine_link.h"
 
 static struct engine_link fixture;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../rand.h"
-#include "engine/engine_internal.h"
+#include "engine/engine_state.h"
 #include "engine_link.h"
 
 #define QPS 8

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "engine/clock.h"
-#include "engine/engine_internal.h"
+#include "engine/engine_state.h"
 #include "engine_link.h"
 
 static struct fake_port port;

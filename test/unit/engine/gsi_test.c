@@ -8,7 +8,7 @@
 #include <rte_byteorder.h>
 
 #include "engine/engine_gsi.h"
-#include "engine/engine_internal.h"
+#include "engine/engine_state.h"
 #include "engine_link.h"
 
 static struct engine_link fixture;

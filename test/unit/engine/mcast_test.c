@@ -6,7 +6,7 @@
 
 #include <rte_byteorder.h>
 
-#include "engine/engine_internal.h"
+#include "engine/engine_state.h"
 #include "engine_link.h"
 #include "pcap.h"
 

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 
 #include "engine/mr_fault.h"
-#include "engine/engine_internal.h"
+#include "engine/pass.h"
+#include "engine/sched.h"
 #include "engine_link.h"
 
 #define QPS 100

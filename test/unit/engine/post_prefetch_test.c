@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 
 #include "../rand.h"
-#include "engine/engine_internal.h"
+#include "engine/engine_state.h"
 #include "engine_link.h"
 
 #define QPS (POST_PREFETCH_MIN_QPS + 2)

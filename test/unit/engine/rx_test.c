@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine_internal.h"
+#include "engine/handoff.h"
 #include "engine_link.h"
 
 #define QPS 4
@@ -92,7 +92,7 @@ packets_beyond_handoff_ring_are_dropped(void **state)
 	messages_post(1, 8); /* resolves the neighbours */
 	engine_link_drain(&fixture);
 	expect_messages(1);
-	for (unsigned i = 0; i < ENGINE_HANDOFF + 50; i++) {
+	for (unsigned i = 0; i < HANDOFF_ENTRIES + 50; i++) {
 		struct link_qp *q = &b[1];
 		struct path_hdr hdr = a[1].qp->hdr;
 		uint8_t room[256];

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "engine/engine_internal.h"
+#include "engine/sched.h"
 
 #include "engine_link.h"
 #include "test_clock.h"

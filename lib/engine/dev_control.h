@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared by the control calls of a device (dev*.c). */
+#ifndef ROCADE_ENGINE_DEV_CONTROL_H
+#define ROCADE_ENGINE_DEV_CONTROL_H
+
+#include "engine/dev.h"
+
+/* Tells the port which multicast MACs to receive. With dev->lock held, or before the
+ * device is in use. */
+void dev_filter_set(struct dev *dev);
+
+/* As dev_qp_stop(), with dev->lock and all engine locks held. */
+void dev_qp_remove(struct dev *dev, struct qp *qp);
+
+/* For dev.c: create the engine of a queue of the port (NULL: no memory), and destroy
+ * it. */
+struct engine *engine_create(struct dev *dev, unsigned index);
+void engine_destroy(struct engine *e);
+
+#endif

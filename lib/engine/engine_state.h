@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The state of an engine. The files of lib/engine include it, and tests. All members are
+ * used with the engine lock held, but for those of the last section.
+ */
+#ifndef ROCADE_ENGINE_STATE_H
+#define ROCADE_ENGINE_STATE_H
+
+#include "base/ringmem.h"
+#include "engine/doorbell.h"
+#include "engine/engine.h"
+#include "engine/post_prefetch.h"
+#include "port/port_io.h"
+
+#define ENGINE_BUDGET 16               /* packets that a QP may send before the next QP */
+#define ENGINE_TX_PASS (2 * PKT_BURST) /* packets sent in one pass */
+/* after this long without taking a packet, the port's backlog is dropped */
+#define ENGINE_STALL_NS (250 * NS_PER_MS)
+
+struct engine {
+	/* Hot: the poll loop. */
+	struct dev *dev;
+	uint16_t vlan;
+	uint8_t index;
+	/* The control engine: sends the ARP, ND and group messages of the port, polls its
+	 * link, and sends for QP 1. Frames that arrive are answered by the engine that
+	 * receives them. */
+	bool is_control;
+	uint32_t net_generation;
+	struct qp_shared shared;
+	TAILQ_HEAD(engine_qps, qp) ready;
+	struct engine_qps unresolved; /* wait for the next hop's MAC */
+	struct port_io io;
+	/* loopback queue: packets to the port itself, processed next */
+	struct pkt loopback[PKT_BURST];
+	uint32_t loopback_count;
+	/* the last burst; the first unreleased_count frames are still to be released */
+	struct pkt unreleased[PKT_BURST];
+	uint32_t unreleased_count;
+	struct wheel wheel;
+	/* hand-off rings, from each other engine; NULL for this one */
+	struct rte_ring *handoff[DEV_MAX_ENGINES];
+	struct peers peers;
+	struct port_stats stats;
+
+	/* Manual progress: used by manual_progress.c. Times are in nanoseconds. */
+
+	/* the earliest timer set since the progress thread went to sleep */
+	uint64_t earliest_ns;
+	uint64_t sleep_until_ns; /* end of the progress thread's sleep; 0: it is awake */
+	uint32_t progress_calls; /* calls of engine_progress() */
+	/* empty polls left before the application counts as awake again; see
+	 * engine_delegate() */
+	uint32_t delegated_polls;
+	uint32_t idle; /* polls in a row that found nothing */
+
+	/* Written by posting threads and control calls. */
+	rte_ticketlock_t lock LINE_ALIGNED;
+	struct doorbells doorbells;
+	struct post_prefetch post_prefetch;
+	/* the thread that ran the last pass, until its next post; 0: none */
+	pthread_t tx_thread;
+	bool tx_from_post;   /* never changes */
+	bool pass_requested; /* a thread that found the lock taken asks for a pass */
+	/* NULL: a loop polls the engine */
+	const struct engine_progress_thread *progress_thread;
+};
+
+#endif

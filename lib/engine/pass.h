@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A pass of the poll loop and its parts. engine.c and manual_progress.c run passes. A part
+ * calls only parts that stand before it here. With the engine lock held.
+ */
+#ifndef ROCADE_ENGINE_PASS_H
+#define ROCADE_ENGINE_PASS_H
+
+#include "engine/engine_state.h"
+
+/* engine_mcast.c */
+/* Delivers a packet for a multicast group to each attached QP but the sender, to those of
+ * other engines by a copy. False: no QP of the device is attached to the group. The
+ * caller releases the packet. */
+bool engine_group_rx(struct engine *e, const struct pkt *pkt, const struct pkt_view *view,
+	const struct qp *sender, uint64_t now);
+/* Multicast loopback of packets that the QP is about to send to its group: delivers them
+ * to the group's other QPs of this device. */
+void engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts,
+	unsigned n, uint64_t now);
+
+/* engine_rx.c */
+/* Receives a burst and the packets that other engines have handed over. Returns the
+ * number of packets. */
+unsigned engine_rx(struct engine *e, uint64_t now);
+/* Releases the frames of the last burst. */
+void engine_rx_fini(struct engine *e);
+
+/* Processes n frames and releases them, except those handed to other engines. */
+void engine_rx_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now);
+/* engine_gsi.c */
+/* Sends what is due on QP 1. There must be a user (dev->gsi). */
+void engine_gsi_tx(struct engine *e, uint64_t now);
+/* Returns when engine_gsi_tx() next has something to send; TIME_NEVER: nothing. */
+uint64_t gsi_due(const struct gsi *gsi);
+
+/* engine_tx.c */
+/* Sends what is due: frames of the port and of QP 1, then packets of ready QPs until
+ * ENGINE_TX_PASS are sent. Returns the number of packets of QPs, with those looped
+ * back. */
+unsigned engine_tx(struct engine *e, uint64_t now);
+/* Sends at once what was posted to a QP that has nothing else queued or in flight. False:
+ * it has, or sending is not possible now; nothing has happened. */
+bool engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now);
+
+/* engine_pass.c */
+/* Runs a pass. */
+unsigned engine_pass(struct engine *e, uint64_t now);
+
+#endif

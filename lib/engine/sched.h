@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which QPs of an engine have work. The parts of a pass (pass.h) call these for the QPs
+ * that they touch, and control calls for the QPs that they change. With the engine lock
+ * held.
+ */
+#ifndef ROCADE_ENGINE_SCHED_H
+#define ROCADE_ENGINE_SCHED_H
+
+#include "engine/engine_state.h"
+
+/* Sets the QP's timer. If the QP has something to send, puts it on the ready list, or
+ * blocks it on the peer window. */
+void engine_schedule(struct engine *e, struct qp *qp);
+/* As engine_schedule(), for a QP that has only received a request: its timer stays. */
+void engine_schedule_responder(struct engine *e, struct qp *qp);
+void engine_timer_set(struct engine *e, struct qp *qp);
+/* Puts the QP on the ready list, unless it is on that or on the unresolved list. */
+void engine_ready(struct engine *e, struct qp *qp);
+/* Removes the QP from the engine: from every list, its timer, its doorbell, its peer. */
+void engine_forget(struct engine *e, struct qp *qp);
+/* Schedules every QP whose doorbell is pending. */
+void engine_doorbells_drain(struct engine *e);
+
+#endif
