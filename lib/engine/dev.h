@@ -133,17 +133,17 @@ void dev_destroy(struct dev *dev);
 void dev_engines_lock(struct dev *dev);
 void dev_engines_unlock(struct dev *dev);
 
-/* engine: index, or -1 for round robin. Attaches the QP to its CQs and SRQ. The QP's
- * asynchronous events go to events, and name object. Returns 0, -EINVAL, -ENOMEM (also:
- * no QPN is free), or an error of qp_init(). */
-int dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
-	struct event_queue *events, void *object, struct qp **out);
+/* Initialises a QP in memory of the caller. engine: index, or -1 for round robin. Attaches
+ * the QP to its CQs and SRQ. Its asynchronous events go to events, and name object.
+ * Returns 0, -EINVAL, -ENOMEM (also: no QPN is free), or an error of qp_init(). */
+int dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int engine,
+	struct event_queue *events, void *object);
 int dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask);
 void dev_qp_query(struct dev *dev, struct qp *qp, struct qp_attr *attr);
-/* Removes the QP from its engine and purges its CQEs. It stays allocated until
- * dev_qp_free(), so that the caller can wait for its events. */
+/* Removes the QP from its engine and purges its CQEs. It keeps its QPN and memory until
+ * dev_qp_fini(), so that the caller can wait for its events. */
 void dev_qp_stop(struct dev *dev, struct qp *qp);
-void dev_qp_free(struct dev *dev, struct qp *qp);
+void dev_qp_fini(struct dev *dev, struct qp *qp);
 
 /* Attaches the QP to the group; a second attachment has no effect. -EINVAL: not a UD QP,
  * or not a multicast GID; -ENOMEM: also above DEV_MAX_GROUPS, _MEMBERS, _ATTACHED. */

@@ -68,37 +68,26 @@ qpn_free(struct dev *dev, uint32_t qpn)
 		dev->conf.hooks->qpn_give(dev->conf.hooks_arg, qpn);
 }
 
-static void
-qp_memory_free(struct dev *dev, struct qp *qp, bool embedded)
-{
-	if (!embedded)
-		alloc_put(&dev->mem, qp, sizeof(*qp));
-}
-
 int
-dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
-	struct event_queue *events, void *object, struct qp **out)
+dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int engine,
+	struct event_queue *events, void *object)
 {
 	struct engine *e;
-	struct qp *qp;
 	uint32_t qpn;
 	int rc;
 
 	if (engine < -1 || engine >= (int)dev->engine_count)
 		return -EINVAL;
-	qp = conf->at != NULL ? conf->at : alloc_get(&dev->mem, "qp", sizeof(*qp));
-	if (qp == NULL)
-		return -ENOMEM;
 	pthread_mutex_lock(&dev->lock);
 	rc = qpn_reserve(dev, &qpn);
 	if (rc != 0) {
 		rc = -ENOMEM;
-		goto fail;
+		goto out;
 	}
 	rc = qp_init(qp, qpn, conf, &dev->mem, events, object);
 	if (rc != 0) {
 		qpn_free(dev, qpn);
-		goto fail;
+		goto out;
 	}
 	e = dev->engines[engine_choose(dev, engine)];
 	qp->sched.engine = e;
@@ -108,12 +97,8 @@ dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	doorbells_enable(&e->doorbells, qpn - dev->qps.pool.base);
 	qp_table_put(&dev->qps, qpn, qp);
 	dev_engines_unlock(dev);
+out:
 	pthread_mutex_unlock(&dev->lock);
-	*out = qp;
-	return 0;
-fail:
-	pthread_mutex_unlock(&dev->lock);
-	qp_memory_free(dev, qp, conf->at != NULL);
 	return rc;
 }
 
@@ -252,13 +237,12 @@ dev_qp_stop(struct dev *dev, struct qp *qp)
 }
 
 void
-dev_qp_free(struct dev *dev, struct qp *qp)
+dev_qp_fini(struct dev *dev, struct qp *qp)
 {
 	pthread_mutex_lock(&dev->lock);
 	qpn_free(dev, qp->qpn); /* dev_qp_stop(): no engine finds it */
 	pthread_mutex_unlock(&dev->lock);
 	qp_fini(qp);
-	qp_memory_free(dev, qp, qp->embedded);
 }
 
 void

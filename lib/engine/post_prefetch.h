@@ -23,6 +23,7 @@
 struct post_prefetch_hint {
 	const struct qp *qp;
 	const void *slot;
+	const void *post_line;
 };
 
 struct post_prefetch {
@@ -38,8 +39,8 @@ struct post_prefetch {
 int post_prefetch_init(struct post_prefetch *post_prefetch, uint32_t count);
 void post_prefetch_fini(struct post_prefetch *post_prefetch);
 
-/* Prefetches the slot and the lines that a post reads: those of the QP, and the one
- * behind it, which belongs to the object of the QP's creator (qp_conf.at). */
+/* Prefetches the slot and the lines that a post reads: those of the QP, and that of the
+ * object of the QP's creator (qp_conf.post_line). */
 static inline void
 post_prefetch_issue(const struct post_prefetch_hint *hint)
 {
@@ -50,7 +51,7 @@ post_prefetch_issue(const struct post_prefetch_hint *hint)
 	__builtin_prefetch(__atomic_load_n(&hint->slot, __ATOMIC_RELAXED), 1);
 	__builtin_prefetch((const void *)qp);
 	__builtin_prefetch((const void *)(qp + offsetof(struct qp, sq.lock)), 1);
-	__builtin_prefetch((const void *)(qp + sizeof(struct qp)));
+	__builtin_prefetch(__atomic_load_n(&hint->post_line, __ATOMIC_RELAXED));
 }
 
 /* Records a post to the QP of this index, and prefetches for the QP expected
@@ -69,6 +70,8 @@ post_prefetch_update(
 	__atomic_store_n(place, index, __ATOMIC_RELAXED);
 	__atomic_store_n(&post_prefetch->hints[before].qp, qp, __ATOMIC_RELAXED);
 	__atomic_store_n(&post_prefetch->hints[before].slot, slot, __ATOMIC_RELAXED);
+	__atomic_store_n(&post_prefetch->hints[before].post_line, qp->sq.post_line,
+		__ATOMIC_RELAXED);
 	post_prefetch_issue(&post_prefetch->hints[index]);
 }
 

@@ -278,7 +278,6 @@ struct qp {
 	bool comm_est_raised : 1;
 	bool last_wqe_raised : 1;
 	bool fatal_raised : 1; /* QP_FATAL was raised: a completion found no room */
-	bool embedded : 1;     /* embedded in its creator's memory, see qp_conf.at */
 	uint8_t wqe_sges;      /* SGEs that wqe has room for; 0: no wqe */
 	uint32_t xrcd;         /* XRC target: number of its domain */
 	/* Posts refused because the queue was full with no signaled request in it. */
@@ -314,9 +313,8 @@ struct qp_conf {
 	uint32_t max_recv_wr, max_recv_sge;
 	bool sq_sig_all;
 	bool unlocked; /* posts come from one thread only: a thread domain */
-	/* Zeroed memory for the QP, in its creator's object next to what a post reads
-	 * besides. NULL: the QP is allocated. */
-	struct qp *at;
+	/* Of the creator's object: what a post reads besides the QP. Only prefetched. */
+	const void *post_line;
 };
 
 /* Attributes of ibv_modify_qp(3), independent of struct ibv_qp_attr; mask is IBV_QP_*. */

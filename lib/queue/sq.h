@@ -143,6 +143,7 @@ struct sq {
 	bool unlocked;
 	/* flags added to every request: IBV_SEND_SIGNALED with sq_sig_all */
 	uint8_t always;
+	const void *post_line; /* what posts read besides: qp_conf.post_line */
 };
 static_assert(sizeof(struct sq) == 2 * LINE_SIZE,
 	"one cache line of the engine, one of the posting threads");

@@ -112,8 +112,7 @@ struct verbs_qp {
 	uint32_t last_signaled;
 	bool any_signaled; /* a request was posted signaled since RESET */
 	bool extended;     /* created with send_ops_flags: has ex and wr */
-	/* the struct qp lies immediately before this one, see sender_qp() */
-	bool qp_in_front;
+	bool sends;        /* the member of a struct verbs_sender: not an XRC target */
 	/* XRC target: the domain of this handle; else NULL */
 	struct verbs_xrcd *xrcd;
 	struct qp_listener *qp_listener; /* NULL: not an XRC target */
@@ -125,6 +124,12 @@ struct verbs_qp {
 };
 #define VERBS_QP_PLAIN (offsetof(struct verbs_qp, ibv) + sizeof(struct ibv_qp))
 static_assert(VERBS_QP_PLAIN <= 3 * LINE_SIZE, "idle QPs are many");
+
+/* A QP with its only handle. The handles of an XRC target share their QP. */
+struct verbs_sender {
+	struct qp qp;
+	struct verbs_qp vqp; /* last: without ex and wr most end with their ibv_qp */
+};
 
 struct verbs_ah {
 	struct ibv_ah ibv;
@@ -198,12 +203,12 @@ to_qp(struct ibv_qp *qp)
 	return container_of(qp, struct verbs_qp, ibv);
 }
 
-/* Returns the QP of any verbs_qp but a handle of an XRC target. Its address needs no
- * load, so that a post waits for the cache lines of both structures at once. */
+/* Returns vqp->qp of the handle of a struct verbs_sender. The address needs no load, so
+ * that a post waits for the cache lines of both structures at once. */
 static inline struct qp *
 sender_qp(struct verbs_qp *vqp)
 {
-	return (struct qp *)vqp - 1;
+	return &container_of(vqp, struct verbs_sender, vqp)->qp;
 }
 
 /* Set errno, for functions that return NULL or -1. */

@@ -110,7 +110,7 @@ verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr *
 	uint32_t first, prod;
 	int err;
 
-	if (unlikely(!vqp->qp_in_front))
+	if (unlikely(!vqp->sends))
 		return post_refuse_target(wr, bad_wr);
 	sq_lock(sq);
 	first = prod = sq->prod;

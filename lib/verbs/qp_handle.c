@@ -12,32 +12,27 @@ verbs_qp_publish(struct verbs_qp *vqp)
 	pthread_cond_init(&vqp->ibv.cond, NULL);
 }
 
-/* Sizes of the struct qp in front, and of the whole allocation. */
 static size_t
-qp_in_front_bytes(bool qp_in_front)
+qp_bytes(bool extended, bool sends)
 {
-	return qp_in_front ? sizeof(struct qp) : 0;
-}
-
-static size_t
-qp_bytes(bool extended, bool qp_in_front)
-{
-	return qp_in_front_bytes(qp_in_front) +
+	return (sends ? offsetof(struct verbs_sender, vqp) : 0) +
 	       (extended ? sizeof(struct verbs_qp) : VERBS_QP_PLAIN);
 }
 
 struct verbs_qp *
-verbs_qp_alloc(struct ibv_context *context, bool extended, bool qp_in_front)
+verbs_qp_alloc(struct ibv_context *context, bool extended, bool sends)
 {
-	uint8_t *mem = alloc_get(
-		&to_ctx(context)->dev->mem, "verbs_qp", qp_bytes(extended, qp_in_front));
-	struct verbs_qp *vqp = (struct verbs_qp *)(mem + qp_in_front_bytes(qp_in_front));
+	void *mem = alloc_get(
+		&to_ctx(context)->dev->mem, "verbs_qp", qp_bytes(extended, sends));
+	struct verbs_qp *vqp = mem;
 
 	if (mem == NULL)
 		return NULL;
+	if (sends)
+		vqp = &((struct verbs_sender *)mem)->vqp;
 	vqp->ibv.context = context;
 	vqp->extended = extended;
-	vqp->qp_in_front = qp_in_front;
+	vqp->sends = sends;
 	return vqp;
 }
 
@@ -45,6 +40,6 @@ void
 verbs_qp_free(struct verbs_qp *vqp)
 {
 	alloc_put(&to_ctx(vqp->ibv.context)->dev->mem,
-		(uint8_t *)vqp - qp_in_front_bytes(vqp->qp_in_front),
-		qp_bytes(vqp->extended, vqp->qp_in_front));
+		vqp->sends ? (void *)container_of(vqp, struct verbs_sender, vqp) : vqp,
+		qp_bytes(vqp->extended, vqp->sends));
 }

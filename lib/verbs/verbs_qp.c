@@ -45,12 +45,12 @@ qp_core_create(struct verbs_qp *vqp, const struct ibv_qp_init_attr *attr)
 		.max_recv_sge = attr->cap.max_recv_sge,
 		.sq_sig_all = attr->sq_sig_all != 0,
 		.unlocked = pd_unlocked(vqp->ibv.pd),
-		.at = sender_qp(vqp),
+		.post_line = vqp,
 	};
 
-	return -dev_qp_create(ctx->dev, &conf,
-		__atomic_load_n(&ctx->engine, __ATOMIC_RELAXED), &ctx->events, &vqp->ibv,
-		&vqp->qp);
+	vqp->qp = sender_qp(vqp);
+	return -dev_qp_init(ctx->dev, vqp->qp, &conf,
+		__atomic_load_n(&ctx->engine, __ATOMIC_RELAXED), &ctx->events, &vqp->ibv);
 }
 
 static void
@@ -154,7 +154,7 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	dev_qp_stop(dev, vqp->qp);
 	events_wait_acked(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 		event_purge(&vqp->qp->events));
-	dev_qp_free(dev, vqp->qp);
+	dev_qp_fini(dev, vqp->qp);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
 	verbs_qp_free(vqp);

@@ -212,10 +212,39 @@ target_check(const struct ibv_context *context, const struct ibv_qp_init_attr_ex
 	return 0;
 }
 
+/* Creates the QP that the handles of a target share; target_qp_free() frees it with the
+ * last of them. Returns an errno value. */
+static int
+target_qp_create(struct verbs_ctx *ctx, struct verbs_qp *vqp)
+{
+	struct qp_conf conf = {.type = IBV_QPT_XRC_RECV,
+		.xrcd = xrcd_number(vqp->xrcd),
+		.listener = vqp->qp_listener};
+	struct qp *qp = alloc_get(&ctx->dev->mem, "qp", sizeof(*qp));
+	int err;
+
+	if (qp == NULL)
+		return ENOMEM;
+	err = -dev_qp_init(ctx->dev, qp, &conf,
+		__atomic_load_n(&ctx->engine, __ATOMIC_RELAXED), NULL, NULL);
+	if (err != 0) {
+		alloc_put(&ctx->dev->mem, qp, sizeof(*qp));
+		return err;
+	}
+	vqp->qp = qp;
+	return 0;
+}
+
+static void
+target_qp_free(struct dev *dev, struct qp *qp)
+{
+	dev_qp_fini(dev, qp);
+	alloc_put(&dev->mem, qp, sizeof(*qp));
+}
+
 struct ibv_qp *
 verbs_create_xrc_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	struct verbs_ctx *ctx = to_ctx(context);
 	struct verbs_qp *vqp;
 	int err = target_check(context, attr);
 
@@ -224,11 +253,7 @@ verbs_create_xrc_target(struct ibv_context *context, struct ibv_qp_init_attr_ex 
 	vqp = target_handle_create(context, attr->xrcd, attr->qp_context);
 	if (vqp == NULL)
 		return null_errno(ENOMEM);
-	err = -dev_qp_create(ctx->dev,
-		&(struct qp_conf){.type = IBV_QPT_XRC_RECV,
-			.xrcd = xrcd_number(vqp->xrcd),
-			.listener = vqp->qp_listener},
-		__atomic_load_n(&ctx->engine, __ATOMIC_RELAXED), NULL, NULL, &vqp->qp);
+	err = target_qp_create(to_ctx(context), vqp);
 	if (err != 0) {
 		target_handle_free(vqp);
 		return null_errno(err);
@@ -277,7 +302,7 @@ verbs_close_xrc_target(struct verbs_qp *vqp)
 	events_wait_acked(&vqp->ibv.mutex, &vqp->ibv.cond, &vqp->ibv.events_completed,
 		event_purge(&vqp->qp_listener->events));
 	if (last)
-		dev_qp_free(dev, vqp->qp);
+		target_qp_free(dev, vqp->qp);
 	pthread_mutex_destroy(&vqp->ibv.mutex);
 	pthread_cond_destroy(&vqp->ibv.cond);
 	target_handle_free(vqp);

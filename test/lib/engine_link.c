@@ -224,8 +224,8 @@ link_qp_create(struct link_side *s, struct link_qp *q, const struct link_qp_conf
 		cq_init(&q->send_cq, &s->link->mem, 2 * wr_of(conf), &s->events, q), 0);
 	assert_int_equal(
 		cq_init(&q->recv_cq, &s->link->mem, 2 * wr_of(conf), &s->events, q), 0);
-	assert_int_equal(
-		dev_qp_create(s->dev, &qc, conf->engine, &s->events, q, &q->qp), 0);
+	q->qp = &q->core;
+	assert_int_equal(dev_qp_init(s->dev, q->qp, &qc, conf->engine, &s->events, q), 0);
 }
 
 void
@@ -233,7 +233,7 @@ link_qp_destroy(struct link_qp *q)
 {
 	dev_qp_stop(q->side->dev, q->qp);
 	event_purge(&q->qp->events);
-	dev_qp_free(q->side->dev, q->qp);
+	dev_qp_fini(q->side->dev, q->qp);
 	cq_fini(&q->send_cq);
 	cq_fini(&q->recv_cq);
 }

@@ -67,7 +67,8 @@ unsigned engine_link_blocked(const struct engine *e);
 
 struct link_qp {
 	struct link_side *side;
-	struct qp *qp;
+	struct qp *qp; /* &core */
+	struct qp core;
 	struct cq send_cq, recv_cq;
 };
 

@@ -23,46 +23,42 @@ qpns_run_out_and_are_reused(void **state)
 	struct cq cq;
 	struct qp_conf qc = {
 		.type = IBV_QPT_RC, .send_cq = &cq, .recv_cq = &cq, .max_send_wr = 1};
-	struct qp *qps[4], *more = NULL;
+	static struct qp qps[4], more;
 
 	(void)state;
 	engine_link_init(&fixture, &conf);
 	assert_int_equal(cq_init(&cq, &fixture.mem, 16, NULL, NULL), 0);
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(
-			dev_qp_create(fixture.a.dev, &qc, -1, NULL, NULL, &qps[i]), 0);
-		assert_int_equal(qps[i]->qpn, 0x100 + i);
-		assert_ptr_equal(qp_table_get(&fixture.a.dev->qps, 0x100 + i), qps[i]);
+			dev_qp_init(fixture.a.dev, &qps[i], &qc, -1, NULL, NULL), 0);
+		assert_int_equal(qps[i].qpn, 0x100 + i);
+		assert_ptr_equal(qp_table_get(&fixture.a.dev->qps, 0x100 + i), &qps[i]);
 	}
 	assert_int_equal(cq.qps, 8);
-	assert_int_equal(
-		dev_qp_create(fixture.a.dev, &qc, -1, NULL, NULL, &more), -ENOMEM);
-	assert_null(more);
+	assert_int_equal(dev_qp_init(fixture.a.dev, &more, &qc, -1, NULL, NULL), -ENOMEM);
 	for (unsigned i = 0; i < 3; i++) {
 		static const unsigned order[] = {2, 0, 3};
-		struct qp *gone = qps[order[i]];
+		struct qp *gone = &qps[order[i]];
 
 		dev_qp_stop(fixture.a.dev, gone);
 		assert_null(qp_table_get(&fixture.a.dev->qps, 0x100 + order[i]));
-		/* A QPN is not free before dev_qp_free(). */
+		/* A QPN is not free before dev_qp_fini(). */
 		if (i == 0)
 			assert_int_equal(
-				dev_qp_create(fixture.a.dev, &qc, -1, NULL, NULL, &more),
+				dev_qp_init(fixture.a.dev, &more, &qc, -1, NULL, NULL),
 				-ENOMEM);
-		dev_qp_free(fixture.a.dev, gone);
-		qps[order[i]] = NULL;
+		dev_qp_fini(fixture.a.dev, gone);
 	}
 	for (unsigned i = 0; i < 3; i++) {
 		static const uint32_t order[] = {0x102, 0x100, 0x103};
+		struct qp *qp = &qps[order[i] - 0x100];
 
-		assert_int_equal(
-			dev_qp_create(fixture.a.dev, &qc, -1, NULL, NULL, &more), 0);
-		assert_int_equal(more->qpn, order[i]);
-		qps[order[i] - 0x100] = more;
+		assert_int_equal(dev_qp_init(fixture.a.dev, qp, &qc, -1, NULL, NULL), 0);
+		assert_int_equal(qp->qpn, order[i]);
 	}
 	for (unsigned i = 0; i < 4; i++) {
-		dev_qp_stop(fixture.a.dev, qps[i]);
-		dev_qp_free(fixture.a.dev, qps[i]);
+		dev_qp_stop(fixture.a.dev, &qps[i]);
+		dev_qp_fini(fixture.a.dev, &qps[i]);
 	}
 	assert_int_equal(cq.qps, 0);
 	cq_fini(&cq);
@@ -75,20 +71,19 @@ refused_create_leaves_nothing(void **state)
 {
 	struct cq cq;
 	struct qp_conf qc = {.type = IBV_QPT_RC, .send_cq = &cq, .recv_cq = &cq};
-	struct qp *qp = NULL;
+	static struct qp qp;
 
 	(void)state;
 	engine_link_init(&fixture, NULL);
 	assert_int_equal(cq_init(&cq, &fixture.mem, 16, NULL, NULL), 0);
-	assert_int_equal(dev_qp_create(fixture.a.dev, &qc, -2, NULL, NULL, &qp), -EINVAL);
-	assert_int_equal(dev_qp_create(fixture.a.dev, &qc, 1, NULL, NULL, &qp), -EINVAL);
+	assert_int_equal(dev_qp_init(fixture.a.dev, &qp, &qc, -2, NULL, NULL), -EINVAL);
+	assert_int_equal(dev_qp_init(fixture.a.dev, &qp, &qc, 1, NULL, NULL), -EINVAL);
 	qc.type = IBV_QPT_RAW_PACKET;
 	assert_int_equal(
-		dev_qp_create(fixture.a.dev, &qc, 0, NULL, NULL, &qp), -EOPNOTSUPP);
+		dev_qp_init(fixture.a.dev, &qp, &qc, 0, NULL, NULL), -EOPNOTSUPP);
 	qc.type = IBV_QPT_RC;
 	qc.max_send_wr = SQ_MAX_WR + 1;
-	assert_int_equal(dev_qp_create(fixture.a.dev, &qc, 0, NULL, NULL, &qp), -EINVAL);
-	assert_null(qp);
+	assert_int_equal(dev_qp_init(fixture.a.dev, &qp, &qc, 0, NULL, NULL), -EINVAL);
 	assert_int_equal(cq.qps, 0);
 	assert_int_equal(fixture.a.dev->qps.count, 0);
 	cq_fini(&cq);

@@ -17,7 +17,8 @@ static struct engine_link fixture;
 
 struct ud {
 	struct link_side *side;
-	struct qp *qp;
+	struct qp *qp; /* &core */
+	struct qp core;
 	struct cq cq;
 };
 
@@ -36,7 +37,8 @@ ud_create(struct link_side *s, struct ud *u, int engine, uint32_t qkey)
 
 	u->side = s;
 	assert_int_equal(cq_init(&u->cq, &s->link->mem, 64, &s->events, u), 0);
-	assert_int_equal(dev_qp_create(s->dev, &conf, engine, &s->events, u, &u->qp), 0);
+	u->qp = &u->core;
+	assert_int_equal(dev_qp_init(s->dev, u->qp, &conf, engine, &s->events, u), 0);
 	assert_int_equal(
 		dev_qp_modify(s->dev, u->qp, &attr,
 			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
@@ -52,7 +54,7 @@ static void
 ud_destroy(struct ud *u)
 {
 	dev_qp_stop(u->side->dev, u->qp);
-	dev_qp_free(u->side->dev, u->qp);
+	dev_qp_fini(u->side->dev, u->qp);
 	cq_fini(&u->cq);
 }
 

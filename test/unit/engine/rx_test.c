@@ -256,7 +256,7 @@ undelivered_packets_are_counted_by_reason(void **state)
 	frame_arrive(&hdr, OPCODE_RC_SEND_ONLY, b[3].qp->qpn, -1);
 	engine_link_drain(&fixture);
 	assert_int_equal(stats->drop[DROP_qpn], 3);
-	dev_qp_free(fixture.b.dev, b[3].qp);
+	dev_qp_fini(fixture.b.dev, b[3].qp);
 	cq_fini(&b[3].send_cq);
 	cq_fini(&b[3].recv_cq);
 	link_qp_create(&fixture.b, &b[3], &plain);

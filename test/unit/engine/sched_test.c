@@ -263,7 +263,7 @@ changed_qp_leaves_blocked_queue(void **state)
 		engine_link_pass(&fixture);
 		assert_false(a[i].qp->sched.on_blocked);
 	}
-	dev_qp_free(fixture.a.dev, a[3].qp);
+	dev_qp_fini(fixture.a.dev, a[3].qp);
 	cq_fini(&a[3].send_cq);
 	cq_fini(&a[3].recv_cq);
 	link_qp_create(&fixture.a, &a[3], &plain);
