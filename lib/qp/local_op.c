@@ -12,10 +12,10 @@ local_execute(struct qp *qp, const struct send_wqe *wqe)
 {
 	struct mw_bind bind = {
 		.rkey = wqe->rkey,
-		.parent = (uint32_t)wqe->swap,
+		.parent = wqe->bind.parent,
 		.va = wqe->remote_va,
-		.len = wqe->compare_add,
-		.access = (unsigned)(wqe->swap >> 32),
+		.len = wqe->bind.len,
+		.access = wqe->bind.access,
 	};
 	int rc;
 

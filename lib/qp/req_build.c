@@ -66,7 +66,7 @@ xrceth_fill(uint8_t *ext, const struct send_wqe *wqe)
 	struct xrceth *xrceth = (struct xrceth *)ext;
 
 	xrceth->reserved = 0;
-	be24_put(xrceth->srqn, send_wqe_srqn(wqe));
+	be24_put(xrceth->srqn, wqe->srqn);
 }
 
 /* Returns where the RETH or AtomicETH goes. Fills in an XRCETH before it. */
@@ -112,7 +112,7 @@ ext_fill(uint8_t *ext, const struct send_wqe *wqe, const struct op_row *op)
 		xrceth_fill(ext, wqe);
 	if (op->hdrs & HDR_RETH)
 		reth_fill(ext + op->main_off, wqe, 0, wqe->len);
-	if (op->hdrs & (HDR_IMM | HDR_IETH))
+	if (op->hdrs & (HDR_IMM | HDR_IETH)) /* imm or invalidate_rkey */
 		memcpy(ext + op->ext_len - sizeof(wqe->imm), &wqe->imm, sizeof(wqe->imm));
 }
 
@@ -203,13 +203,13 @@ build_atomic(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	eth->va = rte_cpu_to_be_64(wqe->remote_va);
 	eth->rkey = rte_cpu_to_be_32(wqe->rkey);
 	/* ibv_post_send(3): compare_add is what to compare with, or what to add. */
-	eth->swap_add = rte_cpu_to_be_64(add ? wqe->compare_add : wqe->swap);
-	eth->compare = rte_cpu_to_be_64(add ? 0 : wqe->compare_add);
+	eth->swap_add =
+		rte_cpu_to_be_64(add ? wqe->atomic.compare_add : wqe->atomic.swap);
+	eth->compare = rte_cpu_to_be_64(add ? 0 : wqe->atomic.compare_add);
 	frame_end(&qp->hdr, pkt, 0);
 	req_advance(qp, 1);
 }
 
-/* wqe->imm is the FETH, remote_va and len are the range. */
 static void
 build_flush(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 {
@@ -222,8 +222,8 @@ build_flush(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	};
 	uint8_t *ext = frame_begin(&qp->hdr, pkt, &bth, 0);
 
-	memcpy(ext, &wqe->imm, sizeof(wqe->imm));
-	reth_fill(ext + sizeof(wqe->imm), wqe, 0, wqe->len);
+	memcpy(ext, &wqe->feth, sizeof(wqe->feth));
+	reth_fill(ext + sizeof(wqe->feth), wqe, 0, wqe->len);
 	frame_end(&qp->hdr, pkt, 0);
 	req_advance(qp, 1);
 }

@@ -19,26 +19,31 @@
 #define SQ_MAX_WR (1u << 16)
 #define WR_ROWS 16 /* opcodes of work requests: enum ibv_wr_opcode */
 
-/* Other uses of members. BIND_MW: rkey is the new key, remote_va and compare_add are the
- * window's range, swap is the region's key and, from bit 32 on, the access. LOCAL_INV: rkey
- * is the key. FLUSH: remote_va and len are the range. */
 struct send_wqe {
 	uint64_t wr_id;
-	uint32_t len; /* bytes of the message */
-	/* immediate data as given (big-endian); SEND with invalidate: the rkey
-	 * (big-endian); FLUSH: the FETH */
-	uint32_t imm;
-	uint64_t remote_va;
-	uint32_t rkey;
+	uint32_t len;   /* bytes of the message; FLUSH: of the range */
+	uint32_t srqn;  /* XRC (annex A14): SRQ that the request names */
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	/* IBV_SEND_*; the post sets IBV_SEND_SIGNALED if the QP has sq_sig_all */
 	uint8_t flags;
 	uint8_t num_sge;
 	uint8_t reserved;
-	uint64_t compare_add;
-	union {
-		uint64_t swap;
-		uint32_t srqn; /* see send_wqe_srqn() */
+	uint32_t rkey;      /* BIND_MW: the new key; LOCAL_INV: the key */
+	uint64_t remote_va; /* BIND_MW: where the window begins */
+	union {             /* by opcode */
+		/* big-endian, as in the packet: */
+		uint32_t imm;
+		uint32_t invalidate_rkey; /* SEND with invalidate */
+		uint32_t feth;            /* FLUSH (annex A19) */
+		struct {
+			uint64_t compare_add;
+			uint64_t swap;
+		} atomic;
+		struct {
+			uint64_t len;
+			uint32_t parent; /* key of the region */
+			uint32_t access; /* IBV_ACCESS_* */
+		} bind;
 	};
 	union {
 		struct sge sge[0];
@@ -46,31 +51,6 @@ struct send_wqe {
 	};
 };
 static_assert(offsetof(struct send_wqe, sge) == 48, "with one SGE: one cache line");
-
-static inline bool
-send_wqe_is_atomic(const struct send_wqe *wqe)
-{
-	return wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-/* The SRQ number of an XRC request (annex A14) is stored in a field that the request does
- * not use otherwise: srqn, which overlaps swap, or imm for an atomic. */
-static inline uint32_t
-send_wqe_srqn(const struct send_wqe *wqe)
-{
-	return send_wqe_is_atomic(wqe) ? wqe->imm : wqe->srqn;
-}
-
-/* To be called after the opcode is set. */
-static inline void
-send_wqe_set_srqn(struct send_wqe *wqe, uint32_t srqn)
-{
-	if (send_wqe_is_atomic(wqe))
-		wqe->imm = srqn;
-	else if (likely(wqe->opcode != IBV_WR_BIND_MW)) /* sends no packet */
-		wqe->srqn = srqn;
-}
 
 /* Destination of a datagram: a copy of the address handle, QPN and Q_Key. In a UD QP's
  * slot it precedes the SGEs and takes the room of two. */

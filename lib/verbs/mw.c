@@ -83,13 +83,12 @@ wqe_bind_check(
 void
 wqe_bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
-	uint32_t parent = info->mr != NULL ? info->mr->lkey : 0;
-
 	wqe->len = 0;
 	wqe->rkey = rkey;
 	wqe->remote_va = info->addr;
-	wqe->compare_add = info->length;
-	wqe->swap = (uint64_t)info->mw_access_flags << 32 | parent;
+	wqe->bind.len = info->length;
+	wqe->bind.parent = info->mr != NULL ? info->mr->lkey : 0;
+	wqe->bind.access = info->mw_access_flags;
 }
 
 /* With the SQ's lock held. */

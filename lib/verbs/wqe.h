@@ -147,11 +147,11 @@ members_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned form)
 	case POST_ATOMIC:
 		wqe->remote_va = wr->wr.atomic.remote_addr;
 		wqe->rkey = wr->wr.atomic.rkey;
-		wqe->compare_add = wr->wr.atomic.compare_add;
-		wqe->swap = wr->wr.atomic.swap;
+		wqe->atomic.compare_add = wr->wr.atomic.compare_add;
+		wqe->atomic.swap = wr->wr.atomic.swap;
 		break;
 	case POST_INVALIDATE:
-		wqe->imm = htobe32(wr->invalidate_rkey);
+		wqe->invalidate_rkey = htobe32(wr->invalidate_rkey);
 		break;
 	case POST_LOCAL_INV:
 		wqe->rkey = wr->invalidate_rkey;
@@ -193,7 +193,7 @@ static inline uint32_t
 address_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned type)
 {
 	if (type == IBV_QPT_XRC_SEND) {
-		send_wqe_set_srqn(wqe, wr->qp_type.xrc.remote_srqn);
+		wqe->srqn = wr->qp_type.xrc.remote_srqn;
 		return 0;
 	}
 	dest_write(wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
@@ -243,14 +243,11 @@ static inline void
 send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, const struct post_row *row,
 	uint32_t len, unsigned flags, bool addressed, unsigned type)
 {
-	uint64_t len_imm = pair_of(len, wr->imm_data);
 	uint32_t offset = 0;
 
-	static_assert(offsetof(struct send_wqe, imm) ==
-			      offsetof(struct send_wqe, len) + sizeof(wqe->len),
-		"len and imm are written by one store");
 	wqe->wr_id = wr->wr_id;
-	memcpy(&wqe->len, &len_imm, sizeof(len_imm));
+	wqe->len = len;
+	wqe->imm = wr->imm_data;
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)flags;
 	if (row->form != POST_PLAIN)

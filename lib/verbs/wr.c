@@ -133,8 +133,8 @@ wr_atomic(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey,
 		return;
 	wqe->rkey = rkey;
 	wqe->remote_va = remote_addr;
-	wqe->compare_add = compare_add;
-	wqe->swap = swap;
+	wqe->atomic.compare_add = compare_add;
+	wqe->atomic.swap = swap;
 }
 
 static void
@@ -172,7 +172,7 @@ wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 	struct send_wqe *wqe = wr_begin(ex, IBV_WR_SEND_WITH_INV);
 
 	if (likely(wqe != NULL))
-		wqe->imm = htobe32(invalidate_rkey);
+		wqe->invalidate_rkey = htobe32(invalidate_rkey);
 }
 
 static void
@@ -218,7 +218,7 @@ wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
 	wqe->rkey = rkey;
 	wqe->remote_va = remote_addr;
 	wqe->len = (uint32_t)len;
-	wqe->imm = htobe32((uint32_t)level << 4 | type); /* the FETH (annex A19) */
+	wqe->feth = htobe32((uint32_t)level << 4 | type);
 	wr_commit(ex_to_qp(ex));
 }
 #endif

@@ -123,7 +123,7 @@ wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 		wr_fail(&vqp->wr, EINVAL);
 		return;
 	}
-	send_wqe_set_srqn(wqe, remote_srqn);
+	wqe->srqn = remote_srqn;
 	vqp->wr.dest = true;
 }
 

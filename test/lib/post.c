@@ -21,6 +21,24 @@ wr_opcode(const struct send_req *req)
 	return (uint8_t)(req->opcode != 0 ? req->opcode : IBV_WR_SEND);
 }
 
+static void
+members_write(struct send_wqe *wqe, const struct send_req *req)
+{
+	wqe->imm = req->imm;
+	wqe->remote_va = req->remote_va;
+	wqe->rkey = req->rkey;
+	wqe->srqn = req->srqn;
+	if (wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+		wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wqe->atomic.compare_add = req->compare_add;
+		wqe->atomic.swap = req->swap;
+	} else if (wqe->opcode == IBV_WR_BIND_MW) {
+		wqe->bind.len = req->bind_len;
+		wqe->bind.parent = req->bind_parent;
+		wqe->bind.access = req->bind_access;
+	}
+}
+
 int
 sq_post(struct sq *sq, const struct send_req *req)
 {
@@ -36,13 +54,7 @@ sq_post(struct sq *sq, const struct send_req *req)
 	wqe->wr_id = req->wr_id;
 	wqe->opcode = wr_opcode(req);
 	wqe->flags = (uint8_t)req->flags;
-	wqe->imm = req->imm;
-	wqe->remote_va = req->remote_va;
-	wqe->rkey = req->rkey;
-	wqe->compare_add = req->compare_add;
-	wqe->swap = req->swap;
-	if (req->srqn != 0)
-		send_wqe_set_srqn(wqe, req->srqn);
+	members_write(wqe, req);
 	wqe->len = req->len + (uint32_t)sge_total(req->sge, req->num_sge);
 	wqe->num_sge = req->flags & IBV_SEND_INLINE ? 0 : (uint8_t)req->num_sge;
 	if (req->dest != NULL) {

@@ -20,6 +20,10 @@ struct send_req {
 	uint32_t rkey;
 	uint64_t compare_add;
 	uint64_t swap;
+	/* BIND_MW, of the window at remote_va. */
+	uint64_t bind_len;
+	uint32_t bind_parent;
+	unsigned bind_access;
 	const struct ud_dest *dest; /* UD */
 	uint32_t srqn;              /* XRC */
 };

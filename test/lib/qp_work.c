@@ -63,8 +63,9 @@ host_bind(struct host *h, uint64_t wr_id, unsigned flags, uint32_t rkey, uint32_
 		.flags = flags,
 		.remote_va = (uintptr_t)h->mem + offset,
 		.rkey = rkey,
-		.compare_add = len,
-		.swap = (uint64_t)access << 32 | region,
+		.bind_len = len,
+		.bind_parent = region,
+		.bind_access = access,
 	};
 
 	assert_int_equal(host_post_send(h, &req), 0);

@@ -91,7 +91,8 @@ capture_mw_rebind(void)
 		.opcode = IBV_WR_BIND_MW,
 		.flags = IBV_SEND_SIGNALED,
 		.remote_va = TARGET_VA,
-		.compare_add = 0x10000};
+		.bind_len = 0x10000,
+		.bind_access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
 	unsigned rights = ACCESS_REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
 
 	if (mw == NULL) {
@@ -101,8 +102,7 @@ capture_mw_rebind(void)
 		mw = host_mw(&p.b, true);
 	}
 	req.rkey = ibv_inc_rkey(mw->rkey);
-	req.swap = (uint64_t)(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ) << 32 |
-		   region;
+	req.bind_parent = region;
 	assert_int_equal(host_post_send(&p.b, &req), 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
 	expect_sent(&p.b, 1, IBV_WC_SUCCESS);

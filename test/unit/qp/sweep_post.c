@@ -113,8 +113,9 @@ model_local(struct flow *f, struct send_req *req)
 	f->local_mw_bound = !f->local_mw_bound;
 	req->rkey = f->local_mw_rkey;
 	req->remote_va = (uintptr_t)f->from->mem;
-	req->compare_add = 100;
-	req->swap = (uint64_t)ACCESS_REMOTE << 32 | f->from_region;
+	req->bind_len = 100;
+	req->bind_parent = f->from_region;
+	req->bind_access = ACCESS_REMOTE;
 	return true;
 }
 
