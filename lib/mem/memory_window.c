@@ -164,33 +164,30 @@ mw_invalidate_all(struct key_table *t, struct mw_list *list)
  * else NULL. The binding may be newer than the key that was looked up: mw_check() checks
  * that. */
 static uint8_t *
-mw_host(const struct key_table *t, const struct mw *mw, uint32_t pd, uint32_t qpn,
-	uint64_t va, uint64_t len, unsigned need)
+mw_host(const struct key_table *t, const struct mw *mw, const struct mw_use *use)
 {
-	uint64_t offset = va - LOAD(mw->va);
+	uint64_t offset = use->va - LOAD(mw->va);
 	uint64_t mw_len = LOAD(mw->len);
 	const struct key_entry *mr = key_find(t, LOAD(mw->parent));
 
 	/* The region may have been invalidated since the bind (key_invalidate_at()). */
-	if (mr == NULL || __atomic_load_n(&mr->rights, __ATOMIC_RELAXED) >> 8 != pd)
+	if (mr == NULL || __atomic_load_n(&mr->rights, __ATOMIC_RELAXED) >> 8 != use->pd)
 		return NULL;
-	if (mw->pd != pd || (mw->type2 && LOAD(mw->qpn) != qpn) ||
-		(LOAD(mw->access) & need) != need)
+	if (mw->pd != use->pd || (mw->type2 && LOAD(mw->qpn) != use->qpn) ||
+		(LOAD(mw->access) & use->need) != use->need)
 		return NULL;
-	if (va < LOAD(mw->va) || offset > mw_len || len > mw_len - offset)
+	if (use->va < LOAD(mw->va) || offset > mw_len || use->len > mw_len - offset)
 		return NULL;
 	return LOAD(mw->host) + offset;
 }
 
 uint8_t *
-mw_check(const struct key_table *t, const struct key_entry *e, uint32_t key, uint32_t pd,
-	uint32_t qpn, uint64_t va, uint64_t len, unsigned need)
+mw_check(const struct key_table *t, const struct key_entry *e, struct mw_use use)
 {
-	const struct mw *mw = (const struct mw *)e->host;
-	uint8_t *host = mw_host(t, mw, pd, qpn, va, len, need);
+	uint8_t *host = mw_host(t, (const struct mw *)e->host, &use);
 
 	/* Checks that the binding has not changed. Pairs with the release fence in
 	 * mw_bind_to(). */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return __atomic_load_n(&e->key, __ATOMIC_RELAXED) == key ? host : NULL;
+	return __atomic_load_n(&e->key, __ATOMIC_RELAXED) == use.key ? host : NULL;
 }

@@ -63,9 +63,17 @@ int mw_invalidate(struct key_table *t, uint32_t qpn, uint32_t rkey);
 /* Invalidates all type 2 memory windows that a QP has bound. */
 void mw_invalidate_all(struct key_table *t, struct mw_list *list);
 
+/* An access that a peer requests. */
+struct mw_use {
+	uint64_t va, len;
+	uint32_t key;
+	uint32_t pd, qpn; /* of the QP that got the request */
+	unsigned need;    /* KEY_ACCESS_* */
+};
+
 /* The part of key_check_remote() for a bound memory window. */
-uint8_t *mw_check(const struct key_table *t, const struct key_entry *e, uint32_t key,
-	uint32_t pd, uint32_t qpn, uint64_t va, uint64_t len, unsigned need);
+uint8_t *mw_check(
+	const struct key_table *t, const struct key_entry *e, struct mw_use use);
 
 /* As key_check(), for the request of a peer to QP qpn. A bound memory window passes too,
  * one of type 2 only through the QP that bound it. */
@@ -80,7 +88,7 @@ key_check_remote(const struct key_table *t, uint32_t key, uint32_t pd, uint32_t 
 	if (unlikely(e->rights >> 8 != pd)) {
 		if (e->rights >> 8 != KEY_PD_MW)
 			return NULL;
-		return mw_check(t, e, key, pd, qpn, va, len, need);
+		return mw_check(t, e, (struct mw_use){va, len, key, pd, qpn, need});
 	}
 	return key_entry_check(e, va, len, need);
 }

@@ -15,15 +15,14 @@ sge_total(const struct sge *sge, uint32_t num)
 }
 
 int
-sge_check(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	unsigned need)
+sge_check(const struct sge_cursor *c, unsigned need)
 {
-	for (uint32_t i = 0; i < num; i++) {
-		const struct sge *s = &sge[i];
+	for (uint32_t i = 0; i < c->num; i++) {
+		const struct sge *s = &c->sge[i];
 
 		if (s->len == 0)
 			continue;
-		if (key_check(t, s->lkey, pd, s->addr, s->len, need) == NULL)
+		if (key_check(c->keys, s->lkey, c->pd, s->addr, s->len, need) == NULL)
 			return -EACCES;
 	}
 	return 0;
@@ -43,76 +42,73 @@ sge_seek(const struct sge *sge, uint32_t num, uint64_t offset)
 	return pos;
 }
 
-/* Returns how many bytes of the list follow pos. */
+/* Returns how many bytes of the list are left. */
 static uint64_t
-sge_left(const struct sge *sge, uint32_t num, struct sge_pos pos)
+sge_left(const struct sge_cursor *c)
 {
-	if (pos.index >= num)
+	if (c->pos->index >= c->num)
 		return 0;
-	return sge_total(&sge[pos.index], num - pos.index) - pos.offset;
+	return sge_total(&c->sge[c->pos->index], c->num - c->pos->index) - c->pos->offset;
 }
 
 /* Returns the host address of the next contiguous run, NULL if not granted. *run is its
- * length, at most len; *pos moves past it. The list must have bytes left (asserted). */
+ * length, at most len; the position moves past it. The list must have bytes left
+ * (asserted). */
 static uint8_t *
-sge_run(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	struct sge_pos *pos, uint32_t len, unsigned need, uint32_t *run)
+sge_run(struct sge_cursor *c, uint32_t len, unsigned need, uint32_t *run)
 {
-	const struct sge *s;
 	uint8_t *host;
 
-	while (pos->index < num && pos->offset == sge[pos->index].len) {
-		pos->index++;
-		pos->offset = 0;
+	while (c->pos->index < c->num && c->pos->offset == c->sge[c->pos->index].len) {
+		c->pos->index++;
+		c->pos->offset = 0;
 	}
-	assert(pos->index < num);
-	s = &sge[pos->index];
-	*run = RTE_MIN(len, s->len - pos->offset);
-	host = sge_host(t, pd, s, pos->offset, *run, need);
-	pos->offset += *run;
+	assert(c->pos->index < c->num);
+	*run = RTE_MIN(len, c->sge[c->pos->index].len - c->pos->offset);
+	host = sge_host(c, *run, need);
+	c->pos->offset += *run;
 	return host;
 }
 
 int
-sge_gather_runs(const struct key_table *t, uint32_t pd, const struct sge *sge,
-	uint32_t num, struct sge_pos *pos, uint8_t *dst, uint32_t len)
+sge_gather_runs(struct sge_cursor *c, uint8_t *dst, uint32_t len)
 {
-	struct sge_pos at = *pos;
+	struct sge_pos start = *c->pos;
 	uint32_t run;
 
 	for (; len != 0; len -= run, dst += run) {
-		const uint8_t *host = sge_run(t, pd, sge, num, &at, len, 0, &run);
+		const uint8_t *host = sge_run(c, len, 0, &run);
 
-		if (unlikely(host == NULL))
+		if (unlikely(host == NULL)) {
+			*c->pos = start;
 			return -EACCES;
+		}
 		payload_copy(dst, host, run);
 	}
-	*pos = at;
 	return 0;
 }
 
 /* Checks that all of the next len bytes may be written. */
 static int
-scatter_check(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	struct sge_pos pos, uint32_t len)
+scatter_check(const struct sge_cursor *c, uint32_t len)
 {
+	struct sge_pos pos = *c->pos;
+	struct sge_cursor at = {c->keys, c->sge, c->num, c->pd, &pos};
 	uint32_t run;
 
-	if (sge_left(sge, num, pos) < len)
+	if (sge_left(c) < len)
 		return -EMSGSIZE;
 	for (; len != 0; len -= run) {
-		if (sge_run(t, pd, sge, num, &pos, len, IBV_ACCESS_LOCAL_WRITE, &run) ==
-			NULL)
+		if (sge_run(&at, len, IBV_ACCESS_LOCAL_WRITE, &run) == NULL)
 			return -EACCES;
 	}
 	return 0;
 }
 
 int
-sge_scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *sge,
-	uint32_t num, struct sge_pos *pos, const uint8_t *src, uint32_t len)
+sge_scatter_runs(struct sge_cursor *c, const uint8_t *src, uint32_t len)
 {
-	int rc = scatter_check(t, pd, sge, num, *pos, len);
+	int rc = scatter_check(c, len);
 	uint32_t run;
 
 	if (rc != 0)
@@ -120,8 +116,7 @@ sge_scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *sge,
 	/* Point of no return. The keys stay valid as checked: deregistration needs the
 	 * engine lock, which the caller holds. */
 	for (; len != 0; len -= run, src += run) {
-		uint8_t *host =
-			sge_run(t, pd, sge, num, pos, len, IBV_ACCESS_LOCAL_WRITE, &run);
+		uint8_t *host = sge_run(c, len, IBV_ACCESS_LOCAL_WRITE, &run);
 
 		payload_copy(host, src, run);
 	}

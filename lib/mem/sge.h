@@ -58,91 +58,103 @@ struct sge_pos {
 	uint32_t offset; /* bytes into sge[index] */
 };
 
+/* A list of SGEs whose keys are of this PD, and where its position is kept: NULL for
+ * sge_check(). */
+struct sge_cursor {
+	const struct key_table *keys;
+	const struct sge *sge;
+	uint32_t num;
+	uint32_t pd;
+	struct sge_pos *pos;
+};
+
 /* Sum of the lengths. 64 bits: 16 lengths of 2^31 do not fit in 32. */
 uint64_t sge_total(const struct sge *sge, uint32_t num);
 
-/* Returns 0 if every SGE lies in one region of this PD with the access needed, else
- * -EACCES. */
-int sge_check(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	unsigned need);
+/* Returns 0 if every SGE of the list lies in one region of the PD with the access needed,
+ * else -EACCES. */
+int sge_check(const struct sge_cursor *c, unsigned need);
 
 /* Returns the position offset bytes after the start (offset <= total). */
 struct sge_pos sge_seek(const struct sge *sge, uint32_t num, uint64_t offset);
 
-/* Returns the host address of len bytes at offset in this SGE, or NULL if its key does
- * not grant the access. */
-static inline uint8_t *
-sge_host(const struct key_table *t, uint32_t pd, const struct sge *s, uint32_t offset,
-	uint32_t len, unsigned need)
+/* Returns whether the next len bytes lie in the SGE of the position, the common case. */
+static inline bool
+sge_holds(const struct sge_cursor *c, uint32_t len)
 {
-	uint64_t va = s->addr + offset;
-
-	/* An SGE that wraps around 2^64 must not match a region at address 0. */
-	if (unlikely(va < offset))
-		return NULL;
-	return key_check(t, s->lkey, pd, va, len, need);
+	return c->pos->index < c->num &&
+	       c->sge[c->pos->index].len - c->pos->offset >= len;
 }
 
-/* Returns whether the next len bytes lie in the SGE of pos, the common case. */
-static inline bool
-sge_holds(const struct sge *sge, uint32_t num, struct sge_pos pos, uint32_t len)
+/* Returns the host address of the next len bytes, which lie in the SGE of the position, or
+ * NULL if its key does not grant the access. */
+static inline uint8_t *
+sge_host(const struct sge_cursor *c, uint32_t len, unsigned need)
 {
-	return pos.index < num && sge[pos.index].len - pos.offset >= len;
+	const struct sge *s = &c->sge[c->pos->index];
+	uint64_t va = s->addr + c->pos->offset;
+
+	/* An SGE that wraps around 2^64 must not match a region at address 0. */
+	if (unlikely(va < c->pos->offset))
+		return NULL;
+	return key_check(c->keys, s->lkey, c->pd, va, len, need);
 }
 
 /* sge_gather() and sge_scatter() for bytes in several SGEs (runs: contiguous pieces). */
-int sge_gather_runs(const struct key_table *t, uint32_t pd, const struct sge *sge,
-	uint32_t num, struct sge_pos *pos, uint8_t *dst, uint32_t len);
-int sge_scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *sge,
-	uint32_t num, struct sge_pos *pos, const uint8_t *src, uint32_t len);
+int sge_gather_runs(struct sge_cursor *c, uint8_t *dst, uint32_t len);
+int sge_scatter_runs(struct sge_cursor *c, const uint8_t *src, uint32_t len);
 
 /*
- * Copies len bytes of the list, from *pos on, to dst and moves *pos past them. Returns
- * -EACCES if a key does not grant local read; dst then holds garbage and *pos is
+ * Copies the next len bytes of the list to dst and moves the position past them. Returns
+ * -EACCES if a key does not grant local read; dst then holds garbage and the position is
  * unchanged. The list must hold len bytes (asserted). sum: ICRC sum of the frame that
  * contains dst, or NULL. Only bytes that lie in one SGE may be added to the sum.
  */
 static inline int
-sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	struct sge_pos *pos, uint8_t *dst, uint32_t len, struct icrc_sum *sum)
+sge_gather(struct sge_cursor *c, uint8_t *dst, uint32_t len, struct icrc_sum *sum)
 {
 	const uint8_t *host;
 
-	if (unlikely(!sge_holds(sge, num, *pos, len))) {
-		struct sge_pos at = *pos; /* lets *pos stay in registers */
-		int rc = sge_gather_runs(t, pd, sge, num, &at, dst, len);
+	if (unlikely(!sge_holds(c, len))) {
+		struct sge_pos pos = *c->pos; /* lets *c->pos stay in registers */
+		struct sge_cursor at = {c->keys, c->sge, c->num, c->pd, &pos};
+		int rc = sge_gather_runs(&at, dst, len);
 
-		*pos = at;
+		*c->pos = pos;
 		return rc;
 	}
-	host = sge_host(t, pd, &sge[pos->index], pos->offset, len, 0);
+	host = sge_host(c, len, 0);
 	if (unlikely(host == NULL))
 		return len == 0 ? 0 : -EACCES;
 	payload_copy_sum(sum, dst, host, len);
-	pos->offset += len;
+	c->pos->offset += len;
 	return 0;
 }
 
 /*
- * Copies len bytes from src into the list, from *pos on, and moves *pos past them.
- * Returns -EMSGSIZE if the list has fewer bytes left, -EACCES if not all of them may be
- * written (IBV_ACCESS_LOCAL_WRITE). Both checks come before the first write. Where SGEs
+ * Copies len bytes from src to the next bytes of the list and moves the position past
+ * them. Returns -EMSGSIZE if the list has fewer bytes left, -EACCES if not all of them may
+ * be written (IBV_ACCESS_LOCAL_WRITE). Both checks come before the first write. Where SGEs
  * overlap each other, the later one wins. src must not overlap them.
  */
 static inline int
-sge_scatter(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	struct sge_pos *pos, const uint8_t *src, uint32_t len)
+sge_scatter(struct sge_cursor *c, const uint8_t *src, uint32_t len)
 {
 	uint8_t *host;
 
-	if (unlikely(!sge_holds(sge, num, *pos, len)))
-		return sge_scatter_runs(t, pd, sge, num, pos, src, len);
-	host = sge_host(
-		t, pd, &sge[pos->index], pos->offset, len, IBV_ACCESS_LOCAL_WRITE);
+	if (unlikely(!sge_holds(c, len))) {
+		struct sge_pos pos = *c->pos; /* lets *c->pos stay in registers */
+		struct sge_cursor at = {c->keys, c->sge, c->num, c->pd, &pos};
+		int rc = sge_scatter_runs(&at, src, len);
+
+		*c->pos = pos;
+		return rc;
+	}
+	host = sge_host(c, len, IBV_ACCESS_LOCAL_WRITE);
 	if (unlikely(host == NULL))
 		return len == 0 ? 0 : -EACCES;
 	payload_copy(host, src, len);
-	pos->offset += len;
+	c->pos->offset += len;
 	return 0;
 }
 

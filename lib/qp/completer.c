@@ -7,6 +7,7 @@
 
 #include "qp/loss.h"
 #include "qp/qp_cqe.h"
+#include "qp/qp_cursor.h"
 #include "qp/req.h"
 
 /* Completes the requests whose packets all lie before *end. Stops at a request that needs
@@ -235,6 +236,7 @@ read_copy(struct qp *qp, const struct pkt_view *v, const struct send_wqe *wqe,
 	const struct read_segment *p)
 {
 	struct requester *req = &qp->req;
+	struct sge_cursor c = request_cursor(qp, wqe, &req->read_pos);
 
 	if (p->offset == 0)
 		req->read_pos = (struct sge_pos){0};
@@ -245,8 +247,7 @@ read_copy(struct qp *qp, const struct pkt_view *v, const struct send_wqe *wqe,
 		req->read_pos.offset += v->payload_len;
 		return 0;
 	}
-	return sge_scatter(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge,
-		&req->read_pos, v->payload, v->payload_len);
+	return sge_scatter(&c, v->payload, v->payload_len);
 }
 
 /* Completes the oldest request and the local operations that waited for it. */
@@ -305,6 +306,7 @@ atomic_response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 {
 	const struct send_wqe *wqe = sq_slot(&qp->sq, qp->req.una_idx);
 	struct sge_pos start = {0};
+	struct sge_cursor c = request_cursor(qp, wqe, &start);
 	uint64_t value;
 
 	if (wqe->opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
@@ -312,8 +314,7 @@ atomic_response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 		return FAULT_BAD_RESPONSE;
 	memcpy(&value, v->ext + sizeof(struct aeth), sizeof(value));
 	value = rte_be_to_cpu_64(value);
-	if (sge_scatter(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge, &start,
-		    (const uint8_t *)&value, sizeof(value)) != 0)
+	if (sge_scatter(&c, (const uint8_t *)&value, sizeof(value)) != 0)
 		return FAULT_SEND_SGE;
 	return response_done(qp, sq_psn_range(&qp->sq, qp->req.una_idx), true, now);
 }

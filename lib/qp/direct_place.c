@@ -11,6 +11,7 @@
  * itself, which may be damaged. A LAST packet ends the bytes that an application may poll
  * without waiting for a completion.
  */
+#include "qp/qp_cursor.h"
 #include "qp/qp_state.h"
 
 /* Destination of a MIDDLE packet of a SEND; NULL: none. */
@@ -18,13 +19,13 @@ static uint8_t *
 send_target(const struct qp *qp, uint32_t len)
 {
 	const struct responder *resp = &qp->resp;
-	const struct recv_wqe *wqe = qp->wqe;
+	struct sge_pos pos = resp->pos;
+	struct sge_cursor c;
 
-	if (!resp->wqe_held || !sge_holds(wqe->sge, wqe->num_sge, resp->pos, len))
+	if (!resp->wqe_held)
 		return NULL;
-	return sge_host(qp->shared->keys, qp->srq != NULL ? qp->srq->pd : qp->pd,
-		&wqe->sge[resp->pos.index], resp->pos.offset, len,
-		IBV_ACCESS_LOCAL_WRITE);
+	c = receive_cursor(qp, &pos);
+	return sge_holds(&c, len) ? sge_host(&c, len, IBV_ACCESS_LOCAL_WRITE) : NULL;
 }
 
 /* Destination of a MIDDLE packet of a WRITE; NULL: none. */
@@ -55,15 +56,15 @@ response_target(const struct qp *qp, const struct pkt_view *v)
 {
 	const struct requester *req = &qp->req;
 	const struct send_wqe *wqe = sq_slot(&qp->sq, req->una_idx);
+	struct sge_pos pos = req->read_pos;
+	struct sge_cursor c = request_cursor(qp, wqe, &pos);
 
 	if (v->psn != req->una_psn || v->psn != req->read_pos_psn ||
 		req->una_idx == req->started_idx ||
 		v->psn == sq_psn_range(&qp->sq, req->una_idx)->first_psn ||
-		wqe->opcode != IBV_WR_RDMA_READ ||
-		!sge_holds(wqe->sge, wqe->num_sge, req->read_pos, v->payload_len))
+		wqe->opcode != IBV_WR_RDMA_READ || !sge_holds(&c, v->payload_len))
 		return NULL;
-	return sge_host(qp->shared->keys, qp->pd, &wqe->sge[req->read_pos.index],
-		req->read_pos.offset, v->payload_len, IBV_ACCESS_LOCAL_WRITE);
+	return sge_host(&c, v->payload_len, IBV_ACCESS_LOCAL_WRITE);
 }
 
 static uint8_t *

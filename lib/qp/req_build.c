@@ -6,6 +6,7 @@
 
 #include <rte_byteorder.h>
 
+#include "qp/qp_cursor.h"
 #include "qp/req.h"
 
 /* Opcodes of newer libibverbs headers, with the values defined there. */
@@ -86,6 +87,7 @@ req_payload_copy(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uin
 {
 	struct requester *req = &qp->req;
 	struct sge_pos pos = {0};
+	struct sge_cursor c = request_cursor(qp, wqe, &pos);
 
 	if (wqe->flags & IBV_SEND_INLINE) {
 		memcpy(dst, wqe->inline_data + offset, len);
@@ -95,8 +97,7 @@ req_payload_copy(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uin
 		pos = likely(req->pos_psn == req->next_psn)
 			      ? req->pos
 			      : sge_seek(wqe->sge, wqe->num_sge, offset);
-	if (unlikely(sge_gather(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge, &pos,
-			     dst, len, sum) != 0))
+	if (unlikely(sge_gather(&c, dst, len, sum) != 0))
 		return -EACCES;
 	/* Only after success: if a probe of another message cannot be built, pos_psn
 	 * still says that pos belongs to the next packet. */

@@ -6,6 +6,7 @@
  */
 #include "qp/loss.h"
 #include "qp/qp_cqe.h"
+#include "qp/qp_cursor.h"
 #include "qp/req.h"
 
 void
@@ -136,18 +137,25 @@ req_has_next(const struct qp *qp)
 	return has_request(qp, qp->req.next_idx) && order_allows(qp);
 }
 
+static bool
+sges_granted(const struct qp *qp, const struct send_wqe *wqe, unsigned need)
+{
+	struct sge_cursor c = request_cursor(qp, wqe, NULL);
+
+	return sge_check(&c, need) == 0;
+}
+
 /* True if the QP may read the memory of a request, or write its response there. */
 static bool
 memory_granted(
 	const struct qp *qp, const struct send_wqe *wqe, unsigned kind, uint32_t packets)
 {
 	if (kind == WR_READ || kind == WR_ATOMIC)
-		return sge_check(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge,
-			       IBV_ACCESS_LOCAL_WRITE) == 0;
+		return sges_granted(qp, wqe, IBV_ACCESS_LOCAL_WRITE);
 	/* A message of several packets is checked as a whole before its first packet is
 	 * sent. A single packet is checked by its copy. */
 	return packets == 1 || (wqe->flags & IBV_SEND_INLINE) != 0 ||
-	       sge_check(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge, 0) == 0;
+	       sges_granted(qp, wqe, 0);
 }
 
 /* Executes the local operation at next_idx. It completes in queue order. */

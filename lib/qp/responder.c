@@ -7,6 +7,7 @@
 #include <rte_byteorder.h>
 
 #include "qp/qp_cqe.h"
+#include "qp/qp_cursor.h"
 #include "qp/resp.h"
 
 /* IBV_ACCESS_FLUSH_GLOBAL in ibv_qp_attr.qp_access_flags of newer headers. The right of a
@@ -91,14 +92,15 @@ recv_payload_copy(struct qp *qp, const struct pkt_view *v)
 {
 	int rc = 0;
 
-	if (unlikely(qp->resp.received + v->payload_len > MSG_MAX))
+	if (unlikely(qp->resp.received + v->payload_len > MSG_MAX)) {
 		rc = -EMSGSIZE;
-	else if (v->payload_placed)
+	} else if (v->payload_placed) {
 		qp->resp.pos.offset += v->payload_len;
-	else if (v->payload_len != 0)
-		rc = sge_scatter(qp->shared->keys, qp->srq != NULL ? qp->srq->pd : qp->pd,
-			qp->wqe->sge, qp->wqe->num_sge, &qp->resp.pos, v->payload,
-			v->payload_len);
+	} else if (v->payload_len != 0) {
+		struct sge_cursor c = receive_cursor(qp, &qp->resp.pos);
+
+		rc = sge_scatter(&c, v->payload, v->payload_len);
+	}
 	if (likely(rc == 0))
 		return VERDICT_GO;
 	return rc == -EMSGSIZE ? FAULT_RECV_SHORT : FAULT_RECV_SGE;

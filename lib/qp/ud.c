@@ -10,6 +10,7 @@
 #include <rte_byteorder.h>
 
 #include "qp/qp_cqe.h"
+#include "qp/qp_cursor.h"
 #include "qp/qp_state.h"
 #include "qp/transport.h"
 
@@ -40,6 +41,7 @@ ud_payload_gather(
 	struct qp *qp, const struct send_wqe *wqe, uint8_t *dst, struct icrc_sum *sum)
 {
 	struct sge_pos pos = {0};
+	struct sge_cursor c = request_cursor(qp, wqe, &pos);
 
 	if (wqe->len == 0)
 		return 0;
@@ -47,8 +49,8 @@ ud_payload_gather(
 		memcpy(dst, wqe->inline_data + sizeof(struct ud_dest), wqe->len);
 		return 0;
 	}
-	return sge_gather(qp->shared->keys, qp->pd, wqe->sge + UD_DEST_SGES, wqe->num_sge,
-		&pos, dst, wqe->len, sum);
+	c.sge += UD_DEST_SGES;
+	return sge_gather(&c, dst, wqe->len, sum);
 }
 
 static int
@@ -146,18 +148,16 @@ ud_payload_copy(struct qp *qp, const struct pkt_view *v)
 {
 	uint8_t grh[GRH_LEN] = {0};
 	struct sge_pos pos = {0};
-	uint32_t pd = qp->srq != NULL ? qp->srq->pd : qp->pd;
+	struct sge_cursor c = receive_cursor(qp, &pos);
 	int rc;
 
 	if (v->ip_version == 6)
 		memcpy(grh, v->ip, GRH_LEN);
 	else
 		memcpy(grh + GRH_LEN - IPV4_LEN, v->ip, IPV4_LEN);
-	rc = sge_scatter(
-		qp->shared->keys, pd, qp->wqe->sge, qp->wqe->num_sge, &pos, grh, GRH_LEN);
+	rc = sge_scatter(&c, grh, GRH_LEN);
 	if (rc == 0 && v->payload_len != 0)
-		rc = sge_scatter(qp->shared->keys, pd, qp->wqe->sge, qp->wqe->num_sge,
-			&pos, v->payload, v->payload_len);
+		rc = sge_scatter(&c, v->payload, v->payload_len);
 	return rc;
 }
 

@@ -17,6 +17,7 @@
 #define ARENA 32768
 #define SGES 16
 #define ROUNDS 20000
+#define WRITABLE IBV_ACCESS_LOCAL_WRITE
 #define GIB2 (UINT64_C(1) << 31)
 
 static struct key_table table;
@@ -59,7 +60,7 @@ key_drop(uint32_t key)
  * 0, and all of it read-only just below 2^64. */
 enum { WHOLE, HALF, READ_ONLY, REGIONS };
 
-struct sweep {
+static struct sweep {
 	uint64_t seed;
 	uint64_t rand;
 	unsigned round;
@@ -73,9 +74,7 @@ struct sweep {
 	uint8_t shadow[ARENA];
 	uint8_t packet[SGES * 2048];
 	uint8_t want[SGES * 2048];
-};
-
-static struct sweep sweep;
+} sweep;
 
 #define CHECK(condition)                                                                 \
 	do {                                                                             \
@@ -91,11 +90,29 @@ sweep_open(void)
 
 	sweep.seed = given != NULL ? strtoull(given, NULL, 0) : 3;
 	sweep.rand = sweep.seed;
-	sweep.keys[WHOLE] =
-		key_new((uintptr_t)arena, arena, ARENA, IBV_ACCESS_LOCAL_WRITE);
-	sweep.keys[HALF] =
-		key_new(0, arena + ARENA / 2, ARENA / 2, IBV_ACCESS_LOCAL_WRITE);
+	sweep.keys[WHOLE] = key_new((uintptr_t)arena, arena, ARENA, WRITABLE);
+	sweep.keys[HALF] = key_new(0, arena + ARENA / 2, ARENA / 2, WRITABLE);
 	sweep.keys[READ_ONLY] = key_new(-(uint64_t)ARENA, arena, ARENA, 0);
+}
+
+#define LIST(sge, num, pd)                                                               \
+	(&(struct sge_cursor){&table, sge, num, pd, &(struct sge_pos){0}})
+
+/* sge_gather() and sge_scatter() of a list from *pos on. */
+static int
+gather(const struct sge *sge, unsigned num, struct sge_pos *pos, void *dst, uint32_t len)
+{
+	struct sge_cursor c = {&table, sge, num, PD, pos};
+
+	return sge_gather(&c, dst, len, NULL);
+}
+
+static int
+scatter(const struct sge *sge, unsigned num, struct sge_pos *pos, void *src, uint32_t len)
+{
+	struct sge_cursor c = {&table, sge, num, PD, pos};
+
+	return sge_scatter(&c, src, len);
 }
 
 static void
@@ -183,8 +200,7 @@ gather_round(void)
 		for (uint32_t i = 0; i < len; i++)
 			sweep.want[i] = arena[sweep.flat[at + i]];
 		sweep.packet[len] = 0xA5;
-		CHECK(sge_gather(&table, PD, sweep.sge, sweep.num, &pos, sweep.packet,
-			      len, NULL) == 0);
+		CHECK(gather(sweep.sge, sweep.num, &pos, sweep.packet, len) == 0);
 		CHECK(memcmp(sweep.packet, sweep.want, len) == 0);
 		CHECK(len == sizeof(sweep.packet) || sweep.packet[len] == 0xA5);
 		at += len;
@@ -233,8 +249,7 @@ scatter_round(unsigned *refused)
 		if (rand_below(&sweep.rand, 3) == 0)
 			pos = sge_seek(sweep.sge, sweep.num, at);
 		before = pos;
-		rc = sge_scatter(
-			&table, PD, sweep.sge, sweep.num, &pos, sweep.packet, len);
+		rc = scatter(sweep.sge, sweep.num, &pos, sweep.packet, len);
 		if (includes_read_only(at, len)) {
 			CHECK(rc == -EACCES);
 			CHECK(pos_equal(pos, before));
@@ -251,8 +266,7 @@ scatter_round(unsigned *refused)
 		CHECK(pos_offset(pos) == at);
 	}
 	before = pos;
-	CHECK(sge_scatter(&table, PD, sweep.sge, sweep.num, &pos, sweep.packet, 1) ==
-		-EMSGSIZE);
+	CHECK(scatter(sweep.sge, sweep.num, &pos, sweep.packet, 1) == -EMSGSIZE);
 	CHECK(pos_equal(pos, before));
 }
 
@@ -283,16 +297,15 @@ refused_gather_changes_nothing(void **state)
 	struct sge_pos pos = {0};
 
 	(void)state;
-	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 32, NULL), -EACCES);
-	assert_int_equal(
-		sge_gather(&table, PD + 1, sge, 1, &pos, dst, 16, NULL), -EACCES);
+	assert_int_equal(gather(sge, 2, &pos, dst, 32), -EACCES);
+	assert_int_equal(sge_gather(LIST(sge, 1, PD + 1), dst, 16, NULL), -EACCES);
 	sge[0].addr = 1;
-	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 17, NULL), -EACCES);
+	assert_int_equal(gather(sge, 2, &pos, dst, 17), -EACCES);
 	sge[0].addr = 20;
-	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 16, NULL), -EACCES);
+	assert_int_equal(gather(sge, 2, &pos, dst, 16), -EACCES);
 	assert_true(pos_equal(pos, (struct sge_pos){0}));
 	/* The bytes in range can be gathered. */
-	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 12, NULL), 0);
+	assert_int_equal(gather(sge, 2, &pos, dst, 12), 0);
 	key_drop(key);
 }
 
@@ -306,11 +319,10 @@ region_gone_between_packets(void **state)
 
 	(void)state;
 	memset(packet, 7, sizeof(packet));
-	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 16), 0);
+	assert_int_equal(scatter(&sge, 1, &pos, packet, 16), 0);
 	key_drop(key);
-	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 16), -EACCES);
-	assert_int_equal(
-		sge_gather(&table, PD, &sge, 1, &pos, packet, 16, NULL), -EACCES);
+	assert_int_equal(scatter(&sge, 1, &pos, packet, 16), -EACCES);
+	assert_int_equal(gather(&sge, 1, &pos, packet, 16), -EACCES);
 	assert_int_equal(mem[15], 7);
 	assert_int_equal(mem[16], 0);
 }
@@ -323,15 +335,15 @@ empty_sges_need_no_key(void **state)
 	uint8_t byte = 1;
 
 	(void)state;
-	assert_int_equal(sge_check(&table, PD, sge, 2, IBV_ACCESS_LOCAL_WRITE), 0);
+	assert_int_equal(sge_check(LIST(sge, 2, PD), IBV_ACCESS_LOCAL_WRITE), 0);
 	assert_int_equal(sge_total(sge, 2), 0);
 	assert_int_equal(sge_total(NULL, 0), 0);
-	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, NULL, 0, NULL), 0);
-	assert_int_equal(sge_scatter(&table, PD, sge, 2, &pos, NULL, 0), 0);
-	assert_int_equal(sge_gather(&table, PD, NULL, 0, &pos, NULL, 0, NULL), 0);
-	assert_int_equal(sge_scatter(&table, PD, NULL, 0, &pos, NULL, 0), 0);
-	assert_int_equal(sge_scatter(&table, PD, NULL, 0, &pos, &byte, 1), -EMSGSIZE);
-	assert_int_equal(sge_scatter(&table, PD, sge, 2, &pos, &byte, 1), -EMSGSIZE);
+	assert_int_equal(gather(sge, 2, &pos, NULL, 0), 0);
+	assert_int_equal(scatter(sge, 2, &pos, NULL, 0), 0);
+	assert_int_equal(gather(NULL, 0, &pos, NULL, 0), 0);
+	assert_int_equal(scatter(NULL, 0, &pos, NULL, 0), 0);
+	assert_int_equal(scatter(NULL, 0, &pos, &byte, 1), -EMSGSIZE);
+	assert_int_equal(scatter(sge, 2, &pos, &byte, 1), -EMSGSIZE);
 	pos = sge_seek(NULL, 0, 0);
 	assert_true(pos_equal(pos, (struct sge_pos){0}));
 }
@@ -344,12 +356,12 @@ check_covers_whole_sges(void **state)
 	struct sge sge[3] = {{0, 32, key}, {32, 0, key}, {31, 1, key}};
 
 	(void)state;
-	assert_int_equal(sge_check(&table, PD, sge, 3, 0), 0);
-	assert_int_equal(sge_check(&table, PD, sge, 3, IBV_ACCESS_LOCAL_WRITE), -EACCES);
-	assert_int_equal(sge_check(&table, PD + 1, sge, 3, 0), -EACCES);
+	assert_int_equal(sge_check(LIST(sge, 3, PD), 0), 0);
+	assert_int_equal(sge_check(LIST(sge, 3, PD), IBV_ACCESS_LOCAL_WRITE), -EACCES);
+	assert_int_equal(sge_check(LIST(sge, 3, PD + 1), 0), -EACCES);
 	sge[2].len = 2;
-	assert_int_equal(sge_check(&table, PD, sge, 3, 0), -EACCES);
-	assert_int_equal(sge_check(&table, PD, sge, 2, 0), 0);
+	assert_int_equal(sge_check(LIST(sge, 3, PD), 0), -EACCES);
+	assert_int_equal(sge_check(LIST(sge, 2, PD), 0), 0);
 	key_drop(key);
 }
 
@@ -362,9 +374,7 @@ later_piece_of_overlap_wins(void **state)
 	struct sge_pos pos = {0};
 
 	(void)state;
-	assert_int_equal(sge_scatter(&table, PD, sge, 2, &pos,
-				 (const uint8_t *)"abcdefABCDEF", 12),
-		0);
+	assert_int_equal(scatter(sge, 2, &pos, (uint8_t[]){"abcdefABCDEF"}, 12), 0);
 	assert_memory_equal(mem, "abABCDEF", 8);
 	key_drop(key);
 }
@@ -380,16 +390,15 @@ addresses_do_not_wrap(void **state)
 	struct sge_pos pos = {0, 16};
 
 	(void)state;
-	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 16), -EACCES);
-	assert_int_equal(
-		sge_gather(&table, PD, &sge, 1, &pos, packet, 16, NULL), -EACCES);
-	assert_int_equal(sge_check(&table, PD, &sge, 1, 0), -EACCES);
+	assert_int_equal(scatter(&sge, 1, &pos, packet, 16), -EACCES);
+	assert_int_equal(gather(&sge, 1, &pos, packet, 16), -EACCES);
+	assert_int_equal(sge_check(LIST(&sge, 1, PD), 0), -EACCES);
 	sge.lkey = top;
-	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 1), -EACCES);
+	assert_int_equal(scatter(&sge, 1, &pos, packet, 1), -EACCES);
 	pos = (struct sge_pos){0};
-	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 16), 0);
+	assert_int_equal(scatter(&sge, 1, &pos, packet, 16), 0);
 	pos = (struct sge_pos){0, 8};
-	assert_int_equal(sge_gather(&table, PD, &sge, 1, &pos, packet, 9, NULL), -EACCES);
+	assert_int_equal(gather(&sge, 1, &pos, packet, 9), -EACCES);
 	key_drop(key);
 	key_drop(top);
 }
@@ -414,11 +423,11 @@ lengths_up_to_2_to_31(void **state)
 	memset(packet, 0x5A, sizeof(packet));
 
 	assert_int_equal(sge_total(sge, SGES), GIB2 * SGES);
-	assert_int_equal(sge_check(&table, PD, sge, SGES, IBV_ACCESS_LOCAL_WRITE), 0);
+	assert_int_equal(sge_check(LIST(sge, SGES, PD), IBV_ACCESS_LOCAL_WRITE), 0);
 	/* Across the boundary between two such SGEs. */
 	pos = sge_seek(sge, SGES, 7 * GIB2 - 96);
 	assert_true(pos_equal(pos, (struct sge_pos){6, (uint32_t)GIB2 - 96}));
-	assert_int_equal(sge_scatter(&table, PD, sge, SGES, &pos, packet, 4096), 0);
+	assert_int_equal(scatter(sge, SGES, &pos, packet, 4096), 0);
 	assert_true(pos_equal(pos, (struct sge_pos){7, 4000}));
 	assert_int_equal(mem[GIB2 - 97], 0);
 	assert_memory_equal(mem + GIB2 - 96, packet, 96);
@@ -426,18 +435,18 @@ lengths_up_to_2_to_31(void **state)
 	assert_int_equal(mem[4000], 0);
 	assert_int_equal(mem[GIB2], 0);
 	pos = sge_seek(sge, SGES, 7 * GIB2 - 96);
-	assert_int_equal(sge_gather(&table, PD, sge, SGES, &pos, back, 4096, NULL), 0);
+	assert_int_equal(gather(sge, SGES, &pos, back, 4096), 0);
 	assert_memory_equal(back, packet, 4096);
 	/* The last bytes of the list, and nothing beyond. */
 	pos = sge_seek(sge, SGES, SGES * GIB2 - 4096);
-	assert_int_equal(sge_scatter(&table, PD, sge, SGES, &pos, packet, 4096), 0);
+	assert_int_equal(scatter(sge, SGES, &pos, packet, 4096), 0);
 	assert_memory_equal(mem + GIB2 - 4096, packet, 4096);
-	assert_int_equal(sge_scatter(&table, PD, sge, SGES, &pos, packet, 1), -EMSGSIZE);
+	assert_int_equal(scatter(sge, SGES, &pos, packet, 1), -EMSGSIZE);
 	/* One byte more than the region has. */
 	sge[0].len++;
-	assert_int_equal(sge_check(&table, PD, sge, 1, 0), -EACCES);
+	assert_int_equal(sge_check(LIST(sge, 1, PD), 0), -EACCES);
 	pos = (struct sge_pos){0, (uint32_t)GIB2 - 4095};
-	assert_int_equal(sge_scatter(&table, PD, sge, SGES, &pos, packet, 4096), -EACCES);
+	assert_int_equal(scatter(sge, SGES, &pos, packet, 4096), -EACCES);
 
 	key_drop(key);
 	assert_int_equal(munmap(mem, GIB2 + 4096), 0);
@@ -455,14 +464,14 @@ long_sge_over_a_short_region(void **state)
 
 	(void)state;
 	memset(packet, 9, sizeof(packet));
-	assert_int_equal(sge_scatter(&table, PD, sge, 1, &pos, packet, 65), -EACCES);
+	assert_int_equal(scatter(sge, 1, &pos, packet, 65), -EACCES);
 	assert_int_equal(mem[0], 0);
-	assert_int_equal(sge_scatter(&table, PD, sge, 1, &pos, packet, 64), 0);
+	assert_int_equal(scatter(sge, 1, &pos, packet, 64), 0);
 	assert_memory_equal(mem, packet, 64);
 	pos = sge_seek(sge, 2, GIB2 + UINT32_MAX - 1);
 	assert_true(pos_equal(pos, (struct sge_pos){1, UINT32_MAX - 1}));
-	assert_int_equal(sge_scatter(&table, PD, sge, 2, &pos, packet, 1), -EACCES);
-	assert_int_equal(sge_scatter(&table, PD, sge, 2, &pos, packet, 2), -EMSGSIZE);
+	assert_int_equal(scatter(sge, 2, &pos, packet, 1), -EACCES);
+	assert_int_equal(scatter(sge, 2, &pos, packet, 2), -EMSGSIZE);
 	key_drop(key);
 }
 
