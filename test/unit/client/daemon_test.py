@@ -83,6 +83,12 @@ class Daemon:
         process = subprocess.Popen([FLOW, "idle"], env=self.env, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, text=True)
         process.stdout.readline()
+        # A client whose process does not run just now does not answer.
+        end = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < end:
+            clients = json.loads(self.run(STATUS, "--json").stdout)["clients"]
+            if [c for c in clients if c["pid"] == process.pid and c["answered"]]:
+                break
         return process
 
 
@@ -256,8 +262,8 @@ def telemetry():
             ids = ask("/rocade/clients")
             case("telemetry: the clients", len(ids) == 1, ids)
             client = ask("/rocade/client,%d" % ids[0])
-            case("telemetry: a client", client["pid"] == flow.pid and client["answered"] == 1,
-                 client)
+            case("telemetry: a client", client["pid"] == flow.pid and
+                 client["srq_count"] == 1, client)
             srqs = ask("/rocade/srqs,%d" % ids[0])
             case("telemetry: its SRQs", len(srqs) == 1, srqs)
             qps = ask("/rocade/qps,%d,0" % ids[0])
