@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The data path: passes mbufs as packet views (struct pkt). Nothing is kept between
- * calls. */
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#include "ethdev/ethdev_internal.h"
+#include "ethdev/burst.h"
 
 /* Returns a copy in one segment, and frees the chain. NULL: there is no buffer, or it is
  * too small. */
@@ -62,7 +60,7 @@ rx_mbuf_normalise(struct ethdev_queue *q, struct rte_mbuf *m)
 	return m;
 }
 
-static unsigned
+unsigned
 ethdev_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 {
 	struct rte_mbuf *mbufs[PKT_BURST];
@@ -95,7 +93,7 @@ ethdev_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 
 /* rte_pktmbuf_free_bulk() sorts by pool. One PKT_BURST at a time limits the use of the
  * stack. */
-static void
+void
 ethdev_release(void *queue, struct pkt *pkts, unsigned n)
 {
 	struct rte_mbuf *mbufs[PKT_BURST];
@@ -125,7 +123,7 @@ mbufs_alloc(struct rte_mempool *pool, struct rte_mbuf **mbufs, unsigned n)
 	return got;
 }
 
-static unsigned
+unsigned
 ethdev_tx_alloc(void *queue, struct pkt *pkts, unsigned n)
 {
 	struct rte_mbuf *mbufs[PKT_BURST];
@@ -163,7 +161,7 @@ tx_fill(const struct pkt *pkt, struct rte_mbuf *m)
 	m->l3_len = sizeof(struct rte_ipv4_hdr);
 }
 
-static unsigned
+unsigned
 ethdev_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 {
 	struct ethdev_queue *q = queue;
@@ -184,24 +182,3 @@ ethdev_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 	}
 	return sent;
 }
-
-/* Receive interrupts are not set up: an engine on an ethdev polls. */
-static int
-ethdev_wait_fd(void *queue)
-{
-	(void)queue;
-	return -1;
-}
-
-const struct port_ops ethdev_ops = {
-	.rx_burst = ethdev_rx_burst,
-	.rx_release = ethdev_release,
-	.tx_alloc = ethdev_tx_alloc,
-	.tx_release = ethdev_release,
-	.tx_burst = ethdev_tx_burst,
-	.wait_fd = ethdev_wait_fd,
-	.link_up = ethdev_link_up,
-	.set_link = ethdev_set_link,
-	.set_groups = ethdev_set_groups,
-	.close = ethdev_close,
-};

@@ -13,7 +13,8 @@
 #include <rte_lcore.h>
 
 #include "base/base_log.h"
-#include "ethdev/ethdev_internal.h"
+#include "ethdev/burst.h"
+#include "ethdev/ethdev.h"
 
 #define DESC_DEFAULT 1024
 #define MTU_MIN 576 /* every IPv4 host accepts that (RFC 791) */
@@ -26,6 +27,22 @@
 #define LINK_STEP_MS 10
 #define DRAIN_WAIT_US 1000000
 #define DRAIN_STEP_US 100
+
+struct ethdev {
+	uint16_t port_id;
+	uint16_t queue_count;
+	uint16_t rx_desc;
+	uint16_t tx_desc;
+	uint32_t mtu;
+	int socket;
+	bool tx_ipv4_cksum;
+	bool all_multicast;
+	struct rte_mempool *pool;
+	struct rte_eth_dev_info info;
+	char name[RTE_ETH_NAME_MAX_LEN];
+	void **queues;
+	struct ethdev_queue queue[];
+};
 
 /* Writes the error text and returns ret. */
 static int __attribute__((format(printf, 4, 5)))
@@ -245,7 +262,7 @@ ethdev_queues_setup(struct ethdev *dev, char *err, size_t err_size)
 	return 0;
 }
 
-bool
+static bool
 ethdev_link_up(void *drv)
 {
 	struct ethdev *dev = drv;
@@ -261,7 +278,7 @@ ethdev_mtu(const void *drv)
 	return ((const struct ethdev *)drv)->mtu;
 }
 
-int
+static int
 ethdev_set_link(void *drv, bool up)
 {
 	struct ethdev *dev = drv;
@@ -273,7 +290,7 @@ ethdev_set_link(void *drv, bool up)
 /* If the PMD cannot receive all multicast, sets a list of addresses; if it rejects the
  * list, enables promiscuous mode. All multicast comes first, because net_tap accepts
  * every list but ignores it. */
-void
+static void
 ethdev_set_groups(void *drv, const uint8_t (*macs)[6], unsigned n)
 {
 	struct ethdev *dev = drv;
@@ -302,34 +319,6 @@ ethdev_link_wait(struct ethdev *dev)
 	for (unsigned ms = 0; ms < LINK_WAIT_MS && !ethdev_link_up(dev);
 		ms += LINK_STEP_MS)
 		usleep(LINK_STEP_MS * 1000);
-}
-
-static int
-ethdev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
-{
-	struct rte_ether_addr mac;
-	int ret;
-
-	ret = rte_eth_macaddr_get(dev->port_id, &mac);
-	if (ret != 0)
-		return ethdev_fail(err, err_size, pmd_error(ret),
-			"%s has no MAC address: %s", dev->name, strerror(-ret));
-	ret = rte_eth_dev_start(dev->port_id);
-	if (ret != 0)
-		return ethdev_fail(err, err_size, pmd_error(ret), "%s does not start: %s",
-			dev->name, strerror(-ret));
-	dev->all_multicast = rte_eth_allmulticast_enable(dev->port_id) == 0;
-	ethdev_link_wait(dev);
-	memset(port, 0, sizeof(*port));
-	port->ops = &ethdev_ops;
-	port->drv = dev;
-	port->queues = dev->queues;
-	port->queue_count = dev->queue_count;
-	port->caps.max_frame = dev->mtu + L2_BYTES;
-	port->caps.rx_ring = dev->rx_desc;
-	port->caps.tx_ipv4_cksum = dev->tx_ipv4_cksum;
-	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
-	return 0;
 }
 
 static struct ethdev *
@@ -386,7 +375,7 @@ interrupts_drain(void)
 	rte_eal_alarm_cancel(interrupts_drained, &done); /* waits for a running one */
 }
 
-void
+static void
 ethdev_close(void *drv)
 {
 	struct ethdev *dev = drv;
@@ -396,6 +385,55 @@ ethdev_close(void *drv)
 	(void)rte_eth_dev_close(dev->port_id);
 	interrupts_drain();
 	ethdev_struct_free(dev);
+}
+
+/* An engine on an ethdev polls: receive interrupts are not set up. */
+static int
+ethdev_wait_fd(void *queue)
+{
+	(void)queue;
+	return -1;
+}
+
+static const struct port_ops ethdev_ops = {
+	.rx_burst = ethdev_rx_burst,
+	.rx_release = ethdev_release,
+	.tx_alloc = ethdev_tx_alloc,
+	.tx_release = ethdev_release,
+	.tx_burst = ethdev_tx_burst,
+	.wait_fd = ethdev_wait_fd,
+	.link_up = ethdev_link_up,
+	.set_link = ethdev_set_link,
+	.set_groups = ethdev_set_groups,
+	.close = ethdev_close,
+};
+
+static int
+ethdev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
+{
+	struct rte_ether_addr mac;
+	int ret;
+
+	ret = rte_eth_macaddr_get(dev->port_id, &mac);
+	if (ret != 0)
+		return ethdev_fail(err, err_size, pmd_error(ret),
+			"%s has no MAC address: %s", dev->name, strerror(-ret));
+	ret = rte_eth_dev_start(dev->port_id);
+	if (ret != 0)
+		return ethdev_fail(err, err_size, pmd_error(ret), "%s does not start: %s",
+			dev->name, strerror(-ret));
+	dev->all_multicast = rte_eth_allmulticast_enable(dev->port_id) == 0;
+	ethdev_link_wait(dev);
+	memset(port, 0, sizeof(*port));
+	port->ops = &ethdev_ops;
+	port->drv = dev;
+	port->queues = dev->queues;
+	port->queue_count = dev->queue_count;
+	port->caps.max_frame = dev->mtu + L2_BYTES;
+	port->caps.rx_ring = dev->rx_desc;
+	port->caps.tx_ipv4_cksum = dev->tx_ipv4_cksum;
+	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
+	return 0;
 }
 
 int

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The data path of an ethdev port: passes mbufs as packet views (struct pkt). Nothing is
+ * kept between calls. These functions are for the struct port_ops in ethdev.c. */
+#ifndef ROCADE_ETHDEV_BURST_H
+#define ROCADE_ETHDEV_BURST_H
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "port/port.h"
+
+struct ethdev_queue {
+	uint16_t port_id;
+	uint16_t queue_id;
+	struct rte_mempool *pool;
+} LINE_ALIGNED;
+
+unsigned ethdev_rx_burst(void *queue, struct pkt *pkts, unsigned n);
+unsigned ethdev_tx_alloc(void *queue, struct pkt *pkts, unsigned n);
+unsigned ethdev_tx_burst(void *queue, struct pkt *pkts, unsigned n);
+void ethdev_release(void *queue, struct pkt *pkts, unsigned n);
+
+#endif
