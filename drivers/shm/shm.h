@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The port of a client of the daemon: a pair of rings and a packet pool in memory that
- * both processes share. Needs no EAL, no root and no hugepages. */
+ * both processes share. Needs no EAL, no root and no hugepages. For the files of this
+ * folder, which name their callers below. */
 #ifndef ROCADE_SHM_H
 #define ROCADE_SHM_H
 
@@ -46,24 +47,24 @@ struct shm {
 	struct shm *next; /* list of the ports of this process, for fork() */
 };
 
-/* Attaches to the daemon over a session and fills the port. Closes the session on
- * failure. Returns 0 or -errno. */
+/* shm_port.c, for shm_open.c: attaches to the daemon over a session and fills the port.
+ * Closes the session on failure. Returns 0 or -errno. */
 int shm_attach(const struct session *session, struct port *port, struct sw_device *device,
 	struct shm **out);
 
 extern const struct dev_hooks shm_hooks; /* arg: the struct shm */
 
-/* progress_thread.c: returns 0 or -errno. */
+/* progress_thread.c, for shm_open.c: returns 0 or -errno. */
 int progress_thread_start(struct progress_thread *t, struct engine *engine,
 	int session_fd, const struct region *region);
-void progress_thread_wake(void *arg);
+void progress_thread_wake(void *arg); /* also for the engine; any thread */
 void progress_thread_stop(struct progress_thread *t);
 
-/* shm_report.c: writes the statistics that the daemon has requested, and then their
- * generation. */
+/* shm_report.c, for progress_thread.c: writes the statistics that the daemon has
+ * requested, and then their generation. */
 void report_write(struct dev *dev, struct report *report);
 
-/* fork.c: the ports of this process. */
+/* fork.c, for shm_open.c: the ports of this process. */
 void shm_list_add(struct shm *shm);
 void shm_list_remove(struct shm *shm);
 
