@@ -118,14 +118,16 @@ static void
 show_srq(struct host *host)
 {
 	struct rocade_srq_info info;
+	uint32_t number;
 
-	if (host->verbs.srq == NULL || rocade_srq_info(host->verbs.srq, &info) != 0) {
+	if (host->verbs.srq == NULL || rocade_srq_info(host->verbs.srq, &info) != 0 ||
+		ibv_get_srq_num(host->verbs.srq, &number) != 0) {
 		printf("port %" PRIu64 ": no SRQ\n", host->pc->port);
 		return;
 	}
-	printf("port %" PRIu64 ": SRQ, %" PRIu32 " of %" PRIu32
+	printf("port %" PRIu64 ": SRQ 0x%06" PRIx32 ", %" PRIu32 " of %" PRIu32
 	       " receives posted, max_sge %" PRIu32 ", limit ",
-		host->pc->port, info.outstanding, info.max_wr, info.max_sge);
+		host->pc->port, number, info.outstanding, info.max_wr, info.max_sge);
 	if (info.limit != 0)
 		printf("%" PRIu32 " armed", info.limit);
 	else

@@ -256,6 +256,37 @@ srq_qps_reserve(struct dev *dev, const struct srq *srq, uint32_t max_sge)
 	return 0;
 }
 
+static bool
+srqn_is_free(const struct dev *dev, uint32_t srqn)
+{
+	const struct srq *srq;
+
+	if (srqn == 0 || srqn == 0xFFFFFF || srq_table_covers(&dev->srqs, srqn))
+		return false;
+	/* No number was given twice yet. */
+	if (dev->next_srqn <= 0xFFFFFF)
+		return true;
+	LIST_FOREACH(srq, &dev->srq_list, link)
+	{
+		if (srq->srqn == srqn)
+			return false;
+	}
+	return true;
+}
+
+uint32_t
+dev_srq_number(struct dev *dev)
+{
+	uint32_t srqn;
+
+	pthread_mutex_lock(&dev->lock);
+	do
+		srqn = (uint32_t)(++dev->next_srqn & 0xFFFFFF);
+	while (!srqn_is_free(dev, srqn));
+	pthread_mutex_unlock(&dev->lock);
+	return srqn;
+}
+
 void
 dev_srq_add(struct dev *dev, struct srq *srq)
 {

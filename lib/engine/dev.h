@@ -97,6 +97,7 @@ struct dev {
 	struct srq_table srqs;     /* XRC SRQs */
 	LIST_HEAD(, srq) srq_list; /* all SRQs */
 	uint32_t next_xrcd;
+	uint64_t next_srqn; /* of a basic SRQ; used modulo 2^24 */
 	struct slab slab;
 	struct alloc mem; /* allocates from slab: QPs and rings */
 	unsigned engine_count;
@@ -172,6 +173,9 @@ int dev_srq_publish(struct dev *dev, struct srq *srq);
 /* Undoes dev_srq_publish(). */
 void dev_srq_withdraw(struct dev *dev, struct srq *srq);
 
+/* Returns a number for a basic SRQ: of 24 bits, that no SRQ of the device has, and none by
+ * which packets name an XRC SRQ. */
+uint32_t dev_srq_number(struct dev *dev);
 /* Add a complete SRQ to the device's list, and remove it. */
 void dev_srq_add(struct dev *dev, struct srq *srq);
 void dev_srq_remove(struct dev *dev, struct srq *srq);

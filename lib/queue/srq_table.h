@@ -31,6 +31,13 @@ void srq_table_fini(struct srq_table *t);
 int srq_table_put(struct srq_table *t, struct srq *srq);
 void srq_table_remove(struct srq_table *t, const struct srq *srq);
 
+/* Returns whether this is one of the numbers that the table assigns. */
+static inline bool
+srq_table_covers(const struct srq_table *t, uint32_t srqn)
+{
+	return srqn - t->base < SRQ_TABLE_MAX;
+}
+
 /* Returns NULL if no SRQ has this number. */
 static inline struct srq *
 srq_table_get(const struct srq_table *t, uint32_t srqn)

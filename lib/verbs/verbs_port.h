@@ -33,10 +33,9 @@ struct rocade_port {
 	struct verbs_device *device;
 	/* NULL: opened and closed by the functions of rocade.h */
 	const struct device_source *source;
-	pthread_mutex_t lock; /* protects the members below */
-	uint32_t contexts;    /* number of open contexts */
-	uint32_t launched;    /* number of engines that an lcore runs */
-	uint32_t next_srqn;
+	pthread_mutex_t lock;                /* protects the members below */
+	uint32_t contexts;                   /* number of open contexts */
+	uint32_t launched;                   /* number of engines that an lcore runs */
 	LIST_HEAD(, xrc_domain) xrc_domains; /* opened with a file */
 	/* called by rocade_close_port() when it can no longer fail; NULL: nothing to
 	 * do */

@@ -5,12 +5,6 @@
 #include "verbs/objects.h"
 #include "verbs/verbs_xrc.h"
 
-static uint32_t
-srqn_next(struct rocade_port *port)
-{
-	return __atomic_add_fetch(&port->next_srqn, 1, __ATOMIC_RELAXED);
-}
-
 static int
 verbs_srq_create(
 	struct ibv_pd *pd, const struct ibv_srq_attr *attr, struct verbs_srq **out)
@@ -27,7 +21,6 @@ verbs_srq_create(
 		alloc_put(&alloc_plain, srq, sizeof(*srq));
 		return err;
 	}
-	srq->srq.srqn = srqn_next(ctx->port);
 	srq->srq.ring.unlocked = pd_unlocked(pd);
 	srq->ibv.context = pd->context;
 	srq->ibv.pd = pd;
@@ -60,6 +53,7 @@ ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 	err = verbs_srq_create(pd, &attr->attr, &srq);
 	if (err != 0)
 		return null_errno(err);
+	srq->srq.srqn = dev_srq_number(to_ctx(pd->context)->dev);
 	return verbs_srq_publish(srq, attr->srq_context, &attr->attr);
 }
 
@@ -92,7 +86,7 @@ srq_discard(struct verbs_srq *srq)
 	alloc_put(&alloc_plain, srq, sizeof(*srq));
 }
 
-/* Gives the SRQ a number by which packets address it. */
+/* Gives the SRQ a number by which packets name it. */
 static int
 srq_make_xrc(struct verbs_srq *srq, const struct ibv_srq_init_attr_ex *attr)
 {
@@ -122,6 +116,8 @@ verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *at
 		return null_errno(err);
 	if (xrc)
 		err = srq_make_xrc(srq, attr);
+	else
+		srq->srq.srqn = dev_srq_number(to_ctx(context)->dev);
 	if (err != 0) {
 		srq_discard(srq);
 		return null_errno(err);
@@ -132,8 +128,6 @@ verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *at
 int
 verbs_get_srq_num(struct ibv_srq *ibv, uint32_t *srq_num)
 {
-	if (to_srq(ibv)->xrcd == NULL)
-		return EOPNOTSUPP; /* no packet addresses it */
 	*srq_num = to_srq(ibv)->srq.srqn;
 	return 0;
 }

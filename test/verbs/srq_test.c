@@ -84,6 +84,33 @@ test_create_ex(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
+/* The numbers of two contexts of a device differ too. */
+static void
+numbers_are_unique(void **state)
+{
+	struct ibv_context *context = ibv_open_device(pair.a.context->device);
+	struct ibv_pd *pds[2] = {pair.a.pd, ibv_alloc_pd(context)};
+	struct ibv_srq *srqs[6];
+	uint32_t numbers[6];
+
+	(void)state;
+	assert_non_null(pds[1]);
+	for (unsigned i = 0; i < 6; i++) {
+		struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+
+		srqs[i] = ibv_create_srq(pds[i % 2], &attr);
+		assert_non_null(srqs[i]);
+		assert_int_equal(ibv_get_srq_num(srqs[i], &numbers[i]), 0);
+		assert_in_range(numbers[i], 1, 0xFFFFFE);
+		for (unsigned k = 0; k < i; k++)
+			assert_int_not_equal(numbers[i], numbers[k]);
+	}
+	for (unsigned i = 0; i < 6; i++)
+		assert_int_equal(ibv_destroy_srq(srqs[i]), 0);
+	assert_int_equal(ibv_dealloc_pd(pds[1]), 0);
+	assert_int_equal(ibv_close_device(context), 0);
+}
+
 static uint32_t
 outstanding(struct ibv_srq *srq)
 {
@@ -433,6 +460,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		with_pair(sizes_are_checked_and_rounded_up),
 		with_pair(test_create_ex),
+		with_pair(numbers_are_unique),
 		with_pair(test_post_list),
 		with_pair(test_bad_wr_kept_on_success),
 		with_pair(test_empty_list_posts_nothing),

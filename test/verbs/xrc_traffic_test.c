@@ -183,6 +183,36 @@ unknown_srq_number_fails_both_qps(void **state)
 	assert_int_equal(ibv_close_xrcd(other), 0);
 }
 
+/* The number of a basic SRQ names nothing in a packet, although the SRQ is there. */
+static void
+basic_srq_number_is_unknown(void **state)
+{
+	struct verbs_side *a = &pair.a, *b = &pair.b;
+	struct ibv_xrcd *xrcd = xrc_domain(b);
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 10, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(b->pd, &attr);
+	struct ibv_qp *initiator = xrc_initiator(a, 0);
+	struct ibv_qp *target = xrc_target(b->context, xrcd);
+	struct ibv_async_event event;
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_non_null(srq);
+	xrc_connect(a, initiator, b, target);
+	xrc_recv(b, srq, 1, 0x8000);
+	xrc_send(a, initiator, xrc_srqn(srq), 5, 0, 8);
+	xrc_complete(a->send_cq, 5, IBV_WC_REM_INV_REQ_ERR, &wc);
+	event = pair_event(&pair, b);
+	assert_int_equal(event.event_type, IBV_EVENT_QP_REQ_ERR);
+	event = pair_event(&pair, b);
+	assert_int_equal(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
+	assert_int_equal(ibv_poll_cq(b->recv_cq, 1, &wc), 0);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(ibv_destroy_qp(initiator), 0);
+	assert_int_equal(ibv_destroy_qp(target), 0);
+	assert_int_equal(ibv_close_xrcd(xrcd), 0);
+}
+
 /* The SRQ is destroyed while a message to it is in flight. */
 static void
 message_to_destroyed_srq_fails(void **state)
@@ -359,6 +389,7 @@ main(void)
 		CASE(every_opcode_by_post_send),
 		CASE(every_opcode_by_sections),
 		CASE(unknown_srq_number_fails_both_qps),
+		CASE(basic_srq_number_is_unknown),
 		CASE(message_to_destroyed_srq_fails),
 		CASE(xsrq_pingpong_scheme),
 		cmocka_unit_test(many_qps_to_many_srqs),

@@ -129,6 +129,36 @@ gid_table_and_defaults(void **state)
 	fake_fini(&port);
 }
 
+/* A number of a basic SRQ is none of those by which packets name XRC SRQs, and not used
+ * when the numbers begin again. */
+static void
+srq_numbers_are_unique(void **state)
+{
+	struct dev_conf conf = conf_good();
+	struct srq srq = {.srqn = 0};
+	struct dev *dev;
+
+	(void)state;
+	fake_init(&port, 1, 1);
+	assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
+	assert_in_range(dev_srq_number(dev), 1, 0xFFFFFE);
+	dev->srqs.base = 0x1000;
+	dev->next_srqn = 0xFFE;
+	srq.srqn = dev_srq_number(dev);
+	assert_int_equal(srq.srqn, 0xFFF);
+	dev_srq_add(dev, &srq);
+	assert_int_equal(dev_srq_number(dev), 0x1000 + SRQ_TABLE_MAX);
+	dev->next_srqn = 0xFFFFFD;
+	assert_int_equal(dev_srq_number(dev), 0xFFFFFE);
+	assert_int_equal(dev_srq_number(dev), 1);
+	dev->next_srqn = 0x1000FFD;
+	assert_int_equal(dev_srq_number(dev), 0xFFE);
+	assert_int_equal(dev_srq_number(dev), 0x1000 + SRQ_TABLE_MAX);
+	dev_srq_remove(dev, &srq);
+	dev_destroy(dev);
+	fake_fini(&port);
+}
+
 /* The sum has the counters of each engine once. */
 static void
 stats_sum_all_engines(void **state)
@@ -232,6 +262,7 @@ main(void)
 		cmocka_unit_test(refused_configuration_leaves_nothing),
 		cmocka_unit_test(active_mtu_follows_interface_mtu),
 		cmocka_unit_test(gid_table_and_defaults),
+		cmocka_unit_test(srq_numbers_are_unique),
 		cmocka_unit_test(stats_sum_all_engines),
 		cmocka_unit_test(key_is_freed_once),
 		cmocka_unit_test(deadlines_of_idle_engines),
