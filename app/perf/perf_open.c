@@ -31,7 +31,7 @@ perf_port_open(struct perf_context *ctx)
 	/* IPv6 header, UDP, BTH and extension headers, ICRC. Below 2048 the 1500 bytes of
 	 * Ethernet suffice. */
 	if (plan->mtu >= 2048)
-		conf.mtu = (uint32_t)plan->mtu + 84;
+		conf.mtu = (uint32_t)plan->mtu + 88;
 	if (rocade_open_port(&conf, &ctx->port) != 0)
 		return perf_set_error(
 			ctx, "cannot open port %u: %s", conf.ethdev, rocade_error());

@@ -32,7 +32,7 @@ port_conf_fill(
 	/* IPv6 header, UDP, BTH and extension headers, ICRC: what the path MTU needs on
 	 * top. Below 2048 the 1500 bytes of Ethernet suffice. */
 	if (out->mtu == 0 && conf->mtu >= 2048)
-		out->mtu = (uint32_t)conf->mtu + 84;
+		out->mtu = (uint32_t)conf->mtu + 88;
 }
 
 static int

@@ -6,7 +6,7 @@
 #include "loop/loop.h"
 #include "verbs/verbs_port.h"
 
-#define LOOP_MTU 4180 /* allows a path MTU of 4096 */
+#define LOOP_MTU 4184 /* allows a path MTU of 4096 */
 #define LOOP_RING 1024
 #define LOOP_RING_MAX 65536
 #define L2_MAX (14 + 4) /* Ethernet header and VLAN tag */

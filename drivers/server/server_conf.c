@@ -13,7 +13,7 @@
 #include "server/server_share.h"
 #include "verbs/verbs_port.h"
 
-#define MTU_DEFAULT 4180 /* allows a path MTU of 4096 */
+#define MTU_DEFAULT 4184 /* allows a path MTU of 4096 */
 #define MTU_MIN 576
 #define MTU_MAX 9000
 #define VLAN_MAX 4094

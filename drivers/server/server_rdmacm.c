@@ -15,6 +15,7 @@
 #include "engine/clock.h"
 #include "server/server_rdmacm.h"
 #include "ucm/ucm.h"
+#include "wire/hdr.h"
 #include "wire/wire_gsi.h"
 
 #define CONNECTIONS 8192 /* of all clients, including those in time wait */
@@ -99,18 +100,6 @@ rdmacm_timer(struct rocade_daemon *d)
 	rdmacm_timer_arm(d);
 }
 
-/* Returns the largest path MTU whose packets, with 84 bytes of headers, fit the IP MTU.
- * The clients' devices choose the same one. */
-static uint8_t
-path_mtu(uint32_t ip_mtu)
-{
-	uint8_t code = 5;
-
-	while (code > 1 && (128u << code) + 84 > ip_mtu)
-		code--;
-	return code;
-}
-
 static uint64_t
 ca_guid_from_mac(const uint8_t mac[6])
 {
@@ -159,7 +148,7 @@ rdmacm_create(struct rocade_daemon *d)
 {
 	struct ucm_conf conf = {
 		.net = d->sw->conf.net,
-		.path_mtu = path_mtu(d->device.mtu),
+		.path_mtu = (uint8_t)mtu_code_fitting(d->device.mtu),
 		.limits = {.ids = IDS_PER_CLIENT, .channels = CHANNELS_PER_CLIENT},
 		.ops = {.owns_qpn = owns_qpn,
 			.wake = rdmacm_channel_wake,

@@ -59,7 +59,7 @@ struct rocade_daemon_conf {
 	const char *gateway6;
 	uint16_t vlan; /* 802.1Q VLAN ID, 1..4094; 0: untagged */
 	/* IP MTU in bytes of the device, 576 to 9000; 0: that of the port, at most 9000,
-	 * or 4180 without a port (path MTU 4096) */
+	 * or 4184 without a port (path MTU 4096) */
 	uint32_t mtu;
 	uint32_t qpn_base;    /* first QPN; 0: random */
 	uint32_t max_clients; /* clients attached at a time, up to 65536; 0: 256 */

@@ -48,8 +48,8 @@ struct rocade_port_conf {
 	const char *addresses;
 	const char *gateway4; /* default gateway for IPv4; NULL: none */
 	const char *gateway6;
-	/* IP MTU in bytes, 576 to 9000; 0: the port's present MTU, at most 9000, or 4180
-	 * for a loop. A path MTU of 4096 needs 4180. */
+	/* IP MTU in bytes, 576 to 9000; 0: the port's present MTU, at most 9000, or 4184
+	 * for a loop. A path MTU of 4096 needs 4184. */
 	uint32_t mtu;
 	uint16_t vlan;    /* 802.1Q VLAN ID, 1..4094; 0: untagged */
 	uint16_t ethdev;  /* port id of rte_ethdev (rocade_open_port() only) */

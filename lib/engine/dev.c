@@ -38,19 +38,6 @@ dev_engines_unlock(struct dev *dev)
 		engine_unlock(dev->engines[i]);
 }
 
-/* The largest path MTU whose packets fit the IP MTU with these headers: 20 or 40 IP, 8
- * UDP, 12 BTH, 20 extended (RETH and immediate data), 4 ICRC (RoCEv2, annex A17). */
-static enum ibv_mtu
-largest_path_mtu(uint32_t ip_mtu, bool ipv6)
-{
-	uint32_t headers = ipv6 ? 84 : 64;
-	unsigned code = IBV_MTU_4096;
-
-	while (code > IBV_MTU_256 && mtu_bytes(code) + headers > ip_mtu)
-		code--;
-	return (enum ibv_mtu)code;
-}
-
 /* The GID table: configured addresses first, then the link-local one. Slot 3 repeats slot
  * 0 for scripts that take index 3 for "RoCE v2 over IPv4". */
 static void
@@ -187,7 +174,7 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 	slab_init(&dev->slab, mem, PIECE_MAX);
 	dev->mem = slab_alloc(&dev->slab);
 	dev->guid = guid_from_mac(port->mac);
-	dev->active_mtu = largest_path_mtu(conf->mtu, true);
+	dev->active_mtu = (enum ibv_mtu)mtu_code_fitting(conf->mtu);
 	if (dev->conf.peer_window == 0)
 		dev->conf.peer_window =
 			(port->caps.rx_ring != 0 ? port->caps.rx_ring : RX_RING_DEFAULT) /

@@ -123,4 +123,22 @@ mtu_bytes(unsigned code)
 	return 128u << code;
 }
 
+/* The most that a packet with payload has beside it: a WRITE ONLY with immediate data to an
+ * XRC SRQ over IPv6 (A14, A17): 40 IPv6, 8 UDP, and the headers of the transport. */
+#define HEADERS_MAX                                                                      \
+	(40 + 8 + sizeof(struct bth) + sizeof(struct xrceth) + sizeof(struct reth) + 4 + \
+		ICRC_LEN)
+static_assert(HEADERS_MAX == 88, "docs/protocol.md 1");
+
+/* Returns the code of the largest path MTU whose packets fit the IP MTU. */
+static inline unsigned
+mtu_code_fitting(uint32_t ip_mtu)
+{
+	unsigned code = 5;
+
+	while (code > 1 && mtu_bytes(code) + HEADERS_MAX > ip_mtu)
+		code--;
+	return code;
+}
+
 #endif

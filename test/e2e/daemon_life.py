@@ -17,7 +17,7 @@ from process import until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import SCRATCH, eal, ip, is_root, ping  # noqa: E402
 
-LARGE = ("--mtu", "4180")
+LARGE = ("--mtu", "4184")
 
 
 def tagged(spaces):
@@ -47,7 +47,7 @@ def config(**values):
         value = args.pop(0) if args and not args[0].startswith("-") else ""
         lines.append("%s = %s" % (key, value))
     lines += ["[port]", "address = " + values.pop("address", V4[0] + "/24"),
-              "mtu = %s" % values.pop("mtu", 4180), "sleep-us = 200", "[clients]"]
+              "mtu = %s" % values.pop("mtu", 4184), "sleep-us = 200", "[clients]"]
     lines += ["%s = %s" % (key.replace("_", "-"), value) for key, value in values.items()]
     return "\n".join(lines) + "\n"
 

@@ -53,7 +53,7 @@ def link_events(host, space):
 def af_packet():
     n = 100
     spaces = veth()
-    large = ("--mtu", "4180")
+    large = ("--mtu", "4184")
     with Host(spaces, 0, AF_PACKET, *large) as left, Host(spaces, 1, AF_PACKET, *large) as right:
         hosts = [left, right]
         info = left.run("ibv_devinfo", "-v").stdout

@@ -58,8 +58,8 @@ def two_hosts(program, folder):
         return
     agent = os.path.join(folder, "agent")
     spaces = veth()
-    with Host(spaces, 0, AF_PACKET, "--mtu", "4180") as left, \
-            Host(spaces, 1, AF_PACKET, "--mtu", "4180") as right:
+    with Host(spaces, 0, AF_PACKET, "--mtu", "4184") as left, \
+            Host(spaces, 1, AF_PACKET, "--mtu", "4184") as right:
         with open(agent, "w", encoding="ascii") as file:
             file.write('#!/bin/sh\nshift\nROCADE_SOCKET=%s exec ip netns exec %s sh -c "$*"\n' %
                        (right.socket, spaces[1]))

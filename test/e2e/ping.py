@@ -291,7 +291,7 @@ def main():
     run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=0")
     run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=0")
     return tap.run(tap_tests, vlan_tests, lambda: packet_tests("af_packet", 1500, 0),
-                   lambda: packet_tests("af_packet 4180", 4180, 0),
+                   lambda: packet_tests("af_packet 4184", 4184, 0),
                    lambda: packet_tests("af_packet VLAN", 1500, 100))
 
 

@@ -134,7 +134,7 @@ def telemetry():
     cpu = min(os.sched_getaffinity(0))
     eal = ["--no-huge", "-m", "128", "--no-pci", "--vdev", "net_null0", "--lcores", "0@%d" % cpu,
            "--file-prefix", prefix]
-    with Daemon("--port", "net_null0", "--mtu", "4180", "--address", "192.0.2.1/24", "--sleep-us",
+    with Daemon("--port", "net_null0", "--mtu", "4184", "--address", "192.0.2.1/24", "--sleep-us",
                 "500", eal=eal) as daemon, socket.socket(
                     socket.AF_UNIX, socket.SOCK_SEQPACKET) as talk:
         talk.settimeout(60)
@@ -147,7 +147,7 @@ def telemetry():
         idle = flow(daemon, "idle")
         number = client_of(daemon, idle)["id"]
         device = ask("/rocade/devices")["rocade0"]
-        case("telemetry: the device", device["mtu"] == 4180 and device["local"] == 0 and
+        case("telemetry: the device", device["mtu"] == 4184 and device["local"] == 0 and
              "192.0.2.1" in device["addresses"] and
              device["qpn_count"] == device["qpns_free"] + 1, str(device))
         case("telemetry: the clients", ask("/rocade/clients") == [number])

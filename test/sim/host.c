@@ -41,7 +41,7 @@ device_open(struct host *h)
 {
 	struct alloc mem = {counted_get, counted_put, h};
 	struct dev_conf conf = {
-		.mtu = 4180,
+		.mtu = 4184,
 		.qpn_base = 0x10000 * (h->index + 1) + (uint32_t)draw(0x8000),
 		.max_qp = 64,
 		.peer_window = h->conf.peer_window,

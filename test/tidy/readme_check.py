@@ -13,8 +13,8 @@ import tempfile
 BLOCK = re.compile(r"^```c\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 PATH = re.compile(r"(?:^|[\s(`])((?:app|config|docs|test|tools)/[\w./-]*\w)")
-HEADERS = 84  # of the largest packet, beside the payload: docs/protocol.md 1.5
-# "path MTU 4096 needs 4180", "4180 for a path MTU of 4096"
+HEADERS = 88  # of the largest packet, beside the payload: docs/protocol.md 1.5
+# "path MTU 4096 needs 4184", "4184 for a path MTU of 4096"
 NEEDS = re.compile(r"path\s+MTU\s+(?:of\s+)?(\d+)\s+needs\s+(?:a\s+port\s+MTU\s+of\s+)?(\d+)"
                    r"|\b(\d+)\s+for\s+(?:a\s+)?path\s+MTU\s+(?:of\s+)?(\d+)", re.I)
 

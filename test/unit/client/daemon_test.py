@@ -139,7 +139,7 @@ def status():
         flow = daemon.flow()
         text = daemon.run(STATUS, "--qps")
         case("rocade-status --qps: device, client, SRQ, QP", all(re.search(w, text.stdout) for w in (
-            r"rocade0 at .*socket, this machine only: MTU 4180, 192\.0\.2\.1, fe80::",
+            r"rocade0 at .*socket, this machine only: MTU 4184, 192\.0\.2\.1, fe80::",
             r"1 of 65536 QPNs in use", r"%d +\S+ +client_flow +1 +1 " % flow.pid,
             r"SRQ 0x[0-9a-f]{6}: 10 of 64, limit 5, 0 limit events, 0 QPs",
             r"QP 0x[0-9a-f]{6} RC RTS to 0x[0-9a-f]{6}, SQ 0 of 16, RQ 16 of 32; ")), text)
@@ -242,7 +242,7 @@ def telemetry():
     with Daemon("--config", "CONFIG",
                 env={"XDG_RUNTIME_DIR": run_dir, "RUNTIME_DIRECTORY": run_dir}) as daemon:
         daemon.configure("[eal]\nno-huge =\nno-pci =\nm = 64\nfile-prefix = %s\nvdev = net_null0\n"
-                         "lcores = 0\n[port]\nport = 0\naddress = 192.0.2.1/24\nmtu = 4180\n" % prefix)
+                         "lcores = 0\n[port]\nport = 0\naddress = 192.0.2.1/24\nmtu = 4184\n" % prefix)
         line = daemon.start()
         case("rocaded serves a port", "listening at" in line, line)
         flow = daemon.flow()
@@ -258,7 +258,7 @@ def telemetry():
                 talk.send(command.encode())
                 return json.loads(talk.recv(1 << 16))[command.split(",")[0]]
             device = ask("/rocade/devices")["rocade0"]
-            case("telemetry: the device", device["local"] == 0 and device["mtu"] == 4180, device)
+            case("telemetry: the device", device["local"] == 0 and device["mtu"] == 4184, device)
             ids = ask("/rocade/clients")
             case("telemetry: the clients", len(ids) == 1, ids)
             client = ask("/rocade/client,%d" % ids[0])

@@ -20,15 +20,15 @@ sent_frames_are_received_back(void **state)
 	void *q = port.queues[0];
 
 	(void)state;
-	assert_int_equal(port.caps.max_frame, 4198);
+	assert_int_equal(port.caps.max_frame, 4202);
 	for (uint32_t round = 0; round < 300; round++) {
-		uint16_t len = (uint16_t)(60 + round * 97 % (4198 - 60 + 1));
+		uint16_t len = (uint16_t)(60 + round * 97 % (4202 - 60 + 1));
 
 		assert_int_equal(port.ops->tx_alloc(q, pkts, PKT_BURST), PKT_BURST);
 		for (unsigned i = 0; i < PKT_BURST; i++) {
 			assert_int_equal(pkts[i].len, 0);
 			assert_int_equal(pkts[i].flags, 0);
-			assert_true(pkts[i].room >= 4198);
+			assert_true(pkts[i].room >= 4202);
 			frame_fill(&pkts[i], round + i, len);
 		}
 		assert_int_equal(port.ops->tx_burst(q, pkts, PKT_BURST), PKT_BURST);

@@ -102,6 +102,6 @@ ethdev_start(char *program)
 		return -1;
 	}
 	log_set_sink(keep_warning, NULL);
-	ring = ethdev_open_port("net_ring0", 4180);
+	ring = ethdev_open_port("net_ring0", 4184);
 	return 0;
 }

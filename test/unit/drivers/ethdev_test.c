@@ -140,16 +140,16 @@ memif_carries_more_than_its_mtu(void **state)
 
 	(void)state;
 	warning[0] = '\0';
-	a = ethdev_open_port("net_memif0", 4180);
-	assert_non_null(strstr(warning, "continuing with 4180"));
-	b = ethdev_open_port("net_memif1", 4180);
+	a = ethdev_open_port("net_memif0", 4184);
+	assert_non_null(strstr(warning, "continuing with 4184"));
+	b = ethdev_open_port("net_memif1", 4184);
 	for (unsigned ms = 0;
 		ms < 5000 && !(a.ops->link_up(a.drv) && b.ops->link_up(b.drv)); ms++)
 		usleep(1000);
 	assert_true(a.ops->link_up(a.drv));
 	assert_true(b.ops->link_up(b.drv));
 	for (uint32_t round = 0; round < 1000; round++) {
-		uint16_t len = round % 2 ? 4198 : 60 + round;
+		uint16_t len = round % 2 ? 4202 : 60 + round;
 
 		assert_int_equal(a.ops->tx_alloc(a.queues[0], &out, 1), 1);
 		frame_fill(&out, round, len);

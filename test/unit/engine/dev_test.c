@@ -62,16 +62,16 @@ refused_configuration_leaves_nothing(void **state)
 	fake_fini(&port);
 }
 
-/* docs/protocol.md 1: the interface MTU less the largest headers. IPv6 ones: 84 bytes. */
+/* docs/protocol.md 1: the interface MTU less the largest headers: 88 bytes. */
 static void
 active_mtu_follows_interface_mtu(void **state)
 {
 	static const struct {
 		uint32_t mtu;
 		enum ibv_mtu active;
-	} rows[] = {{576, IBV_MTU_256}, {595, IBV_MTU_256}, {596, IBV_MTU_512},
-		{1107, IBV_MTU_512}, {1108, IBV_MTU_1024}, {1500, IBV_MTU_1024},
-		{2132, IBV_MTU_2048}, {4179, IBV_MTU_2048}, {4180, IBV_MTU_4096},
+	} rows[] = {{576, IBV_MTU_256}, {599, IBV_MTU_256}, {600, IBV_MTU_512},
+		{1111, IBV_MTU_512}, {1112, IBV_MTU_1024}, {1500, IBV_MTU_1024},
+		{2136, IBV_MTU_2048}, {4183, IBV_MTU_2048}, {4184, IBV_MTU_4096},
 		{9000, IBV_MTU_4096}};
 
 	(void)state;

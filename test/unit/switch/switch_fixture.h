@@ -105,7 +105,7 @@ client_attach(struct switch_fixture *b, struct fixture_client *c)
 static inline void
 fixture_open(struct switch_fixture *b)
 {
-	struct sw_conf conf = {.mtu = 4180,
+	struct sw_conf conf = {.mtu = 4184,
 		.qpn_base = FIRST_QPN,
 		.qpn_count = QPN_COUNT,
 		.max_clients = CLIENTS,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wire/hdr.h"
 #include "wire/opcode.h"
 
 #include <cmocka.h>
@@ -174,6 +175,29 @@ positions_and_responses(void **state)
 	}
 }
 
+/* HEADERS_MAX is what the packet with the longest headers needs beside the payload, and a
+ * packet of each opcode with payload fits. */
+static void
+longest_headers(void **state)
+{
+	size_t longest = 0;
+
+	(void)state;
+	for (unsigned op = 0; op < 256; op++) {
+		const struct op_row *row = &op_rows[op];
+
+		if (row->kind == OP_SEND || row->kind == OP_WRITE ||
+			row->kind == OP_READ_RESP)
+			longest = RTE_MAX(longest,
+				40 + 8 + sizeof(struct bth) + row->ext_len + ICRC_LEN);
+	}
+	assert_int_equal(longest, HEADERS_MAX);
+	assert_int_equal(mtu_code_fitting(4096 + HEADERS_MAX - 1), 4);
+	assert_int_equal(mtu_code_fitting(4096 + HEADERS_MAX), 5);
+	assert_int_equal(mtu_code_fitting(9000), 5);
+	assert_int_equal(mtu_code_fitting(0), 1);
+}
+
 int
 main(void)
 {
@@ -181,6 +205,7 @@ main(void)
 		cmocka_unit_test(rows_match_handwritten_tables),
 		cmocka_unit_test(unknown_names),
 		cmocka_unit_test(positions_and_responses),
+		cmocka_unit_test(longest_headers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
