@@ -133,8 +133,10 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 		.psn = req->next_psn,
 		.pkey = qp->pkey,
 		.opcode = wr_row(wqe)->opcode[index == 0][last] | qp->op_base,
+		/* only where the responder writes a completion (IBA 9.2) */
 		.solicited = last && (wqe->flags & IBV_SEND_SOLICITED) != 0 &&
-			     wqe->opcode != IBV_WR_RDMA_WRITE,
+			     wqe->opcode != IBV_WR_RDMA_WRITE &&
+			     wqe->opcode != IBV_WR_ATOMIC_WRITE,
 		.ack_req =
 			rc && (final || (last && (wqe->flags & IBV_SEND_SIGNALED)) ||
 				      (req->next_psn & (ACK_EVERY - 1)) == ACK_EVERY - 1),

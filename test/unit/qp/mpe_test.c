@@ -148,12 +148,13 @@ atomic_write_stores_8_bytes(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		memset(p.b.mem + REMOTE - 8, 0x55, 24);
 		bytes_fill(p.a.mem + 3, 8, i);
-		post_atomic(i, 3, REMOTE, i == 0 ? 0 : (unsigned)IBV_SEND_INLINE);
+		post_atomic(i, 3, REMOTE, i == 0 ? IBV_SEND_SOLICITED : IBV_SEND_INLINE);
 		host_pull(&p.a, PULL_ALL);
 		expect_frame(&p.a, 0, OPCODE_RC_ATOMIC_WRITE, PSN_A + i, 1);
 		v = wire_view(&p.a, 0);
 		reth_check(&v, p.b.rkey, 8);
 		assert_int_equal(v.payload_len, 8);
+		assert_false(v.solicited);
 		expect_done(i, IBV_WC_ATOMIC_WRITE);
 		assert_true(bytes_match(p.b.mem + REMOTE, 8, i));
 		assert_int_equal(p.b.mem[REMOTE - 1], 0x55);
