@@ -136,6 +136,39 @@ connect_transfer_disconnect(void **state)
 	assert_int_equal(cm_stat(cm_b, "disconnected"), 1);
 }
 
+/* Without parameters all of them are 0: no retries, no RNR retries, no READs. The two
+ * that 0 does not mean 0 for have their defaults. */
+static void
+null_parameters_are_zeros(void **state)
+{
+	struct ibv_qp_init_attr init;
+	struct rocade_cm_id *a, *b;
+	struct ibv_qp_attr attr;
+
+	(void)state;
+	assert_int_equal(rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, CM_PORT, NULL,
+				 NULL, &a),
+		0);
+	b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
+	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
+	cm_expect_event(cm_a, ROCADE_CM_ESTABLISHED);
+	cm_expect_event(cm_b, ROCADE_CM_ESTABLISHED);
+	for (unsigned i = 0; i < 2; i++) {
+		struct ibv_qp *qp = i == 0 ? pair.a.qp[0] : pair.b.qp[0];
+
+		assert_int_equal(ibv_query_qp(qp, &attr, 0, &init), 0);
+		assert_int_equal(attr.retry_cnt, 0);
+		assert_int_equal(attr.rnr_retry, 0);
+		assert_int_equal(attr.max_rd_atomic, 0);
+		assert_int_equal(attr.max_dest_rd_atomic, 0);
+		assert_int_equal(attr.timeout, 19);
+		assert_int_equal(attr.path_mtu, IBV_MTU_4096);
+	}
+	rocade_cm_release(a);
+	cm_expect_event(cm_b, ROCADE_CM_DISCONNECTED);
+	rocade_cm_release(b);
+}
+
 /* Fills A's transmit queue, so that further messages are lost. */
 static void
 tx_queue_fill(void)
@@ -384,6 +417,7 @@ main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(connect_transfer_disconnect),
+		TEST(null_parameters_are_zeros),
 		TEST(data_establishes_before_rtu),
 		TEST(fd_is_readable_while_events_are_queued),
 		TEST(qp_destroyed_before_connection),
