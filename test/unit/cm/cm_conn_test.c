@@ -212,6 +212,7 @@ invalid_arguments_are_refused(void **state)
 	expect_event(&pair, A, CM_EVENT_REPLY);
 	assert_int_equal(cm_confirm(conn, much, 225, pair.now), -EINVAL);
 	assert_int_equal(cm_confirm(conn, much, 224, pair.now), 0);
+	assert_int_equal(cm_confirm(conn, much, 224, pair.now), -ENOTCONN);
 	assert_int_equal(cm_disconnect(conn, much, 221, pair.now), -EINVAL);
 	assert_int_equal(cm_disconnect(conn, much, 220, pair.now), 0);
 	cm_pair_drain(&pair);
