@@ -5,16 +5,6 @@
 #include "verbs/context_ops.h"
 #include "verbs/wqe.h"
 
-struct verbs_mw {
-	struct ibv_mw ibv;
-	struct mw *mw;
-	uint32_t index; /* the part common to all its keys: rkey >> 8 */
-};
-
-#define MW_ACCESS                                                                        \
-	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |   \
-		IBV_ACCESS_ZERO_BASED)
-
 static struct verbs_mw *
 to_mw(struct ibv_mw *mw)
 {
@@ -62,35 +52,6 @@ verbs_dealloc_mw(struct ibv_mw *mw)
 	return 0;
 }
 
-static bool
-bind_info_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
-{
-	if ((info->mw_access_flags & ~(unsigned)MW_ACCESS) != 0)
-		return false;
-	return info->mr == NULL ? info->length == 0 && info->addr == 0
-				: to_pd(info->mr->pd)->number == to_pd(mw->pd)->number;
-}
-
-bool
-wqe_bind_check(
-	const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
-{
-	return mw != NULL && mw->type == IBV_MW_TYPE_2 &&
-	       rkey >> 8 == ((const struct verbs_mw *)mw)->index &&
-	       bind_info_check(mw, info);
-}
-
-void
-wqe_bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info)
-{
-	wqe->len = 0;
-	wqe->rkey = rkey;
-	wqe->remote_va = info->addr;
-	wqe->bind.len = info->length;
-	wqe->bind.parent = info->mr != NULL ? info->mr->lkey : 0;
-	wqe->bind.access = info->mw_access_flags;
-}
-
 /* With the SQ's lock held. */
 static int
 verbs_mw_bind_post(
@@ -132,7 +93,7 @@ verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 		qp->qp_type != IBV_QPT_XRC_SEND)
 		return EINVAL;
 	if ((bind->send_flags & ~(unsigned)LOCAL_FLAGS) != 0 ||
-		!bind_info_check(mw, &bind->bind_info))
+		!wqe_bind_info_check(mw, &bind->bind_info))
 		return EINVAL;
 	sq_lock(&vqp->qp->sq);
 	err = verbs_mw_bind_post(vqp, mw, bind);

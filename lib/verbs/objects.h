@@ -131,6 +131,12 @@ struct verbs_sender {
 	struct verbs_qp vqp; /* last: without ex and wr most end with their ibv_qp */
 };
 
+struct verbs_mw {
+	struct ibv_mw ibv;
+	struct mw *mw;
+	uint32_t index; /* the part common to all its keys: rkey >> 8 */
+};
+
 struct verbs_ah {
 	struct ibv_ah ibv;
 	struct ud_dest dest; /* without QPN and Q_Key */

@@ -22,32 +22,6 @@ send_type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32
 	}
 }
 
-bool RARE
-send_check_more(const struct ibv_send_wr *wr, uint64_t total)
-{
-	if (post_rows[wr->opcode].form == POST_BIND)
-		return wqe_bind_check(
-			wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
-	if (wr->opcode == IBV_WR_ATOMIC_WRITE)
-		return total == 8 && wr->wr.rdma.remote_addr % 8 == 0;
-	/* C9-91: an atomic is on an aligned word of 8 bytes. */
-	return post_rows[wr->opcode].form == POST_ATOMIC && total == 8 &&
-	       wr->wr.atomic.remote_addr % 8 == 0;
-}
-
-/* Called when the queue is full. Counts the request if the queue can never recover,
- * because no request in it is signaled. */
-void RARE
-send_count_full(struct verbs_qp *vqp)
-{
-	struct qp *qp = vqp->qp;
-	uint32_t freed = __atomic_load_n(&qp->sq.freed, __ATOMIC_RELAXED);
-	bool signaled = vqp->any_signaled && (int32_t)(vqp->last_signaled - freed) > 0;
-
-	if (!signaled && qp_state(qp) == IBV_QPS_RTS)
-		qp->sq_full_unsignaled++;
-}
-
 /* Writes the list up to the first request that is invalid (EINVAL) or finds the queue full
  * (ENOMEM). Called with the SQ's lock held. *prod: index behind the last request
  * written. */

@@ -83,6 +83,8 @@ bool send_check_more(const struct ibv_send_wr *wr, uint64_t total);
 /* Writes a bind. info->mr: NULL if nothing is to be bound. */
 void wqe_bind_write(
 	struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info);
+/* Returns whether info is valid for a bind of mw. */
+bool wqe_bind_info_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info);
 /* Returns whether mw is a window of type 2, rkey one of its keys, and info valid for
  * it. */
 bool wqe_bind_check(
