@@ -50,7 +50,7 @@ engine_doorbell(struct qp *qp)
 	uint32_t index = qp->qpn - e->dev->qps.pool.base;
 	pthread_t thread = __atomic_load_n(&e->tx_thread, __ATOMIC_RELAXED);
 
-	if (unlikely(doorbells_enabled(&e->doorbells) > POST_PREFETCH_MIN_QPS))
+	if (unlikely(doorbells_enabled(&e->doorbells) > e->post_prefetch.min_qps))
 		post_prefetch_update(&e->post_prefetch, index, qp);
 	if (thread != 0 && thread == pthread_self() && tx_from_post(e, qp))
 		return;

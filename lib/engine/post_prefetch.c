@@ -1,12 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "engine/post_prefetch.h"
+
+static bool
+is_turned_off(void)
+{
+	const char *env = getenv("ROCADE_POST_PREFETCH");
+
+	return env != NULL && strcmp(env, "0") == 0;
+}
 
 int
 post_prefetch_init(struct post_prefetch *post_prefetch, uint32_t count)
 {
-	*post_prefetch = (struct post_prefetch){.count = count};
+	*post_prefetch =
+		(struct post_prefetch){.count = count, .min_qps = POST_PREFETCH_MIN_QPS};
+	if (is_turned_off()) {
+		post_prefetch->min_qps = UINT32_MAX;
+		return 0;
+	}
 	post_prefetch->hints = alloc_get(
 		&alloc_plain, "post_prefetch", count * sizeof(*post_prefetch->hints));
 	return post_prefetch->hints != NULL ? 0 : -ENOMEM;

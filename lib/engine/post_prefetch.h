@@ -7,6 +7,9 @@
  * and which slot its next request will take, and prefetches both at the next post to the
  * first QP. A wrong guess costs only the prefetch.
  *
+ * ROCADE_POST_PREFETCH=0 in the environment turns it off. The counters post_prefetch_hits
+ * and post_prefetch_misses say how many posts were foreseen.
+ *
  * The addresses are used by prefetch instructions alone and are never dereferenced: the
  * memory may have been freed. Any thread posts. Threads that post at the same time mix
  * their orders.
@@ -29,10 +32,14 @@ struct post_prefetch_hint {
 struct post_prefetch {
 	struct post_prefetch_hint *hints; /* by QP index; count of them */
 	uint32_t count;
-	/* Written by each post: QP indices of the last posts, and the number of all
-	 * posts. */
+	uint32_t posts_counted, hits_counted; /* by post_prefetch_count() */
+	uint32_t min_qps; /* POST_PREFETCH_MIN_QPS; UINT32_MAX: turned off, no hints */
+	/* Written by each post: QP indices of the last posts, the number of all posts,
+	 * and of those that were foreseen. Threads that post at the same time may lose
+	 * counts. */
 	uint32_t recent[POST_PREFETCH_DISTANCE] LINE_ALIGNED;
 	uint32_t posts;
+	uint32_t hits;
 };
 
 /* For QP indices 0..count-1. Returns 0 or -ENOMEM. */
@@ -67,12 +74,31 @@ post_prefetch_update(
 		&qp->sq.post, __atomic_load_n(&qp->sq.prod, __ATOMIC_RELAXED));
 
 	__atomic_store_n(&post_prefetch->posts, at + 1, __ATOMIC_RELAXED);
+	if (likely(__atomic_load_n(&post_prefetch->hints[before].qp, __ATOMIC_RELAXED) ==
+		    qp))
+		__atomic_store_n(&post_prefetch->hits,
+			__atomic_load_n(&post_prefetch->hits, __ATOMIC_RELAXED) + 1,
+			__ATOMIC_RELAXED);
 	__atomic_store_n(place, index, __ATOMIC_RELAXED);
 	__atomic_store_n(&post_prefetch->hints[before].qp, qp, __ATOMIC_RELAXED);
 	__atomic_store_n(&post_prefetch->hints[before].slot, slot, __ATOMIC_RELAXED);
 	__atomic_store_n(&post_prefetch->hints[before].post_line, qp->sq.post_line,
 		__ATOMIC_RELAXED);
 	post_prefetch_issue(&post_prefetch->hints[index]);
+}
+
+/* Adds what was counted since the last call. With the engine lock held. */
+static inline void
+post_prefetch_count(struct post_prefetch *post_prefetch, struct port_stats *stats)
+{
+	uint32_t posts = __atomic_load_n(&post_prefetch->posts, __ATOMIC_RELAXED);
+	uint32_t hits = __atomic_load_n(&post_prefetch->hits, __ATOMIC_RELAXED);
+	uint32_t hits_new = hits - post_prefetch->hits_counted;
+
+	stats->post_prefetch_hits += hits_new;
+	stats->post_prefetch_misses += posts - post_prefetch->posts_counted - hits_new;
+	post_prefetch->posts_counted = posts;
+	post_prefetch->hits_counted = hits;
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The post prefetch: an engine learns which QP is posted to after which, and prefetches
  * the send queue slot of the expected next request. */
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "../rand.h"
@@ -142,6 +143,50 @@ repeated_order_is_learned(void **state)
 	fini();
 }
 
+/* Posts that were foreseen, and others, are counted when the engine drains doorbells. */
+static void
+foreseen_posts_are_counted(void **state)
+{
+	const struct port_stats *stats;
+
+	(void)state;
+	init(QPS);
+	stats = &engine()->stats;
+	for (unsigned i = 0; i < QPS; i++)
+		post(i);
+	assert_int_equal(stats->post_prefetch_misses, 0);
+	engine_run(engine(), fixture.now);
+	assert_int_equal(stats->post_prefetch_hits, 0);
+	assert_int_equal(stats->post_prefetch_misses, QPS);
+	/* The hints of the first posts are wrong: nothing was posted behind the last. */
+	for (unsigned i = 0; i < QPS; i++)
+		post(i);
+	engine_run(engine(), fixture.now);
+	assert_int_equal(stats->post_prefetch_hits, QPS - POST_PREFETCH_DISTANCE);
+	assert_int_equal(stats->post_prefetch_misses, QPS + POST_PREFETCH_DISTANCE);
+	for (unsigned i = 0; i < QPS; i++)
+		post(i);
+	engine_run(engine(), fixture.now);
+	assert_int_equal(stats->post_prefetch_hits, 2 * QPS - POST_PREFETCH_DISTANCE);
+	fini();
+}
+
+static void
+environment_turns_it_off(void **state)
+{
+	(void)state;
+	setenv("ROCADE_POST_PREFETCH", "0", 1);
+	init(QPS);
+	unsetenv("ROCADE_POST_PREFETCH");
+	for (unsigned i = 0; i < QPS; i++)
+		post(i);
+	engine_run(engine(), fixture.now);
+	assert_null(engine()->post_prefetch.hints);
+	assert_int_equal(engine()->post_prefetch.posts, 0);
+	assert_int_equal(engine()->stats.post_prefetch_misses, 0);
+	fini();
+}
+
 /* The slots of few QPs stay in the CPU caches, so the engine learns no hints for them. */
 static void
 few_qps_learn_no_hints(void **state)
@@ -262,6 +307,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hint_names_later_post_and_its_slot),
 		cmocka_unit_test(repeated_order_is_learned),
+		cmocka_unit_test(foreseen_posts_are_counted),
+		cmocka_unit_test(environment_turns_it_off),
 		cmocka_unit_test(few_qps_learn_no_hints),
 		cmocka_unit_test(hint_of_destroyed_qp_is_harmless),
 		cmocka_unit_test(concurrent_posts_leave_hints_of_live_qps),
