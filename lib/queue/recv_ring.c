@@ -158,11 +158,23 @@ recv_ring_take(struct recv_ring *r, struct recv_wqe *out)
 	return rc;
 }
 
+bool
+recv_ring_slot_wait(const struct recv_slot *slot, uint32_t prod)
+{
+	for (unsigned i = 0; i < RECV_RING_TRIES; i++) {
+		if (__atomic_load_n(&slot->seq, __ATOMIC_ACQUIRE) == prod)
+			return true;
+		rte_pause();
+	}
+	return false;
+}
+
 /*
  * Claims an index. cons is read before prod: with the opposite order prod could be the
  * older value, and cons ahead of it would look like a corrupted ring. In this order prod
  * may be too far ahead of a cons that other engines have moved since. Empty or corrupted
- * is therefore returned only if cons is unchanged afterwards.
+ * is therefore returned only if cons is unchanged afterwards. A try fails only if another
+ * taker has claimed an index meanwhile.
  */
 static inline int
 cons_claim(struct recv_ring *r, uint32_t *index)
@@ -171,7 +183,7 @@ cons_claim(struct recv_ring *r, uint32_t *index)
 	 * prod. */
 	uint32_t cons = __atomic_load_n(&r->cons, __ATOMIC_ACQUIRE);
 
-	for (;;) {
+	for (unsigned i = 0; i < RECV_RING_TRIES; i++) {
 		/* Pairs with the release in recv_ring_publish(). */
 		uint32_t count = __atomic_load_n(&r->prod, __ATOMIC_ACQUIRE) - cons;
 
@@ -184,10 +196,11 @@ cons_claim(struct recv_ring *r, uint32_t *index)
 			continue;
 		}
 		*index = cons;
-		if (__atomic_compare_exchange_n(&r->cons, &cons, cons + 1, true,
-			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		if (__atomic_compare_exchange_n(&r->cons, &cons, cons + 1, false,
+			    __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
 			return 0;
 	}
+	return -EAGAIN;
 }
 
 int

@@ -9,6 +9,10 @@
  * producer when the slot is free: it is i from the time the slot is free for index i
  * until WQE i has been copied out. Then the consumer sets it to i + size. The producer
  * does not write seq; it publishes WQEs by advancing prod.
+ *
+ * A taker whose thread loses its core between claim and copy delays other threads by at
+ * most RECV_RING_TRIES tries: other takers claim the WQEs behind its own, and a poster
+ * that reaches its slot finds the ring full.
  */
 #ifndef ROCADE_QUEUE_RECV_RING_H
 #define ROCADE_QUEUE_RECV_RING_H
@@ -19,6 +23,7 @@
 #include "mem/sge.h"
 
 #define RECV_MAX_SGE 16 /* the device's max_sge and max_srq_sge */
+#define RECV_RING_TRIES 1000
 
 struct recv_slot {
 	uint64_t wr_id;
@@ -99,6 +104,9 @@ recv_ring_unlock(struct recv_ring *r)
 		rte_spinlock_unlock(&r->lock);
 }
 
+/* Returns whether the slot is free for index prod, after RECV_RING_TRIES tries at most. */
+bool recv_ring_slot_wait(const struct recv_slot *slot, uint32_t prod);
+
 /*
  * To post a list: lock; for each request call recv_ring_next(), with prod as a local
  * index that starts at r->prod, and fill the slot (NULL: the ring is full); call
@@ -112,10 +120,12 @@ recv_ring_next(const struct recv_ring *r, uint32_t prod)
 	if (unlikely(prod - __atomic_load_n(&r->cons, __ATOMIC_ACQUIRE) >= r->max_wr))
 		return NULL;
 	slot = recv_ring_slot(r, prod);
-	/* A taker has moved cons and is still copying, for a few cycles. Pairs with the
-	 * release of seq in recv_ring_take_shared(). */
-	while (unlikely(__atomic_load_n(&slot->seq, __ATOMIC_ACQUIRE) != prod))
-		rte_pause();
+	/* A taker has moved cons and is still copying, for a few cycles or until its
+	 * thread gets a core again. Pairs with the release of seq in
+	 * recv_ring_take_shared(). */
+	if (unlikely(__atomic_load_n(&slot->seq, __ATOMIC_ACQUIRE) != prod) &&
+		!recv_ring_slot_wait(slot, prod))
+		return NULL;
 	return slot;
 }
 
@@ -146,7 +156,8 @@ recv_ring_pop(struct recv_ring *r)
 int recv_ring_take(struct recv_ring *r, struct recv_wqe *out);
 
 /* As recv_ring_take(), with several consuming engines: claims by compare-and-swap on
- * cons. */
+ * cons, which is sequentially consistent. -EAGAIN also if other takers were faster
+ * RECV_RING_TRIES times. */
 int recv_ring_take_shared(struct recv_ring *r, struct recv_wqe *out);
 
 #endif

@@ -96,6 +96,33 @@ wqes_come_out_as_they_went_in(void **state)
 	ring_close();
 }
 
+/* The thread of a taker loses its core between claim and copy. */
+static void
+stalled_taker_delays_no_other(void **state)
+{
+	struct recv_wqe wqe;
+	uint32_t stalled;
+
+	(void)state;
+	ring_open(4, 1);
+	for (unsigned i = 0; i < 4; i++)
+		assert_true(ring_post(&ring, i, 1));
+	stalled = ring.cons++;
+	for (unsigned i = 1; i < 4; i++)
+		expect_take(recv_ring_take_shared, i, 1);
+	assert_int_equal(recv_ring_take_shared(&ring, &wqe), -EAGAIN);
+	/* Posters find its slot in use. */
+	assert_false(ring_post(&ring, 4, 1));
+	assert_false(ring_post(&ring, 4, 1));
+	recv_ring_slot(&ring, stalled)->seq = stalled + ring.max_wr;
+	for (unsigned i = 4; i < 8; i++)
+		assert_true(ring_post(&ring, i, 1));
+	for (unsigned i = 4; i < 8; i++)
+		expect_take(recv_ring_take_shared, i, 1);
+	expect_empty();
+	ring_close();
+}
+
 static void
 rings_of_one_and_without_sges(void **state)
 {
@@ -385,6 +412,7 @@ main(void)
 		cmocka_unit_test(sizes_are_rounded_up),
 		cmocka_unit_test(wqes_come_out_as_they_went_in),
 		cmocka_unit_test(rings_of_one_and_without_sges),
+		cmocka_unit_test(stalled_taker_delays_no_other),
 		cmocka_unit_test(lists_appear_at_once),
 		cmocka_unit_test(invalid_rings_are_detected),
 		cmocka_unit_test(clear_forgets_everything),
