@@ -15,7 +15,7 @@ static const int signals[] = {SIGSEGV, SIGBUS};
 static struct sigaction old_actions[RTE_DIM(signals)];
 static uintptr_t page_mask;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned open_devices;
+static unsigned open_contexts;
 
 /* True if nothing is mapped at the address, or a file that was truncated. A page that is
  * mapped without the needed rights holds data of the application: it must not be
@@ -104,7 +104,7 @@ void
 mr_fault_get(void)
 {
 	pthread_mutex_lock(&lock);
-	if (open_devices++ == 0 && handlers_enabled())
+	if (open_contexts++ == 0 && handlers_enabled())
 		handlers_install();
 	pthread_mutex_unlock(&lock);
 }
@@ -113,7 +113,7 @@ void
 mr_fault_put(void)
 {
 	pthread_mutex_lock(&lock);
-	if (--open_devices == 0)
+	if (--open_contexts == 0)
 		handlers_restore();
 	pthread_mutex_unlock(&lock);
 }

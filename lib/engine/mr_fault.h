@@ -2,9 +2,10 @@
 /*
  * The MR fault handler: registered memory that the application unmaps. A kernel pins the
  * pages of a region; user space cannot, so a peer's write after munmap() would crash the
- * process. While a device is open, a handler of SIGSEGV and SIGBUS maps a page of zeros
- * at the address, and invalidates every region that contains it: the copy ends, and the
- * regions are refused from then on. It acts only on a thread that runs an engine, and on
+ * process. While a device is open whose creator has asked for it (mr_fault_handler of
+ * struct rocade_port_conf), a handler of SIGSEGV and SIGBUS maps a page of zeros at the
+ * address, and invalidates every region that contains it: the copy ends, and the regions
+ * are refused from then on. It acts only on a thread that runs an engine, and on
  * an address inside a region at which nothing is mapped. Other signals go to the handler
  * installed before. An application that installs a handler later should call the one it
  * replaces. ROCADE_MR_FAULT_HANDLER=0 in the environment leaves the signals alone.
@@ -19,8 +20,8 @@
 extern __thread struct key_table *mr_fault_keys
 	__attribute__((tls_model("initial-exec")));
 
-/* Count the open devices: the first installs the handlers, the last restores the old
- * ones. */
+/* Count the open contexts of such devices: the first installs the handlers, the last
+ * restores the old ones. */
 void mr_fault_get(void);
 void mr_fault_put(void);
 

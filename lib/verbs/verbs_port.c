@@ -221,7 +221,8 @@ port_context_add(struct verbs_device *device)
 		pthread_mutex_lock(&port->lock);
 		port->contexts++;
 		pthread_mutex_unlock(&port->lock);
-		mr_fault_get();
+		if (port->dev->conf.mr_fault_handler)
+			mr_fault_get();
 	}
 	pthread_mutex_unlock(&list_lock);
 	return port;
@@ -233,7 +234,8 @@ port_context_remove(struct rocade_port *port)
 	pthread_mutex_lock(&port->lock);
 	port->contexts--;
 	pthread_mutex_unlock(&port->lock);
-	mr_fault_put();
+	if (port->dev->conf.mr_fault_handler)
+		mr_fault_put();
 }
 
 uint64_t

@@ -239,6 +239,7 @@ pair_open(struct verbs_pair *p, const struct verbs_pair_conf *conf)
 	for (int i = 0; i < 2; i++) {
 		port[i].size = sizeof(port[i]);
 		port[i].engines = (uint16_t)p->conf.engines;
+		port[i].mr_fault_handler = conf->mr_fault_handler;
 		port[i].max_qp = 1024;
 	}
 	port[0].addresses = conf->ipv6 ? "2001:db8::1/64" : "192.0.2.1/24";

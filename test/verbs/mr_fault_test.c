@@ -27,6 +27,7 @@ static struct verbs_pair pair;
 static uint8_t *buffer; /* memory of b */
 static struct ibv_mr *mr;
 static int file;
+static bool asked = true; /* for the handler */
 
 static void
 buffer_register(bool mapped_file)
@@ -57,7 +58,8 @@ buffer_unmap(void)
 static void
 begin(bool mapped_file)
 {
-	struct verbs_pair_conf conf = {.access = ALL_REMOTE, .depth = 4};
+	struct verbs_pair_conf conf = {
+		.access = ALL_REMOTE, .depth = 4, .mr_fault_handler = asked};
 
 	pair_open(&pair, &conf);
 	buffer_register(mapped_file);
@@ -219,6 +221,31 @@ application_fault_reaches_its_handler(void **state)
 	sigaction(SIGSEGV, &was, NULL);
 }
 
+/* Without mr_fault_handler the application's signals are left alone. */
+static void
+handler_is_installed_only_if_asked_for(void **state)
+{
+	static const int signals[] = {SIGSEGV, SIGBUS};
+	struct sigaction own = {.sa_handler = jump}, was[2], now;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		sigaction(signals[i], &own, &was[i]);
+	asked = false;
+	begin(false);
+	asked = true;
+	for (unsigned i = 0; i < 2; i++) {
+		sigaction(signals[i], NULL, &now);
+		assert_true(now.sa_handler == jump);
+	}
+	end();
+	for (unsigned i = 0; i < 2; i++) {
+		sigaction(signals[i], NULL, &now);
+		assert_true(now.sa_handler == jump);
+		sigaction(signals[i], &was[i], NULL);
+	}
+}
+
 /* Runs the fault in a child. Returns the signal that killed it, or its negative exit
  * status. */
 static int
@@ -251,6 +278,9 @@ handler_off_or_read_only_page_kills(void **state)
 	assert_int_equal(killed_by("0", false), SIGSEGV);
 	/* The page exists but is read-only: not handled. */
 	assert_int_equal(killed_by("1", true), SIGSEGV);
+	asked = false;
+	assert_int_equal(killed_by("1", false), SIGSEGV);
+	asked = true;
 }
 
 int
@@ -263,6 +293,7 @@ main(void)
 		cmocka_unit_test(local_send_from_unmapped_memory),
 		cmocka_unit_test(same_address_can_be_registered_again),
 		cmocka_unit_test(application_fault_reaches_its_handler),
+		cmocka_unit_test(handler_is_installed_only_if_asked_for),
 		cmocka_unit_test(handler_off_or_read_only_page_kills),
 	};
 
