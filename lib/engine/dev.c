@@ -295,6 +295,8 @@ dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask
 {
 	int rc = 0;
 
+	if (mask == IBV_SRQ_LIMIT)
+		return srq_modify(srq, attr, mask); /* beside running engines */
 	/* dev->lock keeps QPs from entering the table meanwhile. */
 	pthread_mutex_lock(&dev->lock);
 	dev_engines_lock(dev);

@@ -18,16 +18,16 @@ engine_choose(struct dev *dev, int wanted)
 
 /* Tells the QP's queues which engine uses them. */
 static void
-qp_queues_attach(struct qp *qp, unsigned engine)
+qp_queues_attach(struct qp *qp, struct engine *e)
 {
 	if (qp->type == IBV_QPT_XRC_RECV)
 		/* dev_srq_publish() has attached the CQs of its SRQs to every engine */
 		return;
-	cq_attach(qp->send_cq, engine);
+	cq_attach(qp->send_cq, e->index);
 	if (qp->recv_cq != NULL)
-		cq_attach(qp->recv_cq, engine);
+		cq_attach(qp->recv_cq, e->index);
 	if (qp->srq != NULL)
-		srq_attach(qp->srq, engine);
+		srq_attach(qp->srq, e->index, &e->taken_srqs);
 }
 
 static void
@@ -93,7 +93,7 @@ dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int engi
 	qp->sched.engine = e;
 	qp->shared = &e->shared;
 	dev_engines_lock(dev);
-	qp_queues_attach(qp, e->index);
+	qp_queues_attach(qp, e);
 	doorbells_enable(&e->doorbells, qpn - dev->qps.pool.base);
 	qp_table_put(&dev->qps, qpn, qp);
 	dev_engines_unlock(dev);

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "engine/dev_control.h"
+#include "engine/engine_state.h"
 
 uint32_t
 dev_xrcd_number(struct dev *dev)
@@ -21,6 +22,7 @@ static void
 srq_cq_attach(struct dev *dev, struct srq *srq)
 {
 	srq->shared = dev->engine_count > 1;
+	srq->taken_list = &dev->engines[0]->taken_srqs;
 	for (unsigned i = 0; i < dev->engine_count; i++)
 		cq_attach(srq->cq, i);
 }

@@ -53,6 +53,8 @@ engine_pass(struct engine *e, uint64_t now)
 	wheel_advance(&e->wheel, now, timer_fired, e);
 	engine_doorbells_drain(e);
 	moved += engine_tx(e, now);
+	if (e->taken_srqs != NULL)
+		srq_settle(&e->taken_srqs);
 	mr_fault_leave();
 	return moved;
 }

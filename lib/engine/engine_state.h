@@ -28,6 +28,7 @@ struct engine {
 	bool is_control;
 	uint32_t net_generation;
 	struct qp_shared shared;
+	struct srq *taken_srqs; /* SRQs with takes in this pass, see srq_settle() */
 	TAILQ_HEAD(engine_qps, qp) ready;
 	struct engine_qps unresolved; /* wait for the next hop's MAC */
 	struct port_io io;

@@ -34,7 +34,7 @@ srq_fini(struct srq *srq)
 }
 
 void
-srq_attach(struct srq *srq, unsigned engine)
+srq_attach(struct srq *srq, unsigned engine, struct srq **taken_list)
 {
 	/* A plain take and a claiming take leave the ring in the same state, so the
 	 * engine locks alone make the switch safe. The producer lock is taken too, as in
@@ -43,6 +43,8 @@ srq_attach(struct srq *srq, unsigned engine)
 	srq->qps++;
 	srq->engines |= UINT32_C(1) << engine;
 	srq->shared = (srq->engines & (srq->engines - 1)) != 0;
+	srq->taken_list = taken_list;
+	srq->seen = srq->limit; /* every take so far has been counted */
 	recv_ring_unlock(&srq->ring);
 }
 
@@ -81,7 +83,7 @@ srq_refuse(struct srq *srq)
 	return ring_indices_valid(&srq->ring) ? -ENOMEM : srq_fail(srq);
 }
 
-/* Returns 0 or -EIO. The caller holds all engine locks and the producer lock. */
+/* Returns 0 or -EIO. Under the producer lock. */
 static int
 srq_check(struct srq *srq)
 {
@@ -111,17 +113,34 @@ srq_raise_limit(struct srq *srq)
 	event_raise(&srq->events, IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
-/* Replaces the limit. A plain count decides, without a fence between store and count: the
- * engine locks exclude takers, and the producer lock excludes posters. */
+/* Fires the arming that was read in this word, unless another thread does. */
+static void RARE
+srq_fire(struct srq *srq, uint64_t armed)
+{
+	if (__atomic_compare_exchange_n(&srq->limit, &armed, armed & ~LIMIT_MASK, false,
+		    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		srq_raise_limit(srq);
+}
+
+/*
+ * Replaces the limit, under the producer lock, beside takers. Each take is either counted
+ * here, or its engine looks at the new limit after it:
+ * - several engines: a take reads the limit after the claim of its WQE;
+ * - one engine: srq_settle() at the end of the pass, or an earlier take, see srq_look().
+ */
 static void
 srq_arm_limit(struct srq *srq, uint32_t limit)
 {
 	uint64_t arming = (srq->limit & ~LIMIT_MASK) + ARMING_ONE;
-	bool reached = recv_ring_outstanding(&srq->ring) < limit;
 
-	__atomic_store_n(&srq->limit, arming | (reached ? 0 : limit), __ATOMIC_RELEASE);
-	if (reached)
-		srq_raise_limit(srq);
+	__atomic_store_n(&srq->armed_prod, srq->ring.prod, __ATOMIC_RELAXED);
+	/* Pairs with the acquires of the takers, which then read armed_prod. */
+	__atomic_store_n(&srq->limit, arming | limit, __ATOMIC_RELEASE);
+	/* Between the store of the limit and the load of cons. Pairs with the fence in
+	 * srq_settle() and with the exchange in recv_ring_take_shared(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (recv_ring_outstanding(&srq->ring) < limit)
+		srq_fire(srq, arming | limit);
 }
 
 static int
@@ -187,37 +206,84 @@ srq_query(struct srq *srq, struct srq_attr *attr)
 }
 
 /*
- * Called after a take with the limit word that was read before it. The take comes before
- * the count, so the event is never early: the count is at least the number of WQEs that
- * the take left. If a post came between, the order "post, then take" is equally valid. If
- * several engines find the limit reached, one exchange succeeds. The engine locks order
- * it with the store in srq_arm_limit().
+ * Called after a take with the limit word that was read before the count. The take comes
+ * before the count, so the event is never early: the count is at least the number of WQEs
+ * that the take left. If a post came between, the order "post, then take" is equally
+ * valid.
  */
 static void
-srq_fire_limit(struct srq *srq, uint64_t armed)
+srq_check_limit(struct srq *srq, uint64_t armed)
 {
-	if (recv_ring_outstanding(&srq->ring) >= (uint32_t)armed)
+	if (recv_ring_outstanding(&srq->ring) < (uint32_t)armed)
+		srq_fire(srq, armed);
+}
+
+/*
+ * One engine: looks at a limit that the last take has not seen, for the takes before now.
+ * The thread that armed it may not have counted them. Posts since the arming do not
+ * matter: at the arming fewer WQEs than the limit were left.
+ */
+static void RARE
+srq_look(struct srq *srq, uint64_t armed)
+{
+	uint32_t prod = __atomic_load_n(&srq->armed_prod, __ATOMIC_RELAXED);
+
+	srq->seen = armed;
+	if (prod - srq->ring.cons < (uint32_t)armed)
+		srq_fire(srq, armed);
+}
+
+void
+srq_settle(struct srq **taken_list)
+{
+	struct srq *srq;
+
+	/* Between the stores of cons and the load of the limit. Pairs with the fence in
+	 * srq_arm_limit(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	while ((srq = *taken_list) != NULL) {
+		uint64_t armed = __atomic_load_n(&srq->limit, __ATOMIC_ACQUIRE);
+
+		*taken_list = srq->next_taken;
+		srq->taken = false;
+		if (unlikely(armed != srq->seen))
+			srq_look(srq, armed);
+	}
+}
+
+static void
+srq_note_take(struct srq *srq)
+{
+	if (srq->taken_list == NULL)
 		return;
-	if (!__atomic_compare_exchange_n(&srq->limit, &armed, armed & ~LIMIT_MASK, false,
-		    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		return;
-	srq_raise_limit(srq);
+	srq->taken = true;
+	srq->next_taken = *srq->taken_list;
+	*srq->taken_list = srq;
 }
 
 int
 srq_take(struct srq *srq, struct recv_wqe *out)
 {
-	/* Read before the take and the count. Pairs with the store in srq_arm_limit(). */
-	uint64_t armed = __atomic_load_n(&srq->limit, __ATOMIC_ACQUIRE);
+	uint64_t armed;
 	int rc;
 
 	if (unlikely(srq_failed(srq)))
 		return -EIO;
-	rc = srq->shared ? recv_ring_take_shared(&srq->ring, out)
-			 : recv_ring_take(&srq->ring, out);
+	if (srq->shared) {
+		rc = recv_ring_take_shared(&srq->ring, out);
+		/* After the claim: pairs with the fence in srq_arm_limit(). */
+		armed = __atomic_load_n(&srq->limit, __ATOMIC_SEQ_CST);
+	} else {
+		armed = __atomic_load_n(&srq->limit, __ATOMIC_ACQUIRE);
+		if (unlikely(armed != srq->seen))
+			srq_look(srq, armed);
+		rc = recv_ring_take(&srq->ring, out);
+		if (!srq->taken)
+			srq_note_take(srq);
+	}
 	if (likely(rc == 0)) {
 		if (unlikely((uint32_t)armed != 0))
-			srq_fire_limit(srq, armed);
+			srq_check_limit(srq, armed);
 		return 0;
 	}
 	return rc == -EIO ? srq_fail(srq) : rc;

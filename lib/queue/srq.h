@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Shared receive queue (ibv_create_srq(3), ibv_modify_srq(3), IBA 10.2.9, 11.5.2.18): a
- * receive ring, a limit and an error state. Engines take; application threads post.
- * Modify, attach and destroy are control calls that run with all engine locks held.
+ * receive ring, a limit and an error state. Engines take; application threads post, and
+ * arm the limit beside running engines. Resize, attach and destroy are control calls that
+ * run with all engine locks held.
  */
 #ifndef ROCADE_QUEUE_SRQ_H
 #define ROCADE_QUEUE_SRQ_H
@@ -19,12 +20,18 @@ struct cq;
 struct srq {
 	struct recv_ring ring;
 	/*
-	 * Low half: the armed limit, 0 if none. High half: the number of the arming. An
-	 * engine reads the word before it counts and fires by exchanging it for the same
+	 * Low half: the armed limit, 0 if none. High half: the number of the arming. A
+	 * thread reads the word before it counts and fires by exchanging it for the same
 	 * number with 0. A count from before a new arming therefore cannot fire the new
-	 * one.
+	 * one, and one of several threads fires.
 	 */
 	uint64_t limit;
+	uint32_t armed_prod; /* ring.prod when the limit was armed */
+	bool taken;          /* linked in *taken_list */
+	/* One engine: the limit word that the last take has read, see srq_look(). */
+	uint64_t seen;
+	struct srq *next_taken;
+	struct srq **taken_list; /* the engine's SRQs with takes in this pass; or NULL */
 	/* QPs of more than one engine are attached: takes claim atomically */
 	bool shared;
 	bool error; /* the ring was found corrupted; the SRQ can only be destroyed */
@@ -55,9 +62,9 @@ int srq_init(struct srq *srq, const struct alloc *mem, uint32_t pd, uint32_t max
  * acknowledgement. */
 void srq_fini(struct srq *srq);
 
-/* Attaches or detaches a QP of this engine. The caller holds all engine locks; takes the
- * producer lock. */
-void srq_attach(struct srq *srq, unsigned engine);
+/* Attaches or detaches a QP of this engine. taken_list: the engine's, for srq_settle().
+ * The caller holds all engine locks; takes the producer lock. */
+void srq_attach(struct srq *srq, unsigned engine, struct srq **taken_list);
 void srq_detach(struct srq *srq);
 
 /*
@@ -71,8 +78,8 @@ void srq_detach(struct srq *srq);
  * compared. Returns -ENOMEM, or -EIO in the error state.
  *
  * After a successful resize attr holds the actual sizes. Raises the limit event at once
- * if fewer WQEs than the limit are outstanding. The caller holds all engine locks; takes
- * the producer lock.
+ * if fewer WQEs than the limit are outstanding. Takes the producer lock. For
+ * IBV_SRQ_MAX_WR the caller holds all engine locks.
  */
 int srq_modify(struct srq *srq, struct srq_attr *attr, int mask);
 
@@ -82,6 +89,10 @@ int srq_query(struct srq *srq, struct srq_attr *attr);
 /* Data path. Returns 0, -EAGAIN if empty, or -EIO in the error state. If this call finds
  * the ring corrupted, it raises IBV_EVENT_SRQ_ERR once. Raises the limit event if due. */
 int srq_take(struct srq *srq, struct recv_wqe *out);
+
+/* To be called at the end of a pass that has taken from SRQs: fires the limits that were
+ * armed while the pass took, and empties the list. */
+void srq_settle(struct srq **taken_list);
 
 /*
  * Posting, under the producer lock. In the error state posting succeeds and stores

@@ -104,7 +104,7 @@ host_srq_init(struct host *h, uint32_t pd)
 				 &h->events, h),
 		0);
 	if (!qp_link_is_xrc(h->link)) {
-		srq_attach(&h->srq, 0);
+		srq_attach(&h->srq, 0, NULL);
 		return;
 	}
 	h->srq.xrcd = XRCD;

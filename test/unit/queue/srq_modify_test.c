@@ -112,6 +112,49 @@ armings_are_numbered(void **state)
 	srq_close();
 }
 
+/* A thread arms the limit while the store of cons by a take is under way. The end of the
+ * pass, or the next take, fires for that take, also if receives were posted meanwhile. */
+static void
+take_not_counted_by_arming_fires(void **state)
+{
+	struct srq *taken = NULL;
+
+	(void)state;
+	srq_open(16, 1);
+	srq_attach(&srq, 0, &taken);
+	srq_fixture_post(10, 1);
+	receives_take(7);
+	assert_ptr_equal(taken, &srq);
+	srq.ring.cons--;
+	assert_int_equal(srq_fixture_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
+	srq.ring.cons++;
+	srq_expect_no_event();
+	srq_fixture_post(5, 1);
+	srq_settle(&taken);
+	assert_null(taken);
+	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+	srq_expect_attr(16, 1, 0);
+	/* Takes before the arming that were made good by posts do not fire. */
+	receives_take(6);
+	srq_fixture_post(10, 1);
+	assert_int_equal(srq_fixture_modify(0, 0, 10, IBV_SRQ_LIMIT), 0);
+	srq_settle(&taken);
+	receives_take(2);
+	srq_expect_no_event();
+	receives_take(1);
+	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+	srq.ring.cons--;
+	assert_int_equal(srq_fixture_modify(0, 0, 10, IBV_SRQ_LIMIT), 0);
+	srq.ring.cons++;
+	srq_expect_no_event();
+	receives_take(1);
+	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+	srq_settle(&taken);
+	srq_expect_no_event();
+	srq_detach(&srq);
+	srq_close();
+}
+
 /* ---- Resize ---- */
 
 static void
@@ -263,6 +306,7 @@ main(void)
 		cmocka_unit_test(limit_above_count_fires_at_once),
 		cmocka_unit_test(limit_is_disarmed_and_replaced),
 		cmocka_unit_test(armings_are_numbered),
+		cmocka_unit_test(take_not_counted_by_arming_fires),
 		cmocka_unit_test(bad_modifies_change_nothing),
 		cmocka_unit_test(size_below_armed_limit_is_refused),
 		cmocka_unit_test(refused_memory_changes_nothing),

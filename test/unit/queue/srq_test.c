@@ -40,10 +40,10 @@ second_engine_makes_it_shared(void **state)
 {
 	(void)state;
 	srq_open(8, 1);
-	srq_attach(&srq, 3);
-	srq_attach(&srq, 3);
+	srq_attach(&srq, 3, NULL);
+	srq_attach(&srq, 3, NULL);
 	assert_false(srq.shared);
-	srq_attach(&srq, 31);
+	srq_attach(&srq, 31, NULL);
 	assert_true(srq.shared);
 	srq_detach(&srq);
 	srq_detach(&srq);
@@ -51,7 +51,7 @@ second_engine_makes_it_shared(void **state)
 	srq_detach(&srq);
 	assert_false(srq.shared);
 	assert_int_equal(srq.qps, 0);
-	srq_attach(&srq, 31);
+	srq_attach(&srq, 31, NULL);
 	assert_false(srq.shared);
 	srq_detach(&srq);
 	srq_close();
