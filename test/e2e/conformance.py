@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-# test.sh: limit_s 600
 """The conformance matrix (test/matrix) between two processes: every service and opcode with
 verified data, over two net_tap ports in a bridge, IPv4 and IPv6, and over net_memif with path MTU
 4096. A capture on the bridge has each opcode."""

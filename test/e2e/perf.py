@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-# test.sh: limit_s 600
 """rocade-perf as tools/bench.sh runs it, for a second each: every mode, over net_memif and through
 the daemon. Checks that the reported numbers are consistent, not how fast they are."""
 

@@ -8,7 +8,7 @@ runs unchanged programs, and RDMA-CM.
 ROCADE_TEST_LONG=1 adds every path MTU, and frames lost, duplicated, reordered and corrupted in
 both directions. With words, runs only the columns whose heads contain one of them, "programs" or
 "cm"."""
-# test.sh: limit_s 900
+# test.sh: limit_s 1800
 
 import os
 import re

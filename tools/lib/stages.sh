@@ -4,8 +4,9 @@
 # and meson_tests, and run of session.sh.
 # shellcheck disable=SC2034,SC2154 # test.sh sets and reads these variables
 
+# build_release STAGE [TARGET]: everything, or the ninja target
 build_release() {
-	build "$1" release all --buildtype=release --prefix="$out/prefix" --libdir=lib
+	build "$1" release "${2:-all}" --buildtype=release --prefix="$out/prefix" --libdir=lib
 }
 
 build_sanitize() {
