@@ -4,6 +4,7 @@
 
 #include <rte_byteorder.h>
 
+#include "base/base_env.h"
 #include "engine/clock.h"
 #include "engine/dev_control.h"
 #include "engine/engine_state.h"
@@ -181,6 +182,8 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 			2;
 	if (dev->conf.many_qps == 0)
 		dev->conf.many_qps = MANY_QPS_DEFAULT;
+	if (!env_enabled("ROCADE_ACKREQ_SUPPRESS"))
+		dev->conf.many_qps = UINT32_MAX;
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->link_lock, NULL);
 	dev->link_up = port->ops->link_up(port->drv);

@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Doorbells, polls, release of the engine lock, creation. */
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/base_env.h"
 #include "engine/clock.h"
 #include "engine/dev_control.h"
 #include "engine/handoff.h"
 #include "engine/manual_progress.h"
 #include "engine/mr_fault.h"
 #include "engine/pass.h"
-
-/* ROCADE_TX_FROM_POST=0 in the environment: posts only ring doorbells. */
-static bool
-tx_from_post_enabled(void)
-{
-	const char *env = getenv("ROCADE_TX_FROM_POST");
-
-	return env == NULL || strcmp(env, "0") != 0;
-}
 
 /* The first post after a pass, by the thread that ran the pass: sends at once. False: the
  * next pass has to send. */
@@ -146,12 +137,14 @@ engine_create(struct dev *dev, unsigned index)
 	e->vlan = dev->conf.net.vlan;
 	/* With hooks the daemon does what a control engine does. */
 	e->is_control = index == 0 && dev->conf.hooks == NULL;
-	e->tx_from_post = tx_from_post_enabled();
+	e->tx_from_post = env_enabled("ROCADE_TX_FROM_POST"); /* else posts only ring */
 	e->shared = (struct qp_shared){.keys = &dev->keys,
 		.srqs = &dev->srqs,
 		.gids = dev->gids,
 		.gid_count = DEV_GIDS,
-		.stats = &e->stats};
+		.stats = &e->stats,
+		.direct_place_off = !env_enabled("ROCADE_DIRECT_PLACE"),
+		.tlp_off = !env_enabled("ROCADE_TLP")};
 	TAILQ_INIT(&e->ready);
 	TAILQ_INIT(&e->unresolved);
 	rte_ticketlock_init(&e->lock);

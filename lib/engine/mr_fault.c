@@ -2,11 +2,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/base_env.h"
 #include "engine/mr_fault.h"
 
 __thread struct key_table *mr_fault_keys;
@@ -92,19 +92,11 @@ handlers_restore(void)
 	}
 }
 
-static bool
-handlers_enabled(void)
-{
-	const char *env = getenv("ROCADE_MR_FAULT_HANDLER");
-
-	return env == NULL || strcmp(env, "0") != 0;
-}
-
 void
 mr_fault_get(void)
 {
 	pthread_mutex_lock(&lock);
-	if (open_contexts++ == 0 && handlers_enabled())
+	if (open_contexts++ == 0 && env_enabled("ROCADE_MR_FAULT_HANDLER"))
 		handlers_install();
 	pthread_mutex_unlock(&lock);
 }

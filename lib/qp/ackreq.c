@@ -35,6 +35,7 @@ ackreq_suppress(struct qp *qp)
 	assert(qp_peer_has_many_qps(qp));
 	peer_suppress(qp->peer, req_charge(qp));
 	qp->req.suppressed_psn = qp->req.next_psn;
+	qp->shared->stats->ackreq_suppressed++;
 }
 
 void

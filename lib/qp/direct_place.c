@@ -70,8 +70,7 @@ response_target(const struct qp *qp, const struct pkt_view *v)
 static uint8_t *
 direct_place_target(const struct qp *qp, const struct pkt_view *v)
 {
-	if (v->op->pos != POS_M || v->payload_len < icrc_copy_min ||
-		v->payload_len != qp_pmtu(qp) || qp->type != IBV_QPT_RC ||
+	if (v->payload_len != qp_pmtu(qp) || qp->type != IBV_QPT_RC ||
 		qp_admit(qp, v) != DROP_none)
 		return NULL;
 	return op_is_response(v->op) ? response_target(qp, v) : request_target(qp, v);
@@ -80,10 +79,17 @@ direct_place_target(const struct qp *qp, const struct pkt_view *v)
 bool
 qp_icrc_check(const struct qp *qp, struct pkt_view *v)
 {
-	uint8_t *to = direct_place_target(qp, v);
+	uint8_t *to;
 
-	if (to == NULL)
+	if (v->op->pos != POS_M || v->payload_len < icrc_copy_min ||
+		qp->shared->direct_place_off)
 		return icrc_check(v);
+	to = direct_place_target(qp, v);
+	if (to == NULL) {
+		qp->shared->stats->direct_place_missed++;
+		return icrc_check(v);
+	}
+	qp->shared->stats->direct_placed++;
 	v->payload_placed = true;
 	return icrc_check_copy(v, to);
 }

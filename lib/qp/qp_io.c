@@ -36,7 +36,9 @@ rx_other(struct qp *qp, const struct pkt_view *view, uint64_t now)
 void
 qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 {
-	enum drop_reason why = qp_admit(qp, view);
+	/* Direct placement has admitted it. */
+	enum drop_reason why =
+		unlikely(view->payload_placed) ? DROP_none : qp_admit(qp, view);
 	enum verdict verdict;
 
 	if (unlikely(why != DROP_none)) {

@@ -277,6 +277,7 @@ tlp_build(struct qp *qp, struct pkt *pkt)
 	built = req_build(qp, pkt, true);
 	req->next_idx = idx;
 	req->next_psn = psn;
+	qp->shared->stats->tlp_sent += built;
 	req->tlp_state = built ? TLP_SENT : TLP_OFF;
 	if (!built && req_awaits_no_ack(qp))
 		req_rollback(qp, req->una_psn);
@@ -334,13 +335,14 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	struct requester *req = &qp->req;
 	uint32_t sent_psn = req->sent_psn;
 	unsigned built = 0, first = 0;
-	bool more, suppress = false;
+	bool many, more, suppress = false;
 	enum verdict verdict = VERDICT_GO;
 
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
 		req->rnr_deadline != TIME_NEVER || n == 0)
 		return (struct burst){0, VERDICT_GO};
-	if (unlikely(qp_peer_has_many_qps(qp)))
+	many = qp_peer_has_many_qps(qp);
+	if (unlikely(many))
 		suppress = ackreq_can_suppress(qp);
 	if (unlikely(req->tlp_state == TLP_DUE))
 		first = built = tlp_build(qp, pkts);
@@ -376,7 +378,10 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	if (unlikely(req->reads != 0) && built != first && built < n &&
 		has_request(qp, req->next_idx) && qp_reliable(qp))
 		rebuild_with_ackreq(qp, &pkts[built - 1]);
-	if (built != 0 && qp_reliable(qp))
+	if (built != 0 && qp_reliable(qp)) {
 		req_sent(qp, sent_psn, now);
+		if (unlikely(many) && !suppress)
+			qp->shared->stats->ackreq_kept++;
+	}
 	return (struct burst){built, verdict};
 }

@@ -38,6 +38,7 @@ tlp_arm(struct qp *qp, uint64_t now)
 
 	/* Without an ACK timeout the application wants no resend by a timer. */
 	req->tlp_deadline = req->srtt_ns != 0 && qp->params.timeout != 0 &&
+					    !qp->shared->tlp_off &&
 					    req->rnr_deadline == TIME_NEVER &&
 					    wait < req_timeout_ns(qp)
 				    ? now + wait
@@ -87,8 +88,10 @@ tlp_progress(struct qp *qp, bool one, uint64_t now)
 	req->tlp_deadline = TIME_NEVER;
 	if (req->next_psn == req->una_psn)
 		return false;
-	if (repaired)
+	if (repaired) {
+		qp->shared->stats->tlp_repaired++;
 		return true;
+	}
 	if (unlikely(req_awaits_no_ack(qp)))
 		tlp_sent_suppressed(qp, now);
 	else

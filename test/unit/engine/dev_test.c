@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Devices: configuration, addresses, keys, counters, the clock. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -83,6 +84,38 @@ active_mtu_follows_interface_mtu(void **state)
 		conf.mtu = rows[i].mtu;
 		assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
 		assert_int_equal(dev->active_mtu, rows[i].active);
+		dev_destroy(dev);
+		fake_fini(&port);
+	}
+}
+
+/* docs/embedding.md, "Statistics and fault injection". */
+static void
+environment_switches_paths_off(void **state)
+{
+	static const char *const names[] = {
+		"ROCADE_ACKREQ_SUPPRESS", "ROCADE_DIRECT_PLACE", "ROCADE_TLP"};
+	static const char *const values[] = {"0", "1", NULL};
+	struct dev_conf conf = conf_good();
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(values); i++) {
+		struct dev *dev;
+		const struct engine *e;
+
+		for (unsigned j = 0; j < RTE_DIM(names); j++) {
+			if (values[i] != NULL)
+				setenv(names[j], values[i], 1);
+			else
+				unsetenv(names[j]);
+		}
+		fake_init(&port, 1, 1);
+		assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
+		e = dev->engines[0];
+		assert_int_equal(
+			e->peers.many_qps, i == 0 ? UINT32_MAX : MANY_QPS_DEFAULT);
+		assert_int_equal(e->shared.direct_place_off, i == 0);
+		assert_int_equal(e->shared.tlp_off, i == 0);
 		dev_destroy(dev);
 		fake_fini(&port);
 	}
@@ -261,6 +294,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refused_configuration_leaves_nothing),
 		cmocka_unit_test(active_mtu_follows_interface_mtu),
+		cmocka_unit_test(environment_switches_paths_off),
 		cmocka_unit_test(gid_table_and_defaults),
 		cmocka_unit_test(srq_numbers_are_unique),
 		cmocka_unit_test(stats_sum_all_engines),

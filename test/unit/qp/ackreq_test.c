@@ -71,6 +71,8 @@ signaled_request_has_ackreq(void **state)
 	expect_peer_counts(0, 0);
 	assert_int_equal(p.a.qp.req.una_idx, 6);
 	expect_received(&p.b, 5, 8);
+	assert_int_equal(p.a.stats.ackreq_suppressed, 5);
+	assert_int_equal(p.a.stats.ackreq_kept, 0);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 	qp_link_fini(&p);
 }

@@ -31,6 +31,10 @@ message_in_order(enum way way)
 		wire_deliver(from, 0);
 		expect_changed(at, RTE_MIN(mtu, len - at));
 	}
+	/* checked above, and by wire_deliver() */
+	assert_int_equal(
+		to->stats.direct_placed, icrc_copy_min <= mtu ? 2 * (PACKETS - 2) : 0);
+	assert_int_equal(to->stats.direct_place_missed, 0);
 	direct_finish(way);
 }
 
@@ -49,6 +53,25 @@ middle_packets_are_delivered_directly(void **state)
 				(enum way)(i / 2), &conf, (PACKETS - 1) * bytes + 100, 0);
 			message_in_order((enum way)(i / 2));
 		}
+	}
+}
+
+static void
+switched_off_places_nothing(void **state)
+{
+	(void)state;
+	for (enum way way = 0; way < WAYS; way++) {
+		direct_open_default(way);
+		to->shared.direct_place_off = true;
+		for (unsigned i = 0; i < PACKETS; i++) {
+			struct check_result result = frame_check(&from->wire[0]);
+
+			assert_true(result.icrc_ok);
+			assert_false(result.payload_placed);
+			wire_deliver(from, 0);
+		}
+		assert_int_equal(to->stats.direct_placed, 0);
+		direct_finish(way);
 	}
 }
 
@@ -189,6 +212,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		direct_test(middle_packets_are_delivered_directly),
+		direct_test(switched_off_places_nothing),
 		direct_test(payload_is_copied_once),
 		direct_test(damaged_packet_changes_only_its_bytes),
 		direct_test(packet_damaged_repeatedly),

@@ -141,6 +141,22 @@ no_probe_before_sample(void **state)
 	qp_link_fini_discard(&p);
 }
 
+/* Switched off, a loss costs the ACK timeout even after an RTT sample. */
+static void
+no_probe_when_switched_off(void **state)
+{
+	(void)state;
+	init();
+	p.a.shared.tlp_off = true;
+	round_trip(0, 10 * US);
+	send_lost(1);
+	expect_resend(TIMEOUT_NS, PSN_A + 1);
+	qp_link_drain(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_int_equal(p.a.stats.tlp_sent, 0);
+	qp_link_fini_discard(&p);
+}
+
 /* The wait is four smoothed round trips, at least 100 us. A sample counts for an
  * eighth. */
 static void
@@ -297,6 +313,8 @@ late_response_costs_one_copy(void **state)
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	qp_link_drain(&p);
 	assert_int_equal(p.a.qp.stats.retransmitted, 1);
+	assert_int_equal(p.a.stats.tlp_sent, 1);
+	assert_int_equal(p.a.stats.tlp_repaired, 0);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 	qp_link_fini_discard(&p);
 }
@@ -415,6 +433,8 @@ lost_nak_costs_no_timeout(void **state)
 		expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 		assert_true(p.now - start < NS_PER_MS);
 		assert_int_equal(p.a.stats.ack_timeouts, 0);
+		assert_int_equal(p.a.stats.tlp_sent, 1);
+		assert_int_equal(p.a.stats.tlp_repaired, 1);
 		qp_link_fini_discard(&p);
 	}
 }
@@ -450,6 +470,7 @@ main(void)
 		cmocka_unit_test(probe_memory_deregistered),
 		cmocka_unit_test(probed_message_fails),
 		cmocka_unit_test(no_probe_before_sample),
+		cmocka_unit_test(no_probe_when_switched_off),
 		cmocka_unit_test(probe_wait_follows_rtt),
 		cmocka_unit_test(probe_wait_doubles),
 		cmocka_unit_test(no_probe_beyond_ack_timeout),

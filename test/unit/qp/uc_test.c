@@ -333,6 +333,28 @@ opcodes_and_flags_sent(void **state)
 	uc_close();
 }
 
+/* Requests before the one that cannot be sent succeed, in the same burst. */
+static void
+send_error_after_good_requests(void **state)
+{
+	struct sge sge;
+	struct send_req req = {.wr_id = 3, .sge = &sge, .num_sge = 1};
+
+	(void)state;
+	uc_open_default();
+	host_send(&p.a, 1, 0, 8, IBV_SEND_SIGNALED);
+	host_send(&p.a, 2, 0, 8, 0);
+	sge = host_sge(&p.a, 0, 8);
+	sge.lkey ^= 1;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	expect_sent_vendor(&p.a, 3, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
+	assert_int_equal(qp_state(&p.a.qp), IBV_QPS_SQE);
+	wire_drop_all(&p.a);
+	uc_close();
+}
+
 /* The send CQ overflows in the middle of a list: nothing behind it is sent (IBA
  * 11.6.3.1). */
 static void
@@ -369,6 +391,7 @@ main(void)
 		cmocka_unit_test(invalid_lengths_discard_message),
 		cmocka_unit_test(invalid_key_discards_write),
 		cmocka_unit_test(send_error_moves_qp_to_sqe),
+		cmocka_unit_test(send_error_after_good_requests),
 		cmocka_unit_test(opcodes_and_flags_sent),
 		cmocka_unit_test(send_cq_overflow),
 	};
