@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
 #ifndef ROCADE_ENGINE_CLOCK_H
 #define ROCADE_ENGINE_CLOCK_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
 /* Where the cycles of a pass go, for -Dcycles=true: the counters cycles_* of
  * base_stats.def. Every other build compiles these macros to nothing. A stage is measured
  * once per burst. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
 /* A device: one port with its addresses, keys, QPs and engines. lib/verbs presents it as
  * an ibv_device. All calls here are control path, and take the engine locks that they
  * need. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
 /* Shared by the control calls of a device (dev*.c). */
 #ifndef ROCADE_ENGINE_DEV_CONTROL_H
 #define ROCADE_ENGINE_DEV_CONTROL_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
 /* Control calls on CQs. */
 #include "engine/sched.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
 /* Events of a device as a whole: its link, its addresses. */
 #include "engine/dev.h"
 #include "port/port_io.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
 /* Control calls on multicast groups: which UD QPs are attached (IBA 10.5). Attaching also
  * joins the group on the port's link. */
 #include <errno.h>

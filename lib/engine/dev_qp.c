@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
 /* Control calls on QPs. A change runs with all engine locks held, so it never meets a
  * packet half processed. */
 #include <errno.h>

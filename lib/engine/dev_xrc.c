@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
 /* Control calls of XRC: SRQs that packets name by number, target QPs with several
  * handles. */
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 #include <errno.h>
 
 #include <rte_byteorder.h>
@@ -8,6 +9,8 @@
 
 /* Eight bytes are tested at once. */
 typedef uint64_t word __attribute__((may_alias));
+
+/* Control path. */
 
 int
 doorbells_init(struct doorbells *doorbells, uint32_t count)
@@ -29,6 +32,8 @@ doorbells_fini(struct doorbells *doorbells)
 	alloc_put(&alloc_plain, doorbells->doorbell, doorbells->count);
 	alloc_put(&alloc_plain, doorbells->group, doorbells->count / DOORBELLS_GROUP);
 }
+
+/* Data path. */
 
 void
 doorbells_enable(struct doorbells *doorbells, uint32_t index)

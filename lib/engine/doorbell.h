@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Doorbells: which QPs of an engine were posted to. There is a byte for each QP, one for
  * each group of DOORBELLS_GROUP QPs, and one for all. A post stores these three bytes

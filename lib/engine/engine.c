@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Doorbells, polls, release of the engine lock, creation. */
 #include <pthread.h>
 #include <string.h>
@@ -122,6 +123,8 @@ engine_stats(struct engine *e)
 {
 	return &e->stats;
 }
+
+/* Control path. */
 
 struct engine *
 engine_create(struct dev *dev, unsigned index)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * The engine: one poll loop that owns a set of QPs and one RX/TX queue pair of a port.
  * Each pass of the loop takes the engine lock, which is fair. Only the thread that holds

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Messages of QP 1 that are due. */
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* QP 1 (wire/wire_gsi.h) is not in the QP table. Its packets go to a user, and the
  * control engine sends the user's messages. */
 #ifndef ROCADE_ENGINE_GSI_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Multicast groups: delivery of packets to the attached UD QPs (annex A17.9). */
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* A pass of the poll loop, the engine lock that it takes, and when the next is due. */
 #include <sched.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Receive path: burst, parse, find the QP, dispatch. */
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * The state of an engine. The files of lib/engine include it, and tests. All members are
  * used with the engine lock held, but for those of the last section.

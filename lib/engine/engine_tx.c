@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Transmit path: ready QPs in round robin, each with a budget; one exit for all
  * packets. */
 #include <errno.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 #include <errno.h>
 
 #include "engine/handoff.h"
+
+/* Control path. */
 
 int
 handoff_create(struct engine *e)
@@ -35,6 +38,8 @@ handoff_destroy(struct engine *e)
 			ringmem_size(HANDOFF_ENTRIES, sizeof(struct pkt)));
 	}
 }
+
+/* Data path. */
 
 bool
 engine_hand_off(struct engine *e, struct engine *owner, struct pkt *pkt)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Rings on which an engine hands packets to the engines that own their QPs: one for each
  * ordered pair of engines. */
 #ifndef ROCADE_ENGINE_HANDOFF_H

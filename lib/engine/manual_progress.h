@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Manual progress: an engine without a poll loop. The threads that poll CQs or post run
  * its passes, and a progress thread does when the application does neither. Only control

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Lookup of a multicast group, for delivery (engine_mcast.c) and attachment
  * (dev_mcast.c). With an engine lock held. */
 #ifndef ROCADE_ENGINE_MCAST_GROUP_H

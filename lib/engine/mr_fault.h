@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
 /*
  * The MR fault handler: registered memory that the application unmaps. A kernel pins the
  * pages of a region; user space cannot, so a peer's write after munmap() would crash the

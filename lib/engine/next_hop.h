@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* The headers of a QP's packets, and the next hop that they go to. For engine_tx.c, and for
  * control calls that change a path. With the engine lock held. */
 #ifndef ROCADE_ENGINE_NEXT_HOP_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * A pass of the poll loop and its parts. engine.c and manual_progress.c run passes. A part
  * calls only parts that stand before it here. With the engine lock held.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@ is_turned_off(void)
 
 	return env != NULL && strcmp(env, "0") == 0;
 }
+
+/* Control path. */
 
 int
 post_prefetch_init(struct post_prefetch *post_prefetch, uint32_t count)

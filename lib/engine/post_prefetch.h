@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Prefetches for posts. An application with many QPs posts to them in the same order
  * again and again, and each post misses the cache on lines last used a round ago: those

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Which QPs of an engine have work: ready list, timers, doorbells. */
 #include <rte_prefetch.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Which QPs of an engine have work. The parts of a pass (pass.h) call these for the QPs
  * that they touch, and control calls for the QPs that they change. With the engine lock

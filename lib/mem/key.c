@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
 #include <errno.h>
 #include <string.h>
 

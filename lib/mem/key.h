@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * The key table: maps an lkey or rkey (one value serves as both) to the memory that it
  * grants, the protection domain and the access rights (IBA 10.6). A key is index << 8 |

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Memory windows (IBA 10.6.7). A memory window grants access to a part of a region by a
  * key and rights of its own, which work requests set and revoke. Type 1 serves every QP

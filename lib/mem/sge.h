@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Scatter and gather: walks a work request's SGEs and copies the payload, once. Each
  * packet checks the keys of the bytes that it accesses, because the region may be

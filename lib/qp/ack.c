@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* The responder's acknowledgements. At most one is pending, the newest: it covers all
  * before it (IBA 9.7.5.1). */
 #include "qp/resp.h"

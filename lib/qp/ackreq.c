@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * AckReq suppression. A QP sets AckReq on the last packet that it has to send. Where many
  * QPs send to one peer, each one request per poll pass, that makes an acknowledgement for

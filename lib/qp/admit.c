@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Decides whether a QP accepts a packet (IBA 9.6.1.2 to 9.6.1.4). */
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* The receiving half of the requester (IBA 9.7.5.2, 9.9.2): takes in acknowledgements and
  * NAKs, handles the local ACK timeout, and completes requests in order. */
 #include <string.h>

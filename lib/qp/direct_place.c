@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Direct placement: checks the ICRC of a long packet in the pass that copies the payload
  * to its destination. A damaged packet has then been written there. That is harmless if

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* The error states, RESET, and the completions that they cause (IBA 10.3.1.7,
  * 10.8.3.1). */
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Work requests without packets: bind and invalidate of a memory window. They are
  * executed in queue order, and the requests after them start when they are done (IBA

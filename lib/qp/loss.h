@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Loss recovery of the requester, besides the ACK timeout: AckReq suppression (ackreq.c)
  * and the tail-loss probe (tlp.c). Called by requester.c and completer.c, and by the files

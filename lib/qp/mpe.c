@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Memory placement extensions (annex A19), responder: ATOMIC_WRITE and FLUSH. Both are
  * answered by an empty READ response and take a responder resource, as READs and atomics
  * do. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 #include <errno.h>
 #include <string.h>
 
@@ -20,6 +21,8 @@ bucket_of(const struct peers *peers, const uint8_t gid[16])
 	return &peers->buckets[(hash >> 32) & peers->mask];
 }
 
+/* Control path. */
+
 static struct peer_bucket *
 buckets_get(const struct peers *peers, uint32_t n)
 {
@@ -31,6 +34,8 @@ buckets_put(const struct peers *peers, struct peer_bucket *buckets, uint32_t n)
 {
 	alloc_put(peers->mem, buckets, n * sizeof(*buckets));
 }
+
+/* Data path. */
 
 int
 peers_init(
@@ -74,6 +79,8 @@ buckets_grow(struct peers *peers)
 	buckets_put(peers, old, before);
 }
 
+/* Control path. */
+
 static struct peer *
 peer_create(struct peers *peers, const uint8_t gid[16])
 {
@@ -92,6 +99,8 @@ peer_create(struct peers *peers, const uint8_t gid[16])
 	return peer;
 }
 
+/* Data path. */
+
 struct peer *
 peer_get(struct peers *peers, const uint8_t gid[16])
 {
@@ -109,6 +118,8 @@ peer_get(struct peers *peers, const uint8_t gid[16])
 	return peer;
 }
 
+/* Control path. */
+
 void
 peer_put(struct peers *peers, struct peer *peer)
 {
@@ -119,6 +130,8 @@ peer_put(struct peers *peers, struct peer *peer)
 	peers->count--;
 	alloc_put(peers->mem, peer, sizeof(*peer));
 }
+
+/* Data path. */
 
 void
 peer_block(struct peers *peers, struct qp *qp)

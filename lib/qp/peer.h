@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Peers: the destinations of an engine's reliable QPs. All QPs that send to one peer share
  * its window: at most so many of their packets are in flight at once, so that the peer's

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * The queue pair. A QP does no I/O and reads no clock: the calls at the end of this file
  * drive it. Their caller holds the lock of the QP's engine. Control calls (qp_modify()

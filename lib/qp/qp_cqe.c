@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* A QP's completions of send requests, and in error; its asynchronous events. */
 #include "qp/qp_cqe.h"
 #include "qp/req.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Completions of send requests, completions in error, and events. Every file of lib/qp may
  * call these; they call nothing of it. */
 #ifndef ROCADE_QP_QP_CQE_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Cursors over the SGEs of a QP's requests and receives. For the files of lib/qp that
  * check or copy payload. */
 #ifndef ROCADE_QP_QP_CURSOR_H

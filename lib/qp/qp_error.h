@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* The error states and RESET (flush.c). Called from above the handlers of packets only:
  * verdict.c, qp_io.c, modify.c and qp_init.c. */
 #ifndef ROCADE_QP_QP_ERROR_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* The calls by which the engine drives a QP. */
 #include "qp/loss.h"
 #include "qp/qp_error.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every file of lib/qp may ask of a QP. */
+/* Data path. */
+/* Properties of a QP. Every file of lib/qp may ask for them. */
 #ifndef ROCADE_QP_QP_STATE_H
 #define ROCADE_QP_QP_STATE_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Maps a QPN to its QP. Changes need all engine locks; engines and pollers read without a
  * lock.

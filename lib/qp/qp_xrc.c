@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * The extended reliable connection (IBA annex A14): RC with separate receive queues. Each
  * request names an SRQ of the target's XRC domain. That SRQ determines where receives

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * The requester: its sending half (requester.c, over req_build.c and local_op.c) and its
  * receiving half (completer.c). Called by qp_io.c, modify.c, flush.c and qp_init.c; the

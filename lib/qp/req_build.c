@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Properties of requests, and their packets: each is a function of the request and the
  * PSN. */
 #include <errno.h>

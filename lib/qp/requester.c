@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * The sending half of the requester (IBA 9.7.3, 9.7.5): assigns PSNs to requests and
  * decides what may be sent when. A packet is a function of its request and PSN

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * The responder: responder.c takes in requests, resp_read.c and mpe.c those that take a
  * responder resource, ack.c the others' acknowledgements. Called by qp_io.c, by the

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * The responder's READs and atomics (IBA 9.4.4, 9.4.5, 9.7.7). Each takes a responder
  * resource of a ring of max_dest_rd_atomic. The resources before res_next are fully
@@ -34,6 +35,8 @@ res_ring_bytes(uint32_t depth)
 	return depth != 0 ? rte_align32pow2(depth) * sizeof(struct resp_res) : 0;
 }
 
+/* Control path. */
+
 /* Keeps the newest: a smaller ring forgets the oldest, as would happen in time. */
 int
 resp_set_depth(struct qp *qp, uint32_t depth)
@@ -62,6 +65,8 @@ resp_set_depth(struct qp *qp, uint32_t depth)
 	resp_res_moved(qp);
 	return 0;
 }
+
+/* Data path. */
 
 /* True if a FLUSH is not answered yet. */
 static bool

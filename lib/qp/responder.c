@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* The responder (IBA 9.7.4, 9.9.3): checks requests in the order of IBA 9.7.4.1 and
  * executes them. */
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Tail-loss probe, TLP (as in RFC 8985). A lost NAK, a lost first resend or a lost last
  * packet would otherwise cost a whole local ACK timeout, which is set for the worst case

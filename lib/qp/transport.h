@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* The transports besides RC: UC, UD and XRC. Called by qp_io.c; uc_discard() by verdict.c,
  * xrc_reset() by flush.c, ud_admit() by admit.c. */
 #ifndef ROCADE_QP_TRANSPORT_H

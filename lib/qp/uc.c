@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Unreliable connections (IBA 9.8.2): the messages of RC without acknowledgements. A send
  * completes when its last packet has been built. A receiver that misses a packet discards

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Unreliable datagrams (IBA 9.8.3): a message is one packet, without acknowledgement. A
  * send completes when its packet has been built. A receive begins with 40 bytes for the

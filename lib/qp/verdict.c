@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of a QP with a fault: a NAK, a completion in error or an event, and an
+/* Data path. */
+/* Applies the fault of a packet to its QP: a NAK, a completion in error or an event, and an
  * error state. */
 #include "qp/qp_cqe.h"
 #include "qp/qp_error.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * A handler of packets returns a verdict: what it found. The calls of the engine
  * (qp_io.c) apply it; no handler moves the QP to an error state.

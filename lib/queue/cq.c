@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 #include <errno.h>
 
 #include "queue/cq.h"
+
+/* Control path. */
 
 int
 cq_init(struct cq *cq, const struct alloc *mem, uint32_t cqe, struct event_queue *events,
@@ -40,6 +43,8 @@ cq_enable_stamps(struct cq *cq)
 	cq->shared = true;
 	return cq->stamps == NULL ? -ENOMEM : 0;
 }
+
+/* Data path. */
 
 void
 cq_attach(struct cq *cq, unsigned engine)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Completion queue. Engines write, application threads poll. If all QPs belong to one
  * engine, a write is plain; otherwise a writer reserves a slot by compare-and-swap on

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
 /*
  * Asynchronous events (ibv_get_async_event(3)). They are embedded in the object that
  * raises them, with a count of unread events for each type. Raising therefore allocates

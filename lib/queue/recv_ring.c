@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 #include <errno.h>
 
 #include <rte_prefetch.h>
@@ -20,6 +21,8 @@ slots_set_seq(struct recv_ring *r, uint32_t cons)
 		__atomic_store_n(
 			&recv_ring_slot(r, cons + i)->seq, cons + i, __ATOMIC_RELAXED);
 }
+
+/* Control path. */
 
 static int
 slots_alloc(struct recv_ring *r, uint32_t max_wr, uint32_t max_sge, uint32_t cons)
@@ -47,6 +50,8 @@ slots_free(struct recv_ring *r)
 	alloc_put(r->mem, r->slots, (size_t)r->max_wr * r->stride);
 	r->slots = NULL;
 }
+
+/* Data path. */
 
 int
 recv_ring_init(

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * The ring of receive WQEs of an RQ (one consumer: the QP's engine) or of an SRQ (any
  * number of engines). Posting threads take the producer lock once per posted list and

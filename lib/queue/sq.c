@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 #include <errno.h>
 
 #include "queue/sq.h"
@@ -19,6 +20,8 @@ sq_stride(uint32_t max_sge, uint32_t max_inline, uint32_t dest)
 	return RTE_ALIGN_CEIL(
 		(uint32_t)offsetof(struct send_wqe, sge) + dest + tail, LINE_SIZE);
 }
+
+/* Control path. */
 
 static int
 sq_init_any(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
@@ -46,6 +49,8 @@ sq_init_any(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t ma
 	return 0;
 }
 
+/* Data path. */
+
 int
 sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
 	uint32_t max_inline)
@@ -60,6 +65,8 @@ sq_init_ud(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max
 	return sq_init_any(sq, mem, max_wr, max_sge, max_inline, sizeof(struct ud_dest));
 }
 
+/* Control path. */
+
 void
 sq_fini(struct sq *sq)
 {
@@ -67,6 +74,8 @@ sq_fini(struct sq *sq)
 	sq->psn_ranges = NULL;
 	sq->ring.slots = sq->post.slots = NULL;
 }
+
+/* Data path. */
 
 void
 sq_clear(struct sq *sq)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Send queue. Posting threads write WQEs directly into slots and publish them by
  * advancing prod. The engine reads them. A slot is freed only when a completion of its

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * Shared receive queue (ibv_create_srq(3), ibv_modify_srq(3), IBA 10.2.9, 11.5.2.18): a
  * receive ring, a limit and an error state. Engines take; application threads post, and

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
 /*
  * Maps an SRQ number to its XRC SRQ, for packets that carry one (annex A14). Numbers
  * ascend from a base and are reused only after all others were used, so that a late

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Headers to bytes. The constant part of a path's headers is built once (struct
  * path_hdr), with the ICRC over it for each of the last two UDP lengths. A packet is then
  * built in three steps:

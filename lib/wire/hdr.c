@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 #include "wire/hdr.h"
 
 #define US(n) ((n)*1000u)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Header layouts of RoCEv2 (IBA 9.2 to 9.3, annex A17). Multi-byte fields are big-endian.
  * The L2 to L4 headers are DPDK's (rte_ether.h, rte_ip.h, rte_udp.h, rte_arp.h,
  * rte_icmp.h). */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 #include <rte_byteorder.h>
 
 #include "wire/icrc.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /*
  * The invariant CRC (annex A17.3.3): CRC-32 over 8 bytes of ones (for the LRH), the IP
  * and UDP headers, BTH, extended headers, payload and pad, with the fields that routers

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Copy and CRC in one pass. ISA-L has no such function for this polynomial. Separate
  * passes take nearly twice as long: the loads and stores of the copy fit between the
  * multiplications of the CRC.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* The running CRC of icrc.h, alone and in one pass with a copy of the payload. */
 #ifndef ROCADE_WIRE_ICRC_COPY_H
 #define ROCADE_WIRE_ICRC_COPY_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* The opcode table: the headers of each opcode and its position in a message. */
 #ifndef ROCADE_WIRE_OPCODE_H
 #define ROCADE_WIRE_OPCODE_H

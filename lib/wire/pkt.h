@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* A packet: 24 bytes that describe a buffer of the port, passed by value in arrays. The
  * frame is one segment, from the first byte of the Ethernet header. */
 #ifndef ROCADE_WIRE_PKT_H

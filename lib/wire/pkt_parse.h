@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* Bytes to packet view or drop reason: rows 1 and 2 of docs/protocol.md 8.2
  * (IBA 9.6.1). It knows lengths and codes, but no QPs. */
 #ifndef ROCADE_WIRE_PARSE_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
 #ifndef ROCADE_WIRE_PRINT_H
 #define ROCADE_WIRE_PRINT_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* 24-bit packet sequence numbers: arithmetic modulo 2^24 (IBA 9.7.1). Inputs may carry
  * high bits; every PSN returned is in 0..0xFFFFFF. */
 #ifndef ROCADE_WIRE_PSN_H

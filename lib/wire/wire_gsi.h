@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
 /* QP 1, the general services interface (IBA 13.5): datagrams of 256 bytes between
  * management agents. */
 #ifndef ROCADE_WIRE_GSI_H

@@ -11,6 +11,8 @@ import shlex
 import subprocess
 import sys
 
+import cycles
+
 SPDX = "SPDX-License-Identifier: BSD-3-Clause"
 LAYERS = ["base", "wire", "mem", "queue", "qp", "port", "engine", "cm", "ucm", "switch",
           "verbs"]
@@ -33,12 +35,22 @@ CLOCKS = re.compile(
     r"|rte_get_timer_cycles|rte_get_hpet_cycles|timespec_get)\b")
 CLOCK_HOMES = re.compile(r"^lib/engine/clock[^/]*\.[ch]$")
 
-DATA_PATH = re.compile(
-    r"^lib/(qp/(requester|responder|completer|qp_io)\w*\.[ch]|engine/engine_(rx|tx)\w*\.[ch]"
-    r"|mem/(sge|copy)\w*\.[ch]|wire/(build|icrc|pkt_parse)\w*\.[ch]|queue/\w+\.h)$")
+# In these layers each file says by a marker which of its lines belong to the data path: those from
+# "/* Data path. */" to the next "/* Control path. */", or to the end.
+PATH_LAYERS = {"wire", "mem", "queue", "qp", "engine"}
+PATH_MARKER = re.compile(r"^/\* (Data|Control) path\. \*/$")
 DATA_PATH_DENY = re.compile(
     r"\b(malloc|calloc|realloc|free|aligned_alloc|posix_memalign|alloc_get|alloc_put"
-    r"|v?f?printf|v?sn?printf|puts|fputs|perror|log_(?:err|warn|info|write))\s*\(")
+    r"|v?f?printf|v?sn?printf|puts|fputs|perror|log_(?:err|warn|info|write)"
+    r"|clock_now|clock_wall)\s*\(")
+# They read the engine's clock, once a pass.
+CLOCK_READERS = {"lib/engine/engine.c", "lib/engine/manual_progress.c"}
+
+# The files that may form a cycle, {folder: {file without suffix: the reason}}, and how many at most.
+CYCLES_ALLOWED = {}
+CYCLES_MAX = 5
+# The functions of libc that drivers/preload replaces. Its files call them by these names, too.
+INTERPOSED = {"close", "dup", "dup2", "dup3", "fcntl", "open", "open64", "openat", "read", "stat", "write"}
 
 # The names that librocade may export: its own, and those of the libraries that it replaces.
 EXPORTS = re.compile(r"^(rocade_\w+|_?ibv_\w+|rdma_\w+|(mbps|mult)_to_ibv_rate)$")
@@ -213,11 +225,40 @@ def check_clocks(tree):
 
 
 def check_data_path(tree):
-    """the data path does not allocate, print or log"""
-    for file in tree.files:
-        if DATA_PATH.match(file.path):
-            for line, name in file.find(DATA_PATH_DENY):
-                yield "%s:%d: %s()" % (file.path, line, name)
+    """what is marked as data path does not allocate, print, log or read a clock"""
+    for file in tree.under("lib", "drivers"):
+        on_path, marked = False, False
+        for number, (line, code) in enumerate(
+                zip(file.text.splitlines(), file.code.splitlines()), 1):
+            marker = PATH_MARKER.match(line)
+            if marker:
+                on_path, marked = marker.group(1) == "Data", True
+            match = DATA_PATH_DENY.search(code)
+            # The definition of a function of that name is no call.
+            if match and match.group(1).startswith("clock") and file.path in CLOCK_READERS:
+                continue
+            if on_path and match and line[0] in "\t ":
+                yield "%s:%d: %s()" % (file.path, number, match.group(1))
+        if file.is_c and file.top() == "lib" and file.folder() in PATH_LAYERS and not marked:
+            yield '%s:1: neither "/* Data path. */" nor "/* Control path. */"' % file.path
+
+
+def check_cycles(tree):
+    """the files of a folder of lib or drivers do not call each other in a cycle"""
+    folders = {}
+    for file in tree.under("lib", "drivers"):
+        if file.is_c:
+            folders.setdefault(os.path.dirname(file.path), {})[file.name] = file.code
+    for folder, files in sorted(folders.items()):
+        graph = cycles.call_graph(files, INTERPOSED if folder == "drivers/preload" else ())
+        for group in cycles.cycles(graph):
+            if not set(group) <= set(CYCLES_ALLOWED.get(folder, {})):
+                for call in cycles.calls_within(graph, group):
+                    yield "%s/%s.c:1: cycle: %s" % (folder, call.split()[0], call)
+    allowed = sum(len(files) for files in CYCLES_ALLOWED.values())
+    if allowed > CYCLES_MAX:
+        yield "test/tidy/tidy.py:1: %d files may form cycles, expected at most %d" % (
+            allowed, CYCLES_MAX)
 
 
 def check_outside_references(tree):
@@ -289,7 +330,7 @@ def check_core_symbols(archive):
 
 RULES = [check_layers, check_eal, check_drivers, check_app, check_verbs_structures, check_spdx,
          check_file_size, check_function_size, check_clocks, check_data_path,
-         check_outside_references, check_map, check_public_headers]
+         check_cycles, check_outside_references, check_map, check_public_headers]
 
 
 def main():

@@ -8,19 +8,23 @@ import subprocess
 import sys
 import tempfile
 
+import format_check
 import tidy
 from selftest import Tap, tree_write
 
 C_SPDX = "/* " + tidy.SPDX + " */\n"
 
 CLEAN = {
-    "lib/base/list.h": C_SPDX + "#include <stdint.h>\n",
-    "lib/mem/key.h": C_SPDX + '#include "base/list.h"\n',
-    "lib/queue/sq.h": C_SPDX + '#include "mem/key.h"\n#include "queue/sq.h"\n',
-    "lib/qp/requester.c": C_SPDX + '#include "queue/sq.h"\n#include <rte_byteorder.h>\n',
+    "lib/base/list.h": C_SPDX + "#include <stdint.h>\nstatic inline void\nlist_add(int a)\n"
+                       "{\n\tx_use(a);\n}\n",
+    "lib/mem/key.h": C_SPDX + '/* Data path. */\n#include "base/list.h"\n',
+    "lib/queue/sq.h": C_SPDX + '/* Data path. */\n#include "mem/key.h"\n'
+                      '#include "queue/sq.h"\n',
+    "lib/qp/requester.c": C_SPDX + '/* Data path. */\n#include "queue/sq.h"\n'
+                          "#include <rte_byteorder.h>\n",
     "lib/port/port.h": C_SPDX + '#include "base/list.h"\n',
     "lib/verbs/device.c": C_SPDX + "#include <rte_eal.h>\nstruct ibv_device *device;\n",
-    "lib/engine/clock.c": C_SPDX + "uint64_t now(void) { return rte_rdtsc(); }\n",
+    "lib/engine/clock.c": C_SPDX + "/* Control path. */\nuint64_t now(void) { return rte_rdtsc(); }\n",
     "drivers/loop/loop.c": C_SPDX + '#include "loop/loop.h"\n#include "port/port.h"\n',
     "drivers/loop/loop.h": C_SPDX,
     "drivers/ethdev/ethdev.h": C_SPDX,
@@ -38,6 +42,13 @@ MAP = "".join("- `%s`: a file\n" % path for path in CLEAN if path.endswith((".c"
               not path.startswith("test/"))
 CLEAN["docs/map.md"] = MAP
 
+FORMAT = """BasedOnStyle: LLVM
+UseTab: Always
+IndentWidth: 8
+BreakBeforeBraces: Linux
+AllowShortFunctionsOnASingleLine: None
+AlwaysBreakAfterReturnType: TopLevelDefinitions
+"""
 OUTSIDE = "../" + "shared"
 
 
@@ -45,6 +56,14 @@ def body(lines):
     """Returns a function whose braces span `lines` lines."""
     return "void\nf(void)\n{\n" + "\tg();\n" * (lines - 2) + "}\n"
 
+
+def function(name, called):
+    return "void\n%s(int a)\n{\n\t%s(a);\n}\n" % (name, called)
+
+
+DATA, CONTROL = "/* Data path. */\n", "/* Control path. */\n"
+# With list_add() of the clean tree, which calls x_use().
+CYCLE = function("x_use", "list_add")
 
 # (rule, file, its content, fails?)
 CASES = [
@@ -98,13 +117,27 @@ CASES = [
     (tidy.check_clocks, "drivers/loop/x.c", "gettimeofday(&tv, NULL);\n", True),
     (tidy.check_clocks, "lib/engine/clock_x.c", "t = rte_rdtsc();\n", False),
     (tidy.check_clocks, "lib/qp/x.c", 'puts("gettimeofday");\n', False),
-    (tidy.check_data_path, "lib/qp/responder.c", "p = malloc(8);\n", True),
-    (tidy.check_data_path, "lib/qp/completer_x.c", "p = calloc (1, 8);\n", True),
-    (tidy.check_data_path, "lib/engine/engine_tx.c", 'log_warn("no");\n', True),
-    (tidy.check_data_path, "lib/mem/sge.c", 'printf("no");\n', True),
-    (tidy.check_data_path, "lib/queue/x.h", "alloc_get(mem, 0, 8);\n", True),
-    (tidy.check_data_path, "lib/queue/x.c", "p = malloc(8);\n", False),
-    (tidy.check_data_path, "lib/qp/responder.c", "slot_free(p); x_malloc(8);\n", False),
+    (tidy.check_data_path, "lib/qp/x.c", DATA + "\tp = malloc(8);\n", True),
+    (tidy.check_data_path, "lib/qp/x.c", DATA + "\tp = calloc (1, 8);\n", True),
+    (tidy.check_data_path, "drivers/shm/x.c", DATA + '\tlog_warn("no");\n', True),
+    (tidy.check_data_path, "lib/mem/sge.c", DATA + '\tprintf("no");\n', True),
+    (tidy.check_data_path, "lib/queue/x.h", DATA + "\talloc_get(mem, 0, 8);\n", True),
+    (tidy.check_data_path, "lib/engine/x.c", DATA + "\tnow = clock_now();\n", True),
+    (tidy.check_data_path, "lib/engine/engine.c", DATA + "\tnow = clock_now();\n", False),
+    (tidy.check_data_path, "lib/engine/x.c", CONTROL + DATA + "\tfree(p);\n", True),
+    (tidy.check_data_path, "lib/qp/x.c", "int a;\n", True),
+    (tidy.check_data_path, "lib/port/x.c", "\tp = malloc(8);\n", False),
+    (tidy.check_data_path, "lib/queue/x.c", CONTROL + "\tp = malloc(8);\n", False),
+    (tidy.check_data_path, "lib/queue/x.c", DATA + CONTROL + "\tp = malloc(8);\n", False),
+    (tidy.check_data_path, "lib/qp/x.c", DATA + "\tslot_free(p); x_malloc(8);\n", False),
+    (tidy.check_data_path, "lib/qp/x.c", DATA + "\t/* free(p) */\n", False),
+    (tidy.check_cycles, "lib/base/list.h", function("a", "b") + function("b", "a"), False),
+    (tidy.check_cycles, "lib/mem/key.h", function("list", "x_use"), False),
+    (tidy.check_cycles, "lib/base/x.c", CYCLE, True),
+    (tidy.check_cycles, "lib/base/x.c", CYCLE.replace("list_add(a)", "p->list_add(a)"), False),
+    (tidy.check_cycles, "lib/base/x.c", CYCLE.replace("list_add(a)", "/* list_add(a) */"), False),
+    (tidy.check_cycles, "lib/base/x.c", "static " + CYCLE, False),
+    (tidy.check_cycles, "lib/base/x.c", CYCLE.replace("list_add(a);", "f = list_add;"), True),
     (tidy.check_outside_references, "lib/base/x.c", "/* see " + OUTSIDE + "/a.md */\n", True),
     (tidy.check_outside_references, "docs/page.md", "See " + OUTSIDE + ".\n", True),
     (tidy.check_outside_references, "tools/x.sh", "cd /work/" + "main\n", True),
@@ -145,6 +178,16 @@ def main():
         name = "%s %s %r" % (rule.__name__, "finds" if fails else "accepts", content[:40])
         tap.case(bool(in_file) == fails, name, found)
     tap.case({case[0] for case in CASES if case[3]} == set(tidy.RULES), "every rule has a case")
+
+    for text, fails in (("int\nmain(void)\n{\n\treturn 0;\n}\n", False),
+                        ("int main(void) { return 0; }\n", True)):
+        with tempfile.TemporaryDirectory() as root:
+            tree_write(root, {"lib/a.c": text, ".clang-format": FORMAT})
+            tool = format_check.find_clang_format()
+            found = tool and format_check.unformatted(
+                tool, root, list(format_check.sources(root)))
+            tap.case(not tool or found == ["lib/a.c"] * fails,
+                     "format_check %s %r" % ("finds" if fails else "accepts", text[:20]), found)
 
     pic = ("-shared", "-fPIC")
     tap.case(not library_findings(tidy.check_exports, "int rocade_x; int ibv_x;", *pic),
