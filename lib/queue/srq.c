@@ -132,7 +132,9 @@ srq_fire(struct srq *srq, uint64_t armed)
 static void
 srq_arm_limit(struct srq *srq, uint32_t limit)
 {
-	uint64_t arming = (srq->limit & ~LIMIT_MASK) + ARMING_ONE;
+	/* A taker may fire meanwhile, which leaves the number of the arming. */
+	uint64_t last = __atomic_load_n(&srq->limit, __ATOMIC_RELAXED);
+	uint64_t arming = (last & ~LIMIT_MASK) + ARMING_ONE;
 
 	__atomic_store_n(&srq->armed_prod, srq->ring.prod, __ATOMIC_RELAXED);
 	/* Pairs with the acquires of the takers, which then read armed_prod. */
