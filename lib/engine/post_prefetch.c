@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Data path. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "engine/post_prefetch.h"
-
-static bool
-is_turned_off(void)
-{
-	const char *env = getenv("ROCADE_POST_PREFETCH");
-
-	return env != NULL && strcmp(env, "0") == 0;
-}
-
 /* Control path. */
+#include <errno.h>
+
+#include "base/base_env.h"
+#include "engine/post_prefetch.h"
 
 int
 post_prefetch_init(struct post_prefetch *post_prefetch, uint32_t count)
 {
 	*post_prefetch =
 		(struct post_prefetch){.count = count, .min_qps = POST_PREFETCH_MIN_QPS};
-	if (is_turned_off()) {
+	if (!env_enabled("ROCADE_POST_PREFETCH")) {
 		post_prefetch->min_qps = UINT32_MAX;
 		return 0;
 	}

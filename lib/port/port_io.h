@@ -25,8 +25,8 @@ struct port_io {
 	/* Read relaxed: a change that is seen late only sends, or drops, a little
 	 * longer. */
 	const bool *link_up;
-	uint64_t
-		stall_ns; /* after this long without taking a frame, the backlog is dropped */
+	/* When the port has taken no frame for this long, the backlog is dropped. */
+	uint64_t stall_ns;
 	uint64_t link_poll_ns; /* when the link is polled next */
 	uint64_t backlog_ns;   /* when the port last took a frame, or the backlog began */
 	uint32_t cache_first, cache_count;

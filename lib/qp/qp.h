@@ -164,11 +164,10 @@ enum resp_wait { /* what the responder waits for; it drops packets after ePSN me
 struct resp_res {
 	uint32_t first_psn;
 	uint32_t packets; /* of the response */
-	uint32_t
-		start; /* first packet to send; not 0 if a duplicate asked for the rest */
-	uint32_t next; /* packet to send next */
-	uint32_t end;  /* after the last packet to send */
-	uint32_t stop; /* READ: end of the bytes to send, counted from va */
+	uint32_t start; /* packet to send first; not 0: a duplicate asked for the rest */
+	uint32_t next;  /* packet to send next */
+	uint32_t end;   /* after the last packet to send */
+	uint32_t stop;  /* READ: end of the bytes to send, counted from va */
 	uint32_t msn;
 	uint32_t rkey;
 	uint32_t len;
