@@ -2,7 +2,7 @@
 /* Data path. */
 /*
  * Peers: the destinations of an engine's reliable QPs. All QPs that send to one peer share
- * its window: at most so many of their packets are in flight at once, so that the peer's
+ * its window. It limits their packets that are in flight at once, so that the peer's
  * receive ring can hold them. A READ may exceed the window by the rest of its response.
  *
  * The requester accounts for its packets by peer_charge() and the calls below it. Packets

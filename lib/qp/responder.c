@@ -169,6 +169,25 @@ resp_executed(struct qp *qp, const struct pkt_view *v)
 		resp_res_expire(qp);
 }
 
+/* The payload of a SEND or WRITE packet is in place. The last packet of a message ends it,
+ * and completes its receive if the message took one. */
+static inline enum verdict
+data_executed(struct qp *qp, const struct pkt_view *v, enum op_kind kind, bool receive)
+{
+	enum verdict verdict = VERDICT_GO;
+
+	qp->resp.msg = op_is_last(v->op) ? OP_UNKNOWN : kind;
+	if (op_is_last(v->op)) {
+		if (receive)
+			verdict = complete_receive(qp, v);
+		if (unlikely(verdict != VERDICT_GO))
+			return verdict;
+		resp_message_done(qp);
+	}
+	resp_executed(qp, v);
+	return VERDICT_GO;
+}
+
 static enum verdict
 resp_send(struct qp *qp, const struct pkt_view *v)
 {
@@ -189,15 +208,7 @@ resp_send(struct qp *qp, const struct pkt_view *v)
 		return verdict;
 	/* Point of no return: only the completion can still fail. */
 	resp->received += v->payload_len;
-	resp->msg = op_is_last(v->op) ? OP_UNKNOWN : OP_SEND;
-	if (op_is_last(v->op)) {
-		verdict = complete_receive(qp, v);
-		if (unlikely(verdict != VERDICT_GO))
-			return verdict;
-		resp_message_done(qp);
-	}
-	resp_executed(qp, v);
-	return VERDICT_GO;
+	return data_executed(qp, v, OP_SEND, true);
 }
 
 /* The bytes still to come, including this packet's, and their destination: from the RETH
@@ -266,16 +277,7 @@ resp_write(struct qp *qp, const struct pkt_view *v)
 	resp->va = w.va + v->payload_len;
 	resp->rkey = w.rkey;
 	resp->left = w.left - v->payload_len;
-	resp->msg = op_is_last(v->op) ? OP_UNKNOWN : OP_WRITE;
-	if (op_is_last(v->op)) {
-		if (imm)
-			verdict = complete_receive(qp, v);
-		if (unlikely(verdict != VERDICT_GO))
-			return verdict;
-		resp_message_done(qp);
-	}
-	resp_executed(qp, v);
-	return VERDICT_GO;
+	return data_executed(qp, v, OP_WRITE, imm);
 }
 
 /* True if the QP's access flags permit a request (IBA 9.7.4.1.4; C9-89). */
