@@ -13,7 +13,6 @@ struct verbs_pair pair;
 int
 api_setup(void **state)
 {
-	(void)state;
 	pair_open(&pair, &(struct verbs_pair_conf){.srq_wr = 16});
 	return 0;
 }
@@ -21,7 +20,6 @@ api_setup(void **state)
 int
 api_teardown(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	return 0;
 }

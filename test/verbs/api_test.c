@@ -17,7 +17,6 @@
 static void
 test_version(void **state)
 {
-	(void)state;
 	assert_string_equal(rocade_version(), "0.1.0");
 }
 
@@ -27,7 +26,6 @@ test_device_list(void **state)
 	struct ibv_device **list, **again;
 	int n;
 
-	(void)state;
 	list = ibv_get_device_list(&n);
 	assert_non_null(list);
 	assert_true(n >= 2);
@@ -55,7 +53,6 @@ test_device_list(void **state)
 static void
 open_objects_keep_port_and_device(void **state)
 {
-	(void)state;
 	assert_int_equal(rocade_close_port(pair.a.port), EBUSY);
 	assert_non_null(strstr(rocade_error(), "rocade0"));
 	errno = 0;
@@ -68,7 +65,6 @@ context_members(void **state)
 {
 	struct ibv_context *c = ibv_open_device(rocade_port_device(pair.a.port));
 
-	(void)state;
 	assert_non_null(c);
 	assert_ptr_not_equal(c, pair.a.context);
 	assert_ptr_equal(c->device, rocade_port_device(pair.a.port));
@@ -90,7 +86,6 @@ test_query_device(void **state)
 	struct ibv_device_attr_ex ex;
 	struct ibv_query_device_ex_input input = {.comp_mask = 1};
 
-	(void)state;
 	memset(&attr, 0xFF, sizeof(attr));
 	assert_int_equal(ibv_query_device(pair.a.context, &attr), 0);
 	assert_string_equal(attr.fw_ver, rocade_version());
@@ -120,7 +115,6 @@ test_query_port(void **state)
 {
 	struct ibv_port_attr attr, compat;
 
-	(void)state;
 	memset(&attr, 0xFF, sizeof(attr));
 	assert_int_equal(ibv_query_port(pair.a.context, 1, &attr), 0);
 	assert_int_equal(attr.state, IBV_PORT_ACTIVE);
@@ -155,7 +149,6 @@ test_gids(void **state)
 	uint8_t small[24];
 	ssize_t n;
 
-	(void)state;
 	assert_int_equal(ibv_query_gid(pair.a.context, 1, 0, &gid), 0);
 	assert_memory_equal(gid.raw, ipv4, 16);
 	/* An empty entry reads as zeros. */
@@ -205,7 +198,6 @@ test_gid_type_and_pkeys(void **state)
 	__be16 pkey = 0;
 	int type = -1;
 
-	(void)state;
 	assert_int_equal(ibv_query_gid_type(pair.a.context, 1, 0, &type), 0);
 	assert_int_equal(type, 1);
 	assert_int_equal(ibv_query_gid_type(pair.a.context, 1, 16, &type), -1);
@@ -222,7 +214,6 @@ cq_create_resize_destroy(void **state)
 {
 	struct ibv_cq *cq;
 
-	(void)state;
 	errno = 0;
 	assert_null(ibv_create_cq(pair.a.context, 0, NULL, NULL, 0));
 	assert_int_equal(errno, EINVAL);
@@ -256,7 +247,6 @@ import_ece_and_dmabuf_are_unsupported(void **state)
 	struct ibv_ece ece;
 	struct ibv_modify_cq_attr moderate = {.attr_mask = IBV_CQ_ATTR_MODERATE};
 
-	(void)state;
 	assert_null(ibv_reg_dmabuf_mr(pair.a.pd, 0, 1, 0, 0, 0));
 	assert_int_equal(errno, EOPNOTSUPP);
 	assert_int_equal(ibv_set_ece(pair.a.qp[0], &ece), EOPNOTSUPP);

@@ -104,7 +104,6 @@ event_read(void)
 static void
 one_event_per_arming(void **state)
 {
-	(void)state;
 	open_channel();
 	message_send(0);
 	assert_false(event_read()); /* the CQ was not armed */
@@ -122,7 +121,6 @@ one_event_per_arming(void **state)
 static void
 solicited_arming_ignores_unsolicited(void **state)
 {
-	(void)state;
 	open_channel();
 	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
 	message_send(0);
@@ -147,7 +145,6 @@ channel_of_other_device_is_refused(void **state)
 {
 	struct ibv_comp_channel *foreign;
 
-	(void)state;
 	open_channel();
 	assert_int_equal(ibv_req_notify_cq(pair.b.send_cq, 0), EINVAL); /* no channel */
 	foreign = ibv_create_comp_channel(pair.a.context);
@@ -165,7 +162,6 @@ channel_of_other_device_is_refused(void **state)
 static void
 rearming_allows_one_more_event(void **state)
 {
-	(void)state;
 	open_channel();
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0); /* arming twice counts once */
@@ -211,7 +207,6 @@ destroy_waits_for_acknowledgements(void **state)
 	pthread_t thread;
 	void *context;
 
-	(void)state;
 	open_channel();
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
@@ -246,7 +241,6 @@ no_wakeup_is_lost(void **state)
 	struct ibv_wc wc;
 	unsigned seen = 0;
 
-	(void)state;
 	open_channel();
 	pair_threads_start(&pair);
 	for (unsigned i = 0; i < ROUNDS; i++) {

@@ -14,7 +14,6 @@
 static int
 setup(void **state)
 {
-	(void)state;
 	cm_pair_open(&(struct verbs_pair_conf){.qps = 2, .unconnected = true});
 	assert_int_equal(rocade_cm_listen(cm_b, CM_PORT, 4, "listener", &listener), 0);
 	for (unsigned i = 0; i < 2; i++) {
@@ -27,7 +26,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	cm_managers_close();
 	pair_close(&pair);
 	return 0;
@@ -83,7 +81,6 @@ connect_transfer_disconnect(void **state)
 	struct ibv_qp_attr attr;
 	struct rocade_cm_event e;
 
-	(void)state;
 	p.rnr_retry_count = 4;
 	p.responder_resources = 7;
 	p.psn = 0xdef;
@@ -145,7 +142,6 @@ null_parameters_are_zeros(void **state)
 	struct rocade_cm_id *a, *b;
 	struct ibv_qp_attr attr;
 
-	(void)state;
 	assert_int_equal(rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, CM_PORT, NULL,
 				 NULL, &a),
 		0);
@@ -191,7 +187,6 @@ data_establishes_before_rtu(void **state)
 	int fd = rocade_cm_fd(cm_b);
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
 	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 4096, 100), 0);
 	pair_drain(&pair);
@@ -229,7 +224,6 @@ fd_is_readable_while_events_are_queued(void **state)
 	struct rocade_cm_id *a[2], *b[2];
 	struct rocade_cm_event e;
 
-	(void)state;
 	assert_int_equal(rocade_cm_fd(cm_b), fd);
 	assert_false(fd_readable(fd));
 	for (unsigned i = 0; i < 2; i++)
@@ -271,7 +265,6 @@ qp_destroyed_before_connection(void **state)
 	struct rocade_cm_id *a = connect_request(0, CM_PORT, ""),
 			    *b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
 
-	(void)state;
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
 	assert_int_equal(ibv_destroy_qp(pair.b.qp[0]), 0);
 	pair.b.qp[0] = NULL;
@@ -287,7 +280,6 @@ two_connections_at_once(void **state)
 {
 	struct rocade_cm_id *a[2], *b[2];
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		a[i] = connect_request(i, CM_PORT, i == 0 ? "0" : "1");
 	for (unsigned i = 0; i < 2; i++) {
@@ -319,7 +311,6 @@ rejected_by_peer_or_closed_listener(void **state)
 	struct rocade_cm_id *a = connect_request(0, CM_PORT + 1, "");
 	struct rocade_cm_event e = cm_expect_event(cm_a, ROCADE_CM_REJECTED);
 
-	(void)state;
 	assert_int_equal(e.status, 8);
 	rocade_cm_release(a);
 	a = connect_request(0, CM_PORT, "x");
@@ -350,7 +341,6 @@ active_qp_in_error_rejects(void **state)
 	struct rocade_cm_event e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
 	struct rocade_cm_id *b = e.id;
 
-	(void)state;
 	pair_modify_state(pair.a.qp[0], IBV_QPS_ERR);
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
 	e = cm_expect_event(cm_a, ROCADE_CM_REJECTED);
@@ -371,7 +361,6 @@ invalid_calls_are_refused(void **state)
 	union ibv_gid v6 = {.raw = {0xfe, 0x80, [15] = 1}};
 	char much[64] = {0};
 
-	(void)state;
 	assert_int_equal(rocade_cm_open(pair.a.context, &cm), EBUSY);
 	assert_int_equal(ibv_close_device(pair.a.context), -1);
 	assert_int_equal(errno, EBUSY);

@@ -65,7 +65,6 @@ open_both(bool ipv6)
 int
 ud_setup(void **state)
 {
-	(void)state;
 	open_both(false);
 	return 0;
 }
@@ -73,7 +72,6 @@ ud_setup(void **state)
 int
 ud_setup_ipv6(void **state)
 {
-	(void)state;
 	open_both(true);
 	return 0;
 }
@@ -81,7 +79,6 @@ ud_setup_ipv6(void **state)
 int
 ud_teardown(void **state)
 {
-	(void)state;
 	cm_managers_close();
 	assert_int_equal(ibv_destroy_qp(qp_a), 0);
 	assert_int_equal(ibv_destroy_qp(qp_b), 0);

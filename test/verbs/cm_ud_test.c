@@ -60,7 +60,6 @@ resolve_then_datagrams(void **state)
 	struct rocade_cm_ud_param p = ud_param("hi");
 	uint32_t src;
 
-	(void)state;
 	assert_string_equal(asked.user, "listener");
 	assert_memory_equal(&asked.peer, &pair.a.gid, 16);
 	assert_int_equal(asked.sgid_index, gid_index_of(&pair.b));
@@ -98,7 +97,6 @@ largest_private_data(void **state)
 	struct rocade_cm_event e;
 	struct rocade_cm_id *a;
 
-	(void)state;
 	memset(question, 'q', sizeof(question));
 	memset(reply, 'r', sizeof(reply));
 	p.sgid_index = gid_index_of(&pair.a);
@@ -128,7 +126,6 @@ rejected_by_application_or_backlog(void **state)
 	struct rocade_cm_event e;
 	struct rocade_cm_id *a, *more[3];
 
-	(void)state;
 	for (int status = 1; status <= 3; status++) {
 		a = ud_resolve(CM_PORT, "x");
 		e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
@@ -161,7 +158,6 @@ listeners_of_both_kinds_are_separate(void **state)
 	struct rocade_cm_event e;
 	struct rocade_cm_id *id;
 
-	(void)state;
 	assert_int_equal(rocade_cm_listen(cm_b, CM_PORT + 1, 1, NULL, &other), 0);
 	ud_expect_rejected(ud_resolve(CM_PORT + 1, ""), 1);
 	rocade_cm_unlisten(other);
@@ -191,7 +187,6 @@ lost_request_and_reply_are_repeated(void **state)
 	struct rocade_cm_event e;
 	unsigned again = 0;
 
-	(void)state;
 	/* The request is lost, but no neighbour resolution is: the address is known. */
 	a = ud_resolve(CM_PORT, "");
 	ud_reply(cm_expect_event(cm_b, ROCADE_CM_REQUEST).id);
@@ -232,7 +227,6 @@ silent_peer_is_unreachable(void **state)
 	struct rocade_cm_event e;
 	struct rocade_cm_id *a;
 
-	(void)state;
 	lose_all(&pair.b, true);
 	a = ud_resolve(CM_PORT, "");
 	e = cm_expect_event(cm_a, ROCADE_CM_UNREACHABLE);
@@ -253,7 +247,6 @@ closed_listener_rejects_unread_requests(void **state)
 	struct rocade_cm_event e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
 	int fd = rocade_cm_fd(cm_b);
 
-	(void)state;
 	assert_false(fd_readable(fd));
 	a[1] = ud_resolve(CM_PORT, "");
 	while (!fd_readable(fd))
@@ -273,7 +266,6 @@ local_address_removed_before_event_is_read(void **state)
 {
 	struct rocade_cm_id *a = ud_resolve(CM_PORT, "");
 
-	(void)state;
 	ud_reply(cm_expect_event(cm_b, ROCADE_CM_REQUEST).id);
 	pair_drain(&pair);
 	assert_int_equal(
@@ -290,7 +282,6 @@ release_before_reply(void **state)
 	struct rocade_cm_id *a = ud_resolve(CM_PORT, "");
 	struct rocade_cm_event e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
 
-	(void)state;
 	rocade_cm_release(a);
 	ud_reply(e.id);
 	cm_expect_no_event();
@@ -310,7 +301,6 @@ invalid_calls_are_refused(void **state)
 	struct ibv_qp *reset;
 	char much[181] = {0};
 
-	(void)state;
 	assert_int_equal(rocade_cm_ud_listen(cm_b, CM_PORT, 1, NULL, &l), EADDRINUSE);
 	assert_int_equal(rocade_cm_ud_listen(cm_b, 0, 1, NULL, &l), EINVAL);
 	assert_int_equal(rocade_cm_ud_listen(cm_b, 1, 0, NULL, &l), EINVAL);

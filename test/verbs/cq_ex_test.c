@@ -63,7 +63,6 @@ completion_fields_and_batch_ends(void **state)
 {
 	struct ibv_cq_ex *ex;
 
-	(void)state;
 	open_ex((struct verbs_pair_conf){.qps = 1});
 	ex = to_ex(pair.b.recv_cq);
 	assert_ptr_equal(ibv_cq_ex_to_cq(ex), pair.b.recv_cq);
@@ -111,7 +110,6 @@ poll_cq_between_batches(void **state)
 	struct ibv_cq_ex *ex;
 	struct ibv_wc wc;
 
-	(void)state;
 	open_ex((struct verbs_pair_conf){.qps = 1});
 	ex = to_ex(pair.b.recv_cq);
 	for (uint64_t i = 1; i <= 3; i++)
@@ -135,7 +133,6 @@ batch_frees_sq_slots(void **state)
 	struct verbs_pair_conf conf = {.cap = {.max_send_wr = 2, .max_recv_wr = 8}};
 	struct ibv_cq_ex *ex;
 
-	(void)state;
 	open_ex(conf);
 	ex = to_ex(pair.a.send_cq);
 	for (unsigned i = 0; i < 8; i++)
@@ -164,7 +161,6 @@ reset_removes_completions_of_one_qp(void **state)
 {
 	struct ibv_cq_ex *ex;
 
-	(void)state;
 	open_ex((struct verbs_pair_conf){.qps = 2});
 	ex = to_ex(pair.b.recv_cq);
 	for (unsigned i = 0; i < 4; i++)
@@ -215,7 +211,6 @@ timestamps_survive_resize(void **state)
 	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RESERVED};
 	struct ibv_cq_ex *ex;
 
-	(void)state;
 	open_ex((struct verbs_pair_conf){.wc_flags = STAMPS});
 	assert_int_equal(ibv_query_device_ex(pair.b.context, NULL, &device), 0);
 	assert_int_equal(device.hca_core_clock, 1000000);
@@ -263,7 +258,6 @@ create_checks_attributes(void **state)
 	struct ibv_cq_init_attr_ex attr = {.cqe = 100, .cq_context = &pair};
 	struct ibv_cq_ex *ex;
 
-	(void)state;
 	open_ex((struct verbs_pair_conf){.qps = 1});
 	for (unsigned i = 0; i < sizeof(absent) / sizeof(*absent); i++) {
 		attr.wc_flags = absent[i];

@@ -149,7 +149,6 @@ resize_under_traffic(uint64_t wc_flags, unsigned pollers)
 static void
 resize_loses_no_completion(void **state)
 {
-	(void)state;
 	resize_under_traffic(0, 1);
 	resize_under_traffic(0, POLLERS);
 }
@@ -157,7 +156,6 @@ resize_loses_no_completion(void **state)
 static void
 resize_loses_no_completion_extended(void **state)
 {
-	(void)state;
 	resize_under_traffic(IBV_WC_STANDARD_FLAGS, POLLERS);
 	resize_under_traffic(
 		IBV_WC_STANDARD_FLAGS | (uint64_t)IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
@@ -170,7 +168,6 @@ resize_below_unpolled_is_refused(void **state)
 {
 	struct ibv_wc wc[8];
 
-	(void)state;
 	pair_open(&pair,
 		&(struct verbs_pair_conf){.cqe = 8, .access = IBV_ACCESS_REMOTE_WRITE});
 	for (uint64_t i = 0; i < 6; i++) {

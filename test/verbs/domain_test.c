@@ -23,7 +23,6 @@ setup(void **state)
 	struct ibv_td_init_attr attr = {0};
 	struct ibv_parent_domain_init_attr parent = {0};
 
-	(void)state;
 	pair_open(&pair, &(struct verbs_pair_conf){.srq_wr = 8});
 	td = ibv_alloc_td(pair.a.context, &attr);
 	assert_non_null(td);
@@ -38,7 +37,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	assert_int_equal(ibv_dealloc_td(td), EBUSY);
 	assert_int_equal(ibv_dealloc_pd(pair.a.pd), EBUSY);
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
@@ -79,7 +77,6 @@ domain_objects_carry_traffic(void **state)
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 
-	(void)state;
 	cq = domain_cq(domain);
 	assert_non_null(cq);
 	assert_true(to_cq(cq)->cq.unlocked);
@@ -145,7 +142,6 @@ pd_address_handle_serves_domain_qp(void **state)
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_non_null(ah);
 	assert_non_null(qp);
 	pair_ud_to_rts(qp, 1, 0);
@@ -164,7 +160,6 @@ domain_without_thread_domain_locks(void **state)
 	struct ibv_pd *plain = ibv_alloc_parent_domain(pair.a.context, &parent);
 	struct ibv_cq *cq;
 
-	(void)state;
 	assert_non_null(plain);
 	cq = domain_cq(plain);
 	assert_non_null(cq);
@@ -180,7 +175,6 @@ invalid_domains_are_refused(void **state)
 	struct ibv_td_init_attr td_attr = {.comp_mask = 1};
 	struct ibv_parent_domain_init_attr attr = {.pd = pair.a.pd, .td = td};
 
-	(void)state;
 	errno = 0;
 	assert_null(ibv_alloc_td(pair.a.context, &td_attr));
 	assert_int_equal(errno, EINVAL);

@@ -37,7 +37,6 @@ link_events_reach_every_context(void **state)
 	struct verbs_pair_conf conf = {.engines = 2};
 	struct verbs_side other;
 
-	(void)state;
 	pair_open(&pair, &conf);
 	other = pair.a;
 	other.context = ibv_open_device(rocade_port_device(pair.a.port));
@@ -72,7 +71,6 @@ link_down_exhausts_retries(void **state)
 	struct verbs_pair_conf conf = {.retry = 2, .timeout = 12, .qps = 2};
 	struct ibv_wc wc;
 
-	(void)state;
 	pair_open(&pair, &conf);
 	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 0, 100), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 100, IBV_SEND_SIGNALED), 0);
@@ -101,7 +99,6 @@ address_change_raises_gid_change(void **state)
 	struct verbs_pair_conf conf = {.engines = 1};
 	union ibv_gid gid;
 
-	(void)state;
 	pair_open(&pair, &conf);
 	assert_int_equal(
 		rocade_port_set_addresses(pair.a.port, "192.0.2.77/24", NULL, NULL), 0);

@@ -38,7 +38,6 @@ static struct ibv_context *context = &vctx.context;
 static int
 setup(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < PRIVATE_WORDS; i++)
 	private[i] = (uintptr_t)stub;
 	vctx.sz = sizeof(vctx);
@@ -73,7 +72,6 @@ status_calls_are_forwarded(void **state)
 	struct ibv_qp_init_attr init = {0};
 	union ibv_gid gid;
 
-	(void)state;
 	expect_forwarded(ibv_dealloc_pd(&pd), 77);
 	expect_forwarded(ibv_modify_srq(&srq, &srq_attr, 0), 77);
 	expect_forwarded(ibv_query_srq(&srq, &srq_attr), 77);
@@ -98,7 +96,6 @@ pointer_calls_are_forwarded(void **state)
 	struct ibv_ah_attr ah = {0};
 	uint8_t byte;
 
-	(void)state;
 	answer = 0;
 	expect_forwarded((uintptr_t)ibv_alloc_pd(context), 0);
 	expect_forwarded((uintptr_t)ibv_create_srq(&pd, &srq_attr), 0);
@@ -117,7 +114,6 @@ calls_on_public_members_work(void **state)
 	struct ibv_comp_channel channel = {.context = context, .fd = -1, .refcnt = 1};
 	struct ibv_cq cq = {.context = context};
 
-	(void)state;
 	pthread_mutex_init(&cq.mutex, NULL);
 	pthread_cond_init(&cq.cond, NULL);
 	ibv_ack_cq_events(&cq, 3);
@@ -133,7 +129,6 @@ calls_are_forwarded_beside_rocade_devices(void **state)
 	struct ibv_pd pd = {.context = context};
 	struct verbs_pair pair;
 
-	(void)state;
 	pair_open(&pair, &(struct verbs_pair_conf){0});
 	expect_forwarded(ibv_dealloc_pd(&pd), 77);
 	assert_int_equal(ibv_dealloc_pd(pair.a.pd), EBUSY);
@@ -157,7 +152,6 @@ library_of(const void *function)
 static void
 symbol_versions_select_the_library(void **state)
 {
-	(void)state;
 	assert_non_null(strstr(library_of((void *)dealloc_pd_1_0), "libibverbs.so"));
 	assert_non_null(strstr(library_of((void *)ibv_dealloc_pd), "librocade.so"));
 	assert_non_null(strstr(library_of((void *)ibv_ack_async_event), "libibverbs.so"));

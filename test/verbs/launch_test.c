@@ -50,7 +50,6 @@ launch_needs_eal(void **state)
 		.size = sizeof(conf), .addresses = "192.0.2.1/24"};
 	struct rocade_port *port = NULL;
 
-	(void)state;
 	assert_int_equal(rocade_open_port(&conf, &port), EINVAL);
 	assert_non_null(strstr(rocade_error(), "rte_eal_init"));
 	assert_int_equal(rocade_engine_launch(engine(&pair.a, 0), 1), EINVAL);
@@ -67,7 +66,6 @@ eal_ignores_rocade_devices(void **state)
 		.size = sizeof(conf), .addresses = "192.0.2.1/24"};
 	struct rocade_port *port = NULL;
 
-	(void)state;
 	assert_true(rte_eal_init(10, argv) >= 0);
 	conf.ethdev = 7;
 	assert_int_equal(rocade_open_port(&conf, &port), ENODEV);
@@ -87,7 +85,6 @@ busy_lcore_or_engine_is_refused(void **state)
 {
 	bool stop = false;
 
-	(void)state;
 	assert_int_equal(rocade_engine_launch(engine(&pair.a, 0), 99), EINVAL);
 	assert_int_equal(rocade_engine_launch(engine(&pair.a, 0), 100000), EINVAL);
 	assert_int_equal(
@@ -112,7 +109,6 @@ busy_lcore_or_engine_is_refused(void **state)
 static void
 engines_run_on_lcores(void **state)
 {
-	(void)state;
 	for (unsigned round = 0; round < 20; round++) {
 		unsigned second = round % 2 == 0 ? 1 : 2;
 
@@ -135,7 +131,6 @@ engines_run_on_lcores(void **state)
 static int
 setup(void **state)
 {
-	(void)state;
 	pair_open(&pair, &(struct verbs_pair_conf){.srq_wr = 16});
 	return 0;
 }
@@ -143,7 +138,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	pair.fds = 0; /* EAL opened descriptors */
 	pair_close(&pair);
 	return 0;

@@ -42,7 +42,6 @@ list_without_ports_is_the_real_one(void **state)
 	const char *first;
 	int n = 0;
 
-	(void)state;
 	list = ibv_get_device_list(&n);
 	assert_int_equal(n, 2);
 	assert_string_equal(ibv_get_device_name(list[0]), "fake0");
@@ -56,7 +55,6 @@ lists_are_merged(void **state)
 	struct ibv_device **list;
 	int n = 0;
 
-	(void)state;
 	ports_open();
 	memset(&fake, 0, sizeof(fake));
 	list = ibv_get_device_list(&n);
@@ -85,7 +83,6 @@ calls_on_real_devices_are_forwarded(void **state)
 	struct ibv_port_attr attr;
 	int n;
 
-	(void)state;
 	ports_open();
 	list = ibv_get_device_list(&n);
 	memset(&fake, 0, sizeof(fake));
@@ -118,7 +115,6 @@ calls_on_rocade_devices_stay(void **state)
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 
-	(void)state;
 	ports_open();
 	memset(&fake, 0, sizeof(fake));
 	context = ibv_open_device(rocade_port_device(ports[0]));
@@ -138,7 +134,6 @@ driver_sees_real_devices_only(void **state)
 	int n;
 	struct ibv_device **list;
 
-	(void)state;
 	ports_open();
 	assert_int_equal(fake_probe(&first), 2);
 	assert_string_equal(first, "fake0");

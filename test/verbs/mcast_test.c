@@ -189,7 +189,6 @@ copies(unsigned engines, bool ipv6)
 static void
 attached_qps_but_sender_get_a_copy(void **state)
 {
-	(void)state;
 	copies(1, false);
 	copies(1, true);
 	copies(2, false);
@@ -202,7 +201,6 @@ attached_qps_share_an_srq(void **state)
 {
 	struct ibv_wc wc[QPS];
 
-	(void)state;
 	qps_open(2, false, 16);
 	for (unsigned i = 0; i < QPS; i++) {
 		assert_int_equal(ibv_attach_mcast(b[i], &group, 0), 0);
@@ -223,7 +221,6 @@ attach_and_detach_arguments(void **state)
 	struct ibv_qp *rc;
 	union ibv_gid other;
 
-	(void)state;
 	qps_open(1, false, 0);
 	rc = pair_qp_create(&pair.conf, &pair.b, 0);
 	assert_int_equal(ibv_attach_mcast(rc, &group, 0), EINVAL);
@@ -264,7 +261,6 @@ undeliverable_copies_are_counted(void **state)
 	struct ibv_wc wc;
 	struct ibv_qp *odd;
 
-	(void)state;
 	qps_open(2, false, 0);
 	odd = ud_qp(&pair.b, 0, QKEY + 1);
 	receive(&pair.b, b[0], 0);
@@ -323,7 +319,6 @@ answer(bool ipv6)
 static void
 reply_uses_address_in_senders_network(void **state)
 {
-	(void)state;
 	answer(false);
 	answer(true);
 }
@@ -335,7 +330,6 @@ group_limit_is_the_reported_one(void **state)
 	struct ibv_device_attr attr;
 	union ibv_gid gid = group;
 
-	(void)state;
 	qps_open(1, false, 0);
 	gid = group;
 	assert_int_equal(ibv_query_device(pair.b.context, &attr), 0);

@@ -119,21 +119,18 @@ remote_run(enum ibv_wr_opcode opcode, bool mapped_file)
 static void
 remote_write_to_unmapped_memory(void **state)
 {
-	(void)state;
 	remote_run(IBV_WR_RDMA_WRITE, false);
 }
 
 static void
 remote_read_of_unmapped_memory(void **state)
 {
-	(void)state;
 	remote_run(IBV_WR_RDMA_READ, false);
 }
 
 static void
 truncated_file_mapping(void **state)
 {
-	(void)state;
 	remote_run(IBV_WR_RDMA_WRITE, true);
 	remote_run(IBV_WR_RDMA_READ, true);
 }
@@ -143,7 +140,6 @@ local_send_from_unmapped_memory(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	begin(false);
 	assert_int_equal(pair_post_recv(&pair.a, 0, 1, 0, 64), 0);
 	buffer_unmap();
@@ -164,7 +160,6 @@ same_address_can_be_registered_again(void **state)
 {
 	struct ibv_mr *old;
 
-	(void)state;
 	begin(false);
 	buffer_unmap();
 	post(&pair.a, IBV_WR_RDMA_WRITE, pair.a.mr, pair.a.mem, 64, 0);
@@ -204,7 +199,6 @@ application_fault_reaches_its_handler(void **state)
 {
 	struct sigaction own = {.sa_handler = jump}, was, now;
 
-	(void)state;
 	sigaction(SIGSEGV, &own, &was);
 	begin(false);
 	sigaction(SIGSEGV, NULL, &now);
@@ -228,7 +222,6 @@ handler_is_installed_only_if_asked_for(void **state)
 	static const int signals[] = {SIGSEGV, SIGBUS};
 	struct sigaction own = {.sa_handler = jump}, was[2], now;
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		sigaction(signals[i], &own, &was[i]);
 	asked = false;
@@ -273,7 +266,6 @@ killed_by(const char *guard, bool read_only)
 static void
 handler_off_or_read_only_page_kills(void **state)
 {
-	(void)state;
 	assert_int_equal(killed_by("1", false), 0);
 	assert_int_equal(killed_by("0", false), SIGSEGV);
 	/* The page exists but is read-only: not handled. */

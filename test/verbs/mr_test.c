@@ -20,7 +20,6 @@ pd_in_use_is_ebusy(void **state)
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1, .max_sge = 1}};
 	struct ibv_srq *srq;
 
-	(void)state;
 	assert_non_null(pd);
 	srq = ibv_create_srq(pd, &attr);
 	assert_non_null(srq);
@@ -37,7 +36,6 @@ pd_limit(void **state)
 	struct ibv_pd **pds;
 	int n = 0;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(pair.a.context, &attr), 0);
 	pds = calloc((size_t)attr.max_pd, sizeof(pds[0]));
 	assert_non_null(pds);
@@ -69,7 +67,6 @@ regions_have_attributes_and_own_keys(void **state)
 	static uint8_t mem[8192];
 	struct ibv_mr *mr, *other;
 
-	(void)state;
 	mr = mr_register(
 		mem, sizeof(mem), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	assert_non_null(mr);
@@ -104,7 +101,6 @@ test_mr_refused(void **state)
 {
 	static uint8_t mem[16];
 
-	(void)state;
 	assert_null(mr_register(mem, sizeof(mem), IBV_ACCESS_REMOTE_WRITE));
 	assert_int_equal(errno, EINVAL);
 	assert_null(mr_register(mem, sizeof(mem), IBV_ACCESS_REMOTE_ATOMIC));
@@ -127,7 +123,6 @@ inaccessible_memory_is_efault(void **state)
 	unsigned char present[4];
 	struct ibv_mr *mr;
 
-	(void)state;
 	assert_true(mem != MAP_FAILED);
 	/* Registration faults the pages in. */
 	mr = mr_register(mem + page - 1, page + 2, IBV_ACCESS_LOCAL_WRITE);

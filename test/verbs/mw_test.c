@@ -26,7 +26,6 @@ setup(void **state)
 {
 	struct verbs_pair_conf conf = {.srq_wr = 16, .access = ALL_REMOTE, .depth = 4};
 
-	(void)state;
 	pair_open(&pair, &conf);
 	region = ibv_reg_mr(pair.b.pd, pair.b.mem, 131072, RIGHTS);
 	return region == NULL;
@@ -35,7 +34,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	assert_int_equal(ibv_dereg_mr(region), 0);
 	pair_close(&pair);
 	return 0;
@@ -121,7 +119,6 @@ window_capabilities(void **state)
 			       IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	struct ibv_device_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(pair.a.context, &attr), 0);
 	assert_int_equal(attr.device_cap_flags & flags, flags);
 	assert_int_equal(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2A, 0);
@@ -140,7 +137,6 @@ type1_window_lifecycle(void **state)
 	uint32_t first;
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_non_null(mw);
 	assert_int_equal(mw->type, IBV_MW_TYPE_1);
 	assert_ptr_equal(mw->pd, pair.b.pd);
@@ -184,7 +180,6 @@ invalid_binds_are_refused(void **state)
 	struct ibv_mw_bind bind = {.bind_info = info()};
 	uint32_t rkey = mw->rkey;
 
-	(void)state;
 	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw2, &bind), EINVAL);
 	bind.bind_info.mr = mr;
 	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), EPERM);
@@ -225,7 +220,6 @@ type2_window_lifecycle(void **state)
 	struct ibv_mw_bind_info bind = info();
 	struct ibv_send_wr inv = {.opcode = IBV_WR_LOCAL_INV};
 
-	(void)state;
 	inv.invalidate_rkey = ibv_inc_rkey(mw->rkey);
 	assert_int_equal(post_bind(mw, inv.invalidate_rkey, &bind), 0);
 	assert_int_equal(done(&pair.b, IBV_WC_SUCCESS).opcode, IBV_WC_BIND_MW);
@@ -258,7 +252,6 @@ send_with_invalidate(void **state)
 		.opcode = IBV_WR_SEND_WITH_INV, .sg_list = &sge, .num_sge = 1};
 	struct ibv_wc wc;
 
-	(void)state;
 	wr.invalidate_rkey = mw->rkey;
 	assert_int_equal(post_bind(mw, mw->rkey, &bind), 0);
 	done(&pair.b, IBV_WC_SUCCESS);
@@ -283,7 +276,6 @@ test_atomic_write_refused(void **state)
 		.num_sge = 1,
 		.wr.rdma = {(uintptr_t)pair.b.mem + FAR, region->rkey}};
 
-	(void)state;
 	sge.length = 4;
 	assert_int_equal(post(&pair.a, &wr), EINVAL);
 	sge.length = 8;
@@ -308,7 +300,6 @@ setup_builders(void **state)
 		.ops = IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_LOCAL_INV |
 		       IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_ATOMIC_WRITE};
 
-	(void)state;
 	pair_open(&pair, &conf);
 	region = ibv_reg_mr(pair.b.pd, pair.b.mem, 131072, RIGHTS);
 	return region == NULL;
@@ -334,7 +325,6 @@ sections_bind_and_invalidate(void **state)
 	struct ibv_qp_ex *ex;
 	struct ibv_wc wc[3];
 
-	(void)state;
 	/* Bind, invalidate and bind again in one section. An invalid bind makes the whole
 	 * section fail. */
 	ex = builder(&pair.b);
@@ -393,7 +383,6 @@ rereg_access_memory_and_pd(void **state)
 	struct ibv_pd *pd = ibv_alloc_pd(pair.b.context);
 	uint32_t first = mr->rkey, second;
 
-	(void)state;
 	/* A change of access keeps the key. */
 	access_window(first, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
@@ -438,7 +427,6 @@ invalid_rereg_changes_nothing(void **state)
 	const int translation = IBV_REREG_MR_CHANGE_TRANSLATION;
 	const int access = IBV_REREG_MR_CHANGE_ACCESS;
 
-	(void)state;
 	rereg_refused(mr, 0, NULL, NULL, 0, 0, EINVAL);
 	rereg_refused(mr, 8, NULL, NULL, 0, 0, EINVAL);
 	rereg_refused(mr, IBV_REREG_MR_CHANGE_PD, NULL, NULL, 0, 0, EINVAL);

@@ -44,7 +44,6 @@ invalid_options_are_refused_by_name(void **state)
 {
 	struct rocade_port_conf c;
 
-	(void)state;
 	c = port_conf("192.0.2.1/24");
 	c.size = 4;
 	expect_open_refused(&c, EINVAL, "size");
@@ -95,7 +94,6 @@ device_names(void **state)
 	struct rocade_port *ports[2];
 	struct rocade_port *more[2] = {NULL, NULL};
 
-	(void)state;
 	conf[0].name = "left";
 	conf[1].name = "left";
 	assert_int_equal(rocade_open_loop(conf, ports), EEXIST);
@@ -126,7 +124,6 @@ device_in_list_outlives_its_port(void **state)
 	struct ibv_device **list;
 	int n;
 
-	(void)state;
 	assert_int_equal(rocade_open_loop(conf, ports), 0);
 	list = ibv_get_device_list(&n);
 	assert_int_equal(rocade_close_port(ports[0]), 0);
@@ -144,7 +141,6 @@ test_addresses(void **state)
 	union ibv_gid gid, other;
 	char text[46];
 
-	(void)state;
 	assert_int_equal(rocade_gid_parse("192.0.2.9", &gid), 0);
 	assert_string_equal(rocade_gid_format(&gid, text, sizeof(text)), "192.0.2.9");
 	assert_int_equal(rocade_gid_parse("192.0.2.9/24", &other), EINVAL);
@@ -171,7 +167,6 @@ test_neighbours(void **state)
 	unsigned n;
 	bool seen = false;
 
-	(void)state;
 	rocade_port_resolve(pair.a.port, &pair.b.gid);
 	pair_drain(&pair);
 	n = rocade_port_neighs(pair.a.port, rows, 8);
@@ -192,7 +187,6 @@ test_set_addresses(void **state)
 	union ibv_gid gid;
 	char text[46];
 
-	(void)state;
 	assert_int_equal(
 		rocade_port_set_addresses(pair.a.port, "bad", NULL, NULL), EINVAL);
 	assert_int_equal(rocade_port_set_addresses(
@@ -211,7 +205,6 @@ counters_have_name_and_text(void **state)
 	struct rocade_stat rows[128];
 	unsigned n = rocade_port_stats(pair.a.port, -1, rows, 128);
 
-	(void)state;
 	assert_true(n > 20 && n <= 128);
 	for (unsigned i = 0; i < n; i++)
 		assert_true(rows[i].name[0] != '\0' && rows[i].text[0] != '\0');

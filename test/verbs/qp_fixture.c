@@ -13,7 +13,6 @@ struct verbs_pair pair;
 int
 qp_setup(void **state)
 {
-	(void)state;
 	pair_open(&pair, &(struct verbs_pair_conf){.cap = {.max_send_wr = 8,
 							   .max_recv_wr = 8,
 							   .max_send_sge = 3,
@@ -27,7 +26,6 @@ qp_setup(void **state)
 int
 qp_teardown(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	return 0;
 }

@@ -56,7 +56,6 @@ invalid_sends_are_refused(void **state)
 	struct ibv_qp_attr attr;
 	struct ibv_send_wr wr;
 
-	(void)state;
 	wr = send_wr(sge, -1);
 	second_refused(&wr, EINVAL);
 	wr = send_wr(sge, 4); /* max_send_sge is 3 */
@@ -101,7 +100,6 @@ sends_in_each_state(void **state)
 	struct ibv_qp *qp = pair_qp_create(&pair.conf, &pair.a, 0);
 	struct ibv_send_wr wr = send_wr(NULL, 0), *bad;
 
-	(void)state;
 	bad = NULL;
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &wr);
@@ -138,7 +136,6 @@ invalid_receives_are_refused(void **state)
 	struct ibv_qp *qp = pair_qp_create(&pair.conf, &pair.a, 0);
 	struct rocade_qp_info info;
 
-	(void)state;
 	assert_int_equal(ibv_post_recv(qp, wr, &bad), EINVAL); /* RESET */
 	assert_ptr_equal(bad, &wr[0]);
 	pair_to_init(qp);
@@ -168,7 +165,6 @@ test_bad_wr_kept_on_success(void **state)
 	struct ibv_send_wr wr[3], sentinel, *bad = &sentinel;
 	struct ibv_wc wc[3];
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		wr[i] = send_wr(NULL, 0);
 		wr[i].next = i < 2 ? &wr[i + 1] : NULL;
@@ -188,7 +184,6 @@ receives_posted_in_error_are_flushed(void **state)
 {
 	struct ibv_wc wc[3];
 
-	(void)state;
 	assert_int_equal(pair_post_recv(&pair.a, 0, 1, 0, 16), 0);
 	pair_modify_state(pair.a.qp[0], IBV_QPS_ERR);
 	assert_int_equal(pair_post_recv(&pair.a, 0, 2, 0, 16), 0);
@@ -215,7 +210,6 @@ data_and_completion_members(void **state)
 	uint8_t sent[3101], got[3101];
 	struct ibv_wc wc;
 
-	(void)state;
 	for (size_t i = 0; i < 20000; i++)
 		pair.a.mem[i] = (uint8_t)(i * 7 + i / 256);
 	wr.wr_id = 99;
@@ -262,7 +256,6 @@ regions_with_other_addresses(void **state)
 	struct ibv_send_wr wr = send_wr(&from, 1), *bad;
 	struct ibv_wc wc;
 
-	(void)state;
 	memset(pair.a.mem + 513, 0x5A, 50);
 	assert_int_equal(ibv_post_recv(pair.b.qp[0], &recv, &bad_recv), 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
@@ -285,7 +278,6 @@ deregistered_lkey_fails_locally(void **state)
 	struct ibv_send_wr wr = send_wr(&sge, 1), *bad;
 	struct ibv_wc wc;
 
-	(void)state;
 	wr.wr_id = 5;
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -302,7 +294,6 @@ test_retry_exceeded(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	pair_drain(&pair);
 	pair_modify_state(pair.b.qp[0], IBV_QPS_ERR);
 	assert_int_equal(pair_send(&pair.a, 0, 8, 0, 16, IBV_SEND_SIGNALED), 0);
@@ -324,7 +315,6 @@ test_cq_overrun(void **state)
 	struct ibv_wc wc[8];
 	int n;
 
-	(void)state;
 	a->send_cq = ibv_create_cq(a->context, 2, NULL, NULL, 0);
 	assert_non_null(a->send_cq);
 	a->qp[0] = pair_qp_create(&pair.conf, a, 0);
@@ -359,7 +349,6 @@ test_ipv6(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	pair_open(&pair, &(struct verbs_pair_conf){.ipv6 = true, .mtu = IBV_MTU_4096});
 	memset(pair.a.mem, 0x5B, 100000);
 	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 0, 100000), 0);
@@ -383,7 +372,6 @@ test_largest_message(void **state)
 	struct ibv_send_wr wr, *bad;
 	struct ibv_wc wc;
 
-	(void)state;
 	pair_open(&pair, &(struct verbs_pair_conf){.mtu = IBV_MTU_4096,
 				 .bytes = part,
 				 .cap = {.max_send_sge = 16, .max_recv_sge = 16}});

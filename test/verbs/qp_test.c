@@ -32,7 +32,6 @@ test_create_caps(void **state)
 	struct ibv_qp_attr values;
 	struct ibv_qp *qp;
 
-	(void)state;
 	attr.cap = (struct ibv_qp_cap){.max_send_wr = 100,
 		.max_recv_wr = 33,
 		.max_send_sge = 5,
@@ -80,7 +79,6 @@ test_create_refused(void **state)
 	struct ibv_device_attr dev;
 	struct ibv_qp_init_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(pair.a.context, &dev), 0);
 	attr = init_attr();
 	attr.qp_type = IBV_QPT_RAW_PACKET;
@@ -121,7 +119,6 @@ reported_maximum_can_be_created(void **state)
 	struct ibv_qp_init_attr attr = init_attr();
 	struct ibv_qp *qp;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(pair.a.context, &dev), 0);
 	attr.cap.max_send_wr = attr.cap.max_recv_wr = (uint32_t)dev.max_qp_wr;
 	attr.cap.max_send_sge = attr.cap.max_recv_sge = (uint32_t)dev.max_sge;
@@ -146,7 +143,6 @@ test_create_ex(void **state)
 	};
 	struct ibv_qp *qp = ibv_create_qp_ex(pair.a.context, &attr);
 
-	(void)state;
 	assert_non_null(qp);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
@@ -165,7 +161,6 @@ qp_limit(void **state)
 	struct ibv_qp_init_attr attr;
 	int n = 0;
 
-	(void)state;
 	while (n < 1024) {
 		attr = init_attr();
 		qps[n] = ibv_create_qp(pair.a.pd, &attr);
@@ -188,7 +183,6 @@ test_modify_query(void **state)
 	int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 		  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 
-	(void)state;
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS};
 	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL);
 	pair_to_init(qp);
@@ -290,7 +284,6 @@ test_communication_established(void **state)
 	struct ibv_qp *kept[2] = {pair.a.qp[0], pair.b.qp[0]};
 	struct ibv_wc wc;
 
-	(void)state;
 	pair_to_init(a);
 	pair_to_init(b);
 	pair_to_rtr(&pair.conf, a, &pair.b.gid, b->qp_num);
@@ -318,7 +311,6 @@ reset_discards_and_reconnects(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 0, 16), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 16, IBV_SEND_SIGNALED), 0);
 	pair_drain(&pair);

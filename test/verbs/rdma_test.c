@@ -74,7 +74,6 @@ connect_with(unsigned access, uint8_t depth)
 static int
 setup(void **state)
 {
-	(void)state;
 	pair_open(&pair, &(struct verbs_pair_conf){.srq_wr = 16,
 				 .unconnected = true,
 				 .cap = {.max_send_sge = 3, .max_inline_data = 64}});
@@ -94,7 +93,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	assert_int_equal(ibv_dereg_mr(remote), 0);
 	pair_close(&pair);
 	return 0;
@@ -143,7 +141,6 @@ test_write(void **state)
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, sge, 3, 9);
 	struct ibv_wc wc;
 
-	(void)state;
 	wc = expect_status(&wr, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RDMA_WRITE);
 	assert_memory_equal(pair.b.mem + WINDOW + 9, pair.a.mem + 5, 3000);
@@ -167,7 +164,6 @@ test_write_inline(void **state)
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc;
 
-	(void)state;
 	memset(data, 0x66, sizeof(data));
 	wr.send_flags |= IBV_SEND_INLINE;
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
@@ -186,7 +182,6 @@ test_write_immediate(void **state)
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE_WITH_IMM, &sge, 1, 0);
 	struct ibv_wc wc;
 
-	(void)state;
 	wr.imm_data = 0x01020304;
 	assert_int_equal(pair_post_srq(&pair.b, 8, 0, 64), 0);
 	expect_status(&wr, IBV_WC_SUCCESS);
@@ -211,7 +206,6 @@ test_read(void **state)
 	uint8_t got[9501];
 	struct ibv_wc wc;
 
-	(void)state;
 	for (size_t i = 0; i < 20000; i++)
 		pair.b.mem[WINDOW + i] = (uint8_t)(i * 7 + 3);
 	wc = expect_status(&wr, IBV_WC_SUCCESS);
@@ -239,7 +233,6 @@ test_atomics(void **state)
 	struct ibv_send_wr wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 1, 0);
 	struct ibv_wc wc;
 
-	(void)state;
 	*word(&pair.b, WINDOW + 16) = 1000;
 	wr.wr.atomic.remote_addr = (uintptr_t)word(&pair.b, WINDOW + 16);
 	wr.wr.atomic.rkey = remote->rkey;
@@ -269,7 +262,6 @@ more_atomics_than_outstanding_limit(void **state)
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc[60];
 
-	(void)state;
 	wr.wr.atomic.remote_addr = (uintptr_t)word(&pair.b, WINDOW);
 	wr.wr.atomic.rkey = remote->rkey;
 	wr.wr.atomic.compare_add = 1;
@@ -319,7 +311,6 @@ access_violations_fail(void **state)
 	uint8_t *mem = pair.b.mem + WINDOW;
 	uint64_t addr = (uintptr_t)mem;
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct ibv_mr *mr;
 
@@ -396,7 +387,6 @@ transfers_survive_impaired_wire(void **state)
 	const struct rocade_impair none = {0};
 	struct rocade_impair_stats stats;
 
-	(void)state;
 	*word(&pair.b, WINDOW + 8 * BLOCK) = 0;
 	assert_int_equal(rocade_port_impair(pair.a.port, &some), 0);
 	assert_int_equal(rocade_port_impair(pair.b.port, &some), 0);

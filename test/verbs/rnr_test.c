@@ -70,7 +70,6 @@ rnr_wait_matches_timer(void **state)
 	} timers[] = {{1, 10}, {2, 20}, {5, 60}, {8, 160}, {12, 640}, {14, 1280},
 		{18, 5120}, {21, 15360}};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
 		wait_of(timers[i].code, timers[i].us * 1000);
 }

@@ -68,7 +68,6 @@ rc_between_local_qps(void **state)
 {
 	static const uint32_t lens[] = {1, 1023, 1024, 1025, 100000, HALF};
 
-	(void)state;
 	for (unsigned engines = 1; engines <= 2; engines++) {
 		port_open(engines, 2, engines == 2);
 		connect_to(pair.a.qp[0], pair.a.qp[1]);
@@ -85,7 +84,6 @@ rc_between_local_qps(void **state)
 static void
 rc_qp_connected_to_itself(void **state)
 {
-	(void)state;
 	port_open(1, 1, false);
 	connect_to(pair.a.qp[0], pair.a.qp[0]);
 	transfer(0, 0, 50000);
@@ -98,7 +96,6 @@ flood_in_both_directions(void **state)
 {
 	struct ibv_wc wc[64];
 
-	(void)state;
 	port_open(2, 2, false);
 	connect_to(pair.a.qp[0], pair.a.qp[1]);
 	connect_to(pair.a.qp[1], pair.a.qp[0]);
@@ -147,7 +144,6 @@ ud_qp_sends_to_itself(void **state)
 	struct ibv_qp *qp;
 	struct ibv_wc wc;
 
-	(void)state;
 	port_open(1, 1, true);
 	qp = other_qp(IBV_QPT_UD);
 	pair_ud_to_rts(qp, QKEY, 0);
@@ -176,7 +172,6 @@ uc_qp_connected_to_itself(void **state)
 	struct ibv_wc wc;
 	struct ibv_qp *uc, *rc;
 
-	(void)state;
 	port_open(1, 1, false);
 	uc = other_qp(IBV_QPT_UC);
 	assert_int_equal(ibv_modify_qp(uc, &attr,

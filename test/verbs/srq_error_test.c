@@ -21,7 +21,6 @@ setup(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	pair_open(&pair, &(struct verbs_pair_conf){.qps = 2, .srq_wr = 16, .srq_sge = 2});
 	/* Resolve the MACs of both ends. */
 	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 64), 0);
@@ -34,7 +33,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	return 0;
 }
@@ -82,7 +80,6 @@ message_detects_corruption(void **state)
 	struct ibv_srq *srq = pair.b.srq;
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(pair_post_srq(&pair.b, 2, 0, 64), 0);
 	ring_corrupt(srq);
 	assert_int_equal(pair_send(&pair.a, 0, 7, 0, 16, IBV_SEND_SIGNALED), 0);
@@ -108,7 +105,6 @@ message_detects_corruption(void **state)
 static void
 post_detects_corruption(void **state)
 {
-	(void)state;
 	ring_corrupt(pair.b.srq);
 	assert_int_equal(pair_post_srq(&pair.b, 2, 0, 64), 0);
 	next_event(IBV_EVENT_SRQ_ERR, pair.b.srq);
@@ -122,7 +118,6 @@ modify_detects_corruption(void **state)
 {
 	struct ibv_srq_attr attr = {.srq_limit = 1};
 
-	(void)state;
 	ring_corrupt(pair.b.srq);
 	assert_int_equal(ibv_modify_srq(pair.b.srq, &attr, IBV_SRQ_LIMIT), EIO);
 	next_event(IBV_EVENT_SRQ_ERR, pair.b.srq);

@@ -20,7 +20,6 @@ srq_setup_conf(const struct verbs_pair_conf *conf)
 int
 srq_setup(void **state)
 {
-	(void)state;
 	return srq_setup_conf(&(struct verbs_pair_conf){.qps = 3,
 		.srq_wr = 16,
 		.srq_sge = 3,
@@ -30,7 +29,6 @@ srq_setup(void **state)
 int
 srq_teardown(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	return 0;
 }

@@ -18,7 +18,6 @@ receives_are_consumed_in_fifo_order(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	for (unsigned i = 0; i < 16; i++)
 		assert_int_equal(pair_post_srq(&pair.b, i, i * 64, 64), 0);
 	for (unsigned i = 0; i < 16; i++) {
@@ -82,7 +81,6 @@ test_fifo_over_rc_uc_and_ud(void **state)
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
 	struct ibv_wc wc[N];
 
-	(void)state;
 	replace_by_uc_and_ud();
 	wr.opcode = IBV_WR_SEND;
 	wr.wr.ud.ah = ah_to_b();
@@ -130,7 +128,6 @@ immediate_data_and_empty_message(void **state)
 	struct ibv_recv_wr none = {.wr_id = 4}, *bad_recv;
 	struct ibv_wc wc;
 
-	(void)state;
 	/* A receive without SGEs takes an empty message. */
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &none, &bad_recv), 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[1], &wr, &bad), 0);
@@ -154,7 +151,6 @@ data_is_scattered_over_sges(void **state)
 	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = to, .num_sge = 3}, *bad;
 	struct ibv_wc wc;
 
-	(void)state;
 	to[1].lkey = other->lkey;
 	for (unsigned i = 0; i < 200; i++)
 		pair.a.mem[i] = (uint8_t)(i + 1);
@@ -189,7 +185,6 @@ test_sge_length_zero(void **state)
 	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1}, *bad;
 	struct ibv_wc wc;
 
-	(void)state;
 	for (unsigned i = 0; i < 3000; i++)
 		pair.a.mem[i] = (uint8_t)(i * 3 + 1);
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
@@ -223,7 +218,6 @@ test_capacity_sum(void **state)
 	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = to, .num_sge = 2}, *bad;
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 5000, IBV_SEND_SIGNALED), 0);
 	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
@@ -270,7 +264,6 @@ receive_key_and_length_errors(void **state)
 		ibv_reg_mr(pair.b.pd, pair.b.mem, 64, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_sge sge = pair_sge(&pair.b, 0, 64);
 
-	(void)state;
 	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 64), 0);
 	srq_messages_receive(1); /* resolves the MACs of both ends */
 	sge.lkey ^= 0x5500;
@@ -300,7 +293,6 @@ test_qp_of_other_pd(void **state)
 	struct ibv_qp *kept[2] = {pair.a.qp[0], b->qp[0]};
 	struct ibv_wc wc;
 
-	(void)state;
 	b->pd = pd;
 	b->qp[0] = pair_qp_create(&pair.conf, b, 0);
 	pair.a.qp[0] = pair_qp_create(&pair.conf, &pair.a, 0);
@@ -328,7 +320,6 @@ test_two_srqs(void **state)
 	struct ibv_qp *kept = b->qp[2];
 	struct ibv_wc wc;
 
-	(void)state;
 	large = ibv_create_srq(b->pd, &attr);
 	assert_non_null(large);
 	b->srq = large;
@@ -367,7 +358,6 @@ empty_srq_answers_rnr_nak(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	for (unsigned round = 0; round < 5; round++) {
 		pair.a.mem[0] = (uint8_t)(round + 1);
 		assert_int_equal(
@@ -388,7 +378,6 @@ empty_srq_answers_rnr_nak(void **state)
 static int
 setup_rnr(void **state)
 {
-	(void)state;
 	return srq_setup_conf(&(struct verbs_pair_conf){.srq_wr = 4, .rnr_retry = 2});
 }
 
@@ -397,7 +386,6 @@ test_rnr_exceeded(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(pair_send(&pair.a, 0, 3, 0, 16, IBV_SEND_SIGNALED), 0);
 	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_RNR_RETRY_EXC_ERR);

@@ -33,7 +33,6 @@ limit_event_is_raised_once(void **state)
 {
 	struct ibv_srq *srq = pair.b.srq;
 
-	(void)state;
 	for (unsigned i = 0; i < 10; i++)
 		assert_int_equal(pair_post_srq(&pair.b, i, 0, 64), 0);
 	srq_messages_receive(1);
@@ -86,7 +85,6 @@ resize_keeps_outstanding_receives(void **state)
 	struct ibv_srq_attr attr, got;
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(pair.b.context, &dev), 0);
 	assert_true(dev.device_cap_flags & IBV_DEVICE_SRQ_RESIZE);
 	for (unsigned i = 0; i < 10; i++)
@@ -137,7 +135,6 @@ resize_below_used_sges_is_refused(void **state)
 	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = sge, .num_sge = 2}, *bad;
 	struct ibv_srq_attr got;
 
-	(void)state;
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
 	assert_int_equal(srq_modify(pair.b.srq, 16, 1, 0, IBV_SRQ_MAX_WR), EINVAL);
 	assert_int_equal(srq_modify(pair.b.srq, 16, 2, 0, IBV_SRQ_MAX_WR), 0);
@@ -163,7 +160,6 @@ size_and_limit_change_together(void **state)
 	struct ibv_srq_attr before, after;
 	int both = IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT;
 
-	(void)state;
 	for (unsigned i = 0; i < 12; i++)
 		assert_int_equal(pair_post_srq(&pair.b, i, 0, 64), 0);
 	srq_messages_receive(1);

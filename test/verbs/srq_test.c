@@ -37,7 +37,6 @@ sizes_are_checked_and_rounded_up(void **state)
 	struct ibv_device_attr dev;
 	struct ibv_srq *srq;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(pair.a.context, &dev), 0);
 	assert_null(create(0, 1, NULL));
 	assert_int_equal(errno, EINVAL);
@@ -74,7 +73,6 @@ test_create_ex(void **state)
 	};
 	struct ibv_srq *srq = ibv_create_srq_ex(pair.a.context, &attr);
 
-	(void)state;
 	assert_non_null(srq);
 	assert_true(attr.attr.max_wr >= 5);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
@@ -93,7 +91,6 @@ numbers_are_unique(void **state)
 	struct ibv_srq *srqs[6];
 	uint32_t numbers[6];
 
-	(void)state;
 	assert_non_null(pds[1]);
 	for (unsigned i = 0; i < 6; i++) {
 		struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
@@ -128,7 +125,6 @@ test_post_list(void **state)
 	struct ibv_recv_wr wr[4], *bad;
 	struct ibv_wc wc[4];
 
-	(void)state;
 	for (int bad_sges = -1; bad_sges <= 4; bad_sges += 5) {
 		for (unsigned i = 0; i < 4; i++)
 			wr[i] = (struct ibv_recv_wr){.wr_id = 10 + i,
@@ -166,7 +162,6 @@ test_bad_wr_kept_on_success(void **state)
 	struct ibv_recv_wr wr[3] = {{.next = &wr[1]}, {.next = &wr[2]}, {.wr_id = 3}};
 	struct ibv_recv_wr sentinel, *bad = &sentinel;
 
-	(void)state;
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, wr, &bad), 0);
 	assert_ptr_equal(bad, &sentinel);
 	assert_int_equal(outstanding(pair.b.srq), 3);
@@ -178,7 +173,6 @@ test_empty_list_posts_nothing(void **state)
 {
 	struct ibv_recv_wr sentinel, *bad = &sentinel;
 
-	(void)state;
 	for (unsigned n = 0; n < 3; n++) {
 		assert_int_equal(ibv_post_srq_recv(pair.b.srq, NULL, &bad), 0);
 		assert_int_equal(ibv_post_srq_recv(pair.b.srq, NULL, NULL), 0);
@@ -194,7 +188,6 @@ test_post_full(void **state)
 	struct ibv_recv_wr wr = {.wr_id = 5}, second = {.wr_id = 6}, *bad = NULL;
 	struct ibv_srq_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_srq(pair.b.srq, &attr), 0);
 	/* Duplicate wr_ids are legal. */
 	for (uint32_t i = 0; i + 1 < attr.max_wr; i++)
@@ -221,7 +214,6 @@ only_connected_qps_consume_receives(void **state)
 	struct ibv_recv_wr wr = {.wr_id = 1}, *bad;
 	struct ibv_wc wc;
 
-	(void)state;
 	/* Without any QP. */
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
@@ -266,7 +258,6 @@ test_post_recv_on_srq_qp(void **state)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_post_recv(pair.b.qp[0], &wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &wr);
 	assert_int_equal(ibv_post_recv(pair.b.qp[0], &wr, NULL), EINVAL);
@@ -285,7 +276,6 @@ srq_in_use_is_ebusy(void **state)
 	struct ibv_async_event event;
 	struct ibv_srq *srq = pair.b.srq;
 
-	(void)state;
 	assert_int_equal(ibv_destroy_srq(srq), EBUSY);
 	/* The SRQ is still usable. */
 	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 64), 0);
@@ -326,7 +316,6 @@ destroy_waits_for_acknowledgements(void **state)
 	struct ibv_async_event event;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(srq_modify(d.srq, 0, 0, 2, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(ibv_get_async_event(pair.a.context, &event), 0);
 	assert_int_equal(pthread_create(&thread, NULL, destroy, &d), 0);
@@ -383,7 +372,6 @@ test_reset_loses_the_taken_receive(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	take_without_end();
 	pair_modify_state(pair.b.qp[0], IBV_QPS_RESET);
 	taken_receive_is_gone();
@@ -401,7 +389,6 @@ test_reset_loses_the_taken_receive(void **state)
 static void
 test_destroy_loses_the_taken_receive(void **state)
 {
-	(void)state;
 	take_without_end();
 	assert_int_equal(ibv_destroy_qp(pair.b.qp[0]), 0);
 	pair.b.qp[0] = NULL;
@@ -416,7 +403,6 @@ last_wqe_event_is_raised_once(void **state)
 	struct ibv_async_event event;
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 64), 0);
 	srq_messages_receive(1);
 	pair_modify_state(pair.b.qp[0], IBV_QPS_ERR);
@@ -441,7 +427,6 @@ last_wqe_event_follows_completion(void **state)
 	struct pollfd event_waits = {.fd = pair.b.context->async_fd, .events = POLLIN};
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 3, 0, 65, IBV_SEND_SIGNALED), 0);
 	while (poll(&event_waits, 1, 0) == 0)

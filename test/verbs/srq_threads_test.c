@@ -314,14 +314,12 @@ fifo(bool one_order)
 static void
 fifo_order_per_thread(void **state)
 {
-	(void)state;
 	fifo(false);
 }
 
 static void
 fifo_order_of_serialised_posts(void **state)
 {
-	(void)state;
 	fifo(true);
 }
 
@@ -335,7 +333,6 @@ resize_under_traffic(void **state)
 	struct world w;
 	uint64_t rand;
 
-	(void)state;
 	world_open(&w, seed_now(), false, 0);
 	rand = w.seed ^ 0x1234;
 	while (done < 10000 / SLOWER) {
@@ -375,7 +372,6 @@ one_limit_event_per_arming(void **state)
 	struct world w;
 	uint64_t rand;
 
-	(void)state;
 	world_open(&w, seed_now(), false, DEPTH / 2);
 	rand = w.seed ^ 0x4321;
 	for (unsigned round = 0; round < 100000 / SLOWER; round++) {
@@ -415,7 +411,6 @@ arming_takes_less_than_a_microsecond(void **state)
 	struct verbs_pair p;
 	int err = 0;
 
-	(void)state;
 	pair_open(&p, &(struct verbs_pair_conf){.srq_wr = 16, .engines = 2, .qps = 2});
 	assert_int_equal(pair_post_srq(&p.b, 0, 0, 64), 0);
 	pair_threads_start(&p);
@@ -457,7 +452,6 @@ threads_share_a_send_queue(void **state)
 	unsigned sent = 0, received = 0, posted = 0;
 	struct ibv_wc wc[32];
 
-	(void)state;
 	pair_open(&p, &(struct verbs_pair_conf){.srq_wr = 256});
 	pair_threads_start(&p);
 	for (unsigned i = 0; i < 2; i++)

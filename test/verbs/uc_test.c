@@ -170,14 +170,12 @@ message_sizes_run(unsigned srq_wr)
 static void
 message_sizes(void **state)
 {
-	(void)state;
 	message_sizes_run(0);
 }
 
 static void
 message_sizes_with_srq(void **state)
 {
-	(void)state;
 	message_sizes_run(16);
 }
 
@@ -195,7 +193,6 @@ impaired_messages_arrive_whole_or_not(void **state)
 	unsigned got = 0;
 	struct ibv_wc wc;
 
-	(void)state;
 	open_uc(0);
 	receive(0, FAR);
 	assert_int_equal(post(IBV_WR_SEND, 0, 0, 1), 0); /* resolves the next hop */
@@ -239,7 +236,6 @@ unreceivable_messages_are_discarded(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	open_uc(0);
 	assert_int_equal(post(IBV_WR_SEND, 1, 0, 3000), 0); /* no receive is posted */
 	sent(1);
@@ -274,7 +270,6 @@ unreceivable_messages_are_discarded(void **state)
 static void
 read_and_atomic_are_refused(void **state)
 {
-	(void)state;
 	open_uc(0);
 	assert_int_equal(post(IBV_WR_RDMA_READ, 1, 0, 8), EINVAL);
 	assert_int_equal(post(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 8), EINVAL);

@@ -168,21 +168,18 @@ datagram_sizes_run(bool ipv6, unsigned srq_wr)
 static void
 datagram_sizes_ipv4(void **state)
 {
-	(void)state;
 	datagram_sizes_run(false, 0);
 }
 
 static void
 datagram_sizes_ipv6(void **state)
 {
-	(void)state;
 	datagram_sizes_run(true, 0);
 }
 
 static void
 datagram_sizes_with_srq(void **state)
 {
-	(void)state;
 	datagram_sizes_run(false, 16);
 }
 
@@ -238,7 +235,6 @@ answer(bool ipv6)
 static void
 reply_to_source_in_grh(void **state)
 {
-	(void)state;
 	answer(false);
 	answer(true);
 }
@@ -253,7 +249,6 @@ qkey_mismatch_is_dropped(void **state)
 	struct ibv_sge sge;
 	struct ibv_wc wc;
 
-	(void)state;
 	open_ud(false, 0);
 	post_receive(0, SLOT);
 	wr = datagram(&sge, 8);
@@ -282,7 +277,6 @@ datagram_without_room_is_dropped(void **state)
 	struct ibv_sge sge;
 	struct ibv_wc wc;
 
-	(void)state;
 	open_ud(false, 0);
 	wr = datagram(&sge, 100);
 	send_one(&wr);
@@ -319,7 +313,6 @@ invalid_sends_are_refused(void **state)
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
 
-	(void)state;
 	open_ud(false, 0);
 	wr = datagram(&sge, 4097); /* larger than a packet */
 	post_refused(&wr);
@@ -357,7 +350,6 @@ failed_send_moves_qp_to_sqe(void **state)
 	struct ibv_sge sge[3];
 	struct ibv_wc wc[3];
 
-	(void)state;
 	open_ud(false, 0);
 	post_receive(0, SLOT);
 	for (int i = 0; i < 3; i++) {
@@ -398,7 +390,6 @@ error_flushes_both_queues(void **state)
 {
 	struct ibv_wc wc[3];
 
-	(void)state;
 	open_ud(false, 0);
 	for (unsigned i = 0; i < 3; i++)
 		post_receive(i, SLOT);

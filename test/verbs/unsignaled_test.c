@@ -34,21 +34,18 @@ open_with(bool sig_all)
 static int
 setup(void **state)
 {
-	(void)state;
 	return open_with(false);
 }
 
 static int
 setup_all(void **state)
 {
-	(void)state;
 	return open_with(true);
 }
 
 static int
 teardown(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	return 0;
 }
@@ -85,7 +82,6 @@ only_signaled_requests_complete(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	for (unsigned i = 0; i < 12; i++)
 		assert_int_equal(pair_send(&pair.a, 0, i, 0, 32,
 					 i % 4 == 3 ? IBV_SEND_SIGNALED : 0),
@@ -106,7 +102,6 @@ sig_all_completes_every_request(void **state)
 {
 	struct ibv_wc wc[5];
 
-	(void)state;
 	send_n(5, 0);
 	pair_poll_cq(&pair, pair.a.send_cq, wc, 5);
 	for (unsigned i = 0; i < 5; i++)
@@ -121,7 +116,6 @@ completion_covers_earlier_requests(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	for (unsigned round = 0; round < 8; round++) {
 		memset(pair.a.mem, (int)round + 1, 32);
 		send_n(DEPTH - 1, 0);
@@ -144,7 +138,6 @@ polling_makes_room(void **state)
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad = NULL;
 	struct ibv_wc wc[DEPTH];
 
-	(void)state;
 	assert_int_equal(qp_info().sq_max_wr, DEPTH);
 	send_n(7, 0);
 	send_n(1, IBV_SEND_SIGNALED);
@@ -178,7 +171,6 @@ receive_completions_make_no_room(void **state)
 	struct ibv_qp *old = pair.a.qp[0];
 	struct ibv_wc wc[DEPTH];
 
-	(void)state;
 	pair.a.recv_cq = pair.a.send_cq;
 	pair.a.qp[0] = pair_qp_create(&pair.conf, &pair.a, 0);
 	pair.a.recv_cq = kept;
@@ -208,7 +200,6 @@ unsignaled_requests_fill_queue_until_reset(void **state)
 			   *bad;
 	struct ibv_wc wc;
 
-	(void)state;
 	send_n(DEPTH, 0);
 	expect_received(DEPTH);
 	pair_drain(&pair);
@@ -243,7 +234,6 @@ failed_unsignaled_request_completes(void **state)
 {
 	struct ibv_wc wc[8];
 
-	(void)state;
 	send_n(1, 0);
 	expect_received(1);
 	pair_drain(&pair);
@@ -280,7 +270,6 @@ requests_before_failure_do_not_complete(void **state)
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc[4];
 
-	(void)state;
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	send_n(3, 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
@@ -311,7 +300,6 @@ inline_data_is_copied(void **state)
 	struct ibv_qp_attr attr;
 	struct ibv_wc wc;
 
-	(void)state;
 	memset(data, 0x21, sizeof(data));
 	memset(other, 0x22, sizeof(other));
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
@@ -355,7 +343,6 @@ inline_data_is_resent_from_slot(void **state)
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc;
 
-	(void)state;
 	send_n(1, IBV_SEND_SIGNALED);
 	expect_received(1);
 	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
@@ -399,7 +386,6 @@ test_cq_of_one_suffices(void **state)
 {
 	struct ibv_wc wc[2];
 
-	(void)state;
 	for (unsigned round = 0; round < 1000; round++) {
 		send_n(DEPTH - 1, 0);
 		send_n(1, IBV_SEND_SIGNALED);
@@ -424,7 +410,6 @@ test_flush_overruns_a_full_cq(void **state)
 	struct rocade_cq_info cq;
 	struct ibv_wc wc[DEPTH];
 
-	(void)state;
 	assert_int_equal(pair_send(&pair.a, 0, 77, 0, 32, IBV_SEND_SIGNALED), 0);
 	pair_no_event(&pair, &pair.a);
 	pair_modify_state(pair.b.qp[0], IBV_QPS_ERR); /* the peer stops responding */

@@ -19,7 +19,6 @@ setup(void **state)
 {
 	struct verbs_pair_conf conf = {.srq_wr = 4};
 
-	(void)state;
 	pair_open(&pair, &conf);
 	return 0;
 }
@@ -27,7 +26,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	return 0;
 }
@@ -47,7 +45,6 @@ flows_and_counters_are_unsupported(void **state)
 	struct ibv_flow_action_esp_attr esp = {0};
 	struct ibv_counters_init_attr counters = {0};
 
-	(void)state;
 	errno = 0;
 	expect_null_unsupported(ibv_create_flow(pair.a.qp[0], &flow));
 	expect_null_unsupported(ibv_create_flow_action_esp(pair.a.context, &esp));
@@ -64,7 +61,6 @@ work_queues_are_unsupported(void **state)
 		.cq = pair.a.recv_cq};
 	struct ibv_rwq_ind_table_init_attr table = {0};
 
-	(void)state;
 	errno = 0;
 	expect_null_unsupported(ibv_create_wq(pair.a.context, &wq));
 	expect_null_unsupported(ibv_create_rwq_ind_table(pair.a.context, &table));
@@ -76,7 +72,6 @@ memory_extensions_are_unsupported(void **state)
 	struct ibv_alloc_dm_attr attr = {.length = 64};
 	struct ibv_dm dm = {.context = pair.a.context};
 
-	(void)state;
 	errno = 0;
 	expect_null_unsupported(ibv_alloc_dm(pair.a.context, &attr));
 	expect_null_unsupported(
@@ -93,7 +88,6 @@ rate_limit_and_srq_ops_are_unsupported(void **state)
 	struct ibv_qp_rate_limit_attr rate = {.rate_limit = 1000};
 	struct ibv_ops_wr op = {.opcode = IBV_WR_TAG_SYNC}, *bad = NULL;
 
-	(void)state;
 	assert_int_equal(ibv_modify_qp_rate_limit(pair.a.qp[0], &rate), EOPNOTSUPP);
 	assert_int_equal(ibv_post_srq_ops(pair.b.srq, &op, &bad), EOPNOTSUPP);
 	assert_ptr_equal(bad, &op);
@@ -111,7 +105,6 @@ supported_features_are_advertised(void **state)
 	struct ibv_ah_attr ah = {.is_global = 1, .port_num = 2};
 	struct ibv_device_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(pair.a.context, &attr), 0);
 	assert_int_equal(attr.device_cap_flags & there, there);
 	ah.grh.dgid = pair.b.gid;
@@ -132,7 +125,6 @@ unsupported_features_are_not_advertised(void **state)
 		IBV_DEVICE_MANAGED_FLOW_STEERING;
 	struct ibv_device_attr_ex attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_device_ex(pair.a.context, NULL, &attr), 0);
 	assert_int_equal(attr.orig_attr.device_cap_flags & absent, 0);
 	assert_int_equal(attr.device_cap_flags_ex, attr.orig_attr.device_cap_flags);
@@ -162,7 +154,6 @@ other_qp_types_and_flags_are_unsupported(void **state)
 		.pd = pair.a.pd,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS};
 
-	(void)state;
 	errno = 0;
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		attr.qp_type = types[i];

@@ -115,7 +115,6 @@ static const struct {
 static void
 successful_completion_fields(void **state)
 {
-	(void)state;
 	open_wc((struct verbs_pair_conf){.qps = 1});
 	for (unsigned i = 0; i < ROWS; i++) {
 		struct ibv_wc wc;
@@ -154,7 +153,6 @@ expect_bad(const struct ibv_wc *wc, uint64_t wr_id, enum ibv_wc_status status,
 static void
 failed_completion_fields(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < ROWS; i++) {
 		struct ibv_wc wc;
 
@@ -184,7 +182,6 @@ too_long_message_completion_fields(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	open_wc((struct verbs_pair_conf){.qps = 1});
 	assert_int_equal(pair_post_recv(&pair.b, 0, 9, 0, 99), 0);
 	post(0, 1, IBV_WR_SEND, 100, 0);
@@ -211,7 +208,6 @@ cq_overrun_fails_its_qps(void **state)
 	struct ibv_qp_attr attr;
 	struct ibv_wc wc[8];
 
-	(void)state;
 	open_wc((struct verbs_pair_conf){.qps = 4, .cqe = 4});
 	for (uint64_t i = 0; i < 6; i++)
 		post(0, i, IBV_WR_RDMA_WRITE, 8, remote->rkey);

@@ -25,7 +25,6 @@ static struct ibv_qp_ex *a, *b;
 static int
 setup(void **state)
 {
-	(void)state;
 	pair_open(&pair,
 		&(struct verbs_pair_conf){
 			.ops = OPS, .access = IBV_ACCESS_REMOTE_WRITE, .depth = 4});
@@ -43,7 +42,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 	assert_int_equal(ibv_dereg_mr(region), 0);
 	pair_close(&pair);
@@ -102,7 +100,6 @@ send_with_invalidate(void **state)
 	uint32_t rkey = window_bind();
 	struct ibv_wc wc;
 
-	(void)state;
 	memset(pair.a.mem, 0x5A, 100);
 	assert_int_equal(write_through(rkey), 0);
 	done(pair.a.send_cq, 2, IBV_WC_SUCCESS);
@@ -128,7 +125,6 @@ local_invalidate(void **state)
 {
 	uint32_t rkey = window_bind();
 
-	(void)state;
 	ibv_wr_start(b);
 	b->wr_id = 4;
 	ibv_wr_local_inv(b, rkey);
@@ -145,7 +141,6 @@ atomic_write_copies_value(void **state)
 {
 	uint64_t value = UINT64_C(0x1122334455667788);
 
-	(void)state;
 	ibv_wr_start(a);
 	a->wr_id = 5;
 	ibv_wr_atomic_write(a, region->rkey, (uintptr_t)pair.b.mem + FAR, &value);
@@ -167,7 +162,6 @@ invalid_request_fails_section(void **state)
 	struct ibv_mw *type1 = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_1);
 	struct ibv_mw_bind_info bind_info = bind_info_full();
 
-	(void)state;
 	assert_non_null(type1);
 	ibv_wr_start(b);
 	ibv_wr_local_inv(b, mw->rkey);

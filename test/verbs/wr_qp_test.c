@@ -52,7 +52,6 @@ ud_requests_by_sections(void **state)
 	struct ibv_ah *ah, *foreign;
 	struct ibv_wc wc;
 
-	(void)state;
 	wr_open((struct verbs_pair_conf){.ops = WR_RC_OPS});
 	tx = create(&pair.a, IBV_QPT_UD, UD_OPS);
 	rx = create(&pair.b, IBV_QPT_UD, UD_OPS);
@@ -132,7 +131,6 @@ create_checks_operations(void **state)
 		IBV_QP_INIT_ATTR_RX_HASH, 1 << 20};
 	struct ibv_qp *qp;
 
-	(void)state;
 	wr_open((struct verbs_pair_conf){.ops = WR_RC_OPS});
 	expect_absent(IBV_QPT_RC, IBV_QP_EX_WITH_TSO);
 	expect_absent(IBV_QPT_RC, UINT64_C(1) << 40);

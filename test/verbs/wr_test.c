@@ -30,7 +30,6 @@ every_request_type(void **state)
 	uint8_t copy[60];
 	struct ibv_wc wc;
 
-	(void)state;
 	wr_open((struct verbs_pair_conf){.ops = WR_RC_OPS});
 	memcpy(pair.b.mem + WR_FAR + 8192, before, sizeof(before));
 	for (int i = 0; i < 3; i++) {
@@ -131,7 +130,6 @@ invalid_request_fails_section(void **state)
 	struct ibv_qp_init_attr init;
 	struct ibv_wc wc;
 
-	(void)state;
 	wr_open((struct verbs_pair_conf){
 		.ops = WR_RC_OPS & ~(unsigned)IBV_QP_EX_WITH_SEND_WITH_IMM});
 	assert_int_equal(ibv_query_qp(pair.a.qp[0], &attr, 0, &init), 0);
@@ -192,7 +190,6 @@ full_queue_is_enomem(void **state)
 {
 	struct ibv_wc wc[8];
 
-	(void)state;
 	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS});
 	ibv_wr_start(ex);
 	for (int i = 0; i < 9; i++)
@@ -220,7 +217,6 @@ aborted_section_posts_nothing(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS});
 	for (int i = 0; i < 20; i++) {
 		section_begin();
@@ -245,7 +241,6 @@ wr_flags_apply_to_each_request(void **state)
 {
 	struct ibv_wc wc[3];
 
-	(void)state;
 	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS});
 	ibv_wr_start(ex);
 	ex->wr_flags = 0;
@@ -277,7 +272,6 @@ sections_in_reset_and_error(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS, .unconnected = true});
 	section_begin();
 	assert_int_equal(ibv_wr_complete(ex), EINVAL);
@@ -296,7 +290,6 @@ uc_requests(void **state)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS, .type = IBV_QPT_UC});
 	assert_int_equal(pair_post_recv(&pair.b, 0, 5, 0, 4096), 0);
 	section_begin();
@@ -355,7 +348,6 @@ section_stays_contiguous(void **state)
 	pthread_t threads[THREADS];
 	uint64_t half = 0;
 
-	(void)state;
 	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS});
 	pair_threads_start(&pair);
 	for (uintptr_t i = 0; i < THREADS; i++)

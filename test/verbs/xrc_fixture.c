@@ -195,7 +195,6 @@ xrc_file(void)
 int
 xrc_setup(void **state)
 {
-	(void)state;
 	pair_open(&pair, &(struct verbs_pair_conf){.qps = 1});
 	return 0;
 }
@@ -203,7 +202,6 @@ xrc_setup(void **state)
 int
 xrc_teardown(void **state)
 {
-	(void)state;
 	pair_close(&pair);
 	return 0;
 }

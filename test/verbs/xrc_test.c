@@ -29,7 +29,6 @@ files_share_domains(void **state)
 	int fd = xrc_file(), other = xrc_file(), again = dup(fd);
 	struct ibv_xrcd *one, *two;
 
-	(void)state;
 	REFUSED(ibv_open_xrcd(context, &attr), EINVAL);
 	attr.comp_mask = IBV_XRCD_INIT_ATTR_OFLAGS;
 	REFUSED(ibv_open_xrcd(context, &attr), EINVAL);
@@ -70,7 +69,6 @@ device_reports_xrc(void **state)
 {
 	struct ibv_device_attr_ex attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_device_ex(pair.a.context, NULL, &attr), 0);
 	assert_true(attr.orig_attr.device_cap_flags & IBV_DEVICE_XRC);
 	assert_true(attr.device_cap_flags_ex & IBV_DEVICE_XRC);
@@ -92,7 +90,6 @@ xrc_srq_create(void **state)
 	struct ibv_srq *srq, *next;
 	uint32_t n;
 
-	(void)state;
 #define WITHOUT(flag)                                                                    \
 	do {                                                                             \
 		attr.comp_mask = XRC_SRQ_FLAGS & ~(uint32_t)(flag);                      \
@@ -162,7 +159,6 @@ objects_in_use_are_ebusy(void **state)
 	struct ibv_srq *srq;
 	struct ibv_qp *target;
 
-	(void)state;
 	attr.pd = pd;
 	srq = ibv_create_srq_ex(s->context, &attr);
 	assert_non_null(srq);
@@ -197,7 +193,6 @@ qp_create_checks_domain_and_type(void **state)
 		.pd = s->pd};
 	struct ibv_qp *qp;
 
-	(void)state;
 	qp_refused(attr, EINVAL); /* no domain */
 	attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
 	qp_refused(attr, EINVAL);
@@ -266,7 +261,6 @@ posts_to_absent_queues_are_refused(void **state)
 	struct ibv_send_wr *bad_send,
 		send = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_INLINE};
 
-	(void)state;
 	xrc_connect(a, initiator, b, target);
 	assert_int_equal(xrc_send_try(b, target, 1, 1, 0, 8), EINVAL);
 	assert_int_equal(xrc_send_try(a, initiator, 0x1000000, 1, 0, 8), EINVAL);
@@ -299,7 +293,6 @@ query_returns_target_attributes(void **state)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	(void)state;
 	xrc_connect(a, initiator, b, target);
 	assert_int_equal(ibv_query_qp(target, &attr, 0x1FFFFF, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
@@ -359,7 +352,6 @@ invalid_open_is_refused(void **state)
 		.xrcd = xrcd,
 		.qp_type = IBV_QPT_XRC_RECV};
 
-	(void)state;
 	REFUSED(ibv_open_qp(b->context, &attr), EINVAL); /* no type */
 	attr.comp_mask |= IBV_QP_OPEN_ATTR_TYPE;
 	attr.qp_type = IBV_QPT_XRC_SEND;
@@ -403,7 +395,6 @@ target_with_two_handles(void **state)
 	struct ibv_qp_attr attr;
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_non_null(xrcd);
 	assert_non_null(same);
 	target = xrc_target(b->context, xrcd);
@@ -457,7 +448,6 @@ target_handles_cannot_send(void **state)
 	struct ibv_send_wr second = {.wr_id = 2},
 			   first = {.wr_id = 1, .next = &second, .opcode = IBV_WR_SEND};
 
-	(void)state;
 	assert_non_null(handles[1]);
 	for (unsigned connected = 0; connected < 2; connected++) {
 		for (unsigned i = 0; i < 2; i++) {

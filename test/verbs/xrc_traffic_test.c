@@ -120,7 +120,6 @@ operations(struct ibv_qp *initiator, bool built)
 static void
 every_opcode_by_post_send(void **state)
 {
-	(void)state;
 	operations(xrc_initiator(&pair.a, 0), false);
 }
 
@@ -130,7 +129,6 @@ every_opcode_by_sections(void **state)
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *ex;
 
-	(void)state;
 	operations(xrc_initiator(&pair.a, IBV_QP_EX_WITH_SEND |
 						  IBV_QP_EX_WITH_SEND_WITH_IMM |
 						  IBV_QP_EX_WITH_RDMA_WRITE |
@@ -166,7 +164,6 @@ unknown_srq_number_fails_both_qps(void **state)
 	struct ibv_async_event event;
 	struct ibv_wc wc;
 
-	(void)state;
 	xrc_connect(a, initiator, b, target);
 	xrc_recv(b, srq, 1, 0x8000);
 	xrc_send(a, initiator, xrc_srqn(srq), 5, 0, 8); /* an SRQ of another domain */
@@ -196,7 +193,6 @@ basic_srq_number_is_unknown(void **state)
 	struct ibv_async_event event;
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_non_null(srq);
 	xrc_connect(a, initiator, b, target);
 	xrc_recv(b, srq, 1, 0x8000);
@@ -224,7 +220,6 @@ message_to_destroyed_srq_fails(void **state)
 	struct ibv_qp *target = xrc_target(b->context, xrcd);
 	struct ibv_wc wc;
 
-	(void)state;
 	xrc_connect(a, initiator, b, target);
 	xrc_recv(b, srq, 1, 0x8000);
 	xrc_send(a, initiator, xrc_srqn(srq), 5, 0, 4096);
@@ -258,7 +253,6 @@ many_qps_to_many_srqs(void **state)
 	struct ibv_xrcd *xrcd;
 	struct ibv_wc wc;
 
-	(void)state;
 	pair_open(&pair, &(struct verbs_pair_conf){.engines = 2, .qps = 2});
 	xrcd = xrc_domain(b);
 	for (unsigned i = 0; i < SRQS; i++) {
@@ -345,7 +339,6 @@ xsrq_pingpong_scheme(void **state)
 	struct ibv_wc wc[2];
 	int fd = xrc_file();
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		xrcd[i] = xrc_domain_open(side[i]->context, fd, O_CREAT);
 		assert_non_null(xrcd[i]);

@@ -13,7 +13,6 @@ static struct hist hist;
 static void
 empty_quantile_is_0(void **state)
 {
-	(void)state;
 	hist_clear(&hist);
 	assert_int_equal(hist_quantile(&hist, 500), 0);
 }
@@ -21,7 +20,6 @@ empty_quantile_is_0(void **state)
 static void
 small_values_are_exact(void **state)
 {
-	(void)state;
 	hist_clear(&hist);
 	for (uint64_t ns = 1; ns <= 1000; ns++)
 		hist_add(&hist, ns);
@@ -39,7 +37,6 @@ small_values_are_exact(void **state)
 static void
 ranks_are_rounded_up(void **state)
 {
-	(void)state;
 	hist_clear(&hist);
 	for (uint64_t i = 1; i <= 10; i++)
 		hist_add(&hist, i * 100);
@@ -53,7 +50,6 @@ ranks_are_rounded_up(void **state)
 static void
 three_digits_are_exact(void **state)
 {
-	(void)state;
 	for (unsigned shift = 1; shift < 40; shift++) {
 		for (int64_t off = -1; off <= 1; off++) {
 			uint64_t ns = (UINT64_C(1) << shift) + (uint64_t)off;
@@ -73,7 +69,6 @@ three_digits_are_exact(void **state)
 static void
 value_beyond_the_last_bucket(void **state)
 {
-	(void)state;
 	hist_clear(&hist);
 	hist_add(&hist, UINT64_MAX / 2);
 	assert_int_equal(hist_quantile(&hist, 500), UINT64_MAX / 2);

@@ -99,7 +99,6 @@ parse(const char *text)
 static void
 each_kind_is_stored(void **state)
 {
-	(void)state;
 	assert_int_equal(parse("-v 7 --power 4 --size 2k --colour=red --flag --name=abcd "
 			       "--every=2"),
 		OPTIONS_OK);
@@ -144,7 +143,6 @@ errors_name_option_value_and_range(void **state)
 		{"stray -f", "unexpected argument 'stray' (see --help)"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_int_equal(parse(wrong[i][0]), OPTIONS_WRONG);
 		assert_string_equal(err, wrong[i][1]);
@@ -154,7 +152,6 @@ errors_name_option_value_and_range(void **state)
 static void
 operands_end_the_options(void **state)
 {
-	(void)state;
 	options.operands = true;
 	assert_int_equal(parse("-f program --nonsense"), OPTIONS_OK);
 	options.operands = false;
@@ -171,7 +168,6 @@ options_of_eal_end_at_two_dashes(void **state)
 	} lines[] = {{"", 1}, {"-l 0 --no-pci", 4}, {"-l 0 -- --vlan 5 --", 3},
 		{"--help", 0}, {"-V", 0}, {"--version x", 3}, {"-- --help", 1}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		char *argv[32];
 		int argc = split(lines[i].text, argv);
@@ -208,7 +204,6 @@ main_gets_exit_codes(void **state)
 {
 	char out[2048];
 
-	(void)state;
 	assert_int_equal(read_into("-f", out, sizeof(out)), -1);
 	assert_string_equal(out, "");
 	assert_int_equal(read_into("-x", out, sizeof(out)), EXIT_USAGE);

@@ -48,7 +48,6 @@ accept(const char *text)
 static void
 default_values(void **state)
 {
-	(void)state;
 	assert_int_equal(parse(""), 0);
 	assert_int_equal(conf.qps, 1);
 	assert_int_equal(conf.qpn_base, 0x100);
@@ -61,7 +60,6 @@ default_values(void **state)
 static void
 values_are_parsed(void **state)
 {
-	(void)state;
 	assert_int_equal(
 		parse("-q 8 --size 64,4k --rq --no-verify -t 5 --mtu 4096 --dscp 26"), 0);
 	assert_int_equal(conf.qps, 8);
@@ -112,7 +110,6 @@ wrong_values_are_named(void **state)
 		{"stray", {"stray", "unexpected argument", "--help"}},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_int_equal(parse(rows[i].text), -1);
 		for (size_t j = 0; j < 3; j++) {
@@ -126,7 +123,6 @@ wrong_values_are_named(void **state)
 static void
 options_per_port(void **state)
 {
-	(void)state;
 	assert_int_equal(
 		parse("--vlan 5 --peer 10.0.0.9 --port 3 --addr 10.0.0.1/24 --mode sink "
 		      "--port 4 --addr 10.0.1.1/24 --peer 10.0.1.2"),
@@ -145,7 +141,6 @@ options_per_port(void **state)
 static void
 loop_has_two_ports(void **state)
 {
-	(void)state;
 	assert_int_equal(accept("--loop"), 0);
 	assert_int_equal(conf.n_ports, 2);
 	assert_int_equal(conf.ports[0].mode, MODE_SEND);
@@ -181,7 +176,6 @@ conflicting_options_are_refused(void **state)
 		{"--loop --qpn-base 0xfffffe --qps 2", "--qpn-base"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_int_equal(accept(rows[i].text), -1);
 		if (strstr(err, rows[i].say) == NULL)
@@ -198,7 +192,6 @@ options_set_at_run_time(void **state)
 {
 	unsigned use;
 
-	(void)state;
 	assert_int_equal(accept("--loop"), 0);
 	assert_int_equal(option_set(&conf, "burst", "16", &use, err), 0);
 	assert_int_equal(conf.burst, 16);
@@ -219,7 +212,6 @@ option_table_is_consistent(void **state)
 {
 	const struct option_row *rows = testpmd_options.rows;
 
-	(void)state;
 	for (unsigned i = 0; i < testpmd_options.count; i++) {
 		assert_non_null(rows[i].text);
 		assert_true(rows[i].min <= rows[i].max);

@@ -16,7 +16,6 @@ numbers_are_parsed(void **state)
 		"1 ", "18446744073709551616", "101"};
 	uint64_t value = 42;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(parse_number(bad[i], 0, 100, &value));
 	assert_int_equal(value, 42);
@@ -34,7 +33,6 @@ sizes_are_parsed(void **state)
 {
 	uint64_t value;
 
-	(void)state;
 	assert_true(parse_size("0", MSG_SIZE_MAX, &value) && value == 0);
 	assert_true(parse_size("4k", MSG_SIZE_MAX, &value) && value == 4096);
 	assert_true(parse_size("1M", MSG_SIZE_MAX, &value) && value == 1 << 20);
@@ -53,7 +51,6 @@ size_lists_are_parsed(void **state)
 {
 	uint64_t sizes[4];
 
-	(void)state;
 	assert_int_equal(parse_size_list("64,1k,0", sizes, 4), 3);
 	assert_int_equal(sizes[1], 1024);
 	assert_int_equal(sizes[2], 0);
@@ -70,7 +67,6 @@ rates_are_parsed(void **state)
 {
 	uint64_t ppm;
 
-	(void)state;
 	assert_true(parse_ppm("1%", &ppm) && ppm == 10000);
 	assert_true(parse_ppm("0.1%", &ppm) && ppm == 1000);
 	assert_true(parse_ppm("100%", &ppm) && ppm == 1000000);
@@ -88,7 +84,6 @@ impairments_are_parsed(void **state)
 {
 	struct impair_conf impair = {.seed = 7};
 
-	(void)state;
 	assert_true(parse_impair("loss=1%,dup=0.5%", &impair));
 	assert_int_equal(impair.loss_ppm, 10000);
 	assert_int_equal(impair.dup_ppm, 5000);
@@ -115,7 +110,6 @@ host_addresses_are_checked(void **state)
 		"::", "::1", "ff02::1", "2001:db8:::1", "1.2.3.4/24", "::ffff:192.0.2.1"};
 	bool is_v6;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(parse_host_address(bad[i], strlen(bad[i]), &is_v6));
 	assert_true(parse_host_address("192.0.2.1", 9, &is_v6) && !is_v6);
@@ -126,7 +120,6 @@ host_addresses_are_checked(void **state)
 static void
 address_lists_are_checked(void **state)
 {
-	(void)state;
 	assert_true(parse_address_list("192.0.2.1/24"));
 	assert_true(parse_address_list("192.0.2.1/32,2001:db8::1/128,fe80::2/64"));
 	assert_false(parse_address_list("192.0.2.1"));

@@ -20,7 +20,6 @@ each_single_bit_error_is_found(void **state)
 	uint64_t seed = verify_seed(0x100, 7);
 	size_t first;
 
-	(void)state;
 	for (size_t len = 0; len <= LEN_MAX; len++) {
 		memset(buf, 0xa5, sizeof(buf));
 		verify_fill(buf, len, seed);
@@ -43,7 +42,6 @@ every_bad_byte_is_counted(void **state)
 	uint64_t seed = verify_seed(0x100, 7);
 	size_t first;
 
-	(void)state;
 	verify_fill(buf, sizeof(buf), seed);
 	buf[3] ^= 1;
 	buf[50] ^= 0xff;
@@ -59,7 +57,6 @@ bytes_depend_on_qp_message_and_offset(void **state)
 	uint8_t a[64], b[64];
 	size_t first;
 
-	(void)state;
 	for (uint64_t msg = 0; msg < 1000; msg++) {
 		verify_fill(a, sizeof(a), verify_seed(0x100, msg));
 		assert_true(verify_check(a, 64, verify_seed(0x101, msg), &first) > 32);
@@ -81,7 +78,6 @@ alignment_does_not_matter(void **state)
 	uint64_t seed = verify_seed(5, 5);
 	size_t first;
 
-	(void)state;
 	verify_fill(aligned, 61, seed);
 	for (size_t off = 0; off < 8; off++) {
 		verify_fill(raw + off, 61, seed);
@@ -98,7 +94,6 @@ bytes_are_fixed(void **state)
 		0x65, 0xb3, 0x00, 0x5e, 0x6a, 0x61, 0xbd, 0x40};
 	uint8_t buf[16];
 
-	(void)state;
 	verify_fill(buf, sizeof(buf), verify_seed(0x100, 0));
 	assert_memory_equal(buf, want, sizeof(want));
 }

@@ -22,7 +22,6 @@ memory_is_zeroed_and_aligned(void **state)
 {
 	static const size_t lens[] = {0, 1, 63, 64, 65, 4096, 100000};
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(lens); i++) {
 		/* Two rounds: the first writes to the memory, so that in the second one
 		 * it is no fresh page of zeroes. */
@@ -42,7 +41,6 @@ memory_is_zeroed_and_aligned(void **state)
 static void
 overflowing_size_is_refused(void **state)
 {
-	(void)state;
 	/* The first two would be small if the rounding overflowed. */
 	assert_null(alloc_get(&alloc_plain, "test", SIZE_MAX));
 	assert_null(alloc_get(&alloc_plain, "test", SIZE_MAX - LINE_SIZE + 2));
@@ -64,7 +62,6 @@ put_passes_context_and_skips_null(void **state)
 	unsigned weight = 100;
 	struct alloc counting = {.put = put_counted, .ctx = &weight};
 
-	(void)state;
 	puts_seen = 0;
 	alloc_put(&counting, NULL, 8);
 	assert_int_equal(puts_seen, 0);

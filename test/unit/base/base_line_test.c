@@ -13,7 +13,6 @@ text_is_appended(void **state)
 	char buf[32];
 	struct line line = {.buf = buf, .size = sizeof(buf)};
 
-	(void)state;
 	line_add(&line, "port %u", 4791);
 	line_add(&line, ", %s", "up");
 	assert_string_equal(buf, "port 4791, up");
@@ -26,7 +25,6 @@ counts_when_full(void **state)
 	char buf[8] = "1234567";
 	struct line line = {.buf = buf, .size = 5};
 
-	(void)state;
 	line_add(&line, "abc");
 	line_add(&line, "defg");
 	line_add(&line, "hi");
@@ -40,7 +38,6 @@ counts_without_a_buffer(void **state)
 {
 	struct line line = {.buf = NULL, .size = 0};
 
-	(void)state;
 	line_add(&line, "%d", 12345);
 	assert_int_equal(line.len, 5);
 }

@@ -32,7 +32,6 @@ sink_gets_every_level(void **state)
 {
 	struct sink sink = {0};
 
-	(void)state;
 	log_set_sink(sink_keep, &sink);
 	log_err("port %u: %s", 7, "gone");
 	assert_int_equal(sink.level, LOG_LEVEL_ERR);
@@ -53,7 +52,6 @@ long_line_is_cut(void **state)
 	struct sink sink = {0};
 	char text[2000];
 
-	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	log_set_sink(sink_keep, &sink);
@@ -72,7 +70,6 @@ without_a_sink_warnings_go_to_stderr(void **state)
 	char text[512];
 	size_t len;
 
-	(void)state;
 	assert_non_null(file);
 	assert_true(saved >= 0);
 	assert_true(dup2(fileno(file), STDERR_FILENO) >= 0);

@@ -21,7 +21,6 @@ port_rows_follow_the_structure(void **state)
 	size_t drops = offsetof(struct port_stats, drop) / sizeof(uint64_t);
 	size_t seen = 0;
 
-	(void)state;
 #define PORT_STAT(name, text)                                                            \
 	row_check(port_stat_rows, offsetof(struct port_stats, name) / sizeof(uint64_t),  \
 		#name);                                                                  \
@@ -38,7 +37,6 @@ qp_rows_follow_the_structure(void **state)
 {
 	size_t seen = 0;
 
-	(void)state;
 #define QP_STAT(name, text)                                                              \
 	row_check(qp_stat_rows, offsetof(struct qp_stats, name) / sizeof(uint32_t),      \
 		#name);                                                                  \
@@ -51,7 +49,6 @@ qp_rows_follow_the_structure(void **state)
 static void
 names_are_unique(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < PORT_STAT_COUNT; i++)
 		for (size_t j = 0; j < i; j++)
 			assert_string_not_equal(
@@ -69,7 +66,6 @@ add_adds_every_value(void **state)
 	uint64_t *value = (uint64_t *)&from;
 	const uint64_t *sum = (const uint64_t *)&to;
 
-	(void)state;
 	memset(&to, 0, sizeof(to));
 	for (size_t i = 0; i < PORT_STAT_COUNT; i++)
 		value[i] = (i + 1) * UINT64_C(0x100000001);

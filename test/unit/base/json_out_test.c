@@ -32,7 +32,6 @@ containers_nest(void **state)
 	char buf[512];
 	struct json_out j = json_open(buf, sizeof(buf));
 
-	(void)state;
 	json_out_object(&j, NULL);
 	json_out_uint(&j, "a", 1);
 	json_out_array(&j, "b");
@@ -63,7 +62,6 @@ depth_is_kept(void **state)
 	char buf[1024], expected[1024] = "[";
 	struct json_out j = json_open(buf, sizeof(buf));
 
-	(void)state;
 	json_out_array(&j, NULL);
 	for (unsigned turn = 0; turn < 2; turn++) {
 		if (turn != 0)
@@ -99,7 +97,6 @@ numbers_are_bounded(void **state)
 		{UINT64_MAX, "9223372036854775807"}};
 	char buf[64];
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(cases); i++) {
 		struct json_out j = json_open(buf, sizeof(buf));
 
@@ -133,7 +130,6 @@ text_is_escaped(void **state)
 		{"\xe2\"\xe2", "\\ufffd\\u0022\\ufffd"}};
 	char buf[128], expected[128];
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(cases); i++) {
 		struct json_out j = json_open(buf, sizeof(buf));
 
@@ -149,7 +145,6 @@ full_stream_reports_an_error(void **state)
 	FILE *full = fopen("/dev/full", "w");
 	struct json_out j = {.to = full};
 
-	(void)state;
 	assert_non_null(full);
 	json_out_object(&j, NULL);
 	json_out_text(&j, "text", "value");

@@ -19,7 +19,6 @@ qpns_are_reused_oldest_first(void **state)
 	struct qpn_pool p;
 	uint32_t qpn;
 
-	(void)state;
 	assert_int_equal(qpn_pool_init(&p, 100, COUNT), 0);
 	assert_int_equal(qpn_pool_free_count(&p), COUNT);
 	for (uint32_t i = 0; i < COUNT; i++) {
@@ -49,7 +48,6 @@ invalid_ranges_are_refused(void **state)
 	struct qpn_pool p;
 	uint32_t qpn;
 
-	(void)state;
 	assert_int_equal(qpn_pool_init(&p, 0, COUNT), -EINVAL);
 	assert_int_equal(qpn_pool_init(&p, 1, COUNT), -EINVAL);
 	assert_int_equal(qpn_pool_init(&p, 2, 0), -EINVAL);
@@ -69,7 +67,6 @@ bases_differ_and_fit(void **state)
 {
 	uint32_t last = 0, same = 0;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < 1000; seed++) {
 		uint32_t base = qpn_pool_base(seed, 65536);
 

@@ -38,7 +38,6 @@ impossible_rings_are_refused(void **state)
 {
 	struct rte_ring *r = ring_make(4, 8, false, false);
 
-	(void)state;
 	assert_int_equal(ringmem_size(0, 8), 0);
 	assert_int_equal(ringmem_size(RINGMEM_MAX_COUNT + 1, 8), 0);
 	assert_int_equal(ringmem_size(8, 0), 0);
@@ -57,7 +56,6 @@ holds_exactly_count(void **state)
 {
 	static const uint32_t counts[] = {1, 2, 3, 4, 7, 8, 255, 256, 1000, 1024};
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(counts); i++) {
 		uint32_t count = counts[i];
 		struct rte_ring *r = ring_make(count, sizeof(struct item), false, false);
@@ -89,7 +87,6 @@ holds_exactly_count(void **state)
 static void
 bursts_match_a_counter_model(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 50; seed++) {
 		uint64_t rand = seed, put = 0, got = 0;
 		uint32_t count = 1 + rand_below(&rand, 100);
@@ -182,7 +179,6 @@ threads_lose_nothing(unsigned producers)
 static void
 one_producer_thread(void **state)
 {
-	(void)state;
 	threads_lose_nothing(1);
 }
 
@@ -192,7 +188,6 @@ one_producer_thread(void **state)
 static void
 three_producer_threads(void **state)
 {
-	(void)state;
 	threads_lose_nothing(3);
 }
 #endif

@@ -42,7 +42,6 @@ static const struct alloc parent = {.get = parent_get, .put = parent_put};
 static int
 setup(void **state)
 {
-	(void)state;
 	parent_gets = 0;
 	parent_grants = UINT32_MAX;
 	slab_init(&slab, &parent, SLAB_PIECE_MAX);
@@ -53,7 +52,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	slab_fini(&slab);
 	assert_int_equal(parent_bytes, 0);
 	return 0;
@@ -74,7 +72,6 @@ many_pieces_have_little_overhead(void **state)
 	static void *pieces[1000];
 	static const size_t lens[] = {192, 768, 1024, 4608, 9216};
 
-	(void)state;
 	for (unsigned l = 0; l < RTE_DIM(lens); l++) {
 		size_t before = parent_bytes;
 		size_t all = 1000 * lens[l];
@@ -98,7 +95,6 @@ first_piece_takes_its_own_size(void **state)
 {
 	void *piece;
 
-	(void)state;
 	piece = alloc_get(&mem, "test", 768);
 	assert_int_equal(parent_bytes, 768 + LINE_SIZE);
 	alloc_put(&mem, piece, 768);
@@ -112,7 +108,6 @@ long_pieces_come_from_parent(void **state)
 {
 	void *piece;
 
-	(void)state;
 	piece = alloc_get(&mem, "test", SLAB_PIECE_MAX + 1);
 	assert_int_equal(parent_bytes, SLAB_PIECE_MAX + 1);
 	alloc_put(&mem, piece, SLAB_PIECE_MAX + 1);
@@ -126,7 +121,6 @@ limit_of_zero_passes_all_on(void **state)
 {
 	void *piece;
 
-	(void)state;
 	slab_fini(&slab);
 	slab_init(&slab, &parent, 0);
 	piece = alloc_get(&mem, "test", 1);
@@ -141,7 +135,6 @@ failed_parent_returns_null(void **state)
 {
 	void *piece;
 
-	(void)state;
 	parent_grants = 1;
 	piece = alloc_get(&mem, "test", 100);
 	assert_non_null(piece);
@@ -193,7 +186,6 @@ pieces_do_not_overlap(void **state)
 	const char *only = getenv("ROCADE_SEED");
 	uint64_t first = only != NULL ? strtoull(only, NULL, 0) : 1;
 
-	(void)state;
 	for (uint64_t seed = first; seed < first + (only != NULL ? 1 : 10); seed++) {
 		print_message("# ROCADE_SEED=%lu\n", (unsigned long)seed);
 		sweep(seed);

@@ -198,7 +198,6 @@ random_operations_match_the_model(void **state)
 {
 	const char *one = getenv("ROCADE_SEED");
 
-	(void)state;
 	if (one != NULL)
 		sweep(strtoull(one, NULL, 0));
 	else
@@ -213,7 +212,6 @@ dense_time_fires_within_a_tick(void **state)
 	struct ctx ctx;
 	uint64_t now_ns = 0;
 
-	(void)state;
 	ctx_init(&ctx, 1, 12345);
 	for (unsigned i = 0; i < TIMERS; i++)
 		ctx_set(&ctx, i, 12345 + rand_magnitude(&ctx.rand, 22), false);
@@ -236,7 +234,6 @@ every_ns_of_a_tick_fires_at_its_end(void **state)
 {
 	struct ctx ctx;
 
-	(void)state;
 	for (uint64_t in = 0; in < WHEEL_TICK_NS; in++) {
 		ctx_init(&ctx, in, 1000 * WHEEL_TICK_NS);
 		ctx_set(&ctx, 0, 1070 * WHEEL_TICK_NS + in, false);
@@ -251,7 +248,6 @@ every_ns_of_a_tick_fires_at_its_end(void **state)
 static void
 jumping_to_next_is_exact_and_ends(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 200; seed++) {
 		struct ctx ctx;
 		unsigned jumps = 0;
@@ -285,7 +281,6 @@ cascade_time_keeps_the_level(void **state)
 {
 	uint64_t rand = 11;
 
-	(void)state;
 	for (unsigned step = 0; step < 20000; step++) {
 		uint64_t now = rand_magnitude(&rand, 56);
 		uint64_t when = now + rand_magnitude(&rand, 50), early;
@@ -312,7 +307,6 @@ cascade_time_of_the_past_is_past(void **state)
 {
 	struct ctx ctx;
 
-	(void)state;
 	ctx_init(&ctx, 0, NS_PER_SEC);
 	CHECK(&ctx, wheel_cascade_time(&ctx.wheel, NS_PER_SEC) == NS_PER_SEC);
 	CHECK(&ctx, wheel_cascade_time(&ctx.wheel, NS_PER_SEC - NS_PER_MS) <=
@@ -324,7 +318,6 @@ timers_beyond_the_last_level_fire_in_time(void **state)
 {
 	struct ctx ctx;
 
-	(void)state;
 	ctx_init(&ctx, 0, 5 * NS_PER_SEC);
 	for (unsigned i = 0; i < TIMERS; i++)
 		ctx_set(&ctx, i, ctx.now_ns + i * (TOP_SPAN_NS / 2) + 1, false);
@@ -349,7 +342,6 @@ one_jump_fires_all_in_order(void **state)
 {
 	struct ctx ctx;
 
-	(void)state;
 	ctx_init(&ctx, 7, 0);
 	for (unsigned i = 0; i < TIMERS; i++)
 		ctx_set(&ctx, i, rand_magnitude(&ctx.rand, 61), false);
@@ -363,7 +355,6 @@ passed_time_fires_at_the_next_call(void **state)
 {
 	struct ctx ctx;
 
-	(void)state;
 	ctx_init(&ctx, 0, 1000000);
 	ctx_set(&ctx, 3, 999000, false);
 	ctx_set(&ctx, 4, 0, false);
@@ -387,7 +378,6 @@ backward_time_loses_no_timer(void **state)
 	struct wheel_timer late, soon;
 	unsigned fired = 0;
 
-	(void)state;
 	wheel_init(&wheel, 1000000);
 	wheel_timer_init(&late);
 	wheel_timer_init(&soon);
@@ -424,7 +414,6 @@ rearmed_for_the_past_fires_once_a_call(void **state)
 {
 	struct chain chain = {.fired = 0};
 
-	(void)state;
 	wheel_init(&chain.wheel, 0);
 	wheel_timer_init(&chain.timer);
 	wheel_timer_init(&chain.other);
@@ -443,7 +432,6 @@ never_disarms(void **state)
 {
 	struct ctx ctx;
 
-	(void)state;
 	ctx_init(&ctx, 0, 0);
 	wheel_cancel(&ctx.wheel, &ctx.timers[0]);
 	assert_int_equal(wheel_next(&ctx.wheel), TIME_NEVER);

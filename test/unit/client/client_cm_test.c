@@ -110,7 +110,6 @@ connection_request_is_delivered(void **state)
 	uint32_t listener, id;
 	int server, client;
 
-	(void)state;
 	fixture_open(&f);
 	daemon_begin(&f, NULL);
 	server = open(RDMA_CM, O_RDWR | O_CLOEXEC);
@@ -161,7 +160,6 @@ channel_ends_with_the_daemon(void **state)
 	uint32_t id;
 	int fd, next;
 
-	(void)state;
 	fixture_open(&f);
 	daemon_begin(&f, NULL);
 	fd = open(RDMA_CM, O_RDWR | O_CLOEXEC);
@@ -210,7 +208,6 @@ forked_child_has_own_channels(void **state)
 	uint32_t id;
 	int fd;
 
-	(void)state;
 	fixture_open(&f);
 	daemon_begin(&f, NULL);
 	fd = open(RDMA_CM, O_RDWR | O_CLOEXEC);
@@ -230,7 +227,6 @@ duplicates_are_channels(void **state)
 	int fds[6];
 	uint32_t id;
 
-	(void)state;
 	fixture_open(&f);
 	daemon_begin(&f, NULL);
 	fds[0] = open(RDMA_CM, O_RDWR);
@@ -284,7 +280,6 @@ files_of_the_device_exist(void **state)
 	struct stat st;
 	int fd;
 
-	(void)state;
 	fixture_open(&f);
 	daemon_begin(&f, NULL);
 	device_list();
@@ -325,7 +320,6 @@ dlvsym_gives_our_verbs(void **state)
 	void *real = dlopen("libibverbs.so.1", RTLD_NOW), *found;
 	Dl_info info;
 
-	(void)state;
 	if (real == NULL)
 		skip();
 	found = dlvsym(real, "ibv_get_device_list", "IBVERBS_1.1");

@@ -69,7 +69,6 @@ device_exists_while_the_daemon_does(void **state)
 	struct client_fixture f;
 	char name[ROCADE_NAME_MAX];
 
-	(void)state;
 	fixture_open(&f);
 	assert_false(device_listed());
 	daemon_begin(&f, NULL);
@@ -89,7 +88,6 @@ messages_pass_through_the_daemon(void **state)
 	struct end e;
 	void *context;
 
-	(void)state;
 	fixture_open(&f);
 	daemon_begin(&f, NULL);
 	end_open(&e);
@@ -139,7 +137,6 @@ datagrams_reach_a_group(void **state)
 	struct ibv_sge sge;
 	struct end e;
 
-	(void)state;
 	fixture_open(&f);
 	daemon_begin(&f, NULL);
 	end_open(&e);
@@ -180,7 +177,6 @@ daemon_limits_are_reported(void **state)
 	struct ibv_qp *qp;
 	struct end e;
 
-	(void)state;
 	fixture_open(&f);
 	daemon_begin(&f, &few);
 	end_open(&e);
@@ -206,7 +202,6 @@ daemon_end_fails_the_device_until_it_is_opened_again(void **state)
 	struct end e, other;
 	struct ibv_wc wc;
 
-	(void)state;
 	fixture_open(&f);
 	daemon_begin(&f, NULL);
 	end_open(&e);
@@ -240,7 +235,6 @@ changed_addresses_reach_the_client(void **state)
 	union ibv_gid gid;
 	struct end e;
 
-	(void)state;
 	fixture_open(&f);
 	daemon_begin(&f, NULL);
 	end_open(&e);
@@ -283,7 +277,6 @@ forked_child_leaves_the_parent_alone(void **state)
 	struct client_fixture f;
 	struct end e;
 
-	(void)state;
 	fixture_open(&f);
 	daemon_begin(&f, NULL);
 	end_open(&e);
@@ -322,7 +315,6 @@ status_shows_the_clients_objects(void **state)
 	char *text, expected[128];
 	struct end e;
 
-	(void)state;
 	fixture_open(&f);
 	daemon_begin(&f, NULL);
 	end_open(&e);
@@ -364,7 +356,6 @@ status_without_access_says_why(void **state)
 	struct client_fixture f;
 	char *text;
 
-	(void)state;
 	fixture_open(&f);
 	assert_int_equal(rocade_status(f.path, &text), ENOENT);
 	assert_non_null(strstr(rocade_error(), "no daemon answers at "));

@@ -100,7 +100,6 @@ requests_equal_the_kernels(void **state)
 {
 	unsigned found = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < mad_count; i++) {
 		const struct mad *want = &mads[i].mad;
 		bool sidr = mad_attr_of(want) == MAD_SIDR_REQ;
@@ -212,7 +211,6 @@ handshakes_equal_the_kernels(void **state)
 {
 	unsigned found = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < mad_count; i++) {
 		const struct captured_mad *rep = answer_of(&mads[i], MAD_REP);
 
@@ -234,7 +232,6 @@ starting_psn_is_for_the_receiver(void **state)
 		enum mad_field field;
 	} rows[] = {{4, 2, MAD_REP_starting_psn}, {8, 1, MAD_REQ_starting_psn}};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		const struct captured *f = mad_captured("83-cm-connect", 1)->frame;
 		struct pkt pkt;
@@ -260,7 +257,6 @@ rejects_equal_the_kernels(void **state)
 	struct cm_event e;
 	struct mad mad;
 
-	(void)state;
 	assert_int_equal(deliver(cm, &req->mad, req), CM_DROP_none);
 	mad = next_mad(cm);
 	assert_memory_equal(&mad, mad_of("81-cm-rej-no-listener", 2), MAD_LEN);
@@ -287,7 +283,6 @@ mra_equals_the_kernels(void **state)
 	struct cm_listener *listener;
 	struct mad mad;
 
-	(void)state;
 	assert_int_equal(cm_listen(cm, SERVICE, NULL, 1, NULL, &listener), 0);
 	assert_int_equal(deliver(cm, &req->mad, req), CM_DROP_none);
 	req = mad_captured("89-cm-mra", 2);

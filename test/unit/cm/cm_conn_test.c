@@ -17,7 +17,6 @@ connect_and_disconnect(void **state)
 {
 	struct cm_conn *a, *b;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_established(&pair, &b);
 	assert_string_equal(cm_state_name(a), "ESTABLISHED");
@@ -48,7 +47,6 @@ events_carry_the_peers_values(void **state)
 	struct cm_conn *a;
 	struct cm_path path = path_from(B);
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	assert_int_equal(cm_connect(pair.cm[A], &req, "a", pair.now, &a), 0);
 	cm_pair_drain(&pair);
@@ -91,7 +89,6 @@ reject_of_a_request(void **state)
 	struct cm_conn *a, *b;
 	struct cm_event e;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_req_rcvd(&pair, &b);
 	assert_int_equal(cm_reject(b, CM_REJ_CONSUMER, "no", 2, pair.now), 0);
@@ -115,7 +112,6 @@ reject_of_a_reply(void **state)
 {
 	struct cm_conn *a, *b;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_rep_rcvd(&pair, &b);
 	assert_int_equal(cm_reject(a, CM_REJ_NO_QP, NULL, 0, pair.now), 0);
@@ -135,7 +131,6 @@ calls_in_wrong_states_fail(void **state)
 {
 	struct cm_conn *a, *b;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_req_rcvd(&pair, &b);
 	expect_wire(&pair, "a:REQ");
@@ -170,7 +165,6 @@ invalid_arguments_are_refused(void **state)
 	struct cm_conn *conn, *b;
 	char much[256] = {0};
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 #define REFUSED(change)                                                                  \
 	do {                                                                             \
@@ -235,7 +229,6 @@ released_in_each_state(void **state)
 		"a:REQ b:REP a:RTU b:DREQ a:DREP",
 	};
 
-	(void)state;
 	for (unsigned which = 0; which < RTE_DIM(heard); which++) {
 		struct cm_conn *a, *b;
 
@@ -267,7 +260,6 @@ crossing_dreqs(void **state)
 {
 	struct cm_conn *a, *b;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_established(&pair, &b);
 	cm_disconnect(a, NULL, 0, pair.now);
@@ -291,7 +283,6 @@ connection_within_one_manager(void **state)
 	struct mad mad;
 	struct cm_path path;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	memcpy(req.path.dgid, req.path.sgid, 16);
 	assert_int_equal(cm_connect(pair.cm[B], &req, "active", pair.now, &active), 0);

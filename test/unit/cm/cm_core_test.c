@@ -18,7 +18,6 @@ invalid_configuration_is_refused(void **state)
 	struct cm_conf good, conf;
 	struct cm *cm;
 
-	(void)state;
 	cm_conf_default(&good);
 	assert_int_equal(cm_create(&good, 0, &cm), 0);
 	cm_destroy(cm);
@@ -45,7 +44,6 @@ ids_are_random_and_not_reused_soon(void **state)
 	static uint32_t seen[4000];
 	unsigned count = 0;
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		struct cm_conf conf;
 		struct cm *cm;
@@ -86,7 +84,6 @@ full_tx_queue_counts_drops(void **state)
 	struct cm_path path;
 	struct mad mad;
 
-	(void)state;
 	cm_pair_init(&pair, CM_TX_QUEUE_LEN + 10);
 	for (unsigned i = 0; i < CM_TX_QUEUE_LEN + 10; i++)
 		assert_int_equal(
@@ -110,7 +107,6 @@ each_counter_has_name_and_text(void **state)
 {
 	const struct cm_stats *stats;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	for (unsigned i = 0; i < CM_STAT_COUNT; i++) {
 		assert_true(strlen(cm_stat_rows[i].name) > 1);

@@ -60,7 +60,6 @@ connects_over_ipv4_and_ipv6(void **state)
 {
 	const struct cm_qp qp = {.qpn = 0x200};
 
-	(void)state;
 	for (unsigned what = 0; what < 4; what++) {
 		unsigned to = what & 1;
 		struct cm_port *a, *b;
@@ -115,7 +114,6 @@ engine_runs_the_cm_timers(void **state)
 	struct cm_conn *conn;
 	struct cm *cm;
 
-	(void)state;
 	engine_link_init(&fixture, NULL);
 	a = cm_port_opened(&fixture.a);
 	conn = connect_to(a, 0, 1, 0);

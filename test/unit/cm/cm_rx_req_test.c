@@ -62,7 +62,6 @@ each_reject_reason(void **state)
 	struct mad req;
 	uint8_t other[16];
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		req = req_of(100, 0x100);
@@ -99,7 +98,6 @@ invalid_req_is_dropped(void **state)
 	static const uint32_t qpns[] = {0, 1, 0xFFFFFF};
 	struct mad req;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	for (unsigned i = 0; i < RTE_DIM(qpns); i++) {
 		req = req_of(100, 0x100);
@@ -117,7 +115,6 @@ rc_uc_and_xrc_are_accepted(void **state)
 {
 	static const uint8_t kinds[] = {CM_RC, CM_UC, CM_XRC};
 
-	(void)state;
 	cm_pair_init(&pair, 8);
 	for (unsigned i = 0; i < RTE_DIM(kinds); i++) {
 		struct cm_request r = request_from(A, 0x100 + i);
@@ -142,7 +139,6 @@ duplicate_req_in_each_state(void **state)
 	struct mad req, answer;
 	struct cm_conn *b;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	req = req_of(100, 0x100);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
@@ -194,7 +190,6 @@ duplicate_of_rejected_req(void **state)
 	struct mad req, rej;
 	struct cm_conn *b;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	req = req_of(100, 0x100);
 	mad_deliver(&pair, B, &req);
@@ -222,7 +217,6 @@ restarted_peer_is_stale(void **state)
 	struct cm_conn *a, *b;
 	struct mad req, mad;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_established(&pair, &b);
 	req = req_of(100, 0x111);
@@ -259,7 +253,6 @@ same_guid_from_another_address(void **state)
 	struct cm_conn *a, *b;
 	struct mad req;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_established(&pair, &b);
 	req = req_of(100, 0x111);
@@ -285,7 +278,6 @@ full_backlog_rejects(void **state)
 	struct cm_conn *b[8];
 	struct mad req;
 
-	(void)state;
 	cm_pair_init(&pair, 32);
 	for (unsigned i = 0; i < 8; i++) {
 		req = req_of(100 + i, 0x100 + i);
@@ -324,7 +316,6 @@ no_free_connection(void **state)
 	struct cm_conn *conn;
 	struct mad req;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	for (unsigned i = 0; i < 4; i++) {
 		req = req_of(100 + i, 0x100 + i);

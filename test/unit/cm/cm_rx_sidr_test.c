@@ -39,7 +39,6 @@ sidr_request_is_answered(void **state)
 	struct cm_conn *a = sidr_request_send();
 	struct cm_event e;
 
-	(void)state;
 	cm_pair_drain(&pair);
 	e = expect_event(&pair, B, CM_EVENT_SIDR_REQUEST);
 	assert_string_equal(e.user, "ud");
@@ -75,7 +74,6 @@ sidr_request_is_refused(void **state)
 	struct cm_conn *a, *many[3];
 	struct cm_event e;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = sidr_request_send();
 	cm_pair_drain(&pair);
@@ -119,7 +117,6 @@ cm_and_sidr_listeners_are_separate(void **state)
 	struct cm_listener *listener = listen_ud(), *same;
 	struct cm_conn *a[2];
 
-	(void)state;
 	r.service_id = UD_SERVICE;
 	assert_int_equal(cm_connect(pair.cm[A], &r, NULL, pair.now, &a[0]), 0);
 	r.service_id = SERVICE;
@@ -152,7 +149,6 @@ lost_sidr_req_and_rep(void **state)
 	struct cm_listener *listener = listen_ud();
 	struct cm_conn *a = sidr_request_send(), *b;
 
-	(void)state;
 	pair.lose[MAD_SIDR_REQ] = pair.lose[MAD_SIDR_REP] = 1;
 	cm_pair_advance(&pair, REQ_WAIT_NS + NS_PER_SEC);
 	b = expect_event(&pair, B, CM_EVENT_SIDR_REQUEST).conn;
@@ -173,7 +169,6 @@ no_peer_for_sidr_req(void **state)
 {
 	struct cm_conn *a;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = sidr_request_send();
 	pair.lose[MAD_SIDR_REQ] = 16;
@@ -195,7 +190,6 @@ duplicate_and_invalid_sidr_messages(void **state)
 	struct mad req = mad_take(&pair, A), rep;
 	struct cm_path path = path_from(A);
 
-	(void)state;
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_duplicate);
 	cm_release(expect_event(&pair, B, CM_EVENT_SIDR_REQUEST).conn, pair.now);

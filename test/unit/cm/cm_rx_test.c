@@ -125,7 +125,6 @@ static const struct {
 static void
 each_message_in_each_state(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(table); i++) {
 		unsigned side;
 		struct cm_conn *conn = conn_in_state(table[i].state, &side);
@@ -160,7 +159,6 @@ messages_not_from_the_peer_are_dropped(void **state)
 	struct cm_conn *a;
 	unsigned side;
 
-	(void)state;
 	a = conn_in_state(CM_ESTABLISHED, &side);
 	path.dgid[15] = 77;
 	for (unsigned i = 0; i < RTE_DIM(attrs); i++) {
@@ -191,7 +189,6 @@ multicast_source_gets_no_answer(void **state)
 	static const enum mad_attr attrs[] = {MAD_REQ, MAD_SIDR_REQ, MAD_DREQ, MAD_REP};
 	struct cm_path path = path_from(B);
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	for (unsigned i = 0; i < RTE_DIM(groups) * RTE_DIM(attrs); i++) {
 		struct mad mad;
@@ -213,7 +210,6 @@ rep_to_the_passive_side(void **state)
 	struct cm_conn *a, *b;
 	struct mad rep;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_established(&pair, &b);
 	rep = peer_mad(b, MAD_REP);
@@ -237,7 +233,6 @@ unknown_ids(void **state)
 	struct cm_path path;
 	struct mad mad, answer;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		mad_init(&mad, rows[i].attr, 7);
@@ -270,7 +265,6 @@ rej_is_matched_by_guid(void **state)
 	struct cm_conn *a, *b;
 	struct mad rej;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_req_rcvd(&pair, &b);
 	cm_release(a, pair.now);
@@ -296,7 +290,6 @@ invalid_rep_is_dropped(void **state)
 	unsigned side;
 	struct mad rep;
 
-	(void)state;
 	a = conn_in_state(CM_REQ_SENT, &side);
 	for (unsigned i = 0; i < RTE_DIM(qpns); i++) {
 		rep = peer_mad(a, MAD_REP);
@@ -320,7 +313,6 @@ rep_from_a_stale_peer(void **state)
 	struct cm_request req = request_from(A, 0x112);
 	struct mad mad;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_established(&pair, &b);
 	assert_int_equal(cm_connect(pair.cm[A], &req, "again", pair.now, &again), 0);
@@ -346,7 +338,6 @@ rep_from_a_stale_peer(void **state)
 static void
 random_bit_errors(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		uint64_t r = seed;
 		struct cm_conn *a, *b;

@@ -20,7 +20,6 @@ listener_of_the_address_wins(void **state)
 	struct cm_conn *a;
 	struct cm_event e;
 
-	(void)state;
 	cm_pair_init(&pair, 8);
 	gid_parse("192.0.2.2", ours, NULL);
 	gid_parse("192.0.2.9", other, NULL);
@@ -73,7 +72,6 @@ listener_of_the_family_wins(void **state)
 	uint8_t ours4[16], ours6[16];
 	struct cm *cm;
 
-	(void)state;
 	cm_pair_init(&pair, 8);
 	cm = pair.cm[B];
 	gid_parse("192.0.2.2", ours4, NULL);
@@ -102,7 +100,6 @@ unlisten_rejects_unread_requests(void **state)
 	struct cm_request r;
 	struct mad rej;
 
-	(void)state;
 	cm_pair_init(&pair, 8);
 	for (unsigned i = 0; i < 3; i++) {
 		r = request_from(A, 0x100 + i);
@@ -142,7 +139,6 @@ abandoned_requests_keep_their_backlog_place(void **state)
 	struct cm_request r;
 	struct cm_conn *conn;
 
-	(void)state;
 	cm_pair_init(&pair, 16);
 	for (unsigned i = 0; i < 8; i++) {
 		r = request_from(A, 0x100 + i);
@@ -173,7 +169,6 @@ listeners_are_limited(void **state)
 {
 	struct cm_listener *l[CM_MAX_LISTENERS], *more;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	for (unsigned i = 1; i < CM_MAX_LISTENERS; i++)
 		assert_int_equal(

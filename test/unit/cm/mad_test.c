@@ -20,7 +20,6 @@ captured_mads_are_valid(void **state)
 {
 	bool seen[MAD_ATTR_LAST + 1] = {false};
 
-	(void)state;
 	assert_int_equal(mad_count, CAPTURED_MADS);
 	for (unsigned i = 0; i < mad_count; i++) {
 		assert_int_equal(
@@ -37,7 +36,6 @@ captured_mads_are_valid(void **state)
 static void
 fields_do_not_overlap(void **state)
 {
-	(void)state;
 	for (unsigned attr = MAD_ATTR_FIRST; attr <= MAD_ATTR_LAST; attr++) {
 		bool taken[8 * MAD_LEN] = {false};
 		struct mad mad;
@@ -62,7 +60,6 @@ fields_do_not_overlap(void **state)
 static void
 value_fits_its_field(void **state)
 {
-	(void)state;
 	for (unsigned f = 0; f < MAD_FIELD_COUNT; f++) {
 		const struct mad_field_row *row = &mad_field_rows[f];
 		unsigned ones = 0;
@@ -149,7 +146,6 @@ fields_as_tshark(void **state)
 	char line[256], capture[64], attr[16], name[32], want[40];
 	unsigned number, rows = 0;
 
-	(void)state;
 	assert_non_null(stream);
 	while (fgets(line, sizeof(line), stream) != NULL) {
 		if (line[0] == '#')
@@ -168,7 +164,6 @@ fields_as_tshark(void **state)
 static void
 mads_are_rebuilt_from_fields(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < mad_count; i++) {
 		const struct mad *mad = &mads[i].mad;
 		enum mad_attr attr = mad_attr_of(mad);
@@ -197,7 +192,6 @@ cma_header_is_rebuilt(void **state)
 {
 	unsigned found = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < mad_count; i++) {
 		const struct mad *mad = &mads[i].mad;
 		struct mad copy = *mad;
@@ -225,7 +219,6 @@ cma_header_of_ipv6(void **state)
 	struct mad mad;
 	size_t len;
 
-	(void)state;
 	assert_int_equal(gid_parse("2001:db8::1", hdr.src, NULL), 0);
 	assert_int_equal(gid_parse("fe80::2", hdr.dst, NULL), 0);
 	mad_init(&mad, MAD_SIDR_REQ, 1);
@@ -243,7 +236,6 @@ invalid_cma_header_is_refused(void **state)
 	struct cma_hdr hdr;
 	struct mad mad;
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(bad); i++) {
 		mad_init(&mad, MAD_REQ, 1);
 		mad_put_private(&mad, 0, bad[i], 2);
@@ -263,7 +255,6 @@ sidr_and_mra_fields(void **state)
 	const struct mad *no = mad_of("92-cm-sidr-reject", 2);
 	const struct mad *mra = mad_of("89-cm-mra", 3);
 
-	(void)state;
 	assert_true(mad_get(req, MAD_SIDR_REQ_service_id) ==
 		    cma_service_id(CMA_PS_UDP, 7174));
 	assert_int_equal(mad_get(req, MAD_SIDR_REQ_pkey), 0xFFFF);
@@ -305,7 +296,6 @@ invalid_mads_are_refused(void **state)
 	};
 	uint8_t bytes[MAD_LEN + 1] = {0};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		memcpy(bytes, &mads[0].mad, MAD_LEN);
 		bytes[rows[i].at] = rows[i].value;
@@ -333,7 +323,6 @@ mads_are_printed(void **state)
 	char line[1024], small[20];
 	int len;
 
-	(void)state;
 	len = mad_print(line, sizeof(line), mad_of("82-cm-rej-consumer", 2));
 	assert_int_equal(len, strlen(line));
 	assert_string_equal(line,

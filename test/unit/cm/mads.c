@@ -28,7 +28,6 @@ gid_of(const struct pkt_view *v, unsigned which, uint8_t gid[16])
 int
 mads_load(void **state)
 {
-	(void)state;
 	if (captures_load(CAPTURES) != 0)
 		return -1;
 	for (size_t i = 0; i < captured_count; i++) {
@@ -53,7 +52,6 @@ mads_load(void **state)
 int
 mads_unload(void **state)
 {
-	(void)state;
 	captures_unload();
 	return 0;
 }

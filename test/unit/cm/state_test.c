@@ -17,7 +17,6 @@ lost_req(void **state)
 {
 	struct cm_conn *a, *b;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	pair.lose[MAD_REQ] = 2;
 	a = active_connect(&pair);
@@ -44,7 +43,6 @@ lost_rep(void **state)
 {
 	struct cm_conn *a, *b;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	pair.lose[MAD_REP] = 1;
 	a = reach_req_rcvd(&pair, &b);
@@ -69,7 +67,6 @@ lost_rtu(void **state)
 {
 	struct cm_conn *a, *b;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	pair.lose[MAD_RTU] = 1;
 	a = reach_rep_rcvd(&pair, &b);
@@ -88,7 +85,6 @@ data_before_rtu(void **state)
 {
 	struct cm_conn *a, *b;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	pair.lose[MAD_RTU] = 1;
 	a = reach_rep_rcvd(&pair, &b);
@@ -108,7 +104,6 @@ lost_dreq_and_drep(void **state)
 {
 	struct cm_conn *a, *b;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_established(&pair, &b);
 	pair.lose[MAD_DREQ] = pair.lose[MAD_DREP] = 1;
@@ -159,7 +154,6 @@ no_peer_for_req(void **state)
 	uint64_t took;
 	struct cm_conn *a;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = active_connect(&pair);
 	took = time_until_event(A, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
@@ -179,7 +173,6 @@ no_peer_for_rep(void **state)
 	uint64_t took;
 	struct cm_conn *a, *b;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_req_rcvd(&pair, &b);
 	cm_release(a, pair.now);
@@ -199,7 +192,6 @@ no_peer_for_dreq(void **state)
 	uint64_t took;
 	struct cm_conn *a, *b;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_established(&pair, &b);
 	a->retries_left = 1; /* as after a REQ that was lost often */
@@ -222,7 +214,6 @@ no_peer_after_release(void **state)
 {
 	struct cm_conn *a, *b;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_established(&pair, &b);
 	cm_release(a, pair.now);
@@ -244,7 +235,6 @@ timeouts_of_the_peer_are_bounded(void **state)
 	struct mad req;
 	uint64_t took;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = active_connect(&pair);
 	req = mad_take(&pair, A);
@@ -274,7 +264,6 @@ mra_for_a_slow_user(void **state)
 {
 	struct cm_conn *a, *b;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_req_rcvd(&pair, &b);
 	/* As in capture 89: the second REQ is answered by an MRA, and there is no
@@ -303,7 +292,6 @@ mra_is_bounded(void **state)
 	struct cm_conn *a;
 	struct mad req, mra;
 
-	(void)state;
 	cm_pair_init(&pair, 4);
 	a = active_connect(&pair);
 	req = mad_take(&pair, A);
@@ -399,7 +387,6 @@ vanished_in_each_state(void **state)
 {
 	struct cm_event e;
 
-	(void)state;
 	for (unsigned i = 0; i < 2 * ST_COUNT; i++) {
 		struct cm_conn *a, *b;
 

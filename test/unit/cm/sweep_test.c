@@ -297,7 +297,6 @@ random_users_over_a_lossy_wire(void **state)
 	uint64_t first = number_of("ROCADE_SEED", 1), both = 0;
 	uint64_t count = getenv("ROCADE_SEED") ? 1 : number_of("ROCADE_SEEDS", SEEDS);
 
-	(void)state;
 	for (running = first; running < first + count; running++) {
 		seed_run(running);
 		both += w.both;
@@ -310,7 +309,6 @@ random_users_over_a_lossy_wire(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	print_seed();
 	return 0;
 }

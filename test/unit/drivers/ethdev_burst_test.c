@@ -19,7 +19,6 @@ sent_frames_are_received_back(void **state)
 	struct pkt pkts[3 * PKT_BURST];
 	void *q = port.queues[0];
 
-	(void)state;
 	assert_int_equal(port.caps.max_frame, 4202);
 	for (uint32_t round = 0; round < 300; round++) {
 		uint16_t len = (uint16_t)(60 + round * 97 % (4202 - 60 + 1));
@@ -106,7 +105,6 @@ checksum_verdicts_are_passed_on(void **state)
 	struct port *port = &ring;
 	struct pkt pkt;
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(rows); i++) {
 		struct rte_mbuf *m = nic_frame("net_ring0", 100);
 
@@ -125,7 +123,6 @@ checksum_is_left_to_the_nic_when_asked(void **state)
 	struct port *port = &ring;
 	void *q = port->queues[0];
 
-	(void)state;
 	for (unsigned tagged = 0; tagged < 2; tagged++)
 		for (unsigned asked = 0; asked < 2; asked++) {
 			struct rte_mbuf *m;
@@ -161,7 +158,6 @@ segment_chains_become_one_frame(void **state)
 	struct pkt pkt, next = {.data = NULL};
 	unsigned total = 0;
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(lens); i++) {
 		struct rte_mbuf *m = nic_frame("net_ring0", lens[i]);
 
@@ -201,7 +197,6 @@ stripped_tags_are_put_back(void **state)
 	uint8_t before[100];
 	struct pkt pkt;
 
-	(void)state;
 	memcpy(before, rte_pktmbuf_mtod(m, void *), sizeof(before));
 	m->ol_flags = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
 	m->vlan_tci = 0x2064; /* priority 1, VLAN 100 */
@@ -224,7 +219,6 @@ pool_runs_dry_and_recovers(void **state)
 	unsigned total = 0, n;
 	struct pkt *pkts = calloc(20000, sizeof(*pkts));
 
-	(void)state;
 	assert_non_null(pkts);
 	while ((n = port->ops->tx_alloc(port->queues[0], pkts + total, PKT_BURST - 1)) >
 		0) {

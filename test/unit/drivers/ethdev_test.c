@@ -33,7 +33,6 @@ invalid_options_are_named(void **state)
 	const struct rte_eth_conf eth = {0};
 	char one[64];
 
-	(void)state;
 	conf = good;
 	conf.port_id = RTE_MAX_ETHPORTS - 1;
 	expect_refusal(conf, -ENODEV, "there is no port");
@@ -74,7 +73,6 @@ start_up_on_a_bare_pmd(void **state)
 	struct pkt pkts[PKT_BURST];
 	struct port port;
 
-	(void)state;
 	assert_int_equal(ethdev_open(&conf, &port, err, sizeof(err)), 0);
 	assert_int_equal(port.queue_count, 2);
 	assert_ptr_not_equal(port.queues[0], port.queues[1]);
@@ -105,7 +103,6 @@ start_up_on_a_bare_pmd(void **state)
 static void
 link_can_be_set(void **state)
 {
-	(void)state;
 	assert_true(ring.ops->link_up(ring.drv));
 	assert_int_equal(ring.ops->set_link(ring.drv, false), 0);
 	assert_false(ring.ops->link_up(ring.drv));
@@ -121,7 +118,6 @@ all_multicast_is_received(void **state)
 		{0x01, 0, 0x5e, 0, 0, 1}, {0x33, 0x33, 0, 0, 0, 1}};
 	uint16_t id = ethdev_port_of("net_ring0");
 
-	(void)state;
 	assert_int_equal(rte_eth_allmulticast_get(id), 1);
 	ring.ops->set_groups(ring.drv, macs, 2);
 	assert_int_equal(rte_eth_allmulticast_get(id), 1);
@@ -138,7 +134,6 @@ memif_carries_more_than_its_mtu(void **state)
 	struct pkt pkts[PKT_BURST], out;
 	unsigned got = 0;
 
-	(void)state;
 	warning[0] = '\0';
 	a = ethdev_open_port("net_memif0", 4184);
 	assert_non_null(strstr(warning, "continuing with 4184"));
@@ -186,7 +181,6 @@ rings_come_from_eal_memory(void **state)
 	size_t before = heap_used();
 	uint8_t *first = alloc_get(&mem, "first", 100000), *second;
 
-	(void)state;
 	assert_non_null(first);
 	assert_true(heap_used() >= before + 100000);
 	assert_int_equal((uintptr_t)first % LINE_SIZE, 0);

@@ -78,7 +78,6 @@ zero_rates_change_nothing(void **state)
 	const struct impair_conf conf = {.seed = 1};
 	struct impair_fixture *ctx = fixture_make(&conf, 2);
 
-	(void)state;
 	assert_int_equal(ctx->count, FRAMES);
 	for (unsigned i = 0; i < FRAMES; i++)
 		assert_int_equal(ctx->order[i], i);
@@ -95,7 +94,6 @@ loses_its_share(void **state)
 	const struct impair_conf conf = {.loss_ppm = 100000, .seed = 1};
 	struct impair_fixture *ctx = fixture_make(&conf, 2);
 
-	(void)state;
 	assert_int_equal(ctx->count + ctx->stats.lost, FRAMES);
 	/* 2000 expected, standard deviation 42. */
 	assert_in_range(ctx->stats.lost, 1750, 2250);
@@ -111,7 +109,6 @@ duplicates_its_share(void **state)
 	struct impair_fixture *ctx = fixture_make(&conf, 2);
 	unsigned twice = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < FRAMES; i++) {
 		assert_in_range(ctx->arrived[i], 1, 2);
 		twice += ctx->arrived[i] == 2;
@@ -128,7 +125,6 @@ reorders_its_share_and_loses_none(void **state)
 	struct impair_fixture *ctx = fixture_make(&conf, 2);
 	unsigned late = 0;
 
-	(void)state;
 	assert_int_equal(ctx->count, FRAMES);
 	for (unsigned i = 0; i < FRAMES; i++) {
 		int shift = (int)i - (int)ctx->order[i];
@@ -150,7 +146,6 @@ corrupts_one_bit_behind_the_ethernet_header(void **state)
 	const struct impair_conf conf = {.corrupt_ppm = 100000, .seed = 1};
 	struct impair_fixture *ctx = fixture_make(&conf, 2);
 
-	(void)state;
 	assert_int_equal(ctx->count, FRAMES);
 	assert_int_equal(ctx->stats.corrupted, ctx->corrupt_seen);
 	assert_in_range(ctx->corrupt_seen, 1750, 2250);
@@ -160,7 +155,6 @@ corrupts_one_bit_behind_the_ethernet_header(void **state)
 static void
 all_impairments_at_once(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
 		const struct impair_conf conf = conf_all_impairments(seed);
 		struct impair_fixture *ctx = fixture_make(&conf, seed * 77);
@@ -180,7 +174,6 @@ full_rates_hit_every_frame(void **state)
 					 .corrupt_ppm = 1000000};
 	struct impair_fixture *ctx = fixture_make(&lose, 3);
 
-	(void)state;
 	assert_int_equal(ctx->count, 0);
 	assert_int_equal(ctx->stats.lost, FRAMES);
 	free(ctx);
@@ -199,7 +192,6 @@ same_seed_has_same_effects(void **state)
 	struct impair_fixture *a = fixture_make(&conf, 1), *b = fixture_make(&conf, 99),
 			      *c;
 
-	(void)state;
 	conf.seed = 8;
 	c = fixture_make(&conf, 1);
 	assert_int_equal(a->count, b->count);
@@ -222,7 +214,6 @@ wrong_rates_are_refused(void **state)
 	static struct impair_fixture ctx;
 	unsigned free_before[2];
 
-	(void)state;
 	fixture_open(&ctx, &good);
 	for (unsigned i = 0; i < 2; i++)
 		free_before[i] = pool_free(&ctx.port[i]);
@@ -246,7 +237,6 @@ unwrap_releases_delayed_frames(void **state)
 	unsigned free_before[2], got;
 	struct pkt pkts[4];
 
-	(void)state;
 	fixture_open(&ctx, &conf);
 	for (unsigned i = 0; i < 2; i++)
 		free_before[i] = pool_free(&ctx.port[i]);
@@ -276,7 +266,6 @@ rx_rates_do_not_impair_tx(void **state)
 	unsigned free_before[2];
 	struct pkt pkts[3];
 
-	(void)state;
 	fixture_open(&ctx, &conf);
 	for (unsigned i = 0; i < 2; i++)
 		free_before[i] = pool_free(&ctx.port[i]);

@@ -78,7 +78,6 @@ sent_frames_are_impaired_too(void **state)
 {
 	struct impair_fixture *ctx = malloc(sizeof(*ctx));
 
-	(void)state;
 	assert_non_null(ctx);
 	for (uint64_t seed = 1; seed <= 10; seed++) {
 		const struct impair_conf conf = conf_all_impairments(seed);
@@ -101,7 +100,6 @@ sent_frames_keep_their_order(void **state)
 	const struct impair_conf none = {.seed = 1}, some = {.loss_ppm = 100000};
 	struct impair_fixture *ctx = malloc(sizeof(*ctx));
 
-	(void)state;
 	assert_non_null(ctx);
 	tx_run(ctx, &none, 3);
 	assert_int_equal(ctx->count, FRAMES);

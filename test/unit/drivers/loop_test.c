@@ -119,7 +119,6 @@ port_capabilities(void **state)
 {
 	struct pair pair, other;
 
-	(void)state;
 	pair_open(&pair, 3);
 	pair_open(&other, 1);
 	for (unsigned side = 0; side < 2; side++) {
@@ -145,7 +144,6 @@ wrong_arguments_are_refused(void **state)
 {
 	struct port a, b;
 
-	(void)state;
 	assert_int_equal(loop_open(0, 2048, 64, &alloc_plain, &a, &b), -EINVAL);
 	assert_int_equal(loop_open(1, 63, 64, &alloc_plain, &a, &b), -EINVAL);
 	assert_int_equal(loop_open(1, 65536, 64, &alloc_plain, &a, &b), -EINVAL);
@@ -157,7 +155,6 @@ wrong_arguments_are_refused(void **state)
 static void
 failed_allocation_leaks_nothing(void **state)
 {
-	(void)state;
 	for (unsigned at = 1;; at++) {
 		struct counting_alloc counting_alloc = {.fail_at = at};
 		struct alloc mem = {counting_get, counting_put, &counting_alloc};
@@ -184,7 +181,6 @@ frames_arrive_whole(void **state)
 {
 	struct pair pair;
 
-	(void)state;
 	pair_open(&pair, 2);
 	for (unsigned round = 0; round < 200; round++)
 		for (unsigned side = 0; side < 2; side++)
@@ -210,7 +206,6 @@ full_ring_refuses_and_loses_nothing(void **state)
 	struct pair pair;
 	uint64_t sent = 0, got = 0;
 
-	(void)state;
 	pair_open(&pair, 1);
 	for (unsigned round = 0; round < 10; round++) {
 		unsigned n;
@@ -234,7 +229,6 @@ released_buffers_can_be_allocated(void **state)
 	struct pkt all[1024], mixed[PKT_BURST];
 	unsigned n, total = 0;
 
-	(void)state;
 	pair_open(&pair, 2);
 	while ((n = pair.port[0].ops->tx_alloc(
 			pair.port[0].queues[0], all + total, PKT_BURST)) > 0)
@@ -264,7 +258,6 @@ closed_end_discards_frames(void **state)
 {
 	struct pair pair;
 
-	(void)state;
 	pair_open(&pair, 1);
 	pair.port[1].ops->close(pair.port[1].drv);
 	assert_false(pair.port[0].ops->link_up(pair.port[0].drv));
@@ -315,7 +308,6 @@ both_ends_in_two_threads(void **state)
 	struct runner runners[2];
 	pthread_t thread;
 
-	(void)state;
 	pair_open(&pair, 1);
 	for (unsigned i = 0; i < 2; i++)
 		runners[i] = (struct runner){.port = &pair.port[i], .seed = i + 1};
@@ -359,7 +351,6 @@ another_thread_releases(void **state)
 	pthread_t thread;
 	uint64_t done = 0;
 
-	(void)state;
 	pair_open(&pair, 2);
 	helper.port = &pair.port[1];
 	assert_int_equal(pthread_create(&thread, NULL, run_releaser, &helper), 0);

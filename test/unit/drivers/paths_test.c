@@ -51,7 +51,6 @@ files_have_the_kernels_contents(void **state)
 {
 	int before = fd_next();
 
-	(void)state;
 	expect_contents(
 		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0", "RoCE v2\n");
 	expect_contents(
@@ -68,7 +67,6 @@ a_node_is_a_character_device(void **state)
 	struct path_served served;
 	struct stat st;
 
-	(void)state;
 	assert_true(path_serve("/dev/infiniband/rocade0", "rocade0", &served));
 	assert_int_equal(stat(served.path, &st), 0);
 	assert_true(S_ISCHR(st.st_mode));
@@ -85,7 +83,6 @@ directories_are_served(void **state)
 	struct path_served served;
 	struct stat st;
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(paths); i++) {
 		assert_true(path_serve(paths[i], "rocade0", &served));
 		assert_int_equal(stat(served.path, &st), 0);
@@ -111,7 +108,6 @@ other_paths_are_not_served(void **state)
 		"/sys/class/infiniband/rocade0/device/numa_node"};
 	struct path_served served;
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(paths); i++) {
 		errno = 77;
 		assert_false(path_serve(paths[i], "rocade0", &served));

@@ -74,7 +74,6 @@ static const struct ucm_backend backend = {backend_open, backend_command};
 static int
 setup(void **state)
 {
-	(void)state;
 	memset(&server, 0, sizeof(server));
 	server.far = -1;
 	ucm_backend_set(&backend);
@@ -84,7 +83,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	if (server.far >= 0)
 		close(server.far);
 	ucm_backend_set(NULL);
@@ -107,7 +105,6 @@ open_depends_on_the_backend(void **state)
 {
 	int fd;
 
-	(void)state;
 	ucm_backend_set(NULL);
 	assert_int_equal(channel_open(O_RDWR), -2);
 	ucm_backend_set(&backend);
@@ -137,7 +134,6 @@ reused_descriptor_is_no_channel(void **state)
 {
 	int fd, other;
 
-	(void)state;
 	fd = channel_open(O_RDWR);
 	assert_true(channel_is(fd));
 	close(fd);
@@ -164,7 +160,6 @@ duplicate_is_a_channel(void **state)
 	struct rdma_ucm_listen cmd = {.id = 1};
 	int fd = channel_open(O_RDWR), other;
 
-	(void)state;
 	other = channel_dup(fd, dup(fd));
 	assert_true(channel_is(other));
 	close(fd);
@@ -188,7 +183,6 @@ reply_goes_to_the_callers_buffer(void **state)
 	int fd = channel_open(O_RDWR);
 	ssize_t len = sizeof(struct rdma_ucm_cmd_hdr) + sizeof(cmd);
 
-	(void)state;
 	memset(server.out, 0x11, sizeof(server.out));
 	server.out_len = sizeof(resp);
 	errno = 77;
@@ -218,7 +212,6 @@ malformed_commands_are_refused(void **state)
 	struct rdma_ucm_listen cmd = {.id = 1};
 	int fd = channel_open(O_RDWR);
 
-	(void)state;
 	assert_int_equal(channel_write(fd, &hdr, 4), -1);
 	assert_int_equal(errno, EINVAL);
 	/* The header names more bytes than were written. */
@@ -246,7 +239,6 @@ pointers_and_descriptors_are_translated(void **state)
 	struct rdma_ucm_migrate_id migrate = {.id = 9, .fd = (uint32_t)first};
 	struct rdma_ucm_migrate_resp resp;
 
-	(void)state;
 	assert_true(command(first, RDMA_USER_CM_CMD_SET_OPTION, &option, sizeof(option),
 			    0) > 0);
 	assert_int_equal(server.in_len, sizeof(option) + 1);
@@ -279,7 +271,6 @@ get_event_waits(void **state)
 	int fd = channel_open(O_RDWR);
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
-	(void)state;
 	assert_int_equal(poll(&p, 1, 0), 0);
 	server.empty = 2;
 	server.out_len = sizeof(resp);
@@ -305,7 +296,6 @@ close_during_get_event(void **state)
 	struct rdma_ucm_get_event cmd = {.response = (uintptr_t)&resp};
 	int fd = channel_open(O_RDWR), before = dup(0), after;
 
-	(void)state;
 	close(before);
 	server.empty = 2;
 	server.closed = fd;
@@ -330,7 +320,6 @@ get_event_without_free_descriptors(void **state)
 	int fd = channel_open(O_RDWR);
 	struct rlimit before, none;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = (struct rlimit){.rlim_cur = 1, .rlim_max = before.rlim_max};
 	server.out_len = sizeof(resp);

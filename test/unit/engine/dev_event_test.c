@@ -60,7 +60,6 @@ link_poll_raises_port_events(void **state)
 {
 	struct engine *e;
 
-	(void)state;
 	init();
 	e = fixture.a.dev->engines[0];
 	expect_none();
@@ -93,7 +92,6 @@ addresses_are_announced_after_link_up(void **state)
 {
 	struct pkt frame;
 
-	(void)state;
 	init();
 	engine_link_advance(&fixture, 10 * NS_PER_SEC);
 	while (fake_sent(&fixture.a.port, &frame))
@@ -114,7 +112,6 @@ address_change_raises_gid_change(void **state)
 {
 	struct net_conf net;
 
-	(void)state;
 	init();
 	net = fixture.a.dev->conf.net;
 	assert_int_equal(dev_set_net(fixture.a.dev, &net), 0);
@@ -132,7 +129,6 @@ address_change_raises_gid_change(void **state)
 static void
 unread_events_are_freed_with_listener(void **state)
 {
-	(void)state;
 	init();
 	dev_event(fixture.a.dev, DEV_EVENT_GIDS);
 	dev_event(fixture.a.dev, DEV_EVENT_GIDS);

@@ -25,7 +25,6 @@ qpns_run_out_and_are_reused(void **state)
 		.type = IBV_QPT_RC, .send_cq = &cq, .recv_cq = &cq, .max_send_wr = 1};
 	static struct qp qps[4], more;
 
-	(void)state;
 	engine_link_init(&fixture, &conf);
 	assert_int_equal(cq_init(&cq, &fixture.mem, 16, NULL, NULL), 0);
 	for (unsigned i = 0; i < 4; i++) {
@@ -73,7 +72,6 @@ refused_create_leaves_nothing(void **state)
 	struct qp_conf qc = {.type = IBV_QPT_RC, .send_cq = &cq, .recv_cq = &cq};
 	static struct qp qp;
 
-	(void)state;
 	engine_link_init(&fixture, NULL);
 	assert_int_equal(cq_init(&cq, &fixture.mem, 16, NULL, NULL), 0);
 	assert_int_equal(dev_qp_init(fixture.a.dev, &qp, &qc, -2, NULL, NULL), -EINVAL);
@@ -99,7 +97,6 @@ refused_path_leaves_no_peer(void **state)
 	struct qp_attr good, bad;
 	struct engine *e;
 
-	(void)state;
 	engine_link_init(&fixture, NULL);
 	link_qp_create(&fixture.a, &a[0], &plain);
 	link_qp_create(&fixture.b, &b[0], &plain);
@@ -173,7 +170,6 @@ churn_under_traffic_leaks_nothing(void **state)
 		.engine = -1, .srq = false, .timeout = 6, .rnr_timer = 1};
 	uint64_t rand = 7, total = 0;
 
-	(void)state;
 	engine_link_init(&fixture, &conf);
 	link_qps_create(&fixture, a, b, QPS, &qc);
 	for (unsigned round = 0; round < 3000; round++) {
@@ -231,7 +227,6 @@ qps_of_two_engines_share_an_srq(void **state)
 	struct link_qp_conf qc = {.engine = -1, .srq = true, .rnr_timer = 1};
 	unsigned received = 0;
 
-	(void)state;
 	engine_link_init(&fixture, &conf);
 	for (unsigned i = 0; i < QPS; i++) {
 		link_qp_create(&fixture.a, &a[i], &plain);
@@ -272,7 +267,6 @@ srq_grows_under_a_held_receive(void **state)
 	struct sge list[RECV_MAX_SGE];
 	struct pkt frame;
 
-	(void)state;
 	engine_link_init(&fixture, NULL);
 	link_qp_create(&fixture.a, &a[0], &plain);
 	link_qp_create(&fixture.b, &b[0], &qc);

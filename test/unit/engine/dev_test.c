@@ -30,7 +30,6 @@ refused_configuration_leaves_nothing(void **state)
 	struct dev_conf conf;
 	struct dev *dev = NULL;
 
-	(void)state;
 	fake_init(&port, 2, 1);
 #define REFUSE(field, value)                                                             \
 	do {                                                                             \
@@ -75,7 +74,6 @@ active_mtu_follows_interface_mtu(void **state)
 		{2136, IBV_MTU_2048}, {4183, IBV_MTU_2048}, {4184, IBV_MTU_4096},
 		{9000, IBV_MTU_4096}};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		struct dev_conf conf = conf_good();
 		struct dev *dev;
@@ -98,7 +96,6 @@ environment_switches_paths_off(void **state)
 	static const char *const values[] = {"0", "1", NULL};
 	struct dev_conf conf = conf_good();
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(values); i++) {
 		struct dev *dev;
 		const struct engine *e;
@@ -132,7 +129,6 @@ gid_table_and_defaults(void **state)
 	struct dev_conf conf = conf_good();
 	struct dev *dev;
 
-	(void)state;
 	fake_init(&port, 3, 1);
 	conf.qpn_base = 0;
 	assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
@@ -171,7 +167,6 @@ srq_numbers_are_unique(void **state)
 	struct srq srq = {.srqn = 0};
 	struct dev *dev;
 
-	(void)state;
 	fake_init(&port, 1, 1);
 	assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
 	assert_in_range(dev_srq_number(dev), 1, 0xFFFFFE);
@@ -200,7 +195,6 @@ stats_sum_all_engines(void **state)
 	struct port_stats sum;
 	struct dev *dev;
 
-	(void)state;
 	fake_init(&port, 4, 1);
 	assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
 	for (unsigned i = 0; i < 4; i++) {
@@ -222,7 +216,6 @@ key_is_freed_once(void **state)
 	struct dev *dev;
 	uint32_t key;
 
-	(void)state;
 	fake_init(&port, 2, 1);
 	assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
 	assert_int_equal(
@@ -242,7 +235,6 @@ deadlines_of_idle_engines(void **state)
 	struct dev *dev;
 	uint64_t now = NS_PER_SEC;
 
-	(void)state;
 	fake_init(&port, 2, 1);
 	assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
 	for (unsigned i = 0; i < 100; i++) { /* announcements */
@@ -272,7 +264,6 @@ clock_agrees_with_system_clock(void **state)
 {
 	uint64_t real, ours, last, elapsed;
 
-	(void)state;
 	clock_init();
 	real = monotonic_ns();
 	ours = last = clock_now();

@@ -20,7 +20,6 @@ static struct doorbells doorbells;
 static int
 setup(void **state)
 {
-	(void)state;
 	assert_int_equal(doorbells_init(&doorbells, COUNT), 0);
 	return 0;
 }
@@ -28,7 +27,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	assert_false(doorbells_pending(&doorbells));
 	doorbells_fini(&doorbells);
 	return 0;
@@ -57,7 +55,6 @@ drain_is_in_index_order(void **state)
 	static const uint32_t want[] = {0, 7, 63, 64, 511, 512, 4095, 4096, 4999};
 	uint32_t got[COUNT];
 
-	(void)state;
 	assert_int_equal(doorbells_enabled(&doorbells), 0);
 	doorbells_enable(&doorbells, COUNT - 1);
 	assert_int_equal(
@@ -83,7 +80,6 @@ random_sets_are_drained(void **state)
 	bool rings[COUNT] = {false};
 	uint32_t got[COUNT];
 
-	(void)state;
 	doorbells_enable(&doorbells, COUNT - 1);
 	for (unsigned round = 0; round < 200; round++) {
 		unsigned ringing = (unsigned)rand_below(&rand, 300), expected = 0, n;
@@ -135,7 +131,6 @@ concurrent_rings_are_not_lost(void **state)
 	pthread_t threads[RINGERS];
 	bool last;
 
-	(void)state;
 	over = 0;
 	doorbells_enable(&doorbells, COUNT - 1);
 	for (uintptr_t i = 0; i < RINGERS; i++)

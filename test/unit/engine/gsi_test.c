@@ -69,7 +69,6 @@ messages_reach_peer_in_order(void **state)
 {
 	char link_local[46];
 
-	(void)state;
 	engine_link_init(&fixture, NULL);
 	user_register(&fixture.a, &user_a);
 	user_register(&fixture.b, &user_b);
@@ -102,7 +101,6 @@ message_to_local_address_is_looped_back(void **state)
 {
 	struct port_stats stats;
 
-	(void)state;
 	engine_link_init(&fixture, NULL);
 	engine_link_advance(&fixture, 10 * NS_PER_SEC); /* announcements are over */
 	user_register(&fixture.a, &user_a);
@@ -126,7 +124,6 @@ unresolvable_messages_are_dropped(void **state)
 {
 	struct port_stats stats;
 
-	(void)state;
 	engine_link_init(&fixture, NULL);
 	user_register(&fixture.a, &user_a);
 	user_register(&fixture.b, &user_b);
@@ -202,7 +199,6 @@ invalid_datagrams_are_dropped(void **state)
 		DROP_qp_type, DROP_length, DROP_length, DROP_address, DROP_qkey,
 		DROP_qpn};
 
-	(void)state;
 	engine_link_init(&fixture, NULL);
 	assert_int_equal(datagram_drop_reason(0), DROP_qpn); /* no user yet */
 	user_register(&fixture.b, &user_b);

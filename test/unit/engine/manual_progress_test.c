@@ -77,7 +77,6 @@ expect_message(void)
 static void
 post_sends_at_once(void **state)
 {
-	(void)state;
 	init();
 	assert_int_equal(link_qp_recv(&b, 101, 0, 64), 0);
 	assert_int_equal(link_qp_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
@@ -89,7 +88,6 @@ post_sends_at_once(void **state)
 static void
 lock_holder_drains_doorbell_of_other_thread(void **state)
 {
-	(void)state;
 	init();
 	assert_int_equal(link_qp_recv(&b, 101, 0, 64), 0);
 	engine_lock(ea);
@@ -105,7 +103,6 @@ lock_holder_drains_doorbell_of_other_thread(void **state)
 static void
 earlier_timer_wakes_progress_thread(void **state)
 {
-	(void)state;
 	init();
 	(void)engine_sleep_until(ea);
 	ea->sleep_until_ns = TIME_NEVER; /* ignores timers that the first message left */
@@ -128,7 +125,6 @@ earlier_timer_wakes_progress_thread(void **state)
 static void
 delegation_survives_a_few_polls(void **state)
 {
-	(void)state;
 	init();
 	engine_delegate(ea);
 	assert_int_equal(asleep, 1);
@@ -147,7 +143,6 @@ failed_device_flushes(void **state)
 {
 	struct cqe cqe;
 
-	(void)state;
 	init();
 	assert_int_equal(link_qp_recv(&b, 101, 0, 64), 0);
 	dev_fail(fixture.b.dev);
@@ -161,7 +156,6 @@ failed_device_flushes(void **state)
 static void
 no_pass_without_progress_thread(void **state)
 {
-	(void)state;
 	init();
 	engine_set_progress_thread(ea, NULL);
 	assert_false(engine_is_manual(ea));

@@ -149,7 +149,6 @@ capture_replay(const char *name, unsigned expected)
 static void
 captured_group_datagrams_are_delivered(void **state)
 {
-	(void)state;
 	capture_replay(CAPTURES "/24-ud-mcast.pcap", 2);
 	capture_replay(CAPTURES "/97-cm-mckey.pcap", 2);
 }
@@ -167,7 +166,6 @@ group_mac_needs_no_resolution(void **state)
 	};
 	struct ud u;
 
-	(void)state;
 	engine_link_init(&fixture, NULL);
 	engine_link_advance(&fixture, 10 * NS_PER_SEC);
 	sent_frames_free(&fixture.a);
@@ -203,7 +201,6 @@ group_datagram_reaches_qps_of_all_engines(void **state)
 	struct ud tx, rx[6];
 	struct cqe cqe;
 
-	(void)state;
 	engine_link_init(&fixture, &conf);
 	assert_int_equal(gid_parse("224.0.1.1", gid, NULL), 0);
 	ud_create(&fixture.a, &tx, 0, QKEY);

@@ -142,7 +142,6 @@ expect_all(unsigned per_qp)
 static void
 doorbell_blocks_qp_without_a_pass(void **state)
 {
-	(void)state;
 	init(4, 3);
 	warm_up();
 	window_fill(4, true);
@@ -207,7 +206,6 @@ expect_all_filled(void)
 static void
 at_most_one_burst_is_unblocked(void **state)
 {
-	(void)state;
 	init(QPS, QPS);
 	warm_up();
 	window_fill(QPS, false);
@@ -237,7 +235,6 @@ at_most_one_burst_is_unblocked(void **state)
 static void
 deadline_is_zero_while_qps_can_be_unblocked(void **state)
 {
-	(void)state;
 	init(QPS, QPS);
 	warm_up();
 	window_fill(QPS, false);
@@ -262,7 +259,6 @@ emptied_window_makes_deadline_zero(void **state)
 {
 	static const struct qp_attr reset = {.state = IBV_QPS_RESET};
 
-	(void)state;
 	init(4, 2);
 	warm_up();
 	window_fill(4, true);
@@ -287,7 +283,6 @@ emptied_window_makes_deadline_zero(void **state)
 static void
 blocked_qp_sends_tail_loss_probe(void **state)
 {
-	(void)state;
 	init(4, 2);
 	warm_up();
 	window_fill(4, true);
@@ -334,7 +329,6 @@ request_schedules_blocked_qp(void **state)
 {
 	uint64_t when;
 
-	(void)state;
 	init(4, 2);
 	warm_up();
 	window_fill(4, true);
@@ -368,7 +362,6 @@ partial_message_schedules_no_qp(void **state)
 	struct fake_list *rx = &fixture.a.port.q[0].rx;
 	struct pkt last;
 
-	(void)state;
 	init(0, 1);
 	warm_up();
 	message_from_peer(2000); /* two packets */
@@ -394,7 +387,6 @@ partial_message_schedules_no_qp(void **state)
 static void
 response_moves_qp_timer(void **state)
 {
-	(void)state;
 	init(0, 1);
 	warm_up();
 	send_post(0, 0);
@@ -420,7 +412,6 @@ doorbell_flushes_unresolved_qp_in_err(void **state)
 {
 	struct event_record event;
 
-	(void)state;
 	init(0, 1);
 	fixture.b.deaf = true;
 	send_post(0, 0);
@@ -446,7 +437,6 @@ doorbell_flushes_unresolved_qp_in_err(void **state)
 static void
 doorbell_keeps_ready_list_order(void **state)
 {
-	(void)state;
 	init(0, 3);
 	warm_up();
 	for (unsigned i = 3; i-- > 0;) {

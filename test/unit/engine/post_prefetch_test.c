@@ -81,7 +81,6 @@ hints_nothing(unsigned i)
 static void
 hint_names_later_post_and_its_slot(void **state)
 {
-	(void)state;
 	init(QPS);
 	for (unsigned i = 0; i < POST_PREFETCH_DISTANCE; i++)
 		post(10 * i + 7);
@@ -112,7 +111,6 @@ repeated_order_is_learned(void **state)
 	uint64_t seed = 0xa4ead, rand = seed;
 	unsigned order[QPS];
 
-	(void)state;
 	init(QPS);
 	for (unsigned i = 0; i < QPS; i++) {
 		unsigned j = (unsigned)rand_below(&rand, i + 1);
@@ -149,7 +147,6 @@ foreseen_posts_are_counted(void **state)
 {
 	const struct port_stats *stats;
 
-	(void)state;
 	init(QPS);
 	stats = &engine()->stats;
 	for (unsigned i = 0; i < QPS; i++)
@@ -174,7 +171,6 @@ foreseen_posts_are_counted(void **state)
 static void
 environment_turns_it_off(void **state)
 {
-	(void)state;
 	setenv("ROCADE_POST_PREFETCH", "0", 1);
 	init(QPS);
 	unsetenv("ROCADE_POST_PREFETCH");
@@ -191,7 +187,6 @@ environment_turns_it_off(void **state)
 static void
 few_qps_learn_no_hints(void **state)
 {
-	(void)state;
 	init(POST_PREFETCH_MIN_QPS);
 	for (unsigned round = 0; round < 3; round++) {
 		for (unsigned i = 0; i < POST_PREFETCH_MIN_QPS; i++)
@@ -215,7 +210,6 @@ hint_of_destroyed_qp_is_harmless(void **state)
 	void *none = mmap(NULL, 1u << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const struct qp *gone;
 
-	(void)state;
 	assert_true(none != MAP_FAILED);
 	init(QPS);
 	for (unsigned i = 0; i < QPS; i++)
@@ -275,7 +269,6 @@ concurrent_posts_leave_hints_of_live_qps(void **state)
 	struct post_prefetch *post_prefetch;
 	unsigned hints = 0;
 
-	(void)state;
 	init(QPS);
 	done = 0;
 	for (uintptr_t i = 0; i < THREADS; i++)

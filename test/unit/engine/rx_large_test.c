@@ -126,7 +126,6 @@ corrupted_frame_case(unsigned engines, unsigned wrong, bool small)
 static void
 corrupted_frame_is_counted_once_and_resent(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 4 * FRAMES; i++)
 		corrupted_frame_case(1 + i % 2, i / 4, i / 2 % 2);
 }
@@ -135,7 +134,6 @@ corrupted_frame_is_counted_once_and_resent(void **state)
 static void
 intact_burst_has_no_drops(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		init(1 + i / 2);
 		burst_arrive(NONE, i % 2);
@@ -181,7 +179,6 @@ icrc_is_checked_before_destination(void **state)
 		{OPCODE_UD_SEND_ONLY, 0xFFFFFF, DROP_group},
 	};
 
-	(void)state;
 	init(1);
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		uint64_t icrc = drop_count(DROP_icrc), why = drop_count(rows[i].why);

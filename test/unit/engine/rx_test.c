@@ -59,7 +59,6 @@ expect_messages(unsigned n)
 static void
 handoff_is_once_and_in_order(void **state)
 {
-	(void)state;
 	for (unsigned queue = 0; queue < 2; queue++) {
 		const struct port_stats *stats;
 
@@ -85,7 +84,6 @@ packets_beyond_handoff_ring_are_dropped(void **state)
 {
 	struct engine *first, *second;
 
-	(void)state;
 	init(2);
 	first = fixture.b.dev->engines[0];
 	second = fixture.b.dev->engines[1];
@@ -123,7 +121,6 @@ packets_beyond_handoff_ring_are_dropped(void **state)
 static void
 destroy_returns_handed_off_frames(void **state)
 {
-	(void)state;
 	init(2);
 	messages_post(10, 100);
 	for (unsigned i = 0; i < 20; i++) {
@@ -156,7 +153,6 @@ engines_in_threads_keep_order(void **state)
 	unsigned sent[QPS] = {0}, received[QPS] = {0}, done = 0;
 	const unsigned n = 300;
 
-	(void)state;
 	init(2);
 	stop = false;
 	for (unsigned i = 0; i < 2; i++)
@@ -227,7 +223,6 @@ undelivered_packets_are_counted_by_reason(void **state)
 	struct path_hdr hdr;
 	unsigned drops = 0;
 
-	(void)state;
 	init(1);
 	stats = engine_stats(fixture.b.dev->engines[0]);
 	hdr = a[0].qp->hdr;
@@ -269,7 +264,6 @@ burst_is_acknowledged_once(void **state)
 {
 	const struct port_stats *stats;
 
-	(void)state;
 	init(1);
 	messages_post(1, 8);
 	engine_link_drain(&fixture);
@@ -318,7 +312,6 @@ small_bursts_are_released_in_next_pass(void **state)
 	struct engine *e;
 	struct path_hdr hdr;
 
-	(void)state;
 	init(1);
 	e = fixture.b.dev->engines[0];
 	hdr = a[0].qp->hdr;
@@ -350,7 +343,6 @@ receiving_engine_releases_handed_off_frames(void **state)
 {
 	struct path_hdr hdr;
 
-	(void)state;
 	init(2);
 	hdr = a[0].qp->hdr;
 	for (unsigned i = 0; i < 3; i++)

@@ -127,7 +127,6 @@ inflight_never_exceeds_peer_window(void **state)
 {
 	const char *one = getenv("ROCADE_SEED");
 
-	(void)state;
 	if (one != NULL) {
 		window_seed(strtoull(one, NULL, 0));
 	} else {
@@ -140,7 +139,6 @@ inflight_never_exceeds_peer_window(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	if (seed_running != 0)
 		print_error("failed with ROCADE_SEED=%lu\n", (unsigned long)seed_running);
 	return 0;
@@ -166,7 +164,6 @@ blocked_qp_keeps_place_while_acking(void **state)
 	struct engine *e;
 	struct qp *second;
 
-	(void)state;
 	init(&conf, &plain, 3);
 	warm_up();
 	for (unsigned i = 0; i < 3; i++) {
@@ -223,7 +220,6 @@ changed_qp_leaves_blocked_queue(void **state)
 	struct engine_link_conf conf = {.peer_window = 4};
 	struct engine *e;
 
-	(void)state;
 	init(&conf, &plain, 5);
 	e = fixture.a.dev->engines[0];
 	for (unsigned i = 0; i < 5; i++) {
@@ -276,7 +272,6 @@ changed_qp_leaves_blocked_queue(void **state)
 static void
 rnr_timer_is_never_early(void **state)
 {
-	(void)state;
 	for (uint8_t code = 0; code < 32; code++) {
 		struct link_qp_conf qc = {.engine = 0, .rnr_timer = code};
 		uint64_t due;
@@ -310,7 +305,6 @@ ack_timer_follows_deadline(void **state)
 	uint64_t tr = UINT64_C(4096) << 10;
 	struct engine *e;
 
-	(void)state;
 	init(NULL, &qc, 1);
 	e = fixture.a.dev->engines[0];
 	for (unsigned k = 0; k < 50; k++) {
@@ -384,7 +378,6 @@ concurrent_doorbells_are_not_lost(void **state)
 	struct link_qp_conf qc = {.engine = 0, .wr = 16};
 	uint32_t taken[QPS] = {0};
 
-	(void)state;
 	init(NULL, &qc, POSTERS);
 	posters_done = 0;
 	for (uintptr_t i = 0; i < POSTERS; i++)

@@ -91,7 +91,6 @@ first_post_after_a_poll_is_sent(void **state)
 {
 	static const uint32_t lens[] = {0, 1, 64, PMTU, 5 * PMTU, 20 * PMTU};
 
-	(void)state;
 	begin(0);
 	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 		unsigned packets = RTE_MAX((lens[i] + PMTU - 1) / PMTU, 1u);
@@ -112,7 +111,6 @@ first_post_after_a_poll_is_sent(void **state)
 static void
 only_one_post_after_each_poll(void **state)
 {
-	(void)state;
 	begin(0);
 	poll();
 	assert_int_equal(post(0, 8), 1);
@@ -127,7 +125,6 @@ only_one_post_after_each_poll(void **state)
 static void
 busy_qp_waits_for_the_poll(void **state)
 {
-	(void)state;
 	begin(0);
 	poll();
 	fixture.a.deaf = true;
@@ -149,7 +146,6 @@ busy_qp_waits_for_the_poll(void **state)
 static void
 peer_window_limits_the_post(void **state)
 {
-	(void)state;
 	begin(4);
 	poll();
 	assert_int_equal(post(0, 7 * PMTU), 4);
@@ -164,7 +160,6 @@ peer_window_limits_the_post(void **state)
 static void
 backlog_goes_first(void **state)
 {
-	(void)state;
 	begin(0);
 	fixture.a.port.q[0].tx_take = 0;
 	poll();
@@ -184,7 +179,6 @@ backlog_goes_first(void **state)
 static void
 stopped_qp_waits(void **state)
 {
-	(void)state;
 	begin(0);
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_SQD), 0);
 	poll();
@@ -209,7 +203,6 @@ other_thread_rings_the_doorbell(void **state)
 	pthread_t thread;
 	unsigned sent;
 
-	(void)state;
 	begin(0);
 	poll();
 	assert_int_equal(pthread_create(&thread, NULL, post_from_thread, &sent), 0);
@@ -224,7 +217,6 @@ other_thread_rings_the_doorbell(void **state)
 static void
 taken_lock_is_not_waited_for(void **state)
 {
-	(void)state;
 	begin(0);
 	poll();
 	engine_lock(engine());
@@ -238,7 +230,6 @@ taken_lock_is_not_waited_for(void **state)
 static void
 environment_turns_it_off(void **state)
 {
-	(void)state;
 	setenv("ROCADE_TX_FROM_POST", "0", 1);
 	begin(0);
 	unsetenv("ROCADE_TX_FROM_POST");

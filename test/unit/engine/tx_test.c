@@ -52,7 +52,6 @@ ready_qps_share_by_budget(void **state)
 	unsigned sent[QPS] = {0}, frames = 0;
 	struct pkt frame;
 
-	(void)state;
 	init(NULL, &plain, QPS);
 	warm_up(QPS);
 	for (unsigned i = 0; i < QPS; i++) {
@@ -119,7 +118,6 @@ expect_all(unsigned qps, unsigned n)
 static void
 refused_frames_are_sent_in_order(void **state)
 {
-	(void)state;
 	for (unsigned take = 1; take <= 33; take += 4) {
 		init(NULL, &plain, 3);
 		warm_up(3);
@@ -144,7 +142,6 @@ stalled_port_is_tried_once_a_pass(void **state)
 	struct engine *e;
 	unsigned calls;
 
-	(void)state;
 	init(NULL, &plain, 3);
 	warm_up(3);
 	e = fixture.a.dev->engines[0];
@@ -171,7 +168,6 @@ transmission_resumes_with_buffers(void **state)
 {
 	struct engine *e;
 
-	(void)state;
 	init(NULL, &plain, 3);
 	warm_up(3);
 	e = fixture.a.dev->engines[0];
@@ -214,7 +210,6 @@ resolved_qps_go_on_without_timeout(void **state)
 {
 	struct engine *e;
 
-	(void)state;
 	init(NULL, &plain, 3);
 	e = fixture.a.dev->engines[0];
 	link_cut(true);
@@ -239,7 +234,6 @@ unreachable_neighbour_exhausts_retries(void **state)
 {
 	struct link_qp_conf conf = {.engine = -1, .retry_cnt = 2, .timeout = 10};
 
-	(void)state;
 	init(NULL, &conf, 2);
 	link_cut(true);
 	post_all(2, 5, 1500);
@@ -261,7 +255,6 @@ missing_route_exhausts_retries(void **state)
 	struct link_qp_conf conf = {.engine = -1, .retry_cnt = 1, .timeout = 5};
 	struct qp_attr attr;
 
-	(void)state;
 	init(NULL, &conf, 1);
 	attr = link_qp_attr(&a[0], &b[0], &conf);
 	attr.path.dgid[12] = 203;
@@ -282,7 +275,6 @@ error_flushes_unresolved_qp(void **state)
 {
 	struct engine *e;
 
-	(void)state;
 	init(NULL, &plain, 2);
 	e = fixture.a.dev->engines[0];
 	link_cut(true);
@@ -317,7 +309,6 @@ fatal_nak_waits_for_resolution(void **state)
 	struct pkt frame;
 	struct cqe cqe;
 
-	(void)state;
 	init(NULL, &plain, 1);
 	engine_link_advance(&fixture, 10 * NS_PER_SEC); /* announcements are over */
 	assert_int_equal(link_qp_recv(&b[0], 1, 0, 4), 0);
@@ -396,7 +387,6 @@ stall_case(bool link_down)
 static void
 long_stall_exhausts_retries(void **state)
 {
-	(void)state;
 	stall_case(false);
 	stall_case(true);
 }
@@ -407,7 +397,6 @@ short_stall_loses_no_frame(void **state)
 {
 	struct port_stats stats;
 
-	(void)state;
 	init(NULL, &plain, 1);
 	warm_up(1);
 	fixture.a.port.q[0].tx_take = 0;

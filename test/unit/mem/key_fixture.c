@@ -11,7 +11,6 @@ struct key_table table;
 int
 table_setup(void **state)
 {
-	(void)state;
 	key_table_init(&table, 0x7E);
 	return 0;
 }
@@ -19,7 +18,6 @@ table_setup(void **state)
 int
 table_teardown(void **state)
 {
-	(void)state;
 	/* Asserts that no key is left. */
 	key_table_fini(&table);
 	return 0;

@@ -131,7 +131,6 @@ random_checks_agree_with_a_list(void **state)
 	uint64_t rand = seed;
 	unsigned granted = 0;
 
-	(void)state;
 	for (unsigned step = 0; step < CHECKS; step++) {
 		if (step % 16 == 0)
 			model_replace(&rand);

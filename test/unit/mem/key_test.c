@@ -33,7 +33,6 @@ bounds_are_exact(void **state)
 	uint8_t mem[100];
 	uint32_t key = key_new(1000, mem, 100);
 
-	(void)state;
 	assert_ptr_equal(key_check(&table, key, 1, 1000, 100, ALL), mem);
 	assert_ptr_equal(key_check(&table, key, 1, 1099, 1, 0), mem + 99);
 	assert_ptr_equal(key_check(&table, key, 1, 1100, 0, 0), mem + 100);
@@ -55,7 +54,6 @@ ranges_end_at_2_to_64(void **state)
 	uint8_t mem[4096];
 	uint32_t key, none = 7;
 
-	(void)state;
 	assert_int_equal(key_alloc(&table, 1, top, mem, 4097, 0, &none), -EINVAL);
 	assert_int_equal(key_alloc(&table, 1, 1, mem, UINT64_MAX, 0, &none), 0);
 	assert_int_equal(key_free(&table, none), 0);
@@ -79,7 +77,6 @@ access_is_checked(void **state)
 	uint8_t mem[8];
 	uint32_t key = 7;
 
-	(void)state;
 	assert_int_equal(
 		key_alloc(&table, 1, 0, mem, 8, IBV_ACCESS_REMOTE_WRITE, &key), -EINVAL);
 	assert_int_equal(
@@ -106,7 +103,6 @@ empty_regions_are_valid(void **state)
 {
 	uint32_t key = key_new(0, NULL, 0);
 
-	(void)state;
 	assert_non_null(key_check(&table, key, 1, 0, 0, 0));
 	assert_null(key_check(&table, key, 1, 0, 1, 0));
 	assert_int_equal(key_free(&table, key), 0);
@@ -118,7 +114,6 @@ invalid_keys_match_nothing(void **state)
 	uint8_t mem[8];
 	uint32_t key;
 
-	(void)state;
 	/* The table has no chunk, then the chunk of index 0. */
 	assert_null(key_find(&table, 0));
 	key = key_new(0, mem, 8);
@@ -148,7 +143,6 @@ oldest_is_reused_first(void **state)
 	uint8_t mem[8];
 	uint32_t key;
 
-	(void)state;
 	for (unsigned i = 0; i < KEYS; i++)
 		keys[i] = key_new(0, mem, 8);
 	for (unsigned i = KEYS - 1; i > 0; i--) {
@@ -182,7 +176,6 @@ stale_keys_stay_stale(void **state)
 	uint32_t first = key_new(0, mem, 8);
 	uint32_t key = first;
 
-	(void)state;
 	for (uint32_t i = 0; i < KEY_CHUNK * 255; i++) {
 		assert_int_equal(key_free(&table, key), 0);
 		key = key_new(0, mem, 8);
@@ -200,7 +193,6 @@ full_table_is_refused(void **state)
 	uint32_t none = 7;
 	uint8_t mem[8];
 
-	(void)state;
 	for (uint32_t i = 1; i < KEY_MAX; i++)
 		keys[i] = key_new(i, mem, 8);
 	assert_int_equal(key_alloc(&table, 1, 0, mem, 8, 0, &none), -ENOMEM);
@@ -224,7 +216,6 @@ regions_max_is_enforced(void **state)
 	uint32_t a, b, none = 7, mw_key;
 	uint8_t mem[8];
 
-	(void)state;
 	table.regions_max = 2;
 	a = key_new(1, mem, 8);
 	assert_int_equal(key_reserve(&table, mem, &mw_key), 0);
@@ -278,7 +269,6 @@ readers_see_whole_entries(void **state)
 	uint32_t *keys = calloc(PUBLISHED + 1, sizeof(*keys));
 	pthread_t reader;
 
-	(void)state;
 	newest = 0;
 	assert_int_equal(pthread_create(&reader, NULL, reader_main, NULL), 0);
 	for (uint32_t i = 1; i <= PUBLISHED; i++) {
@@ -306,7 +296,6 @@ changed_region_keeps_the_rest(void **state)
 	struct key_change to = {
 		.pd = 2, .access = 0, .va = 500, .host = other, .len = 32};
 
-	(void)state;
 	assert_int_equal(key_change(&table, &key, IBV_REREG_MR_CHANGE_ACCESS, &to), 0);
 	assert_int_equal(key, old);
 	assert_non_null(key_check(&table, key, 1, 1000, 64, 0));
@@ -354,7 +343,6 @@ invalidated_memory_denies_access(void **state)
 	uint32_t whole = key_new(0, mem, 64), half = key_new(0, mem + 32, 32);
 	struct key_change to = {.pd = 1};
 
-	(void)state;
 	assert_false(key_invalidate_at(&table, mem + 64));
 	assert_true(key_invalidate_at(&table, mem + 31));
 	assert_null(key_check(&table, whole, 1, 0, 1, 0));

@@ -30,7 +30,6 @@ static uint32_t region; /* memory at VA, all rights */
 static int
 setup(void **state)
 {
-	(void)state;
 	key_table_init(&table, 0x55);
 	LIST_INIT(&list);
 	return key_alloc(&table, PD, VA, memory, BYTES, ALL, &region);
@@ -39,7 +38,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	assert_true(LIST_EMPTY(&list));
 	assert_int_equal(key_free(&table, region), 0);
 	key_table_fini(&table);
@@ -80,7 +78,6 @@ type1_window_admits_qps_of_its_pd(void **state)
 	struct mw_bind b = whole_region(w);
 	uint32_t first = w->rkey, second;
 
-	(void)state;
 	assert_null(lookup(first, VA, 1, IBV_ACCESS_REMOTE_READ));
 	b.va += 100;
 	b.len = 50;
@@ -135,7 +132,6 @@ type2_window_admits_its_qp(void **state)
 	struct mw *w = mw_new(true);
 	struct mw_bind b = whole_region(w);
 
-	(void)state;
 	assert_int_equal(bind_mw(&b), 0);
 	assert_ptr_equal(lookup(b.rkey, VA, BYTES, REMOTE), memory);
 	assert_null(key_check_remote(&table, b.rkey, PD, QPN + 1, VA, 1, REMOTE));
@@ -177,7 +173,6 @@ zero_based_window_starts_at_zero(void **state)
 	struct mw *w = mw_new(true);
 	struct mw_bind b = whole_region(w);
 
-	(void)state;
 	b.va += 64;
 	b.len = 128;
 	b.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED;
@@ -215,7 +210,6 @@ invalid_binds_are_refused(void **state)
 		{-EINVAL, region + 1, VA, BYTES, REMOTE},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		b = (struct mw_bind){ibv_inc_rkey(w->rkey), rows[i].parent, rows[i].va,
 			rows[i].len, rows[i].access};
@@ -312,7 +306,6 @@ lookup_during_bind_is_consistent(void **state)
 	const struct key_entry *e = key_entry(&table, w->rkey);
 	pthread_t thread;
 
-	(void)state;
 	stop = false;
 	assert_int_equal(pthread_create(&thread, NULL, binder, w), 0);
 	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {

@@ -26,7 +26,6 @@ static uint8_t arena[ARENA];
 static int
 table_setup(void **state)
 {
-	(void)state;
 	key_table_init(&table, 1);
 	return 0;
 }
@@ -34,7 +33,6 @@ table_setup(void **state)
 static int
 table_teardown(void **state)
 {
-	(void)state;
 	key_table_fini(&table);
 	return 0;
 }
@@ -211,7 +209,6 @@ gather_round(void)
 static void
 random_gathers_agree_with_bytes(void **state)
 {
-	(void)state;
 	sweep_open();
 	arena_fill();
 	for (sweep.round = 0; sweep.round < ROUNDS; sweep.round++) {
@@ -275,7 +272,6 @@ random_scatters_agree_with_bytes(void **state)
 {
 	unsigned refused = 0;
 
-	(void)state;
 	sweep_open();
 	arena_fill();
 	for (sweep.round = 0; sweep.round < ROUNDS / 4; sweep.round++) {
@@ -296,7 +292,6 @@ refused_gather_changes_nothing(void **state)
 	struct sge sge[2] = {{0, 16, key}, {16, 16, key ^ 1}};
 	struct sge_pos pos = {0};
 
-	(void)state;
 	assert_int_equal(gather(sge, 2, &pos, dst, 32), -EACCES);
 	assert_int_equal(sge_gather(LIST(sge, 1, PD + 1), dst, 16, NULL), -EACCES);
 	sge[0].addr = 1;
@@ -317,7 +312,6 @@ region_gone_between_packets(void **state)
 	struct sge sge = {0, 32, key};
 	struct sge_pos pos = {0};
 
-	(void)state;
 	memset(packet, 7, sizeof(packet));
 	assert_int_equal(scatter(&sge, 1, &pos, packet, 16), 0);
 	key_drop(key);
@@ -334,7 +328,6 @@ empty_sges_need_no_key(void **state)
 	struct sge_pos pos = {0};
 	uint8_t byte = 1;
 
-	(void)state;
 	assert_int_equal(sge_check(LIST(sge, 2, PD), IBV_ACCESS_LOCAL_WRITE), 0);
 	assert_int_equal(sge_total(sge, 2), 0);
 	assert_int_equal(sge_total(NULL, 0), 0);
@@ -355,7 +348,6 @@ check_covers_whole_sges(void **state)
 	uint32_t key = key_new(0, mem, 32, 0);
 	struct sge sge[3] = {{0, 32, key}, {32, 0, key}, {31, 1, key}};
 
-	(void)state;
 	assert_int_equal(sge_check(LIST(sge, 3, PD), 0), 0);
 	assert_int_equal(sge_check(LIST(sge, 3, PD), IBV_ACCESS_LOCAL_WRITE), -EACCES);
 	assert_int_equal(sge_check(LIST(sge, 3, PD + 1), 0), -EACCES);
@@ -373,7 +365,6 @@ later_piece_of_overlap_wins(void **state)
 	struct sge sge[2] = {{0, 6, key}, {2, 6, key}};
 	struct sge_pos pos = {0};
 
-	(void)state;
 	assert_int_equal(scatter(sge, 2, &pos, (uint8_t[]){"abcdefABCDEF"}, 12), 0);
 	assert_memory_equal(mem, "abABCDEF", 8);
 	key_drop(key);
@@ -389,7 +380,6 @@ addresses_do_not_wrap(void **state)
 	struct sge sge = {-UINT64_C(16), 32, key};
 	struct sge_pos pos = {0, 16};
 
-	(void)state;
 	assert_int_equal(scatter(&sge, 1, &pos, packet, 16), -EACCES);
 	assert_int_equal(gather(&sge, 1, &pos, packet, 16), -EACCES);
 	assert_int_equal(sge_check(LIST(&sge, 1, PD), 0), -EACCES);
@@ -415,7 +405,6 @@ lengths_up_to_2_to_31(void **state)
 	struct sge sge[SGES];
 	struct sge_pos pos;
 
-	(void)state;
 	assert_ptr_not_equal(mem, MAP_FAILED);
 	key = key_new(base, mem, GIB2, IBV_ACCESS_LOCAL_WRITE);
 	for (unsigned i = 0; i < SGES; i++)
@@ -462,7 +451,6 @@ long_sge_over_a_short_region(void **state)
 	struct sge sge[2] = {{0, (uint32_t)GIB2, key}, {0, UINT32_MAX, key}};
 	struct sge_pos pos = {0};
 
-	(void)state;
 	memset(packet, 9, sizeof(packet));
 	assert_int_equal(scatter(sge, 1, &pos, packet, 65), -EACCES);
 	assert_int_equal(mem[0], 0);

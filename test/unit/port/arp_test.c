@@ -39,7 +39,6 @@ request_is_answered_and_teaches(void **state)
 	struct pkt in = frame_exact(request, sizeof(request));
 	struct pkt out = net_ask(net, &in, T0);
 
-	(void)state;
 	assert_int_equal(out.len, 60);
 	assert_memory_equal(out.data, answer, sizeof(answer));
 	for (unsigned i = sizeof(answer); i < out.len; i++)
@@ -58,7 +57,6 @@ tagged_requests_get_tagged_answers(void **state)
 	uint8_t bytes[46];
 	struct pkt in, out;
 
-	(void)state;
 	memcpy(bytes, request, 12);
 	memcpy(bytes + 12, tag, 4);
 	memcpy(bytes + 16, request + 12, 30);
@@ -90,7 +88,6 @@ probe_is_answered_and_teaches_nothing(void **state)
 	static const uint8_t zero[4];
 	struct net *net = net_of(1, 0);
 
-	(void)state;
 	assert_true(answered(net, request_with(SENDER_IP, zero, 4)));
 	assert_int_equal(neigh_count(net, T0).all, 0);
 	net_destroy(net);
@@ -105,7 +102,6 @@ requests_for_others_are_ignored(void **state)
 			     other_mac[6] = {2, 0, 0, 0, 0, 9};
 	struct net *net = net_of(1, 0);
 
-	(void)state;
 	assert_false(answered(net, request_with(TARGET_IP, other_ip, 4)));
 	assert_false(answered(net, request_with(0, other_mac, 6)));
 	/* our own frame, looped back */
@@ -127,7 +123,6 @@ other_hardware_and_protocols_are_ignored(void **state)
 {
 	struct net *net = net_of(1, 0);
 
-	(void)state;
 	for (unsigned off = 14; off < 22; off++) {
 		uint8_t wrong = request[off] ^ 0x04;
 
@@ -151,7 +146,6 @@ unsolicited_arp_updates_known_neighbours_only(void **state)
 	struct pkt pkt;
 	uint8_t mac[6];
 
-	(void)state;
 	assert_false(answered(net, request_with(TARGET_IP, self, 4)));
 	assert_false(answered(net, request_with(OP, &reply, 1)));
 	assert_int_equal(neigh_count(net, T0).all, 0);
@@ -175,7 +169,6 @@ requests_are_built_as_the_rfc_says(void **state)
 	struct pkt out;
 	uint8_t mac[6];
 
-	(void)state;
 	(void)net_resolve(net, gid_of("192.0.2.1"), mac, T0);
 	out = net_send(net, T0);
 	assert_int_equal(out.len, 60);
@@ -190,7 +183,6 @@ no_reply_without_room(void **state)
 	struct net *net = net_of(1, 0);
 	struct pkt in = frame_exact(request, sizeof(request));
 
-	(void)state;
 	for (unsigned room = 0; room <= 60; room++) {
 		struct pkt out = frame_empty(room);
 

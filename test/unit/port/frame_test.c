@@ -5,7 +5,6 @@
 static void
 station_macs_are_unicast(void **state)
 {
-	(void)state;
 	assert_true(mac_is_station((uint8_t[]){0x02, 0, 0, 0, 0, 0}));
 	assert_true(mac_is_station((uint8_t[]){0, 0, 0, 0, 0, 1}));
 	assert_false(mac_is_station((uint8_t[]){0, 0, 0, 0, 0, 0}));
@@ -20,7 +19,6 @@ checksum_of_the_rfc(void **state)
 	static const uint8_t data[] = {0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7};
 	uint16_t sum = sum_fold(sum_add(0, data, sizeof(data)));
 
-	(void)state;
 	assert_memory_equal(&sum, ((uint8_t[]){0x22, 0x0d}), 2);
 }
 
@@ -31,7 +29,6 @@ checksum_in_pieces(void **state)
 	static uint8_t ones[65535];
 	uint64_t rand = 1;
 
-	(void)state;
 	for (unsigned round = 0; round < 200; round++) {
 		uint8_t data[301];
 		uint32_t len = rand_below(&rand, sizeof(data) + 1), cut, want = 0;
@@ -58,7 +55,6 @@ frame_needs_room(void **state)
 {
 	static const uint8_t dst[6] = {2, 0, 0, 0, 0, 2};
 
-	(void)state;
 	for (uint16_t vlan = 0; vlan <= 4094; vlan += 4094) {
 		struct net_conf conf = conf_of(1, vlan);
 		uint32_t off = vlan != 0 ? 18 : 14;
@@ -90,7 +86,6 @@ split_undoes_begin(void **state)
 {
 	static const uint8_t dst[6] = {2, 0, 0, 0, 0, 2};
 
-	(void)state;
 	for (uint16_t vlan = 0; vlan <= 100; vlan += 100) {
 		struct net_conf from = conf_of(1, vlan), to = conf_of(2, vlan);
 		struct pkt pkt = frame_empty(100);

@@ -22,7 +22,6 @@ texts_become_gids_and_back(void **state)
 		{"::/0", "::", 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(rows); i++) {
 		uint8_t gid[16], prefix_len;
 		char buf[46];
@@ -40,7 +39,6 @@ gid_byte_layout(void **state)
 	static const uint8_t want[16] = {
 		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 7};
 
-	(void)state;
 	assert_memory_equal(gid_of("192.0.2.7"), want, 16);
 	assert_true(gid_is_ipv4(want));
 	assert_false(gid_is_ipv4(gid_of("2001:db8::1")));
@@ -58,7 +56,6 @@ invalid_texts_are_refused(void **state)
 		"1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb:cccc:dddd"};
 	uint8_t gid[16] = {42}, prefix_len = 42;
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(texts); i++) {
 		if (gid_parse(texts[i], gid, &prefix_len) != -EINVAL)
 			fail_msg("accepted: %s", texts[i]);
@@ -74,7 +71,6 @@ short_buffer_gets_empty_string(void **state)
 {
 	char buf[4] = "xxx";
 
-	(void)state;
 	assert_string_equal(gid_format(gid_of("192.0.2.1"), buf, sizeof(buf)), "");
 }
 
@@ -87,7 +83,6 @@ kinds_of_addresses(void **state)
 		"224.0.0.1", "239.1.2.3", "240.0.0.1", "255.255.255.255", "::", "::1",
 		"ff02::1"};
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(hosts); i++)
 		assert_true(gid_is_host(gid_of(hosts[i])));
 	for (size_t i = 0; i < RTE_DIM(others); i++)
@@ -108,7 +103,6 @@ derived_addresses(void **state)
 	static const uint8_t mac6[6] = {0x33, 0x33, 0xff, 0x12, 0x34, 0x01};
 	uint8_t gid[16], group[16], out[6];
 
-	(void)state;
 	gid_link_local(mac, gid);
 	assert_memory_equal(gid, gid_of("fe80::5054:ff:fe12:3401"), 16);
 	gid_solicited_node(gid, group);
@@ -126,7 +120,6 @@ prefixes_compare_every_bit(void **state)
 	struct net_addr addr;
 	uint8_t gid[16];
 
-	(void)state;
 	for (unsigned family = 0; family < 2; family++) {
 		unsigned from = family == 0 ? 96 : 0;
 

@@ -137,7 +137,6 @@ echoes_come_back(void **state)
 {
 	struct net *net = net_of(1, 0);
 
-	(void)state;
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++)
 		for (uint32_t payload = 0; payload <= 8900;
 			payload += payload < 100 ? 1 : 97) {
@@ -158,7 +157,6 @@ no_reply_without_room(void **state)
 {
 	struct net *net = net_of(1, 0);
 
-	(void)state;
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
 		struct pkt in = echo(ipv6, 40);
 
@@ -179,7 +177,6 @@ padding_does_not_come_back(void **state)
 {
 	struct net *net = net_of(1, 0);
 
-	(void)state;
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
 		struct pkt in = echo(ipv6, 1), wide = frame_empty(in.len + 17), out;
 
@@ -218,7 +215,6 @@ only_local_echo_requests_are_answered(void **state)
 	static const uint8_t all[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	struct net *net = net_of(1, 0);
 
-	(void)state;
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
 		uint32_t at = header_len(ipv6), addr = ipv6 ? 16 : 4,
 			 src = IP + (ipv6 ? 8 : 12);
@@ -255,7 +251,6 @@ wrong_checksums_are_ignored(void **state)
 {
 	struct net *net = net_of(1, 0);
 
-	(void)state;
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
 		struct pkt ref = echo(ipv6, 5);
 
@@ -285,7 +280,6 @@ the_port_may_have_checked_the_header(void **state)
 	struct net *net = net_of(1, 0);
 	struct pkt in = echo(false, 5), out;
 
-	(void)state;
 	in.flags = PKT_RX_IPV4_CKSUM_BAD;
 	assert_null(net_ask(net, &in, T0).data);
 	in.data[IP + 10] ^= 1;
@@ -304,7 +298,6 @@ cut_frames_are_ignored(void **state)
 {
 	struct net *net = net_of(1, 0);
 
-	(void)state;
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
 		struct pkt ref = echo(ipv6, 20);
 

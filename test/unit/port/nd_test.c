@@ -96,7 +96,6 @@ solicit_with_recomputes_the_checksum(void **state)
 {
 	struct pkt pkt = solicit_with(0, solicit, 1);
 
-	(void)state;
 	assert_memory_equal(pkt.data, solicit, sizeof(solicit));
 	free(pkt.data);
 }
@@ -107,7 +106,6 @@ solicitation_is_answered_and_teaches(void **state)
 	struct net *net = net_of(1, 0);
 	struct pkt in = frame_exact(solicit, sizeof(solicit)), out;
 
-	(void)state;
 	out = net_ask(net, &in, T0);
 	assert_int_equal(out.len, 86);
 	assert_memory_equal(out.data, solicit + 6, 6);
@@ -134,7 +132,6 @@ unicast_solicitation_without_option(void **state)
 	struct net *net = net_of(1, 0);
 	struct pkt in = solicit_with(DST, gid_of("2001:db8::1"), 16);
 
-	(void)state;
 	in = cut(in, OPT);
 	memcpy(in.data, (uint8_t[]){2, 0, 0, 0, 0, 1}, 6);
 	assert_true(answered(net, in));
@@ -150,7 +147,6 @@ duplicate_address_detection_is_answered(void **state)
 	uint8_t unspecified[16] = {0};
 	struct pkt in = solicit_with(SRC, unspecified, 16), out;
 
-	(void)state;
 	/* with an option: invalid */
 	assert_false(answered(net, solicit_with(SRC, unspecified, 16)));
 	in = cut(in, OPT);
@@ -177,7 +173,6 @@ invalid_solicitations_are_ignored(void **state)
 	struct net *net = net_of(1, 0);
 	struct pkt pkt;
 
-	(void)state;
 	assert_false(answered(net, solicit_with_byte(HOP_LIMIT, 254)));
 	assert_false(answered(net, solicit_with_byte(CODE, 1)));
 	assert_false(answered(net, solicit_with_byte(TARGET + 15, 9)));
@@ -213,7 +208,6 @@ unknown_options_are_passed_over(void **state)
 	struct net *net = net_of(1, 0);
 	struct pkt pkt = frame_empty(sizeof(solicit) + 24);
 
-	(void)state;
 	memcpy(pkt.data, solicit, OPT);
 	memset(pkt.data + OPT, 0, 24);
 	pkt.data[OPT] = 14; /* nonce, 3 * 8 bytes */
@@ -234,7 +228,6 @@ solicitations_are_built_as_the_rfc_says(void **state)
 	struct pkt out;
 	uint8_t mac[6];
 
-	(void)state;
 	(void)net_resolve(net, gid_of("fe80::ff:fe00:9"), mac, T0);
 	out = net_send(net, T0);
 	assert_int_equal(out.len, 86);
@@ -285,7 +278,6 @@ advertisements_are_learned_when_solicited(void **state)
 	struct net *net = net_of(1, 0);
 	uint8_t last;
 
-	(void)state;
 	assert_false(answered(net, advert(0x60, 2, "2001:db8::1")));
 	assert_int_equal(neigh_count(net, T0).all, 0); /* not solicited: not added */
 	assert_int_equal(resolve(net, &last, T0), -EAGAIN);
@@ -317,7 +309,6 @@ short_advertisement_confirms(void **state)
 	struct pkt pkt;
 	uint8_t last;
 
-	(void)state;
 	(void)resolve(net, &last, T0);
 	assert_false(answered(net, advert(0x60, 2, "2001:db8::1")));
 	pkt = cut(advert(0x40, 0, "2001:db8::1"), OPT);

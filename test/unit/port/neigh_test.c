@@ -54,7 +54,6 @@ hosts_find_each_other(void **state)
 	static const char *const names[] = {
 		"192.0.2.2", "2001:db8::2", "fe80::ff:fe00:2"};
 
-	(void)state;
 	for (uint16_t vlan = 0; vlan <= 100; vlan += 100) {
 		struct net *a = net_of(1, vlan), *b = net_of(2, vlan);
 
@@ -84,7 +83,6 @@ destinations_without_resolution(void **state)
 	struct net *net = net_of(1, 0);
 	uint8_t mac[6];
 
-	(void)state;
 	assert_int_equal(net_resolve(net, gid_of("192.0.2.1"), mac, T0), 0);
 	assert_true(mac_is(mac, 1));
 	assert_int_equal(net_resolve(net, gid_of("239.1.2.3"), mac, T0), 0);
@@ -105,7 +103,6 @@ other_networks_share_the_gateway(void **state)
 	struct net *net = net_of(1, 0), *gateway;
 	uint8_t mac[6];
 
-	(void)state;
 	memset(conf.gateway4, 0, 16);
 	memset(conf.gateway6, 0, 16);
 	gateway = net_of_conf(&conf);
@@ -129,7 +126,6 @@ retry_times_are_exact(void **state)
 	uint64_t now = T0;
 	uint32_t before = net_generation(net);
 
-	(void)state;
 	assert_int_equal(resolve(net, "192.0.2.9", now), -EAGAIN);
 	for (unsigned i = 0; i < NEIGH_TRIES; i++) {
 		assert_true(net_deadline(net) <= now);
@@ -161,7 +157,6 @@ unreachable_neighbour_recovers(void **state)
 	uint64_t now = T0;
 	uint32_t before;
 
-	(void)state;
 	(void)resolve(a, "2001:db8::2", now);
 	for (unsigned i = 0; i <= NEIGH_TRIES; i++, now += NEIGH_RETRY_NS + LATE)
 		(void)sends_one(a, now);
@@ -184,7 +179,6 @@ used_neighbours_are_confirmed(void **state)
 	uint64_t now = T0;
 	uint32_t before;
 
-	(void)state;
 	(void)resolve(a, "192.0.2.2", now);
 	assert_int_equal(exchange(a, b, now), 1);
 	before = net_generation(a);
@@ -221,7 +215,6 @@ learned_neighbours_are_not_confirmed(void **state)
 	struct net *a = net_of(1, 0), *b = net_of(2, 0);
 	uint64_t now = T0;
 
-	(void)state;
 	(void)resolve(b, "192.0.2.1", now);
 	assert_int_equal(exchange(b, a, now), 1);
 	assert_int_equal(net_deadline(a), TIME_NEVER);
@@ -269,7 +262,6 @@ learned_neighbours_are_limited(void **state)
 	struct net *net = net_of(1, 0);
 	uint32_t before = net_generation(net);
 
-	(void)state;
 	for (uint32_t i = 0; i < 100000; i++)
 		number_learn(net, i, T0 + i);
 	assert_int_equal(neigh_count(net, T0).all, NET_MAX_LEARNED);
@@ -288,7 +280,6 @@ table_full_of_used_neighbours(void **state)
 	uint64_t now = T0;
 	uint32_t before;
 
-	(void)state;
 	for (uint32_t i = 0; i < NET_MAX_NEIGHS; i++) {
 		number_learn(net, i, now);
 		assert_int_equal(resolve_number(net, i, now), 0);
@@ -316,7 +307,6 @@ failed_neighbours_are_replaced(void **state)
 	struct net *net = net_of(1, 0);
 	uint64_t now = T0;
 
-	(void)state;
 	for (uint32_t i = 0; i < NET_MAX_NEIGHS; i++) {
 		if (i != 5 && i != 9)
 			number_learn(net, i, now);
@@ -374,7 +364,6 @@ sweep(uint64_t seed)
 static void
 random_operations_match_a_model(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 100; seed++)
 		sweep(seed);
 }
@@ -391,7 +380,6 @@ entries_are_shown(void **state)
 	struct net *a = net_of(1, 0), *b = net_of(2, 0);
 	struct neigh_info info;
 
-	(void)state;
 	(void)resolve(a, "192.0.2.2", T0);
 	net_each(a, T0, info_fn, &info);
 	assert_string_equal(info.state, "incomplete");

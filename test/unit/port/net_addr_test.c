@@ -24,7 +24,6 @@ host_addresses_are_accepted(void **state)
 		"0.1.2.3/8", "240.0.0.1", "::/0", "::1/128", "ff02::1/64",
 		"2001:db8::/64"};
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(good); i++)
 		if (check_addr(good[i]) != 0)
 			fail_msg("refused: %s", good[i]);
@@ -40,7 +39,6 @@ impossible_configurations_are_refused(void **state)
 	struct net_conf conf = conf_of(1, 0), bad, noise;
 	struct net *net = NULL;
 
-	(void)state;
 	assert_int_equal(net_conf_check(&conf), 0);
 	assert_int_equal(net_create(&zero, &net), -EINVAL);
 	assert_int_equal(net_create(NULL, &net), -EINVAL);
@@ -89,7 +87,6 @@ gateways_must_be_reachable(void **state)
 		{"ff02::2", true, -EINVAL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(rows); i++) {
 		struct net_conf conf = conf_of(1, 0);
 
@@ -124,7 +121,6 @@ next_hops(void **state)
 	struct net_conf conf = conf_of(1, 0);
 	uint8_t hop[16];
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(rows); i++) {
 		int ret = net_next_hop(&conf, gid_of(rows[i].dst), hop);
 
@@ -146,7 +142,6 @@ source_is_the_closest_address(void **state)
 {
 	struct net_conf conf = {.mac = {2, 0, 0, 0, 0, 1}};
 
-	(void)state;
 	assert_null(net_source(&conf, gid_of("10.1.2.3")));
 	conf_add(&conf, "10.0.0.1/8");
 	conf_add(&conf, "10.1.0.1/16");

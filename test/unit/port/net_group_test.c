@@ -218,7 +218,6 @@ mld_query(unsigned code, const char *group, size_t len)
 static void
 membership_changes_are_reported_twice(void **state)
 {
-	(void)state;
 	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	assert_int_equal(net_deadline(net), 0);
@@ -255,7 +254,6 @@ reports_come_within_response_time(void **state)
 {
 	uint64_t first, last;
 
-	(void)state;
 	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	for (unsigned i = 0; i < 2; i++)
@@ -300,7 +298,6 @@ all_hosts_groups_are_not_reported(void **state)
 	struct pkt frame;
 	unsigned n = 0;
 
-	(void)state;
 	net_start();
 	assert_int_equal(net_join(net, gid_of("224.0.0.1")), 0);
 	assert_int_equal(net_join(net, gid_of("ff02::1")), 0);
@@ -328,7 +325,6 @@ older_querier_is_answered_in_its_version(void **state)
 {
 	uint8_t frame[128];
 
-	(void)state;
 	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	for (unsigned i = 0; i < 2; i++)
@@ -371,7 +367,6 @@ response_times_with_exponent(void **state)
 {
 	uint64_t latest = 0;
 
-	(void)state;
 	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
@@ -405,7 +400,6 @@ invalid_queries_are_ignored(void **state)
 	uint8_t frame[128];
 	size_t len;
 
-	(void)state;
 	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
@@ -440,7 +434,6 @@ group_macs_and_limits(void **state)
 	static uint8_t macs[NET_MAX_MACS][6];
 	uint8_t gid[16];
 
-	(void)state;
 	net_start();
 	assert_int_equal(net_group_macs(net, macs, NET_MAX_MACS), 3);
 	assert_memory_equal(macs[2], ((uint8_t[]){0x33, 0x33, 0xff, 0, 0, 1}), 6);

@@ -13,7 +13,6 @@ addresses_are_announced(void **state)
 	struct net *net = net_of_conf(&conf);
 	uint64_t now = T0;
 
-	(void)state;
 	assert_true(net_deadline(net) <= now);
 	for (unsigned round = 0; round < NET_ANNOUNCEMENTS; round++) {
 		unsigned arps = 0, adverts = 0;
@@ -57,7 +56,6 @@ new_mac_is_announced_to_neighbours(void **state)
 	uint8_t mac[6];
 	struct pkt out;
 
-	(void)state;
 	neigh_seen(them, gid_of("192.0.2.1"), conf.mac, true, T0);
 	assert_int_equal(net_resolve(them, gid_of("192.0.2.1"), mac, T0), 0);
 	assert_true(mac_is(mac, 1));
@@ -92,7 +90,6 @@ addresses_change_while_running(void **state)
 	uint32_t before = net_generation(net);
 	uint8_t mac[6];
 
-	(void)state;
 	neigh_seen(net, gid_of("192.0.2.2"), (uint8_t[]){2, 0, 0, 0, 0, 2}, true, T0);
 	neigh_seen(net, gid_of("2001:db8::2"), (uint8_t[]){2, 0, 0, 0, 0, 2}, true, T0);
 	bad = conf;
@@ -129,7 +126,6 @@ nothing_is_sent_without_address(void **state)
 	struct net *net = net_of_conf(&conf);
 	uint8_t mac[6];
 
-	(void)state;
 	assert_int_equal(net_deadline(net), TIME_NEVER);
 	assert_int_equal(count_sent(net, T0), 0);
 	assert_int_equal(net_resolve(net, gid_of("192.0.2.2"), mac, T0), -ENETUNREACH);
@@ -143,7 +139,6 @@ small_buffers_get_no_frame(void **state)
 	struct net_conf conf = conf_of(1, 100);
 	struct net *net = net_of_conf(&conf);
 
-	(void)state;
 	for (unsigned room = 0; room <= NET_ROOM; room++) {
 		struct pkt out = frame_empty(room);
 
@@ -237,7 +232,6 @@ hostile_frames_do_no_harm(void **state)
 	const char *one = getenv("ROCADE_SEED");
 	unsigned answers = 0;
 
-	(void)state;
 	if (one != NULL) {
 		hostile_sweep(strtoull(one, NULL, 0), &answers);
 		return;
@@ -294,7 +288,6 @@ engines_share_a_net(void **state)
 	struct engine_model engines[2];
 	pthread_t threads[2];
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		engines[i] = (struct engine_model){.net = net, .peer = peer, .index = i};
 		assert_int_equal(

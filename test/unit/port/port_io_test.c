@@ -93,7 +93,6 @@ refused_frames_leave_first(void **state)
 {
 	struct io_fixture f;
 
-	(void)state;
 	io_open(&f);
 	f.queue->tx_take = 3;
 	cache_send(&f, 8, 0, T0);
@@ -126,7 +125,6 @@ stalled_backlog_is_dropped(void **state)
 {
 	struct io_fixture f;
 
-	(void)state;
 	io_open(&f);
 	f.queue->tx_take = 0;
 	cache_send(&f, 4, 0, T0);
@@ -151,7 +149,6 @@ backlog_is_dropped_without_link(void **state)
 {
 	struct io_fixture f;
 
-	(void)state;
 	io_open(&f);
 	f.queue->tx_take = 0;
 	cache_send(&f, 4, 0, T0);
@@ -171,7 +168,6 @@ full_backlog_refuses_frames(void **state)
 {
 	struct io_fixture f;
 
-	(void)state;
 	io_open(&f);
 	f.queue->tx_take = 0;
 	for (unsigned i = 0; i < PORT_IO_BACKLOG; i++)
@@ -194,7 +190,6 @@ frames_come_from_the_cache(void **state)
 	struct pkt frames[PKT_BURST + 3], none;
 	struct io_fixture f;
 
-	(void)state;
 	io_open(&f);
 	f.port.alloc_left = PKT_BURST + 3;
 	for (unsigned i = 0; i < PKT_BURST + 3; i++)
@@ -227,7 +222,6 @@ own_frames_leave_behind_the_backlog(void **state)
 	struct pkt frame, reply;
 	uint8_t mac[6];
 
-	(void)state;
 	io_open(&f);
 	assert_int_equal(net_resolve(f.net, gid_of("192.0.2.2"), mac, T0), -EAGAIN);
 	f.queue->tx_take = 0;
@@ -261,7 +255,6 @@ requests_are_answered_while_there_is_room(void **state)
 	struct io_fixture f;
 	uint8_t mac[6];
 
-	(void)state;
 	io_open(&f);
 	assert_int_equal(net_resolve(f.peer, gid_of("192.0.2.1"), mac, T0), -EAGAIN);
 	assert_int_equal(net_tx(f.peer, &request, 1, T0), 1);
@@ -298,7 +291,6 @@ link_is_polled_and_announced(void **state)
 {
 	struct io_fixture f;
 
-	(void)state;
 	io_open(&f);
 	assert_true(port_io_link_due(&f.io, T0));
 	assert_false(port_io_link_due(&f.io, T0 + PORT_IO_LINK_POLL_NS - 1));

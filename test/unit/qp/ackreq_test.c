@@ -53,7 +53,6 @@ receive_all(unsigned n)
 static void
 signaled_request_has_ackreq(void **state)
 {
-	(void)state;
 	init(512);
 	for (unsigned i = 0; i < 5; i++)
 		send_one(i, 0, false);
@@ -82,7 +81,6 @@ signaled_request_has_ackreq(void **state)
 static void
 ackreq_in_a_list(void **state)
 {
-	(void)state;
 	init(512);
 	for (unsigned i = 0; i < 4; i++)
 		host_send(&p.a, i, 0, 8, i == 1 ? IBV_SEND_SIGNALED : 0);
@@ -106,7 +104,6 @@ ackreq_in_a_list(void **state)
 static void
 suppression_share_of_peer_window(void **state)
 {
-	(void)state;
 	init(16);
 	for (unsigned i = 0; i < 4; i++)
 		send_one(i, 0, false);
@@ -128,7 +125,6 @@ suppression_share_of_peer_window(void **state)
 static void
 every_32nd_packet_has_ackreq(void **state)
 {
-	(void)state;
 	init(4096);
 	for (unsigned i = 0; i < 40; i++) {
 		send_one(i, 0, (PSN_A + i) % 32 == 31);
@@ -150,7 +146,6 @@ every_32nd_packet_has_ackreq(void **state)
 static void
 probe_after_delay(void **state)
 {
-	(void)state;
 	for (unsigned lost = 0; lost <= 3; lost++) {
 		init(512);
 		for (unsigned i = 0; i < 3; i++)
@@ -183,7 +178,6 @@ probe_after_delay(void **state)
 static void
 lost_peer_frees_window(void **state)
 {
-	(void)state;
 	init(512);
 	send_one(0, 0, false);
 	send_one(1, IBV_SEND_SIGNALED, true);
@@ -204,7 +198,6 @@ lost_peer_frees_window(void **state)
 static void
 resend_releases_piggybacked(void **state)
 {
-	(void)state;
 	init(512);
 	for (unsigned i = 0; i < 3; i++)
 		send_one(i, 0, false);
@@ -225,7 +218,6 @@ resend_releases_piggybacked(void **state)
 static void
 drain_requests_ack(void **state)
 {
-	(void)state;
 	init(512);
 	send_one(0, 0, false);
 	wire_deliver_all(&p.a);
@@ -245,7 +237,6 @@ drain_waits_for_read(void **state)
 {
 	uint32_t mtu;
 
-	(void)state;
 	init(512);
 	mtu = 1u << p.a.qp.pmtu_shift;
 	host_read(&p.a, 0, 0x2000, 0x8000, 3 * mtu);
@@ -279,7 +270,6 @@ probe_memory_deregistered(void **state)
 	struct send_req req = {
 		.wr_id = 0, .opcode = IBV_WR_SEND, .sge = &sge, .num_sge = 1};
 
-	(void)state;
 	init(512);
 	sge = host_sge(&p.a, 0, 8);
 	sge.lkey = host_key(&p.a, 0, 64, IBV_ACCESS_LOCAL_WRITE);
@@ -307,7 +297,6 @@ failed_request_requests_ack(void **state)
 	struct send_req req = {
 		.wr_id = 2, .opcode = IBV_WR_SEND, .sge = &sge, .num_sge = 1};
 
-	(void)state;
 	init(512);
 	send_one(0, 0, false);
 	send_one(1, 0, false);
@@ -331,7 +320,6 @@ no_suppression_without_ack_timeout(void **state)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 
-	(void)state;
 	conf.suppress_ackreq = true;
 	conf.timeout = 0;
 	qp_link_init(&p, &conf);

@@ -52,7 +52,6 @@ expect_cnp(void)
 static void
 other_service_is_dropped(void **state)
 {
-	(void)state;
 	init(false);
 	for (unsigned opcode = 0; opcode < 256; opcode++) {
 		if (op_rows[opcode].kind == OP_UNKNOWN || opcode < 0x20)
@@ -79,7 +78,6 @@ admission_by_qp_state(void **state)
 		{IBV_QPS_SQD, true, true}, {IBV_QPS_SQE, true, false},
 		{IBV_QPS_ERR, false, false}};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		init(false);
 		p.b.qp.comm_est_raised = true;
@@ -103,7 +101,6 @@ admission_by_qp_state(void **state)
 static void
 ce_mark_is_counted(void **state)
 {
-	(void)state;
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
 		init(ipv6);
 		for (unsigned ecn = 0; ecn < 4; ecn++) {
@@ -127,7 +124,6 @@ ce_mark_is_counted(void **state)
 static void
 wrong_addresses_are_dropped(void **state)
 {
-	(void)state;
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
 		struct pkt_spec c = {
 			.opcode = OPCODE_RC_SEND_ONLY, .psn = PSN_A, .ack_req = true};
@@ -174,7 +170,6 @@ pkey_matching(void **state)
 		{0x0123, 0x0123, false},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		struct pkt_spec c = {.opcode = OPCODE_RC_SEND_ONLY,
 			.psn = PSN_A,
@@ -201,7 +196,6 @@ checks_run_in_order(void **state)
 		.pkey = 0x1111,
 		.src_ip_change = 1};
 
-	(void)state;
 	init(false);
 	p.b.qp.state = IBV_QPS_INIT;
 	inject(&p.b, &c);

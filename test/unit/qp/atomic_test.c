@@ -77,7 +77,6 @@ atomic_results(void **state)
 		{ADD, 0x8000000000000000, 0x8000000000000000, 0, 0},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		struct cqe cqe;
 
@@ -128,7 +127,6 @@ atomic_headers_on_the_wire(void **state)
 		AETH_ACK, 0, 0, 1, 0xA1, 0xA2, 0xA3, 0xA4, 0xA5, 0xA6, 0xA7, 0xA8};
 	struct pkt_view v;
 
-	(void)state;
 	init(4);
 	*mem_word(&p.b, REMOTE) = 0xA1A2A3A4A5A6A7A8;
 	host_atomic(&p.a, 1, CAS, 0, REMOTE, 0x1122334455667788, 0x99AABBCCDDEEFF01);
@@ -164,7 +162,6 @@ result_is_scattered(void **state)
 	struct send_req req;
 	struct sge list[3];
 
-	(void)state;
 	init(4);
 	*mem_word(&p.b, REMOTE) = 0x0807060504030201;
 	req = host_rdma(&p.a, &list[0], 1, ADD, 100, REMOTE, 3);
@@ -211,7 +208,6 @@ invalid_atomic_is_refused(void **state)
 {
 	static const uint8_t opcodes[] = {OPCODE_RC_COMPARE_SWAP, OPCODE_RC_FETCH_ADD};
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		uint8_t op = opcodes[i];
 		uint32_t key;
@@ -259,7 +255,6 @@ invalid_atomic_is_refused(void **state)
 static void
 atomics_share_responder_resources(void **state)
 {
-	(void)state;
 	init(2);
 	*mem_word(&p.b, REMOTE) = 0;
 	inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_RC_READ_REQUEST,
@@ -284,7 +279,6 @@ atomics_share_responder_resources(void **state)
 static void
 requester_keeps_max_rd_atomic(void **state)
 {
-	(void)state;
 	init(2);
 	*mem_word(&p.b, REMOTE) = 0;
 	for (unsigned i = 0; i < 6; i++) {
@@ -312,7 +306,6 @@ requester_keeps_max_rd_atomic(void **state)
 static void
 duplicate_gets_saved_value(void **state)
 {
-	(void)state;
 	init(2);
 	*mem_word(&p.b, REMOTE) = 100;
 	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A, remote_addr(REMOTE), p.b.rkey, 1, 0);
@@ -348,7 +341,6 @@ duplicate_gets_saved_value(void **state)
 static void
 lost_atomics_run_once(void **state)
 {
-	(void)state;
 	for (unsigned lost = 0; lost < 8; lost++) {
 		init(4);
 		*mem_word(&p.b, REMOTE) = 1000;
@@ -380,7 +372,6 @@ lost_atomics_run_once(void **state)
 static void
 ack_is_implied_nak(void **state)
 {
-	(void)state;
 	init(4);
 	*mem_word(&p.b, REMOTE) = 3;
 	host_atomic(&p.a, 1, ADD, 0, REMOTE, 1, 0);
@@ -409,7 +400,6 @@ ack_is_implied_nak(void **state)
 static void
 atomic_ack_for_other_request_fails(void **state)
 {
-	(void)state;
 	for (int read = 0; read < 2; read++) {
 		init(4);
 		if (read)
@@ -452,7 +442,6 @@ remote_and_cpu_atomics(void **state)
 	pthread_t thread[THREADS];
 	uint64_t *at, won = 0, value = 0;
 
-	(void)state;
 	init(4);
 	at = mem_word(&p.b, REMOTE);
 	*at = 0;

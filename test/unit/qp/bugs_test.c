@@ -79,7 +79,6 @@ responder_depth_changes(void **state)
 {
 	static const uint8_t depths[] = {0, 1, 2, 3, 4, 7, 16};
 
-	(void)state;
 	for (unsigned from = 0; from < RTE_DIM(depths); from++) {
 		for (unsigned to = 0; to < RTE_DIM(depths); to++) {
 			depth_case(depths[from], depths[to], 0);
@@ -94,7 +93,6 @@ responder_depth_changes(void **state)
 static void
 reset_and_err_stop_timers(void **state)
 {
-	(void)state;
 	for (unsigned timer = 0; timer < 3; timer++) {
 		for (unsigned to = 0; to < 2; to++) {
 			rdma_init();
@@ -133,7 +131,6 @@ reset_and_err_stop_timers(void **state)
 static void
 timer_does_not_fire_under_load(void **state)
 {
-	(void)state;
 	rdma_init();
 	for (unsigned i = 0; i < 1000; i++) {
 		host_recv(&p.b, i, 0, 100);
@@ -158,7 +155,6 @@ duplicate_read_inside_message(void **state)
 {
 	static const uint8_t again[] = {OPCODE_RC_READ_REQUEST, OPCODE_RC_FETCH_ADD};
 
-	(void)state;
 	for (unsigned kind = 0; kind < 2; kind++) {
 		for (unsigned write = 0; write < 2; write++) {
 			uint8_t first =
@@ -203,7 +199,6 @@ duplicate_read_inside_message(void **state)
 static void
 repeated_err_flushes_once(void **state)
 {
-	(void)state;
 	for (unsigned draining = 0; draining < 2; draining++) {
 		struct qp_attr attr = {.state = IBV_QPS_SQD, .en_sqd_async_notify = true};
 
@@ -241,7 +236,6 @@ repeated_err_flushes_once(void **state)
 static void
 second_error_during_fatal_nak(void **state)
 {
-	(void)state;
 	rdma_init();
 	host_recv(&p.b, 0, 0, 8);
 	inject_rdma(OPCODE_RC_SEND_MIDDLE, PSN_A, 1024, 0);

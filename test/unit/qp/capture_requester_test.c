@@ -404,7 +404,6 @@ requester_sends_as_kernel(void **state)
 {
 	struct event_record event;
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(entries); i++) {
 		const struct capture_case *entry = &entries[i];
 
@@ -427,7 +426,6 @@ requester_sends_as_kernel(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	if (running != NULL)
 		print_error("in %s, frame %u\n", running, next_frame);
 	return 0;

@@ -441,7 +441,6 @@ responder_answers_as_kernel(void **state)
 {
 	struct event_record event;
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(entries); i++) {
 		const struct capture_case *entry = &entries[i];
 
@@ -470,7 +469,6 @@ responder_answers_as_kernel(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	if (running != NULL)
 		print_error("in %s\n", running);
 	return 0;

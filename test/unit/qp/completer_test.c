@@ -25,7 +25,6 @@ expect_sent_range(unsigned from, unsigned to, enum ibv_wc_status status)
 static void
 ack_covers_earlier_packets(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	send_lost(5, 2000);
 	inject_ack(&p.a, AETH_ACK, PSN_A); /* inside the first message */
@@ -49,7 +48,6 @@ ghosts_and_stale_are_dropped(void **state)
 		0x1F, 0x00, 0x21, 0x60, 0x61, 0x62, 0x63, 0x7F};
 	uint64_t deadline;
 
-	(void)state;
 	qp_link_init_default(&p);
 	inject_ack(&p.a, AETH_ACK, PSN_A); /* nothing was sent at all */
 	inject_ack(&p.a, AETH_ACK, PSN_A - 1);
@@ -118,7 +116,6 @@ syndrome_run(unsigned s)
 static void
 aeth_syndromes(void **state)
 {
-	(void)state;
 	for (unsigned s = 0; s < 256; s++)
 		syndrome_run(s);
 }
@@ -131,7 +128,6 @@ rdma_response_to_send_fails(void **state)
 		OPCODE_RC_READ_RESPONSE_MIDDLE, OPCODE_RC_READ_RESPONSE_LAST,
 		OPCODE_RC_READ_RESPONSE_ONLY, OPCODE_RC_ATOMIC_ACKNOWLEDGE};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(opcodes); i++) {
 		qp_link_init_default(&p);
 		send_lost(2, 8);
@@ -150,7 +146,6 @@ rdma_response_to_send_fails(void **state)
 static void
 failed_unsignaled_request_completes(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 5; i++)
 		host_send(&p.a, i, 0, 8, i == 4 ? IBV_SEND_SIGNALED : 0);
@@ -169,7 +164,6 @@ failed_unsignaled_request_completes(void **state)
 static void
 sequence_nak_goes_back_n(void **state)
 {
-	(void)state;
 	for (unsigned lost = 0; lost < 8; lost++) {
 		qp_link_init_default(&p);
 		for (unsigned i = 0; i < 3; i++) {
@@ -213,7 +207,6 @@ repeated_nak_is_not_charged(void **state)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
-	(void)state;
 	conf.retry_cnt = 1;
 	qp_link_init(&p, &conf);
 	send_lost(6, 8);
@@ -242,7 +235,6 @@ sequence_nak_charges_retry_cnt(void **state)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
-	(void)state;
 	conf.retry_cnt = 0;
 	qp_link_init(&p, &conf);
 	send_lost(2, 8);
@@ -272,7 +264,6 @@ sequence_nak_charges_retry_cnt(void **state)
 static void
 lost_nak_is_repaired_by_timeout(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 4; i++) {
 		host_recv(&p.b, i, 0, 8);
@@ -302,7 +293,6 @@ lost_nak_is_repaired_by_timeout(void **state)
 static void
 late_ack_ends_retransmission(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	send_lost(6, 1500);
 	qp_link_advance(&p, 80 * NS_PER_MS);
@@ -329,7 +319,6 @@ send_cq_overflow(void **state)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
-	(void)state;
 	conf.cqe = 2;
 	qp_link_init(&p, &conf);
 	send_lost(5, 8);

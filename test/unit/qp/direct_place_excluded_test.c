@@ -70,7 +70,6 @@ wrong_header_not_delivered(void **state)
 		{.dst_ip_change = 1}, {.other_version = true}, {.pkey = 0x1234},
 		{.pkey_zero = true}};
 
-	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		first_packet_deliver(way, 4 * 1024);
 		for (unsigned i = 0; i < RTE_DIM(rows); i++) {
@@ -93,7 +92,6 @@ other_length_not_delivered(void **state)
 	static const uint32_t lens[] = {
 		0, 4, 252, 256, 512, 1020, 1021, 1023, 1025, 1028, 2048};
 
-	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		first_packet_deliver(way, 4 * 1024);
 		for (unsigned i = 0; i < RTE_DIM(lens); i++) {
@@ -112,7 +110,6 @@ other_length_not_delivered(void **state)
 static void
 other_opcode_not_delivered(void **state)
 {
-	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		unsigned others = 0;
 
@@ -147,7 +144,6 @@ delivery_by_qp_state(void **state)
 		[IBV_QPS_SQE] = true,
 		[IBV_QPS_ERR] = false};
 
-	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		struct pkt_spec c;
 
@@ -170,7 +166,6 @@ delivery_by_qp_state(void **state)
 static void
 no_message_in_progress(void **state)
 {
-	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		struct pkt_spec c;
 
@@ -191,7 +186,6 @@ stale_message_state_is_unused(void **state)
 	static const enum way ways[] = {WAY_SEND, WAY_SRQ};
 	struct pkt_spec write;
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(ways); i++) {
 		first_packet_deliver(ways[i], 4 * 1024);
 		to->qp.resp.va = (uintptr_t)to->mem + AT + mtu;
@@ -224,7 +218,6 @@ key_in_use(enum way way)
 static void
 invalid_key_not_delivered(void **state)
 {
-	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		uint32_t *key, right, poor;
 
@@ -248,7 +241,6 @@ invalid_key_not_delivered(void **state)
 static void
 forbidden_write_not_delivered(void **state)
 {
-	(void)state;
 	first_packet_deliver(WAY_WRITE, 4 * 1024);
 	to->qp.access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	expect_next_not_delivered(WAY_WRITE);
@@ -264,7 +256,6 @@ last_bytes_of_write_not_delivered(void **state)
 {
 	static const uint32_t lens[] = {1025, 1024 + 512, 2 * 1024 - 1, 2 * 1024};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(lens); i++) {
 		first_packet_deliver(WAY_WRITE, lens[i]);
 		expect_next_not_delivered(WAY_WRITE);
@@ -279,7 +270,6 @@ last_bytes_of_write_not_delivered(void **state)
 static void
 short_buffer_not_delivered(void **state)
 {
-	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		first_packet_deliver(way, 2 * 1024 - 1);
 		expect_next_not_delivered(way);
@@ -294,7 +284,6 @@ payload_across_sges_not_delivered(void **state)
 {
 	static const uint32_t cuts[] = {1, 1023, 1025, 1024 + 512, 2047, 2049, 4095};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(cuts) * WAYS; i++) {
 		struct qp_link_conf conf = qp_link_defaults_rdma();
 		uint32_t cut = cuts[i / WAYS];
@@ -328,7 +317,6 @@ first_read_response_not_delivered(void **state)
 {
 	struct pkt_spec c;
 
-	(void)state;
 	direct_open_default(WAY_READ);
 	c = middle_packet(WAY_READ);
 	c.psn = PSN_A;
@@ -350,7 +338,6 @@ first_read_response_not_delivered(void **state)
 static void
 read_position_must_match(void **state)
 {
-	(void)state;
 	first_packet_deliver(WAY_READ, 4 * 1024);
 	assert_int_equal(to->qp.req.read_pos_psn, psn_add(PSN_A, 1));
 	to->qp.req.read_pos_psn++;
@@ -369,7 +356,6 @@ response_without_read_not_delivered(void **state)
 {
 	struct pkt_spec c;
 
-	(void)state;
 	direct_open_default(WAY_READ);
 	qp_link_drain(&p);
 	expect_changed(0, len);
@@ -418,7 +404,6 @@ none_delivered(enum ibv_qp_type type, enum way way)
 static void
 other_services_not_delivered(void **state)
 {
-	(void)state;
 	none_delivered(IBV_QPT_UC, WAY_SEND);
 	none_delivered(IBV_QPT_UC, WAY_WRITE);
 	none_delivered(IBV_QPT_XRC_SEND, WAY_SEND);

@@ -17,7 +17,6 @@ static uint32_t copy_min;
 int
 direct_off(void **state)
 {
-	(void)state;
 	copy_min = icrc_copy_min;
 	icrc_copy_min = UINT32_MAX;
 	return 0;
@@ -26,7 +25,6 @@ direct_off(void **state)
 int
 direct_on(void **state)
 {
-	(void)state;
 	icrc_copy_min = copy_min;
 	return 0;
 }

@@ -41,7 +41,6 @@ message_in_order(enum way way)
 static void
 middle_packets_are_delivered_directly(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < WAYS * 2; i++) {
 		for (int code = IBV_MTU_256; code <= IBV_MTU_4096; code++) {
 			struct qp_link_conf conf = qp_link_defaults_rdma();
@@ -59,7 +58,6 @@ middle_packets_are_delivered_directly(void **state)
 static void
 switched_off_places_nothing(void **state)
 {
-	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		direct_open_default(way);
 		to->shared.direct_place_off = true;
@@ -98,7 +96,6 @@ receive_overwritten_frame(void)
 static void
 payload_is_copied_once(void **state)
 {
-	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		direct_open_default(way);
 		for (unsigned i = 0; i < PACKETS; i++)
@@ -155,7 +152,6 @@ damaged_packet_run(enum way way, unsigned i, int where)
 static void
 damaged_packet_changes_only_its_bytes(void **state)
 {
-	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		for (unsigned i = 1; i < PACKETS - 1; i++) {
 			for (unsigned k = 0; k < RTE_DIM(damages); k++) {
@@ -190,7 +186,6 @@ second_packet_resend(enum way way)
 static void
 packet_damaged_repeatedly(void **state)
 {
-	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		direct_open_default(way);
 		wire_deliver(from, 0);

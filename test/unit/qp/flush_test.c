@@ -23,7 +23,6 @@ init(bool srq)
 static void
 err_flushes_in_order(void **state)
 {
-	(void)state;
 	init(false);
 	for (unsigned i = 0; i < 6; i++)
 		host_send(&p.a, i, 0, 2000, i % 2 ? IBV_SEND_SIGNALED : 0);
@@ -51,7 +50,6 @@ err_flushes_in_order(void **state)
 static void
 later_posts_are_flushed(void **state)
 {
-	(void)state;
 	init(false);
 	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
 	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
@@ -80,7 +78,6 @@ later_posts_are_flushed(void **state)
 static void
 srq_receives_are_not_flushed(void **state)
 {
-	(void)state;
 	for (unsigned held = 0; held < 2; held++) {
 		init(true);
 		for (unsigned i = 0; i < 3; i++)
@@ -115,7 +112,6 @@ reset_discards_everything(void **state)
 {
 	struct cqe cqe;
 
-	(void)state;
 	init(false);
 	for (unsigned i = 0; i < 40; i++) {
 		host_send(&p.a, i, 0, 2000, IBV_SEND_SIGNALED);
@@ -168,7 +164,6 @@ reset_waits_for_poller_of_cq(void **state)
 {
 	pthread_t thread;
 
-	(void)state;
 	init(false);
 	host_send(&p.a, 1, 0, 8, IBV_SEND_SIGNALED);
 	cq_lock(&p.a.send_cq);
@@ -189,7 +184,6 @@ reset_waits_for_poller_of_cq(void **state)
 static void
 reset_from_every_state(void **state)
 {
-	(void)state;
 	for (unsigned s = IBV_QPS_RESET; s <= IBV_QPS_ERR; s++) {
 		init(true);
 		p.b.qp.state = (uint8_t)s;
@@ -214,7 +208,6 @@ reset_cleans_shared_cq(void **state)
 {
 	struct cqe other_cqe = {.wr_id = 77, .qpn = 0x99, .opcode = IBV_WC_RECV}, cqe;
 
-	(void)state;
 	init(false);
 	p.a.qp.recv_cq = &p.a.send_cq;
 	host_send(&p.a, 1, 0, 8, 0);

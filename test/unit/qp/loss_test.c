@@ -82,7 +82,6 @@ operation_check(unsigned kind, uint64_t wr_id, uint32_t len, uint64_t before)
 static void
 lost_last_packet_costs_one_timeout(void **state)
 {
-	(void)state;
 	for (unsigned kind = 0; kind < KINDS; kind++) {
 		for (unsigned answer = 0; answer < 2; answer++) {
 			uint64_t before, begin;
@@ -119,7 +118,6 @@ lost_last_packet_costs_one_timeout(void **state)
 static void
 reordered_read_responses(void **state)
 {
-	(void)state;
 	for (unsigned from = 0; from < 4; from++) {
 		for (unsigned to = 0; to < 4; to++) {
 			open_pair(PSN_A, 4);
@@ -147,7 +145,6 @@ reordered_read_responses(void **state)
 static void
 responses_in_reverse_order(void **state)
 {
-	(void)state;
 	for (unsigned twice = 0; twice < 2; twice++) {
 		open_pair(PSN_A, 4);
 		for (unsigned i = 0; i < 3; i++)
@@ -215,7 +212,6 @@ wrap_case(unsigned kind, uint32_t psn, unsigned lost, bool answer)
 static void
 psn_wraps_inside_operation(void **state)
 {
-	(void)state;
 	for (unsigned kind = 0; kind < KINDS; kind++) {
 		for (uint32_t before = 1; before < 4 && (kind != ADD || before < 3);
 			before++) {
@@ -231,7 +227,6 @@ psn_wraps_inside_operation(void **state)
 static void
 msn_wraps(void **state)
 {
-	(void)state;
 	open_pair(PSN_A, 4);
 	p.b.qp.resp.msn = PSN_MASK - 1;
 	for (unsigned i = 0; i < 6; i++) {
@@ -263,7 +258,6 @@ forgotten_duplicate_is_dropped(void **state)
 {
 	struct pkt_spec c = {.ack_req = true, .dma_len = 8, .swap_add = 1};
 
-	(void)state;
 	open_pair(PSN_A, 2);
 	c.va = (uintptr_t)p.b.mem + REMOTE;
 	c.rkey = p.b.rkey;
@@ -300,7 +294,6 @@ responses_without_ackreq(void **state)
 {
 	struct pkt_spec c = {.dma_len = 8, .swap_add = 1};
 
-	(void)state;
 	open_pair(PSN_A, 4);
 	host_recv(&p.b, 0, 0, 100);
 	c.va = (uintptr_t)p.b.mem + REMOTE;

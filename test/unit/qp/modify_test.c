@@ -33,7 +33,6 @@ values_out_of_range(void **state)
 {
 	struct qp_attr good, bad;
 
-	(void)state;
 	init(false);
 	good = host_attr(&p.a);
 #define REFUSE(field, value, mask)                                                       \
@@ -79,7 +78,6 @@ query_returns_attributes(void **state)
 {
 	struct qp_attr attr, got;
 
-	(void)state;
 	init(false);
 	attr = host_attr(&p.a);
 	attr.state = IBV_QPS_INIT;
@@ -153,7 +151,6 @@ draining(void)
 static void
 sqd_drains_started_messages(void **state)
 {
-	(void)state;
 	for (unsigned notify = 0; notify < 2; notify++) {
 		init(true);
 		for (unsigned i = 0; i < 4; i++) {
@@ -191,7 +188,6 @@ sqd_drains_started_messages(void **state)
 static void
 sqd_of_idle_queue(void **state)
 {
-	(void)state;
 	init(true);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(to_sqd(true), 0);
@@ -222,7 +218,6 @@ sqd_changes_limits(void **state)
 {
 	struct qp_attr attr;
 
-	(void)state;
 	init(true);
 	attr = host_attr(&p.a);
 	attr.retry_cnt = 0;
@@ -274,7 +269,6 @@ reset_restores_attributes(void **state)
 		IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND};
 	struct qp_attr fresh[2], before, got;
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(types); i++) {
 		struct qp_link_conf conf = qp_link_defaults_rdma();
 
@@ -311,7 +305,6 @@ empty_mask_changes_nothing(void **state)
 	static struct qp before;
 	struct qp_attr attr = {.state = IBV_QPS_ERR, .timeout = 99};
 
-	(void)state;
 	init(true);
 	for (unsigned s = IBV_QPS_RESET; s <= IBV_QPS_ERR; s++) {
 		p.a.qp.state = (uint8_t)s;
@@ -340,7 +333,6 @@ posts_in_sqe_are_flushed(void **state)
 	struct send_req bad = {.wr_id = 1, .num_sge = 1};
 	struct sge sge;
 
-	(void)state;
 	init_type(IBV_QPT_UC);
 	sge = host_sge(&p.a, 0, 8);
 	sge.lkey++;
@@ -365,7 +357,6 @@ posts_in_sqe_are_flushed(void **state)
 static void
 message_fails_while_draining(void **state)
 {
-	(void)state;
 	init_type(IBV_QPT_UC);
 	host_send(&p.b, 1, 0, 3000, IBV_SEND_SIGNALED);
 	host_send(&p.b, 2, 0, 8, IBV_SEND_SIGNALED);
@@ -403,7 +394,6 @@ sqd_with_every_service(void **state)
 	static const enum ibv_qp_type types[] = {
 		IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(types); i++) {
 		struct ud_dest dest;
 		struct send_req req = {.flags = IBV_SEND_SIGNALED, .num_sge = 1};

@@ -143,7 +143,6 @@ atomic_write_stores_8_bytes(void **state)
 {
 	struct pkt_view v;
 
-	(void)state;
 	init(4, 4);
 	for (unsigned i = 0; i < 2; i++) {
 		memset(p.b.mem + REMOTE - 8, 0x55, 24);
@@ -167,7 +166,6 @@ atomic_write_stores_8_bytes(void **state)
 static void
 duplicate_atomic_write(void **state)
 {
-	(void)state;
 	init(4, 4);
 	inject_atomic_write(PSN_A, remote_addr(REMOTE), p.b.rkey, 8, 8);
 	expect_empty(PSN_A, 1);
@@ -207,7 +205,6 @@ invalid_atomic_write_is_refused(void **state)
 		{INT64_MIN, 8, 8, true, AETH_NAK_ACCESS, VENDOR_RKEY},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		init(4, 4);
 		memset(p.b.mem + REMOTE, 0x11, 16);
@@ -234,7 +231,6 @@ flush_headers_and_response(void **state)
 	static const uint32_t feths[] = {GLOBAL, GLOBAL | REGION};
 	struct pkt_view v;
 
-	(void)state;
 	init(4, 4);
 	for (unsigned i = 0; i < RTE_DIM(feths); i++) {
 		uint32_t feth;
@@ -281,7 +277,6 @@ invalid_flush_is_refused(void **state)
 		{GLOBAL, 0, UINT32_MAX, true, AETH_NAK_ACCESS},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		init(4, 4);
 		inject_flush(PSN_A, rows[i].feth, remote_addr(0) + (uint64_t)rows[i].at,
@@ -307,7 +302,6 @@ access_flags_are_required(void **state)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		conf.access = ~(unsigned)IBV_ACCESS_REMOTE_WRITE & ACCESS_REMOTE;
 		qp_link_init(&p, &conf);
@@ -330,7 +324,6 @@ access_flags_are_required(void **state)
 static void
 requester_counts_both_operations(void **state)
 {
-	(void)state;
 	init(2, 2);
 	post_atomic(1, 0, REMOTE, 0);
 	post_flush(2, GLOBAL, REMOTE, 8);
@@ -353,7 +346,6 @@ requester_counts_both_operations(void **state)
 static void
 flush_beyond_depth_is_dropped(void **state)
 {
-	(void)state;
 	init(4, 2);
 	for (uint32_t i = 0; i < 3; i++)
 		inject_flush(PSN_A + i, GLOBAL, remote_addr(REMOTE), flush_key, 8);
@@ -393,7 +385,6 @@ wrong_response_fails(void **state)
 	} rows[] = {{ONLY, 8}, {OPCODE_RC_READ_RESPONSE_FIRST, 1024},
 		{OPCODE_RC_READ_RESPONSE_LAST, 4}, {OPCODE_RC_ATOMIC_ACKNOWLEDGE, 0}};
 
-	(void)state;
 	for (unsigned i = 0; i < 2 * RTE_DIM(rows); i++) {
 		init(4, 4);
 		if (i % 2 == 0)
@@ -416,7 +407,6 @@ wrong_response_fails(void **state)
 static void
 resent_until_answered(void **state)
 {
-	(void)state;
 	init(4, 4);
 	post_atomic(1, 0, REMOTE, 0);
 	post_flush(2, GLOBAL, REMOTE, 8);

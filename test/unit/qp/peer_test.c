@@ -44,7 +44,6 @@ static const struct alloc counted = {.get = counted_get, .put = counted_put};
 static int
 setup(void **state)
 {
-	(void)state;
 	gets_left = UINT32_MAX;
 	return peers_init(&peers, &counted, WINDOW, MANY_QPS);
 }
@@ -52,7 +51,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	peers_fini(&peers);
 	assert_int_equal(mem_used, 0);
 	return 0;
@@ -101,7 +99,6 @@ one_peer_for_each_gid(void **state)
 {
 	struct peer *peer = get(gid_ipv4(1)), *other;
 
-	(void)state;
 	assert_int_equal(peer->qps, 1);
 	assert_int_equal(peer->window, WINDOW);
 	assert_ptr_equal(get(gid_ipv4(1)), peer);
@@ -123,7 +120,6 @@ every_bit_of_the_gid_counts(void **state)
 {
 	struct peer *peer = get(gid_ipv4(5));
 
-	(void)state;
 	for (unsigned bit = 0; bit < 128; bit++) {
 		struct gid gid = gid_ipv4(5);
 		struct peer *other;
@@ -148,7 +144,6 @@ peers_of_one_bucket(void **state)
 	struct gid gid[N];
 	unsigned n = 0;
 
-	(void)state;
 	for (uint32_t host = 0; n < N; host++) {
 		peer[n] = get(gid_ipv4(host));
 		gid[n] = gid_ipv4(host);
@@ -180,7 +175,6 @@ ten_thousand_peers(void **state)
 	static struct peer *peer[N];
 	uint64_t rand = 17;
 
-	(void)state;
 	for (unsigned i = 0; i < N; i++)
 		peer[i] = get(gid_ipv4(i));
 	assert_int_equal(peers.count, N);
@@ -209,7 +203,6 @@ no_memory(void **state)
 	uint32_t mask = peers.mask;
 	struct peers other;
 
-	(void)state;
 	gets_left = 0;
 	assert_int_equal(peers_init(&other, &counted, 1, 1), -ENOMEM);
 	peers_fini(&other);
@@ -238,7 +231,6 @@ charges_fill_the_window(void **state)
 {
 	struct peer *peer = get(gid_ipv4(1));
 
-	(void)state;
 	assert_int_equal(peer_room(peer), WINDOW);
 	peer_charge(peer, 0, 60);
 	peer_charge(peer, 0, 39); /* another QP */
@@ -267,7 +259,6 @@ packets_without_ackreq_are_limited(void **state)
 	static const uint32_t windows[] = {4, WINDOW, 16384, 16388, 100000};
 	struct peer *peer = get(gid_ipv4(1));
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
 		uint32_t most = RTE_MIN(windows[i] / 4, 4096u);
 
@@ -291,7 +282,6 @@ many_qps_from_the_limit_on(void **state)
 {
 	struct peer *peer = get(gid_ipv4(1));
 
-	(void)state;
 	for (unsigned i = 1; i < MANY_QPS; i++) {
 		assert_false(peer_has_many_qps(peer));
 		get(gid_ipv4(1));
@@ -313,7 +303,6 @@ blocked_in_order(void **state)
 	static struct qp qp[4];
 	struct peer *one = get(gid_ipv4(1)), *two = get(gid_ipv4(2));
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++)
 		qp[i] = (struct qp){.peer = i == 1 ? two : one};
 	for (unsigned i = 0; i < 4; i++)

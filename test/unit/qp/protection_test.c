@@ -204,7 +204,6 @@ operation_run(const struct operation *op, enum wrong wrong)
 static void
 each_operation_with_each_invalid_key(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(operations); i++) {
 		for (int wrong = NOTHING; wrong < WRONGS; wrong++) {
 			/* A memory window cannot grant flushing. */
@@ -225,7 +224,6 @@ mw_key_is_no_lkey(void **state)
 	struct sge sge;
 	struct send_req req = {.wr_id = 1, .sge = &sge, .num_sge = 1};
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		qp_link_init(&p, &conf);
 		region = key_new(p.b.qp.pd, LEN, ALL);

@@ -51,7 +51,6 @@ invalid_configuration_is_refused(void **state)
 {
 	struct qp_conf conf;
 
-	(void)state;
 #define REFUSE(field, value, rc)                                                         \
 	do {                                                                             \
 		conf = conf_good();                                                      \
@@ -96,7 +95,6 @@ failed_allocation_leaks_nothing(void **state)
 	unsigned gets = 0;
 	int rc;
 
-	(void)state;
 	do {
 		mem_fail_at = ++gets;
 		rc = qp_init(&qp, 2, &conf, &failing, NULL, NULL);
@@ -116,7 +114,6 @@ failed_allocation_leaks_nothing(void **state)
 static void
 idle_qp_size(void **state)
 {
-	(void)state;
 	assert_true(sizeof(struct qp) + 3 * LINE_SIZE <= 960);
 }
 
@@ -135,7 +132,6 @@ qpn_table_limits(void **state)
 	struct qp_table t;
 	uint32_t qpn;
 
-	(void)state;
 	assert_int_equal(qp_table_init(&t, 2, 0), -EINVAL);
 	assert_int_equal(qp_table_init(&t, 0, 16), -EINVAL);
 	assert_int_equal(qp_table_init(&t, 1, 16), -EINVAL);
@@ -170,7 +166,6 @@ oldest_free_qpn_first(void **state)
 	static const uint32_t freed[] = {0x105, 0x100, 0x103};
 	uint32_t qpn, last = 0;
 
-	(void)state;
 	assert_int_equal(qp_table_init(&t, 0x100, 8), 0);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(qp_table_reserve(&t, &qpn), 0);
@@ -207,14 +202,12 @@ oldest_free_qpn_first(void **state)
 static int
 setup(void **state)
 {
-	(void)state;
 	return cq_init(&cq, &alloc_plain, 16, NULL, NULL);
 }
 
 static int
 teardown(void **state)
 {
-	(void)state;
 	cq_fini(&cq);
 	return 0;
 }

@@ -56,7 +56,6 @@ expect_one_ack(uint32_t psn, uint32_t msn)
 static void
 duplicate_read_of_part(void **state)
 {
-	(void)state;
 	read_init_receives(4);
 	inject_area_read(PSN_A, 0, 3000);
 	expect_read(PSN_A, 1, 0, 3000, FIRST, MIDDLE, LAST);
@@ -88,7 +87,6 @@ unmatched_duplicate_is_dropped(void **state)
 {
 	uint32_t key;
 
-	(void)state;
 	read_init_receives(2);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
 	inject_send(PSN_A);
@@ -133,7 +131,6 @@ duplicate_with_freed_key(void **state)
 {
 	uint32_t key;
 
-	(void)state;
 	read_init_receives(2);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
 	inject_read(PSN_A, read_va(0), key, 3000);
@@ -156,7 +153,6 @@ key_freed_during_response(void **state)
 {
 	uint32_t key;
 
-	(void)state;
 	read_init_receives(2);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
 	inject_read(PSN_A, read_va(0), key, 3000);
@@ -175,7 +171,6 @@ key_freed_during_response(void **state)
 static void
 duplicates_in_psn_order(void **state)
 {
-	(void)state;
 	read_init_receives(4);
 	for (unsigned i = 0; i < 4; i++)
 		inject_area_read(PSN_A + i, 100 * i, 10);
@@ -198,7 +193,6 @@ duplicates_in_psn_order(void **state)
 static void
 duplicate_during_response(void **state)
 {
-	(void)state;
 	read_init_receives(2);
 	inject_area_read(PSN_A, 0, 5000);
 	assert_int_equal(host_pull(&p.b, 2), 2);
@@ -231,7 +225,6 @@ duplicate_during_response(void **state)
 static void
 ack_stops_before_read(void **state)
 {
-	(void)state;
 	read_init_receives(4);
 	host_send(&p.a, 1, 0, 8, IBV_SEND_SIGNALED);
 	host_read(&p.a, 2, 0x2000, REMOTE, 8);
@@ -277,7 +270,6 @@ ack_stops_before_read(void **state)
 static void
 pending_ack_is_kept(void **state)
 {
-	(void)state;
 	read_init_receives(4);
 	inject_send(PSN_A);
 	expect_one_ack(PSN_A, 1);
@@ -302,7 +294,6 @@ pending_ack_is_kept(void **state)
 static void
 ack_follows_repeated_response(void **state)
 {
-	(void)state;
 	read_init_receives(4);
 	inject_send(PSN_A);
 	inject_area_read(PSN_A + 1, 0, 3000);
@@ -326,7 +317,6 @@ ack_follows_repeated_response(void **state)
 static void
 resource_index_wraps(void **state)
 {
-	(void)state;
 	for (uint8_t depth = 1; depth <= QP_MAX_RD_ATOMIC; depth++) {
 		struct responder *resp;
 
@@ -354,7 +344,6 @@ resource_index_wraps(void **state)
 static void
 old_read_is_forgotten(void **state)
 {
-	(void)state;
 	read_init_receives(4);
 	inject_area_read(PSN_A, 0, 3000);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);

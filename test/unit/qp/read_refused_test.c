@@ -26,7 +26,6 @@ invalid_read_is_refused(void **state)
 {
 	uint32_t key;
 
-	(void)state;
 	read_init(4, 4);
 	p.b.qp.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 	inject_read(PSN_A, read_va(0), p.b.rkey, 8);
@@ -74,7 +73,6 @@ invalid_read_is_refused(void **state)
 static void
 too_many_reads_are_refused(void **state)
 {
-	(void)state;
 	read_init(4, 2);
 	for (unsigned i = 0; i < 3; i++)
 		inject_read(PSN_A + i, read_va(0), p.b.rkey, 8);
@@ -102,7 +100,6 @@ key_freed_during_response(void **state)
 {
 	uint32_t key;
 
-	(void)state;
 	read_init(4, 4);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
 	inject_read(PSN_A, read_va(0), key, 4096);
@@ -141,7 +138,6 @@ err_stops_responses(void **state)
 {
 	uint32_t key;
 
-	(void)state;
 	read_init(4, 4);
 	inject_read(PSN_A, read_va(0), p.b.rkey, 3000);
 	assert_int_equal(host_pull(&p.b, 1), 1);
@@ -171,7 +167,6 @@ max_rd_atomic_changes_in_sqd(void **state)
 {
 	struct qp_attr attr = {.max_rd_atomic = 1};
 
-	(void)state;
 	read_init(4, 4);
 	host_read(&p.a, 1, 0, REMOTE, 8);
 	host_pull(&p.a, PULL_ALL);
@@ -241,7 +236,6 @@ invalid_read_response_fails(void **state)
 		{8, 0, OPCODE_RC_ATOMIC_ACKNOWLEDGE, AETH_ACK, 0},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		read_init(4, 4);
 		memset(p.a.mem, UNTOUCHED, 8192);
@@ -266,7 +260,6 @@ invalid_read_response_fails(void **state)
 static void
 read_response_to_atomic_fails(void **state)
 {
-	(void)state;
 	read_init(4, 4);
 	host_atomic(&p.a, 1, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, REMOTE, 1, 0);
 	host_pull(&p.a, PULL_ALL);
@@ -286,7 +279,6 @@ local_memory_is_checked(void **state)
 	struct sge sge;
 	uint32_t key;
 
-	(void)state;
 	read_init(4, 4);
 	memset(p.a.mem, UNTOUCHED, 4096);
 	key = host_key(&p.a, 0, 4096, 0);
@@ -321,7 +313,6 @@ local_memory_is_checked(void **state)
 static void
 read_with_depth_0_fails(void **state)
 {
-	(void)state;
 	read_init(0, 4);
 	host_recv(&p.b, 5, 0, 8);
 	host_send(&p.a, 0, 0, 8, IBV_SEND_SIGNALED);

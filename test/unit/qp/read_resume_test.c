@@ -23,7 +23,6 @@ run_until_complete(unsigned from, unsigned end)
 static void
 each_frame_lost_once(void **state)
 {
-	(void)state;
 	for (unsigned lost = 0; lost < 8; lost++) {
 		bool request = lost < 3;
 
@@ -62,7 +61,6 @@ each_frame_lost_once(void **state)
 static void
 read_resumes_at_missing_response(void **state)
 {
-	(void)state;
 	for (int rxe = 0; rxe < 2; rxe++) {
 		struct pkt_view v;
 
@@ -107,7 +105,6 @@ read_resumes_at_missing_response(void **state)
 static void
 response_restarts_only_where_requested(void **state)
 {
-	(void)state;
 	read_init_receives(4);
 	host_send(&p.a, 0, 0, 8, 0);
 	host_read(&p.a, 1, 0, REMOTE, 3000);
@@ -129,7 +126,6 @@ response_restarts_only_where_requested(void **state)
 static void
 ack_without_response_is_implied_nak(void **state)
 {
-	(void)state;
 	for (unsigned at = 0; at < 5; at++) {
 		read_init_receives(4);
 		host_send(&p.a, 0, 0, 8, IBV_SEND_SIGNALED);

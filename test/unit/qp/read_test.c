@@ -75,7 +75,6 @@ size_run(uint32_t len, uint32_t chunk)
 static void
 read_sizes(void **state)
 {
-	(void)state;
 	for (int variant = 0; variant < 10; variant++) {
 		enum ibv_mtu mtu = (enum ibv_mtu)(IBV_MTU_256 + variant / 2);
 		uint32_t m = mtu_bytes(mtu);
@@ -103,7 +102,6 @@ long_read_is_split(void **state)
 		uint32_t chunk, outstanding;
 	} rows[] = {{1, 128, 1}, {2, 64, 2}, {3, 64, 2}, {4, 32, 4}, {16, 32, 4}};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		static const uint32_t lens[] = {128 * 256, 128 * 256 + 1, 300 * 256 + 7};
 
@@ -134,7 +132,6 @@ response_is_scattered(void **state)
 	struct sge list[4];
 	struct send_req req;
 
-	(void)state;
 	read_init(4, 4);
 	memset(p.a.mem, UNTOUCHED, 0x8000);
 	req = host_rdma(&p.a, &list[0], 1, IBV_WR_RDMA_READ, 0, REMOTE, 1);
@@ -158,7 +155,6 @@ response_is_scattered(void **state)
 static void
 read_of_0_bytes(void **state)
 {
-	(void)state;
 	read_init(4, 4);
 	inject_read(PSN_A, UINT64_MAX, 0xDEADBE00, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
@@ -209,7 +205,6 @@ read_of_2_31_bytes(void **state)
 	struct send_req req;
 	struct sge sge;
 
-	(void)state;
 	conf.mtu = IBV_MTU_4096;
 	conf.psn[0] = 0xFFFF00;
 	qp_link_init(&p, &conf);
@@ -239,7 +234,6 @@ read_request_of_2_31_bytes(void **state)
 	uint8_t *from = huge_map();
 	uint32_t key;
 
-	(void)state;
 	conf.mtu = IBV_MTU_256;
 	qp_link_init(&p, &conf);
 	key = huge_key(&p.b, from);
@@ -280,7 +274,6 @@ read_request_of_2_31_bytes(void **state)
 static void
 ack_waits_for_read(void **state)
 {
-	(void)state;
 	read_init(4, 4);
 	host_recv(&p.b, 0, 0, 8);
 	host_recv(&p.b, 1, 0, 8);
@@ -304,7 +297,6 @@ ack_waits_for_read(void **state)
 static void
 nak_waits_for_read(void **state)
 {
-	(void)state;
 	read_init(4, 4);
 	inject_read(PSN_A, read_va(0), p.b.rkey, 3000);
 	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A + 4, 8);
@@ -325,7 +317,6 @@ nak_waits_for_read(void **state)
 static void
 read_response_acknowledges_earlier_requests(void **state)
 {
-	(void)state;
 	read_init(4, 4);
 	for (unsigned i = 0; i < 3; i++)
 		host_recv(&p.b, i, 0x1000, 8);
@@ -354,7 +345,6 @@ later_completion_covers_read(void **state)
 	struct send_req req;
 	struct sge sge;
 
-	(void)state;
 	read_init(4, 4);
 	host_recv(&p.b, 0, 0x1000, 8);
 	memset(p.a.mem, UNTOUCHED, 8192);
@@ -383,7 +373,6 @@ later_completion_covers_read(void **state)
 static void
 fence_waits_for_reads(void **state)
 {
-	(void)state;
 	read_init(4, 4);
 	host_recv(&p.b, 0, 0x1000, 8);
 	host_read(&p.a, 1, 0x2000, REMOTE, 3000);
@@ -421,7 +410,6 @@ fence_waits_for_reads(void **state)
 static void
 reads_do_not_starve_requests(void **state)
 {
-	(void)state;
 	read_init(4, 4);
 	for (unsigned i = 0; i < 4; i++)
 		inject_read(PSN_A + 32 * i, read_va(0), p.b.rkey, 0x8000);

@@ -51,7 +51,6 @@ receive_too_short(void **state)
 	static const uint32_t lens[][2] = {/* message, receive */
 		{1, 0}, {8, 7}, {1024, 1023}, {2049, 1000}, {3000, 1500}, {2500, 2499}};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(lens) * 2; i++) {
 		uint32_t len = lens[i / 2][0], room = lens[i / 2][1];
 		bool srq = i % 2;
@@ -83,7 +82,6 @@ receive_too_short(void **state)
 static void
 receive_key_invalid(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 5 * 2 * 2; i++) {
 		bool srq = i & 1;
 		uint32_t len = i & 2 ? 3000 : 8;
@@ -122,7 +120,6 @@ receive_key_is_checked_per_packet(void **state)
 {
 	struct sge list[2];
 
-	(void)state;
 	init(false, false);
 	for (unsigned i = 0; i < 2; i++) {
 		list[0] = host_sge(&p.b, 0, 1024);
@@ -153,7 +150,6 @@ receive_key_is_checked_per_packet(void **state)
 static void
 srq_pd_is_used(void **state)
 {
-	(void)state;
 	init(true, true);
 	recv_key(10, 0, 4096, p.b.recv_key);
 	recv_key(11, 0, 4096, p.b.lkey);
@@ -173,7 +169,6 @@ srq_pd_is_used(void **state)
 static void
 receives_in_order(void **state)
 {
-	(void)state;
 	for (unsigned srq = 0; srq < 2; srq++) {
 		init(srq, false);
 		for (unsigned i = 0; i < 60; i++) {
@@ -193,7 +188,6 @@ empty_srq_sends_rnr_nak(void **state)
 {
 	struct srq_attr attr = {.limit = 2};
 
-	(void)state;
 	init(true, false);
 	for (unsigned i = 0; i < 3; i++)
 		host_recv(&p.b, i, 0, 64);
@@ -218,7 +212,6 @@ empty_srq_sends_rnr_nak(void **state)
 static void
 srq_error_moves_qp_to_err(void **state)
 {
-	(void)state;
 	init(true, false);
 	host_recv(&p.b, 0, 0, 64);
 	__atomic_store_n(&p.b.srq.ring.prod, 100000, __ATOMIC_RELEASE);
@@ -239,7 +232,6 @@ receive_cq_overflow(void **state)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
-	(void)state;
 	conf.cqe = 2;
 	qp_link_init(&p, &conf);
 	for (unsigned i = 0; i < 5; i++)
@@ -263,7 +255,6 @@ receive_cq_overflow(void **state)
 static void
 comm_est_is_raised_once(void **state)
 {
-	(void)state;
 	for (unsigned gap = 0; gap < 2; gap++) {
 		init(false, false);
 		host_recv(&p.b, 0, 0, 64);

@@ -13,7 +13,6 @@ static struct qp_link p;
 static void
 last_packet_has_ackreq(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 10; i++)
 		host_send(&p.a, i, 0, 8, 0);
@@ -35,7 +34,6 @@ last_packet_has_ackreq(void **state)
 static void
 signaled_request_has_ackreq(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	host_send(&p.a, 0, 0, 2048, IBV_SEND_SIGNALED);
 	host_send(&p.a, 1, 0, 2048, 0);
@@ -57,7 +55,6 @@ at_most_128_packets_unacked(void **state)
 	struct qp_link_conf conf = qp_link_defaults();
 	unsigned without = 0;
 
-	(void)state;
 	conf.mtu = IBV_MTU_256;
 	for (unsigned shift = 0; shift < 40; shift++) {
 		conf.psn[0] = 0xFFFF80 + shift;
@@ -88,7 +85,6 @@ peer_window_is_kept(void **state)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
-	(void)state;
 	conf.peer_window = 10;
 	qp_link_init(&p, &conf);
 	for (unsigned i = 0; i < 20; i++) {
@@ -120,7 +116,6 @@ peer_window_is_kept(void **state)
 static void
 psn_wraps(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 16; i++) {
 		struct qp_link_conf conf = qp_link_defaults();
 
@@ -198,7 +193,6 @@ protection_run(uint32_t len, unsigned flags, unsigned before, unsigned burst)
 static void
 bad_local_key_fails_request(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2 * 2 * 4 * 3; i++)
 		protection_run((i & 1) != 0 ? 8 : 3000,
 			(i & 2) != 0 ? IBV_SEND_SIGNALED : 0, i / 4 % 4,
@@ -209,7 +203,6 @@ bad_local_key_fails_request(void **state)
 static void
 bad_local_key_after_loss(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 3; i++) {
 		host_recv(&p.b, i, 0, 1500);
@@ -233,7 +226,6 @@ bad_local_key_after_loss(void **state)
 static void
 key_freed_while_sending(void **state)
 {
-	(void)state;
 	for (unsigned resend = 0; resend < 2; resend++) {
 		struct qp_link_conf conf = qp_link_defaults();
 
@@ -269,7 +261,6 @@ key_of_other_pd_fails(void **state)
 	struct sge sge;
 	struct send_req req = {.wr_id = 1, .sge = &sge, .num_sge = 1};
 
-	(void)state;
 	qp_link_init_default(&p);
 	assert_int_equal(key_alloc(&p.a.keys, PD_A + 1, (uintptr_t)p.a.mem, p.a.mem, 64,
 				 0, &other),
@@ -289,7 +280,6 @@ full_queue_is_refused(void **state)
 	struct qp_link_conf conf = qp_link_defaults();
 	struct send_req req = {.wr_id = 9};
 
-	(void)state;
 	conf.send_wr = 4;
 	qp_link_init(&p, &conf);
 	for (unsigned i = 0; i < 4; i++) {
@@ -316,7 +306,6 @@ sqd_finishes_started_messages(void **state)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
-	(void)state;
 	conf.timeout = 0;
 	for (unsigned signaled = 0; signaled < 2; signaled++) {
 		qp_link_init(&p, &conf);
@@ -354,7 +343,6 @@ no_requests_before_rts(void **state)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
-	(void)state;
 	conf.unconnected = true;
 	qp_link_init(&p, &conf);
 	host_send(&p.a, 1, 0, 8, 0);

@@ -55,7 +55,6 @@ post_receives(unsigned n)
 static void
 acks_are_coalesced(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	post_receives(6);
 	inject_send_only(PSN_A, true);
@@ -87,7 +86,6 @@ acks_are_coalesced(void **state)
 static void
 psn_gaps_and_duplicates(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	post_receives(4);
 	inject_send_only(PSN_A + 2, true);
@@ -135,7 +133,6 @@ duplicate_inside_message(void **state)
 		OPCODE_RC_SEND_LAST, OPCODE_RC_SEND_LAST_IMM, OPCODE_RC_SEND_ONLY,
 		OPCODE_RC_WRITE_FIRST, OPCODE_RC_SEND_ONLY_INV};
 
-	(void)state;
 	qp_link_init_default(&p);
 	post_receives(2);
 	inject_send_only(PSN_A, true);
@@ -162,7 +159,6 @@ duplicate_inside_message(void **state)
 static void
 pending_nak_in_reordered_burst(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	post_receives(6);
 	inject_send_only(PSN_A, true);
@@ -191,7 +187,6 @@ pending_nak_in_reordered_burst(void **state)
 static void
 rnr_nak_until_psn_returns(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	post_receives(1);
 	inject_send_only(PSN_A, false);
@@ -226,7 +221,6 @@ rnr_nak_until_psn_returns(void **state)
 static void
 pending_rnr_nak_is_withdrawn(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	post_receives(1);
 	inject_send_only(PSN_A, true);
@@ -334,7 +328,6 @@ opcode_run(unsigned opcode, bool inside)
 static void
 opcode_sequence(void **state)
 {
-	(void)state;
 	for (unsigned opcode = 0; opcode < 256; opcode++) {
 		if (op_rows[opcode].kind == OP_UNKNOWN)
 			continue; /* the parser drops it */
@@ -416,7 +409,6 @@ length_run(const struct length_case *c, enum ibv_mtu mtu)
 static void
 send_packet_lengths(void **state)
 {
-	(void)state;
 	for (unsigned mtu = IBV_MTU_256; mtu <= IBV_MTU_2048; mtu++) {
 		for (unsigned i = 0; i < RTE_DIM(length_cases); i++)
 			length_run(&length_cases[i], (enum ibv_mtu)mtu);

@@ -250,7 +250,6 @@ random_traffic_matches_model(void **state)
 	uint64_t seeds = getenv("ROCADE_TEST_LONG") != NULL ? SEEDS_LONG : SEEDS;
 	uint64_t from = 1, abandoned = 0;
 
-	(void)state;
 	if (one != NULL)
 		seeds = from = strtoull(one, NULL, 0);
 	else if (many != NULL)
@@ -265,7 +264,6 @@ random_traffic_matches_model(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	if (seed_running != 0)
 		print_error("failed with ROCADE_SEED=%lu\n", (unsigned long)seed_running);
 	return 0;

@@ -59,7 +59,6 @@ rnr_run(unsigned code)
 static void
 rnr_wait_by_timer_code(void **state)
 {
-	(void)state;
 	for (unsigned code = 0; code < 32; code++)
 		rnr_run(code);
 }
@@ -99,7 +98,6 @@ rnr_retry_run(uint8_t retry)
 static void
 rnr_retry_limit(void **state)
 {
-	(void)state;
 	for (uint8_t retry = 0; retry <= 7; retry++)
 		rnr_retry_run(retry);
 }
@@ -110,7 +108,6 @@ progress_restores_rnr_retry(void **state)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
-	(void)state;
 	conf.rnr_retry = 1;
 	qp_link_init(&p, &conf);
 	for (unsigned i = 0; i < 10; i++)
@@ -137,7 +134,6 @@ sequence_nak_in_rnr_wait_is_ignored(void **state)
 	struct qp_link_conf conf = qp_link_defaults();
 	uint64_t deadline;
 
-	(void)state;
 	conf.retry_cnt = 0;
 	conf.rnr_retry = 1;
 	qp_link_init(&p, &conf);
@@ -170,7 +166,6 @@ sequence_nak_in_rnr_wait_is_ignored(void **state)
 static void
 ack_ends_rnr_wait(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 3; i++)
 		host_send(&p.a, i, 0, 100, IBV_SEND_SIGNALED);
@@ -194,7 +189,6 @@ ack_ends_rnr_wait(void **state)
 static void
 ack_timeout_by_code(void **state)
 {
-	(void)state;
 	for (uint8_t code = 0; code < 32; code++) {
 		struct qp_link_conf conf = qp_link_defaults();
 		uint64_t tr = UINT64_C(4096) << code;
@@ -233,7 +227,6 @@ ack_timer_restarts_on_progress(void **state)
 	uint64_t tr = UINT64_C(4096) << 14;
 	uint64_t first;
 
-	(void)state;
 	qp_link_init(&p, &conf);
 	first = p.now;
 	for (unsigned i = 0; i < 4; i++)
@@ -260,7 +253,6 @@ ack_timer_restarts_on_progress(void **state)
 static void
 retry_cnt_limit(void **state)
 {
-	(void)state;
 	for (uint8_t retry = 0; retry <= 7; retry++) {
 		struct qp_link_conf conf = qp_link_defaults();
 
@@ -292,7 +284,6 @@ progress_restores_retry_cnt(void **state)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
-	(void)state;
 	conf.retry_cnt = 1;
 	qp_link_init(&p, &conf);
 	host_send(&p.a, 0, 0, 10 * 1024, IBV_SEND_SIGNALED);
@@ -315,7 +306,6 @@ progress_restores_retry_cnt(void **state)
 static void
 lost_ack_is_repeated(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 3; i++) {
 		host_recv(&p.b, i, 0, 2000);

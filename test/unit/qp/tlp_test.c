@@ -64,7 +64,6 @@ probe_memory_deregistered(void **state)
 	struct sge sge;
 	struct send_req req;
 
-	(void)state;
 	init();
 	mtu = 1u << p.a.qp.pmtu_shift;
 	round_trip(0, 10 * US);
@@ -101,7 +100,6 @@ probed_message_fails(void **state)
 	struct sge sge[2];
 	struct send_req req;
 
-	(void)state;
 	init();
 	mtu = 1u << p.a.qp.pmtu_shift;
 	round_trip(0, 10 * US);
@@ -129,7 +127,6 @@ probed_message_fails(void **state)
 static void
 no_probe_before_sample(void **state)
 {
-	(void)state;
 	init();
 	send_lost(0);
 	assert_int_equal(qp_deadline(&p.a.qp), p.now + TIMEOUT_NS);
@@ -145,7 +142,6 @@ no_probe_before_sample(void **state)
 static void
 no_probe_when_switched_off(void **state)
 {
-	(void)state;
 	init();
 	p.a.shared.tlp_off = true;
 	round_trip(0, 10 * US);
@@ -165,7 +161,6 @@ probe_wait_follows_rtt(void **state)
 	static const uint64_t rtts[] = {
 		1, 3 * US, 25 * US, 26 * US, 500 * US, 4 * NS_PER_MS};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rtts); i++) {
 		init();
 		round_trip(0, rtts[i]);
@@ -196,7 +191,6 @@ probe_wait_doubles(void **state)
 	uint64_t start, wait;
 	unsigned resent = 0;
 
-	(void)state;
 	init();
 	round_trip(0, 50 * US);
 	send_lost(1);
@@ -223,7 +217,6 @@ probe_wait_doubles(void **state)
 static void
 no_probe_beyond_ack_timeout(void **state)
 {
-	(void)state;
 	init();
 	round_trip(0, TIMEOUT_NS / 4);
 	send_lost(1);
@@ -238,7 +231,6 @@ probes_do_not_prolong_retries(void **state)
 {
 	uint64_t start;
 
-	(void)state;
 	init();
 	round_trip(0, 50 * US);
 	send_lost(1);
@@ -258,7 +250,6 @@ probes_do_not_prolong_retries(void **state)
 static void
 probe_copies_oldest_packet(void **state)
 {
-	(void)state;
 	init();
 	round_trip(0, 50 * US);
 	for (unsigned i = 1; i < 5; i++)
@@ -298,7 +289,6 @@ probe_copies_oldest_packet(void **state)
 static void
 late_response_costs_one_copy(void **state)
 {
-	(void)state;
 	init();
 	round_trip(0, 50 * US);
 	for (unsigned i = 1; i < 20; i++)
@@ -324,7 +314,6 @@ late_response_costs_one_copy(void **state)
 static void
 karn_rule(void **state)
 {
-	(void)state;
 	init();
 	round_trip(0, 50 * US);
 	host_send(&p.a, 1, 0, 8, IBV_SEND_SIGNALED);
@@ -363,7 +352,6 @@ no_probe_in_rnr_wait(void **state)
 {
 	uint64_t wait = 640 * US; /* code 12 */
 
-	(void)state;
 	init();
 	round_trip(0, 50 * US);
 	send_lost(1);
@@ -391,7 +379,6 @@ no_probe_without_ack_timeout(void **state)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 
-	(void)state;
 	conf.timeout = 0;
 	qp_link_init(&p, &conf);
 	host_recv(&p.b, 0, 0x1000, 8);
@@ -407,7 +394,6 @@ no_probe_without_ack_timeout(void **state)
 static void
 lost_nak_costs_no_timeout(void **state)
 {
-	(void)state;
 	for (int resend = 0; resend < 2; resend++) {
 		uint64_t start;
 
@@ -443,7 +429,6 @@ lost_nak_costs_no_timeout(void **state)
 static void
 read_is_probed_by_request(void **state)
 {
-	(void)state;
 	init();
 	round_trip(0, 50 * US);
 	host_read(&p.a, 1, 0x2000, 0x8000, 5000);

@@ -89,7 +89,6 @@ size_run(const struct size_case *c)
 static void
 send_sizes(void **state)
 {
-	(void)state;
 	for (unsigned code = IBV_MTU_256; code <= IBV_MTU_4096; code++) {
 		uint32_t mtu = mtu_bytes(code);
 		uint32_t sizes[] = {
@@ -114,7 +113,6 @@ sges_cut_differently(void **state)
 	struct send_req req = {
 		.wr_id = 1, .flags = IBV_SEND_SIGNALED, .sge = from, .num_sge = 4};
 
-	(void)state;
 	qp_link_init_default(&p);
 	from[0] = host_sge(&p.a, 100, 1);
 	from[1] = host_sge(&p.a, 0, 0);
@@ -148,7 +146,6 @@ inline_data_is_copied(void **state)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
-	(void)state;
 	conf.mtu = IBV_MTU_256;
 	qp_link_init(&p, &conf);
 	bytes_fill(p.a.mem, 512, 6);
@@ -171,7 +168,6 @@ inline_data_is_copied(void **state)
 static void
 signaled_completion_frees_slots(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 63; i++) {
 		host_recv(&p.b, i, 0, 8);
@@ -197,7 +193,6 @@ signaled_completion_frees_slots(void **state)
 static void
 traffic_in_both_directions(void **state)
 {
-	(void)state;
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 32; i++) {
 		host_recv(&p.a, i, 30000, 4000);
@@ -238,7 +233,6 @@ message_of_2_31_bytes(void **state)
 	struct send_req req = {
 		.wr_id = 1, .flags = IBV_SEND_SIGNALED, .sge = list, .num_sge = 16};
 
-	(void)state;
 	conf.mtu = IBV_MTU_4096;
 	conf.sge = 16;
 	conf.mem_bytes = GIANT / 16;
@@ -285,7 +279,6 @@ message_of_2_23_packets(void **state)
 	struct send_req req = {
 		.wr_id = 2, .flags = IBV_SEND_SIGNALED, .sge = list, .num_sge = 16};
 
-	(void)state;
 	conf.mtu = IBV_MTU_256;
 	conf.sge = 16;
 	conf.mem_bytes = GIANT / 16;

@@ -219,28 +219,24 @@ masks_check(enum ibv_qp_type of, const struct wanted *rows_wanted, unsigned coun
 static void
 rc_transitions(void **state)
 {
-	(void)state;
 	masks_check(IBV_QPT_RC, rc_wanted, RTE_DIM(rc_wanted));
 }
 
 static void
 uc_transitions(void **state)
 {
-	(void)state;
 	masks_check(IBV_QPT_UC, uc_wanted, RTE_DIM(uc_wanted));
 }
 
 static void
 ud_transitions(void **state)
 {
-	(void)state;
 	masks_check(IBV_QPT_UD, ud_wanted, RTE_DIM(ud_wanted));
 }
 
 static void
 xrc_transitions(void **state)
 {
-	(void)state;
 	masks_check(IBV_QPT_XRC_SEND, xrc_send_wanted, RTE_DIM(xrc_send_wanted));
 	masks_check(IBV_QPT_XRC_RECV, xrc_recv_wanted, RTE_DIM(xrc_recv_wanted));
 }
@@ -376,7 +372,6 @@ modify_follows_table(void **state)
 	};
 	unsigned passed = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(types); i++) {
 		type = types[i].type;
 		wanted = types[i].rows;
@@ -395,7 +390,6 @@ modify_follows_table(void **state)
 static void
 unknown_types_and_states(void **state)
 {
-	(void)state;
 	wanted = rc_wanted;
 	wanted_count = RTE_DIM(rc_wanted);
 	for (unsigned i = 0; i < wanted_count; i++) {

@@ -12,7 +12,6 @@ write_with_imm_without_receive(void **state)
 		.payload_len = UC_MTU,
 		.dma_len = UC_MTU + 8};
 
-	(void)state;
 	uc_open_default();
 	c.va = (uintptr_t)p.b.mem;
 	c.rkey = p.b.rkey;
@@ -46,7 +45,6 @@ write_with_imm_without_receive(void **state)
 static void
 send_without_receive(void **state)
 {
-	(void)state;
 	uc_open_default();
 	host_send(&p.a, 1, 0, 2500, 0);
 	uc_send_all_but(UC_NONE_LOST);
@@ -65,7 +63,6 @@ send_without_receive(void **state)
 static void
 message_too_long(void **state)
 {
-	(void)state;
 	for (unsigned srq = 0; srq < 2; srq++) {
 		struct qp_link_conf conf = qp_link_defaults();
 
@@ -94,7 +91,6 @@ message_too_long(void **state)
 static void
 srq_receive_of_lost_message(void **state)
 {
-	(void)state;
 	for (unsigned lost = 0; lost < 4; lost++) {
 		struct qp_link_conf conf = qp_link_defaults();
 		bool taken = lost == 1 || lost == 2;
@@ -129,7 +125,6 @@ srq_receive_of_lost_message_cq_full(void **state)
 	uint32_t psn = PSN_A;
 	struct cqe cqe;
 
-	(void)state;
 	conf.srq = true;
 	conf.cqe = 1;
 	uc_open(conf);
@@ -156,7 +151,6 @@ unwritable_receive_moves_qp_to_err(void **state)
 {
 	struct sge sge;
 
-	(void)state;
 	uc_open_default();
 	sge = host_sge(&p.b, 0, 100);
 	sge.lkey = p.b.recv_key ^ 1;
@@ -175,7 +169,6 @@ unwritable_receive_moves_qp_to_err(void **state)
 static void
 taken_receive_is_flushed(void **state)
 {
-	(void)state;
 	uc_open_default();
 	host_recv(&p.b, 70, 0, 8192);
 	inject_request(&p.b, OPCODE_UC_SEND_FIRST, PSN_A, UC_MTU);

@@ -10,7 +10,6 @@
 static void
 lost_packet_discards_message(void **state)
 {
-	(void)state;
 	for (unsigned lost = 0; lost < 5; lost++) {
 		bool first = lost >= 3, second = lost != 3;
 
@@ -49,7 +48,6 @@ lost_packet_discards_message(void **state)
 static void
 lost_packet_of_write(void **state)
 {
-	(void)state;
 	for (unsigned lost = 0; lost < 4; lost++) {
 		uc_open_default();
 		memset(p.b.mem, 0xEE, 8192);
@@ -172,7 +170,6 @@ order_case(unsigned in, unsigned row, bool gap)
 static void
 opcode_sequence(void **state)
 {
-	(void)state;
 	for (unsigned in = 0; in < MESSAGES; in++) {
 		for (unsigned row = 0; row < RTE_DIM(orders); row++) {
 			order_case(in, row, false);
@@ -189,7 +186,6 @@ first_starts_at_any_psn(void **state)
 	static const uint32_t psns[] = {
 		PSN_A, PSN_A, PSN_A - 1, PSN_A + 0x7FFFFF, 0xFFFFFF, 0, 5, 0x800005};
 
-	(void)state;
 	uc_open_default();
 	for (unsigned i = 0; i < RTE_DIM(psns); i++) {
 		host_recv(&p.b, i, 0, 8192);
@@ -227,7 +223,6 @@ invalid_lengths_discard_message(void **state)
 		{IN_WRITE, OPCODE_UC_WRITE_LAST, 0, 0},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		struct pkt_spec c = {.opcode = rows[i].opcode,
 			.psn = PSN_A + (rows[i].in != BETWEEN),
@@ -254,7 +249,6 @@ invalid_lengths_discard_message(void **state)
 static void
 invalid_key_discards_write(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		struct pkt_spec c = {.opcode = OPCODE_UC_WRITE_ONLY,
 			.psn = PSN_A,
@@ -286,7 +280,6 @@ send_error_moves_qp_to_sqe(void **state)
 	struct send_req req = {
 		.wr_id = 1, .flags = IBV_SEND_SIGNALED, .sge = &sge, .num_sge = 1};
 
-	(void)state;
 	uc_open_default();
 	sge = host_sge(&p.a, 0, 8);
 	sge.lkey ^= 1;
@@ -316,7 +309,6 @@ send_error_moves_qp_to_sqe(void **state)
 static void
 opcodes_and_flags_sent(void **state)
 {
-	(void)state;
 	uc_open_default();
 	host_send(&p.a, 1, 0, 2500, IBV_SEND_SOLICITED);
 	host_write(&p.a, 2, 0, 0, 2048);
@@ -340,7 +332,6 @@ send_error_after_good_requests(void **state)
 	struct sge sge;
 	struct send_req req = {.wr_id = 3, .sge = &sge, .num_sge = 1};
 
-	(void)state;
 	uc_open_default();
 	host_send(&p.a, 1, 0, 8, IBV_SEND_SIGNALED);
 	host_send(&p.a, 2, 0, 8, 0);
@@ -362,7 +353,6 @@ send_cq_overflow(void **state)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
-	(void)state;
 	conf.type = IBV_QPT_UC;
 	conf.cqe = 2;
 	uc_open(conf);

@@ -51,7 +51,6 @@ one_path_per_pull(void **state)
 	struct ud_dest here, there;
 	struct pkt pkts[4];
 
-	(void)state;
 	qp_link_init(&fixture, &conf);
 	here = there = host_dest(a);
 	there.flow_label = 7;
@@ -78,7 +77,6 @@ send_cq_overflow(void **state)
 	struct qp_link_conf conf = ud_conf();
 	struct ud_dest dest;
 
-	(void)state;
 	conf.cqe = 2;
 	qp_link_init(&fixture, &conf);
 	dest = host_dest(a);
@@ -102,7 +100,6 @@ receive_cq_overflow(void **state)
 	struct qp_link_conf conf = ud_conf();
 	struct pkt_spec c = datagram(8);
 
-	(void)state;
 	conf.cqe = 1;
 	qp_link_init(&fixture, &conf);
 	host_recv(b, 1, 0, 256);

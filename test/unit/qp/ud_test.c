@@ -67,7 +67,6 @@ qkey_mismatch_is_dropped(void **state)
 {
 	struct pkt_spec c = datagram(8);
 
-	(void)state;
 	open_ud(false, false);
 	host_recv(&p.b, 1, 0, 100);
 	for (unsigned bit = 0; bit < 32; bit++) {
@@ -88,7 +87,6 @@ ud_admission(void **state)
 {
 	struct pkt_spec c;
 
-	(void)state;
 	open_ud(false, false);
 	host_recv(&p.b, 1, 0, 100);
 	host_recv(&p.b, 2, 0, 100);
@@ -125,7 +123,6 @@ completion_fields(void **state)
 	struct pkt_spec c = datagram(12);
 	struct cqe cqe;
 
-	(void)state;
 	open_ud(false, false);
 	host_recv(&p.b, 1, 0, 100);
 	host_recv(&p.b, 2, 0, 100);
@@ -151,7 +148,6 @@ completion_fields(void **state)
 static void
 grh_of_ipv4_and_ipv6(void **state)
 {
-	(void)state;
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
 		struct ud_dest dest;
 		struct send_req req = {.wr_id = 1, .flags = IBV_SEND_SIGNALED};
@@ -191,7 +187,6 @@ grh_of_ipv4_and_ipv6(void **state)
 static void
 grh_across_sges(void **state)
 {
-	(void)state;
 	for (unsigned srq = 0; srq < 2; srq++) {
 		for (uint32_t cut = 1; cut < GRH + 24; cut++) {
 			struct sge sges[3];
@@ -229,7 +224,6 @@ short_receive_is_kept(void **state)
 		{GRH + 20, 20, true}, {GRH - 1, 0, false}, {1, 0, false},
 		{GRH + 4096, 4096, true}, {GRH + 4095, 4096, false}};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		open_ud(false, false);
 		host_recv(&p.b, 1, 0, rows[i].room);
@@ -259,7 +253,6 @@ short_receive_is_kept(void **state)
 static void
 datagram_without_receive(void **state)
 {
-	(void)state;
 	open_ud(false, false);
 	inject_datagram(8);
 	assert_int_equal(dropped(DROP_no_receive), 1);
@@ -276,7 +269,6 @@ datagrams_to_srq(void **state)
 {
 	struct srq_attr attr = {.limit = 1};
 
-	(void)state;
 	open_ud(false, true);
 	inject_datagram(8);
 	assert_int_equal(dropped(DROP_no_receive), 1);
@@ -305,7 +297,6 @@ unwritable_receive_moves_qp_to_err(void **state)
 {
 	struct sge sge;
 
-	(void)state;
 	open_ud(false, false);
 	sge = host_sge(&p.b, 0, 100);
 	sge.lkey = p.b.recv_key ^ 1;
@@ -329,7 +320,6 @@ sent_datagram_fields(void **state)
 	struct sge sge;
 	struct send_req req = {.sge = &sge, .num_sge = 1, .dest = &dest};
 
-	(void)state;
 	open_ud(false, false);
 	sge = host_sge(&p.a, 0, 300);
 	bytes_fill(p.a.mem, 300, 4);
@@ -366,7 +356,6 @@ send_error_moves_qp_to_sqe(void **state)
 	struct sge sge;
 	struct send_req req = {.wr_id = 1, .sge = &sge, .num_sge = 1, .dest = &dest};
 
-	(void)state;
 	open_ud(false, false);
 	dest = host_dest(&p.a);
 	sge = host_sge(&p.a, 0, 8);

@@ -28,7 +28,6 @@ local_invalidate(void **state)
 {
 	uint32_t rkey;
 
-	(void)state;
 	win_init();
 	rkey = win_bind();
 	host_local_inv(&p.b, 7, SIGNALED, rkey);
@@ -43,7 +42,6 @@ local_invalidate(void **state)
 static void
 send_with_invalidate(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		uint32_t len = i == 0 ? 9 : 2500, rkey;
 		struct cqe cqe;
@@ -79,7 +77,6 @@ duplicate_invalidates_nothing(void **state)
 {
 	uint32_t rkey;
 
-	(void)state;
 	win_init();
 	rkey = win_bind();
 	host_recv(&p.b, 3, 0, 64);
@@ -101,7 +98,6 @@ duplicate_invalidates_nothing(void **state)
 static void
 invalid_key_to_invalidate_is_refused(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 6; i++) {
 		struct mw *type1;
 		uint32_t keys[6];
@@ -144,7 +140,6 @@ invalid_key_to_invalidate_is_refused(void **state)
 static void
 local_operations_in_order(void **state)
 {
-	(void)state;
 	for (unsigned lose = 0; lose < 3; lose++) {
 		struct mw *own;
 		uint32_t parent, rkey;
@@ -197,7 +192,6 @@ read_response_completes_local_operations(void **state)
 {
 	uint32_t rkey;
 
-	(void)state;
 	win_init();
 	rkey = win_bind();
 	host_read(&p.b, 1, 0, WIN_OFFSET, 5000);
@@ -221,7 +215,6 @@ mw_on_uc(void **state)
 	struct qp_link_conf conf = qp_link_defaults();
 	uint32_t rkey;
 
-	(void)state;
 	conf.type = IBV_QPT_UC;
 	conf.access = IBV_ACCESS_REMOTE_WRITE;
 	qp_link_init(&p, &conf);

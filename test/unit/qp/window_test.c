@@ -14,7 +14,6 @@ mw_grants_access(void **state)
 {
 	uint32_t rkey;
 
-	(void)state;
 	win_init();
 	rkey = win_bind();
 	bytes_fill(p.a.mem, WIN_LEN, 1);
@@ -45,7 +44,6 @@ mw_range_is_enforced(void **state)
 		{IBV_WR_ATOMIC_WRITE, WIN_OFFSET + WIN_LEN, 8},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		uint8_t before[8192];
 
@@ -78,7 +76,6 @@ mw_rights_are_enforced(void **state)
 		{0, IBV_WR_RDMA_READ, false},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		uint32_t rkey;
 
@@ -98,7 +95,6 @@ invalidate_stops_read_response(void **state)
 {
 	uint32_t rkey;
 
-	(void)state;
 	win_init();
 	rkey = win_bind();
 	win_post(5, IBV_WR_RDMA_READ, rkey, 0, WIN_OFFSET, WIN_LEN);
@@ -121,7 +117,6 @@ packet_before_local_operation_has_ackreq(void **state)
 {
 	uint32_t rkey;
 
-	(void)state;
 	win_init();
 	rkey = ibv_inc_rkey(mw->rkey);
 	host_recv(&p.a, 1, 0, 64);
@@ -146,7 +141,6 @@ packet_before_local_operation_has_ackreq(void **state)
 static void
 failed_bind_flushes_queue(void **state)
 {
-	(void)state;
 	win_init();
 	host_recv(&p.a, 1, 0, 64);
 	host_send(&p.b, 1, 0, 8, SIGNALED);
@@ -172,7 +166,6 @@ reset_invalidates_type2_mw(void **state)
 	struct mw *type1;
 	uint32_t rkey, other;
 
-	(void)state;
 	win_init();
 	type1 = host_mw(&p.b, false);
 	rkey = win_bind();
@@ -195,7 +188,6 @@ destroy_invalidates_mw(void **state)
 {
 	uint32_t rkey;
 
-	(void)state;
 	win_init();
 	rkey = win_bind();
 	qp_stop(&p.b.qp);

@@ -90,7 +90,6 @@ invalid_rkey_is_refused(void **state)
 		{OPCODE_RC_WRITE_FIRST, 1024, 2048 + 1024},
 	};
 
-	(void)state;
 	for (unsigned kind = 0; kind < KEY_KINDS; kind++)
 		key_run(kind, &packets[0]);
 	key_run(KEY_ENTIRE, &packets[1]);
@@ -115,7 +114,6 @@ last_byte_can_be_written(void **state)
 	uint64_t va = UINT64_MAX - 999;
 	uint32_t key;
 
-	(void)state;
 	qp_link_init(&p, &conf);
 	write_target_clear(2000);
 	assert_int_equal(key_alloc(&p.b.keys, p.b.qp.pd, va, p.b.mem + REMOTE, 1000,
@@ -142,7 +140,6 @@ region_freed_during_message(void **state)
 	struct sge sge;
 	uint32_t key;
 
-	(void)state;
 	qp_link_init(&p, &conf);
 	write_target_clear(4096);
 	bytes_fill(p.a.mem, 3000, 5);

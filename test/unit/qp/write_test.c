@@ -85,7 +85,6 @@ size_run(uint32_t len, bool imm, bool inlined)
 static void
 write_sizes(void **state)
 {
-	(void)state;
 	for (int variant = 0; variant < 4; variant++) {
 		for (int mtu = IBV_MTU_256; mtu <= IBV_MTU_4096; mtu++) {
 			uint32_t m = mtu_bytes((enum ibv_mtu)mtu);
@@ -109,7 +108,6 @@ inline_write(void **state)
 {
 	static const uint32_t lens[] = {0, 1, 255, 256, 257, 512};
 
-	(void)state;
 	for (unsigned i = 0; i < 2 * RTE_DIM(lens); i++) {
 		struct qp_link_conf conf = qp_link_defaults_rdma();
 
@@ -175,7 +173,6 @@ invalid_lengths_are_refused(void **state)
 			2},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		struct qp_link_conf conf = qp_link_defaults_rdma();
 		unsigned k;
@@ -201,7 +198,6 @@ write_of_0_bytes(void **state)
 	static const struct write_packet zero = {OPCODE_RC_WRITE_ONLY, 0, 0};
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 
-	(void)state;
 	qp_link_init(&p, &conf);
 	inject_write(&zero, PSN_A, 0xDEADBE00, UINT64_MAX);
 	write_expect_ack(AETH_ACK, PSN_A, 1);
@@ -225,7 +221,6 @@ qp_access_is_required(void **state)
 		{OPCODE_RC_WRITE_FIRST, 1024, 2000},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(packets); i++) {
 		struct qp_link_conf conf = qp_link_defaults_rdma();
 
@@ -243,7 +238,6 @@ qp_access_is_required(void **state)
 static void
 nak_fails_write(void **state)
 {
-	(void)state;
 	for (int access = 0; access < 2; access++) {
 		struct qp_link_conf conf = qp_link_defaults_rdma();
 		struct send_req req;
@@ -289,7 +283,6 @@ write_imm(uint64_t wr_id, uint32_t len)
 static void
 rnr_nak_at_last_packet(void **state)
 {
-	(void)state;
 	for (int srq = 0; srq < 2; srq++) {
 		struct qp_link_conf conf = qp_link_defaults_rdma();
 
@@ -328,7 +321,6 @@ bad_key_keeps_receive(void **state)
 	struct sge sge;
 	struct send_req req;
 
-	(void)state;
 	conf.srq = true;
 	qp_link_init(&p, &conf);
 	host_recv(&p.b, 3, 0, 16);
@@ -351,7 +343,6 @@ bad_key_keeps_receive(void **state)
 static void
 lost_packets_of_write(void **state)
 {
-	(void)state;
 	for (unsigned lost = 0; lost < 5; lost++) {
 		struct qp_link_conf conf = qp_link_defaults_rdma();
 
@@ -390,7 +381,6 @@ unreadable_sge_sends_nothing(void **state)
 {
 	static const uint32_t lens[] = {8, 3000};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(lens); i++) {
 		struct qp_link_conf conf = qp_link_defaults_rdma();
 		struct send_req req;

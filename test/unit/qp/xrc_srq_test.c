@@ -32,7 +32,6 @@ second_received(uint64_t wr_id, enum ibv_wc_status status, uint32_t len_or_vendo
 static void
 messages_to_two_srqs(void **state)
 {
-	(void)state;
 	xrc_init();
 	second_init(XRCD);
 	host_recv(&p.b, 1, 0x8000, 4 * XRC_MTU);
@@ -58,7 +57,6 @@ messages_to_two_srqs(void **state)
 static void
 unknown_srq_is_refused(void **state)
 {
-	(void)state;
 	for (int op = 0; op < 4; op++) {
 		struct sge sge;
 		struct send_req req;
@@ -87,7 +85,6 @@ unknown_srq_is_refused(void **state)
 static void
 srq_change_inside_message(void **state)
 {
-	(void)state;
 	xrc_init();
 	second_init(XRCD);
 	second_recv(2, 0xA000, 4 * XRC_MTU);
@@ -115,7 +112,6 @@ remote_keys_use_srq_pd(void **state)
 	struct sge sge;
 	struct send_req req;
 
-	(void)state;
 	xrc_init();
 	second_init(XRCD);
 	for (unsigned i = 0; i < 3; i++) {
@@ -152,7 +148,6 @@ remote_keys_use_srq_pd(void **state)
 static void
 srq_destroyed_inside_message(void **state)
 {
-	(void)state;
 	xrc_init();
 	second_init(XRCD);
 	second_recv(2, 0xA000, 4 * XRC_MTU);
@@ -169,7 +164,6 @@ srq_destroyed_inside_message(void **state)
 static void
 srq_error_sends_nak(void **state)
 {
-	(void)state;
 	xrc_init();
 	p.b.srq.error = true;
 	host_send(&p.a, 11, 0, 8, IBV_SEND_SIGNALED);
@@ -183,7 +177,6 @@ srq_error_sends_nak(void **state)
 static void
 empty_srq_sends_rnr_nak(void **state)
 {
-	(void)state;
 	xrc_init();
 	second_init(XRCD);
 	second_recv(2, 0xA000, XRC_MTU);
@@ -211,7 +204,6 @@ srq_limit_event(void **state)
 {
 	struct srq_attr attr = {.limit = 2};
 
-	(void)state;
 	xrc_init();
 	host_recv(&p.b, 1, 0x8000, XRC_MTU);
 	host_recv(&p.b, 2, 0x9000, XRC_MTU);

@@ -28,7 +28,6 @@ xrceth_on_requests(void **state)
 	struct send_req req;
 	struct pkt_view v;
 
-	(void)state;
 	xrc_init();
 	host_recv(&p.b, 1, 0x8000, 0x4000);
 	host_recv(&p.b, 2, 0xC000, 0);
@@ -80,7 +79,6 @@ xrceth_on_requests(void **state)
 static void
 initiator_and_target_admission(void **state)
 {
-	(void)state;
 	xrc_init();
 	inject_request(&p.a, OPCODE_XRC_SEND_ONLY, PSN_B, 8);
 	inject_request(&p.b, OPCODE_XRC_ACKNOWLEDGE, PSN_B, 0);
@@ -101,7 +99,6 @@ read_keeps_pd_of_its_srq(void **state)
 		.dma_len = 2 * XRC_MTU,
 		.ack_req = true};
 
-	(void)state;
 	xrc_init();
 	second_init(XRCD);
 	read.va = (uintptr_t)p.b.mem;
@@ -140,7 +137,6 @@ read_keeps_pd_of_its_srq(void **state)
 static void
 target_in_err_and_reset(void **state)
 {
-	(void)state;
 	xrc_init();
 	host_recv(&p.b, 1, 0x8000, XRC_MTU);
 	host_send(&p.a, 11, 0, 8, IBV_SEND_SIGNALED);
@@ -169,7 +165,6 @@ comm_est_of_target(void **state)
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 	struct qp_attr attr;
 
-	(void)state;
 	for (int bad = 0; bad < 2; bad++) {
 		conf.type = IBV_QPT_XRC_SEND;
 		conf.unconnected = true;
@@ -197,7 +192,6 @@ comm_est_of_target(void **state)
 static void
 exceeded_retries_move_initiator_to_err(void **state)
 {
-	(void)state;
 	xrc_init();
 	host_send(&p.a, 11, 0, 8, 0);
 	host_send(&p.a, 12, 0, 8, 0);
@@ -220,7 +214,6 @@ each_handle_gets_events(void **state)
 	struct qp_listener listener[2];
 	struct event_record event;
 
-	(void)state;
 	xrc_init();
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(event_queue_init(&queue[i]), 0);
@@ -252,7 +245,6 @@ create_checks_domain_and_cqs(void **state)
 	struct cq cq;
 	struct qp qp;
 
-	(void)state;
 	assert_int_equal(qp_init(&qp, 2, &conf, &alloc_plain, NULL, NULL), -EINVAL);
 	conf.xrcd = 1;
 	assert_int_equal(qp_init(&qp, 2, &conf, &alloc_plain, NULL, NULL), 0);

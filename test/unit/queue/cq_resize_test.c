@@ -176,7 +176,6 @@ resize_keeps_order_and_stamps(void **state)
 {
 	uint64_t seed = test_seed(1);
 
-	(void)state;
 	print_message("# ROCADE_TEST_SEED=%" PRIu64 "\n", seed);
 	for (unsigned i = 0; i < 200; i++)
 		sweep(seed + i, i % 2 != 0);
@@ -185,7 +184,6 @@ resize_keeps_order_and_stamps(void **state)
 static void
 overrun_after_resize_is_an_error(void **state)
 {
-	(void)state;
 	cq_open(4, false);
 	for (unsigned i = 0; i < 4; i++)
 		assert_true(cqe_put(i, 1));
@@ -209,7 +207,6 @@ overrun_after_resize_is_an_error(void **state)
 static void
 refused_resize_changes_nothing(void **state)
 {
-	(void)state;
 	cq_open(4, true);
 	assert_true(cqe_put(1, 1));
 	assert_int_equal(resize(0), -EINVAL);
@@ -235,7 +232,6 @@ event_is_there(void)
 static void
 arming_survives_resize(void **state)
 {
-	(void)state;
 	cq_open(4, false);
 	assert_true(cqe_put(0, 1));
 	cq_arm(&cq, false);

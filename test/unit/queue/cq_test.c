@@ -115,7 +115,6 @@ expect_error_once(void)
 static void
 sizes_are_checked(void **state)
 {
-	(void)state;
 	assert_int_equal(cq_init(&cq, &alloc_counting, 0, NULL, NULL), -EINVAL);
 	assert_int_equal(
 		cq_init(&cq, &alloc_counting, CQ_MAX_CQE + 1, NULL, NULL), -EINVAL);
@@ -134,7 +133,6 @@ sizes_are_checked(void **state)
 static void
 second_engine_makes_it_shared(void **state)
 {
-	(void)state;
 	cq_open(4);
 	cq_attach(&cq, 31);
 	cq_attach(&cq, 31);
@@ -158,7 +156,6 @@ cqes_come_out_as_they_went_in(void **state)
 	static const uint32_t sizes[] = {1, 2, 8, 64};
 	uint64_t in = 0, out = 0, seed = 1;
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(sizes); i++) {
 		cq_open(sizes[i]);
 		assert_int_equal(poll_one(), UINT64_MAX);
@@ -183,7 +180,6 @@ cqes_come_out_as_they_went_in(void **state)
 static void
 overrun_keeps_queued_cqes(void **state)
 {
-	(void)state;
 	for (unsigned kind = 0; kind < 2; kind++) {
 		cq_open(8);
 		cq.shared = kind != 0;
@@ -215,7 +211,6 @@ overrun_keeps_queued_cqes(void **state)
 static void
 stale_head_is_no_overrun(void **state)
 {
-	(void)state;
 	for (unsigned kind = 0; kind < 2; kind++) {
 		cq_open(8);
 		cq.shared = true;
@@ -231,7 +226,6 @@ stale_head_is_no_overrun(void **state)
 static void
 purge_takes_one_qp(void **state)
 {
-	(void)state;
 	cq_open(16);
 	cq_advance();
 	for (unsigned round = 0; round < 10; round++) {
@@ -271,7 +265,6 @@ purge_gives_slots_back(void **state)
 {
 	uint64_t time;
 
-	(void)state;
 	for (unsigned stamps = 0; stamps < 2; stamps++) {
 		cq_open(8);
 		if (stamps != 0)
@@ -306,7 +299,6 @@ purge_inside_a_batch(void **state)
 	const struct cqe *cqe;
 	uint32_t tail;
 
-	(void)state;
 	cq_open(8);
 	cq.unlocked = true;
 	for (unsigned i = 0; i < 8; i++)
@@ -422,7 +414,6 @@ run_writers(unsigned num, uint32_t size, uint64_t total)
 static void
 one_writer_and_a_poller(void **state)
 {
-	(void)state;
 	run_writers(1, 1, 20000);
 	run_writers(1, 8, 200000);
 	run_writers(1, 256, 1000000);
@@ -431,7 +422,6 @@ one_writer_and_a_poller(void **state)
 static void
 two_writers_and_a_poller(void **state)
 {
-	(void)state;
 	run_writers(2, 2, 20000);
 	run_writers(2, 8, 200000);
 	run_writers(2, 256, 500000);
@@ -453,7 +443,6 @@ overrunner_main(void *arg)
 static void
 two_writers_overrun(void **state)
 {
-	(void)state;
 	thread_failure = NULL;
 	writers_num = 2;
 	for (unsigned round = 0; round < 300; round++) {

@@ -28,7 +28,6 @@ static const enum ibv_event_type types[3] = {
 static int
 queue_setup(void **state)
 {
-	(void)state;
 	assert_int_equal(event_queue_init(&queue), 0);
 	for (unsigned i = 0; i < 3; i++)
 		async_event_init(&events[i], &queue, &objects[i]);
@@ -40,7 +39,6 @@ queue_teardown(void **state)
 {
 	int fd = queue.fd;
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++)
 		event_purge(&events[i]);
 	event_queue_fini(&queue);
@@ -94,7 +92,6 @@ expect_none(void)
 static void
 events_come_in_order(void **state)
 {
-	(void)state;
 	queue_nonblocking();
 	expect_none();
 	raise_event(1);
@@ -111,7 +108,6 @@ events_come_in_order(void **state)
 static void
 each_raise_is_read_once(void **state)
 {
-	(void)state;
 	queue_nonblocking();
 	raise_event(0);
 	raise_event(0);
@@ -137,7 +133,6 @@ types_of_one_object_alternate(void **state)
 		IBV_EVENT_COMM_EST};
 	struct event_record record;
 
-	(void)state;
 	queue_nonblocking();
 	event_raise(&events[0], IBV_EVENT_COMM_EST);
 	event_raise(&events[0], IBV_EVENT_SQ_DRAINED);
@@ -160,7 +155,6 @@ maximum_number_of_types(void **state)
 {
 	struct event_record record;
 
-	(void)state;
 	queue_nonblocking();
 	for (unsigned round = 0; round < 3; round++) {
 		for (int type = 0; type < EVENT_TYPES_MAX; type++)
@@ -179,7 +173,6 @@ maximum_number_of_types(void **state)
 static void
 unread_count_saturates(void **state)
 {
-	(void)state;
 	queue_nonblocking();
 	for (unsigned i = 0; i < EVENT_UNREAD_MAX + 10; i++)
 		raise_event(0);
@@ -197,7 +190,6 @@ unread_count_saturates(void **state)
 static void
 purge_takes_back(void **state)
 {
-	(void)state;
 	queue_nonblocking();
 	raise_event(0);
 	raise_event(1);
@@ -225,7 +217,6 @@ counts_without_events_are_skipped(void **state)
 {
 	const uint64_t two = 2;
 
-	(void)state;
 	queue_nonblocking();
 	assert_int_equal(write(queue.fd, &two, sizeof(two)), sizeof(two));
 	raise_event(2);
@@ -240,7 +231,6 @@ event_without_queue_is_ignored(void **state)
 {
 	struct async_event ev;
 
-	(void)state;
 	queue_nonblocking();
 	async_event_init(&ev, NULL, NULL);
 	event_raise(&ev, IBV_EVENT_CQ_ERR);
@@ -251,7 +241,6 @@ event_without_queue_is_ignored(void **state)
 static void
 descriptor_is_close_on_exec(void **state)
 {
-	(void)state;
 	assert_true(fcntl(queue.fd, F_GETFD) & FD_CLOEXEC);
 }
 
@@ -278,7 +267,6 @@ signal_ends_the_wait(void **state)
 	pthread_t reader;
 	void *rc;
 
-	(void)state;
 	assert_int_equal(sigaction(SIGUSR1, &action, &old), 0);
 	assert_int_equal(pthread_create(&reader, NULL, reader_main, NULL), 0);
 	while (pthread_tryjoin_np(reader, &rc) != 0) {
@@ -335,7 +323,6 @@ threads_lose_nothing(void **state)
 	pthread_t raisers[2], readers[2];
 	uint32_t purges = 0;
 
-	(void)state;
 	memset(got, 0, sizeof(got));
 	queued = 0;
 	thread_failure = NULL;
@@ -390,7 +377,6 @@ reader_is_woken_without_the_lock(void **state)
 	uint64_t one;
 	pthread_t raiser;
 
-	(void)state;
 	assert_int_equal(write(queue.fd, &most, sizeof(most)), sizeof(most));
 	assert_int_equal(pthread_create(&raiser, NULL, raise_one, &events[0]), 0);
 	for (bool raised = false; !raised; sched_yield()) {

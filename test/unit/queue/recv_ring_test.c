@@ -60,7 +60,6 @@ sizes_are_rounded_up(void **state)
 	static const uint32_t sizes[][2] = {
 		{0, 1}, {1, 1}, {2, 2}, {3, 4}, {64, 64}, {65, 128}, {1 << 20, 1 << 20}};
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(sizes); i++) {
 		assert_int_equal(
 			recv_ring_init(&ring, &alloc_counting, sizes[i][0], i % 5), 0);
@@ -81,7 +80,6 @@ wqes_come_out_as_they_went_in(void **state)
 {
 	uint64_t number = 0;
 
-	(void)state;
 	ring_open(8, RECV_MAX_SGE);
 	for (unsigned round = 0; round < 40; round++) {
 		for (unsigned i = 0; i < 8; i++)
@@ -103,7 +101,6 @@ stalled_taker_delays_no_other(void **state)
 	struct recv_wqe wqe;
 	uint32_t stalled;
 
-	(void)state;
 	ring_open(4, 1);
 	for (unsigned i = 0; i < 4; i++)
 		assert_true(ring_post(&ring, i, 1));
@@ -126,7 +123,6 @@ stalled_taker_delays_no_other(void **state)
 static void
 rings_of_one_and_without_sges(void **state)
 {
-	(void)state;
 	ring_open(1, 0);
 	for (unsigned i = 0; i < 20; i++) {
 		expect_empty();
@@ -143,7 +139,6 @@ lists_appear_at_once(void **state)
 {
 	uint32_t prod;
 
-	(void)state;
 	ring_open(4, 1);
 	recv_ring_lock(&ring);
 	prod = ring.prod;
@@ -164,7 +159,6 @@ invalid_rings_are_detected(void **state)
 	static const int32_t ahead[] = {9, 10, 1000, INT32_MAX, -1, -2, -8};
 	struct recv_wqe wqe;
 
-	(void)state;
 	for (unsigned kind = 0; kind < 2; kind++) {
 		ring_open(8, 2);
 		for (size_t i = 0; i < RTE_DIM(ahead); i++) {
@@ -186,7 +180,6 @@ invalid_rings_are_detected(void **state)
 static void
 clear_forgets_everything(void **state)
 {
-	(void)state;
 	ring_open(8, 1);
 	for (unsigned round = 0; round < 20; round++) {
 		for (unsigned i = 0; i < round % 9; i++)
@@ -212,7 +205,6 @@ failed_resize_changes_nothing(void **state)
 {
 	struct recv_ring before;
 
-	(void)state;
 	ring_open(8, 4);
 	for (unsigned i = 0; i < 5; i++)
 		assert_true(ring_post(&ring, i, i == 3 ? 3 : 1));
@@ -304,7 +296,6 @@ random_calls_agree_with_a_list(void **state)
 {
 	unsigned phase = 0;
 
-	(void)state;
 	sweep = (struct sweep){.seed = test_seed(4)};
 	sweep.rand = sweep.seed;
 	ring_open(4, 2);
@@ -362,7 +353,6 @@ run_traffic(unsigned takers, uint32_t max_wr, uint64_t total)
 static void
 one_taker_sees_fifo(void **state)
 {
-	(void)state;
 	run_traffic(1, 1, 20000);
 	run_traffic(1, 16, 300000);
 	run_traffic(1, 1024, 1000000);
@@ -371,7 +361,6 @@ one_taker_sees_fifo(void **state)
 static void
 two_takers_see_fifo(void **state)
 {
-	(void)state;
 	run_traffic(2, 1, 20000);
 	run_traffic(2, 2, 50000);
 	run_traffic(2, 16, 300000);
@@ -391,7 +380,6 @@ stalled_takers_see_fifo(void **state)
 	struct sigaction old;
 	const char *wrong;
 
-	(void)state;
 	ring_open(8, 1);
 	stalls_open(&old);
 	traffic_start(&t);

@@ -44,7 +44,6 @@ sizes_are_rounded_up(void **state)
 		{SQ_MAX_WR, 1, 0, SQ_MAX_WR, 16, 64},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(rows); i++) {
 		sq_open(rows[i].max_wr, rows[i].max_sge, rows[i].max_inline);
 		assert_int_equal(sq.max_wr, rows[i].got_wr);
@@ -59,7 +58,6 @@ sizes_are_rounded_up(void **state)
 static void
 failed_init_leaks_nothing(void **state)
 {
-	(void)state;
 	counting_refuse(0);
 	assert_int_equal(sq_init(&sq, &alloc_counting, 8, 1, 0), -ENOMEM);
 	counting_grant();
@@ -70,7 +68,6 @@ failed_init_leaks_nothing(void **state)
 static void
 slots_do_not_overlap(void **state)
 {
-	(void)state;
 	sq_open(4, 3, 100);
 	for (uint32_t i = 0; i < 4; i++) {
 		memset(sq_slot(&sq, i), (int)i + 1, sq.ring.stride);
@@ -95,7 +92,6 @@ only_free_gives_room(void **state)
 {
 	uint32_t prod = UINT32_MAX - 5, freed = UINT32_MAX - 5;
 
-	(void)state;
 	sq_open(8, 1, 0);
 	sq.prod = sq.freed = prod;
 	for (unsigned round = 0; round < 20; round++) {
@@ -117,7 +113,6 @@ only_free_gives_room(void **state)
 static void
 clear_starts_anew(void **state)
 {
-	(void)state;
 	sq_open(4, 1, 0);
 	sq_publish(&sq, 3);
 	sq_free(&sq, 1);
@@ -214,7 +209,6 @@ threads_see_whole_requests(void **state)
 {
 	pthread_t threads[4];
 
-	(void)state;
 	thread_failure = NULL;
 	sq_open(32, 1, 0);
 	pthread_create(&threads[0], NULL, poster_main, (void *)1);

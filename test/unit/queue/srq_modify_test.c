@@ -19,7 +19,6 @@ receives_take(unsigned count)
 static void
 limit_fires_once_below(void **state)
 {
-	(void)state;
 	srq_open(16, 1);
 	for (unsigned round = 0; round < 6; round++) {
 		srq_fixture_post(10, 1);
@@ -43,7 +42,6 @@ limit_fires_once_below(void **state)
 static void
 limit_above_count_fires_at_once(void **state)
 {
-	(void)state;
 	srq_open(16, 1);
 	srq_fixture_post(3, 1);
 	assert_int_equal(srq_fixture_modify(0, 0, 3, IBV_SRQ_LIMIT), 0);
@@ -63,7 +61,6 @@ limit_above_count_fires_at_once(void **state)
 static void
 limit_is_disarmed_and_replaced(void **state)
 {
-	(void)state;
 	srq_open(16, 1);
 	srq_fixture_post(16, 1);
 	assert_int_equal(srq_fixture_modify(0, 0, 10, IBV_SRQ_LIMIT), 0);
@@ -97,7 +94,6 @@ armings_are_numbered(void **state)
 {
 	uint64_t old;
 
-	(void)state;
 	srq_open(16, 1);
 	srq_fixture_post(10, 1);
 	assert_int_equal(srq_fixture_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
@@ -119,7 +115,6 @@ take_not_counted_by_arming_fires(void **state)
 {
 	struct srq *taken = NULL;
 
-	(void)state;
 	srq_open(16, 1);
 	srq_attach(&srq, 0, &taken);
 	srq_fixture_post(10, 1);
@@ -183,7 +178,6 @@ bad_modifies_change_nothing(void **state)
 	struct recv_ring before;
 	uint64_t limit;
 
-	(void)state;
 	srq_open(32, 4);
 	srq_fixture_post(9, 1);
 	srq_fixture_post(3, 3);
@@ -212,7 +206,6 @@ bad_modifies_change_nothing(void **state)
 static void
 size_below_armed_limit_is_refused(void **state)
 {
-	(void)state;
 	srq_open(32, 1);
 	srq_fixture_post(32, 1);
 	assert_int_equal(srq_fixture_modify(0, 0, 20, IBV_SRQ_LIMIT), 0);
@@ -243,7 +236,6 @@ size_below_armed_limit_is_refused(void **state)
 static void
 refused_memory_changes_nothing(void **state)
 {
-	(void)state;
 	srq_open(16, 1);
 	srq_fixture_post(4, 1);
 	counting_refuse(0);
@@ -260,7 +252,6 @@ sizes_are_written_back(void **state)
 {
 	struct srq_attr attr = {.max_wr = 33, .max_sge = 0, .limit = 5};
 
-	(void)state;
 	srq_open(16, 2);
 	srq_fixture_post(7, 1);
 	assert_int_equal(srq_modify(&srq, &attr, SIZE_AND_LIMIT), 0);
@@ -288,7 +279,6 @@ sizes_are_written_back(void **state)
 static void
 resize_and_limit_fire_at_once(void **state)
 {
-	(void)state;
 	srq_open(16, 1);
 	srq_fixture_post(7, 1);
 	assert_int_equal(srq_fixture_modify(32, 0, 30, SIZE_AND_LIMIT), 0);

@@ -16,7 +16,6 @@ released_number_is_not_reused_at_once(void **state)
 {
 	struct srq a = {.srqn = 0}, b = {.srqn = 0}, c = {.srqn = 0};
 
-	(void)state;
 	srq_table_init(&t, 0x1000);
 	assert_null(srq_table_get(&t, 0x1000));
 	assert_int_equal(srq_table_put(&t, &a), 0);
@@ -45,7 +44,6 @@ full_table_reuses_the_free_number(void **state)
 {
 	struct srq *all = calloc(SRQ_TABLE_MAX, sizeof(*all)), extra = {.srqn = 7};
 
-	(void)state;
 	assert_non_null(all);
 	srq_table_init(&t, SRQ_TABLE_BASE_MAX);
 	for (uint32_t i = 0; i < SRQ_TABLE_MAX; i++)

@@ -18,7 +18,6 @@ init_only(uint32_t max_wr, uint32_t max_sge)
 static void
 sizes_are_checked(void **state)
 {
-	(void)state;
 	assert_int_equal(init_only(0, 1), -EINVAL);
 	assert_int_equal(init_only(SRQ_MAX_WR + 1, 1), -EINVAL);
 	assert_int_equal(init_only(1, 0), -EINVAL);
@@ -38,7 +37,6 @@ sizes_are_checked(void **state)
 static void
 second_engine_makes_it_shared(void **state)
 {
-	(void)state;
 	srq_open(8, 1);
 	srq_attach(&srq, 3, NULL);
 	srq_attach(&srq, 3, NULL);
@@ -63,7 +61,6 @@ takes_are_fifo_in_both_modes(void **state)
 {
 	struct recv_wqe wqe;
 
-	(void)state;
 	srq_open(8, 2);
 	for (uint64_t i = 0; i < 60; i++) {
 		assert_true(ring_post(&srq.ring, i, i % 3));
@@ -85,7 +82,6 @@ invalid_ring_is_a_permanent_error(void **state)
 	struct recv_wqe wqe;
 	struct srq_attr attr = {.max_wr = 77};
 
-	(void)state;
 	srq_open(16, 1);
 	srq_fixture_post(4, 1);
 	assert_int_equal(srq_fixture_modify(0, 0, 3, IBV_SRQ_LIMIT), 0);
@@ -112,7 +108,6 @@ invalid_ring_is_a_permanent_error(void **state)
 static void
 modify_and_post_detect_invalid_ring(void **state)
 {
-	(void)state;
 	srq_open(16, 1);
 	srq.ring.prod += 17;
 	assert_int_equal(srq_fixture_modify(64, 0, 0, IBV_SRQ_MAX_WR), -EIO);
@@ -156,7 +151,6 @@ two_engines_raise_one_error(void **state)
 {
 	pthread_t threads[2];
 
-	(void)state;
 	thread_failure = NULL;
 	pthread_barrier_init(&barrier, NULL, 2);
 	for (unsigned round = 0; round < 500; round++) {

@@ -147,7 +147,6 @@ one_event_for_each_arming(void **state)
 {
 	struct traffic t;
 
-	(void)state;
 	srq_open(LIMIT_RING, 4);
 	traffic_init(&t);
 	armings_run(&t);
@@ -166,7 +165,6 @@ one_event_for_each_arming_of_one_engine(void **state)
 		.waves = true,
 		.total = UINT64_MAX};
 
-	(void)state;
 	srq_open(LIMIT_RING, 4);
 	srq_attach(&srq, 0, &taken);
 	armings_run(&t);
@@ -212,7 +210,6 @@ resizes_under_traffic(void **state)
 	unsigned done = 0;
 	struct traffic t;
 
-	(void)state;
 	srq_open(8, 2);
 	traffic_init(&t);
 	t.waves = false;
@@ -235,7 +232,6 @@ attaches_under_traffic(void **state)
 {
 	struct traffic t;
 
-	(void)state;
 	srq_open(32, 2);
 	traffic_init(&t);
 	traffic_start(&t);

@@ -23,7 +23,6 @@ each_member_is_checked(void **state)
 {
 	struct rocade_daemon_conf c = valid_conf();
 
-	(void)state;
 	assert_int_equal(rocade_daemon_check(&c), 0);
 	c.mtu = 9001;
 	expect_refused(c, "mtu: 9001 is not in 576..9000");
@@ -81,7 +80,6 @@ addresses_change_at_run_time(void **state)
 	struct server_fixture b;
 	char text[46];
 
-	(void)state;
 	fixture_open(&b, c);
 	assert_int_equal(client_attach(&b, &client), 0);
 	before = device_info(&b, client.fd);
@@ -127,7 +125,6 @@ limits_change_at_run_time(void **state)
 	struct fixture_client first, second;
 	struct server_fixture b;
 
-	(void)state;
 	fixture_open(&b, c);
 	assert_int_equal(client_attach(&b, &first), 0);
 	assert_int_equal(qpn_take(&b, first.fd), 0);

@@ -14,7 +14,6 @@ device_info_before_attach(void **state)
 	struct server_fixture b;
 	int fd;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){
 				 .name = "ring0", .mtu = 1500, .client_qps = 7});
 	fd = client_connect(&b);
@@ -42,7 +41,6 @@ passed_descriptors_cannot_harm_the_daemon(void **state)
 	struct sw_reply reply;
 	struct server_fixture b;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(client_attach(&b, &c), 0);
 	assert_int_equal(
@@ -70,7 +68,6 @@ client_is_woken(void **state)
 	char bytes[8];
 	struct server_fixture b;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(client_attach(&b, &c), 0);
 	assert_int_equal(recv(c.fds[2], bytes, 8, MSG_DONTWAIT), -1);
@@ -90,7 +87,6 @@ malformed_request_disconnects(void **state)
 	struct sw_reply reply;
 	struct server_fixture b;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	memcpy(bytes, &req, sizeof(req)); /* the last length is valid, its magic is not */
 	for (size_t i = 0; i < RTE_DIM(lens); i++) {
@@ -115,7 +111,6 @@ version_mismatch_reports_our_version(void **state)
 	struct server_fixture b;
 	int fd;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	fd = client_connect(&b);
 	assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
@@ -137,7 +132,6 @@ client_that_does_not_read_is_disconnected(void **state)
 	struct server_fixture b;
 	int fd;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	fd = client_connect(&b);
 	while (b.d->conn_count != 0 && sent < 100000) {
@@ -160,7 +154,6 @@ refused_attach_leaks_nothing(void **state)
 	struct server_fixture b;
 	int fd;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.max_clients = 1});
 	assert_int_equal(client_attach(&b, &c), 0);
 	fd = client_connect(&b);
@@ -203,7 +196,6 @@ connections_of_a_process_are_limited(void **state)
 	struct server_fixture b;
 	int fds[17];
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	log_set_sink(warning_keep, NULL);
 	warnings = 0;
@@ -240,7 +232,6 @@ connections_of_all_are_limited(void **state)
 	struct server_fixture b;
 	int fds[4];
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.max_clients = 1});
 	log_set_sink(warning_keep, NULL);
 	for (unsigned i = 0; i < 4; i++)
@@ -263,7 +254,6 @@ accept_without_free_descriptor_disconnects(void **state)
 	int fd, other, lowest;
 	struct server_fixture b;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	fd = client_socket();
 	other = client_socket();
@@ -294,7 +284,6 @@ corrupt_ring_disconnects(void **state)
 	struct sw_reply reply;
 	struct server_fixture b;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(client_attach(&b, &good), 0);
 	assert_int_equal(client_attach(&b, &bad), 0);
@@ -323,7 +312,6 @@ process_name_is_escaped_in_status(void **state)
 	struct server_fixture b;
 	ssize_t len;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	prctl(PR_GET_NAME, before);
 	prctl(PR_SET_NAME, "a\"b\\c\xff\nd");

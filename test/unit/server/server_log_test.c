@@ -44,7 +44,6 @@ lines_up_to_the_level(void **state)
 {
 	char text[256];
 
-	(void)state;
 	unsetenv("JOURNAL_STREAM");
 	log_all_levels(ROCADE_LOG_ERROR, text, sizeof(text));
 	assert_string_equal(text, "rocaded: error: one\n.");
@@ -59,7 +58,6 @@ journal_lines_have_priorities(void **state)
 {
 	char text[256];
 
-	(void)state;
 	setenv("JOURNAL_STREAM", "8:12345", 1);
 	log_all_levels(ROCADE_LOG_DEBUG, text, sizeof(text));
 	assert_string_equal(text, "<3>one\n<4>two\n<6>three\n<7>four\n.");

@@ -36,7 +36,6 @@ failed_create_leaves_the_port_open(void **state)
 		.port = port_make(&fake, 1500)};
 	struct rocade_daemon *d;
 
-	(void)state;
 	assert_int_equal(rocade_daemon_create(&c, &d), ENOENT);
 	assert_false(fake.closed);
 	rocade_daemon_close_port(c.port);
@@ -50,7 +49,6 @@ device_has_mac_and_mtu_of_the_port(void **state)
 	struct fixture_client c;
 	struct server_fixture b;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.port = port_make(&fake, 1500)});
 	assert_int_equal(client_attach(&b, &c), 0);
 	assert_int_equal(c.reply.device.mtu, 1500);
@@ -98,7 +96,6 @@ posted_packets_are_sent_before_close(void **state)
 	struct server_fixture b;
 	uint32_t qpn;
 
-	(void)state;
 	conf.port = port_make(&fake, 1500);
 	fake.q[0].tx_take = 8; /* of a burst: sending takes several passes */
 	fixture_open(&b, conf);
@@ -165,7 +162,6 @@ daemon_can_run_again(void **state)
 	pthread_t thread;
 	struct server_fixture b;
 
-	(void)state;
 	c.port = port_make(&fake, 1500);
 	fixture_open(&b, c);
 	for (unsigned i = 0; i < 3; i++) {

@@ -108,7 +108,6 @@ channel_event_and_close(void **state)
 	int fd, end;
 	struct server_fixture b;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
 	fd = client_connect(&b);
 	channel = channel_open(&b, fd, &end);
@@ -149,7 +148,6 @@ ids_of_another_process_are_refused(void **state)
 	int a, c, end, other_end;
 	struct server_fixture b;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
 	a = client_connect(&b);
 	c = client_connect(&b);
@@ -190,7 +188,6 @@ qpn_of_another_process_is_refused(void **state)
 	int fd, end;
 	struct server_fixture b;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
 	assert_int_equal(client_attach(&b, &client), 0);
 	assert_true(client_call(&b, client.fd, &take, &taken, NULL));
@@ -232,7 +229,6 @@ malformed_command_disconnects(void **state)
 	struct server_fixture b;
 	int fd;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
 	fd = client_connect(&b);
 	assert_false(cm_command(

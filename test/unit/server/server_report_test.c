@@ -41,7 +41,6 @@ clients_are_missing_until_they_answer(void **state)
 	char byte;
 	int fd;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(client_attach(&b, &c[0]), 0);
 	assert_int_equal(client_attach(&b, &c[1]), 0);
@@ -71,7 +70,6 @@ requests_are_rate_limited(void **state)
 	struct fixture_client c, late;
 	struct server_fixture b;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(client_attach(&b, &c), 0);
 	report_request(b.d);
@@ -107,7 +105,6 @@ snapshot_is_a_bounded_copy(void **state)
 	struct server_fixture b;
 	int fd;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(client_attach(&b, &c), 0);
 	c.region.report->qp_count = 2;
@@ -137,7 +134,6 @@ snapshots_in_order_of_client_ids(void **state)
 	uint32_t next = 0;
 	struct server_fixture b;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(client_attach(&b, &c[i]), 0);
@@ -161,7 +157,6 @@ snapshot_is_refused_to_other_users(void **state)
 	struct server_fixture b;
 	int fd = -1;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(client_attach(&b, &c), 0);
 	conn = TAILQ_FIRST(&b.d->conns);

@@ -27,7 +27,6 @@ invalid_configuration_is_refused(void **state)
 	struct rocade_daemon_conf c;
 	unsigned fds = fds_count();
 
-	(void)state;
 	c = good;
 	c.size--;
 	expect_refused(&c, EINVAL, "size");
@@ -63,7 +62,6 @@ socket_has_one_daemon(void **state)
 	struct server_fixture b;
 	int fd;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(stat(b.path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
@@ -144,7 +142,6 @@ sleeping_daemon_is_woken(void **state)
 	struct server_fixture b;
 	uint32_t qpn;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(client_attach(&b, &c), 0);
 	assert_int_equal(client_attach(&b, &bad), 0);
@@ -181,7 +178,6 @@ destroy_disconnects_clients(void **state)
 	struct server_fixture b;
 	int fd;
 
-	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(client_attach(&b, &c), 0);
 	fd = dup(c.fd);

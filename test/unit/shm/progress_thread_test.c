@@ -102,7 +102,6 @@ sleeping_thread_sets_the_flag(void **state)
 {
 	struct thread_fixture k;
 
-	(void)state;
 	fixture_open(&k);
 	wait_until_set(&k.region.head->rx_asleep, 1);
 	/* The daemon clears the flag and wakes the thread, which sleeps again. */
@@ -119,7 +118,6 @@ stats_request_is_answered(void **state)
 	struct report *report;
 	struct thread_fixture k;
 
-	(void)state;
 	fixture_open(&k);
 	report = k.region.report;
 	for (uint32_t n = 1; n < 20; n++) {
@@ -139,7 +137,6 @@ device_change_is_reread(void **state)
 {
 	struct thread_fixture k;
 
-	(void)state;
 	refreshed = 0;
 	fixture_open(&k);
 	for (uint32_t n = 1; n < 5; n++) {
@@ -159,7 +156,6 @@ changed_addresses_are_taken_over(void **state)
 	struct thread_fixture k;
 	struct net_conf *net = &described.net;
 
-	(void)state;
 	fixture_open(&k);
 	dev_listen(fixture.a.dev, &listener, &fixture.a.events);
 	*net = fixture.a.dev->conf.net;
@@ -185,7 +181,6 @@ signals_are_blocked(void **state)
 	sigset_t usr1, before, pending;
 	struct thread_fixture k;
 
-	(void)state;
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
 	fixture_open(&k);
@@ -237,7 +232,6 @@ check_daemon_end(bool session)
 static void
 daemon_end_is_fatal_to_the_device(void **state)
 {
-	(void)state;
 	check_daemon_end(true);
 	check_daemon_end(false);
 }
@@ -251,7 +245,6 @@ forked_child_can_take_the_engine_lock(void **state)
 	int status;
 	pid_t pid;
 
-	(void)state;
 	fixture_open(&k);
 	e = fixture.a.dev->engines[0];
 	engine_lock(e);

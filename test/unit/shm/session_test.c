@@ -10,7 +10,6 @@ request_and_reply(void **state)
 	struct session s;
 	int end = session_pair(&s);
 
-	(void)state;
 	out.qpn = 17;
 	reply_send(end, &out, sizeof(out), NULL, 0);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), 0);
@@ -36,7 +35,6 @@ invalid_reply_closes_the_session(void **state)
 	struct session s;
 	int end = session_pair(&s);
 
-	(void)state;
 	reply_send(end, &out, sizeof(out) - 1, NULL, 0);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
 	close(end);
@@ -68,7 +66,6 @@ surplus_descriptors_are_closed(void **state)
 	struct session s;
 	int end = session_pair(&s), fds[3] = {end, end, end};
 
-	(void)state;
 	reply_send(end, &out, sizeof(out), fds, 3);
 	assert_int_equal(session_call(&s, &req, &in, fds, 1), 0);
 	assert_true(fds[0] >= 0);
@@ -98,7 +95,6 @@ no_daemon_at_the_socket(void **state)
 	char path[200];
 	struct session s;
 
-	(void)state;
 	assert_int_equal(session_open(&s, "/nonexistent/rocade.sock"), -ENOENT);
 	assert_int_equal(session_open(&s, "/dev/null"), -ECONNREFUSED);
 	memset(path, 'x', sizeof(path) - 1);
@@ -115,7 +111,6 @@ device_description_is_checked(void **state)
 	struct session s;
 	int end = session_pair(&s);
 
-	(void)state;
 	good.device.net.addr_count = NET_MAX_ADDRS - 1; /* and the link-local one */
 	reply_send(end, &good, sizeof(good), NULL, 0);
 	assert_int_equal(session_device(&s, &device), 0);

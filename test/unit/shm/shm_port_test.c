@@ -82,7 +82,6 @@ attach_sets_up_the_port(void **state)
 {
 	struct shm_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	assert_int_equal(b.port.queue_count, 1);
 	assert_int_equal(b.port.caps.max_frame, 256);
@@ -100,7 +99,6 @@ tx_buffers_return(void **state)
 {
 	struct shm_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	for (unsigned round = 0; round < 50; round++) {
 		assert_int_equal(send_n(&b, 3, 100), 3);
@@ -123,7 +121,6 @@ tx_is_limited_by_the_ring(void **state)
 {
 	struct shm_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	assert_int_equal(send_n(&b, 12, 60), 8); /* four are released */
 	assert_int_equal(send_n(&b, 12, 60), 0);
@@ -141,7 +138,6 @@ sleeping_daemon_is_woken_once(void **state)
 	uint64_t count;
 	struct shm_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	assert_int_equal(send_n(&b, 1, 60), 1);
 	assert_int_equal(read(b.d.daemon_wake_fd, &count, sizeof(count)), -1);
@@ -160,7 +156,6 @@ rx_buffers_return_in_order(void **state)
 	struct pkt pkts[8];
 	struct shm_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	for (unsigned round = 0; round < 20; round++) {
 		uint32_t first = b.d.rx.prod;
@@ -196,7 +191,6 @@ corrupt_ring_values_are_bounded(void **state)
 	uint32_t cons;
 	struct shm_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	daemon_sends(&b, 60000, 0);
 	assert_int_equal(b.port.ops->rx_burst(b.shm, &pkt, 1), 1);
@@ -223,7 +217,6 @@ dead_port_moves_no_packets(void **state)
 	uint32_t prod;
 	struct shm_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	daemon_sends(&b, 64, 0);
 	b.shm->dead = true; /* as in a child after fork() */
@@ -241,7 +234,6 @@ invalid_attach_reply_is_refused(void **state)
 {
 	unsigned before = fds_count();
 
-	(void)state;
 	for (unsigned fault = 0; fault < 6; fault++) {
 		struct sw_reply reply = reply_valid();
 		struct sw_device device;
@@ -286,7 +278,6 @@ device_hooks_send_requests(void **state)
 	uint32_t qpn = 0;
 	struct shm_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	reply.qpn = 4711;
 	for (unsigned i = 0; i < 5; i++)

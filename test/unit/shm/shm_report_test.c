@@ -36,7 +36,6 @@ snapshot_of_srqs(void **state)
 	struct recv_slot *slot;
 	struct link_qp a;
 
-	(void)state;
 	engine_link_init(&fixture, NULL);
 	request_snapshot();
 	assert_int_equal(report.srq_count, 0);
@@ -78,7 +77,6 @@ snapshot_of_qps(void **state)
 	const struct report_qp *row;
 	struct link_qp a, b;
 
-	(void)state;
 	engine_link_init(&fixture, NULL);
 	link_qp_create(&fixture.a, &a, &plain);
 	link_qp_create(&fixture.b, &b, &plain);
@@ -117,7 +115,6 @@ snapshot_is_limited_to_its_rows(void **state)
 	static const struct link_qp_conf plain = {.wr = 1};
 	struct link_qp *qps = calloc(REPORT_QPS + 10, sizeof(*qps));
 
-	(void)state;
 	engine_link_init(&fixture, &(struct engine_link_conf){.max_qp = 2048});
 	for (unsigned i = 0; i < REPORT_QPS + 10; i++)
 		link_qp_create(&fixture.a, &qps[i], &plain);

@@ -24,7 +24,6 @@ malformed_request_is_refused(void **state)
 	struct sw_reply reply;
 	struct switch_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	for (size_t len = 0; len < sizeof(req); len++)
 		assert_false(sw_serve(b.sw, &b.device, NULL, &req, len, &reply));
@@ -44,7 +43,6 @@ version_mismatch_reports_our_version(void **state)
 	struct sw_reply reply;
 	struct switch_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	assert_true(sw_serve(b.sw, &b.device, NULL, &req, sizeof(req), &reply));
 	assert_int_equal(reply.error, EPROTONOSUPPORT);
@@ -57,7 +55,6 @@ requests_need_an_attachment(void **state)
 {
 	struct switch_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	assert_int_equal(request_for_qpn(&b, NULL, SW_DEVICE_INFO, 0), 0);
 	assert_int_equal(request_for_qpn(&b, NULL, SW_ATTACH, 0), 0);
@@ -75,7 +72,6 @@ qpn_of_another_client_is_refused(void **state)
 		SW_QPN_GIVE, SW_PEER_SET, SW_GROUP_JOIN, SW_GROUP_LEAVE};
 	struct switch_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		assert_int_equal(
@@ -100,7 +96,6 @@ invalid_peer_is_refused(void **state)
 	struct sw_reply reply;
 	struct switch_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(
@@ -120,7 +115,6 @@ groups_are_joined_and_left(void **state)
 	struct sw_reply reply;
 	struct switch_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	req.qpn = b.c[0].qpn;
 	assert_int_equal(gid_parse("239.9.9.9", req.dgid, NULL), 0);

@@ -11,7 +11,6 @@ qpns_are_reused_oldest_first(void **state)
 	struct qpns t;
 	uint32_t qpn;
 
-	(void)state;
 	assert_int_equal(qpns_init(&t, 100, COUNT), 0);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		assert_int_equal(qpns_take(&t, &owner, &qpn), 0);
@@ -38,7 +37,6 @@ invalid_range_is_refused(void **state)
 {
 	struct qpns t;
 
-	(void)state;
 	assert_int_equal(qpns_init(&t, 1, COUNT), -EINVAL);
 }
 

@@ -11,7 +11,6 @@ parts_do_not_overlap(void **state)
 	uint8_t *mem = aligned_alloc(4096, size);
 	struct region r;
 
-	(void)state;
 	memset(mem, 0, size);
 	region_init(&r, mem, &good);
 	memset(r.head, 1, sizeof(*r.head));
@@ -50,7 +49,6 @@ invalid_geometries_are_refused(void **state)
 		{4, 8, UINT32_MAX, 256},
 	};
 
-	(void)state;
 	assert_true(region_geom_ok(&good));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(region_geom_ok(&bad[i]));

@@ -34,7 +34,6 @@ descriptors_in_order_until_full(void **state)
 {
 	struct pair p;
 
-	(void)state;
 	pair_init(&p);
 	for (uint32_t round = 0; round < 5; round++) {
 		assert_int_equal(ring_room(&p.prod), SLOTS);
@@ -64,7 +63,6 @@ corrupt_producer_index_is_detected(void **state)
 	static const uint32_t lies[] = {SLOTS + 3, 1, 0, UINT32_MAX, 1u << 31};
 	struct pair p;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		pair_init(&p);
 		pair_put(&p, 1);
@@ -84,7 +82,6 @@ corrupt_consumer_index_is_detected(void **state)
 	static const uint32_t lies[] = {0, 4, UINT32_MAX, SLOTS, 1u << 31};
 	struct pair p;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		pair_init(&p);
 		for (uint32_t n = 0; n < 3; n++)
@@ -104,7 +101,6 @@ sleeper_is_woken_once(void **state)
 {
 	uint32_t asleep = 0;
 
-	(void)state;
 	assert_false(ring_wake_wanted(&asleep));
 	ring_asleep_set(&asleep);
 	assert_true(ring_wake_wanted(&asleep));
@@ -151,7 +147,6 @@ two_threads_and_no_lost_wakeup(void **state)
 	pthread_t thread;
 	uint32_t next = 0;
 
-	(void)state;
 	pair_init(&at->p);
 	assert_int_equal(pthread_create(&thread, NULL, talker, at), 0);
 	while (next < MESSAGES) {

@@ -22,7 +22,6 @@ packets_reach_the_peer(void **state)
 	struct switch_fixture b;
 	struct frame_spec f;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	for (uint32_t i = 0; i < 3 * CLIENT_SLOTS; i++) {
@@ -44,7 +43,6 @@ responses_reach_the_peer(void **state)
 	struct switch_fixture b;
 	struct frame_spec f;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	f.opcode = OPCODE_RC_READ_RESPONSE_MIDDLE;
@@ -63,7 +61,6 @@ qpn_of_another_client_sends_nothing(void **state)
 	struct switch_fixture b;
 	struct frame_spec f;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	expect_tx_drop(&b, &f, b.c[1].qpn, not_owner);
@@ -80,7 +77,6 @@ other_destinations_are_dropped(void **state)
 	struct frame_spec f;
 	uint32_t fresh;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	f.dest_qpn = b.c[2].qpn;
@@ -100,7 +96,6 @@ both_ends_must_register_the_peer(void **state)
 	struct switch_fixture b;
 	struct frame_spec f;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	/* A client may name any QP its peer. The peer has to name it in turn. */
@@ -125,7 +120,6 @@ other_source_addresses_are_dropped(void **state)
 	struct switch_fixture b;
 	struct frame_spec f;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	memcpy(f.sgid, b.other, 16);
@@ -142,7 +136,6 @@ management_qps_are_unreachable(void **state)
 	struct switch_fixture b;
 	struct frame_spec f;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	f.opcode = OPCODE_UD_SEND_ONLY;
@@ -162,7 +155,6 @@ deth_must_name_the_sender(void **state)
 	struct switch_fixture b;
 	struct frame_spec f;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	f.opcode = OPCODE_UD_SEND_ONLY;
@@ -185,7 +177,6 @@ descriptors_out_of_bounds_are_dropped(void **state)
 	struct switch_fixture b;
 	struct fixture_client *c = &b.c[0];
 
-	(void)state;
 	fixture_open(&b);
 	client_post(c, CLIENT_BUFS, c->qpn, 100);
 	client_post(c, UINT32_MAX, c->qpn, 100);
@@ -207,7 +198,6 @@ malformed_frames_are_dropped(void **state)
 	uint8_t *buf;
 	uint16_t len;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	buf = region_tx_buf(&c->region, 0);
@@ -237,7 +227,6 @@ random_header_bytes(void **state)
 	struct frame_spec f;
 	uint64_t sum = 0;
 
-	(void)state;
 	print_message("# ROCADE_TEST_SEED=%llu\n", (unsigned long long)seed);
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
@@ -269,7 +258,6 @@ checked_copy_is_delivered(void **state)
 	struct fixture_client *c = &b.c[0];
 	struct frame_spec f;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	client_send(&b, c, c->qpn, &f);
@@ -284,7 +272,6 @@ full_ring_blocks_the_sender(void **state)
 	struct switch_fixture b;
 	struct frame_spec f;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	for (unsigned i = 0; i < CLIENT_SLOTS + 5; i++)
@@ -318,7 +305,6 @@ slow_receiver_loses_packets(void **state)
 	struct switch_fixture b;
 	struct frame_spec f, other;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	other = f;
@@ -355,7 +341,6 @@ final_flush_does_not_wait(void **state)
 	struct switch_fixture b;
 	struct frame_spec f;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	for (unsigned i = 0; i < CLIENT_SLOTS + 5; i++)
@@ -373,7 +358,6 @@ group_waits_for_its_slowest_member(void **state)
 	uint8_t gid[16];
 	unsigned got = 0;
 
-	(void)state;
 	fixture_open(&b);
 	assert_int_equal(gid_parse("239.1.2.3", gid, NULL), 0);
 	f = frame_spec_valid(&b);
@@ -402,7 +386,6 @@ group_members_get_copies(void **state)
 	struct frame_spec f;
 	uint8_t gid[16];
 
-	(void)state;
 	fixture_open(&b);
 	assert_int_equal(gid_parse("239.1.2.3", gid, NULL), 0);
 	f = frame_spec_valid(&b);

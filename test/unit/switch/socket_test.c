@@ -18,7 +18,6 @@ path(const char *given, bool client)
 static void
 given_path_precedes_environment(void **state)
 {
-	(void)state;
 	assert_int_equal(setenv(SW_SOCKET_ENV, "/from/environment", 1), 0);
 	assert_string_equal(path("/given", true), "/given");
 	assert_string_equal(path("", true), "/from/environment");
@@ -31,7 +30,6 @@ default_path_is_the_users(void **state)
 {
 	struct sockaddr_un addr;
 
-	(void)state;
 	unsetenv(SW_SOCKET_ENV);
 	assert_int_equal(setenv("XDG_RUNTIME_DIR", "/nonexistent", 1), 0);
 	/* Without that directory a client uses the machine's socket. */
@@ -50,7 +48,6 @@ too_long_path_is_refused(void **state)
 	struct sockaddr_un addr;
 	char text[sizeof(addr.sun_path) + 1];
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	text[sizeof(addr.sun_path)] = '\0';
 	assert_int_equal(sw_socket_path(text, true, &addr), -EINVAL);

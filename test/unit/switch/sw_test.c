@@ -9,7 +9,6 @@ removed_client_leaves_nothing(void **state)
 	struct frame_spec f;
 	uint8_t gid[16];
 
-	(void)state;
 	fixture_open(&b);
 	assert_int_equal(gid_parse("ff0e::1", gid, NULL), 0);
 	assert_int_equal(sw_group_join(b.sw, b.c[1].qpn, gid), 0);
@@ -32,7 +31,6 @@ removed_client_leaves_its_groups(void **state)
 	uint32_t more[CLIENT_QPS - 1];
 	struct switch_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	assert_int_equal(gid_parse("ff0e::1", gid[0], NULL), 0);
 	assert_int_equal(gid_parse("239.1.2.3", gid[1], NULL), 0);
@@ -64,7 +62,6 @@ final_flush_delivers(void **state)
 	struct switch_fixture b;
 	struct frame_spec f;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	for (unsigned i = 0; i < 3; i++)
@@ -94,7 +91,6 @@ corrupt_ring_ends_one_client(void **state)
 	struct switch_fixture b;
 	struct frame_spec f;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	/* claims more packets than the ring holds */
@@ -127,7 +123,6 @@ qpns_and_clients_are_limited(void **state)
 	struct sw_reply reply;
 	struct switch_fixture b;
 
-	(void)state;
 	fixture_open(&b);
 	for (unsigned i = 1; i < CLIENT_QPS; i++)
 		client_take_qpn(&b, &b.c[0]);
@@ -148,7 +143,6 @@ packet_rate_is_limited(void **state)
 	struct frame_spec f;
 	unsigned sent = 0;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	b.sw->conf.limits.packets_per_s = 1000;
@@ -179,7 +173,6 @@ final_flush_counts_for_the_rate(void **state)
 	struct frame_spec f;
 	unsigned sent = 0;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	b.sw->conf.limits.packets_per_s = 1000;
@@ -210,7 +203,6 @@ sleeping_client_is_woken(void **state)
 	struct switch_fixture b;
 	struct frame_spec f;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	ring_asleep_set(&b.c[1].region.head->rx_asleep);
@@ -230,7 +222,6 @@ client_that_stops_polling_is_woken(void **state)
 	struct switch_fixture b;
 	struct frame_spec f;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	b.now = NS_PER_SEC;
@@ -259,7 +250,6 @@ the_daemon_sleeps_only_on_empty_rings(void **state)
 	struct switch_fixture b;
 	struct frame_spec f;
 
-	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	assert_true(sw_sleep(b.sw));
@@ -282,7 +272,6 @@ invalid_configuration_is_refused(void **state)
 	struct switch_fixture b;
 	struct sw *sw;
 
-	(void)state;
 	fixture_open(&b);
 	conf = b.sw->conf;
 	conf.net.addr_count = 0;

@@ -92,7 +92,6 @@ datagram_is_received(void **state)
 	uint8_t want[GSI_LEN];
 	struct uplink_fixture u;
 
-	(void)state;
 	up_open(&u);
 	arrive(&u, &l, u.b.other, u.b.addr); /* no receiver is set */
 	assert_int_equal(u.up->stats.drop[DROP_qpn], 1);
@@ -123,7 +122,6 @@ invalid_datagrams_are_dropped(void **state)
 	const uint64_t *drop;
 	struct uplink_fixture u;
 
-	(void)state;
 	up_open(&u);
 	drop = u.up->stats.drop;
 	u.up->gsi_rx = gsi_received;
@@ -188,7 +186,6 @@ datagrams_are_sent_after_resolution(void **state)
 	uint8_t bytes[GSI_LEN], elsewhere[16];
 	struct uplink_fixture u;
 
-	(void)state;
 	for (uint16_t vlan = 0; vlan <= 42; vlan += 42) {
 		up_open_vlan(&u, vlan);
 		/* The datagrams are queued until the peer's MAC is known. */
@@ -222,7 +219,6 @@ full_backlog_refuses_datagrams(void **state)
 	uint8_t bytes[GSI_LEN] = {0}, elsewhere[16];
 	struct uplink_fixture u;
 
-	(void)state;
 	up_open(&u);
 	/* Resolves the peer's MAC. */
 	assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));

@@ -37,7 +37,6 @@ frames_are_delivered_by_qpn(void **state)
 	struct uplink_fixture u;
 	struct frame_spec f;
 
-	(void)state;
 	up_open(&u);
 	f = from_peer(&u);
 	for (f.payload = 0; f.payload < 3 * CLIENT_SLOTS; f.payload++) {
@@ -63,7 +62,6 @@ frames_for_others_are_dropped(void **state)
 	struct uplink_fixture u;
 	struct frame_spec f;
 
-	(void)state;
 	up_open(&u);
 	f = from_peer(&u);
 	f.dest_qpn = FIRST_QPN + QPN_COUNT - 1; /* a free QPN */
@@ -95,7 +93,6 @@ random_header_bytes(void **state)
 	struct frame_spec f;
 	uint8_t frame[CLIENT_BUF_SIZE];
 
-	(void)state;
 	up_open(&u);
 	f = from_peer(&u);
 	for (unsigned i = 0; i < 20000; i++) {
@@ -126,7 +123,6 @@ group_traffic_in_both_directions(void **state)
 	uint8_t gid[16];
 	unsigned before;
 
-	(void)state;
 	up_open(&u);
 	up_pass(&u);
 	assert_false(up_sent(&u));

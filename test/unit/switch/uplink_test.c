@@ -61,7 +61,6 @@ sent_with_the_ports_ethernet_header(void **state)
 	struct uplink_fixture u;
 	struct frame_spec f;
 
-	(void)state;
 	up_open(&u);
 	up_resolve(&u, u.b.other);
 	f = up_to_peer(&u, u.b.addr, u.b.other);
@@ -94,7 +93,6 @@ peer_registration_resolves_the_next_hop(void **state)
 	struct frame_spec f;
 	unsigned before;
 
-	(void)state;
 	up_open(&u);
 	up_pass(&u);
 	assert_false(up_sent(&u));
@@ -117,7 +115,6 @@ frames_wait_for_resolution(void **state)
 	struct uplink_fixture u;
 	struct frame_spec f;
 
-	(void)state;
 	up_open(&u);
 	u.answers = false;
 	f = up_to_peer(&u, u.b.addr, u.b.other);
@@ -151,7 +148,6 @@ unresolved_neighbour_drops_frames(void **state)
 	struct frame_spec f;
 	struct sw_stats *stats;
 
-	(void)state;
 	up_open(&u);
 	stats = &u.b.c[0].client->stats;
 	u.answers = false;
@@ -189,7 +185,6 @@ vlan_tag_is_added_and_removed(void **state)
 	struct frame_spec f;
 	struct pkt in;
 
-	(void)state;
 	up_open_vlan(&u, 42);
 	up_resolve(&u, u.b.other);
 	f = up_to_peer(&u, u.b.addr, u.b.other);
@@ -229,7 +224,6 @@ full_port_blocks_remote_traffic_only(void **state)
 	unsigned sent = 0;
 	uint32_t other;
 
-	(void)state;
 	up_open(&u);
 	c = &u.b.c[0];
 	up_resolve(&u, u.b.other);
@@ -272,7 +266,6 @@ control_answer_waits_for_a_busy_port(void **state)
 	struct pkt frame = {.data = room, .room = sizeof(room)};
 	struct uplink_fixture u;
 
-	(void)state;
 	up_open(&u);
 	up_pass(&u);
 	assert_false(up_sent(&u));
@@ -298,7 +291,6 @@ stalled_port_drops_frames(void **state)
 	struct uplink_fixture u;
 	struct frame_spec f;
 
-	(void)state;
 	up_open(&u);
 	up_resolve(&u, u.b.other);
 	f = up_to_peer(&u, u.b.addr, u.b.other);
@@ -339,7 +331,6 @@ clients_see_link_and_address_changes(void **state)
 	struct sw_stats *stats;
 	unsigned woken;
 
-	(void)state;
 	up_open(&u);
 	up_resolve(&u, u.b.other);
 	stats = &u.b.c[0].client->stats;
@@ -386,7 +377,6 @@ frames_beyond_the_mtu_are_dropped(void **state)
 	struct uplink_fixture u;
 	struct frame_spec f;
 
-	(void)state;
 	up_open(&u);
 	up_resolve(&u, u.b.other);
 	f = up_to_peer(&u, u.b.addr, u.b.other);

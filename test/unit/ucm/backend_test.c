@@ -8,7 +8,6 @@ backend_is_set_and_cleared(void **state)
 {
 	static const struct ucm_backend backend;
 
-	(void)state;
 	assert_null(ucm_backend_get());
 	ucm_backend_set(&backend);
 	assert_ptr_equal(ucm_backend_get(), &backend);

@@ -12,7 +12,6 @@ short_and_unknown_commands_are_refused(void **state)
 #include "ucm/commands.def"
 	};
 
-	(void)state;
 	for (uint32_t cmd = 0; cmd < RTE_DIM(least); cmd++) {
 		if (least[cmd] == 0) {
 			assert_int_equal(
@@ -40,7 +39,6 @@ unknown_channel_is_refused(void **state)
 	struct rdma_ucm_create_id cmd = {.ps = RDMA_PS_TCP};
 	struct test_process other = ctx.client;
 
-	(void)state;
 	other.number = 77;
 	assert_int_equal(COMMAND(&other, CREATE_ID, &cmd, NULL), -EBADF);
 	other.number = 0;
@@ -52,7 +50,6 @@ random_commands(void **state)
 {
 	uint64_t x = 88172645463325252u;
 
-	(void)state;
 	for (unsigned i = 0; i < 20000; i++) {
 		uint8_t bytes[UCM_MAX];
 

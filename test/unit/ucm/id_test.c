@@ -9,7 +9,6 @@ id_of_another_channel_is_refused(void **state)
 	struct ucm_channel *second;
 	struct test_process other = ctx.server;
 
-	(void)state;
 	/* The client has no ids: this number is the server's. */
 	assert_int_equal(bind_id(&ctx.client, id, NULL, 0), -ENOENT);
 	assert_int_equal(destroy_id(&ctx.client, id, NULL), -ENOENT);
@@ -29,7 +28,6 @@ ids_and_channels_are_limited(void **state)
 	struct ucm_channel *channel;
 	uint32_t id = 0, number;
 
-	(void)state;
 	for (unsigned i = 0; i < MAX_IDS; i++)
 		id = make_id(&ctx.client, RDMA_PS_TCP);
 	assert_int_equal(ucm_session_ids(ctx.client.session), MAX_IDS);
@@ -52,7 +50,6 @@ unsupported_port_space_is_refused(void **state)
 {
 	struct rdma_ucm_create_id cmd = {.ps = RDMA_PS_IPOIB};
 
-	(void)state;
 	assert_int_equal(COMMAND(&ctx.client, CREATE_ID, &cmd, NULL), -EPROTONOSUPPORT);
 	cmd.ps = 0;
 	assert_int_equal(COMMAND(&ctx.client, CREATE_ID, &cmd, NULL), -EPROTONOSUPPORT);
@@ -67,7 +64,6 @@ id_migrates_with_its_events(void **state)
 	struct rdma_ucm_migrate_resp resp = {9};
 	struct ucm_channel *second;
 
-	(void)state;
 	other.woken = 0;
 	assert_int_equal(
 		ucm_channel_open(ctx.client.session, &other, &second, &number), 0);
@@ -93,7 +89,6 @@ destroyed_listener_rejects_unread_requests(void **state)
 	struct id_pair pair = {.listener = make_listener(RDMA_PS_TCP)};
 	uint32_t events = 9;
 
-	(void)state;
 	pair.active = make_routed_id(RDMA_PS_TCP);
 	assert_int_equal(connect_id(&ctx.client, pair.active, CLIENT_QPN, ""), 0);
 	/* The request has an id that the process does not know. */
@@ -113,7 +108,6 @@ closed_channel_destroys_its_ids(void **state)
 {
 	struct id_pair pair = {.listener = make_listener(RDMA_PS_TCP)};
 
-	(void)state;
 	pair.active = make_routed_id(RDMA_PS_TCP);
 	assert_int_equal(connect_id(&ctx.client, pair.active, CLIENT_QPN, ""), 0);
 	ucm_channel_close(ctx.server.channel, ctx.now);
@@ -127,7 +121,6 @@ ended_process_disconnects(void **state)
 	struct id_pair pair = pair_connected();
 	struct test_process *s = &ctx.server;
 
-	(void)state;
 	ucm_session_destroy(s->session, ctx.now);
 	assert_int_equal(
 		expect_event(&ctx.client, UCM_EVENT_DISCONNECTED).id, pair.active);

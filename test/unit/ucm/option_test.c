@@ -23,7 +23,6 @@ options_are_checked(void **state)
 	};
 	struct ucm_set_option cmd = {.head = {.id = make_id(&ctx.client, RDMA_PS_TCP)}};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		cmd.head.level = rows[i].level;
 		cmd.head.optname = rows[i].name;
@@ -50,7 +49,6 @@ options_reach_the_qp(void **state)
 					     .optlen = 1},
 		.value = {9}};
 
-	(void)state;
 	assert_int_equal(qp_attr_of(&ctx.server, pair.passive, 3).timeout, 19);
 	assert_int_equal(COMMAND(&ctx.server, SET_OPTION, &cmd, NULL), 0);
 	assert_int_equal(qp_attr_of(&ctx.server, pair.passive, 3).timeout, 9);

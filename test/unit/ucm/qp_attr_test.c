@@ -14,7 +14,6 @@ both_ends_match(void **state)
 	struct ib_uverbs_qp_attr as = qp_attr_of(&ctx.client, pair.active, IBV_QPS_RTS);
 	struct ib_uverbs_qp_attr ps = qp_attr_of(&ctx.server, pair.passive, IBV_QPS_RTS);
 
-	(void)state;
 	assert_int_equal(a.dest_qp_num, SERVER_QPN);
 	assert_int_equal(p.dest_qp_num, CLIENT_QPN);
 	assert_int_equal(a.rq_psn, ps.sq_psn);
@@ -42,7 +41,6 @@ init_attributes(void **state)
 	uint32_t id = make_routed_id(RDMA_PS_TCP), ud = make_routed_id(RDMA_PS_UDP);
 	struct ib_uverbs_qp_attr attr = qp_attr_of(&ctx.client, id, IBV_QPS_INIT);
 
-	(void)state;
 	assert_int_equal(attr.qp_attr_mask,
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	assert_int_equal(attr.port_num, 1);
@@ -74,7 +72,6 @@ removed_address_fails(void **state)
 	struct net_conf net = ctx.ucm->conf.net;
 	uint32_t late = make_routed_id(RDMA_PS_TCP);
 
-	(void)state;
 	assert_int_equal(gid_parse("192.0.2.77", net.addr[0].gid, NULL), 0);
 	ucm_set_net(ctx.ucm, &net);
 	assert_int_equal(COMMAND(&ctx.server, INIT_QP_ATTR, &cmd, NULL), -EADDRNOTAVAIL);
@@ -94,7 +91,6 @@ removed_address_before_sidr_reply(void **state)
 		&((struct ucm_id *)ucm_table_find(&ctx.client.session->ids, ud.active))
 			 ->src;
 
-	(void)state;
 	/* Only this id's copy changes: messages still arrive. */
 	assert_int_equal(gid_parse("192.0.2.99", src->gid, NULL), 0);
 	assert_int_equal(accept_id(&ctx.server, ud.passive, 1, SERVER_QPN), 0);
@@ -111,7 +107,6 @@ xrc_attributes(void **state)
 	struct ib_uverbs_qp_attr attr;
 	uint32_t passive;
 
-	(void)state;
 	assert_int_equal(COMMAND(&ctx.server, CREATE_ID, &cmd, &server), 0);
 	assert_int_equal(bind_id(&ctx.server, server.id, NULL, LISTEN_PORT), 0);
 	assert_int_equal(listen_id(&ctx.server, server.id, 1), 0);
@@ -140,7 +135,6 @@ min_rnr_timer_follows_rnr_retry(void **state)
 {
 	struct id_pair pair = pair_connected();
 
-	(void)state;
 	assert_int_equal(
 		qp_attr_of(&ctx.client, pair.active, IBV_QPS_RTR).min_rnr_timer, 0);
 	assert_int_equal(
@@ -153,7 +147,6 @@ attributes_in_wrong_states_fail(void **state)
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_init_qp_attr cmd = {.id = id, .qp_state = IBV_QPS_INIT};
 
-	(void)state;
 	assert_int_equal(COMMAND(&ctx.client, INIT_QP_ATTR, &cmd, NULL), -EINVAL);
 	cmd.id = make_routed_id(RDMA_PS_TCP);
 	cmd.qp_state = IBV_QPS_RTR;

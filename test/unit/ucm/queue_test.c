@@ -7,7 +7,6 @@ read_events_are_counted(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP), events = 9;
 
-	(void)state;
 	assert_int_equal(resolve_addr(&ctx.client, id, "192.0.2.1", 1), 0);
 	assert_true(ctx.client.result.pending);
 	assert_int_equal(ctx.client.woken, 1);
@@ -29,7 +28,6 @@ requests_count_for_the_listener(void **state)
 	struct id_pair pair = pair_requested(RDMA_PS_TCP);
 	uint32_t events;
 
-	(void)state;
 	assert_int_equal(destroy_id(&ctx.server, pair.passive, &events), 0);
 	assert_int_equal(events, 0);
 	assert_int_equal(destroy_id(&ctx.server, pair.listener, &events), 0);
@@ -43,7 +41,6 @@ full_event_queue_refuses_commands(void **state)
 	unsigned n = 0;
 	int rc;
 
-	(void)state;
 	while ((rc = resolve_addr(&ctx.client, id, "203.0.113.9", 1)) == 0)
 		assert_true(++n <= MAX_IDS * UCM_EVENTS_PER_ID);
 	assert_int_equal(rc, -ENOMEM);

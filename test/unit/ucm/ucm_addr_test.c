@@ -10,7 +10,6 @@ port_has_one_owner(void **state)
 	uint32_t c = make_id(&ctx.client, RDMA_PS_UDP),
 		 d = make_id(&ctx.client, RDMA_PS_TCP);
 
-	(void)state;
 	assert_int_equal(bind_id(&ctx.server, a, "192.0.2.1", 5000), 0);
 	assert_int_equal(bind_id(&ctx.client, b, "192.0.2.1", 5000), -EADDRINUSE);
 	assert_int_equal(bind_id(&ctx.client, b, NULL, 5000), -EADDRINUSE);
@@ -31,7 +30,6 @@ port_is_shared_with_reuseaddr(void **state)
 	struct ucm_set_option option = {
 		.head = {.optname = RDMA_OPTION_ID_REUSEADDR, .optlen = 4}, .value = {1}};
 
-	(void)state;
 	option.head.id = a;
 	assert_int_equal(COMMAND(&ctx.server, SET_OPTION, &option, NULL), 0);
 	assert_int_equal(bind_id(&ctx.server, a, NULL, 5000), 0);
@@ -84,7 +82,6 @@ wildcards_cover_their_families(void **state)
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.server, RDMA_PS_TCP);
 
-	(void)state;
 	assert_int_equal(bind_id(&ctx.server, a, NULL, 5000), 0);
 	assert_int_equal(bind_id(&ctx.server, b, "::", 5000), -EADDRINUSE);
 	assert_int_equal(set_afonly(&ctx.server, b, 1), 0);
@@ -120,7 +117,6 @@ ephemeral_ports_run_out(void **state)
 	struct test_process many = {.base = 0x300};
 	unsigned given = 0;
 
-	(void)state;
 	limits->ids = 30000;
 	assert_int_equal(ucm_session_create(ctx.ucm, &many, &many.session), 0);
 	assert_int_equal(
@@ -141,7 +137,6 @@ only_local_addresses_can_be_bound(void **state)
 	struct rdma_ucm_bind bind = {.id = id, .addr_size = sizeof(struct sockaddr_in6)};
 	struct sockaddr_in6 sa = sockaddr_of("192.0.2.1", 1);
 
-	(void)state;
 	assert_int_equal(bind_id(&ctx.client, id, "192.0.2.77", 0), -EADDRNOTAVAIL);
 	sa.sin6_family = 27; /* AF_IB: libraries probe for it */
 	memcpy(&bind.addr, &sa, sizeof(sa));
@@ -157,7 +152,6 @@ changed_addresses_can_be_bound(void **state)
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct net_conf net = ctx.ucm->conf.net;
 
-	(void)state;
 	assert_int_equal(gid_parse("192.0.2.77", net.addr[0].gid, NULL), 0);
 	ucm_set_net(ctx.ucm, &net);
 	assert_int_equal(bind_id(&ctx.client, id, "192.0.2.1", 0), -EADDRNOTAVAIL);
@@ -173,7 +167,6 @@ gid_index_of_address(void **state)
 	} rows[] = {{"192.0.2.1", 0}, {"198.51.100.1", 1}, {"2001:db8::1", 2},
 		{"fe80::1", 4}};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		struct ucm_id id = {.channel = ctx.client.channel};
 		struct ib_uverbs_ah_attr ah;

@@ -9,7 +9,6 @@ connect_and_disconnect(void **state)
 {
 	struct id_pair pair = pair_connected();
 
-	(void)state;
 	assert_int_equal(disconnect_id(&ctx.client, pair.active), 0);
 	assert_int_equal(
 		expect_event(&ctx.server, UCM_EVENT_DISCONNECTED).id, pair.passive);
@@ -24,7 +23,6 @@ commands_in_wrong_states_fail(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 
-	(void)state;
 	assert_int_equal(connect_id(&ctx.client, id, CLIENT_QPN, ""), -EINVAL);
 	assert_int_equal(accept_id(&ctx.client, id, 1, CLIENT_QPN), -EINVAL);
 	assert_int_equal(disconnect_id(&ctx.client, id), -EINVAL);
@@ -39,7 +37,6 @@ qpn_of_another_process_is_refused(void **state)
 {
 	struct id_pair pair = {.listener = make_listener(RDMA_PS_TCP)};
 
-	(void)state;
 	pair.active = make_routed_id(RDMA_PS_TCP);
 	assert_int_equal(connect_id(&ctx.client, pair.active, SERVER_QPN, ""), -EINVAL);
 	assert_int_equal(connect_id(&ctx.client, pair.active, 1, ""), -EINVAL);
@@ -55,7 +52,6 @@ no_listener_is_rejected(void **state)
 	uint32_t id = make_routed_id(RDMA_PS_TCP);
 	struct rdma_ucm_event_resp event;
 
-	(void)state;
 	assert_int_equal(connect_id(&ctx.client, id, CLIENT_QPN, ""), 0);
 	deferral_end();
 	event = expect_event(&ctx.client, UCM_EVENT_REJECTED);
@@ -76,7 +72,6 @@ listener_rejects_another_transport(void **state)
 		{IBV_QPT_XRC_RECV, IBV_QPT_XRC_SEND, true},
 		{IBV_QPT_XRC_RECV, IBV_QPT_RC, false}};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		struct rdma_ucm_create_id cmd = {
 			.ps = RDMA_PS_IB, .qp_type = rows[i].listener};
@@ -114,7 +109,6 @@ reject_carries_private_data(void **state)
 		.id = pair.passive, .private_data_len = 2, .private_data = "no"};
 	struct rdma_ucm_event_resp event;
 
-	(void)state;
 	assert_int_equal(COMMAND(&ctx.server, REJECT, &cmd, NULL), 0);
 	event = expect_event(&ctx.client, UCM_EVENT_REJECTED);
 	assert_int_equal(event.status, CM_REJ_CONSUMER);
@@ -127,7 +121,6 @@ datagram_id_gets_remote_qpn(void **state)
 	struct id_pair pair = pair_requested(RDMA_PS_UDP);
 	struct rdma_ucm_event_resp event;
 
-	(void)state;
 	assert_int_equal(accept_id(&ctx.server, pair.passive, 1, CLIENT_QPN), -EINVAL);
 	assert_int_equal(accept_id(&ctx.server, pair.passive, 1, SERVER_QPN), 0);
 	event = expect_event(&ctx.client, UCM_EVENT_ESTABLISHED);
@@ -144,7 +137,6 @@ datagram_request_is_rejected(void **state)
 	struct rdma_ucm_reject cmd = {.id = pair.passive};
 	struct rdma_ucm_event_resp event;
 
-	(void)state;
 	assert_int_equal(COMMAND(&ctx.server, REJECT, &cmd, NULL), 0);
 	event = expect_event(&ctx.client, UCM_EVENT_UNREACHABLE);
 	assert_int_equal(event.status, CM_SIDR_REJECTED);
@@ -156,7 +148,6 @@ data_before_rtu_establishes(void **state)
 	struct id_pair pair = pair_requested(RDMA_PS_TCP);
 	struct rdma_ucm_notify cmd = {.id = pair.passive, .event = 4 /* COMM_EST */};
 
-	(void)state;
 	assert_int_equal(accept_id(&ctx.server, pair.passive, 9, SERVER_QPN), 0);
 	assert_int_equal(COMMAND(&ctx.server, NOTIFY, &cmd, NULL), 0);
 	assert_int_equal(expect_event(&ctx.server, UCM_EVENT_ESTABLISHED).uid, 9);

@@ -5,7 +5,6 @@
 static int
 setup(void **state)
 {
-	(void)state;
 	fixture_open(true);
 	return 0;
 }
@@ -16,7 +15,6 @@ connect_request_has_peer_parameters(void **state)
 	struct id_pair pair = {.listener = make_listener(RDMA_PS_TCP)};
 	struct rdma_ucm_event_resp event;
 
-	(void)state;
 	pair.active = make_routed_id(RDMA_PS_TCP);
 	assert_int_equal(connect_id(&ctx.client, pair.active, CLIENT_QPN, "hello"), 0);
 	event = expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
@@ -42,7 +40,6 @@ remote_machine_gets_a_mad(void **state)
 	struct cm_path back;
 	struct mad rej;
 
-	(void)state;
 	assert_int_equal(resolve_addr(&ctx.client, id, "203.0.113.9", LISTEN_PORT), 0);
 	expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED);
 	assert_int_equal(resolve_route(&ctx.client, id), 0);
@@ -70,7 +67,6 @@ no_answer_raises_unreachable(void **state)
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_event_resp event;
 
-	(void)state;
 	assert_int_equal(resolve_addr(&ctx.client, id, "203.0.113.9", LISTEN_PORT), 0);
 	expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED);
 	assert_int_equal(resolve_route(&ctx.client, id), 0);
@@ -92,7 +88,6 @@ request_without_free_id_is_rejected(void **state)
 {
 	uint32_t active, ids[MAX_IDS];
 
-	(void)state;
 	make_listener(RDMA_PS_TCP);
 	active = make_routed_id(RDMA_PS_TCP);
 	for (unsigned i = 1; i < MAX_IDS; i++)
@@ -109,7 +104,6 @@ time_wait_end_raises_event(void **state)
 {
 	struct id_pair pair = pair_connected();
 
-	(void)state;
 	assert_int_equal(disconnect_id(&ctx.client, pair.active), 0);
 	expect_event(&ctx.client, UCM_EVENT_DISCONNECTED);
 	while (TAILQ_EMPTY(&ctx.client.channel->events)) {

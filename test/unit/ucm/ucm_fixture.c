@@ -84,7 +84,6 @@ fixture_close(void)
 int
 ucm_setup(void **state)
 {
-	(void)state;
 	fixture_open(false);
 	return 0;
 }
@@ -92,7 +91,6 @@ ucm_setup(void **state)
 int
 ucm_teardown(void **state)
 {
-	(void)state;
 	fixture_close();
 	return 0;
 }

@@ -14,7 +14,6 @@ join_and_leave(void **state)
 	struct rdma_ucm_event_resp event;
 	struct ucm_addr group;
 
-	(void)state;
 	assert_int_equal(COMMAND(&ctx.client, JOIN_IP_MCAST, &cmd, NULL), -EINVAL);
 	assert_int_equal(resolve_addr(&ctx.client, id, "239.1.2.3", 0), 0);
 	expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED);
@@ -45,7 +44,6 @@ destroyed_id_leaves_its_groups(void **state)
 		.id = id, .addr_size = sizeof(struct sockaddr_in)};
 	struct sockaddr_in6 sa = sockaddr_of("239.1.2.3", 0);
 
-	(void)state;
 	memcpy(&cmd.addr, &sa, sizeof(sa));
 	assert_int_equal(COMMAND(&ctx.client, JOIN_MCAST, &cmd, NULL), 0);
 	cmd.join_flags = RDMA_MC_JOIN_FLAG_RESERVED;
@@ -63,7 +61,6 @@ invalid_groups_are_refused(void **state)
 	struct rdma_ucm_join_ip_mcast cmd = {
 		.id = ud, .addr = sockaddr_of("192.0.2.9", 0)};
 
-	(void)state;
 	assert_int_equal(COMMAND(&ctx.client, JOIN_IP_MCAST, &cmd, NULL), -EINVAL);
 	cmd.addr = sockaddr_of("ff15::1", 0);
 	assert_int_equal(COMMAND(&ctx.client, JOIN_IP_MCAST, &cmd, NULL), -EINVAL);

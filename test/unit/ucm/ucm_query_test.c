@@ -14,7 +14,6 @@ wildcard_id_has_no_device(void **state)
 	struct rdma_ucm_query_route_resp resp;
 	struct sockaddr_in6 any = sockaddr_of(NULL, 5000);
 
-	(void)state;
 	assert_int_equal(bind_id(&ctx.client, id, NULL, 5000), 0);
 	assert_int_equal(COMMAND(&ctx.client, QUERY_ROUTE, &cmd, &resp), 0);
 	assert_int_equal(resp.node_guid, 0);
@@ -29,7 +28,6 @@ query_route_of_a_connection(void **state)
 	struct rdma_ucm_query cmd = {.id = pair.passive};
 	struct rdma_ucm_query_route_resp p, a;
 
-	(void)state;
 	assert_int_equal(COMMAND(&ctx.server, QUERY_ROUTE, &cmd, &p), 0);
 	cmd.id = pair.active;
 	assert_int_equal(COMMAND(&ctx.client, QUERY_ROUTE, &cmd, &a), 0);
@@ -51,7 +49,6 @@ query_addresses(void **state)
 	struct rdma_ucm_query_addr_resp resp;
 	struct sockaddr_in6 want = sockaddr_of("192.0.2.1", LISTEN_PORT);
 
-	(void)state;
 	assert_int_equal(COMMAND(&ctx.client, QUERY, &cmd, &resp), 0);
 	assert_memory_equal(&resp.dst_addr, &want, sizeof(want));
 	cmd.option = 3;
@@ -67,7 +64,6 @@ query_gids(void **state)
 	struct sockaddr_ib sa;
 	uint8_t gid[16];
 
-	(void)state;
 	assert_int_equal(gid_parse("192.0.2.1", gid, NULL), 0);
 	assert_int_equal(COMMAND(&ctx.client, QUERY, &cmd, &resp), 0);
 	assert_int_equal(be64toh(resp.node_guid), 0x0200000000000001);
@@ -94,7 +90,6 @@ query_paths(void **state)
 	const uint8_t *record = (const uint8_t *)resp.path.path_data[0].path_rec;
 	uint8_t gid[16];
 
-	(void)state;
 	assert_int_equal(COMMAND(&ctx.client, QUERY, &cmd, &resp), 0);
 	assert_int_equal(resp.path.num_paths, 0);
 	cmd.id = make_routed_id(RDMA_PS_TCP);

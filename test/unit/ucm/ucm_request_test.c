@@ -8,7 +8,6 @@ request_waits_for_listen(void **state)
 	uint32_t server = make_id(&ctx.server, RDMA_PS_TCP),
 		 client = make_routed_id(RDMA_PS_TCP);
 
-	(void)state;
 	assert_int_equal(bind_id(&ctx.server, server, "192.0.2.1", LISTEN_PORT), 0);
 	assert_int_equal(connect_id(&ctx.client, client, CLIENT_QPN, "hello"), 0);
 	expect_no_event(&ctx.client);
@@ -27,7 +26,6 @@ deferral_is_bounded(void **state)
 	uint32_t server = make_id(&ctx.server, RDMA_PS_TCP),
 		 client = make_routed_id(RDMA_PS_TCP);
 
-	(void)state;
 	assert_int_equal(bind_id(&ctx.server, server, NULL, LISTEN_PORT), 0);
 	assert_int_equal(connect_id(&ctx.client, client, CLIENT_QPN, ""), 0);
 	assert_true(ucm_deadline(ctx.ucm) == ctx.now + UCM_DEFER_NS);
@@ -46,7 +44,6 @@ only_a_bound_port_defers_longer(void **state)
 	uint32_t c = make_id(&ctx.server, RDMA_PS_TCP),
 		 client = make_routed_id(RDMA_PS_TCP);
 
-	(void)state;
 	assert_int_equal(bind_id(&ctx.server, a, "198.51.100.1", LISTEN_PORT), 0);
 	assert_int_equal(bind_id(&ctx.server, b, "192.0.2.1", LISTEN_PORT), 0);
 	assert_int_equal(
@@ -67,7 +64,6 @@ unbound_port_defers_shorter(void **state)
 		 late = make_routed_id(RDMA_PS_UDP), client = make_routed_id(RDMA_PS_TCP),
 		 third = make_routed_id(RDMA_PS_TCP);
 
-	(void)state;
 	assert_int_equal(bind_id(&ctx.server, other, NULL, LISTEN_PORT), 0);
 	assert_int_equal(connect_id(&ctx.client, late, CLIENT_QPN, ""), 0);
 	assert_int_equal(connect_id(&ctx.client, client, CLIENT_QPN + 1, ""), 0);
@@ -88,7 +84,6 @@ destroyed_id_cancels_deferral(void **state)
 	uint32_t server = make_id(&ctx.server, RDMA_PS_TCP),
 		 client = make_routed_id(RDMA_PS_TCP);
 
-	(void)state;
 	assert_int_equal(bind_id(&ctx.server, server, NULL, LISTEN_PORT), 0);
 	assert_int_equal(connect_id(&ctx.client, client, CLIENT_QPN, ""), 0);
 	assert_int_equal(destroy_id(&ctx.client, client, NULL), 0);

@@ -11,7 +11,6 @@ resolve_selects_the_source(void **state)
 		{"2001:db8::1", "2001:db8::1"}, {"239.1.2.3", "192.0.2.1"},
 		{"ff15::1", "2001:db8::1"}};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		uint32_t id = make_id(&ctx.client, RDMA_PS_UDP);
 		struct rdma_ucm_query query = {.id = id};
@@ -35,7 +34,6 @@ loopback_names_resolve(void **state)
 {
 	static const char *const names[] = {"127.0.0.1", "0.0.0.0", "::1"};
 
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(names); i++) {
 		uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 
@@ -54,7 +52,6 @@ unreachable_address_raises_addr_error(void **state)
 		.dst_addr = sockaddr_of("192.0.2.1", 1)};
 	struct rdma_ucm_event_resp event;
 
-	(void)state;
 	assert_int_equal(resolve_addr(&ctx.client, id, "203.0.113.9", 1), 0);
 	event = expect_event(&ctx.client, UCM_EVENT_ADDR_ERROR);
 	assert_int_equal((int)event.status, -EHOSTUNREACH);

@@ -8,7 +8,6 @@ invalid_configuration_is_refused(void **state)
 	struct ucm_conf good = ctx.ucm->conf, conf;
 	struct ucm *ucm;
 
-	(void)state;
 	assert_int_equal(ucm_create(&good, 0, &ucm), 0);
 	ucm_destroy(ucm);
 #define REFUSED(change)                                                                  \
@@ -30,7 +29,6 @@ invalid_configuration_is_refused(void **state)
 static void
 idle_instance_has_no_deadline(void **state)
 {
-	(void)state;
 	assert_true(ucm_deadline(ctx.ucm) == TIME_NEVER);
 	pair_connected();
 	assert_int_equal(ucm_stats(ctx.ucm)->established, 2);
@@ -42,7 +40,6 @@ invalid_mads_are_dropped(void **state)
 	static const uint8_t none[MAD_LEN];
 	struct cm_path path = {{0}, {0}};
 
-	(void)state;
 	ucm_rx(ctx.ucm, none, 10, &path, ctx.now);
 	ucm_rx(ctx.ucm, none, sizeof(none), &path, ctx.now);
 	assert_int_equal(ucm_ids(ctx.ucm), 0);

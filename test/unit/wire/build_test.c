@@ -182,7 +182,6 @@ built_frame_equals_reference_and_parses(void **state)
 	static uint8_t payload[PAYLOAD_MAX];
 	uint8_t ext[EXT_LEN_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(payload); i++)
 		payload[i] = (uint8_t)rand_next(&rand);
 	for (unsigned path = 0; path < PATH_COUNT; path++) {
@@ -219,7 +218,6 @@ lengths_alternate(void **state)
 	static const uint8_t payload[PAYLOAD_MAX] = {1, 2, 3};
 	static const uint8_t ext[EXT_LEN_MAX] = {0x1F, 0, 0, 7};
 
-	(void)state;
 	for (unsigned path = 0; path < PATH_COUNT; path++) {
 		struct path_addr addr = path_make(path);
 		struct path_hdr hdr;
@@ -281,7 +279,6 @@ frame_is_fresh(struct path_hdr *hdr, const struct path_addr *addr, uint32_t len)
 static void
 cached_lengths_in_any_order(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= LENGTH_SEEDS * PATH_KINDS; seed++) {
 		struct path_addr addr = path_kind(seed % PATH_KINDS);
 		uint64_t rand = seed;
@@ -306,7 +303,6 @@ cached_lengths_in_any_order(void **state)
 static void
 checksum_is_filled_after_offload(void **state)
 {
-	(void)state;
 	for (unsigned kind = 0; kind < PATH_KINDS; kind++) {
 		for (unsigned first = 0; first < 3; first++) {
 			static const uint32_t lens[] = {100, 0, 64};
@@ -334,7 +330,6 @@ checksum_extremes(void **state)
 	static const uint8_t payload[PAYLOAD_MAX];
 	uint64_t seed = 0xc5, rand = seed;
 
-	(void)state;
 	for (uint32_t len = 0; len <= PAYLOAD_MAX; len += 4) {
 		struct bth_fields bth = {.opcode = OPCODE_RC_SEND_ONLY};
 		struct path_hdr hdr;
@@ -369,7 +364,6 @@ destination_changes(void **state)
 	struct bth_fields bth = {.opcode = OPCODE_RC_SEND_ONLY};
 	struct path_hdr hdr;
 
-	(void)state;
 	path_hdr_init(&hdr, &addr);
 	frame_check(&hdr, &addr, &bth, (const uint8_t *)"", (const uint8_t *)"abcd", 4);
 	path_hdr_set_dst(&hdr, mac);
@@ -383,7 +377,6 @@ init_clears_everything(void **state)
 	struct path_addr addr = path_make(PATH_IPV6);
 	struct path_hdr clean, dirty;
 
-	(void)state;
 	memset(&clean, 0, sizeof(clean));
 	memset(&dirty, 0xFF, sizeof(dirty));
 	path_hdr_init(&clean, &addr);
@@ -398,7 +391,6 @@ init_clears_everything(void **state)
 static void
 source_ports(void **state)
 {
-	(void)state;
 	/* As Linux: flow labels and QPNs from captures. */
 	assert_int_equal(roce_udp_sport(0x54321, 1, 2), 0xC334);
 	assert_int_equal(roce_udp_sport(0x12345, 1, 2), 0xE341);

@@ -42,7 +42,6 @@ expected_reason(const struct captured *f)
 static void
 all_frames_parse(void **state)
 {
-	(void)state;
 	assert_int_equal(captured_count, CAPTURED_FRAMES);
 	for (size_t i = 0; i < captured_count; i++) {
 		const struct captured *f = &captured[i];
@@ -123,7 +122,6 @@ rebuilt_frames_are_identical(void **state)
 {
 	unsigned rebuilt = 0;
 
-	(void)state;
 	for (size_t i = 0; i < captured_count; i++) {
 		const struct captured *f = &captured[i];
 		struct path_hdr hdr;
@@ -154,7 +152,6 @@ rebuilt_frames_are_identical(void **state)
 static void
 icrc_matches_reference(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < captured_count; i++) {
 		const struct captured *f = &captured[i];
 		size_t off;
@@ -197,7 +194,6 @@ captures_have_all_available_opcodes(void **state)
 {
 	bool seen[256] = {false}, absent[256] = {false};
 
-	(void)state;
 	for (size_t i = 0; i < captured_count; i++) {
 		struct pkt_view v;
 		uint8_t *copy;
@@ -221,7 +217,6 @@ captures_have_all_available_opcodes(void **state)
 static void
 truncated_frames_are_runts(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < captured_count; i++) {
 		const struct captured *f = &captured[i];
 		const uint8_t *ip = f->data + f->ip_off;
@@ -244,7 +239,6 @@ truncated_frames_are_runts(void **state)
 static void
 truncated_frames_with_matching_lengths(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < captured_count; i++) {
 		const struct captured *f = &captured[i];
 		bool v4 = f->data[f->ip_off] >> 4 == 4;
@@ -285,7 +279,6 @@ frames_corrupted_at_random(void **state)
 {
 	uint64_t rand = SEED;
 
-	(void)state;
 	for (unsigned round = 0; round < 200000; round++) {
 		const struct captured *f = &captured[rand_below(&rand, captured_count)];
 		size_t len =

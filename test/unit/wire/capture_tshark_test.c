@@ -347,7 +347,6 @@ headers_and_lines_match_tshark(void **state)
 	char line[1024];
 	size_t i = 0;
 
-	(void)state;
 	assert_non_null(stream);
 	assert_non_null(fgets(line, sizeof(line), stream));
 	assert_int_equal(line[0], '#');

@@ -75,14 +75,12 @@ captures_unload(void)
 int
 captures_setup(void **state)
 {
-	(void)state;
 	return captures_load(CAPTURES);
 }
 
 int
 captures_teardown(void **state)
 {
-	(void)state;
 	captures_unload();
 	return 0;
 }

@@ -14,7 +14,6 @@ rnr_timer_table(void **state)
 		48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096,
 		6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
-	(void)state;
 	for (unsigned i = 0; i < 32; i++)
 		assert_int_equal(rnr_timer_ns[i], hundredths[i] * 10000);
 }
@@ -22,7 +21,6 @@ rnr_timer_table(void **state)
 static void
 mtu_codes(void **state)
 {
-	(void)state;
 	assert_int_equal(mtu_bytes(1), 256);
 	assert_int_equal(mtu_bytes(2), 512);
 	assert_int_equal(mtu_bytes(3), 1024);
@@ -35,7 +33,6 @@ be24_fields(void **state)
 {
 	uint8_t bytes[5] = {0xA5, 0, 0, 0, 0xA5};
 
-	(void)state;
 	be24_put(bytes + 1, 0xFF123456);
 	assert_int_equal(bytes[0], 0xA5);
 	assert_int_equal(bytes[1], 0x12);

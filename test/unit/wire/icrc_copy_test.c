@@ -49,7 +49,6 @@ copy_and_crc_of_every_length(void **state)
 {
 	uint64_t seed = 1;
 
-	(void)state;
 	bytes_fill(&seed);
 	/* Every number of wide blocks, narrow blocks and remaining bytes. */
 	for (size_t len = icrc_copy_min; len < 3 * 256; len++)
@@ -68,7 +67,6 @@ every_bit_affects_the_crc(void **state)
 	uint64_t seed = 2;
 	uint32_t crc;
 
-	(void)state;
 	bytes_fill(&seed);
 	crc = icrc_copy(7, dst, src, 1100);
 	for (size_t bit = 0; bit < 8 * 1100; bit++) {
@@ -85,7 +83,6 @@ crc_of_a_frame_in_pieces(void **state)
 	uint64_t seed = 3;
 	struct icrc_sum sum = {.from = dst, .crc = 5};
 
-	(void)state;
 	bytes_fill(&seed);
 	memcpy(dst, src, sizeof(dst));
 	for (size_t at = 16; at < 3000; at += 1000) {
@@ -154,7 +151,6 @@ both_checks_detect_corruption(void **state)
 	static uint8_t frame[HEAD + 4096 + ICRC_LEN];
 	uint64_t seed = 4;
 
-	(void)state;
 	bytes_fill(&seed);
 	for (unsigned i = 0; i < 2 * (4096 - icrc_copy_min) / 4 + 2; i++) {
 		unsigned payload = icrc_copy_min + i / 2 * 4;
@@ -182,7 +178,6 @@ both_checks_cover_the_same_bits(void **state)
 	static uint8_t frame[HEAD + 1024 + ICRC_LEN];
 	uint64_t seed = 5;
 
-	(void)state;
 	bytes_fill(&seed);
 	for (unsigned v4 = 0; v4 < 2; v4++) {
 		size_t head = (v4 ? BTH4_OFF : BTH6_OFF) + 12;
@@ -204,7 +199,6 @@ both_checks_cover_the_same_bits(void **state)
 static void
 unavailable_without_cpu_support(void **state)
 {
-	(void)state;
 	assert_true(icrc_copy_min == UINT32_MAX);
 #ifdef __x86_64__
 	assert_false(__builtin_cpu_supports("avx512f") &&

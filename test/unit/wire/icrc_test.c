@@ -16,7 +16,6 @@ crc_in_one_and_two_pieces(void **state)
 	static const uint8_t ones[8] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
 	static const uint8_t digits[] = "123456789";
 
-	(void)state;
 	/* CRC-32's check value, in one piece and in every two pieces. */
 	for (size_t i = 0; i <= 9; i++)
 		assert_int_equal(
@@ -41,7 +40,6 @@ vectors_by_parts(void **state)
 {
 	uint32_t crc;
 
-	(void)state;
 	crc = icrc_path(frame_vector4 + IP_OFF, 4);
 	assert_int_equal(behind_path(crc, frame_vector4 + UDP4_OFF, 0), 0xfcd173f3);
 	crc = icrc_path(frame_vector6 + IP_OFF, 6);
@@ -51,7 +49,6 @@ vectors_by_parts(void **state)
 static void
 reference_agrees(void **state)
 {
-	(void)state;
 	assert_int_equal(ref_icrc(frame_vector4 + IP_OFF, NULL), 0xfcd173f3);
 	assert_int_equal(ref_icrc(frame_vector6 + IP_OFF, NULL), 0xc3a3af96);
 }
@@ -75,7 +72,6 @@ bit_masked(size_t at, unsigned bit, bool v4)
 static void
 icrc_covers_unmasked_bits(void **state)
 {
-	(void)state;
 	for (unsigned v4 = 0; v4 < 2; v4++) {
 		size_t len = v4 ? VECTOR4_LEN : VECTOR6_LEN;
 		uint8_t frame[VECTOR6_LEN];
@@ -104,7 +100,6 @@ icrc_of_every_length(void **state)
 	uint64_t seed = 0x1c2c, rand = seed;
 	static uint8_t frame[IP_OFF + 40 + 8 + 12 + 4096 + 4];
 
-	(void)state;
 	for (unsigned i = 0; i < 2 * 1100; i++) {
 		bool v4 = i % 2 == 0;
 		unsigned words = i / 2 < 1024 ? i / 2 : (unsigned)rand_below(&rand, 1025);

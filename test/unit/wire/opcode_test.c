@@ -120,7 +120,6 @@ rows_match_handwritten_tables(void **state)
 {
 	bool known[256] = {false};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rc) / sizeof(rc[0]); i++) {
 		uint8_t op = rc[i].opcode;
 		bool response = op >= 0x0d && op <= 0x12;
@@ -149,7 +148,6 @@ rows_match_handwritten_tables(void **state)
 static void
 unknown_names(void **state)
 {
-	(void)state;
 	assert_string_equal(opcode_name(0x15), "opcode 0x15");
 	assert_string_equal(opcode_name(0xff), "opcode 0xff");
 }
@@ -157,7 +155,6 @@ unknown_names(void **state)
 static void
 positions_and_responses(void **state)
 {
-	(void)state;
 	assert_true(op_is_first(&op_rows[OPCODE_RC_SEND_FIRST]));
 	assert_false(op_is_last(&op_rows[OPCODE_RC_SEND_FIRST]));
 	assert_false(op_is_first(&op_rows[OPCODE_RC_SEND_MIDDLE]));
@@ -182,7 +179,6 @@ longest_headers(void **state)
 {
 	size_t longest = 0;
 
-	(void)state;
 	for (unsigned op = 0; op < 256; op++) {
 		const struct op_row *row = &op_rows[op];
 

@@ -23,7 +23,6 @@ truncated_and_foreign_files_are_refused(void **state)
 	int fd = mkstemp(path);
 	struct pcap_file file;
 
-	(void)state;
 	assert_true(fd >= 0);
 	memcpy(bytes, header, sizeof(header));
 	memcpy(bytes + sizeof(header), record, sizeof(record));

@@ -14,7 +14,6 @@ drop_ip_header(void **state)
 	static const uint8_t protocols[] = {0, 6, 41, 43, 59, 89, 132, 255};
 	struct raw_frame c;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(first); i++) {
 		c = raw_frame4();
 		c.data[IP_OFF] = first[i];
@@ -48,7 +47,6 @@ membership_packets_may_have_options(void **state)
 	static const uint8_t first[] = {0x45, 0x46, 0x4F, 0x44, 0x36};
 	struct raw_frame c;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(first); i++) {
 		c = raw_frame4();
 		c.data[IP_OFF] = first[i];
@@ -68,7 +66,6 @@ drop_ip_checksum(void **state)
 {
 	struct raw_frame c = raw_frame4();
 
-	(void)state;
 	/* A change of any bit is detected. Those in version, header length and total
 	 * length are detected before the checksum. */
 	for (unsigned bit = 0; bit < 20 * 8; bit++) {
@@ -98,7 +95,6 @@ ip_checksum_extremes(void **state)
 	/* Sums with one and two carries: many identifications and addresses. */
 	struct raw_frame c = raw_frame4();
 
-	(void)state;
 	for (unsigned id = 0; id < 0x10000; id++) {
 		be16_put(c.data + IP_OFF + 4, id);
 		be16_put(c.data + IP_OFF + 12, 0xFFFF);
@@ -117,7 +113,6 @@ drop_fragment(void **state)
 	static const uint16_t fields[] = {0x2000, 0x0001, 0x1FFF, 0x2001, 0x6000};
 	struct raw_frame c;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		c = raw_frame4();
 		be16_put(c.data + IP_OFF + 6, fields[i]);

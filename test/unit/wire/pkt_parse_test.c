@@ -16,7 +16,6 @@ vectors_parse(void **state)
 	struct pkt_view view;
 	uint8_t *copy;
 
-	(void)state;
 	assert_int_equal(
 		parse_exact(frame_vector4, VECTOR4_LEN, 0, 0, &view, &copy), DROP_none);
 	assert_int_equal(view.opcode, 0x04);
@@ -55,7 +54,6 @@ header_bits(void **state)
 	struct pkt_view view;
 	uint8_t *copy;
 
-	(void)state;
 	/* Reserved and MigReq bits are ignored; 24-bit fields exclude the byte beside
 	 * them. */
 	c.data[IP_OFF + 1] = 0x6a;
@@ -87,7 +85,6 @@ drop_runt(void **state)
 {
 	struct raw_frame c = raw_frame4();
 
-	(void)state;
 	for (c.len = 0; c.len < VECTOR4_LEN; c.len++)
 		assert_int_equal(raw_frame_parse(&c, 0), DROP_runt);
 	c = raw_frame6();
@@ -112,7 +109,6 @@ drop_ethertype(void **state)
 	static const uint16_t types[] = {
 		0, 46, 0x05DC, 0x0801, 0x88CC, 0x88A8, 0x8915, 0xFFFF};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		struct raw_frame c = raw_frame4();
 
@@ -154,7 +150,6 @@ vlan_rules(void **state)
 		{0xFFF, 0xFFF, DROP_none},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct raw_frame c4 = raw_frame4(), c6 = raw_frame6();
 
@@ -172,7 +167,6 @@ drop_udp(void **state)
 {
 	struct raw_frame c = raw_frame4();
 
-	(void)state;
 	be16_put(c.data + UDP4_OFF + 2, 4790);
 	assert_int_equal(raw_frame_parse(&c, 0), DROP_udp_port);
 	c = raw_frame6();
@@ -214,7 +208,6 @@ udp_length_rules(void **state)
 {
 	struct raw_frame c = raw_frame4();
 
-	(void)state;
 	/* The UDP length ends the packet, also if the IP packet is longer. */
 	be16_put(c.data + IP_OFF + 2, 44 + 6);
 	c.len += 6;
@@ -232,7 +225,6 @@ udp_length_rules(void **state)
 static void
 drop_tver_and_opcode(void **state)
 {
-	(void)state;
 	for (unsigned tver = 1; tver < 16; tver++) {
 		struct raw_frame c = raw_frame4();
 
@@ -253,7 +245,6 @@ drop_tver_and_opcode(void **state)
 static void
 drop_length(void **state)
 {
-	(void)state;
 	/* Too short for BTH and ICRC. */
 	for (unsigned len = 8; len < 24; len++) {
 		struct raw_frame c = raw_frame4();
@@ -290,7 +281,6 @@ drop_icrc(void **state)
 {
 	struct raw_frame c = raw_frame4();
 
-	(void)state;
 	c.data[VECTOR4_LEN - 4] ^= 1;
 	assert_int_equal(raw_frame_parse(&c, 0), DROP_icrc);
 	c = raw_frame6();
@@ -308,7 +298,6 @@ arp_and_icmp_are_left_to_the_port(void **state)
 	static const int tags[] = {-1, 0, 5, 6};
 	static const unsigned want[] = {PARSE_OTHER, PARSE_OTHER, DROP_vlan, DROP_vlan};
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		struct raw_frame arp = raw_frame4(), icmp = raw_frame4(),
 				 icmp6 = raw_frame6();
@@ -346,7 +335,6 @@ ethernet_padding(void **state)
 	struct raw_frame c = raw_frame4();
 	struct pkt_view view;
 
-	(void)state;
 	memset(c.data + c.len, 0xEE, 64);
 	for (; c.len < VECTOR4_LEN + 64; c.len++) {
 		assert_int_equal(

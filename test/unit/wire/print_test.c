@@ -52,7 +52,6 @@ print_op(uint8_t opcode, const void *ext, size_t ext_len, unsigned payload_len)
 static void
 headers_are_printed(void **state)
 {
-	(void)state;
 	assert_string_equal(print_op(0x00, EXT(""), 13),
 		HOSTS "RC SEND_FIRST qp 0x13 psn 0x1000 len 13 pad 3");
 	assert_string_equal(print_op(0x03, EXT("\xde\xad\xbe\xef"), 4),
@@ -109,7 +108,6 @@ syndromes_are_printed(void **state)
 	};
 	char want[128];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		snprintf(want, sizeof(want),
 			HOSTS "RC ACKNOWLEDGE qp 0x13 psn 0x1000 %s msn 7 len 0",
@@ -125,7 +123,6 @@ bth_flags_and_ipv6(void **state)
 	struct pkt_view view;
 	char line[256];
 
-	(void)state;
 	assert_int_equal(
 		parse_exact(frame_vector6, VECTOR6_LEN, 0, 0, &view, &copy), DROP_none);
 	pkt_print(line, sizeof(line), &view);
@@ -152,7 +149,6 @@ short_buffers_truncate_the_line(void **state)
 	struct pkt_view view;
 	uint8_t *copy;
 
-	(void)state;
 	assert_int_equal(
 		parse_exact(frame_vector4, VECTOR4_LEN, 0, 0, &view, &copy), DROP_none);
 	assert_int_equal(pkt_print(NULL, 0, &view), sizeof(want) - 1);

@@ -39,7 +39,6 @@ datagram_build(bool v6, uint32_t psn, struct pkt_view *view)
 static void
 built_datagram_is_admitted(void **state)
 {
-	(void)state;
 	for (unsigned v6 = 0; v6 < 2; v6++) {
 		uint8_t want[16] = {[10] = 0xff, 0xff, 192, 0, 2}, src[16], dst[16];
 		struct pkt_view view;
@@ -68,7 +67,6 @@ other_datagrams_are_refused(void **state)
 	uint8_t *data = datagram_build(false, 5, &good);
 	struct deth *deth = (struct deth *)(uintptr_t)view_deth(&good);
 
-	(void)state;
 #define CASE(want, change)                                                               \
 	do {                                                                             \
 		view = good;                                                             \
