@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rocade-run: starts a program with Rocade's verbs devices. */
 #include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +20,17 @@
 
 #define PROGRAM "rocade-run"
 #define EXIT_NOT_FOUND 127
+#define NO_UID UINT64_MAX
+#define READY_S 10    /* a daemon that does not listen after this long has failed */
+#define END_S 10      /* for the daemon to end on SIGTERM */
+#define END_POLL_MS 5 /* interval of checks whether it has */
 
 struct conf {
 	const char *socket;
 	const char *device;
 	const char *library;
 	const char *daemon;
+	uint64_t daemon_uid; /* NO_UID: not given */
 	bool start_local;
 };
 
@@ -33,6 +40,8 @@ static const struct option_row option_rows[] = {
 		.text = "the daemon's socket (default: as for rocaded)"},
 	{OPTION_TEXT, 0, "device", "NAME", MEMBER(device),
 		.text = "fail unless the daemon's device has this name"},
+	{OPTION_NUM, 0, "daemon-uid", "UID", MEMBER(daemon_uid), .max = UINT32_MAX - 1,
+		.text = "accept a daemon of this user (default: of root and of yours)"},
 	{OPTION_FLAG, 0, "start-local", NULL, MEMBER(start_local), .max = true,
 		.text = "run a private `rocaded --local` as long as PROGRAM runs"},
 	{OPTION_TEXT, 0, "library", "PATH", MEMBER(library),
@@ -74,15 +83,21 @@ path_beside_self(const char *relative, const char *installed, char *buf, size_t 
 static int
 device_find(const struct conf *s, char name[ROCADE_NAME_MAX])
 {
-	if (rocade_device_name(s->socket, name) != 0) {
+	int err = rocade_device_name(s->socket, name);
+
+	if (err != 0)
+		fprintf(stderr, PROGRAM ": %s\n", rocade_error());
+	if (err == EPERM)
+		fprintf(stderr, PROGRAM
+			": a daemon reads all that its clients send; --daemon-uid "
+			"UID accepts that of a user whom you trust\n");
+	else if (err != 0)
 		fprintf(stderr,
-			PROGRAM ": %s\n" PROGRAM
-				": `rocaded --local &` starts a daemon, --start-local "
+			PROGRAM ": `rocaded --local &` starts a daemon, --start-local "
 				"one for this program only;\n" PROGRAM
-				": --socket or $ROCADE_SOCKET selects its socket\n",
-			rocade_error());
+				": --socket or $ROCADE_SOCKET selects its socket\n");
+	if (err != 0)
 		return EXIT_RUN;
-	}
 	if (s->device != NULL && strcmp(s->device, name) != 0) {
 		fprintf(stderr,
 			PROGRAM ": the daemon's device is '%s', not '%s' as --device "
@@ -112,9 +127,14 @@ preload_add(const char *library)
 static int
 environment_set(const struct conf *s)
 {
-	char device[ROCADE_NAME_MAX];
-	int rc = device_find(s, device);
+	char device[ROCADE_NAME_MAX], uid[24];
+	int rc;
 
+	if (s->daemon_uid != NO_UID) {
+		snprintf(uid, sizeof(uid), "%" PRIu64, s->daemon_uid);
+		setenv("ROCADE_DAEMON_UID", uid, 1);
+	}
+	rc = device_find(s, device);
 	if (rc != 0)
 		return rc;
 	if (access(s->library, R_OK) != 0) {
@@ -132,11 +152,18 @@ environment_set(const struct conf *s)
 /* Waits until the daemon reports that it listens. fd: the daemon's standard error, a
  * pipe. Returns false if the daemon fails. */
 static bool
-daemon_ready_wait(int fd)
+daemon_ready_wait(const struct conf *s, int fd)
 {
+	struct pollfd readable = {.fd = fd, .events = POLLIN};
 	char line[512];
-	ssize_t len = read(fd, line, sizeof(line) - 1);
+	ssize_t len;
 
+	if (poll(&readable, 1, READY_S * 1000) == 0) {
+		fprintf(stderr, PROGRAM ": %s does not listen after %d s\n", s->daemon,
+			READY_S);
+		return false;
+	}
+	len = read(fd, line, sizeof(line) - 1);
 	if (len <= 0)
 		return false;
 	line[len] = '\0';
@@ -144,6 +171,21 @@ daemon_ready_wait(int fd)
 		return true;
 	fputs(line, stderr);
 	return false;
+}
+
+/* Ends the daemon; kills it if it does not end in time. */
+static void
+daemon_end(pid_t pid)
+{
+	kill(pid, SIGTERM);
+	for (unsigned ms = 0; waitpid(pid, NULL, WNOHANG) == 0; ms += END_POLL_MS) {
+		if (ms >= END_S * 1000) {
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, 0);
+			return;
+		}
+		poll(NULL, 0, END_POLL_MS);
+	}
 }
 
 static pid_t
@@ -168,9 +210,8 @@ daemon_start(const struct conf *s)
 		_exit(EXIT_NOT_FOUND);
 	}
 	close(pipe_fds[1]);
-	if (pid > 0 && !daemon_ready_wait(pipe_fds[0])) {
-		kill(pid, SIGTERM);
-		waitpid(pid, NULL, 0);
+	if (pid > 0 && !daemon_ready_wait(s, pipe_fds[0])) {
+		daemon_end(pid);
 		pid = -1;
 	}
 	/* The read end stays open: the daemon may still write messages. */
@@ -231,6 +272,7 @@ local_run(struct conf *s, char **argv)
 	s->socket = path;
 	daemon = daemon_start(s);
 	if (daemon < 0) {
+		unlink(path);
 		rmdir(dir);
 		fprintf(stderr, PROGRAM ": cannot start %s --local\n", s->daemon);
 		return EXIT_RUN;
@@ -238,8 +280,8 @@ local_run(struct conf *s, char **argv)
 	status = environment_set(s);
 	if (status == 0)
 		status = child_run(argv);
-	kill(daemon, SIGTERM);
-	waitpid(daemon, NULL, 0);
+	daemon_end(daemon);
+	unlink(path);
 	rmdir(dir);
 	return status;
 }
@@ -248,7 +290,7 @@ int
 main(int argc, char **argv)
 {
 	char library[4096], daemon[4096];
-	struct conf s = {.socket = NULL};
+	struct conf s = {.daemon_uid = NO_UID};
 	int rc = options_read(&options, &s, argc, argv);
 
 	if (rc >= 0)

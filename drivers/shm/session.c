@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -10,6 +12,42 @@
 
 /* a daemon that does not answer for this long counts as dead */
 #define REPLY_TIMEOUT_S 10
+
+bool
+session_uid_accepted(uid_t uid, uid_t own, const char *told)
+{
+	unsigned long number;
+	char *end;
+
+	if (uid == 0 || uid == own)
+		return true;
+	if (told == NULL || told[0] < '0' || told[0] > '9')
+		return false;
+	errno = 0;
+	number = strtoul(told, &end, 10);
+	return errno == 0 && *end == '\0' && number == uid;
+}
+
+/* Connects and reads which user listens. Returns 0 or -errno. */
+static int
+daemon_connect(int fd, const struct sockaddr_un *addr, uid_t *uid)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) != 0) {
+		if (errno == EPERM) /* of a security module */
+			return -EACCES;
+		/* The daemon's queue of connections stayed full. */
+		return errno == EAGAIN ? -ETIMEDOUT : -errno;
+	}
+	/* of the process that called listen(2), at that time */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0)
+		return -errno;
+	*uid = who.uid;
+	return session_uid_accepted(who.uid, geteuid(), getenv(SESSION_UID_ENV)) ? 0
+										 : -EPERM;
+}
 
 int
 session_open(struct session *s, const char *path)
@@ -26,14 +64,39 @@ session_open(struct session *s, const char *path)
 		return -errno;
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0) {
-		rc = -errno;
+	rc = daemon_connect(fd, &addr, &s->daemon_uid);
+	if (rc != 0) {
 		close(fd);
 		return rc;
 	}
 	pthread_mutex_init(&s->lock, NULL);
 	s->fd = fd;
 	return 0;
+}
+
+void
+session_error_text(
+	const struct session *s, const char *path, int rc, char *text, size_t size)
+{
+	struct sockaddr_un addr;
+	const char *told = getenv(SESSION_UID_ENV);
+
+	if (sw_socket_path(path, true, &addr) != 0)
+		snprintf(text, size, "socket: path too long");
+	else if (rc == -EACCES)
+		snprintf(text, size,
+			"permission denied at %s: its permissions decide who may connect "
+			"(socket-mode in rocaded(8))",
+			addr.sun_path);
+	else if (rc == -EPERM)
+		snprintf(text, size,
+			"the daemon at %s is of user %u, expected root (0), user %u, or "
+			"the user in $" SESSION_UID_ENV " (%s)",
+			addr.sun_path, (unsigned)s->daemon_uid, (unsigned)geteuid(),
+			told != NULL ? told : "not set");
+	else
+		snprintf(text, size, "no daemon answers at %s: %s", addr.sun_path,
+			strerror(-rc));
 }
 
 void

@@ -4,16 +4,33 @@
 #define ROCADE_SHM_SESSION_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "switch/proto.h"
+
+/* A user besides root and the client's own whose daemon a client accepts: a number. */
+#define SESSION_UID_ENV "ROCADE_DAEMON_UID"
 
 struct session {
 	pthread_mutex_t lock; /* held from a request to its reply */
 	int fd;               /* -1: closed */
+	uid_t daemon_uid;     /* of the process that listens */
 };
 
-/* Connects. Returns 0 or -errno: -ENOENT or -ECONNREFUSED if there is no daemon. */
+/*
+ * Connects, and checks which user the daemon is. Returns 0 or -errno: -ENOENT or
+ * -ECONNREFUSED if there is no daemon, -EPERM if it is of a user that
+ * session_uid_accepted() refuses, -ETIMEDOUT if it accepts no connection. On failure
+ * there is nothing to close.
+ */
 int session_open(struct session *s, const char *path);
+/* Returns whether a client of user own accepts a daemon of user uid: root, own, or the
+ * number in told (NULL: none). The daemon can read and change all that its clients send,
+ * and whoever comes first takes a path in a directory that all may write to. */
+bool session_uid_accepted(uid_t uid, uid_t own, const char *told);
+/* Writes one line that says why session_open(), or a request after it, failed with rc. */
+void session_error_text(
+	const struct session *s, const char *path, int rc, char *text, size_t size);
 void session_close(struct session *s);
 
 /* Sends a request and receives the reply. Returns 0, the daemon's error as -errno, or

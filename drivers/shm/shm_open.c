@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/base_log.h"
 #include "shm/shm.h"
 #include "verbs/device_source.h"
 #include "verbs/verbs_port.h"
@@ -19,6 +20,20 @@ daemon_device_guid(const struct sw_device *device)
 	return guid;
 }
 
+/* Says why a list of devices lacks the daemon's: the program might run without RDMA
+ * unnoticed. Once, until there is a device again; programs list devices many times. */
+static void
+missing_device_log(const struct session *session, int rc)
+{
+	static bool said;
+	char text[256];
+
+	if (__atomic_exchange_n(&said, rc != 0, __ATOMIC_RELAXED) || rc == 0)
+		return;
+	session_error_text(session, NULL, rc, text, sizeof(text));
+	log_err("%s", text);
+}
+
 /* Looks for the daemon, and adds its device to the list or removes it. */
 static void
 shm_discover(void)
@@ -31,6 +46,7 @@ shm_discover(void)
 		rc = session_device(&session, &device);
 		session_close(&session);
 	}
+	missing_device_log(&session, rc);
 	if (rc == 0)
 		device_source_offer(device.name, daemon_device_guid(&device));
 	else
@@ -109,8 +125,12 @@ source_open(struct rocade_port **out)
 		rc = shm_attach(&session, &port, &device, &shm);
 	if (rc == 0)
 		rc = shm_dev_create(shm, &device, &port);
-	if (rc != 0)
+	if (rc != 0) {
+		log_err("cannot attach to the daemon: %s%s", strerror(-rc),
+			rc == -EPROTO ? " (its memory, or its description of the device)"
+				      : "");
 		return -rc;
+	}
 	shm_list_add(shm);
 	*out = port_wrap(shm->dev);
 	if (*out == NULL) {

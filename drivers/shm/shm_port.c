@@ -2,9 +2,11 @@
 /* The port of a client: bursts over the rings, under the engine lock; attaching to the
  * daemon; QPNs, peers and groups registered with the daemon. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base_alloc.h"
@@ -209,12 +211,26 @@ tables_create(struct shm *shm)
 	return 0;
 }
 
+/* Memory that is smaller, or that its creator can still truncate, would raise SIGBUS. */
+static bool
+memory_valid(int fd, size_t size)
+{
+	const int needed = F_SEAL_SHRINK | F_SEAL_GROW;
+	int seals = fcntl(fd, F_GET_SEALS); /* -1 if this is no memfd */
+	struct stat st;
+
+	return seals >= 0 && (seals & needed) == needed && fstat(fd, &st) == 0 &&
+	       (size_t)st.st_size == size;
+}
+
 static int
 region_map(struct shm *shm, int fd, const struct region_geom *geom)
 {
 	void *mem;
 
 	if (!region_geom_ok(geom))
+		return -EPROTO;
+	if (!memory_valid(fd, region_size(geom)))
 		return -EPROTO;
 	shm->size = region_size(geom);
 	mem = mmap(NULL, shm->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -213,38 +213,30 @@ status_print(FILE *to, struct session *s, const char *path)
 	return rc;
 }
 
-/* Connects. Sets the error text on failure. addr: where the daemon listens. */
+/* Sets the error text for the failure rc of a session at this socket; returns the errno
+ * value. */
 static int
-daemon_connect(struct session *s, const char *socket, struct sockaddr_un *addr)
+session_fail(const struct session *s, const char *socket, int rc)
 {
-	int rc = sw_socket_path(socket, true, addr);
+	char text[256];
 
-	if (rc != 0)
-		return rocade_fail(-rc, "socket: path too long");
-	rc = session_open(s, socket);
-	if (rc == -EACCES)
-		return rocade_fail(EACCES,
-			"permission denied at %s: its permissions decide who may connect "
-			"(socket-mode in rocaded(8))",
-			addr->sun_path);
-	if (rc != 0)
-		return rocade_fail(-rc, "no daemon answers at %s: %s", addr->sun_path,
-			strerror(-rc));
-	return 0;
+	session_error_text(s, socket, rc, text, sizeof(text));
+	return rocade_fail(-rc, "%s", text);
 }
 
 int
 rocade_status(const char *socket, char **json)
 {
-	struct sockaddr_un addr;
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	struct session s;
 	size_t size;
 	char *text = NULL;
 	FILE *to;
-	int rc = daemon_connect(&s, socket, &addr);
+	int rc = session_open(&s, socket);
 
 	if (rc != 0)
-		return rc;
+		return session_fail(&s, socket, rc);
+	(void)sw_socket_path(socket, true, &addr); /* session_open() has found it */
 	to = open_memstream(&text, &size);
 	if (to == NULL)
 		rc = -ENOMEM;
@@ -266,17 +258,15 @@ int
 rocade_device_name(const char *socket, char name[ROCADE_NAME_MAX])
 {
 	struct sw_device device;
-	struct sockaddr_un addr;
 	struct session s;
-	int rc = daemon_connect(&s, socket, &addr);
+	int rc = session_open(&s, socket);
 
+	if (rc == 0) {
+		rc = session_device(&s, &device);
+		session_close(&s);
+	}
 	if (rc != 0)
-		return rc;
-	rc = session_device(&s, &device);
-	session_close(&s);
-	if (rc != 0)
-		return rocade_fail(
-			-rc, "no daemon answers at %s: %s", addr.sun_path, strerror(-rc));
+		return session_fail(&s, socket, rc);
 	memcpy(name, device.name, ROCADE_NAME_MAX);
 	return 0;
 }

@@ -26,7 +26,8 @@ extern "C" {
  * daemon's user.
  *
  * Returns 0 or a positive errno value; rocade_error() then describes the failure. ENOENT,
- * ECONNREFUSED: no daemon at the socket. Any thread.
+ * ECONNREFUSED: no daemon at the socket. EPERM: it is of another user than root, the
+ * caller and $ROCADE_DAEMON_UID. Any thread.
  */
 int rocade_status(const char *socket, char **json);
 

@@ -8,6 +8,7 @@ and their exit statuses.
 FLOW is linked with librocade-verbs. With "preload" programs are run with the library that rocade-run
 finds; the libraries of a sanitizer build cannot be preloaded."""
 
+import contextlib
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROCADED, RUN, STATUS, FLOW = [os.path.abspath(a) for a in sys.argv[1:5]]
@@ -178,8 +180,66 @@ def status():
              said in done.stdout + done.stderr, done)
 
 
+class Stranger:
+    """A false daemon of user 65534 at the socket of a Daemon; it hangs up on each client."""
+
+    def __init__(self, daemon):
+        os.chmod(daemon.dir, 0o777)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        os.seteuid(65534)
+        self.socket.bind(daemon.socket)
+        self.socket.listen()
+        os.seteuid(0)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                self.socket.accept()[0].close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+
+def strangers():
+    with Daemon("--local") as daemon:
+        done = daemon.run(FLOW, "idle")
+        case("a program that finds no daemon says so", done.returncode != 0 and done.stderr.count(
+            "no daemon answers at " + daemon.socket) == 1, done)
+        if os.geteuid() != 0:
+            return
+        with Stranger(daemon):
+            said = "at %s is of user 65534, expected root (0), user 0, or" % daemon.socket
+            done = daemon.run(RUN, "true")
+            case("rocade-run refuses another user's daemon", done.returncode == 1 and
+                 said in done.stderr and "--daemon-uid UID" in done.stderr, done)
+            for program in (STATUS, FLOW):
+                done = daemon.run(program, *(["idle"] if program == FLOW else []))
+                case("%s refuses another user's daemon" % os.path.basename(program),
+                     done.returncode != 0 and said in done.stderr, done)
+            done = daemon.run(RUN, "--daemon-uid", "65533", "true")
+            case("rocade-run --daemon-uid: only this user's", done.returncode == 1 and
+                 "ROCADE_DAEMON_UID (65533)" in done.stderr, done)
+            done = daemon.run(RUN, "--daemon-uid", "65534", "true")
+            case("rocade-run --daemon-uid: the daemon is asked", done.returncode == 1 and
+                 "no daemon answers" in done.stderr, done)
+        done = daemon.run(RUN, "--daemon-uid", "-1", "true")
+        case("rocade-run --daemon-uid -1: 2", done.returncode == 2 and
+             "expected 0 to 4294967294" in done.stderr, done)
+
+
 def launch():
     with Daemon("--local") as daemon:
+        silent = os.path.join(daemon.dir, "silent")
+        with open(silent, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\nexec sleep 60\n")
+        os.chmod(silent, 0o755)
+        waits = subprocess.Popen([RUN, "--daemon", silent, "--start-local", "true"], text=True,
+                                 stderr=subprocess.PIPE)
         for args, code, said in (
                 (["--help"], 0, "--start-local"), (["--version"], 0, "rocade-run "),
                 (["--nonsense"], 2, "unknown option"), ([], 2, "missing PROGRAM"),
@@ -209,6 +269,9 @@ def launch():
         case("rocade-run preloads the library once", done.stdout.startswith(daemon.socket + " "),
              done)
         daemon.end()
+        _, err = waits.communicate(timeout=TIMEOUT_S)
+        case("--start-local waits 10 s for a daemon that does not listen", waits.returncode == 1 and
+             "silent does not listen after 10 s" in err, err)
         local = [RUN, "--daemon", ROCADED, "--start-local", "--library", daemon.config]
         daemon.configure("no library\n")
         done = daemon.run(*local, "true")
@@ -292,6 +355,7 @@ def telemetry():
 def main():
     reload()
     status()
+    strangers()
     launch()
     telemetry()
     print("1..%d" % len(cases))

@@ -2,6 +2,10 @@
 /* Requests and replies, and daemons that violate the protocol. */
 #include "shm_fixture.h"
 
+#include <sys/un.h>
+
+#define NOBODY 65534
+
 static void
 request_and_reply(void **state)
 {
@@ -103,6 +107,69 @@ no_daemon_at_the_socket(void **state)
 	assert_int_equal(fds_count(), before);
 }
 
+/* Listens at path as the user. Returns the socket. */
+static int
+listen_as(uid_t uid, const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	assert_int_equal(seteuid(uid), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 5), 0);
+	assert_int_equal(seteuid(getuid()), 0);
+	return fd;
+}
+
+static void
+users_whose_daemon_is_accepted(void **state)
+{
+	static const char *const wrong[] = {
+		"", "1002x", "x", " 1002", "+1002", "-1", "4294968298", "1003"};
+
+	assert_true(session_uid_accepted(0, 1001, NULL));
+	assert_true(session_uid_accepted(1001, 1001, NULL));
+	assert_false(session_uid_accepted(1002, 1001, NULL));
+	assert_false(session_uid_accepted(1002, 0, NULL));
+	assert_true(session_uid_accepted(1002, 1001, "1002"));
+	for (unsigned i = 0; i < RTE_DIM(wrong); i++)
+		assert_false(session_uid_accepted(1002, 1001, wrong[i]));
+	assert_false(session_uid_accepted((uid_t)-1, 1001, "-1"));
+}
+
+/* Another user was first at a path where all may create files. */
+static void
+daemon_of_another_user_is_refused(void **state)
+{
+	char dir[] = "/tmp/rocade-test-XXXXXX", path[64], text[256];
+	uid_t uid = geteuid() == 0 ? NOBODY : geteuid();
+	unsigned before = fds_count();
+	struct session s;
+	int fd;
+
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(chmod(dir, 0777), 0);
+	snprintf(path, sizeof(path), "%s/socket", dir);
+	unsetenv(SESSION_UID_ENV);
+	fd = listen_as(uid, path);
+	if (geteuid() == 0) {
+		assert_int_equal(session_open(&s, path), -EPERM);
+		session_error_text(&s, path, -EPERM, text, sizeof(text));
+		assert_non_null(strstr(text, path));
+		assert_non_null(strstr(text, "of user 65534, expected root (0), user 0"));
+		setenv(SESSION_UID_ENV, "65534", 1);
+	}
+	assert_int_equal(session_open(&s, path), 0);
+	assert_int_equal(s.daemon_uid, uid);
+	session_close(&s);
+	unsetenv(SESSION_UID_ENV);
+	close(fd);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(fds_count(), before);
+}
+
 static void
 device_description_is_checked(void **state)
 {
@@ -145,6 +212,8 @@ main(void)
 		cmocka_unit_test(invalid_reply_closes_the_session),
 		cmocka_unit_test(surplus_descriptors_are_closed),
 		cmocka_unit_test(no_daemon_at_the_socket),
+		cmocka_unit_test(users_whose_daemon_is_accepted),
+		cmocka_unit_test(daemon_of_another_user_is_refused),
 		cmocka_unit_test(device_description_is_checked),
 	};
 

@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shm/shm.h"
@@ -103,6 +104,16 @@ struct daemon_end {
 	size_t size;
 };
 
+static inline int
+memory_create(off_t size, int seals)
+{
+	int fd = memfd_create("rocade", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, size), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
 static inline void
 daemon_open(struct daemon_end *d, struct session *s)
 {
@@ -112,8 +123,7 @@ daemon_open(struct daemon_end *d, struct session *s)
 
 	d->fd = session_pair(s);
 	d->size = region_size(&geom);
-	d->fds[0] = memfd_create("rocade", MFD_CLOEXEC);
-	assert_int_equal(ftruncate(d->fds[0], (off_t)d->size), 0);
+	d->fds[0] = memory_create((off_t)d->size, F_SEAL_SHRINK | F_SEAL_GROW);
 	mem = mmap(NULL, d->size, PROT_READ | PROT_WRITE, MAP_SHARED, d->fds[0], 0);
 	assert_ptr_not_equal(mem, MAP_FAILED);
 	region_init(&d->region, mem, &geom);

@@ -269,6 +269,44 @@ invalid_attach_reply_is_refused(void **state)
 	}
 }
 
+/* Memory that could raise SIGBUS in the client: refused. */
+static void
+memory_is_checked(void **state)
+{
+	static const int whole = F_SEAL_SHRINK | F_SEAL_GROW;
+	struct sw_reply reply = reply_valid();
+	off_t size = (off_t)region_size(&reply.geom);
+	unsigned before = fds_count();
+
+	for (unsigned fault = 0; fault < 6; fault++) {
+		struct sw_device device;
+		struct daemon_end d;
+		struct session s;
+		struct port port;
+		struct shm *shm;
+
+		daemon_open(&d, &s);
+		close(d.fds[0]);
+		if (fault == 0)
+			d.fds[0] = memory_create(size, F_SEAL_GROW);
+		else if (fault == 1)
+			d.fds[0] = memory_create(size, F_SEAL_SHRINK);
+		else if (fault == 2)
+			d.fds[0] = memory_create(size - 4096, whole);
+		else if (fault == 3)
+			d.fds[0] = memory_create(size + 4096, whole);
+		else if (fault == 4) /* never sealed */
+			d.fds[0] = memfd_create("rocade", MFD_CLOEXEC);
+		else /* no memfd */
+			d.fds[0] = open("/dev/zero", O_RDWR | O_CLOEXEC);
+		reply_send(d.fd, &reply, sizeof(reply), d.fds, 3);
+		daemon_close_passed(&d);
+		assert_int_equal(shm_attach(&s, &port, &device, &shm), -EPROTO);
+		daemon_close(&d);
+		assert_int_equal(fds_count(), before);
+	}
+}
+
 static void
 device_hooks_send_requests(void **state)
 {
@@ -319,6 +357,7 @@ main(void)
 		cmocka_unit_test(corrupt_ring_values_are_bounded),
 		cmocka_unit_test(dead_port_moves_no_packets),
 		cmocka_unit_test(invalid_attach_reply_is_refused),
+		cmocka_unit_test(memory_is_checked),
 		cmocka_unit_test(device_hooks_send_requests),
 	};
 
