@@ -67,6 +67,9 @@ conf_fill(const struct sw_device *device, struct shm *shm, struct dev_conf *conf
 	conf->max_qp = device->qpn_count;
 	conf->qps_granted = device->max_qp;
 	conf->mrs_granted = device->max_mr;
+	/* Unmodified programs expect that pages are pinned: memory that they unmap while
+	 * it is registered must not end them when a peer accesses it. */
+	conf->mr_fault_handler = true;
 }
 
 static int

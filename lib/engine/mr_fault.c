@@ -46,12 +46,17 @@ signal_forward(int sig, siginfo_t *info, void *context)
 {
 	const struct sigaction *old = &old_actions[sig == SIGSEGV ? 0 : 1];
 
-	if (old->sa_flags & SA_SIGINFO)
+	if (old->sa_flags & SA_SIGINFO) {
 		old->sa_sigaction(sig, info, context);
-	else if (old->sa_handler == SIG_DFL || old->sa_handler == SIG_IGN)
-		sigaction(sig, old, NULL); /* the access faults again */
-	else
+	} else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
 		old->sa_handler(sig);
+	} else if (info->si_code > 0) {
+		sigaction(sig, old, NULL); /* the access faults again */
+	} else if (old->sa_handler == SIG_DFL) {
+		/* Sent by kill(2): delivered again when this handler returns. */
+		sigaction(sig, old, NULL);
+		raise(sig);
+	}
 }
 
 /* Async-signal-safe: reads the key table, stores to a word of an entry, and makes system

@@ -4,7 +4,7 @@
  * The MR fault handler: registered memory that the application unmaps. A kernel pins the
  * pages of a region; user space cannot, so a peer's write after munmap() would crash the
  * process. While a device is open whose creator has asked for it (mr_fault_handler of
- * struct rocade_port_conf), a handler of SIGSEGV and SIGBUS maps a page of zeros at the
+ * struct rocade_port_conf), or that of the daemon, a handler of SIGSEGV and SIGBUS maps a page of zeros at the
  * address, and invalidates every region that contains it: the copy ends, and the regions
  * are refused from then on. It acts only on a thread that runs an engine, and on
  * an address inside a region at which nothing is mapped. Other signals go to the handler

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/mr_fault.h"
 #include "verbs/device_source.h"
 #include "verbs/objects.h"
 
@@ -89,8 +90,11 @@ device_source_context_add(struct verbs_device *of)
 		port->device = of;
 		of->port = port;
 	}
-	if (port != NULL)
+	if (port != NULL) {
 		port->contexts++;
+		if (port->dev->conf.mr_fault_handler)
+			mr_fault_get();
+	}
 	pthread_mutex_unlock(&lock);
 	return port;
 }
@@ -98,6 +102,8 @@ device_source_context_add(struct verbs_device *of)
 void
 device_source_context_remove(struct rocade_port *port)
 {
+	bool mr_fault_handler = port->dev->conf.mr_fault_handler;
+
 	pthread_mutex_lock(&lock);
 	if (--port->contexts == 0) {
 		/* After fork() the device may have another port. */
@@ -107,6 +113,9 @@ device_source_context_remove(struct rocade_port *port)
 		pthread_mutex_destroy(&port->lock);
 		free(port);
 	}
+	/* The engine runs until the port is closed. */
+	if (mr_fault_handler)
+		mr_fault_put();
 	pthread_mutex_unlock(&lock);
 }
 

@@ -275,6 +275,25 @@ handler_off_or_read_only_page_kills(void **state)
 	asked = true;
 }
 
+/* kill(2) still ends the process. A signal that was ignored stays ignored. */
+static void
+sent_signal_has_its_effect(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		signal(SIGSEGV, SIG_DFL);
+		signal(SIGBUS, SIG_IGN);
+		begin(false);
+		kill(getpid(), SIGBUS);
+		kill(getpid(), SIGSEGV);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+}
+
 int
 main(void)
 {
@@ -286,6 +305,7 @@ main(void)
 		cmocka_unit_test(same_address_can_be_registered_again),
 		cmocka_unit_test(application_fault_reaches_its_handler),
 		cmocka_unit_test(handler_is_installed_only_if_asked_for),
+		cmocka_unit_test(sent_signal_has_its_effect),
 		cmocka_unit_test(handler_off_or_read_only_page_kills),
 	};
 

@@ -3,6 +3,8 @@
  * status. */
 #include "client_fixture.h"
 
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "../../e2e/flow_end.h"
@@ -100,6 +102,69 @@ messages_pass_through_the_daemon(void **state)
 	assert_int_equal(ibv_get_cq_event(e.channel, &cq, &context), 0);
 	ibv_ack_cq_events(cq, 1);
 	assert_int_equal(end_close(&e), 0);
+	fixture_close(&f);
+}
+
+/* Writes 64 bytes to the region's memory at offset. Returns the status. */
+static enum ibv_wc_status
+region_write(struct end *e, const struct ibv_mr *to, size_t offset)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)e->buf, .length = 64, .lkey = e->mr->lkey};
+	struct ibv_send_wr *bad,
+		wr = {.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.rdma = {(uintptr_t)to->addr + offset, to->rkey}};
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_post_send(e->qp, &wr, &bad), 0);
+	assert_int_equal(wc_wait(e->cq, &wc), 0);
+	return wc.status;
+}
+
+/* An unmodified program does not ask for the handler. */
+static void
+unmapped_region_is_refused(void **state)
+{
+	const size_t bytes = 2 * 65536;
+	struct sigaction before[2], now;
+	struct client_fixture f;
+	struct ibv_qp *peer;
+	struct ibv_mr *mr;
+	struct end e;
+	void *memory;
+
+	sigaction(SIGSEGV, NULL, &before[0]);
+	sigaction(SIGBUS, NULL, &before[1]);
+	fixture_open(&f);
+	daemon_begin(&f, NULL);
+	end_open(&e);
+	peer = qp_make(&e, IBV_QPT_RC, NULL);
+	assert_non_null(peer);
+	assert_int_equal(qp_init(peer), 0);
+	assert_int_equal(qp_connect(peer, e.qp->qp_num), 0);
+	assert_int_equal(qp_init(e.qp), 0);
+	assert_int_equal(qp_connect(e.qp, peer->qp_num), 0);
+	memory = mmap(
+		NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(memory != MAP_FAILED);
+	mr = ibv_reg_mr(
+		e.pd, memory, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	assert_non_null(mr);
+	assert_int_equal(region_write(&e, mr, 0), IBV_WC_SUCCESS);
+	assert_int_equal(munmap(memory, bytes), 0);
+	assert_int_equal(region_write(&e, mr, 0), IBV_WC_SUCCESS);
+	assert_int_equal(region_write(&e, mr, 65536), IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	munmap(memory, bytes);
+	assert_int_equal(ibv_destroy_qp(peer), 0);
+	assert_int_equal(end_close(&e), 0);
+	sigaction(SIGSEGV, NULL, &now);
+	assert_ptr_equal(now.sa_handler, before[0].sa_handler);
+	sigaction(SIGBUS, NULL, &now);
+	assert_ptr_equal(now.sa_handler, before[1].sa_handler);
 	fixture_close(&f);
 }
 
@@ -386,6 +451,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(device_exists_while_the_daemon_does),
 		cmocka_unit_test(messages_pass_through_the_daemon),
+		cmocka_unit_test(unmapped_region_is_refused),
 		cmocka_unit_test(datagrams_reach_a_group),
 		cmocka_unit_test(daemon_limits_are_reported),
 		cmocka_unit_test(daemon_end_fails_the_device_until_it_is_opened_again),
