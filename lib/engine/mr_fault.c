@@ -5,12 +5,29 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/base_env.h"
 #include "engine/mr_fault.h"
 
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+#define ASIDE_MAX 32 /* more than the SGEs of a request */
+
+/* Pages that were moved away, because the application has taken the rights to them. */
+struct mr_fault_aside {
+	unsigned count;
+	struct {
+		void *page;
+		void *kept; /* where its content and rights are meanwhile */
+	} pages[ASIDE_MAX];
+};
+
 __thread struct key_table *mr_fault_keys;
+__thread struct mr_fault_aside *mr_fault_aside;
 
 static const int signals[] = {SIGSEGV, SIGBUS};
 static struct sigaction old_actions[RTE_DIM(signals)];
@@ -18,9 +35,7 @@ static uintptr_t page_mask;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned open_contexts;
 
-/* True if nothing is mapped at the address, or a file that was truncated. A page that is
- * mapped without the needed rights holds data of the application: it must not be
- * replaced. */
+/* True if nothing is mapped at the address, or a file that was truncated. */
 static bool
 is_hole(int sig, const siginfo_t *info)
 {
@@ -39,6 +54,89 @@ page_map_zero(int sig, const void *addr)
 	return mmap(page, ~page_mask + 1, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | place, -1, 0) != MAP_FAILED ||
 	       errno == EEXIST;
+}
+
+/* Returns a page whose content is that of the given one, or zeros where that is not
+ * readable. */
+static void *
+page_copy(void *page)
+{
+	size_t size = ~page_mask + 1;
+	void *copy = mmap(
+		NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct iovec to = {.iov_base = copy, .iov_len = size};
+	struct iovec from = {.iov_base = page, .iov_len = size};
+
+	/* The kernel reads it: reading it here could fault again. */
+	if (copy != MAP_FAILED)
+		(void)process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+	return copy;
+}
+
+/* Exchanges the page for its copy, which the engine may access. The address stays mapped
+ * all the time, so that no other thread's mapping can take it. */
+static bool
+page_exchange(void *page, void **kept)
+{
+	size_t size = ~page_mask + 1;
+	void *copy = page_copy(page);
+
+	if (copy == MAP_FAILED)
+		return false;
+	*kept = mremap(page, size, size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+	if (*kept == MAP_FAILED) { /* a kernel before 5.13, or hugetlbfs */
+		munmap(copy, size);
+		return false;
+	}
+	return mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, page) == page;
+}
+
+/* The page holds data of the application, which must not be replaced: it is put aside
+ * until the pass ends. */
+static bool
+page_put_aside(const void *addr)
+{
+	void *page = (void *)((uintptr_t)addr & page_mask);
+	struct mr_fault_aside *a = mr_fault_aside;
+
+	if (a == NULL) {
+		a = mmap(NULL, sizeof(*a), PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (a == MAP_FAILED)
+			return false;
+		mr_fault_aside = a;
+	}
+	if (a->count == ASIDE_MAX || !page_exchange(page, &a->pages[a->count].kept))
+		return false;
+	a->pages[a->count++].page = page;
+	return true;
+}
+
+void
+mr_fault_restore(void)
+{
+	struct mr_fault_aside *a = mr_fault_aside;
+	size_t size = ~page_mask + 1;
+
+	mr_fault_aside = NULL;
+	for (unsigned i = 0; i < a->count; i++)
+		(void)mremap(a->pages[i].kept, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
+			a->pages[i].page);
+	munmap(a, sizeof(*a));
+}
+
+/* Invalidates the regions, and makes the access possible, which goes to no data of the
+ * application. Returns false if this is not a fault of registered memory. */
+static bool
+fault_resolve(int sig, const siginfo_t *info)
+{
+	bool hole = is_hole(sig, info);
+	bool no_right = sig == SIGSEGV && info->si_code == SEGV_ACCERR;
+
+	if (mr_fault_keys == NULL || (!hole && !no_right) ||
+		!key_invalidate_at(mr_fault_keys, info->si_addr))
+		return false;
+	return hole ? page_map_zero(sig, info->si_addr) : page_put_aside(info->si_addr);
 }
 
 static void
@@ -66,9 +164,7 @@ mr_fault_handler(int sig, siginfo_t *info, void *context)
 {
 	int err = errno;
 
-	if (mr_fault_keys == NULL || !is_hole(sig, info) ||
-		!key_invalidate_at(mr_fault_keys, info->si_addr) ||
-		!page_map_zero(sig, info->si_addr))
+	if (!fault_resolve(sig, info))
 		signal_forward(sig, info, context);
 	errno = err;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control path. */
 /*
- * The MR fault handler: registered memory that the application unmaps. A kernel pins the
+ * The MR fault handler: registered memory that the application unmaps or protects. A kernel pins the
  * pages of a region; user space cannot, so a peer's write after munmap() would crash the
  * process. While a device is open whose creator has asked for it (mr_fault_handler of
  * struct rocade_port_conf), or that of the daemon, a handler of SIGSEGV and SIGBUS maps a page of zeros at the
  * address, and invalidates every region that contains it: the copy ends, and the regions
- * are refused from then on. It acts only on a thread that runs an engine, and on
- * an address inside a region at which nothing is mapped. Other signals go to the handler
+ * are refused from then on. Where a page is mapped without the right to the access, a copy
+ * of it takes its place until the pass ends, so that the application's page is not
+ * changed. The handler acts only on a thread that runs an engine, and on an address inside
+ * a region. Other signals go to the handler
  * installed before. An application that installs a handler later should call the one it
  * replaces. ROCADE_MR_FAULT_HANDLER=0 in the environment leaves the signals alone.
  */
@@ -20,11 +22,18 @@
  * because its first access may be in the signal handler, which must not allocate. */
 extern __thread struct key_table *mr_fault_keys
 	__attribute__((tls_model("initial-exec")));
+/* The pages that a copy replaces during this pass, or NULL. */
+struct mr_fault_aside;
+extern __thread struct mr_fault_aside *mr_fault_aside
+	__attribute__((tls_model("initial-exec")));
 
 /* Count the open contexts of such devices: the first installs the handlers, the last
  * restores the old ones. */
 void mr_fault_get(void);
 void mr_fault_put(void);
+
+/* Puts the pages back. */
+void mr_fault_restore(void);
 
 /* Enclose each pass of an engine. With the engine lock held. */
 static inline void
@@ -39,6 +48,8 @@ mr_fault_leave(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	mr_fault_keys = NULL;
+	if (unlikely(mr_fault_aside != NULL))
+		mr_fault_restore();
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The application unmaps memory under its regions. The process survives; the peer and the
+/* The application unmaps or protects memory under its regions. The process survives; the peer and the
  * application get an error with the next request. Other faults are not handled. */
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -133,6 +134,60 @@ truncated_file_mapping(void **state)
 {
 	remote_run(IBV_WR_RDMA_WRITE, true);
 	remote_run(IBV_WR_RDMA_READ, true);
+}
+
+/* Returns the rights of the page as in /proc/self/maps. */
+static int
+page_rights(const uint8_t *page)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long from, to;
+	char rights[5], line[512];
+	int found = -1;
+
+	assert_non_null(maps);
+	while (found < 0 && fgets(line, sizeof(line), maps) != NULL) {
+		if (sscanf(line, "%lx-%lx %4s", &from, &to, rights) == 3 &&
+			from <= (uintptr_t)page && (uintptr_t)page < to)
+			found = (rights[0] == 'r' ? PROT_READ : 0) |
+				(rights[1] == 'w' ? PROT_WRITE : 0);
+	}
+	fclose(maps);
+	return found;
+}
+
+/* The application's pages keep their content and their rights. */
+static void
+protected_run(enum ibv_wr_opcode opcode, int rights, bool mapped_file)
+{
+	begin(mapped_file);
+	memset(buffer, 0x11, BYTES);
+	memset(pair.a.mem, 0x5A, 64);
+	assert_int_equal(mprotect(buffer, BYTES, rights), 0);
+	/* Across a page boundary. */
+	post(&pair.a, opcode, pair.a.mr, pair.a.mem, 64, 2 * PAGE - 32);
+	assert_int_equal(done(&pair.a), IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < BYTES; i += PAGE)
+		assert_int_equal(page_rights(buffer + i), rights);
+	post(&pair.a, opcode, pair.a.mr, pair.a.mem, 64, 3 * PAGE);
+	assert_int_equal(done(&pair.a), IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(pair_event(&pair, &pair.b).event_type, IBV_EVENT_QP_ACCESS_ERR);
+	assert_int_equal(mprotect(buffer, BYTES, PROT_READ), 0);
+	for (unsigned i = 0; i < BYTES; i++)
+		assert_int_equal(buffer[i], 0x11);
+	if (opcode == IBV_WR_RDMA_READ) /* nothing of a page that is not readable */
+		assert_int_equal(pair.a.mem[0], 0);
+	end();
+}
+
+static void
+access_to_protected_memory(void **state)
+{
+	protected_run(IBV_WR_RDMA_WRITE, PROT_READ, false);
+	protected_run(IBV_WR_RDMA_WRITE, PROT_NONE, false);
+	protected_run(IBV_WR_RDMA_READ, PROT_NONE, false);
+	protected_run(IBV_WR_RDMA_WRITE, PROT_READ, true);
+	protected_run(IBV_WR_RDMA_READ, PROT_NONE, true);
 }
 
 static void
@@ -264,12 +319,12 @@ killed_by(const char *guard, bool read_only)
 }
 
 static void
-handler_off_or_read_only_page_kills(void **state)
+without_handler_the_fault_kills(void **state)
 {
 	assert_int_equal(killed_by("1", false), 0);
 	assert_int_equal(killed_by("0", false), SIGSEGV);
-	/* The page exists but is read-only: not handled. */
-	assert_int_equal(killed_by("1", true), SIGSEGV);
+	assert_int_equal(killed_by("1", true), 0);
+	assert_int_equal(killed_by("0", true), SIGSEGV);
 	asked = false;
 	assert_int_equal(killed_by("1", false), SIGSEGV);
 	asked = true;
@@ -301,12 +356,13 @@ main(void)
 		cmocka_unit_test(remote_write_to_unmapped_memory),
 		cmocka_unit_test(remote_read_of_unmapped_memory),
 		cmocka_unit_test(truncated_file_mapping),
+		cmocka_unit_test(access_to_protected_memory),
 		cmocka_unit_test(local_send_from_unmapped_memory),
 		cmocka_unit_test(same_address_can_be_registered_again),
 		cmocka_unit_test(application_fault_reaches_its_handler),
 		cmocka_unit_test(handler_is_installed_only_if_asked_for),
 		cmocka_unit_test(sent_signal_has_its_effect),
-		cmocka_unit_test(handler_off_or_read_only_page_kills),
+		cmocka_unit_test(without_handler_the_fault_kills),
 	};
 
 	return cmocka_run_group_tests_name("verbs guard", tests, NULL, NULL);
