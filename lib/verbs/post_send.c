@@ -40,11 +40,14 @@ send_list_write(
 		return EINVAL;
 	for (; *wr != NULL; *wr = (*wr)->next) {
 		const struct post_row *row = send_row(*wr);
+		/* Read once. Negative values are too large. */
+		uint32_t num =
+			(uint32_t)__atomic_load_n(&(*wr)->num_sge, __ATOMIC_RELAXED);
 		struct send_wqe *wqe;
 		uint32_t len;
 		unsigned flags;
 
-		if (unlikely(send_check(sq, *wr, row, &len) != 0))
+		if (unlikely(send_check(sq, *wr, row, num, &len) != 0))
 			return EINVAL;
 		if (unlikely(type != IBV_QPT_RC && !send_type_check(vqp, *wr, len)))
 			return EINVAL;
@@ -54,7 +57,7 @@ send_list_write(
 			return ENOMEM;
 		}
 		flags = (*wr)->send_flags | always;
-		send_write(wqe, *wr, row, len, flags, addressed, type);
+		send_write(wqe, *wr, row, num, len, flags, addressed, type);
 		(*prod)++;
 		if (flags & IBV_SEND_SIGNALED) {
 			vqp->last_signaled = *prod;

@@ -114,13 +114,12 @@ send_row(const struct ibv_send_wr *wr)
 	return &post_rows[opcode];
 }
 
-/* Checks a request; row: that of its opcode. Returns 0 and the message's length, or
- * EINVAL. */
+/* Checks a request; row: that of its opcode; num: its number of SGEs. Returns 0 and the
+ * message's length, or EINVAL. */
 static inline int
 send_check(const struct sq *sq, const struct ibv_send_wr *wr, const struct post_row *row,
-	uint32_t *len)
+	uint32_t num, uint32_t *len)
 {
-	uint32_t num = (uint32_t)wr->num_sge; /* negative values are too large */
 	uint64_t total;
 
 	if (unlikely(row == NULL || (wr->send_flags & ~(unsigned)row->flags) != 0))
@@ -165,16 +164,20 @@ members_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned form)
 	}
 }
 
+/* Copies at most len bytes, the length that was checked: another thread may be changing
+ * the list. */
 static inline void
-inline_copy(uint8_t *to, const struct ibv_send_wr *wr)
+inline_copy(uint8_t *to, const struct ibv_sge *list, uint32_t num, uint32_t len)
 {
-	for (int i = 0; i < wr->num_sge; i++) {
-		const struct ibv_sge *sge = &wr->sg_list[i];
+	for (uint32_t i = 0; i < num; i++) {
+		uint32_t length = __atomic_load_n(&list[i].length, __ATOMIC_RELAXED);
+		uint32_t part = RTE_MIN(length, len);
 
-		if (sge->length == 0)
+		if (part == 0)
 			continue;
-		memcpy(to, (const void *)(uintptr_t)sge->addr, sge->length);
-		to += sge->length;
+		memcpy(to, (const void *)(uintptr_t)list[i].addr, part);
+		to += part;
+		len -= part;
 	}
 }
 
@@ -229,21 +232,21 @@ sge_write(uint64_t *to, const struct ibv_sge *sge)
 }
 
 static inline void
-sges_write(void *to, const struct ibv_sge *list, int num)
+sges_write(void *to, const struct ibv_sge *list, uint32_t num)
 {
 	if (likely(num == 1)) {
 		sge_write(to, list);
 		return;
 	}
-	for (int i = 0; i < num; i++)
+	for (uint32_t i = 0; i < num; i++)
 		sge_write((uint64_t *)to + 2 * i, &list[i]);
 }
 
-/* Writes a checked request into its slot. row: that of its opcode. addressed: the QP is
- * UD or XRC. type: the QP's. */
+/* Writes a checked request into its slot. row, num: as for send_check(); len: its result.
+ * addressed: the QP is UD or XRC. type: the QP's. */
 static inline void
 send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, const struct post_row *row,
-	uint32_t len, unsigned flags, bool addressed, unsigned type)
+	uint32_t num, uint32_t len, unsigned flags, bool addressed, unsigned type)
 {
 	uint32_t offset = 0;
 
@@ -258,11 +261,11 @@ send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, const struct post
 		offset = address_write(wqe, wr, type);
 	if (flags & IBV_SEND_INLINE) {
 		wqe->num_sge = 0;
-		inline_copy(wqe->inline_data + offset, wr);
+		inline_copy(wqe->inline_data + offset, wr->sg_list, num, len);
 		return;
 	}
-	wqe->num_sge = (uint8_t)wr->num_sge;
-	sges_write(wqe->inline_data + offset, wr->sg_list, wr->num_sge);
+	wqe->num_sge = (uint8_t)num;
+	sges_write(wqe->inline_data + offset, wr->sg_list, num);
 }
 
 /* Returns whether the QP may send a datagram to this address. */

@@ -25,7 +25,7 @@ wr_set_sges(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
 		wr_fail(&vqp->wr, EINVAL);
 		return;
 	}
-	sges_write(wqe->inline_data + vqp->wr.offset, list, (int)num_sge);
+	sges_write(wqe->inline_data + vqp->wr.offset, list, (uint32_t)num_sge);
 	for (size_t i = 0; i < num_sge; i++)
 		total += list[i].length;
 	if (unlikely(total > MSG_MAX)) {
@@ -65,14 +65,17 @@ wr_set_bufs(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *lis
 		return;
 	}
 	for (size_t i = 0; i < num_buf; i++) {
-		if (unlikely(list[i].length > vqp->qp->sq.max_inline - total)) {
+		/* Read once: another thread may be changing the list. */
+		size_t length = __atomic_load_n(&list[i].length, __ATOMIC_RELAXED);
+
+		if (unlikely(length > vqp->qp->sq.max_inline - total)) {
 			wr_fail(&vqp->wr, EINVAL);
 			return;
 		}
-		if (list[i].length != 0)
+		if (length != 0)
 			memcpy(wqe->inline_data + vqp->wr.offset + total, list[i].addr,
-				list[i].length);
-		total += list[i].length;
+				length);
+		total += length;
 	}
 	wqe->len = (uint32_t)total;
 	wqe->num_sge = 0;
