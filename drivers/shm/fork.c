@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fork(): the child has a copy of everything but the progress thread, and shares the
- * rings with the parent, which continues to use them. So the child's copies of the ports
- * are dead (shm->dead): they send no request, no packet and no wake-up. Destroying the
- * child's objects works and tells the daemon nothing. A device that is opened in the
- * child gets a new port.
+ * fork(): the child has a copy of everything but the progress thread. It would share the
+ * rings with the parent, which continues to use them, and could read and forge the
+ * parent's packets: they are unmapped in the child. The child's copies of the ports are
+ * dead (shm->dead): they send no request, no packet and no wake-up. Destroying the child's
+ * objects works and tells the daemon nothing. A device that is opened in the child gets a
+ * new port.
  */
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "shm/shm.h"
@@ -27,10 +29,24 @@ fork_prepare(void)
 	}
 }
 
+/* Memory of the child's own takes the place: its engine still writes packets that it
+ * will not send. MADV_DONTFORK instead would leave a hole, where a fork handler that runs
+ * before this one could map its own. */
+static void
+region_unshare(struct shm *s)
+{
+	void *own = mmap(s->region.head, s->size, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	if (own == MAP_FAILED)
+		munmap(s->region.head, s->size);
+}
+
 static void
 port_disable(struct shm *s)
 {
 	s->dead = true;
+	region_unshare(s);
 	close(s->session.fd);
 	s->session.fd = -1;
 	close(s->daemon_wake_fd);

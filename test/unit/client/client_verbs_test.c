@@ -316,6 +316,21 @@ changed_addresses_reach_the_client(void **state)
 	fixture_close(&f);
 }
 
+/* Returns how many mappings this process has of memory that clients and daemons share. */
+static unsigned
+shared_mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	unsigned n = 0;
+
+	while (maps != NULL && fgets(line, sizeof(line), maps) != NULL)
+		n += strstr(line, "memfd:rocade") != NULL;
+	if (maps != NULL)
+		fclose(maps);
+	return n;
+}
+
 /* The parent's objects are dead in the child, which can destroy them and open the device
  * for itself. */
 static int
@@ -324,6 +339,7 @@ child_uses_the_device(void *arg)
 	struct end *parents = arg, own;
 	struct ibv_port_attr port;
 
+	CHILD_CHECK(shared_mappings() == 1); /* the daemon's, which the fork copied */
 	CHILD_CHECK(ibv_query_port(parents->ctx, 1, &port) == 0);
 	CHILD_CHECK(port.state == IBV_PORT_DOWN);
 	(void)send_post(parents, DEPTH);
@@ -347,6 +363,7 @@ forked_child_leaves_the_parent_alone(void **state)
 	end_open(&e);
 	assert_int_equal(end_connect(&e), 0);
 	assert_int_equal(messages_pass(&e, 3), 0);
+	assert_int_equal(shared_mappings(), 2); /* the client's and the daemon's */
 	check_in_child(child_uses_the_device, &e);
 	assert_int_equal(messages_pass(&e, 3), 0);
 	assert_int_equal(end_close(&e), 0);
