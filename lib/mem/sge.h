@@ -138,7 +138,7 @@ sge_gather(struct sge_cursor *c, uint8_t *dst, uint32_t len, struct icrc_sum *su
  * be written (IBV_ACCESS_LOCAL_WRITE). Both checks come before the first write. Where SGEs
  * overlap each other, the later one wins. src must not overlap them.
  */
-static inline int
+static __rte_always_inline int
 sge_scatter(struct sge_cursor *c, const uint8_t *src, uint32_t len)
 {
 	uint8_t *host;

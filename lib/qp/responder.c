@@ -128,7 +128,7 @@ rkey_invalidate(struct qp *qp, const struct pkt_view *v)
 	return rkey;
 }
 
-static enum verdict
+static inline enum verdict
 complete_receive(struct qp *qp, const struct pkt_view *v)
 {
 	struct cqe cqe = {
@@ -171,7 +171,7 @@ resp_executed(struct qp *qp, const struct pkt_view *v)
 
 /* The payload of a SEND or WRITE packet is in place. The last packet of a message ends it,
  * and completes its receive if the message took one. */
-static inline enum verdict
+static __rte_always_inline enum verdict
 data_executed(struct qp *qp, const struct pkt_view *v, enum op_kind kind, bool receive)
 {
 	enum verdict verdict = VERDICT_GO;
