@@ -47,8 +47,10 @@ def plug(side, alive, timeout_s=20):
     the port starts, and enables all-multicast after that."""
     end = time.monotonic() + timeout_s
     while not started(side):
-        if not alive() or time.monotonic() > end:
-            raise OSError("the tap device did not come up")
+        if not alive():
+            raise OSError("the program ended before its tap device was up")
+        if time.monotonic() > end:
+            raise OSError("the tap device was not up after %d s" % timeout_s)
         time.sleep(0.05)
     ip("-n", side, "link", "set", TAP, "address", "02:00:00:00:00:%02x" % SIDES.index(side))
     ip("-n", side, "link", "set", TAP, "master", "br0", "up")

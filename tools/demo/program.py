@@ -57,6 +57,8 @@ class Program:
             pass  # the program has ended: state() tells how
 
     def tail(self, lines=8):
+        if not self.alive():
+            self.reader.join(5)  # it may have lines to write yet
         with open(self.log, encoding="utf-8") as log:
             return "".join("    | " + line for line in log.readlines()[-lines:])
 
