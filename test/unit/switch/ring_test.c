@@ -110,7 +110,8 @@ sleeper_is_woken_once(void **state)
 	assert_false(ring_wake_wanted(&asleep));
 }
 
-#define MESSAGES 200000
+/* Beside other load each wake-up may take a time slice. */
+#define MESSAGES 20000
 
 struct wakeup_talk {
 	struct pair p;
