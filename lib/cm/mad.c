@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
 
-#include "base/base_line.h"
 #include "cm/mad.h"
 #include "port/net.h"
 
@@ -231,54 +229,4 @@ cma_get(const struct mad *mad, struct cma_hdr *hdr)
 	ip_get(at + 4, ip == 4, hdr->src);
 	ip_get(at + 20, ip == 4, hdr->dst);
 	return 0;
-}
-
-/* ---- Printing ---- */
-
-static bool
-all_zero(const uint8_t *at, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (at[i] != 0)
-			return false;
-	return true;
-}
-
-static void
-print_field(struct line *line, const struct mad *mad, enum mad_field field)
-{
-	const struct mad_field_row *row = &mad_field_rows[field];
-	char text[64];
-
-	if (row->width <= 64) {
-		uint64_t value = mad_get(mad, field);
-
-		if (value != 0)
-			line_add(line, " %s 0x%" PRIx64, row->name, value);
-	} else if (!all_zero(mad_bytes(mad, field), row->width / 8u)) {
-		line_add(line, " %s %s", row->name,
-			row->width != 128
-				? "present"
-				: gid_format(mad_bytes(mad, field), text, sizeof(text)));
-	}
-}
-
-int
-mad_print(char *buf, size_t size, const struct mad *mad)
-{
-	struct line line = {.buf = buf, .size = size};
-	enum mad_attr attr = mad_attr_of(mad);
-	size_t len;
-	const uint8_t *private = mad_private(mad, &len);
-
-	line_add(&line, "%s tid 0x%" PRIx64, mad_attr_name(attr),
-		rte_be_to_cpu_64(mad->tid));
-	for (unsigned f = 0; f < MAD_FIELD_COUNT; f++)
-		if (mad_field_rows[f].attr == attr)
-			print_field(&line, mad, f);
-	while (len != 0 && private[len - 1] == 0)
-		len--;
-	if (len != 0)
-		line_add(&line, " private %zu", len);
-	return (int)line.len;
 }

@@ -114,8 +114,4 @@ cma_service_id(uint8_t port_space, uint16_t port)
 	return UINT64_C(0x1000000) | (uint64_t)port_space << 16 | port;
 }
 
-/* Prints one line without newline: header fields, all fields that are not zero, and the
- * length of the private data. Returns what snprintf() would. */
-int mad_print(char *buf, size_t size, const struct mad *mad);
-
 #endif

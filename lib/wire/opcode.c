@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control path. */
-#include <stdio.h>
-
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 
@@ -41,27 +39,3 @@
 const struct op_row op_rows[256] = {
 #include "wire/opcode.def"
 };
-
-#define NAME_LEN sizeof("XRC_READ_RESPONSE_MIDDLE")
-
-/* The enumerator's name, with a space after the service: the second initialiser replaces
- * one character of the first (for CNP, which is only a service, the terminator by
- * itself). */
-#pragma GCC diagnostic ignored "-Woverride-init"
-#define OPCODE(value, name, svc, knd, position, headers)                                 \
-	[(value)] = #name,                                                               \
-	[(value)][sizeof(#svc) - 1] = sizeof(#name) > sizeof(#svc) ? ' ' : '\0',
-static const char names[256][NAME_LEN] = {
-#include "wire/opcode.def"
-};
-
-const char *
-opcode_name(uint8_t opcode)
-{
-	static __thread char unknown[sizeof("opcode 0x00")];
-
-	if (names[opcode][0] != '\0')
-		return names[opcode];
-	snprintf(unknown, sizeof(unknown), "opcode 0x%02x", opcode);
-	return unknown;
-}

@@ -73,10 +73,6 @@ enum opcode {
 
 extern const struct op_row op_rows[256];
 
-/* Returns for example "RC SEND_ONLY"; for an unknown opcode "opcode 0x15", in a
- * thread-local buffer. */
-const char *opcode_name(uint8_t opcode);
-
 static inline bool
 op_is_first(const struct op_row *op)
 {

@@ -10,6 +10,7 @@
 #include "cover.h"
 #include "gen.h"
 #include "link.h"
+#include "print.h"
 
 struct cover cover;
 

@@ -12,6 +12,7 @@
 
 #include "cover.h"
 #include "link.h"
+#include "print.h"
 
 static struct frame *free_frames;
 

@@ -315,30 +315,6 @@ invalid_mads_are_refused(void **state)
 			    (attr >= MAD_ATTR_FIRST && attr <= MAD_ATTR_LAST));
 }
 
-/* ---- Printing ---- */
-
-static void
-mads_are_printed(void **state)
-{
-	char line[1024], small[20];
-	int len;
-
-	len = mad_print(line, sizeof(line), mad_of("82-cm-rej-consumer", 2));
-	assert_int_equal(len, strlen(line));
-	assert_string_equal(line,
-		"REJ tid 0x2eef824f9 local_id 0x18710ebf remote_id 0xf924f8ee "
-		"reason 0x1c private 6");
-	assert_int_equal(
-		mad_print(small, sizeof(small), mad_of("82-cm-rej-consumer", 2)), len);
-	assert_memory_equal(small, line, sizeof(small) - 1);
-	assert_int_equal(small[sizeof(small) - 1], '\0');
-	mad_print(line, sizeof(line), mad_of("83-cm-connect", 1));
-	assert_non_null(strstr(line, " primary_local_gid 198.18.0.11 "));
-	assert_non_null(strstr(line, " service_id 0x1061d2f "));
-	for (unsigned i = 0; i < mad_count; i++)
-		assert_in_range(mad_print(line, sizeof(line), &mads[i].mad), 20, 1023);
-}
-
 int
 main(void)
 {
@@ -353,7 +329,6 @@ main(void)
 		cmocka_unit_test(invalid_cma_header_is_refused),
 		cmocka_unit_test(sidr_and_mra_fields),
 		cmocka_unit_test(invalid_mads_are_refused),
-		cmocka_unit_test(mads_are_printed),
 	};
 
 	return cmocka_run_group_tests_name("mad", tests, mads_load, mads_unload);

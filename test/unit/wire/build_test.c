@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "frame.h"
+#include "print.h"
 #include "wire/build.h"
 
 #include <cmocka.h>

@@ -8,7 +8,6 @@
 #include "captures.h"
 #include "frame.h"
 #include "wire/build.h"
-#include "wire/print.h"
 
 #include <cmocka.h>
 

@@ -7,7 +7,7 @@
 
 #include "captures.h"
 #include "frame.h"
-#include "wire/print.h"
+#include "print.h"
 
 #include <cmocka.h>
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "print.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "frame.h"
-#include "wire/print.h"
+#include "print.h"
 
 #include <cmocka.h>
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control path. */
-#ifndef ROCADE_WIRE_PRINT_H
-#define ROCADE_WIRE_PRINT_H
+/* Opcodes and packets as text. */
+#ifndef ROCADE_TEST_PRINT_H
+#define ROCADE_TEST_PRINT_H
 
 #include "wire/pkt_parse.h"
+
+/* Returns for example "RC SEND_ONLY"; for an unknown opcode "opcode 0x15", in a
+ * thread-local buffer. */
+const char *opcode_name(uint8_t opcode);
 
 /* Prints one line without newline, for example
  *

@@ -1,12 +1,57 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control path. */
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #include <rte_byteorder.h>
 
-#include "base/base_line.h"
-#include "wire/print.h"
+#include "print.h"
+
+#define NAME_LEN sizeof("XRC_READ_RESPONSE_MIDDLE")
+
+/* The enumerator's name, with a space after the service: the second initialiser replaces
+ * one character of the first (for CNP, which is only a service, the terminator by
+ * itself). */
+#pragma GCC diagnostic ignored "-Woverride-init"
+#define OPCODE(value, name, svc, knd, position, headers)                                 \
+	[(value)] = #name,                                                               \
+	[(value)][sizeof(#svc) - 1] = sizeof(#name) > sizeof(#svc) ? ' ' : '\0',
+static const char names[256][NAME_LEN] = {
+#include "wire/opcode.def"
+};
+
+const char *
+opcode_name(uint8_t opcode)
+{
+	static __thread char unknown[sizeof("opcode 0x00")];
+
+	if (names[opcode][0] != '\0')
+		return names[opcode];
+	snprintf(unknown, sizeof(unknown), "opcode 0x%02x", opcode);
+	return unknown;
+}
+
+struct line {
+	char *buf;
+	size_t size;
+	size_t len; /* of the whole text without the NUL, even if the buffer is full */
+};
+
+/* Appends what printf() would print, as far as it fits. */
+static void __attribute__((format(printf, 2, 3)))
+line_add(struct line *line, const char *fmt, ...)
+{
+	size_t used = line->len < line->size ? line->len : line->size;
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vsnprintf(line->buf + used, line->size - used, fmt, args);
+	va_end(args);
+	if (n > 0)
+		line->len += (size_t)n;
+}
 
 static void
 print_addresses(struct line *line, const struct pkt_view *view)
