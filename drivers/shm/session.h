@@ -26,7 +26,7 @@ struct session {
 int session_open(struct session *s, const char *path);
 /* Returns whether a client of user own accepts a daemon of user uid: root, own, or the
  * number in told (NULL: none). The daemon can read and change all that its clients send,
- * and whoever comes first takes a path in a directory that all may write to. */
+ * and in a directory that all may write to, any user can be the first to take a path. */
 bool session_uid_accepted(uid_t uid, uid_t own, const char *told);
 /* Writes one line that says why session_open(), or a request after it, failed with rc. */
 void session_error_text(
