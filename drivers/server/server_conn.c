@@ -30,7 +30,7 @@ client_attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 
 	if (rc != 0)
 		return rc;
-	rc = sw_client_add(sw, geom, conn->mem, conn, &conn->client);
+	rc = sw_client_add(sw, geom, conn->mem, conn->uid, conn, &conn->client);
 	if (rc != 0) {
 		share_destroy(conn);
 		close(fds[0]);

@@ -37,16 +37,15 @@ uplink_forward(struct sw_packet *p, struct sw_qp *qp)
 }
 
 /* The sending client's engine has already delivered the packet to the members that this
- * client has. The port comes first: a packet that is offered again must not be delivered
- * twice. */
+ * client has. A member whose ring is full loses the packet, as at a NIC: anybody may
+ * join, so a slow member must not block the sender. The port comes first: a packet that is
+ * offered again must not be delivered twice. */
 static enum sw_sent
 group_forward(struct sw_packet *p, struct sw_qp *qp)
 {
 	struct sw *sw = p->from->sw;
 	enum sw_sent out = SW_SENT;
 
-	if (sw_group_backpressure(sw, p->dgid, p->from))
-		return SW_RETRY;
 	if (sw->up != NULL)
 		out = uplink_send(sw->up, p, qp);
 	if (out == SW_RETRY)
@@ -102,7 +101,7 @@ packet_forward(struct sw_packet *p, struct sw_qp *qp, uint32_t qpn)
 		/* A connected QP accepts packets from its peer only. */
 		if (unlikely(!ud && (dest->dest_qpn != qpn || !dest->peer_local)))
 			return sw_drop(&stats->drop_not_connected);
-		if (sw_client_backpressure(dest->owner))
+		if (sw_client_backpressure(dest->owner, p->from))
 			return SW_RETRY;
 		ethernet_write(p, sw->conf.net.mac);
 		qp_deliver(p, dest);

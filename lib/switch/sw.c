@@ -45,6 +45,7 @@ sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out
 	sw->conf = *conf;
 	sw->wake = wake;
 	sw->next_id = 1;
+	sw_users_init(&sw->users);
 	TAILQ_INIT(&sw->clients);
 	TAILQ_INIT(&sw->dirty);
 	TAILQ_INIT(&sw->lagging);
@@ -59,13 +60,14 @@ sw_destroy(struct sw *sw)
 	for (unsigned i = 0; i < SW_GROUPS; i++)
 		alloc_put(&alloc_plain, sw->groups[i].qpns,
 			SW_GROUP_MEMBERS * sizeof(uint32_t));
+	sw_users_fini(&sw->users);
 	qpns_fini(&sw->qpns);
 	alloc_put(&alloc_plain, sw, sizeof(*sw));
 }
 
 int
-sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, void *owner,
-	struct sw_client **out)
+sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, uint32_t uid,
+	void *owner, struct sw_client **out)
 {
 	struct sw_client *c;
 
@@ -76,6 +78,11 @@ sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, void *ow
 	c = alloc_get(&alloc_plain, "client", sizeof(*c));
 	if (c == NULL)
 		return -ENOMEM;
+	c->user = sw_user_get(&sw->users, uid, sw->now);
+	if (c->user == NULL) {
+		alloc_put(&alloc_plain, c, sizeof(*c));
+		return -ENOMEM;
+	}
 	c->sw = sw;
 	c->owner = owner;
 	c->id = sw->next_id++;
@@ -186,6 +193,7 @@ sw_client_remove(struct sw_client *client)
 	TAILQ_REMOVE(&sw->clients, client, link);
 	sw->client_count--;
 	stats_add(&sw->departed, &client->stats);
+	sw_user_put(&sw->users, client->user, sw->now);
 	alloc_put(&alloc_plain, client, sizeof(*client));
 }
 

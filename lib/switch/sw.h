@@ -16,15 +16,18 @@
 #include "port/net.h"
 #include "switch/qpns.h"
 #include "switch/region.h"
+#include "switch/sw_user.h"
 
 #define SW_BURST 32
 #define SW_GROUPS 256        /* multicast groups of all clients together */
 #define SW_GROUP_MEMBERS 256 /* QPs in one group */
 /* a client that has taken no packet for this long lags: its progress thread is woken */
 #define SW_LAG_NS (50 * NS_PER_US)
-/* Limit for blocking the senders to a client whose ring is full. It is less than
+/* Limits for blocking the senders to a client whose ring is full: those of the same user,
+ * and those of others, for which sw_user_hold() has a further limit. Both are less than
  * ENGINE_STALL_NS, after which a blocked sender's engine drops its backlog. */
 #define SW_BACKPRESSURE_NS (200 * NS_PER_MS)
+#define SW_BACKPRESSURE_OTHERS_NS (20 * NS_PER_MS)
 
 struct sw_stats {
 #define SW_STAT(name, text) uint64_t name;
@@ -64,6 +67,7 @@ struct sw_client {
 	/* in sw->lagging: has published packets that it has not taken */
 	TAILQ_ENTRY(sw_client) lagging_link;
 	struct sw *sw;
+	struct sw_user *user;
 	struct region region;
 	struct ring_cons tx;
 	struct ring_prod rx;
@@ -82,6 +86,7 @@ struct sw_client {
 	uint64_t rate_ns;
 	/* its consumer index and the time when its full ring began to block senders */
 	uint32_t full_cons;
+	uint32_t held_cons; /* its consumer index at the last sw_user_hold() */
 	uint64_t full_ns;
 	struct sw_stats stats;
 };
@@ -97,6 +102,7 @@ struct sw_group {
 struct sw {
 	struct sw_conf conf;
 	struct qpns qpns;
+	struct sw_users users;
 	struct sw_clients clients;
 	struct sw_clients dirty;
 	struct sw_clients lagging;
@@ -122,10 +128,10 @@ int sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw *
 /* No client may be left (asserted). */
 void sw_destroy(struct sw *sw);
 
-/* mem: region_size(&geom) bytes of zeros. Returns 0, -ENOSPC (max_clients reached),
- * -EINVAL (bad geometry) or -ENOMEM. */
-int sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, void *owner,
-	struct sw_client **out);
+/* A client of the user uid. mem: region_size(&geom) bytes of zeros. Returns 0, -ENOSPC
+ * (max_clients reached), -EINVAL (bad geometry) or -ENOMEM. */
+int sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, uint32_t uid,
+	void *owner, struct sw_client **out);
 /* Flushes the client, then frees its QPNs and group memberships. Its memory stays the
  * caller's. */
 void sw_client_remove(struct sw_client *client);

@@ -41,10 +41,24 @@ sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 	}
 }
 
+/* A sender of another user. */
+static bool
+other_user_may_wait(struct sw_client *to, uint64_t waited, uint64_t now)
+{
+	uint32_t taken = to->rx.cons_seen - to->held_cons;
+	bool may;
+
+	to->held_cons = to->rx.cons_seen;
+	may = waited < SW_BACKPRESSURE_OTHERS_NS && sw_user_hold(to->user, taken, now);
+	to->stats.rx_unheld += !may;
+	return may;
+}
+
 bool
-sw_client_ring_full(struct sw_client *to)
+sw_client_ring_full(struct sw_client *to, const struct sw_client *from)
 {
 	const struct sw *sw = to->sw;
+	uint64_t waited;
 
 	if (!to->corrupt && !ring_prod_refresh(&to->rx))
 		sw_client_mark_corrupt(to);
@@ -54,7 +68,11 @@ sw_client_ring_full(struct sw_client *to)
 		to->full_cons = to->rx.cons_seen;
 		to->full_ns = sw->now;
 	}
-	return !sw->final_flush && sw->now - to->full_ns < SW_BACKPRESSURE_NS;
+	waited = sw->now - to->full_ns;
+	if (sw->final_flush)
+		return false;
+	return to->user == from->user ? waited < SW_BACKPRESSURE_NS
+				      : other_user_may_wait(to, waited, sw->now);
 }
 
 static void

@@ -16,16 +16,17 @@ void sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
  * a moment, for example because its process is not scheduled, so that it loses nothing. A
  * receiver that takes less than half a ring in SW_BACKPRESSURE_NS is not waited for again
  * until it has taken that much. So a client that never drains delays its senders once,
- * and then loses packets. Returns whether a packet for the client, whose ring looks full,
+ * and then loses packets. Senders of other users wait for less time, which is charged to
+ * the receiver's user. Returns whether a packet for the client, whose ring looks full,
  * must wait.
  */
-bool sw_client_ring_full(struct sw_client *to);
+bool sw_client_ring_full(struct sw_client *to, const struct sw_client *from);
 
-/* Returns whether a packet for the client has to wait for room in its ring. */
+/* Returns whether the sender has to wait for room in the client's ring. */
 static inline bool
-sw_client_backpressure(struct sw_client *to)
+sw_client_backpressure(struct sw_client *to, const struct sw_client *from)
 {
-	return unlikely(ring_room(&to->rx) == 0) && sw_client_ring_full(to);
+	return unlikely(ring_room(&to->rx) == 0) && sw_client_ring_full(to, from);
 }
 
 /* Called by sw.c. */

@@ -123,21 +123,6 @@ sw_group_forget_all(struct sw *sw, const struct sw_client *client)
 }
 
 bool
-sw_group_backpressure(
-	const struct sw *sw, const uint8_t gid[16], const struct sw_client *from)
-{
-	const struct sw_group *g = sw_group_find(sw, gid);
-
-	for (uint32_t i = 0; g != NULL && i < g->count; i++) {
-		const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[i]);
-
-		if (qp != NULL && qp->owner != from && sw_client_backpressure(qp->owner))
-			return true;
-	}
-	return false;
-}
-
-bool
 sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
 	const uint8_t *head, uint32_t head_len, const uint8_t *rest, uint32_t len)
 {

@@ -21,13 +21,10 @@ void sw_group_forget_all(struct sw *sw, const struct sw_client *client);
 /* Returns NULL if the group has no members. */
 const struct sw_group *sw_group_find(const struct sw *sw, const uint8_t gid[16]);
 
-/* Called by route.c, and sw_group_deliver() by uplink_rx.c. */
+/* Called by route.c and uplink_rx.c. */
 
-/* Returns whether a packet of the client has to wait for room in a member's ring. */
-bool sw_group_backpressure(
-	const struct sw *sw, const uint8_t gid[16], const struct sw_client *from);
-/* Copies the packet to each client that has members of the group, except skip. Returns
- * false if the group has no members. */
+/* Copies the packet to each client that has members of the group, except skip. A client
+ * whose ring is full loses it. Returns false if the group has no members. */
 bool sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
 	const uint8_t *head, uint32_t head_len, const uint8_t *rest, uint32_t len);
 

@@ -318,7 +318,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, size};
 	struct world w = {.hostile_qpns = 0};
 
-	fixture_open(&w.fixture);
+	fixture_open_users(&w.fixture, (const uint32_t[CLIENTS]){[HOSTILE] = 1});
 	for (unsigned k = 0; k < 2; k++)
 		w.pair[k] = (struct honest){
 			.client = &w.fixture.c[k], .peer = &w.pair[1 - k]};

@@ -267,119 +267,6 @@ checked_copy_is_delivered(void **state)
 }
 
 static void
-full_ring_blocks_the_sender(void **state)
-{
-	struct switch_fixture b;
-	struct frame_spec f;
-
-	fixture_open(&b);
-	f = frame_spec_valid(&b);
-	for (unsigned i = 0; i < CLIENT_SLOTS + 5; i++)
-		client_send(&b, &b.c[0], b.c[0].qpn, &f);
-	assert_int_equal(b.c[1].client->stats.rx_packets, CLIENT_SLOTS);
-	assert_int_equal(b.c[0].client->stats.tx_blocked, 5);
-	assert_false(sw_sleep(b.sw)); /* packets are pending */
-	/* The receiver empties half of its ring just before SW_BACKPRESSURE_NS is over,
-	 * each time: no packet is lost. */
-	for (unsigned turn = 0; turn < 20; turn++) {
-		b.now += SW_BACKPRESSURE_NS - 1;
-		for (unsigned i = 0; i < CLIENT_SLOTS / 2; i++)
-			assert_true(client_received(&b.c[1], &f));
-		sw_run(b.sw, b.now);
-		for (unsigned i = 0; i < CLIENT_SLOTS / 2 && turn < 19; i++)
-			client_send(&b, &b.c[0], b.c[0].qpn, &f);
-	}
-	while (client_received(&b.c[1], &f))
-		sw_run(b.sw, b.now);
-	assert_int_equal(b.c[1].client->stats.rx_full, 0);
-	assert_int_equal(b.c[0].client->stats.tx_packets,
-		CLIENT_SLOTS + 5 + 19 * CLIENT_SLOTS / 2);
-	assert_int_equal(
-		b.c[1].client->stats.rx_packets, b.c[0].client->stats.tx_packets);
-	fixture_close(&b);
-}
-
-static void
-slow_receiver_loses_packets(void **state)
-{
-	struct switch_fixture b;
-	struct frame_spec f, other;
-
-	fixture_open(&b);
-	f = frame_spec_valid(&b);
-	other = f;
-	other.opcode = OPCODE_UD_SEND_ONLY;
-	other.deth_qpn = b.c[0].qpn;
-	other.dest_qpn = b.c[2].qpn;
-	for (unsigned i = 0; i < CLIENT_SLOTS + 5; i++)
-		client_send(&b, &b.c[0], b.c[0].qpn, &f);
-	client_post(&b.c[0], 1, b.c[0].qpn,
-		frame_spec_build(region_tx_buf(&b.c[0].region, 1), &other));
-	sw_run(b.sw, b.now);
-	assert_false(client_received(&b.c[2], NULL)); /* queued behind the blocked ones */
-	assert_true(client_received(&b.c[1], &f));    /* one is less than half a ring */
-	b.now += SW_BACKPRESSURE_NS;
-	/* first the packets seen before, then the rest */
-	for (unsigned turn = 0; turn < 2; turn++)
-		sw_run(b.sw, b.now);
-	assert_true(client_received(&b.c[2], &other));
-	assert_int_equal(b.c[1].client->stats.rx_full, 4);
-	assert_int_equal(b.c[0].client->stats.tx_packets, CLIENT_SLOTS + 6);
-	client_send(&b, &b.c[0], b.c[0].qpn, &f); /* the sender is not blocked again */
-	assert_int_equal(b.c[1].client->stats.rx_full, 5);
-	while (client_received(&b.c[1], &f))
-		;
-	for (unsigned i = 0; i < CLIENT_SLOTS + 1; i++)
-		client_send(&b, &b.c[0], b.c[0].qpn, &f);
-	assert_int_equal(b.c[1].client->stats.rx_full, 5); /* after a whole ring it is */
-	fixture_close(&b);
-}
-
-static void
-final_flush_does_not_wait(void **state)
-{
-	struct switch_fixture b;
-	struct frame_spec f;
-
-	fixture_open(&b);
-	f = frame_spec_valid(&b);
-	for (unsigned i = 0; i < CLIENT_SLOTS + 5; i++)
-		client_send(&b, &b.c[0], b.c[0].qpn, &f);
-	client_detach(&b.c[0]);
-	assert_int_equal(b.c[1].client->stats.rx_full, 5);
-	fixture_close(&b);
-}
-
-static void
-group_waits_for_its_slowest_member(void **state)
-{
-	struct switch_fixture b;
-	struct frame_spec f;
-	uint8_t gid[16];
-	unsigned got = 0;
-
-	fixture_open(&b);
-	assert_int_equal(gid_parse("239.1.2.3", gid, NULL), 0);
-	f = frame_spec_valid(&b);
-	f.opcode = OPCODE_UD_SEND_ONLY;
-	f.deth_qpn = b.c[0].qpn;
-	f.dest_qpn = 0xFFFFFF;
-	memcpy(f.dgid, gid, 16);
-	assert_int_equal(sw_group_join(b.sw, b.c[1].qpn, gid), 0);
-	assert_int_equal(sw_group_join(b.sw, b.c[2].qpn, gid), 0);
-	for (unsigned i = 0; i < CLIENT_SLOTS + 1; i++) {
-		client_send(&b, &b.c[0], b.c[0].qpn, &f);
-		got += client_received(&b.c[1], NULL);
-	}
-	assert_int_equal(got, CLIENT_SLOTS);
-	assert_true(client_received(&b.c[2], NULL));
-	sw_run(b.sw, b.now);
-	assert_true(client_received(&b.c[1], NULL));
-	assert_int_equal(b.c[2].client->stats.rx_packets, CLIENT_SLOTS + 1);
-	fixture_close(&b);
-}
-
-static void
 group_members_get_copies(void **state)
 {
 	struct switch_fixture b;
@@ -423,10 +310,6 @@ main(void)
 		cmocka_unit_test(malformed_frames_are_dropped),
 		cmocka_unit_test(random_header_bytes),
 		cmocka_unit_test(checked_copy_is_delivered),
-		cmocka_unit_test(full_ring_blocks_the_sender),
-		cmocka_unit_test(slow_receiver_loses_packets),
-		cmocka_unit_test(final_flush_does_not_wait),
-		cmocka_unit_test(group_waits_for_its_slowest_member),
 		cmocka_unit_test(group_members_get_copies),
 	};
 

@@ -131,7 +131,7 @@ qpns_and_clients_are_limited(void **state)
 	assert_int_equal(b.c[0].client->stats.refused, 1);
 	client_take_qpn(&b, &b.c[1]); /* the limit is per client */
 	assert_int_equal(
-		sw_client_add(b.sw, &b.sw->conf.limits.geom, b.c[0].mem, NULL, &none),
+		sw_client_add(b.sw, &b.sw->conf.limits.geom, b.c[0].mem, 0, NULL, &none),
 		-ENOSPC);
 	fixture_close(&b);
 }

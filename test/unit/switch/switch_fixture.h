@@ -35,6 +35,7 @@ struct fixture_client {
 	struct ring_prod tx;
 	struct ring_cons rx;
 	void *mem;
+	uint32_t uid;
 	uint32_t qpn;
 	unsigned woken;
 };
@@ -95,7 +96,7 @@ client_attach(struct switch_fixture *b, struct fixture_client *c)
 
 	c->mem = aligned_alloc(4096, region_size(geom));
 	memset(c->mem, 0, region_size(geom));
-	assert_int_equal(sw_client_add(b->sw, geom, c->mem, c, &c->client), 0);
+	assert_int_equal(sw_client_add(b->sw, geom, c->mem, c->uid, c, &c->client), 0);
 	region_init(&c->region, c->mem, geom);
 	ring_prod_init(&c->tx, &c->region.head->tx, c->region.tx_desc, geom->tx_slots);
 	ring_cons_init(&c->rx, &c->region.head->rx, c->region.rx_desc, geom->rx_slots);
@@ -103,7 +104,7 @@ client_attach(struct switch_fixture *b, struct fixture_client *c)
 }
 
 static inline void
-fixture_open(struct switch_fixture *b)
+fixture_open_users(struct switch_fixture *b, const uint32_t uids[CLIENTS])
 {
 	struct sw_conf conf = {.mtu = 4184,
 		.qpn_base = FIRST_QPN,
@@ -125,13 +126,22 @@ fixture_open(struct switch_fixture *b)
 	conf.net.addr_count = 1;
 	assert_int_equal(sw_create(&conf, client_wake, &b->sw), 0);
 	snprintf(b->device.name, sizeof(b->device.name), "rocade0");
-	for (unsigned i = 0; i < CLIENTS; i++)
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		b->c[i].uid = uids[i];
 		client_attach(b, &b->c[i]);
+	}
 	/* Clients 0 and 1 are connected to each other. */
 	assert_int_equal(
 		client_set_peer(b, &b->c[0], b->c[0].qpn, b->addr, b->c[1].qpn), 0);
 	assert_int_equal(
 		client_set_peer(b, &b->c[1], b->c[1].qpn, b->addr, b->c[0].qpn), 0);
+}
+
+/* All clients belong to one user. */
+static inline void
+fixture_open(struct switch_fixture *b)
+{
+	fixture_open_users(b, (const uint32_t[CLIENTS]){0});
 }
 
 static inline void

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/base_alloc.h"
+#include "switch/sw_user.h"
+
+#define CREDIT_MAX (SW_HOLD_MAX_NS * SW_HOLD_SHARE)
+
+void
+sw_users_init(struct sw_users *users)
+{
+	*users = (struct sw_users){.kept_count = 0};
+	TAILQ_INIT(&users->used);
+	TAILQ_INIT(&users->kept);
+}
+
+static void
+kept_free(struct sw_users *users, struct sw_user *user)
+{
+	TAILQ_REMOVE(&users->kept, user, link);
+	users->kept_count--;
+	alloc_put(&alloc_plain, user, sizeof(*user));
+}
+
+void
+sw_users_fini(struct sw_users *users)
+{
+	assert(TAILQ_EMPTY(&users->used));
+	while (!TAILQ_EMPTY(&users->kept))
+		kept_free(users, TAILQ_FIRST(&users->kept));
+}
+
+static void
+kept_expire(struct sw_users *users, uint64_t now)
+{
+	struct sw_user *user;
+
+	while ((user = TAILQ_FIRST(&users->kept)) != NULL &&
+		(now - user->kept_ns >= SW_USER_KEPT_NS ||
+			users->kept_count > SW_USERS_KEPT))
+		kept_free(users, user);
+}
+
+static struct sw_user *
+user_find(const struct sw_user_list *list, uint32_t uid)
+{
+	struct sw_user *user;
+
+	TAILQ_FOREACH (user, list, link) {
+		if (user->uid == uid)
+			return user;
+	}
+	return NULL;
+}
+
+struct sw_user *
+sw_user_get(struct sw_users *users, uint32_t uid, uint64_t now)
+{
+	struct sw_user *user = user_find(&users->used, uid);
+
+	kept_expire(users, now);
+	if (user == NULL) {
+		user = user_find(&users->kept, uid);
+		if (user != NULL) {
+			TAILQ_REMOVE(&users->kept, user, link);
+			users->kept_count--;
+		} else {
+			user = alloc_get(&alloc_plain, "user", sizeof(*user));
+			if (user == NULL)
+				return NULL;
+			user->uid = uid;
+			user->hold_credit = CREDIT_MAX;
+			user->hold_ns = now;
+		}
+		TAILQ_INSERT_TAIL(&users->used, user, link);
+	}
+	user->clients++;
+	return user;
+}
+
+void
+sw_user_put(struct sw_users *users, struct sw_user *user, uint64_t now)
+{
+	if (--user->clients != 0)
+		return;
+	TAILQ_REMOVE(&users->used, user, link);
+	user->kept_ns = now;
+	TAILQ_INSERT_TAIL(&users->kept, user, link);
+	users->kept_count++;
+	kept_expire(users, now);
+}
+
+bool
+sw_user_hold(struct sw_user *user, uint32_t taken, uint64_t now)
+{
+	uint64_t elapsed = RTE_MIN(now - user->hold_ns, CREDIT_MAX);
+	uint64_t earned = elapsed + taken * SW_HOLD_PACKET_NS * SW_HOLD_SHARE;
+
+	user->hold_ns = now;
+	user->hold_credit = RTE_MIN(user->hold_credit + earned, CREDIT_MAX);
+	/* Not compared with elapsed, which is 0 if several senders are blocked in one
+	 * pass. */
+	if (user->hold_credit < SW_HOLD_STEP_NS * SW_HOLD_SHARE)
+		return false;
+	user->hold_credit -= RTE_MIN(elapsed, SW_HOLD_STEP_NS) * SW_HOLD_SHARE;
+	return true;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Users (uids) of the clients: what is accounted over all clients of a user. A user is
+ * remembered for a while after its last client, so that a client gains nothing when it
+ * attaches anew.
+ */
+#ifndef ROCADE_SWITCH_SW_USER_H
+#define ROCADE_SWITCH_SW_USER_H
+
+#include <sys/queue.h>
+
+#include "base/common.h"
+
+/*
+ * Clients of a user may block senders of other users for 1 % of the time, and for 2 us
+ * for each packet that they take: no longer than it takes to process the packet. Up to
+ * SW_HOLD_MAX_NS can be saved up. So a receiver that keeps its ring full on purpose costs
+ * the senders little more than one that takes its packets.
+ */
+#define SW_HOLD_MAX_NS (200 * NS_PER_MS)
+#define SW_HOLD_SHARE 100 /* 1 / share of the time */
+#define SW_HOLD_PACKET_NS (2 * NS_PER_US)
+/* the daemon itself was not scheduled for any time beyond this between two passes */
+#define SW_HOLD_STEP_NS NS_PER_MS
+
+#define SW_USER_KEPT_NS (60 * NS_PER_SEC) /* after the last client of a user */
+#define SW_USERS_KEPT 1024                /* without clients; the oldest is forgotten */
+
+struct sw_user {
+	TAILQ_ENTRY(sw_user) link; /* in used or kept */
+	uint32_t uid;
+	uint32_t clients;
+	uint64_t kept_ns; /* in kept: when the last client left */
+	/* in the time that earns it: SW_HOLD_SHARE for each ns that senders are blocked */
+	uint64_t hold_credit;
+	uint64_t hold_ns; /* when hold_credit was last changed */
+};
+
+TAILQ_HEAD(sw_user_list, sw_user);
+
+struct sw_users {
+	struct sw_user_list used; /* with clients */
+	struct sw_user_list kept; /* without clients, oldest first */
+	uint32_t kept_count;
+};
+
+void sw_users_init(struct sw_users *users);
+void sw_users_fini(struct sw_users *users);
+
+/* For a new client. Returns NULL without memory. */
+struct sw_user *sw_user_get(struct sw_users *users, uint32_t uid, uint64_t now);
+void sw_user_put(struct sw_users *users, struct sw_user *user, uint64_t now);
+
+/* A sender of another user is blocked now by a client of this user. taken: packets that
+ * this client has taken since the last call. Returns whether the sender may be blocked. */
+bool sw_user_hold(struct sw_user *user, uint32_t taken, uint64_t now);
+
+#endif
