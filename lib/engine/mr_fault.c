@@ -15,19 +15,20 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-#define ASIDE_MAX 32 /* more than the SGEs of a request */
+#define ASIDE_MAX 64 /* the SGEs of several requests */
 
-/* Pages that were moved away, because the application has taken the rights to them. */
-struct mr_fault_aside {
-	unsigned count;
-	struct {
-		void *page;
-		void *kept; /* where its content and rights are meanwhile */
-	} pages[ASIDE_MAX];
-};
+/* Pages that were moved away, because the application has taken the rights to them. The
+ * lock is taken in the signal handler: its holder accesses no memory of regions. */
+static rte_spinlock_t aside_lock = RTE_SPINLOCK_INITIALIZER;
+static unsigned aside_count;
+static struct aside {
+	void *page;
+	void *kept;        /* where its content and rights are meanwhile */
+	const bool *owner; /* mr_fault_aside of the thread that puts it back */
+} aside[ASIDE_MAX];
 
 __thread struct key_table *mr_fault_keys;
-__thread struct mr_fault_aside *mr_fault_aside;
+__thread bool mr_fault_aside;
 
 static const int signals[] = {SIGSEGV, SIGBUS};
 static struct sigaction old_actions[RTE_DIM(signals)];
@@ -91,38 +92,55 @@ page_exchange(void *page, void **kept)
 	return mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, page) == page;
 }
 
+static bool
+aside_has(const void *page)
+{
+	for (unsigned i = 0; i < aside_count; i++) {
+		if (aside[i].page == page)
+			return true;
+	}
+	return false;
+}
+
 /* The page holds data of the application, which must not be replaced: it is put aside
  * until the pass ends. */
 static bool
 page_put_aside(const void *addr)
 {
 	void *page = (void *)((uintptr_t)addr & page_mask);
-	struct mr_fault_aside *a = mr_fault_aside;
+	bool done;
 
-	if (a == NULL) {
-		a = mmap(NULL, sizeof(*a), PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (a == MAP_FAILED)
-			return false;
-		mr_fault_aside = a;
+	rte_spinlock_lock(&aside_lock);
+	/* Another engine's thread may have been first. When it puts the page back, this
+	 * access may fault again. */
+	done = aside_has(page);
+	if (!done && aside_count < ASIDE_MAX &&
+		page_exchange(page, &aside[aside_count].kept)) {
+		aside[aside_count].page = page;
+		aside[aside_count++].owner = &mr_fault_aside;
+		mr_fault_aside = done = true;
 	}
-	if (a->count == ASIDE_MAX || !page_exchange(page, &a->pages[a->count].kept))
-		return false;
-	a->pages[a->count++].page = page;
-	return true;
+	rte_spinlock_unlock(&aside_lock);
+	return done;
 }
 
 void
 mr_fault_restore(void)
 {
-	struct mr_fault_aside *a = mr_fault_aside;
 	size_t size = ~page_mask + 1;
+	unsigned left = 0;
 
-	mr_fault_aside = NULL;
-	for (unsigned i = 0; i < a->count; i++)
-		(void)mremap(a->pages[i].kept, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
-			a->pages[i].page);
-	munmap(a, sizeof(*a));
+	rte_spinlock_lock(&aside_lock);
+	for (unsigned i = 0; i < aside_count; i++) {
+		if (aside[i].owner == &mr_fault_aside)
+			(void)mremap(aside[i].kept, size, size,
+				MREMAP_MAYMOVE | MREMAP_FIXED, aside[i].page);
+		else
+			aside[left++] = aside[i];
+	}
+	aside_count = left;
+	rte_spinlock_unlock(&aside_lock);
+	mr_fault_aside = false;
 }
 
 /* Invalidates the regions, and makes the access possible, which goes to no data of the

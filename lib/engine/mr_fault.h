@@ -22,17 +22,15 @@
  * because its first access may be in the signal handler, which must not allocate. */
 extern __thread struct key_table *mr_fault_keys
 	__attribute__((tls_model("initial-exec")));
-/* The pages that a copy replaces during this pass, or NULL. */
-struct mr_fault_aside;
-extern __thread struct mr_fault_aside *mr_fault_aside
-	__attribute__((tls_model("initial-exec")));
+/* Whether copies replace pages during this pass. */
+extern __thread bool mr_fault_aside __attribute__((tls_model("initial-exec")));
 
 /* Count the open contexts of such devices: the first installs the handlers, the last
  * restores the old ones. */
 void mr_fault_get(void);
 void mr_fault_put(void);
 
-/* Puts the pages back. */
+/* Puts the pages of this thread back. */
 void mr_fault_restore(void);
 
 /* Enclose each pass of an engine. With the engine lock held. */
@@ -48,7 +46,7 @@ mr_fault_leave(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	mr_fault_keys = NULL;
-	if (unlikely(mr_fault_aside != NULL))
+	if (unlikely(mr_fault_aside))
 		mr_fault_restore();
 }
 
