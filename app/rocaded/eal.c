@@ -5,12 +5,34 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_log.h>
 
 #include <rocade/rocade.h>
 
 #include <common/number.h>
 
 #include "settings.h"
+
+static ssize_t
+eal_log_write(void *cookie, const char *text, size_t size)
+{
+	size_t len = size != 0 && text[size - 1] == '\n' ? size - 1 : size;
+
+	(void)cookie;
+	rocade_daemon_notice("%.*s", (int)len, text);
+	return (ssize_t)size;
+}
+
+/* EAL would write to standard error and to syslog(3), and wait for both. */
+static void
+eal_log_redirect(void)
+{
+	FILE *file =
+		fopencookie(NULL, "w", (cookie_io_functions_t){.write = eal_log_write});
+
+	if (file != NULL && rte_openlog_stream(file) != 0)
+		fclose(file);
+}
 
 /* EAL keeps pointers into its arguments: *s must outlive it. */
 static int
@@ -28,8 +50,10 @@ rocaded_eal_start(const struct conf *s, int argc, char **argv)
 		all[n++] = s->eal[i];
 	for (int i = 1; i < argc; i++)
 		all[n++] = argv[i];
-	if (rte_eal_init(n, all) >= 0)
+	if (rte_eal_init(n, all) >= 0) {
+		eal_log_redirect();
 		return 0;
+	}
 	fprintf(stderr,
 		PROGRAM ": cannot start EAL: %s (see its messages above). Use --no-huge "
 			"without hugepages, --no-pci without a NIC\n",

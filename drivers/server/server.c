@@ -51,11 +51,16 @@ stale_remove(const struct sockaddr_un *addr)
 }
 
 static int
-listen_start(struct rocade_daemon *d, uint32_t mode)
+listen_start(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 {
-	int fd, err = stale_remove(&d->addr);
+	uint32_t mode = conf->socket_mode != 0 ? conf->socket_mode : 0600;
 	mode_t mask;
+	int fd, err;
 
+	if (sw_socket_path(conf->socket, false, &d->addr) != 0)
+		return rocade_fail(EINVAL, "socket: path too long, or no path given and "
+					   "XDG_RUNTIME_DIR not set");
+	err = stale_remove(&d->addr);
 	if (err != 0)
 		return rocade_fail(err, "socket: %s: %s", d->addr.sun_path,
 			err == EADDRINUSE ? "another daemon is listening there"
@@ -77,6 +82,30 @@ listen_start(struct rocade_daemon *d, uint32_t mode)
 		return rocade_fail(
 			err, "socket: %s: %s", d->addr.sun_path, strerror(err));
 	}
+	return 0;
+}
+
+/* Serves a socket that a service manager has made. listen() is not called again: clients see
+ * who called it last as their peer (unix(7), SO_PEERCRED). */
+static int
+listen_adopt(struct rocade_daemon *d, int fd)
+{
+	int type = 0, listens = 0, flags = fcntl(fd, F_GETFL);
+	socklen_t size = sizeof(type), len = sizeof(d->addr);
+
+	if (flags < 0 || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
+		getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 ||
+		getsockname(fd, (struct sockaddr *)&d->addr, &len) != 0 ||
+		d->addr.sun_family != AF_UNIX || len >= sizeof(d->addr) ||
+		type != SOCK_SEQPACKET || !listens)
+		return rocade_fail(EINVAL,
+			"listen_fd: %d is no listening AF_UNIX socket of type "
+			"SOCK_SEQPACKET",
+			fd);
+	if (fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+		fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 ||
+		fd_source_add(d->epoll, &d->listen, fd, FD_SOURCE_LISTEN, NULL) != 0)
+		return rocade_fail(errno, "listen_fd: %s", strerror(errno));
 	return 0;
 }
 
@@ -103,15 +132,14 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 		fd_source_add(d->epoll, &d->stop, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
 			FD_SOURCE_STOP, NULL) != 0)
 		err = rocade_fail(EMFILE, "no free file descriptor for an eventfd");
-	if (err == 0 && sw_socket_path(conf->socket, false, &d->addr) != 0)
-		err = rocade_fail(EINVAL, "socket: path too long, or no path given and "
-					  "XDG_RUNTIME_DIR not set");
 	if (err == 0)
 		err = switch_create(d, conf);
 	if (err == 0 && rdmacm_create(d) != 0)
 		err = rocade_fail(ENOMEM, "no memory for RDMA-CM");
-	if (err == 0)
-		err = listen_start(d, conf->socket_mode != 0 ? conf->socket_mode : 0600);
+	if (err == 0 && conf->listen_fd != 0)
+		err = listen_adopt(d, conf->listen_fd);
+	else if (err == 0)
+		err = listen_start(d, conf);
 	/* Last, because it takes ownership of the port. */
 	if (err == 0 && conf->port != NULL)
 		err = port_attach(d, conf->port);

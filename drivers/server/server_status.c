@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/json_out.h"
+#include "server/server_log.h"
 #include "server/server_query.h"
 #include "server/server_rdmacm.h"
 
@@ -52,6 +53,7 @@ status_print_device(struct json_out *j, const struct rocade_daemon *d)
 	json_out_uint(j, "qpns_free", qpn_pool_free_count(&d->sw->qpns.pool));
 	json_out_uint(j, "disconnected", d->sw->corrupt_count);
 	json_out_uint(j, "cm_listeners", rdmacm_listeners(d));
+	json_out_uint(j, "log_lines_lost", server_log_lost());
 	json_out_array(j, "addresses");
 	for (unsigned i = 0; i < d->sw->conf.net.addr_count; i++)
 		json_out_text(j, NULL,

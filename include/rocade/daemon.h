@@ -51,6 +51,11 @@ struct rocade_daemon_conf {
 	const char *socket;
 	/* permissions of the socket: who may attach, up to 0777; 0: 0600 */
 	uint32_t socket_mode;
+	/* A listening AF_UNIX socket of type SOCK_SEQPACKET that a service manager has
+	 * made; 0: the daemon makes its own. The daemon closes it; a failed
+	 * rocade_daemon_create() may close it too. socket and socket_mode are not used
+	 * then, and the socket's file stays when the daemon ends. */
+	int listen_fd;
 	/* name of the verbs device, at most 63 letters, digits, '_' and '-'; NULL:
 	 * rocade0 */
 	const char *name;
@@ -110,8 +115,13 @@ enum rocade_daemon_log {
 
 /* Sets the most detailed level that daemons of this process log to standard error; the
  * default is ROCADE_LOG_WARNING. Lines have the priorities of sd-daemon(3) if standard
- * error is the journal. */
+ * error is the journal. Logging does not block: what standard error does not take at once
+ * is lost, and the next line that it takes says how many lines were. */
 void rocade_daemon_log(enum rocade_daemon_log level);
+
+/* Logs a line, without the newline, whatever the level is. Any thread, after the first
+ * rocade_daemon_log(). */
+void rocade_daemon_notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Sends the packets that clients have posted (for up to 100 ms), disconnects all clients,
  * removes the socket and frees the daemon and its port. */

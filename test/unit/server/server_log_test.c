@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The daemon's log: levels and destinations. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rocade/daemon.h>
 
 #include "base/base_log.h"
+#include "server/server_log.h"
 
 #include <cmocka.h>
 
@@ -64,12 +68,159 @@ journal_lines_have_priorities(void **state)
 	unsetenv("JOURNAL_STREAM");
 }
 
+#define LIMIT_S 60
+#define MANY 100
+
+/* Standard error becomes `fd`. Returns a copy of what it was. */
+static int
+stderr_replace(int fd)
+{
+	int before = dup(2);
+
+	assert_true(before >= 0);
+	assert_int_equal(dup2(fd, 2), 2);
+	return before;
+}
+
+static void
+stderr_restore(int before)
+{
+	assert_int_equal(dup2(before, 2), 2);
+	close(before);
+	rocade_daemon_log(ROCADE_LOG_WARNING);
+}
+
+/* Reads all that there is. */
+static void
+end_read(int fd, char *text, size_t size)
+{
+	size_t len = 0;
+	ssize_t got;
+
+	while (len < size - 1 &&
+		(got = recv(fd, text + len, size - 1 - len, MSG_DONTWAIT)) > 0)
+		len += (size_t)got;
+	while (len < size - 1 && (got = read(fd, text + len, size - 1 - len)) > 0)
+		len += (size_t)got;
+	text[len] = '\0';
+}
+
+/* Logs until the writer's end is full, and MANY lines more. Then reads the other end, which does
+ * not block, and logs one line. */
+static void
+full_then_read(int writer, int reader)
+{
+	static char text[1 << 20];
+	uint64_t before = server_log_lost(), lost;
+	unsigned lines = 0, found = 0;
+	char want[80];
+	int err = stderr_replace(writer);
+
+	rocade_daemon_log(ROCADE_LOG_WARNING);
+	alarm(LIMIT_S); /* it must not block */
+	while (server_log_lost() - before < MANY) {
+		log_warn("line %06u, which is neither long nor short", lines++);
+		if (lines > sizeof(text) / 20)
+			break;
+	}
+	alarm(0);
+	lost = server_log_lost() - before;
+	end_read(reader, text, sizeof(text));
+	for (const char *at = text; (at = strstr(at, "nor short\n")) != NULL; at++)
+		found++;
+	log_warn("the last line");
+	end_read(reader, text, sizeof(text));
+	rocade_daemon_notice("nothing is lost any more");
+	stderr_restore(err);
+	assert_int_equal(lost, MANY);
+	assert_int_equal(found, lines - MANY);
+	snprintf(want, sizeof(want), "rocaded: %u lines of the log were lost\n", MANY);
+	assert_non_null(strstr(text, want));
+	assert_non_null(strstr(text, "rocaded: warning: the last line\n"));
+	end_read(reader, text, sizeof(text));
+	assert_string_equal(text, "rocaded: nothing is lost any more\n");
+	assert_int_equal(server_log_lost() - before, MANY);
+}
+
+static void
+full_pipe_loses_lines_and_blocks_nothing(void **state)
+{
+	int ends[2];
+
+	assert_int_equal(pipe2(ends, 0), 0);
+	assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+	full_then_read(ends[1], ends[0]);
+	/* Others who write to the pipe still wait. */
+	assert_int_equal(fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void
+full_socket_loses_lines_and_blocks_nothing(void **state)
+{
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+	full_then_read(ends[1], ends[0]);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* As another user, who may not open the pipe again. */
+static void
+full_pipe_of_another_user_blocks_nothing(void **state)
+{
+	int ends[2], status;
+	pid_t child;
+
+	if (geteuid() != 0)
+		return;
+	assert_int_equal(pipe2(ends, 0), 0);
+	assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+	child = fork();
+	if (child == 0) {
+		if (setresuid(65533, 65533, 65533) != 0)
+			_exit(1);
+		full_then_read(ends[1], ends[0]);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void
+file_takes_every_line(void **state)
+{
+	FILE *file = tmpfile();
+	uint64_t before = server_log_lost();
+	char text[64] = "";
+	int err;
+
+	assert_non_null(file);
+	err = stderr_replace(fileno(file));
+	rocade_daemon_log(ROCADE_LOG_WARNING);
+	rocade_daemon_notice("number %d", 1);
+	stderr_restore(err);
+	assert_int_equal(pread(fileno(file), text, sizeof(text) - 1, 0), 18);
+	assert_string_equal(text, "rocaded: number 1\n");
+	assert_int_equal(server_log_lost(), before);
+	fclose(file);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_up_to_the_level),
 		cmocka_unit_test(journal_lines_have_priorities),
+		cmocka_unit_test(full_pipe_loses_lines_and_blocks_nothing),
+		cmocka_unit_test(full_socket_loses_lines_and_blocks_nothing),
+		cmocka_unit_test(full_pipe_of_another_user_blocks_nothing),
+		cmocka_unit_test(file_takes_every_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,6 +87,57 @@ socket_has_one_daemon(void **state)
 	fixture_close(&b);
 }
 
+/* As a service manager makes it. */
+static int
+listener_make(const char *path, int type, int backlog)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, type, 0);
+
+	assert_true(fd >= 0);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	if (backlog != 0)
+		assert_int_equal(listen(fd, backlog), 0);
+	return fd;
+}
+
+static void
+socket_of_a_service_manager_is_served(void **state)
+{
+	struct rocade_daemon_conf conf = {
+		.size = sizeof(conf), .addresses = "192.0.2.1/24"};
+	char dir[] = "/tmp/rocade-test-XXXXXX", path[64];
+	struct rocade_daemon *d;
+	int client = client_socket();
+	struct sockaddr_un addr;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/socket", dir);
+	conf.listen_fd = listener_make(path, SOCK_STREAM, 1);
+	expect_refused(&conf, EINVAL, "no listening AF_UNIX socket");
+	close(conf.listen_fd);
+	unlink(path);
+	conf.listen_fd = listener_make(path, SOCK_SEQPACKET, 0);
+	expect_refused(&conf, EINVAL, "no listening AF_UNIX socket");
+	close(conf.listen_fd);
+	expect_refused(&conf, EINVAL, "no listening AF_UNIX socket"); /* it is closed */
+	unlink(path);
+	conf.listen_fd = listener_make(path, SOCK_SEQPACKET, 1);
+	assert_int_equal(rocade_daemon_create(&conf, &d), 0);
+	assert_string_equal(rocade_daemon_socket(d), path);
+	addr = d->addr;
+	assert_int_equal(connect(client, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	conn_accept(d);
+	assert_int_equal(d->conn_count, 1);
+	conn_accept(d); /* does not block */
+	rocade_daemon_destroy(d);
+	close(client);
+	assert_int_equal(fcntl(conf.listen_fd, F_GETFD), -1);
+	assert_int_equal(unlink(path), 0); /* the manager's file stays */
+	assert_int_equal(rmdir(dir), 0);
+}
+
 static void *
 serve(void *d)
 {
@@ -197,6 +248,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(invalid_configuration_is_refused),
 		cmocka_unit_test(socket_has_one_daemon),
+		cmocka_unit_test(socket_of_a_service_manager_is_served),
 		cmocka_unit_test(sleeping_daemon_is_woken),
 		cmocka_unit_test(destroy_disconnects_clients),
 	};
