@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rocaded: the daemon that provides RDMA to the programs of this machine, between each
  * other and over a port. */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include <rocade/rocade.h>
 
 #include <common/eal_end.h>
 
+#include "privileges.h"
+#include "service.h"
 #include "settings.h"
+#include "syscall_filter.h"
 
 #define ADDRESS_DEFAULT "192.0.2.1/24"
 
 static struct rocade_daemon *serving;
-static volatile sig_atomic_t reread, stopped;
+static volatile sig_atomic_t reread, stopped, keepalive_due;
 
 struct command {
 	int eal_argc; /* of argv, for EAL: the program's name first */
@@ -28,6 +36,8 @@ rocaded_on_signal(int number)
 {
 	if (number == SIGHUP)
 		reread = 1;
+	else if (number == SIGALRM)
+		keepalive_due = 1;
 	else
 		stopped = 1;
 	rocade_daemon_stop(serving);
@@ -41,6 +51,20 @@ signals_set(void (*handler)(int))
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
+	sigaction(SIGALRM, &action, NULL);
+}
+
+/* Makes the main loop return twice in the time in which the service manager expects a
+ * keep-alive message: the message is sent only while the loop runs. */
+static void
+watchdog_start(uint64_t expected_us)
+{
+	uint64_t us = expected_us / 2;
+	struct itimerval every = {.it_interval = {.tv_sec = (time_t)(us / 1000000),
+					  .tv_usec = (suseconds_t)(us % 1000000)}};
+
+	every.it_value = every.it_interval;
+	(void)setitimer(ITIMER_REAL, &every, NULL);
 }
 
 /* Raises the limit of file descriptors: each client needs four, which exceeds the usual
@@ -73,14 +97,14 @@ settings_complete(const struct command *c, struct conf *s, char err[ERR_MAX])
 }
 
 /* Options override the file. They are read before it, for --config, and again after it.
- * Returns -1 to go on, else the exit code. */
+ * Returns -1 to go on, else the exit code; err: what the caller has to print, or "". */
 static int
-settings_read(const struct command *c, struct conf *s)
+settings_read(const struct command *c, struct conf *s, char err[ERR_MAX])
 {
-	char err[ERR_MAX];
 	const char *path;
 	int code, rc = 0;
 
+	err[0] = '\0';
 	settings_init(s);
 	code = options_read(&rocaded_options, s, c->argc, c->argv);
 	if (code >= 0)
@@ -95,7 +119,6 @@ settings_read(const struct command *c, struct conf *s)
 	}
 	if (rc == 0 && settings_complete(c, s, err) == 0)
 		return -1;
-	fprintf(stderr, PROGRAM ": %s\n", err);
 	return EXIT_USAGE;
 }
 
@@ -104,26 +127,26 @@ static void
 settings_reread(struct command *c, struct conf *s)
 {
 	static struct conf wanted;
-	char kept[256];
+	char kept[256], err[ERR_MAX];
 
 	reread = 0;
-	if (settings_read(c, &wanted) >= 0) {
-		fprintf(stderr, PROGRAM ": settings unchanged\n");
+	if (settings_read(c, &wanted, err) >= 0) {
+		rocade_daemon_notice("%s", err);
+		rocade_daemon_notice("settings unchanged");
 		settings_fini(&wanted);
 		return;
 	}
 	settings_need_restart(s, &wanted, kept, sizeof(kept));
 	if (rocade_daemon_change(serving, &wanted.daemon) != 0) {
-		fprintf(stderr, PROGRAM ": %s; settings unchanged\n", rocade_error());
+		rocade_daemon_notice("%s; settings unchanged", rocade_error());
 		settings_fini(&wanted);
 		return;
 	}
 	rocade_daemon_log((enum rocade_daemon_log)wanted.log_level);
 	if (kept[0] != '\0')
-		fprintf(stderr, PROGRAM ": settings reloaded; restart to change %s\n",
-			kept);
+		rocade_daemon_notice("settings reloaded; restart to change %s", kept);
 	else
-		fprintf(stderr, PROGRAM ": settings reloaded\n");
+		rocade_daemon_notice("settings reloaded");
 	/* *s stays: later changes are compared with the settings that the daemon started
 	 * with. */
 	settings_fini(&wanted);
@@ -134,24 +157,88 @@ serve(struct command *c, struct conf *s)
 {
 	int rc = 0;
 
-	signals_set(rocaded_on_signal);
-	signal(SIGPIPE, SIG_IGN);
-	fprintf(stderr, PROGRAM ": listening at %s\n", rocade_daemon_socket(serving));
+	rocade_daemon_notice("listening at %s", rocade_daemon_socket(serving));
+	service_notify("READY=1");
 	while (rc == 0 && !stopped) {
-		if (reread)
+		if (reread) {
+			service_notify("RELOADING=1");
 			settings_reread(c, s);
+			service_notify("READY=1");
+		}
+		if (keepalive_due) {
+			keepalive_due = 0;
+			service_notify("WATCHDOG=1");
+		}
 		rc = rocade_daemon_run(serving);
 	}
+	service_notify("STOPPING=1");
 	return rc;
 }
 
-static int
-rocaded_run(struct command *c, struct conf *s)
+static enum filter_mode
+filter_mode_of(const struct conf *s)
 {
+#ifdef ROCADE_INSTRUMENTED
+	/* Sanitizers and gcov make system calls of their own at the end. */
+	if (s->seccomp == FILTER_KILL)
+		return FILTER_LOG;
+#endif
+	return (enum filter_mode)s->seccomp;
+}
+
+/* Gives the socket's file to the user. In a folder that others may write to, the path may lead
+ * to another file by now: only a socket is given away. */
+static int
+socket_give(const char *path, const struct daemon_user *user)
+{
+	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	int rc = -1;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode))
+		rc = fchownat(fd, "", user->uid, user->gid, AT_EMPTY_PATH);
+	if (rc != 0)
+		fprintf(stderr, PROGRAM ": socket: %s: cannot give it to user %u: %s\n",
+			path, (unsigned)user->uid, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+/* Gives up what only the start needed. */
+static int
+confine(const struct conf *s, const struct daemon_user *user)
+{
+	char err[ERR_MAX];
+
+	if (user->wanted && s->daemon.listen_fd == 0 &&
+		socket_give(rocade_daemon_socket(serving), user) != 0)
+		return -1;
+	if (privileges_drop(user, err) != 0 ||
+		filter_install(!s->local, filter_mode_of(s), err) != 0) {
+		fprintf(stderr, PROGRAM ": %s\n", err);
+		return -1;
+	}
+	if (!filter_built && s->seccomp != FILTER_OFF)
+		fprintf(stderr, PROGRAM
+			": built without libseccomp: no filter of system calls\n");
+	return 0;
+}
+
+static int
+rocaded_run(struct command *c, struct conf *s, const struct daemon_user *user)
+{
+	uint64_t watchdog_us = service_connect();
 	int rc;
 
 	descriptors_allow();
 	rocade_daemon_log((enum rocade_daemon_log)s->log_level);
+	s->daemon.listen_fd = service_listen_fd();
+	if (s->daemon.listen_fd < 0) {
+		fprintf(stderr, PROGRAM
+			": the service manager has passed several sockets: expected one\n");
+		return EXIT_RUN;
+	}
 	if (!s->local &&
 		rocaded_port_open(s, c->eal_argc, c->eal_argv, &s->daemon.port) != 0)
 		return EXIT_RUN;
@@ -163,7 +250,12 @@ rocaded_run(struct command *c, struct conf *s)
 	}
 	if (!s->local)
 		telemetry_start(rocade_daemon_socket(serving));
-	rc = serve(c, s);
+	signals_set(rocaded_on_signal);
+	signal(SIGPIPE, SIG_IGN);
+	watchdog_start(watchdog_us);
+	rc = confine(s, user);
+	if (rc == 0)
+		rc = serve(c, s);
 	/* A signal that comes now must not use a daemon that is being destroyed. */
 	signals_set(SIG_IGN);
 	rocade_daemon_destroy(serving);
@@ -178,6 +270,8 @@ main(int argc, char **argv)
 	int separator = options_separator(argc, argv);
 	struct command c = {.eal_argc = 1, .eal_argv = argv, .argc = argc, .argv = argv};
 	static struct conf s;
+	struct daemon_user user;
+	char err[ERR_MAX];
 	int code;
 
 	if (separator < argc && separator != 0) {
@@ -185,11 +279,15 @@ main(int argc, char **argv)
 		c.argc = argc - separator;
 		c.argv = argv + separator;
 	}
-	code = settings_read(&c, &s);
+	code = settings_read(&c, &s, err);
+	if (code < 0 && daemon_user_find(s.user, &user, err) != 0)
+		code = EXIT_USAGE;
+	if (code >= 0 && err[0] != '\0')
+		fprintf(stderr, PROGRAM ": %s\n", err);
 	if (code < 0 && s.check_config != NULL)
 		code = printf("%s: OK\n", s.check_config) < 0 ? EXIT_RUN : EXIT_OK;
 	else if (code < 0)
-		code = rocaded_run(&c, &s);
+		code = rocaded_run(&c, &s, &user);
 	settings_fini(&s);
 	return code;
 }

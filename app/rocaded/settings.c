@@ -7,6 +7,7 @@
 #include "settings.h"
 
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
+static const char *const filter_modes[] = {"kill", "log", "off", NULL};
 static const char *const no_yes[] = {"no", "yes", NULL};
 
 static bool
@@ -64,6 +65,13 @@ option_stored(struct conf *s, const struct option_row *row)
 	s->line[row - rows] = 0;
 }
 
+#ifdef HAVE_SECCOMP
+#define NO_SECCOMP ""
+#else
+#define NO_SECCOMP                                                                       \
+	"\nThis program was built without libseccomp: --seccomp has no effect.\n"
+#endif
+
 const struct options rocaded_options = {.program = PROGRAM,
 	.usage =
 		"Usage: " PROGRAM " --local [OPTION]...\n"
@@ -71,7 +79,7 @@ const struct options rocaded_options = {.program = PROGRAM,
 		"       " PROGRAM " --config FILE [OPTION]...\n"
 		"Provides RDMA to the programs of this machine that rocade-run(1) starts: "
 		"between\neach other, or over a DPDK port.\n\n",
-	.notes = "  --help, --version\n",
+	.notes = "  --help, --version\n" NO_SECCOMP,
 	.rows = rows,
 	.count = ROWS,
 	.column = 24,

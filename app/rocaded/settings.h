@@ -22,6 +22,8 @@ struct conf {
 	struct rocade_daemon_conf daemon;
 	bool local;
 	uint32_t log_level;
+	uint32_t seccomp;          /* enum filter_mode */
+	const char *user;          /* NULL: stay the user that has started the daemon */
 	uint16_t rx_desc, tx_desc; /* 0: the default */
 	const char *port;
 	const char *config, *check_config; /* paths of the file; NULL: none */

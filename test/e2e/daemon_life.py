@@ -4,8 +4,10 @@
 time, termination, sleep, RDMA-CM."""
 
 import os
+import re
 import signal
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
@@ -15,7 +17,7 @@ from hosts import (AF_PACKET, SOCKETS, V4, V6, Host, across_case, veth,  # noqa:
                    wait_for_port)
 from process import until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
-from testpmd import SCRATCH, eal, ip, is_root, ping  # noqa: E402
+from testpmd import SCRATCH, SOURCE, eal, ip, is_root, ping  # noqa: E402
 
 LARGE = ("--mtu", "4184")
 
@@ -184,6 +186,34 @@ def pinged(spaces):
     ip("-n", spaces[1], "address", "del", "192.0.2.9/24", "dev", "eth0")
 
 
+def as_service(spaces):
+    """The capabilities of the systemd unit are enough for net_af_packet, for a user without rights.
+    The folder of the socket is in /run, since that user may not enter the test's own."""
+    with open(os.path.join(SOURCE, "config/rocaded.service"), encoding="utf-8") as file:
+        unit = file.read()
+    sets = "-all" + "".join(",+" + word[len("CAP_"):].lower() for word in re.search(
+        "^AmbientCapabilities=(.*)$", unit, re.M).group(1).split())
+    folder = tempfile.mkdtemp(prefix="rocade-e2e-", dir="/run")
+    os.chown(folder, 65534, 65534)
+    # The user may not enter the folder of the build either: the shell opens the program.
+    through = ["sh", "-c", 'exec 9<"$0"; exec env RUNTIME_DIRECTORY=%s setpriv --reuid 65534 '
+               "--regid 65534 --clear-groups --no-new-privs --inh-caps %s --ambient-caps %s "
+               '--bounding-set %s /proc/self/fd/9 "$@"' % (folder, sets, sets, sets)]
+    # The locked memory of the rings has a limit.
+    device = AF_PACKET.replace("framecnt=1024", "framecnt=256")
+    with Host(spaces, 0, device, *LARGE, folder=folder, through=through) as left, \
+            Host(spaces, 1, AF_PACKET, *LARGE) as right:
+        with open("/proc/%d/status" % left.process.pid, encoding="utf-8") as file:
+            user = re.search(r"^Uid:\s+(\d+)", file.read(), re.M).group(1)
+        left.env["ROCADE_DAEMON_UID"] = user
+        case("as a service: rocaded is another user and receives multicast", user == "65534" and
+             "neither all multicast" not in left.process.text, left.process.text)
+        across_case([left, right], 2 * 4096 * 50, "ibv_rc_pingpong", "-g", "1", "-n", "50", "-c")
+        left.process.send_signal(signal.SIGTERM)
+        case("as a service: rocaded ends with status 0 and removes its socket",
+             left.process.wait(20) == 0 and not os.path.exists(left.socket))
+
+
 def refuses():
     for options, word in [(["--port", "net_nothing"],
                            "--port: invalid value 'net_nothing': expected one of the 0 ports"),
@@ -199,7 +229,7 @@ def main():
     spaces = veth()
     return run(lambda: tagged(spaces), lambda: reread(spaces), lambda: ends(spaces),
                lambda: sleeps(spaces), lambda: pinged(spaces), lambda: memif(spaces),
-               lambda: connected(spaces), refuses)
+               lambda: connected(spaces), lambda: as_service(spaces), refuses)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@ from hosts import AF_PACKET, TAP, Host, across_case, sockets_wire, veth  # noqa:
 from tap import case, run, skip  # noqa: E402
 from testpmd import ip, is_root, plug, tap_wire  # noqa: E402
 
+OTHER_USER = ("--user", "65534:65534")
+
+
 def tap():
     if not os.path.exists("/dev/net/tun"):
         skip("net_tap", "no /dev/net/tun")
@@ -19,7 +22,7 @@ def tap():
     n = 50
     spaces = tap_wire()
     sockets_wire(spaces)
-    with Host(spaces, 0, TAP) as left, Host(spaces, 1, TAP) as right:
+    with Host(spaces, 0, TAP, *OTHER_USER) as left, Host(spaces, 1, TAP) as right:
         for space in spaces:
             plug(space, "port", "br0")
         hosts = [left, right]
@@ -54,7 +57,8 @@ def af_packet():
     n = 100
     spaces = veth()
     large = ("--mtu", "4184")
-    with Host(spaces, 0, AF_PACKET, *large) as left, Host(spaces, 1, AF_PACKET, *large) as right:
+    with Host(spaces, 0, AF_PACKET, *large, *OTHER_USER) as left, Host(spaces, 1, AF_PACKET,
+                                                                       *large) as right:
         hosts = [left, right]
         info = left.run("ibv_devinfo", "-v").stdout
         case("the device has the port's MTU, state and addresses", "active_mtu:\t\t4096" in info and

@@ -30,19 +30,21 @@ STATUS = 8
 
 class Daemon:
     """A rocaded with a socket of its own: with --local, or over the port that the EAL options name.
-    The daemon and its programs run in the same network namespace."""
+    The daemon and its programs run in the same network namespace. folder: of the socket. through:
+    words of a command that executes rocaded."""
 
-    def __init__(self, *options, user=None, eal=None, space=None, config=None):
+    def __init__(self, *options, user=None, eal=None, space=None, config=None, folder=None,
+                 through=()):
         self.space = space
         self.inside = ["ip", "netns", "exec", space] if space else []
-        self.dir = tempfile.mkdtemp(prefix="rocade-e2e-")
+        self.dir = folder or tempfile.mkdtemp(prefix="rocade-e2e-")
         os.chmod(self.dir, 0o755 if user is None else 0o777)
         self.socket = os.path.join(self.dir, "rocade.sock")
         self.env = dict(os.environ, ROCADE_SOCKET=self.socket)
         mode = ["--local"] if eal is None else list(eal) + ["--"]
         if config is not None:
             mode = ["--config", config]
-        self.command = self.inside + [ROCADED] + mode + ["--socket", self.socket] + list(options)
+        self.command = [*self.inside, *through, ROCADED, *mode, "--socket", self.socket, *options]
         self.user = user
         self.process = None
         self.first_line = ""
@@ -54,6 +56,9 @@ class Daemon:
             self.process.wait()
         self.process = Process(self.command, user=self.user)
         self.first_line = self.said("listening at")
+        wrong = not_confined(self.process.pid)
+        if wrong:
+            raise self.process.failure("not confined: %s" % wrong)
 
     def said(self, word):
         """Returns the next line of the log that contains the word."""
@@ -66,7 +71,9 @@ class Daemon:
         self.process.send_signal(signal.SIGTERM)
         status, text = self.process.finish(20)
         shutil.rmtree(self.dir, ignore_errors=True)
-        if status is None and kind is None:
+        if status == -signal.SIGSYS:
+            text = "The filter of system calls has killed the daemon.\n" + text
+        if status in (None, -signal.SIGSYS) and kind is None:
             raise WaitFailed(text)
 
     def start(self, *program, **more):
@@ -117,6 +124,21 @@ class Daemon:
         with open("/proc/%d/stat" % self.process.pid, encoding="ascii") as file:
             fields = file.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def not_confined(pid):
+    """Returns what the kernel says of each thread that has a capability, could get one, or has no
+    filter of system calls."""
+    want = dict.fromkeys(("CapInh", "CapPrm", "CapEff", "CapAmb"), "0" * 16)
+    want.update(NoNewPrivs="1", Seccomp="2")
+    wrong = {}
+    for thread in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/status" % (pid, thread), encoding="utf-8") as file:
+            fields = dict(line.split(":", 1) for line in file.read().splitlines())
+        has = {name: fields[name].strip() for name in want}
+        if has != want:
+            wrong[fields["Name"].strip()] = has
+    return wrong
 
 
 def both(server, client, timeout_s):

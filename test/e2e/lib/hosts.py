@@ -17,10 +17,10 @@ AF_PACKET = "net_af_packet0,iface=eth0,qpairs=1,framecnt=1024,blocksz=20480,fram
 
 
 class Host(Daemon):
-    def __init__(self, spaces, side, device, *options, addresses=None):
+    def __init__(self, spaces, side, device, *options, addresses=None, **more):
         addresses = addresses or "%s/24,%s/64" % (V4[side], V6[side])
         super().__init__("--address", addresses, "--sleep-us", "200", *options, space=spaces[side],
-                         eal=eal(side, device, memory_mb=128))
+                         eal=eal(side, device, memory_mb=128), **more)
 
     def wire(self):
         """Returns the bytes that the port has received and sent."""

@@ -26,6 +26,8 @@ WRONG = [
     ("[daemon]\nlocal = maybe\n", 2, "local: invalid value 'maybe': expected yes or no"),
     (LOCAL + "log-level = loud\n", 3,
      "log-level: invalid value 'loud': expected error, warning, info or debug"),
+    (LOCAL + "seccomp = maybe\n", 3,
+     "seccomp: invalid value 'maybe': expected kill, log or off"),
     (LOCAL + "socket-mode = 9\n", 3,
      "socket-mode: invalid value '9': expected an octal mode, 1 to 777"),
     (LOCAL + "[port]\nmtu = 12\n", 4,
@@ -67,24 +69,40 @@ def case(name, good, why=""):
         print("# %s" % why)
 
 
-def unit():
+# The exposure that systemd-analyze(1) may find at most (0: none, 10: all), in tenths: of the unit
+# alone, which serves --local and net_af_packet, and with each drop-in.
+EXPOSURE = {None: 25, "local.conf": 10, "mlx5.conf": 25, "net_af_xdp.conf": 25,
+            "net_memif.conf": 10, "net_tap.conf": 25, "vfio.conf": 15}
+
+
+def unit(drop_in):
     """Checks the unit with systemd-analyze and the program that was built."""
+    name = "the unit" + (" with " + drop_in if drop_in else "")
     analyze = shutil.which("systemd-analyze")
     if not analyze:
         cases.append(True)
-        print("ok %d - the unit passes systemd-analyze # SKIP no systemd-analyze" % len(cases))
+        print("ok %d - %s passes systemd-analyze # SKIP no systemd-analyze" % (len(cases), name))
         return
-    with open(os.path.join(SOURCE, "config", "rocaded.service"), encoding="utf-8") as file:
-        text = file.read()
     with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(os.path.join(SOURCE, "config", "rocaded.socket"), folder)
+        with open(os.path.join(SOURCE, "config", "rocaded.service"), encoding="utf-8") as file:
+            text = file.read()
         path = os.path.join(folder, "rocaded.service")
         with open(path, "w", encoding="utf-8") as file:
             file.write(re.sub(r"=rocaded ", "=%s " % os.path.abspath(ROCADED), text))
-        done = subprocess.run([analyze, "verify", "--man=no", path], capture_output=True,
-                              text=True, check=False, timeout=60)
-    ours = [line for line in done.stderr.splitlines() if "rocaded" in line]
-    case("the unit passes systemd-analyze", text.count("=rocaded --") == 2 and
-         done.returncode == 0 and not ours, done.stderr)
+        if drop_in:
+            os.mkdir(path + ".d")
+            shutil.copy(os.path.join(SOURCE, "config", "rocaded.service.d", drop_in), path + ".d")
+        done = [subprocess.run([analyze, *args], capture_output=True, text=True, check=False,
+                               timeout=60) for args in (
+            ("verify", "--man=no", path, path.replace(".service", ".socket")),
+            ("security", "--no-pager", "--offline=true", "--threshold=%d" % EXPOSURE[drop_in],
+             path))]
+    ours = [line for line in done[0].stderr.splitlines() if "rocaded" in line]
+    case(name + " passes systemd-analyze", text.count("=rocaded --") == 2 and
+         done[0].returncode == 0 and not ours, done[0].stderr)
+    case("the exposure of %s is at most %.1f" % (name, EXPOSURE[drop_in] / 10),
+         done[1].returncode == 0 and "exposure level" in done[1].stdout, done[1])
 
 
 def main():
@@ -140,11 +158,19 @@ def main():
                        (("--local=maybe",), "invalid value 'maybe' for --local: expected yes or no"),
                        (("--socket-mode", "8"),
                         "invalid value '8' for --socket-mode: expected an octal mode, 1 to 777"),
+                       (("--local", "--user", "nobody-here"),
+                        "user: no user 'nobody-here': expected USER or USER:GROUP"),
+                       (("--check-config", CONFIG, "--user", "root:nobody-here"),
+                        "user: no group 'nobody-here': expected"),
                        (("--nonsense",), "unknown option '--nonsense' (see --help)")]:
         done = rocaded(*args)
         case("refused: rocaded " + " ".join(args), done.returncode == 2 and said in done.stderr,
              done.stderr)
-    unit()
+    drop_ins = sorted(os.listdir(os.path.join(SOURCE, "config", "rocaded.service.d")))
+    case("each drop-in has a limit of exposure", drop_ins == sorted(filter(None, EXPOSURE)),
+         drop_ins)
+    for drop_in in EXPOSURE:
+        unit(drop_in)
     help_text = rocaded("--help").stdout
     with open(MANUAL, encoding="utf-8") as file:
         manual = file.read().replace("\\-", "-")

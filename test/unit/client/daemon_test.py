@@ -34,6 +34,20 @@ def case(name, good, why=""):
         print("\n".join("# " + line for line in str(why).splitlines()), flush=True)
 
 
+def not_confined(pid, uid=os.geteuid()):
+    """Returns what the kernel says of each thread that has a capability, could get one, has no filter
+    of system calls, or is of another user."""
+    want = dict.fromkeys(("CapInh", "CapPrm", "CapEff", "CapAmb"), "0" * 16)
+    want.update(NoNewPrivs="1", Uid="\t".join([str(uid)] * 4), Seccomp="2")
+    wrong = []
+    for thread in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/status" % (pid, thread), encoding="utf-8") as file:
+            fields = dict(line.split(":", 1) for line in file.read().splitlines())
+        has = {name: fields[name].strip() for name in want}
+        wrong += [has] if has != want else []
+    return wrong
+
+
 class Daemon:
     def __init__(self, *command, env=None):
         self.dir = tempfile.mkdtemp(prefix="rocade-test-")
@@ -132,9 +146,54 @@ def reload():
         case("rocaded %s" % args[0], done.returncode == 0 and said in done.stdout, done)
 
 
+def other_user():
+    """Started by root, rocaded becomes another user."""
+    if os.geteuid() != 0:
+        return
+    with Daemon("--config", "CONFIG", "--user", "65533:65532") as daemon:
+        daemon.configure("[daemon]\nlocal = yes\nsocket-mode = 660\n")
+        os.chmod(daemon.dir, 0o755)
+        daemon.start()
+        wrong = not_confined(daemon.process.pid, 65533)
+        case("--user: all threads of rocaded are that user's, and confined", not wrong, wrong)
+        owner = os.stat(daemon.socket)
+        case("--user: the socket is that user's and group's, with its mode",
+             (owner.st_uid, owner.st_gid, owner.st_mode & 0o777) == (65533, 65532, 0o660), owner)
+        done = daemon.run(STATUS)
+        case("--user: rocaded serves its clients", done.returncode == 0, done)
+        daemon.process.send_signal(signal.SIGHUP)
+        line = daemon.said("settings")
+        case("--user: SIGHUP reads a file that the user may read",
+             line == "rocaded: settings reloaded\n", line)
+        os.chmod(daemon.config, 0o600)
+        daemon.process.send_signal(signal.SIGHUP)
+        line = daemon.said(daemon.config)
+        case("--user: SIGHUP reports a file that the user may not read",
+             "Permission denied" in line, line)
+        case("--user: SIGTERM ends rocaded with 0", daemon.end() == 0)
+        case("--user: the socket stays in a directory of another user",
+             os.path.exists(daemon.socket))
+        daemon.process.stderr.close()
+        os.chmod(daemon.config, 0o644)
+        line = daemon.start()
+        case("--user: the next rocaded replaces it", "listening at" in line, line)
+
+
+def modes():
+    """--seccomp."""
+    for mode, number in (("kill", "2"), ("log", "2"), ("off", "0")):
+        with Daemon("--local", "--seccomp", mode) as daemon:
+            daemon.start()
+            with open("/proc/%d/status" % daemon.process.pid, encoding="utf-8") as file:
+                has = re.search(r"^Seccomp:\t(\d)", file.read(), re.M).group(1)
+            case("--seccomp %s" % mode, has == number and daemon.end() == 0, has)
+
+
 def status():
     with Daemon("--local") as daemon:
         daemon.start()
+        wrong = not_confined(daemon.process.pid)
+        case("rocaded --local is confined", not wrong, wrong)
         none = daemon.run(STATUS)
         case("rocade-status: no clients", none.returncode == 0 and "no clients" in none.stdout and
              "this machine only" in none.stdout, none)
@@ -308,6 +367,9 @@ def telemetry():
                          "lcores = 0\n[port]\nport = 0\naddress = 192.0.2.1/24\nmtu = 4184\n" % prefix)
         line = daemon.start()
         case("rocaded serves a port", "listening at" in line, line)
+        wrong = not_confined(daemon.process.pid)
+        threads = len(os.listdir("/proc/%d/task" % daemon.process.pid))
+        case("rocaded with a port is confined, with EAL's threads", not wrong and threads > 1, wrong)
         flow = daemon.flow()
         where = ["%s/dpdk/%s/dpdk_telemetry.v2" % (d, prefix) for d in (run_dir, "/var/run", "/tmp")]
         where = [path for path in where if os.path.exists(path)]
@@ -354,6 +416,8 @@ def telemetry():
 
 def main():
     reload()
+    other_user()
+    modes()
     status()
     strangers()
     launch()
