@@ -23,6 +23,13 @@ filter_start(bool port, enum filter_mode mode)
 	child_assert(filter_install(port, mode, err) == 0);
 }
 
+/* Sanitizers make system calls of their own, some of which the filter forbids. */
+#ifdef ROCADE_INSTRUMENTED
+#define INSTRUMENTED true
+#else
+#define INSTRUMENTED false
+#endif
+
 static bool port_wanted;
 static body_fn forbidden;
 
@@ -150,7 +157,7 @@ filter_kills(void **state)
 	}
 	for (size_t i = 0; i < sizeof(with_a_port) / sizeof(with_a_port[0]); i++) {
 		assert_true(is_killed(false, with_a_port[i]));
-		assert_false(is_killed(true, with_a_port[i]));
+		assert_true(INSTRUMENTED || !is_killed(true, with_a_port[i]));
 	}
 }
 
@@ -162,13 +169,6 @@ thread_body(void *arg)
 	return NULL;
 }
 
-/* Sanitizers make calls of their own. */
-#ifdef ROCADE_INSTRUMENTED
-#define USEFUL_MODE FILTER_LOG
-#else
-#define USEFUL_MODE FILTER_KILL
-#endif
-
 static void
 useful_body(void)
 {
@@ -176,7 +176,7 @@ useful_body(void)
 	char *text = malloc(1000000), byte;
 	int fd;
 
-	filter_start(false, USEFUL_MODE);
+	filter_start(false, INSTRUMENTED ? FILTER_LOG : FILTER_KILL);
 	child_assert(text != NULL);
 	text = realloc(text, 20000000);
 	child_assert(text != NULL);
@@ -215,7 +215,7 @@ aborting_is_no_forbidden_call(void **state)
 {
 	int status = child_status(abort_body);
 
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	assert_true(INSTRUMENTED || (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT));
 }
 
 static void
