@@ -340,7 +340,7 @@ dev_set_net(struct dev *dev, const struct net_conf *net)
 		dev->conf.net = *net;
 		gids_fill(dev, &full);
 		if (memcmp(before, dev->gids, sizeof(before)) != 0)
-			dev_event(dev, DEV_EVENT_GIDS);
+			dev_event(dev, IBV_EVENT_GID_CHANGE);
 	}
 	dev_engines_unlock(dev);
 	dev_filter_set(dev);

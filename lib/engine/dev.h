@@ -76,14 +76,6 @@ struct dev_conf {
 	uint32_t mrs_granted;
 };
 
-enum dev_event {
-	DEV_EVENT_ACTIVE, /* the link came up */
-	DEV_EVENT_DOWN,
-	DEV_EVENT_GIDS,  /* the addresses have changed */
-	DEV_EVENT_FATAL, /* dev_fail() */
-	DEV_EVENT_COUNT
-};
-
 /* Receives device events: one per verbs context. */
 struct dev_listener {
 	LIST_ENTRY(dev_listener) link;
@@ -142,7 +134,7 @@ void dev_engines_unlock(struct dev *dev);
 int dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int engine,
 	struct event_queue *events, void *object);
 int dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask);
-void dev_qp_query(struct dev *dev, struct qp *qp, struct qp_attr *attr);
+void dev_qp_query(struct qp *qp, struct qp_attr *attr);
 /* Removes the QP from its engine and purges its CQEs. It keeps its QPN and memory until
  * dev_qp_fini(), so that the caller can wait for its events. */
 void dev_qp_stop(struct dev *dev, struct qp *qp);
@@ -207,7 +199,7 @@ void dev_listen(
 /* Removes the listener, and discards its events that were not read. */
 void dev_unlisten(struct dev *dev, struct dev_listener *listener);
 /* Notifies every listener. */
-void dev_event(struct dev *dev, enum dev_event event);
+void dev_event(struct dev *dev, enum ibv_event_type event);
 
 /* Polls the port's link, and notifies the listeners if it has changed. Returns whether it
  * is up. */

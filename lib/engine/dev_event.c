@@ -4,13 +4,6 @@
 #include "engine/dev.h"
 #include "port/port_io.h"
 
-static const enum ibv_event_type types[DEV_EVENT_COUNT] = {
-	[DEV_EVENT_ACTIVE] = IBV_EVENT_PORT_ACTIVE,
-	[DEV_EVENT_DOWN] = IBV_EVENT_PORT_ERR,
-	[DEV_EVENT_GIDS] = IBV_EVENT_GID_CHANGE,
-	[DEV_EVENT_FATAL] = IBV_EVENT_DEVICE_FATAL,
-};
-
 void
 dev_listen(struct dev *dev, struct dev_listener *listener, struct event_queue *events)
 {
@@ -31,16 +24,16 @@ dev_unlisten(struct dev *dev, struct dev_listener *listener)
 
 /* With link_lock held. */
 static void
-raise_all(struct dev *dev, enum dev_event event)
+raise_all(struct dev *dev, enum ibv_event_type event)
 {
 	struct dev_listener *l;
 
 	LIST_FOREACH(l, &dev->listeners, link)
-	event_raise(&l->events, types[event]);
+	event_raise(&l->events, event);
 }
 
 void
-dev_event(struct dev *dev, enum dev_event event)
+dev_event(struct dev *dev, enum ibv_event_type event)
 {
 	pthread_mutex_lock(&dev->link_lock);
 	raise_all(dev, event);
@@ -52,7 +45,7 @@ static void
 link_state_update(struct dev *dev)
 {
 	if (port_link_update(&dev->port, dev->net, &dev->link_up))
-		raise_all(dev, dev->link_up ? DEV_EVENT_ACTIVE : DEV_EVENT_DOWN);
+		raise_all(dev, dev->link_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 
 bool

@@ -119,14 +119,10 @@ peer_change(struct engine *e, struct qp *qp, struct peer *peer)
 static int
 path_check(const struct qp_path *p)
 {
-	static const uint8_t none[16];
-
-	if (gid_is_ipv4(p->sgid) != gid_is_ipv4(p->dgid) ||
-		memcmp(p->sgid, none, 16) == 0 || memcmp(p->dgid, none, 16) == 0)
-		return -EINVAL;
-	if (gid_is_ipv4(p->dgid))
-		return p->dgid[12] == 0 || p->dgid[12] >= 224 ? -EINVAL : 0;
-	return p->dgid[0] == 0xff ? -EINVAL : 0;
+	return gid_is_ipv4(p->sgid) == gid_is_ipv4(p->dgid) && !gid_is_zero(p->sgid) &&
+			       gid_is_unicast(p->dgid)
+		       ? 0
+		       : -EINVAL;
 }
 
 /* With all engine locks held. */
@@ -184,9 +180,8 @@ dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int ma
 }
 
 void
-dev_qp_query(struct dev *dev, struct qp *qp, struct qp_attr *attr)
+dev_qp_query(struct qp *qp, struct qp_attr *attr)
 {
-	(void)dev;
 	engine_lock(qp->sched.engine);
 	qp_query(qp, attr);
 	engine_unlock(qp->sched.engine);
@@ -222,7 +217,7 @@ dev_qp_remove(struct dev *dev, struct qp *qp)
 	while (!LIST_EMPTY(&qp->listeners))
 		qp_listener_remove(LIST_FIRST(&qp->listeners));
 	qp_table_put(&dev->qps, qp->qpn, NULL);
-	qp_stop(qp);
+	qp_reset(qp);
 	engine_forget(qp->sched.engine, qp);
 	qp_queues_detach(qp);
 }
@@ -263,5 +258,5 @@ dev_fail(struct dev *dev)
 	}
 	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
-	dev_event(dev, DEV_EVENT_FATAL);
+	dev_event(dev, IBV_EVENT_DEVICE_FATAL);
 }

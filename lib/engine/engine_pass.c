@@ -10,11 +10,12 @@
 
 #define LOCK_SPINS 2000 /* some microseconds: as long as a pass */
 
-/* Takes DPDK's ticket lock. A thread that waits for longer than a pass takes yields its
- * core: the holder, or a thread with an earlier ticket, may be preempted. */
-static void
-ticket_lock(rte_ticketlock_t *lock)
+/* A thread that waits for longer than a pass takes yields its core: the holder, or a
+ * thread with an earlier ticket, may be preempted. */
+void
+engine_lock(struct engine *e)
 {
+	rte_ticketlock_t *lock = &e->lock;
 	uint16_t ticket = __atomic_fetch_add(&lock->s.next, 1, __ATOMIC_RELAXED);
 	unsigned spins = 0;
 
@@ -60,18 +61,12 @@ engine_pass(struct engine *e, uint64_t now)
 	return moved;
 }
 
-void
-engine_lock(struct engine *e)
-{
-	ticket_lock(&e->lock);
-}
-
 unsigned
 engine_run(struct engine *e, uint64_t now)
 {
 	unsigned moved;
 
-	ticket_lock(&e->lock);
+	engine_lock(e);
 	moved = engine_pass(e, now);
 	rte_ticketlock_unlock(&e->lock);
 	return moved;
@@ -113,7 +108,7 @@ engine_deadline(struct engine *e)
 {
 	uint64_t when, net;
 
-	ticket_lock(&e->lock);
+	engine_lock(e);
 	when = engine_busy(e) ? 0 : wheel_next(&e->wheel);
 	if (e->is_control && e->dev->gsi != NULL)
 		when = RTE_MIN(when, gsi_due(e->dev->gsi));

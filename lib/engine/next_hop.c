@@ -21,7 +21,7 @@ engine_headers_build(const struct dev *dev, struct qp *qp)
 	memcpy(addr.src_gid, qp->path.sgid, 16);
 	memcpy(addr.dst_gid, qp->path.dgid, 16);
 	memcpy(addr.src_mac, dev->port.mac, 6);
-	qp_set_headers(qp, &addr);
+	path_hdr_init(&qp->hdr, &addr);
 }
 
 void

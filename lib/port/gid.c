@@ -28,15 +28,22 @@ gid_is_link_local(const uint8_t gid[16])
 }
 
 bool
+gid_is_unicast(const uint8_t gid[16])
+{
+	if (gid_is_ipv4(gid))
+		return gid[12] != 0 && gid[12] < 224;
+	return gid[0] != 0xff && !gid_is_zero(gid);
+}
+
+bool
 gid_is_host(const uint8_t gid[16])
 {
 	static const uint8_t loopback[16] = {[15] = 1};
 
 	/* Not "this network", loopback, multicast, reserved or broadcast (RFC 6890). */
-	if (gid_is_ipv4(gid))
-		return gid[12] != 0 && gid[12] != 127 && gid[12] < 224;
-	return gid[0] != 0xff && !gid_is_zero(gid) &&
-	       memcmp(gid, loopback, sizeof(loopback)) != 0;
+	return gid_is_unicast(gid) &&
+	       (gid_is_ipv4(gid) ? gid[12] != 127
+				 : memcmp(gid, loopback, sizeof(loopback)) != 0);
 }
 
 bool

@@ -16,6 +16,8 @@ gid_is_ipv4(const uint8_t gid[16])
 bool gid_is_zero(const uint8_t gid[16]);
 bool gid_is_multicast(const uint8_t gid[16]);  /* 224.0.0.0/4 or ff00::/8 */
 bool gid_is_link_local(const uint8_t gid[16]); /* fe80::/10 */
+/* RFC 1122 3.2.1.3, RFC 4291 2.7. */
+bool gid_is_unicast(const uint8_t gid[16]);
 /* Returns whether gid can be the address of a single host. */
 bool gid_is_host(const uint8_t gid[16]);
 /* len: of the prefix; with an IPv4 prefix 0..32. */

@@ -52,13 +52,10 @@ void
 resp_ack_build(struct qp *qp, struct pkt *pkt)
 {
 	struct responder *resp = &qp->resp;
-	struct bth_fields bth = {
-		.dest_qpn = qp->dest_qpn,
-		.psn = qp->aeth_pending == AETH_PENDING_SEQ_NAK ? resp->epsn
-								: resp->ack_psn,
-		.pkey = qp->pkey,
-		.opcode = OPCODE_RC_ACKNOWLEDGE | qp->op_base,
-	};
+	bool seq_nak = qp->aeth_pending == AETH_PENDING_SEQ_NAK;
+	struct bth_fields bth =
+		qp_bth(qp, seq_nak ? resp->epsn : resp->ack_psn, OPCODE_RC_ACKNOWLEDGE);
+
 	aeth_put(frame_begin(&qp->hdr, pkt, &bth, 0), (uint8_t)(qp->aeth_pending - 1),
 		resp->msn);
 	frame_end(&qp->hdr, pkt, 0);

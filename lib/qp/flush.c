@@ -94,7 +94,7 @@ qp_error(struct qp *qp)
 	/* o11-5.2.5: once, after the last receive completion. */
 	if ((qp->srq != NULL || qp->type == IBV_QPT_XRC_RECV) && !qp->last_wqe_raised) {
 		qp->last_wqe_raised = true;
-		qp_event(qp, QP_EVENT_LAST_WQE);
+		qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 	}
 }
 

@@ -174,9 +174,3 @@ qp_query(const struct qp *qp, struct qp_attr *attr)
 		.path = qp->path,
 	};
 }
-
-void
-qp_stop(struct qp *qp)
-{
-	qp_reset(qp);
-}

@@ -112,17 +112,6 @@ struct requester {
 };
 static_assert(sizeof(struct requester) == 112, "with its neighbours: two cache lines");
 
-/* Asynchronous events a QP can raise. */
-enum qp_event {
-	QP_EVENT_FATAL,
-	QP_EVENT_REQ_ERR,
-	QP_EVENT_ACCESS_ERR,
-	QP_EVENT_COMM_EST,
-	QP_EVENT_SQ_DRAINED,
-	QP_EVENT_LAST_WQE,
-	QP_EVENT_COUNT
-};
-
 /* vendor_err of an error completion: the check that failed. */
 #define QP_VENDOR_ERRS(X)                                                                \
 	X(NONE, "no further detail")                                                     \
@@ -345,9 +334,6 @@ int qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf,
 /* Reserves room for a taken receive of max_sge SGEs, before the QP's SRQ may have
  * receives with that number of SGEs. All engine locks are held. Returns 0 or -ENOMEM. */
 int qp_reserve_recv_wqe(struct qp *qp, uint32_t max_sge);
-/* Sets where the events of a listener go, and the object that they name. */
-void qp_listener_init(
-	struct qp_listener *listener, struct event_queue *events, void *object);
 /* An XRC SRQ is destroyed: takes it from the QP. An incomplete message for it will not
  * complete. All engine locks are held. */
 void qp_forget_srq(struct qp *qp, const struct srq *srq);
@@ -377,11 +363,8 @@ void qp_set_peer(struct qp *qp, struct peer *peer);
  * completion can report it. Not to be called in RESET. */
 void qp_fail(struct qp *qp);
 
-/* Stops a QP that is about to be destroyed, as RESET does. */
-void qp_stop(struct qp *qp);
-
-/* Rebuilds the header template, in RTR or later, after a new path or a new MAC. */
-void qp_set_headers(struct qp *qp, const struct path_addr *addr);
+/* Moves the QP to RESET, also one that is about to be destroyed. */
+void qp_reset(struct qp *qp);
 
 /* ---- Called by the engine ---- */
 

@@ -4,23 +4,14 @@
 #include "qp/qp_cqe.h"
 #include "qp/req.h"
 
-static const enum ibv_event_type event_types[QP_EVENT_COUNT] = {
-	[QP_EVENT_FATAL] = IBV_EVENT_QP_FATAL,
-	[QP_EVENT_REQ_ERR] = IBV_EVENT_QP_REQ_ERR,
-	[QP_EVENT_ACCESS_ERR] = IBV_EVENT_QP_ACCESS_ERR,
-	[QP_EVENT_COMM_EST] = IBV_EVENT_COMM_EST,
-	[QP_EVENT_SQ_DRAINED] = IBV_EVENT_SQ_DRAINED,
-	[QP_EVENT_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
-};
-
 void RARE
-qp_event(struct qp *qp, enum qp_event event)
+qp_event(struct qp *qp, enum ibv_event_type event)
 {
 	struct qp_listener *listener;
 
-	event_raise(&qp->events, event_types[event]);
+	event_raise(&qp->events, event);
 	LIST_FOREACH(listener, &qp->listeners, link)
-	event_raise(&listener->events, event_types[event]);
+	event_raise(&listener->events, event);
 }
 
 /* No completion can report that the CQ has overflowed, so an event does. The QP then goes
@@ -31,7 +22,7 @@ qp_raise_fatal(struct qp *qp)
 	if (qp->fatal_raised || qp->state == IBV_QPS_ERR)
 		return;
 	qp->fatal_raised = true;
-	qp_event(qp, QP_EVENT_FATAL);
+	qp_event(qp, IBV_EVENT_QP_FATAL);
 }
 
 static bool

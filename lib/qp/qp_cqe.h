@@ -9,7 +9,7 @@
 
 /* Raises the event for the QP and for all its event listeners. Out of line: inlined it
  * costs its callers registers even when they raise nothing. */
-void qp_event(struct qp *qp, enum qp_event event);
+void qp_event(struct qp *qp, enum ibv_event_type event);
 /* Raises QP_FATAL, once: a completion found no room, and the QP is about to fail. */
 void qp_raise_fatal(struct qp *qp);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
-/* The error states and RESET (flush.c). Called from above the handlers of packets only:
+/* The error states (flush.c). Called from above the handlers of packets only:
  * verdict.c, qp_io.c, modify.c and qp_init.c. */
 #ifndef ROCADE_QP_QP_ERROR_H
 #define ROCADE_QP_QP_ERROR_H
@@ -13,7 +13,6 @@ void qp_error(struct qp *qp);
 void qp_sq_error(struct qp *qp);
 /* In ERR and SQE: flushes requests posted since the QP entered the state. */
 void qp_flush(struct qp *qp);
-void qp_reset(struct qp *qp);
 /* Resets the attributes that ibv_modify_qp(3) sets (IBA 10.3.1.1). */
 void qp_attr_default(struct qp *qp);
 

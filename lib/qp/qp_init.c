@@ -86,8 +86,8 @@ static int
 rings_init(struct qp *qp, const struct qp_conf *c, const struct alloc *mem)
 {
 	uint32_t send_wr = RTE_MAX(c->max_send_wr, 1u);
-	int rc = (c->type == IBV_QPT_UD ? sq_init_ud : sq_init)(
-		&qp->sq, mem, send_wr, c->max_send_sge, c->max_inline);
+	int rc = sq_init(&qp->sq, mem, send_wr, c->max_send_sge, c->max_inline,
+		c->type == IBV_QPT_UD);
 
 	if (rc != 0)
 		return rc;
@@ -157,12 +157,6 @@ rings_fini(struct qp *qp)
 	}
 }
 
-void
-qp_listener_init(struct qp_listener *listener, struct event_queue *events, void *object)
-{
-	async_event_init(&listener->events, events, object);
-}
-
 /* SGEs of the largest receive that the QP may take now. */
 static uint32_t
 receive_sges(const struct qp *qp)
@@ -220,10 +214,4 @@ qp_fini(struct qp *qp)
 		!wheel_timer_armed(&qp->sched.timer));
 	resp_set_depth(qp, 0);
 	rings_fini(qp);
-}
-
-void
-qp_set_headers(struct qp *qp, const struct path_addr *addr)
-{
-	path_hdr_init(&qp->hdr, addr);
 }

@@ -18,6 +18,16 @@ qp_pmtu(const struct qp *qp)
 	return 1u << qp->pmtu_shift;
 }
 
+/* The BTH of a packet that the QP sends. opcode: that of RC. */
+static inline struct bth_fields
+qp_bth(const struct qp *qp, uint32_t psn, uint8_t opcode)
+{
+	return (struct bth_fields){.dest_qpn = qp->dest_qpn,
+		.psn = psn,
+		.pkey = qp->pkey,
+		.opcode = opcode | qp->op_base};
+}
+
 /* admit.c: rows 3 to 6 of docs/protocol.md 8.2. Returns DROP_none if the QP accepts the
  * packet. */
 enum drop_reason qp_admit(const struct qp *qp, const struct pkt_view *view);

@@ -176,14 +176,9 @@ build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	uint64_t offset = (uint64_t)index << qp->pmtu_shift;
 	uint64_t end = (uint64_t)((index | (chunk - 1)) + 1) << qp->pmtu_shift;
 	uint32_t len = (uint32_t)(RTE_MIN(end, (uint64_t)wqe->len) - offset);
-	struct bth_fields bth = {
-		.dest_qpn = qp->dest_qpn,
-		.psn = req->next_psn,
-		.pkey = qp->pkey,
-		.opcode = OPCODE_RC_READ_REQUEST | qp->op_base,
-		.ack_req = true,
-	};
+	struct bth_fields bth = qp_bth(qp, req->next_psn, OPCODE_RC_READ_REQUEST);
 
+	bth.ack_req = true;
 	reth_fill(main_hdr_begin(wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0)),
 		wqe, offset, len);
 	frame_end(&qp->hdr, pkt, 0);
@@ -194,16 +189,13 @@ static void
 build_atomic(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 {
 	bool add = wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-	struct bth_fields bth = {
-		.dest_qpn = qp->dest_qpn,
-		.psn = qp->req.next_psn,
-		.pkey = qp->pkey,
-		.opcode = wr_row(wqe)->opcode[1][1] | qp->op_base,
-		.ack_req = true,
-	};
-	struct atomic_eth *eth = (struct atomic_eth *)main_hdr_begin(
-		wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0));
+	struct bth_fields bth =
+		qp_bth(qp, qp->req.next_psn, wr_row(wqe)->opcode[1][1]);
+	struct atomic_eth *eth;
 
+	bth.ack_req = true;
+	eth = (struct atomic_eth *)main_hdr_begin(
+		wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0));
 	eth->va = rte_cpu_to_be_64(wqe->remote_va);
 	eth->rkey = rte_cpu_to_be_32(wqe->rkey);
 	/* ibv_post_send(3): compare_add is what to compare with, or what to add. */
@@ -217,15 +209,12 @@ build_atomic(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 static void
 build_flush(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 {
-	struct bth_fields bth = {
-		.dest_qpn = qp->dest_qpn,
-		.psn = qp->req.next_psn,
-		.pkey = qp->pkey,
-		.opcode = wr_row(wqe)->opcode[1][1],
-		.ack_req = true,
-	};
-	uint8_t *ext = frame_begin(&qp->hdr, pkt, &bth, 0);
+	struct bth_fields bth =
+		qp_bth(qp, qp->req.next_psn, wr_row(wqe)->opcode[1][1]);
+	uint8_t *ext;
 
+	bth.ack_req = true;
+	ext = frame_begin(&qp->hdr, pkt, &bth, 0);
 	memcpy(ext, &wqe->feth, sizeof(wqe->feth));
 	reth_fill(ext + sizeof(wqe->feth), wqe, 0, wqe->len);
 	frame_end(&qp->hdr, pkt, 0);

@@ -96,7 +96,7 @@ req_check_drained(struct qp *qp)
 		return;
 	qp->req.draining = false;
 	if (qp->params.sqd_notify)
-		qp_event(qp, QP_EVENT_SQ_DRAINED);
+		qp_event(qp, IBV_EVENT_SQ_DRAINED);
 }
 
 /* True if the request at next_idx may start or continue now. A fenced request starts only

@@ -351,12 +351,7 @@ resp_res_revoke(struct qp *qp, uint32_t srqn)
 static void
 atomic_response_build(struct qp *qp, const struct resp_res *res, struct pkt *pkt)
 {
-	struct bth_fields bth = {
-		.dest_qpn = qp->dest_qpn,
-		.psn = res->first_psn,
-		.pkey = qp->pkey,
-		.opcode = OPCODE_RC_ATOMIC_ACKNOWLEDGE | qp->op_base,
-	};
+	struct bth_fields bth = qp_bth(qp, res->first_psn, OPCODE_RC_ATOMIC_ACKNOWLEDGE);
 	uint8_t *ext = frame_begin(&qp->hdr, pkt, &bth, 0);
 	uint64_t value = rte_cpu_to_be_64(res->value);
 
@@ -374,16 +369,10 @@ atomic_response_build(struct qp *qp, const struct resp_res *res, struct pkt *pkt
 static void RARE
 read_nak_build(struct qp *qp, struct resp_res *res, struct pkt *pkt)
 {
-	struct bth_fields bth = {
-		.dest_qpn = qp->dest_qpn,
-		.psn = psn_add(res->first_psn, res->next),
-		.pkey = qp->pkey,
-		.opcode = OPCODE_RC_ACKNOWLEDGE | qp->op_base,
-	};
-	struct aeth *aeth = (struct aeth *)frame_begin(&qp->hdr, pkt, &bth, 0);
+	struct bth_fields bth =
+		qp_bth(qp, psn_add(res->first_psn, res->next), OPCODE_RC_ACKNOWLEDGE);
 
-	aeth->syndrome = AETH_NAK_ACCESS;
-	be24_put(aeth->msn, res->msn);
+	aeth_put(frame_begin(&qp->hdr, pkt, &bth, 0), AETH_NAK_ACCESS, res->msn);
 	frame_end(&qp->hdr, pkt, 0);
 	res->next = res->end - 1;
 }
@@ -400,12 +389,8 @@ read_response_build(struct qp *qp, struct resp_res *res, struct pkt *pkt)
 	uint64_t offset = (uint64_t)res->next << qp->pmtu_shift;
 	uint32_t len = (uint32_t)RTE_MIN(res->stop - offset, (uint64_t)qp_pmtu(qp));
 	bool first = res->next == res->start, last = res->next + 1 == res->end;
-	struct bth_fields bth = {
-		.dest_qpn = qp->dest_qpn,
-		.psn = psn_add(res->first_psn, res->next),
-		.pkey = qp->pkey,
-		.opcode = opcodes[first][last] | qp->op_base,
-	};
+	struct bth_fields bth =
+		qp_bth(qp, psn_add(res->first_psn, res->next), opcodes[first][last]);
 	const uint8_t *from = NULL;
 	struct icrc_sum sum;
 	uint8_t *ext;

@@ -239,15 +239,6 @@ write_length_fits(const struct pkt_view *v, uint32_t left)
 	return op_is_last(v->op) ? v->payload_len == left : v->payload_len < left;
 }
 
-/* Returns the destination, or NULL unless all bytes still to come may be written (C9-88).
- * Not to be called for a DMA length of 0, which names no memory. */
-static uint8_t *
-write_target(const struct qp *qp, const struct write_state *w)
-{
-	return key_check_remote(qp->shared->keys, w->rkey, qp->pd, qp->qpn, w->va,
-		w->left, IBV_ACCESS_REMOTE_WRITE);
-}
-
 static enum verdict
 resp_write(struct qp *qp, const struct pkt_view *v)
 {
@@ -259,8 +250,11 @@ resp_write(struct qp *qp, const struct pkt_view *v)
 
 	if (unlikely(!length_fits(qp, v) || !write_length_fits(v, w.left)))
 		return FAULT_PACKET_LENGTH;
+	/* All bytes still to come must be writable (C9-88). A DMA length of 0 names no
+	 * memory. */
 	if (w.left != 0) {
-		to = write_target(qp, &w);
+		to = key_check_remote(qp->shared->keys, w.rkey, qp->pd, qp->qpn, w.va,
+			w.left, IBV_ACCESS_REMOTE_WRITE);
 		if (unlikely(to == NULL))
 			return FAULT_RKEY;
 	}
@@ -332,7 +326,7 @@ resp_established(struct qp *qp)
 {
 	if (qp->state == IBV_QPS_RTR && !qp->comm_est_raised) {
 		qp->comm_est_raised = true;
-		qp_event(qp, QP_EVENT_COMM_EST);
+		qp_event(qp, IBV_EVENT_COMM_EST);
 	}
 }
 

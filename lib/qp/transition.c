@@ -5,7 +5,7 @@
 #include "qp/qp.h"
 
 struct transition {
-	uint8_t type;
+	uint16_t types; /* a bit for each enum ibv_qp_type */
 	uint8_t from;
 	uint8_t to;
 	int required;
@@ -14,10 +14,10 @@ struct transition {
 
 static const struct transition transitions[] = {
 #define A(name) IBV_QP_##name
-#define TRANSITION(type, from, to, required, optional)                                   \
-	{IBV_QPT_##type, IBV_QPS_##from, IBV_QPS_##to, required, optional},
+#define T(type) (1u << IBV_QPT_##type)
+#define TRANSITION(types, from, to, required, optional)                                  \
+	{types, IBV_QPS_##from, IBV_QPS_##to, required, optional},
 #include "qp/transition.def"
-#undef TRANSITION
 #undef A
 };
 
@@ -42,7 +42,7 @@ qp_transition_check(
 	for (size_t i = 0; i < RTE_DIM(transitions); i++) {
 		const struct transition *t = &transitions[i];
 
-		if (t->type == type && t->from == from && t->to == to)
+		if ((t->types >> type & 1) != 0 && t->from == from && t->to == to)
 			return mask_check(t, mask);
 	}
 	return -EINVAL;

@@ -32,9 +32,9 @@ recv_fail(struct qp *qp, const struct fault_row *fault)
 	} else if (qp->state == IBV_QPS_ERR) {
 		; /* the QP raised the event of its first failure already */
 	} else if (fault->syndrome == AETH_NAK_INV_REQ) {
-		qp_event(qp, QP_EVENT_REQ_ERR);
+		qp_event(qp, IBV_EVENT_QP_REQ_ERR);
 	} else if (fault->syndrome == AETH_NAK_ACCESS) {
-		qp_event(qp, QP_EVENT_ACCESS_ERR);
+		qp_event(qp, IBV_EVENT_QP_ACCESS_ERR);
 	}
 }
 

@@ -41,7 +41,10 @@ cq_enable_stamps(struct cq *cq)
 	cq->stamps =
 		alloc_get(cq->mem, "cq stamps", (size_t)cq->size * sizeof(*cq->stamps));
 	cq->shared = true;
-	return cq->stamps == NULL ? -ENOMEM : 0;
+	if (cq->stamps != NULL)
+		return 0;
+	cq_fini(cq);
+	return -ENOMEM;
 }
 
 /* Data path. */
@@ -105,17 +108,9 @@ cq_clean(struct cq *cq, uint32_t qpn)
 int
 cq_init_like(const struct cq *cq, uint32_t cqe, struct cq *out)
 {
-	struct cq made;
-	int rc = cq_init(&made, cq->mem, cqe, NULL, NULL);
+	int rc = cq_init(out, cq->mem, cqe, NULL, NULL);
 
-	if (rc == 0 && cq->stamps != NULL) {
-		rc = cq_enable_stamps(&made);
-		if (rc != 0)
-			cq_fini(&made);
-	}
-	if (rc == 0)
-		*out = made;
-	return rc;
+	return rc == 0 && cq->stamps != NULL ? cq_enable_stamps(out) : rc;
 }
 
 static uint32_t

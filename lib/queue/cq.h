@@ -75,7 +75,8 @@ int cq_init(struct cq *cq, const struct alloc *mem, uint32_t cqe,
 	struct event_queue *events, void *object);
 void cq_fini(struct cq *cq); /* no QP attached (asserted) */
 
-/* Enables time stamps of CQEs. To be called before the first QP is attached. -ENOMEM. */
+/* Enables time stamps of CQEs. To be called before the first QP is attached. On
+ * -ENOMEM the CQ is released. */
 int cq_enable_stamps(struct cq *cq);
 
 /* Initialises an empty CQ for cq_replace(): of this capacity, with time stamps if cq has
@@ -183,15 +184,6 @@ cqe_write(struct cq *cq, uint32_t index, const struct cqe *from)
 	__atomic_store_n(&cqe->flags, cq_phase(cq, index), __ATOMIC_RELEASE);
 }
 
-static inline void
-cqe_put_at(struct cq *cq, uint32_t index, const struct cqe *cqe)
-{
-	cqe_write(cq, index, cqe);
-	if (unlikely(cq->notifies))
-		cq_notify(cq, (cqe->flags & CQE_SOLICITED) != 0 ||
-				      cqe->status != IBV_WC_SUCCESS);
-}
-
 /* Data path. Writes a completion. Returns false, and writes none, if the CQ is in the
  * error state; a full CQ enters it. Of cqe->flags only CQE_SOLICITED is read; the phase
  * is set here. *now, the engine's time, is read only if the CQ has time stamps. */
@@ -214,7 +206,10 @@ cq_put(struct cq *cq, const struct cqe *cqe, const uint64_t *now)
 			return cq_overrun(cq);
 		index = (uint32_t)reserved;
 	}
-	cqe_put_at(cq, index, cqe);
+	cqe_write(cq, index, cqe);
+	if (unlikely(cq->notifies))
+		cq_notify(cq, (cqe->flags & CQE_SOLICITED) != 0 ||
+				      cqe->status != IBV_WC_SUCCESS);
 	return true;
 }
 

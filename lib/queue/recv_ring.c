@@ -44,8 +44,8 @@ slots_alloc(struct recv_ring *r, uint32_t max_wr, uint32_t max_sge, uint32_t con
 	return 0;
 }
 
-static void
-slots_free(struct recv_ring *r)
+void
+recv_ring_fini(struct recv_ring *r)
 {
 	alloc_put(r->mem, r->slots, (size_t)r->max_wr * r->stride);
 	r->slots = NULL;
@@ -61,12 +61,6 @@ recv_ring_init(
 	*r = (struct recv_ring){.mem = mem};
 	rte_spinlock_init(&r->lock);
 	return slots_alloc(r, max_wr, max_sge, 0);
-}
-
-void
-recv_ring_fini(struct recv_ring *r)
-{
-	slots_free(r);
 }
 
 static inline void
@@ -112,7 +106,7 @@ recv_ring_resize(struct recv_ring *r, uint32_t max_wr, uint32_t max_sge)
 		slot->num_sge = from->num_sge;
 		sge_copy(slot->sge, from->sge, from->num_sge);
 	}
-	slots_free(r);
+	recv_ring_fini(r);
 	r->slots = to.slots;
 	r->mask = to.mask;
 	r->stride = to.stride;
@@ -152,14 +146,18 @@ recv_ring_take(struct recv_ring *r, struct recv_wqe *out)
 	uint32_t cons = r->cons;
 	/* Pairs with the release in recv_ring_publish(). */
 	uint32_t count = __atomic_load_n(&r->prod, __ATOMIC_ACQUIRE) - cons;
+	struct recv_slot *slot = recv_ring_slot(r, cons);
 	int rc;
 
 	/* One comparison for both bounds: a count of 0 wraps around. */
 	if (unlikely(count - 1 >= r->max_wr))
 		return count == 0 ? -EAGAIN : -EIO;
 	rte_prefetch0(recv_ring_slot(r, cons + 1));
-	rc = slot_copy(r, recv_ring_slot(r, cons), out);
-	recv_ring_pop(r);
+	rc = slot_copy(r, slot, out);
+	/* Ordered by the release of cons, which the poster acquires first. */
+	__atomic_store_n(&slot->seq, cons + r->max_wr, __ATOMIC_RELAXED);
+	/* Pairs with the acquire of cons in recv_ring_next(). */
+	__atomic_store_n(&r->cons, cons + 1, __ATOMIC_RELEASE);
 	return rc;
 }
 

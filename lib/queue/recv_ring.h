@@ -137,18 +137,6 @@ recv_ring_publish(struct recv_ring *r, uint32_t prod)
 	__atomic_store_n(&r->prod, prod, __ATOMIC_RELEASE);
 }
 
-static inline void
-recv_ring_pop(struct recv_ring *r)
-{
-	uint32_t cons = r->cons;
-
-	/* Ordered by the release of cons, which the poster acquires first. */
-	__atomic_store_n(
-		&recv_ring_slot(r, cons)->seq, cons + r->max_wr, __ATOMIC_RELAXED);
-	/* Pairs with the acquire of cons in recv_ring_next(). */
-	__atomic_store_n(&r->cons, cons + 1, __ATOMIC_RELEASE);
-}
-
 /*
  * Takes the oldest WQE. One consuming engine. Returns 0, -EAGAIN if there is none, or
  * -EIO if the ring is corrupted (prod more than max_wr ahead, more SGEs than max_sge);

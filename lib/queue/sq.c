@@ -23,10 +23,11 @@ sq_stride(uint32_t max_sge, uint32_t max_inline, uint32_t dest)
 
 /* Control path. */
 
-static int
-sq_init_any(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
-	uint32_t max_inline, uint32_t dest)
+int
+sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
+	uint32_t max_inline, bool ud)
 {
+	uint32_t dest = ud ? sizeof(struct ud_dest) : 0;
 	uint32_t size = max_wr == 0 ? 1 : rte_align32pow2(max_wr);
 	uint32_t stride = sq_stride(max_sge, max_inline, dest);
 	uint32_t room = stride - dest - offsetof(struct send_wqe, inline_data);
@@ -48,24 +49,6 @@ sq_init_any(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t ma
 	sq->post = sq->ring;
 	return 0;
 }
-
-/* Data path. */
-
-int
-sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
-	uint32_t max_inline)
-{
-	return sq_init_any(sq, mem, max_wr, max_sge, max_inline, 0);
-}
-
-int
-sq_init_ud(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
-	uint32_t max_inline)
-{
-	return sq_init_any(sq, mem, max_wr, max_sge, max_inline, sizeof(struct ud_dest));
-}
-
-/* Control path. */
 
 void
 sq_fini(struct sq *sq)

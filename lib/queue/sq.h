@@ -132,12 +132,10 @@ static_assert(sizeof(struct sq) == 2 * LINE_SIZE,
 /* max_wr is rounded up to a power of two, at least 1. max_inline is raised to the room
  * that the slot has anyway (at most SEND_MAX_INLINE). The actual values are sq->max_wr
  * and sq->max_inline. The caller has checked the three against SQ_MAX_WR, SEND_MAX_SGE
- * and SEND_MAX_INLINE (asserted). -ENOMEM. */
+ * and SEND_MAX_INLINE (asserted). ud: with room for a struct ud_dest in every slot.
+ * -ENOMEM. */
 int sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
-	uint32_t max_inline);
-/* As sq_init(), with room for a struct ud_dest in every slot. */
-int sq_init_ud(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
-	uint32_t max_inline);
+	uint32_t max_inline, bool ud);
 void sq_fini(struct sq *sq);
 /* Discards all requests (RESET): the indices start at 0 again. No thread may be posting
  * or polling and no engine processing the QP. The QP's CQEs must have been cleaned: one

@@ -27,18 +27,6 @@ rocade_gid_format(const union ibv_gid *gid, char *buf, size_t size)
 	return gid_format(gid->raw, buf, size);
 }
 
-/* Returns whether gid is the unicast address of a host (RFC 1122 3.2.1.3, RFC 4291
- * 2.7). */
-static bool
-gid_is_unicast(const uint8_t gid[16])
-{
-	static const uint8_t none[16];
-
-	if (gid_is_ipv4(gid))
-		return gid[12] != 0 && gid[12] < 224;
-	return gid[0] != 0xff && memcmp(gid, none, sizeof(none)) != 0;
-}
-
 EXPORT int
 rocade_port_resolve(struct rocade_port *port, const union ibv_gid *gid)
 {

@@ -83,7 +83,7 @@ cm_qp_rts(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned t
 void
 cm_qp_listener_add(struct rocade_cm_id *id)
 {
-	qp_listener_init(&id->qp_listener, &id->cm->events, id);
+	async_event_init(&id->qp_listener.events, &id->cm->events, id);
 	dev_qp_listen(id->cm->ctx->dev, to_qp(id->qp)->qp, &id->qp_listener);
 	id->listening = true;
 }

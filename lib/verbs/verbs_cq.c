@@ -13,20 +13,6 @@ cq_attr_check(struct ibv_context *context, const struct ibv_cq_init_attr_ex *att
 	return 0;
 }
 
-static int
-cq_core_init(struct verbs_cq *cq, struct verbs_ctx *ctx,
-	const struct ibv_cq_init_attr_ex *attr)
-{
-	int err = -cq_init(&cq->cq, &ctx->dev->mem, attr->cqe, &ctx->events, cq);
-
-	if (err == 0 && (attr->wc_flags & CQ_STAMP_FLAGS) != 0) {
-		err = -cq_enable_stamps(&cq->cq);
-		if (err != 0)
-			cq_fini(&cq->cq);
-	}
-	return err;
-}
-
 struct verbs_cq *
 verbs_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
 {
@@ -39,7 +25,9 @@ verbs_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *a
 	cq = alloc_get(&alloc_plain, "verbs_cq", sizeof(*cq));
 	if (cq == NULL)
 		return null_errno(ENOMEM);
-	err = cq_core_init(cq, ctx, attr);
+	err = -cq_init(&cq->cq, &ctx->dev->mem, attr->cqe, &ctx->events, cq);
+	if (err == 0 && (attr->wc_flags & CQ_STAMP_FLAGS) != 0)
+		err = -cq_enable_stamps(&cq->cq);
 	if (err != 0) {
 		alloc_put(&alloc_plain, cq, sizeof(*cq));
 		return null_errno(err);

@@ -186,7 +186,7 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	if (!context_is_ours(ibv->context))
 		return forward(ENOSYS, ibv_query_qp, ibv, attr, attr_mask, init_attr);
 	vqp = to_qp(ibv);
-	dev_qp_query(to_ctx(ibv->context)->dev, vqp->qp, &core);
+	dev_qp_query(vqp->qp, &core);
 	qp_attr_write(&core, attr);
 	qp_caps_fill(vqp->qp, &attr->cap);
 	ibv->state = core.state;

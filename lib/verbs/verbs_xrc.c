@@ -169,7 +169,7 @@ target_handle_create(struct ibv_context *context, struct ibv_xrcd *xrcd, void *q
 		verbs_qp_free(vqp);
 		return NULL;
 	}
-	qp_listener_init(vqp->qp_listener, &to_ctx(context)->events, &vqp->ibv);
+	async_event_init(&vqp->qp_listener->events, &to_ctx(context)->events, &vqp->ibv);
 	vqp->xrcd = to_xrcd(xrcd);
 	vqp->ibv.qp_context = qp_context;
 	vqp->ibv.qp_type = IBV_QPT_XRC_RECV;

@@ -187,7 +187,7 @@ host_fini(struct host *h)
 {
 	assert_int_equal(h->wire_count, 0);
 	expect_idle(h);
-	qp_stop(&h->qp);
+	qp_reset(&h->qp);
 	assert_int_equal(h->peer.inflight, 0);
 	cq_detach(&h->send_cq);
 	cq_detach(&h->recv_cq);
@@ -315,7 +315,7 @@ host_modify_to_rts(struct host *h, struct qp_attr *attr, struct path_addr *addr)
 		qp_modify(&h->qp, attr, host_mask(h, MASK_RTR), IBV_MTU_4096), 0);
 	memcpy(addr->src_gid, attr->path.sgid, 16);
 	memcpy(addr->dst_gid, attr->path.dgid, 16);
-	qp_set_headers(&h->qp, addr);
+	path_hdr_init(&h->qp.hdr, addr);
 	attr->state = IBV_QPS_RTS;
 	assert_int_equal(
 		qp_modify(&h->qp, attr, host_mask(h, MASK_RTS), IBV_MTU_4096), 0);

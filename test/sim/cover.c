@@ -118,12 +118,13 @@ static bool
 state_happens(unsigned service, unsigned from, unsigned to)
 {
 	static const struct {
-		uint8_t type, from, to;
+		uint16_t types;
+		uint8_t from, to;
 	} rows[] = {
-#define TRANSITION(type, from, to, required, optional)                                   \
-	{IBV_QPT_##type, IBV_QPS_##from, IBV_QPS_##to},
+#define T(type) (1u << IBV_QPT_##type)
+#define TRANSITION(types, from, to, required, optional)                                  \
+	{types, IBV_QPS_##from, IBV_QPS_##to},
 #include "qp/transition.def"
-#undef TRANSITION
 	};
 	static const uint8_t types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
@@ -133,7 +134,7 @@ state_happens(unsigned service, unsigned from, unsigned to)
 	if (from == IBV_QPS_RTS && to == IBV_QPS_SQE)
 		return service != 0;
 	for (size_t i = 0; i < RTE_DIM(rows); i++) {
-		if (rows[i].type == types[service] && rows[i].from == from &&
+		if ((rows[i].types >> types[service] & 1) != 0 && rows[i].from == from &&
 			rows[i].to == to)
 			return true;
 	}

@@ -130,8 +130,8 @@ static void
 unread_events_are_freed_with_listener(void **state)
 {
 	init();
-	dev_event(fixture.a.dev, DEV_EVENT_GIDS);
-	dev_event(fixture.a.dev, DEV_EVENT_GIDS);
+	dev_event(fixture.a.dev, IBV_EVENT_GID_CHANGE);
+	dev_event(fixture.a.dev, IBV_EVENT_GID_CHANGE);
 	fixture.a.port.link_down = true;
 	assert_false(dev_link_up(fixture.a.dev));
 	fini();

@@ -135,7 +135,7 @@ refused_path_leaves_no_peer(void **state)
 	assert_int_equal(e->peers.count, 1);
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
 	assert_int_equal(e->peers.count, 0);
-	dev_qp_query(fixture.a.dev, a[0].qp, &bad);
+	dev_qp_query(a[0].qp, &bad);
 	assert_int_equal(bad.state, IBV_QPS_RESET);
 	link_qp_destroy(&a[0]);
 	link_qp_destroy(&b[0]);

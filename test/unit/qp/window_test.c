@@ -190,7 +190,7 @@ destroy_invalidates_mw(void **state)
 
 	win_init();
 	rkey = win_bind();
-	qp_stop(&p.b.qp);
+	qp_reset(&p.b.qp);
 	assert_null(key_find(&p.b.keys, rkey));
 	win_fini();
 }

@@ -218,7 +218,7 @@ each_handle_gets_events(void **state)
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(event_queue_init(&queue[i]), 0);
 		fcntl(queue[i].fd, F_SETFL, O_NONBLOCK);
-		qp_listener_init(&listener[i], &queue[i], &listener[i]);
+		async_event_init(&listener[i].events, &queue[i], &listener[i]);
 		LIST_INSERT_HEAD(&p.b.qp.listeners, &listener[i], link);
 	}
 	assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
@@ -250,7 +250,7 @@ create_checks_domain_and_cqs(void **state)
 	assert_int_equal(qp_init(&qp, 2, &conf, &alloc_plain, NULL, NULL), 0);
 	assert_null(qp.rq);
 	assert_null(qp.send_cq);
-	qp_stop(&qp);
+	qp_reset(&qp);
 	qp_fini(&qp);
 	conf.type = IBV_QPT_XRC_SEND;
 	conf.max_send_wr = 4;
@@ -260,7 +260,7 @@ create_checks_domain_and_cqs(void **state)
 	assert_int_equal(qp_init(&qp, 2, &conf, &alloc_plain, NULL, NULL), 0);
 	assert_null(qp.rq);
 	assert_null(qp.recv_cq);
-	qp_stop(&qp);
+	qp_reset(&qp);
 	qp_fini(&qp);
 	cq_fini(&cq);
 }

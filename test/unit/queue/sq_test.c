@@ -17,7 +17,8 @@ static struct sq sq;
 static void
 sq_open(uint32_t max_wr, uint32_t max_sge, uint32_t max_inline)
 {
-	assert_int_equal(sq_init(&sq, &alloc_counting, max_wr, max_sge, max_inline), 0);
+	assert_int_equal(
+		sq_init(&sq, &alloc_counting, max_wr, max_sge, max_inline, false), 0);
 }
 
 static void
@@ -59,7 +60,7 @@ static void
 failed_init_leaks_nothing(void **state)
 {
 	counting_refuse(0);
-	assert_int_equal(sq_init(&sq, &alloc_counting, 8, 1, 0), -ENOMEM);
+	assert_int_equal(sq_init(&sq, &alloc_counting, 8, 1, 0, false), -ENOMEM);
 	counting_grant();
 	assert_int_equal(counting.bytes, 0);
 }
