@@ -10,6 +10,7 @@
 
 #include "qp/qp_state.h"
 #include "qp/verdict.h"
+#include "qp/wr_row.h"
 
 /* True if all packets of a request lie before psn. Compares the last PSN, not the end: a
  * request can have 2^23 packets. The difference of its first PSN and its end, as a signed
@@ -71,41 +72,6 @@ req_oldest_fault(const struct requester *req)
 }
 
 /* ---- req_build.c ---- */
-
-/* Kinds of work requests, by what they send and how the responder answers. */
-enum wr_kind {
-	WR_NONE,
-	WR_SEND,
-	WR_WRITE,
-	/* Completed by a response of their own. */
-	WR_READ,
-	WR_ATOMIC,
-	WR_ATOMIC_WRITE,
-	WR_FLUSH,
-	/* No packet: executed by the requester itself, in queue order; see local_op.c. */
-	WR_LOCAL_INV,
-	WR_BIND_MW,
-};
-
-struct wr_row {
-	uint8_t kind;         /* enum wr_kind; WR_NONE: unsupported opcode */
-	uint8_t wc;           /* enum ibv_wc_opcode */
-	uint8_t opcode[2][2]; /* RC opcode by [is first packet][is last packet] */
-};
-
-extern const struct wr_row wr_rows[WR_ROWS]; /* indexed by enum ibv_wr_opcode */
-
-static inline const struct wr_row *
-wr_row(const struct send_wqe *wqe)
-{
-	return &wr_rows[wqe->opcode];
-}
-
-static inline bool
-wr_has_response(unsigned kind)
-{
-	return kind >= WR_READ && kind <= WR_FLUSH;
-}
 
 /* Starts the request at next_idx: assigns this number of PSNs to it. */
 static __rte_always_inline void

@@ -33,22 +33,36 @@
 /* Local operations send no packet: their opcodes are not used. */
 #define NO_OPCODE DATA_OPCODES(SEND_ONLY, SEND_ONLY, SEND_ONLY, SEND_ONLY)
 
+#define RELIABLE (1u << IBV_QPT_RC | 1u << IBV_QPT_XRC_SEND)
+#define CONNECTED (RELIABLE | 1u << IBV_QPT_UC)
+#define ALL (CONNECTED | 1u << IBV_QPT_UD)
+
 const struct wr_row wr_rows[WR_ROWS] = {
-	[IBV_WR_SEND] = {WR_SEND, IBV_WC_SEND, SEND_OPCODES()},
-	[IBV_WR_SEND_WITH_IMM] = {WR_SEND, IBV_WC_SEND, SEND_OPCODES(_IMM)},
-	[IBV_WR_SEND_WITH_INV] = {WR_SEND, IBV_WC_SEND, SEND_OPCODES(_INV)},
-	[IBV_WR_RDMA_WRITE] = {WR_WRITE, IBV_WC_RDMA_WRITE, WRITE_OPCODES()},
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {WR_WRITE, IBV_WC_RDMA_WRITE, WRITE_OPCODES(_IMM)},
-	[IBV_WR_RDMA_READ] = {WR_READ, IBV_WC_RDMA_READ, ONE_OPCODE(READ_REQUEST)},
+	[IBV_WR_SEND] = {WR_SEND, IBV_WC_SEND, SEND_OPCODES(), SEND_FLAGS, POST_PLAIN,
+		ALL, false},
+	[IBV_WR_SEND_WITH_IMM] = {WR_SEND, IBV_WC_SEND, SEND_OPCODES(_IMM), SEND_FLAGS,
+		POST_PLAIN, ALL, false},
+	[IBV_WR_SEND_WITH_INV] = {WR_SEND, IBV_WC_SEND, SEND_OPCODES(_INV), SEND_FLAGS,
+		POST_INVALIDATE, RELIABLE, false},
+	[IBV_WR_RDMA_WRITE] = {WR_WRITE, IBV_WC_RDMA_WRITE, WRITE_OPCODES(), SEND_FLAGS,
+		POST_RDMA, CONNECTED, false},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {WR_WRITE, IBV_WC_RDMA_WRITE, WRITE_OPCODES(_IMM),
+		SEND_FLAGS, POST_RDMA, CONNECTED, false},
+	[IBV_WR_RDMA_READ] = {WR_READ, IBV_WC_RDMA_READ, ONE_OPCODE(READ_REQUEST),
+		READ_FLAGS, POST_RDMA, RELIABLE, false},
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {WR_ATOMIC, IBV_WC_COMP_SWAP,
-		ONE_OPCODE(COMPARE_SWAP)},
+		ONE_OPCODE(COMPARE_SWAP), READ_FLAGS, POST_ATOMIC, RELIABLE, true},
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {WR_ATOMIC, IBV_WC_FETCH_ADD,
-		ONE_OPCODE(FETCH_ADD)},
+		ONE_OPCODE(FETCH_ADD), READ_FLAGS, POST_ATOMIC, RELIABLE, true},
 	[IBV_WR_ATOMIC_WRITE] = {WR_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE,
-		ONE_OPCODE(ATOMIC_WRITE)},
-	[WR_OPCODE_FLUSH] = {WR_FLUSH, WC_OPCODE_FLUSH, ONE_OPCODE(FLUSH)},
-	[IBV_WR_LOCAL_INV] = {WR_LOCAL_INV, IBV_WC_LOCAL_INV, NO_OPCODE},
-	[IBV_WR_BIND_MW] = {WR_BIND_MW, IBV_WC_BIND_MW, NO_OPCODE},
+		ONE_OPCODE(ATOMIC_WRITE), SEND_FLAGS, POST_RDMA, 1u << IBV_QPT_RC, true},
+	/* Only ibv_wr_flush() posts one: its check refuses it. */
+	[WR_OPCODE_FLUSH] = {WR_FLUSH, WC_OPCODE_FLUSH, ONE_OPCODE(FLUSH), LOCAL_FLAGS,
+		POST_RDMA, 1u << IBV_QPT_RC, true},
+	[IBV_WR_LOCAL_INV] = {WR_LOCAL_INV, IBV_WC_LOCAL_INV, NO_OPCODE, LOCAL_FLAGS,
+		POST_LOCAL_INV, CONNECTED, false},
+	[IBV_WR_BIND_MW] = {WR_BIND_MW, IBV_WC_BIND_MW, NO_OPCODE, LOCAL_FLAGS, POST_BIND,
+		CONNECTED, true},
 };
 
 static void
@@ -189,8 +203,7 @@ static void
 build_atomic(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 {
 	bool add = wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-	struct bth_fields bth =
-		qp_bth(qp, qp->req.next_psn, wr_row(wqe)->opcode[1][1]);
+	struct bth_fields bth = qp_bth(qp, qp->req.next_psn, wr_row(wqe)->opcode[1][1]);
 	struct atomic_eth *eth;
 
 	bth.ack_req = true;
@@ -209,8 +222,7 @@ build_atomic(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 static void
 build_flush(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 {
-	struct bth_fields bth =
-		qp_bth(qp, qp->req.next_psn, wr_row(wqe)->opcode[1][1]);
+	struct bth_fields bth = qp_bth(qp, qp->req.next_psn, wr_row(wqe)->opcode[1][1]);
 	uint8_t *ext;
 
 	bth.ack_req = true;

@@ -6,20 +6,18 @@
 
 /* Checks the restrictions of QP types other than RC. */
 static bool
-send_type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t len)
+send_type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr,
+	const struct wr_row *row, uint32_t len)
 {
-	switch (vqp->qp->type) {
-	case IBV_QPT_UD:
-		return dest_check(vqp, wr, len);
-	case IBV_QPT_UC:
-		return !post_rows[wr->opcode].has_response;
-	case IBV_QPT_XRC_SEND:
-		return !post_rows[wr->opcode].rc &&
-		       (post_rows[wr->opcode].form >= POST_LOCAL_INV ||
-			       wr->qp_type.xrc.remote_srqn <= 0xFFFFFF);
-	default:
-		return false; /* an XRC target sends nothing */
-	}
+	unsigned type = vqp->qp->type;
+
+	if (!wr_of_type(row, type))
+		return false;
+	if (type == IBV_QPT_UD) /* it must fit one packet */
+		return dest_allowed(vqp, wr->wr.ud.ah, wr->wr.ud.remote_qpn) &&
+		       len <= mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu);
+	return type != IBV_QPT_XRC_SEND || row->form >= POST_LOCAL_INV ||
+	       wr->qp_type.xrc.remote_srqn <= 0xFFFFFF;
 }
 
 /* Writes the list up to the first request that is invalid (EINVAL) or finds the queue full
@@ -39,7 +37,7 @@ send_list_write(
 	if (unlikely(state < IBV_QPS_RTS))
 		return EINVAL;
 	for (; *wr != NULL; *wr = (*wr)->next) {
-		const struct post_row *row = send_row(*wr);
+		const struct wr_row *row = send_row(*wr);
 		/* Read once. Negative values are too large. */
 		uint32_t num =
 			(uint32_t)__atomic_load_n(&(*wr)->num_sge, __ATOMIC_RELAXED);
@@ -49,7 +47,7 @@ send_list_write(
 
 		if (unlikely(send_check(sq, *wr, row, num, &len) != 0))
 			return EINVAL;
-		if (unlikely(type != IBV_QPT_RC && !send_type_check(vqp, *wr, len)))
+		if (unlikely(type != IBV_QPT_RC && !send_type_check(vqp, *wr, row, len)))
 			return EINVAL;
 		wqe = sq_next(sq, *prod);
 		if (unlikely(wqe == NULL)) {

@@ -38,13 +38,13 @@ wqe_bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_inf
 bool RARE
 send_check_more(const struct ibv_send_wr *wr, uint64_t total)
 {
-	if (post_rows[wr->opcode].form == POST_BIND)
+	if (wr_rows[wr->opcode].form == POST_BIND)
 		return wqe_bind_check(
 			wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 	if (wr->opcode == IBV_WR_ATOMIC_WRITE)
 		return total == 8 && wr->wr.rdma.remote_addr % 8 == 0;
 	/* C9-91: an atomic is on an aligned word of 8 bytes. */
-	return post_rows[wr->opcode].form == POST_ATOMIC && total == 8 &&
+	return wr_rows[wr->opcode].form == POST_ATOMIC && total == 8 &&
 	       wr->wr.atomic.remote_addr % 8 == 0;
 }
 

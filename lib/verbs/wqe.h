@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Send requests, for ibv_post_send(3) and ibv_wr_post(3): what each opcode permits, and
- * how a request is checked as a whole and written into its slot. */
+/* Send requests, for ibv_post_send(3) and ibv_wr_post(3): how a request is checked as a
+ * whole and written into its slot. */
 #ifndef ROCADE_VERBS_WQE_H
 #define ROCADE_VERBS_WQE_H
 
 #include <endian.h>
 #include <string.h>
 
+#include "qp/wr_row.h"
 #include "verbs/objects.h"
 
 /* SGEs are copied as they are. */
@@ -15,67 +16,6 @@ static_assert(sizeof(struct sge) == sizeof(struct ibv_sge) &&
 		      offsetof(struct sge, len) == offsetof(struct ibv_sge, length) &&
 		      offsetof(struct sge, lkey) == offsetof(struct ibv_sge, lkey),
 	"struct sge has the layout of struct ibv_sge");
-
-#define SEND_FLAGS                                                                       \
-	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
-
-#define READ_FLAGS (SEND_FLAGS & ~IBV_SEND_INLINE)
-
-#define LOCAL_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED)
-
-/* Members of struct ibv_send_wr that a request uses besides its SGEs and immediate. */
-enum post_form {
-	POST_PLAIN,
-	POST_RDMA,
-	POST_ATOMIC,
-	POST_INVALIDATE,
-	POST_LOCAL_INV,
-	POST_BIND,
-};
-
-/* Per opcode: the flags it permits, the members it uses, and the transports that have
- * it. */
-static const struct post_row {
-	uint8_t flags;     /* 0: unsupported opcode */
-	uint8_t form;      /* enum post_form */
-	bool needs_check;  /* send_check_more() checks it */
-	bool has_response; /* not on UC: needs a reliable service */
-	bool ud;           /* also on UD */
-	bool rc;           /* only on RC */
-} post_rows[WR_ROWS] = {
-	[IBV_WR_RDMA_WRITE] = {.flags = SEND_FLAGS, .form = POST_RDMA},
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {.flags = SEND_FLAGS, .form = POST_RDMA},
-	[IBV_WR_SEND] = {.flags = SEND_FLAGS, .ud = true},
-	[IBV_WR_SEND_WITH_IMM] = {.flags = SEND_FLAGS, .ud = true},
-	[IBV_WR_SEND_WITH_INV] = {.flags = SEND_FLAGS,
-		.form = POST_INVALIDATE,
-		.has_response = true},
-	[IBV_WR_RDMA_READ] = {.flags = READ_FLAGS,
-		.form = POST_RDMA,
-		.has_response = true},
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = {.flags = READ_FLAGS,
-		.form = POST_ATOMIC,
-		.needs_check = true,
-		.has_response = true},
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {.flags = READ_FLAGS,
-		.form = POST_ATOMIC,
-		.needs_check = true,
-		.has_response = true},
-	[IBV_WR_ATOMIC_WRITE] = {.flags = SEND_FLAGS,
-		.form = POST_RDMA,
-		.needs_check = true,
-		.has_response = true,
-		.rc = true},
-#ifdef HAVE_WR_FLUSH
-	[IBV_WR_FLUSH] = {.flags = LOCAL_FLAGS,
-		.form = POST_RDMA,
-		.needs_check = true, /* only ibv_wr_flush() posts one */
-		.has_response = true,
-		.rc = true},
-#endif
-	[IBV_WR_LOCAL_INV] = {.flags = LOCAL_FLAGS, .form = POST_LOCAL_INV},
-	[IBV_WR_BIND_MW] = {.flags = LOCAL_FLAGS, .form = POST_BIND, .needs_check = true},
-};
 
 /* Does the part of send_check() for opcodes with `needs_check`. Returns whether wr is
  * valid. */
@@ -104,20 +44,20 @@ sges_len(const struct ibv_sge *list, uint32_t num)
 }
 
 /* Returns NULL for an unsupported opcode. */
-static inline const struct post_row *
+static inline const struct wr_row *
 send_row(const struct ibv_send_wr *wr)
 {
 	unsigned opcode = (unsigned)wr->opcode;
 
-	if (unlikely(opcode >= RTE_DIM(post_rows) || post_rows[opcode].flags == 0))
+	if (unlikely(opcode >= RTE_DIM(wr_rows) || wr_rows[opcode].flags == 0))
 		return NULL;
-	return &post_rows[opcode];
+	return &wr_rows[opcode];
 }
 
 /* Checks a request; row: that of its opcode; num: its number of SGEs. Returns 0 and the
  * message's length, or EINVAL. */
 static inline int
-send_check(const struct sq *sq, const struct ibv_send_wr *wr, const struct post_row *row,
+send_check(const struct sq *sq, const struct ibv_send_wr *wr, const struct wr_row *row,
 	uint32_t num, uint32_t *len)
 {
 	uint64_t total;
@@ -245,7 +185,7 @@ sges_write(void *to, const struct ibv_sge *list, uint32_t num)
 /* Writes a checked request into its slot. row, num: as for send_check(); len: its result.
  * addressed: the QP is UD or XRC. type: the QP's. */
 static inline void
-send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, const struct post_row *row,
+send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, const struct wr_row *row,
 	uint32_t num, uint32_t len, unsigned flags, bool addressed, unsigned type)
 {
 	uint32_t offset = 0;
@@ -273,15 +213,6 @@ static inline bool
 dest_allowed(const struct verbs_qp *vqp, const struct ibv_ah *ah, uint32_t qpn)
 {
 	return ah != NULL && to_pd(ah->pd)->number == vqp->qp->pd && qpn <= 0xFFFFFF;
-}
-
-/* Returns whether the request is a datagram that the QP may send, and fits one packet. */
-static inline bool
-dest_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t len)
-{
-	return post_rows[wr->opcode].ud &&
-	       dest_allowed(vqp, wr->wr.ud.ah, wr->wr.ud.remote_qpn) &&
-	       len <= mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu);
 }
 
 /* Counts a request that found the queue full without a signaled request in it. Called

@@ -18,7 +18,7 @@ static inline int
 wr_check(const struct verbs_qp *vqp, const struct send_wqe *wqe)
 {
 	/* C9-91: an atomic is on an aligned word of 8 bytes. */
-	if (unlikely(post_rows[wqe->opcode].form == POST_ATOMIC ||
+	if (unlikely(wr_rows[wqe->opcode].form == POST_ATOMIC ||
 		     wqe->opcode == IBV_WR_ATOMIC_WRITE) &&
 		(wqe->len != 8 || wqe->remote_va % 8 != 0))
 		return EINVAL;
@@ -71,7 +71,7 @@ wr_begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 	if (unlikely(wr->err != 0))
 		return NULL;
 	if (unlikely((wr->opcodes >> opcode & 1) == 0 ||
-		     (flags & ~(unsigned)post_rows[opcode].flags) != 0)) {
+		     (flags & ~(unsigned)wr_rows[opcode].flags) != 0)) {
 		wr_fail(wr, EINVAL);
 		return NULL;
 	}

@@ -24,18 +24,6 @@ static const struct wr_op {
 #endif
 };
 
-static bool
-wr_op_has(enum ibv_qp_type type, uint8_t opcode)
-{
-	const struct post_row *row = &post_rows[opcode];
-
-	if (row->flags == 0)
-		return false;
-	return type == IBV_QPT_RC || (type == IBV_QPT_XRC_SEND && !row->rc) ||
-	       (type == IBV_QPT_UC && !row->has_response) ||
-	       (type == IBV_QPT_UD && row->ud);
-}
-
 /* Returns a bit for each IBV_WR_* of these flags that the type supports; *known: their
  * flags. */
 static uint32_t
@@ -45,7 +33,8 @@ wr_opcodes(enum ibv_qp_type type, uint64_t flags, uint64_t *known)
 
 	*known = 0;
 	for (unsigned i = 0; i < RTE_DIM(wr_ops); i++) {
-		if ((flags & wr_ops[i].flag) == 0 || !wr_op_has(type, wr_ops[i].opcode))
+		if ((flags & wr_ops[i].flag) == 0 ||
+			!wr_of_type(&wr_rows[wr_ops[i].opcode], type))
 			continue;
 		opcodes |= UINT32_C(1) << wr_ops[i].opcode;
 		*known |= wr_ops[i].flag;

@@ -12,8 +12,8 @@ wr_current(struct verbs_wr *wr)
 	return wr->wqe;
 }
 
-static inline void
-wr_set_sges(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
+static void
+wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
 {
 	struct verbs_qp *vqp = ex_to_qp(ex);
 	struct send_wqe *wqe = wr_current(&vqp->wr);
@@ -42,17 +42,12 @@ wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
 {
 	struct ibv_sge sge = {.addr = addr, .length = length, .lkey = lkey};
 
-	wr_set_sges(ex, 1, &sge);
+	wr_set_sge_list(ex, 1, &sge);
 }
 
 static void
-wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
-{
-	wr_set_sges(ex, num_sge, list);
-}
-
-static inline void
-wr_set_bufs(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *list)
+wr_set_inline_data_list(
+	struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *list)
 {
 	struct verbs_qp *vqp = ex_to_qp(ex);
 	struct send_wqe *wqe = wr_current(&vqp->wr);
@@ -60,7 +55,7 @@ wr_set_bufs(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *lis
 
 	if (unlikely(wqe == NULL))
 		return;
-	if (unlikely((post_rows[wqe->opcode].flags & IBV_SEND_INLINE) == 0)) {
+	if (unlikely((wr_rows[wqe->opcode].flags & IBV_SEND_INLINE) == 0)) {
 		wr_fail(&vqp->wr, EINVAL);
 		return;
 	}
@@ -87,14 +82,7 @@ wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 {
 	struct ibv_data_buf buf = {.addr = addr, .length = length};
 
-	wr_set_bufs(ex, 1, &buf);
-}
-
-static void
-wr_set_inline_data_list(
-	struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *list)
-{
-	wr_set_bufs(ex, num_buf, list);
+	wr_set_inline_data_list(ex, 1, &buf);
 }
 
 static void
