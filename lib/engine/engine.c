@@ -7,7 +7,6 @@
 #include "base/base_env.h"
 #include "engine/clock.h"
 #include "engine/dev_control.h"
-#include "engine/handoff.h"
 #include "engine/manual_progress.h"
 #include "engine/mr_fault.h"
 #include "engine/pass.h"

@@ -3,7 +3,6 @@
 /* Multicast groups: delivery of packets to the attached UD QPs (annex A17.9). */
 #include <string.h>
 
-#include "engine/handoff.h"
 #include "engine/mcast_group.h"
 #include "engine/pass.h"
 #include "engine/sched.h"

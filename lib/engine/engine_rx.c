@@ -7,7 +7,6 @@
 
 #include "engine/clock_cycles.h"
 #include "engine/engine_gsi.h"
-#include "engine/handoff.h"
 #include "engine/pass.h"
 #include "engine/sched.h"
 
@@ -27,22 +26,14 @@ struct parsed {
 
 /* ---- QP 1 ---- */
 
-static bool
-gid_is_local(const struct dev *dev, const uint8_t gid[16])
-{
-	for (unsigned i = 0; i < DEV_GIDS; i++)
-		if (memcmp(dev->gids[i], gid, 16) == 0)
-			return true;
-	return false;
-}
-
 static enum drop_reason
 gsi_rx_check(
 	const struct dev *dev, const struct pkt_view *view, const struct gsi_msg *msg)
 {
 	if (dev->gsi == NULL)
 		return DROP_qpn;
-	return gid_is_local(dev, msg->sgid) ? gsi_admit(view) : DROP_address;
+	return gid_find(dev->gids, DEV_GIDS, msg->sgid) >= 0 ? gsi_admit(view)
+							     : DROP_address;
 }
 
 static void

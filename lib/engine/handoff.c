@@ -2,7 +2,7 @@
 /* Data path. */
 #include <errno.h>
 
-#include "engine/handoff.h"
+#include "engine/pass.h"
 
 /* Control path. */
 

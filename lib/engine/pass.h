@@ -9,6 +9,16 @@
 
 #include "engine/engine_state.h"
 
+/* handoff.c: rings on which an engine hands packets to the engines that own their QPs, one
+ * for each ordered pair of engines. */
+#define HANDOFF_ENTRIES 1024 /* of a ring */
+/* Create and destroy the rings on which the engine receives. Returns 0 or -ENOMEM. */
+int handoff_create(struct engine *e);
+void handoff_destroy(struct engine *e);
+/* Hands the packet to the engine that owns its QP. True: the caller must not release
+ * it. */
+bool engine_hand_off(struct engine *e, struct engine *owner, struct pkt *pkt);
+
 /* engine_mcast.c */
 /* Delivers a packet for a multicast group to each attached QP but the sender, to those of
  * other engines by a copy. False: no QP of the device is attached to the group. The

@@ -8,10 +8,6 @@
 
 #define CHUNK_BYTES (KEY_CHUNK * (sizeof(struct key_entry) + sizeof(uint32_t)))
 
-/* IBV_ACCESS_FLUSH_GLOBAL of newer headers. IBV_ACCESS_FLUSH_PERSISTENT is not
- * supported. */
-#define ACCESS_FLUSH_GLOBAL (1u << 8)
-
 static struct key_entry *
 entry_at(const struct key_table *t, uint32_t index)
 {
@@ -92,12 +88,14 @@ range_valid(uint64_t va, uint64_t len)
 	return len == 0 || va + (len - 1) >= va;
 }
 
-static bool
-access_valid(unsigned access)
+bool
+key_access_valid(unsigned access)
 {
 	const unsigned writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 	const unsigned known = KEY_ACCESS_KEPT | IBV_ACCESS_HUGETLB | ACCESS_FLUSH_GLOBAL;
 
+	/* Optional flags are hints by definition. */
+	access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
 	if ((access & ~known) != 0)
 		return false;
 	/* ibv_reg_mr(3): remote write and remote atomic access require local write
@@ -118,8 +116,7 @@ rights_of(uint32_t pd, unsigned access)
 static int
 region_check(uint32_t pd, uint64_t va, const void *host, uint64_t len, unsigned access)
 {
-	access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
-	if (!range_valid(va, len) || !access_valid(access) || pd > KEY_PD_MAX)
+	if (!range_valid(va, len) || !key_access_valid(access) || pd > KEY_PD_MAX)
 		return -EINVAL;
 	return host == NULL && len != 0 ? -EINVAL : 0;
 }

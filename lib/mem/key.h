@@ -39,6 +39,9 @@ static_assert(sizeof(struct key_entry) == 32, "two per cache line");
  * which entries do not store. */
 #define KEY_ACCESS_KEPT 0x3Fu
 #define KEY_ACCESS_FLUSH_GLOBAL 0x40u
+/* IBV_ACCESS_FLUSH_GLOBAL of newer headers. IBV_ACCESS_FLUSH_PERSISTENT is not
+ * supported. */
+#define ACCESS_FLUSH_GLOBAL (1u << 8)
 
 /* Special values of the PD field, which no QP's PD equals. KEY_PD_MW: a memory window. */
 #define KEY_PD_MW 0xFFFFFFu
@@ -64,6 +67,9 @@ struct key_table {
 void key_table_init(struct key_table *t, uint8_t variant_seed);
 /* All keys must have been freed (asserted). */
 void key_table_fini(struct key_table *t);
+
+/* Returns whether a region can have these IBV_ACCESS_*. */
+bool key_access_valid(unsigned access);
 
 /*
  * Registers a region and returns its key in *key. access: IBV_ACCESS_*; optional bits

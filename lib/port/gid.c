@@ -62,6 +62,16 @@ gid_in_prefix(const uint8_t gid[16], const uint8_t prefix[16], unsigned len)
 	return ((gid[bits / 8] ^ prefix[bits / 8]) & rest) == 0;
 }
 
+int
+gid_find(const uint8_t (*gids)[16], int count, const uint8_t gid[16])
+{
+	for (int i = 0; i < count; i++) {
+		if (memcmp(gids[i], gid, 16) == 0)
+			return i;
+	}
+	return -1;
+}
+
 void
 gid_from_ipv4(const void *ipv4, uint8_t gid[16])
 {

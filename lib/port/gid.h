@@ -23,6 +23,9 @@ bool gid_is_host(const uint8_t gid[16]);
 /* len: of the prefix; with an IPv4 prefix 0..32. */
 bool gid_in_prefix(const uint8_t gid[16], const uint8_t prefix[16], unsigned len);
 
+/* Returns the first index of gid among count GIDs; -1: it is not among them. */
+int gid_find(const uint8_t (*gids)[16], int count, const uint8_t gid[16]);
+
 void gid_from_ipv4(const void *ipv4, uint8_t gid[16]);
 void gid_multicast_mac(const uint8_t gid[16], uint8_t mac[6]);
 /* ff02::1:ffXX:XXXX (RFC 4291 2.7.1). */

@@ -8,7 +8,6 @@
 
 #include "qp/loss.h"
 #include "qp/qp_cqe.h"
-#include "qp/qp_cursor.h"
 #include "qp/req.h"
 
 /* Completes the requests whose packets all lie before *end. Stops at a request that needs

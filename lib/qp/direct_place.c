@@ -12,7 +12,6 @@
  * itself, which may be damaged. A LAST packet ends the bytes that an application may poll
  * without waiting for a completion.
  */
-#include "qp/qp_cursor.h"
 #include "qp/qp_state.h"
 
 /* Destination of a MIDDLE packet of a SEND; NULL: none. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
-/* Properties of a QP. Every file of lib/qp may ask for them. */
+/* Properties of a QP, and cursors over the SGEs of its requests and receives. For every file
+ * of lib/qp. */
 #ifndef ROCADE_QP_QP_STATE_H
 #define ROCADE_QP_QP_STATE_H
 
@@ -26,6 +27,21 @@ qp_bth(const struct qp *qp, uint32_t psn, uint8_t opcode)
 		.psn = psn,
 		.pkey = qp->pkey,
 		.opcode = opcode | qp->op_base};
+}
+
+/* Cursor over a request with SGEs. */
+static inline struct sge_cursor
+request_cursor(const struct qp *qp, const struct send_wqe *wqe, struct sge_pos *pos)
+{
+	return (struct sge_cursor){qp->shared->keys, wqe->sge, wqe->num_sge, qp->pd, pos};
+}
+
+/* Cursor over the receive that the QP has taken. */
+static inline struct sge_cursor
+receive_cursor(const struct qp *qp, struct sge_pos *pos)
+{
+	return (struct sge_cursor){qp->shared->keys, qp->wqe->sge, qp->wqe->num_sge,
+		qp->srq != NULL ? qp->srq->pd : qp->pd, pos};
 }
 
 /* admit.c: rows 3 to 6 of docs/protocol.md 8.2. Returns DROP_none if the QP accepts the

@@ -7,7 +7,6 @@
 
 #include <rte_byteorder.h>
 
-#include "qp/qp_cursor.h"
 #include "qp/req.h"
 
 /* Opcodes of newer libibverbs headers, with the values defined there. */

@@ -7,7 +7,6 @@
  */
 #include "qp/loss.h"
 #include "qp/qp_cqe.h"
-#include "qp/qp_cursor.h"
 #include "qp/req.h"
 
 void

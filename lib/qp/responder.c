@@ -8,12 +8,7 @@
 #include <rte_byteorder.h>
 
 #include "qp/qp_cqe.h"
-#include "qp/qp_cursor.h"
 #include "qp/resp.h"
-
-/* IBV_ACCESS_FLUSH_GLOBAL in ibv_qp_attr.qp_access_flags of newer headers. The right of a
- * memory region is KEY_ACCESS_FLUSH_GLOBAL. Persistent FLUSH is not supported. */
-#define QP_ACCESS_FLUSH_GLOBAL (1u << 8)
 
 void
 resp_reset(struct qp *qp, uint32_t psn)
@@ -290,7 +285,7 @@ operation_enabled(const struct qp *qp, const struct op_row *op)
 	case OP_FETCH_ADD:
 		return (qp->access & IBV_ACCESS_REMOTE_ATOMIC) != 0;
 	case OP_FLUSH:
-		return (qp->access & QP_ACCESS_FLUSH_GLOBAL) != 0;
+		return (qp->access & ACCESS_FLUSH_GLOBAL) != 0;
 	default:
 		return false; /* not an operation of this QP type */
 	}

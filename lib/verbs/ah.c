@@ -7,7 +7,7 @@
 #include <rte_ip.h>
 
 #include "port/net_addr.h"
-#include "verbs/attr.h"
+#include "verbs/verbs_qp.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 
@@ -51,30 +51,20 @@ ibv_destroy_ah(struct ibv_ah *ah)
 	return 0;
 }
 
-/* Finds the GID index for a reply: that of the address to which the datagram from src was
- * sent, or of the source address towards src if it was sent to a multicast group. */
+/* Returns the GID index for a reply: that of the address to which the datagram from src was
+ * sent, or of the source address towards src if it was sent to a multicast group; -1: there
+ * is none. */
 static int
-gid_index_of(
-	struct dev *dev, const uint8_t src[16], const uint8_t dst[16], uint8_t *index)
+gid_index_of(struct dev *dev, const uint8_t src[16], const uint8_t dst[16])
 {
-	const uint8_t *gid = dst;
-	int err = EINVAL;
+	int index;
 
 	pthread_mutex_lock(&dev->lock);
 	if (gid_is_multicast(dst))
-		gid = net_source(net_conf(dev->net), src);
-	if (gid == NULL) {
-		pthread_mutex_unlock(&dev->lock);
-		return EINVAL;
-	}
-	for (uint8_t i = 0; i < DEV_GIDS && err != 0; i++) {
-		if (memcmp(dev->gids[i], gid, 16) == 0) {
-			*index = i;
-			err = 0;
-		}
-	}
+		dst = net_source(net_conf(dev->net), src);
+	index = dst != NULL ? gid_find(dev->gids, DEV_GIDS, dst) : -1;
 	pthread_mutex_unlock(&dev->lock);
-	return err;
+	return index;
 }
 
 /* Reads the two addresses from the 40 bytes before a datagram: an IPv6 header, or 20
@@ -95,12 +85,8 @@ grh_read(const struct ibv_grh *grh, uint8_t src[16], uint8_t dst[16],
 	}
 	if (ip4->version_ihl >> 4 != 4)
 		return false;
-	memset(src, 0, 16);
-	memset(dst, 0, 16);
-	memset(src + 10, 0xff, 2);
-	memset(dst + 10, 0xff, 2);
-	memcpy(src + 12, &ip4->src_addr, 4);
-	memcpy(dst + 12, &ip4->dst_addr, 4);
+	gid_from_ipv4(&ip4->src_addr, src);
+	gid_from_ipv4(&ip4->dst_addr, dst);
 	route->traffic_class = ip4->type_of_service;
 	return true;
 }
@@ -111,14 +97,17 @@ ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc
 {
 	struct ibv_ah_attr out = {.is_global = 1, .port_num = port_num};
 	uint8_t dst[16];
+	int index;
 
 	if (!context_is_ours(context))
 		return forward(-1, ibv_init_ah_from_wc, context, port_num, wc, grh, attr);
 	if (port_num != 1 || (wc->wc_flags & IBV_WC_GRH) == 0 ||
-		!grh_read(grh, out.grh.dgid.raw, dst, &out.grh) ||
-		gid_index_of(to_ctx(context)->dev, out.grh.dgid.raw, dst,
-			&out.grh.sgid_index) != 0)
+		!grh_read(grh, out.grh.dgid.raw, dst, &out.grh))
 		return minus_errno(EINVAL);
+	index = gid_index_of(to_ctx(context)->dev, out.grh.dgid.raw, dst);
+	if (index < 0)
+		return minus_errno(EINVAL);
+	out.grh.sgid_index = (uint8_t)index;
 	out.grh.hop_limit = HOP_LIMIT_ANY;
 	*attr = out;
 	return 0;

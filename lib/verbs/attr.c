@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "verbs/attr.h"
+#include "verbs/verbs_qp.h"
 
 #define BITS_20 0xFFFFFu
 #define HOP_LIMIT_DEFAULT 64

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "verbs/context_ops.h"
-#include "verbs/device.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control functions of a context, which the inline functions of <infiniband/verbs.h> call.
- * context.c alone uses their addresses. */
+/* Functions of a context, which the inline functions of <infiniband/verbs.h> call. */
 #ifndef ROCADE_VERBS_CONTEXT_OPS_H
 #define ROCADE_VERBS_CONTEXT_OPS_H
 
 #include <infiniband/verbs.h>
 
+/* The data path. */
+int verbs_post_send(
+	struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int verbs_post_recv(
+	struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int verbs_post_srq_recv(
+	struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int verbs_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+
+/* Control path. */
 int verbs_query_port(struct ibv_context *context, uint8_t port_num,
 	struct ibv_port_attr *attr, size_t size);
 int verbs_query_device_ex(struct ibv_context *context,

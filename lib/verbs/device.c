@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs/device.h"
 #include "verbs/device_source.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"

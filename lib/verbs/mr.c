@@ -5,31 +5,13 @@
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 
-#ifdef HAVE_WR_FLUSH
-#define ACCESS_FLUSH IBV_ACCESS_FLUSH_GLOBAL
-#else
-#define ACCESS_FLUSH 0
-#endif
-
-#define ACCESS_KNOWN                                                                     \
-	(ACCESS_FLUSH | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |               \
-		IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | \
-		IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB)
-
+/* Checks the rights, as the key table does, before pages are faulted in. */
 static int
 access_check(unsigned access)
 {
-	unsigned remote_write = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-
-	/* Optional flags are hints by definition. */
-	access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return EOPNOTSUPP;
-	if ((access & ~(unsigned)ACCESS_KNOWN) != 0)
-		return EINVAL;
-	if ((access & remote_write) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0)
-		return EINVAL;
-	return 0;
+	return key_access_valid(access) ? 0 : EINVAL;
 }
 
 static struct ibv_mr *

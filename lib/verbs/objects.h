@@ -217,6 +217,18 @@ sender_qp(struct verbs_qp *vqp)
 	return &container_of(vqp, struct verbs_sender, vqp)->qp;
 }
 
+/* Frees SQ slots up to end: a send completion was polled. Called with the CQ's lock held.
+ * A live CQE names a live QP, because reset and destroy clean the QP's CQEs under this
+ * lock before they change its SQ. */
+static inline void
+cq_free_slots(const struct dev *dev, uint32_t qpn, uint32_t end)
+{
+	struct qp *qp = qp_table_get(&dev->qps, qpn);
+
+	if (likely(qp != NULL))
+		sq_free(&qp->sq, end);
+}
+
 /* Set errno, for functions that return NULL or -1. */
 static inline void *
 null_errno(int err)

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "verbs/post.h"
+#include "verbs/context_ops.h"
 
 static inline bool
 context_is_ours(const struct ibv_context *context)

@@ -2,8 +2,8 @@
 /* ibv_poll_cq(3). Polling a send completion frees the SQ's slots up to its own, and
  * nothing else does (IBA 10.8.5.1). */
 #include "engine/manual_progress.h"
-#include "verbs/poll.h"
-#include "verbs/post.h"
+#include "verbs/context_ops.h"
+#include "verbs/objects.h"
 
 /* A range of slots of one SQ to free. Successive completions are often of one QP. */
 struct free_run {

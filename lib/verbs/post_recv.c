@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ibv_post_recv(3), ibv_post_srq_recv(3), with the same steps as ibv_post_send(). */
 #include "verbs/objects.h"
-#include "verbs/post.h"
+#include "verbs/context_ops.h"
 
 /* Length of a receive SGE that was posted with length 0 (IBA 11.4.2.2 reserves 0 for
  * it). */

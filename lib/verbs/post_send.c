@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ibv_post_send(3). Each request is checked as a whole and then written into its slot; a
  * list is published once. No allocation, no system call, and no lock but the queue's. */
-#include "verbs/post.h"
+#include "verbs/context_ops.h"
 #include "verbs/wqe.h"
 
 /* Checks the restrictions of QP types other than RC. */

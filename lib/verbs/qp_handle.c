@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Allocation of handles of QPs. */
-#include "verbs/qp_handle.h"
+#include "verbs/verbs_qp.h"
 
 void
 verbs_qp_publish(struct verbs_qp *vqp)

@@ -56,8 +56,6 @@ int cm_request_begin(struct rocade_cm *cm, const union ibv_gid *peer, uint8_t ps
 
 /* Returns NULL, with the error text set, if there is no memory. */
 struct rocade_cm_id *cm_id_new(struct rocade_cm *cm, void *user);
-/* Returns the GID index of a local address; -1: it was removed. */
-int cm_gid_index(const struct rocade_cm *cm, const uint8_t gid[16]);
 /* Move the QP from INIT to RTR, and on to RTS, with the peer's QP attributes. Return 0 or
  * an errno value. Called without a lock, because they take the engine locks. */
 int cm_qp_rtr(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned mtu);

@@ -95,7 +95,8 @@ sidr_reply_handle(struct cm_event *e)
 
 	if (e->status == CM_SIDR_VALID && !qpn_is_ordinary(e->qp.qpn))
 		e->status = CM_SIDR_NO_QP;
-	else if (e->status == CM_SIDR_VALID && cm_gid_index(id->cm, e->path.sgid) < 0)
+	else if (e->status == CM_SIDR_VALID &&
+		 gid_find(id->cm->ctx->dev->gids, DEV_GIDS, e->path.sgid) < 0)
 		e->status = -EADDRNOTAVAIL;
 	if (e->status != CM_SIDR_VALID)
 		e->type = CM_EVENT_REJECTED;
@@ -181,7 +182,8 @@ user_event_fill(const struct cm_event *e, struct rocade_cm_event *event)
 		.responder_resources = e->qp.responder_resources,
 		.initiator_depth = e->qp.initiator_depth,
 		/* -1 becomes 255, which is not a valid GID index */
-		.sgid_index = (uint8_t)cm_gid_index(id->cm, e->path.sgid),
+		.sgid_index =
+			(uint8_t)gid_find(id->cm->ctx->dev->gids, DEV_GIDS, e->path.sgid),
 	};
 	memcpy(event->peer.raw, e->path.dgid, 16);
 	if (event->type == ROCADE_CM_RESOLVED) {

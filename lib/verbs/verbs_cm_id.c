@@ -25,21 +25,10 @@ cm_id_new(struct rocade_cm *cm, void *user)
 }
 
 int
-cm_gid_index(const struct rocade_cm *cm, const uint8_t gid[16])
-{
-	const struct dev *dev = cm->ctx->dev;
-
-	for (int i = 0; i < DEV_GIDS; i++)
-		if (memcmp(dev->gids[i], gid, 16) == 0)
-			return i;
-	return -1;
-}
-
-int
 cm_qp_rtr(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned mtu)
 {
 	const struct rocade_cm_param *p = &id->param;
-	int index = cm_gid_index(id->cm, peer->path.sgid);
+	int index = gid_find(id->cm->ctx->dev->gids, DEV_GIDS, peer->path.sgid);
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = (enum ibv_mtu)mtu,

@@ -6,7 +6,6 @@
  */
 #include "engine/manual_progress.h"
 #include "verbs/context_ops.h"
-#include "verbs/poll.h"
 #include "verbs/verbs_cq.h"
 
 #define CQ_MASKS (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)

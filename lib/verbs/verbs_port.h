@@ -71,6 +71,13 @@ struct rocade_port *port_wrap(struct dev *dev);
 /* Makes an entry that is in no list, for device_source.c. */
 struct verbs_device *device_create_unlisted(const char *name);
 
+/* ---- device.c, for context.c ---- */
+
+/* Counts a context of the device's port, which then cannot be closed. Returns NULL if the
+ * port is closed. */
+struct rocade_port *device_context_add(struct ibv_device *device);
+void device_context_remove(struct rocade_port *port);
+
 /* ---- For device.c ---- */
 
 /* Returns the number of open ports. */

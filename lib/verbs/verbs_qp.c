@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ibv_create_qp(3). */
-#include "verbs/attr.h"
+#include "verbs/verbs_qp.h"
 #include "verbs/context_ops.h"
 #include "verbs/forward.h"
-#include "verbs/qp_handle.h"
 #include "verbs/wr.h"
-#include "verbs/verbs_xrc.h"
 
 static int
 qp_init_attr_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)

@@ -3,7 +3,7 @@
 #include "verbs/context_ops.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
-#include "verbs/verbs_xrc.h"
+#include "verbs/verbs_qp.h"
 
 static int
 verbs_srq_create(

@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "verbs/context_ops.h"
-#include "verbs/qp_handle.h"
-#include "verbs/verbs_xrc.h"
+#include "verbs/verbs_qp.h"
 
 /* Shared by all contexts of this process that opened it with the same file. */
 struct xrc_domain {

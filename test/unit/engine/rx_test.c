@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/handoff.h"
+#include "engine/pass.h"
 #include "engine_link.h"
 
 #define QPS 4
