@@ -4,10 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/base_alloc.h"
-#include "engine/clock.h"
+#include "base/random.h"
 #include "server/server_conf.h"
 #include "server/server_rdmacm.h"
 #include "server/server_share.h"
@@ -165,12 +164,11 @@ rocade_daemon_check(const struct rocade_daemon_conf *conf)
 
 /* Chooses a locally administered MAC, different at each start. */
 static void
-mac_generate(uint8_t mac[6], uint64_t seed)
+mac_generate(uint8_t mac[6], uint64_t random)
 {
-	seed *= UINT64_C(0x9E3779B97F4A7C15);
 	mac[0] = 0x02;
 	for (unsigned i = 1; i < 6; i++)
-		mac[i] = (uint8_t)(seed >> (8 * i));
+		mac[i] = (uint8_t)(random >> (8 * i));
 }
 
 static struct sw_limits
@@ -189,22 +187,25 @@ limits_of(const struct rocade_daemon_conf *conf, uint32_t mtu)
 int
 switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 {
-	uint64_t seed = clock_wall() ^ (uint64_t)getpid() << 40;
 	uint32_t mtu = conf->mtu;
 	struct sw_conf sw = {.qpn_count = QPN_COUNT,
-		.qpn_base = or_default(conf->qpn_base, qpn_pool_base(seed, QPN_COUNT)),
 		.max_clients = or_default(conf->max_clients, CLIENTS_DEFAULT)};
 	struct sw_device *device = &d->device;
+	struct random_key random;
 	int err = net_read(conf, &device->net);
 
+	if (err == 0 && random_key_draw(&random) != 0)
+		err = rocade_fail(EIO, "no random numbers: getrandom() failed");
 	if (err != 0)
 		return err;
+	sw.qpn_base = or_default(conf->qpn_base,
+		qpn_pool_base(random_once(&random, RANDOM_QPN_BASE), QPN_COUNT));
 	if (mtu == 0)
 		mtu = conf->port != NULL ? conf->port->mtu : MTU_DEFAULT;
 	if (conf->port != NULL)
 		memcpy(device->net.mac, conf->port->port.mac, 6);
 	else
-		mac_generate(device->net.mac, seed);
+		mac_generate(device->net.mac, random_once(&random, RANDOM_MAC));
 	snprintf(device->name, sizeof(device->name), "%s",
 		conf->name != NULL ? conf->name : "rocade0");
 	sw.mtu = device->mtu = RTE_MIN(mtu, MTU_MAX + 0u);

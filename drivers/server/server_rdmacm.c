@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -162,13 +161,13 @@ rdmacm_create(struct rocade_daemon *d)
 		return -ENOMEM;
 	cm_conf_default(&conf.cm);
 	conf.cm.ca_guid = ca_guid_from_mac(d->device.net.mac);
-	if (getrandom(&conf.cm.seed, sizeof(conf.cm.seed), 0) != sizeof(conf.cm.seed))
-		conf.cm.seed = clock_wall() ^ (uint64_t)getpid() << 32;
 	conf.cm.max_conns = CONNECTIONS;
 	TAILQ_INIT(&cm->closed);
 	cm->timer.fd = -1;
 	cm->armed_ns = TIME_NEVER;
-	rc = ucm_create(&conf, clock_now(), &cm->ucm);
+	rc = random_key_draw(&conf.cm.random);
+	if (rc == 0)
+		rc = ucm_create(&conf, clock_now(), &cm->ucm);
 	if (rc == 0) {
 		int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 

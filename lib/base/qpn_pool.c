@@ -30,11 +30,11 @@ qpn_pool_fini(struct qpn_pool *p)
 }
 
 uint32_t
-qpn_pool_base(uint64_t seed, uint32_t count)
+qpn_pool_base(uint64_t random, uint32_t count)
 {
 	uint32_t room = QPN_LAST - QPN_FIRST - count + 2;
 
-	return QPN_FIRST + (uint32_t)(seed * UINT64_C(0x9E3779B97F4A7C15) >> 33) % room;
+	return QPN_FIRST + (uint32_t)(random % room);
 }
 
 int

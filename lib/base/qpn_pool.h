@@ -21,9 +21,9 @@ struct qpn_pool {
 int qpn_pool_init(struct qpn_pool *p, uint32_t base, uint32_t count);
 void qpn_pool_fini(struct qpn_pool *p);
 
-/* Chooses a base for count QPNs from a random seed: a peer may still hold state of QPs
+/* Chooses a base for count QPNs from a random number: a peer may still hold state of QPs
  * that had this address before. */
-uint32_t qpn_pool_base(uint64_t seed, uint32_t count);
+uint32_t qpn_pool_base(uint64_t random, uint32_t count);
 
 /* Takes the QPN that has been free longest. Returns 0 or -ENOSPC. */
 int qpn_pool_take(struct qpn_pool *p, uint32_t *qpn);

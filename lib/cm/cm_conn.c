@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/splitmix64.h"
 #include "cm/backlog.h"
 #include "cm/cm_tx.h"
 #include "cm/state.h"
@@ -89,7 +88,7 @@ conn_open(struct cm *cm, const struct cm_request *req, enum cm_state state, void
 	conn->user = user;
 	conn->path = req->path;
 	conn->local_qpn = req->qp.qpn;
-	conn->tid = splitmix64(&cm->rand);
+	conn->tid = random_next(&cm->tids);
 	conn->retries_left = cm->conf.max_retries;
 	conn->wait_ns =
 		code_ns(cm->conf.response_timeout) + 2 * code_ns(cm->conf.packet_life);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/splitmix64.h"
 #include "cm/state.h"
 
 const struct cm_stat_row cm_stat_rows[CM_STAT_COUNT] = {
@@ -54,9 +53,9 @@ cm_create(const struct cm_conf *conf, uint64_t now, struct cm **out)
 		return -ENOMEM;
 	}
 	cm->conf = *conf;
-	cm->rand = conf->seed;
-	cm->secret = splitmix64(&cm->rand);
-	cm->id_mask = (uint32_t)splitmix64(&cm->rand);
+	cm->id_key = random_key_derive(&conf->random, RANDOM_CM_IDS);
+	cm->table_key = random_key_derive(&conf->random, RANDOM_CM_TABLES);
+	random_numbers_init(&cm->tids, &conf->random, RANDOM_CM_TIDS);
 	while (conf->max_conns > 1u << cm->index_bits)
 		cm->index_bits++;
 	wheel_init(&cm->wheel, now);

@@ -18,6 +18,7 @@
 #ifndef ROCADE_CM_CM_CORE_H
 #define ROCADE_CM_CM_CORE_H
 
+#include "base/random.h"
 #include "cm/mad.h"
 
 /* The reasons of a REJ (IBA 12.6.7.2) that are used here. */
@@ -49,10 +50,10 @@ enum cm_transport { CM_RC, CM_UC, CM_RD, CM_XRC };
 
 struct cm_conf {
 	uint64_t ca_guid;
-	/* Seeds the communication IDs and the secret of the hash tables. It must differ
-	 * at each start, best random. Otherwise a peer takes a new connection for one
-	 * that it has already, and rejects it as stale. */
-	uint64_t seed;
+	/* Of the communication IDs, the transaction IDs and the hash tables: random, see
+	 * random_key_draw(). The same one at another start would let a peer take a new
+	 * connection for one that it has already, and reject it as stale. */
+	struct random_key random;
 	uint32_t max_conns; /* connections in any state, including time wait: 1..65536 */
 	/* Timeout codes: code n means 4.096 us * 2^n (IBA 12.7). response_timeout and
 	 * packet_life are at most CM_TIMEOUT_MAX, the others at most CM_MRA_MAX. */
@@ -157,7 +158,7 @@ struct cm_stat_row {
 extern const struct cm_stat_row cm_stat_rows[CM_STAT_COUNT];
 
 /* Sets the timeouts of the Linux kernel's CM, and max_conns to 1024. The caller sets
- * ca_guid and seed. */
+ * ca_guid and random. */
 void cm_conf_default(struct cm_conf *conf);
 /* Returns 0, -EINVAL or -ENOMEM. */
 int cm_create(const struct cm_conf *conf, uint64_t now, struct cm **out);

@@ -105,10 +105,11 @@ struct cm_out {
 struct cm {
 	struct cm_conf conf;
 	struct wheel wheel;
-	uint64_t rand;
-	uint64_t secret; /* of the hash functions */
+	struct random_key id_key;
+	struct random_key table_key; /* of the hash functions */
+	struct random_numbers tids;
 	unsigned index_bits;
-	uint32_t id_mask; /* XORed into all IDs, so that the first one is random too */
+	uint32_t id_count; /* IDs given so far */
 	uint32_t in_use;
 	struct cm_conn *conns;
 	struct conn_list spare;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables of connections: by local communication ID, by the peer's ID, by the peer's QPN.
- * A local ID is an index with random bits above it, XORed with a random mask. */
+ * A local ID is an index with a count above it, in a secret permutation: no ID reveals
+ * another one. */
 #include <string.h>
 
-#include "base/splitmix64.h"
 #include "cm/table.h"
 
 static uint32_t
@@ -12,8 +12,8 @@ id_make(struct cm *cm, uint32_t index)
 	uint32_t id;
 
 	do {
-		id = (uint32_t)(splitmix64(&cm->rand) << cm->index_bits | index) ^
-		     cm->id_mask;
+		id = random_permute(
+			&cm->id_key, 0, 32, cm->id_count++ << cm->index_bits | index);
 	} while (id == 0); /* 0 means no ID */
 	return id;
 }
@@ -69,7 +69,8 @@ conn_free(struct cm_conn *conn)
 struct cm_conn *
 conn_find(struct cm *cm, uint32_t local_id)
 {
-	uint32_t index = (local_id ^ cm->id_mask) & ((1u << cm->index_bits) - 1);
+	uint32_t index = random_permute_back(&cm->id_key, 0, 32, local_id) &
+			 ((1u << cm->index_bits) - 1);
 	struct cm_conn *conn = &cm->conns[index];
 
 	return index < cm->conf.max_conns && conn->state != CM_FREE &&
@@ -82,19 +83,15 @@ conn_find(struct cm *cm, uint32_t local_id)
 static unsigned
 conn_bucket_index(const struct cm *cm, uint64_t key, uint32_t number)
 {
-	uint64_t h = (key ^ cm->secret) * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t in[2] = {key, number};
 
-	h = (h ^ h >> 32 ^ number) * (cm->secret | 1);
-	return (unsigned)(h >> 40) % CM_BUCKETS;
+	return (unsigned)siphash24(&cm->table_key, in, sizeof(in)) % CM_BUCKETS;
 }
 
 uint64_t
 gid_key(const struct cm *cm, const uint8_t gid[16])
 {
-	uint64_t half[2];
-
-	memcpy(half, gid, 16);
-	return (half[0] ^ cm->secret) * UINT64_C(0x94d049bb133111eb) ^ half[1];
+	return siphash24(&cm->table_key, gid, 16);
 }
 
 struct cm_conn *

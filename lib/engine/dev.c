@@ -6,7 +6,6 @@
 #include <rte_byteorder.h>
 
 #include "base/base_env.h"
-#include "engine/clock.h"
 #include "engine/dev_control.h"
 #include "engine/engine_state.h"
 
@@ -82,18 +81,18 @@ guid_from_mac(const uint8_t mac[6])
 }
 
 static uint32_t
-qpn_base_choose(const struct dev_conf *conf, uint64_t seed)
+qpn_base_choose(const struct dev_conf *conf, const struct random_key *random)
 {
 	return conf->qpn_base != 0 ? conf->qpn_base
-				   : qpn_pool_base(seed, rte_align32pow2(conf->max_qp));
+				   : qpn_pool_base(random_once(random, RANDOM_QPN_BASE),
+					     rte_align32pow2(conf->max_qp));
 }
 
 /* Random, as QPNs are. */
 static uint32_t
-srqn_base_choose(uint64_t seed)
+srqn_base_choose(const struct random_key *random)
 {
-	return 1 +
-	       (uint32_t)(seed * UINT64_C(0xD1B54A32D192ED03) >> 32) % SRQ_TABLE_BASE_MAX;
+	return 1 + (uint32_t)(random_once(random, RANDOM_SRQN_BASE) % SRQ_TABLE_BASE_MAX);
 }
 
 static int
@@ -109,7 +108,7 @@ dev_conf_check(const struct dev_conf *conf, const struct port *port)
 }
 
 static int
-parts_create(struct dev *dev, uint64_t seed)
+parts_create(struct dev *dev, const struct random_key *random)
 {
 	struct net_conf net;
 	int rc = net_conf_complete(dev, &dev->conf.net, &net);
@@ -119,7 +118,7 @@ parts_create(struct dev *dev, uint64_t seed)
 	if (rc == 0) {
 		gids_fill(dev, &net);
 		rc = qp_table_init(
-			&dev->qps, qpn_base_choose(&dev->conf, seed), dev->conf.max_qp);
+			&dev->qps, qpn_base_choose(&dev->conf, random), dev->conf.max_qp);
 	}
 	for (unsigned i = 0; rc == 0 && i < dev->port.queue_count; i++) {
 		dev->engines[i] = engine_create(dev, i);
@@ -162,16 +161,21 @@ int
 dev_create(const struct dev_conf *conf, const struct port *port, const struct alloc *mem,
 	struct dev **out)
 {
-	uint64_t seed = clock_wall();
+	struct random_key random;
 	struct dev *dev;
 	int rc = dev_conf_check(conf, port);
 
+	if (rc == 0 && conf->random != NULL)
+		random = *conf->random;
+	else if (rc == 0)
+		rc = random_key_draw(&random);
 	if (rc != 0)
 		return rc;
 	dev = alloc_get(&alloc_plain, "dev", sizeof(*dev));
 	if (dev == NULL)
 		return -ENOMEM;
 	dev->conf = *conf;
+	dev->conf.random = NULL;
 	dev->port = *port;
 	slab_init(&dev->slab, mem, PIECE_MAX);
 	dev->mem = slab_alloc(&dev->slab);
@@ -188,11 +192,11 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->link_lock, NULL);
 	dev->link_up = port->ops->link_up(port->drv);
-	key_table_init(&dev->keys, (uint8_t)seed);
+	key_table_init(&dev->keys, &random);
 	if (conf->mrs_granted != 0)
 		dev->keys.regions_max = RTE_MIN(conf->mrs_granted, KEY_MAX - 1);
-	srq_table_init(&dev->srqs, srqn_base_choose(seed));
-	rc = parts_create(dev, seed);
+	srq_table_init(&dev->srqs, srqn_base_choose(&random));
+	rc = parts_create(dev, &random);
 	if (rc != 0) {
 		dev_release(dev);
 		return rc;

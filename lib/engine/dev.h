@@ -63,8 +63,10 @@ struct dev_conf {
 	char name[DEV_NAME_MAX];
 	/* the MAC is ignored (the port's is taken); the link-local address is added */
 	struct net_conf net;
-	uint32_t mtu;         /* IP MTU, 576..9000 */
-	uint32_t qpn_base;    /* first QPN, 2..0xFFFFFE; 0: random */
+	uint32_t mtu;      /* IP MTU, 576..9000 */
+	uint32_t qpn_base; /* first QPN, 2..0xFFFFFE; 0: random */
+	/* of keys, QPNs and SRQ numbers; NULL: the kernel's. Tests set it. */
+	const struct random_key *random;
 	uint32_t max_qp;      /* 1..2^17 */
 	uint32_t peer_window; /* packets; 0: half of the port's receive ring */
 	/* QPs to one peer from which on AckReq is suppressed on some messages; 0:

@@ -15,12 +15,12 @@ entry_at(const struct key_table *t, uint32_t index)
 }
 
 void
-key_table_init(struct key_table *t, uint8_t variant_seed)
+key_table_init(struct key_table *t, const struct random_key *key)
 {
 	memset(t, 0, sizeof(*t));
 	rte_spinlock_init(&t->lock);
-	t->fresh = 1;
-	t->variant_seed = variant_seed;
+	t->index_key = random_key_derive(key, RANDOM_KEY_INDICES);
+	t->variant_key = random_key_derive(key, RANDOM_KEY_VARIANTS);
 	t->regions_max = KEY_MAX - 1;
 }
 
@@ -34,25 +34,61 @@ key_table_fini(struct key_table *t)
 	}
 }
 
+/* Each index has a secret order of the 256 variants, and takes them in turn. */
+static uint8_t
+variant_of(const struct key_table *t, uint32_t index, uint8_t turn)
+{
+	return (uint8_t)random_permute(&t->variant_key, index, 8, turn);
+}
+
+static uint8_t
+turn_of(const struct key_table *t, uint32_t key)
+{
+	return (uint8_t)random_permute_back(&t->variant_key, key >> 8, 8, key & 0xFF);
+}
+
+/* Returns the index at a place in the secret order of indices. */
+static uint32_t
+index_at(const struct key_table *t, uint32_t place)
+{
+	const unsigned group_bits = KEY_BITS - KEY_GROUP_BITS;
+	uint32_t group = random_permute(
+		&t->index_key, KEY_MAX, group_bits, place >> KEY_GROUP_BITS);
+
+	place &= (1u << KEY_GROUP_BITS) - 1;
+	return group << KEY_GROUP_BITS |
+	       random_permute(&t->index_key, group, KEY_GROUP_BITS, place);
+}
+
+static bool
+chunk_present(struct key_table *t, uint32_t chunk)
+{
+	void *mem;
+
+	if (t->chunks[chunk] != NULL)
+		return true;
+	mem = alloc_get(&alloc_plain, "keys", CHUNK_BYTES);
+	/* Pairs with the acquire of the chunk in key_find(). */
+	__atomic_store_n(&t->chunks[chunk], mem, __ATOMIC_RELEASE);
+	return mem != NULL;
+}
+
 /* Returns an index that was never used, or 0 if none is left or its chunk cannot be
  * allocated. */
 static uint32_t
 index_fresh(struct key_table *t)
 {
-	uint32_t chunk = t->fresh >> KEY_CHUNK_BITS;
+	uint32_t index = 0;
 
-	if (t->fresh == KEY_MAX)
-		return 0;
-	if (t->chunks[chunk] == NULL) {
-		void *mem = alloc_get(&alloc_plain, "keys", CHUNK_BYTES);
-
-		if (mem == NULL)
+	while (index == 0) { /* 0 stands at one place of the order: it is left out */
+		if (t->fresh == KEY_MAX)
 			return 0;
-		/* Pairs with the acquire of the chunk in key_find(). */
-		__atomic_store_n(&t->chunks[chunk], mem, __ATOMIC_RELEASE);
+		index = index_at(t, t->fresh);
+		if (!chunk_present(t, index >> KEY_CHUNK_BITS))
+			return 0;
+		t->fresh++;
 	}
-	entry_at(t, t->fresh)->len = (uint8_t)(t->variant_seed - 1);
-	return t->fresh++;
+	return index;
 }
 
 static uint32_t
@@ -65,17 +101,17 @@ index_reuse(struct key_table *t)
 	t->free_head = (uint32_t)entry_at(t, index)->va;
 	if (t->free_head == 0)
 		t->free_tail = 0;
+	t->free_count--;
 	return index;
 }
 
-/* Returns 0 if no index is left. The entry's len holds the index's last variant. */
+/* Returns 0 if no index is left. */
 static uint32_t
 index_take(struct key_table *t)
 {
-	uint32_t free_count = t->fresh - 1 - t->used;
 	uint32_t index = 0;
 
-	if (free_count < KEY_CHUNK)
+	if (t->free_count < KEY_CHUNK)
 		index = index_fresh(t);
 	if (index == 0)
 		index = index_reuse(t);
@@ -139,7 +175,7 @@ entry_take(struct key_table *t, uint32_t *key)
 	if (index == 0)
 		return NULL;
 	e = entry_at(t, index);
-	*key = index << 8 | (uint8_t)(e->len + 1);
+	*key = index << 8 | variant_of(t, index, (uint8_t)(e->len + 1));
 	t->used++;
 	return e;
 }
@@ -178,6 +214,7 @@ index_release(struct key_table *t, uint32_t index)
 	else
 		t->free_head = index;
 	t->free_tail = index;
+	t->free_count++;
 }
 
 /* Returns the entry of this key to the table. key: the last key of its index. No release
@@ -188,7 +225,7 @@ entry_put(struct key_table *t, uint32_t key)
 	struct key_entry *e = entry_at(t, key >> 8);
 
 	__atomic_store_n(&e->key, 0, __ATOMIC_RELAXED);
-	e->len = key & 0xFF;
+	e->len = turn_of(t, key);
 	e->rights = 0;
 	index_release(t, key >> 8);
 	t->used--;
@@ -253,7 +290,8 @@ key_change(struct key_table *t, uint32_t *key, int flags, const struct key_chang
 		rc = region_check(flags & IBV_REREG_MR_CHANGE_PD ? to->pd : 0, 0, NULL, 0,
 			flags & IBV_REREG_MR_CHANGE_ACCESS ? to->access : 0);
 	if (flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD))
-		next.key = (*key & ~0xFFu) | (uint8_t)(*key + 1);
+		next.key = (*key & ~0xFFu) |
+			   variant_of(t, *key >> 8, (uint8_t)(turn_of(t, *key) + 1));
 	if (rc == 0) {
 		*e = next;
 		*key = next.key;

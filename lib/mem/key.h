@@ -4,7 +4,8 @@
  * The key table: maps an lkey or rkey (one value serves as both) to the memory that it
  * grants, the protection domain and the access rights (IBA 10.6). A key is index << 8 |
  * variant. The variant changes on every registration of an index, so a stale key does not
- * match.
+ * match. Indices and variants are in secret orders: a peer that was given one key cannot
+ * compute the others.
  *
  * Registration and deregistration are control path, serialised by the table's lock. The
  * data path reads without a lock: a new entry is published by storing its key with
@@ -17,16 +18,22 @@
 #include <rte_spinlock.h>
 
 #include "base/common.h"
+#include "base/random.h"
 
 #define KEY_CHUNK_BITS 10
 #define KEY_CHUNK (1u << KEY_CHUNK_BITS)
 #define KEY_CHUNKS 1024
-#define KEY_MAX (KEY_CHUNK * KEY_CHUNKS) /* 2^20; index 0 is never allocated */
+#define KEY_BITS 20
+#define KEY_MAX (1u << KEY_BITS) /* index 0 is never allocated */
+static_assert(KEY_CHUNK * KEY_CHUNKS == KEY_MAX, "chunks for all indices");
+/* Indices are taken in a random order from a group of this size, then from another group.
+ * So few keys do not need all chunks. */
+#define KEY_GROUP_BITS 16
 
 struct key_entry {
 	/* first address, as in work requests (iova); free entry: the next free index */
 	uint64_t va;
-	uint64_t len; /* bytes; 0: a valid, empty region; free entry: the last variant */
+	uint64_t len; /* bytes; 0: a valid, empty region; free entry: its last turn */
 	/* process address of that first byte; memory window: its struct mw */
 	uint8_t *host;
 	uint32_t key;    /* 0: a free entry, or a memory window that is not bound */
@@ -57,14 +64,16 @@ struct key_table {
 	uint32_t used;        /* keys in use */
 	uint32_t regions;     /* keys in use by regions */
 	uint32_t regions_max; /* upper limit of regions */
-	uint32_t fresh;       /* lowest index never used; initially 1 */
+	uint32_t fresh;       /* next place in the order of indices never used */
 	uint32_t free_head; /* freed indices, oldest first, linked through va; 0: none */
 	uint32_t free_tail;
-	/* differs between process starts, so that old keys do not match */
-	uint8_t variant_seed;
+	uint32_t free_count;
+	/* Of the orders of indices and variants. Others at each start, so that keys of an
+	 * earlier process do not match. */
+	struct random_key index_key, variant_key;
 };
 
-void key_table_init(struct key_table *t, uint8_t variant_seed);
+void key_table_init(struct key_table *t, const struct random_key *key);
 /* All keys must have been freed (asserted). */
 void key_table_fini(struct key_table *t);
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/base_alloc.h"
-#include "base/splitmix64.h"
 #include "ucm/id.h"
 #include "ucm/queue.h"
 #include "ucm/ucm_addr.h"
@@ -70,7 +69,7 @@ ucm_id_create(struct ucm_channel *channel, uint16_t ps, struct ucm_id **out)
 	id->channel = channel;
 	id->ps = ps;
 	id->qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
-	id->psn = (uint32_t)splitmix64(&session->ucm->rand) & 0xFFFFFF;
+	id->psn = (uint32_t)random_next(&session->ucm->psns) & 0xFFFFFF;
 	LIST_INIT(&id->mcasts);
 	TAILQ_INIT(&id->events);
 	LIST_INSERT_HEAD(&channel->ids, id, link);

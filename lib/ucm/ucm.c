@@ -22,7 +22,8 @@ ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out)
 	if (ucm == NULL)
 		return -ENOMEM;
 	ucm->conf = *conf;
-	ucm->rand = conf->cm.seed ^ UINT64_C(0xA0761D6478BD642F);
+	random_numbers_init(&ucm->psns, &conf->cm.random, RANDOM_PSNS);
+	random_numbers_init(&ucm->port_choices, &conf->cm.random, RANDOM_PORTS);
 	TAILQ_INIT(&ucm->sessions);
 	TAILQ_INIT(&ucm->deferred);
 	for (unsigned i = 0; i < UCM_PORT_BUCKETS; i++)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/splitmix64.h"
 #include "ucm/ucm_addr.h"
 
 #define HOP_LIMIT 64
@@ -154,7 +153,7 @@ port_free(struct ucm *ucm, const struct ucm_id *id, uint16_t port,
 static uint16_t
 port_choose(struct ucm *ucm, const struct ucm_id *id, const struct ucm_addr *addr)
 {
-	uint32_t at = (uint32_t)(splitmix64(&ucm->rand) % PORT_COUNT);
+	uint32_t at = (uint32_t)(random_next(&ucm->port_choices) % PORT_COUNT);
 
 	for (uint32_t i = 0; i < PORT_COUNT; i++) {
 		uint16_t port = (uint16_t)(PORT_FIRST + (at + i) % PORT_COUNT);

@@ -120,7 +120,7 @@ struct ucm_session {
 struct ucm {
 	struct ucm_conf conf;
 	struct cm *cm;
-	uint64_t rand;
+	struct random_numbers psns, port_choices;
 	uint32_t id_count;
 	struct ucm_sessions sessions;
 	struct ucm_deferred deferred;

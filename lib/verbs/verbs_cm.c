@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "verbs/ours.h"
 #include "verbs/verbs_cm.h"
@@ -25,11 +24,12 @@ rocade_cm_open(struct ibv_context *context, struct rocade_cm **out)
 	if (cm == NULL)
 		return rocade_fail(ENOMEM, "no memory for a connection manager");
 	cm_conf_default(&conf);
-	if (getrandom(&conf.seed, sizeof(conf.seed), 0) != sizeof(conf.seed))
-		conf.seed = engine_clock_wall(engine_clock());
 	cm->ctx = to_ctx(context);
-	cm->sport = (uint16_t)(0x8000 | conf.seed);
-	rc = event_queue_init(&cm->events);
+	rc = random_key_draw(&conf.random);
+	if (rc == 0) {
+		cm->sport = (uint16_t)(0x8000 | random_once(&conf.random, RANDOM_PORTS));
+		rc = event_queue_init(&cm->events);
+	}
 	if (rc == 0) {
 		(void)fcntl(cm->events.fd, F_SETFL, O_NONBLOCK);
 		async_event_init(&cm->wakeup, &cm->events, NULL);

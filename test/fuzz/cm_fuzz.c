@@ -43,7 +43,7 @@ bench_init(struct bench *b, unsigned how)
 	*b = (struct bench){.now = NS_PER_SEC};
 	cm_conf_default(&conf);
 	conf.ca_guid = 0x1111;
-	conf.seed = how;
+	conf.random.word[0] = how;
 	conf.max_conns = CONNS;
 	conf.max_retries = how & 15;
 	FUZZ_CHECK(cm_create(&conf, b->now, &b->cm) == 0);

@@ -70,7 +70,7 @@ host_memory_init(struct host *h, uint32_t pd, uint32_t recv_pd)
 	const struct qp_link_conf *conf = &h->link->conf;
 	unsigned access = IBV_ACCESS_LOCAL_WRITE;
 
-	key_table_init(&h->keys, 0);
+	key_table_init(&h->keys, &(struct random_key){{0}});
 	h->mem = calloc(1, conf->mem_bytes);
 	assert_non_null(h->mem);
 	bytes_fill(h->mem, RTE_MIN(conf->mem_bytes, FILL_BYTES), pd);

@@ -40,7 +40,9 @@ static void
 device_open(struct host *h)
 {
 	struct alloc mem = {counted_get, counted_put, h};
+	struct random_key random = {{0}};
 	struct dev_conf conf = {
+		.random = &random,
 		.mtu = 4184,
 		.qpn_base = 0x10000 * (h->index + 1) + (uint32_t)draw(0x8000),
 		.max_qp = 64,
@@ -59,9 +61,8 @@ device_open(struct host *h)
 		"gid_parse");
 	memcpy(h->gid4.raw, conf.net.addr[0].gid, 16);
 	memcpy(h->gid6.raw, conf.net.addr[1].gid, 16);
+	random.word[0] = draw(256);
 	CHECK(dev_create(&conf, &h->wire->port, &mem, &h->dev) == 0, "dev_create");
-	/* The variant seed comes from the clock; replace it by one of the simulation. */
-	h->dev->keys.variant_seed = (uint8_t)draw(256);
 	CHECK(port_publish(h->dev, &h->port) == 0, "port_publish");
 	h->ctx = ibv_open_device(rocade_port_device(h->port));
 	CHECK(h->ctx != NULL, "ibv_open_device: %s", strerror(errno));

@@ -67,8 +67,8 @@ bases_differ_and_fit(void **state)
 {
 	uint32_t last = 0, same = 0;
 
-	for (uint64_t seed = 0; seed < 1000; seed++) {
-		uint32_t base = qpn_pool_base(seed, 65536);
+	for (uint64_t random = 0; random < 1000; random++) {
+		uint32_t base = qpn_pool_base(random << 54 | random, 65536);
 
 		assert_in_range(base, 2, 0xFFFFFE - 65536 + 1);
 		same += base == last;

@@ -21,7 +21,7 @@ cm_with(uint64_t guid)
 
 	cm_conf_default(&conf);
 	conf.ca_guid = guid;
-	conf.seed = 7;
+	conf.random.word[0] = 7;
 	assert_int_equal(cm_create(&conf, now, &cm), 0);
 	return cm;
 }

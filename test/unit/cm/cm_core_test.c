@@ -50,7 +50,7 @@ ids_are_random_and_not_reused_soon(void **state)
 		struct cm_path path;
 
 		cm_conf_default(&conf);
-		conf.seed = seed;
+		conf.random.word[0] = seed;
 		conf.max_conns = 3;
 		assert_int_equal(cm_create(&conf, 0, &cm), 0);
 		for (unsigned i = 0; i < 200; i++) {
@@ -72,6 +72,39 @@ ids_are_random_and_not_reused_soon(void **state)
 	for (unsigned i = 0; i < count; i++)
 		for (unsigned k = 0; k < i; k++)
 			assert_int_not_equal(seen[i], seen[k]);
+}
+
+/* Peers see the IDs and the transaction IDs of requests to them. They cannot compute
+ * those of other requests: no step from one ID to the next comes twice. */
+static void
+ids_do_not_reveal_the_next(void **state)
+{
+	enum { COUNT = 100 };
+	struct cm_conn *conns[COUNT];
+	uint32_t id_steps[COUNT], tid_steps[COUNT];
+
+	cm_pair_init(&pair, COUNT);
+	for (unsigned i = 0; i < COUNT; i++) {
+		struct cm_request r = request_from(A, 0x100 + i);
+		struct mad req;
+
+		assert_int_equal(
+			cm_connect(pair.cm[A], &r, NULL, pair.now, &conns[i]), 0);
+		req = mad_take(&pair, A);
+		assert_int_equal(mad_local_id(&req), conns[i]->local_id);
+		id_steps[i] = conns[i]->local_id - (i == 0 ? 0 : conns[i - 1]->local_id);
+		tid_steps[i] =
+			(uint32_t)(conns[i]->tid - (i == 0 ? 0 : conns[i - 1]->tid));
+		for (unsigned k = 0; k < i; k++) {
+			assert_int_not_equal(id_steps[i], id_steps[k]);
+			assert_int_not_equal(tid_steps[i], tid_steps[k]);
+		}
+	}
+	for (unsigned i = 0; i < COUNT; i++) {
+		cm_release(conns[i], pair.now);
+		mad_take(&pair, A);
+	}
+	cm_pair_fini(&pair);
 }
 
 /* A message that does not fit the TX queue is dropped and counted. The retry timer sends
@@ -129,6 +162,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(invalid_configuration_is_refused),
 		cmocka_unit_test(ids_are_random_and_not_reused_soon),
+		cmocka_unit_test(ids_do_not_reveal_the_next),
 		cmocka_unit_test(full_tx_queue_counts_drops),
 		cmocka_unit_test(each_counter_has_name_and_text),
 	};

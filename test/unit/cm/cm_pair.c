@@ -28,7 +28,7 @@ cm_pair_init(struct cm_pair *pair, uint32_t max_conns)
 
 		cm_conf_default(&conf);
 		conf.ca_guid = 0x1111 * (i + 1);
-		conf.seed = 17 + i;
+		conf.random.word[0] = 17 + i;
 		conf.max_conns = max_conns;
 		assert_int_equal(cm_create(&conf, pair->now, &pair->cm[i]), 0);
 	}

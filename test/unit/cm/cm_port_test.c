@@ -17,7 +17,7 @@ cm_port_opened(struct link_side *s)
 	struct cm_conf conf;
 
 	cm_conf_default(&conf);
-	conf.seed = (uintptr_t)s;
+	conf.random.word[0] = (uintptr_t)s;
 	conf.max_conns = 8;
 	assert_int_equal(cm_port_open(s->dev, &conf, fixture.now, &port), 0);
 	assert_int_equal(cm_port_open(s->dev, &conf, fixture.now, &again), -EBUSY);

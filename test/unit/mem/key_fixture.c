@@ -7,11 +7,12 @@
 #include <cmocka.h>
 
 struct key_table table;
+const struct random_key table_random = {{0x7E, 1}};
 
 int
 table_setup(void **state)
 {
-	key_table_init(&table, 0x7E);
+	key_table_init(&table, &table_random);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 	cmocka_unit_test_setup_teardown(name, table_setup, table_teardown)
 
 extern struct key_table table;
+extern const struct random_key table_random;
 
 int table_setup(void **state);
 int table_teardown(void **state);

@@ -132,7 +132,7 @@ invalid_keys_match_nothing(void **state)
 	assert_int_equal(key_free(&table, key), -EINVAL);
 }
 
-/* Freed indices are reused in the order of their release, with the next variant, as soon
+/* Freed indices are reused in the order of their release, with another variant, as soon
  * as enough of them are free. */
 static void
 oldest_is_reused_first(void **state)
@@ -157,16 +157,97 @@ oldest_is_reused_first(void **state)
 	for (unsigned i = 0; i < REUSED; i++) {
 		key = key_new(0, mem, 8);
 		assert_int_equal(key >> 8, keys[i] >> 8);
-		assert_int_equal(key & 0xFF, (uint8_t)(keys[i] + 1));
+		assert_int_not_equal(key, keys[i]);
 		keys[i] = key;
 	}
 	/* The other free indices are not reused: the next one is new. */
 	key = key_new(0, mem, 8);
-	assert_int_equal(key >> 8, KEYS + 1);
+	for (unsigned i = 0; i < KEYS; i++)
+		assert_int_not_equal(key >> 8, keys[i] >> 8);
 	assert_int_equal(key_free(&table, key), 0);
 	for (unsigned i = 0; i < REUSED; i++)
 		assert_int_equal(key_free(&table, keys[i]), 0);
 	free(keys);
+}
+
+/* A key of 32 bits has 8 of a variant: each variant of an index comes once before one
+ * comes again. */
+static void
+variants_come_round(void **state)
+{
+	bool seen[256] = {false};
+	struct key_change to = {.pd = 1};
+	uint32_t key, first;
+	uint8_t mem[8];
+
+	first = key = key_new(0, mem, 8);
+	for (unsigned i = 0; i < 256; i++) {
+		assert_false(seen[key & 0xFF]);
+		seen[key & 0xFF] = true;
+		assert_int_equal(
+			key_change(&table, &key, IBV_REREG_MR_CHANGE_PD, &to), 0);
+	}
+	assert_int_equal(key, first);
+	assert_int_equal(key_free(&table, key), 0);
+}
+
+/* A peer was given one key of a process, and guesses the next ones: those beside it, with
+ * its variant or the next one, and those at the same distance as two keys that it knows. */
+static void
+known_keys_do_not_reveal_others(void **state)
+{
+	enum { KEYS = 256, NEAR = 16 };
+	uint32_t keys[KEYS];
+	unsigned beside = 0, same_variant = 0, guessed = 0, chunks = 0;
+	uint8_t mem[8];
+
+	for (unsigned i = 0; i < KEYS; i++)
+		keys[i] = key_new(0, mem, 8);
+	for (unsigned i = 2; i < KEYS; i++) {
+		int32_t distance = (int32_t)(keys[i] >> 8) - (int32_t)(keys[i - 1] >> 8);
+		uint32_t step = keys[i - 1] - keys[i - 2];
+
+		beside += abs(distance) <= NEAR;
+		same_variant += (uint8_t)(keys[i] - keys[i - 1]) <= 1;
+		guessed += key_find(&table, keys[i - 1] + step) != NULL;
+	}
+	for (unsigned i = 0; i < KEY_CHUNKS; i++)
+		chunks += table.chunks[i] != NULL;
+	assert_in_range(beside, 0, 4);
+	assert_in_range(same_variant, 0, 16);
+	assert_in_range(guessed, 0, 1);
+	/* They lie in all of one group, and in no other. */
+	assert_in_range(chunks, 32, 1u << (KEY_GROUP_BITS - KEY_CHUNK_BITS));
+	for (unsigned i = 0; i < KEYS; i++)
+		assert_int_equal(key_free(&table, keys[i]), 0);
+}
+
+/* Another process, or the same program at its next start, has other keys. */
+static void
+keys_of_processes_differ(void **state)
+{
+	enum { KEYS = 256 };
+	struct key_table other;
+	uint8_t mem[8];
+	uint32_t keys[KEYS], key[KEYS];
+	unsigned known = 0, same_index = 0;
+
+	key_table_init(&other, &(struct random_key){{0x7E, 2}});
+	for (unsigned i = 0; i < KEYS; i++) {
+		keys[i] = key_new(0, mem, 8);
+		assert_int_equal(key_alloc(&other, 1, 0, mem, 8, ALL, &key[i]), 0);
+	}
+	for (unsigned i = 0; i < KEYS; i++) {
+		known += key_find(&other, keys[i]) != NULL;
+		same_index += keys[i] >> 8 == key[i] >> 8;
+	}
+	assert_in_range(known, 0, 1);
+	assert_in_range(same_index, 0, 1);
+	for (unsigned i = 0; i < KEYS; i++) {
+		assert_int_equal(key_free(&table, keys[i]), 0);
+		assert_int_equal(key_free(&other, key[i]), 0);
+	}
+	key_table_fini(&other);
 }
 
 static void
@@ -245,8 +326,7 @@ reader_main(void *arg)
 	const struct key_entry *e;
 	uint8_t *host;
 
-	(void)arg;
-	while (last >> 8 != PUBLISHED) {
+	while (last != *(const uint32_t *)arg) {
 		key = __atomic_load_n(&newest, __ATOMIC_RELAXED);
 		if (key == last)
 			continue;
@@ -266,23 +346,34 @@ reader_main(void *arg)
 static void
 readers_see_whole_entries(void **state)
 {
-	uint32_t *keys = calloc(PUBLISHED + 1, sizeof(*keys));
+	uint32_t *keys = calloc(PUBLISHED, sizeof(*keys));
+	struct key_table twin; /* tells which key comes next */
 	pthread_t reader;
+	uint8_t mem[8];
 
+	key_table_init(&twin, &table_random);
+	for (uint32_t i = 0; i < PUBLISHED; i++)
+		assert_int_equal(key_alloc(&twin, 1, 0, mem, 8, ALL, &keys[i]), 0);
 	newest = 0;
-	assert_int_equal(pthread_create(&reader, NULL, reader_main, NULL), 0);
-	for (uint32_t i = 1; i <= PUBLISHED; i++) {
-		assert_int_equal(key_alloc(&table, i & 0xFF, i, (void *)(uintptr_t)i, i,
-					 ALL, &keys[i]),
+	assert_int_equal(
+		pthread_create(&reader, NULL, reader_main, &keys[PUBLISHED - 1]), 0);
+	for (uint32_t i = 0; i < PUBLISHED; i++) {
+		uint32_t index = keys[i] >> 8, key;
+
+		assert_int_equal(key_alloc(&table, index & 0xFF, index,
+					 (void *)(uintptr_t)index, index, ALL, &key),
 			0);
-		assert_int_equal(keys[i] >> 8, i);
+		assert_int_equal(key, keys[i]);
 		/* Relaxed: only the table orders what the reader sees. */
-		__atomic_store_n(&newest, keys[i], __ATOMIC_RELAXED);
+		__atomic_store_n(&newest, key, __ATOMIC_RELAXED);
 	}
 	assert_int_equal(pthread_join(reader, NULL), 0);
 	assert_int_equal(reader_failures, 0);
-	for (uint32_t i = 1; i <= PUBLISHED; i++)
+	for (uint32_t i = 0; i < PUBLISHED; i++) {
 		assert_int_equal(key_free(&table, keys[i]), 0);
+		assert_int_equal(key_free(&twin, keys[i]), 0);
+	}
+	key_table_fini(&twin);
 	free(keys);
 }
 
@@ -292,7 +383,7 @@ static void
 changed_region_keeps_the_rest(void **state)
 {
 	uint8_t mem[64], other[64];
-	uint32_t key = key_new(1000, mem, 64), old = key;
+	uint32_t key = key_new(1000, mem, 64), old = key, moved;
 	struct key_change to = {
 		.pd = 2, .access = 0, .va = 500, .host = other, .len = 32};
 
@@ -302,13 +393,16 @@ changed_region_keeps_the_rest(void **state)
 	assert_null(key_check(&table, key, 1, 1000, 64, IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(
 		key_change(&table, &key, IBV_REREG_MR_CHANGE_TRANSLATION, &to), 0);
-	assert_int_equal(key, old + 1);
+	assert_int_not_equal(key, old);
+	assert_int_equal(key >> 8, old >> 8);
 	assert_null(key_check(&table, old, 1, 1000, 1, 0));
 	assert_null(key_check(&table, old, 1, 500, 1, 0));
 	assert_ptr_equal(key_check(&table, key, 1, 500, 32, 0), other);
 	assert_null(key_check(&table, key, 1, 500, 33, 0));
+	moved = key;
 	assert_int_equal(key_change(&table, &key, IBV_REREG_MR_CHANGE_PD, &to), 0);
-	assert_int_equal(key, old + 2);
+	assert_int_not_equal(key, old);
+	assert_int_not_equal(key, moved);
 	assert_null(key_check(&table, key, 1, 500, 1, 0));
 	assert_non_null(key_check(&table, key, 2, 500, 1, 0));
 	/* A refused change changes nothing. */
@@ -330,7 +424,7 @@ changed_region_keeps_the_rest(void **state)
 		key_change(&table, &key, IBV_REREG_MR_FLAGS_SUPPORTED, &to), -EINVAL);
 	assert_int_equal(key, old);
 	assert_non_null(key_check(&table, key, 2, 500, 32, 0));
-	key++;
+	key ^= 1;
 	assert_int_equal(key_change(&table, &key, IBV_REREG_MR_CHANGE_PD, &to), -EINVAL);
 	assert_int_equal(key_free(&table, old), 0);
 }
@@ -370,6 +464,9 @@ main(void)
 		with_table(invalidated_memory_denies_access),
 		with_table(invalid_keys_match_nothing),
 		with_table(oldest_is_reused_first),
+		with_table(variants_come_round),
+		with_table(known_keys_do_not_reveal_others),
+		with_table(keys_of_processes_differ),
 		with_table(stale_keys_stay_stale),
 		with_table(full_table_is_refused),
 		with_table(regions_max_is_enforced),

@@ -30,7 +30,7 @@ static uint32_t region; /* memory at VA, all rights */
 static int
 setup(void **state)
 {
-	key_table_init(&table, 0x55);
+	key_table_init(&table, &(struct random_key){{0x55, 1}});
 	LIST_INIT(&list);
 	return key_alloc(&table, PD, VA, memory, BYTES, ALL, &region);
 }

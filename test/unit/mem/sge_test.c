@@ -26,7 +26,7 @@ static uint8_t arena[ARENA];
 static int
 table_setup(void **state)
 {
-	key_table_init(&table, 1);
+	key_table_init(&table, &(struct random_key){{1, 1}});
 	return 0;
 }
 

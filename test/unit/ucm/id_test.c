@@ -2,6 +2,8 @@
 /* Ids: their owners, their limits, and what is destroyed with them. */
 #include "ucm_fixture.h"
 
+#include "ucm/id.h"
+
 static void
 id_of_another_channel_is_refused(void **state)
 {
@@ -43,6 +45,24 @@ ids_and_channels_are_limited(void **state)
 	assert_int_equal(
 		ucm_channel_open(ctx.client.session, &ctx.client, &channel, &number),
 		-ENOSPC);
+}
+
+/* The PSN with which a peer's QP begins tells nothing about that of the next
+ * connection. */
+static void
+starting_psns_are_not_in_order(void **state)
+{
+	uint32_t psn[MAX_IDS];
+
+	for (unsigned i = 0; i < MAX_IDS; i++) {
+		uint32_t number = make_id(&ctx.client, RDMA_PS_TCP);
+		struct ucm_id *id = ucm_table_find(&ctx.client.session->ids, number);
+
+		psn[i] = id->psn;
+		assert_in_range(psn[i], 0, 0xFFFFFF);
+		for (unsigned k = 0; k < i; k++)
+			assert_true(psn[i] - psn[k] + 256 > 512);
+	}
 }
 
 static void
@@ -135,6 +155,8 @@ main(void)
 			id_of_another_channel_is_refused, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			ids_and_channels_are_limited, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			starting_psns_are_not_in_order, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			unsupported_port_space_is_refused, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
