@@ -266,6 +266,8 @@ events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 	if (n < 0 && errno == ENOSYS)
 		n = epoll_wait(
 			d->epoll, events, EVENTS, (int)(timeout_ns / NS_PER_MS) + 1);
+	if (n > 0)
+		d->sw->now = clock_now();
 	for (int i = 0; i < n; i++)
 		fd_source_serve(d, events[i].data.ptr);
 	conn_reap(d);

@@ -188,7 +188,8 @@ int
 switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 {
 	uint32_t mtu = conf->mtu;
-	struct sw_conf sw = {.qpn_count = QPN_COUNT,
+	struct sw_conf sw = {.qpn_base = conf->qpn_base,
+		.qpn_count = QPN_COUNT,
 		.max_clients = or_default(conf->max_clients, CLIENTS_DEFAULT)};
 	struct sw_device *device = &d->device;
 	struct random_key random;
@@ -198,8 +199,6 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 		err = rocade_fail(EIO, "no random numbers: getrandom() failed");
 	if (err != 0)
 		return err;
-	sw.qpn_base = or_default(conf->qpn_base,
-		qpn_pool_base(random_once(&random, RANDOM_QPN_BASE), QPN_COUNT));
 	if (mtu == 0)
 		mtu = conf->port != NULL ? conf->port->mtu : MTU_DEFAULT;
 	if (conf->port != NULL)
@@ -208,6 +207,7 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 		mac_generate(device->net.mac, random_once(&random, RANDOM_MAC));
 	snprintf(device->name, sizeof(device->name), "%s",
 		conf->name != NULL ? conf->name : "rocade0");
+	sw.random = random;
 	sw.mtu = device->mtu = RTE_MIN(mtu, MTU_MAX + 0u);
 	sw.limits = limits_of(conf, sw.mtu);
 	sw.net = device->net;

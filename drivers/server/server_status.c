@@ -50,7 +50,7 @@ status_print_device(struct json_out *j, const struct rocade_daemon *d)
 	json_out_bool(j, "local", dev->local);
 	json_out_uint(j, "qpn_base", dev->qpn_base);
 	json_out_uint(j, "qpn_count", dev->qpn_count);
-	json_out_uint(j, "qpns_free", qpn_pool_free_count(&d->sw->qpns.pool));
+	json_out_uint(j, "qpns_free", qpns_free_count(&d->sw->qpns));
 	json_out_uint(j, "disconnected", d->sw->corrupt_count);
 	json_out_uint(j, "cm_listeners", rdmacm_listeners(d));
 	json_out_uint(j, "log_lines_lost", server_log_lost());

@@ -51,3 +51,9 @@ qpn_pool_give(struct qpn_pool *p, uint32_t qpn)
 {
 	p->free[p->free_tail++ & p->mask] = qpn - p->base;
 }
+
+void
+qpn_pool_give_first(struct qpn_pool *p, uint32_t qpn)
+{
+	p->free[--p->free_head & p->mask] = qpn - p->base;
+}

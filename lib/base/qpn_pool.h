@@ -28,6 +28,8 @@ uint32_t qpn_pool_base(uint64_t random, uint32_t count);
 /* Takes the QPN that has been free longest. Returns 0 or -ENOSPC. */
 int qpn_pool_take(struct qpn_pool *p, uint32_t *qpn);
 void qpn_pool_give(struct qpn_pool *p, uint32_t qpn);
+/* As qpn_pool_give(), but the next qpn_pool_take() takes it. */
+void qpn_pool_give_first(struct qpn_pool *p, uint32_t qpn);
 
 static inline uint32_t
 qpn_pool_free_count(const struct qpn_pool *p)

@@ -56,8 +56,8 @@ struct dev_hooks {
 #define MANY_QPS_DEFAULT 128
 
 struct dev_conf {
-	/* NULL: the port is not behind the daemon. The QPNs that the hooks assign are
-	 * also in qpn_base..qpn_base+max_qp-1. */
+	/* NULL: the port is not behind the daemon. No two QPNs that the hooks assign are
+	 * the same modulo max_qp. */
 	const struct dev_hooks *hooks;
 	void *hooks_arg;
 	char name[DEV_NAME_MAX];

@@ -45,26 +45,26 @@ qp_queues_detach(struct qp *qp)
 
 /* Reserves a QPN: the daemon's with hooks, else one of the table. */
 static int
-qpn_reserve(struct dev *dev, uint32_t *qpn)
+qpn_reserve(struct dev *dev, uint32_t *qpn, uint32_t *index)
 {
 	const struct dev_hooks *hooks = dev->conf.hooks;
 	int rc;
 
 	if (hooks == NULL)
-		return qp_table_reserve(&dev->qps, qpn);
+		return qp_table_reserve(&dev->qps, qpn, index);
 	rc = hooks->qpn_take(dev->conf.hooks_arg, qpn);
 	if (rc != 0)
 		return rc;
-	rc = qp_table_claim(&dev->qps, *qpn);
+	rc = qp_table_claim(&dev->qps, *qpn, index);
 	if (rc != 0)
 		hooks->qpn_give(dev->conf.hooks_arg, *qpn);
 	return rc;
 }
 
 static void
-qpn_free(struct dev *dev, uint32_t qpn)
+qpn_free(struct dev *dev, uint32_t qpn, uint32_t index)
 {
-	qp_table_remove(&dev->qps, qpn);
+	qp_table_free(&dev->qps, index);
 	if (dev->conf.hooks != NULL)
 		dev->conf.hooks->qpn_give(dev->conf.hooks_arg, qpn);
 }
@@ -74,29 +74,30 @@ dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int engi
 	struct event_queue *events, void *object)
 {
 	struct engine *e;
-	uint32_t qpn;
+	uint32_t qpn, index;
 	int rc;
 
 	if (engine < -1 || engine >= (int)dev->engine_count)
 		return -EINVAL;
 	pthread_mutex_lock(&dev->lock);
-	rc = qpn_reserve(dev, &qpn);
+	rc = qpn_reserve(dev, &qpn, &index);
 	if (rc != 0) {
 		rc = -ENOMEM;
 		goto out;
 	}
 	rc = qp_init(qp, qpn, conf, &dev->mem, events, object);
 	if (rc != 0) {
-		qpn_free(dev, qpn);
+		qpn_free(dev, qpn, index);
 		goto out;
 	}
+	qp->sq.doorbell = index;
 	e = dev->engines[engine_choose(dev, engine)];
 	qp->sched.engine = e;
 	qp->shared = &e->shared;
 	dev_engines_lock(dev);
 	qp_queues_attach(qp, e);
-	doorbells_enable(&e->doorbells, qpn - dev->qps.pool.base);
-	qp_table_put(&dev->qps, qpn, qp);
+	doorbells_enable(&e->doorbells, index);
+	qp_table_put(&dev->qps, qp);
 	dev_engines_unlock(dev);
 out:
 	pthread_mutex_unlock(&dev->lock);
@@ -216,7 +217,7 @@ dev_qp_remove(struct dev *dev, struct qp *qp)
 {
 	while (!LIST_EMPTY(&qp->listeners))
 		qp_listener_remove(LIST_FIRST(&qp->listeners));
-	qp_table_put(&dev->qps, qp->qpn, NULL);
+	qp_table_hide(&dev->qps, qp);
 	qp_reset(qp);
 	engine_forget(qp->sched.engine, qp);
 	qp_queues_detach(qp);
@@ -236,7 +237,7 @@ void
 dev_qp_fini(struct dev *dev, struct qp *qp)
 {
 	pthread_mutex_lock(&dev->lock);
-	qpn_free(dev, qp->qpn); /* dev_qp_stop(): no engine finds it */
+	qpn_free(dev, qp->qpn, qp->sq.doorbell); /* dev_qp_stop(): no engine finds it */
 	pthread_mutex_unlock(&dev->lock);
 	qp_fini(qp);
 }

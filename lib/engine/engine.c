@@ -38,7 +38,7 @@ void
 engine_doorbell(struct qp *qp)
 {
 	struct engine *e = qp->sched.engine;
-	uint32_t index = qp->qpn - e->dev->qps.pool.base;
+	uint32_t index = qp->sq.doorbell;
 	pthread_t thread = __atomic_load_n(&e->tx_thread, __ATOMIC_RELAXED);
 
 	if (unlikely(doorbells_enabled(&e->doorbells) > e->post_prefetch.min_qps))

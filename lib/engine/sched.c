@@ -109,8 +109,7 @@ engine_doorbells_drain(struct engine *e)
 		unsigned kept = 0;
 
 		for (unsigned i = 0; i < n; i++)
-			qps[i] = qp_table_get(
-				&e->dev->qps, e->dev->qps.pool.base + indices[i]);
+			qps[i] = qp_table_at(&e->dev->qps, indices[i]);
 		for (unsigned i = 0; i < n; i++) {
 			/* Skip QPs that were destroyed, that belong to another engine
 			 * (its doorbell rings there), or that are on the ready list

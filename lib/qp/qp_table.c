@@ -16,8 +16,9 @@ qp_table_init(struct qp_table *t, uint32_t base, uint32_t max_qp)
 	if (rc != 0)
 		return rc;
 	t->slots = calloc(size, sizeof(*t->slots));
-	if (t->slots == NULL) {
-		qpn_pool_fini(&t->pool);
+	t->by_qpn = calloc(size, sizeof(*t->by_qpn));
+	if (t->slots == NULL || t->by_qpn == NULL) {
+		qp_table_fini(t);
 		return -ENOMEM;
 	}
 	return 0;
@@ -28,44 +29,58 @@ qp_table_fini(struct qp_table *t)
 {
 	assert(t->count == 0);
 	free(t->slots);
-	t->slots = NULL;
+	free(t->by_qpn);
+	t->slots = t->by_qpn = NULL;
 	qpn_pool_fini(&t->pool);
 }
 
 int
-qp_table_reserve(struct qp_table *t, uint32_t *qpn)
+qp_table_reserve(struct qp_table *t, uint32_t *qpn, uint32_t *index)
 {
 	int rc = qpn_pool_take(&t->pool, qpn);
 
+	*index = *qpn - t->pool.base;
 	t->count += rc == 0;
 	return rc;
 }
 
 int
-qp_table_claim(struct qp_table *t, uint32_t qpn)
+qp_table_claim(struct qp_table *t, uint32_t qpn, uint32_t *index)
 {
-	uint32_t index = qpn - t->pool.base;
+	uint32_t ours;
 
-	if (index > t->pool.mask || t->slots[index] != NULL)
+	if (t->by_qpn[qpn & t->pool.mask] != NULL)
 		return -EINVAL;
-	/* In a table whose QPNs are all reserved by qp_table_claim(), the entries of the
-	 * pool are not used, only their number: qp_table_remove() gives one back. */
-	t->pool.free_head++;
-	t->count++;
-	return 0;
+	t->claimed = true;
+	return qp_table_reserve(t, &ours, index);
 }
 
 void
-qp_table_put(struct qp_table *t, uint32_t qpn, struct qp *qp)
+qp_table_free(struct qp_table *t, uint32_t index)
 {
-	/* Pairs with the acquire in qp_table_get(). */
-	__atomic_store_n(&t->slots[qpn - t->pool.base], qp, __ATOMIC_RELEASE);
-}
-
-void
-qp_table_remove(struct qp_table *t, uint32_t qpn)
-{
-	qp_table_put(t, qpn, NULL);
-	qpn_pool_give(&t->pool, qpn);
+	if (t->claimed)
+		qpn_pool_give_first(&t->pool, t->pool.base + index);
+	else
+		qpn_pool_give(&t->pool, t->pool.base + index);
 	t->count--;
+}
+
+static void
+qp_table_store(struct qp_table *t, const struct qp *qp, struct qp *to)
+{
+	/* Pair with the acquires in qp_table_get() and qp_table_at(). */
+	__atomic_store_n(&t->slots[qp->sq.doorbell], to, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->by_qpn[qp->qpn & t->pool.mask], to, __ATOMIC_RELEASE);
+}
+
+void
+qp_table_put(struct qp_table *t, struct qp *qp)
+{
+	qp_table_store(t, qp, qp);
+}
+
+void
+qp_table_hide(struct qp_table *t, const struct qp *qp)
+{
+	qp_table_store(t, qp, NULL);
 }

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /*
- * Maps a QPN to its QP. Changes need all engine locks; engines and pollers read without a
- * lock.
+ * Maps a QPN to its QP. Each QP has an index as well, for arrays of QPs. Changes need all
+ * engine locks; engines and pollers read without a lock.
  */
 #ifndef ROCADE_QP_QP_TABLE_H
 #define ROCADE_QP_QP_TABLE_H
 
 #include "base/qpn_pool.h"
-
-struct qp;
+#include "qp/qp.h"
 
 struct qp_table {
-	struct qp **slots; /* by qpn - pool.base; NULL: unused, or reserved only */
+	struct qp **by_qpn; /* by QPN & pool.mask; the QP there may have another QPN */
+	/* By index; NULL: unused, or reserved only. The pool assigns the indices: an
+	 * index is that of a QPN in the pool. */
+	struct qp **slots;
 	struct qpn_pool pool;
 	uint32_t count;
+	bool claimed; /* QPNs are reserved by qp_table_claim() */
 };
 
 /* The number of QPNs, size, is max_qp rounded up to a power of two. Returns 0, -ENOMEM,
@@ -22,24 +25,35 @@ struct qp_table {
 int qp_table_init(struct qp_table *t, uint32_t base, uint32_t max_qp);
 void qp_table_fini(struct qp_table *t);
 
-/* Reserves the QPN that has been free the longest. qp_table_get() returns NULL for it
- * until qp_table_put(). Returns 0 or -ENOSPC. */
-int qp_table_reserve(struct qp_table *t, uint32_t *qpn);
-/* Reserves a QPN that the daemon assigned. All QPNs of a table must then be reserved this
- * way. Returns 0, or -EINVAL if the table does not have this QPN, or has a QP for it. */
-int qp_table_claim(struct qp_table *t, uint32_t qpn);
-void qp_table_put(struct qp_table *t, uint32_t qpn, struct qp *qp);
-/* Removes the QP. Its QPN goes to the end of the queue of free ones. */
-void qp_table_remove(struct qp_table *t, uint32_t qpn);
+/* Reserves the QPN that has been free the longest, and its index. qp_table_get() returns
+ * NULL for it until qp_table_put(). Returns 0 or -ENOSPC. */
+int qp_table_reserve(struct qp_table *t, uint32_t *qpn, uint32_t *index);
+/* Reserves a QPN that the daemon assigned, and an index: the one that was freed last, so
+ * that indices stay small. All QPNs of a table must then be reserved this way. Returns 0,
+ * or -EINVAL if the table has a QP whose QPN is the same modulo its size. */
+int qp_table_claim(struct qp_table *t, uint32_t qpn, uint32_t *index);
+/* Frees a reserved index and its QPN. A QP must have been hidden. */
+void qp_table_free(struct qp_table *t, uint32_t index);
+
+/* For a QP with this index in sq.doorbell. Hidden, it is found no more. */
+void qp_table_put(struct qp_table *t, struct qp *qp);
+void qp_table_hide(struct qp_table *t, const struct qp *qp);
 
 static inline struct qp *
 qp_table_get(const struct qp_table *t, uint32_t qpn)
 {
-	uint32_t index = qpn - t->pool.base;
-
 	/* Pairs with the release in qp_table_put(). */
-	return index <= t->pool.mask ? __atomic_load_n(&t->slots[index], __ATOMIC_ACQUIRE)
-				     : NULL;
+	struct qp *qp = __atomic_load_n(&t->by_qpn[qpn & t->pool.mask], __ATOMIC_ACQUIRE);
+
+	return likely(qp != NULL && qp->qpn == qpn) ? qp : NULL;
+}
+
+/* Returns NULL if no QP has this index. */
+static inline struct qp *
+qp_table_at(const struct qp_table *t, uint32_t index)
+{
+	/* Pairs with the release in qp_table_put(). */
+	return __atomic_load_n(&t->slots[index], __ATOMIC_ACQUIRE);
 }
 
 #endif

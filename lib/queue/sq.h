@@ -124,6 +124,7 @@ struct sq {
 	bool unlocked;
 	/* flags added to every request: IBV_SEND_SIGNALED with sq_sig_all */
 	uint8_t always;
+	uint32_t doorbell;     /* index of the QP's doorbell; set by the engine */
 	const void *post_line; /* what posts read besides: qp_conf.post_line */
 };
 static_assert(sizeof(struct sq) == 2 * LINE_SIZE,

@@ -14,7 +14,7 @@ qpn_take(struct sw_client *c, uint32_t *qpn)
 
 	if (c->qps >= c->sw->conf.limits.qps)
 		return ENOMEM;
-	rc = qpns_take(&c->sw->qpns, c, qpn);
+	rc = qpns_take(&c->sw->qpns, c, &c->qp_list, c->sw->now, qpn);
 	if (rc != 0)
 		return ENOMEM;
 	c->qps++;
@@ -33,11 +33,13 @@ client_qp_find(struct sw_client *c, uint32_t qpn)
 static int
 qpn_give(struct sw_client *c, uint32_t qpn)
 {
-	if (client_qp_find(c, qpn) == NULL)
+	struct sw_qp *qp = client_qp_find(c, qpn);
+
+	if (qp == NULL)
 		return EINVAL;
 	sw_client_flush(c);
 	sw_group_forget(c->sw, qpn);
-	qpns_give(&c->sw->qpns, qpn);
+	qpns_give(&c->sw->qpns, qp, c->sw->now);
 	c->qps--;
 	return 0;
 }
@@ -46,6 +48,7 @@ static int
 peer_set(struct sw_client *c, const struct sw_request *req)
 {
 	struct sw_qp *qp = client_qp_find(c, req->qpn);
+	const struct sw_qp *dest;
 
 	if (qp == NULL || !qpn_is_ordinary(req->dest_qpn) ||
 		!net_is_ours(&c->sw->conf.net, req->sgid))
@@ -54,6 +57,8 @@ peer_set(struct sw_client *c, const struct sw_request *req)
 	memcpy(qp->dgid, req->dgid, 16);
 	qp->dest_qpn = req->dest_qpn;
 	qp->peer_local = net_is_ours(&c->sw->conf.net, req->dgid);
+	dest = qp->peer_local ? qpns_find(&c->sw->qpns, req->dest_qpn) : NULL;
+	qp->dest_serial = dest != NULL ? dest->serial : 0;
 	qp->peer = true;
 	/* Resolve the next hop before the first packet. */
 	if (c->sw->up != NULL && !qp->peer_local)

@@ -18,7 +18,7 @@
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 2
+#define SW_PROTO_VERSION 3
 #define SW_ATTACH_FDS 3
 #define SW_NAME_MAX 64
 
@@ -61,9 +61,9 @@ struct sw_device {
 	char name[SW_NAME_MAX];
 	struct net_conf net;
 	uint32_t mtu;
-	uint32_t qpn_base;
-	uint32_t qpn_count;
-	uint32_t max_qp; /* per client */
+	uint32_t qpn_base;  /* first QPN; 0: random */
+	uint32_t qpn_count; /* in use at a time: a power of two; no two equal modulo it */
+	uint32_t max_qp;    /* per client */
 	uint8_t link_up;
 	uint8_t local; /* no port: traffic between clients only */
 	uint8_t reserved[2];

@@ -87,7 +87,7 @@ packet_check(struct sw_packet *p, const struct sw_qp *qp, uint32_t qpn)
 }
 
 static enum sw_sent
-packet_forward(struct sw_packet *p, struct sw_qp *qp, uint32_t qpn)
+packet_forward(struct sw_packet *p, struct sw_qp *qp)
 {
 	struct sw_stats *stats = &p->from->stats;
 	struct sw *sw = p->from->sw;
@@ -98,8 +98,10 @@ packet_forward(struct sw_packet *p, struct sw_qp *qp, uint32_t qpn)
 
 		if (unlikely(dest == NULL))
 			return sw_drop(&stats->drop_no_qp);
-		/* A connected QP accepts packets from its peer only. */
-		if (unlikely(!ud && (dest->dest_qpn != qpn || !dest->peer_local)))
+		/* A connected QP accepts packets from its peer only. Each has to have
+		 * registered this QP, not an earlier one of the same QPN. */
+		if (unlikely(!ud && (dest->dest_serial != qp->serial ||
+					    qp->dest_serial != dest->serial)))
 			return sw_drop(&stats->drop_not_connected);
 		if (sw_client_backpressure(dest->owner, p->from))
 			return SW_RETRY;
@@ -164,7 +166,7 @@ sw_forward(struct sw_client *from, const struct ring_desc *desc)
 		return true;
 	}
 	why = packet_check(&p, qp, desc->qpn);
-	sent = likely(why == NULL) ? packet_forward(&p, qp, desc->qpn) : sw_drop(why);
+	sent = likely(why == NULL) ? packet_forward(&p, qp) : sw_drop(why);
 	if (likely(sent == SW_SENT)) {
 		from->stats.tx_packets++;
 		from->stats.tx_bytes += p.len;

@@ -37,7 +37,7 @@ sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out
 	sw = alloc_get(&alloc_plain, "switch", sizeof(*sw));
 	if (sw == NULL)
 		return -ENOMEM;
-	rc = qpns_init(&sw->qpns, conf->qpn_base, conf->qpn_count);
+	rc = qpns_init(&sw->qpns, conf->qpn_base, conf->qpn_count, &conf->random);
 	if (rc != 0) {
 		alloc_put(&alloc_plain, sw, sizeof(*sw));
 		return rc;
@@ -176,16 +176,11 @@ void
 sw_client_remove(struct sw_client *client)
 {
 	struct sw *sw = client->sw;
-	struct qpns *t = &sw->qpns;
 
 	sw_client_flush(client);
 	sw_group_forget_all(sw, client);
-	for (uint32_t i = 0; i <= t->pool.mask && client->qps != 0; i++) {
-		if (t->qps[i].owner != client)
-			continue;
-		qpns_give(t, t->pool.base + i);
-		client->qps--;
-	}
+	while (!LIST_EMPTY(&client->qp_list))
+		qpns_give(&sw->qpns, LIST_FIRST(&client->qp_list), sw->now);
 	if (client->dirty)
 		TAILQ_REMOVE(&sw->dirty, client, dirty_link);
 	if (client->lagging)
@@ -248,17 +243,27 @@ sw_run(struct sw *sw, uint64_t now)
 	return moved;
 }
 
+static void
+peer_end(struct sw_qp *qp)
+{
+	qp->peer = false;
+	qp->dest_serial = 0;
+}
+
 void
 sw_set_net(struct sw *sw, const struct net_conf *net)
 {
-	sw->conf.net = *net;
-	for (uint32_t i = 0; i <= sw->qpns.pool.mask; i++) {
-		struct sw_qp *qp = &sw->qpns.qps[i];
+	struct sw_client *c;
+	struct sw_qp *qp;
 
-		if (qp->owner == NULL || !qp->peer)
-			continue;
-		qp->peer = net_is_ours(&sw->conf.net, qp->sgid);
-		qp->peer_local = net_is_ours(&sw->conf.net, qp->dgid);
+	sw->conf.net = *net;
+	TAILQ_FOREACH (c, &sw->clients, link) {
+		LIST_FOREACH(qp, &c->qp_list, link)
+		{
+			if (!net_is_ours(&sw->conf.net, qp->sgid) ||
+				net_is_ours(&sw->conf.net, qp->dgid) != qp->peer_local)
+				peer_end(qp);
+		}
 	}
 }
 

@@ -52,8 +52,10 @@ struct sw_limits { /* per client */
 struct sw_conf {
 	struct net_conf net; /* MAC and addresses, including the link-local one */
 	uint32_t mtu;        /* IP */
+	/* as for qpns_init() */
 	uint32_t qpn_base;
-	uint32_t qpn_count; /* a power of two */
+	uint32_t qpn_count;
+	struct random_key random;
 	uint32_t max_clients;
 	struct sw_limits limits;
 };
@@ -74,6 +76,7 @@ struct sw_client {
 	void *owner; /* passed to wake() */
 	uint32_t id;
 	uint32_t qps;
+	struct sw_qp_list qp_list;
 	bool dirty, lagging;
 	bool corrupt;     /* an index in one of its rings is invalid: no longer served */
 	uint32_t changes; /* device changes that were announced to it */
@@ -111,7 +114,8 @@ struct sw {
 	/* counts multicast packets; each client gets one copy of a packet */
 	uint32_t stamp;
 	uint64_t lagging_check_ns;
-	uint64_t now; /* of this pass */
+	/* of this pass; the caller sets it before it serves requests */
+	uint64_t now;
 	/* a client is being flushed: its packets are not offered again */
 	bool final_flush;
 	/* Wakes the client's progress thread. */
@@ -155,8 +159,8 @@ void sw_awake(struct sw *sw);
 /* Tells the clients that the link, or the device as SW_DEVICE_INFO returns it, has
  * changed. */
 void sw_changed(struct sw *sw, bool link_up);
-/* Replaces the addresses. A QP whose registered source address is removed has no
- * registered peer any more. */
+/* Replaces the addresses. A QP has no registered peer any more if its own address is
+ * removed, or if its peer's becomes or ceases to be an address of the device. */
 void sw_set_net(struct sw *sw, const struct net_conf *net);
 
 #endif

@@ -11,6 +11,7 @@
 #define STEPS 300
 #define PAYLOAD 64
 #define HOSTILE 2
+#define HOSTILE_QPNS 16384
 
 struct honest {
 	struct fixture_client *client;
@@ -22,7 +23,8 @@ struct honest {
 struct world {
 	struct switch_fixture fixture;
 	struct honest pair[2];
-	uint32_t hostile_qpns; /* a bit for each QPN that it ever had */
+	/* a bit for each QPN that it ever had, of the first HOSTILE_QPNS */
+	uint32_t hostile_qpns[HOSTILE_QPNS / 32];
 };
 
 static const char *const addresses[] = {
@@ -104,7 +106,8 @@ datagram_check(const struct world *w, const struct pkt_view *view, const uint8_t
 	uint32_t from = be24_get(view_deth(view)->src_qpn) - FIRST_QPN;
 	uint8_t ours[16];
 
-	FUZZ_CHECK(from < QPN_COUNT && (w->hostile_qpns >> from & 1) != 0);
+	FUZZ_CHECK(from < HOSTILE_QPNS &&
+		   (w->hostile_qpns[from / 32] >> from % 32 & 1) != 0);
 	FUZZ_CHECK(view->ip_version == 4);
 	FUZZ_CHECK(gid_parse(addresses[0], ours, NULL) == 0);
 	FUZZ_CHECK(memcmp(got + 14 + 12, ours + 12, 4) == 0);
@@ -205,8 +208,10 @@ hostile_receive(struct fixture_client *c, unsigned n)
 static void
 qpn_note(struct world *w, uint32_t qpn)
 {
-	FUZZ_CHECK(qpn - FIRST_QPN < QPN_COUNT);
-	w->hostile_qpns |= 1u << (qpn - FIRST_QPN);
+	uint32_t index = qpn - FIRST_QPN;
+
+	FUZZ_CHECK(index < HOSTILE_QPNS);
+	w->hostile_qpns[index / 32] |= 1u << index % 32;
 }
 
 static void
@@ -316,7 +321,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {data, size};
-	struct world w = {.hostile_qpns = 0};
+	struct world w = {.hostile_qpns = {0}};
 
 	fixture_open_users(&w.fixture, (const uint32_t[CLIENTS]){[HOSTILE] = 1});
 	for (unsigned k = 0; k < 2; k++)

@@ -53,8 +53,7 @@ post(unsigned i)
 static struct post_prefetch_hint *
 hint_of(unsigned i)
 {
-	return &engine()->post_prefetch
-			.hints[q[i].qp->qpn - fixture.a.dev->qps.pool.base];
+	return &engine()->post_prefetch.hints[q[i].qp->sq.doorbell];
 }
 
 /* The slot of the QP's next request, as a posting thread computes it. */

@@ -119,10 +119,15 @@ idle_qp_size(void **state)
 
 /* ---- The QPN table ---- */
 
+static struct qp table_qps[16];
+
+/* A QP that is only looked up. */
 static struct qp *
-fake_qp(uint32_t i)
+fake_qp(uint32_t qpn, uint32_t index)
 {
-	return (struct qp *)(uintptr_t)(0x1000 + 64 * i);
+	table_qps[index].qpn = qpn;
+	table_qps[index].sq.doorbell = index;
+	return &table_qps[index];
 }
 
 /* QPNs 0 and 1 are for management, 0xFFFFFF for multicast (IBA 3.9, 10.5.1). */
@@ -130,7 +135,7 @@ static void
 qpn_table_limits(void **state)
 {
 	struct qp_table t;
-	uint32_t qpn;
+	uint32_t qpn, index;
 
 	assert_int_equal(qp_table_init(&t, 2, 0), -EINVAL);
 	assert_int_equal(qp_table_init(&t, 0, 16), -EINVAL);
@@ -139,21 +144,24 @@ qpn_table_limits(void **state)
 	assert_int_equal(qp_table_init(&t, 0xFFFFF0, 16), -EINVAL);
 	assert_int_equal(qp_table_init(&t, 0xFFFFEF, 9), 0); /* 16 slots: .. 0xFFFFFE */
 	for (unsigned i = 0; i < 16; i++) {
-		assert_int_equal(qp_table_reserve(&t, &qpn), 0);
+		assert_int_equal(qp_table_reserve(&t, &qpn, &index), 0);
 		assert_int_equal(qpn, 0xFFFFEF + i);
+		assert_int_equal(index, i);
 		/* reserved, but not in the table yet */
 		assert_null(qp_table_get(&t, qpn));
-		qp_table_put(&t, qpn, fake_qp(i));
+		qp_table_put(&t, fake_qp(qpn, index));
 	}
-	assert_int_equal(qp_table_reserve(&t, &qpn), -ENOSPC);
-	for (unsigned i = 0; i < 16; i++)
-		assert_ptr_equal(qp_table_get(&t, 0xFFFFEF + i), fake_qp(i));
+	assert_int_equal(qp_table_reserve(&t, &qpn, &index), -ENOSPC);
+	for (unsigned i = 0; i < 16; i++) {
+		assert_ptr_equal(qp_table_get(&t, 0xFFFFEF + i), &table_qps[i]);
+		assert_ptr_equal(qp_table_at(&t, i), &table_qps[i]);
+	}
 	assert_null(qp_table_get(&t, 0xFFFFEE));
 	assert_null(qp_table_get(&t, 0xFFFFFF));
 	assert_null(qp_table_get(&t, 0));
 	assert_null(qp_table_get(&t, 1));
 	for (unsigned i = 0; i < 16; i++)
-		qp_table_remove(&t, 0xFFFFEF + i);
+		qp_table_free(&t, i);
 	qp_table_fini(&t);
 }
 
@@ -164,38 +172,71 @@ oldest_free_qpn_first(void **state)
 {
 	struct qp_table t;
 	static const uint32_t freed[] = {0x105, 0x100, 0x103};
-	uint32_t qpn, last = 0;
+	uint32_t qpn, index, last = 0;
 
 	assert_int_equal(qp_table_init(&t, 0x100, 8), 0);
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(qp_table_reserve(&t, &qpn), 0);
-	qp_table_remove(&t, 0x101);
+		assert_int_equal(qp_table_reserve(&t, &qpn, &index), 0);
+	qp_table_free(&t, 1);
 	for (unsigned i = 3; i < 8; i++) {
-		assert_int_equal(qp_table_reserve(&t, &qpn), 0);
+		assert_int_equal(qp_table_reserve(&t, &qpn, &index), 0);
 		assert_int_equal(qpn, 0x100 + i);
 	}
-	assert_int_equal(qp_table_reserve(&t, &qpn), 0);
+	assert_int_equal(qp_table_reserve(&t, &qpn, &index), 0);
 	assert_int_equal(qpn, 0x101);
 	for (unsigned i = 0; i < 3; i++)
-		qp_table_remove(&t, freed[i]);
+		qp_table_free(&t, freed[i] - 0x100);
 	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(qp_table_reserve(&t, &qpn), 0);
+		assert_int_equal(qp_table_reserve(&t, &qpn, &index), 0);
 		assert_int_equal(qpn, freed[i]);
 	}
 	/* With one QPN in use at a time all are used in turn. */
 	for (unsigned i = 0; i < 8; i++)
-		qp_table_remove(&t, 0x100 + i);
+		qp_table_free(&t, i);
 	for (unsigned i = 0; i < 100; i++) {
-		assert_int_equal(qp_table_reserve(&t, &qpn), 0);
+		assert_int_equal(qp_table_reserve(&t, &qpn, &index), 0);
 		if (i != 0)
 			assert_int_equal(qpn, 0x100 + (last - 0x100 + 1) % 8);
 		last = qpn;
-		qp_table_put(&t, qpn, fake_qp(i));
-		qp_table_put(&t, qpn, NULL); /* stopped */
+		qp_table_put(&t, fake_qp(qpn, index));
+		qp_table_hide(&t, &table_qps[index]); /* stopped */
 		assert_null(qp_table_get(&t, qpn));
-		qp_table_remove(&t, qpn);
+		assert_null(qp_table_at(&t, index));
+		qp_table_free(&t, index);
 	}
 	assert_int_equal(t.count, 0);
+	qp_table_fini(&t);
+}
+
+/* The daemon's QPNs come from all 24 bits. Indices stay small all the same. A packet for
+ * an earlier QP does not reach the QP that has its place in the table. */
+static void
+qpns_of_the_daemon(void **state)
+{
+	static const uint32_t qpns[] = {0xABCD05, 0x000013, 0x77770E};
+	struct qp_table t;
+	uint32_t index;
+
+	assert_int_equal(qp_table_init(&t, 2, 16), 0);
+	for (unsigned round = 0; round < 100; round++) {
+		for (unsigned i = 0; i < RTE_DIM(qpns); i++) {
+			uint32_t qpn = qpns[i] + (round % 3 << 4);
+
+			assert_int_equal(qp_table_claim(&t, qpn, &index), 0);
+			assert_in_range(index, 0, 2);
+			qp_table_put(&t, fake_qp(qpn, index));
+			assert_ptr_equal(qp_table_get(&t, qpn), &table_qps[index]);
+			assert_null(qp_table_get(&t, qpn ^ 0x10));
+			assert_null(qp_table_get(&t, qpn ^ 0x100000));
+			assert_int_equal(qp_table_claim(&t, qpn, &index), -EINVAL);
+			assert_int_equal(qp_table_claim(&t, qpn ^ 0x10, &index), -EINVAL);
+		}
+		assert_int_equal(t.count, 3);
+		for (unsigned i = 0; i < RTE_DIM(qpns); i++) {
+			qp_table_hide(&t, &table_qps[i]);
+			qp_table_free(&t, i);
+		}
+	}
 	qp_table_fini(&t);
 }
 
@@ -221,6 +262,7 @@ main(void)
 		cmocka_unit_test(idle_qp_size),
 		cmocka_unit_test(qpn_table_limits),
 		cmocka_unit_test(oldest_free_qpn_first),
+		cmocka_unit_test(qpns_of_the_daemon),
 	};
 
 	return cmocka_run_group_tests_name("qp", tests, setup, teardown);

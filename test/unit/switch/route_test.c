@@ -114,6 +114,69 @@ both_ends_must_register_the_peer(void **state)
 	fixture_close(&b);
 }
 
+/* Makes a free QPN the next one of the client, as if all others of its entry had been in
+ * use meanwhile. */
+static void
+client_reuse_qpn(struct switch_fixture *b, struct fixture_client *c, uint32_t qpn)
+{
+	b->sw->conf.limits.qps = QPN_COUNT;
+	b->sw->qpns.qps[qpn & b->sw->qpns.mask].qpn = qpn - QPN_COUNT;
+	while ((c->qpn = client_take_qpn(b, c)) != qpn)
+		;
+}
+
+/* Client 1 destroys its QP. Client 2 gets the QPN, and names client 0 as its peer. That
+ * does not make it the peer of client 0. */
+static void
+next_owner_of_a_qpn_has_no_connection(void **state)
+{
+	struct sw_request give = {.type = SW_QPN_GIVE};
+	struct switch_fixture b;
+	struct frame_spec f, back;
+	struct sw_reply reply;
+	uint32_t qpn;
+
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
+	back = f;
+	back.dest_qpn = b.c[0].qpn;
+	give.qpn = qpn = b.c[1].qpn;
+	client_request(&b, &b.c[1], &give, &reply);
+	assert_int_equal(reply.error, 0);
+	expect_tx_drop(&b, &f, b.c[0].qpn, no_qp);
+	client_reuse_qpn(&b, &b.c[2], qpn);
+	assert_int_equal(client_set_peer(&b, &b.c[2], qpn, b.addr, b.c[0].qpn), 0);
+	expect_tx_drop(&b, &f, b.c[0].qpn, not_connected);
+	client_send(&b, &b.c[2], qpn, &back);
+	assert_int_equal(b.c[2].client->stats.drop_not_connected, 1);
+	assert_false(client_received(&b.c[0], NULL));
+	/* It is the peer once client 0 has named it. */
+	assert_int_equal(client_set_peer(&b, &b.c[0], b.c[0].qpn, b.addr, qpn), 0);
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_true(client_received(&b.c[2], &f));
+	client_send(&b, &b.c[2], qpn, &back);
+	assert_true(client_received(&b.c[0], &back));
+	fixture_close(&b);
+}
+
+/* A QPN that nobody has yet: who gets it later was not meant. */
+static void
+unused_qpn_is_no_peer(void **state)
+{
+	struct switch_fixture b;
+	struct frame_spec f;
+	uint32_t qpn = FIRST_QPN + CLIENTS;
+
+	fixture_open(&b);
+	assert_int_equal(client_set_peer(&b, &b.c[0], b.c[0].qpn, b.addr, qpn), 0);
+	assert_int_equal(client_take_qpn(&b, &b.c[2]), qpn);
+	assert_int_equal(client_set_peer(&b, &b.c[2], qpn, b.addr, b.c[0].qpn), 0);
+	f = frame_spec_valid(&b);
+	f.dest_qpn = qpn;
+	expect_tx_drop(&b, &f, b.c[0].qpn, not_connected);
+	fixture_close(&b);
+}
+
 static void
 other_source_addresses_are_dropped(void **state)
 {
@@ -303,6 +366,8 @@ main(void)
 		cmocka_unit_test(qpn_of_another_client_sends_nothing),
 		cmocka_unit_test(other_destinations_are_dropped),
 		cmocka_unit_test(both_ends_must_register_the_peer),
+		cmocka_unit_test(next_owner_of_a_qpn_has_no_connection),
+		cmocka_unit_test(unused_qpn_is_no_peer),
 		cmocka_unit_test(other_source_addresses_are_dropped),
 		cmocka_unit_test(management_qps_are_unreachable),
 		cmocka_unit_test(deth_must_name_the_sender),

@@ -277,7 +277,7 @@ invalid_configuration_is_refused(void **state)
 	conf.net.addr_count = 0;
 	assert_int_equal(sw_create(&conf, client_wake, &sw), -EINVAL);
 	conf = b.sw->conf;
-	conf.qpn_base = 0;
+	conf.qpn_base = 1;
 	assert_int_equal(sw_create(&conf, client_wake, &sw), -EINVAL);
 	conf = b.sw->conf;
 	conf.limits.geom.rx_slots = 3;

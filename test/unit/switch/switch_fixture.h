@@ -160,7 +160,7 @@ fixture_close(struct switch_fixture *b)
 {
 	for (unsigned i = 0; i < CLIENTS; i++)
 		client_detach(&b->c[i]);
-	assert_int_equal(qpn_pool_free_count(&b->sw->qpns.pool), QPN_COUNT);
+	assert_int_equal(qpns_free_count(&b->sw->qpns), QPN_COUNT);
 	for (unsigned i = 0; i < SW_GROUPS; i++)
 		assert_int_equal(b->sw->groups[i].count, 0);
 	sw_destroy(b->sw);
