@@ -335,6 +335,16 @@ shm_hook_peer_set(void *arg, uint32_t qpn, const uint8_t sgid[16], const uint8_t
 	return session_call(&shm->session, &req, &reply, NULL, 0);
 }
 
+static void
+shm_hook_peer_clear(void *arg, uint32_t qpn)
+{
+	struct sw_request req = {.type = SW_PEER_CLEAR, .qpn = qpn};
+	struct shm *shm = arg;
+	struct sw_reply reply;
+
+	(void)session_call(&shm->session, &req, &reply, NULL, 0);
+}
+
 static int
 shm_hook_group(void *arg, uint32_t qpn, const uint8_t gid[16], bool join)
 {
@@ -352,4 +362,5 @@ const struct dev_hooks shm_hooks = {
 	.qpn_take = shm_hook_qpn_take,
 	.qpn_give = shm_hook_qpn_give,
 	.peer_set = shm_hook_peer_set,
+	.peer_clear = shm_hook_peer_clear,
 };

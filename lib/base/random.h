@@ -29,6 +29,7 @@ enum random_use {
 	RANDOM_QPN_BASE,
 	RANDOM_QPNS,
 	RANDOM_SRQN_BASE,
+	RANDOM_SWITCH_TABLES,
 };
 
 struct random_numbers {

@@ -48,6 +48,7 @@ struct dev_hooks {
 	void (*qpn_give)(void *arg, uint32_t qpn);
 	int (*peer_set)(void *arg, uint32_t qpn, const uint8_t sgid[16],
 		const uint8_t dgid[16], uint32_t dest_qpn);
+	void (*peer_clear)(void *arg, uint32_t qpn); /* the QP was reset */
 	int (*group)(void *arg, uint32_t qpn, const uint8_t gid[16], bool join);
 };
 

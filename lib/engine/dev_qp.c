@@ -176,6 +176,9 @@ dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int ma
 	if (rc == 0)
 		rc = qp_modify_locked(dev, qp, attr, mask);
 	dev_engines_unlock(dev);
+	if (rc == 0 && hooks != NULL && mask & IBV_QP_STATE &&
+		attr->state == IBV_QPS_RESET && qp->type != IBV_QPT_UD)
+		hooks->peer_clear(dev->conf.hooks_arg, qp->qpn);
 	pthread_mutex_unlock(&dev->lock);
 	return rc;
 }

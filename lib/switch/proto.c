@@ -5,21 +5,8 @@
 #include "port/net_addr.h"
 #include "switch/proto.h"
 #include "switch/sw_group.h"
+#include "switch/sw_qp.h"
 #include "switch/uplink.h"
-
-static int
-qpn_take(struct sw_client *c, uint32_t *qpn)
-{
-	int rc;
-
-	if (c->qps >= c->sw->conf.limits.qps)
-		return ENOMEM;
-	rc = qpns_take(&c->sw->qpns, c, &c->qp_list, c->sw->now, qpn);
-	if (rc != 0)
-		return ENOMEM;
-	c->qps++;
-	return 0;
-}
 
 /* Returns NULL if the QP is not the client's. */
 static struct sw_qp *
@@ -39,8 +26,7 @@ qpn_give(struct sw_client *c, uint32_t qpn)
 		return EINVAL;
 	sw_client_flush(c);
 	sw_group_forget(c->sw, qpn);
-	qpns_give(&c->sw->qpns, qp, c->sw->now);
-	c->qps--;
+	sw_qp_destroy(qp);
 	return 0;
 }
 
@@ -48,21 +34,28 @@ static int
 peer_set(struct sw_client *c, const struct sw_request *req)
 {
 	struct sw_qp *qp = client_qp_find(c, req->qpn);
-	const struct sw_qp *dest;
+	int err;
 
 	if (qp == NULL || !qpn_is_ordinary(req->dest_qpn) ||
 		!net_is_ours(&c->sw->conf.net, req->sgid))
 		return EINVAL;
-	memcpy(qp->sgid, req->sgid, 16);
-	memcpy(qp->dgid, req->dgid, 16);
-	qp->dest_qpn = req->dest_qpn;
-	qp->peer_local = net_is_ours(&c->sw->conf.net, req->dgid);
-	dest = qp->peer_local ? qpns_find(&c->sw->qpns, req->dest_qpn) : NULL;
-	qp->dest_serial = dest != NULL ? dest->serial : 0;
-	qp->peer = true;
+	err = -sw_qp_set_peer(qp, req->sgid, req->dgid, req->dest_qpn);
+	c->stats.peer_taken += err == EADDRINUSE;
 	/* Resolve the next hop before the first packet. */
-	if (c->sw->up != NULL && !qp->peer_local)
+	if (err == 0 && c->sw->up != NULL && !qp->peer_local)
 		uplink_resolve(c->sw->up, qp->dgid);
+	return err;
+}
+
+static int
+peer_clear(struct sw_client *c, uint32_t qpn)
+{
+	struct sw_qp *qp = client_qp_find(c, qpn);
+
+	if (qp == NULL)
+		return EINVAL;
+	sw_client_flush(c);
+	sw_qp_clear_peer(qp);
 	return 0;
 }
 
@@ -87,13 +80,16 @@ client_request_serve(
 	c->stats.requests++;
 	switch (req->type) {
 	case SW_QPN_TAKE:
-		err = qpn_take(c, &reply->qpn);
+		err = sw_qp_create(c, &reply->qpn) == 0 ? 0 : ENOMEM;
 		break;
 	case SW_QPN_GIVE:
 		err = qpn_give(c, req->qpn);
 		break;
 	case SW_PEER_SET:
 		err = peer_set(c, req);
+		break;
+	case SW_PEER_CLEAR:
+		err = peer_clear(c, req->qpn);
 		break;
 	case SW_GROUP_JOIN:
 	case SW_GROUP_LEAVE:

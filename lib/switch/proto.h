@@ -27,8 +27,10 @@ enum sw_request_type {
 	SW_ATTACH,          /* makes the connection a client, with rings and memory */
 	SW_QPN_TAKE,        /* the reply carries a QPN for a new QP */
 	SW_QPN_GIVE,        /* frees qpn */
-	SW_PEER_SET,        /* registers dest_qpn, sgid and dgid as the peer of qpn */
-	SW_GROUP_JOIN,      /* qpn joins the multicast group dgid */
+	/* Registers dest_qpn, sgid and dgid as the peer of qpn. EADDRINUSE: a client of
+	 * another user has registered this QP of another host. */
+	SW_PEER_SET,
+	SW_GROUP_JOIN, /* qpn joins the multicast group dgid */
 	SW_GROUP_LEAVE,
 	SW_STATUS, /* the reply carries a descriptor of a JSON text */
 	/* Requests statistics from all clients, unless that was just done. With qpn 1 it
@@ -43,6 +45,7 @@ enum sw_request_type {
 	 * channel's number in qpn. */
 	SW_CM_OPEN,
 	SW_CM_COMMAND, /* a struct sw_cm_request, answered by a struct sw_cm_reply */
+	SW_PEER_CLEAR, /* forwards what is in the ring, then ends the registration */
 };
 
 struct sw_request {

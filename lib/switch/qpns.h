@@ -19,6 +19,7 @@
 #define QPN_WAIT_NS (60 * NS_PER_SEC)
 
 struct sw_client;
+struct sw_remote;
 
 struct sw_qp {
 	/* Members read when the QP receives. */
@@ -39,8 +40,9 @@ struct sw_qp {
 
 	uint8_t sgid[16]; /* own GID, registered together with the peer */
 	uint8_t hop_dgid[16];
-	LIST_ENTRY(sw_qp) link; /* in its owner's */
-	uint64_t waits_ns;      /* free: waits since this time */
+	LIST_ENTRY(sw_qp) link;   /* in its owner's */
+	uint64_t waits_ns;        /* free: waits since this time */
+	struct sw_remote *remote; /* the registered peer is a QP of another host */
 } LINE_ALIGNED;
 static_assert(sizeof(struct sw_qp) == 2 * LINE_SIZE, "the first line for receiving");
 

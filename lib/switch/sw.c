@@ -8,6 +8,7 @@
 #include "switch/route.h"
 #include "switch/sw_client.h"
 #include "switch/sw_group.h"
+#include "switch/sw_qp.h"
 #include "switch/uplink.h"
 
 #define RATE_BURST_NS (10 * NS_PER_MS) /* the packet rate is averaged over this time */
@@ -38,6 +39,11 @@ sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out
 	if (sw == NULL)
 		return -ENOMEM;
 	rc = qpns_init(&sw->qpns, conf->qpn_base, conf->qpn_count, &conf->random);
+	if (rc == 0) {
+		rc = sw_users_init(&sw->users, &conf->random);
+		if (rc != 0)
+			qpns_fini(&sw->qpns);
+	}
 	if (rc != 0) {
 		alloc_put(&alloc_plain, sw, sizeof(*sw));
 		return rc;
@@ -45,7 +51,6 @@ sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out
 	sw->conf = *conf;
 	sw->wake = wake;
 	sw->next_id = 1;
-	sw_users_init(&sw->users);
 	TAILQ_INIT(&sw->clients);
 	TAILQ_INIT(&sw->dirty);
 	TAILQ_INIT(&sw->lagging);
@@ -180,7 +185,7 @@ sw_client_remove(struct sw_client *client)
 	sw_client_flush(client);
 	sw_group_forget_all(sw, client);
 	while (!LIST_EMPTY(&client->qp_list))
-		qpns_give(&sw->qpns, LIST_FIRST(&client->qp_list), sw->now);
+		sw_qp_destroy(LIST_FIRST(&client->qp_list));
 	if (client->dirty)
 		TAILQ_REMOVE(&sw->dirty, client, dirty_link);
 	if (client->lagging)
@@ -243,13 +248,6 @@ sw_run(struct sw *sw, uint64_t now)
 	return moved;
 }
 
-static void
-peer_end(struct sw_qp *qp)
-{
-	qp->peer = false;
-	qp->dest_serial = 0;
-}
-
 void
 sw_set_net(struct sw *sw, const struct net_conf *net)
 {
@@ -262,7 +260,7 @@ sw_set_net(struct sw *sw, const struct net_conf *net)
 		{
 			if (!net_is_ours(&sw->conf.net, qp->sgid) ||
 				net_is_ours(&sw->conf.net, qp->dgid) != qp->peer_local)
-				peer_end(qp);
+				sw_qp_clear_peer(qp);
 		}
 	}
 }

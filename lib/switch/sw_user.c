@@ -1,31 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
 #include "base/base_alloc.h"
 #include "switch/sw_user.h"
 
 #define CREDIT_MAX (SW_HOLD_MAX_NS * SW_HOLD_SHARE)
 
-void
-sw_users_init(struct sw_users *users)
+int
+sw_users_init(struct sw_users *users, const struct random_key *random)
 {
-	*users = (struct sw_users){.kept_count = 0};
-	TAILQ_INIT(&users->used);
+	memset(users, 0, sizeof(*users));
 	TAILQ_INIT(&users->kept);
+	return sw_remotes_init(&users->remotes, random);
+}
+
+static void
+kept_remove(struct sw_users *users, struct sw_user *user)
+{
+	TAILQ_REMOVE(&users->kept, user, kept_link);
+	users->kept_count--;
 }
 
 static void
 kept_free(struct sw_users *users, struct sw_user *user)
 {
-	TAILQ_REMOVE(&users->kept, user, link);
-	users->kept_count--;
+	kept_remove(users, user);
+	LIST_REMOVE(user, link);
+	sw_remote_owner_fini(&users->remotes, &user->remotes);
 	alloc_put(&alloc_plain, user, sizeof(*user));
 }
 
 void
 sw_users_fini(struct sw_users *users)
 {
-	assert(TAILQ_EMPTY(&users->used));
 	while (!TAILQ_EMPTY(&users->kept))
 		kept_free(users, TAILQ_FIRST(&users->kept));
+	for (unsigned i = 0; i < SW_USER_BUCKETS; i++)
+		assert(LIST_EMPTY(&users->buckets[i]));
+	sw_remotes_fini(&users->remotes);
 }
 
 static void
@@ -40,39 +52,46 @@ kept_expire(struct sw_users *users, uint64_t now)
 }
 
 static struct sw_user *
-user_find(const struct sw_user_list *list, uint32_t uid)
+user_find(const struct sw_users *users, uint32_t uid)
 {
 	struct sw_user *user;
 
-	TAILQ_FOREACH (user, list, link) {
+	LIST_FOREACH(user, &users->buckets[uid % SW_USER_BUCKETS], link)
+	{
 		if (user->uid == uid)
 			return user;
 	}
 	return NULL;
 }
 
+static struct sw_user *
+user_create(struct sw_users *users, uint32_t uid, uint64_t now)
+{
+	struct sw_user *user = alloc_get(&alloc_plain, "user", sizeof(*user));
+
+	if (user == NULL)
+		return NULL;
+	user->uid = uid;
+	user->hold_credit = CREDIT_MAX;
+	user->hold_ns = now;
+	sw_remote_owner_init(&user->remotes);
+	LIST_INSERT_HEAD(&users->buckets[uid % SW_USER_BUCKETS], user, link);
+	return user;
+}
+
 struct sw_user *
 sw_user_get(struct sw_users *users, uint32_t uid, uint64_t now)
 {
-	struct sw_user *user = user_find(&users->used, uid);
+	struct sw_user *user;
 
 	kept_expire(users, now);
-	if (user == NULL) {
-		user = user_find(&users->kept, uid);
-		if (user != NULL) {
-			TAILQ_REMOVE(&users->kept, user, link);
-			users->kept_count--;
-		} else {
-			user = alloc_get(&alloc_plain, "user", sizeof(*user));
-			if (user == NULL)
-				return NULL;
-			user->uid = uid;
-			user->hold_credit = CREDIT_MAX;
-			user->hold_ns = now;
-		}
-		TAILQ_INSERT_TAIL(&users->used, user, link);
-	}
-	user->clients++;
+	user = user_find(users, uid);
+	if (user == NULL)
+		user = user_create(users, uid, now);
+	else if (user->clients == 0)
+		kept_remove(users, user);
+	if (user != NULL)
+		user->clients++;
 	return user;
 }
 
@@ -81,9 +100,8 @@ sw_user_put(struct sw_users *users, struct sw_user *user, uint64_t now)
 {
 	if (--user->clients != 0)
 		return;
-	TAILQ_REMOVE(&users->used, user, link);
 	user->kept_ns = now;
-	TAILQ_INSERT_TAIL(&users->kept, user, link);
+	TAILQ_INSERT_TAIL(&users->kept, user, kept_link);
 	users->kept_count++;
 	kept_expire(users, now);
 }

@@ -7,9 +7,7 @@
 #ifndef ROCADE_SWITCH_SW_USER_H
 #define ROCADE_SWITCH_SW_USER_H
 
-#include <sys/queue.h>
-
-#include "base/common.h"
+#include "switch/sw_remote.h"
 
 /*
  * Clients of a user may block senders of other users for 1 % of the time, and for 2 us
@@ -24,27 +22,30 @@
 #define SW_HOLD_STEP_NS NS_PER_MS
 
 #define SW_USER_KEPT_NS (60 * NS_PER_SEC) /* after the last client of a user */
-#define SW_USERS_KEPT 1024                /* without clients; the oldest is forgotten */
+#define SW_USERS_KEPT 65536               /* without clients; the oldest is forgotten */
+#define SW_USER_BUCKETS 1024
 
 struct sw_user {
-	TAILQ_ENTRY(sw_user) link; /* in used or kept */
+	LIST_ENTRY(sw_user) link;       /* in its bucket */
+	TAILQ_ENTRY(sw_user) kept_link; /* if it has no clients */
+	struct sw_remote_owner remotes;
 	uint32_t uid;
 	uint32_t clients;
-	uint64_t kept_ns; /* in kept: when the last client left */
+	uint64_t kept_ns; /* without clients: when the last one left */
 	/* in the time that earns it: SW_HOLD_SHARE for each ns that senders are blocked */
 	uint64_t hold_credit;
 	uint64_t hold_ns; /* when hold_credit was last changed */
 };
 
-TAILQ_HEAD(sw_user_list, sw_user);
-
 struct sw_users {
-	struct sw_user_list used; /* with clients */
-	struct sw_user_list kept; /* without clients, oldest first */
+	LIST_HEAD(, sw_user) buckets[SW_USER_BUCKETS]; /* by uid */
+	TAILQ_HEAD(, sw_user) kept;                    /* without clients, oldest first */
 	uint32_t kept_count;
+	struct sw_remotes remotes;
 };
 
-void sw_users_init(struct sw_users *users);
+/* Returns 0 or -ENOMEM. */
+int sw_users_init(struct sw_users *users, const struct random_key *random);
 void sw_users_fini(struct sw_users *users);
 
 /* For a new client. Returns NULL without memory. */

@@ -318,7 +318,7 @@ device_hooks_send_requests(void **state)
 
 	fixture_open(&b);
 	reply.qpn = 4711;
-	for (unsigned i = 0; i < 5; i++)
+	for (unsigned i = 0; i < 6; i++)
 		reply_send(b.d.fd, &reply, sizeof(reply), NULL, 0);
 	assert_int_equal(shm_hooks.qpn_take(b.shm, &qpn), 0);
 	assert_int_equal(qpn, 4711);
@@ -331,6 +331,9 @@ device_hooks_send_requests(void **state)
 	assert_true(req.type == SW_PEER_SET && req.qpn == 4711 && req.dest_qpn == 42);
 	assert_memory_equal(req.sgid, sgid, 16);
 	assert_memory_equal(req.dgid, dgid, 16);
+	shm_hooks.peer_clear(b.shm, 4711);
+	req = request_recv(b.d.fd);
+	assert_true(req.type == SW_PEER_CLEAR && req.qpn == 4711);
 	assert_int_equal(shm_hooks.group(b.shm, 4711, dgid, true), 0);
 	req = request_recv(b.d.fd);
 	assert_true(req.type == SW_GROUP_JOIN && req.qpn == 4711);

@@ -69,7 +69,7 @@ static void
 qpn_of_another_client_is_refused(void **state)
 {
 	static const uint32_t types[] = {
-		SW_QPN_GIVE, SW_PEER_SET, SW_GROUP_JOIN, SW_GROUP_LEAVE};
+		SW_QPN_GIVE, SW_PEER_SET, SW_PEER_CLEAR, SW_GROUP_JOIN, SW_GROUP_LEAVE};
 	struct switch_fixture b;
 
 	fixture_open(&b);
@@ -80,7 +80,7 @@ qpn_of_another_client_is_refused(void **state)
 		assert_int_equal(
 			request_for_qpn(&b, &b.c[0], types[i], UINT32_MAX), EINVAL);
 	}
-	assert_int_equal(b.c[0].client->stats.refused, 12);
+	assert_int_equal(b.c[0].client->stats.refused, 15);
 	assert_int_equal(request_for_qpn(&b, &b.c[0], SW_PEER_SET, b.c[0].qpn), 0);
 	assert_int_equal(request_for_qpn(&b, &b.c[0], SW_QPN_GIVE, b.c[0].qpn), 0);
 	assert_int_equal(request_for_qpn(&b, &b.c[0], SW_QPN_GIVE, b.c[0].qpn), EINVAL);

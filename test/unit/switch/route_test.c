@@ -159,7 +159,8 @@ next_owner_of_a_qpn_has_no_connection(void **state)
 	fixture_close(&b);
 }
 
-/* A QPN that nobody has yet: who gets it later was not meant. */
+/* A QP that registers a QPN which is not in use is not connected to the later owner of the
+ * QPN. */
 static void
 unused_qpn_is_no_peer(void **state)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "switch_fixture.h"
 
+static const struct random_key key = {{1, 2}};
+
 static void
 clients_share_their_user(void **state)
 {
 	struct sw_users users;
 	struct sw_user *alice, *bob;
 
-	sw_users_init(&users);
+	assert_int_equal(sw_users_init(&users, &key), 0);
 	alice = sw_user_get(&users, 1000, 0);
 	bob = sw_user_get(&users, 1001, 0);
 	assert_ptr_not_equal(alice, bob);
@@ -27,7 +29,7 @@ users_without_clients_are_forgotten(void **state)
 	struct sw_users users;
 	struct sw_user *user;
 
-	sw_users_init(&users);
+	assert_int_equal(sw_users_init(&users, &key), 0);
 	user = sw_user_get(&users, 1000, 0);
 	user->hold_credit = 7;
 	sw_user_put(&users, user, 0);
@@ -45,7 +47,7 @@ remembered_users_are_limited(void **state)
 {
 	struct sw_users users;
 
-	sw_users_init(&users);
+	assert_int_equal(sw_users_init(&users, &key), 0);
 	for (uint32_t uid = 0; uid < SW_USERS_KEPT + 9; uid++)
 		sw_user_put(&users, sw_user_get(&users, uid, 0), 0);
 	assert_int_equal(users.kept_count, SW_USERS_KEPT);
