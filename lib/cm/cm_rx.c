@@ -30,13 +30,12 @@ mra_rep(struct cm_conn *conn)
 	mad_put(&conn->out, MAD_MRA_service_timeout, conn->cm->conf.mra_timeout);
 }
 
-/* The peer's communication ID or QP belongs to another connection already: rejects the
- * REP as stale, and disconnects the old connection if it is with the same host. */
+/* The peer's communication ID or QP belongs to another connection with it already:
+ * rejects the REP as stale, and disconnects the old connection. */
 static enum cm_drop
 rep_stale(struct cm_conn *conn, struct cm_conn *old, uint64_t now)
 {
-	if (memcmp(old->path.dgid, conn->path.dgid, 16) == 0)
-		conn_stale(old, now);
+	conn_stale(old, now);
 	conn->cm->stats.stale++;
 	conn_rej_build(conn, CM_REJ_STALE, NULL, 0);
 	mad_put(&conn->out, MAD_REJ_message, CM_MSG_REP);
@@ -68,10 +67,10 @@ rep_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 		return CM_DROP_field;
 	conn->remote_id = mad_local_id(mad);
 	conn->remote_qpn = qpn;
-	conn->remote_key = mad_get(mad, MAD_REP_ca_guid);
-	old = conn_find_id(conn->cm, conn->remote_key, conn->remote_id, false);
+	conn->peer = peer_of(&conn->path, mad_get(mad, MAD_REP_ca_guid));
+	old = conn_find_id(conn->cm, &conn->peer, conn->remote_id, false);
 	if (old == NULL)
-		old = conn_find_qpn(conn->cm, conn->remote_key, qpn);
+		old = conn_find_qpn(conn->cm, &conn->peer, qpn);
 	if (old != NULL)
 		return rep_stale(conn, old, now);
 	conn->open = *mad;
@@ -271,16 +270,18 @@ unknown_id_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path)
 /* Finds the connection that a message names by both IDs. The sender of a REJ for a
  * timeout may not know this side's ID, and names itself by its GUID. */
 static struct cm_conn *
-conn_of(struct cm *cm, const struct mad *mad)
+conn_of(struct cm *cm, const struct mad *mad, const struct cm_path *path)
 {
 	struct cm_conn *conn = conn_find(cm, mad_remote_id(mad));
+	struct cm_peer peer;
 	uint64_t guid;
 
 	if (conn == NULL && mad_attr_of(mad) == MAD_REJ &&
 		mad_get(mad, MAD_REJ_reason) == CM_REJ_TIMEOUT &&
 		mad_get(mad, MAD_REJ_info_len) >= sizeof(guid)) {
 		memcpy(&guid, mad_bytes(mad, MAD_REJ_info), sizeof(guid));
-		return conn_find_id(cm, rte_be_to_cpu_64(guid), mad_local_id(mad), false);
+		peer = peer_of(path, rte_be_to_cpu_64(guid));
+		return conn_find_id(cm, &peer, mad_local_id(mad), false);
 	}
 	if (conn == NULL || conn->sidr || conn->state == CM_CLOSED)
 		return NULL;
@@ -302,7 +303,7 @@ conn_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64
 		[MAD_LAP] = lap_rx,
 		[MAD_APR] = apr_rx,
 	};
-	struct cm_conn *conn = conn_of(cm, mad);
+	struct cm_conn *conn = conn_of(cm, mad, path);
 
 	if (conn == NULL)
 		return unknown_id_rx(cm, mad, path);

@@ -87,7 +87,7 @@ conn_from_req(struct cm_conn *conn, const struct mad *req, const struct cm_path 
 
 	conn->path = *path;
 	conn->tid = req->tid;
-	conn->remote_key = mad_get(req, MAD_REQ_ca_guid);
+	conn->peer = peer_of(path, mad_get(req, MAD_REQ_ca_guid));
 	conn->remote_id = mad_local_id(req);
 	conn->remote_qpn = (uint32_t)mad_get(req, MAD_REQ_local_qpn);
 	conn->retries_left = (uint8_t)mad_get(req, MAD_REQ_max_cm_retries);
@@ -103,30 +103,25 @@ conn_from_req(struct cm_conn *conn, const struct mad *req, const struct cm_path 
 enum cm_drop
 req_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_t now)
 {
-	uint64_t guid = mad_get(mad, MAD_REQ_ca_guid);
+	struct cm_peer peer = peer_of(path, mad_get(mad, MAD_REQ_ca_guid));
 	uint32_t qpn = (uint32_t)mad_get(mad, MAD_REQ_local_qpn);
-	struct cm_conn *conn = conn_find_id(cm, guid, mad_local_id(mad), false);
+	struct cm_conn *conn = conn_find_id(cm, &peer, mad_local_id(mad), false);
 	struct cm_listener *listener;
 	unsigned reason;
 
 	if (mad_local_id(mad) == 0 || !qpn_is_ordinary(qpn))
 		return CM_DROP_field;
 	if (conn != NULL)
-		return memcmp(path->dgid, conn->path.dgid, 16) == 0
-			       ? req_duplicate(conn, mad, path)
-			       : CM_DROP_address;
+		return req_duplicate(conn, mad, path);
 	listener = listener_find(cm, mad_get(mad, MAD_REQ_service_id), false, path->sgid);
 	if (listener == NULL)
 		return req_refuse(cm, mad, path, CM_REJ_NO_SERVICE);
 	reason = req_check(mad, path);
 	if (reason != 0)
 		return req_refuse(cm, mad, path, reason);
-	conn = conn_find_qpn(cm, guid, qpn);
+	conn = conn_find_qpn(cm, &peer, qpn);
 	if (conn != NULL) {
-		/* A peer that claims another host's GUID must not end that host's
-		 * connection. */
-		if (memcmp(path->dgid, conn->path.dgid, 16) == 0)
-			conn_stale(conn, now);
+		conn_stale(conn, now);
 		return req_refuse(cm, mad, path, CM_REJ_STALE);
 	}
 	conn = listener_conn(listener, CM_REQ_RCVD);

@@ -39,8 +39,8 @@ sidr_req_rx(
 	struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_t now)
 {
 	uint32_t id = (uint32_t)mad_get(mad, MAD_SIDR_REQ_request_id);
-	uint64_t key = gid_key(cm, path->dgid);
-	struct cm_conn *conn = conn_find_id(cm, key, id, true);
+	struct cm_peer peer = peer_of(path, 0);
+	struct cm_conn *conn = conn_find_id(cm, &peer, id, true);
 	struct cm_listener *listener;
 	struct cma_hdr hdr;
 
@@ -65,7 +65,7 @@ sidr_req_rx(
 	conn->sidr = true;
 	conn->path = *path;
 	conn->tid = mad->tid;
-	conn->remote_key = key;
+	conn->peer = peer;
 	conn->remote_id = id;
 	conn->open = *mad;
 	conn->wait_ns =

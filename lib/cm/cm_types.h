@@ -41,6 +41,12 @@ enum cm_state {
 #undef CM_STATE_ENUM
 };
 
+/* The peer of a connection: another host that claims this GUID is another peer. */
+struct cm_peer {
+	uint64_t guid; /* CA GUID; SIDR: 0 */
+	uint8_t addr[16];
+};
+
 TAILQ_HEAD(conn_list, cm_conn);
 LIST_HEAD(conn_bucket, cm_conn);
 
@@ -53,10 +59,10 @@ struct cm_conn {
 	LIST_ENTRY(cm_conn) backlog_link; /* in listener->conns */
 	TAILQ_ENTRY(cm_conn) link;        /* in cm->spare or cm->answered */
 	TAILQ_ENTRY(cm_conn) event_link;
-	LIST_ENTRY(cm_conn) id_link;  /* in cm->by_id, by remote_key and remote_id */
-	LIST_ENTRY(cm_conn) qpn_link; /* in cm->by_qpn, by remote_key and remote_qpn */
+	LIST_ENTRY(cm_conn) id_link;  /* in cm->by_id, by peer and remote_id */
+	LIST_ENTRY(cm_conn) qpn_link; /* in cm->by_qpn, by peer and remote_qpn */
 	uint64_t tid;
-	uint64_t remote_key; /* the peer's CA GUID; SIDR: hash of the peer's address */
+	struct cm_peer peer; /* set when its ID is known */
 	uint64_t wait_ns;    /* how long to wait for a response to `out` */
 	uint32_t local_id;
 	uint32_t remote_id;

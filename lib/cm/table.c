@@ -79,43 +79,48 @@ conn_find(struct cm *cm, uint32_t local_id)
 		       : NULL;
 }
 
-/* The peer chooses key and number. The secret keeps it from choosing the bucket. */
-static unsigned
-conn_bucket_index(const struct cm *cm, uint64_t key, uint32_t number)
+struct cm_peer
+peer_of(const struct cm_path *path, uint64_t guid)
 {
-	uint64_t in[2] = {key, number};
+	struct cm_peer peer = {.guid = guid};
 
+	memcpy(peer.addr, path->dgid, 16);
+	return peer;
+}
+
+/* The peer chooses all of this. The secret keeps it from choosing the bucket. */
+static unsigned
+conn_bucket_index(const struct cm *cm, const struct cm_peer *peer, uint32_t number)
+{
+	uint64_t in[4] = {peer->guid, number};
+
+	memcpy(&in[2], peer->addr, 16);
 	return (unsigned)siphash24(&cm->table_key, in, sizeof(in)) % CM_BUCKETS;
 }
 
-uint64_t
-gid_key(const struct cm *cm, const uint8_t gid[16])
-{
-	return siphash24(&cm->table_key, gid, 16);
-}
-
 struct cm_conn *
-conn_find_id(struct cm *cm, uint64_t key, uint32_t remote_id, bool sidr)
+conn_find_id(struct cm *cm, const struct cm_peer *peer, uint32_t remote_id, bool sidr)
 {
 	struct cm_conn *conn;
 
-	LIST_FOREACH(conn, &cm->by_id[conn_bucket_index(cm, key, remote_id)], id_link)
+	LIST_FOREACH(conn, &cm->by_id[conn_bucket_index(cm, peer, remote_id)], id_link)
 	{
-		if (conn->remote_key == key && conn->remote_id == remote_id &&
-			conn->sidr == sidr)
+		if (conn->remote_id == remote_id && conn->sidr == sidr &&
+			memcmp(&conn->peer, peer, sizeof(*peer)) == 0)
 			return conn;
 	}
 	return NULL;
 }
 
 struct cm_conn *
-conn_find_qpn(struct cm *cm, uint64_t guid, uint32_t qpn)
+conn_find_qpn(struct cm *cm, const struct cm_peer *peer, uint32_t qpn)
 {
 	struct cm_conn *conn;
 
-	LIST_FOREACH(conn, &cm->by_qpn[conn_bucket_index(cm, guid, qpn)], qpn_link)
+	LIST_FOREACH(conn, &cm->by_qpn[conn_bucket_index(cm, peer, qpn)], qpn_link)
 	{
-		if (conn->remote_key == guid && conn->remote_qpn == qpn)
+		if (conn->remote_qpn == qpn &&
+			memcmp(&conn->peer, peer, sizeof(*peer)) == 0)
 			return conn;
 	}
 	return NULL;
@@ -126,8 +131,7 @@ conn_hash_id(struct cm_conn *conn)
 {
 	struct cm *cm = conn->cm;
 
-	LIST_INSERT_HEAD(
-		&cm->by_id[conn_bucket_index(cm, conn->remote_key, conn->remote_id)],
+	LIST_INSERT_HEAD(&cm->by_id[conn_bucket_index(cm, &conn->peer, conn->remote_id)],
 		conn, id_link);
 	conn->by_id = true;
 }
@@ -138,7 +142,7 @@ conn_hash_qpn(struct cm_conn *conn)
 	struct cm *cm = conn->cm;
 
 	LIST_INSERT_HEAD(
-		&cm->by_qpn[conn_bucket_index(cm, conn->remote_key, conn->remote_qpn)],
-		conn, qpn_link);
+		&cm->by_qpn[conn_bucket_index(cm, &conn->peer, conn->remote_qpn)], conn,
+		qpn_link);
 	conn->by_qpn = true;
 }

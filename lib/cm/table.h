@@ -11,17 +11,18 @@
  * sets another state. */
 struct cm_conn *conn_alloc(struct cm *cm);
 void conn_free(struct cm_conn *conn);
-/* Find a connection by the local ID, the peer's ID or the peer's QPN. key: the peer's
- * GUID, or for SIDR gid_key() of its address. Return NULL if there is none. */
+/* guid: 0 for SIDR messages, which carry none. */
+struct cm_peer peer_of(const struct cm_path *path, uint64_t guid);
+/* Find a connection by the local ID, the peer's ID or the peer's QPN. Return NULL if
+ * there is none. */
 struct cm_conn *conn_find(struct cm *cm, uint32_t local_id);
-struct cm_conn *conn_find_id(struct cm *cm, uint64_t key, uint32_t remote_id, bool sidr);
-struct cm_conn *conn_find_qpn(struct cm *cm, uint64_t guid, uint32_t qpn);
+struct cm_conn *conn_find_id(
+	struct cm *cm, const struct cm_peer *peer, uint32_t remote_id, bool sidr);
+struct cm_conn *conn_find_qpn(struct cm *cm, const struct cm_peer *peer, uint32_t qpn);
 void conn_hash_id(struct cm_conn *conn);
 void conn_hash_qpn(struct cm_conn *conn);
 /* Removes the connection from the tables by_id and by_qpn. */
 void conn_unhash(struct cm_conn *conn);
 void conn_unhash_qpn(struct cm_conn *conn);
-/* Hash of a GID, for SIDR messages, which carry no GUID. */
-uint64_t gid_key(const struct cm *cm, const uint8_t gid[16]);
 
 #endif

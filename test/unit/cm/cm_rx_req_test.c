@@ -244,28 +244,37 @@ restarted_peer_is_stale(void **state)
 	cm_pair_fini(&pair);
 }
 
-/* A REQ from another address with the same CA GUID neither ends a connection nor makes
- * one. */
+/* A host claims the CA GUID and the QPN of another one, or also its communication ID. It
+ * is another peer: it neither ends that host's connection nor keeps that host from
+ * connecting. */
 static void
 same_guid_from_another_address(void **state)
 {
 	struct cm_path path = path_from(B);
-	struct cm_conn *a, *b;
+	struct cm_conn *a, *b, *other[3];
 	struct mad req;
 
-	cm_pair_init(&pair, 4);
+	cm_pair_init(&pair, 8);
 	a = reach_established(&pair, &b);
 	req = req_of(100, 0x111);
 	gid_parse("192.0.2.66", path.dgid, NULL);
 	mad_put_bytes(&req, MAD_REQ_primary_local_gid, path.dgid);
-	assert_int_equal(cm_rx(pair.cm[B], (uint8_t *)&req, MAD_LEN, &path, pair.now),
-		CM_DROP_none);
-	assert_int_equal(rej_reason_take(&req), CM_REJ_STALE);
-	assert_int_equal(b->state, CM_ESTABLISHED);
-	mad_put(&req, MAD_REQ_local_id, b->remote_id);
-	assert_int_equal(cm_rx(pair.cm[B], (uint8_t *)&req, MAD_LEN, &path, pair.now),
-		CM_DROP_address);
-	assert_int_equal(b->state, CM_ESTABLISHED);
+	for (unsigned i = 0; i < 3; i++) {
+		mad_put(&req, MAD_REQ_local_id, i == 1 ? b->remote_id : 100 + i);
+		mad_put(&req, MAD_REQ_local_qpn, i == 2 ? 0x112 : 0x111 + 0x100 * i);
+		assert_int_equal(
+			cm_rx(pair.cm[B], (uint8_t *)&req, MAD_LEN, &path, pair.now),
+			CM_DROP_none);
+		other[i] = expect_event(&pair, B, CM_EVENT_REQUEST).conn;
+		assert_int_equal(b->state, CM_ESTABLISHED);
+	}
+	/* The real peer uses the QP that the third REQ has claimed. */
+	req = req_of(200, 0x112);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	cm_release(expect_event(&pair, B, CM_EVENT_REQUEST).conn, pair.now);
+	assert_int_equal(pair.cm[B]->stats.stale, 0);
+	for (unsigned i = 0; i < 3; i++)
+		cm_release(other[i], pair.now);
 	cm_release(a, pair.now);
 	cm_release(b, pair.now);
 	cm_pair_advance(&pair, 5 * NS_PER_SEC);
