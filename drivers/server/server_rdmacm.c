@@ -127,7 +127,7 @@ wire_rx(void *arg, const uint8_t *bytes, const uint8_t ours[16], const uint8_t t
 	uint64_t now)
 {
 	struct rocade_daemon *d = arg;
-	struct cm_path path;
+	struct cm_path path = {.local = false};
 
 	memcpy(path.sgid, ours, 16);
 	memcpy(path.dgid, theirs, 16);

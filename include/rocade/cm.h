@@ -81,7 +81,7 @@ struct rocade_cm_param {
  * that returns ESTABLISHED; it must not be destroyed until then or until *id is released.
  * An event REJECTED or UNREACHABLE reports a failure. EINVAL: a member of param is out of
  * range, port is 0, peer and the address at sgid_index are not unicast ones of the same
- * family, or the QP is not as above. ENOSPC: too many connections (1024 in any state).
+ * family, or the QP is not as above. ENOSPC: too many connections (4096 in any state).
  */
 int rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *peer,
 	uint16_t port, const struct rocade_cm_param *param, void *user,
@@ -135,7 +135,7 @@ int rocade_cm_ud_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, v
 /* Asks the peer for the QP of a service. An event RESOLVED, REJECTED or UNREACHABLE
  * follows. param may be NULL: no private data, GID index 0. EINVAL: a member of param is
  * out of range, port is 0, or peer and the address at sgid_index are not unicast ones of
- * the same family. ENOSPC: too many requests and connections (1024 in any state). */
+ * the same family. ENOSPC: too many requests and connections (4096 in any state). */
 int rocade_cm_ud_resolve(struct rocade_cm *cm, const union ibv_gid *peer, uint16_t port,
 	const struct rocade_cm_ud_param *param, void *user, struct rocade_cm_id **id);
 

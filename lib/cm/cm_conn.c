@@ -79,9 +79,10 @@ req_make(struct cm_conn *conn, const struct cm_request *r)
 
 /* Creates a connection of the active side. */
 static struct cm_conn *
-conn_open(struct cm *cm, const struct cm_request *req, enum cm_state state, void *user)
+conn_open(struct cm *cm, const struct cm_request *req, enum cm_state state, void *user,
+	uint64_t now)
 {
-	struct cm_conn *conn = conn_new(cm, state);
+	struct cm_conn *conn = conn_new(cm, state, false, now);
 
 	if (conn == NULL)
 		return NULL;
@@ -107,7 +108,7 @@ cm_connect(struct cm *cm, const struct cm_request *req, void *user, uint64_t now
 		qp->transport > CM_XRC || qp->transport == CM_RD ||
 		req->private_len > CMA_REQ_PRIVATE)
 		return -EINVAL;
-	conn = conn_open(cm, req, CM_REQ_SENT, user);
+	conn = conn_open(cm, req, CM_REQ_SENT, user, now);
 	if (conn == NULL)
 		return -ENOSPC;
 	req_make(conn, req);
@@ -124,7 +125,7 @@ cm_sidr_request(struct cm *cm, const struct cm_request *req, void *user, uint64_
 
 	if (!path_valid(&req->path) || req->private_len > CMA_SIDR_PRIVATE)
 		return -EINVAL;
-	conn = conn_open(cm, req, CM_SIDR_SENT, user);
+	conn = conn_open(cm, req, CM_SIDR_SENT, user, now);
 	if (conn == NULL)
 		return -ENOSPC;
 	conn->sidr = true;
@@ -286,8 +287,15 @@ cm_release(struct cm_conn *conn, uint64_t now)
 		conn_end(conn);
 		break;
 	default: /* freed by their timers: DREQ_SENT, TIMEWAIT, ANSWERED */
+		conn_ending(conn);
 		break;
 	}
+}
+
+bool
+cm_has_ended(const struct cm_conn *conn)
+{
+	return conn->state == CM_CLOSED && conn->events == 0;
 }
 
 void

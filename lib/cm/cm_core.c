@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cm/half_open.h"
 #include "cm/state.h"
 
 const struct cm_stat_row cm_stat_rows[CM_STAT_COUNT] = {
@@ -18,7 +19,7 @@ void
 cm_conf_default(struct cm_conf *conf)
 {
 	*conf = (struct cm_conf){
-		.max_conns = 1024,
+		.max_conns = 4096,
 		.response_timeout = 20,
 		.packet_life = 18,
 		.ack_timeout = 19,
@@ -60,7 +61,8 @@ cm_create(const struct cm_conf *conf, uint64_t now, struct cm **out)
 		cm->index_bits++;
 	wheel_init(&cm->wheel, now);
 	TAILQ_INIT(&cm->spare);
-	TAILQ_INIT(&cm->answered);
+	TAILQ_INIT(&cm->ending);
+	half_open_init(cm);
 	TAILQ_INIT(&cm->conns_with_events);
 	*out = cm;
 	return 0;

@@ -9,11 +9,19 @@
  * Peers cause no allocation: cm_create() allocates all connections. While none is free,
  * requests are rejected with reason 3 (IBA 12.6.7.2).
  *
+ * The address of a REQ may be false until the RTU has come. So connections that another
+ * host has asked for and not confirmed are limited: to a half of all connections, to a
+ * quarter for each listener, to an eighth for each source address. At a limit, and when
+ * no connection is free, the oldest of them ends. Other hosts cannot take the last eighth
+ * of all connections. Repeated REPs, and responses that belong to no confirmed
+ * connection, are limited for each address.
+ *
  * A message that needs a response and gets none is sent max_retries + 1 times, with a
  * wait of the response timeout and two packet lifetimes after each. Then the peer counts
  * as unreachable. For a REP, the retries and the response timeout are those of the peer's
- * REQ. An MRA adds at most 69 s. After a REP or a DREQ without a response the connection
- * is in time wait before it ends. States that wait for the local user have no time limit.
+ * REQ, but at most CM_REP_RETRIES and these. An MRA adds at most 69 s. After a REP or a
+ * DREQ without a response the connection is in time wait before it ends. States that wait
+ * for the local user have no time limit.
  */
 #ifndef ROCADE_CM_CM_CORE_H
 #define ROCADE_CM_CM_CORE_H
@@ -65,8 +73,9 @@ struct cm_conf {
 	uint8_t mra_timeout;
 	uint8_t max_retries; /* 0..15 */
 };
-#define CM_TIMEOUT_MAX 22 /* 17 s: a longer timeout of a peer is reduced to this */
+#define CM_TIMEOUT_MAX 22 /* 17 s */
 #define CM_MRA_MAX 24     /* 69 s: a longer timeout of an MRA is reduced to this */
+#define CM_REP_RETRIES 7
 #define CM_MAX_LISTENERS 4096
 
 /* Addresses of a message, as GIDs. For received messages too, sgid is the local one and
@@ -74,6 +83,9 @@ struct cm_conf {
 struct cm_path {
 	uint8_t sgid[16]; /* local */
 	uint8_t dgid[16];
+	/* the peer is a program of this host: its address is true, and it may use the
+	 * connections that are reserved for such programs */
+	bool local;
 };
 
 struct cm;
@@ -157,7 +169,7 @@ struct cm_stat_row {
 #define CM_STAT_COUNT (sizeof(struct cm_stats) / sizeof(uint64_t))
 extern const struct cm_stat_row cm_stat_rows[CM_STAT_COUNT];
 
-/* Sets the timeouts of the Linux kernel's CM, and max_conns to 1024. The caller sets
+/* Sets the timeouts of the Linux kernel's CM, and max_conns to 4096. The caller sets
  * ca_guid and random. */
 void cm_conf_default(struct cm_conf *conf);
 /* Returns 0, -EINVAL or -ENOMEM. */
@@ -228,6 +240,8 @@ int cm_sidr_reply(struct cm_conn *conn, enum cm_sidr_status status, uint32_t qpn
  * disconnected. No event names the connection after that. */
 void cm_release(struct cm_conn *conn, uint64_t now);
 void cm_set_user(struct cm_conn *conn, void *user);
+/* Returns whether the connection has ended and the user has fetched all its events. */
+bool cm_has_ended(const struct cm_conn *conn);
 const char *cm_state_name(const struct cm_conn *conn);
 
 #endif

@@ -70,7 +70,7 @@ on_rx(void *arg, const struct gsi_msg *msg, uint64_t now)
 {
 	struct cm_port *port = arg;
 	struct cm *cm = cm_port_lock(port);
-	struct cm_path path;
+	struct cm_path path = {.local = false};
 
 	memcpy(path.sgid, msg->sgid, 16);
 	memcpy(path.dgid, msg->dgid, 16);

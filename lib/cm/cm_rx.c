@@ -148,34 +148,33 @@ rej_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	return CM_DROP_none;
 }
 
-/* Answers a DREQ with a DREP, also for an unknown connection: otherwise the peer retries
- * the DREQ. */
+/* A DREQ gets a DREP, also for an unknown connection: otherwise the peer retries the
+ * DREQ. */
 static void
-drep_send(struct cm *cm, const struct cm_path *path, const struct mad *dreq)
+drep_build(struct mad *drep, const struct mad *dreq)
 {
-	struct mad drep;
-
-	mad_init(&drep, MAD_DREP, dreq->tid);
-	mad_put(&drep, MAD_DREP_local_id, mad_remote_id(dreq));
-	mad_put(&drep, MAD_DREP_remote_id, mad_local_id(dreq));
-	cm_send(cm, path, &drep);
+	mad_init(drep, MAD_DREP, dreq->tid);
+	mad_put(drep, MAD_DREP_local_id, mad_remote_id(dreq));
+	mad_put(drep, MAD_DREP_remote_id, mad_local_id(dreq));
 }
 
 static enum cm_drop
 dreq_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 {
 	struct cm *cm = conn->cm;
+	struct mad drep;
 
+	drep_build(&drep, mad);
 	if (conn->state == CM_REQ_SENT) {
 		/* The peer accepted and gave up before its REP came here. The next retry
 		 * of the REQ shows that. */
-		drep_send(cm, &conn->path, mad);
+		cm_send(cm, &conn->path, &drep);
 		return CM_DROP_state;
 	}
 	if (conn->state != CM_REQ_RCVD &&
 		mad_get(mad, MAD_DREQ_remote_qpn) != conn->local_qpn)
 		return CM_DROP_field;
-	drep_send(cm, &conn->path, mad);
+	cm_send(cm, &conn->path, &drep);
 	switch (conn->state) {
 	case CM_TIMEWAIT:
 	case CM_ANSWERED:
@@ -204,18 +203,14 @@ drep_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	return CM_DROP_none;
 }
 
-/* Answers a LAP. Alternate paths are not supported (IBA 12.8). */
+/* The answer to a LAP. Alternate paths are not supported (IBA 12.8). */
 static void
-apr_send(
-	struct cm *cm, const struct cm_path *path, const struct mad *lap, unsigned status)
+apr_build(struct mad *apr, const struct mad *lap, unsigned status)
 {
-	struct mad apr;
-
-	mad_init(&apr, MAD_APR, lap->tid);
-	mad_put(&apr, MAD_APR_local_id, mad_remote_id(lap));
-	mad_put(&apr, MAD_APR_remote_id, mad_local_id(lap));
-	mad_put(&apr, MAD_APR_status, status);
-	cm_send(cm, path, &apr);
+	mad_init(apr, MAD_APR, lap->tid);
+	mad_put(apr, MAD_APR_local_id, mad_remote_id(lap));
+	mad_put(apr, MAD_APR_remote_id, mad_local_id(lap));
+	mad_put(apr, MAD_APR_status, status);
 }
 
 #define APR_INVALID_ID 1
@@ -224,8 +219,11 @@ apr_send(
 static enum cm_drop
 lap_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 {
+	struct mad apr;
+
 	(void)now;
-	apr_send(conn->cm, &conn->path, mad, APR_UNSUPPORTED);
+	apr_build(&apr, mad, APR_UNSUPPORTED);
+	cm_send(conn->cm, &conn->path, &apr);
 	return CM_DROP_none;
 }
 
@@ -241,29 +239,30 @@ apr_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 /* Handles a message whose communication IDs name no connection. A DREQ, REP or LAP gets a
  * response, because its sender would retry it. Other messages are dropped. */
 static enum cm_drop
-unknown_id_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path)
+unknown_id_rx(
+	struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_t now)
 {
-	struct mad rej;
+	struct mad answer;
 
 	switch (mad_attr_of(mad)) {
 	case MAD_DREQ:
-		drep_send(cm, path, mad);
+		drep_build(&answer, mad);
 		break;
 	case MAD_REP:
-		mad_init(&rej, MAD_REJ, mad->tid);
-		mad_put(&rej, MAD_REJ_local_id, mad_remote_id(mad));
-		mad_put(&rej, MAD_REJ_remote_id, mad_local_id(mad));
-		mad_put(&rej, MAD_REJ_message, CM_MSG_REP);
-		mad_put(&rej, MAD_REJ_reason, CM_REJ_INVALID_ID);
+		mad_init(&answer, MAD_REJ, mad->tid);
+		mad_put(&answer, MAD_REJ_local_id, mad_remote_id(mad));
+		mad_put(&answer, MAD_REJ_remote_id, mad_local_id(mad));
+		mad_put(&answer, MAD_REJ_message, CM_MSG_REP);
+		mad_put(&answer, MAD_REJ_reason, CM_REJ_INVALID_ID);
 		cm->stats.rejects_sent++;
-		cm_send(cm, path, &rej);
 		break;
 	case MAD_LAP:
-		apr_send(cm, path, mad, APR_INVALID_ID);
+		apr_build(&answer, mad, APR_INVALID_ID);
 		break;
 	default:
-		break;
+		return CM_DROP_ids;
 	}
+	cm_answer(cm, path, &answer, now);
 	return CM_DROP_ids;
 }
 
@@ -306,7 +305,7 @@ conn_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64
 	struct cm_conn *conn = conn_of(cm, mad, path);
 
 	if (conn == NULL)
-		return unknown_id_rx(cm, mad, path);
+		return unknown_id_rx(cm, mad, path, now);
 	if (memcmp(path->dgid, conn->path.dgid, 16) != 0)
 		return CM_DROP_address;
 	return handlers[mad_attr_of(mad)](conn, mad, now);

@@ -13,7 +13,7 @@
  * again. */
 static enum cm_drop
 req_refuse(struct cm *cm, const struct mad *req, const struct cm_path *path,
-	enum cm_reason reason)
+	enum cm_reason reason, uint64_t now)
 {
 	struct mad rej;
 
@@ -23,7 +23,7 @@ req_refuse(struct cm *cm, const struct mad *req, const struct cm_path *path,
 	mad_put(&rej, MAD_REJ_reason, reason);
 	cm->stats.rejects_sent++;
 	cm->stats.stale += reason == CM_REJ_STALE;
-	cm_send(cm, path, &rej);
+	cm_answer(cm, path, &rej, now);
 	return CM_DROP_none;
 }
 
@@ -49,30 +49,31 @@ req_check(const struct mad *req, const struct cm_path *path)
 }
 
 static void
-mra_send(struct cm_conn *conn)
+mra_send(struct cm_conn *conn, uint64_t now)
 {
 	struct mad mra;
 
 	conn_mad_init(conn, &mra, MAD_MRA, conn->tid);
 	mad_put(&mra, MAD_MRA_message, CM_MSG_REQ);
 	mad_put(&mra, MAD_MRA_service_timeout, conn->cm->conf.mra_timeout);
-	cm_send(conn->cm, &conn->path, &mra);
+	cm_answer(conn->cm, &conn->path, &mra, now);
 }
 
 /* A REQ with a communication ID that the peer has used before. */
 static enum cm_drop
-req_duplicate(struct cm_conn *conn, const struct mad *req, const struct cm_path *path)
+req_duplicate(struct cm_conn *conn, const struct mad *req, const struct cm_path *path,
+	uint64_t now)
 {
 	struct cm *cm = conn->cm;
 
 	if (conn->state == CM_TIMEWAIT || conn->state == CM_DREQ_SENT)
-		return req_refuse(cm, req, path, CM_REJ_STALE);
+		return req_refuse(cm, req, path, CM_REJ_STALE, now);
 	if (conn->open.attr != req->attr || memcmp(&conn->open, req, sizeof(*req)) != 0)
-		return req_refuse(cm, req, path, CM_REJ_DUPLICATE_ID);
+		return req_refuse(cm, req, path, CM_REJ_DUPLICATE_ID, now);
 	if (conn->state == CM_REQ_RCVD) {
-		mra_send(conn);
+		mra_send(conn, now);
 	} else if (conn->state == CM_REP_SENT || conn->state == CM_ANSWERED) {
-		cm_send(cm, &conn->path, &conn->out);
+		cm_answer(cm, &conn->path, &conn->out, now);
 	} else {
 		return CM_DROP_duplicate;
 	}
@@ -83,6 +84,7 @@ req_duplicate(struct cm_conn *conn, const struct mad *req, const struct cm_path 
 static void
 conn_from_req(struct cm_conn *conn, const struct mad *req, const struct cm_path *path)
 {
+	const struct cm_conf *conf = &conn->cm->conf;
 	unsigned timeout = (unsigned)mad_get(req, MAD_REQ_local_timeout);
 
 	conn->path = *path;
@@ -90,11 +92,13 @@ conn_from_req(struct cm_conn *conn, const struct mad *req, const struct cm_path 
 	conn->peer = peer_of(path, mad_get(req, MAD_REQ_ca_guid));
 	conn->remote_id = mad_local_id(req);
 	conn->remote_qpn = (uint32_t)mad_get(req, MAD_REQ_local_qpn);
-	conn->retries_left = (uint8_t)mad_get(req, MAD_REQ_max_cm_retries);
+	/* Until the RTU has come, the peer has not shown that this is its address. */
+	conn->retries_left = (uint8_t)RTE_MIN(
+		mad_get(req, MAD_REQ_max_cm_retries), (uint64_t)CM_REP_RETRIES);
 	conn->ack_timeout = (uint8_t)RTE_MIN(
 		mad_get(req, MAD_REQ_primary_ack_timeout), (uint64_t)CM_MRA_MAX);
-	conn->wait_ns = code_ns(RTE_MIN(timeout, (unsigned)CM_TIMEOUT_MAX)) +
-			2 * code_ns(conn->cm->conf.packet_life);
+	conn->wait_ns = code_ns(RTE_MIN(timeout, (unsigned)conf->response_timeout)) +
+			2 * code_ns(conf->packet_life);
 	conn->open = *req;
 	conn_hash_id(conn);
 	conn_hash_qpn(conn);
@@ -112,21 +116,21 @@ req_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_
 	if (mad_local_id(mad) == 0 || !qpn_is_ordinary(qpn))
 		return CM_DROP_field;
 	if (conn != NULL)
-		return req_duplicate(conn, mad, path);
+		return req_duplicate(conn, mad, path, now);
 	listener = listener_find(cm, mad_get(mad, MAD_REQ_service_id), false, path->sgid);
 	if (listener == NULL)
-		return req_refuse(cm, mad, path, CM_REJ_NO_SERVICE);
+		return req_refuse(cm, mad, path, CM_REJ_NO_SERVICE, now);
 	reason = req_check(mad, path);
 	if (reason != 0)
-		return req_refuse(cm, mad, path, reason);
+		return req_refuse(cm, mad, path, reason, now);
 	conn = conn_find_qpn(cm, &peer, qpn);
 	if (conn != NULL) {
 		conn_stale(conn, now);
-		return req_refuse(cm, mad, path, CM_REJ_STALE);
+		return req_refuse(cm, mad, path, CM_REJ_STALE, now);
 	}
-	conn = listener_conn(listener, CM_REQ_RCVD);
+	conn = listener_conn(listener, CM_REQ_RCVD, path, now);
 	if (conn == NULL)
-		return req_refuse(cm, mad, path, CM_REJ_NO_RESOURCES);
+		return req_refuse(cm, mad, path, CM_REJ_NO_RESOURCES, now);
 	conn_from_req(conn, mad, path);
 	conn_event(conn, CM_EVENT_REQUEST);
 	return CM_DROP_none;

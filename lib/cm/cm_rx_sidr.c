@@ -10,7 +10,7 @@
 
 static void
 sidr_refuse(struct cm *cm, const struct mad *req, const struct cm_path *path,
-	enum cm_sidr_status status)
+	enum cm_sidr_status status, uint64_t now)
 {
 	struct mad rep;
 
@@ -19,18 +19,18 @@ sidr_refuse(struct cm *cm, const struct mad *req, const struct cm_path *path,
 	mad_put(&rep, MAD_SIDR_REP_status, status);
 	mad_put(&rep, MAD_SIDR_REP_service_id, mad_get(req, MAD_SIDR_REQ_service_id));
 	cm->stats.rejects_sent++;
-	cm_send(cm, path, &rep);
+	cm_answer(cm, path, &rep, now);
 }
 
 static enum cm_drop
-sidr_req_duplicate(struct cm_conn *conn, const struct mad *req)
+sidr_req_duplicate(struct cm_conn *conn, const struct mad *req, uint64_t now)
 {
 	struct cm *cm = conn->cm;
 
 	if (conn->state != CM_ANSWERED || memcmp(&conn->open, req, sizeof(*req)) != 0)
 		return CM_DROP_duplicate;
 	cm->stats.duplicates++;
-	cm_send(cm, &conn->path, &conn->out);
+	cm_answer(cm, &conn->path, &conn->out, now);
 	return CM_DROP_none;
 }
 
@@ -44,22 +44,21 @@ sidr_req_rx(
 	struct cm_listener *listener;
 	struct cma_hdr hdr;
 
-	(void)now;
 	if (conn != NULL)
-		return sidr_req_duplicate(conn, mad);
+		return sidr_req_duplicate(conn, mad, now);
 	if (cma_get(mad, &hdr) != 0) {
-		sidr_refuse(cm, mad, path, CM_SIDR_VERSION);
+		sidr_refuse(cm, mad, path, CM_SIDR_VERSION, now);
 		return CM_DROP_none;
 	}
 	listener = listener_find(
 		cm, mad_get(mad, MAD_SIDR_REQ_service_id), true, path->sgid);
 	if (listener == NULL || memcmp(hdr.dst, path->sgid, 16) != 0) {
-		sidr_refuse(cm, mad, path, CM_SIDR_NO_SERVICE);
+		sidr_refuse(cm, mad, path, CM_SIDR_NO_SERVICE, now);
 		return CM_DROP_none;
 	}
-	conn = listener_conn(listener, CM_SIDR_RCVD);
+	conn = listener_conn(listener, CM_SIDR_RCVD, path, now);
 	if (conn == NULL) {
-		sidr_refuse(cm, mad, path, CM_SIDR_REJECTED);
+		sidr_refuse(cm, mad, path, CM_SIDR_REJECTED, now);
 		return CM_DROP_none;
 	}
 	conn->sidr = true;

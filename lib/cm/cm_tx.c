@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The queue of messages to send. */
 #include "cm/cm_tx.h"
+#include "cm/table.h"
+
+/* To each address: this many at once, and one more after each of these intervals. */
+#define ANSWERS_BURST 1024
+#define ANSWER_INTERVAL_NS (8 * NS_PER_MS)
 
 /* If the queue is full, the message is dropped as if lost on the wire: a retry replaces
  * it. */
@@ -13,6 +18,29 @@ cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad)
 	}
 	cm->out[cm->out_tail++ % CM_TX_QUEUE_LEN] =
 		(struct cm_out){.mad = *mad, .path = *path};
+}
+
+/* answers_until_ns is when all answers so far would be sent with the interval between
+ * them. */
+static bool
+answer_allowed(struct cm *cm, const struct cm_path *path, uint64_t now)
+{
+	uint64_t *until_ns = &cm->answers_until_ns[source_bucket(cm, path)];
+	uint64_t from_ns = RTE_MAX(*until_ns, now);
+
+	if (from_ns - now > (ANSWERS_BURST - 1) * ANSWER_INTERVAL_NS)
+		return false;
+	*until_ns = from_ns + ANSWER_INTERVAL_NS;
+	return true;
+}
+
+void
+cm_answer(struct cm *cm, const struct cm_path *path, const struct mad *mad, uint64_t now)
+{
+	if (path->local || answer_allowed(cm, path, now))
+		cm_send(cm, path, mad);
+	else
+		cm->stats.answers_limited++;
 }
 
 bool

@@ -50,6 +50,13 @@ struct cm_peer {
 TAILQ_HEAD(conn_list, cm_conn);
 LIST_HEAD(conn_bucket, cm_conn);
 
+enum { HALF_OPEN_ALL, HALF_OPEN_LISTENER, HALF_OPEN_SOURCE, HALF_OPEN_LISTS };
+
+struct half_open_list { /* oldest first */
+	struct conn_list conns;
+	uint32_t count;
+};
+
 struct cm_conn {
 	struct wheel_timer timer;
 	struct cm *cm;
@@ -57,7 +64,7 @@ struct cm_conn {
 	/* the listener whose backlog counts this connection; NULL: none does */
 	struct cm_listener *listener;
 	LIST_ENTRY(cm_conn) backlog_link; /* in listener->conns */
-	TAILQ_ENTRY(cm_conn) link;        /* in cm->spare or cm->answered */
+	TAILQ_ENTRY(cm_conn) link;        /* in cm->spare or cm->ending */
 	TAILQ_ENTRY(cm_conn) event_link;
 	LIST_ENTRY(cm_conn) id_link;  /* in cm->by_id, by peer and remote_id */
 	LIST_ENTRY(cm_conn) qpn_link; /* in cm->by_qpn, by peer and remote_qpn */
@@ -75,6 +82,11 @@ struct cm_conn {
 	bool sidr;
 	bool mra_received; /* an MRA extended the timer; only one does */
 	bool released;
+	bool unconfirmed; /* the peer's address may be false */
+	bool ending;      /* in cm->ending */
+	/* the lists of half_open.h that it is in; NULL: none */
+	struct half_open_list *half_open[HALF_OPEN_LISTS];
+	TAILQ_ENTRY(cm_conn) half_open_link[HALF_OPEN_LISTS];
 	uint32_t events; /* pending events: a bit for each enum cm_event_type */
 	uint32_t raised; /* events so far: each type is raised once */
 	int status;      /* REJECTED: the reason; UNREACHABLE: -ETIMEDOUT */
@@ -96,6 +108,7 @@ struct cm_listener {
 	uint32_t backlog;
 	uint32_t pending;
 	struct conn_bucket conns; /* pending requests */
+	struct half_open_list half_open;
 	bool sidr;
 	enum cm_any any;
 	uint8_t addr[16];
@@ -119,8 +132,13 @@ struct cm {
 	uint32_t in_use;
 	struct cm_conn *conns;
 	struct conn_list spare;
-	/* oldest first; freed early if there is no spare connection */
-	struct conn_list answered;
+	/* released by the user, in ANSWERED, DREQ_SENT or TIMEWAIT; oldest first; freed
+	 * early if there is no spare connection */
+	struct conn_list ending;
+	struct half_open_list half_open; /* of all listeners */
+	struct half_open_list half_open_by_source[CM_BUCKETS];
+	/* limit of answers to each source, see cm_answer() */
+	uint64_t answers_until_ns[CM_BUCKETS];
 	struct conn_list conns_with_events;
 	uint32_t out_head, out_tail;
 	uint32_t listener_count;

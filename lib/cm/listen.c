@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cm/backlog.h"
+#include "cm/half_open.h"
 #include "cm/listen.h"
 #include "cm/state.h"
 #include "port/net.h"
@@ -97,6 +98,7 @@ listener_add(struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[1
 	};
 	if (addr != NULL)
 		memcpy(listener->addr, addr, 16);
+	TAILQ_INIT(&listener->half_open.conns);
 	LIST_INSERT_HEAD(listener_bucket(cm, service_id), listener, link);
 	cm->listener_count++;
 	*out = listener;
@@ -118,16 +120,24 @@ cm_sidr_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16],
 }
 
 struct cm_conn *
-listener_conn(struct cm_listener *listener, enum cm_state state)
+listener_conn(struct cm_listener *listener, enum cm_state state,
+	const struct cm_path *path, uint64_t now)
 {
-	struct cm_conn *conn = NULL;
+	struct cm *cm = listener->cm;
+	struct cm_conn *conn;
 
-	if (listener->pending < listener->backlog)
-		conn = conn_new(listener->cm, state);
+	if (listener->pending >= listener->backlog)
+		return NULL;
+	while (!path->local && (conn = half_open_excess(cm, listener, path)) != NULL)
+		conn_evict(conn, now);
+	conn = conn_new(cm, state, !path->local, now);
 	if (conn == NULL)
 		return NULL;
 	conn->user = listener->user;
 	backlog_add(listener, conn);
+	conn->unconfirmed = !path->local;
+	if (conn->unconfirmed)
+		half_open_add(conn, listener, path);
 	return conn;
 }
 
@@ -142,6 +152,7 @@ cm_unlisten(struct cm_listener *listener, uint64_t now)
 		if (conn_request_unread(conn))
 			cm_release(conn, now); /* the user has not seen it */
 	}
+	half_open_forget_listener(listener);
 	LIST_REMOVE(listener, link);
 	cm->listener_count--;
 	free(listener);

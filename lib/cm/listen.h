@@ -10,8 +10,9 @@
  * addresses. */
 struct cm_listener *listener_find(
 	struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[16]);
-/* Returns a connection in this state for a new request. Returns NULL if the backlog is
- * full or no connection is left. */
-struct cm_conn *listener_conn(struct cm_listener *listener, enum cm_state state);
+/* Returns a connection in this state for a new request of the path's peer. Returns NULL
+ * if the backlog is full or no connection is left. */
+struct cm_conn *listener_conn(struct cm_listener *listener, enum cm_state state,
+	const struct cm_path *path, uint64_t now);
 
 #endif

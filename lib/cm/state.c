@@ -7,6 +7,7 @@
 
 #include "cm/backlog.h"
 #include "cm/cm_tx.h"
+#include "cm/half_open.h"
 #include "cm/state.h"
 #include "cm/table.h"
 
@@ -23,14 +24,30 @@ cm_state_name(const struct cm_conn *conn)
 }
 
 void
+conn_ending(struct cm_conn *conn)
+{
+	if (!conn->ending)
+		TAILQ_INSERT_TAIL(&conn->cm->ending, conn, link);
+	conn->ending = true;
+}
+
+void
 conn_enter(struct cm_conn *conn, enum cm_state state)
 {
-	if (conn->state == CM_ANSWERED)
-		TAILQ_REMOVE(&conn->cm->answered, conn, link);
+	if (conn->ending)
+		TAILQ_REMOVE(&conn->cm->ending, conn, link);
+	conn->ending = false;
 	wheel_cancel(&conn->cm->wheel, &conn->timer);
 	conn->mra_received = false;
 	conn->state = (uint8_t)state;
 	conn_leave_backlog(conn);
+	if (state != CM_REP_SENT)
+		half_open_remove(conn);
+	if (state == CM_ESTABLISHED)
+		conn->unconfirmed = false;
+	if (conn->released &&
+		(state == CM_ANSWERED || state == CM_DREQ_SENT || state == CM_TIMEWAIT))
+		conn_ending(conn);
 }
 
 void
@@ -57,6 +74,17 @@ conn_send_with_retry(struct cm_conn *conn, uint64_t now)
 	conn_timer_set(conn, now + conn->wait_ns);
 }
 
+/* As conn_send_with_retry(), for a message that answers nothing. */
+static void
+conn_resend(struct cm_conn *conn, uint64_t now)
+{
+	if (conn->unconfirmed)
+		cm_answer(conn->cm, &conn->path, &conn->out, now);
+	else
+		cm_send(conn->cm, &conn->path, &conn->out);
+	conn_timer_set(conn, now + conn->wait_ns);
+}
+
 void
 conn_end(struct cm_conn *conn)
 {
@@ -66,28 +94,52 @@ conn_end(struct cm_conn *conn)
 		conn_free(conn);
 }
 
-/* Frees the oldest connection in ANSWERED that the user has released. It is kept only to
- * repeat its response if that was lost. */
-static void
-answered_forget(struct cm *cm)
+void
+conn_evict(struct cm_conn *conn, uint64_t now)
 {
-	struct cm_conn *conn;
+	struct cm *cm = conn->cm;
+	bool decided = conn->state != CM_REQ_RCVD;
 
-	TAILQ_FOREACH (conn, &cm->answered, link) {
-		if (conn->released) {
-			conn_end(conn);
-			return;
-		}
+	cm->stats.evicted++;
+	if (!conn->sidr) {
+		conn->status = decided ? -ETIMEDOUT : CM_REJ_NO_RESOURCES;
+		conn_rej_build(
+			conn, decided ? CM_REJ_TIMEOUT : CM_REJ_NO_RESOURCES, NULL, 0);
+		cm_answer(cm, &conn->path, &conn->out, now);
+		conn_event(conn, decided ? CM_EVENT_UNREACHABLE : CM_EVENT_REJECTED);
 	}
+	conn_end(conn);
+}
+
+/* Part of all connections that other hosts cannot take. */
+#define RESERVE_PART 8
+
+/* Makes room in a full table: frees the oldest connection that is ending, else ends the
+ * oldest one that its peer has not confirmed. In the second case the user frees it when
+ * it has read the event. Until then, the new one is in the reserve. */
+static bool
+conn_make_room(struct cm *cm, uint32_t *reserve, uint64_t now)
+{
+	struct cm_conn *conn = TAILQ_FIRST(&cm->ending);
+
+	if (conn != NULL) {
+		conn_end(conn);
+	} else if ((conn = half_open_oldest(cm)) != NULL) {
+		conn_evict(conn, now);
+		*reserve /= 2;
+	}
+	return cm->in_use < cm->conf.max_conns - *reserve;
 }
 
 struct cm_conn *
-conn_new(struct cm *cm, enum cm_state state)
+conn_new(struct cm *cm, enum cm_state state, bool remote, uint64_t now)
 {
+	uint32_t reserve = remote ? cm->conf.max_conns / RESERVE_PART : 0;
 	struct cm_conn *conn;
 
-	if (cm->in_use == cm->conf.max_conns)
-		answered_forget(cm);
+	if (cm->in_use >= cm->conf.max_conns - reserve &&
+		!conn_make_room(cm, &reserve, now))
+		return NULL;
 	conn = conn_alloc(cm);
 	if (conn != NULL)
 		conn_enter(conn, state);
@@ -109,7 +161,6 @@ conn_send_final(struct cm_conn *conn, uint64_t now)
 	cm_send(cm, &conn->path, &conn->out);
 	conn_enter(conn, CM_ANSWERED);
 	conn_unhash_qpn(conn); /* the peer may use its QP in another request */
-	TAILQ_INSERT_TAIL(&cm->answered, conn, link);
 	/* If the response is lost, the peer retries within its timeout. */
 	conn_timer_set(conn, now + 2 * conn->wait_ns);
 }
@@ -161,8 +212,10 @@ conn_dreq_send(struct cm_conn *conn, const void *private, size_t len, uint64_t n
 	mad_put(&conn->out, MAD_DREQ_remote_qpn, conn->remote_qpn);
 	mad_put_private(&conn->out, 0, private, len);
 	conn->retries_left = conf->max_retries;
+	if (conn->unconfirmed)
+		conn->retries_left = RTE_MIN(conn->retries_left, CM_REP_RETRIES);
 	conn->wait_ns = code_ns(conf->response_timeout) + 2 * code_ns(conf->packet_life);
-	conn_send_with_retry(conn, now);
+	conn_resend(conn, now);
 }
 
 void
@@ -219,6 +272,6 @@ conn_timeout(struct cm_conn *conn, uint64_t now)
 	} else {
 		conn->retries_left--;
 		conn->cm->stats.resent++;
-		conn_send_with_retry(conn, now);
+		conn_resend(conn, now);
 	}
 }

@@ -7,8 +7,9 @@
 
 #include "cm/cm_types.h"
 
-/* Returns a connection in this state with a new ID, or NULL if none is left. */
-struct cm_conn *conn_new(struct cm *cm, enum cm_state state);
+/* Returns a connection in this state with a new ID, or NULL if none is left. remote:
+ * another host asks for it. */
+struct cm_conn *conn_new(struct cm *cm, enum cm_state state, bool remote, uint64_t now);
 /* Changes the state and stops the timer. */
 void conn_enter(struct cm_conn *conn, enum cm_state state);
 /* Queues an event for the user, unless it has released the connection or this type was
@@ -18,6 +19,11 @@ void conn_event(struct cm_conn *conn, enum cm_event_type type);
  * changes the state. */
 void conn_send_with_retry(struct cm_conn *conn, uint64_t now);
 void conn_timeout(struct cm_conn *conn, uint64_t now);
+/* The user has released the connection, which only waits for its peer or a timer: it is
+ * freed early if there is no spare one. */
+void conn_ending(struct cm_conn *conn);
+/* Ends a connection that its peer has not confirmed, to make room for another one. */
+void conn_evict(struct cm_conn *conn, uint64_t now);
 /* Closes the connection. Frees it if the user has released it. */
 void conn_end(struct cm_conn *conn);
 /* Enters TIMEWAIT for the time of the ACK timeout. */

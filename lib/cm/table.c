@@ -98,6 +98,12 @@ conn_bucket_index(const struct cm *cm, const struct cm_peer *peer, uint32_t numb
 	return (unsigned)siphash24(&cm->table_key, in, sizeof(in)) % CM_BUCKETS;
 }
 
+unsigned
+source_bucket(const struct cm *cm, const struct cm_path *path)
+{
+	return (unsigned)siphash24(&cm->table_key, path->dgid, 16) % CM_BUCKETS;
+}
+
 struct cm_conn *
 conn_find_id(struct cm *cm, const struct cm_peer *peer, uint32_t remote_id, bool sidr)
 {

@@ -13,6 +13,8 @@ struct cm_conn *conn_alloc(struct cm *cm);
 void conn_free(struct cm_conn *conn);
 /* guid: 0 for SIDR messages, which carry none. */
 struct cm_peer peer_of(const struct cm_path *path, uint64_t guid);
+/* Returns the bucket of the address of the path's peer. */
+unsigned source_bucket(const struct cm *cm, const struct cm_path *path);
 /* Find a connection by the local ID, the peer's ID or the peer's QPN. Return NULL if
  * there is none. */
 struct cm_conn *conn_find(struct cm *cm, uint32_t local_id);

@@ -22,10 +22,10 @@ init_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 		return 0;
 	}
 	attr->qp_attr_mask |= IBV_QP_ACCESS_FLAGS;
-	if (id->conn != NULL)
+	if (ucm_id_has_conn(id))
 		attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-	if (id->conn != NULL && (id->local.responder_resources != 0 ||
-					id->remote.responder_resources != 0))
+	if (ucm_id_has_conn(id) && (id->local.responder_resources != 0 ||
+					   id->remote.responder_resources != 0))
 		attr->qp_access_flags |=
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	return 0;

@@ -145,6 +145,15 @@ passive_accept(
 	return 0;
 }
 
+/* Returns 0 if the ID has a request that can be accepted or rejected. */
+static int
+undecided_check(const struct ucm_id *id)
+{
+	if (id->state != UCM_CONNECT || !ucm_id_has_conn(id))
+		return -EINVAL;
+	return id->conn != NULL ? 0 : -ENOTCONN;
+}
+
 /* A command without parameters comes from the active side: its QP is ready, and the RTU
  * is sent. */
 int
@@ -156,8 +165,9 @@ ucm_do_accept(struct ucm_call *call)
 
 	if (id == NULL)
 		return -ENOENT;
-	if (id->state != UCM_CONNECT || id->conn == NULL)
-		return -EINVAL;
+	rc = undecided_check(id);
+	if (rc != 0)
+		return rc;
 	rc = cmd->conn_param.valid ? passive_accept(call, id, cmd)
 				   : cm_confirm(id->conn, NULL, 0, call->now);
 	if (rc == 0)
@@ -170,11 +180,13 @@ ucm_do_reject(struct ucm_call *call)
 {
 	const struct rdma_ucm_reject *cmd = call->in;
 	struct ucm_id *id = ucm_id_find(call, cmd->id);
+	int rc;
 
 	if (id == NULL)
 		return -ENOENT;
-	if (id->state != UCM_CONNECT || id->conn == NULL)
-		return -EINVAL;
+	rc = undecided_check(id);
+	if (rc != 0)
+		return rc;
 	if (ucm_id_is_ud(id))
 		return cm_sidr_reply(id->conn, CM_SIDR_REJECTED, 0, 0, cmd->private_data,
 			cmd->private_data_len, call->now);
@@ -190,10 +202,11 @@ ucm_do_disconnect(struct ucm_call *call)
 
 	if (id == NULL)
 		return -ENOENT;
-	if (id->conn == NULL || ucm_id_is_ud(id))
+	if (!ucm_id_has_conn(id) || ucm_id_is_ud(id))
 		return -EINVAL;
 	/* No error: the peer may have disconnected first. */
-	(void)cm_disconnect(id->conn, NULL, 0, call->now);
+	if (id->conn != NULL)
+		(void)cm_disconnect(id->conn, NULL, 0, call->now);
 	return 0;
 }
 
@@ -206,9 +219,9 @@ ucm_do_notify(struct ucm_call *call)
 
 	if (id == NULL)
 		return -ENOENT;
-	if (id->conn == NULL)
+	if (!ucm_id_has_conn(id))
 		return -EINVAL;
-	if (cmd->event == IBV_EVENT_COMM_EST)
+	if (cmd->event == IBV_EVENT_COMM_EST && id->conn != NULL)
 		(void)cm_established(id->conn, call->now);
 	return 0;
 }

@@ -145,8 +145,19 @@ on_sidr_reply(struct ucm_id *id, const struct cm_event *event)
 		ucm_event_raise(id, UCM_EVENT_ESTABLISHED, event, 0);
 }
 
+/* Frees the connection of the ID if it has ended. The ID may live on for long. */
 static void
-on_event(const struct cm_event *event, uint64_t now)
+conn_release_ended(struct ucm_id *id, const struct cm_event *event, uint64_t now)
+{
+	if (id->conn != event->conn || !cm_has_ended(event->conn))
+		return;
+	cm_release(id->conn, now);
+	id->conn = NULL;
+	id->conn_ended = true;
+}
+
+static void
+event_translate(const struct cm_event *event, uint64_t now)
 {
 	struct ucm_id *id = event->user;
 
@@ -181,12 +192,20 @@ on_event(const struct cm_event *event, uint64_t now)
 	}
 }
 
+static void
+on_event(const struct cm_event *event, uint64_t now)
+{
+	event_translate(event, now);
+	if (event->type != CM_EVENT_REQUEST && event->type != CM_EVENT_SIDR_REQUEST)
+		conn_release_ended(event->user, event, now);
+}
+
 /* Sends a message. One to a local address is received at once. */
 static void
 message_send(
 	struct ucm *ucm, const struct mad *mad, const struct cm_path *path, uint64_t now)
 {
-	struct cm_path back;
+	struct cm_path back = {.local = true};
 
 	if (!ucm_is_local(ucm, path->dgid)) {
 		if (ucm->conf.ops.send != NULL)

@@ -50,7 +50,7 @@ struct ucm_id {
 	struct ucm_id_list mcasts; /* the groups it has joined */
 	struct ucm_channel *channel;
 	struct ucm_id *member; /* UCM_MCAST: the ID that has joined */
-	struct cm_conn *conn;
+	struct cm_conn *conn;  /* NULL: none yet, or conn_ended */
 	struct cm_listener *listener;
 	uint64_t uid;    /* the program's own value for the ID; events return it */
 	uint32_t number; /* names the ID in commands */
@@ -64,6 +64,7 @@ struct ucm_id {
 	uint16_t ps;   /* port space: RDMA_PS_* */
 	uint16_t port; /* local */
 	bool has_port;
+	bool conn_ended;
 	bool on_device; /* bound to one of the local addresses */
 	bool reuse;
 	bool afonly; /* a wildcard covers its own family only */
@@ -126,6 +127,13 @@ struct ucm {
 	struct ucm_deferred deferred;
 	struct ucm_port_bucket ports[UCM_PORT_BUCKETS];
 };
+
+/* Returns whether the ID has, or had, a connection or a request for one. */
+static inline bool
+ucm_id_has_conn(const struct ucm_id *id)
+{
+	return id->conn != NULL || id->conn_ended;
+}
 
 static inline bool
 ucm_id_is_ud(const struct ucm_id *id)

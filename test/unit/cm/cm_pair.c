@@ -48,7 +48,10 @@ cm_pair_fini(struct cm_pair *pair)
 		assert_int_equal(cm_in_use(pair->cm[i]), 0);
 		assert_true(cm_deadline(pair->cm[i]) == TIME_NEVER);
 		assert_int_equal(pair->cm[i]->stats.tx_full, 0);
+		assert_true(TAILQ_EMPTY(&pair->cm[i]->ending));
+		assert_int_equal(pair->cm[i]->half_open.count, 0);
 		for (unsigned k = 0; k < CM_BUCKETS; k++) {
+			assert_int_equal(pair->cm[i]->half_open_by_source[k].count, 0);
 			assert_true(LIST_EMPTY(&pair->cm[i]->by_id[k]));
 			assert_true(LIST_EMPTY(&pair->cm[i]->by_qpn[k]));
 		}
@@ -59,7 +62,7 @@ cm_pair_fini(struct cm_pair *pair)
 struct cm_path
 path_from(unsigned from)
 {
-	struct cm_path path;
+	struct cm_path path = {.local = false};
 
 	gid_parse(from == A ? "192.0.2.1" : "192.0.2.2", path.sgid, NULL);
 	gid_parse(from == A ? "192.0.2.2" : "192.0.2.1", path.dgid, NULL);

@@ -316,14 +316,16 @@ full_backlog_rejects(void **state)
 	cm_pair_fini(&pair);
 }
 
-/* All connections are in use: those that are kept only to repeat a REJ are reused,
- * further REQs are rejected. */
+/* All connections are in use: those that are kept only to repeat a REJ are reused. Then
+ * the oldest request that is not decided ends. Its place is free when its user has
+ * released it. */
 static void
 no_free_connection(void **state)
 {
 	struct cm_request r = request_from(B, 0x500);
 	struct cm_conn *conn;
-	struct mad req;
+	struct cm_event event;
+	struct mad req, rej;
 
 	cm_pair_init(&pair, 4);
 	for (unsigned i = 0; i < 4; i++) {
@@ -342,9 +344,22 @@ no_free_connection(void **state)
 	}
 	req = req_of(300, 0x300);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	rej = mad_take(&pair, B);
+	assert_int_equal(mad_remote_id(&rej), 102);
+	assert_int_equal(mad_get(&rej, MAD_REJ_reason), CM_REJ_NO_RESOURCES);
 	assert_int_equal(rej_reason_take(&req), CM_REJ_NO_RESOURCES);
+	event = expect_event(&pair, B, CM_EVENT_REJECTED);
+	assert_int_equal(event.conn->remote_id, 102);
+	assert_int_equal(event.status, CM_REJ_NO_RESOURCES);
+	cm_release(event.conn, pair.now);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	expect_event(&pair, B, CM_EVENT_REQUEST);
+	/* The user's own requests make room in the same way. */
 	assert_int_equal(cm_connect(pair.cm[B], &r, NULL, pair.now, &conn), -ENOSPC);
 	assert_int_equal(cm_sidr_request(pair.cm[B], &r, NULL, pair.now, &conn), -ENOSPC);
+	assert_int_equal(pair.cm[B]->stats.evicted, 3);
+	expect_event(&pair, B, CM_EVENT_REJECTED);
+	expect_event(&pair, B, CM_EVENT_REJECTED);
 	for (unsigned i = 0; i < 4; i++)
 		cm_release(&pair.cm[B]->conns[i], pair.now);
 	cm_pair_advance(&pair, 20 * NS_PER_SEC);

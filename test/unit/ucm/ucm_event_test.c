@@ -37,7 +37,7 @@ remote_machine_gets_a_mad(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_event_resp event;
-	struct cm_path back;
+	struct cm_path back = {.local = false};
 	struct mad rej;
 
 	assert_int_equal(resolve_addr(&ctx.client, id, "203.0.113.9", LISTEN_PORT), 0);
@@ -115,6 +115,115 @@ time_wait_end_raises_event(void **state)
 		expect_event(&ctx.client, UCM_EVENT_TIMEWAIT_EXIT).id, pair.active);
 }
 
+/* ---- Many requests of hosts that may not exist ---- */
+
+static struct test_process busy; /* a program with a listener and many ids */
+
+static void
+busy_open(void)
+{
+	uint32_t id;
+
+	busy = (struct test_process){.base = 0x300};
+	ctx.ucm->conf.limits.ids = 300;
+	assert_int_equal(ucm_session_create(ctx.ucm, &busy, &busy.session), 0);
+	assert_int_equal(
+		ucm_channel_open(busy.session, &busy, &busy.channel, &busy.number), 0);
+	id = make_id(&busy, RDMA_PS_TCP);
+	assert_int_equal(bind_id(&busy, id, NULL, LISTEN_PORT), 0);
+	assert_int_equal(listen_id(&busy, id, 200), 0);
+}
+
+/* A REQ from 10.0.0.0 + host. */
+static void
+remote_request(uint32_t host)
+{
+	struct cm_path path = {.local = false};
+	struct cma_hdr hdr = {.sport = 1};
+	struct mad req;
+
+	memcpy(path.sgid, ctx.ucm->conf.net.addr[0].gid, 16);
+	memcpy(path.dgid, path.sgid, 12);
+	path.dgid[12] = 10;
+	path.dgid[14] = (uint8_t)(host >> 8);
+	path.dgid[15] = (uint8_t)host;
+	mad_init(&req, MAD_REQ, host);
+	mad_put(&req, MAD_REQ_local_id, 1 + host);
+	mad_put(&req, MAD_REQ_service_id, cma_service_id(CMA_PS_TCP, LISTEN_PORT));
+	mad_put(&req, MAD_REQ_local_qpn, 0x100);
+	mad_put(&req, MAD_REQ_path_mtu, 3);
+	mad_put(&req, MAD_REQ_max_cm_retries, 15);
+	mad_put_bytes(&req, MAD_REQ_primary_local_gid, path.dgid);
+	mad_put_bytes(&req, MAD_REQ_primary_remote_gid, path.sgid);
+	memcpy(hdr.src, path.dgid, 16);
+	memcpy(hdr.dst, path.sgid, 16);
+	cma_put(&req, &hdr);
+	ucm_rx(ctx.ucm, (const uint8_t *)&req, sizeof(req), &path, ctx.now);
+}
+
+/* Accepts each request, and destroys the ids of those that fail. */
+static void
+busy_serve(void)
+{
+	struct rdma_ucm_get_event cmd = {0};
+	struct rdma_ucm_event_resp event;
+
+	while (COMMAND(&busy, GET_EVENT, &cmd, &event) == 0) {
+		if (event.event == UCM_EVENT_CONNECT_REQUEST)
+			assert_int_equal(
+				accept_id(&busy, event.id, event.id, busy.base), 0);
+		else
+			assert_int_equal(destroy_id(&busy, event.id, NULL), 0);
+	}
+}
+
+static void
+flood_leaves_room_for_others(void **state)
+{
+	uint32_t id;
+
+	busy_open();
+	for (uint32_t i = 0; i < 5000; i++) {
+		remote_request(i);
+		busy_serve();
+		ctx.now += NS_PER_MS / 10;
+		ucm_run(ctx.ucm, ctx.now);
+	}
+	assert_in_range(ucm_session_ids(busy.session), 1, 64);
+	/* Programs of this host connect, and a host that exists. */
+	id = make_routed_id(RDMA_PS_TCP);
+	assert_int_equal(connect_id(&ctx.client, id, CLIENT_QPN, ""), 0);
+	busy_serve();
+	expect_event(&ctx.client, UCM_EVENT_CONNECT_RESPONSE);
+	ctx.sent_count = 0;
+	remote_request(5000);
+	busy_serve();
+	assert_int_equal(mad_attr_of(&ctx.sent), MAD_REP);
+	ucm_session_destroy(busy.session, ctx.now);
+}
+
+/* A request that had to make room can no longer be accepted or rejected. */
+static void
+ended_request_cannot_be_accepted(void **state)
+{
+	struct rdma_ucm_event_resp event;
+	struct rdma_ucm_reject reject = {0};
+
+	busy_open();
+	for (uint32_t i = 0; i < 60; i++)
+		remote_request(i);
+	assert_true(ucm_stats(ctx.ucm)->evicted > 0);
+	/* Its connection was freed: the ID of the program does not keep it. */
+	assert_in_range(cm_in_use(ctx.ucm->cm), 50, 57);
+	event = expect_event(&busy, UCM_EVENT_CONNECT_REQUEST);
+	reject.id = event.id;
+	assert_int_equal(accept_id(&busy, event.id, 1, busy.base), -ENOTCONN);
+	assert_int_equal(COMMAND(&busy, REJECT, &reject, NULL), -ENOTCONN);
+	assert_int_equal(disconnect_id(&busy, event.id), 0);
+	assert_int_equal(destroy_id(&busy, event.id, NULL), 0);
+	ucm_session_destroy(busy.session, ctx.now);
+}
+
 int
 main(void)
 {
@@ -129,6 +238,10 @@ main(void)
 			request_without_free_id_is_rejected, setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			time_wait_end_raises_event, setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			flood_leaves_room_for_others, setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			ended_request_cannot_be_accepted, setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ static void
 invalid_mads_are_dropped(void **state)
 {
 	static const uint8_t none[MAD_LEN];
-	struct cm_path path = {{0}, {0}};
+	struct cm_path path = {.local = false};
 
 	ucm_rx(ctx.ucm, none, 10, &path, ctx.now);
 	ucm_rx(ctx.ucm, none, sizeof(none), &path, ctx.now);
