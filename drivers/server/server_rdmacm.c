@@ -248,6 +248,9 @@ rdmacm_client_create(struct conn *conn)
 		alloc_put(&alloc_plain, client, sizeof(*client));
 		return rc;
 	}
+	/* The daemon's own user could bind to any port by another daemon. */
+	ucm_session_set_user(
+		client->session, conn->uid, conn->uid == 0 || conn->uid == geteuid());
 	conn->cm = client;
 	return 0;
 }

@@ -75,6 +75,13 @@ ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out)
 }
 
 void
+ucm_session_set_user(struct ucm_session *session, uint32_t uid, bool privileged)
+{
+	session->uid = uid;
+	session->privileged = privileged;
+}
+
+void
 ucm_session_destroy(struct ucm_session *s, uint64_t now)
 {
 	for (uint32_t i = 0; s->channels.used != 0; i++) {

@@ -11,7 +11,8 @@
  * that embed Rocade does not use lib/ucm: lib/verbs/verbs_cm.c calls lib/cm.
  *
  * A session is a process. It can name only its own channels and IDs, which are destroyed
- * with it. An ID is bound to a port of a port space. All sessions share the port spaces.
+ * with it. An ID is bound to a port of a port space. All sessions share the port spaces,
+ * by the rules of Linux' rdma_cm.
  */
 #ifndef ROCADE_UCM_UCM_H
 #define ROCADE_UCM_UCM_H
@@ -59,6 +60,10 @@ void ucm_set_net(struct ucm *ucm, const struct net_conf *net);
 void ucm_destroy(struct ucm *ucm);
 
 int ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out);
+/* Sets the user of the process. Before this call it is user 0 without privilege. Only
+ * IDs of one user may share a port, and only a privileged user may bind to a port below
+ * 1024. */
+void ucm_session_set_user(struct ucm_session *session, uint32_t uid, bool privileged);
 void ucm_session_destroy(struct ucm_session *session, uint64_t now);
 
 /* *number names the channel in commands. Returns 0, -ENOSPC (limit reached) or

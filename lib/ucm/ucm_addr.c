@@ -9,6 +9,7 @@
 #define HOP_LIMIT 64
 #define PORT_FIRST 32768 /* ephemeral ports: 32768 to 60999 */
 #define PORT_COUNT 28232
+#define PORT_UNPRIVILEGED 1024 /* lower ones are for privileged users only */
 
 static const struct sockaddr_in *
 as_ipv4(const struct ucm_addr *addr)
@@ -119,15 +120,22 @@ is_afonly(const struct ucm_id *id, const struct ucm_addr *addr)
 	return id->afonly_set ? id->afonly : addr->sa.sin6_family == AF_INET;
 }
 
-/* Returns whether `a` keeps id from binding to the port. Two IDs may share a port if
- * their addresses differ, if each is limited to its own family and the families differ,
- * or if both set REUSEADDR and `a` does not listen. */
+/* Another user that could share a port would receive the requests for this one, by a
+ * listener on a closer address. */
+static bool
+may_share(const struct ucm_id *a, const struct ucm_id *id)
+{
+	return id->reuse && a->reuse && a->state != UCM_LISTEN &&
+	       a->channel->session->uid == id->channel->session->uid;
+}
+
+/* Returns whether `a` keeps id from the port. Two IDs may have a port if their addresses
+ * differ, or if each is limited to its own family and the families differ. */
 static bool
 ports_conflict(const struct ucm_id *a, const struct ucm_id *id, uint16_t port,
 	const struct ucm_addr *addr)
 {
-	if (a->ps != id->ps || a->port != port ||
-		(id->reuse && a->reuse && a->state != UCM_LISTEN))
+	if (a->ps != id->ps || a->port != port)
 		return false;
 	if (a->afonly && is_afonly(id, addr) &&
 		a->src.sa.sin6_family != addr->sa.sin6_family)
@@ -143,7 +151,8 @@ port_free(struct ucm *ucm, const struct ucm_id *id, uint16_t port,
 
 	LIST_FOREACH(other, ucm_port_bucket(ucm, port), port_link)
 	{
-		if (other != id && ports_conflict(other, id, port, addr))
+		if (other != id && !may_share(other, id) &&
+			ports_conflict(other, id, port, addr))
 			return false;
 	}
 	return true;
@@ -171,6 +180,8 @@ ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr)
 
 	if (!addr->any && !ucm_is_local(ucm, addr->gid))
 		return -EADDRNOTAVAIL;
+	if (port != 0 && port < PORT_UNPRIVILEGED && !id->channel->session->privileged)
+		return -EACCES;
 	if (port == 0)
 		port = port_choose(ucm, id, addr);
 	else if (!port_free(ucm, id, port, addr))
@@ -194,6 +205,19 @@ ucm_unbind(struct ucm_id *id)
 	if (id->has_port)
 		LIST_REMOVE(id, port_link);
 	id->has_port = false;
+}
+
+int
+ucm_listen_check(struct ucm *ucm, const struct ucm_id *id)
+{
+	const struct ucm_id *other;
+
+	LIST_FOREACH(other, ucm_port_bucket(ucm, id->port), port_link)
+	{
+		if (other != id && ports_conflict(other, id, id->port, &id->src))
+			return -EADDRINUSE;
+	}
+	return 0;
 }
 
 /* Returns the index of a local address in the GID table; -1 if it was removed. */

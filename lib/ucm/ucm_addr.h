@@ -14,10 +14,13 @@ uint16_t ucm_addr_port(const struct ucm_addr *addr);
 bool ucm_is_local(const struct ucm *ucm, const uint8_t gid[16]);
 uint64_t ucm_service_id(uint16_t ps, uint16_t port);
 
-/* Binds to the address and its port; port 0: to a free one. Returns 0, -EADDRINUSE or
- * -EADDRNOTAVAIL. */
+/* Binds to the address and its port; port 0: to a free one. Returns 0, -EADDRINUSE,
+ * -EADDRNOTAVAIL, or -EACCES (port below 1024, and the user is not privileged). */
 int ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr);
 void ucm_unbind(struct ucm_id *id);
+/* Returns 0 if the ID, which is bound, may listen: no other ID shares the port with it.
+ * Else -EADDRINUSE. */
+int ucm_listen_check(struct ucm *ucm, const struct ucm_id *id);
 /* Returns whether the ID, if bound to the right port, receives requests to gid. */
 bool ucm_addr_serves(const struct ucm_id *id, const uint8_t gid[16]);
 /* Returns the bucket of IDs that are bound to the port (and to ports with the same

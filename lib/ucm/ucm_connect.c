@@ -104,6 +104,8 @@ ucm_do_listen(struct ucm_call *call)
 		return -EINVAL;
 	if (id->state == UCM_IDLE)
 		rc = bind_any(call->ucm, id);
+	if (rc == 0)
+		rc = ucm_listen_check(call->ucm, id);
 	if (rc != 0)
 		return rc;
 	if (backlog == 0 || backlog > BACKLOG_MAX)

@@ -114,6 +114,8 @@ struct ucm_session {
 	struct ucm *ucm;
 	void *owner;
 	uint32_t events; /* unread, in all its channels */
+	uint32_t uid;
+	bool privileged; /* may bind to ports below 1024 */
 	struct ucm_table ids;
 	struct ucm_table channels;
 };

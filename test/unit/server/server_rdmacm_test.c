@@ -243,6 +243,44 @@ malformed_command_disconnects(void **state)
 	fixture_close(&b);
 }
 
+static int
+bind_any(struct server_fixture *b, int fd, uint32_t channel, uint32_t id, uint16_t port)
+{
+	struct rdma_ucm_bind_ip cmd = {.id = id};
+	struct sockaddr_in *addr = (struct sockaddr_in *)&cmd.addr;
+	struct sw_cm_reply reply;
+
+	addr->sin_family = AF_INET;
+	addr->sin_port = htons(port);
+	assert_true(cm_command(
+		b, fd, channel, RDMA_USER_CM_CMD_BIND_IP, &cmd, sizeof(cmd), &reply));
+	return reply.error;
+}
+
+/* The daemon's own user may bind to ports below 1024, and root. Another one may not. */
+static void
+low_ports_are_for_the_daemons_user(void **state)
+{
+	const uid_t uids[] = {geteuid(), 0, geteuid() + 1};
+	struct server_fixture b;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
+	for (unsigned i = 0; i < RTE_DIM(uids); i++) {
+		int fd = client_connect(&b), channel_fd;
+		uint32_t channel, id;
+
+		TAILQ_LAST(&b.d->conns, conns)->uid = uids[i];
+		channel = channel_open(&b, fd, &channel_fd);
+		id = id_make(&b, fd, channel);
+		assert_int_equal(bind_any(&b, fd, channel, id, 111), i < 2 ? 0 : EACCES);
+		close(fd);
+		close(channel_fd);
+		daemon_handle_all(&b);
+		rdmacm_reap(b.d);
+	}
+	fixture_close(&b);
+}
+
 int
 main(void)
 {
@@ -251,6 +289,7 @@ main(void)
 		cmocka_unit_test(ids_of_another_process_are_refused),
 		cmocka_unit_test(qpn_of_another_process_is_refused),
 		cmocka_unit_test(malformed_command_disconnects),
+		cmocka_unit_test(low_ports_are_for_the_daemons_user),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,24 +22,95 @@ port_has_one_owner(void **state)
 	assert_int_equal(bind_id(&ctx.client, d, "192.0.2.1", 5000), 0);
 }
 
+static int
+set_reuse(struct test_process *p, uint32_t id)
+{
+	struct ucm_set_option option = {
+		.head = {.id = id, .optname = RDMA_OPTION_ID_REUSEADDR, .optlen = 4},
+		.value = {1}};
+
+	return COMMAND(p, SET_OPTION, &option, NULL);
+}
+
+/* As with Linux: two IDs share the port as long as none listens, and one that is alone
+ * may listen. */
 static void
 port_is_shared_with_reuseaddr(void **state)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.client, RDMA_PS_TCP);
-	struct ucm_set_option option = {
-		.head = {.optname = RDMA_OPTION_ID_REUSEADDR, .optlen = 4}, .value = {1}};
 
-	option.head.id = a;
-	assert_int_equal(COMMAND(&ctx.server, SET_OPTION, &option, NULL), 0);
+	assert_int_equal(set_reuse(&ctx.server, a), 0);
 	assert_int_equal(bind_id(&ctx.server, a, NULL, 5000), 0);
 	assert_int_equal(bind_id(&ctx.client, b, NULL, 5000), -EADDRINUSE);
-	option.head.id = b;
-	assert_int_equal(COMMAND(&ctx.client, SET_OPTION, &option, NULL), 0);
+	assert_int_equal(set_reuse(&ctx.client, b), 0);
 	assert_int_equal(bind_id(&ctx.client, b, NULL, 5000), 0);
-	/* When one of them listens, the other cannot. */
-	assert_int_equal(listen_id(&ctx.server, a, 1), 0);
+	assert_int_equal(listen_id(&ctx.server, a, 1), -EADDRINUSE);
 	assert_int_equal(listen_id(&ctx.client, b, 1), -EADDRINUSE);
+	assert_int_equal(destroy_id(&ctx.client, b, NULL), 0);
+	assert_int_equal(listen_id(&ctx.server, a, 1), 0);
+	b = make_id(&ctx.client, RDMA_PS_TCP);
+	assert_int_equal(set_reuse(&ctx.client, b), 0);
+	assert_int_equal(bind_id(&ctx.client, b, NULL, 5000), -EADDRINUSE);
+	assert_int_equal(bind_id(&ctx.client, b, "192.0.2.1", 5000), -EADDRINUSE);
+}
+
+/* A user tries to share a port with a program of another user, to listen on a closer
+ * address. */
+static void
+users_do_not_share_ports(void **state)
+{
+	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
+		 b = make_id(&ctx.client, RDMA_PS_TCP),
+		 c = make_id(&ctx.client, RDMA_PS_TCP);
+
+	ucm_session_set_user(ctx.server.session, 1001, false);
+	ucm_session_set_user(ctx.client.session, 1002, false);
+	assert_int_equal(set_reuse(&ctx.server, a), 0);
+	assert_int_equal(set_reuse(&ctx.client, b), 0);
+	assert_int_equal(set_reuse(&ctx.client, c), 0);
+	/* The first one has the port. */
+	assert_int_equal(bind_id(&ctx.client, b, "192.0.2.1", 5000), 0);
+	assert_int_equal(bind_id(&ctx.server, a, NULL, 5000), -EADDRINUSE);
+	assert_int_equal(bind_id(&ctx.server, a, NULL, 5001), 0);
+	assert_int_equal(bind_id(&ctx.client, c, "192.0.2.1", 5001), -EADDRINUSE);
+	assert_int_equal(listen_id(&ctx.server, a, 1), 0);
+	/* A user's own IDs share it. */
+	assert_int_equal(bind_id(&ctx.client, c, "192.0.2.1", 5000), 0);
+}
+
+/* The same within a user: of two bound IDs, the one with the closer address does not
+ * take the requests of the other. */
+static void
+closer_address_takes_no_requests(void **state)
+{
+	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
+		 b = make_id(&ctx.client, RDMA_PS_TCP);
+
+	assert_int_equal(set_reuse(&ctx.server, a), 0);
+	assert_int_equal(set_reuse(&ctx.client, b), 0);
+	assert_int_equal(bind_id(&ctx.client, b, "192.0.2.1", 5000), 0);
+	assert_int_equal(bind_id(&ctx.server, a, NULL, 5000), 0);
+	assert_int_equal(listen_id(&ctx.client, b, 1), -EADDRINUSE);
+	assert_int_equal(listen_id(&ctx.server, a, 1), -EADDRINUSE);
+}
+
+static void
+low_ports_need_privilege(void **state)
+{
+	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
+		 b = make_id(&ctx.client, RDMA_PS_TCP);
+	struct rdma_ucm_resolve_ip resolve = {.id = b,
+		.src_addr = sockaddr_of("192.0.2.1", 1023),
+		.dst_addr = sockaddr_of("192.0.2.1", LISTEN_PORT)};
+
+	assert_int_equal(bind_id(&ctx.client, b, NULL, 1), -EACCES);
+	assert_int_equal(bind_id(&ctx.client, b, NULL, 1023), -EACCES);
+	assert_int_equal(COMMAND(&ctx.client, RESOLVE_IP, &resolve, NULL), -EACCES);
+	assert_int_equal(bind_id(&ctx.client, b, NULL, 1024), 0);
+	ucm_session_set_user(ctx.server.session, 0, true);
+	assert_int_equal(bind_id(&ctx.server, a, NULL, 1023), 0);
+	assert_int_equal(listen_id(&ctx.server, a, 1), 0);
 }
 
 static int
@@ -141,7 +212,7 @@ only_local_addresses_can_be_bound(void **state)
 	sa.sin6_family = 27; /* AF_IB: libraries probe for it */
 	memcpy(&bind.addr, &sa, sizeof(sa));
 	assert_int_equal(COMMAND(&ctx.client, BIND, &bind, NULL), -EAFNOSUPPORT);
-	sa = sockaddr_of("2001:db8::1", 9);
+	sa = sockaddr_of("2001:db8::1", 9009);
 	memcpy(&bind.addr, &sa, sizeof(sa));
 	assert_int_equal(COMMAND(&ctx.client, BIND, &bind, NULL), 0);
 }
@@ -185,6 +256,12 @@ main(void)
 			port_has_one_owner, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			port_is_shared_with_reuseaddr, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			users_do_not_share_ports, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			closer_address_takes_no_requests, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			low_ports_need_privilege, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			wildcards_cover_their_families, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
