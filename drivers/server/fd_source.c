@@ -13,6 +13,8 @@ fd_source_add(int epoll, struct fd_source *source, int fd, enum fd_source_kind k
 
 	if (kind == FD_SOURCE_WAKE)
 		ev.events = EPOLLIN | EPOLLET;
+	else if (kind == FD_SOURCE_CM_CHANNEL)
+		ev.events = 0; /* only the client's close, EPOLLHUP */
 	*source = (struct fd_source){.kind = kind, .conn = conn, .fd = fd};
 	if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev) == 0)
 		return 0;
@@ -20,14 +22,24 @@ fd_source_add(int epoll, struct fd_source *source, int fd, enum fd_source_kind k
 	return -errno;
 }
 
+int
+fd_source_remove(int epoll, struct fd_source *source)
+{
+	int fd = source->fd;
+
+	/* Explicitly: other processes may hold the same open file, which would keep it in
+	 * the set. */
+	if (fd >= 0)
+		(void)epoll_ctl(epoll, EPOLL_CTL_DEL, fd, NULL);
+	source->fd = -1;
+	return fd;
+}
+
 void
 fd_source_close(int epoll, struct fd_source *source)
 {
-	if (source->fd < 0)
-		return;
-	/* Explicitly: other processes may hold the same open file, which would keep it in
-	 * the set. */
-	(void)epoll_ctl(epoll, EPOLL_CTL_DEL, source->fd, NULL);
-	close(source->fd);
-	source->fd = -1;
+	int fd = fd_source_remove(epoll, source);
+
+	if (fd >= 0)
+		close(fd);
 }

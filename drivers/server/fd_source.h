@@ -23,10 +23,13 @@ struct fd_source {
 	int fd;
 };
 
-/* Adds fd to the epoll set (the wake-up eventfd is edge-triggered) and fills source.
+/* Adds fd to the epoll set (the wake-up eventfd is edge-triggered; of a channel only its
+ * end is reported) and fills source.
  * Returns 0 or -errno; on failure the caller still owns fd. */
 int fd_source_add(int epoll, struct fd_source *source, int fd, enum fd_source_kind kind,
 	struct conn *conn);
+/* Removes the descriptor from the epoll set and returns it; -1: there is none. */
+int fd_source_remove(int epoll, struct fd_source *source);
 /* Removes the descriptor from the epoll set and closes it, unless that was done. */
 void fd_source_close(int epoll, struct fd_source *source);
 

@@ -68,6 +68,7 @@ listen_start(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return rocade_fail(errno, "socket: %s", strerror(errno));
+	passed_fds_init(&d->passed, fd);
 	/* The umask keeps the permissions from ever being wider than asked for. */
 	mask = umask(0777 & ~(mode_t)mode);
 	err = bind(fd, (struct sockaddr *)&d->addr, sizeof(d->addr)) != 0 ? errno : 0;
@@ -106,6 +107,9 @@ listen_adopt(struct rocade_daemon *d, int fd)
 		fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 ||
 		fd_source_add(d->epoll, &d->listen, fd, FD_SOURCE_LISTEN, NULL) != 0)
 		return rocade_fail(errno, "listen_fd: %s", strerror(errno));
+	passed_fds_init(&d->passed, fd);
+	/* Clients that connected before may have sent some. */
+	d->passed.refused = false;
 	return 0;
 }
 
@@ -184,8 +188,9 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	}
 	if (d->bound)
 		(void)unlink(d->addr.sun_path);
-	fd_source_close(d->epoll, &d->listen);
+	conn_listen_end(d);
 	fd_source_close(d->epoll, &d->stop);
+	passed_fds_fini(&d->passed);
 	if (d->epoll >= 0)
 		close(d->epoll);
 	if (d->spare_fd >= 0)

@@ -10,6 +10,7 @@
 #include <rocade/daemon.h>
 
 #include "server/fd_source.h"
+#include "server/passed_fds.h"
 #include "switch/proto.h"
 #include "switch/socket.h"
 #include "switch/uplink.h"
@@ -48,6 +49,7 @@ struct rocade_daemon {
 	struct sockaddr_un addr;
 	int epoll;
 	struct fd_source listen;
+	struct passed_fds passed;
 	struct fd_source stop;
 	struct conns conns;
 	struct conns closing;

@@ -112,12 +112,20 @@ conn_ready(struct conn *conn)
 	uint8_t request[sizeof(struct sw_cm_request) + 1] __attribute__((aligned(8)));
 	struct sw_reply reply;
 	ssize_t len;
+	bool came;
 
 	if (conn->closing)
 		return;
-	len = recv(conn->socket.fd, request, sizeof(request), MSG_DONTWAIT | MSG_TRUNC);
+	len = passed_fds_recv(
+		&d->passed, conn->socket.fd, request, sizeof(request), &came);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
+	if (came) {
+		log_info("process %d of user %u: disconnected: it sent descriptors",
+			(int)conn->pid, (unsigned)conn->uid);
+		conn_close(conn);
+		return;
+	}
 	if (len == sizeof(struct sw_cm_request)) {
 		if (!rdmacm_serve(conn, request))
 			conn_close(conn);
@@ -222,7 +230,7 @@ client_reject(struct rocade_daemon *d)
 	fd = accept4(d->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0) {
 		who = peer_read(fd);
-		close(fd);
+		passed_fds_close(&d->passed, fd);
 	}
 	d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	rejection_log(d, &who, "no free file descriptor");
@@ -266,11 +274,29 @@ conn_accept(struct rocade_daemon *d)
 	}
 	if (conn == NULL) {
 		rejection_log(d, &who, why);
-		close(fd);
+		passed_fds_close(&d->passed, fd);
 		return;
 	}
 	d->conn_count++;
 	TAILQ_INSERT_TAIL(&d->conns, conn, link);
+}
+
+void
+conn_listen_end(struct rocade_daemon *d)
+{
+	int listener = fd_source_remove(d->epoll, &d->listen), fd;
+
+	if (listener < 0)
+		return;
+	/* Without the backlog, closing it cannot wait. After the shutdown no client adds to
+	 * it. A service manager keeps its socket and the backlog. */
+	if (d->bound && !d->passed.refused) {
+		(void)shutdown(listener, SHUT_RDWR);
+		while ((fd = accept4(
+				listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+			passed_fds_close(&d->passed, fd);
+	}
+	close(listener);
 }
 
 void
@@ -287,7 +313,7 @@ conn_close(struct conn *conn)
 	}
 	conn->client = NULL;
 	rdmacm_forget(conn);
-	fd_source_close(d->epoll, &conn->socket);
+	passed_fds_close(&d->passed, fd_source_remove(d->epoll, &conn->socket));
 	fd_source_close(d->epoll, &conn->process);
 	share_destroy(conn);
 	TAILQ_REMOVE(&d->conns, conn, link);

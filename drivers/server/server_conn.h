@@ -7,6 +7,8 @@
 
 /* The listening socket is readable. */
 void conn_accept(struct rocade_daemon *d);
+/* Stops listening. */
+void conn_listen_end(struct rocade_daemon *d);
 /* Handles a readable socket: a request, or the end of the connection. */
 void conn_ready(struct conn *conn);
 /* Removes the client from the switch at once. conn_reap() frees it later: the current

@@ -2,7 +2,8 @@
 /*
  * RDMA-CM for the daemon's clients: their commands (lib/ucm), and channels that wake
  * them. A channel is a pair of sockets. The client's end becomes readable when there are
- * events. The daemon's end reports when the client's last descriptor is closed.
+ * events. The daemon's end receives nothing and reports when the client's last descriptor
+ * is closed.
  */
 #include <errno.h>
 #include <string.h>
@@ -262,6 +263,8 @@ channel_sockets_create(struct conn *conn, struct channel *channel, int *fd)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return -errno;
+	/* The client cannot send: a descriptor in our queue could stop us in close(). */
+	(void)shutdown(ends[0], SHUT_RD);
 	rc = fd_source_add(conn->daemon->epoll, &channel->source, ends[0],
 		FD_SOURCE_CM_CHANNEL, conn);
 	if (rc != 0) {
@@ -344,14 +347,8 @@ rdmacm_channel(const struct fd_source *source)
 	struct channel *channel = (struct channel *)((char *)(uintptr_t)source -
 						     offsetof(struct channel, source));
 	struct conn *conn = source->conn;
-	uint8_t byte;
-	ssize_t got;
 
 	if (source->fd < 0)
-		return;
-	/* Data that a client writes here is ignored. */
-	got = recv(source->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC);
-	if (got > 0 || (got < 0 && errno == EAGAIN))
 		return;
 	ucm_channel_close(channel->ucm, clock_now());
 	channel_close(conn, channel);

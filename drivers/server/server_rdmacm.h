@@ -12,7 +12,7 @@ int rdmacm_create(struct rocade_daemon *d);
 void rdmacm_destroy(struct rocade_daemon *d);
 /* The timer has expired. */
 void rdmacm_timer(struct rocade_daemon *d);
-/* The channel's socket is readable: the process may have closed it. */
+/* The process has closed its end of the channel. */
 void rdmacm_channel(const struct fd_source *source);
 
 /* For server_conf.c: connects RDMA-CM to the new port; follows a change of addresses. */

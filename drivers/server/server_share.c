@@ -50,6 +50,8 @@ wake_fds_create(struct conn *conn, int *wake)
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
 		return -errno;
+	/* The client cannot send: a descriptor in our queue could stop us in close(). */
+	(void)shutdown(ends[0], SHUT_RD);
 	conn->wake_fd = ends[0];
 	*wake = ends[1];
 	return 0;

@@ -123,7 +123,7 @@ def hostile():
                  len(json.loads(asked.stdout)["clients"]) >= 2, asked.stderr)
             status, text = client.finish(TIMEOUT_S + HOSTILE_S)
             case("hostile: " + way, status == 0, text)
-        ways = ("scribble", "liar", "block", "talk", "places", "qpns")
+        ways = ("scribble", "liar", "block", "talk", "linger", "places", "qpns")
         for way in ways:
             wait(way, start(way))
             group.unharmed(way)

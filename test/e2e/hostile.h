@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of hostile share. */
+#ifndef ROCADE_TEST_HOSTILE_H
+#define ROCADE_TEST_HOSTILE_H
+
+#include "shm/session.h"
+
+/* A client that is attached. */
+struct me {
+	struct session session;
+	struct region region;
+	struct sw_device device;
+	size_t size;
+	int fds[SW_ATTACH_FDS];
+};
+
+uint64_t random_next(void);
+bool time_left(void);
+
+int attach(struct me *me);
+void detach(struct me *me);
+/* Sends a request that names the device's address twice. */
+int daemon_call(struct me *me, uint32_t type, uint32_t qpn, uint32_t dest, uint32_t *out);
+void daemon_notify(const struct me *me);
+
+/* Each returns the exit status. hostile_memory.c: in the shared memory. */
+int mode_scribble(void);
+int mode_liar(void);
+int mode_block(void);
+int mode_boast(void);
+/* hostile_socket.c: over the sockets. */
+int mode_talk(void);
+int mode_linger(void);
+/* hostile_hoard.c: with what is limited. */
+int mode_places(void);
+int mode_qpns(void);
+
+#endif
