@@ -16,8 +16,9 @@
 #include "server/server_rdmacm.h"
 #include "server/server_share.h"
 
-#define CONNS_PER_CLIENT 3       /* one attached, one for RDMA-CM, one for queries */
-#define CONNS_PER_PROCESS 16     /* so that one process cannot take all of them */
+#define CONNS_PER_CLIENT 3   /* one attached, one for RDMA-CM, one for queries */
+#define CONNS_PER_PROCESS 16 /* so that one process cannot take all of them */
+#define UNREAD_BYTES (2 * (int)sizeof(struct sw_data_reply)) /* of replies */
 #define REJECT_LOG_NS NS_PER_SEC /* interval of log lines about rejected clients */
 
 /* fds: the client's descriptors. */
@@ -74,13 +75,6 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 	if (reply->error == 0 && reply->type == SW_ATTACH) {
 		reply->error = -client_attach(conn, fds);
 		n = SW_ATTACH_FDS;
-	} else if (reply->error == 0 && reply->type == SW_STATUS) {
-		fds[0] = status_fd(conn->daemon);
-		reply->error = fds[0] < 0 ? -fds[0] : 0;
-		n = 1;
-	} else if (reply->error == 0 && reply->type == SW_REPORT) {
-		reply->error = -report_fd(conn, reply->qpn, &reply->client_id, &fds[0]);
-		n = 1;
 	} else if (reply->error == 0 && reply->type == SW_CM_OPEN) {
 		reply->error = -rdmacm_open(conn, &fds[0], &reply->qpn);
 		n = 1;
@@ -105,12 +99,49 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 	return sent;
 }
 
+/* Serves a request whose reply is data. */
+static bool
+data_serve(struct conn *conn, const struct sw_request *req)
+{
+	struct sw_data_reply reply;
+	size_t len;
+	int rc;
+
+	memset(&reply, 0, offsetof(struct sw_data_reply, bytes));
+	reply.magic = SW_PROTO_MAGIC;
+	reply.version = SW_PROTO_VERSION;
+	reply.type = req->type;
+	if (req->type == SW_STATUS)
+		rc = status_part(conn->daemon, req->qpn, req->dest_qpn, &reply);
+	else
+		rc = report_part(conn, req->qpn, req->dest_qpn, &reply);
+	reply.error = -rc;
+	len = offsetof(struct sw_data_reply, bytes) + reply.len;
+	return send(conn->socket.fd, &reply, len, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	       (ssize_t)len;
+}
+
+/* Serves a request of len bytes. Returns false if the connection must be closed. */
+static bool
+request_serve(struct conn *conn, const void *request, size_t len)
+{
+	struct rocade_daemon *d = conn->daemon;
+	struct sw_reply reply;
+
+	if (len == sizeof(struct sw_cm_request))
+		return rdmacm_serve(conn, request);
+	if (!sw_serve(d->sw, &d->device, conn->client, request, len, &reply))
+		return false;
+	if (reply.error == 0 && (reply.type == SW_STATUS || reply.type == SW_REPORT))
+		return data_serve(conn, request);
+	return request_complete(conn, &reply);
+}
+
 void
 conn_ready(struct conn *conn)
 {
 	struct rocade_daemon *d = conn->daemon;
 	uint8_t request[sizeof(struct sw_cm_request) + 1] __attribute__((aligned(8)));
-	struct sw_reply reply;
 	ssize_t len;
 	bool came;
 
@@ -126,15 +157,8 @@ conn_ready(struct conn *conn)
 		conn_close(conn);
 		return;
 	}
-	if (len == sizeof(struct sw_cm_request)) {
-		if (!rdmacm_serve(conn, request))
-			conn_close(conn);
-		return;
-	}
 	if (len <= 0 || (size_t)len > sizeof(request) ||
-		!sw_serve(
-			d->sw, &d->device, conn->client, request, (size_t)len, &reply) ||
-		!request_complete(conn, &reply))
+		!request_serve(conn, request, (size_t)len))
 		conn_close(conn);
 }
 
@@ -190,6 +214,7 @@ static struct conn *
 conn_make(struct rocade_daemon *d, int fd, const struct ucred *who)
 {
 	struct conn *conn = alloc_get(&alloc_plain, "connection", sizeof(*conn));
+	const int unread = UNREAD_BYTES;
 
 	if (conn == NULL)
 		return NULL;
@@ -198,6 +223,8 @@ conn_make(struct rocade_daemon *d, int fd, const struct ucred *who)
 	conn->pid = who->pid;
 	conn->uid = who->uid;
 	process_name_read(conn);
+	/* A client that does not read its replies keeps at most this. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
 	if (fd_source_add(d->epoll, &conn->socket, fd, FD_SOURCE_CLIENT, conn) != 0) {
 		alloc_put(&alloc_plain, conn, sizeof(*conn));
 		return NULL;

@@ -2,7 +2,7 @@
 /* Statistics of the clients: requested from them, and passed on unchecked. */
 #include <errno.h>
 #include <stddef.h>
-#include <sys/mman.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "engine/clock.h"
@@ -53,40 +53,34 @@ report_missing(const struct rocade_daemon *d)
 	return missing;
 }
 
-/* Copies the client's report out of the shared memory. The content is not trusted and not
- * inspected; only the number of rows is bounded. */
-static int
-report_copy(const struct report *report)
+/* Copies a piece of the client's report out of the shared memory. The content is not
+ * trusted and not inspected. It has at most a row for each QP that the daemon knows of. */
+static uint32_t
+report_copy(const struct sw_client *client, uint32_t at, uint8_t *to)
 {
+	const struct report *report = client->region.report;
 	uint32_t rows = __atomic_load_n(&report->qp_count, __ATOMIC_RELAXED);
-	size_t len = offsetof(struct report, qps) +
-		     RTE_MIN(rows, (uint32_t)REPORT_QPS) * sizeof(report->qps[0]);
-	int fd = memfd_create("rocade-report", MFD_CLOEXEC);
+	uint32_t end = offsetof(struct report, qps), len;
 
-	if (fd < 0)
-		return -errno;
-	if (write(fd, report, len) != (ssize_t)len || lseek(fd, 0, SEEK_SET) != 0) {
-		close(fd);
-		return -EIO;
-	}
-	return fd;
+	rows = RTE_MIN(RTE_MIN(rows, client->qps), (uint32_t)REPORT_QPS);
+	end += rows * (uint32_t)sizeof(report->qps[0]);
+	at = RTE_MIN(at, end);
+	len = RTE_MIN(end - at, (uint32_t)SW_DATA_MAX);
+	memcpy(to, (const uint8_t *)report + at, len);
+	return len;
 }
 
 int
-report_fd(const struct conn *conn, uint32_t from, uint32_t *id, int *fd)
+report_part(
+	const struct conn *conn, uint32_t from, uint32_t at, struct sw_data_reply *reply)
 {
-	const struct conn *other, *best = NULL;
+	const struct conn *other = conn_from(conn->daemon, from);
 
-	TAILQ_FOREACH (other, &conn->daemon->conns, link) {
-		if (other->client != NULL && other->client->id >= from &&
-			(best == NULL || other->client->id < best->client->id))
-			best = other;
-	}
-	if (best == NULL)
+	if (other == NULL)
 		return -ENOENT;
-	*id = best->client->id;
-	if (conn->uid != 0 && conn->uid != best->uid && conn->uid != geteuid())
+	reply->id = other->client->id;
+	if (conn->uid != 0 && conn->uid != other->uid && conn->uid != geteuid())
 		return -EPERM;
-	*fd = report_copy(best->client->region.report);
-	return *fd < 0 ? *fd : 0;
+	reply->len = report_copy(other->client, at, reply->bytes);
+	return 0;
 }

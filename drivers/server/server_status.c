@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon's state as JSON text, in an anonymous file. */
+/* The daemon's state as JSON text, a part for each request: no request takes long. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/json_out.h"
 #include "server/server_log.h"
@@ -76,50 +73,42 @@ status_print_port(struct json_out *j, const struct uplink *up)
 }
 
 static void
-state_print(struct json_out *j, const struct rocade_daemon *d)
+device_part_print(struct json_out *j, const struct rocade_daemon *d)
 {
-	const struct conn *conn;
-
-	json_out_object(j, NULL);
 	status_print_device(j, d);
 	if (d->up != NULL)
 		status_print_port(j, d->up);
 	rdmacm_print(j, d);
-	json_out_array(j, "clients");
-	TAILQ_FOREACH (conn, &d->conns, link) {
-		if (conn->client != NULL)
-			status_print_client(j, conn);
-	}
-	json_out_end(j);
 	json_out_object(j, "departed");
 	stats_print(j, &d->sw->departed);
 	json_out_end(j);
-	json_out_end(j);
-	fputc('\n', j->to);
 }
 
 int
-status_fd(const struct rocade_daemon *d)
+status_part(const struct rocade_daemon *d, enum sw_status_part part, uint32_t from,
+	struct sw_data_reply *reply)
 {
+	const struct conn *conn = NULL;
 	struct json_out j = {.to = NULL};
-	int fd = memfd_create("rocade-status", MFD_CLOEXEC), copy;
+	long len;
 
-	if (fd < 0)
-		return -errno;
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (copy >= 0)
-		j.to = fdopen(copy, "w");
-	if (j.to == NULL) {
-		if (copy >= 0)
-			close(copy);
-		close(fd);
+	if (part != SW_STATUS_DEVICE && part != SW_STATUS_CLIENT)
+		return -EINVAL;
+	if (part == SW_STATUS_CLIENT && (conn = conn_from(d, from)) == NULL)
+		return -ENOENT;
+	j.to = fmemopen(reply->bytes, sizeof(reply->bytes), "w");
+	if (j.to == NULL)
 		return -ENOMEM;
+	if (conn == NULL) {
+		device_part_print(&j, d);
+	} else {
+		reply->id = conn->client->id;
+		status_print_client(&j, conn);
 	}
-	state_print(&j, d);
+	len = ftell(j.to);
 	/* A truncated text would be no JSON. */
-	if (fclose(j.to) != 0 || lseek(fd, 0, SEEK_SET) != 0) {
-		close(fd);
+	if (fclose(j.to) != 0 || len < 0)
 		return -ENOMEM;
-	}
-	return fd;
+	reply->len = (uint32_t)len;
+	return 0;
 }

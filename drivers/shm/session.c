@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,30 +152,77 @@ session_reply_read(int fd, struct sw_reply *reply, int *fds, unsigned fd_count)
 	return reply->error > 0 ? -reply->error : 0;
 }
 
-int
-session_call(struct session *s, const struct sw_request *request, struct sw_reply *reply,
-	int *fds, unsigned fd_count)
+static int
+session_data_read(int fd, struct sw_data_reply *reply)
+{
+	const size_t head = offsetof(struct sw_data_reply, bytes);
+	ssize_t len;
+
+	do {
+		len = recv(fd, reply, sizeof(*reply), 0);
+	} while (len < 0 && errno == EINTR);
+	if (len < (ssize_t)head || reply->magic != SW_PROTO_MAGIC)
+		return -ENODEV;
+	/* A struct sw_reply, too, begins as this does. */
+	if (reply->error > 0)
+		return -reply->error;
+	return (size_t)len == head + reply->len ? 0 : -ENODEV;
+}
+
+/* Sends a request. The caller holds the lock. */
+static int
+session_send(struct session *s, const struct sw_request *request)
 {
 	struct sw_request full = *request;
-	int rc = -ENODEV;
 	ssize_t sent;
 
 	full.magic = SW_PROTO_MAGIC;
 	full.version = SW_PROTO_VERSION;
+	if (s->fd < 0)
+		return -ENODEV;
+	do {
+		sent = send(s->fd, &full, sizeof(full), MSG_NOSIGNAL);
+	} while (sent < 0 && errno == EINTR);
+	return sent == sizeof(full) ? 0 : -ENODEV;
+}
+
+/* A late reply would be mistaken for the reply to the next request. The shutdown also
+ * notifies threads that poll the socket. */
+static void
+session_end_if_lost(struct session *s, int rc)
+{
+	if (rc == -ENODEV && s->fd >= 0)
+		(void)shutdown(s->fd, SHUT_RDWR);
+}
+
+int
+session_call(struct session *s, const struct sw_request *request, struct sw_reply *reply,
+	int *fds, unsigned fd_count)
+{
+	int rc;
+
 	for (unsigned i = 0; i < fd_count; i++)
 		fds[i] = -1;
 	pthread_mutex_lock(&s->lock);
-	if (s->fd >= 0) {
-		do {
-			sent = send(s->fd, &full, sizeof(full), MSG_NOSIGNAL);
-		} while (sent < 0 && errno == EINTR);
-		if (sent == sizeof(full))
-			rc = session_reply_read(s->fd, reply, fds, fd_count);
-		/* A late reply would be mistaken for the reply to the next request. The
-		 * shutdown also notifies threads that poll the socket. */
-		if (rc == -ENODEV)
-			(void)shutdown(s->fd, SHUT_RDWR);
-	}
+	rc = session_send(s, request);
+	if (rc == 0)
+		rc = session_reply_read(s->fd, reply, fds, fd_count);
+	session_end_if_lost(s, rc);
+	pthread_mutex_unlock(&s->lock);
+	return rc;
+}
+
+int
+session_fetch(
+	struct session *s, const struct sw_request *request, struct sw_data_reply *reply)
+{
+	int rc;
+
+	pthread_mutex_lock(&s->lock);
+	rc = session_send(s, request);
+	if (rc == 0)
+		rc = session_data_read(s->fd, reply);
+	session_end_if_lost(s, rc);
 	pthread_mutex_unlock(&s->lock);
 	return rc;
 }

@@ -39,6 +39,11 @@ void session_close(struct session *s);
 int session_call(struct session *s, const struct sw_request *request,
 	struct sw_reply *reply, int *fds, unsigned fd_count);
 
+/* Sends a request that a struct sw_data_reply answers. Returns as session_call(); then
+ * reply->len bytes are valid. */
+int session_fetch(
+	struct session *s, const struct sw_request *request, struct sw_data_reply *reply);
+
 /* Asks for the description of the daemon's device. Returns 0, or -EPROTO if it is not
  * valid, or as session_call(). */
 int session_device(struct session *s, struct sw_device *device);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <infiniband/verbs.h>
 
@@ -111,48 +110,52 @@ report_print(struct json_out *j, uint32_t id, const struct report *r, uint32_t r
 	json_out_end(j);
 }
 
-/* Reads up to max bytes of a descriptor and closes it; returns the length. */
-static size_t
-read_all(int fd, void *to, size_t max)
+/* Fetches the statistics of the first client with an id of at least `from` into r, piece by
+ * piece. Sets *id, and *len to their length in bytes. */
+static int
+report_fetch(
+	struct session *s, uint32_t from, struct report *r, uint32_t *id, size_t *len)
 {
-	size_t len = 0;
-	ssize_t n;
+	struct sw_request req = {.type = SW_REPORT, .qpn = from};
+	struct sw_data_reply reply;
+	int rc;
 
+	memset(r, 0, sizeof(*r));
+	*len = 0;
 	do {
-		n = read(fd, (char *)to + len, max - len);
-		len += n > 0 ? (size_t)n : 0;
-	} while ((n > 0 && len < max) || (n < 0 && errno == EINTR));
-	close(fd);
-	return len;
+		req.dest_qpn = (uint32_t)*len;
+		rc = session_fetch(s, &req, &reply);
+		if (rc == 0 || rc == -EPERM) {
+			/* The client has gone: the next piece is another one's. */
+			if (*len != 0 && reply.id != *id)
+				return 0;
+			*id = reply.id;
+		}
+		if (rc != 0 || reply.len > sizeof(*r) - *len)
+			return rc != 0 ? rc : -EPROTO;
+		memcpy((char *)r + *len, reply.bytes, reply.len);
+		*len += reply.len;
+	} while (reply.len != 0);
+	return 0;
 }
 
 static int
 reports_print(struct json_out *j, struct session *s)
 {
-	struct sw_request req = {.type = SW_REPORT};
 	struct report *r = malloc(sizeof(*r));
 	int rc = r != NULL ? 0 : -ENOMEM;
+	uint32_t id = 0, from = 0;
+	size_t len;
 
 	while (rc == 0) {
-		struct sw_reply reply = {.client_id = 0};
-		size_t len;
-		int fd;
-
-		rc = session_call(s, &req, &reply, &fd, 1);
-		req.qpn = reply.client_id + 1;
-		if (rc == -EPERM) { /* another user's client */
+		rc = report_fetch(s, from, r, &id, &len);
+		from = id + 1;
+		if (rc == -EPERM) /* another user's client */
 			rc = 0;
-			continue;
-		}
-		if (rc != 0 || fd < 0)
-			break;
-		memset(r, 0, sizeof(*r));
-		len = read_all(fd, r, sizeof(*r));
-		if (len < offsetof(struct report, qps))
-			continue;
-		report_print(j, reply.client_id, r,
-			(uint32_t)((len - offsetof(struct report, qps)) /
-				   sizeof(r->qps[0])));
+		else if (rc == 0 && len >= offsetof(struct report, qps))
+			report_print(j, id, r,
+				(uint32_t)((len - offsetof(struct report, qps)) /
+					   sizeof(r->qps[0])));
 	}
 	free(r);
 	return rc == -ENOENT ? 0 : rc;
@@ -176,21 +179,41 @@ reports_request(struct session *s)
 	return rc;
 }
 
+/* Prints the daemon's rows of one kind as an array. */
 static int
-daemon_print(FILE *to, struct session *s)
+rows_print(
+	struct json_out *j, struct session *s, const char *key, enum sw_status_part part)
 {
-	struct sw_request req = {.type = SW_STATUS};
-	struct sw_reply reply;
-	char buf[4096];
-	int fd, rc = session_call(s, &req, &reply, &fd, 1);
-	ssize_t n;
+	struct sw_request req = {.type = SW_STATUS, .qpn = part};
+	struct sw_data_reply reply;
+	int rc;
 
-	if (rc != 0 || fd < 0)
-		return rc != 0 ? rc : -EPROTO;
-	while ((n = read(fd, buf, sizeof(buf))) > 0)
-		fwrite(buf, 1, (size_t)n, to);
-	close(fd);
-	return 0;
+	json_out_array(j, key);
+	while ((rc = session_fetch(s, &req, &reply)) == 0) {
+		json_out_raw(j, NULL);
+		fwrite(reply.bytes, 1, reply.len, j->to);
+		req.dest_qpn = reply.id + 1;
+	}
+	json_out_end(j);
+	return rc == -ENOENT ? 0 : rc;
+}
+
+static int
+daemon_print(struct json_out *j, struct session *s)
+{
+	struct sw_request req = {.type = SW_STATUS, .qpn = SW_STATUS_DEVICE};
+	struct sw_data_reply reply;
+	int rc;
+
+	json_out_object(j, "daemon");
+	rc = session_fetch(s, &req, &reply);
+	if (rc == 0) {
+		json_out_raw(j, NULL);
+		fwrite(reply.bytes, 1, reply.len, j->to);
+		rc = rows_print(j, s, "clients", SW_STATUS_CLIENT);
+	}
+	json_out_end(j);
+	return rc;
 }
 
 static int
@@ -201,9 +224,8 @@ status_print(FILE *to, struct session *s, const char *path)
 
 	json_out_object(&j, NULL);
 	json_out_text(&j, "socket", path);
-	json_out_raw(&j, "daemon");
 	if (rc == 0)
-		rc = daemon_print(to, s);
+		rc = daemon_print(&j, s);
 	json_out_array(&j, "reports");
 	if (rc == 0)
 		rc = reports_print(&j, s);

@@ -2,8 +2,10 @@
 /*
  * The protocol between client and daemon over a UNIX socket (SOCK_SEQPACKET). A request
  * is a struct sw_request and its reply a struct sw_reply. Exception: SW_CM_COMMAND has
- * the structs sw_cm_request and sw_cm_reply. The daemon tells the two requests apart by
- * their size.
+ * the structs sw_cm_request and sw_cm_reply, and a struct sw_data_reply answers SW_STATUS
+ * and SW_REPORT. The daemon tells the two requests apart by their size. All replies begin
+ * with the same four members, and a struct sw_reply can answer every request with an
+ * error.
  *
  * The reply to SW_ATTACH carries three descriptors: the shared memory; an eventfd that
  * wakes the daemon; a socket that becomes readable to wake the client. The socket is not
@@ -32,20 +34,27 @@ enum sw_request_type {
 	SW_PEER_SET,
 	SW_GROUP_JOIN, /* qpn joins the multicast group dgid */
 	SW_GROUP_LEAVE,
-	SW_STATUS, /* the reply carries a descriptor of a JSON text */
+	/* JSON text of a part of the daemon's state: qpn is an enum sw_status_part,
+	 * dest_qpn an id. */
+	SW_STATUS,
 	/* Requests statistics from all clients, unless that was just done. With qpn 1 it
 	 * requests nothing and only asks for the count. The reply's qpn: how many clients
 	 * have not written their statistics yet. */
 	SW_REPORT_REQUEST,
-	/* The statistics of the first client with an id of at least qpn. The reply
-	 * carries its id and a descriptor of a struct report, truncated after its last QP
-	 * row. ENOENT: there is no such client; EPERM: it belongs to another user. */
+	/* Statistics of the first client with an id of at least qpn: a piece of its struct
+	 * report, up to its last QP row, from byte dest_qpn on; no bytes: this is the
+	 * end. ENOENT: there is no such client; EPERM: it belongs to another user. */
 	SW_REPORT,
 	/* Opens an RDMA-CM channel for the process. The reply carries a socket, and the
 	 * channel's number in qpn. */
 	SW_CM_OPEN,
 	SW_CM_COMMAND, /* a struct sw_cm_request, answered by a struct sw_cm_reply */
 	SW_PEER_CLEAR, /* forwards what is in the ring, then ends the registration */
+};
+
+enum sw_status_part {
+	SW_STATUS_DEVICE, /* members of an object: device, port, rdma_cm, departed */
+	SW_STATUS_CLIENT, /* the first client with an id of at least dest_qpn; ENOENT */
 };
 
 struct sw_request {
@@ -79,9 +88,21 @@ struct sw_reply {
 	uint32_t type;      /* of the request */
 	int32_t error;      /* 0 or an errno value */
 	uint32_t qpn;       /* meaning by request, as above */
-	uint32_t client_id; /* of SW_ATTACH and SW_REPORT */
+	uint32_t client_id; /* of SW_ATTACH */
 	struct region_geom geom;
 	struct sw_device device;
+};
+
+/* Sent up to the last byte that is in use. The daemon keeps nothing for later requests. */
+#define SW_DATA_MAX 16384
+struct sw_data_reply {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t type;
+	int32_t error;
+	uint32_t id; /* of the client; set with EPERM, too */
+	uint32_t len;
+	uint8_t bytes[SW_DATA_MAX];
 };
 
 /*
@@ -122,7 +143,7 @@ struct sw_client;
 /*
  * Serves a request of len bytes. If reply->error is 0, the caller carries out SW_ATTACH,
  * SW_STATUS, SW_CM_OPEN and the requests for statistics, for which reply->qpn is the
- * request's qpn. client: NULL if not attached. Returns false if the bytes are not this
+ * request's qpn. It sends the reply, or a struct sw_data_reply in its place. client: NULL if not attached. Returns false if the bytes are not this
  * protocol: the caller disconnects.
  */
 bool sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client,

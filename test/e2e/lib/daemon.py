@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs rocaded and the programs that are its clients."""
 
+import errno
 import json
 import os
 import shutil
@@ -24,8 +25,9 @@ RUN = os.path.join(CLIENTS, "app/run/rocade-run")
 STATUS_PROGRAM = os.path.join(BUILD, "app/status/rocade-status")
 LIBRARY = os.path.join(CLIENTS, "drivers/librocade-verbs.so")
 MAGIC = 0x726f6361
-VERSION = 2
+VERSION = 3
 STATUS = 8
+DEVICE, CLIENT = range(2)  # parts of the state
 
 
 class Daemon:
@@ -105,10 +107,22 @@ class Daemon:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(60)
             s.connect(self.socket)
-            s.send(struct.pack("<6I32x", MAGIC, VERSION, STATUS, 0, 0, 0))
-            _, fds, _, _ = socket.recv_fds(s, 4096, 4)
-            with os.fdopen(fds[0]) as file:
-                return json.load(file)
+            state = json.loads("{%s}" % self._part(s, DEVICE, 0)[1])
+            state["clients"] = []
+            row, text = self._part(s, CLIENT, 0)
+            while text is not None:
+                state["clients"].append(json.loads(text))
+                row, text = self._part(s, CLIENT, row + 1)
+            return state
+
+    @staticmethod
+    def _part(s, kind, first):
+        """Returns the id of a part of the state, and its text; None: there is none."""
+        s.send(struct.pack("<6I32x", MAGIC, VERSION, STATUS, kind, first, 0))
+        reply = s.recv(65536)
+        error, row, size = struct.unpack_from("<3I", reply, 12)
+        assert error in (0, errno.ENOENT) and len(reply) == 24 + size, (error, size, len(reply))
+        return row, reply[24:].decode() if error == 0 else None
 
     def idle(self):
         """Whether the daemon keeps nothing of the clients that have ended."""

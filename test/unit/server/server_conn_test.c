@@ -304,29 +304,57 @@ corrupt_ring_disconnects(void **state)
 static void
 process_name_is_escaped_in_status(void **state)
 {
-	struct sw_request req = {.type = SW_STATUS};
-	char before[16], text[65536];
+	struct sw_request req = {.type = SW_STATUS, .qpn = SW_STATUS_CLIENT};
+	static struct sw_data_reply reply;
 	struct fixture_client c;
-	struct sw_reply reply;
-	int fds[SW_ATTACH_FDS];
 	struct server_fixture b;
-	ssize_t len;
+	char before[16];
 
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	prctl(PR_GET_NAME, before);
 	prctl(PR_SET_NAME, "a\"b\\c\xff\nd");
 	assert_int_equal(client_attach(&b, &c), 0);
 	prctl(PR_SET_NAME, before);
-	assert_true(client_call(&b, c.fd, &req, &reply, fds));
-	assert_int_equal(reply.error, 0);
-	len = read(fds[0], text, sizeof(text) - 1);
-	assert_true(len > 0);
-	text[len] = '\0';
-	assert_non_null(strstr(text, "\"name\": \"a?b?c?"));
-	assert_non_null(strstr(text, "\"qp_count\": 0"));
-	assert_non_null(strstr(text, "192.0.2.1"));
-	close(fds[0]);
+	assert_int_equal(client_fetch(&b, c.fd, &req, &reply), 0);
+	assert_int_equal(reply.id, c.reply.client_id);
+	reply.bytes[reply.len] = '\0';
+	assert_non_null(strstr((char *)reply.bytes, "\"name\": \"a?b?c?"));
+	assert_non_null(strstr((char *)reply.bytes, "\"qp_count\": 0"));
+	/* It is the last one. */
+	req.dest_qpn = reply.id + 1;
+	assert_int_equal(client_fetch(&b, c.fd, &req, &reply), ENOENT);
+	req.qpn = SW_STATUS_DEVICE;
+	assert_int_equal(client_fetch(&b, c.fd, &req, &reply), 0);
+	reply.bytes[reply.len] = '\0';
+	assert_non_null(strstr((char *)reply.bytes, "192.0.2.1"));
+	req.qpn = 99;
+	assert_int_equal(client_fetch(&b, c.fd, &req, &reply), EINVAL);
 	client_detach(&b, &c);
+	fixture_close(&b);
+}
+
+static void
+unread_data_is_bounded(void **state)
+{
+	struct sw_request req = {
+		.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION, .type = SW_STATUS};
+	static struct sw_data_reply reply;
+	struct server_fixture b;
+	size_t unread = 0;
+	ssize_t len;
+	int fd;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	fd = client_connect(&b);
+	for (unsigned sent = 0; b.d->conn_count != 0; sent++) {
+		assert_true(sent < 1000);
+		assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
+		daemon_handle_all(&b);
+	}
+	while ((len = recv(fd, &reply, sizeof(reply), MSG_DONTWAIT)) > 0)
+		unread += (size_t)len;
+	assert_in_range(unread, 1, 4 * sizeof(reply));
+	close(fd);
 	fixture_close(&b);
 }
 
@@ -346,6 +374,7 @@ main(void)
 		cmocka_unit_test(accept_without_free_descriptor_disconnects),
 		cmocka_unit_test(corrupt_ring_disconnects),
 		cmocka_unit_test(process_name_is_escaped_in_status),
+		cmocka_unit_test(unread_data_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

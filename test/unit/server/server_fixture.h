@@ -169,6 +169,25 @@ client_call(struct server_fixture *b, int fd, struct sw_request *req,
 	return client_recv(fd, reply, fds);
 }
 
+/* A request that is answered by data. Returns the error of the reply. */
+static inline int
+client_fetch(struct server_fixture *b, int fd, struct sw_request *req,
+	struct sw_data_reply *reply)
+{
+	ssize_t len;
+
+	req->magic = SW_PROTO_MAGIC;
+	req->version = SW_PROTO_VERSION;
+	assert_int_equal(send(fd, req, sizeof(*req), MSG_NOSIGNAL), sizeof(*req));
+	daemon_handle_all(b);
+	len = recv(fd, reply, sizeof(*reply), MSG_DONTWAIT);
+	assert_true(len >= (ssize_t)offsetof(struct sw_data_reply, bytes));
+	assert_int_equal(len, offsetof(struct sw_data_reply, bytes) + reply->len);
+	assert_int_equal(reply->magic, SW_PROTO_MAGIC);
+	assert_int_equal(reply->type, req->type);
+	return reply->error;
+}
+
 /* A client's end. */
 struct fixture_client {
 	int fd;

@@ -7,11 +7,11 @@ static uint32_t
 clients_missing(struct server_fixture *b, int fd, bool again)
 {
 	struct sw_request req = {.type = SW_REPORT_REQUEST, .qpn = !again};
-	struct sw_reply reply;
+	struct sw_reply answer;
 
-	assert_true(client_call(b, fd, &req, &reply, NULL));
-	assert_int_equal(reply.error, 0);
-	return reply.qpn;
+	assert_true(client_call(b, fd, &req, &answer, NULL));
+	assert_int_equal(answer.error, 0);
+	return answer.qpn;
 }
 
 static void
@@ -21,16 +21,16 @@ client_answer(struct fixture_client *c)
 		__ATOMIC_RELEASE);
 }
 
-/* Fetches the snapshot of the first client from id on. Returns its descriptor, or -1 with
- * reply->error. */
-static int
-report_of(struct server_fixture *b, int fd, uint32_t id, struct sw_reply *reply)
-{
-	struct sw_request req = {.type = SW_REPORT, .qpn = id};
-	int fds[SW_ATTACH_FDS];
+static struct sw_data_reply reply;
 
-	assert_true(client_call(b, fd, &req, reply, fds));
-	return fds[0];
+/* Fetches a piece of the snapshot of the first client from id on. Returns its length, or
+ * -1 with reply.error. */
+static int
+report_of(struct server_fixture *b, int fd, uint32_t id, uint32_t at)
+{
+	struct sw_request req = {.type = SW_REPORT, .qpn = id, .dest_qpn = at};
+
+	return client_fetch(b, fd, &req, &reply) == 0 ? (int)reply.len : -1;
 }
 
 static void
@@ -96,32 +96,70 @@ requests_are_rate_limited(void **state)
 	fixture_close(&b);
 }
 
+/* Reads a whole snapshot. Returns its length. */
+static uint32_t
+report_read(struct server_fixture *b, struct fixture_client *c, struct report *copy)
+{
+	uint32_t got = 0;
+	int len;
+
+	while ((len = report_of(b, c->fd, c->reply.client_id, got)) > 0) {
+		assert_int_equal(reply.id, c->reply.client_id);
+		assert_true(got + (uint32_t)len <= sizeof(*copy));
+		memcpy((char *)copy + got, reply.bytes, (size_t)len);
+		got += (uint32_t)len;
+	}
+	assert_int_equal(len, 0);
+	return got;
+}
+
 static void
 snapshot_is_a_bounded_copy(void **state)
 {
+	struct sw_request take = {.type = SW_QPN_TAKE};
 	static struct report copy;
 	struct fixture_client c;
-	struct sw_reply reply;
+	struct sw_reply taken;
 	struct server_fixture b;
-	int fd;
+	unsigned fds;
 
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(client_attach(&b, &c), 0);
+	fds = fds_count();
+	for (unsigned i = 0; i < 300; i++)
+		assert_true(client_call(&b, c.fd, &take, &taken, NULL));
 	c.region.report->qp_count = 2;
 	c.region.report->qps[1].qpn = 4711;
-	fd = report_of(&b, c.fd, 0, &reply);
-	assert_int_equal(reply.client_id, c.reply.client_id);
-	assert_int_equal(read(fd, &copy, sizeof(copy)),
+	assert_int_equal(report_read(&b, &c, &copy),
 		offsetof(struct report, qps) + 2 * sizeof(copy.qps[0]));
 	assert_int_equal(copy.qps[1].qpn, 4711);
-	close(fd);
-	c.region.report->qp_count = UINT32_MAX; /* bounded by the room for QPs */
-	fd = report_of(&b, c.fd, c.reply.client_id, &reply);
-	assert_int_equal(
-		lseek(fd, 0, SEEK_END), offsetof(struct report, qps) + sizeof(copy.qps));
-	close(fd);
-	assert_int_equal(report_of(&b, c.fd, c.reply.client_id + 1, &reply), -1);
+	/* At most a row for each QP that the daemon knows of. */
+	c.region.report->qp_count = UINT32_MAX;
+	assert_int_equal(report_read(&b, &c, &copy),
+		offsetof(struct report, qps) + 300 * sizeof(copy.qps[0]));
+	assert_int_equal(report_of(&b, c.fd, 0, UINT32_MAX), 0);
+	assert_int_equal(report_of(&b, c.fd, c.reply.client_id + 1, 0), -1);
 	assert_int_equal(reply.error, ENOENT);
+	/* Nothing remains of a request: no memory, no descriptor. */
+	assert_int_equal(fds_count(), fds);
+	client_detach(&b, &c);
+	fixture_close(&b);
+}
+
+static void
+rows_are_bounded_by_their_room(void **state)
+{
+	static struct report copy;
+	struct fixture_client c;
+	struct server_fixture b;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(client_attach(&b, &c), 0);
+	TAILQ_FIRST(&b.d->conns)->client->qps = 2 * REPORT_QPS;
+	c.region.report->qp_count = UINT32_MAX;
+	assert_int_equal(report_read(&b, &c, &copy),
+		offsetof(struct report, qps) + sizeof(copy.qps));
+	TAILQ_FIRST(&b.d->conns)->client->qps = 0;
 	client_detach(&b, &c);
 	fixture_close(&b);
 }
@@ -130,7 +168,6 @@ static void
 snapshots_in_order_of_client_ids(void **state)
 {
 	struct fixture_client c[3];
-	struct sw_reply reply;
 	uint32_t next = 0;
 	struct server_fixture b;
 
@@ -139,9 +176,9 @@ snapshots_in_order_of_client_ids(void **state)
 		assert_int_equal(client_attach(&b, &c[i]), 0);
 	client_detach(&b, &c[1]);
 	for (unsigned i = 0; i < 3; i += 2) {
-		close(report_of(&b, c[0].fd, next, &reply));
-		assert_int_equal(reply.client_id, c[i].reply.client_id);
-		next = reply.client_id + 1;
+		assert_true(report_of(&b, c[0].fd, next, 0) > 0);
+		assert_int_equal(reply.id, c[i].reply.client_id);
+		next = reply.id + 1;
 	}
 	client_detach(&b, &c[0]);
 	client_detach(&b, &c[2]);
@@ -153,23 +190,21 @@ snapshot_is_refused_to_other_users(void **state)
 {
 	struct fixture_client c;
 	struct conn *conn;
-	uint32_t id = 0;
 	struct server_fixture b;
-	int fd = -1;
 
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(client_attach(&b, &c), 0);
 	conn = TAILQ_FIRST(&b.d->conns);
-	assert_int_equal(report_fd(&(struct conn){.daemon = b.d, .uid = conn->uid + 1}, 0,
-				 &id, &fd),
+	reply.id = reply.len = 0;
+	assert_int_equal(report_part(&(struct conn){.daemon = b.d, .uid = conn->uid + 1},
+				 0, 0, &reply),
 		-EPERM);
-	assert_int_equal(id, c.reply.client_id);
-	assert_int_equal(fd, -1);
+	assert_int_equal(reply.id, c.reply.client_id);
+	assert_int_equal(reply.len, 0);
 	conn->uid += 2; /* of another user; the daemon's user asks */
-	assert_int_equal(
-		report_fd(&(struct conn){.daemon = b.d, .uid = geteuid()}, 0, &id, &fd),
+	assert_int_equal(report_part(&(struct conn){.daemon = b.d, .uid = geteuid()}, 0,
+				 0, &reply),
 		0);
-	close(fd);
 	client_detach(&b, &c);
 	fixture_close(&b);
 }
@@ -181,6 +216,7 @@ main(void)
 		cmocka_unit_test(clients_are_missing_until_they_answer),
 		cmocka_unit_test(requests_are_rate_limited),
 		cmocka_unit_test(snapshot_is_a_bounded_copy),
+		cmocka_unit_test(rows_are_bounded_by_their_room),
 		cmocka_unit_test(snapshots_in_order_of_client_ids),
 		cmocka_unit_test(snapshot_is_refused_to_other_users),
 	};

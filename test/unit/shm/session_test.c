@@ -62,6 +62,36 @@ invalid_reply_closes_the_session(void **state)
 }
 
 static void
+data_is_fetched(void **state)
+{
+	const size_t head = offsetof(struct sw_data_reply, bytes);
+	struct sw_request req = {.type = SW_STATUS};
+	static struct sw_data_reply out, in;
+	struct sw_reply refused = reply_valid();
+	struct session s;
+	int end = session_pair(&s);
+
+	out.magic = SW_PROTO_MAGIC;
+	out.len = 3;
+	memcpy(out.bytes, "abc", 3);
+	reply_send(end, &out, head + 3, NULL, 0);
+	assert_int_equal(session_fetch(&s, &req, &in), 0);
+	assert_int_equal(in.len, 3);
+	assert_memory_equal(in.bytes, "abc", 3);
+	/* An error may come as the reply of another request. */
+	refused.error = EPROTONOSUPPORT;
+	reply_send(end, &refused, sizeof(refused), NULL, 0);
+	assert_int_equal(session_fetch(&s, &req, &in), -EPROTONOSUPPORT);
+	/* A length that is not that of the message ends the connection. */
+	out.len = 4;
+	reply_send(end, &out, head + 3, NULL, 0);
+	assert_int_equal(session_fetch(&s, &req, &in), -ENODEV);
+	assert_int_equal(session_fetch(&s, &req, &in), -ENODEV);
+	close(end);
+	session_close(&s);
+}
+
+static void
 surplus_descriptors_are_closed(void **state)
 {
 	struct sw_request req = {.type = SW_STATUS};
@@ -210,6 +240,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(request_and_reply),
 		cmocka_unit_test(invalid_reply_closes_the_session),
+		cmocka_unit_test(data_is_fetched),
 		cmocka_unit_test(surplus_descriptors_are_closed),
 		cmocka_unit_test(no_daemon_at_the_socket),
 		cmocka_unit_test(users_whose_daemon_is_accepted),
