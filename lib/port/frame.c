@@ -42,9 +42,9 @@ frame_split(const struct net_conf *conf, const struct pkt *pkt, struct rx_frame 
 	if (frame->type == RTE_ETHER_TYPE_VLAN) {
 		if (pkt->len < sizeof(*eth) + sizeof(*tag))
 			return false;
-		/* VID 0 carries a priority only (IEEE 802.1Q). */
+		/* VID 0 counts as untagged, as in pkt_parse(). */
 		vid = rte_be_to_cpu_16(tag->vlan_tci) & VLAN_VID_MASK;
-		if (vid != 0 && vid != conf->vlan)
+		if (vid != conf->vlan)
 			return false;
 		frame->type = rte_be_to_cpu_16(tag->eth_proto);
 		off += (uint32_t)sizeof(*tag);

@@ -158,6 +158,6 @@ mld_rx(struct net *net, const struct rx_frame *frame, uint64_t now)
 		return;
 	if (msg->type == QUERY)
 		mld_query_rx(net, msg, len, now);
-	else if (msg->type == REPORT_V1)
+	else if (msg->type == REPORT_V1 && !gid_is_ipv4(msg->group))
 		group_report_rx(net, msg->group, now);
 }

@@ -177,7 +177,8 @@ nd_rx(struct net *net, const struct rx_frame *frame, const struct icmp6 *in,
 	/* RFC 4861 7.1.1 and 7.1.2. */
 	if (in->hop_limit != ND_HOP_LIMIT || in->len < ND_FIXED_LEN || msg->code != 0)
 		return false;
-	if (gid_is_multicast(msg->target))
+	/* ND does not resolve IPv4 addresses: those entries belong to ARP. */
+	if (gid_is_multicast(msg->target) || gid_is_ipv4(msg->target))
 		return false;
 	if (msg->type == ND_SOLICITATION)
 		return nd_solicitation_rx(net, frame, in, reply, now);

@@ -119,26 +119,31 @@ packet_forward(struct sw_packet *p, struct sw_qp *qp)
 	return uplink_forward(p, qp);
 }
 
-/* Copies and parses the headers. Returns false if this is not a whole RoCEv2 packet. */
-static bool
+/* Copies and parses the headers. Returns the counter of the reason to drop the packet, or
+ * NULL for a whole RoCEv2 packet. */
+static uint64_t *
 headers_read(struct sw_packet *p, const uint8_t *buf, const struct ring_desc *desc)
 {
 	struct pkt pkt = {.data = p->head, .len = desc->len, .room = desc->len};
+	struct sw_stats *stats = &p->from->stats;
+	unsigned why;
 
 	p->len = desc->len;
 	p->head_len = RTE_MIN(p->len, (uint32_t)sizeof(p->head));
 	memcpy(p->head, buf, p->head_len);
 	p->rest = buf + p->head_len;
 	pkt.flags = PKT_RX_IPV4_CKSUM_OK; /* clients may leave the checksum empty */
-	if (unlikely(pkt_parse_headers(&pkt, 0, &p->view) != DROP_none))
-		return false;
+	why = pkt_parse_headers(&pkt, 0, &p->view);
+	if (unlikely(why != DROP_none))
+		return why == DROP_mapped_address ? &stats->drop_mapped_address
+						  : &stats->drop_malformed;
 	/* No bytes may follow the ICRC. */
 	if (unlikely((uint32_t)(p->view.ext - p->head) + p->view.op->ext_len +
 			     p->view.payload_len + p->view.pad + ICRC_LEN !=
 		     p->len))
-		return false;
+		return &stats->drop_malformed;
 	view_gids(&p->view, p->sgid, p->dgid);
-	return true;
+	return NULL;
 }
 
 bool
@@ -161,11 +166,9 @@ sw_forward(struct sw_client *from, const struct ring_desc *desc)
 		return true;
 	}
 	p.from = from;
-	if (unlikely(!headers_read(&p, region_tx_buf(region, desc->buf), desc))) {
-		from->stats.drop_malformed++;
-		return true;
-	}
-	why = packet_check(&p, qp, desc->qpn);
+	why = headers_read(&p, region_tx_buf(region, desc->buf), desc);
+	if (likely(why == NULL))
+		why = packet_check(&p, qp, desc->qpn);
 	sent = likely(why == NULL) ? packet_forward(&p, qp) : sw_drop(why);
 	if (likely(sent == SW_SENT)) {
 		from->stats.tx_packets++;

@@ -28,14 +28,6 @@ roce_udp_sport(uint32_t flow_label, uint32_t qpn, uint32_t dest_qpn)
 	return (uint16_t)(0xC000 | ((flow_label & 0x3FFF) ^ (flow_label >> 14)));
 }
 
-static bool
-gid_is_mapped(const uint8_t gid[16])
-{
-	static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
-
-	return memcmp(gid, mapped, sizeof(mapped)) == 0;
-}
-
 static uint16_t
 ones_sum_fold(uint32_t sum)
 {

@@ -24,6 +24,15 @@ qpn_is_ordinary(uint32_t qpn)
 	return qpn > 1 && qpn < QPN_MULTICAST;
 }
 
+/* True for the GID of an IPv4 address, ::ffff:a.b.c.d. */
+static inline bool
+gid_is_mapped(const uint8_t gid[16])
+{
+	static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
+
+	return __builtin_memcmp(gid, mapped, sizeof(mapped)) == 0;
+}
+
 struct bth {
 	uint8_t opcode;
 	uint8_t flags; /* BTH_* and pad count, TVer */

@@ -85,6 +85,23 @@ parse_ipv4(const uint8_t *data, uint32_t room, uint32_t flags, struct pkt_view *
 	return DROP_none;
 }
 
+/* No IPv6 packet may have an IPv4-mapped address (RFC 6890 2.2.3). In a GID it stands for
+ * an IPv4 address: such a packet would be taken for IPv4 although no IPv4 filter of the
+ * network has seen it. */
+static inline bool
+ipv6_has_mapped(const struct rte_ipv6_hdr *ip)
+{
+	const uint8_t *src = (const uint8_t *)&ip->src_addr;
+	const uint8_t *dst = (const uint8_t *)&ip->dst_addr;
+	uint64_t src_high, dst_high;
+
+	__builtin_memcpy(&src_high, src, sizeof(src_high));
+	__builtin_memcpy(&dst_high, dst, sizeof(dst_high));
+	if (likely(src_high != 0 && dst_high != 0))
+		return false;
+	return gid_is_mapped(src) || gid_is_mapped(dst);
+}
+
 static inline unsigned
 parse_ipv6(const uint8_t *data, uint32_t room, struct pkt_view *view, struct l4 *l4)
 {
@@ -99,6 +116,8 @@ parse_ipv6(const uint8_t *data, uint32_t room, struct pkt_view *view, struct l4 
 	l4->len = rte_be_to_cpu_16(ip->payload_len);
 	if (unlikely(l4->len > room - sizeof(*ip)))
 		return DROP_runt;
+	if (unlikely(ipv6_has_mapped(ip)))
+		return DROP_mapped_address;
 	if (unlikely(ip->proto != IPPROTO_UDP)) {
 		if (ip->proto == IPPROTO_ICMPV6 || ipv6_is_mld(ip, l4->len))
 			return PARSE_OTHER;
@@ -181,8 +200,10 @@ parse_ether(const struct pkt *pkt, uint16_t vlan, uint16_t *type, uint32_t *off)
 		return likely(vlan == 0) ? DROP_none : DROP_vlan;
 	if (unlikely(pkt->len < sizeof(*eth) + sizeof(*tag)))
 		return DROP_runt;
+	/* VID 0 is a priority without a VLAN, so the frame counts as untagged (IEEE
+	 * 802.1Q). On a trunk it belongs to the native VLAN. */
 	vid = rte_be_to_cpu_16(tag->vlan_tci) & VLAN_VID_MASK;
-	if (unlikely(vid != 0 && vid != vlan))
+	if (unlikely(vid != vlan))
 		return DROP_vlan;
 	*type = tag->eth_proto;
 	*off = sizeof(*eth) + sizeof(*tag);

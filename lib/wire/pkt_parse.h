@@ -40,9 +40,9 @@ struct pkt_view {
  * The view is undefined unless DROP_none is returned. For PARSE_OTHER the IP header has
  * been checked (lengths, IPv4 checksum, not a fragment) unless it has options, and
  * nothing after it. vlan: the port's VLAN id, 0 for none. A port with a VLAN takes no
- * untagged frames; every port takes priority-tagged ones (VLAN 0). The UDP checksum is
- * ignored: the ICRC covers more. The packet ends where the UDP length says; the frame may
- * be longer.
+ * untagged frames, and none with a priority tag (VLAN 0), which count as untagged. The
+ * UDP checksum is ignored: the ICRC covers more. The packet ends where the UDP length
+ * says; the frame may be longer.
  */
 unsigned pkt_parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
 

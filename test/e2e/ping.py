@@ -212,7 +212,7 @@ def tagged(name, port, device):
     answer to the last shows that there is none to the others."""
     wire = wire_open(device)
     tags = ((b"\x81\x00\x00\x65", "198.18.0.11"), (b"", "198.18.0.12"),
-            (b"\x81\x00\x60\x64", "198.18.0.13"))
+            (b"\x81\x00\x60\x00", "198.18.0.14"), (b"\x81\x00\x60\x64", "198.18.0.13"))
     for tag, source in tags:
         frame = arp(1, KERNEL_MAC, source, "198.18.0.2")
         wire.send(frame[:12] + tag + frame[12:])

@@ -73,9 +73,8 @@ rebuild_check(const struct pkt_view *v)
 	struct path_hdr hdr;
 	struct pkt pkt = {0};
 
-	/* We do not build IPv6 headers with such an address. */
-	if (v->ip_version == 6 && v4_mapped(v->ip + 24))
-		return;
+	FUZZ_CHECK(
+		v->ip_version == 4 || (!v4_mapped(v->ip + 8) && !v4_mapped(v->ip + 24)));
 	path_of(v, &hdr);
 	pkt.room = (uint16_t)frame_len(&hdr, v->opcode, v->payload_len);
 	pkt.data = malloc(pkt.room);

@@ -70,8 +70,9 @@ tagged_requests_get_tagged_answers(void **state)
 	in.data[15] = 101;
 	assert_false(answered(net, in));
 	assert_false(answered(net, frame_exact(request, sizeof(request)))); /* untagged */
-	bytes[14] = bytes[15] = 0; /* a priority, no VLAN */
-	assert_true(answered(net, frame_exact(bytes, sizeof(bytes))));
+	bytes[14] = bytes[15] = 0; /* a priority, no VLAN: as untagged */
+	assert_false(answered(net, frame_exact(bytes, sizeof(bytes))));
+	assert_int_equal(neigh_count(net, T0).all, 1);
 	net_destroy(net);
 	net = net_of(1, 0);
 	bytes[15] = 100;

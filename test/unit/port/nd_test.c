@@ -300,6 +300,30 @@ advertisements_are_learned_when_solicited(void **state)
 	net_destroy(net);
 }
 
+/* IPv4 neighbours, and this host's IPv4 addresses, belong to ARP. */
+static void
+ipv4_addresses_are_not_for_nd(void **state)
+{
+	struct net *net = net_of(1, 0);
+	struct pkt pkt;
+	uint8_t mac[6];
+
+	pkt = solicit_with(TARGET, gid_of("192.0.2.1"), 16);
+	memcpy(pkt.data + DST, gid_of("ff02::1:ff00:201"), 16);
+	checksum_set(&pkt);
+	assert_false(answered(net, pkt));
+	neigh_seen(net, gid_of("192.0.2.2"), (uint8_t[]){2, 0, 0, 0, 0, 2}, true, T0);
+	assert_int_equal(net_resolve(net, gid_of("192.0.2.2"), mac, T0), 0);
+	pkt = advert(0x20, 9, "2001:db8::1");
+	memcpy(pkt.data + TARGET, gid_of("192.0.2.2"), 16);
+	checksum_set(&pkt);
+	assert_false(answered(net, pkt));
+	assert_true(net_deadline(net) > T0);
+	assert_int_equal(net_resolve(net, gid_of("192.0.2.2"), mac, T0), 0);
+	assert_true(mac_is(mac, 2));
+	net_destroy(net);
+}
+
 /* A confirmation may lack the link-layer address. */
 static void
 short_advertisement_confirms(void **state)
@@ -333,6 +357,7 @@ main(void)
 		cmocka_unit_test(unknown_options_are_passed_over),
 		cmocka_unit_test(solicitations_are_built_as_the_rfc_says),
 		cmocka_unit_test(advertisements_are_learned_when_solicited),
+		cmocka_unit_test(ipv4_addresses_are_not_for_nd),
 		cmocka_unit_test(short_advertisement_confirms),
 	};
 

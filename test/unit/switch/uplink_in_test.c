@@ -85,6 +85,28 @@ frames_for_others_are_dropped(void **state)
 	up_close(&u);
 }
 
+/* IPv6 packets that claim the IPv4 addresses of the daemon and of its peer. */
+static void
+mapped_addresses_are_dropped(void **state)
+{
+	struct uplink_fixture u;
+	struct frame_spec f;
+	uint8_t frame[CLIENT_BUF_SIZE];
+	struct pkt in = {.data = frame};
+
+	up_open(&u);
+	f = from_peer(&u);
+	f.sgid[0] = f.dgid[0] = 0x20; /* so that an IPv6 packet is built */
+	in.len = frame_spec_build(frame, &f);
+	memcpy(frame + 14 + 8, u.b.other, 16);
+	memcpy(frame + 14 + 24, u.b.addr, 16);
+	assert_true(fake_arrive(&u.port, 0, &in));
+	up_pass(&u);
+	assert_int_equal(u.up->stats.drop[DROP_mapped_address], 1);
+	assert_false(client_received(&u.b.c[1], NULL));
+	up_close(&u);
+}
+
 static void
 random_header_bytes(void **state)
 {
@@ -164,6 +186,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_are_delivered_by_qpn),
 		cmocka_unit_test(frames_for_others_are_dropped),
+		cmocka_unit_test(mapped_addresses_are_dropped),
 		cmocka_unit_test(random_header_bytes),
 		cmocka_unit_test(group_traffic_in_both_directions),
 	};

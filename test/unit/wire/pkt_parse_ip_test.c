@@ -107,6 +107,48 @@ ip_checksum_extremes(void **state)
 	}
 }
 
+/* A GID ::ffff:a.b.c.d stands for an IPv4 address, so no IPv6 packet may have one; neither
+ * RoCEv2 nor one for the port itself. */
+static void
+drop_mapped_address(void **state)
+{
+	static const uint8_t addrs[][16] = {
+		{[10] = 0xff, [11] = 0xff, [12] = 192, [14] = 2, [15] = 1},
+		{[10] = 0xff, [11] = 0xff},
+	};
+	/* next to the mapped ones, unspecified, loopback, IPv4-compatible */
+	static const uint8_t others[][16] = {
+		{[9] = 1, [10] = 0xff, [11] = 0xff, [12] = 192, [15] = 1},
+		{[0] = 0x20, [10] = 0xff, [11] = 0xff, [12] = 192, [15] = 1},
+		{[10] = 0xff, [11] = 0xfe, [12] = 192, [15] = 1},
+		{[8] = 0xff, [9] = 0xff, [12] = 192, [15] = 1},
+		{0},
+		{[15] = 1},
+		{[12] = 192, [14] = 2, [15] = 1},
+	};
+	static const uint8_t protocols[] = {17, 58, 44, 89};
+
+	for (size_t at = 0; at < 2; at++) {
+		struct raw_frame c = raw_frame6();
+		uint8_t *addr = c.data + IP_OFF + 8 + 16 * at;
+
+		for (size_t i = 0; i < sizeof(addrs) / sizeof(addrs[0]); i++) {
+			memcpy(addr, addrs[i], 16);
+			for (size_t p = 0; p < sizeof(protocols); p++) {
+				c.data[IP_OFF + 6] = protocols[p];
+				assert_int_equal(
+					raw_frame_parse(&c, 0), DROP_mapped_address);
+			}
+		}
+		c = raw_frame6();
+		for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+			memcpy(addr, others[i], 16);
+			frame_seal(c.data, IP_OFF);
+			assert_int_equal(raw_frame_parse(&c, 0), DROP_none);
+		}
+	}
+}
+
 static void
 drop_fragment(void **state)
 {
@@ -136,6 +178,7 @@ main(void)
 		cmocka_unit_test(membership_packets_may_have_options),
 		cmocka_unit_test(drop_ip_checksum),
 		cmocka_unit_test(ip_checksum_extremes),
+		cmocka_unit_test(drop_mapped_address),
 		cmocka_unit_test(drop_fragment),
 	};
 

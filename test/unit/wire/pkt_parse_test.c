@@ -139,9 +139,9 @@ vlan_rules(void **state)
 		{-1, 0, DROP_none},
 		{-1, 5, DROP_vlan},
 		{0, 0, DROP_none},
-		{0, 5, DROP_none},
+		{0, 5, DROP_vlan},      /* as untagged */
 		{0xE000, 0, DROP_none}, /* priority 7 */
-		{0xF000, 5, DROP_none}, /* drop eligible, too */
+		{0xF000, 5, DROP_vlan}, /* drop eligible, too */
 		{5, 5, DROP_none},
 		{0x7005, 5, DROP_none},
 		{5, 0, DROP_vlan},
