@@ -119,8 +119,8 @@ wire_send(void *arg, const struct mad *mad, const struct cm_path *path)
 	const struct rocade_daemon *d = arg;
 
 	static_assert(sizeof(*mad) == GSI_LEN, "a MAD fills one datagram");
-	return d->up != NULL &&
-	       uplink_gsi_send(d->up, (const uint8_t *)mad, path->sgid, path->dgid);
+	return d->up != NULL && uplink_gsi_send(d->up, (const uint8_t *)mad, path->sgid,
+					path->dgid, !mad_opens(mad));
 }
 
 static void

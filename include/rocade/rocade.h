@@ -204,7 +204,9 @@ int rocade_cq_info(struct ibv_cq *cq, struct rocade_cq_info *info);
 struct rocade_neigh {
 	union ibv_gid gid;
 	uint8_t mac[6];
-	const char *state; /* constant: "incomplete", "reachable" or "failed" */
+	/* constant: "incomplete", "reachable", "stale" (not used lately), "probe" (being
+	 * confirmed) or "failed" */
+	const char *state;
 	/* time since the neighbour last answered, in nanoseconds; UINT64_MAX: never */
 	uint64_t age_ns;
 };

@@ -93,6 +93,7 @@ on_tx(void *arg, struct gsi_msg *msg, uint64_t now)
 		memcpy(msg->sgid, path.sgid, 16);
 		memcpy(msg->dgid, path.dgid, 16);
 		memcpy(msg->bytes, &mad, GSI_LEN);
+		msg->answer = !mad_opens(&mad);
 	}
 	cm_port_unlock(port);
 	return more;

@@ -66,6 +66,16 @@ void mad_init(struct mad *mad, enum mad_attr attr, uint64_t tid);
 enum mad_attr mad_attr_of(const struct mad *mad);
 const char *mad_attr_name(unsigned attr);
 
+/* True for a message that opens a connection. Every other one answers the other host, or
+ * belongs to a connection. */
+static inline bool
+mad_opens(const struct mad *mad)
+{
+	enum mad_attr attr = mad_attr_of(mad);
+
+	return attr == MAD_REQ || attr == MAD_SIDR_REQ;
+}
+
 /* The field must belong to the MAD's attribute (asserted) and have at most 64 bits.
  * mad_put() truncates a value that does not fit. */
 uint64_t mad_get(const struct mad *mad, enum mad_field field);

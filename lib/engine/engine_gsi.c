@@ -36,7 +36,8 @@ msg_send(struct engine *e, const struct gsi_msg *msg, uint64_t now)
 	struct pkt frame;
 	uint8_t mac[6];
 	bool self;
-	int rc = net_resolve(dev->net, msg->dgid, mac, now);
+	int rc = msg->answer ? net_resolve_answer(dev->net, msg->dgid, mac, now)
+			     : net_resolve(dev->net, msg->dgid, mac, now);
 
 	if (rc == -EAGAIN)
 		return false;

@@ -37,7 +37,7 @@ gsi_rx_check(
 }
 
 static void
-gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now)
+gsi_rx(struct engine *e, const struct pkt *pkt, const struct pkt_view *view, uint64_t now)
 {
 	const struct dev *dev = e->dev;
 	struct gsi_msg msg;
@@ -51,6 +51,8 @@ gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now)
 	}
 	e->stats.rx_roce++;
 	memcpy(msg.bytes, view->payload, GSI_LEN);
+	/* Answers go back to where it came from. */
+	net_hint(dev->net, msg.dgid, pkt->data + 6, now);
 	dev->gsi->user.rx(dev->gsi->user.arg, &msg, now);
 }
 
@@ -64,7 +66,7 @@ packet_without_qp(struct engine *e, const struct pkt *pkt, const struct pkt_view
 	if (view->op->kind == OP_CNP)
 		e->stats.drop[DROP_cnp]++;
 	else if (view->dest_qpn == GSI_QPN)
-		gsi_rx(e, view, now);
+		gsi_rx(e, pkt, view, now);
 	else if (view->dest_qpn != QPN_MULTICAST)
 		e->stats.drop[DROP_qpn]++;
 	else if (!engine_group_rx(e, pkt, view, NULL, now))

@@ -65,6 +65,21 @@ arp_ok(const struct rte_arp_hdr *arp, uint32_t len)
 	       arp->arp_hlen == 6 && arp->arp_plen == 4;
 }
 
+/* Whether a message may change or add its sender's entry. One whose sender is not the
+ * source of the frame may not, unless it can be the answer to a request of ours: a
+ * redundant router may answer for the MAC of another one. */
+static bool
+arp_sender_ok(struct net *net, const struct rx_frame *frame, const uint8_t sender[16],
+	const uint8_t sender_mac[6])
+{
+	const struct neigh *e;
+
+	if (memcmp(frame->src_mac, sender_mac, 6) == 0)
+		return true;
+	e = neigh_find(net, sender);
+	return e != NULL && neigh_is_asked(e);
+}
+
 bool
 arp_rx(struct net *net, const struct rx_frame *frame, struct pkt *reply, uint64_t now)
 {
@@ -86,7 +101,8 @@ arp_rx(struct net *net, const struct rx_frame *frame, struct pkt *reply, uint64_
 	/* A request to one of our addresses adds its sender to the table. Every other
 	 * message only updates an entry that exists. A probe (RFC 5227 1.1) has no sender
 	 * address and is not learned. */
-	if (gid_is_host(sender) && !net_is_ours(&net->conf, sender))
+	if (gid_is_host(sender) && !net_is_ours(&net->conf, sender) &&
+		arp_sender_ok(net, frame, sender, sender_mac))
 		neigh_seen(net, sender, sender_mac, request && ours, now);
 	if (!request || !ours)
 		return false;

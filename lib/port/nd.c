@@ -158,11 +158,11 @@ nd_advertisement_rx(struct net *net, const struct icmp6 *in, uint64_t now)
 		return;
 	/* Without a link-layer address it confirms the one in the table (RFC 4861
 	 * 7.2.5). */
-	if (mac == NULL && e->state == NEIGH_REACHABLE && (msg->flags & ND_SOLICITED))
+	if (mac == NULL && neigh_is_known(e) && (msg->flags & ND_SOLICITED))
 		mac = e->mac;
 	if (mac == NULL)
 		return;
-	if (e->state == NEIGH_REACHABLE && !(msg->flags & ND_OVERRIDE) &&
+	if (neigh_is_known(e) && !(msg->flags & ND_OVERRIDE) &&
 		memcmp(mac, e->mac, 6) != 0)
 		return;
 	neigh_seen(net, msg->target, mac, false, now);

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The neighbour table. An entry is wanted once net_resolve() has asked for it. A wanted
- * entry is requested until it answers and then confirmed periodically for as long as it
- * exists, because users of its MAC resolve again only when the generation changes. The
- * other entries were learned from hosts that sent to us: their number is small, the
- * oldest is replaced first, and nothing is sent to them.
+ * The neighbour table: lookup, limits, replacement.
+ *
+ * An entry is wanted once a user has asked for it by net_resolve(). It is charged to that
+ * user, whose number of entries is limited. When the table is full, a wanted entry is
+ * replaced if the neighbour does not answer, or if no user has resolved it for long. The
+ * other entries are passive: their hosts have sent to us, and no user has asked for them.
+ * Their number is small, the oldest is replaced first, and they replace no wanted one.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "port/net_addr.h"
 #include "port/net_state.h"
+
+/* ---- Lookup ---- */
 
 static struct neigh **
 neigh_bucket(struct net *net, const uint8_t gid[16])
@@ -24,16 +27,6 @@ neigh_bucket(struct net *net, const uint8_t gid[16])
 	return &net->buckets[(low >> 32) % NEIGH_BUCKETS];
 }
 
-static void
-neigh_link(struct neigh *e, struct neigh_list *list)
-{
-	if (e->list != NULL)
-		TAILQ_REMOVE(e->list, e, link);
-	e->list = list;
-	if (list != NULL)
-		TAILQ_INSERT_TAIL(list, e, link);
-}
-
 struct neigh *
 neigh_find(struct net *net, const uint8_t gid[16])
 {
@@ -44,7 +37,105 @@ neigh_find(struct net *net, const uint8_t gid[16])
 	return e;
 }
 
+/* ---- Lists ---- */
+
 static void
+neigh_link(struct neigh *e, struct neigh_list *list)
+{
+	if (e->list != NULL)
+		TAILQ_REMOVE(e->list, e, link);
+	e->list = list;
+	if (list != NULL)
+		TAILQ_INSERT_TAIL(list, e, link);
+}
+
+static void
+neigh_use_link(struct neigh *e, struct neigh_list *list)
+{
+	if (e->use_list != NULL)
+		TAILQ_REMOVE(e->use_list, e, use_link);
+	e->use_list = list;
+	if (list != NULL)
+		TAILQ_INSERT_TAIL(list, e, use_link);
+}
+
+static struct neigh_charges *
+neigh_charges_of(const struct neigh *e)
+{
+	if (e->user == NULL)
+		return NULL;
+	return e->state == NEIGH_INCOMPLETE || e->state == NEIGH_FAILED
+		       ? &e->user->unresolved
+		       : &e->user->resolved;
+}
+
+void
+neigh_charge(struct neigh *e, struct net_user *user)
+{
+	struct neigh_charges *charges = neigh_charges_of(e);
+
+	if (charges != NULL) {
+		TAILQ_REMOVE(&charges->list, e, user_link);
+		charges->count--;
+	}
+	e->user = user;
+	charges = neigh_charges_of(e);
+	if (charges != NULL) {
+		TAILQ_INSERT_TAIL(&charges->list, e, user_link);
+		charges->count++;
+	}
+}
+
+void
+neigh_touch(struct neigh *e, uint64_t now)
+{
+	e->used_ns = now;
+	e->abandoned = false;
+	neigh_use_link(e, e->use_list);
+	neigh_charge(e, e->user);
+}
+
+bool
+neigh_is_idle(const struct neigh *e, uint64_t now)
+{
+	return now > e->used_ns && now - e->used_ns > NEIGH_IDLE_NS;
+}
+
+void
+neigh_state_set(struct net *net, struct neigh *e, enum neigh_state state)
+{
+	struct net_user *user = e->user;
+	struct neigh_list *list = state == NEIGH_FAILED ? &net->failed : &net->used;
+
+	neigh_charge(e, NULL);
+	e->state = state;
+	neigh_charge(e, user);
+	if (!e->wanted)
+		list = &net->passive;
+	if (e->use_list != list)
+		neigh_use_link(e, list);
+}
+
+void
+neigh_mark_due(struct net *net, struct neigh *e)
+{
+	bool first = e->state == NEIGH_INCOMPLETE && e->tries == 0;
+
+	wheel_cancel(&net->wheel, &e->timer);
+	neigh_link(e, !e->wanted ? &net->due_passive
+		      : first    ? &net->due_first
+				 : &net->due_again);
+}
+
+void
+neigh_mark_idle(struct neigh *e)
+{
+	neigh_link(e, NULL);
+}
+
+/* ---- Adding and dropping ---- */
+
+void
 neigh_drop(struct net *net, struct neigh *e)
 {
 	struct neigh **at = neigh_bucket(net, e->gid);
@@ -54,32 +145,23 @@ neigh_drop(struct net *net, struct neigh *e)
 	*at = e->chain;
 	wheel_cancel(&net->wheel, &e->timer);
 	if (!e->wanted)
-		net->learned_count--;
+		net->passive_count--;
+	neigh_charge(e, NULL);
+	neigh_use_link(e, NULL);
 	neigh_link(e, &net->spare);
 }
 
-/* Chooses the wanted entry to be replaced: the least recently used of the failed ones,
- * else of those not resolved for NEIGH_IDLE_NS. NULL if there is none. */
+/* Chooses the wanted entry to be replaced: the least recently used of the unreachable
+ * ones, else one that is not in use. NULL if there is none. */
 static struct neigh *
-neigh_victim(struct net *net, uint64_t now)
+neigh_victim(const struct net *net, uint64_t now)
 {
-	struct neigh *best = NULL;
+	struct neigh *e = TAILQ_FIRST(&net->failed);
 
-	for (uint32_t i = 0; i < net->used; i++) {
-		struct neigh *e = &net->entries[i];
-		bool idle = now > e->used_ns && now - e->used_ns > NEIGH_IDLE_NS;
-
-		if (e->list == &net->spare || !e->wanted)
-			continue;
-		if (e->state != NEIGH_FAILED && !idle)
-			continue;
-		if (best == NULL ||
-			(e->state == NEIGH_FAILED && best->state != NEIGH_FAILED) ||
-			((e->state == NEIGH_FAILED) == (best->state == NEIGH_FAILED) &&
-				e->used_ns < best->used_ns))
-			best = e;
-	}
-	return best;
+	if (e != NULL)
+		return e;
+	e = TAILQ_FIRST(&net->used);
+	return e != NULL && neigh_is_idle(e, now) ? e : NULL;
 }
 
 /* Returns an entry that is in no list: never used, spare, or evicted. NULL if all are in
@@ -87,12 +169,12 @@ neigh_victim(struct net *net, uint64_t now)
 static struct neigh *
 neigh_alloc(struct net *net, bool wanted, uint64_t now)
 {
-	struct neigh *e = TAILQ_FIRST(&net->learned);
+	struct neigh *e = TAILQ_FIRST(&net->passive);
 
-	if (!wanted && net->learned_count >= NET_MAX_LEARNED) {
+	if (!wanted && net->passive_count >= NET_MAX_PASSIVE) {
 		neigh_drop(net, e);
-	} else if (TAILQ_EMPTY(&net->spare) && net->used < NET_MAX_NEIGHS) {
-		return &net->entries[net->used++];
+	} else if (TAILQ_EMPTY(&net->spare) && net->used_count < NET_MAX_NEIGHS) {
+		return &net->entries[net->used_count++];
 	} else if (TAILQ_EMPTY(&net->spare) && e != NULL) {
 		neigh_drop(net, e);
 	} else if (TAILQ_EMPTY(&net->spare) && wanted) {
@@ -109,7 +191,7 @@ neigh_alloc(struct net *net, bool wanted, uint64_t now)
 	return e;
 }
 
-static struct neigh *
+struct neigh *
 neigh_add(struct net *net, const uint8_t gid[16], bool wanted, uint64_t now)
 {
 	struct neigh *e = neigh_alloc(net, wanted, now);
@@ -125,25 +207,40 @@ neigh_add(struct net *net, const uint8_t gid[16], bool wanted, uint64_t now)
 	e->wanted = wanted;
 	e->chain = *bucket;
 	*bucket = e;
-	if (!wanted) {
-		net->learned_count++;
-		neigh_link(e, &net->learned);
-	}
+	if (!wanted)
+		net->passive_count++;
+	neigh_state_set(net, e, NEIGH_INCOMPLETE);
 	return e;
+}
+
+void
+neigh_promote(struct net *net, struct neigh *e, enum neigh_state state)
+{
+	wheel_cancel(&net->wheel, &e->timer);
+	net->passive_count--;
+	e->wanted = true;
+	e->tries = 0;
+	neigh_state_set(net, e, state);
 }
 
 void
 neigh_table_init(struct net *net)
 {
-	TAILQ_INIT(&net->due);
-	TAILQ_INIT(&net->learned);
+	TAILQ_INIT(&net->due_first);
+	TAILQ_INIT(&net->due_again);
+	TAILQ_INIT(&net->due_passive);
+	TAILQ_INIT(&net->used);
+	TAILQ_INIT(&net->failed);
+	TAILQ_INIT(&net->passive);
 	TAILQ_INIT(&net->spare);
+	rate_init(&net->request_rate, NEIGH_RATE_NS, NEIGH_RATE_BURST);
+	rate_init(&net->passive_rate, NEIGH_PASSIVE_RATE_NS, NEIGH_PASSIVE_RATE_BURST);
 }
 
 void
 neigh_flush(struct net *net, bool all)
 {
-	for (uint32_t i = 0; i < net->used; i++) {
+	for (uint32_t i = 0; i < net->used_count; i++) {
 		struct neigh *e = &net->entries[i];
 
 		if (e->list == &net->spare)
@@ -154,125 +251,37 @@ neigh_flush(struct net *net, bool all)
 	}
 }
 
-void
-neigh_mark_due(struct net *net, struct neigh *e)
-{
-	wheel_cancel(&net->wheel, &e->timer);
-	neigh_link(e, &net->due);
-}
+/* ---- Users ---- */
 
 void
-neigh_seen(struct net *net, const uint8_t gid[16], const uint8_t mac[6], bool learn,
-	uint64_t now)
+net_user_init(struct net_user *user, bool recycles)
 {
-	struct neigh *e = neigh_find(net, gid);
-	bool changed;
-
-	if (e == NULL) {
-		if (!learn || !net_is_onlink(&net->conf, gid) ||
-			net_is_broadcast(&net->conf, gid))
-			return;
-		e = neigh_add(net, gid, false, now);
-		if (e == NULL)
-			return;
-	}
-	changed = e->state != NEIGH_REACHABLE || memcmp(e->mac, mac, 6) != 0;
-	memmove(e->mac, mac, 6); /* mac may be e->mac */
-	e->state = NEIGH_REACHABLE;
-	e->confirmed_ns = now;
-	e->tries = 0;
-	if (!e->wanted) {
-		neigh_link(e, &net->learned); /* to the newest end */
-		return;
-	}
-	neigh_link(e, NULL);
-	wheel_set(&net->wheel, &e->timer, now + NEIGH_REFRESH_NS);
-	if (changed)
-		net_generation_bump(net);
+	TAILQ_INIT(&user->unresolved.list);
+	TAILQ_INIT(&user->resolved.list);
+	user->unresolved.count = user->resolved.count = 0;
+	user->recycles = recycles;
 }
 
-bool
-neigh_request_due(struct net *net, struct neigh *e, const uint8_t **mac, uint64_t now)
+void
+net_user_fini(struct net *net, struct net_user *user)
 {
-	bool direct = e->state == NEIGH_REACHABLE && e->tries < NEIGH_UNICAST_TRIES;
-
-	neigh_link(e, NULL);
-	if (e->state == NEIGH_FAILED) {
-		wheel_set(&net->wheel, &e->timer, now + NEIGH_FAILED_NS);
-	} else if (e->tries >= NEIGH_TRIES) {
-		e->state = NEIGH_FAILED;
-		wheel_set(&net->wheel, &e->timer, now + NEIGH_FAILED_NS);
-		net_generation_bump(net);
-		return false;
-	} else {
-		e->tries++;
-		wheel_set(&net->wheel, &e->timer, now + NEIGH_RETRY_NS);
-	}
-	*mac = direct ? e->mac : NULL;
-	return true;
-}
-
-/* Turns a learned entry into a wanted one. It counts as confirmed at the time at which
- * the host was last heard of. */
-static void
-neigh_set_wanted(struct net *net, struct neigh *e, uint64_t now)
-{
-	e->wanted = true;
-	net->learned_count--;
-	neigh_link(e, NULL);
-	if (now - e->confirmed_ns < NEIGH_REFRESH_NS)
-		wheel_set(&net->wheel, &e->timer, e->confirmed_ns + NEIGH_REFRESH_NS);
-	else
-		neigh_mark_due(net, e);
-}
-
-static int
-neigh_resolve(struct net *net, const uint8_t hop[16], uint8_t mac[6], uint64_t now)
-{
-	struct neigh *e = neigh_find(net, hop);
-
-	if (e == NULL) {
-		e = neigh_add(net, hop, true, now);
-		if (e == NULL)
-			return -ENOSPC;
-		neigh_mark_due(net, e);
-	} else if (!e->wanted) {
-		neigh_set_wanted(net, e, now);
-	}
-	e->used_ns = now;
-	switch (e->state) {
-	case NEIGH_REACHABLE:
-		memcpy(mac, e->mac, 6);
-		return 0;
-	case NEIGH_FAILED:
-		return -EHOSTUNREACH;
-	default:
-		return -EAGAIN;
-	}
-}
-
-int
-net_resolve(struct net *net, const uint8_t dst[16], uint8_t mac[6], uint64_t now)
-{
-	uint8_t hop[16];
-	int ret;
+	struct neigh *e;
 
 	rte_ticketlock_lock(&net->lock);
-	if (net_is_ours(&net->conf, dst)) {
-		memcpy(mac, net->conf.mac, 6);
-		ret = 0;
-	} else if (gid_is_multicast(dst)) {
-		gid_multicast_mac(dst, mac);
-		ret = 0;
-	} else {
-		ret = net_next_hop(&net->conf, dst, hop);
-		if (ret == 0)
-			ret = neigh_resolve(net, hop, mac, now);
+	while ((e = TAILQ_FIRST(&user->resolved.list)) != NULL)
+		neigh_charge(e, NULL);
+	while ((e = TAILQ_FIRST(&user->unresolved.list)) != NULL) {
+		/* A packet of the user may still wait for this neighbour. */
+		e->abandoned = true;
+		neigh_charge(e, NULL);
+		if (e->state == NEIGH_FAILED)
+			neigh_drop(net, e);
 	}
 	net_deadline_update(net);
 	rte_ticketlock_unlock(&net->lock);
-	return ret;
 }
+
+/* ---- Statistics ---- */
 
 void
 net_each(struct net *net, uint64_t now, void (*fn)(const struct neigh_info *, void *),
@@ -281,11 +290,13 @@ net_each(struct net *net, uint64_t now, void (*fn)(const struct neigh_info *, vo
 	static const char *const names[] = {
 		[NEIGH_INCOMPLETE] = "incomplete",
 		[NEIGH_REACHABLE] = "reachable",
+		[NEIGH_STALE] = "stale",
+		[NEIGH_PROBE] = "probe",
 		[NEIGH_FAILED] = "failed",
 	};
 
 	rte_ticketlock_lock(&net->lock);
-	for (uint32_t i = 0; i < net->used; i++) {
+	for (uint32_t i = 0; i < net->used_count; i++) {
 		const struct neigh *e = &net->entries[i];
 		struct neigh_info info = {.state = names[e->state], .age_ns = TIME_NEVER};
 

@@ -4,35 +4,65 @@
 #ifndef ROCADE_PORT_NEIGH_H
 #define ROCADE_PORT_NEIGH_H
 
-#include <sys/queue.h>
-
 #include "base/wheel.h"
 #include "port/net.h"
 
-#define NET_MAX_LEARNED 256 /* entries that were learned, not resolved */
+#define NET_MAX_PASSIVE 256 /* entries that no user has asked for */
 #define NEIGH_BUCKETS NET_MAX_NEIGHS
-#define NEIGH_UNICAST_TRIES 3 /* a reachable neighbour is first asked by unicast */
-/* a wanted entry that was not resolved for this long may be replaced */
-#define NEIGH_IDLE_NS (UINT64_C(300) * NS_PER_SEC)
+#define NEIGH_UNICAST_TRIES 3 /* a neighbour that is known is first asked by unicast */
+/* An entry that no user has resolved for this long may be replaced. Longer than
+ * NEIGH_REFRESH_NS: a user who has cached the MAC resolves it again about that often. */
+#define NEIGH_IDLE_NS (2 * NEIGH_REFRESH_NS)
+/* an unreachable neighbour that no user has resolved for this long is forgotten */
+#define NEIGH_FORGET_NS (20 * NS_PER_SEC)
+#define NEIGH_FAILED_MAX_NS (60 * NS_PER_SEC) /* longest interval of its requests */
+/* Another MAC is claimed for a known neighbour: this many requests to the known one, in
+ * these intervals, have to remain unanswered first. */
+#define NEIGH_CLAIM_TRIES 2
+#define NEIGH_CLAIM_NS (50 * NS_PER_MS)
+/* shortest time between two claims that are looked at */
+#define NEIGH_CLAIM_LOCK_NS NS_PER_SEC
+/* Requests for wanted neighbours, and for passive ones. */
+#define NEIGH_RATE_NS (2 * NS_PER_MS)
+#define NEIGH_RATE_BURST 512
+#define NEIGH_PASSIVE_RATE_NS (20 * NS_PER_MS)
+#define NEIGH_PASSIVE_RATE_BURST 32
 
-enum neigh_state { NEIGH_INCOMPLETE, NEIGH_REACHABLE, NEIGH_FAILED };
-
-TAILQ_HEAD(neigh_list, neigh);
+/* As in RFC 4861 7.3.2. */
+enum neigh_state {
+	NEIGH_INCOMPLETE, /* asked for; the MAC is not known */
+	NEIGH_REACHABLE,
+	NEIGH_STALE, /* the MAC is used; the next user makes it PROBE */
+	NEIGH_PROBE, /* the MAC is used, and the neighbour asked to confirm it */
+	NEIGH_FAILED,
+};
 
 struct neigh {
-	/* when to send the next request; not used by learned entries */
+	/* INCOMPLETE, PROBE, FAILED: of the next request; REACHABLE: of the check whether
+	 * it is used */
 	struct wheel_timer timer;
 	TAILQ_ENTRY(neigh) link;
-	/* the list that contains it: due, learned, spare; NULL: none */
+	/* the list that contains it: one of those that are due, spare; NULL: none */
 	struct neigh_list *list;
+	TAILQ_ENTRY(neigh) use_link;
+	struct neigh_list *use_list; /* passive, used or failed; NULL: not in the table */
+	TAILQ_ENTRY(neigh) user_link;
+	struct net_user *user; /* whom the entry is charged to; NULL: to none */
 	struct neigh *chain;   /* next in the same bucket */
 	uint64_t confirmed_ns; /* TIME_NEVER: never */
-	uint64_t used_ns;
+	uint64_t used_ns;      /* last net_resolve() */
+	uint64_t reachable_ns; /* since when it has been REACHABLE */
+	uint64_t asked_ns;     /* last request */
+	uint64_t ask_ns;       /* FAILED: next request */
+	uint64_t claim_ns;     /* from when on a claim is looked at */
 	uint8_t gid[16];
 	uint8_t mac[6];
+	uint8_t claim_mac[6];
 	uint8_t state;
 	uint8_t tries;
-	bool wanted; /* net_resolve() has asked for it: it is kept up to date */
+	bool wanted;    /* net_resolve() has asked for it; else it is passive */
+	bool claimed;   /* PROBE: because claim_mac is claimed for it */
+	bool abandoned; /* its user is gone: no more requests once they have failed */
 };
 
 /* Called by net.c. */
@@ -40,18 +70,42 @@ struct neigh {
 void neigh_table_init(struct net *net);
 /* Drops the entries that are no longer on-link, or all entries. */
 void neigh_flush(struct net *net, bool all);
-void neigh_mark_due(struct net *net, struct neigh *e);
-/* Advances an entry that is due. Returns true if a request is to be sent, to *mac, or to
- * all if that is NULL. */
-bool neigh_request_due(
-	struct net *net, struct neigh *e, const uint8_t **mac, uint64_t now);
+/* The timer of an entry has fired. */
+void neigh_timer_fired(struct net *net, struct neigh *e, uint64_t now);
+/* Asks all unreachable neighbours again. */
+void neigh_retry_failed(struct net *net);
+/* Returns the entry that the next request is for, within the rate limits; NULL if there
+ * is none now. Returns in *mac where to send it, NULL: to all. */
+struct neigh *neigh_next_request(struct net *net, const uint8_t **mac, uint64_t now);
 
 /* Called by arp.c and nd.c. */
 
 struct neigh *neigh_find(struct net *net, const uint8_t gid[16]);
+/* Whether a MAC is known and used. */
+bool neigh_is_known(const struct neigh *e);
+/* Whether an answer is outstanding. */
+bool neigh_is_asked(const struct neigh *e);
 /* Records that gid was seen at mac. learn: also adds an unknown gid, because it sent to
  * us. */
 void neigh_seen(struct net *net, const uint8_t gid[16], const uint8_t mac[6], bool learn,
 	uint64_t now);
+
+/* Called by neigh_state.c and neigh_resolve.c. */
+
+/* Adds an entry that is INCOMPLETE. Returns NULL if all entries are in use. */
+struct neigh *neigh_add(
+	struct net *net, const uint8_t gid[16], bool wanted, uint64_t now);
+void neigh_drop(struct net *net, struct neigh *e);
+void neigh_state_set(struct net *net, struct neigh *e, enum neigh_state state);
+void neigh_promote(struct net *net, struct neigh *e, enum neigh_state state);
+void neigh_charge(struct neigh *e, struct net_user *user);
+void neigh_touch(struct neigh *e, uint64_t now);
+bool neigh_is_idle(const struct neigh *e, uint64_t now);
+void neigh_mark_due(struct net *net, struct neigh *e);
+void neigh_mark_idle(struct neigh *e);
+/* Starts asking a known neighbour to confirm its MAC. */
+void neigh_probe(struct net *net, struct neigh *e);
+/* A user has resolved a STALE entry. */
+void neigh_use_stale(struct net *net, struct neigh *e, uint64_t now);
 
 #endif

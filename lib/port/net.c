@@ -108,6 +108,7 @@ net_announce(struct net *net)
 	rte_ticketlock_lock(&net->lock);
 	net_announce_start(net, NULL);
 	group_announce(net);
+	neigh_retry_failed(net);
 	net_deadline_update(net);
 	rte_ticketlock_unlock(&net->lock);
 }
@@ -157,14 +158,13 @@ net_fire(struct wheel_timer *timer, uint64_t now, void *arg)
 {
 	struct net *net = arg;
 
-	(void)now;
 	if (timer == &net->announce_timer)
 		net->announce_at = 0;
 	else if ((uint8_t *)timer >= (uint8_t *)net->groups &&
 		 (uint8_t *)timer < (uint8_t *)(net->groups + NET_GROUPS))
 		group_mark_due(net, (struct net_group *)timer);
 	else
-		neigh_mark_due(net, (struct neigh *)timer);
+		neigh_timer_fired(net, (struct neigh *)timer, now);
 }
 static_assert(
 	offsetof(struct neigh, timer) == 0 && offsetof(struct net_group, timer) == 0,
@@ -197,12 +197,9 @@ net_tx_announce(struct net *net, struct pkt *frames, unsigned n, uint64_t now)
 }
 
 static bool
-net_tx_request(struct net *net, struct neigh *e, struct pkt *frame, uint64_t now)
+net_tx_request(const struct net *net, const struct neigh *e, const uint8_t *mac,
+	struct pkt *frame)
 {
-	const uint8_t *mac;
-
-	if (!neigh_request_due(net, e, &mac, now))
-		return false;
 	return gid_is_ipv4(e->gid) ? arp_request(&net->conf, e->gid, mac, frame)
 				   : nd_solicit(&net->conf, e->gid, mac, frame);
 }
@@ -220,6 +217,7 @@ net_tx_report(struct net *net, struct net_group *g, struct pkt *frame, uint64_t 
 unsigned
 net_tx(struct net *net, struct pkt *frames, unsigned n, uint64_t now)
 {
+	const uint8_t *mac;
 	struct net_group *g;
 	struct neigh *e;
 	unsigned done;
@@ -229,9 +227,9 @@ net_tx(struct net *net, struct pkt *frames, unsigned n, uint64_t now)
 	rte_ticketlock_lock(&net->lock);
 	wheel_advance(&net->wheel, now, net_fire, net);
 	done = net_tx_announce(net, frames, n, now);
-	while (done < n && (e = TAILQ_FIRST(&net->due)) != NULL)
-		done += net_tx_request(net, e, &frames[done], now);
-	while (done < n && (g = TAILQ_FIRST(&net->groups_due)) != NULL)
+	while (done < n && (e = neigh_next_request(net, &mac, now)) != NULL)
+		done += net_tx_request(net, e, mac, &frames[done]);
+	while (done < n && (g = group_next_report(net, now)) != NULL)
 		done += net_tx_report(net, g, &frames[done], now);
 	net_deadline_update(net);
 	rte_ticketlock_unlock(&net->lock);

@@ -11,6 +11,8 @@
 #ifndef ROCADE_PORT_NET_H
 #define ROCADE_PORT_NET_H
 
+#include <sys/queue.h>
+
 #include "port/gid.h"
 #include "wire/pkt.h"
 
@@ -22,9 +24,14 @@
 #define NEIGH_RETRY_NS (200 * NS_PER_MS) /* between two requests */
 /* requests without an answer until the neighbour counts as unreachable */
 #define NEIGH_TRIES 5
-#define NEIGH_FAILED_NS NS_PER_SEC /* interval of requests to an unreachable neighbour */
-/* interval of confirmations of a reachable neighbour */
+/* the first interval of requests to an unreachable neighbour: then 2 s, 4 s ... */
+#define NEIGH_FAILED_NS NS_PER_SEC
+/* interval of confirmations of a reachable neighbour that is in use */
 #define NEIGH_REFRESH_NS (30 * NS_PER_SEC)
+
+/* The limits of each user of the neighbour table, see net_user_init(). */
+#define NET_USER_UNRESOLVED 256 /* neighbours that do not answer */
+#define NET_USER_NEIGHS (NET_MAX_NEIGHS / 2)
 
 struct net_addr {
 	uint8_t gid[16];
@@ -83,11 +90,45 @@ uint32_t net_generation(const struct net *net);
  * 0              *mac is valid; a multicast dst has its group's MAC, an address of
  *                ours has our MAC
  * -EAGAIN        being requested; call again when the generation has changed
- * -EHOSTUNREACH  no answer; requests continue, and an answer changes the generation
+ * -EHOSTUNREACH  no answer; requests continue, after 1, 2, 4 .. 60 s, for as long as
+ *                this is called at least every 20 s; an answer changes the generation
  * -ENETUNREACH   dst is not on-link and there is no gateway
  * -ENOSPC        the table is full of entries that are in use
  */
 int net_resolve(struct net *net, const uint8_t dst[16], uint8_t mac[6], uint64_t now);
+
+TAILQ_HEAD(neigh_list, neigh);
+
+struct neigh_charges {
+	struct neigh_list list; /* least recently used first */
+	uint32_t count;
+};
+
+/* A user of the neighbour table whose share of it is limited. Private to lib/port. */
+struct net_user {
+	struct neigh_charges unresolved, resolved;
+	bool recycles;
+};
+
+/* recycles: a new neighbour takes the place of the user's oldest unresolved one when
+ * there are NET_USER_UNRESOLVED; else it is refused. */
+void net_user_init(struct net_user *user, bool recycles);
+/* Neighbours that only this user has asked for, and that do not answer, are no longer
+ * asked. */
+void net_user_fini(struct net *net, struct net_user *user);
+/* As net_resolve(). -EDQUOT: the user has too many neighbours. */
+int net_resolve_for(struct net *net, struct net_user *user, const uint8_t dst[16],
+	uint8_t mac[6], uint64_t now);
+
+/* As net_resolve(), for an answer to a host that has sent to us unasked: its entry is
+ * passive. There are few of those, and they take nothing from users. */
+int net_resolve_answer(
+	struct net *net, const uint8_t dst[16], uint8_t mac[6], uint64_t now);
+/* As net_resolve(), but requests nothing. -EHOSTUNREACH also for an unknown neighbour. */
+int net_lookup(struct net *net, const uint8_t dst[16], uint8_t mac[6]);
+/* A packet of gid came from mac: answers to it go there, unless ARP or ND say otherwise.
+ * A user's packets do not. */
+void net_hint(struct net *net, const uint8_t gid[16], const uint8_t mac[6], uint64_t now);
 
 /* Handles a received frame that is not RoCEv2 (PARSE_OTHER). Returns true if it wrote an
  * answer to reply, which the caller has allocated. */
@@ -105,7 +146,7 @@ uint64_t net_deadline(const struct net *net);
 struct neigh_info {
 	uint8_t gid[16];
 	uint8_t mac[6];
-	const char *state; /* "incomplete", "reachable", "failed" */
+	const char *state; /* "incomplete", "reachable", "stale", "probe", "failed" */
 	uint64_t age_ns;   /* since the last answer; TIME_NEVER: no answer yet */
 };
 /* Calls fn for every entry, with the lock held. */

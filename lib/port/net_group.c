@@ -2,8 +2,9 @@
 /*
  * Multicast group memberships: when a report is due. A change is reported twice. A query
  * is answered after a random part of the time that it allows (RFC 3376 5.2, RFC 3810
- * 6.2), separately for each group. While an older querier is present, reports use its
- * version.
+ * 6.2), separately for each group. A query for all groups can cause as many reports as
+ * there are groups, so they are sent at a limited rate. While an older querier is
+ * present, reports use its version.
  */
 #include <errno.h>
 #include <string.h>
@@ -42,6 +43,7 @@ group_table_init(struct net *net)
 	uint32_t low;
 
 	TAILQ_INIT(&net->groups_due);
+	rate_init(&net->report_rate, GROUP_RATE_NS, GROUP_RATE_BURST);
 	memcpy(&low, net->conf.mac + 2, sizeof(low));
 	net->rand = low * UINT32_C(2654435761) | 1;
 	for (unsigned i = 0; i < NET_GROUPS; i++)
@@ -64,9 +66,24 @@ void
 group_mark_due(struct net *net, struct net_group *g)
 {
 	wheel_cancel(&net->wheel, &g->timer);
-	if (!g->due)
+	if (g->due && g->urgent)
+		TAILQ_REMOVE(&net->groups_due, g, link);
+	if (g->urgent)
+		TAILQ_INSERT_HEAD(&net->groups_due, g, link);
+	else if (!g->due)
 		TAILQ_INSERT_TAIL(&net->groups_due, g, link);
 	g->due = true;
+}
+
+struct net_group *
+group_next_report(struct net *net, uint64_t now)
+{
+	struct net_group *g = TAILQ_FIRST(&net->groups_due);
+
+	if (g == NULL || now < rate_ready_ns(&net->report_rate))
+		return NULL;
+	rate_take(&net->report_rate, now);
+	return g;
 }
 
 static void
@@ -74,7 +91,7 @@ group_clear_due(struct net *net, struct net_group *g)
 {
 	if (g->due)
 		TAILQ_REMOVE(&net->groups_due, g, link);
-	g->due = false;
+	g->due = g->urgent = false;
 }
 
 static struct net_group *
@@ -103,6 +120,7 @@ net_group_changed(struct net *net, struct net_group *g)
 		return;
 	}
 	g->reports_left = GROUP_ROBUSTNESS;
+	g->urgent = true;
 	group_mark_due(net, g);
 }
 
@@ -239,10 +257,16 @@ group_query_rx(struct net *net, const uint8_t *gid, bool ipv4, uint8_t version,
 		struct net_group *g = &net->groups[i];
 		uint64_t when;
 
-		if (!g->in_use || g->users == 0 || g->due ||
-			gid_is_ipv4(g->gid) != ipv4 || !group_is_reported(g->gid) ||
+		if (!g->in_use || g->users == 0 || gid_is_ipv4(g->gid) != ipv4 ||
+			!group_is_reported(g->gid) ||
 			(gid != NULL && memcmp(g->gid, gid, 16) != 0))
 			continue;
+		/* The querier drops the group if its report is late. */
+		g->urgent |= gid != NULL;
+		if (g->due) {
+			group_mark_due(net, g);
+			continue;
+		}
 		when = now + random_below(net, max_ns);
 		/* A report that is due earlier serves as the answer. */
 		if (when < g->timer.when_ns)

@@ -15,6 +15,9 @@
 #define GROUP_REPORT_INTERVAL_NS NS_PER_SEC
 /* how long an older querier counts as present after a query (RFC 3376 8.12) */
 #define GROUP_OLDER_QUERIER_NS (UINT64_C(260) * NS_PER_SEC)
+/* Reports are sent at this rate, however many groups one query asks for. */
+#define GROUP_RATE_NS (2 * NS_PER_MS)
+#define GROUP_RATE_BURST 32
 
 /* A multicast group that the port has joined, or has left with reports still to send. */
 struct net_group {
@@ -24,6 +27,7 @@ struct net_group {
 	uint16_t users;       /* joins less leaves; 0: left */
 	uint8_t reports_left; /* reports of a change still to be sent */
 	bool due;
+	bool urgent; /* a change, or the answer to a query for this group alone */
 	bool in_use;
 };
 TAILQ_HEAD(net_group_list, net_group);
@@ -50,6 +54,8 @@ void group_leave_nodes(struct net *net, const struct net_conf *conf);
 /* Schedules reports of all memberships. */
 void group_announce(struct net *net);
 void group_mark_due(struct net *net, struct net_group *g);
+/* Returns the group whose report is to be sent now, within the rate limit; NULL: none. */
+struct net_group *group_next_report(struct net *net, uint64_t now);
 /* Advances a group that is due. Returns the report to be sent, in the protocol's given
  * version (0: the newest). */
 enum group_report_type group_report_due(

@@ -21,8 +21,13 @@ net_deadline_update(struct net *net)
 {
 	uint64_t next_ns = wheel_next(&net->wheel);
 
-	if (!TAILQ_EMPTY(&net->due) || !TAILQ_EMPTY(&net->groups_due) ||
-		net->announce_at < net->conf.addr_count)
+	if (!TAILQ_EMPTY(&net->due_first) || !TAILQ_EMPTY(&net->due_again))
+		next_ns = RTE_MIN(next_ns, rate_ready_ns(&net->request_rate));
+	if (!TAILQ_EMPTY(&net->due_passive))
+		next_ns = RTE_MIN(next_ns, rate_ready_ns(&net->passive_rate));
+	if (!TAILQ_EMPTY(&net->groups_due))
+		next_ns = RTE_MIN(next_ns, rate_ready_ns(&net->report_rate));
+	if (net->announce_at < net->conf.addr_count)
 		next_ns = 0;
 	/* Relaxed: a hint; net_tx() checks again under the lock. */
 	__atomic_store_n(&net->deadline_ns, next_ns, __ATOMIC_RELAXED);

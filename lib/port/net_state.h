@@ -6,6 +6,7 @@
 
 #include <rte_ticketlock.h>
 
+#include "base/rate.h"
 #include "port/neigh.h"
 #include "port/net_group.h"
 
@@ -25,17 +26,22 @@ struct net {
 	/* index of the next address to announce; addr_count: none in this round */
 	unsigned announce_at;
 
-	/* neigh.c */
-	struct neigh_list due;
-	struct neigh_list learned; /* oldest first */
+	/* neigh.c. Entries whose request is due: the first one of a user, a further one
+	 * of a user, a passive one. */
+	struct neigh_list due_first, due_again, due_passive;
+	struct neigh_list used; /* of users, and not failed; least recently used first */
+	struct neigh_list failed;  /* of users, and failed */
+	struct neigh_list passive; /* oldest first */
 	struct neigh_list spare;
-	uint32_t learned_count;
-	uint32_t used; /* entries[0..used) are or were in use */
+	struct rate request_rate, passive_rate;
+	uint32_t passive_count;
+	uint32_t used_count; /* entries[0..used_count) are or were in use */
 	struct neigh *buckets[NEIGH_BUCKETS];
 	struct neigh entries[NET_MAX_NEIGHS];
 
 	/* net_group.c */
 	struct net_group_list groups_due;
+	struct rate report_rate;
 	struct group_proto igmp, mld;
 	uint32_t rand;
 	struct net_group groups[NET_GROUPS];

@@ -43,7 +43,7 @@ peer_set(struct sw_client *c, const struct sw_request *req)
 	c->stats.peer_taken += err == EADDRINUSE;
 	/* Resolve the next hop before the first packet. */
 	if (err == 0 && c->sw->up != NULL && !qp->peer_local)
-		uplink_resolve(c->sw->up, qp->dgid);
+		uplink_resolve(c->sw->up, c, qp->dgid);
 	return err;
 }
 

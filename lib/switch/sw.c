@@ -91,6 +91,7 @@ sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, uint32_t
 	c->sw = sw;
 	c->owner = owner;
 	c->id = sw->next_id++;
+	net_user_init(&c->neighs, false);
 	region_init(&c->region, mem, geom);
 	ring_cons_init(
 		&c->tx, &c->region.head->tx, c->region.tx_desc, c->region.geom.tx_slots);
@@ -186,6 +187,8 @@ sw_client_remove(struct sw_client *client)
 	sw_group_forget_all(sw, client);
 	while (!LIST_EMPTY(&client->qp_list))
 		sw_qp_destroy(LIST_FIRST(&client->qp_list));
+	if (sw->up != NULL)
+		uplink_forget(sw->up, client);
 	if (client->dirty)
 		TAILQ_REMOVE(&sw->dirty, client, dirty_link);
 	if (client->lagging)

@@ -12,6 +12,32 @@
 
 /* ---- Next hops ---- */
 
+/* Stands for clients that are gone, as the user of their queued packets. */
+static const struct net_user departed;
+
+static void
+neigh_queue_drop(struct uplink *u, struct uplink_neigh_entry *h)
+{
+	u->stats.tx_no_neighbour++;
+	port_io_frame_put(&u->io, &h->frame);
+}
+
+/* Drops the queued frames that are too old. Most have left long before: their next hop
+ * answers, or its resolution fails. */
+static void
+neigh_queue_expire(struct uplink *u)
+{
+	uint32_t n = 0;
+
+	while (n < u->neigh_queue_count && u->neigh_queue[n].until_ns <= u->sw->now)
+		neigh_queue_drop(u, &u->neigh_queue[n++]);
+	if (n == 0)
+		return;
+	u->neigh_queue_count -= n;
+	memmove(u->neigh_queue, u->neigh_queue + n,
+		u->neigh_queue_count * sizeof(u->neigh_queue[0]));
+}
+
 /* Sends the queued frames whose next hop is resolved by now, and drops those whose
  * resolution failed. */
 static void
@@ -22,7 +48,7 @@ neigh_queue_retry(struct uplink *u)
 
 	for (uint32_t i = 0; i < u->neigh_queue_count; i++) {
 		struct uplink_neigh_entry *h = &u->neigh_queue[i];
-		int rc = net_resolve(u->net, h->dgid, h->frame.data, u->sw->now);
+		int rc = net_lookup(u->net, h->dgid, h->frame.data);
 
 		if (rc == 0 && port_io_has_room(&u->io, u->sw->now)) {
 			port_io_queue(&u->io, &h->frame, u->sw->now);
@@ -30,8 +56,7 @@ neigh_queue_retry(struct uplink *u)
 			all &= rc != 0;
 			u->neigh_queue[kept++] = *h;
 		} else {
-			u->stats.tx_no_neighbour++;
-			port_io_frame_put(&u->io, &h->frame);
+			neigh_queue_drop(u, h);
 		}
 	}
 	u->neigh_queue_count = kept;
@@ -40,17 +65,29 @@ neigh_queue_retry(struct uplink *u)
 }
 
 static bool
-neigh_queue_room(const struct uplink *u, uint32_t client)
+is_client(const struct uplink *u, const struct net_user *user)
 {
-	uint32_t own = 0;
+	return user != NULL && user != &u->cm;
+}
 
-	for (uint32_t i = 0; i < u->neigh_queue_count; i++)
-		own += u->neigh_queue[i].client == client;
-	return u->neigh_queue_count < UPLINK_NEIGH_QUEUE && own < UPLINK_NEIGH_QUEUE_EACH;
+/* Clients leave room for the connection manager, whose share is bounded as each
+ * client's. */
+static bool
+neigh_queue_room(const struct uplink *u, const struct net_user *user)
+{
+	uint32_t own = 0, clients = 0;
+
+	for (uint32_t i = 0; i < u->neigh_queue_count; i++) {
+		own += u->neigh_queue[i].user == user;
+		clients += is_client(u, u->neigh_queue[i].user);
+	}
+	return own < UPLINK_NEIGH_QUEUE_EACH &&
+	       (!is_client(u, user) ||
+		       clients < UPLINK_NEIGH_QUEUE - UPLINK_NEIGH_QUEUE_CM);
 }
 
 static void
-neigh_queue_add(struct uplink *u, const uint8_t dgid[16], uint32_t client,
+neigh_queue_add(struct uplink *u, const uint8_t dgid[16], const struct net_user *user,
 	const struct pkt *frame)
 {
 	struct uplink_neigh_entry *h = &u->neigh_queue[u->neigh_queue_count];
@@ -59,11 +96,12 @@ neigh_queue_add(struct uplink *u, const uint8_t dgid[16], uint32_t client,
 	if (u->neigh_queue_count++ == 0)
 		u->neigh_queue_generation = net_generation(u->net);
 	h->frame = *frame;
-	h->client = client;
+	h->user = user;
+	h->until_ns = u->sw->now + UPLINK_NEIGH_QUEUE_NS;
 	memcpy(h->dgid, dgid, 16);
 }
 
-/* As net_resolve(), with the QP's last result cached in the QP. */
+/* As net_resolve_for(), with the QP's last result cached in the QP. */
 static int
 uplink_next_hop(
 	struct uplink *u, const struct sw_packet *p, struct sw_qp *qp, uint8_t mac[6])
@@ -79,7 +117,7 @@ uplink_next_hop(
 	/* Older queued packets go first, to keep the order. */
 	if (u->neigh_queue_count != 0 && u->neigh_queue_generation != generation)
 		neigh_queue_retry(u);
-	rc = net_resolve(u->net, p->dgid, mac, u->sw->now);
+	rc = net_resolve_for(u->net, &p->from->neighs, p->dgid, mac, u->sw->now);
 	qp->hop_known = rc == 0;
 	qp->hop_generation = generation;
 	memcpy(qp->hop_dgid, p->dgid, 16);
@@ -88,11 +126,20 @@ uplink_next_hop(
 }
 
 void
-uplink_resolve(struct uplink *u, const uint8_t dgid[16])
+uplink_resolve(struct uplink *u, struct sw_client *client, const uint8_t dgid[16])
 {
 	uint8_t mac[6];
 
-	(void)net_resolve(u->net, dgid, mac, u->sw->now);
+	(void)net_resolve_for(u->net, &client->neighs, dgid, mac, u->sw->now);
+}
+
+void
+uplink_forget(struct uplink *u, struct sw_client *client)
+{
+	net_user_fini(u->net, &client->neighs);
+	for (uint32_t i = 0; i < u->neigh_queue_count; i++)
+		if (u->neigh_queue[i].user == &client->neighs)
+			u->neigh_queue[i].user = &departed;
 }
 
 /* ---- Sending ---- */
@@ -152,9 +199,10 @@ uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 	if (unlikely(p->len - (uint32_t)(p->view.ip - p->head) > u->mtu))
 		return sw_drop(&stats->drop_too_long);
 	rc = uplink_next_hop(u, p, qp, mac);
-	if (unlikely(rc != 0 && rc != -EAGAIN))
+	if (unlikely(rc != 0 && rc != -EAGAIN && rc != -EDQUOT))
 		return sw_drop(&stats->drop_no_route);
-	if (unlikely(rc == -EAGAIN && !neigh_queue_room(u, p->from->id)))
+	if (unlikely(rc == -EDQUOT ||
+		     (rc == -EAGAIN && !neigh_queue_room(u, &p->from->neighs))))
 		return sw_drop(&stats->drop_unresolved);
 	if (unlikely(!port_io_has_room(&u->io, u->sw->now) ||
 		     !port_io_frame_get(&u->io, &frame)))
@@ -166,22 +214,25 @@ uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 	if (likely(rc == 0))
 		port_io_queue(&u->io, &frame, u->sw->now);
 	else
-		neigh_queue_add(u, p->dgid, p->from->id, &frame);
+		neigh_queue_add(u, p->dgid, &p->from->neighs, &frame);
 	return SW_SENT;
 }
 
 bool
-uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[16])
+uplink_frame_send(
+	struct uplink *u, const struct pkt *frame, const uint8_t dgid[16], bool answer)
 {
-	int rc = net_resolve(u->net, dgid, frame->data, u->sw->now);
+	const struct net_user *user = answer ? NULL : &u->cm;
+	uint64_t now = u->sw->now;
+	int rc = answer ? net_resolve_answer(u->net, dgid, frame->data, now)
+			: net_resolve_for(u->net, &u->cm, dgid, frame->data, now);
 
-	if (rc == 0 && port_io_has_room(&u->io, u->sw->now)) {
-		port_io_queue(&u->io, frame, u->sw->now);
+	if (rc == 0 && port_io_has_room(&u->io, now)) {
+		port_io_queue(&u->io, frame, now);
 		return true;
 	}
-	/* 0: sent by the daemon; client ids begin at 1 */
-	if (rc == -EAGAIN && neigh_queue_room(u, 0)) {
-		neigh_queue_add(u, dgid, 0, frame);
+	if (rc == -EAGAIN && neigh_queue_room(u, user)) {
+		neigh_queue_add(u, dgid, user, frame);
 		return true;
 	}
 	if (rc == 0 || rc == -EAGAIN)
@@ -199,9 +250,11 @@ uplink_tx(struct uplink *u, uint64_t now)
 	if (port_io_link_due(&u->io, now) &&
 		port_link_update(&u->port, u->net, &u->link_up))
 		sw_changed(u->sw, u->link_up);
-	if (unlikely(u->neigh_queue_count != 0 &&
-		     u->neigh_queue_generation != net_generation(u->net)))
-		neigh_queue_retry(u);
+	if (unlikely(u->neigh_queue_count != 0)) {
+		if (u->neigh_queue_generation != net_generation(u->net))
+			neigh_queue_retry(u);
+		neigh_queue_expire(u);
+	}
 	port_io_net_tx(&u->io, now);
 	return port_io_flush(&u->io, now);
 }
@@ -209,9 +262,13 @@ uplink_tx(struct uplink *u, uint64_t now)
 uint64_t
 uplink_deadline(const struct uplink *u)
 {
+	uint64_t next_ns = TIME_NEVER;
+
 	if (u->io.backlog_count != 0)
 		return 0;
-	return RTE_MIN(u->io.link_poll_ns, net_deadline(u->net));
+	if (u->neigh_queue_count != 0)
+		next_ns = u->neigh_queue[0].until_ns;
+	return RTE_MIN(RTE_MIN(next_ns, u->io.link_poll_ns), net_deadline(u->net));
 }
 
 /* ---- Groups, addresses ---- */
@@ -274,6 +331,7 @@ uplink_create(struct sw *sw, const struct port *port, const struct net_conf *net
 	u->vlan = net->vlan;
 	u->mtu = mtu;
 	u->link_up = port->ops->link_up(port->drv);
+	net_user_init(&u->cm, true);
 	port_io_init(&u->io, &(struct port_queue){port->ops, port->queues[0]}, u->net,
 		&u->stats, &u->link_up, UPLINK_STALL_NS);
 	filter_set(u);

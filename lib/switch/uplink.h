@@ -16,6 +16,9 @@
 
 #define UPLINK_NEIGH_QUEUE 256     /* packets queued for neighbour resolution */
 #define UPLINK_NEIGH_QUEUE_EACH 32 /* packets of one client among them */
+/* Kept for the daemon's connection manager: requests, and answers. */
+#define UPLINK_NEIGH_QUEUE_CM (2 * UPLINK_NEIGH_QUEUE_EACH)
+#define UPLINK_NEIGH_QUEUE_NS (2 * NS_PER_SEC) /* longest time in the queue */
 /* a port that accepts no frame for this long loses its backlog */
 #define UPLINK_STALL_NS (100 * NS_PER_MS)
 
@@ -28,13 +31,17 @@ struct rocade_daemon_port {
 struct uplink_neigh_entry {
 	struct pkt frame; /* complete but for the next hop's MAC */
 	uint8_t dgid[16];
-	uint32_t client; /* client id */
+	/* whose packet it is: a client's, the connection manager's (&uplink.cm), NULL:
+	 * its answer to another host */
+	const struct net_user *user;
+	uint64_t until_ns;
 };
 
 struct uplink {
 	struct sw *sw;
 	struct port port;
 	struct net *net;
+	struct net_user cm; /* neighbours to which the connection manager connects */
 	uint16_t vlan;
 	uint32_t mtu;
 	bool link_up;
@@ -72,25 +79,29 @@ bool uplink_tx(struct uplink *u, uint64_t now);
 /* Returns when uplink_tx() must be called even if nothing happens. */
 uint64_t uplink_deadline(const struct uplink *u);
 
-/* Sends a datagram of GSI_LEN bytes from QP 1 to QP 1. Returns false if there is no
- * buffer, no route or no room. */
+/* Sends a datagram of GSI_LEN bytes from QP 1 to QP 1. answer: the other host has sent
+ * first, see net_resolve_answer(). Returns false if there is no buffer, no route or no
+ * room. */
 bool uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[16],
-	const uint8_t dgid[16]);
+	const uint8_t dgid[16], bool answer);
 
 /* ---- Called within lib/switch ---- */
 
 /* route.c: sends a checked packet. Counts the reason of a drop. */
 enum sw_sent uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp);
 /* proto.c: resolves the next hop in advance, for packets that will soon follow. */
-void uplink_resolve(struct uplink *u, const uint8_t dgid[16]);
+void uplink_resolve(struct uplink *u, struct sw_client *client, const uint8_t dgid[16]);
+/* sw.c: the client is removed. Its queued packets are still sent. */
+void uplink_forget(struct uplink *u, struct sw_client *client);
 /* sw_group.c. */
 int uplink_join(struct uplink *u, const uint8_t gid[16]);
 void uplink_leave(struct uplink *u, const uint8_t gid[16]);
 /* uplink_rx.c: handles a packet to QP 0 or QP 1 whose addresses have been checked. */
-void uplink_gsi_rx(struct uplink *u, const struct pkt_view *view, const uint8_t ours[16],
-	const uint8_t theirs[16], uint64_t now);
+void uplink_gsi_rx(struct uplink *u, const struct pkt *pkt, const struct pkt_view *view,
+	const uint8_t ours[16], const uint8_t theirs[16], uint64_t now);
 /* uplink_gsi.c: sends a frame that is complete but for the next hop's MAC. Returns false
  * if there is no route or no room; the frame is then released. */
-bool uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[16]);
+bool uplink_frame_send(
+	struct uplink *u, const struct pkt *frame, const uint8_t dgid[16], bool answer);
 
 #endif

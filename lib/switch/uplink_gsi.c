@@ -17,8 +17,8 @@ uplink_gsi_check(const struct uplink *u, const struct pkt_view *view)
 }
 
 void
-uplink_gsi_rx(struct uplink *u, const struct pkt_view *view, const uint8_t ours[16],
-	const uint8_t theirs[16], uint64_t now)
+uplink_gsi_rx(struct uplink *u, const struct pkt *pkt, const struct pkt_view *view,
+	const uint8_t ours[16], const uint8_t theirs[16], uint64_t now)
 {
 	enum drop_reason why = uplink_gsi_check(u, view);
 
@@ -27,12 +27,14 @@ uplink_gsi_rx(struct uplink *u, const struct pkt_view *view, const uint8_t ours[
 		return;
 	}
 	u->stats.rx_roce++;
+	/* Answers go back to where it came from. */
+	net_hint(u->net, theirs, pkt->data + 6, now);
 	u->gsi_rx(u->gsi_arg, view->payload, ours, theirs, now);
 }
 
 bool
 uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[16],
-	const uint8_t dgid[16])
+	const uint8_t dgid[16], bool answer)
 {
 	struct path_addr addr = {
 		.vlan = u->vlan,
@@ -46,5 +48,5 @@ uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[16],
 	memcpy(addr.dst_gid, dgid, 16);
 	memcpy(addr.src_mac, u->port.mac, 6);
 	gsi_frame_build(&frame, &addr, u->gsi_psn++, bytes);
-	return uplink_frame_send(u, &frame, dgid);
+	return uplink_frame_send(u, &frame, dgid, answer);
 }

@@ -64,7 +64,7 @@ uplink_packet_rx(struct uplink *u, const struct pkt *pkt, uint64_t now)
 		return;
 	}
 	if (unlikely(view.dest_qpn <= 1))
-		uplink_gsi_rx(u, &view, dgid, sgid, now);
+		uplink_gsi_rx(u, pkt, &view, dgid, sgid, now);
 	else
 		uplink_deliver(u, pkt, &view, dgid);
 }

@@ -197,11 +197,17 @@ def tap_tests():
         case("tap: a remote address resolves to a gateway that appears",
              until(lambda: port.resolve("192.0.2.1") == KERNEL_MAC))
 
-        # A gratuitous ARP of the kernel: its address has moved to another MAC.
+        # A gratuitous ARP: the kernel's address has moved to another MAC.
         moved = "02:00:00:00:00:09"
-        wire.send(arp(1, moved, "198.18.0.1", "198.18.0.1"))
-        case("tap: a gratuitous ARP changes the MAC of a known neighbour",
-             until(lambda: port.resolve("198.18.0.1") == moved), port.resolve("198.18.0.1"))
+
+        def claimed():
+            wire.send(arp(1, moved, "198.18.0.1", "198.18.0.1"))
+            return port.resolve("198.18.0.1") == moved
+        case("tap: a gratuitous ARP changes no neighbour that answers", not until(claimed, 2),
+             port.resolve("198.18.0.1"))
+        run("ip", "addr", "del", "198.18.0.1/24", "dev", "rtap0")
+        case("tap: a gratuitous ARP changes the MAC of a neighbour that is silent",
+             until(claimed), port.resolve("198.18.0.1"))
         case("tap: the port closes", port.close() == 0)
     finally:
         port.kill()

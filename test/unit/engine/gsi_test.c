@@ -10,6 +10,7 @@
 #include "engine/engine_gsi.h"
 #include "engine/engine_state.h"
 #include "engine_link.h"
+#include "port/neigh.h"
 
 static struct engine_link fixture;
 
@@ -117,6 +118,38 @@ message_to_local_address_is_looped_back(void **state)
 	engine_link_fini(&fixture);
 }
 
+/* An answer goes to the MAC that the request came from: it costs no resolution, and no
+ * user's place in the neighbour table. */
+static void
+answers_need_no_resolution(void **state)
+{
+	const struct neigh *e;
+	struct net *net;
+
+	engine_link_init(&fixture, NULL);
+	engine_link_advance(&fixture, 10 * NS_PER_SEC); /* announcements are over */
+	user_register(&fixture.a, &user_a);
+	user_register(&fixture.b, &user_b);
+	net = fixture.b.dev->net;
+	message_queue(&fixture.a, &user_a, "192.0.2.2", 1);
+	while (fixture.b.roce_frames == 0)
+		engine_link_pass(&fixture);
+	neigh_flush(net, true); /* b has learned a's MAC from its ARP request */
+	engine_link_advance(&fixture, NS_PER_MS);
+	assert_int_equal(user_b.in_count, 1);
+	message_queue(&fixture.b, &user_b, "192.0.2.1", 2);
+	user_b.out[user_b.out_count - 1].answer = true;
+	engine_link_advance(&fixture, NS_PER_MS);
+	assert_int_equal(user_a.in_count, 1);
+	e = neigh_find(net, user_b.in[0].dgid);
+	assert_non_null(e);
+	assert_false(e->wanted);
+	assert_int_equal(e->state, NEIGH_STALE);
+	dev_gsi_clear(fixture.a.dev);
+	dev_gsi_clear(fixture.b.dev);
+	engine_link_fini(&fixture);
+}
+
 /* An unresolvable neighbour: datagrams are dropped when ARP fails, and at once when the
  * queue of unresolved ones is full. */
 static void
@@ -219,6 +252,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_reach_peer_in_order),
 		cmocka_unit_test(message_to_local_address_is_looped_back),
+		cmocka_unit_test(answers_need_no_resolution),
 		cmocka_unit_test(unresolvable_messages_are_dropped),
 		cmocka_unit_test(invalid_datagrams_are_dropped),
 	};

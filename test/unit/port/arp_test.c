@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
 #include "port_fixture.h"
 
 /* An ARP request for 192.0.2.1 from 192.0.2.2 (02:00:00:00:00:02), after RFC 826. */
@@ -135,31 +137,151 @@ other_hardware_and_protocols_are_ignored(void **state)
 	net_destroy(net);
 }
 
-/* Gratuitous requests, requests for other addresses and unsolicited replies update known
- * neighbours and add none. */
+/* Gratuitous requests, requests for other addresses and unsolicited replies add no
+ * neighbour. */
 static void
-unsolicited_arp_updates_known_neighbours_only(void **state)
+unsolicited_arp_adds_no_neighbour(void **state)
 {
-	static const uint8_t self[4] = {192, 0, 2, 2}, new_mac[6] = {2, 0, 0, 0, 0, 7},
-			     reply = 2;
+	static const uint8_t self[4] = {192, 0, 2, 2}, reply = 2;
 	struct net *net = net_of(1, 0);
-	uint32_t generation;
-	struct pkt pkt;
-	uint8_t mac[6];
 
 	assert_false(answered(net, request_with(TARGET_IP, self, 4)));
 	assert_false(answered(net, request_with(OP, &reply, 1)));
 	assert_int_equal(neigh_count(net, T0).all, 0);
+	net_destroy(net);
+}
+
+/* ---- Another MAC for a known neighbour ---- */
+
+#define STEP (NEIGH_CLAIM_NS + WHEEL_TICK_NS)
+
+/* A gratuitous request: 192.0.2.2 is at 02:00:00:00:00:n. */
+static struct pkt
+claim_of(uint8_t n)
+{
+	static const uint8_t self[4] = {192, 0, 2, 2};
+	struct pkt pkt = request_with(TARGET_IP, self, 4);
+
+	pkt.data[11] = pkt.data[SENDER_MAC + 5] = n;
+	return pkt;
+}
+
+/* The MAC that packets to 192.0.2.2 go to. */
+static uint8_t
+user_mac(struct net *net, uint64_t now)
+{
+	uint8_t mac[6] = {0};
+
+	assert_int_equal(net_resolve(net, gid_of("192.0.2.2"), mac, now), 0);
+	return mac[5];
+}
+
+/* A port that uses 192.0.2.2 at 02:00:00:00:00:02. */
+static struct net *
+net_with_peer(void)
+{
+	struct net *net = net_of(1, 0);
+
 	assert_true(answered(net, frame_exact(request, sizeof(request))));
-	assert_int_equal(net_resolve(net, gid_of("192.0.2.2"), mac, T0), 0);
-	assert_true(mac_is(mac, 2));
-	generation = net_generation(net);
-	pkt = request_with(TARGET_IP, self, 4);
-	memcpy(pkt.data + SENDER_MAC, new_mac, 6);
-	assert_false(answered(net, pkt));
+	assert_int_equal(user_mac(net, T0), 2);
+	return net;
+}
+
+/* Returns the last byte of the destination MAC of the one frame that is sent now; 0:
+ * none is. */
+static uint8_t
+asked_mac(struct net *net, uint64_t now)
+{
+	struct pkt out = net_send(net, now), more = net_send(net, now);
+	uint8_t n = out.data != NULL ? out.data[5] : 0;
+
+	assert_null(more.data);
+	free(out.data);
+	return n;
+}
+
+/* A host that spoofs ARP does not redirect packets while the neighbour is there, and does
+ * not make its users resolve again. It causes a request a second at most. */
+static void
+spoofed_arp_redirects_nothing(void **state)
+{
+	struct net *net = net_with_peer();
+	uint32_t generation = net_generation(net);
+	unsigned asked = 0;
+	struct pkt reply = frame_exact(request, sizeof(request));
+
+	reply.data[OP] = 2;
+	for (uint64_t now = T0; now < T0 + 20 * NS_PER_SEC; now += 10 * NS_PER_MS) {
+		struct pkt claim = claim_of(7);
+		uint8_t to;
+
+		assert_null(net_ask(net, &claim, now).data);
+		free(claim.data);
+		to = asked_mac(net, now);
+		if (to == 0)
+			continue;
+		assert_int_equal(to, 2);
+		asked++;
+		assert_null(net_ask(net, &reply, now).data);
+		assert_int_equal(user_mac(net, now), 2);
+	}
+	assert_in_range(asked, 19, 20);
+	assert_int_equal(net_generation(net), generation);
+	free(reply.data);
+	net_destroy(net);
+}
+
+/* The address has moved: the old MAC is asked twice, and remains silent. */
+static void
+moved_address_is_followed(void **state)
+{
+	struct net *net = net_with_peer();
+	uint32_t generation = net_generation(net);
+
+	assert_false(answered(net, claim_of(7)));
+	for (unsigned i = 0; i < NEIGH_CLAIM_TRIES; i++) {
+		assert_int_equal(asked_mac(net, T0 + i * STEP), 2);
+		assert_int_equal(user_mac(net, T0 + i * STEP), 2);
+		assert_int_equal(net_generation(net), generation);
+	}
+	assert_int_equal(asked_mac(net, T0 + 2 * STEP), 0);
 	assert_int_not_equal(net_generation(net), generation);
-	assert_int_equal(net_resolve(net, gid_of("192.0.2.2"), mac, T0), 0);
-	assert_true(mac_is(mac, 7));
+	/* The first user has the new MAC confirmed. */
+	assert_int_equal(user_mac(net, T0 + 2 * STEP), 7);
+	assert_int_equal(asked_mac(net, T0 + 2 * STEP), 7);
+	assert_int_equal(neigh_count(net, T0).reachable, 0);
+	assert_false(answered(net, claim_of(7)));
+	assert_int_equal(neigh_count(net, T0).reachable, 1);
+	net_destroy(net);
+}
+
+/* A host whose frames do not come from the MAC that it claims: its own entry or another
+ * host's does not change. The answer to a request of ours may be such a frame. */
+static void
+sender_must_be_the_frames_source(void **state)
+{
+	static const uint8_t third[6] = {2, 0, 0, 0, 0, 9};
+	struct net *net = net_of(1, 0);
+	struct pkt pkt;
+	uint8_t mac[6];
+
+	/* It is answered, but teaches nothing. */
+	assert_true(answered(net, request_with(SENDER_MAC, third, 6)));
+	assert_int_equal(neigh_count(net, T0).all, 0);
+	assert_int_equal(net_resolve(net, gid_of("192.0.2.2"), mac, T0), -EAGAIN);
+	pkt = request_with(SENDER_MAC, third, 6);
+	pkt.data[OP] = 2;
+	assert_null(net_ask(net, &pkt, T0).data);
+	assert_false(net_knows(net, "192.0.2.2"));
+	assert_int_equal(asked_mac(net, T0), 0xff);
+	assert_null(net_ask(net, &pkt, T0).data);
+	assert_int_equal(user_mac(net, T0), 9);
+	/* From now on it is no answer. */
+	pkt.data[SENDER_MAC + 5] = 2;
+	pkt.data[11] = 8;
+	assert_null(net_ask(net, &pkt, T0 + 10 * NS_PER_SEC).data);
+	assert_int_equal(asked_mac(net, T0 + 10 * NS_PER_SEC), 0);
+	free(pkt.data);
 	net_destroy(net);
 }
 
@@ -203,7 +325,10 @@ main(void)
 		cmocka_unit_test(probe_is_answered_and_teaches_nothing),
 		cmocka_unit_test(requests_for_others_are_ignored),
 		cmocka_unit_test(other_hardware_and_protocols_are_ignored),
-		cmocka_unit_test(unsolicited_arp_updates_known_neighbours_only),
+		cmocka_unit_test(unsolicited_arp_adds_no_neighbour),
+		cmocka_unit_test(spoofed_arp_redirects_nothing),
+		cmocka_unit_test(moved_address_is_followed),
+		cmocka_unit_test(sender_must_be_the_frames_source),
 		cmocka_unit_test(requests_are_built_as_the_rfc_says),
 		cmocka_unit_test(no_reply_without_room),
 	};

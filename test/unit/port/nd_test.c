@@ -294,9 +294,46 @@ advertisements_are_learned_when_solicited(void **state)
 	assert_false(answered(net, advert(0x40, 3, "2001:db8::1")));
 	assert_int_equal(resolve(net, &last, T0), 0);
 	assert_int_equal(last, 2);
+	/* With override too, unless the known address is silent. */
 	assert_false(answered(net, advert(0x20, 3, "ff02::1")));
 	assert_int_equal(resolve(net, &last, T0), 0);
-	assert_int_equal(last, 3);
+	assert_int_equal(last, 2);
+	net_destroy(net);
+}
+
+/* A host advertises the address of another one, or solicits in its name (RFC 4861 7.2.3,
+ * 7.2.5): the known link-layer address is asked first. */
+static void
+spoofed_nd_redirects_nothing(void **state)
+{
+	struct net *net = net_of(1, 0);
+	uint64_t step = NEIGH_CLAIM_NS + WHEEL_TICK_NS, now = T0;
+	struct pkt pkt;
+	uint8_t last;
+
+	(void)resolve(net, &last, T0);
+	assert_false(answered(net, advert(0x60, 2, "2001:db8::1")));
+	for (unsigned i = 0; i < 2; i++, now += 2 * NEIGH_CLAIM_LOCK_NS) {
+		pkt = i == 0 ? advert(0x60, 3, "2001:db8::1")
+			     : solicit_with(SRC, gid_of("2001:db8::2"), 16);
+		pkt.data[OPT + 7] = 3;
+		checksum_set(&pkt);
+		free(net_ask(net, &pkt, now).data);
+		free(pkt.data);
+		pkt = net_send(net, now);
+		assert_memory_equal(pkt.data, ((uint8_t[]){2, 0, 0, 0, 0, 2}), 6);
+		assert_int_equal(pkt.data[MSG], 135);
+		free(pkt.data);
+		/* The first time the neighbour answers. */
+		pkt = advert(0x60, 2, "2001:db8::1");
+		if (i == 0)
+			assert_null(net_ask(net, &pkt, now).data);
+		free(pkt.data);
+		for (unsigned k = 0; k < 3; k++)
+			free(net_send(net, now + k * step).data);
+		assert_int_equal(resolve(net, &last, now + 3 * step), 0);
+		assert_int_equal(last, i == 0 ? 2 : 3);
+	}
 	net_destroy(net);
 }
 
@@ -357,6 +394,7 @@ main(void)
 		cmocka_unit_test(unknown_options_are_passed_over),
 		cmocka_unit_test(solicitations_are_built_as_the_rfc_says),
 		cmocka_unit_test(advertisements_are_learned_when_solicited),
+		cmocka_unit_test(spoofed_nd_redirects_nothing),
 		cmocka_unit_test(ipv4_addresses_are_not_for_nd),
 		cmocka_unit_test(short_advertisement_confirms),
 	};

@@ -117,8 +117,9 @@ other_networks_share_the_gateway(void **state)
 	net_destroy(gateway);
 }
 
-/* Requests at 0, 200 .. 800 ms. After 1 s the neighbour is unreachable and is asked once
- * a second. Requests are never early, and at most one tick late. */
+/* Requests at 0, 200 .. 800 ms. After 1 s the neighbour is unreachable, and is asked
+ * after 1, 2, 4 .. 60 s for as long as it is wanted. Requests are never early, and at
+ * most one tick late. */
 static void
 retry_times_are_exact(void **state)
 {
@@ -140,10 +141,16 @@ retry_times_are_exact(void **state)
 	assert_int_not_equal(net_generation(net), before);
 	assert_int_equal(neigh_count(net, now).failed, 1);
 	before = net_generation(net);
-	for (unsigned i = 0; i < 20; i++) {
-		assert_int_equal(resolve(net, "192.0.2.9", now), -EHOSTUNREACH);
-		assert_false(sends_one(net, now + NEIGH_FAILED_NS - 1));
-		now += NEIGH_FAILED_NS + LATE;
+	for (unsigned i = 0; i < 10; i++) {
+		uint64_t wait = RTE_MIN(NS_PER_SEC << i, 60 * NS_PER_SEC),
+			 due = now + wait;
+
+		for (; now < due; now += RTE_MIN(due - now, 10 * NS_PER_SEC)) {
+			assert_int_equal(resolve(net, "192.0.2.9", now), -EHOSTUNREACH);
+			assert_false(sends_one(net, now));
+		}
+		assert_false(sends_one(net, due - 1));
+		now = due + LATE;
 		assert_true(sends_one(net, now));
 	}
 	assert_int_equal(net_generation(net), before);
@@ -170,8 +177,9 @@ unreachable_neighbour_recovers(void **state)
 	net_destroy(b);
 }
 
-/* A known neighbour in use is confirmed every 30 s, first by unicast. Its MAC is used
- * meanwhile. When it does not answer, the generation changes. */
+/* A known neighbour that was resolved since its last answer is confirmed after 30 s,
+ * first by unicast. Its MAC is used meanwhile. When it does not answer, the generation
+ * changes. */
 static void
 used_neighbours_are_confirmed(void **state)
 {
@@ -183,11 +191,13 @@ used_neighbours_are_confirmed(void **state)
 	assert_int_equal(exchange(a, b, now), 1);
 	before = net_generation(a);
 	for (unsigned i = 0; i < 10; i++) {
+		assert_int_equal(resolve(a, "192.0.2.2", now + NS_PER_SEC), 0);
 		assert_false(sends_one(a, now + NEIGH_REFRESH_NS - 1));
 		now += NEIGH_REFRESH_NS + LATE;
 		assert_int_equal(exchange(a, b, now), 1);
 	}
 	assert_int_equal(net_generation(a), before);
+	assert_int_equal(resolve(a, "192.0.2.2", now + NS_PER_SEC), 0);
 	now += NEIGH_REFRESH_NS + LATE;
 	for (unsigned i = 0; i < NEIGH_TRIES; i++, now += NEIGH_RETRY_NS + LATE) {
 		struct pkt out = net_send(a, now);
@@ -203,6 +213,58 @@ used_neighbours_are_confirmed(void **state)
 	assert_false(sends_one(a, now));
 	assert_int_equal(resolve(a, "192.0.2.2", now), -EHOSTUNREACH);
 	assert_int_not_equal(net_generation(a), before);
+	net_destroy(a);
+	net_destroy(b);
+}
+
+/* A user who has cached a MAC resolves again when the generation changes. So after 30 s without
+ * a use the generation changes, once, to find out; only a use then has the neighbour
+ * confirmed, even much later. */
+static void
+unused_neighbours_are_not_asked(void **state)
+{
+	struct net *a = net_of(1, 0), *b = net_of(2, 0);
+	uint64_t now = T0;
+	uint32_t before;
+
+	(void)resolve(a, "192.0.2.2", now);
+	assert_int_equal(exchange(a, b, now), 1);
+	before = net_generation(a);
+	assert_int_equal(exchange(a, b, now + NEIGH_REFRESH_NS - 1), 0);
+	assert_int_equal(net_generation(a), before);
+	for (unsigned i = 0; i < 100; i++) {
+		now += NEIGH_REFRESH_NS + LATE;
+		assert_int_equal(exchange(a, b, now), 0);
+		assert_int_equal(net_generation(a), before + 1);
+	}
+	assert_int_equal(net_deadline(a), TIME_NEVER);
+	assert_int_equal(resolve(a, "192.0.2.2", now), 0);
+	assert_int_equal(exchange(a, b, now), 1);
+	assert_int_equal(neigh_count(a, now).reachable, 1);
+	assert_int_equal(net_generation(a), before + 1);
+	net_destroy(a);
+	net_destroy(b);
+}
+
+/* A sender that caches the MAC and sends at least every 30 s keeps its neighbour
+ * confirmed. */
+static void
+cached_neighbours_are_confirmed(void **state)
+{
+	struct net *a = net_of(1, 0), *b = net_of(2, 0);
+	uint32_t generation;
+	unsigned asked = 0;
+
+	(void)resolve(a, "192.0.2.2", T0);
+	assert_int_equal(exchange(a, b, T0), 1);
+	generation = net_generation(a);
+	for (uint64_t now = T0; now < T0 + 600 * NS_PER_SEC; now += NS_PER_SEC) {
+		if (net_generation(a) != generation)
+			assert_int_equal(resolve(a, "192.0.2.2", now), 0);
+		generation = net_generation(a);
+		asked += exchange(a, b, now);
+	}
+	assert_in_range(asked, 15, 20);
 	net_destroy(a);
 	net_destroy(b);
 }
@@ -264,12 +326,12 @@ learned_neighbours_are_limited(void **state)
 
 	for (uint32_t i = 0; i < 100000; i++)
 		number_learn(net, i, T0 + i);
-	assert_int_equal(neigh_count(net, T0).all, NET_MAX_LEARNED);
+	assert_int_equal(neigh_count(net, T0).all, NET_MAX_PASSIVE);
 	assert_int_equal(net_generation(net), before);
 	/* The oldest entries were replaced. */
 	assert_int_equal(resolve_number(net, 99999, T0), 0);
-	assert_int_equal(resolve_number(net, 100000 - NET_MAX_LEARNED, T0), 0);
-	assert_int_equal(resolve_number(net, 99999 - NET_MAX_LEARNED, T0), -EAGAIN);
+	assert_int_equal(resolve_number(net, 100000 - NET_MAX_PASSIVE, T0), 0);
+	assert_int_equal(resolve_number(net, 99999 - NET_MAX_PASSIVE, T0), -EAGAIN);
 	net_destroy(net);
 }
 
@@ -328,7 +390,7 @@ static void
 sweep(uint64_t seed)
 {
 	struct net *net = net_of(1, 0);
-	uint8_t known[64] = {0}; /* last byte of the MAC, 0: unknown */
+	bool known[64][256] = {{false}}; /* by last byte of the MAC; [0]: any */
 	uint64_t now = T0, rand = seed;
 
 	for (unsigned step = 0; step < 500; step++) {
@@ -341,7 +403,7 @@ sweep(uint64_t seed)
 		case 0:
 			mac[5] = (uint8_t)(1 + rand_below(&rand, 200));
 			neigh_seen(net, gid, mac, true, now);
-			known[who] = mac[5];
+			known[who][mac[5]] = known[who][0] = true;
 			break;
 		case 1:
 			now += rand_magnitude(&rand, 27); /* at most 134 ms */
@@ -351,9 +413,9 @@ sweep(uint64_t seed)
 			break;
 		default:
 			ret = net_resolve(net, gid, mac, now);
-			if (known[who] == 0 ? ret == 0 : ret == 0 && mac[5] != known[who])
-				fail_msg("seed %lu step %u: host %u is %d at %u, not %u",
-					seed, step, who, ret, mac[5], known[who]);
+			if (ret == 0 && !(known[who][0] && known[who][mac[5]]))
+				fail_msg("seed %lu step %u: host %u is at %u", seed, step,
+					who, mac[5]);
 		}
 		if (neigh_count(net, now).all > RTE_DIM(known))
 			fail_msg("seed %lu step %u: too many", seed, step);
@@ -404,6 +466,8 @@ main(void)
 		cmocka_unit_test(retry_times_are_exact),
 		cmocka_unit_test(unreachable_neighbour_recovers),
 		cmocka_unit_test(used_neighbours_are_confirmed),
+		cmocka_unit_test(unused_neighbours_are_not_asked),
+		cmocka_unit_test(cached_neighbours_are_confirmed),
 		cmocka_unit_test(learned_neighbours_are_not_confirmed),
 		cmocka_unit_test(learned_neighbours_are_limited),
 		cmocka_unit_test(table_full_of_used_neighbours),

@@ -3,216 +3,7 @@
  * are answered. */
 #include <errno.h>
 
-#include <netinet/in.h>
-
-#include "port_fixture.h"
-
-#define ETH 14
-#define IP4 24 /* with the router alert */
-#define IP6 48 /* with the hop-by-hop header */
-
-static struct net *net;
-static uint64_t now;
-
-static void
-net_start(void)
-{
-	net = net_of(1, 0);
-	now = T0;
-}
-
-/* Returns the next report up to and including end, and sets its time; data is NULL if
- * there is none. */
-static struct pkt
-next_report(uint64_t end)
-{
-	while (net_deadline(net) <= end) {
-		struct pkt frame;
-
-		now = RTE_MAX(now, net_deadline(net));
-		frame = net_send(net, now);
-		if (frame.data != NULL && is_report(&frame))
-			return frame;
-		free(frame.data);
-		if (net_deadline(net) <= now)
-			now += WHEEL_TICK_NS;
-	}
-	now = end;
-	return (struct pkt){.data = NULL};
-}
-
-static void
-expect_none(uint64_t ns)
-{
-	struct pkt frame = next_report(now + ns);
-
-	assert_null(frame.data);
-}
-
-/* Expects an IGMP message of this type to dst about the group; a v3 report with this
- * record type. */
-static void
-expect_igmp(uint64_t within, unsigned type, const char *dst, const char *group,
-	unsigned record)
-{
-	struct pkt f = next_report(now + within);
-	const uint8_t *ip = f.data + ETH, *msg = ip + IP4;
-	uint8_t mac[6];
-
-	assert_non_null(f.data);
-	gid_multicast_mac(gid_of(dst), mac);
-	assert_memory_equal(f.data, mac, 6);
-	assert_int_equal(ip[0], 0x46);
-	assert_int_equal(ip[8], 1); /* TTL */
-	assert_int_equal(ip[9], IPPROTO_IGMP);
-	assert_memory_equal(ip + 12, gid_of("192.0.2.1") + 12, 4);
-	assert_memory_equal(ip + 16, gid_of(dst) + 12, 4);
-	assert_int_equal(ip[20] << 8 | ip[21], 0x9404); /* router alert */
-	assert_int_equal(sum_fold(sum_add(0, ip, IP4)), 0);
-	assert_int_equal(f.len, ETH + IP4 + (record != 0 ? 16 : 8));
-	assert_int_equal(ip[2] << 8 | ip[3], f.len - ETH);
-	assert_int_equal(sum_fold(sum_add(0, msg, f.len - ETH - IP4)), 0);
-	assert_int_equal(msg[0], type);
-	if (record != 0) {
-		assert_int_equal(msg[6] << 8 | msg[7], 1);
-		assert_int_equal(msg[8], record);
-		assert_memory_equal(msg + 12, gid_of(group) + 12, 4);
-	} else {
-		assert_memory_equal(msg + 4, gid_of(group) + 12, 4);
-	}
-	free(f.data);
-}
-
-static void
-expect_mld(uint64_t within, unsigned type, const char *dst, const char *group,
-	unsigned record)
-{
-	struct pkt f = next_report(now + within);
-	const uint8_t *ip = f.data + ETH, *msg = ip + IP6;
-	uint8_t own[16], mac[6];
-	uint32_t len;
-
-	assert_non_null(f.data);
-	gid_multicast_mac(gid_of(dst), mac);
-	assert_memory_equal(f.data, mac, 6);
-	gid_link_local(net_conf(net)->mac, own);
-	assert_int_equal(ip[7], 1); /* hop limit */
-	assert_memory_equal(ip + 8, own, 16);
-	assert_memory_equal(ip + 24, gid_of(dst), 16);
-	assert_int_equal(ip[40], IPPROTO_ICMPV6);
-	assert_int_equal(ip[42] << 8 | ip[43], 0x0502); /* router alert */
-	len = f.len - ETH - IP6;
-	assert_int_equal(len, record != 0 ? 28 : 24);
-	assert_int_equal(ip[4] << 8 | ip[5], len + 8);
-	assert_int_equal(sum_fold(sum_add(sum_icmp6(ip + 8, ip + 24, len), msg, len)), 0);
-	assert_int_equal(msg[0], type);
-	if (record != 0) {
-		assert_int_equal(msg[6] << 8 | msg[7], 1);
-		assert_int_equal(msg[8], record);
-		assert_memory_equal(msg + 12, gid_of(group), 16);
-	} else {
-		assert_memory_equal(msg + 8, gid_of(group), 16);
-	}
-	free(f.data);
-}
-
-/* ---- Queries ---- */
-
-static void
-frame_receive(const uint8_t *bytes, size_t len)
-{
-	struct pkt in = frame_exact(bytes, len), answer;
-
-	answer = net_ask(net, &in, now);
-	assert_null(answer.data);
-	free(in.data);
-}
-
-static void
-router_ether(uint8_t *frame, size_t room, const char *dst, unsigned type)
-{
-	memset(frame, 0, room);
-	gid_multicast_mac(gid_of(dst), frame);
-	frame[6] = 0x02;
-	frame[11] = 0xFE;
-	frame[12] = (uint8_t)(type >> 8);
-	frame[13] = (uint8_t)type;
-}
-
-/* An IGMP frame from the router 192.0.2.254. */
-static size_t
-igmp_frame(uint8_t frame[64], unsigned type, unsigned code, const char *dst,
-	const char *group, size_t len)
-{
-	uint8_t *ip = frame + ETH, *msg = ip + IP4;
-	uint16_t sum;
-
-	router_ether(frame, 64, dst, 0x0800);
-	ip[0] = 0x46;
-	ip[3] = (uint8_t)(IP4 + len);
-	ip[8] = 1;
-	ip[9] = IPPROTO_IGMP;
-	memcpy(ip + 12, gid_of("192.0.2.254") + 12, 4);
-	memcpy(ip + 16, gid_of(dst) + 12, 4);
-	ip[20] = 0x94;
-	ip[21] = 4;
-	sum = sum_fold(sum_add(0, ip, IP4));
-	memcpy(ip + 10, &sum, 2);
-	msg[0] = (uint8_t)type;
-	msg[1] = (uint8_t)code;
-	if (group != NULL)
-		memcpy(msg + 4, gid_of(group) + 12, 4);
-	sum = sum_fold(sum_add(0, msg, (uint32_t)len));
-	memcpy(msg + 2, &sum, 2);
-	return ETH + IP4 + len;
-}
-
-static void
-igmp_query(unsigned code, const char *group, size_t len)
-{
-	uint8_t frame[64];
-
-	frame_receive(frame, igmp_frame(frame, 0x11, code,
-				     group != NULL ? group : "224.0.0.1", group, len));
-}
-
-static size_t
-mld_frame(uint8_t frame[128], unsigned type, unsigned code, const char *dst,
-	const char *group, size_t len)
-{
-	uint8_t *ip = frame + ETH, *msg = ip + IP6;
-	uint16_t sum;
-
-	router_ether(frame, 128, dst, 0x86DD);
-	ip[0] = 0x60;
-	ip[5] = (uint8_t)(8 + len);
-	ip[7] = 1;
-	memcpy(ip + 8, gid_of("fe80::fe"), 16);
-	memcpy(ip + 24, gid_of(dst), 16);
-	ip[40] = IPPROTO_ICMPV6;
-	ip[42] = 5;
-	ip[43] = 2;
-	msg[0] = (uint8_t)type;
-	msg[4] = (uint8_t)(code >> 8);
-	msg[5] = (uint8_t)code;
-	if (group != NULL)
-		memcpy(msg + 8, gid_of(group), 16);
-	sum = sum_fold(
-		sum_add(sum_icmp6(ip + 8, ip + 24, (uint32_t)len), msg, (uint32_t)len));
-	memcpy(msg + 2, &sum, 2);
-	return ETH + IP6 + len;
-}
-
-static void
-mld_query(unsigned code, const char *group, size_t len)
-{
-	uint8_t frame[128];
-
-	frame_receive(frame, mld_frame(frame, 130, code,
-				     group != NULL ? group : "ff02::1", group, len));
-}
-
-/* ---- Tests ---- */
+#include "net_group_fixture.h"
 
 /* A membership change is reported twice, the second time within a second. */
 static void
@@ -220,7 +11,7 @@ membership_changes_are_reported_twice(void **state)
 {
 	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
-	assert_int_equal(net_deadline(net), 0);
+	assert_true(net_deadline(net) <= now);
 	expect_igmp(0, 0x22, "224.0.0.22", "239.1.2.3", 4);
 	expect_igmp(NS_PER_SEC, 0x22, "224.0.0.22", "239.1.2.3", 4);
 	expect_none(1000 * NS_PER_SEC);
@@ -427,6 +218,52 @@ invalid_queries_are_ignored(void **state)
 	net_destroy(net);
 }
 
+/* A host on the link sends a query to be answered at once. The reports leave at a limited
+ * rate; those for a group that is asked for alone, and changes, do not wait behind the
+ * others. */
+static void
+reports_are_paced(void **state)
+{
+	uint8_t gid[16];
+	unsigned n = 0;
+	struct pkt f;
+
+	net_start();
+	memcpy(gid, gid_of("239.1.0.0"), 16);
+	for (unsigned i = 0; i < NET_MAX_GROUPS; i++) {
+		gid[14] = (uint8_t)(i >> 8);
+		gid[15] = (uint8_t)i;
+		assert_int_equal(net_join(net, gid), 0);
+	}
+	while ((f = next_report(now + 60 * NS_PER_SEC)).data != NULL)
+		free(f.data);
+	igmp_query(1, NULL, 12); /* 100 ms */
+	now += 100 * NS_PER_MS + WHEEL_TICK_NS;
+	while ((f = net_send(net, now)).data != NULL) {
+		n++;
+		free(f.data);
+	}
+	assert_int_equal(n, GROUP_RATE_BURST);
+	/* There is nothing to do before the next one may leave. */
+	assert_in_range(net_deadline(net), now + 1, now + GROUP_RATE_NS);
+	igmp_query(1, "239.1.3.255", 12);
+	expect_igmp(GROUP_RATE_NS, 0x22, "224.0.0.22", "239.1.3.255", 2);
+	assert_int_equal(net_leave(net, gid_of("239.1.2.7")), 0);
+	expect_igmp(GROUP_RATE_NS, 0x22, "224.0.0.22", "239.1.2.7", 3);
+	/* More queries do not bring more reports. */
+	for (n = 0; n < 500; n++) {
+		igmp_query(1, NULL, 12);
+		f = next_report(now + GROUP_RATE_NS);
+		assert_non_null(f.data);
+		free(f.data);
+		assert_null(net_send(net, now).data);
+	}
+	for (n = 0; (f = next_report(now + 10 * NS_PER_SEC)).data != NULL; n++)
+		free(f.data);
+	assert_in_range(n, 1, NET_MAX_GROUPS);
+	net_destroy(net);
+}
+
 /* Each MAC is listed once, and the promised number of groups can be joined. */
 static void
 group_macs_and_limits(void **state)
@@ -469,6 +306,7 @@ main(void)
 		cmocka_unit_test(older_querier_is_answered_in_its_version),
 		cmocka_unit_test(response_times_with_exponent),
 		cmocka_unit_test(invalid_queries_are_ignored),
+		cmocka_unit_test(reports_are_paced),
 		cmocka_unit_test(group_macs_and_limits),
 	};
 

@@ -5,6 +5,7 @@
 #include <rte_byteorder.h>
 
 #include "engine/engine_gsi.h"
+#include "port/neigh.h"
 
 struct gsi_log {
 	unsigned count;
@@ -68,6 +69,7 @@ arrive(struct uplink_fixture *u, const struct datagram_spec *l, const uint8_t fr
 
 	memcpy(addr.src_gid, from, 16);
 	memcpy(addr.dst_gid, to, 16);
+	memcpy(addr.src_mac, PEER_MAC, 6);
 	path_hdr_init(&hdr, &addr);
 	deth = (struct deth *)frame_begin(&hdr, &pkt, &bth, l->len);
 	if (op_rows[l->opcode].service == SERVICE_UD) {
@@ -191,7 +193,8 @@ datagrams_are_sent_after_resolution(void **state)
 		/* The datagrams are queued until the peer's MAC is known. */
 		for (uint8_t i = 1; i <= 3; i++) {
 			bytes_fill(bytes, i);
-			assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
+			assert_true(
+				uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, false));
 		}
 		assert_int_equal(u.up->neigh_queue_count, 3);
 		up_pass(&u);
@@ -202,14 +205,142 @@ datagrams_are_sent_after_resolution(void **state)
 			expect_sent_datagram(&u, vlan, i);
 		}
 		bytes_fill(bytes, 9);
-		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
+		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, false));
 		up_pass(&u);
 		assert_true(up_sent(&u));
 		expect_sent_datagram(&u, vlan, 9);
 		assert_int_equal(gid_parse("198.51.100.1", elsewhere, NULL), 0);
-		assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, elsewhere));
+		assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, elsewhere, false));
 		up_close(&u);
 	}
+}
+
+/* Number of ARP requests and neighbour solicitations that the port has sent. */
+static unsigned
+requests_sent(struct uplink_fixture *u)
+{
+	unsigned before;
+
+	up_pass(u);
+	before = u->peer_rx_control;
+	while (up_sent(u))
+		;
+	return u->peer_rx_control - before;
+}
+
+/* An answer leaves at once, to the MAC that the request came from. */
+static void
+answers_need_no_resolution(void **state)
+{
+	struct datagram_spec l = datagram_spec_valid();
+	struct gsi_log h = {.count = 0};
+	uint8_t bytes[GSI_LEN];
+	struct uplink_fixture u;
+
+	up_open(&u);
+	u.up->gsi_rx = gsi_received;
+	u.up->gsi_arg = &h;
+	(void)requests_sent(&u); /* announcements */
+	arrive(&u, &l, u.other6, u.addr6);
+	bytes_fill(bytes, 1);
+	assert_true(uplink_gsi_send(u.up, bytes, u.addr6, u.other6, true));
+	assert_int_equal(u.up->neigh_queue_count, 0);
+	up_pass(&u);
+	assert_true(up_sent(&u));
+	expect_sent_datagram(&u, 0, 1);
+	up_close(&u);
+}
+
+/* A host sends requests to connect in the names of thousands of others, and each is
+ * answered. Neither is a host of the link asked for, nor does a client notice. */
+static void
+spoofed_requests_fill_no_table(void **state)
+{
+	struct datagram_spec l = datagram_spec_valid();
+	struct gsi_log h = {.count = 0};
+	uint8_t bytes[GSI_LEN] = {0}, from[16];
+	struct uplink_fixture u;
+
+	up_open(&u);
+	u.up->gsi_rx = gsi_received;
+	u.up->gsi_arg = &h;
+	(void)requests_sent(&u);
+	memcpy(from, u.other6, 16);
+	for (unsigned i = 0; i < NET_MAX_NEIGHS + 10; i++) {
+		from[12] = 1;
+		from[13] = (uint8_t)(i >> 8);
+		from[14] = (uint8_t)i;
+		arrive(&u, &l, from, u.addr6);
+		assert_true(uplink_gsi_send(u.up, bytes, u.addr6, from, true));
+		assert_int_equal(requests_sent(&u), 0);
+	}
+	assert_int_equal(h.count, NET_MAX_NEIGHS + 10);
+	/* Answers to hosts that are no longer known. */
+	for (unsigned i = 0; i < NET_MAX_NEIGHS; i++) {
+		from[12] = 2;
+		from[13] = (uint8_t)(i >> 8);
+		from[14] = (uint8_t)i;
+		(void)uplink_gsi_send(u.up, bytes, u.addr6, from, true);
+	}
+	assert_int_equal(u.up->neigh_queue_count, UPLINK_NEIGH_QUEUE_EACH);
+	assert_in_range(requests_sent(&u), 1, NEIGH_PASSIVE_RATE_BURST);
+	/* A client's peer, and a connection that a client opens. */
+	uplink_resolve(u.up, u.b.c[0].client, u.b.other);
+	assert_int_equal(requests_sent(&u), 1);
+	assert_true(uplink_gsi_send(u.up, bytes, u.addr6, u.other6, false));
+	assert_int_equal(u.up->neigh_queue_count, UPLINK_NEIGH_QUEUE_EACH + 1);
+	assert_int_equal(requests_sent(&u), 1);
+	u.b.now += UPLINK_NEIGH_QUEUE_NS;
+	up_pass(&u);
+	assert_int_equal(u.up->neigh_queue_count, 0);
+	up_close(&u);
+}
+
+/* Clients fill the queue of packets for unresolved next hops, also by coming and going.
+ * The connection manager has a part of it to itself. */
+static void
+connection_manager_keeps_its_queue(void **state)
+{
+	uint8_t bytes[GSI_LEN] = {0};
+	struct uplink_fixture u;
+	struct frame_spec f;
+	unsigned n;
+
+	up_open(&u);
+	u.answers = false;
+	for (n = 0; n < UPLINK_NEIGH_QUEUE / UPLINK_NEIGH_QUEUE_EACH; n++) {
+		struct fixture_client *c = &u.b.c[0];
+
+		client_detach(c);
+		client_attach(&u.b, c);
+		f = frame_spec_valid(&u.b);
+		f.opcode = OPCODE_UD_SEND_ONLY;
+		f.deth_qpn = c->qpn;
+		memcpy(f.dgid, u.b.other, 16);
+		for (unsigned i = 0; i < UPLINK_NEIGH_QUEUE_EACH + 1; i++) {
+			up_post(&u, &f);
+			up_pass(&u);
+		}
+		assert_true(c->client->stats.drop_unresolved != 0);
+	}
+	n = UPLINK_NEIGH_QUEUE - UPLINK_NEIGH_QUEUE_CM;
+	assert_int_equal(u.up->neigh_queue_count, n);
+	for (unsigned i = 0; i < UPLINK_NEIGH_QUEUE_EACH; i++) {
+		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, false));
+		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, true));
+	}
+	assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, false));
+	assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, true));
+	/* All of them leave, those of departed clients too. */
+	u.answers = true;
+	u.b.now += NEIGH_RETRY_NS + NS_PER_US;
+	up_pass(&u);
+	n = 0;
+	for (unsigned i = 0; i < 8; i++, up_pass(&u))
+		while (up_sent(&u))
+			n++;
+	assert_int_equal(n, UPLINK_NEIGH_QUEUE);
+	up_close(&u);
 }
 
 /* A datagram that there is no room for does not count as an unreachable neighbour. */
@@ -221,19 +352,19 @@ full_backlog_refuses_datagrams(void **state)
 
 	up_open(&u);
 	/* Resolves the peer's MAC. */
-	assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
+	assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, false));
 	for (unsigned i = 0; i < 2; i++) {
 		up_pass(&u);
 		assert_int_equal(up_sent(&u), i == 1);
 	}
 	u.port.q[0].tx_take = 0;
 	for (unsigned i = 0; i < PORT_IO_BACKLOG; i++)
-		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
-	assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
+		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, false));
+	assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, false));
 	assert_int_equal(u.up->stats.tx_no_buffer, 1);
 	assert_int_equal(u.up->stats.tx_no_neighbour, 0);
 	assert_int_equal(gid_parse("198.51.100.1", elsewhere, NULL), 0);
-	assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, elsewhere));
+	assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, elsewhere, false));
 	assert_int_equal(u.up->stats.tx_no_neighbour, 1);
 	up_close(&u);
 }
@@ -245,6 +376,9 @@ main(void)
 		cmocka_unit_test(datagram_is_received),
 		cmocka_unit_test(invalid_datagrams_are_dropped),
 		cmocka_unit_test(datagrams_are_sent_after_resolution),
+		cmocka_unit_test(answers_need_no_resolution),
+		cmocka_unit_test(spoofed_requests_fill_no_table),
+		cmocka_unit_test(connection_manager_keeps_its_queue),
 		cmocka_unit_test(full_backlog_refuses_datagrams),
 	};
 

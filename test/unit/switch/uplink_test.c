@@ -10,7 +10,7 @@
 static void
 up_resolve(struct uplink_fixture *u, const uint8_t gid[16])
 {
-	uplink_resolve(u->up, gid);
+	uplink_resolve(u->up, u->b.c[0].client, gid);
 	for (unsigned i = 0; i < 4; i++) {
 		up_pass(u);
 		assert_false(up_sent(u));
@@ -175,6 +175,57 @@ unresolved_neighbour_drops_frames(void **state)
 	up_post(&u, &f);
 	up_pass(&u);
 	assert_int_equal(stats->drop_no_route, 2);
+	up_close(&u);
+}
+
+/* Advances the time without an answer from the peer. Returns how many ARP requests and
+ * neighbour solicitations are sent. */
+static unsigned
+requests_until(struct uplink_fixture *u, uint64_t end)
+{
+	unsigned before = u->peer_rx_control;
+
+	u->answers = false;
+	for (; u->b.now < end; u->b.now += 100 * NS_PER_MS) {
+		up_pass(u);
+		while (up_sent(u))
+			;
+	}
+	u->answers = true;
+	return u->peer_rx_control - before;
+}
+
+/* A client registers thousands of peers that do not exist, one after the other, and ends.
+ * The requests for them are few, end soon, and do not keep another client waiting. */
+static void
+many_peers_cause_no_arp_storm(void **state)
+{
+	struct uplink_fixture u;
+	uint8_t dgid[16];
+	struct frame_spec f;
+
+	up_open(&u);
+	(void)requests_until(&u, u.b.now + 3 * NS_PER_SEC); /* announcements */
+	memcpy(dgid, u.other6, 16);
+	for (unsigned i = 0; i < NET_MAX_NEIGHS; i++) {
+		dgid[12] = 1;
+		dgid[13] = (uint8_t)(i >> 8);
+		dgid[14] = (uint8_t)i;
+		(void)up_to_peer(&u, u.addr6, dgid);
+	}
+	assert_int_equal(u.b.c[0].client->neighs.unresolved.count, NET_USER_UNRESOLVED);
+	/* Its packets to further hosts are dropped, and counted. */
+	f = up_to_peer(&u, u.addr6, dgid);
+	up_post(&u, &f);
+	up_pass(&u);
+	assert_int_equal(u.b.c[0].client->stats.drop_unresolved, 1);
+	(void)requests_until(&u, u.b.now + 100 * NS_PER_MS);
+	uplink_resolve(u.up, u.b.c[1].client, u.b.other);
+	assert_int_equal(requests_until(&u, u.b.now + 1), 1);
+	client_detach(&u.b.c[0]);
+	assert_in_range(requests_until(&u, u.b.now + 2 * NS_PER_SEC), 0,
+		5 * NET_USER_UNRESOLVED + 10);
+	assert_in_range(requests_until(&u, u.b.now + 60 * NS_PER_SEC), 0, 4);
 	up_close(&u);
 }
 
@@ -400,6 +451,7 @@ main(void)
 		cmocka_unit_test(peer_registration_resolves_the_next_hop),
 		cmocka_unit_test(frames_wait_for_resolution),
 		cmocka_unit_test(unresolved_neighbour_drops_frames),
+		cmocka_unit_test(many_peers_cause_no_arp_storm),
 		cmocka_unit_test(vlan_tag_is_added_and_removed),
 		cmocka_unit_test(full_port_blocks_remote_traffic_only),
 		cmocka_unit_test(control_answer_waits_for_a_busy_port),
