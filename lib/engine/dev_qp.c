@@ -168,7 +168,10 @@ dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int ma
 	int rc = 0;
 
 	pthread_mutex_lock(&dev->lock);
-	if (hooks != NULL && mask & IBV_QP_AV && qp->type != IBV_QPT_UD)
+	/* The daemon drops datagrams with such a Q_Key. */
+	if (hooks != NULL && mask & IBV_QP_QKEY && attr->qkey & QKEY_CONTROLLED)
+		rc = -EPERM;
+	else if (hooks != NULL && mask & IBV_QP_AV && qp->type != IBV_QPT_UD)
 		rc = hooks->peer_set(dev->conf.hooks_arg, qp->qpn, attr->path.sgid,
 			attr->path.dgid,
 			mask & IBV_QP_DEST_QPN ? attr->dest_qpn : qp->dest_qpn);

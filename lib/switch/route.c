@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <rte_ether.h>
+#include <rte_ip.h>
 
 #include "port/net_addr.h"
 #include "switch/route.h"
@@ -68,7 +69,12 @@ packet_check(struct sw_packet *p, const struct sw_qp *qp, uint32_t qpn)
 	/* QP 1 belongs to the daemon: clients use RDMA-CM commands instead. */
 	if (unlikely(dest <= 1))
 		return &stats->drop_special_qpn;
+	if (unlikely((p->view.pkey & PKEY_NUMBER) != (PKEY_DEFAULT & PKEY_NUMBER)))
+		return &stats->drop_pkey;
 	if (p->view.op->service == SERVICE_UD) {
+		if (unlikely(rte_be_to_cpu_32(view_deth(&p->view)->qkey) &
+			     QKEY_CONTROLLED))
+			return &stats->drop_qkey;
 		if (unlikely(be24_get(view_deth(&p->view)->src_qpn) != qpn))
 			return &stats->drop_deth;
 		if (unlikely(!net_is_ours(&p->from->sw->conf.net, p->sgid)))
@@ -119,6 +125,13 @@ packet_forward(struct sw_packet *p, struct sw_qp *qp)
 	return uplink_forward(p, qp);
 }
 
+static uint8_t
+hop_limit(const struct pkt_view *v)
+{
+	return v->ip[v->ip_version == 4 ? offsetof(struct rte_ipv4_hdr, time_to_live)
+					: offsetof(struct rte_ipv6_hdr, hop_limits)];
+}
+
 /* Copies and parses the headers. Returns the counter of the reason to drop the packet, or
  * NULL for a whole RoCEv2 packet. */
 static uint64_t *
@@ -137,10 +150,12 @@ headers_read(struct sw_packet *p, const uint8_t *buf, const struct ring_desc *de
 	if (unlikely(why != DROP_none))
 		return why == DROP_mapped_address ? &stats->drop_mapped_address
 						  : &stats->drop_malformed;
-	/* No bytes may follow the ICRC. */
+	/* No bytes may follow the ICRC. No host sends a hop limit of 0 (RFC 1122
+	 * 3.2.1.7). */
 	if (unlikely((uint32_t)(p->view.ext - p->head) + p->view.op->ext_len +
-			     p->view.payload_len + p->view.pad + ICRC_LEN !=
-		     p->len))
+				     p->view.payload_len + p->view.pad + ICRC_LEN !=
+			     p->len ||
+		     hop_limit(&p->view) == 0))
 		return &stats->drop_malformed;
 	view_gids(&p->view, p->sgid, p->dgid);
 	return NULL;

@@ -14,7 +14,10 @@
 #define ICRC_LEN 4
 #define MSG_MAX (UINT32_C(1) << 31) /* bytes of the longest message (IBA 9.4.1) */
 #define PKEY_DEFAULT 0xFFFF
-#define QPN_MULTICAST 0xFFFFFF /* DestQP of multicast packets */
+/* The partition; the other bit is full membership (IBA 10.9). */
+#define PKEY_NUMBER 0x7FFF
+#define QKEY_CONTROLLED 0x80000000u /* only for privileged users (IBA 10.2.5) */
+#define QPN_MULTICAST 0xFFFFFF      /* DestQP of multicast packets */
 
 /* True unless the QPN is 0 or 1, which are for management, or that of multicast (IBA
  * 3.5.3, 3.5.8). */

@@ -194,32 +194,6 @@ other_source_addresses_are_dropped(void **state)
 	fixture_close(&b);
 }
 
-/* An IPv6 packet with the same addresses as GIDs would pass for the IPv4 packet that QP
- * may send. */
-static void
-mapped_addresses_are_dropped(void **state)
-{
-	struct switch_fixture b;
-	struct frame_spec f;
-	struct rte_ipv6_hdr *ip;
-	uint16_t len;
-
-	fixture_open(&b);
-	f = frame_spec_valid(&b);
-	f.sgid[0] = f.dgid[0] = 0x20; /* so that an IPv6 packet is built */
-	len = frame_spec_build(region_tx_buf(&b.c[0].region, 0), &f);
-	ip = (struct rte_ipv6_hdr *)(region_tx_buf(&b.c[0].region, 0) +
-				     sizeof(struct rte_ether_hdr));
-	memcpy(&ip->src_addr, b.addr, 16);
-	memcpy(&ip->dst_addr, b.addr, 16);
-	client_post(&b.c[0], 0, b.c[0].qpn, len);
-	sw_run(b.sw, b.now);
-	assert_int_equal(b.c[0].client->stats.drop_mapped_address, 1);
-	assert_int_equal(b.c[0].client->stats.drop_malformed, 0);
-	assert_false(client_received(&b.c[1], NULL));
-	fixture_close(&b);
-}
-
 static void
 management_qps_are_unreachable(void **state)
 {
@@ -396,7 +370,6 @@ main(void)
 		cmocka_unit_test(next_owner_of_a_qpn_has_no_connection),
 		cmocka_unit_test(unused_qpn_is_no_peer),
 		cmocka_unit_test(other_source_addresses_are_dropped),
-		cmocka_unit_test(mapped_addresses_are_dropped),
 		cmocka_unit_test(management_qps_are_unreachable),
 		cmocka_unit_test(deth_must_name_the_sender),
 		cmocka_unit_test(descriptors_out_of_bounds_are_dropped),
