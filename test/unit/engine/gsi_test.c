@@ -252,9 +252,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_reach_peer_in_order),
 		cmocka_unit_test(message_to_local_address_is_looped_back),
-		cmocka_unit_test(answers_need_no_resolution),
 		cmocka_unit_test(unresolvable_messages_are_dropped),
 		cmocka_unit_test(invalid_datagrams_are_dropped),
+		cmocka_unit_test(answers_need_no_resolution),
 	};
 
 	return cmocka_run_group_tests_name("engine gsi", tests, NULL, NULL);

@@ -296,6 +296,37 @@ spoofed_requests_fill_no_table(void **state)
 	up_close(&u);
 }
 
+/* Others take the place of the neighbour that a queued answer waits for. */
+static void
+answers_do_not_wait_for_ever(void **state)
+{
+	uint8_t bytes[GSI_LEN] = {0}, from[16];
+	struct uplink_fixture u;
+	uint64_t end;
+
+	up_open(&u);
+	u.answers = false;
+	end = u.b.now + UPLINK_NEIGH_QUEUE_NS;
+	assert_true(uplink_gsi_send(u.up, bytes, u.addr6, u.other6, true));
+	memcpy(from, u.other6, 16);
+	from[12] = 1;
+	for (unsigned i = 0; i < NET_MAX_PASSIVE; i++) {
+		from[14] = (uint8_t)(i >> 8);
+		from[15] = (uint8_t)i;
+		net_hint(u.up->net, from, (const uint8_t *)PEER_MAC, u.b.now);
+	}
+	up_pass(&u);
+	assert_true(uplink_deadline(u.up) <= end);
+	u.b.now = end - 1;
+	up_pass(&u);
+	assert_int_equal(u.up->neigh_queue_count, 1);
+	u.b.now = end;
+	up_pass(&u);
+	assert_int_equal(u.up->neigh_queue_count, 0);
+	assert_int_equal(u.up->stats.tx_no_neighbour, 1);
+	up_close(&u);
+}
+
 /* Clients fill the queue of packets for unresolved next hops, also by coming and going.
  * The connection manager has a part of it to itself. */
 static void
@@ -378,6 +409,7 @@ main(void)
 		cmocka_unit_test(datagrams_are_sent_after_resolution),
 		cmocka_unit_test(answers_need_no_resolution),
 		cmocka_unit_test(spoofed_requests_fill_no_table),
+		cmocka_unit_test(answers_do_not_wait_for_ever),
 		cmocka_unit_test(connection_manager_keeps_its_queue),
 		cmocka_unit_test(full_backlog_refuses_datagrams),
 	};
