@@ -31,7 +31,7 @@
 
 /* The limits of each user of the neighbour table, see net_user_init(). */
 #define NET_USER_UNRESOLVED 256 /* neighbours that do not answer */
-#define NET_USER_NEIGHS (NET_MAX_NEIGHS / 2)
+#define NET_USER_NEIGHS (NET_MAX_NEIGHS - 1024)
 
 struct net_addr {
 	uint8_t gid[16];

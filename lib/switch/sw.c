@@ -91,7 +91,6 @@ sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, uint32_t
 	c->sw = sw;
 	c->owner = owner;
 	c->id = sw->next_id++;
-	net_user_init(&c->neighs, false);
 	region_init(&c->region, mem, geom);
 	ring_cons_init(
 		&c->tx, &c->region.head->tx, c->region.tx_desc, c->region.geom.tx_slots);
@@ -187,8 +186,6 @@ sw_client_remove(struct sw_client *client)
 	sw_group_forget_all(sw, client);
 	while (!LIST_EMPTY(&client->qp_list))
 		sw_qp_destroy(LIST_FIRST(&client->qp_list));
-	if (sw->up != NULL)
-		uplink_forget(sw->up, client);
 	if (client->dirty)
 		TAILQ_REMOVE(&sw->dirty, client, dirty_link);
 	if (client->lagging)
@@ -196,6 +193,8 @@ sw_client_remove(struct sw_client *client)
 	TAILQ_REMOVE(&sw->clients, client, link);
 	sw->client_count--;
 	stats_add(&sw->departed, &client->stats);
+	if (sw->up != NULL && client->user->clients == 1)
+		uplink_forget(sw->up, client->user);
 	sw_user_put(&sw->users, client->user, sw->now);
 	alloc_put(&alloc_plain, client, sizeof(*client));
 }

@@ -77,7 +77,6 @@ struct sw_client {
 	uint32_t id;
 	uint32_t qps;
 	struct sw_qp_list qp_list;
-	struct net_user neighs; /* neighbours that the daemon's port resolves for it */
 	bool dirty, lagging;
 	bool corrupt;     /* an index in one of its rings is invalid: no longer served */
 	uint32_t changes; /* device changes that were announced to it */

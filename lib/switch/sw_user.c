@@ -75,6 +75,7 @@ user_create(struct sw_users *users, uint32_t uid, uint64_t now)
 	user->hold_credit = CREDIT_MAX;
 	user->hold_ns = now;
 	sw_remote_owner_init(&user->remotes);
+	net_user_init(&user->neighs, false);
 	LIST_INSERT_HEAD(&users->buckets[uid % SW_USER_BUCKETS], user, link);
 	return user;
 }

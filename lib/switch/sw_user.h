@@ -7,6 +7,7 @@
 #ifndef ROCADE_SWITCH_SW_USER_H
 #define ROCADE_SWITCH_SW_USER_H
 
+#include "port/net.h"
 #include "switch/sw_remote.h"
 
 /*
@@ -35,6 +36,8 @@ struct sw_user {
 	/* in the time that earns it: SW_HOLD_SHARE for each ns that senders are blocked */
 	uint64_t hold_credit;
 	uint64_t hold_ns; /* when hold_credit was last changed */
+	/* what the daemon's port resolves for its clients; none without clients */
+	struct net_user neighs;
 };
 
 struct sw_users {

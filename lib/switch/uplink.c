@@ -12,7 +12,7 @@
 
 /* ---- Next hops ---- */
 
-/* Stands for clients that are gone, as the user of their queued packets. */
+/* Stands for a user without clients, as the user of their queued packets. */
 static const struct net_user departed;
 
 static void
@@ -64,31 +64,28 @@ neigh_queue_retry(struct uplink *u)
 		u->neigh_queue_generation = generation;
 }
 
+/* Clients leave room for the connection manager. Its requests and its answers are bounded
+ * as the packets of a client are. */
 static bool
-is_client(const struct uplink *u, const struct net_user *user)
+neigh_queue_room(const struct uplink *u, const struct net_user *user, uint32_t client)
 {
-	return user != NULL && user != &u->cm;
-}
-
-/* Clients leave room for the connection manager, whose share is bounded as each
- * client's. */
-static bool
-neigh_queue_room(const struct uplink *u, const struct net_user *user)
-{
-	uint32_t own = 0, clients = 0;
+	uint32_t same_user = 0, same_client = 0, clients = 0;
 
 	for (uint32_t i = 0; i < u->neigh_queue_count; i++) {
-		own += u->neigh_queue[i].user == user;
-		clients += is_client(u, u->neigh_queue[i].user);
+		const struct uplink_neigh_entry *h = &u->neigh_queue[i];
+
+		same_user += h->user == user;
+		same_client += h->user == user && h->client == client;
+		clients += h->client != 0;
 	}
-	return own < UPLINK_NEIGH_QUEUE_EACH &&
-	       (!is_client(u, user) ||
-		       clients < UPLINK_NEIGH_QUEUE - UPLINK_NEIGH_QUEUE_CM);
+	return same_client < UPLINK_NEIGH_QUEUE_EACH &&
+	       same_user < UPLINK_NEIGH_QUEUE_USER &&
+	       (client == 0 || clients < UPLINK_NEIGH_QUEUE - UPLINK_NEIGH_QUEUE_CM);
 }
 
 static void
 neigh_queue_add(struct uplink *u, const uint8_t dgid[16], const struct net_user *user,
-	const struct pkt *frame)
+	uint32_t client, const struct pkt *frame)
 {
 	struct uplink_neigh_entry *h = &u->neigh_queue[u->neigh_queue_count];
 
@@ -97,6 +94,7 @@ neigh_queue_add(struct uplink *u, const uint8_t dgid[16], const struct net_user 
 		u->neigh_queue_generation = net_generation(u->net);
 	h->frame = *frame;
 	h->user = user;
+	h->client = client;
 	h->until_ns = u->sw->now + UPLINK_NEIGH_QUEUE_NS;
 	memcpy(h->dgid, dgid, 16);
 }
@@ -117,7 +115,7 @@ uplink_next_hop(
 	/* Older queued packets go first, to keep the order. */
 	if (u->neigh_queue_count != 0 && u->neigh_queue_generation != generation)
 		neigh_queue_retry(u);
-	rc = net_resolve_for(u->net, &p->from->neighs, p->dgid, mac, u->sw->now);
+	rc = net_resolve_for(u->net, &p->from->user->neighs, p->dgid, mac, u->sw->now);
 	qp->hop_known = rc == 0;
 	qp->hop_generation = generation;
 	memcpy(qp->hop_dgid, p->dgid, 16);
@@ -130,15 +128,15 @@ uplink_resolve(struct uplink *u, struct sw_client *client, const uint8_t dgid[16
 {
 	uint8_t mac[6];
 
-	(void)net_resolve_for(u->net, &client->neighs, dgid, mac, u->sw->now);
+	(void)net_resolve_for(u->net, &client->user->neighs, dgid, mac, u->sw->now);
 }
 
 void
-uplink_forget(struct uplink *u, struct sw_client *client)
+uplink_forget(struct uplink *u, struct sw_user *user)
 {
-	net_user_fini(u->net, &client->neighs);
+	net_user_fini(u->net, &user->neighs);
 	for (uint32_t i = 0; i < u->neigh_queue_count; i++)
-		if (u->neigh_queue[i].user == &client->neighs)
+		if (u->neigh_queue[i].user == &user->neighs)
 			u->neigh_queue[i].user = &departed;
 }
 
@@ -202,7 +200,8 @@ uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 	if (unlikely(rc != 0 && rc != -EAGAIN && rc != -EDQUOT))
 		return sw_drop(&stats->drop_no_route);
 	if (unlikely(rc == -EDQUOT ||
-		     (rc == -EAGAIN && !neigh_queue_room(u, &p->from->neighs))))
+		     (rc == -EAGAIN &&
+			     !neigh_queue_room(u, &p->from->user->neighs, p->from->id))))
 		return sw_drop(&stats->drop_unresolved);
 	if (unlikely(!port_io_has_room(&u->io, u->sw->now) ||
 		     !port_io_frame_get(&u->io, &frame)))
@@ -214,7 +213,7 @@ uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 	if (likely(rc == 0))
 		port_io_queue(&u->io, &frame, u->sw->now);
 	else
-		neigh_queue_add(u, p->dgid, &p->from->neighs, &frame);
+		neigh_queue_add(u, p->dgid, &p->from->user->neighs, p->from->id, &frame);
 	return SW_SENT;
 }
 
@@ -231,8 +230,8 @@ uplink_frame_send(
 		port_io_queue(&u->io, frame, now);
 		return true;
 	}
-	if (rc == -EAGAIN && neigh_queue_room(u, user)) {
-		neigh_queue_add(u, dgid, user, frame);
+	if (rc == -EAGAIN && neigh_queue_room(u, user, 0)) {
+		neigh_queue_add(u, dgid, user, 0, frame);
 		return true;
 	}
 	if (rc == 0 || rc == -EAGAIN)
@@ -344,7 +343,10 @@ void
 uplink_destroy(struct uplink *u)
 {
 	struct port port = u->port;
+	struct sw_client *c;
 
+	TAILQ_FOREACH (c, &u->sw->clients, link)
+		net_user_fini(u->net, &c->user->neighs);
 	u->sw->up = NULL;
 	for (uint32_t i = 0; i < u->neigh_queue_count; i++)
 		port_io_frame_put(&u->io, &u->neigh_queue[i].frame);

@@ -16,6 +16,7 @@
 
 #define UPLINK_NEIGH_QUEUE 256     /* packets queued for neighbour resolution */
 #define UPLINK_NEIGH_QUEUE_EACH 32 /* packets of one client among them */
+#define UPLINK_NEIGH_QUEUE_USER 96 /* packets of all clients of one user */
 /* Kept for the daemon's connection manager: requests, and answers. */
 #define UPLINK_NEIGH_QUEUE_CM (2 * UPLINK_NEIGH_QUEUE_EACH)
 #define UPLINK_NEIGH_QUEUE_NS (2 * NS_PER_SEC) /* longest time in the queue */
@@ -34,6 +35,7 @@ struct uplink_neigh_entry {
 	/* whose packet it is: a client's, the connection manager's (&uplink.cm), NULL:
 	 * its answer to another host */
 	const struct net_user *user;
+	uint32_t client; /* client id; 0: the connection manager's */
 	uint64_t until_ns;
 };
 
@@ -91,8 +93,8 @@ bool uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[
 enum sw_sent uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp);
 /* proto.c: resolves the next hop in advance, for packets that will soon follow. */
 void uplink_resolve(struct uplink *u, struct sw_client *client, const uint8_t dgid[16]);
-/* sw.c: the client is removed. Its queued packets are still sent. */
-void uplink_forget(struct uplink *u, struct sw_client *client);
+/* sw.c: the user has no clients any more. Their queued packets are still sent. */
+void uplink_forget(struct uplink *u, struct sw_user *user);
 /* sw_group.c. */
 int uplink_join(struct uplink *u, const uint8_t gid[16]);
 void uplink_leave(struct uplink *u, const uint8_t gid[16]);

@@ -183,7 +183,7 @@ recycling_user_drops_its_oldest(void **state)
 }
 
 /* A user with an accomplice who answers for every address: it replaces its own
- * neighbours, and takes at most half of the table. */
+ * neighbours, and leaves a part of the table to others. */
 static void
 resolved_neighbours_are_limited(void **state)
 {
@@ -198,7 +198,7 @@ resolved_neighbours_are_limited(void **state)
 		neigh_seen(net, host(i), host_mac(i), false, now);
 	}
 	assert_int_equal(resolve(net, &a, 10000, now), -EDQUOT);
-	for (uint32_t i = 0; i < NET_USER_NEIGHS; i++) {
+	for (uint32_t i = 0; i < NET_MAX_NEIGHS - NET_USER_NEIGHS; i++) {
 		assert_int_equal(resolve(net, &b, 20000 + i, now), -EAGAIN);
 		neigh_seen(net, host(20000 + i), host_mac(i), false, now);
 	}
@@ -211,7 +211,7 @@ resolved_neighbours_are_limited(void **state)
 	assert_null(neigh_find(net, host(0)));
 	assert_int_equal(resolve(net, &a, 10001, now), -EDQUOT);
 	assert_int_equal(a.resolved.count + a.unresolved.count, NET_USER_NEIGHS);
-	assert_int_equal(b.resolved.count, NET_USER_NEIGHS);
+	assert_int_equal(b.resolved.count, NET_MAX_NEIGHS - NET_USER_NEIGHS);
 	net_user_fini(net, &a);
 	net_user_fini(net, &b);
 	net_destroy(net);

@@ -306,6 +306,7 @@ answers_do_not_wait_for_ever(void **state)
 
 	up_open(&u);
 	u.answers = false;
+	up_pass(&u);
 	end = u.b.now + UPLINK_NEIGH_QUEUE_NS;
 	assert_true(uplink_gsi_send(u.up, bytes, u.addr6, u.other6, true));
 	memcpy(from, u.other6, 16);
@@ -327,33 +328,58 @@ answers_do_not_wait_for_ever(void **state)
 	up_close(&u);
 }
 
-/* Clients fill the queue of packets for unresolved next hops, also by coming and going.
- * The connection manager has a part of it to itself. */
+/* A new client 0 of this user sends n datagrams to the peer. Returns how many are
+ * dropped. */
+static uint64_t
+client_sends(struct uplink_fixture *u, uint32_t uid, unsigned n)
+{
+	struct fixture_client *c = &u->b.c[0];
+	struct frame_spec f;
+
+	client_detach(c);
+	c->uid = uid;
+	client_attach(&u->b, c);
+	f = frame_spec_valid(&u->b);
+	f.opcode = OPCODE_UD_SEND_ONLY;
+	f.deth_qpn = c->qpn;
+	memcpy(f.dgid, u->b.other, 16);
+	for (unsigned i = 0; i < n; i++) {
+		up_post(u, &f);
+		up_pass(u);
+	}
+	return c->client->stats.drop_unresolved;
+}
+
+/* A user with many clients has no more than its share of the queue of packets for
+ * unresolved next hops. */
+static void
+user_has_a_share_of_the_queue(void **state)
+{
+	struct uplink_fixture u;
+
+	up_open(&u);
+	u.answers = false;
+	for (unsigned i = 0; i < UPLINK_NEIGH_QUEUE_USER / UPLINK_NEIGH_QUEUE_EACH; i++)
+		assert_int_equal(client_sends(&u, 0, UPLINK_NEIGH_QUEUE_EACH + 2), 2);
+	assert_int_equal(client_sends(&u, 0, 5), 5);
+	assert_int_equal(u.up->neigh_queue_count, UPLINK_NEIGH_QUEUE_USER);
+	assert_int_equal(client_sends(&u, 8, 5), 0);
+	up_close(&u);
+}
+
+/* Users fill the queue of packets for unresolved next hops, and are gone. The connection
+ * manager has a part of it to itself. */
 static void
 connection_manager_keeps_its_queue(void **state)
 {
 	uint8_t bytes[GSI_LEN] = {0};
 	struct uplink_fixture u;
-	struct frame_spec f;
 	unsigned n;
 
 	up_open(&u);
 	u.answers = false;
-	for (n = 0; n < UPLINK_NEIGH_QUEUE / UPLINK_NEIGH_QUEUE_EACH; n++) {
-		struct fixture_client *c = &u.b.c[0];
-
-		client_detach(c);
-		client_attach(&u.b, c);
-		f = frame_spec_valid(&u.b);
-		f.opcode = OPCODE_UD_SEND_ONLY;
-		f.deth_qpn = c->qpn;
-		memcpy(f.dgid, u.b.other, 16);
-		for (unsigned i = 0; i < UPLINK_NEIGH_QUEUE_EACH + 1; i++) {
-			up_post(&u, &f);
-			up_pass(&u);
-		}
-		assert_true(c->client->stats.drop_unresolved != 0);
-	}
+	for (n = 0; n < UPLINK_NEIGH_QUEUE / UPLINK_NEIGH_QUEUE_EACH; n++)
+		assert_true(client_sends(&u, 7 + n, UPLINK_NEIGH_QUEUE_EACH + 1) != 0);
 	n = UPLINK_NEIGH_QUEUE - UPLINK_NEIGH_QUEUE_CM;
 	assert_int_equal(u.up->neigh_queue_count, n);
 	for (unsigned i = 0; i < UPLINK_NEIGH_QUEUE_EACH; i++) {
@@ -410,6 +436,7 @@ main(void)
 		cmocka_unit_test(answers_need_no_resolution),
 		cmocka_unit_test(spoofed_requests_fill_no_table),
 		cmocka_unit_test(answers_do_not_wait_for_ever),
+		cmocka_unit_test(user_has_a_share_of_the_queue),
 		cmocka_unit_test(connection_manager_keeps_its_queue),
 		cmocka_unit_test(full_backlog_refuses_datagrams),
 	};

@@ -206,6 +206,9 @@ many_peers_cause_no_arp_storm(void **state)
 
 	up_open(&u);
 	(void)requests_until(&u, u.b.now + 3 * NS_PER_SEC); /* announcements */
+	client_detach(&u.b.c[0]);
+	u.b.c[0].uid = 7;
+	client_attach(&u.b, &u.b.c[0]);
 	memcpy(dgid, u.other6, 16);
 	for (unsigned i = 0; i < NET_MAX_NEIGHS; i++) {
 		dgid[12] = 1;
@@ -213,7 +216,8 @@ many_peers_cause_no_arp_storm(void **state)
 		dgid[14] = (uint8_t)i;
 		(void)up_to_peer(&u, u.addr6, dgid);
 	}
-	assert_int_equal(u.b.c[0].client->neighs.unresolved.count, NET_USER_UNRESOLVED);
+	assert_int_equal(
+		u.b.c[0].client->user->neighs.unresolved.count, NET_USER_UNRESOLVED);
 	/* Its packets to further hosts are dropped, and counted. */
 	f = up_to_peer(&u, u.addr6, dgid);
 	up_post(&u, &f);
