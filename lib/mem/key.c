@@ -6,8 +6,6 @@
 #include "base/base_alloc.h"
 #include "mem/key.h"
 
-#define CHUNK_BYTES (KEY_CHUNK * (sizeof(struct key_entry) + sizeof(uint32_t)))
-
 static struct key_entry *
 entry_at(const struct key_table *t, uint32_t index)
 {
@@ -29,7 +27,7 @@ key_table_fini(struct key_table *t)
 {
 	assert(t->used == 0);
 	for (unsigned i = 0; i < KEY_CHUNKS; i++) {
-		alloc_put(&alloc_plain, t->chunks[i], CHUNK_BYTES);
+		alloc_put(&alloc_plain, t->chunks[i], KEY_CHUNK_BYTES);
 		t->chunks[i] = NULL;
 	}
 }
@@ -67,7 +65,7 @@ chunk_present(struct key_table *t, uint32_t chunk)
 
 	if (t->chunks[chunk] != NULL)
 		return true;
-	mem = alloc_get(&alloc_plain, "keys", CHUNK_BYTES);
+	mem = alloc_get(&alloc_plain, "keys", KEY_CHUNK_BYTES);
 	/* Pairs with the acquire of the chunk in key_find(). */
 	__atomic_store_n(&t->chunks[chunk], mem, __ATOMIC_RELEASE);
 	return mem != NULL;

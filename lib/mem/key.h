@@ -40,6 +40,7 @@ struct key_entry {
 	uint32_t rights; /* PD << 8 | KEY_ACCESS_* */
 };
 static_assert(sizeof(struct key_entry) == 32, "two per cache line");
+#define KEY_CHUNK_BYTES (KEY_CHUNK * (sizeof(struct key_entry) + sizeof(uint32_t)))
 
 /* Access bits as in ibv_access_flags (IBV_ACCESS_LOCAL_WRITE to IBV_ACCESS_ZERO_BASED),
  * except FLUSH_GLOBAL, which is remapped to bit 6. That bit is IBV_ACCESS_ON_DEMAND,
@@ -58,7 +59,7 @@ static_assert(sizeof(struct key_entry) == 32, "two per cache line");
 
 struct key_table {
 	/* Allocated on demand, never moved. KEY_CHUNK entries, then KEY_CHUNK counts
-	 * (uint32_t) of the memory windows bound to each. */
+	 * (uint32_t) of the memory windows bound to each: KEY_CHUNK_BYTES. */
 	struct key_entry *chunks[KEY_CHUNKS];
 	rte_spinlock_t lock;
 	uint32_t used;        /* keys in use */

@@ -5,6 +5,8 @@
 
 #include <rte_byteorder.h>
 
+#include "base/base_alloc.h"
+
 #include "replay.h"
 
 /* ---- runs.tsv ---- */
@@ -292,13 +294,19 @@ replay_target_fill(struct replay *r)
 		r->target[i] = (uint8_t)(0x80 + (i ^ (i >> 8)));
 }
 
+/* Returns the entry of a key that the table has not assigned itself. */
 static struct key_entry *
 key_entry_of(struct host *h, uint32_t key)
 {
-	uint32_t index = key >> 8;
+	struct key_entry **chunk = &h->keys.chunks[key >> 8 >> KEY_CHUNK_BITS];
+	struct key_entry *e;
 
-	assert_true(index < KEY_CHUNK && h->keys.chunks[0] != NULL);
-	return &h->keys.chunks[0][index];
+	assert_in_range(key >> 8, 1, KEY_MAX - 1);
+	if (*chunk == NULL)
+		*chunk = alloc_get(&alloc_plain, "keys", KEY_CHUNK_BYTES);
+	e = &(*chunk)[key >> 8 & (KEY_CHUNK - 1)];
+	assert_true(e->key == 0 || e->key == key);
+	return e;
 }
 
 void
