@@ -180,6 +180,28 @@ view_client(FILE *to, const json_t *client, bool qps)
 		view_qps(to, client);
 }
 
+/* Prints what a user holds of what one user may hold. */
+static void
+view_user(FILE *to, const json_t *user, const json_t *limits)
+{
+	const json_t *limit;
+	const char *kind, *before = " holds ";
+	char uid[24];
+
+	fprintf(to, "user %s", user_name(user, uid, sizeof(uid)));
+	json_object_foreach((json_t *)limits, kind, limit)
+	{
+		if (number_of(user, kind) == 0)
+			continue;
+		fprintf(to, "%s%.0f of %.0f %s", before, number_of(user, kind),
+			number_of(limit, "user"), kind);
+		before = ", ";
+	}
+	if (number_of(user, "refused") != 0)
+		fprintf(to, "; %.0f requests refused", number_of(user, "refused"));
+	fprintf(to, "\n");
+}
+
 void
 view_print(FILE *to, const json_t *snapshot, bool qps)
 {
@@ -200,5 +222,7 @@ view_print(FILE *to, const json_t *snapshot, bool qps)
 	json_array_foreach(clients, i, client) view_client(to, client, qps);
 	if (json_array_size(clients) == 0)
 		fprintf(to, "no clients\n");
+	json_array_foreach(json_object_get(snapshot, "users"), i, client)
+		view_user(to, client, json_object_get(snapshot, "limits"));
 	view_errors(to, "departed clients: ", json_object_get(snapshot, "departed"));
 }

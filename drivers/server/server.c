@@ -113,6 +113,16 @@ listen_adopt(struct rocade_daemon *d, int fd)
 	return 0;
 }
 
+/* Returns whether users other than the socket's owner may connect: then each user gets a
+ * part of everything. */
+static bool
+others_may_connect(const struct sockaddr_un *addr)
+{
+	struct stat st;
+
+	return stat(addr->sun_path, &st) != 0 || (st.st_mode & 077) != 0;
+}
+
 EXPORT int
 rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon **out)
 {
@@ -124,6 +134,7 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	d = alloc_get(&alloc_plain, "daemon", sizeof(*d));
 	if (d == NULL)
 		return rocade_fail(ENOMEM, "no memory");
+	accounts_init(&d->accounts);
 	TAILQ_INIT(&d->conns);
 	TAILQ_INIT(&d->closing);
 	d->listen.fd = d->stop.fd = -1;
@@ -144,6 +155,10 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 		err = listen_adopt(d, conf->listen_fd);
 	else if (err == 0)
 		err = listen_start(d, conf);
+	if (err == 0) {
+		d->others = others_may_connect(&d->addr);
+		account_limits_set(d);
+	}
 	/* Last, because it takes ownership of the port. */
 	if (err == 0 && conf->port != NULL)
 		err = port_attach(d, conf->port);
@@ -179,6 +194,7 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	while ((conn = TAILQ_FIRST(&d->conns)) != NULL)
 		conn_close(conn);
 	conn_reap(d);
+	assert(TAILQ_EMPTY(&d->accounts.users));
 	rdmacm_destroy(d);
 	if (d->up != NULL) {
 		/* The last packets of clients, and the IGMP or MLD reports that leave

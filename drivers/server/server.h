@@ -15,6 +15,8 @@
 #include "switch/socket.h"
 #include "switch/uplink.h"
 
+#define CONNS_PER_CLIENT 3 /* one attached, one for RDMA-CM, one for queries */
+
 /* A connection of a client process, attached or not. */
 struct conn {
 	TAILQ_ENTRY(conn) link;
@@ -31,6 +33,7 @@ struct conn {
 	struct rdmacm_client *cm; /* NULL: RDMA-CM is not in use */
 	void *mem;                /* shared with the client (struct region) */
 	size_t size;              /* of mem, in bytes */
+	struct account *account;  /* of its user */
 	pid_t pid;                /* 0: in another PID namespace */
 	uid_t uid;
 	char name[16]; /* of the process: printable, without quotes */
@@ -51,6 +54,9 @@ struct rocade_daemon {
 	struct fd_source listen;
 	struct passed_fds passed;
 	struct fd_source stop;
+	struct accounts accounts;
+	uint32_t descriptors; /* that clients may cause */
+	bool others;          /* other users than the socket's owner may connect */
 	struct conns conns;
 	struct conns closing;
 	struct rdmacm *cm;

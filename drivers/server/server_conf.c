@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/base_alloc.h"
 #include "base/random.h"
@@ -22,6 +23,9 @@
 #define CLIENTS_DEFAULT 256
 #define CLIENTS_MAX 65536
 #define QPS_DEFAULT 16384
+#define PORTS 28232         /* of RDMA-CM: as many as are ephemeral ones */
+#define UNREAD_EVENTS 65536 /* of RDMA-CM, about 600 bytes each */
+#define OWN_DESCRIPTORS 64u /* of the daemon and of its port */
 #define SLEEP_MAX_US 1000000
 #define L2_MAX (14 + 4)
 /* tx buffers that a client's engine holds besides those in its ring */
@@ -184,6 +188,17 @@ limits_of(const struct rocade_daemon_conf *conf, uint32_t mtu)
 			.buf_size = RTE_ALIGN_CEIL(mtu + L2_MAX, (uint32_t)LINE_SIZE)}};
 }
 
+/* Returns how many descriptors the limit of the process leaves. */
+static uint32_t
+descriptors_for_clients(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT32_MAX)
+		return INT32_MAX;
+	return (uint32_t)(limit.rlim_cur - RTE_MIN(limit.rlim_cur, OWN_DESCRIPTORS));
+}
+
 int
 switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 {
@@ -219,9 +234,30 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	device->link_up = 1;
 	device->local = conf->port == NULL;
 	d->sleep_us = conf->sleep_us;
+	d->descriptors = descriptors_for_clients();
 	err = -sw_create(&sw, share_wake, &d->sw);
 	return err == 0 ? 0
 			: rocade_fail(err, "cannot create the switch: %s", strerror(err));
+}
+
+void
+account_limits_set(struct rocade_daemon *d)
+{
+	const uint32_t clients = d->sw->conf.max_clients;
+	const struct {
+		enum account_kind kind;
+		uint32_t capacity;
+	} limits[] = {{ACCOUNT_connections, CONNS_PER_CLIENT * clients},
+		{ACCOUNT_clients, clients}, {ACCOUNT_qps, QPN_COUNT},
+		{ACCOUNT_groups, SW_GROUPS},
+		/* More could not have a connection each. */
+		{ACCOUNT_cm_ids, RDMACM_CONNECTIONS}, {ACCOUNT_cm_ports, PORTS},
+		{ACCOUNT_cm_events, UNREAD_EVENTS},
+		{ACCOUNT_descriptors, d->descriptors}};
+
+	for (unsigned i = 0; i < RTE_DIM(limits); i++)
+		accounts_limit(
+			&d->accounts, limits[i].kind, limits[i].capacity, d->others);
 }
 
 int
@@ -293,6 +329,7 @@ rocade_daemon_change(struct rocade_daemon *d, const struct rocade_daemon_conf *c
 		return err;
 	sw->max_clients = or_default(conf->max_clients, CLIENTS_DEFAULT);
 	sw->limits = limits_of(conf, sw->mtu);
+	account_limits_set(d);
 	d->device.max_qp = sw->limits.qps;
 	d->device.max_mr = conf->client_mrs;
 	d->sleep_us = conf->sleep_us;

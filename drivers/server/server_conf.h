@@ -7,6 +7,8 @@
 #include "server/server.h"
 
 int switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf);
+/* Sets what users may hold. */
+void account_limits_set(struct rocade_daemon *d);
 /* Takes ownership of the port on success. */
 int port_attach(struct rocade_daemon *d, struct rocade_daemon_port *port);
 

@@ -16,10 +16,29 @@
 #include "server/server_rdmacm.h"
 #include "server/server_share.h"
 
-#define CONNS_PER_CLIENT 3   /* one attached, one for RDMA-CM, one for queries */
 #define CONNS_PER_PROCESS 16 /* so that one process cannot take all of them */
 #define UNREAD_BYTES (2 * (int)sizeof(struct sw_data_reply)) /* of replies */
+#define FDS_PER_CONN 2           /* its socket, and the pidfd of its process */
+#define FDS_PER_CLIENT 2         /* a wake-up descriptor in each direction */
 #define REJECT_LOG_NS NS_PER_SEC /* interval of log lines about rejected clients */
+
+static int
+client_charge(struct conn *conn)
+{
+	if (!account_take(conn->account, ACCOUNT_clients, 1))
+		return -ENOSPC;
+	if (account_take(conn->account, ACCOUNT_descriptors, FDS_PER_CLIENT))
+		return 0;
+	account_give(conn->account, ACCOUNT_clients, 1);
+	return -EMFILE;
+}
+
+static void
+client_discharge(struct conn *conn)
+{
+	account_give(conn->account, ACCOUNT_clients, 1);
+	account_give(conn->account, ACCOUNT_descriptors, FDS_PER_CLIENT);
+}
 
 /* fds: the client's descriptors. */
 static int
@@ -27,16 +46,23 @@ client_attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 {
 	struct sw *sw = conn->daemon->sw;
 	const struct region_geom *geom = &sw->conf.limits.geom;
-	int rc = share_create(conn, geom, fds);
+	int rc = client_charge(conn);
 
 	if (rc != 0)
 		return rc;
-	rc = sw_client_add(sw, geom, conn->mem, conn->uid, conn, &conn->client);
-	if (rc != 0) {
-		share_destroy(conn);
-		close(fds[0]);
-		close(fds[2]);
+	rc = share_create(conn, geom, fds);
+	if (rc == 0) {
+		rc = sw_client_add(sw, geom, conn->mem, conn->uid, conn, &conn->client);
+		if (rc != 0) {
+			share_destroy(conn);
+			close(fds[0]);
+			close(fds[2]);
+		}
 	}
+	if (rc != 0)
+		client_discharge(conn);
+	else
+		conn->client->account = conn->account;
 	return rc;
 }
 
@@ -211,7 +237,8 @@ peer_read(int fd)
 }
 
 static struct conn *
-conn_make(struct rocade_daemon *d, int fd, const struct ucred *who)
+conn_make(
+	struct rocade_daemon *d, int fd, const struct ucred *who, struct account *account)
 {
 	struct conn *conn = alloc_get(&alloc_plain, "connection", sizeof(*conn));
 	const int unread = UNREAD_BYTES;
@@ -222,6 +249,7 @@ conn_make(struct rocade_daemon *d, int fd, const struct ucred *who)
 	conn->socket.fd = conn->process.fd = conn->daemon_wake.fd = conn->wake_fd = -1;
 	conn->pid = who->pid;
 	conn->uid = who->uid;
+	conn->account = account;
 	process_name_read(conn);
 	/* A client that does not read its replies keeps at most this. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
@@ -280,10 +308,39 @@ client_refusal(const struct rocade_daemon *d, pid_t pid)
 	return NULL;
 }
 
+/* Opens the user's account for a connection. Returns NULL, with *why. */
+static struct account *
+conn_charge(struct rocade_daemon *d, uid_t uid, const char **why)
+{
+	struct account *account = account_open(&d->accounts, uid);
+
+	*why = "no memory";
+	if (account == NULL)
+		return NULL;
+	*why = "too many connections of this user";
+	if (account_take(account, ACCOUNT_connections, 1)) {
+		if (account_take(account, ACCOUNT_descriptors, FDS_PER_CONN))
+			return account;
+		*why = "too many file descriptors for this user";
+		account_give(account, ACCOUNT_connections, 1);
+	}
+	account_close(account);
+	return NULL;
+}
+
+static void
+conn_discharge(struct account *account)
+{
+	account_give(account, ACCOUNT_connections, 1);
+	account_give(account, ACCOUNT_descriptors, FDS_PER_CONN);
+	account_close(account);
+}
+
 void
 conn_accept(struct rocade_daemon *d)
 {
 	int fd = accept4(d->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct account *account = NULL;
 	struct conn *conn = NULL;
 	const char *why;
 	struct ucred who;
@@ -295,11 +352,15 @@ conn_accept(struct rocade_daemon *d)
 	}
 	who = peer_read(fd);
 	why = client_refusal(d, who.pid);
-	if (why == NULL) {
-		conn = conn_make(d, fd, &who);
+	if (why == NULL)
+		account = conn_charge(d, who.uid, &why);
+	if (account != NULL) {
+		conn = conn_make(d, fd, &who, account);
 		why = "no memory";
 	}
 	if (conn == NULL) {
+		if (account != NULL)
+			conn_discharge(account);
 		rejection_log(d, &who, why);
 		passed_fds_close(&d->passed, fd);
 		return;
@@ -337,12 +398,15 @@ conn_close(struct conn *conn)
 	if (conn->client != NULL) {
 		log_info("client %u: disconnected", conn->client->id);
 		sw_client_remove(conn->client);
+		client_discharge(conn);
 	}
 	conn->client = NULL;
 	rdmacm_forget(conn);
 	passed_fds_close(&d->passed, fd_source_remove(d->epoll, &conn->socket));
 	fd_source_close(d->epoll, &conn->process);
 	share_destroy(conn);
+	conn_discharge(conn->account);
+	conn->account = NULL;
 	TAILQ_REMOVE(&d->conns, conn, link);
 	TAILQ_INSERT_TAIL(&d->closing, conn, link);
 	d->conn_count--;

@@ -20,7 +20,7 @@ conn_from(const struct rocade_daemon *d, uint32_t from)
 }
 
 /* server_status.c: prints a part of the state as JSON into the reply. Returns 0, -ENOENT
- * (no such client), -EINVAL (no such part) or -ENOMEM. */
+ * (no such client or user), -EINVAL (no such part) or -ENOMEM. */
 int status_part(const struct rocade_daemon *d, enum sw_status_part part, uint32_t from,
 	struct sw_data_reply *reply);
 

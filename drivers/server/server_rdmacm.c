@@ -18,7 +18,6 @@
 #include "wire/hdr.h"
 #include "wire/wire_gsi.h"
 
-#define CONNECTIONS 8192 /* of all clients, including those in time wait */
 #define IDS_PER_CLIENT 4096
 #define CHANNELS_PER_CLIENT 1024
 
@@ -162,7 +161,7 @@ rdmacm_create(struct rocade_daemon *d)
 		return -ENOMEM;
 	cm_conf_default(&conf.cm);
 	conf.cm.ca_guid = ca_guid_from_mac(d->device.net.mac);
-	conf.cm.max_conns = CONNECTIONS;
+	conf.cm.max_conns = RDMACM_CONNECTIONS;
 	TAILQ_INIT(&cm->closed);
 	cm->timer.fd = -1;
 	cm->armed_ns = TIME_NEVER;
@@ -252,6 +251,7 @@ rdmacm_client_create(struct conn *conn)
 	/* The daemon's own user could bind to any port by another daemon. */
 	ucm_session_set_user(
 		client->session, conn->uid, conn->uid == 0 || conn->uid == geteuid());
+	ucm_session_charge(client->session, conn->account);
 	conn->cm = client;
 	return 0;
 }
@@ -261,13 +261,19 @@ channel_sockets_create(struct conn *conn, struct channel *channel, int *fd)
 {
 	int ends[2], rc;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-		return -errno;
+	if (!account_take(conn->account, ACCOUNT_descriptors, 1))
+		return -EMFILE;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+		rc = -errno;
+		account_give(conn->account, ACCOUNT_descriptors, 1);
+		return rc;
+	}
 	/* The client cannot send: a descriptor in our queue could stop us in close(). */
 	(void)shutdown(ends[0], SHUT_RD);
 	rc = fd_source_add(conn->daemon->epoll, &channel->source, ends[0],
 		FD_SOURCE_CM_CHANNEL, conn);
 	if (rc != 0) {
+		account_give(conn->account, ACCOUNT_descriptors, 1);
 		close(ends[0]);
 		close(ends[1]);
 		return rc;
@@ -292,6 +298,7 @@ rdmacm_open(struct conn *conn, int *fd, uint32_t *number)
 		rc = ucm_channel_open(conn->cm->session, channel, &channel->ucm, number);
 		if (rc != 0) {
 			fd_source_close(conn->daemon->epoll, &channel->source);
+			account_give(conn->account, ACCOUNT_descriptors, 1);
 			close(*fd);
 			*fd = -1;
 		}
@@ -337,6 +344,7 @@ static void
 channel_close(struct conn *conn, struct channel *channel)
 {
 	fd_source_close(conn->daemon->epoll, &channel->source);
+	account_give(conn->account, ACCOUNT_descriptors, 1);
 	TAILQ_REMOVE(&conn->cm->channels, channel, link);
 	TAILQ_INSERT_TAIL(&conn->daemon->cm->closed, channel, link);
 }

@@ -6,6 +6,8 @@
 #include "base/json_out.h"
 #include "server/server.h"
 
+#define RDMACM_CONNECTIONS 8192 /* of all clients, including those in time wait */
+
 /* For server.c. Returns 0 or -errno. */
 int rdmacm_create(struct rocade_daemon *d);
 /* No client may be left. */

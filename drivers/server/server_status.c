@@ -73,42 +73,90 @@ status_print_port(struct json_out *j, const struct uplink *up)
 }
 
 static void
+status_print_user(struct json_out *j, const struct account *account)
+{
+	uint64_t refused = 0;
+
+	json_out_object(j, NULL);
+	json_out_uint(j, "uid", account->uid);
+	for (unsigned i = 0; i < ACCOUNT_KINDS; i++) {
+		json_out_uint(j, account_names[i], account->held[i]);
+		refused += account->refused[i];
+	}
+	json_out_uint(j, "refused", refused);
+	json_out_end(j);
+}
+
+static void
+status_print_limits(struct json_out *j, const struct accounts *all)
+{
+	json_out_object(j, "limits");
+	for (unsigned i = 0; i < ACCOUNT_KINDS; i++) {
+		json_out_object(j, account_names[i]);
+		json_out_uint(j, "all", all->limits[i].capacity);
+		json_out_uint(j, "user", accounts_most(all, (enum account_kind)i));
+		json_out_uint(j, "reserved", all->limits[i].reserve);
+		json_out_uint(j, "used", all->limits[i].used);
+		json_out_end(j);
+	}
+	json_out_end(j);
+}
+
+static void
 device_part_print(struct json_out *j, const struct rocade_daemon *d)
 {
 	status_print_device(j, d);
 	if (d->up != NULL)
 		status_print_port(j, d->up);
 	rdmacm_print(j, d);
+	status_print_limits(j, &d->accounts);
 	json_out_object(j, "departed");
 	stats_print(j, &d->sw->departed);
 	json_out_end(j);
+}
+
+/* Prints the row. Returns false if there is none. */
+static bool
+row_print(struct json_out *j, const struct rocade_daemon *d, enum sw_status_part part,
+	uint32_t from, uint32_t *id)
+{
+	const struct conn *conn = part == SW_STATUS_CLIENT ? conn_from(d, from) : NULL;
+	const struct account *account =
+		part == SW_STATUS_USER ? accounts_from(&d->accounts, from) : NULL;
+
+	if (conn != NULL) {
+		*id = conn->client->id;
+		status_print_client(j, conn);
+	} else if (account != NULL) {
+		*id = account->uid;
+		status_print_user(j, account);
+	}
+	return conn != NULL || account != NULL;
 }
 
 int
 status_part(const struct rocade_daemon *d, enum sw_status_part part, uint32_t from,
 	struct sw_data_reply *reply)
 {
-	const struct conn *conn = NULL;
 	struct json_out j = {.to = NULL};
+	bool found = true;
 	long len;
 
-	if (part != SW_STATUS_DEVICE && part != SW_STATUS_CLIENT)
+	if (part > SW_STATUS_USER)
 		return -EINVAL;
-	if (part == SW_STATUS_CLIENT && (conn = conn_from(d, from)) == NULL)
-		return -ENOENT;
 	j.to = fmemopen(reply->bytes, sizeof(reply->bytes), "w");
 	if (j.to == NULL)
 		return -ENOMEM;
-	if (conn == NULL) {
+	if (part == SW_STATUS_DEVICE)
 		device_part_print(&j, d);
-	} else {
-		reply->id = conn->client->id;
-		status_print_client(&j, conn);
-	}
+	else
+		found = row_print(&j, d, part, from, &reply->id);
 	len = ftell(j.to);
 	/* A truncated text would be no JSON. */
 	if (fclose(j.to) != 0 || len < 0)
 		return -ENOMEM;
+	if (!found)
+		return -ENOENT;
 	reply->len = (uint32_t)len;
 	return 0;
 }

@@ -193,6 +193,8 @@ rows_print(
 		json_out_raw(j, NULL);
 		fwrite(reply.bytes, 1, reply.len, j->to);
 		req.dest_qpn = reply.id + 1;
+		if (req.dest_qpn == 0) /* it was the highest */
+			break;
 	}
 	json_out_end(j);
 	return rc == -ENOENT ? 0 : rc;
@@ -210,7 +212,9 @@ daemon_print(struct json_out *j, struct session *s)
 	if (rc == 0) {
 		json_out_raw(j, NULL);
 		fwrite(reply.bytes, 1, reply.len, j->to);
-		rc = rows_print(j, s, "clients", SW_STATUS_CLIENT);
+		rc = rows_print(j, s, "users", SW_STATUS_USER);
+		if (rc == 0)
+			rc = rows_print(j, s, "clients", SW_STATUS_CLIENT);
 	}
 	json_out_end(j);
 	return rc;

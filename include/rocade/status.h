@@ -14,8 +14,9 @@ extern "C" {
  * must free():
  *
  * {"socket": PATH,
- *  "daemon": {"device": {...}, "port": {...}, "clients": [{"id": 1, "pid": ..., ...}, ...],
- *             "departed": {...}, ...},
+ *  "daemon": {"device": {...}, "port": {...}, "limits": {...}, "departed": {...}, ...
+ *             "users": [{"uid": 0, ...}, ...],
+ *             "clients": [{"id": 1, "pid": ..., ...}, ...]},
  *  "reports": [{"id": 1, "answered": true, "engine": {...}, "srq_count": N,
  *               "srqs": [...], "qps": [...]}, ...]}
  *

@@ -53,8 +53,9 @@ enum sw_request_type {
 };
 
 enum sw_status_part {
-	SW_STATUS_DEVICE, /* members of an object: device, port, rdma_cm, departed */
+	SW_STATUS_DEVICE, /* members of an object: device, port, limits, ... */
 	SW_STATUS_CLIENT, /* the first client with an id of at least dest_qpn; ENOENT */
+	SW_STATUS_USER,   /* the first user with a uid of at least dest_qpn; ENOENT */
 };
 
 struct sw_request {
@@ -100,7 +101,7 @@ struct sw_data_reply {
 	uint32_t version;
 	uint32_t type;
 	int32_t error;
-	uint32_t id; /* of the client; set with EPERM, too */
+	uint32_t id; /* of the client, or the uid; set with EPERM, too */
 	uint32_t len;
 	uint8_t bytes[SW_DATA_MAX];
 };

@@ -13,6 +13,7 @@
 
 #include <sys/queue.h>
 
+#include "base/account.h"
 #include "port/net.h"
 #include "switch/qpns.h"
 #include "switch/region.h"
@@ -74,6 +75,8 @@ struct sw_client {
 	struct ring_cons tx;
 	struct ring_prod rx;
 	void *owner; /* passed to wake() */
+	/* of its user; NULL: not limited by user. Set before the first request. */
+	struct account *account;
 	uint32_t id;
 	uint32_t qps;
 	struct sw_qp_list qp_list;

@@ -39,6 +39,45 @@ sw_group_create(struct sw *sw, const uint8_t gid[16])
 	return NULL;
 }
 
+/* Returns the account of a member. */
+static struct account *
+sw_group_account(const struct sw *sw, const struct sw_group *g, uint32_t i)
+{
+	const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[i]);
+
+	return qp != NULL ? qp->owner->account : NULL;
+}
+
+/* A user holds a group once, however many of the user's QPs are members. */
+static bool
+sw_group_is_held(
+	const struct sw *sw, const struct sw_group *g, const struct account *account)
+{
+	for (uint32_t i = 0; i < g->count; i++) {
+		if (sw_group_account(sw, g, i) == account)
+			return true;
+	}
+	return false;
+}
+
+/* Adds a member. Returns 0 or -ENOSPC. */
+static int
+sw_group_member_add(struct sw *sw, struct sw_group *g, uint32_t qpn)
+{
+	const struct sw_qp *qp = qpns_find(&sw->qpns, qpn);
+	struct account *account = qp != NULL ? qp->owner->account : NULL;
+
+	if (!sw_group_is_held(sw, g, account) &&
+		!account_take(account, ACCOUNT_groups, 1))
+		return -ENOSPC;
+	if (g->count == 0 && sw->up != NULL && uplink_join(sw->up, g->gid) != 0) {
+		account_give(account, ACCOUNT_groups, 1);
+		return -ENOSPC;
+	}
+	g->qpns[g->count++] = qpn;
+	return 0;
+}
+
 int
 sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
 {
@@ -57,18 +96,26 @@ sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
 	}
 	if (g->count == SW_GROUP_MEMBERS)
 		return -ENOSPC;
-	if (g->count == 0 && sw->up != NULL && uplink_join(sw->up, gid) != 0)
-		return -ENOSPC;
-	g->qpns[g->count++] = qpn;
-	return 0;
+	return sw_group_member_add(sw, g, qpn);
+}
+
+/* After members of a user have been removed. */
+static void
+sw_group_settle(struct sw *sw, struct sw_group *g, struct account *account)
+{
+	if (!sw_group_is_held(sw, g, account))
+		account_give(account, ACCOUNT_groups, 1);
+	if (g->count == 0 && sw->up != NULL)
+		uplink_leave(sw->up, g->gid);
 }
 
 static void
 sw_group_member_remove(struct sw *sw, struct sw_group *g, uint32_t i)
 {
+	struct account *account = sw_group_account(sw, g, i);
+
 	g->qpns[i] = g->qpns[--g->count];
-	if (g->count == 0 && sw->up != NULL)
-		uplink_leave(sw->up, g->gid);
+	sw_group_settle(sw, g, account);
 }
 
 /* Returns the member's index, or count if the QP is no member. */
@@ -111,14 +158,17 @@ sw_group_forget_all(struct sw *sw, const struct sw_client *client)
 {
 	for (unsigned i = 0; i < SW_GROUPS; i++) {
 		struct sw_group *g = &sw->groups[i];
+		uint32_t before = g->count;
 
 		/* Downwards: the entry that fills the gap has been checked already. */
 		for (uint32_t m = g->count; m-- > 0;) {
 			const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[m]);
 
 			if (qp != NULL && qp->owner == client)
-				sw_group_member_remove(sw, g, m);
+				g->qpns[m] = g->qpns[--g->count];
 		}
+		if (g->count != before)
+			sw_group_settle(sw, g, client->account);
 	}
 }
 

@@ -11,9 +11,12 @@ sw_qp_create(struct sw_client *client, uint32_t *qpn)
 	struct sw *sw = client->sw;
 	int rc;
 
-	if (client->qps >= sw->conf.limits.qps)
+	if (client->qps >= sw->conf.limits.qps ||
+		!account_take(client->account, ACCOUNT_qps, 1))
 		return -ENOMEM;
 	rc = qpns_take(&sw->qpns, client, &client->qp_list, sw->now, qpn);
+	if (rc != 0)
+		account_give(client->account, ACCOUNT_qps, 1);
 	client->qps += rc == 0;
 	return rc;
 }
@@ -65,4 +68,5 @@ sw_qp_destroy(struct sw_qp *qp)
 	sw_qp_clear_peer(qp);
 	qpns_give(&client->sw->qpns, qp, client->sw->now);
 	client->qps--;
+	account_give(client->account, ACCOUNT_qps, 1);
 }

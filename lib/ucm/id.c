@@ -61,7 +61,12 @@ ucm_id_create(struct ucm_channel *channel, uint16_t ps, struct ucm_id **out)
 
 	if (id == NULL)
 		return -ENOMEM;
-	rc = ucm_table_add(&session->ids, id, &id->number);
+	rc = account_take(session->account, ACCOUNT_cm_ids, 1) ? 0 : -ENOSPC;
+	if (rc == 0) {
+		rc = ucm_table_add(&session->ids, id, &id->number);
+		if (rc != 0)
+			account_give(session->account, ACCOUNT_cm_ids, 1);
+	}
 	if (rc != 0) {
 		alloc_put(&alloc_plain, id, sizeof(*id));
 		return rc;
@@ -85,6 +90,7 @@ id_free(struct ucm_id *id)
 
 	LIST_REMOVE(id, link);
 	ucm_table_remove(&session->ids, id->number);
+	account_give(session->account, ACCOUNT_cm_ids, 1);
 	session->ucm->id_count--;
 	alloc_put(&alloc_plain, id, sizeof(*id));
 }

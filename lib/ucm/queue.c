@@ -13,11 +13,14 @@ ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int status)
 	struct ucm_session *session = id->channel->session;
 	struct ucm_event *event;
 
-	if (session->events >= session->ids.size * UCM_EVENTS_PER_ID)
+	if (session->events >= session->ids.size * UCM_EVENTS_PER_ID ||
+		!account_take(session->account, ACCOUNT_cm_events, 1))
 		return NULL;
 	event = alloc_get(&alloc_plain, "rdma_cm event", sizeof(*event));
-	if (event == NULL)
+	if (event == NULL) {
+		account_give(session->account, ACCOUNT_cm_events, 1);
 		return NULL;
+	}
 	session->events++;
 	event->owner_id = id;
 	event->resp.uid = id->uid;
@@ -56,6 +59,7 @@ ucm_event_drop(struct ucm_event *event)
 	if (event->new_id != NULL)
 		event->new_id->request = NULL;
 	channel->session->events--;
+	account_give(channel->session->account, ACCOUNT_cm_events, 1);
 	alloc_put(&alloc_plain, event, sizeof(*event));
 }
 

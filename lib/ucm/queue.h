@@ -10,7 +10,7 @@
 #define UCM_EVENTS_PER_ID 8
 
 /* Creates an event, not yet queued, with the number and uid of the ID. Returns NULL
- * without memory, or if the session has too many unread events. */
+ * without memory, or if the session or its user has too many unread events. */
 struct ucm_event *ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int status);
 /* Appends it to the queue of the ID's channel. */
 void ucm_event_put(struct ucm_event *event);

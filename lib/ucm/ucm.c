@@ -82,6 +82,12 @@ ucm_session_set_user(struct ucm_session *session, uint32_t uid, bool privileged)
 }
 
 void
+ucm_session_charge(struct ucm_session *session, struct account *account)
+{
+	session->account = account;
+}
+
+void
 ucm_session_destroy(struct ucm_session *s, uint64_t now)
 {
 	for (uint32_t i = 0; s->channels.used != 0; i++) {

@@ -17,6 +17,7 @@
 #ifndef ROCADE_UCM_UCM_H
 #define ROCADE_UCM_UCM_H
 
+#include "base/account.h"
 #include "cm/cm_core.h"
 #include "port/net.h"
 
@@ -64,6 +65,9 @@ int ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out);
  * IDs of one user may share a port, and only a privileged user may bind to a port below
  * 1024. */
 void ucm_session_set_user(struct ucm_session *session, uint32_t uid, bool privileged);
+/* Counts what the session will hold towards a user's account, which must live as long as
+ * the session. */
+void ucm_session_charge(struct ucm_session *session, struct account *account);
 void ucm_session_destroy(struct ucm_session *session, uint64_t now);
 
 /* *number names the channel in commands. Returns 0, -ENOSPC (limit reached) or

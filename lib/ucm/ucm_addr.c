@@ -188,7 +188,11 @@ ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr)
 		return -EADDRINUSE;
 	if (port == 0)
 		return -EADDRINUSE;
-	ucm_unbind(id);
+	if (!id->has_port &&
+		!account_take(id->channel->session->account, ACCOUNT_cm_ports, 1))
+		return -EADDRINUSE;
+	if (id->has_port)
+		LIST_REMOVE(id, port_link);
 	id->afonly = is_afonly(id, addr);
 	id->src = *addr;
 	id->src.sa.sin6_port = htons(port);
@@ -202,9 +206,11 @@ ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr)
 void
 ucm_unbind(struct ucm_id *id)
 {
-	if (id->has_port)
-		LIST_REMOVE(id, port_link);
+	if (!id->has_port)
+		return;
+	LIST_REMOVE(id, port_link);
 	id->has_port = false;
+	account_give(id->channel->session->account, ACCOUNT_cm_ports, 1);
 }
 
 int

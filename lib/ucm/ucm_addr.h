@@ -14,8 +14,9 @@ uint16_t ucm_addr_port(const struct ucm_addr *addr);
 bool ucm_is_local(const struct ucm *ucm, const uint8_t gid[16]);
 uint64_t ucm_service_id(uint16_t ps, uint16_t port);
 
-/* Binds to the address and its port; port 0: to a free one. Returns 0, -EADDRINUSE,
- * -EADDRNOTAVAIL, or -EACCES (port below 1024, and the user is not privileged). */
+/* Binds to the address and its port; port 0: to a free one. Returns 0, -EADDRINUSE (or
+ * the user has too many ports), -EADDRNOTAVAIL, or -EACCES (port below 1024, and the user
+ * is not privileged). */
 int ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr);
 void ucm_unbind(struct ucm_id *id);
 /* Returns 0 if the ID, which is bound, may listen: no other ID shares the port with it.

@@ -113,7 +113,8 @@ struct ucm_session {
 	TAILQ_ENTRY(ucm_session) link;
 	struct ucm *ucm;
 	void *owner;
-	uint32_t events; /* unread, in all its channels */
+	struct account *account; /* NULL: not limited by user */
+	uint32_t events;         /* unread, in all its channels */
 	uint32_t uid;
 	bool privileged; /* may bind to ports below 1024 */
 	struct ucm_table ids;

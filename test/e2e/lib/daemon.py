@@ -27,7 +27,7 @@ LIBRARY = os.path.join(CLIENTS, "drivers/librocade-verbs.so")
 MAGIC = 0x726f6361
 VERSION = 3
 STATUS = 8
-DEVICE, CLIENT = range(2)  # parts of the state
+DEVICE, CLIENT, USER = range(3)  # parts of the state
 
 
 class Daemon:
@@ -108,11 +108,12 @@ class Daemon:
             s.settimeout(60)
             s.connect(self.socket)
             state = json.loads("{%s}" % self._part(s, DEVICE, 0)[1])
-            state["clients"] = []
-            row, text = self._part(s, CLIENT, 0)
-            while text is not None:
-                state["clients"].append(json.loads(text))
-                row, text = self._part(s, CLIENT, row + 1)
+            for name, kind in (("users", USER), ("clients", CLIENT)):
+                state[name] = []
+                row, text = self._part(s, kind, 0)
+                while text is not None:
+                    state[name].append(json.loads(text))
+                    row, text = self._part(s, kind, row + 1)
             return state
 
     @staticmethod

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/account.h"
+#include "base/base_alloc.h"
+
+const char *const account_names[ACCOUNT_KINDS] = {
+#define ACCOUNT(name, text) #name,
+#include "base/account.def"
+};
+
+void
+accounts_init(struct accounts *all)
+{
+	TAILQ_INIT(&all->users);
+	for (unsigned kind = 0; kind < ACCOUNT_KINDS; kind++) {
+		all->limits[kind] = (struct account_limit){.used = 0};
+		accounts_limit(all, (enum account_kind)kind, UINT32_MAX, false);
+	}
+}
+
+/* Returns how much of `held` is not the user's own part. */
+static uint32_t
+beyond_reserve(const struct account_limit *limit, uint32_t held)
+{
+	return held - RTE_MIN(held, limit->reserve);
+}
+
+void
+accounts_limit(
+	struct accounts *all, enum account_kind kind, uint32_t capacity, bool reserve)
+{
+	struct account_limit *limit = &all->limits[kind];
+	const struct account *account;
+
+	limit->capacity = capacity;
+	limit->reserve = reserve ? capacity / ACCOUNT_PARTS : 0;
+	limit->shared = capacity - ACCOUNT_USERS * limit->reserve;
+	limit->shared_used = 0;
+	/* Users that hold more than a new limit keep it. */
+	TAILQ_FOREACH (account, &all->users, link)
+		limit->shared_used += beyond_reserve(limit, account->held[kind]);
+}
+
+uint32_t
+accounts_most(const struct accounts *all, enum account_kind kind)
+{
+	return all->limits[kind].shared + all->limits[kind].reserve;
+}
+
+const struct account *
+accounts_from(const struct accounts *all, uint32_t from)
+{
+	const struct account *account, *best = NULL;
+
+	TAILQ_FOREACH (account, &all->users, link) {
+		if (account->uid >= from && (best == NULL || account->uid < best->uid))
+			best = account;
+	}
+	return best;
+}
+
+struct account *
+account_open(struct accounts *all, uint32_t uid)
+{
+	struct account *account;
+
+	TAILQ_FOREACH (account, &all->users, link) {
+		if (account->uid == uid) {
+			account->holders++;
+			return account;
+		}
+	}
+	account = alloc_get(&alloc_plain, "account", sizeof(*account));
+	if (account == NULL)
+		return NULL;
+	account->all = all;
+	account->uid = uid;
+	account->holders = 1;
+	TAILQ_INSERT_TAIL(&all->users, account, link);
+	return account;
+}
+
+void
+account_close(struct account *account)
+{
+	if (--account->holders != 0)
+		return;
+	for (unsigned kind = 0; kind < ACCOUNT_KINDS; kind++)
+		assert(account->held[kind] == 0);
+	TAILQ_REMOVE(&account->all->users, account, link);
+	alloc_put(&alloc_plain, account, sizeof(*account));
+}
+
+bool
+account_take(struct account *account, enum account_kind kind, uint32_t n)
+{
+	struct account_limit *limit;
+	uint32_t held, more;
+
+	if (account == NULL)
+		return true;
+	limit = &account->all->limits[kind];
+	held = account->held[kind];
+	more = beyond_reserve(limit, held + n) - beyond_reserve(limit, held);
+	if ((uint64_t)limit->used + n > limit->capacity ||
+		(more != 0 && (uint64_t)limit->shared_used + more > limit->shared)) {
+		account->refused[kind]++;
+		return false;
+	}
+	limit->shared_used += more;
+	limit->used += n;
+	account->held[kind] += n;
+	return true;
+}
+
+void
+account_give(struct account *account, enum account_kind kind, uint32_t n)
+{
+	struct account_limit *limit;
+	uint32_t held;
+
+	if (account == NULL)
+		return;
+	limit = &account->all->limits[kind];
+	held = account->held[kind];
+	assert(held >= n);
+	limit->shared_used -=
+		beyond_reserve(limit, held) - beyond_reserve(limit, held - n);
+	limit->used -= n;
+	account->held[kind] -= n;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Accounts: what each user (uid) of the daemon holds of what all users share, over all
+ * processes and connections of the user.
+ *
+ * Of each kind, a part is reserved for each of ACCOUNT_USERS users, and only the rest is
+ * shared. A user takes the own part first, then of the shared rest. So no user, and no
+ * ACCOUNT_USERS - 1 users together, can keep another one from the part reserved for it.
+ */
+#ifndef ROCADE_BASE_ACCOUNT_H
+#define ROCADE_BASE_ACCOUNT_H
+
+#include <sys/queue.h>
+
+#include "base/common.h"
+
+#define ACCOUNT_USERS 8  /* users for whom a part is reserved */
+#define ACCOUNT_PARTS 16 /* such a part is this fraction of everything */
+
+enum account_kind {
+#define ACCOUNT(name, text) ACCOUNT_##name,
+#include "base/account.def"
+#undef ACCOUNT
+	ACCOUNT_KINDS
+};
+
+extern const char *const account_names[ACCOUNT_KINDS];
+
+struct account_limit {
+	uint32_t capacity; /* of all users together */
+	uint32_t reserve;  /* of each user */
+	uint32_t shared;   /* the rest */
+	uint32_t shared_used;
+	uint32_t used; /* by all users, in all */
+};
+
+struct account {
+	TAILQ_ENTRY(account) link;
+	struct accounts *all;
+	uint32_t uid;
+	uint32_t holders;
+	uint32_t held[ACCOUNT_KINDS];
+	uint64_t refused[ACCOUNT_KINDS];
+};
+
+struct accounts {
+	TAILQ_HEAD(, account) users;
+	struct account_limit limits[ACCOUNT_KINDS];
+};
+
+/* Without limits. */
+void accounts_init(struct accounts *all);
+/* reserve: whether a part is reserved for each user. Without it, one user may hold
+ * everything. */
+void accounts_limit(
+	struct accounts *all, enum account_kind kind, uint32_t capacity, bool reserve);
+/* Returns how much a user may hold while the others hold nothing. */
+uint32_t accounts_most(const struct accounts *all, enum account_kind kind);
+/* Returns the account with the lowest uid that is at least `from`, or NULL. */
+const struct account *accounts_from(const struct accounts *all, uint32_t from);
+
+/* Returns the user's account, which lives until every holder has closed it; NULL without
+ * memory. */
+struct account *account_open(struct accounts *all, uint32_t uid);
+void account_close(struct account *account);
+
+/* Takes n. Returns false, and counts, if the user may not. NULL: nothing is limited. */
+bool account_take(struct account *account, enum account_kind kind, uint32_t n);
+void account_give(struct account *account, enum account_kind kind, uint32_t n);
+
+#endif
