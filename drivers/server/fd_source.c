@@ -22,6 +22,15 @@ fd_source_add(int epoll, struct fd_source *source, int fd, enum fd_source_kind k
 	return -errno;
 }
 
+void
+fd_source_pause(int epoll, struct fd_source *source, bool pause)
+{
+	struct epoll_event ev = {
+		.events = pause ? 0 : EPOLLIN | EPOLLRDHUP, .data.ptr = source};
+
+	(void)epoll_ctl(epoll, EPOLL_CTL_MOD, source->fd, &ev);
+}
+
 int
 fd_source_remove(int epoll, struct fd_source *source)
 {

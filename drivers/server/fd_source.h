@@ -4,6 +4,8 @@
 #ifndef ROCADE_SERVER_FD_SOURCE_H
 #define ROCADE_SERVER_FD_SOURCE_H
 
+#include <stdbool.h>
+
 /* Kinds of epoll events: what the descriptor is. */
 enum fd_source_kind {
 	FD_SOURCE_LISTEN,     /* the daemon's listening socket */
@@ -28,6 +30,8 @@ struct fd_source {
  * Returns 0 or -errno; on failure the caller still owns fd. */
 int fd_source_add(int epoll, struct fd_source *source, int fd, enum fd_source_kind kind,
 	struct conn *conn);
+/* Stops or resumes events of a client's socket; its end is always reported. */
+void fd_source_pause(int epoll, struct fd_source *source, bool pause);
 /* Removes the descriptor from the epoll set and returns it; -1: there is none. */
 int fd_source_remove(int epoll, struct fd_source *source);
 /* Removes the descriptor from the epoll set and closes it, unless that was done. */

@@ -16,12 +16,12 @@
 #include "base/base_alloc.h"
 #include "base/base_log.h"
 #include "engine/clock.h"
+#include "server/server_control.h"
 #include "server/server_conf.h"
 #include "server/server_conn.h"
 #include "server/server_rdmacm.h"
 #include "verbs/verbs_port.h"
 
-#define EVENTS 64
 #define SPIN_NS (20 * NS_PER_US) /* idle time before the daemon sleeps */
 /* While packets move, the sockets are polled after this many passes or this time. */
 #define SOCKET_POLL_PASSES 64
@@ -135,6 +135,7 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	if (d == NULL)
 		return rocade_fail(ENOMEM, "no memory");
 	accounts_init(&d->accounts);
+	control_init(d);
 	TAILQ_INIT(&d->conns);
 	TAILQ_INIT(&d->closing);
 	d->listen.fd = d->stop.fd = -1;
@@ -194,7 +195,7 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	while ((conn = TAILQ_FIRST(&d->conns)) != NULL)
 		conn_close(conn);
 	conn_reap(d);
-	assert(TAILQ_EMPTY(&d->accounts.users));
+	accounts_fini(&d->accounts);
 	rdmacm_destroy(d);
 	if (d->up != NULL) {
 		/* The last packets of clients, and the IGMP or MLD reports that leave
@@ -243,18 +244,48 @@ stop_event_read(struct rocade_daemon *d)
 	d->stopping = true;
 }
 
+/* *cpu_ns: the CPU time when this event began; set to when it ended. */
 static void
-fd_source_serve(struct rocade_daemon *d, const struct fd_source *source)
+request_charge(struct rocade_daemon *d, struct account *account, uint64_t *cpu_ns)
+{
+	uint64_t end = clock_thread_cpu();
+
+	if (account != NULL)
+		control_charge(d, account, clock_now(), end - *cpu_ns);
+	*cpu_ns = end;
+}
+
+/* ended: the client has closed its end. */
+static void
+client_serve(struct rocade_daemon *d, struct conn *conn, bool ended, uint64_t *cpu_ns)
+{
+	struct account *account = conn->account;
+
+	if (conn->closing)
+		return;
+	if (!ended && !control_may(d, account, clock_now())) {
+		control_park(conn);
+		return;
+	}
+	account->holders++; /* the connection may end */
+	conn_ready(conn);
+	request_charge(d, account, cpu_ns);
+	account_close(account);
+}
+
+static void
+fd_source_serve(struct rocade_daemon *d, const struct fd_source *source, uint32_t events,
+	uint64_t *cpu_ns)
 {
 	switch (source->kind) {
 	case FD_SOURCE_LISTEN:
-		conn_accept(d);
+		request_charge(d, conn_accept(d), cpu_ns);
 		break;
 	case FD_SOURCE_STOP:
 		stop_event_read(d);
 		break;
 	case FD_SOURCE_CLIENT:
-		conn_ready(source->conn);
+		client_serve(d, source->conn, (events & EPOLLHUP) != 0, cpu_ns);
 		break;
 	case FD_SOURCE_PROCESS:
 		conn_close(source->conn);
@@ -276,22 +307,27 @@ events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 {
 	struct timespec until = {.tv_sec = (time_t)(timeout_ns / NS_PER_SEC),
 		.tv_nsec = (long)(timeout_ns % NS_PER_SEC)};
-	struct epoll_event events[EVENTS];
-	int n;
+	struct epoll_event events[CONTROL_EVENTS];
+	uint64_t begin_ns = 0, cpu_ns = 0, now = clock_now();
+	int n, max = (int)control_events(d, now);
 
+	control_unpark(d, now);
 	if (timeout_ns == 0 || timeout_ns == TIME_NEVER)
-		n = epoll_wait(d->epoll, events, EVENTS, timeout_ns == 0 ? 0 : -1);
+		n = epoll_wait(d->epoll, events, max, timeout_ns == 0 ? 0 : -1);
 	else
-		n = epoll_pwait2(d->epoll, events, EVENTS, &until, NULL);
+		n = epoll_pwait2(d->epoll, events, max, &until, NULL);
 	/* epoll_pwait2() is new in Linux 5.11. Before: in milliseconds, rounded up. */
 	if (n < 0 && errno == ENOSYS)
-		n = epoll_wait(
-			d->epoll, events, EVENTS, (int)(timeout_ns / NS_PER_MS) + 1);
-	if (n > 0)
+		n = epoll_wait(d->epoll, events, max, (int)(timeout_ns / NS_PER_MS) + 1);
+	if (n > 0) {
+		begin_ns = cpu_ns = clock_thread_cpu();
 		d->sw->now = clock_now();
+	}
 	for (int i = 0; i < n; i++)
-		fd_source_serve(d, events[i].data.ptr);
+		fd_source_serve(d, events[i].data.ptr, events[i].events, &cpu_ns);
 	conn_reap(d);
+	if (n > 0)
+		control_pause(d, clock_now(), clock_thread_cpu() - begin_ns);
 }
 
 static unsigned
@@ -313,10 +349,12 @@ idle_sleep_ns(struct rocade_daemon *d, uint64_t idle_ns, uint64_t now)
 {
 	uint64_t until, max_ns = d->sleep_us * NS_PER_US;
 
-	if (idle_ns < SPIN_NS || (d->up != NULL && max_ns == 0))
+	if (idle_ns < SPIN_NS || (d->up != NULL && max_ns == 0) ||
+		!control_is_due(d, now))
 		return 0;
 	if (d->up == NULL)
-		return TIME_NEVER;
+		return control_sleep_ns(d);
+	max_ns = RTE_MIN(max_ns, control_sleep_ns(d));
 	until = uplink_deadline(d->up);
 	if (until <= now)
 		return 0;
@@ -336,12 +374,13 @@ rocade_daemon_run(struct rocade_daemon *d)
 		now = clock_now();
 		if (unlikely(d->sw->corrupt_count != d->corrupt_seen))
 			conn_close_corrupt(d);
-		if (daemon_pass(d, now) != 0)
+		if (daemon_pass(d, now) != 0) {
 			last = now;
-		else if ((sleep_for = idle_sleep_ns(d, now - last, now)) == 0 ||
-			 !sw_sleep(d->sw))
+			control_packets_moved(d, now);
+		} else if ((sleep_for = idle_sleep_ns(d, now - last, now)) == 0 ||
+			   !sw_sleep(d->sw)) {
 			sched_yield();
-		else {
+		} else {
 			events_serve(d, sleep_for);
 			sw_awake(d->sw);
 			passes = 0;
@@ -351,7 +390,9 @@ rocade_daemon_run(struct rocade_daemon *d)
 		}
 		/* A pass is short, but the scheduler may have taken the core away
 		 * meanwhile. */
-		if (++passes >= SOCKET_POLL_PASSES || now - listened >= SOCKET_POLL_NS) {
+		if ((++passes >= SOCKET_POLL_PASSES ||
+			    now - listened >= SOCKET_POLL_NS) &&
+			control_is_due(d, now)) {
 			passes = 0;
 			listened = now;
 			events_serve(d, 0);

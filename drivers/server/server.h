@@ -34,15 +34,29 @@ struct conn {
 	void *mem;                /* shared with the client (struct region) */
 	size_t size;              /* of mem, in bytes */
 	struct account *account;  /* of its user */
-	pid_t pid;                /* 0: in another PID namespace */
+	TAILQ_ENTRY(conn) parked_link;
+	pid_t pid; /* 0: in another PID namespace */
 	uid_t uid;
 	char name[16]; /* of the process: printable, without quotes */
 	/* generation of the statistics last requested from this client, 0: none */
 	uint32_t requested_gen;
+	bool parked;
 	bool closing; /* freed at the end of the pass over the events */
 };
 
 TAILQ_HEAD(conns, conn);
+
+#define CONTROL_EVENTS 64 /* handled at once while no packet moves */
+
+/* server_control.c: the time that requests take. */
+struct control {
+	uint64_t moved_ns; /* when packets last moved, 0: never */
+	uint64_t due_ns;   /* no events are handled before */
+	struct conns parked;
+	uint64_t parks;              /* how often a connection was parked */
+	const struct account *asker; /* user of the last request; may have gone */
+	uint64_t asker_changed_ns;   /* when the users of two requests last differed */
+};
 
 struct rocade_daemon {
 	struct sw *sw;
@@ -55,6 +69,7 @@ struct rocade_daemon {
 	struct passed_fds passed;
 	struct fd_source stop;
 	struct accounts accounts;
+	struct control control;
 	uint32_t descriptors; /* that clients may cause */
 	bool others;          /* other users than the socket's owner may connect */
 	struct conns conns;

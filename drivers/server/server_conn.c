@@ -11,6 +11,7 @@
 #include "base/base_alloc.h"
 #include "base/base_log.h"
 #include "engine/clock.h"
+#include "server/server_control.h"
 #include "server/server_conn.h"
 #include "server/server_query.h"
 #include "server/server_rdmacm.h"
@@ -312,7 +313,7 @@ client_refusal(const struct rocade_daemon *d, pid_t pid)
 static struct account *
 conn_charge(struct rocade_daemon *d, uid_t uid, const char **why)
 {
-	struct account *account = account_open(&d->accounts, uid);
+	struct account *account = account_open(&d->accounts, uid, clock_now());
 
 	*why = "no memory";
 	if (account == NULL)
@@ -336,7 +337,7 @@ conn_discharge(struct account *account)
 	account_close(account);
 }
 
-void
+struct account *
 conn_accept(struct rocade_daemon *d)
 {
 	int fd = accept4(d->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -348,7 +349,7 @@ conn_accept(struct rocade_daemon *d)
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE)
 			client_reject(d);
-		return;
+		return NULL;
 	}
 	who = peer_read(fd);
 	why = client_refusal(d, who.pid);
@@ -363,10 +364,11 @@ conn_accept(struct rocade_daemon *d)
 			conn_discharge(account);
 		rejection_log(d, &who, why);
 		passed_fds_close(&d->passed, fd);
-		return;
+		return NULL;
 	}
 	d->conn_count++;
 	TAILQ_INSERT_TAIL(&d->conns, conn, link);
+	return account;
 }
 
 void
@@ -395,6 +397,7 @@ conn_close(struct conn *conn)
 	if (conn->closing)
 		return;
 	conn->closing = true;
+	control_forget(conn);
 	if (conn->client != NULL) {
 		log_info("client %u: disconnected", conn->client->id);
 		sw_client_remove(conn->client);

@@ -5,8 +5,9 @@
 
 #include "server/server.h"
 
-/* The listening socket is readable. */
-void conn_accept(struct rocade_daemon *d);
+/* The listening socket is readable. Returns the account of the new connection's user, or
+ * NULL. */
+struct account *conn_accept(struct rocade_daemon *d);
 /* Stops listening. */
 void conn_listen_end(struct rocade_daemon *d);
 /* Handles a readable socket: a request, or the end of the connection. */

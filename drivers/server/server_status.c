@@ -49,6 +49,7 @@ status_print_device(struct json_out *j, const struct rocade_daemon *d)
 	json_out_uint(j, "qpn_count", dev->qpn_count);
 	json_out_uint(j, "qpns_free", qpns_free_count(&d->sw->qpns));
 	json_out_uint(j, "disconnected", d->sw->corrupt_count);
+	json_out_uint(j, "parked", d->control.parks);
 	json_out_uint(j, "cm_listeners", rdmacm_listeners(d));
 	json_out_uint(j, "log_lines_lost", server_log_lost());
 	json_out_array(j, "addresses");
@@ -84,6 +85,8 @@ status_print_user(struct json_out *j, const struct account *account)
 		refused += account->refused[i];
 	}
 	json_out_uint(j, "refused", refused);
+	json_out_uint(j, "requests", account->requests);
+	json_out_uint(j, "request_us", account->control_total_ns / NS_PER_US);
 	json_out_end(j);
 }
 

@@ -56,17 +56,46 @@ accounts_from(const struct accounts *all, uint32_t from)
 	const struct account *account, *best = NULL;
 
 	TAILQ_FOREACH (account, &all->users, link) {
-		if (account->uid >= from && (best == NULL || account->uid < best->uid))
+		if (account->holders != 0 && account->uid >= from &&
+			(best == NULL || account->uid < best->uid))
 			best = account;
 	}
 	return best;
 }
 
+static void
+account_free(struct account *account)
+{
+	assert(account->holders == 0);
+	TAILQ_REMOVE(&account->all->users, account, link);
+	alloc_put(&alloc_plain, account, sizeof(*account));
+}
+
+void
+accounts_fini(struct accounts *all)
+{
+	while (!TAILQ_EMPTY(&all->users))
+		account_free(TAILQ_FIRST(&all->users));
+}
+
+static void
+unused_free(struct accounts *all, uint64_t now)
+{
+	struct account *account, *next;
+
+	for (account = TAILQ_FIRST(&all->users); account != NULL; account = next) {
+		next = TAILQ_NEXT(account, link);
+		if (account->holders == 0 && account->control_ns <= now)
+			account_free(account);
+	}
+}
+
 struct account *
-account_open(struct accounts *all, uint32_t uid)
+account_open(struct accounts *all, uint32_t uid, uint64_t now)
 {
 	struct account *account;
 
+	unused_free(all, now);
 	TAILQ_FOREACH (account, &all->users, link) {
 		if (account->uid == uid) {
 			account->holders++;
@@ -90,8 +119,6 @@ account_close(struct account *account)
 		return;
 	for (unsigned kind = 0; kind < ACCOUNT_KINDS; kind++)
 		assert(account->held[kind] == 0);
-	TAILQ_REMOVE(&account->all->users, account, link);
-	alloc_put(&alloc_plain, account, sizeof(*account));
 }
 
 bool

@@ -39,6 +39,11 @@ struct account {
 	struct accounts *all;
 	uint32_t uid;
 	uint32_t holders;
+	/* Time that requests of the user have taken: a bucket that is empty until
+	 * control_ns, the sum, and how many requests. The caller fills them in. */
+	uint64_t control_ns;
+	uint64_t control_total_ns;
+	uint64_t requests;
 	uint32_t held[ACCOUNT_KINDS];
 	uint64_t refused[ACCOUNT_KINDS];
 };
@@ -56,12 +61,16 @@ void accounts_limit(
 	struct accounts *all, enum account_kind kind, uint32_t capacity, bool reserve);
 /* Returns how much a user may hold while the others hold nothing. */
 uint32_t accounts_most(const struct accounts *all, enum account_kind kind);
-/* Returns the account with the lowest uid that is at least `from`, or NULL. */
+/* Returns the account in use with the lowest uid that is at least `from`, or NULL. */
 const struct account *accounts_from(const struct accounts *all, uint32_t from);
 
-/* Returns the user's account, which lives until every holder has closed it; NULL without
- * memory. */
-struct account *account_open(struct accounts *all, uint32_t uid);
+/* No account may have a holder. */
+void accounts_fini(struct accounts *all);
+
+/* Returns the user's account; NULL without memory. It lives until every holder has closed
+ * it and its bucket is full again: accounts that are not needed any more are freed
+ * here. */
+struct account *account_open(struct accounts *all, uint32_t uid, uint64_t now);
 void account_close(struct account *account);
 
 /* Takes n. Returns false, and counts, if the user may not. NULL: nothing is limited. */

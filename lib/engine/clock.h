@@ -15,4 +15,7 @@ uint64_t clock_now(void);
 /* Returns nanoseconds of the wall clock, CLOCK_REALTIME. */
 uint64_t clock_wall(void);
 
+/* Returns how long the calling thread has had a core, in nanoseconds. A system call. */
+uint64_t clock_thread_cpu(void);
+
 #endif

@@ -16,10 +16,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
 from daemon import BUILD, CLIENTS, STATUS_PROGRAM, Daemon  # noqa: E402
 from process import Process, until  # noqa: E402
-from tap import case, run  # noqa: E402
+from tap import case, run, skip  # noqa: E402
 
 FLOW = os.path.join(CLIENTS, "test/e2e/flow")
 HOSTILE = os.path.join(os.path.abspath(BUILD), "test/e2e/hostile")
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+          "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
 LONG = os.environ.get("ROCADE_TEST_LONG") == "1"
 SLOW = "sanitize" in BUILD
 KILLS = 1000 if LONG else 100
@@ -139,6 +141,49 @@ def hostile():
         group.unharmed("all together")
 
 
+def answer_ms(daemon):
+    """Returns how long the daemon takes for its state, and the state."""
+    start = time.monotonic()
+    state = daemon.status()
+    return 1e3 * (time.monotonic() - start), state
+
+
+def another_user():
+    """Clients of another user, who may connect, but not keep others from the daemon."""
+    if os.getuid() != 0:
+        skip("clients of another user: needs root")
+        return
+    with Daemon("--socket-mode", "666") as daemon:
+        pair = flow(daemon, "pair")
+        pair.wait_line()
+
+        def start(way, **more):
+            return Process([*NOBODY, HOSTILE, way, 2, SEED], env=daemon.env, **more)
+        crowd = start("crowd", feed=True)
+        case("a crowd of another user does not get all places",
+             crowd.wait_line("places", TIMEOUT_S) == "places 144\n", crowd.text)
+        late = flow(daemon, "idle")
+        case("a client attaches beside the crowd", late.wait_line() == "running\n", late.text)
+        users = {u["uid"]: u for u in daemon.status()["users"]}
+        case("the daemon shows what the crowd holds", users[65534]["clients"] == 144 and
+             users[65534]["refused"] > 0 and users[0]["clients"] == 3, str(users))
+        case("the crowd ends", crowd.finish(TIMEOUT_S)[0] == 0, crowd.text)
+        flood = start("flood")
+        times = []
+        while flood.poll() is None:
+            times.append(answer_ms(daemon)[0])
+        times.sort()
+        print("# beside a flood of requests: status in %.1f ms, worst %.1f ms, of %d" % (
+            times[len(times) // 2], times[-1], len(times)))
+        case("a flood of requests ends", flood.finish()[0] == 0, flood.text)
+        case("others' requests are answered beside a flood", times[len(times) // 2] < 1000,
+             str(times[-10:]))
+        case("the flood was parked", daemon.status()["device"]["parked"] > 0)
+        late.finish()
+        status, text = pair.finish()
+        case("the correct clients' data is correct beside another user", status == 0, text)
+
+
 def hoarders():
     with correct_pair("hoarders") as (daemon, group):
         many = flow(daemon, "many", "10000")
@@ -218,4 +263,4 @@ def start_up():
 
 
 if __name__ == "__main__":
-    sys.exit(run(kills, hostile, hoarders, restart, idle, start_up))
+    sys.exit(run(kills, hostile, another_user, hoarders, restart, idle, start_up))

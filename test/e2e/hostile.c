@@ -13,6 +13,9 @@
  *   boast      fills its stats snapshot with the largest values
  *   places     as many connections as possible, each with rings
  *   qpns       allocates all QPNs, again and again
+ *   crowd      16 processes with as many connections with rings as the daemon admits, until
+ *              its input ends
+ *   flood      status requests over 16 connections, as many as the daemon answers
  *
  * Prints its counts. The exit status is 0 if the daemon still runs at the end. */
 #include <signal.h>
@@ -111,7 +114,8 @@ main(int argc, char **argv)
 		int (*run)(void);
 	} ways[] = {{"scribble", mode_scribble}, {"liar", mode_liar},
 		{"block", mode_block}, {"talk", mode_talk}, {"linger", mode_linger},
-		{"boast", mode_boast}, {"places", mode_places}, {"qpns", mode_qpns}};
+		{"boast", mode_boast}, {"places", mode_places}, {"qpns", mode_qpns},
+		{"crowd", mode_crowd}, {"flood", mode_flood}};
 	struct timespec t;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -126,6 +130,7 @@ main(int argc, char **argv)
 	}
 	fprintf(stderr,
 		"usage: hostile WAY SECONDS SEED\n"
-		"WAY: scribble, liar, block, talk, linger, boast, places or qpns\n");
+		"WAY: scribble, liar, block, talk, linger, boast, places, qpns, crowd or "
+		"flood\n");
 	return 2;
 }

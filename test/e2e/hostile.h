@@ -34,5 +34,7 @@ int mode_linger(void);
 /* hostile_hoard.c: with what is limited. */
 int mode_places(void);
 int mode_qpns(void);
+int mode_crowd(void);
+int mode_flood(void);
 
 #endif

@@ -17,11 +17,12 @@ nothing_is_limited_at_first(void **state)
 	struct account *a;
 
 	accounts_init(&all);
-	a = account_open(&all, 7);
+	a = account_open(&all, 7, 0);
 	assert_true(account_take(a, ACCOUNT_qps, 1000000));
 	assert_int_equal(a->held[ACCOUNT_qps], 1000000);
 	account_give(a, ACCOUNT_qps, 1000000);
 	account_close(a);
+	accounts_fini(&all);
 	assert_true(TAILQ_EMPTY(&all.users));
 	/* Without an account nothing is limited. */
 	assert_true(account_take(NULL, ACCOUNT_qps, 1));
@@ -35,9 +36,9 @@ one_account_a_user(void **state)
 	struct accounts all;
 
 	accounts_init(&all);
-	a = account_open(&all, 7);
-	b = account_open(&all, 3);
-	c = account_open(&all, 7);
+	a = account_open(&all, 7, 0);
+	b = account_open(&all, 3, 0);
+	c = account_open(&all, 7, 0);
 	assert_ptr_equal(a, c);
 	assert_ptr_equal(accounts_from(&all, 0), b);
 	assert_ptr_equal(accounts_from(&all, 4), a);
@@ -47,6 +48,28 @@ one_account_a_user(void **state)
 	account_close(c);
 	assert_null(accounts_from(&all, 4));
 	account_close(b);
+	accounts_fini(&all);
+}
+
+static void
+account_outlives_its_holders_until_its_bucket_is_full(void **state)
+{
+	struct account *a, *again;
+	struct accounts all;
+
+	accounts_init(&all);
+	a = account_open(&all, 7, 1000);
+	a->control_ns = 5000;
+	account_close(a);
+	assert_null(accounts_from(&all, 0)); /* no user now */
+	again = account_open(&all, 7, 4999);
+	assert_ptr_equal(again, a);
+	assert_int_equal(again->control_ns, 5000);
+	account_close(again);
+	again = account_open(&all, 7, 5000);
+	assert_int_equal(again->control_ns, 0);
+	account_close(again);
+	accounts_fini(&all);
 }
 
 static void
@@ -58,21 +81,21 @@ one_user_cannot_take_the_parts_of_others(void **state)
 
 	accounts_init(&all);
 	accounts_limit(&all, ACCOUNT_qps, 160, true);
-	greedy = account_open(&all, 1);
+	greedy = account_open(&all, 1, 0);
 	while (account_take(greedy, ACCOUNT_qps, 1))
 		n++;
 	assert_int_equal(n, 90); /* the shared half, and the user's part of 10 */
 	assert_int_equal(n, accounts_most(&all, ACCOUNT_qps));
 	assert_int_equal(greedy->refused[ACCOUNT_qps], 1);
 	for (unsigned i = 0; i < ACCOUNT_USERS - 1; i++) {
-		late[i] = account_open(&all, 10 + i);
+		late[i] = account_open(&all, 10 + i, 0);
 		for (unsigned k = 0; k < 10; k++)
 			assert_true(account_take(late[i], ACCOUNT_qps, 1));
 		assert_false(account_take(late[i], ACCOUNT_qps, 1));
 	}
 	assert_int_equal(all.limits[ACCOUNT_qps].used, 160);
 	/* One more user finds nothing. */
-	late[7] = account_open(&all, 99);
+	late[7] = account_open(&all, 99, 0);
 	assert_false(account_take(late[7], ACCOUNT_qps, 1));
 	/* The greedy user gives some back, for everyone. */
 	account_give(greedy, ACCOUNT_qps, 30);
@@ -84,6 +107,7 @@ one_user_cannot_take_the_parts_of_others(void **state)
 		account_give(late[i], ACCOUNT_qps, late[i]->held[ACCOUNT_qps]);
 		account_close(late[i]);
 	}
+	accounts_fini(&all);
 }
 
 static void
@@ -94,7 +118,7 @@ alone_a_user_may_take_everything(void **state)
 
 	accounts_init(&all);
 	accounts_limit(&all, ACCOUNT_clients, 160, false);
-	a = account_open(&all, 1);
+	a = account_open(&all, 1, 0);
 	assert_false(account_take(a, ACCOUNT_clients, 161));
 	assert_true(account_take(a, ACCOUNT_clients, 160));
 	assert_false(account_take(a, ACCOUNT_clients, 1));
@@ -107,6 +131,7 @@ alone_a_user_may_take_everything(void **state)
 	assert_true(account_take(a, ACCOUNT_clients, 1));
 	account_give(a, ACCOUNT_clients, 9);
 	account_close(a);
+	accounts_fini(&all);
 }
 
 static void
@@ -119,7 +144,7 @@ random_users_against_a_model(void **state)
 	accounts_init(&all);
 	accounts_limit(&all, ACCOUNT_cm_ids, 320, true); /* a part is 20 */
 	for (unsigned i = 0; i < RTE_DIM(users); i++)
-		users[i] = account_open(&all, i);
+		users[i] = account_open(&all, i, 0);
 	for (unsigned round = 0; round < 100000; round++) {
 		struct account *a = users[rand_below(&rnd, RTE_DIM(users))];
 		uint32_t n = 1 + (uint32_t)rand_below(&rnd, 30), sum = 0, shared = 0, own;
@@ -144,6 +169,7 @@ random_users_against_a_model(void **state)
 		account_give(users[i], ACCOUNT_cm_ids, users[i]->held[ACCOUNT_cm_ids]);
 		account_close(users[i]);
 	}
+	accounts_fini(&all);
 	assert_int_equal(all.limits[ACCOUNT_cm_ids].used, 0);
 	assert_int_equal(all.limits[ACCOUNT_cm_ids].shared_used, 0);
 }
@@ -154,6 +180,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_limited_at_first),
 		cmocka_unit_test(one_account_a_user),
+		cmocka_unit_test(account_outlives_its_holders_until_its_bucket_is_full),
 		cmocka_unit_test(one_user_cannot_take_the_parts_of_others),
 		cmocka_unit_test(alone_a_user_may_take_everything),
 		cmocka_unit_test(random_users_against_a_model),

@@ -17,7 +17,7 @@ account_fixture_open(struct account_fixture *f, enum account_kind kind)
 {
 	fixture_open(&f->b,
 		(struct rocade_daemon_conf){.socket_mode = 0666, .max_clients = 32});
-	f->greedy = account_open(&f->b.d->accounts, (uint32_t)getuid() + 1);
+	f->greedy = account_open(&f->b.d->accounts, (uint32_t)getuid() + 1, 0);
 	while (account_take(f->greedy, kind, 1))
 		continue;
 	assert_int_equal(f->greedy->held[kind], accounts_most(&f->b.d->accounts, kind));
@@ -30,7 +30,7 @@ account_fixture_close(struct account_fixture *f)
 		account_give(f->greedy, (enum account_kind)kind, f->greedy->held[kind]);
 	account_close(f->greedy);
 	/* Our own connections have given everything back. */
-	assert_true(TAILQ_EMPTY(&f->b.d->accounts.users));
+	assert_null(accounts_from(&f->b.d->accounts, 0));
 	fixture_close(&f->b);
 }
 

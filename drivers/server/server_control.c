@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/server_control.h"
+
+#define RECENT_NS NS_PER_MS /* others wait: they did something this long ago at most */
+#define EVENTS_BUSY 4       /* handled between two passes while packets move */
+#define PAUSE_FACTOR 4      /* events take a fifth of the time while packets move */
+#define SHARE 10            /* a user's requests take a tenth while others wait */
+/* A user that has asked for little may ask for this much at once. */
+#define BURST_NS (NS_PER_MS * SHARE)
+#define PAUSE_MAX_NS (2 * NS_PER_MS)
+#define REQUEST_MIN_NS NS_PER_US /* no request is free */
+#define UNPARK_MAX 8             /* connections looked at in one turn */
+
+void
+control_init(struct rocade_daemon *d)
+{
+	TAILQ_INIT(&d->control.parked);
+}
+
+static bool
+is_recent(uint64_t then, uint64_t now)
+{
+	return then != 0 && now - then < RECENT_NS;
+}
+
+unsigned
+control_events(const struct rocade_daemon *d, uint64_t now)
+{
+	return is_recent(d->control.moved_ns, now) ? EVENTS_BUSY : CONTROL_EVENTS;
+}
+
+void
+control_pause(struct rocade_daemon *d, uint64_t now, uint64_t took_ns)
+{
+	if (is_recent(d->control.moved_ns, now))
+		d->control.due_ns = now + RTE_MIN(PAUSE_FACTOR * took_ns, PAUSE_MAX_NS);
+}
+
+bool
+control_may(const struct rocade_daemon *d, const struct account *account, uint64_t now)
+{
+	return account->control_ns <= now ||
+	       (!is_recent(d->control.moved_ns, now) &&
+		       !is_recent(d->control.asker_changed_ns, now));
+}
+
+void
+control_charge(
+	struct rocade_daemon *d, struct account *account, uint64_t now, uint64_t took_ns)
+{
+	uint64_t full = now - RTE_MIN(now, BURST_NS);
+
+	if (account != d->control.asker) {
+		d->control.asker = account;
+		d->control.asker_changed_ns = now;
+	}
+	account->control_ns = RTE_MAX(account->control_ns, full) +
+			      SHARE * RTE_MAX(took_ns, REQUEST_MIN_NS);
+	account->control_total_ns += took_ns;
+	account->requests++;
+}
+
+void
+control_park(struct conn *conn)
+{
+	struct rocade_daemon *d = conn->daemon;
+
+	if (conn->parked)
+		return;
+	conn->parked = true;
+	d->control.parks++;
+	fd_source_pause(d->epoll, &conn->socket, true);
+	TAILQ_INSERT_TAIL(&d->control.parked, conn, parked_link);
+}
+
+void
+control_forget(struct conn *conn)
+{
+	if (conn->parked)
+		TAILQ_REMOVE(&conn->daemon->control.parked, conn, parked_link);
+	conn->parked = false;
+}
+
+void
+control_unpark(struct rocade_daemon *d, uint64_t now)
+{
+	const struct account *served = NULL;
+	struct conn *conn;
+
+	for (unsigned i = 0; i < UNPARK_MAX; i++) {
+		conn = TAILQ_FIRST(&d->control.parked);
+		if (conn == NULL)
+			return;
+		TAILQ_REMOVE(&d->control.parked, conn, parked_link);
+		if (conn->account != served && control_may(d, conn->account, now)) {
+			served = conn->account;
+			conn->parked = false;
+			fd_source_pause(d->epoll, &conn->socket, false);
+		} else {
+			/* Behind those of other users. */
+			TAILQ_INSERT_TAIL(&d->control.parked, conn, parked_link);
+		}
+	}
+}
+
+uint64_t
+control_sleep_ns(const struct rocade_daemon *d)
+{
+	return TAILQ_EMPTY(&d->control.parked) ? TIME_NEVER : RECENT_NS;
+}

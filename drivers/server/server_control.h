@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How much of the daemon's time requests of clients may take: its thread moves packets too.
+ *
+ * While packets move, the daemon handles a few events at a time, and then none until it
+ * has moved packets for four times as long. Each request is charged to its user. While
+ * others wait, that is while packets move or another user has requests, a user may take a
+ * tenth of the time; a connection whose user has taken more is parked: its requests stay
+ * in its socket. A user that is alone is not limited.
+ *
+ * The time is CPU time: a reply can wake a client that then has the daemon's core for a
+ * while.
+ */
+#ifndef ROCADE_SERVER_CONTROL_H
+#define ROCADE_SERVER_CONTROL_H
+
+#include "server/server.h"
+
+void control_init(struct rocade_daemon *d);
+
+/* Packets moved. */
+static inline void
+control_packets_moved(struct rocade_daemon *d, uint64_t now)
+{
+	d->control.moved_ns = now;
+}
+
+/* Returns whether the daemon may look for events now. */
+static inline bool
+control_is_due(const struct rocade_daemon *d, uint64_t now)
+{
+	return now >= d->control.due_ns;
+}
+
+/* Returns how many events to handle before packets are moved again. */
+unsigned control_events(const struct rocade_daemon *d, uint64_t now);
+/* Events were handled until now, which took took_ns. */
+void control_pause(struct rocade_daemon *d, uint64_t now, uint64_t took_ns);
+
+/* Returns whether a user's request is served now. */
+bool control_may(
+	const struct rocade_daemon *d, const struct account *account, uint64_t now);
+/* A request of the user was served until now, which took took_ns. */
+void control_charge(
+	struct rocade_daemon *d, struct account *account, uint64_t now, uint64_t took_ns);
+
+/* Leaves the connection's requests in its socket for now. */
+void control_park(struct conn *conn);
+/* The connection ends. */
+void control_forget(struct conn *conn);
+/* Serves parked connections again whose users may: one of each user, the longest parked
+ * first. */
+void control_unpark(struct rocade_daemon *d, uint64_t now);
+/* Returns how long the daemon may sleep; TIME_NEVER: nothing is parked. */
+uint64_t control_sleep_ns(const struct rocade_daemon *d);
+
+#endif
