@@ -8,6 +8,8 @@
 #include "server/server_query.h"
 #include "server/server_rdmacm.h"
 
+#define ROWS_MAX 8 /* in a reply; a row has less than SW_DATA_MAX / ROWS_MAX bytes */
+
 static void
 stats_print(struct json_out *j, const struct sw_stats *stats)
 {
@@ -137,6 +139,22 @@ row_print(struct json_out *j, const struct rocade_daemon *d, enum sw_status_part
 	return conn != NULL || account != NULL;
 }
 
+/* Prints rows: of one moment, but not so many that packets wait for long. */
+static bool
+several_rows_print(struct json_out *j, const struct rocade_daemon *d,
+	enum sw_status_part part, uint32_t from, uint32_t *id)
+{
+	unsigned n = 0;
+
+	while (n < ROWS_MAX && row_print(j, d, part, from, id)) {
+		from = *id + 1;
+		n++;
+		if (from == 0) /* it was the highest */
+			break;
+	}
+	return n != 0;
+}
+
 int
 status_part(const struct rocade_daemon *d, enum sw_status_part part, uint32_t from,
 	struct sw_data_reply *reply)
@@ -153,7 +171,7 @@ status_part(const struct rocade_daemon *d, enum sw_status_part part, uint32_t fr
 	if (part == SW_STATUS_DEVICE)
 		device_part_print(&j, d);
 	else
-		found = row_print(&j, d, part, from, &reply->id);
+		found = several_rows_print(&j, d, part, from, &reply->id);
 	len = ftell(j.to);
 	/* A truncated text would be no JSON. */
 	if (fclose(j.to) != 0 || len < 0)

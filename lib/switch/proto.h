@@ -54,8 +54,10 @@ enum sw_request_type {
 
 enum sw_status_part {
 	SW_STATUS_DEVICE, /* members of an object: device, port, limits, ... */
-	SW_STATUS_CLIENT, /* the first client with an id of at least dest_qpn; ENOENT */
-	SW_STATUS_USER,   /* the first user with a uid of at least dest_qpn; ENOENT */
+	/* The first clients with an id of at least dest_qpn, users with a uid of at least
+	 * dest_qpn; a few at a time, with commas between them. ENOENT: there is none. */
+	SW_STATUS_CLIENT,
+	SW_STATUS_USER,
 };
 
 struct sw_request {
@@ -101,7 +103,7 @@ struct sw_data_reply {
 	uint32_t version;
 	uint32_t type;
 	int32_t error;
-	uint32_t id; /* of the client, or the uid; set with EPERM, too */
+	uint32_t id; /* of the last client, or the uid; set with EPERM, too */
 	uint32_t len;
 	uint8_t bytes[SW_DATA_MAX];
 };

@@ -112,13 +112,13 @@ class Daemon:
                 state[name] = []
                 row, text = self._part(s, kind, 0)
                 while text is not None:
-                    state[name].append(json.loads(text))
+                    state[name] += json.loads("[%s]" % text)
                     row, text = self._part(s, kind, row + 1)
             return state
 
     @staticmethod
     def _part(s, kind, first):
-        """Returns the id of a part of the state, and its text; None: there is none."""
+        """Returns the id of the last row of a part of the state, and its text; None: there is none."""
         s.send(struct.pack("<6I32x", MAGIC, VERSION, STATUS, kind, first, 0))
         reply = s.recv(65536)
         error, row, size = struct.unpack_from("<3I", reply, 12)
