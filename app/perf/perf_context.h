@@ -115,6 +115,8 @@ uint64_t perf_memory_in_use(void);
 int perf_connect(struct perf_context *ctx);
 /* perf_events.c: runs the engine of an end that sleeps on the worker lcore. */
 int events_engine_launch(struct perf_context *ctx);
+/* Stops it, if it was launched. */
+void events_engine_stop(struct perf_context *ctx);
 /* Sets or restores the priority of this thread over others on the engine's core. */
 void events_set_priority(struct perf_context *ctx, bool first);
 /* Sleeps until recv_cq may have a completion. Returns true if msg was received from the

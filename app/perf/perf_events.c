@@ -26,6 +26,14 @@ events_engine_launch(struct perf_context *ctx)
 	return 0;
 }
 
+void
+events_engine_stop(struct perf_context *ctx)
+{
+	if (ctx->lcore != 0)
+		rocade_engine_stop(rocade_port_engine(ctx->port, 0));
+	ctx->lcore = 0;
+}
+
 /* The engine may share a core with this thread, and a woken thread must not wait for the
  * engine's time slice to end. The priority is raised only between opening and closing:
  * control calls wait for the engine, which must then be able to run. */

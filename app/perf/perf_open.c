@@ -326,8 +326,7 @@ perf_close(struct perf_context *ctx)
 		ibv_dealloc_pd(ctx->verbs.base_pd);
 	if (ctx->verbs.context != NULL)
 		ibv_close_device(ctx->verbs.context);
-	if (ctx->lcore != 0)
-		rocade_engine_stop(rocade_port_engine(ctx->port, 0));
+	events_engine_stop(ctx);
 	if (ctx->port != NULL)
 		rocade_close_port(ctx->port);
 	free(ctx->conns);

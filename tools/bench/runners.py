@@ -149,8 +149,9 @@ class Bench:
         finally:
             stop(server)
         if client.returncode != 0 or server.returncode != 0:
-            raise Failed("rocade-perf --mode %s: client: %s; server: %s" % (
-                mode, self.why("client"), self.why("server")))
+            raise Failed("rocade-perf --mode %s: client: status %d, %s; server: status %d, %s" % (
+                mode, client.returncode, self.why("client"), server.returncode,
+                self.why("server")))
         with open(out, encoding="utf-8") as file:
             # The client writes the file right after the window.
             self.measured(seconds, time.monotonic() - time.time() + os.fstat(file.fileno()).st_mtime)
