@@ -39,7 +39,7 @@ next_mad(struct cm *cm)
 static enum cm_drop
 deliver(struct cm *cm, const struct mad *mad, const struct captured_mad *c)
 {
-	struct cm_path path;
+	struct cm_path path = {.local = false};
 
 	memcpy(path.sgid, c->dst, 16);
 	memcpy(path.dgid, c->src, 16);
