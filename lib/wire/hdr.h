@@ -18,6 +18,7 @@
 #define PKEY_NUMBER 0x7FFF
 #define QKEY_CONTROLLED 0x80000000u /* only for privileged users (IBA 10.2.5) */
 #define QPN_MULTICAST 0xFFFFFF      /* DestQP of multicast packets */
+#define IPV6_MULTICAST 0xFF         /* first byte of an IPv6 group (RFC 4291 2.7) */
 
 /* True unless the QPN is 0 or 1, which are for management, or that of multicast (IBA
  * 3.5.3, 3.5.8). */

@@ -87,7 +87,9 @@ parse_ipv4(const uint8_t *data, uint32_t room, uint32_t flags, struct pkt_view *
 
 /* No IPv6 packet may have an IPv4-mapped address (RFC 6890 2.2.3). In a GID it stands for
  * an IPv4 address: such a packet would be taken for IPv4 although no IPv4 filter of the
- * network has seen it. */
+ * network has seen it. A datagram to an IPv6 group may come from one: a UD QP whose only GID
+ * is that of an IPv4 address sends to any MGID, and no packet to a group matches a
+ * connection. */
 static inline bool
 ipv6_has_mapped(const struct rte_ipv6_hdr *ip)
 {
@@ -99,7 +101,7 @@ ipv6_has_mapped(const struct rte_ipv6_hdr *ip)
 	__builtin_memcpy(&dst_high, dst, sizeof(dst_high));
 	if (likely(src_high != 0 && dst_high != 0))
 		return false;
-	return gid_is_mapped(src) || gid_is_mapped(dst);
+	return gid_is_mapped(dst) || (gid_is_mapped(src) && dst[0] != IPV6_MULTICAST);
 }
 
 static inline unsigned

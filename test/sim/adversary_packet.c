@@ -210,7 +210,8 @@ path_make(const struct victim *v, struct path_hdr *hdr)
 		.vlan = chance(10) ? 5 : 0,
 	};
 
-	memcpy(addr.src_gid, adversary.gid[v->ipv6].raw, 16);
+	/* A mapped address in an IPv6 header, now and then. */
+	memcpy(addr.src_gid, adversary.gid[v->ipv6 && !chance(5)].raw, 16);
 	if (chance(20))
 		addr.src_gid[15] ^= 0x11;
 	memcpy(addr.dst_gid, v->ipv6 ? v->host->gid6.raw : v->host->gid4.raw, 16);

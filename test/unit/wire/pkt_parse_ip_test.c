@@ -107,8 +107,8 @@ ip_checksum_extremes(void **state)
 	}
 }
 
-/* A GID ::ffff:a.b.c.d stands for an IPv4 address, so no IPv6 packet may have one; neither
- * RoCEv2 nor one for the port itself. */
+/* A GID ::ffff:a.b.c.d stands for an IPv4 address, so no IPv6 packet of one host to another
+ * may have one; neither RoCEv2 nor one for the port itself. */
 static void
 drop_mapped_address(void **state)
 {
@@ -126,7 +126,9 @@ drop_mapped_address(void **state)
 		{[15] = 1},
 		{[12] = 192, [14] = 2, [15] = 1},
 	};
+	static const uint8_t group[16] = {[0] = 0xff, [1] = 0x0e, [15] = 1};
 	static const uint8_t protocols[] = {17, 58, 44, 89};
+	struct raw_frame to_group = raw_frame6();
 
 	for (size_t at = 0; at < 2; at++) {
 		struct raw_frame c = raw_frame6();
@@ -147,6 +149,10 @@ drop_mapped_address(void **state)
 			assert_int_equal(raw_frame_parse(&c, 0), DROP_none);
 		}
 	}
+	memcpy(to_group.data + IP_OFF + 8, addrs[0], 16);
+	memcpy(to_group.data + IP_OFF + 24, group, 16);
+	frame_seal(to_group.data, IP_OFF);
+	assert_int_equal(raw_frame_parse(&to_group, 0), DROP_none);
 }
 
 static void
