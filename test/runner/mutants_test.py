@@ -60,6 +60,8 @@ def main():
     cases = [
         ("a table is read", [f["fault"] for f in mutants.parse(TABLE)] == ["x y", "z"]),
         ("refuses a mutant without killers", refuses("fault a\nin b\nline c\nis d\n")),
+        ("refuses mutants without an empty line between them",
+         refuses(TABLE.replace("\n\n", "\n"))),
         ("a line in a function", put("one") == 8),
         ("the same line in another function", put("two") == 14),
         ("a line that is not unique is refused", put("") is None),

@@ -5,12 +5,15 @@ and one of its killers must fail. Prints TAP.
 
     mutants.py SOURCE WORK [PATTERN]
 
-WORK gets the copy and its build, which are kept for the next run. With PATTERN only the mutants
-whose fault it matches. A mutant that does not apply or does not build is a failure too."""
+As many mutants are tried at a time as the machine has cores, each in a copy and a build of its own.
+WORK gets these; the first is kept for the next run. With PATTERN only the mutants whose fault it
+matches. A mutant that does not apply or does not build is a failure too."""
 
+import concurrent.futures
 import glob
 import json
 import os
+import queue
 import re
 import shutil
 import signal
@@ -41,11 +44,11 @@ def parse(text):
         lines = [line for line in paragraph.splitlines() if line and not line.startswith("#")]
         if not lines:
             continue
-        fault = dict(line.split(None, 1) for line in lines)
-        if tuple(fault) != KEYS:
-            raise ValueError("a mutant has the keys %s, expected %s" % (
-                " ".join(fault), " ".join(KEYS)))
-        faults.append(fault)
+        rows = [line.split(None, 1) for line in lines]
+        if tuple(row[0] for row in rows) != KEYS:
+            raise ValueError("the mutant \"%s\" has the keys %s, expected %s" % (
+                lines[0], " ".join(row[0] for row in rows), " ".join(KEYS)))
+        faults.append(dict(rows))
     return faults
 
 
@@ -117,16 +120,46 @@ def copy_tree(source, to):
                 os.remove(os.path.join(folder, file))
 
 
-class Tests:
-    """The tests of a build, by name."""
+class Workspace:
+    """A copy of the tree with its build. One thread at a time uses it."""
 
-    def __init__(self, build):
-        self.build = build
-        with open(os.path.join(build, "meson-info/intro-tests.json"), encoding="utf-8") as file:
-            self.tests = {}
+    def __init__(self, top):
+        self.top = top
+        self.root, self.build = os.path.join(top, "tree"), os.path.join(top, "build")
+        self.tests = {}
+        self.running = []
+
+    def read_tests(self):
+        with open(os.path.join(self.build, "meson-info/intro-tests.json"), encoding="utf-8") as file:
             for test in json.load(file):
                 self.tests.setdefault(test["name"], test)
-        self.running = []
+
+    def prepare(self, source):
+        """Copies the tree and configures its build, without a mutant."""
+        copy_tree(source, self.root)
+        if not os.path.isfile(os.path.join(self.build, "build.ninja")):
+            shutil.rmtree(self.build, ignore_errors=True)
+            subprocess.run(["meson", "setup", self.build, self.root, "-Dbuildtype=debugoptimized",
+                            "-Ddebug=false", "-Doptimization=1", "-Dwerror=false",
+                            "-Ddefault_library=static"], check=True, stdout=sys.stderr)
+        subprocess.run(["ninja", "-C", self.build, "build.ninja"], check=True, stdout=sys.stderr)
+        self.read_tests()
+
+    def clone(self, top):
+        """A further workspace, which has nothing to compile: the time stamps are the same."""
+        shutil.rmtree(top, ignore_errors=True)
+        subprocess.run(["cp", "-a", self.top, top], check=True)
+        for name in ("build/build.ninja", "build/meson-info/intro-tests.json"):
+            path = os.path.join(top, name)
+            stamp = os.stat(path)
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.replace(self.top + "/", top + "/"))
+            os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+        other = Workspace(top)
+        other.read_tests()
+        return other
 
     def commands(self, name):
         test = self.tests[name]
@@ -135,11 +168,9 @@ class Tests:
         return [[test["cmd"][0], "--first", str(1 + i * SIM_SEEDS), "--seeds", str(SIM_SEEDS)]
                 for i in range(2)]
 
-    def programs(self, names):
-        return sorted({os.path.relpath(self.tests[n]["cmd"][0], self.build) for n in names})
-
     def compile(self, names):
-        return subprocess.run(["ninja", "-C", self.build, *self.programs(names)],
+        programs = {os.path.relpath(self.tests[n]["cmd"][0], self.build) for n in names}
+        return subprocess.run(["ninja", "-C", self.build, *sorted(programs)],
                               capture_output=True, text=True, check=False)
 
     def fails(self, name):
@@ -169,54 +200,95 @@ class Tests:
                 process.wait()
         self.running = []
 
-
-def try_fault(root, tests, fault):
-    """(killed, message)"""
-    place = locate(root, fault)
-    if place is None:
-        return False, "its line does not occur exactly once in %s" % fault["in"]
-    path, text = place
-    with open(path, encoding="utf-8") as file:
-        original = file.read()
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        for name in fault["killers"].split():
-            built = tests.compile([name])
-            if built.returncode != 0:
-                return False, "does not build:\n" + built.stdout[-2000:]
-            if tests.fails(name):
-                return True, name
-    finally:
-        tests.stop()
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(original)
-    return False, "survives: " + fault["killers"]
-
-
-def prepare(source, work):
-    """Makes the copy and configures its build, without a mutant."""
-    root, build = os.path.join(work, "tree"), os.path.join(work, "build")
-    copy_tree(source, root)
-    if not os.path.isfile(os.path.join(build, "build.ninja")):
-        shutil.rmtree(build, ignore_errors=True)
-        subprocess.run(["meson", "setup", build, root, "-Dbuildtype=debugoptimized", "-Ddebug=false",
-                        "-Doptimization=1", "-Dwerror=false", "-Ddefault_library=static"],
-                       check=True, stdout=sys.stderr)
-    subprocess.run(["ninja", "-C", build, "build.ninja"], check=True, stdout=sys.stderr)
-    return root, Tests(build)
+    def try_fault(self, fault):
+        """(killed, message)"""
+        place = locate(self.root, fault)
+        if place is None:
+            return False, "its line does not occur exactly once in %s" % fault["in"]
+        path, text = place
+        with open(path, encoding="utf-8") as file:
+            original = file.read()
+        try:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            for name in fault["killers"].split():
+                built = self.compile([name])
+                if built.returncode != 0:
+                    return False, "does not build:\n" + built.stdout[-2000:]
+                if self.fails(name):
+                    return True, name
+        finally:
+            self.stop()
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(original)
+        return False, "survives: " + fault["killers"]
 
 
-def baseline(tests, faults):
-    names = sorted({n for f in faults for n in f["killers"].split()})
-    unknown = [n for n in names if n not in tests.tests]
+class Pool:
+    """The workspaces, and a thread for each."""
+
+    def __init__(self, first, count):
+        self.all = [first] + [first.clone("%s-%d" % (first.top, n)) for n in range(2, count + 1)]
+        self.free = queue.SimpleQueue()
+        for workspace in self.all:
+            self.free.put(workspace)
+        self.threads = concurrent.futures.ThreadPoolExecutor(count)
+
+    def each(self, method, items):
+        """Yields (item, method(workspace, item)) in the order in which they end."""
+        def one(item):
+            workspace = self.free.get()
+            try:
+                return item, method(workspace, item)
+            finally:
+                self.free.put(workspace)
+
+        tasks = [self.threads.submit(one, item) for item in items]
+        for task in concurrent.futures.as_completed(tasks):
+            yield task.result()
+
+    def end(self):
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        for workspace in self.all:
+            workspace.stop()
+        self.threads.shutdown()
+        for workspace in self.all[1:]:
+            shutil.rmtree(workspace.top)
+
+
+def killers(faults):
+    return sorted({n for f in faults for n in f["killers"].split()})
+
+
+def build_killers(workspace, faults):
+    """What is wrong, or an empty string."""
+    unknown = [n for n in killers(faults) if n not in workspace.tests]
     if unknown:
         return "no such test: " + " ".join(unknown)
-    built = tests.compile(names)
-    if built.returncode != 0:
-        return "does not build:\n" + built.stdout[-2000:]
-    failing = [n for n in names if tests.fails(n)]
+    built = workspace.compile(killers(faults))
+    return "does not build:\n" + built.stdout[-2000:] if built.returncode != 0 else ""
+
+
+def failing_killers(pool, faults):
+    """What is wrong, or an empty string."""
+    failing = [name for name, failed in pool.each(Workspace.fails, killers(faults)) if failed]
     return "fails without a mutant: " + " ".join(failing) if failing else ""
+
+
+def report(number, name, good, wrong):
+    print("%s %d - %s" % ("ok" if good else "not ok", number, name), flush=True)
+    if not good:
+        print("# %s: %s" % (name, wrong.replace("\n", "\n# ")), file=sys.stderr, flush=True)
+
+
+def try_all(pool, faults):
+    """How many survive."""
+    failed = 0
+    tried = pool.each(Workspace.try_fault, faults)
+    for number, (fault, (killed, said)) in enumerate(tried, 2):
+        failed += not killed
+        report(number, fault["fault"] + (" (%s)" % said if killed else ""), killed, said)
+    return failed
 
 
 def main():
@@ -227,24 +299,21 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     faults = [f for f in read_all(source)
               if len(sys.argv) == 3 or re.search(sys.argv[3], f["fault"])]
-    os.makedirs(work, exist_ok=True)
-    root, tests = prepare(source, work)
+    first = Workspace(os.path.join(work, "first"))
+    os.makedirs(first.top, exist_ok=True)
+    first.prepare(source)
     print("1..%d" % (len(faults) + 1))
-    wrong = baseline(tests, faults)
-    print("%s 1 - the killers pass without a mutant" % ("not ok" if wrong else "ok"), flush=True)
+    wrong = build_killers(first, faults)
     if wrong:
-        print("# " + wrong.replace("\n", "\n# "), file=sys.stderr)
+        report(1, "the killers build", False, wrong)
         return 1
-    failed = 0
-    for number, fault in enumerate(faults, 2):
-        killed, said = try_fault(root, tests, fault)
-        failed += not killed
-        print("%s %d - %s%s" % ("ok" if killed else "not ok", number, fault["fault"],
-                                " (%s)" % said if killed else ""), flush=True)
-        if not killed:
-            print("# %s: %s" % (fault["fault"], said.replace("\n", "\n# ")), file=sys.stderr,
-                  flush=True)
-    return 1 if failed else 0
+    pool = Pool(first, len(os.sched_getaffinity(0)))
+    try:
+        wrong = failing_killers(pool, faults)
+        report(1, "the killers pass without a mutant", not wrong, wrong)
+        return 1 if wrong or try_all(pool, faults) else 0
+    finally:
+        pool.end()
 
 
 if __name__ == "__main__":
