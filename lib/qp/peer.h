@@ -28,6 +28,8 @@ struct peer {
 	uint32_t qps; /* QPs that send to this peer */
 	/* from this many QPs on some messages are sent without AckReq, see ackreq.c */
 	uint32_t many_qps;
+	uint32_t
+		srtt_ns; /* smoothed round trip of all QPs; 0: no sample yet; see tlp.c */
 	TAILQ_HEAD(, qp) blocked; /* QPs blocked on the window */
 	TAILQ_ENTRY(peer) blocked_link;
 	LIST_ENTRY(peer) link; /* in its bucket */

@@ -11,8 +11,12 @@
  * resent. If it acknowledges more, they were only late: a peer or a host that was stalled
  * for a while gets no second copy of everything. A READ or an atomic is requested again
  * with all requests after it. The wait doubles each time; no probe is sent when it
- * reaches the ACK timeout. There is no probe before a round trip was measured, and none
- * in an RNR wait.
+ * reaches the ACK timeout, and none in an RNR wait.
+ *
+ * A QP that has not measured a round trip yet waits by the round trips of its peer's other
+ * QPs, or TLP_FIRST_NS. If the path is longer than that, each wait ends in a copy, and no
+ * packet that is sent twice is a sample. So the wait stays doubled until there is a sample
+ * (Karn).
  *
  * Packets sent without AckReq (ackreq.c) are probed, too, after ackreq_delay_ns(),
  * whether a round trip was measured or not: the copy has AckReq set.
@@ -21,14 +25,30 @@
 
 #define TLP_RTTS 4
 #define TLP_MIN_NS (100 * NS_PER_US)
+#define TLP_FIRST_NS (250 * NS_PER_US)
 #define SRTT_SHIFT 3 /* a sample counts for an eighth (RFC 6298) */
 
 static uint64_t
 tlp_wait_ns(const struct qp *qp)
 {
-	uint64_t wait = RTE_MAX((uint64_t)qp->req.srtt_ns * TLP_RTTS, TLP_MIN_NS);
+	uint32_t srtt_ns = qp->req.srtt_ns;
+	uint64_t wait;
 
+	if (unlikely(srtt_ns == 0)) /* a QP that sends requests has a peer */
+		srtt_ns = qp->peer->srtt_ns;
+	wait = unlikely(srtt_ns == 0) ? TLP_FIRST_NS
+				      : RTE_MAX((uint64_t)srtt_ns * TLP_RTTS, TLP_MIN_NS);
 	return wait << qp->req.tlp_backoff;
+}
+
+/* Counts a sample in a smoothed round trip; 0: there is none yet. */
+static inline void
+srtt_sample(uint32_t *srtt_ns, uint32_t sample)
+{
+	if (unlikely(*srtt_ns == 0))
+		*srtt_ns = sample;
+	else
+		*srtt_ns += ((int32_t)(sample - *srtt_ns)) >> SRTT_SHIFT;
 }
 
 static void
@@ -38,8 +58,7 @@ tlp_arm(struct qp *qp, uint64_t now)
 	uint64_t wait = tlp_wait_ns(qp);
 
 	/* Without an ACK timeout the application wants no resend by a timer. */
-	req->tlp_deadline = req->srtt_ns != 0 && qp->params.timeout != 0 &&
-					    !qp->shared->tlp_off &&
+	req->tlp_deadline = qp->params.timeout != 0 && !qp->shared->tlp_off &&
 					    req->rnr_deadline == TIME_NEVER &&
 					    wait < req_timeout_ns(qp)
 				    ? now + wait
@@ -78,14 +97,13 @@ tlp_progress(struct qp *qp, bool one, uint64_t now)
 		uint32_t sample = (uint32_t)RTE_MIN(now - req->rtt_start, NS_PER_SEC);
 
 		sample = RTE_MAX(sample, 1u);
-		if (req->srtt_ns == 0)
-			req->srtt_ns = sample;
-		else
-			req->srtt_ns += ((int32_t)(sample - req->srtt_ns)) >> SRTT_SHIFT;
+		srtt_sample(&req->srtt_ns, sample);
+		srtt_sample(&qp->peer->srtt_ns, sample);
 		req->rtt_start = TIME_NEVER;
 	}
 	req->tlp_state = TLP_OFF;
-	req->tlp_backoff = 0;
+	if (likely(req->srtt_ns != 0))
+		req->tlp_backoff = 0;
 	req->tlp_deadline = TIME_NEVER;
 	if (req->next_psn == req->una_psn)
 		return false;

@@ -386,6 +386,7 @@ entry_init(const struct capture_case *entry)
 	conf.retry_cnt = run.retry;
 	conf.rnr_retry = run.rnr_retry;
 	qp_link_init(&p, &conf);
+	p.a.shared.tlp_off = true; /* the kernel's driver sends no probes */
 	posted = polled = next_frame = 0;
 	if (replay.file.count == 0) { /* 45: any path will do */
 		qp_link_connect(&p);

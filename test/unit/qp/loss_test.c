@@ -77,7 +77,7 @@ operation_check(unsigned kind, uint64_t wr_id, uint32_t len, uint64_t before)
 	expect_idle(&p.b);
 }
 
-/* A QP without an RTT sample loses the last packet of its only message, or the last
+/* A QP without tail-loss probes loses the last packet of its only message, or the last
  * response packet. The message is resent exactly one timeout later. */
 static void
 lost_last_packet_costs_one_timeout(void **state)
@@ -87,6 +87,7 @@ lost_last_packet_costs_one_timeout(void **state)
 			uint64_t before, begin;
 
 			open_pair(PSN_A, 4);
+			p.a.shared.tlp_off = true;
 			before = mem_word(&p.b, REMOTE);
 			begin = p.now;
 			operation_post(kind, 1, 3000);

@@ -195,6 +195,7 @@ ack_timeout_by_code(void **state)
 
 		conf.timeout = code;
 		qp_link_init(&p, &conf);
+		p.a.shared.tlp_off = true;
 		/* nothing is outstanding */
 		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 		host_send(&p.a, 0, 0, 100, IBV_SEND_SIGNALED);
@@ -228,6 +229,7 @@ ack_timer_restarts_on_progress(void **state)
 	uint64_t first;
 
 	qp_link_init(&p, &conf);
+	p.a.shared.tlp_off = true;
 	first = p.now;
 	for (unsigned i = 0; i < 4; i++)
 		host_send(&p.a, i, 0, 100, IBV_SEND_SIGNALED);
