@@ -20,7 +20,7 @@
 #define CONNS_PER_PROCESS 16 /* so that one process cannot take all of them */
 #define UNREAD_BYTES (2 * (int)sizeof(struct sw_data_reply)) /* of replies */
 #define FDS_PER_CONN 2           /* its socket, and the pidfd of its process */
-#define FDS_PER_CLIENT 2         /* a wake-up descriptor in each direction */
+#define FDS_PER_CLIENT 3         /* a wake-up descriptor in each direction; its memory */
 #define REJECT_LOG_NS NS_PER_SEC /* interval of log lines about rejected clients */
 
 static int
@@ -45,26 +45,36 @@ client_discharge(struct conn *conn)
 static int
 client_attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 {
-	struct sw *sw = conn->daemon->sw;
-	const struct region_geom *geom = &sw->conf.limits.geom;
-	int rc = client_charge(conn);
+	int rc;
 
+	if (conn->mem != NULL)
+		return -EALREADY;
+	rc = client_charge(conn);
 	if (rc != 0)
 		return rc;
-	rc = share_create(conn, geom, fds);
-	if (rc == 0) {
-		rc = sw_client_add(sw, geom, conn->mem, conn->uid, conn, &conn->client);
-		if (rc != 0) {
-			share_destroy(conn);
-			close(fds[0]);
-			close(fds[2]);
-		}
-	}
+	/* A change of the limits between SW_ATTACH and SW_START is not for this client. */
+	conn->geom = conn->daemon->sw->conf.limits.geom;
+	rc = share_create(conn, &conn->geom, fds);
 	if (rc != 0)
 		client_discharge(conn);
-	else
-		conn->client->account = conn->account;
 	return rc;
+}
+
+/* The client does not touch its memory before it is sealed, and neither do we. */
+static int
+client_start(struct conn *conn)
+{
+	int rc = conn->mem == NULL ? -ENOTCONN : share_seal(conn);
+
+	if (rc == 0)
+		rc = sw_client_add(conn->daemon->sw, &conn->geom, conn->mem, conn->uid,
+			conn, &conn->client);
+	if (rc != 0)
+		return rc;
+	conn->client->account = conn->account;
+	log_info("client %u: process %d of user %u", conn->client->id, (int)conn->pid,
+		(unsigned)conn->uid);
+	return 0;
 }
 
 static bool
@@ -102,6 +112,8 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 	if (reply->error == 0 && reply->type == SW_ATTACH) {
 		reply->error = -client_attach(conn, fds);
 		n = SW_ATTACH_FDS;
+	} else if (reply->error == 0 && reply->type == SW_START) {
+		reply->error = -client_start(conn);
 	} else if (reply->error == 0 && reply->type == SW_CM_OPEN) {
 		reply->error = -rdmacm_open(conn, &fds[0], &reply->qpn);
 		n = 1;
@@ -112,16 +124,14 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 	}
 	if (reply->error != 0)
 		return reply_send(conn, reply, NULL, 0);
-	if (n == SW_ATTACH_FDS) {
-		reply->geom = conn->client->region.geom;
+	if (reply->type == SW_ATTACH || reply->type == SW_START)
+		reply->geom = conn->geom;
+	if (reply->type == SW_START)
 		reply->client_id = conn->client->id;
-		log_info("client %u: process %d of user %u", conn->client->id,
-			(int)conn->pid, (unsigned)conn->uid);
-	}
 	sent = reply_send(conn, reply, fds, n);
-	if (n >= 1)
+	if (n == 1)
 		close(fds[0]);
-	if (n == SW_ATTACH_FDS)
+	else if (n == SW_ATTACH_FDS)
 		close(fds[2]);
 	return sent;
 }
@@ -248,6 +258,7 @@ conn_make(
 		return NULL;
 	conn->daemon = d;
 	conn->socket.fd = conn->process.fd = conn->daemon_wake.fd = conn->wake_fd = -1;
+	conn->mem_fd = -1;
 	conn->pid = who->pid;
 	conn->uid = who->uid;
 	conn->account = account;
@@ -401,8 +412,9 @@ conn_close(struct conn *conn)
 	if (conn->client != NULL) {
 		log_info("client %u: disconnected", conn->client->id);
 		sw_client_remove(conn->client);
-		client_discharge(conn);
 	}
+	if (conn->mem != NULL)
+		client_discharge(conn);
 	conn->client = NULL;
 	rdmacm_forget(conn);
 	passed_fds_close(&d->passed, fd_source_remove(d->epoll, &conn->socket));
