@@ -2,6 +2,7 @@
 /* Connections of client processes: accept, requests, end. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -158,6 +159,31 @@ data_serve(struct conn *conn, const struct sw_request *req)
 	       (ssize_t)len;
 }
 
+/* A client may try again and again. */
+static void
+rejection_log(struct rocade_daemon *d, const struct ucred *who, const char *why)
+{
+	uint64_t now = clock_now();
+
+	if (d->rejected_ns != 0 && now - d->rejected_ns < REJECT_LOG_NS)
+		return;
+	d->rejected_ns = now;
+	log_warn("client rejected: process %d of user %u: %s", (int)who->pid,
+		(unsigned)who->uid, why);
+}
+
+/* An older client may only say "Protocol not supported". */
+static void
+version_log(struct conn *conn, const struct sw_request *req)
+{
+	const struct ucred who = {.pid = conn->pid, .uid = conn->uid};
+	char why[64];
+
+	snprintf(why, sizeof(why), "version %" PRIu32 " of the protocol, expected %d",
+		req->version, SW_PROTO_VERSION);
+	rejection_log(conn->daemon, &who, why);
+}
+
 /* Serves a request of len bytes. Returns false if the connection must be closed. */
 static bool
 request_serve(struct conn *conn, const void *request, size_t len)
@@ -169,6 +195,8 @@ request_serve(struct conn *conn, const void *request, size_t len)
 		return rdmacm_serve(conn, request);
 	if (!sw_serve(d->sw, &d->device, conn->client, request, len, &reply))
 		return false;
+	if (reply.error == EPROTONOSUPPORT)
+		version_log(conn, request);
 	if (reply.error == 0 && (reply.type == SW_STATUS || reply.type == SW_REPORT))
 		return data_serve(conn, request);
 	return request_complete(conn, &reply);
@@ -271,19 +299,6 @@ conn_make(
 	}
 	process_fd_add(conn);
 	return conn;
-}
-
-/* A client may try again and again. */
-static void
-rejection_log(struct rocade_daemon *d, const struct ucred *who, const char *why)
-{
-	uint64_t now = clock_now();
-
-	if (d->rejected_ns != 0 && now - d->rejected_ns < REJECT_LOG_NS)
-		return;
-	d->rejected_ns = now;
-	log_warn("client rejected: process %d of user %u: %s", (int)who->pid,
-		(unsigned)who->uid, why);
 }
 
 /* Rejects a connection without a free descriptor; a pending one would wake us forever. */

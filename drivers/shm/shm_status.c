@@ -276,6 +276,8 @@ rocade_status(const char *socket, char **json)
 		return 0;
 	}
 	free(text);
+	if (rc == -EPROTONOSUPPORT)
+		return session_fail(&s, socket, rc);
 	return rocade_fail(
 		-rc, "cannot query the daemon at %s: %s", addr.sun_path, strerror(-rc));
 }

@@ -162,27 +162,6 @@ malformed_request_disconnects(void **state)
 }
 
 static void
-version_mismatch_reports_our_version(void **state)
-{
-	struct sw_request req = {.magic = SW_PROTO_MAGIC,
-		.version = SW_PROTO_VERSION + 1,
-		.type = SW_ATTACH};
-	struct sw_reply reply;
-	struct server_fixture b;
-	int fd;
-
-	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
-	fd = client_connect(&b);
-	assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
-	daemon_handle_all(&b);
-	assert_true(client_recv(fd, &reply, NULL));
-	assert_int_equal(reply.error, EPROTONOSUPPORT);
-	assert_int_equal(reply.version, SW_PROTO_VERSION);
-	close(fd);
-	fixture_close(&b);
-}
-
-static void
 client_that_does_not_read_is_disconnected(void **state)
 {
 	struct sw_request req = {.magic = SW_PROTO_MAGIC,
@@ -283,6 +262,41 @@ connections_of_a_process_are_limited(void **state)
 	fds[0] = client_connect(&b);
 	assert_int_equal(b.d->conn_count, 1);
 	close(fds[0]);
+	fixture_close(&b);
+}
+
+static void
+version_mismatch_reports_our_version(void **state)
+{
+	struct sw_request req = {.magic = SW_PROTO_MAGIC,
+		.version = SW_PROTO_VERSION - 1,
+		.type = SW_ATTACH};
+	struct sw_reply reply;
+	struct server_fixture b;
+	char expected[128];
+	int fd;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	log_set_sink(warning_keep, NULL);
+	warnings = 0;
+	fd = client_connect(&b);
+	/* One line in a second, however often the client tries. */
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
+		daemon_handle_all(&b);
+		assert_true(client_recv(fd, &reply, NULL));
+		assert_int_equal(reply.error, EPROTONOSUPPORT);
+		assert_int_equal(reply.version, SW_PROTO_VERSION);
+	}
+	log_set_sink(NULL, NULL);
+	assert_int_equal(warnings, 1);
+	snprintf(expected, sizeof(expected),
+		"client rejected: process %d of user %u: version %d of the protocol, "
+		"expected %d",
+		(int)getpid(), (unsigned)getuid(), SW_PROTO_VERSION - 1,
+		SW_PROTO_VERSION);
+	assert_string_equal(warning, expected);
+	close(fd);
 	fixture_close(&b);
 }
 
