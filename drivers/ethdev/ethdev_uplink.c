@@ -10,7 +10,6 @@
 #include "base/base_alloc.h"
 #include "ethdev/ethdev.h"
 #include "switch/uplink.h"
-#include "verbs/error.h"
 #include "verbs/export.h"
 
 EXPORT int

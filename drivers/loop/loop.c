@@ -227,7 +227,7 @@ loop_queue_create(
 	q->side = side;
 	q->max_frame = max_frame;
 	q->size = size;
-	(void)ringmem_init(q->rx, ring_size, false, false);
+	(void)ringmem_init(q->rx, ring_size);
 	at = (uint8_t *)q->rx + ring_bytes;
 	/* In reverse, so that buffers are first taken in the order of memory. */
 	for (uint32_t i = buffers; i-- > 0;) {

@@ -33,6 +33,8 @@ struct conn {
 	struct rdmacm_client *cm; /* NULL: RDMA-CM is not in use */
 	void *mem;                /* shared with the client (struct region) */
 	size_t size;              /* of mem, in bytes */
+	struct region_geom geom;  /* of mem */
+	int mem_fd;               /* until SW_START, to seal mem */
 	struct account *account;  /* of its user */
 	TAILQ_ENTRY(conn) parked_link;
 	pid_t pid; /* 0: in another PID namespace */

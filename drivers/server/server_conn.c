@@ -2,6 +2,7 @@
 /* Connections of client processes: accept, requests, end. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,7 +21,7 @@
 #define CONNS_PER_PROCESS 16 /* so that one process cannot take all of them */
 #define UNREAD_BYTES (2 * (int)sizeof(struct sw_data_reply)) /* of replies */
 #define FDS_PER_CONN 2           /* its socket, and the pidfd of its process */
-#define FDS_PER_CLIENT 2         /* a wake-up descriptor in each direction */
+#define FDS_PER_CLIENT 3         /* a wake-up descriptor in each direction; its memory */
 #define REJECT_LOG_NS NS_PER_SEC /* interval of log lines about rejected clients */
 
 static int
@@ -45,26 +46,36 @@ client_discharge(struct conn *conn)
 static int
 client_attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 {
-	struct sw *sw = conn->daemon->sw;
-	const struct region_geom *geom = &sw->conf.limits.geom;
-	int rc = client_charge(conn);
+	int rc;
 
+	if (conn->mem != NULL)
+		return -EALREADY;
+	rc = client_charge(conn);
 	if (rc != 0)
 		return rc;
-	rc = share_create(conn, geom, fds);
-	if (rc == 0) {
-		rc = sw_client_add(sw, geom, conn->mem, conn->uid, conn, &conn->client);
-		if (rc != 0) {
-			share_destroy(conn);
-			close(fds[0]);
-			close(fds[2]);
-		}
-	}
+	/* A change of the limits between SW_ATTACH and SW_START is not for this client. */
+	conn->geom = conn->daemon->sw->conf.limits.geom;
+	rc = share_create(conn, &conn->geom, fds);
 	if (rc != 0)
 		client_discharge(conn);
-	else
-		conn->client->account = conn->account;
 	return rc;
+}
+
+/* The client does not touch its memory before it is sealed, and neither do we. */
+static int
+client_start(struct conn *conn)
+{
+	int rc = conn->mem == NULL ? -ENOTCONN : share_seal(conn);
+
+	if (rc == 0)
+		rc = sw_client_add(conn->daemon->sw, &conn->geom, conn->mem, conn->uid,
+			conn, &conn->client);
+	if (rc != 0)
+		return rc;
+	conn->client->account = conn->account;
+	log_info("client %u: process %d of user %u", conn->client->id, (int)conn->pid,
+		(unsigned)conn->uid);
+	return 0;
 }
 
 static bool
@@ -102,6 +113,8 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 	if (reply->error == 0 && reply->type == SW_ATTACH) {
 		reply->error = -client_attach(conn, fds);
 		n = SW_ATTACH_FDS;
+	} else if (reply->error == 0 && reply->type == SW_START) {
+		reply->error = -client_start(conn);
 	} else if (reply->error == 0 && reply->type == SW_CM_OPEN) {
 		reply->error = -rdmacm_open(conn, &fds[0], &reply->qpn);
 		n = 1;
@@ -112,16 +125,14 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 	}
 	if (reply->error != 0)
 		return reply_send(conn, reply, NULL, 0);
-	if (n == SW_ATTACH_FDS) {
-		reply->geom = conn->client->region.geom;
+	if (reply->type == SW_ATTACH || reply->type == SW_START)
+		reply->geom = conn->geom;
+	if (reply->type == SW_START)
 		reply->client_id = conn->client->id;
-		log_info("client %u: process %d of user %u", conn->client->id,
-			(int)conn->pid, (unsigned)conn->uid);
-	}
 	sent = reply_send(conn, reply, fds, n);
-	if (n >= 1)
+	if (n == 1)
 		close(fds[0]);
-	if (n == SW_ATTACH_FDS)
+	else if (n == SW_ATTACH_FDS)
 		close(fds[2]);
 	return sent;
 }
@@ -148,6 +159,31 @@ data_serve(struct conn *conn, const struct sw_request *req)
 	       (ssize_t)len;
 }
 
+/* A client may try again and again. */
+static void
+rejection_log(struct rocade_daemon *d, const struct ucred *who, const char *why)
+{
+	uint64_t now = clock_now();
+
+	if (d->rejected_ns != 0 && now - d->rejected_ns < REJECT_LOG_NS)
+		return;
+	d->rejected_ns = now;
+	log_warn("client rejected: process %d of user %u: %s", (int)who->pid,
+		(unsigned)who->uid, why);
+}
+
+/* An older client may only say "Protocol not supported". */
+static void
+version_log(struct conn *conn, const struct sw_request *req)
+{
+	const struct ucred who = {.pid = conn->pid, .uid = conn->uid};
+	char why[64];
+
+	snprintf(why, sizeof(why), "version %" PRIu32 " of the protocol, expected %d",
+		req->version, SW_PROTO_VERSION);
+	rejection_log(conn->daemon, &who, why);
+}
+
 /* Serves a request of len bytes. Returns false if the connection must be closed. */
 static bool
 request_serve(struct conn *conn, const void *request, size_t len)
@@ -159,6 +195,8 @@ request_serve(struct conn *conn, const void *request, size_t len)
 		return rdmacm_serve(conn, request);
 	if (!sw_serve(d->sw, &d->device, conn->client, request, len, &reply))
 		return false;
+	if (reply.error == EPROTONOSUPPORT)
+		version_log(conn, request);
 	if (reply.error == 0 && (reply.type == SW_STATUS || reply.type == SW_REPORT))
 		return data_serve(conn, request);
 	return request_complete(conn, &reply);
@@ -248,6 +286,7 @@ conn_make(
 		return NULL;
 	conn->daemon = d;
 	conn->socket.fd = conn->process.fd = conn->daemon_wake.fd = conn->wake_fd = -1;
+	conn->mem_fd = -1;
 	conn->pid = who->pid;
 	conn->uid = who->uid;
 	conn->account = account;
@@ -260,19 +299,6 @@ conn_make(
 	}
 	process_fd_add(conn);
 	return conn;
-}
-
-/* A client may try again and again. */
-static void
-rejection_log(struct rocade_daemon *d, const struct ucred *who, const char *why)
-{
-	uint64_t now = clock_now();
-
-	if (d->rejected_ns != 0 && now - d->rejected_ns < REJECT_LOG_NS)
-		return;
-	d->rejected_ns = now;
-	log_warn("client rejected: process %d of user %u: %s", (int)who->pid,
-		(unsigned)who->uid, why);
 }
 
 /* Rejects a connection without a free descriptor; a pending one would wake us forever. */
@@ -401,8 +427,9 @@ conn_close(struct conn *conn)
 	if (conn->client != NULL) {
 		log_info("client %u: disconnected", conn->client->id);
 		sw_client_remove(conn->client);
-		client_discharge(conn);
 	}
+	if (conn->mem != NULL)
+		client_discharge(conn);
 	conn->client = NULL;
 	rdmacm_forget(conn);
 	passed_fds_close(&d->passed, fd_source_remove(d->epoll, &conn->socket));

@@ -8,7 +8,8 @@
 
 #include "server/server_share.h"
 
-/* Sealed, so that the client can neither truncate it under us nor grow it. */
+/* Sealed, so that the client can neither truncate it under us nor grow it. A client that
+ * adds F_SEAL_SEAL is not served: share_seal() fails. */
 static int
 memory_create(struct conn *conn, const struct region_geom *geom)
 {
@@ -19,7 +20,7 @@ memory_create(struct conn *conn, const struct region_geom *geom)
 		return -errno;
 	conn->size = region_size(geom);
 	if (ftruncate(fd, (off_t)conn->size) != 0 ||
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
 		rc = -errno;
 		close(fd);
 		return rc;
@@ -64,6 +65,9 @@ share_destroy(struct conn *conn)
 	if (conn->wake_fd >= 0)
 		close(conn->wake_fd);
 	conn->wake_fd = -1;
+	if (conn->mem_fd >= 0)
+		close(conn->mem_fd);
+	conn->mem_fd = -1;
 	if (conn->mem != NULL)
 		munmap(conn->mem, conn->size);
 	conn->mem = NULL;
@@ -82,8 +86,20 @@ share_create(struct conn *conn, const struct region_geom *geom, int fds[SW_ATTAC
 		close(mem);
 		return rc;
 	}
-	fds[0] = mem;
+	conn->mem_fd = fds[0] = mem;
 	fds[1] = conn->daemon_wake.fd;
+	return 0;
+}
+
+int
+share_seal(struct conn *conn)
+{
+	if (conn->mem_fd < 0)
+		return 0;
+	if (fcntl(conn->mem_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0)
+		return -errno;
+	close(conn->mem_fd);
+	conn->mem_fd = -1;
 	return 0;
 }
 

@@ -6,10 +6,13 @@
 
 #include "server/server.h"
 
-/* fds: the client's descriptors. The caller closes fds[0] and fds[2], which the daemon
- * does not need. Returns 0 or -errno, with nothing created. */
+/* fds: the client's descriptors. The caller closes fds[2], which the daemon does not
+ * need. Returns 0 or -errno, with nothing created. */
 int share_create(
 	struct conn *conn, const struct region_geom *geom, int fds[SW_ATTACH_FDS]);
+/* Seals the memory, which the client has mapped: from now on it cannot be mapped for
+ * writing, and no hole can be punched into it. Returns 0 or -errno. */
+int share_seal(struct conn *conn);
 /* Without effect if there is nothing. */
 void share_destroy(struct conn *conn);
 /* The switch's wake callback; owner is a conn. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,7 @@ session_open(struct session *s, const char *path)
 
 	if (rc != 0)
 		return rc;
+	s->daemon_version = SW_PROTO_VERSION;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
@@ -95,6 +97,12 @@ session_error_text(
 			"the user in $" SESSION_UID_ENV " (%s)",
 			addr.sun_path, (unsigned)s->daemon_uid, (unsigned)geteuid(),
 			told != NULL ? told : "not set");
+	else if (rc == -EPROTONOSUPPORT)
+		snprintf(text, size,
+			"the daemon at %s has version %" PRIu32
+			" of the protocol, expected %d: start the daemon of the same "
+			"version of Rocade as this program",
+			addr.sun_path, s->daemon_version, SW_PROTO_VERSION);
 	else
 		snprintf(text, size, "no daemon answers at %s: %s", addr.sun_path,
 			strerror(-rc));
@@ -130,8 +138,19 @@ fds_receive(struct msghdr *msg, int *fds, unsigned fd_count)
 	}
 }
 
+/* Checks the first two members of a reply of len bytes. They come first in every version,
+ * all else may change. Returns 0 or -errno. */
 static int
-session_reply_read(int fd, struct sw_reply *reply, int *fds, unsigned fd_count)
+head_check(struct session *s, ssize_t len, uint32_t magic, uint32_t version)
+{
+	if (len < (ssize_t)(2 * sizeof(uint32_t)) || magic != SW_PROTO_MAGIC)
+		return -ENODEV;
+	s->daemon_version = version;
+	return version == SW_PROTO_VERSION ? 0 : -EPROTONOSUPPORT;
+}
+
+static int
+session_reply_read(struct session *s, struct sw_reply *reply, int *fds, unsigned fd_count)
 {
 	char control[CMSG_SPACE(SW_ATTACH_FDS * sizeof(int))] __attribute__((aligned(8)));
 	struct iovec to = {.iov_base = reply, .iov_len = sizeof(*reply)};
@@ -140,28 +159,36 @@ session_reply_read(int fd, struct sw_reply *reply, int *fds, unsigned fd_count)
 		.msg_control = control,
 		.msg_controllen = sizeof(control)};
 	ssize_t len;
+	int rc;
 
 	do {
-		len = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+		len = recvmsg(s->fd, &msg, MSG_CMSG_CLOEXEC);
 	} while (len < 0 && errno == EINTR);
 	if (len < 0)
 		return -ENODEV;
 	fds_receive(&msg, fds, fd_count);
-	if (len != sizeof(*reply) || reply->magic != SW_PROTO_MAGIC)
+	rc = head_check(s, len, reply->magic, reply->version);
+	if (rc != 0)
+		return rc;
+	if (len != sizeof(*reply))
 		return -ENODEV;
 	return reply->error > 0 ? -reply->error : 0;
 }
 
 static int
-session_data_read(int fd, struct sw_data_reply *reply)
+session_data_read(struct session *s, struct sw_data_reply *reply)
 {
 	const size_t head = offsetof(struct sw_data_reply, bytes);
 	ssize_t len;
+	int rc;
 
 	do {
-		len = recv(fd, reply, sizeof(*reply), 0);
+		len = recv(s->fd, reply, sizeof(*reply), 0);
 	} while (len < 0 && errno == EINTR);
-	if (len < (ssize_t)head || reply->magic != SW_PROTO_MAGIC)
+	rc = head_check(s, len, reply->magic, reply->version);
+	if (rc != 0)
+		return rc;
+	if (len < (ssize_t)head)
 		return -ENODEV;
 	/* A struct sw_reply, too, begins as this does. */
 	if (reply->error > 0)
@@ -206,7 +233,7 @@ session_call(struct session *s, const struct sw_request *request, struct sw_repl
 	pthread_mutex_lock(&s->lock);
 	rc = session_send(s, request);
 	if (rc == 0)
-		rc = session_reply_read(s->fd, reply, fds, fd_count);
+		rc = session_reply_read(s, reply, fds, fd_count);
 	session_end_if_lost(s, rc);
 	pthread_mutex_unlock(&s->lock);
 	return rc;
@@ -221,7 +248,7 @@ session_fetch(
 	pthread_mutex_lock(&s->lock);
 	rc = session_send(s, request);
 	if (rc == 0)
-		rc = session_data_read(s->fd, reply);
+		rc = session_data_read(s, reply);
 	session_end_if_lost(s, rc);
 	pthread_mutex_unlock(&s->lock);
 	return rc;

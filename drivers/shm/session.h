@@ -12,9 +12,10 @@
 #define SESSION_UID_ENV "ROCADE_DAEMON_UID"
 
 struct session {
-	pthread_mutex_t lock; /* held from a request to its reply */
-	int fd;               /* -1: closed */
-	uid_t daemon_uid;     /* of the process that listens */
+	pthread_mutex_t lock;    /* held from a request to its reply */
+	int fd;                  /* -1: closed */
+	uid_t daemon_uid;        /* of the process that listens */
+	uint32_t daemon_version; /* of the protocol, in the latest reply */
 };
 
 /*
@@ -33,9 +34,10 @@ void session_error_text(
 	const struct session *s, const char *path, int rc, char *text, size_t size);
 void session_close(struct session *s);
 
-/* Sends a request and receives the reply. Returns 0, the daemon's error as -errno, or
- * -ENODEV if the connection has ended. The caller owns the descriptors that came with the
- * reply; missing ones are -1. fds may be NULL if fd_count is 0. */
+/* Sends a request and receives the reply. Returns 0, the daemon's error as -errno,
+ * -EPROTONOSUPPORT if the daemon has another version of the protocol, or -ENODEV if the
+ * connection has ended. The caller owns the descriptors that came with the reply; missing
+ * ones are -1. fds may be NULL if fd_count is 0. */
 int session_call(struct session *s, const struct sw_request *request,
 	struct sw_reply *reply, int *fds, unsigned fd_count);
 

@@ -263,7 +263,7 @@ int
 shm_attach(const struct session *session, struct port *port, struct sw_device *device,
 	struct shm **out)
 {
-	struct sw_request req = {.type = SW_ATTACH};
+	struct sw_request req = {.type = SW_ATTACH}, start = {.type = SW_START};
 	struct shm *shm = alloc_get(&alloc_plain, "shm", sizeof(*shm));
 	struct session copy = *session;
 	int fds[SW_ATTACH_FDS];
@@ -289,6 +289,8 @@ shm_attach(const struct session *session, struct port *port, struct sw_device *d
 		close(fds[0]);
 	if (rc == 0)
 		rc = tables_create(shm);
+	if (rc == 0)
+		rc = session_call(&shm->session, &start, &reply, NULL, 0);
 	if (rc != 0) {
 		shm_free(shm);
 		return rc;

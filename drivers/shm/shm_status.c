@@ -15,7 +15,7 @@
 #include "base/json_out.h"
 #include "shm/session.h"
 #include "switch/socket.h"
-#include "verbs/error.h"
+#include "verbs/export.h"
 
 #define REPORT_TIMEOUT_MS 200 /* for clients whose process is not running just now */
 #define REPORT_POLL_MS 2
@@ -276,6 +276,8 @@ rocade_status(const char *socket, char **json)
 		return 0;
 	}
 	free(text);
+	if (rc == -EPROTONOSUPPORT)
+		return session_fail(&s, socket, rc);
 	return rocade_fail(
 		-rc, "cannot query the daemon at %s: %s", addr.sun_path, strerror(-rc));
 }

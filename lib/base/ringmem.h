@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rte_ring on memory that the caller allocates: the inline operations of rte_ring_elem.h,
- * without rte_ring_create() or rte_ring_init(), so that no DPDK library is linked.
- * Private to a process: the indices are trusted.
+ * rte_ring on memory that the caller allocates, for one producer and one consumer: the
+ * inline operations of rte_ring_elem.h, without rte_ring_create() or rte_ring_init(), so
+ * that no DPDK library is linked. Private to a process: the indices are trusted.
  *
  * Elements are copied. Their size is a multiple of 4 and the same in every call.
- *
- * Several producers publish one after the other: each waits for the tail with a relaxed
- * load, and then stores it with release. This publishes the elements of earlier producers
- * on x86-64 and arm64, whose stores become visible to all cores at once, but not by the
- * letter of C11. So ThreadSanitizer reports rings with several producers. One producer
- * and one consumer are clean.
  */
 #ifndef ROCADE_BASE_RINGMEM_H
 #define ROCADE_BASE_RINGMEM_H
@@ -55,31 +49,21 @@ ringmem_size(uint32_t count, size_t esize)
 		(size_t)LINE_SIZE);
 }
 
-/* Makes an empty ring that holds exactly count elements. mp, mc: several producers,
- * several consumers. All rte_ring_*_elem() calls then work. Returns 0 or -EINVAL.
- *
- * For several threads the mode is RTS (relaxed tail sync). Threads here can be preempted,
- * and in the default mode those behind a preempted thread spin through their time slices
- * for each element. */
+/* Makes an empty ring that holds exactly count elements. All rte_ring_*_elem() calls then
+ * work. Returns 0 or -EINVAL. */
 static inline int
-ringmem_init(struct rte_ring *r, uint32_t count, bool mp, bool mc)
+ringmem_init(struct rte_ring *r, uint32_t count)
 {
 	if (r == NULL || (uintptr_t)r % LINE_SIZE != 0 || count == 0 ||
 		count > RINGMEM_MAX_COUNT)
 		return -EINVAL;
 	memset(r, 0, sizeof(*r));
-	r->flags = RING_F_EXACT_SZ;
-	r->flags |= mp ? RING_F_MP_RTS_ENQ : RING_F_SP_ENQ;
-	r->flags |= mc ? RING_F_MC_RTS_DEQ : RING_F_SC_DEQ;
+	r->flags = RING_F_EXACT_SZ | RING_F_SP_ENQ | RING_F_SC_DEQ;
 	r->size = ringmem_slots(count);
 	r->mask = r->size - 1;
 	r->capacity = count;
-	r->prod.sync_type = mp ? RTE_RING_SYNC_MT_RTS : RTE_RING_SYNC_ST;
-	r->cons.sync_type = mc ? RTE_RING_SYNC_MT_RTS : RTE_RING_SYNC_ST;
-	if (mp)
-		rte_ring_set_prod_htd_max(r, count);
-	if (mc)
-		rte_ring_set_cons_htd_max(r, count);
+	r->prod.sync_type = RTE_RING_SYNC_ST;
+	r->cons.sync_type = RTE_RING_SYNC_ST;
 	return 0;
 }
 

@@ -18,23 +18,23 @@ static uint64_t start_ticks;
 static uint64_t mult;
 
 static uint64_t
-monotonic_ns(void)
+clock_read(clockid_t id)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC_RAW, &ts);
+	clock_gettime(id, &ts);
 	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
 static void
 calibrate(void)
 {
-	uint64_t ns = monotonic_ns();
+	uint64_t ns = clock_read(CLOCK_MONOTONIC_RAW);
 	uint64_t ticks = rte_rdtsc();
 	uint64_t end_ns, end_ticks;
 
 	do {
-		end_ns = monotonic_ns();
+		end_ns = clock_read(CLOCK_MONOTONIC_RAW);
 		end_ticks = rte_rdtsc();
 	} while (end_ns - ns < CALIBRATE_NS);
 	mult = (uint64_t)(((unsigned __int128)(end_ns - ns) << SHIFT) /
@@ -57,17 +57,11 @@ clock_now(void)
 uint64_t
 clock_wall(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
+	return clock_read(CLOCK_REALTIME);
 }
 
 uint64_t
 clock_thread_cpu(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
+	return clock_read(CLOCK_THREAD_CPUTIME_ID);
 }

@@ -18,7 +18,7 @@ handoff_create(struct engine *e)
 			ringmem_size(HANDOFF_ENTRIES, sizeof(struct pkt)));
 		if (ring == NULL)
 			return -ENOMEM;
-		ringmem_init(ring, HANDOFF_ENTRIES, false, false);
+		ringmem_init(ring, HANDOFF_ENTRIES);
 		e->handoff[i] = ring;
 	}
 	return 0;

@@ -7,7 +7,7 @@
 #include <rte_byteorder.h>
 
 #include "qp/loss.h"
-#include "qp/qp_cqe.h"
+#include "qp/qp_state.h"
 #include "qp/req.h"
 
 /* Completes the requests whose packets all lie before *end. Stops at a request that needs

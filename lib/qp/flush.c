@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "qp/loss.h"
-#include "qp/qp_cqe.h"
-#include "qp/qp_error.h"
+#include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/resp.h"
 #include "qp/transport.h"

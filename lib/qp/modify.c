@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "qp/loss.h"
-#include "qp/qp_error.h"
+#include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/resp.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /* A QP's completions of send requests, and in error; its asynchronous events. */
-#include "qp/qp_cqe.h"
+#include "qp/qp_state.h"
 #include "qp/req.h"
 
 void RARE

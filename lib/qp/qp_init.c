@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "qp/qp_error.h"
+#include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/resp.h"
 

@@ -2,7 +2,7 @@
 /* Data path. */
 /* The calls by which the engine drives a QP. */
 #include "qp/loss.h"
-#include "qp/qp_error.h"
+#include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/resp.h"
 #include "qp/transport.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
-/* Properties of a QP, and cursors over the SGEs of its requests and receives. For every file
- * of lib/qp. */
+/* For every file of lib/qp: properties of a QP, cursors over the SGEs of its requests
+ * and receives, verdicts, completions, events. */
 #ifndef ROCADE_QP_QP_STATE_H
 #define ROCADE_QP_QP_STATE_H
 
@@ -47,5 +47,64 @@ receive_cursor(const struct qp *qp, struct sge_pos *pos)
 /* admit.c: rows 3 to 6 of docs/protocol.md 8.2. Returns DROP_none if the QP accepts the
  * packet. */
 enum drop_reason qp_admit(const struct qp *qp, const struct pkt_view *view);
+
+/* ---- verdict.c ---- */
+
+/*
+ * A handler of packets returns a verdict: what it found. The calls of the engine
+ * (qp_io.c) apply it; no handler moves the QP to an error state.
+ */
+enum verdict {
+	VERDICT_GO, /* no fault so far; at the end: executed */
+	/* Not executed: dropped and counted, or a NAK is pending that keeps the
+	 * connection, or packets are resent. */
+	VERDICT_DROP,
+	VERDICT_LOCAL, /* requester: executed a request without packets */
+#define FAULT(name, syndrome, status, vendor) FAULT_##name,
+#define SEND_FAULT(name, status, vendor) FAULT_##name,
+#include "qp/fault.def"
+	FAULT_SEND_CQ_FULL, /* the event says so; what is outstanding is flushed */
+};
+
+/* Packets built, and a fault found with them, or VERDICT_GO. Returned in a register. */
+struct burst {
+	uint32_t built;
+	enum verdict verdict;
+};
+
+/* Applies any verdict. A fault of the request packet psn sends the NAK, and completes the
+ * current receive in error or raises an event. Another one completes the oldest send
+ * request in error. Then the QP goes to ERR, or to SQE. */
+void verdict_apply(struct qp *qp, uint32_t psn, enum verdict verdict);
+
+/* ---- qp_cqe.c ---- */
+
+/* Raises the event for the QP and for all its event listeners. Out of line: inlined it
+ * costs its callers registers even when they raise nothing. */
+void qp_event(struct qp *qp, enum ibv_event_type event);
+/* Raises QP_FATAL, once: a completion found no room, and the QP is about to fail. */
+void qp_raise_fatal(struct qp *qp);
+
+/* Each puts a CQE. They return false if the CQ overflowed; QP_FATAL has been raised. */
+
+/* For send request idx. Polling the CQE frees the SQ slots up to idx. */
+bool qp_complete_send(
+	struct qp *qp, uint32_t idx, enum ibv_wc_status status, uint32_t vendor);
+/* For the oldest send request, which has succeeded: only if it is signaled. */
+bool qp_complete_oldest(struct qp *qp);
+/* For a receive, with an error. */
+bool qp_complete_recv_error(
+	struct qp *qp, uint64_t wr_id, enum ibv_wc_status status, uint32_t vendor);
+
+/* ---- flush.c, for files above the handlers: verdict.c, qp_io.c, modify.c, qp_init.c ---- */
+
+/* Moves the QP to ERR: everything outstanding completes with WR_FLUSH_ERR, in order. */
+void qp_error(struct qp *qp);
+/* Moves the QP to SQE: the send queue completes with WR_FLUSH_ERR, in order. */
+void qp_sq_error(struct qp *qp);
+/* In ERR and SQE: flushes requests posted since the QP entered the state. */
+void qp_flush(struct qp *qp);
+/* Resets the attributes that ibv_modify_qp(3) sets (IBA 10.3.1.1). */
+void qp_attr_default(struct qp *qp);
 
 #endif

@@ -9,7 +9,6 @@
 #define ROCADE_QP_REQ_H
 
 #include "qp/qp_state.h"
-#include "qp/verdict.h"
 #include "qp/wr_row.h"
 
 /* True if all packets of a request lie before psn. Compares the last PSN, not the end: a

@@ -6,7 +6,7 @@
  * (req_build.c), so a retry only moves next_psn back.
  */
 #include "qp/loss.h"
-#include "qp/qp_cqe.h"
+#include "qp/qp_state.h"
 #include "qp/req.h"
 
 void

@@ -9,7 +9,6 @@
 #define ROCADE_QP_RESP_H
 
 #include "qp/qp_state.h"
-#include "qp/verdict.h"
 
 static inline bool
 resp_res_pending(const struct qp *qp)

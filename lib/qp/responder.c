@@ -7,7 +7,7 @@
 
 #include <rte_byteorder.h>
 
-#include "qp/qp_cqe.h"
+#include "qp/qp_state.h"
 #include "qp/resp.h"
 
 void

@@ -5,7 +5,7 @@
 #ifndef ROCADE_QP_TRANSPORT_H
 #define ROCADE_QP_TRANSPORT_H
 
-#include "qp/verdict.h"
+#include "qp/qp_state.h"
 
 /* ---- uc.c ---- */
 

@@ -9,7 +9,7 @@
  * other QPs share the SRQ: it completes in error, and the QP goes on (IBA 9.9.3.1.5,
  * class E). Bytes already written by a WRITE stay.
  */
-#include "qp/qp_cqe.h"
+#include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/resp.h"
 #include "qp/transport.h"

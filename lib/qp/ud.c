@@ -10,7 +10,6 @@
 
 #include <rte_byteorder.h>
 
-#include "qp/qp_cqe.h"
 #include "qp/qp_state.h"
 #include "qp/transport.h"
 

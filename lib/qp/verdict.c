@@ -2,11 +2,8 @@
 /* Data path. */
 /* Applies the fault of a packet to its QP: a NAK, a completion in error or an event, and an
  * error state. */
-#include "qp/qp_cqe.h"
-#include "qp/qp_error.h"
 #include "qp/qp_state.h"
 #include "qp/transport.h"
-#include "qp/verdict.h"
 
 struct fault_row {
 	uint8_t syndrome; /* of the AETH; 0: the fault is the requester's */

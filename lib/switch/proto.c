@@ -111,6 +111,13 @@ needs_no_client(uint32_t type)
 	       type == SW_CM_OPEN;
 }
 
+/* Requests of a connection that is not yet a client. */
+static bool
+is_attachment(uint32_t type)
+{
+	return type == SW_ATTACH || type == SW_START;
+}
+
 static void
 device_show(const struct sw *sw, const struct sw_device *device, struct sw_device *to)
 {
@@ -136,13 +143,13 @@ sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client
 	/* A client of another version learns the daemon's version from the reply. */
 	if (req.version != SW_PROTO_VERSION)
 		reply->error = EPROTONOSUPPORT;
-	else if (req.type == SW_DEVICE_INFO || req.type == SW_ATTACH)
+	else if (req.type == SW_DEVICE_INFO || is_attachment(req.type))
 		device_show(sw, device, &reply->device);
 	else if (needs_no_client(req.type))
 		reply->qpn = req.qpn;
 	else
 		reply->error = client_request_serve(client, &req, reply);
-	if (reply->error == 0 && req.type == SW_ATTACH && client != NULL)
+	if (reply->error == 0 && is_attachment(req.type) && client != NULL)
 		reply->error = EALREADY;
 	return true;
 }

@@ -8,9 +8,11 @@
  * error.
  *
  * The reply to SW_ATTACH carries three descriptors: the shared memory; an eventfd that
- * wakes the daemon; a socket that becomes readable to wake the client. The socket is not
- * an eventfd, because both holders of an eventfd share its flags: the client could make
- * the daemon block on it.
+ * wakes the daemon; a socket that becomes readable to wake the client. The client maps
+ * the memory and sends SW_START. After that the client cannot map it again for writing,
+ * nor punch holes into it, which would cost the daemon page faults. The socket is not an
+ * eventfd, because both holders of an eventfd share its flags: the client could make the
+ * daemon block on it.
  */
 #ifndef ROCADE_SWITCH_PROTO_H
 #define ROCADE_SWITCH_PROTO_H
@@ -20,13 +22,13 @@
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 3
+#define SW_PROTO_VERSION 4
 #define SW_ATTACH_FDS 3
 #define SW_NAME_MAX 64
 
 enum sw_request_type {
 	SW_DEVICE_INFO = 1, /* the reply describes the device */
-	SW_ATTACH,          /* makes the connection a client, with rings and memory */
+	SW_ATTACH,          /* creates the memory of a client, with its rings */
 	SW_QPN_TAKE,        /* the reply carries a QPN for a new QP */
 	SW_QPN_GIVE,        /* frees qpn */
 	/* Registers dest_qpn, sgid and dgid as the peer of qpn. EADDRINUSE: a client of
@@ -50,6 +52,9 @@ enum sw_request_type {
 	SW_CM_OPEN,
 	SW_CM_COMMAND, /* a struct sw_cm_request, answered by a struct sw_cm_reply */
 	SW_PEER_CLEAR, /* forwards what is in the ring, then ends the registration */
+	/* The client has mapped the memory: the daemon seals it, and from now on serves the
+	 * connection as a client. The reply describes the device, as it is now. */
+	SW_START,
 };
 
 enum sw_status_part {
@@ -91,7 +96,7 @@ struct sw_reply {
 	uint32_t type;      /* of the request */
 	int32_t error;      /* 0 or an errno value */
 	uint32_t qpn;       /* meaning by request, as above */
-	uint32_t client_id; /* of SW_ATTACH */
+	uint32_t client_id; /* of SW_START */
 	struct region_geom geom;
 	struct sw_device device;
 };
@@ -145,9 +150,10 @@ struct sw_client;
 
 /*
  * Serves a request of len bytes. If reply->error is 0, the caller carries out SW_ATTACH,
- * SW_STATUS, SW_CM_OPEN and the requests for statistics, for which reply->qpn is the
- * request's qpn. It sends the reply, or a struct sw_data_reply in its place. client: NULL if not attached. Returns false if the bytes are not this
- * protocol: the caller disconnects.
+ * SW_START, SW_STATUS, SW_CM_OPEN and the requests for statistics, for which reply->qpn is
+ * the request's qpn. It sends the reply, or a struct sw_data_reply in its place. client:
+ * NULL if not attached. Returns false if the bytes are not this protocol: the caller
+ * disconnects.
  */
 bool sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client,
 	const void *request, size_t len, struct sw_reply *reply);

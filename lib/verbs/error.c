@@ -2,7 +2,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "verbs/error.h"
 #include "verbs/export.h"
 
 static __thread char error_text[256];

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Marks public functions; all others are hidden. librocade.map lists the version node of
- * each name. */
+/* Public functions, and the text of rocade_error(): why the last rocade_* call of this thread
+ * failed. */
 #ifndef ROCADE_VERBS_EXPORT_H
 #define ROCADE_VERBS_EXPORT_H
 
 #include <rocade/rocade.h>
 
+/* All others are hidden. librocade.map lists the version node of each name. */
 #define EXPORT __attribute__((visibility("default")))
+
+/* Sets the text and returns err (a positive errno value), for `return
+ * rocade_fail(...)`. */
+int rocade_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,11 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Forwards calls on objects that are not Rocade's to the real libibverbs, found by
+/* Which objects are Rocade's. Forwards calls on objects that are not Rocade's to the real libibverbs, found by
  * dlopen() and dlvsym(). RTLD_NEXT would not find it if it was loaded as the dependency
  * of a plugin. */
 #ifndef ROCADE_VERBS_FORWARD_H
 #define ROCADE_VERBS_FORWARD_H
 
-#include "verbs/ours.h"
+#include <stdbool.h>
+
+#include "verbs/context_ops.h"
+
+/* An object is Rocade's if the operations of its context are. */
+static inline bool
+context_is_ours(const struct ibv_context *context)
+{
+	return context->ops.poll_cq == verbs_poll_cq;
+}
+
+/* Marks a device as Rocade's by a function pointer that is never called. */
+static inline void
+device_mark(struct ibv_device *device)
+{
+	device->_ops._dummy1 = (struct ibv_context * (*)(struct ibv_device *, int))(
+		void (*)(void))verbs_poll_cq;
+}
+
+static inline bool
+device_is_ours(const struct ibv_device *device)
+{
+	return (void (*)(void))device->_ops._dummy1 == (void (*)(void))verbs_poll_cq;
+}
 
 enum forward_id {
 #define FORWARD(name, version) FORWARD_##name,

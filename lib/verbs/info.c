@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "verbs/objects.h"
-#include "verbs/ours.h"
+#include "verbs/forward.h"
 #include "wire/psn.h"
 
 EXPORT unsigned

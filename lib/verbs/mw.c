@@ -5,12 +5,6 @@
 #include "verbs/context_ops.h"
 #include "verbs/wqe.h"
 
-static struct verbs_mw *
-to_mw(struct ibv_mw *mw)
-{
-	return (struct verbs_mw *)mw;
-}
-
 struct ibv_mw *
 verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {

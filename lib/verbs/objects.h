@@ -142,11 +142,22 @@ struct verbs_ah {
 	struct ud_dest dest; /* without QPN and Q_Key */
 };
 
-static inline struct verbs_device *
-to_device(struct ibv_device *device)
-{
-	return (struct verbs_device *)device;
-}
+/* From the public part of an object to the structure that begins with it. */
+#define TO_PRIVATE(function, public, private)                                            \
+	static inline struct private *function(struct public *object)                    \
+	{                                                                                \
+		return (struct private *)object;                                         \
+	}
+TO_PRIVATE(to_device, ibv_device, verbs_device)
+TO_PRIVATE(to_pd, ibv_pd, verbs_pd)
+TO_PRIVATE(to_td, ibv_td, verbs_td)
+TO_PRIVATE(to_channel, ibv_comp_channel, verbs_channel)
+TO_PRIVATE(to_cq, ibv_cq, verbs_cq)
+TO_PRIVATE(to_srq, ibv_srq, verbs_srq)
+TO_PRIVATE(to_xrcd, ibv_xrcd, verbs_xrcd)
+TO_PRIVATE(to_ah, ibv_ah, verbs_ah)
+TO_PRIVATE(to_mw, ibv_mw, verbs_mw)
+#undef TO_PRIVATE
 
 static inline struct verbs_ctx *
 to_ctx(struct ibv_context *context)
@@ -154,53 +165,11 @@ to_ctx(struct ibv_context *context)
 	return container_of(context, struct verbs_ctx, base.context);
 }
 
-static inline struct verbs_pd *
-to_pd(struct ibv_pd *pd)
-{
-	return (struct verbs_pd *)pd;
-}
-
 /* Returns whether the PD belongs to a thread domain: its objects take no locks. */
 static inline bool
 pd_unlocked(struct ibv_pd *pd)
 {
 	return to_pd(pd)->td != NULL;
-}
-
-static inline struct verbs_td *
-to_td(struct ibv_td *td)
-{
-	return (struct verbs_td *)td;
-}
-
-static inline struct verbs_channel *
-to_channel(struct ibv_comp_channel *channel)
-{
-	return (struct verbs_channel *)channel;
-}
-
-static inline struct verbs_cq *
-to_cq(struct ibv_cq *cq)
-{
-	return (struct verbs_cq *)cq;
-}
-
-static inline struct verbs_srq *
-to_srq(struct ibv_srq *srq)
-{
-	return (struct verbs_srq *)srq;
-}
-
-static inline struct verbs_xrcd *
-to_xrcd(struct ibv_xrcd *xrcd)
-{
-	return (struct verbs_xrcd *)xrcd;
-}
-
-static inline struct verbs_ah *
-to_ah(struct ibv_ah *ah)
-{
-	return (struct verbs_ah *)ah;
 }
 
 static inline struct verbs_qp *

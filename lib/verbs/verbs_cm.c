@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs/ours.h"
+#include "verbs/forward.h"
 #include "verbs/verbs_cm.h"
 
 #define PARAM_MAX 4096 /* largest size of a structure that is accepted, in bytes */

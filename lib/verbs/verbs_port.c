@@ -7,7 +7,7 @@
 
 #include "engine/mr_fault.h"
 #include "verbs/objects.h"
-#include "verbs/ours.h"
+#include "verbs/forward.h"
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rocade_port *ports; /* in the order they were opened */

@@ -8,7 +8,6 @@
 #include <pthread.h>
 
 #include "engine/engine.h"
-#include "verbs/error.h"
 #include "verbs/export.h"
 
 #define VERBS_MAX_PD 65536

@@ -3,7 +3,7 @@
 #include "verbs/verbs_qp.h"
 #include "verbs/context_ops.h"
 #include "verbs/forward.h"
-#include "verbs/wr.h"
+#include "verbs/wqe.h"
 
 static int
 qp_init_attr_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)

@@ -3,7 +3,6 @@
  * ibv_wr_start() to ibv_wr_complete(). After the first error nothing of the batch is
  * published. */
 #include "verbs/wqe.h"
-#include "verbs/wr.h"
 
 void RARE
 wr_fail(struct verbs_wr *wr, int err)

@@ -2,7 +2,6 @@
 /* The send_ops_flags of ibv_create_qp_ex(3). */
 #include "verbs/forward.h"
 #include "verbs/wqe.h"
-#include "verbs/wr.h"
 
 static const struct wr_op {
 	uint32_t flag; /* IBV_QP_EX_WITH_* */

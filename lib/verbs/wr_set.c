@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ibv_wr_post(3): the setters of data and of the destination. */
 #include "verbs/wqe.h"
-#include "verbs/wr.h"
 
 /* Returns the request that is being built; NULL: there is none, or an error occurred. */
 static inline struct send_wqe *

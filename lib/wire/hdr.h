@@ -51,7 +51,6 @@ static_assert(sizeof(struct bth) == 12, "IBA 9.2");
 #define BTH_SE 0x80
 #define BTH_MIGREQ 0x40
 #define BTH_PAD_SHIFT 4
-#define BTH_PAD_MASK 0x30
 #define BTH_TVER_MASK 0x0F
 #define BTH_FECN 0x80
 #define BTH_BECN 0x40

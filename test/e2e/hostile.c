@@ -52,7 +52,7 @@ time_left(void)
 int
 attach(struct me *me)
 {
-	struct sw_request req = {.type = SW_ATTACH};
+	struct sw_request req = {.type = SW_ATTACH}, start = {.type = SW_START};
 	struct sw_reply reply;
 	void *mem;
 	int rc = session_open(&me->session, NULL);
@@ -70,7 +70,7 @@ attach(struct me *me)
 	if (mem == MAP_FAILED)
 		abort();
 	region_init(&me->region, mem, &reply.geom);
-	return 0;
+	return session_call(&me->session, &start, &reply, NULL, 0);
 }
 
 void

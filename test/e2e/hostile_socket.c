@@ -52,7 +52,7 @@ mode_talk(void)
 			if (random_next() % 8 != 0) {
 				req->magic = SW_PROTO_MAGIC;
 				req->version = SW_PROTO_VERSION;
-				req->type = (uint32_t)(random_next() % 12);
+				req->type = (uint32_t)(random_next() % 16);
 			}
 			if (random_next() % 4 == 0)
 				fd_send(s.fd, s.fd, words, len);

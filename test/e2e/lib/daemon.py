@@ -25,7 +25,7 @@ RUN = os.path.join(CLIENTS, "app/run/rocade-run")
 STATUS_PROGRAM = os.path.join(BUILD, "app/status/rocade-status")
 LIBRARY = os.path.join(CLIENTS, "drivers/librocade-verbs.so")
 MAGIC = 0x726f6361
-VERSION = 3
+VERSION = 4
 STATUS = 8
 DEVICE, CLIENT, USER = range(3)  # parts of the state
 

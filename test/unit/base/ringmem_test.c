@@ -13,17 +13,15 @@
 struct item {
 	uint64_t number;
 	uint64_t twice;
-	uint32_t tag;
-	uint32_t pad;
 };
 
 static struct rte_ring *
-ring_make(uint32_t count, size_t esize, bool mp, bool mc)
+ring_make(uint32_t count, size_t esize)
 {
 	struct rte_ring *r = alloc_get(&alloc_plain, "ring", ringmem_size(count, esize));
 
 	assert_non_null(r);
-	assert_int_equal(ringmem_init(r, count, mp, mc), 0);
+	assert_int_equal(ringmem_init(r, count), 0);
 	return r;
 }
 
@@ -36,16 +34,16 @@ ring_drop(struct rte_ring *r, uint32_t count, size_t esize)
 static void
 impossible_rings_are_refused(void **state)
 {
-	struct rte_ring *r = ring_make(4, 8, false, false);
+	struct rte_ring *r = ring_make(4, 8);
 
 	assert_int_equal(ringmem_size(0, 8), 0);
 	assert_int_equal(ringmem_size(RINGMEM_MAX_COUNT + 1, 8), 0);
 	assert_int_equal(ringmem_size(8, 0), 0);
 	assert_int_equal(ringmem_size(8, 6), 0);
-	assert_int_equal(ringmem_init(NULL, 8, false, false), -EINVAL);
-	assert_int_equal(ringmem_init(r, 0, false, false), -EINVAL);
-	assert_int_equal(ringmem_init(r, RINGMEM_MAX_COUNT + 1, false, false), -EINVAL);
-	assert_int_equal(ringmem_init((void *)((char *)r + 4), 8, false, false), -EINVAL);
+	assert_int_equal(ringmem_init(NULL, 8), -EINVAL);
+	assert_int_equal(ringmem_init(r, 0), -EINVAL);
+	assert_int_equal(ringmem_init(r, RINGMEM_MAX_COUNT + 1), -EINVAL);
+	assert_int_equal(ringmem_init((void *)((char *)r + 4), 8), -EINVAL);
 	ring_drop(r, 4, 8);
 }
 
@@ -58,7 +56,7 @@ holds_exactly_count(void **state)
 
 	for (size_t i = 0; i < RTE_DIM(counts); i++) {
 		uint32_t count = counts[i];
-		struct rte_ring *r = ring_make(count, sizeof(struct item), false, false);
+		struct rte_ring *r = ring_make(count, sizeof(struct item));
 		struct item in = {0}, out;
 
 		for (unsigned round = 0; round < 5; round++) {
@@ -90,7 +88,7 @@ bursts_match_a_counter_model(void **state)
 	for (uint64_t seed = 1; seed <= 50; seed++) {
 		uint64_t rand = seed, put = 0, got = 0;
 		uint32_t count = 1 + rand_below(&rand, 100);
-		struct rte_ring *r = ring_make(count, 8, false, false);
+		struct rte_ring *r = ring_make(count, 8);
 
 		for (unsigned step = 0; step < 2000; step++) {
 			uint64_t burst[40];
@@ -121,20 +119,15 @@ bursts_match_a_counter_model(void **state)
 
 #define TRAFFIC UINT64_C(200000)
 
-struct lane {
-	struct rte_ring *ring;
-	uint32_t tag;
-};
-
 static void *
 produce(void *arg)
 {
-	struct lane *lane = arg;
+	struct rte_ring *r = arg;
 
 	for (uint64_t n = 0; n < TRAFFIC;) {
-		struct item item = {.number = n, .twice = 2 * n, .tag = lane->tag};
+		struct item item = {.number = n, .twice = 2 * n};
 
-		if (rte_ring_enqueue_elem(lane->ring, &item, sizeof(item)) == 0)
+		if (rte_ring_enqueue_elem(r, &item, sizeof(item)) == 0)
 			n++;
 		else
 			sched_yield();
@@ -142,21 +135,16 @@ produce(void *arg)
 	return NULL;
 }
 
-/* Each producer's elements arrive intact and in its order. */
+/* The elements arrive intact and in order. */
 static void
-threads_lose_nothing(unsigned producers)
+threads_lose_nothing(void **state)
 {
-	struct rte_ring *r = ring_make(64, sizeof(struct item), producers > 1, false);
-	uint64_t next[4] = {0};
-	struct lane lanes[4];
-	pthread_t threads[4];
+	struct rte_ring *r = ring_make(64, sizeof(struct item));
+	uint64_t next = 0;
+	pthread_t thread;
 
-	for (unsigned i = 0; i < producers; i++) {
-		lanes[i] = (struct lane){.ring = r, .tag = i};
-		assert_int_equal(
-			pthread_create(&threads[i], NULL, produce, &lanes[i]), 0);
-	}
-	for (uint64_t n = 0; n < producers * TRAFFIC;) {
+	assert_int_equal(pthread_create(&thread, NULL, produce, r), 0);
+	while (next < TRAFFIC) {
 		struct item items[8];
 		unsigned got = rte_ring_dequeue_burst_elem(
 			r, items, sizeof(items[0]), RTE_DIM(items), NULL);
@@ -164,33 +152,14 @@ threads_lose_nothing(unsigned producers)
 		if (got == 0)
 			sched_yield();
 		for (unsigned i = 0; i < got; i++) {
-			assert_in_range(items[i].tag, 0, producers - 1);
-			assert_int_equal(items[i].number, next[items[i].tag]++);
+			assert_int_equal(items[i].number, next++);
 			assert_int_equal(items[i].twice, 2 * items[i].number);
 		}
-		n += got;
 	}
-	for (unsigned i = 0; i < producers; i++)
-		pthread_join(threads[i], NULL);
+	pthread_join(thread, NULL);
 	assert_true(rte_ring_empty(r));
 	ring_drop(r, 64, sizeof(struct item));
 }
-
-static void
-one_producer_thread(void **state)
-{
-	threads_lose_nothing(1);
-}
-
-/* ThreadSanitizer reports a race here (base/ringmem.h says why). cmocka reports a skip as
- * a failure in TAP, so the case is left out. */
-#ifndef __SANITIZE_THREAD__
-static void
-three_producer_threads(void **state)
-{
-	threads_lose_nothing(3);
-}
-#endif
 
 int
 main(void)
@@ -199,10 +168,7 @@ main(void)
 		cmocka_unit_test(impossible_rings_are_refused),
 		cmocka_unit_test(holds_exactly_count),
 		cmocka_unit_test(bursts_match_a_counter_model),
-		cmocka_unit_test(one_producer_thread),
-#ifndef __SANITIZE_THREAD__
-		cmocka_unit_test(three_producer_threads),
-#endif
+		cmocka_unit_test(threads_lose_nothing),
 	};
 
 	return cmocka_run_group_tests_name("ringmem", tests, NULL, NULL);

@@ -85,11 +85,11 @@ descriptors_are_reserved(void **state)
 	int fds[SW_ATTACH_FDS];
 
 	account_fixture_open(&f, ACCOUNT_clients);
-	/* As if the process had a low limit: a user has 6 descriptors. */
-	accounts_limit(&f.b.d->accounts, ACCOUNT_descriptors, 96, true);
+	/* As if the process had a low limit: a user has 7 descriptors. */
+	accounts_limit(&f.b.d->accounts, ACCOUNT_descriptors, 112, true);
 	while (account_take(f.greedy, ACCOUNT_descriptors, 1))
 		continue;
-	assert_int_equal(client_attach(&f.b, &c), 0); /* takes 4 */
+	assert_int_equal(client_attach(&f.b, &c), 0); /* takes 5 */
 	for (unsigned i = 0; i < 3; i++) {
 		assert_true(client_call(&f.b, c.fd, &req, &reply, fds));
 		assert_int_equal(reply.error, i < 2 ? 0 : EMFILE);

@@ -43,8 +43,8 @@ passed_descriptors_cannot_harm_the_daemon(void **state)
 
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(client_attach(&b, &c), 0);
-	assert_int_equal(
-		fcntl(c.fds[0], F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	assert_int_equal(fcntl(c.fds[0], F_GET_SEALS),
+		F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
 	assert_int_equal(ftruncate(c.fds[0], 4096), -1);
 	assert_int_equal(ftruncate(c.fds[0], 1 << 30), -1);
 	/* The client can make its wake-up socket blocking and let it fill: the daemon
@@ -58,6 +58,66 @@ passed_descriptors_cannot_harm_the_daemon(void **state)
 	client_detach(&b, &c);
 	share_wake(&(struct conn){.wake_fd = -1}); /* not attached */
 	assert_int_equal(b.d->sw->client_count, 0);
+	fixture_close(&b);
+}
+
+/* Holes would cost the daemon a page fault each. */
+static void
+client_cannot_punch_holes(void **state)
+{
+	const int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	struct fixture_client c;
+	struct server_fixture b;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(client_attach(&b, &c), 0);
+	assert_int_equal(fallocate(c.fds[0], punch, 0, (off_t)c.size), -1);
+	assert_int_equal(errno, EPERM);
+	/* neither through the mapping, which the client has */
+	assert_int_equal(madvise(c.region.head, c.size, MADV_REMOVE), -1);
+	assert_int_equal(errno, EPERM);
+	assert_ptr_equal(
+		mmap(NULL, c.size, PROT_READ | PROT_WRITE, MAP_SHARED, c.fds[0], 0),
+		MAP_FAILED);
+	client_detach(&b, &c);
+	fixture_close(&b);
+}
+
+/* The daemon does not serve a client whose memory is not sealed. */
+static void
+client_starts_once_with_sealed_memory(void **state)
+{
+	struct sw_request attach = {.type = SW_ATTACH}, start = {.type = SW_START},
+			  take = {.type = SW_QPN_TAKE};
+	int fds[SW_ATTACH_FDS], none = client_socket();
+	struct fixture_client c;
+	struct sw_reply reply;
+	struct server_fixture b;
+
+	close(none);
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	none = client_connect(&b);
+	assert_true(client_call(&b, none, &start, &reply, NULL));
+	assert_int_equal(reply.error, ENOTCONN);
+	assert_true(client_call(&b, none, &attach, &reply, fds));
+	assert_int_equal(reply.error, 0);
+	assert_true(client_call(&b, none, &take, &reply, NULL));
+	assert_int_equal(reply.error, ENOTCONN);
+	assert_true(client_call(&b, none, &attach, &reply, NULL));
+	assert_int_equal(reply.error, EALREADY);
+	/* The client forbids further seals. */
+	assert_int_equal(fcntl(fds[0], F_ADD_SEALS, F_SEAL_SEAL), 0);
+	assert_true(client_call(&b, none, &start, &reply, NULL));
+	assert_int_equal(reply.error, EPERM);
+	assert_int_equal(b.d->sw->client_count, 0);
+	for (unsigned i = 0; i < SW_ATTACH_FDS; i++)
+		close(fds[i]);
+	assert_int_equal(client_attach(&b, &c), 0);
+	assert_true(client_call(&b, c.fd, &start, &reply, NULL));
+	assert_int_equal(reply.error, EALREADY);
+	client_detach(&b, &c);
+	close(none);
+	daemon_handle_all(&b);
 	fixture_close(&b);
 }
 
@@ -98,27 +158,6 @@ malformed_request_disconnects(void **state)
 		assert_int_equal(b.d->conn_count, 0);
 		close(fd);
 	}
-	fixture_close(&b);
-}
-
-static void
-version_mismatch_reports_our_version(void **state)
-{
-	struct sw_request req = {.magic = SW_PROTO_MAGIC,
-		.version = SW_PROTO_VERSION + 1,
-		.type = SW_ATTACH};
-	struct sw_reply reply;
-	struct server_fixture b;
-	int fd;
-
-	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
-	fd = client_connect(&b);
-	assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
-	daemon_handle_all(&b);
-	assert_true(client_recv(fd, &reply, NULL));
-	assert_int_equal(reply.error, EPROTONOSUPPORT);
-	assert_int_equal(reply.version, SW_PROTO_VERSION);
-	close(fd);
 	fixture_close(&b);
 }
 
@@ -223,6 +262,41 @@ connections_of_a_process_are_limited(void **state)
 	fds[0] = client_connect(&b);
 	assert_int_equal(b.d->conn_count, 1);
 	close(fds[0]);
+	fixture_close(&b);
+}
+
+static void
+version_mismatch_reports_our_version(void **state)
+{
+	struct sw_request req = {.magic = SW_PROTO_MAGIC,
+		.version = SW_PROTO_VERSION - 1,
+		.type = SW_ATTACH};
+	struct sw_reply reply;
+	struct server_fixture b;
+	char expected[128];
+	int fd;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	log_set_sink(warning_keep, NULL);
+	warnings = 0;
+	fd = client_connect(&b);
+	/* One line in a second, however often the client tries. */
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
+		daemon_handle_all(&b);
+		assert_true(client_recv(fd, &reply, NULL));
+		assert_int_equal(reply.error, EPROTONOSUPPORT);
+		assert_int_equal(reply.version, SW_PROTO_VERSION);
+	}
+	log_set_sink(NULL, NULL);
+	assert_int_equal(warnings, 1);
+	snprintf(expected, sizeof(expected),
+		"client rejected: process %d of user %u: version %d of the protocol, "
+		"expected %d",
+		(int)getpid(), (unsigned)getuid(), SW_PROTO_VERSION - 1,
+		SW_PROTO_VERSION);
+	assert_string_equal(warning, expected);
+	close(fd);
 	fixture_close(&b);
 }
 
@@ -364,6 +438,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(device_info_before_attach),
 		cmocka_unit_test(passed_descriptors_cannot_harm_the_daemon),
+		cmocka_unit_test(client_cannot_punch_holes),
+		cmocka_unit_test(client_starts_once_with_sealed_memory),
 		cmocka_unit_test(client_is_woken),
 		cmocka_unit_test(malformed_request_disconnects),
 		cmocka_unit_test(version_mismatch_reports_our_version),

@@ -201,6 +201,7 @@ static inline int
 client_attach(struct server_fixture *b, struct fixture_client *c)
 {
 	struct sw_request req = {.type = SW_ATTACH};
+	struct region_geom geom;
 	void *mem;
 
 	memset(c, 0, sizeof(*c));
@@ -208,11 +209,14 @@ client_attach(struct server_fixture *b, struct fixture_client *c)
 	assert_true(client_call(b, c->fd, &req, &c->reply, c->fds));
 	if (c->reply.error != 0)
 		return c->reply.error;
-	c->size = region_size(&c->reply.geom);
+	geom = c->reply.geom;
+	c->size = region_size(&geom);
 	mem = mmap(NULL, c->size, PROT_READ | PROT_WRITE, MAP_SHARED, c->fds[0], 0);
 	assert_ptr_not_equal(mem, MAP_FAILED);
-	region_init(&c->region, mem, &c->reply.geom);
-	return 0;
+	region_init(&c->region, mem, &geom);
+	req.type = SW_START;
+	assert_true(client_call(b, c->fd, &req, &c->reply, NULL));
+	return c->reply.error;
 }
 
 /* The client ends, and the daemon notices. */

@@ -72,6 +72,7 @@ data_is_fetched(void **state)
 	int end = session_pair(&s);
 
 	out.magic = SW_PROTO_MAGIC;
+	out.version = SW_PROTO_VERSION;
 	out.len = 3;
 	memcpy(out.bytes, "abc", 3);
 	reply_send(end, &out, head + 3, NULL, 0);
@@ -87,6 +88,41 @@ data_is_fetched(void **state)
 	reply_send(end, &out, head + 3, NULL, 0);
 	assert_int_equal(session_fetch(&s, &req, &in), -ENODEV);
 	assert_int_equal(session_fetch(&s, &req, &in), -ENODEV);
+	close(end);
+	session_close(&s);
+}
+
+/* A reply of another version may have another length. */
+static void
+daemon_of_another_version_is_refused(void **state)
+{
+	struct sw_request req = {.type = SW_STATUS};
+	struct sw_reply out = reply_valid(), in;
+	struct sw_data_reply data;
+	char text[256], expected[256];
+	struct session s;
+	int end = session_pair(&s);
+
+	out.version = SW_PROTO_VERSION - 1;
+	reply_send(end, &out, sizeof(out), NULL, 0);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -EPROTONOSUPPORT);
+	reply_send(end, &out, sizeof(out) - 1, NULL, 0);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -EPROTONOSUPPORT);
+	out.error = EPROTONOSUPPORT;
+	reply_send(end, &out, sizeof(out), NULL, 0);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -EPROTONOSUPPORT);
+	out.version = SW_PROTO_VERSION + 1;
+	reply_send(end, &out, 8, NULL, 0);
+	assert_int_equal(session_fetch(&s, &req, &data), -EPROTONOSUPPORT);
+	session_error_text(&s, "/run/a", -EPROTONOSUPPORT, text, sizeof(text));
+	snprintf(expected, sizeof(expected),
+		"the daemon at /run/a has version %d of the protocol, expected %d: start "
+		"the daemon of the same version of Rocade as this program",
+		SW_PROTO_VERSION + 1, SW_PROTO_VERSION);
+	assert_string_equal(text, expected);
+	/* No version at all. */
+	reply_send(end, &out, 7, NULL, 0);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
 	close(end);
 	session_close(&s);
 }
@@ -241,6 +277,7 @@ main(void)
 		cmocka_unit_test(request_and_reply),
 		cmocka_unit_test(invalid_reply_closes_the_session),
 		cmocka_unit_test(data_is_fetched),
+		cmocka_unit_test(daemon_of_another_version_is_refused),
 		cmocka_unit_test(surplus_descriptors_are_closed),
 		cmocka_unit_test(no_daemon_at_the_socket),
 		cmocka_unit_test(users_whose_daemon_is_accepted),

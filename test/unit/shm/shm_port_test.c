@@ -19,9 +19,13 @@ fixture_open(struct shm_fixture *b)
 	b->fds = fds_count();
 	daemon_open(&b->d, &s);
 	reply_send(b->d.fd, &reply, sizeof(reply), b->d.fds, SW_ATTACH_FDS);
+	reply.device.mtu = 1500; /* it changes between the two */
+	reply_send(b->d.fd, &reply, sizeof(reply), NULL, 0);
 	daemon_close_passed(&b->d);
 	assert_int_equal(shm_attach(&s, &b->port, &b->device, &b->shm), 0);
 	assert_int_equal(request_recv(b->d.fd).type, SW_ATTACH);
+	assert_int_equal(request_recv(b->d.fd).type, SW_START);
+	assert_int_equal(b->device.mtu, 1500);
 }
 
 /* Proves that every buffer is back and every descriptor closed. */
