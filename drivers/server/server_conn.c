@@ -107,8 +107,8 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 		n = 1;
 	} else if (reply->error == 0 && reply->type == SW_REPORT_REQUEST) {
 		if (reply->qpn == 0)
-			report_request(conn->daemon);
-		reply->qpn = report_missing(conn->daemon);
+			report_request(conn);
+		reply->qpn = report_missing(conn);
 	}
 	if (reply->error != 0)
 		return reply_send(conn, reply, NULL, 0);
@@ -139,7 +139,7 @@ data_serve(struct conn *conn, const struct sw_request *req)
 	reply.version = SW_PROTO_VERSION;
 	reply.type = req->type;
 	if (req->type == SW_STATUS)
-		rc = status_part(conn->daemon, req->qpn, req->dest_qpn, &reply);
+		rc = status_part(conn, req->qpn, req->dest_qpn, &reply);
 	else
 		rc = report_part(conn, req->qpn, req->dest_qpn, &reply);
 	reply.error = -rc;

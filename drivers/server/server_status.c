@@ -107,27 +107,63 @@ status_print_limits(struct json_out *j, const struct accounts *all)
 	json_out_end(j);
 }
 
+/* Counts what the asker is not shown, so that it knows that this is not all. */
 static void
-device_part_print(struct json_out *j, const struct rocade_daemon *d)
+status_print_hidden(struct json_out *j, const struct conn *asker)
 {
+	const struct accounts *all = &asker->daemon->accounts;
+	const struct account *account;
+	uint32_t clients = 0, users = 0;
+
+	TAILQ_FOREACH (account, &all->users, link) {
+		if (account->holders == 0 || conn_may_see(asker, account->uid))
+			continue;
+		clients += account->held[ACCOUNT_clients];
+		users++;
+	}
+	json_out_object(j, "hidden");
+	json_out_uint(j, "clients", clients);
+	json_out_uint(j, "users", users);
+	json_out_end(j);
+}
+
+static void
+device_part_print(struct json_out *j, const struct conn *asker)
+{
+	const struct rocade_daemon *d = asker->daemon;
+
 	status_print_device(j, d);
 	if (d->up != NULL)
 		status_print_port(j, d->up);
 	rdmacm_print(j, d);
 	status_print_limits(j, &d->accounts);
+	status_print_hidden(j, asker);
 	json_out_object(j, "departed");
 	stats_print(j, &d->sw->departed);
 	json_out_end(j);
 }
 
+/* Returns the first user that the asker may see with a uid of at least `from`, or NULL. */
+static const struct account *
+user_from(const struct conn *asker, uint32_t from)
+{
+	const struct account *account = accounts_from(&asker->daemon->accounts, from);
+
+	if (account == NULL || conn_may_see(asker, account->uid))
+		return account;
+	/* It sees no other user than its own. */
+	return from <= asker->uid ? asker->account : NULL;
+}
+
 /* Prints the row. Returns false if there is none. */
 static bool
-row_print(struct json_out *j, const struct rocade_daemon *d, enum sw_status_part part,
+row_print(struct json_out *j, const struct conn *asker, enum sw_status_part part,
 	uint32_t from, uint32_t *id)
 {
-	const struct conn *conn = part == SW_STATUS_CLIENT ? conn_from(d, from) : NULL;
+	const struct conn *conn =
+		part == SW_STATUS_CLIENT ? conn_from(asker, from) : NULL;
 	const struct account *account =
-		part == SW_STATUS_USER ? accounts_from(&d->accounts, from) : NULL;
+		part == SW_STATUS_USER ? user_from(asker, from) : NULL;
 
 	if (conn != NULL) {
 		*id = conn->client->id;
@@ -141,12 +177,12 @@ row_print(struct json_out *j, const struct rocade_daemon *d, enum sw_status_part
 
 /* Prints rows: of one moment, but not so many that packets wait for long. */
 static bool
-several_rows_print(struct json_out *j, const struct rocade_daemon *d,
-	enum sw_status_part part, uint32_t from, uint32_t *id)
+several_rows_print(struct json_out *j, const struct conn *asker, enum sw_status_part part,
+	uint32_t from, uint32_t *id)
 {
 	unsigned n = 0;
 
-	while (n < ROWS_MAX && row_print(j, d, part, from, id)) {
+	while (n < ROWS_MAX && row_print(j, asker, part, from, id)) {
 		from = *id + 1;
 		n++;
 		if (from == 0) /* it was the highest */
@@ -156,7 +192,7 @@ several_rows_print(struct json_out *j, const struct rocade_daemon *d,
 }
 
 int
-status_part(const struct rocade_daemon *d, enum sw_status_part part, uint32_t from,
+status_part(const struct conn *asker, enum sw_status_part part, uint32_t from,
 	struct sw_data_reply *reply)
 {
 	struct json_out j = {.to = NULL};
@@ -169,9 +205,9 @@ status_part(const struct rocade_daemon *d, enum sw_status_part part, uint32_t fr
 	if (j.to == NULL)
 		return -ENOMEM;
 	if (part == SW_STATUS_DEVICE)
-		device_part_print(&j, d);
+		device_part_print(&j, asker);
 	else
-		found = several_rows_print(&j, d, part, from, &reply->id);
+		found = several_rows_print(&j, asker, part, from, &reply->id);
 	len = ftell(j.to);
 	/* A truncated text would be no JSON. */
 	if (fclose(j.to) != 0 || len < 0)
