@@ -309,24 +309,16 @@ client_refusal(const struct rocade_daemon *d, pid_t pid)
 	return NULL;
 }
 
-/* Opens the user's account for a connection. Returns NULL, with *why. */
-static struct account *
-conn_charge(struct rocade_daemon *d, uid_t uid, const char **why)
+/* Returns NULL, or why the user gets no further connection. */
+static const char *
+conn_charge(struct account *account)
 {
-	struct account *account = account_open(&d->accounts, uid, clock_now());
-
-	*why = "no memory";
-	if (account == NULL)
+	if (!account_take(account, ACCOUNT_connections, 1))
+		return "too many connections of this user";
+	if (account_take(account, ACCOUNT_descriptors, FDS_PER_CONN))
 		return NULL;
-	*why = "too many connections of this user";
-	if (account_take(account, ACCOUNT_connections, 1)) {
-		if (account_take(account, ACCOUNT_descriptors, FDS_PER_CONN))
-			return account;
-		*why = "too many file descriptors for this user";
-		account_give(account, ACCOUNT_connections, 1);
-	}
-	account_close(account);
-	return NULL;
+	account_give(account, ACCOUNT_connections, 1);
+	return "too many file descriptors for this user";
 }
 
 static void
@@ -334,15 +326,35 @@ conn_discharge(struct account *account)
 {
 	account_give(account, ACCOUNT_connections, 1);
 	account_give(account, ACCOUNT_descriptors, FDS_PER_CONN);
-	account_close(account);
+}
+
+/* Creates the connection. Returns NULL, or why there is none. */
+static const char *
+conn_admit(
+	struct rocade_daemon *d, int fd, const struct ucred *who, struct account *account)
+{
+	struct conn *conn;
+	const char *why = client_refusal(d, who->pid);
+
+	if (why == NULL)
+		why = conn_charge(account);
+	if (why != NULL)
+		return why;
+	conn = conn_make(d, fd, who, account);
+	if (conn == NULL) {
+		conn_discharge(account);
+		return "no memory";
+	}
+	d->conn_count++;
+	TAILQ_INSERT_TAIL(&d->conns, conn, link);
+	return NULL;
 }
 
 struct account *
 conn_accept(struct rocade_daemon *d)
 {
 	int fd = accept4(d->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct account *account = NULL;
-	struct conn *conn = NULL;
+	struct account *account;
 	const char *why;
 	struct ucred who;
 
@@ -352,22 +364,14 @@ conn_accept(struct rocade_daemon *d)
 		return NULL;
 	}
 	who = peer_read(fd);
-	why = client_refusal(d, who.pid);
-	if (why == NULL)
-		account = conn_charge(d, who.uid, &why);
-	if (account != NULL) {
-		conn = conn_make(d, fd, &who, account);
-		why = "no memory";
-	}
-	if (conn == NULL) {
+	account = account_open(&d->accounts, who.uid, clock_now());
+	why = account != NULL ? conn_admit(d, fd, &who, account) : "no memory";
+	if (why != NULL) {
 		if (account != NULL)
-			conn_discharge(account);
+			account_close(account);
 		rejection_log(d, &who, why);
 		passed_fds_close(&d->passed, fd);
-		return NULL;
 	}
-	d->conn_count++;
-	TAILQ_INSERT_TAIL(&d->conns, conn, link);
 	return account;
 }
 
@@ -409,6 +413,7 @@ conn_close(struct conn *conn)
 	fd_source_close(d->epoll, &conn->process);
 	share_destroy(conn);
 	conn_discharge(conn->account);
+	account_close(conn->account);
 	conn->account = NULL;
 	TAILQ_REMOVE(&d->conns, conn, link);
 	TAILQ_INSERT_TAIL(&d->closing, conn, link);
