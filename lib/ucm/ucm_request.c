@@ -63,10 +63,13 @@ static int
 request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 {
 	struct cm_request req = {.private = id->private, .private_len = id->private_len};
+	struct account *account = id->channel->session->account;
 	int rc;
 
 	if (!ucm_is_local(ucm, id->src.gid))
 		return -EADDRNOTAVAIL;
+	if (!account_take(account, ACCOUNT_cm_connections, 1))
+		return -ENOMEM;
 	memcpy(req.path.sgid, id->src.gid, 16);
 	memcpy(req.path.dgid, id->dst.gid, 16);
 	req.service_id = ucm_service_id(id->ps, ucm_addr_port(&id->dst));
@@ -74,6 +77,8 @@ request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 	req.qp = id->local;
 	rc = ucm_id_is_ud(id) ? cm_sidr_request(ucm->cm, &req, id, now, &id->conn)
 			      : cm_connect(ucm->cm, &req, id, now, &id->conn);
+	if (rc != 0)
+		account_give(account, ACCOUNT_cm_connections, 1);
 	return rc == -ENOSPC ? -ENOMEM : rc;
 }
 
