@@ -119,22 +119,34 @@ deferred_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 }
 
 void
-ucm_request_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t now)
-{
-	struct ucm_id *id, *next;
-
-	for (id = TAILQ_FIRST(&ucm->deferred); id != NULL; id = next) {
-		next = TAILQ_NEXT(id, deferred_link);
-		if (id_serves(listener, id))
-			deferred_send(ucm, id, now);
-	}
-}
-
-void
 ucm_request_run(struct ucm *ucm, uint64_t now)
 {
 	struct ucm_id *id;
 
-	while ((id = TAILQ_FIRST(&ucm->deferred)) != NULL && id->deferred_until_ns <= now)
+	for (unsigned i = 0; i < UCM_DEFERRED_BATCH; i++) {
+		id = TAILQ_FIRST(&ucm->deferred);
+		if (id == NULL || id->deferred_until_ns > now)
+			return;
 		deferred_send(ucm, id, now);
+	}
+}
+
+void
+ucm_request_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t now)
+{
+	struct ucm_id *id, *next, *last = NULL;
+
+	for (id = TAILQ_FIRST(&ucm->deferred); id != NULL; id = next) {
+		next = TAILQ_NEXT(id, deferred_link);
+		if (!id_serves(listener, id))
+			continue;
+		TAILQ_REMOVE(&ucm->deferred, id, deferred_link);
+		id->deferred_until_ns = now;
+		if (last != NULL)
+			TAILQ_INSERT_AFTER(&ucm->deferred, last, id, deferred_link);
+		else
+			TAILQ_INSERT_HEAD(&ucm->deferred, id, deferred_link);
+		last = id;
+	}
+	ucm_request_run(ucm, now);
 }
