@@ -180,6 +180,18 @@ view_client(FILE *to, const json_t *client, bool qps)
 		view_qps(to, client);
 }
 
+/* Says what is missing, and why. */
+static void
+view_hidden(FILE *to, const json_t *hidden)
+{
+	if (number_of(hidden, "users") == 0)
+		return;
+	fprintf(to,
+		"not shown: %.0f clients of %.0f other users (only root and the daemon's "
+		"user see them)\n",
+		number_of(hidden, "clients"), number_of(hidden, "users"));
+}
+
 /* Prints what a user holds of what one user may hold. */
 static void
 view_user(FILE *to, const json_t *user, const json_t *limits)
@@ -221,8 +233,12 @@ view_print(FILE *to, const json_t *snapshot, bool qps)
 		rates ? "rx B/s" : "rx B");
 	json_array_foreach(clients, i, client) view_client(to, client, qps);
 	if (json_array_size(clients) == 0)
-		fprintf(to, "no clients\n");
+		fprintf(to, "no clients%s\n",
+			number_of(json_object_get(snapshot, "hidden"), "clients") != 0
+				? " of this user"
+				: "");
 	json_array_foreach(json_object_get(snapshot, "users"), i, client)
 		view_user(to, client, json_object_get(snapshot, "limits"));
+	view_hidden(to, json_object_get(snapshot, "hidden"));
 	view_errors(to, "departed clients: ", json_object_get(snapshot, "departed"));
 }

@@ -11,7 +11,7 @@ fd_source_add(int epoll, struct fd_source *source, int fd, enum fd_source_kind k
 {
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = source};
 
-	if (kind == FD_SOURCE_WAKE)
+	if (kind == FD_SOURCE_WAKE || kind == FD_SOURCE_WAKES)
 		ev.events = EPOLLIN | EPOLLET;
 	else if (kind == FD_SOURCE_CM_CHANNEL)
 		ev.events = 0; /* only the client's close, EPOLLHUP */

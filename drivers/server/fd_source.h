@@ -12,7 +12,8 @@ enum fd_source_kind {
 	FD_SOURCE_STOP,       /* eventfd of rocade_daemon_stop() */
 	FD_SOURCE_CLIENT,     /* conn->socket */
 	FD_SOURCE_PROCESS,    /* conn->process */
-	FD_SOURCE_WAKE,       /* conn->daemon_wake */
+	FD_SOURCE_WAKE,       /* conn->daemon_wake, in the set of FD_SOURCE_WAKES only */
+	FD_SOURCE_WAKES,      /* epoll set of the wake-ups of all clients */
 	FD_SOURCE_CM_TIMER,   /* timerfd for the next deadline of RDMA-CM */
 	FD_SOURCE_CM_CHANNEL, /* the daemon's end of an RDMA-CM channel */
 };
@@ -25,8 +26,8 @@ struct fd_source {
 	int fd;
 };
 
-/* Adds fd to the epoll set (the wake-up eventfd is edge-triggered; of a channel only its
- * end is reported) and fills source.
+/* Adds fd to the epoll set (wake-ups are edge-triggered; of a channel only its end is
+ * reported) and fills source.
  * Returns 0 or -errno; on failure the caller still owns fd. */
 int fd_source_add(int epoll, struct fd_source *source, int fd, enum fd_source_kind kind,
 	struct conn *conn);

@@ -123,6 +123,22 @@ others_may_connect(const struct sockaddr_un *addr)
 	return stat(addr->sun_path, &st) != 0 || (st.st_mode & 077) != 0;
 }
 
+/* Creates the epoll sets, and the eventfd of rocade_daemon_stop(). */
+static int
+events_open(struct rocade_daemon *d)
+{
+	d->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (d->epoll < 0)
+		return rocade_fail(errno, "epoll: %s", strerror(errno));
+	if (fd_source_add(d->epoll, &d->stop, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+		    FD_SOURCE_STOP, NULL) != 0)
+		return rocade_fail(EMFILE, "no free file descriptor for an eventfd");
+	if (fd_source_add(d->epoll, &d->wakes, epoll_create1(EPOLL_CLOEXEC),
+		    FD_SOURCE_WAKES, NULL) != 0)
+		return rocade_fail(EMFILE, "no free file descriptor for an epoll set");
+	return 0;
+}
+
 EXPORT int
 rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon **out)
 {
@@ -138,16 +154,10 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	control_init(d);
 	TAILQ_INIT(&d->conns);
 	TAILQ_INIT(&d->closing);
-	d->listen.fd = d->stop.fd = -1;
+	d->listen.fd = d->stop.fd = d->wakes.fd = -1;
 	d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	clock_init();
-	d->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (d->epoll < 0)
-		err = rocade_fail(errno, "epoll: %s", strerror(errno));
-	if (err == 0 &&
-		fd_source_add(d->epoll, &d->stop, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-			FD_SOURCE_STOP, NULL) != 0)
-		err = rocade_fail(EMFILE, "no free file descriptor for an eventfd");
+	err = events_open(d);
 	if (err == 0)
 		err = switch_create(d, conf);
 	if (err == 0 && rdmacm_create(d) != 0)
@@ -206,6 +216,7 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	if (d->bound)
 		(void)unlink(d->addr.sun_path);
 	conn_listen_end(d);
+	fd_source_close(d->epoll, &d->wakes);
 	fd_source_close(d->epoll, &d->stop);
 	passed_fds_fini(&d->passed);
 	if (d->epoll >= 0)
@@ -273,6 +284,23 @@ client_serve(struct rocade_daemon *d, struct conn *conn, bool ended, uint64_t *c
 	account_close(account);
 }
 
+/* A process or a channel has ended. That is charged, but not put off. */
+static void
+end_serve(struct rocade_daemon *d, const struct fd_source *source, uint64_t *cpu_ns)
+{
+	struct account *account = source->conn->account;
+
+	if (source->conn->closing)
+		return;
+	account->holders++; /* the connection may end */
+	if (source->kind == FD_SOURCE_PROCESS)
+		conn_close(source->conn);
+	else
+		rdmacm_channel(source);
+	request_charge(d, account, cpu_ns);
+	account_close(account);
+}
+
 static void
 fd_source_serve(struct rocade_daemon *d, const struct fd_source *source, uint32_t events,
 	uint64_t *cpu_ns)
@@ -288,15 +316,14 @@ fd_source_serve(struct rocade_daemon *d, const struct fd_source *source, uint32_
 		client_serve(d, source->conn, (events & EPOLLHUP) != 0, cpu_ns);
 		break;
 	case FD_SOURCE_PROCESS:
-		conn_close(source->conn);
+	case FD_SOURCE_CM_CHANNEL:
+		end_serve(d, source, cpu_ns);
 		break;
-	case FD_SOURCE_WAKE: /* the wake-up itself is the event */
+	case FD_SOURCE_WAKE:
+	case FD_SOURCE_WAKES: /* the wake-up itself is the event */
 		break;
 	case FD_SOURCE_CM_TIMER:
 		rdmacm_timer(d);
-		break;
-	case FD_SOURCE_CM_CHANNEL:
-		rdmacm_channel(source);
 		break;
 	}
 }

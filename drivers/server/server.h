@@ -70,6 +70,9 @@ struct rocade_daemon {
 	struct fd_source listen;
 	struct passed_fds passed;
 	struct fd_source stop;
+	/* An epoll set of its own for the eventfds of all clients: however many of them
+	 * are written, and however often, one event is handled at a time. */
+	struct fd_source wakes;
 	struct accounts accounts;
 	struct control control;
 	uint32_t descriptors; /* that clients may cause */

@@ -8,6 +8,7 @@
 
 #include "base/base_alloc.h"
 #include "base/random.h"
+#include "cm/cm_core.h"
 #include "server/server_conf.h"
 #include "server/server_rdmacm.h"
 #include "server/server_share.h"
@@ -250,8 +251,11 @@ account_limits_set(struct rocade_daemon *d)
 	} limits[] = {{ACCOUNT_connections, CONNS_PER_CLIENT * clients},
 		{ACCOUNT_clients, clients}, {ACCOUNT_qps, QPN_COUNT},
 		{ACCOUNT_groups, SW_GROUPS},
+		{ACCOUNT_group_members, SW_GROUPS * SW_GROUP_MEMBERS},
 		/* More could not have a connection each. */
 		{ACCOUNT_cm_ids, RDMACM_CONNECTIONS}, {ACCOUNT_cm_ports, PORTS},
+		{ACCOUNT_cm_listeners, CM_MAX_LISTENERS},
+		{ACCOUNT_cm_connections, RDMACM_CONNECTIONS},
 		{ACCOUNT_cm_events, UNREAD_EVENTS},
 		{ACCOUNT_descriptors, d->descriptors}};
 

@@ -120,8 +120,8 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 		n = 1;
 	} else if (reply->error == 0 && reply->type == SW_REPORT_REQUEST) {
 		if (reply->qpn == 0)
-			report_request(conn->daemon);
-		reply->qpn = report_missing(conn->daemon);
+			report_request(conn);
+		reply->qpn = report_missing(conn);
 	}
 	if (reply->error != 0)
 		return reply_send(conn, reply, NULL, 0);
@@ -150,7 +150,7 @@ data_serve(struct conn *conn, const struct sw_request *req)
 	reply.version = SW_PROTO_VERSION;
 	reply.type = req->type;
 	if (req->type == SW_STATUS)
-		rc = status_part(conn->daemon, req->qpn, req->dest_qpn, &reply);
+		rc = status_part(conn, req->qpn, req->dest_qpn, &reply);
 	else
 		rc = report_part(conn, req->qpn, req->dest_qpn, &reply);
 	reply.error = -rc;
@@ -335,24 +335,16 @@ client_refusal(const struct rocade_daemon *d, pid_t pid)
 	return NULL;
 }
 
-/* Opens the user's account for a connection. Returns NULL, with *why. */
-static struct account *
-conn_charge(struct rocade_daemon *d, uid_t uid, const char **why)
+/* Returns NULL, or why the user gets no further connection. */
+static const char *
+conn_charge(struct account *account)
 {
-	struct account *account = account_open(&d->accounts, uid, clock_now());
-
-	*why = "no memory";
-	if (account == NULL)
+	if (!account_take(account, ACCOUNT_connections, 1))
+		return "too many connections of this user";
+	if (account_take(account, ACCOUNT_descriptors, FDS_PER_CONN))
 		return NULL;
-	*why = "too many connections of this user";
-	if (account_take(account, ACCOUNT_connections, 1)) {
-		if (account_take(account, ACCOUNT_descriptors, FDS_PER_CONN))
-			return account;
-		*why = "too many file descriptors for this user";
-		account_give(account, ACCOUNT_connections, 1);
-	}
-	account_close(account);
-	return NULL;
+	account_give(account, ACCOUNT_connections, 1);
+	return "too many file descriptors for this user";
 }
 
 static void
@@ -360,15 +352,35 @@ conn_discharge(struct account *account)
 {
 	account_give(account, ACCOUNT_connections, 1);
 	account_give(account, ACCOUNT_descriptors, FDS_PER_CONN);
-	account_close(account);
+}
+
+/* Creates the connection. Returns NULL, or why there is none. */
+static const char *
+conn_admit(
+	struct rocade_daemon *d, int fd, const struct ucred *who, struct account *account)
+{
+	struct conn *conn;
+	const char *why = client_refusal(d, who->pid);
+
+	if (why == NULL)
+		why = conn_charge(account);
+	if (why != NULL)
+		return why;
+	conn = conn_make(d, fd, who, account);
+	if (conn == NULL) {
+		conn_discharge(account);
+		return "no memory";
+	}
+	d->conn_count++;
+	TAILQ_INSERT_TAIL(&d->conns, conn, link);
+	return NULL;
 }
 
 struct account *
 conn_accept(struct rocade_daemon *d)
 {
 	int fd = accept4(d->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct account *account = NULL;
-	struct conn *conn = NULL;
+	struct account *account;
 	const char *why;
 	struct ucred who;
 
@@ -378,22 +390,14 @@ conn_accept(struct rocade_daemon *d)
 		return NULL;
 	}
 	who = peer_read(fd);
-	why = client_refusal(d, who.pid);
-	if (why == NULL)
-		account = conn_charge(d, who.uid, &why);
-	if (account != NULL) {
-		conn = conn_make(d, fd, &who, account);
-		why = "no memory";
-	}
-	if (conn == NULL) {
+	account = account_open(&d->accounts, who.uid, clock_now());
+	why = account != NULL ? conn_admit(d, fd, &who, account) : "no memory";
+	if (why != NULL) {
 		if (account != NULL)
-			conn_discharge(account);
+			account_close(account);
 		rejection_log(d, &who, why);
 		passed_fds_close(&d->passed, fd);
-		return NULL;
 	}
-	d->conn_count++;
-	TAILQ_INSERT_TAIL(&d->conns, conn, link);
 	return account;
 }
 
@@ -436,6 +440,7 @@ conn_close(struct conn *conn)
 	fd_source_close(d->epoll, &conn->process);
 	share_destroy(conn);
 	conn_discharge(conn->account);
+	account_close(conn->account);
 	conn->account = NULL;
 	TAILQ_REMOVE(&d->conns, conn, link);
 	TAILQ_INSERT_TAIL(&d->closing, conn, link);

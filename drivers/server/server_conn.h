@@ -5,8 +5,9 @@
 
 #include "server/server.h"
 
-/* The listening socket is readable. Returns the account of the new connection's user, or
- * NULL. */
+/* The listening socket is readable. Returns the account to which this is charged, that of
+ * the user who has connected, or NULL. If the connection was refused, the account is valid
+ * until the next account_open() only. */
 struct account *conn_accept(struct rocade_daemon *d);
 /* Stops listening. */
 void conn_listen_end(struct rocade_daemon *d);

@@ -4,34 +4,48 @@
 #ifndef ROCADE_SERVER_QUERY_H
 #define ROCADE_SERVER_QUERY_H
 
+#include <unistd.h>
+
 #include "server/server.h"
 
-/* Returns the first client with an id of at least `from`, or NULL. */
+/* Returns whether the connection may see what belongs to a user. It sees
+ * totals of all users besides. */
+static inline bool
+conn_may_see(const struct conn *asker, uid_t uid)
+{
+	return asker->uid == 0 || asker->uid == uid || asker->uid == geteuid();
+}
+
+/* Returns the first client that the asker may see with an id of at least `from`, or
+ * NULL. */
 static inline const struct conn *
-conn_from(const struct rocade_daemon *d, uint32_t from)
+conn_from(const struct conn *asker, uint32_t from)
 {
 	const struct sw_client *c;
 
-	TAILQ_FOREACH (c, &d->sw->clients, link) { /* in the order of ids */
-		if (c->id >= from)
-			return c->owner;
+	TAILQ_FOREACH (c, &asker->daemon->sw->clients, link) { /* in the order of ids */
+		const struct conn *conn = c->owner;
+
+		if (c->id >= from && conn_may_see(asker, conn->uid))
+			return conn;
 	}
 	return NULL;
 }
 
+/* All calls answer a connection, with what it may see. */
+
 /* server_status.c: prints a part of the state as JSON into the reply. Returns 0, -ENOENT
  * (no such client or user), -EINVAL (no such part) or -ENOMEM. */
-int status_part(const struct rocade_daemon *d, enum sw_status_part part, uint32_t from,
+int status_part(const struct conn *asker, enum sw_status_part part, uint32_t from,
 	struct sw_data_reply *reply);
 
-/* server_report.c: requests statistics from every client, unless that was just done. */
-void report_request(struct rocade_daemon *d);
+/* server_report.c: requests statistics from the clients, unless that was just done. */
+void report_request(const struct conn *asker);
 /* Returns how many of the clients asked have not written their statistics. */
-uint32_t report_missing(const struct rocade_daemon *d);
-/* Copies, for conn, statistics of the first client with an id of at least `from` into the
- * reply: from byte `at` on. Returns 0, -ENOENT (no such client) or -EPERM (it belongs to
- * another user; reply->id is set). */
-int report_part(
-	const struct conn *conn, uint32_t from, uint32_t at, struct sw_data_reply *reply);
+uint32_t report_missing(const struct conn *asker);
+/* Copies statistics of the first client with an id of at least `from` into the reply:
+ * from byte `at` on. Returns 0 or -ENOENT (no such client). */
+int report_part(const struct conn *asker, uint32_t from, uint32_t at,
+	struct sw_data_reply *reply);
 
 #endif

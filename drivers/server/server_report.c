@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "engine/clock.h"
 #include "server/server_query.h"
@@ -12,8 +11,9 @@
 #define REQUEST_INTERVAL_NS (20 * NS_PER_MS) /* limits how often all clients are woken */
 
 void
-report_request(struct rocade_daemon *d)
+report_request(const struct conn *asker)
 {
+	struct rocade_daemon *d = asker->daemon;
 	uint64_t now = clock_now();
 	struct conn *conn;
 
@@ -22,7 +22,8 @@ report_request(struct rocade_daemon *d)
 		d->requested_gen++;
 	}
 	TAILQ_FOREACH (conn, &d->conns, link) {
-		if (conn->client == NULL || conn->requested_gen == d->requested_gen)
+		if (conn->client == NULL || conn->requested_gen == d->requested_gen ||
+			!conn_may_see(asker, conn->uid))
 			continue;
 		conn->requested_gen = d->requested_gen;
 		__atomic_store_n(&conn->client->region.report->requested_gen,
@@ -42,14 +43,14 @@ report_is_written(const struct conn *conn)
 }
 
 uint32_t
-report_missing(const struct rocade_daemon *d)
+report_missing(const struct conn *asker)
 {
 	const struct conn *conn;
 	uint32_t missing = 0;
 
-	TAILQ_FOREACH (conn, &d->conns, link)
+	TAILQ_FOREACH (conn, &asker->daemon->conns, link)
 		missing += conn->client != NULL && conn->requested_gen != 0 &&
-			   !report_is_written(conn);
+			   conn_may_see(asker, conn->uid) && !report_is_written(conn);
 	return missing;
 }
 
@@ -72,15 +73,13 @@ report_copy(const struct sw_client *client, uint32_t at, uint8_t *to)
 
 int
 report_part(
-	const struct conn *conn, uint32_t from, uint32_t at, struct sw_data_reply *reply)
+	const struct conn *asker, uint32_t from, uint32_t at, struct sw_data_reply *reply)
 {
-	const struct conn *other = conn_from(conn->daemon, from);
+	const struct conn *conn = conn_from(asker, from);
 
-	if (other == NULL)
+	if (conn == NULL)
 		return -ENOENT;
-	reply->id = other->client->id;
-	if (conn->uid != 0 && conn->uid != other->uid && conn->uid != geteuid())
-		return -EPERM;
-	reply->len = report_copy(other->client, at, reply->bytes);
+	reply->id = conn->client->id;
+	reply->len = report_copy(conn->client, at, reply->bytes);
 	return 0;
 }

@@ -44,7 +44,7 @@ wake_fds_create(struct conn *conn, int *wake)
 
 	if (fd < 0)
 		return -errno;
-	if (fd_source_add(conn->daemon->epoll, &conn->daemon_wake, fd, FD_SOURCE_WAKE,
+	if (fd_source_add(conn->daemon->wakes.fd, &conn->daemon_wake, fd, FD_SOURCE_WAKE,
 		    conn) != 0) {
 		close(fd);
 		return -ENOMEM;
@@ -61,7 +61,7 @@ wake_fds_create(struct conn *conn, int *wake)
 void
 share_destroy(struct conn *conn)
 {
-	fd_source_close(conn->daemon->epoll, &conn->daemon_wake);
+	fd_source_close(conn->daemon->wakes.fd, &conn->daemon_wake);
 	if (conn->wake_fd >= 0)
 		close(conn->wake_fd);
 	conn->wake_fd = -1;

@@ -75,8 +75,46 @@ status_print_port(struct json_out *j, const struct uplink *up)
 	json_out_end(j);
 }
 
+/* A limit of the port, which counts itself what each user holds. */
+struct port_share {
+	const char *name;
+	uint32_t all;
+	uint32_t user;
+	uint32_t (*held)(const struct uplink *up, const struct net_user *user);
+};
+
+static uint32_t
+neighs_held(const struct uplink *up, const struct net_user *user)
+{
+	(void)up;
+	return net_user_neighs(user);
+}
+
+static uint32_t
+unresolved_held(const struct uplink *up, const struct net_user *user)
+{
+	(void)up;
+	return net_user_unresolved(user);
+}
+
+static const struct port_share port_shares[] = {
+	{"neighbours", NET_MAX_NEIGHS, NET_USER_NEIGHS, neighs_held},
+	{"unresolved_neighbours", NET_MAX_NEIGHS, NET_USER_UNRESOLVED, unresolved_held},
+	{"queued_packets", UPLINK_NEIGH_QUEUE, UPLINK_NEIGH_QUEUE_USER, uplink_queued},
+};
+
+static uint32_t
+port_share_held(
+	const struct port_share *share, const struct rocade_daemon *d, uint32_t uid)
+{
+	const struct sw_user *user = sw_user_find(&d->sw->users, uid);
+
+	return user != NULL ? share->held(d->up, &user->neighs) : 0;
+}
+
 static void
-status_print_user(struct json_out *j, const struct account *account)
+status_print_user(
+	struct json_out *j, const struct rocade_daemon *d, const struct account *account)
 {
 	uint64_t refused = 0;
 
@@ -86,6 +124,9 @@ status_print_user(struct json_out *j, const struct account *account)
 		json_out_uint(j, account_names[i], account->held[i]);
 		refused += account->refused[i];
 	}
+	for (unsigned i = 0; d->up != NULL && i < RTE_DIM(port_shares); i++)
+		json_out_uint(j, port_shares[i].name,
+			port_share_held(&port_shares[i], d, account->uid));
 	json_out_uint(j, "refused", refused);
 	json_out_uint(j, "requests", account->requests);
 	json_out_uint(j, "request_us", account->control_total_ns / NS_PER_US);
@@ -93,8 +134,28 @@ status_print_user(struct json_out *j, const struct account *account)
 }
 
 static void
-status_print_limits(struct json_out *j, const struct accounts *all)
+status_print_share(
+	struct json_out *j, const struct rocade_daemon *d, const struct port_share *share)
 {
+	const struct account *account;
+	uint32_t used = 0;
+
+	/* Users without connections hold nothing. */
+	TAILQ_FOREACH (account, &d->accounts.users, link)
+		used += port_share_held(share, d, account->uid);
+	json_out_object(j, share->name);
+	json_out_uint(j, "all", share->all);
+	json_out_uint(j, "user", share->user);
+	json_out_uint(j, "reserved", 0);
+	json_out_uint(j, "used", used);
+	json_out_end(j);
+}
+
+static void
+status_print_limits(struct json_out *j, const struct rocade_daemon *d)
+{
+	const struct accounts *all = &d->accounts;
+
 	json_out_object(j, "limits");
 	for (unsigned i = 0; i < ACCOUNT_KINDS; i++) {
 		json_out_object(j, account_names[i]);
@@ -104,49 +165,87 @@ status_print_limits(struct json_out *j, const struct accounts *all)
 		json_out_uint(j, "used", all->limits[i].used);
 		json_out_end(j);
 	}
+	for (unsigned i = 0; d->up != NULL && i < RTE_DIM(port_shares); i++)
+		status_print_share(j, d, &port_shares[i]);
+	json_out_end(j);
+}
+
+/* Counts what the asker is not shown, so that it knows that this is not all. */
+static void
+status_print_hidden(struct json_out *j, const struct conn *asker)
+{
+	const struct accounts *all = &asker->daemon->accounts;
+	const struct account *account;
+	uint32_t clients = 0, users = 0;
+
+	TAILQ_FOREACH (account, &all->users, link) {
+		if (account->holders == 0 || conn_may_see(asker, account->uid))
+			continue;
+		clients += account->held[ACCOUNT_clients];
+		users++;
+	}
+	json_out_object(j, "hidden");
+	json_out_uint(j, "clients", clients);
+	json_out_uint(j, "users", users);
 	json_out_end(j);
 }
 
 static void
-device_part_print(struct json_out *j, const struct rocade_daemon *d)
+device_part_print(struct json_out *j, const struct conn *asker)
 {
+	const struct rocade_daemon *d = asker->daemon;
+
 	status_print_device(j, d);
 	if (d->up != NULL)
 		status_print_port(j, d->up);
 	rdmacm_print(j, d);
-	status_print_limits(j, &d->accounts);
+	status_print_limits(j, d);
+	status_print_hidden(j, asker);
 	json_out_object(j, "departed");
 	stats_print(j, &d->sw->departed);
 	json_out_end(j);
 }
 
+/* Returns the first user that the asker may see with a uid of at least `from`, or NULL. */
+static const struct account *
+user_from(const struct conn *asker, uint32_t from)
+{
+	const struct account *account = accounts_from(&asker->daemon->accounts, from);
+
+	if (account == NULL || conn_may_see(asker, account->uid))
+		return account;
+	/* It sees no other user than its own. */
+	return from <= asker->uid ? asker->account : NULL;
+}
+
 /* Prints the row. Returns false if there is none. */
 static bool
-row_print(struct json_out *j, const struct rocade_daemon *d, enum sw_status_part part,
+row_print(struct json_out *j, const struct conn *asker, enum sw_status_part part,
 	uint32_t from, uint32_t *id)
 {
-	const struct conn *conn = part == SW_STATUS_CLIENT ? conn_from(d, from) : NULL;
+	const struct conn *conn =
+		part == SW_STATUS_CLIENT ? conn_from(asker, from) : NULL;
 	const struct account *account =
-		part == SW_STATUS_USER ? accounts_from(&d->accounts, from) : NULL;
+		part == SW_STATUS_USER ? user_from(asker, from) : NULL;
 
 	if (conn != NULL) {
 		*id = conn->client->id;
 		status_print_client(j, conn);
 	} else if (account != NULL) {
 		*id = account->uid;
-		status_print_user(j, account);
+		status_print_user(j, asker->daemon, account);
 	}
 	return conn != NULL || account != NULL;
 }
 
 /* Prints rows: of one moment, but not so many that packets wait for long. */
 static bool
-several_rows_print(struct json_out *j, const struct rocade_daemon *d,
-	enum sw_status_part part, uint32_t from, uint32_t *id)
+several_rows_print(struct json_out *j, const struct conn *asker, enum sw_status_part part,
+	uint32_t from, uint32_t *id)
 {
 	unsigned n = 0;
 
-	while (n < ROWS_MAX && row_print(j, d, part, from, id)) {
+	while (n < ROWS_MAX && row_print(j, asker, part, from, id)) {
 		from = *id + 1;
 		n++;
 		if (from == 0) /* it was the highest */
@@ -156,7 +255,7 @@ several_rows_print(struct json_out *j, const struct rocade_daemon *d,
 }
 
 int
-status_part(const struct rocade_daemon *d, enum sw_status_part part, uint32_t from,
+status_part(const struct conn *asker, enum sw_status_part part, uint32_t from,
 	struct sw_data_reply *reply)
 {
 	struct json_out j = {.to = NULL};
@@ -169,9 +268,9 @@ status_part(const struct rocade_daemon *d, enum sw_status_part part, uint32_t fr
 	if (j.to == NULL)
 		return -ENOMEM;
 	if (part == SW_STATUS_DEVICE)
-		device_part_print(&j, d);
+		device_part_print(&j, asker);
 	else
-		found = several_rows_print(&j, d, part, from, &reply->id);
+		found = several_rows_print(&j, asker, part, from, &reply->id);
 	len = ftell(j.to);
 	/* A truncated text would be no JSON. */
 	if (fclose(j.to) != 0 || len < 0)

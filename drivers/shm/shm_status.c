@@ -125,14 +125,14 @@ report_fetch(
 	do {
 		req.dest_qpn = (uint32_t)*len;
 		rc = session_fetch(s, &req, &reply);
-		if (rc == 0 || rc == -EPERM) {
-			/* The client has gone: the next piece is another one's. */
-			if (*len != 0 && reply.id != *id)
-				return 0;
-			*id = reply.id;
-		}
-		if (rc != 0 || reply.len > sizeof(*r) - *len)
-			return rc != 0 ? rc : -EPROTO;
+		if (rc != 0)
+			return rc;
+		/* The client has gone: the next piece is another one's. */
+		if (*len != 0 && reply.id != *id)
+			return 0;
+		*id = reply.id;
+		if (reply.len > sizeof(*r) - *len)
+			return -EPROTO;
 		memcpy((char *)r + *len, reply.bytes, reply.len);
 		*len += reply.len;
 	} while (reply.len != 0);
@@ -150,9 +150,7 @@ reports_print(struct json_out *j, struct session *s)
 	while (rc == 0) {
 		rc = report_fetch(s, from, r, &id, &len);
 		from = id + 1;
-		if (rc == -EPERM) /* another user's client */
-			rc = 0;
-		else if (rc == 0 && len >= offsetof(struct report, qps))
+		if (rc == 0 && len >= offsetof(struct report, qps))
 			report_print(j, id, r,
 				(uint32_t)((len - offsetof(struct report, qps)) /
 					   sizeof(r->qps[0])));

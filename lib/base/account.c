@@ -11,21 +11,56 @@ const char *const account_names[ACCOUNT_KINDS] = {
 #include "base/account.def"
 };
 
-void
-accounts_init(struct accounts *all)
-{
-	TAILQ_INIT(&all->users);
-	for (unsigned kind = 0; kind < ACCOUNT_KINDS; kind++) {
-		all->limits[kind] = (struct account_limit){.used = 0};
-		accounts_limit(all, (enum account_kind)kind, UINT32_MAX, false);
-	}
-}
-
 /* Returns how much of `held` is not the user's own part. */
 static uint32_t
 beyond_reserve(const struct account_limit *limit, uint32_t held)
 {
 	return held - RTE_MIN(held, limit->reserve);
+}
+
+static void
+capacity_set(struct account_limit *limit, uint32_t capacity, bool reserve)
+{
+	limit->capacity = capacity;
+	limit->reserve = reserve ? capacity / ACCOUNT_PARTS : 0;
+	limit->shared = capacity - ACCOUNT_USERS * limit->reserve;
+}
+
+void
+account_limit_set(struct account_limit *limit, uint32_t capacity, bool reserve)
+{
+	*limit = (struct account_limit){.used = 0};
+	capacity_set(limit, capacity, reserve);
+}
+
+bool
+account_limit_take(struct account_limit *limit, uint32_t held, uint32_t n)
+{
+	uint32_t more = beyond_reserve(limit, held + n) - beyond_reserve(limit, held);
+
+	if ((uint64_t)limit->used + n > limit->capacity ||
+		(more != 0 && (uint64_t)limit->shared_used + more > limit->shared))
+		return false;
+	limit->shared_used += more;
+	limit->used += n;
+	return true;
+}
+
+void
+account_limit_give(struct account_limit *limit, uint32_t held, uint32_t n)
+{
+	assert(held >= n);
+	limit->shared_used -=
+		beyond_reserve(limit, held) - beyond_reserve(limit, held - n);
+	limit->used -= n;
+}
+
+void
+accounts_init(struct accounts *all)
+{
+	TAILQ_INIT(&all->users);
+	for (unsigned kind = 0; kind < ACCOUNT_KINDS; kind++)
+		account_limit_set(&all->limits[kind], UINT32_MAX, false);
 }
 
 void
@@ -35,9 +70,7 @@ accounts_limit(
 	struct account_limit *limit = &all->limits[kind];
 	const struct account *account;
 
-	limit->capacity = capacity;
-	limit->reserve = reserve ? capacity / ACCOUNT_PARTS : 0;
-	limit->shared = capacity - ACCOUNT_USERS * limit->reserve;
+	capacity_set(limit, capacity, reserve);
 	limit->shared_used = 0;
 	/* Users that hold more than a new limit keep it. */
 	TAILQ_FOREACH (account, &all->users, link)
@@ -124,21 +157,12 @@ account_close(struct account *account)
 bool
 account_take(struct account *account, enum account_kind kind, uint32_t n)
 {
-	struct account_limit *limit;
-	uint32_t held, more;
-
 	if (account == NULL)
 		return true;
-	limit = &account->all->limits[kind];
-	held = account->held[kind];
-	more = beyond_reserve(limit, held + n) - beyond_reserve(limit, held);
-	if ((uint64_t)limit->used + n > limit->capacity ||
-		(more != 0 && (uint64_t)limit->shared_used + more > limit->shared)) {
+	if (!account_limit_take(&account->all->limits[kind], account->held[kind], n)) {
 		account->refused[kind]++;
 		return false;
 	}
-	limit->shared_used += more;
-	limit->used += n;
 	account->held[kind] += n;
 	return true;
 }
@@ -146,16 +170,8 @@ account_take(struct account *account, enum account_kind kind, uint32_t n)
 void
 account_give(struct account *account, enum account_kind kind, uint32_t n)
 {
-	struct account_limit *limit;
-	uint32_t held;
-
 	if (account == NULL)
 		return;
-	limit = &account->all->limits[kind];
-	held = account->held[kind];
-	assert(held >= n);
-	limit->shared_used -=
-		beyond_reserve(limit, held) - beyond_reserve(limit, held - n);
-	limit->used -= n;
+	account_limit_give(&account->all->limits[kind], account->held[kind], n);
 	account->held[kind] -= n;
 }

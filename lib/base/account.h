@@ -53,6 +53,12 @@ struct accounts {
 	struct account_limit limits[ACCOUNT_KINDS];
 };
 
+/* Sets a limit that is not in use. reserve: as for accounts_limit(). */
+void account_limit_set(struct account_limit *limit, uint32_t capacity, bool reserve);
+/* Takes n for a user who holds `held` of it. Returns false if the user may not. */
+bool account_limit_take(struct account_limit *limit, uint32_t held, uint32_t n);
+void account_limit_give(struct account_limit *limit, uint32_t held, uint32_t n);
+
 /* Without limits. */
 void accounts_init(struct accounts *all);
 /* reserve: whether a part is reserved for each user. Without it, one user may hold

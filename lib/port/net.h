@@ -113,6 +113,20 @@ struct net_user {
 /* recycles: a new neighbour takes the place of the user's oldest unresolved one when
  * there are NET_USER_UNRESOLVED; else it is refused. */
 void net_user_init(struct net_user *user, bool recycles);
+/* Return how many neighbours are charged to the user, in all and of those that do not
+ * answer. */
+static inline uint32_t
+net_user_neighs(const struct net_user *user)
+{
+	return user->unresolved.count + user->resolved.count;
+}
+
+static inline uint32_t
+net_user_unresolved(const struct net_user *user)
+{
+	return user->unresolved.count;
+}
+
 /* Neighbours that only this user has asked for, and that do not answer, are no longer
  * asked. */
 void net_user_fini(struct net *net, struct net_user *user);

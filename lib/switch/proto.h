@@ -37,15 +37,17 @@ enum sw_request_type {
 	SW_GROUP_JOIN, /* qpn joins the multicast group dgid */
 	SW_GROUP_LEAVE,
 	/* JSON text of a part of the daemon's state: qpn is an enum sw_status_part,
-	 * dest_qpn an id. */
+	 * dest_qpn an id. This and the next two requests are about the clients and users
+	 * that the asker may see: all for root and the daemon's user, else only those of
+	 * its own user. */
 	SW_STATUS,
-	/* Requests statistics from all clients, unless that was just done. With qpn 1 it
+	/* Requests statistics from the clients, unless that was just done. With qpn 1 it
 	 * requests nothing and only asks for the count. The reply's qpn: how many clients
 	 * have not written their statistics yet. */
 	SW_REPORT_REQUEST,
 	/* Statistics of the first client with an id of at least qpn: a piece of its struct
 	 * report, up to its last QP row, from byte dest_qpn on; no bytes: this is the
-	 * end. ENOENT: there is no such client; EPERM: it belongs to another user. */
+	 * end. ENOENT: there is no such client. */
 	SW_REPORT,
 	/* Opens an RDMA-CM channel for the process. The reply carries a socket, and the
 	 * channel's number in qpn. */
@@ -108,7 +110,7 @@ struct sw_data_reply {
 	uint32_t version;
 	uint32_t type;
 	int32_t error;
-	uint32_t id; /* of the last client, or the uid; set with EPERM, too */
+	uint32_t id; /* of the last client, or the uid */
 	uint32_t len;
 	uint8_t bytes[SW_DATA_MAX];
 };

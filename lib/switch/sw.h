@@ -101,7 +101,8 @@ TAILQ_HEAD(sw_clients, sw_client);
 
 struct sw_group {
 	uint8_t gid[16];
-	uint32_t count; /* 0: free */
+	uint32_t count;               /* 0: free */
+	struct account_limit members; /* by user */
 	uint32_t *qpns; /* SW_GROUP_MEMBERS entries, allocated on first use */
 };
 

@@ -20,9 +20,21 @@ sw_group_find(const struct sw *sw, const uint8_t gid[16])
 	return NULL;
 }
 
-static struct sw_group *
-sw_group_create(struct sw *sw, const uint8_t gid[16])
+/* Returns the account of a QP. */
+static struct account *
+qp_account(const struct sw *sw, uint32_t qpn)
 {
+	const struct sw_qp *qp = qpns_find(&sw->qpns, qpn);
+
+	return qp != NULL ? qp->owner->account : NULL;
+}
+
+static struct sw_group *
+sw_group_create(struct sw *sw, const uint8_t gid[16], const struct account *account)
+{
+	bool reserve = account != NULL &&
+		       account->all->limits[ACCOUNT_group_members].reserve != 0;
+
 	for (unsigned i = 0; i < SW_GROUPS; i++) {
 		struct sw_group *g = &sw->groups[i];
 
@@ -34,44 +46,64 @@ sw_group_create(struct sw *sw, const uint8_t gid[16])
 		if (g->qpns == NULL)
 			return NULL;
 		memcpy(g->gid, gid, 16);
+		account_limit_set(&g->members, SW_GROUP_MEMBERS, reserve);
 		return g;
 	}
 	return NULL;
 }
 
-/* Returns the account of a member. */
-static struct account *
-sw_group_account(const struct sw *sw, const struct sw_group *g, uint32_t i)
-{
-	const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[i]);
-
-	return qp != NULL ? qp->owner->account : NULL;
-}
-
-/* A user holds a group once, however many of the user's QPs are members. */
-static bool
-sw_group_is_held(
+/* Returns how many QPs of the user are members. */
+static uint32_t
+sw_group_held(
 	const struct sw *sw, const struct sw_group *g, const struct account *account)
 {
-	for (uint32_t i = 0; i < g->count; i++) {
-		if (sw_group_account(sw, g, i) == account)
+	uint32_t held = 0;
+
+	for (uint32_t i = 0; i < g->count; i++)
+		held += qp_account(sw, g->qpns[i]) == account;
+	return held;
+}
+
+/* A user holds a group once, however many of the user's QPs are members, and a part of the
+ * members. held: how many are the user's already. */
+static bool
+sw_group_charge(struct sw_group *g, struct account *account, uint32_t held)
+{
+	if (held == 0 && !account_take(account, ACCOUNT_groups, 1))
+		return false;
+	if (account_take(account, ACCOUNT_group_members, 1)) {
+		if (account_limit_take(&g->members, held, 1))
 			return true;
+		account_give(account, ACCOUNT_group_members, 1);
+		if (account != NULL)
+			account->refused[ACCOUNT_group_members]++;
 	}
+	if (held == 0)
+		account_give(account, ACCOUNT_groups, 1);
 	return false;
+}
+
+/* n of `held` members of the user go. */
+static void
+sw_group_discharge(struct sw_group *g, struct account *account, uint32_t held, uint32_t n)
+{
+	account_limit_give(&g->members, held, n);
+	account_give(account, ACCOUNT_group_members, n);
+	if (held == n)
+		account_give(account, ACCOUNT_groups, 1);
 }
 
 /* Adds a member. Returns 0 or -ENOSPC. */
 static int
 sw_group_member_add(struct sw *sw, struct sw_group *g, uint32_t qpn)
 {
-	const struct sw_qp *qp = qpns_find(&sw->qpns, qpn);
-	struct account *account = qp != NULL ? qp->owner->account : NULL;
+	struct account *account = qp_account(sw, qpn);
+	uint32_t held = sw_group_held(sw, g, account);
 
-	if (!sw_group_is_held(sw, g, account) &&
-		!account_take(account, ACCOUNT_groups, 1))
+	if (!sw_group_charge(g, account, held))
 		return -ENOSPC;
 	if (g->count == 0 && sw->up != NULL && uplink_join(sw->up, g->gid) != 0) {
-		account_give(account, ACCOUNT_groups, 1);
+		sw_group_discharge(g, account, 1, 1);
 		return -ENOSPC;
 	}
 	g->qpns[g->count++] = qpn;
@@ -87,7 +119,7 @@ sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
 		return -EINVAL;
 	g = (struct sw_group *)sw_group_find(sw, gid);
 	if (g == NULL)
-		g = sw_group_create(sw, gid);
+		g = sw_group_create(sw, gid, qp_account(sw, qpn));
 	if (g == NULL)
 		return -ENOSPC;
 	for (uint32_t i = 0; i < g->count; i++) {
@@ -99,12 +131,11 @@ sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
 	return sw_group_member_add(sw, g, qpn);
 }
 
-/* After members of a user have been removed. */
+/* After n members of a user have been removed. */
 static void
-sw_group_settle(struct sw *sw, struct sw_group *g, struct account *account)
+sw_group_settle(struct sw *sw, struct sw_group *g, struct account *account, uint32_t n)
 {
-	if (!sw_group_is_held(sw, g, account))
-		account_give(account, ACCOUNT_groups, 1);
+	sw_group_discharge(g, account, sw_group_held(sw, g, account) + n, n);
 	if (g->count == 0 && sw->up != NULL)
 		uplink_leave(sw->up, g->gid);
 }
@@ -112,10 +143,10 @@ sw_group_settle(struct sw *sw, struct sw_group *g, struct account *account)
 static void
 sw_group_member_remove(struct sw *sw, struct sw_group *g, uint32_t i)
 {
-	struct account *account = sw_group_account(sw, g, i);
+	struct account *account = qp_account(sw, g->qpns[i]);
 
 	g->qpns[i] = g->qpns[--g->count];
-	sw_group_settle(sw, g, account);
+	sw_group_settle(sw, g, account, 1);
 }
 
 /* Returns the member's index, or count if the QP is no member. */
@@ -168,7 +199,7 @@ sw_group_forget_all(struct sw *sw, const struct sw_client *client)
 				g->qpns[m] = g->qpns[--g->count];
 		}
 		if (g->count != before)
-			sw_group_settle(sw, g, client->account);
+			sw_group_settle(sw, g, client->account, before - g->count);
 	}
 }
 

@@ -51,8 +51,8 @@ kept_expire(struct sw_users *users, uint64_t now)
 		kept_free(users, user);
 }
 
-static struct sw_user *
-user_find(const struct sw_users *users, uint32_t uid)
+const struct sw_user *
+sw_user_find(const struct sw_users *users, uint32_t uid)
 {
 	struct sw_user *user;
 
@@ -86,7 +86,7 @@ sw_user_get(struct sw_users *users, uint32_t uid, uint64_t now)
 	struct sw_user *user;
 
 	kept_expire(users, now);
-	user = user_find(users, uid);
+	user = (struct sw_user *)sw_user_find(users, uid);
 	if (user == NULL)
 		user = user_create(users, uid, now);
 	else if (user->clients == 0)

@@ -53,6 +53,8 @@ void sw_users_fini(struct sw_users *users);
 
 /* For a new client. Returns NULL without memory. */
 struct sw_user *sw_user_get(struct sw_users *users, uint32_t uid, uint64_t now);
+/* Returns NULL if the switch does not know the user. */
+const struct sw_user *sw_user_find(const struct sw_users *users, uint32_t uid);
 void sw_user_put(struct sw_users *users, struct sw_user *user, uint64_t now);
 
 /* A sender of another user is blocked now by a client of this user. taken: packets that

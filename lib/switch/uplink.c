@@ -99,6 +99,16 @@ neigh_queue_add(struct uplink *u, const uint8_t dgid[16], const struct net_user 
 	memcpy(h->dgid, dgid, 16);
 }
 
+uint32_t
+uplink_queued(const struct uplink *u, const struct net_user *user)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < u->neigh_queue_count; i++)
+		count += u->neigh_queue[i].user == user;
+	return count;
+}
+
 /* As net_resolve_for(), with the QP's last result cached in the QP. */
 static int
 uplink_next_hop(

@@ -81,6 +81,9 @@ bool uplink_tx(struct uplink *u, uint64_t now);
 /* Returns when uplink_tx() must be called even if nothing happens. */
 uint64_t uplink_deadline(const struct uplink *u);
 
+/* Returns how many packets of the user wait for neighbour resolution. */
+uint32_t uplink_queued(const struct uplink *u, const struct net_user *user);
+
 /* Sends a datagram of GSI_LEN bytes from QP 1 to QP 1. answer: the other host has sent
  * first, see net_resolve_answer(). Returns false if there is no buffer, no route or no
  * room. */

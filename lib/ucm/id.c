@@ -116,6 +116,7 @@ events_purge(struct ucm_id *id, uint64_t now)
 void
 ucm_id_destroy(struct ucm_id *id, uint64_t now)
 {
+	struct account *account = id->channel->session->account;
 	struct ucm_id *mcast;
 
 	while ((mcast = LIST_FIRST(&id->mcasts)) != NULL)
@@ -124,12 +125,16 @@ ucm_id_destroy(struct ucm_id *id, uint64_t now)
 		LIST_REMOVE(id, mcast_link);
 	/* Stop listening before purging the pending requests: no new one can come
 	 * then. */
-	if (id->listener != NULL)
+	if (id->listener != NULL) {
 		cm_unlisten(id->listener, now);
+		account_give(account, ACCOUNT_cm_listeners, 1);
+	}
 	id->listener = NULL;
 	events_purge(id, now);
-	if (id->conn != NULL)
+	if (id->conn != NULL) {
 		cm_release(id->conn, now);
+		account_give(account, ACCOUNT_cm_connections, 1);
+	}
 	ucm_request_cancel(id->channel->session->ucm, id);
 	ucm_unbind(id);
 	id_free(id);

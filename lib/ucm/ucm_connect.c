@@ -95,6 +95,7 @@ ucm_do_listen(struct ucm_call *call)
 {
 	const struct rdma_ucm_listen *cmd = call->in;
 	struct ucm_id *id = ucm_id_find(call, cmd->id);
+	struct account *account = call->session->account;
 	uint32_t backlog = cmd->backlog;
 	int rc = 0;
 
@@ -108,13 +109,17 @@ ucm_do_listen(struct ucm_call *call)
 		rc = ucm_listen_check(call->ucm, id);
 	if (rc != 0)
 		return rc;
+	if (!account_take(account, ACCOUNT_cm_listeners, 1))
+		return -ENOMEM;
 	if (backlog == 0 || backlog > BACKLOG_MAX)
 		backlog = BACKLOG_MAX;
 	rc = (ucm_id_is_ud(id) ? cm_sidr_listen : cm_listen)(call->ucm->cm,
 		ucm_service_id(id->ps, id->port), listen_addr(id), backlog, id,
 		&id->listener);
-	if (rc != 0)
+	if (rc != 0) {
+		account_give(account, ACCOUNT_cm_listeners, 1);
 		return rc == -ENOSPC ? -ENOMEM : rc;
+	}
 	id->state = UCM_LISTEN;
 	ucm_request_on_listen(call->ucm, id, call->now);
 	return 0;

@@ -62,15 +62,20 @@ ucm_event_raise(struct ucm_id *id, enum ucm_event_type type, const struct cm_eve
 	ucm_event_put(e);
 }
 
-/* Creates the ID for a request to a listener. Returns NULL at the session's limit of IDs,
- * or without memory. */
+/* Creates the ID for a request to a listener, and charges the connection. Returns NULL at
+ * the session's limit of IDs, at its user's of connections, or without memory. */
 static struct ucm_id *
 request_id(struct ucm_id *listener, const struct cm_event *event)
 {
+	struct account *account = listener->channel->session->account;
 	struct ucm_id *id;
 
-	if (ucm_id_create(listener->channel, listener->ps, &id) != 0)
+	if (!account_take(account, ACCOUNT_cm_connections, 1))
 		return NULL;
+	if (ucm_id_create(listener->channel, listener->ps, &id) != 0) {
+		account_give(account, ACCOUNT_cm_connections, 1);
+		return NULL;
+	}
 	ucm_addr_make(&id->src, event->path.sgid, listener->port);
 	ucm_addr_make(&id->dst, event->path.dgid, event->sport);
 	id->on_device = true;
@@ -110,8 +115,11 @@ on_connect_request(struct ucm_id *listener, const struct cm_event *event, uint64
 	e = id != NULL ? ucm_event_new(listener, UCM_EVENT_CONNECT_REQUEST, 0) : NULL;
 	if (e == NULL) {
 		request_reject(event, CM_REJ_NO_RESOURCES, now);
-		if (id != NULL)
+		if (id != NULL) {
+			account_give(listener->channel->session->account,
+				ACCOUNT_cm_connections, 1);
 			ucm_id_destroy(id, now);
+		}
 		return;
 	}
 	id->conn = event->conn;
@@ -152,6 +160,7 @@ conn_release_ended(struct ucm_id *id, const struct cm_event *event, uint64_t now
 	if (id->conn != event->conn || !cm_has_ended(event->conn))
 		return;
 	cm_release(id->conn, now);
+	account_give(id->channel->session->account, ACCOUNT_cm_connections, 1);
 	id->conn = NULL;
 	id->conn_ended = true;
 }

@@ -63,10 +63,13 @@ static int
 request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 {
 	struct cm_request req = {.private = id->private, .private_len = id->private_len};
+	struct account *account = id->channel->session->account;
 	int rc;
 
 	if (!ucm_is_local(ucm, id->src.gid))
 		return -EADDRNOTAVAIL;
+	if (!account_take(account, ACCOUNT_cm_connections, 1))
+		return -ENOMEM;
 	memcpy(req.path.sgid, id->src.gid, 16);
 	memcpy(req.path.dgid, id->dst.gid, 16);
 	req.service_id = ucm_service_id(id->ps, ucm_addr_port(&id->dst));
@@ -74,6 +77,8 @@ request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 	req.qp = id->local;
 	rc = ucm_id_is_ud(id) ? cm_sidr_request(ucm->cm, &req, id, now, &id->conn)
 			      : cm_connect(ucm->cm, &req, id, now, &id->conn);
+	if (rc != 0)
+		account_give(account, ACCOUNT_cm_connections, 1);
 	return rc == -ENOSPC ? -ENOMEM : rc;
 }
 
@@ -114,22 +119,34 @@ deferred_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 }
 
 void
-ucm_request_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t now)
-{
-	struct ucm_id *id, *next;
-
-	for (id = TAILQ_FIRST(&ucm->deferred); id != NULL; id = next) {
-		next = TAILQ_NEXT(id, deferred_link);
-		if (id_serves(listener, id))
-			deferred_send(ucm, id, now);
-	}
-}
-
-void
 ucm_request_run(struct ucm *ucm, uint64_t now)
 {
 	struct ucm_id *id;
 
-	while ((id = TAILQ_FIRST(&ucm->deferred)) != NULL && id->deferred_until_ns <= now)
+	for (unsigned i = 0; i < UCM_DEFERRED_BATCH; i++) {
+		id = TAILQ_FIRST(&ucm->deferred);
+		if (id == NULL || id->deferred_until_ns > now)
+			return;
 		deferred_send(ucm, id, now);
+	}
+}
+
+void
+ucm_request_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t now)
+{
+	struct ucm_id *id, *next, *last = NULL;
+
+	for (id = TAILQ_FIRST(&ucm->deferred); id != NULL; id = next) {
+		next = TAILQ_NEXT(id, deferred_link);
+		if (!id_serves(listener, id))
+			continue;
+		TAILQ_REMOVE(&ucm->deferred, id, deferred_link);
+		id->deferred_until_ns = now;
+		if (last != NULL)
+			TAILQ_INSERT_AFTER(&ucm->deferred, last, id, deferred_link);
+		else
+			TAILQ_INSERT_HEAD(&ucm->deferred, id, deferred_link);
+		last = id;
+	}
+	ucm_request_run(ucm, now);
 }

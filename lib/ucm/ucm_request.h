@@ -10,6 +10,8 @@
  * and if it is not */
 #define UCM_DEFER_NS (500 * NS_PER_MS)
 #define UCM_DEFER_SHORT_NS (200 * NS_PER_MS)
+/* deferred requests sent at a time: the caller moves packets too */
+#define UCM_DEFERRED_BATCH 4
 
 /* Sends the connection request of the ID, from its stored parameters. Defers it if its
  * destination is local and has no listener yet. Returns 0 or -errno; -EADDRNOTAVAIL if
@@ -17,9 +19,10 @@
 int ucm_request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now);
 /* Cancels the request of the ID if it is deferred. */
 void ucm_request_cancel(struct ucm *ucm, struct ucm_id *id);
-/* Sends the deferred requests that the new listener receives. */
+/* Sends the deferred requests that the new listener receives: a batch at once, the others
+ * by ucm_request_run(). */
 void ucm_request_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t now);
-/* Sends the deferred requests whose time is over. */
+/* Sends a batch of the deferred requests whose time is over. */
 void ucm_request_run(struct ucm *ucm, uint64_t now);
 
 #endif

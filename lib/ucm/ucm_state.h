@@ -50,7 +50,10 @@ struct ucm_id {
 	struct ucm_id_list mcasts; /* the groups it has joined */
 	struct ucm_channel *channel;
 	struct ucm_id *member; /* UCM_MCAST: the ID that has joined */
-	struct cm_conn *conn;  /* NULL: none yet, or conn_ended */
+	/* NULL: none yet, or conn_ended. Charged to the session's account until the ID
+	 * releases it. A connection in time wait is charged to no account: it ends when
+	 * another connection needs its place. */
+	struct cm_conn *conn;
 	struct cm_listener *listener;
 	uint64_t uid;    /* the program's own value for the ID; events return it */
 	uint32_t number; /* names the ID in commands */

@@ -105,9 +105,18 @@ def errors():
     with Daemon("--socket-mode", "666") as daemon:
         idle = flow(daemon, "idle")
         if os.getuid() == 0:
-            seen = json.loads(status(daemon, "--json", before=NOBODY).stdout)["clients"]
-            case("clients of another user are shown without their QPs", len(seen) == 1 and
-                 seen[0]["pid"] == idle.pid and "qps" not in seen[0], str(seen))
+            seen = json.loads(status(daemon, "--json", before=NOBODY).stdout)
+            case("--json shows nothing of another user's client but totals",
+                 seen["clients"] == [] and [u["uid"] for u in seen["users"]] == [65534] and
+                 seen["hidden"] == {"clients": 1, "users": 1} and
+                 seen["limits"]["clients"]["used"] == 1, str(seen))
+            text = status(daemon, before=NOBODY).stdout
+            case("the text says what is not shown, and why", str(idle.pid) not in text and
+                 "no clients of this user" in text and
+                 re.search(r"not shown: 1 clients of 1 other users \(only root and", text), text)
+            seen = json.loads(status(daemon, "--json").stdout)
+            case("root is shown all", len(seen["clients"]) == 1 and
+                 seen["hidden"] == {"clients": 0, "users": 0}, str(seen))
         idle.finish()
     gone = status(daemon)
     case("without a daemon: status 1, the socket and a hint", gone.returncode == 1 and

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include "server_fixture.h"
+#include "cm/cm_core.h"
 #include "ucm/abi.h"
 
 struct account_fixture {
@@ -172,6 +173,81 @@ groups_are_reserved(void **state)
 	account_fixture_close(&f);
 }
 
+static void
+group_members_are_reserved(void **state)
+{
+	struct sw_request take = {.type = SW_QPN_TAKE};
+	struct account_fixture f;
+	struct fixture_client c;
+	struct sw_reply qp[3];
+
+	account_fixture_open(&f, ACCOUNT_qps);
+	/* As if there were few: a user has two. */
+	accounts_limit(&f.b.d->accounts, ACCOUNT_group_members, 32, true);
+	while (account_take(f.greedy, ACCOUNT_group_members, 1))
+		continue;
+	assert_int_equal(client_attach(&f.b, &c), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(client_call(&f.b, c.fd, &take, &qp[i], NULL));
+		assert_int_equal(group_change(&f, c.fd, SW_GROUP_JOIN, qp[i].qpn, i),
+			i < 2 ? 0 : ENOSPC);
+	}
+	assert_int_equal(group_change(&f, c.fd, SW_GROUP_LEAVE, qp[0].qpn, 0), 0);
+	assert_int_equal(group_change(&f, c.fd, SW_GROUP_JOIN, qp[2].qpn, 1), 0);
+	client_detach(&f.b, &c);
+	account_fixture_close(&f);
+}
+
+/* Joins QPs to one group until it is refused. Returns how many have joined. */
+static unsigned
+group_fill(struct account_fixture *f, int fd)
+{
+	struct sw_request take = {.type = SW_QPN_TAKE};
+	struct sw_reply qp;
+	unsigned n = 0;
+	int err;
+
+	for (;; n++) {
+		assert_true(client_call(&f->b, fd, &take, &qp, NULL));
+		assert_int_equal(qp.error, 0);
+		err = group_change(f, fd, SW_GROUP_JOIN, qp.qpn, 1);
+		if (err != 0)
+			break;
+	}
+	assert_int_equal(err, ENOSPC);
+	return n;
+}
+
+static void
+members_of_one_group_are_reserved(void **state)
+{
+	struct fixture_client c[2];
+	struct sw_client *others;
+	struct account_fixture f;
+	struct account *own;
+
+	account_fixture_open(&f, ACCOUNT_clients);
+	assert_int_equal(client_attach(&f.b, &c[0]), 0);
+	assert_int_equal(client_attach(&f.b, &c[1]), 0);
+	/* The first client is the greedy user's. */
+	others = TAILQ_FIRST(&f.b.d->conns)->client;
+	own = others->account;
+	others->account = f.greedy;
+	assert_int_equal(group_fill(&f, c[0].fd), SW_GROUP_MEMBERS * 9 / 16);
+	assert_int_equal(
+		f.greedy->held[ACCOUNT_group_members], SW_GROUP_MEMBERS * 9 / 16);
+	assert_int_equal(f.greedy->refused[ACCOUNT_group_members], 1);
+	assert_int_equal(group_fill(&f, c[1].fd), SW_GROUP_MEMBERS / 16);
+	client_detach(&f.b, &c[0]);
+	assert_int_equal(f.greedy->held[ACCOUNT_group_members], 0);
+	assert_int_equal(f.greedy->held[ACCOUNT_groups], 0);
+	/* The greedy user's are free again. */
+	assert_int_equal(group_fill(&f, c[1].fd), SW_GROUP_MEMBERS / 2);
+	assert_int_equal(own->held[ACCOUNT_groups], 1);
+	client_detach(&f.b, &c[1]);
+	account_fixture_close(&f);
+}
+
 /* Returns the error of the command. */
 static int
 cm_command(struct account_fixture *f, int fd, uint32_t channel, uint32_t cmd,
@@ -273,6 +349,34 @@ cm_ports_are_reserved(void **state)
 	assert_int_equal(ids_make(ACCOUNT_cm_ports, id_bind), 28232 / 16);
 }
 
+static int
+id_listen(struct account_fixture *f, int fd, uint32_t channel, uint32_t id)
+{
+	struct rdma_ucm_listen cmd = {.id = id, .backlog = 1};
+	static struct sw_cm_reply reply;
+
+	return cm_command(
+		f, fd, channel, RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), &reply);
+}
+
+static void
+cm_listeners_are_reserved(void **state)
+{
+	assert_int_equal(
+		ids_make(ACCOUNT_cm_listeners, id_listen), CM_MAX_LISTENERS / 16);
+}
+
+static void
+cm_connections_are_reserved(void **state)
+{
+	struct account_fixture f;
+
+	/* ucm_account has the rest. */
+	account_fixture_open(&f, ACCOUNT_cm_connections);
+	assert_int_equal(reserved(&f, ACCOUNT_cm_connections), RDMACM_CONNECTIONS / 16);
+	account_fixture_close(&f);
+}
+
 static void
 cm_events_are_reserved(void **state)
 {
@@ -332,8 +436,12 @@ main(void)
 		cmocka_unit_test(descriptors_are_reserved),
 		cmocka_unit_test(qps_are_reserved),
 		cmocka_unit_test(groups_are_reserved),
+		cmocka_unit_test(group_members_are_reserved),
+		cmocka_unit_test(members_of_one_group_are_reserved),
 		cmocka_unit_test(cm_ids_are_reserved),
 		cmocka_unit_test(cm_ports_are_reserved),
+		cmocka_unit_test(cm_listeners_are_reserved),
+		cmocka_unit_test(cm_connections_are_reserved),
 		cmocka_unit_test(cm_events_are_reserved),
 		cmocka_unit_test(alone_a_user_holds_everything),
 		cmocka_unit_test(status_shows_users_and_limits),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The time that requests may take, on a virtual clock; parked connections. */
 #include <sys/epoll.h>
+#include <sys/wait.h>
 
 #include "server_fixture.h"
 #include "server/server_control.h"
@@ -218,6 +219,121 @@ connections_of_another_user_are_not_behind(void **state)
 	control_fixture_close(&f);
 }
 
+/* The daemon's loop handles what is ready. */
+static void
+daemon_turn(struct server_fixture *b)
+{
+	rocade_daemon_stop(b->d);
+	assert_int_equal(rocade_daemon_run(b->d), 0);
+}
+
+/* Opens a daemon, and the account of this process's user. */
+static struct account *
+own_account_open(struct server_fixture *b)
+{
+	fixture_open(b, (struct rocade_daemon_conf){.size = 0});
+	return account_open(&b->d->accounts, getuid(), START_NS);
+}
+
+static void
+the_end_of_a_process_is_charged(void **state)
+{
+	struct server_fixture b;
+	struct account *own = own_account_open(&b);
+	int fd = client_socket();
+	uint64_t total;
+	siginfo_t info;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(connect(fd, (struct sockaddr *)&b.d->addr, sizeof(b.d->addr)));
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_status, 0);
+	conn_accept(b.d);
+	assert_int_equal(b.d->conn_count, 1);
+	/* The socket is still open here, so only the process reports the end. */
+	total = own->control_total_ns;
+	daemon_turn(&b);
+	assert_int_equal(b.d->conn_count, 0);
+	assert_int_equal(own->requests, 1);
+	assert_true(own->control_total_ns > total);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	close(fd);
+	account_close(own);
+	fixture_close(&b);
+}
+
+static void
+the_end_of_a_channel_is_charged(void **state)
+{
+	struct sw_request open = {.type = SW_CM_OPEN};
+	int fd, ends[SW_ATTACH_FDS];
+	struct server_fixture b;
+	struct account *own = own_account_open(&b);
+	struct sw_reply reply;
+
+	fd = client_connect(&b);
+	assert_true(client_call(&b, fd, &open, &reply, ends));
+	assert_int_equal(own->held[ACCOUNT_descriptors], 3);
+	close(ends[0]);
+	daemon_turn(&b);
+	assert_int_equal(own->held[ACCOUNT_descriptors], 2);
+	assert_int_equal(own->requests, 1);
+	close(fd);
+	daemon_turn(&b);
+	assert_int_equal(own->requests, 2);
+	account_close(own);
+	fixture_close(&b);
+}
+
+static void
+refused_connections_are_charged(void **state)
+{
+	struct server_fixture b;
+	struct account *own = own_account_open(&b);
+	int fd = client_socket();
+
+	accounts_limit(&b.d->accounts, ACCOUNT_connections, 0, false);
+	assert_int_equal(
+		connect(fd, (struct sockaddr *)&b.d->addr, sizeof(b.d->addr)), 0);
+	daemon_turn(&b);
+	assert_int_equal(b.d->conn_count, 0);
+	assert_int_equal(own->requests, 1);
+	assert_int_equal(own->holders, 1);
+	close(fd);
+	account_close(own);
+	fixture_close(&b);
+}
+
+/* However often a client wakes the daemon, the requests of others are not behind that. */
+static void
+wakes_are_one_event(void **state)
+{
+	const uint64_t one = 1;
+	struct fixture_client c[8];
+	struct epoll_event events[16];
+	struct server_fixture b;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	for (unsigned i = 0; i < RTE_DIM(c); i++)
+		assert_int_equal(client_attach(&b, &c[i]), 0);
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < RTE_DIM(c); i++)
+			assert_int_equal(write(c[i].fds[1], &one, sizeof(one)), 8);
+		assert_int_equal(epoll_wait(b.d->epoll, events, 16, 0), 1);
+		assert_ptr_equal(events[0].data.ptr, &b.d->wakes);
+		assert_int_equal(epoll_wait(b.d->epoll, events, 16, 0), 0);
+	}
+	/* One client that has woken the daemon before wakes it again. */
+	assert_int_equal(write(c[0].fds[1], &one, sizeof(one)), 8);
+	assert_int_equal(epoll_wait(b.d->epoll, events, 16, 0), 1);
+	for (unsigned i = 0; i < RTE_DIM(c); i++)
+		client_detach(&b, &c[i]);
+	assert_int_equal(epoll_wait(b.d->epoll, events, 16, 0), 0);
+	fixture_close(&b);
+}
+
 int
 main(void)
 {
@@ -229,6 +345,10 @@ main(void)
 		cmocka_unit_test(events_leave_time_for_packets),
 		cmocka_unit_test(a_parked_connection_waits_and_goes_on),
 		cmocka_unit_test(connections_of_another_user_are_not_behind),
+		cmocka_unit_test(the_end_of_a_process_is_charged),
+		cmocka_unit_test(the_end_of_a_channel_is_charged),
+		cmocka_unit_test(refused_connections_are_charged),
+		cmocka_unit_test(wakes_are_one_event),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

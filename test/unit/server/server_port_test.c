@@ -182,12 +182,57 @@ daemon_can_run_again(void **state)
 	fake_fini(&fake);
 }
 
+static void
+status_shows_what_users_hold_of_the_port(void **state)
+{
+	struct sw_request take = {.type = SW_QPN_TAKE},
+			  peer = {.type = SW_PEER_SET, .dest_qpn = 77},
+			  req = {.type = SW_STATUS, .qpn = SW_STATUS_USER};
+	static struct sw_data_reply status;
+	struct uplink_neigh_entry *queued;
+	struct fake_port fake;
+	struct fixture_client c;
+	struct server_fixture b;
+	struct sw_reply reply;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.port = port_make(&fake, 1500)});
+	assert_int_equal(client_attach(&b, &c), 0);
+	assert_true(client_call(&b, c.fd, &take, &reply, NULL));
+	peer.qpn = reply.qpn;
+	assert_int_equal(gid_parse("192.0.2.1", peer.sgid, NULL), 0);
+	assert_int_equal(gid_parse("192.0.2.99", peer.dgid, NULL), 0);
+	assert_true(client_call(&b, c.fd, &peer, &reply, NULL));
+	assert_int_equal(reply.error, 0);
+	/* As if a packet of the client waited. */
+	queued = &b.d->up->neigh_queue[0];
+	queued->user = &TAILQ_FIRST(&b.d->conns)->client->user->neighs;
+	b.d->up->neigh_queue_count = 2; /* the second one is the connection manager's */
+	assert_int_equal(client_fetch(&b, c.fd, &req, &status), 0);
+	status.bytes[status.len] = '\0';
+	assert_non_null(strstr((char *)status.bytes,
+		"\"neighbours\": 1, \"unresolved_neighbours\": 1, \"queued_packets\": 1,"));
+	req.qpn = SW_STATUS_DEVICE;
+	assert_int_equal(client_fetch(&b, c.fd, &req, &status), 0);
+	status.bytes[status.len] = '\0';
+	assert_non_null(strstr((char *)status.bytes,
+		"\"unresolved_neighbours\": {\"all\": 4096, \"user\": 256, "
+		"\"reserved\": 0, \"used\": 1}"));
+	assert_non_null(
+		strstr((char *)status.bytes, "\"queued_packets\": {\"all\": 256, "));
+	queued->user = NULL;
+	b.d->up->neigh_queue_count = 0;
+	client_detach(&b, &c);
+	fixture_close(&b);
+	fake_fini(&fake);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(failed_create_leaves_the_port_open),
 		cmocka_unit_test(device_has_mac_and_mtu_of_the_port),
+		cmocka_unit_test(status_shows_what_users_hold_of_the_port),
 		cmocka_unit_test(posted_packets_are_sent_before_close),
 		cmocka_unit_test(daemon_can_run_again),
 	};

@@ -68,29 +68,31 @@ static void
 requests_are_rate_limited(void **state)
 {
 	struct fixture_client c, late;
+	const struct conn *asker;
 	struct server_fixture b;
 
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(client_attach(&b, &c), 0);
-	report_request(b.d);
+	asker = TAILQ_FIRST(&b.d->conns);
+	report_request(asker);
 	assert_int_equal(b.d->requested_gen, 1);
 	for (unsigned i = 0; i < 1000; i++) {
 		uint64_t begin = clock_now();
 		uint32_t before = b.d->requested_gen;
 
 		b.d->requested_ns = begin;
-		report_request(b.d);
+		report_request(asker);
 		/* Unless this process was not scheduled for that time. */
 		if (clock_now() - begin < 20 * NS_PER_MS)
 			assert_int_equal(b.d->requested_gen, before);
 	}
 	/* A client that has just attached is asked at once. */
 	assert_int_equal(client_attach(&b, &late), 0);
-	report_request(b.d);
+	report_request(asker);
 	assert_int_equal(late.region.report->requested_gen, b.d->requested_gen);
 	client_detach(&b, &late);
 	b.d->requested_ns = 0;
-	report_request(b.d);
+	report_request(asker);
 	assert_int_equal(c.region.report->requested_gen, b.d->requested_gen);
 	client_detach(&b, &c);
 	fixture_close(&b);
@@ -185,28 +187,128 @@ snapshots_in_order_of_client_ids(void **state)
 	fixture_close(&b);
 }
 
-static void
-snapshot_is_refused_to_other_users(void **state)
-{
-	struct fixture_client c;
-	struct conn *conn;
+/* A client of another user than the test's, which is the daemon's, between two of the
+ * test's. */
+struct users_fixture {
 	struct server_fixture b;
+	struct fixture_client c[3];
+	struct conn *other;
+	struct account *account;
+};
 
-	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
-	assert_int_equal(client_attach(&b, &c), 0);
-	conn = TAILQ_FIRST(&b.d->conns);
-	reply.id = reply.len = 0;
-	assert_int_equal(report_part(&(struct conn){.daemon = b.d, .uid = conn->uid + 1},
-				 0, 0, &reply),
-		-EPERM);
-	assert_int_equal(reply.id, c.reply.client_id);
-	assert_int_equal(reply.len, 0);
-	conn->uid += 2; /* of another user; the daemon's user asks */
-	assert_int_equal(report_part(&(struct conn){.daemon = b.d, .uid = geteuid()}, 0,
-				 0, &reply),
-		0);
-	client_detach(&b, &c);
-	fixture_close(&b);
+static void
+users_fixture_open(struct users_fixture *f)
+{
+	fixture_open(&f->b, (struct rocade_daemon_conf){.socket_mode = 0666});
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(client_attach(&f->b, &f->c[i]), 0);
+	f->other = TAILQ_NEXT(TAILQ_FIRST(&f->b.d->conns), link);
+	f->account = f->other->account;
+	f->other->uid = geteuid() + 1;
+	f->other->account = account_open(&f->b.d->accounts, f->other->uid, 0);
+	assert_true(account_take(f->other->account, ACCOUNT_clients, 1));
+}
+
+static void
+users_fixture_close(struct users_fixture *f)
+{
+	account_give(f->other->account, ACCOUNT_clients, 1);
+	account_close(f->other->account);
+	f->other->account = f->account;
+	for (unsigned i = 0; i < 3; i++)
+		client_detach(&f->b, &f->c[i]);
+	fixture_close(&f->b);
+}
+
+/* Returns the text of a part of the status, "" if there is none. */
+static const char *
+status_of(struct users_fixture *f, unsigned asker, enum sw_status_part part)
+{
+	struct sw_request req = {.type = SW_STATUS, .qpn = part};
+	int err = client_fetch(&f->b, f->c[asker].fd, &req, &reply);
+
+	assert_true(err == 0 || err == ENOENT);
+	reply.bytes[reply.len] = '\0';
+	return (const char *)reply.bytes;
+}
+
+/* Returns how many rows of this id or uid there are in the text. */
+static unsigned
+rows_of(const char *text, const char *key, uint32_t id)
+{
+	char want[32];
+	unsigned n = 0;
+
+	snprintf(want, sizeof(want), "{\"%s\": %u,", key, id);
+	while ((text = strstr(text, want)) != NULL) {
+		text++;
+		n++;
+	}
+	return n;
+}
+
+static void
+users_see_their_own_clients(void **state)
+{
+	struct users_fixture f;
+	const char *text;
+
+	users_fixture_open(&f);
+	/* The daemon's user sees all. */
+	text = status_of(&f, 0, SW_STATUS_CLIENT);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(rows_of(text, "id", f.c[i].reply.client_id), 1);
+	text = status_of(&f, 0, SW_STATUS_USER);
+	assert_int_equal(rows_of(text, "uid", geteuid()), 1);
+	assert_int_equal(rows_of(text, "uid", f.other->uid), 1);
+	text = status_of(&f, 0, SW_STATUS_DEVICE);
+	assert_non_null(strstr(text, "\"hidden\": {\"clients\": 0, \"users\": 0}"));
+	/* The other user sees its own. */
+	text = status_of(&f, 1, SW_STATUS_CLIENT);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(rows_of(text, "id", f.c[i].reply.client_id), i == 1);
+	text = status_of(&f, 1, SW_STATUS_USER);
+	assert_int_equal(rows_of(text, "uid", geteuid()), 0);
+	assert_int_equal(rows_of(text, "uid", f.other->uid), 1);
+	text = status_of(&f, 1, SW_STATUS_DEVICE);
+	assert_non_null(strstr(text, "\"hidden\": {\"clients\": 3, \"users\": 1}"));
+	/* Totals are for everybody. */
+	assert_non_null(strstr(text, "\"clients\": {\"all\": 256, "));
+	/* A user with a lower number. */
+	f.other->uid = f.other->account->uid = 1;
+	TAILQ_FIRST(&f.b.d->conns)->uid = f.account->uid = 2;
+	text = status_of(&f, 1, SW_STATUS_USER);
+	assert_int_equal(rows_of(text, "uid", 1), 1);
+	assert_int_equal(rows_of(text, "uid", 2), 0);
+	/* Root sees all. */
+	f.other->uid = 0;
+	text = status_of(&f, 1, SW_STATUS_USER);
+	assert_int_equal(rows_of(text, "uid", 2), 1);
+	f.account->uid = geteuid();
+	users_fixture_close(&f);
+}
+
+static void
+users_see_their_own_statistics(void **state)
+{
+	struct users_fixture f;
+
+	users_fixture_open(&f);
+	/* No other client is woken, and none is waited for. */
+	assert_int_equal(clients_missing(&f.b, f.c[1].fd, true), 1);
+	assert_int_equal(f.c[0].region.report->requested_gen, 0);
+	assert_int_not_equal(f.c[1].region.report->requested_gen, 0);
+	assert_int_equal(clients_missing(&f.b, f.c[0].fd, true), 3);
+	assert_int_equal(clients_missing(&f.b, f.c[1].fd, false), 1);
+	/* The other user's first client is the second of all, and its last. */
+	assert_true(report_of(&f.b, f.c[1].fd, 0, 0) > 0);
+	assert_int_equal(reply.id, f.c[1].reply.client_id);
+	assert_int_equal(report_of(&f.b, f.c[1].fd, reply.id + 1, 0), -1);
+	assert_int_equal(reply.error, ENOENT);
+	/* The daemon's user sees those of all. */
+	assert_true(report_of(&f.b, f.c[0].fd, f.c[1].reply.client_id, 0) > 0);
+	assert_int_equal(reply.id, f.c[1].reply.client_id);
+	users_fixture_close(&f);
 }
 
 int
@@ -218,7 +320,8 @@ main(void)
 		cmocka_unit_test(snapshot_is_a_bounded_copy),
 		cmocka_unit_test(rows_are_bounded_by_their_room),
 		cmocka_unit_test(snapshots_in_order_of_client_ids),
-		cmocka_unit_test(snapshot_is_refused_to_other_users),
+		cmocka_unit_test(users_see_their_own_clients),
+		cmocka_unit_test(users_see_their_own_statistics),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

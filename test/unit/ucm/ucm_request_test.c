@@ -92,6 +92,29 @@ destroyed_id_cancels_deferral(void **state)
 	expect_no_event(&ctx.server);
 }
 
+/* Sending all of them at once would keep packets waiting. */
+static void
+deferred_requests_are_sent_in_batches(void **state)
+{
+	uint32_t server = make_id(&ctx.server, RDMA_PS_UDP);
+
+	for (unsigned i = 0; i < UCM_DEFERRED_BATCH + 2; i++)
+		assert_int_equal(connect_id(&ctx.client, make_routed_id(RDMA_PS_UDP),
+					 CLIENT_QPN, ""),
+			0);
+	assert_int_equal(bind_id(&ctx.server, server, NULL, LISTEN_PORT), 0);
+	assert_int_equal(listen_id(&ctx.server, server, 16), 0);
+	for (unsigned i = 0; i < UCM_DEFERRED_BATCH; i++)
+		expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
+	expect_no_event(&ctx.server);
+	/* The others are due. */
+	assert_true(ucm_deadline(ctx.ucm) == ctx.now);
+	ucm_run(ctx.ucm, ctx.now);
+	for (unsigned i = 0; i < 2; i++)
+		expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
+	expect_no_event(&ctx.server);
+}
+
 int
 main(void)
 {
@@ -106,6 +129,8 @@ main(void)
 			unbound_port_defers_shorter, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			destroyed_id_cancels_deferral, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			deferred_requests_are_sent_in_batches, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections and listeners count towards the account of the user whose ID has them. */
+#include "ucm_fixture.h"
+
+static struct accounts all;
+static struct account *server_user, *client_user;
+
+static int
+accounts_setup(void **state)
+{
+	fixture_open(true);
+	accounts_init(&all);
+	server_user = account_open(&all, 1, 0);
+	client_user = account_open(&all, 2, 0);
+	ucm_session_charge(ctx.server.session, server_user);
+	ucm_session_charge(ctx.client.session, client_user);
+	return 0;
+}
+
+/* All that was taken is given back: account_close() asserts it. */
+static int
+accounts_teardown(void **state)
+{
+	fixture_close();
+	account_close(server_user);
+	account_close(client_user);
+	assert_int_equal(all.limits[ACCOUNT_cm_connections].used, 0);
+	assert_int_equal(all.limits[ACCOUNT_cm_listeners].used, 0);
+	accounts_fini(&all);
+	return 0;
+}
+
+static void
+assert_connections(uint32_t server, uint32_t client)
+{
+	assert_int_equal(server_user->held[ACCOUNT_cm_connections], server);
+	assert_int_equal(client_user->held[ACCOUNT_cm_connections], client);
+}
+
+static void
+each_end_is_charged_to_its_user(void **state)
+{
+	struct id_pair pair = pair_connected();
+
+	assert_connections(1, 1);
+	assert_int_equal(disconnect_id(&ctx.client, pair.active), 0);
+	assert_int_equal(destroy_id(&ctx.client, pair.active, NULL), 0);
+	assert_connections(1, 0);
+	assert_int_equal(destroy_id(&ctx.server, pair.listener, NULL), 0);
+	assert_int_equal(server_user->held[ACCOUNT_cm_listeners], 0);
+	assert_connections(1, 0);
+}
+
+/* An ID may live on for long after its connection. */
+static void
+an_ended_connection_is_given_back(void **state)
+{
+	uint32_t client = make_routed_id(RDMA_PS_TCP);
+
+	assert_int_equal(connect_id(&ctx.client, client, CLIENT_QPN, ""), 0);
+	assert_connections(0, 0); /* it is deferred */
+	ctx.now += UCM_DEFER_SHORT_NS;
+	ucm_run(ctx.ucm, ctx.now);
+	expect_event(&ctx.client, UCM_EVENT_REJECTED);
+	assert_connections(0, 0);
+	assert_int_equal(all.limits[ACCOUNT_cm_connections].used, 0);
+}
+
+static void
+connections_are_limited(void **state)
+{
+	uint32_t listener = make_listener(RDMA_PS_TCP);
+	uint32_t first = make_routed_id(RDMA_PS_TCP),
+		 second = make_routed_id(RDMA_PS_TCP);
+
+	accounts_limit(&all, ACCOUNT_cm_connections, 1, false);
+	/* The client's end takes the last place, so the server has none for its own. */
+	assert_int_equal(connect_id(&ctx.client, first, CLIENT_QPN, ""), 0);
+	assert_int_equal(expect_event(&ctx.client, UCM_EVENT_REJECTED).status,
+		CM_REJ_NO_RESOURCES);
+	expect_no_event(&ctx.server);
+	assert_int_equal(server_user->refused[ACCOUNT_cm_connections], 1);
+	assert_connections(0, 0);
+	assert_int_equal(server_user->held[ACCOUNT_cm_ids], 1);
+	/* Now it has none for the client's. */
+	accounts_limit(&all, ACCOUNT_cm_connections, 0, false);
+	assert_int_equal(connect_id(&ctx.client, second, CLIENT_QPN, ""), -ENOMEM);
+	accounts_limit(&all, ACCOUNT_cm_connections, 2, false);
+	assert_int_equal(connect_id(&ctx.client, second, CLIENT_QPN, ""), 0);
+	expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
+	assert_connections(1, 1);
+	assert_int_equal(destroy_id(&ctx.server, listener, NULL), 0);
+}
+
+/* The events of the listener's user are used up. */
+static void
+a_request_without_an_event_costs_no_connection(void **state)
+{
+	uint32_t client;
+
+	make_listener(RDMA_PS_TCP);
+	client = make_routed_id(RDMA_PS_TCP);
+	accounts_limit(&all, ACCOUNT_cm_events, 0, false);
+	assert_int_equal(connect_id(&ctx.client, client, CLIENT_QPN, ""), 0);
+	assert_int_equal(server_user->refused[ACCOUNT_cm_events], 1);
+	assert_connections(0, 0);
+}
+
+static void
+listeners_are_limited(void **state)
+{
+	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
+		 b = make_id(&ctx.server, RDMA_PS_TCP);
+
+	accounts_limit(&all, ACCOUNT_cm_listeners, 1, false);
+	assert_int_equal(listen_id(&ctx.server, a, 1), 0);
+	assert_int_equal(listen_id(&ctx.server, b, 1), -ENOMEM);
+	assert_int_equal(server_user->refused[ACCOUNT_cm_listeners], 1);
+	assert_int_equal(destroy_id(&ctx.server, a, NULL), 0);
+	assert_int_equal(listen_id(&ctx.server, b, 1), 0);
+	assert_int_equal(server_user->held[ACCOUNT_cm_listeners], 1);
+}
+
+static void
+a_failed_listen_is_given_back(void **state)
+{
+	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP);
+	struct cm_listener *taken;
+
+	assert_int_equal(bind_id(&ctx.server, a, "192.0.2.1", LISTEN_PORT), 0);
+	assert_int_equal(cm_listen(ctx.ucm->cm, ucm_service_id(RDMA_PS_TCP, LISTEN_PORT),
+				 ctx.ucm->conf.net.addr[0].gid, 1, NULL, &taken),
+		0);
+	assert_int_equal(listen_id(&ctx.server, a, 1), -EADDRINUSE);
+	assert_int_equal(server_user->held[ACCOUNT_cm_listeners], 0);
+	cm_unlisten(taken, ctx.now);
+}
+
+#define TEST(name)                                                                       \
+	cmocka_unit_test_setup_teardown(name, accounts_setup, accounts_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(each_end_is_charged_to_its_user),
+		TEST(an_ended_connection_is_given_back),
+		TEST(connections_are_limited),
+		TEST(a_request_without_an_event_costs_no_connection),
+		TEST(listeners_are_limited),
+		TEST(a_failed_listen_is_given_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
