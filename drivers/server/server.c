@@ -28,6 +28,11 @@
 #define SOCKET_POLL_NS NS_PER_MS
 /* how long to forward what clients have published when the daemon ends */
 #define DRAIN_NS (100 * NS_PER_MS)
+/* At most so many connections of others are accepted before a client's. More wait in connect(),
+ * where a process has one. */
+#define CONNECTIONS_WAITING 16
+/* more than the clients can cause by default: 8 bytes each */
+#define DESCRIPTOR_TABLE_MAX 65536u
 
 /* Removes a socket file without a listener, which a dead daemon has left. */
 static int
@@ -74,7 +79,7 @@ listen_start(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	err = bind(fd, (struct sockaddr *)&d->addr, sizeof(d->addr)) != 0 ? errno : 0;
 	umask(mask);
 	d->bound = err == 0;
-	if (err == 0 && listen(fd, SOMAXCONN) != 0)
+	if (err == 0 && listen(fd, CONNECTIONS_WAITING) != 0)
 		err = errno;
 	if (err == 0)
 		err = -fd_source_add(d->epoll, &d->listen, fd, FD_SOURCE_LISTEN, NULL);
@@ -139,6 +144,19 @@ events_open(struct rocade_daemon *d)
 	return 0;
 }
 
+/* Has the kernel make its table of descriptors as long as it will ever be. It makes the table
+ * longer as descriptors are used, and in a process with threads each time waits for all cores
+ * (synchronize_rcu()), more than 10 ms. */
+static void
+descriptor_table_grow(const struct rocade_daemon *d)
+{
+	int fd = fcntl(d->spare_fd, F_DUPFD_CLOEXEC,
+		(int)RTE_MIN(d->descriptors, DESCRIPTOR_TABLE_MAX));
+
+	if (fd >= 0)
+		close(fd);
+}
+
 EXPORT int
 rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon **out)
 {
@@ -167,6 +185,7 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	else if (err == 0)
 		err = listen_start(d, conf);
 	if (err == 0) {
+		descriptor_table_grow(d);
 		d->others = others_may_connect(&d->addr);
 		account_limits_set(d);
 	}
@@ -348,9 +367,9 @@ events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 		n = epoll_wait(d->epoll, events, max, (int)(timeout_ns / NS_PER_MS) + 1);
 	if (n > 0) {
 		begin_ns = cpu_ns = clock_thread_cpu();
-		d->sw->now = clock_now();
+		d->sw->now = now = clock_now();
 	}
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n && (i == 0 || !control_events_end(now, clock_now())); i++)
 		fd_source_serve(d, events[i].data.ptr, events[i].events, &cpu_ns);
 	conn_reap(d);
 	if (n > 0)

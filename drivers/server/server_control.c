@@ -3,13 +3,16 @@
 
 #define RECENT_NS NS_PER_MS /* others wait: they did something this long ago at most */
 #define EVENTS_BUSY 4       /* handled between two passes while packets move */
-#define PAUSE_FACTOR 4      /* events take a fifth of the time while packets move */
-#define SHARE 10            /* a user's requests take a tenth while others wait */
+#define EVENTS_NS (500 * NS_PER_US) /* no further event is begun after this */
+#define PAUSE_FACTOR 4 /* events take a fifth of the time while packets move */
+#define SHARE 10       /* a user's requests take a tenth while others wait */
 /* A user that has asked for little may ask for this much at once. */
 #define BURST_NS (NS_PER_MS * SHARE)
 #define PAUSE_MAX_NS (2 * NS_PER_MS)
 #define REQUEST_MIN_NS NS_PER_US /* no request is free */
-#define UNPARK_MAX 8             /* connections looked at in one turn */
+/* Interrupts count as time of the request during which they come, and can be milliseconds. */
+#define REQUEST_MAX_NS (NS_PER_MS / 2)
+#define UNPARK_MAX 8 /* connections looked at in one turn */
 
 void
 control_init(struct rocade_daemon *d)
@@ -27,6 +30,12 @@ unsigned
 control_events(const struct rocade_daemon *d, uint64_t now)
 {
 	return is_recent(d->control.moved_ns, now) ? EVENTS_BUSY : CONTROL_EVENTS;
+}
+
+bool
+control_events_end(uint64_t begin_ns, uint64_t now)
+{
+	return now - begin_ns >= EVENTS_NS;
 }
 
 void
@@ -54,8 +63,9 @@ control_charge(
 		d->control.asker = account;
 		d->control.asker_changed_ns = now;
 	}
-	account->control_ns = RTE_MAX(account->control_ns, full) +
-			      SHARE * RTE_MAX(took_ns, REQUEST_MIN_NS);
+	account->control_ns =
+		RTE_MAX(account->control_ns, full) +
+		SHARE * RTE_MIN(RTE_MAX(took_ns, REQUEST_MIN_NS), REQUEST_MAX_NS);
 	account->control_total_ns += took_ns;
 	account->requests++;
 }

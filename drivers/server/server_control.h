@@ -2,8 +2,9 @@
 /*
  * How much of the daemon's time requests of clients may take: its thread moves packets too.
  *
- * While packets move, the daemon handles a few events at a time, and then none until it
- * has moved packets for four times as long. Each request is charged to its user. While
+ * The daemon handles events for half a millisecond and then looks for packets; the other
+ * events come again. While packets move, it handles a few events at a time, and then none
+ * until it has moved packets for four times as long. Each request is charged to its user. While
  * others wait, that is while packets move or another user has requests, a user may take a
  * tenth of the time; a connection whose user has taken more is parked: its requests stay
  * in its socket. A user that is alone is not limited.
@@ -34,6 +35,9 @@ control_is_due(const struct rocade_daemon *d, uint64_t now)
 
 /* Returns how many events to handle before packets are moved again. */
 unsigned control_events(const struct rocade_daemon *d, uint64_t now);
+/* Returns whether events that are handled since begin_ns have taken long enough: packets may
+ * have come meanwhile. */
+bool control_events_end(uint64_t begin_ns, uint64_t now);
 /* Events were handled until now, which took took_ns. */
 void control_pause(struct rocade_daemon *d, uint64_t now, uint64_t took_ns);
 

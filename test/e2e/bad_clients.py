@@ -14,14 +14,12 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
-from daemon import BUILD, CLIENTS, STATUS_PROGRAM, Daemon  # noqa: E402
+from daemon import BUILD, CLIENTS, STATUS_PROGRAM, Daemon, as_user  # noqa: E402
 from process import Process, until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 
 FLOW = os.path.join(CLIENTS, "test/e2e/flow")
 HOSTILE = os.path.join(os.path.abspath(BUILD), "test/e2e/hostile")
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-          "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
 LONG = os.environ.get("ROCADE_TEST_LONG") == "1"
 SLOW = "sanitize" in BUILD
 KILLS = 1000 if LONG else 100
@@ -158,7 +156,7 @@ def another_user():
         pair.wait_line()
 
         def start(way, **more):
-            return Process([*NOBODY, HOSTILE, way, 600, SEED], env=daemon.env, **more)
+            return Process([*as_user(65534), HOSTILE, way, 600, SEED], env=daemon.env, **more)
         crowd = start("crowd", feed=True)
         case("a crowd of another user does not get all places",
              crowd.wait_line("places", TIMEOUT_S) == "places 144\n", crowd.text)

@@ -154,26 +154,6 @@ mode_pair(void)
 	return end_close(&e) != 0 || status != 0;
 }
 
-static struct ibv_qp *
-datagram_qp(const struct end *e)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1};
-	struct ibv_qp *qp = qp_make(e, IBV_QPT_UD, NULL);
-
-	if (qp == NULL)
-		die("ibv_create_qp");
-	if (ibv_modify_qp(qp, &attr,
-		    IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_QKEY) != 0)
-		die("ibv_modify_qp to INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE) != 0)
-		die("ibv_modify_qp to RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) != 0)
-		die("ibv_modify_qp to RTS");
-	return qp;
-}
-
 /* Sends datagrams as fast as possible to a QP at our own address. */
 static void
 datagrams_flood(struct end *e, struct ibv_qp *qp, uint32_t dest)

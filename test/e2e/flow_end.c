@@ -113,8 +113,37 @@ qp_init(struct ibv_qp *qp)
 		IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS);
 }
 
+struct ibv_qp *
+datagram_qp(const struct end *e)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1};
+	struct ibv_qp *qp = qp_make(e, IBV_QPT_UD, NULL);
+
+	if (qp == NULL)
+		die("ibv_create_qp");
+	if (ibv_modify_qp(qp, &attr,
+		    IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_QKEY) != 0)
+		die("ibv_modify_qp to INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE) != 0)
+		die("ibv_modify_qp to RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) != 0)
+		die("ibv_modify_qp to RTS");
+	return qp;
+}
+
 int
 qp_connect(struct ibv_qp *qp, uint32_t dest)
+{
+	union ibv_gid own;
+	int rc = ibv_query_gid(qp->context, 1, 0, &own);
+
+	return rc != 0 ? rc : qp_connect_to(qp, &own, dest);
+}
+
+int
+qp_connect_to(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t dest)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_4096,
@@ -122,15 +151,13 @@ qp_connect(struct ibv_qp *qp, uint32_t dest)
 		.rq_psn = 77,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 1,
-		.ah_attr = {.is_global = 1, .port_num = 1}};
-	int rc = ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid);
+		.ah_attr = {.is_global = 1,
+			.port_num = 1,
+			.grh = {.dgid = *gid, .hop_limit = 1}}};
+	int rc = ibv_modify_qp(qp, &attr,
+		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 
-	attr.ah_attr.grh.hop_limit = 1;
-	if (rc == 0)
-		rc = ibv_modify_qp(qp, &attr,
-			IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				IBV_QP_MIN_RNR_TIMER);
 	attr.qp_state = IBV_QPS_RTS;
 	attr.timeout = ACK_TIMEOUT;
 	attr.retry_cnt = attr.rnr_retry = 7;

@@ -36,6 +36,10 @@ int end_close(struct end *e);
 int qp_init(struct ibv_qp *qp);
 /* Connects to the QP with this number at our own address. Returns 0 or an errno value. */
 int qp_connect(struct ibv_qp *qp, uint32_t dest);
+/* The same with the QP at another address. */
+int qp_connect_to(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t dest);
+/* Creates a UD QP with Q_Key 1 that can send. */
+struct ibv_qp *datagram_qp(const struct end *e);
 int recv_post(struct end *e, unsigned slot);
 int send_post(struct end *e, unsigned slot);
 /* Connects the end to itself, posts receives, requests a completion event and prints

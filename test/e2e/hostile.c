@@ -16,6 +16,10 @@
  *   crowd      16 processes with as many connections with rings as the daemon admits, until
  *              its input ends
  *   flood      status requests over 16 connections, as many as the daemon answers
+ *   drain      joins the correct clients' group, fills its own ring, and takes half of it
+ *              whenever it is full
+ *   peers      registers QPs of hosts that do not exist, one after the other
+ *   ports      listens at as many RDMA-CM ports as it gets, and closes all at once
  *
  * Prints its counts. The exit status is 0 if the daemon still runs at the end. */
 #include <signal.h>
@@ -115,7 +119,8 @@ main(int argc, char **argv)
 	} ways[] = {{"scribble", mode_scribble}, {"liar", mode_liar},
 		{"block", mode_block}, {"talk", mode_talk}, {"linger", mode_linger},
 		{"boast", mode_boast}, {"places", mode_places}, {"qpns", mode_qpns},
-		{"crowd", mode_crowd}, {"flood", mode_flood}};
+		{"crowd", mode_crowd}, {"flood", mode_flood}, {"drain", mode_drain},
+		{"peers", mode_peers}, {"ports", mode_ports}};
 	struct timespec t;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -130,7 +135,7 @@ main(int argc, char **argv)
 	}
 	fprintf(stderr,
 		"usage: hostile WAY SECONDS SEED\n"
-		"WAY: scribble, liar, block, talk, linger, boast, places, qpns, crowd or "
-		"flood\n");
+		"WAY: scribble, liar, block, talk, linger, boast, places, qpns, crowd, "
+		"flood, drain, peers or ports\n");
 	return 2;
 }

@@ -28,6 +28,7 @@ int mode_scribble(void);
 int mode_liar(void);
 int mode_block(void);
 int mode_boast(void);
+int mode_drain(void);
 /* hostile_socket.c: over the sockets. */
 int mode_talk(void);
 int mode_linger(void);
@@ -36,5 +37,7 @@ int mode_places(void);
 int mode_qpns(void);
 int mode_crowd(void);
 int mode_flood(void);
+int mode_peers(void);
+int mode_ports(void);
 
 #endif

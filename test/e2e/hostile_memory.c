@@ -196,3 +196,52 @@ mode_boast(void)
 	detach(&me);
 	return 0;
 }
+
+/* 239.1.1.1, to which the correct clients send */
+static const uint8_t group[16] = "\0\0\0\0\0\0\0\0\0\0\xff\xff\xef\x01\x01\x01";
+
+int
+mode_drain(void)
+{
+	struct sw_request join = {.type = SW_GROUP_JOIN};
+	struct ring_shared *rx;
+	struct ring_prod tx;
+	struct sw_reply reply;
+	uint64_t halves = 0;
+	struct me me;
+
+	if (attach(&me) != 0 || daemon_call(&me, SW_QPN_TAKE, 0, 0, &join.qpn) != 0)
+		return 1;
+	memcpy(join.dgid, group, sizeof(group));
+	if (session_call(&me.session, &join, &reply, NULL, 0) != 0 ||
+		daemon_call(&me, SW_PEER_SET, join.qpn, join.qpn, NULL) != 0)
+		return 1;
+	rx = &me.region.head->rx;
+	ring_prod_init(
+		&tx, &me.region.head->tx, me.region.tx_desc, me.region.geom.tx_slots);
+	while (time_left()) {
+		uint32_t prod = __atomic_load_n(&rx->prod, __ATOMIC_ACQUIRE);
+
+		/* Fill the ring by packets to ourselves, and take half of it whenever it
+		 * is full. */
+		while (ring_prod_refresh(&tx) && ring_room(&tx) != 0) {
+			struct ring_desc desc = {
+				.buf = tx.prod % me.region.geom.tx_bufs, .qpn = join.qpn};
+
+			desc.len = frame_random(&me, region_tx_buf(&me.region, desc.buf),
+				join.qpn, OPCODE_UC_SEND_ONLY);
+			ring_put(&tx, &desc);
+		}
+		ring_publish(&tx);
+		daemon_notify(&me);
+		if (prod - rx->cons == me.region.geom.rx_slots) {
+			__atomic_store_n(&rx->cons, prod - me.region.geom.rx_slots / 2,
+				__ATOMIC_RELEASE);
+			halves++;
+		}
+		usleep(1000);
+	}
+	printf("halves %llu\n", (unsigned long long)halves);
+	detach(&me);
+	return halves == 0;
+}

@@ -156,6 +156,13 @@ def not_confined(pid):
     return wrong
 
 
+def as_user(uid):
+    """Returns words of a command that executes a program as this user, who may read all files: the
+    folders of the build may be closed to others."""
+    return ["setpriv", "--reuid=%d" % uid, "--regid=%d" % uid, "--clear-groups",
+            "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+
+
 def both(server, client, timeout_s):
     """Waits for the end of both. Returns their exit statuses, None after a timeout, and their
     output."""

@@ -103,6 +103,22 @@ every_request_costs_something(void **state)
 }
 
 static void
+no_request_makes_its_user_wait_for_long(void **state)
+{
+	struct control_fixture f;
+
+	control_fixture_open(&f);
+	f.user->control_ns = START_NS;
+	control_packets_moved(f.b.d, START_NS);
+	control_charge(f.b.d, f.user, START_NS, NS_PER_SEC);
+	assert_false(control_may(f.b.d, f.user, START_NS));
+	control_packets_moved(f.b.d, START_NS + 5 * NS_PER_MS);
+	assert_true(control_may(f.b.d, f.user, START_NS + 5 * NS_PER_MS));
+	assert_int_equal(f.user->control_total_ns, NS_PER_SEC);
+	control_fixture_close(&f);
+}
+
+static void
 events_leave_time_for_packets(void **state)
 {
 	struct control_fixture f;
@@ -125,6 +141,14 @@ events_leave_time_for_packets(void **state)
 	assert_false(control_is_due(d, now + NS_PER_MS));
 	assert_true(control_is_due(d, now + 2 * NS_PER_MS));
 	control_fixture_close(&f);
+}
+
+static void
+events_end_after_half_a_millisecond(void **state)
+{
+	assert_false(control_events_end(START_NS, START_NS));
+	assert_false(control_events_end(START_NS, START_NS + 499 * NS_PER_US));
+	assert_true(control_events_end(START_NS, START_NS + 500 * NS_PER_US));
 }
 
 /* Returns whether the daemon would handle an event of the connection. */
@@ -342,7 +366,9 @@ main(void)
 		cmocka_unit_test(a_user_has_a_tenth_while_packets_move),
 		cmocka_unit_test(a_user_has_a_tenth_while_another_asks),
 		cmocka_unit_test(every_request_costs_something),
+		cmocka_unit_test(no_request_makes_its_user_wait_for_long),
 		cmocka_unit_test(events_leave_time_for_packets),
+		cmocka_unit_test(events_end_after_half_a_millisecond),
 		cmocka_unit_test(a_parked_connection_waits_and_goes_on),
 		cmocka_unit_test(connections_of_another_user_are_not_behind),
 		cmocka_unit_test(the_end_of_a_process_is_charged),

@@ -138,6 +138,47 @@ socket_of_a_service_manager_is_served(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+/* A client waits behind the connections of others that the daemon has not accepted yet. */
+static void
+few_connections_wait(void **state)
+{
+	struct server_fixture b;
+	int fds[100];
+	unsigned n = 0;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	for (bool room = true; room && n < RTE_DIM(fds); n++) {
+		fds[n] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+		assert_true(fds[n] >= 0);
+		room = connect(fds[n], (struct sockaddr *)&b.d->addr,
+			       sizeof(b.d->addr)) == 0;
+	}
+	assert_int_equal(errno, EAGAIN);
+	assert_in_range(n, 10, 20);
+	while (n > 0)
+		close(fds[--n]);
+	daemon_handle_all(&b);
+	fixture_close(&b);
+}
+
+static void
+table_of_descriptors_is_long_enough(void **state)
+{
+	unsigned long size = 0;
+	struct server_fixture b;
+	char text[256];
+	FILE *file;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	file = fopen("/proc/self/status", "r");
+	assert_non_null(file);
+	while (size == 0 && fgets(text, sizeof(text), file) != NULL)
+		(void)sscanf(text, "FDSize: %lu", &size);
+	fclose(file);
+	assert_true(size >= RTE_MIN(b.d->descriptors, 65536u));
+	fixture_close(&b);
+}
+
 static void *
 serve(void *d)
 {
@@ -249,6 +290,8 @@ main(void)
 		cmocka_unit_test(invalid_configuration_is_refused),
 		cmocka_unit_test(socket_has_one_daemon),
 		cmocka_unit_test(socket_of_a_service_manager_is_served),
+		cmocka_unit_test(few_connections_wait),
+		cmocka_unit_test(table_of_descriptors_is_long_enough),
 		cmocka_unit_test(sleeping_daemon_is_woken),
 		cmocka_unit_test(destroy_disconnects_clients),
 	};

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long correct clients have to wait while clients of another user attack the daemon, or a host
+attacks it over the wire, compared with a plain busy neighbour in the attacker's place.
+
+  attacks.py [--long] [WAY...]   only these attacks; --long: ten minutes instead of 40 s
+
+Two hosts with a daemon each, and a third host, on one network. test/e2e/latency.c has the correct
+clients and what they measure: round trips over RC and UD (`local`: between two clients of the first
+daemon, `wire`: from the first to the second host), the making of all objects of a connection
+(`make`), connecting by RDMA-CM (`cm`)."""
+
+import json
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import process  # noqa: E402
+from daemon import BUILD, CLIENTS, LIBRARY, RUN, as_user  # noqa: E402
+from hosts import AF_PACKET, V4, Host  # noqa: E402
+from process import Process, until  # noqa: E402
+from tap import case, run, skip  # noqa: E402
+from testpmd import LONG, SOURCE, add_space, ip, is_root  # noqa: E402
+
+LATENCY = os.path.join(CLIENTS, "test/e2e/latency")
+HOSTILE = os.path.join(os.path.abspath(BUILD), "test/e2e/hostile")
+SPOOF = os.path.join(SOURCE, "test/e2e/lib/spoof.py")
+CORRECT_USER, ATTACKER = 65533, 65534
+SEED = int(os.environ.get("ROCADE_SEED", "0")) or int(time.time())
+OPTIONS = ("--mtu", "4184", "--socket-mode", "666")
+# Other processes must not keep the daemons and the correct clients from running: their real-time
+# priority is above all others', on a machine that may have no idle core.
+CORE_FIRST, DAEMON_FIRST, CLIENT_FIRST = (("chrt", "--rr", str(n)) for n in (3, 2, 1))
+
+WAYS = [("local", way) for way in (
+    "scribble", "liar", "block", "talk", "linger", "boast", "places", "qpns", "crowd", "flood", "drain",
+    "peers", "ports")] + [("wire", way) for way in ("arp", "nd", "roce", "req")]
+
+# The longest that a correct client may have to wait, without what the machine itself has stopped
+# a core for meanwhile, or what it waits beside a busy neighbour.
+PAUSE_US = 20000
+# The 99.9th percentile of the round trips may be so many times that beside a busy neighbour. A second
+# has a thousand round trips or fewer: the percentile is the longest one, for which PAUSE_US holds.
+TIMES = 5
+FLOOR_US = PAUSE_US // TIMES
+
+
+def wire():
+    """Joins three hosts by a bridge. Returns their namespaces."""
+    spaces = [add_space(name) for name in ("left", "right", "third", "switch")]
+    bridge = spaces.pop()
+    ip("-n", bridge, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
+    ip("-n", bridge, "link", "set", "br0", "up")
+    for number, space in enumerate(spaces):
+        ip("-n", space, "link", "add", "eth0", "mtu", "4200", "type", "veth", "peer", "name",
+           "port%d" % number, "mtu", "4200", "netns", bridge)
+        ip("-n", bridge, "link", "set", "port%d" % number, "master", "br0", "up")
+        ip("-n", space, "link", "set", "eth0", "up")
+    return spaces
+
+
+class Clients:
+    """The correct clients."""
+
+    def __init__(self, hosts):
+        pids = [host.process.pid for host in hosts]
+        self.clients = {}
+        for name, words in (("local", ("pair", hosts[0].socket)), ("wire", ("pair", hosts[1].socket)),
+                            ("", ("make",)), (" ", ("cm", hosts[1].socket, V4[0]))):
+            client = Process([*hosts[0].inside, *CLIENT_FIRST, *as_user(CORRECT_USER), RUN, "--library",
+                              LIBRARY, LATENCY, *words, *pids], feed=True, env=hosts[0].env)
+            client.wait_line("running")
+            self.clients[name] = client
+        self.cores = [Process([*CORE_FIRST, LATENCY, "core", core], feed=True)
+                      for core in sorted(os.sched_getaffinity(0))]
+        for core in self.cores:
+            core.wait_line("running")
+
+    def row(self):
+        """Returns what the clients have measured since the last row."""
+        for client in [*self.clients.values(), *self.cores]:
+            client.say("\n")
+        row = {}
+        for name, client in self.clients.items():
+            for kind, value in json.loads(client.wait_line("{")).items():
+                row[(name + " " + kind).strip()] = value
+        stopped = max(json.loads(core.wait_line("{"))["core"]["pause"] for core in self.cores)
+        return row, stopped
+
+
+def attack_process(kind, way, seconds, hosts, space):
+    if kind == "wire":
+        return Process(["ip", "netns", "exec", space, *CLIENT_FIRST, sys.executable, SPOOF, way, seconds, SEED])
+    program = [LATENCY, "busy"] if way == "busy" else [HOSTILE, way, seconds, SEED]
+    if way == "busy":
+        program = [RUN, "--library", LIBRARY] + program
+    return Process([*as_user(ATTACKER), *program], env=hosts[0].env, feed=True)
+
+
+def attacked(kind, way, seconds, hosts, space, clients):
+    """Returns a row beside the attack, until the daemon has freed what the attacker held."""
+    clients.row()
+    process_ = attack_process(kind, way, seconds, hosts, space)
+    if way in ("busy", "crowd"):
+        time.sleep(seconds)
+    status, text = process_.finish(60)
+    gone = kind == "wire" or until(lambda: all(
+        user["uid"] != ATTACKER or user["clients"] == 0 for user in hosts[0].status()["users"]), 20)
+    row, stopped = clients.row()
+    said = " ".join(text.split())
+    case("%s %s: the attack has run, and left nothing" % (kind, way), status == 0 and gone,
+         "%s, %s\n%s" % (status, text, hosts[0].status()))
+    return row, stopped, said
+
+
+def show(name, row, stopped, said=""):
+    print("# %-14s" % name + "".join(" | %6d %6d %6d" % (v["p50"], v["p999"], v["pause"])
+                                     for v in row.values()) + " | %6d  %s" % (stopped, said))
+
+
+def judge(name, row, stopped, plain):
+    wrong = []
+    for kind, value in row.items():
+        usual = plain[kind]
+        for what, most in (("p999", TIMES * max(usual["p999"], FLOOR_US)),
+                           ("pause", PAUSE_US + usual["pause"])):
+            if value[what] > most + stopped:
+                wrong.append("%s: %s of %d us is more than %d us" % (kind, what, value[what],
+                                                                     most + stopped))
+        if value["lost"] or value["count"] == 0:
+            wrong.append("%s: %d round trips, %d lost" % (kind, value["count"], value["lost"]))
+    case(name + ": correct clients wait no longer than beside a busy neighbour", not wrong,
+         "; ".join(wrong))
+
+
+def main():
+    if not is_root():
+        return run(lambda: skip("clients of other users", "needs root"))
+    if process.run([*CLIENT_FIRST, "true"]).returncode != 0:
+        return run(lambda: skip("clients of other users", "needs a real-time priority"))
+    return run(attacks)
+
+
+def attacks():
+    words = [word for word in sys.argv[1:] if word != "--long"]
+    ways = [both for both in WAYS if not words or both[1] in words]
+    seconds = 600 / (len(ways) + 4) if LONG or "--long" in sys.argv else 1.2
+    spaces = wire()
+    print("# ROCADE_SEED=%d" % SEED)
+    with Host(spaces, 0, AF_PACKET, *OPTIONS, through=DAEMON_FIRST) as left, \
+            Host(spaces, 1, AF_PACKET, *OPTIONS, through=DAEMON_FIRST) as right:
+        hosts = [left, right]
+        clients = Clients(hosts)
+        time.sleep(0.3)
+        clients.row()
+        time.sleep(seconds)
+        alone = clients.row()
+        plain, stopped, _ = attacked("local", "busy", 3 * seconds, hosts, spaces[2], clients)
+        print("# us: p50, p99.9, longest; the last column: for how long a core was stopped")
+        print("# %-14s" % "" + "".join(" | %20s" % name for name in plain) + " |   core")
+        show("alone", *alone)
+        show("busy neighbour", plain, stopped)
+        for kind, way in ways:
+            row, stopped, said = attacked(kind, way, seconds, hosts, spaces[2], clients)
+            show(way, row, stopped, said)
+            judge("%s %s" % (kind, way), row, stopped, plain)
+        for core in clients.cores:
+            core.finish()
+        for name, client in clients.clients.items():
+            status, text = client.finish(60)
+            case("correct client %s ends without an error" % (name.strip() or "of connections"),
+                 status == 0, text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
