@@ -18,8 +18,9 @@ HEADERS = 88  # of the largest packet, beside the payload: docs/protocol.md 1.5
 NEEDS = re.compile(r"path\s+MTU\s+(?:of\s+)?(\d+)\s+needs\s+(?:a\s+port\s+MTU\s+of\s+)?(\d+)"
                    r"|\b(\d+)\s+for\s+(?:a\s+)?path\s+MTU\s+(?:of\s+)?(\d+)", re.I)
 
-TABLES = ("lib/base/base_stats.def", "lib/switch/sw_stats.def", "lib/cm/cm_stats.def")
-ROW = re.compile(r"^\w*(STAT|DROP)\((\w+),", re.M)
+TABLES = ("lib/base/base_stats.def", "lib/switch/sw_stats.def", "lib/cm/cm_stats.def",
+          "lib/base/account.def")
+ROW = re.compile(r"^\w*(STAT|DROP|ACCOUNT)\((\w+),", re.M)
 COUNTER = re.compile(r"`([a-z][a-z0-9]*(?:_[a-z0-9]+)+)`")
 ROWS_LEAST = 25
 
