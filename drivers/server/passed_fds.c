@@ -17,7 +17,7 @@
 /* Freed by the last of its two holders: the daemon and the thread, which the daemon does
  * not wait for. */
 struct fd_closer {
-	int to;   /* a pipe of descriptors to close */
+	int to;   /* the daemon's end of a pipe of descriptors to close */
 	int from; /* the thread's end */
 	unsigned holders;
 	unsigned pending;
@@ -154,7 +154,8 @@ controls_take(struct passed_fds *passed, struct msghdr *msg)
 	return came;
 }
 
-/* *controls: whether the kernel has added anything to the message. */
+/* *came: as for passed_fds_recv(). *controls: the message has control messages, of any
+ * type. */
 static ssize_t
 message_recv(struct passed_fds *passed, int fd, void *to, size_t len, bool *came,
 	bool *controls)
@@ -196,7 +197,7 @@ queue_drain(struct passed_fds *passed, int fd)
 	(void)shutdown(fd, SHUT_RDWR);
 	do {
 		got = message_recv(passed, fd, &byte, sizeof(byte), &came, &controls);
-		/* The client has closed its end: the queue is still there. */
+		/* ECONNRESET: the client has closed its end; the queue is still there. */
 	} while (controls || (got < 0 && errno == ECONNRESET));
 }
 

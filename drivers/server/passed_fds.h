@@ -5,8 +5,9 @@
  * lingers, a file of a FUSE server. The kernel closes them in the thread that receives
  * their message, and in the thread that closes a socket with such messages queued.
  *
- * Linux 6.16 refuses them at the sender (SO_PASSRIGHTS). For older kernels the daemon
- * receives them, before it closes a socket too, and a thread of their own closes them.
+ * Linux 6.16 can refuse them at the sender (SO_PASSRIGHTS). With older kernels the daemon
+ * receives the descriptors, also those that are queued in a socket that it is about to
+ * close, and a thread of its own closes them.
  */
 #ifndef ROCADE_SERVER_PASSED_FDS_H
 #define ROCADE_SERVER_PASSED_FDS_H
@@ -26,9 +27,10 @@ struct passed_fds {
 	bool refused;             /* the kernel refuses descriptors */
 };
 
-/* The descriptors of the sockets that this listener will accept. */
+/* For the descriptors that come over the sockets accepted from this listener: has the
+ * kernel refuse them if it can. */
 void passed_fds_init(struct passed_fds *passed, int listener);
-/* Ends the thread; if it waits in a close, as soon as that returns. */
+/* Ends the thread; if that waits in close(), as soon as close() returns. */
 void passed_fds_fini(struct passed_fds *passed);
 
 /* Receives a message; does not block. *came: descriptors came with it. Returns as recv()

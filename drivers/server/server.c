@@ -28,10 +28,11 @@
 #define SOCKET_POLL_NS NS_PER_MS
 /* how long to forward what clients have published when the daemon ends */
 #define DRAIN_NS (100 * NS_PER_MS)
-/* At most so many connections of others are accepted before a client's. More wait in connect(),
- * where a process has one. */
+/* The backlog of the socket: at most this many connections of others are accepted before
+ * that of a client. Further ones wait in connect(), which blocks a thread for each. */
 #define CONNECTIONS_WAITING 16
-/* more than the clients can cause by default: 8 bytes each */
+/* Longest table of descriptors that is made at the start, 8 bytes each. With the default
+ * limits the clients' descriptors fit. */
 #define DESCRIPTOR_TABLE_MAX 65536u
 
 /* Removes a socket file without a listener, which a dead daemon has left. */
@@ -91,8 +92,8 @@ listen_start(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	return 0;
 }
 
-/* Serves a socket that a service manager has made. listen() is not called again: clients see
- * who called it last as their peer (unix(7), SO_PEERCRED). */
+/* Serves a socket that a service manager has made. listen() is not called again: clients
+ * see the process that called it last as their peer (unix(7), SO_PEERCRED). */
 static int
 listen_adopt(struct rocade_daemon *d, int fd)
 {
@@ -113,7 +114,7 @@ listen_adopt(struct rocade_daemon *d, int fd)
 		fd_source_add(d->epoll, &d->listen, fd, FD_SOURCE_LISTEN, NULL) != 0)
 		return rocade_fail(errno, "listen_fd: %s", strerror(errno));
 	passed_fds_init(&d->passed, fd);
-	/* Clients that connected before may have sent some. */
+	/* Clients that connected before this may have sent descriptors. */
 	d->passed.refused = false;
 	return 0;
 }
@@ -144,9 +145,9 @@ events_open(struct rocade_daemon *d)
 	return 0;
 }
 
-/* Has the kernel make its table of descriptors as long as it will ever be. It makes the table
- * longer as descriptors are used, and in a process with threads each time waits for all cores
- * (synchronize_rcu()), more than 10 ms. */
+/* Has the kernel make the process's table of descriptors as long as it will ever be.
+ * Later the kernel would make it longer when descriptors are added. In a process with
+ * threads it waits for all cores each time (synchronize_rcu()), more than 10 ms. */
 static void
 descriptor_table_grow(const struct rocade_daemon *d)
 {
@@ -200,7 +201,7 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	return 0;
 }
 
-/* Bounded by DRAIN_NS: a client may keep sending. */
+/* Sends what clients have published. Bounded by DRAIN_NS: a client may keep sending. */
 static void
 drain(struct rocade_daemon *d)
 {
@@ -274,7 +275,8 @@ stop_event_read(struct rocade_daemon *d)
 	d->stopping = true;
 }
 
-/* *cpu_ns: the CPU time when this event began; set to when it ended. */
+/* Charges an event to the account, NULL: to none. *cpu_ns: the thread's CPU time when the
+ * event began; set to that at its end, where the next event begins. */
 static void
 request_charge(struct rocade_daemon *d, struct account *account, uint64_t *cpu_ns)
 {

@@ -34,7 +34,7 @@ struct conn {
 	void *mem;                /* shared with the client (struct region) */
 	size_t size;              /* of mem, in bytes */
 	struct region_geom geom;  /* of mem */
-	int mem_fd;               /* until SW_START, to seal mem */
+	int mem_fd;               /* of mem; closed at SW_START, which seals mem */
 	struct account *account;  /* of its user */
 	TAILQ_ENTRY(conn) parked_link;
 	pid_t pid; /* 0: in another PID namespace */
@@ -48,7 +48,7 @@ struct conn {
 
 TAILQ_HEAD(conns, conn);
 
-#define CONTROL_EVENTS 64 /* handled at once while no packet moves */
+#define CONTROL_EVENTS 64 /* most that are handled at a time while no packet moves */
 
 /* server_control.c: the time that requests take. */
 struct control {
@@ -56,7 +56,7 @@ struct control {
 	uint64_t due_ns;   /* no events are handled before */
 	struct conns parked;
 	uint64_t parks;              /* how often a connection was parked */
-	const struct account *asker; /* user of the last request; may have gone */
+	const struct account *asker; /* user of the last request; may be freed already */
 	uint64_t asker_changed_ns;   /* when the users of two requests last differed */
 };
 
@@ -75,8 +75,8 @@ struct rocade_daemon {
 	struct fd_source wakes;
 	struct accounts accounts;
 	struct control control;
-	uint32_t descriptors; /* that clients may cause */
-	bool others;          /* other users than the socket's owner may connect */
+	uint32_t descriptors; /* most that may be open for clients */
+	bool others;          /* users other than the socket's owner may connect */
 	struct conns conns;
 	struct conns closing;
 	struct rdmacm *cm;

@@ -24,7 +24,7 @@
 #define CLIENTS_DEFAULT 256
 #define CLIENTS_MAX 65536
 #define QPS_DEFAULT 16384
-#define PORTS 28232         /* of RDMA-CM: as many as are ephemeral ones */
+#define PORTS 28232         /* of RDMA-CM: as many as there are ephemeral ones */
 #define UNREAD_EVENTS 65536 /* of RDMA-CM, about 600 bytes each */
 #define OWN_DESCRIPTORS 64u /* of the daemon and of its port */
 #define SLEEP_MAX_US 1000000
@@ -116,8 +116,8 @@ net_try(const struct net_conf *conf)
 	return rc;
 }
 
-/* Sets the error text for a net that net_create() refused; conf is what net was made
- * of. */
+/* Sets the error text for a net that net_create() refused. conf: from which net was
+ * read. */
 static int
 net_refused(int rc, const struct rocade_daemon_conf *conf, struct net_conf net)
 {
@@ -189,7 +189,7 @@ limits_of(const struct rocade_daemon_conf *conf, uint32_t mtu)
 			.buf_size = RTE_ALIGN_CEIL(mtu + L2_MAX, (uint32_t)LINE_SIZE)}};
 }
 
-/* Returns how many descriptors the limit of the process leaves. */
+/* Returns how many descriptors the limit of the process leaves for clients. */
 static uint32_t
 descriptors_for_clients(void)
 {
@@ -252,7 +252,7 @@ account_limits_set(struct rocade_daemon *d)
 		{ACCOUNT_clients, clients}, {ACCOUNT_qps, QPN_COUNT},
 		{ACCOUNT_groups, SW_GROUPS},
 		{ACCOUNT_group_members, SW_GROUPS * SW_GROUP_MEMBERS},
-		/* More could not have a connection each. */
+		/* Not more ids than connections. */
 		{ACCOUNT_cm_ids, RDMACM_CONNECTIONS}, {ACCOUNT_cm_ports, PORTS},
 		{ACCOUNT_cm_listeners, CM_MAX_LISTENERS},
 		{ACCOUNT_cm_connections, RDMACM_CONNECTIONS},

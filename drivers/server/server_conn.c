@@ -53,7 +53,7 @@ client_attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 	rc = client_charge(conn);
 	if (rc != 0)
 		return rc;
-	/* A change of the limits between SW_ATTACH and SW_START is not for this client. */
+	/* A copy: the limits may change between SW_ATTACH and SW_START. */
 	conn->geom = conn->daemon->sw->conf.limits.geom;
 	rc = share_create(conn, &conn->geom, fds);
 	if (rc != 0)
@@ -61,7 +61,7 @@ client_attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 	return rc;
 }
 
-/* The client does not touch its memory before it is sealed, and neither do we. */
+/* The daemon accesses the memory only once it is sealed. */
 static int
 client_start(struct conn *conn)
 {
@@ -159,7 +159,7 @@ data_serve(struct conn *conn, const struct sw_request *req)
 	       (ssize_t)len;
 }
 
-/* A client may try again and again. */
+/* Logs at most one line in REJECT_LOG_NS: a client may try again and again. */
 static void
 rejection_log(struct rocade_daemon *d, const struct ucred *who, const char *why)
 {
@@ -172,7 +172,7 @@ rejection_log(struct rocade_daemon *d, const struct ucred *who, const char *why)
 		(unsigned)who->uid, why);
 }
 
-/* An older client may only say "Protocol not supported". */
+/* Logs both versions: an older client may print only "Protocol not supported". */
 static void
 version_log(struct conn *conn, const struct sw_request *req)
 {
@@ -291,7 +291,7 @@ conn_make(
 	conn->uid = who->uid;
 	conn->account = account;
 	process_name_read(conn);
-	/* A client that does not read its replies keeps at most this. */
+	/* Bounds the replies that a client leaves unread. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
 	if (fd_source_add(d->epoll, &conn->socket, fd, FD_SOURCE_CLIENT, conn) != 0) {
 		alloc_put(&alloc_plain, conn, sizeof(*conn));
@@ -408,8 +408,9 @@ conn_listen_end(struct rocade_daemon *d)
 
 	if (listener < 0)
 		return;
-	/* Without the backlog, closing it cannot wait. After the shutdown no client adds to
-	 * it. A service manager keeps its socket and the backlog. */
+	/* Closing the listener would close the descriptors in its backlog, and wait.
+	 * So the backlog is emptied first; after the shutdown no client adds to it. The
+	 * socket of a service manager stays open there, with its backlog. */
 	if (d->bound && !d->passed.refused) {
 		(void)shutdown(listener, SHUT_RDWR);
 		while ((fd = accept4(

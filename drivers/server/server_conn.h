@@ -5,9 +5,9 @@
 
 #include "server/server.h"
 
-/* The listening socket is readable. Returns the account to which this is charged, that of
- * the user who has connected, or NULL. If the connection was refused, the account is valid
- * until the next account_open() only. */
+/* The listening socket is readable: accepts a connection. Returns the account of the
+ * user who has connected, to which the time is charged, or NULL. If the connection was
+ * refused, the account is valid only until the next account_open(). */
 struct account *conn_accept(struct rocade_daemon *d);
 /* Stops listening. */
 void conn_listen_end(struct rocade_daemon *d);

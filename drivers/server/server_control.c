@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/server_control.h"
 
-#define RECENT_NS NS_PER_MS /* others wait: they did something this long ago at most */
-#define EVENTS_BUSY 4       /* handled between two passes while packets move */
-#define EVENTS_NS (500 * NS_PER_US) /* no further event is begun after this */
+/* Packets, or another user, count as waiting for this long after they moved or asked. */
+#define RECENT_NS NS_PER_MS
+#define EVENTS_BUSY 4               /* handled between two passes while packets move */
+#define EVENTS_NS (500 * NS_PER_US) /* after this no further event is begun */
 #define PAUSE_FACTOR 4 /* events take a fifth of the time while packets move */
 #define SHARE 10       /* a user's requests take a tenth while others wait */
-/* A user that has asked for little may ask for this much at once. */
+/* Credit of a user who has asked for little: a millisecond of requests at once. */
 #define BURST_NS (NS_PER_MS * SHARE)
-#define PAUSE_MAX_NS (2 * NS_PER_MS)
-#define REQUEST_MIN_NS NS_PER_US /* no request is free */
-/* Interrupts count as time of the request during which they come, and can be milliseconds. */
+#define PAUSE_MAX_NS (2 * NS_PER_MS) /* longest time without events */
+#define REQUEST_MIN_NS NS_PER_US     /* no request is free */
+/* CPU time includes interrupts during the request, which may take milliseconds. */
 #define REQUEST_MAX_NS (NS_PER_MS / 2)
 #define UNPARK_MAX 8 /* connections looked at in one turn */
 

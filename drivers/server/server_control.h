@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much of the daemon's time requests of clients may take: its thread moves packets too.
+ * How much of the daemon's time requests of clients may take: its thread moves packets
+ * too.
  *
- * The daemon handles events for half a millisecond and then looks for packets; the other
- * events come again. While packets move, it handles a few events at a time, and then none
- * until it has moved packets for four times as long. Each request is charged to its user. While
- * others wait, that is while packets move or another user has requests, a user may take a
- * tenth of the time; a connection whose user has taken more is parked: its requests stay
- * in its socket. A user that is alone is not limited.
+ * The daemon handles events for half a millisecond, and then looks for packets. epoll
+ * reports the events that are left again. While packets move, the daemon handles a few
+ * events at a time, and then none until it has moved packets for four times as long, 2 ms
+ * at most.
  *
- * The time is CPU time: a reply can wake a client that then has the daemon's core for a
- * while.
+ * Each request is charged to its user. While others wait, that is while packets move or
+ * another user has requests, a user may take a tenth of the time. A connection whose user
+ * has taken more is parked: its requests stay in its socket. A user that is alone is not
+ * limited.
+ *
+ * CPU time is charged, not elapsed time: a reply can wake a client that then has the
+ * daemon's core for a while.
  */
 #ifndef ROCADE_SERVER_CONTROL_H
 #define ROCADE_SERVER_CONTROL_H
@@ -35,16 +39,16 @@ control_is_due(const struct rocade_daemon *d, uint64_t now)
 
 /* Returns how many events to handle before packets are moved again. */
 unsigned control_events(const struct rocade_daemon *d, uint64_t now);
-/* Returns whether events that are handled since begin_ns have taken long enough: packets may
- * have come meanwhile. */
+/* Returns whether to look for packets: events have been handled since begin_ns, for long
+ * enough. */
 bool control_events_end(uint64_t begin_ns, uint64_t now);
-/* Events were handled until now, which took took_ns. */
+/* Events were handled, up to now, for took_ns. */
 void control_pause(struct rocade_daemon *d, uint64_t now, uint64_t took_ns);
 
 /* Returns whether a user's request is served now. */
 bool control_may(
 	const struct rocade_daemon *d, const struct account *account, uint64_t now);
-/* A request of the user was served until now, which took took_ns. */
+/* A request of the user was served, up to now, in took_ns of CPU time. */
 void control_charge(
 	struct rocade_daemon *d, struct account *account, uint64_t now, uint64_t took_ns);
 
@@ -52,8 +56,8 @@ void control_charge(
 void control_park(struct conn *conn);
 /* The connection ends. */
 void control_forget(struct conn *conn);
-/* Serves parked connections again whose users may: one of each user, the longest parked
- * first. */
+/* Resumes parked connections of users who may send requests again: one of each user, the
+ * longest parked first. */
 void control_unpark(struct rocade_daemon *d, uint64_t now);
 /* Returns how long the daemon may sleep; TIME_NEVER: nothing is parked. */
 uint64_t control_sleep_ns(const struct rocade_daemon *d);

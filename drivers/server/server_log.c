@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon's log: standard error. The thread that moves packets logs too, so a reader that
- * does not read loses lines, and the daemon goes on.
+ * The daemon's log: standard error. The thread that moves packets logs too. So a line
+ * that standard error does not take at once is lost, and the daemon goes on.
  *
- * O_NONBLOCK belongs to the open file, which the daemon shares with the shell that has started
- * it. So the daemon opens a pipe or terminal again, for a file status of its own.
+ * O_NONBLOCK belongs to the open file description, which the daemon shares with the shell
+ * that has started it. So the daemon opens a pipe or terminal again, for one of its own.
  */
 #include <assert.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static bool journal; /* the journal expects a priority before each line: sd-daem
 
 /* How standard error is written to without waiting. */
 enum log_way {
-	LOG_FILE,   /* a file has always room */
+	LOG_FILE,   /* write(): a file always has room */
 	LOG_SOCKET, /* MSG_DONTWAIT */
 	LOG_OWN,    /* opened again, with O_NONBLOCK */
 	LOG_POLLED, /* could not be opened again: poll() tells whether there is room */
@@ -49,7 +49,7 @@ static struct {
 	uint64_t told; /* how many of them the log has reported */
 } out = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
 
-/* Does nothing if standard error is the file that it was. */
+/* Chooses how to write to standard error, unless it is the same file as before. */
 static void
 out_open(void)
 {

@@ -5,7 +5,7 @@
 
 #include "base/common.h"
 
-/* Returns how many lines were lost because the reader of standard error did not read. */
+/* Returns how many lines were lost because standard error did not take them at once. */
 uint64_t server_log_lost(void);
 
 #endif

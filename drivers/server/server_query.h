@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers to status requests. Only server_conn.c calls what server_status.c and
- * server_report.c have. */
+/* Answers to status requests, defined in server_status.c and server_report.c. Only
+ * server_conn.c calls them. */
 #ifndef ROCADE_SERVER_QUERY_H
 #define ROCADE_SERVER_QUERY_H
 
@@ -8,8 +8,8 @@
 
 #include "server/server.h"
 
-/* Returns whether the connection may see what belongs to a user. It sees
- * totals of all users besides. */
+/* Returns whether the connection may see what belongs to a user. Every connection may see
+ * totals of all users. */
 static inline bool
 conn_may_see(const struct conn *asker, uid_t uid)
 {
@@ -32,7 +32,7 @@ conn_from(const struct conn *asker, uint32_t from)
 	return NULL;
 }
 
-/* All calls answer a connection, with what it may see. */
+/* The calls below answer the asker, with what it may see. */
 
 /* server_status.c: prints a part of the state as JSON into the reply. Returns 0, -ENOENT
  * (no such client or user), -EINVAL (no such part) or -ENOMEM. */

@@ -268,7 +268,8 @@ channel_sockets_create(struct conn *conn, struct channel *channel, int *fd)
 		account_give(conn->account, ACCOUNT_descriptors, 1);
 		return rc;
 	}
-	/* The client cannot send: a descriptor in our queue could stop us in close(). */
+	/* The client cannot send to this end: a descriptor in its queue could make the
+	 * daemon wait in close(). */
 	(void)shutdown(ends[0], SHUT_RD);
 	rc = fd_source_add(conn->daemon->epoll, &channel->source, ends[0],
 		FD_SOURCE_CM_CHANNEL, conn);

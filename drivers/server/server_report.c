@@ -8,7 +8,7 @@
 #include "server/server_query.h"
 #include "server/server_share.h"
 
-#define REQUEST_INTERVAL_NS (20 * NS_PER_MS) /* limits how often all clients are woken */
+#define REQUEST_INTERVAL_NS (20 * NS_PER_MS) /* limits how often a client is woken */
 
 void
 report_request(const struct conn *asker)
@@ -55,7 +55,8 @@ report_missing(const struct conn *asker)
 }
 
 /* Copies a piece of the client's report out of the shared memory. The content is not
- * trusted and not inspected. It has at most a row for each QP that the daemon knows of. */
+ * trusted and not inspected. At most a row for each QP that the daemon knows of is
+ * copied. */
 static uint32_t
 report_copy(const struct sw_client *client, uint32_t at, uint8_t *to)
 {

@@ -8,8 +8,8 @@
 
 #include "server/server_share.h"
 
-/* Sealed, so that the client can neither truncate it under us nor grow it. A client that
- * adds F_SEAL_SEAL is not served: share_seal() fails. */
+/* Creates sealed memory: the client can neither shrink it while the daemon uses it nor
+ * grow it. A client that adds F_SEAL_SEAL is not served, because share_seal() fails. */
 static int
 memory_create(struct conn *conn, const struct region_geom *geom)
 {
@@ -51,7 +51,8 @@ wake_fds_create(struct conn *conn, int *wake)
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
 		return -errno;
-	/* The client cannot send: a descriptor in our queue could stop us in close(). */
+	/* The client cannot send to this end: a descriptor in its queue could make the
+	 * daemon wait in close(). */
 	(void)shutdown(ends[0], SHUT_RD);
 	conn->wake_fd = ends[0];
 	*wake = ends[1];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an attached client shares with the daemon: memory, and a wake-up descriptor in each
- * direction. server_conn.c creates and destroys it; the switch and server_report.c wake. */
+/* What an attached client shares with the daemon: memory, and a wake-up descriptor in
+ * each direction. server_conn.c creates and destroys it; the switch and server_report.c
+ * wake the client. */
 #ifndef ROCADE_SERVER_SHARE_H
 #define ROCADE_SERVER_SHARE_H
 
@@ -13,7 +14,7 @@ int share_create(
 /* Seals the memory, which the client has mapped: from now on it cannot be mapped for
  * writing, and no hole can be punched into it. Returns 0 or -errno. */
 int share_seal(struct conn *conn);
-/* Without effect if there is nothing. */
+/* No effect if nothing was created. */
 void share_destroy(struct conn *conn);
 /* The switch's wake callback; owner is a conn. */
 void share_wake(void *owner);

@@ -75,7 +75,7 @@ status_print_port(struct json_out *j, const struct uplink *up)
 	json_out_end(j);
 }
 
-/* A limit of the port, which counts itself what each user holds. */
+/* A limit of the port. The port itself counts what each user holds. */
 struct port_share {
 	const char *name;
 	uint32_t all;
@@ -170,7 +170,7 @@ status_print_limits(struct json_out *j, const struct rocade_daemon *d)
 	json_out_end(j);
 }
 
-/* Counts what the asker is not shown, so that it knows that this is not all. */
+/* Counts what the asker is not shown: it can tell that something is missing. */
 static void
 status_print_hidden(struct json_out *j, const struct conn *asker)
 {
@@ -206,7 +206,8 @@ device_part_print(struct json_out *j, const struct conn *asker)
 	json_out_end(j);
 }
 
-/* Returns the first user that the asker may see with a uid of at least `from`, or NULL. */
+/* Returns the first user with a uid of at least `from` that the asker may see, or
+ * NULL. */
 static const struct account *
 user_from(const struct conn *asker, uint32_t from)
 {
@@ -214,7 +215,7 @@ user_from(const struct conn *asker, uint32_t from)
 
 	if (account == NULL || conn_may_see(asker, account->uid))
 		return account;
-	/* It sees no other user than its own. */
+	/* The asker may see no other user than its own. */
 	return from <= asker->uid ? asker->account : NULL;
 }
 
@@ -238,7 +239,8 @@ row_print(struct json_out *j, const struct conn *asker, enum sw_status_part part
 	return conn != NULL || account != NULL;
 }
 
-/* Prints rows: of one moment, but not so many that packets wait for long. */
+/* Prints several rows, which show one moment, but not so many that packets wait for
+ * long. Returns false if there is none. *id: of the last one. */
 static bool
 several_rows_print(struct json_out *j, const struct conn *asker, enum sw_status_part part,
 	uint32_t from, uint32_t *id)

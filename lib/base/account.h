@@ -3,9 +3,9 @@
  * Accounts: what each user (uid) of the daemon holds of what all users share, over all
  * processes and connections of the user.
  *
- * Of each kind, a part is reserved for each of ACCOUNT_USERS users, and only the rest is
- * shared. A user takes the own part first, then of the shared rest. So no user, and no
- * ACCOUNT_USERS - 1 users together, can keep another one from the part reserved for it.
+ * Of each kind, a part is reserved for each of ACCOUNT_USERS users, and the rest is
+ * shared. A user takes from the part reserved for it first, then from the shared rest. So
+ * no ACCOUNT_USERS - 1 users together can keep another one from its reserved part.
  */
 #ifndef ROCADE_BASE_ACCOUNT_H
 #define ROCADE_BASE_ACCOUNT_H
@@ -28,19 +28,20 @@ extern const char *const account_names[ACCOUNT_KINDS];
 
 struct account_limit {
 	uint32_t capacity; /* of all users together */
-	uint32_t reserve;  /* of each user */
-	uint32_t shared;   /* the rest */
+	uint32_t reserve;  /* for each user */
+	uint32_t shared;   /* capacity without the reserves of ACCOUNT_USERS users */
 	uint32_t shared_used;
-	uint32_t used; /* by all users, in all */
+	uint32_t used; /* by all users, with what they have of their reserves */
 };
 
 struct account {
 	TAILQ_ENTRY(account) link;
 	struct accounts *all;
 	uint32_t uid;
-	uint32_t holders;
-	/* Time that requests of the user have taken: a bucket that is empty until
-	 * control_ns, the sum, and how many requests. The caller fills them in. */
+	uint32_t holders; /* references */
+	/* Time that requests of the user have taken. control_ns: token bucket, as the
+	 * time when the user may send requests again. Then the sum, and how many
+	 * requests. The caller fills them in. */
 	uint64_t control_ns;
 	uint64_t control_total_ns;
 	uint64_t requests;
@@ -53,13 +54,13 @@ struct accounts {
 	struct account_limit limits[ACCOUNT_KINDS];
 };
 
-/* Sets a limit that is not in use. reserve: as for accounts_limit(). */
+/* Initialises a limit of which nothing is used. reserve: as for accounts_limit(). */
 void account_limit_set(struct account_limit *limit, uint32_t capacity, bool reserve);
 /* Takes n for a user who holds `held` of it. Returns false if the user may not. */
 bool account_limit_take(struct account_limit *limit, uint32_t held, uint32_t n);
 void account_limit_give(struct account_limit *limit, uint32_t held, uint32_t n);
 
-/* Without limits. */
+/* No kind has a limit until accounts_limit(). */
 void accounts_init(struct accounts *all);
 /* reserve: whether a part is reserved for each user. Without it, one user may hold
  * everything. */
@@ -70,16 +71,17 @@ uint32_t accounts_most(const struct accounts *all, enum account_kind kind);
 /* Returns the account in use with the lowest uid that is at least `from`, or NULL. */
 const struct account *accounts_from(const struct accounts *all, uint32_t from);
 
-/* No account may have a holder. */
+/* Frees all accounts. None may have a holder. */
 void accounts_fini(struct accounts *all);
 
 /* Returns the user's account; NULL without memory. It lives until every holder has closed
- * it and its bucket is full again: accounts that are not needed any more are freed
- * here. */
+ * it and control_ns is over: then a later call, for any user, frees it. Otherwise a user
+ * could clear its bucket by connecting anew. */
 struct account *account_open(struct accounts *all, uint32_t uid, uint64_t now);
 void account_close(struct account *account);
 
-/* Takes n. Returns false, and counts, if the user may not. NULL: nothing is limited. */
+/* Takes n. Returns false, and counts in `refused`, if the user may not. account NULL:
+ * nothing is limited or counted. */
 bool account_take(struct account *account, enum account_kind kind, uint32_t n);
 void account_give(struct account *account, enum account_kind kind, uint32_t n);
 

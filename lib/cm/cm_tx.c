@@ -3,7 +3,7 @@
 #include "cm/cm_tx.h"
 #include "cm/table.h"
 
-/* To each address: this many at once, and one more after each of these intervals. */
+/* Limit of answers to each address: a burst, and one more after each interval. */
 #define ANSWERS_BURST 1024
 #define ANSWER_INTERVAL_NS (8 * NS_PER_MS)
 
@@ -20,8 +20,8 @@ cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad)
 		(struct cm_out){.mad = *mad, .path = *path};
 }
 
-/* answers_until_ns is when all answers so far would be sent with the interval between
- * them. */
+/* answers_until_ns: when the answers so far would all have left, one each
+ * ANSWER_INTERVAL_NS. */
 static bool
 answer_allowed(struct cm *cm, const struct cm_path *path, uint64_t now)
 {

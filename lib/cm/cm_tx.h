@@ -7,9 +7,9 @@
 
 /* Queues a copy of the message for cm_tx(). */
 void cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad);
-/* The same for a message that another host can cause with a false source address, and
- * more than once. For each address their number is limited: the host at this address, if
- * it has asked for nothing, does not receive more than that. */
+/* The same for a message that another host can cause, again and again, with a false
+ * source address. The number of such messages to an address is limited, so that they do
+ * not flood a host that has asked for nothing. */
 void cm_answer(
 	struct cm *cm, const struct cm_path *path, const struct mad *mad, uint64_t now);
 

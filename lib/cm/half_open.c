@@ -17,8 +17,8 @@ half_open_init(struct cm *cm)
 		TAILQ_INIT(&cm->half_open_by_source[i].conns);
 }
 
-/* Addresses with one hash share a list. The secret keeps a host from choosing with which
- * one it does. */
+/* Addresses with the same hash share a list. The key of the hash is secret: a host cannot
+ * choose whose list it shares. */
 static struct half_open_list *
 source_list(struct cm *cm, const struct cm_path *path)
 {
@@ -77,7 +77,7 @@ half_open_excess(struct cm *cm, struct cm_listener *listener, const struct cm_pa
 		[HALF_OPEN_SOURCE] = source_list(cm, path),
 	};
 
-	/* First a source pays for itself, then a listener. */
+	/* The narrowest limit first: a source loses its own connection, not another's. */
 	for (unsigned i = HALF_OPEN_LISTS; i-- != 0;) {
 		if (lists[i]->count >= RTE_MAX(cm->conf.max_conns / parts[i], LIMIT_MIN))
 			return TAILQ_FIRST(&lists[i]->conns);

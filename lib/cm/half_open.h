@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections that another host has asked for and not confirmed, oldest first: all, by
- * listener, and by source address. Internal to lib/cm: the members change in state.c and
- * listen.c. */
+/* Half-open connections, which another host has asked for and not confirmed, oldest
+ * first: all, by listener, and by source address. Internal to lib/cm: the members change
+ * in state.c and listen.c. */
 #ifndef ROCADE_CM_HALF_OPEN_H
 #define ROCADE_CM_HALF_OPEN_H
 
 #include "cm/cm_types.h"
 
 void half_open_init(struct cm *cm);
-/* The request of this connection has come from the path's peer to the listener. */
+/* Adds a connection: its request has come from the path's peer to the listener. */
 void half_open_add(
 	struct cm_conn *conn, struct cm_listener *listener, const struct cm_path *path);
-/* The connection was confirmed or has ended. No effect on others. */
+/* The connection was confirmed or has ended. No effect on one that is not half-open. */
 void half_open_remove(struct cm_conn *conn);
 /* The listener is about to be freed. */
 void half_open_forget_listener(struct cm_listener *listener);

@@ -88,7 +88,8 @@ peer_of(const struct cm_path *path, uint64_t guid)
 	return peer;
 }
 
-/* The peer chooses all of this. The secret keeps it from choosing the bucket. */
+/* The peer chooses all that is hashed. The key of the hash is secret, so the peer cannot
+ * choose the bucket. */
 static unsigned
 conn_bucket_index(const struct cm *cm, const struct cm_peer *peer, uint32_t number)
 {

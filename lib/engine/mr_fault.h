@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control path. */
 /*
- * The MR fault handler: registered memory that the application unmaps or protects. A kernel pins the
- * pages of a region; user space cannot, so a peer's write after munmap() would crash the
- * process. While a device is open whose creator has asked for it (mr_fault_handler of
- * struct rocade_port_conf), or that of the daemon, a handler of SIGSEGV and SIGBUS maps a page of zeros at the
- * address, and invalidates every region that contains it: the copy ends, and the regions
- * are refused from then on. Where a page is mapped without the right to the access, a copy
- * of it takes its place until the pass ends, so that the application's page is not
- * changed. The handler acts only on a thread that runs an engine, and on an address inside
- * a region. Other signals go to the handler
+ * The MR fault handler: registered memory that the application unmaps or protects. A
+ * kernel pins the pages of a region; user space cannot, so a peer's write after munmap()
+ * would crash the process. While a device is open whose creator has asked for it
+ * (mr_fault_handler of struct rocade_port_conf), or that of the daemon, a handler of
+ * SIGSEGV and SIGBUS maps a page of zeros at the address, and invalidates every region
+ * that contains it: the copy ends, and the regions are refused from then on. Where a page
+ * is mapped without the right to the access, a copy of it takes its place until the pass
+ * ends, so that the application's page is not changed. The handler acts only on a thread
+ * that runs an engine, and on an address inside a region. Other signals go to the handler
  * installed before. An application that installs a handler later should call the one it
  * replaces. ROCADE_MR_FAULT_HANDLER=0 in the environment leaves the signals alone.
  */

@@ -44,8 +44,8 @@ user_admit(struct net *net, struct net_user *user, uint64_t now)
 	return 0;
 }
 
-/* A user wants a neighbour that was passive. A MAC that it gave in ARP or ND is used; one
- * that was only seen in a packet is not. */
+/* A user wants a neighbour that was passive. A MAC that the neighbour gave in ARP or
+ * ND is used; one that was only seen in a packet is not. */
 static int
 passive_want(struct net *net, struct net_user *user, struct neigh *e, uint64_t now)
 {
@@ -85,8 +85,8 @@ neigh_want(struct net *net, struct net_user *user, const uint8_t hop[16], uint64
 	return 0;
 }
 
-/* Another user than the one whose requests have failed does not wait for the next of
- * them. */
+/* A user other than the one whose requests have failed does not wait for the next
+ * request. */
 static void
 failed_take_over(struct net *net, struct net_user *user, struct neigh *e, uint64_t now)
 {
@@ -115,8 +115,8 @@ neigh_resolve(struct net *net, struct net_user *user, const uint8_t hop[16],
 	return neigh_mac(e, mac);
 }
 
-/* An answer is not worth an entry that a user could have, and is no use of an entry that a
- * user has. */
+/* An answer adds a passive entry only, which takes no room from users. It does not count
+ * as a use of an entry: a host that sends requests could keep the entry alive. */
 static int
 neigh_resolve_passive(
 	struct net *net, const uint8_t hop[16], uint8_t mac[6], uint64_t now)

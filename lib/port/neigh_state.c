@@ -48,7 +48,7 @@ neigh_set_reachable(struct net *net, struct neigh *e, uint64_t now)
 	wheel_set(&net->wheel, &e->timer, now + NEIGH_REFRESH_NS);
 }
 
-/* Whether it has given its MAC in ARP or ND lately. */
+/* Whether the neighbour has given its MAC in ARP or ND lately. */
 static bool
 neigh_is_fresh(const struct neigh *e, uint64_t now)
 {

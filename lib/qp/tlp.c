@@ -13,10 +13,10 @@
  * with all requests after it. The wait doubles each time; no probe is sent when it
  * reaches the ACK timeout, and none in an RNR wait.
  *
- * A QP that has not measured a round trip yet waits by the round trips of its peer's other
- * QPs, or TLP_FIRST_NS. If the path is longer than that, each wait ends in a copy, and no
- * packet that is sent twice is a sample. So the wait stays doubled until there is a sample
- * (Karn).
+ * A QP that has not measured a round trip yet uses that of its peer, measured by other
+ * QPs, or else waits for TLP_FIRST_NS. If the round trip is longer than that, each wait
+ * ends in a copy, and a packet that was sent twice gives no sample (Karn). So the wait
+ * stays doubled until there is a sample.
  *
  * Packets sent without AckReq (ackreq.c) are probed, too, after ackreq_delay_ns(),
  * whether a round trip was measured or not: the copy has AckReq set.
@@ -34,7 +34,7 @@ tlp_wait_ns(const struct qp *qp)
 	uint32_t srtt_ns = qp->req.srtt_ns;
 	uint64_t wait;
 
-	if (unlikely(srtt_ns == 0)) /* a QP that sends requests has a peer */
+	if (unlikely(srtt_ns == 0)) /* qp->peer is set: the QP sends requests */
 		srtt_ns = qp->peer->srtt_ns;
 	wait = unlikely(srtt_ns == 0) ? TLP_FIRST_NS
 				      : RTE_MAX((uint64_t)srtt_ns * TLP_RTTS, TLP_MIN_NS);

@@ -121,7 +121,7 @@ sw_remote_get(struct sw_remotes *t, struct sw_remote_owner *owner, const uint8_t
 	return 0;
 }
 
-/* Returns the owner with the most that wait. There is one. */
+/* Returns the owner with the most remote QPs that wait. At least one waits. */
 static struct sw_remote_owner *
 owner_of_most(const struct sw_remotes *t)
 {

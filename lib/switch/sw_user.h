@@ -19,7 +19,7 @@
 #define SW_HOLD_MAX_NS (200 * NS_PER_MS)
 #define SW_HOLD_SHARE 100 /* 1 / share of the time */
 #define SW_HOLD_PACKET_NS (2 * NS_PER_US)
-/* the daemon itself was not scheduled for any time beyond this between two passes */
+/* time beyond this since the last call is not charged: the daemon itself did not run */
 #define SW_HOLD_STEP_NS NS_PER_MS
 
 #define SW_USER_KEPT_NS (60 * NS_PER_SEC) /* after the last client of a user */
@@ -33,10 +33,10 @@ struct sw_user {
 	uint32_t uid;
 	uint32_t clients;
 	uint64_t kept_ns; /* without clients: when the last one left */
-	/* in the time that earns it: SW_HOLD_SHARE for each ns that senders are blocked */
+	/* each ns earns 1; a ns for which senders are blocked costs SW_HOLD_SHARE */
 	uint64_t hold_credit;
 	uint64_t hold_ns; /* when hold_credit was last changed */
-	/* what the daemon's port resolves for its clients; none without clients */
+	/* neighbours that the daemon's port resolves for this user's clients */
 	struct net_user neighs;
 };
 
@@ -51,14 +51,15 @@ struct sw_users {
 int sw_users_init(struct sw_users *users, const struct random_key *random);
 void sw_users_fini(struct sw_users *users);
 
-/* For a new client. Returns NULL without memory. */
+/* Returns the user of a new client; NULL without memory. sw_user_put(): the client
+ * ends. */
 struct sw_user *sw_user_get(struct sw_users *users, uint32_t uid, uint64_t now);
 /* Returns NULL if the switch does not know the user. */
 const struct sw_user *sw_user_find(const struct sw_users *users, uint32_t uid);
 void sw_user_put(struct sw_users *users, struct sw_user *user, uint64_t now);
 
-/* A sender of another user is blocked now by a client of this user. taken: packets that
- * this client has taken since the last call. Returns whether the sender may be blocked. */
+/* The full ring of a client of this user would block a sender of another user. taken:
+ * packets that the client has taken since the last call. Returns whether it may. */
 bool sw_user_hold(struct sw_user *user, uint32_t taken, uint64_t now);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unread events of channels. Internal to lib/ucm. May be called by every file of it; calls
- * none of them. */
+/* Unread events of channels. Internal to lib/ucm. Every file of lib/ucm may call this
+ * one, which calls none of them. */
 #ifndef ROCADE_UCM_QUEUE_H
 #define ROCADE_UCM_QUEUE_H
 
 #include "ucm/ucm_state.h"
 
-/* limit of unread events: on average per possible ID of a session */
+/* A session may have this many unread events for each ID of its limit, in all. */
 #define UCM_EVENTS_PER_ID 8
 
 /* Creates an event, not yet queued, with the number and uid of the ID. Returns NULL

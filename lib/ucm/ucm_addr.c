@@ -120,8 +120,8 @@ is_afonly(const struct ucm_id *id, const struct ucm_addr *addr)
 	return id->afonly_set ? id->afonly : addr->sa.sin6_family == AF_INET;
 }
 
-/* Another user that could share a port would receive the requests for this one, by a
- * listener on a closer address. */
+/* IDs of two users do not share a port: one could take the other's requests by listening
+ * on a more specific address. */
 static bool
 may_share(const struct ucm_id *a, const struct ucm_id *id)
 {

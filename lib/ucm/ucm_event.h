@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Internal to lib/ucm. Called last by the functions of ucm.h that may have caused messages
- * or events: those of ucm.c and command.c. */
+/* Internal to lib/ucm. The functions of ucm.h that may have caused messages or events
+ * call this last: those of ucm.c and command.c. */
 #ifndef ROCADE_UCM_UCM_EVENT_H
 #define ROCADE_UCM_UCM_EVENT_H
 

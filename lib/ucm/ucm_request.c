@@ -4,7 +4,8 @@
  * Some programs tell their peer the port first, and then bind to it and listen. They rely
  * on the time that address resolution takes with other RDMA stacks. Such a request would
  * be rejected. It is deferred for UCM_DEFER_SHORT_NS, or for UCM_DEFER_NS if the port is
- * bound already, and sent as soon as an ID listens on the port.
+ * bound already, and sent as soon as an ID listens on the port, UCM_DEFERRED_BATCH at a
+ * time.
  */
 #include <errno.h>
 #include <string.h>

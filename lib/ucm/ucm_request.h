@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connection requests of IDs, sent at once or deferred. Internal to lib/ucm. May be called
- * by commands, by id.c and by ucm.c. */
+/* Connection requests of IDs, sent at once or deferred. Internal to lib/ucm. May be
+ * called by commands, by id.c and by ucm.c. */
 #ifndef ROCADE_UCM_UCM_REQUEST_H
 #define ROCADE_UCM_UCM_REQUEST_H
 
@@ -10,7 +10,7 @@
  * and if it is not */
 #define UCM_DEFER_NS (500 * NS_PER_MS)
 #define UCM_DEFER_SHORT_NS (200 * NS_PER_MS)
-/* deferred requests sent at a time: the caller moves packets too */
+/* deferred requests sent in one call: the caller's thread moves packets too */
 #define UCM_DEFERRED_BATCH 4
 
 /* Sends the connection request of the ID, from its stored parameters. Defers it if its
@@ -19,8 +19,8 @@
 int ucm_request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now);
 /* Cancels the request of the ID if it is deferred. */
 void ucm_request_cancel(struct ucm *ucm, struct ucm_id *id);
-/* Sends the deferred requests that the new listener receives: a batch at once, the others
- * by ucm_request_run(). */
+/* Sends the deferred requests for the new listener: a batch at once, the others by
+ * ucm_request_run(). */
 void ucm_request_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t now);
 /* Sends a batch of the deferred requests whose time is over. */
 void ucm_request_run(struct ucm *ucm, uint64_t now);

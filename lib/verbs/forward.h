@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which objects are Rocade's. Forwards calls on objects that are not Rocade's to the real libibverbs, found by
- * dlopen() and dlvsym(). RTLD_NEXT would not find it if it was loaded as the dependency
- * of a plugin. */
+/* Which objects are Rocade's. Forwards calls on objects that are not Rocade's to the
+ * real libibverbs, found by dlopen() and dlvsym(). RTLD_NEXT would not find it if it was
+ * loaded as the dependency of a plugin. */
 #ifndef ROCADE_VERBS_FORWARD_H
 #define ROCADE_VERBS_FORWARD_H
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long correct clients have to wait while clients of another user attack the daemon, or a host
-attacks it over the wire, compared with a plain busy neighbour in the attacker's place.
+"""How long correct clients have to wait while clients of another user attack the daemon, or while a
+host attacks it over the wire. That is compared with a busy neighbour in the attacker's place: a client
+of the attacker's user that only sends as fast as it can (`latency busy`).
 
-  attacks.py [--long] [WAY...]   only these attacks; --long: ten minutes instead of 40 s
+  attacks.py [--long] [WAY...]   WAY: only these attacks; --long: ten minutes instead of 40 s
 
 Two hosts with a daemon each, and a third host, on one network. test/e2e/latency.c has the correct
 clients and what they measure: round trips over RC and UD (`local`: between two clients of the first
-daemon, `wire`: from the first to the second host), the making of all objects of a connection
-(`make`), connecting by RDMA-CM (`cm`)."""
+daemon, `wire`: from the first to the second host), creating all objects of a connection (`make`), and
+connecting by RDMA-CM (`cm`). The attacks are described in test/e2e/hostile.c and lib/spoof.py."""
 
 import json
 import os
@@ -29,19 +30,20 @@ SPOOF = os.path.join(SOURCE, "test/e2e/lib/spoof.py")
 CORRECT_USER, ATTACKER = 65533, 65534
 SEED = int(os.environ.get("ROCADE_SEED", "0")) or int(time.time())
 OPTIONS = ("--mtu", "4184", "--socket-mode", "666")
-# Other processes must not keep the daemons and the correct clients from running: their real-time
-# priority is above all others', on a machine that may have no idle core.
+# The daemons and the correct clients have real-time priorities, so that other processes do not keep
+# them from running: the machine may have no idle core.
 CORE_FIRST, DAEMON_FIRST, CLIENT_FIRST = (("chrt", "--rr", str(n)) for n in (3, 2, 1))
 
 WAYS = [("local", way) for way in (
     "scribble", "liar", "block", "talk", "linger", "boast", "places", "qpns", "crowd", "flood", "drain",
     "peers", "ports")] + [("wire", way) for way in ("arp", "nd", "roce", "req")]
 
-# The longest that a correct client may have to wait, without what the machine itself has stopped
-# a core for meanwhile, or what it waits beside a busy neighbour.
+# A correct client may wait this much longer than beside a busy neighbour. The longest time for which
+# the machine stopped a core meanwhile is added.
 PAUSE_US = 20000
-# The 99.9th percentile of the round trips may be so many times that beside a busy neighbour. A second
-# has a thousand round trips or fewer: the percentile is the longest one, for which PAUSE_US holds.
+# The 99.9th percentile of the round trips may be this many times that beside a busy neighbour, and
+# PAUSE_US in any case: in a second there are a thousand round trips or fewer, so that the percentile
+# is the longest of them.
 TIMES = 5
 FLOOR_US = PAUSE_US // TIMES
 
@@ -66,6 +68,7 @@ class Clients:
     def __init__(self, hosts):
         pids = [host.process.pid for host in hosts]
         self.clients = {}
+        # A name is put before what the client measures: `local rc`. `make` and `cm` need none.
         for name, words in (("local", ("pair", hosts[0].socket)), ("wire", ("pair", hosts[1].socket)),
                             ("", ("make",)), (" ", ("cm", hosts[1].socket, V4[0]))):
             client = Process([*hosts[0].inside, *CLIENT_FIRST, *as_user(CORRECT_USER), RUN, "--library",
@@ -78,7 +81,8 @@ class Clients:
             core.wait_line("running")
 
     def row(self):
-        """Returns what the clients have measured since the last row."""
+        """Returns what the clients have measured since the last row, and for how long a core was stopped
+        at most, in microseconds."""
         for client in [*self.clients.values(), *self.cores]:
             client.say("\n")
         row = {}
@@ -99,7 +103,8 @@ def attack_process(kind, way, seconds, hosts, space):
 
 
 def attacked(kind, way, seconds, hosts, space, clients):
-    """Returns a row beside the attack, until the daemon has freed what the attacker held."""
+    """Attacks. Returns what correct clients measured until the daemon had freed what the attacker held,
+    the longest time for which a core was stopped, and what the attacker printed."""
     clients.row()
     process_ = attack_process(kind, way, seconds, hosts, space)
     if way in ("busy", "crowd"):

@@ -60,7 +60,8 @@ mode_qpns(void)
 
 #define CHILDREN 16
 
-/* Tells how many places it has, and keeps them until its parent ends. */
+/* Tells its parent how many connections with rings it has, and keeps them until the parent
+ * ends. */
 static void
 crowd_child(int tell, int parent)
 {
@@ -74,7 +75,7 @@ crowd_child(int tell, int parent)
 	_exit(read(parent, &n, 1) == 0 ? 0 : 1);
 }
 
-/* Starts a child and returns how many places it has got, or -1. */
+/* Starts a child and returns how many connections with rings it has got, or -1. */
 static int
 crowd_start(const int tell[2], const int stay[2])
 {

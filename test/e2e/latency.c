@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A correct client of the daemon that measures how long it has to wait. It runs until its
- * standard input ends. For each line there it prints, as JSON, what it has measured since the
- * last one. test/e2e/attacks.py compares that with and without attacks of others.
+ * standard input ends. For each line there it prints, as JSON, what it has measured since
+ * the last line. test/e2e/attacks.py compares that with and without attacks of others.
  *
- *   pair SOCKET PID...        round trips over RC and UD to a process that is a client of the
- *                             daemon at SOCKET; after each a datagram to a multicast group
- *   make PID...               opens the device, creates and connects a QP, sends a message over
- *                             it, destroys and closes all
- *   cm SOCKET ADDRESS PID...  connects by RDMA-CM from the daemon at SOCKET to a process at
- *                             ADDRESS, and disconnects
+ *   pair SOCKET PID...        round trips over RC and UD to another process, a client of
+ *                             the daemon at SOCKET; after each pair of them a datagram to
+ *                             a multicast group
+ *   make PID...               opens the device, creates a QP and connects it with itself,
+ *                             sends a message over it, destroys and closes all
+ *   cm SOCKET ADDRESS PID...  connects by RDMA-CM, as a client of the daemon at SOCKET,
+ *                             to another process at ADDRESS, and disconnects
  *   core N                    sleeps on this core, to see how late it is woken
  *   busy                      sends to another process of its own as fast as it can
  *
- * PID: the daemons. Time for which these, or the process and its peer, wait for a core does not
- * count: no daemon can help that. */
+ * PID: the daemons. Time for which these, this process or the other process wait for a
+ * core does not count: no daemon can help that. */
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -40,6 +41,7 @@
 
 #define GRH 40 /* bytes before a received datagram */
 
+/* One of the two processes of `pair` or `busy`. */
 struct party {
 	struct end end;
 	struct ibv_qp *ud;
@@ -48,13 +50,14 @@ struct party {
 	uint32_t sent[2]; /* over RC and UD; every fourth request is signaled */
 };
 
+/* The address and the QPNs of a party, sent to the other one. */
 struct name {
 	union ibv_gid gid;
 	uint32_t rc, ud;
 };
 
-/* The slots from 0 on are for RC, those from DEPTH on for UD, the first half of each to
- * receive and the second half to send. */
+/* The slots from 0 on are for RC, those from DEPTH on for UD. The first half of each is
+ * for receives, the second half for sends. */
 static uint8_t *
 slot_at(struct party *p, uint64_t slot)
 {
@@ -96,8 +99,8 @@ message_send(struct party *p, bool ud, struct ibv_ah *to, uint32_t dest, uint64_
 		die("ibv_post_send");
 }
 
-/* Waits for a message, and posts its receive again. Returns false after the time, or at the
- * end of `other`, unless that is -1. */
+/* Waits for a message, and posts its receive again. Returns false after limit_ms, or when
+ * the other end of the socket `other` is closed; other -1: there is no socket. */
 static bool
 message_wait(struct party *p, int other, int limit_ms, bool *ud, uint64_t *number)
 {
@@ -154,7 +157,7 @@ address(struct party *p, const union ibv_gid *gid)
 	return ah;
 }
 
-/* Opens the device and connects with the party at the other end of the link. */
+/* Opens the device and connects with the other party. link: a socket to it. */
 static void
 party_open(struct party *p, int link)
 {
@@ -218,14 +221,15 @@ round_trip(struct party *p, bool ud, uint64_t number, struct series *s)
 			s->lost++;
 			break;
 		}
-		/* A datagram may be late, if its round trip has counted as lost. */
+		/* A datagram may be the late answer to one that has counted as lost. */
 		if (!over_ud && (ud || got != number))
 			die("another message over RC than expected");
 	} while (over_ud != ud || got != number);
 	series_add(s, &start);
 }
 
-/* Starts a process that is a client of the daemon at `socket`. Returns 0 in it. */
+/* Starts a process that is a client of the daemon at `socket`, NULL: of the same daemon.
+ * link: a socket pair, [0] for the new process. Returns 0 in the new process. */
 static pid_t
 other_start(const char *socket, int link[2])
 {
@@ -396,8 +400,8 @@ mode_cm(const char *socket, const char *node)
 	return 0;
 }
 
-/* Sleeps for a millisecond at a time. It is woken late if the machine has stopped the core, or
- * the kernel was busy on it. */
+/* Sleeps for a millisecond at a time. It is woken late if the machine has stopped the
+ * core, or if the kernel was busy on the core. */
 static int
 mode_core(unsigned core)
 {

@@ -6,18 +6,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A process whose main thread's time in the queue of the scheduler does not count. */
+/* Adds a process. Time for which its main thread waits for a core does not count. */
 void waits_add(int pid);
 
 struct moment {
 	uint64_t ns;
-	uint64_t waited_ns; /* how long those threads have waited for a core so far */
+	uint64_t waited_ns; /* for which those of waits_add() have waited for a core */
 };
 struct moment moment_now(void);
 
 struct series {
 	const char *name;
-	uint32_t *us; /* without the time for which the threads waited */
+	uint32_t *us; /* without the time for which the threads waited for a core */
 	uint64_t count, lost, longest_us; /* longest_us: with that time */
 };
 
