@@ -67,8 +67,8 @@ watchdog_start(uint64_t expected_us)
 	(void)setitimer(ITIMER_REAL, &every, NULL);
 }
 
-/* Raises the limit of file descriptors: each client needs four, which exceeds the usual
- * limit of a shell. */
+/* Raises the limit of file descriptors: each client needs up to five, which exceeds the
+ * usual limit of a shell. */
 static void
 descriptors_allow(void)
 {
@@ -186,8 +186,8 @@ filter_mode_of(const struct conf *s)
 	return (enum filter_mode)s->seccomp;
 }
 
-/* Gives the socket's file to the user. In a folder that others may write to, the path may lead
- * to another file by now: only a socket is given away. */
+/* Gives the socket's file to the user. In a folder that others may write to, the path
+ * may lead to another file by now: only a socket is given away. */
 static int
 socket_give(const char *path, const struct daemon_user *user)
 {

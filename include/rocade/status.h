@@ -14,8 +14,8 @@ extern "C" {
  * must free():
  *
  * {"socket": PATH,
- *  "daemon": {"device": {...}, "port": {...}, "limits": {...}, "hidden": {"clients": 0, "users": 0},
- *             "departed": {...}, ...
+ *  "daemon": {"device": {...}, "port": {...}, "rdma_cm": {...}, "limits": {...},
+ *             "hidden": {"clients": 0, "users": 0}, "departed": {...},
  *             "users": [{"uid": 0, ...}, ...],
  *             "clients": [{"id": 1, "pid": ..., ...}, ...]},
  *  "reports": [{"id": 1, "answered": true, "engine": {...}, "srq_count": N,

@@ -74,7 +74,8 @@ conn_send_with_retry(struct cm_conn *conn, uint64_t now)
 	conn_timer_set(conn, now + conn->wait_ns);
 }
 
-/* As conn_send_with_retry(), for a message that answers nothing. */
+/* As conn_send_with_retry(), for a repetition or a DREQ, which answer no message.
+ * Their number is limited while the peer's address may be false. */
 static void
 conn_resend(struct cm_conn *conn, uint64_t now)
 {

@@ -140,8 +140,8 @@ int net_resolve_answer(
 	struct net *net, const uint8_t dst[16], uint8_t mac[6], uint64_t now);
 /* As net_resolve(), but requests nothing. -EHOSTUNREACH also for an unknown neighbour. */
 int net_lookup(struct net *net, const uint8_t dst[16], uint8_t mac[6]);
-/* A packet of gid came from mac: answers to it go there, unless ARP or ND say otherwise.
- * A user's packets do not. */
+/* A packet of gid came from mac: answers to gid go there, unless ARP or ND say otherwise.
+ * Packets of users do not go there: they wait for ARP or ND. */
 void net_hint(struct net *net, const uint8_t gid[16], const uint8_t mac[6], uint64_t now);
 
 /* Handles a received frame that is not RoCEv2 (PARSE_OTHER). Returns true if it wrote an

@@ -51,7 +51,7 @@ qpns_fini(struct qpns *t)
 	*t = (struct qpns){.mem = NULL};
 }
 
-/* Returns the QPN of the entry that follows qpn, or its first one after 0. */
+/* Returns the entry's next QPN after qpn, its last one; qpn 0: the entry's first QPN. */
 static uint32_t
 qpn_after(struct qpns *t, uint32_t index, uint32_t qpn)
 {

@@ -6,7 +6,7 @@
  * index of its entry. The high bits differ each time that the entry is used, so that in
  * the end all QPNs of 24 bits are used. When the high bits of an entry begin again, the
  * entry waits for QPN_WAIT_NS first. So this is the time after which a QPN gets another
- * owner at the earliest, and hardly ever does anybody wait for it.
+ * owner at the earliest. Free entries hardly ever run out because of the wait.
  */
 #ifndef ROCADE_SWITCH_QPNS_H
 #define ROCADE_SWITCH_QPNS_H
@@ -24,7 +24,7 @@ struct sw_remote;
 struct sw_qp {
 	/* Members read when the QP receives. */
 	struct sw_client *owner; /* NULL: free */
-	/* Counts the QPs so far: no other QP, earlier or later, has this number. */
+	/* A number that no other QP, earlier or later, has. */
 	uint64_t serial;
 	/* of the registered peer, if that is a QP of the daemon; 0: no QP */
 	uint64_t dest_serial;
@@ -40,8 +40,8 @@ struct sw_qp {
 
 	uint8_t sgid[16]; /* own GID, registered together with the peer */
 	uint8_t hop_dgid[16];
-	LIST_ENTRY(sw_qp) link;   /* in its owner's */
-	uint64_t waits_ns;        /* free: waits since this time */
+	LIST_ENTRY(sw_qp) link;   /* in the owner's list */
+	uint64_t waits_ns;        /* free: since when; counts in qpns.waiting */
 	struct sw_remote *remote; /* the registered peer is a QP of another host */
 } LINE_ALIGNED;
 static_assert(sizeof(struct sw_qp) == 2 * LINE_SIZE, "the first line for receiving");
@@ -57,7 +57,7 @@ struct qpns {
 	struct sw_qp *qps; /* by QPN & mask */
 	void *mem;         /* of qps */
 	struct qpn_fifo free;
-	struct qpn_fifo waiting; /* those whose high bits begin again */
+	struct qpn_fifo waiting; /* entries that wait for QPN_WAIT_NS; oldest first */
 	struct random_numbers random;
 	uint64_t serial; /* of the QP created last */
 	uint32_t base;   /* 0: random QPNs; else the first one: they are used in order */

@@ -41,7 +41,7 @@ sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 	}
 }
 
-/* A sender of another user. */
+/* Returns whether a sender of another user has to wait; if not, its packet is lost. */
 static bool
 other_user_may_wait(struct sw_client *to, uint64_t waited, uint64_t now)
 {

@@ -64,8 +64,9 @@ sw_group_held(
 	return held;
 }
 
-/* A user holds a group once, however many of the user's QPs are members, and a part of the
- * members. held: how many are the user's already. */
+/* Charges a new member to its user: the group once, with the user's first member; and the
+ * member, within the limit of this group and within that of all groups. held: how many
+ * members of this group the user has already. */
 static bool
 sw_group_charge(struct sw_group *g, struct account *account, uint32_t held)
 {
@@ -131,7 +132,7 @@ sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
 	return sw_group_member_add(sw, g, qpn);
 }
 
-/* After n members of a user have been removed. */
+/* To be called when n members of a user have been removed. */
 static void
 sw_group_settle(struct sw *sw, struct sw_group *g, struct account *account, uint32_t n)
 {
