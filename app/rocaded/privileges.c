@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon drops its privileges once devices, sockets and hugepages are open and the interface
- * receives multicast. No port that the tests use needs a capability after that.
+ * The daemon drops its privileges once devices, sockets and hugepages are open and the
+ * interface receives multicast. No port that the tests use needs a capability after that.
  *
- * Capabilities and "no new privileges" belong to a thread, and EAL has started threads by then.
- * So each thread drops its own, in a handler of a signal.
+ * Capabilities and "no new privileges" belong to a thread, and EAL has started threads by
+ * then. So each thread drops its own, in a handler of a signal.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +28,7 @@
 #define THREADS_MAX 256
 #define THREAD_WAIT_US 1000
 #define THREAD_WAITS 5000 /* until a thread must have answered */
-/* Ignored by default: one that comes late does no harm. */
+/* This signal is ignored by default: if it comes late it does no harm. */
 #define THREAD_SIGNAL SIGURG
 
 static int
@@ -84,8 +84,9 @@ daemon_user_find(const char *text, struct daemon_user *user, char err[ERR_MAX])
 	return 0;
 }
 
-/* Capabilities that neither the thread nor what it executes could get back. Only with
- * CAP_SETPCAP; "no new privileges" keeps the others. */
+/* Empties the bounding set: neither the thread nor what it executes can get a
+ * capability back. Without CAP_SETPCAP this has no effect, and "no new privileges" alone
+ * prevents it. */
 static void
 bounding_set_drop(void)
 {
@@ -172,8 +173,8 @@ threads_run(void (*task)(void))
 
 	thread_task = task;
 	sigaction(THREAD_SIGNAL, &action, &before);
-	/* Until the list is the same twice: a thread may have started another one before its
-	 * turn came. */
+	/* Until the list is the same twice: a thread may have started another one
+	 * before its turn came. */
 	for (unsigned round = 0; good && !same; round++) {
 		pid_t *now = threads[round % 2];
 
@@ -189,7 +190,7 @@ threads_run(void (*task)(void))
 	return good;
 }
 
-/* glibc changes the IDs of all threads. */
+/* setresuid() and the like of glibc change the IDs of all threads. */
 static int
 daemon_user_become(const struct daemon_user *user, char err[ERR_MAX])
 {

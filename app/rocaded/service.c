@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A state change is one datagram to a UNIX socket, and what the manager passes is in the
- * environment. So no library is needed. */
+/* The protocols of sd_notify(3) and sd_listen_fds(3), without libsystemd: a state
+ * change is one datagram to a UNIX socket, and what the service manager passes is in the
+ * environment. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
