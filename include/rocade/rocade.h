@@ -67,6 +67,7 @@ struct rocade_port_conf {
 	 * 0: half of the receive ring. */
 	uint32_t peer_window;
 	bool no_cksum_offload; /* compute IPv4 header checksums in software */
+	bool no_cnp;           /* send no CNPs for packets that a switch has marked */
 	/* While a context of the device is open, handle SIGSEGV and SIGBUS of engines
 	 * whose registered memory was unmapped, see docs/verbs.md. */
 	bool mr_fault_handler;

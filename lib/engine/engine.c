@@ -146,7 +146,8 @@ engine_create(struct dev *dev, unsigned index)
 		.gid_count = DEV_GIDS,
 		.stats = &e->stats,
 		.direct_place_off = !env_enabled("ROCADE_DIRECT_PLACE"),
-		.tlp_off = !env_enabled("ROCADE_TLP")};
+		.tlp_off = !env_enabled("ROCADE_TLP"),
+		.cnp_off = dev->conf.no_cnp || !env_enabled("ROCADE_CNP")};
 	TAILQ_INIT(&e->ready);
 	TAILQ_INIT(&e->unresolved);
 	rte_ticketlock_init(&e->lock);

@@ -54,12 +54,22 @@ xrc_takes(const struct qp *qp, const struct op_row *op)
 }
 
 enum drop_reason
+qp_admit_cnp(const struct qp *qp, const struct pkt_view *v)
+{
+	if (qp->type == IBV_QPT_UD)
+		return DROP_cnp;
+	if ((RESPONSE_STATES >> qp->state & 1) == 0)
+		return DROP_qp_state;
+	return address_fits(qp, v) ? DROP_none : DROP_address;
+}
+
+enum drop_reason
 qp_admit(const struct qp *qp, const struct pkt_view *v)
 {
 	bool ud = qp->type == IBV_QPT_UD;
 
 	if (unlikely((v->opcode & OP_SERVICE_MASK) != qp->op_base))
-		return v->op->kind == OP_CNP ? DROP_cnp : DROP_qp_type;
+		return DROP_qp_type;
 	if (unlikely(qp->op_base == SERVICE_XRC << OP_SERVICE_SHIFT &&
 		     !xrc_takes(qp, v->op)))
 		return DROP_qp_type;

@@ -84,6 +84,8 @@ qp_error(struct qp *qp)
 	 * with the fence in ibv_post_recv(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	stop_requester(qp);
+	qp->resp.cnp_due = false;
+	resp_due_changed(qp);
 	if (qp->resp.wqe_held) {
 		qp->resp.wqe_held = false;
 		qp_complete_recv_error(
@@ -138,4 +140,5 @@ qp_reset(struct qp *qp)
 	qp->last_wqe_raised = false;
 	qp->fatal_raised = false;
 	qp->comm_est_raised = false;
+	qp->cnp_timed = false;
 }

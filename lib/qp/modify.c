@@ -96,7 +96,7 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 		 * sent, does not come here. */
 		qp->aeth_pending = 0;
 		qp->resp.res_next = qp->resp.res_end;
-		resp_res_moved(qp);
+		resp_due_changed(qp);
 		return;
 	}
 	/* Requests posted in SQE are flushed, not sent in the next state. */

@@ -34,7 +34,9 @@ struct qp_shared {
 	/* Switched off: direct placement (direct_place.c), and tail-loss probes of
 	 * packets with AckReq (tlp.c). */
 	bool direct_place_off, tlp_off;
-	uint64_t now; /* time of the engine's poll pass: timestamp of completions */
+	bool cnp_off; /* no CNPs are sent for packets with CE */
+	/* Time of the engine's poll pass: timestamp of completions, time of CNPs. */
+	uint64_t now;
 };
 
 /* A path: the attributes of ibv_ah_attr, with the source GID looked up. */
@@ -176,6 +178,7 @@ struct responder {
 	uint8_t wait;          /* enum resp_wait */
 	uint8_t msg;       /* op_kind of the message in progress; OP_UNKNOWN: none is */
 	bool wqe_held;     /* qp->wqe is a receive that was taken and is not completed */
+	bool cnp_due;      /* a congestion notification is to be sent, see cnp.h */
 	uint32_t received; /* bytes of the message so far */
 	struct sge_pos pos;
 	/* WRITE in progress. */
@@ -227,7 +230,8 @@ struct qp {
 	/* Members read by dispatch, in both directions, and by posts. */
 	uint32_t qpn;
 	uint32_t dest_qpn;
-	bool res_pending;   /* resp_res_pending(), see resp_res_moved() */
+	/* resp_res_pending() or resp.cnp_due, see resp_due_changed() */
+	bool resp_due;
 	uint8_t type;       /* enum ibv_qp_type */
 	uint8_t pmtu_shift; /* 8..12 */
 	uint8_t op_base;    /* service bits of the opcodes */
@@ -235,7 +239,7 @@ struct qp {
 	/* enum ibv_qp_state; written under the engine lock, read by posting threads */
 	uint8_t state;
 	/* Pending response to the peer's requests: AETH syndrome + 1; 0: none. A sequence
-	 * NAK takes its PSN when it is sent. Not next to qp->res_pending: compilers would
+	 * NAK takes its PSN when it is sent. Not next to qp->resp_due: compilers would
 	 * read both in one load, which stalls if one of them has just been stored. */
 	uint8_t aeth_pending;
 	struct qp_shared *shared;
@@ -270,10 +274,10 @@ struct qp {
 	bool comm_est_raised : 1;
 	bool last_wqe_raised : 1;
 	bool fatal_raised : 1; /* QP_FATAL was raised: a completion found no room */
+	bool cnp_timed : 1;    /* a CNP was sent since RESET */
 	uint8_t wqe_sges;      /* SGEs that wqe has room for; 0: no wqe */
 	uint32_t xrcd;         /* XRC target: number of its domain */
-	/* Posts refused because the queue was full with no signaled request in it. */
-	uint32_t sq_full_unsignaled;
+	uint32_t cnp_ns;       /* cnp_timed: time of the last CNP, its low 32 bits */
 	LIST_HEAD(, qp_listener) listeners; /* further event listeners, besides events */
 	struct async_event events;
 
@@ -395,11 +399,11 @@ qp_deadline(const struct qp *qp)
 	return RTE_MIN(ack, qp->req.rnr_deadline);
 }
 
-/* True if acknowledgements or READ responses are pending. No window limits them. */
+/* True if acknowledgements, READ responses or a CNP are pending. No window limits them. */
 static inline bool
 qp_has_response_pending(const struct qp *qp)
 {
-	return qp->aeth_pending != 0 || qp->res_pending;
+	return qp->aeth_pending != 0 || qp->resp_due;
 }
 
 /* UD: the destination of the next datagram; NULL: there is none. The engine sets hdr to

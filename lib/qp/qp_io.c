@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /* The calls by which the engine drives a QP. */
+#include "qp/cnp.h"
 #include "qp/loss.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
@@ -8,19 +9,6 @@
 #include "qp/transport.h"
 
 #define ECN_CE 3 /* RFC 3168 5: ECN bits of the traffic class */
-
-/* Counts a packet that was not admitted. A congestion notification (CNP) is counted and
- * has no effect: there is no rate control (docs/protocol.md 17). */
-static void
-count_refused(struct qp *qp, enum drop_reason why)
-{
-	if (why != DROP_cnp) {
-		qp->shared->stats->drop[why]++;
-		return;
-	}
-	qp->shared->stats->cnp_received++;
-	qp->stats.cnp_received++;
-}
 
 static enum verdict
 rx_other(struct qp *qp, const struct pkt_view *view, uint64_t now)
@@ -43,11 +31,14 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 	enum verdict verdict;
 
 	if (unlikely(why != DROP_none)) {
-		count_refused(qp, why);
+		if (view->op->kind == OP_CNP)
+			why = cnp_rx(qp, view);
+		if (why != DROP_none)
+			qp->shared->stats->drop[why]++;
 		return;
 	}
 	if (unlikely((view->tclass & ECN_CE) == ECN_CE))
-		qp->shared->stats->ecn_marked++;
+		cnp_owe(qp);
 	qp->stats.rx_packets++;
 	qp->shared->stats->rx_roce++;
 	if (unlikely(qp->type != IBV_QPT_RC))
@@ -87,20 +78,35 @@ req_wants_tx(const struct qp *qp)
 	return req_below_max_unacked(qp) && req_has_next(qp);
 }
 
-/* Builds responses in PSN order: those of READs and atomics, and the pending
- * acknowledgement. */
+/* Builds what qp->resp_due says. */
+static __rte_noinline struct burst
+resp_due_tx(struct qp *qp, struct pkt *pkts, unsigned n)
+{
+	unsigned cnps = 0;
+	struct burst burst = {0, VERDICT_GO};
+
+	if (unlikely(qp->resp.cnp_due))
+		cnp_build(qp, &pkts[cnps++]);
+	if (qp->resp_due)
+		burst = resp_res_tx(qp, pkts + cnps, n - cnps);
+	burst.built += cnps;
+	return burst;
+}
+
+/* Builds a CNP, if one is due, and responses in PSN order: those of READs and atomics, and
+ * the pending acknowledgement. n is not 0. */
 static unsigned
 resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 {
 	struct burst burst = {0, VERDICT_GO};
 
-	assert(qp->res_pending == resp_res_pending(qp));
-	if (unlikely(qp->res_pending))
-		burst = resp_res_tx(qp, pkts, n);
+	assert(qp->resp_due >= resp_res_pending(qp));
+	if (unlikely(qp->resp_due))
+		burst = resp_due_tx(qp, pkts, n);
 	if (unlikely(burst.verdict != VERDICT_GO))
 		verdict_apply(qp, qp->resp.ack_psn, burst.verdict);
 	/* A pending acknowledgement comes after the responses of all READs before it. */
-	if (qp->aeth_pending != 0 && burst.built < n && !qp->res_pending)
+	if (qp->aeth_pending != 0 && burst.built < n && !qp->resp_due)
 		resp_ack_build(qp, &pkts[burst.built++]);
 	return burst.built;
 }
@@ -127,7 +133,7 @@ qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	unsigned built = 0;
 
-	/* Responses first: READ responses and the pending acknowledgement. Requests get
+	/* Responses first: a CNP, READ responses, the pending acknowledgement. Requests get
 	 * at least half of n, if there are any and n is not 1. */
 	if (qp_has_response_pending(qp) && n != 0)
 		built = resp_tx(qp, pkts, req_wants_tx(qp) ? RTE_MAX(n / 2, 1u) : n);

@@ -47,6 +47,9 @@ receive_cursor(const struct qp *qp, struct sge_pos *pos)
 /* admit.c: rows 3 to 6 of docs/protocol.md 8.2. Returns DROP_none if the QP accepts the
  * packet. */
 enum drop_reason qp_admit(const struct qp *qp, const struct pkt_view *view);
+/* The same for a CNP, which qp_admit() does not accept: the state is one that sends, and
+ * the addresses are those of the path. A UD QP has no path to compare. */
+enum drop_reason qp_admit_cnp(const struct qp *qp, const struct pkt_view *view);
 
 /* ---- verdict.c ---- */
 

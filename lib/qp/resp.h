@@ -16,12 +16,12 @@ resp_res_pending(const struct qp *qp)
 	return qp->resp.res_next != qp->resp.res_end;
 }
 
-/* Call after every write of res_next or res_end: updates qp->res_pending, which is read far
- * more often. */
+/* Call after every write of res_next, res_end or cnp_due: updates qp->resp_due, which is
+ * read far more often. */
 static inline void
-resp_res_moved(struct qp *qp)
+resp_due_changed(struct qp *qp)
 {
-	qp->res_pending = resp_res_pending(qp);
+	qp->resp_due = resp_res_pending(qp) | qp->resp.cnp_due;
 }
 
 /* The packets before epsn were executed. Returns false while a sequence NAK that has not

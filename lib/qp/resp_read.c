@@ -62,7 +62,7 @@ resp_set_depth(struct qp *qp, uint32_t depth)
 	resp->res = res;
 	resp->res_max = depth;
 	resp->res_count = keep;
-	resp_res_moved(qp);
+	resp_due_changed(qp);
 	return 0;
 }
 
@@ -113,7 +113,7 @@ resp_res_add(struct qp *qp, const struct resp_res *res)
 	slot->end = res->packets;
 	slot->stop = res->len;
 	resp->res_end++;
-	resp_res_moved(qp);
+	resp_due_changed(qp);
 	resp->res_count = RTE_MIN(resp->res_count + 1, resp->res_max);
 	if (resp_advance(qp, psn_add(res->first_psn, res->packets)))
 		qp->aeth_pending = 0;
@@ -328,7 +328,7 @@ resp_res_replay(struct qp *qp, const struct pkt_view *v)
 	res->msn = resp->msn;
 	if ((int32_t)(resp->res_next - index) > 0)
 		resp->res_next = index;
-	resp_res_moved(qp);
+	resp_due_changed(qp);
 	/* The response acknowledges what lies before it. */
 	if (qp->aeth_pending == AETH_PENDING_ACK &&
 		psn_diff(res->first_psn, resp->ack_psn) > 0)
@@ -457,6 +457,6 @@ resp_res_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 		burst.built++;
 		res->next++;
 	}
-	resp_res_moved(qp);
+	resp_due_changed(qp);
 	return burst;
 }

@@ -18,7 +18,7 @@ resp_reset(struct qp *qp, uint32_t psn)
 
 	qp->resp = (struct responder){.epsn = psn, .res = res, .res_max = max};
 	qp->aeth_pending = 0;
-	resp_res_moved(qp);
+	resp_due_changed(qp);
 }
 
 /* FIRST or ONLY between messages, MIDDLE or LAST of the same kind inside one (C9-109). */

@@ -126,6 +126,8 @@ struct sq {
 	uint8_t always;
 	uint32_t doorbell;     /* index of the QP's doorbell; set by the engine */
 	const void *post_line; /* what posts read besides: qp_conf.post_line */
+	/* Posts refused because the queue was full with no signaled request in it. */
+	uint32_t full_unsignaled;
 };
 static_assert(sizeof(struct sq) == 2 * LINE_SIZE,
 	"one cache line of the engine, one of the posting threads");

@@ -22,7 +22,7 @@
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 4
+#define SW_PROTO_VERSION 5
 #define SW_ATTACH_FDS 3
 #define SW_NAME_MAX 64
 

@@ -162,6 +162,14 @@ uplink_cksum_set(const struct uplink *u, struct pkt *frame, struct rte_ipv4_hdr 
 		ip->hdr_checksum = rte_ipv4_cksum(ip);
 }
 
+static uint16_t
+vlan_tci(const struct uplink *u, const struct pkt_view *v)
+{
+	unsigned priority = unlikely(v->op->kind == OP_CNP) ? CNP_PRIORITY : 0;
+
+	return (uint16_t)(u->vlan | priority << VLAN_PRIORITY_SHIFT);
+}
+
 /* Writes the Ethernet header and the VLAN tag. From the IP header on the bytes are the
  * client's, except the IPv4 header checksum. */
 static bool
@@ -182,7 +190,7 @@ frame_write(const struct uplink *u, const struct sw_packet *p, const uint8_t mac
 	eth->ether_type = type;
 	if (u->vlan != 0) {
 		eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_VLAN);
-		tag->vlan_tci = rte_cpu_to_be_16(u->vlan);
+		tag->vlan_tci = rte_cpu_to_be_16(vlan_tci(u, &p->view));
 		tag->eth_proto = type;
 	}
 	memcpy(frame->data + at, p->head + l2, head);

@@ -70,7 +70,7 @@ rocade_qp_info(struct ibv_qp *ibv, struct rocade_qp_info *info)
 	got.sq_max_wr = qp->sq.max_wr;
 	got.sq_signaled = signaled_count(&qp->sq, &got.sq_outstanding);
 	got.sq_full_unsignaled =
-		__atomic_load_n(&qp->sq_full_unsignaled, __ATOMIC_RELAXED);
+		__atomic_load_n(&qp->sq.full_unsignaled, __ATOMIC_RELAXED);
 	got.sq_unacked = (qp->req.next_psn - qp->req.una_psn) & PSN_MASK;
 	got.rq_max_wr = qp->rq != NULL ? qp->rq->max_wr : 0;
 	got.rq_outstanding = qp->rq != NULL ? recv_ring_outstanding(qp->rq) : 0;

@@ -151,6 +151,7 @@ port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out
 	dev.qpn_base = conf->qpn_base;
 	dev.max_qp = conf->max_qp != 0 ? conf->max_qp : 65536;
 	dev.peer_window = conf->peer_window;
+	dev.no_cnp = conf->no_cnp;
 	dev.mr_fault_handler = conf->mr_fault_handler;
 	*out = dev;
 	*out_conf = *conf;

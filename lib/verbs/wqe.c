@@ -58,5 +58,5 @@ send_count_full(struct verbs_qp *vqp)
 	bool signaled = vqp->any_signaled && (int32_t)(vqp->last_signaled - freed) > 0;
 
 	if (!signaled && qp_state(qp) == IBV_QPS_RTS)
-		qp->sq_full_unsignaled++;
+		qp->sq.full_unsignaled++;
 }

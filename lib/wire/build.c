@@ -132,6 +132,23 @@ path_hdr_no_offload(struct path_hdr *hdr)
 	hdr->udp_len = hdr->other_udp_len = 0;
 }
 
+void
+path_hdr_set_class(struct path_hdr *hdr, uint8_t tclass, uint8_t priority)
+{
+	uint8_t *tag = hdr->bytes + sizeof(struct rte_ether_hdr);
+	uint8_t *l3 = hdr->bytes + hdr->l3_off;
+
+	if (tag != l3)
+		tag[0] = (uint8_t)((tag[0] & 0x1F) | priority << 5);
+	if (hdr->ip_version == 4) {
+		l3[1] = tclass;
+	} else {
+		l3[0] = (uint8_t)(IPV6_VERSION << 4 | tclass >> 4);
+		l3[1] = (uint8_t)((tclass & 0xF) << 4 | (l3[1] & 0xF));
+	}
+	hdr->udp_len = hdr->other_udp_len = 0;
+}
+
 /* Recomputes the checksum and the ICRC state, for a length that is not one of the last
  * two. */
 static void RARE

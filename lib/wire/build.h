@@ -94,6 +94,9 @@ void path_hdr_set_dst(struct path_hdr *hdr, const uint8_t dst_mac[6]);
  * in. */
 void path_hdr_no_offload(struct path_hdr *hdr);
 
+/* Sets the traffic class, and the priority of the VLAN tag if there is one. */
+void path_hdr_set_class(struct path_hdr *hdr, uint8_t tclass, uint8_t priority);
+
 /* Updates the lengths, the IPv4 checksum and the ICRC state. */
 void path_hdr_set_len(struct path_hdr *hdr, uint32_t udp_len);
 

@@ -56,6 +56,13 @@ static_assert(sizeof(struct bth) == 12, "IBA 9.2");
 #define BTH_BECN 0x40
 #define BTH_ACKREQ 0x80
 
+/* Congestion notifications (annex A17), as hardware sends them by default: DSCP 48 and not
+ * ECT; priority 6 in a VLAN tag; 16 zeros after the BTH. */
+#define CNP_TCLASS (48 << 2)
+#define CNP_PRIORITY 6
+#define CNP_PAYLOAD 16
+#define VLAN_PRIORITY_SHIFT 13
+
 struct reth {
 	uint64_t va;
 	uint32_t rkey;

@@ -51,6 +51,7 @@ host_pull(struct host *h, unsigned n)
 		for (unsigned i = 0; i < want; i++)
 			pkts[i] =
 				(struct pkt){.data = pull_buffers[i], .room = FRAME_ROOM};
+		h->shared.now = h->link->now;
 		got = qp_tx(&h->qp, pkts, want, h->link->now);
 		assert_true(got <= want);
 		for (unsigned i = 0; i < got; i++)
@@ -73,6 +74,7 @@ host_rx(struct host *h, const uint8_t *data, uint32_t len)
 	struct pkt_view view;
 	unsigned why;
 
+	h->shared.now = h->link->now;
 	assert_non_null(pkt.data);
 	memcpy(pkt.data, data, len);
 	why = pkt_parse_headers(&pkt, h->vlan, &view);

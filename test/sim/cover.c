@@ -208,6 +208,8 @@ print_requests(const struct cover *c)
 	print_row("type 1", "bound", c->type1[0], true);
 	print_row("type 1", "unbound", c->type1[1], true);
 	print_row("window", "key refused", c->stale_keys, true);
+	print_row("CNP", "sent", c->cnp_sent, true);
+	print_row("CNP", "received", c->cnp_received, true);
 }
 
 static bool

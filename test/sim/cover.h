@@ -32,6 +32,7 @@ struct cover {
 	uint64_t type1[2];              /* windows bound, unbound */
 	uint64_t stale_keys;            /* window keys that were refused */
 	uint64_t xrc_shared;            /* receives of an SRQ shared by XRC targets */
+	uint64_t cnp_sent, cnp_received;
 	uint64_t retries_ran_out, lost;
 };
 

@@ -224,11 +224,16 @@ host_flush(struct host *h)
 }
 
 void
-host_stats(struct host *h, uint64_t *drops)
+host_stats(struct host *h)
 {
 	struct port_stats stats;
 
 	dev_stats(h->dev, &stats);
 	for (unsigned i = 0; i < DROP_COUNT; i++)
-		drops[i] += stats.drop[i];
+		cover.drop[i] += stats.drop[i];
+	CHECK(stats.cnp_sent <= stats.ecn_marked,
+		"host %u: %" PRIu64 " CNPs for %" PRIu64 " marked packets", h->index,
+		stats.cnp_sent, stats.ecn_marked);
+	cover.cnp_sent += stats.cnp_sent;
+	cover.cnp_received += stats.cnp_received;
 }

@@ -76,7 +76,7 @@ host_srq(struct host *h, unsigned n)
 
 /* Reads all pending events and passes them to event_seen(). */
 void host_events(struct host *h);
-/* Adds the device's drop counters to `drops`. */
-void host_stats(struct host *h, uint64_t *drops);
+/* Adds the device's counters to the coverage. */
+void host_stats(struct host *h);
 
 #endif

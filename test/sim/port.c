@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The port of a host, as its engines see it. */
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "wire/hdr.h"
+#include "wire/opcode.h"
 
 #include "link.h"
 
@@ -75,6 +79,25 @@ tx_alloc(void *queue, struct pkt *pkts, unsigned n)
 	return n;
 }
 
+/* A CNP that an engine sends: DSCP 48, not ECT, BECN, PSN 0, and 16 zeros. */
+static void
+cnp_check(const uint8_t *data, uint32_t len)
+{
+	static const uint8_t zeros[CNP_PAYLOAD];
+	const uint8_t *ip = data + 14;
+	bool v6 = data[12] == 0x86;
+	const struct bth *bth = (const struct bth *)(ip + (v6 ? 40 : 20) + 8);
+	unsigned tclass = v6 ? (ip[0] & 0xFu) << 4 | ip[1] >> 4 : ip[1];
+
+	if (len < 14 + 20 + 8 + sizeof(*bth) || data[13] == 0x06 ||
+		ip[v6 ? 6 : 9] != IPPROTO_UDP || bth->opcode != OPCODE_CNP)
+		return;
+	CHECK(tclass == CNP_TCLASS && bth->flags == 0 && bth->ecn == BTH_BECN &&
+			bth->ack == 0 && be24_get(bth->psn) == 0 &&
+			memcmp(bth + 1, zeros, sizeof(zeros)) == 0,
+		"a CNP to QP %u is malformed", be24_get(bth->dest_qpn));
+}
+
 static unsigned
 tx_burst(void *queue, struct pkt *pkts, unsigned n)
 {
@@ -88,6 +111,7 @@ tx_burst(void *queue, struct pkt *pkts, unsigned n)
 		CHECK(f->home == q->port && pkts[i].len >= 42 &&
 				pkts[i].len <= FRAME_ROOM,
 			"a frame of %u bytes is sent", pkts[i].len);
+		cnp_check(f->data, pkts[i].len);
 		f->len = pkts[i].len;
 		link_trace("<- ", f, q->port);
 		link_send(q->port, f);

@@ -302,7 +302,7 @@ world_close(void)
 
 		for (unsigned n = 0; (m = host_srq(&world.host[h], n)) != NULL; n++)
 			srq_count(m);
-		host_stats(&world.host[h], cover.drop);
+		host_stats(&world.host[h]);
 	}
 	adversary_close();
 	for (unsigned i = 0; i < world.conns; i++)

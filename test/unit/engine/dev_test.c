@@ -87,12 +87,30 @@ active_mtu_follows_interface_mtu(void **state)
 	}
 }
 
+/* rocade_port_conf.no_cnp. */
+static void
+configuration_turns_cnps_off(void **state)
+{
+	struct dev_conf conf = conf_good();
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct dev *dev;
+
+		conf.no_cnp = i == 1;
+		fake_init(&port, 1, 1);
+		assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
+		assert_int_equal(dev->engines[0]->shared.cnp_off, i == 1);
+		dev_destroy(dev);
+		fake_fini(&port);
+	}
+}
+
 /* docs/embedding.md, "Statistics and fault injection". */
 static void
 environment_switches_paths_off(void **state)
 {
-	static const char *const names[] = {
-		"ROCADE_ACKREQ_SUPPRESS", "ROCADE_DIRECT_PLACE", "ROCADE_TLP"};
+	static const char *const names[] = {"ROCADE_ACKREQ_SUPPRESS",
+		"ROCADE_DIRECT_PLACE", "ROCADE_TLP", "ROCADE_CNP"};
 	static const char *const values[] = {"0", "1", NULL};
 	struct dev_conf conf = conf_good();
 
@@ -113,6 +131,7 @@ environment_switches_paths_off(void **state)
 			e->peers.many_qps, i == 0 ? UINT32_MAX : MANY_QPS_DEFAULT);
 		assert_int_equal(e->shared.direct_place_off, i == 0);
 		assert_int_equal(e->shared.tlp_off, i == 0);
+		assert_int_equal(e->shared.cnp_off, i == 0);
 		dev_destroy(dev);
 		fake_fini(&port);
 	}
@@ -286,6 +305,7 @@ main(void)
 		cmocka_unit_test(refused_configuration_leaves_nothing),
 		cmocka_unit_test(active_mtu_follows_interface_mtu),
 		cmocka_unit_test(environment_switches_paths_off),
+		cmocka_unit_test(configuration_turns_cnps_off),
 		cmocka_unit_test(gid_table_and_defaults),
 		cmocka_unit_test(srq_numbers_are_unique),
 		cmocka_unit_test(stats_sum_all_engines),

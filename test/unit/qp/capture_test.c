@@ -336,6 +336,7 @@ entry_init(const struct capture_case *entry)
 	conf.max_dest_rd = run.rd_atomic;
 	conf.min_rnr_timer = run.rnr_timer;
 	qp_link_init(&p, &conf);
+	p.b.shared.cnp_off = true; /* the kernel's driver sends no CNPs */
 	target_init(entry);
 	replay_host_connect(&replay, &p.b, &run,
 		first_request.dest_qpn == PSN_MASK ? run.qpn : first_request.dest_qpn,

@@ -64,6 +64,41 @@ remote_qp_belongs_to_one_user(void **state)
 	fixture_close(&b);
 }
 
+/* A congestion notification goes to the registered peer only. */
+static void
+cnp_goes_to_the_registered_peer(void **state)
+{
+	struct switch_fixture b;
+	struct frame_spec f;
+
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
+	f.opcode = OPCODE_CNP;
+	f.payload = CNP_PAYLOAD;
+	client_send(&b, &b.c[2], b.c[2].qpn, &f);
+	assert_int_equal(b.c[2].client->stats.drop_peer, 1); /* no peer */
+	assert_int_equal(client_set_peer(&b, &b.c[2], b.c[2].qpn, b.addr, b.c[1].qpn), 0);
+	client_send(&b, &b.c[2], b.c[2].qpn, &f);
+	assert_int_equal(b.c[2].client->stats.drop_not_connected, 1);
+	assert_false(client_received(&b.c[1], NULL));
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_true(client_received(&b.c[1], &f));
+	/* The QPN and the address of another. */
+	f.dest_qpn = b.c[2].qpn;
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
+	f.dest_qpn = b.c[1].qpn;
+	memcpy(f.dgid, b.other, 16);
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_int_equal(b.c[0].client->stats.drop_peer, 2);
+	memcpy(f.dgid, b.addr, 16);
+	memcpy(f.sgid, b.other, 16);
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_int_equal(b.c[0].client->stats.drop_source_address, 1);
+	assert_false(client_received(&b.c[1], NULL));
+	assert_false(client_received(&b.c[2], NULL));
+	fixture_close(&b);
+}
+
 /* A refused registration leaves the former one. */
 static void
 refused_registration_changes_nothing(void **state)
@@ -227,6 +262,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(remote_qp_belongs_to_one_user),
+		cmocka_unit_test(cnp_goes_to_the_registered_peer),
 		cmocka_unit_test(refused_registration_changes_nothing),
 		cmocka_unit_test(released_remote_qp_waits),
 		cmocka_unit_test(user_without_clients_keeps_its_remote_qps),

@@ -248,6 +248,14 @@ vlan_tag_is_added_and_removed(void **state)
 	assert_true(up_sent(&u));
 	assert_memory_equal(u.frame + 12, "\x81\x00\x00\x2a\x08\x00", 6);
 	expect_sent(&u, &f, 18);
+	/* A congestion notification has priority 6. */
+	f.opcode = OPCODE_CNP;
+	f.payload = CNP_PAYLOAD;
+	up_post(&u, &f);
+	up_pass(&u);
+	assert_true(up_sent(&u));
+	assert_memory_equal(u.frame + 12, "\x81\x00\xc0\x2a\x08\x00", 6);
+	expect_sent(&u, &f, 18);
 	/* A received frame loses its tag. */
 	f = frame_spec_valid(&u.b);
 	memcpy(f.sgid, u.b.other, 16);
