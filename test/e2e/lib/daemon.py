@@ -4,6 +4,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -25,7 +26,9 @@ RUN = os.path.join(CLIENTS, "app/run/rocade-run")
 STATUS_PROGRAM = os.path.join(BUILD, "app/status/rocade-status")
 LIBRARY = os.path.join(CLIENTS, "drivers/librocade-verbs.so")
 MAGIC = 0x726f6361
-VERSION = 4
+with open(os.path.join(os.path.dirname(__file__), "../../../lib/switch/proto.h"),
+          encoding="utf-8") as header:
+    VERSION = int(re.search(r"^#define SW_PROTO_VERSION (\d+)$", header.read(), re.M)[1])
 STATUS = 8
 DEVICE, CLIENT, USER = range(3)  # parts of the state
 
