@@ -24,14 +24,14 @@ engine_headers_build(const struct dev *dev, struct qp *qp)
 	path_hdr_init(&qp->hdr, &addr);
 }
 
-void
+bool
 next_hop_ud_path(struct engine *e, struct qp *qp)
 {
 	const struct ud_dest *dest = qp_next_dest(qp);
 	struct qp_path path;
 
 	if (dest == NULL)
-		return;
+		return qp->state != IBV_QPS_RTS;
 	path = (struct qp_path){
 		.flow_label = dest->flow_label,
 		.sgid_index = dest->sgid_index,
@@ -42,10 +42,11 @@ next_hop_ud_path(struct engine *e, struct qp *qp)
 	memcpy(path.sgid, e->dev->gids[dest->sgid_index], sizeof(path.sgid));
 	memcpy(path.dgid, dest->dgid, sizeof(path.dgid));
 	if (likely(memcmp(&path, &qp->path, sizeof(path)) == 0))
-		return;
+		return true;
 	qp->path = path;
 	qp->sched.resolved = false;
 	engine_headers_build(e->dev, qp);
+	return true;
 }
 
 /* Chooses the route by the MAC: the port's own, a group's, or another host's. */

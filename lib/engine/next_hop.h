@@ -13,17 +13,18 @@ void engine_headers_build(const struct dev *dev, struct qp *qp);
 
 /* For next_hop_resolve(). */
 /* Each UD request has its own destination: updates the path and the headers for the next
- * one. */
-void next_hop_ud_path(struct engine *e, struct qp *qp);
+ * one. Returns false if none is posted: one that another thread posts meanwhile may have
+ * another destination. */
+bool next_hop_ud_path(struct engine *e, struct qp *qp);
 int next_hop_lookup(struct engine *e, struct qp *qp, uint64_t now);
 
 /* Fills the next hop's MAC into the header template. Returns enum qp_route, -EAGAIN while
- * the MAC is being resolved, or why there is none. */
+ * the MAC is being resolved or a UD QP has nothing to send, or why there is no MAC. */
 static inline int
 next_hop_resolve(struct engine *e, struct qp *qp, uint64_t now)
 {
-	if (qp->type == IBV_QPT_UD)
-		next_hop_ud_path(e, qp);
+	if (qp->type == IBV_QPT_UD && !next_hop_ud_path(e, qp))
+		return -EAGAIN;
 	if (likely(qp->sched.resolved && qp->sched.net_generation == e->net_generation))
 		return qp->sched.route;
 	return next_hop_lookup(e, qp, now);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Multicast groups: the kernel driver's captured datagrams are delivered, and ours have
  * the same headers. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
 
 #include "engine/engine_state.h"
+#include "engine/next_hop.h"
 #include "engine_link.h"
 #include "pcap.h"
 
@@ -241,6 +243,42 @@ group_datagram_reaches_qps_of_all_engines(void **state)
 	engine_link_fini(&fixture);
 }
 
+/* A UD QP may be served with nothing posted, when its doorbell was rung for a request that
+ * had left already. Another thread may post then. The request waits until the headers are
+ * those of its destination. */
+static void
+posted_while_served_waits_for_its_headers(void **state)
+{
+	struct engine_link_conf conf = {.engines = {1, 1}};
+	struct engine *e;
+	uint8_t first[16], second[16];
+	struct pkt frame;
+	struct ud u;
+
+	engine_link_init(&fixture, &conf);
+	e = fixture.a.dev->engines[0];
+	assert_int_equal(gid_parse("224.0.1.1", first, NULL), 0);
+	assert_int_equal(gid_parse("224.0.1.2", second, NULL), 0);
+	ud_create(&fixture.a, &u, 0, QKEY);
+	ud_send(&u, first, 100);
+	while (engine_run(e, fixture.now) != 0)
+		;
+	sent_frames_free(&fixture.a);
+	assert_int_equal(next_hop_resolve(e, u.qp, fixture.now), -EAGAIN);
+	engine_doorbell(u.qp);
+	assert_int_equal(engine_run(e, fixture.now), 0);
+	ud_send(&u, second, 100);
+	assert_int_equal(next_hop_resolve(e, u.qp, fixture.now), ROUTE_GROUP);
+	assert_memory_equal(u.qp->path.dgid, second, 16);
+	while (engine_run(e, fixture.now) != 0)
+		;
+	assert_true(fake_sent(&fixture.a.port, &frame));
+	assert_int_equal(frame.data[5], 2);
+	free(frame.data);
+	ud_destroy(&u);
+	engine_link_fini(&fixture);
+}
+
 int
 main(void)
 {
@@ -248,6 +286,7 @@ main(void)
 		cmocka_unit_test(captured_group_datagrams_are_delivered),
 		cmocka_unit_test(group_mac_needs_no_resolution),
 		cmocka_unit_test(group_datagram_reaches_qps_of_all_engines),
+		cmocka_unit_test(posted_while_served_waits_for_its_headers),
 	};
 
 	return cmocka_run_group_tests_name("engine mcast", tests, NULL, NULL);
