@@ -16,7 +16,8 @@
  * A QP that has not measured a round trip yet uses that of its peer, measured by other
  * QPs, or else waits for TLP_FIRST_NS. If the round trip is longer than that, each wait
  * ends in a copy, and a packet that was sent twice gives no sample (Karn). So the wait
- * stays doubled until there is a sample.
+ * stays doubled until there is a sample, or until an acknowledgement covers more than the
+ * copy.
  *
  * Packets sent without AckReq (ackreq.c) are probed, too, after ackreq_delay_ns(),
  * whether a round trip was measured or not: the copy has AckReq set.
@@ -102,7 +103,7 @@ tlp_progress(struct qp *qp, bool one, uint64_t now)
 		req->rtt_start = TIME_NEVER;
 	}
 	req->tlp_state = TLP_OFF;
-	if (likely(req->srtt_ns != 0))
+	if (likely(req->srtt_ns != 0) || !one)
 		req->tlp_backoff = 0;
 	req->tlp_deadline = TIME_NEVER;
 	if (req->next_psn == req->una_psn)
@@ -138,6 +139,7 @@ bool
 tlp_timeout(struct qp *qp)
 {
 	struct requester *req = &qp->req;
+	uint64_t rtt_start = req->rtt_start;
 
 	tlp_cancel(qp); /* armed again when the packets are sent */
 	if (req->next_psn == req->una_psn)
@@ -145,6 +147,11 @@ tlp_timeout(struct qp *qp)
 	req->tlp_backoff++;
 	if (psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)))
 		return true;
+	/* The copy may cause the acknowledgement of the sampled packet, which then comes
+	 * late. Only for the first sample this is better than none: without one, a QP in
+	 * an incast would double its wait again and again. */
+	if (req->srtt_ns == 0 && req->rtt_psn != req->una_psn)
+		req->rtt_start = rtt_start;
 	req->tlp_state = TLP_DUE;
 	return false;
 }

@@ -58,21 +58,64 @@ first_wait_is_doubled_until_sample(void **state)
 	static const uint64_t rtt = 900 * US;
 
 	init();
-	host_send(&p.a, 0, 0, 8, IBV_SEND_SIGNALED);
-	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	send_signaled(0, 1);
 	expect_resend(250 * US, PSN_A);
 	expect_resend(500 * US, PSN_A);
 	p.now += rtt - 750 * US;
-	wire_deliver_all(&p.a);
-	host_pull(&p.b, PULL_ALL);
-	wire_deliver_all(&p.b);
+	deliver();
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	assert_int_equal(p.a.qp.req.srtt_ns, 0);
-	round_trip(1, rtt);
-	assert_int_equal(p.a.stats.tlp_sent, 2);
+	send_signaled(1, 1);
+	expect_silence(rtt);
+	deliver();
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	assert_int_equal(p.a.qp.req.srtt_ns, rtt);
 	send_lost(2);
 	expect_resend(4 * rtt, PSN_A + 2);
+	qp_link_fini_discard(&p);
+}
+
+/* The same with several packets in flight. The last one is sent once, and is a sample. */
+static void
+late_burst_is_sampled(void **state)
+{
+	static const uint64_t rtt = 900 * US;
+
+	init();
+	send_signaled(0, 4);
+	expect_resend(250 * US, PSN_A);
+	expect_resend(500 * US, PSN_A);
+	p.now += rtt - 750 * US;
+	deliver();
+	for (unsigned i = 0; i < 4; i++)
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+	assert_int_equal(p.a.qp.req.srtt_ns, rtt);
+	send_lost(4);
+	expect_resend(4 * rtt, PSN_A + 4);
+	qp_link_fini_discard(&p);
+}
+
+/* A whole burst is lost. Only its first packet is copied. When the copy is acknowledged,
+ * the others are sent again, so there is no sample. */
+static void
+resent_burst_is_not_sampled(void **state)
+{
+	init();
+	send_signaled(0, 4);
+	wire_drop_all(&p.a);
+	expect_resend(250 * US, PSN_A);
+	p.now += 10 * US;
+	deliver();
+	assert_int_equal(p.a.stats.tlp_repaired, 1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
+	p.now += 10 * US;
+	deliver();
+	for (unsigned i = 0; i < 4; i++)
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+	assert_int_equal(p.a.qp.req.srtt_ns, 0);
+	/* The ACK of three packets has ended the doubling. */
+	send_lost(4);
+	expect_resend(250 * US, PSN_A + 4);
 	qp_link_fini_discard(&p);
 }
 
@@ -84,6 +127,8 @@ main(void)
 		cmocka_unit_test(first_loss_with_sample_of_peer),
 		cmocka_unit_test(samples_count_for_peer),
 		cmocka_unit_test(first_wait_is_doubled_until_sample),
+		cmocka_unit_test(late_burst_is_sampled),
+		cmocka_unit_test(resent_burst_is_not_sampled),
 	};
 
 	return cmocka_run_group_tests_name("qp tlp_first", tests, NULL, NULL);
