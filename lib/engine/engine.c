@@ -6,6 +6,7 @@
 
 #include "base/base_env.h"
 #include "engine/clock.h"
+#include "engine/delayed_ack.h"
 #include "engine/dev_control.h"
 #include "engine/manual_progress.h"
 #include "engine/mr_fault.h"
@@ -16,6 +17,7 @@
 static bool
 tx_from_post(struct engine *e, struct qp *qp)
 {
+	uint64_t pass_ns;
 	bool sent;
 
 	/* Only one: what else is posted before the next pass leaves in one burst. */
@@ -23,12 +25,15 @@ tx_from_post(struct engine *e, struct qp *qp)
 	if (!rte_ticketlock_trylock(&e->lock))
 		return false;
 	mr_fault_enter(&e->dev->keys);
+	pass_ns = e->shared.now;
 	e->shared.now = clock_now();
 	sent = e->progress_thread == NULL && engine_tx_qp(e, qp, e->shared.now);
-	if (sent)
+	if (sent) {
 		e->stats.tx_from_post++;
-	else
+		delayed_ack_answered(e, qp, e->shared.now - pass_ns);
+	} else {
 		e->stats.tx_from_post_missed++;
+	}
 	mr_fault_leave();
 	rte_ticketlock_unlock(&e->lock);
 	return sent;

@@ -3,6 +3,7 @@
 /* A pass of the poll loop, the engine lock that it takes, and when the next is due. */
 #include <sched.h>
 
+#include "engine/delayed_ack.h"
 #include "engine/engine_gsi.h"
 #include "engine/mr_fault.h"
 #include "engine/pass.h"
@@ -45,15 +46,20 @@ unsigned
 engine_pass(struct engine *e, uint64_t now)
 {
 	unsigned moved;
+	bool none_ready;
 
 	mr_fault_enter(&e->dev->keys);
 	e->shared.now = now;
+	delayed_ack_end(e);
+	none_ready = TAILQ_EMPTY(&e->ready);
 	/* Receive first: the responses to what arrived now, and the requests that the
 	 * application has posted in reply to what arrived in the last pass, leave in one
 	 * burst. */
 	moved = engine_rx(e, now);
 	wheel_advance(&e->wheel, now, timer_fired, e);
 	engine_doorbells_drain(e);
+	if (none_ready && moved - 1 < DELAYED_ACK_BURST)
+		delayed_ack_begin(e);
 	moved += engine_tx(e, now);
 	if (e->taken_srqs != NULL)
 		srq_settle(&e->taken_srqs);
@@ -90,8 +96,9 @@ peer_window_opened(const struct engine *e)
 static bool
 engine_busy(const struct engine *e)
 {
-	if (!TAILQ_EMPTY(&e->ready) || e->io.backlog_count != 0 ||
-		doorbells_pending(&e->doorbells) || peer_window_opened(e))
+	if (!TAILQ_EMPTY(&e->ready) || e->delayed_ack.qp != NULL ||
+		e->io.backlog_count != 0 || doorbells_pending(&e->doorbells) ||
+		peer_window_opened(e))
 		return true;
 	if (!TAILQ_EMPTY(&e->unresolved) &&
 		net_generation(e->dev->net) != e->net_generation)

@@ -18,6 +18,15 @@
 /* after this long without taking a packet, the port's backlog is dropped */
 #define ENGINE_STALL_NS (250 * NS_PER_MS)
 
+/* See delayed_ack.h. */
+struct delayed_ack {
+	struct qp *qp; /* whose acknowledgement is delayed; NULL: none is */
+	struct qp
+		*request; /* whose request the last pass received; NULL: none, or more */
+	bool answered;    /* in time */
+	uint8_t answers;  /* in time, one after the other */
+};
+
 struct engine {
 	/* Hot: the poll loop. */
 	struct dev *dev;
@@ -32,6 +41,7 @@ struct engine {
 	struct srq *taken_srqs; /* SRQs with takes in this pass, see srq_settle() */
 	TAILQ_HEAD(engine_qps, qp) ready;
 	struct engine_qps unresolved; /* wait for the next hop's MAC */
+	struct delayed_ack delayed_ack;
 	struct port_io io;
 	/* loopback queue: packets to the port itself, processed next */
 	struct pkt loopback[PKT_BURST];

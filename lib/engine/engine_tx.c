@@ -197,17 +197,19 @@ ready_qps_tx(struct engine *e, uint64_t now)
 	return used;
 }
 
+/* One request may be in flight: a peer that delays its acknowledgement, too, sends it
+ * behind its answer. Responses are left to the next pass. */
 bool
 engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now)
 {
 	unsigned built;
 
-	if (qp->state != IBV_QPS_RTS || qp->req.una_idx != qp->req.next_idx ||
+	if (qp->state != IBV_QPS_RTS || qp->req.next_idx - qp->req.una_idx > 1 ||
 		qp->sched.on_ready || qp->sched.on_blocked ||
 		!port_io_flush(&e->io, now) || port_io_cache_fill(&e->io, 1) == 0 ||
 		next_hop_resolve(e, qp, now) != ROUTE_PEER)
 		return false;
-	built = qp_tx(qp, e->io.cache + e->io.cache_first,
+	built = qp_tx_requests(qp, e->io.cache + e->io.cache_first,
 		RTE_MIN(e->io.cache_count, ENGINE_BUDGET + 0u), now);
 	if (likely(built != 0))
 		port_io_cache_send(&e->io, built, now);

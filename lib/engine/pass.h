@@ -50,8 +50,9 @@ uint64_t gsi_due(const struct gsi *gsi);
  * ENGINE_TX_PASS are sent. Returns the number of packets of QPs, with those looped
  * back. */
 unsigned engine_tx(struct engine *e, uint64_t now);
-/* Sends at once what was posted to a QP that has nothing else queued or in flight. False:
- * it has, or sending is not possible now; nothing has happened. */
+/* Sends at once what was posted to a QP that has nothing else queued, and at most one
+ * request in flight. False: it has, or sending is not possible now; nothing has
+ * happened. */
 bool engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now);
 
 /* engine_pass.c */

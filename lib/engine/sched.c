@@ -30,6 +30,13 @@ ready_remove(struct engine *e, struct qp *qp)
 }
 
 void
+engine_unready(struct engine *e, struct qp *qp)
+{
+	assert(qp->sched.on_ready && !qp->sched.on_unresolved);
+	ready_remove(e, qp);
+}
+
+void
 engine_ready(struct engine *e, struct qp *qp)
 {
 	if (qp->sched.on_ready)
@@ -74,6 +81,10 @@ engine_forget(struct engine *e, struct qp *qp)
 	peer_unblock(&e->peers, qp);
 	if (qp->sched.on_ready)
 		ready_remove(e, qp);
+	if (e->delayed_ack.qp == qp)
+		e->delayed_ack.qp = NULL;
+	if (e->delayed_ack.request == qp)
+		e->delayed_ack.request = NULL;
 	wheel_cancel(&e->wheel, &qp->sched.timer);
 	if (qp->peer != NULL) {
 		assert(qp->req.unacked == 0);

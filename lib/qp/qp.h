@@ -384,6 +384,8 @@ void qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
  * headers). Returns the number built. Pending responses come first, in PSN order. While
  * the QP has requests to send, responses take half of n at most, and one if n is 1. */
 unsigned qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
+/* As qp_tx(), for a QP in RTS, without responses. */
+unsigned qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 
 /* True if qp_tx() would have something to do, regardless of the peer window. */
 bool qp_wants_tx(const struct qp *qp);

@@ -145,6 +145,15 @@ qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	return built;
 }
 
+unsigned
+qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
+{
+	unsigned built = requests_tx(qp, pkts, n, now);
+
+	qp->stats.tx_packets += built;
+	return built;
+}
+
 bool
 qp_wants_tx(const struct qp *qp)
 {

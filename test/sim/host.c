@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine_state.h"
+#include "engine/delayed_ack.h"
 
 #include "cover.h"
 #include "event.h"
@@ -161,6 +161,9 @@ host_pass(struct host *h, unsigned engine)
 	moved = engine_run(e, sim.now);
 	/* As if this thread had polled the engine. */
 	e->tx_thread = chance(h->conf.tx_from_post) ? pthread_self() : 0;
+	/* As if it had answered many requests at once. */
+	if (chance(h->conf.tx_from_post))
+		e->delayed_ack.answers = DELAYED_ACK_ANSWERS;
 	if (host_has_frames(h))
 		h->kept = sim.now;
 	return moved;

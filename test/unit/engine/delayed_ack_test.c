@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The acknowledgement of a request that is answered at once leaves after the answer. */
+#include <stdlib.h>
+
+#include "engine/delayed_ack.h"
+
+#include "engine_link.h"
+#include "test_clock.h"
+
+#define QPS 2
+
+static struct engine_link fixture;
+static struct link_qp a[QPS], b[QPS];
+static uint64_t wr;
+
+static struct engine *
+engine(void)
+{
+	return fixture.a.dev->engines[0];
+}
+
+/* Returns how many frames the poll has sent. */
+static unsigned
+poll(void)
+{
+	unsigned before = fake_sent_count(&fixture.a.port);
+
+	engine_poll(engine());
+	return fake_sent_count(&fixture.a.port) - before;
+}
+
+/* b[i] sends a request to a[i]. */
+static void
+request(unsigned i)
+{
+	assert_int_equal(link_qp_recv(&a[i], wr, 0, 8), 0);
+	assert_int_equal(link_qp_send(&b[i], wr++, 0, 8, 0), 0);
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+	engine_link_deliver(&fixture);
+}
+
+/* Posts the answer. Returns how many frames the post has sent. */
+static unsigned
+answer(unsigned i)
+{
+	unsigned before = fake_sent_count(&fixture.a.port);
+
+	assert_int_equal(link_qp_recv(&b[i], wr, 0, 8), 0);
+	assert_int_equal(link_qp_send(&a[i], wr++, 0, 8, 0), 0);
+	return fake_sent_count(&fixture.a.port) - before;
+}
+
+/* n requests that are answered at once. */
+static void
+answered(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		request(0);
+		assert_int_equal(poll(), 1); /* the acknowledgement */
+		assert_int_equal(answer(0), 1);
+		assert_int_equal(poll(), 0);
+		engine_link_drain(&fixture);
+	}
+}
+
+static void
+begin(void)
+{
+	static const struct link_qp_conf plain = {.wr = 128};
+	struct engine_link_conf conf = {0};
+
+	engine_link_init(&fixture, &conf);
+	test_clock = &fixture.now;
+	link_qps_create(&fixture, a, b, QPS, &plain);
+	wr = 0;
+	/* The neighbours get to know each other. */
+	for (unsigned i = 0; i < QPS; i++) {
+		request(i);
+		engine_link_drain(&fixture);
+	}
+}
+
+static void
+expect_counts(unsigned delayed, unsigned missed)
+{
+	assert_int_equal(engine()->stats.ack_delayed, delayed);
+	assert_int_equal(engine()->stats.ack_delayed_missed, missed);
+}
+
+static void
+end(void)
+{
+	engine_link_advance(&fixture, NS_PER_SEC);
+	for (unsigned i = 0; i < QPS; i++) {
+		assert_int_equal(a[i].qp->req.una_idx, sq_posted(&a[i].qp->sq));
+		assert_int_equal(b[i].qp->req.una_idx, sq_posted(&b[i].qp->sq));
+	}
+	assert_int_equal(engine()->stats.retransmitted, 0);
+	link_qps_destroy(a, b, QPS);
+	engine_link_fini(&fixture);
+}
+
+static void
+acknowledgement_follows_the_answer(void **state)
+{
+	begin();
+	answered(DELAYED_ACK_ANSWERS);
+	expect_counts(0, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		request(0);
+		assert_int_equal(poll(), 0);
+		assert_true(engine_deadline(engine()) == 0);
+		assert_int_equal(answer(0), 1);
+		assert_true(qp_has_response_pending(a[0].qp));
+		assert_int_equal(poll(), 1);
+		assert_false(qp_has_response_pending(a[0].qp));
+		engine_link_drain(&fixture);
+	}
+	expect_counts(3, 0);
+	end();
+}
+
+/* There is no answer: the next poll acknowledges, and no further request waits. */
+static void
+next_poll_acknowledges(void **state)
+{
+	begin();
+	answered(DELAYED_ACK_ANSWERS);
+	request(0);
+	assert_int_equal(poll(), 0);
+	assert_int_equal(poll(), 1);
+	expect_counts(1, 1);
+	answered(DELAYED_ACK_ANSWERS);
+	expect_counts(1, 1);
+	request(0);
+	assert_int_equal(poll(), 0);
+	end();
+}
+
+/* The application has computed meanwhile: the next request is acknowledged at once. */
+static void
+late_answer_ends_the_delays(void **state)
+{
+	begin();
+	answered(DELAYED_ACK_ANSWERS);
+	request(0);
+	assert_int_equal(poll(), 0);
+	fixture.now += DELAYED_ACK_NS;
+	assert_int_equal(answer(0), 1);
+	assert_int_equal(poll(), 1);
+	expect_counts(1, 1);
+	engine_link_drain(&fixture);
+	answered(1);
+	end();
+}
+
+static void
+answer_over_another_qp_is_none(void **state)
+{
+	begin();
+	answered(DELAYED_ACK_ANSWERS);
+	request(0);
+	assert_int_equal(poll(), 0);
+	assert_int_equal(answer(1), 1);
+	assert_int_equal(poll(), 1);
+	expect_counts(1, 1);
+	end();
+}
+
+/* Requests over two QPs, or own requests queued: there is a burst to send anyway. */
+static void
+nothing_waits_when_there_is_more_to_send(void **state)
+{
+	begin();
+	answered(DELAYED_ACK_ANSWERS);
+	request(0);
+	request(1);
+	assert_int_equal(poll(), 2);
+	engine_link_drain(&fixture);
+	assert_int_equal(poll(), 0);
+	assert_int_equal(answer(0), 1);
+	assert_int_equal(answer(0), 0);
+	request(0);
+	assert_int_equal(poll(), 2); /* the second answer, and the acknowledgement */
+	expect_counts(0, 0);
+	end();
+}
+
+static void
+qp_is_destroyed_meanwhile(void **state)
+{
+	begin();
+	answered(DELAYED_ACK_ANSWERS);
+	request(0);
+	assert_int_equal(poll(), 0);
+	assert_ptr_equal(engine()->delayed_ack.qp, a[0].qp);
+	link_qps_destroy(a, b, QPS);
+	assert_null(engine()->delayed_ack.qp);
+	assert_int_equal(poll(), 0);
+	engine_link_fini(&fixture);
+}
+
+static void
+environment_turns_it_off(void **state)
+{
+	setenv("ROCADE_TX_FROM_POST", "0", 1);
+	begin();
+	unsetenv("ROCADE_TX_FROM_POST");
+	for (unsigned i = 0; i < 2 * DELAYED_ACK_ANSWERS; i++) {
+		request(0);
+		assert_int_equal(poll(), 1);
+		assert_int_equal(answer(0), 0);
+		assert_int_equal(poll(), 1);
+		engine_link_drain(&fixture);
+	}
+	expect_counts(0, 0);
+	end();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(acknowledgement_follows_the_answer),
+		cmocka_unit_test(next_poll_acknowledges),
+		cmocka_unit_test(late_answer_ends_the_delays),
+		cmocka_unit_test(answer_over_another_qp_is_none),
+		cmocka_unit_test(nothing_waits_when_there_is_more_to_send),
+		cmocka_unit_test(qp_is_destroyed_meanwhile),
+		cmocka_unit_test(environment_turns_it_off),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
