@@ -29,7 +29,7 @@ Stages, in this order:
 
   --stage NAME  only this stage (repeat for more); builds what it needs of "release"
   --long        sets ROCADE_TEST_LONG=1 (tests do many more rounds), allows each program an
-                hour, and adds e2e-long
+                hour and a half, and adds e2e-long
   --clean       build from scratch, not on top of the last run
   --repeat N    runs the stages N times; the logs of a run that fails go to log-run-NUMBER/
   --busy N      beside N busy loops
