@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Runs the scenarios of rows.c, prints a line for each with what was measured, and checks
+ * it against bounds.def. */
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "plot.h"
+#include "row.h"
+#include "test_clock.h"
+
+static const struct {
+	const char *name, *unit;
+	int decimals;
+	const char *text;
+} metrics[] = {
+#define METRIC_ROW(name, unit, decimals, text) {#name, unit, decimals, text},
+	METRICS(METRIC_ROW)
+#undef METRIC_ROW
+};
+
+static const struct bound {
+	const char *row;
+	enum metric metric;
+	bool at_most;
+	double value;
+} bounds[] = {
+#define AT_LEAST false
+#define AT_MOST true
+#define BOUND(row, metric, comparison, value) {row, METRIC_##metric, comparison, value},
+#include "bounds.def"
+	{NULL, METRIC_COUNT, false, 0},
+};
+
+static struct {
+	const char *only; /* a row's name, or its beginning */
+	uint64_t first_seed;
+	unsigned seeds;
+	double scale;
+	const char *plot;
+	bool list;
+} options = {.first_seed = 1, .seeds = 1, .scale = 1};
+
+static bool
+row_is_asked(const struct row *row)
+{
+	return options.only == NULL ||
+	       strncmp(row->name, options.only, strlen(options.only)) == 0;
+}
+
+static void
+result_print(const struct row *row, uint64_t seed, const struct result *r)
+{
+	printf("# %-11s seed %u", row->name, (unsigned)seed);
+	for (unsigned i = 0; i < METRIC_COUNT; i++) {
+		if (!isnan(r->value[i]))
+			printf(" %s %.*f%s%s", metrics[i].name, metrics[i].decimals,
+				r->value[i], metrics[i].unit[0] != '%' ? " " : "",
+				metrics[i].unit);
+	}
+	printf(" (%.1f ms took %.2f s of CPU, %.0f ns a packet)\n", r->virtual_s * 1e3,
+		r->cpu_s, r->cpu_s * 1e9 / (double)RTE_MAX(r->packets, UINT64_C(1)));
+}
+
+/* Returns whether the row passes its bounds. */
+static bool
+bounds_check(const struct row *row, const struct result *r)
+{
+	bool good = true;
+
+	for (const struct bound *b = bounds; b->row != NULL; b++) {
+		double value = r->value[b->metric < METRIC_COUNT ? b->metric : 0];
+
+		if (strcmp(b->row, row->name) != 0 ||
+			(b->at_most ? value <= b->value : value >= b->value))
+			continue;
+		printf("# %s: %s is %g, must be at %s %g\n", row->name,
+			metrics[b->metric].name, value, b->at_most ? "most" : "least",
+			b->value);
+		good = false;
+	}
+	return good;
+}
+
+static bool
+case_run(unsigned number, const struct row *row, uint64_t seed)
+{
+	struct plot *plot = NULL;
+	struct result result;
+	bool good;
+
+	if (options.plot != NULL)
+		plot = plot_open(options.plot, row->name,
+			ps_per_byte(row->gbit_per_s != 0 ? row->gbit_per_s : 100));
+	row_run(row, seed, options.scale, plot, &result);
+	if (plot != NULL)
+		plot_close(plot);
+	result_print(row, seed, &result);
+	good = options.scale < 1 || bounds_check(row, &result);
+	printf("%sok %u - %s, seed %u\n", good ? "" : "not ", number, row->name,
+		(unsigned)seed);
+	fflush(stdout);
+	return good;
+}
+
+static void
+usage(FILE *to)
+{
+	fprintf(to,
+		"usage: fabric [--only NAME] [--seed N] [--seeds N] [--time FACTOR] [--plot DIRECTORY] [--list]\n"
+		"  --only NAME       scenarios whose names begin so\n"
+		"  --seed N          first seed (1)\n"
+		"  --seeds N         number of seeds (1)\n"
+		"  --time FACTOR     scenarios take so much longer (1); below 1: no bounds\n"
+		"  --plot DIRECTORY  writes curves over time, as NAME.tsv and NAME.svg\n"
+		"  --list            prints the names of scenarios and metrics\n");
+}
+
+static void
+options_read(int argc, char **argv)
+{
+	static const struct option names[] = {{"only", required_argument, NULL, 'o'},
+		{"seed", required_argument, NULL, 's'},
+		{"seeds", required_argument, NULL, 'n'},
+		{"time", required_argument, NULL, 't'},
+		{"plot", required_argument, NULL, 'p'}, {"list", no_argument, NULL, 'l'},
+		{"help", no_argument, NULL, 'h'}, {0}};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+		switch (option) {
+		case 'o':
+			options.only = optarg;
+			break;
+		case 's':
+			options.first_seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'n':
+			options.seeds = (unsigned)strtoul(optarg, NULL, 0);
+			break;
+		case 't':
+			options.scale = strtod(optarg, NULL);
+			break;
+		case 'p':
+			options.plot = optarg;
+			break;
+		case 'l':
+			options.list = true;
+			break;
+		default:
+			usage(option == 'h' ? stdout : stderr);
+			exit(option == 'h' ? 0 : 2);
+		}
+	}
+	CHECK(optind == argc && options.seeds != 0 && options.scale > 0, "see --help");
+}
+
+static void
+list_print(void)
+{
+	for (unsigned i = 0; i < row_count; i++)
+		printf("%s\n", rows[i].name);
+	for (unsigned i = 0; i < METRIC_COUNT; i++)
+		printf("# %s (%s) %s\n", metrics[i].name, metrics[i].unit,
+			metrics[i].text);
+}
+
+int
+main(int argc, char **argv)
+{
+	unsigned asked = 0, number = 0, failed = 0;
+
+	options_read(argc, argv);
+	if (options.list) {
+		list_print();
+		return 0;
+	}
+	test_clock = &clock_ns;
+	for (unsigned i = 0; i < row_count; i++)
+		asked += row_is_asked(&rows[i]);
+	CHECK(asked != 0, "no scenario is named %s", options.only);
+	printf("1..%u\n", asked * options.seeds);
+	for (unsigned i = 0; i < row_count; i++) {
+		for (unsigned s = 0; s < options.seeds && row_is_asked(&rows[i]); s++)
+			failed += !case_run(++number, &rows[i], options.first_seed + s);
+	}
+	return failed != 0;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The scenarios, a row each, and what is measured in them. */
+#ifndef ROCADE_FABRIC_ROW_H
+#define ROCADE_FABRIC_ROW_H
+
+#include "fabric.h"
+
+enum load {
+	LOAD_INCAST, /* n hosts to one, endlessly */
+	LOAD_BURST,  /* n hosts to one, one message each, at once */
+	LOAD_VICTIM, /* as INCAST, and a flow of the first sender to an idle host */
+	LOAD_STAIRS, /* as INCAST; flows start one after the other, and stop likewise */
+	LOAD_CHAIN,  /* a flow over n trunks, and on each trunk one of its own */
+	LOAD_MIX,    /* messages of many lengths between all hosts, at random times */
+	LOAD_PAIRS,  /* n flows, from hosts of one half to those of the other half */
+};
+
+struct row {
+	const char *name;
+	enum load load;
+	unsigned n;
+	uint32_t bytes;       /* of a message: LOAD_BURST */
+	double part;          /* LOAD_MIX: of the links' rate */
+	unsigned warm_us, us; /* measured: `us` microseconds from warm_us on */
+	/* Differences from the standard fabric. */
+	unsigned gbit_per_s;
+	unsigned delay_ns; /* of each link */
+	unsigned port_kb;
+	unsigned shared_kb;
+	unsigned loss; /* frames per million */
+	unsigned turn_min_ns, turn_max_ns, stall_us;
+	unsigned spines, dead_spines, leaves, trunk_gbit_per_s;
+	unsigned police_mbit_per_s, police_kb;
+	unsigned nic_frames;
+	bool ecn;
+};
+
+extern const struct row rows[];
+extern const unsigned row_count;
+
+/* The measured values: name, unit, decimals, text. A value that a scenario does not have
+ * is NAN. */
+#define METRICS(X)                                                                       \
+	X(goodput, "%", 1, "of what the bottleneck can carry")                           \
+	X(jain, "", 3, "fairness between the flows (Jain's index)")                      \
+	X(loss, "%", 2, "packets with payload that the network dropped")                 \
+	X(resends, "%", 2, "packets with payload that had been sent before")             \
+	X(queue_p50, "us", 1, "length of the bottleneck's queue, as time")               \
+	X(queue_p99, "us", 1, "")                                                        \
+	X(fct_p50, "us", 0, "flow completion time: from post to CQE")                    \
+	X(fct_p99, "us", 0, "")                                                          \
+	X(fct_max, "us", 0, "")                                                          \
+	X(small_p50, "x", 1, "slowdown of messages up to 32 KiB: over an idle network")  \
+	X(small_p99, "x", 1, "")                                                         \
+	X(big_p50, "x", 1, "slowdown of messages of 1 MB and more")                      \
+	X(big_p99, "x", 1, "")                                                           \
+	X(share, "%", 1, "victim: of its link; chain: the long flow's part of fair")     \
+	X(settle, "us", 0, "until Jain's index is 0.95 after a flow joined or left")     \
+	X(undone, "", 0, "messages that were not complete at the end")                   \
+	X(timeouts, "", 0, "ACK timeouts")                                               \
+	X(probes, "", 0, "tail-loss probes")
+
+enum metric {
+#define METRIC_ENUM(name, unit, decimals, text) METRIC_##name,
+	METRICS(METRIC_ENUM)
+#undef METRIC_ENUM
+		METRIC_COUNT
+};
+
+struct result {
+	double value[METRIC_COUNT];
+	double virtual_s, cpu_s;
+	uint64_t packets; /* with payload, sent */
+};
+
+struct plot;
+
+/* Runs the scenario. plot: NULL, or receives the curves. scale: of its times. */
+void row_run(const struct row *row, uint64_t seed, double scale, struct plot *plot,
+	struct result *result);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of scenarios. Where a row says nothing: links of 100 Gb/s and 2 us (a round
+ * trip over one switch: 8.5 us), queues of at most 1 MB, tail drop, hosts with turns of 1
+ * to 3 us. */
+#include "row.h"
+
+#define LONG .warm_us = 5000, .us = 5000
+
+const struct row rows[] = {
+	/* I: incast, long flows */
+	{"I-2", LOAD_INCAST, 2, LONG},
+	{"I-8", LOAD_INCAST, 8, LONG},
+	{"I-32", LOAD_INCAST, 32, LONG},
+	{"I-100", LOAD_INCAST, 100, LONG},
+	{"I-8-shared", LOAD_INCAST, 8, LONG, .shared_kb = 2000},
+	{"I-8-ecn", LOAD_INCAST, 8, LONG, .ecn = true},
+	/* B: a burst of messages at once, over fresh QPs */
+	{"B-8x256K", LOAD_BURST, 8, 256 << 10, .us = 400000},
+	{"B-32x256K", LOAD_BURST, 32, 256 << 10, .us = 400000},
+	{"B-100x256K", LOAD_BURST, 100, 256 << 10, .us = 400000},
+	{"B-100x32K", LOAD_BURST, 100, 32 << 10, .us = 400000},
+	/* V: a flow beside an incast; S: flows join and leave; P: three bottlenecks */
+	{"V-7", LOAD_VICTIM, 7, LONG},
+	{"S-8", LOAD_STAIRS, 8, .us = 16000},
+	{"P-3", LOAD_CHAIN, 3, LONG, .leaves = 4, .delay_ns = 1000},
+	/* M: mixed load */
+	{"M-0.3", LOAD_MIX, 16, .part = 0.3, .us = 5000},
+	{"M-0.6", LOAD_MIX, 16, .part = 0.6, .us = 5000},
+	{"M-0.8", LOAD_MIX, 16, .part = 0.8, .us = 5000},
+	/* R: random loss, one flow */
+	{"R-0", LOAD_INCAST, 1, LONG},
+	{"R-0.01%", LOAD_INCAST, 1, LONG, .loss = 100},
+	{"R-0.1%", LOAD_INCAST, 1, LONG, .loss = 1000},
+	{"R-1%", LOAD_INCAST, 1, LONG, .loss = 10000},
+	{"R-5%", LOAD_INCAST, 1, .warm_us = 5000, .us = 50000, .loss = 50000},
+	{"R-1%-40us", LOAD_INCAST, 1, LONG, .loss = 10000, .delay_ns = 10000},
+	/* few frames between a loss and its resend wait in the host's own transmit ring */
+	{"R-1%-ring32", LOAD_INCAST, 1, LONG, .loss = 10000, .nic_frames = 32},
+	{"R-5%-40us", LOAD_INCAST, 1, LONG, .loss = 50000, .delay_ns = 10000},
+	/* K: slow and stalled hosts */
+	{"K-5", LOAD_INCAST, 8, LONG, .turn_min_ns = 2500, .turn_max_ns = 7500},
+	{"K-30", LOAD_INCAST, 8, LONG, .turn_min_ns = 15000, .turn_max_ns = 45000},
+	{"K-stall", LOAD_INCAST, 8, LONG, .stall_us = 100},
+	/* C: clouds: long round trips, a cap on each flow; E: equal-cost paths */
+	{"C-16", LOAD_INCAST, 16, LONG, .gbit_per_s = 25, .delay_ns = 14700,
+		.port_kb = 500},
+	{"C-cap", LOAD_PAIRS, 1, LONG, .gbit_per_s = 25, .police_mbit_per_s = 5000,
+		.police_kb = 256},
+	{"E-4", LOAD_PAIRS, 8, LONG, .leaves = 2, .spines = 4, .trunk_gbit_per_s = 200,
+		.delay_ns = 1000},
+	/* 256 hosts in one process */
+	{"M-256", LOAD_MIX, 256, .part = 0.3, .us = 2000, .leaves = 8, .spines = 8,
+		.trunk_gbit_per_s = 400, .delay_ns = 1000},
+};
+
+const unsigned row_count = RTE_DIM(rows);
