@@ -45,7 +45,8 @@ void fabric_fini(struct fabric *f);
 
 /* The queue of the last switch to the host. */
 struct outq *fabric_queue_to(struct fabric *f, unsigned host);
-/* SHAPE_CHAIN: the queue from switch n to switch n + 1. */
+/* SHAPE_CHAIN: the queue from switch n to switch n + 1; SHAPE_CLOS: from leaf n to the
+ * first spine. */
 struct outq *fabric_queue_right(struct fabric *f, unsigned n);
 
 /* Frames with payload: given to queues of switches, lost there, marked. */

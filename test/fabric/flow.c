@@ -13,17 +13,18 @@ static bool
 post(struct flow *flow)
 {
 	uint32_t len = flow->conf.bytes != 0 ? (uint32_t)flow->conf.bytes : FLOW_MSG;
-	struct sge sge = {0, len, flow->from->key};
+	bool read = flow->conf.read;
+	struct sge sge = {0, len, flow->poster->key};
 	struct send_req req = {
 		.wr_id = (uintptr_t)flow,
-		.opcode = WR_RDMA_WRITE,
+		.opcode = read ? IBV_WR_RDMA_READ : WR_RDMA_WRITE,
 		.flags = IBV_SEND_SIGNALED,
 		.sge = &sge,
 		.num_sge = 1,
-		.rkey = flow->to->key,
+		.rkey = read ? flow->from->key : flow->to->key,
 	};
 
-	return sq_post(&flow->sender.sq, &req) == 0;
+	return sq_post(&flow->requester->sq, &req) == 0;
 }
 
 static void
@@ -31,11 +32,13 @@ start(struct event *event)
 {
 	struct flow *flow = container_of(event, struct flow, start);
 
+	const struct sq *sq = &flow->requester->sq;
+
 	do
 		CHECK(post(flow), "a new send queue is full");
-	while (flow->conf.bytes == 0 && sq_next(&flow->sender.sq, flow->sender.sq.prod));
-	engine_doorbell(&flow->sender);
-	host_wake(flow->from);
+	while (flow->conf.bytes == 0 && sq_next(sq, sq->prod));
+	engine_doorbell(flow->requester);
+	host_wake(flow->poster);
 }
 
 static void
@@ -53,8 +56,8 @@ stop(struct event *event)
 	struct qp_attr attr = {0};
 
 	flow->stopped = true;
-	modify(&flow->sender, &attr, flow->from, IBV_QPS_ERR, 0);
-	host_wake(flow->from);
+	modify(flow->requester, &attr, flow->poster, IBV_QPS_ERR, 0);
+	host_wake(flow->poster);
 }
 
 /* The application of every host. */
@@ -71,7 +74,7 @@ completions_read(struct host *h)
 		if (next == NULL)
 			break;
 		flow = (struct flow *)(uintptr_t)next->wr_id;
-		CHECK(cq_take(&h->send_cq, &flow->sender.sq, &cqe), "a CQE is gone");
+		CHECK(cq_take(&h->send_cq, &flow->requester->sq, &cqe), "a CQE is gone");
 		if (flow->stopped)
 			continue;
 		CHECK(cqe.status == IBV_WC_SUCCESS, "host %u to %u: status %u, %u",
@@ -80,7 +83,7 @@ completions_read(struct host *h)
 			flow->finished = clock_ps;
 		} else {
 			CHECK(post(flow), "a send queue is full");
-			engine_doorbell(&flow->sender);
+			engine_doorbell(flow->requester);
 		}
 	}
 }
@@ -116,6 +119,8 @@ qp_connect(struct host *h, struct qp *qp, const struct host *other, const struct
 		.timeout = TIMEOUT,
 		.retry_cnt = RETRIES,
 		.rnr_retry = RETRIES,
+		.max_rd_atomic = QP_MAX_RD_ATOMIC,
+		.max_dest_rd_atomic = QP_MAX_RD_ATOMIC,
 		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 		.path = {.port_num = 1, .tclass = tclass, .hop_limit = 64},
 	};
@@ -135,6 +140,8 @@ qp_connect(struct host *h, struct qp *qp, const struct host *other, const struct
 void
 flow_init(struct flow *flow, struct fabric *f, const struct flow_conf *conf)
 {
+	uint32_t depth = conf->bytes != 0 ? 1 : SQ_DEPTH;
+
 	memset(flow, 0, sizeof(*flow));
 	flow->conf = *conf;
 	flow->from = &f->hosts[conf->src];
@@ -142,8 +149,10 @@ flow_init(struct flow *flow, struct fabric *f, const struct flow_conf *conf)
 	flow->from->app = flow->to->app = completions_read;
 	flow->start.run = start;
 	flow->stop.run = stop;
-	qp_create(flow->from, &flow->sender, conf->bytes != 0 ? 1 : SQ_DEPTH);
-	qp_create(flow->to, &flow->receiver, 1);
+	flow->poster = conf->read ? flow->to : flow->from;
+	flow->requester = conf->read ? &flow->receiver : &flow->sender;
+	qp_create(flow->from, &flow->sender, depth);
+	qp_create(flow->to, &flow->receiver, depth);
 	qp_connect(flow->from, &flow->sender, flow->to, &flow->receiver, conf->tclass);
 	qp_connect(flow->to, &flow->receiver, flow->from, &flow->sender, conf->tclass);
 	host_resolve(flow->from, flow->to);
@@ -169,7 +178,8 @@ flow_fini(struct flow *flow)
 uint64_t
 flow_packets(struct flow *flow)
 {
-	uint32_t epsn = flow->receiver.resp.epsn;
+	uint32_t epsn =
+		flow->conf.read ? flow->receiver.req.una_psn : flow->receiver.resp.epsn;
 
 	flow->packets += (epsn - flow->epsn) & PSN_MASK;
 	flow->epsn = epsn;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flows: a connection of its own between two hosts, over which one of them writes (RDMA
- * WRITE) a number of bytes, or endlessly. */
+/* Flows: a connection of its own between two hosts, over which bytes go from one of them
+ * to the other, a number of them or endlessly. The source writes them (RDMA WRITE), or the
+ * destination reads them (RDMA READ). */
 #ifndef ROCADE_FABRIC_FLOW_H
 #define ROCADE_FABRIC_FLOW_H
 
@@ -12,6 +13,7 @@ struct flow_conf {
 	uint64_t stop;  /* 0: none. The connection ends at once. */
 	uint64_t bytes; /* at most HOST_MEM_BYTES; 0: endless, in messages of FLOW_MSG */
 	uint8_t tclass;
+	bool read; /* RDMA READ */
 };
 
 #define FLOW_MTU 4096
@@ -23,6 +25,9 @@ struct flow {
 	struct flow_conf conf;
 	struct host *from, *to;
 	struct qp sender, receiver;
+	/* One of these: posts the requests. */
+	struct host *poster;
+	struct qp *requester;
 	struct event start, stop;
 	bool stopped;
 	uint64_t finished; /* time of the sender's last CQE; 0: not yet */
@@ -34,7 +39,7 @@ struct flow {
 void flow_init(struct flow *flow, struct fabric *f, const struct flow_conf *conf);
 void flow_fini(struct flow *flow);
 
-/* Returns how many packets the receiver has accepted. To be called at least every 2^23
+/* Returns how many packets the destination has accepted. To be called at least every 2^23
  * packets. */
 uint64_t flow_packets(struct flow *flow);
 

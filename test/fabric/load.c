@@ -39,6 +39,7 @@ static void
 add(struct builder *b, struct flow_conf conf)
 {
 	conf.tclass = b->row->ecn ? ECT0 : 0;
+	conf.read = b->row->read;
 	CHECK(b->flows->count < MAX_FLOWS, "too many flows");
 	flow_init(&b->flows->flow[b->flows->count++], b->fabric, &conf);
 }
@@ -47,11 +48,13 @@ add(struct builder *b, struct flow_conf conf)
 static void
 incast(struct builder *b, uint64_t spread)
 {
-	for (unsigned i = 1; i <= b->row->n; i++)
-		add(b, (struct flow_conf){.src = i,
+	unsigned n = b->row->n * RTE_MAX(b->row->qps, 1u);
+
+	for (unsigned i = 0; i < n; i++)
+		add(b, (struct flow_conf){.src = 1 + i % b->row->n,
 			       .start = b->start + random_between(0, spread),
 			       .bytes = b->row->bytes});
-	b->flows->sharing = b->row->n;
+	b->flows->sharing = n;
 }
 
 /* One more flow each step, then one less. */
@@ -152,7 +155,9 @@ pairs(struct builder *b)
 			       .start = b->start + random_between(0, SPREAD),
 		       });
 	b->flows->sharing = b->row->n;
-	b->flows->bottleneck = fabric_queue_to(b->fabric, b->row->n);
+	b->flows->bottleneck = b->row->spines != 0
+				       ? fabric_queue_right(b->fabric, 0)
+				       : fabric_queue_to(b->fabric, b->row->n);
 }
 
 void

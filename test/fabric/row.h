@@ -33,6 +33,8 @@ struct row {
 	unsigned police_mbit_per_s, police_kb;
 	unsigned nic_frames;
 	bool ecn;
+	unsigned qps; /* flows of each sender; 0: one */
+	bool read;    /* the destinations read, instead of the sources writing */
 };
 
 extern const struct row rows[];

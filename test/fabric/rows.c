@@ -14,6 +14,10 @@ const struct row rows[] = {
 	{"I-100", LOAD_INCAST, 100, LONG},
 	{"I-8-shared", LOAD_INCAST, 8, LONG, .shared_kb = 2000},
 	{"I-8-ecn", LOAD_INCAST, 8, LONG, .ecn = true},
+	/* many connections of each host; READ instead of WRITE */
+	{"I-8x16", LOAD_INCAST, 8, LONG, .qps = 16},
+	{"I-8-read", LOAD_INCAST, 8, LONG, .read = true},
+	{"I-32-read", LOAD_INCAST, 32, LONG, .read = true},
 	/* B: a burst of messages at once, over fresh QPs */
 	{"B-8x256K", LOAD_BURST, 8, 256 << 10, .us = 400000},
 	{"B-32x256K", LOAD_BURST, 32, 256 << 10, .us = 400000},
@@ -48,6 +52,8 @@ const struct row rows[] = {
 		.police_kb = 256},
 	{"E-4", LOAD_PAIRS, 8, LONG, .leaves = 2, .spines = 4, .trunk_gbit_per_s = 200,
 		.delay_ns = 1000},
+	{"E-4-dead", LOAD_PAIRS, 8, LONG, .leaves = 2, .spines = 4, .dead_spines = 1,
+		.trunk_gbit_per_s = 200, .delay_ns = 1000},
 	/* 256 hosts in one process */
 	{"M-256", LOAD_MIX, 256, .part = 0.3, .us = 2000, .leaves = 8, .spines = 8,
 		.trunk_gbit_per_s = 400, .delay_ns = 1000},
