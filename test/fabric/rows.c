@@ -41,6 +41,8 @@ const struct row rows[] = {
 	/* few frames between a loss and its resend wait in the host's own transmit ring */
 	{"R-1%-ring32", LOAD_INCAST, 1, LONG, .loss = 10000, .nic_frames = 32},
 	{"R-5%-40us", LOAD_INCAST, 1, LONG, .loss = 50000, .delay_ns = 10000},
+	/* L: a round trip of 1 ms, longer than the first tail-loss timer */
+	{"L-1ms", LOAD_INCAST, 1, .warm_us = 10000, .us = 20000, .delay_ns = 250000},
 	/* K: slow and stalled hosts */
 	{"K-5", LOAD_INCAST, 8, LONG, .turn_min_ns = 2500, .turn_max_ns = 7500},
 	{"K-30", LOAD_INCAST, 8, LONG, .turn_min_ns = 15000, .turn_max_ns = 45000},
