@@ -243,7 +243,7 @@ static void
 counts_end(struct measure *m, struct result *r)
 {
 	struct fabric_count count = fabric_count(m->fabric);
-	uint64_t timeouts = 0, probes = 0;
+	uint64_t timeouts = 0, probes = 0, cnps = 0;
 
 	r->packets = 0;
 	for (unsigned i = 0; i < m->fabric->conf.hosts; i++) {
@@ -252,6 +252,7 @@ counts_end(struct measure *m, struct result *r)
 		dev_stats(m->fabric->hosts[i].dev, &stats);
 		timeouts += stats.ack_timeouts;
 		probes += stats.tlp_sent;
+		cnps += stats.cnp_received;
 		r->packets += m->fabric->hosts[i].nic.payloads;
 	}
 	r->value[METRIC_loss] = 100.0 * (double)count.lost / (double)count.offered;
@@ -259,6 +260,11 @@ counts_end(struct measure *m, struct result *r)
 		100.0 * (double)resent_count(m, r->packets) / (double)r->packets;
 	r->value[METRIC_timeouts] = (double)timeouts;
 	r->value[METRIC_probes] = (double)probes;
+	if (m->row->ecn) {
+		r->value[METRIC_marks] =
+			100.0 * (double)count.marked / (double)count.offered;
+		r->value[METRIC_cnps] = (double)cnps;
+	}
 }
 
 void

@@ -60,7 +60,9 @@ extern const unsigned row_count;
 	X(settle, "us", 0, "until Jain's index is 0.95 after a flow joined or left")     \
 	X(undone, "", 0, "messages that were not complete at the end")                   \
 	X(timeouts, "", 0, "ACK timeouts")                                               \
-	X(probes, "", 0, "tail-loss probes")
+	X(probes, "", 0, "tail-loss probes")                                             \
+	X(marks, "%", 2, "packets with payload that a switch marked (CE)")               \
+	X(cnps, "", 0, "congestion notifications that arrived")
 
 enum metric {
 #define METRIC_ENUM(name, unit, decimals, text) METRIC_##name,

@@ -12,6 +12,7 @@ const struct row rows[] = {
 	{"I-8", LOAD_INCAST, 8, LONG},
 	{"I-32", LOAD_INCAST, 32, LONG},
 	{"I-100", LOAD_INCAST, 100, LONG},
+	{"I-255", LOAD_INCAST, 255, LONG},
 	{"I-8-shared", LOAD_INCAST, 8, LONG, .shared_kb = 2000},
 	{"I-8-ecn", LOAD_INCAST, 8, LONG, .ecn = true},
 	/* many connections of each host; READ instead of WRITE */
@@ -44,6 +45,7 @@ const struct row rows[] = {
 	/* L: a round trip of 1 ms, longer than the first tail-loss timer */
 	{"L-1ms", LOAD_INCAST, 1, .warm_us = 10000, .us = 20000, .delay_ns = 250000},
 	/* K: slow and stalled hosts */
+	{"K-0", LOAD_INCAST, 8, LONG, .turn_min_ns = 50, .turn_max_ns = 100},
 	{"K-5", LOAD_INCAST, 8, LONG, .turn_min_ns = 2500, .turn_max_ns = 7500},
 	{"K-30", LOAD_INCAST, 8, LONG, .turn_min_ns = 15000, .turn_max_ns = 45000},
 	{"K-stall", LOAD_INCAST, 8, LONG, .stall_us = 100},
