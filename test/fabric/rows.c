@@ -31,6 +31,7 @@ const struct row rows[] = {
 	/* M: mixed load */
 	{"M-0.3", LOAD_MIX, 16, .part = 0.3, .us = 5000},
 	{"M-0.6", LOAD_MIX, 16, .part = 0.6, .us = 5000},
+	{"M-0.6-ring32", LOAD_MIX, 16, .part = 0.6, .us = 5000, .nic_frames = 32},
 	{"M-0.8", LOAD_MIX, 16, .part = 0.8, .us = 5000},
 	/* R: random loss, one flow */
 	{"R-0", LOAD_INCAST, 1, LONG},
