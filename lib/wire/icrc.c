@@ -15,6 +15,7 @@ typedef uint8_t block __attribute__((vector_size(16)));
 #define LEAD 8        /* bytes before the IP header */
 #define BLOCKS_IPV4 3 /* to the end of the BTH */
 #define BLOCKS_IPV6 4 /* to 4 bytes before the end of the BTH */
+#define COPY_MAX (9 * 16)
 
 /* clang-format off */
 #define X 0xFF
@@ -57,26 +58,88 @@ icrc_path(const uint8_t *ip, unsigned ip_version)
 	return icrc_update(0, copy, LEAD + 40 + 4);
 }
 
-/* The CRC of len bytes at head, with the first n blocks masked during the computation. */
-static inline uint32_t
-masked_crc(uint8_t *head, const block *mask, unsigned n, size_t len)
+static inline void
+block_copy(uint8_t *to, const uint8_t *from, size_t at, size_t len)
 {
-	block kept[BLOCKS_IPV6];
-	uint32_t crc;
+	__builtin_memcpy(to + at, from + at, len);
+}
 
-	__builtin_memcpy(kept, head, n * sizeof(block));
-	block_mask(head, head, mask, n);
-	crc = icrc_update(0, head, len);
-	__builtin_memcpy(head, kept, n * sizeof(block));
-	return crc;
+/* Copies at most a block, from the offset at to len. */
+static inline void
+tail_copy(uint8_t *to, const uint8_t *from, size_t at, size_t len)
+{
+	size_t tail = len - at;
+
+	if (tail & 16)
+		block_copy(to, from, at, 16);
+	if (tail & 8)
+		block_copy(to, from, at, 8);
+	if (tail & 4)
+		block_copy(to, from, len - 4, 4);
+}
+
+/* Copies the bytes behind the first n blocks, which a packet's headers fill. len is a
+ * multiple of 4, below COPY_MAX. A loop would cost more than the jump. */
+static inline void
+rest_copy(uint8_t *to, const uint8_t *from, unsigned n, size_t len)
+{
+	size_t last = (len - 1) / sizeof(block);
+
+	switch (last) {
+	case 8:
+		block_copy(to, from, 7 * sizeof(block), sizeof(block));
+		/* fall through */
+	case 7:
+		block_copy(to, from, 6 * sizeof(block), sizeof(block));
+		/* fall through */
+	case 6:
+		block_copy(to, from, 5 * sizeof(block), sizeof(block));
+		/* fall through */
+	case 5:
+		block_copy(to, from, 4 * sizeof(block), sizeof(block));
+		/* fall through */
+	case 4:
+		if (n == 4 && last == 4) {
+			tail_copy(to, from, 4 * sizeof(block), len);
+			break;
+		}
+		if (n < 4)
+			block_copy(to, from, 3 * sizeof(block), sizeof(block));
+		/* The last 16 bytes, which may overlap the block before. */
+		block_copy(to, from, len - sizeof(block), sizeof(block));
+		break;
+	case 3:
+		tail_copy(to, from, 3 * sizeof(block), len);
+		break;
+	case 2:
+		break;
+	default:
+		__builtin_unreachable();
+	}
+}
+
+/* The CRC of len bytes at head, the first n blocks masked. The frame is only read: it may
+ * be in memory that its reader cannot write, such as the daemon's for a client. The rest
+ * of a short frame is copied behind the masked blocks, which costs less than a second
+ * call. */
+static inline uint32_t
+masked_crc(const uint8_t *head, const block *mask, unsigned n, size_t len)
+{
+	uint8_t copy[COPY_MAX] __attribute__((aligned(16)));
+	size_t at = n * sizeof(block);
+
+	block_mask(copy, head, mask, n);
+	if (len >= COPY_MAX)
+		return icrc_update(icrc_update(0, copy, at), head + at, len - at);
+	rest_copy(copy, head, n, len);
+	return icrc_update(0, copy, len);
 }
 
 /* The CRC from the masked headers up to end, which lies behind the BTH. */
 static inline uint32_t
 head_crc(const struct pkt_view *view, const uint8_t *end)
 {
-	/* The receiver owns the frame, and it is unchanged when this returns. */
-	uint8_t *head = (uint8_t *)(uintptr_t)(view->ip - LEAD);
+	const uint8_t *head = view->ip - LEAD;
 	size_t len = (size_t)(end - head);
 
 	return likely(view->ip_version == 4)

@@ -23,8 +23,7 @@
  * ones. */
 uint32_t icrc_path(const uint8_t *ip, unsigned ip_version);
 
-/* Returns whether the ICRC in the frame is right. Writes to the frame, and restores it
- * before it returns. */
+/* Returns whether the ICRC in the frame is right. */
 bool icrc_check(const struct pkt_view *view);
 
 /* As icrc_check(), and copies the payload to dst in the same pass, whether the ICRC is

@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include "frame.h"
 #include "wire/icrc.h"
@@ -93,6 +94,27 @@ icrc_covers_unmasked_bits(void **state)
 	}
 }
 
+/* Builds a SEND whose payload is random words; returns the frame's length. */
+static size_t
+frame_of_words(uint8_t *frame, bool v4, unsigned words, uint64_t *rand)
+{
+	size_t udp = IP_OFF + (v4 ? 20 : 40);
+	unsigned udp_len = 8 + 12 + 4 * words + 4;
+	size_t len = udp + udp_len;
+
+	memcpy(frame, v4 ? frame_vector4 : frame_vector6, udp + 8 + 12);
+	frame[udp + 8 + 1] = 0;
+	for (size_t at = udp + 8 + 12; at < len; at++)
+		frame[at] = (uint8_t)rand_next(rand);
+	be16_put(frame + udp + 4, udp_len);
+	if (v4)
+		be16_put(frame + IP_OFF + 2, udp_len + 20);
+	else
+		be16_put(frame + IP_OFF + 4, udp_len);
+	frame_seal(frame, IP_OFF);
+	return len;
+}
+
 /* Every length, so that every kind of tail occurs; random contents. */
 static void
 icrc_of_every_length(void **state)
@@ -103,20 +125,8 @@ icrc_of_every_length(void **state)
 	for (unsigned i = 0; i < 2 * 1100; i++) {
 		bool v4 = i % 2 == 0;
 		unsigned words = i / 2 < 1024 ? i / 2 : (unsigned)rand_below(&rand, 1025);
-		size_t udp = IP_OFF + (v4 ? 20 : 40);
-		unsigned udp_len = 8 + 12 + 4 * words + 4;
-		size_t len = udp + udp_len;
+		size_t len = frame_of_words(frame, v4, words, &rand);
 
-		memcpy(frame, v4 ? frame_vector4 : frame_vector6, udp + 8 + 12);
-		frame[udp + 8 + 1] = 0;
-		for (size_t at = udp + 8 + 12; at < len; at++)
-			frame[at] = (uint8_t)rand_next(&rand);
-		be16_put(frame + udp + 4, udp_len);
-		if (v4)
-			be16_put(frame + IP_OFF + 2, udp_len + 20);
-		else
-			be16_put(frame + IP_OFF + 4, udp_len);
-		frame_seal(frame, IP_OFF);
 		if (parse_exact(frame, len, 0, 0, NULL, NULL) != DROP_none)
 			fail_msg("seed 0x%llx round %u: %u words",
 				(unsigned long long)seed, i, words);
@@ -125,6 +135,33 @@ icrc_of_every_length(void **state)
 			fail_msg("seed 0x%llx round %u: %u words, not seen",
 				(unsigned long long)seed, i, words);
 	}
+}
+
+/* A client cannot write the memory in which it receives. */
+static void
+frame_is_only_read(void **state)
+{
+	const size_t page = 4096;
+	uint8_t *mem = mmap(
+		NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t rand = 5;
+
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	for (unsigned i = 0; i < 2 * 256; i++) {
+		struct pkt pkt = {.data = mem, .room = page};
+		struct pkt_view view;
+
+		assert_int_equal(mprotect(mem, page, PROT_READ | PROT_WRITE), 0);
+		pkt.len = (uint16_t)frame_of_words(mem, i % 2 == 0, i / 2, &rand);
+		assert_int_equal(mprotect(mem, page, PROT_READ), 0);
+		assert_int_equal(pkt_parse(&pkt, 0, &view), DROP_none);
+		if (view.payload_len >= icrc_copy_min) {
+			uint8_t to[4096];
+
+			assert_true(icrc_check_copy(&view, to));
+		}
+	}
+	munmap(mem, page);
 }
 
 int
@@ -136,6 +173,7 @@ main(void)
 		cmocka_unit_test(reference_agrees),
 		cmocka_unit_test(icrc_covers_unmasked_bits),
 		cmocka_unit_test(icrc_of_every_length),
+		cmocka_unit_test(frame_is_only_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
