@@ -73,8 +73,10 @@ rebuild_check(const struct pkt_view *v)
 	struct path_hdr hdr;
 	struct pkt pkt = {0};
 
+	/* A datagram to an IPv6 group may come from an IPv4-mapped address. */
 	FUZZ_CHECK(
-		v->ip_version == 4 || (!v4_mapped(v->ip + 8) && !v4_mapped(v->ip + 24)));
+		v->ip_version == 4 ||
+		(!v4_mapped(v->ip + 24) && (!v4_mapped(v->ip + 8) || v->ip[24] == 0xff)));
 	path_of(v, &hdr);
 	pkt.room = (uint16_t)frame_len(&hdr, v->opcode, v->payload_len);
 	pkt.data = malloc(pkt.room);
