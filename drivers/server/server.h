@@ -31,11 +31,11 @@ struct conn {
 	int wake_fd; /* the daemon's end of a socket pair: a write wakes the client */
 	struct sw_client *client; /* NULL: not attached */
 	struct rdmacm_client *cm; /* NULL: RDMA-CM is not in use */
-	void *mem;                /* shared with the client (struct region) */
-	size_t size;              /* of mem, in bytes */
-	struct region_geom geom;  /* of mem */
-	int mem_fd;               /* of mem; closed at SW_START, which seals mem */
-	struct account *account;  /* of its user */
+	struct region_geom geom;  /* of the memory that it shares with the daemon */
+	void *daemon_mem;         /* written by the daemon. NULL: nothing is shared */
+	void *client_mem;         /* written by the client; from SW_START on */
+	int client_mem_fd, daemon_mem_fd; /* until SW_START */
+	struct account *account;          /* of its user */
 	TAILQ_ENTRY(conn) parked_link;
 	pid_t pid; /* 0: in another PID namespace */
 	uid_t uid;

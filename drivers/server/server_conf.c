@@ -241,6 +241,17 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 			: rocade_fail(err, "cannot create the switch: %s", strerror(err));
 }
 
+/* Returns the limit of the memory that all clients share with the daemon, in KiB: twice
+ * what they need. So a user's part of the clients is used up first, unless the user has
+ * clients with larger rings, from before a change. */
+static uint32_t
+memory_kib_limit(const struct sw_conf *conf)
+{
+	uint64_t each = share_kib(&conf->limits.geom);
+
+	return (uint32_t)RTE_MIN(2 * each * conf->max_clients, (uint64_t)INT32_MAX);
+}
+
 void
 account_limits_set(struct rocade_daemon *d)
 {
@@ -257,6 +268,7 @@ account_limits_set(struct rocade_daemon *d)
 		{ACCOUNT_cm_listeners, CM_MAX_LISTENERS},
 		{ACCOUNT_cm_connections, RDMACM_CONNECTIONS},
 		{ACCOUNT_cm_events, UNREAD_EVENTS},
+		{ACCOUNT_memory_kib, memory_kib_limit(&d->sw->conf)},
 		{ACCOUNT_descriptors, d->descriptors}};
 
 	for (unsigned i = 0; i < RTE_DIM(limits); i++)

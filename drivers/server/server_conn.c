@@ -20,8 +20,9 @@
 
 #define CONNS_PER_PROCESS 16 /* so that one process cannot take all of them */
 #define UNREAD_BYTES (2 * (int)sizeof(struct sw_data_reply)) /* of replies */
-#define FDS_PER_CONN 2           /* its socket, and the pidfd of its process */
-#define FDS_PER_CLIENT 3         /* a wake-up descriptor in each direction; its memory */
+#define FDS_PER_CONN 2 /* its socket, and the pidfd of its process */
+/* a wake-up descriptor in each direction; the two parts of its memory, until SW_START */
+#define FDS_PER_CLIENT 4
 #define REJECT_LOG_NS NS_PER_SEC /* interval of log lines about rejected clients */
 
 static int
@@ -29,10 +30,16 @@ client_charge(struct conn *conn)
 {
 	if (!account_take(conn->account, ACCOUNT_clients, 1))
 		return -ENOSPC;
-	if (account_take(conn->account, ACCOUNT_descriptors, FDS_PER_CLIENT))
-		return 0;
-	account_give(conn->account, ACCOUNT_clients, 1);
-	return -EMFILE;
+	if (!account_take(conn->account, ACCOUNT_descriptors, FDS_PER_CLIENT)) {
+		account_give(conn->account, ACCOUNT_clients, 1);
+		return -EMFILE;
+	}
+	if (!account_take(conn->account, ACCOUNT_memory_kib, share_kib(&conn->geom))) {
+		account_give(conn->account, ACCOUNT_descriptors, FDS_PER_CLIENT);
+		account_give(conn->account, ACCOUNT_clients, 1);
+		return -ENOMEM;
+	}
+	return 0;
 }
 
 static void
@@ -40,6 +47,7 @@ client_discharge(struct conn *conn)
 {
 	account_give(conn->account, ACCOUNT_clients, 1);
 	account_give(conn->account, ACCOUNT_descriptors, FDS_PER_CLIENT);
+	account_give(conn->account, ACCOUNT_memory_kib, share_kib(&conn->geom));
 }
 
 /* fds: the client's descriptors. */
@@ -48,28 +56,29 @@ client_attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 {
 	int rc;
 
-	if (conn->mem != NULL)
+	if (conn->daemon_mem != NULL)
 		return -EALREADY;
+	/* A copy: the limits may change between SW_ATTACH and SW_START. */
+	conn->geom = conn->daemon->sw->conf.limits.geom;
 	rc = client_charge(conn);
 	if (rc != 0)
 		return rc;
-	/* A copy: the limits may change between SW_ATTACH and SW_START. */
-	conn->geom = conn->daemon->sw->conf.limits.geom;
-	rc = share_create(conn, &conn->geom, fds);
+	rc = share_create(conn, fds);
 	if (rc != 0)
 		client_discharge(conn);
 	return rc;
 }
 
-/* The daemon accesses the memory only once it is sealed. */
+/* The daemon accesses the client's memory only once it is sealed. */
 static int
 client_start(struct conn *conn)
 {
-	int rc = conn->mem == NULL ? -ENOTCONN : share_seal(conn);
+	struct region region;
+	int rc = conn->daemon_mem == NULL ? -ENOTCONN : share_start(conn, &region);
 
 	if (rc == 0)
-		rc = sw_client_add(conn->daemon->sw, &conn->geom, conn->mem, conn->uid,
-			conn, &conn->client);
+		rc = sw_client_add(
+			conn->daemon->sw, &region, conn->uid, conn, &conn->client);
 	if (rc != 0)
 		return rc;
 	conn->client->account = conn->account;
@@ -106,7 +115,7 @@ reply_send(struct conn *conn, const struct sw_reply *reply, const int *fds, unsi
 static bool
 request_complete(struct conn *conn, struct sw_reply *reply)
 {
-	int fds[SW_ATTACH_FDS] = {-1, -1, -1};
+	int fds[SW_ATTACH_FDS] = {-1, -1, -1, -1};
 	unsigned n = 0;
 	bool sent;
 
@@ -133,7 +142,7 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 	if (n == 1)
 		close(fds[0]);
 	else if (n == SW_ATTACH_FDS)
-		close(fds[2]);
+		close(fds[SW_FD_CLIENT_WAKE]);
 	return sent;
 }
 
@@ -286,7 +295,7 @@ conn_make(
 		return NULL;
 	conn->daemon = d;
 	conn->socket.fd = conn->process.fd = conn->daemon_wake.fd = conn->wake_fd = -1;
-	conn->mem_fd = -1;
+	conn->client_mem_fd = conn->daemon_mem_fd = -1;
 	conn->pid = who->pid;
 	conn->uid = who->uid;
 	conn->account = account;
@@ -433,7 +442,7 @@ conn_close(struct conn *conn)
 		log_info("client %u: disconnected", conn->client->id);
 		sw_client_remove(conn->client);
 	}
-	if (conn->mem != NULL)
+	if (conn->daemon_mem != NULL)
 		client_discharge(conn);
 	conn->client = NULL;
 	rdmacm_forget(conn);

@@ -26,7 +26,7 @@ report_request(const struct conn *asker)
 			!conn_may_see(asker, conn->uid))
 			continue;
 		conn->requested_gen = d->requested_gen;
-		__atomic_store_n(&conn->client->region.report->requested_gen,
+		__atomic_store_n(&conn->client->region.daemon->report_requested,
 			d->requested_gen, __ATOMIC_RELAXED);
 		share_wake(conn);
 	}
@@ -54,12 +54,15 @@ report_missing(const struct conn *asker)
 	return missing;
 }
 
+static_assert(offsetof(struct report, requested_gen) == 0, "copied first");
+
 /* Copies a piece of the client's report out of the shared memory. The content is not
  * trusted and not inspected. At most a row for each QP that the daemon knows of is
  * copied. */
 static uint32_t
-report_copy(const struct sw_client *client, uint32_t at, uint8_t *to)
+report_copy(const struct conn *conn, uint32_t at, uint8_t *to)
 {
+	const struct sw_client *client = conn->client;
 	const struct report *report = client->region.report;
 	uint32_t rows = __atomic_load_n(&report->qp_count, __ATOMIC_RELAXED);
 	uint32_t end = offsetof(struct report, qps), len;
@@ -69,6 +72,8 @@ report_copy(const struct sw_client *client, uint32_t at, uint8_t *to)
 	at = RTE_MIN(at, end);
 	len = RTE_MIN(end - at, (uint32_t)SW_DATA_MAX);
 	memcpy(to, (const uint8_t *)report + at, len);
+	if (at == 0) /* what the client has there does not count */
+		memcpy(to, &conn->requested_gen, sizeof(conn->requested_gen));
 	return len;
 }
 
@@ -81,6 +86,6 @@ report_part(
 	if (conn == NULL)
 		return -ENOENT;
 	reply->id = conn->client->id;
-	reply->len = report_copy(conn->client, at, reply->bytes);
+	reply->len = report_copy(conn, at, reply->bytes);
 	return 0;
 }

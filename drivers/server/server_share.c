@@ -4,35 +4,68 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/server_share.h"
 
-/* Creates sealed memory: the client can neither shrink it while the daemon uses it nor
- * grow it. A client that adds F_SEAL_SEAL is not served, because share_seal() fails. */
+#define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+#define WRITER_SEALS (F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
+#define BLOCK 512 /* unit of st_blocks */
+
+/* Creates memory of a fixed size without any page. Returns its descriptor or -errno. */
 static int
-memory_create(struct conn *conn, const struct region_geom *geom)
+memory_create(size_t size)
 {
 	int fd = memfd_create("rocade", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int rc;
 
 	if (fd < 0)
 		return -errno;
-	conn->size = region_size(geom);
-	if (ftruncate(fd, (off_t)conn->size) != 0 ||
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+	if (ftruncate(fd, (off_t)size) == 0 && fcntl(fd, F_ADD_SEALS, SIZE_SEALS) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static int
+memory_map(int fd, size_t size, int prot, void **mem)
+{
+	void *at = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	*mem = at;
+	return 0;
+}
+
+/* Creates the memory that the daemon writes. It is sealed before the client gets the
+ * descriptor, so the client cannot map it for writing. */
+static int
+daemon_memory_create(struct conn *conn)
+{
+	size_t size = region_daemon_size(&conn->geom);
+	int fd = memory_create(size), rc;
+
+	if (fd < 0)
+		return fd;
+	conn->daemon_mem_fd = fd;
+	rc = memory_map(fd, size, PROT_READ | PROT_WRITE, &conn->daemon_mem);
+	if (rc == 0 && fcntl(fd, F_ADD_SEALS, WRITER_SEALS) != 0)
 		rc = -errno;
-		close(fd);
-		return rc;
-	}
-	conn->mem = mmap(NULL, conn->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (conn->mem == MAP_FAILED) {
-		rc = -errno;
-		conn->mem = NULL;
-		close(fd);
-		return rc;
-	}
-	return fd;
+	return rc;
+}
+
+static int
+client_memory_create(struct conn *conn)
+{
+	int fd = memory_create(region_client_size(&conn->geom));
+
+	if (fd < 0)
+		return fd;
+	conn->client_mem_fd = fd;
+	return 0;
 }
 
 /* Creates one wake-up descriptor per direction. wake: the client's end. */
@@ -59,49 +92,90 @@ wake_fds_create(struct conn *conn, int *wake)
 	return 0;
 }
 
+static void
+fd_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
 void
 share_destroy(struct conn *conn)
 {
 	fd_source_close(conn->daemon->wakes.fd, &conn->daemon_wake);
-	if (conn->wake_fd >= 0)
-		close(conn->wake_fd);
-	conn->wake_fd = -1;
-	if (conn->mem_fd >= 0)
-		close(conn->mem_fd);
-	conn->mem_fd = -1;
-	if (conn->mem != NULL)
-		munmap(conn->mem, conn->size);
-	conn->mem = NULL;
+	fd_close(&conn->wake_fd);
+	fd_close(&conn->client_mem_fd);
+	fd_close(&conn->daemon_mem_fd);
+	if (conn->daemon_mem != NULL)
+		munmap(conn->daemon_mem, region_daemon_size(&conn->geom));
+	if (conn->client_mem != NULL)
+		munmap(conn->client_mem, region_client_size(&conn->geom));
+	conn->daemon_mem = conn->client_mem = NULL;
 }
 
 int
-share_create(struct conn *conn, const struct region_geom *geom, int fds[SW_ATTACH_FDS])
+share_create(struct conn *conn, int fds[SW_ATTACH_FDS])
 {
-	int rc, mem = memory_create(conn, geom);
+	int rc = daemon_memory_create(conn);
 
-	if (mem < 0)
-		return mem;
-	rc = wake_fds_create(conn, &fds[2]);
+	if (rc == 0)
+		rc = client_memory_create(conn);
+	if (rc == 0)
+		rc = wake_fds_create(conn, &fds[SW_FD_CLIENT_WAKE]);
 	if (rc != 0) {
 		share_destroy(conn);
-		close(mem);
 		return rc;
 	}
-	conn->mem_fd = fds[0] = mem;
-	fds[1] = conn->daemon_wake.fd;
+	fds[SW_FD_CLIENT_MEM] = conn->client_mem_fd;
+	fds[SW_FD_DAEMON_MEM] = conn->daemon_mem_fd;
+	fds[SW_FD_DAEMON_WAKE] = conn->daemon_wake.fd;
+	return 0;
+}
+
+/* Returns whether every page of the memory is allocated. */
+static bool
+memory_is_whole(int fd, size_t size)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && (size_t)st.st_blocks >= size / BLOCK;
+}
+
+/* After the seals the client can neither add pages by another mapping nor remove any. */
+static int
+client_memory_seal(struct conn *conn)
+{
+	size_t size = region_client_size(&conn->geom);
+	int rc;
+
+	if (fcntl(conn->client_mem_fd, F_ADD_SEALS, WRITER_SEALS) != 0)
+		return -errno;
+	if (!memory_is_whole(conn->client_mem_fd, size) ||
+		!memory_is_whole(conn->daemon_mem_fd, region_daemon_size(&conn->geom)))
+		return -ENOMEM;
+	rc = memory_map(conn->client_mem_fd, size, PROT_READ, &conn->client_mem);
+	if (rc != 0)
+		return rc;
+	fd_close(&conn->client_mem_fd);
+	fd_close(&conn->daemon_mem_fd);
 	return 0;
 }
 
 int
-share_seal(struct conn *conn)
+share_start(struct conn *conn, struct region *region)
 {
-	if (conn->mem_fd < 0)
-		return 0;
-	if (fcntl(conn->mem_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0)
-		return -errno;
-	close(conn->mem_fd);
-	conn->mem_fd = -1;
-	return 0;
+	int rc = conn->client_mem == NULL ? client_memory_seal(conn) : 0;
+
+	if (rc == 0)
+		region_init(region, conn->client_mem, conn->daemon_mem, &conn->geom);
+	return rc;
+}
+
+uint32_t
+share_kib(const struct region_geom *geom)
+{
+	return (uint32_t)((region_client_size(geom) + region_daemon_size(geom)) / 1024);
 }
 
 void

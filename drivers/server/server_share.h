@@ -7,13 +7,15 @@
 
 #include "server/server.h"
 
-/* fds: the client's descriptors. The caller closes fds[2], which the daemon does not
- * need. Returns 0 or -errno, with nothing created. */
-int share_create(
-	struct conn *conn, const struct region_geom *geom, int fds[SW_ATTACH_FDS]);
-/* Seals the memory, which the client has mapped: from now on it cannot be mapped for
- * writing, and no hole can be punched into it. Returns 0 or -errno. */
-int share_seal(struct conn *conn);
+/* For conn->geom. fds: the client's descriptors. The caller closes the one that wakes the
+ * client, which the daemon does not need. Returns 0 or -errno, with nothing created. */
+int share_create(struct conn *conn, int fds[SW_ATTACH_FDS]);
+/* Seals the client's memory, which the client has mapped: from now on it cannot be mapped
+ * for writing again, and no hole can be punched into it. Returns 0 with both parts in
+ * *region, or -errno: -ENOMEM if the client has not allocated all pages of both. */
+int share_start(struct conn *conn, struct region *region);
+/* Returns the size of both parts in KiB. */
+uint32_t share_kib(const struct region_geom *geom);
 /* No effect if nothing was created. */
 void share_destroy(struct conn *conn);
 /* The switch's wake callback; owner is a conn. */

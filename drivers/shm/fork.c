@@ -33,20 +33,21 @@ fork_prepare(void)
  * will not send. MADV_DONTFORK instead would leave a hole, where a fork handler that runs
  * before this one could map its own. */
 static void
-region_unshare(struct shm *s)
+memory_unshare(void *mem, size_t size)
 {
-	void *own = mmap(s->region.head, s->size, PROT_READ | PROT_WRITE,
+	void *own = mmap(mem, size, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
 	if (own == MAP_FAILED)
-		munmap(s->region.head, s->size);
+		munmap(mem, size);
 }
 
 static void
 port_disable(struct shm *s)
 {
 	s->dead = true;
-	region_unshare(s);
+	memory_unshare(s->region.client, region_client_size(&s->region.geom));
+	memory_unshare(s->region.daemon, region_daemon_size(&s->region.geom));
 	close(s->session.fd);
 	s->session.fd = -1;
 	close(s->daemon_wake_fd);

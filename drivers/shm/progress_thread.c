@@ -54,7 +54,7 @@ progress_thread_sleep(struct progress_thread *t, uint64_t ns)
 static bool
 report_is_requested(const struct progress_thread *t)
 {
-	return unlikely(__atomic_load_n(&t->report->requested_gen, __ATOMIC_RELAXED) !=
+	return unlikely(__atomic_load_n(t->report_requested, __ATOMIC_RELAXED) !=
 			__atomic_load_n(&t->report->written_gen, __ATOMIC_RELAXED));
 }
 
@@ -90,7 +90,9 @@ progress_thread_run(struct progress_thread *t)
 	while (idle < IDLE_PASSES) {
 		idle = engine_try_pass(t->engine) != 0 ? 0 : idle + 1;
 		if (report_is_requested(t))
-			report_write(engine_dev(t->engine), t->report);
+			report_write(engine_dev(t->engine),
+				__atomic_load_n(t->report_requested, __ATOMIC_RELAXED),
+				t->report);
 		if (engine_progress_calls(t->engine) != polls)
 			return true;
 		if (__atomic_load_n(&t->stop, __ATOMIC_RELAXED) || device_changed(t))
@@ -121,14 +123,14 @@ progress_thread_main(void *arg)
 			continue;
 		}
 		if (!polled) {
-			ring_asleep_set(t->asleep);
+			asleep_set(t->asleep);
 			/* For packets published before the daemon could see the flag. */
 			if (engine_request_pass(t->engine) != 0)
 				continue;
 		}
 		go = progress_thread_sleep(t, until == TIME_NEVER ? until : until - now);
 		if (!polled)
-			ring_asleep_clear(t->asleep);
+			asleep_clear(t->asleep);
 	}
 	return NULL;
 }
@@ -152,8 +154,9 @@ progress_thread_start(struct progress_thread *t, struct engine *engine, int sess
 
 	t->engine = engine;
 	t->session_fd = session_fd;
-	t->asleep = &region->head->rx_asleep;
-	t->changes = &region->head->changes;
+	t->asleep = &region->client->rx_asleep;
+	t->changes = &region->daemon->changes;
+	t->report_requested = &region->daemon->report_requested;
 	t->report = region->report;
 	/* Signals are left to the application's threads. */
 	sigfillset(&all);

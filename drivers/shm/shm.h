@@ -15,9 +15,11 @@ struct progress_thread {
 	int wake_fd;      /* a socket: wake-ups by the daemon */
 	int self_wake_fd; /* an eventfd: wake-ups by this process */
 	int session_fd;
-	uint32_t *asleep;        /* region_head.rx_asleep */
-	struct report *report;   /* statistics, in memory shared with the daemon */
-	const uint32_t *changes; /* incremented when the daemon's device has changed */
+	uint32_t *asleep;      /* region_client.rx_asleep */
+	struct report *report; /* statistics, for the daemon to read */
+	/* in the daemon's memory */
+	const uint32_t *report_requested; /* generation of the statistics */
+	const uint32_t *changes;          /* of the daemon's device: how many */
 	uint32_t changes_seen;
 	bool running;
 	bool stop;
@@ -27,14 +29,14 @@ struct progress_thread {
 struct shm {
 	struct session session;
 	struct region region;
-	size_t size; /* of the region, in bytes */
 	struct ring_prod tx;
 	struct ring_cons rx;
 	uint32_t rx_next; /* handed to the engine up to here; released up to rx.cons */
 	/* the buffers of the tx slots before this one are on the free stack again */
 	uint32_t tx_reclaimed;
-	uint32_t *slot_buf; /* buffer in each slot of the tx ring */
-	uint32_t *free;     /* a stack of free tx buffers */
+	uint32_t daemon_woken; /* the daemon's sleep that was ended last */
+	uint32_t *slot_buf;    /* buffer in each slot of the tx ring */
+	uint32_t *free;        /* a stack of free tx buffers */
 	uint32_t free_count;
 	uint8_t *rx_done;   /* slots released out of order */
 	int daemon_wake_fd; /* an eventfd that wakes the daemon */
@@ -61,8 +63,8 @@ void progress_thread_wake(void *arg); /* also for the engine; any thread */
 void progress_thread_stop(struct progress_thread *t);
 
 /* shm_report.c, for progress_thread.c: writes the statistics that the daemon has
- * requested, and then their generation. */
-void report_write(struct dev *dev, struct report *report);
+ * requested, and then the generation that it has requested. */
+void report_write(struct dev *dev, uint32_t requested_gen, struct report *report);
 
 /* fork.c, for shm_open.c: the ports of this process. */
 void shm_list_add(struct shm *shm);

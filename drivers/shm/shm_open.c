@@ -79,7 +79,7 @@ engine_start(struct shm *shm)
 
 	shm->engine_thread = (struct engine_progress_thread){.wake = progress_thread_wake,
 		.arg = &shm->progress_thread,
-		.asleep = &shm->region.head->rx_asleep};
+		.asleep = &shm->region.client->rx_asleep};
 	engine_set_progress_thread(e, &shm->engine_thread);
 	return progress_thread_start(
 		&shm->progress_thread, e, shm->session.fd, &shm->region);

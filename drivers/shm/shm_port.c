@@ -3,10 +3,12 @@
  * daemon; QPNs, peers and groups registered with the daemon. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/base_alloc.h"
@@ -17,6 +19,7 @@
 #define OWNER_RX (UINT64_C(1) << 32)
 /* below this many free buffers, reclaim those that the daemon has released */
 #define TX_LOW 64
+#define FILL_PIECE (64 << 10) /* bytes allocated by a system call */
 
 static void
 tx_reclaim(struct shm *shm)
@@ -137,7 +140,7 @@ shm_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 		ring_put(&shm->tx, &desc);
 	}
 	ring_publish(&shm->tx);
-	if (ring_wake_wanted(&shm->region.head->tx_asleep))
+	if (asleep_wake_wanted(&shm->region.daemon->tx_asleep, &shm->daemon_woken))
 		daemon_wake(shm);
 	return n;
 }
@@ -155,14 +158,16 @@ shm_link_up(void *drv)
 
 	return !shm->dead &&
 	       !__atomic_load_n(&shm->progress_thread.lost, __ATOMIC_RELAXED) &&
-	       !__atomic_load_n(&shm->region.head->link_down, __ATOMIC_RELAXED);
+	       !__atomic_load_n(&shm->region.daemon->link_down, __ATOMIC_RELAXED);
 }
 
 static void
 shm_free(struct shm *shm)
 {
-	if (shm->region.head != NULL)
-		munmap(shm->region.head, shm->size);
+	if (shm->region.client != NULL) {
+		munmap(shm->region.client, region_client_size(&shm->region.geom));
+		munmap(shm->region.daemon, region_daemon_size(&shm->region.geom));
+	}
 	if (shm->daemon_wake_fd >= 0)
 		close(shm->daemon_wake_fd);
 	if (shm->progress_thread.wake_fd >= 0)
@@ -211,36 +216,76 @@ tables_create(struct shm *shm)
 	return 0;
 }
 
-/* Memory that is smaller, or that its creator can still truncate, would raise SIGBUS. */
+/* Memory that is smaller, or that its creator can still truncate, would raise SIGBUS. Huge
+ * pages can raise it, too. needed: seals. */
 static bool
-memory_valid(int fd, size_t size)
+memory_valid(int fd, size_t size, int needed)
 {
-	const int needed = F_SEAL_SHRINK | F_SEAL_GROW;
 	int seals = fcntl(fd, F_GET_SEALS); /* -1 if this is no memfd */
+	struct statfs fs;
 	struct stat st;
 
 	return seals >= 0 && (seals & needed) == needed && fstat(fd, &st) == 0 &&
-	       (size_t)st.st_size == size;
+	       (size_t)st.st_size == size && fstatfs(fd, &fs) == 0 &&
+	       fs.f_type == TMPFS_MAGIC;
+}
+
+/* Allocates all pages. The daemon has created the memory, but the kernel charges a page to
+ * the process that allocates it. */
+static int
+memory_fill(int fd, size_t size)
+{
+	size_t at = 0;
+
+	while (at < size) {
+		size_t piece = RTE_MIN(size - at, (size_t)FILL_PIECE);
+
+		/* A signal undoes the piece. */
+		if (fallocate(fd, 0, (off_t)at, (off_t)piece) == 0)
+			at += piece;
+		else if (errno != EINTR)
+			return -errno;
+	}
+	return 0;
+}
+
+/* seals: those that the memory must have. */
+static int
+part_map(int fd, size_t size, int seals, int prot, void **mem)
+{
+	int rc;
+
+	if (!memory_valid(fd, size, seals))
+		return -EPROTO;
+	rc = memory_fill(fd, size);
+	if (rc != 0)
+		return rc;
+	*mem = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
+	return *mem == MAP_FAILED ? -errno : 0;
 }
 
 static int
-region_map(struct shm *shm, int fd, const struct region_geom *geom)
+region_map(struct shm *shm, const int fds[SW_ATTACH_FDS], const struct region_geom *geom)
 {
-	void *mem;
+	const int whole = F_SEAL_SHRINK | F_SEAL_GROW;
+	void *client, *daemon;
+	int rc;
 
 	if (!region_geom_ok(geom))
 		return -EPROTO;
-	if (!memory_valid(fd, region_size(geom)))
-		return -EPROTO;
-	shm->size = region_size(geom);
-	mem = mmap(NULL, shm->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (mem == MAP_FAILED)
-		return -errno;
-	region_init(&shm->region, mem, geom);
-	ring_prod_init(
-		&shm->tx, &shm->region.head->tx, shm->region.tx_desc, geom->tx_slots);
-	ring_cons_init(
-		&shm->rx, &shm->region.head->rx, shm->region.rx_desc, geom->rx_slots);
+	rc = part_map(fds[SW_FD_CLIENT_MEM], region_client_size(geom), whole,
+		PROT_READ | PROT_WRITE, &client);
+	if (rc != 0)
+		return rc;
+	/* Of this part the daemon is the only writer. */
+	rc = part_map(fds[SW_FD_DAEMON_MEM], region_daemon_size(geom),
+		whole | F_SEAL_FUTURE_WRITE, PROT_READ, &daemon);
+	if (rc != 0) {
+		munmap(client, region_client_size(geom));
+		return rc;
+	}
+	region_init(&shm->region, client, daemon, geom);
+	region_client_rings(&shm->region, &shm->tx, &shm->rx);
 	return 0;
 }
 
@@ -276,17 +321,19 @@ shm_attach(const struct session *session, struct port *port, struct sw_device *d
 	}
 	shm->session = *session;
 	rc = session_call(&shm->session, &req, &reply, fds, SW_ATTACH_FDS);
-	shm->daemon_wake_fd = fds[1];
-	shm->progress_thread.wake_fd = fds[2];
+	shm->daemon_wake_fd = fds[SW_FD_DAEMON_WAKE];
+	shm->progress_thread.wake_fd = fds[SW_FD_CLIENT_WAKE];
 	shm->progress_thread.self_wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (rc == 0 && shm->progress_thread.self_wake_fd < 0)
 		rc = -errno;
-	if (rc == 0 && (fds[0] < 0 || fds[1] < 0 || fds[2] < 0))
-		rc = -EPROTO;
+	for (unsigned i = 0; rc == 0 && i < SW_ATTACH_FDS; i++)
+		rc = fds[i] >= 0 ? 0 : -EPROTO;
 	if (rc == 0)
-		rc = region_map(shm, fds[0], &reply.geom);
-	if (fds[0] >= 0)
-		close(fds[0]);
+		rc = region_map(shm, fds, &reply.geom);
+	if (fds[SW_FD_CLIENT_MEM] >= 0)
+		close(fds[SW_FD_CLIENT_MEM]);
+	if (fds[SW_FD_DAEMON_MEM] >= 0)
+		close(fds[SW_FD_DAEMON_MEM]);
 	if (rc == 0)
 		rc = tables_create(shm);
 	if (rc == 0)

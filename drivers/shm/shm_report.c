@@ -77,11 +77,8 @@ qps_fill(struct dev *dev, struct report *report)
 }
 
 void
-report_write(struct dev *dev, struct report *report)
+report_write(struct dev *dev, uint32_t requested_gen, struct report *report)
 {
-	uint32_t requested_gen =
-		__atomic_load_n(&report->requested_gen, __ATOMIC_RELAXED);
-
 	/* The device lock: no QP and no SRQ is created or destroyed. */
 	pthread_mutex_lock(&dev->lock);
 	report->srq_count = srqs_fill(dev, report);

@@ -2,6 +2,7 @@
 /* Data path. */
 #include <sched.h>
 
+#include "base/asleep.h"
 #include "engine/clock.h"
 #include "engine/manual_progress.h"
 #include "engine/pass.h"
@@ -109,12 +110,12 @@ engine_progress(struct engine *e)
 		sched_yield();
 	}
 	__atomic_store_n(&e->progress_calls, e->progress_calls + 1, __ATOMIC_RELAXED);
-	if (likely(__atomic_load_n(progress_thread->asleep, __ATOMIC_RELAXED) == 0))
+	if (likely(!asleep_is_set(progress_thread->asleep)))
 		return;
 	if (e->delegated_polls != 0)
 		e->delegated_polls--;
 	else
-		__atomic_store_n(progress_thread->asleep, 0, __ATOMIC_RELAXED);
+		asleep_clear(progress_thread->asleep);
 }
 
 void
@@ -125,7 +126,7 @@ engine_delegate(struct engine *e)
 	if (progress_thread == NULL)
 		return;
 	e->delegated_polls = DELEGATED_POLLS;
-	__atomic_store_n(progress_thread->asleep, 1, __ATOMIC_RELAXED);
+	asleep_set(progress_thread->asleep);
 	/* The other end of the port publishes a packet, fences, and reads *asleep. So the
 	 * port is polled once more behind a fence here: either this poll finds the
 	 * packet, or the other end finds *asleep set. If the lock is taken, its holder

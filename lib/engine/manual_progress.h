@@ -16,7 +16,7 @@ struct engine_progress_thread {
 	void (*wake)(void *arg);
 	void *arg;
 	/* Set by the progress thread for the other end of the port: it sleeps, and has to
-	 * be woken for a packet. Cleared when the application polls. */
+	 * be woken for a packet (base/asleep.h). Cleared when the application polls. */
 	uint32_t *asleep;
 };
 

@@ -7,12 +7,16 @@
  * with the same four members, and a struct sw_reply can answer every request with an
  * error.
  *
- * The reply to SW_ATTACH carries three descriptors: the shared memory; an eventfd that
- * wakes the daemon; a socket that becomes readable to wake the client. The client maps
- * the memory and sends SW_START. After that the client cannot map it again for writing,
- * nor punch holes into it, which would cost the daemon page faults. The socket is not an
- * eventfd, because both holders of an eventfd share its flags: the client could make the
- * daemon block on it.
+ * The reply to SW_ATTACH carries four descriptors: the client's part of the shared memory
+ * and the daemon's (switch/region.h); an eventfd that wakes the daemon; a socket that
+ * becomes readable to wake the client. Only the writer of a part has a mapping for
+ * writing: the daemon's part is sealed against further ones before it is sent. The client
+ * allocates all pages of both parts, because the kernel charges a page to the process that
+ * allocates it. It maps them and sends SW_START, at which the daemon seals the client's
+ * part, too, and maps it for reading. From then on no page of either part can go away
+ * again, which would cost the daemon page faults and memory. The socket is not an eventfd,
+ * because both holders of an eventfd share its flags: the client could make the daemon
+ * block on it.
  */
 #ifndef ROCADE_SWITCH_PROTO_H
 #define ROCADE_SWITCH_PROTO_H
@@ -22,9 +26,17 @@
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 5
-#define SW_ATTACH_FDS 3
+#define SW_PROTO_VERSION 6
 #define SW_NAME_MAX 64
+
+/* Descriptors of the reply to SW_ATTACH. */
+enum sw_attach_fd {
+	SW_FD_CLIENT_MEM,
+	SW_FD_DAEMON_WAKE,
+	SW_FD_CLIENT_WAKE,
+	SW_FD_DAEMON_MEM,
+	SW_ATTACH_FDS,
+};
 
 enum sw_request_type {
 	SW_DEVICE_INFO = 1, /* the reply describes the device */
@@ -54,8 +66,9 @@ enum sw_request_type {
 	SW_CM_OPEN,
 	SW_CM_COMMAND, /* a struct sw_cm_request, answered by a struct sw_cm_reply */
 	SW_PEER_CLEAR, /* forwards what is in the ring, then ends the registration */
-	/* The client has mapped the memory: the daemon seals it, and from now on serves the
-	 * connection as a client. The reply describes the device, as it is now. */
+	/* The client has mapped its memory and allocated its pages: the daemon seals it, and
+	 * from now on serves the connection as a client. ENOMEM: pages are missing. The reply
+	 * describes the device, as it is now. */
 	SW_START,
 };
 

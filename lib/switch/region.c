@@ -24,41 +24,62 @@ part_add(size_t *end, size_t len)
 	return at;
 }
 
-struct offsets {
-	size_t tx_desc, rx_desc, tx_bufs, rx_bufs, report, end;
+struct client_offsets {
+	size_t tx_desc, tx_bufs, report, end;
 };
 
-static struct offsets
-offsets_of(const struct region_geom *geom)
+static struct client_offsets
+client_offsets_of(const struct region_geom *geom)
 {
-	struct offsets o = {.end = 0};
+	struct client_offsets o = {.end = 0};
 
-	part_add(&o.end, sizeof(struct region_head));
+	part_add(&o.end, sizeof(struct region_client));
 	o.tx_desc = part_add(&o.end, geom->tx_slots * sizeof(struct ring_desc));
-	o.rx_desc = part_add(&o.end, geom->rx_slots * sizeof(struct ring_desc));
 	o.tx_bufs = part_add(&o.end, (size_t)geom->tx_bufs * geom->buf_size);
-	o.rx_bufs = part_add(&o.end, (size_t)geom->rx_slots * geom->buf_size);
 	o.report = part_add(&o.end, sizeof(struct report));
 	return o;
 }
 
-size_t
-region_size(const struct region_geom *geom)
+struct daemon_offsets {
+	size_t rx_desc, rx_bufs, end;
+};
+
+static struct daemon_offsets
+daemon_offsets_of(const struct region_geom *geom)
 {
-	return offsets_of(geom).end;
+	struct daemon_offsets o = {.end = 0};
+
+	part_add(&o.end, sizeof(struct region_daemon));
+	o.rx_desc = part_add(&o.end, geom->rx_slots * sizeof(struct ring_desc));
+	o.rx_bufs = part_add(&o.end, (size_t)geom->rx_slots * geom->buf_size);
+	return o;
+}
+
+size_t
+region_client_size(const struct region_geom *geom)
+{
+	return client_offsets_of(geom).end;
+}
+
+size_t
+region_daemon_size(const struct region_geom *geom)
+{
+	return daemon_offsets_of(geom).end;
 }
 
 void
-region_init(struct region *region, void *mem, const struct region_geom *geom)
+region_init(
+	struct region *region, void *client, void *daemon, const struct region_geom *geom)
 {
-	struct offsets o = offsets_of(geom);
-	uint8_t *base = mem;
+	struct client_offsets c = client_offsets_of(geom);
+	struct daemon_offsets d = daemon_offsets_of(geom);
 
-	region->head = mem;
-	region->tx_desc = (struct ring_desc *)(base + o.tx_desc);
-	region->rx_desc = (struct ring_desc *)(base + o.rx_desc);
-	region->tx_bufs = base + o.tx_bufs;
-	region->rx_bufs = base + o.rx_bufs;
-	region->report = (struct report *)(base + o.report);
+	region->client = client;
+	region->tx_desc = (struct ring_desc *)((uint8_t *)client + c.tx_desc);
+	region->tx_bufs = (uint8_t *)client + c.tx_bufs;
+	region->report = (struct report *)((uint8_t *)client + c.report);
+	region->daemon = daemon;
+	region->rx_desc = (struct ring_desc *)((uint8_t *)daemon + d.rx_desc);
+	region->rx_bufs = (uint8_t *)daemon + d.rx_bufs;
 	region->geom = *geom;
 }

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory that a client shares with the daemon: two rings and their packet buffers.
- * The daemon creates and seals it. All sizes follow from the geometry, of which each side
- * keeps a private copy. The client chooses the buffers of the packets that it sends. A
- * frame that it receives in slot i is in receive buffer i.
+ * The memory that a client and the daemon share: two rings and their packet buffers. One
+ * part is written by the client and the other one by the daemon, and each side can only
+ * read the other's part. An index lies in the part of the side that writes it.
+ *
+ * The daemon creates and seals both. The client allocates all pages of both, so that they
+ * are charged to the client. All sizes follow from the geometry, of which each side keeps a
+ * private copy. The client chooses the buffers of the packets that it sends. A frame that
+ * it receives in slot i is in receive buffer i.
  */
 #ifndef ROCADE_SWITCH_REGION_H
 #define ROCADE_SWITCH_REGION_H
 
+#include "base/asleep.h"
 #include "switch/sw_report.h"
 #include "switch/ring.h"
 
@@ -21,35 +26,64 @@ struct region_geom {
 	uint32_t buf_size; /* bytes, a multiple of LINE_SIZE */
 };
 
-struct region_head {
-	struct ring_shared tx; /* client to daemon: packets that the client sends */
-	struct ring_shared rx; /* daemon to client */
-	uint32_t tx_asleep LINE_ALIGNED; /* the daemon sleeps and must be woken */
-	uint32_t rx_asleep LINE_ALIGNED; /* the client sleeps and must be woken */
-	/* written by the daemon: counts changes of the device */
+/* The parts begin with these. */
+struct region_client {
+	uint32_t tx_prod LINE_ALIGNED; /* packets that the client sends */
+	uint32_t rx_cons LINE_ALIGNED;
+	uint32_t rx_asleep LINE_ALIGNED; /* the client sleeps (base/asleep.h) */
+};
+
+struct region_daemon {
+	uint32_t tx_cons LINE_ALIGNED;
+	uint32_t rx_prod LINE_ALIGNED;   /* packets for the client */
+	uint32_t tx_asleep LINE_ALIGNED; /* the daemon sleeps */
+	/* counts changes of the device */
 	uint32_t changes LINE_ALIGNED;
 	uint32_t link_down;
+	uint32_t report_requested; /* generation of the statistics */
 };
 
 struct region {
-	struct region_head *head;
+	struct region_client *client;
 	struct ring_desc *tx_desc;
-	struct ring_desc *rx_desc;
 	uint8_t *tx_bufs;
-	uint8_t *rx_bufs;
 	struct report *report;
+	struct region_daemon *daemon;
+	struct ring_desc *rx_desc;
+	uint8_t *rx_bufs;
 	struct region_geom geom;
 };
 
 /* Returns whether the geometry is valid. */
 bool region_geom_ok(const struct region_geom *geom);
 
-/* Returns the size of the region in bytes, a multiple of the page size. */
-size_t region_size(const struct region_geom *geom);
+/* Return the sizes of the parts in bytes, multiples of the page size. */
+size_t region_client_size(const struct region_geom *geom);
+size_t region_daemon_size(const struct region_geom *geom);
 
-/* Computes the addresses of all parts. mem: region_size() bytes, page-aligned, all zeros
- * before the first side uses it. */
-void region_init(struct region *region, void *mem, const struct region_geom *geom);
+/* Computes all addresses. client, daemon: the parts, page-aligned, all zeros before the
+ * first side uses them. */
+void region_init(struct region *region, void *client, void *daemon,
+	const struct region_geom *geom);
+
+/* The ends of the rings. */
+static inline void
+region_client_rings(const struct region *r, struct ring_prod *tx, struct ring_cons *rx)
+{
+	ring_prod_init(tx, &r->client->tx_prod, &r->daemon->tx_cons, r->tx_desc,
+		r->geom.tx_slots);
+	ring_cons_init(rx, &r->daemon->rx_prod, &r->client->rx_cons, r->rx_desc,
+		r->geom.rx_slots);
+}
+
+static inline void
+region_daemon_rings(const struct region *r, struct ring_cons *tx, struct ring_prod *rx)
+{
+	ring_cons_init(tx, &r->client->tx_prod, &r->daemon->tx_cons, r->tx_desc,
+		r->geom.tx_slots);
+	ring_prod_init(rx, &r->daemon->rx_prod, &r->client->rx_cons, r->rx_desc,
+		r->geom.rx_slots);
+}
 
 static inline uint8_t *
 region_tx_buf(const struct region *r, uint32_t buf)

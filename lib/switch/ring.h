@@ -21,14 +21,13 @@ static_assert(sizeof(struct ring_desc) == 16, "4 descriptors per cache line");
 
 #define RING_CKSUM_OK 0x1 /* the IPv4 header checksum has been computed or checked */
 
-/* Free-running indices, each on a cache line of its writer. */
-struct ring_shared {
-	uint32_t prod LINE_ALIGNED;
-	uint32_t cons LINE_ALIGNED;
-};
-
+/*
+ * The indices run freely. Each lies in memory that only its writer can write: that of the
+ * producer beside the descriptors, that of the consumer in memory of the consumer.
+ */
 struct ring_prod {
-	struct ring_shared *shared;
+	uint32_t *prod_shown;       /* the index, for the peer */
+	const uint32_t *cons_shown; /* the peer's */
 	struct ring_desc *desc;
 	uint32_t mask;
 	uint32_t prod;      /* written, published or not */
@@ -37,26 +36,33 @@ struct ring_prod {
 };
 
 struct ring_cons {
-	struct ring_shared *shared;
+	const uint32_t *prod_shown; /* the peer's index */
+	uint32_t *cons_shown;       /* the index, for the peer */
 	const struct ring_desc *desc;
 	uint32_t mask;
 	uint32_t cons;
 	uint32_t prod_seen;
 };
 
-/* slots: a power of two. Both sides start while the indices in shared memory are 0. */
+/* slots: a power of two. Both sides start while the indices that are shown are 0. */
 static inline void
-ring_prod_init(struct ring_prod *r, struct ring_shared *shared, struct ring_desc *desc,
-	uint32_t slots)
+ring_prod_init(struct ring_prod *r, uint32_t *prod_shown, const uint32_t *cons_shown,
+	struct ring_desc *desc, uint32_t slots)
 {
-	*r = (struct ring_prod){.shared = shared, .desc = desc, .mask = slots - 1};
+	*r = (struct ring_prod){.prod_shown = prod_shown,
+		.cons_shown = cons_shown,
+		.desc = desc,
+		.mask = slots - 1};
 }
 
 static inline void
-ring_cons_init(struct ring_cons *r, struct ring_shared *shared,
+ring_cons_init(struct ring_cons *r, const uint32_t *prod_shown, uint32_t *cons_shown,
 	const struct ring_desc *desc, uint32_t slots)
 {
-	*r = (struct ring_cons){.shared = shared, .desc = desc, .mask = slots - 1};
+	*r = (struct ring_cons){.prod_shown = prod_shown,
+		.cons_shown = cons_shown,
+		.desc = desc,
+		.mask = slots - 1};
 }
 
 /* Reads the consumer's index. Returns false if it is invalid: the ring is then
@@ -65,7 +71,7 @@ static inline bool
 ring_prod_refresh(struct ring_prod *r)
 {
 	/* Pairs with the release in ring_release(): the buffers before it are free. */
-	uint32_t cons = __atomic_load_n(&r->shared->cons, __ATOMIC_ACQUIRE);
+	uint32_t cons = __atomic_load_n(r->cons_shown, __ATOMIC_ACQUIRE);
 
 	/* It moves forwards, and not past what was published. */
 	if (unlikely(cons - r->cons_seen > r->published - r->cons_seen))
@@ -93,7 +99,7 @@ static inline void
 ring_publish(struct ring_prod *r)
 {
 	/* Pairs with the acquire in ring_cons_refresh(). */
-	__atomic_store_n(&r->shared->prod, r->prod, __ATOMIC_RELEASE);
+	__atomic_store_n(r->prod_shown, r->prod, __ATOMIC_RELEASE);
 	r->published = r->prod;
 }
 
@@ -102,7 +108,7 @@ static inline bool
 ring_cons_refresh(struct ring_cons *r)
 {
 	/* Pairs with the release in ring_publish(). */
-	uint32_t prod = __atomic_load_n(&r->shared->prod, __ATOMIC_ACQUIRE);
+	uint32_t prod = __atomic_load_n(r->prod_shown, __ATOMIC_ACQUIRE);
 
 	if (unlikely(prod - r->cons > r->mask + 1 ||
 		     prod - r->cons < r->prod_seen - r->cons))
@@ -137,39 +143,7 @@ ring_release(struct ring_cons *r, uint32_t n)
 {
 	r->cons += n;
 	/* Pairs with the acquire in ring_prod_refresh(). */
-	__atomic_store_n(&r->shared->cons, r->cons, __ATOMIC_RELEASE);
-}
-
-/*
- * Sleeping without a lost wake-up. The sleeper calls ring_asleep_set(), checks the ring
- * once more, then sleeps. The producer calls ring_publish(), then ring_wake_wanted(). One
- * of the two fences comes first, so either the sleeper sees the packets or the producer
- * sees the flag.
- */
-static inline void
-ring_asleep_set(uint32_t *asleep)
-{
-	__atomic_store_n(asleep, 1, __ATOMIC_RELAXED);
-	/* Pairs with the fence in ring_wake_wanted(). */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-
-static inline void
-ring_asleep_clear(uint32_t *asleep)
-{
-	__atomic_store_n(asleep, 0, __ATOMIC_RELAXED);
-}
-
-/* Returns true at most once per sleep. */
-static inline bool
-ring_wake_wanted(uint32_t *asleep)
-{
-	/* Pairs with the fence in ring_asleep_set(). */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (likely(__atomic_load_n(asleep, __ATOMIC_RELAXED) == 0))
-		return false;
-	__atomic_store_n(asleep, 0, __ATOMIC_RELAXED);
-	return true;
+	__atomic_store_n(r->cons_shown, r->cons, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -71,12 +71,12 @@ sw_destroy(struct sw *sw)
 }
 
 int
-sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, uint32_t uid,
-	void *owner, struct sw_client **out)
+sw_client_add(struct sw *sw, const struct region *region, uint32_t uid, void *owner,
+	struct sw_client **out)
 {
 	struct sw_client *c;
 
-	if (!region_geom_ok(geom))
+	if (!region_geom_ok(&region->geom))
 		return -EINVAL;
 	if (sw->client_count == sw->conf.max_clients)
 		return -ENOSPC;
@@ -91,14 +91,11 @@ sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, uint32_t
 	c->sw = sw;
 	c->owner = owner;
 	c->id = sw->next_id++;
-	region_init(&c->region, mem, geom);
-	ring_cons_init(
-		&c->tx, &c->region.head->tx, c->region.tx_desc, c->region.geom.tx_slots);
-	ring_prod_init(
-		&c->rx, &c->region.head->rx, c->region.rx_desc, c->region.geom.rx_slots);
+	c->region = *region;
+	region_daemon_rings(region, &c->tx, &c->rx);
 	/* so that a ring that is full for the first time blocks senders */
 	c->full_cons = 0u - c->region.geom.rx_slots / 2;
-	c->region.head->link_down = sw->up != NULL && !sw->up->link_up;
+	c->region.daemon->link_down = sw->up != NULL && !sw->up->link_up;
 	TAILQ_INSERT_TAIL(&sw->clients, c, link);
 	sw->client_count++;
 	*out = c;
@@ -275,13 +272,15 @@ sw_sleep(struct sw *sw)
 
 	if (!TAILQ_EMPTY(&sw->lagging) || !TAILQ_EMPTY(&sw->dirty))
 		return false;
+	sw->sleep = asleep_next(sw->sleep);
 	TAILQ_FOREACH (c, &sw->clients, link) {
 		if (c->corrupt)
 			continue;
-		__atomic_store_n(&c->region.head->tx_asleep, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(
+			&c->region.daemon->tx_asleep, sw->sleep, __ATOMIC_RELAXED);
 	}
-	/* Pairs with the fence in ring_wake_wanted() of the clients. As
-	 * ring_asleep_set(), with one fence for all clients. */
+	/* Pairs with the fence in asleep_wake_wanted() of the clients. As asleep_set(),
+	 * with one fence for all clients. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	TAILQ_FOREACH (c, &sw->clients, link) {
 		if (!c->corrupt && !ring_cons_refresh(&c->tx))
@@ -301,5 +300,5 @@ sw_awake(struct sw *sw)
 	struct sw_client *c;
 
 	TAILQ_FOREACH (c, &sw->clients, link)
-		ring_asleep_clear(&c->region.head->tx_asleep);
+		__atomic_store_n(&c->region.daemon->tx_asleep, 0, __ATOMIC_RELAXED);
 }

@@ -83,6 +83,7 @@ struct sw_client {
 	bool dirty, lagging;
 	bool corrupt;     /* an index in one of its rings is invalid: no longer served */
 	uint32_t changes; /* device changes that were announced to it */
+	uint32_t woken;   /* its sleep that was ended last (base/asleep.h) */
 	uint32_t stamp;   /* of the last multicast packet from or to it */
 	/* its consumer index at seen_ns: it has taken nothing since */
 	uint32_t seen_cons;
@@ -115,6 +116,7 @@ struct sw {
 	struct sw_clients lagging;
 	uint32_t client_count;
 	uint32_t next_id;
+	uint32_t sleep; /* number of the last sleep (base/asleep.h), for all clients */
 	/* counts multicast packets; each client gets one copy of a packet */
 	uint32_t stamp;
 	uint64_t lagging_check_ns;
@@ -136,10 +138,11 @@ int sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw *
 /* No client may be left (asserted). */
 void sw_destroy(struct sw *sw);
 
-/* A client of the user uid. mem: region_size(&geom) bytes of zeros. Returns 0, -ENOSPC
- * (max_clients reached), -EINVAL (bad geometry) or -ENOMEM. */
-int sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, uint32_t uid,
-	void *owner, struct sw_client **out);
+/* A client of the user uid. region: its memory, of which the switch writes only the
+ * daemon's part. Returns 0, -ENOSPC (max_clients reached), -EINVAL (bad geometry) or
+ * -ENOMEM. */
+int sw_client_add(struct sw *sw, const struct region *region, uint32_t uid, void *owner,
+	struct sw_client **out);
 /* Flushes the client, then frees its QPNs and group memberships. Its memory stays the
  * caller's. */
 void sw_client_remove(struct sw_client *client);

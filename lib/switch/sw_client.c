@@ -91,7 +91,7 @@ sw_publish(struct sw *sw, uint64_t now)
 		TAILQ_REMOVE(&sw->dirty, c, dirty_link);
 		c->dirty = false;
 		ring_publish(&c->rx);
-		if (ring_wake_wanted(&c->region.head->rx_asleep)) {
+		if (asleep_wake_wanted(&c->region.client->rx_asleep, &c->woken)) {
 			client_wake(c);
 		} else if (!c->lagging) {
 			c->lagging = true;
@@ -137,7 +137,7 @@ sw_changed(struct sw *sw, bool link_up)
 	struct sw_client *c;
 
 	TAILQ_FOREACH (c, &sw->clients, link) {
-		struct region_head *head = c->region.head;
+		struct region_daemon *head = c->region.daemon;
 
 		__atomic_store_n(&head->link_down, !link_up, __ATOMIC_RELAXED);
 		/* Pairs with the acquire in device_changed() of the client's progress

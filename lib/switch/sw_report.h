@@ -36,9 +36,9 @@ struct report_srq {
 };
 
 struct report {
-	uint32_t requested_gen
-		LINE_ALIGNED;              /* generation that the daemon has requested */
-	uint32_t written_gen LINE_ALIGNED; /* generation that the client has written */
+	/* generation that the daemon has requested: only in copies that it passes on */
+	uint32_t requested_gen;
+	uint32_t written_gen; /* generation that the client has written */
 	/* Numbers of SRQs and QPs; the first ones have rows below. */
 	uint32_t srq_count, qp_count;
 	struct port_stats stats;

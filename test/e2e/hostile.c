@@ -22,6 +22,7 @@
  *   ports      listens at as many RDMA-CM ports as it gets, and closes all at once
  *
  * Prints its counts. The exit status is 0 if the daemon still runs at the end. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,12 +54,32 @@ time_left(void)
 	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec < until;
 }
 
+/* The client's part is mapped for writing. The kernel must refuse that for the daemon's. */
+static void
+region_map(struct me *me, const struct region_geom *geom)
+{
+	size_t own = region_client_size(geom), size = region_daemon_size(geom);
+	int fd = me->fds[SW_FD_CLIENT_MEM], read_only = me->fds[SW_FD_DAEMON_MEM];
+	void *client, *daemon;
+
+	if (fallocate(fd, 0, 0, (off_t)own) != 0 ||
+		fallocate(read_only, 0, 0, (off_t)size) != 0)
+		abort();
+	client = mmap(NULL, own, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	daemon = mmap(NULL, size, PROT_READ, MAP_SHARED, read_only, 0);
+	if (client == MAP_FAILED || daemon == MAP_FAILED ||
+		mprotect(daemon, size, PROT_READ | PROT_WRITE) == 0 ||
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, read_only, 0) !=
+			MAP_FAILED)
+		abort();
+	region_init(&me->region, client, daemon, geom);
+}
+
 int
 attach(struct me *me)
 {
 	struct sw_request req = {.type = SW_ATTACH}, start = {.type = SW_START};
 	struct sw_reply reply;
-	void *mem;
 	int rc = session_open(&me->session, NULL);
 
 	if (rc != 0)
@@ -69,18 +90,15 @@ attach(struct me *me)
 		return rc;
 	}
 	me->device = reply.device;
-	me->size = region_size(&reply.geom);
-	mem = mmap(NULL, me->size, PROT_READ | PROT_WRITE, MAP_SHARED, me->fds[0], 0);
-	if (mem == MAP_FAILED)
-		abort();
-	region_init(&me->region, mem, &reply.geom);
+	region_map(me, &reply.geom);
 	return session_call(&me->session, &start, &reply, NULL, 0);
 }
 
 void
 detach(struct me *me)
 {
-	munmap(me->region.head, me->size);
+	munmap(me->region.client, region_client_size(&me->region.geom));
+	munmap(me->region.daemon, region_daemon_size(&me->region.geom));
 	for (unsigned i = 0; i < SW_ATTACH_FDS; i++)
 		close(me->fds[i]);
 	session_close(&me->session);
@@ -105,7 +123,7 @@ void
 daemon_notify(const struct me *me)
 {
 	const uint64_t one = 1;
-	ssize_t n = write(me->fds[1], &one, sizeof(one));
+	ssize_t n = write(me->fds[SW_FD_DAEMON_WAKE], &one, sizeof(one));
 
 	(void)n;
 }

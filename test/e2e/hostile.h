@@ -10,7 +10,6 @@ struct me {
 	struct session session;
 	struct region region;
 	struct sw_device device;
-	size_t size;
 	int fds[SW_ATTACH_FDS];
 };
 

@@ -28,9 +28,11 @@ mode_scribble(void)
 		/* In three of four rounds change only a few words of the head, so that
 		 * the daemon may go on reading. */
 		do {
-			uint64_t *word = (uint64_t *)me.region.head;
+			uint64_t *word = (uint64_t *)me.region.client;
 			bool all = random_next() % 4 == 0;
-			size_t span = all ? me.size / 8 : sizeof(struct region_head) / 8;
+			size_t span = (all ? region_client_size(&me.region.geom)
+					   : sizeof(struct region_client)) /
+				      8;
 
 			for (unsigned i = 0; i < (all ? 1u << 16 : 3u); i++)
 				word[random_next() % span] =
@@ -72,14 +74,14 @@ mode_liar(void)
 	static const uint8_t opcodes[] = {OPCODE_RC_SEND_ONLY, OPCODE_RC_WRITE_ONLY,
 		OPCODE_RC_ACKNOWLEDGE, OPCODE_UC_SEND_ONLY, OPCODE_UD_SEND_ONLY};
 	struct ring_prod tx;
+	struct ring_cons rx;
 	uint64_t sent = 0;
 	struct me me;
 	uint32_t qpn;
 
 	if (attach(&me) != 0 || daemon_call(&me, SW_QPN_TAKE, 0, 0, &qpn) != 0)
 		return 1;
-	ring_prod_init(
-		&tx, &me.region.head->tx, me.region.tx_desc, me.region.geom.tx_slots);
+	region_client_rings(&me.region, &tx, &rx);
 	while (time_left()) {
 		uint32_t dest = qpn - 32 + (uint32_t)(random_next() % 64);
 		uint8_t *last = NULL;
@@ -105,7 +107,7 @@ mode_liar(void)
 		for (unsigned i = 0; last != NULL && i < 64; i++)
 			last[random_next() % 64] = (uint8_t)random_next();
 		/* Release all received packets without reading them. */
-		me.region.head->rx.cons = me.region.head->rx.prod;
+		me.region.client->rx_cons = me.region.daemon->rx_prod;
 	}
 	printf("sent %llu\n", (unsigned long long)sent);
 	detach(&me);
@@ -127,6 +129,7 @@ int
 mode_block(void)
 {
 	struct ring_prod tx;
+	struct ring_cons rx;
 	uint64_t sent = 0;
 	struct me me;
 	uint32_t qpn;
@@ -138,8 +141,7 @@ mode_block(void)
 	/* The flags of a shared open file are the daemon's too. */
 	for (unsigned i = 1; i < SW_ATTACH_FDS; i++)
 		fcntl(me.fds[i], F_SETFL, fcntl(me.fds[i], F_GETFL) & ~O_NONBLOCK);
-	ring_prod_init(
-		&tx, &me.region.head->tx, me.region.tx_desc, me.region.geom.tx_slots);
+	region_client_rings(&me.region, &tx, &rx);
 	while (time_left()) {
 		struct ring_desc desc = {.buf = 0, .qpn = qpn};
 		struct sw_request req = {.type = SW_DEVICE_INFO};
@@ -152,8 +154,8 @@ mode_block(void)
 			desc.len = frame_random(&me, region_tx_buf(&me.region, 0), qpn,
 				OPCODE_RC_SEND_ONLY);
 		while (desc.len > 1000);
-		me.region.head->rx_asleep = 1;
-		me.region.head->rx.cons = me.region.head->rx.prod;
+		asleep_set(&me.region.client->rx_asleep);
+		me.region.client->rx_cons = me.region.daemon->rx_prod;
 		if (ring_prod_refresh(&tx) && ring_room(&tx) != 0) {
 			ring_put(&tx, &desc);
 			ring_publish(&tx);
@@ -182,7 +184,7 @@ mode_boast(void)
 	while (time_left()) {
 		struct sw_request req = {.type = SW_DEVICE_INFO};
 		struct report *report = me.region.report;
-		uint32_t asked = report->requested_gen;
+		uint32_t asked = me.region.daemon->report_requested;
 		struct sw_reply reply;
 
 		memset(&report->srq_count, 0xff,
@@ -204,8 +206,8 @@ int
 mode_drain(void)
 {
 	struct sw_request join = {.type = SW_GROUP_JOIN};
-	struct ring_shared *rx;
 	struct ring_prod tx;
+	struct ring_cons rx;
 	struct sw_reply reply;
 	uint64_t halves = 0;
 	struct me me;
@@ -216,11 +218,9 @@ mode_drain(void)
 	if (session_call(&me.session, &join, &reply, NULL, 0) != 0 ||
 		daemon_call(&me, SW_PEER_SET, join.qpn, join.qpn, NULL) != 0)
 		return 1;
-	rx = &me.region.head->rx;
-	ring_prod_init(
-		&tx, &me.region.head->tx, me.region.tx_desc, me.region.geom.tx_slots);
+	region_client_rings(&me.region, &tx, &rx);
 	while (time_left()) {
-		uint32_t prod = __atomic_load_n(&rx->prod, __ATOMIC_ACQUIRE);
+		uint32_t prod = __atomic_load_n(rx.prod_shown, __ATOMIC_ACQUIRE);
 
 		/* Fill the ring by packets to ourselves, and take half of it whenever it
 		 * is full. */
@@ -234,9 +234,9 @@ mode_drain(void)
 		}
 		ring_publish(&tx);
 		daemon_notify(&me);
-		if (prod - rx->cons == me.region.geom.rx_slots) {
-			__atomic_store_n(&rx->cons, prod - me.region.geom.rx_slots / 2,
-				__ATOMIC_RELEASE);
+		if (prod - *rx.cons_shown == me.region.geom.rx_slots) {
+			__atomic_store_n(rx.cons_shown,
+				prod - me.region.geom.rx_slots / 2, __ATOMIC_RELEASE);
 			halves++;
 		}
 		usleep(1000);

@@ -188,14 +188,14 @@ static void
 hostile_overwrite(struct world *w, struct input *in)
 {
 	struct fixture_client *c = &w->fixture.c[HOSTILE];
-	size_t size = region_size(&c->client->region.geom);
+	size_t size = region_client_size(&c->client->region.geom);
 	/* The indices and descriptors come first. */
 	size_t at =
-		take16(in) % (take8(in) & 1 ? size : sizeof(struct region_head) + 512);
+		take16(in) % (take8(in) & 1 ? size : sizeof(struct region_client) + 512);
 	size_t len = take8(in) % 16;
 	const uint8_t *bytes = take_bytes(in, &len);
 
-	memcpy((uint8_t *)c->mem + at, bytes, RTE_MIN(len, size - at));
+	memcpy((uint8_t *)c->region.client + at, bytes, RTE_MIN(len, size - at));
 }
 
 static void

@@ -346,7 +346,7 @@ child_uses_the_device(void *arg)
 	struct end *parents = arg, own;
 	struct ibv_port_attr port;
 
-	CHILD_CHECK(shared_mappings() == 1); /* the daemon's, which the fork copied */
+	CHILD_CHECK(shared_mappings() == 2); /* the daemon's, which the fork copied */
 	CHILD_CHECK(ibv_query_port(parents->ctx, 1, &port) == 0);
 	CHILD_CHECK(port.state == IBV_PORT_DOWN);
 	(void)send_post(parents, DEPTH);
@@ -370,7 +370,8 @@ forked_child_leaves_the_parent_alone(void **state)
 	end_open(&e);
 	assert_int_equal(end_connect(&e), 0);
 	assert_int_equal(messages_pass(&e, 3), 0);
-	assert_int_equal(shared_mappings(), 2); /* the client's and the daemon's */
+	assert_int_equal(
+		shared_mappings(), 4); /* the client's and the daemon's, two each */
 	check_in_child(child_uses_the_device, &e);
 	assert_int_equal(messages_pass(&e, 3), 0);
 	assert_int_equal(end_close(&e), 0);

@@ -4,6 +4,7 @@
  * clock, so no case measures time. */
 #include <string.h>
 
+#include "base/asleep.h"
 #include "engine/manual_progress.h"
 #include "engine/engine_state.h"
 #include "engine_link.h"
@@ -127,13 +128,13 @@ delegation_survives_a_few_polls(void **state)
 {
 	init();
 	engine_delegate(ea);
-	assert_int_equal(asleep, 1);
+	assert_true(asleep_is_set(&asleep));
 	for (unsigned i = 0; i < 4; i++)
 		engine_progress(ea);
-	assert_int_equal(asleep, 1);
+	assert_true(asleep_is_set(&asleep));
 	for (unsigned i = 0; i < 64; i++)
 		engine_progress(ea);
-	assert_int_equal(asleep, 0);
+	assert_false(asleep_is_set(&asleep));
 	assert_int_equal(engine_progress_calls(ea), 68);
 	fini();
 }
@@ -163,7 +164,7 @@ no_pass_without_progress_thread(void **state)
 	assert_int_equal(link_qp_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
 	engine_progress(ea);
 	engine_delegate(ea);
-	assert_int_equal(asleep, 0);
+	assert_false(asleep_is_set(&asleep));
 	assert_int_equal(engine_link_deliver(&fixture), 0);
 	engine_set_progress_thread(ea, &progress_thread);
 	expect_message();

@@ -216,7 +216,7 @@ static void
 wake_sockets_carry_no_descriptors(void **state)
 {
 	struct sw_request req = {.type = SW_CM_OPEN};
-	int fds[SW_ATTACH_FDS] = {-1, -1, -1};
+	int fds[SW_ATTACH_FDS] = {-1, -1, -1, -1};
 	struct fixture_client c;
 	struct sw_reply reply;
 	struct lingering l;

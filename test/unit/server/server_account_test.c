@@ -86,11 +86,11 @@ descriptors_are_reserved(void **state)
 	int fds[SW_ATTACH_FDS];
 
 	account_fixture_open(&f, ACCOUNT_clients);
-	/* As if the process had a low limit: a user has 7 descriptors. */
-	accounts_limit(&f.b.d->accounts, ACCOUNT_descriptors, 112, true);
+	/* As if the process had a low limit: a user has 8 descriptors. */
+	accounts_limit(&f.b.d->accounts, ACCOUNT_descriptors, 128, true);
 	while (account_take(f.greedy, ACCOUNT_descriptors, 1))
 		continue;
-	assert_int_equal(client_attach(&f.b, &c), 0); /* takes 5 */
+	assert_int_equal(client_attach(&f.b, &c), 0); /* takes 6 */
 	for (unsigned i = 0; i < 3; i++) {
 		assert_true(client_call(&f.b, c.fd, &req, &reply, fds));
 		assert_int_equal(reply.error, i < 2 ? 0 : EMFILE);
@@ -100,6 +100,30 @@ descriptors_are_reserved(void **state)
 	assert_true(close(client_connect(&f.b)) == 0);
 	assert_int_equal(f.b.d->conn_count, 1);
 	client_detach(&f.b, &c);
+	account_fixture_close(&f);
+}
+
+static void
+memory_is_reserved(void **state)
+{
+	struct fixture_client c[2];
+	struct account_fixture f;
+	const struct region_geom *geom;
+	uint32_t each;
+
+	account_fixture_open(&f, ACCOUNT_clients);
+	geom = &f.b.d->sw->conf.limits.geom;
+	each = (uint32_t)((region_client_size(geom) + region_daemon_size(geom)) / 1024);
+	accounts_limit(&f.b.d->accounts, ACCOUNT_memory_kib, 16 * (each + 1), true);
+	while (account_take(f.greedy, ACCOUNT_memory_kib, 1))
+		continue;
+	assert_int_equal(client_attach(&f.b, &c[0]), 0);
+	assert_int_equal(client_attach(&f.b, &c[1]), ENOMEM);
+	/* Nothing is left of the second one. */
+	client_detach(&f.b, &c[1]);
+	client_detach(&f.b, &c[0]);
+	assert_int_equal(client_attach(&f.b, &c[0]), 0);
+	client_detach(&f.b, &c[0]);
 	account_fixture_close(&f);
 }
 
@@ -434,6 +458,7 @@ main(void)
 		cmocka_unit_test(places_are_reserved),
 		cmocka_unit_test(connections_are_reserved),
 		cmocka_unit_test(descriptors_are_reserved),
+		cmocka_unit_test(memory_is_reserved),
 		cmocka_unit_test(qps_are_reserved),
 		cmocka_unit_test(groups_are_reserved),
 		cmocka_unit_test(group_members_are_reserved),

@@ -86,11 +86,11 @@ addresses_change_at_run_time(void **state)
 	assert_int_equal(before.net.addr_count, 1);
 	/* An equal configuration is no change. */
 	assert_int_equal(rocade_daemon_change(b.d, &c), 0);
-	assert_int_equal(client.region.head->changes, 0);
+	assert_int_equal(client.region.daemon->changes, 0);
 	c.addresses = "192.0.2.7/24,2001:db8::1/64";
 	assert_int_equal(rocade_daemon_change(b.d, &c), 0);
-	assert_int_equal(client.region.head->changes, 1);
-	assert_int_equal(client.region.head->link_down, 0);
+	assert_int_equal(client.region.daemon->changes, 1);
+	assert_int_equal(client.region.daemon->link_down, 0);
 	now = device_info(&b, client.fd);
 	assert_int_equal(now.net.addr_count, 2);
 	assert_string_equal(
@@ -102,7 +102,7 @@ addresses_change_at_run_time(void **state)
 	c.addresses = "224.0.0.1/4";
 	c.client_qps = 1;
 	assert_int_equal(rocade_daemon_change(b.d, &c), EINVAL);
-	assert_int_equal(client.region.head->changes, 1);
+	assert_int_equal(client.region.daemon->changes, 1);
 	assert_int_equal(b.d->sw->conf.limits.qps, 16384);
 	client_detach(&b, &client);
 	fixture_close(&b);

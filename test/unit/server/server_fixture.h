@@ -191,18 +191,38 @@ client_fetch(struct server_fixture *b, int fd, struct sw_request *req,
 /* A client's end. */
 struct fixture_client {
 	int fd;
-	int fds[SW_ATTACH_FDS]; /* memory, the daemon's wake-up, the client's wake-up */
+	int fds[SW_ATTACH_FDS];
 	struct sw_reply reply;
 	struct region region;
-	size_t size;
 };
+
+static inline void *
+memory_map(int fd, size_t size, int prot)
+{
+	void *mem = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
+
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	return mem;
+}
+
+/* Allocates all pages, except for so many bytes at the ends of the parts. */
+static inline void
+memory_fill(const int fds[SW_ATTACH_FDS], const struct region_geom *geom,
+	off_t client_less, off_t daemon_less)
+{
+	assert_int_equal(fallocate(fds[SW_FD_CLIENT_MEM], 0, 0,
+				 (off_t)region_client_size(geom) - client_less),
+		0);
+	assert_int_equal(fallocate(fds[SW_FD_DAEMON_MEM], 0, 0,
+				 (off_t)region_daemon_size(geom) - daemon_less),
+		0);
+}
 
 static inline int
 client_attach(struct server_fixture *b, struct fixture_client *c)
 {
 	struct sw_request req = {.type = SW_ATTACH};
 	struct region_geom geom;
-	void *mem;
 
 	memset(c, 0, sizeof(*c));
 	c->fd = client_connect(b);
@@ -210,21 +230,32 @@ client_attach(struct server_fixture *b, struct fixture_client *c)
 	if (c->reply.error != 0)
 		return c->reply.error;
 	geom = c->reply.geom;
-	c->size = region_size(&geom);
-	mem = mmap(NULL, c->size, PROT_READ | PROT_WRITE, MAP_SHARED, c->fds[0], 0);
-	assert_ptr_not_equal(mem, MAP_FAILED);
-	region_init(&c->region, mem, &geom);
+	memory_fill(c->fds, &geom, 0, 0);
+	region_init(&c->region,
+		memory_map(c->fds[SW_FD_CLIENT_MEM], region_client_size(&geom),
+			PROT_READ | PROT_WRITE),
+		memory_map(
+			c->fds[SW_FD_DAEMON_MEM], region_daemon_size(&geom), PROT_READ),
+		&geom);
 	req.type = SW_START;
 	assert_true(client_call(b, c->fd, &req, &c->reply, NULL));
 	return c->reply.error;
+}
+
+static inline void
+client_unmap(struct fixture_client *c)
+{
+	if (c->region.client == NULL)
+		return;
+	munmap(c->region.client, region_client_size(&c->region.geom));
+	munmap(c->region.daemon, region_daemon_size(&c->region.geom));
 }
 
 /* The client ends, and the daemon notices. */
 static inline void
 client_detach(struct server_fixture *b, struct fixture_client *c)
 {
-	if (c->region.head != NULL)
-		munmap(c->region.head, c->size);
+	client_unmap(c);
 	for (unsigned i = 0; i < SW_ATTACH_FDS; i++) {
 		if (c->fds[i] >= 0)
 			close(c->fds[i]);

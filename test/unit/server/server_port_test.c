@@ -54,7 +54,7 @@ device_has_mac_and_mtu_of_the_port(void **state)
 	assert_int_equal(c.reply.device.mtu, 1500);
 	assert_int_equal(c.reply.device.local, 0);
 	assert_memory_equal(c.reply.device.net.mac, fake.port.mac, 6);
-	assert_int_equal(c.region.head->link_down, 0);
+	assert_int_equal(c.region.daemon->link_down, 0);
 	client_detach(&b, &c);
 	fixture_close(&b);
 	fake_fini(&fake);
@@ -92,6 +92,7 @@ posted_packets_are_sent_before_close(void **state)
 	struct fake_port fake;
 	struct fixture_client c;
 	struct ring_prod tx;
+	struct ring_cons rx;
 	struct pkt frame;
 	struct server_fixture b;
 	uint32_t qpn;
@@ -106,7 +107,7 @@ posted_packets_are_sent_before_close(void **state)
 	assert_int_equal(gid_parse(GROUP, req.dgid, NULL), 0);
 	assert_true(client_call(&b, c.fd, &req, &reply, NULL));
 	assert_int_equal(reply.error, 0);
-	ring_prod_init(&tx, &c.region.head->tx, c.region.tx_desc, c.region.geom.tx_slots);
+	region_client_rings(&c.region, &tx, &rx);
 	for (uint32_t i = 0; i < POSTED; i++) {
 		struct ring_desc desc = {.buf = i, .qpn = qpn};
 
@@ -125,7 +126,7 @@ posted_packets_are_sent_before_close(void **state)
 	assert_int_equal(datagrams, POSTED);
 	assert_in_range(
 		reports, 1, 2); /* the join, and the leave if it was sent in time */
-	munmap(c.region.head, c.size);
+	client_unmap(&c);
 	for (unsigned i = 0; i < SW_ATTACH_FDS; i++)
 		close(c.fds[i]);
 	close(c.fd);

@@ -41,7 +41,7 @@ static uint32_t
 channel_open(struct server_fixture *b, int fd, int *channel)
 {
 	struct sw_request req = {.type = SW_CM_OPEN};
-	int fds[SW_ATTACH_FDS] = {-1, -1, -1};
+	int fds[SW_ATTACH_FDS] = {-1, -1, -1, -1};
 	struct sw_reply reply;
 
 	assert_true(client_call(b, fd, &req, &reply, fds));

@@ -17,8 +17,8 @@ clients_missing(struct server_fixture *b, int fd, bool again)
 static void
 client_answer(struct fixture_client *c)
 {
-	__atomic_store_n(&c->region.report->written_gen, c->region.report->requested_gen,
-		__ATOMIC_RELEASE);
+	__atomic_store_n(&c->region.report->written_gen,
+		c->region.daemon->report_requested, __ATOMIC_RELEASE);
 }
 
 static struct sw_data_reply reply;
@@ -49,7 +49,7 @@ clients_are_missing_until_they_answer(void **state)
 	assert_int_equal(clients_missing(&b, fd, false), 0);
 	assert_int_equal(clients_missing(&b, fd, true), 2);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_not_equal(c[i].region.report->requested_gen, 0);
+		assert_int_not_equal(c[i].region.daemon->report_requested, 0);
 		assert_int_equal(recv(c[i].fds[2], &byte, 1, MSG_DONTWAIT), 1);
 	}
 	client_answer(&c[1]);
@@ -89,11 +89,11 @@ requests_are_rate_limited(void **state)
 	/* A client that has just attached is asked at once. */
 	assert_int_equal(client_attach(&b, &late), 0);
 	report_request(asker);
-	assert_int_equal(late.region.report->requested_gen, b.d->requested_gen);
+	assert_int_equal(late.region.daemon->report_requested, b.d->requested_gen);
 	client_detach(&b, &late);
 	b.d->requested_ns = 0;
 	report_request(asker);
-	assert_int_equal(c.region.report->requested_gen, b.d->requested_gen);
+	assert_int_equal(c.region.daemon->report_requested, b.d->requested_gen);
 	client_detach(&b, &c);
 	fixture_close(&b);
 }
@@ -132,9 +132,12 @@ snapshot_is_a_bounded_copy(void **state)
 		assert_true(client_call(&b, c.fd, &take, &taken, NULL));
 	c.region.report->qp_count = 2;
 	c.region.report->qps[1].qpn = 4711;
+	/* The client's own number of the request does not count. */
+	c.region.report->requested_gen = 4711;
 	assert_int_equal(report_read(&b, &c, &copy),
 		offsetof(struct report, qps) + 2 * sizeof(copy.qps[0]));
 	assert_int_equal(copy.qps[1].qpn, 4711);
+	assert_int_equal(copy.requested_gen, 0);
 	/* At most a row for each QP that the daemon knows of. */
 	c.region.report->qp_count = UINT32_MAX;
 	assert_int_equal(report_read(&b, &c, &copy),
@@ -296,8 +299,8 @@ users_see_their_own_statistics(void **state)
 	users_fixture_open(&f);
 	/* No other client is woken, and none is waited for. */
 	assert_int_equal(clients_missing(&f.b, f.c[1].fd, true), 1);
-	assert_int_equal(f.c[0].region.report->requested_gen, 0);
-	assert_int_not_equal(f.c[1].region.report->requested_gen, 0);
+	assert_int_equal(f.c[0].region.daemon->report_requested, 0);
+	assert_int_not_equal(f.c[1].region.daemon->report_requested, 0);
 	assert_int_equal(clients_missing(&f.b, f.c[0].fd, true), 3);
 	assert_int_equal(clients_missing(&f.b, f.c[1].fd, false), 1);
 	/* The other user's first client is the second of all, and its last. */

@@ -203,12 +203,13 @@ call(int fd, struct sw_request req)
 static void
 garbage_post(struct fixture_client *c, struct ring_prod *tx, uint32_t qpn)
 {
+	static uint32_t woken; /* of the only client that sends */
 	struct ring_desc desc = {.buf = 0, .qpn = qpn, .len = 100};
 
 	assert_true(ring_prod_refresh(tx));
 	ring_put(tx, &desc);
 	ring_publish(tx);
-	if (ring_wake_wanted(&c->region.head->tx_asleep)) {
+	if (asleep_wake_wanted(&c->region.daemon->tx_asleep, &woken)) {
 		const uint64_t one = 1;
 
 		assert_int_equal(write(c->fds[1], &one, sizeof(one)), sizeof(one));
@@ -230,6 +231,7 @@ sleeping_daemon_is_woken(void **state)
 {
 	struct fixture_client c, bad;
 	struct ring_prod tx;
+	struct ring_cons rx;
 	pthread_t thread;
 	struct server_fixture b;
 	uint32_t qpn;
@@ -239,20 +241,19 @@ sleeping_daemon_is_woken(void **state)
 	assert_int_equal(client_attach(&b, &bad), 0);
 	assert_int_equal(pthread_create(&thread, NULL, serve, b.d), 0);
 	qpn = call(c.fd, (struct sw_request){.type = SW_QPN_TAKE}).qpn;
-	ring_prod_init(&tx, &c.region.head->tx, c.region.tx_desc, c.region.geom.tx_slots);
+	region_client_rings(&c.region, &tx, &rx);
 	for (unsigned i = 0; i < 100; i++) {
 		garbage_post(&c, &tx, qpn);
-		while (__atomic_load_n(&c.region.head->tx.cons, __ATOMIC_ACQUIRE) !=
+		while (__atomic_load_n(&c.region.daemon->tx_cons, __ATOMIC_ACQUIRE) !=
 			i + 1)
 			usleep(10);
 		if (i % 10 == 0) /* wait until it sleeps */
-			while (__atomic_load_n(
-				       &c.region.head->tx_asleep, __ATOMIC_RELAXED) == 0)
+			while (!asleep_is_set(&c.region.daemon->tx_asleep))
 				usleep(10);
 	}
 	/* A ring that was corrupted while the daemon slept is found at the next
 	 * wake-up. */
-	bad.region.head->tx.prod = 12345;
+	bad.region.client->tx_prod = 12345;
 	garbage_post(&c, &tx, qpn);
 	assert_true(is_disconnected(bad.fd));
 	rocade_daemon_stop(b.d);
@@ -274,7 +275,7 @@ destroy_disconnects_clients(void **state)
 	assert_int_equal(client_attach(&b, &c), 0);
 	fd = dup(c.fd);
 	b.fds++; /* the duplicate */
-	munmap(c.region.head, c.size);
+	client_unmap(&c);
 	for (unsigned i = 0; i < SW_ATTACH_FDS; i++)
 		close(c.fds[i]);
 	close(c.fd);

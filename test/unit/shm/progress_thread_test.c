@@ -29,9 +29,17 @@ struct thread_fixture {
 	struct shm shm;
 	struct engine_progress_thread engine_thread;
 	struct region region;
-	void *mem;
 	int session, wake; /* the daemon's ends */
 };
+
+static void *
+pages_make(size_t size)
+{
+	void *mem = aligned_alloc(4096, size);
+
+	assert_non_null(mem);
+	return memset(mem, 0, size);
+}
 
 static void
 fixture_open(struct thread_fixture *k)
@@ -47,9 +55,8 @@ fixture_open(struct thread_fixture *k)
 	link_qp_connect(&a, &b, &plain);
 	dev_srq_add(fixture.a.dev, &fixture.a.srq);
 	k->shm.dev = fixture.a.dev;
-	k->mem = aligned_alloc(4096, region_size(&geom));
-	memset(k->mem, 0, region_size(&geom));
-	region_init(&k->region, k->mem, &geom);
+	region_init(&k->region, pages_make(region_client_size(&geom)),
+		pages_make(region_daemon_size(&geom)), &geom);
 	assert_int_equal(
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends),
 		0);
@@ -60,7 +67,7 @@ fixture_open(struct thread_fixture *k)
 	k->session = ends[0];
 	k->engine_thread = (struct engine_progress_thread){.wake = progress_thread_wake,
 		.arg = &k->shm.progress_thread,
-		.asleep = &k->region.head->rx_asleep};
+		.asleep = &k->region.client->rx_asleep};
 	engine_set_progress_thread(fixture.a.dev->engines[0], &k->engine_thread);
 	assert_int_equal(progress_thread_start(&k->shm.progress_thread,
 				 fixture.a.dev->engines[0], ends[1], &k->region),
@@ -80,7 +87,8 @@ fixture_close(struct thread_fixture *k)
 		close(k->session);
 	if (k->wake >= 0)
 		close(k->wake);
-	free(k->mem);
+	free(k->region.client);
+	free(k->region.daemon);
 	dev_srq_remove(fixture.a.dev, &fixture.a.srq);
 	link_qp_destroy(&a);
 	link_qp_destroy(&b);
@@ -97,17 +105,28 @@ wait_until_set(const uint32_t *word, uint32_t value)
 	}
 }
 
+/* Waits for a sleep of the thread that the caller has not seen. */
+static void
+wait_until_asleep(const uint32_t *asleep, uint32_t *woken)
+{
+	for (unsigned i = 0; !asleep_wake_wanted(asleep, woken); i++) {
+		if (i == TIMEOUT_S * 1000)
+			fail_msg("the thread does not sleep");
+		usleep(1000);
+	}
+}
+
 static void
 sleeping_thread_sets_the_flag(void **state)
 {
+	uint32_t woken = 0;
 	struct thread_fixture k;
 
 	fixture_open(&k);
-	wait_until_set(&k.region.head->rx_asleep, 1);
-	/* The daemon clears the flag and wakes the thread, which sleeps again. */
-	__atomic_store_n(&k.region.head->rx_asleep, 0, __ATOMIC_RELAXED);
+	wait_until_asleep(&k.region.client->rx_asleep, &woken);
+	/* The daemon wakes the thread, which sleeps again. */
 	assert_int_equal(send(k.wake, "", 1, 0), 1);
-	wait_until_set(&k.region.head->rx_asleep, 1);
+	wait_until_asleep(&k.region.client->rx_asleep, &woken);
 	progress_thread_wake(&k.shm.progress_thread);
 	fixture_close(&k);
 }
@@ -121,7 +140,7 @@ stats_request_is_answered(void **state)
 	fixture_open(&k);
 	report = k.region.report;
 	for (uint32_t n = 1; n < 20; n++) {
-		__atomic_store_n(&report->requested_gen, n, __ATOMIC_RELAXED);
+		__atomic_store_n(&k.region.daemon->report_requested, n, __ATOMIC_RELAXED);
 		assert_int_equal(send(k.wake, "", 1, 0), 1);
 		wait_until_set(&report->written_gen, n);
 	}
@@ -140,7 +159,7 @@ device_change_is_reread(void **state)
 	refreshed = 0;
 	fixture_open(&k);
 	for (uint32_t n = 1; n < 5; n++) {
-		__atomic_store_n(&k.region.head->changes, n, __ATOMIC_RELEASE);
+		__atomic_store_n(&k.region.daemon->changes, n, __ATOMIC_RELEASE);
 		assert_int_equal(send(k.wake, "", 1, 0), 1);
 		wait_until_set(&refreshed, n);
 	}
@@ -163,7 +182,7 @@ changed_addresses_are_taken_over(void **state)
 	net->addr[net->addr_count].prefix_len = 24;
 	memcpy(net->addr[net->addr_count++].gid,
 		"\0\0\0\0\0\0\0\0\0\0\xff\xff\xc6\x33\x64\x07", 16);
-	__atomic_store_n(&k.region.head->changes, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&k.region.daemon->changes, 1, __ATOMIC_RELEASE);
 	assert_int_equal(send(k.wake, "", 1, 0), 1);
 	for (unsigned i = 0; event_next(&fixture.a.events, &event) != 0; i++) {
 		assert_true(i < TIMEOUT_S * 1000);
@@ -188,7 +207,7 @@ signals_are_blocked(void **state)
 	/* A thread that does not block the signal would take it, and the process would
 	 * end. */
 	assert_int_equal(kill(getpid(), SIGUSR1), 0);
-	__atomic_store_n(&k.region.report->requested_gen, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&k.region.daemon->report_requested, 1, __ATOMIC_RELAXED);
 	assert_int_equal(send(k.wake, "", 1, 0), 1);
 	wait_until_set(&k.region.report->written_gen, 1);
 	sigpending(&pending);

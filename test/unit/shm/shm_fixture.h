@@ -101,16 +101,20 @@ struct daemon_end {
 	struct region region;
 	struct ring_cons tx;
 	struct ring_prod rx;
-	size_t size;
 };
 
+#define WRITER_SEALS (F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
+
+/* Memory of a fixed size; mapped for writing, and then sealed further. */
 static inline int
-memory_create(off_t size, int seals)
+memory_create(size_t size, int seals, void **mem)
 {
 	int fd = memfd_create("rocade", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	assert_int_equal(ftruncate(fd, size), 0);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	*mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(*mem, MAP_FAILED);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | seals), 0);
 	return fd;
 }
 
@@ -118,24 +122,22 @@ static inline void
 daemon_open(struct daemon_end *d, struct session *s)
 {
 	struct region_geom geom = reply_valid().geom;
+	void *client, *daemon;
 	int ends[2];
-	void *mem;
 
 	d->fd = session_pair(s);
-	d->size = region_size(&geom);
-	d->fds[0] = memory_create((off_t)d->size, F_SEAL_SHRINK | F_SEAL_GROW);
-	mem = mmap(NULL, d->size, PROT_READ | PROT_WRITE, MAP_SHARED, d->fds[0], 0);
-	assert_ptr_not_equal(mem, MAP_FAILED);
-	region_init(&d->region, mem, &geom);
-	ring_cons_init(&d->tx, &d->region.head->tx, d->region.tx_desc, geom.tx_slots);
-	ring_prod_init(&d->rx, &d->region.head->rx, d->region.rx_desc, geom.rx_slots);
+	d->fds[SW_FD_CLIENT_MEM] = memory_create(region_client_size(&geom), 0, &client);
+	d->fds[SW_FD_DAEMON_MEM] =
+		memory_create(region_daemon_size(&geom), WRITER_SEALS, &daemon);
+	region_init(&d->region, client, daemon, &geom);
+	region_daemon_rings(&d->region, &d->tx, &d->rx);
 	d->daemon_wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	d->fds[1] = dup(d->daemon_wake_fd);
+	d->fds[SW_FD_DAEMON_WAKE] = dup(d->daemon_wake_fd);
 	assert_int_equal(
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends),
 		0);
 	d->wake = ends[0];
-	d->fds[2] = ends[1];
+	d->fds[SW_FD_CLIENT_WAKE] = ends[1];
 }
 
 /* Closes the daemon's copies of the descriptors passed to the client. */
@@ -149,7 +151,8 @@ daemon_close_passed(struct daemon_end *d)
 static inline void
 daemon_close(struct daemon_end *d)
 {
-	munmap(d->region.head, d->size);
+	munmap(d->region.client, region_client_size(&d->region.geom));
+	munmap(d->region.daemon, region_daemon_size(&d->region.geom));
 	close(d->fd);
 	close(d->daemon_wake_fd);
 	close(d->wake);

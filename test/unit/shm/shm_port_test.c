@@ -1,6 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bursts over the rings, with a daemon that is correct, slow, or faulty. */
+#include <sys/syscall.h>
+
 #include "shm_fixture.h"
+
+/* In place of the C library's: the next calls fail with this error. */
+static struct {
+	unsigned calls;
+	int error;
+} fallocate_fails;
+
+int
+fallocate(int fd, int mode, off_t at, off_t len)
+{
+	if (fallocate_fails.calls == 0)
+		return (int)syscall(SYS_fallocate, fd, mode, at, len);
+	fallocate_fails.calls--;
+	errno = fallocate_fails.error;
+	return -1;
+}
 
 struct shm_fixture {
 	struct daemon_end d;
@@ -8,21 +26,31 @@ struct shm_fixture {
 	struct sw_device device;
 	struct shm *shm;
 	unsigned fds;
+	blkcnt_t blocks; /* of both parts of the memory, once the client is attached */
 };
 
 static void
 fixture_open(struct shm_fixture *b)
 {
 	struct sw_reply reply = reply_valid();
+	struct stat client, daemon;
 	struct session s;
+	int mem[2];
 
 	b->fds = fds_count();
 	daemon_open(&b->d, &s);
 	reply_send(b->d.fd, &reply, sizeof(reply), b->d.fds, SW_ATTACH_FDS);
 	reply.device.mtu = 1500; /* it changes between the two */
 	reply_send(b->d.fd, &reply, sizeof(reply), NULL, 0);
+	mem[0] = dup(b->d.fds[SW_FD_CLIENT_MEM]);
+	mem[1] = dup(b->d.fds[SW_FD_DAEMON_MEM]);
 	daemon_close_passed(&b->d);
 	assert_int_equal(shm_attach(&s, &b->port, &b->device, &b->shm), 0);
+	assert_int_equal(fstat(mem[0], &client), 0);
+	assert_int_equal(fstat(mem[1], &daemon), 0);
+	b->blocks = client.st_blocks + daemon.st_blocks;
+	close(mem[0]);
+	close(mem[1]);
 	assert_int_equal(request_recv(b->d.fd).type, SW_ATTACH);
 	assert_int_equal(request_recv(b->d.fd).type, SW_START);
 	assert_int_equal(b->device.mtu, 1500);
@@ -145,7 +173,7 @@ sleeping_daemon_is_woken_once(void **state)
 	fixture_open(&b);
 	assert_int_equal(send_n(&b, 1, 60), 1);
 	assert_int_equal(read(b.d.daemon_wake_fd, &count, sizeof(count)), -1);
-	ring_asleep_set(&b.d.region.head->tx_asleep);
+	asleep_set(&b.d.region.daemon->tx_asleep);
 	assert_int_equal(send_n(&b, 1, 60), 1);
 	assert_int_equal(send_n(&b, 1, 60), 1);
 	assert_int_equal(read(b.d.daemon_wake_fd, &count, sizeof(count)), 8);
@@ -179,11 +207,11 @@ rx_buffers_return_in_order(void **state)
 		/* Released out of order: the daemon gets no buffer back before the first
 		 * one. */
 		b.port.ops->rx_release(b.shm, &pkts[1], 1);
-		assert_int_equal(b.d.region.head->rx.cons, first);
+		assert_int_equal(b.d.region.client->rx_cons, first);
 		b.port.ops->rx_release(b.shm, &pkts[0], 1);
-		assert_int_equal(b.d.region.head->rx.cons, first + 2);
+		assert_int_equal(b.d.region.client->rx_cons, first + 2);
 		b.port.ops->rx_release(b.shm, &pkts[2], 1);
-		assert_int_equal(b.d.region.head->rx.cons, first + 3);
+		assert_int_equal(b.d.region.client->rx_cons, first + 3);
 	}
 	fixture_close(&b);
 }
@@ -201,15 +229,15 @@ corrupt_ring_values_are_bounded(void **state)
 	assert_int_equal(pkt.len, 256);
 	b.port.ops->rx_release(b.shm, &pkt, 1);
 	/* More packets than the ring holds: none is received. */
-	b.d.region.head->rx.prod = b.d.rx.prod + 9;
+	b.d.region.daemon->rx_prod = b.d.rx.prod + 9;
 	assert_int_equal(b.port.ops->rx_burst(b.shm, &pkt, 1), 0);
 	/* The daemon acknowledges more than was sent: no buffer is freed twice. */
 	assert_int_equal(send_n(&b, 8, 60), 8);
-	cons = b.d.region.head->tx.cons;
-	b.d.region.head->tx.cons = cons + 100;
+	cons = b.d.region.daemon->tx_cons;
+	b.d.region.daemon->tx_cons = cons + 100;
 	assert_int_equal(send_n(&b, 12, 60), 0);
 	assert_int_equal(b.shm->free_count, 4);
-	b.d.region.head->tx.cons = cons;
+	b.d.region.daemon->tx_cons = cons;
 	daemon_takes(&b, 8);
 	fixture_close(&b);
 }
@@ -224,9 +252,9 @@ dead_port_moves_no_packets(void **state)
 	fixture_open(&b);
 	daemon_sends(&b, 64, 0);
 	b.shm->dead = true; /* as in a child after fork() */
-	prod = b.d.region.head->tx.prod;
+	prod = b.d.region.client->tx_prod;
 	assert_int_equal(send_n(&b, 3, 60), 3);
-	assert_int_equal(b.d.region.head->tx.prod, prod);
+	assert_int_equal(b.d.region.client->tx_prod, prod);
 	assert_int_equal(b.port.ops->rx_burst(b.shm, &pkt, 1), 0);
 	assert_false(b.port.ops->link_up(b.port.drv));
 	fixture_close(&b);
@@ -261,9 +289,9 @@ invalid_attach_reply_is_refused(void **state)
 			want = -ENODEV;
 		} else {
 			reply_send(d.fd, &reply, sizeof(reply), d.fds,
-				fault == 3   ? 2
+				fault == 3   ? SW_ATTACH_FDS - 1
 				: fault == 4 ? 0
-					     : 3);
+					     : SW_ATTACH_FDS);
 		}
 		daemon_close_passed(&d);
 		rc = shm_attach(&s, &port, &device, &shm);
@@ -273,42 +301,136 @@ invalid_attach_reply_is_refused(void **state)
 	}
 }
 
-/* Memory that could raise SIGBUS in the client: refused. */
+/* Memory that could raise SIGBUS in the client, or that others than the daemon write. */
+static int
+memory_faulty(unsigned fault, size_t size)
+{
+	static const int seals[] = {F_SEAL_GROW | F_SEAL_FUTURE_WRITE,
+		F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE, F_SEAL_SHRINK | F_SEAL_GROW};
+	const int all = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
+	int fd;
+
+	if (fault == 3) /* no memfd */
+		return open("/dev/zero", O_RDWR | O_CLOEXEC);
+	fd = memfd_create("rocade", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fault == 4)
+		size -= 4096;
+	else if (fault == 5)
+		size += 4096;
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	assert_int_equal(
+		fcntl(fd, F_ADD_SEALS, fault < RTE_DIM(seals) ? seals[fault] : all), 0);
+	return fd;
+}
+
+static int
+attach_to(struct daemon_end *d, struct session *s)
+{
+	struct sw_reply reply = reply_valid();
+	struct sw_device device;
+	struct port port;
+	struct shm *shm;
+
+	reply_send(d->fd, &reply, sizeof(reply), d->fds, SW_ATTACH_FDS);
+	daemon_close_passed(d);
+	return shm_attach(s, &port, &device, &shm);
+}
+
 static void
 memory_is_checked(void **state)
 {
-	static const int whole = F_SEAL_SHRINK | F_SEAL_GROW;
-	struct sw_reply reply = reply_valid();
-	off_t size = (off_t)region_size(&reply.geom);
+	const struct region_geom geom = reply_valid().geom;
 	unsigned before = fds_count();
 
-	for (unsigned fault = 0; fault < 6; fault++) {
-		struct sw_device device;
+	for (unsigned i = 0; i < 12; i++) {
+		bool client = i >= 6;
 		struct daemon_end d;
 		struct session s;
-		struct port port;
-		struct shm *shm;
+		int *fd;
 
+		/* The client's own memory needs no F_SEAL_FUTURE_WRITE yet. */
+		if (client && i % 6 == 2)
+			continue;
 		daemon_open(&d, &s);
-		close(d.fds[0]);
-		if (fault == 0)
-			d.fds[0] = memory_create(size, F_SEAL_GROW);
-		else if (fault == 1)
-			d.fds[0] = memory_create(size, F_SEAL_SHRINK);
-		else if (fault == 2)
-			d.fds[0] = memory_create(size - 4096, whole);
-		else if (fault == 3)
-			d.fds[0] = memory_create(size + 4096, whole);
-		else if (fault == 4) /* never sealed */
-			d.fds[0] = memfd_create("rocade", MFD_CLOEXEC);
-		else /* no memfd */
-			d.fds[0] = open("/dev/zero", O_RDWR | O_CLOEXEC);
-		reply_send(d.fd, &reply, sizeof(reply), d.fds, 3);
-		daemon_close_passed(&d);
-		assert_int_equal(shm_attach(&s, &port, &device, &shm), -EPROTO);
+		fd = &d.fds[client ? SW_FD_CLIENT_MEM : SW_FD_DAEMON_MEM];
+		close(*fd);
+		*fd = memory_faulty(i % 6,
+			client ? region_client_size(&geom) : region_daemon_size(&geom));
+		assert_int_equal(attach_to(&d, &s), -EPROTO);
 		daemon_close(&d);
 		assert_int_equal(fds_count(), before);
 	}
+}
+
+/* Whether there are huge pages for the file would show at the first access only. */
+static void
+huge_pages_are_refused(void **state)
+{
+	struct sw_reply reply = reply_valid();
+	unsigned before = fds_count();
+	struct sw_device device;
+	struct daemon_end d;
+	struct session s;
+	struct port port;
+	struct shm *shm;
+	void *own;
+	int fd = memfd_create("rocade", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+
+	if (fd < 0)
+		skip(); /* a kernel without huge pages */
+	/* A geometry whose size is that of a huge page. */
+	reply.geom.rx_slots = 128;
+	reply.geom.buf_size = 16320;
+	assert_int_equal(region_daemon_size(&reply.geom), 2 << 20);
+	daemon_open(&d, &s);
+	assert_int_equal(ftruncate(fd, (off_t)region_daemon_size(&reply.geom)), 0);
+	assert_int_equal(
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE),
+		0);
+	close(d.fds[SW_FD_DAEMON_MEM]);
+	d.fds[SW_FD_DAEMON_MEM] = fd;
+	close(d.fds[SW_FD_CLIENT_MEM]);
+	d.fds[SW_FD_CLIENT_MEM] = memory_create(region_client_size(&reply.geom), 0, &own);
+	munmap(own, region_client_size(&reply.geom));
+	reply_send(d.fd, &reply, sizeof(reply), d.fds, SW_ATTACH_FDS);
+	daemon_close_passed(&d);
+	assert_int_equal(shm_attach(&s, &port, &device, &shm), -EPROTO);
+	daemon_close(&d);
+	assert_int_equal(fds_count(), before);
+}
+
+/* The pages are charged to this process: it is the first one to touch them. */
+static void
+all_pages_are_allocated(void **state)
+{
+	struct shm_fixture b;
+
+	for (unsigned i = 0; i < 2; i++) {
+		/* A signal undoes what a call has allocated. */
+		fallocate_fails.calls = i;
+		fallocate_fails.error = EINTR;
+		fixture_open(&b);
+		assert_int_equal(fallocate_fails.calls, 0);
+		assert_int_equal(
+			b.blocks * 512, region_client_size(&b.d.region.geom) +
+						region_daemon_size(&b.d.region.geom));
+		fixture_close(&b);
+	}
+}
+
+static void
+missing_memory_is_reported(void **state)
+{
+	unsigned before = fds_count();
+	struct daemon_end d;
+	struct session s;
+
+	daemon_open(&d, &s);
+	fallocate_fails.calls = 1;
+	fallocate_fails.error = ENOMEM;
+	assert_int_equal(attach_to(&d, &s), -ENOMEM);
+	daemon_close(&d);
+	assert_int_equal(fds_count(), before);
 }
 
 static void
@@ -365,6 +487,9 @@ main(void)
 		cmocka_unit_test(dead_port_moves_no_packets),
 		cmocka_unit_test(invalid_attach_reply_is_refused),
 		cmocka_unit_test(memory_is_checked),
+		cmocka_unit_test(huge_pages_are_refused),
+		cmocka_unit_test(all_pages_are_allocated),
+		cmocka_unit_test(missing_memory_is_reported),
 		cmocka_unit_test(device_hooks_send_requests),
 	};
 

@@ -24,7 +24,7 @@ static void
 request_snapshot(void)
 {
 	report.requested_gen++;
-	report_write(fixture.a.dev, &report);
+	report_write(fixture.a.dev, report.requested_gen, &report);
 	assert_int_equal(report.written_gen, report.requested_gen);
 }
 

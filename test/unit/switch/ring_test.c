@@ -7,7 +7,7 @@
 #define SLOTS 8
 
 struct pair {
-	struct ring_shared shared;
+	uint32_t prod_shown, cons_shown;
 	struct ring_desc desc[SLOTS];
 	struct ring_prod prod;
 	struct ring_cons cons;
@@ -17,8 +17,8 @@ static void
 pair_init(struct pair *p)
 {
 	memset(p, 0, sizeof(*p));
-	ring_prod_init(&p->prod, &p->shared, p->desc, SLOTS);
-	ring_cons_init(&p->cons, &p->shared, p->desc, SLOTS);
+	ring_prod_init(&p->prod, &p->prod_shown, &p->cons_shown, p->desc, SLOTS);
+	ring_cons_init(&p->cons, &p->prod_shown, &p->cons_shown, p->desc, SLOTS);
 }
 
 static void
@@ -70,7 +70,7 @@ corrupt_producer_index_is_detected(void **state)
 		ring_publish(&p.prod);
 		assert_true(ring_cons_refresh(&p.cons));
 		/* Too far ahead, or behind what was seen before. */
-		p.shared.prod = lies[i];
+		p.prod_shown = lies[i];
 		assert_false(ring_cons_refresh(&p.cons));
 		assert_int_equal(ring_count(&p.cons), 2);
 	}
@@ -88,9 +88,9 @@ corrupt_consumer_index_is_detected(void **state)
 			pair_put(&p, n);
 		ring_publish(&p.prod);
 		pair_put(&p, 3); /* not published: the consumer cannot have taken it */
-		p.shared.cons = 1;
+		p.cons_shown = 1;
 		assert_true(ring_prod_refresh(&p.prod));
-		p.shared.cons = lies[i];
+		p.cons_shown = lies[i];
 		assert_false(ring_prod_refresh(&p.prod));
 		assert_int_equal(ring_room(&p.prod), SLOTS - 3);
 	}
@@ -99,15 +99,55 @@ corrupt_consumer_index_is_detected(void **state)
 static void
 sleeper_is_woken_once(void **state)
 {
-	uint32_t asleep = 0;
+	uint32_t asleep = 0, woken = 0;
 
-	assert_false(ring_wake_wanted(&asleep));
-	ring_asleep_set(&asleep);
-	assert_true(ring_wake_wanted(&asleep));
-	assert_false(ring_wake_wanted(&asleep));
-	ring_asleep_set(&asleep);
-	ring_asleep_clear(&asleep);
-	assert_false(ring_wake_wanted(&asleep));
+	assert_false(asleep_wake_wanted(&asleep, &woken));
+	asleep_set(&asleep);
+	assert_true(asleep_is_set(&asleep));
+	assert_true(asleep_wake_wanted(&asleep, &woken));
+	assert_false(asleep_wake_wanted(&asleep, &woken));
+	/* It sleeps again, and has not said that it was awake. */
+	asleep_set(&asleep);
+	assert_true(asleep_wake_wanted(&asleep, &woken));
+	asleep_clear(&asleep);
+	assert_false(asleep_is_set(&asleep));
+	assert_false(asleep_wake_wanted(&asleep, &woken));
+	asleep_set(&asleep);
+	asleep_clear(&asleep);
+	assert_false(asleep_wake_wanted(&asleep, &woken));
+	for (unsigned i = 0; i < 5; i++) {
+		asleep_set(&asleep);
+		assert_true(asleep_wake_wanted(&asleep, &woken));
+		asleep_clear(&asleep);
+	}
+}
+
+#define SLEEPS 100000
+
+static pthread_barrier_t both;
+
+static void *
+asleep_set_often(void *arg)
+{
+	pthread_barrier_wait(&both);
+	for (unsigned i = 0; i < SLEEPS; i++)
+		asleep_set(arg);
+	return NULL;
+}
+
+/* The waker would take two sleeps of one number for one. */
+static void
+threads_set_different_numbers(void **state)
+{
+	uint32_t asleep = 0;
+	pthread_t thread;
+
+	pthread_barrier_init(&both, NULL, 2);
+	assert_int_equal(pthread_create(&thread, NULL, asleep_set_often, &asleep), 0);
+	asleep_set_often(&asleep);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&both);
+	assert_int_equal(asleep, 2 * (2 * SLEEPS) + 1);
 }
 
 /* Beside other load each wake-up may take a time slice. */
@@ -115,7 +155,7 @@ sleeper_is_woken_once(void **state)
 
 struct wakeup_talk {
 	struct pair p;
-	uint32_t asleep;
+	uint32_t asleep, woken;
 	uint32_t wake_flag;
 };
 
@@ -132,7 +172,7 @@ talker(void *arg)
 		}
 		pair_put(&t->p, i++);
 		ring_publish(&t->p.prod);
-		if (ring_wake_wanted(&t->asleep))
+		if (asleep_wake_wanted(&t->asleep, &t->woken))
 			__atomic_store_n(&t->wake_flag, 1, __ATOMIC_RELEASE);
 	}
 	return NULL;
@@ -153,10 +193,10 @@ two_threads_and_no_lost_wakeup(void **state)
 	while (next < MESSAGES) {
 		assert_true(ring_cons_refresh(&at->p.cons));
 		if (ring_count(&at->p.cons) == 0) {
-			ring_asleep_set(&at->asleep);
+			asleep_set(&at->asleep);
 			assert_true(ring_cons_refresh(&at->p.cons));
 			if (ring_count(&at->p.cons) != 0) {
-				ring_asleep_clear(&at->asleep);
+				asleep_clear(&at->asleep);
 				__atomic_store_n(&at->wake_flag, 0, __ATOMIC_RELAXED);
 				continue;
 			}
@@ -179,6 +219,7 @@ main(void)
 		cmocka_unit_test(corrupt_producer_index_is_detected),
 		cmocka_unit_test(corrupt_consumer_index_is_detected),
 		cmocka_unit_test(sleeper_is_woken_once),
+		cmocka_unit_test(threads_set_different_numbers),
 		cmocka_unit_test(two_threads_and_no_lost_wakeup),
 	};
 

@@ -94,12 +94,12 @@ corrupt_ring_ends_one_client(void **state)
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	/* claims more packets than the ring holds */
-	b.c[2].region.head->tx.prod = CLIENT_SLOTS + 1;
+	b.c[2].region.client->tx_prod = CLIENT_SLOTS + 1;
 	sw_run(b.sw, 0);
 	assert_true(b.c[2].client->corrupt);
 	client_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_true(client_received(&b.c[1], &f));
-	b.c[1].region.head->rx.cons = 777; /* claims packets that it did not get */
+	b.c[1].region.client->rx_cons = 777; /* claims packets that it did not get */
 	for (unsigned i = 0; i < 2 * CLIENT_SLOTS; i++)
 		client_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_true(b.c[1].client->corrupt);
@@ -107,11 +107,11 @@ corrupt_ring_ends_one_client(void **state)
 	assert_int_equal(b.sw->corrupt_count, 2);
 	sw_run(b.sw, NS_PER_SEC);
 	assert_true(sw_sleep(b.sw)); /* a corrupt client does not keep the daemon awake */
-	b.c[0].region.head->tx.prod--;
+	b.c[0].region.client->tx_prod--;
 	/* found just now: the owner has to disconnect the client before it sleeps */
 	assert_false(sw_sleep(b.sw));
 	assert_int_equal(b.sw->corrupt_count, 3);
-	assert_int_equal(b.c[0].region.head->tx_asleep, 0);
+	assert_false(asleep_is_set(&b.c[0].region.daemon->tx_asleep));
 	fixture_close(&b);
 }
 
@@ -130,9 +130,7 @@ qpns_and_clients_are_limited(void **state)
 	assert_int_equal(reply.error, ENOMEM);
 	assert_int_equal(b.c[0].client->stats.refused, 1);
 	client_take_qpn(&b, &b.c[1]); /* the limit is per client */
-	assert_int_equal(
-		sw_client_add(b.sw, &b.sw->conf.limits.geom, b.c[0].mem, 0, NULL, &none),
-		-ENOSPC);
+	assert_int_equal(sw_client_add(b.sw, &b.c[0].region, 0, NULL, &none), -ENOSPC);
 	fixture_close(&b);
 }
 
@@ -205,7 +203,7 @@ sleeping_client_is_woken(void **state)
 
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
-	ring_asleep_set(&b.c[1].region.head->rx_asleep);
+	asleep_set(&b.c[1].region.client->rx_asleep);
 	client_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_int_equal(b.c[1].woken, 1);
 	client_send(&b, &b.c[0], b.c[0].qpn, &f); /* the client is awake now */
@@ -244,6 +242,13 @@ client_that_stops_polling_is_woken(void **state)
 	fixture_close(&b);
 }
 
+/* Returns whether the client would wake the daemon for a packet. */
+static bool
+daemon_sleeps(struct fixture_client *c)
+{
+	return asleep_wake_wanted(&c->region.daemon->tx_asleep, &c->daemon_woken);
+}
+
 static void
 the_daemon_sleeps_only_on_empty_rings(void **state)
 {
@@ -253,13 +258,17 @@ the_daemon_sleeps_only_on_empty_rings(void **state)
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	assert_true(sw_sleep(b.sw));
-	assert_true(ring_wake_wanted(&b.c[0].region.head->tx_asleep));
+	assert_true(daemon_sleeps(&b.c[0]));
 	sw_awake(b.sw);
-	assert_false(ring_wake_wanted(&b.c[1].region.head->tx_asleep));
+	assert_false(daemon_sleeps(&b.c[1]));
+	assert_true(sw_sleep(b.sw));
+	assert_true(daemon_sleeps(&b.c[0]));
+	assert_false(daemon_sleeps(&b.c[0]));
+	sw_awake(b.sw);
 	client_post(&b.c[0], 0, b.c[0].qpn,
 		frame_spec_build(region_tx_buf(&b.c[0].region, 0), &f));
 	assert_false(sw_sleep(b.sw));
-	assert_false(ring_wake_wanted(&b.c[0].region.head->tx_asleep));
+	assert_false(daemon_sleeps(&b.c[0]));
 	sw_run(b.sw, 0);
 	assert_true(client_received(&b.c[1], &f));
 	fixture_close(&b);

@@ -34,7 +34,7 @@ struct fixture_client {
 	struct region region;
 	struct ring_prod tx;
 	struct ring_cons rx;
-	void *mem;
+	uint32_t daemon_woken;
 	uint32_t uid;
 	uint32_t qpn;
 	unsigned woken;
@@ -89,17 +89,24 @@ client_set_peer(struct switch_fixture *b, struct fixture_client *c, uint32_t qpn
 	return reply.error;
 }
 
+static inline void *
+pages_make(size_t size)
+{
+	void *mem = aligned_alloc(4096, size);
+
+	assert_non_null(mem);
+	return memset(mem, 0, size);
+}
+
 static inline void
 client_attach(struct switch_fixture *b, struct fixture_client *c)
 {
 	const struct region_geom *geom = &b->sw->conf.limits.geom;
 
-	c->mem = aligned_alloc(4096, region_size(geom));
-	memset(c->mem, 0, region_size(geom));
-	assert_int_equal(sw_client_add(b->sw, geom, c->mem, c->uid, c, &c->client), 0);
-	region_init(&c->region, c->mem, geom);
-	ring_prod_init(&c->tx, &c->region.head->tx, c->region.tx_desc, geom->tx_slots);
-	ring_cons_init(&c->rx, &c->region.head->rx, c->region.rx_desc, geom->rx_slots);
+	region_init(&c->region, pages_make(region_client_size(geom)),
+		pages_make(region_daemon_size(geom)), geom);
+	assert_int_equal(sw_client_add(b->sw, &c->region, c->uid, c, &c->client), 0);
+	region_client_rings(&c->region, &c->tx, &c->rx);
 	c->qpn = client_take_qpn(b, c);
 }
 
@@ -150,8 +157,10 @@ client_detach(struct fixture_client *c)
 	if (c->client != NULL)
 		sw_client_remove(c->client);
 	c->client = NULL;
-	free(c->mem);
-	c->mem = NULL;
+	free(c->region.client);
+	free(c->region.daemon);
+	c->region.client = NULL;
+	c->region.daemon = NULL;
 }
 
 /* Proves that all QPNs and groups are free again. */

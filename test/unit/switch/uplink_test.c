@@ -389,7 +389,7 @@ clients_see_link_and_address_changes(void **state)
 	struct sw_reply reply;
 	struct uplink_fixture u;
 	struct frame_spec f;
-	struct region_head *head;
+	struct region_daemon *head;
 	struct net_conf net;
 	struct sw_stats *stats;
 	unsigned woken;
@@ -397,7 +397,7 @@ clients_see_link_and_address_changes(void **state)
 	up_open(&u);
 	up_resolve(&u, u.b.other);
 	stats = &u.b.c[0].client->stats;
-	head = u.b.c[0].region.head;
+	head = u.b.c[0].region.daemon;
 	f = up_to_peer(&u, u.b.addr, u.b.other);
 	u.port.link_down = true;
 	u.b.now += PORT_IO_LINK_POLL_NS;
@@ -414,7 +414,7 @@ clients_see_link_and_address_changes(void **state)
 	/* A client that attaches now sees it too. */
 	client_detach(&u.b.c[2]);
 	client_attach(&u.b, &u.b.c[2]);
-	assert_int_equal(u.b.c[2].region.head->link_down, 1);
+	assert_int_equal(u.b.c[2].region.daemon->link_down, 1);
 	u.port.link_down = false;
 	u.b.now += PORT_IO_LINK_POLL_NS;
 	up_pass(&u);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A flag in memory that only its owner can write: the owner sleeps and must be woken. It is
+ * odd while the owner sleeps, and another number for each sleep. So the waker knows which
+ * sleep it has ended, and need not clear the flag. */
+#ifndef ROCADE_BASE_ASLEEP_H
+#define ROCADE_BASE_ASLEEP_H
+
+#include "base/common.h"
+
+/* Returns the number of the sleep after this number. */
+static inline uint32_t
+asleep_next(uint32_t number)
+{
+	return (number + 2) | 1;
+}
+
+/*
+ * Sleeping without a lost wake-up. The sleeper calls asleep_set(), looks for work once
+ * more, then sleeps. The waker makes work visible, then calls asleep_wake_wanted(). One of
+ * the two fences comes first, so either the sleeper sees the work or the waker sees the
+ * flag. Several threads of the owner may set and clear it at a time.
+ */
+static inline void
+asleep_set(uint32_t *asleep)
+{
+	uint32_t number = __atomic_load_n(asleep, __ATOMIC_RELAXED);
+
+	/* Two threads never set the same number. */
+	while (!__atomic_compare_exchange_n(asleep, &number, asleep_next(number), true,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	/* Pairs with the fence in asleep_wake_wanted(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void
+asleep_clear(uint32_t *asleep)
+{
+	__atomic_and_fetch(asleep, ~UINT32_C(1), __ATOMIC_RELAXED);
+}
+
+/* For the owner. */
+static inline bool
+asleep_is_set(const uint32_t *asleep)
+{
+	return (__atomic_load_n(asleep, __ATOMIC_RELAXED) & 1) != 0;
+}
+
+/* For the waker. Returns true once for each sleep. woken: the caller's own, 0 at first. */
+static inline bool
+asleep_wake_wanted(const uint32_t *asleep, uint32_t *woken)
+{
+	uint32_t number;
+
+	/* Pairs with the fence in asleep_set(), and with that in sw_sleep(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	number = __atomic_load_n(asleep, __ATOMIC_RELAXED);
+	if (likely((number & 1) == 0 || number == *woken))
+		return false;
+	*woken = number;
+	return true;
+}
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory that a client and the daemon share: which side writes it, and which process
+ * its pages are charged to. */
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "server_fixture.h"
+
+/* Holes would cost the daemon a page fault each, and memory. */
+static void
+client_cannot_punch_holes(void **state)
+{
+	const int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	struct fixture_client c;
+	struct server_fixture b;
+	size_t size;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(client_attach(&b, &c), 0);
+	size = region_client_size(&c.region.geom);
+	assert_int_equal(fallocate(c.fds[SW_FD_CLIENT_MEM], punch, 0, (off_t)size), -1);
+	assert_int_equal(errno, EPERM);
+	assert_int_equal(fallocate(c.fds[SW_FD_DAEMON_MEM], punch, 0, 4096), -1);
+	assert_int_equal(errno, EPERM);
+	/* neither through the mapping, which the client has */
+	assert_int_equal(madvise(c.region.client, size, MADV_REMOVE), -1);
+	assert_int_equal(errno, EPERM);
+	assert_ptr_equal(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+				 c.fds[SW_FD_CLIENT_MEM], 0),
+		MAP_FAILED);
+	client_detach(&b, &c);
+	fixture_close(&b);
+}
+
+/* Attaches a client, but does not start it. */
+static int
+attach_only(struct server_fixture *b, int fds[SW_ATTACH_FDS], struct region_geom *geom)
+{
+	struct sw_request attach = {.type = SW_ATTACH};
+	struct sw_reply reply;
+	int fd = client_connect(b);
+
+	assert_true(client_call(b, fd, &attach, &reply, fds));
+	assert_int_equal(reply.error, 0);
+	*geom = reply.geom;
+	return fd;
+}
+
+static void
+fds_close(int fds[SW_ATTACH_FDS])
+{
+	for (unsigned i = 0; i < SW_ATTACH_FDS; i++)
+		close(fds[i]);
+}
+
+/* Returns whether the process has the memory mapped, with these rights: of a line of
+ * /proc/self/maps. */
+static bool
+is_mapped(const void *mem, const char *rights)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	bool found = false;
+	char line[512], has[5];
+
+	assert_non_null(maps);
+	while (!found && fgets(line, sizeof(line), maps) != NULL) {
+		uintptr_t from;
+
+		found = sscanf(line, "%" SCNxPTR "-%*x %4s", &from, has) == 2 &&
+			from == (uintptr_t)mem && strcmp(has, rights) == 0;
+	}
+	fclose(maps);
+	return found;
+}
+
+/* Before it has started, too. */
+static void
+client_cannot_write_the_daemons_memory(void **state)
+{
+	int fds[SW_ATTACH_FDS], fd, other;
+	struct region_geom geom;
+	struct server_fixture b;
+	char path[64];
+	size_t size;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	fd = attach_only(&b, fds, &geom);
+	size = region_daemon_size(&geom);
+	assert_int_equal(fcntl(fds[SW_FD_DAEMON_MEM], F_GET_SEALS),
+		F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[SW_FD_DAEMON_MEM]);
+	other = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(other >= 0);
+	for (unsigned i = 0; i < 2; i++) {
+		int from = i == 0 ? fds[SW_FD_DAEMON_MEM] : other;
+
+		assert_ptr_equal(
+			mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, from, 0),
+			MAP_FAILED);
+		assert_int_equal(errno, EPERM);
+		assert_int_equal(pwrite(from, "x", 1, 0), -1);
+		assert_int_equal(errno, EPERM);
+	}
+	close(other);
+	fds_close(fds);
+	close(fd);
+	daemon_handle_all(&b);
+	fixture_close(&b);
+}
+
+/* A fault in the daemon cannot change what the client has written. */
+static void
+daemon_maps_the_clients_memory_for_reading(void **state)
+{
+	struct fixture_client c;
+	const struct conn *conn;
+	struct server_fixture b;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(client_attach(&b, &c), 0);
+	conn = TAILQ_FIRST(&b.d->conns);
+	assert_true(is_mapped(conn->client_mem, "r--s"));
+	assert_true(is_mapped(conn->daemon_mem, "rw-s"));
+	assert_ptr_equal(conn->client->region.client, conn->client_mem);
+	assert_ptr_equal(conn->client->region.daemon, conn->daemon_mem);
+	assert_int_equal(conn->client_mem_fd, -1);
+	assert_int_equal(conn->daemon_mem_fd, -1);
+	client_detach(&b, &c);
+	fixture_close(&b);
+}
+
+static off_t
+blocks(int fd, off_t size)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, size);
+	return st.st_blocks;
+}
+
+/* A page that the daemon is the first to touch would be charged to it. A client that keeps
+ * such pages when it disconnects could have the daemon run out of memory. */
+static void
+client_allocates_all_pages(void **state)
+{
+	struct sw_request start = {.type = SW_START};
+	int fds[SW_ATTACH_FDS], fd;
+	struct region_geom geom;
+	struct sw_reply reply;
+	struct server_fixture b;
+
+	for (unsigned i = 0; i < 2; i++) {
+		off_t client, daemon;
+
+		fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+		fd = attach_only(&b, fds, &geom);
+		client = (off_t)region_client_size(&geom);
+		daemon = (off_t)region_daemon_size(&geom);
+		assert_int_equal(blocks(fds[SW_FD_CLIENT_MEM], client), 0);
+		assert_int_equal(blocks(fds[SW_FD_DAEMON_MEM], daemon), 0);
+		memory_fill(fds, &geom, i == 0 ? 4096 : 0, i == 0 ? 0 : 4096);
+		/* Pages behind the end would count. */
+		assert_int_equal(fallocate(fds[SW_FD_CLIENT_MEM], FALLOC_FL_KEEP_SIZE,
+					 client, 4096),
+			-1);
+		assert_int_equal(fallocate(fds[SW_FD_DAEMON_MEM], FALLOC_FL_KEEP_SIZE,
+					 daemon, 4096),
+			-1);
+		assert_true(client_call(&b, fd, &start, &reply, NULL));
+		assert_int_equal(reply.error, ENOMEM);
+		assert_int_equal(b.d->sw->client_count, 0);
+		assert_null(TAILQ_FIRST(&b.d->conns)->client_mem);
+		fds_close(fds);
+		close(fd);
+		daemon_handle_all(&b);
+		fixture_close(&b);
+	}
+}
+
+/* The daemon does not serve a client whose memory is not sealed. */
+static void
+client_starts_once_with_sealed_memory(void **state)
+{
+	struct sw_request attach = {.type = SW_ATTACH}, start = {.type = SW_START},
+			  take = {.type = SW_QPN_TAKE};
+	int fds[SW_ATTACH_FDS], none;
+	struct region_geom geom;
+	struct fixture_client c;
+	struct sw_reply reply;
+	struct server_fixture b;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	none = client_connect(&b);
+	assert_true(client_call(&b, none, &start, &reply, NULL));
+	assert_int_equal(reply.error, ENOTCONN);
+	close(none);
+	daemon_handle_all(&b);
+	none = attach_only(&b, fds, &geom);
+	assert_true(client_call(&b, none, &take, &reply, NULL));
+	assert_int_equal(reply.error, ENOTCONN);
+	assert_true(client_call(&b, none, &attach, &reply, NULL));
+	assert_int_equal(reply.error, EALREADY);
+	/* The client forbids further seals. */
+	assert_int_equal(fcntl(fds[SW_FD_CLIENT_MEM], F_ADD_SEALS, F_SEAL_SEAL), 0);
+	assert_true(client_call(&b, none, &start, &reply, NULL));
+	assert_int_equal(reply.error, EPERM);
+	assert_int_equal(b.d->sw->client_count, 0);
+	fds_close(fds);
+	assert_int_equal(client_attach(&b, &c), 0);
+	assert_true(client_call(&b, c.fd, &start, &reply, NULL));
+	assert_int_equal(reply.error, EALREADY);
+	client_detach(&b, &c);
+	close(none);
+	daemon_handle_all(&b);
+	fixture_close(&b);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(client_cannot_punch_holes),
+		cmocka_unit_test(client_cannot_write_the_daemons_memory),
+		cmocka_unit_test(daemon_maps_the_clients_memory_for_reading),
+		cmocka_unit_test(client_allocates_all_pages),
+		cmocka_unit_test(client_starts_once_with_sealed_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
