@@ -136,7 +136,7 @@ ucm_id_destroy(struct ucm_id *id, uint64_t now)
 		account_give(account, ACCOUNT_cm_connections, 1);
 	}
 	ucm_request_cancel(id->channel->session->ucm, id);
-	ucm_unbind(id);
+	ucm_unbind(id, now);
 	id_free(id);
 }
 

@@ -28,6 +28,7 @@ ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out)
 	TAILQ_INIT(&ucm->deferred);
 	for (unsigned i = 0; i < UCM_PORT_BUCKETS; i++)
 		LIST_INIT(&ucm->ports[i]);
+	port_waits_init(&ucm->port_waits);
 	rc = cm_create(&conf->cm, now, &ucm->cm);
 	if (rc != 0) {
 		alloc_put(&alloc_plain, ucm, sizeof(*ucm));
@@ -41,6 +42,7 @@ void
 ucm_destroy(struct ucm *ucm)
 {
 	assert(TAILQ_EMPTY(&ucm->sessions));
+	port_waits_fini(&ucm->port_waits);
 	cm_destroy(ucm->cm);
 	alloc_put(&alloc_plain, ucm, sizeof(*ucm));
 }

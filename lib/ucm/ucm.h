@@ -62,8 +62,8 @@ void ucm_destroy(struct ucm *ucm);
 
 int ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out);
 /* Sets the user of the process. Before this call it is user 0 without privilege. Only
- * IDs of one user may share a port, and only a privileged user may bind to a port below
- * 1024. */
+ * IDs of one user may share a port, only a privileged user may bind to a port below 1024,
+ * and a port at which a user has listened is only this user's for PORT_WAIT_NS more. */
 void ucm_session_set_user(struct ucm_session *session, uint32_t uid, bool privileged);
 /* Counts what the session will hold towards a user's account, which must live as long as
  * the session. */

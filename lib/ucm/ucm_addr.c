@@ -129,52 +129,52 @@ may_share(const struct ucm_id *a, const struct ucm_id *id)
 	       a->channel->session->uid == id->channel->session->uid;
 }
 
-/* Returns whether `a` keeps id from the port. Two IDs may have a port if their addresses
- * differ, or if each is limited to its own family and the families differ. */
-static bool
-ports_conflict(const struct ucm_id *a, const struct ucm_id *id, uint16_t port,
-	const struct ucm_addr *addr)
+/* Returns what an ID has. */
+static struct ucm_binding
+binding_of(const struct ucm_id *id)
 {
-	if (a->ps != id->ps || a->port != port)
-		return false;
-	if (a->afonly && is_afonly(id, addr) &&
-		a->src.sa.sin6_family != addr->sa.sin6_family)
-		return false;
-	return a->src.any || addr->any || memcmp(a->src.gid, addr->gid, 16) == 0;
+	return (struct ucm_binding){
+		.addr = &id->src, .ps = id->ps, .port = id->port, .afonly = id->afonly};
 }
 
 static bool
 port_free(struct ucm *ucm, const struct ucm_id *id, uint16_t port,
-	const struct ucm_addr *addr)
+	const struct ucm_addr *addr, uint64_t now)
 {
+	const struct ucm_binding wanted = {
+		.addr = addr, .ps = id->ps, .port = port, .afonly = is_afonly(id, addr)};
 	const struct ucm_id *other;
 
 	LIST_FOREACH(other, ucm_port_bucket(ucm, port), port_link)
 	{
+		struct ucm_binding has = binding_of(other);
+
 		if (other != id && !may_share(other, id) &&
-			ports_conflict(other, id, port, addr))
+			ucm_bindings_conflict(&has, &wanted))
 			return false;
 	}
-	return true;
+	return !port_waits_for_other(
+		&ucm->port_waits, &wanted, id->channel->session->uid, now);
 }
 
 /* Returns 0 if no port is free. */
 static uint16_t
-port_choose(struct ucm *ucm, const struct ucm_id *id, const struct ucm_addr *addr)
+port_choose(struct ucm *ucm, const struct ucm_id *id, const struct ucm_addr *addr,
+	uint64_t now)
 {
 	uint32_t at = (uint32_t)(random_next(&ucm->port_choices) % PORT_COUNT);
 
 	for (uint32_t i = 0; i < PORT_COUNT; i++) {
 		uint16_t port = (uint16_t)(PORT_FIRST + (at + i) % PORT_COUNT);
 
-		if (port_free(ucm, id, port, addr))
+		if (port_free(ucm, id, port, addr, now))
 			return port;
 	}
 	return 0;
 }
 
 int
-ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr)
+ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr, uint64_t now)
 {
 	uint16_t port = ucm_addr_port(addr);
 
@@ -183,8 +183,8 @@ ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr)
 	if (port != 0 && port < PORT_UNPRIVILEGED && !id->channel->session->privileged)
 		return -EACCES;
 	if (port == 0)
-		port = port_choose(ucm, id, addr);
-	else if (!port_free(ucm, id, port, addr))
+		port = port_choose(ucm, id, addr, now);
+	else if (!port_free(ucm, id, port, addr, now))
 		return -EADDRINUSE;
 	if (port == 0)
 		return -EADDRINUSE;
@@ -204,23 +204,31 @@ ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr)
 }
 
 void
-ucm_unbind(struct ucm_id *id)
+ucm_unbind(struct ucm_id *id, uint64_t now)
 {
+	const struct ucm_session *session = id->channel->session;
+	const struct ucm_binding has = binding_of(id);
+
 	if (!id->has_port)
 		return;
 	LIST_REMOVE(id, port_link);
 	id->has_port = false;
-	account_give(id->channel->session->account, ACCOUNT_cm_ports, 1);
+	account_give(session->account, ACCOUNT_cm_ports, 1);
+	if (id->state == UCM_LISTEN)
+		port_wait_begin(&session->ucm->port_waits, &has, session->uid, now);
 }
 
 int
 ucm_listen_check(struct ucm *ucm, const struct ucm_id *id)
 {
+	const struct ucm_binding has = binding_of(id);
 	const struct ucm_id *other;
 
 	LIST_FOREACH(other, ucm_port_bucket(ucm, id->port), port_link)
 	{
-		if (other != id && ports_conflict(other, id, id->port, &id->src))
+		struct ucm_binding others = binding_of(other);
+
+		if (other != id && ucm_bindings_conflict(&others, &has))
 			return -EADDRINUSE;
 	}
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Addresses and ports of programs: conversion, ownership, binding. Internal to lib/ucm.
- * May be called by every file of it; calls none of them. */
+ * May be called by every file of it; calls only port_wait.c. */
 #ifndef ROCADE_UCM_UCM_ADDR_H
 #define ROCADE_UCM_UCM_ADDR_H
 
@@ -14,11 +14,14 @@ uint16_t ucm_addr_port(const struct ucm_addr *addr);
 bool ucm_is_local(const struct ucm *ucm, const uint8_t gid[16]);
 uint64_t ucm_service_id(uint16_t ps, uint16_t port);
 
-/* Binds to the address and its port; port 0: to a free one. Returns 0, -EADDRINUSE (or
- * the user has too many ports), -EADDRNOTAVAIL, or -EACCES (port below 1024, and the user
- * is not privileged). */
-int ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr);
-void ucm_unbind(struct ucm_id *id);
+/* Binds to the address and its port; port 0: to a free one. Returns 0, -EADDRINUSE
+ * (another ID has the port, another user has listened there until a moment ago, or the
+ * user has too many ports), -EADDRNOTAVAIL, or -EACCES (port below 1024, and the user is
+ * not privileged). */
+int ucm_bind(
+	struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr, uint64_t now);
+/* If the ID listens, other users do not get the port for a while. */
+void ucm_unbind(struct ucm_id *id, uint64_t now);
 /* Returns 0 if the ID, which is bound, may listen: no other ID shares the port with it.
  * Else -EADDRINUSE. */
 int ucm_listen_check(struct ucm *ucm, const struct ucm_id *id);

@@ -76,7 +76,7 @@ listen_addr(const struct ucm_id *id)
 
 /* An ID that is not bound listens at all IPv4 addresses, as with the kernel. */
 static int
-bind_any(struct ucm *ucm, struct ucm_id *id)
+bind_any(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 {
 	struct ucm_addr any;
 	int rc;
@@ -84,7 +84,7 @@ bind_any(struct ucm *ucm, struct ucm_id *id)
 	ucm_addr_make(&any, any_ipv4, 0);
 	any.any = true;
 	memset(any.gid, 0, sizeof(any.gid));
-	rc = ucm_bind(ucm, id, &any);
+	rc = ucm_bind(ucm, id, &any, now);
 	if (rc == 0)
 		id->state = UCM_BOUND;
 	return rc;
@@ -104,7 +104,7 @@ ucm_do_listen(struct ucm_call *call)
 	if (id->state != UCM_IDLE && id->state != UCM_BOUND)
 		return -EINVAL;
 	if (id->state == UCM_IDLE)
-		rc = bind_any(call->ucm, id);
+		rc = bind_any(call->ucm, id, call->now);
 	if (rc == 0)
 		rc = ucm_listen_check(call->ucm, id);
 	if (rc != 0)

@@ -20,7 +20,7 @@ bind_read(struct ucm_call *call, uint32_t number, const void *sa, size_t len)
 		return -EINVAL;
 	rc = ucm_addr_read(call->ucm, sa, len, &addr);
 	if (rc == 0)
-		rc = ucm_bind(call->ucm, id, &addr);
+		rc = ucm_bind(call->ucm, id, &addr, call->now);
 	if (rc == 0)
 		id->state = UCM_BOUND;
 	return rc;
@@ -71,7 +71,7 @@ source_gid_choose(const struct ucm *ucm, const struct ucm_id *id,
 
 /* Binds the ID to its source address, and to a port. */
 static int
-source_set(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *dst)
+source_set(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *dst, uint64_t now)
 {
 	struct ucm_addr addr;
 	uint8_t gid[16];
@@ -80,7 +80,7 @@ source_set(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *dst)
 	if (rc != 0 || id->on_device)
 		return rc;
 	ucm_addr_make(&addr, gid, id->has_port ? id->port : 0);
-	return ucm_bind(ucm, id, &addr);
+	return ucm_bind(ucm, id, &addr, now);
 }
 
 static bool
@@ -101,13 +101,14 @@ addr_resolve(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *sr
 	if (dst->any) /* as with TCP: the local host */
 		memcpy(dst->gid, ucm->conf.net.addr[0].gid, 16);
 	if (src->sa.sin6_family != 0 && id->state == UCM_IDLE)
-		rc = ucm_bind(ucm, id, src);
+		rc = ucm_bind(ucm, id, src, call->now);
 	if (rc != 0)
 		return rc;
 	event = ucm_event_new(id, UCM_EVENT_ADDR_RESOLVED, 0);
 	if (event == NULL)
 		return -ENOMEM;
-	status = is_reachable(ucm, dst->gid) ? source_set(ucm, id, dst) : -EHOSTUNREACH;
+	status = is_reachable(ucm, dst->gid) ? source_set(ucm, id, dst, call->now)
+					     : -EHOSTUNREACH;
 	if (status == 0) {
 		id->dst = *dst;
 		id->state = UCM_ADDR;

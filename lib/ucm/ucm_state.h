@@ -13,6 +13,7 @@
 #include <infiniband/verbs.h>
 
 #include "ucm/abi.h"
+#include "ucm/port_wait.h"
 #include "ucm/ucm.h"
 
 /* Two ephemeral ports, as port_choose() assigns them, never share a bucket. */
@@ -132,6 +133,7 @@ struct ucm {
 	struct ucm_sessions sessions;
 	struct ucm_deferred deferred;
 	struct ucm_port_bucket ports[UCM_PORT_BUCKETS];
+	struct port_waits port_waits;
 };
 
 /* Returns whether the ID has, or had, a connection or a request for one. */

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ports whose listener has ended, on virtual time. The server and the client are programs
+ * of two users. */
+#include "ucm/id.h"
+#include "ucm_fixture.h"
+
+#define SERVER_UID 1001
+#define CLIENT_UID 1002
+#define PORT 5000
+
+static int
+users_setup(void **state)
+{
+	fixture_open(false);
+	ucm_session_set_user(ctx.server.session, SERVER_UID, false);
+	ucm_session_set_user(ctx.client.session, CLIENT_UID, false);
+	return 0;
+}
+
+/* Listens, and ends. text: as for bind_id(). */
+static void
+listen_and_end(struct test_process *p, const char *text, uint16_t port)
+{
+	uint32_t id = make_id(p, RDMA_PS_TCP);
+
+	assert_int_equal(bind_id(p, id, text, port), 0);
+	assert_int_equal(listen_id(p, id, 1), 0);
+	assert_int_equal(destroy_id(p, id, NULL), 0);
+}
+
+/* Binds a new ID and destroys it again. Returns the error of the binding. */
+static int
+bind_try(struct test_process *p, uint16_t ps, const char *text, uint16_t port)
+{
+	uint32_t id = make_id(p, ps);
+	int rc = bind_id(p, id, text, port);
+
+	assert_int_equal(destroy_id(p, id, NULL), 0);
+	return rc;
+}
+
+static void
+port_waits_for_its_user(void **state)
+{
+	listen_and_end(&ctx.server, NULL, PORT);
+	assert_int_equal(bind_try(&ctx.client, RDMA_PS_TCP, NULL, PORT), -EADDRINUSE);
+	assert_int_equal(
+		bind_try(&ctx.client, RDMA_PS_TCP, "192.0.2.1", PORT), -EADDRINUSE);
+	/* Another port space, and another port. */
+	assert_int_equal(bind_try(&ctx.client, RDMA_PS_UDP, NULL, PORT), 0);
+	assert_int_equal(bind_try(&ctx.client, RDMA_PS_TCP, NULL, PORT + 1), 0);
+	/* Its user starts again at once, and the time begins anew. */
+	ctx.now += PORT_WAIT_NS / 2;
+	listen_and_end(&ctx.server, NULL, PORT);
+	ctx.now += PORT_WAIT_NS - 1;
+	assert_int_equal(bind_try(&ctx.client, RDMA_PS_TCP, NULL, PORT), -EADDRINUSE);
+	ctx.now += 1;
+	assert_int_equal(bind_try(&ctx.client, RDMA_PS_TCP, NULL, PORT), 0);
+}
+
+static void
+port_waits_at_its_address(void **state)
+{
+	listen_and_end(&ctx.server, "192.0.2.1", PORT);
+	assert_int_equal(
+		bind_try(&ctx.client, RDMA_PS_TCP, "192.0.2.1", PORT), -EADDRINUSE);
+	assert_int_equal(bind_try(&ctx.client, RDMA_PS_TCP, NULL, PORT), -EADDRINUSE);
+	assert_int_equal(bind_try(&ctx.client, RDMA_PS_TCP, "198.51.100.1", PORT), 0);
+}
+
+/* A program that dies does not give its port to another user either. */
+static void
+port_of_an_ended_process_waits(void **state)
+{
+	struct test_process dying = {.base = 0x300};
+	uint32_t id;
+
+	assert_int_equal(ucm_session_create(ctx.ucm, &dying, &dying.session), 0);
+	ucm_session_set_user(dying.session, SERVER_UID, false);
+	assert_int_equal(
+		ucm_channel_open(dying.session, &dying, &dying.channel, &dying.number),
+		0);
+	id = make_id(&dying, RDMA_PS_TCP);
+	assert_int_equal(bind_id(&dying, id, NULL, PORT), 0);
+	assert_int_equal(listen_id(&dying, id, 1), 0);
+	ucm_session_destroy(dying.session, ctx.now);
+	assert_int_equal(bind_try(&ctx.client, RDMA_PS_TCP, NULL, PORT), -EADDRINUSE);
+	assert_int_equal(bind_try(&ctx.server, RDMA_PS_TCP, NULL, PORT), 0);
+}
+
+/* No peer has a reason to send requests to a port without a listener. */
+static void
+port_without_a_listener_does_not_wait(void **state)
+{
+	assert_int_equal(bind_try(&ctx.server, RDMA_PS_TCP, NULL, PORT), 0);
+	assert_int_equal(bind_try(&ctx.client, RDMA_PS_TCP, NULL, PORT), 0);
+}
+
+/* A user who ends many listeners loses its own ports, not those of another user. */
+static void
+ports_of_a_user_are_limited(void **state)
+{
+	listen_and_end(&ctx.server, NULL, PORT);
+	for (uint16_t i = 0; i < PORT_WAITS_USER; i++)
+		listen_and_end(&ctx.client, NULL, 6000 + i);
+	assert_int_equal(ctx.ucm->port_waits.count, PORT_WAITS_USER + 1);
+	assert_int_equal(bind_try(&ctx.server, RDMA_PS_TCP, NULL, 6000), -EADDRINUSE);
+	listen_and_end(&ctx.client, NULL, 7000);
+	assert_int_equal(ctx.ucm->port_waits.count, PORT_WAITS_USER + 1);
+	assert_int_equal(bind_try(&ctx.server, RDMA_PS_TCP, NULL, 6000), 0);
+	assert_int_equal(bind_try(&ctx.server, RDMA_PS_TCP, NULL, 6001), -EADDRINUSE);
+	assert_int_equal(bind_try(&ctx.client, RDMA_PS_TCP, NULL, PORT), -EADDRINUSE);
+}
+
+/* Of all users together there is a limit too, at which the oldest port goes. A port that
+ * the daemon chooses is one that does not wait. */
+static void
+ports_of_all_users_are_limited(void **state)
+{
+	struct ucm_addr any = {.any = true, .sa = {.sin6_family = AF_INET}};
+	struct ucm_binding b = {.addr = &any, .ps = RDMA_PS_TCP, .afonly = true};
+	struct port_waits *t = &ctx.ucm->port_waits;
+
+	b.port = 60999;
+	port_wait_begin(t, &b, 1, ctx.now);
+	for (uint32_t i = 0; i < PORT_WAITS_ALL; i++) {
+		b.port = (uint16_t)(32768 + i);
+		port_wait_begin(t, &b, 2000 + i % 64, ctx.now);
+	}
+	assert_int_equal(t->count, PORT_WAITS_ALL);
+	assert_true(port_waits_for_other(t, &b, 1, ctx.now));
+	b.port = 60999;
+	assert_false(port_waits_for_other(t, &b, 2, ctx.now));
+	for (unsigned i = 0; i < 500; i++) {
+		uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
+		const struct ucm_id *made = ucm_table_find(&ctx.client.session->ids, id);
+
+		assert_int_equal(bind_id(&ctx.client, id, NULL, 0), 0);
+		assert_true(made->port >= 32768 + PORT_WAITS_ALL);
+		assert_int_equal(destroy_id(&ctx.client, id, NULL), 0);
+	}
+	/* They are freed when their time is over and another one begins. */
+	port_wait_begin(t, &b, 1, ctx.now + PORT_WAIT_NS);
+	assert_int_equal(t->count, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, users_setup, ucm_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(port_waits_for_its_user),
+		TEST(port_waits_at_its_address),
+		TEST(port_of_an_ended_process_waits),
+		TEST(port_without_a_listener_does_not_wait),
+		TEST(ports_of_a_user_are_limited),
+		TEST(ports_of_all_users_are_limited),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
