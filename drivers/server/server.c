@@ -225,6 +225,8 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	while ((conn = TAILQ_FIRST(&d->conns)) != NULL)
 		conn_close(conn);
 	conn_reap(d);
+	if (d->sw != NULL)
+		sw_ended_free(d->sw);
 	accounts_fini(&d->accounts);
 	rdmacm_destroy(d);
 	if (d->up != NULL) {

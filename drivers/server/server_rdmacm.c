@@ -51,6 +51,8 @@ owns_qpn(void *owner, uint32_t qpn)
 	if (qp == NULL)
 		return false;
 	other = qp->owner->owner;
+	if (other == NULL) /* the client has ended */
+		return false;
 	/* 0: in another PID namespace, not identifiable */
 	return other == conn ||
 	       (conn->pid != 0 && other->pid == conn->pid && other->uid == conn->uid);

@@ -25,7 +25,7 @@ qpn_give(struct sw_client *c, uint32_t qpn)
 	if (qp == NULL)
 		return EINVAL;
 	sw_client_flush(c);
-	sw_group_forget(c->sw, qpn);
+	sw_group_forget(c, qpn);
 	sw_qp_destroy(qp);
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "switch/uplink.h"
 
 #define RATE_BURST_NS (10 * NS_PER_MS) /* the packet rate is averaged over this time */
+#define ENDED_QPS 32 /* QPs of an ended client that are freed in one pass */
 
 const struct sw_stat_row sw_stat_rows[SW_STAT_COUNT] = {
 #define SW_STAT(name, text) {#name, text},
@@ -54,6 +55,7 @@ sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out
 	TAILQ_INIT(&sw->clients);
 	TAILQ_INIT(&sw->dirty);
 	TAILQ_INIT(&sw->lagging);
+	TAILQ_INIT(&sw->ended);
 	*out = sw;
 	return 0;
 }
@@ -62,6 +64,7 @@ void
 sw_destroy(struct sw *sw)
 {
 	assert(sw->client_count == 0 && sw->up == NULL);
+	sw_ended_free(sw);
 	for (unsigned i = 0; i < SW_GROUPS; i++)
 		alloc_put(&alloc_plain, sw->groups[i].qpns,
 			SW_GROUP_MEMBERS * sizeof(uint32_t));
@@ -174,15 +177,54 @@ sw_client_flush(struct sw_client *client)
 	ring_release(&client->tx, n);
 }
 
+/* Frees a part of what an ended client still has: some thousands of QPs at once would keep
+ * packets waiting. Returns whether that was the rest. */
+static bool
+ended_client_shrink(struct sw_client *client)
+{
+	if (!sw_group_forget_some(client->sw, client))
+		return false;
+	for (unsigned i = 0; i < ENDED_QPS && !LIST_EMPTY(&client->qp_list); i++)
+		sw_qp_destroy(LIST_FIRST(&client->qp_list));
+	return LIST_EMPTY(&client->qp_list);
+}
+
+static void
+ended_client_free(struct sw_client *client)
+{
+	struct sw *sw = client->sw;
+
+	TAILQ_REMOVE(&sw->ended, client, link);
+	if (sw->up != NULL && client->user->clients == 1)
+		uplink_forget(sw->up, client->user);
+	sw_user_put(&sw->users, client->user, sw->now);
+	if (client->account != NULL)
+		account_close(client->account);
+	alloc_put(&alloc_plain, client, sizeof(*client));
+}
+
+static void
+ended_serve(struct sw *sw)
+{
+	struct sw_client *client = TAILQ_FIRST(&sw->ended);
+
+	if (client != NULL && ended_client_shrink(client))
+		ended_client_free(client);
+}
+
+void
+sw_ended_free(struct sw *sw)
+{
+	while (!TAILQ_EMPTY(&sw->ended))
+		ended_serve(sw);
+}
+
 void
 sw_client_remove(struct sw_client *client)
 {
 	struct sw *sw = client->sw;
 
 	sw_client_flush(client);
-	sw_group_forget_all(sw, client);
-	while (!LIST_EMPTY(&client->qp_list))
-		sw_qp_destroy(LIST_FIRST(&client->qp_list));
 	if (client->dirty)
 		TAILQ_REMOVE(&sw->dirty, client, dirty_link);
 	if (client->lagging)
@@ -190,10 +232,13 @@ sw_client_remove(struct sw_client *client)
 	TAILQ_REMOVE(&sw->clients, client, link);
 	sw->client_count--;
 	stats_add(&sw->departed, &client->stats);
-	if (sw->up != NULL && client->user->clients == 1)
-		uplink_forget(sw->up, client->user);
-	sw_user_put(&sw->users, client->user, sw->now);
-	alloc_put(&alloc_plain, client, sizeof(*client));
+	client->dirty = client->lagging = false;
+	client->corrupt = true;
+	client->owner = NULL;
+	if (client->account != NULL)
+		client->account->holders++;
+	TAILQ_INSERT_TAIL(&sw->ended, client, link);
+	ended_serve(sw);
 }
 
 static unsigned
@@ -244,6 +289,7 @@ sw_run(struct sw *sw, uint64_t now)
 			sw_publish(sw, now);
 	}
 	sw_lagging_check(sw, now);
+	ended_serve(sw);
 	return moved;
 }
 
@@ -270,7 +316,8 @@ sw_sleep(struct sw *sw)
 	uint32_t corrupt = sw->corrupt_count;
 	struct sw_client *c;
 
-	if (!TAILQ_EMPTY(&sw->lagging) || !TAILQ_EMPTY(&sw->dirty))
+	if (!TAILQ_EMPTY(&sw->lagging) || !TAILQ_EMPTY(&sw->dirty) ||
+		!TAILQ_EMPTY(&sw->ended))
 		return false;
 	sw->sleep = asleep_next(sw->sleep);
 	TAILQ_FOREACH (c, &sw->clients, link) {

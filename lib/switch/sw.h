@@ -80,8 +80,12 @@ struct sw_client {
 	uint32_t id;
 	uint32_t qps;
 	struct sw_qp_list qp_list;
+	uint32_t memberships; /* of its QPs in groups */
+	/* in sw->ended: groups before this one have no member of its QPs any more */
+	uint32_t next_group;
 	bool dirty, lagging;
-	bool corrupt;     /* an index in one of its rings is invalid: no longer served */
+	/* no longer served: an index in one of its rings is invalid, or it has ended */
+	bool corrupt;
 	uint32_t changes; /* device changes that were announced to it */
 	uint32_t woken;   /* its sleep that was ended last (base/asleep.h) */
 	uint32_t stamp;   /* of the last multicast packet from or to it */
@@ -114,6 +118,7 @@ struct sw {
 	struct sw_clients clients;
 	struct sw_clients dirty;
 	struct sw_clients lagging;
+	struct sw_clients ended; /* removed, but not all their QPs are freed yet */
 	uint32_t client_count;
 	uint32_t next_id;
 	uint32_t sleep; /* number of the last sleep (base/asleep.h), for all clients */
@@ -143,9 +148,12 @@ void sw_destroy(struct sw *sw);
  * -ENOMEM. */
 int sw_client_add(struct sw *sw, const struct region *region, uint32_t uid, void *owner,
 	struct sw_client **out);
-/* Flushes the client, then frees its QPNs and group memberships. Its memory stays the
- * caller's. */
+/* Flushes the client and ends it. Its memory, which the switch does not access any more,
+ * stays the caller's. Its group memberships and QPNs are freed, and charged to its user
+ * until then: some at once, the others in the next passes. */
 void sw_client_remove(struct sw_client *client);
+/* Frees what ended clients still have, at once. */
+void sw_ended_free(struct sw *sw);
 
 /* Forwards everything that the client has published, even beyond its packet rate. The
  * excess is charged to the client: it is not flushed again before its rate has made up
@@ -158,7 +166,8 @@ unsigned sw_run(struct sw *sw, uint64_t now);
 
 /* Called before the daemon sleeps: makes clients wake the daemon when they send. Returns
  * false if the daemon must not sleep: a client has packets to forward, has not taken its
- * packets (it must be checked within SW_LAG_NS), or was found corrupt. */
+ * packets (it must be checked within SW_LAG_NS), or was found corrupt, or one that has
+ * ended still has QPs. */
 bool sw_sleep(struct sw *sw);
 /* Called after the sleep: clients need not wake the daemon any more. */
 void sw_awake(struct sw *sw);

@@ -8,6 +8,8 @@
 #include "switch/sw_group.h"
 #include "switch/uplink.h"
 
+#define SCANNED_MEMBERS 2048 /* of all groups, in one call */
+
 const struct sw_group *
 sw_group_find(const struct sw *sw, const uint8_t gid[16])
 {
@@ -27,6 +29,15 @@ qp_account(const struct sw *sw, uint32_t qpn)
 	const struct sw_qp *qp = qpns_find(&sw->qpns, qpn);
 
 	return qp != NULL ? qp->owner->account : NULL;
+}
+
+static void
+memberships_add(const struct sw *sw, uint32_t qpn, uint32_t n)
+{
+	const struct sw_qp *qp = qpns_find(&sw->qpns, qpn);
+
+	if (qp != NULL)
+		qp->owner->memberships += n;
 }
 
 static struct sw_group *
@@ -108,6 +119,7 @@ sw_group_member_add(struct sw *sw, struct sw_group *g, uint32_t qpn)
 		return -ENOSPC;
 	}
 	g->qpns[g->count++] = qpn;
+	memberships_add(sw, qpn, 1);
 	return 0;
 }
 
@@ -146,6 +158,7 @@ sw_group_member_remove(struct sw *sw, struct sw_group *g, uint32_t i)
 {
 	struct account *account = qp_account(sw, g->qpns[i]);
 
+	memberships_add(sw, g->qpns[i], 0u - 1);
 	g->qpns[i] = g->qpns[--g->count];
 	sw_group_settle(sw, g, account, 1);
 }
@@ -174,9 +187,11 @@ sw_group_leave(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
 }
 
 void
-sw_group_forget(struct sw *sw, uint32_t qpn)
+sw_group_forget(struct sw_client *client, uint32_t qpn)
 {
-	for (unsigned i = 0; i < SW_GROUPS; i++) {
+	struct sw *sw = client->sw;
+
+	for (unsigned i = 0; i < SW_GROUPS && client->memberships != 0; i++) {
 		struct sw_group *g = &sw->groups[i];
 		uint32_t member = sw_group_member_find(g, qpn);
 
@@ -185,23 +200,36 @@ sw_group_forget(struct sw *sw, uint32_t qpn)
 	}
 }
 
-void
-sw_group_forget_all(struct sw *sw, const struct sw_client *client)
+static void
+sw_group_forget_client(struct sw *sw, struct sw_group *g, struct sw_client *client)
 {
-	for (unsigned i = 0; i < SW_GROUPS; i++) {
-		struct sw_group *g = &sw->groups[i];
-		uint32_t before = g->count;
+	uint32_t before = g->count;
 
-		/* Downwards: the entry that fills the gap has been checked already. */
-		for (uint32_t m = g->count; m-- > 0;) {
-			const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[m]);
+	/* Downwards: the entry that fills the gap has been checked already. */
+	for (uint32_t m = g->count; m-- > 0;) {
+		const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[m]);
 
-			if (qp != NULL && qp->owner == client)
-				g->qpns[m] = g->qpns[--g->count];
-		}
-		if (g->count != before)
-			sw_group_settle(sw, g, client->account, before - g->count);
+		if (qp != NULL && qp->owner == client)
+			g->qpns[m] = g->qpns[--g->count];
 	}
+	if (g->count == before)
+		return;
+	client->memberships -= before - g->count;
+	sw_group_settle(sw, g, client->account, before - g->count);
+}
+
+bool
+sw_group_forget_some(struct sw *sw, struct sw_client *client)
+{
+	uint32_t scanned = 0;
+
+	while (client->memberships != 0 && scanned < SCANNED_MEMBERS) {
+		struct sw_group *g = &sw->groups[client->next_group++];
+
+		scanned += g->count;
+		sw_group_forget_client(sw, g, client);
+	}
+	return client->memberships == 0;
 }
 
 bool

@@ -11,12 +11,12 @@
  * fine. */
 int sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
 int sw_group_leave(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
-/* Removes the QP from all groups. */
-void sw_group_forget(struct sw *sw, uint32_t qpn);
+/* Removes the client's QP from all groups. */
+void sw_group_forget(struct sw_client *client, uint32_t qpn);
 
-/* Called by sw.c: as sw_group_forget(), for all QPs of the client in one scan of the
- * groups. */
-void sw_group_forget_all(struct sw *sw, const struct sw_client *client);
+/* Called by sw.c: as sw_group_forget(), for all QPs of a client that has ended, in one scan
+ * of the groups, of which each call does a part. Returns whether it is done. */
+bool sw_group_forget_some(struct sw *sw, struct sw_client *client);
 
 /* Returns NULL if the group has no members. */
 const struct sw_group *sw_group_find(const struct sw *sw, const uint8_t gid[16]);

@@ -169,6 +169,7 @@ fixture_close(struct switch_fixture *b)
 {
 	for (unsigned i = 0; i < CLIENTS; i++)
 		client_detach(&b->c[i]);
+	sw_ended_free(b->sw);
 	assert_int_equal(qpns_free_count(&b->sw->qpns), QPN_COUNT);
 	for (unsigned i = 0; i < SW_GROUPS; i++)
 		assert_int_equal(b->sw->groups[i].count, 0);
