@@ -227,8 +227,8 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	conn_reap(d);
 	if (d->sw != NULL)
 		sw_ended_free(d->sw);
-	accounts_fini(&d->accounts);
 	rdmacm_destroy(d);
+	accounts_fini(&d->accounts);
 	if (d->up != NULL) {
 		/* The last packets of clients, and the IGMP or MLD reports that leave
 		 * their groups. */

@@ -198,6 +198,9 @@ rdmacm_destroy(struct rocade_daemon *d)
 	if (cm == NULL)
 		return;
 	fd_source_close(d->epoll, &cm->timer);
+	/* The last messages of connections. */
+	while (ucm_deadline(cm->ucm) == 0)
+		ucm_run(cm->ucm, clock_now());
 	ucm_destroy(cm->ucm);
 	alloc_put(&alloc_plain, cm, sizeof(*cm));
 	d->cm = NULL;

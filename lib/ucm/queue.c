@@ -36,7 +36,7 @@ channel_put(struct ucm_channel *channel, struct ucm_event *event)
 	bool first = TAILQ_EMPTY(&channel->events);
 
 	TAILQ_INSERT_TAIL(&channel->events, event, link);
-	if (!first)
+	if (!first || channel->closed)
 		return;
 	channel->wakes++;
 	channel->session->ucm->conf.ops.wake(channel->owner, channel->wakes);

@@ -5,8 +5,11 @@
 
 #include "base/base_alloc.h"
 #include "ucm/id.h"
+#include "ucm/queue.h"
 #include "ucm/ucm_event.h"
 #include "ucm/ucm_request.h"
+
+#define CLOSED_IDS 32 /* IDs of closed channels that are destroyed in one call */
 
 int
 ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out)
@@ -26,6 +29,7 @@ ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out)
 	random_numbers_init(&ucm->port_choices, &conf->cm.random, RANDOM_PORTS);
 	TAILQ_INIT(&ucm->sessions);
 	TAILQ_INIT(&ucm->deferred);
+	TAILQ_INIT(&ucm->closing);
 	for (unsigned i = 0; i < UCM_PORT_BUCKETS; i++)
 		LIST_INIT(&ucm->ports[i]);
 	port_waits_init(&ucm->port_waits);
@@ -38,9 +42,68 @@ ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out)
 	return 0;
 }
 
+/* Frees a session whose channels are all gone. */
+static void
+session_free(struct ucm_session *s)
+{
+	ucm_table_fini(&s->ids);
+	ucm_table_fini(&s->channels);
+	TAILQ_REMOVE(&s->ucm->sessions, s, link);
+	if (s->account != NULL)
+		account_close(s->account);
+	alloc_put(&alloc_plain, s, sizeof(*s));
+}
+
+/* Frees a closed channel whose IDs are all destroyed. */
+static void
+channel_free(struct ucm_channel *c)
+{
+	struct ucm_session *s = c->session;
+
+	assert(TAILQ_EMPTY(&c->events));
+	TAILQ_REMOVE(&s->ucm->closing, c, link);
+	alloc_put(&alloc_plain, c, sizeof(*c));
+	if (--s->channel_count == 0 && s->ended)
+		session_free(s);
+}
+
+/* Does a small part of the destruction of a closed channel's first ID: a listener may have
+ * a thousand requests that were not accepted. */
+static void
+closed_id_shrink(struct ucm_id *id, uint64_t now)
+{
+	struct ucm_event *event = TAILQ_FIRST(&id->events);
+
+	/* For a group, the ID that has joined it. */
+	if (id->state != UCM_MCAST && !LIST_EMPTY(&id->mcasts))
+		ucm_id_destroy(LIST_FIRST(&id->mcasts), now);
+	else if (event != NULL && event->new_id != NULL)
+		ucm_id_destroy(event->new_id, now);
+	else if (event != NULL)
+		ucm_event_drop(event);
+	else
+		ucm_id_destroy(id, now);
+}
+
+static void
+closing_serve(struct ucm *ucm, uint64_t now)
+{
+	struct ucm_channel *c;
+
+	for (unsigned i = 0; i < CLOSED_IDS; i++) {
+		while ((c = TAILQ_FIRST(&ucm->closing)) != NULL && LIST_EMPTY(&c->ids))
+			channel_free(c);
+		if (c == NULL)
+			return;
+		closed_id_shrink(LIST_FIRST(&c->ids), now);
+	}
+}
+
 void
 ucm_destroy(struct ucm *ucm)
 {
+	while (!TAILQ_EMPTY(&ucm->closing))
+		closing_serve(ucm, 0);
 	assert(TAILQ_EMPTY(&ucm->sessions));
 	port_waits_fini(&ucm->port_waits);
 	cm_destroy(ucm->cm);
@@ -89,19 +152,32 @@ ucm_session_charge(struct ucm_session *session, struct account *account)
 	session->account = account;
 }
 
+static void
+channel_end(struct ucm_channel *c)
+{
+	struct ucm_session *session = c->session;
+
+	ucm_table_remove(&session->channels, c->number);
+	c->closed = true;
+	TAILQ_INSERT_TAIL(&session->ucm->closing, c, link);
+}
+
 void
 ucm_session_destroy(struct ucm_session *s, uint64_t now)
 {
-	for (uint32_t i = 0; s->channels.used != 0; i++) {
-		struct ucm_channel *channel = s->channels.slots[i];
+	struct ucm *ucm = s->ucm;
 
-		if (channel != NULL)
-			ucm_channel_close(channel, now);
+	for (uint32_t i = 0; s->channels.used != 0; i++) {
+		if (s->channels.slots[i] != NULL)
+			channel_end(s->channels.slots[i]);
 	}
-	ucm_table_fini(&s->ids);
-	ucm_table_fini(&s->channels);
-	TAILQ_REMOVE(&s->ucm->sessions, s, link);
-	alloc_put(&alloc_plain, s, sizeof(*s));
+	s->ended = true;
+	if (s->account != NULL)
+		s->account->holders++;
+	if (s->channel_count == 0)
+		session_free(s);
+	closing_serve(ucm, now);
+	ucm_pump(ucm, now);
 }
 
 int
@@ -122,33 +198,20 @@ ucm_channel_open(struct ucm_session *session, void *owner, struct ucm_channel **
 		alloc_put(&alloc_plain, c, sizeof(*c));
 		return rc;
 	}
+	session->channel_count++;
 	*out = c;
 	*number = c->number;
 	return 0;
 }
 
-/* Returns an ID of the channel to destroy, or NULL. For a group it is the ID that has
- * joined the group: destroying that destroys the group too. */
-static struct ucm_id *
-id_first(const struct ucm_channel *c)
-{
-	struct ucm_id *id = LIST_FIRST(&c->ids);
-
-	return id != NULL && id->state == UCM_MCAST ? id->member : id;
-}
-
 void
 ucm_channel_close(struct ucm_channel *c, uint64_t now)
 {
-	struct ucm_session *session = c->session;
-	struct ucm_id *id;
+	struct ucm *ucm = c->session->ucm;
 
-	while ((id = id_first(c)) != NULL)
-		ucm_id_destroy(id, now);
-	assert(TAILQ_EMPTY(&c->events));
-	ucm_table_remove(&session->channels, c->number);
-	alloc_put(&alloc_plain, c, sizeof(*c));
-	ucm_pump(session->ucm, now);
+	channel_end(c);
+	closing_serve(ucm, now);
+	ucm_pump(ucm, now);
 }
 
 void
@@ -164,6 +227,7 @@ ucm_run(struct ucm *ucm, uint64_t now)
 {
 	cm_run(ucm->cm, now);
 	ucm_request_run(ucm, now);
+	closing_serve(ucm, now);
 	ucm_pump(ucm, now);
 }
 
@@ -173,6 +237,8 @@ ucm_deadline(const struct ucm *ucm)
 	const struct ucm_id *first = TAILQ_FIRST(&ucm->deferred);
 	uint64_t due = cm_deadline(ucm->cm);
 
+	if (!TAILQ_EMPTY(&ucm->closing))
+		return 0;
 	return first != NULL ? RTE_MIN(due, first->deferred_until_ns) : due;
 }
 

@@ -57,7 +57,7 @@ struct ucm_channel;
 int ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out);
 /* Replaces the local addresses. An ID that is bound to a removed address stays so. */
 void ucm_set_net(struct ucm *ucm, const struct net_conf *net);
-/* No session may be left (asserted). */
+/* No session may be left (asserted), except those that have ended. */
 void ucm_destroy(struct ucm *ucm);
 
 int ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out);
@@ -65,16 +65,19 @@ int ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out);
  * IDs of one user may share a port, only a privileged user may bind to a port below 1024,
  * and a port at which a user has listened is only this user's for PORT_WAIT_NS more. */
 void ucm_session_set_user(struct ucm_session *session, uint32_t uid, bool privileged);
-/* Counts what the session will hold towards a user's account, which must live as long as
- * the session. */
+/* Counts what the session will hold towards a user's account, which must live until the
+ * session ends. */
 void ucm_session_charge(struct ucm_session *session, struct account *account);
+/* Ends the session, which calls no callback for its owner any more, and closes its
+ * channels. */
 void ucm_session_destroy(struct ucm_session *session, uint64_t now);
 
 /* *number names the channel in commands. Returns 0, -ENOSPC (limit reached) or
  * -ENOMEM. */
 int ucm_channel_open(struct ucm_session *session, void *owner, struct ucm_channel **out,
 	uint32_t *number);
-/* Destroys its IDs, too. */
+/* Destroys its IDs, too: a few at once, the others by ucm_run(). Until then they are
+ * charged to their user. */
 void ucm_channel_close(struct ucm_channel *channel, uint64_t now);
 
 /* Result of a command: the length of its reply, and the state of the channel after it. */

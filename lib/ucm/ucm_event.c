@@ -105,6 +105,10 @@ on_connect_request(struct ucm_id *listener, const struct cm_event *event, uint64
 	struct ucm_event *e;
 	struct ucm_id *id;
 
+	if (listener->channel->closed) {
+		request_reject(event, CM_REJ_NO_SERVICE, now);
+		return;
+	}
 	/* A QP of the listener's type could not talk to the peer's QP. */
 	if (event->type == CM_EVENT_REQUEST &&
 		event->qp.transport != ucm_id_transport(listener)) {

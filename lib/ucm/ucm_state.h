@@ -43,6 +43,7 @@ LIST_HEAD(ucm_port_bucket, ucm_id);
 LIST_HEAD(ucm_id_list, ucm_id);
 TAILQ_HEAD(ucm_sessions, ucm_session);
 TAILQ_HEAD(ucm_deferred, ucm_id);
+TAILQ_HEAD(ucm_channels, ucm_channel);
 
 struct ucm_id {
 	LIST_ENTRY(ucm_id) link;      /* in channel->ids */
@@ -99,8 +100,12 @@ struct ucm_event {
 };
 
 struct ucm_channel {
+	TAILQ_ENTRY(ucm_channel) link; /* in ucm->closing, if it is closed */
 	struct ucm_session *session;
 	void *owner;
+	/* Its program has closed it, or has ended. It lives until its IDs are destroyed;
+	 * no command names it. */
+	bool closed;
 	uint32_t number;
 	uint32_t wakes;
 	struct ucm_events events;
@@ -116,7 +121,9 @@ struct ucm_table {
 struct ucm_session {
 	TAILQ_ENTRY(ucm_session) link;
 	struct ucm *ucm;
-	void *owner;
+	void *owner;             /* not valid if it has ended */
+	uint32_t channel_count;  /* with those that are closed */
+	bool ended;              /* it lives until its channels are gone */
 	struct account *account; /* NULL: not limited by user */
 	uint32_t events;         /* unread, in all its channels */
 	uint32_t uid;
@@ -132,6 +139,7 @@ struct ucm {
 	uint32_t id_count;
 	struct ucm_sessions sessions;
 	struct ucm_deferred deferred;
+	struct ucm_channels closing; /* closed channels; oldest first */
 	struct ucm_port_bucket ports[UCM_PORT_BUCKETS];
 	struct port_waits port_waits;
 };

@@ -70,6 +70,8 @@ fixture_close(void)
 {
 	ucm_session_destroy(ctx.client.session, ctx.now);
 	ucm_session_destroy(ctx.server.session, ctx.now);
+	while (ucm_deadline(ctx.ucm) == 0)
+		ucm_run(ctx.ucm, ctx.now);
 	assert_int_equal(ucm_ids(ctx.ucm), 0);
 	/* Open connections end by their timers. */
 	for (unsigned i = 0; cm_in_use(ctx.ucm->cm) != 0; i++) {
