@@ -91,10 +91,17 @@ conn_timer_fire(struct wheel_timer *timer, uint64_t now, void *arg)
 		(struct cm_conn *)((char *)timer - offsetof(struct cm_conn, timer)), now);
 }
 
+/* From tick to tick, so that it can stop between two. */
 void
 cm_run(struct cm *cm, uint64_t now)
 {
-	wheel_advance(&cm->wheel, now, conn_timer_fire, cm);
+	unsigned fired = 0;
+	uint64_t next;
+
+	while (fired < CM_TIMERS_BATCH && (next = wheel_next(&cm->wheel)) <= now)
+		fired += wheel_advance(&cm->wheel, next, conn_timer_fire, cm);
+	if (fired < CM_TIMERS_BATCH)
+		(void)wheel_advance(&cm->wheel, now, conn_timer_fire, cm);
 }
 
 uint64_t

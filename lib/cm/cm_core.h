@@ -77,6 +77,7 @@ struct cm_conf {
 #define CM_MRA_MAX 24     /* 69 s: a longer timeout of an MRA is reduced to this */
 #define CM_REP_RETRIES 7
 #define CM_MAX_LISTENERS 4096
+#define CM_TIMERS_BATCH 32
 
 /* Addresses of a message, as GIDs. For received messages too, sgid is the local one and
  * dgid the peer's. */
@@ -185,9 +186,11 @@ enum cm_drop cm_rx(struct cm *cm, const uint8_t *bytes, size_t len,
 bool cm_tx(struct cm *cm, struct mad *mad, struct cm_path *path);
 /* Returns whether cm_tx() has a message to send. */
 bool cm_has_tx(const struct cm *cm);
-/* Handles the timers that have expired: retries, and the end of time waits. */
+/* Handles timers that have expired: retries, and the end of time waits. About
+ * CM_TIMERS_BATCH at a time: the caller's thread moves packets too. */
 void cm_run(struct cm *cm, uint64_t now);
-/* Returns when cm_run() has something to do, or TIME_NEVER. */
+/* Returns when cm_run() has something to do, or TIME_NEVER. In the past if it has left
+ * something. */
 uint64_t cm_deadline(const struct cm *cm);
 bool cm_next_event(struct cm *cm, struct cm_event *event);
 bool cm_has_event(const struct cm *cm);

@@ -61,10 +61,16 @@ conn_event(struct cm_conn *conn, enum cm_event_type type)
 	conn->raised |= 1u << type;
 }
 
+/* Each connection's timer is a tick later than that of the one before it in the table. So
+ * connections that were opened or ended all at once do not expire all at once: cm_run()
+ * handles some at a time. */
 static void
 conn_timer_set(struct cm_conn *conn, uint64_t when)
 {
-	wheel_set(&conn->cm->wheel, &conn->timer, when);
+	struct cm *cm = conn->cm;
+
+	wheel_set(&cm->wheel, &conn->timer,
+		when + (uint64_t)(conn - cm->conns) * WHEEL_TICK_NS);
 }
 
 void

@@ -156,6 +156,46 @@ each_counter_has_name_and_text(void **state)
 	cm_pair_fini(&pair);
 }
 
+/* Connections to a host that does not answer, all of them opened at the same time. */
+static void
+expired_timers_are_handled_in_batches(void **state)
+{
+	enum { CONNS = 500 };
+	struct cm_conn *conns[CONNS];
+	struct cm_conf conf;
+	struct cm *cm;
+	struct mad mad;
+	struct cm_path path;
+	uint64_t now = NS_PER_SEC, resent = 0;
+	unsigned calls = 0;
+
+	cm_conf_default(&conf);
+	conf.max_conns = CONNS;
+	assert_int_equal(cm_create(&conf, now, &cm), 0);
+	for (unsigned i = 0; i < CONNS; i++) {
+		struct cm_request r = request_from(A, 0x100 + i);
+
+		assert_int_equal(cm_connect(cm, &r, NULL, now, &conns[i]), 0);
+		assert_true(cm_tx(cm, &mad, &path));
+	}
+	now += REQ_WAIT_NS + CONNS * WHEEL_TICK_NS + NS_PER_MS;
+	for (; cm_deadline(cm) <= now; calls++) {
+		unsigned sent = 0;
+
+		cm_run(cm, now);
+		while (cm_tx(cm, &mad, &path))
+			sent++;
+		assert_in_range(sent, 1, CM_TIMERS_BATCH);
+		resent += sent;
+	}
+	assert_int_equal(resent, CONNS);
+	assert_in_range(calls, CONNS / CM_TIMERS_BATCH, 2 * CONNS / CM_TIMERS_BATCH);
+	assert_int_equal(cm_stats_of(cm)->tx_full, 0);
+	for (unsigned i = 0; i < CONNS; i++)
+		cm_release(conns[i], now);
+	cm_destroy(cm);
+}
+
 int
 main(void)
 {
@@ -165,6 +205,7 @@ main(void)
 		cmocka_unit_test(ids_do_not_reveal_the_next),
 		cmocka_unit_test(full_tx_queue_counts_drops),
 		cmocka_unit_test(each_counter_has_name_and_text),
+		cmocka_unit_test(expired_timers_are_handled_in_batches),
 	};
 
 	return cmocka_run_group_tests_name("cm", tests, NULL, NULL);
