@@ -65,7 +65,7 @@ neigh_queue_retry(struct uplink *u)
 }
 
 /* Clients leave room for the connection manager. Its requests and its answers are bounded
- * as the packets of a client are. */
+ * as the packets of a client are, so at least one of them waits if there is no room. */
 static bool
 neigh_queue_room(const struct uplink *u, const struct net_user *user, uint32_t client)
 {
@@ -81,6 +81,22 @@ neigh_queue_room(const struct uplink *u, const struct net_user *user, uint32_t c
 	return same_client < UPLINK_NEIGH_QUEUE_EACH &&
 	       same_user < UPLINK_NEIGH_QUEUE_USER &&
 	       (client == 0 || clients < UPLINK_NEIGH_QUEUE - UPLINK_NEIGH_QUEUE_CM);
+}
+
+/* The oldest request of the connection manager makes room for a new one: it is lost, and
+ * sent again later. So the requests of a user to hosts that do not answer do not keep those
+ * of others from waiting, for as long as a host needs to answer. */
+static void
+neigh_queue_evict(struct uplink *u)
+{
+	uint32_t i = 0;
+
+	while (u->neigh_queue[i].user != &u->cm)
+		i++;
+	neigh_queue_drop(u, &u->neigh_queue[i]);
+	u->neigh_queue_count--;
+	memmove(&u->neigh_queue[i], &u->neigh_queue[i + 1],
+		(u->neigh_queue_count - i) * sizeof(u->neigh_queue[0]));
 }
 
 static void
@@ -248,6 +264,8 @@ uplink_frame_send(
 		port_io_queue(&u->io, frame, now);
 		return true;
 	}
+	if (rc == -EAGAIN && !answer && !neigh_queue_room(u, user, 0))
+		neigh_queue_evict(u);
 	if (rc == -EAGAIN && neigh_queue_room(u, user, 0)) {
 		neigh_queue_add(u, dgid, user, 0, frame);
 		return true;

@@ -386,7 +386,11 @@ connection_manager_keeps_its_queue(void **state)
 		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, false));
 		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, true));
 	}
-	assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, false));
+	/* One request more takes the place of the oldest one, an answer has none. */
+	assert_int_equal(u.up->stats.tx_no_neighbour, 0);
+	assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, false));
+	assert_int_equal(u.up->stats.tx_no_neighbour, 1);
+	assert_int_equal(u.up->neigh_queue_count, UPLINK_NEIGH_QUEUE);
 	assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, true));
 	/* All of them leave, those of departed clients too. */
 	u.answers = true;
@@ -397,6 +401,32 @@ connection_manager_keeps_its_queue(void **state)
 		while (up_sent(&u))
 			n++;
 	assert_int_equal(n, UPLINK_NEIGH_QUEUE);
+	up_close(&u);
+}
+
+/* Connection requests to hosts that do not exist do not keep one to a host that exists
+ * from waiting for its MAC address. */
+static void
+newest_request_waits(void **state)
+{
+	uint8_t bytes[GSI_LEN] = {0}, nobody[16];
+	struct uplink_fixture u;
+	unsigned sent = 0;
+
+	up_open(&u);
+	u.answers = false;
+	memcpy(nobody, u.b.other, 16);
+	for (unsigned i = 0; i < 3 * UPLINK_NEIGH_QUEUE_EACH; i++) {
+		nobody[15] = (uint8_t)(100 + i);
+		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, nobody, false));
+	}
+	assert_int_equal(u.up->neigh_queue_count, UPLINK_NEIGH_QUEUE_EACH);
+	assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, false));
+	u.answers = true;
+	u.b.now += NEIGH_RETRY_NS + NS_PER_US;
+	for (unsigned i = 0; i < 4; i++, up_pass(&u))
+		sent += up_sent(&u);
+	assert_int_equal(sent, 1);
 	up_close(&u);
 }
 
@@ -438,6 +468,7 @@ main(void)
 		cmocka_unit_test(answers_do_not_wait_for_ever),
 		cmocka_unit_test(user_has_a_share_of_the_queue),
 		cmocka_unit_test(connection_manager_keeps_its_queue),
+		cmocka_unit_test(newest_request_waits),
 		cmocka_unit_test(full_backlog_refuses_datagrams),
 	};
 
