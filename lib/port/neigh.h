@@ -20,6 +20,10 @@
  * these intervals, have to remain unanswered first. */
 #define NEIGH_CLAIM_TRIES 2
 #define NEIGH_CLAIM_NS (50 * NS_PER_MS)
+/* If this host itself has not run for this much longer than the interval, an answer may
+ * have come and been lost: the request is repeated, this often at most. */
+#define NEIGH_CLAIM_LATE_NS (10 * NS_PER_MS)
+#define NEIGH_CLAIM_LATE_TRIES 8
 /* shortest time between two claims that are looked at */
 #define NEIGH_CLAIM_LOCK_NS NS_PER_SEC
 /* Requests for wanted neighbours, and for passive ones. */
@@ -60,9 +64,10 @@ struct neigh {
 	uint8_t claim_mac[6];
 	uint8_t state;
 	uint8_t tries;
-	bool wanted;    /* net_resolve() has asked for it; else it is passive */
-	bool claimed;   /* PROBE: because claim_mac is claimed for it */
-	bool abandoned; /* its user is gone: no more requests once they have failed */
+	uint8_t late_tries; /* claimed: requests repeated because this host did not run */
+	bool wanted;        /* net_resolve() has asked for it; else it is passive */
+	bool claimed;       /* PROBE: because claim_mac is claimed for it */
+	bool abandoned;     /* its user is gone: no more requests once they have failed */
 };
 
 /* Called by net.c. */

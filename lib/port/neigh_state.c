@@ -149,6 +149,20 @@ neigh_accept_claim(struct net *net, struct neigh *e)
 	net_generation_bump(net);
 }
 
+/* No answer to the last request has been seen in time. */
+static void
+neigh_check_claim(struct net *net, struct neigh *e, uint64_t now)
+{
+	if (now <= e->asked_ns + NEIGH_CLAIM_NS + NEIGH_CLAIM_LATE_NS ||
+		e->late_tries == NEIGH_CLAIM_LATE_TRIES) {
+		neigh_accept_claim(net, e);
+		return;
+	}
+	e->late_tries++;
+	e->tries--;
+	neigh_mark_due(net, e);
+}
+
 static void
 neigh_check_use(struct net *net, struct neigh *e)
 {
@@ -179,7 +193,7 @@ neigh_timer_fired(struct net *net, struct neigh *e, uint64_t now)
 	else if (e->state == NEIGH_FAILED)
 		neigh_check_failed(net, e, now);
 	else if (e->claimed && e->tries >= NEIGH_CLAIM_TRIES)
-		neigh_accept_claim(net, e);
+		neigh_check_claim(net, e, now);
 	else if (e->tries >= NEIGH_TRIES)
 		neigh_fail(net, e, now);
 	else
@@ -224,6 +238,7 @@ neigh_claim(struct net *net, struct neigh *e, const uint8_t mac[6], uint64_t now
 	if (e->claimed || now < e->claim_ns)
 		return;
 	e->claimed = true;
+	e->late_tries = 0;
 	e->claim_ns = now + NEIGH_CLAIM_LOCK_NS;
 	memcpy(e->claim_mac, mac, 6);
 	neigh_probe(net, e);

@@ -255,6 +255,30 @@ moved_address_is_followed(void **state)
 	net_destroy(net);
 }
 
+/* This host itself does not run for a time after each request: answers may be lost. The old
+ * MAC is asked again, but not for ever, as a program may always poll this seldom. */
+static void
+claim_waits_for_a_host_that_does_not_run(void **state)
+{
+	struct net *net = net_with_peer();
+	uint64_t now = T0;
+	unsigned asked = 0;
+
+	assert_false(answered(net, claim_of(7)));
+	for (;; now += NEIGH_CLAIM_NS + 2 * NEIGH_CLAIM_LATE_NS) {
+		uint8_t to = asked_mac(net, now);
+
+		if (to == 0)
+			break;
+		assert_int_equal(to, 2);
+		assert_int_equal(user_mac(net, now), 2);
+		assert_true(++asked < 100);
+	}
+	assert_int_equal(asked, NEIGH_CLAIM_TRIES + NEIGH_CLAIM_LATE_TRIES);
+	assert_int_equal(user_mac(net, now), 7);
+	net_destroy(net);
+}
+
 /* A host whose frames do not come from the MAC that it claims: its own entry or another
  * host's does not change. The answer to a request of ours may be such a frame. */
 static void
@@ -328,6 +352,7 @@ main(void)
 		cmocka_unit_test(unsolicited_arp_adds_no_neighbour),
 		cmocka_unit_test(spoofed_arp_redirects_nothing),
 		cmocka_unit_test(moved_address_is_followed),
+		cmocka_unit_test(claim_waits_for_a_host_that_does_not_run),
 		cmocka_unit_test(sender_must_be_the_frames_source),
 		cmocka_unit_test(requests_are_built_as_the_rfc_says),
 		cmocka_unit_test(no_reply_without_room),
