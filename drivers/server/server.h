@@ -37,7 +37,7 @@ struct conn {
 	int client_mem_fd, daemon_mem_fd; /* until SW_START */
 	struct account *account;          /* of its user */
 	TAILQ_ENTRY(conn) parked_link;
-	pid_t pid; /* 0: in another PID namespace */
+	pid_t pid; /* 0: in another PID namespace, or it has ended */
 	uid_t uid;
 	char name[16]; /* of the process: printable, without quotes */
 	/* generation of the statistics last requested from this client, 0: none */

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/base_alloc.h"
 #include "base/base_log.h"
 #include "engine/clock.h"
+#include "server/peer_process.h"
 #include "server/server_control.h"
 #include "server/server_conn.h"
 #include "server/server_query.h"
@@ -236,19 +236,18 @@ conn_ready(struct conn *conn)
 		conn_close(conn);
 }
 
-static int
+static void
 process_fd_add(struct conn *conn)
 {
-	int fd = (int)syscall(SYS_pidfd_open, conn->pid, 0);
+	int fd = peer_process_open(conn->socket.fd, conn->pid);
 
-	/* The process is in another PID namespace: only the end of its socket shows that
-	 * it ended. */
+	/* Only the end of its socket will show that the process has ended. Another process
+	 * may have its number by now. */
 	if (fd < 0)
-		return 0;
-	if (fd_source_add(conn->daemon->epoll, &conn->process, fd, FD_SOURCE_PROCESS,
-		    conn) != 0)
+		conn->pid = 0;
+	else if (fd_source_add(conn->daemon->epoll, &conn->process, fd, FD_SOURCE_PROCESS,
+			 conn) != 0)
 		close(fd);
-	return 0;
 }
 
 /* Reads the process name, which may contain anything. */
@@ -299,7 +298,6 @@ conn_make(
 	conn->pid = who->pid;
 	conn->uid = who->uid;
 	conn->account = account;
-	process_name_read(conn);
 	/* Bounds the replies that a client leaves unread. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
 	if (fd_source_add(d->epoll, &conn->socket, fd, FD_SOURCE_CLIENT, conn) != 0) {
@@ -307,6 +305,7 @@ conn_make(
 		return NULL;
 	}
 	process_fd_add(conn);
+	process_name_read(conn);
 	return conn;
 }
 

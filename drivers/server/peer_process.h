@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The process at the other end of a connection. Only server_conn.c calls this. */
+#ifndef ROCADE_SERVER_PEER_PROCESS_H
+#define ROCADE_SERVER_PEER_PROCESS_H
+
+#include <sys/types.h>
+
+/*
+ * Returns a pidfd of the process that has connected the socket; its number is pid
+ * (SO_PEERCRED). Linux 6.5 and later know the process. With an older kernel it is the
+ * process that has the number now: another one, if the process has ended and the number
+ * was given away since. -1: the process has ended; or it is in another PID namespace, and
+ * the kernel older.
+ */
+int peer_process_open(int socket, pid_t pid);
+
+#endif
