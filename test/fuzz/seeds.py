@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes the initial fuzz corpora: frames of the captures, and scripts of steps.
-Usage: seeds.py CAPTURES OUT; creates OUT/parse, OUT/net, OUT/qp, OUT/cm and OUT/switch."""
+Usage: seeds.py CAPTURES OUT; creates OUT/parse, OUT/net, OUT/qp, OUT/cm, OUT/switch and
+OUT/server."""
 
 import glob
 import os
+import random
 import struct
 import sys
 
@@ -197,6 +199,49 @@ def switch_scripts(out):
         save(out, "switch", "write-%u" % place, data * 2)
 
 
+def forward(client, how, *values):
+    """The next command of a program, for one of its IDs. The last byte: the daemon handles it now."""
+    return bytes([client << 4 | 9, how, *values, 0])
+
+
+def connection():
+    """Clients 0 and 1, of two users, attach; 0 listens; 1 connects to it, and is accepted."""
+    attach = bytes([0x01, 0, 0x11, 0])
+    event = {client: forward(client, 0, 0, 0) for client in (0, 1)}
+    listen = forward(0, 0) + forward(0, 0x80, 4) + forward(0, 0x80, 0, 4)
+    connect = forward(1, 0) + forward(1, 0, 0x0c) + event[1] * 5
+    accept = event[0] + forward(0, 0x41, 0, 0) + event[1] * 2 + event[0]
+    return b"\0" + attach + listen + connect + accept
+
+
+def server_scripts(out):
+    """A connection of two clients, then requests of each type, commands and ends; packets."""
+    made, honest, turn = connection(), b"\x0f\0", b"\x0e\xff\0"
+    save(out, "server", "connection", made + honest + turn)
+    both = [forward(client, *values) for values in ((0,), (0x80, 4), (0x80, 0, 4)) for client in (0, 1)]
+    save(out, "server", "ports", bytes([0, 0x01, 0, 0x11, 0]) + b"".join(both) + honest)
+    attach = b"".join(bytes([client << 4 | 1, 0]) for client in range(4))
+    for how in range(4):
+        hoard = b"".join(bytes([client << 4, what, 0]) for what in (how, 0) for client in range(4))
+        save(out, "server", "hoard-%u" % how, bytes([2]) + attach + hoard + honest +
+             bytes([0x0d, 0, 1, 0x1d, 0, 0]) + honest)
+    for kind in range(1, 16):
+        for qpn in (0, 0x40, 0x80, 0xc0):
+            save(out, "server", "ask-%u-%02x" % (kind, qpn), made +
+                 bytes([2, kind, 0, qpn, 0x80, 0, 1, 0]) * 2 +
+                 bytes([2, kind | 16, 0, 0, 0, 1, 0, 0, 0, 0, 0]) +
+                 bytes([2, kind | 128, 2, qpn, 0, 0, 0, 0]) + honest)
+    for cmd in range(24):
+        save(out, "server", "command-%u" % cmd, made + bytes([6, 0, cmd, 4, 1, 0, 0]) +
+             bytes([0x16, 1, cmd, 0x0c, 0, 0, 0]) + honest + turn * 3)
+    for number in range(8):  # long ones
+        save(out, "server", "mixed-%u" % number, made + random.Random(number).randbytes(3000))
+    for how in range(8):
+        save(out, "server", "end-%u" % how, made + bytes([0x0d, how, 0]) + turn * 2 + honest +
+             bytes([0x1d, how, 0]) + turn + honest)
+        save(out, "server", "memory-%u" % how, made + bytes([0x0c, how, 1, 1, 0, 0, 0]) * 3 + honest)
+
+
 def main():
     captures, out = sys.argv[1:3]
     for path in sorted(glob.glob(os.path.join(captures, "*.pcap"))):
@@ -208,6 +253,7 @@ def main():
     qp_scripts(out)
     cm_scripts(out)
     switch_scripts(out)
+    server_scripts(out)
     net_seeds(out)
 
 
