@@ -182,6 +182,10 @@ ready_qps_tx(struct engine *e, uint64_t now)
 		rc = next_hop_resolve(e, qp, now);
 		TAILQ_REMOVE(&e->ready, qp, sched.ready_link);
 		qp->sched.on_ready = false;
+		/* A thread that posts just now rings the doorbell afterwards. On the
+		 * unresolved list the QP would not see that. */
+		if (unlikely(rc == -ENOMSG))
+			continue;
 		if (unlikely(rc == -EAGAIN)) {
 			unresolved_add(e, qp, now);
 			continue;

@@ -5,6 +5,8 @@
 #ifndef ROCADE_ENGINE_NEXT_HOP_H
 #define ROCADE_ENGINE_NEXT_HOP_H
 
+#include <errno.h>
+
 #include "engine/engine_state.h"
 
 /* Builds the headers for qp->path. The next hop's MAC is filled in when the first packet
@@ -19,12 +21,13 @@ bool next_hop_ud_path(struct engine *e, struct qp *qp);
 int next_hop_lookup(struct engine *e, struct qp *qp, uint64_t now);
 
 /* Fills the next hop's MAC into the header template. Returns enum qp_route, -EAGAIN while
- * the MAC is being resolved or a UD QP has nothing to send, or why there is no MAC. */
+ * the MAC is being resolved, -ENOMSG if nothing is posted to a UD QP, or why there is no
+ * MAC. */
 static inline int
 next_hop_resolve(struct engine *e, struct qp *qp, uint64_t now)
 {
 	if (qp->type == IBV_QPT_UD && !next_hop_ud_path(e, qp))
-		return -EAGAIN;
+		return -ENOMSG;
 	if (likely(qp->sched.resolved && qp->sched.net_generation == e->net_generation))
 		return qp->sched.route;
 	return next_hop_lookup(e, qp, now);

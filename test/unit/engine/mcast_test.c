@@ -264,7 +264,7 @@ posted_while_served_waits_for_its_headers(void **state)
 	while (engine_run(e, fixture.now) != 0)
 		;
 	sent_frames_free(&fixture.a);
-	assert_int_equal(next_hop_resolve(e, u.qp, fixture.now), -EAGAIN);
+	assert_int_equal(next_hop_resolve(e, u.qp, fixture.now), -ENOMSG);
 	engine_doorbell(u.qp);
 	assert_int_equal(engine_run(e, fixture.now), 0);
 	ud_send(&u, second, 100);
