@@ -173,6 +173,7 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	control_init(d);
 	TAILQ_INIT(&d->conns);
 	TAILQ_INIT(&d->closing);
+	ended_memory_init(&d->ended_memory);
 	d->listen.fd = d->stop.fd = d->wakes.fd = -1;
 	d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	clock_init();
@@ -227,6 +228,7 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	conn_reap(d);
 	if (d->sw != NULL)
 		sw_ended_free(d->sw);
+	ended_memory_free(&d->ended_memory);
 	rdmacm_destroy(d);
 	accounts_fini(&d->accounts);
 	if (d->up != NULL) {
@@ -388,6 +390,7 @@ daemon_pass(struct rocade_daemon *d, uint64_t now)
 	if (d->up != NULL)
 		moved = uplink_rx(d->up, now);
 	moved += sw_run(d->sw, now);
+	ended_memory_run(&d->ended_memory, now);
 	if (d->up != NULL)
 		(void)uplink_tx(d->up, now);
 	return moved;
@@ -400,12 +403,14 @@ idle_sleep_ns(struct rocade_daemon *d, uint64_t idle_ns, uint64_t now)
 	uint64_t until, max_ns = d->sleep_us * NS_PER_US;
 
 	if (idle_ns < SPIN_NS || (d->up != NULL && max_ns == 0) ||
-		!control_is_due(d, now))
+		!control_is_due(d, now) || ended_memory_deadline(&d->ended_memory) <= now)
 		return 0;
+	until = ended_memory_deadline(&d->ended_memory);
 	if (d->up == NULL)
-		return control_sleep_ns(d);
+		return RTE_MIN(control_sleep_ns(d),
+			until == TIME_NEVER ? TIME_NEVER : until - now);
 	max_ns = RTE_MIN(max_ns, control_sleep_ns(d));
-	until = uplink_deadline(d->up);
+	until = RTE_MIN(until, uplink_deadline(d->up));
 	if (until <= now)
 		return 0;
 	/* The sleep grows with the idle time: a port that was just busy is soon busy

@@ -9,6 +9,7 @@
 
 #include <rocade/daemon.h>
 
+#include "server/ended_memory.h"
 #include "server/fd_source.h"
 #include "server/passed_fds.h"
 #include "switch/proto.h"
@@ -34,6 +35,7 @@ struct conn {
 	struct region_geom geom;  /* of the memory that it shares with the daemon */
 	void *daemon_mem;         /* written by the daemon. NULL: nothing is shared */
 	void *client_mem;         /* written by the client; from SW_START on */
+	uint32_t memory_kib;      /* charged for both parts */
 	int client_mem_fd, daemon_mem_fd; /* until SW_START */
 	struct account *account;          /* of its user */
 	TAILQ_ENTRY(conn) parked_link;
@@ -79,6 +81,7 @@ struct rocade_daemon {
 	bool others;          /* users other than the socket's owner may connect */
 	struct conns conns;
 	struct conns closing;
+	struct ended_memory ended_memory;
 	struct rdmacm *cm;
 	uint32_t conn_count;
 	uint32_t corrupt_seen; /* last handled value of the switch's corrupt_count */

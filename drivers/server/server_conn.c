@@ -39,15 +39,16 @@ client_charge(struct conn *conn)
 		account_give(conn->account, ACCOUNT_clients, 1);
 		return -ENOMEM;
 	}
+	conn->memory_kib = share_kib(&conn->geom);
 	return 0;
 }
 
+/* share_destroy() gives the memory back. */
 static void
 client_discharge(struct conn *conn)
 {
 	account_give(conn->account, ACCOUNT_clients, 1);
 	account_give(conn->account, ACCOUNT_descriptors, FDS_PER_CLIENT);
-	account_give(conn->account, ACCOUNT_memory_kib, share_kib(&conn->geom));
 }
 
 /* fds: the client's descriptors. */

@@ -92,6 +92,12 @@ wake_fds_create(struct conn *conn, int *wake)
 	return 0;
 }
 
+static uint32_t
+part_kib(size_t size)
+{
+	return (uint32_t)(size / 1024);
+}
+
 static void
 fd_close(int *fd)
 {
@@ -107,11 +113,16 @@ share_destroy(struct conn *conn)
 	fd_close(&conn->wake_fd);
 	fd_close(&conn->client_mem_fd);
 	fd_close(&conn->daemon_mem_fd);
-	if (conn->daemon_mem != NULL)
-		munmap(conn->daemon_mem, region_daemon_size(&conn->geom));
-	if (conn->client_mem != NULL)
-		munmap(conn->client_mem, region_client_size(&conn->geom));
+	if (conn->memory_kib == 0)
+		return;
+	ended_memory_add(&conn->daemon->ended_memory,
+		&(struct mapping){conn->daemon_mem, region_daemon_size(&conn->geom)},
+		conn->account, part_kib(region_daemon_size(&conn->geom)));
+	ended_memory_add(&conn->daemon->ended_memory,
+		&(struct mapping){conn->client_mem, region_client_size(&conn->geom)},
+		conn->account, part_kib(region_client_size(&conn->geom)));
 	conn->daemon_mem = conn->client_mem = NULL;
+	conn->memory_kib = 0;
 }
 
 int
@@ -175,7 +186,7 @@ share_start(struct conn *conn, struct region *region)
 uint32_t
 share_kib(const struct region_geom *geom)
 {
-	return (uint32_t)((region_client_size(geom) + region_daemon_size(geom)) / 1024);
+	return part_kib(region_client_size(geom)) + part_kib(region_daemon_size(geom));
 }
 
 void

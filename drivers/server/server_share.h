@@ -16,7 +16,8 @@ int share_create(struct conn *conn, int fds[SW_ATTACH_FDS]);
 int share_start(struct conn *conn, struct region *region);
 /* Returns the size of both parts in KiB. */
 uint32_t share_kib(const struct region_geom *geom);
-/* No effect if nothing was created. */
+/* Gives conn->memory_kib back to the user, when the memory has been unmapped. No effect if
+ * nothing was created. */
 void share_destroy(struct conn *conn);
 /* The switch's wake callback; owner is a conn. */
 void share_wake(void *owner);

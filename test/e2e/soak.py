@@ -132,15 +132,20 @@ class Load:
         return ""
 
 
+def descriptors(host):
+    return len(os.listdir("/proc/%d/fd" % host.process.pid))
+
+
 def held(host):
     """Returns what a daemon holds."""
     folder = "/proc/%d/" % host.process.pid
     with open(folder + "status", encoding="utf-8") as file:
         fields = dict(re.findall(r"^(\w+):\s+(\d+)", file.read(), re.M))
+    open_now = descriptors(host)
     state = host.status()
     limits = state["limits"]
     return {"heap KiB": int(fields["RssAnon"]), "shared KiB": int(fields["RssShmem"]),
-            "threads": int(fields["Threads"]), "descriptors": len(os.listdir(folder + "fd")),
+            "threads": int(fields["Threads"]), "descriptors": open_now,
             "clients": limits["clients"]["used"], "QPs": limits["qps"]["used"],
             "ids": state["rdma_cm"]["ids"], "CM ports": limits["cm_ports"]["used"],
             "connections": limits["cm_connections"]["used"],
@@ -174,10 +179,11 @@ def soak_round(hosts, bridge, chance, seconds, name, start):
     load = Load(hosts, bridge, chance)
     load.run(seconds, sample)
     bits = 8 * (hosts[0].wire() - moved[0]) / (time.monotonic() - began)
-    idle = until(lambda: all(host.idle() for host in hosts), 30)
-    # The daemon closes the connections of programs that have ended one after the other.
-    until(lambda: all(held(host)["descriptors"] <= least["descriptors"]
-                      for host, least in zip(hosts, start)), 5)
+    idle = until(lambda: all(host.idle() and host.status()["limits"]["memory_kib"]["used"] == 0
+                             for host in hosts), 30)
+    # The daemon closes connections that have ended one after the other: also those over which it was
+    # asked for its state.
+    until(lambda: all(descriptors(host) <= least["descriptors"] for host, least in zip(hosts, start)), 5)
     rest = [held(host) for host in hosts]
     for side, most, least in zip(("left", "right"), peak, rest):
         show("%s peak" % side, most, "%.2f Gbit/s; %s" % (bits / 1e9, " ".join(

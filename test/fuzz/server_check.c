@@ -159,6 +159,8 @@ accounts_check(void)
 	uint32_t sum[ACCOUNT_KINDS] = {0};
 	const struct account *account;
 
+	/* Ended memory is charged until it is unmapped. */
+	ended_memory_free(&world.b.d->ended_memory);
 	TAILQ_FOREACH (account, &all->users, link)
 		account_check(account, sum);
 	for (unsigned kind = 0; kind < ACCOUNT_KINDS; kind++)

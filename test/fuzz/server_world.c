@@ -444,7 +444,7 @@ is_busy(void)
 static void
 end_await(void)
 {
-	const struct rocade_daemon *d = world.b.d;
+	struct rocade_daemon *d = world.b.d;
 
 	for (unsigned i = 0; is_busy() || ucm_deadline(world.ucm) != TIME_NEVER; i++) {
 		FUZZ_CHECK(i < 100000);
@@ -454,6 +454,7 @@ end_await(void)
 			world_wait(RTE_MAX(ucm_deadline(world.ucm), world.now + 1) -
 				   world.now);
 	}
+	ended_memory_free(&d->ended_memory);
 	FUZZ_CHECK(cm_in_use(world.ucm->cm) == 0 && ucm_ids(world.ucm) == 0);
 	FUZZ_CHECK(ucm_listeners(world.ucm) == 0);
 	FUZZ_CHECK(accounts_from(&d->accounts, 0) == NULL);

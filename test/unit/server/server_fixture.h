@@ -117,7 +117,7 @@ client_connect(struct server_fixture *b)
 	return fd;
 }
 
-/* The daemon handles all its connections. */
+/* The daemon handles all its connections, and unmaps the memory of those that have ended. */
 static inline void
 daemon_handle_all(struct server_fixture *b)
 {
@@ -128,6 +128,7 @@ daemon_handle_all(struct server_fixture *b)
 		conn_ready(conn);
 	}
 	conn_reap(b->d);
+	ended_memory_free(&b->d->ended_memory);
 }
 
 /* Receives a reply. Returns false if the daemon has disconnected. fds: room for

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <sys/mman.h>
+
+#include "base/base_alloc.h"
+#include "server/ended_memory.h"
+
+struct ended_mapping {
+	TAILQ_ENTRY(ended_mapping) link;
+	struct mapping mapping;
+	struct account *account;
+	uint32_t kib;
+};
+
+void
+ended_memory_init(struct ended_memory *all)
+{
+	TAILQ_INIT(&all->mappings);
+	all->due_ns = 0;
+}
+
+static void
+oldest_free(struct ended_memory *all)
+{
+	struct ended_mapping *m = TAILQ_FIRST(&all->mappings);
+
+	TAILQ_REMOVE(&all->mappings, m, link);
+	munmap(m->mapping.at, m->mapping.size);
+	account_give(m->account, ACCOUNT_memory_kib, m->kib);
+	account_close(m->account);
+	alloc_put(&alloc_plain, m, sizeof(*m));
+}
+
+void
+ended_memory_free(struct ended_memory *all)
+{
+	while (!TAILQ_EMPTY(&all->mappings))
+		oldest_free(all);
+}
+
+void
+ended_memory_add(struct ended_memory *all, const struct mapping *mapping,
+	struct account *account, uint32_t kib)
+{
+	struct ended_mapping *m = NULL;
+
+	if (mapping->at != NULL)
+		m = alloc_get(&alloc_plain, "ended memory", sizeof(*m));
+	if (m == NULL) {
+		if (mapping->at != NULL)
+			munmap(mapping->at, mapping->size);
+		account_give(account, ACCOUNT_memory_kib, kib);
+		return;
+	}
+	*m = (struct ended_mapping){.mapping = *mapping, .account = account, .kib = kib};
+	account->holders++;
+	TAILQ_INSERT_TAIL(&all->mappings, m, link);
+}
+
+void
+ended_memory_run(struct ended_memory *all, uint64_t now)
+{
+	if (likely(TAILQ_EMPTY(&all->mappings)) || now < all->due_ns)
+		return;
+	oldest_free(all);
+	all->due_ns = now + ENDED_MEMORY_NS;
+}
+
+uint64_t
+ended_memory_deadline(const struct ended_memory *all)
+{
+	return TAILQ_EMPTY(&all->mappings) ? TIME_NEVER : all->due_ns;
+}

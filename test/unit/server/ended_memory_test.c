@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory of ended clients is unmapped one mapping at a time, and charged until then. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include "base/base_alloc.h"
+#include "base/common.h"
+#include "server/ended_memory.h"
+
+#define PAGE 4096
+
+static struct accounts accounts;
+static struct account *user;
+static struct ended_memory all;
+
+static int
+setup(void **state)
+{
+	accounts_init(&accounts);
+	accounts_limit(&accounts, ACCOUNT_memory_kib, 1 << 20, false);
+	user = account_open(&accounts, 1000, 0);
+	assert_non_null(user);
+	ended_memory_init(&all);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	assert_int_equal(ended_memory_deadline(&all), TIME_NEVER);
+	assert_int_equal(user->held[ACCOUNT_memory_kib], 0);
+	account_close(user);
+	accounts_fini(&accounts);
+	return 0;
+}
+
+/* Returns a mapping that is charged to the user. */
+static struct mapping
+mapping_create(size_t size)
+{
+	struct mapping m = {.size = size};
+
+	m.at = mmap(
+		NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(m.at != MAP_FAILED);
+	assert_true(account_take(user, ACCOUNT_memory_kib, (uint32_t)(size / 1024)));
+	return m;
+}
+
+static bool
+is_mapped(const struct mapping *m)
+{
+	return msync(m->at, PAGE, MS_ASYNC) == 0;
+}
+
+static void
+mappings_are_unmapped_one_by_one(void **state)
+{
+	struct mapping m[3];
+	uint64_t now = NS_PER_SEC;
+
+	for (unsigned i = 0; i < 3; i++) {
+		m[i] = mapping_create((i + 1) * PAGE);
+		ended_memory_add(&all, &m[i], user, (uint32_t)(m[i].size / 1024));
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(ended_memory_deadline(&all) <= now);
+		assert_true(is_mapped(&m[i]));
+		ended_memory_run(&all, now);
+		assert_false(is_mapped(&m[i]));
+		now += ENDED_MEMORY_NS - 1;
+		ended_memory_run(&all, now); /* not due */
+		assert_int_equal(user->held[ACCOUNT_memory_kib], i == 0 ? 5 * PAGE / 1024
+								 : i == 1
+									 ? 3 * PAGE / 1024
+									 : 0);
+		now++;
+	}
+}
+
+/* The user may have ended all connections meanwhile. */
+static void
+account_lives_until_the_last_one(void **state)
+{
+	struct mapping m = mapping_create(PAGE), n = mapping_create(PAGE);
+
+	ended_memory_add(&all, &m, user, PAGE / 1024);
+	ended_memory_add(&all, &n, user, PAGE / 1024);
+	assert_int_equal(user->holders, 3);
+	ended_memory_run(&all, 0);
+	assert_int_equal(user->holders, 2);
+	ended_memory_free(&all);
+	assert_int_equal(user->holders, 1);
+	assert_false(is_mapped(&n));
+}
+
+/* A client that has not started: one part is not mapped yet. */
+static void
+nothing_mapped_is_given_back_at_once(void **state)
+{
+	assert_true(account_take(user, ACCOUNT_memory_kib, 7));
+	ended_memory_add(&all, &(struct mapping){.size = 7 * 1024}, user, 7);
+	assert_int_equal(user->held[ACCOUNT_memory_kib], 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			mappings_are_unmapped_one_by_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			account_lives_until_the_last_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			nothing_mapped_is_given_back_at_once, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
