@@ -17,8 +17,8 @@
 
 #define DELAYED_ACK_ANSWERS 32
 #define DELAYED_ACK_BURST 2 /* a request, and the acknowledgement of the last answer */
-#define DELAYED_ACK_NS                                                                   \
-	(4 * NS_PER_US) /* an answer in time comes before, after the pass */
+/* from the pass that received a request: an answer in time comes before */
+#define DELAYED_ACK_NS (4 * NS_PER_US)
 
 /* At the start of a pass: what was delayed in the last one will be sent. */
 static inline void
@@ -26,16 +26,16 @@ delayed_ack_end(struct engine *e)
 {
 	struct delayed_ack *d = &e->delayed_ack;
 
-	if (likely(d->request == NULL))
+	if (likely(d->qp == NULL))
 		return;
-	d->request = NULL;
 	if (!d->answered)
 		d->answers = 0;
-	if (d->qp != NULL) {
+	if (d->delayed) {
 		engine_ready(e, d->qp);
-		d->qp = NULL;
 		e->stats.ack_delayed_missed += !d->answered;
 	}
+	d->qp = NULL;
+	d->delayed = false;
 }
 
 /* After a receive burst of at most DELAYED_ACK_BURST packets, in a pass that began with no
@@ -50,11 +50,11 @@ delayed_ack_begin(struct engine *e)
 		qp->aeth_pending == 0 || qp->resp_due ||
 		qp->req.next_idx != sq_posted(&qp->sq))
 		return;
-	d->request = qp;
+	d->qp = qp;
 	d->answered = false;
 	if (unlikely(d->answers == DELAYED_ACK_ANSWERS)) {
 		engine_unready(e, qp);
-		d->qp = qp;
+		d->delayed = true;
 		e->stats.ack_delayed++;
 	}
 }
@@ -65,7 +65,7 @@ delayed_ack_answered(struct engine *e, const struct qp *qp, uint64_t ns)
 {
 	struct delayed_ack *d = &e->delayed_ack;
 
-	if (d->request != qp || ns >= DELAYED_ACK_NS)
+	if (d->qp != qp || ns >= DELAYED_ACK_NS)
 		return; /* the next pass finds no answer */
 	d->answered = true;
 	if (d->answers < DELAYED_ACK_ANSWERS)

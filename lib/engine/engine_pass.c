@@ -58,7 +58,7 @@ engine_pass(struct engine *e, uint64_t now)
 	moved = engine_rx(e, now);
 	wheel_advance(&e->wheel, now, timer_fired, e);
 	engine_doorbells_drain(e);
-	if (none_ready && moved - 1 < DELAYED_ACK_BURST)
+	if (none_ready && moved != 0 && moved <= DELAYED_ACK_BURST)
 		delayed_ack_begin(e);
 	moved += engine_tx(e, now);
 	if (e->taken_srqs != NULL)
@@ -96,7 +96,7 @@ peer_window_opened(const struct engine *e)
 static bool
 engine_busy(const struct engine *e)
 {
-	if (!TAILQ_EMPTY(&e->ready) || e->delayed_ack.qp != NULL ||
+	if (!TAILQ_EMPTY(&e->ready) || e->delayed_ack.delayed ||
 		e->io.backlog_count != 0 || doorbells_pending(&e->doorbells) ||
 		peer_window_opened(e))
 		return true;

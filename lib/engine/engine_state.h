@@ -20,11 +20,11 @@
 
 /* See delayed_ack.h. */
 struct delayed_ack {
-	struct qp *qp; /* whose acknowledgement is delayed; NULL: none is */
-	struct qp
-		*request; /* whose request the last pass received; NULL: none, or more */
-	bool answered;    /* in time */
-	uint8_t answers;  /* in time, one after the other */
+	/* that received the only request of the last pass; NULL: there was none, or more */
+	struct qp *qp;
+	bool delayed;    /* its acknowledgement waits */
+	bool answered;   /* its request, in time */
+	uint8_t answers; /* in time, one after the other */
 };
 
 struct engine {

@@ -21,19 +21,12 @@ engine_timer_set(struct engine *e, struct qp *qp)
 	}
 }
 
-static void
-ready_remove(struct engine *e, struct qp *qp)
+void
+engine_unready(struct engine *e, struct qp *qp)
 {
 	TAILQ_REMOVE(qp->sched.on_unresolved ? &e->unresolved : &e->ready, qp,
 		sched.ready_link);
 	qp->sched.on_ready = qp->sched.on_unresolved = false;
-}
-
-void
-engine_unready(struct engine *e, struct qp *qp)
-{
-	assert(qp->sched.on_ready && !qp->sched.on_unresolved);
-	ready_remove(e, qp);
 }
 
 void
@@ -51,7 +44,7 @@ ready_or_block(struct engine *e, struct qp *qp)
 {
 	/* Flushing needs no MAC. */
 	if (unlikely(qp->sched.on_unresolved && qp->state == IBV_QPS_ERR))
-		ready_remove(e, qp);
+		engine_unready(e, qp);
 	if (qp->sched.on_ready || !qp_wants_tx(qp))
 		return;
 	if (qp_window_blocked(qp))
@@ -80,11 +73,9 @@ engine_forget(struct engine *e, struct qp *qp)
 	engine_doorbells_drain(e);
 	peer_unblock(&e->peers, qp);
 	if (qp->sched.on_ready)
-		ready_remove(e, qp);
+		engine_unready(e, qp);
 	if (e->delayed_ack.qp == qp)
-		e->delayed_ack.qp = NULL;
-	if (e->delayed_ack.request == qp)
-		e->delayed_ack.request = NULL;
+		e->delayed_ack = (struct delayed_ack){.qp = NULL};
 	wheel_cancel(&e->wheel, &qp->sched.timer);
 	if (qp->peer != NULL) {
 		assert(qp->req.unacked == 0);

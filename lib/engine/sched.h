@@ -18,7 +18,7 @@ void engine_schedule_responder(struct engine *e, struct qp *qp);
 void engine_timer_set(struct engine *e, struct qp *qp);
 /* Puts the QP on the ready list, unless it is on that or on the unresolved list. */
 void engine_ready(struct engine *e, struct qp *qp);
-/* Takes the QP off the ready list, on which it is. */
+/* Takes the QP off the ready list or the unresolved list, on which it is. */
 void engine_unready(struct engine *e, struct qp *qp);
 /* Removes the QP from the engine: from every list, its timer, its doorbell, its peer. */
 void engine_forget(struct engine *e, struct qp *qp);

@@ -5,21 +5,9 @@
 
 #include "engine/sched.h"
 
-#include "engine_link.h"
-#include "test_clock.h"
+#include "poll_fixture.h"
 
-#define QPS 2
 #define PMTU 1024
-
-static struct engine_link fixture;
-static struct link_qp a[QPS], b[QPS];
-static uint64_t wr;
-
-static struct engine *
-engine(void)
-{
-	return fixture.a.dev->engines[0];
-}
 
 /* Posts a SEND to a[i]. Returns how many frames the post itself has sent. */
 static unsigned
@@ -38,10 +26,7 @@ begin(uint32_t peer_window)
 	static const struct link_qp_conf plain = {.wr = 64};
 	struct engine_link_conf conf = {.peer_window = peer_window};
 
-	engine_link_init(&fixture, &conf);
-	test_clock = &fixture.now;
-	link_qps_create(&fixture, a, b, QPS, &plain);
-	wr = 0;
+	link_open(&conf, &plain);
 	/* The neighbours get to know each other. */
 	for (unsigned i = 0; i < QPS; i++) {
 		assert_int_equal(post(i, 8), 0);
@@ -65,16 +50,6 @@ end(void)
 	}
 	link_qps_destroy(a, b, QPS);
 	engine_link_fini(&fixture);
-}
-
-/* Returns how many frames the poll has sent. */
-static unsigned
-poll(void)
-{
-	unsigned before = fake_sent_count(&fixture.a.port);
-
-	engine_poll(engine());
-	return fake_sent_count(&fixture.a.port) - before;
 }
 
 static void
