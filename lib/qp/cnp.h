@@ -10,7 +10,7 @@
 /* An accepted packet carries the mark CE, so a CNP is due, unless the last one was sent
  * less than CNP_INTERVAL_NS ago. */
 void cnp_owe(struct qp *qp);
-#define CNP_INTERVAL_NS 50000
+#define CNP_INTERVAL_NS (50 * NS_PER_US)
 
 /* Builds the CNP that is due. */
 void cnp_build(struct qp *qp, struct pkt *pkt);

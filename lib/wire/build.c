@@ -139,7 +139,8 @@ path_hdr_set_class(struct path_hdr *hdr, uint8_t tclass, uint8_t priority)
 	uint8_t *l3 = hdr->bytes + hdr->l3_off;
 
 	if (tag != l3)
-		tag[0] = (uint8_t)((tag[0] & 0x1F) | priority << 5);
+		tag[0] = (uint8_t)((tag[0] & 0x1F) |
+				   priority << (VLAN_PRIORITY_SHIFT - 8));
 	if (hdr->ip_version == 4) {
 		l3[1] = tclass;
 	} else {
