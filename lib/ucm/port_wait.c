@@ -37,10 +37,10 @@ port_waits_init(struct port_waits *t)
 	}
 }
 
-static struct port_wait_list *
-port_list(const struct port_waits *t, uint16_t port)
+static unsigned
+port_bucket(uint16_t port)
 {
-	return (struct port_wait_list *)&t->by_port[port % PORT_WAIT_BUCKETS];
+	return port % PORT_WAIT_BUCKETS;
 }
 
 static struct port_wait_list *
@@ -53,7 +53,7 @@ static void
 wait_free(struct port_waits *t, struct port_wait *w)
 {
 	TAILQ_REMOVE(&t->all, w, link);
-	TAILQ_REMOVE(port_list(t, w->binding.port), w, port_link);
+	TAILQ_REMOVE(&t->by_port[port_bucket(w->binding.port)], w, port_link);
 	TAILQ_REMOVE(user_list(t, w->uid), w, user_link);
 	t->count--;
 	alloc_put(&alloc_plain, w, sizeof(*w));
@@ -108,7 +108,7 @@ port_wait_begin(
 	w->uid = uid;
 	w->until_ns = now + PORT_WAIT_NS;
 	TAILQ_INSERT_TAIL(&t->all, w, link);
-	TAILQ_INSERT_TAIL(port_list(t, b->port), w, port_link);
+	TAILQ_INSERT_TAIL(&t->by_port[port_bucket(b->port)], w, port_link);
 	TAILQ_INSERT_TAIL(user_list(t, uid), w, user_link);
 	t->count++;
 }
@@ -119,7 +119,7 @@ port_waits_for_other(const struct port_waits *t, const struct ucm_binding *b,
 {
 	const struct port_wait *w;
 
-	TAILQ_FOREACH (w, port_list(t, b->port), port_link) {
+	TAILQ_FOREACH (w, &t->by_port[port_bucket(b->port)], port_link) {
 		if (w->uid != uid && w->until_ns > now &&
 			ucm_bindings_conflict(&w->binding, b))
 			return true;
