@@ -19,10 +19,10 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
 from daemon import BUILD, CLIENTS, LIBRARY, RUN, as_user  # noqa: E402
-from hosts import AF_PACKET, V4, Host  # noqa: E402
+from hosts import AF_PACKET, V4, Host, bridged  # noqa: E402
 from process import Process, until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
-from testpmd import LONG, SOURCE, add_space, ip, is_root  # noqa: E402
+from testpmd import LONG, SOURCE, is_root  # noqa: E402
 
 LATENCY = os.path.join(CLIENTS, "test/e2e/latency")
 HOSTILE = os.path.join(os.path.abspath(BUILD), "test/e2e/hostile")
@@ -46,20 +46,6 @@ PAUSE_US = 20000
 # is the longest of them.
 TIMES = 5
 FLOOR_US = PAUSE_US // TIMES
-
-
-def wire():
-    """Joins three hosts by a bridge. Returns their namespaces."""
-    spaces = [add_space(name) for name in ("left", "right", "third", "switch")]
-    bridge = spaces.pop()
-    ip("-n", bridge, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
-    ip("-n", bridge, "link", "set", "br0", "up")
-    for number, space in enumerate(spaces):
-        ip("-n", space, "link", "add", "eth0", "mtu", "4200", "type", "veth", "peer", "name",
-           "port%d" % number, "mtu", "4200", "netns", bridge)
-        ip("-n", bridge, "link", "set", "port%d" % number, "master", "br0", "up")
-        ip("-n", space, "link", "set", "eth0", "up")
-    return spaces
 
 
 class Clients:
@@ -151,7 +137,7 @@ def attacks():
     words = [word for word in sys.argv[1:] if word != "--long"]
     ways = [both for both in WAYS if not words or both[1] in words]
     seconds = 600 / (len(ways) + 4) if LONG or "--long" in sys.argv else 1.2
-    spaces = wire()
+    spaces, _ = bridged("left", "right", "third")
     print("# ROCADE_SEED=%d" % SEED)
     with Host(spaces, 0, AF_PACKET, *OPTIONS, through=DAEMON_FIRST) as left, \
             Host(spaces, 1, AF_PACKET, *OPTIONS, through=DAEMON_FIRST) as right:

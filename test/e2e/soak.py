@@ -18,10 +18,10 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from daemon import BUILD, CLIENTS  # noqa: E402
-from hosts import AF_PACKET, V4, Host, across, sockets_wire  # noqa: E402
+from hosts import AF_PACKET, V4, Host, across, bridged, sockets_wire  # noqa: E402
 from process import run as run_command, until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
-from testpmd import LONG, add_space, ip, is_root  # noqa: E402
+from testpmd import LONG, is_root  # noqa: E402
 
 FLOW = os.path.join(CLIENTS, "test/e2e/flow")
 LATENCY = os.path.join(CLIENTS, "test/e2e/latency")
@@ -35,21 +35,6 @@ ROUNDS, LONG_ROUNDS = 3, 12
 WARM_ROUNDS = 4
 HEAP_GROWTH_KIB = 64  # from one round to the next, after WARM_ROUNDS
 PERFTEST = ("ib_write_bw", "ib_send_bw", "ib_read_bw")
-
-
-def wire():
-    """Joins two hosts by a bridge, and by a veth for TCP. Returns their namespaces and the bridge's."""
-    spaces = [add_space(name) for name in ("left", "right", "switch")]
-    bridge = spaces.pop()
-    ip("-n", bridge, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
-    ip("-n", bridge, "link", "set", "br0", "up")
-    for number, space in enumerate(spaces):
-        ip("-n", space, "link", "add", "eth0", "mtu", "4200", "type", "veth", "peer", "name",
-           "port%d" % number, "mtu", "4200", "netns", bridge)
-        ip("-n", bridge, "link", "set", "port%d" % number, "master", "br0", "up")
-        ip("-n", space, "link", "set", "eth0", "up")
-    sockets_wire(spaces)
-    return spaces, bridge
 
 
 class Load:
@@ -202,7 +187,8 @@ def soak():
     rounds = LONG_ROUNDS if seconds >= LONG_S else ROUNDS
     print("# ROCADE_SEED=%d" % SEED)
     chance = random.Random(SEED)
-    spaces, bridge = wire()
+    spaces, bridge = bridged("left", "right")
+    sockets_wire(spaces)
     with Host(spaces, 0, AF_PACKET, *OPTIONS) as left, Host(spaces, 1, AF_PACKET, *OPTIONS) as right:
         hosts = [left, right]
         start = [held(host) for host in hosts]

@@ -59,6 +59,19 @@ def across_case(hosts, least_bytes, *program, server_gid=None, wires=None):
              server, client, moved, least_bytes, text, [host.status() for host in hosts]))
 
 
+def bridged(*names):
+    """Joins hosts by a bridge in a namespace of its own. Returns their namespaces and the bridge's."""
+    spaces, bridge = [add_space(name) for name in names], add_space("switch")
+    ip("-n", bridge, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
+    ip("-n", bridge, "link", "set", "br0", "up")
+    for number, space in enumerate(spaces):
+        ip("-n", space, "link", "add", "eth0", "mtu", "4200", "type", "veth", "peer", "name",
+           "port%d" % number, "mtu", "4200", "netns", bridge)
+        ip("-n", bridge, "link", "set", "port%d" % number, "master", "br0", "up")
+        ip("-n", space, "link", "set", "eth0", "up")
+    return spaces, bridge
+
+
 def veth():
     spaces = [add_space("vleft"), add_space("vright")]
     ip("-n", spaces[0], "link", "add", "eth0", "mtu", "4200", "type", "veth", "peer", "name",
