@@ -206,7 +206,8 @@ memory_map(int fd, size_t size, int prot)
 	return mem;
 }
 
-/* Allocates all pages, except for so many bytes at the ends of the parts. */
+/* Allocates the pages of both parts, but for client_less and daemon_less bytes at their
+ * ends. */
 static inline void
 memory_fill(const int fds[SW_ATTACH_FDS], const struct region_geom *geom,
 	off_t client_less, off_t daemon_less)

@@ -409,16 +409,16 @@ connection_manager_keeps_its_queue(void **state)
 static void
 newest_request_waits(void **state)
 {
-	uint8_t bytes[GSI_LEN] = {0}, nobody[16];
+	uint8_t bytes[GSI_LEN] = {0}, silent[16];
 	struct uplink_fixture u;
 	unsigned sent = 0;
 
 	up_open(&u);
 	u.answers = false;
-	memcpy(nobody, u.b.other, 16);
+	memcpy(silent, u.b.other, 16);
 	for (unsigned i = 0; i < 3 * UPLINK_NEIGH_QUEUE_EACH; i++) {
-		nobody[15] = (uint8_t)(100 + i);
-		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, nobody, false));
+		silent[15] = (uint8_t)(100 + i);
+		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, silent, false));
 	}
 	assert_int_equal(u.up->neigh_queue_count, UPLINK_NEIGH_QUEUE_EACH);
 	assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other, false));
