@@ -111,9 +111,11 @@ def errors():
                  seen["hidden"] == {"clients": 1, "users": 1} and
                  seen["limits"]["clients"]["used"] == 1, str(seen))
             text = status(daemon, before=NOBODY).stdout
-            case("the text says what is not shown, and why", str(idle.pid) not in text and
+            row = r"(?m)^ *\d+ +%d " % idle.pid  # a client's: its id and its process
+            case("the text says what is not shown, and why", not re.search(row, text) and
                  "no clients of this user" in text and
                  re.search(r"not shown: 1 clients of 1 other users \(only root and", text), text)
+            case("root is shown the client's row", re.search(row, status(daemon).stdout))
             seen = json.loads(status(daemon, "--json").stdout)
             case("root is shown all", len(seen["clients"]) == 1 and
                  seen["hidden"] == {"clients": 0, "users": 0}, str(seen))
