@@ -134,5 +134,10 @@ hugepages_set() {
 hugepages_restore() {
 	[ -n "$pages_before" ] || return 0
 	echo "$pages_before" >"$pages_file"
+	# The kernel frees the pages of a hugetlbfs a little after its last process has ended.
+	for _ in {1..50}; do
+		[ "$(cat "$pages_file")" -gt "$pages_before" ] || break
+		sleep 0.1
+	done
 	pages_before=
 }
