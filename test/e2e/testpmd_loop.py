@@ -109,8 +109,7 @@ def pingpong():
 
 def impairment():
     count = 300000 if LONG else 30000
-    # A timeout of 1 ms: only the timeout detects a lost retransmission.
-    done, report = loop("-c", str(count), "-q", "4", "-s", "64,3000", "--timeout", "8",
+    done, report = loop("-c", str(count), "-q", "4", "-s", "64,3000",
                         "--impair", "loss=1%,dup=1%,reorder=1%,corrupt=0.5%")
     case("messages arrive verified: 1 % lost, duplicated, reordered, 0.5 % corrupted",
          done.returncode == 0 and good(report, count) and report["retransmits"] > 0,
