@@ -51,6 +51,7 @@ struct conf {
 	const char *addr;
 	const char *peer;
 	const char *json; /* NULL: none */
+	const char *cc;   /* NULL: the default */
 };
 
 const char *perf_mode_name(uint64_t mode);

@@ -26,7 +26,8 @@ perf_port_open(struct perf_context *ctx)
 		.qpn_base = (uint32_t)plan->qpn_base,
 		.engines = (uint16_t)plan->engines,
 		.max_qp = plan->qps > 65536 / 2 ? 131072 : 0,
-		.peer_window = (uint32_t)plan->peer_window};
+		.peer_window = (uint32_t)plan->peer_window,
+		.cc = ctx->conf->cc};
 
 	/* IPv6 header, UDP, BTH and extension headers, ICRC. Below 2048 the 1500 bytes of
 	 * Ethernet suffice. */

@@ -52,6 +52,7 @@ struct conf {
 
 	uint64_t engines, rxd, txd, peer_window;
 	bool no_cksum_offload, no_cnp;
+	const char *cc; /* NULL: the default */
 
 	uint64_t qps, qpn_base, psn;
 	uint64_t sizes[SIZES_MAX];

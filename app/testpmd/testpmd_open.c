@@ -29,7 +29,8 @@ port_conf_fill(
 		.qpn_base = (uint32_t)conf->qpn_base,
 		.peer_window = (uint32_t)conf->peer_window,
 		.no_cksum_offload = conf->no_cksum_offload,
-		.no_cnp = conf->no_cnp};
+		.no_cnp = conf->no_cnp,
+		.cc = conf->cc};
 	/* IPv6 header, UDP, BTH and extension headers, ICRC: what the path MTU needs on
 	 * top. Below 2048 the 1500 bytes of Ethernet suffice. */
 	if (out->mtu == 0 && conf->mtu >= 2048)

@@ -80,6 +80,14 @@ set_if_mtu(struct conf *conf, const char *value)
 	return parse_number(value, 576, 65535, &conf->current->if_mtu);
 }
 
+/* Opening the port checks the rest. */
+static bool
+set_cc(struct conf *conf, const char *value)
+{
+	conf->cc = value;
+	return strcmp(value, "off") == 0 || strncmp(value, "swift", 5) == 0;
+}
+
 static bool
 set_mode(struct conf *conf, const char *value)
 {

@@ -17,6 +17,14 @@ engine_choose(struct dev *dev, int wanted)
 	return dev->next_engine++ % dev->engine_count;
 }
 
+/* True if packets to it stay in this host: they go to this port, or to another client of
+ * the daemon. */
+static bool
+is_own_gid(const struct dev *dev, const uint8_t gid[16])
+{
+	return gid_find((const uint8_t(*)[16])dev->gids, DEV_GIDS, gid) >= 0;
+}
+
 /* Tells the QP's queues which engine uses them. */
 static void
 qp_queues_attach(struct qp *qp, struct engine *e)
@@ -140,7 +148,8 @@ qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int
 			return rc;
 		/* The peer window limits unacknowledged packets: UC has none. */
 		if (qp_reliable(qp)) {
-			peer = peer_get(&e->peers, attr->path.dgid);
+			peer = peer_get(&e->peers, attr->path.dgid,
+				is_own_gid(dev, attr->path.dgid));
 			if (peer == NULL)
 				return -ENOMEM;
 		}

@@ -158,8 +158,8 @@ engine_create(struct dev *dev, unsigned index)
 	rte_ticketlock_init(&e->lock);
 	clock_init();
 	wheel_init(&e->wheel, 0);
-	if (peers_init(&e->peers, &alloc_plain, dev->conf.peer_window,
-		    dev->conf.many_qps) != 0 ||
+	if (peers_init(&e->peers, &alloc_plain, dev->conf.peer_window, dev->conf.many_qps,
+		    &dev->conf.cc) != 0 ||
 		handoff_create(e) != 0 ||
 		doorbells_init(&e->doorbells, dev->qps.pool.mask + 1) != 0 ||
 		post_prefetch_init(&e->post_prefetch, dev->qps.pool.mask + 1) != 0) {

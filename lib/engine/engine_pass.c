@@ -78,18 +78,27 @@ engine_run(struct engine *e, uint64_t now)
 	return moved;
 }
 
-/* True if QPs are blocked on a peer window that has room: a control call may have ended
- * the requests that filled it. */
-static bool
-peer_window_opened(const struct engine *e)
+/* Returns when the next peer window has room for QPs that are blocked on it. 0: one has
+ * room already, because a control call has ended the requests that filled it. */
+static uint64_t
+peer_windows_open(const struct engine *e)
 {
 	const struct peer *peer;
+	uint64_t when = TIME_NEVER;
 
 	TAILQ_FOREACH (peer, &e->peers.blocked, blocked_link) {
 		if (!peer_full(peer))
-			return true;
+			return 0;
+		if (peer_is_closed(peer))
+			when = RTE_MIN(when, peer->cc.send_at);
 	}
-	return false;
+	return when;
+}
+
+uint64_t
+engine_next_time(const struct engine *e)
+{
+	return RTE_MIN(wheel_next(&e->wheel), peer_windows_open(e));
 }
 
 /* True if there is work without a deadline, for the next pass. */
@@ -97,8 +106,7 @@ static bool
 engine_busy(const struct engine *e)
 {
 	if (!TAILQ_EMPTY(&e->ready) || e->delayed_ack.delayed ||
-		e->io.backlog_count != 0 || doorbells_pending(&e->doorbells) ||
-		peer_window_opened(e))
+		e->io.backlog_count != 0 || doorbells_pending(&e->doorbells))
 		return true;
 	if (!TAILQ_EMPTY(&e->unresolved) &&
 		net_generation(e->dev->net) != e->net_generation)
@@ -116,7 +124,7 @@ engine_deadline(struct engine *e)
 	uint64_t when, net;
 
 	engine_lock(e);
-	when = engine_busy(e) ? 0 : wheel_next(&e->wheel);
+	when = engine_busy(e) ? 0 : engine_next_time(e);
 	if (e->is_control && e->dev->gsi != NULL)
 		when = RTE_MIN(when, gsi_due(e->dev->gsi));
 	rte_ticketlock_unlock(&e->lock);

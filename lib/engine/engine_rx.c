@@ -270,5 +270,7 @@ engine_rx(struct engine *e, uint64_t now)
 		if (!can_release_later(e))
 			engine_rx_fini(e);
 	}
+	if (likely(n < PKT_BURST))
+		e->shared.polled_ns = now;
 	return e->dev->engine_count > 1 ? n + handoff_rx(e, now) : n;
 }

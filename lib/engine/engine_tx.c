@@ -43,39 +43,54 @@ unresolved_retry(struct engine *e)
 
 /* ---- QPs ---- */
 
-/* After a QP was served: puts it back on the ready list, blocks it on the peer's window,
- * or neither. */
+/* After a QP was served, which has sent requests or not: puts it back on the ready list,
+ * blocks it on the peer's window, or neither. A QP for which nothing was left of the window
+ * keeps its place among the blocked ones. */
 static void
-qp_requeue(struct engine *e, struct qp *qp)
+qp_requeue(struct engine *e, struct qp *qp, bool sent)
 {
 	bool more = qp_wants_tx(qp);
 
 	engine_timer_set(e, qp);
+	if (sent)
+		peer_unblock(&e->peers, qp);
 	if (more && qp_peer_full(qp) && qp->state != IBV_QPS_ERR)
-		peer_block(&e->peers, qp);
+		engine_block(e, qp);
 	else
 		peer_unblock(&e->peers, qp);
 	if (more && !qp_window_blocked(qp))
 		engine_ready(e, qp);
 }
 
-/* Unblocks QPs whose peer window has opened, first come first served. No more than the
- * next burst can take, because what a QP sends may close the window again. */
-static void
-peer_windows_unblock(struct engine *e)
+/* Makes QPs ready whose peer window has opened, first come first served. No more than the
+ * next burst can take, because what a QP sends may close the window again. Each keeps its
+ * place among the blocked ones until it has sent. */
+static void RARE
+blocked_peers_unblock(struct engine *e, uint64_t now)
 {
 	struct peer *peer, *next;
 
 	for (peer = TAILQ_FIRST(&e->peers.blocked); peer != NULL; peer = next) {
-		uint32_t room = RTE_MIN(peer_room(peer), PKT_BURST + 0u);
+		uint32_t room;
 		struct qp *qp;
 
+		if (unlikely(peer_is_slow(peer)))
+			peer_window_set(peer, now);
+		room = RTE_MIN(peer_room(peer), PKT_BURST + 0u);
 		next = TAILQ_NEXT(peer, blocked_link);
-		for (; room != 0 && (qp = TAILQ_FIRST(&peer->blocked)) != NULL; room--) {
-			peer_unblock(&e->peers, qp);
+		TAILQ_FOREACH (qp, &peer->blocked, blocked_link) {
+			if (room-- == 0)
+				break;
 			engine_ready(e, qp);
 		}
 	}
+}
+
+static inline void
+peer_windows_unblock(struct engine *e, uint64_t now)
+{
+	if (unlikely(!TAILQ_EMPTY(&e->peers.blocked)))
+		blocked_peers_unblock(e, now);
 }
 
 /* Puts the QP on the unresolved list, if it has anything to send. */
@@ -175,6 +190,7 @@ ready_qps_tx(struct engine *e, uint64_t now)
 	while (used < e->io.cache_count && (qp = TAILQ_FIRST(&e->ready)) != NULL) {
 		struct qp *next = TAILQ_NEXT(qp, sched.ready_link);
 		unsigned built;
+		uint32_t psn;
 		int rc;
 
 		if (next != NULL)
@@ -190,13 +206,14 @@ ready_qps_tx(struct engine *e, uint64_t now)
 			unresolved_add(e, qp, now);
 			continue;
 		}
+		psn = qp->req.next_psn;
 		built = qp_tx(qp, frames + used,
 			RTE_MIN(e->io.cache_count - used, ENGINE_BUDGET + 0u), now);
 		if (likely(rc == ROUTE_PEER))
 			used += built;
 		else
 			used += frames_divert(e, qp, rc, frames + used, built, now);
-		qp_requeue(e, qp);
+		qp_requeue(e, qp, qp->req.next_psn != psn);
 	}
 	return used;
 }
@@ -242,7 +259,7 @@ engine_tx(struct engine *e, uint64_t now)
 	while (moved < ENGINE_TX_PASS && port_io_flush(&e->io, now)) {
 		unsigned used;
 
-		peer_windows_unblock(e);
+		peer_windows_unblock(e, now);
 		if (TAILQ_EMPTY(&e->ready))
 			break;
 		CYCLES_START(since);
@@ -264,6 +281,6 @@ engine_tx(struct engine *e, uint64_t now)
 	/* QPs whose peer window has opened go on the ready list. The engine is then busy
 	 * and does not go to sleep before the next pass. */
 	if (TAILQ_EMPTY(&e->ready))
-		peer_windows_unblock(e);
+		peer_windows_unblock(e, now);
 	return moved;
 }

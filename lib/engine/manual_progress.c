@@ -147,7 +147,7 @@ engine_sleep_until(struct engine *e)
 	uint64_t when = engine_deadline(e);
 
 	engine_lock(e);
-	if (has_more_to_send(e) || wheel_next(&e->wheel) < when)
+	if (has_more_to_send(e) || engine_next_time(e) < when)
 		when = 0; /* another thread polled meanwhile */
 	e->sleep_until_ns = when;
 	e->earliest_ns = TIME_NEVER;

@@ -58,5 +58,7 @@ bool engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now);
 /* engine_pass.c */
 /* Runs a pass. */
 unsigned engine_pass(struct engine *e, uint64_t now);
+/* Returns when the next timer fires, or the next peer window opens for blocked QPs. */
+uint64_t engine_next_time(const struct engine *e);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "qp/cnp.h"
+#include "qp/congestion.h"
 #include "qp/resp.h"
 
 /* The times are compared by their low 32 bits: a CNP may be left out once in 4.3 s, which
@@ -45,7 +46,6 @@ cnp_build(struct qp *qp, struct pkt *pkt)
 	at->ecn = BTH_BECN; /* not covered by the ICRC */
 }
 
-/* A CNP is counted and has no other effect: there is no rate control. */
 enum drop_reason RARE
 cnp_rx(struct qp *qp, const struct pkt_view *view)
 {
@@ -54,6 +54,7 @@ cnp_rx(struct qp *qp, const struct pkt_view *view)
 	if (why == DROP_none) {
 		qp->shared->stats->cnp_received++;
 		qp->stats.cnp_received++;
+		congestion_cnp(qp, qp->shared->now);
 	}
 	return why;
 }

@@ -6,6 +6,7 @@
 
 #include <rte_byteorder.h>
 
+#include "qp/congestion.h"
 #include "qp/loss.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
@@ -157,6 +158,7 @@ seq_nak_rx(struct qp *qp, uint32_t psn, uint64_t now)
 	if ((waits && req->rnr_deadline != TIME_NEVER) || req->in_recovery)
 		return VERDICT_DROP;
 	req->in_recovery = true;
+	congestion_loss(qp, now);
 	return resend_oldest(qp, FAULT_SEQ_RETRIES);
 }
 

@@ -46,6 +46,6 @@ void tlp_cancel(struct qp *qp);
 void tlp_request_ack(struct qp *qp);
 /* Handles the expiry of tlp_deadline. Returns true if all packets from una_psn on are to
  * be resent. */
-bool tlp_timeout(struct qp *qp);
+bool tlp_timeout(struct qp *qp, uint64_t now);
 
 #endif

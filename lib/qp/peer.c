@@ -38,13 +38,14 @@ buckets_put(const struct peers *peers, struct peer_bucket *buckets, uint32_t n)
 /* Data path. */
 
 int
-peers_init(
-	struct peers *peers, const struct alloc *mem, uint32_t window, uint32_t many_qps)
+peers_init(struct peers *peers, const struct alloc *mem, uint32_t cap, uint32_t many_qps,
+	const struct cc_conf *cc)
 {
 	*peers = (struct peers){.mem = mem,
 		.mask = BUCKETS_MIN - 1,
-		.window = window,
-		.many_qps = many_qps};
+		.cap = cap,
+		.many_qps = many_qps,
+		.cc = *cc};
 	TAILQ_INIT(&peers->blocked);
 	peers->buckets = buckets_get(peers, BUCKETS_MIN);
 	return peers->buckets != NULL ? 0 : -ENOMEM;
@@ -82,8 +83,9 @@ buckets_grow(struct peers *peers)
 /* Control path. */
 
 static struct peer *
-peer_create(struct peers *peers, const uint8_t gid[16])
+peer_create(struct peers *peers, const uint8_t gid[16], bool local)
 {
+	static const struct cc_conf off = {.off = true};
 	struct peer *peer = alloc_get(peers->mem, "peer", sizeof(*peer));
 
 	if (peer == NULL)
@@ -91,7 +93,9 @@ peer_create(struct peers *peers, const uint8_t gid[16])
 	if (peers->count > peers->mask)
 		buckets_grow(peers);
 	memcpy(peer->gid, gid, 16);
-	peer->window = peers->window;
+	peer->window = peer->cap = peers->cap;
+	cc_init(&peer->cc, local ? &off : &peers->cc, peer->cap);
+	peer_window_set(peer, 0);
 	peer->many_qps = peers->many_qps;
 	TAILQ_INIT(&peer->blocked);
 	LIST_INSERT_HEAD(bucket_of(peers, gid), peer, link);
@@ -102,7 +106,7 @@ peer_create(struct peers *peers, const uint8_t gid[16])
 /* Data path. */
 
 struct peer *
-peer_get(struct peers *peers, const uint8_t gid[16])
+peer_get(struct peers *peers, const uint8_t gid[16], bool local)
 {
 	struct peer *peer;
 
@@ -112,7 +116,7 @@ peer_get(struct peers *peers, const uint8_t gid[16])
 			break;
 	}
 	if (peer == NULL)
-		peer = peer_create(peers, gid);
+		peer = peer_create(peers, gid, local);
 	if (peer != NULL)
 		peer->qps++;
 	return peer;

@@ -2,8 +2,10 @@
 /* Data path. */
 /*
  * Peers: the destinations of an engine's reliable QPs. All QPs that send to one peer share
- * its window. It limits their packets that are in flight at once, so that the peer's
- * receive ring can hold them. A READ may exceed the window by the rest of its response.
+ * its window. It limits their packets that are in flight at once: congestion control
+ * (cc.h) sets it, up to the cap, which the peer's receive ring can hold. A READ may exceed
+ * the window by the rest of its response. Packets of a QP with READs or atomics under way
+ * do not count against congestion control, which concerns what this end sends.
  *
  * The requester accounts for its packets by peer_charge() and the calls below it. Packets
  * sent without AckReq (ackreq.c) are counted apart, until a packet with AckReq, of any QP,
@@ -16,13 +18,14 @@
 #include <sys/queue.h>
 
 #include "base/base_alloc.h"
+#include "qp/cc.h"
 
 struct qp;
 
 struct peer {
 	/* Written by the calls of this file only. */
 	uint32_t inflight; /* packets of all QPs */
-	uint32_t window;
+	uint32_t window;   /* see peer_window_set() */
 	/* packets sent without AckReq that no later AckReq covers yet */
 	uint32_t suppressed;
 	uint32_t qps; /* QPs that send to this peer */
@@ -34,6 +37,11 @@ struct peer {
 	TAILQ_ENTRY(peer) blocked_link;
 	LIST_ENTRY(peer) link; /* in its bucket */
 	uint8_t gid[16];
+	/* Congestion control: used once in a round trip, not for each packet. */
+	uint32_t cap; /* of the window */
+	/* those of inflight that belong to QPs with READs or atomics under way */
+	uint32_t reading;
+	struct cc cc;
 };
 
 LIST_HEAD(peer_bucket, peer);
@@ -42,21 +50,23 @@ LIST_HEAD(peer_bucket, peer);
 struct peers {
 	TAILQ_HEAD(, peer) blocked; /* peers that have blocked QPs */
 	struct peer_bucket *buckets;
-	uint32_t mask;             /* number of buckets - 1 */
-	uint32_t count;            /* peers */
-	uint32_t window, many_qps; /* of each peer */
+	uint32_t mask;          /* number of buckets - 1 */
+	uint32_t count;         /* peers */
+	uint32_t cap, many_qps; /* of each peer */
+	struct cc_conf cc;
 	const struct alloc *mem;
 };
 
 /* Returns 0 or -ENOMEM. */
-int peers_init(
-	struct peers *peers, const struct alloc *mem, uint32_t window, uint32_t many_qps);
+int peers_init(struct peers *peers, const struct alloc *mem, uint32_t cap,
+	uint32_t many_qps, const struct cc_conf *cc);
 /* There is no peer any more. */
 void peers_fini(struct peers *peers);
 
-/* Returns the peer with this GID, for one more QP; creates it if need be. NULL: no
- * memory. peer_put() releases it. */
-struct peer *peer_get(struct peers *peers, const uint8_t gid[16]);
+/* Returns the peer with this GID, for one more QP; creates it if need be, without
+ * congestion control if no network is in between (local). NULL: no memory. peer_put()
+ * releases it. */
+struct peer *peer_get(struct peers *peers, const uint8_t gid[16], bool local);
 void peer_put(struct peers *peers, struct peer *peer);
 
 /* Put the QP on its peer's list of blocked QPs, where it stays in place if it is on it
@@ -92,6 +102,34 @@ static inline void
 peer_charge(struct peer *peer, uint32_t before, uint32_t after)
 {
 	peer->inflight += after - before;
+}
+
+/* The window is what congestion control lets out, up to the cap. Below one packet it is
+ * closed until the time of the next one. */
+static inline void
+peer_window_set(struct peer *peer, uint64_t now)
+{
+	uint32_t window = cc_window(&peer->cc);
+
+	if (!cc_is_on(&peer->cc))
+		return;
+	if (cc_is_paced(&peer->cc) && now < peer->cc.send_at)
+		window = 0;
+	peer->window = RTE_MIN(window + peer->reading, peer->cap);
+}
+
+/* True if the window is closed until the time of the next packet. */
+static inline bool
+peer_is_closed(const struct peer *peer)
+{
+	return peer->window == 0;
+}
+
+/* True if the window is so small that the time of the next packet may matter. */
+static inline bool
+peer_is_slow(const struct peer *peer)
+{
+	return peer->window <= 1;
 }
 
 /* ---- Packets without AckReq ---- */

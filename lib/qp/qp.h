@@ -37,6 +37,9 @@ struct qp_shared {
 	bool cnp_off; /* no CNPs are sent for packets with CE */
 	/* Time of the engine's poll pass: timestamp of completions, time of CNPs. */
 	uint64_t now;
+	/* Time of the last poll that emptied the receive queue, before this pass: what the
+	 * pass receives has arrived later. */
+	uint64_t polled_ns;
 };
 
 /* A path: the attributes of ibv_ah_attr, with the source GID looked up. */
@@ -90,6 +93,9 @@ struct requester {
 	bool in_recovery : 1;
 	bool ackreq_sent : 1; /* the packet built last had AckReq set */
 	bool draining : 1;    /* SQD: requests under way are still to be completed */
+	bool reading : 1;     /* unacked is part of peer->reading, too */
+	bool rtt_counts : 1;  /* for congestion control, too */
+	bool rtt_idle : 1;    /* hardly anything was in flight at rtt_start */
 	uint8_t tlp_backoff;
 	uint8_t retry_left;
 	uint64_t ack_deadline; /* TIME_NEVER: not running */
@@ -111,6 +117,7 @@ struct requester {
 	/* piggybacked packets, of any QP: counted in peer->inflight */
 	uint16_t piggybacked;
 	uint8_t rnr_left;
+	uint8_t rtt_una; /* low bits of una_psn at the last such sample */
 };
 static_assert(sizeof(struct requester) == 112, "with its neighbours: two cache lines");
 
@@ -427,6 +434,15 @@ qp_window_blocked(const struct qp *qp)
 {
 	return unlikely(qp_peer_full(qp)) && !qp_has_response_pending(qp) &&
 	       qp->state != IBV_QPS_ERR && qp->req.tlp_state != TLP_DUE;
+}
+
+/* True if other QPs wait for the window already, and the QP has only requests to send. */
+static inline bool
+qp_must_queue(const struct qp *qp)
+{
+	return qp->peer != NULL && unlikely(!TAILQ_EMPTY(&qp->peer->blocked)) &&
+	       !qp_has_response_pending(qp) && qp->state != IBV_QPS_ERR &&
+	       qp->req.tlp_state != TLP_DUE;
 }
 
 /* True if the peer has enough QPs for AckReq suppression, see ackreq.c. */

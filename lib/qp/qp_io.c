@@ -168,7 +168,7 @@ qp_timeout(struct qp *qp, uint64_t now)
 	if (qp->req.rnr_deadline <= now)
 		qp->req.rnr_deadline = TIME_NEVER;
 	if (qp->req.tlp_deadline <= now)
-		resend = tlp_timeout(qp);
+		resend = tlp_timeout(qp, now);
 	if (resend)
 		req_rollback(qp, qp->req.una_psn);
 	if (qp->req.ack_deadline <= now)

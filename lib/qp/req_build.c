@@ -7,6 +7,7 @@
 
 #include <rte_byteorder.h>
 
+#include "qp/congestion.h"
 #include "qp/req.h"
 
 /* Opcodes of newer libibverbs headers, with the values defined there. */
@@ -245,6 +246,7 @@ build_other(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pk
 	else
 		build_flush(qp, wqe, pkt);
 	qp->req.reads++;
+	congestion_read(qp);
 	qp->req.ackreq_sent = true;
 }
 
@@ -265,6 +267,9 @@ req_build(struct qp *qp, struct pkt *pkt, bool final)
 	}
 	if (unlikely(!build_data(qp, wqe, index, pkt, final || atomic_write)))
 		return false;
-	req->reads += atomic_write;
+	if (unlikely(atomic_write)) {
+		req->reads++;
+		congestion_read(qp);
+	}
 	return true;
 }

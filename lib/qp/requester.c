@@ -5,6 +5,7 @@
  * decides what may be sent when. A packet is a function of its request and PSN
  * (req_build.c), so a retry only moves next_psn back.
  */
+#include "qp/congestion.h"
 #include "qp/loss.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
@@ -27,6 +28,7 @@ req_reset(struct qp *qp, uint32_t psn)
 		.sent_psn = psn,
 		.pos_psn = psn,
 		.suppressed_psn = psn,
+		.rtt_una = (uint8_t)psn,
 		.ack_deadline = TIME_NEVER,
 		.rnr_deadline = TIME_NEVER,
 		.tlp_deadline = TIME_NEVER,
@@ -44,6 +46,8 @@ req_account(struct qp *qp)
 
 	if (qp->peer != NULL)
 		peer_charge(qp->peer, req->unacked, unacked);
+	if (unlikely(req->reading))
+		congestion_reading(qp, req->unacked, unacked);
 	req->unacked = (uint16_t)unacked;
 	/* Keeps the difference of the two far below half of the PSN space. */
 	if (likely(psn_diff(req->suppressed_psn, req->una_psn) <= 0))
@@ -60,6 +64,9 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 		if (qp->req.piggybacked != 0)
 			ackreq_release(qp);
 		peer_charge(qp->peer, qp->req.unacked, 0);
+		if (qp->req.reading)
+			congestion_reading(qp, qp->req.unacked, 0);
+		qp->req.reading = false;
 	}
 	qp->peer = peer;
 	if (peer != NULL)

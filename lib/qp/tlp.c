@@ -22,6 +22,7 @@
  * Packets sent without AckReq (ackreq.c) are probed, too, after ackreq_delay_ns(),
  * whether a round trip was measured or not: the copy has AckReq set.
  */
+#include "qp/congestion.h"
 #include "qp/loss.h"
 
 #define TLP_RTTS 4
@@ -78,7 +79,11 @@ tlp_sent(struct qp *qp, uint32_t sent, uint64_t now)
 	if (req->rtt_start == TIME_NEVER && psn_diff(req->next_psn, sent) > 0) {
 		req->rtt_psn = psn_add(req->next_psn, PSN_MASK);
 		req->rtt_start = now;
+		if (cc_is_on(&qp->peer->cc))
+			congestion_sent(qp, now);
 	}
+	if (unlikely(peer_is_slow(qp->peer)))
+		congestion_pace(qp, now);
 }
 
 void
@@ -100,6 +105,8 @@ tlp_progress(struct qp *qp, bool one, uint64_t now)
 		sample = RTE_MAX(sample, 1u);
 		srtt_sample(&req->srtt_ns, sample);
 		srtt_sample(&qp->peer->srtt_ns, sample);
+		if (req->rtt_counts)
+			congestion_sample(qp, now);
 		req->rtt_start = TIME_NEVER;
 	}
 	req->tlp_state = TLP_OFF;
@@ -110,6 +117,7 @@ tlp_progress(struct qp *qp, bool one, uint64_t now)
 		return false;
 	if (repaired) {
 		qp->shared->stats->tlp_repaired++;
+		congestion_loss(qp, now);
 		return true;
 	}
 	if (unlikely(req_awaits_no_ack(qp)))
@@ -136,7 +144,7 @@ tlp_request_ack(struct qp *qp)
 }
 
 bool
-tlp_timeout(struct qp *qp)
+tlp_timeout(struct qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	uint64_t rtt_start = req->rtt_start;
@@ -145,6 +153,7 @@ tlp_timeout(struct qp *qp)
 	if (req->next_psn == req->una_psn)
 		return false;
 	req->tlp_backoff++;
+	congestion_probe(qp, req->tlp_backoff, now);
 	if (psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)))
 		return true;
 	/* The copy may cause the acknowledgement of the sampled packet, which then comes

@@ -148,7 +148,9 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 		.gids = (const uint8_t(*)[16])h->gid,
 		.gid_count = 1,
 		.stats = &h->stats};
-	h->peer.window = conf->peer_window;
+	h->peer.window = h->peer.cap = conf->peer_window;
+	cc_init(&h->peer.cc, &(struct cc_conf){.off = !conf->cc}, conf->peer_window);
+	peer_window_set(&h->peer, 0);
 	h->peer.qps = 1;
 	h->peer.many_qps = conf->suppress_ackreq ? 1 : 2;
 	assert_int_equal(qp_init(&h->qp, qpn, &qc, mem, &h->events, h), 0);
@@ -189,6 +191,7 @@ host_fini(struct host *h)
 	expect_idle(h);
 	qp_reset(&h->qp);
 	assert_int_equal(h->peer.inflight, 0);
+	assert_int_equal(h->peer.reading, 0);
 	cq_detach(&h->send_cq);
 	cq_detach(&h->recv_cq);
 	if (host_has_srq(h)) {

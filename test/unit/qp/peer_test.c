@@ -45,7 +45,8 @@ static int
 setup(void **state)
 {
 	gets_left = UINT32_MAX;
-	return peers_init(&peers, &counted, WINDOW, MANY_QPS);
+	return peers_init(
+		&peers, &counted, WINDOW, MANY_QPS, &(struct cc_conf){.off = true});
 }
 
 static int
@@ -75,7 +76,7 @@ gid_ipv4(uint32_t host)
 static struct peer *
 get(struct gid gid)
 {
-	return peer_get(&peers, gid.raw);
+	return peer_get(&peers, gid.raw, false);
 }
 
 static unsigned
@@ -204,7 +205,9 @@ no_memory(void **state)
 	struct peers other;
 
 	gets_left = 0;
-	assert_int_equal(peers_init(&other, &counted, 1, 1), -ENOMEM);
+	assert_int_equal(
+		peers_init(&other, &counted, 1, 1, &(struct cc_conf){.off = true}),
+		-ENOMEM);
 	peers_fini(&other);
 	assert_null(get(gid_ipv4(1)));
 	assert_int_equal(peers.count, 0);

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
+/*
+ * Congestion control of a peer (docs/protocol.md 17.2): how many packets may be in flight
+ * to it. The rules are those of Swift (Kumar et al., 2020), with round trips, losses and
+ * CNPs as signals. Pure functions of this state: the caller (peer.h) passes the time and
+ * puts the result, cc_window(), into effect.
+ *
+ * The delay that decides is the lower bound of a round trip: without the time that the
+ * response waited for the engine's poll. So a slow turn of the own poll loop is not taken
+ * for a queue in the network. Nothing here uses floating point.
+ */
+#ifndef ROCADE_QP_CC_H
+#define ROCADE_QP_CC_H
+
+#include "base/common.h"
+
+#define CC_SHIFT 8 /* windows are in packets << CC_SHIFT */
+#define CC_ONE (1u << CC_SHIFT)
+#define CC_MIN (CC_ONE / 10)        /* least window: a packet in ten round trips */
+#define CC_IDLE_NS (10 * NS_PER_MS) /* after it the window is the first one again */
+/* no longer wait between two packets */
+#define CC_GAP_MAX_NS NS_PER_MS
+#define CC_HISTORY 4096 /* packets of which the lost part is known */
+#define CC_LEVELS 11    /* delay targets: each 1.41 times the one before */
+/* The target rises
+ * - when most of some idle samples ask for it,
+ * - when a climb shows that packets in flight do not add to the delay,
+ * - when delays differ so much that they are not those of a queue,
+ * - when the least window has lasted for some round trips: see cc.c. */
+#define CC_IDLE_SAMPLES 8
+#define CC_IDLE_AGREE 6
+#define CC_WATCH 16        /* round trips of a watch; doubled after a failed climb */
+#define CC_UNSTEADY_CUTS 4 /* of a watch */
+#define CC_WATCH_MAX_SHIFT 10
+#define CC_CLIMB_TOP (64 * CC_ONE)
+#define CC_STUCK 16
+#define CC_LEVEL_NS NS_PER_SEC /* a target that rose stays for this long at least */
+
+/* Of an engine's peers. */
+struct cc_conf {
+	bool off;
+	uint16_t target_us; /* lowest delay target; 0: CC_TARGET_US */
+	uint16_t window;    /* first window, packets; 0: CC_WINDOW */
+	uint16_t loss;      /* lost packets of 1000 that are no congestion; 0: CC_LOSS */
+};
+#define CC_TARGET_US 25
+#define CC_WINDOW 8
+#define CC_LOSS 20
+
+/* Reads "off", or "swift", with target=US, window=PACKETS and loss=PERMILLE behind it,
+ * each after a comma. Returns 0 or -EINVAL. */
+int cc_conf_read(const char *text, struct cc_conf *out);
+
+/* Why the window was cut. */
+enum cc_cut {
+	CC_CUT_NONE,
+	CC_CUT_DELAY,
+	CC_CUT_LOSS,
+	CC_CUT_CNP,
+};
+
+struct cc {
+	uint32_t cwnd; /* packets << CC_SHIFT; 0: there is no control */
+	uint32_t cap;  /* likewise */
+	uint32_t first;
+	uint32_t base_ns;  /* of the delay targets */
+	uint32_t delay_ns; /* the last one */
+	uint32_t acked;    /* packets; halved with lost, see CC_HISTORY */
+	uint32_t lost;     /* << CC_SHIFT */
+	uint16_t loss;     /* lost packets of 1000 that are no congestion */
+	uint16_t
+		cnp_part; /* part of the round trips with a CNP, of 1024; 0: none lately */
+	uint8_t level;
+	uint8_t stuck; /* round trips at the least window whose delay was above the target */
+	/* Idle samples, and those of them for which the target is too low, or twice too
+	 * high. */
+	uint8_t idle, idle_high, idle_low;
+	uint8_t watch_shift;
+	uint8_t cuts; /* by delay, since watch_at */
+	bool slow_start : 1;
+	bool cnp_seen : 1; /* in this round trip */
+	bool climbing : 1;
+	bool lossy : 1;    /* a packet was lost since watch_at */
+	bool unsteady : 1; /* the delays of the watch before differed too much */
+	uint32_t idle_ns;  /* least delay of the idle samples */
+	uint32_t low_ns;   /* least delay since watch_at */
+	uint32_t delays;   /* since watch_at, and their sum */
+	uint64_t delay_sum_ns;
+	uint32_t climb_from; /* window before the climb */
+	uint64_t
+		watch_at; /* climbing: when the window reached CC_CLIMB_TOP, or its begin */
+	uint64_t level_at; /* when the level changed last */
+	uint64_t cut_at;
+	uint64_t active_at;
+	uint64_t round_at; /* when the round trip that cnp_seen is about began */
+	uint64_t send_at;  /* below one packet: no packet before */
+};
+
+/* cap: packets, the most that may be in flight. */
+void cc_init(struct cc *cc, const struct cc_conf *conf, uint32_t cap);
+
+static inline bool
+cc_is_on(const struct cc *cc)
+{
+	return cc->cwnd != 0;
+}
+
+/* Below one packet: cc_gap_ns() has to pass between two packets. */
+static inline bool
+cc_is_paced(const struct cc *cc)
+{
+	return cc->cwnd < CC_ONE;
+}
+
+/* Packets that may be in flight; 1 if it is less. */
+static inline uint32_t
+cc_window(const struct cc *cc)
+{
+	return RTE_MAX(cc->cwnd >> CC_SHIFT, 1u);
+}
+
+/* A round trip. */
+struct cc_sample {
+	uint32_t delay_ns; /* its lower bound */
+	uint32_t srtt_ns;  /* the peer's smoothed round trip */
+	uint32_t packets;  /* newly acknowledged */
+	uint32_t inflight; /* to the peer, besides them */
+	bool idle; /* it was sent when hardly anything was in flight to the peer */
+};
+
+/* Each takes a signal in at this time, and returns why it cut the window. */
+
+enum cc_cut cc_sample(struct cc *cc, const struct cc_sample *s, uint64_t now);
+/* A packet was lost. */
+enum cc_cut cc_loss(struct cc *cc, uint32_t srtt_ns, uint64_t now);
+/* The nth tail-loss probe of a QP since its last progress is about to be sent. */
+enum cc_cut cc_probe(struct cc *cc, unsigned nth, uint32_t srtt_ns, uint64_t now);
+enum cc_cut cc_cnp(struct cc *cc, uint32_t srtt_ns, uint64_t now);
+
+/* Packets are sent. After a long pause the window is the first one again: what the network
+ * can take is no longer known. */
+void cc_sent(struct cc *cc, uint64_t now);
+
+/* Below one packet: the wait between two packets. */
+uint64_t cc_gap_ns(const struct cc *cc, uint32_t srtt_ns);
+
+/* The delay that the window aims at. */
+uint32_t cc_target_ns(const struct cc *cc);
+
+#endif

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Congestion control of a peer (docs/protocol.md 17.2): its signals and the window, one by
+ * one. cc_target_test.c has the delay target. */
+#include "cc_fixture.h"
+
+/* ---- Growth ---- */
+
+static void
+window_doubles_at_first(void **state)
+{
+	for (unsigned packets = 8; packets < CAP; packets *= 2) {
+		assert_int_equal(cc_window(&cc), packets);
+		assert_int_equal(round_trip(BASE_US), CC_CUT_NONE);
+	}
+	round_trip(BASE_US);
+	assert_int_equal(cc_window(&cc), CAP);
+	assert_int_equal(cc.cwnd, CAP * CC_ONE);
+}
+
+/* Until half of the lowest level is left to the target: for 8 packets 25 us and 9.39 us,
+ * less 12.5 us. */
+static void
+slow_start_ends_below_the_target(void **state)
+{
+	round_trip_ns(21880);
+	expect_window(16);
+	setup(state);
+	round_trip_ns(21900);
+	expect_window(9);
+	round_trip(BASE_US); /* and does not come back */
+	expect_window(10);
+}
+
+static void
+growth_is_one_packet_in_a_round_trip(void **state)
+{
+	struct cc_sample s = {.delay_ns = BASE_US * US, .srtt_ns = BASE_US * US};
+
+	window_set(20);
+	round_trips(4, BASE_US);
+	expect_window(24);
+	/* In parts: each acknowledged packet counts for its part. */
+	window_set(20);
+	s.packets = 5;
+	s.inflight = 15;
+	for (unsigned i = 0; i < 4; i++)
+		cc_sample(&cc, &s, now);
+	expect_window(21 - 0.02);
+	/* Below one packet: by each packet. */
+	window_set(0.25);
+	round_trip(BASE_US);
+	expect_window(1.25);
+}
+
+/* A sender that uses less than half of its window does not widen it. */
+static void
+unused_window_does_not_grow(void **state)
+{
+	struct cc_sample s = {.delay_ns = BASE_US * US, .srtt_ns = BASE_US * US};
+
+	for (unsigned slow_start = 0; slow_start < 2; slow_start++) {
+		window_set(20);
+		cc.slow_start = slow_start;
+		s.packets = 4;
+		s.inflight = 5;
+		cc_sample(&cc, &s, now);
+		expect_window(20);
+		s.inflight = 6;
+		cc_sample(&cc, &s, now);
+		assert_true(cc.cwnd > 20 * CC_ONE);
+	}
+}
+
+/* ---- Delay ---- */
+
+/* 25 us, and 32.26 us / sqrt(packets) - 2.02 us, to 7 %. */
+static void
+target_follows_the_window(void **state)
+{
+	for (double packets = 0.1; packets < 2 * CAP; packets *= 1.01) {
+		double scaling = fmax(32260 / sqrt(packets) - 2016, 0);
+
+		window_set(packets);
+		assert_in_range(cc_target_ns(&cc), lround(25000 + scaling * 0.97 - 30),
+			lround(25000 + scaling * 1.07 + 150));
+		cc.level = 4;
+		assert_in_range(cc_target_ns(&cc), lround(100000 + scaling * 0.97 - 30),
+			lround(100000 + scaling * 1.07 + 150));
+		cc.level = 0;
+	}
+}
+
+/* By 0.8 times the part of the delay above the target, and no more than half. */
+static void
+delay_cuts_in_proportion(void **state)
+{
+	static const uint32_t delays_us[] = {26, 28, 30, 40, 50, 67, 70, 100, 799};
+
+	/* The target for 128 packets is 25.84 us. */
+	for (unsigned i = 0; i < sizeof(delays_us) / sizeof(delays_us[0]); i++) {
+		double d = delays_us[i];
+		double left = 1 - fmin(0.5, 0.8 * (d - 25.84) / d);
+
+		init(&(struct cc_conf){0});
+		window_set(128);
+		assert_int_equal(round_trip(delays_us[i]), CC_CUT_DELAY);
+		assert_in_range(cc.cwnd, lround(128 * 256 * (left - 0.003)),
+			lround(128 * 256 * (left + 0.003)));
+	}
+}
+
+static void
+one_cut_in_a_round_trip(void **state)
+{
+	struct cc_sample s = {
+		.delay_ns = 80 * US, .srtt_ns = 40 * US, .packets = 1, .inflight = 127};
+
+	window_set(128);
+	assert_int_equal(cc_sample(&cc, &s, now), CC_CUT_DELAY);
+	expect_window(64);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(cc_sample(&cc, &s, now + 39999), CC_CUT_NONE);
+		assert_int_equal(cc_loss(&cc, 40 * US, now + 39999), CC_CUT_NONE);
+		assert_int_equal(cc_cnp(&cc, 40 * US, now + 39999), CC_CUT_NONE);
+	}
+	expect_window(64);
+	assert_int_equal(cc_sample(&cc, &s, now + 40000), CC_CUT_DELAY);
+	expect_window(32);
+}
+
+/* Above the highest level it is no queue, but a host that did not run. */
+static void
+delay_above_the_highest_level_is_no_queue(void **state)
+{
+	window_set(100);
+	assert_int_equal(round_trip(799), CC_CUT_DELAY);
+	expect_window(50);
+	assert_int_equal(round_trip(801), CC_CUT_NONE);
+	expect_window(51);
+}
+
+/* A sender that uses less than half of its window did not make the queue. */
+static void
+unused_window_is_not_cut(void **state)
+{
+	struct cc_sample s = {.delay_ns = 100 * US, .srtt_ns = 80 * US, .packets = 4};
+
+	window_set(20);
+	s.inflight = 5;
+	assert_int_equal(cc_sample(&cc, &s, now), CC_CUT_NONE);
+	expect_window(20);
+	s.inflight = 6;
+	assert_int_equal(cc_sample(&cc, &s, now), CC_CUT_DELAY);
+	expect_window(10);
+}
+
+/* ---- Below one packet ---- */
+
+static void
+least_window_is_a_tenth_of_a_packet(void **state)
+{
+	struct cc_sample s = {
+		.delay_ns = 200 * US, .srtt_ns = 50 * US, .packets = 1, .inflight = CAP};
+
+	for (unsigned i = 0; i < 10; i++) {
+		uint32_t before = cc.cwnd;
+
+		now += 50 * US;
+		cc_sample(&cc, &s, now);
+		assert_true(cc.cwnd <= before);
+		assert_int_equal(cc_window(&cc), RTE_MAX(cc.cwnd / 256, 1u));
+		assert_int_equal(cc_is_paced(&cc), cc.cwnd < 256);
+	}
+	expect_window(0.1);
+	assert_int_equal(cc_gap_ns(&cc, 50 * US), 50 * US * 256 / cc.cwnd);
+	/* Never longer than a millisecond. */
+	assert_int_equal(cc_gap_ns(&cc, 500 * US), NS_PER_MS);
+	/* A long round trip has at least a packet in a millisecond. */
+	cc.watch_at = now;
+	cc.stuck = 0;
+	round_trip(600);
+	expect_window(600 / 1048.6);
+}
+
+/* ---- Loss ---- */
+
+/* Acknowledges packets at a low delay, and loses some. Returns the number of cuts. */
+static unsigned
+lose(unsigned packets, unsigned every)
+{
+	unsigned cuts = 0;
+
+	for (unsigned i = 1; i <= packets; i++) {
+		struct cc_sample s = {
+			.delay_ns = BASE_US * US, .srtt_ns = BASE_US * US, .packets = 1};
+
+		now += BASE_US * US;
+		cc_sample(&cc, &s, now);
+		if (i % every == 0)
+			cuts += cc_loss(&cc, BASE_US * US, now) == CC_CUT_LOSS;
+	}
+	return cuts;
+}
+
+/* Up to 2 % of the last packets are lost by chance: no sign of congestion while the delay
+ * is low. */
+static void
+random_loss_is_no_congestion(void **state)
+{
+	static const struct {
+		unsigned every, cuts;
+	} rows[] = {{10000, 0}, {1000, 0}, {100, 0}, {60, 0}, {45, 100}, {20, 100}};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		unsigned cuts;
+
+		init(&(struct cc_conf){0});
+		cuts = lose(50000, rows[i].every);
+		if (rows[i].cuts == 0)
+			assert_int_equal(cuts, 0);
+		else
+			assert_true(cuts > rows[i].cuts);
+	}
+	init(&(struct cc_conf){.loss = 100});
+	assert_int_equal(lose(50000, 12), 0);
+}
+
+/* Losses of long ago do not count. */
+static void
+losses_are_forgotten(void **state)
+{
+	(void)lose(10000, 20);
+	(void)lose(40000, 1000000);
+	assert_int_equal(lose(10000, 100), 0);
+}
+
+static void
+loss_with_a_high_delay_cuts(void **state)
+{
+	window_set(100);
+	round_trip_ns(24999);
+	now += 25 * US;
+	assert_int_equal(cc_loss(&cc, 25 * US, now), CC_CUT_NONE);
+	assert_true(cc.cwnd > 100 * CC_ONE);
+	window_set(100);
+	round_trip_ns(25000);
+	window_set(100);
+	now += 25 * US;
+	assert_int_equal(cc_loss(&cc, 25 * US, now), CC_CUT_LOSS);
+	expect_window(50);
+}
+
+/* Nothing is known of the delay. */
+static void
+loss_before_the_first_round_trip_cuts(void **state)
+{
+	now += NS_PER_MS;
+	assert_int_equal(cc_loss(&cc, 0, now), CC_CUT_LOSS);
+	expect_window(4);
+	round_trip(BASE_US);
+	expect_window(5); /* slow start has ended */
+}
+
+/* The first probe may only be early, the second is a loss, the third says that nothing
+ * gets through. */
+static void
+probes_in_a_row(void **state)
+{
+	window_set(100);
+	now += NS_PER_MS;
+	assert_int_equal(cc_probe(&cc, 1, 50 * US, now), CC_CUT_NONE);
+	expect_window(100);
+	assert_int_equal(cc_probe(&cc, 2, 50 * US, now), CC_CUT_LOSS);
+	expect_window(50);
+	assert_int_equal(cc_probe(&cc, 3, 50 * US, now), CC_CUT_LOSS);
+	expect_window(0.1);
+}
+
+/* ---- CNPs ---- */
+
+/* The first one halves. Then the cut is half of the part of round trips that had one. */
+static void
+cnps_cut_by_their_part(void **state)
+{
+	window_set(400);
+	assert_int_equal(cc_cnp(&cc, BASE_US * US, now), CC_CUT_CNP);
+	expect_window(200);
+	/* In each round trip: always by half. */
+	round_trip(BASE_US);
+	window_set(400);
+	assert_int_equal(cc_cnp(&cc, BASE_US * US, now), CC_CUT_CNP);
+	expect_window(200);
+	/* None for 16 round trips: the part is (15/16)^16. */
+	round_trips(17, BASE_US);
+	window_set(400);
+	assert_int_equal(cc_cnp(&cc, BASE_US * US, now), CC_CUT_CNP);
+	assert_in_range(
+		cc.cwnd, (uint32_t)(400 * 256 * 0.80), (uint32_t)(400 * 256 * 0.84));
+	/* None for long: as at first. */
+	round_trips(200, BASE_US);
+	window_set(400);
+	assert_int_equal(cc_cnp(&cc, BASE_US * US, now), CC_CUT_CNP);
+	expect_window(200);
+}
+
+/* ---- Pauses ---- */
+
+static void
+pause_restarts(void **state)
+{
+	round_trips(10, BASE_US);
+	window_set(200);
+	now += CC_IDLE_NS;
+	cc_sent(&cc, now);
+	expect_window(200);
+	now += CC_IDLE_NS + 1;
+	cc_sent(&cc, now);
+	expect_window(8);
+	round_trip(BASE_US);
+	expect_window(16);
+	/* It does not widen a smaller one. */
+	window_set(2);
+	now += CC_IDLE_NS + 1;
+	cc_sent(&cc, now);
+	expect_window(2);
+}
+
+/* ---- Configuration ---- */
+
+static void
+off_means_no_control(void **state)
+{
+	init(&(struct cc_conf){.off = true});
+	assert_false(cc_is_on(&cc));
+}
+
+static void
+first_window_is_within_the_cap(void **state)
+{
+	cc_init(&cc, &(struct cc_conf){.window = 20}, 4);
+	assert_true(cc_is_on(&cc));
+	assert_int_equal(cc_window(&cc), 4);
+	cc_init(&cc, &(struct cc_conf){.window = 20, .target_us = 40}, 400);
+	assert_int_equal(cc_window(&cc), 20);
+	cc.cwnd = cc.cap;
+	assert_int_equal(cc_target_ns(&cc), 40 * US);
+}
+
+static void
+settings_are_read(void **state)
+{
+	static const struct {
+		const char *text;
+		int rc;
+		struct cc_conf conf;
+	} rows[] = {{"off", 0, {.off = true}}, {"swift", 0, {0}},
+		{"swift,target=50", 0, {.target_us = 50}},
+		{"swift,target=1000,window=65535,loss=1000", 0,
+			{.target_us = 1000, .window = 65535, .loss = 1000}},
+		{"swift,window=1", 0, {.window = 1}}, {"swift,loss=5", 0, {.loss = 5}},
+		{"", -EINVAL, {0}}, {"on", -EINVAL, {0}}, {"swiftly", -EINVAL, {0}},
+		{"swift,", -EINVAL, {0}}, {"off,target", -EINVAL, {0}},
+		{"swift,target=", -EINVAL, {0}}, {"swift,target=0", -EINVAL, {0}},
+		{"swift,target=1001", -EINVAL, {0}}, {"swift,target=-1", -EINVAL, {0}},
+		{"swift,window=65536", -EINVAL, {0}}, {"swift,loss=1001", -EINVAL, {0}},
+		{"swift,target=50us", -EINVAL, {0}}, {"swift target=50", -EINVAL, {0}}};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct cc_conf conf = {.window = 77};
+
+		assert_int_equal(cc_conf_read(rows[i].text, &conf), rows[i].rc);
+		if (rows[i].rc != 0) {
+			assert_int_equal(conf.window, 77);
+			continue;
+		}
+		assert_int_equal(conf.off, rows[i].conf.off);
+		assert_int_equal(conf.target_us, rows[i].conf.target_us);
+		assert_int_equal(conf.window, rows[i].conf.window);
+		assert_int_equal(conf.loss, rows[i].conf.loss);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(window_doubles_at_first, setup),
+		cmocka_unit_test_setup(slow_start_ends_below_the_target, setup),
+		cmocka_unit_test_setup(growth_is_one_packet_in_a_round_trip, setup),
+		cmocka_unit_test_setup(unused_window_does_not_grow, setup),
+		cmocka_unit_test_setup(target_follows_the_window, setup),
+		cmocka_unit_test_setup(delay_cuts_in_proportion, setup),
+		cmocka_unit_test_setup(one_cut_in_a_round_trip, setup),
+		cmocka_unit_test_setup(delay_above_the_highest_level_is_no_queue, setup),
+		cmocka_unit_test_setup(unused_window_is_not_cut, setup),
+		cmocka_unit_test_setup(least_window_is_a_tenth_of_a_packet, setup),
+		cmocka_unit_test_setup(random_loss_is_no_congestion, setup),
+		cmocka_unit_test_setup(losses_are_forgotten, setup),
+		cmocka_unit_test_setup(loss_with_a_high_delay_cuts, setup),
+		cmocka_unit_test_setup(loss_before_the_first_round_trip_cuts, setup),
+		cmocka_unit_test_setup(probes_in_a_row, setup),
+		cmocka_unit_test_setup(cnps_cut_by_their_part, setup),
+		cmocka_unit_test_setup(pause_restarts, setup),
+		cmocka_unit_test(off_means_no_control),
+		cmocka_unit_test(first_window_is_within_the_cap),
+		cmocka_unit_test(settings_are_read),
+	};
+
+	return cmocka_run_group_tests_name("qp cc", tests, NULL, NULL);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The signals of QPs for congestion control, and the window that it sets (docs/protocol.md
+ * 17.2). cc_test.c tests the rules themselves. */
+#include "qp/congestion.h"
+#include "qp_link.h"
+
+#define US NS_PER_US
+#define MTU 1024
+
+static struct qp_link p;
+
+static void
+init(void)
+{
+	struct qp_link_conf conf = qp_link_defaults_rdma();
+
+	conf.cc = true;
+	conf.peer_window = 512;
+	qp_link_init(&p, &conf);
+	for (unsigned i = 0; i < 32; i++)
+		host_recv(&p.b, i, 0x1000, 100);
+}
+
+static double
+window(void)
+{
+	return (double)p.a.peer.cc.cwnd / CC_ONE;
+}
+
+static void
+writes_post(unsigned n, uint32_t packets)
+{
+	for (unsigned i = 0; i < n; i++)
+		host_write(&p.a, i, 0, 0, packets * MTU);
+}
+
+/* The ACKs of what a has sent come back after this time, all of it in the network. */
+static void
+acks_return(uint64_t rtt_ns)
+{
+	p.now += rtt_ns;
+	p.a.shared.polled_ns = p.now;
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	wire_deliver_all(&p.b);
+}
+
+static void
+fini(void)
+{
+	struct cqe cqe;
+
+	while (host_poll(&p.a, &p.a.send_cq, &cqe))
+		;
+	qp_link_fini_discard(&p);
+}
+
+/* Only what the window lets out is sent. Its last packet asks for an ACK, which opens the
+ * window for twice as much. */
+static void
+window_lets_out_what_it_holds(void **state)
+{
+	init();
+	writes_post(1, 60);
+	for (unsigned packets = 8; packets <= 32; packets *= 2) {
+		assert_int_equal(host_pull(&p.a, PULL_ALL), packets);
+		assert_true(qp_peer_full(&p.a.qp));
+		assert_int_equal(p.a.peer.inflight, packets);
+		for (unsigned i = 0; i + 1 < packets; i++)
+			assert_int_equal(wire_view(&p.a, i).ack_req,
+				(wire_view(&p.a, i).psn & 31) == 31);
+		assert_int_equal(wire_view(&p.a, packets - 1).ack_req, 1);
+		acks_return(9 * US);
+		assert_int_equal(p.a.peer.window, 2 * packets);
+	}
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
+	acks_return(9 * US);
+	assert_int_equal(p.a.stats.cc_cut_delay, 0);
+	fini();
+}
+
+/* The time that the ACK waited for the poll is not part of the delay, but of the smoothed
+ * round trip, which is for timers. */
+static void
+own_poll_is_no_delay(void **state)
+{
+	init();
+	writes_post(1, 1);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	p.a.shared.polled_ns = p.now + 7 * US;
+	p.now += 80 * US;
+	wire_deliver_all(&p.b);
+	assert_int_equal(p.a.peer.cc.delay_ns, 7 * US);
+	assert_int_equal(p.a.peer.srtt_ns, 80 * US);
+	/* The queue was last empty before the packet was sent. */
+	writes_post(1, 1);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	p.now += 80 * US;
+	wire_deliver_all(&p.b);
+	assert_int_equal(p.a.peer.cc.delay_ns, 0);
+	fini();
+}
+
+static void
+long_round_trips_cut(void **state)
+{
+	init();
+	writes_post(1, 60);
+	host_pull(&p.a, PULL_ALL);
+	acks_return(100 * US);
+	assert_int_equal(p.a.peer.window, 4);
+	assert_int_equal(p.a.stats.cc_cut_delay, 1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
+	acks_return(100 * US);
+	assert_int_equal(p.a.peer.window, 2);
+	assert_int_equal(p.a.stats.cc_cut_delay, 2);
+	wire_drop_all(&p.a);
+	fini();
+}
+
+/* A packet that was sent twice gives no sample (Karn). */
+static void
+resent_packets_are_no_sample(void **state)
+{
+	init();
+	writes_post(1, 2);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop(&p.a, 0);
+	acks_return(9 * US); /* a NAK */
+	host_pull(&p.a, PULL_ALL);
+	acks_return(100 * US);
+	assert_int_equal(p.a.peer.cc.delay_ns, UINT32_MAX);
+	assert_int_equal(p.a.stats.cc_cut_delay, 0);
+	fini();
+}
+
+static void
+nak_is_a_loss(void **state)
+{
+	init();
+	writes_post(1, 30);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop(&p.a, 2);
+	acks_return(9 * US);
+	assert_int_equal(p.a.stats.seq_nak_received, 1);
+	assert_int_equal(p.a.peer.cc.lost, CC_ONE);
+	assert_int_equal(p.a.stats.cc_cut_loss, 1);
+	assert_int_equal(p.a.peer.window, 4);
+	/* The NAK comes again: the same loss. */
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 2);
+	assert_int_equal(p.a.peer.cc.lost, CC_ONE);
+	fini();
+}
+
+/* A probe whose answer acknowledges just the copy has found a loss; one whose answer
+ * acknowledges more was only early. */
+static void
+probe_that_finds_a_loss(void **state)
+{
+	for (unsigned lost = 0; lost < 2; lost++) {
+		init();
+		writes_post(2, 1);
+		host_pull(&p.a, PULL_ALL);
+		if (lost) {
+			wire_drop_all(&p.a);
+		} else {
+			wire_deliver_all(&p.a);
+			host_pull(&p.b, PULL_ALL);
+		}
+		qp_link_advance(&p, 250 * US);
+		assert_int_equal(p.a.stats.tlp_sent, 0);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+		assert_int_equal(p.a.stats.cc_cut_loss, 0);
+		acks_return(9 * US);
+		assert_int_equal(p.a.peer.cc.lost, lost * CC_ONE);
+		assert_int_equal(p.a.stats.cc_cut_loss, lost);
+		qp_link_drain(&p);
+		fini();
+	}
+}
+
+/* Not before there is a round trip: then the probes only tell that it is longer than 250
+ * us. */
+static void
+second_probe_is_a_loss(void **state)
+{
+	for (unsigned known = 0; known < 2; known++) {
+		init();
+		if (known) {
+			writes_post(1, 1);
+			host_pull(&p.a, PULL_ALL);
+			acks_return(9 * US);
+		}
+		writes_post(1, 1);
+		host_pull(&p.a, PULL_ALL);
+		for (unsigned nth = 1; nth <= 3; nth++) {
+			wire_drop_all(&p.a);
+			qp_link_advance(&p, ((known ? 100 : 250) * US) << (nth - 1));
+			assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+			assert_int_equal(p.a.stats.cc_cut_loss, known * (nth - 1));
+		}
+		assert_true(known ? window() < 0.11 : window() == 8);
+		wire_drop_all(&p.a);
+		fini();
+	}
+}
+
+/* A CNP is believed after the checks of cnp_test.c. */
+static void
+cnp_cuts_the_window(void **state)
+{
+	struct pkt_spec c = {.opcode = OPCODE_CNP, .payload_len = CNP_PAYLOAD};
+
+	init();
+	c.src_ip_change = 1;
+	inject(&p.a, &c);
+	assert_int_equal(p.a.peer.window, 8);
+	assert_int_equal(p.a.stats.cc_cut_cnp, 0);
+	c.src_ip_change = 0;
+	inject(&p.a, &c);
+	assert_int_equal(p.a.peer.window, 4);
+	assert_int_equal(p.a.stats.cc_cut_cnp, 1);
+	fini();
+}
+
+/* Below one packet: one packet, and then none before its time, even if that packet is
+ * acknowledged. A probe does not wait. */
+static void
+less_than_a_packet_waits(void **state)
+{
+	uint64_t wait;
+
+	init();
+	writes_post(1, 1);
+	host_pull(&p.a, PULL_ALL);
+	acks_return(40 * US);
+	p.a.peer.cc.cwnd = CC_ONE / 4;
+	p.a.peer.cc.slow_start = false;
+	peer_window_set(&p.a.peer, p.now);
+	writes_post(3, 1);
+	assert_int_equal(p.a.peer.window, 1);
+	p.now += 5 * US; /* the time is not that of a cut */
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	assert_int_equal(p.a.stats.cc_waits, 1);
+	assert_true(peer_is_closed(&p.a.peer));
+	wait = 160 * US;
+	assert_int_equal(p.a.peer.cc.send_at, p.now + wait);
+	acks_return(100 * US);
+	assert_int_equal(p.a.peer.inflight, 0);
+	p.a.peer.cc.cwnd = CC_ONE / 4;
+	assert_true(qp_window_blocked(&p.a.qp));
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	p.now += 60 * US - 1;
+	peer_window_set(&p.a.peer, p.now);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	p.now += 1;
+	peer_window_set(&p.a.peer, p.now);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	assert_int_equal(p.a.stats.cc_waits, 2);
+	/* It is lost: the probe leaves at its time. */
+	wire_drop_all(&p.a);
+	p.a.peer.cc.send_at = TIME_NEVER;
+	qp_link_advance(&p, NS_PER_MS);
+	assert_false(qp_window_blocked(&p.a.qp));
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_drop_all(&p.a);
+	fini();
+}
+
+/* The packets of READs count up to the cap, not against congestion control, until the last
+ * response has come. Their round trips are no samples. */
+static void
+reads_do_not_count(void **state)
+{
+	init();
+	for (unsigned i = 0; i < 3; i++)
+		host_read(&p.a, i, 0x2000, 0x8000, 10 * MTU);
+	for (unsigned i = 0; i < 3; i++) {
+		(void)host_pull(&p.a, 1);
+		assert_int_equal(p.a.peer.reading, 10 * (i + 1));
+		assert_int_equal(p.a.peer.window, 8 + 10 * (i + 1));
+	}
+	assert_int_equal(p.a.peer.inflight, 30);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	for (unsigned i = 0; i < 29; i++) {
+		wire_deliver(&p.b, 0);
+		assert_int_equal(p.a.peer.reading, 29 - i);
+	}
+	wire_deliver(&p.b, 0);
+	assert_int_equal(p.a.peer.reading, 0);
+	assert_int_equal(p.a.peer.window, 8);
+	assert_int_equal(p.a.peer.cc.delay_ns, UINT32_MAX);
+	assert_false(p.a.qp.req.reading);
+	fini();
+}
+
+/* The cap holds for READs, too. */
+static void
+reads_stay_within_the_cap(void **state)
+{
+	init();
+	p.a.peer.cap = 15;
+	for (unsigned i = 0; i < 3; i++)
+		host_read(&p.a, i, 0x2000, 0x8000, 10 * MTU);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	assert_int_equal(p.a.peer.inflight, 20);
+	qp_link_drain(&p);
+	assert_int_equal(p.a.peer.reading, 0);
+	fini();
+}
+
+/* A resend counts READs anew, an error gives their packets back. */
+static void
+reads_that_end_early(void **state)
+{
+	init();
+	host_read(&p.a, 0, 0x2000, 0x8000, 10 * MTU);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a);
+	qp_link_advance(&p, 250 * US); /* the probe is a resend */
+	assert_int_equal(p.a.peer.reading, 0);
+	host_pull(&p.a, PULL_ALL);
+	assert_int_equal(p.a.peer.reading, 10);
+	wire_drop_all(&p.a);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
+	host_pull(&p.a, PULL_ALL);
+	assert_int_equal(p.a.peer.reading, 0);
+	assert_int_equal(p.a.peer.inflight, 0);
+	fini();
+}
+
+/* Off: the window is the cap, and no signal changes it. */
+static void
+off_changes_nothing(void **state)
+{
+	struct qp_link_conf conf = qp_link_defaults_rdma();
+	struct pkt_spec c = {.opcode = OPCODE_CNP, .payload_len = CNP_PAYLOAD};
+
+	conf.peer_window = 40;
+	qp_link_init(&p, &conf);
+	writes_post(1, 60);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 40);
+	wire_drop(&p.a, 0);
+	acks_return(500 * US);
+	inject(&p.a, &c);
+	assert_int_equal(p.a.peer.window, 40);
+	assert_int_equal(p.a.stats.cc_cut_loss, 0);
+	assert_int_equal(p.a.stats.cc_cut_cnp, 0);
+	qp_link_drain(&p);
+	fini();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(window_lets_out_what_it_holds),
+		cmocka_unit_test(own_poll_is_no_delay),
+		cmocka_unit_test(long_round_trips_cut),
+		cmocka_unit_test(resent_packets_are_no_sample),
+		cmocka_unit_test(nak_is_a_loss),
+		cmocka_unit_test(probe_that_finds_a_loss),
+		cmocka_unit_test(second_probe_is_a_loss),
+		cmocka_unit_test(cnp_cuts_the_window),
+		cmocka_unit_test(less_than_a_packet_waits),
+		cmocka_unit_test(reads_do_not_count),
+		cmocka_unit_test(reads_stay_within_the_cap),
+		cmocka_unit_test(reads_that_end_early),
+		cmocka_unit_test(off_changes_nothing),
+	};
+
+	return cmocka_run_group_tests_name("qp congestion", tests, NULL, NULL);
+}
