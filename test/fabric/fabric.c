@@ -54,7 +54,7 @@ hosts_link(struct fabric *f, unsigned leaf)
 		up.frames = c->nic_frames;
 		switch_link(f, s, i, link_to(f, c->gbit_per_s, nic_rx, &h->nic));
 		s->routes[leaf * n + i] = (struct route){(uint16_t)i, 1};
-		host_init(h, leaf * n + i, &up, &c->turns, c->max_qp);
+		host_init(h, leaf * n + i, &up, &c->turns, c->max_qp, &c->cc);
 	}
 }
 

@@ -31,6 +31,7 @@ struct fabric_conf {
 	uint32_t nic_frames; /* transmit ring; 0: NIC_TX_RING */
 	struct turns turns;
 	uint32_t max_qp; /* of each host */
+	struct cc_conf cc;
 };
 
 struct fabric {

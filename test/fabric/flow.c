@@ -12,7 +12,9 @@
 static bool
 post(struct flow *flow)
 {
-	uint32_t len = flow->conf.bytes != 0 ? (uint32_t)flow->conf.bytes : FLOW_MSG;
+	uint32_t len = flow->hello != 0        ? HELLO_BYTES
+		       : flow->conf.bytes != 0 ? (uint32_t)flow->conf.bytes
+					       : FLOW_MSG;
 	bool read = flow->conf.read;
 	struct sge sge = {0, len, flow->poster->key};
 	struct send_req req = {
@@ -27,17 +29,25 @@ post(struct flow *flow)
 	return sq_post(&flow->requester->sq, &req) == 0;
 }
 
+/* Posts one message, or, if it is endless, as many as the send queue holds. */
+static void
+posts_fill(struct flow *flow)
+{
+	const struct sq *sq = &flow->requester->sq;
+
+	do
+		CHECK(post(flow), "a new send queue is full");
+	while (flow->conf.bytes == 0 && flow->hello == 0 && sq_next(sq, sq->prod));
+	engine_doorbell(flow->requester);
+}
+
 static void
 start(struct event *event)
 {
 	struct flow *flow = container_of(event, struct flow, start);
 
-	const struct sq *sq = &flow->requester->sq;
-
-	do
-		CHECK(post(flow), "a new send queue is full");
-	while (flow->conf.bytes == 0 && sq_next(sq, sq->prod));
-	engine_doorbell(flow->requester);
+	flow->hello = flow->conf.hello;
+	posts_fill(flow);
 	host_wake(flow->poster);
 }
 
@@ -79,7 +89,10 @@ completions_read(struct host *h)
 			continue;
 		CHECK(cqe.status == IBV_WC_SUCCESS, "host %u to %u: status %u, %u",
 			flow->conf.src, flow->conf.dst, cqe.status, cqe.byte_len);
-		if (flow->conf.bytes != 0) {
+		if (flow->hello != 0) {
+			flow->hello--;
+			posts_fill(flow);
+		} else if (flow->conf.bytes != 0) {
 			flow->finished = clock_ps;
 		} else {
 			CHECK(post(flow), "a send queue is full");

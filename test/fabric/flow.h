@@ -13,9 +13,11 @@ struct flow_conf {
 	uint64_t stop;  /* 0: none. The connection ends at once. */
 	uint64_t bytes; /* at most HOST_MEM_BYTES; 0: endless, in messages of FLOW_MSG */
 	uint8_t tclass;
-	bool read; /* RDMA READ */
+	bool read;      /* RDMA READ */
+	unsigned hello; /* messages of HELLO_BYTES before, one after the other */
 };
 
+#define HELLO_BYTES 8
 #define FLOW_MTU 4096
 #define FLOW_MSG (256u << 10)
 /* Time on the wire of a packet in the middle of a message. */
@@ -33,6 +35,7 @@ struct flow {
 	uint64_t finished; /* time of the sender's last CQE; 0: not yet */
 	uint64_t packets;  /* that arrived in order, see flow_packets() */
 	uint32_t epsn;
+	unsigned hello; /* still to be sent */
 };
 
 /* Connects the hosts. The flow starts by itself. */

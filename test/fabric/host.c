@@ -46,15 +46,34 @@ turn_draw(const struct host *h)
 	return random_between(h->turns.min, h->turns.max + 1);
 }
 
+/* Returns how far the time is into the millisecond that begins with a stall. Hosts do not
+ * stall at the same time. */
+static uint64_t
+after_stall_begin(const struct host *h, uint64_t when)
+{
+	uint64_t phase = h->index * UINT64_C(618033989) % PS_PER_MS;
+
+	return (when + phase) % PS_PER_MS;
+}
+
 /* Returns the end of the stall in which the time is, or the time. */
 static uint64_t
 after_stall(const struct host *h, uint64_t when)
 {
-	/* Hosts do not stall at the same time. */
-	uint64_t phase = h->index * UINT64_C(618033989) % PS_PER_MS;
-	uint64_t into = (when + phase) % PS_PER_MS;
+	uint64_t into = after_stall_begin(h, when);
 
 	return into < h->turns.stall ? when - into + h->turns.stall : when;
+}
+
+/* Returns the time of the turn before this one, in which the loop would have polled and
+ * found nothing. */
+static uint64_t
+turn_before(const struct host *h)
+{
+	uint64_t when = clock_ps - (h->turns.min + h->turns.max) / 2;
+	uint64_t into = after_stall_begin(h, when);
+
+	return into < h->turns.stall ? when - into : when;
 }
 
 /* Returns the loop's first turn at or after `when`. The turns in which it would find
@@ -109,6 +128,7 @@ turn(struct event *event)
 	bool idle = false;
 
 	h->turn_count++;
+	e->shared.polled_ns = RTE_MAX(e->shared.polled_ns, turn_before(h) / PS_PER_NS);
 	h->next_turn = clock_ps + RTE_MAX(turn_draw(h), PS_PER_NS);
 	for (unsigned i = 0; i < TURN_PASSES; i++) {
 		if (h->app != NULL)
@@ -128,7 +148,7 @@ turn(struct event *event)
 /* ---- Start and end ---- */
 
 static void
-device_create(struct host *h, uint32_t max_qp)
+device_create(struct host *h, uint32_t max_qp, const struct cc_conf *cc)
 {
 	struct random_key random = {.word = {rand_next(&random_state)}};
 	struct dev_conf conf = {
@@ -137,6 +157,7 @@ device_create(struct host *h, uint32_t max_qp)
 		/* The QPNs choose the UDP source ports, and these the paths. */
 		.qpn_base = 2 + (uint32_t)random_between(0, 1 << 23),
 		.max_qp = max_qp,
+		.cc = *cc,
 		.net = {.addr_count = 1},
 	};
 	char text[32];
@@ -150,7 +171,7 @@ device_create(struct host *h, uint32_t max_qp)
 
 void
 host_init(struct host *h, unsigned index, const struct outq_conf *link,
-	const struct turns *turns, uint32_t max_qp)
+	const struct turns *turns, uint32_t max_qp, const struct cc_conf *cc)
 {
 	uint8_t *mem = shared_memory();
 
@@ -161,7 +182,7 @@ host_init(struct host *h, unsigned index, const struct outq_conf *link,
 	nic_init(&h->nic, index, link);
 	h->nic.wake = nic_wake;
 	h->nic.arg = h;
-	device_create(h, max_qp);
+	device_create(h, max_qp, cc);
 	CHECK(event_queue_init(&h->events) == 0, "event_queue_init");
 	CHECK(cq_init(&h->send_cq, &alloc_plain, CQ_ROOM, &h->events, h) == 0, "cq_init");
 	CHECK(cq_init(&h->recv_cq, &alloc_plain, 16, &h->events, h) == 0, "cq_init");

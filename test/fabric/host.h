@@ -36,7 +36,7 @@ struct host {
 
 /* link: to its switch. */
 void host_init(struct host *h, unsigned index, const struct outq_conf *link,
-	const struct turns *turns, uint32_t max_qp);
+	const struct turns *turns, uint32_t max_qp, const struct cc_conf *cc);
 /* Its QPs are destroyed. */
 void host_fini(struct host *h);
 

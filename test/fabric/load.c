@@ -40,6 +40,7 @@ add(struct builder *b, struct flow_conf conf)
 {
 	conf.tclass = b->row->ecn ? ECT0 : 0;
 	conf.read = b->row->read;
+	conf.hello = b->row->hello;
 	CHECK(b->flows->count < MAX_FLOWS, "too many flows");
 	flow_init(&b->flows->flow[b->flows->count++], b->fabric, &conf);
 }

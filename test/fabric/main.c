@@ -24,15 +24,19 @@ static const struct {
 
 static const struct bound {
 	const char *row;
+	bool cc; /* with congestion control */
 	enum metric metric;
 	bool at_most;
 	double value;
 } bounds[] = {
 #define AT_LEAST false
 #define AT_MOST true
-#define BOUND(row, metric, comparison, value) {row, METRIC_##metric, comparison, value},
+#define BOUND(row, metric, comparison, value)                                            \
+	{row, false, METRIC_##metric, comparison, value},
+#define SWIFT(row, metric, comparison, value)                                            \
+	{row, true, METRIC_##metric, comparison, value},
 #include "bounds.def"
-	{NULL, METRIC_COUNT, false, 0},
+	{NULL, false, METRIC_COUNT, false, 0},
 };
 
 static struct {
@@ -41,6 +45,7 @@ static struct {
 	unsigned seeds;
 	double scale;
 	const char *plot;
+	const char *cc; /* one setting; NULL: off, and then swift */
 	bool list;
 } options = {.first_seed = 1, .seeds = 1, .scale = 1};
 
@@ -52,9 +57,9 @@ row_is_asked(const struct row *row)
 }
 
 static void
-result_print(const struct row *row, uint64_t seed, const struct result *r)
+result_print(const struct row *row, const char *cc, uint64_t seed, const struct result *r)
 {
-	printf("# %-11s seed %u", row->name, (unsigned)seed);
+	printf("# %-11s %-5s seed %u", row->name, cc, (unsigned)seed);
 	for (unsigned i = 0; i < METRIC_COUNT; i++) {
 		if (!isnan(r->value[i]))
 			printf(" %s %.*f%s%s", metrics[i].name, metrics[i].decimals,
@@ -67,43 +72,59 @@ result_print(const struct row *row, uint64_t seed, const struct result *r)
 
 /* Returns whether the row passes its bounds. */
 static bool
-bounds_check(const struct row *row, const struct result *r)
+bounds_check(const struct row *row, bool cc, const struct result *r)
 {
 	bool good = true;
 
 	for (const struct bound *b = bounds; b->row != NULL; b++) {
 		double value = r->value[b->metric < METRIC_COUNT ? b->metric : 0];
 
-		if (strcmp(b->row, row->name) != 0 ||
+		if (strcmp(b->row, row->name) != 0 || b->cc != cc ||
 			(b->at_most ? value <= b->value : value >= b->value))
 			continue;
-		printf("# %s: %s is %g, must be at %s %g\n", row->name,
-			metrics[b->metric].name, value, b->at_most ? "most" : "least",
-			b->value);
+		printf("# %s, cc %s: %s is %g, must be at %s %g\n", row->name,
+			cc ? "swift" : "off", metrics[b->metric].name, value,
+			b->at_most ? "most" : "least", b->value);
 		good = false;
 	}
 	return good;
 }
 
 static bool
-case_run(unsigned number, const struct row *row, uint64_t seed)
+case_run(unsigned number, const struct row *row, const char *cc_text, uint64_t seed)
 {
 	struct plot *plot = NULL;
 	struct result result;
+	struct cc_conf cc;
+	char name[64];
 	bool good;
 
+	CHECK(cc_conf_read(cc_text, &cc) == 0, "--cc %s", cc_text);
+	snprintf(name, sizeof(name), "%s-%s", row->name, cc_text);
+
 	if (options.plot != NULL)
-		plot = plot_open(options.plot, row->name,
+		plot = plot_open(options.plot, name,
 			ps_per_byte(row->gbit_per_s != 0 ? row->gbit_per_s : 100));
-	row_run(row, seed, options.scale, plot, &result);
+	row_run(row, &cc, seed, options.scale, plot, &result);
 	if (plot != NULL)
 		plot_close(plot);
-	result_print(row, seed, &result);
-	good = options.scale != 1 || bounds_check(row, &result);
-	printf("%sok %u - %s, seed %u\n", good ? "" : "not ", number, row->name,
-		(unsigned)seed);
+	result_print(row, cc_text, seed, &result);
+	good = options.scale != 1 || bounds_check(row, !cc.off, &result);
+	printf("%sok %u - %s, cc %s, seed %u\n", good ? "" : "not ", number, row->name,
+		cc_text, (unsigned)seed);
 	fflush(stdout);
 	return good;
+}
+
+/* Runs the row with each seed. Returns the number of failures. */
+static unsigned
+row_cases_run(const struct row *row, const char *cc, unsigned *number)
+{
+	unsigned failed = 0;
+
+	for (unsigned s = 0; s < options.seeds; s++)
+		failed += !case_run(++*number, row, cc, options.first_seed + s);
+	return failed;
 }
 
 static void
@@ -115,6 +136,7 @@ usage(FILE *to)
 		"  --seed N          first seed (1)\n"
 		"  --seeds N         number of seeds (1)\n"
 		"  --time FACTOR     scenarios take so much longer (1); the bounds hold for 1\n"
+		"  --cc SETTING      congestion control: off, swift, swift,target=US ... (off, then swift)\n"
 		"  --plot DIRECTORY  writes curves over time, as NAME.tsv and NAME.svg\n"
 		"  --list            prints the names of scenarios and metrics\n");
 }
@@ -126,6 +148,7 @@ options_read(int argc, char **argv)
 		{"seed", required_argument, NULL, 's'},
 		{"seeds", required_argument, NULL, 'n'},
 		{"time", required_argument, NULL, 't'},
+		{"cc", required_argument, NULL, 'c'},
 		{"plot", required_argument, NULL, 'p'}, {"list", no_argument, NULL, 'l'},
 		{"help", no_argument, NULL, 'h'}, {0}};
 	int option;
@@ -143,6 +166,9 @@ options_read(int argc, char **argv)
 			break;
 		case 't':
 			options.scale = strtod(optarg, NULL);
+			break;
+		case 'c':
+			options.cc = optarg;
 			break;
 		case 'p':
 			options.plot = optarg;
@@ -182,10 +208,14 @@ main(int argc, char **argv)
 	for (unsigned i = 0; i < row_count; i++)
 		asked += row_is_asked(&rows[i]);
 	CHECK(asked != 0, "no scenario is named %s", options.only);
-	printf("1..%u\n", asked * options.seeds);
+	printf("1..%u\n", asked * options.seeds * (options.cc != NULL ? 1 : 2));
 	for (unsigned i = 0; i < row_count; i++) {
-		for (unsigned s = 0; s < options.seeds && row_is_asked(&rows[i]); s++)
-			failed += !case_run(++number, &rows[i], options.first_seed + s);
+		if (!row_is_asked(&rows[i]))
+			continue;
+		if (options.cc == NULL)
+			failed += row_cases_run(&rows[i], "off", &number);
+		failed += row_cases_run(
+			&rows[i], options.cc != NULL ? options.cc : "swift", &number);
 	}
 	return failed != 0;
 }

@@ -33,8 +33,9 @@ struct row {
 	unsigned police_mbit_per_s, police_kb;
 	unsigned nic_frames;
 	bool ecn;
-	unsigned qps; /* flows of each sender; 0: one */
-	bool read;    /* the destinations read, instead of the sources writing */
+	unsigned qps;   /* flows of each sender; 0: one */
+	unsigned hello; /* messages of 8 bytes, one after the other, at first */
+	bool read;      /* the destinations read, instead of the sources writing */
 };
 
 extern const struct row rows[];
@@ -80,7 +81,8 @@ struct result {
 struct plot;
 
 /* Runs the scenario. plot: NULL, or receives the curves. scale: of its times. */
-void row_run(const struct row *row, uint64_t seed, double scale, struct plot *plot,
-	struct result *result);
+/* cc: the congestion control of the hosts. */
+void row_run(const struct row *row, const struct cc_conf *cc, uint64_t seed, double scale,
+	struct plot *plot, struct result *result);
 
 #endif

@@ -75,8 +75,8 @@ pass_time(struct measure *m, uint64_t end)
 }
 
 void
-row_run(const struct row *row, uint64_t seed, double scale, struct plot *plot,
-	struct result *result)
+row_run(const struct row *row, const struct cc_conf *cc, uint64_t seed, double scale,
+	struct plot *plot, struct result *result)
 {
 	double began = cpu_seconds();
 	struct fabric_conf conf = fabric_conf_of(row);
@@ -86,6 +86,7 @@ row_run(const struct row *row, uint64_t seed, double scale, struct plot *plot,
 	struct load_flows flows;
 	struct measure m;
 
+	conf.cc = *cc;
 	random_state = seed;
 	clock_reset(NS_PER_SEC * PS_PER_NS); /* engines' clocks do not begin at 0 */
 	fabric_init(&fabric, &conf);
