@@ -212,6 +212,44 @@ blocked_qp_keeps_place_while_acking(void **state)
 	fini(3);
 }
 
+/* The window has room for one QP at a time: those that find it full keep their places
+ * before the one that has sent, so that each has its turn. */
+static void
+blocked_qps_take_turns(void **state)
+{
+	enum { N = 4, EACH = 12 };
+	struct engine_link_conf conf = {.peer_window = 2};
+
+	init(&conf, &plain, N);
+	warm_up();
+	for (unsigned i = 0; i < N; i++) {
+		for (unsigned k = 0; k < EACH; k++) {
+			assert_int_equal(link_qp_recv(&b[i], k, 0, 64), 0);
+			assert_int_equal(
+				link_qp_send(&a[i], k, 0, 64, IBV_SEND_SIGNALED), 0);
+		}
+	}
+	for (unsigned pass = 0; pass < 2 * N; pass++) {
+		uint32_t most = 0, least = EACH;
+
+		engine_link_pass(&fixture);
+		for (unsigned i = 0; i < N; i++) {
+			const struct sq *sq = &a[i].qp->sq;
+			uint32_t left = sq_posted(sq) - a[i].qp->req.next_idx;
+
+			most = RTE_MAX(most, left);
+			least = RTE_MIN(least, left);
+		}
+		assert_in_range(most - least, 0, 2 * conf.peer_window);
+	}
+	engine_link_drain(&fixture);
+	for (unsigned i = 0; i < N; i++) {
+		link_qp_expect_sent(&a[i], 0, EACH, IBV_WC_SUCCESS);
+		link_qp_expect_received(&b[i], 0, EACH);
+	}
+	fini(N);
+}
+
 /* A QP leaves the peer's queue when its path changes, in ERR and RESET, and when it is
  * destroyed. */
 static void
@@ -411,6 +449,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(inflight_never_exceeds_peer_window, teardown),
 		cmocka_unit_test(blocked_qp_keeps_place_while_acking),
+		cmocka_unit_test(blocked_qps_take_turns),
 		cmocka_unit_test(changed_qp_leaves_blocked_queue),
 		cmocka_unit_test(rnr_timer_is_never_early),
 		cmocka_unit_test(ack_timer_follows_deadline),
