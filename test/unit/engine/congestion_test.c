@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the engine does for congestion control (docs/protocol.md 17.2): the time of its polls,
+ * waits below one packet, and for which peers and ports there is none. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine_state.h"
+#include "engine_link.h"
+
+#define US NS_PER_US
+
+static struct engine_link fixture;
+static struct link_qp a[1], b[1];
+
+static const struct link_qp_conf plain = {.engine = 0, .rnr_timer = 1};
+
+static void
+init(bool cc)
+{
+	struct engine_link_conf conf = {.cc = cc};
+
+	engine_link_init(&fixture, &conf);
+	link_qps_create(&fixture, a, b, 1, &plain);
+}
+
+static void
+fini(void)
+{
+	link_qps_destroy(a, b, 1);
+	engine_link_fini(&fixture);
+}
+
+static struct engine *
+engine(void)
+{
+	return fixture.a.dev->engines[0];
+}
+
+static void
+message(uint64_t wr_id)
+{
+	assert_int_equal(link_qp_recv(&b[0], wr_id, 0, 64), 0);
+	assert_int_equal(link_qp_send(&a[0], wr_id, 0, 8, IBV_SEND_SIGNALED), 0);
+}
+
+static void
+expect_message(uint64_t wr_id)
+{
+	link_qp_expect_sent(&a[0], wr_id, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b[0], wr_id, 1);
+}
+
+/* The delay ends at the last poll that found the queue empty. */
+static void
+delay_ends_at_the_last_empty_poll(void **state)
+{
+	struct peer *peer;
+
+	init(true);
+	message(0);
+	engine_link_drain(&fixture);
+	expect_message(0);
+	peer = a[0].qp->peer;
+	message(1);
+	engine_run(engine(), fixture.now);
+	engine_link_deliver(&fixture);
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+	fixture.now += 6 * US;
+	engine_run(engine(), fixture.now); /* the ACK is still under way */
+	fixture.now += 50 * US;
+	engine_link_deliver(&fixture);
+	engine_run(engine(), fixture.now);
+	assert_int_equal(peer->cc.delay_ns, 6 * US);
+	expect_message(1);
+	fini();
+}
+
+/* Below one packet the deadline is the time of the next one, and it leaves then. */
+static void
+next_packet_leaves_at_its_time(void **state)
+{
+	struct peer *peer;
+
+	init(true);
+	message(0);
+	engine_link_drain(&fixture);
+	expect_message(0);
+	peer = a[0].qp->peer;
+	peer->srtt_ns = 40 * US;
+	peer->cc.cwnd = CC_ONE / 4;
+	peer->cc.slow_start = false;
+	peer_window_set(peer, fixture.now);
+	message(1);
+	message(2);
+	engine_run(engine(), fixture.now);
+	assert_int_equal(peer->inflight, 1);
+	assert_true(peer_is_closed(peer));
+	assert_int_equal(engine_link_blocked(engine()), 1);
+	assert_int_equal(engine_deadline(engine()),
+		RTE_MIN(peer->cc.send_at, wheel_next(&engine()->wheel)));
+	assert_int_equal(peer->cc.send_at, fixture.now + 160 * US);
+	/* The first one is lost: the second one is not resent before its time either. */
+	fixture.now = peer->cc.send_at - 1;
+	peer->inflight = 0;
+	engine_run(engine(), fixture.now);
+	assert_int_equal(engine_link_blocked(engine()), 1);
+	fixture.now++;
+	engine_run(engine(), fixture.now);
+	assert_int_equal(engine()->stats.cc_waits, 2);
+	peer->inflight = a[0].qp->req.unacked;
+	engine_link_advance(&fixture, 10 * NS_PER_MS);
+	expect_message(1);
+	expect_message(2);
+	fini();
+}
+
+/* Packets to an address of the port itself, or of another client of the daemon, stay in
+ * the host. */
+static void
+no_control_towards_an_own_address(void **state)
+{
+	struct qp_attr attr;
+
+	init(true);
+	assert_true(cc_is_on(&a[0].qp->peer->cc));
+	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
+	attr = link_qp_attr(&a[0], &b[0], &plain);
+	attr.state = IBV_QPS_INIT;
+	assert_int_equal(dev_qp_modify(fixture.a.dev, a[0].qp, &attr,
+				 IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					 IBV_QP_ACCESS_FLAGS),
+		0);
+	memcpy(attr.path.dgid, fixture.a.dev->gids[0], 16);
+	attr.state = IBV_QPS_RTR;
+	assert_int_equal(
+		dev_qp_modify(fixture.a.dev, a[0].qp, &attr,
+			IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				IBV_QP_MIN_RNR_TIMER),
+		0);
+	assert_false(cc_is_on(&a[0].qp->peer->cc));
+	assert_int_equal(a[0].qp->peer->window, fixture.a.dev->conf.peer_window);
+	fini();
+}
+
+/* ROCADE_CC overrides the configuration; a wrong one is refused. */
+static void
+environment_overrides_the_configuration(void **state)
+{
+	static const struct {
+		const char *text;
+		bool conf_off, off;
+		int rc;
+	} rows[] = {{NULL, false, false, 0}, {NULL, true, true, 0},
+		{"off", false, true, 0}, {"swift", true, false, 0},
+		{"swift,window=4", false, false, 0}, {"fast", false, false, -EINVAL}};
+
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		struct dev_conf conf = {
+			.mtu = 1500, .max_qp = 8, .cc = {rows[i].conf_off}};
+		struct fake_port port;
+		struct dev *dev;
+
+		if (rows[i].text != NULL)
+			setenv("ROCADE_CC", rows[i].text, 1);
+		else
+			unsetenv("ROCADE_CC");
+		fake_init(&port, 1, 1);
+		conf.net.addr_count = 1;
+		assert_int_equal(gid_parse("192.0.2.1/24", conf.net.addr[0].gid,
+					 &conf.net.addr[0].prefix_len),
+			0);
+		assert_int_equal(
+			dev_create(&conf, &port.port, &alloc_plain, &dev), rows[i].rc);
+		if (rows[i].rc != 0) {
+			port.port.ops->close(port.port.drv);
+		} else {
+			assert_int_equal(dev->engines[0]->peers.cc.off, rows[i].off);
+			dev_destroy(dev);
+		}
+		fake_fini(&port);
+	}
+	unsetenv("ROCADE_CC");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(delay_ends_at_the_last_empty_poll),
+		cmocka_unit_test(next_packet_leaves_at_its_time),
+		cmocka_unit_test(no_control_towards_an_own_address),
+		cmocka_unit_test(environment_overrides_the_configuration),
+	};
+
+	return cmocka_run_group_tests_name("engine congestion", tests, NULL, NULL);
+}
