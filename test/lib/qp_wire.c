@@ -52,6 +52,8 @@ host_pull(struct host *h, unsigned n)
 			pkts[i] =
 				(struct pkt){.data = pull_buffers[i], .room = FRAME_ROOM};
 		h->shared.now = h->link->now;
+		if (peer_is_slow(&h->peer))
+			peer_window_set(&h->peer, h->link->now);
 		got = qp_tx(&h->qp, pkts, want, h->link->now);
 		assert_true(got <= want);
 		for (unsigned i = 0; i < got; i++)

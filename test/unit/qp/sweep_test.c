@@ -70,10 +70,19 @@ host_is_idle(const struct host *h)
 		       (qp_peer_full(&h->qp) && h->qp.aeth_pending == 0));
 }
 
+/* The next time at which the QP has something to do, or its peer window opens. */
+static uint64_t
+host_deadline(const struct host *h)
+{
+	uint64_t when = qp_deadline(&h->qp);
+
+	return peer_is_closed(&h->peer) ? RTE_MIN(when, h->peer.cc.send_at) : when;
+}
+
 static void
 time_run(void)
 {
-	uint64_t next = RTE_MIN(qp_deadline(&s.link.a.qp), qp_deadline(&s.link.b.qp));
+	uint64_t next = RTE_MIN(host_deadline(&s.link.a), host_deadline(&s.link.b));
 
 	if (host_is_idle(&s.link.a) && host_is_idle(&s.link.b) && next != TIME_NEVER &&
 		next > s.link.now)
@@ -146,6 +155,7 @@ sweep_init(uint64_t seed)
 	/* 7 RNR retries have no limit; 7 retries may still be exceeded. */
 	conf.retry_cnt = 7;
 	conf.rnr_retry = 7;
+	conf.cc = chance(500);
 	conf.peer_window = chance(300) ? 1 + (uint32_t)rand_below(&s.rand, 40) : 4096;
 	conf.suppress_ackreq = chance(300);
 	conf.mem_bytes = 3 * SLOTS * SLOT_BYTES + WORDS * 8;
