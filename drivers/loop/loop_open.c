@@ -63,8 +63,6 @@ loop_create(const struct rocade_port_conf conf[2], struct dev_conf dev[2],
 	for (int i = 0; i < 2; i++) {
 		if (dev[i].mtu == 0)
 			dev[i].mtu = LOOP_MTU;
-		if (conf[i].cc == NULL) /* there is no network */
-			dev[i].cc.off = true;
 	}
 	err = -loop_open(conf[0].engines, RTE_MAX(dev[0].mtu, dev[1].mtu) + L2_MAX, ring,
 		&alloc_plain, &port[0], &port[1]);

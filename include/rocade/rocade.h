@@ -68,9 +68,8 @@ struct rocade_port_conf {
 	uint32_t peer_window;
 	bool no_cksum_offload; /* compute IPv4 header checksums in software */
 	bool no_cnp;           /* send no CNPs for packets that a switch has marked */
-	/* Congestion control: "swift", also with ",target=US", ",window=PACKETS" and
-	 * ",loss=PERMILLE" behind it, or "off". NULL: swift, but off for a loop. See
-	 * docs/protocol.md 17.2. */
+	/* Congestion control: "off", or "swift", also with ",target=US", ",window=PACKETS"
+	 * and ",loss=PERMILLE" behind it. NULL: off. See docs/protocol.md 17.2. */
 	const char *cc;
 	/* While a context of the device is open, handle SIGSEGV and SIGBUS of engines
 	 * whose registered memory was unmapped, see docs/verbs.md. */

@@ -422,7 +422,7 @@ cc_init(struct cc *cc, const struct cc_conf *conf, uint32_t cap)
 	uint32_t first = conf->window != 0 ? conf->window : CC_WINDOW;
 
 	*cc = (struct cc){0};
-	if (conf->off)
+	if (!conf->on)
 		return;
 	cc->cap = cap << CC_SHIFT;
 	cc->first = RTE_MIN(first, cap) << CC_SHIFT;
@@ -454,10 +454,10 @@ number_read(const char *text, const char *name, unsigned long most, uint16_t *ou
 int
 cc_conf_read(const char *text, struct cc_conf *out)
 {
-	struct cc_conf conf = {.off = strcmp(text, "off") == 0};
-	const char *at = text + strlen(conf.off ? "off" : "swift");
+	struct cc_conf conf = {.on = strcmp(text, "off") != 0};
+	const char *at = text + strlen(conf.on ? "swift" : "off");
 
-	if (!conf.off && strncmp(text, "swift", strlen("swift")) != 0)
+	if (conf.on && strncmp(text, "swift", strlen("swift")) != 0)
 		return -EINVAL;
 	while (*at == ',') {
 		const char *from = at + 1;

@@ -39,7 +39,7 @@
 
 /* Of an engine's peers. */
 struct cc_conf {
-	bool off;
+	bool on;
 	uint16_t target_us; /* lowest delay target; 0: CC_TARGET_US */
 	uint16_t window;    /* first window, packets; 0: CC_WINDOW */
 	uint16_t loss;      /* lost packets of 1000 that are no congestion; 0: CC_LOSS */

@@ -85,7 +85,7 @@ buckets_grow(struct peers *peers)
 static struct peer *
 peer_create(struct peers *peers, const uint8_t gid[16], bool local)
 {
-	static const struct cc_conf off = {.off = true};
+	static const struct cc_conf off = {0};
 	struct peer *peer = alloc_get(peers->mem, "peer", sizeof(*peer));
 
 	if (peer == NULL)

@@ -109,7 +109,7 @@ case_run(unsigned number, const struct row *row, const char *cc_text, uint64_t s
 	if (plot != NULL)
 		plot_close(plot);
 	result_print(row, cc_text, seed, &result);
-	good = options.scale != 1 || bounds_check(row, !cc.off, &result);
+	good = options.scale != 1 || bounds_check(row, cc.on, &result);
 	printf("%sok %u - %s, cc %s, seed %u\n", good ? "" : "not ", number, row->name,
 		cc_text, (unsigned)seed);
 	fflush(stdout);

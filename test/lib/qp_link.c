@@ -149,7 +149,7 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 		.gid_count = 1,
 		.stats = &h->stats};
 	h->peer.window = h->peer.cap = conf->peer_window;
-	cc_init(&h->peer.cc, &(struct cc_conf){.off = !conf->cc}, conf->peer_window);
+	cc_init(&h->peer.cc, &(struct cc_conf){.on = conf->cc}, conf->peer_window);
 	peer_window_set(&h->peer, 0);
 	h->peer.qps = 1;
 	h->peer.many_qps = conf->suppress_ackreq ? 1 : 2;

@@ -150,15 +150,15 @@ environment_overrides_the_configuration(void **state)
 {
 	static const struct {
 		const char *text;
-		bool conf_off, off;
+		bool conf_on, on;
 		int rc;
 	} rows[] = {{NULL, false, false, 0}, {NULL, true, true, 0},
-		{"off", false, true, 0}, {"swift", true, false, 0},
-		{"swift,window=4", false, false, 0}, {"fast", false, false, -EINVAL}};
+		{"off", true, false, 0}, {"swift", false, true, 0},
+		{"swift,window=4", true, true, 0}, {"fast", true, false, -EINVAL}};
 
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		struct dev_conf conf = {
-			.mtu = 1500, .max_qp = 8, .cc = {rows[i].conf_off}};
+			.mtu = 1500, .max_qp = 8, .cc = {.on = rows[i].conf_on}};
 		struct fake_port port;
 		struct dev *dev;
 
@@ -176,7 +176,7 @@ environment_overrides_the_configuration(void **state)
 		if (rows[i].rc != 0) {
 			port.port.ops->close(port.port.drv);
 		} else {
-			assert_int_equal(dev->engines[0]->peers.cc.off, rows[i].off);
+			assert_int_equal(dev->engines[0]->peers.cc.on, rows[i].on);
 			dev_destroy(dev);
 		}
 		fake_fini(&port);

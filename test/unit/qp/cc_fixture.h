@@ -32,7 +32,7 @@ init(const struct cc_conf *conf)
 static inline int
 setup(void **state)
 {
-	init(&(struct cc_conf){0});
+	init(&(struct cc_conf){.on = true});
 	return 0;
 }
 

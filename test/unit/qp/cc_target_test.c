@@ -31,7 +31,7 @@ level_follows_idle_samples(void **state)
 		{780, 10}, {900, 10}};
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		init(&(struct cc_conf){0});
+		init(&(struct cc_conf){.on = true});
 		idle_round_trips(CC_IDLE_SAMPLES - 1, rows[i].us);
 		assert_int_equal(cc.level, 0);
 		idle_round_trips(1, rows[i].us);
@@ -46,12 +46,12 @@ static void
 few_idle_samples_are_not_believed(void **state)
 {
 	for (unsigned high = 0; high <= CC_IDLE_SAMPLES; high++) {
-		init(&(struct cc_conf){0});
+		init(&(struct cc_conf){.on = true});
 		idle_round_trips(high, 20);
 		idle_round_trips_ns(CC_IDLE_SAMPLES - high, 12500);
 		assert_int_equal(cc.level, high >= CC_IDLE_AGREE);
 	}
-	init(&(struct cc_conf){0});
+	init(&(struct cc_conf){.on = true});
 	for (unsigned i = 0; i < 10; i++) {
 		idle_round_trips(CC_IDLE_SAMPLES - 1, 20);
 		idle_round_trips_ns(1, 12499);
@@ -182,7 +182,7 @@ static void
 unsteady_delays_raise_the_level(void **state)
 {
 	for (unsigned lossy = 0; lossy < 2; lossy++) {
-		init(&(struct cc_conf){0});
+		init(&(struct cc_conf){.on = true});
 		window_set(30);
 		for (unsigned i = 0; i < 3 * CC_WATCH; i++) {
 			if (lossy)
@@ -192,7 +192,7 @@ unsteady_delays_raise_the_level(void **state)
 		assert_true(lossy ? cc.level == 0 : cc.level >= 2);
 	}
 	/* A queue that lasts does not differ so much. */
-	init(&(struct cc_conf){0});
+	init(&(struct cc_conf){.on = true});
 	window_set(30);
 	for (unsigned i = 0; i < 10 * CC_WATCH; i++) {
 		cc.climbing = false;

@@ -101,7 +101,7 @@ delay_cuts_in_proportion(void **state)
 		double d = delays_us[i];
 		double left = 1 - fmin(0.5, 0.8 * (d - 25.84) / d);
 
-		init(&(struct cc_conf){0});
+		init(&(struct cc_conf){.on = true});
 		window_set(128);
 		assert_int_equal(round_trip(delays_us[i]), CC_CUT_DELAY);
 		assert_in_range(cc.cwnd, lround(128 * 256 * (left - 0.003)),
@@ -214,14 +214,14 @@ random_loss_is_no_congestion(void **state)
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		unsigned cuts;
 
-		init(&(struct cc_conf){0});
+		init(&(struct cc_conf){.on = true});
 		cuts = lose(50000, rows[i].every);
 		if (rows[i].cuts == 0)
 			assert_int_equal(cuts, 0);
 		else
 			assert_true(cuts > rows[i].cuts);
 	}
-	init(&(struct cc_conf){.loss = 100});
+	init(&(struct cc_conf){.on = true, .loss = 100});
 	assert_int_equal(lose(50000, 12), 0);
 }
 
@@ -330,17 +330,17 @@ pause_restarts(void **state)
 static void
 off_means_no_control(void **state)
 {
-	init(&(struct cc_conf){.off = true});
+	init(&(struct cc_conf){0});
 	assert_false(cc_is_on(&cc));
 }
 
 static void
 first_window_is_within_the_cap(void **state)
 {
-	cc_init(&cc, &(struct cc_conf){.window = 20}, 4);
+	cc_init(&cc, &(struct cc_conf){.on = true, .window = 20}, 4);
 	assert_true(cc_is_on(&cc));
 	assert_int_equal(cc_window(&cc), 4);
-	cc_init(&cc, &(struct cc_conf){.window = 20, .target_us = 40}, 400);
+	cc_init(&cc, &(struct cc_conf){.on = true, .window = 20, .target_us = 40}, 400);
 	assert_int_equal(cc_window(&cc), 20);
 	cc.cwnd = cc.cap;
 	assert_int_equal(cc_target_ns(&cc), 40 * US);
@@ -353,17 +353,18 @@ settings_are_read(void **state)
 		const char *text;
 		int rc;
 		struct cc_conf conf;
-	} rows[] = {{"off", 0, {.off = true}}, {"swift", 0, {0}},
-		{"swift,target=50", 0, {.target_us = 50}},
+	} rows[] = {{"off", 0, {0}}, {"swift", 0, {.on = true}},
+		{"swift,target=50", 0, {.on = true, .target_us = 50}},
 		{"swift,target=1000,window=65535,loss=1000", 0,
-			{.target_us = 1000, .window = 65535, .loss = 1000}},
-		{"swift,window=1", 0, {.window = 1}}, {"swift,loss=5", 0, {.loss = 5}},
-		{"", -EINVAL, {0}}, {"on", -EINVAL, {0}}, {"swiftly", -EINVAL, {0}},
-		{"swift,", -EINVAL, {0}}, {"off,target", -EINVAL, {0}},
-		{"swift,target=", -EINVAL, {0}}, {"swift,target=0", -EINVAL, {0}},
-		{"swift,target=1001", -EINVAL, {0}}, {"swift,target=-1", -EINVAL, {0}},
-		{"swift,window=65536", -EINVAL, {0}}, {"swift,loss=1001", -EINVAL, {0}},
-		{"swift,target=50us", -EINVAL, {0}}, {"swift target=50", -EINVAL, {0}}};
+			{.on = true, .target_us = 1000, .window = 65535, .loss = 1000}},
+		{"swift,window=1", 0, {.on = true, .window = 1}},
+		{"swift,loss=5", 0, {.on = true, .loss = 5}}, {"", -EINVAL, {0}},
+		{"on", -EINVAL, {0}}, {"swiftly", -EINVAL, {0}}, {"swift,", -EINVAL, {0}},
+		{"off,target", -EINVAL, {0}}, {"swift,target=", -EINVAL, {0}},
+		{"swift,target=0", -EINVAL, {0}}, {"swift,target=1001", -EINVAL, {0}},
+		{"swift,target=-1", -EINVAL, {0}}, {"swift,window=65536", -EINVAL, {0}},
+		{"swift,loss=1001", -EINVAL, {0}}, {"swift,target=50us", -EINVAL, {0}},
+		{"swift target=50", -EINVAL, {0}}};
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct cc_conf conf = {.window = 77};
@@ -373,7 +374,7 @@ settings_are_read(void **state)
 			assert_int_equal(conf.window, 77);
 			continue;
 		}
-		assert_int_equal(conf.off, rows[i].conf.off);
+		assert_int_equal(conf.on, rows[i].conf.on);
 		assert_int_equal(conf.target_us, rows[i].conf.target_us);
 		assert_int_equal(conf.window, rows[i].conf.window);
 		assert_int_equal(conf.loss, rows[i].conf.loss);

@@ -45,8 +45,7 @@ static int
 setup(void **state)
 {
 	gets_left = UINT32_MAX;
-	return peers_init(
-		&peers, &counted, WINDOW, MANY_QPS, &(struct cc_conf){.off = true});
+	return peers_init(&peers, &counted, WINDOW, MANY_QPS, &(struct cc_conf){0});
 }
 
 static int
@@ -206,8 +205,7 @@ no_memory(void **state)
 
 	gets_left = 0;
 	assert_int_equal(
-		peers_init(&other, &counted, 1, 1, &(struct cc_conf){.off = true}),
-		-ENOMEM);
+		peers_init(&other, &counted, 1, 1, &(struct cc_conf){0}), -ENOMEM);
 	peers_fini(&other);
 	assert_null(get(gid_ipv4(1)));
 	assert_int_equal(peers.count, 0);
