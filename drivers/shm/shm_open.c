@@ -90,10 +90,15 @@ static int
 shm_dev_create(struct shm *shm, const struct sw_device *device, const struct port *port)
 {
 	struct dev_conf conf;
+	char why[160];
 	int rc = -EPROTO;
 
 	conf_fill(device, shm, &conf);
 	if (session_device_valid(device))
+		rc = cc_conf_read(NULL, &conf.cc, why, sizeof(why));
+	if (rc == -EINVAL)
+		log_err("%s", why);
+	if (rc == 0)
 		rc = dev_create(&conf, port, &alloc_plain, &shm->dev);
 	if (rc != 0) {
 		port->ops->close(port->drv);

@@ -161,14 +161,10 @@ int
 dev_create(const struct dev_conf *conf, const struct port *port, const struct alloc *mem,
 	struct dev **out)
 {
-	const char *cc_text = getenv("ROCADE_CC");
-	struct cc_conf cc = conf->cc;
 	struct random_key random;
 	struct dev *dev;
 	int rc = dev_conf_check(conf, port);
 
-	if (rc == 0 && cc_text != NULL)
-		rc = cc_conf_read(cc_text, &cc);
 	if (rc == 0 && conf->random != NULL)
 		random = *conf->random;
 	else if (rc == 0)
@@ -189,7 +185,6 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 		dev->conf.peer_window =
 			(port->caps.rx_ring != 0 ? port->caps.rx_ring : RX_RING_DEFAULT) /
 			2;
-	dev->conf.cc = cc;
 	if (dev->conf.many_qps == 0)
 		dev->conf.many_qps = MANY_QPS_DEFAULT;
 	if (!env_enabled("ROCADE_ACKREQ_SUPPRESS"))

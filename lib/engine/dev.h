@@ -74,7 +74,7 @@ struct dev_conf {
 	 * MANY_QPS_DEFAULT */
 	uint32_t many_qps;
 	bool no_cnp;           /* send no CNPs for packets with CE */
-	struct cc_conf cc;     /* congestion control; ROCADE_CC overrides it */
+	struct cc_conf cc;     /* congestion control */
 	bool mr_fault_handler; /* contexts of the device install it, see mr_fault.h */
 	/* Limits set by the owner of the port; 0: none. The hooks enforce that of QPs. */
 	uint32_t qps_granted;

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "qp/cc.h"
 
 /* ---- The delay target ---- */
@@ -432,46 +428,4 @@ cc_init(struct cc *cc, const struct cc_conf *conf, uint32_t cap)
 	cc->slow_start = true;
 	/* A loss before the first round trip is taken for congestion. */
 	cc->delay_ns = cc->low_ns = UINT32_MAX;
-}
-
-/* Reads the number behind name, up to most. */
-static const char *
-number_read(const char *text, const char *name, unsigned long most, uint16_t *out)
-{
-	size_t len = strlen(name);
-	unsigned long value;
-	char *end;
-
-	if (strncmp(text, name, len) != 0 || text[len] < '0' || text[len] > '9')
-		return NULL;
-	value = strtoul(text + len, &end, 10);
-	if (value == 0 || value > most)
-		return NULL;
-	*out = (uint16_t)value;
-	return end;
-}
-
-int
-cc_conf_read(const char *text, struct cc_conf *out)
-{
-	struct cc_conf conf = {.on = strcmp(text, "off") != 0};
-	const char *at = text + strlen(conf.on ? "swift" : "off");
-
-	if (conf.on && strncmp(text, "swift", strlen("swift")) != 0)
-		return -EINVAL;
-	while (*at == ',') {
-		const char *from = at + 1;
-
-		at = number_read(from, "target=", 1000, &conf.target_us);
-		if (at == NULL)
-			at = number_read(from, "window=", 65535, &conf.window);
-		if (at == NULL)
-			at = number_read(from, "loss=", 1000, &conf.loss);
-		if (at == NULL)
-			return -EINVAL;
-	}
-	if (*at != '\0')
-		return -EINVAL;
-	*out = conf;
-	return 0;
 }

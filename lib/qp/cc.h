@@ -48,9 +48,10 @@ struct cc_conf {
 #define CC_WINDOW 8
 #define CC_LOSS 20
 
-/* Reads "off", or "swift", with target=US, window=PACKETS and loss=PERMILLE behind it,
- * each after a comma. Returns 0 or -EINVAL. */
-int cc_conf_read(const char *text, struct cc_conf *out);
+/* Reads the setting of a port (NULL: *out stays), and then ROCADE_CC, which overrides it:
+ * "off", or "swift" with target=US, window=PACKETS and loss=PERMILLE behind it, each after a
+ * comma. Returns 0, or -EINVAL and why, a sentence; *out is unchanged then. */
+int cc_conf_read(const char *text, struct cc_conf *out, char *why, size_t size);
 
 /* Why the window was cut. */
 enum cc_cut {

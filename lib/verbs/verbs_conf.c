@@ -125,6 +125,7 @@ port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out
 	struct dev_conf *out)
 {
 	struct dev_conf dev = {0};
+	char why[160];
 	int err;
 
 	if (conf == NULL)
@@ -132,11 +133,8 @@ port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out
 	err = conf_size_check(conf);
 	if (err == 0)
 		err = conf_ranges_check(conf);
-	if (err == 0 && conf->cc != NULL && cc_conf_read(conf->cc, &dev.cc) != 0)
-		err = rocade_fail(EINVAL,
-			"cc: %s: expected off or swift, with ,target=1..1000 "
-			",window=1..65535 ,loss=1..1000 behind it",
-			conf->cc);
+	if (err == 0 && cc_conf_read(conf->cc, &dev.cc, why, sizeof(why)) != 0)
+		err = rocade_fail(EINVAL, "%s", why);
 	if (err == 0 && conf->addresses == NULL)
 		err = addresses_read(NULL, &dev.net);
 	if (err == 0)

@@ -95,11 +95,12 @@ case_run(unsigned number, const struct row *row, const char *cc_text, uint64_t s
 {
 	struct plot *plot = NULL;
 	struct result result;
-	struct cc_conf cc;
+	struct cc_conf cc = {0};
+	char why[160];
 	char name[64];
 	bool good;
 
-	CHECK(cc_conf_read(cc_text, &cc) == 0, "--cc %s", cc_text);
+	CHECK(cc_conf_read(cc_text, &cc, why, sizeof(why)) == 0, "%s", why);
 	snprintf(name, sizeof(name), "%s-%s", row->name, cc_text);
 
 	if (options.plot != NULL)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the engine does for congestion control (docs/protocol.md 17.2): the time of its polls,
  * waits below one packet, and for which peers and ports there is none. */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/engine_state.h"
@@ -144,46 +142,6 @@ no_control_towards_an_own_address(void **state)
 	fini();
 }
 
-/* ROCADE_CC overrides the configuration; a wrong one is refused. */
-static void
-environment_overrides_the_configuration(void **state)
-{
-	static const struct {
-		const char *text;
-		bool conf_on, on;
-		int rc;
-	} rows[] = {{NULL, false, false, 0}, {NULL, true, true, 0},
-		{"off", true, false, 0}, {"swift", false, true, 0},
-		{"swift,window=4", true, true, 0}, {"fast", true, false, -EINVAL}};
-
-	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-		struct dev_conf conf = {
-			.mtu = 1500, .max_qp = 8, .cc = {.on = rows[i].conf_on}};
-		struct fake_port port;
-		struct dev *dev;
-
-		if (rows[i].text != NULL)
-			setenv("ROCADE_CC", rows[i].text, 1);
-		else
-			unsetenv("ROCADE_CC");
-		fake_init(&port, 1, 1);
-		conf.net.addr_count = 1;
-		assert_int_equal(gid_parse("192.0.2.1/24", conf.net.addr[0].gid,
-					 &conf.net.addr[0].prefix_len),
-			0);
-		assert_int_equal(
-			dev_create(&conf, &port.port, &alloc_plain, &dev), rows[i].rc);
-		if (rows[i].rc != 0) {
-			port.port.ops->close(port.port.drv);
-		} else {
-			assert_int_equal(dev->engines[0]->peers.cc.on, rows[i].on);
-			dev_destroy(dev);
-		}
-		fake_fini(&port);
-	}
-	unsetenv("ROCADE_CC");
-}
-
 int
 main(void)
 {
@@ -191,7 +149,6 @@ main(void)
 		cmocka_unit_test(delay_ends_at_the_last_empty_poll),
 		cmocka_unit_test(next_packet_leaves_at_its_time),
 		cmocka_unit_test(no_control_towards_an_own_address),
-		cmocka_unit_test(environment_overrides_the_configuration),
 	};
 
 	return cmocka_run_group_tests_name("engine congestion", tests, NULL, NULL);

@@ -346,41 +346,6 @@ first_window_is_within_the_cap(void **state)
 	assert_int_equal(cc_target_ns(&cc), 40 * US);
 }
 
-static void
-settings_are_read(void **state)
-{
-	static const struct {
-		const char *text;
-		int rc;
-		struct cc_conf conf;
-	} rows[] = {{"off", 0, {0}}, {"swift", 0, {.on = true}},
-		{"swift,target=50", 0, {.on = true, .target_us = 50}},
-		{"swift,target=1000,window=65535,loss=1000", 0,
-			{.on = true, .target_us = 1000, .window = 65535, .loss = 1000}},
-		{"swift,window=1", 0, {.on = true, .window = 1}},
-		{"swift,loss=5", 0, {.on = true, .loss = 5}}, {"", -EINVAL, {0}},
-		{"on", -EINVAL, {0}}, {"swiftly", -EINVAL, {0}}, {"swift,", -EINVAL, {0}},
-		{"off,target", -EINVAL, {0}}, {"swift,target=", -EINVAL, {0}},
-		{"swift,target=0", -EINVAL, {0}}, {"swift,target=1001", -EINVAL, {0}},
-		{"swift,target=-1", -EINVAL, {0}}, {"swift,window=65536", -EINVAL, {0}},
-		{"swift,loss=1001", -EINVAL, {0}}, {"swift,target=50us", -EINVAL, {0}},
-		{"swift target=50", -EINVAL, {0}}};
-
-	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct cc_conf conf = {.window = 77};
-
-		assert_int_equal(cc_conf_read(rows[i].text, &conf), rows[i].rc);
-		if (rows[i].rc != 0) {
-			assert_int_equal(conf.window, 77);
-			continue;
-		}
-		assert_int_equal(conf.on, rows[i].conf.on);
-		assert_int_equal(conf.target_us, rows[i].conf.target_us);
-		assert_int_equal(conf.window, rows[i].conf.window);
-		assert_int_equal(conf.loss, rows[i].conf.loss);
-	}
-}
-
 int
 main(void)
 {
@@ -404,7 +369,6 @@ main(void)
 		cmocka_unit_test_setup(pause_restarts, setup),
 		cmocka_unit_test(off_means_no_control),
 		cmocka_unit_test(first_window_is_within_the_cap),
-		cmocka_unit_test(settings_are_read),
 	};
 
 	return cmocka_run_group_tests_name("qp cc", tests, NULL, NULL);
