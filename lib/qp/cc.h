@@ -17,25 +17,15 @@
 
 #define CC_SHIFT 8 /* windows are in packets << CC_SHIFT */
 #define CC_ONE (1u << CC_SHIFT)
+#define CC_CAP_MAX (1u << 20)       /* packets */
 #define CC_MIN (CC_ONE / 10)        /* least window: a packet in ten round trips */
 #define CC_IDLE_NS (10 * NS_PER_MS) /* after it the window is the first one again */
-/* no longer wait between two packets */
-#define CC_GAP_MAX_NS NS_PER_MS
-#define CC_HISTORY 4096 /* packets of which the lost part is known */
-#define CC_LEVELS 11    /* delay targets: each 1.41 times the one before */
-/* The target rises
- * - when most of some idle samples ask for it,
- * - when a climb shows that packets in flight do not add to the delay,
- * - when delays differ so much that they are not those of a queue,
- * - when the least window has lasted for some round trips: see cc.c. */
-#define CC_IDLE_SAMPLES 8
-#define CC_IDLE_AGREE 6
-#define CC_WATCH 16        /* round trips of a watch; doubled after a failed climb */
-#define CC_UNSTEADY_CUTS 4 /* of a watch */
-#define CC_WATCH_MAX_SHIFT 10
-#define CC_CLIMB_TOP (64 * CC_ONE)
-#define CC_STUCK 16
-#define CC_LEVEL_NS NS_PER_SEC /* a target that rose stays for this long at least */
+#define CC_SRTT_NS (50 * NS_PER_US) /* assumed before the first round trip */
+#define CC_GAP_MAX_NS NS_PER_MS     /* no longer wait between two packets */
+#define CC_HISTORY 4096             /* packets of which the lost part is known */
+#define CC_LEVELS 17                /* delay targets: each 1.41 times the one before */
+#define CC_FEW 4                    /* unsteady: delays of which the least one counts */
+#define CC_CALM 8 /* round trips without a queue, after which slow start begins again */
 
 /* Of an engine's peers. */
 struct cc_conf {
@@ -65,37 +55,48 @@ struct cc {
 	uint32_t cwnd; /* packets << CC_SHIFT; 0: there is no control */
 	uint32_t cap;  /* likewise */
 	uint32_t first;
+	uint32_t before;   /* likewise: before probes cut it; 0: they did not */
 	uint32_t base_ns;  /* of the delay targets */
 	uint32_t delay_ns; /* the last one */
+	uint32_t srtt_ns;  /* smoothed round trip; 0: no sample yet */
 	uint32_t acked;    /* packets; halved with lost, see CC_HISTORY */
 	uint32_t lost;     /* << CC_SHIFT */
 	uint16_t loss;     /* lost packets of 1000 that are no congestion */
-	uint16_t
-		cnp_part; /* part of the round trips with a CNP, of 1024; 0: none lately */
-	uint8_t level;
-	uint8_t stuck; /* round trips at the least window whose delay was above the target */
-	/* Idle samples, and those of them for which the target is too low, or twice too
-	 * high. */
-	uint8_t idle, idle_high, idle_low;
-	uint8_t watch_shift;
-	uint8_t cuts; /* by delay, since watch_at */
+	/* part of the round trips with a CNP, of 1024; 0: none lately */
+	uint16_t cnp_part;
 	bool slow_start : 1;
 	bool cnp_seen : 1; /* in this round trip */
 	bool climbing : 1;
 	bool lossy : 1;    /* a packet was lost since watch_at */
-	bool unsteady : 1; /* the delays of the watch before differed too much */
-	uint32_t idle_ns;  /* least delay of the idle samples */
-	uint32_t low_ns;   /* least delay since watch_at */
-	uint32_t delays;   /* since watch_at, and their sum */
-	uint64_t delay_sum_ns;
-	uint32_t climb_from; /* window before the climb */
-	uint64_t
-		watch_at; /* climbing: when the window reached CC_CLIMB_TOP, or its begin */
-	uint64_t level_at; /* when the level changed last */
+	bool unsteady : 1; /* delays differ too much for those of a queue */
+	uint8_t few;       /* unsteady: samples, their least delay and packets */
+	uint32_t few_ns, few_packets;
+	uint64_t calm_at; /* since then no delay was near the target */
 	uint64_t cut_at;
+	uint64_t sample_at;
 	uint64_t active_at;
 	uint64_t round_at; /* when the round trip that cnp_seen is about began */
 	uint64_t send_at;  /* below one packet: no packet before */
+	/* The delay target, see cc_target.c. */
+	uint8_t level;
+	/* Idle samples, and those of them for which the target is too low, or twice too
+	 * high. */
+	uint8_t idle, idle_high, idle_low;
+	uint8_t cuts;        /* by delay, since watch_at */
+	uint8_t climb_shift; /* a climb begins after 1 << climb_shift starved watches */
+	uint8_t climb_skip;  /* samples that do not count */
+	uint16_t starved;    /* starved watches since the last climb */
+	uint32_t idle_ns;    /* least delay of the idle samples */
+	uint32_t low_ns;     /* least delay since watch_at */
+	uint32_t far_ns;     /* and since far_at */
+	uint32_t delays;     /* since watch_at, and their sum */
+	uint64_t delay_sum_ns;
+	uint32_t climb_from; /* window before the climb */
+	uint32_t climb_ns;   /* longest delay of a climb that is no queue of others */
+	/* climbing: when the window reached CC_CLIMB_TOP, or its begin */
+	uint64_t watch_at;
+	uint64_t far_at;   /* since then all delays were far above the level */
+	uint64_t level_at; /* when the level changed last */
 };
 
 /* cap: packets, the most that may be in flight. */
@@ -124,7 +125,7 @@ cc_window(const struct cc *cc)
 /* A round trip. */
 struct cc_sample {
 	uint32_t delay_ns; /* its lower bound */
-	uint32_t srtt_ns;  /* the peer's smoothed round trip */
+	uint32_t rtt_ns;   /* with the wait for this host's poll */
 	uint32_t packets;  /* newly acknowledged */
 	uint32_t inflight; /* to the peer, besides them */
 	bool idle; /* it was sent when hardly anything was in flight to the peer */
@@ -133,18 +134,24 @@ struct cc_sample {
 /* Each takes a signal in at this time, and returns why it cut the window. */
 
 enum cc_cut cc_sample(struct cc *cc, const struct cc_sample *s, uint64_t now);
+/* Packets were acknowledged besides those of samples. */
+void cc_acked(struct cc *cc, uint32_t packets);
 /* A packet was lost. */
-enum cc_cut cc_loss(struct cc *cc, uint32_t srtt_ns, uint64_t now);
-/* The nth tail-loss probe of a QP since its last progress is about to be sent. */
-enum cc_cut cc_probe(struct cc *cc, unsigned nth, uint32_t srtt_ns, uint64_t now);
-enum cc_cut cc_cnp(struct cc *cc, uint32_t srtt_ns, uint64_t now);
+enum cc_cut cc_loss(struct cc *cc, uint64_t now);
+/* The nth tail-loss probe of a QP since its last progress is about to be sent, and no
+ * other QP has had an answer meanwhile. */
+enum cc_cut cc_probe(struct cc *cc, unsigned nth, uint64_t now);
+enum cc_cut cc_cnp(struct cc *cc, uint64_t now);
+
+/* Two probes of a QP or more, and then an answer. late: nothing was lost. */
+void cc_answer(struct cc *cc, bool late);
 
 /* Packets are sent. After a long pause the window is the first one again: what the network
  * can take is no longer known. */
 void cc_sent(struct cc *cc, uint64_t now);
 
 /* Below one packet: the wait between two packets. */
-uint64_t cc_gap_ns(const struct cc *cc, uint32_t srtt_ns);
+uint64_t cc_gap_ns(const struct cc *cc);
 
 /* The delay that the window aims at. */
 uint32_t cc_target_ns(const struct cc *cc);

@@ -275,6 +275,7 @@ response_done(
 	struct requester *req = &qp->req;
 	uint32_t end = psn_add(req->una_psn, 1);
 
+	congestion_read_answered(qp);
 	if (request_done && req->reads != 0)
 		req->reads--;
 	if (end == psn_range_end(range) && !complete_answered(qp))

@@ -22,7 +22,12 @@ congestion_sent(struct qp *qp, uint64_t now)
 	struct requester *req = &qp->req;
 	struct peer *peer = qp->peer;
 
-	req->rtt_counts = !req->reading;
+	/* What a resend has repaired is no sign of what the network can take. */
+	if (unlikely(!req->rtt_counts)) {
+		cc_acked(&peer->cc, (uint8_t)(req->una_psn - req->rtt_una));
+		req->rtt_una = (uint8_t)req->una_psn;
+	}
+	req->rtt_counts = !req->uncounted;
 	if (!req->rtt_counts)
 		return;
 	req->rtt_idle = peer->inflight <= IDLE_PACKETS;
@@ -31,19 +36,21 @@ congestion_sent(struct qp *qp, uint64_t now)
 }
 
 void
-congestion_sample(struct qp *qp, uint64_t now)
+congestion_sample(struct qp *qp, uint32_t rtt_ns, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	struct peer *peer = qp->peer;
 	uint64_t polled = qp->shared->polled_ns;
 	struct cc_sample s = {
-		.srtt_ns = peer->srtt_ns,
+		.rtt_ns = rtt_ns,
 		.packets = (uint8_t)(req->una_psn - req->rtt_una),
-		.inflight = peer->inflight - peer->reading,
+		.inflight = peer->inflight - peer->uncounted,
 		.idle = req->rtt_idle,
 	};
 
 	req->rtt_una = (uint8_t)req->una_psn;
+	if (unlikely(!cc_is_on(&peer->cc)))
+		return;
 	if (likely(polled > req->rtt_start))
 		s.delay_ns = (uint32_t)RTE_MIN(polled - req->rtt_start, NS_PER_SEC);
 	effect(qp, cc_sample(&peer->cc, &s, now), now);
@@ -55,17 +62,7 @@ congestion_loss(struct qp *qp, uint64_t now)
 	struct peer *peer = qp->peer;
 
 	if (cc_is_on(&peer->cc))
-		effect(qp, cc_loss(&peer->cc, peer->srtt_ns, now), now);
-}
-
-void
-congestion_probe(struct qp *qp, unsigned nth, uint64_t now)
-{
-	struct peer *peer = qp->peer;
-
-	/* Without a round trip the probes only tell that it is longer than thought. */
-	if (cc_is_on(&peer->cc) && peer->srtt_ns != 0)
-		effect(qp, cc_probe(&peer->cc, nth, peer->srtt_ns, now), now);
+		effect(qp, cc_loss(&peer->cc, now), now);
 }
 
 void RARE
@@ -74,7 +71,7 @@ congestion_cnp(struct qp *qp, uint64_t now)
 	struct peer *peer = qp->peer;
 
 	if (peer != NULL && cc_is_on(&peer->cc))
-		effect(qp, cc_cnp(&peer->cc, peer->srtt_ns, now), now);
+		effect(qp, cc_cnp(&peer->cc, now), now);
 }
 
 void RARE
@@ -82,35 +79,86 @@ congestion_pace(struct qp *qp, uint64_t now)
 {
 	struct peer *peer = qp->peer;
 
-	if (!cc_is_on(&peer->cc) || !cc_is_paced(&peer->cc))
-		return;
 	qp->shared->stats->cc_waits++;
-	peer->cc.send_at = now + cc_gap_ns(&peer->cc, peer->srtt_ns);
+	peer->cc.send_at = now + cc_gap_ns(&peer->cc);
 	peer_window_set(peer, now);
 }
 
-/* ---- READs and atomics ---- */
+/* ---- Packets that are not counted ---- */
 
 void
-congestion_read(struct qp *qp)
+congestion_account(struct qp *qp)
 {
+	struct requester *req = &qp->req;
 	struct peer *peer = qp->peer;
+	uint32_t uncounted;
 
-	if (qp->req.reading || peer == NULL || !cc_is_on(&peer->cc))
+	if (req->reads == 0) {
+		qp->cc_reading = 0;
+		req->rtt_una = (uint8_t)req->una_psn;
+	}
+	uncounted = req->stalled ? req->unacked : qp->cc_reading;
+	peer->uncounted += uncounted - qp->cc_uncounted;
+	qp->cc_uncounted = (uint16_t)uncounted;
+	req->uncounted = req->stalled || uncounted != 0;
+	peer_window_set(peer, qp->shared->now);
+}
+
+void RARE
+congestion_leave(struct qp *qp)
+{
+	qp->cc_probes = 0;
+	if (!qp->req.uncounted)
 		return;
-	qp->req.reading = true;
-	congestion_reading(qp, 0, qp->req.unacked);
+	qp->req.stalled = false;
+	qp->cc_reading = 0;
+	qp->peer->uncounted -= qp->cc_uncounted;
+	qp->cc_uncounted = 0;
+	qp->req.uncounted = false;
+	peer_window_set(qp->peer, qp->shared->now);
 }
 
 void
-congestion_reading(struct qp *qp, uint32_t before, uint32_t after)
+congestion_read(struct qp *qp, uint32_t packets)
 {
 	struct peer *peer = qp->peer;
 
-	peer->reading += after - before;
-	if (qp->req.reads == 0) {
-		peer->reading -= after;
-		qp->req.reading = false;
+	if (peer == NULL || !cc_is_on(&peer->cc))
+		return;
+	qp->cc_reading = (uint16_t)(qp->cc_reading + packets);
+	qp->req.uncounted = true; /* req_account() follows */
+}
+
+/* ---- Probes ---- */
+
+/* A QP that gets no answer must not hold the window of the others: its packets count no
+ * longer, and it sends one at a time until there is an answer. */
+void RARE
+congestion_probe(struct qp *qp, uint64_t wait_ns, uint64_t now)
+{
+	struct peer *peer = qp->peer;
+
+	if (!cc_is_on(&peer->cc))
+		return;
+	qp->cc_probes = (uint8_t)(qp->cc_probes + (qp->cc_probes < 3)) & 3;
+	if (qp->cc_probes >= 2) {
+		qp->req.stalled = true;
+		congestion_account(qp);
 	}
-	peer_window_set(peer, qp->shared->now);
+	/* Without a round trip the probes only tell that it is longer than thought. And if
+	 * others had an answer meanwhile, the network is not the cause. */
+	if (peer->cc.srtt_ns != 0 && peer->cc.sample_at + wait_ns <= now)
+		effect(qp, cc_probe(&peer->cc, qp->cc_probes, now), now);
+}
+
+void RARE
+congestion_answer(struct qp *qp, bool late, uint64_t now)
+{
+	qp->cc_probes = 0;
+	if (!qp->req.stalled)
+		return;
+	qp->req.stalled = false;
+	congestion_account(qp);
+	cc_answer(&qp->peer->cc, late);
+	peer_window_set(qp->peer, now);
 }

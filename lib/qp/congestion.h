@@ -9,23 +9,34 @@
 
 /* A round trip is measured from now on. There is control. */
 void congestion_sent(struct qp *qp, uint64_t now);
-/* It is over, and rtt_counts. */
-void congestion_sample(struct qp *qp, uint64_t now);
+/* It is over after rtt_ns, and rtt_counts. */
+void congestion_sample(struct qp *qp, uint32_t rtt_ns, uint64_t now);
 /* A packet was lost. */
 void congestion_loss(struct qp *qp, uint64_t now);
-/* A tail-loss probe is due, the nth since the last progress. */
-void congestion_probe(struct qp *qp, unsigned nth, uint64_t now);
+/* A tail-loss probe is due, after this wait. */
+void congestion_probe(struct qp *qp, uint64_t wait_ns, uint64_t now);
+/* una_psn has advanced after probes. late: nothing was lost. */
+void congestion_answer(struct qp *qp, bool late, uint64_t now);
 /* A CNP has come. */
 void congestion_cnp(struct qp *qp, uint64_t now);
-/* Packets were sent, and peer_is_slow(): below one packet closes the window for a
- * while. */
+/* Packets were sent, and peer_is_slow(): no other packet leaves for a while. */
 void congestion_pace(struct qp *qp, uint64_t now);
 
-/* ---- READs and atomics ---- */
+/* ---- Packets that are not counted ---- */
 
-/* The QP has sent one. */
-void congestion_read(struct qp *qp);
-/* Such a QP had `before` packets in flight, and now has `after`. */
-void congestion_reading(struct qp *qp, uint32_t before, uint32_t after);
+/* The QP has sent a READ, an atomic or the like, of this many packets. */
+void congestion_read(struct qp *qp, uint32_t packets);
+/* A packet of them was answered. */
+static inline void
+congestion_read_answered(struct qp *qp)
+{
+	if (unlikely(qp->req.uncounted))
+		qp->cc_reading -= qp->cc_reading != 0;
+}
+
+/* req.unacked has changed. req.uncounted */
+void congestion_account(struct qp *qp);
+/* The QP leaves its peer: nothing of it is in flight to it. */
+void congestion_leave(struct qp *qp);
 
 #endif

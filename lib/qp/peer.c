@@ -129,7 +129,8 @@ peer_put(struct peers *peers, struct peer *peer)
 {
 	if (--peer->qps != 0)
 		return;
-	assert(peer->inflight == 0 && TAILQ_EMPTY(&peer->blocked));
+	assert(peer->inflight == 0 && peer->uncounted == 0 &&
+		TAILQ_EMPTY(&peer->blocked));
 	LIST_REMOVE(peer, link);
 	peers->count--;
 	alloc_put(peers->mem, peer, sizeof(*peer));

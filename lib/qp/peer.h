@@ -3,9 +3,10 @@
 /*
  * Peers: the destinations of an engine's reliable QPs. All QPs that send to one peer share
  * its window. It limits their packets that are in flight at once: congestion control
- * (cc.h) sets it, up to the cap, which the peer's receive ring can hold. A READ may exceed
- * the window by the rest of its response. Packets of a QP with READs or atomics under way
- * do not count against congestion control, which concerns what this end sends.
+ * (cc.h) sets it if it is on, up to the cap, which the peer's receive ring can hold. A READ may exceed
+ * the window by the rest of its response. Packets of READs and atomics do not count against
+ * congestion control, which concerns what this end sends, and neither do those of a QP that
+ * gets no answer.
  *
  * The requester accounts for its packets by peer_charge() and the calls below it. Packets
  * sent without AckReq (ackreq.c) are counted apart, until a packet with AckReq, of any QP,
@@ -33,14 +34,17 @@ struct peer {
 	uint32_t many_qps;
 	uint32_t
 		srtt_ns; /* smoothed round trip of all QPs; 0: no sample yet; see tlp.c */
+	bool slow;       /* the window is below one packet: cc_is_paced() */
+	bool closed;     /* and the time of the next packet has not come */
 	TAILQ_HEAD(, qp) blocked; /* QPs blocked on the window */
 	TAILQ_ENTRY(peer) blocked_link;
 	LIST_ENTRY(peer) link; /* in its bucket */
 	uint8_t gid[16];
 	/* Congestion control: used once in a round trip, not for each packet. */
 	uint32_t cap; /* of the window */
-	/* those of inflight that belong to QPs with READs or atomics under way */
-	uint32_t reading;
+	/* those of inflight that congestion control does not count: READs, atomics and
+	 * the like, and what QPs have sent that get no answer */
+	uint32_t uncounted;
 	struct cc cc;
 };
 
@@ -113,23 +117,25 @@ peer_window_set(struct peer *peer, uint64_t now)
 
 	if (!cc_is_on(&peer->cc))
 		return;
-	if (cc_is_paced(&peer->cc) && now < peer->cc.send_at)
+	peer->slow = cc_is_paced(&peer->cc);
+	peer->closed = peer->slow && now < peer->cc.send_at;
+	if (peer->closed)
 		window = 0;
-	peer->window = RTE_MIN(window + peer->reading, peer->cap);
+	peer->window = RTE_MIN(window + peer->uncounted, peer->cap);
 }
 
 /* True if the window is closed until the time of the next packet. */
 static inline bool
 peer_is_closed(const struct peer *peer)
 {
-	return peer->window == 0;
+	return peer->closed;
 }
 
-/* True if the window is so small that the time of the next packet may matter. */
+/* True if the window is so small that a packet has its time. */
 static inline bool
 peer_is_slow(const struct peer *peer)
 {
-	return peer->window <= 1;
+	return peer->slow;
 }
 
 /* ---- Packets without AckReq ---- */

@@ -93,9 +93,10 @@ struct requester {
 	bool in_recovery : 1;
 	bool ackreq_sent : 1; /* the packet built last had AckReq set */
 	bool draining : 1;    /* SQD: requests under way are still to be completed */
-	bool reading : 1;     /* unacked is part of peer->reading, too */
-	bool rtt_counts : 1;  /* for congestion control, too */
-	bool rtt_idle : 1;    /* hardly anything was in flight at rtt_start */
+	bool uncounted : 1;  /* some of unacked are part of peer->uncounted, or stalled */
+	bool stalled : 1;    /* probes had no answer: see congestion.h */
+	bool rtt_counts : 1; /* for congestion control, too */
+	bool rtt_idle : 1;   /* hardly anything was in flight at rtt_start */
 	uint8_t tlp_backoff;
 	uint8_t retry_left;
 	uint64_t ack_deadline; /* TIME_NEVER: not running */
@@ -282,9 +283,19 @@ struct qp {
 	bool last_wqe_raised : 1;
 	bool fatal_raised : 1; /* QP_FATAL was raised: a completion found no room */
 	bool cnp_timed : 1;    /* a CNP was sent since RESET */
-	uint8_t wqe_sges;      /* SGEs that wqe has room for; 0: no wqe */
-	uint32_t xrcd;         /* XRC target: number of its domain */
-	uint32_t cnp_ns;       /* cnp_timed: time of the last CNP, its low 32 bits */
+	/* tail-loss probes since the last progress, up to 3: see congestion.h */
+	uint8_t cc_probes : 2;
+	uint8_t wqe_sges; /* SGEs that wqe has room for; 0: no wqe */
+	union {
+		uint32_t xrcd; /* XRC target: number of its domain */
+		/* Others, see congestion.h: */
+		struct {
+			/* packets of READs, atomics and the like that are sent */
+			uint16_t cc_reading;
+			uint16_t cc_uncounted; /* its part of peer->uncounted */
+		};
+	};
+	uint32_t cnp_ns; /* cnp_timed: time of the last CNP, its low 32 bits */
 	LIST_HEAD(, qp_listener) listeners; /* further event listeners, besides events */
 	struct async_event events;
 

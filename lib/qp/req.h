@@ -27,12 +27,19 @@ psn_range_is_local(const struct psn_range *range)
 	return range->first_psn == psn_range_end(range);
 }
 
-/* True while fewer than QP_MAX_UNACKED PSNs are unacknowledged. A READ request takes many
+/* PSNs that may be unacknowledged. */
+static inline uint32_t
+req_max_unacked(const struct qp *qp)
+{
+	return unlikely(qp->req.stalled) ? 1 : QP_MAX_UNACKED;
+}
+
+/* True while fewer than that are unacknowledged. A READ request takes many
  * PSNs and may exceed the limit. */
 static inline bool
 req_below_max_unacked(const struct qp *qp)
 {
-	return ((qp->req.next_psn - qp->req.una_psn) & PSN_MASK) < QP_MAX_UNACKED;
+	return ((qp->req.next_psn - qp->req.una_psn) & PSN_MASK) < req_max_unacked(qp);
 }
 
 /* Packets up to next_psn that count in peer->inflight. Packets sent without AckReq do

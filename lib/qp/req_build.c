@@ -238,6 +238,7 @@ static __rte_noinline void
 build_other(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt *pkt)
 {
 	unsigned kind = wr_row(wqe)->kind;
+	uint32_t psn = qp->req.next_psn;
 
 	if (kind == WR_READ)
 		build_read(qp, wqe, index, pkt);
@@ -246,7 +247,7 @@ build_other(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pk
 	else
 		build_flush(qp, wqe, pkt);
 	qp->req.reads++;
-	congestion_read(qp);
+	congestion_read(qp, (qp->req.next_psn - psn) & PSN_MASK);
 	qp->req.ackreq_sent = true;
 }
 
@@ -269,7 +270,7 @@ req_build(struct qp *qp, struct pkt *pkt, bool final)
 		return false;
 	if (unlikely(atomic_write)) {
 		req->reads++;
-		congestion_read(qp);
+		congestion_read(qp, 1);
 	}
 	return true;
 }

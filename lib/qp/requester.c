@@ -46,9 +46,9 @@ req_account(struct qp *qp)
 
 	if (qp->peer != NULL)
 		peer_charge(qp->peer, req->unacked, unacked);
-	if (unlikely(req->reading))
-		congestion_reading(qp, req->unacked, unacked);
 	req->unacked = (uint16_t)unacked;
+	if (unlikely(req->uncounted))
+		congestion_account(qp);
 	/* Keeps the difference of the two far below half of the PSN space. */
 	if (likely(psn_diff(req->suppressed_psn, req->una_psn) <= 0))
 		req->suppressed_psn = req->una_psn;
@@ -64,10 +64,12 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 		if (qp->req.piggybacked != 0)
 			ackreq_release(qp);
 		peer_charge(qp->peer, qp->req.unacked, 0);
-		if (qp->req.reading)
-			congestion_reading(qp, qp->req.unacked, 0);
-		qp->req.reading = false;
+		congestion_leave(qp);
 	}
+	/* A round trip to the one is none to the other. */
+	qp->req.rtt_start = TIME_NEVER;
+	qp->req.rtt_counts = false;
+	qp->req.rtt_una = (uint8_t)qp->req.una_psn;
 	qp->peer = peer;
 	if (peer != NULL)
 		peer_charge(peer, 0, qp->req.unacked);
@@ -91,6 +93,7 @@ req_rollback(struct qp *qp, uint32_t psn)
 		req->reads = 0;
 		req->read_restart = true;
 		req->rtt_start = TIME_NEVER;
+		req->rtt_counts = false;
 	}
 	req_account(qp);
 }
@@ -209,7 +212,8 @@ static unsigned
 window_left(const struct qp *qp)
 {
 	uint32_t used = (qp->req.next_psn - qp->req.una_psn) & PSN_MASK;
-	uint32_t left = used < QP_MAX_UNACKED ? QP_MAX_UNACKED - used : 0;
+	uint32_t limit = req_max_unacked(qp);
+	uint32_t left = used < limit ? limit - used : 0;
 
 	return qp->peer != NULL ? RTE_MIN(left, peer_room(qp->peer)) : left;
 }

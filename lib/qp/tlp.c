@@ -28,7 +28,8 @@
 #define TLP_RTTS 4
 #define TLP_MIN_NS (100 * NS_PER_US)
 #define TLP_FIRST_NS (250 * NS_PER_US)
-#define SRTT_SHIFT 3 /* a sample counts for an eighth (RFC 6298) */
+#define TLP_BACKOFF_MAX 10 /* without an ACK timeout */
+#define SRTT_SHIFT 3       /* a sample counts for an eighth (RFC 6298) */
 
 static uint64_t
 tlp_wait_ns(const struct qp *qp)
@@ -53,16 +54,24 @@ srtt_sample(uint32_t *srtt_ns, uint32_t sample)
 		*srtt_ns += ((int32_t)(sample - *srtt_ns)) >> SRTT_SHIFT;
 }
 
+/* True if the wait ends before the ACK timeout. Without an ACK timeout the application
+ * wants no resend by a timer. Then the end of the wait only tells congestion control. */
+static bool
+tlp_wait_counts(const struct qp *qp, uint64_t wait)
+{
+	if (unlikely(qp->params.timeout == 0))
+		return cc_is_on(&qp->peer->cc) && qp->req.tlp_backoff < TLP_BACKOFF_MAX;
+	return wait < req_timeout_ns(qp);
+}
+
 static void
 tlp_arm(struct qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	uint64_t wait = tlp_wait_ns(qp);
 
-	/* Without an ACK timeout the application wants no resend by a timer. */
-	req->tlp_deadline = qp->params.timeout != 0 && !qp->shared->tlp_off &&
-					    req->rnr_deadline == TIME_NEVER &&
-					    wait < req_timeout_ns(qp)
+	req->tlp_deadline = !qp->shared->tlp_off && req->rnr_deadline == TIME_NEVER &&
+					    tlp_wait_counts(qp, wait)
 				    ? now + wait
 				    : TIME_NEVER;
 }
@@ -106,9 +115,11 @@ tlp_progress(struct qp *qp, bool one, uint64_t now)
 		srtt_sample(&req->srtt_ns, sample);
 		srtt_sample(&qp->peer->srtt_ns, sample);
 		if (req->rtt_counts)
-			congestion_sample(qp, now);
+			congestion_sample(qp, sample, now);
 		req->rtt_start = TIME_NEVER;
 	}
+	if (unlikely(qp->cc_probes != 0))
+		congestion_answer(qp, !repaired, now);
 	req->tlp_state = TLP_OFF;
 	if (likely(req->srtt_ns != 0) || !one)
 		req->tlp_backoff = 0;
@@ -133,6 +144,7 @@ tlp_cancel(struct qp *qp)
 	qp->req.tlp_state = TLP_OFF;
 	qp->req.tlp_deadline = TIME_NEVER;
 	qp->req.rtt_start = TIME_NEVER;
+	qp->req.rtt_counts = false;
 }
 
 void
@@ -148,19 +160,28 @@ tlp_timeout(struct qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	uint64_t rtt_start = req->rtt_start;
+	bool rtt_counts = req->rtt_counts;
 
+	if (likely(req->next_psn != req->una_psn))
+		congestion_probe(qp, tlp_wait_ns(qp), now);
+	if (unlikely(qp->params.timeout == 0)) {
+		req->tlp_backoff++;
+		tlp_arm(qp, now);
+		return false;
+	}
 	tlp_cancel(qp); /* armed again when the packets are sent */
 	if (req->next_psn == req->una_psn)
 		return false;
 	req->tlp_backoff++;
-	congestion_probe(qp, req->tlp_backoff, now);
 	if (psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)))
 		return true;
 	/* The copy may cause the acknowledgement of the sampled packet, which then comes
 	 * late. Only for the first sample this is better than none: without one, a QP in
 	 * an incast would double its wait again and again. */
-	if (req->srtt_ns == 0 && req->rtt_psn != req->una_psn)
+	if (req->srtt_ns == 0 && req->rtt_psn != req->una_psn) {
 		req->rtt_start = rtt_start;
+		req->rtt_counts = rtt_counts;
+	}
 	req->tlp_state = TLP_DUE;
 	return false;
 }

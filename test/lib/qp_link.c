@@ -191,7 +191,7 @@ host_fini(struct host *h)
 	expect_idle(h);
 	qp_reset(&h->qp);
 	assert_int_equal(h->peer.inflight, 0);
-	assert_int_equal(h->peer.reading, 0);
+	assert_int_equal(h->peer.uncounted, 0);
 	cq_detach(&h->send_cq);
 	cq_detach(&h->recv_cq);
 	if (host_has_srq(h)) {

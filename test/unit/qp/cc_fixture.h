@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "qp/cc.h"
+#include "qp/cc_target.h"
 
 #include <cmocka.h>
 
@@ -41,7 +41,7 @@ static inline enum cc_cut
 round_trip_ns(uint32_t delay_ns)
 {
 	struct cc_sample s = {
-		.delay_ns = delay_ns, .srtt_ns = delay_ns, .packets = cc_window(&cc)};
+		.delay_ns = delay_ns, .rtt_ns = delay_ns, .packets = cc_window(&cc)};
 
 	now += delay_ns;
 	return cc_sample(&cc, &s, now);

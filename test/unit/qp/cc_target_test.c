@@ -6,10 +6,11 @@
 static void
 idle_round_trips_ns(unsigned n, uint32_t ns)
 {
-	struct cc_sample s = {.delay_ns = ns, .srtt_ns = ns, .packets = 1, .idle = true};
+	struct cc_sample s = {.delay_ns = ns, .rtt_ns = ns, .packets = 1, .idle = true};
 
 	for (unsigned i = 0; i < n; i++) {
 		now += ns;
+		cc.far_at = now;
 		cc_sample(&cc, &s, now);
 	}
 }
@@ -28,7 +29,7 @@ level_follows_idle_samples(void **state)
 		uint32_t us, level;
 	} rows[] = {{9, 0}, {12, 0}, {13, 1}, {22, 1}, {23, 2}, {37, 2}, {38, 3}, {58, 3},
 		{59, 4}, {87, 4}, {88, 5}, {128, 5}, {129, 6}, {187, 6}, {188, 7},
-		{780, 10}, {900, 10}};
+		{780, 10}, {900, 11}};
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		init(&(struct cc_conf){.on = true});
@@ -141,7 +142,7 @@ climb_ends_at_a_full_link(void **state)
 		climbing = cc.climbing;
 	}
 	assert_int_equal(cc.level, 0);
-	assert_true(most <= 40 * CC_ONE);
+	assert_true(most <= 56 * CC_ONE);
 	assert_in_range(climbs, 3, 5); /* after 16, 32, 64, 128, 256 round trips */
 }
 
@@ -153,11 +154,11 @@ losses_end_a_climb(void **state)
 		round_trip(40);
 	round_trips(3, 40);
 	assert_true(cc.cwnd > 12 * CC_ONE);
-	assert_int_equal(cc_loss(&cc, 40 * US, now), CC_CUT_NONE); /* by chance */
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_NONE); /* by chance */
 	assert_true(cc.climbing);
 	now += 40 * US;
 	for (unsigned i = 0; i < 20 && cc.climbing; i++)
-		(void)cc_loss(&cc, 40 * US, now);
+		(void)cc_loss(&cc, now);
 	assert_false(cc.climbing);
 	assert_true(cc.cwnd < 4 * CC_ONE);
 	assert_int_equal(cc.level, 0);
@@ -169,49 +170,103 @@ no_climb_after_a_loss(void **state)
 {
 	window_set(3);
 	for (unsigned i = 0; i < 100; i++) {
-		(void)cc_loss(&cc, 40 * US, now);
+		(void)cc_loss(&cc, now);
 		window_set(3);
 		round_trip(40);
 		assert_false(cc.climbing);
 	}
 }
 
-/* The turns of the peer's host take up to 60 us: delays of 9 to 69 us, which no queue
- * explains. */
+/* Where more than 2 % are lost the level was too high. */
 static void
-unsteady_delays_raise_the_level(void **state)
+losses_lower_the_level(void **state)
 {
-	for (unsigned lossy = 0; lossy < 2; lossy++) {
-		init(&(struct cc_conf){.on = true});
-		window_set(30);
-		for (unsigned i = 0; i < 3 * CC_WATCH; i++) {
-			if (lossy)
-				(void)cc_loss(&cc, 40 * US, now);
-			round_trip(9 + i * 37 % 61);
-		}
-		assert_true(lossy ? cc.level == 0 : cc.level >= 2);
-	}
-	/* A queue that lasts does not differ so much. */
-	init(&(struct cc_conf){.on = true});
-	window_set(30);
-	for (unsigned i = 0; i < 10 * CC_WATCH; i++) {
-		cc.climbing = false;
-		round_trip(25 + i * 7 % 20);
-	}
-	assert_int_equal(cc.level, 0);
+	cc.level = 3;
+	cc.level_at = now;
+	round_trip(40);
+	for (unsigned i = 0; i < 20; i++)
+		(void)cc_loss(&cc, now);
+	assert_int_equal(cc.level, 3);
+	now += (uint64_t)CC_WATCH * 40 * US;
+	(void)cc_loss(&cc, now);
+	assert_int_equal(cc.level, 2);
+	(void)cc_loss(&cc, now);
+	assert_int_equal(cc.level, 2);
 }
 
-/* Hosts so slow that round trips take 300 us whatever the window is. */
+/* A sender that has no more than 16 packets to send at once does not reach the top. */
 static void
-least_window_without_effect_raises_the_level(void **state)
+climb_of_a_sender_with_little(void **state)
 {
 	for (unsigned i = 0; cc.level == 0; i++) {
-		assert_true(i < 60);
-		cc.watch_at = now; /* no climb */
-		round_trip(300);
+		struct cc_sample s = {.delay_ns = 60 * US,
+			.rtt_ns = 60 * US,
+			.packets = RTE_MIN(cc_window(&cc), 16u)};
+
+		assert_true(i < 3 * CC_WATCH);
+		now += 60 * US;
+		cc_sample(&cc, &s, now);
 	}
+	assert_int_equal(cc.level, 4);
+}
+
+/* A first window that is larger than the top of a climb. */
+static void
+climb_with_a_large_first_window(void **state)
+{
+	init(&(struct cc_conf){.on = true, .window = 200});
+	for (unsigned i = 0; cc.level == 0; i++) {
+		assert_true(i < 3 * CC_WATCH);
+		round_trip(60);
+	}
+	window_set(100);
+	cc.level = 0;
+	for (unsigned i = 0; i < 10 * CC_WATCH; i++) {
+		window_set(100);
+		round_trip(60);
+		assert_false(cc.climbing);
+	}
+}
+
+/* Failed climbs of a time before a pause do not count. */
+static void
+pause_forgets_failed_climbs(void **state)
+{
+	unsigned i = 0;
+
+	cc.climb_shift = CC_CLIMB_MAX_SHIFT;
+	now += CC_IDLE_NS + 1;
+	cc_sent(&cc, now);
+	for (; !cc.climbing; i++) {
+		assert_true(i < 2 * CC_WATCH);
+		round_trip(60);
+	}
+}
+
+/* With less than a tenth of a packet there is no wait for a climb: a delay 100 us above the
+ * level is no queue of such senders. */
+static void
+far_delays_raise_the_level(void **state)
+{
+	unsigned i = 0;
+
+	for (; cc.level == 0; i++) {
+		assert_true(i < 100);
+		window_set(CC_WINDOW);
+		cc.watch_at = now; /* no climb */
+		round_trip(i == 3 ? 124 : 300);
+	}
+	assert_in_range(i, 4 + CC_FAR, 6 + CC_FAR);
 	assert_int_equal(cc.level, 8);
-	assert_int_equal(cc_window(&cc), CC_WINDOW);
+	assert_true(cc.slow_start);
+	/* Not if packets are lost. */
+	setup(state);
+	cc.lost = 100 * CC_ONE;
+	for (i = 0; i < 100; i++) {
+		cc.watch_at = now;
+		round_trip(300);
+		assert_int_equal(cc.level, 0);
+	}
 }
 
 int
@@ -227,9 +282,11 @@ main(void)
 		cmocka_unit_test_setup(losses_end_a_climb, setup),
 		cmocka_unit_test_setup(no_climb_after_a_loss, setup),
 		cmocka_unit_test_setup(no_climb_from_a_usable_window, setup),
-		cmocka_unit_test_setup(unsteady_delays_raise_the_level, setup),
-		cmocka_unit_test_setup(
-			least_window_without_effect_raises_the_level, setup),
+		cmocka_unit_test_setup(losses_lower_the_level, setup),
+		cmocka_unit_test_setup(climb_of_a_sender_with_little, setup),
+		cmocka_unit_test_setup(climb_with_a_large_first_window, setup),
+		cmocka_unit_test_setup(pause_forgets_failed_climbs, setup),
+		cmocka_unit_test_setup(far_delays_raise_the_level, setup),
 	};
 
 	return cmocka_run_group_tests_name("qp cc_target", tests, NULL, NULL);

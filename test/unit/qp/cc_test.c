@@ -34,7 +34,7 @@ slow_start_ends_below_the_target(void **state)
 static void
 growth_is_one_packet_in_a_round_trip(void **state)
 {
-	struct cc_sample s = {.delay_ns = BASE_US * US, .srtt_ns = BASE_US * US};
+	struct cc_sample s = {.delay_ns = BASE_US * US, .rtt_ns = BASE_US * US};
 
 	window_set(20);
 	round_trips(4, BASE_US);
@@ -52,11 +52,45 @@ growth_is_one_packet_in_a_round_trip(void **state)
 	expect_window(1.25);
 }
 
+/* Also where a packet is less than a part in 256 of it. */
+static void
+large_window_grows(void **state)
+{
+	struct cc_sample s = {
+		.delay_ns = 9 * US, .rtt_ns = 9 * US, .packets = 1, .inflight = CAP};
+
+	window_set(CAP - 1);
+	for (unsigned i = 0; i < CAP; i++)
+		cc_sample(&cc, &s, now);
+	assert_true(cc.cwnd > (CAP - 1) * CC_ONE + CC_ONE / 2);
+}
+
+/* What had cut the window is over when 8 round trips leave 12.5 us to the target: then it
+ * grows by a quarter in each. */
+static void
+calm_path_makes_the_window_grow_faster(void **state)
+{
+	window_set(64);
+	assert_int_equal(round_trip(80), CC_CUT_DELAY);
+	cc.srtt_ns = BASE_US * US;
+	window_set(40);
+	for (unsigned i = 0; i < CC_CALM - 1; i++)
+		round_trip(BASE_US);
+	expect_window(40 + CC_CALM - 1);
+	round_trip(BASE_US);
+	window_set(40);
+	round_trip(BASE_US);
+	expect_window(50);
+	round_trip(20); /* target 29 us, less 12.5 */
+	round_trip(BASE_US);
+	assert_true(cc.cwnd < 53 * CC_ONE);
+}
+
 /* A sender that uses less than half of its window does not widen it. */
 static void
 unused_window_does_not_grow(void **state)
 {
-	struct cc_sample s = {.delay_ns = BASE_US * US, .srtt_ns = BASE_US * US};
+	struct cc_sample s = {.delay_ns = BASE_US * US, .rtt_ns = BASE_US * US};
 
 	for (unsigned slow_start = 0; slow_start < 2; slow_start++) {
 		window_set(20);
@@ -94,7 +128,7 @@ target_follows_the_window(void **state)
 static void
 delay_cuts_in_proportion(void **state)
 {
-	static const uint32_t delays_us[] = {26, 28, 30, 40, 50, 67, 70, 100, 799};
+	static const uint32_t delays_us[] = {26, 28, 30, 40, 50, 67, 70, 100, 799, 6399};
 
 	/* The target for 128 packets is 25.84 us. */
 	for (unsigned i = 0; i < sizeof(delays_us) / sizeof(delays_us[0]); i++) {
@@ -113,37 +147,90 @@ static void
 one_cut_in_a_round_trip(void **state)
 {
 	struct cc_sample s = {
-		.delay_ns = 80 * US, .srtt_ns = 40 * US, .packets = 1, .inflight = 127};
+		.delay_ns = 80 * US, .rtt_ns = 40 * US, .packets = 1, .inflight = 127};
 
 	window_set(128);
 	assert_int_equal(cc_sample(&cc, &s, now), CC_CUT_DELAY);
 	expect_window(64);
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(cc_sample(&cc, &s, now + 39999), CC_CUT_NONE);
-		assert_int_equal(cc_loss(&cc, 40 * US, now + 39999), CC_CUT_NONE);
-		assert_int_equal(cc_cnp(&cc, 40 * US, now + 39999), CC_CUT_NONE);
+		assert_int_equal(cc_loss(&cc, now + 39999), CC_CUT_NONE);
+		assert_int_equal(cc_cnp(&cc, now + 39999), CC_CUT_NONE);
 	}
 	expect_window(64);
 	assert_int_equal(cc_sample(&cc, &s, now + 40000), CC_CUT_DELAY);
 	expect_window(32);
 }
 
-/* Above the highest level it is no queue, but a host that did not run. */
+/* The product does not overflow with the highest target. */
+static void
+long_delay_cuts_by_half(void **state)
+{
+	init(&(struct cc_conf){.on = true, .target_us = 1000});
+	window_set(128);
+	assert_int_equal(round_trip(10000), CC_CUT_DELAY);
+	expect_window(64);
+}
+
+/* Above the highest level it is no queue, but a host that did not run: the window stays as
+ * it is. */
 static void
 delay_above_the_highest_level_is_no_queue(void **state)
 {
 	window_set(100);
-	assert_int_equal(round_trip(799), CC_CUT_DELAY);
+	assert_int_equal(round_trip(6399), CC_CUT_DELAY);
 	expect_window(50);
-	assert_int_equal(round_trip(801), CC_CUT_NONE);
-	expect_window(51);
+	assert_int_equal(round_trip(6401), CC_CUT_NONE);
+	expect_window(50);
+	cc.slow_start = true;
+	assert_int_equal(round_trip(6401), CC_CUT_NONE);
+	expect_window(50);
+}
+
+/* A host with slow turns: of four delays the least one counts, so the window is cut only if
+ * all of them are long. */
+static void
+unsteady_delays_count_by_the_least_of_four(void **state)
+{
+	window_set(100);
+	cc.unsteady = true;
+	for (unsigned low = 0; low < 4; low++) {
+		cc.calm_at = now;
+		for (unsigned i = 0; i < 4; i++)
+			assert_int_equal(round_trip(i == low ? 10 : 80), CC_CUT_NONE);
+		expect_window(100 + 4 * (low + 1));
+	}
+	window_set(100);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(round_trip(80), CC_CUT_NONE);
+	assert_int_equal(round_trip(60), CC_CUT_DELAY);
+	expect_window(55.18); /* by 0.8 * (60 - 26.2) / 60 */
+}
+
+/* A turn of 1 to 80 us makes the delays unsteady, a queue does not. */
+static void
+uneven_delays_are_unsteady(void **state)
+{
+	for (unsigned uneven = 0; uneven < 2; uneven++) {
+		init(&(struct cc_conf){.on = true});
+		for (unsigned i = 0; i < 3 * CC_WATCH; i++) {
+			window_set(30);
+			round_trip(uneven ? 9 + i * 37 % 81 : 27 + i * 7 % 20);
+		}
+		assert_int_equal(cc.unsteady, uneven);
+		assert_int_equal(cc.level, 0);
+	}
+	/* And then a queue again. */
+	for (unsigned i = 0; i < 3 * CC_WATCH; i++)
+		round_trip(40 + i * 7 % 20);
+	assert_false(cc.unsteady);
 }
 
 /* A sender that uses less than half of its window did not make the queue. */
 static void
 unused_window_is_not_cut(void **state)
 {
-	struct cc_sample s = {.delay_ns = 100 * US, .srtt_ns = 80 * US, .packets = 4};
+	struct cc_sample s = {.delay_ns = 100 * US, .rtt_ns = 80 * US, .packets = 4};
 
 	window_set(20);
 	s.inflight = 5;
@@ -160,24 +247,26 @@ static void
 least_window_is_a_tenth_of_a_packet(void **state)
 {
 	struct cc_sample s = {
-		.delay_ns = 200 * US, .srtt_ns = 50 * US, .packets = 1, .inflight = CAP};
+		.delay_ns = 200 * US, .rtt_ns = 50 * US, .packets = 1, .inflight = CAP};
 
 	for (unsigned i = 0; i < 10; i++) {
 		uint32_t before = cc.cwnd;
 
 		now += 50 * US;
+		cc.far_at = now;
 		cc_sample(&cc, &s, now);
 		assert_true(cc.cwnd <= before);
 		assert_int_equal(cc_window(&cc), RTE_MAX(cc.cwnd / 256, 1u));
 		assert_int_equal(cc_is_paced(&cc), cc.cwnd < 256);
 	}
 	expect_window(0.1);
-	assert_int_equal(cc_gap_ns(&cc, 50 * US), 50 * US * 256 / cc.cwnd);
+	assert_int_equal(cc_gap_ns(&cc), 50 * US * 256 / cc.cwnd);
 	/* Never longer than a millisecond. */
-	assert_int_equal(cc_gap_ns(&cc, 500 * US), NS_PER_MS);
+	cc.srtt_ns = 500 * US;
+	assert_int_equal(cc_gap_ns(&cc), NS_PER_MS);
 	/* A long round trip has at least a packet in a millisecond. */
 	cc.watch_at = now;
-	cc.stuck = 0;
+	cc.srtt_ns = 600 * US;
 	round_trip(600);
 	expect_window(600 / 1048.6);
 }
@@ -192,12 +281,12 @@ lose(unsigned packets, unsigned every)
 
 	for (unsigned i = 1; i <= packets; i++) {
 		struct cc_sample s = {
-			.delay_ns = BASE_US * US, .srtt_ns = BASE_US * US, .packets = 1};
+			.delay_ns = BASE_US * US, .rtt_ns = BASE_US * US, .packets = 1};
 
 		now += BASE_US * US;
 		cc_sample(&cc, &s, now);
 		if (i % every == 0)
-			cuts += cc_loss(&cc, BASE_US * US, now) == CC_CUT_LOSS;
+			cuts += cc_loss(&cc, now) == CC_CUT_LOSS;
 	}
 	return cuts;
 }
@@ -240,13 +329,13 @@ loss_with_a_high_delay_cuts(void **state)
 	window_set(100);
 	round_trip_ns(24999);
 	now += 25 * US;
-	assert_int_equal(cc_loss(&cc, 25 * US, now), CC_CUT_NONE);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_NONE);
 	assert_true(cc.cwnd > 100 * CC_ONE);
 	window_set(100);
 	round_trip_ns(25000);
 	window_set(100);
 	now += 25 * US;
-	assert_int_equal(cc_loss(&cc, 25 * US, now), CC_CUT_LOSS);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_LOSS);
 	expect_window(50);
 }
 
@@ -255,7 +344,7 @@ static void
 loss_before_the_first_round_trip_cuts(void **state)
 {
 	now += NS_PER_MS;
-	assert_int_equal(cc_loss(&cc, 0, now), CC_CUT_LOSS);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_LOSS);
 	expect_window(4);
 	round_trip(BASE_US);
 	expect_window(5); /* slow start has ended */
@@ -268,12 +357,53 @@ probes_in_a_row(void **state)
 {
 	window_set(100);
 	now += NS_PER_MS;
-	assert_int_equal(cc_probe(&cc, 1, 50 * US, now), CC_CUT_NONE);
+	assert_int_equal(cc_probe(&cc, 1, now), CC_CUT_NONE);
 	expect_window(100);
-	assert_int_equal(cc_probe(&cc, 2, 50 * US, now), CC_CUT_LOSS);
+	assert_int_equal(cc_probe(&cc, 2, now), CC_CUT_LOSS);
 	expect_window(50);
-	assert_int_equal(cc_probe(&cc, 3, 50 * US, now), CC_CUT_LOSS);
+	assert_int_equal(cc_probe(&cc, 3, now), CC_CUT_LOSS);
 	expect_window(0.1);
+}
+
+/* Before a round trip is known, the window is cut once in 50 us. */
+static void
+losses_before_the_first_round_trip_cut_once(void **state)
+{
+	for (unsigned i = 0; i < 50; i++)
+		(void)cc_cnp(&cc, now + i * US - i);
+	expect_window(4);
+	(void)cc_cnp(&cc, now + 50 * US);
+	expect_window(2);
+}
+
+/* The peer's host did not run for a while: nothing was lost, and the window is the one
+ * before. If packets were lost, it is half of that, but no more than the first one. */
+static void
+answer_restores_the_window(void **state)
+{
+	static const struct {
+		double before;
+		bool late;
+		double after;
+	} rows[] = {{100, true, 100}, {100, false, 8}, {10, false, 5}, {0.5, true, 0.5}};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		init(&(struct cc_conf){.on = true});
+		round_trip(BASE_US);
+		window_set(rows[i].before);
+		for (unsigned nth = 1; nth <= 3; nth++) {
+			now += NS_PER_MS;
+			(void)cc_probe(&cc, nth, now);
+			(void)cc_probe(&cc, nth, now); /* another QP's */
+		}
+		expect_window(0.1);
+		cc_answer(&cc, rows[i].late);
+		expect_window(rows[i].after);
+		assert_int_equal(cc.slow_start, i == 1);
+		window_set(2); /* a second answer has no effect */
+		cc_answer(&cc, rows[i].late);
+		expect_window(2);
+	}
 }
 
 /* ---- CNPs ---- */
@@ -283,23 +413,23 @@ static void
 cnps_cut_by_their_part(void **state)
 {
 	window_set(400);
-	assert_int_equal(cc_cnp(&cc, BASE_US * US, now), CC_CUT_CNP);
+	assert_int_equal(cc_cnp(&cc, now), CC_CUT_CNP);
 	expect_window(200);
 	/* In each round trip: always by half. */
 	round_trip(BASE_US);
 	window_set(400);
-	assert_int_equal(cc_cnp(&cc, BASE_US * US, now), CC_CUT_CNP);
+	assert_int_equal(cc_cnp(&cc, now), CC_CUT_CNP);
 	expect_window(200);
 	/* None for 16 round trips: the part is (15/16)^16. */
 	round_trips(17, BASE_US);
 	window_set(400);
-	assert_int_equal(cc_cnp(&cc, BASE_US * US, now), CC_CUT_CNP);
+	assert_int_equal(cc_cnp(&cc, now), CC_CUT_CNP);
 	assert_in_range(
 		cc.cwnd, (uint32_t)(400 * 256 * 0.80), (uint32_t)(400 * 256 * 0.84));
 	/* None for long: as at first. */
 	round_trips(200, BASE_US);
 	window_set(400);
-	assert_int_equal(cc_cnp(&cc, BASE_US * US, now), CC_CUT_CNP);
+	assert_int_equal(cc_cnp(&cc, now), CC_CUT_CNP);
 	expect_window(200);
 }
 
@@ -318,11 +448,10 @@ pause_restarts(void **state)
 	expect_window(8);
 	round_trip(BASE_US);
 	expect_window(16);
-	/* It does not widen a smaller one. */
-	window_set(2);
+	window_set(0.1);
 	now += CC_IDLE_NS + 1;
 	cc_sent(&cc, now);
-	expect_window(2);
+	expect_window(8);
 }
 
 /* ---- Configuration ---- */
@@ -344,6 +473,11 @@ first_window_is_within_the_cap(void **state)
 	assert_int_equal(cc_window(&cc), 20);
 	cc.cwnd = cc.cap;
 	assert_int_equal(cc_target_ns(&cc), 40 * US);
+	cc_init(&cc, &(struct cc_conf){.on = true}, 1u << 24);
+	assert_int_equal(cc_window(&cc), CC_WINDOW);
+	assert_int_equal(cc.cap, CC_CAP_MAX * CC_ONE);
+	cc_init(&cc, &(struct cc_conf){.on = true, .window = 65535}, UINT32_MAX);
+	assert_int_equal(cc_window(&cc), 65535);
 }
 
 int
@@ -353,18 +487,26 @@ main(void)
 		cmocka_unit_test_setup(window_doubles_at_first, setup),
 		cmocka_unit_test_setup(slow_start_ends_below_the_target, setup),
 		cmocka_unit_test_setup(growth_is_one_packet_in_a_round_trip, setup),
+		cmocka_unit_test_setup(large_window_grows, setup),
+		cmocka_unit_test_setup(calm_path_makes_the_window_grow_faster, setup),
 		cmocka_unit_test_setup(unused_window_does_not_grow, setup),
 		cmocka_unit_test_setup(target_follows_the_window, setup),
 		cmocka_unit_test_setup(delay_cuts_in_proportion, setup),
 		cmocka_unit_test_setup(one_cut_in_a_round_trip, setup),
+		cmocka_unit_test_setup(long_delay_cuts_by_half, setup),
 		cmocka_unit_test_setup(delay_above_the_highest_level_is_no_queue, setup),
+		cmocka_unit_test_setup(unsteady_delays_count_by_the_least_of_four, setup),
+		cmocka_unit_test_setup(uneven_delays_are_unsteady, setup),
 		cmocka_unit_test_setup(unused_window_is_not_cut, setup),
 		cmocka_unit_test_setup(least_window_is_a_tenth_of_a_packet, setup),
 		cmocka_unit_test_setup(random_loss_is_no_congestion, setup),
 		cmocka_unit_test_setup(losses_are_forgotten, setup),
 		cmocka_unit_test_setup(loss_with_a_high_delay_cuts, setup),
 		cmocka_unit_test_setup(loss_before_the_first_round_trip_cuts, setup),
+		cmocka_unit_test_setup(
+			losses_before_the_first_round_trip_cut_once, setup),
 		cmocka_unit_test_setup(probes_in_a_row, setup),
+		cmocka_unit_test_setup(answer_restores_the_window, setup),
 		cmocka_unit_test_setup(cnps_cut_by_their_part, setup),
 		cmocka_unit_test_setup(pause_restarts, setup),
 		cmocka_unit_test(off_means_no_control),

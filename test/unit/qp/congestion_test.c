@@ -1,59 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The signals of QPs for congestion control, and the window that it sets (docs/protocol.md
  * 17.2). cc_test.c tests the rules themselves. */
-#include "qp/congestion.h"
-#include "qp_link.h"
-
-#define US NS_PER_US
-#define MTU 1024
-
-static struct qp_link p;
-
-static void
-init(void)
-{
-	struct qp_link_conf conf = qp_link_defaults_rdma();
-
-	conf.cc = true;
-	conf.peer_window = 512;
-	qp_link_init(&p, &conf);
-	for (unsigned i = 0; i < 32; i++)
-		host_recv(&p.b, i, 0x1000, 100);
-}
-
-static double
-window(void)
-{
-	return (double)p.a.peer.cc.cwnd / CC_ONE;
-}
-
-static void
-writes_post(unsigned n, uint32_t packets)
-{
-	for (unsigned i = 0; i < n; i++)
-		host_write(&p.a, i, 0, 0, packets * MTU);
-}
-
-/* The ACKs of what a has sent come back after this time, all of it in the network. */
-static void
-acks_return(uint64_t rtt_ns)
-{
-	p.now += rtt_ns;
-	p.a.shared.polled_ns = p.now;
-	wire_deliver_all(&p.a);
-	host_pull(&p.b, PULL_ALL);
-	wire_deliver_all(&p.b);
-}
-
-static void
-fini(void)
-{
-	struct cqe cqe;
-
-	while (host_poll(&p.a, &p.a.send_cq, &cqe))
-		;
-	qp_link_fini_discard(&p);
-}
+#include "congestion_fixture.h"
 
 /* Only what the window lets out is sent. Its last packet asks for an ACK, which opens the
  * window for twice as much. */
@@ -271,69 +219,6 @@ less_than_a_packet_waits(void **state)
 	fini();
 }
 
-/* The packets of READs count up to the cap, not against congestion control, until the last
- * response has come. Their round trips are no samples. */
-static void
-reads_do_not_count(void **state)
-{
-	init();
-	for (unsigned i = 0; i < 3; i++)
-		host_read(&p.a, i, 0x2000, 0x8000, 10 * MTU);
-	for (unsigned i = 0; i < 3; i++) {
-		(void)host_pull(&p.a, 1);
-		assert_int_equal(p.a.peer.reading, 10 * (i + 1));
-		assert_int_equal(p.a.peer.window, 8 + 10 * (i + 1));
-	}
-	assert_int_equal(p.a.peer.inflight, 30);
-	wire_deliver_all(&p.a);
-	host_pull(&p.b, PULL_ALL);
-	for (unsigned i = 0; i < 29; i++) {
-		wire_deliver(&p.b, 0);
-		assert_int_equal(p.a.peer.reading, 29 - i);
-	}
-	wire_deliver(&p.b, 0);
-	assert_int_equal(p.a.peer.reading, 0);
-	assert_int_equal(p.a.peer.window, 8);
-	assert_int_equal(p.a.peer.cc.delay_ns, UINT32_MAX);
-	assert_false(p.a.qp.req.reading);
-	fini();
-}
-
-/* The cap holds for READs, too. */
-static void
-reads_stay_within_the_cap(void **state)
-{
-	init();
-	p.a.peer.cap = 15;
-	for (unsigned i = 0; i < 3; i++)
-		host_read(&p.a, i, 0x2000, 0x8000, 10 * MTU);
-	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
-	assert_int_equal(p.a.peer.inflight, 20);
-	qp_link_drain(&p);
-	assert_int_equal(p.a.peer.reading, 0);
-	fini();
-}
-
-/* A resend counts READs anew, an error gives their packets back. */
-static void
-reads_that_end_early(void **state)
-{
-	init();
-	host_read(&p.a, 0, 0x2000, 0x8000, 10 * MTU);
-	host_pull(&p.a, PULL_ALL);
-	wire_drop_all(&p.a);
-	qp_link_advance(&p, 250 * US); /* the probe is a resend */
-	assert_int_equal(p.a.peer.reading, 0);
-	host_pull(&p.a, PULL_ALL);
-	assert_int_equal(p.a.peer.reading, 10);
-	wire_drop_all(&p.a);
-	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
-	host_pull(&p.a, PULL_ALL);
-	assert_int_equal(p.a.peer.reading, 0);
-	assert_int_equal(p.a.peer.inflight, 0);
-	fini();
-}
-
 /* Off: the window is the cap, and no signal changes it. */
 static void
 off_changes_nothing(void **state)
@@ -368,9 +253,6 @@ main(void)
 		cmocka_unit_test(second_probe_is_a_loss),
 		cmocka_unit_test(cnp_cuts_the_window),
 		cmocka_unit_test(less_than_a_packet_waits),
-		cmocka_unit_test(reads_do_not_count),
-		cmocka_unit_test(reads_stay_within_the_cap),
-		cmocka_unit_test(reads_that_end_early),
 		cmocka_unit_test(off_changes_nothing),
 	};
 

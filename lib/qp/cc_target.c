@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
+#include "qp/cc_target.h"
+
+/*
+ * What is added to the target of a small window, so that many senders with little each
+ * share fairly (Swift 3.1, flow scaling): 32.26 us / sqrt(packets) - 2.02 us, which is
+ * 100 us for 0.1 and nothing from 256 packets on. Nanoseconds for powers of two from 1/16
+ * on; in between a line is near enough.
+ */
+#define SCALING_FIRST_BIT 4
+static const uint32_t scaling_ns[] = {
+	127000, 89200, 62500, 43600, 30240, 20800, 14110, 9390, 6050, 3690, 2020, 840, 0};
+
+static uint32_t
+flow_scaling_ns(uint32_t cwnd)
+{
+	unsigned bit = 31 - (unsigned)__builtin_clz(cwnd);
+	unsigned i = bit - SCALING_FIRST_BIT;
+
+	if (i >= RTE_DIM(scaling_ns) - 1)
+		return 0;
+	return scaling_ns[i] - (uint32_t)((uint64_t)(scaling_ns[i] - scaling_ns[i + 1]) *
+						  (cwnd - (1u << bit)) >>
+					  bit);
+}
+
+/* ---- Levels ---- */
+
+static inline uint32_t
+level_length_ns(const struct cc *cc, unsigned level)
+{
+	uint32_t ns = cc->base_ns << level / 2;
+
+	return level % 2 != 0 ? ns + ns / 128 * 53 : ns; /* the square root of 2 */
+}
+
+uint32_t
+cc_level_ns(const struct cc *cc)
+{
+	return level_length_ns(cc, cc->level);
+}
+
+uint32_t
+cc_level_top_ns(const struct cc *cc)
+{
+	return level_length_ns(cc, CC_LEVELS - 1);
+}
+
+uint32_t
+cc_target_ns(const struct cc *cc)
+{
+	return cc_level_ns(cc) + flow_scaling_ns(cc->cwnd);
+}
+
+static void
+level_set(struct cc *cc, unsigned level, uint64_t now)
+{
+	cc->level = (uint8_t)level;
+	cc->level_at = now;
+	cc->far_at = now;
+	cc->far_ns = UINT32_MAX;
+}
+
+/* Raises the level until it is at least this long. What the network can take is not known
+ * then. */
+static void RARE
+level_raise(struct cc *cc, uint32_t ns, uint64_t now)
+{
+	unsigned level = cc->level;
+
+	while (level < CC_LEVELS - 1 && level_length_ns(cc, level) < ns)
+		level++;
+	level_set(cc, level, now);
+	cc->slow_start = true;
+}
+
+/* The level for a round trip of this length without a queue: half of the lowest level is left
+ * for the queue. */
+static inline uint32_t
+level_wanted_ns(const struct cc *cc, uint32_t delay_ns)
+{
+	return delay_ns + cc->base_ns / 2;
+}
+
+static bool
+level_can_fall(const struct cc *cc, uint32_t delay_ns)
+{
+	return cc->level != 0 &&
+	       level_wanted_ns(cc, delay_ns) <= level_length_ns(cc, cc->level - 1u);
+}
+
+/* ---- Idle samples ---- */
+
+/* Most of the idle samples must agree, because a few may have met the queues of others. */
+void
+cc_target_idle(struct cc *cc, uint32_t delay_ns, uint64_t now)
+{
+	uint32_t want = level_wanted_ns(cc, delay_ns);
+
+	if (cc->idle == 0) {
+		cc->idle_ns = UINT32_MAX;
+		cc->idle_high = cc->idle_low = 0;
+	}
+	cc->idle++;
+	cc->idle_ns = RTE_MIN(cc->idle_ns, want);
+	cc->idle_high += want > cc_level_ns(cc);
+	cc->idle_low += level_can_fall(cc, delay_ns);
+	if (cc->idle < CC_IDLE_SAMPLES)
+		return;
+	if (cc->idle_high >= CC_IDLE_AGREE)
+		level_raise(cc, RTE_MAX(cc->idle_ns, cc_level_ns(cc) + 1), now);
+	else if (cc->idle_low >= CC_IDLE_AGREE && now - cc->level_at >= CC_LEVEL_NS)
+		level_set(cc, cc->level - 1u, now);
+	cc->idle = 0;
+}
+
+/* ---- Climbs ---- */
+
+/*
+ * With a small window, a delay that stays above the level is either the queue of many
+ * senders or a long path. To tell them apart the window is doubled in each round trip:
+ * behind a full link each packet adds to the delay, on a long path it does not.
+ */
+
+static void
+watch_restart(struct cc *cc, uint64_t now)
+{
+	cc->climbing = cc->lossy = false;
+	cc->low_ns = UINT32_MAX;
+	cc->delays = cc->cuts = 0;
+	cc->delay_sum_ns = 0;
+	cc->watch_at = now;
+}
+
+static void RARE
+climb_begin(struct cc *cc, uint64_t now)
+{
+	cc->climbing = true;
+	cc->climb_skip = 0;
+	cc->starved = 0;
+	cc->climb_from = cc->cwnd;
+	/* A burst waits for itself, as behind a full link. */
+	cc->climb_ns = cc->low_ns + RTE_MAX(cc->low_ns / 8 + NS_PER_US, CC_CLIMB_NS);
+	cc->watch_at = now;
+}
+
+static void RARE
+climb_fail(struct cc *cc, uint64_t now)
+{
+	cc->cwnd = RTE_MIN(cc->cwnd, cc->climb_from);
+	cc->climb_shift = RTE_MIN(cc->climb_shift + 1, CC_CLIMB_MAX_SHIFT);
+	watch_restart(cc, now);
+}
+
+static void RARE
+climb_succeed(struct cc *cc, uint64_t now)
+{
+	level_raise(cc, level_wanted_ns(cc, cc->low_ns), now);
+	cc->climb_shift = 0;
+	watch_restart(cc, now);
+}
+
+/* The window is at the top, or for long below it, because there is too little to send. */
+static void RARE
+climb_end(struct cc *cc, uint64_t took, uint64_t now)
+{
+	if (cc->cwnd >= RTE_MIN(CC_CLIMB_TOP, cc->cap) &&
+		took > 2 * (uint64_t)cc_srtt_ns(cc))
+		climb_succeed(cc, now);
+	else if (took <= (uint64_t)CC_WATCH * cc_srtt_ns(cc))
+		return;
+	else if (cc->cwnd >= CC_CLIMB_ENOUGH)
+		climb_succeed(cc, now);
+	else
+		climb_fail(cc, now);
+}
+
+void RARE
+cc_target_climb(struct cc *cc, const struct cc_sample *s, uint64_t now)
+{
+	uint32_t top = RTE_MIN(CC_CLIMB_TOP, cc->cap);
+
+	if (unlikely(cc->climb_skip != 0)) {
+		cc->climb_skip--;
+	} else if (s->delay_ns > cc->climb_ns) {
+		climb_fail(cc, now);
+		return;
+	} else if (cc->cwnd < top && cc_window_used(cc, s)) {
+		cc_widen(cc, s->packets, CC_DOUBLE);
+		if (cc->cwnd >= top)
+			cc->watch_at = now;
+	}
+	climb_end(cc, now - cc->watch_at, now);
+}
+
+/* ---- Watches ---- */
+
+/* The delays of a host in an even load differ by less than a half. If they differ by more,
+ * and cut the window all the same, they are not those of a queue that lasts: a host has
+ * slow turns. */
+static void
+unsteady_judge(struct cc *cc)
+{
+	uint32_t mean_ns = (uint32_t)(cc->delay_sum_ns / cc->delays);
+
+	if (cc->low_ns >= mean_ns / 2) {
+		cc->unsteady = false;
+	} else if (cc->cuts >= CC_UNSTEADY_CUTS && !cc->unsteady) {
+		cc->unsteady = true;
+		cc->few = 0;
+	}
+}
+
+/* After some round trips: judges their delays, and begins a climb when they were above the
+ * level all the time. */
+static void RARE
+watch_end(struct cc *cc, uint64_t now)
+{
+	unsteady_judge(cc);
+	if (cc->cuts == 0 && now - cc->level_at >= CC_LEVEL_NS &&
+		level_can_fall(cc, cc->low_ns))
+		level_set(cc, cc->level - 1u, now);
+	cc->starved += cc->low_ns >= cc_level_ns(cc) && cc->cwnd < CC_SMALL &&
+		       cc->cwnd < cc->first && !cc->lossy;
+	if (cc->starved >> cc->climb_shift != 0 && cc->low_ns >= cc_level_ns(cc))
+		climb_begin(cc, now);
+	else
+		watch_restart(cc, now);
+}
+
+/* No queue of such senders is so much longer than the level for so long: even one with the
+ * least window aims at no more than 4 times the lowest level above it. */
+static inline void
+far_count(struct cc *cc, uint32_t delay_ns, uint64_t now)
+{
+	if (likely(delay_ns < cc_level_ns(cc) + 4 * cc->base_ns) || cc_loses_much(cc)) {
+		cc->far_at = now;
+		cc->far_ns = UINT32_MAX;
+		return;
+	}
+	cc->far_ns = RTE_MIN(cc->far_ns, delay_ns);
+	if (now - cc->far_at >= (uint64_t)CC_FAR * cc_srtt_ns(cc))
+		level_raise(cc, level_wanted_ns(cc, cc->far_ns), now);
+}
+
+void
+cc_target_watch(struct cc *cc, const struct cc_sample *s, uint64_t now)
+{
+	far_count(cc, s->delay_ns, now);
+	cc->low_ns = RTE_MIN(cc->low_ns, s->delay_ns);
+	cc->delays++;
+	cc->delay_sum_ns += s->delay_ns;
+	if (unlikely(now - cc->watch_at >= (uint64_t)CC_WATCH * cc_srtt_ns(cc)))
+		watch_end(cc, now);
+}
+
+void RARE
+cc_target_loss(struct cc *cc, uint64_t now)
+{
+	cc->lossy = true;
+	cc->climb_skip = CC_CLIMB_SKIP; /* they are behind resent packets */
+	if (!cc_loses_much(cc))
+		return;
+	if (cc->climbing)
+		climb_fail(cc, now);
+	if (cc->level != 0 && now - cc->level_at >= (uint64_t)CC_WATCH * cc_srtt_ns(cc))
+		level_set(cc, cc->level - 1u, now);
+}
+
+void RARE
+cc_target_restart(struct cc *cc, uint64_t now)
+{
+	watch_restart(cc, now);
+	cc->far_at = now;
+	cc->far_ns = UINT32_MAX;
+	cc->starved = 0;
+	cc->climb_shift = 0;
+}
