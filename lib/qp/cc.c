@@ -141,6 +141,8 @@ cc_sample(struct cc *cc, const struct cc_sample *s, uint64_t now)
 		cc->idle = 0;
 		return CC_CUT_NONE;
 	}
+	if (unlikely(cc->check_due) && cc_target_check(cc, s, now))
+		return CC_CUT_NONE;
 	if (s->idle && cc->cwnd >= cc->first)
 		cc_target_idle(cc, delay, now);
 	/* A longer delay is no queue: a host did not run. */
@@ -170,6 +172,7 @@ cc_probe(struct cc *cc, unsigned nth, uint64_t now)
 	/* The first one may only be early: what it finds lost is counted then. */
 	if (nth < 2)
 		return CC_CUT_NONE;
+	cc_target_check_stop(cc, now);
 	if (cc->before == 0)
 		cc->before = cc->cwnd;
 	cc->slow_start = false;

@@ -67,9 +67,11 @@ struct cc {
 	bool slow_start : 1;
 	bool cnp_seen : 1; /* in this round trip */
 	bool climbing : 1;
-	bool lossy : 1;    /* a packet was lost since watch_at */
-	bool unsteady : 1; /* delays differ too much for those of a queue */
-	uint8_t few;       /* unsteady: samples, their least delay and packets */
+	bool lossy : 1; /* a packet was lost since watch_at */
+	bool checking : 1;
+	bool check_due : 1; /* at check_at */
+	bool unsteady : 1;  /* delays differ too much for those of a queue */
+	uint8_t few;        /* unsteady: samples, their least delay and packets */
 	uint32_t few_ns, few_packets;
 	uint64_t calm_at; /* since then no delay was near the target */
 	uint64_t cut_at;
@@ -95,7 +97,13 @@ struct cc {
 	uint32_t climb_ns;   /* longest delay of a climb that is no queue of others */
 	/* climbing: when the window reached CC_CLIMB_TOP, or its begin */
 	uint64_t watch_at;
-	uint64_t far_at;   /* since then all delays were far above the level */
+	uint64_t far_at;     /* since then all delays were far above the level */
+	uint8_t check_level; /* the level before it rose */
+	uint8_t check_count; /* samples of the check */
+	uint32_t check_ns;   /* the delay for which it rose */
+	uint32_t check_low;  /* least delay of the check */
+	uint32_t check_cwnd; /* the window before the check */
+	uint64_t check_at;
 	uint64_t level_at; /* when the level changed last */
 };
 

@@ -62,12 +62,19 @@ level_set(struct cc *cc, unsigned level, uint64_t now)
 	cc->far_ns = UINT32_MAX;
 }
 
-/* Raises the level until it is at least this long. What the network can take is not known
- * then. */
+/* Raises the level until it is at least this long, for a path with this delay. What the
+ * network can take is not known then. */
 static void RARE
-level_raise(struct cc *cc, uint32_t ns, uint64_t now)
+level_raise(struct cc *cc, uint32_t ns, uint32_t delay_ns, uint64_t now)
 {
 	unsigned level = cc->level;
+
+	if (!cc->check_due) {
+		cc->check_due = true;
+		cc->check_level = cc->level;
+		cc->check_ns = delay_ns;
+	}
+	cc->check_at = now + (uint64_t)CC_CHECK * cc_srtt_ns(cc);
 
 	while (level < CC_LEVELS - 1 && level_length_ns(cc, level) < ns)
 		level++;
@@ -109,7 +116,8 @@ cc_target_idle(struct cc *cc, uint32_t delay_ns, uint64_t now)
 	if (cc->idle < CC_IDLE_SAMPLES)
 		return;
 	if (cc->idle_high >= CC_IDLE_AGREE)
-		level_raise(cc, RTE_MAX(cc->idle_ns, cc_level_ns(cc) + 1), now);
+		level_raise(cc, RTE_MAX(cc->idle_ns, cc_level_ns(cc) + 1),
+			cc->idle_ns - cc->base_ns / 2, now);
 	else if (cc->idle_low >= CC_IDLE_AGREE && now - cc->level_at >= CC_LEVEL_NS)
 		level_set(cc, cc->level - 1u, now);
 	cc->idle = 0;
@@ -156,7 +164,7 @@ climb_fail(struct cc *cc, uint64_t now)
 static void RARE
 climb_succeed(struct cc *cc, uint64_t now)
 {
-	level_raise(cc, level_wanted_ns(cc, cc->low_ns), now);
+	level_raise(cc, level_wanted_ns(cc, cc->low_ns), cc->low_ns, now);
 	cc->climb_shift = 0;
 	watch_restart(cc, now);
 }
@@ -194,6 +202,58 @@ cc_target_climb(struct cc *cc, const struct cc_sample *s, uint64_t now)
 	climb_end(cc, now - cc->watch_at, now);
 }
 
+/* ---- Checks ---- */
+
+/*
+ * A level that rose for the queue of others takes the link from them. So once after a rise
+ * the window is a packet for two round trips. If the delay is then less than the one for
+ * which the level rose, by more than a quarter, that one was a queue.
+ */
+
+static void RARE
+check_end(struct cc *cc, uint64_t now)
+{
+	cc->checking = cc->check_due = false;
+	cc->cwnd = cc->check_cwnd;
+	if (cc->check_low >= cc->check_ns - cc->check_ns / 4)
+		return;
+	cc->cwnd = RTE_MIN(cc->cwnd, cc->first);
+	cc->climb_shift = RTE_MIN(cc->climb_shift + 2, CC_CLIMB_MAX_SHIFT);
+	level_set(cc, RTE_MIN(cc->level, cc->check_level), now);
+	watch_restart(cc, now);
+}
+
+void RARE
+cc_target_check_stop(struct cc *cc, uint64_t now)
+{
+	if (!cc->checking)
+		return;
+	cc->checking = false;
+	cc->cwnd = cc->check_cwnd;
+	cc->check_at = now + (uint64_t)CC_CHECK * cc_srtt_ns(cc);
+}
+
+bool RARE
+cc_target_check(struct cc *cc, const struct cc_sample *s, uint64_t now)
+{
+	if (!cc->checking) {
+		if (now < cc->check_at || cc->climbing || cc->unsteady || cc->before != 0)
+			return false;
+		cc->checking = true;
+		cc->check_cwnd = cc->cwnd;
+		cc->check_low = UINT32_MAX;
+		cc->check_count = 0;
+		cc->cwnd = RTE_MIN(cc->cwnd, CC_ONE);
+		return true;
+	}
+	if (!s->idle)
+		return true;
+	cc->check_low = RTE_MIN(cc->check_low, s->delay_ns);
+	if (++cc->check_count == CC_CHECK_SAMPLES)
+		check_end(cc, now);
+	return true;
+}
+
 /* ---- Watches ---- */
 
 /* The delays of a host in an even load differ by less than a half. If they differ by more,
@@ -222,7 +282,7 @@ watch_end(struct cc *cc, uint64_t now)
 		level_can_fall(cc, cc->low_ns))
 		level_set(cc, cc->level - 1u, now);
 	cc->starved += cc->low_ns >= cc_level_ns(cc) && cc->cwnd < CC_SMALL &&
-		       cc->cwnd < cc->first && !cc->lossy;
+		       cc->cwnd < cc->first && !cc->lossy && !cc_loses_part(cc, 2);
 	if (cc->starved >> cc->climb_shift != 0 && cc->low_ns >= cc_level_ns(cc))
 		climb_begin(cc, now);
 	else
@@ -241,7 +301,7 @@ far_count(struct cc *cc, uint32_t delay_ns, uint64_t now)
 	}
 	cc->far_ns = RTE_MIN(cc->far_ns, delay_ns);
 	if (now - cc->far_at >= (uint64_t)CC_FAR * cc_srtt_ns(cc))
-		level_raise(cc, level_wanted_ns(cc, cc->far_ns), now);
+		level_raise(cc, level_wanted_ns(cc, cc->far_ns), cc->far_ns, now);
 }
 
 void
@@ -260,6 +320,7 @@ cc_target_loss(struct cc *cc, uint64_t now)
 {
 	cc->lossy = true;
 	cc->climb_skip = CC_CLIMB_SKIP; /* they are behind resent packets */
+	cc_target_check_stop(cc, now);
 	if (!cc_loses_much(cc))
 		return;
 	if (cc->climbing)
@@ -272,6 +333,7 @@ void RARE
 cc_target_restart(struct cc *cc, uint64_t now)
 {
 	watch_restart(cc, now);
+	cc->checking = false;
 	cc->far_at = now;
 	cc->far_ns = UINT32_MAX;
 	cc->starved = 0;

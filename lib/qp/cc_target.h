@@ -14,8 +14,10 @@
 #define CC_SMALL (8 * CC_ONE)
 #define CC_CLIMB_TOP (64 * CC_ONE)
 #define CC_CLIMB_ENOUGH (16 * CC_ONE) /* of a sender that has no more to send */
-#define CC_CLIMB_NS (8 * NS_PER_US)   /* more delay than that is a queue */
-#define CC_CLIMB_SKIP 2               /* samples after a loss that say nothing */
+#define CC_CHECK 16                   /* round trips from a rise to its check */
+#define CC_CHECK_SAMPLES 2
+#define CC_CLIMB_NS (9 * NS_PER_US) /* more delay than that is a queue */
+#define CC_CLIMB_SKIP 2             /* samples after a loss that say nothing */
 #define CC_CLIMB_MAX_SHIFT 10
 #define CC_LEVEL_NS NS_PER_SEC /* a level that rose stays for this long at least */
 
@@ -53,13 +55,20 @@ cc_widen(struct cc *cc, uint32_t packets, enum cc_growth growth)
 	cc->cwnd = (uint32_t)RTE_MIN(cc->cwnd + add, (uint64_t)cc->cap);
 }
 
-/* True if so many of the last packets were lost that chance does not explain it. */
+/* True if so many of the last packets were lost that chance does not explain it; or this
+ * part of that. */
 static inline bool
-cc_loses_much(const struct cc *cc)
+cc_loses_part(const struct cc *cc, unsigned part)
 {
 	uint64_t all = cc->lost + ((uint64_t)(cc->acked + CC_HISTORY / 16) << CC_SHIFT);
 
-	return cc->lost * UINT64_C(1000) >= all * cc->loss;
+	return part * cc->lost * UINT64_C(1000) >= all * cc->loss;
+}
+
+static inline bool
+cc_loses_much(const struct cc *cc)
+{
+	return cc_loses_part(cc, 1);
 }
 
 /* The level, without what is added for small windows. */
@@ -74,6 +83,12 @@ void cc_target_idle(struct cc *cc, uint32_t delay_ns, uint64_t now);
 void cc_target_watch(struct cc *cc, const struct cc_sample *s, uint64_t now);
 /* Instead of the watch, while climbing. */
 void cc_target_climb(struct cc *cc, const struct cc_sample *s, uint64_t now);
+
+/* The same for a check. Returns true if the sample belongs to it. */
+bool cc_target_check(struct cc *cc, const struct cc_sample *s, uint64_t now);
+/* A loss or a probe ends a check without a result: resent packets, which give no samples,
+ * would take a round trip each. */
+void cc_target_check_stop(struct cc *cc, uint64_t now);
 
 /* A packet was lost. */
 void cc_target_loss(struct cc *cc, uint64_t now);
