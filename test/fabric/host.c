@@ -46,14 +46,14 @@ turn_draw(const struct host *h)
 	return random_between(h->turns.min, h->turns.max + 1);
 }
 
-/* Returns how far the time is into the millisecond that begins with a stall. Hosts do not
- * stall at the same time. */
+/* Returns how far the time is into the period that begins with a stall. Hosts do not stall
+ * at the same time. */
 static uint64_t
 after_stall_begin(const struct host *h, uint64_t when)
 {
-	uint64_t phase = h->index * UINT64_C(618033989) % PS_PER_MS;
+	uint64_t phase = h->index * (h->turns.stall_every / 1000000 * 618034);
 
-	return (when + phase) % PS_PER_MS;
+	return (when + phase) % h->turns.stall_every;
 }
 
 /* Returns the end of the stall in which the time is, or the time. */

@@ -28,7 +28,7 @@ struct row {
 	unsigned port_kb;
 	unsigned shared_kb;
 	unsigned loss; /* frames per million */
-	unsigned turn_min_ns, turn_max_ns, stall_us;
+	unsigned turn_min_ns, turn_max_ns, stall_us, stall_every_us; /* 0: 1 ms */
 	unsigned spines, dead_spines, leaves, trunk_gbit_per_s;
 	unsigned police_mbit_per_s, police_kb;
 	unsigned nic_frames;

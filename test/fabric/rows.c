@@ -53,6 +53,10 @@ const struct row rows[] = {
 	{"K-30-warm", LOAD_INCAST, 8, .hello = 20, LONG, .turn_min_ns = 15000,
 		.turn_max_ns = 45000},
 	{"K-stall", LOAD_INCAST, 8, LONG, .stall_us = 100},
+	{"K-stall-5ms", LOAD_INCAST, 1, .warm_us = 5000, .us = 100000, .stall_us = 5000,
+		.stall_every_us = 25000},
+	{"K-stall-1ms", LOAD_INCAST, 1, .warm_us = 5000, .us = 100000, .stall_us = 1000,
+		.stall_every_us = 10000},
 	/* T: round trips of 20 to 200 us. The delay target has to be found: by the small
 	 * messages that the hosts exchange at first, or, cold, without them. */
 	{"T-20", LOAD_INCAST, 1, .hello = 20, LONG, .delay_ns = 4900},
@@ -71,6 +75,7 @@ const struct row rows[] = {
 		.turn_min_ns = 100000, .turn_max_ns = 900000},
 	{"T-40-cold", LOAD_INCAST, 1, LONG, .delay_ns = 9900},
 	{"T-40-8-cold", LOAD_INCAST, 8, LONG, .delay_ns = 9900},
+	{"T-60-cold", LOAD_INCAST, 1, LONG, .delay_ns = 14900},
 	{"T-100-cold", LOAD_INCAST, 1, LONG, .delay_ns = 24900},
 	{"K-30", LOAD_INCAST, 8, LONG, .turn_min_ns = 15000, .turn_max_ns = 45000},
 	{"K-500-cold", LOAD_INCAST, 2, .warm_us = 50000, .us = 50000,
@@ -80,6 +85,7 @@ const struct row rows[] = {
 		.delay_ns = 14700, .port_kb = 500},
 	{"C-16", LOAD_INCAST, 16, LONG, .gbit_per_s = 25, .delay_ns = 14700,
 		.port_kb = 500},
+	{"C-1", LOAD_INCAST, 1, LONG, .gbit_per_s = 25, .delay_ns = 14700, .port_kb = 500},
 	{"C-cap", LOAD_PAIRS, 1, LONG, .gbit_per_s = 25, .police_mbit_per_s = 5000,
 		.police_kb = 256},
 	{"E-4", LOAD_PAIRS, 8, LONG, .leaves = 2, .spines = 4, .trunk_gbit_per_s = 200,
