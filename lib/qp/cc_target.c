@@ -240,16 +240,19 @@ cc_target_check(struct cc *cc, const struct cc_sample *s, uint64_t now)
 		if (now < cc->check_at || cc->climbing || cc->unsteady || cc->before != 0)
 			return false;
 		cc->checking = true;
+		cc->check_at = now;
 		cc->check_cwnd = cc->cwnd;
 		cc->check_low = UINT32_MAX;
 		cc->check_count = 0;
 		cc->cwnd = RTE_MIN(cc->cwnd, CC_ONE);
 		return true;
 	}
-	if (!s->idle)
-		return true;
-	cc->check_low = RTE_MIN(cc->check_low, s->delay_ns);
-	if (++cc->check_count == CC_CHECK_SAMPLES)
+	if (s->idle) {
+		cc->check_count++;
+		cc->check_low = RTE_MIN(cc->check_low, s->delay_ns);
+	}
+	if (cc->check_count == CC_CHECK_SAMPLES ||
+		now - cc->check_at > (uint64_t)CC_CHECK * cc_srtt_ns(cc))
 		check_end(cc, now);
 	return true;
 }
@@ -277,13 +280,15 @@ unsteady_judge(struct cc *cc)
 static void RARE
 watch_end(struct cc *cc, uint64_t now)
 {
+	bool starved = cc->low_ns >= cc_level_ns(cc) && cc->cwnd < CC_SMALL &&
+		       cc->cwnd < cc->first && !cc->lossy && !cc_loses_part(cc, 2);
+
 	unsteady_judge(cc);
 	if (cc->cuts == 0 && now - cc->level_at >= CC_LEVEL_NS &&
 		level_can_fall(cc, cc->low_ns))
 		level_set(cc, cc->level - 1u, now);
-	cc->starved += cc->low_ns >= cc_level_ns(cc) && cc->cwnd < CC_SMALL &&
-		       cc->cwnd < cc->first && !cc->lossy && !cc_loses_part(cc, 2);
-	if (cc->starved >> cc->climb_shift != 0 && cc->low_ns >= cc_level_ns(cc))
+	cc->starved += starved;
+	if (starved && cc->starved >> cc->climb_shift != 0)
 		climb_begin(cc, now);
 	else
 		watch_restart(cc, now);

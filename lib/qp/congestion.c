@@ -30,7 +30,7 @@ congestion_sent(struct qp *qp, uint64_t now)
 	req->rtt_counts = !req->uncounted;
 	if (!req->rtt_counts)
 		return;
-	req->rtt_idle = peer->inflight <= IDLE_PACKETS;
+	req->rtt_idle = peer->inflight - peer->uncounted <= IDLE_PACKETS;
 	cc_sent(&peer->cc, now);
 	peer_window_set(peer, now);
 }

@@ -162,17 +162,17 @@ tlp_timeout(struct qp *qp, uint64_t now)
 	uint64_t rtt_start = req->rtt_start;
 	bool rtt_counts = req->rtt_counts;
 
-	if (likely(req->next_psn != req->una_psn))
-		congestion_probe(qp, tlp_wait_ns(qp), now);
+	if (req->next_psn == req->una_psn) {
+		tlp_cancel(qp);
+		return false;
+	}
+	congestion_probe(qp, tlp_wait_ns(qp), now);
+	req->tlp_backoff++;
 	if (unlikely(qp->params.timeout == 0)) {
-		req->tlp_backoff++;
 		tlp_arm(qp, now);
 		return false;
 	}
 	tlp_cancel(qp); /* armed again when the packets are sent */
-	if (req->next_psn == req->una_psn)
-		return false;
-	req->tlp_backoff++;
 	if (psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)))
 		return true;
 	/* The copy may cause the acknowledgement of the sampled packet, which then comes

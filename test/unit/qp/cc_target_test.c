@@ -269,6 +269,67 @@ far_delays_raise_the_level(void **state)
 	}
 }
 
+/* Raises the level for idle samples of 40 us, and lets round trips pass until the check
+ * begins. */
+static void
+check_begin(void)
+{
+	idle_round_trips(CC_IDLE_SAMPLES, 40);
+	assert_int_equal(cc.level, 3);
+	for (unsigned i = 0; !cc.checking; i++) {
+		assert_true(i <= CC_CHECK + 1);
+		window_set(60);
+		round_trip(50);
+	}
+	assert_int_equal(cc_window(&cc), 1);
+}
+
+/* A level that rose is checked once: the window is a packet for two round trips. If the
+ * delay is less then, by more than a quarter, the level was that of a queue. */
+static void
+level_is_checked_after_a_rise(void **state)
+{
+	static const struct {
+		uint32_t us, level;
+	} rows[] = {{40, 3}, {31, 3}, {29, 0}, {10, 0}};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		setup(state);
+		check_begin();
+		round_trip(50); /* not an idle one: sent before */
+		expect_window(1);
+		idle_round_trips(1, 50);
+		assert_true(cc.checking);
+		idle_round_trips(1, rows[i].us);
+		assert_false(cc.checking);
+		assert_int_equal(cc.level, rows[i].level);
+		expect_window(rows[i].level != 0 ? 60 : 8);
+		for (unsigned n = 0; n < 10 * CC_CHECK; n++) {
+			window_set(60);
+			round_trip(50);
+			assert_false(cc.checking);
+		}
+	}
+}
+
+/* A loss ends the check, for resends give no samples. It begins again later. */
+static void
+loss_ends_a_check(void **state)
+{
+	check_begin();
+	(void)cc_loss(&cc, now);
+	assert_false(cc.checking);
+	expect_window(60);
+	assert_true(cc.check_due);
+	for (unsigned i = 0; !cc.checking; i++) {
+		assert_true(i <= CC_CHECK + 1);
+		round_trip(50);
+	}
+	(void)cc_probe(&cc, 2, now);
+	assert_false(cc.checking);
+	assert_true(cc_window(&cc) > 8);
+}
+
 int
 main(void)
 {
@@ -287,6 +348,8 @@ main(void)
 		cmocka_unit_test_setup(climb_with_a_large_first_window, setup),
 		cmocka_unit_test_setup(pause_forgets_failed_climbs, setup),
 		cmocka_unit_test_setup(far_delays_raise_the_level, setup),
+		cmocka_unit_test_setup(level_is_checked_after_a_rise, setup),
+		cmocka_unit_test_setup(loss_ends_a_check, setup),
 	};
 
 	return cmocka_run_group_tests_name("qp cc_target", tests, NULL, NULL);
