@@ -93,10 +93,12 @@ peer_windows_unblock(struct engine *e, uint64_t now)
 		blocked_peers_unblock(e, now);
 }
 
-/* Puts the QP on the unresolved list, if it has anything to send. */
+/* Puts the QP on the unresolved list, if it has anything to send. It leaves the peer's queue:
+ * there it would take room of the window that other QPs can use. */
 static void
 unresolved_add(struct engine *e, struct qp *qp, uint64_t now)
 {
+	peer_unblock(&e->peers, qp);
 	qp_tx(qp, NULL, 0, now); /* in ERR: flushes */
 	if (!qp_wants_tx(qp))
 		return;
