@@ -49,6 +49,10 @@ engine_pass(struct engine *e, uint64_t now)
 	bool none_ready;
 
 	mr_fault_enter(&e->dev->keys);
+	/* engine_poll() reads the clock before it takes the lock. Until it has it, another
+	 * thread may have run a pass of a later time. */
+	if (unlikely(now < e->shared.now))
+		now = e->shared.now;
 	e->shared.now = now;
 	delayed_ack_end(e);
 	none_ready = TAILQ_EMPTY(&e->ready);

@@ -366,6 +366,30 @@ ack_timer_follows_deadline(void **state)
 	fini(1);
 }
 
+/* A thread has read the clock, waited for the engine lock, and another thread has run a pass
+ * of a later time meanwhile: the time of the engine does not go back. */
+static void
+time_does_not_go_back(void **state)
+{
+	struct engine *e;
+
+	init(NULL, &plain, 1);
+	warm_up();
+	e = fixture.a.dev->engines[0];
+	assert_int_equal(link_qp_recv(&b[0], 2, 0, 64), 0);
+	assert_int_equal(link_qp_send(&a[0], 2, 0, 64, IBV_SEND_SIGNALED), 0);
+	engine_run(e, fixture.now + 1000);
+	engine_link_deliver(&fixture);
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+	engine_link_deliver(&fixture);
+	engine_run(e, fixture.now);
+	link_qp_expect_sent(&a[0], 2, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b[0], 2, 1);
+	assert_in_range(a[0].qp->req.srtt_ns, 1, 1000);
+	assert_int_equal(e->shared.now, fixture.now + 1000);
+	fini(1);
+}
+
 /* ---- Doorbells ---- */
 
 #define POSTERS 4
@@ -453,6 +477,7 @@ main(void)
 		cmocka_unit_test(changed_qp_leaves_blocked_queue),
 		cmocka_unit_test(rnr_timer_is_never_early),
 		cmocka_unit_test(ack_timer_follows_deadline),
+		cmocka_unit_test(time_does_not_go_back),
 		cmocka_unit_test(concurrent_doorbells_are_not_lost),
 	};
 
