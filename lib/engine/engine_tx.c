@@ -43,21 +43,20 @@ unresolved_retry(struct engine *e)
 
 /* ---- QPs ---- */
 
-/* After a QP was served, which has sent requests or not: puts it back on the ready list,
- * blocks it on the peer's window, or neither. A QP for which nothing was left of the window
- * keeps its place among the blocked ones. */
+/* After a QP was served, which has sent requests from psn on or none: puts it back on the
+ * ready list, blocks it on the peer's window, or neither. A QP for which nothing was left of
+ * the window keeps its place among the blocked ones. */
 static void
-qp_requeue(struct engine *e, struct qp *qp, bool sent)
+qp_requeue(struct engine *e, struct qp *qp, uint32_t psn)
 {
 	bool more = qp_wants_tx(qp);
+	bool block = more && qp_peer_full(qp) && qp->state != IBV_QPS_ERR;
 
 	engine_timer_set(e, qp);
-	if (sent)
+	if (unlikely(qp->sched.on_blocked) && (qp->req.next_psn != psn || !block))
 		peer_unblock(&e->peers, qp);
-	if (more && qp_peer_full(qp) && qp->state != IBV_QPS_ERR)
+	if (block)
 		engine_block(e, qp);
-	else
-		peer_unblock(&e->peers, qp);
 	if (more && !qp_window_blocked(qp))
 		engine_ready(e, qp);
 }
@@ -215,9 +214,17 @@ ready_qps_tx(struct engine *e, uint64_t now)
 			used += built;
 		else
 			used += frames_divert(e, qp, rc, frames + used, built, now);
-		qp_requeue(e, qp, qp->req.next_psn != psn);
+		qp_requeue(e, qp, psn);
 	}
 	return used;
+}
+
+/* True if this QP, or others that it must not overtake, wait for the peer window. */
+static inline bool
+peer_has_blocked(const struct engine *e, const struct qp *qp)
+{
+	return unlikely(!TAILQ_EMPTY(&e->peers.blocked)) && qp->peer != NULL &&
+	       !TAILQ_EMPTY(&qp->peer->blocked);
 }
 
 /* One request may be in flight: a peer that delays its acknowledgement, too, sends it
@@ -227,9 +234,13 @@ engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now)
 {
 	unsigned built;
 
+	if (peer_has_blocked(e, qp)) {
+		engine_schedule(e, qp);
+		return true;
+	}
 	if (qp->state != IBV_QPS_RTS || qp->req.next_idx - qp->req.una_idx > 1 ||
-		qp->sched.on_ready || qp->sched.on_blocked ||
-		!port_io_flush(&e->io, now) || port_io_cache_fill(&e->io, 1) == 0 ||
+		qp->sched.on_ready || !port_io_flush(&e->io, now) ||
+		port_io_cache_fill(&e->io, 1) == 0 ||
 		next_hop_resolve(e, qp, now) != ROUTE_PEER)
 		return false;
 	built = qp_tx_requests(qp, e->io.cache + e->io.cache_first,

@@ -98,7 +98,8 @@ engine_forget(struct engine *e, struct qp *qp)
 static inline void
 doorbell_schedule(struct engine *e, struct qp *qp)
 {
-	if (likely(qp->state == IBV_QPS_RTS && !qp_peer_full(qp)))
+	if (likely(qp->state == IBV_QPS_RTS && !qp_peer_full(qp) &&
+		    TAILQ_EMPTY(&e->peers.blocked)))
 		engine_ready(e, qp);
 	else
 		ready_or_block(e, qp);

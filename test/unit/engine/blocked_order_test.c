@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* QPs that are blocked on the peer window: one that cannot send does not hold up those behind
- * it. */
+/* QPs that are blocked on the peer window come before others, and those that cannot send do
+ * not hold up the ones behind them. */
 #include "engine/pass.h"
 #include "engine/sched.h"
 #include "engine_link.h"
@@ -108,11 +108,54 @@ unresolved_qp_leaves_the_queue(void **state)
 	fini();
 }
 
+/* The window opens in the pass that drains the doorbell of another QP. */
+static void
+posted_qp_queues_behind_blocked_ones(void **state)
+{
+	init();
+	second_qp_block();
+	message(2);
+	tx_pass();
+	assert_int_equal(a[1].qp->req.unacked, 1);
+	assert_true(a[2].qp->sched.on_blocked);
+	assert_int_equal(a[2].qp->req.unacked, 0);
+	expect_all();
+	fini();
+}
+
+/* A control call opens the window, and the thread that polled posts to another QP. */
+static void
+post_does_not_overtake_blocked_qps(void **state)
+{
+	static const struct qp_attr reset = {.state = IBV_QPS_RESET};
+
+	init();
+	message(0);
+	tx_pass();
+	message(1);
+	engine_poll(engine());
+	assert_true(a[1].qp->sched.on_blocked);
+	assert_int_equal(dev_qp_modify(fixture.a.dev, a[0].qp, &reset, IBV_QP_STATE), 0);
+	message(2);
+	assert_true(a[2].qp->sched.on_blocked);
+	assert_int_equal(a[2].qp->req.unacked, 0);
+	tx_pass();
+	assert_int_equal(a[1].qp->req.unacked, 1);
+	assert_int_equal(a[2].qp->req.unacked, 0);
+	engine_link_advance(&fixture, NS_PER_SEC);
+	expect_message(1);
+	expect_message(2);
+	link_qp_expect_received(&b[0], 0, 1);
+	fini();
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unresolved_qp_leaves_the_queue),
+		cmocka_unit_test(posted_qp_queues_behind_blocked_ones),
+		cmocka_unit_test(post_does_not_overtake_blocked_qps),
 	};
 
 	return cmocka_run_group_tests_name("engine blocked_order", tests, NULL, NULL);
