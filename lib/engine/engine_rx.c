@@ -224,8 +224,9 @@ can_release_later(const struct engine *e)
 	return e->unreleased_count <= RELEASE_LATER_MAX && e->progress_thread == NULL;
 }
 
+/* Takes packets from other engines. emptied: so is the receive queue. */
 static unsigned
-handoff_rx(struct engine *e, uint64_t now)
+handoff_rx(struct engine *e, uint64_t now, bool emptied)
 {
 	struct pkt pkts[PKT_BURST];
 	unsigned moved = 0;
@@ -239,8 +240,11 @@ handoff_rx(struct engine *e, uint64_t now)
 			e->handoff[i], pkts, sizeof(pkts[0]), PKT_BURST, NULL);
 		if (n != 0)
 			engine_rx_process(e, pkts, n, now);
+		emptied = emptied && n < PKT_BURST;
 		moved += n;
 	}
+	if (likely(emptied))
+		e->shared.polled_ns = now;
 	return moved;
 }
 
@@ -270,7 +274,10 @@ engine_rx(struct engine *e, uint64_t now)
 		if (!can_release_later(e))
 			engine_rx_fini(e);
 	}
+	/* Set after the last packet: they have arrived after the poll before this one. */
+	if (e->dev->engine_count > 1)
+		return n + handoff_rx(e, now, n < PKT_BURST);
 	if (likely(n < PKT_BURST))
 		e->shared.polled_ns = now;
-	return e->dev->engine_count > 1 ? n + handoff_rx(e, now) : n;
+	return n;
 }

@@ -37,8 +37,9 @@ struct qp_shared {
 	bool cnp_off; /* no CNPs are sent for packets with CE */
 	/* Time of the engine's poll pass: timestamp of completions, time of CNPs. */
 	uint64_t now;
-	/* Time of the last poll that emptied the receive queue, before this pass: what the
-	 * pass receives has arrived later. */
+	/* Time of the last poll that emptied the receive queue and the hand-off rings,
+	 * before this pass: what the pass receives has arrived later. A packet that another
+	 * engine has handed off may have waited for that engine's poll before. */
 	uint64_t polled_ns;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the engine does for congestion control (docs/protocol.md 17.2): the time of its polls,
- * waits below one packet, and for which peers and ports there is none. */
+ * and for which peers there is none. */
 #include <string.h>
 
 #include "engine/engine_state.h"
@@ -14,12 +14,18 @@ static struct link_qp a[1], b[1];
 static const struct link_qp_conf plain = {.engine = 0, .rnr_timer = 1};
 
 static void
-init(bool cc)
+init_engines(unsigned engines)
 {
-	struct engine_link_conf conf = {.cc = cc};
+	struct engine_link_conf conf = {.engines = {engines, 1}, .cc = true};
 
 	engine_link_init(&fixture, &conf);
 	link_qps_create(&fixture, a, b, 1, &plain);
+}
+
+static void
+init(void)
+{
+	init_engines(1);
 }
 
 static void
@@ -55,7 +61,7 @@ delay_ends_at_the_last_empty_poll(void **state)
 {
 	struct peer *peer;
 
-	init(true);
+	init();
 	message(0);
 	engine_link_drain(&fixture);
 	expect_message(0);
@@ -74,13 +80,41 @@ delay_ends_at_the_last_empty_poll(void **state)
 	fini();
 }
 
+/* So does that of a packet that another engine has received: this engine has found the ring
+ * empty. */
+static void
+delay_ends_at_the_last_empty_ring(void **state)
+{
+	struct engine *other;
+
+	init_engines(2);
+	other = fixture.a.dev->engines[1];
+	message(0);
+	engine_link_drain(&fixture);
+	expect_message(0);
+	fixture.a.queue = 1;
+	message(1);
+	engine_run(engine(), fixture.now);
+	engine_link_deliver(&fixture);
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+	engine_link_deliver(&fixture);
+	fixture.now += 6 * US;
+	engine_run(engine(), fixture.now);
+	engine_run(other, fixture.now); /* hands the ACK off */
+	fixture.now += 50 * US;
+	engine_run(engine(), fixture.now);
+	assert_int_equal(a[0].qp->peer->cc.delay_ns, 6 * US);
+	expect_message(1);
+	fini();
+}
+
 /* Below one packet the deadline is the time of the next one, and it leaves then. */
 static void
 next_packet_leaves_at_its_time(void **state)
 {
 	struct peer *peer;
 
-	init(true);
+	init();
 	message(0);
 	engine_link_drain(&fixture);
 	expect_message(0);
@@ -120,7 +154,7 @@ no_control_towards_an_own_address(void **state)
 {
 	struct qp_attr attr;
 
-	init(true);
+	init();
 	assert_true(cc_is_on(&a[0].qp->peer->cc));
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
 	attr = link_qp_attr(&a[0], &b[0], &plain);
@@ -147,6 +181,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(delay_ends_at_the_last_empty_poll),
+		cmocka_unit_test(delay_ends_at_the_last_empty_ring),
 		cmocka_unit_test(next_packet_leaves_at_its_time),
 		cmocka_unit_test(no_control_towards_an_own_address),
 	};
