@@ -131,6 +131,16 @@ peer_is_closed(const struct peer *peer)
 	return peer->closed;
 }
 
+/* Returns the time of the next packet, until which the window is closed, also with READs
+ * under way; TIME_NEVER: time does not open it. */
+static inline uint64_t
+peer_opens_at(const struct peer *peer, uint64_t now)
+{
+	if (!cc_is_on(&peer->cc) || !cc_is_paced(&peer->cc) || now >= peer->cc.send_at)
+		return TIME_NEVER;
+	return peer->cc.send_at;
+}
+
 /* True if the window is so small that a packet has its time. */
 static inline bool
 peer_is_slow(const struct peer *peer)
