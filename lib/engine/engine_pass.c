@@ -87,14 +87,16 @@ engine_run(struct engine *e, uint64_t now)
 static uint64_t
 peer_windows_open(const struct engine *e)
 {
-	const struct peer *peer;
+	struct peer *peer;
 	uint64_t when = TIME_NEVER;
 
 	TAILQ_FOREACH (peer, &e->peers.blocked, blocked_link) {
+		/* A control call blocks a QP on a window whose time has come since it was
+		 * closed: the passes since then had no QP to open it for. */
+		peer_window_set(peer, e->shared.now);
 		if (!peer_full(peer))
 			return 0;
-		if (peer_is_closed(peer))
-			when = RTE_MIN(when, peer->cc.send_at);
+		when = RTE_MIN(when, peer_opens_at(peer, e->shared.now));
 	}
 	return when;
 }

@@ -57,7 +57,8 @@ struct engine {
 
 	/* Manual progress: used by manual_progress.c. Times are in nanoseconds. */
 
-	/* the earliest timer set since the progress thread went to sleep */
+	/* the earliest timer set since the progress thread went to sleep, or time at which
+	 * a peer window opens for blocked QPs */
 	uint64_t earliest_ns;
 	uint64_t sleep_until_ns; /* end of the progress thread's sleep; 0: it is awake */
 	uint32_t progress_calls; /* calls of engine_progress() */

@@ -56,7 +56,7 @@ qp_requeue(struct engine *e, struct qp *qp, uint32_t psn)
 	if (unlikely(qp->sched.on_blocked) && (qp->req.next_psn != psn || !block))
 		peer_unblock(&e->peers, qp);
 	if (block)
-		engine_block(e, qp);
+		peer_block(&e->peers, qp);
 	if (more && !qp_window_blocked(qp))
 		engine_ready(e, qp);
 }
@@ -73,8 +73,11 @@ blocked_peers_unblock(struct engine *e, uint64_t now)
 		uint32_t room;
 		struct qp *qp;
 
-		if (unlikely(peer_is_slow(peer)))
+		if (unlikely(cc_is_on(&peer->cc))) {
 			peer_window_set(peer, now);
+			e->earliest_ns =
+				RTE_MIN(e->earliest_ns, peer_opens_at(peer, now));
+		}
 		room = RTE_MIN(peer_room(peer), PKT_BURST + 0u);
 		next = TAILQ_NEXT(peer, blocked_link);
 		TAILQ_FOREACH (qp, &peer->blocked, blocked_link) {

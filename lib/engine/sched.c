@@ -38,14 +38,6 @@ engine_ready(struct engine *e, struct qp *qp)
 	TAILQ_INSERT_TAIL(&e->ready, qp, sched.ready_link);
 }
 
-void
-engine_block(struct engine *e, struct qp *qp)
-{
-	peer_block(&e->peers, qp);
-	if (unlikely(peer_is_closed(qp->peer)))
-		e->earliest_ns = RTE_MIN(e->earliest_ns, qp->peer->cc.send_at);
-}
-
 /* Puts the QP on the ready list if it has something to send. Leaves its timer alone. */
 static void
 ready_or_block(struct engine *e, struct qp *qp)
@@ -56,7 +48,7 @@ ready_or_block(struct engine *e, struct qp *qp)
 	if (qp->sched.on_ready || !qp_wants_tx(qp))
 		return;
 	if (qp_window_blocked(qp) || qp_must_queue(qp))
-		engine_block(e, qp);
+		peer_block(&e->peers, qp);
 	else
 		engine_ready(e, qp);
 }

@@ -7,6 +7,9 @@
 #include "engine_link.h"
 
 #define US NS_PER_US
+/* Timers of the next milliseconds are set for almost their time, not for a much earlier one at
+ * which the wheel cascades them. */
+#define WHEEL_TURN (16 * WHEEL_SLOTS * WHEEL_SLOTS * WHEEL_SLOTS * WHEEL_TICK_NS)
 
 static struct engine_link fixture;
 static struct link_qp a[1], b[1];
@@ -19,6 +22,7 @@ init_engines(unsigned engines)
 	struct engine_link_conf conf = {.engines = {engines, 1}, .cc = true};
 
 	engine_link_init(&fixture, &conf);
+	fixture.now = WHEEL_TURN;
 	link_qps_create(&fixture, a, b, 1, &plain);
 }
 
@@ -108,41 +112,85 @@ delay_ends_at_the_last_empty_ring(void **state)
 	fini();
 }
 
+/* The first message: its round trip takes this long. */
+static void
+first_message(uint64_t ns)
+{
+	message(0);
+	while (fixture.b.roce_frames == 0)
+		engine_link_pass(&fixture);
+	fixture.now += ns;
+	engine_link_drain(&fixture);
+	expect_message(0);
+}
+
 /* Below one packet the deadline is the time of the next one, and it leaves then. */
 static void
 next_packet_leaves_at_its_time(void **state)
 {
 	struct peer *peer;
+	uint32_t psn;
 
 	init();
-	message(0);
-	engine_link_drain(&fixture);
-	expect_message(0);
+	first_message(40 * US);
 	peer = a[0].qp->peer;
-	peer->srtt_ns = 40 * US;
 	peer->cc.cwnd = CC_ONE / 4;
 	peer->cc.slow_start = false;
 	peer_window_set(peer, fixture.now);
+	a[0].qp->req.srtt_ns = 100 * US; /* the tail-loss probe is due later */
 	message(1);
 	message(2);
 	engine_run(engine(), fixture.now);
+	psn = a[0].qp->req.next_psn;
 	assert_int_equal(peer->inflight, 1);
-	assert_true(peer_is_closed(peer));
 	assert_int_equal(engine_link_blocked(engine()), 1);
-	assert_int_equal(engine_deadline(engine()),
-		RTE_MIN(peer->cc.send_at, wheel_next(&engine()->wheel)));
 	assert_int_equal(peer->cc.send_at, fixture.now + 160 * US);
-	/* The first one is lost: the second one is not resent before its time either. */
+	assert_true(wheel_next(&engine()->wheel) > peer->cc.send_at);
+	assert_int_equal(engine_deadline(engine()), peer->cc.send_at);
+	/* The first packet is no longer in flight, and still the second one waits. */
 	fixture.now = peer->cc.send_at - 1;
 	peer->inflight = 0;
 	engine_run(engine(), fixture.now);
 	assert_int_equal(engine_link_blocked(engine()), 1);
+	assert_int_equal(a[0].qp->req.next_psn, psn);
 	fixture.now++;
 	engine_run(engine(), fixture.now);
+	assert_int_equal(a[0].qp->req.next_psn, psn_add(psn, 1));
+	assert_int_equal(engine()->stats.tlp_sent, 0);
 	assert_int_equal(engine()->stats.cc_waits, 2);
 	peer->inflight = a[0].qp->req.unacked;
 	engine_link_advance(&fixture, 10 * NS_PER_MS);
 	expect_message(1);
+	expect_message(2);
+	fini();
+}
+
+/* The time of the next packet has come while no QP was blocked. A control call schedules a QP,
+ * which finds the window closed: the next pass is due at once. */
+static void
+control_call_meets_a_window_of_the_past(void **state)
+{
+	struct peer *peer;
+
+	init();
+	first_message(40 * US);
+	peer = a[0].qp->peer;
+	peer->cc.cwnd = CC_ONE / 4;
+	message(1);
+	engine_run(engine(), fixture.now);
+	a[0].qp->req.rtt_counts = false;
+	engine_link_drain(&fixture);
+	expect_message(1);
+	assert_int_equal(peer->window, 0);
+	fixture.now = peer->cc.send_at + US;
+	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_SQD), 0);
+	message(2);
+	engine_run(engine(), fixture.now);
+	assert_int_equal(engine_link_blocked(engine()), 0);
+	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RTS), 0);
+	assert_int_equal(engine_link_blocked(engine()), 1);
+	assert_int_equal(engine_deadline(engine()), 0);
+	engine_link_drain(&fixture);
 	expect_message(2);
 	fini();
 }
@@ -183,6 +231,7 @@ main(void)
 		cmocka_unit_test(delay_ends_at_the_last_empty_poll),
 		cmocka_unit_test(delay_ends_at_the_last_empty_ring),
 		cmocka_unit_test(next_packet_leaves_at_its_time),
+		cmocka_unit_test(control_call_meets_a_window_of_the_past),
 		cmocka_unit_test(no_control_towards_an_own_address),
 	};
 

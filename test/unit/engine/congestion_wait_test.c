@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Congestion control below one packet, in manual progress: the progress thread sleeps until the
+ * time of the next packet, and is woken when that becomes earlier than the end of its sleep. */
+#include "engine/engine_state.h"
+#include "engine/manual_progress.h"
+#include "engine/pass.h"
+#include "engine_link.h"
+#include "test_clock.h"
+
+#define US NS_PER_US
+#define QPS 3
+/* Timers of the next milliseconds are set for almost their time, not for a much earlier one at
+ * which the wheel cascades them. */
+#define WHEEL_TURN (16 * WHEEL_SLOTS * WHEEL_SLOTS * WHEEL_SLOTS * WHEEL_TICK_NS)
+
+static struct engine_link fixture;
+static struct link_qp a[QPS], b[QPS];
+static struct engine *e;
+static struct peer *peer;
+static uint32_t asleep;
+static unsigned wakes;
+
+static const struct link_qp_conf plain = {.engine = 0, .wr = 16};
+
+static void
+count_wake(void *arg)
+{
+	(void)arg;
+	wakes++;
+}
+
+static const struct engine_progress_thread progress_thread = {
+	.wake = count_wake, .asleep = &asleep};
+
+static void
+message(unsigned i)
+{
+	assert_int_equal(link_qp_recv(&b[i], 0, 0, 64), 0);
+	assert_int_equal(link_qp_send(&a[i], 0, 0, 8, IBV_SEND_SIGNALED), 0);
+}
+
+static void
+expect_message(unsigned i)
+{
+	link_qp_expect_sent(&a[i], 0, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b[i], 0, 1);
+}
+
+static void
+window_set(uint32_t cwnd)
+{
+	peer->cc.cwnd = cwnd;
+	peer->cc.slow_start = false;
+	peer_window_set(peer, fixture.now);
+}
+
+/* The round trip takes 40 us. Tail-loss probes come later than anything here. */
+static void
+init(void)
+{
+	struct engine_link_conf conf = {.cc = true};
+
+	engine_link_init(&fixture, &conf);
+	fixture.now = WHEEL_TURN;
+	test_clock = &fixture.now;
+	link_qps_create(&fixture, a, b, QPS, &plain);
+	e = fixture.a.dev->engines[0];
+	peer = a[0].qp->peer;
+	message(0);
+	while (fixture.b.roce_frames == 0)
+		engine_link_pass(&fixture);
+	fixture.now += 40 * US;
+	engine_link_drain(&fixture);
+	expect_message(0);
+	wheel_cancel(&e->wheel, &a[0].qp->sched.timer);
+	for (unsigned i = 0; i < QPS; i++)
+		a[i].qp->req.srtt_ns = (1 + 2 * i) * NS_PER_MS;
+	engine_set_progress_thread(e, &progress_thread);
+	asleep = 0;
+	wakes = 0;
+}
+
+static void
+fini(void)
+{
+	link_qps_destroy(a, b, QPS);
+	engine_link_fini(&fixture);
+}
+
+/* All packets in flight are acknowledged, and the window stays as it is. */
+static void
+acknowledge(void)
+{
+	for (unsigned i = 0; i < QPS; i++)
+		a[i].qp->req.rtt_counts = false;
+	engine_link_deliver(&fixture);
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+	engine_link_deliver(&fixture);
+	engine_try_pass(e);
+}
+
+/* The time of the next packet has come. Afterwards this many QPs are blocked. */
+static void
+next_packet(unsigned blocked)
+{
+	assert_int_equal(engine_sleep_until(e), peer->cc.send_at);
+	assert_true(peer->cc.send_at > fixture.now);
+	fixture.now = peer->cc.send_at - 1;
+	engine_try_pass(e);
+	assert_int_equal(peer->inflight, 0);
+	fixture.now++;
+	engine_try_pass(e);
+	assert_int_equal(peer->inflight, 1);
+	assert_int_equal(engine_link_blocked(e), blocked);
+}
+
+/* The window is closed when QPs are posted to. */
+static void
+blocked_qp_wakes_progress_thread(void **state)
+{
+	init();
+	window_set(CC_ONE / 4);
+	message(0);
+	assert_int_equal(peer->inflight, 1);
+	assert_true(engine_sleep_until(e) > peer->cc.send_at);
+	message(1);
+	assert_int_equal(wakes, 1);
+	message(2);
+	assert_int_equal(wakes, 1);
+	assert_int_equal(engine_link_blocked(e), 2);
+	acknowledge();
+	next_packet(1);
+	acknowledge();
+	next_packet(0);
+	acknowledge();
+	for (unsigned i = 0; i < QPS; i++)
+		expect_message(i);
+	fini();
+}
+
+/* The window closes while QPs wait for it. The QP that closes it has nothing more to send. */
+static void
+closing_window_wakes_progress_thread(void **state)
+{
+	init();
+	window_set(CC_ONE);
+	for (unsigned i = 0; i < QPS; i++)
+		message(i);
+	assert_int_equal(engine_link_blocked(e), 2);
+	assert_true(engine_sleep_until(e) > fixture.now + NS_PER_MS);
+	window_set(CC_ONE / 4);
+	acknowledge();
+	assert_int_equal(a[1].qp->req.unacked, 1);
+	assert_int_equal(engine_link_blocked(e), 1);
+	assert_int_equal(wakes, 1);
+	acknowledge();
+	next_packet(0);
+	acknowledge();
+	for (unsigned i = 0; i < QPS; i++)
+		expect_message(i);
+	fini();
+}
+
+/* A READ whose packets are added to the window does not hide that it is closed. */
+static void
+window_is_closed_beside_a_read(void **state)
+{
+	struct sge sge;
+	struct send_req read = {.opcode = IBV_WR_RDMA_READ, .sge = &sge, .num_sge = 1};
+
+	init();
+	sge = (struct sge){(uintptr_t)fixture.a.mem, 2000, fixture.a.lkey};
+	a[0].qp->params.max_rd_atomic = 1;
+	assert_int_equal(sq_post(&a[0].qp->sq, &read), 0);
+	engine_doorbell(a[0].qp);
+	fixture.b.deaf = true;
+	engine_link_deliver(&fixture);
+	fixture.b.deaf = false;
+	assert_int_equal(peer->reading, 2);
+	assert_true(engine_sleep_until(e) > fixture.now + NS_PER_MS);
+	peer->cc.send_at = fixture.now + 160 * US;
+	window_set(CC_ONE / 4);
+	message(1);
+	assert_int_equal(engine_link_blocked(e), 1);
+	assert_int_equal(wakes, 1);
+	assert_int_equal(engine_sleep_until(e), peer->cc.send_at);
+	fixture.now = peer->cc.send_at;
+	engine_try_pass(e);
+	assert_int_equal(a[1].qp->req.unacked, 1);
+	acknowledge();
+	expect_message(1);
+	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
+	assert_int_equal(peer->reading, 0);
+	fini();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(blocked_qp_wakes_progress_thread),
+		cmocka_unit_test(closing_window_wakes_progress_thread),
+		cmocka_unit_test(window_is_closed_beside_a_read),
+	};
+
+	return cmocka_run_group_tests_name("engine congestion_wait", tests, NULL, NULL);
+}
