@@ -27,12 +27,23 @@ zone_check(const struct host *h, uint32_t from, uint32_t to)
 	FUZZ_CHECK(memcmp(h->mem + from, secret + from, to - from) == 0);
 }
 
+/* The peer counts the packets in flight, and those of them that belong to READs and atomics. */
+static void
+peer_check(const struct host *h)
+{
+	const struct requester *req = &h->qp.req;
+
+	FUZZ_CHECK(h->peer.inflight == (uint32_t)req->unacked + req->piggybacked);
+	FUZZ_CHECK(h->peer.reading <= (req->reads != 0 ? h->peer.inflight : 0));
+}
+
 void
 world_check(const struct world *w)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		const struct host *h = i == 0 ? &w->link.a : &w->link.b;
 
+		peer_check(h);
 		zone_check(h, SOURCE_AT, LANDING_AT);
 		zone_check(h, GUARD_AT, GRANT_AT);
 		zone_check(h, END_GUARD_AT, MEM_BYTES);
@@ -89,6 +100,7 @@ conf_of(const struct step *s)
 	conf.peer_window = s->y & 4 ? 1u + (s->y >> 8) : 1u << 20;
 	conf.access = s->y & 8 ? (s->y >> 4 & ACCESS_REMOTE) : ACCESS_REMOTE;
 	conf.mem_bytes = MEM_BYTES;
+	conf.cc = s->op & 0x80;
 	return conf;
 }
 

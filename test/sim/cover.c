@@ -210,6 +210,10 @@ print_requests(const struct cover *c)
 	print_row("window", "key refused", c->stale_keys, true);
 	print_row("CNP", "sent", c->cnp_sent, true);
 	print_row("CNP", "received", c->cnp_received, true);
+	print_row("congestion", "window cut by delay", c->cc_cut_delay, true);
+	print_row("congestion", "window cut by loss", c->cc_cut_loss, true);
+	print_row("congestion", "window cut by CNP", c->cc_cut_cnp, true);
+	print_row("congestion", "wait below one packet", c->cc_waits, true);
 }
 
 static bool

@@ -48,6 +48,7 @@ device_open(struct host *h)
 		.max_qp = 64,
 		.peer_window = h->conf.peer_window,
 		.many_qps = h->conf.many_qps,
+		.cc = h->conf.cc,
 		.net = {.addr_count = 2},
 	};
 	char text[64];
@@ -239,4 +240,8 @@ host_stats(struct host *h)
 		stats.cnp_sent, stats.ecn_marked);
 	cover.cnp_sent += stats.cnp_sent;
 	cover.cnp_received += stats.cnp_received;
+	cover.cc_waits += stats.cc_waits;
+	cover.cc_cut_delay += stats.cc_cut_delay;
+	cover.cc_cut_loss += stats.cc_cut_loss;
+	cover.cc_cut_cnp += stats.cc_cut_cnp;
 }

@@ -25,6 +25,7 @@ struct host_conf {
 	uint32_t many_qps;
 	unsigned cqs, srqs;
 	bool xrc; /* XRC targets may share an SRQ */
+	struct cc_conf cc;
 };
 
 struct host {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "engine/engine_state.h"
+
 #include "check.h"
 #include "quiesce.h"
 #include "msg.h"
@@ -104,4 +106,53 @@ world_quiesce_step(void)
 		}
 	}
 	return rest;
+}
+
+/* The engine's QPs account for what is in flight to the peer. Without READs and atomics under
+ * way none of it is theirs. A QP waits for the window only as long as something opens it. */
+static void
+peer_check(
+	const struct host *h, const struct engine *e, const struct peer *peer, bool opens)
+{
+	uint32_t inflight = 0, reads = 0;
+
+	for (uint32_t i = 0; i <= h->dev->qps.pool.mask; i++) {
+		const struct qp *qp = qp_table_at(&h->dev->qps, i);
+
+		if (qp == NULL || qp->peer != peer)
+			continue;
+		inflight += qp->req.unacked + qp->req.piggybacked;
+		reads += qp->req.reads;
+		CHECK(!qp->sched.on_unresolved || !qp->sched.on_blocked,
+			"host %u engine %u: QP 0x%x waits for the window and a next hop",
+			h->index, e->index, qp->qpn);
+	}
+	CHECK(peer->inflight == inflight,
+		"host %u engine %u: %u packets in flight to a peer, of its QPs %u",
+		h->index, e->index, peer->inflight, inflight);
+	CHECK(peer->reading <= (reads != 0 ? inflight : 0),
+		"host %u engine %u: %u packets of READs, %u READs, %u packets in flight",
+		h->index, e->index, peer->reading, reads, inflight);
+	CHECK(opens || TAILQ_EMPTY(&peer->blocked),
+		"host %u engine %u: QPs wait for a window that nothing opens", h->index,
+		e->index);
+}
+
+void
+quiesce_peers_check(void)
+{
+	for (unsigned i = 0; i < world.hosts * HOST_ENGINES; i++) {
+		const struct host *h = &world.host[i / HOST_ENGINES];
+		struct engine *e = h->dev->engines[i % HOST_ENGINES];
+		const struct peer *peer;
+		bool opens;
+
+		if (i % HOST_ENGINES >= h->conf.engines)
+			continue;
+		opens = engine_deadline(e) != TIME_NEVER;
+		for (uint32_t n = 0; n <= e->peers.mask; n++) {
+			LIST_FOREACH(peer, &e->peers.buckets[n], link)
+			peer_check(h, e, peer, opens);
+		}
+	}
 }

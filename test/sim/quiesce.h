@@ -16,5 +16,7 @@ bool quiesce_sqe(struct end *e);
 /* Polls, repairs and posts a last request on each connection. Returns true when nothing
  * is in progress. */
 bool world_quiesce_step(void);
+/* Checks what the engines know of their peers: packets in flight, blocked QPs. */
+void quiesce_peers_check(void);
 
 #endif
