@@ -27,7 +27,7 @@ WORD(word_quit, a, "quit#exit");
 WORD(word_wait, a, "wait");
 WORD(word_clear, a, "clear");
 WORD(word_show, a, "show");
-WORD(word_what, b, "port#engine#qp#srq#cq#mr#neigh");
+WORD(word_what, b, "port#engine#qp#srq#cq#mr#neigh#peer");
 WORD(word_how, c, "stats#all");
 static cmdline_parse_token_num_t word_number =
 	TOKEN_NUM_INITIALIZER(struct words, number, RTE_UINT32);
@@ -42,9 +42,10 @@ do_help(void *parsed, struct cmdline *cl, void *data)
 	      "stop                      stop it and print the result\n"
 	      "wait                      wait until the run ends\n"
 	      "wait S                    wait S seconds, while a run continues\n"
-	      "show WHAT [stats|all]     WHAT: port, engine, qp, srq, cq, mr or neigh; "
-	      "stats:\n"
-	      "                          counters that are not 0; all: all counters\n"
+	      "show WHAT [stats|all]     WHAT: port, engine, qp, srq, cq, mr, neigh or "
+	      "peer;\n"
+	      "                          stats: counters that are not 0; all: all "
+	      "counters\n"
 	      "listen PORT               wait for RDMA-CM connections, one per QP\n"
 	      "connect IP PORT           connect all QPs by RDMA-CM; `start` then uses "
 	      "them\n"
@@ -180,7 +181,7 @@ static void
 do_show(void *parsed, struct cmdline *cl, void *data)
 {
 	static const char *const names[] = {
-		"port", "engine", "qp", "srq", "cq", "mr", "neigh"};
+		"port", "engine", "qp", "srq", "cq", "mr", "neigh", "peer"};
 	const struct words *words = parsed;
 	bool all = data == NULL ? false : strcmp(words->c, "all") == 0;
 

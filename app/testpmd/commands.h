@@ -36,7 +36,8 @@ enum show_what {
 	SHOW_SRQ,
 	SHOW_CQ,
 	SHOW_MR,
-	SHOW_NEIGH
+	SHOW_NEIGH,
+	SHOW_PEER
 };
 void show_host(struct host *host, enum show_what what, bool all);
 

@@ -185,6 +185,39 @@ show_neigh(struct host *host)
 	}
 }
 
+static void
+show_one_peer(const struct rocade_peer *peer)
+{
+	char text[64];
+
+	printf("  %-40s engine %u, %" PRIu32 " QPs (%" PRIu32 " blocked), %" PRIu32
+	       " of %" PRIu32 " packets in flight, round trip %.1f us",
+		rocade_gid_format(&peer->gid, text, sizeof(text)), peer->engine,
+		peer->qps, peer->qps_blocked, peer->inflight, peer->window,
+		peer->srtt_ns / 1e3);
+	if (!peer->cc) {
+		puts(", no congestion control");
+		return;
+	}
+	printf(", congestion window %.2f packets, ", peer->cc_window);
+	if (peer->cc_delay_ns == UINT32_MAX)
+		printf("no delay measured, ");
+	else
+		printf("delay %.1f us, ", peer->cc_delay_ns / 1e3);
+	printf("target %.1f us\n", peer->cc_target_ns / 1e3);
+}
+
+static void
+show_peer(struct host *host)
+{
+	struct rocade_peer rows[64];
+	unsigned n = rocade_port_peers(host->port, rows, 64);
+
+	printf("port %" PRIu64 ": %u peers\n", host->pc->port, n);
+	for (unsigned i = 0; i < n && i < 64; i++)
+		show_one_peer(&rows[i]);
+}
+
 void
 show_host(struct host *host, enum show_what what, bool all)
 {
@@ -210,6 +243,9 @@ show_host(struct host *host, enum show_what what, bool all)
 		break;
 	case SHOW_NEIGH:
 		show_neigh(host);
+		break;
+	case SHOW_PEER:
+		show_peer(host);
 		break;
 	}
 }

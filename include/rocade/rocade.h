@@ -218,6 +218,26 @@ struct rocade_neigh {
 unsigned rocade_port_neighs(
 	struct rocade_port *port, struct rocade_neigh *rows, unsigned n);
 
+/* A remote address that an engine's RC and XRC QPs send to. They share its window
+ * (docs/protocol.md 7.2, 17.2). */
+struct rocade_peer {
+	union ibv_gid gid;
+	unsigned engine;
+	uint32_t qps;
+	uint32_t qps_blocked; /* of them wait for the window */
+	uint32_t inflight;    /* packets sent and not acknowledged */
+	uint32_t window;  /* their limit; 0: closed until the time of the next packet */
+	uint32_t srtt_ns; /* smoothed round trip; 0: none measured yet */
+	/* Congestion control; cc: it is on. */
+	bool cc;
+	double cc_window;      /* packets, also parts of one */
+	uint32_t cc_delay_ns;  /* of the last round trip; UINT32_MAX: none measured yet */
+	uint32_t cc_target_ns; /* the delay that it aims at */
+};
+/* Fills up to n rows with the peers of all engines. Returns how many there are. */
+unsigned rocade_port_peers(
+	struct rocade_port *port, struct rocade_peer *rows, unsigned n);
+
 /* ---- Impairment: loss and other faults on purpose, for tests ---- */
 
 struct rocade_impair {

@@ -326,6 +326,22 @@ dev_stats(struct dev *dev, struct port_stats *out)
 		port_stats_add(out, engine_stats(dev->engines[i]));
 }
 
+void
+dev_peers_each(struct dev *dev, dev_peer_fn fn, void *arg)
+{
+	for (unsigned i = 0; i < dev->engine_count; i++) {
+		struct engine *e = dev->engines[i];
+		const struct peer *peer;
+
+		engine_lock(e);
+		for (uint32_t n = 0; n <= e->peers.mask; n++) {
+			LIST_FOREACH(peer, &e->peers.buckets[n], link)
+			fn(peer, i, arg);
+		}
+		engine_unlock(e);
+	}
+}
+
 int
 dev_set_net(struct dev *dev, const struct net_conf *net)
 {

@@ -198,6 +198,9 @@ int dev_key_free(struct dev *dev, uint32_t key);
 
 /* Sums the engines' counters. */
 void dev_stats(struct dev *dev, struct port_stats *out);
+/* Calls fn for each peer of each engine, with the lock of that engine held. */
+typedef void (*dev_peer_fn)(const struct peer *peer, unsigned engine, void *arg);
+void dev_peers_each(struct dev *dev, dev_peer_fn fn, void *arg);
 
 void dev_listen(
 	struct dev *dev, struct dev_listener *listener, struct event_queue *events);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters, the state of a QP, and the engine functions of rocade.h. */
+/* Counters, the state of QPs and peers, and the engine functions of rocade.h. */
 #include <string.h>
 
 #include "verbs/objects.h"
@@ -80,6 +80,47 @@ rocade_qp_info(struct ibv_qp *ibv, struct rocade_qp_info *info)
 	engine_unlock(qp->sched.engine);
 	*info = got;
 	return 0;
+}
+
+struct peer_rows {
+	struct rocade_peer *rows;
+	unsigned n;
+	unsigned count;
+};
+
+static void
+peer_row(const struct peer *peer, unsigned engine, void *arg)
+{
+	struct peer_rows *to = arg;
+	struct rocade_peer *row;
+	const struct qp *qp;
+
+	if (to->count++ >= to->n)
+		return;
+	row = &to->rows[to->count - 1];
+	*row = (struct rocade_peer){.engine = engine,
+		.qps = peer->qps,
+		.inflight = peer->inflight,
+		.window = peer->window,
+		.srtt_ns = peer->srtt_ns,
+		.cc = cc_is_on(&peer->cc)};
+	memcpy(row->gid.raw, peer->gid, sizeof(row->gid.raw));
+	TAILQ_FOREACH (qp, &peer->blocked, blocked_link)
+		row->qps_blocked++;
+	if (!row->cc)
+		return;
+	row->cc_window = (double)peer->cc.cwnd / CC_ONE;
+	row->cc_delay_ns = peer->cc.delay_ns;
+	row->cc_target_ns = cc_target_ns(&peer->cc);
+}
+
+EXPORT unsigned
+rocade_port_peers(struct rocade_port *port, struct rocade_peer *rows, unsigned n)
+{
+	struct peer_rows to = {.rows = rows, .n = n};
+
+	dev_peers_each(port->dev, peer_row, &to);
+	return to.count;
 }
 
 EXPORT unsigned

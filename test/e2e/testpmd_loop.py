@@ -145,7 +145,7 @@ def commands():
     lines = ["# a comment", "help", "show port stats", "start", "wait 1", "show srq all",
              "set srq 0 limit 64", "set srq 0 size 8192", "show srq",
              "set impair rx loss 1% dup 1% reorder 1% corrupt 0.1%", "wait 1",
-             "set impair rx off", "show qp stats", "show cq all", "show mr", "show neigh",
+             "set impair rx off", "show qp stats", "show cq all", "show mr", "show neigh", "show peer",
              "show engine all", "show port all", "clear", "show port", "stop", "set mtu 512",
              "set burst 8", "set signal-every 16", "set count 5000", "start", "wait",
              "set srq 0 size 10000", "start", "wait", "quit"]
@@ -155,7 +155,7 @@ def commands():
     case("a file of commands runs", done.returncode == 0 and good(report, 5000),
          done.stdout + done.stderr)
     for what in ("limit 64 armed", "of 8192 receives", "reachable", "to receive",
-                 "rnr_nak_sent", "run by the main loop"):
+                 "no congestion control", "rnr_nak_sent", "run by the main loop"):
         case("a file of commands prints \"%s\"" % what, what in done.stdout, done.stdout)
     case("a file of commands: three runs pass", done.stdout.count("\nPASS") == 3, done.stdout)
     case("a file of commands: `set mtu` changes the path MTU",

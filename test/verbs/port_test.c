@@ -182,6 +182,28 @@ test_neighbours(void **state)
 }
 
 static void
+test_peers(void **state)
+{
+	struct rocade_peer rows[8];
+	unsigned n = rocade_port_peers(pair.a.port, rows, 8);
+	const struct rocade_peer *peer = NULL;
+
+	assert_in_range(n, 1, 8);
+	for (unsigned i = 0; i < n; i++) {
+		if (memcmp(&rows[i].gid, &pair.b.gid, 16) == 0)
+			peer = &rows[i];
+	}
+	assert_non_null(peer);
+	assert_int_equal(peer->engine, 0);
+	assert_in_range(peer->qps, 1, 64);
+	assert_int_equal(peer->qps_blocked, 0);
+	assert_int_equal(peer->inflight, 0);
+	assert_int_not_equal(peer->window, 0);
+	assert_false(peer->cc);
+	assert_int_equal(rocade_port_peers(pair.a.port, NULL, 0), n);
+}
+
+static void
 test_set_addresses(void **state)
 {
 	union ibv_gid gid;
@@ -223,6 +245,7 @@ main(void)
 		cmocka_unit_test(device_in_list_outlives_its_port),
 		with_pair(test_addresses),
 		with_pair(test_neighbours),
+		with_pair(test_peers),
 		with_pair(test_set_addresses),
 		with_pair(counters_have_name_and_text),
 	};
