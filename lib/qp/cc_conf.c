@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control path. Reads the setting of congestion control. */
+/* Control path. */
+/* Reads the setting of congestion control. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
