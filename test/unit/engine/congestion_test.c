@@ -112,6 +112,41 @@ delay_ends_at_the_last_empty_ring(void **state)
 	fini();
 }
 
+/* A ring that may hold more packets is not empty. */
+static void
+full_burst_from_a_ring_is_no_empty_poll(void **state)
+{
+	enum { N = PKT_BURST + 8 };
+	uint64_t polled;
+
+	init_engines(2);
+	message(0);
+	engine_link_drain(&fixture);
+	expect_message(0);
+	b[0].qp->peer->cc.cwnd = 0; /* no control of b */
+	b[0].qp->peer->window = N;
+	for (unsigned k = 0; k < N; k++) {
+		assert_int_equal(link_qp_recv(&a[0], k, 0, 64), 0);
+		assert_int_equal(link_qp_send(&b[0], k, 0, 8, IBV_SEND_SIGNALED), 0);
+	}
+	fixture.a.queue = 1;
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+	engine_link_deliver(&fixture);
+	for (unsigned n = 0; n < 2; n++)
+		engine_run(fixture.a.dev->engines[1], fixture.now);
+	polled = engine()->shared.polled_ns;
+	assert_int_equal(fixture.a.dev->engines[1]->stats.rx_handoff, N);
+	fixture.now += 6 * US;
+	engine_run(engine(), fixture.now);
+	assert_int_equal(engine()->shared.polled_ns, polled);
+	engine_run(engine(), fixture.now);
+	assert_int_equal(engine()->shared.polled_ns, fixture.now);
+	engine_link_drain(&fixture);
+	link_qp_expect_sent(&b[0], 0, N, IBV_WC_SUCCESS);
+	link_qp_expect_received(&a[0], 0, N);
+	fini();
+}
+
 /* The first message: its round trip takes this long. */
 static void
 first_message(uint64_t ns)
@@ -230,6 +265,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(delay_ends_at_the_last_empty_poll),
 		cmocka_unit_test(delay_ends_at_the_last_empty_ring),
+		cmocka_unit_test(full_burst_from_a_ring_is_no_empty_poll),
 		cmocka_unit_test(next_packet_leaves_at_its_time),
 		cmocka_unit_test(control_call_meets_a_window_of_the_past),
 		cmocka_unit_test(no_control_towards_an_own_address),
