@@ -27,14 +27,15 @@ zone_check(const struct host *h, uint32_t from, uint32_t to)
 	FUZZ_CHECK(memcmp(h->mem + from, secret + from, to - from) == 0);
 }
 
-/* The peer counts the packets in flight, and those of them that belong to READs and atomics. */
+/* The peer counts the packets in flight, and those of them that congestion control leaves out. */
 static void
 peer_check(const struct host *h)
 {
 	const struct requester *req = &h->qp.req;
 
 	FUZZ_CHECK(h->peer.inflight == (uint32_t)req->unacked + req->piggybacked);
-	FUZZ_CHECK(h->peer.reading <= (req->reads != 0 ? h->peer.inflight : 0));
+	FUZZ_CHECK(h->peer.uncounted == h->qp.cc_uncounted);
+	FUZZ_CHECK(h->peer.uncounted <= h->peer.inflight);
 }
 
 void

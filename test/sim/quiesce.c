@@ -108,13 +108,13 @@ world_quiesce_step(void)
 	return rest;
 }
 
-/* The engine's QPs account for what is in flight to the peer. Without READs and atomics under
- * way none of it is theirs. A QP waits for the window only as long as something opens it. */
+/* The engine's QPs account for what is in flight to the peer, and for what of it congestion
+ * control does not count. A QP waits for the window only as long as something opens it. */
 static void
 peer_check(
 	const struct host *h, const struct engine *e, const struct peer *peer, bool opens)
 {
-	uint32_t inflight = 0, reads = 0;
+	uint32_t inflight = 0, uncounted = 0;
 
 	for (uint32_t i = 0; i <= h->dev->qps.pool.mask; i++) {
 		const struct qp *qp = qp_table_at(&h->dev->qps, i);
@@ -122,7 +122,7 @@ peer_check(
 		if (qp == NULL || qp->peer != peer)
 			continue;
 		inflight += qp->req.unacked + qp->req.piggybacked;
-		reads += qp->req.reads;
+		uncounted += qp->cc_uncounted;
 		CHECK(!qp->sched.on_unresolved || !qp->sched.on_blocked,
 			"host %u engine %u: QP 0x%x waits for the window and a next hop",
 			h->index, e->index, qp->qpn);
@@ -130,9 +130,9 @@ peer_check(
 	CHECK(peer->inflight == inflight,
 		"host %u engine %u: %u packets in flight to a peer, of its QPs %u",
 		h->index, e->index, peer->inflight, inflight);
-	CHECK(peer->reading <= (reads != 0 ? inflight : 0),
-		"host %u engine %u: %u packets of READs, %u READs, %u packets in flight",
-		h->index, e->index, peer->reading, reads, inflight);
+	CHECK(peer->uncounted == uncounted && uncounted <= inflight,
+		"host %u engine %u: %u uncounted packets, of its QPs %u, %u in flight",
+		h->index, e->index, peer->uncounted, uncounted, inflight);
 	CHECK(opens || TAILQ_EMPTY(&peer->blocked),
 		"host %u engine %u: QPs wait for a window that nothing opens", h->index,
 		e->index);

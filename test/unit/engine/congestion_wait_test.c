@@ -176,7 +176,7 @@ window_is_closed_beside_a_read(void **state)
 	fixture.b.deaf = true;
 	engine_link_deliver(&fixture);
 	fixture.b.deaf = false;
-	assert_int_equal(peer->reading, 2);
+	assert_int_equal(peer->uncounted, 2);
 	assert_true(engine_sleep_until(e) > fixture.now + NS_PER_MS);
 	peer->cc.send_at = fixture.now + 160 * US;
 	window_set(CC_ONE / 4);
@@ -190,7 +190,7 @@ window_is_closed_beside_a_read(void **state)
 	acknowledge();
 	expect_message(1);
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
-	assert_int_equal(peer->reading, 0);
+	assert_int_equal(peer->uncounted, 0);
 	fini();
 }
 
