@@ -198,6 +198,7 @@ cc_answer(struct cc *cc, bool late)
 enum cc_cut
 cc_cnp(struct cc *cc, uint64_t now)
 {
+	cc_target_check_stop(cc, now);
 	cc->cnp_seen = true;
 	if (cc->cnp_part == 0) {
 		cc->cnp_part = 1024;

@@ -62,8 +62,8 @@ level_set(struct cc *cc, unsigned level, uint64_t now)
 	cc->far_ns = UINT32_MAX;
 }
 
-/* Raises the level until it is at least this long, for a path with this delay. What the
- * network can take is not known then. */
+/* Raises the level until it is at least this long, for a path with this delay. Slow
+ * start begins again. */
 static void RARE
 level_raise(struct cc *cc, uint32_t ns, uint32_t delay_ns, uint64_t now)
 {
@@ -294,8 +294,8 @@ watch_end(struct cc *cc, uint64_t now)
 		watch_restart(cc, now);
 }
 
-/* No queue of such senders is so much longer than the level for so long: even one with the
- * least window aims at no more than 4 times the lowest level above it. */
+/* A sender with the least window aims at 4 times the lowest level more than the level. So
+ * a delay that stays above that is no queue of such senders. */
 static inline void
 far_count(struct cc *cc, uint32_t delay_ns, uint64_t now)
 {

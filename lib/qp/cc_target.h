@@ -86,8 +86,8 @@ void cc_target_climb(struct cc *cc, const struct cc_sample *s, uint64_t now);
 
 /* The same for a check. Returns true if the sample belongs to it. */
 bool cc_target_check(struct cc *cc, const struct cc_sample *s, uint64_t now);
-/* A loss or a probe ends a check without a result: resent packets, which give no samples,
- * would take a round trip each. */
+/* A loss, a probe or a CNP ends a check without a result: resent packets, which give no
+ * samples, would take a round trip each. */
 void cc_target_check_stop(struct cc *cc, uint64_t now);
 
 /* A packet was lost. */

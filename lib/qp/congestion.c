@@ -22,7 +22,7 @@ congestion_sent(struct qp *qp, uint64_t now)
 	struct requester *req = &qp->req;
 	struct peer *peer = qp->peer;
 
-	/* What a resend has repaired is no sign of what the network can take. */
+	/* Packets that were resent count as acknowledged, but widen no window. */
 	if (unlikely(!req->rtt_counts)) {
 		cc_acked(&peer->cc, (uint8_t)(req->una_psn - req->rtt_una));
 		req->rtt_una = (uint8_t)req->una_psn;

@@ -15,7 +15,8 @@
 
 struct turns {
 	uint64_t min, max; /* picoseconds from one turn to the next, at random */
-	uint64_t stall, stall_every; /* the loop does not run for this part of that time */
+	uint64_t stall,
+		stall_every; /* the loop does not run for this part of that time */
 };
 
 struct host {

@@ -43,8 +43,8 @@ fabric_conf_of(const struct row *row)
 				.min = or_else(row->turn_min_ns, 1000) * PS_PER_NS,
 				.max = or_else(row->turn_max_ns, 3000) * PS_PER_NS,
 				.stall = row->stall_us * PS_PER_US,
-				.stall_every = or_else(row->stall_every_us, 1000) *
-					       PS_PER_US,
+				.stall_every =
+					or_else(row->stall_every_us, 1000) * PS_PER_US,
 			},
 		.max_qp = row->load == LOAD_MIX ? 2048 : 256,
 	};

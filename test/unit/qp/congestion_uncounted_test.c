@@ -87,7 +87,7 @@ write_after_reads_counts_alone(void **state)
 	fini();
 }
 
-/* What a resend has repaired counts as acknowledged, but does not widen the window. */
+/* Packets that were resent count as acknowledged, but do not widen the window. */
 static void
 resend_does_not_widen(void **state)
 {
