@@ -16,8 +16,20 @@ effect(struct qp *qp, enum cc_cut why, uint64_t now)
 	peer_window_set(qp->peer, now);
 }
 
-void
-congestion_sent(struct qp *qp, uint64_t now)
+/* No other packet leaves for a while. */
+static void RARE
+pace(struct qp *qp, uint64_t now)
+{
+	struct peer *peer = qp->peer;
+
+	qp->shared->stats->cc_waits++;
+	peer->cc.send_at = now + cc_gap_ns(&peer->cc);
+	peer_window_set(peer, now);
+}
+
+/* A round trip is measured from now on. */
+static void
+sample_begin(struct qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	struct peer *peer = qp->peer;
@@ -33,6 +45,15 @@ congestion_sent(struct qp *qp, uint64_t now)
 	req->rtt_idle = peer->inflight - peer->uncounted <= IDLE_PACKETS;
 	cc_sent(&peer->cc, now);
 	peer_window_set(peer, now);
+}
+
+void
+congestion_sent(struct qp *qp, bool sampled, uint64_t now)
+{
+	if (sampled)
+		sample_begin(qp, now);
+	if (unlikely(peer_is_slow(qp->peer)))
+		pace(qp, now);
 }
 
 void
@@ -74,16 +95,6 @@ congestion_cnp(struct qp *qp, uint64_t now)
 		effect(qp, cc_cnp(&peer->cc, now), now);
 }
 
-void RARE
-congestion_pace(struct qp *qp, uint64_t now)
-{
-	struct peer *peer = qp->peer;
-
-	qp->shared->stats->cc_waits++;
-	peer->cc.send_at = now + cc_gap_ns(&peer->cc);
-	peer_window_set(peer, now);
-}
-
 /* ---- Packets that are not counted ---- */
 
 void
@@ -119,12 +130,8 @@ congestion_leave(struct qp *qp)
 }
 
 void
-congestion_read(struct qp *qp, uint32_t packets)
+congestion_read_count(struct qp *qp, uint32_t packets)
 {
-	struct peer *peer = qp->peer;
-
-	if (peer == NULL || !cc_is_on(&peer->cc))
-		return;
 	qp->cc_reading = (uint16_t)(qp->cc_reading + packets);
 	qp->req.uncounted = true; /* req_account() follows */
 }

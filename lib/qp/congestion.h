@@ -7,8 +7,8 @@
 
 #include "qp/qp.h"
 
-/* A round trip is measured from now on. There is control. */
-void congestion_sent(struct qp *qp, uint64_t now);
+/* Packets were sent. sampled: a round trip is measured from now on. There is control. */
+void congestion_sent(struct qp *qp, bool sampled, uint64_t now);
 /* It is over after rtt_ns, and rtt_counts. */
 void congestion_sample(struct qp *qp, uint32_t rtt_ns, uint64_t now);
 /* A packet was lost. */
@@ -19,13 +19,17 @@ void congestion_probe(struct qp *qp, uint64_t wait_ns, uint64_t now);
 void congestion_answer(struct qp *qp, bool late, uint64_t now);
 /* A CNP has come. */
 void congestion_cnp(struct qp *qp, uint64_t now);
-/* Packets were sent, and peer_is_slow(): no other packet leaves for a while. */
-void congestion_pace(struct qp *qp, uint64_t now);
 
 /* ---- Packets that are not counted ---- */
 
+void congestion_read_count(struct qp *qp, uint32_t packets);
 /* The QP has sent a READ, an atomic or the like, of this many packets. */
-void congestion_read(struct qp *qp, uint32_t packets);
+static inline void
+congestion_read(struct qp *qp, uint32_t packets)
+{
+	if (qp->peer != NULL && unlikely(cc_is_on(&qp->peer->cc)))
+		congestion_read_count(qp, packets);
+}
 /* A packet of them was answered. */
 static inline void
 congestion_read_answered(struct qp *qp)

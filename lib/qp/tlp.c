@@ -80,19 +80,18 @@ void
 tlp_sent(struct qp *qp, uint32_t sent, uint64_t now)
 {
 	struct requester *req = &qp->req;
+	/* Samples the last packet, if it is sent for the first time: an acknowledgement
+	 * of a packet sent twice is ambiguous (Karn). */
+	bool sampled = req->rtt_start == TIME_NEVER && psn_diff(req->next_psn, sent) > 0;
 
 	if (req->tlp_deadline == TIME_NEVER)
 		tlp_arm(qp, now);
-	/* Samples the last packet, if it is sent for the first time: an acknowledgement
-	 * of a packet sent twice is ambiguous (Karn). */
-	if (req->rtt_start == TIME_NEVER && psn_diff(req->next_psn, sent) > 0) {
+	if (sampled) {
 		req->rtt_psn = psn_add(req->next_psn, PSN_MASK);
 		req->rtt_start = now;
-		if (cc_is_on(&qp->peer->cc))
-			congestion_sent(qp, now);
 	}
-	if (unlikely(peer_is_slow(qp->peer)))
-		congestion_pace(qp, now);
+	if (unlikely(cc_is_on(&qp->peer->cc)))
+		congestion_sent(qp, sampled, now);
 }
 
 void
