@@ -108,10 +108,11 @@ congestion_account(struct qp *qp)
 		qp->cc_reading = 0;
 		req->rtt_una = (uint8_t)req->una_psn;
 	}
-	uncounted = req->stalled ? req->unacked : qp->cc_reading;
+	/* unacked leaves out what is before a packet without AckReq (req_charge()). */
+	uncounted = req->stalled ? req->unacked : RTE_MIN(qp->cc_reading, req->unacked);
 	peer->uncounted += uncounted - qp->cc_uncounted;
 	qp->cc_uncounted = (uint16_t)uncounted;
-	req->uncounted = req->stalled || uncounted != 0;
+	req->uncounted = req->stalled || qp->cc_reading != 0;
 	peer_window_set(peer, qp->shared->now);
 }
 

@@ -2,6 +2,7 @@
 /* Packets that congestion control does not count: those of READs, and those of a QP that
  * gets no answer (docs/protocol.md 17.2). And samples that it does not count. */
 #include "congestion_fixture.h"
+#include "qp/req.h"
 
 /* The packets of READs count up to the cap, not against congestion control, until the last
  * response has come. Their round trips are no samples. */
@@ -63,6 +64,26 @@ reads_that_end_early(void **state)
 	host_pull(&p.a, PULL_ALL);
 	assert_int_equal(p.a.peer.uncounted, 0);
 	assert_int_equal(p.a.peer.inflight, 0);
+	fini();
+}
+
+/* A packet without AckReq takes the READ before it out of what is in flight. */
+static void
+read_before_a_packet_without_ackreq(void **state)
+{
+	init();
+	host_read(&p.a, 0, 0x2000, 0x8000, 10 * MTU);
+	host_pull(&p.a, PULL_ALL);
+	assert_int_equal(p.a.peer.uncounted, 10);
+	p.a.qp.req.suppressed_psn = psn_add(p.a.qp.req.una_psn, 4);
+	req_account(&p.a.qp);
+	assert_int_equal(p.a.peer.inflight, 6);
+	assert_int_equal(p.a.peer.uncounted, 6);
+	p.a.qp.req.suppressed_psn = p.a.qp.req.una_psn;
+	req_account(&p.a.qp);
+	assert_int_equal(p.a.peer.uncounted, 10);
+	qp_link_drain(&p);
+	assert_int_equal(p.a.peer.uncounted, 0);
 	fini();
 }
 
@@ -294,6 +315,7 @@ main(void)
 		cmocka_unit_test(reads_do_not_count),
 		cmocka_unit_test(reads_stay_within_the_cap),
 		cmocka_unit_test(reads_that_end_early),
+		cmocka_unit_test(read_before_a_packet_without_ackreq),
 		cmocka_unit_test(write_after_reads_counts_alone),
 		cmocka_unit_test(resend_does_not_widen),
 		cmocka_unit_test(writes_beside_a_read_count),
