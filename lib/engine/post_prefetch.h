@@ -27,8 +27,9 @@
 struct post_prefetch_hint {
 	const struct qp *qp;
 	const void *slot;
-	const void *post_line;
 };
+static_assert(LINE_SIZE % sizeof(struct post_prefetch_hint) == 0,
+	"a post reads and writes two hints: a line each");
 
 struct post_prefetch {
 	struct post_prefetch_hint *hints; /* by QP index; count of them */
@@ -47,8 +48,8 @@ struct post_prefetch {
 int post_prefetch_init(struct post_prefetch *post_prefetch, uint32_t count);
 void post_prefetch_fini(struct post_prefetch *post_prefetch);
 
-/* Prefetches the slot and the lines that a post reads: those of the QP, and that of the
- * object of the QP's creator (qp_conf.post_line). */
+/* Prefetches the slot and the lines that a post reads: those of the QP, and the first of
+ * what its creator placed behind it (struct qp). */
 static inline void
 post_prefetch_issue(const struct post_prefetch_hint *hint)
 {
@@ -59,7 +60,7 @@ post_prefetch_issue(const struct post_prefetch_hint *hint)
 	__builtin_prefetch(__atomic_load_n(&hint->slot, __ATOMIC_RELAXED), 1);
 	__builtin_prefetch((const void *)qp);
 	__builtin_prefetch((const void *)(qp + offsetof(struct qp, sq.lock)), 1);
-	__builtin_prefetch(__atomic_load_n(&hint->post_line, __ATOMIC_RELAXED));
+	__builtin_prefetch((const void *)(qp + sizeof(struct qp)));
 }
 
 /* Records a post to the QP of this index, and prefetches for the QP expected
@@ -83,8 +84,6 @@ post_prefetch_update(
 	__atomic_store_n(place, index, __ATOMIC_RELAXED);
 	__atomic_store_n(&post_prefetch->hints[before].qp, qp, __ATOMIC_RELAXED);
 	__atomic_store_n(&post_prefetch->hints[before].slot, slot, __ATOMIC_RELAXED);
-	__atomic_store_n(&post_prefetch->hints[before].post_line, qp->sq.post_line,
-		__ATOMIC_RELAXED);
 	post_prefetch_issue(&post_prefetch->hints[index]);
 }
 

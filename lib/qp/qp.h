@@ -235,6 +235,8 @@ struct qp_params {
 };
 static_assert(sizeof(struct qp_params) == 16, "at the end of the requester's lines");
 
+/* A creator that embeds a QP in an object of its own places behind it what its posts read:
+ * the engine prefetches that line, too (post_prefetch.h). */
 struct qp {
 	/* Members read by dispatch, in both directions, and by posts. */
 	uint32_t qpn;
@@ -328,8 +330,6 @@ struct qp_conf {
 	uint32_t max_recv_wr, max_recv_sge;
 	bool sq_sig_all;
 	bool unlocked; /* posts come from one thread only: a thread domain */
-	/* Of the creator's object: what a post reads besides the QP. Only prefetched. */
-	const void *post_line;
 };
 
 /* Attributes of ibv_modify_qp(3), independent of struct ibv_qp_attr; mask is IBV_QP_*. */

@@ -190,7 +190,6 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 	rc = rings_init(qp, conf, mem);
 	if (rc != 0)
 		return rc;
-	qp->sq.post_line = conf->post_line;
 	qp->sq.always = conf->sq_sig_all ? IBV_SEND_SIGNALED : 0;
 	rc = qp_reserve_recv_wqe(qp, receive_sges(qp));
 	if (rc != 0) {

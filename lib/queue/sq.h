@@ -124,8 +124,7 @@ struct sq {
 	bool unlocked;
 	/* flags added to every request: IBV_SEND_SIGNALED with sq_sig_all */
 	uint8_t always;
-	uint32_t doorbell;     /* index of the QP's doorbell; set by the engine */
-	const void *post_line; /* what posts read besides: qp_conf.post_line */
+	uint32_t doorbell; /* index of the QP's doorbell; set by the engine */
 	/* Posts refused because the queue was full with no signaled request in it. */
 	uint32_t full_unsignaled;
 };

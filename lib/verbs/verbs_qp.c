@@ -43,7 +43,6 @@ qp_core_create(struct verbs_qp *vqp, const struct ibv_qp_init_attr *attr)
 		.max_recv_sge = attr->cap.max_recv_sge,
 		.sq_sig_all = attr->sq_sig_all != 0,
 		.unlocked = pd_unlocked(vqp->ibv.pd),
-		.post_line = vqp,
 	};
 
 	vqp->qp = sender_qp(vqp);

@@ -218,9 +218,9 @@ hint_of_destroyed_qp_is_harmless(void **state)
 	assert_ptr_equal(hint_of(QPS - 1 - POST_PREFETCH_DISTANCE)->qp, gone);
 	post(QPS - 1 - POST_PREFETCH_DISTANCE);
 	/* Unmapped addresses. */
-	*hint_of(5) = (struct post_prefetch_hint){none, none, none};
+	*hint_of(5) = (struct post_prefetch_hint){none, none};
 	post(5);
-	*hint_of(6) = (struct post_prefetch_hint){none, (const uint8_t *)none + 5, none};
+	*hint_of(6) = (struct post_prefetch_hint){none, (const uint8_t *)none + 5};
 	post(6);
 	engine_run(engine(), fixture.now);
 	/* A new QP with the same QPN takes over the hint. */
