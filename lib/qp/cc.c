@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 #include "qp/cc_target.h"
+#include "qp/srtt.h"
 
 /* ---- Losses ---- */
 
@@ -111,17 +112,6 @@ least_judge(struct cc *cc, const struct cc_sample *s, uint64_t now)
 
 /* ---- Signals ---- */
 
-#define SRTT_SHIFT 3 /* a sample counts for an eighth (RFC 6298) */
-
-static inline void
-srtt_count(struct cc *cc, uint32_t rtt_ns)
-{
-	if (unlikely(cc->srtt_ns == 0))
-		cc->srtt_ns = RTE_MAX(rtt_ns, 1u);
-	else
-		cc->srtt_ns += (int32_t)(rtt_ns - cc->srtt_ns) >> SRTT_SHIFT;
-}
-
 enum cc_cut
 cc_sample(struct cc *cc, const struct cc_sample *s, uint64_t now)
 {
@@ -129,7 +119,7 @@ cc_sample(struct cc *cc, const struct cc_sample *s, uint64_t now)
 
 	cc->active_at = cc->sample_at = now;
 	cc->delay_ns = delay;
-	srtt_count(cc, s->rtt_ns);
+	srtt_sample(&cc->srtt_ns, s->rtt_ns);
 	cc_acked(cc, s->packets);
 	if (unlikely(cc->cnp_seen || cc->cnp_part != 0))
 		cnp_round(cc, now);

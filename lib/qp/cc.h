@@ -3,8 +3,8 @@
 /*
  * Congestion control of a peer (docs/protocol.md 17.2): how many packets may be in flight
  * to it. The rules are those of Swift (Kumar et al., 2020), with round trips, losses and
- * CNPs as signals. Pure functions of this state: the caller (peer.h) passes the time and
- * puts the result, cc_window(), into effect.
+ * CNPs as signals. Pure functions of this state: the caller (congestion.c) passes the time
+ * and puts the result, cc_window(), into effect.
  *
  * The delay that decides is the lower bound of a round trip: without the time that the
  * response waited for the engine's poll. So a slow turn of the own poll loop is not taken
@@ -25,7 +25,7 @@
 #define CC_HISTORY 4096             /* packets of which the lost part is known */
 #define CC_LEVELS 17                /* delay targets: each 1.41 times the one before */
 #define CC_FEW 4                    /* unsteady: delays of which the least one counts */
-#define CC_CALM 8 /* round trips without a queue, after which slow start begins again */
+#define CC_CALM 8 /* round trips without a queue, after which the window grows faster */
 
 /* Of an engine's peers. */
 struct cc_conf {
@@ -133,7 +133,7 @@ cc_window(const struct cc *cc)
 /* A round trip. */
 struct cc_sample {
 	uint32_t delay_ns; /* its lower bound */
-	uint32_t rtt_ns;   /* with the wait for this host's poll */
+	uint32_t rtt_ns;   /* with the wait for this host's poll; not 0 */
 	uint32_t packets;  /* newly acknowledged */
 	uint32_t inflight; /* to the peer, besides them */
 	bool idle; /* it was sent when hardly anything was in flight to the peer */

@@ -55,8 +55,8 @@ cc_widen(struct cc *cc, uint32_t packets, enum cc_growth growth)
 	cc->cwnd = (uint32_t)RTE_MIN(cc->cwnd + add, (uint64_t)cc->cap);
 }
 
-/* True if so many of the last packets were lost that chance does not explain it; or this
- * part of that. */
+/* True if more of the last packets were lost than chance explains, or more than one part of
+ * that: a half, a third. */
 static inline bool
 cc_loses_part(const struct cc *cc, unsigned part)
 {

@@ -52,7 +52,7 @@ congestion_sent(struct qp *qp, bool sampled, uint64_t now)
 {
 	if (sampled)
 		sample_begin(qp, now);
-	if (unlikely(peer_is_slow(qp->peer)))
+	if (unlikely(cc_is_paced(&qp->peer->cc)))
 		pace(qp, now);
 }
 

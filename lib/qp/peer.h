@@ -2,11 +2,11 @@
 /* Data path. */
 /*
  * Peers: the destinations of an engine's reliable QPs. All QPs that send to one peer share
- * its window. It limits their packets that are in flight at once: congestion control
- * (cc.h) sets it if it is on, up to the cap, which the peer's receive ring can hold. A READ may exceed
- * the window by the rest of its response. Packets of READs and atomics do not count against
- * congestion control, which concerns what this end sends, and neither do those of a QP that
- * gets no answer.
+ * its window. It limits their packets that are in flight at once: to the cap, which the
+ * peer's receive ring can hold, or less if congestion control (cc.h) is on. A READ may
+ * exceed the window by the rest of its response. Congestion control concerns what this end
+ * sends, so it does not count packets of READs and atomics. Nor does it count those of a QP
+ * that gets no answer.
  *
  * The requester accounts for its packets by peer_charge() and the calls below it. Packets
  * sent without AckReq (ackreq.c) are counted apart, until a packet with AckReq, of any QP,
@@ -34,8 +34,6 @@ struct peer {
 	uint32_t many_qps;
 	uint32_t
 		srtt_ns; /* smoothed round trip of all QPs; 0: no sample yet; see tlp.c */
-	bool slow;       /* the window is below one packet: cc_is_paced() */
-	bool closed;     /* and the time of the next packet has not come */
 	TAILQ_HEAD(, qp) blocked; /* QPs blocked on the window */
 	TAILQ_ENTRY(peer) blocked_link;
 	LIST_ENTRY(peer) link; /* in its bucket */
@@ -108,44 +106,33 @@ peer_charge(struct peer *peer, uint32_t before, uint32_t after)
 	peer->inflight += after - before;
 }
 
-/* The window is what congestion control lets out, up to the cap. Below one packet it is
- * closed until the time of the next one. */
-static inline void
-peer_window_set(struct peer *peer, uint64_t now)
-{
-	uint32_t window = cc_window(&peer->cc);
-
-	if (!cc_is_on(&peer->cc))
-		return;
-	peer->slow = cc_is_paced(&peer->cc);
-	peer->closed = peer->slow && now < peer->cc.send_at;
-	if (peer->closed)
-		window = 0;
-	peer->window = RTE_MIN(window + peer->uncounted, peer->cap);
-}
-
-/* True if the window is closed until the time of the next packet. */
+/* True if the window is below one packet: then each packet has its time. */
 static inline bool
-peer_is_closed(const struct peer *peer)
+peer_is_paced(const struct peer *peer)
 {
-	return peer->closed;
+	return cc_is_on(&peer->cc) && cc_is_paced(&peer->cc);
 }
 
-/* Returns the time of the next packet, until which the window is closed, also with READs
- * under way; TIME_NEVER: time does not open it. */
+/* Returns the time of the next packet, until which the window is closed; TIME_NEVER: time
+ * does not open it. */
 static inline uint64_t
 peer_opens_at(const struct peer *peer, uint64_t now)
 {
-	if (!cc_is_on(&peer->cc) || !cc_is_paced(&peer->cc) || now >= peer->cc.send_at)
-		return TIME_NEVER;
-	return peer->cc.send_at;
+	return peer_is_paced(peer) && now < peer->cc.send_at ? peer->cc.send_at
+							     : TIME_NEVER;
 }
 
-/* True if the window is so small that a packet has its time. */
-static inline bool
-peer_is_slow(const struct peer *peer)
+/* Puts what congestion control lets out into effect, up to the cap. Packets that it does
+ * not count may be in flight besides. */
+static inline void
+peer_window_set(struct peer *peer, uint64_t now)
 {
-	return peer->slow;
+	uint32_t window;
+
+	if (!cc_is_on(&peer->cc))
+		return;
+	window = peer_opens_at(peer, now) == TIME_NEVER ? cc_window(&peer->cc) : 0;
+	peer->window = RTE_MIN(window + peer->uncounted, peer->cap);
 }
 
 /* ---- Packets without AckReq ---- */

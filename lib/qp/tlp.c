@@ -24,12 +24,12 @@
  */
 #include "qp/congestion.h"
 #include "qp/loss.h"
+#include "qp/srtt.h"
 
 #define TLP_RTTS 4
 #define TLP_MIN_NS (100 * NS_PER_US)
 #define TLP_FIRST_NS (250 * NS_PER_US)
 #define TLP_BACKOFF_MAX 10 /* without an ACK timeout */
-#define SRTT_SHIFT 3       /* a sample counts for an eighth (RFC 6298) */
 
 static uint64_t
 tlp_wait_ns(const struct qp *qp)
@@ -42,16 +42,6 @@ tlp_wait_ns(const struct qp *qp)
 	wait = unlikely(srtt_ns == 0) ? TLP_FIRST_NS
 				      : RTE_MAX((uint64_t)srtt_ns * TLP_RTTS, TLP_MIN_NS);
 	return wait << qp->req.tlp_backoff;
-}
-
-/* Counts a sample in a smoothed round trip; 0: there is none yet. */
-static inline void
-srtt_sample(uint32_t *srtt_ns, uint32_t sample)
-{
-	if (unlikely(*srtt_ns == 0))
-		*srtt_ns = sample;
-	else
-		*srtt_ns += ((int32_t)(sample - *srtt_ns)) >> SRTT_SHIFT;
 }
 
 /* True if the wait ends before the ACK timeout. Without an ACK timeout the application

@@ -48,15 +48,13 @@ engine(void)
 static void
 message(uint64_t wr_id)
 {
-	assert_int_equal(link_qp_recv(&b[0], wr_id, 0, 64), 0);
-	assert_int_equal(link_qp_send(&a[0], wr_id, 0, 8, IBV_SEND_SIGNALED), 0);
+	link_qp_message(&a[0], &b[0], wr_id);
 }
 
 static void
 expect_message(uint64_t wr_id)
 {
-	link_qp_expect_sent(&a[0], wr_id, 1, IBV_WC_SUCCESS);
-	link_qp_expect_received(&b[0], wr_id, 1);
+	link_qp_expect_message(&a[0], &b[0], wr_id);
 }
 
 /* The delay ends at the last poll that found the queue empty. */

@@ -35,15 +35,13 @@ static const struct engine_progress_thread progress_thread = {
 static void
 message(unsigned i)
 {
-	assert_int_equal(link_qp_recv(&b[i], 0, 0, 64), 0);
-	assert_int_equal(link_qp_send(&a[i], 0, 0, 8, IBV_SEND_SIGNALED), 0);
+	link_qp_message(&a[i], &b[i], 0);
 }
 
 static void
 expect_message(unsigned i)
 {
-	link_qp_expect_sent(&a[i], 0, 1, IBV_WC_SUCCESS);
-	link_qp_expect_received(&b[i], 0, 1);
+	link_qp_expect_message(&a[i], &b[i], 0);
 }
 
 static void

@@ -194,9 +194,9 @@ less_than_a_packet_waits(void **state)
 	p.now += 5 * US; /* the time is not that of a cut */
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	assert_int_equal(p.a.stats.cc_waits, 1);
-	assert_true(peer_is_closed(&p.a.peer));
 	wait = 160 * US;
-	assert_int_equal(p.a.peer.cc.send_at, p.now + wait);
+	assert_int_equal(peer_opens_at(&p.a.peer, p.now), p.now + wait);
+	assert_int_equal(p.a.peer.window, 0);
 	acks_return(100 * US);
 	assert_int_equal(p.a.peer.inflight, 0);
 	p.a.peer.cc.cwnd = CC_ONE / 4;

@@ -142,11 +142,11 @@ writes_beside_a_read_count(void **state)
 	assert_int_equal(p.a.peer.inflight, 18);
 	p.a.peer.cc.cwnd = CC_ONE / 2;
 	peer_window_set(&p.a.peer, p.now);
-	assert_true(peer_is_slow(&p.a.peer));
-	assert_false(peer_is_closed(&p.a.peer));
+	assert_true(peer_is_paced(&p.a.peer));
+	assert_true(peer_opens_at(&p.a.peer, p.now) == TIME_NEVER);
 	p.a.peer.cc.send_at = p.now + US;
 	peer_window_set(&p.a.peer, p.now);
-	assert_true(peer_is_closed(&p.a.peer));
+	assert_int_equal(peer_opens_at(&p.a.peer, p.now), p.now + US);
 	assert_true(qp_window_blocked(&p.a.qp));
 	qp_link_drain(&p);
 	fini();

@@ -76,7 +76,9 @@ host_deadline(const struct host *h)
 {
 	uint64_t when = qp_deadline(&h->qp);
 
-	return peer_is_closed(&h->peer) ? RTE_MIN(when, h->peer.cc.send_at) : when;
+	return peer_is_paced(&h->peer) && h->peer.window == 0
+		       ? RTE_MIN(when, h->peer.cc.send_at)
+		       : when;
 }
 
 static void
