@@ -140,9 +140,10 @@ int dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int 
 	struct event_queue *events, void *object);
 int dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask);
 void dev_qp_query(struct qp *qp, struct qp_attr *attr);
-/* Removes the QP from its engine and purges its CQEs. It keeps its QPN and memory until
- * dev_qp_fini(), so that the caller can wait for its events. */
-void dev_qp_stop(struct dev *dev, struct qp *qp);
+/* Sends what the QP has posted, as far as a few passes of its engine can, removes it from
+ * the engine and purges its CQEs. It keeps its QPN and memory until dev_qp_fini(), so that
+ * the caller can wait for its events. */
+void dev_qp_stop(struct dev *dev, struct qp *qp, uint64_t now);
 void dev_qp_fini(struct dev *dev, struct qp *qp);
 
 /* Attaches the QP to the group; a second attachment has no effect. -EINVAL: not a UD QP,
@@ -158,7 +159,8 @@ bool dev_qp_attached(struct dev *dev, const struct qp *qp);
 int dev_qp_share(struct dev *dev, uint32_t qpn, uint32_t xrcd,
 	struct qp_listener *listener, struct qp **out);
 /* Closes a handle. Returns true if it was the last, and the QP is now stopped. */
-bool dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_listener *listener);
+bool dev_qp_unshare(
+	struct dev *dev, struct qp *qp, struct qp_listener *listener, uint64_t now);
 /* Adds a listener for the QP's events. dev_qp_unlisten() removes it, and so does stopping
  * the QP. */
 void dev_qp_listen(struct dev *dev, struct qp *qp, struct qp_listener *listener);

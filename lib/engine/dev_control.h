@@ -11,7 +11,7 @@
 void dev_filter_set(struct dev *dev);
 
 /* As dev_qp_stop(), with dev->lock and all engine locks held. */
-void dev_qp_remove(struct dev *dev, struct qp *qp);
+void dev_qp_remove(struct dev *dev, struct qp *qp, uint64_t now);
 
 /* For dev.c: create the engine of a queue of the port (NULL: no memory), and destroy
  * it. */

@@ -7,6 +7,7 @@
 
 #include "engine/dev_control.h"
 #include "engine/next_hop.h"
+#include "engine/pass.h"
 #include "engine/sched.h"
 
 static unsigned
@@ -228,8 +229,9 @@ dev_qp_unlisten(struct dev *dev, struct qp_listener *listener)
 }
 
 void
-dev_qp_remove(struct dev *dev, struct qp *qp)
+dev_qp_remove(struct dev *dev, struct qp *qp, uint64_t now)
 {
+	engine_finish_qp(qp->sched.engine, qp, now);
 	while (!LIST_EMPTY(&qp->listeners))
 		qp_listener_remove(LIST_FIRST(&qp->listeners));
 	qp_table_hide(&dev->qps, qp);
@@ -239,11 +241,11 @@ dev_qp_remove(struct dev *dev, struct qp *qp)
 }
 
 void
-dev_qp_stop(struct dev *dev, struct qp *qp)
+dev_qp_stop(struct dev *dev, struct qp *qp, uint64_t now)
 {
 	pthread_mutex_lock(&dev->lock);
 	dev_engines_lock(dev);
-	dev_qp_remove(dev, qp);
+	dev_qp_remove(dev, qp, now);
 	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 }

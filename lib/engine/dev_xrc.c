@@ -80,7 +80,7 @@ dev_qp_share(struct dev *dev, uint32_t qpn, uint32_t xrcd, struct qp_listener *l
 }
 
 bool
-dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_listener *listener)
+dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_listener *listener, uint64_t now)
 {
 	bool last;
 
@@ -89,7 +89,7 @@ dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_listener *listener)
 	LIST_REMOVE(listener, link);
 	last = LIST_EMPTY(&qp->listeners);
 	if (last)
-		dev_qp_remove(dev, qp);
+		dev_qp_remove(dev, qp, now);
 	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return last;

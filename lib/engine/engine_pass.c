@@ -10,6 +10,7 @@
 #include "engine/sched.h"
 
 #define LOCK_SPINS 2000 /* some microseconds: as long as a pass */
+#define FINAL_PASSES 4
 
 /* A thread that waits for longer than a pass takes yields its core: the holder, or a
  * thread with an earlier ticket, may be preempted. */
@@ -69,6 +70,17 @@ engine_pass(struct engine *e, uint64_t now)
 		srq_settle(&e->taken_srqs);
 	mr_fault_leave();
 	return moved;
+}
+
+void
+engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now)
+{
+	for (unsigned n = 0; n < FINAL_PASSES; n++) {
+		/* In ERR the requests are flushed, and their CQEs purged. */
+		if (qp->state == IBV_QPS_ERR || !qp_wants_tx(qp))
+			return;
+		engine_pass(e, now);
+	}
 }
 
 unsigned

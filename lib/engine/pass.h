@@ -58,6 +58,10 @@ bool engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now);
 /* engine_pass.c */
 /* Runs a pass. */
 unsigned engine_pass(struct engine *e, uint64_t now);
+/* Before a QP is destroyed: runs passes while it has requests or responses to send, at most
+ * FINAL_PASSES. Without them, a request that was posted while another thread ran a pass
+ * would be lost, where an adapter sends it. */
+void engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now);
 /* Returns when the next timer fires, or the next peer window opens for blocked QPs. */
 uint64_t engine_next_time(const struct engine *e);
 

@@ -148,7 +148,7 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	dev = to_ctx(ibv->context)->dev;
 	if (dev_qp_attached(dev, vqp->qp))
 		return EBUSY;
-	dev_qp_stop(dev, vqp->qp);
+	dev_qp_stop(dev, vqp->qp, engine_clock());
 	events_wait_acked(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 		event_purge(&vqp->qp->events));
 	dev_qp_fini(dev, vqp->qp);

@@ -296,7 +296,7 @@ verbs_close_xrc_target(struct verbs_qp *vqp)
 {
 	struct dev *dev = to_ctx(vqp->ibv.context)->dev;
 	struct verbs_xrcd *xrcd = vqp->xrcd;
-	bool last = dev_qp_unshare(dev, vqp->qp, vqp->qp_listener);
+	bool last = dev_qp_unshare(dev, vqp->qp, vqp->qp_listener, engine_clock());
 
 	events_wait_acked(&vqp->ibv.mutex, &vqp->ibv.cond, &vqp->ibv.events_completed,
 		event_purge(&vqp->qp_listener->events));

@@ -180,8 +180,8 @@ flow_fini(struct flow *flow)
 {
 	event_cancel(&flow->start);
 	event_cancel(&flow->stop);
-	dev_qp_stop(flow->from->dev, &flow->sender);
-	dev_qp_stop(flow->to->dev, &flow->receiver);
+	dev_qp_stop(flow->from->dev, &flow->sender, clock_ns);
+	dev_qp_stop(flow->to->dev, &flow->receiver, clock_ns);
 	event_purge(&flow->sender.events);
 	event_purge(&flow->receiver.events);
 	dev_qp_fini(flow->from->dev, &flow->sender);

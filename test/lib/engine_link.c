@@ -232,7 +232,7 @@ link_qp_create(struct link_side *s, struct link_qp *q, const struct link_qp_conf
 void
 link_qp_destroy(struct link_qp *q)
 {
-	dev_qp_stop(q->side->dev, q->qp);
+	dev_qp_stop(q->side->dev, q->qp, q->side->link->now);
 	event_purge(&q->qp->events);
 	dev_qp_fini(q->side->dev, q->qp);
 	cq_fini(&q->send_cq);
@@ -384,4 +384,18 @@ link_qp_expect_received(struct link_qp *q, uint64_t first, unsigned n)
 		assert_int_equal(cqe.wr_id, first + i);
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 	}
+}
+
+void
+link_qp_message(struct link_qp *from, struct link_qp *to, uint64_t wr_id)
+{
+	assert_int_equal(link_qp_recv(to, wr_id, 0, 64), 0);
+	assert_int_equal(link_qp_send(from, wr_id, 0, 8, IBV_SEND_SIGNALED), 0);
+}
+
+void
+link_qp_expect_message(struct link_qp *from, struct link_qp *to, uint64_t wr_id)
+{
+	link_qp_expect_sent(from, wr_id, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(to, wr_id, 1);
 }

@@ -109,4 +109,8 @@ void link_qp_expect_sent(
 	struct link_qp *q, uint64_t first, unsigned n, enum ibv_wc_status status);
 void link_qp_expect_received(struct link_qp *q, uint64_t first, unsigned n);
 
+/* Posts a receive and a signaled SEND of 8 bytes for it, and expects their completions. */
+void link_qp_message(struct link_qp *from, struct link_qp *to, uint64_t wr_id);
+void link_qp_expect_message(struct link_qp *from, struct link_qp *to, uint64_t wr_id);
+
 #endif

@@ -53,7 +53,7 @@ host_pull(struct host *h, unsigned n)
 			pkts[i] =
 				(struct pkt){.data = pull_buffers[i], .room = FRAME_ROOM};
 		h->shared.now = h->link->now;
-		if (peer_is_slow(&h->peer))
+		if (peer_is_paced(&h->peer))
 			peer_window_set(&h->peer, h->link->now);
 		most = RTE_MAX(h->peer.inflight, h->peer.window);
 		got = qp_tx(&h->qp, pkts, want, h->link->now);

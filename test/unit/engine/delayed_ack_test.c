@@ -161,16 +161,37 @@ nothing_waits_when_there_is_more_to_send(void **state)
 }
 
 static void
-qp_is_destroyed_meanwhile(void **state)
+delay(void)
 {
 	begin();
 	answered(DELAYED_ACK_ANSWERS);
 	request(0);
 	assert_int_equal(poll(), 0);
 	assert_true(engine()->delayed_ack.delayed);
+}
+
+static void
+destroyed_qp_acknowledges(void **state)
+{
+	unsigned sent;
+
+	delay();
+	sent = fake_sent_count(&fixture.a.port);
 	link_qps_destroy(a, b, QPS);
+	assert_int_equal(fake_sent_count(&fixture.a.port) - sent, 1);
 	assert_false(engine()->delayed_ack.delayed);
 	assert_int_equal(poll(), 0);
+	engine_link_fini(&fixture);
+}
+
+static void
+qp_is_reset_meanwhile(void **state)
+{
+	delay();
+	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
+	assert_false(engine()->delayed_ack.delayed);
+	assert_int_equal(poll(), 0);
+	link_qps_destroy(a, b, QPS);
 	engine_link_fini(&fixture);
 }
 
@@ -200,7 +221,8 @@ main(void)
 		cmocka_unit_test(late_answer_ends_the_delays),
 		cmocka_unit_test(answer_over_another_qp_is_none),
 		cmocka_unit_test(nothing_waits_when_there_is_more_to_send),
-		cmocka_unit_test(qp_is_destroyed_meanwhile),
+		cmocka_unit_test(destroyed_qp_acknowledges),
+		cmocka_unit_test(qp_is_reset_meanwhile),
 		cmocka_unit_test(environment_turns_it_off),
 	};
 

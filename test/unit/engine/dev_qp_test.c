@@ -39,7 +39,7 @@ qpns_run_out_and_are_reused(void **state)
 		static const unsigned order[] = {2, 0, 3};
 		struct qp *gone = &qps[order[i]];
 
-		dev_qp_stop(fixture.a.dev, gone);
+		dev_qp_stop(fixture.a.dev, gone, fixture.now);
 		assert_null(qp_table_get(&fixture.a.dev->qps, 0x100 + order[i]));
 		/* A QPN is not free before dev_qp_fini(). */
 		if (i == 0)
@@ -56,7 +56,7 @@ qpns_run_out_and_are_reused(void **state)
 		assert_int_equal(qp->qpn, order[i]);
 	}
 	for (unsigned i = 0; i < 4; i++) {
-		dev_qp_stop(fixture.a.dev, &qps[i]);
+		dev_qp_stop(fixture.a.dev, &qps[i], fixture.now);
 		dev_qp_fini(fixture.a.dev, &qps[i]);
 	}
 	assert_int_equal(cq.qps, 0);
@@ -182,6 +182,39 @@ refused_path_leaves_no_peer(void **state)
 	assert_int_equal(bad.state, IBV_QPS_RESET);
 	link_qp_destroy(&a[0]);
 	link_qp_destroy(&b[0]);
+	engine_link_fini(&fixture);
+}
+
+/* Adapters send a request within a microsecond of its post, so programs destroy a QP right
+ * after its last one. Here the pass that would send it is still due. */
+static void
+destroyed_qp_sends_what_was_posted(void **state)
+{
+	struct engine_link_conf conf = {.peer_window = 2};
+
+	engine_link_init(&fixture, &conf);
+	link_qps_create(&fixture, a, b, 2, &plain);
+	for (unsigned i = 0; i < 2; i++) {
+		link_qp_message(&a[i], &b[i], i);
+		engine_link_drain(&fixture);
+		link_qp_expect_message(&a[i], &b[i], i);
+	}
+	for (unsigned k = 0; k < 3; k++) {
+		assert_int_equal(link_qp_recv(&b[0], k, 0, 8), 0);
+		assert_int_equal(link_qp_send(&a[0], k, 0, 8, 0), 0);
+	}
+	link_qp_destroy(&a[0]);
+	engine_link_drain(&fixture);
+	/* The window had room for two of them. */
+	assert_int_equal(fixture.b.roce_frames, 4);
+	link_qp_expect_received(&b[0], 0, 2);
+	link_qp_destroy(&b[0]);
+	/* In ERR nothing is sent. */
+	assert_int_equal(link_qp_send(&a[1], 9, 0, 8, 0), 0);
+	assert_int_equal(link_qp_modify(&a[1], IBV_QPS_ERR), 0);
+	link_qps_destroy(&a[1], &b[1], 1);
+	engine_link_drain(&fixture);
+	assert_int_equal(fixture.b.roce_frames, 4);
 	engine_link_fini(&fixture);
 }
 
@@ -361,6 +394,7 @@ main(void)
 		cmocka_unit_test(reset_ends_the_registration_of_the_peer),
 		cmocka_unit_test(refused_create_leaves_nothing),
 		cmocka_unit_test(refused_path_leaves_no_peer),
+		cmocka_unit_test(destroyed_qp_sends_what_was_posted),
 		cmocka_unit_test(churn_under_traffic_leaks_nothing),
 		cmocka_unit_test(qps_of_two_engines_share_an_srq),
 		cmocka_unit_test(srq_grows_under_a_held_receive),

@@ -55,7 +55,7 @@ ud_create(struct link_side *s, struct ud *u, int engine, uint32_t qkey)
 static void
 ud_destroy(struct ud *u)
 {
-	dev_qp_stop(u->side->dev, u->qp);
+	dev_qp_stop(u->side->dev, u->qp, fixture.now);
 	dev_qp_fini(u->side->dev, u->qp);
 	cq_fini(&u->cq);
 }

@@ -247,7 +247,7 @@ undelivered_packets_are_counted_by_reason(void **state)
 	assert_int_equal(drops, 7);
 	assert_int_equal(stats->rx_roce, 0);
 	/* A stopped QP is not found even before it is freed. */
-	dev_qp_stop(fixture.b.dev, b[3].qp);
+	dev_qp_stop(fixture.b.dev, b[3].qp, fixture.now);
 	frame_arrive(&hdr, OPCODE_RC_SEND_ONLY, b[3].qp->qpn, -1);
 	engine_link_drain(&fixture);
 	assert_int_equal(stats->drop[DROP_qpn], 3);

@@ -291,7 +291,7 @@ changed_qp_leaves_blocked_queue(void **state)
 			assert_int_equal(link_qp_modify(&a[i], IBV_QPS_RESET), 0);
 			break;
 		default:
-			dev_qp_stop(fixture.a.dev, a[i].qp);
+			dev_qp_stop(fixture.a.dev, a[i].qp, fixture.now);
 			break;
 		}
 		engine_link_pass(&fixture);
