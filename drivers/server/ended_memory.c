@@ -19,10 +19,8 @@ ended_memory_init(struct ended_memory *all)
 }
 
 static void
-oldest_free(struct ended_memory *all)
+ended_mapping_free(struct ended_memory *all, struct ended_mapping *m)
 {
-	struct ended_mapping *m = TAILQ_FIRST(&all->mappings);
-
 	TAILQ_REMOVE(&all->mappings, m, link);
 	munmap(m->mapping.at, m->mapping.size);
 	account_give(m->account, ACCOUNT_memory_kib, m->kib);
@@ -34,7 +32,7 @@ void
 ended_memory_free(struct ended_memory *all)
 {
 	while (!TAILQ_EMPTY(&all->mappings))
-		oldest_free(all);
+		ended_mapping_free(all, TAILQ_FIRST(&all->mappings));
 }
 
 void
@@ -56,12 +54,31 @@ ended_memory_add(struct ended_memory *all, const struct mapping *mapping,
 	TAILQ_INSERT_TAIL(&all->mappings, m, link);
 }
 
+bool
+ended_memory_take(struct ended_memory *all, struct account *account, uint32_t kib)
+{
+	struct ended_mapping *m, *next;
+	unsigned freed = 0;
+
+	for (m = TAILQ_FIRST(&all->mappings);
+		m != NULL && freed < ENDED_MEMORY_TAKE &&
+		!account_has_room(account, ACCOUNT_memory_kib, kib);
+		m = next) {
+		next = TAILQ_NEXT(m, link);
+		if (m->account == account) {
+			ended_mapping_free(all, m);
+			freed++;
+		}
+	}
+	return account_take(account, ACCOUNT_memory_kib, kib);
+}
+
 void
 ended_memory_run(struct ended_memory *all, uint64_t now)
 {
 	if (likely(TAILQ_EMPTY(&all->mappings)) || now < all->due_ns)
 		return;
-	oldest_free(all);
+	ended_mapping_free(all, TAILQ_FIRST(&all->mappings));
 	all->due_ns = now + ENDED_MEMORY_NS;
 }
 

@@ -34,7 +34,8 @@ client_charge(struct conn *conn)
 		account_give(conn->account, ACCOUNT_clients, 1);
 		return -EMFILE;
 	}
-	if (!account_take(conn->account, ACCOUNT_memory_kib, share_kib(&conn->geom))) {
+	if (!ended_memory_take(
+		    &conn->daemon->ended_memory, conn->account, share_kib(&conn->geom))) {
 		account_give(conn->account, ACCOUNT_descriptors, FDS_PER_CLIENT);
 		account_give(conn->account, ACCOUNT_clients, 1);
 		return -ENOMEM;

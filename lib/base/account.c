@@ -33,15 +33,28 @@ account_limit_set(struct account_limit *limit, uint32_t capacity, bool reserve)
 	capacity_set(limit, capacity, reserve);
 }
 
+/* Returns how much of n more is taken from the shared rest. */
+static uint32_t
+shared_part(const struct account_limit *limit, uint32_t held, uint32_t n)
+{
+	return beyond_reserve(limit, held + n) - beyond_reserve(limit, held);
+}
+
+static bool
+has_room(const struct account_limit *limit, uint32_t held, uint32_t n)
+{
+	uint32_t more = shared_part(limit, held, n);
+
+	return (uint64_t)limit->used + n <= limit->capacity &&
+	       (more == 0 || (uint64_t)limit->shared_used + more <= limit->shared);
+}
+
 bool
 account_limit_take(struct account_limit *limit, uint32_t held, uint32_t n)
 {
-	uint32_t more = beyond_reserve(limit, held + n) - beyond_reserve(limit, held);
-
-	if ((uint64_t)limit->used + n > limit->capacity ||
-		(more != 0 && (uint64_t)limit->shared_used + more > limit->shared))
+	if (!has_room(limit, held, n))
 		return false;
-	limit->shared_used += more;
+	limit->shared_used += shared_part(limit, held, n);
 	limit->used += n;
 	return true;
 }
@@ -152,6 +165,12 @@ account_close(struct account *account)
 		return;
 	for (unsigned kind = 0; kind < ACCOUNT_KINDS; kind++)
 		assert(account->held[kind] == 0);
+}
+
+bool
+account_has_room(const struct account *account, enum account_kind kind, uint32_t n)
+{
+	return has_room(&account->all->limits[kind], account->held[kind], n);
 }
 
 bool

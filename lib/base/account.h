@@ -80,6 +80,8 @@ void accounts_fini(struct accounts *all);
 struct account *account_open(struct accounts *all, uint32_t uid, uint64_t now);
 void account_close(struct account *account);
 
+/* Returns whether account_take() would take n. */
+bool account_has_room(const struct account *account, enum account_kind kind, uint32_t n);
 /* Takes n. Returns false, and counts in `refused`, if the user may not. account NULL:
  * nothing is limited or counted. */
 bool account_take(struct account *account, enum account_kind kind, uint32_t n);

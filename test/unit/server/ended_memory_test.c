@@ -39,16 +39,16 @@ teardown(void **state)
 	return 0;
 }
 
-/* Returns a mapping that is charged to the user. */
+/* Returns a mapping that is charged to the account. */
 static struct mapping
-mapping_create(size_t size)
+mapping_create(struct account *account, size_t size)
 {
 	struct mapping m = {.size = size};
 
 	m.at = mmap(
 		NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(m.at != MAP_FAILED);
-	assert_true(account_take(user, ACCOUNT_memory_kib, (uint32_t)(size / 1024)));
+	assert_true(account_take(account, ACCOUNT_memory_kib, (uint32_t)(size / 1024)));
 	return m;
 }
 
@@ -65,7 +65,7 @@ mappings_are_unmapped_one_by_one(void **state)
 	uint64_t now = NS_PER_SEC;
 
 	for (unsigned i = 0; i < 3; i++) {
-		m[i] = mapping_create((i + 1) * PAGE);
+		m[i] = mapping_create(user, (i + 1) * PAGE);
 		ended_memory_add(&all, &m[i], user, (uint32_t)(m[i].size / 1024));
 	}
 	for (unsigned i = 0; i < 3; i++) {
@@ -87,7 +87,7 @@ mappings_are_unmapped_one_by_one(void **state)
 static void
 account_lives_until_the_last_one(void **state)
 {
-	struct mapping m = mapping_create(PAGE), n = mapping_create(PAGE);
+	struct mapping m = mapping_create(user, PAGE), n = mapping_create(user, PAGE);
 
 	ended_memory_add(&all, &m, user, PAGE / 1024);
 	ended_memory_add(&all, &n, user, PAGE / 1024);
@@ -97,6 +97,40 @@ account_lives_until_the_last_one(void **state)
 	ended_memory_free(&all);
 	assert_int_equal(user->holders, 1);
 	assert_false(is_mapped(&n));
+}
+
+/* Clients that come and go faster than memory is unmapped must not be refused. */
+static void
+own_mappings_make_room(void **state)
+{
+	struct account *other = account_open(&accounts, 1001, 0);
+	struct mapping kept, m[5];
+
+	assert_non_null(other);
+	kept = mapping_create(other, PAGE);
+	ended_memory_add(&all, &kept, other, PAGE / 1024);
+	for (unsigned i = 0; i < RTE_DIM(m); i++) {
+		m[i] = mapping_create(user, PAGE);
+		ended_memory_add(&all, &m[i], user, PAGE / 1024);
+	}
+	accounts_limit(&accounts, ACCOUNT_memory_kib, 8 * PAGE / 1024, false);
+	/* There is room. */
+	assert_true(ended_memory_take(&all, user, PAGE / 1024));
+	assert_true(is_mapped(&m[0]));
+	/* Two make room, the user's oldest ones. */
+	assert_true(ended_memory_take(&all, user, 3 * PAGE / 1024));
+	assert_false(is_mapped(&m[0]));
+	assert_false(is_mapped(&m[1]));
+	assert_true(is_mapped(&m[2]));
+	assert_int_equal(user->refused[ACCOUNT_memory_kib], 0);
+	/* Three would, but one request unmaps no more than two. */
+	assert_false(ended_memory_take(&all, user, 3 * PAGE / 1024));
+	assert_int_equal(user->refused[ACCOUNT_memory_kib], 1);
+	assert_true(is_mapped(&m[4]));
+	assert_true(is_mapped(&kept));
+	account_give(user, ACCOUNT_memory_kib, 4 * PAGE / 1024);
+	ended_memory_free(&all);
+	account_close(other);
 }
 
 /* A client that has not started: one part is not mapped yet. */
@@ -118,6 +152,7 @@ main(void)
 			account_lives_until_the_last_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			nothing_mapped_is_given_back_at_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(own_mappings_make_room, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
