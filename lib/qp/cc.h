@@ -93,8 +93,9 @@ struct cc {
 	uint32_t far_ns;     /* and since far_at */
 	uint32_t delays;     /* since watch_at, and their sum */
 	uint64_t delay_sum_ns;
-	uint32_t climb_from; /* window before the climb */
-	uint32_t climb_ns;   /* longest delay of a climb that is no queue of others */
+	uint32_t climb_from;   /* window before the climb */
+	uint32_t climb_ns;     /* longest delay of a climb that is no queue of others */
+	uint32_t climb_top_ns; /* longest delay of this climb until now */
 	/* climbing: when the window reached CC_CLIMB_TOP, or its begin */
 	uint64_t watch_at;
 	uint64_t far_at;     /* since then all delays were far above the level */

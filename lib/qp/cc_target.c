@@ -128,7 +128,9 @@ cc_target_idle(struct cc *cc, uint32_t delay_ns, uint64_t now)
 /*
  * With a small window, a delay that stays above the level is either the queue of many
  * senders or a long path. To tell them apart the window is doubled in each round trip:
- * behind a full link each packet adds to the delay, on a long path it does not.
+ * behind a full link each packet adds to the delay, on a long path it does not, until the
+ * window fills the path. So a delay that grows all at once, and when the window is large,
+ * is that of a long path.
  */
 
 static void
@@ -150,6 +152,7 @@ climb_begin(struct cc *cc, uint64_t now)
 	cc->climb_from = cc->cwnd;
 	/* A burst waits for itself, as behind a full link. */
 	cc->climb_ns = cc->low_ns + RTE_MAX(cc->low_ns / 8 + NS_PER_US, CC_CLIMB_NS);
+	cc->climb_top_ns = cc->low_ns;
 	cc->watch_at = now;
 }
 
@@ -167,6 +170,21 @@ climb_succeed(struct cc *cc, uint64_t now)
 	level_raise(cc, level_wanted_ns(cc, cc->low_ns), cc->low_ns, now);
 	cc->climb_shift = 0;
 	watch_restart(cc, now);
+}
+
+/* The delay is longer than that of a path with room. If it has hardly grown before, and the
+ * window is large, the climb has just filled a long path. Behind a link that was full before,
+ * a window twice as large adds twice as much. */
+static void RARE
+climb_stop(struct cc *cc, uint32_t delay_ns, uint64_t now)
+{
+	uint64_t before = cc->climb_top_ns - cc->low_ns;
+
+	if (cc->cwnd >= CC_CLIMB_FULL &&
+		delay_ns - cc->low_ns >= CC_CLIMB_SUDDEN * before)
+		climb_succeed(cc, now);
+	else
+		climb_fail(cc, now);
 }
 
 /* The window is at the top, or for long below it, because there is too little to send. */
@@ -191,10 +209,19 @@ cc_target_climb(struct cc *cc, const struct cc_sample *s, uint64_t now)
 
 	if (unlikely(cc->climb_skip != 0)) {
 		cc->climb_skip--;
-	} else if (s->delay_ns > cc->climb_ns) {
+		return;
+	}
+	if (s->delay_ns > cc->climb_ns) {
+		climb_stop(cc, s->delay_ns, now);
+		return;
+	}
+	/* As much less: the delay before was that of a queue. */
+	if (cc->low_ns > s->delay_ns + (cc->climb_ns - cc->low_ns)) {
 		climb_fail(cc, now);
 		return;
-	} else if (cc->cwnd < top && cc_window_used(cc, s)) {
+	}
+	cc->climb_top_ns = RTE_MAX(cc->climb_top_ns, s->delay_ns);
+	if (cc->cwnd < top && cc_window_used(cc, s)) {
 		cc_widen(cc, s->packets, CC_DOUBLE);
 		if (cc->cwnd >= top)
 			cc->watch_at = now;
@@ -275,6 +302,17 @@ unsteady_judge(struct cc *cc)
 	}
 }
 
+/* Senders that share a full link and climb at the same time add to each other's delays.
+ * So after a climb that failed, one of some watches is drawn for the next one. */
+static bool
+climb_is_due(const struct cc *cc, uint64_t now)
+{
+	uint64_t draw = now * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+
+	return cc->starved >> cc->climb_shift != 0 &&
+	       (cc->climb_shift == 0 || draw % CC_CLIMB_DRAWS == 0);
+}
+
 /* After some round trips: judges their delays, and begins a climb when they were above the
  * level all the time. */
 static void RARE
@@ -288,7 +326,7 @@ watch_end(struct cc *cc, uint64_t now)
 		level_can_fall(cc, cc->low_ns))
 		level_set(cc, cc->level - 1u, now);
 	cc->starved += starved;
-	if (starved && cc->starved >> cc->climb_shift != 0)
+	if (starved && climb_is_due(cc, now))
 		climb_begin(cc, now);
 	else
 		watch_restart(cc, now);

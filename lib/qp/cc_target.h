@@ -9,7 +9,7 @@
 #define CC_IDLE_SAMPLES 8
 #define CC_IDLE_AGREE 6
 #define CC_WATCH 16        /* round trips of a watch */
-#define CC_UNSTEADY_CUTS 4 /* of a watch */
+#define CC_UNSTEADY_CUTS 3 /* of a watch */
 #define CC_FAR 6           /* round trips far above the level */
 #define CC_SMALL (8 * CC_ONE)
 #define CC_CLIMB_TOP (64 * CC_ONE)
@@ -17,7 +17,10 @@
 #define CC_CHECK 16                   /* round trips from a rise to its check */
 #define CC_CHECK_SAMPLES 2
 #define CC_CLIMB_NS (9 * NS_PER_US) /* more delay than that is a queue */
-#define CC_CLIMB_SKIP 2             /* samples after a loss that say nothing */
+#define CC_CLIMB_FULL (32 * CC_ONE) /* from it on a climb may have filled the path, */
+#define CC_CLIMB_SUDDEN 3 /* if the delay grew so many times as much as before */
+#define CC_CLIMB_DRAWS 8  /* one of these watches begins another climb */
+#define CC_CLIMB_SKIP 2   /* samples after a loss that say nothing */
 #define CC_CLIMB_MAX_SHIFT 10
 #define CC_LEVEL_NS NS_PER_SEC /* a level that rose stays for this long at least */
 

@@ -7,6 +7,15 @@
 
 #include "qp/qp.h"
 
+/* True if the first packet of the next burst is to ask for an acknowledgement, because its
+ * round trip will be measured: what follows it in the burst does not delay that. */
+static inline bool
+congestion_wants_ack(const struct qp *qp)
+{
+	return qp->req.rtt_start == TIME_NEVER && qp->peer != NULL &&
+	       cc_is_on(&qp->peer->cc);
+}
+
 /* Packets were sent. sampled: a round trip is measured from now on. There is control. */
 void congestion_sent(struct qp *qp, bool sampled, uint64_t now);
 /* It is over after rtt_ns, and rtt_counts. */

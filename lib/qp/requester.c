@@ -367,7 +367,9 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		more = verdict == VERDICT_GO && !is_tail(qp);
 		if (verdict == VERDICT_GO &&
 			!req_build(qp, &pkts[built],
-				(built + 1 == n || !more) && likely(!suppress)))
+				(built + 1 == n || !more ||
+					(built == first && congestion_wants_ack(qp))) &&
+					likely(!suppress)))
 			verdict = FAULT_SEND_SGE;
 		if (unlikely(verdict != VERDICT_GO)) {
 			request_ack_before(qp, built != first ? &pkts[built - 1] : NULL);

@@ -70,18 +70,21 @@ void
 tlp_sent(struct qp *qp, uint32_t sent, uint64_t now)
 {
 	struct requester *req = &qp->req;
-	/* Samples the last packet, if it is sent for the first time: an acknowledgement
-	 * of a packet sent twice is ambiguous (Karn). */
+	/* Only of a packet that is sent for the first time: an acknowledgement of a packet
+	 * sent twice is ambiguous (Karn). */
 	bool sampled = req->rtt_start == TIME_NEVER && psn_diff(req->next_psn, sent) > 0;
 
 	if (req->tlp_deadline == TIME_NEVER)
 		tlp_arm(qp, now);
 	if (sampled) {
-		req->rtt_psn = psn_add(req->next_psn, PSN_MASK);
+		req->rtt_psn = psn_add(req->next_psn, PSN_MASK); /* the last packet */
 		req->rtt_start = now;
 	}
-	if (unlikely(cc_is_on(&qp->peer->cc)))
+	if (unlikely(cc_is_on(&qp->peer->cc))) {
+		if (sampled)
+			req->rtt_psn = sent; /* the first one: congestion_wants_ack() */
 		congestion_sent(qp, sampled, now);
+	}
 }
 
 void
@@ -166,7 +169,10 @@ tlp_timeout(struct qp *qp, uint64_t now)
 		return true;
 	/* The copy may cause the acknowledgement of the sampled packet, which then comes
 	 * late. Only for the first sample this is better than none: without one, a QP in
-	 * an incast would double its wait again and again. */
+	 * an incast would double its wait again and again. The last packet is not the
+	 * copied one, unless there is only one. */
+	if (req->srtt_ns == 0 && req->rtt_psn == req->una_psn)
+		req->rtt_psn = psn_add(req->next_psn, PSN_MASK);
 	if (req->srtt_ns == 0 && req->rtt_psn != req->una_psn) {
 		req->rtt_start = rtt_start;
 		req->rtt_counts = rtt_counts;

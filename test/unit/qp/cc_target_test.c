@@ -146,6 +146,107 @@ climb_ends_at_a_full_link(void **state)
 	assert_in_range(climbs, 3, 5); /* after 16, 32, 64, 128, 256 round trips */
 }
 
+/* A path of 25 Gb/s and 60 us holds 45 packets of 4 KiB: the climb fills it, and only then
+ * does the delay grow, all at once. */
+static void
+climb_fills_a_long_path(void **state)
+{
+	unsigned i = 0;
+
+	for (; cc.level == 0 && i < 100; i++) {
+		uint32_t packets = cc.cwnd / CC_ONE;
+
+		round_trip_ns(60 * US + (packets > 45 ? (packets - 45) * 1310 : 0));
+	}
+	assert_in_range(i, CC_WATCH, 2 * CC_WATCH + 10);
+	assert_int_equal(cc.level, 4);
+	assert_true(cc.cwnd > 45 * CC_ONE);
+}
+
+/* The same growth with a small window is that of a full link. */
+static void
+small_window_fills_no_path(void **state)
+{
+	bool climbed = false;
+
+	window_set(3);
+	for (unsigned i = 0; i < 100; i++) {
+		uint32_t packets = cc.cwnd / CC_ONE;
+
+		round_trip_ns(60 * US + (packets > 8 ? (packets - 8) * 1310 : 0));
+		climbed |= cc.climbing;
+	}
+	assert_true(climbed);
+	assert_int_equal(cc.level, 0);
+}
+
+/* A delay that falls was that of a queue, not of a long path. */
+static void
+climb_ends_when_the_delay_falls(void **state)
+{
+	for (uint32_t less = 8; less <= 10; less += 2) {
+		init(&(struct cc_conf){.on = true});
+		window_set(3);
+		while (!cc.climbing)
+			round_trip(60);
+		round_trip(60 - less);
+		assert_int_equal(cc.climbing, less == 8);
+	}
+}
+
+/* Samples right after a loss do not count, not even as the last one of a climb. */
+static void
+climb_does_not_end_after_a_loss(void **state)
+{
+	window_set(3);
+	while (!cc.climbing)
+		round_trip(60);
+	while (cc.cwnd < CC_CLIMB_TOP)
+		round_trip(60);
+	(void)cc_loss(&cc, now);
+	now += 3 * 60 * US;
+	round_trips(CC_CLIMB_SKIP, 100);
+	assert_true(cc.climbing);
+	round_trip(70);
+	assert_false(cc.climbing);
+	assert_int_equal(cc.level, 4);
+}
+
+/* Senders that began together, and whose climbs failed, do not climb together again. */
+static void
+climbs_are_apart(void **state)
+{
+	enum { SENDERS = 4, WATCHES = 200 };
+	unsigned climbs = 0, together = 0;
+	uint64_t begun[SENDERS][WATCHES];
+	unsigned count[SENDERS] = {0};
+
+	for (unsigned n = 0; n < SENDERS; n++) {
+		bool climbing = false;
+
+		init(&(struct cc_conf){.on = true});
+		now += n * 777;
+		window_set(3);
+		cc.climb_shift = 1;
+		for (unsigned i = 0; i < WATCHES * CC_WATCH; i++) {
+			cc.climb_shift = 1; /* the wait does not grow in this test */
+			round_trip_ns(40 * US + (cc.climbing ? 10 * US : 0));
+			if (cc.climbing && !climbing)
+				begun[n][count[n]++] = i;
+			climbing = cc.climbing;
+		}
+		climbs += count[n];
+	}
+	for (unsigned a = 0; a < count[0]; a++)
+		for (unsigned n = 1; n < SENDERS; n++)
+			for (unsigned b = 0; b < count[n]; b++)
+				together +=
+					begun[0][a] / CC_WATCH == begun[n][b] / CC_WATCH;
+	/* Each of them begins one in 8 to 16 watches. */
+	assert_in_range(climbs, SENDERS * WATCHES / 24, SENDERS * WATCHES / 6);
+	assert_true(together < climbs / 2);
+}
+
 static void
 losses_end_a_climb(void **state)
 {
@@ -340,6 +441,11 @@ main(void)
 		cmocka_unit_test_setup(level_falls_after_a_second, setup),
 		cmocka_unit_test_setup(climb_finds_a_long_path, setup),
 		cmocka_unit_test_setup(climb_ends_at_a_full_link, setup),
+		cmocka_unit_test_setup(climb_fills_a_long_path, setup),
+		cmocka_unit_test_setup(small_window_fills_no_path, setup),
+		cmocka_unit_test_setup(climb_ends_when_the_delay_falls, setup),
+		cmocka_unit_test_setup(climb_does_not_end_after_a_loss, setup),
+		cmocka_unit_test_setup(climbs_are_apart, setup),
 		cmocka_unit_test_setup(losses_end_a_climb, setup),
 		cmocka_unit_test_setup(no_climb_after_a_loss, setup),
 		cmocka_unit_test_setup(no_climb_from_a_usable_window, setup),

@@ -3,8 +3,8 @@
  * 17.2). cc_test.c tests the rules themselves. */
 #include "congestion_fixture.h"
 
-/* Only what the window lets out is sent. Its last packet asks for an ACK, which opens the
- * window for twice as much. */
+/* Only what the window lets out is sent. Its first packet asks for an ACK to be measured,
+ * and its last one for the ACK that opens the window for twice as much. */
 static void
 window_lets_out_what_it_holds(void **state)
 {
@@ -16,7 +16,7 @@ window_lets_out_what_it_holds(void **state)
 		assert_int_equal(p.a.peer.inflight, packets);
 		for (unsigned i = 0; i + 1 < packets; i++)
 			assert_int_equal(wire_view(&p.a, i).ack_req,
-				(wire_view(&p.a, i).psn & 31) == 31);
+				i == 0 || (wire_view(&p.a, i).psn & 31) == 31);
 		assert_int_equal(wire_view(&p.a, packets - 1).ack_req, 1);
 		acks_return(9 * US);
 		assert_int_equal(p.a.peer.window, 2 * packets);
@@ -24,6 +24,56 @@ window_lets_out_what_it_holds(void **state)
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
 	acks_return(9 * US);
 	assert_int_equal(p.a.stats.cc_cut_delay, 0);
+	fini();
+}
+
+/* The rest of its burst, and bursts that are sent meanwhile, do not count. */
+static void
+first_packet_is_measured(void **state)
+{
+	init();
+	writes_post(1, 4);
+	host_pull(&p.a, PULL_ALL);
+	writes_post(1, 4);
+	host_pull(&p.a, PULL_ALL);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(wire_view(&p.a, i).ack_req, i == 0 || i == 3 || i == 7);
+	p.now += 9 * US;
+	p.a.shared.polled_ns = p.now;
+	wire_deliver(&p.a, 0);
+	host_pull(&p.b, PULL_ALL);
+	wire_deliver_all(&p.b);
+	assert_int_equal(p.a.peer.cc.delay_ns, 9 * US);
+	assert_int_equal(p.a.peer.cc.srtt_ns, 9 * US);
+	/* The rest is no sample. */
+	acks_return(90 * US);
+	assert_int_equal(p.a.peer.cc.delay_ns, 9 * US);
+	fini();
+}
+
+/* A probe copies the measured packet. An ACK of it would be ambiguous, but that of the last
+ * packet is not, and without any sample a QP would wait longer and longer. */
+static void
+first_sample_survives_a_probe(void **state)
+{
+	init();
+	writes_post(1, 4);
+	host_pull(&p.a, PULL_ALL);
+	qp_link_advance(&p, 250 * US);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	assert_int_equal(p.a.stats.tlp_sent, 1);
+	acks_return(50 * US);
+	assert_int_equal(p.a.peer.srtt_ns, 300 * US);
+	assert_int_equal(p.a.qp.req.srtt_ns, 300 * US);
+	/* Of a single packet nothing is known. */
+	fini();
+	init();
+	writes_post(1, 1);
+	host_pull(&p.a, PULL_ALL);
+	qp_link_advance(&p, 250 * US);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	acks_return(50 * US);
+	assert_int_equal(p.a.peer.srtt_ns, 0);
 	fini();
 }
 
@@ -92,14 +142,14 @@ nak_is_a_loss(void **state)
 	init();
 	writes_post(1, 30);
 	host_pull(&p.a, PULL_ALL);
-	wire_drop(&p.a, 2);
+	wire_drop(&p.a, 0); /* nothing is measured yet */
 	acks_return(9 * US);
 	assert_int_equal(p.a.stats.seq_nak_received, 1);
 	assert_int_equal(p.a.peer.cc.lost, CC_ONE);
 	assert_int_equal(p.a.stats.cc_cut_loss, 1);
 	assert_int_equal(p.a.peer.window, 4);
 	/* The NAK comes again: the same loss. */
-	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 2);
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A);
 	assert_int_equal(p.a.peer.cc.lost, CC_ONE);
 	fini();
 }
@@ -245,6 +295,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(window_lets_out_what_it_holds),
+		cmocka_unit_test(first_packet_is_measured),
+		cmocka_unit_test(first_sample_survives_a_probe),
 		cmocka_unit_test(own_poll_is_no_delay),
 		cmocka_unit_test(long_round_trips_cut),
 		cmocka_unit_test(resent_packets_are_no_sample),
