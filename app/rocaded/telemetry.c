@@ -30,10 +30,15 @@ static void
 dict_add(struct rte_tel_data *d, const char *name, const json_t *value)
 {
 	struct rte_tel_data *inner;
+	char text[32];
 
 	switch (json_typeof(value)) {
 	case JSON_INTEGER:
 		dict_number(d, name, (uint64_t)json_integer_value(value));
+		break;
+	case JSON_REAL: /* there is no such type */
+		snprintf(text, sizeof(text), "%.2f", json_real_value(value));
+		rte_tel_data_add_dict_string(d, name, text);
 		break;
 	case JSON_STRING:
 		rte_tel_data_add_dict_string(d, name, json_string_value(value));
@@ -73,8 +78,8 @@ texts_fill(struct rte_tel_data *d, const json_t *array)
 			d, json_string_value(json_array_get(array, i)));
 }
 
-/* Adds the rows from index `first` on, keyed by their number, up to ROWS. (An array of
- * dictionaries comes out empty in DPDK 22.11.) */
+/* Adds the rows from index `first` on, up to ROWS, keyed by their member `number`, or by
+ * their index if that is NULL. (An array of dictionaries comes out empty in DPDK 22.11.) */
 static void
 rows_fill(struct rte_tel_data *d, const json_t *list, const char *number, size_t first)
 {
@@ -84,7 +89,8 @@ rows_fill(struct rte_tel_data *d, const json_t *list, const char *number, size_t
 		char name[24];
 
 		snprintf(name, sizeof(name), "%" JSON_INTEGER_FORMAT,
-			json_integer_value(json_object_get(row, number)));
+			number != NULL ? json_integer_value(json_object_get(row, number))
+				       : (json_int_t)i);
 		dict_add(d, name, row);
 	}
 }
@@ -192,6 +198,7 @@ on_client(const char *command, const char *params, struct rte_tel_data *d)
 	if (client != NULL && report != NULL) {
 		dict_add(d, "answered", json_object_get(report, "answered"));
 		dict_add(d, "srq_count", json_object_get(report, "srq_count"));
+		dict_add(d, "peer_count", json_object_get(report, "peer_count"));
 		dict_add(d, "engine", json_object_get(report, "engine"));
 	}
 	json_decref(state);
@@ -227,6 +234,13 @@ on_qps(const char *command, const char *params, struct rte_tel_data *d)
 	return list_answer("qps", "qpn", params, d);
 }
 
+static int
+on_peers(const char *command, const char *params, struct rte_tel_data *d)
+{
+	(void)command;
+	return list_answer("peers", NULL, params, d);
+}
+
 void
 telemetry_start(const char *socket)
 {
@@ -243,6 +257,8 @@ telemetry_start(const char *socket)
 			"Up to 40 SRQs of a client. Parameters: id[,from]"},
 		{"/rocade/qps", on_qps,
 			"Up to 40 QPs of a client. Parameters: id[,from]"},
+		{"/rocade/peers", on_peers,
+			"Up to 40 hosts that a client sends to. Parameters: id[,from]"},
 	};
 
 	socket_path = strdup(socket);

@@ -19,7 +19,7 @@ struct conf {
 	double watch_s; /* 0: once */
 	uint64_t count; /* 0: no limit */
 	bool json;
-	bool qps;
+	struct view_conf view;
 };
 
 static bool
@@ -39,8 +39,10 @@ watch_set(struct conf *conf, const char *value)
 static const struct option_row option_rows[] = {
 	{OPTION_TEXT, 0, "socket", "PATH", MEMBER(socket),
 		.text = "the daemon's socket (default: as for rocaded)"},
-	{OPTION_FLAG, 0, "qps", NULL, MEMBER(qps), .max = true,
+	{OPTION_FLAG, 0, "qps", NULL, MEMBER(view.qps), .max = true,
 		.text = "also print a line for each QP"},
+	{OPTION_FLAG, 0, "peers", NULL, MEMBER(view.peers), .max = true,
+		.text = "also print a line for each host that a client sends to"},
 	{OPTION_FLAG, 0, "json", NULL, MEMBER(json), .max = true,
 		.text = "print everything as JSON; with --watch, one line each time"},
 	{OPTION_FN, 0, "watch", "[=SECONDS]", .set = watch_set, .valid = "0.1 to 86400",
@@ -91,7 +93,7 @@ snapshot_show(const struct conf *s, const json_t *snapshot)
 	} else {
 		if (s->watch_s != 0 && isatty(STDOUT_FILENO))
 			fputs("\033[H\033[2J", stdout);
-		view_print(stdout, snapshot, s->qps);
+		view_print(stdout, snapshot, &s->view);
 		if (s->watch_s != 0)
 			fputc('\n', stdout);
 	}

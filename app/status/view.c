@@ -66,7 +66,7 @@ is_error_counter(const char *name)
 	static const char *const good[] = {"tx_packets", "tx_bytes", "rx_packets",
 		"rx_bytes", "rx_roce", "rx_other", "rx_handoff", "tx_loopback",
 		"cqe_saved", "wakeups", "requests", "id", "pid", "uid", "qp_count",
-		"srq_count", "rx_waiting", "tx_blocked", "rx_linearised"};
+		"srq_count", "peer_count", "rx_waiting", "tx_blocked", "rx_linearised"};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		if (strcmp(name, good[i]) == 0)
@@ -155,8 +155,49 @@ view_qps(FILE *to, const json_t *client)
 			number_of(client, "qp_count") - (double)i);
 }
 
+/* Prints the state of a peer's congestion control. */
 static void
-view_client(FILE *to, const json_t *client, bool qps)
+view_cc(FILE *to, const json_t *peer)
+{
+	if (!json_is_true(json_object_get(peer, "cc"))) {
+		fprintf(to, ", no congestion control\n");
+		return;
+	}
+	fprintf(to, ", congestion window %.2f packets%s", number_of(peer, "cc_window"),
+		json_is_true(json_object_get(peer, "cc_paced")) ? " (paced)" : "");
+	if (json_object_get(peer, "cc_delay_ns") != NULL)
+		fprintf(to, ", delay %.1f us", number_of(peer, "cc_delay_ns") / 1e3);
+	fprintf(to, ", target %.1f us\n", number_of(peer, "cc_target_ns") / 1e3);
+}
+
+static void
+view_peers(FILE *to, const json_t *client)
+{
+	const json_t *peer;
+	size_t i;
+
+	json_array_foreach(json_object_get(client, "peers"), i, peer)
+	{
+		fprintf(to,
+			"      peer %s: %.0f QPs (%.0f blocked), %.0f of %.0f packets",
+			text_of(peer, "address"), number_of(peer, "qps"),
+			number_of(peer, "qps_blocked"), number_of(peer, "inflight"),
+			number_of(peer, "window"));
+		fprintf(to, " in flight (cap %.0f), ", number_of(peer, "cap"));
+		if (number_of(peer, "srtt_ns") != 0)
+			fprintf(to, "round trip %.1f us",
+				number_of(peer, "srtt_ns") / 1e3);
+		else
+			fprintf(to, "no round trip measured");
+		view_cc(to, peer);
+	}
+	if ((double)i < number_of(client, "peer_count"))
+		fprintf(to, "      and %.0f more peers\n",
+			number_of(client, "peer_count") - (double)i);
+}
+
+static void
+view_client(FILE *to, const json_t *client, const struct view_conf *conf)
 {
 	const json_t *rates = json_object_get(client, "rates");
 	const json_t *moved = rates != NULL ? rates : client;
@@ -176,7 +217,9 @@ view_client(FILE *to, const json_t *client, bool qps)
 	view_errors(to, "      daemon: ", client);
 	view_errors(to, "      engine: ", json_object_get(client, "engine"));
 	view_srqs(to, client);
-	if (qps)
+	if (conf->peers)
+		view_peers(to, client);
+	if (conf->qps)
 		view_qps(to, client);
 }
 
@@ -215,7 +258,7 @@ view_user(FILE *to, const json_t *user, const json_t *limits)
 }
 
 void
-view_print(FILE *to, const json_t *snapshot, bool qps)
+view_print(FILE *to, const json_t *snapshot, const struct view_conf *conf)
 {
 	const json_t *clients = json_object_get(snapshot, "clients");
 	const json_t *client;
@@ -231,7 +274,7 @@ view_print(FILE *to, const json_t *snapshot, bool qps)
 		"program", "QPs", "SRQs", rates ? "tx pkt/s" : "tx pkt",
 		rates ? "tx B/s" : "tx B", rates ? "rx pkt/s" : "rx pkt",
 		rates ? "rx B/s" : "rx B");
-	json_array_foreach(clients, i, client) view_client(to, client, qps);
+	json_array_foreach(clients, i, client) view_client(to, client, conf);
 	if (json_array_size(clients) == 0)
 		fprintf(to, "no clients%s\n",
 			number_of(json_object_get(snapshot, "hidden"), "clients") != 0

@@ -8,7 +8,10 @@
 
 #include <jansson.h>
 
-/* qps: with a line for each QP. */
-void view_print(FILE *to, const json_t *snapshot, bool qps);
+struct view_conf {
+	bool qps;   /* with a line for each QP */
+	bool peers; /* with a line for each peer */
+};
+void view_print(FILE *to, const json_t *snapshot, const struct view_conf *conf);
 
 #endif

@@ -191,15 +191,16 @@ show_one_peer(const struct rocade_peer *peer)
 	char text[64];
 
 	printf("  %-40s engine %u, %" PRIu32 " QPs (%" PRIu32 " blocked), %" PRIu32
-	       " of %" PRIu32 " packets in flight, round trip %.1f us",
+	       " of %" PRIu32 " packets in flight (cap %" PRIu32 "), round trip %.1f us",
 		rocade_gid_format(&peer->gid, text, sizeof(text)), peer->engine,
-		peer->qps, peer->qps_blocked, peer->inflight, peer->window,
+		peer->qps, peer->qps_blocked, peer->inflight, peer->window, peer->cap,
 		peer->srtt_ns / 1e3);
 	if (!peer->cc) {
 		puts(", no congestion control");
 		return;
 	}
-	printf(", congestion window %.2f packets, ", peer->cc_window);
+	printf(", congestion window %.2f packets%s, ", peer->cc_window,
+		peer->cc_paced ? " (paced)" : "");
 	if (peer->cc_delay_ns == UINT32_MAX)
 		printf("no delay measured, ");
 	else

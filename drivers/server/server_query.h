@@ -44,7 +44,8 @@ void report_request(const struct conn *asker);
 /* Returns how many of the clients asked have not written their statistics. */
 uint32_t report_missing(const struct conn *asker);
 /* Copies statistics of the first client with an id of at least `from` into the reply:
- * from byte `at` on. Returns 0 or -ENOENT (no such client). */
+ * from byte `at` on. Returns 0, -ENOENT (no such client) or -EINVAL (no piece begins
+ * there). */
 int report_part(const struct conn *asker, uint32_t from, uint32_t at,
 	struct sw_data_reply *reply);
 

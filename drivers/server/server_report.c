@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Statistics of the clients: requested from them, and passed on unchecked. */
+/* Statistics of the clients: requested from them, and passed on. The daemon checks the
+ * numbers of rows, and the peers. */
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -54,26 +55,53 @@ report_missing(const struct conn *asker)
 	return missing;
 }
 
+#define HEAD offsetof(struct report, qps)
+static_assert(HEAD <= SW_DATA_MAX, "one piece, so that what is checked is what is sent");
+
+/* Checks what the copy of a client's report, up to the QP rows, says of peers. Each has at
+ * least one of the client's QPs. */
+static void
+peers_check(uint8_t *head, uint32_t qps)
+{
+	struct peer_info row;
+	uint32_t count;
+	uint8_t *at = head + offsetof(struct report, peers);
+
+	memcpy(&count, head + offsetof(struct report, peer_count), sizeof(count));
+	count = RTE_MIN(count, qps);
+	memcpy(head + offsetof(struct report, peer_count), &count, sizeof(count));
+	for (uint32_t i = 0; i < REPORT_PEERS; i++, at += sizeof(row)) {
+		memcpy(&row, at, sizeof(row));
+		if (i < count)
+			peer_info_clamp(&row, qps);
+		else
+			memset(&row, 0, sizeof(row));
+		memcpy(at, &row, sizeof(row));
+	}
+}
+
 static_assert(offsetof(struct report, requested_gen) == 0, "copied first");
 
-/* Copies a piece of the client's report out of the shared memory. The content is not
- * trusted and not inspected. At most a row for each QP that the daemon knows of is
- * copied. */
+/* Copies a piece of the client's report out of the shared memory, once: the client may
+ * write at any time. At most a row for each QP that the daemon knows of is copied. */
 static uint32_t
 report_copy(const struct conn *conn, uint32_t at, uint8_t *to)
 {
 	const struct sw_client *client = conn->client;
 	const struct report *report = client->region.report;
 	uint32_t rows = __atomic_load_n(&report->qp_count, __ATOMIC_RELAXED);
-	uint32_t end = offsetof(struct report, qps), len;
+	uint32_t end = HEAD, len;
 
 	rows = RTE_MIN(RTE_MIN(rows, client->qps), (uint32_t)REPORT_QPS);
 	end += rows * (uint32_t)sizeof(report->qps[0]);
 	at = RTE_MIN(at, end);
 	len = RTE_MIN(end - at, (uint32_t)SW_DATA_MAX);
 	memcpy(to, (const uint8_t *)report + at, len);
-	if (at == 0) /* what the client has there does not count */
+	if (at == 0) {
+		/* what the client has there does not count */
 		memcpy(to, &conn->requested_gen, sizeof(conn->requested_gen));
+		peers_check(to, client->qps);
+	}
 	return len;
 }
 
@@ -85,6 +113,8 @@ report_part(
 
 	if (conn == NULL)
 		return -ENOENT;
+	if (at != 0 && at < HEAD)
+		return -EINVAL;
 	reply->id = conn->client->id;
 	reply->len = report_copy(conn, at, reply->bytes);
 	return 0;

@@ -76,14 +76,26 @@ qps_fill(struct dev *dev, struct report *report)
 	return n;
 }
 
+/* Fills the row at *arg, and advances to the next. */
+static void
+peer_fill(const struct peer_info *peer, void *arg)
+{
+	struct peer_info **next = arg;
+
+	*(*next)++ = *peer;
+}
+
 void
 report_write(struct dev *dev, uint32_t requested_gen, struct report *report)
 {
+	struct peer_info *peers = report->peers;
+
 	/* The device lock: no QP and no SRQ is created or destroyed. */
 	pthread_mutex_lock(&dev->lock);
 	report->srq_count = srqs_fill(dev, report);
 	report->qp_count = qps_fill(dev, report);
 	pthread_mutex_unlock(&dev->lock);
+	report->peer_count = dev_peers_each(dev, REPORT_PEERS, peer_fill, &peers);
 	dev_stats(dev, &report->stats);
 	/* Pairs with the acquire in the daemon's report_is_written(). */
 	__atomic_store_n(&report->written_gen, requested_gen, __ATOMIC_RELEASE);

@@ -2,6 +2,7 @@
 /* Requests for programs that are no clients: rocade_status() (the daemon's view of its
  * clients, and the clients' own statistics) and rocade_device_name(). */
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <rocade/status.h>
 
 #include "base/json_out.h"
+#include "port/gid.h"
 #include "shm/session.h"
 #include "switch/socket.h"
 #include "verbs/export.h"
@@ -83,6 +85,33 @@ srq_print(struct json_out *j, const struct report_srq *srq)
 	json_out_end(j);
 }
 
+/* Congestion control has members only where it is on. */
+static void
+peer_print(struct json_out *j, const struct peer_info *peer)
+{
+	char text[64];
+
+	json_out_object(j, NULL);
+	json_out_text(j, "address", gid_format(peer->gid, text, sizeof(text)));
+	json_out_uint(j, "qps", peer->qps);
+	json_out_uint(j, "qps_blocked", peer->qps_blocked);
+	json_out_uint(j, "inflight", peer->inflight);
+	json_out_uint(j, "window", peer->window);
+	json_out_uint(j, "cap", peer->cap);
+	json_out_uint(j, "srtt_ns", peer->srtt_ns);
+	json_out_bool(j, "cc", peer_info_cc_is_on(peer));
+	if (peer_info_cc_is_on(peer)) {
+		json_out_bool(j, "cc_paced", peer_info_is_paced(peer));
+		json_out_raw(j, "cc_window"); /* packets, with two decimals */
+		fprintf(j->to, "%" PRIu32 ".%02" PRIu32, peer->cc_window >> CC_SHIFT,
+			peer->cc_window % CC_ONE * 100 / CC_ONE);
+		if (peer->cc_delay_ns != UINT32_MAX)
+			json_out_uint(j, "cc_delay_ns", peer->cc_delay_ns);
+		json_out_uint(j, "cc_target_ns", peer->cc_target_ns);
+	}
+	json_out_end(j);
+}
+
 static void
 report_print(struct json_out *j, uint32_t id, const struct report *r, uint32_t rows)
 {
@@ -102,6 +131,11 @@ report_print(struct json_out *j, uint32_t id, const struct report *r, uint32_t r
 	json_out_array(j, "srqs");
 	for (uint32_t i = 0; i < RTE_MIN(r->srq_count, (uint32_t)REPORT_SRQS); i++)
 		srq_print(j, &r->srqs[i]);
+	json_out_end(j);
+	json_out_uint(j, "peer_count", r->peer_count);
+	json_out_array(j, "peers");
+	for (uint32_t i = 0; i < RTE_MIN(r->peer_count, (uint32_t)REPORT_PEERS); i++)
+		peer_print(j, &r->peers[i]);
 	json_out_end(j);
 	json_out_array(j, "qps");
 	for (uint32_t i = 0; i < RTE_MIN(r->qp_count, rows); i++)

@@ -227,9 +227,12 @@ struct rocade_peer {
 	uint32_t qps_blocked; /* of them wait for the window */
 	uint32_t inflight;    /* packets sent and not acknowledged */
 	uint32_t window;  /* their limit; 0: closed until the time of the next packet */
+	uint32_t cap;     /* the most that the window can be */
 	uint32_t srtt_ns; /* smoothed round trip; 0: none measured yet */
-	/* Congestion control; cc: it is on. */
+	/* Congestion control; cc: it is on. cc_paced: its window is below one packet, and each
+	 * packet has its time. */
 	bool cc;
+	bool cc_paced;
 	double cc_window;      /* packets, also parts of one */
 	uint32_t cc_delay_ns;  /* of the last round trip; UINT32_MAX: none measured yet */
 	uint32_t cc_target_ns; /* the delay that it aims at */

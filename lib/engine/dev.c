@@ -326,20 +326,41 @@ dev_stats(struct dev *dev, struct port_stats *out)
 		port_stats_add(out, engine_stats(dev->engines[i]));
 }
 
-void
-dev_peers_each(struct dev *dev, dev_peer_fn fn, void *arg)
+/* Passes up to max peers of an engine to fn. Returns how many it has passed. */
+static unsigned
+engine_peers_each(const struct engine *e, unsigned max, dev_peer_fn fn, void *arg)
 {
+	const struct peer *peer;
+	struct peer_info info;
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i <= e->peers.mask; i++) {
+		LIST_FOREACH(peer, &e->peers.buckets[i], link)
+		{
+			if (n == max)
+				return n;
+			peer_info_fill(&info, peer, e->index);
+			fn(&info, arg);
+			n++;
+		}
+	}
+	return n;
+}
+
+unsigned
+dev_peers_each(struct dev *dev, unsigned max, dev_peer_fn fn, void *arg)
+{
+	unsigned count = 0, passed = 0;
+
 	for (unsigned i = 0; i < dev->engine_count; i++) {
 		struct engine *e = dev->engines[i];
-		const struct peer *peer;
 
 		engine_lock(e);
-		for (uint32_t n = 0; n <= e->peers.mask; n++) {
-			LIST_FOREACH(peer, &e->peers.buckets[n], link)
-			fn(peer, i, arg);
-		}
+		count += e->peers.count;
+		passed += engine_peers_each(e, max - passed, fn, arg);
 		engine_unlock(e);
 	}
+	return count;
 }
 
 int

@@ -12,6 +12,7 @@
 #include "mem/key.h"
 #include "port/net.h"
 #include "port/port.h"
+#include "qp/peer_info.h"
 #include "qp/qp.h"
 #include "qp/qp_table.h"
 
@@ -200,9 +201,10 @@ int dev_key_free(struct dev *dev, uint32_t key);
 
 /* Sums the engines' counters. */
 void dev_stats(struct dev *dev, struct port_stats *out);
-/* Calls fn for each peer of each engine, with the lock of that engine held. */
-typedef void (*dev_peer_fn)(const struct peer *peer, unsigned engine, void *arg);
-void dev_peers_each(struct dev *dev, dev_peer_fn fn, void *arg);
+/* Calls fn for peers of all engines, at most max of them, with the lock of their engine
+ * held. Returns how many there are. */
+typedef void (*dev_peer_fn)(const struct peer_info *peer, void *arg);
+unsigned dev_peers_each(struct dev *dev, unsigned max, dev_peer_fn fn, void *arg);
 
 void dev_listen(
 	struct dev *dev, struct dev_listener *listener, struct event_queue *events);

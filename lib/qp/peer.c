@@ -148,6 +148,7 @@ peer_block(struct peers *peers, struct qp *qp)
 	if (TAILQ_EMPTY(&peer->blocked))
 		TAILQ_INSERT_TAIL(&peers->blocked, peer, blocked_link);
 	TAILQ_INSERT_TAIL(&peer->blocked, qp, blocked_link);
+	peer->qps_blocked++;
 	qp->sched.on_blocked = true;
 }
 
@@ -159,6 +160,7 @@ peer_unblock(struct peers *peers, struct qp *qp)
 	if (!qp->sched.on_blocked)
 		return;
 	TAILQ_REMOVE(&peer->blocked, qp, blocked_link);
+	peer->qps_blocked--;
 	if (TAILQ_EMPTY(&peer->blocked))
 		TAILQ_REMOVE(&peers->blocked, peer, blocked_link);
 	qp->sched.on_blocked = false;

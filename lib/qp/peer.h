@@ -34,6 +34,7 @@ struct peer {
 	uint32_t many_qps;
 	uint32_t
 		srtt_ns; /* smoothed round trip of all QPs; 0: no sample yet; see tlp.c */
+	uint32_t qps_blocked;     /* of qps */
 	TAILQ_HEAD(, qp) blocked; /* QPs blocked on the window */
 	TAILQ_ENTRY(peer) blocked_link;
 	LIST_ENTRY(peer) link; /* in its bucket */

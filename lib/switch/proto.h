@@ -26,7 +26,7 @@
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 6
+#define SW_PROTO_VERSION 7
 #define SW_NAME_MAX 64
 
 /* Descriptors of the reply to SW_ATTACH. */
@@ -59,7 +59,8 @@ enum sw_request_type {
 	SW_REPORT_REQUEST,
 	/* Statistics of the first client with an id of at least qpn: a piece of its struct
 	 * report, up to its last QP row, from byte dest_qpn on; no bytes: this is the
-	 * end. ENOENT: there is no such client. */
+	 * end. All that is before the QP rows is in the first piece. ENOENT: there is no
+	 * such client. EINVAL: the piece would begin amid what is before the QP rows. */
 	SW_REPORT,
 	/* Opens an RDMA-CM channel for the process. The reply carries a socket, and the
 	 * channel's number in qpn. */

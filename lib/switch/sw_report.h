@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A client's statistics, in memory that it shares with the daemon: its engine's counters,
- * its SRQs, its QPs. The client's progress thread writes them when the daemon asks, so
- * that neither a post nor a poll pays for it. The daemon does not trust them and only
- * passes them on.
+ * its SRQs, its peers, its QPs. The client's progress thread writes them when the daemon
+ * asks, so that neither a post nor a poll pays for it. The daemon does not trust them: it
+ * passes on a copy, bounded by what it knows itself.
  */
 #ifndef ROCADE_SWITCH_REPORT_H
 #define ROCADE_SWITCH_REPORT_H
 
 #include "base/base_stats.h"
+#include "qp/peer_info.h"
 
 #define REPORT_QPS 1024
 #define REPORT_SRQS 256
+#define REPORT_PEERS 64
 
 struct report_qp {
 	uint32_t qpn;
@@ -39,10 +41,13 @@ struct report {
 	/* generation that the daemon has requested: only in copies that it passes on */
 	uint32_t requested_gen;
 	uint32_t written_gen; /* generation that the client has written */
-	/* Numbers of SRQs and QPs; the first ones have rows below. */
+	/* Numbers of SRQs, QPs and peers; the first ones have rows below. */
 	uint32_t srq_count, qp_count;
+	uint32_t peer_count;
+	uint32_t reserved;
 	struct port_stats stats;
 	struct report_srq srqs[REPORT_SRQS];
+	struct peer_info peers[REPORT_PEERS];
 	struct report_qp qps[REPORT_QPS];
 };
 

@@ -82,45 +82,31 @@ rocade_qp_info(struct ibv_qp *ibv, struct rocade_qp_info *info)
 	return 0;
 }
 
-struct peer_rows {
-	struct rocade_peer *rows;
-	unsigned n;
-	unsigned count;
-};
-
+/* Fills the row at *arg, and advances to the next. */
 static void
-peer_row(const struct peer *peer, unsigned engine, void *arg)
+peer_row(const struct peer_info *peer, void *arg)
 {
-	struct peer_rows *to = arg;
-	struct rocade_peer *row;
-	const struct qp *qp;
+	struct rocade_peer **next = arg, *row = (*next)++;
 
-	if (to->count++ >= to->n)
-		return;
-	row = &to->rows[to->count - 1];
-	*row = (struct rocade_peer){.engine = engine,
+	*row = (struct rocade_peer){.engine = peer->engine,
 		.qps = peer->qps,
+		.qps_blocked = peer->qps_blocked,
 		.inflight = peer->inflight,
 		.window = peer->window,
+		.cap = peer->cap,
 		.srtt_ns = peer->srtt_ns,
-		.cc = cc_is_on(&peer->cc)};
+		.cc = peer_info_cc_is_on(peer),
+		.cc_paced = peer_info_is_paced(peer),
+		.cc_window = (double)peer->cc_window / CC_ONE,
+		.cc_delay_ns = peer->cc_delay_ns,
+		.cc_target_ns = peer->cc_target_ns};
 	memcpy(row->gid.raw, peer->gid, sizeof(row->gid.raw));
-	TAILQ_FOREACH (qp, &peer->blocked, blocked_link)
-		row->qps_blocked++;
-	if (!row->cc)
-		return;
-	row->cc_window = (double)peer->cc.cwnd / CC_ONE;
-	row->cc_delay_ns = peer->cc.delay_ns;
-	row->cc_target_ns = cc_target_ns(&peer->cc);
 }
 
 EXPORT unsigned
 rocade_port_peers(struct rocade_port *port, struct rocade_peer *rows, unsigned n)
 {
-	struct peer_rows to = {.rows = rows, .n = n};
-
-	dev_peers_each(port->dev, peer_row, &to);
-	return to.count;
+	return dev_peers_each(port->dev, n, peer_row, &rows);
 }
 
 EXPORT unsigned

@@ -6,6 +6,8 @@
  *   pair      two processes; one verifies all messages of the other
  *   churn     creates, connects, uses and destroys objects of every kind
  *   many N    N QPs
+ *   hosts N   N QPs, each to another host, which does not answer: 192.0.2.100, and so on.
+ *             The first has a SEND of three packets
  *   deaf      two processes; the receiver is stopped and never polls
  *   idle      a target that sleeps until a completion event; it has an SRQ of 64 with 10
  *             receives and the limit 5
@@ -283,6 +285,29 @@ mode_many(unsigned want)
 	return 0; /* the end of the process frees all QPs */
 }
 
+static int
+mode_hosts(unsigned want)
+{
+	struct end e;
+
+	end_open(&e);
+	for (unsigned i = 0; i < want; i++) {
+		union ibv_gid gid = {
+			.raw = {[10] = 0xff, 0xff, 192, 0, 2, (uint8_t)(100 + i)}};
+		struct ibv_qp *qp = i == 0 ? e.qp : qp_make(&e, IBV_QPT_RC, NULL);
+
+		if (qp == NULL || qp_init(qp) != 0 || qp_connect_to(qp, &gid, 7) != 0)
+			die("qp_connect_to");
+	}
+	if (send_post(&e, 0) != 0)
+		die("ibv_post_send");
+	printf("running\n");
+	fflush(stdout);
+	while (!input_ended(-1))
+		;
+	return 0;
+}
+
 /* Creates an SRQ whose state rocade-status shows. */
 static struct ibv_srq *
 srq_show(const struct end *e)
@@ -409,8 +434,11 @@ main(int argc, char **argv)
 		return mode_idle();
 	if (strcmp(what, "many") == 0 && argc > 2)
 		return mode_many((unsigned)atoi(argv[2]));
+	if (strcmp(what, "hosts") == 0 && argc > 2)
+		return mode_hosts((unsigned)atoi(argv[2]));
 	if (strcmp(what, "fatal") == 0 && argc > 2)
 		return mode_fatal(argv[2]);
-	fprintf(stderr, "usage: flow pair | deaf | churn | idle | many N | fatal WAY\n");
+	fprintf(stderr,
+		"usage: flow pair | deaf | churn | idle | many N | hosts N | fatal WAY\n");
 	return 2;
 }

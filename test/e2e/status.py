@@ -38,6 +38,12 @@ def client_of(daemon, client):
             if c["pid"] == client.pid][0]
 
 
+def reported(daemon, client):
+    """Returns what the client reports as soon as it has answered: under load it may take long."""
+    until(lambda: client_of(daemon, client)["answered"])
+    return client_of(daemon, client)
+
+
 def objects():
     with Daemon() as daemon:
         idle = flow(daemon, "idle")
@@ -72,6 +78,55 @@ def objects():
         idle.send_signal(signal.SIGCONT)
         idle.finish()
         case("the text says that there are no clients", "no clients" in status(daemon).stdout)
+
+
+PEER = r"(?m)^      peer %s: %d QPs \(0 blocked\), %d of %d packets in flight \(cap (\d+)\), "
+
+
+def peers():
+    with Daemon() as daemon:
+        idle = flow(daemon, "idle")
+        client = reported(daemon, idle)
+        seen = client["peers"]
+        case("--json shows the peer of a connected QP", client["peer_count"] == 1 and
+             len(seen) == 1 and dict(seen[0], cap=0, window=0, address="", srtt_ns=0) == {
+                 "address": "", "qps": 1, "qps_blocked": 0, "inflight": 0, "window": 0, "cap": 0,
+                 "srtt_ns": 0, "cc": False} and seen[0]["window"] == seen[0]["cap"] > 0 and
+             seen[0]["address"] in json.loads(
+                 status(daemon, "--json").stdout)["device"]["addresses"], str(client))
+        text = status(daemon, "--peers").stdout
+        want = PEER % (re.escape(seen[0]["address"]), 1, 0, seen[0]["cap"])
+        case("--peers prints the peer below its client", re.search(
+            want + "no round trip measured, no congestion control$", text) and
+            text.index("%d " % idle.pid) < text.index("      peer "), text)
+        case("without --peers there is no line for it", "peer " not in status(daemon).stdout)
+        idle.finish()
+        pair = flow(daemon, "pair")
+        case("a round trip is shown once there is one", until(lambda: re.search(
+            r"round trip \d+\.\d us, no congestion", status(daemon, "--peers").stdout)),
+            status(daemon, "--peers").stdout)
+        pair.finish()
+        # Other hosts: with congestion control.
+        daemon.env["ROCADE_CC"] = "swift,target=70"
+        host = flow(daemon, "hosts", "1")
+        case("packets in flight are shown", until(lambda: [
+            (p["address"], p["inflight"]) for p in client_of(daemon, host)["peers"]] == [
+                ("192.0.2.100", 3)]), str(client_of(daemon, host)))
+        host.kill()
+        hosts = flow(daemon, "hosts", "100")
+        client = reported(daemon, hosts)
+        seen = client["peers"]
+        case("--json shows at most 64 peers of a client", client["peer_count"] == 100 and
+             len(seen) == 64 and len({p["address"] for p in seen}) == 64, str(client["peers"]))
+        case("--json shows congestion control", all(
+            p["cc"] and not p["cc_paced"] and p["cc_window"] == 8 and p["window"] == 8 and
+            p["cc_target_ns"] >= 70000 and "cc_delay_ns" not in p
+            for p in seen if p["address"] != "192.0.2.100"), str(seen))
+        text = status(daemon, "--peers").stdout
+        case("--peers shows congestion control, and counts what it does not show", re.search(
+            r"congestion window 8\.00 packets, target \d+\.\d us$", text, re.M) and
+            text.count("      peer ") == 64 and "      and 36 more peers\n" in text, text)
+        hosts.kill()
 
 
 def traffic():
@@ -169,6 +224,9 @@ def telemetry():
         srqs = list(ask("/rocade/srqs,%d" % number).values())
         case("telemetry: its SRQs", len(srqs) == 1 and srqs[0]["fill"] == 10 and
              srqs[0]["limit"] == 5, str(srqs))
+        found = ask("/rocade/peers,%d" % number)
+        case("telemetry: its peers", client["peer_count"] == 1 and list(found) == ["0"] and
+             found["0"]["address"] == "192.0.2.1" and found["0"]["cc"] == 0, str(found))
         qps = list(ask("/rocade/qps,%d" % number).values())
         case("telemetry: its QPs", len(qps) == 1 and qps[0]["state"] == "RTS", str(qps))
         many = flow(daemon, "many", "100")
@@ -177,10 +235,20 @@ def telemetry():
         case("telemetry: many QPs, 40 at a time", [len(n) for n in numbers] == [40, 40, 21, 0] and
              len(set.union(*numbers)) == 101, str(numbers))
         case("telemetry: an unknown client has no value", ask("/rocade/client,4711") is None and
-             ask("/rocade/qps") is None and ask("/rocade/srqs,x") is None)
+             ask("/rocade/qps") is None and ask("/rocade/srqs,x") is None and
+             ask("/rocade/peers,4711") is None)
         many.kill()
+        daemon.env["ROCADE_CC"] = "swift"
+        hosts = flow(daemon, "hosts", "90")
+        number = reported(daemon, hosts)["id"]
+        found = [ask("/rocade/peers,%d,%d" % (number, first)) for first in (0, 40, 80)]
+        rows = [row for part in found for row in part.values() if row["address"] != "192.0.2.100"]
+        case("telemetry: many peers, 40 at a time, at most 64", [len(f) for f in found] ==
+             [40, 24, 0] and all(r["cc"] == 1 and r["cc_window"] == "8.00" for r in rows),
+             str(found))
+        hosts.kill()
         idle.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(run(objects, traffic, errors, telemetry))
+    sys.exit(run(objects, peers, traffic, errors, telemetry))

@@ -240,6 +240,11 @@ def server_scripts(out):
         save(out, "server", "end-%u" % how, made + bytes([0x0d, how, 0]) + turn * 2 + honest +
              bytes([0x1d, how, 0]) + turn + honest)
         save(out, "server", "memory-%u" % how, made + bytes([0x0c, how, 1, 1, 0, 0, 0]) * 3 + honest)
+    # A client reports impossible peers, and asks for its statistics.
+    take = bytes([2, 3, 0, 0, 0, 0, 0, 0])
+    lie = bytes([0x0c, 8, 16, 0, 15]) + b"\xff" * 15 + bytes([0xff, 0xff, 0])
+    ask = bytes([2, 10 | 16, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+    save(out, "server", "peers", made + take + lie + ask + honest)
 
 
 def main():

@@ -191,6 +191,26 @@ honest_qps_check(void)
 	FUZZ_CHECK(i < g->count);
 }
 
+void
+report_check(const struct sw_client *of, const uint8_t *bytes, uint32_t len)
+{
+	static struct report report;
+
+	/* Another piece is shorter: no client has that many QPs. */
+	if (len < offsetof(struct report, qps))
+		return;
+	memcpy(&report, bytes, offsetof(struct report, qps));
+	FUZZ_CHECK(report.peer_count <= of->qps);
+	for (uint32_t i = 0; i < REPORT_PEERS; i++) {
+		const struct peer_info *peer = &report.peers[i];
+		struct peer_info clamped = *peer;
+
+		peer_info_clamp(&clamped, of->qps);
+		FUZZ_CHECK(memcmp(peer, &clamped, sizeof(*peer)) == 0);
+		FUZZ_CHECK(i < report.peer_count || peer->cap == 0);
+	}
+}
+
 static void
 honest_listener_check(void)
 {

@@ -85,6 +85,19 @@ memory_overwrite(struct client *c, struct input *in)
 	memcpy((uint8_t *)c->region.client + at, bytes, len);
 }
 
+/* Changes the client's report: its peers, and the numbers of its rows. */
+static void
+report_overwrite(struct client *c, struct input *in)
+{
+	struct report *report = c->region.report;
+	size_t at = take16(in) % sizeof(report->peers), len = take8(in) % 16;
+	const uint8_t *bytes = take_bytes(in, &len);
+
+	len = RTE_MIN(len, sizeof(report->peers) - at);
+	memcpy((uint8_t *)report->peers + at, bytes, len);
+	report->qp_count = report->peer_count = take16(in);
+}
+
 void
 memory_step(struct client *c, struct input *in)
 {
@@ -94,7 +107,10 @@ memory_step(struct client *c, struct input *in)
 		return;
 	switch (how % 8) {
 	case 0:
-		memory_overwrite(c, in);
+		if (how & 8)
+			report_overwrite(c, in);
+		else
+			memory_overwrite(c, in);
 		break;
 	case 1: /* takes all that has come */
 		__atomic_store_n(&c->region.client->rx_cons,

@@ -250,8 +250,12 @@ data_check(const struct client *c, const struct sw_data_reply *reply, size_t len
 		   memmem(reply->bytes, reply->len, row, strlen(row)) == NULL);
 	if (reply->error != 0 || reply->type != SW_REPORT)
 		return;
-	TAILQ_FOREACH (shown, &world.b.d->sw->clients, link)
-		FUZZ_CHECK(shown->id != reply->id || shown->user->uid == c->uid);
+	TAILQ_FOREACH (shown, &world.b.d->sw->clients, link) {
+		if (shown->id != reply->id)
+			continue;
+		FUZZ_CHECK(shown->user->uid == c->uid);
+		report_check(shown, reply->bytes, reply->len);
+	}
 }
 
 /* Reads a message. Returns false if there is none now; ends a client whose connection

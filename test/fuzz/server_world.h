@@ -96,6 +96,9 @@ void memory_check(void);
 
 /* Checks all accounts against what is there, and that the honest client has what it had. */
 void world_check(void);
+/* Checks the first piece of a client's statistics: the daemon sends no more peers than the
+ * client has QPs, and no impossible ones. */
+void report_check(const struct sw_client *of, const uint8_t *bytes, uint32_t len);
 /* Returns the client's RDMA-CM session, or NULL. */
 const struct ucm_session *session_of(const struct client *c);
 

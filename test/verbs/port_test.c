@@ -199,7 +199,8 @@ test_peers(void **state)
 	assert_int_equal(peer->qps_blocked, 0);
 	assert_int_equal(peer->inflight, 0);
 	assert_int_not_equal(peer->window, 0);
-	assert_false(peer->cc);
+	assert_int_equal(peer->cap, peer->window);
+	assert_false(peer->cc || peer->cc_paced);
 	assert_int_equal(rocade_port_peers(pair.a.port, NULL, 0), n);
 }
 

@@ -204,6 +204,10 @@ def status():
             r"1 of 65536 QPNs in use", r"%d +\S+ +client_flow +1 +1 " % flow.pid,
             r"SRQ 0x[0-9a-f]{6}: 10 of 64, limit 5, 0 limit events, 0 QPs",
             r"QP 0x[0-9a-f]{6} RC RTS to 0x[0-9a-f]{6}, SQ 0 of 16, RQ 16 of 32; ")), text)
+        text = daemon.run(STATUS, "--peers")
+        case("rocade-status --peers: the client's peer", re.search(
+            r"\n      peer 192\.0\.2\.1: 1 QPs \(0 blocked\), 0 of (\d+) packets in flight "
+            r"\(cap \1\), no round trip measured, no congestion control\n", text.stdout), text)
         whole = json.loads(daemon.run(STATUS, "--json", "--socket", daemon.socket).stdout)
         case("rocade-status --json", whole["clients"][0]["pid"] == flow.pid and
              whole["socket"] == daemon.socket, whole)
@@ -394,8 +398,11 @@ def telemetry():
             qps = ask("/rocade/qps,%d,0" % ids[0])
             case("telemetry: its QPs", len(qps) == 1 and [
                 q["state"] for q in qps.values()] == ["RTS"], qps)
+            peers = ask("/rocade/peers,%d" % ids[0])
+            case("telemetry: its peers", list(peers) == ["0"] and
+                 peers["0"]["qps"] == 1 and peers["0"]["cc"] == 0, peers)
             case("telemetry: no client of this id", not ask("/rocade/qps,77777") and
-                 not ask("/rocade/client"))
+                 not ask("/rocade/client") and not ask("/rocade/peers"))
         text = daemon.run(STATUS).stdout
         case("rocade-status shows the port", "port: link " in text, text)
         flow.communicate("", timeout=TIMEOUT_S)

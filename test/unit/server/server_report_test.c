@@ -170,6 +170,78 @@ rows_are_bounded_by_their_room(void **state)
 }
 
 static void
+head_is_one_piece(void **state)
+{
+	const uint32_t head = offsetof(struct report, qps);
+	struct fixture_client c;
+	struct server_fixture b;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(client_attach(&b, &c), 0);
+	assert_int_equal(report_of(&b, c.fd, 0, 0), head);
+	/* A piece without its begin would not be checked. */
+	for (uint32_t at = 1; at < head; at += head - 2) {
+		assert_int_equal(report_of(&b, c.fd, 0, at), -1);
+		assert_int_equal(reply.error, EINVAL);
+	}
+	assert_int_equal(report_of(&b, c.fd, 0, head), 0);
+	client_detach(&b, &c);
+	fixture_close(&b);
+}
+
+static void
+peers_are_bounded_and_checked(void **state)
+{
+	struct sw_request take = {.type = SW_QPN_TAKE};
+	static struct report copy;
+	static const struct peer_info none;
+	struct fixture_client c;
+	struct sw_reply taken;
+	struct server_fixture b;
+	struct report *says;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(client_attach(&b, &c), 0);
+	says = c.region.report;
+	memset(&says->peer_count, 0xff, sizeof(says->peer_count));
+	memset(says->peers, 0xff, sizeof(says->peers));
+	/* A client without QPs has no peers. */
+	report_read(&b, &c, &copy);
+	assert_int_equal(copy.peer_count, 0);
+	assert_memory_equal(&copy.peers[0], &none, sizeof(none));
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(client_call(&b, c.fd, &take, &taken, NULL));
+	/* Possible values are passed on. */
+	says->peers[0] = (struct peer_info){
+		.qps = 2, .inflight = 7, .window = 9, .cap = 512, .cc_window = 2304};
+	report_read(&b, &c, &copy);
+	assert_int_equal(copy.peer_count, 3);
+	assert_memory_equal(&copy.peers[0], &says->peers[0], sizeof(none));
+	for (unsigned i = 1; i < 3; i++) {
+		assert_int_equal(copy.peers[i].qps, 3);
+		assert_int_equal(copy.peers[i].qps_blocked, 3);
+		assert_int_equal(copy.peers[i].inflight, 3 * 0xFFFFFF);
+		assert_int_equal(copy.peers[i].window, CC_CAP_MAX);
+		assert_int_equal(copy.peers[i].cc_window, CC_CAP_MAX * CC_ONE);
+	}
+	/* Nothing is passed on that is not a peer. */
+	for (unsigned i = 3; i < REPORT_PEERS; i++)
+		assert_memory_equal(&copy.peers[i], &none, sizeof(none));
+	/* There are more peers than rows. */
+	TAILQ_FIRST(&b.d->conns)->client->qps = 1000;
+	report_read(&b, &c, &copy);
+	assert_int_equal(copy.peer_count, 1000);
+	assert_int_equal(copy.peers[REPORT_PEERS - 1].qps, 1000);
+	TAILQ_FIRST(&b.d->conns)->client->qps = 3;
+	says->peer_count = 1;
+	report_read(&b, &c, &copy);
+	assert_int_equal(copy.peer_count, 1);
+	assert_memory_equal(&copy.peers[1], &none, sizeof(none));
+	client_detach(&b, &c);
+	fixture_close(&b);
+}
+
+static void
 snapshots_in_order_of_client_ids(void **state)
 {
 	struct fixture_client c[3];
@@ -322,6 +394,8 @@ main(void)
 		cmocka_unit_test(requests_are_rate_limited),
 		cmocka_unit_test(snapshot_is_a_bounded_copy),
 		cmocka_unit_test(rows_are_bounded_by_their_room),
+		cmocka_unit_test(head_is_one_piece),
+		cmocka_unit_test(peers_are_bounded_and_checked),
 		cmocka_unit_test(snapshots_in_order_of_client_ids),
 		cmocka_unit_test(users_see_their_own_clients),
 		cmocka_unit_test(users_see_their_own_statistics),

@@ -128,6 +128,98 @@ snapshot_is_limited_to_its_rows(void **state)
 	engine_link_fini(&fixture);
 }
 
+static void
+snapshot_of_peers(void **state)
+{
+	static const struct link_qp_conf plain = {.wr = 16};
+	const struct peer_info *row;
+	struct link_qp a[3], b[3];
+
+	engine_link_init(&fixture, &(struct engine_link_conf){.cc = true});
+	request_snapshot();
+	assert_int_equal(report.peer_count, 0);
+	link_qps_create(&fixture, a, b, 2, &plain);
+	link_qp_create(&fixture.a, &a[2], &plain);
+	link_qp_create(&fixture.a, &b[2], &plain);
+	link_qp_connect(&a[2], &b[2], &plain); /* to itself: without congestion control */
+	link_qp_message(&a[0], &b[0], 1);
+	engine_link_drain(&fixture);
+	link_qp_expect_message(&a[0], &b[0], 1);
+	fixture.b.deaf = true;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(link_qp_send(&a[0], i, 0, 64, IBV_SEND_SIGNALED), 0);
+	engine_link_drain(&fixture);
+	request_snapshot();
+	assert_int_equal(report.peer_count, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		row = &report.peers[i];
+		assert_int_equal(row->engine, 0);
+		assert_int_equal(row->qps, 2);
+		assert_int_equal(row->cap, 512);
+	}
+	row = &report.peers[!peer_info_cc_is_on(&report.peers[0])];
+	assert_memory_equal(row->gid, fixture.b.dev->gids[0], 16);
+	assert_int_equal(row->inflight, 3);
+	assert_int_equal(row->window, row->cc_window >> CC_SHIFT);
+	assert_true(row->cc_target_ns >= CC_TARGET_US * NS_PER_US);
+	row = row == report.peers ? &report.peers[1] : &report.peers[0];
+	assert_memory_equal(row->gid, fixture.a.dev->gids[0], 16);
+	assert_false(peer_info_cc_is_on(row));
+	assert_int_equal(row->inflight, 0);
+	assert_int_equal(row->window, 512);
+	link_qps_destroy(a, b, 3);
+	request_snapshot();
+	assert_int_equal(report.peer_count, 0);
+	engine_link_fini(&fixture);
+}
+
+/* Connects a QP to a host of its own. */
+static void
+host_connect(struct link_qp *q, uint8_t host)
+{
+	struct qp_attr attr = link_qp_attr(q, q, &(struct link_qp_conf){.wr = 1});
+
+	attr.path.dgid[15] = host;
+	attr.state = IBV_QPS_INIT;
+	assert_int_equal(dev_qp_modify(q->side->dev, q->qp, &attr,
+				 IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					 IBV_QP_ACCESS_FLAGS),
+		0);
+	attr.state = IBV_QPS_RTR;
+	assert_int_equal(
+		dev_qp_modify(q->side->dev, q->qp, &attr,
+			IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				IBV_QP_MIN_RNR_TIMER),
+		0);
+}
+
+static void
+snapshot_is_limited_to_its_peers(void **state)
+{
+	struct link_qp qps[REPORT_PEERS + 10];
+
+	engine_link_init(
+		&fixture, &(struct engine_link_conf){.max_qp = 128, .engines = {2, 1}});
+	for (unsigned i = 0; i < REPORT_PEERS + 10; i++) {
+		link_qp_create(&fixture.a, &qps[i],
+			&(struct link_qp_conf){.wr = 1, .engine = (int)(i % 2)});
+		host_connect(&qps[i], (uint8_t)(100 + i));
+	}
+	memset(&report, 0, sizeof(report));
+	request_snapshot();
+	assert_int_equal(report.peer_count, REPORT_PEERS + 10);
+	for (unsigned i = 0; i < REPORT_PEERS; i++)
+		assert_int_equal(report.peers[i].qps, 1);
+	assert_int_equal(report.peers[0].engine, 0);
+	assert_int_equal(report.peers[REPORT_PEERS - 1].engine, 1);
+	/* Nothing was written behind the peers' rows. */
+	assert_int_equal(report.qps[0].state, IBV_QPS_RTR);
+	for (unsigned i = 0; i < REPORT_PEERS + 10; i++)
+		link_qp_destroy(&qps[i]);
+	engine_link_fini(&fixture);
+}
+
 int
 main(void)
 {
@@ -135,6 +227,8 @@ main(void)
 		cmocka_unit_test(snapshot_of_srqs),
 		cmocka_unit_test(snapshot_of_qps),
 		cmocka_unit_test(snapshot_is_limited_to_its_rows),
+		cmocka_unit_test(snapshot_of_peers),
+		cmocka_unit_test(snapshot_is_limited_to_its_peers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shows the state of a peer, and reduces impossible values. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "qp/peer_info.h"
+#include "qp/qp.h"
+
+#include <cmocka.h>
+
+#define WINDOW 100
+
+static const uint8_t address[16] = {0xfe, 0x80, [15] = 7};
+
+static struct peer *
+peer_make(struct peers *peers, bool cc)
+{
+	struct peer *peer;
+
+	assert_int_equal(peers_init(peers, &alloc_plain, WINDOW, 3,
+				 &(struct cc_conf){.on = cc, .window = 8}),
+		0);
+	peer = peer_get(peers, address, false);
+	assert_non_null(peer);
+	return peer;
+}
+
+static void
+shows_a_peer(void **state)
+{
+	struct qp qp[2] = {{.qpn = 0}};
+	struct peer_info info;
+	struct peers peers;
+	struct peer *peer = peer_make(&peers, false);
+
+	assert_ptr_equal(peer_get(&peers, address, false), peer);
+	peer_charge(peer, 0, 3);
+	peer->srtt_ns = 1234;
+	for (unsigned i = 0; i < 2; i++) {
+		qp[i].peer = peer;
+		peer_block(&peers, &qp[i]);
+	}
+	peer_block(&peers, &qp[0]); /* it is blocked already */
+	peer_info_fill(&info, peer, 5);
+	assert_memory_equal(info.gid, address, 16);
+	assert_int_equal(info.engine, 5);
+	assert_int_equal(info.qps, 2);
+	assert_int_equal(info.qps_blocked, 2);
+	assert_int_equal(info.inflight, 3);
+	assert_int_equal(info.window, WINDOW);
+	assert_int_equal(info.cap, WINDOW);
+	assert_int_equal(info.srtt_ns, 1234);
+	assert_false(peer_info_cc_is_on(&info) || peer_info_is_paced(&info));
+	peer_unblock(&peers, &qp[0]);
+	peer_unblock(&peers, &qp[0]); /* it is not blocked any more */
+	peer_info_fill(&info, peer, 0);
+	assert_int_equal(info.qps_blocked, 1);
+	peer_unblock(&peers, &qp[1]);
+	peer_info_fill(&info, peer, 0);
+	assert_int_equal(info.qps_blocked, 0);
+	peer_charge(peer, 3, 0);
+	peer_put(&peers, peer);
+	peer_put(&peers, peer);
+	peers_fini(&peers);
+}
+
+static void
+shows_congestion_control(void **state)
+{
+	struct peer_info info;
+	struct peers peers;
+	struct peer *peer = peer_make(&peers, true);
+
+	peer_info_fill(&info, peer, 0);
+	assert_true(peer_info_cc_is_on(&info));
+	assert_false(peer_info_is_paced(&info));
+	assert_int_equal(info.cc_window, 8 * CC_ONE);
+	assert_int_equal(info.window, 8);
+	assert_int_equal(info.cap, WINDOW);
+	assert_int_equal(info.cc_delay_ns, peer->cc.delay_ns);
+	assert_int_equal(info.cc_target_ns, cc_target_ns(&peer->cc));
+	peer->cc.cwnd = CC_ONE;
+	peer_info_fill(&info, peer, 0);
+	assert_false(peer_info_is_paced(&info));
+	peer->cc.cwnd = CC_ONE - 1;
+	peer_info_fill(&info, peer, 0);
+	assert_true(peer_info_is_paced(&info));
+	assert_true(peer_is_paced(peer));
+	peer_put(&peers, peer);
+	peers_fini(&peers);
+}
+
+static void
+possible_values_stay(void **state)
+{
+	struct peer_info info = {.gid = {0xfe, 0x80, [15] = 7},
+		.engine = 1,
+		.qps = 4,
+		.qps_blocked = 4,
+		.inflight = WINDOW + 50,
+		.window = WINDOW,
+		.cap = WINDOW,
+		.srtt_ns = UINT32_MAX,
+		.cc_window = WINDOW * CC_ONE,
+		.cc_delay_ns = UINT32_MAX,
+		.cc_target_ns = 25000};
+	struct peer_info before = info;
+
+	peer_info_clamp(&info, 4);
+	assert_memory_equal(&info, &before, sizeof(info));
+}
+
+static void
+impossible_values_are_reduced(void **state)
+{
+	struct peer_info info;
+
+	memset(&info, 0xff, sizeof(info));
+	peer_info_clamp(&info, 4);
+	assert_int_equal(info.qps, 4);
+	assert_int_equal(info.qps_blocked, 4);
+	assert_int_equal(info.inflight, 4 * 0xFFFFFF);
+	assert_int_equal(info.cap, CC_CAP_MAX);
+	assert_int_equal(info.window, CC_CAP_MAX);
+	assert_int_equal(info.cc_window, CC_CAP_MAX * CC_ONE);
+	info.qps = 2;
+	info.cap = WINDOW;
+	peer_info_clamp(&info, 4);
+	assert_int_equal(info.qps, 2);
+	assert_int_equal(info.qps_blocked, 2);
+	assert_int_equal(info.inflight, 2 * 0xFFFFFF);
+	assert_int_equal(info.window, WINDOW);
+	assert_int_equal(info.cc_window, WINDOW * CC_ONE);
+	/* 1000 ranges of PSNs do not fit into 32 bits. */
+	memset(&info, 0xff, sizeof(info));
+	peer_info_clamp(&info, 1000);
+	assert_int_equal(info.inflight, UINT32_MAX);
+	peer_info_clamp(&info, 0);
+	assert_int_equal(info.qps, 0);
+	assert_int_equal(info.inflight, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shows_a_peer),
+		cmocka_unit_test(shows_congestion_control),
+		cmocka_unit_test(possible_values_stay),
+		cmocka_unit_test(impossible_values_are_reduced),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
