@@ -150,7 +150,7 @@ climb_begin(struct cc *cc, uint64_t now)
 	cc->climb_skip = 0;
 	cc->starved = 0;
 	cc->climb_from = cc->cwnd;
-	/* A burst waits for itself, as behind a full link. */
+	/* Without any queue, too, delays differ: by the turns of the hosts' poll loops. */
 	cc->climb_ns = cc->low_ns + RTE_MAX(cc->low_ns / 8 + NS_PER_US, CC_CLIMB_NS);
 	cc->climb_top_ns = cc->low_ns;
 	cc->watch_at = now;
