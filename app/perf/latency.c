@@ -193,7 +193,5 @@ latency_server(struct perf_context *ctx)
 		;
 	if (msg.kind != MSG_END)
 		return perf_set_error(ctx, "the client disconnected");
-	msg = (struct msg){.kind = MSG_TALLY};
-	perf_fill_tally(ctx, &msg.tally);
-	return link_send(ctx->link, &msg);
+	return perf_send_tally(ctx, &(struct tally){0});
 }

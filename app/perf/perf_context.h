@@ -124,6 +124,11 @@ void events_set_priority(struct perf_context *ctx, bool first);
 bool events_sleep(struct perf_context *ctx, struct msg *msg);
 /* perf_stats.c */
 void perf_fill_tally(struct perf_context *ctx, struct tally *tally);
+/* The server's last message: fills in the counters of its tally and sends it. The client
+ * then closes its port, and a memif must not be polled meanwhile (its PMD crashes). So an
+ * engine that the worker lcore runs is stopped first, and the caller polls no more. Returns
+ * 0, or -1 if the client disconnected. */
+int perf_send_tally(struct perf_context *ctx, struct tally *tally);
 /* With a library built with -Dcycles=true: prints to stderr where the cycles were
  * spent. */
 void perf_print_cycles(struct perf_context *ctx);

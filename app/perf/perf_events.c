@@ -26,14 +26,6 @@ events_engine_launch(struct perf_context *ctx)
 	return 0;
 }
 
-void
-events_engine_stop(struct perf_context *ctx)
-{
-	if (ctx->lcore != 0)
-		rocade_engine_stop(rocade_port_engine(ctx->port, 0));
-	ctx->lcore = 0;
-}
-
 /* The engine may share a core with this thread, and a woken thread must not wait for the
  * engine's time slice to end. The priority is raised only between opening and closing:
  * control calls wait for the engine, which must then be able to run. */
@@ -46,6 +38,17 @@ events_set_priority(struct perf_context *ctx, bool first)
 		sched_setscheduler(0, first ? SCHED_FIFO : SCHED_OTHER, &param) != 0)
 		perf_set_error(ctx, "--events needs permission to use SCHED_FIFO (run as "
 				    "root)");
+}
+
+void
+events_engine_stop(struct perf_context *ctx)
+{
+	if (ctx->lcore == 0)
+		return;
+	/* The engine's thread has to run once more to see that it should stop. */
+	events_set_priority(ctx, false);
+	rocade_engine_stop(rocade_port_engine(ctx->port, 0));
+	ctx->lcore = 0;
 }
 
 /* Arms the CQ and returns, so that the caller polls once more; the next call sleeps. */

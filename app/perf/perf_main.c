@@ -83,12 +83,9 @@ rdma_run(void)
 		perf_print_cycles(&ctx);
 	else
 		report_error(code, ctx.reason);
-	/* A memif must not be polled while the peer closes its port: this thread does not
-	 * poll here, and the engine of --events is stopped. */
-	if (code == EXIT_OK && conf.server) {
-		events_engine_stop(&ctx);
+	/* The client closes its port first: see perf_send_tally(). */
+	if (code == EXIT_OK && conf.server)
 		link_drain(ctx.link);
-	}
 	perf_close(&ctx);
 	return code;
 }

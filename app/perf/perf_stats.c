@@ -67,6 +67,17 @@ perf_print_cycles(struct perf_context *ctx)
 	call_cycles_print(ctx, "repost", ctx->repost_cycles, ctx->watch.progress);
 }
 
+int
+perf_send_tally(struct perf_context *ctx, struct tally *tally)
+{
+	struct msg msg = {.kind = MSG_TALLY};
+
+	events_engine_stop(ctx);
+	perf_fill_tally(ctx, tally);
+	msg.tally = *tally;
+	return link_send(ctx->link, &msg);
+}
+
 void
 perf_fill_tally(struct perf_context *ctx, struct tally *tally)
 {

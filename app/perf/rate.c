@@ -115,17 +115,14 @@ server_window(struct perf_context *ctx, const struct msg *msg,
 	struct window_start *window_start)
 {
 	struct window_start now = {.tsc = rte_rdtsc(), .count = ctx->watch.progress};
-	struct msg answer = {.kind = MSG_TALLY};
+	struct tally tally = {.messages = now.count - window_start->count};
 
 	if (msg->kind == MSG_BEGIN)
 		*window_start = now;
 	if (msg->kind != MSG_END)
 		return false;
-	answer.tally.messages = now.count - window_start->count;
-	answer.tally.seconds =
-		(double)(now.tsc - window_start->tsc) / (double)rte_get_tsc_hz();
-	perf_fill_tally(ctx, &answer.tally);
-	link_send(ctx->link, &answer);
+	tally.seconds = (double)(now.tsc - window_start->tsc) / (double)rte_get_tsc_hz();
+	perf_send_tally(ctx, &tally);
 	return true;
 }
 
