@@ -53,8 +53,8 @@ cut(struct cc *cc, uint32_t part, uint64_t now)
 	return true;
 }
 
-/* After some round trips without a queue the window grows faster: what had cut it is
- * over. */
+/* After CC_CALM round trips whose delays left more than base_ns / 2 to the target, the
+ * window grows by a quarter in each: what had cut it is over. */
 static void
 grow(struct cc *cc, const struct cc_sample *s, uint32_t target_ns, uint64_t now)
 {

@@ -52,10 +52,10 @@ enum cc_cut {
 };
 
 struct cc {
-	uint32_t cwnd; /* packets << CC_SHIFT; 0: there is no control */
-	uint32_t cap;  /* likewise */
-	uint32_t first;
-	uint32_t before;   /* likewise: before probes cut it; 0: they did not */
+	uint32_t cwnd;     /* packets << CC_SHIFT; 0: there is no control */
+	uint32_t cap;      /* likewise */
+	uint32_t first;    /* likewise: the first window */
+	uint32_t before;   /* likewise: cwnd before probes cut it; 0: they did not */
 	uint32_t base_ns;  /* of the delay targets */
 	uint32_t delay_ns; /* the last one */
 	uint32_t srtt_ns;  /* smoothed round trip; 0: no sample yet */
@@ -71,15 +71,17 @@ struct cc {
 	bool checking : 1;
 	bool check_due : 1; /* at check_at */
 	bool unsteady : 1;  /* delays differ too much for those of a queue */
-	uint8_t few;        /* unsteady: samples, their least delay and packets */
+	/* unsteady: number of samples, of which few_ns is the least delay and few_packets
+	 * the sum of the packets */
+	uint8_t few;
 	uint32_t few_ns, few_packets;
-	uint64_t calm_at; /* since then no delay was near the target */
-	uint64_t cut_at;
-	uint64_t sample_at;
-	uint64_t active_at;
-	uint64_t round_at; /* when the round trip that cnp_seen is about began */
-	uint64_t send_at;  /* below one packet: no packet before */
-	/* The delay target, see cc_target.c. */
+	uint64_t calm_at;   /* since then: no cut, no pause, no delay near the target */
+	uint64_t cut_at;    /* last cut */
+	uint64_t sample_at; /* last sample */
+	uint64_t active_at; /* last sample, or last measured packet sent */
+	uint64_t round_at;  /* begin of the round trip for which cnp_seen stands */
+	uint64_t send_at;   /* window below one packet: when the next one may leave */
+	/* The delay target; cc_target.h explains the words. */
 	uint8_t level;
 	/* Idle samples, and those of them for which the target is too low, or twice too
 	 * high. */
@@ -90,22 +92,23 @@ struct cc {
 	uint16_t starved;    /* starved watches since the last climb */
 	uint32_t idle_ns;    /* least delay of the idle samples */
 	uint32_t low_ns;     /* least delay since watch_at */
-	uint32_t far_ns;     /* and since far_at */
-	uint32_t delays;     /* since watch_at, and their sum */
+	uint32_t far_ns;     /* least delay since far_at */
+	uint32_t delays;     /* since watch_at: their number, and their sum */
 	uint64_t delay_sum_ns;
 	uint32_t climb_from;   /* window before the climb */
 	uint32_t climb_ns;     /* longest delay of a climb that is no queue of others */
 	uint32_t climb_top_ns; /* longest delay of this climb until now */
-	/* climbing: when the window reached CC_CLIMB_TOP, or its begin */
+	/* begin of the watch; climbing: begin of the climb, or when the window reached
+	 * its top */
 	uint64_t watch_at;
-	uint64_t far_at;     /* since then all delays were far above the level */
+	uint64_t far_at;     /* since then each delay was far above the level */
 	uint8_t check_level; /* the level before it rose */
 	uint8_t check_count; /* samples of the check */
 	uint32_t check_ns;   /* the delay for which it rose */
 	uint32_t check_low;  /* least delay of the check */
 	uint32_t check_cwnd; /* the window before the check */
-	uint64_t check_at;
-	uint64_t level_at; /* when the level changed last */
+	uint64_t check_at;   /* check_due: when it is to begin; checking: when it began */
+	uint64_t level_at;   /* when the level changed last */
 };
 
 /* cap: packets, the most that may be in flight. */

@@ -172,9 +172,10 @@ climb_succeed(struct cc *cc, uint64_t now)
 	watch_restart(cc, now);
 }
 
-/* The delay is longer than that of a path with room. If it has hardly grown before, and the
- * window is large, the climb has just filled a long path. Behind a link that was full before,
- * a window twice as large adds twice as much. */
+/* The delay has risen above climb_ns. The climb succeeds if the window is at least
+ * CC_CLIMB_FULL and the delay has grown suddenly (CC_CLIMB_SUDDEN): the window has just
+ * filled a long path. Else it fails: behind a link that was full before, twice the window
+ * adds twice the delay. */
 static void RARE
 climb_stop(struct cc *cc, uint32_t delay_ns, uint64_t now)
 {
@@ -187,7 +188,10 @@ climb_stop(struct cc *cc, uint32_t delay_ns, uint64_t now)
 		climb_fail(cc, now);
 }
 
-/* The window is at the top, or for long below it, because there is too little to send. */
+/* The delay has not risen. The climb succeeds two round trips after the window has
+ * reached its top. Below the top it lasts CC_WATCH round trips. It then succeeds if the
+ * window is at least CC_CLIMB_ENOUGH (the sender has no more to send), and else fails.
+ * took: ns since watch_at. */
 static void RARE
 climb_end(struct cc *cc, uint64_t took, uint64_t now)
 {
@@ -215,7 +219,8 @@ cc_target_climb(struct cc *cc, const struct cc_sample *s, uint64_t now)
 		climb_stop(cc, s->delay_ns, now);
 		return;
 	}
-	/* As much less: the delay before was that of a queue. */
+	/* The delay has fallen by more than a rise that ends a climb: the delay at the
+	 * start of the climb was that of a queue. */
 	if (cc->low_ns > s->delay_ns + (cc->climb_ns - cc->low_ns)) {
 		climb_fail(cc, now);
 		return;
@@ -286,9 +291,9 @@ cc_target_check(struct cc *cc, const struct cc_sample *s, uint64_t now)
 
 /* ---- Watches ---- */
 
-/* The delays of a host in an even load differ by less than a half. If they differ by more,
- * and cut the window all the same, they are not those of a queue that lasts: a host has
- * slow turns. */
+/* In an even load the least delay of a watch is at least half of the mean. If it is
+ * less, and delays cut the window all the same, the long ones are not those of a queue
+ * that lasts: one of the hosts polls late at times. */
 static void
 unsteady_judge(struct cc *cc)
 {
@@ -303,7 +308,8 @@ unsteady_judge(struct cc *cc)
 }
 
 /* Senders that share a full link and climb at the same time add to each other's delays.
- * So after a climb that failed, one of some watches is drawn for the next one. */
+ * So after a failed climb a climb that is due begins only with a chance of one in
+ * CC_CLIMB_DRAWS, at the end of each starved watch. */
 static bool
 climb_is_due(const struct cc *cc, uint64_t now)
 {
@@ -332,8 +338,9 @@ watch_end(struct cc *cc, uint64_t now)
 		watch_restart(cc, now);
 }
 
-/* A sender with the least window aims at 4 times the lowest level more than the level. So
- * a delay that stays above that is no queue of such senders. */
+/* A sender with the least window aims at a delay of about 100 us (4 times CC_TARGET_US)
+ * above the level. So a queue of such senders is not longer. If the delay stays above
+ * that, the path is long. */
 static inline void
 far_count(struct cc *cc, uint32_t delay_ns, uint64_t now)
 {

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
-/* The delay target of congestion control, for cc.c. */
+/*
+ * The delay target of congestion control, for cc.c (docs/protocol.md 17.2). The words:
+ * - A watch is CC_WATCH round trips, whose delays are judged together at its end.
+ * - A watch is starved if all its delays were at the level or above it, the window was
+ *   small, and no packet was lost. Then a climb may follow.
+ * - A climb doubles the window in each round trip, to tell a long path from a queue.
+ * - A delay is far above the level if it exceeds it by 4 * base_ns or more.
+ * - A check tests a rise of the level, with a window of one packet.
+ */
 #ifndef ROCADE_QP_CC_TARGET_H
 #define ROCADE_QP_CC_TARGET_H
 
@@ -16,11 +24,13 @@
 #define CC_CLIMB_ENOUGH (16 * CC_ONE) /* of a sender that has no more to send */
 #define CC_CHECK 16                   /* round trips from a rise to its check */
 #define CC_CHECK_SAMPLES 2
-#define CC_CLIMB_NS (9 * NS_PER_US) /* more delay than that is a queue */
-#define CC_CLIMB_FULL (32 * CC_ONE) /* from it on a climb may have filled the path, */
-#define CC_CLIMB_SUDDEN 3 /* if the delay grew so many times as much as before */
-#define CC_CLIMB_DRAWS 8  /* one of these watches begins another climb */
-#define CC_CLIMB_SKIP 2   /* samples after a loss that say nothing */
+#define CC_CLIMB_NS (9 * NS_PER_US) /* least growth of the delay that ends a climb */
+/* A climb that the delay ends succeeds from this window on, if the delay has grown by so
+ * many times its growth before. */
+#define CC_CLIMB_FULL (32 * CC_ONE)
+#define CC_CLIMB_SUDDEN 3
+#define CC_CLIMB_DRAWS 8 /* after a failed climb, 1 in so many due climbs begins */
+#define CC_CLIMB_SKIP 2  /* samples after a loss that say nothing */
 #define CC_CLIMB_MAX_SHIFT 10
 #define CC_LEVEL_NS NS_PER_SEC /* a level that rose stays for this long at least */
 
@@ -41,9 +51,10 @@ cc_window_used(const struct cc *cc, const struct cc_sample *s)
 
 /* How fast a window grows in a round trip: */
 enum cc_growth {
-	CC_PACKET,      /* by a packet */
-	CC_DOUBLE = 1,  /* twice as wide */
-	CC_QUARTER = 4, /* by this part */
+	CC_PACKET,     /* by a packet; below one packet: by each acknowledged packet */
+	CC_DOUBLE = 1, /* to twice its size */
+	/* by a quarter, from 4 packets on; the value divides the acknowledged packets */
+	CC_QUARTER = 4,
 };
 
 static inline void
@@ -58,8 +69,9 @@ cc_widen(struct cc *cc, uint32_t packets, enum cc_growth growth)
 	cc->cwnd = (uint32_t)RTE_MIN(cc->cwnd + add, (uint64_t)cc->cap);
 }
 
-/* True if more of the last packets were lost than chance explains, or more than one part of
- * that: a half, a third. */
+/* True if of about the last CC_HISTORY packets at least cc->loss / part of 1000 were
+ * lost. CC_HISTORY / 16 packets are added as if acknowledged, so that a loss among the
+ * first packets does not count as a high rate. */
 static inline bool
 cc_loses_part(const struct cc *cc, unsigned part)
 {
@@ -79,15 +91,15 @@ uint32_t cc_level_ns(const struct cc *cc);
 /* The highest level. A longer delay is no queue. */
 uint32_t cc_level_top_ns(const struct cc *cc);
 
-/* Each takes a sample in. */
-
-/* Of an idle network. */
+/* Evaluates a sample whose packet was sent while hardly anything was in flight. */
 void cc_target_idle(struct cc *cc, uint32_t delay_ns, uint64_t now);
+/* Evaluates a sample outside a climb. */
 void cc_target_watch(struct cc *cc, const struct cc_sample *s, uint64_t now);
-/* Instead of the watch, while climbing. */
+/* Evaluates a sample during a climb. */
 void cc_target_climb(struct cc *cc, const struct cc_sample *s, uint64_t now);
 
-/* The same for a check. Returns true if the sample belongs to it. */
+/* Begins a check that is due, continues or ends it. Returns true if the sample must not
+ * be evaluated otherwise. */
 bool cc_target_check(struct cc *cc, const struct cc_sample *s, uint64_t now);
 /* A loss, a probe or a CNP ends a check without a result: resent packets, which give no
  * samples, would take a round trip each. */
@@ -95,7 +107,7 @@ void cc_target_check_stop(struct cc *cc, uint64_t now);
 
 /* A packet was lost. */
 void cc_target_loss(struct cc *cc, uint64_t now);
-/* After a pause, and at first. */
+/* Begins a new watch, after a pause and at first. Ends a climb or a check. */
 void cc_target_restart(struct cc *cc, uint64_t now);
 
 #endif

@@ -2,11 +2,12 @@
 /* Data path. */
 #include "qp/congestion.h"
 
-#define IDLE_PACKETS 2 /* in flight, when a sample is one of an idle peer */
+/* in flight to the peer, with the QP's own, when an idle sample began: at most so many */
+#define IDLE_PACKETS 2
 
-/* Counts a cut, and puts the window into effect. */
+/* Counts the cut, if congestion control has made one, and puts the window into effect. */
 static void
-effect(struct qp *qp, enum cc_cut why, uint64_t now)
+window_update(struct qp *qp, enum cc_cut why, uint64_t now)
 {
 	struct port_stats *stats = qp->shared->stats;
 
@@ -34,7 +35,8 @@ sample_begin(struct qp *qp, uint64_t now)
 	struct requester *req = &qp->req;
 	struct peer *peer = qp->peer;
 
-	/* Packets that were resent count as acknowledged, but widen no window. */
+	/* Packets that were acknowledged since the last sample, but gave none, lower the
+	 * loss rate and do not widen the window. */
 	if (unlikely(!req->rtt_counts)) {
 		cc_acked(&peer->cc, (uint8_t)(req->una_psn - req->rtt_una));
 		req->rtt_una = (uint8_t)req->una_psn;
@@ -74,7 +76,7 @@ congestion_sample(struct qp *qp, uint32_t rtt_ns, uint64_t now)
 		return;
 	if (likely(polled > req->rtt_start))
 		s.delay_ns = (uint32_t)RTE_MIN(polled - req->rtt_start, NS_PER_SEC);
-	effect(qp, cc_sample(&peer->cc, &s, now), now);
+	window_update(qp, cc_sample(&peer->cc, &s, now), now);
 }
 
 void
@@ -83,7 +85,7 @@ congestion_loss(struct qp *qp, uint64_t now)
 	struct peer *peer = qp->peer;
 
 	if (cc_is_on(&peer->cc))
-		effect(qp, cc_loss(&peer->cc, now), now);
+		window_update(qp, cc_loss(&peer->cc, now), now);
 }
 
 void RARE
@@ -92,7 +94,7 @@ congestion_cnp(struct qp *qp, uint64_t now)
 	struct peer *peer = qp->peer;
 
 	if (peer != NULL && cc_is_on(&peer->cc))
-		effect(qp, cc_cnp(&peer->cc, now), now);
+		window_update(qp, cc_cnp(&peer->cc, now), now);
 }
 
 /* ---- Packets that are not counted ---- */
@@ -139,8 +141,9 @@ congestion_read_count(struct qp *qp, uint32_t packets)
 
 /* ---- Probes ---- */
 
-/* A QP that gets no answer must not hold the window of the others: its packets count no
- * longer, and it sends one at a time until there is an answer. */
+/* A QP that gets no answer must not hold the window of the others. From the second probe
+ * on it is stalled until there is an answer: its packets do not count, and it sends one
+ * at a time. */
 void RARE
 congestion_probe(struct qp *qp, uint64_t wait_ns, uint64_t now)
 {
@@ -153,10 +156,11 @@ congestion_probe(struct qp *qp, uint64_t wait_ns, uint64_t now)
 		qp->req.stalled = true;
 		congestion_account(qp);
 	}
-	/* Without a round trip the probes only tell that it is longer than thought. And if
-	 * others had an answer meanwhile, the network is not the cause. */
+	/* Before the first sample a probe only shows that the round trip is longer than
+	 * was assumed. If another QP of the peer has had a sample during the wait, the
+	 * network is not the cause. */
 	if (peer->cc.srtt_ns != 0 && peer->cc.sample_at + wait_ns <= now)
-		effect(qp, cc_probe(&peer->cc, qp->cc_probes, now), now);
+		window_update(qp, cc_probe(&peer->cc, qp->cc_probes, now), now);
 }
 
 void RARE

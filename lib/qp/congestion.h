@@ -16,9 +16,11 @@ congestion_wants_ack(const struct qp *qp)
 	       cc_is_on(&qp->peer->cc);
 }
 
-/* Packets were sent. sampled: a round trip is measured from now on. There is control. */
+/* The QP has sent packets. sampled: the measurement of a round trip begins with them. To
+ * be called only if congestion control is on. */
 void congestion_sent(struct qp *qp, bool sampled, uint64_t now);
-/* It is over after rtt_ns, and rtt_counts. */
+/* The measurement has ended: the round trip took rtt_ns. To be called only if
+ * req.rtt_counts is set. */
 void congestion_sample(struct qp *qp, uint32_t rtt_ns, uint64_t now);
 /* A packet was lost. */
 void congestion_loss(struct qp *qp, uint64_t now);
@@ -47,7 +49,8 @@ congestion_read_answered(struct qp *qp)
 		qp->cc_reading -= qp->cc_reading != 0;
 }
 
-/* req.unacked has changed. req.uncounted */
+/* Brings the QP's part of peer->uncounted, and req.uncounted, up to date. To be called
+ * when req.unacked, req.stalled or qp->cc_reading has changed. */
 void congestion_account(struct qp *qp);
 /* The QP leaves its peer: nothing of it is in flight to it. */
 void congestion_leave(struct qp *qp);

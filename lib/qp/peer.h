@@ -24,7 +24,8 @@
 struct qp;
 
 struct peer {
-	/* Written by the calls of this file only. */
+	/* The members up to gid are written by the calls of this file only, srtt_ns by
+	 * tlp.c. */
 	uint32_t inflight; /* packets of all QPs */
 	uint32_t window;   /* see peer_window_set() */
 	/* packets sent without AckReq that no later AckReq covers yet */
@@ -41,8 +42,8 @@ struct peer {
 	uint8_t gid[16];
 	/* Congestion control: used once in a round trip, not for each packet. */
 	uint32_t cap; /* of the window */
-	/* those of inflight that congestion control does not count: READs, atomics and
-	 * the like, and what QPs have sent that get no answer */
+	/* packets of inflight that congestion control leaves out: of READs, atomics and
+	 * the like, and of stalled QPs */
 	uint32_t uncounted;
 	struct cc cc;
 };
@@ -63,7 +64,7 @@ struct peers {
 /* Returns 0 or -ENOMEM. */
 int peers_init(struct peers *peers, const struct alloc *mem, uint32_t cap,
 	uint32_t many_qps, const struct cc_conf *cc);
-/* There is no peer any more. */
+/* No peer may be left (asserted). */
 void peers_fini(struct peers *peers);
 
 /* Returns the peer with this GID, for one more QP; creates it if need be, without

@@ -38,8 +38,8 @@ struct qp_shared {
 	/* Time of the engine's poll pass: timestamp of completions, time of CNPs. */
 	uint64_t now;
 	/* Time of the last poll that emptied the receive queue and the hand-off rings,
-	 * before this pass: what the pass receives has arrived later. A packet that another
-	 * engine has handed off may have waited for that engine's poll before. */
+	 * before this pass. Packets of this pass arrived later: a lower bound of round
+	 * trips (congestion.c). Those from a hand-off ring may have arrived earlier. */
 	uint64_t polled_ns;
 };
 
@@ -94,10 +94,10 @@ struct requester {
 	bool in_recovery : 1;
 	bool ackreq_sent : 1; /* the packet built last had AckReq set */
 	bool draining : 1;    /* SQD: requests under way are still to be completed */
-	bool uncounted : 1;  /* some of unacked are part of peer->uncounted, or stalled */
-	bool stalled : 1;    /* probes had no answer: see congestion.h */
-	bool rtt_counts : 1; /* for congestion control, too */
-	bool rtt_idle : 1;   /* hardly anything was in flight at rtt_start */
+	bool uncounted : 1;   /* stalled, or cc_reading is not 0: congestion_account() */
+	bool stalled : 1;     /* a second probe was due: see congestion_probe() */
+	bool rtt_counts : 1;  /* the measurement is a sample of congestion control, too */
+	bool rtt_idle : 1;    /* hardly anything was in flight to the peer at rtt_start */
 	uint8_t tlp_backoff;
 	uint8_t retry_left;
 	uint64_t ack_deadline; /* TIME_NEVER: not running */
@@ -119,7 +119,7 @@ struct requester {
 	/* piggybacked packets, of any QP: counted in peer->inflight */
 	uint16_t piggybacked;
 	uint8_t rnr_left;
-	uint8_t rtt_una; /* low bits of una_psn at the last such sample */
+	uint8_t rtt_una; /* low bits of a PSN: congestion control is done up to it */
 };
 static_assert(sizeof(struct requester) == 112, "with its neighbours: two cache lines");
 
@@ -166,8 +166,8 @@ struct resp_res {
 	uint32_t packets; /* of the response */
 	uint32_t start; /* packet to send first; not 0: a duplicate asked for the rest */
 	uint32_t next;  /* packet to send next */
-	uint32_t end;   /* after the last packet to send */
-	uint32_t stop;  /* READ: end of the bytes to send, counted from va */
+	uint32_t end;   /* the packet after the last one to send */
+	uint32_t stop;  /* READ: offset from va of the end of the bytes to send */
 	uint32_t msn;
 	uint32_t rkey;
 	uint32_t len;
@@ -247,7 +247,8 @@ struct qp {
 	uint8_t pmtu_shift; /* 8..12 */
 	uint8_t op_base;    /* service bits of the opcodes */
 	uint16_t pkey;
-	/* enum ibv_qp_state; written under the engine lock, read by posting threads */
+	/* enum ibv_qp_state; written under the engine lock. Posting threads read it
+	 * relaxed: no load acquires it. The fence in qp_error() orders ERR. */
 	uint8_t state;
 	/* Pending response to the peer's requests: AETH syndrome + 1; 0: none. A sequence
 	 * NAK takes its PSN when it is sent. Not next to qp->resp_due: compilers would
@@ -286,7 +287,7 @@ struct qp {
 	bool last_wqe_raised : 1;
 	bool fatal_raised : 1; /* QP_FATAL was raised: a completion found no room */
 	bool cnp_timed : 1;    /* a CNP was sent since RESET */
-	/* tail-loss probes since the last progress, up to 3: see congestion.h */
+	/* tail-loss probes since the last progress, up to 3: see congestion_probe() */
 	uint8_t cc_probes : 2;
 	uint8_t wqe_sges; /* SGEs that wqe has room for; 0: no wqe */
 	union {
@@ -360,7 +361,8 @@ int qp_reserve_recv_wqe(struct qp *qp, uint32_t max_sge);
 /* An XRC SRQ is destroyed: takes it from the QP. An incomplete message for it will not
  * complete. All engine locks are held. */
 void qp_forget_srq(struct qp *qp, const struct srq *srq);
-/* The QP is in no list and no engine finds it. Its CQEs have been cleaned. */
+/* The QP must be in no list (asserted) and hidden from the QP table, and its CQEs must
+ * have been cleaned. */
 void qp_fini(struct qp *qp);
 
 /* Checks that mask is allowed and complete for this transition (IBA 11.2.5.2, the tables
