@@ -2,11 +2,12 @@
 /* Data path. */
 /*
  * Direct placement: checks the ICRC of a long packet in the pass that copies the payload
- * to its destination. A damaged packet has then been written there. That is harmless if
- * its PSN is the expected one and the packets before it leave only one possible
- * destination. The resent packet overwrites the bytes before a completion covers them, or
- * they lie after all bytes that the completion covers. Until then the memory of a WRITE
- * in progress is undefined (IBA 9.5, transaction ordering).
+ * to its destination. So a damaged packet is dropped after it was written there. That is
+ * harmless if its PSN is the expected one and the packets before it leave only one
+ * possible destination. Either the resent packet overwrites the bytes before the message
+ * completes, or the message ends before these bytes, and its completion does not cover
+ * them. Until the completion the memory of a WRITE in progress is undefined (IBA 9.5,
+ * transaction ordering).
  *
  * Only MIDDLE packets qualify. The destination of a FIRST packet depends on the packet
  * itself, which may be damaged. A LAST packet ends the bytes that an application may poll

@@ -26,7 +26,7 @@ qp_flush(struct qp *qp)
 		qp_complete_send(
 			qp, qp->req.una_idx++, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	qp->req.next_idx = qp->req.started_idx = end;
-	/* The CQ has overflowed: SQE is not enough. */
+	/* A completion found no room in the CQ: the QP goes to ERR, also from SQE. */
 	if (unlikely(qp->fatal_raised))
 		qp_error(qp);
 	if (qp->rq == NULL || qp->state != IBV_QPS_ERR)

@@ -58,7 +58,8 @@ flush_granted(const struct qp *qp, const struct reth *reth, unsigned select)
 		       rte_be_to_cpu_64(reth->va), len, KEY_ACCESS_FLUSH_GLOBAL) != NULL;
 }
 
-/* All CPUs see written data already. The fence orders it for readers that have none. */
+/* Global visibility needs no cache flush: caches are coherent. The fence orders the
+ * earlier writes before the response, also for a reader that uses no fence. */
 enum verdict
 resp_flush(struct qp *qp, const struct pkt_view *v)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /*
- * Maps a QPN to its QP. Each QP has an index as well, for arrays of QPs. Changes need all
- * engine locks; engines and pollers read without a lock.
+ * Maps a QPN to its QP. Each QP has an index as well, for arrays of QPs. The caller of
+ * qp_table_put() or qp_table_hide() holds all engine locks, and the caller of another
+ * change the device's lock. Engines and pollers look up without these locks.
  */
 #ifndef ROCADE_QP_QP_TABLE_H
 #define ROCADE_QP_QP_TABLE_H

@@ -171,8 +171,8 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	return true;
 }
 
-/* If the peer answers several READs at once it is a part of QP_MAX_UNACKED, so that the
- * next part is requested while the peer answers this one. */
+/* With max_rd_atomic of 2 or more a READ request asks for a half or a quarter of
+ * QP_MAX_UNACKED packets: the QP sends the next one while the peer answers this one. */
 uint32_t
 req_read_chunk(const struct qp *qp)
 {

@@ -66,7 +66,7 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 		peer_charge(qp->peer, qp->req.unacked, 0);
 		congestion_leave(qp);
 	}
-	/* A round trip to the one is none to the other. */
+	/* Ends the measurement of a round trip: it was one to the old peer. */
 	qp->req.rtt_start = TIME_NEVER;
 	qp->req.rtt_counts = false;
 	qp->req.rtt_una = (uint8_t)qp->req.una_psn;
@@ -246,10 +246,10 @@ is_tail(const struct qp *qp)
 	return !has_request(qp, idx);
 }
 
-/* Rebuilds the packet before next_psn, which was built last, with AckReq. An invalid
- * request, a local operation or a fenced request follows and waits for an acknowledgement
- * of this packet. That was not known when it was built. A READ or an atomic is answered
- * anyway. */
+/* Rebuilds the packet before next_psn, which was built last, with AckReq. The request
+ * after it is a local operation, which completes only after this packet, or cannot be
+ * sent now: it is invalid, fenced, or stopped by max_rd_atomic or the window. That was
+ * not known when the packet was built. A READ or an atomic is answered without AckReq. */
 static void RARE
 rebuild_with_ackreq(struct qp *qp, struct pkt *pkt)
 {
@@ -386,8 +386,8 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		if (unlikely(req->reads != 0))
 			more = has_request(qp, req->next_idx);
 	}
-	/* A fence blocks the next request. The packet built last was not known to be the
-	 * last one. */
+	/* A fence, max_rd_atomic or the window stops the next request. That was not known
+	 * when the last packet was built, so it may lack AckReq. */
 	if (unlikely(req->reads != 0) && built != first && built < n &&
 		has_request(qp, req->next_idx) && qp_reliable(qp))
 		rebuild_with_ackreq(qp, &pkts[built - 1]);

@@ -24,8 +24,9 @@ resp_due_changed(struct qp *qp)
 	qp->resp_due = resp_res_pending(qp) | qp->resp.cnp_due;
 }
 
-/* The packets before epsn were executed. Returns false while a sequence NAK that has not
- * been sent stays pending, because a packet after epsn was dropped: it then names epsn. */
+/* Sets ePSN: the packets before it were executed. Returns false if a sequence NAK is
+ * pending and the packet at the new ePSN, or a later one, was dropped: the NAK stays
+ * pending and will carry the new ePSN. Else the responder waits for nothing any more. */
 static inline bool
 resp_advance(struct qp *qp, uint32_t epsn)
 {

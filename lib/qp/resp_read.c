@@ -361,10 +361,10 @@ atomic_response_build(struct qp *qp, const struct resp_res *res, struct pkt *pkt
 }
 
 /*
- * The memory of a READ that was fully answered before is gone. The duplicate may be a
- * late copy from a requester that has its data, and whose application then let ours free
- * the memory: no reason to fail the connection. A requester that still waits fails by the
- * NAK.
+ * Answers a duplicate READ by a NAK, which ends its response. The QP does not go to ERR:
+ * the READ was fully answered before, and its memory is gone. The duplicate may be a late
+ * copy: the requester has its data, and the application of this host has freed the memory
+ * since. If the requester still waits for the data, the NAK moves its QP to ERR.
  */
 static void RARE
 read_nak_build(struct qp *qp, struct resp_res *res, struct pkt *pkt)

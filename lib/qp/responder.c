@@ -153,7 +153,9 @@ static void
 resp_executed(struct qp *qp, const struct pkt_view *v)
 {
 	bool answer = v->ack_req && qp->type != IBV_QPT_UC;
-	/* a NAK stood for an ACK of what came before it */
+	/* A pending NAK would also have acknowledged the packets before it. If this
+	 * packet makes the NAK obsolete, an ACK takes its place, even if AckReq is
+	 * clear. */
 	bool nak = qp->aeth_pending != 0 && qp->aeth_pending != AETH_PENDING_ACK;
 
 	if (likely(resp_advance(qp, psn_add(v->psn, 1))) && (answer || unlikely(nak))) {

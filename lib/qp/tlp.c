@@ -44,8 +44,10 @@ tlp_wait_ns(const struct qp *qp)
 	return wait << qp->req.tlp_backoff;
 }
 
-/* True if the wait ends before the ACK timeout. Without an ACK timeout the application
- * wants no resend by a timer. Then the end of the wait only tells congestion control. */
+/* True if the timer is to be armed for this wait: the wait ends before the ACK timeout.
+ * Without an ACK timeout the application wants no resend by a timer, and the QP sends no
+ * probe: the timer only tells congestion control, at most TLP_BACKOFF_MAX times without
+ * progress. */
 static bool
 tlp_wait_counts(const struct qp *qp, uint64_t wait)
 {
@@ -167,10 +169,11 @@ tlp_timeout(struct qp *qp, uint64_t now)
 	tlp_cancel(qp); /* armed again when the packets are sent */
 	if (psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)))
 		return true;
-	/* The copy may cause the acknowledgement of the sampled packet, which then comes
-	 * late. Only for the first sample this is better than none: without one, a QP in
-	 * an incast would double its wait again and again. The last packet is not the
-	 * copied one, unless there is only one. */
+	/* A probe ends the measurement (docs/protocol.md 7.7): the peer may acknowledge
+	 * the measured packet only because of the copy. A QP without a sample keeps its
+	 * measurement: in an incast it would else double its wait again and again, so a
+	 * sample that is too long is better than none. If the copy is of the measured
+	 * packet itself, the last packet is measured instead, if that is another one. */
 	if (req->srtt_ns == 0 && req->rtt_psn == req->una_psn)
 		req->rtt_psn = psn_add(req->next_psn, PSN_MASK);
 	if (req->srtt_ns == 0 && req->rtt_psn != req->una_psn) {

@@ -27,7 +27,7 @@ recv_fail(struct qp *qp, const struct fault_row *fault)
 		qp_complete_recv_error(qp, qp->wqe->wr_id,
 			(enum ibv_wc_status)fault->status, fault->vendor);
 	} else if (qp->state == IBV_QPS_ERR) {
-		; /* the QP raised the event of its first failure already */
+		; /* an event or a completion has reported why the QP is in ERR */
 	} else if (fault->syndrome == AETH_NAK_INV_REQ) {
 		qp_event(qp, IBV_EVENT_QP_REQ_ERR);
 	} else if (fault->syndrome == AETH_NAK_ACCESS) {
