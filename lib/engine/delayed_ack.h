@@ -17,7 +17,8 @@
 
 #define DELAYED_ACK_ANSWERS 32
 #define DELAYED_ACK_BURST 2 /* a request, and the acknowledgement of the last answer */
-/* from the pass that received a request: an answer in time comes before */
+/* An answer is in time if it is posted less than this after the start of the pass that
+ * received the request. */
 #define DELAYED_ACK_NS (4 * NS_PER_US)
 
 /* At the start of a pass: what was delayed in the last one will be sent. */
@@ -38,8 +39,8 @@ delayed_ack_end(struct engine *e)
 	d->delayed = false;
 }
 
-/* After a receive burst of at most DELAYED_ACK_BURST packets, in a pass that began with no
- * QP ready. Delays the acknowledgement if nothing else is to be sent. */
+/* After a receive burst of at most DELAYED_ACK_BURST packets, in a pass that began with
+ * no QP ready. Delays an acknowledgement or NAK if nothing else is to be sent. */
 static inline void
 delayed_ack_begin(struct engine *e)
 {

@@ -125,7 +125,8 @@ struct dev {
  * queues. mem: for QPs and rings. Returns 0, -EINVAL or -ENOMEM. */
 int dev_create(const struct dev_conf *conf, const struct port *port,
 	const struct alloc *mem, struct dev **out);
-/* No QP, group or user of QP 1 is left (asserted), and no thread polls its engines. */
+/* No QP, group or user of QP 1 may be left (asserted), and no thread may poll its
+ * engines. */
 void dev_destroy(struct dev *dev);
 
 /* Take and release the locks of all engines, in order. The caller excludes every engine
@@ -141,9 +142,9 @@ int dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int 
 	struct event_queue *events, void *object);
 int dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask);
 void dev_qp_query(struct qp *qp, struct qp_attr *attr);
-/* Sends what the QP has posted, as far as a few passes of its engine can, removes it from
- * the engine and purges its CQEs. It keeps its QPN and memory until dev_qp_fini(), so that
- * the caller can wait for its events. */
+/* Sends what the QP has posted, as far as a few passes of its engine can, removes it
+ * from the engine and cleans its CQEs. It keeps its QPN and memory until dev_qp_fini(),
+ * so that the caller can wait for its events. */
 void dev_qp_stop(struct dev *dev, struct qp *qp, uint64_t now);
 void dev_qp_fini(struct dev *dev, struct qp *qp);
 

@@ -178,7 +178,7 @@ dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int ma
 	int rc = 0;
 
 	pthread_mutex_lock(&dev->lock);
-	/* The daemon drops datagrams with such a Q_Key. */
+	/* The daemon drops datagrams with a controlled Q_Key, whose bit 31 is set. */
 	if (hooks != NULL && mask & IBV_QP_QKEY && attr->qkey & QKEY_CONTROLLED)
 		rc = -EPERM;
 	else if (hooks != NULL && mask & IBV_QP_AV && qp->type != IBV_QPT_UD)

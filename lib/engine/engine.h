@@ -32,10 +32,12 @@ uint64_t engine_clock_wall(uint64_t stamp);
  * timer. 0: there is work now; TIME_NEVER: there is none. Takes the engine lock. */
 uint64_t engine_deadline(struct engine *e);
 
-/* To be called after a post to the QP: rings its doorbell. In manual progress also runs a
- * pass, if the engine lock is free. The first post of a thread after its engine_poll()
- * sends at once instead, if the QP has nothing else to send or in flight. Any thread,
- * without the engine lock. */
+/* To be called after a post to the QP, by any thread, without the engine lock. Rings the
+ * QP's doorbell. In manual progress the calling thread also runs a pass, if the engine
+ * lock is free. Where a loop polls the engine, this call sends the first post of a
+ * thread after its engine_poll() itself, without the doorbell, if the engine lock is
+ * free, the QP is not on the ready list, and at most one of its requests is in flight;
+ * see engine_tx_qp(). */
 void engine_doorbell(struct qp *qp);
 
 /* Take and release the engine lock, for control calls. Not recursive. In manual progress

@@ -12,7 +12,8 @@ struct gsi_msg {
 	uint8_t sgid[16]; /* the port's address, in both directions */
 	uint8_t dgid[16]; /* the peer's, in both directions */
 	uint8_t bytes[GSI_LEN];
-	bool answer; /* sent: the peer has sent first, see net_resolve_answer() */
+	/* only of a message to send: it answers the peer, see net_resolve_answer() */
+	bool answer;
 };
 
 struct gsi_user {

@@ -50,8 +50,8 @@ engine_pass(struct engine *e, uint64_t now)
 	bool none_ready;
 
 	mr_fault_enter(&e->dev->keys);
-	/* engine_poll() reads the clock before it takes the lock. Until it has it, another
-	 * thread may have run a pass of a later time. */
+	/* engine_poll() reads the clock before it takes the engine lock. While it waits
+	 * for the lock, another thread may run a pass with a later time. */
 	if (unlikely(now < e->shared.now))
 		now = e->shared.now;
 	e->shared.now = now;
@@ -76,7 +76,8 @@ void
 engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now)
 {
 	for (unsigned n = 0; n < FINAL_PASSES; n++) {
-		/* In ERR the requests are flushed, and their CQEs purged. */
+		/* In ERR a pass would only flush the requests. qp_reset() then cleans
+		 * their CQEs. */
 		if (qp->state == IBV_QPS_ERR || !qp_wants_tx(qp))
 			return;
 		engine_pass(e, now);

@@ -224,7 +224,9 @@ can_release_later(const struct engine *e)
 	return e->unreleased_count <= RELEASE_LATER_MAX && e->progress_thread == NULL;
 }
 
-/* Takes packets from other engines. emptied: so is the receive queue. */
+/* Processes the packets that other engines have handed off, and returns their number.
+ * emptied: this pass has emptied the receive queue. If it empties the rings, too, sets
+ * polled_ns. */
 static unsigned
 handoff_rx(struct engine *e, uint64_t now, bool emptied)
 {
@@ -274,7 +276,8 @@ engine_rx(struct engine *e, uint64_t now)
 		if (!can_release_later(e))
 			engine_rx_fini(e);
 	}
-	/* Set after the last packet: they have arrived after the poll before this one. */
+	/* polled_ns changes only after the last packet of this pass: the samples of these
+	 * packets need its value of the pass before. */
 	if (e->dev->engine_count > 1)
 		return n + handoff_rx(e, now, n < PKT_BURST);
 	if (likely(n < PKT_BURST))

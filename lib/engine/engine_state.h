@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /*
- * The state of an engine. The files of lib/engine include it, and tests. All members are
- * used with the engine lock held, but for those of the last section.
+ * The state of an engine. The files of lib/engine include it, and tests. A thread uses
+ * the members with the engine lock held. Exceptions are those of the last section, and
+ * progress_calls, delegated_polls and idle, which engine_progress() and
+ * engine_delegate() write without it.
  */
 #ifndef ROCADE_ENGINE_STATE_H
 #define ROCADE_ENGINE_STATE_H
@@ -20,11 +22,12 @@
 
 /* See delayed_ack.h. */
 struct delayed_ack {
-	/* that received the only request of the last pass; NULL: there was none, or more */
+	/* the only ready QP of the last pass, if all that it had to send was an
+	 * acknowledgement or NAK; else NULL */
 	struct qp *qp;
-	bool delayed;    /* its acknowledgement waits */
-	bool answered;   /* its request, in time */
-	uint8_t answers; /* in time, one after the other */
+	bool delayed;    /* the acknowledgement or NAK is left to the next pass */
+	bool answered;   /* the thread of the pass has posted to qp in time */
+	uint8_t answers; /* such posts in a row; stops at DELAYED_ACK_ANSWERS */
 };
 
 struct engine {

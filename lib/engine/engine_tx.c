@@ -43,9 +43,11 @@ unresolved_retry(struct engine *e)
 
 /* ---- QPs ---- */
 
-/* After a QP was served, which has sent requests from psn on or none: puts it back on the
- * ready list, blocks it on the peer's window, or neither. A QP for which nothing was left of
- * the window keeps its place among the blocked ones. */
+/* Puts a QP that was just served on the lists where it belongs: on the ready list, if it
+ * has something to send that the peer window does not block; on the peer's list of
+ * blocked QPs, if it has something to send and the window is full. psn: its next_psn
+ * before it was served. A blocked QP that has sent no request since keeps its place in
+ * that list. */
 static void
 qp_requeue(struct engine *e, struct qp *qp, uint32_t psn)
 {
@@ -202,8 +204,9 @@ ready_qps_tx(struct engine *e, uint64_t now)
 		rc = next_hop_resolve(e, qp, now);
 		TAILQ_REMOVE(&e->ready, qp, sched.ready_link);
 		qp->sched.on_ready = false;
-		/* A thread that posts just now rings the doorbell afterwards. On the
-		 * unresolved list the QP would not see that. */
+		/* Nothing is posted to this UD QP: it goes on no list. A thread that
+		 * posts now then rings the doorbell, which makes the QP ready. A QP on
+		 * the unresolved list would stay there until a neighbour changes. */
 		if (unlikely(rc == -ENOMSG))
 			continue;
 		if (unlikely(rc == -EAGAIN)) {
@@ -230,8 +233,9 @@ peer_has_blocked(const struct engine *e, const struct qp *qp)
 	       !TAILQ_EMPTY(&qp->peer->blocked);
 }
 
-/* One request may be in flight: a peer that delays its acknowledgement, too, sends it
- * behind its answer. Responses are left to the next pass. */
+/* One request may be in flight: if the peer delays its acknowledgement (delayed_ack.h),
+ * the application gets the peer's answer, and posts the next request, before that
+ * acknowledgement has come. Pending responses of the QP wait for the next pass. */
 bool
 engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now)
 {

@@ -57,7 +57,8 @@ route_set(const struct engine *e, struct qp *qp, const uint8_t mac[6])
 		qp->sched.route = ROUTE_SELF;
 	else
 		qp->sched.route = mac[0] & 1 ? ROUTE_GROUP : ROUTE_PEER;
-	/* Packets that stay in the host pass no NIC that could fill in the checksum. */
+	/* The engine itself parses the packets of the other routes, those of ROUTE_GROUP
+	 * before the port sends them. No NIC has filled in the checksum by then. */
 	if (qp->sched.route != ROUTE_PEER)
 		path_hdr_no_offload(&qp->hdr);
 	return qp->sched.route;

@@ -13,11 +13,12 @@
  * is sent. */
 void engine_headers_build(const struct dev *dev, struct qp *qp);
 
-/* For next_hop_resolve(). */
-/* Each UD request has its own destination: updates the path and the headers for the next
- * one. Returns false if none is posted: one that another thread posts meanwhile may have
- * another destination. */
+/* For next_hop_resolve(), of a UD QP, whose requests have a destination each: sets the
+ * path and the headers for the next request. Returns false if the QP is in RTS and no
+ * request is posted. The caller must not send then: a request that another thread posts
+ * meanwhile may have another destination. */
 bool next_hop_ud_path(struct engine *e, struct qp *qp);
+/* For next_hop_resolve(), whose return value it computes. */
 int next_hop_lookup(struct engine *e, struct qp *qp, uint64_t now);
 
 /* Fills the next hop's MAC into the header template. Returns enum qp_route, -EAGAIN while

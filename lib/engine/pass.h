@@ -50,9 +50,11 @@ uint64_t gsi_due(const struct gsi *gsi);
  * ENGINE_TX_PASS are sent. Returns the number of packets of QPs, with those looped
  * back. */
 unsigned engine_tx(struct engine *e, uint64_t now);
-/* Sends at once what was posted to a QP that has nothing else queued, and at most one
- * request in flight. False: it has, or sending is not possible now; nothing has
- * happened. */
+/* For a post: sends the QP's requests at once. Returns false, and sends none of them, if
+ * the QP is not in RTS, is on the ready or unresolved list, has more than one request in
+ * flight or another route than ROUTE_PEER, or if the port takes no packets: the caller
+ * rings the doorbell. Returns true without sending if QPs wait for the peer window: the
+ * QP is scheduled behind them. */
 bool engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now);
 
 /* engine_pass.c */

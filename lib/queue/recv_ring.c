@@ -165,6 +165,7 @@ bool
 recv_ring_slot_wait(const struct recv_slot *slot, uint32_t prod)
 {
 	for (unsigned i = 0; i < RECV_RING_TRIES; i++) {
+		/* Pairs with the release of seq in recv_ring_take_shared(). */
 		if (__atomic_load_n(&slot->seq, __ATOMIC_ACQUIRE) == prod)
 			return true;
 		rte_pause();

@@ -86,6 +86,8 @@ recv_ring_slot(const struct recv_ring *r, uint32_t index)
 static inline uint32_t
 recv_ring_outstanding(const struct recv_ring *r)
 {
+	/* Pair with the releases of cons in recv_ring_take() and cons_claim(), and of
+	 * prod in recv_ring_publish(). */
 	uint32_t cons = __atomic_load_n(&r->cons, __ATOMIC_ACQUIRE);
 
 	return __atomic_load_n(&r->prod, __ATOMIC_ACQUIRE) - cons;
@@ -118,6 +120,7 @@ recv_ring_next(const struct recv_ring *r, uint32_t prod)
 {
 	struct recv_slot *slot;
 
+	/* Pairs with the release of cons in recv_ring_take(). */
 	if (unlikely(prod - __atomic_load_n(&r->cons, __ATOMIC_ACQUIRE) >= r->max_wr))
 		return NULL;
 	slot = recv_ring_slot(r, prod);

@@ -139,9 +139,9 @@ static_assert(sizeof(struct sq) == 2 * LINE_SIZE,
 int sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
 	uint32_t max_inline, bool ud);
 void sq_fini(struct sq *sq);
-/* Discards all requests (RESET): the indices start at 0 again. No thread may be posting
- * or polling and no engine processing the QP. The QP's CQEs must have been cleaned: one
- * polled later would free slots of new requests. */
+/* Discards all requests (RESET): the indices start at 0 again. The caller holds the
+ * engine lock and the SQ's lock. To an unlocked SQ no thread may be posting. The QP's
+ * CQEs must have been cleaned: one polled later would free slots of new requests. */
 void sq_clear(struct sq *sq);
 
 static inline struct send_wqe *

@@ -124,10 +124,12 @@ srq_fire(struct srq *srq, uint64_t armed)
 }
 
 /*
- * Replaces the limit, under the producer lock, beside takers. Each take is either counted
- * here, or its engine looks at the new limit after it:
- * - several engines: a take reads the limit after the claim of its WQE;
- * - one engine: srq_settle() at the end of the pass, or an earlier take, see srq_look().
+ * Sets the limit (0: disarms it), with the producer lock held, while engines take. For a
+ * take at the same time, either this thread sees the new cons and counts without that
+ * WQE, or the engine reads the new limit after the take and compares:
+ * - several engines: srq_take() reads the limit after cons_claim();
+ * - one engine: the next srq_take(), or srq_settle() at the end of the pass, finds
+ *   another limit word than srq->seen and calls srq_look().
  */
 static void
 srq_arm_limit(struct srq *srq, uint32_t limit)
@@ -139,8 +141,8 @@ srq_arm_limit(struct srq *srq, uint32_t limit)
 	__atomic_store_n(&srq->armed_prod, srq->ring.prod, __ATOMIC_RELAXED);
 	/* Pairs with the acquires of the takers, which then read armed_prod. */
 	__atomic_store_n(&srq->limit, arming | limit, __ATOMIC_RELEASE);
-	/* Between the store of the limit and the load of cons. Pairs with the fence in
-	 * srq_settle() and with the exchange in recv_ring_take_shared(). */
+	/* Orders the store of the limit before the load of cons. Pairs with the fence in
+	 * srq_settle() and with the compare-and-swap of cons in cons_claim(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (recv_ring_outstanding(&srq->ring) < limit)
 		srq_fire(srq, arming | limit);
@@ -222,9 +224,10 @@ srq_check_limit(struct srq *srq, uint64_t armed)
 }
 
 /*
- * One engine: looks at a limit that the last take has not seen, for the takes before now.
- * The thread that armed it may not have counted them. Posts since the arming do not
- * matter: at the arming fewer WQEs than the limit were left.
+ * One engine: the limit word is another than the engine has read last. The thread that
+ * armed the limit may have counted before it could see the last takes. So this counts
+ * again: the WQEs that were posted when the limit was armed and are not taken yet. If
+ * they are fewer than the limit, the limit fires. WQEs posted later do not count.
  */
 static void RARE
 srq_look(struct srq *srq, uint64_t armed)
@@ -241,8 +244,8 @@ srq_settle(struct srq **taken_list)
 {
 	struct srq *srq;
 
-	/* Between the stores of cons and the load of the limit. Pairs with the fence in
-	 * srq_arm_limit(). */
+	/* Orders the stores of cons before the loads of the limits. Pairs with the fence
+	 * in srq_arm_limit(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	while ((srq = *taken_list) != NULL) {
 		uint64_t armed = __atomic_load_n(&srq->limit, __ATOMIC_ACQUIRE);
