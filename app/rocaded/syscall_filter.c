@@ -79,8 +79,9 @@ filter_install(bool port, enum filter_mode mode, char err[ERR_MAX])
 	rc = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 	if (rc == 0)
 		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
-	/* Kernels before 5.16 slow a process with a filter down, against code in it that is
-	 * not trusted. The daemon runs only its own. */
+	/* Kernels before 5.16 disable speculative store bypass (SSB) in a process with a
+	 * filter, which slows it down. That protects from untrusted code in the process,
+	 * and the daemon runs none: this attribute leaves SSB enabled. */
 	if (rc == 0)
 		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_SSB, 1);
 	if (rc == 0)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory that the daemon shared with clients that have ended. The last one to unmap it
- * frees its pages, half a millisecond for each mapping, and its seals forbid to free it in
- * pieces. So when many clients end at once, one mapping is unmapped at a time, so rarely
- * that packets and requests go on meanwhile. It stays charged to the user until then. A
- * user whose clients come and go faster than that, and who has no room for the next one,
- * waits for its own mappings: the request of the next client unmaps them.
+ * The memory that the daemon shared with clients that have ended. The process that
+ * unmaps it last frees its pages. That takes the daemon half a millisecond for each
+ * mapping, and the seals of the memory forbid to free the pages in pieces. So the daemon
+ * unmaps one mapping each ENDED_MEMORY_NS, and serves packets and requests in between.
+ * Until then the memory stays charged to the user. If a user has no room for the next
+ * client, the daemon unmaps mappings of this user while it serves that client's
+ * SW_ATTACH.
  */
 #ifndef ROCADE_SERVER_ENDED_MEMORY_H
 #define ROCADE_SERVER_ENDED_MEMORY_H

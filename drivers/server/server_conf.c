@@ -242,8 +242,8 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 }
 
 /* Returns the limit of the memory that all clients share with the daemon, in KiB: twice
- * what they need. So a user's part of the clients is used up first, unless the user has
- * clients with larger rings, from before a change. */
+ * what max_clients clients need. So a user reaches its limit of clients first, unless
+ * some of them attached before rocade_daemon_change() made the rings smaller. */
 static uint32_t
 memory_kib_limit(const struct sw_conf *conf)
 {

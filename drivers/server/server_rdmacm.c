@@ -253,7 +253,8 @@ rdmacm_client_create(struct conn *conn)
 		alloc_put(&alloc_plain, client, sizeof(*client));
 		return rc;
 	}
-	/* The daemon's own user could bind to any port by another daemon. */
+	/* Root and the daemon's user may bind to ports below 1024. To refuse the daemon's
+	 * user would not help: it can start a daemon of its own. */
 	ucm_session_set_user(
 		client->session, conn->uid, conn->uid == 0 || conn->uid == geteuid());
 	ucm_session_charge(client->session, conn->account);

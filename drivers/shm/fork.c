@@ -3,9 +3,10 @@
  * fork(): the child has a copy of everything but the progress thread. It would share the
  * rings with the parent, which continues to use them, and could read and forge the
  * parent's packets: they are unmapped in the child. The child's copies of the ports are
- * dead (shm->dead): they send no request, no packet and no wake-up. Destroying the child's
- * objects works and tells the daemon nothing. A device that is opened in the child gets a
- * new port.
+ * dead (shm->dead): they send no request, no packet and no wake-up. Destroying the
+ * child's objects tells the daemon nothing. It can wait for ever for a lock that another
+ * thread of the parent held at the fork, for example to poll a CQ: the lock stays taken
+ * in the child. A device that is opened in the child gets a new port.
  */
 #include <sys/mman.h>
 #include <unistd.h>

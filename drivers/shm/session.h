@@ -8,7 +8,8 @@
 
 #include "switch/proto.h"
 
-/* A user besides root and the client's own whose daemon a client accepts: a number. */
+/* Environment variable: the uid of a user whose daemon the client accepts, besides root
+ * and the client's own user. */
 #define SESSION_UID_ENV "ROCADE_DAEMON_UID"
 
 struct session {

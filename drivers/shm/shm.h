@@ -40,7 +40,7 @@ struct shm {
 	uint32_t free_count;
 	uint8_t *rx_done;   /* slots released out of order */
 	int daemon_wake_fd; /* an eventfd that wakes the daemon */
-	bool dead;          /* in a forked child: the memory belongs to the parent */
+	bool dead;          /* in a forked child: the port does no I/O, see fork.c */
 	void *queue;        /* the port's only queue: points to this struct */
 	struct dev *dev;
 	/* what the engine needs to wake the progress thread */

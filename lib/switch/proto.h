@@ -117,7 +117,8 @@ struct sw_reply {
 	struct sw_device device;
 };
 
-/* Sent up to the last byte that is in use. The daemon keeps nothing for later requests. */
+/* The daemon sends only the first len of the bytes. It keeps no state from the request
+ * for one piece to that for the next. */
 #define SW_DATA_MAX 16384
 struct sw_data_reply {
 	uint32_t magic;

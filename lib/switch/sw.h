@@ -81,10 +81,11 @@ struct sw_client {
 	uint32_t qps;
 	struct sw_qp_list qp_list;
 	uint32_t memberships; /* of its QPs in groups */
-	/* in sw->ended: groups before this one have no member of its QPs any more */
+	/* in sw->ended: index of the group to search next for its QPs */
 	uint32_t next_group;
 	bool dirty, lagging;
-	/* no longer served: an index in one of its rings is invalid, or it has ended */
+	/* The switch does not touch its rings any more: one has an invalid index (counted
+	 * in sw->corrupt_count), or the client has ended. */
 	bool corrupt;
 	uint32_t changes; /* device changes that were announced to it */
 	uint32_t woken;   /* its sleep that was ended last (base/asleep.h) */
@@ -92,12 +93,13 @@ struct sw_client {
 	/* its consumer index at seen_ns: it has taken nothing since */
 	uint32_t seen_cons;
 	uint64_t seen_ns;
-	/* packet rate limit: advances by 1 / rate for each packet; from here to now is
-	 * the client's credit */
+	/* token bucket of the packet rate limit, as a time: each packet that the client
+	 * sends moves it on by (1 s / rate); from it to now is the client's credit */
 	uint64_t rate_ns;
-	/* its consumer index and the time when its full ring began to block senders */
-	uint32_t full_cons;
+	uint32_t full_cons; /* its consumer index at full_ns */
 	uint32_t held_cons; /* its consumer index at the last sw_user_hold() */
+	/* when its full ring began to block senders; set anew once the client has taken
+	 * half a ring since */
 	uint64_t full_ns;
 	struct sw_stats stats;
 };

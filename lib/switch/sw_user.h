@@ -11,10 +11,11 @@
 #include "switch/sw_remote.h"
 
 /*
- * Clients of a user may block senders of other users for 1 % of the time, and for 2 us
- * for each packet that they take: no longer than it takes to process the packet. Up to
- * SW_HOLD_MAX_NS can be saved up. So a receiver that keeps its ring full on purpose costs
- * the senders little more than one that takes its packets.
+ * Limits for how long the full rings of a user's clients may block senders of other
+ * users: 1 % of the time, and 2 us for each packet that a client with a full ring takes,
+ * about what it needs to process the packet. A user saves up what it does not use, at
+ * most SW_HOLD_MAX_NS. So a receiver that keeps its ring full on purpose costs the
+ * senders little more than one that takes its packets.
  */
 #define SW_HOLD_MAX_NS (200 * NS_PER_MS)
 #define SW_HOLD_SHARE 100 /* 1 / share of the time */

@@ -44,7 +44,7 @@ static void
 neigh_queue_retry(struct uplink *u)
 {
 	uint32_t generation = net_generation(u->net), kept = 0;
-	bool all = true;
+	bool all_sent = true;
 
 	for (uint32_t i = 0; i < u->neigh_queue_count; i++) {
 		struct uplink_neigh_entry *h = &u->neigh_queue[i];
@@ -53,19 +53,22 @@ neigh_queue_retry(struct uplink *u)
 		if (rc == 0 && port_io_has_room(&u->io, u->sw->now)) {
 			port_io_queue(&u->io, &h->frame, u->sw->now);
 		} else if (rc == 0 || rc == -EAGAIN) {
-			all &= rc != 0;
+			all_sent &= rc != 0;
 			u->neigh_queue[kept++] = *h;
 		} else {
 			neigh_queue_drop(u, h);
 		}
 	}
 	u->neigh_queue_count = kept;
-	if (all)
+	if (all_sent)
 		u->neigh_queue_generation = generation;
 }
 
-/* Clients leave room for the connection manager. Its requests and its answers are bounded
- * as the packets of a client are, so at least one of them waits if there is no room. */
+/* Returns whether another packet may be queued. client 0: it is the connection
+ * manager's, a request (user &u->cm) or an answer (NULL). Clients leave
+ * UPLINK_NEIGH_QUEUE_CM entries to it, of which its requests and its answers may take
+ * UPLINK_NEIGH_QUEUE_EACH each. So if there is no room for a request, older requests are
+ * queued: neigh_queue_evict() relies on that. */
 static bool
 neigh_queue_room(const struct uplink *u, const struct net_user *user, uint32_t client)
 {

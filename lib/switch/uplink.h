@@ -32,8 +32,9 @@ struct rocade_daemon_port {
 struct uplink_neigh_entry {
 	struct pkt frame; /* complete but for the next hop's MAC */
 	uint8_t dgid[16];
-	/* whose packet it is: a client's, the connection manager's (&uplink.cm), NULL:
-	 * its answer to another host */
+	/* &sw_user.neighs: a packet of this user's clients; &departed (uplink.c): of a
+	 * user that has no clients any more; &uplink.cm: a request of the connection
+	 * manager; NULL: its answer to another host */
 	const struct net_user *user;
 	uint32_t client; /* client id; 0: the connection manager's */
 	uint64_t until_ns;
