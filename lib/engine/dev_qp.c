@@ -171,6 +171,23 @@ qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int
 	return 0;
 }
 
+/* Registers the peer of a new path with the daemon. Before that the modification is
+ * checked: a refused one leaves the registration of the present peer as it is. */
+static int
+peer_register(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
+{
+	int rc = path_check(&attr->path);
+
+	engine_lock(qp->sched.engine);
+	if (rc == 0)
+		rc = qp_modify_check(qp, attr, mask, dev->active_mtu);
+	engine_unlock(qp->sched.engine);
+	if (rc != 0)
+		return rc;
+	return dev->conf.hooks->peer_set(dev->conf.hooks_arg, qp->qpn, attr->path.sgid,
+		attr->path.dgid, mask & IBV_QP_DEST_QPN ? attr->dest_qpn : qp->dest_qpn);
+}
+
 int
 dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 {
@@ -182,9 +199,7 @@ dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int ma
 	if (hooks != NULL && mask & IBV_QP_QKEY && attr->qkey & QKEY_CONTROLLED)
 		rc = -EPERM;
 	else if (hooks != NULL && mask & IBV_QP_AV && qp->type != IBV_QPT_UD)
-		rc = hooks->peer_set(dev->conf.hooks_arg, qp->qpn, attr->path.sgid,
-			attr->path.dgid,
-			mask & IBV_QP_DEST_QPN ? attr->dest_qpn : qp->dest_qpn);
+		rc = peer_register(dev, qp, attr, mask);
 	dev_engines_lock(dev);
 	if (rc == 0)
 		rc = qp_modify_locked(dev, qp, attr, mask);

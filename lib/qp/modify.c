@@ -115,7 +115,8 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 }
 
 int
-qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path_mtu_max)
+qp_modify_check(const struct qp *qp, const struct qp_attr *attr, int mask,
+	enum ibv_mtu path_mtu_max)
 {
 	enum ibv_qp_state from = qp_state(qp);
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->state : from;
@@ -134,18 +135,23 @@ qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path
 	if (from == IBV_QPS_SQD && to == IBV_QPS_RTS && qp->req.draining)
 		return -EINVAL;
 	/* READ requests in progress were cut by the old limit, see req_read_chunk(). */
-	if (mask & IBV_QP_MAX_QP_RD_ATOMIC && qp->req.draining)
-		return -EINVAL;
-	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
+	return mask & IBV_QP_MAX_QP_RD_ATOMIC && qp->req.draining ? -EINVAL : 0;
+}
+
+int
+qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path_mtu_max)
+{
+	int rc = qp_modify_check(qp, attr, mask, path_mtu_max);
+
+	if (rc == 0 && mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		rc = resp_set_depth(qp, attr->max_dest_rd_atomic);
-		if (rc != 0)
-			return rc;
-	}
+	if (rc != 0)
+		return rc;
 	/* Point of no return. */
 	apply_path(qp, attr, mask);
 	apply_limits(qp, attr, mask);
 	if (mask & IBV_QP_STATE)
-		enter_state(qp, to, attr, mask);
+		enter_state(qp, attr->state, attr, mask);
 	return 0;
 }
 

@@ -374,8 +374,10 @@ int qp_transition_check(
  * Checks everything, then applies. Returns 0; -EINVAL or -ENOMEM: nothing has changed.
  * path_mtu_max is the port's limit. A move to RTR does not fill in hdr: the engine
  * resolves the path. ERR flushes at once. RESET clears everything and cleans the QP's
- * CQEs.
+ * CQEs. qp_modify_check() checks all but memory, and applies nothing.
  */
+int qp_modify_check(const struct qp *qp, const struct qp_attr *attr, int mask,
+	enum ibv_mtu path_mtu_max);
 int qp_modify(
 	struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path_mtu_max);
 void qp_query(const struct qp *qp, struct qp_attr *attr);

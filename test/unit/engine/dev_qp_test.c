@@ -107,6 +107,34 @@ reset_ends_the_registration_of_the_peer(void **state)
 	engine_link_fini(&fixture);
 }
 
+/* A refused modification does not change which peer the daemon knows. */
+static void
+refused_modify_keeps_the_registration_of_the_peer(void **state)
+{
+	static const struct dev_hooks hooks = {
+		.peer_set = hook_peer_set, .peer_clear = hook_peer_clear};
+	struct qp_attr attr;
+	struct dev *dev;
+
+	engine_link_init(&fixture, NULL);
+	link_qp_create(&fixture.a, &a[0], &plain);
+	link_qp_create(&fixture.b, &b[0], &plain);
+	link_qp_connect(&a[0], &b[0], &plain);
+	dev = fixture.a.dev;
+	dev->conf.hooks = &hooks;
+	attr = link_qp_attr(&a[0], &b[0], &plain);
+	attr.state = IBV_QPS_RTR;
+	cleared_qpn = 1;
+	/* RTS -> RTR is no transition */
+	assert_int_equal(
+		dev_qp_modify(dev, a[0].qp, &attr, IBV_QP_STATE | IBV_QP_AV), -EINVAL);
+	assert_int_equal(cleared_qpn, 1);
+	dev->conf.hooks = NULL;
+	link_qp_destroy(&a[0]);
+	link_qp_destroy(&b[0]);
+	engine_link_fini(&fixture);
+}
+
 /* A refused create leaves nothing behind. */
 static void
 refused_create_leaves_nothing(void **state)
@@ -392,6 +420,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(qpns_run_out_and_are_reused),
 		cmocka_unit_test(reset_ends_the_registration_of_the_peer),
+		cmocka_unit_test(refused_modify_keeps_the_registration_of_the_peer),
 		cmocka_unit_test(refused_create_leaves_nothing),
 		cmocka_unit_test(refused_path_leaves_no_peer),
 		cmocka_unit_test(destroyed_qp_sends_what_was_posted),
