@@ -158,8 +158,11 @@ engine_create(struct dev *dev, unsigned index)
 	rte_ticketlock_init(&e->lock);
 	clock_init();
 	wheel_init(&e->wheel, 0);
-	if (peers_init(&e->peers, &alloc_plain, dev->conf.peer_window, dev->conf.many_qps,
-		    &dev->conf.cc) != 0 ||
+	if (env_enabled("ROCADE_HOLD"))
+		e->shared.hold = &e->hold;
+	if (hold_arena_init(&e->hold) != 0 ||
+		peers_init(&e->peers, &alloc_plain, dev->conf.peer_window,
+			dev->conf.many_qps, &dev->conf.cc) != 0 ||
 		handoff_create(e) != 0 ||
 		doorbells_init(&e->doorbells, dev->qps.pool.mask + 1) != 0 ||
 		post_prefetch_init(&e->post_prefetch, dev->qps.pool.mask + 1) != 0) {
@@ -174,6 +177,7 @@ engine_destroy(struct engine *e)
 {
 	assert(TAILQ_EMPTY(&e->ready) && TAILQ_EMPTY(&e->unresolved));
 	assert(e->wheel.count == 0);
+	hold_arena_fini(&e->hold);
 	peers_fini(&e->peers);
 	handoff_destroy(e);
 	doorbells_fini(&e->doorbells);

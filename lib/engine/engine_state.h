@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "engine/post_prefetch.h"
 #include "port/port_io.h"
+#include "qp/hold.h"
 
 #define ENGINE_BUDGET 16               /* packets that a QP may send before the next QP */
 #define ENGINE_TX_PASS (2 * PKT_BURST) /* packets sent in one pass */
@@ -56,6 +57,7 @@ struct engine {
 	/* hand-off rings, from each other engine; NULL for this one */
 	struct rte_ring *handoff[DEV_MAX_ENGINES];
 	struct peers peers;
+	struct hold_arena hold;
 	struct port_stats stats;
 
 	/* Manual progress: used by manual_progress.c. Times are in nanoseconds. */

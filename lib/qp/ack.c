@@ -2,11 +2,24 @@
 /* Data path. */
 /* The responder's acknowledgements. At most one is pending, the newest: it covers all
  * before it (IBA 9.7.5.1). */
+#include "qp/hold.h"
 #include "qp/resp.h"
+
+void
+resp_hole(struct qp *qp)
+{
+	struct responder *resp = &qp->resp;
+
+	resp->wait = RESP_SEQ_NAK;
+	resp->nak_high_psn = psn_add(resp->epsn, PSN_MASK);
+	qp->aeth_pending = AETH_PENDING_SEQ_NAK;
+	qp->stats.seq_nak_sent++;
+	qp->shared->stats->seq_nak_sent++;
+}
 
 /* A PSN after ePSN: packets are missing (C9-108, C9-114). */
 void
-resp_out_of_sequence(struct qp *qp, uint32_t psn)
+resp_out_of_sequence(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
 
@@ -14,17 +27,13 @@ resp_out_of_sequence(struct qp *qp, uint32_t psn)
 		qp->shared->stats->drop[DROP_rnr_wait]++;
 		return;
 	}
-	qp->shared->stats->drop[DROP_psn_gap]++;
-	if (resp->wait == RESP_SEQ_NAK) {
-		if (psn_diff(psn, resp->nak_high_psn) > 0)
-			resp->nak_high_psn = psn;
+	if (resp->wait != RESP_SEQ_NAK)
+		resp_hole(qp);
+	if (hold_add(qp, v))
 		return;
-	}
-	resp->wait = RESP_SEQ_NAK;
-	resp->nak_high_psn = psn;
-	qp->aeth_pending = AETH_PENDING_SEQ_NAK;
-	qp->stats.seq_nak_sent++;
-	qp->shared->stats->seq_nak_sent++;
+	qp->shared->stats->drop[DROP_psn_gap]++;
+	if (psn_diff(v->psn, resp->nak_high_psn) > 0)
+		resp->nak_high_psn = v->psn;
 }
 
 /* A duplicate is not executed again but acknowledged again (C9-105). That is left to a

@@ -39,17 +39,27 @@ complete_until(struct qp *qp, uint32_t *end)
 	return VERDICT_GO;
 }
 
+/* More is acknowledged than was sent since the requester went back. After a NAK, only a peer
+ * that holds packets can do that. */
+static void RARE
+resend_overtaken(struct qp *qp)
+{
+	if (qp->req.in_recovery && qp->peer != NULL)
+		qp->peer->resend_shift = 0;
+	req_rollback(qp, qp->req.una_psn);
+}
+
 /* Advances una_psn to end and restarts the retry counters and the timers. */
 static enum verdict
 una_advance(struct qp *qp, uint32_t end, uint64_t now)
 {
 	struct requester *req = &qp->req;
-	bool one = end == psn_add(req->una_psn, 1);
+	uint32_t packets = (end - req->una_psn) & PSN_MASK;
 
 	req->una_psn = end;
 	/* An acknowledgement of the first transmission can overtake the resend. */
 	if (psn_diff(req->next_psn, end) < 0)
-		req_rollback(qp, end);
+		resend_overtaken(qp);
 	else
 		req_account(qp);
 	req->retry_left = qp->params.retry_cnt;
@@ -60,12 +70,24 @@ una_advance(struct qp *qp, uint32_t end, uint64_t now)
 	req->ack_deadline = req->unacked != 0 && qp->params.timeout != 0
 				    ? now + req_timeout_ns(qp)
 				    : TIME_NEVER;
-	if (tlp_progress(qp, one, now))
+	if (tlp_progress(qp, packets, now))
 		req_rollback(qp, end);
 	if (unlikely(req_oldest_fault(req) != VERDICT_GO))
 		return req_oldest_fault(req);
 	req_check_drained(qp);
 	return VERDICT_GO;
+}
+
+/* Charges a retry to retry_cnt. Returns true if none is left. */
+static bool
+retry_spent(struct qp *qp)
+{
+	struct requester *req = &qp->req;
+
+	if (req->retry_left == 0)
+		return true;
+	req->retry_left--;
+	return false;
 }
 
 /* Resends from una_psn, charged to retry_cnt. fault: when no retry is left. */
@@ -74,9 +96,8 @@ resend_oldest(struct qp *qp, enum verdict fault)
 {
 	struct requester *req = &qp->req;
 
-	if (req->retry_left == 0)
+	if (retry_spent(qp))
 		return fault;
-	req->retry_left--;
 	req_rollback(qp, req->una_psn);
 	req->ack_deadline = TIME_NEVER;
 	tlp_cancel(qp);
@@ -142,6 +163,34 @@ rnr_nak_rx(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 	return VERDICT_DROP;
 }
 
+/* Resends packet una_psn and maybe a few after it, charged to retry_cnt. */
+static enum verdict
+resend_few(struct qp *qp)
+{
+	if (retry_spent(qp))
+		return FAULT_SEQ_RETRIES;
+	tlp_cancel(qp);
+	qp->req.tlp_state = TLP_HOLE_DUE;
+	return VERDICT_DROP;
+}
+
+/* True if not all packets from una_psn on are to be sent again for a NAK. una_psn has to be
+ * of a SEND or WRITE, and sent since the requester last went back. */
+static bool
+resends_few(struct qp *qp)
+{
+	const struct requester *req = &qp->req;
+	unsigned shift;
+
+	if (req->next_psn == req->una_psn || qp->peer == NULL ||
+		qp->shared->hold == NULL ||
+		psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)))
+		return false;
+	shift = peer_resend_shift(qp->peer);
+	qp->resend_shift = shift & 3;
+	return shift < RESEND_ALL_SHIFT;
+}
+
 static enum verdict
 seq_nak_rx(struct qp *qp, uint32_t psn, uint64_t now)
 {
@@ -159,7 +208,7 @@ seq_nak_rx(struct qp *qp, uint32_t psn, uint64_t now)
 		return VERDICT_DROP;
 	req->in_recovery = true;
 	congestion_loss(qp, now);
-	return resend_oldest(qp, FAULT_SEQ_RETRIES);
+	return resends_few(qp) ? resend_few(qp) : resend_oldest(qp, FAULT_SEQ_RETRIES);
 }
 
 static enum verdict

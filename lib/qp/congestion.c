@@ -28,9 +28,8 @@ pace(struct qp *qp, uint64_t now)
 	peer_window_set(peer, now);
 }
 
-/* A round trip is measured from now on. */
-static void
-sample_begin(struct qp *qp, uint64_t now)
+void
+congestion_sampled(struct qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	struct peer *peer = qp->peer;
@@ -50,10 +49,8 @@ sample_begin(struct qp *qp, uint64_t now)
 }
 
 void
-congestion_sent(struct qp *qp, bool sampled, uint64_t now)
+congestion_sent(struct qp *qp, uint64_t now)
 {
-	if (sampled)
-		sample_begin(qp, now);
 	if (unlikely(cc_is_paced(&qp->peer->cc)))
 		pace(qp, now);
 }

@@ -16,9 +16,11 @@ congestion_wants_ack(const struct qp *qp)
 	       cc_is_on(&qp->peer->cc);
 }
 
-/* The QP has sent packets. sampled: the measurement of a round trip begins with them. To
- * be called only if congestion control is on. */
-void congestion_sent(struct qp *qp, bool sampled, uint64_t now);
+/* The QP begins to measure a round trip. To be called only if congestion control is on. */
+void congestion_sampled(struct qp *qp, uint64_t now);
+/* The QP has sent packets. To be called only if congestion control is on, and after
+ * congestion_sampled(). */
+void congestion_sent(struct qp *qp, uint64_t now);
 /* The measurement has ended: the round trip took rtt_ns. To be called only if
  * req.rtt_counts is set. */
 void congestion_sample(struct qp *qp, uint32_t rtt_ns, uint64_t now);

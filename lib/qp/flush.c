@@ -4,6 +4,7 @@
  * 10.8.3.1). */
 #include <string.h>
 
+#include "qp/hold.h"
 #include "qp/loss.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
@@ -84,6 +85,7 @@ qp_error(struct qp *qp)
 	 * with the fence in ibv_post_recv(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	stop_requester(qp);
+	hold_drop(qp);
 	qp->resp.cnp_due = false;
 	resp_due_changed(qp);
 	if (qp->resp.wqe_held) {
@@ -133,6 +135,7 @@ qp_reset(struct qp *qp)
 	qp_attr_default(qp);
 	req_reset(qp, 0);
 	resp_set_depth(qp, 0);
+	hold_drop(qp);
 	resp_reset(qp, 0);
 	if (qp->type == IBV_QPT_XRC_RECV)
 		xrc_reset(qp);

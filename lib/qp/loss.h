@@ -35,9 +35,11 @@ void tlp_sent_suppressed(struct qp *qp, uint64_t now);
 /* Packets up to next_psn were sent, the last of them with AckReq. sent: req.sent_psn
  * before that; packets before it were resent. */
 void tlp_sent(struct qp *qp, uint32_t sent, uint64_t now);
-/* una_psn has advanced. one: by exactly one PSN. Returns true if all packets from una_psn
+/* Packet una_psn was sent again, because a NAK had asked for it. */
+void tlp_hole_sent(struct qp *qp, uint64_t now);
+/* una_psn has advanced. packets: by how many PSNs. Returns true if all packets from una_psn
  * on are to be resent. */
-bool tlp_progress(struct qp *qp, bool one, uint64_t now);
+bool tlp_progress(struct qp *qp, uint32_t packets, uint64_t now);
 /* Cancels the probe: an RNR wait, an error, or a rollback for another reason. */
 void tlp_cancel(struct qp *qp);
 /* Requests an acknowledgement of packets sent without AckReq, by a copy of the oldest

@@ -45,6 +45,7 @@ struct peer {
 	/* packets of inflight that congestion control leaves out: of READs, atomics and
 	 * the like, and of stalled QPs */
 	uint32_t uncounted;
+	uint8_t resend_shift, resend_naks; /* see peer_resend_shift() */
 	struct cc cc;
 };
 
@@ -173,6 +174,40 @@ peer_piggyback(struct peer *peer)
 	peer->inflight += packets;
 	peer->suppressed = 0;
 	return packets;
+}
+
+/* ---- Missing packets ---- */
+
+/*
+ * How many packets a QP sends again for a sequence NAK. A peer may hold the packets behind
+ * the missing one (Rocade does, hold.h): then that one is enough. Others drop them, and need
+ * all again. The QP begins with one. If the answer acknowledges more than was sent again,
+ * the peer holds packets, and the next NAK is answered by one packet, too. If it
+ * acknowledges just that, the peer holds none, or misses more packets in a row: the next NAK
+ * is answered by twice as many, in the end by all (go-back-N).
+ */
+#define RESEND_ALL_SHIFT 4
+/* of NAKs for which all packets would be sent again: one finds out whether the peer holds */
+#define RESEND_TRY_EVERY 16
+
+/* Returns the binary logarithm of the number for a NAK; RESEND_ALL_SHIFT: all packets. */
+static inline unsigned
+peer_resend_shift(struct peer *peer)
+{
+	if (peer->resend_shift < RESEND_ALL_SHIFT)
+		return peer->resend_shift;
+	return ++peer->resend_naks % RESEND_TRY_EVERY == 0 ? RESEND_ALL_SHIFT - 1
+							   : RESEND_ALL_SHIFT;
+}
+
+/* The answer to 1 << shift packets that were sent again acknowledges so many. */
+static inline void
+peer_resend_answered(struct peer *peer, unsigned shift, uint32_t acknowledged)
+{
+	if (acknowledged > 1u << shift)
+		peer->resend_shift = 0;
+	else if (acknowledged == 1u << shift)
+		peer->resend_shift = (uint8_t)(shift + 1);
 }
 
 #endif

@@ -37,6 +37,8 @@ struct qp_shared {
 	bool cnp_off; /* no CNPs are sent for packets with CE */
 	/* Time of the engine's poll pass: timestamp of completions, time of CNPs. */
 	uint64_t now;
+	/* NULL: responders hold no packets, and requesters resend all for a NAK */
+	struct hold_arena *hold;
 	/* Time of the last poll that emptied the receive queue and the hand-off rings,
 	 * before this pass. Packets of this pass arrived later: a lower bound of round
 	 * trips (congestion.c). Those from a hand-off ring may have arrived earlier. */
@@ -56,12 +58,14 @@ struct qp_path {
 	uint8_t port_num;
 };
 
-/* State of the tail-loss probe and of the probe that asks for an acknowledgement of
- * packets sent without AckReq, see tlp.c. */
+/* A copy of packet una_psn: a probe (tlp.c), or what a NAK asks for (completer.c), which
+ * may be several packets from una_psn on. */
 enum tlp_state {
 	TLP_OFF,
-	TLP_DUE,  /* a copy of packet una_psn is to be sent */
-	TLP_SENT, /* the copy was sent */
+	TLP_SENT, /* the probe was sent */
+	TLP_HOLE_SENT,
+	TLP_DUE, /* from here on: the copy is to be sent */
+	TLP_HOLE_DUE,
 };
 
 /* Where packets of a path go; set by the engine. */
@@ -152,7 +156,7 @@ enum qp_vendor_err {
 #undef QP_VENDOR_ENUM
 };
 
-enum resp_wait { /* what the responder waits for; it drops packets after ePSN meanwhile */
+enum resp_wait { /* what the responder waits for; it executes no other packet meanwhile */
 	RESP_OPEN,
 	RESP_SEQ_NAK, /* sequence NAK pending or sent: until ePSN comes (C9-114) */
 	RESP_RNR,     /* RNR NAK pending or sent: until ePSN comes again */
@@ -182,12 +186,14 @@ static_assert(sizeof(struct resp_res) == LINE_SIZE, "one cache line");
 struct responder {
 	uint32_t epsn;
 	uint32_t msn;
-	uint32_t ack_psn;      /* PSN of the pending response */
-	uint32_t nak_high_psn; /* RESP_SEQ_NAK: highest PSN that was dropped */
-	uint8_t wait;          /* enum resp_wait */
+	uint32_t ack_psn; /* PSN of the pending response */
+	/* RESP_SEQ_NAK: highest PSN that was dropped, or one before epsn: none was */
+	uint32_t nak_high_psn;
+	uint8_t wait;      /* enum resp_wait */
 	uint8_t msg;       /* op_kind of the message in progress; OP_UNKNOWN: none is */
 	bool wqe_held;     /* qp->wqe is a receive that was taken and is not completed */
-	bool cnp_due;      /* a congestion notification is to be sent, see cnp.h */
+	bool cnp_due : 1;  /* a congestion notification is to be sent, see cnp.h */
+	uint8_t hold : 7;  /* 1 + index in hold_arena.holds; 0: the QP holds no packets */
 	uint32_t received; /* bytes of the message so far */
 	struct sge_pos pos;
 	/* WRITE in progress. */
@@ -289,6 +295,8 @@ struct qp {
 	bool cnp_timed : 1;    /* a CNP was sent since RESET */
 	/* tail-loss probes since the last progress, up to 3: see congestion_probe() */
 	uint8_t cc_probes : 2;
+	/* the copies due or sent for a NAK: see peer_resend_shift() */
+	uint8_t resend_shift : 2;
 	uint8_t wqe_sges; /* SGEs that wqe has room for; 0: no wqe */
 	union {
 		uint32_t xrcd; /* XRC target: number of its domain */
@@ -410,6 +418,14 @@ unsigned qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 /* As qp_tx(), for a QP in RTS, without responses. */
 unsigned qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 
+/* True if a copy of the oldest packet is to be sent. No window limits it: it is counted
+ * already. */
+static inline bool
+qp_copy_due(const struct qp *qp)
+{
+	return qp->req.tlp_state >= TLP_DUE;
+}
+
 /* True if qp_tx() would have something to do, regardless of the peer window. */
 bool qp_wants_tx(const struct qp *qp);
 
@@ -443,13 +459,12 @@ qp_peer_full(const struct qp *qp)
 }
 
 /* True if the QP has only requests to send and the peer window blocks them. False if an
- * error flushes them, and false for a probe: its packet is counted in the window
- * already. */
+ * error flushes them, and false for a copy of the oldest packet. */
 static inline bool
 qp_window_blocked(const struct qp *qp)
 {
 	return unlikely(qp_peer_full(qp)) && !qp_has_response_pending(qp) &&
-	       qp->state != IBV_QPS_ERR && qp->req.tlp_state != TLP_DUE;
+	       qp->state != IBV_QPS_ERR && !qp_copy_due(qp);
 }
 
 /* True if other QPs wait for the window already, and the QP has only requests to send. */
@@ -458,7 +473,7 @@ qp_must_queue(const struct qp *qp)
 {
 	return qp->peer != NULL && unlikely(!TAILQ_EMPTY(&qp->peer->blocked)) &&
 	       !qp_has_response_pending(qp) && qp->state != IBV_QPS_ERR &&
-	       qp->req.tlp_state != TLP_DUE;
+	       !qp_copy_due(qp);
 }
 
 /* True if the peer has enough QPs for AckReq suppression, see ackreq.c. */

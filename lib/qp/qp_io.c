@@ -2,6 +2,7 @@
 /* Data path. */
 /* The calls by which the engine drives a QP. */
 #include "qp/cnp.h"
+#include "qp/hold.h"
 #include "qp/loss.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
@@ -20,6 +21,25 @@ rx_other(struct qp *qp, const struct pkt_view *view, uint64_t now)
 	if (qp->type == IBV_QPT_XRC_RECV)
 		return xrc_rx(qp, view);
 	return comp_rx(qp, view, now);
+}
+
+/* A missing packet has come: executes the held ones that are next. If another packet is
+ * missing behind them, its NAK is due. */
+static void RARE
+held_rx(struct qp *qp)
+{
+	enum verdict verdict = VERDICT_GO;
+	struct held_packet *packet;
+
+	while ((verdict == VERDICT_GO || verdict == VERDICT_FILLED) &&
+		(packet = hold_take(qp)) != NULL) {
+		verdict = qp->type == IBV_QPT_RC ? resp_rx(qp, &packet->view)
+						 : xrc_rx(qp, &packet->view);
+		verdict_apply(qp, packet->view.psn, verdict);
+		hold_put(qp, packet);
+	}
+	if (qp->resp.hold != 0 && qp->resp.wait == RESP_OPEN)
+		resp_hole(qp);
 }
 
 void
@@ -47,8 +67,11 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 		verdict = comp_rx(qp, view, now);
 	else
 		verdict = resp_rx(qp, view);
-	if (unlikely(verdict != VERDICT_GO))
+	if (unlikely(verdict != VERDICT_GO)) {
 		verdict_apply(qp, view->psn, verdict);
+		if (verdict == VERDICT_FILLED)
+			held_rx(qp);
+	}
 }
 
 /* True if qp_flush() would complete requests. */
@@ -73,7 +96,7 @@ req_wants_tx(const struct qp *qp)
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
 		req->rnr_deadline != TIME_NEVER)
 		return false;
-	if (unlikely(req->tlp_state == TLP_DUE))
+	if (unlikely(qp_copy_due(qp)))
 		return true;
 	return req_below_max_unacked(qp) && req_has_next(qp);
 }

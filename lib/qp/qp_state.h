@@ -62,7 +62,8 @@ enum verdict {
 	/* Not executed: dropped and counted, or a NAK is pending that keeps the
 	 * connection, or packets are resent. */
 	VERDICT_DROP,
-	VERDICT_LOCAL, /* requester: executed a request without packets */
+	VERDICT_FILLED, /* responder: executed, and the QP holds packets behind it */
+	VERDICT_LOCAL,  /* requester: executed a request without packets */
 #define FAULT(name, syndrome, status, vendor) FAULT_##name,
 #define SEND_FAULT(name, status, vendor) FAULT_##name,
 #include "qp/fault.def"

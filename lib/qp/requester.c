@@ -271,26 +271,38 @@ rebuild_with_ackreq(struct qp *qp, struct pkt *pkt)
 	req_build(qp, pkt, true); /* cannot fail: nothing has changed since */
 }
 
-/* Builds a copy of packet una_psn, of a SEND or WRITE. next_psn does not move. Returns 1,
- * or 0 if the QP may no longer read the packet's memory. A resend then reports the error:
- * the one after the ACK timeout, or, if no AckReq is outstanding, one that starts
- * here. */
+/* Builds a copy of packet una_psn, which belongs to a SEND or WRITE, for a probe, or up to n
+ * copies from there on for a NAK. next_psn does not move. Returns their number; 0: the QP
+ * may no longer read the packet's memory. A resend then reports the error: the one after
+ * the ACK timeout, or, if no AckReq is outstanding, one that starts here. */
 static unsigned RARE
-tlp_build(struct qp *qp, struct pkt *pkt)
+copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	uint32_t idx = req->next_idx, psn = req->next_psn;
-	bool built;
+	bool hole = req->tlp_state == TLP_HOLE_DUE;
+	unsigned built = 0;
 
-	assert(!psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)));
+	if (!hole)
+		n = 1;
+	else
+		n = RTE_MIN(n, 1u << qp->resend_shift);
 	req->next_idx = req->una_idx;
 	req->next_psn = req->una_psn;
-	built = req_build(qp, pkt, true);
+	while (built < n && req->next_psn != psn &&
+		!psn_range_needs_response(sq_psn_range(&qp->sq, req->next_idx)) &&
+		req_build(qp, &pkts[built], true))
+		built++;
 	req->next_idx = idx;
 	req->next_psn = psn;
-	qp->shared->stats->tlp_sent += built;
-	req->tlp_state = built ? TLP_SENT : TLP_OFF;
-	if (!built && req_awaits_no_ack(qp))
+	if (hole)
+		qp->shared->stats->resent_few += built;
+	else
+		qp->shared->stats->tlp_sent += built;
+	req->tlp_state = built == 0 ? TLP_OFF : hole ? TLP_HOLE_SENT : TLP_SENT;
+	if (built != 0 && hole)
+		tlp_hole_sent(qp, now);
+	if (built == 0 && req_awaits_no_ack(qp))
 		req_rollback(qp, req->una_psn);
 	return built;
 }
@@ -355,8 +367,8 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	many = qp_peer_has_many_qps(qp);
 	if (unlikely(many))
 		suppress = ackreq_can_suppress(qp);
-	if (unlikely(req->tlp_state == TLP_DUE))
-		first = built = tlp_build(qp, pkts);
+	if (unlikely(qp_copy_due(qp)))
+		first = built = copies_build(qp, pkts, n, now);
 	n = RTE_MIN(n, built + window_left(qp));
 	more = has_request(qp, req->next_idx);
 	/* n counts packets of one PSN each; a READ takes more. */

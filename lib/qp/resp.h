@@ -10,6 +10,9 @@
 
 #include "qp/qp_state.h"
 
+/* hold.c: for resp_advance(), while qp->resp.wait is not RESP_OPEN. */
+enum verdict resp_hole_filled(struct qp *qp);
+
 static inline bool
 resp_res_pending(const struct qp *qp)
 {
@@ -24,20 +27,14 @@ resp_due_changed(struct qp *qp)
 	qp->resp_due = resp_res_pending(qp) | qp->resp.cnp_due;
 }
 
-/* Sets ePSN: the packets before it were executed. Returns false if a sequence NAK is
- * pending and the packet at the new ePSN, or a later one, was dropped: the NAK stays
- * pending and will carry the new ePSN. Else the responder waits for nothing any more. */
-static inline bool
+/* Sets ePSN: the packets before it were executed. Returns VERDICT_GO, or VERDICT_FILLED if
+ * the QP holds packets. If qp->resp.wait is RESP_OPEN afterwards, the responder waits for
+ * nothing any more. */
+static inline enum verdict
 resp_advance(struct qp *qp, uint32_t epsn)
 {
-	struct responder *resp = &qp->resp;
-
-	resp->epsn = epsn;
-	if (unlikely(qp->aeth_pending == AETH_PENDING_SEQ_NAK) &&
-		psn_diff(epsn, resp->nak_high_psn) <= 0)
-		return false;
-	resp->wait = RESP_OPEN;
-	return true;
+	qp->resp.epsn = epsn;
+	return likely(qp->resp.wait == RESP_OPEN) ? VERDICT_GO : resp_hole_filled(qp);
 }
 
 /* The last packet of a message was executed. */
@@ -59,8 +56,10 @@ void resp_established(struct qp *qp);
 
 /* ---- ack.c ---- */
 
-/* A request packet with a PSN after ePSN: packets are missing. */
-void resp_out_of_sequence(struct qp *qp, uint32_t psn);
+/* A request packet with a PSN after ePSN: packets are missing. It is held, or dropped. */
+void resp_out_of_sequence(struct qp *qp, const struct pkt_view *view);
+/* The packet with ePSN is missing: a sequence NAK asks for it. */
+void resp_hole(struct qp *qp);
 /* A duplicate of a SEND or WRITE packet. */
 void resp_duplicate(struct qp *qp, uint32_t psn);
 /* Builds the pending acknowledgement. */
@@ -76,7 +75,7 @@ enum verdict resp_atomic(struct qp *qp, const struct pkt_view *view);
 enum verdict resp_depth_check(struct qp *qp, const struct pkt_view *view);
 /* Adds an executed request: it takes its PSNs and a responder resource. Its response
  * acknowledges everything before it, so a pending acknowledgement is cancelled. Returns
- * VERDICT_GO. */
+ * the verdict of resp_advance(). */
 enum verdict resp_res_add(struct qp *qp, const struct resp_res *res);
 void resp_res_replay(struct qp *qp, const struct pkt_view *view);
 /* The highest PSN that an acknowledgement of a duplicate at psn may name. */

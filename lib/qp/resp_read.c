@@ -103,6 +103,7 @@ resp_res_add(struct qp *qp, const struct resp_res *res)
 {
 	struct responder *resp = &qp->resp;
 	struct resp_res *slot = res_at(qp, resp->res_end);
+	enum verdict verdict;
 
 	if (resp->res_end - resp->res_next == resp->res_max)
 		/* a repeated response that the peer no longer waits for */
@@ -115,10 +116,11 @@ resp_res_add(struct qp *qp, const struct resp_res *res)
 	resp->res_end++;
 	resp_due_changed(qp);
 	resp->res_count = RTE_MIN(resp->res_count + 1, resp->res_max);
-	if (resp_advance(qp, psn_add(res->first_psn, res->packets)))
+	verdict = resp_advance(qp, psn_add(res->first_psn, res->packets));
+	if (likely(resp->wait == RESP_OPEN))
 		qp->aeth_pending = 0;
 	resp_res_expire(qp);
-	return VERDICT_GO;
+	return verdict;
 }
 
 enum verdict

@@ -7,6 +7,7 @@
 
 #include <rte_byteorder.h>
 
+#include "qp/hold.h"
 #include "qp/qp_state.h"
 #include "qp/resp.h"
 
@@ -52,6 +53,7 @@ rnr_nak_queue(struct qp *qp, const struct pkt_view *v)
 		qp->shared->stats->drop[DROP_no_receive]++;
 		return VERDICT_DROP;
 	}
+	hold_drop(qp); /* the peer sends all packets from here on again */
 	resp->wait = RESP_RNR;
 	qp->aeth_pending = AETH_PENDING(AETH_RNR_NAK | qp->params.min_rnr_timer);
 	resp->ack_psn = v->psn;
@@ -149,21 +151,25 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 }
 
 /* A packet of a SEND or WRITE was executed: acknowledges it if AckReq was set. */
-static void
+static enum verdict
 resp_executed(struct qp *qp, const struct pkt_view *v)
 {
 	bool answer = v->ack_req && qp->type != IBV_QPT_UC;
 	/* A pending NAK would also have acknowledged the packets before it. If this
 	 * packet makes the NAK obsolete, an ACK takes its place, even if AckReq is
 	 * clear. */
-	bool nak = qp->aeth_pending != 0 && qp->aeth_pending != AETH_PENDING_ACK;
+	bool waited = qp->resp.wait != RESP_OPEN;
+	bool nak = unlikely(waited) && qp->aeth_pending != 0 &&
+		   qp->aeth_pending != AETH_PENDING_ACK;
+	enum verdict verdict = resp_advance(qp, psn_add(v->psn, 1));
 
-	if (likely(resp_advance(qp, psn_add(v->psn, 1))) && (answer || unlikely(nak))) {
+	if ((answer || unlikely(nak)) && likely(qp->resp.wait == RESP_OPEN)) {
 		qp->aeth_pending = AETH_PENDING_ACK;
 		qp->resp.ack_psn = v->psn;
 	}
 	if (unlikely(qp->resp.epsn % RES_EXPIRE_EVERY == 0))
 		resp_res_expire(qp);
+	return verdict;
 }
 
 /* The payload of a SEND or WRITE packet is in place. The last packet of a message ends it,
@@ -181,8 +187,7 @@ data_executed(struct qp *qp, const struct pkt_view *v, enum op_kind kind, bool r
 			return verdict;
 		resp_message_done(qp);
 	}
-	resp_executed(qp, v);
-	return VERDICT_GO;
+	return resp_executed(qp, v);
 }
 
 static enum verdict
@@ -336,7 +341,7 @@ resp_rx(struct qp *qp, const struct pkt_view *v)
 	if (likely(ahead == 0))
 		return resp_request(qp, v);
 	if (ahead > 0)
-		resp_out_of_sequence(qp, v->psn);
+		resp_out_of_sequence(qp, v);
 	else if (v->op->kind == OP_SEND || v->op->kind == OP_WRITE)
 		resp_duplicate(qp, v->psn);
 	else

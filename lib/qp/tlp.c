@@ -28,6 +28,7 @@
 
 #define TLP_RTTS 4
 #define TLP_MIN_NS (100 * NS_PER_US)
+#define TLP_HOLE_MIN_NS (25 * NS_PER_US)
 #define TLP_FIRST_NS (250 * NS_PER_US)
 #define TLP_BACKOFF_MAX 10 /* without an ACK timeout */
 
@@ -83,10 +84,29 @@ tlp_sent(struct qp *qp, uint32_t sent, uint64_t now)
 		req->rtt_start = now;
 	}
 	if (unlikely(cc_is_on(&qp->peer->cc))) {
-		if (sampled)
+		if (sampled) {
 			req->rtt_psn = sent; /* the first one: congestion_wants_ack() */
-		congestion_sent(qp, sampled, now);
+			congestion_sampled(qp, now);
+		}
+		congestion_sent(qp, now);
 	}
+}
+
+/* The peer has said that it does not have the packet, so the answer is one to the copy.
+ * Without this measurement a QP that loses a packet in each round trip would have none. */
+void
+tlp_hole_sent(struct qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	req->rtt_psn = req->una_psn;
+	req->rtt_start = now;
+	/* If the copy is lost, everything waits for it. One copy too many costs little. */
+	if (req->srtt_ns != 0 && qp->params.timeout != 0 && !qp->shared->tlp_off)
+		req->tlp_deadline =
+			now + RTE_MAX(2 * (uint64_t)req->srtt_ns, TLP_HOLE_MIN_NS);
+	if (cc_is_on(&qp->peer->cc))
+		congestion_sampled(qp, now);
 }
 
 void
@@ -96,12 +116,31 @@ tlp_sent_suppressed(struct qp *qp, uint64_t now)
 		qp->req.tlp_deadline = now + ackreq_delay_ns(qp);
 }
 
-bool
-tlp_progress(struct qp *qp, bool one, uint64_t now)
+/* una_psn has advanced, by one PSN or more, after a copy of that packet became due. Returns
+ * true if the answer to a probe shows that the packets behind it are missing, too. */
+static bool RARE
+copy_answered(struct qp *qp, uint32_t packets)
 {
 	struct requester *req = &qp->req;
-	bool repaired = one && req->tlp_state == TLP_SENT;
+	uint8_t state = req->tlp_state;
 
+	req->tlp_state = TLP_OFF;
+	/* If the copies were all that was unacknowledged, the answer does not show what the
+	 * peer does with packets behind them. */
+	if (state == TLP_HOLE_SENT &&
+		(req->next_psn != req->una_psn || packets > 1u << qp->resend_shift))
+		peer_resend_answered(qp->peer, qp->resend_shift, packets);
+	return packets == 1 && state == TLP_SENT;
+}
+
+bool
+tlp_progress(struct qp *qp, uint32_t packets, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	bool repaired = false;
+
+	if (unlikely(req->tlp_state != TLP_OFF))
+		repaired = copy_answered(qp, packets);
 	if (req->rtt_start != TIME_NEVER && psn_diff(req->una_psn, req->rtt_psn) > 0) {
 		uint32_t sample = (uint32_t)RTE_MIN(now - req->rtt_start, NS_PER_SEC);
 
@@ -114,8 +153,7 @@ tlp_progress(struct qp *qp, bool one, uint64_t now)
 	}
 	if (unlikely(qp->cc_probes != 0))
 		congestion_answer(qp, !repaired, now);
-	req->tlp_state = TLP_OFF;
-	if (likely(req->srtt_ns != 0) || !one)
+	if (likely(req->srtt_ns != 0) || packets != 1)
 		req->tlp_backoff = 0;
 	req->tlp_deadline = TIME_NEVER;
 	if (req->next_psn == req->una_psn)

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets that a responder holds behind a missing one (docs/protocol.md 8.10), and the
+ * requester that then sends only the missing one again (7.9). */
+#include <string.h>
+
+#include "qp/hold.h"
+#include "qp_link.h"
+
+static struct qp_link p;
+static struct hold_arena arena;
+static unsigned posted, received; /* SENDs of a */
+
+static void
+open_pair(void)
+{
+	struct qp_link_conf conf = qp_link_defaults_rdma();
+
+	qp_link_init(&p, &conf);
+	assert_int_equal(hold_arena_init(&arena), 0);
+	p.a.shared.hold = p.b.shared.hold = &arena;
+	bytes_fill(p.a.mem, 0x8000, 1);
+	posted = received = 0;
+}
+
+static void
+close_pair(void)
+{
+	assert_true(TAILQ_EMPTY(&arena.waiting));
+	qp_link_fini(&p);
+	hold_arena_fini(&arena);
+}
+
+static void
+post_receives(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		host_recv(&p.b, i, 1024 * i, 1024);
+}
+
+/* Injects a SEND of 8 bytes, the nth packet. */
+static void
+inject_nth(unsigned n, bool ack_req)
+{
+	inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_RC_SEND_ONLY,
+			     .psn = PSN_A + n,
+			     .payload_len = 8,
+			     .payload_key = n,
+			     .ack_req = ack_req});
+}
+
+/* The nth SEND was received, after those before it. */
+static void
+expect_nth(unsigned n)
+{
+	expect_received(&p.b, n, 8);
+	assert_true(bytes_match(p.b.mem + 1024 * n, 8, n));
+}
+
+#define expect_one_ack(syndrome, psn, msn)                                               \
+	do {                                                                             \
+		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);                          \
+		expect_ack(&p.b, 0, syndrome, psn, msn);                                 \
+		wire_drop(&p.b, 0);                                                      \
+	} while (0)
+#define expect_silence() assert_int_equal(host_pull(&p.b, PULL_ALL), 0)
+
+/* The missing packet comes: all behind it are executed in order, by one ACK. */
+static void
+held_packets_follow_the_missing_one(void **state)
+{
+	open_pair();
+	post_receives(4);
+	inject_nth(1, false);
+	expect_one_ack(AETH_NAK_SEQ, PSN_A, 0);
+	inject_nth(3, true);
+	inject_nth(2, false);
+	inject_nth(3, true); /* twice */
+	expect_silence();
+	expect_idle(&p.b);
+	inject_nth(0, false);
+	expect_one_ack(AETH_ACK, PSN_A + 3, 4);
+	for (unsigned i = 0; i < 4; i++)
+		expect_nth(i);
+	assert_int_equal(p.b.stats.held, 3);
+	assert_int_equal(p.b.stats.drop[DROP_psn_gap], 0);
+	assert_int_equal(p.b.stats.seq_nak_sent, 1);
+	close_pair();
+}
+
+/* Another packet is missing behind the first one: its NAK leaves at once, and acknowledges
+ * what was executed. */
+static void
+next_hole_is_asked_for_at_once(void **state)
+{
+	open_pair();
+	post_receives(6);
+	inject_nth(1, true);
+	inject_nth(3, true);
+	inject_nth(5, true);
+	expect_one_ack(AETH_NAK_SEQ, PSN_A, 0);
+	inject_nth(0, true);
+	expect_one_ack(AETH_NAK_SEQ, PSN_A + 2, 2);
+	inject_nth(2, true);
+	expect_one_ack(AETH_NAK_SEQ, PSN_A + 4, 4);
+	inject_nth(4, true);
+	expect_one_ack(AETH_ACK, PSN_A + 5, 6);
+	for (unsigned i = 0; i < 6; i++)
+		expect_nth(i);
+	close_pair();
+}
+
+/* The missing packet comes before the NAK was sent: there is none. If it was not the only
+ * one, the NAK names the next. */
+static void
+reordering_needs_no_nak(void **state)
+{
+	open_pair();
+	post_receives(5);
+	inject_nth(1, true);
+	inject_nth(0, false);
+	expect_one_ack(AETH_ACK, PSN_A + 1, 2);
+	inject_nth(3, true);
+	inject_nth(4, true);
+	inject_nth(2, false);
+	expect_one_ack(AETH_ACK, PSN_A + 4, 5);
+	for (unsigned i = 0; i < 5; i++)
+		expect_nth(i);
+	close_pair();
+}
+
+/* A packet that is too far ahead is dropped. When all before it have come, it is asked
+ * for. */
+static void
+reach_is_limited(void **state)
+{
+	open_pair();
+	post_receives(3);
+	inject_nth(QP_MAX_UNACKED, true);
+	assert_int_equal(p.b.stats.held, 0);
+	inject_nth(1, true);
+	inject_nth(QP_MAX_UNACKED - 1, true);
+	assert_int_equal(p.b.stats.held, 2);
+	assert_int_equal(p.b.stats.drop[DROP_psn_gap], 1);
+	inject_nth(0, true);
+	expect_one_ack(AETH_NAK_SEQ, PSN_A + 2, 2);
+	expect_nth(0);
+	expect_nth(1);
+	assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
+	assert_true(TAILQ_EMPTY(&arena.waiting));
+	expect_recv_error(&p.b, 2, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	close_pair();
+}
+
+/* After an RNR NAK the peer sends everything again. */
+static void
+rnr_nak_drops_held_packets(void **state)
+{
+	open_pair();
+	post_receives(1);
+	inject_nth(1, true);
+	inject_nth(2, true);
+	expect_one_ack(AETH_NAK_SEQ, PSN_A, 0);
+	inject_nth(0, true);
+	expect_one_ack(AETH_RNR_NAK | 12, PSN_A + 1, 1);
+	assert_true(TAILQ_EMPTY(&arena.waiting));
+	expect_nth(0);
+	close_pair();
+}
+
+/* The rkey of a held WRITE goes: it writes nothing, and the WRITE fails in its turn. */
+static void
+keys_are_checked_when_the_hole_fills(void **state)
+{
+	uint8_t before[8];
+
+	open_pair();
+	post_receives(2);
+	memcpy(before, p.b.mem + 0x4000, sizeof(before));
+	inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_RC_WRITE_ONLY,
+			     .psn = PSN_A + 1,
+			     .payload_len = 8,
+			     .payload_key = 9,
+			     .va = (uintptr_t)p.b.mem + 0x4000,
+			     .rkey = p.b.rkey,
+			     .dma_len = 8,
+			     .ack_req = true});
+	inject_nth(2, true);
+	assert_int_equal(p.b.stats.held, 2);
+	assert_int_equal(key_free(&p.b.keys, p.b.rkey), 0);
+	inject_nth(0, true);
+	expect_one_ack(AETH_NAK_ACCESS, PSN_A + 1, 1);
+	assert_memory_equal(p.b.mem + 0x4000, before, sizeof(before));
+	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_ERR);
+	assert_true(TAILQ_EMPTY(&arena.waiting));
+	expect_nth(0);
+	expect_recv_error(&p.b, 1, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
+	close_pair();
+}
+
+/* Memory is full: a QP's own packets stay, and the next one is dropped; of other QPs, the
+ * one that has waited longest gives up what it holds. */
+static void
+full_arena_means_go_back_n(void **state)
+{
+	static struct qp_link other;
+
+	open_pair();
+	post_receives(4);
+	arena.touched = HOLD_PACKETS - 2;
+	inject_nth(1, true);
+	inject_nth(2, true);
+	assert_int_equal(p.b.stats.held, 2);
+	qp_link_init_default(&other);
+	other.b.shared.hold = &arena;
+	for (unsigned i = 1; i <= 3; i++)
+		inject(&other.b, &(struct pkt_spec){.opcode = OPCODE_RC_SEND_ONLY,
+					 .psn = PSN_A + i,
+					 .payload_len = 8});
+	assert_int_equal(p.b.stats.hold_evicted, 1);
+	assert_int_equal(other.b.stats.held, 2);
+	assert_int_equal(other.b.stats.drop[DROP_psn_gap], 1);
+	/* Nothing is held of the first QP any more, so its NAK stays due. */
+	inject_nth(0, true);
+	expect_one_ack(AETH_NAK_SEQ, PSN_A + 1, 1);
+	for (unsigned i = 1; i < 4; i++)
+		inject_nth(i, true);
+	expect_one_ack(AETH_ACK, PSN_A + 3, 4);
+	for (unsigned i = 0; i < 4; i++)
+		expect_nth(i);
+	assert_int_equal(host_pull(&other.b, PULL_ALL), 1);
+	wire_drop_all(&other.b);
+	qp_link_fini_reset(&other);
+	arena.touched = HOLD_PACKETS;
+	close_pair();
+}
+
+/* ---- The requester ---- */
+
+/* Posts n SENDs of 8 bytes and their receives, and loses those of the mask. */
+static void
+send_and_lose(unsigned n, unsigned lost)
+{
+	for (unsigned i = 0; i < n; i++) {
+		host_recv(&p.b, posted, 0, 1024);
+		host_send(&p.a, posted++, 0, 8, i + 1 == n ? IBV_SEND_SIGNALED : 0);
+	}
+	assert_int_equal(host_pull(&p.a, PULL_ALL), n);
+	for (unsigned i = n; i-- != 0;) {
+		if (lost >> i & 1)
+			wire_drop(&p.a, i);
+	}
+	wire_deliver_all(&p.a);
+}
+
+/* Delivers b's only response. */
+static void
+respond(void)
+{
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	wire_deliver_all(&p.b);
+}
+
+/* All that was sent has been received, once and in order, and completed. */
+static void
+expect_all(void)
+{
+	struct cqe cqe;
+
+	while (received != posted)
+		expect_received(&p.b, received++, 8);
+	while (host_poll(&p.a, &p.a.send_cq, &cqe))
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+	assert_int_equal(p.a.qp.req.una_idx, posted);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+}
+
+/* Resends n packets for a NAK, and delivers them. */
+static void
+resend(unsigned n)
+{
+	respond();
+	assert_int_equal(host_pull(&p.a, PULL_ALL), n);
+	wire_deliver_all(&p.a);
+}
+
+/* Only the missing packet is sent again, for the first loss, too. After an answer to just
+ * that packet two are sent again; after an answer to more it is one. */
+static void
+missing_packets_are_sent_alone(void **state)
+{
+	open_pair();
+	send_and_lose(8, 1);
+	resend(1);
+	respond(); /* acknowledges all of them */
+	expect_all();
+	/* two packets in a row, and then one */
+	send_and_lose(8, 0x23);
+	resend(1);
+	resend(2);
+	assert_int_equal(p.a.peer.resend_shift, 1);
+	resend(1);
+	assert_int_equal(p.a.peer.resend_shift, 0);
+	respond();
+	expect_all();
+	assert_int_equal(p.a.stats.resent_few, 5);
+	assert_int_equal(p.a.stats.retransmitted, 5);
+	assert_int_equal(p.a.stats.tlp_sent, 0);
+	assert_int_equal(p.b.stats.held, 7 + 5);
+	close_pair();
+}
+
+/* A copy is lost: a tail-loss probe finds that after 25 us. */
+static void
+lost_copy_is_probed(void **state)
+{
+	open_pair();
+	send_and_lose(1, 0);
+	respond(); /* a round trip */
+	send_and_lose(4, 1);
+	respond();
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_drop_all(&p.a);
+	qp_link_advance(&p, 24 * NS_PER_US);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	qp_link_advance(&p, NS_PER_US);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	assert_int_equal(p.a.stats.tlp_sent, 1);
+	wire_deliver_all(&p.a);
+	respond();
+	expect_all();
+	assert_int_equal(p.a.stats.ack_timeouts, 0);
+	close_pair();
+}
+
+/* A peer that holds nothing: each answer acknowledges just what was sent again, and next
+ * time it is twice as much, at last everything. */
+static void
+peer_without_hold_gets_all_packets(void **state)
+{
+	open_pair();
+	p.b.shared.hold = NULL;
+	send_and_lose(20, 1);
+	for (unsigned n = 1; n <= 8; n *= 2) {
+		resend(n);
+		respond(); /* acknowledges just these */
+		send_and_lose(1, 0);
+	}
+	assert_int_equal(p.a.peer.resend_shift, RESEND_ALL_SHIFT);
+	resend(20 - 15 + 4);
+	respond();
+	expect_all();
+	/* One NAK of 16 tries whether that has changed. */
+	for (unsigned loss = 1; loss < RESEND_TRY_EVERY - 1; loss++) {
+		send_and_lose(10, 1);
+		resend(10);
+		respond();
+		expect_all();
+	}
+	p.b.shared.hold = &arena;
+	send_and_lose(10, 1);
+	resend(8);
+	respond();
+	expect_all();
+	assert_int_equal(p.a.peer.resend_shift, 0);
+	close_pair();
+}
+
+/* All packets are sent again, and the first of them is answered by an acknowledgement of
+ * more: the peer holds packets. */
+static void
+early_answer_shows_that_the_peer_holds(void **state)
+{
+	open_pair();
+	p.a.peer.resend_shift = RESEND_ALL_SHIFT;
+	send_and_lose(10, 1);
+	respond();
+	assert_int_equal(host_pull(&p.a, 2), 2);
+	wire_deliver_all(&p.a);
+	respond();
+	expect_all();
+	assert_int_equal(p.a.peer.resend_shift, 0);
+	close_pair();
+}
+
+/* A lost READ request: all requests from it on are sent again, because each of them needs
+ * its response. */
+static void
+read_is_not_sent_alone(void **state)
+{
+	open_pair();
+	host_read(&p.a, 100, 0x4000, 0, 8);
+	host_recv(&p.b, 0, 0, 1024);
+	host_send(&p.a, 101, 0, 8, IBV_SEND_SIGNALED);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	wire_drop(&p.a, 0);
+	wire_deliver_all(&p.a);
+	respond();
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	qp_link_drain(&p);
+	expect_sent(&p.a, 100, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 101, IBV_WC_SUCCESS);
+	expect_received(&p.b, 0, 8);
+	assert_int_equal(p.a.stats.resent_few, 0);
+	close_pair();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(held_packets_follow_the_missing_one),
+		cmocka_unit_test(next_hole_is_asked_for_at_once),
+		cmocka_unit_test(reordering_needs_no_nak),
+		cmocka_unit_test(reach_is_limited),
+		cmocka_unit_test(rnr_nak_drops_held_packets),
+		cmocka_unit_test(keys_are_checked_when_the_hole_fills),
+		cmocka_unit_test(full_arena_means_go_back_n),
+		cmocka_unit_test(missing_packets_are_sent_alone),
+		cmocka_unit_test(lost_copy_is_probed),
+		cmocka_unit_test(peer_without_hold_gets_all_packets),
+		cmocka_unit_test(early_answer_shows_that_the_peer_holds),
+		cmocka_unit_test(read_is_not_sent_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
