@@ -29,8 +29,9 @@
  * many times its growth before. */
 #define CC_CLIMB_FULL (32 * CC_ONE)
 #define CC_CLIMB_SUDDEN 3
-#define CC_CLIMB_DRAWS 8 /* after a failed climb, 1 in so many due climbs begins */
-#define CC_CLIMB_SKIP 2  /* samples after a loss that say nothing */
+/* After a failed climb, one of this many due climbs begins, drawn at random. */
+#define CC_CLIMB_DRAWS 8
+#define CC_CLIMB_SKIP 2 /* samples after a loss that say nothing */
 #define CC_CLIMB_MAX_SHIFT 10
 #define CC_LEVEL_NS NS_PER_SEC /* a level that rose stays for this long at least */
 

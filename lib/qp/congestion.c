@@ -2,7 +2,8 @@
 /* Data path. */
 #include "qp/congestion.h"
 
-/* in flight to the peer, with the QP's own, when an idle sample began: at most so many */
+/* A sample is idle if at most this many packets were in flight to the peer when its
+ * measurement began, those of the QP included. */
 #define IDLE_PACKETS 2
 
 /* Counts the cut, if congestion control has made one, and puts the window into effect. */

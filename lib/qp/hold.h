@@ -19,7 +19,8 @@
 
 #define HOLD_PACKETS 512 /* of an engine: four QPs that hold as many as they can */
 #define HOLD_QPS 64      /* QPs of an engine that hold any; qp->resp.hold has 7 bits */
-/* From the IP header to the end of the payload: IPv6, UDP, BTH. */
+/* Longest packet from the IP header to the end of the payload: IPv6, UDP, BTH, extended
+ * headers, payload. */
 #define HOLD_BYTES (40 + 8 + 12 + EXT_LEN_MAX + 4096)
 
 struct held_packet {
@@ -39,9 +40,10 @@ TAILQ_HEAD(holds, hold);
 
 struct hold_arena {
 	struct held_packet *packets;
-	uint32_t touched; /* of packets, those before it were used already */
-	struct held_packets free;
-	struct holds waiting; /* of QPs that hold packets, the longest one first */
+	uint32_t touched;         /* the packets before this index were used already */
+	struct held_packets free; /* of those */
+	struct holds
+		waiting; /* of QPs that hold packets; the first one has waited longest */
 	struct holds unused;
 	struct hold holds[HOLD_QPS];
 };

@@ -200,7 +200,8 @@ peer_resend_shift(struct peer *peer)
 							   : RESEND_ALL_SHIFT;
 }
 
-/* The answer to 1 << shift packets that were sent again acknowledges so many. */
+/* 1 << shift packets were sent again for a NAK, and the answer acknowledges this number of
+ * packets. */
 static inline void
 peer_resend_answered(struct peer *peer, unsigned shift, uint32_t acknowledged)
 {

@@ -77,8 +77,8 @@ class Load:
         return "" if status == 0 else "status %s: %s" % (status, text)
 
     def across_wire(self, chance):
-        """With an ACK timeout of half a second: beside so many programs a READ may wait longer than seven
-        of perftest's 67 ms, because each of five processes on its way waits for its core."""
+        """perftest's QPs get an ACK timeout of half a second (-u 17), not its default of 67 ms. A READ
+        passes five processes, and on this busy machine each of them waits for its core."""
         program = [chance.choice(PERFTEST), "-F", "-m", "4096", "-s", chance.choice((64, 4096, 65536)),
                    "-q", chance.choice((1, 4)), "-D", chance.choice((1, 2)), "-f", 0, "-u", 17]
         server, client, text = across(self.hosts, *program, port=18515)
