@@ -69,8 +69,8 @@ struct verbs_cq {
 	struct verbs_pd *domain; /* parent domain it was created on, or NULL */
 	struct cq cq;
 	/* Between ibv_start_poll() and ibv_end_poll(), under the pollers' lock: */
-	const struct cqe *cqe;
-	uint32_t tail; /* index of cqe */
+	struct cqe cqe;
+	uint64_t stamp; /* time of cqe, if the CQ has time stamps */
 };
 
 struct xrc_domain;

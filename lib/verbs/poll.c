@@ -12,11 +12,16 @@ struct free_run {
 	bool any;
 };
 
+/* tail: the index of cqe. The CQ's slots are freed before the SQ's: a post into those may
+ * complete at once, and the CQ has to have room for it. */
 static inline void
-free_run_add(const struct dev *dev, struct free_run *run, const struct cqe *cqe)
+free_run_add(
+	struct verbs_cq *vcq, struct free_run *run, const struct cqe *cqe, uint32_t tail)
 {
-	if (run->any && run->qpn != cqe->qpn)
-		cq_free_slots(dev, run->qpn, run->end);
+	if (run->any && run->qpn != cqe->qpn) {
+		cq_consume(&vcq->cq, tail);
+		cq_free_slots(vcq->dev, run->qpn, run->end);
+	}
 	*run = (struct free_run){.qpn = cqe->qpn, .end = cqe->sq_end, .any = true};
 }
 
@@ -57,12 +62,12 @@ poll_once(struct verbs_cq *vcq, int num_entries, struct ibv_wc *wc)
 			break;
 		wc_fill(&wc[n], cqe);
 		if (cqe->opcode < IBV_WC_RECV)
-			free_run_add(vcq->dev, &run, cqe);
+			free_run_add(vcq, &run, cqe, tail);
 		tail++;
 	}
+	cq_consume(cq, tail);
 	if (run.any)
 		cq_free_slots(vcq->dev, run.qpn, run.end);
-	cq_consume(cq, tail);
 	cq_unlock(cq);
 	return n;
 }

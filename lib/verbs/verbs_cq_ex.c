@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ibv_create_cq_ex(3). Between ibv_start_poll() and ibv_end_poll() the pollers' lock is
- * held, and completions are read in place. SQ slots are freed at each step, so that the
- * application can post while it goes through a batch.
+ * held. SQ slots are freed at each step, so that the application can post while it goes
+ * through a batch.
  */
 #include "engine/manual_progress.h"
 #include "verbs/context_ops.h"
@@ -17,20 +17,28 @@ ex_to_cq(struct ibv_cq_ex *ex)
 	return (struct verbs_cq *)ex;
 }
 
-/* Moves to the completion at vcq->tail or the first behind it that is not cleaned.
- * Returns ENOENT if there is none. */
+/* Moves to the next completion that is not cleaned. Returns ENOENT if there is none. The
+ * CQ's slot is freed before the SQ's: a post into that may complete at once, and the CQ
+ * has to have room for it. So the completion is copied. */
 static inline int
 cq_ex_step(struct verbs_cq *vcq)
 {
-	const struct cqe *cqe = cq_peek(&vcq->cq, &vcq->tail);
+	struct cq *cq = &vcq->cq;
+	uint32_t tail = cq->tail;
+	const struct cqe *cqe = cq_peek(cq, &tail);
 
-	if (cqe == NULL)
+	if (cqe == NULL) {
+		cq_consume(cq, tail);
 		return ENOENT;
-	vcq->cqe = cqe;
-	vcq->ex.wr_id = cqe->wr_id;
-	vcq->ex.status = (enum ibv_wc_status)cqe->status;
-	if (cqe->opcode < IBV_WC_RECV)
-		cq_free_slots(vcq->dev, cqe->qpn, cqe->sq_end);
+	}
+	vcq->cqe = *cqe;
+	if (cq->stamps != NULL)
+		vcq->stamp = cq->stamps[tail & cq->mask];
+	cq_consume(cq, tail + 1);
+	vcq->ex.wr_id = vcq->cqe.wr_id;
+	vcq->ex.status = (enum ibv_wc_status)vcq->cqe.status;
+	if (vcq->cqe.opcode < IBV_WC_RECV)
+		cq_free_slots(vcq->dev, vcq->cqe.qpn, vcq->cqe.sq_end);
 	return 0;
 }
 
@@ -40,12 +48,9 @@ cq_ex_start_once(struct verbs_cq *vcq)
 	int err;
 
 	cq_lock(&vcq->cq);
-	vcq->tail = vcq->cq.tail;
 	err = cq_ex_step(vcq);
-	if (err != 0) {
-		cq_consume(&vcq->cq, vcq->tail);
+	if (err != 0)
 		cq_unlock(&vcq->cq);
-	}
 	return err;
 }
 
@@ -67,35 +72,25 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 static int
 next_poll(struct ibv_cq_ex *ex)
 {
-	struct verbs_cq *vcq = ex_to_cq(ex);
-	uint32_t tail = vcq->tail++;
-	int err = cq_ex_step(vcq);
-
-	/* Leaves one completion for ibv_end_poll() to consume. */
-	if (err != 0)
-		vcq->tail = tail;
-	return err;
+	return cq_ex_step(ex_to_cq(ex));
 }
 
 static void
 end_poll(struct ibv_cq_ex *ex)
 {
-	struct verbs_cq *vcq = ex_to_cq(ex);
-
-	cq_consume(&vcq->cq, vcq->tail + 1);
-	cq_unlock(&vcq->cq);
+	cq_unlock(&ex_to_cq(ex)->cq);
 }
 
 static enum ibv_wc_opcode
 read_opcode(struct ibv_cq_ex *ex)
 {
-	return (enum ibv_wc_opcode)ex_to_cq(ex)->cqe->opcode;
+	return (enum ibv_wc_opcode)ex_to_cq(ex)->cqe.opcode;
 }
 
 static uint32_t
 read_vendor_err(struct ibv_cq_ex *ex)
 {
-	const struct cqe *cqe = ex_to_cq(ex)->cqe;
+	const struct cqe *cqe = &ex_to_cq(ex)->cqe;
 
 	return cqe->status == IBV_WC_SUCCESS ? 0 : cqe->byte_len;
 }
@@ -103,7 +98,7 @@ read_vendor_err(struct ibv_cq_ex *ex)
 static uint32_t
 read_byte_len(struct ibv_cq_ex *ex)
 {
-	const struct cqe *cqe = ex_to_cq(ex)->cqe;
+	const struct cqe *cqe = &ex_to_cq(ex)->cqe;
 
 	return cqe->status == IBV_WC_SUCCESS ? cqe->byte_len : 0;
 }
@@ -111,31 +106,31 @@ read_byte_len(struct ibv_cq_ex *ex)
 static __be32
 read_imm_data(struct ibv_cq_ex *ex)
 {
-	return ex_to_cq(ex)->cqe->imm;
+	return ex_to_cq(ex)->cqe.imm;
 }
 
 static uint32_t
 read_qp_num(struct ibv_cq_ex *ex)
 {
-	return ex_to_cq(ex)->cqe->qpn;
+	return ex_to_cq(ex)->cqe.qpn;
 }
 
 static uint32_t
 read_src_qp(struct ibv_cq_ex *ex)
 {
-	return ex_to_cq(ex)->cqe->src_qpn & 0xFFFFFF;
+	return ex_to_cq(ex)->cqe.src_qpn & 0xFFFFFF;
 }
 
 static unsigned
 read_wc_flags(struct ibv_cq_ex *ex)
 {
-	return ex_to_cq(ex)->cqe->wc_flags;
+	return ex_to_cq(ex)->cqe.wc_flags;
 }
 
 static uint8_t
 read_sl(struct ibv_cq_ex *ex)
 {
-	return (uint8_t)(ex_to_cq(ex)->cqe->src_qpn >> 24);
+	return (uint8_t)(ex_to_cq(ex)->cqe.src_qpn >> 24);
 }
 
 /* Ethernet has no LIDs. */
@@ -156,9 +151,7 @@ read_dlid_path_bits(struct ibv_cq_ex *ex)
 static uint64_t
 read_completion_ts(struct ibv_cq_ex *ex)
 {
-	const struct verbs_cq *vcq = ex_to_cq(ex);
-
-	return vcq->cq.stamps[vcq->tail & vcq->cq.mask];
+	return ex_to_cq(ex)->stamp;
 }
 
 static uint64_t

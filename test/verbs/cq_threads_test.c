@@ -191,6 +191,49 @@ resize_below_unpolled_is_refused(void **state)
 	pair_close(&pair);
 }
 
+static void
+write_post(uint64_t wr_id)
+{
+	struct ibv_send_wr wr = {.wr_id = wr_id,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad;
+
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+}
+
+/* A CQ with as many entries as its send queue is full. For each completion of an open
+ * batch a request is posted, and completes before the batch ends: the CQ has room. */
+static void
+posts_inside_a_batch_do_not_overrun(void **state)
+{
+	struct ibv_poll_cq_attr none = {0};
+	struct ibv_cq_ex *ex;
+
+	pair_open(&pair, &(struct verbs_pair_conf){.cqe = 8,
+				 .access = IBV_ACCESS_REMOTE_WRITE,
+				 .wc_flags = IBV_WC_STANDARD_FLAGS,
+				 .cap = {.max_send_wr = 8}});
+	ex = (struct ibv_cq_ex *)pair.a.send_cq;
+	for (uint64_t i = 0; i < 8; i++)
+		write_post(i);
+	pair_drain(&pair);
+	assert_int_equal(ibv_start_poll(ex, &none), 0);
+	for (uint64_t i = 0; i < 20; i++) {
+		assert_int_equal(ex->status, IBV_WC_SUCCESS);
+		assert_int_equal(ex->wr_id, i);
+		write_post(i + 8);
+		pair_drain(&pair);
+		assert_int_equal(ibv_wc_read_qp_num(ex), pair.a.qp[0]->qp_num);
+		assert_int_equal(ex->wr_id, i);
+		assert_int_equal(ibv_next_poll(ex), 0);
+	}
+	ibv_end_poll(ex);
+	for (struct ibv_wc wc; ibv_poll_cq(pair.a.send_cq, 1, &wc) == 1;)
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	pair_close(&pair);
+}
+
 int
 main(void)
 {
@@ -198,6 +241,7 @@ main(void)
 		cmocka_unit_test(resize_loses_no_completion),
 		cmocka_unit_test(resize_loses_no_completion_extended),
 		cmocka_unit_test(resize_below_unpolled_is_refused),
+		cmocka_unit_test(posts_inside_a_batch_do_not_overrun),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
