@@ -185,10 +185,6 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 		dev->conf.peer_window =
 			(port->caps.rx_ring != 0 ? port->caps.rx_ring : RX_RING_DEFAULT) /
 			2;
-	if (dev->conf.many_qps == 0)
-		dev->conf.many_qps = MANY_QPS_DEFAULT;
-	if (!env_enabled("ROCADE_ACKREQ_SUPPRESS"))
-		dev->conf.many_qps = UINT32_MAX;
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->link_lock, NULL);
 	dev->link_up = port->ops->link_up(port->drv);

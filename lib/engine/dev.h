@@ -53,10 +53,6 @@ struct dev_hooks {
 	int (*group)(void *arg, uint32_t qpn, const uint8_t gid[16], bool join);
 };
 
-/* Default of many_qps: with this many QPs to one peer, acknowledgements of each message
- * would be half of all packets. */
-#define MANY_QPS_DEFAULT 128
-
 struct dev_conf {
 	/* NULL: the port is not behind the daemon. No two QPNs that the hooks assign are
 	 * the same modulo max_qp. */
@@ -69,11 +65,8 @@ struct dev_conf {
 	uint32_t qpn_base; /* first QPN, 2..0xFFFFFE; 0: random */
 	/* of keys, QPNs and SRQ numbers; NULL: the kernel's. Tests set it. */
 	const struct random_key *random;
-	uint32_t max_qp;      /* 1..2^17 */
-	uint32_t peer_window; /* packets; 0: half of the port's receive ring */
-	/* QPs to one peer from which on AckReq is suppressed on some messages; 0:
-	 * MANY_QPS_DEFAULT */
-	uint32_t many_qps;
+	uint32_t max_qp;       /* 1..2^17 */
+	uint32_t peer_window;  /* packets; 0: half of the port's receive ring */
 	bool no_cnp;           /* send no CNPs for packets with CE */
 	struct cc_conf cc;     /* congestion control */
 	bool mr_fault_handler; /* contexts of the device install it, see mr_fault.h */

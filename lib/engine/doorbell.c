@@ -40,8 +40,7 @@ doorbells_enable(struct doorbells *doorbells, uint32_t index)
 {
 	assert(index < doorbells->count);
 	if (index / DOORBELLS_GROUP >= doorbells->groups)
-		__atomic_store_n(&doorbells->groups, index / DOORBELLS_GROUP + 1,
-			__ATOMIC_RELAXED);
+		doorbells->groups = index / DOORBELLS_GROUP + 1;
 }
 
 /* Clears the byte. Pairs with the release of the same byte in doorbells_ring(): what was

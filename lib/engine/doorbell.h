@@ -22,9 +22,7 @@ struct doorbells {
 	/* size of doorbell: a multiple of 8 * DOORBELLS_GROUP, as eight group bytes are
 	 * tested at once */
 	uint32_t count;
-	/* groups to scan: those behind them have no doorbell enabled; read by any
-	 * thread */
-	uint32_t groups;
+	uint32_t groups; /* to scan: those behind them have no doorbell enabled */
 	uint8_t any LINE_ALIGNED; /* 1: any doorbell may be pending */
 };
 
@@ -34,13 +32,6 @@ void doorbells_fini(struct doorbells *doorbells);
 
 /* Enables the doorbell of this QP index. With the engine lock held. */
 void doorbells_enable(struct doorbells *doorbells, uint32_t index);
-
-/* Returns an upper bound of the enabled indices. Any thread. */
-static inline uint32_t
-doorbells_enabled(const struct doorbells *doorbells)
-{
-	return __atomic_load_n(&doorbells->groups, __ATOMIC_RELAXED) * DOORBELLS_GROUP;
-}
 
 /* Rings the doorbell of this QP index. The thread that drains it sees what this thread
  * has published before. */

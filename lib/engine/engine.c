@@ -46,8 +46,6 @@ engine_doorbell(struct qp *qp)
 	uint32_t index = qp->sq.doorbell;
 	pthread_t thread = __atomic_load_n(&e->tx_thread, __ATOMIC_RELAXED);
 
-	if (unlikely(doorbells_enabled(&e->doorbells) > e->post_prefetch.min_qps))
-		post_prefetch_update(&e->post_prefetch, index, qp);
 	if (thread != 0 && thread == pthread_self() && tx_from_post(e, qp))
 		return;
 	doorbells_ring(&e->doorbells, index);
@@ -162,10 +160,9 @@ engine_create(struct dev *dev, unsigned index)
 		e->shared.hold = &e->hold;
 	if (hold_arena_init(&e->hold) != 0 ||
 		peers_init(&e->peers, &alloc_plain, dev->conf.peer_window,
-			dev->conf.many_qps, &dev->conf.cc) != 0 ||
+			&dev->conf.cc) != 0 ||
 		handoff_create(e) != 0 ||
-		doorbells_init(&e->doorbells, dev->qps.pool.mask + 1) != 0 ||
-		post_prefetch_init(&e->post_prefetch, dev->qps.pool.mask + 1) != 0) {
+		doorbells_init(&e->doorbells, dev->qps.pool.mask + 1) != 0) {
 		engine_destroy(e);
 		return NULL;
 	}
@@ -181,7 +178,6 @@ engine_destroy(struct engine *e)
 	peers_fini(&e->peers);
 	handoff_destroy(e);
 	doorbells_fini(&e->doorbells);
-	post_prefetch_fini(&e->post_prefetch);
 	engine_rx_fini(e);
 	port_io_fini(&e->io);
 	alloc_put(&alloc_plain, e, sizeof(*e));

@@ -12,7 +12,6 @@
 #include "base/ringmem.h"
 #include "engine/doorbell.h"
 #include "engine/engine.h"
-#include "engine/post_prefetch.h"
 #include "port/port_io.h"
 #include "qp/hold.h"
 
@@ -75,7 +74,6 @@ struct engine {
 	/* Written by posting threads and control calls. */
 	rte_ticketlock_t lock LINE_ALIGNED;
 	struct doorbells doorbells;
-	struct post_prefetch post_prefetch;
 	/* the thread that ran the last pass, until its next post; 0: none */
 	pthread_t tx_thread;
 	bool tx_from_post;   /* never changes */

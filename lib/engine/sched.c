@@ -106,8 +106,6 @@ engine_doorbells_drain(struct engine *e)
 
 	if (likely(!doorbells_pending(&e->doorbells)))
 		return;
-	if (unlikely(doorbells_enabled(&e->doorbells) > e->post_prefetch.min_qps))
-		post_prefetch_count(&e->post_prefetch, &e->stats);
 	while ((n = doorbells_drain(&e->doorbells, &at, indices)) != 0) {
 		unsigned kept = 0;
 

@@ -108,7 +108,6 @@ congestion_account(struct qp *qp)
 		qp->cc_reading = 0;
 		req->rtt_una = (uint8_t)req->una_psn;
 	}
-	/* unacked leaves out what is before a packet without AckReq (req_charge()). */
 	uncounted = req->stalled ? req->unacked : RTE_MIN(qp->cc_reading, req->unacked);
 	peer->uncounted += uncounted - qp->cc_uncounted;
 	qp->cc_uncounted = (uint16_t)uncounted;

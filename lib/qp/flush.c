@@ -53,7 +53,6 @@ stop_requester(struct qp *qp)
 	struct requester *req = &qp->req;
 
 	req->next_psn = req->una_psn;
-	ackreq_count_all(qp);
 	req->reads = 0;
 	req->ack_deadline = TIME_NEVER;
 	req->rnr_deadline = TIME_NEVER;

@@ -2,7 +2,6 @@
 /* Control path. */
 #include <errno.h>
 
-#include "qp/loss.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/resp.h"
@@ -108,10 +107,8 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 					a->en_sqd_async_notify;
 	}
 	__atomic_store_n(&qp->state, (uint8_t)to, __ATOMIC_RELEASE);
-	if (to == IBV_QPS_SQD) {
+	if (to == IBV_QPS_SQD)
 		req_check_drained(qp);
-		tlp_request_ack(qp);
-	}
 }
 
 int

@@ -38,14 +38,11 @@ buckets_put(const struct peers *peers, struct peer_bucket *buckets, uint32_t n)
 /* Data path. */
 
 int
-peers_init(struct peers *peers, const struct alloc *mem, uint32_t cap, uint32_t many_qps,
+peers_init(struct peers *peers, const struct alloc *mem, uint32_t cap,
 	const struct cc_conf *cc)
 {
-	*peers = (struct peers){.mem = mem,
-		.mask = BUCKETS_MIN - 1,
-		.cap = cap,
-		.many_qps = many_qps,
-		.cc = *cc};
+	*peers = (struct peers){
+		.mem = mem, .mask = BUCKETS_MIN - 1, .cap = cap, .cc = *cc};
 	TAILQ_INIT(&peers->blocked);
 	peers->buckets = buckets_get(peers, BUCKETS_MIN);
 	return peers->buckets != NULL ? 0 : -ENOMEM;
@@ -96,7 +93,6 @@ peer_create(struct peers *peers, const uint8_t gid[16], bool local)
 	peer->window = peer->cap = peers->cap;
 	cc_init(&peer->cc, local ? &off : &peers->cc, peer->cap);
 	peer_window_set(peer, 0);
-	peer->many_qps = peers->many_qps;
 	TAILQ_INIT(&peer->blocked);
 	LIST_INSERT_HEAD(bucket_of(peers, gid), peer, link);
 	peers->count++;

@@ -8,10 +8,8 @@
  * sends, so it does not count packets of READs and atomics. Nor does it count those of a QP
  * that gets no answer.
  *
- * The requester accounts for its packets by peer_charge() and the calls below it. Packets
- * sent without AckReq (ackreq.c) are counted apart, until a packet with AckReq, of any QP,
- * covers them. The engine finds, releases, blocks and unblocks. All calls with the engine
- * lock held.
+ * The requester accounts for its packets by peer_charge(). The engine finds, releases,
+ * blocks and unblocks. All calls with the engine lock held.
  */
 #ifndef ROCADE_QP_PEER_H
 #define ROCADE_QP_PEER_H
@@ -28,13 +26,9 @@ struct peer {
 	 * tlp.c. */
 	uint32_t inflight; /* packets of all QPs */
 	uint32_t window;   /* see peer_window_set() */
-	/* packets sent without AckReq that no later AckReq covers yet */
-	uint32_t suppressed;
-	uint32_t qps; /* QPs that send to this peer */
-	/* from this many QPs on some messages are sent without AckReq, see ackreq.c */
-	uint32_t many_qps;
-	uint32_t
-		srtt_ns; /* smoothed round trip of all QPs; 0: no sample yet; see tlp.c */
+	uint32_t qps;      /* QPs that send to this peer */
+	/* smoothed round trip of all QPs; 0: no sample yet; see tlp.c */
+	uint32_t srtt_ns;
 	uint32_t qps_blocked;     /* of qps */
 	TAILQ_HEAD(, qp) blocked; /* QPs blocked on the window */
 	TAILQ_ENTRY(peer) blocked_link;
@@ -55,16 +49,16 @@ LIST_HEAD(peer_bucket, peer);
 struct peers {
 	TAILQ_HEAD(, peer) blocked; /* peers that have blocked QPs */
 	struct peer_bucket *buckets;
-	uint32_t mask;          /* number of buckets - 1 */
-	uint32_t count;         /* peers */
-	uint32_t cap, many_qps; /* of each peer */
+	uint32_t mask;  /* number of buckets - 1 */
+	uint32_t count; /* peers */
+	uint32_t cap;   /* of the window of each peer */
 	struct cc_conf cc;
 	const struct alloc *mem;
 };
 
 /* Returns 0 or -ENOMEM. */
 int peers_init(struct peers *peers, const struct alloc *mem, uint32_t cap,
-	uint32_t many_qps, const struct cc_conf *cc);
+	const struct cc_conf *cc);
 /* No peer may be left (asserted). */
 void peers_fini(struct peers *peers);
 
@@ -136,44 +130,6 @@ peer_window_set(struct peer *peer, uint64_t now)
 		return;
 	window = peer_opens_at(peer, now) == TIME_NEVER ? cc_window(&peer->cc) : 0;
 	peer->window = RTE_MIN(window + peer->uncounted, peer->cap);
-}
-
-/* ---- Packets without AckReq ---- */
-
-static inline bool
-peer_has_many_qps(const struct peer *peer)
-{
-	return peer->qps >= peer->many_qps;
-}
-
-/* At most a quarter of the window is sent without AckReq, and at most 4096 packets. */
-#define PEER_SUPPRESS_SHARE 4
-#define PEER_SUPPRESS_MAX 4096u
-
-static inline bool
-peer_may_suppress(const struct peer *peer)
-{
-	return peer->suppressed <
-	       RTE_MIN(peer->window / PEER_SUPPRESS_SHARE, PEER_SUPPRESS_MAX);
-}
-
-/* This many packets were sent without AckReq. */
-static inline void
-peer_suppress(struct peer *peer, uint32_t packets)
-{
-	peer->suppressed += packets;
-}
-
-/* A packet with AckReq was sent: all packets without AckReq are in flight until it is
- * acknowledged. Returns their number, which the caller releases by peer_charge(). */
-static inline uint32_t
-peer_piggyback(struct peer *peer)
-{
-	uint32_t packets = peer->suppressed;
-
-	peer->inflight += packets;
-	peer->suppressed = 0;
-	return packets;
 }
 
 /* ---- Missing packets ---- */

@@ -96,12 +96,11 @@ struct requester {
 	/* una_psn was resent for a NAK or an implied NAK: further ones for the same loss
 	 * are ignored */
 	bool in_recovery : 1;
-	bool ackreq_sent : 1; /* the packet built last had AckReq set */
-	bool draining : 1;    /* SQD: requests under way are still to be completed */
-	bool uncounted : 1;   /* stalled, or cc_reading is not 0: congestion_account() */
-	bool stalled : 1;     /* a second probe was due: see congestion_probe() */
-	bool rtt_counts : 1;  /* the measurement is a sample of congestion control, too */
-	bool rtt_idle : 1;    /* hardly anything was in flight to the peer at rtt_start */
+	bool draining : 1;   /* SQD: requests under way are still to be completed */
+	bool uncounted : 1;  /* stalled, or cc_reading is not 0: congestion_account() */
+	bool stalled : 1;    /* a second probe was due: see congestion_probe() */
+	bool rtt_counts : 1; /* the measurement is a sample of congestion control, too */
+	bool rtt_idle : 1;   /* hardly anything was in flight to the peer at rtt_start */
 	uint8_t tlp_backoff;
 	uint8_t retry_left;
 	uint64_t ack_deadline; /* TIME_NEVER: not running */
@@ -115,17 +114,11 @@ struct requester {
 	uint32_t read_pos_psn; /* READ response packet whose payload goes to read_pos */
 	struct sge_pos pos;
 	struct sge_pos read_pos;
-	/* packets before it were sent without AckReq: not in unacked; see ackreq.c */
-	uint32_t suppressed_psn;
-	/* piggybacked packets count until una_psn reaches this PSN */
-	uint32_t piggyback_psn;
 	uint32_t fail_idx;
-	/* piggybacked packets, of any QP: counted in peer->inflight */
-	uint16_t piggybacked;
 	uint8_t rnr_left;
 	uint8_t rtt_una; /* low bits of a PSN: congestion control is done up to it */
 };
-static_assert(sizeof(struct requester) == 112, "with its neighbours: two cache lines");
+static_assert(sizeof(struct requester) == 104, "with its neighbours: two cache lines");
 
 /* vendor_err of an error completion: the check that failed. */
 #define QP_VENDOR_ERRS(X)                                                                \
@@ -241,8 +234,6 @@ struct qp_params {
 };
 static_assert(sizeof(struct qp_params) == 16, "at the end of the requester's lines");
 
-/* A creator that embeds a QP in an object of its own places behind it what its posts read:
- * the engine prefetches that line, too (post_prefetch.h). */
 struct qp {
 	/* Members read by dispatch, in both directions, and by posts. */
 	uint32_t qpn;
@@ -474,13 +465,6 @@ qp_must_queue(const struct qp *qp)
 	return qp->peer != NULL && unlikely(!TAILQ_EMPTY(&qp->peer->blocked)) &&
 	       !qp_has_response_pending(qp) && qp->state != IBV_QPS_ERR &&
 	       !qp_copy_due(qp);
-}
-
-/* True if the peer has enough QPs for AckReq suppression, see ackreq.c. */
-static inline bool
-qp_peer_has_many_qps(const struct qp *qp)
-{
-	return qp->peer != NULL && peer_has_many_qps(qp->peer);
 }
 
 /* True if messages are acknowledged. */

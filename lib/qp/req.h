@@ -27,6 +27,13 @@ psn_range_is_local(const struct psn_range *range)
 	return range->first_psn == psn_range_end(range);
 }
 
+/* Packets up to next_psn that are not acknowledged. */
+static inline uint32_t
+req_outstanding(const struct qp *qp)
+{
+	return (qp->req.next_psn - qp->req.una_psn) & PSN_MASK;
+}
+
 /* PSNs that may be unacknowledged. */
 static inline uint32_t
 req_max_unacked(const struct qp *qp)
@@ -39,27 +46,7 @@ req_max_unacked(const struct qp *qp)
 static inline bool
 req_below_max_unacked(const struct qp *qp)
 {
-	return ((qp->req.next_psn - qp->req.una_psn) & PSN_MASK) < req_max_unacked(qp);
-}
-
-/* Packets up to next_psn that count in peer->inflight. Packets sent without AckReq do
- * not. */
-static inline uint32_t
-req_charge(const struct qp *qp)
-{
-	const struct requester *req = &qp->req;
-	bool suppressed = psn_diff(req->suppressed_psn, req->una_psn) > 0;
-
-	return (req->next_psn -
-		       (unlikely(suppressed) ? req->suppressed_psn : req->una_psn)) &
-	       PSN_MASK;
-}
-
-/* True if packets are unacknowledged and none of them had AckReq set. */
-static inline bool
-req_awaits_no_ack(const struct qp *qp)
-{
-	return qp->req.unacked == 0 && qp->req.next_psn != qp->req.una_psn;
+	return req_outstanding(qp) < req_max_unacked(qp);
 }
 
 /* Tr = 4.096 us * 2^timeout (C9-141). */

@@ -166,7 +166,6 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 		req_payload_copy(qp, wqe, offset, ext + op->ext_len, len, &sum) != 0)
 		return false;
 	frame_end_sum(&qp->hdr, pkt, len, sum);
-	req->ackreq_sent = bth.ack_req;
 	req_advance(qp, 1);
 	return true;
 }
@@ -248,7 +247,6 @@ build_other(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pk
 		build_flush(qp, wqe, pkt);
 	qp->req.reads++;
 	congestion_read(qp, (qp->req.next_psn - psn) & PSN_MASK);
-	qp->req.ackreq_sent = true;
 }
 
 bool

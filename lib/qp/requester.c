@@ -18,7 +18,7 @@ req_reset(struct qp *qp, uint32_t psn)
 	 * which nothing can be posted. */
 	uint32_t idx = sq_posted(&qp->sq);
 
-	assert(qp->req.unacked == 0 && qp->req.piggybacked == 0);
+	assert(qp->req.unacked == 0);
 	qp->req = (struct requester){
 		.una_idx = idx,
 		.next_idx = idx,
@@ -27,7 +27,6 @@ req_reset(struct qp *qp, uint32_t psn)
 		.next_psn = psn,
 		.sent_psn = psn,
 		.pos_psn = psn,
-		.suppressed_psn = psn,
 		.rtt_una = (uint8_t)psn,
 		.ack_deadline = TIME_NEVER,
 		.rnr_deadline = TIME_NEVER,
@@ -42,27 +41,19 @@ void
 req_account(struct qp *qp)
 {
 	struct requester *req = &qp->req;
-	uint32_t unacked = req_charge(qp);
+	uint32_t unacked = req_outstanding(qp);
 
 	if (qp->peer != NULL)
 		peer_charge(qp->peer, req->unacked, unacked);
 	req->unacked = (uint16_t)unacked;
 	if (unlikely(req->uncounted))
 		congestion_account(qp);
-	/* Keeps the difference of the two far below half of the PSN space. */
-	if (likely(psn_diff(req->suppressed_psn, req->una_psn) <= 0))
-		req->suppressed_psn = req->una_psn;
-	if (unlikely(req->piggybacked != 0) &&
-		psn_diff(req->piggyback_psn, req->una_psn) <= 0)
-		ackreq_release(qp);
 }
 
 void
 qp_set_peer(struct qp *qp, struct peer *peer)
 {
 	if (qp->peer != NULL) {
-		if (qp->req.piggybacked != 0)
-			ackreq_release(qp);
 		peer_charge(qp->peer, qp->req.unacked, 0);
 		congestion_leave(qp);
 	}
@@ -86,7 +77,6 @@ req_rollback(struct qp *qp, uint32_t psn)
 		idx++;
 	req->next_idx = idx;
 	req->next_psn = psn;
-	ackreq_count_all(qp);
 	/* Packets sent from una_psn on no longer count as sent. Only
 	 * rebuild_with_ackreq() rolls back to another PSN than una_psn. */
 	if (psn == req->una_psn) {
@@ -211,7 +201,7 @@ req_start(struct qp *qp)
 static unsigned
 window_left(const struct qp *qp)
 {
-	uint32_t used = (qp->req.next_psn - qp->req.una_psn) & PSN_MASK;
+	uint32_t used = req_outstanding(qp);
 	uint32_t limit = req_max_unacked(qp);
 	uint32_t left = used < limit ? limit - used : 0;
 
@@ -224,8 +214,8 @@ static bool
 window_open(const struct qp *qp)
 {
 	return req_below_max_unacked(qp) &&
-	       (qp->peer == NULL ||
-		       peer_has_room_after(qp->peer, qp->req.unacked, req_charge(qp)));
+	       (qp->peer == NULL || peer_has_room_after(qp->peer, qp->req.unacked,
+					    req_outstanding(qp)));
 }
 
 /* True if nothing follows the packet about to be built, whatever the limits allow. */
@@ -273,8 +263,8 @@ rebuild_with_ackreq(struct qp *qp, struct pkt *pkt)
 
 /* Builds a copy of packet una_psn, which belongs to a SEND or WRITE, for a probe, or up to n
  * copies from there on for a NAK. next_psn does not move. Returns their number; 0: the QP
- * may no longer read the packet's memory. A resend then reports the error: the one after
- * the ACK timeout, or, if no AckReq is outstanding, one that starts here. */
+ * may no longer read the packet's memory. The resend after the ACK timeout then reports
+ * the error. */
 static unsigned RARE
 copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
@@ -302,8 +292,6 @@ copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	req->tlp_state = built == 0 ? TLP_OFF : hole ? TLP_HOLE_SENT : TLP_SENT;
 	if (built != 0 && hole)
 		tlp_hole_sent(qp, now);
-	if (built == 0 && req_awaits_no_ack(qp))
-		req_rollback(qp, req->una_psn);
 	return built;
 }
 
@@ -314,30 +302,10 @@ req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
-	if (unlikely(!req->ackreq_sent)) {
-		ackreq_suppress(qp);
-		tlp_sent_suppressed(qp, now);
-		return;
-	}
-	if (qp->peer != NULL && unlikely(qp->peer->suppressed != 0))
-		ackreq_piggyback(qp);
 	req_account(qp);
 	if (req->ack_deadline == TIME_NEVER && qp->params.timeout != 0)
 		req->ack_deadline = now + req_timeout_ns(qp);
 	tlp_sent(qp, sent_psn, now);
-}
-
-/* The request at next_idx needs an acknowledgement of all packets sent before it. pkt:
- * the packet before next_psn if this burst has built it, else NULL. */
-static void RARE
-request_ack_before(struct qp *qp, struct pkt *pkt)
-{
-	if (!qp_reliable(qp))
-		return;
-	if (pkt != NULL)
-		rebuild_with_ackreq(qp, pkt);
-	else
-		tlp_request_ack(qp);
 }
 
 /* The request at next_idx cannot be sent: it fails once those before it are done
@@ -358,15 +326,12 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	struct requester *req = &qp->req;
 	uint32_t sent_psn = req->sent_psn;
 	unsigned built = 0, first = 0;
-	bool many, more, suppress = false;
+	bool more;
 	enum verdict verdict = VERDICT_GO;
 
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
 		req->rnr_deadline != TIME_NEVER || n == 0)
 		return (struct burst){0, VERDICT_GO};
-	many = qp_peer_has_many_qps(qp);
-	if (unlikely(many))
-		suppress = ackreq_can_suppress(qp);
 	if (unlikely(qp_copy_due(qp)))
 		first = built = copies_build(qp, pkts, n, now);
 	n = RTE_MIN(n, built + window_left(qp));
@@ -379,12 +344,12 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		more = verdict == VERDICT_GO && !is_tail(qp);
 		if (verdict == VERDICT_GO &&
 			!req_build(qp, &pkts[built],
-				(built + 1 == n || !more ||
-					(built == first && congestion_wants_ack(qp))) &&
-					likely(!suppress)))
+				built + 1 == n || !more ||
+					(built == first && congestion_wants_ack(qp))))
 			verdict = FAULT_SEND_SGE;
 		if (unlikely(verdict != VERDICT_GO)) {
-			request_ack_before(qp, built != first ? &pkts[built - 1] : NULL);
+			if (built != first && qp_reliable(qp))
+				rebuild_with_ackreq(qp, &pkts[built - 1]);
 			if (verdict != VERDICT_LOCAL) {
 				verdict = req_mark_failed(req, verdict);
 				break;
@@ -403,10 +368,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	if (unlikely(req->reads != 0) && built != first && built < n &&
 		has_request(qp, req->next_idx) && qp_reliable(qp))
 		rebuild_with_ackreq(qp, &pkts[built - 1]);
-	if (built != 0 && qp_reliable(qp)) {
+	if (built != 0 && qp_reliable(qp))
 		req_sent(qp, sent_psn, now);
-		if (unlikely(many) && !suppress)
-			qp->shared->stats->ackreq_kept++;
-	}
 	return (struct burst){built, verdict};
 }

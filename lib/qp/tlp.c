@@ -18,9 +18,6 @@
  * ends in a copy, and a packet that was sent twice gives no sample (Karn). So the wait
  * stays doubled until there is a sample, or until an acknowledgement covers more than the
  * copy.
- *
- * Packets sent without AckReq (ackreq.c) are probed, too, after ackreq_delay_ns(),
- * whether a round trip was measured or not: the copy has AckReq set.
  */
 #include "qp/congestion.h"
 #include "qp/loss.h"
@@ -109,13 +106,6 @@ tlp_hole_sent(struct qp *qp, uint64_t now)
 		congestion_sampled(qp, now);
 }
 
-void
-tlp_sent_suppressed(struct qp *qp, uint64_t now)
-{
-	if (qp->req.tlp_deadline == TIME_NEVER)
-		qp->req.tlp_deadline = now + ackreq_delay_ns(qp);
-}
-
 /* una_psn has advanced, by one PSN or more, after a copy of that packet became due. Returns
  * true if the answer to a probe shows that the packets behind it are missing, too. */
 static bool RARE
@@ -163,10 +153,7 @@ tlp_progress(struct qp *qp, uint32_t packets, uint64_t now)
 		congestion_loss(qp, now);
 		return true;
 	}
-	if (unlikely(req_awaits_no_ack(qp)))
-		tlp_sent_suppressed(qp, now);
-	else
-		tlp_arm(qp, now);
+	tlp_arm(qp, now);
 	return false;
 }
 
@@ -177,14 +164,6 @@ tlp_cancel(struct qp *qp)
 	qp->req.tlp_deadline = TIME_NEVER;
 	qp->req.rtt_start = TIME_NEVER;
 	qp->req.rtt_counts = false;
-}
-
-void
-tlp_request_ack(struct qp *qp)
-{
-	if (req_awaits_no_ack(qp) &&
-		!psn_range_needs_response(sq_psn_range(&qp->sq, qp->req.una_idx)))
-		qp->req.tlp_state = TLP_DUE;
 }
 
 bool

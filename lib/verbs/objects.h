@@ -128,12 +128,9 @@ static_assert(VERBS_QP_PLAIN <= 3 * LINE_SIZE, "idle QPs are many");
 /* A QP with its only handle. The handles of an XRC target share their QP. */
 struct verbs_sender {
 	struct qp qp;
-	/* Behind the QP, where the engine prefetches it for posts. Last, because without
-	 * ex and wr most end with their ibv_qp. */
+	/* Last, because without ex and wr most end with their ibv_qp. */
 	struct verbs_qp vqp;
 };
-static_assert(offsetof(struct verbs_sender, vqp) == sizeof(struct qp),
-	"post_prefetch_issue() prefetches the line behind the QP");
 
 struct verbs_mw {
 	struct ibv_mw ibv;

@@ -152,7 +152,6 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 	cc_init(&h->peer.cc, &(struct cc_conf){.on = conf->cc}, conf->peer_window);
 	peer_window_set(&h->peer, 0);
 	h->peer.qps = 1;
-	h->peer.many_qps = conf->suppress_ackreq ? 1 : 2;
 	assert_int_equal(qp_init(&h->qp, qpn, &qc, mem, &h->events, h), 0);
 	h->qp.shared = &h->shared;
 	h->qp.peer = &h->peer;

@@ -44,9 +44,7 @@ struct qp_link_conf {
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint32_t send_wr, recv_wr, sge, cqe;
 	uint32_t peer_window;
-	bool cc; /* with congestion control */
-	/* as with many QPs to one peer: not every message requests an ACK */
-	bool suppress_ackreq;
+	bool cc;            /* with congestion control */
 	uint32_t mem_bytes; /* registered on each host */
 	unsigned access;    /* of the QPs; also the remote access of the memory */
 	uint8_t max_rd, max_dest_rd;

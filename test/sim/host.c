@@ -47,7 +47,6 @@ device_open(struct host *h)
 		.qpn_base = 0x10000 * (h->index + 1) + (uint32_t)draw(0x8000),
 		.max_qp = 64,
 		.peer_window = h->conf.peer_window,
-		.many_qps = h->conf.many_qps,
 		.cc = h->conf.cc,
 		.net = {.addr_count = 2},
 	};

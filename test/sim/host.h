@@ -22,7 +22,6 @@ struct host_conf {
 	unsigned engines;
 	unsigned tx_from_post; /* passes, in thousandths, whose next post may send */
 	uint32_t peer_window;
-	uint32_t many_qps;
 	unsigned cqs, srqs;
 	bool xrc; /* XRC targets may share an SRQ */
 	struct cc_conf cc;

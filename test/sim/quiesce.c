@@ -121,7 +121,7 @@ peer_check(
 
 		if (qp == NULL || qp->peer != peer)
 			continue;
-		inflight += qp->req.unacked + qp->req.piggybacked;
+		inflight += qp->req.unacked;
 		uncounted += qp->cc_uncounted;
 		CHECK(!qp->sched.on_unresolved || !qp->sched.on_blocked,
 			"host %u engine %u: QP 0x%x waits for the window and a next hop",

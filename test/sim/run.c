@@ -67,7 +67,6 @@ hosts_open(void)
 			.engines = 1 + chance(400),
 			.tx_from_post = chance(500) ? (unsigned)draw(1000) : 0,
 			.peer_window = DRAW_OF(windows),
-			.many_qps = chance(500) ? 1 + (uint32_t)draw(4) : 0,
 			.cqs = 1 + (unsigned)draw(HOST_CQS),
 			.srqs = (unsigned)draw(HOST_SRQS + 1),
 			.xrc = chance(500),

@@ -109,7 +109,7 @@ configuration_turns_cnps_off(void **state)
 static void
 environment_switches_paths_off(void **state)
 {
-	static const char *const names[] = {"ROCADE_ACKREQ_SUPPRESS",
+	static const char *const names[] = {
 		"ROCADE_DIRECT_PLACE", "ROCADE_TLP", "ROCADE_CNP"};
 	static const char *const values[] = {"0", "1", NULL};
 	struct dev_conf conf = conf_good();
@@ -127,8 +127,6 @@ environment_switches_paths_off(void **state)
 		fake_init(&port, 1, 1);
 		assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
 		e = dev->engines[0];
-		assert_int_equal(
-			e->peers.many_qps, i == 0 ? UINT32_MAX : MANY_QPS_DEFAULT);
 		assert_int_equal(e->shared.direct_place_off, i == 0);
 		assert_int_equal(e->shared.tlp_off, i == 0);
 		assert_int_equal(e->shared.cnp_off, i == 0);

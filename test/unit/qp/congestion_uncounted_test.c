@@ -67,26 +67,6 @@ reads_that_end_early(void **state)
 	fini();
 }
 
-/* A packet without AckReq takes the READ before it out of what is in flight. */
-static void
-read_before_a_packet_without_ackreq(void **state)
-{
-	init();
-	host_read(&p.a, 0, 0x2000, 0x8000, 10 * MTU);
-	host_pull(&p.a, PULL_ALL);
-	assert_int_equal(p.a.peer.uncounted, 10);
-	p.a.qp.req.suppressed_psn = psn_add(p.a.qp.req.una_psn, 4);
-	req_account(&p.a.qp);
-	assert_int_equal(p.a.peer.inflight, 6);
-	assert_int_equal(p.a.peer.uncounted, 6);
-	p.a.qp.req.suppressed_psn = p.a.qp.req.una_psn;
-	req_account(&p.a.qp);
-	assert_int_equal(p.a.peer.uncounted, 10);
-	qp_link_drain(&p);
-	assert_int_equal(p.a.peer.uncounted, 0);
-	fini();
-}
-
 /* What READs have acknowledged is no sign of a window in use: that of the WRITE behind them
  * has one packet. */
 static void
@@ -291,7 +271,7 @@ change_of_peer_ends_the_sample(void **state)
 
 	for (unsigned on = 0; on < 2; on++) {
 		init();
-		other = (struct peer){.window = 100, .cap = 100, .many_qps = 1000};
+		other = (struct peer){.window = 100, .cap = 100};
 		cc_init(&other.cc, &(struct cc_conf){.on = on != 0}, 100);
 		TAILQ_INIT(&other.blocked);
 		writes_post(1, 1);
@@ -315,7 +295,6 @@ main(void)
 		cmocka_unit_test(reads_do_not_count),
 		cmocka_unit_test(reads_stay_within_the_cap),
 		cmocka_unit_test(reads_that_end_early),
-		cmocka_unit_test(read_before_a_packet_without_ackreq),
 		cmocka_unit_test(write_after_reads_counts_alone),
 		cmocka_unit_test(resend_does_not_widen),
 		cmocka_unit_test(writes_beside_a_read_count),

@@ -19,7 +19,7 @@ peer_make(struct peers *peers, bool cc)
 {
 	struct peer *peer;
 
-	assert_int_equal(peers_init(peers, &alloc_plain, WINDOW, 3,
+	assert_int_equal(peers_init(peers, &alloc_plain, WINDOW,
 				 &(struct cc_conf){.on = cc, .window = 8}),
 		0);
 	peer = peer_get(peers, address, false);

@@ -14,7 +14,6 @@
 #include "../rand.h"
 
 #define WINDOW 100
-#define MANY_QPS 3
 
 static struct peers peers;
 static size_t mem_used;
@@ -45,7 +44,7 @@ static int
 setup(void **state)
 {
 	gets_left = UINT32_MAX;
-	return peers_init(&peers, &counted, WINDOW, MANY_QPS, &(struct cc_conf){0});
+	return peers_init(&peers, &counted, WINDOW, &(struct cc_conf){0});
 }
 
 static int
@@ -204,8 +203,7 @@ no_memory(void **state)
 	struct peers other;
 
 	gets_left = 0;
-	assert_int_equal(
-		peers_init(&other, &counted, 1, 1, &(struct cc_conf){0}), -ENOMEM);
+	assert_int_equal(peers_init(&other, &counted, 1, &(struct cc_conf){0}), -ENOMEM);
 	peers_fini(&other);
 	assert_null(get(gid_ipv4(1)));
 	assert_int_equal(peers.count, 0);
@@ -251,47 +249,6 @@ charges_fill_the_window(void **state)
 	peer_charge(peer, 39, 0);
 	assert_int_equal(peer->inflight, 0);
 	peer_put(&peers, peer);
-}
-
-/* A quarter of the window, and 4096 at most, may be sent without AckReq. */
-static void
-packets_without_ackreq_are_limited(void **state)
-{
-	static const uint32_t windows[] = {4, WINDOW, 16384, 16388, 100000};
-	struct peer *peer = get(gid_ipv4(1));
-
-	for (unsigned i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
-		uint32_t most = RTE_MIN(windows[i] / 4, 4096u);
-
-		peer->window = windows[i];
-		peer_suppress(peer, most - 1);
-		assert_true(peer_may_suppress(peer));
-		peer_suppress(peer, 1);
-		assert_false(peer_may_suppress(peer));
-		assert_int_equal(peer->inflight, 0);
-		assert_int_equal(peer_piggyback(peer), most);
-		assert_int_equal(peer->inflight, most);
-		assert_true(peer_may_suppress(peer));
-		assert_int_equal(peer_piggyback(peer), 0);
-		peer_charge(peer, most, 0);
-	}
-	peer_put(&peers, peer);
-}
-
-static void
-many_qps_from_the_limit_on(void **state)
-{
-	struct peer *peer = get(gid_ipv4(1));
-
-	for (unsigned i = 1; i < MANY_QPS; i++) {
-		assert_false(peer_has_many_qps(peer));
-		get(gid_ipv4(1));
-	}
-	assert_true(peer_has_many_qps(peer));
-	peer_put(&peers, peer);
-	assert_false(peer_has_many_qps(peer));
-	for (unsigned i = 1; i < MANY_QPS; i++)
-		peer_put(&peers, peer);
 }
 
 /* ---- Blocked QPs ---- */
@@ -347,8 +304,6 @@ main(void)
 		TEST(ten_thousand_peers),
 		TEST(no_memory),
 		TEST(charges_fill_the_window),
-		TEST(packets_without_ackreq_are_limited),
-		TEST(many_qps_from_the_limit_on),
 		TEST(blocked_in_order),
 	};
 

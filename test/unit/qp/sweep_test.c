@@ -159,7 +159,6 @@ sweep_init(uint64_t seed)
 	conf.rnr_retry = 7;
 	conf.cc = chance(500);
 	conf.peer_window = chance(300) ? 1 + (uint32_t)rand_below(&s.rand, 40) : 4096;
-	conf.suppress_ackreq = chance(300);
 	conf.mem_bytes = 3 * SLOTS * SLOT_BYTES + WORDS * 8;
 	conf.access = ACCESS_REMOTE | ACCESS_FLUSH;
 	conf.max_rd = (uint8_t)(1 + rand_magnitude(&s.rand, 4));
