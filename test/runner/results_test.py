@@ -52,7 +52,17 @@ def printed(result, stdout):
     return out.getvalue()
 
 
+def reasons(text):
+    return [why for _, _, why in results.tap_cases(text)]
+
+
 CASES = [
+    ("the diagnostics behind a failed case are its reason",
+     reasons("1..2\nnot ok 1 - a\n# one\n# two\tof it\nok 2 - b\n# note\n"), ["one; two of it", ""]),
+    ("a reason ends at a line that is no diagnostic, and after three",
+     reasons("1..2\nnot ok 1\n# a\nx\n# b\nnot ok 2\n# c\n# d\n# e\n# f\n"), ["a", "c; d; e"]),
+    ("the diagnostics behind a skipped case are no reason",
+     reasons("1..1\nnot ok 1 # SKIP a\n# b\n"), ["a"]),
     ("two cases pass", tap("1..2\nok 1 - a\nok 2 - b\n"), (2, 0, 0)),
     ("the plan may come last", tap("ok 1 - a\n# note\nok\n1..2\n"), (2, 0, 0)),
     ("one of two cases fails", tap("1..2\nok 1\nnot ok 2 - b\n", 1), (1, 1, 0)),

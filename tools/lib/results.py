@@ -20,16 +20,28 @@ import sys
 CASE = re.compile(r"^(?P<bad>not )?ok\b\s*\d*\s*(?:- )?\s*(?P<name>.*?)\s*"
                   r"(?:(?<!\\)#\s*(?P<directive>skip|todo)\S*\s*(?P<why>.*))?$", re.I)
 TAIL_LINES = 20
+DIAGNOSTICS = 3  # lines of them that are kept of a failed case
 TIMED_OUT = 124  # exit status of timeout(1)
 PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*skip\S*\s*(?P<why>.*))?", re.I)
 
 
 def tap_cases(text):
-    """[(result, name, reason)] of a TAP program's output; None: the output is not TAP."""
+    """[(result, name, reason)] of a TAP program's output; None: the output is not TAP. The reason of a
+    failed case are the first lines of diagnostics behind it."""
     cases = []
     planned = None
+    diagnosed = 0
     for line in text.splitlines():
         case = CASE.match(line)
+        if case:
+            diagnosed = DIAGNOSTICS if case["bad"] and not case["directive"] else 0
+        elif diagnosed and line.startswith("# "):
+            result, name, why = cases[-1]
+            cases[-1] = (result, name, "; ".join(part for part in (
+                why, " ".join(line[2:].split())) if part))
+            diagnosed -= 1
+        else:
+            diagnosed = 0
         plan = PLAN.match(line)
         if case and case["directive"]:
             cases.append(("skipped", case["name"], case["why"] or case["directive"]))

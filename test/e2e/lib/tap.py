@@ -7,15 +7,20 @@ import traceback
 
 from process import still_running
 
+DIAGNOSTICS = 3  # lines
+
 _cases = []
 _started = time.monotonic()
 
 
 def case(name, good, why=""):
-    """Prints a case, which passes if `good` is any true value. Returns `good`."""
+    """Prints a case, which passes if `good` is any true value. Returns `good`. Of a failed case the
+    first lines of the reason are printed as diagnostics of TAP, and all to standard error."""
     _cases.append(bool(good))
     print("%sok %d - %s" % ("" if good else "not ", len(_cases), name), flush=True)
     if not good:
+        for line in str(why).splitlines()[:DIAGNOSTICS]:
+            print("# " + line[:200], flush=True)
         print("%s: %s" % (name, why), file=sys.stderr, flush=True)
     return good
 
