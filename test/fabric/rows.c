@@ -39,6 +39,9 @@ const struct row rows[] = {
 	{"R-0.1%", LOAD_INCAST, 1, LONG, .loss = 1000},
 	{"R-1%", LOAD_INCAST, 1, LONG, .loss = 10000},
 	{"R-5%", LOAD_INCAST, 1, .warm_us = 5000, .us = 50000, .loss = 50000},
+	{"R-1%-read", LOAD_INCAST, 1, LONG, .read = true, .loss = 10000},
+	{"R-5%-read", LOAD_INCAST, 1, .warm_us = 5000, .us = 50000, .read = true,
+		.loss = 50000},
 	{"R-1%-40us", LOAD_INCAST, 1, LONG, .loss = 10000, .delay_ns = 10000},
 	/* few frames between a loss and its resend wait in the host's own transmit ring */
 	{"R-1%-ring32", LOAD_INCAST, 1, LONG, .loss = 10000, .nic_frames = 32},

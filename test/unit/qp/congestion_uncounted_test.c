@@ -32,6 +32,25 @@ reads_do_not_count(void **state)
 	fini();
 }
 
+/* A lost READ request is not counted as a loss. */
+static void
+lost_reads_do_not_count(void **state)
+{
+	init();
+	host_read(&p.a, 0, 0x2000, 0x8000, 10 * MTU);
+	host_read(&p.a, 1, 0x2000, 0x8000, 10 * MTU);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop(&p.a, 0);
+	wire_deliver_all(&p.a);
+	qp_link_drain(&p); /* a NAK */
+	assert_int_equal(p.a.stats.seq_nak_received, 1);
+	assert_int_equal(p.a.stats.cc_cut_loss, 0);
+	assert_int_equal(p.a.peer.window, 8);
+	for (unsigned i = 0; i < 2; i++)
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+	fini();
+}
+
 /* The cap holds for READs, too. */
 static void
 reads_stay_within_the_cap(void **state)
@@ -293,6 +312,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_do_not_count),
+		cmocka_unit_test(lost_reads_do_not_count),
 		cmocka_unit_test(reads_stay_within_the_cap),
 		cmocka_unit_test(reads_that_end_early),
 		cmocka_unit_test(write_after_reads_counts_alone),
