@@ -9,7 +9,6 @@
 #include "qp/congestion.h"
 #include "qp/loss.h"
 #include "qp/qp_state.h"
-#include "qp/read_sr.h"
 #include "qp/req.h"
 
 /* Completes the requests whose packets all lie before *end. Stops at a request that needs
@@ -249,19 +248,40 @@ aeth_rx(struct qp *qp, uint32_t psn, unsigned syndrome, uint64_t now)
 
 /* ---- Responses of READs and atomics ---- */
 
+/* Position of a READ response packet in its message. */
+struct read_segment {
+	uint64_t offset;
+	uint32_t len; /* expected length */
+	bool first;   /* first packet of a READ request; a long READ is several */
+	bool last;
+};
+
+static struct read_segment
+read_segment(const struct qp *qp, const struct send_wqe *wqe,
+	const struct psn_range *range, uint32_t psn)
+{
+	uint32_t chunk = req_read_chunk(qp);
+	uint32_t index = (psn - range->first_psn) & PSN_MASK;
+	uint64_t offset = (uint64_t)index << qp->pmtu_shift;
+
+	return (struct read_segment){
+		.offset = offset,
+		.len = (uint32_t)RTE_MIN(wqe->len - offset, (uint64_t)qp_pmtu(qp)),
+		.first = (index & (chunk - 1)) == 0,
+		.last = psn_add(psn, 1) == psn_range_end(range) ||
+			((index + 1) & (chunk - 1)) == 0,
+	};
+}
+
 /* FIRST and ONLY begin a READ request, LAST and ONLY end it (C9-121). When the rest is
- * requested again, a peer may start anew or continue as before (rxe). Parts in the middle
- * that are requested again begin and end there. */
+ * requested again, a peer may start anew or continue as before (rxe). */
 static bool
 read_opcode_fits(
 	const struct qp *qp, const struct pkt_view *v, const struct read_segment *p)
 {
-	if (v->payload_len != p->len)
+	if (op_is_last(v->op) != p->last || v->payload_len != p->len)
 		return false;
-	if (unlikely(qp->req.read_gap) && psn_diff(qp->req.read_end, v->psn) > 0)
-		return true;
-	return op_is_last(v->op) == p->last &&
-	       (qp->req.read_restart || op_is_first(v->op) == p->first);
+	return qp->req.read_restart || op_is_first(v->op) == p->first;
 }
 
 static int
@@ -314,71 +334,6 @@ response_done(
 	return una_advance(qp, end, now);
 }
 
-static bool
-syndrome_fits(const struct pkt_view *v)
-{
-	return (v->op->hdrs & HDR_AETH) == 0 ||
-	       (view_aeth(v)->syndrome & AETH_TYPE_MASK) == AETH_TYPE_ACK;
-}
-
-/* Requests the responses again that are missing and were not requested again before. If
- * una_psn is one of them, that is charged to retry_cnt. */
-static enum verdict
-missing_request(struct qp *qp)
-{
-	struct requester *req = &qp->req;
-
-	/* Everything is about to be requested again, or the missing ones are. */
-	if (req->next_psn == req->una_psn || req->rnr_deadline != TIME_NEVER ||
-		req->tlp_state == TLP_READ_DUE)
-		return VERDICT_GO;
-	if (read_sr_missing(qp).packets == 0)
-		return VERDICT_GO;
-	if (psn_diff(req->read_asked, req->una_psn) <= 0 && retry_spent(qp))
-		return FAULT_NO_RESPONSE;
-	tlp_cancel(qp);
-	req->tlp_state = TLP_READ_DUE;
-	return VERDICT_GO;
-}
-
-/* A response has come, with this verdict. Those behind it that are placed are done, too. */
-static enum verdict RARE
-placed_done(struct qp *qp, enum verdict verdict, uint64_t now)
-{
-	while (verdict == VERDICT_GO && read_sr_take(qp)) {
-		const struct psn_range *range = sq_psn_range(&qp->sq, qp->req.una_idx);
-		struct read_segment p = read_segment(
-			qp, sq_slot(&qp->sq, qp->req.una_idx), range, qp->req.una_psn);
-
-		verdict = response_done(qp, range, p.last, now);
-	}
-	return verdict == VERDICT_GO && qp->req.read_gap ? missing_request(qp) : verdict;
-}
-
-/* A response comes before one that is missing. Returns VERDICT_GO if it is refused. */
-static enum verdict RARE
-response_ahead_rx(struct qp *qp, const struct pkt_view *v)
-{
-	struct requester *req = &qp->req;
-	enum read_sr placed = syndrome_fits(v) ? read_sr_place(qp, v) : READ_SR_REFUSED;
-	enum verdict verdict;
-
-	if (placed == READ_SR_REFUSED)
-		return VERDICT_GO;
-	if (placed == READ_SR_KNOWN) {
-		qp->shared->stats->drop[DROP_stale_response]++;
-		return VERDICT_DROP;
-	}
-	/* Parts are answered in order: what was requested again before this one is lost
-	 * again. That is found once; then a timer finds it. */
-	if (placed == READ_SR_FILLS && !req->in_recovery) {
-		req->in_recovery = true;
-		req->read_asked = req->una_psn;
-	}
-	verdict = missing_request(qp);
-	return verdict == VERDICT_GO ? VERDICT_DROP : verdict;
-}
-
 static enum verdict
 read_response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 {
@@ -386,7 +341,6 @@ read_response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	const struct psn_range *range = sq_psn_range(&qp->sq, qp->req.una_idx);
 	unsigned kind = wr_row(wqe)->kind;
 	struct read_segment p;
-	enum verdict verdict;
 
 	/* Annex A19: an empty READ response reports completion. */
 	if (kind == WR_ATOMIC_WRITE || kind == WR_FLUSH)
@@ -398,8 +352,7 @@ read_response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 		return FAULT_BAD_RESPONSE;
 	if (p.len != 0 && read_copy(qp, v, wqe, &p) != 0)
 		return FAULT_SEND_SGE;
-	verdict = response_done(qp, range, p.last, now);
-	return unlikely(qp->req.read_gap) ? placed_done(qp, verdict, now) : verdict;
+	return response_done(qp, range, p.last, now);
 }
 
 static enum verdict
@@ -420,18 +373,20 @@ atomic_response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	return response_done(qp, sq_psn_range(&qp->sq, qp->req.una_idx), true, now);
 }
 
+static bool
+syndrome_fits(const struct pkt_view *v)
+{
+	return (v->op->hdrs & HDR_AETH) == 0 ||
+	       (view_aeth(v)->syndrome & AETH_TYPE_MASK) == AETH_TYPE_ACK;
+}
+
 /* A READ response or atomic acknowledgement; it acknowledges everything before it. */
 static enum verdict
 response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 {
 	const struct requester *req = &qp->req;
-	enum verdict verdict = VERDICT_GO;
+	enum verdict verdict = ack_until(qp, v->psn, now);
 
-	if (unlikely(v->psn != req->una_psn)) {
-		verdict = response_ahead_rx(qp, v);
-		if (verdict == VERDICT_GO)
-			verdict = ack_until(qp, v->psn, now);
-	}
 	if (unlikely(verdict != VERDICT_GO))
 		return verdict;
 	if (!syndrome_fits(v) || req->una_idx == req->started_idx ||

@@ -64,10 +64,8 @@ enum tlp_state {
 	TLP_OFF,
 	TLP_SENT, /* the probe was sent */
 	TLP_HOLE_SENT,
-	TLP_READ_SENT, /* a request for missing READ responses, see read_sr.h */
-	TLP_DUE,       /* from here on: the copy is to be sent */
+	TLP_DUE, /* from here on: the copy is to be sent */
 	TLP_HOLE_DUE,
-	TLP_READ_DUE,
 };
 
 /* Where packets of a path go; set by the engine. */
@@ -103,7 +101,6 @@ struct requester {
 	bool stalled : 1;    /* a second probe was due: see congestion_probe() */
 	bool rtt_counts : 1; /* the measurement is a sample of congestion control, too */
 	bool rtt_idle : 1;   /* hardly anything was in flight to the peer at rtt_start */
-	bool read_gap : 1;   /* see read_sr.h */
 	uint8_t tlp_backoff;
 	uint8_t retry_left;
 	uint64_t ack_deadline; /* TIME_NEVER: not running */
@@ -118,11 +115,10 @@ struct requester {
 	struct sge_pos pos;
 	struct sge_pos read_pos;
 	uint32_t fail_idx;
-	uint32_t read_end, read_asked; /* see read_sr.h */
 	uint8_t rnr_left;
 	uint8_t rtt_una; /* low bits of a PSN: congestion control is done up to it */
 };
-static_assert(sizeof(struct requester) == 112, "with its neighbours: two cache lines");
+static_assert(sizeof(struct requester) == 104, "with its neighbours: two cache lines");
 
 /* vendor_err of an error completion: the check that failed. */
 #define QP_VENDOR_ERRS(X)                                                                \
@@ -168,9 +164,7 @@ struct resp_res {
 	uint32_t start; /* packet to send first; not 0: a duplicate asked for the rest */
 	uint32_t next;  /* packet to send next */
 	uint32_t end;   /* the packet after the last one to send */
-	/* READ: a part is sent again, after which its response goes on here; 0: no */
-	uint32_t rest;
-	uint32_t stop; /* READ: offset from va of the end of the bytes to send */
+	uint32_t stop;  /* READ: offset from va of the end of the bytes to send */
 	uint32_t msn;
 	uint32_t rkey;
 	uint32_t len;

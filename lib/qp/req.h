@@ -116,12 +116,6 @@ uint32_t req_read_chunk(const struct qp *qp);
  * packet's memory. */
 bool req_build(struct qp *qp, struct pkt *pkt, bool final);
 
-/* Builds a READ request for a part, or its beginning: it does not exceed the request that
- * asked for that before. Returns the number of packets. next_psn does not move. */
-struct read_part;
-uint32_t req_build_read_part(
-	struct qp *qp, struct pkt *pkt, const struct read_part *part);
-
 /* ---- local_op.c ---- */
 
 /* Executes the local operation at next_idx. */

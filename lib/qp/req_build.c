@@ -8,7 +8,6 @@
 #include <rte_byteorder.h>
 
 #include "qp/congestion.h"
-#include "qp/read_sr.h"
 #include "qp/req.h"
 
 /* Opcodes of newer libibverbs headers, with the values defined there. */
@@ -181,32 +180,22 @@ req_read_chunk(const struct qp *qp)
 	return qp->params.max_rd_atomic < 4 ? QP_MAX_UNACKED / 2 : QP_MAX_UNACKED / 4;
 }
 
-/* Builds the READ request for the packets from index, which has this PSN, to the end of
- * its chunk, but at most for n. Returns their number. */
-static uint32_t
-build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t psn, uint32_t index,
-	uint32_t n, struct pkt *pkt)
+/* Builds the READ request for the packets from index to the end of its chunk. */
+static void
+build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt *pkt)
 {
-	uint32_t to_end = req_read_chunk(qp) - (index & (req_read_chunk(qp) - 1));
+	struct requester *req = &qp->req;
+	uint32_t chunk = req_read_chunk(qp);
 	uint64_t offset = (uint64_t)index << qp->pmtu_shift;
-	uint64_t end = (uint64_t)(index + RTE_MIN(n, to_end)) << qp->pmtu_shift;
+	uint64_t end = (uint64_t)((index | (chunk - 1)) + 1) << qp->pmtu_shift;
 	uint32_t len = (uint32_t)(RTE_MIN(end, (uint64_t)wqe->len) - offset);
-	struct bth_fields bth = qp_bth(qp, psn, OPCODE_RC_READ_REQUEST);
+	struct bth_fields bth = qp_bth(qp, req->next_psn, OPCODE_RC_READ_REQUEST);
 
 	bth.ack_req = true;
 	reth_fill(main_hdr_begin(wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0)),
 		wqe, offset, len);
 	frame_end(&qp->hdr, pkt, 0);
-	return RTE_MAX((len + qp_pmtu(qp) - 1) >> qp->pmtu_shift, 1u);
-}
-
-uint32_t
-req_build_read_part(struct qp *qp, struct pkt *pkt, const struct read_part *part)
-{
-	const struct psn_range *range = sq_psn_range(&qp->sq, part->idx);
-
-	return build_read(qp, sq_slot(&qp->sq, part->idx), part->psn,
-		(part->psn - range->first_psn) & PSN_MASK, part->packets, pkt);
+	req_advance(qp, RTE_MAX((len + qp_pmtu(qp) - 1) >> qp->pmtu_shift, 1u));
 }
 
 static void
@@ -251,7 +240,7 @@ build_other(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pk
 	uint32_t psn = qp->req.next_psn;
 
 	if (kind == WR_READ)
-		req_advance(qp, build_read(qp, wqe, psn, index, QP_MAX_UNACKED, pkt));
+		build_read(qp, wqe, index, pkt);
 	else if (kind == WR_ATOMIC)
 		build_atomic(qp, wqe, pkt);
 	else

@@ -5,12 +5,9 @@
  * decides what may be sent when. A packet is a function of its request and PSN
  * (req_build.c), so a retry only moves next_psn back.
  */
-#include <string.h>
-
 #include "qp/congestion.h"
 #include "qp/loss.h"
 #include "qp/qp_state.h"
-#include "qp/read_sr.h"
 #include "qp/req.h"
 
 void
@@ -22,7 +19,6 @@ req_reset(struct qp *qp, uint32_t psn)
 	uint32_t idx = sq_posted(&qp->sq);
 
 	assert(qp->req.unacked == 0);
-	memset(qp->sq.read_placed, 0, sizeof(qp->sq.read_placed));
 	qp->req = (struct requester){
 		.una_idx = idx,
 		.next_idx = idx,
@@ -85,7 +81,6 @@ req_rollback(struct qp *qp, uint32_t psn)
 	 * rebuild_with_ackreq() rolls back to another PSN than una_psn. */
 	if (psn == req->una_psn) {
 		req->reads = 0;
-		req->read_asked = req->read_end;
 		req->read_restart = true;
 		req->rtt_start = TIME_NEVER;
 		req->rtt_counts = false;
@@ -266,28 +261,6 @@ rebuild_with_ackreq(struct qp *qp, struct pkt *pkt)
 	req_build(qp, pkt, true); /* cannot fail: nothing has changed since */
 }
 
-/* Builds requests for the READ responses that are missing. Returns their number. */
-static unsigned RARE
-missing_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
-{
-	struct requester *req = &qp->req;
-	struct read_part part = read_sr_missing(qp);
-	unsigned built = 0;
-
-	while (built < n && part.packets != 0) {
-		part.packets = req_build_read_part(qp, &pkts[built++], &part);
-		req->read_asked = psn_add(part.psn, part.packets);
-		part = read_sr_missing(qp);
-	}
-	if (part.packets == 0)
-		req->tlp_state = TLP_READ_SENT;
-	qp->shared->stats->reads_repeated += built;
-	/* The answer waits behind other responses, so the timer is that of a probe. */
-	req->rtt_psn = req->una_psn;
-	req->rtt_start = now;
-	return built;
-}
-
 /* Builds a copy of packet una_psn, which belongs to a SEND or WRITE, for a probe, or up to n
  * copies from there on for a NAK. next_psn does not move. Returns their number; 0: the QP
  * may no longer read the packet's memory. The resend after the ACK timeout then reports
@@ -300,8 +273,6 @@ copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	bool hole = req->tlp_state == TLP_HOLE_DUE;
 	unsigned built = 0;
 
-	if (req->tlp_state == TLP_READ_DUE)
-		return missing_build(qp, pkts, n, now);
 	if (!hole)
 		n = 1;
 	else

@@ -301,40 +301,6 @@ restart_behind(struct qp *qp, uint32_t index)
 	}
 }
 
-/* Sends a part of a response again. The rest of the response is still sent. */
-static void
-res_part_add(struct resp_res *res, uint32_t from, uint32_t end, uint32_t stop)
-{
-	if (res->next == res->end) {
-		; /* it was sent as a whole */
-	} else if (res->end == res->packets && end <= res->next) {
-		res->rest = res->next;
-	} else {
-		from = RTE_MIN(from, res->next);
-		end = RTE_MAX(end, res->end);
-		stop = RTE_MAX(stop, res->stop);
-	}
-	if (res->rest != 0 && end >= res->rest) {
-		end = res->packets;
-		stop = res->len;
-		res->rest = 0;
-	}
-	res->start = res->next = from;
-	res->end = end;
-	res->stop = stop;
-}
-
-/* A part was sent again: the response goes on where it was. */
-static void RARE
-res_rest_resume(struct resp_res *res)
-{
-	res->next = res->rest;
-	res->start = res->rest - 1; /* not FIRST */
-	res->end = res->packets;
-	res->stop = res->len;
-	res->rest = 0;
-}
-
 void
 resp_res_replay(struct qp *qp, const struct pkt_view *v)
 {
@@ -357,10 +323,10 @@ resp_res_replay(struct qp *qp, const struct pkt_view *v)
 	if (res->next != res->end && res->next <= from && res->end >= end &&
 		res->stop >= stop)
 		return;
-	/* A peer that requests a part in the middle again accepts later responses. */
-	if (end == res->packets)
-		restart_behind(qp, index);
-	res_part_add(res, from, end, stop);
+	restart_behind(qp, index);
+	res->start = res->next = from;
+	res->end = end;
+	res->stop = stop;
 	res->msn = resp->msn;
 	if ((int32_t)(resp->res_next - index) > 0)
 		resp->res_next = index;
@@ -492,8 +458,6 @@ resp_res_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 		}
 		burst.built++;
 		res->next++;
-		if (unlikely(res->rest != 0) && res->next == res->end)
-			res_rest_resume(res);
 	}
 	resp_due_changed(qp);
 	return burst;

@@ -177,9 +177,7 @@ tlp_timeout(struct qp *qp, uint64_t now)
 		tlp_cancel(qp);
 		return false;
 	}
-	/* While responses come behind a missing one, the peer does answer. */
-	if (likely(!req->read_gap))
-		congestion_probe(qp, tlp_wait_ns(qp), now);
+	congestion_probe(qp, tlp_wait_ns(qp), now);
 	req->tlp_backoff++;
 	if (unlikely(qp->params.timeout == 0)) {
 		tlp_arm(qp, now);

@@ -112,8 +112,6 @@ struct sq {
 	struct psn_range *psn_ranges;
 	const struct alloc *mem;
 	struct mw_list bound_mws; /* type 2 memory windows bound by its requests */
-	/* a bit for each READ response placed before a missing one; by PSN modulo 128 */
-	uint64_t read_placed[2];
 	/* written by posting threads */
 	rte_spinlock_t lock LINE_ALIGNED;
 	uint32_t prod; /* stored with release; the engine reads it with acquire */
