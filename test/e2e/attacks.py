@@ -81,7 +81,10 @@ class Clients:
 
 def attack_process(kind, way, seconds, hosts, space):
     if kind == "wire":
-        return Process(["ip", "netns", "exec", space, *CLIENT_FIRST, sys.executable, SPOOF, way, seconds, SEED])
+        spoof = Process(["ip", "netns", "exec", space, *CLIENT_FIRST, sys.executable, SPOOF, way, seconds, SEED],
+                        feed=True)
+        spoof.wait_line("ready")
+        return spoof
     program = [LATENCY, "busy"] if way == "busy" else [HOSTILE, way, seconds, SEED]
     if way == "busy":
         program = [RUN, "--library", LIBRARY] + program
@@ -91,15 +94,19 @@ def attack_process(kind, way, seconds, hosts, space):
 def attacked(kind, way, seconds, hosts, space, clients):
     """Attacks. Returns what correct clients measured until the daemon had freed what the attacker held,
     the longest time for which a core was stopped, and what the attacker printed."""
-    clients.row()
+    if kind == "local":
+        clients.row()
     process_ = attack_process(kind, way, seconds, hosts, space)
+    if kind == "wire":
+        clients.row()
+        process_.say("\n")
     if way in ("busy", "crowd"):
         time.sleep(seconds)
     status, text = process_.finish(60)
     gone = kind == "wire" or until(lambda: all(
         user["uid"] != ATTACKER or user["clients"] == 0 for user in hosts[0].status()["users"]), 20)
     row, stopped = clients.row()
-    said = " ".join(text.split())
+    said = " ".join(text.split()).removeprefix("ready ")
     case("%s %s: the attack has run, and left nothing" % (kind, way), status == 0 and gone,
          "%s, %s\n%s" % (status, text, hosts[0].status()))
     return row, stopped, said

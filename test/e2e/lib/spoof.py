@@ -133,6 +133,9 @@ def main():
     frames = [build(chance) for _ in range(4096)]
     if way in ("roce", "req"):
         frames = [mac + frame for frame in frames]
+    # It has taken a core for some milliseconds so far, which is no attack.
+    print("ready", flush=True)
+    sys.stdin.readline()
     sent, begin = 0, time.monotonic()
     while (now := time.monotonic()) < begin + seconds:
         # This process sends no burst for the time in which it did not run.
