@@ -108,7 +108,7 @@ congestion_account(struct qp *qp)
 		qp->cc_reading = 0;
 		req->rtt_una = (uint8_t)req->una_psn;
 	}
-	uncounted = req->stalled ? req->unacked : RTE_MIN(qp->cc_reading, req->unacked);
+	uncounted = req->stalled ? req->unacked : qp->cc_reading;
 	peer->uncounted += uncounted - qp->cc_uncounted;
 	qp->cc_uncounted = (uint16_t)uncounted;
 	req->uncounted = req->stalled || qp->cc_reading != 0;
