@@ -7,7 +7,7 @@
 #include <rte_byteorder.h>
 
 #include "qp/congestion.h"
-#include "qp/loss.h"
+#include "qp/tlp.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
 

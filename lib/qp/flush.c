@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "qp/hold.h"
-#include "qp/loss.h"
+#include "qp/tlp.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/resp.h"

@@ -31,8 +31,7 @@ struct qp_shared {
 	const uint8_t (*gids)[16];    /* the port's addresses; all zero: unused */
 	unsigned gid_count;
 	struct port_stats *stats; /* the engine's */
-	/* Switched off: direct placement (direct_place.c), and tail-loss probes of
-	 * packets with AckReq (tlp.c). */
+	/* Switched off: direct placement (direct_place.c), tail-loss probes (tlp.c) */
 	bool direct_place_off, tlp_off;
 	bool cnp_off; /* no CNPs are sent for packets with CE */
 	/* Time of the engine's poll pass: timestamp of completions, time of CNPs. */

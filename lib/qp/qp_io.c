@@ -3,7 +3,7 @@
 /* The calls by which the engine drives a QP. */
 #include "qp/cnp.h"
 #include "qp/hold.h"
-#include "qp/loss.h"
+#include "qp/tlp.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/resp.h"

@@ -3,7 +3,7 @@
 /*
  * The requester: its sending half (requester.c, over req_build.c and local_op.c) and its
  * receiving half (completer.c). Called by qp_io.c, modify.c, flush.c and qp_init.c; the
- * inline functions and req_check_drained() by uc.c and loss.h's files, too.
+ * inline functions and req_check_drained() by uc.c and tlp.c, too.
  */
 #ifndef ROCADE_QP_REQ_H
 #define ROCADE_QP_REQ_H

@@ -6,7 +6,7 @@
  * (req_build.c), so a retry only moves next_psn back.
  */
 #include "qp/congestion.h"
-#include "qp/loss.h"
+#include "qp/tlp.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
 

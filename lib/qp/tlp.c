@@ -20,7 +20,7 @@
  * copy.
  */
 #include "qp/congestion.h"
-#include "qp/loss.h"
+#include "qp/tlp.h"
 #include "qp/srtt.h"
 
 #define TLP_RTTS 4

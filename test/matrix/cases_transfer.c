@@ -315,8 +315,8 @@ static void
 service_cases(struct matrix *t, const char *name, enum ibv_qp_type type, bool srq,
 	unsigned op_count)
 {
-	/* Nothing holds UC back or sends it again: three messages have to fit into every
-	 * queue of the path, and the kernel's shortest has 1000 packets. */
+	/* UC has no window and resends nothing. So three messages have to fit into every
+	 * queue of the path. The kernel's shortest one has 1000 packets. */
 	uint32_t longest = type == IBV_QPT_UC ? 256 * t->mtu : 1 << 20;
 	const uint32_t lens[] = {
 		0, 1, t->mtu - 1, t->mtu, t->mtu + 1, 5 * t->mtu + 3, longest};

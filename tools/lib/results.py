@@ -27,7 +27,7 @@ PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*skip\S*\s*(?P<why>.*))?", re.I)
 
 def tap_cases(text):
     """[(result, name, reason)] of a TAP program's output; None: the output is not TAP. The reason of a
-    failed case are the first lines of diagnostics behind it."""
+    failed case is made of the first lines of diagnostics behind it."""
     cases = []
     planned = None
     diagnosed = 0

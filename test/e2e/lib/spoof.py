@@ -133,7 +133,8 @@ def main():
     frames = [build(chance) for _ in range(4096)]
     if way in ("roce", "req"):
         frames = [mac + frame for frame in frames]
-    # It has taken a core for some milliseconds so far, which is no attack.
+    # Building the frames takes a core for some milliseconds, at the priority of the correct clients.
+    # The attack begins afterwards, when the test says so.
     print("ready", flush=True)
     sys.stdin.readline()
     sent, begin = 0, time.monotonic()

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /*
- * Loss recovery of the requester, besides the ACK timeout: the tail-loss probe (tlp.c).
- * Called by requester.c and completer.c, and by the files above them (qp_io.c, modify.c,
- * flush.c). These calls resend nothing: they tell their caller to.
+ * Tail-loss probe: loss recovery of the requester, besides the ACK timeout. Called by
+ * requester.c, completer.c, flush.c and qp_io.c. These calls resend nothing: they tell
+ * their caller to.
  */
-#ifndef ROCADE_QP_LOSS_H
-#define ROCADE_QP_LOSS_H
+#ifndef ROCADE_QP_TLP_H
+#define ROCADE_QP_TLP_H
 
 #include "qp/req.h"
 
 /* Packets up to next_psn were sent, the last of them with AckReq. sent: req.sent_psn
- * before that; packets before it were resent. */
+ * before they were; packets before that PSN were resent. */
 void tlp_sent(struct qp *qp, uint32_t sent, uint64_t now);
 /* Packet una_psn was sent again, because a NAK had asked for it. */
 void tlp_hole_sent(struct qp *qp, uint64_t now);
