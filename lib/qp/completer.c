@@ -7,9 +7,9 @@
 #include <rte_byteorder.h>
 
 #include "qp/congestion.h"
-#include "qp/tlp.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
+#include "qp/tlp.h"
 
 /* Completes the requests whose packets all lie before *end. Stops at a request that needs
  * a response of its own (READ, atomic, ...) and sets *end to its first packet without
@@ -183,8 +183,7 @@ resends_few(struct qp *qp)
 	unsigned shift;
 
 	if (req->next_psn == req->una_psn || qp->peer == NULL ||
-		qp->shared->hold == NULL ||
-		psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)))
+		qp->shared->hold == NULL || req_oldest_needs_response(qp))
 		return false;
 	shift = peer_resend_shift(qp->peer);
 	qp->resend_shift = shift & 3;
@@ -208,7 +207,7 @@ seq_nak_rx(struct qp *qp, uint32_t psn, uint64_t now)
 		return VERDICT_DROP;
 	req->in_recovery = true;
 	/* Packets of READs and the like do not count in congestion control. */
-	if (!psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)))
+	if (!req_oldest_needs_response(qp))
 		congestion_loss(qp, now);
 	return resends_few(qp) ? resend_few(qp) : resend_oldest(qp, FAULT_SEQ_RETRIES);
 }
@@ -390,7 +389,7 @@ response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	if (unlikely(verdict != VERDICT_GO))
 		return verdict;
 	if (!syndrome_fits(v) || req->una_idx == req->started_idx ||
-		!psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)))
+		!req_oldest_needs_response(qp))
 		return FAULT_BAD_RESPONSE; /* C9-121: the request has no such response */
 	if (v->op->kind == OP_READ_RESP)
 		return read_response_rx(qp, v, now);

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "qp/hold.h"
-#include "qp/tlp.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/resp.h"
+#include "qp/tlp.h"
 #include "qp/transport.h"
 
 void

@@ -3,10 +3,10 @@
 /* The calls by which the engine drives a QP. */
 #include "qp/cnp.h"
 #include "qp/hold.h"
-#include "qp/tlp.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/resp.h"
+#include "qp/tlp.h"
 #include "qp/transport.h"
 
 #define ECN_CE 3 /* RFC 3168 5: ECN bits of the traffic class */

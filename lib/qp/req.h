@@ -64,6 +64,13 @@ req_oldest_fault(const struct requester *req)
 					     : VERDICT_GO;
 }
 
+/* True if the oldest request is a READ, an atomic or the like. There is one. */
+static inline bool
+req_oldest_needs_response(const struct qp *qp)
+{
+	return psn_range_needs_response(sq_psn_range(&qp->sq, qp->req.una_idx));
+}
+
 /* ---- req_build.c ---- */
 
 /* Starts the request at next_idx: assigns this number of PSNs to it. */

@@ -6,9 +6,9 @@
  * (req_build.c), so a retry only moves next_psn back.
  */
 #include "qp/congestion.h"
-#include "qp/tlp.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
+#include "qp/tlp.h"
 
 void
 req_reset(struct qp *qp, uint32_t psn)

@@ -20,8 +20,8 @@
  * copy.
  */
 #include "qp/congestion.h"
-#include "qp/tlp.h"
 #include "qp/srtt.h"
+#include "qp/tlp.h"
 
 #define TLP_RTTS 4
 #define TLP_MIN_NS (100 * NS_PER_US)
@@ -184,7 +184,7 @@ tlp_timeout(struct qp *qp, uint64_t now)
 		return false;
 	}
 	tlp_cancel(qp); /* armed again when the packets are sent */
-	if (psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)))
+	if (req_oldest_needs_response(qp))
 		return true;
 	/* A probe ends the measurement (docs/protocol.md 7.7): the peer may acknowledge
 	 * the measured packet only because of the copy. A QP without a sample keeps its
