@@ -27,9 +27,11 @@ FLOW = os.path.join(CLIENTS, "test/e2e/flow")
 LATENCY = os.path.join(CLIENTS, "test/e2e/latency")
 SEED = int(os.environ.get("ROCADE_SEED", "0")) or int(time.time())
 OPTIONS = ("--mtu", "4184", "--socket-mode", "666")
-# The tables of a daemon have a fixed size, but the kernel allocates a page of them when it is first
-# used. With random QPNs it takes minutes until all are: by then the heap is to be no larger than this.
+# The tables and packet pools of a daemon have a fixed size, but the kernel allocates a page of them
+# when it is first used. With random QPNs it takes minutes until all are: by then the heap is to be no
+# larger than this, and shared memory to have grown by no more.
 HEAP_KIB = 20 << 10
+SHARED_GROWTH_KIB = 1 << 10
 LONG_S = 300  # from this many seconds on
 ROUNDS, LONG_ROUNDS = 3, 12
 WARM_ROUNDS = 4
@@ -144,10 +146,12 @@ def show(name, values, moved=""):
 
 
 def grown(now, rests, start):
-    """Returns what is more than it was before: the heap than in all rounds before, all else than at
+    """Returns what is more than it was before: the memory than in all rounds before, all else than at
     the start."""
-    heaps = [rest["heap KiB"] for rest in rests]
-    before = dict(start, **{"heap KiB": max(heaps) + HEAP_GROWTH_KIB if len(heaps) >= WARM_ROUNDS else HEAP_KIB})
+    before = dict(start, **{"heap KiB": HEAP_KIB, "shared KiB": start["shared KiB"] + SHARED_GROWTH_KIB})
+    if len(rests) >= WARM_ROUNDS:
+        for key, growth in (("heap KiB", HEAP_GROWTH_KIB), ("shared KiB", 0)):
+            before[key] = max(rest[key] for rest in rests) + growth
     return ["%s: %d, at most %d before" % (key, now[key], before[key]) for key in now
             if now[key] > before[key]]
 

@@ -90,7 +90,9 @@ def req(chance):
     struct.pack_into(">BBBBHHQH", mad, 0, 1, 7, 2, 3, 0, 0, chance.getrandbits(64), 0x10)
     gids = bytes(10) + b"\xff\xff"
     body = memoryview(mad)[24:]
-    port = chance.choice((CM_PORT, chance.randrange(1024, 65536)))
+    # Not the port of the correct clients: their program accepts one connection after the other, and
+    # would wait as long for the RTU as the request says.
+    port = chance.choice((CM_PORT, chance.randrange(8192, 65536)))
     struct.pack_into(">I4xQQ", body, 0, chance.randrange(1, 1 << 32), 0x01060000 | port,
                      chance.getrandbits(64))
     struct.pack_into(">I", body, 32, chance.randrange(2, 1 << 24) << 8 | 1)
