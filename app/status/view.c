@@ -155,19 +155,24 @@ view_qps(FILE *to, const json_t *client)
 			number_of(client, "qp_count") - (double)i);
 }
 
-/* Prints the state of a peer's congestion control. */
+/* Prints a line for one of a peer's windows. cc: congestion control is on. */
 static void
-view_cc(FILE *to, const json_t *peer)
+view_peer_window(FILE *to, const json_t *peer, const char *name, bool cc)
 {
-	if (!json_is_true(json_object_get(peer, "cc"))) {
-		fprintf(to, ", no congestion control\n");
-		return;
+	const json_t *w = json_object_get(peer, name);
+
+	fprintf(to, "        %s: %.0f of %.0f packets in flight, %.0f QPs blocked", name,
+		number_of(w, "inflight"), number_of(w, "window"),
+		number_of(w, "qps_blocked"));
+	if (cc) {
+		fprintf(to, ", congestion window %.2f packets%s",
+			number_of(w, "cc_window"),
+			json_is_true(json_object_get(w, "cc_paced")) ? " (paced)" : "");
+		if (json_object_get(w, "cc_delay_ns") != NULL)
+			fprintf(to, ", delay %.1f us", number_of(w, "cc_delay_ns") / 1e3);
+		fprintf(to, ", target %.1f us", number_of(w, "cc_target_ns") / 1e3);
 	}
-	fprintf(to, ", congestion window %.2f packets%s", number_of(peer, "cc_window"),
-		json_is_true(json_object_get(peer, "cc_paced")) ? " (paced)" : "");
-	if (json_object_get(peer, "cc_delay_ns") != NULL)
-		fprintf(to, ", delay %.1f us", number_of(peer, "cc_delay_ns") / 1e3);
-	fprintf(to, ", target %.1f us\n", number_of(peer, "cc_target_ns") / 1e3);
+	fputc('\n', to);
 }
 
 static void
@@ -178,18 +183,19 @@ view_peers(FILE *to, const json_t *client)
 
 	json_array_foreach(json_object_get(client, "peers"), i, peer)
 	{
-		fprintf(to,
-			"      peer %s: %.0f QPs (%.0f blocked), %.0f of %.0f packets",
-			text_of(peer, "address"), number_of(peer, "qps"),
-			number_of(peer, "qps_blocked"), number_of(peer, "inflight"),
-			number_of(peer, "window"));
-		fprintf(to, " in flight (cap %.0f), ", number_of(peer, "cap"));
+		bool cc = json_is_true(json_object_get(peer, "cc"));
+
+		fprintf(to, "      peer %s: %.0f QPs, ", text_of(peer, "address"),
+			number_of(peer, "qps"));
 		if (number_of(peer, "srtt_ns") != 0)
 			fprintf(to, "round trip %.1f us",
 				number_of(peer, "srtt_ns") / 1e3);
 		else
 			fprintf(to, "no round trip measured");
-		view_cc(to, peer);
+		fprintf(to, ", window cap %.0f packets%s\n", number_of(peer, "cap"),
+			cc ? "" : ", no congestion control");
+		view_peer_window(to, peer, "send", cc);
+		view_peer_window(to, peer, "read", cc);
 	}
 	if ((double)i < number_of(client, "peer_count"))
 		fprintf(to, "      and %.0f more peers\n",

@@ -186,26 +186,35 @@ show_neigh(struct host *host)
 }
 
 static void
+show_peer_window(const char *name, const struct rocade_peer_window *w, bool cc)
+{
+	printf("    %s: %" PRIu32 " of %" PRIu32 " packets in flight, %" PRIu32
+	       " QPs blocked",
+		name, w->inflight, w->window, w->qps_blocked);
+	if (cc) {
+		printf(", congestion window %.2f packets%s, ", w->cc_window,
+			w->cc_paced ? " (paced)" : "");
+		if (w->cc_delay_ns == UINT32_MAX)
+			printf("no delay measured, ");
+		else
+			printf("delay %.1f us, ", w->cc_delay_ns / 1e3);
+		printf("target %.1f us", w->cc_target_ns / 1e3);
+	}
+	putchar('\n');
+}
+
+static void
 show_one_peer(const struct rocade_peer *peer)
 {
 	char text[64];
 
-	printf("  %-40s engine %u, %" PRIu32 " QPs (%" PRIu32 " blocked), %" PRIu32
-	       " of %" PRIu32 " packets in flight (cap %" PRIu32 "), round trip %.1f us",
+	printf("  %-40s engine %u, %" PRIu32
+	       " QPs, round trip %.1f us, window cap %" PRIu32 " packets%s\n",
 		rocade_gid_format(&peer->gid, text, sizeof(text)), peer->engine,
-		peer->qps, peer->qps_blocked, peer->inflight, peer->window, peer->cap,
-		peer->srtt_ns / 1e3);
-	if (!peer->cc) {
-		puts(", no congestion control");
-		return;
-	}
-	printf(", congestion window %.2f packets%s, ", peer->cc_window,
-		peer->cc_paced ? " (paced)" : "");
-	if (peer->cc_delay_ns == UINT32_MAX)
-		printf("no delay measured, ");
-	else
-		printf("delay %.1f us, ", peer->cc_delay_ns / 1e3);
-	printf("target %.1f us\n", peer->cc_target_ns / 1e3);
+		peer->qps, peer->srtt_ns / 1e3, peer->cap,
+		peer->cc ? "" : ", no congestion control");
+	show_peer_window("send", &peer->send, peer->cc);
+	show_peer_window("read", &peer->read, peer->cc);
 }
 
 static void

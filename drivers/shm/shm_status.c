@@ -87,6 +87,25 @@ srq_print(struct json_out *j, const struct report_srq *srq)
 
 /* Congestion control has members only where it is on. */
 static void
+peer_window_print(struct json_out *j, const char *name, const struct peer_window_info *w)
+{
+	json_out_object(j, name);
+	json_out_uint(j, "qps_blocked", w->qps_blocked);
+	json_out_uint(j, "inflight", w->inflight);
+	json_out_uint(j, "window", w->window);
+	if (w->cc_window != 0) {
+		json_out_bool(j, "cc_paced", peer_info_is_paced(w));
+		json_out_raw(j, "cc_window"); /* packets, with two decimals */
+		fprintf(j->to, "%" PRIu32 ".%02" PRIu32, w->cc_window >> CC_SHIFT,
+			w->cc_window % CC_ONE * 100 / CC_ONE);
+		if (w->cc_delay_ns != UINT32_MAX)
+			json_out_uint(j, "cc_delay_ns", w->cc_delay_ns);
+		json_out_uint(j, "cc_target_ns", w->cc_target_ns);
+	}
+	json_out_end(j);
+}
+
+static void
 peer_print(struct json_out *j, const struct peer_info *peer)
 {
 	char text[64];
@@ -94,21 +113,11 @@ peer_print(struct json_out *j, const struct peer_info *peer)
 	json_out_object(j, NULL);
 	json_out_text(j, "address", gid_format(peer->gid, text, sizeof(text)));
 	json_out_uint(j, "qps", peer->qps);
-	json_out_uint(j, "qps_blocked", peer->qps_blocked);
-	json_out_uint(j, "inflight", peer->inflight);
-	json_out_uint(j, "window", peer->window);
 	json_out_uint(j, "cap", peer->cap);
 	json_out_uint(j, "srtt_ns", peer->srtt_ns);
 	json_out_bool(j, "cc", peer_info_cc_is_on(peer));
-	if (peer_info_cc_is_on(peer)) {
-		json_out_bool(j, "cc_paced", peer_info_is_paced(peer));
-		json_out_raw(j, "cc_window"); /* packets, with two decimals */
-		fprintf(j->to, "%" PRIu32 ".%02" PRIu32, peer->cc_window >> CC_SHIFT,
-			peer->cc_window % CC_ONE * 100 / CC_ONE);
-		if (peer->cc_delay_ns != UINT32_MAX)
-			json_out_uint(j, "cc_delay_ns", peer->cc_delay_ns);
-		json_out_uint(j, "cc_target_ns", peer->cc_target_ns);
-	}
+	peer_window_print(j, "send", &peer->send);
+	peer_window_print(j, "read", &peer->read);
 	json_out_end(j);
 }
 

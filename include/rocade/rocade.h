@@ -218,24 +218,31 @@ struct rocade_neigh {
 unsigned rocade_port_neighs(
 	struct rocade_port *port, struct rocade_neigh *rows, unsigned n);
 
-/* A remote address that an engine's RC and XRC QPs send to. They share its window
- * (docs/protocol.md 7.2, 17.2). */
-struct rocade_peer {
-	union ibv_gid gid;
-	unsigned engine;
-	uint32_t qps;
-	uint32_t qps_blocked; /* of them wait for the window */
-	uint32_t inflight;    /* packets sent and not acknowledged */
-	uint32_t window;  /* their limit; 0: closed until the time of the next packet */
-	uint32_t cap;     /* the most that the window can be */
-	uint32_t srtt_ns; /* smoothed round trip; 0: none measured yet */
-	/* Congestion control; cc: it is on. cc_paced: its window is below one packet, and each
+/* How many packets may be in flight to or from a peer at once (docs/protocol.md 7.2, 17.2). */
+struct rocade_peer_window {
+	uint32_t qps_blocked; /* QPs that wait for the window */
+	uint32_t inflight;    /* packets on the way */
+	uint32_t window; /* their limit; 0: closed until the time of the next packet */
+	/* Congestion control, if it is on. cc_paced: its window is below one packet, and each
 	 * packet has its time. */
-	bool cc;
 	bool cc_paced;
 	double cc_window;      /* packets, also parts of one */
 	uint32_t cc_delay_ns;  /* of the last round trip; UINT32_MAX: none measured yet */
 	uint32_t cc_target_ns; /* the delay that it aims at */
+};
+
+/* A remote address to which an engine has connected RC and XRC QPs. They share its
+ * windows. */
+struct rocade_peer {
+	union ibv_gid gid;
+	unsigned engine;
+	uint32_t qps;
+	uint32_t cap;     /* the most that a window can be */
+	uint32_t srtt_ns; /* smoothed round trip; 0: none measured yet */
+	bool cc;          /* congestion control is on */
+	/* send: packets of SENDs and WRITEs, to the peer. read: packets of the responses of
+	 * READs and atomics, from the peer. */
+	struct rocade_peer_window send, read;
 };
 /* Fills up to n rows with the peers of all engines. Returns how many there are. */
 unsigned rocade_port_peers(

@@ -100,16 +100,16 @@ engine_run(struct engine *e, uint64_t now)
 static uint64_t
 peer_windows_open(const struct engine *e)
 {
-	struct peer *peer;
+	struct peer_window *w;
 	uint64_t when = TIME_NEVER;
 
-	TAILQ_FOREACH (peer, &e->peers.blocked, blocked_link) {
+	TAILQ_FOREACH (w, &e->peers.blocked, blocked_link) {
 		/* A control call blocks a QP on a window whose time has come since it was
 		 * closed: the passes since then had no QP to open it for. */
-		peer_window_set(peer, e->shared.now);
-		if (!peer_full(peer))
+		peer_window_set(w, e->shared.now);
+		if (!peer_full(w))
 			return 0;
-		when = RTE_MIN(when, peer_opens_at(peer, e->shared.now));
+		when = RTE_MIN(when, peer_opens_at(w, e->shared.now));
 	}
 	return when;
 }

@@ -11,6 +11,7 @@
 #include "engine/next_hop.h"
 #include "engine/pass.h"
 #include "engine/sched.h"
+#include "qp/window.h"
 
 /* ---- The port's own frames ---- */
 
@@ -58,7 +59,7 @@ qp_requeue(struct engine *e, struct qp *qp, uint32_t psn)
 	if (unlikely(qp->sched.on_blocked) && (qp->req.next_psn != psn || !block))
 		peer_unblock(&e->peers, qp);
 	if (block)
-		peer_block(&e->peers, qp);
+		peer_block(&e->peers, qp, qp_next_window(qp));
 	if (more && !qp_window_blocked(qp))
 		engine_ready(e, qp);
 }
@@ -67,22 +68,21 @@ qp_requeue(struct engine *e, struct qp *qp, uint32_t psn)
  * next burst can take, because what a QP sends may close the window again. Each keeps its
  * place among the blocked ones until it has sent. */
 static void RARE
-blocked_peers_unblock(struct engine *e, uint64_t now)
+blocked_windows_unblock(struct engine *e, uint64_t now)
 {
-	struct peer *peer, *next;
+	struct peer_window *w, *next;
 
-	for (peer = TAILQ_FIRST(&e->peers.blocked); peer != NULL; peer = next) {
+	for (w = TAILQ_FIRST(&e->peers.blocked); w != NULL; w = next) {
 		uint32_t room;
 		struct qp *qp;
 
-		if (unlikely(cc_is_on(&peer->cc))) {
-			peer_window_set(peer, now);
-			e->earliest_ns =
-				RTE_MIN(e->earliest_ns, peer_opens_at(peer, now));
+		if (unlikely(cc_is_on(w->cc))) {
+			peer_window_set(w, now);
+			e->earliest_ns = RTE_MIN(e->earliest_ns, peer_opens_at(w, now));
 		}
-		room = RTE_MIN(peer_room(peer), PKT_BURST + 0u);
-		next = TAILQ_NEXT(peer, blocked_link);
-		TAILQ_FOREACH (qp, &peer->blocked, blocked_link) {
+		room = RTE_MIN(peer_room(w), PKT_BURST + 0u);
+		next = TAILQ_NEXT(w, blocked_link);
+		TAILQ_FOREACH (qp, &w->blocked, blocked_link) {
 			if (room-- == 0)
 				break;
 			engine_ready(e, qp);
@@ -94,7 +94,7 @@ static inline void
 peer_windows_unblock(struct engine *e, uint64_t now)
 {
 	if (unlikely(!TAILQ_EMPTY(&e->peers.blocked)))
-		blocked_peers_unblock(e, now);
+		blocked_windows_unblock(e, now);
 }
 
 /* Puts the QP on the unresolved list, if it has anything to send. It leaves the peer's queue:
@@ -229,8 +229,7 @@ ready_qps_tx(struct engine *e, uint64_t now)
 static inline bool
 peer_has_blocked(const struct engine *e, const struct qp *qp)
 {
-	return unlikely(!TAILQ_EMPTY(&e->peers.blocked)) && qp->peer != NULL &&
-	       !TAILQ_EMPTY(&qp->peer->blocked);
+	return unlikely(!TAILQ_EMPTY(&e->peers.blocked)) && qp_peer_awaited(qp);
 }
 
 /* One request may be in flight: if the peer delays its acknowledgement (delayed_ack.h),

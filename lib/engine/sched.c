@@ -4,6 +4,7 @@
 #include <rte_prefetch.h>
 
 #include "engine/sched.h"
+#include "qp/window.h"
 
 void
 engine_timer_set(struct engine *e, struct qp *qp)
@@ -48,7 +49,7 @@ ready_or_block(struct engine *e, struct qp *qp)
 	if (qp->sched.on_ready || !qp_wants_tx(qp))
 		return;
 	if (qp_window_blocked(qp) || qp_must_queue(qp))
-		peer_block(&e->peers, qp);
+		peer_block(&e->peers, qp, qp_next_window(qp));
 	else
 		engine_ready(e, qp);
 }
@@ -78,7 +79,7 @@ engine_forget(struct engine *e, struct qp *qp)
 		e->delayed_ack = (struct delayed_ack){.qp = NULL};
 	wheel_cancel(&e->wheel, &qp->sched.timer);
 	if (qp->peer != NULL) {
-		assert(qp->req.unacked == 0);
+		assert(qp->req.unacked == 0 && qp->req.reading == 0);
 		peer_put(&e->peers, qp->peer);
 		qp->peer = NULL;
 	}

@@ -198,15 +198,15 @@ cc_cnp(struct cc *cc, uint64_t now)
 }
 
 void
-cc_sent(struct cc *cc, uint64_t now)
+cc_resume(struct cc *cc, uint64_t now)
 {
-	if (unlikely(now - cc->active_at > CC_IDLE_NS)) {
-		cc->cwnd = cc->first;
-		cc->before = 0;
-		cc->slow_start = true;
-		cc->calm_at = now;
-		cc_target_restart(cc, now);
-	}
+	if (likely(now - cc->active_at <= CC_IDLE_NS))
+		return;
+	cc->cwnd = cc->first;
+	cc->before = 0;
+	cc->slow_start = true;
+	cc->calm_at = now;
+	cc_target_restart(cc, now);
 	cc->active_at = now;
 }
 

@@ -67,7 +67,7 @@ una_advance(struct qp *qp, uint32_t end, uint64_t now)
 	req->in_recovery = false;
 	req->read_restart = req->next_psn == end && req->sent_psn != end;
 	req->rnr_deadline = TIME_NEVER;
-	req->ack_deadline = req->unacked != 0 && qp->params.timeout != 0
+	req->ack_deadline = req->next_psn != end && qp->params.timeout != 0
 				    ? now + req_timeout_ns(qp)
 				    : TIME_NEVER;
 	if (tlp_progress(qp, packets, now))
@@ -107,11 +107,12 @@ resend_oldest(struct qp *qp, enum verdict fault)
 /* A later response shows that the one to una_psn is lost (C9-137). Each loss is resent
  * once; in_recovery marks it. */
 static enum verdict RARE
-implied_nak(struct qp *qp)
+implied_nak(struct qp *qp, uint64_t now)
 {
 	if (qp->req.in_recovery || qp->req.rnr_deadline != TIME_NEVER)
 		return VERDICT_DROP;
 	qp->req.in_recovery = true;
+	congestion_loss(qp, &qp->peer->read, now);
 	return resend_oldest(qp, FAULT_NO_RESPONSE);
 }
 
@@ -130,7 +131,7 @@ ack_until(struct qp *qp, uint32_t end, uint64_t now)
 	if (likely(verdict == VERDICT_GO) && psn_diff(reached, req->una_psn) > 0)
 		verdict = una_advance(qp, reached, now);
 	if (unlikely(reached != end) && verdict == VERDICT_GO)
-		verdict = implied_nak(qp);
+		verdict = implied_nak(qp, now);
 	return verdict;
 }
 
@@ -206,9 +207,9 @@ seq_nak_rx(struct qp *qp, uint32_t psn, uint64_t now)
 	if ((waits && req->rnr_deadline != TIME_NEVER) || req->in_recovery)
 		return VERDICT_DROP;
 	req->in_recovery = true;
-	/* Packets of READs and the like do not count in congestion control. */
+	/* A lost READ request does not count: it takes another way than its response. */
 	if (!req_oldest_needs_response(qp))
-		congestion_loss(qp, now);
+		congestion_loss(qp, &qp->peer->send, now);
 	return resends_few(qp) ? resend_few(qp) : resend_oldest(qp, FAULT_SEQ_RETRIES);
 }
 
@@ -259,16 +260,15 @@ static struct read_segment
 read_segment(const struct qp *qp, const struct send_wqe *wqe,
 	const struct psn_range *range, uint32_t psn)
 {
-	uint32_t chunk = req_read_chunk(qp);
+	const struct psn_bits *ends = sq_read_ends(&qp->sq);
 	uint32_t index = (psn - range->first_psn) & PSN_MASK;
 	uint64_t offset = (uint64_t)index << qp->pmtu_shift;
 
 	return (struct read_segment){
 		.offset = offset,
 		.len = (uint32_t)RTE_MIN(wqe->len - offset, (uint64_t)qp_pmtu(qp)),
-		.first = (index & (chunk - 1)) == 0,
-		.last = psn_add(psn, 1) == psn_range_end(range) ||
-			((index + 1) & (chunk - 1)) == 0,
+		.first = index == 0 || psn_bit(ends, psn_add(psn, PSN_MASK)),
+		.last = psn_bit(ends, psn),
 	};
 }
 
@@ -325,7 +325,7 @@ response_done(
 	struct requester *req = &qp->req;
 	uint32_t end = psn_add(req->una_psn, 1);
 
-	congestion_read_answered(qp);
+	req_response_taken(qp);
 	if (request_done && req->reads != 0)
 		req->reads--;
 	if (end == psn_range_end(range) && !complete_answered(qp))

@@ -13,48 +13,47 @@ static inline bool
 congestion_wants_ack(const struct qp *qp)
 {
 	return qp->req.rtt_start == TIME_NEVER && qp->peer != NULL &&
-	       cc_is_on(&qp->peer->cc);
+	       cc_is_on(qp->peer->send.cc);
 }
 
-/* The QP begins to measure a round trip. To be called only if congestion control is on. */
-void congestion_sampled(struct qp *qp, uint64_t now);
-/* The QP has sent packets. To be called only if congestion control is on, and after
- * congestion_sampled(). */
-void congestion_sent(struct qp *qp, uint64_t now);
+void congestion_resume(struct peer *peer, uint64_t now);
+/* The QP is about to send packets, which begins by looking at the windows. */
+static inline void
+congestion_begin(const struct qp *qp, uint64_t now)
+{
+	if (qp->peer != NULL && unlikely(cc_is_on(qp->peer->send.cc)))
+		congestion_resume(qp->peer, now);
+}
+
+/* The QP begins to measure a round trip. read: of a READ or the like. To be called only if
+ * congestion control is on. */
+void congestion_sampled(struct qp *qp, bool read, uint64_t now);
+void congestion_pace(
+	struct qp *qp, struct peer_window *w, uint32_t packets, uint64_t now);
+/* The QP has sent packets of SENDs and WRITEs, and requested packets of responses. To be
+ * called after congestion_sampled(). */
+static inline void
+congestion_sent(struct qp *qp, uint32_t sent, uint32_t requested, uint64_t now)
+{
+	struct peer *peer = qp->peer;
+
+	if (likely(!cc_is_on(peer->send.cc)))
+		return;
+	if (sent != 0 && cc_is_paced(peer->send.cc))
+		congestion_pace(qp, &peer->send, 1, now);
+	if (requested << CC_SHIFT > peer->read.cc->cwnd)
+		congestion_pace(qp, &peer->read, requested, now);
+}
 /* The measurement has ended: the round trip took rtt_ns. To be called only if
  * req.rtt_counts is set. */
 void congestion_sample(struct qp *qp, uint32_t rtt_ns, uint64_t now);
-/* A packet was lost. */
-void congestion_loss(struct qp *qp, uint64_t now);
+/* A packet was lost that counted in this window. */
+void congestion_loss(struct qp *qp, struct peer_window *w, uint64_t now);
 /* A tail-loss probe is due, after this wait. */
 void congestion_probe(struct qp *qp, uint64_t wait_ns, uint64_t now);
 /* una_psn has advanced after probes. late: nothing was lost. */
 void congestion_answer(struct qp *qp, bool late, uint64_t now);
 /* A CNP has come. */
 void congestion_cnp(struct qp *qp, uint64_t now);
-
-/* ---- Packets that are not counted ---- */
-
-void congestion_read_count(struct qp *qp, uint32_t packets);
-/* The QP has sent a READ, an atomic or the like, of this many packets. */
-static inline void
-congestion_read(struct qp *qp, uint32_t packets)
-{
-	if (qp->peer != NULL && unlikely(cc_is_on(&qp->peer->cc)))
-		congestion_read_count(qp, packets);
-}
-/* A packet of them was answered. */
-static inline void
-congestion_read_answered(struct qp *qp)
-{
-	if (unlikely(qp->req.uncounted))
-		qp->cc_reading -= qp->cc_reading != 0;
-}
-
-/* Brings the QP's part of peer->uncounted, and req.uncounted, up to date. To be called
- * when req.unacked, req.stalled or qp->cc_reading has changed. */
-void congestion_account(struct qp *qp);
-/* The QP leaves its peer: nothing of it is in flight to it. */
-void congestion_leave(struct qp *qp);
 
 #endif

@@ -131,7 +131,7 @@ qp_modify_check(const struct qp *qp, const struct qp_attr *attr, int mask,
 	/* IBA 10.3.1.5: SQD -> RTS only once the queue has drained. */
 	if (from == IBV_QPS_SQD && to == IBV_QPS_RTS && qp->req.draining)
 		return -EINVAL;
-	/* READ requests in progress were cut by the old limit, see req_read_chunk(). */
+	/* READ requests under way keep to the old limit. */
 	return mask & IBV_QP_MAX_QP_RD_ATOMIC && qp->req.draining ? -EINVAL : 0;
 }
 

@@ -79,6 +79,24 @@ buckets_grow(struct peers *peers)
 
 /* Control path. */
 
+static void
+window_init(struct peer_window *w, struct cc *cc, const struct cc_conf *conf)
+{
+	cc_init(cc, conf, w->cap);
+	w->cc = cc;
+	w->window = w->cap;
+	TAILQ_INIT(&w->blocked);
+	peer_window_set(w, 0);
+}
+
+void
+peer_windows_init(struct peer *peer, uint32_t cap, const struct cc_conf *cc)
+{
+	peer->send.cap = peer->read.cap = cap;
+	window_init(&peer->send, &peer->send_cc, cc);
+	window_init(&peer->read, &peer->read_cc, cc);
+}
+
 static struct peer *
 peer_create(struct peers *peers, const uint8_t gid[16], bool local)
 {
@@ -90,10 +108,7 @@ peer_create(struct peers *peers, const uint8_t gid[16], bool local)
 	if (peers->count > peers->mask)
 		buckets_grow(peers);
 	memcpy(peer->gid, gid, 16);
-	peer->window = peer->cap = peers->cap;
-	cc_init(&peer->cc, local ? &off : &peers->cc, peer->cap);
-	peer_window_set(peer, 0);
-	TAILQ_INIT(&peer->blocked);
+	peer_windows_init(peer, peers->cap, local ? &off : &peers->cc);
 	LIST_INSERT_HEAD(bucket_of(peers, gid), peer, link);
 	peers->count++;
 	return peer;
@@ -125,8 +140,8 @@ peer_put(struct peers *peers, struct peer *peer)
 {
 	if (--peer->qps != 0)
 		return;
-	assert(peer->inflight == 0 && peer->uncounted == 0 &&
-		TAILQ_EMPTY(&peer->blocked));
+	assert(peer->send.inflight == 0 && TAILQ_EMPTY(&peer->send.blocked));
+	assert(peer->read.inflight == 0 && TAILQ_EMPTY(&peer->read.blocked));
 	LIST_REMOVE(peer, link);
 	peers->count--;
 	alloc_put(peers->mem, peer, sizeof(*peer));
@@ -135,29 +150,31 @@ peer_put(struct peers *peers, struct peer *peer)
 /* Data path. */
 
 void
-peer_block(struct peers *peers, struct qp *qp)
+peer_block(struct peers *peers, struct qp *qp, struct peer_window *w)
 {
-	struct peer *peer = qp->peer;
+	uint8_t on = w == &qp->peer->read ? BLOCKED_READ : BLOCKED_SEND;
 
-	if (qp->sched.on_blocked)
+	if (qp->sched.on_blocked == on)
 		return;
-	if (TAILQ_EMPTY(&peer->blocked))
-		TAILQ_INSERT_TAIL(&peers->blocked, peer, blocked_link);
-	TAILQ_INSERT_TAIL(&peer->blocked, qp, blocked_link);
-	peer->qps_blocked++;
-	qp->sched.on_blocked = true;
+	peer_unblock(peers, qp);
+	if (TAILQ_EMPTY(&w->blocked))
+		TAILQ_INSERT_TAIL(&peers->blocked, w, blocked_link);
+	TAILQ_INSERT_TAIL(&w->blocked, qp, blocked_link);
+	w->qps_blocked++;
+	qp->sched.on_blocked = on;
 }
 
 void
 peer_unblock(struct peers *peers, struct qp *qp)
 {
-	struct peer *peer = qp->peer;
+	struct peer_window *w;
 
-	if (!qp->sched.on_blocked)
+	if (qp->sched.on_blocked == BLOCKED_NOT)
 		return;
-	TAILQ_REMOVE(&peer->blocked, qp, blocked_link);
-	peer->qps_blocked--;
-	if (TAILQ_EMPTY(&peer->blocked))
-		TAILQ_REMOVE(&peers->blocked, peer, blocked_link);
-	qp->sched.on_blocked = false;
+	w = qp->sched.on_blocked == BLOCKED_READ ? &qp->peer->read : &qp->peer->send;
+	TAILQ_REMOVE(&w->blocked, qp, blocked_link);
+	w->qps_blocked--;
+	if (TAILQ_EMPTY(&w->blocked))
+		TAILQ_REMOVE(&peers->blocked, w, blocked_link);
+	qp->sched.on_blocked = BLOCKED_NOT;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /*
- * Peers: the destinations of an engine's reliable QPs. All QPs that send to one peer share
- * its window. It limits their packets that are in flight at once: to the cap, which the
- * peer's receive ring can hold, or less if congestion control (cc.h) is on. A READ may
- * exceed the window by the rest of its response. Congestion control concerns what this end
- * sends, so it does not count packets of READs and atomics. Nor does it count those of a QP
- * that gets no answer.
+ * Peers: the destinations of an engine's reliable QPs. All QPs to one peer share two
+ * windows, which limit the packets that are in flight at once: the send window those of
+ * SENDs and WRITEs, which this end sends, and the read window the responses of READs,
+ * atomics and the like, which the peer sends when this end requests them. A window is as
+ * large as its cap, which the receive ring of the receiver can hold, or less if congestion
+ * control (cc.h) is on. A READ request may exceed the window by the rest of its response.
+ * The packets of a QP that gets no answer do not count (congestion.c).
  *
  * The requester accounts for its packets by peer_charge(). The engine finds, releases,
  * blocks and unblocks. All calls with the engine lock held.
@@ -21,37 +22,47 @@
 
 struct qp;
 
+/* The window of its peer on whose list a QP is. */
+enum peer_blocked {
+	BLOCKED_NOT,
+	BLOCKED_SEND,
+	BLOCKED_READ,
+};
+
+struct peer_window {
+	uint32_t inflight; /* packets of all QPs */
+	uint32_t window;   /* see peer_window_set() */
+	uint32_t cap;      /* of the window */
+	uint32_t qps_blocked;
+	struct cc *cc;            /* used once in a round trip, not for each packet */
+	TAILQ_HEAD(, qp) blocked; /* QPs blocked on the window */
+	TAILQ_ENTRY(peer_window) blocked_link;
+};
+
 struct peer {
 	/* The members up to gid are written by the calls of this file only, srtt_ns by
 	 * tlp.c. */
-	uint32_t inflight; /* packets of all QPs */
-	uint32_t window;   /* see peer_window_set() */
-	uint32_t qps;      /* QPs that send to this peer */
+	struct peer_window send, read;
+	uint32_t qps; /* QPs to this peer */
 	/* smoothed round trip of all QPs; 0: no sample yet; see tlp.c */
 	uint32_t srtt_ns;
-	uint32_t qps_blocked;     /* of qps */
-	TAILQ_HEAD(, qp) blocked; /* QPs blocked on the window */
-	TAILQ_ENTRY(peer) blocked_link;
 	LIST_ENTRY(peer) link; /* in its bucket */
 	uint8_t gid[16];
-	/* Congestion control: used once in a round trip, not for each packet. */
-	uint32_t cap; /* of the window */
-	/* packets of inflight that congestion control leaves out: of READs, atomics and
-	 * the like, and of stalled QPs */
-	uint32_t uncounted;
 	uint8_t resend_shift, resend_naks; /* see peer_resend_shift() */
-	struct cc cc;
+	struct cc send_cc, read_cc;
 };
+static_assert(offsetof(struct peer, read.qps_blocked) <= LINE_SIZE + 4,
+	"what each packet needs of both windows: almost one cache line");
 
 LIST_HEAD(peer_bucket, peer);
 
 /* The peers of an engine, hashed by GID. */
 struct peers {
-	TAILQ_HEAD(, peer) blocked; /* peers that have blocked QPs */
+	TAILQ_HEAD(, peer_window) blocked; /* windows that have blocked QPs */
 	struct peer_bucket *buckets;
 	uint32_t mask;  /* number of buckets - 1 */
 	uint32_t count; /* peers */
-	uint32_t cap;   /* of the window of each peer */
+	uint32_t cap;   /* of the windows of each peer */
 	struct cc_conf cc;
 	const struct alloc *mem;
 };
@@ -68,68 +79,58 @@ void peers_fini(struct peers *peers);
 struct peer *peer_get(struct peers *peers, const uint8_t gid[16], bool local);
 void peer_put(struct peers *peers, struct peer *peer);
 
-/* Put the QP on its peer's list of blocked QPs, where it stays in place if it is on it
- * already, and take it off. */
-void peer_block(struct peers *peers, struct qp *qp);
+/* Initialises both windows. */
+void peer_windows_init(struct peer *peer, uint32_t cap, const struct cc_conf *cc);
+
+/* Put the QP on the list of QPs blocked on this window of its peer, where it stays in place
+ * if it is on it already, and take it off. */
+void peer_block(struct peers *peers, struct qp *qp, struct peer_window *w);
 void peer_unblock(struct peers *peers, struct qp *qp);
 
-/* ---- The window ---- */
+/* ---- The windows ---- */
 
 /* Packets that the window has room for. */
 static inline uint32_t
-peer_room(const struct peer *peer)
+peer_room(const struct peer_window *w)
 {
-	return peer->inflight < peer->window ? peer->window - peer->inflight : 0;
+	return w->inflight < w->window ? w->window - w->inflight : 0;
 }
 
 static inline bool
-peer_full(const struct peer *peer)
+peer_full(const struct peer_window *w)
 {
-	return peer->inflight >= peer->window;
-}
-
-/* True if the window has room for another packet when a QP has `after` packets in flight
- * of which `before` are charged. */
-static inline bool
-peer_has_room_after(const struct peer *peer, uint32_t before, uint32_t after)
-{
-	return peer->inflight + after - before < peer->window;
+	return w->inflight >= w->window;
 }
 
 /* A QP had `before` packets in flight, and now has `after`. */
 static inline void
-peer_charge(struct peer *peer, uint32_t before, uint32_t after)
+peer_charge(struct peer_window *w, uint32_t before, uint32_t after)
 {
-	peer->inflight += after - before;
-}
-
-/* True if the window is below one packet: then each packet has its time. */
-static inline bool
-peer_is_paced(const struct peer *peer)
-{
-	return cc_is_on(&peer->cc) && cc_is_paced(&peer->cc);
+	w->inflight += after - before;
 }
 
 /* Returns the time of the next packet, until which the window is closed; TIME_NEVER: time
  * does not open it. */
 static inline uint64_t
-peer_opens_at(const struct peer *peer, uint64_t now)
+peer_opens_at(const struct peer_window *w, uint64_t now)
 {
-	return peer_is_paced(peer) && now < peer->cc.send_at ? peer->cc.send_at
-							     : TIME_NEVER;
+	const struct cc *cc = w->cc;
+
+	return cc_is_on(cc) && (cc_is_paced(cc) || cc->exceeded) && now < cc->send_at
+		       ? cc->send_at
+		       : TIME_NEVER;
 }
 
-/* Puts what congestion control lets out into effect, up to the cap. Packets that it does
- * not count may be in flight besides. */
+/* Puts what congestion control lets out into effect, up to the cap. */
 static inline void
-peer_window_set(struct peer *peer, uint64_t now)
+peer_window_set(struct peer_window *w, uint64_t now)
 {
 	uint32_t window;
 
-	if (!cc_is_on(&peer->cc))
+	if (!cc_is_on(w->cc))
 		return;
-	window = peer_opens_at(peer, now) == TIME_NEVER ? cc_window(&peer->cc) : 0;
-	peer->window = RTE_MIN(window + peer->uncounted, peer->cap);
+	window = peer_opens_at(w, now) == TIME_NEVER ? cc_window(w->cc) : 0;
+	w->window = RTE_MIN(window, w->cap);
 }
 
 /* ---- Missing packets ---- */

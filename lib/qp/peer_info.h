@@ -9,34 +9,39 @@
 
 struct peer;
 
-struct peer_info {
-	uint8_t gid[16];
-	uint32_t engine;
-	uint32_t qps;
-	uint32_t qps_blocked; /* of them wait for the window */
+struct peer_window_info {
+	uint32_t qps_blocked; /* QPs that wait for the window */
 	uint32_t inflight;    /* packets */
 	uint32_t window;      /* packets; 0: closed until the time of the next one */
-	uint32_t cap;         /* of the window */
-	uint32_t srtt_ns;     /* 0: no sample yet */
 	/* Congestion control. Packets << CC_SHIFT; 0: it is off, and what follows does not
 	 * count. */
 	uint32_t cc_window;
 	uint32_t cc_delay_ns; /* of the last round trip; UINT32_MAX: no sample yet */
 	uint32_t cc_target_ns;
 };
-static_assert(sizeof(struct peer_info) == 56, "same size in every build");
 
+struct peer_info {
+	uint8_t gid[16];
+	uint32_t engine;
+	uint32_t qps;
+	uint32_t cap;     /* of both windows */
+	uint32_t srtt_ns; /* 0: no sample yet */
+	struct peer_window_info send, read;
+};
+static_assert(sizeof(struct peer_info) == 80, "same size in every build");
+
+/* Congestion control is on for both windows or for none. */
 static inline bool
 peer_info_cc_is_on(const struct peer_info *info)
 {
-	return info->cc_window != 0;
+	return info->send.cc_window != 0;
 }
 
 /* See cc_is_paced(). */
 static inline bool
-peer_info_is_paced(const struct peer_info *info)
+peer_info_is_paced(const struct peer_window_info *info)
 {
-	return peer_info_cc_is_on(info) && info->cc_window < CC_ONE;
+	return info->cc_window != 0 && info->cc_window < CC_ONE;
 }
 
 /* With the lock of this engine held. */

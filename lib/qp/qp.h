@@ -83,7 +83,7 @@ struct requester {
 	uint32_t una_psn;     /* oldest packet not acknowledged */
 	uint32_t next_psn;    /* next packet to send; goes back to resend */
 	uint32_t sent_psn;    /* after the highest PSN ever sent */
-	uint16_t unacked; /* packets up to next_psn that are counted in peer->inflight */
+	uint16_t unacked;     /* packets of SENDs and WRITEs in peer->send.inflight */
 	/* requests that need a response of their own (READ, atomic, ...), sent and not
 	 * answered */
 	uint8_t reads;
@@ -96,10 +96,10 @@ struct requester {
 	 * are ignored */
 	bool in_recovery : 1;
 	bool draining : 1;   /* SQD: requests under way are still to be completed */
-	bool uncounted : 1;  /* stalled, or cc_reading is not 0: congestion_account() */
 	bool stalled : 1;    /* a second probe was due: see congestion_probe() */
 	bool rtt_counts : 1; /* the measurement is a sample of congestion control, too */
 	bool rtt_idle : 1;   /* hardly anything was in flight to the peer at rtt_start */
+	bool rtt_read : 1;   /* rtt_psn is that of a READ or the like */
 	uint8_t tlp_backoff;
 	uint8_t retry_left;
 	uint64_t ack_deadline; /* TIME_NEVER: not running */
@@ -115,7 +115,8 @@ struct requester {
 	struct sge_pos read_pos;
 	uint32_t fail_idx;
 	uint8_t rnr_left;
-	uint8_t rtt_una; /* low bits of a PSN: congestion control is done up to it */
+	uint8_t rtt_una;  /* low bits of a PSN: congestion control is done up to it */
+	uint16_t reading; /* packets of responses that were requested and have not come */
 };
 static_assert(sizeof(struct requester) == 104, "with its neighbours: two cache lines");
 
@@ -208,7 +209,7 @@ struct responder {
  * are written when an adjacent QP is linked or unlinked. */
 struct qp_sched {
 	bool on_ready; /* linked in the engine's ready list, or in its unresolved list */
-	bool on_blocked; /* linked in peer->blocked, independent of the other lists */
+	uint8_t on_blocked;      /* enum peer_blocked, independent of the other lists */
 	bool on_unresolved : 1;  /* on_ready: it is the unresolved list */
 	bool resolved : 1;       /* hdr holds the next hop's MAC */
 	uint8_t route : 2;       /* enum qp_route, when resolved */
@@ -274,7 +275,7 @@ struct qp {
 	 * recv_wqe with one SGE. */
 	uint64_t wqe_one[(offsetof(struct recv_wqe, sge) + sizeof(struct sge)) / 8];
 	struct recv_ring *rq;         /* NULL: the QP has an SRQ, or receives nothing */
-	TAILQ_ENTRY(qp) blocked_link; /* in peer->blocked, see peer.h */
+	TAILQ_ENTRY(qp) blocked_link; /* of on_blocked, see peer.h */
 
 	/* Rarely used. */
 	struct qp_path path;
@@ -288,16 +289,8 @@ struct qp {
 	/* the copies due or sent for a NAK: see peer_resend_shift() */
 	uint8_t resend_shift : 2;
 	uint8_t wqe_sges; /* SGEs that wqe has room for; 0: no wqe */
-	union {
-		uint32_t xrcd; /* XRC target: number of its domain */
-		/* Others, see congestion.h: */
-		struct {
-			/* packets of READs, atomics and the like that are sent */
-			uint16_t cc_reading;
-			uint16_t cc_uncounted; /* its part of peer->uncounted */
-		};
-	};
-	uint32_t cnp_ns; /* cnp_timed: time of the last CNP, its low 32 bits */
+	uint32_t xrcd;    /* XRC target: number of its domain */
+	uint32_t cnp_ns;  /* cnp_timed: time of the last CNP, its low 32 bits */
 	LIST_HEAD(, qp_listener) listeners; /* further event listeners, besides events */
 	struct async_event events;
 
@@ -440,31 +433,6 @@ qp_has_response_pending(const struct qp *qp)
 /* UD: the destination of the next datagram; NULL: there is none. The engine sets hdr to
  * that path before it calls qp_tx(). */
 const struct ud_dest *qp_next_dest(const struct qp *qp);
-
-/* True if the window of all QPs towards the peer is full. */
-static inline bool
-qp_peer_full(const struct qp *qp)
-{
-	return qp->peer != NULL && peer_full(qp->peer);
-}
-
-/* True if the QP has only requests to send and the peer window blocks them. False if an
- * error flushes them, and false for a copy of the oldest packet. */
-static inline bool
-qp_window_blocked(const struct qp *qp)
-{
-	return unlikely(qp_peer_full(qp)) && !qp_has_response_pending(qp) &&
-	       qp->state != IBV_QPS_ERR && !qp_copy_due(qp);
-}
-
-/* True if other QPs wait for the window already, and the QP has only requests to send. */
-static inline bool
-qp_must_queue(const struct qp *qp)
-{
-	return qp->peer != NULL && unlikely(!TAILQ_EMPTY(&qp->peer->blocked)) &&
-	       !qp_has_response_pending(qp) && qp->state != IBV_QPS_ERR &&
-	       !qp_copy_due(qp);
-}
 
 /* True if messages are acknowledged. */
 static inline bool

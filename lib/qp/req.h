@@ -64,6 +64,44 @@ req_oldest_fault(const struct requester *req)
 					     : VERDICT_GO;
 }
 
+/* Counts packets of responses that are requested, and one that has come. */
+static inline void
+req_response_requested(struct qp *qp, uint32_t packets)
+{
+	qp->req.reading = (uint16_t)(qp->req.reading + packets);
+	if (likely(qp->peer != NULL && !qp->req.stalled))
+		peer_charge(&qp->peer->read, 0, packets);
+}
+
+static inline void
+req_response_taken(struct qp *qp)
+{
+	if (unlikely(qp->req.reading == 0))
+		return; /* it overtakes the resend of its request */
+	qp->req.reading--;
+	if (likely(qp->peer != NULL && !qp->req.stalled))
+		peer_charge(&qp->peer->read, 1, 0);
+}
+
+/* Brings the counts of the peer's windows up to date with una_psn, next_psn, reads and
+ * stalled. */
+static inline void
+req_account(struct qp *qp)
+{
+	struct requester *req = &qp->req;
+	uint32_t unacked;
+
+	if (unlikely(req->reading != 0 && req->reads == 0)) {
+		if (!req->stalled && qp->peer != NULL)
+			peer_charge(&qp->peer->read, req->reading, 0);
+		req->reading = 0;
+	}
+	unacked = likely(!req->stalled) ? req_outstanding(qp) - req->reading : 0;
+	if (qp->peer != NULL)
+		peer_charge(&qp->peer->send, req->unacked, unacked);
+	req->unacked = (uint16_t)unacked;
+}
+
 /* True if the oldest request is a READ, an atomic or the like. There is one. */
 static inline bool
 req_oldest_needs_response(const struct qp *qp)
@@ -116,8 +154,6 @@ req_advance(struct qp *qp, uint32_t packets)
 		psn_range_is_local(sq_psn_range(&qp->sq, req->next_idx)));
 }
 
-/* Packets that one READ request asks for, at most. A power of two. */
-uint32_t req_read_chunk(const struct qp *qp);
 /* Builds packet next_psn of the started request next_idx and advances next_psn. final: no
  * packet follows it for now, so it sets AckReq. Returns false if the QP may not read the
  * packet's memory. */
@@ -136,8 +172,6 @@ bool req_has_next(const struct qp *qp);
 struct burst req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 /* Resends from this packet on (una_psn <= psn <= next_psn). */
 void req_rollback(struct qp *qp, uint32_t psn);
-/* Brings peer->inflight up to date with una_psn and next_psn. */
-void req_account(struct qp *qp);
 /* Raises SQ_DRAINED when the last started request of a QP in SQD has completed. */
 void req_check_drained(struct qp *qp);
 

@@ -14,6 +14,8 @@
 #define WR_OPCODE_FLUSH 14
 #define WC_OPCODE_FLUSH 8
 
+/* READ requests that share a window of congestion control */
+#define READ_PARTS 8
 #define ACK_EVERY (QP_MAX_UNACKED / 4) /* packets between AckReqs inside long messages */
 
 /* Opcodes of a message of several packets, or of only one. */
@@ -170,32 +172,61 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	return true;
 }
 
-/* With max_rd_atomic of 2 or more a READ request asks for a half or a quarter of
- * QP_MAX_UNACKED packets: the QP sends the next one while the peer answers this one. */
-uint32_t
-req_read_chunk(const struct qp *qp)
+/* Packets that a READ request asks for, at most. With max_rd_atomic of 2 or more that is a
+ * half or a quarter of QP_MAX_UNACKED: the QP sends the next request while the peer answers
+ * this one. With congestion control it is less if the window is small, because what a
+ * request asks for comes at once. */
+static uint32_t
+read_request_max(const struct qp *qp)
 {
-	if (qp->params.max_rd_atomic < 2)
-		return QP_MAX_UNACKED;
-	return qp->params.max_rd_atomic < 4 ? QP_MAX_UNACKED / 2 : QP_MAX_UNACKED / 4;
+	uint32_t reads = RTE_MAX(qp->params.max_rd_atomic, 1);
+	uint32_t most = QP_MAX_UNACKED / (reads < 2 ? 1 : reads < 4 ? 2 : 4);
+	uint32_t part;
+
+	if (qp->peer == NULL || !cc_is_on(qp->peer->read.cc))
+		return most;
+	part = cc_window(qp->peer->read.cc) / RTE_MIN(reads, READ_PARTS + 0u);
+	return RTE_MIN(RTE_MAX(part, 1u), most);
 }
 
-/* Builds the READ request for the packets from index to the end of its chunk. */
+/* Returns how many packets the READ request from next_psn on asks for. left: the rest of
+ * the READ. A request that is sent again ends where it did: the first answer may still
+ * come. */
+static uint32_t
+read_request_packets(struct qp *qp, uint32_t left)
+{
+	struct requester *req = &qp->req;
+	struct psn_bits *ends = sq_read_ends(&qp->sq);
+	uint32_t psn = req->next_psn, n = 1;
+
+	if (psn_diff(psn, req->sent_psn) < 0) {
+		while (!psn_bit(ends, psn + n - 1))
+			n++;
+		return n;
+	}
+	n = RTE_MIN(read_request_max(qp), left);
+	for (uint32_t i = 1; i <= n; i++)
+		psn_bit_set(ends, psn + i - 1, i == n);
+	return n;
+}
+
+/* Builds a READ request for packets from index on. */
 static void
 build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt *pkt)
 {
-	struct requester *req = &qp->req;
-	uint32_t chunk = req_read_chunk(qp);
+	const struct psn_range *range = sq_psn_range(&qp->sq, qp->req.next_idx);
+	uint32_t left = (psn_range_end(range) - qp->req.next_psn) & PSN_MASK;
+	struct bth_fields bth = qp_bth(qp, qp->req.next_psn, OPCODE_RC_READ_REQUEST);
+	uint32_t packets = read_request_packets(qp, left);
 	uint64_t offset = (uint64_t)index << qp->pmtu_shift;
-	uint64_t end = (uint64_t)((index | (chunk - 1)) + 1) << qp->pmtu_shift;
+	uint64_t end = (uint64_t)(index + packets) << qp->pmtu_shift;
 	uint32_t len = (uint32_t)(RTE_MIN(end, (uint64_t)wqe->len) - offset);
-	struct bth_fields bth = qp_bth(qp, req->next_psn, OPCODE_RC_READ_REQUEST);
 
 	bth.ack_req = true;
 	reth_fill(main_hdr_begin(wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0)),
 		wqe, offset, len);
 	frame_end(&qp->hdr, pkt, 0);
-	req_advance(qp, RTE_MAX((len + qp_pmtu(qp) - 1) >> qp->pmtu_shift, 1u));
+	req_advance(qp, packets);
 }
 
 static void
@@ -246,7 +277,7 @@ build_other(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pk
 	else
 		build_flush(qp, wqe, pkt);
 	qp->req.reads++;
-	congestion_read(qp, (qp->req.next_psn - psn) & PSN_MASK);
+	req_response_requested(qp, (qp->req.next_psn - psn) & PSN_MASK);
 }
 
 bool
@@ -268,7 +299,7 @@ req_build(struct qp *qp, struct pkt *pkt, bool final)
 		return false;
 	if (unlikely(atomic_write)) {
 		req->reads++;
-		congestion_read(qp, 1);
+		req_response_requested(qp, 1);
 	}
 	return true;
 }

@@ -9,6 +9,7 @@
 #include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/tlp.h"
+#include "qp/window.h"
 
 void
 req_reset(struct qp *qp, uint32_t psn)
@@ -18,7 +19,7 @@ req_reset(struct qp *qp, uint32_t psn)
 	 * which nothing can be posted. */
 	uint32_t idx = sq_posted(&qp->sq);
 
-	assert(qp->req.unacked == 0);
+	assert(qp->req.unacked == 0 && qp->req.reading == 0);
 	qp->req = (struct requester){
 		.una_idx = idx,
 		.next_idx = idx,
@@ -38,32 +39,25 @@ req_reset(struct qp *qp, uint32_t psn)
 }
 
 void
-req_account(struct qp *qp)
-{
-	struct requester *req = &qp->req;
-	uint32_t unacked = req_outstanding(qp);
-
-	if (qp->peer != NULL)
-		peer_charge(qp->peer, req->unacked, unacked);
-	req->unacked = (uint16_t)unacked;
-	if (unlikely(req->uncounted))
-		congestion_account(qp);
-}
-
-void
 qp_set_peer(struct qp *qp, struct peer *peer)
 {
+	struct requester *req = &qp->req;
+
 	if (qp->peer != NULL) {
-		peer_charge(qp->peer, qp->req.unacked, 0);
-		congestion_leave(qp);
+		peer_charge(&qp->peer->send, req->unacked, 0);
+		peer_charge(&qp->peer->read, req->stalled ? 0 : req->reading, 0);
 	}
+	req->unacked = 0;
+	req->stalled = false;
+	qp->cc_probes = 0;
 	/* Ends the measurement of a round trip: it was one to the old peer. */
-	qp->req.rtt_start = TIME_NEVER;
-	qp->req.rtt_counts = false;
-	qp->req.rtt_una = (uint8_t)qp->req.una_psn;
+	req->rtt_start = TIME_NEVER;
+	req->rtt_counts = false;
+	req->rtt_una = (uint8_t)req->una_psn;
 	qp->peer = peer;
 	if (peer != NULL)
-		peer_charge(peer, 0, qp->req.unacked);
+		peer_charge(&peer->read, 0, req->reading);
+	req_account(qp);
 }
 
 void
@@ -80,7 +74,7 @@ req_rollback(struct qp *qp, uint32_t psn)
 	/* Packets sent from una_psn on no longer count as sent. Only
 	 * rebuild_with_ackreq() rolls back to another PSN than una_psn. */
 	if (psn == req->una_psn) {
-		req->reads = 0;
+		req->reads = 0; /* and with it req->reading: req_account() */
 		req->read_restart = true;
 		req->rtt_start = TIME_NEVER;
 		req->rtt_counts = false;
@@ -197,7 +191,7 @@ req_start(struct qp *qp)
 	return VERDICT_GO;
 }
 
-/* Packets that the limit of the QP and the peer window allow now. */
+/* Packets of SENDs and WRITEs that the limit of the QP and the send window allow now. */
 static unsigned
 window_left(const struct qp *qp)
 {
@@ -205,17 +199,26 @@ window_left(const struct qp *qp)
 	uint32_t limit = req_max_unacked(qp);
 	uint32_t left = used < limit ? limit - used : 0;
 
-	return qp->peer != NULL ? RTE_MIN(left, peer_room(qp->peer)) : left;
+	return qp->peer != NULL ? RTE_MIN(left, peer_room(&qp->peer->send)) : left;
 }
 
-/* True if both limits allow another packet. A READ takes many PSNs at once and may exceed
- * them by the rest of its PSNs. */
+/* True if the limits allow the packet next_psn, which is not counted yet. A READ takes many
+ * PSNs at once and may exceed them by the rest of its PSNs. */
 static bool
-window_open(const struct qp *qp)
+next_allowed(const struct qp *qp)
 {
-	return req_below_max_unacked(qp) &&
-	       (qp->peer == NULL || peer_has_room_after(qp->peer, qp->req.unacked,
-					    req_outstanding(qp)));
+	const struct requester *req = &qp->req;
+	const struct peer *peer = qp->peer;
+	uint32_t built;
+
+	if (!req_below_max_unacked(qp) || !order_allows(qp))
+		return false;
+	if (peer == NULL)
+		return true;
+	if (qp_next_needs_response(qp))
+		return !peer_full(&peer->read);
+	built = req->stalled ? 0 : req_outstanding(qp) - req->reading - req->unacked;
+	return peer->send.inflight + built < peer->send.window;
 }
 
 /* True if nothing follows the packet about to be built, whatever the limits allow. */
@@ -295,17 +298,21 @@ copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	return built;
 }
 
-/* Accounts for the packets sent and starts the timers. sent_psn: its value before they
- * were built. */
+/* Accounts for the packets of a burst and starts the timers. copies: of packets before it.
+ * reading: req.reading before it. */
 static void
-req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now)
+req_sent(struct qp *qp, const struct tlp_burst *burst, unsigned copies, uint32_t reading,
+	uint64_t now)
 {
 	struct requester *req = &qp->req;
+	uint32_t requested = req->reading - reading;
+	uint32_t sent = copies + ((req->next_psn - burst->psn) & PSN_MASK) - requested;
 
 	req_account(qp);
 	if (req->ack_deadline == TIME_NEVER && qp->params.timeout != 0)
 		req->ack_deadline = now + req_timeout_ns(qp);
-	tlp_sent(qp, sent_psn, now);
+	tlp_sent(qp, burst, now);
+	congestion_sent(qp, sent, requested, now);
 }
 
 /* The request at next_idx cannot be sent: it fails once those before it are done
@@ -324,9 +331,10 @@ struct burst
 req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct requester *req = &qp->req;
-	uint32_t sent_psn = req->sent_psn;
-	unsigned built = 0, first = 0;
-	bool more;
+	uint32_t reading = req->reading;
+	unsigned built = 0, first = 0, last;
+	struct tlp_burst burst;
+	bool more, reads;
 	enum verdict verdict = VERDICT_GO;
 
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
@@ -334,17 +342,21 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		return (struct burst){0, VERDICT_GO};
 	if (unlikely(qp_copy_due(qp)))
 		first = built = copies_build(qp, pkts, n, now);
-	n = RTE_MIN(n, built + window_left(qp));
+	burst = (struct tlp_burst){req->next_idx, req->next_psn, req->sent_psn};
+	congestion_begin(qp, now);
+	last = RTE_MIN(n, built + window_left(qp));
+	reads = req->reads != 0 || (qp->peer != NULL && peer_full(&qp->peer->read));
 	more = has_request(qp, req->next_idx);
-	/* n counts packets of one PSN each; a READ takes more. */
+	/* `last` counts packets of SENDs and WRITEs of one PSN each. Once READs are under
+	 * way, or cannot be, each packet is checked. */
 	while (more && built < n &&
-		(likely(req->reads == 0) || (window_open(qp) && order_allows(qp)))) {
+		((likely(!reads) && built < last) || next_allowed(qp))) {
 		if (req->next_idx == req->started_idx)
 			verdict = req_start(qp);
 		more = verdict == VERDICT_GO && !is_tail(qp);
 		if (verdict == VERDICT_GO &&
 			!req_build(qp, &pkts[built],
-				built + 1 == n || !more ||
+				built + 1 == last || built + 1 == n || !more ||
 					(built == first && congestion_wants_ack(qp))))
 			verdict = FAULT_SEND_SGE;
 		if (unlikely(verdict != VERDICT_GO)) {
@@ -360,15 +372,17 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		}
 		built++;
 		/* is_tail() does not cover a READ, whose one packet takes many PSNs. */
-		if (unlikely(req->reads != 0))
+		if (unlikely(req->reads != 0)) {
+			reads = true;
 			more = has_request(qp, req->next_idx);
+		}
 	}
 	/* A fence, max_rd_atomic or the window stops the next request. That was not known
 	 * when the last packet was built, so it may lack AckReq. */
-	if (unlikely(req->reads != 0) && built != first && built < n &&
+	if (unlikely(reads) && built != first && built < n &&
 		has_request(qp, req->next_idx) && qp_reliable(qp))
 		rebuild_with_ackreq(qp, &pkts[built - 1]);
 	if (built != 0 && qp_reliable(qp))
-		req_sent(qp, sent_psn, now);
+		req_sent(qp, &burst, first, reading, now);
 	return (struct burst){built, verdict};
 }

@@ -50,7 +50,8 @@ static bool
 tlp_wait_counts(const struct qp *qp, uint64_t wait)
 {
 	if (unlikely(qp->params.timeout == 0))
-		return cc_is_on(&qp->peer->cc) && qp->req.tlp_backoff < TLP_BACKOFF_MAX;
+		return cc_is_on(qp->peer->send.cc) &&
+		       qp->req.tlp_backoff < TLP_BACKOFF_MAX;
 	return wait < req_timeout_ns(qp);
 }
 
@@ -67,26 +68,35 @@ tlp_arm(struct qp *qp, uint64_t now)
 }
 
 void
-tlp_sent(struct qp *qp, uint32_t sent, uint64_t now)
+tlp_sent(struct qp *qp, const struct tlp_burst *burst, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	/* Only of a packet that is sent for the first time: an acknowledgement of a packet
 	 * sent twice is ambiguous (Karn). */
-	bool sampled = req->rtt_start == TIME_NEVER && psn_diff(req->next_psn, sent) > 0;
+	bool sampled = req->rtt_start == TIME_NEVER &&
+		       psn_diff(req->next_psn, burst->sent_psn) > 0;
+	bool read = false;
 
 	if (req->tlp_deadline == TIME_NEVER)
 		tlp_arm(qp, now);
-	if (sampled) {
-		req->rtt_psn = psn_add(req->next_psn, PSN_MASK); /* the last packet */
-		req->rtt_start = now;
+	if (!sampled)
+		return;
+	if (unlikely(req->reads != 0)) {
+		/* Behind packets that were sent again the first new one is not known. */
+		if (burst->psn != burst->sent_psn)
+			return;
+		read = psn_range_needs_response(sq_psn_range(&qp->sq, burst->idx));
 	}
-	if (unlikely(cc_is_on(&qp->peer->cc))) {
-		if (sampled) {
-			req->rtt_psn = sent; /* the first one: congestion_wants_ack() */
-			congestion_sampled(qp, now);
-		}
-		congestion_sent(qp, now);
-	}
+	req->rtt_start = now;
+	/* The first packet: with congestion control, see congestion_wants_ack(), and of a
+	 * response, which in a lossy network rarely comes as a whole. Otherwise the last
+	 * one, because its acknowledgement may be the only one of the burst. */
+	if (read || unlikely(cc_is_on(qp->peer->send.cc)))
+		req->rtt_psn = burst->sent_psn;
+	else
+		req->rtt_psn = psn_add(req->next_psn, PSN_MASK);
+	if (unlikely(cc_is_on(qp->peer->send.cc)))
+		congestion_sampled(qp, read, now);
 }
 
 /* The peer has said that it does not have the packet, so the answer is one to the copy.
@@ -102,8 +112,8 @@ tlp_hole_sent(struct qp *qp, uint64_t now)
 	if (req->srtt_ns != 0 && qp->params.timeout != 0 && !qp->shared->tlp_off)
 		req->tlp_deadline =
 			now + RTE_MAX(2 * (uint64_t)req->srtt_ns, TLP_HOLE_MIN_NS);
-	if (cc_is_on(&qp->peer->cc))
-		congestion_sampled(qp, now);
+	if (cc_is_on(qp->peer->send.cc))
+		congestion_sampled(qp, false, now);
 }
 
 /* una_psn has advanced, by one PSN or more, after a copy of that packet became due. Returns
@@ -150,7 +160,7 @@ tlp_progress(struct qp *qp, uint32_t packets, uint64_t now)
 		return false;
 	if (repaired) {
 		qp->shared->stats->tlp_repaired++;
-		congestion_loss(qp, now);
+		congestion_loss(qp, &qp->peer->send, now);
 		return true;
 	}
 	tlp_arm(qp, now);

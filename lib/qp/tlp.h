@@ -10,9 +10,13 @@
 
 #include "qp/req.h"
 
-/* Packets up to next_psn were sent, the last of them with AckReq. sent: req.sent_psn
- * before they were; packets before that PSN were resent. */
-void tlp_sent(struct qp *qp, uint32_t sent, uint64_t now);
+/* next_idx, next_psn and sent_psn of the requester before a burst. Packets before sent_psn
+ * were resent. */
+struct tlp_burst {
+	uint32_t idx, psn, sent_psn;
+};
+/* Packets up to next_psn were sent, the last of them with AckReq. */
+void tlp_sent(struct qp *qp, const struct tlp_burst *burst, uint64_t now);
 /* Packet una_psn was sent again, because a NAK had asked for it. */
 void tlp_hole_sent(struct qp *qp, uint64_t now);
 /* una_psn has advanced. packets: by how many PSNs. Returns true if all packets from una_psn

@@ -98,6 +98,12 @@ psn_range_needs_response(const struct psn_range *range)
 	return (range->end & PSN_RANGE_NEEDS_RESPONSE) != 0;
 }
 
+/* A bit for each PSN, modulo the number of bits. */
+struct psn_bits {
+	uint64_t word[4];
+};
+#define PSN_BITS 256
+
 /* Location of the slots. The engine and the posting threads each have a copy in their
  * cache line. */
 struct sq_ring {
@@ -109,7 +115,7 @@ struct sq_ring {
 struct sq {
 	/* written by the engine */
 	struct sq_ring ring;
-	struct psn_range *psn_ranges;
+	struct psn_range *psn_ranges; /* and behind them struct psn_bits */
 	const struct alloc *mem;
 	struct mw_list bound_mws; /* type 2 memory windows bound by its requests */
 	/* written by posting threads */
@@ -162,6 +168,27 @@ static inline struct psn_range *
 sq_psn_range(const struct sq *sq, uint32_t index)
 {
 	return &sq->psn_ranges[index & sq->ring.mask];
+}
+
+/* The PSNs with which READ requests end. Valid for READs that were started. */
+static inline struct psn_bits *
+sq_read_ends(const struct sq *sq)
+{
+	return (struct psn_bits *)(sq->psn_ranges + sq->ring.mask + 1);
+}
+
+static inline bool
+psn_bit(const struct psn_bits *bits, uint32_t psn)
+{
+	return (bits->word[psn % PSN_BITS / 64] >> psn % 64 & 1) != 0;
+}
+
+static inline void
+psn_bit_set(struct psn_bits *bits, uint32_t psn, bool on)
+{
+	uint64_t *word = &bits->word[psn % PSN_BITS / 64];
+
+	*word = (*word & ~(UINT64_C(1) << psn % 64)) | (uint64_t)on << psn % 64;
 }
 
 static inline void

@@ -82,6 +82,18 @@ rocade_qp_info(struct ibv_qp *ibv, struct rocade_qp_info *info)
 	return 0;
 }
 
+static struct rocade_peer_window
+window_row(const struct peer_window_info *w)
+{
+	return (struct rocade_peer_window){.qps_blocked = w->qps_blocked,
+		.inflight = w->inflight,
+		.window = w->window,
+		.cc_paced = peer_info_is_paced(w),
+		.cc_window = (double)w->cc_window / CC_ONE,
+		.cc_delay_ns = w->cc_delay_ns,
+		.cc_target_ns = w->cc_target_ns};
+}
+
 /* Fills the row at *arg, and advances to the next. */
 static void
 peer_row(const struct peer_info *peer, void *arg)
@@ -90,16 +102,11 @@ peer_row(const struct peer_info *peer, void *arg)
 
 	*row = (struct rocade_peer){.engine = peer->engine,
 		.qps = peer->qps,
-		.qps_blocked = peer->qps_blocked,
-		.inflight = peer->inflight,
-		.window = peer->window,
 		.cap = peer->cap,
 		.srtt_ns = peer->srtt_ns,
 		.cc = peer_info_cc_is_on(peer),
-		.cc_paced = peer_info_is_paced(peer),
-		.cc_window = (double)peer->cc_window / CC_ONE,
-		.cc_delay_ns = peer->cc_delay_ns,
-		.cc_target_ns = peer->cc_target_ns};
+		.send = window_row(&peer->send),
+		.read = window_row(&peer->read)};
 	memcpy(row->gid.raw, peer->gid, sizeof(row->gid.raw));
 }
 

@@ -80,7 +80,8 @@ def objects():
         case("the text says that there are no clients", "no clients" in status(daemon).stdout)
 
 
-PEER = r"(?m)^      peer %s: %d QPs \(0 blocked\), %d of %d packets in flight \(cap (\d+)\), "
+PEER = r"(?m)^      peer %s: 1 QPs, no round trip measured, window cap %d packets, no congestion control\n"
+WINDOW = r"        %s: 0 of %d packets in flight, 0 QPs blocked\n"
 
 
 def peers():
@@ -88,40 +89,47 @@ def peers():
         idle = flow(daemon, "idle")
         client = reported(daemon, idle)
         seen = client["peers"]
+        window = {"qps_blocked": 0, "inflight": 0, "window": seen[0]["cap"]}
         case("--json shows the peer of a connected QP", client["peer_count"] == 1 and
-             len(seen) == 1 and dict(seen[0], cap=0, window=0, address="", srtt_ns=0) == {
-                 "address": "", "qps": 1, "qps_blocked": 0, "inflight": 0, "window": 0, "cap": 0,
-                 "srtt_ns": 0, "cc": False} and seen[0]["window"] == seen[0]["cap"] > 0 and
+             len(seen) == 1 and dict(seen[0], cap=0, address="", srtt_ns=0) == {
+                 "address": "", "qps": 1, "cap": 0, "srtt_ns": 0, "cc": False, "send": window,
+                 "read": window} and seen[0]["cap"] > 0 and
              seen[0]["address"] in json.loads(
                  status(daemon, "--json").stdout)["device"]["addresses"], str(client))
         text = status(daemon, "--peers").stdout
-        want = PEER % (re.escape(seen[0]["address"]), 1, 0, seen[0]["cap"])
-        case("--peers prints the peer below its client", re.search(
-            want + "no round trip measured, no congestion control$", text) and
-            text.index("%d " % idle.pid) < text.index("      peer "), text)
+        cap = seen[0]["cap"]
+        want = PEER % (re.escape(seen[0]["address"]), cap) + WINDOW % ("send", cap) + WINDOW % (
+            "read", cap)
+        case("--peers prints the peer below its client", re.search(want, text) and
+             text.index("%d " % idle.pid) < text.index("      peer "), text)
         case("without --peers there is no line for it", "peer " not in status(daemon).stdout)
         idle.finish()
         pair = flow(daemon, "pair")
         case("a round trip is shown once there is one", until(lambda: re.search(
-            r"round trip \d+\.\d us, no congestion", status(daemon, "--peers").stdout)),
+            r"round trip \d+\.\d us, window cap \d+ packets, no congestion",
+            status(daemon, "--peers").stdout)),
             status(daemon, "--peers").stdout)
         pair.finish()
         # Other hosts: with congestion control.
         daemon.env["ROCADE_CC"] = "swift,target=70"
+        # Without probes, after which packets without an answer do not count.
+        daemon.env["ROCADE_TLP"] = "0"
         host = flow(daemon, "hosts", "1")
         case("packets in flight are shown", until(lambda: [
-            (p["address"], p["inflight"]) for p in client_of(daemon, host)["peers"]] == [
+            (p["address"], p["send"]["inflight"]) for p in client_of(daemon, host)["peers"]] == [
                 ("192.0.2.100", 3)]), str(client_of(daemon, host)))
         host.kill()
+        del daemon.env["ROCADE_TLP"]
         hosts = flow(daemon, "hosts", "100")
         client = reported(daemon, hosts)
         seen = client["peers"]
         case("--json shows at most 64 peers of a client", client["peer_count"] == 100 and
              len(seen) == 64 and len({p["address"] for p in seen}) == 64, str(client["peers"]))
         case("--json shows congestion control", all(
-            p["cc"] and not p["cc_paced"] and p["cc_window"] == 8 and p["window"] == 8 and
-            p["cc_target_ns"] >= 70000 and "cc_delay_ns" not in p
-            for p in seen if p["address"] != "192.0.2.100"), str(seen))
+            p["cc"] and not w["cc_paced"] and w["cc_window"] == 8 and w["window"] == 8 and
+            w["cc_target_ns"] >= 70000 and "cc_delay_ns" not in w
+            for p in seen if p["address"] != "192.0.2.100"
+            for w in (p["send"], p["read"])), str(seen))
         text = status(daemon, "--peers").stdout
         case("--peers shows congestion control, and counts what it does not show", re.search(
             r"congestion window 8\.00 packets, target \d+\.\d us$", text, re.M) and

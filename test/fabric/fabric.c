@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "engine/engine_state.h"
 #include "fabric.h"
 #include "random.h"
 
@@ -43,18 +44,23 @@ switch_link(struct fabric *f, struct sw *s, unsigned queue, struct outq_conf lin
 static void
 hosts_link(struct fabric *f, unsigned leaf)
 {
+	static const struct cc_conf off = {0};
 	const struct fabric_conf *c = &f->conf;
 	struct sw *s = &f->switches[leaf];
 	unsigned n = hosts_per_leaf(c);
 
 	for (unsigned i = 0; i < n; i++) {
-		struct host *h = &f->hosts[leaf * n + i];
+		unsigned index = leaf * n + i;
+		struct host *h = &f->hosts[index];
 		struct outq_conf up = link_to(f, c->gbit_per_s, sw_rx, s);
 
 		up.frames = c->nic_frames;
 		switch_link(f, s, i, link_to(f, c->gbit_per_s, nic_rx, &h->nic));
-		s->routes[leaf * n + i] = (struct route){(uint16_t)i, 1};
-		host_init(h, leaf * n + i, &up, &c->turns, c->max_qp, &c->cc);
+		s->routes[index] = (struct route){(uint16_t)i, 1};
+		host_init(h, index, &up, &c->turns, c->max_qp,
+			index != 0 && index <= c->greedy ? &off : &c->cc);
+		if (c->no_hold)
+			h->dev->engines[0]->shared.hold = NULL;
 	}
 }
 

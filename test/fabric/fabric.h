@@ -32,6 +32,8 @@ struct fabric_conf {
 	struct turns turns;
 	uint32_t max_qp; /* of each host */
 	struct cc_conf cc;
+	unsigned greedy; /* hosts 1 to greedy are without congestion control */
+	bool no_hold;    /* responders drop what comes behind a missing packet */
 };
 
 struct fabric {

@@ -39,7 +39,7 @@ static void
 add(struct builder *b, struct flow_conf conf)
 {
 	conf.tclass = b->row->ecn ? ECT0 : 0;
-	conf.read = b->row->read;
+	conf.read |= b->row->read;
 	conf.hello = b->row->hello;
 	CHECK(b->flows->count < MAX_FLOWS, "too many flows");
 	flow_init(&b->flows->flow[b->flows->count++], b->fabric, &conf);
@@ -189,6 +189,8 @@ load_init(struct load_flows *flows, const struct row *row, struct fabric *fabric
 	}
 	if (row->load == LOAD_VICTIM)
 		add(&b, (struct flow_conf){.src = 1, .dst = row->n + 1, .start = start});
+	if (row->load == LOAD_DUPLEX)
+		add(&b, (struct flow_conf){.dst = 1, .start = start, .read = true});
 }
 
 void

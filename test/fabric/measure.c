@@ -144,12 +144,17 @@ rates_end(struct measure *m, double *value)
 {
 	unsigned n = m->flows->sharing;
 	double *part = array(n, sizeof(*part)), sum = 0, other = NAN;
+	double controlled = 0;
 
 	for (unsigned i = 0; i < n; i++)
 		sum += part[i] = flow_part(m, i);
 	if (n < m->flows->count)
 		other = flow_part(m, n);
-	if (m->row->load == LOAD_CHAIN) {
+	for (unsigned i = m->row->greedy; m->row->greedy != 0 && i < n; i++)
+		controlled += part[i];
+	if (m->row->greedy != 0) {
+		value[METRIC_share] = 100 * controlled / (sum * (n - m->row->greedy) / n);
+	} else if (m->row->load == LOAD_CHAIN) {
 		value[METRIC_share] = 100 * other / 0.5;
 		sum += n * other;
 	} else {
@@ -226,7 +231,7 @@ queue_end(struct measure *m, double *value)
 }
 
 /* Responses of READs that are sent again are not counted by anyone: what was sent and not
- * accepted was, or will be. */
+ * accepted was, or will be. Short packets are accepted, and do not count as sent. */
 static uint64_t
 resent_count(struct measure *m, uint64_t sent)
 {
@@ -236,7 +241,9 @@ resent_count(struct measure *m, uint64_t sent)
 		resent += m->flows->flow[i].sender.stats.retransmitted;
 		accepted += flow_packets(&m->flows->flow[i]);
 	}
-	return m->row->read ? sent - accepted : resent;
+	if (!m->row->read && m->row->load != LOAD_DUPLEX)
+		return resent;
+	return sent > accepted ? sent - accepted : 0;
 }
 
 static void

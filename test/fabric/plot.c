@@ -13,6 +13,7 @@
 #define CHART 150 /* height */
 #define GAP 50
 #define CURVES 128 /* flows drawn, at most */
+#define POINTS 100 /* of a curve in the picture, at most: means of what is in the table */
 
 struct plot {
 	FILE *table;
@@ -90,13 +91,19 @@ static void
 curve_draw(const struct plot *p, unsigned curve, double top, unsigned y)
 {
 	double end = p->times[p->slices - 1];
+	size_t step = (p->slices + POINTS - 1) / POINTS;
 
 	fprintf(p->picture,
 		"<polyline fill=\"none\" stroke=\"hsl(%u,70%%,45%%)\" stroke-width=\"1\" points=\"",
 		curve * 47 % 360);
-	for (size_t s = 0; s < p->slices; s++)
-		fprintf(p->picture, "%.1f,%.1f ", LEFT + p->times[s] / end * CURVE_WIDTH,
-			y + CHART - p->values[s * p->curves + curve] / top * CHART);
+	for (size_t s = 0; s + step <= p->slices; s += step) {
+		double mean = 0;
+
+		for (size_t i = s; i < s + step; i++)
+			mean += p->values[i * p->curves + curve] / (double)step;
+		fprintf(p->picture, "%.0f,%.0f ", LEFT + p->times[s] / end * CURVE_WIDTH,
+			y + CHART - mean / top * CHART);
+	}
 	fprintf(p->picture, "\"/>\n");
 }
 

@@ -9,6 +9,7 @@ enum load {
 	LOAD_INCAST, /* n hosts to one, endlessly */
 	LOAD_BURST,  /* n hosts to one, one message each, at once */
 	LOAD_VICTIM, /* as INCAST, and a flow of the first sender to an idle host */
+	LOAD_DUPLEX, /* as INCAST, and the first sender reads from the destination */
 	LOAD_STAIRS, /* as INCAST; flows start one after the other, and stop likewise */
 	LOAD_CHAIN,  /* a flow over n trunks, and on each trunk one of its own */
 	LOAD_MIX,    /* messages of many lengths between all hosts, at random times */
@@ -36,6 +37,10 @@ struct row {
 	unsigned qps;   /* flows of each sender; 0: one */
 	unsigned hello; /* messages of 8 bytes, one after the other, at first */
 	bool read;      /* the destinations read, instead of the sources writing */
+	/* LOAD_INCAST: senders without congestion control, whatever the others have. share
+	 * is then what those others get together. */
+	unsigned greedy;
+	bool no_hold; /* responders drop what comes behind a missing packet */
 };
 
 extern const struct row rows[];
@@ -57,7 +62,7 @@ extern const unsigned row_count;
 	X(small_p99, "x", 1, "")                                                         \
 	X(big_p50, "x", 1, "slowdown of messages of 1 MB and more")                      \
 	X(big_p99, "x", 1, "")                                                           \
-	X(share, "%", 1, "victim: of its link; chain: the long flow's part of fair")     \
+	X(share, "%", 1, "of its link; chain and greedy senders: the part of fair")      \
 	X(settle, "us", 0, "until Jain's index is 0.95 after a flow joined or left")     \
 	X(undone, "", 0, "messages that were not complete at the end")                   \
 	X(timeouts, "", 0, "ACK timeouts")                                               \

@@ -19,20 +19,33 @@ const struct row rows[] = {
 	{"I-8x16", LOAD_INCAST, 8, LONG, .qps = 16},
 	{"I-8-read", LOAD_INCAST, 8, LONG, .read = true},
 	{"I-32-read", LOAD_INCAST, 32, LONG, .read = true},
+	{"I-100-read", LOAD_INCAST, 100, LONG, .read = true},
 	/* B: a burst of messages at once, over fresh QPs */
 	{"B-8x256K", LOAD_BURST, 8, 256 << 10, .us = 400000},
 	{"B-32x256K", LOAD_BURST, 32, 256 << 10, .us = 400000},
 	{"B-100x256K", LOAD_BURST, 100, 256 << 10, .us = 400000},
 	{"B-100x32K", LOAD_BURST, 100, 32 << 10, .us = 400000},
+	{"B-32x256K-read", LOAD_BURST, 32, 256 << 10, .us = 400000, .read = true},
+	{"B-100x32K-read", LOAD_BURST, 100, 32 << 10, .us = 400000, .read = true},
+	/* D: a host reads from the one that it writes to */
+	{"D-1", LOAD_DUPLEX, 1, LONG},
+	{"D-8", LOAD_DUPLEX, 8, LONG},
 	/* V: a flow beside an incast; S: flows join and leave; P: three bottlenecks */
 	{"V-7", LOAD_VICTIM, 7, LONG},
 	{"S-8", LOAD_STAIRS, 8, .us = 16000},
 	{"P-3", LOAD_CHAIN, 3, LONG, .leaves = 4, .delay_ns = 1000},
+	/* X: half of the senders are without congestion control */
+	{"X-8", LOAD_INCAST, 8, LONG, .greedy = 4},
+	/* W: peers that hold no packets behind a missing one, as the kernel's driver */
+	{"W-8", LOAD_INCAST, 8, LONG, .no_hold = true},
+	{"W-32", LOAD_INCAST, 32, LONG, .no_hold = true},
+	{"W-1%", LOAD_INCAST, 1, LONG, .loss = 10000, .no_hold = true},
 	/* M: mixed load */
 	{"M-0.3", LOAD_MIX, 16, .part = 0.3, .us = 5000},
 	{"M-0.6", LOAD_MIX, 16, .part = 0.6, .us = 5000},
 	{"M-0.6-ring32", LOAD_MIX, 16, .part = 0.6, .us = 5000, .nic_frames = 32},
 	{"M-0.8", LOAD_MIX, 16, .part = 0.8, .us = 5000},
+	{"M-0.6-read", LOAD_MIX, 16, .part = 0.6, .us = 5000, .read = true},
 	/* R: random loss, one flow */
 	{"R-0", LOAD_INCAST, 1, LONG},
 	{"R-0.01%", LOAD_INCAST, 1, LONG, .loss = 100},
@@ -55,6 +68,8 @@ const struct row rows[] = {
 	{"K-5", LOAD_INCAST, 8, LONG, .turn_min_ns = 2500, .turn_max_ns = 7500},
 	{"K-30-warm", LOAD_INCAST, 8, .hello = 20, LONG, .turn_min_ns = 15000,
 		.turn_max_ns = 45000},
+	{"K-30-read", LOAD_INCAST, 8, .hello = 20, LONG, .turn_min_ns = 15000,
+		.turn_max_ns = 45000, .read = true},
 	{"K-stall", LOAD_INCAST, 8, LONG, .stall_us = 100},
 	{"K-stall-5ms", LOAD_INCAST, 1, .warm_us = 5000, .us = 100000, .stall_us = 5000,
 		.stall_every_us = 25000},
@@ -69,6 +84,9 @@ const struct row rows[] = {
 	{"T-200", LOAD_INCAST, 1, .hello = 20, .warm_us = 10000, .us = 10000,
 		.delay_ns = 49900},
 	{"T-40-8", LOAD_INCAST, 8, .hello = 20, LONG, .delay_ns = 9900},
+	{"T-40-read", LOAD_INCAST, 1, .hello = 20, LONG, .delay_ns = 9900, .read = true},
+	{"T-60-32-read", LOAD_INCAST, 32, .hello = 20, LONG, .delay_ns = 14900,
+		.read = true},
 	{"T-60-32", LOAD_INCAST, 32, .hello = 20, LONG, .delay_ns = 14900},
 	{"K-30-1", LOAD_INCAST, 1, .hello = 20, LONG, .turn_min_ns = 15000,
 		.turn_max_ns = 45000},
@@ -86,6 +104,8 @@ const struct row rows[] = {
 	/* C: clouds: long round trips, a cap on each flow; E: equal-cost paths */
 	{"C-16-warm", LOAD_INCAST, 16, .hello = 20, LONG, .gbit_per_s = 25,
 		.delay_ns = 14700, .port_kb = 500},
+	{"C-16-read", LOAD_INCAST, 16, .hello = 20, LONG, .gbit_per_s = 25,
+		.delay_ns = 14700, .port_kb = 500, .read = true},
 	{"C-16", LOAD_INCAST, 16, LONG, .gbit_per_s = 25, .delay_ns = 14700,
 		.port_kb = 500},
 	{"C-1", LOAD_INCAST, 1, LONG, .gbit_per_s = 25, .delay_ns = 14700,

@@ -46,6 +46,8 @@ fabric_conf_of(const struct row *row)
 				.stall_every =
 					or_else(row->stall_every_us, 1000) * PS_PER_US,
 			},
+		.greedy = row->greedy,
+		.no_hold = row->no_hold,
 		.max_qp = row->load == LOAD_MIX ? 2048 : 256,
 	};
 

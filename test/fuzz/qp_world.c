@@ -27,13 +27,17 @@ zone_check(const struct host *h, uint32_t from, uint32_t to)
 	FUZZ_CHECK(memcmp(h->mem + from, secret + from, to - from) == 0);
 }
 
-/* The peer counts the packets in flight, and those of them that congestion control leaves out. */
+/* The peer counts the packets in flight, but not those of a stalled QP. */
 static void
 peer_check(const struct host *h)
 {
-	FUZZ_CHECK(h->peer.inflight == h->qp.req.unacked);
-	FUZZ_CHECK(h->peer.uncounted == h->qp.cc_uncounted);
-	FUZZ_CHECK(h->peer.uncounted <= h->peer.inflight);
+	const struct requester *req = &h->qp.req;
+	uint32_t unacked = (req->next_psn - req->una_psn) & PSN_MASK;
+
+	FUZZ_CHECK(req->reading <= unacked);
+	FUZZ_CHECK(req->unacked == (req->stalled ? 0 : unacked - req->reading));
+	FUZZ_CHECK(h->peer.send.inflight == req->unacked);
+	FUZZ_CHECK(h->peer.read.inflight == (req->stalled ? 0 : req->reading));
 }
 
 void

@@ -145,14 +145,17 @@ engine_link_pass(struct engine_link *l)
 unsigned
 engine_link_blocked(const struct engine *e)
 {
-	const struct peer *peer;
+	const struct peer_window *w;
 	const struct qp *qp;
 	unsigned n = 0;
 
-	TAILQ_FOREACH (peer, &e->peers.blocked, blocked_link) {
-		assert_false(TAILQ_EMPTY(&peer->blocked));
-		TAILQ_FOREACH (qp, &peer->blocked, blocked_link) {
-			assert_true(qp->sched.on_blocked && qp->peer == peer);
+	TAILQ_FOREACH (w, &e->peers.blocked, blocked_link) {
+		assert_false(TAILQ_EMPTY(&w->blocked));
+		TAILQ_FOREACH (qp, &w->blocked, blocked_link) {
+			assert_ptr_equal(w, qp->sched.on_blocked == BLOCKED_READ
+						    ? &qp->peer->read
+						    : &qp->peer->send);
+			assert_int_not_equal(qp->sched.on_blocked, BLOCKED_NOT);
 			n++;
 		}
 	}

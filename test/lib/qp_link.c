@@ -148,9 +148,7 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 		.gids = (const uint8_t(*)[16])h->gid,
 		.gid_count = 1,
 		.stats = &h->stats};
-	h->peer.window = h->peer.cap = conf->peer_window;
-	cc_init(&h->peer.cc, &(struct cc_conf){.on = conf->cc}, conf->peer_window);
-	peer_window_set(&h->peer, 0);
+	peer_windows_init(&h->peer, conf->peer_window, &(struct cc_conf){.on = conf->cc});
 	h->peer.qps = 1;
 	assert_int_equal(qp_init(&h->qp, qpn, &qc, mem, &h->events, h), 0);
 	h->qp.shared = &h->shared;
@@ -189,8 +187,8 @@ host_fini(struct host *h)
 	assert_int_equal(h->wire_count, 0);
 	expect_idle(h);
 	qp_reset(&h->qp);
-	assert_int_equal(h->peer.inflight, 0);
-	assert_int_equal(h->peer.uncounted, 0);
+	assert_int_equal(h->peer.send.inflight, 0);
+	assert_int_equal(h->peer.read.inflight, 0);
 	cq_detach(&h->send_cq);
 	cq_detach(&h->recv_cq);
 	if (host_has_srq(h)) {

@@ -6,6 +6,7 @@
 #include <rte_byteorder.h>
 
 #include "qp_link.h"
+#include "qp/window.h"
 
 #define FRAME_ROOM (18 + 40 + 8 + 12 + 32 + 4096 + 4)
 #define PULL_BURST 32
@@ -47,25 +48,28 @@ host_pull(struct host *h, unsigned n)
 	do {
 		struct pkt pkts[PULL_BURST];
 		unsigned want = RTE_MIN(n - total, PULL_BURST + 0u);
-		uint32_t most;
+		uint32_t most_sent, most_read;
 
 		for (unsigned i = 0; i < want; i++)
 			pkts[i] =
 				(struct pkt){.data = pull_buffers[i], .room = FRAME_ROOM};
 		h->shared.now = h->link->now;
-		if (peer_is_paced(&h->peer))
-			peer_window_set(&h->peer, h->link->now);
-		most = RTE_MAX(h->peer.inflight, h->peer.window);
+		peer_window_set(&h->peer.send, h->link->now);
+		peer_window_set(&h->peer.read, h->link->now);
+		most_sent = RTE_MAX(h->peer.send.inflight, h->peer.send.window);
+		most_read = RTE_MAX(h->peer.read.inflight, h->peer.read.window);
 		got = qp_tx(&h->qp, pkts, want, h->link->now);
 		assert_true(got <= want);
 		for (unsigned i = 0; i < got; i++)
 			wire_put(h, h->wire_count, pkts[i].data, pkts[i].len);
 		total += got;
-		/* Congestion control may have cut the window below what is in flight. A READ
-		 * request may count up to QP_MAX_UNACKED packets more than the peer window
-		 * has left. */
-		assert_true(h->peer.inflight <=
-			    most + (h->link->conf.max_rd != 0 ? QP_MAX_UNACKED : 0));
+		/* Congestion control may have cut the window below what is in flight, or
+		 * widened it after a pause. A READ request may ask for up to QP_MAX_UNACKED
+		 * packets more than the window has left. */
+		assert_true(
+			h->peer.send.inflight <= RTE_MAX(most_sent, h->peer.send.window));
+		assert_true(h->peer.read.inflight <
+			    RTE_MAX(most_read, h->peer.read.window) + QP_MAX_UNACKED);
 	} while (got != 0 && total < n);
 	return total;
 }
@@ -169,16 +173,33 @@ wire_view(const struct host *from, unsigned index)
 	return view;
 }
 
+/* The time until which congestion control lets the host send nothing; TIME_NEVER: it lets
+ * it, or there is nothing to send. */
+static uint64_t
+host_waits_until(const struct host *h)
+{
+	if (!qp_wants_tx(&h->qp) || !qp_window_blocked(&h->qp))
+		return TIME_NEVER;
+	return peer_opens_at(qp_next_window(&h->qp), h->link->now);
+}
+
 void
 qp_link_drain(struct qp_link *p)
 {
 	unsigned moved;
 
 	do {
+		uint64_t next;
+
 		moved = host_pull(&p->a, PULL_ALL) + host_pull(&p->b, PULL_ALL);
 		moved += p->a.wire_count + p->b.wire_count;
 		wire_deliver_all(&p->a);
 		wire_deliver_all(&p->b);
+		next = RTE_MIN(host_waits_until(&p->a), host_waits_until(&p->b));
+		if (moved == 0 && next != TIME_NEVER) {
+			p->now = next;
+			moved = 1;
+		}
 	} while (moved != 0);
 }
 

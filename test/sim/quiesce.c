@@ -108,32 +108,32 @@ world_quiesce_step(void)
 	return rest;
 }
 
-/* The engine's QPs account for what is in flight to the peer, and for what of it congestion
- * control does not count. A QP waits for the window only as long as something opens it. */
+/* The engine's QPs account for what is in flight to the peer and from it. A QP waits for a
+ * window only as long as something opens it. */
 static void
 peer_check(
 	const struct host *h, const struct engine *e, const struct peer *peer, bool opens)
 {
-	uint32_t inflight = 0, uncounted = 0;
+	uint32_t sent = 0, reading = 0;
 
 	for (uint32_t i = 0; i <= h->dev->qps.pool.mask; i++) {
 		const struct qp *qp = qp_table_at(&h->dev->qps, i);
 
 		if (qp == NULL || qp->peer != peer)
 			continue;
-		inflight += qp->req.unacked;
-		uncounted += qp->cc_uncounted;
+		sent += qp->req.unacked;
+		reading += qp->req.stalled ? 0 : qp->req.reading;
 		CHECK(!qp->sched.on_unresolved || !qp->sched.on_blocked,
 			"host %u engine %u: QP 0x%x waits for the window and a next hop",
 			h->index, e->index, qp->qpn);
 	}
-	CHECK(peer->inflight == inflight,
-		"host %u engine %u: %u packets in flight to a peer, of its QPs %u",
-		h->index, e->index, peer->inflight, inflight);
-	CHECK(peer->uncounted == uncounted && uncounted <= inflight,
-		"host %u engine %u: %u uncounted packets, of its QPs %u, %u in flight",
-		h->index, e->index, peer->uncounted, uncounted, inflight);
-	CHECK(opens || TAILQ_EMPTY(&peer->blocked),
+	CHECK(peer->send.inflight == sent && peer->read.inflight == reading,
+		"host %u engine %u: %u and %u packets in flight to and from a peer, of "
+		"its QPs %u and %u",
+		h->index, e->index, peer->send.inflight, peer->read.inflight, sent,
+		reading);
+	CHECK(opens || (TAILQ_EMPTY(&peer->send.blocked) &&
+			       TAILQ_EMPTY(&peer->read.blocked)),
 		"host %u engine %u: QPs wait for a window that nothing opens", h->index,
 		e->index);
 }

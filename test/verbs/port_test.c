@@ -196,11 +196,12 @@ test_peers(void **state)
 	assert_non_null(peer);
 	assert_int_equal(peer->engine, 0);
 	assert_in_range(peer->qps, 1, 64);
-	assert_int_equal(peer->qps_blocked, 0);
-	assert_int_equal(peer->inflight, 0);
-	assert_int_not_equal(peer->window, 0);
-	assert_int_equal(peer->cap, peer->window);
-	assert_false(peer->cc || peer->cc_paced);
+	assert_int_equal(peer->send.qps_blocked + peer->read.qps_blocked, 0);
+	assert_int_equal(peer->send.inflight + peer->read.inflight, 0);
+	assert_int_not_equal(peer->cap, 0);
+	assert_int_equal(peer->send.window, peer->cap);
+	assert_int_equal(peer->read.window, peer->cap);
+	assert_false(peer->cc || peer->send.cc_paced || peer->read.cc_paced);
 	assert_int_equal(rocade_port_peers(pair.a.port, NULL, 0), n);
 }
 

@@ -428,9 +428,12 @@ status_shows_the_clients_objects(void **state)
 	assert_non_null(strstr(text, "\"srq_count\": 1, \"srqs\": [{\"srqn\": "));
 	assert_non_null(strstr(text, "\"xrc\": false, \"fill\": 0, \"size\": 32, "));
 	assert_non_null(strstr(text, "\"peer_count\": 1, \"peers\": [{\"address\": \""));
+	assert_non_null(strstr(text, ", \"qps\": 1, \"cap\": "));
+	assert_non_null(strstr(text,
+		", \"cc\": false, \"send\": {\"qps_blocked\": 0, \"inflight\": 0, "));
 	assert_non_null(
-		strstr(text, "\"qps\": 1, \"qps_blocked\": 0, \"inflight\": 0, "));
-	assert_non_null(strstr(text, ", \"cc\": false}], \"qps\": [{"));
+		strstr(text, "}, \"read\": {\"qps_blocked\": 0, \"inflight\": 0, "));
+	assert_non_null(strstr(text, "}}], \"qps\": [{"));
 	assert_non_null(strstr(text, "\"type\": \"UC\", \"state\": \"RESET\""));
 	assert_non_null(strstr(text, "\"type\": \"UD\", \"state\": \"RESET\""));
 	assert_non_null(strstr(text, "\"tx_msgs\": 7"));

@@ -206,8 +206,10 @@ def status():
             r"QP 0x[0-9a-f]{6} RC RTS to 0x[0-9a-f]{6}, SQ 0 of 16, RQ 16 of 32; ")), text)
         text = daemon.run(STATUS, "--peers")
         case("rocade-status --peers: the client's peer", re.search(
-            r"\n      peer 192\.0\.2\.1: 1 QPs \(0 blocked\), 0 of (\d+) packets in flight "
-            r"\(cap \1\), no round trip measured, no congestion control\n", text.stdout), text)
+            r"\n      peer 192\.0\.2\.1: 1 QPs, no round trip measured, window cap (\d+) packets, "
+            r"no congestion control\n"
+            r"        send: 0 of \1 packets in flight, 0 QPs blocked\n"
+            r"        read: 0 of \1 packets in flight, 0 QPs blocked\n", text.stdout), text)
         whole = json.loads(daemon.run(STATUS, "--json", "--socket", daemon.socket).stdout)
         case("rocade-status --json", whole["clients"][0]["pid"] == flow.pid and
              whole["socket"] == daemon.socket, whole)
@@ -400,7 +402,8 @@ def telemetry():
                 q["state"] for q in qps.values()] == ["RTS"], qps)
             peers = ask("/rocade/peers,%d" % ids[0])
             case("telemetry: its peers", list(peers) == ["0"] and
-                 peers["0"]["qps"] == 1 and peers["0"]["cc"] == 0, peers)
+                 peers["0"]["qps"] == 1 and peers["0"]["cc"] == 0 and
+                 peers["0"]["send"]["window"] == peers["0"]["cap"] > 0, peers)
             case("telemetry: no client of this id", not ask("/rocade/qps,77777") and
                  not ask("/rocade/client") and not ask("/rocade/peers"))
         text = daemon.run(STATUS).stdout

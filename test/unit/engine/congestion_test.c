@@ -77,7 +77,7 @@ delay_ends_at_the_last_empty_poll(void **state)
 	fixture.now += 50 * US;
 	engine_link_deliver(&fixture);
 	engine_run(engine(), fixture.now);
-	assert_int_equal(peer->cc.delay_ns, 6 * US);
+	assert_int_equal(peer->send_cc.delay_ns, 6 * US);
 	expect_message(1);
 	fini();
 }
@@ -105,7 +105,7 @@ delay_ends_at_the_last_empty_ring(void **state)
 	engine_run(other, fixture.now); /* hands the ACK off */
 	fixture.now += 50 * US;
 	engine_run(engine(), fixture.now);
-	assert_int_equal(a[0].qp->peer->cc.delay_ns, 6 * US);
+	assert_int_equal(a[0].qp->peer->send_cc.delay_ns, 6 * US);
 	expect_message(1);
 	fini();
 }
@@ -121,8 +121,8 @@ full_burst_from_a_ring_is_no_empty_poll(void **state)
 	message(0);
 	engine_link_drain(&fixture);
 	expect_message(0);
-	b[0].qp->peer->cc.cwnd = 0; /* no control of b */
-	b[0].qp->peer->window = N;
+	b[0].qp->peer->send_cc.cwnd = 0; /* no control of b */
+	b[0].qp->peer->send.window = N;
 	for (unsigned k = 0; k < N; k++) {
 		assert_int_equal(link_qp_recv(&a[0], k, 0, 64), 0);
 		assert_int_equal(link_qp_send(&b[0], k, 0, 8, IBV_SEND_SIGNALED), 0);
@@ -167,22 +167,22 @@ next_packet_leaves_at_its_time(void **state)
 	init();
 	first_message(40 * US);
 	peer = a[0].qp->peer;
-	peer->cc.cwnd = CC_ONE / 4;
-	peer->cc.slow_start = false;
-	peer_window_set(peer, fixture.now);
+	peer->send_cc.cwnd = CC_ONE / 4;
+	peer->send_cc.slow_start = false;
+	peer_window_set(&peer->send, fixture.now);
 	a[0].qp->req.srtt_ns = 100 * US; /* the tail-loss probe is due later */
 	message(1);
 	message(2);
 	engine_run(engine(), fixture.now);
 	psn = a[0].qp->req.next_psn;
-	assert_int_equal(peer->inflight, 1);
+	assert_int_equal(peer->send.inflight, 1);
 	assert_int_equal(engine_link_blocked(engine()), 1);
-	assert_int_equal(peer->cc.send_at, fixture.now + 160 * US);
-	assert_true(wheel_next(&engine()->wheel) > peer->cc.send_at);
-	assert_int_equal(engine_deadline(engine()), peer->cc.send_at);
+	assert_int_equal(peer->send_cc.send_at, fixture.now + 160 * US);
+	assert_true(wheel_next(&engine()->wheel) > peer->send_cc.send_at);
+	assert_int_equal(engine_deadline(engine()), peer->send_cc.send_at);
 	/* The first packet is no longer in flight, and still the second one waits. */
-	fixture.now = peer->cc.send_at - 1;
-	peer->inflight = 0;
+	fixture.now = peer->send_cc.send_at - 1;
+	peer->send.inflight = 0;
 	engine_run(engine(), fixture.now);
 	assert_int_equal(engine_link_blocked(engine()), 1);
 	assert_int_equal(a[0].qp->req.next_psn, psn);
@@ -191,7 +191,7 @@ next_packet_leaves_at_its_time(void **state)
 	assert_int_equal(a[0].qp->req.next_psn, psn_add(psn, 1));
 	assert_int_equal(engine()->stats.tlp_sent, 0);
 	assert_int_equal(engine()->stats.cc_waits, 2);
-	peer->inflight = a[0].qp->req.unacked;
+	peer->send.inflight = a[0].qp->req.unacked;
 	engine_link_advance(&fixture, 10 * NS_PER_MS);
 	expect_message(1);
 	expect_message(2);
@@ -208,14 +208,14 @@ control_call_meets_a_window_of_the_past(void **state)
 	init();
 	first_message(40 * US);
 	peer = a[0].qp->peer;
-	peer->cc.cwnd = CC_ONE / 4;
+	peer->send_cc.cwnd = CC_ONE / 4;
 	message(1);
 	engine_run(engine(), fixture.now);
 	a[0].qp->req.rtt_counts = false;
 	engine_link_drain(&fixture);
 	expect_message(1);
-	assert_int_equal(peer->window, 0);
-	fixture.now = peer->cc.send_at + US;
+	assert_int_equal(peer->send.window, 0);
+	fixture.now = peer->send_cc.send_at + US;
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_SQD), 0);
 	message(2);
 	engine_run(engine(), fixture.now);
@@ -236,7 +236,7 @@ no_control_towards_an_own_address(void **state)
 	struct qp_attr attr;
 
 	init();
-	assert_true(cc_is_on(&a[0].qp->peer->cc));
+	assert_true(cc_is_on(&a[0].qp->peer->send_cc));
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
 	attr = link_qp_attr(&a[0], &b[0], &plain);
 	attr.state = IBV_QPS_INIT;
@@ -252,8 +252,8 @@ no_control_towards_an_own_address(void **state)
 				IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 				IBV_QP_MIN_RNR_TIMER),
 		0);
-	assert_false(cc_is_on(&a[0].qp->peer->cc));
-	assert_int_equal(a[0].qp->peer->window, fixture.a.dev->conf.peer_window);
+	assert_false(cc_is_on(&a[0].qp->peer->send_cc));
+	assert_int_equal(a[0].qp->peer->send.window, fixture.a.dev->conf.peer_window);
 	fini();
 }
 

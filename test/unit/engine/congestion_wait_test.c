@@ -47,9 +47,9 @@ expect_message(unsigned i)
 static void
 window_set(uint32_t cwnd)
 {
-	peer->cc.cwnd = cwnd;
-	peer->cc.slow_start = false;
-	peer_window_set(peer, fixture.now);
+	peer->send_cc.cwnd = cwnd;
+	peer->send_cc.slow_start = false;
+	peer_window_set(&peer->send, fixture.now);
 }
 
 /* The round trip takes 40 us. Tail-loss probes come later than anything here. */
@@ -101,14 +101,14 @@ acknowledge(void)
 static void
 next_packet(unsigned blocked)
 {
-	assert_int_equal(engine_sleep_until(e), peer->cc.send_at);
-	assert_true(peer->cc.send_at > fixture.now);
-	fixture.now = peer->cc.send_at - 1;
+	assert_int_equal(engine_sleep_until(e), peer->send_cc.send_at);
+	assert_true(peer->send_cc.send_at > fixture.now);
+	fixture.now = peer->send_cc.send_at - 1;
 	engine_try_pass(e);
-	assert_int_equal(peer->inflight, 0);
+	assert_int_equal(peer->send.inflight, 0);
 	fixture.now++;
 	engine_try_pass(e);
-	assert_int_equal(peer->inflight, 1);
+	assert_int_equal(peer->send.inflight, 1);
 	assert_int_equal(engine_link_blocked(e), blocked);
 }
 
@@ -119,8 +119,8 @@ blocked_qp_wakes_progress_thread(void **state)
 	init();
 	window_set(CC_ONE / 4);
 	message(0);
-	assert_int_equal(peer->inflight, 1);
-	assert_true(engine_sleep_until(e) > peer->cc.send_at);
+	assert_int_equal(peer->send.inflight, 1);
+	assert_true(engine_sleep_until(e) > peer->send_cc.send_at);
 	message(1);
 	assert_int_equal(wakes, 1);
 	message(2);
@@ -159,36 +159,43 @@ closing_window_wakes_progress_thread(void **state)
 	fini();
 }
 
-/* A READ whose packets are added to the window does not hide that it is closed. */
+/* A QP waits for the window of READs, which opens at its time. Other QPs do not wait for it. */
 static void
-window_is_closed_beside_a_read(void **state)
+read_waits_for_its_own_window(void **state)
 {
 	struct sge sge;
 	struct send_req read = {.opcode = IBV_WR_RDMA_READ, .sge = &sge, .num_sge = 1};
 
 	init();
 	sge = (struct sge){(uintptr_t)fixture.a.mem, 2000, fixture.a.lkey};
+	peer->read_cc.cwnd = CC_ONE / 4;
+	peer->read_cc.slow_start = false;
+	peer->read_cc.send_at = fixture.now + 160 * US;
+	peer_window_set(&peer->read, fixture.now);
 	a[0].qp->params.max_rd_atomic = 1;
 	assert_int_equal(sq_post(&a[0].qp->sq, &read), 0);
 	engine_doorbell(a[0].qp);
-	fixture.b.deaf = true;
-	engine_link_deliver(&fixture);
-	fixture.b.deaf = false;
-	assert_int_equal(peer->uncounted, 2);
-	assert_true(engine_sleep_until(e) > fixture.now + NS_PER_MS);
-	peer->cc.send_at = fixture.now + 160 * US;
-	window_set(CC_ONE / 4);
-	message(1);
-	assert_int_equal(engine_link_blocked(e), 1);
-	assert_int_equal(wakes, 1);
-	assert_int_equal(engine_sleep_until(e), peer->cc.send_at);
-	fixture.now = peer->cc.send_at;
 	engine_try_pass(e);
+	assert_int_equal(engine_link_blocked(e), 1);
+	assert_int_equal(a[0].qp->sched.on_blocked, BLOCKED_READ);
+	assert_int_equal(engine_sleep_until(e), peer->read_cc.send_at);
+	message(1);
 	assert_int_equal(a[1].qp->req.unacked, 1);
+	assert_int_equal(engine_link_blocked(e), 1);
 	acknowledge();
 	expect_message(1);
+	assert_int_equal(engine_link_blocked(e), 1);
+	fixture.now = peer->read_cc.send_at - 1;
+	engine_try_pass(e);
+	assert_int_equal(peer->read.inflight, 0);
+	fixture.now++;
+	engine_try_pass(e);
+	assert_int_equal(peer->read.inflight, 1);
+	assert_int_equal(
+		engine_link_blocked(e), 0); /* for the second packet: max_rd_atomic */
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
-	assert_int_equal(peer->uncounted, 0);
+	assert_int_equal(peer->read.inflight, 0);
+	assert_int_equal(engine_link_blocked(e), 0);
 	fini();
 }
 
@@ -198,7 +205,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(blocked_qp_wakes_progress_thread),
 		cmocka_unit_test(closing_window_wakes_progress_thread),
-		cmocka_unit_test(window_is_closed_beside_a_read),
+		cmocka_unit_test(read_waits_for_its_own_window),
 	};
 
 	return cmocka_run_group_tests_name("engine congestion_wait", tests, NULL, NULL);

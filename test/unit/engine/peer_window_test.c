@@ -7,6 +7,7 @@
 #include "engine/pass.h"
 #include "engine/sched.h"
 #include "engine_link.h"
+#include "qp/window.h"
 
 #define QPS 100
 
@@ -154,7 +155,7 @@ doorbell_blocks_qp_without_a_pass(void **state)
 	assert_true(a[1].qp->sched.on_blocked && a[2].qp->sched.on_blocked);
 	assert_int_equal(engine_link_blocked(engine()), 2);
 	/* Doorbells are drained in the order of QPNs. */
-	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->blocked), a[1].qp);
+	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->send.blocked), a[1].qp);
 	/* A second doorbell does not move the QP. */
 	for (unsigned k = 1; k < 4; k++) {
 		send_post(1, k);
@@ -162,7 +163,7 @@ doorbell_blocks_qp_without_a_pass(void **state)
 	}
 	doorbells_serve();
 	assert_int_equal(engine_link_blocked(engine()), 2);
-	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->blocked), a[1].qp);
+	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->send.blocked), a[1].qp);
 	fixture.b.roce_frames = 0;
 	tx_pass();
 	engine_link_deliver(&fixture);

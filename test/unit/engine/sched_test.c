@@ -61,9 +61,9 @@ engine_check(struct link_side *s, const struct link_qp *qps, unsigned n)
 			    qps[i].qp->sched.on_blocked ||
 			    doorbells_pending(&e->doorbells));
 	}
-	assert_int_equal(peer->inflight, inflight);
+	assert_int_equal(peer->send.inflight, inflight);
 	assert_int_equal(engine_link_blocked(e), waiting);
-	assert_true(peer->inflight <= peer->window);
+	assert_true(peer->send.inflight <= peer->send.window);
 	assert_int_equal(peer->qps, n);
 }
 
@@ -116,7 +116,7 @@ window_seed(uint64_t seed)
 		link_qp_expect_received(&a[i], 0, MESSAGES);
 		link_qp_expect_received(&b[i], 0, MESSAGES);
 	}
-	assert_int_equal(only_peer(&fixture.a)->inflight, 0);
+	assert_int_equal(only_peer(&fixture.a)->send.inflight, 0);
 	fini(n);
 }
 
@@ -181,7 +181,8 @@ blocked_qp_keeps_place_while_acking(void **state)
 	engine_link_drain(&fixture);
 	e = fixture.a.dev->engines[0];
 	assert_int_equal(engine_link_blocked(e), 3);
-	second = TAILQ_NEXT(TAILQ_FIRST(&only_peer(&fixture.a)->blocked), blocked_link);
+	second = TAILQ_NEXT(
+		TAILQ_FIRST(&only_peer(&fixture.a)->send.blocked), blocked_link);
 	for (unsigned i = 0; i < 3; i++) {
 		unsigned before = fixture.b.roce_frames;
 
@@ -198,8 +199,9 @@ blocked_qp_keeps_place_while_acking(void **state)
 		link_qp_expect_received(&a[i], 9, 1);
 	}
 	assert_true(second->sched.on_blocked && !second->sched.on_ready);
-	assert_ptr_equal(second,
-		TAILQ_NEXT(TAILQ_FIRST(&only_peer(&fixture.a)->blocked), blocked_link));
+	assert_ptr_equal(
+		second, TAILQ_NEXT(TAILQ_FIRST(&only_peer(&fixture.a)->send.blocked),
+				blocked_link));
 	engine_link_advance(&fixture, 10 * NS_PER_SEC);
 	for (unsigned i = 0; i < 3; i++) {
 		struct cqe cqe;

@@ -21,12 +21,20 @@
 static struct cc cc;
 static uint64_t now;
 
+/* A measured packet is sent. */
+static inline void
+packet_sent(void)
+{
+	cc_resume(&cc, now);
+	cc.active_at = now;
+}
+
 static inline void
 init(const struct cc_conf *conf)
 {
 	now = NS_PER_SEC;
 	cc_init(&cc, conf, CAP);
-	cc_sent(&cc, now);
+	packet_sent();
 }
 
 static inline int

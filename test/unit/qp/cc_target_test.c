@@ -80,7 +80,7 @@ level_falls_after_a_second(void **state)
 	idle_round_trips(10 * CC_IDLE_SAMPLES, 12);
 	assert_int_equal(cc.level, 1);
 	now += CC_LEVEL_NS;
-	cc_sent(&cc, now);
+	packet_sent();
 	idle_round_trips(10 * CC_IDLE_SAMPLES, 13);
 	assert_int_equal(cc.level, 1);
 	idle_round_trips(CC_IDLE_SAMPLES, 12);
@@ -337,7 +337,7 @@ pause_forgets_failed_climbs(void **state)
 
 	cc.climb_shift = CC_CLIMB_MAX_SHIFT;
 	now += CC_IDLE_NS + 1;
-	cc_sent(&cc, now);
+	packet_sent();
 	for (; !cc.climbing; i++) {
 		assert_true(i < 2 * CC_WATCH);
 		round_trip(60);

@@ -279,16 +279,16 @@ pause_restarts(void **state)
 	round_trips(10, BASE_US);
 	window_set(200);
 	now += CC_IDLE_NS;
-	cc_sent(&cc, now);
+	packet_sent();
 	expect_window(200);
 	now += CC_IDLE_NS + 1;
-	cc_sent(&cc, now);
+	packet_sent();
 	expect_window(8);
 	round_trip(BASE_US);
 	expect_window(16);
 	window_set(0.1);
 	now += CC_IDLE_NS + 1;
-	cc_sent(&cc, now);
+	packet_sent();
 	expect_window(8);
 }
 

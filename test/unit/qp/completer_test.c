@@ -35,7 +35,7 @@ ack_covers_earlier_packets(void **state)
 	inject_ack(&p.a, AETH_ACK, PSN_A + 9);
 	expect_sent_range(3, 5, IBV_WC_SUCCESS);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-	assert_int_equal(p.a.peer.inflight, 0);
+	assert_int_equal(p.a.peer.send.inflight, 0);
 	qp_link_fini(&p);
 }
 
@@ -299,7 +299,7 @@ late_ack_ends_retransmission(void **state)
 	assert_int_equal(host_pull(&p.a, 3), 3);
 	inject_ack(&p.a, AETH_ACK, PSN_A + 6);
 	expect_sent_range(0, 3, IBV_WC_SUCCESS);
-	assert_int_equal(p.a.peer.inflight, 0);
+	assert_int_equal(p.a.peer.send.inflight, 0);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 5);
 	expect_frame(&p.a, 3, OPCODE_RC_SEND_LAST, PSN_A + 7, -1);
 	assert_int_equal(wire_view(&p.a, 3).payload_len, 1500 - 1024);

@@ -4,6 +4,7 @@
 #define CONGESTION_FIXTURE_H
 
 #include "qp/congestion.h"
+#include "qp/window.h"
 #include "qp_link.h"
 
 #define US NS_PER_US
@@ -11,11 +12,14 @@
 
 static struct qp_link p;
 
+/* max_rd: max_rd_atomic; 0: the default */
 static inline void
-init(void)
+init_reads(uint8_t max_rd)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 
+	if (max_rd != 0)
+		conf.max_rd = conf.max_dest_rd = max_rd;
 	conf.cc = true;
 	conf.peer_window = 512;
 	qp_link_init(&p, &conf);
@@ -23,10 +27,16 @@ init(void)
 		host_recv(&p.b, i, 0x1000, 100);
 }
 
+static inline void
+init(void)
+{
+	init_reads(0);
+}
+
 static inline double
 window(void)
 {
-	return (double)p.a.peer.cc.cwnd / CC_ONE;
+	return (double)p.a.peer.send_cc.cwnd / CC_ONE;
 }
 
 static inline void

@@ -13,13 +13,13 @@ window_lets_out_what_it_holds(void **state)
 	for (unsigned packets = 8; packets <= 32; packets *= 2) {
 		assert_int_equal(host_pull(&p.a, PULL_ALL), packets);
 		assert_true(qp_peer_full(&p.a.qp));
-		assert_int_equal(p.a.peer.inflight, packets);
+		assert_int_equal(p.a.peer.send.inflight, packets);
 		for (unsigned i = 0; i + 1 < packets; i++)
 			assert_int_equal(wire_view(&p.a, i).ack_req,
 				i == 0 || (wire_view(&p.a, i).psn & 31) == 31);
 		assert_int_equal(wire_view(&p.a, packets - 1).ack_req, 1);
 		acks_return(9 * US);
-		assert_int_equal(p.a.peer.window, 2 * packets);
+		assert_int_equal(p.a.peer.send.window, 2 * packets);
 	}
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
 	acks_return(9 * US);
@@ -43,11 +43,11 @@ first_packet_is_measured(void **state)
 	wire_deliver(&p.a, 0);
 	host_pull(&p.b, PULL_ALL);
 	wire_deliver_all(&p.b);
-	assert_int_equal(p.a.peer.cc.delay_ns, 9 * US);
-	assert_int_equal(p.a.peer.cc.srtt_ns, 9 * US);
+	assert_int_equal(p.a.peer.send_cc.delay_ns, 9 * US);
+	assert_int_equal(p.a.peer.send_cc.srtt_ns, 9 * US);
 	/* The rest is no sample. */
 	acks_return(90 * US);
-	assert_int_equal(p.a.peer.cc.delay_ns, 9 * US);
+	assert_int_equal(p.a.peer.send_cc.delay_ns, 9 * US);
 	fini();
 }
 
@@ -90,7 +90,7 @@ own_poll_is_no_delay(void **state)
 	p.a.shared.polled_ns = p.now + 7 * US;
 	p.now += 80 * US;
 	wire_deliver_all(&p.b);
-	assert_int_equal(p.a.peer.cc.delay_ns, 7 * US);
+	assert_int_equal(p.a.peer.send_cc.delay_ns, 7 * US);
 	assert_int_equal(p.a.peer.srtt_ns, 80 * US);
 	/* The queue was last empty before the packet was sent. */
 	writes_post(1, 1);
@@ -99,7 +99,7 @@ own_poll_is_no_delay(void **state)
 	host_pull(&p.b, PULL_ALL);
 	p.now += 80 * US;
 	wire_deliver_all(&p.b);
-	assert_int_equal(p.a.peer.cc.delay_ns, 0);
+	assert_int_equal(p.a.peer.send_cc.delay_ns, 0);
 	fini();
 }
 
@@ -110,11 +110,11 @@ long_round_trips_cut(void **state)
 	writes_post(1, 60);
 	host_pull(&p.a, PULL_ALL);
 	acks_return(100 * US);
-	assert_int_equal(p.a.peer.window, 4);
+	assert_int_equal(p.a.peer.send.window, 4);
 	assert_int_equal(p.a.stats.cc_cut_delay, 1);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
 	acks_return(100 * US);
-	assert_int_equal(p.a.peer.window, 2);
+	assert_int_equal(p.a.peer.send.window, 2);
 	assert_int_equal(p.a.stats.cc_cut_delay, 2);
 	wire_drop_all(&p.a);
 	fini();
@@ -131,7 +131,7 @@ resent_packets_are_no_sample(void **state)
 	acks_return(9 * US); /* a NAK */
 	host_pull(&p.a, PULL_ALL);
 	acks_return(100 * US);
-	assert_int_equal(p.a.peer.cc.delay_ns, UINT32_MAX);
+	assert_int_equal(p.a.peer.send_cc.delay_ns, UINT32_MAX);
 	assert_int_equal(p.a.stats.cc_cut_delay, 0);
 	fini();
 }
@@ -145,12 +145,12 @@ nak_is_a_loss(void **state)
 	wire_drop(&p.a, 0); /* nothing is measured yet */
 	acks_return(9 * US);
 	assert_int_equal(p.a.stats.seq_nak_received, 1);
-	assert_int_equal(p.a.peer.cc.lost, CC_ONE);
+	assert_int_equal(p.a.peer.send_cc.lost, CC_ONE);
 	assert_int_equal(p.a.stats.cc_cut_loss, 1);
-	assert_int_equal(p.a.peer.window, 4);
+	assert_int_equal(p.a.peer.send.window, 4);
 	/* The NAK comes again: the same loss. */
 	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A);
-	assert_int_equal(p.a.peer.cc.lost, CC_ONE);
+	assert_int_equal(p.a.peer.send_cc.lost, CC_ONE);
 	fini();
 }
 
@@ -174,7 +174,7 @@ probe_that_finds_a_loss(void **state)
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 		assert_int_equal(p.a.stats.cc_cut_loss, 0);
 		acks_return(9 * US);
-		assert_int_equal(p.a.peer.cc.lost, lost * CC_ONE);
+		assert_int_equal(p.a.peer.send_cc.lost, lost * CC_ONE);
 		assert_int_equal(p.a.stats.cc_cut_loss, lost);
 		qp_link_drain(&p);
 		fini();
@@ -216,11 +216,11 @@ cnp_cuts_the_window(void **state)
 	init();
 	c.src_ip_change = 1;
 	inject(&p.a, &c);
-	assert_int_equal(p.a.peer.window, 8);
+	assert_int_equal(p.a.peer.send.window, 8);
 	assert_int_equal(p.a.stats.cc_cut_cnp, 0);
 	c.src_ip_change = 0;
 	inject(&p.a, &c);
-	assert_int_equal(p.a.peer.window, 4);
+	assert_int_equal(p.a.peer.send.window, 4);
 	assert_int_equal(p.a.stats.cc_cut_cnp, 1);
 	fini();
 }
@@ -236,32 +236,32 @@ less_than_a_packet_waits(void **state)
 	writes_post(1, 1);
 	host_pull(&p.a, PULL_ALL);
 	acks_return(40 * US);
-	p.a.peer.cc.cwnd = CC_ONE / 4;
-	p.a.peer.cc.slow_start = false;
-	peer_window_set(&p.a.peer, p.now);
+	p.a.peer.send_cc.cwnd = CC_ONE / 4;
+	p.a.peer.send_cc.slow_start = false;
+	peer_window_set(&p.a.peer.send, p.now);
 	writes_post(3, 1);
-	assert_int_equal(p.a.peer.window, 1);
+	assert_int_equal(p.a.peer.send.window, 1);
 	p.now += 5 * US; /* the time is not that of a cut */
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	assert_int_equal(p.a.stats.cc_waits, 1);
 	wait = 160 * US;
-	assert_int_equal(peer_opens_at(&p.a.peer, p.now), p.now + wait);
-	assert_int_equal(p.a.peer.window, 0);
+	assert_int_equal(peer_opens_at(&p.a.peer.send, p.now), p.now + wait);
+	assert_int_equal(p.a.peer.send.window, 0);
 	acks_return(100 * US);
-	assert_int_equal(p.a.peer.inflight, 0);
-	p.a.peer.cc.cwnd = CC_ONE / 4;
+	assert_int_equal(p.a.peer.send.inflight, 0);
+	p.a.peer.send_cc.cwnd = CC_ONE / 4;
 	assert_true(qp_window_blocked(&p.a.qp));
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	p.now += 60 * US - 1;
-	peer_window_set(&p.a.peer, p.now);
+	peer_window_set(&p.a.peer.send, p.now);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	p.now += 1;
-	peer_window_set(&p.a.peer, p.now);
+	peer_window_set(&p.a.peer.send, p.now);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	assert_int_equal(p.a.stats.cc_waits, 2);
 	/* It is lost: the probe leaves at its time. */
 	wire_drop_all(&p.a);
-	p.a.peer.cc.send_at = TIME_NEVER;
+	p.a.peer.send_cc.send_at = TIME_NEVER;
 	qp_link_advance(&p, NS_PER_MS);
 	assert_false(qp_window_blocked(&p.a.qp));
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
@@ -283,7 +283,7 @@ off_changes_nothing(void **state)
 	wire_drop(&p.a, 0);
 	acks_return(500 * US);
 	inject(&p.a, &c);
-	assert_int_equal(p.a.peer.window, 40);
+	assert_int_equal(p.a.peer.send.window, 40);
 	assert_int_equal(p.a.stats.cc_cut_loss, 0);
 	assert_int_equal(p.a.stats.cc_cut_cnp, 0);
 	qp_link_drain(&p);

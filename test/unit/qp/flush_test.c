@@ -39,7 +39,7 @@ err_flushes_in_order(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		expect_recv_error(&p.a, 100 + i, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	expect_idle(&p.a);
-	assert_int_equal(p.a.peer.inflight, 0);
+	assert_int_equal(p.a.peer.send.inflight, 0);
 	assert_int_equal(p.a.qp.sq.freed, 6);
 	host_pull(&p.a, PULL_ALL);
 	wire_drop_all(&p.a); /* a pending acknowledgement */
@@ -125,7 +125,7 @@ reset_discards_everything(void **state)
 	assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
 	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
 	expect_idle(&p.a);
-	assert_int_equal(p.a.peer.inflight, 0);
+	assert_int_equal(p.a.peer.send.inflight, 0);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 	assert_false(qp_wants_tx(&p.a.qp));
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);

@@ -36,31 +36,38 @@ shows_a_peer(void **state)
 	struct peer *peer = peer_make(&peers, false);
 
 	assert_ptr_equal(peer_get(&peers, address, false), peer);
-	peer_charge(peer, 0, 3);
+	peer_charge(&peer->send, 0, 3);
+	peer_charge(&peer->read, 0, 4);
 	peer->srtt_ns = 1234;
 	for (unsigned i = 0; i < 2; i++) {
 		qp[i].peer = peer;
-		peer_block(&peers, &qp[i]);
+		peer_block(&peers, &qp[i], i == 0 ? &peer->send : &peer->read);
 	}
-	peer_block(&peers, &qp[0]); /* it is blocked already */
+	peer_block(&peers, &qp[0], &peer->send); /* it is blocked already */
 	peer_info_fill(&info, peer, 5);
 	assert_memory_equal(info.gid, address, 16);
 	assert_int_equal(info.engine, 5);
 	assert_int_equal(info.qps, 2);
-	assert_int_equal(info.qps_blocked, 2);
-	assert_int_equal(info.inflight, 3);
-	assert_int_equal(info.window, WINDOW);
+	assert_int_equal(info.send.qps_blocked, 1);
+	assert_int_equal(info.read.qps_blocked, 1);
+	assert_int_equal(info.send.inflight, 3);
+	assert_int_equal(info.read.inflight, 4);
+	assert_int_equal(info.send.window, WINDOW);
+	assert_int_equal(info.read.window, WINDOW);
 	assert_int_equal(info.cap, WINDOW);
 	assert_int_equal(info.srtt_ns, 1234);
-	assert_false(peer_info_cc_is_on(&info) || peer_info_is_paced(&info));
+	assert_false(peer_info_cc_is_on(&info));
+	assert_false(peer_info_is_paced(&info.send) || peer_info_is_paced(&info.read));
 	peer_unblock(&peers, &qp[0]);
 	peer_unblock(&peers, &qp[0]); /* it is not blocked any more */
 	peer_info_fill(&info, peer, 0);
-	assert_int_equal(info.qps_blocked, 1);
+	assert_int_equal(info.send.qps_blocked, 0);
+	assert_int_equal(info.read.qps_blocked, 1);
 	peer_unblock(&peers, &qp[1]);
 	peer_info_fill(&info, peer, 0);
-	assert_int_equal(info.qps_blocked, 0);
-	peer_charge(peer, 3, 0);
+	assert_int_equal(info.read.qps_blocked, 0);
+	peer_charge(&peer->send, 3, 0);
+	peer_charge(&peer->read, 4, 0);
 	peer_put(&peers, peer);
 	peer_put(&peers, peer);
 	peers_fini(&peers);
@@ -73,21 +80,25 @@ shows_congestion_control(void **state)
 	struct peers peers;
 	struct peer *peer = peer_make(&peers, true);
 
+	peer->read_cc.cwnd = 9 * CC_ONE;
 	peer_info_fill(&info, peer, 0);
 	assert_true(peer_info_cc_is_on(&info));
-	assert_false(peer_info_is_paced(&info));
-	assert_int_equal(info.cc_window, 8 * CC_ONE);
-	assert_int_equal(info.window, 8);
+	assert_false(peer_info_is_paced(&info.send));
+	assert_int_equal(info.send.cc_window, 8 * CC_ONE);
+	assert_int_equal(info.read.cc_window, 9 * CC_ONE);
+	assert_int_equal(info.send.window, 8);
 	assert_int_equal(info.cap, WINDOW);
-	assert_int_equal(info.cc_delay_ns, peer->cc.delay_ns);
-	assert_int_equal(info.cc_target_ns, cc_target_ns(&peer->cc));
-	peer->cc.cwnd = CC_ONE;
+	assert_int_equal(info.send.cc_delay_ns, peer->send_cc.delay_ns);
+	assert_int_equal(info.send.cc_target_ns, cc_target_ns(&peer->send_cc));
+	assert_int_equal(info.read.cc_target_ns, cc_target_ns(&peer->read_cc));
+	peer->send_cc.cwnd = CC_ONE;
 	peer_info_fill(&info, peer, 0);
-	assert_false(peer_info_is_paced(&info));
-	peer->cc.cwnd = CC_ONE - 1;
+	assert_false(peer_info_is_paced(&info.send));
+	peer->send_cc.cwnd = CC_ONE - 1;
 	peer_info_fill(&info, peer, 0);
-	assert_true(peer_info_is_paced(&info));
-	assert_true(peer_is_paced(peer));
+	assert_true(peer_info_is_paced(&info.send));
+	assert_false(peer_info_is_paced(&info.read));
+	assert_true(cc_is_paced(peer->send.cc));
 	peer_put(&peers, peer);
 	peers_fini(&peers);
 }
@@ -98,18 +109,29 @@ possible_values_stay(void **state)
 	struct peer_info info = {.gid = {0xfe, 0x80, [15] = 7},
 		.engine = 1,
 		.qps = 4,
-		.qps_blocked = 4,
-		.inflight = WINDOW + 50,
-		.window = WINDOW,
 		.cap = WINDOW,
 		.srtt_ns = UINT32_MAX,
-		.cc_window = WINDOW * CC_ONE,
-		.cc_delay_ns = UINT32_MAX,
-		.cc_target_ns = 25000};
-	struct peer_info before = info;
+		.send = {.qps_blocked = 4,
+			.inflight = WINDOW + 50,
+			.window = WINDOW,
+			.cc_window = WINDOW * CC_ONE,
+			.cc_delay_ns = UINT32_MAX,
+			.cc_target_ns = 25000}};
+	struct peer_info before;
 
+	info.read = info.send;
+	before = info;
 	peer_info_clamp(&info, 4);
 	assert_memory_equal(&info, &before, sizeof(info));
+}
+
+static void
+window_is(const struct peer_window_info *w, uint32_t qps, uint32_t inflight, uint32_t cap)
+{
+	assert_int_equal(w->qps_blocked, qps);
+	assert_int_equal(w->inflight, inflight);
+	assert_int_equal(w->window, cap);
+	assert_int_equal(w->cc_window, cap * CC_ONE);
 }
 
 static void
@@ -120,26 +142,22 @@ impossible_values_are_reduced(void **state)
 	memset(&info, 0xff, sizeof(info));
 	peer_info_clamp(&info, 4);
 	assert_int_equal(info.qps, 4);
-	assert_int_equal(info.qps_blocked, 4);
-	assert_int_equal(info.inflight, 4 * 0xFFFFFF);
 	assert_int_equal(info.cap, CC_CAP_MAX);
-	assert_int_equal(info.window, CC_CAP_MAX);
-	assert_int_equal(info.cc_window, CC_CAP_MAX * CC_ONE);
+	window_is(&info.send, 4, 4 * 0xFFFFFF, CC_CAP_MAX);
+	window_is(&info.read, 4, 4 * 0xFFFFFF, CC_CAP_MAX);
 	info.qps = 2;
 	info.cap = WINDOW;
 	peer_info_clamp(&info, 4);
 	assert_int_equal(info.qps, 2);
-	assert_int_equal(info.qps_blocked, 2);
-	assert_int_equal(info.inflight, 2 * 0xFFFFFF);
-	assert_int_equal(info.window, WINDOW);
-	assert_int_equal(info.cc_window, WINDOW * CC_ONE);
+	window_is(&info.send, 2, 2 * 0xFFFFFF, WINDOW);
+	window_is(&info.read, 2, 2 * 0xFFFFFF, WINDOW);
 	/* 1000 ranges of PSNs do not fit into 32 bits. */
 	memset(&info, 0xff, sizeof(info));
 	peer_info_clamp(&info, 1000);
-	assert_int_equal(info.inflight, UINT32_MAX);
+	assert_int_equal(info.send.inflight, UINT32_MAX);
 	peer_info_clamp(&info, 0);
 	assert_int_equal(info.qps, 0);
-	assert_int_equal(info.inflight, 0);
+	assert_int_equal(info.send.inflight, 0);
 }
 
 int

@@ -99,7 +99,7 @@ one_peer_for_each_gid(void **state)
 	struct peer *peer = get(gid_ipv4(1)), *other;
 
 	assert_int_equal(peer->qps, 1);
-	assert_int_equal(peer->window, WINDOW);
+	assert_int_equal(peer->send.window, WINDOW);
 	assert_ptr_equal(get(gid_ipv4(1)), peer);
 	assert_int_equal(peer->qps, 2);
 	other = get(gid_ipv4(2));
@@ -229,47 +229,48 @@ static void
 charges_fill_the_window(void **state)
 {
 	struct peer *peer = get(gid_ipv4(1));
+	struct peer_window *w = &peer->send;
 
-	assert_int_equal(peer_room(peer), WINDOW);
-	peer_charge(peer, 0, 60);
-	peer_charge(peer, 0, 39); /* another QP */
-	assert_int_equal(peer_room(peer), 1);
-	assert_false(peer_full(peer));
-	assert_true(peer_has_room_after(peer, 60, 60));
-	assert_false(peer_has_room_after(peer, 60, 61));
-	peer_charge(peer, 60, 61);
-	assert_true(peer_full(peer));
-	assert_int_equal(peer_room(peer), 0);
-	peer_charge(peer, 61, 100); /* a READ exceeds the window */
-	assert_int_equal(peer_room(peer), 0);
-	assert_false(peer_has_room_after(peer, 100, 100));
-	assert_true(peer_has_room_after(peer, 100, 60));
-	peer_charge(peer, 100, 0);
-	assert_int_equal(peer_room(peer), WINDOW - 39);
-	peer_charge(peer, 39, 0);
-	assert_int_equal(peer->inflight, 0);
+	assert_int_equal(peer_room(w), WINDOW);
+	peer_charge(w, 0, 60);
+	peer_charge(w, 0, 39); /* another QP */
+	assert_int_equal(peer_room(w), 1);
+	assert_false(peer_full(w));
+	peer_charge(w, 60, 61);
+	assert_true(peer_full(w));
+	assert_int_equal(peer_room(w), 0);
+	/* The other window is not concerned. A READ exceeds it. */
+	assert_int_equal(peer_room(&peer->read), WINDOW);
+	peer_charge(&peer->read, 0, WINDOW + 50);
+	assert_int_equal(peer_room(&peer->read), 0);
+	peer_charge(&peer->read, WINDOW + 50, 0);
+	peer_charge(w, 61, 0);
+	assert_int_equal(peer_room(w), WINDOW - 39);
+	peer_charge(w, 39, 0);
+	assert_int_equal(w->inflight, 0);
 	peer_put(&peers, peer);
 }
 
 /* ---- Blocked QPs ---- */
 
-/* Peers are listed while they have blocked QPs, in the order in which they got the first;
- * QPs of a peer in the order in which they were blocked. */
+/* Windows are listed while they have blocked QPs, in the order in which they got the first;
+ * QPs of a window in the order in which they were blocked. */
 static void
 blocked_in_order(void **state)
 {
 	static struct qp qp[4];
 	struct peer *one = get(gid_ipv4(1)), *two = get(gid_ipv4(2));
+	struct peer_window *a = &one->send, *b = &two->send;
 
 	for (unsigned i = 0; i < 4; i++)
 		qp[i] = (struct qp){.peer = i == 1 ? two : one};
 	for (unsigned i = 0; i < 4; i++)
-		peer_block(&peers, &qp[i]);
-	peer_block(&peers, &qp[0]); /* it stays in place */
-	assert_ptr_equal(TAILQ_FIRST(&peers.blocked), one);
-	assert_ptr_equal(TAILQ_NEXT(one, blocked_link), two);
-	assert_null(TAILQ_NEXT(two, blocked_link));
-	assert_ptr_equal(TAILQ_FIRST(&one->blocked), &qp[0]);
+		peer_block(&peers, &qp[i], &qp[i].peer->send);
+	peer_block(&peers, &qp[0], a); /* it stays in place */
+	assert_ptr_equal(TAILQ_FIRST(&peers.blocked), a);
+	assert_ptr_equal(TAILQ_NEXT(a, blocked_link), b);
+	assert_null(TAILQ_NEXT(b, blocked_link));
+	assert_ptr_equal(TAILQ_FIRST(&a->blocked), &qp[0]);
 	assert_ptr_equal(TAILQ_NEXT(&qp[0], blocked_link), &qp[2]);
 	assert_ptr_equal(TAILQ_NEXT(&qp[2], blocked_link), &qp[3]);
 	assert_null(TAILQ_NEXT(&qp[3], blocked_link));
@@ -278,18 +279,45 @@ blocked_in_order(void **state)
 	assert_false(qp[2].sched.on_blocked);
 	peer_unblock(&peers, &qp[2]); /* nothing happens */
 	peer_unblock(&peers, &qp[0]);
-	assert_ptr_equal(TAILQ_FIRST(&peers.blocked), one);
-	assert_ptr_equal(TAILQ_FIRST(&one->blocked), &qp[3]);
+	assert_ptr_equal(TAILQ_FIRST(&peers.blocked), a);
+	assert_ptr_equal(TAILQ_FIRST(&a->blocked), &qp[3]);
 	peer_unblock(&peers, &qp[3]);
-	assert_ptr_equal(TAILQ_FIRST(&peers.blocked), two);
-	assert_null(TAILQ_NEXT(two, blocked_link));
-	peer_block(&peers, &qp[0]);
-	assert_ptr_equal(TAILQ_NEXT(two, blocked_link), one);
+	assert_ptr_equal(TAILQ_FIRST(&peers.blocked), b);
+	assert_null(TAILQ_NEXT(b, blocked_link));
+	peer_block(&peers, &qp[0], a);
+	assert_ptr_equal(TAILQ_NEXT(b, blocked_link), a);
 	peer_unblock(&peers, &qp[1]);
 	peer_unblock(&peers, &qp[0]);
 	assert_true(TAILQ_EMPTY(&peers.blocked));
 	peer_put(&peers, one);
 	peer_put(&peers, two);
+}
+
+/* A QP is blocked on one window at a time. */
+static void
+blocked_on_the_other_window(void **state)
+{
+	struct peer *peer = get(gid_ipv4(1));
+	static struct qp qp[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		qp[i] = (struct qp){.peer = peer};
+		peer_block(&peers, &qp[i], &peer->send);
+	}
+	assert_int_equal(peer->send.qps_blocked, 2);
+	peer_block(&peers, &qp[0], &peer->read);
+	assert_int_equal(qp[0].sched.on_blocked, BLOCKED_READ);
+	assert_int_equal(peer->send.qps_blocked, 1);
+	assert_int_equal(peer->read.qps_blocked, 1);
+	assert_ptr_equal(TAILQ_FIRST(&peer->read.blocked), &qp[0]);
+	assert_ptr_equal(TAILQ_FIRST(&peer->send.blocked), &qp[1]);
+	assert_ptr_equal(TAILQ_FIRST(&peers.blocked), &peer->send);
+	assert_ptr_equal(TAILQ_NEXT(&peer->send, blocked_link), &peer->read);
+	peer_unblock(&peers, &qp[1]);
+	assert_ptr_equal(TAILQ_FIRST(&peers.blocked), &peer->read);
+	peer_unblock(&peers, &qp[0]);
+	assert_true(TAILQ_EMPTY(&peers.blocked));
+	peer_put(&peers, peer);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -305,6 +333,7 @@ main(void)
 		TEST(no_memory),
 		TEST(charges_fill_the_window),
 		TEST(blocked_in_order),
+		TEST(blocked_on_the_other_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "qp_link.h"
+#include "qp/window.h"
 
 static struct qp_link p;
 
@@ -91,19 +92,19 @@ peer_window_is_kept(void **state)
 		host_send(&p.a, i, 0, 8, 0);
 		host_recv(&p.b, i, 0, 8);
 	}
-	p.a.peer.inflight += 4; /* of another QP */
+	p.a.peer.send.inflight += 4; /* of another QP */
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 6);
 	assert_true(wire_view(&p.a, 5).ack_req);
 	assert_true(qp_peer_full(&p.a.qp));
 	assert_true(qp_wants_tx(&p.a.qp));
-	p.a.peer.inflight -= 4;
+	p.a.peer.send.inflight -= 4;
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
 	inject_ack(&p.a, AETH_ACK, PSN_A + 2);
-	assert_int_equal(p.a.peer.inflight, 7);
+	assert_int_equal(p.a.peer.send.inflight, 7);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
 	/* A resent packet is not counted twice. */
 	qp_link_advance(&p, NS_PER_SEC / 8);
-	assert_int_equal(p.a.peer.inflight, 0);
+	assert_int_equal(p.a.peer.send.inflight, 0);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 10);
 	qp_link_drain(&p);
 	for (unsigned i = 0; i < 20; i++)

@@ -386,6 +386,75 @@ read_is_probed_by_request(void **state)
 	qp_link_fini_discard(&p);
 }
 
+/* Of a READ the first response is measured: in a lossy network all of them rarely come in
+ * a row. */
+static void
+first_response_is_measured(void **state)
+{
+	uint32_t mtu;
+
+	init();
+	mtu = 1u << p.a.qp.pmtu_shift;
+	host_read(&p.a, 1, 0, 0x4000, 8 * mtu);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	p.now += 20 * US;
+	wire_deliver(&p.b, 0);
+	assert_int_equal(p.a.qp.req.srtt_ns, 20 * US);
+	p.now += 900 * US;
+	wire_deliver_all(&p.b);
+	assert_int_equal(p.a.qp.req.srtt_ns, 20 * US);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	qp_link_fini_discard(&p);
+}
+
+/* Without a sample the wait would double at each loss and stay long, because no response
+ * covers more than the probe. */
+static void
+lossy_reads_are_probed_in_time(void **state)
+{
+	uint32_t mtu;
+
+	init();
+	mtu = 1u << p.a.qp.pmtu_shift;
+	host_read(&p.a, 1, 0, 0x4000, 20 * mtu);
+	host_pull(&p.a, PULL_ALL);
+	for (unsigned i = 0; i < 10; i++) {
+		wire_deliver_all(&p.a);
+		host_pull(&p.b, PULL_ALL);
+		p.now += 20 * US;
+		wire_deliver(&p.b, 0);
+		wire_drop_all(&p.b); /* all others are lost */
+		expect_silence(100 * US - 1);
+		qp_link_advance(&p, 1);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+		expect_frame(&p.a, 0, OPCODE_RC_READ_REQUEST, PSN_A + 1 + i, 1);
+	}
+	qp_link_drain(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	qp_link_fini_discard(&p);
+}
+
+/* A burst of a READ that is sent again and a new one gives no sample. */
+static void
+resent_read_gives_no_sample(void **state)
+{
+	init();
+	host_read(&p.a, 1, 0, 0x4000, 8);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a);
+	qp_link_advance(&p, 250 * US);
+	host_read(&p.a, 2, 0, 0x4000, 8);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	p.now += 20 * US;
+	deliver();
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+	assert_int_equal(p.a.qp.req.srtt_ns, 0);
+	qp_link_fini_discard(&p);
+}
+
 int
 main(void)
 {
@@ -404,6 +473,9 @@ main(void)
 		cmocka_unit_test(no_probe_without_ack_timeout),
 		cmocka_unit_test(lost_nak_costs_no_timeout),
 		cmocka_unit_test(read_is_probed_by_request),
+		cmocka_unit_test(first_response_is_measured),
+		cmocka_unit_test(lossy_reads_are_probed_in_time),
+		cmocka_unit_test(resent_read_gives_no_sample),
 	};
 
 	return cmocka_run_group_tests_name("qp tlp", tests, NULL, NULL);

@@ -213,16 +213,20 @@ peers_are_bounded_and_checked(void **state)
 		assert_true(client_call(&b, c.fd, &take, &taken, NULL));
 	/* Possible values are passed on. */
 	says->peers[0] = (struct peer_info){
-		.qps = 2, .inflight = 7, .window = 9, .cap = 512, .cc_window = 2304};
+		.qps = 2,
+		.cap = 512,
+		.send = {.inflight = 7, .window = 9, .cc_window = 2304},
+		.read = {.inflight = 6, .window = 8, .cc_window = 2303},
+	};
 	report_read(&b, &c, &copy);
 	assert_int_equal(copy.peer_count, 3);
 	assert_memory_equal(&copy.peers[0], &says->peers[0], sizeof(none));
 	for (unsigned i = 1; i < 3; i++) {
 		assert_int_equal(copy.peers[i].qps, 3);
-		assert_int_equal(copy.peers[i].qps_blocked, 3);
-		assert_int_equal(copy.peers[i].inflight, 3 * 0xFFFFFF);
-		assert_int_equal(copy.peers[i].window, CC_CAP_MAX);
-		assert_int_equal(copy.peers[i].cc_window, CC_CAP_MAX * CC_ONE);
+		assert_int_equal(copy.peers[i].send.qps_blocked, 3);
+		assert_int_equal(copy.peers[i].read.qps_blocked, 3);
+		assert_int_equal(copy.peers[i].send.inflight, 3 * 0xFFFFFF);
+		assert_int_equal(copy.peers[i].read.inflight, 3 * 0xFFFFFF);
 	}
 	/* Nothing is passed on that is not a peer. */
 	for (unsigned i = 3; i < REPORT_PEERS; i++)

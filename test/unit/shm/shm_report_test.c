@@ -159,14 +159,14 @@ snapshot_of_peers(void **state)
 	}
 	row = &report.peers[!peer_info_cc_is_on(&report.peers[0])];
 	assert_memory_equal(row->gid, fixture.b.dev->gids[0], 16);
-	assert_int_equal(row->inflight, 3);
-	assert_int_equal(row->window, row->cc_window >> CC_SHIFT);
-	assert_true(row->cc_target_ns >= CC_TARGET_US * NS_PER_US);
+	assert_int_equal(row->send.inflight, 3);
+	assert_int_equal(row->send.window, row->send.cc_window >> CC_SHIFT);
+	assert_true(row->send.cc_target_ns >= CC_TARGET_US * NS_PER_US);
 	row = row == report.peers ? &report.peers[1] : &report.peers[0];
 	assert_memory_equal(row->gid, fixture.a.dev->gids[0], 16);
 	assert_false(peer_info_cc_is_on(row));
-	assert_int_equal(row->inflight, 0);
-	assert_int_equal(row->window, 512);
+	assert_int_equal(row->send.inflight, 0);
+	assert_int_equal(row->send.window, 512);
 	link_qps_destroy(a, b, 3);
 	request_snapshot();
 	assert_int_equal(report.peer_count, 0);
