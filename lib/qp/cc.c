@@ -182,6 +182,7 @@ cc_answer(struct cc *cc, bool late)
 	if (cc->cwnd >= window)
 		return;
 	cc->cwnd = window;
+	cc->exceeded = false;
 	cc->slow_start = !late && window == cc->first;
 }
 
@@ -197,17 +198,19 @@ cc_cnp(struct cc *cc, uint64_t now)
 	return cut(cc, cc->cnp_part / 2, now) ? CC_CUT_CNP : CC_CUT_NONE;
 }
 
-void
+bool
 cc_resume(struct cc *cc, uint64_t now)
 {
 	if (likely(now - cc->active_at <= CC_IDLE_NS))
-		return;
+		return false;
 	cc->cwnd = cc->first;
+	cc->exceeded = false;
 	cc->before = 0;
 	cc->slow_start = true;
 	cc->calm_at = now;
 	cc_target_restart(cc, now);
 	cc->active_at = now;
+	return true;
 }
 
 uint64_t

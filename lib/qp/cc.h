@@ -81,7 +81,7 @@ struct cc {
 	uint64_t sample_at; /* last sample */
 	uint64_t active_at; /* last sample, or last measured packet sent */
 	uint64_t round_at;  /* begin of the round trip for which cnp_seen stands */
-	uint64_t send_at;   /* when the next packet may leave, see congestion_sent() */
+	uint64_t send_at;   /* when the next packet may leave, see congestion_pace() */
 	/* The delay target; cc_target.h explains the words. */
 	uint8_t level;
 	/* Idle samples, and those of them for which the target is too low, or twice too
@@ -159,9 +159,9 @@ enum cc_cut cc_cnp(struct cc *cc, uint64_t now);
 /* Two probes of a QP or more, and then an answer. late: nothing was lost. */
 void cc_answer(struct cc *cc, bool late);
 
-/* Packets are about to be sent. After a long pause the window is the first one again: what
- * the network can take is no longer known. */
-void cc_resume(struct cc *cc, uint64_t now);
+/* Packets are about to be sent, and none is in flight. After a long pause the window is the
+ * first one again: what the network can take is no longer known. Returns whether it is so. */
+bool cc_resume(struct cc *cc, uint64_t now);
 
 /* Below one packet: the wait between two packets. */
 uint64_t cc_gap_ns(const struct cc *cc);

@@ -38,19 +38,18 @@ congestion_pace(struct qp *qp, struct peer_window *w, uint32_t packets, uint64_t
 }
 
 void
-congestion_resume(struct peer *peer, uint64_t now)
+congestion_begin(struct peer *peer, uint64_t now)
 {
-	cc_resume(peer->send.cc, now);
-	cc_resume(peer->read.cc, now);
-	peer_window_set(&peer->send, now);
-	peer_window_set(&peer->read, now);
+	if (peer->send.inflight == 0 && cc_resume(peer->send.cc, now))
+		peer_window_set(&peer->send, now);
+	if (peer->read.inflight == 0 && cc_resume(peer->read.cc, now))
+		peer_window_set(&peer->read, now);
 }
 
 void
-congestion_sampled(struct qp *qp, bool read, uint64_t now)
+congestion_sampled(struct qp *qp, bool read)
 {
 	struct requester *req = &qp->req;
-	struct peer_window *w;
 
 	/* Packets that were acknowledged since the last sample, but gave none, lower the
 	 * loss rate and do not widen the window. */
@@ -61,12 +60,7 @@ congestion_sampled(struct qp *qp, bool read, uint64_t now)
 	req->rtt_read = read;
 	/* The acknowledgement of a SEND waits for the responses of READs before it. */
 	req->rtt_counts = !req->stalled && (read || req->reading == 0);
-	if (!req->rtt_counts)
-		return;
-	w = measured_window(qp);
-	req->rtt_idle = w->inflight <= IDLE_PACKETS;
-	w->cc->active_at = now;
-	peer_window_set(w, now);
+	req->rtt_idle = qp->peer->send.inflight + qp->peer->read.inflight <= IDLE_PACKETS;
 }
 
 void
@@ -122,7 +116,7 @@ stalled_set(struct qp *qp, bool stalled)
 
 /* A QP that gets no answer must not hold the window of the others. From the second probe
  * on it is stalled until there is an answer: its packets do not count, and it sends one
- * at a time. */
+ * packet or READ request at a time. */
 void RARE
 congestion_probe(struct qp *qp, uint64_t wait_ns, uint64_t now)
 {
@@ -132,6 +126,7 @@ congestion_probe(struct qp *qp, uint64_t wait_ns, uint64_t now)
 	if (!cc_is_on(w->cc))
 		return;
 	qp->cc_probes = (uint8_t)(qp->cc_probes + (qp->cc_probes < 3)) & 3;
+	qp->req.probed_read = w == &qp->peer->read;
 	if (qp->cc_probes == 2)
 		stalled_set(qp, true);
 	/* Before the first sample a probe only shows that the round trip is longer than
@@ -144,14 +139,13 @@ congestion_probe(struct qp *qp, uint64_t wait_ns, uint64_t now)
 void RARE
 congestion_answer(struct qp *qp, bool late, uint64_t now)
 {
-	struct peer *peer = qp->peer;
+	struct peer_window *w = qp->req.probed_read ? &qp->peer->read : &qp->peer->send;
 
 	qp->cc_probes = 0;
 	if (!qp->req.stalled)
 		return;
 	stalled_set(qp, false);
-	cc_answer(peer->send.cc, late);
-	cc_answer(peer->read.cc, late);
-	peer_window_set(&peer->send, now);
-	peer_window_set(&peer->read, now);
+	/* A READ is requested again: its response may be the answer to that, or late. */
+	cc_answer(w->cc, late && !qp->req.probed_read);
+	peer_window_set(w, now);
 }

@@ -7,42 +7,43 @@
 
 #include "qp/qp.h"
 
+/* The first three and congestion_sent() are to be called only if congestion control is on. */
+
+/* The QP is about to send packets, which begins by looking at the windows. */
+void congestion_begin(struct peer *peer, uint64_t now);
+
 /* True if the first packet of the next burst is to ask for an acknowledgement, because its
  * round trip will be measured: what follows it in the burst does not delay that. */
 static inline bool
 congestion_wants_ack(const struct qp *qp)
 {
-	return qp->req.rtt_start == TIME_NEVER && qp->peer != NULL &&
-	       cc_is_on(qp->peer->send.cc);
+	return qp->req.rtt_start == TIME_NEVER;
 }
 
-void congestion_resume(struct peer *peer, uint64_t now);
-/* The QP is about to send packets, which begins by looking at the windows. */
-static inline void
-congestion_begin(const struct qp *qp, uint64_t now)
-{
-	if (qp->peer != NULL && unlikely(cc_is_on(qp->peer->send.cc)))
-		congestion_resume(qp->peer, now);
-}
-
-/* The QP begins to measure a round trip. read: of a READ or the like. To be called only if
- * congestion control is on. */
-void congestion_sampled(struct qp *qp, bool read, uint64_t now);
+/* The QP begins to measure a round trip. read: of a READ or the like. */
+void congestion_sampled(struct qp *qp, bool read);
 void congestion_pace(
 	struct qp *qp, struct peer_window *w, uint32_t packets, uint64_t now);
-/* The QP has sent packets of SENDs and WRITEs, and requested packets of responses. To be
- * called after congestion_sampled(). */
+/* The QP has sent packets of SENDs and WRITEs, and requested packets of responses. resent:
+ * some of them again. */
 static inline void
-congestion_sent(struct qp *qp, uint32_t sent, uint32_t requested, uint64_t now)
+congestion_sent(
+	struct qp *qp, uint32_t sent, uint32_t requested, bool resent, uint64_t now)
 {
 	struct peer *peer = qp->peer;
 
-	if (likely(!cc_is_on(peer->send.cc)))
-		return;
-	if (sent != 0 && cc_is_paced(peer->send.cc))
-		congestion_pace(qp, &peer->send, 1, now);
-	if (requested << CC_SHIFT > peer->read.cc->cwnd)
-		congestion_pace(qp, &peer->read, requested, now);
+	if (sent != 0) {
+		peer->send.cc->active_at = now;
+		if (cc_is_paced(peer->send.cc))
+			congestion_pace(qp, &peer->send, 1, now);
+	}
+	if (requested != 0 && !qp->req.stalled) {
+		peer->read.cc->active_at = now;
+		/* A request that is sent again may ask for more than the window. */
+		if (requested << CC_SHIFT > peer->read.cc->cwnd &&
+			(resent || cc_is_paced(peer->read.cc)))
+			congestion_pace(qp, &peer->read, requested, now);
+	}
 }
 /* The measurement has ended: the round trip took rtt_ns. To be called only if
  * req.rtt_counts is set. */

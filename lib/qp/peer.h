@@ -34,7 +34,7 @@ struct peer_window {
 	uint32_t window;   /* see peer_window_set() */
 	uint32_t cap;      /* of the window */
 	uint32_t qps_blocked;
-	struct cc *cc;            /* used once in a round trip, not for each packet */
+	struct cc *cc;            /* used for each burst, not for each packet */
 	TAILQ_HEAD(, qp) blocked; /* QPs blocked on the window */
 	TAILQ_ENTRY(peer_window) blocked_link;
 };
@@ -51,8 +51,8 @@ struct peer {
 	uint8_t resend_shift, resend_naks; /* see peer_resend_shift() */
 	struct cc send_cc, read_cc;
 };
-static_assert(offsetof(struct peer, read.qps_blocked) <= LINE_SIZE + 4,
-	"what each packet needs of both windows: almost one cache line");
+static_assert(offsetof(struct peer, read.cap) <= LINE_SIZE,
+	"what each packet needs of both windows: one cache line");
 
 LIST_HEAD(peer_bucket, peer);
 

@@ -95,11 +95,12 @@ struct requester {
 	/* una_psn was resent for a NAK or an implied NAK: further ones for the same loss
 	 * are ignored */
 	bool in_recovery : 1;
-	bool draining : 1;   /* SQD: requests under way are still to be completed */
-	bool stalled : 1;    /* a second probe was due: see congestion_probe() */
-	bool rtt_counts : 1; /* the measurement is a sample of congestion control, too */
-	bool rtt_idle : 1;   /* hardly anything was in flight to the peer at rtt_start */
-	bool rtt_read : 1;   /* rtt_psn is that of a READ or the like */
+	bool draining : 1;    /* SQD: requests under way are still to be completed */
+	bool stalled : 1;     /* a second probe was due: see congestion_probe() */
+	bool rtt_counts : 1;  /* the measurement is a sample of congestion control, too */
+	bool rtt_idle : 1;    /* hardly anything was in flight to the peer at rtt_start */
+	bool rtt_read : 1;    /* rtt_psn is that of a READ or the like */
+	bool probed_read : 1; /* the last probe was of a READ or the like */
 	uint8_t tlp_backoff;
 	uint8_t retry_left;
 	uint64_t ack_deadline; /* TIME_NEVER: not running */
@@ -118,6 +119,7 @@ struct requester {
 	uint8_t rtt_una;  /* low bits of a PSN: congestion control is done up to it */
 	uint16_t reading; /* packets of responses that were requested and have not come */
 };
+static_assert(2 * QP_MAX_UNACKED <= PSN_BITS, "a READ may exceed it by as much again");
 static_assert(sizeof(struct requester) == 104, "with its neighbours: two cache lines");
 
 /* vendor_err of an error completion: the check that failed. */

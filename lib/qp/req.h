@@ -89,15 +89,19 @@ static inline void
 req_account(struct qp *qp)
 {
 	struct requester *req = &qp->req;
-	uint32_t unacked;
+	uint32_t unacked = req_outstanding(qp);
 
-	if (unlikely(req->reading != 0 && req->reads == 0)) {
-		if (!req->stalled && qp->peer != NULL)
-			peer_charge(&qp->peer->read, req->reading, 0);
-		req->reading = 0;
+	if (unlikely(req->reading != 0)) {
+		if (req->reads == 0) {
+			if (!req->stalled && qp->peer != NULL)
+				peer_charge(&qp->peer->read, req->reading, 0);
+			req->reading = 0;
+		}
+		unacked -= req->reading;
 	}
-	unacked = likely(!req->stalled) ? req_outstanding(qp) - req->reading : 0;
-	if (qp->peer != NULL)
+	if (unlikely(req->stalled))
+		unacked = 0;
+	if (likely(qp->peer != NULL))
 		peer_charge(&qp->peer->send, req->unacked, unacked);
 	req->unacked = (uint16_t)unacked;
 }

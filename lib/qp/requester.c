@@ -306,13 +306,15 @@ req_sent(struct qp *qp, const struct tlp_burst *burst, unsigned copies, uint32_t
 {
 	struct requester *req = &qp->req;
 	uint32_t requested = req->reading - reading;
-	uint32_t sent = copies + ((req->next_psn - burst->psn) & PSN_MASK) - requested;
 
 	req_account(qp);
 	if (req->ack_deadline == TIME_NEVER && qp->params.timeout != 0)
 		req->ack_deadline = now + req_timeout_ns(qp);
 	tlp_sent(qp, burst, now);
-	congestion_sent(qp, sent, requested, now);
+	if (unlikely(burst->cc))
+		congestion_sent(qp,
+			copies + ((req->next_psn - burst->psn) & PSN_MASK) - requested,
+			requested, burst->psn != burst->sent_psn, now);
 }
 
 /* The request at next_idx cannot be sent: it fails once those before it are done
@@ -342,11 +344,15 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		return (struct burst){0, VERDICT_GO};
 	if (unlikely(qp_copy_due(qp)))
 		first = built = copies_build(qp, pkts, n, now);
-	burst = (struct tlp_burst){req->next_idx, req->next_psn, req->sent_psn};
-	congestion_begin(qp, now);
+	burst = (struct tlp_burst){.idx = req->next_idx,
+		.psn = req->next_psn,
+		.sent_psn = req->sent_psn,
+		.cc = qp->peer != NULL && cc_is_on(qp->peer->send.cc)};
+	more = has_request(qp, req->next_idx);
+	if (unlikely(burst.cc) && more)
+		congestion_begin(qp->peer, now);
 	last = RTE_MIN(n, built + window_left(qp));
 	reads = req->reads != 0 || (qp->peer != NULL && peer_full(&qp->peer->read));
-	more = has_request(qp, req->next_idx);
 	/* `last` counts packets of SENDs and WRITEs of one PSN each. Once READs are under
 	 * way, or cannot be, each packet is checked. */
 	while (more && built < n &&
@@ -357,7 +363,8 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		if (verdict == VERDICT_GO &&
 			!req_build(qp, &pkts[built],
 				built + 1 == last || built + 1 == n || !more ||
-					(built == first && congestion_wants_ack(qp))))
+					(unlikely(burst.cc) && built == first &&
+						congestion_wants_ack(qp))))
 			verdict = FAULT_SEND_SGE;
 		if (unlikely(verdict != VERDICT_GO)) {
 			if (built != first && qp_reliable(qp))
@@ -379,7 +386,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	}
 	/* A fence, max_rd_atomic or the window stops the next request. That was not known
 	 * when the last packet was built, so it may lack AckReq. */
-	if (unlikely(reads) && built != first && built < n &&
+	if (unlikely(reads) && built != first && built != last && built < n &&
 		has_request(qp, req->next_idx) && qp_reliable(qp))
 		rebuild_with_ackreq(qp, &pkts[built - 1]);
 	if (built != 0 && qp_reliable(qp))

@@ -91,12 +91,12 @@ tlp_sent(struct qp *qp, const struct tlp_burst *burst, uint64_t now)
 	/* The first packet: with congestion control, see congestion_wants_ack(), and of a
 	 * response, which in a lossy network rarely comes as a whole. Otherwise the last
 	 * one, because its acknowledgement may be the only one of the burst. */
-	if (read || unlikely(cc_is_on(qp->peer->send.cc)))
+	if (read || unlikely(burst->cc))
 		req->rtt_psn = burst->sent_psn;
 	else
 		req->rtt_psn = psn_add(req->next_psn, PSN_MASK);
-	if (unlikely(cc_is_on(qp->peer->send.cc)))
-		congestion_sampled(qp, read, now);
+	if (unlikely(burst->cc))
+		congestion_sampled(qp, read);
 }
 
 /* The peer has said that it does not have the packet, so the answer is one to the copy.
@@ -113,7 +113,7 @@ tlp_hole_sent(struct qp *qp, uint64_t now)
 		req->tlp_deadline =
 			now + RTE_MAX(2 * (uint64_t)req->srtt_ns, TLP_HOLE_MIN_NS);
 	if (cc_is_on(qp->peer->send.cc))
-		congestion_sampled(qp, false, now);
+		congestion_sampled(qp, false);
 }
 
 /* una_psn has advanced, by one PSN or more, after a copy of that packet became due. Returns

@@ -14,6 +14,7 @@
  * were resent. */
 struct tlp_burst {
 	uint32_t idx, psn, sent_psn;
+	bool cc; /* congestion control is on */
 };
 /* Packets up to next_psn were sent, the last of them with AckReq. */
 void tlp_sent(struct qp *qp, const struct tlp_burst *burst, uint64_t now);

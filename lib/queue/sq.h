@@ -170,7 +170,8 @@ sq_psn_range(const struct sq *sq, uint32_t index)
 	return &sq->psn_ranges[index & sq->ring.mask];
 }
 
-/* The PSNs with which READ requests end. Valid for READs that were started. */
+/* The PSNs with which READ requests end. Valid for PSNs of READs from una_psn - 1 up to
+ * sent_psn. */
 static inline struct psn_bits *
 sq_read_ends(const struct sq *sq)
 {
