@@ -20,7 +20,8 @@
 #define dict_number rte_tel_data_add_dict_u64
 #endif
 
-#define ROWS 40 /* of a list: a reply is limited to 16 KiB */
+/* Rows of a list: a reply is limited to 16 KiB, and a peer's row has up to 450 bytes. */
+#define ROWS 32
 
 static char *socket_path;
 
@@ -254,11 +255,11 @@ telemetry_start(const char *socket)
 		{"/rocade/client", on_client,
 			"A client and its counters. Parameters: id"},
 		{"/rocade/srqs", on_srqs,
-			"Up to 40 SRQs of a client. Parameters: id[,from]"},
+			"Up to 32 SRQs of a client. Parameters: id[,from]"},
 		{"/rocade/qps", on_qps,
-			"Up to 40 QPs of a client. Parameters: id[,from]"},
+			"Up to 32 QPs of a client. Parameters: id[,from]"},
 		{"/rocade/peers", on_peers,
-			"Up to 40 hosts that a client sends to. Parameters: id[,from]"},
+			"Up to 32 hosts that a client sends to. Parameters: id[,from]"},
 	};
 
 	socket_path = strdup(socket);

@@ -239,8 +239,8 @@ def telemetry():
         case("telemetry: its QPs", len(qps) == 1 and qps[0]["state"] == "RTS", str(qps))
         many = flow(daemon, "many", "100")
         number = client_of(daemon, many)["id"]
-        numbers = [set(ask("/rocade/qps,%d,%d" % (number, first))) for first in (0, 40, 80, 120)]
-        case("telemetry: many QPs, 40 at a time", [len(n) for n in numbers] == [40, 40, 21, 0] and
+        numbers = [set(ask("/rocade/qps,%d,%d" % (number, first))) for first in (0, 32, 64, 96, 128)]
+        case("telemetry: many QPs, 32 at a time", [len(n) for n in numbers] == [32, 32, 32, 5, 0] and
              len(set.union(*numbers)) == 101, str(numbers))
         case("telemetry: an unknown client has no value", ask("/rocade/client,4711") is None and
              ask("/rocade/qps") is None and ask("/rocade/srqs,x") is None and
@@ -249,11 +249,11 @@ def telemetry():
         daemon.env["ROCADE_CC"] = "swift"
         hosts = flow(daemon, "hosts", "90")
         number = reported(daemon, hosts)["id"]
-        found = [ask("/rocade/peers,%d,%d" % (number, first)) for first in (0, 40, 80)]
+        found = [ask("/rocade/peers,%d,%d" % (number, first)) for first in (0, 32, 64)]
         rows = [row for part in found for row in part.values() if row["address"] != "192.0.2.100"]
-        case("telemetry: many peers, 40 at a time, at most 64", [len(f) for f in found] ==
-             [40, 24, 0] and all(r["cc"] == 1 and r["cc_window"] == "8.00" for r in rows),
-             str(found))
+        case("telemetry: many peers, 32 at a time, at most 64", [len(f) for f in found] ==
+             [32, 32, 0] and all(r["cc"] == 1 and r[w]["cc_window"] == "8.00"
+                                 for r in rows for w in ("send", "read")), str(found))
         hosts.kill()
         idle.finish()
 
