@@ -79,7 +79,7 @@ struct cc {
 	uint64_t calm_at;   /* since then: no cut, no pause, no delay near the target */
 	uint64_t cut_at;    /* last cut */
 	uint64_t sample_at; /* last sample */
-	uint64_t active_at; /* last sample, or last measured packet sent */
+	uint64_t active_at; /* last sample, or last packet sent or requested */
 	uint64_t round_at;  /* begin of the round trip for which cnp_seen stands */
 	uint64_t send_at;   /* when the next packet may leave, see congestion_pace() */
 	/* The delay target; cc_target.h explains the words. */

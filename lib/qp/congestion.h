@@ -9,7 +9,7 @@
 
 /* The first three and congestion_sent() are to be called only if congestion control is on. */
 
-/* The QP is about to send packets, which begins by looking at the windows. */
+/* A QP of the peer is about to send packets: ends a long pause of either window. */
 void congestion_begin(struct peer *peer, uint64_t now);
 
 /* True if the first packet of the next burst is to ask for an acknowledgement, because its

@@ -131,7 +131,7 @@ qp_modify_check(const struct qp *qp, const struct qp_attr *attr, int mask,
 	/* IBA 10.3.1.5: SQD -> RTS only once the queue has drained. */
 	if (from == IBV_QPS_SQD && to == IBV_QPS_RTS && qp->req.draining)
 		return -EINVAL;
-	/* READ requests under way keep to the old limit. */
+	/* READ requests under way may be more than the new limit, see order_allows(). */
 	return mask & IBV_QP_MAX_QP_RD_ATOMIC && qp->req.draining ? -EINVAL : 0;
 }
 

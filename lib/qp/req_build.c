@@ -14,8 +14,6 @@
 #define WR_OPCODE_FLUSH 14
 #define WC_OPCODE_FLUSH 8
 
-/* READ requests that share a window of congestion control */
-#define READ_PARTS 8
 #define ACK_EVERY (QP_MAX_UNACKED / 4) /* packets between AckReqs inside long messages */
 
 /* Opcodes of a message of several packets, or of only one. */
@@ -175,17 +173,17 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 /* Packets that a READ request asks for, at most. With max_rd_atomic of 2 or more that is a
  * half or a quarter of QP_MAX_UNACKED: the QP sends the next request while the peer answers
  * this one. With congestion control it is less if the window is small, because what a
- * request asks for comes at once. */
+ * request asks for comes at once: up to 8 requests share the window. */
 static uint32_t
 read_request_max(const struct qp *qp)
 {
-	uint32_t reads = RTE_MAX(qp->params.max_rd_atomic, 1);
-	uint32_t most = QP_MAX_UNACKED / (reads < 2 ? 1 : reads < 4 ? 2 : 4);
-	uint32_t part;
+	unsigned reads = qp->params.max_rd_atomic;
+	unsigned shift = reads < 2 ? 0 : reads < 4 ? 1 : reads < 8 ? 2 : 3;
+	uint32_t most = QP_MAX_UNACKED >> RTE_MIN(shift, 2u), part;
 
 	if (qp->peer == NULL || !cc_is_on(qp->peer->read.cc))
 		return most;
-	part = cc_window(qp->peer->read.cc) / RTE_MIN(reads, READ_PARTS + 0u);
+	part = cc_window(qp->peer->read.cc) >> shift;
 	return RTE_MIN(RTE_MAX(part, 1u), most);
 }
 
@@ -200,13 +198,13 @@ read_request_packets(struct qp *qp, uint32_t left)
 	uint32_t psn = req->next_psn, n = 1;
 
 	if (psn_diff(psn, req->sent_psn) < 0) {
-		while (!psn_bit(ends, psn + n - 1))
+		while (n < left && !psn_bit(ends, psn + n - 1))
 			n++;
 		return n;
 	}
 	n = RTE_MIN(read_request_max(qp), left);
-	for (uint32_t i = 1; i <= n; i++)
-		psn_bit_set(ends, psn + i - 1, i == n);
+	psn_bits_clear(ends, psn, n - 1);
+	psn_bit_set(ends, psn + n - 1);
 	return n;
 }
 

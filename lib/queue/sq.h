@@ -185,11 +185,23 @@ psn_bit(const struct psn_bits *bits, uint32_t psn)
 }
 
 static inline void
-psn_bit_set(struct psn_bits *bits, uint32_t psn, bool on)
+psn_bit_set(struct psn_bits *bits, uint32_t psn)
 {
-	uint64_t *word = &bits->word[psn % PSN_BITS / 64];
+	bits->word[psn % PSN_BITS / 64] |= UINT64_C(1) << psn % 64;
+}
 
-	*word = (*word & ~(UINT64_C(1) << psn % 64)) | (uint64_t)on << psn % 64;
+/* n: PSN_BITS at most. */
+static inline void
+psn_bits_clear(struct psn_bits *bits, uint32_t psn, uint32_t n)
+{
+	while (n != 0) {
+		uint32_t part = RTE_MIN(n, 64 - psn % 64);
+
+		bits->word[psn % PSN_BITS / 64] &=
+			~(UINT64_MAX >> (64 - part) << psn % 64);
+		psn += part;
+		n -= part;
+	}
 }
 
 static inline void

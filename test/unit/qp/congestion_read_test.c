@@ -219,6 +219,7 @@ static void
 resent_request_keeps_its_end(void **state)
 {
 	init();
+	bytes_fill(p.b.mem + FROM, 32 * MTU, 3);
 	read_window_set(32 * CC_ONE);
 	read_post(1, 32);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
@@ -236,15 +237,9 @@ resent_request_keeps_its_end(void **state)
 	assert_int_equal(peer_opens_at(reads(), p.now), p.now + 7 * 25 * US);
 	/* The answer to the first request goes on, with its LAST and the FIRST after it. */
 	wire_deliver_all(&p.b);
-	while (!qp_wants_tx(&p.a.qp) || p.a.qp.req.una_idx != p.a.qp.req.started_idx) {
-		qp_link_advance(&p, 100 * US);
-		host_pull(&p.a, PULL_ALL);
-		acks_return(9 * US);
-		if (p.a.qp.req.una_idx == p.a.qp.req.started_idx)
-			break;
-	}
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
-	assert_memory_equal(p.a.mem + TO, p.b.mem + FROM, 32 * MTU);
+	assert_true(bytes_match(p.a.mem + TO, 32 * MTU, 3));
 	fini();
 }
 

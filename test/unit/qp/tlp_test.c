@@ -386,17 +386,21 @@ read_is_probed_by_request(void **state)
 	qp_link_fini_discard(&p);
 }
 
+/* Posts a READ of this many packets, which leaves. */
+static void
+read_sent(uint32_t packets)
+{
+	host_read(&p.a, 1, 0, 0x4000, packets << p.a.qp.pmtu_shift);
+	host_pull(&p.a, PULL_ALL);
+}
+
 /* Of a READ the first response is measured: in a lossy network all of them rarely come in
  * a row. */
 static void
 first_response_is_measured(void **state)
 {
-	uint32_t mtu;
-
 	init();
-	mtu = 1u << p.a.qp.pmtu_shift;
-	host_read(&p.a, 1, 0, 0x4000, 8 * mtu);
-	host_pull(&p.a, PULL_ALL);
+	read_sent(8);
 	wire_deliver_all(&p.a);
 	host_pull(&p.b, PULL_ALL);
 	p.now += 20 * US;
@@ -414,12 +418,8 @@ first_response_is_measured(void **state)
 static void
 lossy_reads_are_probed_in_time(void **state)
 {
-	uint32_t mtu;
-
 	init();
-	mtu = 1u << p.a.qp.pmtu_shift;
-	host_read(&p.a, 1, 0, 0x4000, 20 * mtu);
-	host_pull(&p.a, PULL_ALL);
+	read_sent(20);
 	for (unsigned i = 0; i < 10; i++) {
 		wire_deliver_all(&p.a);
 		host_pull(&p.b, PULL_ALL);
@@ -441,8 +441,7 @@ static void
 resent_read_gives_no_sample(void **state)
 {
 	init();
-	host_read(&p.a, 1, 0, 0x4000, 8);
-	host_pull(&p.a, PULL_ALL);
+	read_sent(1);
 	wire_drop_all(&p.a);
 	qp_link_advance(&p, 250 * US);
 	host_read(&p.a, 2, 0, 0x4000, 8);

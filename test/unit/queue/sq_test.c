@@ -225,6 +225,25 @@ threads_see_whole_requests(void **state)
 	sq_close();
 }
 
+/* Any number of bits is cleared, across words and around the end, and no other one. */
+static void
+bits_of_psns(void **state)
+{
+	struct psn_bits bits;
+
+	for (uint32_t psn = 0xFFFFF0; psn < 0xFFFFF0 + PSN_BITS; psn += 3) {
+		for (uint32_t n = 1; n <= PSN_BITS; n += n < 70 ? 1 : 31) {
+			memset(&bits, 0xff, sizeof(bits));
+			psn_bits_clear(&bits, psn, n);
+			for (uint32_t i = 0; i < PSN_BITS; i++)
+				assert_int_equal(psn_bit(&bits, psn + i), i >= n);
+			psn_bit_set(&bits, psn + n - 1);
+			for (uint32_t i = 0; i < PSN_BITS; i++)
+				assert_int_equal(psn_bit(&bits, psn + i), i >= n - 1);
+		}
+	}
+}
+
 int
 main(void)
 {
@@ -235,6 +254,7 @@ main(void)
 		cmocka_unit_test(only_free_gives_room),
 		cmocka_unit_test(clear_starts_anew),
 		cmocka_unit_test(threads_see_whole_requests),
+		cmocka_unit_test(bits_of_psns),
 	};
 
 	return cmocka_run_group_tests_name("sq", tests, NULL, NULL);
