@@ -22,7 +22,7 @@ MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 70
 
 SOURCE_DIRS = ["lib", "drivers", "app", "include", "test", "tools", "docs", ".ci"]
-SPDX_NAMES = re.compile(r"\.(c|h|def|map|py|sh|in)$|^meson(\.build|_options\.txt)$")
+SPDX_NAMES = re.compile(r"\.(c|h|def|map|py|sh|lua|in)$|^meson(\.build|_options\.txt)$")
 
 # DPDK headers whose functions need librte_* objects. The core uses those functions only through the
 # port and allocator interfaces.
@@ -194,10 +194,10 @@ def check_spdx(tree):
 
 
 def check_file_size(tree):
-    """no .c, .h, .py or .sh is longer than 500 lines"""
+    """no .c, .h, .py, .sh or .lua is longer than 500 lines"""
     for file in tree.files:
         lines = file.text.count("\n")
-        if file.path.endswith((".c", ".h", ".py", ".sh")) and lines > MAX_FILE_LINES:
+        if file.path.endswith((".c", ".h", ".py", ".sh", ".lua")) and lines > MAX_FILE_LINES:
             yield "%s:1: %d lines" % (file.path, lines)
 
 

@@ -100,6 +100,7 @@ CASES = [
     (tidy.check_spdx, "lib/base/x.c", "int a;\nint b;\n" + C_SPDX, True),
     (tidy.check_spdx, "drivers/loop/meson.build", "driver_srcs = []\n", True),
     (tidy.check_spdx, "tools/command", "#!/bin/sh\n", True),
+    (tidy.check_spdx, "tools/x.lua", "local a\n", True),
     (tidy.check_spdx, "docs/page.md", "no licence line needed\n", False),
     (tidy.check_file_size, "lib/base/x.c", "\n" * 501, True),
     (tidy.check_file_size, "app/testpmd/x.h", "\n" * 501, True),

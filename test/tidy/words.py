@@ -81,6 +81,8 @@ def split(path, text):
         # Code spans are quotations of the code; a path that has gone is another check's.
         return "", re.sub(r"```.*?```|`[^`\n]*`", lambda m: re.sub(r"[^\n]", " ", m.group(0)), text,
                           flags=re.S)
+    if path.endswith(".lua"):
+        return "", "\n".join(line.partition("--")[2] for line in text.split("\n"))
     if path.endswith((".py", ".sh", "meson.build")) or not is_c(path):
         prose = "\n".join(re.sub(r"^[^#]*#?", "", line) if "#" in line else ""
                           for line in text.split("\n"))

@@ -38,6 +38,8 @@ CASES = [
     (words.check_retired, "docs/x.md", "A bell rings.\n", True),
     (words.check_retired, "docs/x.md", "`bell` was its name.\n", False),
     (words.check_retired, "tools/x.py", "x = 1  # rings a bell\n", True),
+    (words.check_retired, "tools/x.lua", "local bell = 1 -- a bell\n", True),
+    (words.check_retired, "tools/x.lua", "local bell = 1\n", False),
     (words.check_phrases, "lib/a/x.c", "/* Who posts needs no lock. */\n", True),
     (words.check_phrases, "lib/a/x.c", "/* A post. Whoever polls,\n * waits. */\n", True),
     (words.check_phrases, "lib/a/x.c", "/* What it carried has arrived. */\n", True),
