@@ -158,7 +158,8 @@ engine_create(struct dev *dev, unsigned index)
 	wheel_init(&e->wheel, 0);
 	if (env_enabled("ROCADE_HOLD"))
 		e->shared.hold = &e->hold;
-	if (hold_arena_init(&e->hold) != 0 ||
+	e->shared.sack = &e->sack;
+	if (hold_arena_init(&e->hold) != 0 || sack_boards_init(&e->sack) != 0 ||
 		peers_init(&e->peers, &alloc_plain, dev->conf.peer_window,
 			&dev->conf.cc) != 0 ||
 		handoff_create(e) != 0 ||
@@ -175,6 +176,7 @@ engine_destroy(struct engine *e)
 	assert(TAILQ_EMPTY(&e->ready) && TAILQ_EMPTY(&e->unresolved));
 	assert(e->wheel.count == 0);
 	hold_arena_fini(&e->hold);
+	sack_boards_fini(&e->sack);
 	peers_fini(&e->peers);
 	handoff_destroy(e);
 	doorbells_fini(&e->doorbells);

@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "port/port_io.h"
 #include "qp/hold.h"
+#include "qp/sack.h"
 
 #define ENGINE_BUDGET 16               /* packets that a QP may send before the next QP */
 #define ENGINE_TX_PASS (2 * PKT_BURST) /* packets sent in one pass */
@@ -57,6 +58,7 @@ struct engine {
 	struct rte_ring *handoff[DEV_MAX_ENGINES];
 	struct peers peers;
 	struct hold_arena hold;
+	struct sack_boards sack;
 	struct port_stats stats;
 
 	/* Manual progress: used by manual_progress.c. Times are in nanoseconds. */

@@ -29,8 +29,10 @@ resp_out_of_sequence(struct qp *qp, const struct pkt_view *v)
 	}
 	if (resp->wait != RESP_SEQ_NAK)
 		resp_hole(qp);
-	if (hold_add(qp, v))
+	if (hold_add(qp, v)) {
+		hold_sack_owe(qp, v->psn);
 		return;
+	}
 	qp->shared->stats->drop[DROP_psn_gap]++;
 	if (psn_diff(v->psn, resp->nak_high_psn) > 0)
 		resp->nak_high_psn = v->psn;
@@ -69,4 +71,19 @@ resp_ack_build(struct qp *qp, struct pkt *pkt)
 		resp->msn);
 	frame_end(&qp->hdr, pkt, 0);
 	qp->aeth_pending = 0;
+}
+
+/* Behind a pending NAK: what that acknowledges is not to be taken for missing. */
+void RARE
+resp_sack_build(struct qp *qp, struct pkt *pkt)
+{
+	struct bth_fields bth = {.dest_qpn = qp->dest_qpn,
+		.psn = qp->resp.epsn,
+		.pkey = qp->pkey,
+		.opcode = OPCODE_SACK};
+	struct seth *seth = (struct seth *)frame_begin(&qp->hdr, pkt, &bth, 0);
+
+	hold_sack_take(qp, seth);
+	frame_end(&qp->hdr, pkt, 0);
+	qp->shared->stats->sack_sent++;
 }

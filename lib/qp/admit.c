@@ -64,6 +64,18 @@ qp_admit_cnp(const struct qp *qp, const struct pkt_view *v)
 }
 
 enum drop_reason
+qp_admit_sack(const struct qp *qp, const struct pkt_view *v)
+{
+	if (qp->type != IBV_QPT_RC && qp->type != IBV_QPT_XRC_SEND)
+		return DROP_qp_type;
+	if (!state_takes(qp, v->op))
+		return DROP_qp_state;
+	if (!address_fits(qp, v))
+		return DROP_address;
+	return pkey_fits(qp->pkey, v->pkey) ? DROP_none : DROP_pkey;
+}
+
+enum drop_reason
 qp_admit(const struct qp *qp, const struct pkt_view *v)
 {
 	bool ud = qp->type == IBV_QPT_UD;

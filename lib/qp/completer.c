@@ -9,6 +9,7 @@
 #include "qp/congestion.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
+#include "qp/sack.h"
 #include "qp/tlp.h"
 
 /* Completes the requests whose packets all lie before *end. Stops at a request that needs
@@ -54,9 +55,11 @@ static enum verdict
 una_advance(struct qp *qp, uint32_t end, uint64_t now)
 {
 	struct requester *req = &qp->req;
-	uint32_t packets = (end - req->una_psn) & PSN_MASK;
+	uint32_t before = req->una_psn, packets = (end - before) & PSN_MASK;
 
 	req->una_psn = end;
+	if (unlikely(req->sacked))
+		sack_advanced(qp, before);
 	/* An acknowledgement of the first transmission can overtake the resend. */
 	if (psn_diff(req->next_psn, end) < 0)
 		resend_overtaken(qp);
@@ -191,6 +194,28 @@ resends_few(struct qp *qp)
 	return shift < RESEND_ALL_SHIFT;
 }
 
+/* Returns whether the scoreboard decides what is sent again for a NAK, as it does for a peer
+ * that sends selective acknowledgements. una_psn then is one of those packets. */
+static bool
+resends_lost(struct qp *qp, uint64_t now, enum verdict *verdict)
+{
+	struct requester *req = &qp->req;
+	bool lost;
+
+	if (req->next_psn == req->una_psn || req_oldest_needs_response(qp) ||
+		!sack_nak(qp, &lost))
+		return false;
+	*verdict = VERDICT_DROP;
+	if (!lost)
+		return true;
+	congestion_loss(qp, &qp->peer->send, now);
+	if (retry_spent(qp))
+		*verdict = FAULT_SEQ_RETRIES;
+	else
+		req->tlp_state = TLP_HOLE_DUE;
+	return true;
+}
+
 static enum verdict
 seq_nak_rx(struct qp *qp, uint32_t psn, uint64_t now)
 {
@@ -207,6 +232,8 @@ seq_nak_rx(struct qp *qp, uint32_t psn, uint64_t now)
 	if ((waits && req->rnr_deadline != TIME_NEVER) || req->in_recovery)
 		return VERDICT_DROP;
 	req->in_recovery = true;
+	if (resends_lost(qp, now, &verdict))
+		return verdict;
 	/* A lost READ request does not count: it takes another way than its response. */
 	if (!req_oldest_needs_response(qp))
 		congestion_loss(qp, &qp->peer->send, now);

@@ -77,6 +77,9 @@ congestion_sample(struct qp *qp, uint32_t rtt_ns, uint64_t now)
 	};
 
 	req->rtt_una = (uint8_t)req->una_psn;
+	/* They were in flight, and have not been counted in packets yet. */
+	if (unlikely(req->sacked))
+		s.inflight += sack_held(qp);
 	if (unlikely(!cc_is_on(w->cc)))
 		return;
 	if (likely(polled > req->rtt_start))
@@ -126,7 +129,7 @@ congestion_probe(struct qp *qp, uint64_t wait_ns, uint64_t now)
 	if (!cc_is_on(w->cc))
 		return;
 	qp->cc_probes = (uint8_t)(qp->cc_probes + (qp->cc_probes < 3)) & 3;
-	qp->req.probed_read = w == &qp->peer->read;
+	qp->probed_read = w == &qp->peer->read;
 	if (qp->cc_probes == 2)
 		stalled_set(qp, true);
 	/* Before the first sample a probe only shows that the round trip is longer than
@@ -139,13 +142,13 @@ congestion_probe(struct qp *qp, uint64_t wait_ns, uint64_t now)
 void RARE
 congestion_answer(struct qp *qp, bool late, uint64_t now)
 {
-	struct peer_window *w = qp->req.probed_read ? &qp->peer->read : &qp->peer->send;
+	struct peer_window *w = qp->probed_read ? &qp->peer->read : &qp->peer->send;
 
 	qp->cc_probes = 0;
 	if (!qp->req.stalled)
 		return;
 	stalled_set(qp, false);
 	/* A READ is requested again: its response may be the answer to that, or late. */
-	cc_answer(w->cc, late && !qp->req.probed_read);
+	cc_answer(w->cc, late && !qp->probed_read);
 	peer_window_set(w, now);
 }

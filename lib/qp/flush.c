@@ -8,6 +8,7 @@
 #include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/resp.h"
+#include "qp/sack.h"
 #include "qp/tlp.h"
 #include "qp/transport.h"
 
@@ -52,6 +53,8 @@ stop_requester(struct qp *qp)
 {
 	struct requester *req = &qp->req;
 
+	if (req->sacked)
+		sack_drop(qp);
 	req->next_psn = req->una_psn;
 	req->reads = 0;
 	req->ack_deadline = TIME_NEVER;

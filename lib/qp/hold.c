@@ -95,6 +95,7 @@ hold_get(struct hold_arena *arena, struct qp *qp)
 	TAILQ_INSERT_TAIL(&arena->waiting, hold, link);
 	TAILQ_INIT(&hold->packets);
 	hold->qp = qp;
+	hold->sack_due = false;
 	qp->resp.hold = (hold - arena->holds + 1) & 0x7F;
 	return hold;
 }
@@ -107,6 +108,8 @@ hold_end(struct hold_arena *arena, struct qp *qp)
 
 	TAILQ_REMOVE(&arena->waiting, hold, link);
 	TAILQ_INSERT_HEAD(&arena->unused, hold, link);
+	hold->sack_due = false;
+	resp_due_changed(qp);
 	qp->resp.hold = 0;
 }
 
@@ -213,6 +216,35 @@ hold_drop(struct qp *qp)
 		hold_put(qp, packet);
 	}
 	hold_end(qp->shared->hold, qp);
+}
+
+void
+hold_sack_owe(struct qp *qp, uint32_t psn)
+{
+	struct hold *hold = hold_of(qp);
+
+	if (hold == NULL || qp->peer == NULL || !peer_sacks(qp->peer))
+		return;
+	hold->sack_due = true;
+	hold->echo = psn;
+	resp_due_changed(qp);
+}
+
+void
+hold_sack_take(struct qp *qp, struct seth *seth)
+{
+	struct hold *hold = hold_of(qp);
+	struct held_packet *packet;
+
+	*seth = (struct seth){.version = SETH_VERSION << 4};
+	be24_put(seth->echo, hold->echo);
+	TAILQ_FOREACH (packet, &hold->packets, link) {
+		uint32_t bit = (packet->view.psn - qp->resp.epsn - 1) & PSN_MASK;
+
+		seth->map[bit / 8] |= (uint8_t)(1 << bit % 8);
+	}
+	hold->sack_due = false;
+	resp_due_changed(qp);
 }
 
 /* A NAK that has not been sent stays pending if a packet from the new ePSN on was dropped:

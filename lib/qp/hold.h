@@ -8,7 +8,7 @@
  *
  * An engine has one arena for all its QPs, whose pages take memory once they are used.
  * When it is full, the QP that has waited longest for its missing packet gives up what it
- * holds. Called by ack.c, qp_io.c and flush.c, with the engine lock held.
+ * holds. Called by ack.c, responder.c, qp_io.c and flush.c, with the engine lock held.
  */
 #ifndef ROCADE_QP_HOLD_H
 #define ROCADE_QP_HOLD_H
@@ -35,6 +35,8 @@ struct hold {
 	struct qp *qp;
 	struct held_packets packets; /* ordered by PSN */
 	TAILQ_ENTRY(hold) link;
+	bool sack_due; /* a selective acknowledgement is to be sent */
+	uint32_t echo; /* sack_due: PSN of the packet that caused it */
 };
 TAILQ_HEAD(holds, hold);
 
@@ -61,6 +63,22 @@ bool hold_add(struct qp *qp, const struct pkt_view *view);
  * not held. hold_put() frees it. */
 struct held_packet *hold_take(struct qp *qp);
 void hold_put(struct qp *qp, struct held_packet *packet);
+
+/* ---- Selective acknowledgements (docs/protocol.md 20.4) ---- */
+
+/* Packet psn has changed what the QP holds: if it holds any, and its peer understands
+ * selective acknowledgements, one is due. */
+void hold_sack_owe(struct qp *qp, uint32_t psn);
+
+static inline bool
+hold_sack_due(const struct qp *qp)
+{
+	return unlikely(qp->resp.hold != 0) &&
+	       qp->shared->hold->holds[qp->resp.hold - 1].sack_due;
+}
+
+/* Fills in the selective acknowledgement, which is no longer due then. */
+void hold_sack_take(struct qp *qp, struct seth *seth);
 
 /* Drops all packets that the QP holds. */
 void hold_drop(struct qp *qp);

@@ -19,6 +19,7 @@
 
 #include "base/base_alloc.h"
 #include "qp/cc.h"
+#include "wire/extensions.h"
 
 struct qp;
 
@@ -49,6 +50,7 @@ struct peer {
 	LIST_ENTRY(peer) link; /* in its bucket */
 	uint8_t gid[16];
 	uint8_t resend_shift, resend_naks; /* see peer_resend_shift() */
+	uint8_t extensions; /* EXT_* that both hosts understand, wire/extensions.h */
 	struct cc send_cc, read_cc;
 };
 static_assert(offsetof(struct peer, read.cap) <= LINE_SIZE,
@@ -135,10 +137,18 @@ peer_window_set(struct peer_window *w, uint64_t now)
 
 /* ---- Missing packets ---- */
 
+/* True if QPs of the peer and this host send each other selective acknowledgements. */
+static inline bool
+peer_sacks(const struct peer *peer)
+{
+	return (peer->extensions & EXT_SACK) != 0;
+}
+
 /*
  * How many packets a QP sends again for a sequence NAK. A peer may hold the packets behind
  * the missing one (Rocade does, hold.h): then that one is enough. Others drop them, and need
- * all again. The QP begins with one. If the answer acknowledges more than was sent again,
+ * all again. A peer that sends selective acknowledgements says what it misses (sack.h).
+ * With another one the QP begins with one packet. If the answer acknowledges more than was sent again,
  * the peer holds packets, and the next NAK is answered by one packet, too. If it
  * acknowledges just that, the peer holds none, or misses more packets in a row: the next NAK
  * is answered by twice as many, in the end by all (go-back-N).

@@ -38,6 +38,7 @@ struct qp_shared {
 	uint64_t now;
 	/* NULL: responders hold no packets, and requesters resend all for a NAK */
 	struct hold_arena *hold;
+	struct sack_boards *sack; /* NULL: requesters use no selective acknowledgements */
 	/* Time of the last poll that emptied the receive queue and the hand-off rings,
 	 * before this pass. Packets of this pass arrived later: a lower bound of round
 	 * trips (congestion.c). Those from a hand-off ring may have arrived earlier. */
@@ -95,12 +96,12 @@ struct requester {
 	/* una_psn was resent for a NAK or an implied NAK: further ones for the same loss
 	 * are ignored */
 	bool in_recovery : 1;
-	bool draining : 1;    /* SQD: requests under way are still to be completed */
-	bool stalled : 1;     /* a second probe was due: see congestion_probe() */
-	bool rtt_counts : 1;  /* the measurement is a sample of congestion control, too */
-	bool rtt_idle : 1;    /* hardly anything was in flight to the peer at rtt_start */
-	bool rtt_read : 1;    /* rtt_psn is that of a READ or the like */
-	bool probed_read : 1; /* the last probe was of a READ or the like */
+	bool draining : 1;   /* SQD: requests under way are still to be completed */
+	bool stalled : 1;    /* a second probe was due: see congestion_probe() */
+	bool rtt_counts : 1; /* the measurement is a sample of congestion control, too */
+	bool rtt_idle : 1;   /* hardly anything was in flight to the peer at rtt_start */
+	bool rtt_read : 1;   /* rtt_psn is that of a READ or the like */
+	bool sacked : 1;     /* the QP has a scoreboard, see sack.h */
 	uint8_t tlp_backoff;
 	uint8_t retry_left;
 	uint64_t ack_deadline; /* TIME_NEVER: not running */
@@ -221,7 +222,8 @@ struct qp_sched {
 	struct wheel_timer timer;
 };
 
-/* Attributes of ibv_modify_qp(3) that only requester, responder and queries read. */
+/* Attributes that only requester, responder and queries read: of ibv_modify_qp(3), and what
+ * was agreed on with ibv_set_ece(3). */
 struct qp_params {
 	uint8_t timeout; /* code; 0: none */
 	uint8_t retry_cnt;
@@ -232,7 +234,8 @@ struct qp_params {
 	uint8_t path_mtu; /* enum ibv_mtu */
 	bool sqd_notify;
 	uint16_t pkey_index;
-	uint32_t qkey; /* UD */
+	uint8_t extensions; /* EXT_* that were agreed on for this connection */
+	uint32_t qkey;      /* UD */
 };
 static_assert(sizeof(struct qp_params) == 16, "at the end of the requester's lines");
 
@@ -240,7 +243,7 @@ struct qp {
 	/* Members read by dispatch, in both directions, and by posts. */
 	uint32_t qpn;
 	uint32_t dest_qpn;
-	/* resp_res_pending() or resp.cnp_due, see resp_due_changed() */
+	/* resp_res_pending(), resp.cnp_due or hold_sack_due(), see resp_due_changed() */
 	bool resp_due;
 	uint8_t type;       /* enum ibv_qp_type */
 	uint8_t pmtu_shift; /* 8..12 */
@@ -291,8 +294,14 @@ struct qp {
 	/* the copies due or sent for a NAK: see peer_resend_shift() */
 	uint8_t resend_shift : 2;
 	uint8_t wqe_sges; /* SGEs that wqe has room for; 0: no wqe */
-	uint32_t xrcd;    /* XRC target: number of its domain */
-	uint32_t cnp_ns;  /* cnp_timed: time of the last CNP, its low 32 bits */
+	union {
+		uint32_t xrcd;              /* XRC target: number of its domain */
+		struct {                    /* of QPs that send requests: */
+			uint8_t sack_board; /* req.sacked: index of its scoreboard */
+			bool probed_read;   /* the last probe was of a READ or the like */
+		};
+	};
+	uint32_t cnp_ns; /* cnp_timed: time of the last CNP, its low 32 bits */
 	LIST_HEAD(, qp_listener) listeners; /* further event listeners, besides events */
 	struct async_event events;
 

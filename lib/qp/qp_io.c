@@ -6,6 +6,7 @@
 #include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/resp.h"
+#include "qp/sack.h"
 #include "qp/tlp.h"
 #include "qp/transport.h"
 
@@ -23,10 +24,10 @@ rx_other(struct qp *qp, const struct pkt_view *view, uint64_t now)
 	return comp_rx(qp, view, now);
 }
 
-/* A missing packet has come: executes the held ones that are next. If another packet is
+/* Missing packet psn has come: executes the held ones that are next. If another packet is
  * missing behind them, its NAK is due. */
 static void RARE
-held_rx(struct qp *qp)
+held_rx(struct qp *qp, uint32_t psn)
 {
 	enum verdict verdict = VERDICT_GO;
 	struct held_packet *packet;
@@ -40,6 +41,18 @@ held_rx(struct qp *qp)
 	}
 	if (qp->resp.hold != 0 && qp->resp.wait == RESP_OPEN)
 		resp_hole(qp);
+	hold_sack_owe(qp, psn);
+}
+
+/* A packet that qp_admit() does not accept may be of a kind that any QP can get. why: the
+ * reason. Returns DROP_none, or the reason to drop it. */
+static enum drop_reason RARE
+unadmitted_rx(
+	struct qp *qp, const struct pkt_view *view, enum drop_reason why, uint64_t now)
+{
+	if (view->op->kind == OP_CNP)
+		return cnp_rx(qp, view);
+	return view->op->kind == OP_SACK ? sack_rx(qp, view, now) : why;
 }
 
 void
@@ -51,8 +64,7 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 	enum verdict verdict;
 
 	if (unlikely(why != DROP_none)) {
-		if (view->op->kind == OP_CNP)
-			why = cnp_rx(qp, view);
+		why = unadmitted_rx(qp, view, why, now);
 		if (why != DROP_none)
 			qp->shared->stats->drop[why]++;
 		return;
@@ -70,7 +82,7 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 	if (unlikely(verdict != VERDICT_GO)) {
 		verdict_apply(qp, view->psn, verdict);
 		if (verdict == VERDICT_FILLED)
-			held_rx(qp);
+			held_rx(qp, view->psn);
 	}
 }
 
@@ -110,14 +122,15 @@ resp_due_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 
 	if (unlikely(qp->resp.cnp_due))
 		cnp_build(qp, &pkts[cnps++]);
-	if (qp->resp_due)
+	if (resp_res_pending(qp))
 		burst = resp_res_tx(qp, pkts + cnps, n - cnps);
 	burst.built += cnps;
 	return burst;
 }
 
 /* Builds a CNP, if one is due, and responses in PSN order: those of READs and atomics, and
- * the pending acknowledgement. n is not 0. */
+ * the pending acknowledgement. Then a selective acknowledgement, if one is due. n is not
+ * 0. */
 static unsigned
 resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 {
@@ -129,8 +142,11 @@ resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 	if (unlikely(burst.verdict != VERDICT_GO))
 		verdict_apply(qp, qp->resp.ack_psn, burst.verdict);
 	/* A pending acknowledgement comes after the responses of all READs before it. */
-	if (qp->aeth_pending != 0 && burst.built < n && !qp->resp_due)
+	if (qp->aeth_pending != 0 && burst.built < n &&
+		(likely(!qp->resp_due) || !resp_res_pending(qp)))
 		resp_ack_build(qp, &pkts[burst.built++]);
+	if (unlikely(qp->resp_due) && burst.built < n && hold_sack_due(qp))
+		resp_sack_build(qp, &pkts[burst.built++]);
 	return burst.built;
 }
 

@@ -50,6 +50,8 @@ enum drop_reason qp_admit(const struct qp *qp, const struct pkt_view *view);
 /* The same for a CNP, which qp_admit() does not accept: the state is one that sends, and
  * the addresses are those of the path. A UD QP has no path to compare. */
 enum drop_reason qp_admit_cnp(const struct qp *qp, const struct pkt_view *view);
+/* The same for a selective acknowledgement. */
+enum drop_reason qp_admit_sack(const struct qp *qp, const struct pkt_view *view);
 
 /* ---- verdict.c ---- */
 

@@ -83,6 +83,9 @@ req_response_taken(struct qp *qp)
 		peer_charge(&qp->peer->read, 1, 0);
 }
 
+/* sack.c: the packets that the peer holds. To be called only if req.sacked is set. */
+uint32_t sack_held(const struct qp *qp);
+
 /* Brings the counts of the peer's windows up to date with una_psn, next_psn, reads and
  * stalled. */
 static inline void
@@ -99,6 +102,8 @@ req_account(struct qp *qp)
 		}
 		unacked -= req->reading;
 	}
+	if (unlikely(req->sacked))
+		unacked -= sack_held(qp);
 	if (unlikely(req->stalled))
 		unacked = 0;
 	if (likely(qp->peer != NULL))

@@ -8,6 +8,7 @@
 #include "qp/congestion.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
+#include "qp/sack.h"
 #include "qp/tlp.h"
 #include "qp/window.h"
 
@@ -43,6 +44,8 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 {
 	struct requester *req = &qp->req;
 
+	if (req->sacked)
+		sack_drop(qp);
 	if (qp->peer != NULL) {
 		peer_charge(&qp->peer->send, req->unacked, 0);
 		peer_charge(&qp->peer->read, req->stalled ? 0 : req->reading, 0);
@@ -55,8 +58,10 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 	req->rtt_counts = false;
 	req->rtt_una = (uint8_t)req->una_psn;
 	qp->peer = peer;
-	if (peer != NULL)
+	if (peer != NULL) {
+		peer->extensions |= qp->params.extensions;
 		peer_charge(&peer->read, 0, req->reading);
+	}
 	req_account(qp);
 }
 
@@ -74,6 +79,8 @@ req_rollback(struct qp *qp, uint32_t psn)
 	/* Packets sent from una_psn on no longer count as sent. Only
 	 * rebuild_with_ackreq() rolls back to another PSN than una_psn. */
 	if (psn == req->una_psn) {
+		if (unlikely(req->sacked))
+			sack_drop(qp);
 		req->reads = 0; /* and with it req->reading: req_account() */
 		req->read_restart = true;
 		req->rtt_start = TIME_NEVER;
@@ -218,6 +225,8 @@ next_allowed(const struct qp *qp)
 	if (qp_next_needs_response(qp))
 		return !peer_full(&peer->read);
 	built = req->stalled ? 0 : req_outstanding(qp) - req->reading - req->unacked;
+	if (unlikely(req->sacked && !req->stalled))
+		built -= sack_held(qp);
 	return peer->send.inflight + built < peer->send.window;
 }
 
@@ -264,28 +273,74 @@ rebuild_with_ackreq(struct qp *qp, struct pkt *pkt)
 	req_build(qp, pkt, true); /* cannot fail: nothing has changed since */
 }
 
-/* Builds a copy of packet una_psn, which belongs to a SEND or WRITE, for a probe, or up to n
- * copies from there on for a NAK. next_psn does not move. Returns their number; 0: the QP
- * may no longer read the packet's memory. The resend after the ACK timeout then reports
- * the error. */
+/* Moves next_idx and next_psn to packet psn, which was sent before. */
+static void
+req_seek(struct qp *qp, uint32_t psn)
+{
+	struct requester *req = &qp->req;
+
+	req->next_idx = req->una_idx;
+	while (psn_range_before(sq_psn_range(&qp->sq, req->next_idx), psn))
+		req->next_idx++;
+	req->next_psn = psn;
+}
+
+/* Builds up to n copies of packets that the scoreboard says are lost. Returns their number.
+ * The first one is *first. */
+static unsigned
+lost_build(struct qp *qp, struct pkt *pkts, unsigned n, uint32_t *first, uint64_t now)
+{
+	unsigned built = 0;
+	uint32_t psn;
+
+	while (built < n && sack_due(qp, &psn)) {
+		req_seek(qp, psn);
+		if (!req_build(qp, &pkts[built], true)) {
+			sack_drop(qp);
+			break;
+		}
+		sack_copied(qp, psn, now);
+		if (built++ == 0)
+			*first = psn;
+	}
+	return built;
+}
+
+/* Builds copies of up to n packets from una_psn on. Returns their number. */
+static unsigned
+oldest_build(struct qp *qp, struct pkt *pkts, unsigned n, uint32_t end)
+{
+	struct requester *req = &qp->req;
+	unsigned built = 0;
+
+	req->next_idx = req->una_idx;
+	req->next_psn = req->una_psn;
+	while (built < n && req->next_psn != end &&
+		!psn_range_needs_response(sq_psn_range(&qp->sq, req->next_idx)) &&
+		req_build(qp, &pkts[built], true))
+		built++;
+	return built;
+}
+
+/* Builds a copy of packet una_psn, which belongs to a SEND or WRITE, for a probe; for a NAK
+ * up to n copies from there on, or of what the scoreboard says. next_psn does not move.
+ * Returns their number; 0: the QP may no longer read the packet's memory. The resend after
+ * the ACK timeout then reports the error. */
 static unsigned RARE
 copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct requester *req = &qp->req;
-	uint32_t idx = req->next_idx, psn = req->next_psn;
+	uint32_t idx = req->next_idx, psn = req->next_psn, first = req->una_psn;
 	bool hole = req->tlp_state == TLP_HOLE_DUE;
-	unsigned built = 0;
+	unsigned built;
 
-	if (!hole)
-		n = 1;
+	if (hole && req->sacked)
+		built = lost_build(qp, pkts, n, &first, now);
 	else
-		n = RTE_MIN(n, 1u << qp->resend_shift);
-	req->next_idx = req->una_idx;
-	req->next_psn = req->una_psn;
-	while (built < n && req->next_psn != psn &&
-		!psn_range_needs_response(sq_psn_range(&qp->sq, req->next_idx)) &&
-		req_build(qp, &pkts[built], true))
-		built++;
+		built = oldest_build(
+			qp, pkts, hole ? RTE_MIN(n, 1u << qp->resend_shift) : 1, psn);
+	if (!hole && req->sacked && built != 0)
+		sack_copied(qp, first, now);
 	req->next_idx = idx;
 	req->next_psn = psn;
 	if (hole)
@@ -294,7 +349,11 @@ copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		qp->shared->stats->tlp_sent += built;
 	req->tlp_state = built == 0 ? TLP_OFF : hole ? TLP_HOLE_SENT : TLP_SENT;
 	if (built != 0 && hole)
-		tlp_hole_sent(qp, now);
+		tlp_hole_sent(qp, first, now);
+	else if (built == 0)
+		req_account(qp); /* the scoreboard may be gone */
+	if (req->sacked && sack_due(qp, &first))
+		req->tlp_state = TLP_HOLE_DUE;
 	return built;
 }
 

@@ -8,6 +8,7 @@
 #ifndef ROCADE_QP_RESP_H
 #define ROCADE_QP_RESP_H
 
+#include "qp/hold.h"
 #include "qp/qp_state.h"
 
 /* hold.c: for resp_advance(), while qp->resp.wait is not RESP_OPEN. */
@@ -19,12 +20,12 @@ resp_res_pending(const struct qp *qp)
 	return qp->resp.res_next != qp->resp.res_end;
 }
 
-/* Call after every write of res_next, res_end or cnp_due: updates qp->resp_due, which is
+/* Call after every write of res_next, res_end, cnp_due or sack_due (hold.h): updates qp->resp_due, which is
  * read far more often. */
 static inline void
 resp_due_changed(struct qp *qp)
 {
-	qp->resp_due = resp_res_pending(qp) | qp->resp.cnp_due;
+	qp->resp_due = resp_res_pending(qp) | qp->resp.cnp_due | hold_sack_due(qp);
 }
 
 /* Sets ePSN: the packets before it were executed. Returns VERDICT_GO, or VERDICT_FILLED if
@@ -64,6 +65,8 @@ void resp_hole(struct qp *qp);
 void resp_duplicate(struct qp *qp, uint32_t psn);
 /* Builds the pending acknowledgement. */
 void resp_ack_build(struct qp *qp, struct pkt *pkt);
+/* Builds the selective acknowledgement that is due. */
+void resp_sack_build(struct qp *qp, struct pkt *pkt);
 
 /* ---- resp_read.c: READ and atomic requests ---- */
 

@@ -99,21 +99,60 @@ tlp_sent(struct qp *qp, const struct tlp_burst *burst, uint64_t now)
 		congestion_sampled(qp, read);
 }
 
-/* The peer has said that it does not have the packet, so the answer is one to the copy.
- * Without this measurement a QP that loses a packet in each round trip would have none. */
-void
-tlp_hole_sent(struct qp *qp, uint64_t now)
+/* If a copy is lost, everything waits for it. One copy too many costs little. */
+static void
+hole_arm(struct qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
-	req->rtt_psn = req->una_psn;
-	req->rtt_start = now;
-	/* If the copy is lost, everything waits for it. One copy too many costs little. */
 	if (req->srtt_ns != 0 && qp->params.timeout != 0 && !qp->shared->tlp_off)
 		req->tlp_deadline =
 			now + RTE_MAX(2 * (uint64_t)req->srtt_ns, TLP_HOLE_MIN_NS);
+}
+
+/* The peer has said that it does not have the packet, so the answer is one to the copy.
+ * Without this measurement a QP that loses a packet in each round trip would have none. */
+void
+tlp_hole_sent(struct qp *qp, uint32_t psn, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	hole_arm(qp, now);
+	/* With selective acknowledgements the measurement of a later packet goes on. */
+	if (req->sacked && req->rtt_start != TIME_NEVER)
+		return;
+	req->rtt_psn = psn;
+	req->rtt_start = now;
 	if (cc_is_on(qp->peer->send.cc))
 		congestion_sampled(qp, false);
+}
+
+/* Packet rtt_psn has arrived. */
+static void
+rtt_measured(struct qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	uint32_t sample = (uint32_t)RTE_MIN(now - req->rtt_start, NS_PER_SEC);
+
+	sample = RTE_MAX(sample, 1u);
+	srtt_sample(&req->srtt_ns, sample);
+	srtt_sample(&qp->peer->srtt_ns, sample);
+	if (req->rtt_counts)
+		congestion_sample(qp, sample, now);
+	req->rtt_start = TIME_NEVER;
+}
+
+void RARE
+tlp_sacked(struct qp *qp, bool measured, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (measured && req->rtt_start != TIME_NEVER)
+		rtt_measured(qp, now);
+	if (req->tlp_state == TLP_HOLE_SENT)
+		hole_arm(qp, now);
+	else if (req->tlp_state == TLP_OFF)
+		tlp_arm(qp, now);
 }
 
 /* una_psn has advanced, by one PSN or more, after a copy of that packet became due. Returns
@@ -127,10 +166,11 @@ copy_answered(struct qp *qp, uint32_t packets)
 	req->tlp_state = TLP_OFF;
 	/* If the copies were all that was unacknowledged, the answer does not show what the
 	 * peer does with packets behind them. */
-	if (state == TLP_HOLE_SENT &&
+	if (state == TLP_HOLE_SENT && !peer_sacks(qp->peer) &&
 		(req->next_psn != req->una_psn || packets > 1u << qp->resend_shift))
 		peer_resend_answered(qp->peer, qp->resend_shift, packets);
-	return packets == 1 && state == TLP_SENT;
+	/* A scoreboard says what is missing. */
+	return packets == 1 && state == TLP_SENT && !req->sacked;
 }
 
 bool
@@ -141,16 +181,8 @@ tlp_progress(struct qp *qp, uint32_t packets, uint64_t now)
 
 	if (unlikely(req->tlp_state != TLP_OFF))
 		repaired = copy_answered(qp, packets);
-	if (req->rtt_start != TIME_NEVER && psn_diff(req->una_psn, req->rtt_psn) > 0) {
-		uint32_t sample = (uint32_t)RTE_MIN(now - req->rtt_start, NS_PER_SEC);
-
-		sample = RTE_MAX(sample, 1u);
-		srtt_sample(&req->srtt_ns, sample);
-		srtt_sample(&qp->peer->srtt_ns, sample);
-		if (req->rtt_counts)
-			congestion_sample(qp, sample, now);
-		req->rtt_start = TIME_NEVER;
-	}
+	if (req->rtt_start != TIME_NEVER && psn_diff(req->una_psn, req->rtt_psn) > 0)
+		rtt_measured(qp, now);
 	if (unlikely(qp->cc_probes != 0))
 		congestion_answer(qp, !repaired, now);
 	if (likely(req->srtt_ns != 0) || packets != 1)

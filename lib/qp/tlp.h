@@ -18,8 +18,11 @@ struct tlp_burst {
 };
 /* Packets up to next_psn were sent, the last of them with AckReq. */
 void tlp_sent(struct qp *qp, const struct tlp_burst *burst, uint64_t now);
-/* Packet una_psn was sent again, because a NAK had asked for it. */
-void tlp_hole_sent(struct qp *qp, uint64_t now);
+/* Packet psn, and perhaps later ones, were sent again, because the peer does not have
+ * them. */
+void tlp_hole_sent(struct qp *qp, uint32_t psn, uint64_t now);
+/* The peer holds more packets than before, one of them rtt_psn if `measured`. */
+void tlp_sacked(struct qp *qp, bool measured, uint64_t now);
 /* una_psn has advanced. packets: by how many PSNs. Returns true if all packets from una_psn
  * on are to be resent. */
 bool tlp_progress(struct qp *qp, uint32_t packets, uint64_t now);

@@ -106,6 +106,17 @@ struct deth {
 } PACKED;
 static_assert(sizeof(struct deth) == 8, "IBA 9.3.2");
 
+/* Selective acknowledgement (docs/protocol.md 20.4). */
+struct seth {
+	uint8_t version; /* SETH_VERSION << 4 */
+	uint8_t echo[3]; /* PSN of the packet that caused it */
+	/* bit i of byte n: the packet with the PSN in the BTH + 1 + 8 * n + i is held */
+	uint8_t map[16];
+} PACKED;
+static_assert(sizeof(struct seth) == 20, "a multiple of 4");
+
+#define SETH_VERSION 1
+
 /* AETH syndromes (IBA 9.7.5.2.1). */
 #define AETH_ACK 0x1F     /* ACK, credits not limited */
 #define AETH_RNR_NAK 0x20 /* | timer code */

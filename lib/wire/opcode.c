@@ -21,7 +21,8 @@
 		BYTES_IF(hdrs, HDR_ATOMIC, sizeof(struct atomic_eth)) +                  \
 		BYTES_IF(hdrs, HDR_AETH, sizeof(struct aeth)) +                          \
 		BYTES_IF(hdrs, HDR_ATOMIC_ACK, ATOMIC_ACK_LEN) +                         \
-		BYTES_IF(hdrs, HDR_IMM, IMM_LEN) + BYTES_IF(hdrs, HDR_IETH, IETH_LEN))
+		BYTES_IF(hdrs, HDR_IMM, IMM_LEN) + BYTES_IF(hdrs, HDR_IETH, IETH_LEN) +  \
+		BYTES_IF(hdrs, HDR_SETH, sizeof(struct seth)))
 
 #define OPCODE(value, name, svc, knd, position, headers)                                 \
 	static_assert(EXT_BYTES(headers) <= EXT_LEN_MAX, #name);

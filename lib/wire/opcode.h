@@ -16,6 +16,7 @@
 #define HDR_ATOMIC_ACK 0x040
 #define HDR_IMM 0x080
 #define HDR_IETH 0x100
+#define HDR_SETH 0x200 /* docs/protocol.md 20.4 */
 
 /* The longest combination: XRCETH and AtomicETH. */
 #define EXT_LEN_MAX 32
@@ -29,6 +30,7 @@ enum op_service { /* bits 7-5 of the opcode */
 	SERVICE_UD = 3,
 	SERVICE_CNP = 4,
 	SERVICE_XRC = 5,
+	SERVICE_VENDOR = 7, /* reserved for manufacturers */
 };
 
 enum op_kind {
@@ -45,6 +47,7 @@ enum op_kind {
 	OP_READ_RESP,
 	OP_ACK,
 	OP_ATOMIC_ACK,
+	OP_SACK, /* docs/protocol.md 20.4 */
 	/* neither */
 	OP_CNP,
 };
@@ -88,7 +91,7 @@ op_is_last(const struct op_row *op)
 static inline bool
 op_is_response(const struct op_row *op)
 {
-	return op->kind >= OP_READ_RESP && op->kind <= OP_ATOMIC_ACK;
+	return op->kind >= OP_READ_RESP && op->kind <= OP_SACK;
 }
 
 #endif

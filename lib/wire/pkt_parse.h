@@ -75,6 +75,12 @@ view_srqn(const struct pkt_view *v)
 	return be24_get(((const struct xrceth *)v->ext)->srqn);
 }
 
+static inline const struct seth *
+view_seth(const struct pkt_view *v)
+{
+	return (const struct seth *)v->ext;
+}
+
 static inline const struct deth *
 view_deth(const struct pkt_view *v)
 {

@@ -61,6 +61,7 @@ hosts_link(struct fabric *f, unsigned leaf)
 			index != 0 && index <= c->greedy ? &off : &c->cc);
 		if (c->no_hold)
 			h->dev->engines[0]->shared.hold = NULL;
+		h->extensions = c->no_sack ? 0 : EXT_SACK;
 	}
 }
 

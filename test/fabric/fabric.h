@@ -34,6 +34,7 @@ struct fabric_conf {
 	struct cc_conf cc;
 	unsigned greedy; /* hosts 1 to greedy are without congestion control */
 	bool no_hold;    /* responders drop what comes behind a missing packet */
+	bool no_sack;    /* hosts have not agreed on selective acknowledgements */
 };
 
 struct fabric {

@@ -31,6 +31,7 @@ struct host {
 	struct event turn;
 	uint64_t next_turn; /* the loop's next turn, whether it finds work or not */
 	uint64_t turn_count;
+	uint8_t extensions; /* that its connections agree on: EXT_* */
 	/* The application: reads CQEs, posts. NULL: none. */
 	void (*app)(struct host *host);
 };

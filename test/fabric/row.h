@@ -41,6 +41,7 @@ struct row {
 	 * is then what those others get together. */
 	unsigned greedy;
 	bool no_hold; /* responders drop what comes behind a missing packet */
+	bool no_sack; /* hosts have not agreed on selective acknowledgements */
 };
 
 extern const struct row rows[];

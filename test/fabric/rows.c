@@ -52,6 +52,10 @@ const struct row rows[] = {
 	{"R-0.1%", LOAD_INCAST, 1, LONG, .loss = 1000},
 	{"R-1%", LOAD_INCAST, 1, LONG, .loss = 10000},
 	{"R-5%", LOAD_INCAST, 1, .warm_us = 5000, .us = 50000, .loss = 50000},
+	/* peers that hold packets but send no selective acknowledgements */
+	{"R-1%-nosack", LOAD_INCAST, 1, LONG, .loss = 10000, .no_sack = true},
+	{"R-5%-nosack", LOAD_INCAST, 1, .warm_us = 5000, .us = 50000, .loss = 50000,
+		.no_sack = true},
 	{"R-1%-read", LOAD_INCAST, 1, LONG, .read = true, .loss = 10000},
 	{"R-5%-read", LOAD_INCAST, 1, .warm_us = 5000, .us = 50000, .read = true,
 		.loss = 50000},

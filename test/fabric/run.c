@@ -48,6 +48,7 @@ fabric_conf_of(const struct row *row)
 			},
 		.greedy = row->greedy,
 		.no_hold = row->no_hold,
+		.no_sack = row->no_sack || row->no_hold,
 		.max_qp = row->load == LOAD_MIX ? 2048 : 256,
 	};
 

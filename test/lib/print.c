@@ -171,6 +171,11 @@ print_ext(struct line *line, const struct pkt_view *view)
 		line_add(line, " imm 0x%08x", rte_be_to_cpu_32(view_imm_be(view)));
 	if (hdrs & HDR_IETH)
 		line_add(line, " invalidate 0x%x", rte_be_to_cpu_32(view_imm_be(view)));
+	if (hdrs & HDR_SETH) {
+		line_add(line, " echo 0x%x map ", be24_get(view_seth(view)->echo));
+		for (unsigned i = 0; i < sizeof(view_seth(view)->map); i++)
+			line_add(line, "%02x", view_seth(view)->map[i]);
+	}
 }
 
 int

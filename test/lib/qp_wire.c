@@ -308,6 +308,8 @@ pkt_spec_build(const struct host *to, const struct pkt_spec *c)
 		memcpy(ext + op->ext_len - 4, &c->imm, 4);
 	if (op->hdrs & HDR_FETH)
 		memcpy(ext, &c->imm, 4);
+	if (op->hdrs & HDR_SETH)
+		memcpy(ext, &c->seth, sizeof(c->seth));
 	pkt_spec_rdma(c, op, ext);
 	payload = frame_payload(&hdr, &pkt, c->opcode);
 	bytes_fill(payload, c->payload_len, c->payload_key);

@@ -37,7 +37,7 @@ opcode_choose(const struct victim *v)
 	static const uint8_t responses[] = {OPCODE_RC_ACKNOWLEDGE, OPCODE_RC_ACKNOWLEDGE,
 		OPCODE_RC_READ_RESPONSE_FIRST, OPCODE_RC_READ_RESPONSE_MIDDLE,
 		OPCODE_RC_READ_RESPONSE_LAST, OPCODE_RC_READ_RESPONSE_ONLY,
-		OPCODE_RC_ATOMIC_ACKNOWLEDGE};
+		OPCODE_RC_ATOMIC_ACKNOWLEDGE, OPCODE_SACK};
 
 	if (chance(60))
 		return (uint8_t)draw(256);
@@ -178,6 +178,12 @@ ext_fill(const struct victim *v, uint8_t *at, const struct op_row *op, uint32_t 
 		memset(at, 0x3C, 8);
 		at += 8;
 	}
+	if (op->hdrs & HDR_SETH) {
+		*at = chance(900) ? SETH_VERSION << 4 : (uint8_t)draw(256);
+		be24_put(at + 1, to_qp(v->qp)->qp->req.una_psn + (uint32_t)draw(12) - 3);
+		for (unsigned i = 4; i < sizeof(struct seth); i++)
+			at[i] = (uint8_t)(draw(256) & draw(256));
+	}
 	if (op->hdrs & (HDR_IMM | HDR_IETH)) {
 		word = chance(300) ? rte_cpu_to_be_32(rkey_choose(v))
 				   : (uint32_t)rand_next(&sim.rand);
@@ -280,7 +286,8 @@ packet_send(struct victim *v)
 	uint8_t *ext, *payload;
 
 	if ((op->kind == OP_ACK || op->kind == OP_READ || op->kind == OP_COMPARE_SWAP ||
-		    op->kind == OP_FETCH_ADD || op->kind == OP_ATOMIC_ACK) &&
+		    op->kind == OP_FETCH_ADD || op->kind == OP_ATOMIC_ACK ||
+		    op->kind == OP_SACK) &&
 		chance(950))
 		len = 0;
 	if (op->kind == OP_ATOMIC_WRITE && chance(900))

@@ -210,6 +210,9 @@ print_requests(const struct cover *c)
 	print_row("window", "key refused", c->stale_keys, true);
 	print_row("CNP", "sent", c->cnp_sent, true);
 	print_row("CNP", "received", c->cnp_received, true);
+	print_row("loss", "selective acknowledgement", c->sack_received, true);
+	print_row("loss", "resent alone", c->resent_few, true);
+	print_row("loss", "held packets dropped", c->hold_evicted, true);
 	print_row("congestion", "window cut by delay", c->cc_cut_delay, true);
 	print_row("congestion", "window cut by loss", c->cc_cut_loss, true);
 	print_row("congestion", "window cut by CNP", c->cc_cut_cnp, true);

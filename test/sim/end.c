@@ -252,6 +252,17 @@ to_init(struct end *e)
 			(e->type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
 
+/* Whether the end agrees on selective acknowledgements in this life; its peer may not. Not
+ * drawn, so that the seed's other choices do not depend on it. */
+static void
+extensions_choose(const struct end *e)
+{
+	struct qp *qp = to_qp(e->qp)->qp;
+
+	qp->params.extensions =
+		(sim.seed + e->number + e->conn->life) % 4 != 0 ? EXT_SACK : 0;
+}
+
 static void
 to_rtr(struct end *e, uint32_t rq_psn)
 {
@@ -274,6 +285,8 @@ to_rtr(struct end *e, uint32_t rq_psn)
 		attr.ah_attr.grh.dgid = c->ipv6 ? there->gid6 : there->gid4;
 		mask = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	}
+	if (e->type == IBV_QPT_RC)
+		extensions_choose(e);
 	if (e->type == IBV_QPT_RC && !is_initiator(e))
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	end_modify(e, IBV_QPS_RTR, &attr, mask);

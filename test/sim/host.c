@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/delayed_ack.h"
+#include "engine/engine_state.h"
 
 #include "cover.h"
 #include "event.h"
@@ -63,6 +64,9 @@ device_open(struct host *h)
 	memcpy(h->gid6.raw, conf.net.addr[1].gid, 16);
 	random.word[0] = draw(256);
 	CHECK(dev_create(&conf, &h->wire->port, &mem, &h->dev) == 0, "dev_create");
+	if ((sim.seed + h->index) % 5 == 0) /* has to drop most of what it holds */
+		for (unsigned i = 0; i < h->dev->engine_count; i++)
+			h->dev->engines[i]->hold.touched = HOLD_PACKETS - 4;
 	CHECK(port_publish(h->dev, &h->port) == 0, "port_publish");
 	h->ctx = ibv_open_device(rocade_port_device(h->port));
 	CHECK(h->ctx != NULL, "ibv_open_device: %s", strerror(errno));
@@ -243,4 +247,7 @@ host_stats(struct host *h)
 	cover.cc_cut_delay += stats.cc_cut_delay;
 	cover.cc_cut_loss += stats.cc_cut_loss;
 	cover.cc_cut_cnp += stats.cc_cut_cnp;
+	cover.sack_received += stats.sack_received;
+	cover.resent_few += stats.resent_few;
+	cover.hold_evicted += stats.hold_evicted;
 }

@@ -8,6 +8,7 @@
 #include <rte_udp.h>
 
 #include "wire/hdr.h"
+#include "wire/icrc.h"
 #include "wire/opcode.h"
 
 #include "cover.h"
@@ -293,6 +294,52 @@ count_dup(struct link *l, const struct frame *f)
 }
 
 static void
+icrc_redo(struct frame *f, struct bth *bth)
+{
+	uint8_t *udp = (uint8_t *)bth - sizeof(struct rte_udp_hdr);
+	struct rte_udp_hdr *hdr = (struct rte_udp_hdr *)udp;
+	uint8_t *end = udp + rte_be_to_cpu_16(hdr->dgram_len) - ICRC_LEN;
+	uint16_t cksum = hdr->dgram_cksum;
+	uint8_t ecn = bth->ecn;
+	uint32_t crc;
+
+	hdr->dgram_cksum = UINT16_MAX;
+	bth->ecn = UINT8_MAX;
+	crc = icrc_path(f->data + 14, f->data[14] >> 4);
+	crc = rte_cpu_to_le_32(icrc_update(crc, udp + 4, (size_t)(end - (udp + 4))));
+	memcpy(end, &crc, sizeof(crc));
+	hdr->dgram_cksum = cksum;
+	bth->ecn = ecn;
+}
+
+/* A peer that lies: its selective acknowledgement names what it does not hold, leaves out
+ * what it holds, or names another PSN. */
+static void
+sack_falsify(struct frame *f)
+{
+	struct bth *bth = (struct bth *)frame_bth(f->data, f->len);
+	struct seth *seth = (struct seth *)(bth + 1);
+
+	if (bth == NULL || bth->opcode != OPCODE_SACK)
+		return;
+	switch (draw(4)) {
+	case 0:
+		memset(seth->map, 0xFF, 1 + draw(sizeof(seth->map)));
+		break;
+	case 1:
+		seth->map[draw(sizeof(seth->map))] ^= (uint8_t)draw(256);
+		break;
+	case 2:
+		be24_put(seth->echo, be24_get(seth->echo) + (uint32_t)draw(9) - 4);
+		break;
+	default:
+		be24_put(bth->psn, be24_get(bth->psn) + (uint32_t)draw(5) - 2);
+		break;
+	}
+	icrc_redo(f, bth);
+}
+
+static void
 frame_send_to(struct link_port *from, struct link_port *to, struct frame *f)
 {
 	struct link *l = from->link;
@@ -306,6 +353,8 @@ frame_send_to(struct link_port *from, struct link_port *to, struct frame *f)
 	f->sent = sim.now;
 	f->when = arrival_time(from, to, f->len);
 	f->queue = queue_choose(f, to->port.queue_count);
+	if (chance(l->conf.lie))
+		sack_falsify(f);
 	if (chance(l->conf.dup)) {
 		struct frame *copy = frame_get();
 

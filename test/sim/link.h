@@ -59,6 +59,7 @@ struct link_conf { /* rate, delay, and faults in per mille of the frames */
 	unsigned loss, dup, reorder, corrupt, ecn;
 	unsigned outage; /* starts of an outage (see outage_until), per million */
 	unsigned stall;  /* short transmit bursts and failed allocations */
+	unsigned lie;    /* of the selective acknowledgements */
 };
 
 struct link {

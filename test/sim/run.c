@@ -28,6 +28,7 @@ link_choose(void)
 		.delay_ns = DRAW_OF(delays),
 		.ecn = chance(300) ? 100 : 0,
 		.stall = chance(200) ? 50 : 0,
+		.lie = sim.seed % 4 == 0 ? 300 : 0,
 	};
 
 	if (world.perfect) {

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
+/*
+ * Selective acknowledgements (docs/protocol.md 20.4 to 20.6), the requester's half. A peer
+ * that holds packets behind a missing one tells which. The requester notes that on a
+ * scoreboard and resends only what is missing, all of it within a round trip. una_psn is
+ * moved by standard acknowledgements alone. So a scoreboard that is wrong, or gone, costs a
+ * resend or a wait and nothing else.
+ *
+ * The scoreboard also notes in which order packets were sent again. The network keeps the
+ * order of a connection (docs/protocol.md 16), so a packet is lost if one that was sent
+ * after it has arrived.
+ *
+ * A QP takes a scoreboard when its peer misses a packet, and gives it back when that packet
+ * and all up to the last held one are acknowledged. If none is free, the QP resends as it
+ * does for other peers. A scoreboard ends at the first READ, atomic or the like: their
+ * requests take PSNs of which no packet is sent.
+ *
+ * Called by qp_io.c, completer.c and requester.c, with the engine lock held.
+ */
+#ifndef ROCADE_QP_SACK_H
+#define ROCADE_QP_SACK_H
+
+#include <sys/queue.h>
+
+#include "qp/req.h"
+
+#define SACK_BOARDS 64 /* of an engine */
+
+/* A packet that was sent again. */
+struct sack_copy {
+	uint32_t psn;
+	uint32_t
+		sent_psn; /* req.sent_psn at that time: later packets were sent after it */
+	uint32_t number;  /* counts the copies of a scoreboard; 0: there is none */
+	uint32_t copied_ns; /* low 32 bits of that time */
+};
+
+struct sack_board {
+	TAILQ_ENTRY(sack_board) link; /* among the free ones */
+	/* A bit for each packet from una_psn up to end: */
+	struct psn_bits held; /* the peer holds it, or has said so once */
+	struct psn_bits due;  /* it is lost: a copy is to be sent */
+	uint32_t end; /* after the last held packet, or the one that a NAK named */
+	uint32_t copies;
+	uint16_t held_count, due_count;
+	struct sack_copy copy[QP_MAX_UNACKED]; /* the last one of each packet, by PSN */
+};
+TAILQ_HEAD(sack_board_list, sack_board);
+
+struct sack_boards {
+	struct sack_board *boards;
+	struct sack_board_list free;
+};
+
+/* Returns 0 or -ENOMEM. */
+int sack_boards_init(struct sack_boards *boards);
+/* No QP has a scoreboard any more (asserted). */
+void sack_boards_fini(struct sack_boards *boards);
+
+/* True if the QP and its peer use selective acknowledgements. */
+static inline bool
+sack_agreed(const struct qp *qp)
+{
+	return qp->peer != NULL && peer_sacks(qp->peer);
+}
+
+/* Takes in a selective acknowledgement. Returns why it is dropped, or DROP_none. */
+enum drop_reason sack_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
+
+/* A sequence NAK names una_psn, which is not of a READ or the like. Returns whether the
+ * scoreboard takes care of it; *lost is then set if the packet has not been sent again since
+ * it was lost. False: there is no scoreboard. */
+bool sack_nak(struct qp *qp, bool *lost);
+
+/* For a QP with a scoreboard (req.sacked): */
+
+/* una_psn has advanced from `before`. */
+void sack_advanced(struct qp *qp, uint32_t before);
+/* Gives the scoreboard back: all packets will be sent again, or none. */
+void sack_drop(struct qp *qp);
+/* Returns whether a copy is due, and of which packet. */
+bool sack_due(const struct qp *qp, uint32_t *psn);
+/* A copy of the packet was sent. */
+void sack_copied(struct qp *qp, uint32_t psn, uint64_t now);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two QPs that have agreed on selective acknowledgements (docs/protocol.md 20.4 to 20.6). */
+#ifndef ROCADE_TEST_SACK_FIXTURE_H
+#define ROCADE_TEST_SACK_FIXTURE_H
+
+#include <string.h>
+
+#include "qp/hold.h"
+#include "qp/sack.h"
+#include "qp_link.h"
+
+static struct qp_link p;
+static struct hold_arena arena;
+static struct sack_boards boards;
+static unsigned posted, received; /* SENDs of a */
+
+static inline void
+open_pair(const struct qp_link_conf *conf)
+{
+	qp_link_init(&p, conf);
+	assert_int_equal(hold_arena_init(&arena), 0);
+	assert_int_equal(sack_boards_init(&boards), 0);
+	p.a.shared.hold = p.b.shared.hold = &arena;
+	p.a.shared.sack = p.b.shared.sack = &boards;
+	p.a.peer.extensions = p.b.peer.extensions = EXT_SACK;
+	posted = received = 0;
+}
+
+static inline void
+open_default(void)
+{
+	struct qp_link_conf conf = qp_link_defaults_rdma();
+
+	open_pair(&conf);
+}
+
+static inline void
+close_pair(void)
+{
+	assert_true(TAILQ_EMPTY(&arena.waiting));
+	assert_false(p.a.qp.req.sacked);
+	qp_link_fini(&p);
+	hold_arena_fini(&arena);
+	sack_boards_fini(&boards);
+}
+
+/* The frame at this position is a SACK of b with this ePSN, echo and map of the first 64
+ * packets. The others are not held. */
+static inline void
+expect_sack_at(unsigned index, uint32_t epsn, uint32_t echo, uint64_t map)
+{
+	static const uint8_t none[8];
+	struct pkt_view v = wire_view(&p.b, index);
+	const struct seth *seth;
+
+	assert_int_equal(v.opcode, OPCODE_SACK);
+	assert_int_equal(v.dest_qpn, p.a.qp.qpn);
+	assert_int_equal(v.psn, epsn);
+	assert_int_equal(v.payload_len, 0);
+	assert_false(v.ack_req || v.solicited);
+	seth = view_seth(&v);
+	assert_int_equal(seth->version, SETH_VERSION << 4);
+	assert_int_equal(be24_get(seth->echo), echo);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(seth->map[i], (uint8_t)(map >> 8 * i));
+	assert_memory_equal(seth->map + 8, none, sizeof(none));
+}
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Selective acknowledgements that a requester must not believe, and how its scoreboard ends
+ * (docs/protocol.md 20.6). */
+#include "sack_fixture.h"
+
+/* Posts n SENDs of 8 bytes and sends them; all frames are lost. */
+static void
+send_into_the_void(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		host_send(&p.a, posted++, 0, 8, IBV_SEND_SIGNALED);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), n);
+	wire_drop_all(&p.a);
+}
+
+static struct pkt_spec
+sack_spec(uint32_t psn, uint32_t echo, uint64_t map)
+{
+	struct pkt_spec c = {.opcode = OPCODE_SACK, .psn = psn};
+
+	c.seth.version = SETH_VERSION << 4;
+	be24_put(c.seth.echo, echo);
+	memcpy(c.seth.map, &map, sizeof(map)); /* little-endian machines */
+	return c;
+}
+
+static void
+sack_arrives(uint32_t psn, uint32_t echo, uint64_t map)
+{
+	struct pkt_spec c = sack_spec(psn, echo, map);
+
+	inject(&p.a, &c);
+}
+
+/* The SACK changes nothing and is counted under this reason. */
+static void
+expect_dropped(const struct pkt_spec *c, enum drop_reason why)
+{
+	uint64_t before = p.a.stats.drop[why];
+
+	inject(&p.a, c);
+	assert_int_equal(p.a.stats.drop[why], before + 1);
+	assert_int_equal(p.a.stats.sack_received, 0);
+	assert_false(p.a.qp.req.sacked);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	assert_int_equal(p.a.qp.req.una_psn, PSN_A);
+}
+
+static void
+end_in_error(void)
+{
+	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
+	while (received != posted)
+		expect_sent(&p.a, received++, IBV_WC_WR_FLUSH_ERR);
+	close_pair();
+}
+
+static void
+only_agreed_ones_of_the_peer_are_taken(void **state)
+{
+	struct pkt_spec c, good = sack_spec(PSN_A, PSN_A + 2, 0x2);
+
+	open_default();
+	send_into_the_void(4);
+	p.a.peer.extensions = 0;
+	expect_dropped(&good, DROP_sack);
+	p.a.peer.extensions = EXT_SACK;
+	c = good;
+	c.seth.version = 2 << 4;
+	expect_dropped(&c, DROP_sack);
+	c = good;
+	c.payload_len = 4;
+	expect_dropped(&c, DROP_sack);
+	c = good;
+	c.src_ip_change = 1;
+	expect_dropped(&c, DROP_address);
+	c = good;
+	c.pkey = 0x8001;
+	expect_dropped(&c, DROP_pkey);
+	inject(&p.a, &good);
+	assert_int_equal(p.a.stats.sack_received, 1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	wire_drop_all(&p.a);
+	end_in_error();
+}
+
+/* Packets that were never sent, or that are acknowledged. */
+static void
+psns_outside_of_the_window_are_refused(void **state)
+{
+	struct pkt_spec c;
+
+	open_default();
+	send_into_the_void(4);
+	c = sack_spec(PSN_A - 1, PSN_A + 2, 1);
+	expect_dropped(&c, DROP_stale_response);
+	c = sack_spec(PSN_A + 4, PSN_A + 2, 1);
+	expect_dropped(&c, DROP_ghost);
+	c = sack_spec(PSN_A, PSN_A + 4, 1);
+	expect_dropped(&c, DROP_ghost);
+	c = sack_spec(PSN_A + 1, PSN_A + 1 - QP_MAX_UNACKED - 1, 1);
+	expect_dropped(&c, DROP_stale_response);
+	end_in_error();
+}
+
+/* In states that send nothing, and for QPs that have no requester. */
+static void
+states_and_types_that_have_none(void **state)
+{
+	struct pkt_spec c = sack_spec(PSN_A, PSN_A + 1, 1);
+	struct qp_link_conf conf = qp_link_defaults_rdma();
+
+	open_default();
+	send_into_the_void(2);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
+	inject(&p.a, &c);
+	assert_int_equal(p.a.stats.drop[DROP_qp_state], 1);
+	end_in_error();
+	conf.type = IBV_QPT_UC;
+	open_pair(&conf);
+	inject(&p.a, &c);
+	assert_int_equal(p.a.stats.drop[DROP_qp_type], 1);
+	close_pair();
+	conf.type = IBV_QPT_XRC_SEND;
+	open_pair(&conf);
+	c.psn = PSN_B;
+	inject(&p.b, &c);
+	assert_int_equal(p.b.stats.drop[DROP_qp_type], 1);
+	close_pair();
+}
+
+/* A peer that says it holds everything, but acknowledges nothing: the window opens, up to
+ * the limit of the QP, and probes and the ACK timeout resend. */
+static void
+lies_cost_only_the_liar(void **state)
+{
+	open_default();
+	send_into_the_void(8);
+	sack_arrives(PSN_A, PSN_A + 7, 0x7f);
+	assert_int_equal(p.a.peer.send.inflight, 1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_drop_all(&p.a);
+	assert_int_equal(p.a.qp.req.una_psn, PSN_A);
+	expect_idle(&p.a);
+	qp_link_advance(&p, UINT64_C(4096) << 14);
+	assert_int_equal(p.a.stats.ack_timeouts, 1);
+	assert_false(p.a.qp.req.sacked);
+	assert_int_equal(p.a.peer.send.inflight, 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 8);
+	assert_int_equal(p.a.peer.send.inflight, 8);
+	wire_drop_all(&p.a);
+	end_in_error();
+}
+
+/* A peer that shows again and again that copies are lost: each is sent once in half a round
+ * trip. */
+static void
+copies_have_a_limit(void **state)
+{
+	open_default();
+	send_into_the_void(8);
+	sack_arrives(PSN_A, PSN_A + 7, 0x40);
+	p.a.qp.req.srtt_ns = 20 * NS_PER_US;
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 7);
+	wire_drop_all(&p.a);
+	for (unsigned i = 0; i < 10; i++) {
+		qp_link_advance(&p, NS_PER_US);
+		sack_arrives(PSN_A, PSN_A + 6, 0x60);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), i == 9 ? 6 : 0);
+		wire_drop_all(&p.a);
+	}
+	assert_int_equal(p.a.stats.resent_few, 13);
+	end_in_error();
+}
+
+/* All scoreboards are taken: the NAK alone decides. */
+static void
+without_a_scoreboard_naks_decide(void **state)
+{
+	struct sack_board_list free;
+
+	open_default();
+	TAILQ_INIT(&free);
+	TAILQ_CONCAT(&free, &boards.free, link);
+	send_into_the_void(4);
+	sack_arrives(PSN_A, PSN_A + 3, 0x4);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_drop_all(&p.a);
+	TAILQ_CONCAT(&boards.free, &free, link);
+	end_in_error();
+}
+
+/* A NAK comes before a SACK, or after it, or alone: the packet is sent again once, and
+ * charged once. */
+static void
+nak_and_sack_resend_once(void **state)
+{
+	open_default();
+	send_into_the_void(4);
+	sack_arrives(PSN_A, PSN_A + 3, 0x4);
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
+	wire_drop_all(&p.a);
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	assert_int_equal(p.a.qp.req.retry_left, p.a.qp.params.retry_cnt);
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 1); /* its copy is under way */
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 3);
+	assert_false(p.a.qp.req.sacked);
+	send_into_the_void(2);
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 4);
+	assert_true(p.a.qp.req.sacked);
+	assert_int_equal(p.a.qp.req.retry_left, p.a.qp.params.retry_cnt - 1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_drop_all(&p.a);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 5);
+	while (received != posted)
+		expect_sent(&p.a, received++, IBV_WC_SUCCESS);
+	close_pair();
+}
+
+/* No retry is left for a NAK: the request fails. */
+static void
+naks_use_up_the_retries(void **state)
+{
+	open_default();
+	p.a.qp.req.retry_left = 0;
+	send_into_the_void(2);
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A);
+	expect_sent_vendor(&p.a, received++, IBV_WC_RETRY_EXC_ERR, VENDOR_SEQ_RETRIES);
+	end_in_error();
+}
+
+/* The memory of a request is gone: its copy cannot be built. */
+static void
+copy_of_lost_memory_waits_for_the_timeout(void **state)
+{
+	struct sge sge;
+	uint32_t key;
+
+	open_default();
+	key = host_key(&p.a, 0, 64, 0);
+	sge = (struct sge){(uintptr_t)p.a.mem, 8, key};
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(
+			host_post_send(&p.a, &(struct send_req){.wr_id = posted++,
+						     .opcode = IBV_WR_SEND,
+						     .flags = IBV_SEND_SIGNALED,
+						     .sge = &sge,
+						     .num_sge = 1}),
+			0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
+	wire_drop_all(&p.a);
+	assert_int_equal(key_free(&p.a.keys, key), 0);
+	sack_arrives(PSN_A, PSN_A + 2, 0x2);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	assert_false(p.a.qp.req.sacked);
+	assert_int_equal(p.a.peer.send.inflight, 3);
+	qp_link_advance(&p, UINT64_C(4096) << 14);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	expect_sent_vendor(&p.a, received++, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
+	end_in_error();
+}
+
+/* The round trip of a held packet is measured, although una_psn does not move. That of a
+ * packet that was sent again is not. */
+static void
+held_packets_give_round_trips(void **state)
+{
+	open_default();
+	send_into_the_void(4);
+	assert_int_equal(p.a.qp.req.rtt_psn, PSN_A + 3);
+	qp_link_advance(&p, 7 * NS_PER_US);
+	sack_arrives(PSN_A, PSN_A + 3, 0x7);
+	assert_int_equal(p.a.qp.req.srtt_ns, 7 * NS_PER_US);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	send_into_the_void(3);
+	wire_drop_all(&p.a);
+	/* the copy of packet 0 is measured */
+	assert_int_equal(p.a.qp.req.rtt_psn, PSN_A);
+	qp_link_advance(&p, 3 * NS_PER_US);
+	sack_arrives(PSN_A, PSN_A + 5, 0x17);
+	assert_int_equal(p.a.qp.req.srtt_ns, 7 * NS_PER_US);
+	end_in_error();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_agreed_ones_of_the_peer_are_taken),
+		cmocka_unit_test(psns_outside_of_the_window_are_refused),
+		cmocka_unit_test(states_and_types_that_have_none),
+		cmocka_unit_test(lies_cost_only_the_liar),
+		cmocka_unit_test(copies_have_a_limit),
+		cmocka_unit_test(without_a_scoreboard_naks_decide),
+		cmocka_unit_test(nak_and_sack_resend_once),
+		cmocka_unit_test(naks_use_up_the_retries),
+		cmocka_unit_test(copy_of_lost_memory_waits_for_the_timeout),
+		cmocka_unit_test(held_packets_give_round_trips),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
