@@ -135,6 +135,14 @@ int dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int 
 	struct event_queue *events, void *object);
 int dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask);
 void dev_qp_query(struct qp *qp, struct qp_attr *attr);
+/* Returns the extensions (EXT_*) that the QP has agreed on with its peer by ECE; before
+ * dev_qp_agree(), also after RESET, those that it can use. Only RC and XRC QPs have
+ * extensions: -EOPNOTSUPP. */
+int dev_qp_extensions(struct qp *qp);
+/* Sets those that the peer can use, too, in any state. Unknown ones are ignored. They are
+ * in use from the next modification with IBV_QP_AV on, and until RESET. Returns 0 or
+ * -EOPNOTSUPP. */
+int dev_qp_agree(struct qp *qp, uint32_t extensions);
 /* Sends what the QP has posted, as far as a few passes of its engine can, removes it
  * from the engine and cleans its CQEs. It keeps its QPN and memory until dev_qp_fini(),
  * so that the caller can wait for its events. */

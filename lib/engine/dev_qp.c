@@ -9,6 +9,7 @@
 #include "engine/next_hop.h"
 #include "engine/pass.h"
 #include "engine/sched.h"
+#include "wire/extensions.h"
 
 static unsigned
 engine_choose(struct dev *dev, int wanted)
@@ -217,6 +218,31 @@ dev_qp_query(struct qp *qp, struct qp_attr *attr)
 	engine_lock(qp->sched.engine);
 	qp_query(qp, attr);
 	engine_unlock(qp->sched.engine);
+}
+
+int
+dev_qp_extensions(struct qp *qp)
+{
+	int extensions;
+
+	if (!qp_reliable(qp))
+		return -EOPNOTSUPP;
+	engine_lock(qp->sched.engine);
+	extensions = qp->ece_set ? qp->extensions : (int)EXT_ALL;
+	engine_unlock(qp->sched.engine);
+	return extensions;
+}
+
+int
+dev_qp_agree(struct qp *qp, uint32_t extensions)
+{
+	if (!qp_reliable(qp))
+		return -EOPNOTSUPP;
+	engine_lock(qp->sched.engine);
+	qp->extensions = (uint8_t)(extensions & EXT_ALL);
+	qp->ece_set = true;
+	engine_unlock(qp->sched.engine);
+	return 0;
 }
 
 static void

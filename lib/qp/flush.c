@@ -46,6 +46,8 @@ qp_attr_default(struct qp *qp)
 	qp->pmtu_shift = 7 + IBV_MTU_256;
 	qp->dest_qpn = 0;
 	qp->access = 0;
+	qp->extensions = 0;
+	qp->ece_set = false;
 }
 
 static void

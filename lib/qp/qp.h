@@ -270,6 +270,8 @@ struct qp {
 
 	struct requester req LINE_ALIGNED;
 	struct qp_params params;
+	uint8_t extensions; /* agreed by ECE: EXT_*, see wire/extensions.h */
+	bool ece_set;       /* extensions was set since RESET; false: it is 0 */
 	struct responder resp LINE_ALIGNED;
 	/* the responder's current receive; see qp_reserve_recv_wqe() */
 	struct recv_wqe *wqe;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
 /* Extensions of RoCEv2 that two hosts use only after both have said that they understand
  * them (docs/protocol.md 20): how hosts name them in the options of enhanced connection
  * establishment (ECE) and in queries on QP 1. */

@@ -7,6 +7,7 @@
 #include "../rand.h"
 #include "engine/engine_state.h"
 #include "engine_link.h"
+#include "wire/extensions.h"
 
 #define QPS 8
 
@@ -60,6 +61,65 @@ qpns_run_out_and_are_reused(void **state)
 		dev_qp_fini(fixture.a.dev, &qps[i]);
 	}
 	assert_int_equal(cq.qps, 0);
+	cq_fini(&cq);
+	engine_link_fini(&fixture);
+}
+
+/* Before the two ends have agreed, and again after RESET, a QP offers what it can use. */
+static void
+agreed_extensions_last_until_reset(void **state)
+{
+	struct engine_link_conf conf = {.max_qp = 4};
+	struct link_qp q;
+	struct qp_attr attr;
+
+	engine_link_init(&fixture, &conf);
+	link_qp_create(&fixture.a, &q, &plain);
+	assert_int_equal(dev_qp_extensions(q.qp), EXT_ALL);
+	assert_int_equal(q.qp->extensions, 0);
+	assert_int_equal(dev_qp_agree(q.qp, EXT_SACK | 1u << 31), 0);
+	assert_int_equal(q.qp->extensions, EXT_SACK);
+	assert_int_equal(dev_qp_extensions(q.qp), EXT_SACK);
+	/* A QP that has agreed on nothing offers nothing. */
+	assert_int_equal(dev_qp_agree(q.qp, ~EXT_ALL), 0);
+	assert_int_equal(q.qp->extensions, 0);
+	assert_int_equal(dev_qp_extensions(q.qp), 0);
+	assert_int_equal(dev_qp_agree(q.qp, EXT_SACK), 0);
+	attr = link_qp_attr(&q, &q, &plain);
+	attr.state = IBV_QPS_INIT;
+	assert_int_equal(dev_qp_modify(fixture.a.dev, q.qp, &attr,
+				 IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					 IBV_QP_ACCESS_FLAGS),
+		0);
+	assert_int_equal(q.qp->extensions, EXT_SACK);
+	assert_int_equal(link_qp_modify(&q, IBV_QPS_RESET), 0);
+	assert_int_equal(q.qp->extensions, 0);
+	assert_int_equal(dev_qp_extensions(q.qp), EXT_ALL);
+	link_qp_destroy(&q);
+	engine_link_fini(&fixture);
+}
+
+/* Only reliable connections have acknowledgements. */
+static void
+other_services_have_no_extensions(void **state)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD};
+	struct engine_link_conf conf = {.max_qp = 4};
+	struct cq cq;
+	struct qp_conf qc = {.send_cq = &cq, .recv_cq = &cq, .max_send_wr = 1};
+	static struct qp qp;
+
+	engine_link_init(&fixture, &conf);
+	assert_int_equal(cq_init(&cq, &fixture.mem, 16, NULL, NULL), 0);
+	for (unsigned i = 0; i < RTE_DIM(types); i++) {
+		qc.type = types[i];
+		assert_int_equal(dev_qp_init(fixture.a.dev, &qp, &qc, -1, NULL, NULL), 0);
+		assert_int_equal(dev_qp_extensions(&qp), -EOPNOTSUPP);
+		assert_int_equal(dev_qp_agree(&qp, EXT_SACK), -EOPNOTSUPP);
+		assert_int_equal(qp.extensions, 0);
+		dev_qp_stop(fixture.a.dev, &qp, fixture.now);
+		dev_qp_fini(fixture.a.dev, &qp);
+	}
 	cq_fini(&cq);
 	engine_link_fini(&fixture);
 }
@@ -419,6 +479,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(qpns_run_out_and_are_reused),
+		cmocka_unit_test(agreed_extensions_last_until_reset),
+		cmocka_unit_test(other_services_have_no_extensions),
 		cmocka_unit_test(reset_ends_the_registration_of_the_peer),
 		cmocka_unit_test(refused_modify_keeps_the_registration_of_the_peer),
 		cmocka_unit_test(refused_create_leaves_nothing),
