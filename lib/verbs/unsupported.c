@@ -17,22 +17,6 @@ ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t io
 }
 
 EXPORT int
-ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-	if (!context_is_ours(qp->context))
-		return forward(ENOSYS, ibv_set_ece, qp, ece);
-	return EOPNOTSUPP;
-}
-
-EXPORT int
-ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-	if (!context_is_ours(qp->context))
-		return forward(ENOSYS, ibv_query_ece, qp, ece);
-	return EOPNOTSUPP;
-}
-
-EXPORT int
 ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	if (!context_is_ours(qp->context))
