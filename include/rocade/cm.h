@@ -79,7 +79,10 @@ struct rocade_cm_param {
  * Requests a connection to a listener of the peer. qp: an RC QP in INIT, of the context
  * that cm was opened with. The QP moves to RTR and RTS in rocade_cm_next_event(), before
  * that returns ESTABLISHED; it must not be destroyed until then or until *id is released.
- * An event REJECTED or UNREACHABLE reports a failure. EINVAL: a member of param is out of
+ * An event REJECTED or UNREACHABLE reports a failure. Before RTR the QP and that of the
+ * peer agree on extensions, as ibv_query_ece(3) and ibv_set_ece(3) do for programs; the
+ * request offers what ibv_query_ece() returns. If the peer rejects it with reason 35
+ * (Vendor Option Not Supported), it is sent once more without options. EINVAL: a member of param is out of
  * range, port is 0, peer and the address at sgid_index are not unicast ones of the same
  * family, or the QP is not as above. ENOSPC: too many connections (4096 in any state).
  */
@@ -88,7 +91,8 @@ int rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_g
 	struct rocade_cm_id **id);
 
 /* Accepts the request of an event REQUEST; user replaces the pointer of the listener in
- * later events. qp: an RC QP in INIT. It moves to RTR in this call, and to RTS in
+ * later events. qp: an RC QP in INIT. It moves to RTR in this call, after it has
+ * agreed on extensions with the peer's QP (see rocade_cm_connect()), and to RTS in
  * rocade_cm_next_event(), before that returns ESTABLISHED: when the peer has confirmed or
  * its first data has arrived. The QP must not be destroyed until ESTABLISHED was fetched
  * or id is released. ENOTCONN: the request is no longer pending. EINVAL: a member of

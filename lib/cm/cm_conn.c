@@ -11,6 +11,7 @@
 #define LID_ROCE 0xFFFF
 #define HOP_LIMIT 64
 #define PKEY 0xFFFF
+#define VENDOR_ID_MAX 0xFFFFFFu
 
 static bool
 path_valid(const struct cm_path *path)
@@ -73,6 +74,7 @@ req_make(struct cm_conn *conn, const struct cm_request *r)
 	mad_put(req, MAD_REQ_rnr_retry_count, qp->rnr_retry);
 	mad_put(req, MAD_REQ_max_cm_retries, conf->max_retries);
 	mad_put(req, MAD_REQ_srq, qp->srq);
+	mad_put_ece(req, &qp->ece);
 	path_put(req, r, conf->ack_timeout);
 	cma_put_request(req, r);
 }
@@ -106,7 +108,7 @@ cm_connect(struct cm *cm, const struct cm_request *req, void *user, uint64_t now
 	if (!path_valid(&req->path) || !qpn_is_ordinary(qp->qpn) || qp->path_mtu < 1 ||
 		qp->path_mtu > 5 || qp->retry_count > 7 || qp->rnr_retry > 7 ||
 		qp->transport > CM_XRC || qp->transport == CM_RD ||
-		req->private_len > CMA_REQ_PRIVATE)
+		qp->ece.vendor_id > VENDOR_ID_MAX || req->private_len > CMA_REQ_PRIVATE)
 		return -EINVAL;
 	conn = conn_open(cm, req, CM_REQ_SENT, user, now);
 	if (conn == NULL)
@@ -148,7 +150,7 @@ cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, siz
 	if (conn->state != CM_REQ_RCVD)
 		return -ENOTCONN;
 	if (!qpn_is_ordinary(qp->qpn) || qp->rnr_retry > 7 ||
-		len > mad_private_max(MAD_REP))
+		qp->ece.vendor_id > VENDOR_ID_MAX || len > mad_private_max(MAD_REP))
 		return -EINVAL;
 	conn->local_qpn = qp->qpn;
 	conn_mad_init(conn, rep, MAD_REP, conn->tid);
@@ -159,6 +161,7 @@ cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, siz
 	mad_put(rep, MAD_REP_flow_control, qp->flow_control);
 	mad_put(rep, MAD_REP_rnr_retry_count, qp->rnr_retry);
 	mad_put(rep, MAD_REP_srq, qp->srq);
+	mad_put_ece(rep, &qp->ece);
 	mad_put(rep, MAD_REP_ca_guid, conn->cm->conf.ca_guid);
 	mad_put_private(rep, 0, private, len);
 	conn_enter(conn, CM_REP_SENT);

@@ -43,6 +43,7 @@ enum cm_reason {
 	CM_REJ_MTU = 26,
 	CM_REJ_CONSUMER = 28,
 	CM_REJ_DUPLICATE_ID = 30,
+	CM_REJ_VENDOR_OPTION = 35,
 };
 
 /* Status of a SIDR_REP (IBA 12.11.2.1). */
@@ -103,6 +104,7 @@ struct cm_qp {
 	bool srq;
 	/* end-to-end flow control: reported only, no credits are counted */
 	bool flow_control;
+	struct cm_ece ece;
 	/* In a REQ only. */
 	uint8_t retry_count;
 	uint8_t path_mtu;  /* 1..5 */

@@ -15,6 +15,7 @@ event_from_req(const struct mad *req, struct cm_event *event)
 		.rnr_retry = (uint8_t)mad_get(req, MAD_REQ_rnr_retry_count),
 		.srq = mad_get(req, MAD_REQ_srq) != 0,
 		.flow_control = mad_get(req, MAD_REQ_flow_control) != 0,
+		.ece = mad_get_ece(req),
 		.retry_count = (uint8_t)mad_get(req, MAD_REQ_retry_count),
 		.path_mtu = (uint8_t)mad_get(req, MAD_REQ_path_mtu),
 		.transport = (uint8_t)mad_get(req, MAD_REQ_transport),
@@ -38,6 +39,7 @@ event_from_rep(const struct mad *rep, struct cm_event *event)
 		.rnr_retry = (uint8_t)mad_get(rep, MAD_REP_rnr_retry_count),
 		.srq = mad_get(rep, MAD_REP_srq) != 0,
 		.flow_control = mad_get(rep, MAD_REP_flow_control) != 0,
+		.ece = mad_get_ece(rep),
 	};
 }
 

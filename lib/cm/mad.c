@@ -132,6 +132,33 @@ mad_put_bytes(struct mad *mad, enum mad_field field, const uint8_t *bytes)
 	memcpy(mad->data + row->bit / 8, bytes, row->width / 8);
 }
 
+void
+mad_put_ece(struct mad *mad, const struct cm_ece *ece)
+{
+	if (mad_attr_of(mad) == MAD_REQ) {
+		mad_put(mad, MAD_REQ_vendor_id, ece->vendor_id);
+	} else {
+		mad_put(mad, MAD_REP_vendor_id_high, ece->vendor_id >> 16);
+		mad_put(mad, MAD_REP_vendor_id_middle, ece->vendor_id >> 8);
+		mad_put(mad, MAD_REP_vendor_id_low, ece->vendor_id);
+	}
+	mad->modifier = rte_cpu_to_be_32(ece->options);
+}
+
+struct cm_ece
+mad_get_ece(const struct mad *mad)
+{
+	struct cm_ece ece = {.options = rte_be_to_cpu_32(mad->modifier)};
+
+	if (mad_attr_of(mad) == MAD_REQ)
+		ece.vendor_id = (uint32_t)mad_get(mad, MAD_REQ_vendor_id);
+	else
+		ece.vendor_id = (uint32_t)(mad_get(mad, MAD_REP_vendor_id_high) << 16 |
+					   mad_get(mad, MAD_REP_vendor_id_middle) << 8 |
+					   mad_get(mad, MAD_REP_vendor_id_low));
+	return ece;
+}
+
 static uint32_t
 mad_be32_get(const uint8_t *at)
 {

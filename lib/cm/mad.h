@@ -85,6 +85,16 @@ void mad_put(struct mad *mad, enum mad_field field, uint64_t value);
 const uint8_t *mad_bytes(const struct mad *mad, enum mad_field field);
 void mad_put_bytes(struct mad *mad, enum mad_field field, const uint8_t *bytes);
 
+/* Options of a QP for enhanced connection establishment (docs/protocol.md 20.2). */
+struct cm_ece {
+	uint32_t vendor_id; /* 24 bits; 0: the QP has no options */
+	uint32_t options;
+};
+
+/* For a REQ or REP only (asserted). */
+void mad_put_ece(struct mad *mad, const struct cm_ece *ece);
+struct cm_ece mad_get_ece(const struct mad *mad);
+
 /* The sender's communication ID and the receiver's. All messages but SIDR have the first;
  * all but REQ and SIDR have the second. */
 uint32_t mad_local_id(const struct mad *mad);

@@ -203,6 +203,22 @@ cm_request_begin(struct rocade_cm *cm, const union ibv_gid *peer, uint8_t ps,
 	return 0;
 }
 
+/* Keeps the request: it may be repeated without options. */
+static void
+request_fill(struct rocade_cm_id *id, const struct cm_request *begun,
+	const struct rocade_cm_param *p)
+{
+	struct cm_request *req = &id->asked;
+
+	*req = *begun;
+	req->qp = conn_qp_fill(id->qp, p);
+	req->qp.ece = cm_qp_ece(id->qp);
+	if (p->private_len != 0)
+		memcpy(id->private, p->private_data, p->private_len);
+	req->private = id->private;
+	req->private_len = p->private_len;
+}
+
 EXPORT int
 rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *peer,
 	uint16_t port, const struct rocade_cm_param *param, void *user,
@@ -224,13 +240,10 @@ rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *
 		return ENOMEM;
 	if (p.path_mtu == 0)
 		p.path_mtu = cm->ctx->dev->active_mtu;
-	req.qp = conn_qp_fill(qp, &p);
-	req.private = p.private_data;
-	req.private_len = p.private_len;
 	id->qp = qp;
+	request_fill(id, &req, &p);
 	conn_param_keep(id, &p);
-	rc = cm_connect(cm_port_lock(cm->port), &req, id, engine_clock(), &id->conn);
-	cm_port_unlock(cm->port);
+	rc = cm_id_ask(id);
 	if (rc != 0) {
 		free(id);
 		return rocade_fail(-rc, "cannot connect: %s", strerror(-rc));
@@ -246,6 +259,7 @@ rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 	const struct cm_event *r = &id->request;
 	struct rocade_cm_param p;
 	struct cm_qp local;
+	struct cm_ece own;
 	int rc = conn_param_read(param, mad_private_max(MAD_REP), &p);
 
 	if (rc == 0)
@@ -257,12 +271,14 @@ rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 	conn_param_keep(id, &p);
 	id->qp = qp;
 	id->user = user;
+	local = conn_qp_fill(qp, &p);
+	own = cm_qp_ece(qp);
+	local.ece = cm_qp_agree(qp, &own, &r->qp.ece);
 	/* Before the REP is sent: the peer may answer it with data (IBA 12.9.7.2). */
 	rc = cm_qp_rtr(id, r, r->qp.path_mtu);
 	if (rc != 0)
 		return rocade_fail(rc, "cannot move the QP to RTR: %s", strerror(rc));
 	cm_qp_listener_add(id);
-	local = conn_qp_fill(qp, &p);
 	cm_port_lock(id->cm->port);
 	rc = cm_accept(id->conn, &local, p.private_data, p.private_len, engine_clock());
 	cm_port_unlock(id->cm->port);

@@ -30,7 +30,9 @@ struct rocade_cm_id {
 	struct ibv_qp *qp;
 	void *user;
 	struct rocade_cm_param param;
-	struct cm_event request; /* passive side: the request */
+	struct cm_event request;          /* passive side: the request */
+	struct cm_request asked;          /* active side: the request */
+	uint8_t private[CMA_REQ_PRIVATE]; /* of `asked` */
 	/* passive side: event listener that reports data arriving before the RTU */
 	struct qp_listener qp_listener;
 	bool listening;
@@ -56,11 +58,19 @@ int cm_request_begin(struct rocade_cm *cm, const union ibv_gid *peer, uint8_t ps
 
 /* Returns NULL, with the error text set, if there is no memory. */
 struct rocade_cm_id *cm_id_new(struct rocade_cm *cm, void *user);
+/* Sends id->asked. Returns 0, or a negative errno value: id->conn is unchanged. */
+int cm_id_ask(struct rocade_cm_id *id);
 /* Move the QP from INIT to RTR, and on to RTS, with the peer's QP attributes. Return 0 or
  * an errno value. Called without a lock, because they take the engine locks. */
 int cm_qp_rtr(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned mtu);
 int cm_qp_rts(const struct rocade_cm_id *id, const struct cm_event *peer,
 	unsigned timeout, unsigned retry_count);
+/* Returns the options of the QP for ECE (docs/protocol.md 20.2). */
+struct cm_ece cm_qp_ece(struct ibv_qp *qp);
+/* Agrees on the extensions that this end has offered and that the peer's options name.
+ * Returns the options for the REP: zeros to a peer of another vendor. */
+struct cm_ece cm_qp_agree(
+	struct ibv_qp *qp, const struct cm_ece *offered, const struct cm_ece *peer);
 void cm_qp_listener_add(struct rocade_cm_id *id);
 /* Does nothing if the QP has no event listener. */
 void cm_qp_listener_remove(struct rocade_cm_id *id);

@@ -49,8 +49,10 @@ reply_handle(struct cm_event *e)
 {
 	struct rocade_cm_id *id = e->user;
 	const struct rocade_cm_param *p = &id->param;
-	int rc = cm_qp_rtr(id, e, p->path_mtu);
+	int rc;
 
+	(void)cm_qp_agree(id->qp, &id->asked.qp.ece, &e->qp.ece);
+	rc = cm_qp_rtr(id, e, p->path_mtu);
 	if (rc == 0)
 		rc = cm_qp_rts(id, e, p->timeout != 0 ? p->timeout : ACK_TIMEOUT,
 			p->retry_count);
@@ -65,6 +67,25 @@ reply_handle(struct cm_event *e)
 	cm_port_unlock(id->cm->port);
 	e->type = CM_EVENT_REJECTED;
 	e->status = -rc;
+	return true;
+}
+
+/* Sends the request once more, without options, if the peer has rejected it for them.
+ * Returns false if the event is for the user. */
+static bool
+rejected_handle(const struct cm_event *e)
+{
+	struct rocade_cm_id *id = e->user;
+
+	if (e->status != CM_REJ_VENDOR_OPTION || id->asked.qp.ece.vendor_id == 0 ||
+		id->qp->state != IBV_QPS_INIT)
+		return false;
+	id->asked.qp.ece = (struct cm_ece){.vendor_id = 0};
+	if (cm_id_ask(id) != 0)
+		return false;
+	cm_port_lock(id->cm->port);
+	cm_release(e->conn, engine_clock());
+	cm_port_unlock(id->cm->port);
 	return true;
 }
 
@@ -211,6 +232,8 @@ event_fetch(struct rocade_cm *cm, struct rocade_cm_event *event)
 			cm_qp_listener_remove(e.user);
 		if (e.type == CM_EVENT_REPLY)
 			good = reply_handle(&e);
+		else if (e.type == CM_EVENT_REJECTED)
+			good = !rejected_handle(&e);
 		else if (e.type == CM_EVENT_ESTABLISHED)
 			established_handle(&e);
 		else if (e.type == CM_EVENT_SIDR_REPLY)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "verbs/verbs_cm.h"
+#include "wire/extensions.h"
 
 #define HOP_LIMIT 64
 
@@ -22,6 +23,39 @@ cm_id_new(struct rocade_cm *cm, void *user)
 	id->cm = cm;
 	id->user = user;
 	return id;
+}
+
+int
+cm_id_ask(struct rocade_cm_id *id)
+{
+	int rc = cm_connect(
+		cm_port_lock(id->cm->port), &id->asked, id, engine_clock(), &id->conn);
+
+	cm_port_unlock(id->cm->port);
+	return rc;
+}
+
+struct cm_ece
+cm_qp_ece(struct ibv_qp *qp)
+{
+	struct ibv_ece ece;
+
+	if (ibv_query_ece(qp, &ece) != 0)
+		return (struct cm_ece){.vendor_id = 0};
+	return (struct cm_ece){.vendor_id = ece.vendor_id, .options = ece.options};
+}
+
+struct cm_ece
+cm_qp_agree(struct ibv_qp *qp, const struct cm_ece *offered, const struct cm_ece *peer)
+{
+	struct ibv_ece ece = {.vendor_id = EXT_VENDOR_ID,
+		.options = ext_options(ext_common(offered->vendor_id, offered->options) &
+				       ext_common(peer->vendor_id, peer->options))};
+
+	/* The options that are written back have no version if they are empty. */
+	if (ibv_set_ece(qp, &ece) != 0 || peer->vendor_id != EXT_VENDOR_ID)
+		return (struct cm_ece){.vendor_id = 0};
+	return (struct cm_ece){.vendor_id = ece.vendor_id, .options = ece.options};
 }
 
 int

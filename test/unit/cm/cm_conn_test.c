@@ -83,6 +83,58 @@ events_carry_the_peers_values(void **state)
 	cm_pair_fini(&pair);
 }
 
+/* REQ and REP carry the options of ECE; the other messages have none. */
+static void
+options_are_exchanged(void **state)
+{
+	static const struct cm_ece none;
+	struct cm_request req = request_from(A, 0x111);
+	struct cm_qp qp = passive_qp;
+	struct cm_conn *a, *b;
+	struct cm_event e;
+	struct mad mad;
+
+	cm_pair_init(&pair, 4);
+	req.qp.ece = (struct cm_ece){.vendor_id = 0xffeedd, .options = 0xccbbaa99};
+	qp.ece = (struct cm_ece){.vendor_id = 0x112233, .options = 0x44556677};
+	assert_int_equal(cm_connect(pair.cm[A], &req, "a", pair.now, &a), 0);
+	cm_pair_drain(&pair);
+	e = expect_event(&pair, B, CM_EVENT_REQUEST);
+	assert_memory_equal(&e.qp.ece, &req.qp.ece, sizeof(none));
+	b = e.conn;
+	assert_int_equal(cm_accept(b, &qp, NULL, 0, pair.now), 0);
+	cm_pair_drain(&pair);
+	e = expect_event(&pair, A, CM_EVENT_REPLY);
+	assert_memory_equal(&e.qp.ece, &qp.ece, sizeof(none));
+	assert_int_equal(cm_confirm(a, NULL, 0, pair.now), 0);
+	mad = mad_take(&pair, A);
+	assert_int_equal(mad_attr_of(&mad), MAD_RTU);
+	assert_int_equal(mad.modifier, 0);
+	assert_int_equal(mad_deliver(&pair, B, &mad), CM_DROP_none);
+	cm_release(b, pair.now);
+	mad = mad_take(&pair, B);
+	assert_int_equal(mad_attr_of(&mad), MAD_DREQ);
+	assert_int_equal(mad.modifier, 0);
+	assert_int_equal(mad_deliver(&pair, A, &mad), CM_DROP_none);
+	cm_pair_drain(&pair);
+	cm_release(a, pair.now);
+	cm_pair_advance(&pair, TIMEWAIT_NS + NS_PER_SEC);
+	/* Without options. */
+	req.qp.ece = none;
+	assert_int_equal(cm_connect(pair.cm[A], &req, "a", pair.now, &a), 0);
+	cm_pair_drain(&pair);
+	e = expect_event(&pair, B, CM_EVENT_REQUEST);
+	assert_memory_equal(&e.qp.ece, &none, sizeof(none));
+	assert_int_equal(cm_accept(e.conn, &passive_qp, NULL, 0, pair.now), 0);
+	cm_release(e.conn, pair.now);
+	cm_pair_drain(&pair);
+	e = expect_event(&pair, A, CM_EVENT_REPLY);
+	assert_memory_equal(&e.qp.ece, &none, sizeof(none));
+	cm_release(a, pair.now);
+	cm_pair_drain(&pair);
+	cm_pair_fini(&pair);
+}
+
 static void
 reject_of_a_request(void **state)
 {
@@ -182,6 +234,7 @@ invalid_arguments_are_refused(void **state)
 	REFUSED(r.qp.rnr_retry = 8);
 	REFUSED(r.qp.transport = CM_RD);
 	REFUSED(r.qp.transport = 4);
+	REFUSED(r.qp.ece.vendor_id = 1u << 24);
 	REFUSED((r.private = much, r.private_len = CMA_REQ_PRIVATE + 1));
 	REFUSED(memset(r.path.dgid, 0, 16));
 	REFUSED(memset(r.path.sgid, 0, 16));
@@ -198,6 +251,9 @@ invalid_arguments_are_refused(void **state)
 	assert_int_equal(cm_accept(b, &qp, NULL, 0, pair.now), -EINVAL);
 	qp.qpn = 5;
 	qp.rnr_retry = 8;
+	assert_int_equal(cm_accept(b, &qp, NULL, 0, pair.now), -EINVAL);
+	qp = passive_qp;
+	qp.ece.vendor_id = 1u << 24;
 	assert_int_equal(cm_accept(b, &qp, NULL, 0, pair.now), -EINVAL);
 	assert_int_equal(cm_accept(b, &passive_qp, much, 197, pair.now), -EINVAL);
 	assert_int_equal(cm_reject(b, CM_REJ_CONSUMER, much, 149, pair.now), -EINVAL);
@@ -315,6 +371,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connect_and_disconnect),
 		cmocka_unit_test(events_carry_the_peers_values),
+		cmocka_unit_test(options_are_exchanged),
 		cmocka_unit_test(reject_of_a_request),
 		cmocka_unit_test(reject_of_a_reply),
 		cmocka_unit_test(calls_in_wrong_states_fail),

@@ -273,6 +273,38 @@ sidr_and_mra_fields(void **state)
 
 /* ---- Refused ---- */
 
+/* The places where Linux has the options, too: in front of the service ID of a REQ,
+ * behind three numbers of a REP, and in the MAD header. */
+static void
+options_of_ece(void **state)
+{
+	static const uint8_t options[] = {0x10, 0x20, 0x30, 0x41};
+	static const struct {
+		enum mad_attr attr;
+		uint8_t at[3]; /* of the MAD */
+	} rows[] = {{MAD_REQ, {29, 30, 31}}, {MAD_REP, {39, 43, 47}}};
+	const struct cm_ece ece = {.vendor_id = 0x02524f, .options = 0x10203041};
+
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		uint8_t want[MAD_LEN];
+		struct cm_ece got;
+		struct mad mad;
+
+		mad_init(&mad, rows[i].attr, 0);
+		memset(mad.data, 0xee, sizeof(mad.data));
+		memcpy(want, &mad, MAD_LEN);
+		want[rows[i].at[0]] = 0x02;
+		want[rows[i].at[1]] = 0x52;
+		want[rows[i].at[2]] = 0x4f;
+		memcpy(want + 20, options, sizeof(options));
+		mad_put_ece(&mad, &ece);
+		assert_memory_equal(&mad, want, MAD_LEN);
+		got = mad_get_ece(&mad);
+		assert_int_equal(got.vendor_id, ece.vendor_id);
+		assert_int_equal(got.options, ece.options);
+	}
+}
+
 static void
 invalid_mads_are_refused(void **state)
 {
@@ -328,6 +360,7 @@ main(void)
 		cmocka_unit_test(cma_header_of_ipv6),
 		cmocka_unit_test(invalid_cma_header_is_refused),
 		cmocka_unit_test(sidr_and_mra_fields),
+		cmocka_unit_test(options_of_ece),
 		cmocka_unit_test(invalid_mads_are_refused),
 	};
 
