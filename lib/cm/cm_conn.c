@@ -11,7 +11,6 @@
 #define LID_ROCE 0xFFFF
 #define HOP_LIMIT 64
 #define PKEY 0xFFFF
-#define VENDOR_ID_MAX 0xFFFFFFu
 
 static bool
 path_valid(const struct cm_path *path)
@@ -108,7 +107,8 @@ cm_connect(struct cm *cm, const struct cm_request *req, void *user, uint64_t now
 	if (!path_valid(&req->path) || !qpn_is_ordinary(qp->qpn) || qp->path_mtu < 1 ||
 		qp->path_mtu > 5 || qp->retry_count > 7 || qp->rnr_retry > 7 ||
 		qp->transport > CM_XRC || qp->transport == CM_RD ||
-		qp->ece.vendor_id > VENDOR_ID_MAX || req->private_len > CMA_REQ_PRIVATE)
+		qp->ece.vendor_id > CM_VENDOR_ID_MAX ||
+		req->private_len > CMA_REQ_PRIVATE)
 		return -EINVAL;
 	conn = conn_open(cm, req, CM_REQ_SENT, user, now);
 	if (conn == NULL)
@@ -150,7 +150,7 @@ cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, siz
 	if (conn->state != CM_REQ_RCVD)
 		return -ENOTCONN;
 	if (!qpn_is_ordinary(qp->qpn) || qp->rnr_retry > 7 ||
-		qp->ece.vendor_id > VENDOR_ID_MAX || len > mad_private_max(MAD_REP))
+		qp->ece.vendor_id > CM_VENDOR_ID_MAX || len > mad_private_max(MAD_REP))
 		return -EINVAL;
 	conn->local_qpn = qp->qpn;
 	conn_mad_init(conn, rep, MAD_REP, conn->tid);

@@ -87,9 +87,10 @@ void mad_put_bytes(struct mad *mad, enum mad_field field, const uint8_t *bytes);
 
 /* Options of a QP for enhanced connection establishment (docs/protocol.md 20.2). */
 struct cm_ece {
-	uint32_t vendor_id; /* 24 bits; 0: the QP has no options */
+	uint32_t vendor_id; /* up to CM_VENDOR_ID_MAX; 0: the QP has no options */
 	uint32_t options;
 };
+#define CM_VENDOR_ID_MAX 0xFFFFFFu
 
 /* For a REQ or REP only (asserted). */
 void mad_put_ece(struct mad *mad, const struct cm_ece *ece);

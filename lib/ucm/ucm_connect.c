@@ -9,14 +9,17 @@
 
 #define BACKLOG_MAX 1024
 
-/* Returns -EINVAL if the QP belongs to another process. */
+/* Returns -EINVAL if the QP belongs to another process, or for a vendor ID that no message
+ * can carry. Without ECE, as from a library of before 2020, ece is zero. */
 static int
 qp_read(const struct ucm_call *call, struct ucm_id *id,
-	const struct rdma_ucm_conn_param *p)
+	const struct rdma_ucm_conn_param *p, const struct rdma_ucm_ece *ece)
 {
 	const struct ucm_conf *conf = &call->ucm->conf;
 
 	if (!conf->ops.owns_qpn(call->session->owner, p->qp_num))
+		return -EINVAL;
+	if (ece->vendor_id > CM_VENDOR_ID_MAX)
 		return -EINVAL;
 	id->local = (struct cm_qp){
 		.qpn = p->qp_num,
@@ -26,6 +29,7 @@ qp_read(const struct ucm_call *call, struct ucm_id *id,
 		.rnr_retry = p->rnr_retry_count & 7,
 		.srq = p->srq != 0,
 		.flow_control = p->flow_control != 0,
+		.ece = {.vendor_id = ece->vendor_id, .options = ece->attr_mod},
 		.retry_count = p->retry_count & 7,
 		.path_mtu = conf->path_mtu,
 		.transport = ucm_id_transport(id),
@@ -48,7 +52,7 @@ ucm_do_connect(struct ucm_call *call)
 	if (p->private_data_len > (ucm_id_is_ud(id) ? CMA_SIDR_PRIVATE : CMA_REQ_PRIVATE))
 		return -EINVAL;
 	if (!ucm_id_is_ud(id))
-		rc = qp_read(call, id, p);
+		rc = qp_read(call, id, p, &cmd->ece);
 	if (rc != 0)
 		return rc;
 	memcpy(id->private, p->private_data, p->private_data_len);
@@ -140,7 +144,7 @@ passive_accept(
 			p->qkey != 0 ? p->qkey : UCM_QKEY, p->private_data,
 			p->private_data_len, call->now);
 	} else {
-		rc = qp_read(call, id, p);
+		rc = qp_read(call, id, p, &cmd->ece);
 		if (rc == 0)
 			rc = cm_accept(id->conn, &id->local, p->private_data,
 				p->private_data_len, call->now);

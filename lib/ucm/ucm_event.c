@@ -9,8 +9,9 @@
 #include "ucm/ucm_event.h"
 
 static void
-conn_fill(struct rdma_ucm_conn_param *p, const struct cm_event *event)
+conn_fill(struct rdma_ucm_event_resp *resp, const struct cm_event *event)
 {
+	struct rdma_ucm_conn_param *p = &resp->param.conn;
 	size_t len = RTE_MIN(event->private_len, (size_t)UINT8_MAX);
 
 	p->qp_num = event->qp.qpn;
@@ -20,6 +21,9 @@ conn_fill(struct rdma_ucm_conn_param *p, const struct cm_event *event)
 	p->retry_count = event->qp.retry_count;
 	p->rnr_retry_count = event->qp.rnr_retry;
 	p->srq = event->qp.srq;
+	/* librdmacm reads it in CONNECT_REQUEST and CONNECT_RESPONSE. */
+	resp->ece.vendor_id = event->qp.ece.vendor_id;
+	resp->ece.attr_mod = event->qp.ece.options;
 	if (len != 0)
 		memcpy(p->private_data, event->private, len);
 	p->private_data_len = (uint8_t)len;
@@ -58,7 +62,7 @@ ucm_event_raise(struct ucm_id *id, enum ucm_event_type type, const struct cm_eve
 	if (ucm_id_is_ud(id))
 		ud_fill(id, &e->resp.param.ud, event);
 	else
-		conn_fill(&e->resp.param.conn, event);
+		conn_fill(&e->resp, event);
 	ucm_event_put(e);
 }
 
@@ -132,7 +136,7 @@ on_connect_request(struct ucm_id *listener, const struct cm_event *event, uint64
 	id->request = e;
 	e->resp.id = id->number;
 	if (event->type == CM_EVENT_REQUEST)
-		conn_fill(&e->resp.param.conn, event);
+		conn_fill(&e->resp, event);
 	else
 		ud_fill(id, &e->resp.param.ud, event);
 	ucm_event_put(e);
