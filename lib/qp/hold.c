@@ -95,8 +95,7 @@ hold_get(struct hold_arena *arena, struct qp *qp)
 	TAILQ_INSERT_TAIL(&arena->waiting, hold, link);
 	TAILQ_INIT(&hold->packets);
 	hold->qp = qp;
-	hold->sack_due = false;
-	qp->resp.hold = (hold - arena->holds + 1) & 0x7F;
+	qp->resp.hold = (hold - arena->holds + 1) & 0x3F;
 	return hold;
 }
 
@@ -108,9 +107,9 @@ hold_end(struct hold_arena *arena, struct qp *qp)
 
 	TAILQ_REMOVE(&arena->waiting, hold, link);
 	TAILQ_INSERT_HEAD(&arena->unused, hold, link);
-	hold->sack_due = false;
-	resp_due_changed(qp);
 	qp->resp.hold = 0;
+	qp->resp.sack_due = false;
+	resp_due_changed(qp);
 }
 
 static const uint8_t *
@@ -225,7 +224,7 @@ hold_sack_owe(struct qp *qp, uint32_t psn)
 
 	if (hold == NULL || qp->peer == NULL || !peer_sacks(qp->peer))
 		return;
-	hold->sack_due = true;
+	qp->resp.sack_due = true;
 	hold->echo = psn;
 	resp_due_changed(qp);
 }
@@ -243,7 +242,7 @@ hold_sack_take(struct qp *qp, struct seth *seth)
 
 		seth->map[bit / 8] |= (uint8_t)(1 << bit % 8);
 	}
-	hold->sack_due = false;
+	qp->resp.sack_due = false;
 	resp_due_changed(qp);
 }
 

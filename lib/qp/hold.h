@@ -18,7 +18,7 @@
 #include "qp/qp.h"
 
 #define HOLD_PACKETS 512 /* of an engine: four QPs that hold as many as they can */
-#define HOLD_QPS 64      /* QPs of an engine that hold any; qp->resp.hold has 7 bits */
+#define HOLD_QPS 63      /* QPs of an engine that hold any; qp->resp.hold has 6 bits */
 /* Longest packet from the IP header to the end of the payload: IPv6, UDP, BTH, extended
  * headers, payload. */
 #define HOLD_BYTES (40 + 8 + 12 + EXT_LEN_MAX + 4096)
@@ -35,8 +35,8 @@ struct hold {
 	struct qp *qp;
 	struct held_packets packets; /* ordered by PSN */
 	TAILQ_ENTRY(hold) link;
-	bool sack_due; /* a selective acknowledgement is to be sent */
-	uint32_t echo; /* sack_due: PSN of the packet that caused it */
+	uint32_t
+		echo; /* of the selective acknowledgement that is due: PSN of its cause */
 };
 TAILQ_HEAD(holds, hold);
 
@@ -69,13 +69,6 @@ void hold_put(struct qp *qp, struct held_packet *packet);
 /* Packet psn has changed what the QP holds: if it holds any, and its peer understands
  * selective acknowledgements, one is due. */
 void hold_sack_owe(struct qp *qp, uint32_t psn);
-
-static inline bool
-hold_sack_due(const struct qp *qp)
-{
-	return unlikely(qp->resp.hold != 0) &&
-	       qp->shared->hold->holds[qp->resp.hold - 1].sack_due;
-}
 
 /* Fills in the selective acknowledgement, which is no longer due then. */
 void hold_sack_take(struct qp *qp, struct seth *seth);

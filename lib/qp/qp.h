@@ -189,7 +189,8 @@ struct responder {
 	uint8_t msg;       /* op_kind of the message in progress; OP_UNKNOWN: none is */
 	bool wqe_held;     /* qp->wqe is a receive that was taken and is not completed */
 	bool cnp_due : 1;  /* a congestion notification is to be sent, see cnp.h */
-	uint8_t hold : 7;  /* 1 + index in hold_arena.holds; 0: the QP holds no packets */
+	bool sack_due : 1; /* a selective acknowledgement is to be sent, see hold.h */
+	uint8_t hold : 6;  /* 1 + index in hold_arena.holds; 0: the QP holds no packets */
 	uint32_t received; /* bytes of the message so far */
 	struct sge_pos pos;
 	/* WRITE in progress. */
@@ -222,8 +223,7 @@ struct qp_sched {
 	struct wheel_timer timer;
 };
 
-/* Attributes that only requester, responder and queries read: of ibv_modify_qp(3), and what
- * was agreed on with ibv_set_ece(3). */
+/* Attributes of ibv_modify_qp(3) that only requester, responder and queries read. */
 struct qp_params {
 	uint8_t timeout; /* code; 0: none */
 	uint8_t retry_cnt;
@@ -234,8 +234,7 @@ struct qp_params {
 	uint8_t path_mtu; /* enum ibv_mtu */
 	bool sqd_notify;
 	uint16_t pkey_index;
-	uint8_t extensions; /* EXT_* that were agreed on for this connection */
-	uint32_t qkey;      /* UD */
+	uint32_t qkey; /* UD */
 };
 static_assert(sizeof(struct qp_params) == 16, "at the end of the requester's lines");
 
@@ -243,7 +242,7 @@ struct qp {
 	/* Members read by dispatch, in both directions, and by posts. */
 	uint32_t qpn;
 	uint32_t dest_qpn;
-	/* resp_res_pending(), resp.cnp_due or hold_sack_due(), see resp_due_changed() */
+	/* see resp_due_changed() */
 	bool resp_due;
 	uint8_t type;       /* enum ibv_qp_type */
 	uint8_t pmtu_shift; /* 8..12 */

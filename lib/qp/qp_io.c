@@ -145,7 +145,7 @@ resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 	if (qp->aeth_pending != 0 && burst.built < n &&
 		(likely(!qp->resp_due) || !resp_res_pending(qp)))
 		resp_ack_build(qp, &pkts[burst.built++]);
-	if (unlikely(qp->resp_due) && burst.built < n && hold_sack_due(qp))
+	if (unlikely(qp->resp_due) && burst.built < n && qp->resp.sack_due)
 		resp_sack_build(qp, &pkts[burst.built++]);
 	return burst.built;
 }

@@ -44,6 +44,21 @@ receive_cursor(const struct qp *qp, struct sge_pos *pos)
 		qp->srq != NULL ? qp->srq->pd : qp->pd, pos};
 }
 
+/* True if responses of READs, atomics and the like are to be sent. */
+static inline bool
+resp_res_pending(const struct qp *qp)
+{
+	return qp->resp.res_next != qp->resp.res_end;
+}
+
+/* Call after every write of res_next, res_end, cnp_due or sack_due: updates qp->resp_due, which is
+ * read far more often. */
+static inline void
+resp_due_changed(struct qp *qp)
+{
+	qp->resp_due = resp_res_pending(qp) | qp->resp.cnp_due | qp->resp.sack_due;
+}
+
 /* admit.c: rows 3 to 6 of docs/protocol.md 8.2. Returns DROP_none if the QP accepts the
  * packet. */
 enum drop_reason qp_admit(const struct qp *qp, const struct pkt_view *view);

@@ -9,6 +9,7 @@
 #define ROCADE_QP_REQ_H
 
 #include "qp/qp_state.h"
+#include "qp/sack_board.h"
 #include "qp/wr_row.h"
 
 /* True if all packets of a request lie before psn. Compares the last PSN, not the end: a
@@ -82,9 +83,6 @@ req_response_taken(struct qp *qp)
 	if (likely(qp->peer != NULL && !qp->req.stalled))
 		peer_charge(&qp->peer->read, 1, 0);
 }
-
-/* sack.c: the packets that the peer holds. To be called only if req.sacked is set. */
-uint32_t sack_held(const struct qp *qp);
 
 /* Brings the counts of the peer's windows up to date with una_psn, next_psn, reads and
  * stalled. */

@@ -59,7 +59,7 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 	req->rtt_una = (uint8_t)req->una_psn;
 	qp->peer = peer;
 	if (peer != NULL) {
-		peer->extensions |= qp->params.extensions;
+		peer->extensions |= qp->extensions;
 		peer_charge(&peer->read, 0, req->reading);
 	}
 	req_account(qp);

@@ -8,25 +8,10 @@
 #ifndef ROCADE_QP_RESP_H
 #define ROCADE_QP_RESP_H
 
-#include "qp/hold.h"
 #include "qp/qp_state.h"
 
 /* hold.c: for resp_advance(), while qp->resp.wait is not RESP_OPEN. */
 enum verdict resp_hole_filled(struct qp *qp);
-
-static inline bool
-resp_res_pending(const struct qp *qp)
-{
-	return qp->resp.res_next != qp->resp.res_end;
-}
-
-/* Call after every write of res_next, res_end, cnp_due or sack_due (hold.h): updates qp->resp_due, which is
- * read far more often. */
-static inline void
-resp_due_changed(struct qp *qp)
-{
-	qp->resp_due = resp_res_pending(qp) | qp->resp.cnp_due | hold_sack_due(qp);
-}
 
 /* Sets ePSN: the packets before it were executed. Returns VERDICT_GO, or VERDICT_FILLED if
  * the QP holds packets. If qp->resp.wait is RESP_OPEN afterwards, the responder waits for

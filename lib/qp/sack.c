@@ -44,13 +44,6 @@ sack_boards_fini(struct sack_boards *boards)
 
 /* Data path. */
 
-static struct sack_board *
-board_of(const struct qp *qp)
-{
-	assert(qp->req.sacked);
-	return &qp->shared->sack->boards[qp->sack_board];
-}
-
 /* Returns the QP's scoreboard, which it takes if it has none; NULL: none is free. */
 static struct sack_board *
 board_get(struct qp *qp)
@@ -59,7 +52,7 @@ board_get(struct qp *qp)
 	struct sack_board *board;
 
 	if (qp->req.sacked)
-		return board_of(qp);
+		return sack_board_of(qp);
 	board = boards != NULL ? TAILQ_FIRST(&boards->free) : NULL;
 	if (board == NULL)
 		return NULL;
@@ -74,14 +67,8 @@ board_get(struct qp *qp)
 void RARE
 sack_drop(struct qp *qp)
 {
-	TAILQ_INSERT_HEAD(&qp->shared->sack->free, board_of(qp), link);
+	TAILQ_INSERT_HEAD(&qp->shared->sack->free, sack_board_of(qp), link);
 	qp->req.sacked = false;
-}
-
-uint32_t RARE
-sack_held(const struct qp *qp)
-{
-	return board_of(qp)->held_count;
 }
 
 /* Returns the first PSN from una_psn on that no scoreboard may cover. */
@@ -274,7 +261,7 @@ sack_nak(struct qp *qp, bool *lost)
 	if (!sack_agreed(qp))
 		return false;
 	/* The peer has dropped what it held. */
-	if (qp->req.sacked && psn_bit(&board_of(qp)->held, psn))
+	if (qp->req.sacked && psn_bit(&sack_board_of(qp)->held, psn))
 		sack_drop(qp);
 	board = board_get(qp);
 	if (board == NULL)
@@ -292,7 +279,7 @@ sack_nak(struct qp *qp, bool *lost)
 void RARE
 sack_advanced(struct qp *qp, uint32_t before)
 {
-	struct sack_board *board = board_of(qp);
+	struct sack_board *board = sack_board_of(qp);
 	uint32_t una = qp->req.una_psn, psn;
 
 	if (psn_diff(una, board->end) >= 0) {
@@ -310,7 +297,7 @@ sack_advanced(struct qp *qp, uint32_t before)
 bool RARE
 sack_due(const struct qp *qp, uint32_t *psn)
 {
-	const struct sack_board *board = board_of(qp);
+	const struct sack_board *board = sack_board_of(qp);
 
 	if (board->due_count == 0)
 		return false;
@@ -323,7 +310,7 @@ sack_due(const struct qp *qp, uint32_t *psn)
 void RARE
 sack_copied(struct qp *qp, uint32_t psn, uint64_t now)
 {
-	struct sack_board *board = board_of(qp);
+	struct sack_board *board = sack_board_of(qp);
 	struct requester *req = &qp->req;
 
 	if (psn_bit(&board->due, psn)) {

@@ -16,42 +16,12 @@
  * does for other peers. A scoreboard ends at the first READ, atomic or the like: their
  * requests take PSNs of which no packet is sent.
  *
- * Called by qp_io.c, completer.c and requester.c, with the engine lock held.
+ * Called by qp_io.c, completer.c, requester.c and flush.c, with the engine lock held.
  */
 #ifndef ROCADE_QP_SACK_H
 #define ROCADE_QP_SACK_H
 
-#include <sys/queue.h>
-
 #include "qp/req.h"
-
-#define SACK_BOARDS 64 /* of an engine */
-
-/* A packet that was sent again. */
-struct sack_copy {
-	uint32_t psn;
-	uint32_t
-		sent_psn; /* req.sent_psn at that time: later packets were sent after it */
-	uint32_t number;  /* counts the copies of a scoreboard; 0: there is none */
-	uint32_t copied_ns; /* low 32 bits of that time */
-};
-
-struct sack_board {
-	TAILQ_ENTRY(sack_board) link; /* among the free ones */
-	/* A bit for each packet from una_psn up to end: */
-	struct psn_bits held; /* the peer holds it, or has said so once */
-	struct psn_bits due;  /* it is lost: a copy is to be sent */
-	uint32_t end; /* after the last held packet, or the one that a NAK named */
-	uint32_t copies;
-	uint16_t held_count, due_count;
-	struct sack_copy copy[QP_MAX_UNACKED]; /* the last one of each packet, by PSN */
-};
-TAILQ_HEAD(sack_board_list, sack_board);
-
-struct sack_boards {
-	struct sack_board *boards;
-	struct sack_board_list free;
-};
 
 /* Returns 0 or -ENOMEM. */
 int sack_boards_init(struct sack_boards *boards);

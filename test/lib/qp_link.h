@@ -214,7 +214,7 @@ struct pkt_spec {
 	uint64_t value;         /* AtomicAckETH */
 	uint32_t qkey, src_qpn; /* DETH */
 	struct seth seth;
-	uint16_t pkey;          /* 0: the default one */
+	uint16_t pkey; /* 0: the default one */
 	bool pkey_zero;
 	uint32_t dest_qpn;     /* 0: that of the QP */
 	uint8_t src_ip_change; /* added to the last byte of the addresses */

@@ -151,7 +151,7 @@ victim_bring_up(struct victim *v)
 				.dgid = adversary.gid[v->ipv6]}},
 	};
 
-	to_qp(v->qp)->qp->params.extensions = v->qp->qp_num & 1 ? EXT_SACK : 0;
+	to_qp(v->qp)->qp->extensions = v->qp->qp_num & 1 ? EXT_SACK : 0;
 	victim_modify(v, &attr, IBV_QPS_INIT,
 		IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 			(ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));

@@ -259,8 +259,7 @@ extensions_choose(const struct end *e)
 {
 	struct qp *qp = to_qp(e->qp)->qp;
 
-	qp->params.extensions =
-		(sim.seed + e->number + e->conn->life) % 4 != 0 ? EXT_SACK : 0;
+	qp->extensions = (sim.seed + e->number + e->conn->life) % 4 != 0 ? EXT_SACK : 0;
 }
 
 static void

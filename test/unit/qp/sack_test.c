@@ -362,7 +362,7 @@ dropped_packets_are_sent_again(void **state)
 	close_pair();
 }
 
-/* What is held ends at a READ. Its requests are repeated as always. */
+/* The scoreboard ends at a READ, whose request the requester goes back for. */
 static void
 reads_end_what_is_held(void **state)
 {
