@@ -169,7 +169,7 @@ service_opcode(const struct host *to, uint8_t low, uint8_t any)
 {
 	switch (any ? IBV_QPT_RAW_PACKET : (int)to->qp.type) {
 	case IBV_QPT_RC:
-		return low % 0x1E;
+		return low % 0x1F == 0x1E ? OPCODE_SACK : low % 0x1F;
 	case IBV_QPT_UC:
 		return (uint8_t)(0x20 + low % 0x0C);
 	case IBV_QPT_UD:
@@ -213,6 +213,10 @@ step_packet(struct host *to, const struct step *s, struct input *in)
 
 	if (op_rows[c.opcode].kind == OP_UNKNOWN)
 		return;
+	c.seth.version = how & 0x10 ? third : SETH_VERSION << 4;
+	be24_put(c.seth.echo, c.psn + second % 16);
+	memcpy(c.seth.map, &s->x, sizeof(s->x));
+	memcpy(c.seth.map + 2, &s->y, sizeof(s->y));
 	if (how & 0x40) {
 		c.pkey = (uint16_t)(third & 1 ? 0x7FFF : 0x1234);
 		c.src_ip_change = third & 2;

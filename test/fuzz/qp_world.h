@@ -3,6 +3,8 @@
 #ifndef ROCADE_TEST_QP_WORLD_H
 #define ROCADE_TEST_QP_WORLD_H
 
+#include "qp/hold.h"
+#include "qp/sack.h"
 #include "qp_link.h"
 
 #include "fuzz.h"
@@ -28,6 +30,9 @@ struct world {
 	struct qp_link link;
 	uint64_t wr_id;
 	bool granted[2]; /* the key of the granted zone is valid */
+	/* Of both hosts, if they hold packets: then they use selective acknowledgements. */
+	struct hold_arena hold;
+	struct sack_boards sack;
 };
 
 void world_init(struct world *w, const struct step *conf);
