@@ -60,7 +60,7 @@ other_service_is_dropped(void **state)
 		if (opcode == OPCODE_CNP)
 			expect_cnp();
 		else
-			expect_dropped(DROP_qp_type);
+			expect_dropped(opcode == OPCODE_SACK ? DROP_sack : DROP_qp_type);
 	}
 	qp_link_fini(&p);
 }
