@@ -30,6 +30,8 @@ enum random_use {
 	RANDOM_QPNS,
 	RANDOM_SRQN_BASE,
 	RANDOM_SWITCH_TABLES,
+	RANDOM_EXT_TABLE,
+	RANDOM_EXT_TIDS,
 };
 
 struct random_numbers {

@@ -8,14 +8,6 @@
 #include "engine/dev.h"
 #include "wire/wire_gsi.h"
 
-struct gsi_msg {
-	uint8_t sgid[16]; /* the port's address, in both directions */
-	uint8_t dgid[16]; /* the peer's, in both directions */
-	uint8_t bytes[GSI_LEN];
-	/* only of a message to send: it answers the peer, see net_resolve_answer() */
-	bool answer;
-};
-
 struct gsi_user {
 	/* Called by any engine's thread with its lock held. The message is GSI_LEN bytes
 	 * long and was sent to an address of the port, with the Q_Key of QP 1 and a P_Key

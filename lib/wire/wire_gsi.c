@@ -38,7 +38,7 @@ gsi_frame_build(struct pkt *frame, struct path_addr *addr, uint32_t psn,
 
 	addr->udp_sport = roce_udp_sport(0, GSI_QPN, GSI_QPN);
 	addr->hop_limit = HOP_LIMIT;
-	addr->src_qpn = GSI_QPN;
+	addr->src_qpn = GSI_QPN; /* also for ports that use PKT_TX_QPN() */
 	path_hdr_init(&hdr, addr);
 	deth = (struct deth *)frame_begin(&hdr, frame, &bth, GSI_LEN);
 	deth->qkey = rte_cpu_to_be_32(GSI_QKEY);

@@ -12,6 +12,14 @@
 #define GSI_QKEY 0x80010000u
 #define GSI_LEN 256
 
+struct gsi_msg {
+	uint8_t sgid[16]; /* the port's address, in both directions */
+	uint8_t dgid[16]; /* the peer's, in both directions */
+	uint8_t bytes[GSI_LEN];
+	/* only of a message to send: it answers the peer, see net_resolve_answer() */
+	bool answer;
+};
+
 /* Checks that a datagram is one between management agents: returns DROP_none, or why it
  * is not. The caller checks its addresses and ICRC. */
 enum drop_reason gsi_admit(const struct pkt_view *view);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes the initial fuzz corpora: frames of the captures, and scripts of steps.
-Usage: seeds.py CAPTURES OUT; creates OUT/parse, OUT/net, OUT/qp, OUT/cm, OUT/switch and
-OUT/server."""
+Usage: seeds.py CAPTURES OUT; creates OUT/parse, OUT/net, OUT/qp, OUT/cm, OUT/ext,
+OUT/switch and OUT/server."""
 
 import glob
 import os
@@ -247,6 +247,18 @@ def server_scripts(out):
     save(out, "server", "peers", made + take + lie + ask + honest)
 
 
+def ext_seeds(out):
+    """Hosts that answer with an extension, with an error, or not at all; their queries."""
+    ask, send, tick = bytes([0, 0, 0, 1]), b"\x04", bytes([5 + 6 * 20, 10])
+    query = bytes([8, 0, 0, 9]) + bytes(range(40)) + struct.pack(">I", 0x10000001)
+    save(out, "ext", "answered", b"\0" + ask + send + b"\x03\0" + ask + tick + query * 3 + send)
+    save(out, "ext", "error", b"\0" + ask + send + b"\x09\0\x05\x0c" + ask)
+    save(out, "ext", "silent", b"\0" + ask + (send + tick) * 300 + ask)
+    save(out, "ext", "off", b"\x07" + ask + send + query + send)
+    many = b"".join(bytes([0, 0, n >> 8, n & 255]) for n in range(400))
+    save(out, "ext", "many", b"\0" + many + (send + tick) * 250 + many)
+
+
 def main():
     captures, out = sys.argv[1:3]
     for path in sorted(glob.glob(os.path.join(captures, "*.pcap"))):
@@ -257,6 +269,7 @@ def main():
         cm_seeds(out, name, found)
     qp_scripts(out)
     cm_scripts(out)
+    ext_seeds(out)
     switch_scripts(out)
     server_scripts(out)
     net_seeds(out)
