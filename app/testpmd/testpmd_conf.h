@@ -51,7 +51,7 @@ struct conf {
 	uint64_t stats_period;
 
 	uint64_t engines, rxd, txd, peer_window;
-	bool no_cksum_offload, no_cnp;
+	bool no_cksum_offload, no_cnp, no_sack;
 	const char *cc; /* NULL: the default */
 
 	uint64_t qps, qpn_base, psn;

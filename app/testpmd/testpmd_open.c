@@ -30,6 +30,7 @@ port_conf_fill(
 		.peer_window = (uint32_t)conf->peer_window,
 		.no_cksum_offload = conf->no_cksum_offload,
 		.no_cnp = conf->no_cnp,
+		.no_sack = conf->no_sack,
 		.cc = conf->cc};
 	/* IPv6 header, UDP, BTH and extension headers, ICRC: what the path MTU needs on
 	 * top. Below 2048 the 1500 bytes of Ethernet suffice. */

@@ -68,6 +68,7 @@ struct rocade_port_conf {
 	uint32_t peer_window;
 	bool no_cksum_offload; /* compute IPv4 header checksums in software */
 	bool no_cnp;           /* send no CNPs for packets that a switch has marked */
+	bool no_sack; /* no selective acknowledgements, and no host is asked for them */
 	/* Congestion control: "off", or "swift", also with ",target=US", ",window=PACKETS"
 	 * and ",loss=PERMILLE" behind it. NULL: off. See docs/protocol.md 17.2. */
 	const char *cc;

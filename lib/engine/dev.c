@@ -8,6 +8,7 @@
 #include "base/base_env.h"
 #include "engine/dev_control.h"
 #include "engine/engine_state.h"
+#include "engine/gsi.h"
 
 #define RX_RING_DEFAULT 1024
 
@@ -120,6 +121,9 @@ parts_create(struct dev *dev, const struct random_key *random)
 		rc = qp_table_init(
 			&dev->qps, qpn_base_choose(&dev->conf, random), dev->conf.max_qp);
 	}
+	if (rc == 0)
+		rc = gsi_create(random, dev->conf.no_sack || !env_enabled("ROCADE_SACK"),
+			&dev->gsi);
 	for (unsigned i = 0; rc == 0 && i < dev->port.queue_count; i++) {
 		dev->engines[i] = engine_create(dev, i);
 		if (dev->engines[i] == NULL)
@@ -135,6 +139,7 @@ dev_release(struct dev *dev)
 {
 	for (unsigned i = 0; i < dev->engine_count; i++)
 		engine_destroy(dev->engines[i]);
+	gsi_destroy(dev->gsi);
 	if (dev->qps.slots != NULL)
 		qp_table_fini(&dev->qps);
 	if (dev->net != NULL)
@@ -207,7 +212,7 @@ dev_destroy(struct dev *dev)
 {
 	struct port port = dev->port;
 
-	assert(dev->qps.count == 0 && dev->group_count == 0 && dev->gsi == NULL);
+	assert(dev->qps.count == 0 && dev->group_count == 0);
 	dev_release(dev);
 	port.ops->close(port.drv);
 }

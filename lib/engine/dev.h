@@ -68,6 +68,7 @@ struct dev_conf {
 	uint32_t max_qp;       /* 1..2^17 */
 	uint32_t peer_window;  /* packets; 0: half of the port's receive ring */
 	bool no_cnp;           /* send no CNPs for packets with CE */
+	bool no_sack;          /* ask no host for extensions, and announce none */
 	struct cc_conf cc;     /* congestion control */
 	bool mr_fault_handler; /* contexts of the device install it, see mr_fault.h */
 	/* Limits set by the owner of the port; 0: none. The hooks enforce that of QPs. */
@@ -100,8 +101,7 @@ struct dev {
 	enum ibv_mtu active_mtu;
 	uint8_t gids[DEV_GIDS][16]; /* all zero: empty slot */
 	uint32_t next_pd;
-	/* QP 1; NULL: without user. Changed with all engine locks held */
-	struct gsi *gsi;
+	struct gsi *gsi; /* QP 1 */
 	/* Changed with all engine locks held, read with one. */
 	struct group_list groups[DEV_GROUP_BUCKETS];
 	uint32_t group_count;

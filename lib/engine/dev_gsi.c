@@ -8,40 +8,29 @@
 int
 dev_gsi_set(struct dev *dev, const struct gsi_user *user)
 {
-	struct gsi *gsi;
+	struct gsi *gsi = dev->gsi;
 	int rc = 0;
 
 	if (dev->conf.hooks != NULL)
 		return -EOPNOTSUPP;
-	gsi = alloc_get(&alloc_plain, "gsi", sizeof(*gsi));
-	if (gsi == NULL)
-		return -ENOMEM;
-	gsi->user = *user;
-	gsi->retry_ns = TIME_NEVER;
 	pthread_mutex_lock(&dev->lock);
-	if (dev->gsi != NULL) {
+	if (gsi->user.rx != NULL) {
 		rc = -EBUSY;
 	} else {
 		dev_engines_lock(dev);
-		dev->gsi = gsi;
+		gsi->user = *user;
 		dev_engines_unlock(dev);
 	}
 	pthread_mutex_unlock(&dev->lock);
-	if (rc != 0)
-		alloc_put(&alloc_plain, gsi, sizeof(*gsi));
 	return rc;
 }
 
 void
 dev_gsi_clear(struct dev *dev)
 {
-	struct gsi *gsi;
-
 	pthread_mutex_lock(&dev->lock);
 	dev_engines_lock(dev);
-	gsi = dev->gsi;
-	dev->gsi = NULL;
+	gsi_user_clear(dev->gsi);
 	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
-	alloc_put(&alloc_plain, gsi, sizeof(*gsi));
 }

@@ -142,6 +142,7 @@ engine_create(struct dev *dev, unsigned index)
 	e->vlan = dev->conf.net.vlan;
 	/* With hooks the daemon does what a control engine does. */
 	e->is_control = index == 0 && dev->conf.hooks == NULL;
+	e->gsi = index == 0 ? dev->gsi : NULL;
 	e->tx_from_post = env_enabled("ROCADE_TX_FROM_POST"); /* else posts only ring */
 	e->shared = (struct qp_shared){.keys = &dev->keys,
 		.srqs = &dev->srqs,
@@ -167,6 +168,7 @@ engine_create(struct dev *dev, unsigned index)
 		engine_destroy(e);
 		return NULL;
 	}
+	e->peers.ext_off = dev->conf.no_sack || !env_enabled("ROCADE_SACK");
 	return e;
 }
 

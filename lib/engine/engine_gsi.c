@@ -10,6 +10,19 @@
 #define GSI_RETRY_NS NS_PER_MS
 #define GSI_PASS 64 /* messages sent in one pass */
 
+/* Resolves the next hop. The daemon does that for its clients. */
+static int
+msg_next_hop(struct engine *e, const struct gsi_msg *msg, uint8_t mac[6], uint64_t now)
+{
+	const struct dev *dev = e->dev;
+
+	memset(mac, 0, 6);
+	if (dev->conf.hooks != NULL)
+		return 0;
+	return msg->answer ? net_resolve_answer(dev->net, msg->dgid, mac, now)
+			   : net_resolve(dev->net, msg->dgid, mac, now);
+}
+
 static void
 msg_frame_build(struct engine *e, const struct gsi_msg *msg, const uint8_t mac[6],
 	bool self, struct pkt *frame)
@@ -36,8 +49,7 @@ msg_send(struct engine *e, const struct gsi_msg *msg, uint64_t now)
 	struct pkt frame;
 	uint8_t mac[6];
 	bool self;
-	int rc = msg->answer ? net_resolve_answer(dev->net, msg->dgid, mac, now)
-			     : net_resolve(dev->net, msg->dgid, mac, now);
+	int rc = msg_next_hop(e, msg, mac, now);
 
 	if (rc == -EAGAIN)
 		return false;
@@ -69,20 +81,11 @@ unresolved_send(struct engine *e, struct gsi *gsi, uint64_t now)
 	gsi->unresolved_count = left;
 }
 
-uint64_t
-gsi_due(const struct gsi *gsi)
+static void
+user_tx(struct engine *e, struct gsi *gsi, uint64_t now)
 {
-	return RTE_MIN(gsi->retry_ns, __atomic_load_n(gsi->user.due, __ATOMIC_RELAXED));
-}
-
-void
-engine_gsi_tx(struct engine *e, uint64_t now)
-{
-	struct gsi *gsi = e->dev->gsi;
 	struct gsi_msg msg;
 
-	if (now < gsi_due(gsi))
-		return;
 	unresolved_send(e, gsi, now);
 	for (unsigned i = 0; i < GSI_PASS && gsi->user.tx(gsi->user.arg, &msg, now);
 		i++) {
@@ -94,4 +97,19 @@ engine_gsi_tx(struct engine *e, uint64_t now)
 			e->stats.tx_no_neighbour++;
 	}
 	gsi->retry_ns = gsi->unresolved_count != 0 ? now + GSI_RETRY_NS : TIME_NEVER;
+}
+
+void
+engine_gsi_tx(struct engine *e, uint64_t now)
+{
+	struct gsi *gsi = e->dev->gsi;
+	struct gsi_msg msg;
+
+	if (now >= gsi_user_due(gsi))
+		user_tx(e, gsi, now);
+	/* A message that waits for neighbour resolution is lost, so that those of the user
+	 * find room. A query is repeated, and an answer asked for again. */
+	for (unsigned i = 0; i < GSI_PASS && engine_ext_tx(e, &msg, now); i++)
+		(void)msg_send(e, &msg, now);
+	e->earliest_ns = RTE_MIN(e->earliest_ns, gsi_due(gsi));
 }

@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include "engine/delayed_ack.h"
-#include "engine/engine_gsi.h"
 #include "engine/mr_fault.h"
 #include "engine/pass.h"
 #include "engine/sched.h"
@@ -63,6 +62,8 @@ engine_pass(struct engine *e, uint64_t now)
 	moved = engine_rx(e, now);
 	wheel_advance(&e->wheel, now, timer_fired, e);
 	engine_doorbells_drain(e);
+	if (unlikely(!TAILQ_EMPTY(&e->peers.asking)))
+		engine_ext_ask(e, now);
 	if (none_ready && moved != 0 && moved <= DELAYED_ACK_BURST)
 		delayed_ack_begin(e);
 	moved += engine_tx(e, now);
@@ -117,7 +118,9 @@ peer_windows_open(const struct engine *e)
 uint64_t
 engine_next_time(const struct engine *e)
 {
-	return RTE_MIN(wheel_next(&e->wheel), peer_windows_open(e));
+	uint64_t gsi = e->gsi != NULL ? gsi_due(e->gsi) : TIME_NEVER;
+
+	return RTE_MIN(RTE_MIN(wheel_next(&e->wheel), peer_windows_open(e)), gsi);
 }
 
 /* True if there is work without a deadline, for the next pass. */
@@ -126,6 +129,8 @@ engine_busy(const struct engine *e)
 {
 	if (!TAILQ_EMPTY(&e->ready) || e->delayed_ack.delayed ||
 		e->io.backlog_count != 0 || doorbells_pending(&e->doorbells))
+		return true;
+	if (!TAILQ_EMPTY(&e->peers.asking) && !TAILQ_FIRST(&e->peers.asking)->ext_asked)
 		return true;
 	if (!TAILQ_EMPTY(&e->unresolved) &&
 		net_generation(e->dev->net) != e->net_generation)
@@ -144,8 +149,6 @@ engine_deadline(struct engine *e)
 
 	engine_lock(e);
 	when = engine_busy(e) ? 0 : engine_next_time(e);
-	if (e->is_control && e->dev->gsi != NULL)
-		when = RTE_MIN(when, gsi_due(e->dev->gsi));
 	rte_ticketlock_unlock(&e->lock);
 	net = e->is_control ? net_deadline(e->dev->net) : TIME_NEVER;
 	return RTE_MIN(when, net);

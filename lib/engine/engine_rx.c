@@ -6,9 +6,9 @@
 #include <rte_prefetch.h>
 
 #include "engine/clock_cycles.h"
-#include "engine/engine_gsi.h"
 #include "engine/pass.h"
 #include "engine/sched.h"
+#include "wire/ext_mad.h"
 
 #define RELEASE_LATER_MAX 4 /* largest burst released in the next pass */
 
@@ -30,10 +30,15 @@ static enum drop_reason
 gsi_rx_check(
 	const struct dev *dev, const struct pkt_view *view, const struct gsi_msg *msg)
 {
-	if (dev->gsi == NULL)
+	enum drop_reason why;
+
+	if (gid_find(dev->gids, DEV_GIDS, msg->sgid) < 0)
+		return DROP_address;
+	why = gsi_admit(view);
+	if (why == DROP_none && dev->gsi->user.rx == NULL &&
+		!ext_mad_is_class(view->payload))
 		return DROP_qpn;
-	return gid_find(dev->gids, DEV_GIDS, msg->sgid) >= 0 ? gsi_admit(view)
-							     : DROP_address;
+	return why;
 }
 
 static void
@@ -53,7 +58,10 @@ gsi_rx(struct engine *e, const struct pkt *pkt, const struct pkt_view *view, uin
 	memcpy(msg.bytes, view->payload, GSI_LEN);
 	/* Answers go back to where it came from. */
 	net_hint(dev->net, msg.dgid, pkt->data + 6, now);
-	dev->gsi->user.rx(dev->gsi->user.arg, &msg, now);
+	if (ext_mad_is_class(msg.bytes))
+		engine_ext_rx(e, &msg, now);
+	else
+		dev->gsi->user.rx(dev->gsi->user.arg, &msg, now);
 }
 
 /* ---- Parse and dispatch ---- */

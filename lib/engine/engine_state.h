@@ -36,10 +36,11 @@ struct engine {
 	struct dev *dev;
 	uint16_t vlan;
 	uint8_t index;
-	/* The control engine: sends the ARP, ND and group messages of the port, polls its
-	 * link, and sends for QP 1. Frames that arrive are answered by the engine that
-	 * receives them. */
+	/* The control engine: sends the ARP, ND and group messages of the port, and polls
+	 * its link. Frames that arrive are answered by the engine that receives them. */
 	bool is_control;
+	struct gsi
+		*gsi; /* engine 0, which sends for QP 1: that of the device; else NULL */
 	uint32_t net_generation;
 	struct qp_shared shared;
 	struct srq *taken_srqs; /* SRQs with takes in this pass, see srq_settle() */
@@ -59,6 +60,10 @@ struct engine {
 	struct peers peers;
 	struct hold_arena hold;
 	struct sack_boards sack;
+	/* engine_ext.c: the agent's generation, and when all peers in peers.asking are next
+	 * looked at, whatever that is */
+	uint32_t ext_generation;
+	uint64_t ext_look_ns;
 	struct port_stats stats;
 
 	/* Manual progress: used by manual_progress.c. Times are in nanoseconds. */

@@ -20,8 +20,6 @@ control_tx(struct engine *e, uint64_t now)
 {
 	if (unlikely(port_io_link_due(&e->io, now)))
 		dev_link_poll(e->dev);
-	if (unlikely(e->dev->gsi != NULL))
-		engine_gsi_tx(e, now);
 	port_io_net_tx(&e->io, now);
 }
 
@@ -273,6 +271,8 @@ engine_tx(struct engine *e, uint64_t now)
 	unsigned moved = 0;
 
 	unresolved_retry(e);
+	if (e->gsi != NULL && unlikely(gsi_due(e->gsi) <= now))
+		engine_gsi_tx(e, now);
 	if (e->is_control)
 		control_tx(e, now);
 	while (moved < ENGINE_TX_PASS && port_io_flush(&e->io, now)) {

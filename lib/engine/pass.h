@@ -8,6 +8,7 @@
 #define ROCADE_ENGINE_PASS_H
 
 #include "engine/engine_state.h"
+#include "engine/gsi.h"
 
 /* handoff.c: rings on which an engine hands packets to the engines that own their QPs, one
  * for each ordered pair of engines. */
@@ -30,6 +31,14 @@ bool engine_group_rx(struct engine *e, const struct pkt *pkt, const struct pkt_v
 void engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts,
 	unsigned n, uint64_t now);
 
+/* engine_ext.c: the agent for extensions of the device (port/ext_query.h) */
+/* Handles a message of class EXT_MAD_CLASS. */
+void engine_ext_rx(struct engine *e, const struct gsi_msg *msg, uint64_t now);
+/* Fills in the agent's next message. False: there is none. */
+bool engine_ext_tx(struct engine *e, struct gsi_msg *msg, uint64_t now);
+/* Asks the agent about peers in e->peers.asking. */
+void engine_ext_ask(struct engine *e, uint64_t now);
+
 /* engine_rx.c */
 /* Receives a burst and the packets that other engines have handed over. Returns the
  * number of packets. */
@@ -39,11 +48,10 @@ void engine_rx_fini(struct engine *e);
 
 /* Processes n frames and releases them, except those handed to other engines. */
 void engine_rx_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now);
+
 /* engine_gsi.c */
-/* Sends what is due on QP 1. There must be a user (dev->gsi). */
+/* Sends what is due on QP 1. */
 void engine_gsi_tx(struct engine *e, uint64_t now);
-/* Returns when engine_gsi_tx() next has something to send; TIME_NEVER: nothing. */
-uint64_t gsi_due(const struct gsi *gsi);
 
 /* engine_tx.c */
 /* Sends what is due: frames of the port and of QP 1, then packets of ready QPs until
@@ -64,7 +72,8 @@ unsigned engine_pass(struct engine *e, uint64_t now);
  * FINAL_PASSES. Without them, a request that was posted while another thread ran a pass
  * would be lost, where an adapter sends it. */
 void engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now);
-/* Returns when the next timer fires, or the next peer window opens for blocked QPs. */
+/* Returns when the next timer fires, the next peer window opens for blocked QPs, or QP 1 has
+ * something to send. */
 uint64_t engine_next_time(const struct engine *e);
 
 #endif

@@ -44,6 +44,7 @@ peers_init(struct peers *peers, const struct alloc *mem, uint32_t cap,
 	*peers = (struct peers){
 		.mem = mem, .mask = BUCKETS_MIN - 1, .cap = cap, .cc = *cc};
 	TAILQ_INIT(&peers->blocked);
+	TAILQ_INIT(&peers->asking);
 	peers->buckets = buckets_get(peers, BUCKETS_MIN);
 	return peers->buckets != NULL ? 0 : -ENOMEM;
 }
@@ -133,6 +134,32 @@ peer_get(struct peers *peers, const uint8_t gid[16], bool local)
 	return peer;
 }
 
+void
+peer_ext_ask(struct peers *peers, struct peer *peer, const uint8_t sgid[16])
+{
+	bool again = peer->ext_state == PEER_EXT_NONE;
+
+	if (peers->ext_off || (peer->ext_state != PEER_EXT_UNKNOWN && !again))
+		return;
+	memcpy(peer->ext_sgid, sgid, 16);
+	peer->ext_state = PEER_EXT_ASK;
+	/* The answer from before is cached (port/ext_query.h): there is no hurry. */
+	peer->ext_asked = again;
+	if (again)
+		TAILQ_INSERT_TAIL(&peers->asking, peer, ext_link);
+	else
+		TAILQ_INSERT_HEAD(&peers->asking, peer, ext_link);
+}
+
+void
+peer_ext_unlink(struct peers *peers, struct peer *peer)
+{
+	if (peer->ext_state != PEER_EXT_ASK)
+		return;
+	TAILQ_REMOVE(&peers->asking, peer, ext_link);
+	peer->ext_state = PEER_EXT_UNKNOWN;
+}
+
 /* Control path. */
 
 void
@@ -142,6 +169,7 @@ peer_put(struct peers *peers, struct peer *peer)
 		return;
 	assert(peer->send.inflight == 0 && TAILQ_EMPTY(&peer->send.blocked));
 	assert(peer->read.inflight == 0 && TAILQ_EMPTY(&peer->read.blocked));
+	peer_ext_unlink(peers, peer);
 	LIST_REMOVE(peer, link);
 	peers->count--;
 	alloc_put(peers->mem, peer, sizeof(*peer));

@@ -30,6 +30,14 @@ enum peer_blocked {
 	BLOCKED_READ,
 };
 
+/* What is known of the extensions (wire/extensions.h) that a peer understands. */
+enum peer_ext {
+	PEER_EXT_UNKNOWN, /* no packet was lost yet */
+	PEER_EXT_ASK,     /* in peers->asking: the engine finds out, see engine_ext.c */
+	PEER_EXT_NONE,    /* none */
+	PEER_EXT_KNOWN,
+};
+
 struct peer_window {
 	uint32_t inflight; /* packets of all QPs */
 	uint32_t window;   /* see peer_window_set() */
@@ -52,6 +60,12 @@ struct peer {
 	uint8_t resend_shift, resend_naks; /* see peer_resend_shift() */
 	uint8_t extensions; /* EXT_* that both hosts understand, wire/extensions.h */
 	struct cc send_cc, read_cc;
+	/* Extensions, see peer_ext_ask(). */
+	uint8_t extensions;   /* EXT_* that the peer understands */
+	uint8_t ext_state;    /* enum peer_ext */
+	bool ext_asked;       /* PEER_EXT_ASK: the engine has asked once */
+	uint8_t ext_sgid[16]; /* own address, from PEER_EXT_ASK on */
+	TAILQ_ENTRY(peer) ext_link;
 };
 static_assert(offsetof(struct peer, read.cap) <= LINE_SIZE,
 	"what each packet needs of both windows: one cache line");
@@ -67,6 +81,9 @@ struct peers {
 	uint32_t cap;   /* of the windows of each peer */
 	struct cc_conf cc;
 	const struct alloc *mem;
+	/* Extensions. */
+	TAILQ_HEAD(, peer) asking; /* peers in PEER_EXT_ASK, those not asked yet first */
+	bool ext_off;              /* no peer is asked */
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -80,6 +97,13 @@ void peers_fini(struct peers *peers);
  * releases it. */
 struct peer *peer_get(struct peers *peers, const uint8_t gid[16], bool local);
 void peer_put(struct peers *peers, struct peer *peer);
+
+/* A packet to or from the peer was lost, by a QP with the address sgid: has the engine find out
+ * which extensions the peer understands, unless that is known or extensions are off. If the
+ * peer understands none, the engine looks whether that still holds. */
+void peer_ext_ask(struct peers *peers, struct peer *peer, const uint8_t sgid[16]);
+/* Takes the peer off peers->asking, if it is there. */
+void peer_ext_unlink(struct peers *peers, struct peer *peer);
 
 /* Initialises both windows. */
 void peer_windows_init(struct peer *peer, uint32_t cap, const struct cc_conf *cc);

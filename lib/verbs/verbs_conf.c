@@ -155,6 +155,7 @@ port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out
 	dev.max_qp = conf->max_qp != 0 ? conf->max_qp : 65536;
 	dev.peer_window = conf->peer_window;
 	dev.no_cnp = conf->no_cnp;
+	dev.no_sack = conf->no_sack;
 	dev.mr_fault_handler = conf->mr_fault_handler;
 	*out = dev;
 	*out_conf = *conf;

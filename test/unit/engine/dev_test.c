@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "engine/clock.h"
+#include "engine/engine_gsi.h"
 #include "engine/engine_state.h"
 #include "engine_link.h"
 
@@ -105,12 +106,31 @@ configuration_turns_cnps_off(void **state)
 	}
 }
 
+/* rocade_port_conf.no_sack. */
+static void
+configuration_turns_extensions_off(void **state)
+{
+	struct dev_conf conf = conf_good();
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct dev *dev;
+
+		conf.no_sack = i == 1;
+		fake_init(&port, 1, 1);
+		assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
+		assert_int_equal(dev->engines[0]->peers.ext_off, i == 1);
+		assert_int_equal(ext_query_own(dev->gsi->ext) == 0, i == 1);
+		dev_destroy(dev);
+		fake_fini(&port);
+	}
+}
+
 /* docs/embedding.md, "Statistics and fault injection". */
 static void
 environment_switches_paths_off(void **state)
 {
 	static const char *const names[] = {
-		"ROCADE_DIRECT_PLACE", "ROCADE_TLP", "ROCADE_CNP"};
+		"ROCADE_DIRECT_PLACE", "ROCADE_TLP", "ROCADE_CNP", "ROCADE_SACK"};
 	static const char *const values[] = {"0", "1", NULL};
 	struct dev_conf conf = conf_good();
 
@@ -130,6 +150,8 @@ environment_switches_paths_off(void **state)
 		assert_int_equal(e->shared.direct_place_off, i == 0);
 		assert_int_equal(e->shared.tlp_off, i == 0);
 		assert_int_equal(e->shared.cnp_off, i == 0);
+		assert_int_equal(e->peers.ext_off, i == 0);
+		assert_int_equal(ext_query_own(dev->gsi->ext) == 0, i == 0);
 		dev_destroy(dev);
 		fake_fini(&port);
 	}
@@ -304,6 +326,7 @@ main(void)
 		cmocka_unit_test(active_mtu_follows_interface_mtu),
 		cmocka_unit_test(environment_switches_paths_off),
 		cmocka_unit_test(configuration_turns_cnps_off),
+		cmocka_unit_test(configuration_turns_extensions_off),
 		cmocka_unit_test(gid_table_and_defaults),
 		cmocka_unit_test(srq_numbers_are_unique),
 		cmocka_unit_test(stats_sum_all_engines),
