@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "base/base_alloc.h"
+#include "base/base_env.h"
 #include "base/random.h"
 #include "cm/cm_core.h"
 #include "server/server_conf.h"
@@ -206,6 +207,7 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	uint32_t mtu = conf->mtu;
 	struct sw_conf sw = {.qpn_base = conf->qpn_base,
 		.qpn_count = QPN_COUNT,
+		.no_sack = !env_enabled("ROCADE_SACK"),
 		.max_clients = or_default(conf->max_clients, CLIENTS_DEFAULT)};
 	struct sw_device *device = &d->device;
 	struct random_key random;

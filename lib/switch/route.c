@@ -8,8 +8,10 @@
 #include "port/net_addr.h"
 #include "switch/route.h"
 #include "switch/sw_client.h"
+#include "switch/sw_ext.h"
 #include "switch/sw_group.h"
 #include "switch/uplink.h"
+#include "wire/wire_gsi.h"
 
 /* Writes the Ethernet header of a packet that stays on this host: both addresses are the
  * daemon's MAC. */
@@ -177,7 +179,10 @@ sw_forward(struct sw_client *from, const struct ring_desc *desc)
 	}
 	qp = qpns_find(&from->sw->qpns, desc->qpn);
 	if (unlikely(qp == NULL || qp->owner != from)) {
-		from->stats.drop_not_owner++;
+		if (desc->qpn == GSI_QPN)
+			sw_ext_query(from, region_tx_buf(region, desc->buf), desc->len);
+		else
+			from->stats.drop_not_owner++;
 		return true;
 	}
 	p.from = from;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base_alloc.h"
+#include "port/ext_query.h"
 #include "port/net_addr.h"
 #include "switch/route.h"
 #include "switch/sw_client.h"
@@ -28,6 +29,24 @@ conf_ok(const struct sw_conf *conf)
 	       region_geom_ok(&conf->limits.geom);
 }
 
+static int
+sw_parts_create(struct sw *sw, const struct sw_conf *conf)
+{
+	int rc = qpns_init(&sw->qpns, conf->qpn_base, conf->qpn_count, &conf->random);
+
+	if (rc != 0)
+		return rc;
+	rc = sw_users_init(&sw->users, &conf->random);
+	if (rc == 0) {
+		rc = ext_query_create(&conf->random, conf->no_sack, &sw->ext);
+		if (rc == 0)
+			return 0;
+		sw_users_fini(&sw->users);
+	}
+	qpns_fini(&sw->qpns);
+	return rc;
+}
+
 int
 sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out)
 {
@@ -39,12 +58,7 @@ sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out
 	sw = alloc_get(&alloc_plain, "switch", sizeof(*sw));
 	if (sw == NULL)
 		return -ENOMEM;
-	rc = qpns_init(&sw->qpns, conf->qpn_base, conf->qpn_count, &conf->random);
-	if (rc == 0) {
-		rc = sw_users_init(&sw->users, &conf->random);
-		if (rc != 0)
-			qpns_fini(&sw->qpns);
-	}
+	rc = sw_parts_create(sw, conf);
 	if (rc != 0) {
 		alloc_put(&alloc_plain, sw, sizeof(*sw));
 		return rc;
@@ -68,6 +82,7 @@ sw_destroy(struct sw *sw)
 	for (unsigned i = 0; i < SW_GROUPS; i++)
 		alloc_put(&alloc_plain, sw->groups[i].qpns,
 			SW_GROUP_MEMBERS * sizeof(uint32_t));
+	ext_query_destroy(sw->ext);
 	sw_users_fini(&sw->users);
 	qpns_fini(&sw->qpns);
 	alloc_put(&alloc_plain, sw, sizeof(*sw));
@@ -288,6 +303,8 @@ sw_run(struct sw *sw, uint64_t now)
 		if (!TAILQ_EMPTY(&sw->dirty))
 			sw_publish(sw, now);
 	}
+	if (sw->up != NULL && unlikely(ext_query_deadline(sw->ext) <= now))
+		uplink_ext_tx(sw->up, now);
 	sw_lagging_check(sw, now);
 	ended_serve(sw);
 	return moved;

@@ -57,10 +57,12 @@ struct sw_conf {
 	uint32_t qpn_base;
 	uint32_t qpn_count;
 	struct random_key random;
+	bool no_sack; /* as for ext_query_create() */
 	uint32_t max_clients;
 	struct sw_limits limits;
 };
 
+struct ext_query;
 struct sw;
 struct uplink;
 
@@ -136,6 +138,7 @@ struct sw {
 	/* clients found corrupt so far; the daemon disconnects them */
 	uint32_t corrupt_count;
 	struct uplink *up;        /* the daemon's port; NULL: there is none */
+	struct ext_query *ext;    /* knows the extensions of other hosts */
 	struct sw_stats departed; /* totals of departed clients */
 	struct sw_group groups[SW_GROUPS];
 };

@@ -76,6 +76,7 @@ user_create(struct sw_users *users, uint32_t uid, uint64_t now)
 	user->hold_ns = now;
 	sw_remote_owner_init(&user->remotes);
 	net_user_init(&user->neighs, false);
+	rate_init(&user->ext_rate, SW_EXT_QUERY_NS, SW_EXT_QUERY_BURST);
 	LIST_INSERT_HEAD(&users->buckets[uid % SW_USER_BUCKETS], user, link);
 	return user;
 }

@@ -7,6 +7,7 @@
 #ifndef ROCADE_SWITCH_SW_USER_H
 #define ROCADE_SWITCH_SW_USER_H
 
+#include "base/rate.h"
 #include "port/net.h"
 #include "switch/sw_remote.h"
 
@@ -22,6 +23,11 @@
 #define SW_HOLD_PACKET_NS (2 * NS_PER_US)
 /* time beyond this since the last call is not charged: the daemon itself did not run */
 #define SW_HOLD_STEP_NS NS_PER_MS
+
+/* Other hosts that a user's clients may have the daemon ask for their extensions: one per
+ * interval, and a burst. */
+#define SW_EXT_QUERY_NS (125 * NS_PER_MS)
+#define SW_EXT_QUERY_BURST 16
 
 #define SW_USER_KEPT_NS (60 * NS_PER_SEC) /* after the last client of a user */
 #define SW_USERS_KEPT 65536               /* without clients; the oldest is forgotten */
@@ -39,6 +45,7 @@ struct sw_user {
 	uint64_t hold_ns; /* when hold_credit was last changed */
 	/* neighbours that the daemon's port resolves for this user's clients */
 	struct net_user neighs;
+	struct rate ext_rate; /* of hosts that are asked for their extensions */
 };
 
 struct sw_users {

@@ -8,6 +8,7 @@
 #include <rte_ip.h>
 
 #include "base/base_alloc.h"
+#include "port/ext_query.h"
 #include "switch/uplink.h"
 
 /* ---- Next hops ---- */
@@ -306,6 +307,7 @@ uplink_deadline(const struct uplink *u)
 		return 0;
 	if (u->neigh_queue_count != 0)
 		next_ns = u->neigh_queue[0].until_ns;
+	next_ns = RTE_MIN(next_ns, ext_query_deadline(u->sw->ext));
 	return RTE_MIN(RTE_MIN(next_ns, u->io.link_poll_ns), net_deadline(u->net));
 }
 

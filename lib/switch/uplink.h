@@ -54,7 +54,7 @@ struct uplink {
 	uint32_t neigh_queue_generation; /* of the neighbour table, at the last retry */
 	/* Receives datagrams between connection managers (wire/wire_gsi.h), sent to one
 	 * of the daemon's addresses (ours) by another host (theirs). NULL: they are
-	 * dropped. */
+	 * dropped. Those of class EXT_MAD_CLASS go to sw->ext. */
 	void (*gsi_rx)(void *arg, const uint8_t *bytes, const uint8_t ours[16],
 		const uint8_t theirs[16], uint64_t now);
 	void *gsi_arg;
@@ -102,6 +102,8 @@ void uplink_forget(struct uplink *u, struct sw_user *user);
 /* sw_group.c. */
 int uplink_join(struct uplink *u, const uint8_t gid[16]);
 void uplink_leave(struct uplink *u, const uint8_t gid[16]);
+/* sw.c: sends what sw->ext has to send. */
+void uplink_ext_tx(struct uplink *u, uint64_t now);
 /* uplink_rx.c: handles a packet to QP 0 or QP 1 whose addresses have been checked. */
 void uplink_gsi_rx(struct uplink *u, const struct pkt *pkt, const struct pkt_view *view,
 	const uint8_t ours[16], const uint8_t theirs[16], uint64_t now);

@@ -1,19 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* QP 1 of the daemon's port: datagrams between its connection manager and those of other
- * hosts. */
+ * hosts, and those of the agent for extensions. */
+#include <errno.h>
 #include <string.h>
 
+#include "port/ext_query.h"
 #include "switch/uplink.h"
-#include "wire/wire_gsi.h"
+#include "wire/ext_mad.h"
 #include "wire/icrc.h"
 
 /* The daemon is the receiver here, so it checks the ICRC too. */
 static enum drop_reason
 uplink_gsi_check(const struct uplink *u, const struct pkt_view *view)
 {
-	if (u->gsi_rx == NULL || view->dest_qpn != GSI_QPN)
+	enum drop_reason why;
+
+	if (view->dest_qpn != GSI_QPN)
 		return DROP_qpn;
-	return icrc_check(view) ? gsi_admit(view) : DROP_icrc;
+	why = icrc_check(view) ? gsi_admit(view) : DROP_icrc;
+	if (why == DROP_none && u->gsi_rx == NULL && !ext_mad_is_class(view->payload))
+		return DROP_qpn;
+	return why;
+}
+
+static void
+uplink_ext_rx(struct uplink *u, const struct pkt_view *view, const uint8_t ours[16],
+	const uint8_t theirs[16], uint64_t now)
+{
+	struct gsi_msg msg;
+
+	memcpy(msg.sgid, ours, 16);
+	memcpy(msg.dgid, theirs, 16);
+	memcpy(msg.bytes, view->payload, GSI_LEN);
+	ext_query_rx(u->sw->ext, &msg, &u->stats, now);
 }
 
 void
@@ -29,7 +48,10 @@ uplink_gsi_rx(struct uplink *u, const struct pkt *pkt, const struct pkt_view *vi
 	u->stats.rx_roce++;
 	/* Answers go back to where it came from. */
 	net_hint(u->net, theirs, pkt->data + 6, now);
-	u->gsi_rx(u->gsi_arg, view->payload, ours, theirs, now);
+	if (ext_mad_is_class(view->payload))
+		uplink_ext_rx(u, view, ours, theirs, now);
+	else
+		u->gsi_rx(u->gsi_arg, view->payload, ours, theirs, now);
 }
 
 bool
@@ -49,4 +71,29 @@ uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[16],
 	memcpy(addr.src_mac, u->port.mac, 6);
 	gsi_frame_build(&frame, &addr, u->gsi_psn++, bytes);
 	return uplink_frame_send(u, &frame, dgid, answer);
+}
+
+/* A message that waits for neighbour resolution is lost, so that those of the connection
+ * manager find room. A query is repeated, and an answer asked for again. */
+static bool
+ext_next_hop_known(struct uplink *u, const struct gsi_msg *msg, uint64_t now)
+{
+	uint8_t mac[6];
+	int rc = msg->answer ? net_resolve_answer(u->net, msg->dgid, mac, now)
+			     : net_resolve_for(u->net, &u->cm, msg->dgid, mac, now);
+
+	if (rc != 0 && rc != -EAGAIN)
+		u->stats.tx_no_neighbour++;
+	return rc == 0;
+}
+
+void
+uplink_ext_tx(struct uplink *u, uint64_t now)
+{
+	struct gsi_msg msg;
+
+	while (ext_query_tx(u->sw->ext, &msg, &u->stats, now))
+		if (ext_next_hop_known(u, &msg, now))
+			(void)uplink_gsi_send(
+				u, msg.bytes, msg.sgid, msg.dgid, msg.answer);
 }
