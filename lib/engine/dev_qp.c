@@ -228,7 +228,9 @@ dev_qp_extensions(struct qp *qp)
 	if (!qp_reliable(qp))
 		return -EOPNOTSUPP;
 	engine_lock(qp->sched.engine);
-	extensions = qp->ece_set ? qp->extensions : (int)EXT_ALL;
+	extensions = qp->ece_set                       ? qp->extensions
+		     : qp->sched.engine->peers.ext_off ? 0
+						       : (int)EXT_ALL;
 	engine_unlock(qp->sched.engine);
 	return extensions;
 }
@@ -240,6 +242,8 @@ dev_qp_agree(struct qp *qp, uint32_t extensions)
 		return -EOPNOTSUPP;
 	engine_lock(qp->sched.engine);
 	qp->extensions = (uint8_t)(extensions & EXT_ALL);
+	if (qp->sched.engine->peers.ext_off)
+		qp->extensions = 0;
 	qp->ece_set = true;
 	engine_unlock(qp->sched.engine);
 	return 0;

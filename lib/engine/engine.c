@@ -160,6 +160,7 @@ engine_create(struct dev *dev, unsigned index)
 	if (env_enabled("ROCADE_HOLD"))
 		e->shared.hold = &e->hold;
 	e->shared.sack = &e->sack;
+	e->shared.peers = &e->peers;
 	if (hold_arena_init(&e->hold) != 0 || sack_boards_init(&e->sack) != 0 ||
 		peers_init(&e->peers, &alloc_plain, dev->conf.peer_window,
 			&dev->conf.cc) != 0 ||

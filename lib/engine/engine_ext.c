@@ -58,7 +58,7 @@ peer_look(struct peers *peers, struct ext_query *ext, uint64_t now)
 		return false;
 	}
 	peer_ext_unlink(peers, peer);
-	peer->extensions = (uint8_t)extensions;
+	peer->extensions |= (uint8_t)extensions; /* beside those that ECE has found */
 	peer->ext_state = extensions != 0 ? PEER_EXT_KNOWN : PEER_EXT_NONE;
 	return true;
 }

@@ -13,7 +13,7 @@
 
 /* When a query is sent, since the first time. */
 static const uint64_t try_ns[EXT_QUERY_TRIES] = {
-	0, 10 * NS_PER_MS, 100 * NS_PER_MS, 1000 * NS_PER_MS};
+	0, 1 * NS_PER_MS, 30 * NS_PER_MS, 1000 * NS_PER_MS};
 
 /* Another host, as seen from one of our addresses. */
 struct ext_host {

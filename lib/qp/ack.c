@@ -15,6 +15,7 @@ resp_hole(struct qp *qp)
 	qp->aeth_pending = AETH_PENDING_SEQ_NAK;
 	qp->stats.seq_nak_sent++;
 	qp->shared->stats->seq_nak_sent++;
+	qp_loss_seen(qp);
 }
 
 /* A PSN after ePSN: packets are missing (C9-108, C9-114). */

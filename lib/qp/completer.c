@@ -232,6 +232,7 @@ seq_nak_rx(struct qp *qp, uint32_t psn, uint64_t now)
 	if ((waits && req->rnr_deadline != TIME_NEVER) || req->in_recovery)
 		return VERDICT_DROP;
 	req->in_recovery = true;
+	qp_loss_seen(qp);
 	if (resends_lost(qp, now, &verdict))
 		return verdict;
 	/* A lost READ request does not count: it takes another way than its response. */

@@ -36,6 +36,7 @@ enum peer_ext {
 	PEER_EXT_ASK,     /* in peers->asking: the engine finds out, see engine_ext.c */
 	PEER_EXT_NONE,    /* none */
 	PEER_EXT_KNOWN,
+	PEER_EXT_LOCAL, /* an address of this host, which is not asked */
 };
 
 struct peer_window {
@@ -58,11 +59,11 @@ struct peer {
 	LIST_ENTRY(peer) link; /* in its bucket */
 	uint8_t gid[16];
 	uint8_t resend_shift, resend_naks; /* see peer_resend_shift() */
-	uint8_t extensions; /* EXT_* that both hosts understand, wire/extensions.h */
 	struct cc send_cc, read_cc;
 	/* Extensions, see peer_ext_ask(). */
 	uint8_t extensions;   /* EXT_* that the peer understands */
 	uint8_t ext_state;    /* enum peer_ext */
+	bool sacks;           /* it has sent a selective acknowledgement */
 	bool ext_asked;       /* PEER_EXT_ASK: the engine has asked once */
 	uint8_t ext_sgid[16]; /* own address, from PEER_EXT_ASK on */
 	TAILQ_ENTRY(peer) ext_link;

@@ -39,6 +39,7 @@ struct qp_shared {
 	/* NULL: responders hold no packets, and requesters resend all for a NAK */
 	struct hold_arena *hold;
 	struct sack_boards *sack; /* NULL: requesters use no selective acknowledgements */
+	struct peers *peers;      /* NULL: no peer is asked which extensions it has */
 	/* Time of the last poll that emptied the receive queue and the hand-off rings,
 	 * before this pass. Packets of this pass arrived later: a lower bound of round
 	 * trips (congestion.c). Those from a hand-off ring may have arrived earlier. */

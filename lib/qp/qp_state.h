@@ -68,6 +68,17 @@ enum drop_reason qp_admit_cnp(const struct qp *qp, const struct pkt_view *view);
 /* The same for a selective acknowledgement. */
 enum drop_reason qp_admit_sack(const struct qp *qp, const struct pkt_view *view);
 
+/* A packet between the QP and its peer was lost: which extensions the peer understands
+ * matters now. */
+static inline void
+qp_loss_seen(const struct qp *qp)
+{
+	struct peers *peers = qp->shared->peers;
+
+	if (peers != NULL && qp->peer != NULL && !peer_sacks(qp->peer))
+		peer_ext_ask(peers, qp->peer, qp->path.sgid);
+}
+
 /* ---- verdict.c ---- */
 
 /*

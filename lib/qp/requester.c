@@ -285,10 +285,10 @@ req_seek(struct qp *qp, uint32_t psn)
 	req->next_psn = psn;
 }
 
-/* Builds up to n copies of packets that the scoreboard says are lost. Returns their number.
- * The first one is *first. */
+/* Builds up to n copies of packets that the scoreboard says are lost. Returns their
+ * number. */
 static unsigned
-lost_build(struct qp *qp, struct pkt *pkts, unsigned n, uint32_t *first, uint64_t now)
+lost_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	unsigned built = 0;
 	uint32_t psn;
@@ -300,15 +300,14 @@ lost_build(struct qp *qp, struct pkt *pkts, unsigned n, uint32_t *first, uint64_
 			break;
 		}
 		sack_copied(qp, psn, now);
-		if (built++ == 0)
-			*first = psn;
+		built++;
 	}
 	return built;
 }
 
 /* Builds copies of up to n packets from una_psn on. Returns their number. */
 static unsigned
-oldest_build(struct qp *qp, struct pkt *pkts, unsigned n, uint32_t end)
+oldest_build(struct qp *qp, struct pkt *pkts, unsigned n, uint32_t end, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	unsigned built = 0;
@@ -317,13 +316,17 @@ oldest_build(struct qp *qp, struct pkt *pkts, unsigned n, uint32_t end)
 	req->next_psn = req->una_psn;
 	while (built < n && req->next_psn != end &&
 		!psn_range_needs_response(sq_psn_range(&qp->sq, req->next_idx)) &&
-		req_build(qp, &pkts[built], true))
+		req_build(qp, &pkts[built], true)) {
+		if (req->sacked)
+			sack_copied(qp, psn_add(req->una_psn, built), now);
 		built++;
+	}
 	return built;
 }
 
 /* Builds a copy of packet una_psn, which belongs to a SEND or WRITE, for a probe; for a NAK
- * up to n copies from there on, or of what the scoreboard says. next_psn does not move.
+ * up to n copies from there on, or of what the scoreboard says is lost. A NAK that came before
+ * the first SACK asks for una_psn, whatever that says. next_psn does not move.
  * Returns their number; 0: the QP may no longer read the packet's memory. The resend after
  * the ACK timeout then reports the error. */
 static unsigned RARE
@@ -334,13 +337,11 @@ copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	bool hole = req->tlp_state == TLP_HOLE_DUE;
 	unsigned built;
 
-	if (hole && req->sacked)
-		built = lost_build(qp, pkts, n, &first, now);
+	if (hole && req->sacked && sack_due(qp, &first))
+		built = lost_build(qp, pkts, n, now);
 	else
-		built = oldest_build(
-			qp, pkts, hole ? RTE_MIN(n, 1u << qp->resend_shift) : 1, psn);
-	if (!hole && req->sacked && built != 0)
-		sack_copied(qp, first, now);
+		built = oldest_build(qp, pkts,
+			hole ? RTE_MIN(n, 1u << qp->resend_shift) : 1, psn, now);
 	req->next_idx = idx;
 	req->next_psn = psn;
 	if (hole)

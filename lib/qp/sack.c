@@ -192,6 +192,17 @@ losses_find(struct qp *qp, struct sack_board *board, uint32_t echo, uint64_t now
 	return lost;
 }
 
+/* True if the QP takes selective acknowledgements: they are agreed on, or not switched off.
+ * Those of a host that has not been asked yet show that it understands them. */
+static bool
+sack_may_agree(const struct qp *qp)
+{
+	const struct peers *peers = qp->shared->peers;
+
+	return qp->peer != NULL &&
+	       (peer_sacks(qp->peer) || (peers != NULL && !peers->ext_off));
+}
+
 /* Checks what a selective acknowledgement says against what was sent. */
 static enum drop_reason
 sack_check(const struct qp *qp, const struct pkt_view *v, uint32_t echo)
@@ -199,7 +210,7 @@ sack_check(const struct qp *qp, const struct pkt_view *v, uint32_t echo)
 	const struct requester *req = &qp->req;
 	int32_t ahead = psn_diff(v->psn, req->una_psn);
 
-	if (!sack_agreed(qp) || view_seth(v)->version >> 4 != SETH_VERSION ||
+	if (!sack_may_agree(qp) || view_seth(v)->version >> 4 != SETH_VERSION ||
 		v->payload_len != 0)
 		return DROP_sack;
 	if (ahead < 0)
@@ -229,6 +240,8 @@ sack_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	if (why != DROP_none)
 		return why;
 	qp->shared->stats->sack_received++;
+	qp->peer->extensions |= EXT_SACK;
+	qp->peer->sacks = true;
 	limit = board_limit(qp);
 	if (psn_diff(v->psn, limit) >= 0)
 		return DROP_none;
@@ -258,7 +271,9 @@ sack_nak(struct qp *qp, bool *lost)
 	uint32_t psn = qp->req.una_psn;
 	struct sack_board *board;
 
-	if (!sack_agreed(qp))
+	/* Without SACKs one packet a round trip would be sent again: the peer may not have
+	 * been told yet that this host understands them. */
+	if (qp->peer == NULL || !qp->peer->sacks)
 		return false;
 	/* The peer has dropped what it held. */
 	if (qp->req.sacked && psn_bit(&sack_board_of(qp)->held, psn))

@@ -28,19 +28,13 @@ int sack_boards_init(struct sack_boards *boards);
 /* No QP has a scoreboard any more (asserted). */
 void sack_boards_fini(struct sack_boards *boards);
 
-/* True if the QP and its peer use selective acknowledgements. */
-static inline bool
-sack_agreed(const struct qp *qp)
-{
-	return qp->peer != NULL && peer_sacks(qp->peer);
-}
-
 /* Takes in a selective acknowledgement. Returns why it is dropped, or DROP_none. */
 enum drop_reason sack_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
 
 /* A sequence NAK names una_psn, which is not of a READ or the like. Returns whether the
  * scoreboard takes care of it; *lost is then set if the packet has not been sent again since
- * it was lost. False: there is no scoreboard. */
+ * it was lost. False: there is no scoreboard, or the peer has never sent a selective
+ * acknowledgement. */
 bool sack_nak(struct qp *qp, bool *lost);
 
 /* For a QP with a scoreboard (req.sacked): */

@@ -118,8 +118,9 @@ tlp_hole_sent(struct qp *qp, uint32_t psn, uint64_t now)
 	struct requester *req = &qp->req;
 
 	hole_arm(qp, now);
-	/* With selective acknowledgements the measurement of a later packet goes on. */
-	if (req->sacked && req->rtt_start != TIME_NEVER)
+	/* With selective acknowledgements the measurement of a later packet goes on, unless
+	 * none has ended yet. */
+	if (req->sacked && req->rtt_start != TIME_NEVER && req->srtt_ns != 0)
 		return;
 	req->rtt_psn = psn;
 	req->rtt_start = now;
@@ -149,6 +150,7 @@ tlp_sacked(struct qp *qp, bool measured, uint64_t now)
 
 	if (measured && req->rtt_start != TIME_NEVER)
 		rtt_measured(qp, now);
+	req->tlp_backoff = 0;
 	if (req->tlp_state == TLP_HOLE_SENT)
 		hole_arm(qp, now);
 	else if (req->tlp_state == TLP_OFF)
@@ -166,7 +168,7 @@ copy_answered(struct qp *qp, uint32_t packets)
 	req->tlp_state = TLP_OFF;
 	/* If the copies were all that was unacknowledged, the answer does not show what the
 	 * peer does with packets behind them. */
-	if (state == TLP_HOLE_SENT && !peer_sacks(qp->peer) &&
+	if (state == TLP_HOLE_SENT && !qp->peer->sacks &&
 		(req->next_psn != req->una_psn || packets > 1u << qp->resend_shift))
 		peer_resend_answered(qp->peer, qp->resend_shift, packets);
 	/* A scoreboard says what is missing. */
@@ -192,6 +194,7 @@ tlp_progress(struct qp *qp, uint32_t packets, uint64_t now)
 		return false;
 	if (repaired) {
 		qp->shared->stats->tlp_repaired++;
+		qp_loss_seen(qp);
 		congestion_loss(qp, &qp->peer->send, now);
 		return true;
 	}

@@ -58,10 +58,9 @@ hosts_link(struct fabric *f, unsigned leaf)
 		switch_link(f, s, i, link_to(f, c->gbit_per_s, nic_rx, &h->nic));
 		s->routes[index] = (struct route){(uint16_t)i, 1};
 		host_init(h, index, &up, &c->turns, c->max_qp,
-			index != 0 && index <= c->greedy ? &off : &c->cc);
+			index != 0 && index <= c->greedy ? &off : &c->cc, c->no_sack);
 		if (c->no_hold)
 			h->dev->engines[0]->shared.hold = NULL;
-		h->extensions = c->no_sack ? 0 : EXT_SACK;
 	}
 }
 

@@ -138,7 +138,6 @@ qp_connect(struct host *h, struct qp *qp, const struct host *other, const struct
 		.path = {.port_num = 1, .tclass = tclass, .hop_limit = 64},
 	};
 
-	qp->extensions = h->extensions;
 	memcpy(attr.path.sgid, h->dev->gids[0], 16);
 	memcpy(attr.path.dgid, other->dev->gids[0], 16);
 	modify(qp, &attr, h, IBV_QPS_INIT,

@@ -148,7 +148,7 @@ turn(struct event *event)
 /* ---- Start and end ---- */
 
 static void
-device_create(struct host *h, uint32_t max_qp, const struct cc_conf *cc)
+device_create(struct host *h, uint32_t max_qp, const struct cc_conf *cc, bool no_sack)
 {
 	struct random_key random = {.word = {rand_next(&random_state)}};
 	struct dev_conf conf = {
@@ -158,6 +158,7 @@ device_create(struct host *h, uint32_t max_qp, const struct cc_conf *cc)
 		.qpn_base = 2 + (uint32_t)random_between(0, 1 << 23),
 		.max_qp = max_qp,
 		.cc = *cc,
+		.no_sack = no_sack,
 		.net = {.addr_count = 1},
 	};
 	char text[32];
@@ -171,7 +172,8 @@ device_create(struct host *h, uint32_t max_qp, const struct cc_conf *cc)
 
 void
 host_init(struct host *h, unsigned index, const struct outq_conf *link,
-	const struct turns *turns, uint32_t max_qp, const struct cc_conf *cc)
+	const struct turns *turns, uint32_t max_qp, const struct cc_conf *cc,
+	bool no_sack)
 {
 	uint8_t *mem = shared_memory();
 
@@ -182,7 +184,7 @@ host_init(struct host *h, unsigned index, const struct outq_conf *link,
 	nic_init(&h->nic, index, link);
 	h->nic.wake = nic_wake;
 	h->nic.arg = h;
-	device_create(h, max_qp, cc);
+	device_create(h, max_qp, cc, no_sack);
 	CHECK(event_queue_init(&h->events) == 0, "event_queue_init");
 	CHECK(cq_init(&h->send_cq, &alloc_plain, CQ_ROOM, &h->events, h) == 0, "cq_init");
 	CHECK(cq_init(&h->recv_cq, &alloc_plain, 16, &h->events, h) == 0, "cq_init");

@@ -31,14 +31,14 @@ struct host {
 	struct event turn;
 	uint64_t next_turn; /* the loop's next turn, whether it finds work or not */
 	uint64_t turn_count;
-	uint8_t extensions; /* that its connections agree on: EXT_* */
 	/* The application: reads CQEs, posts. NULL: none. */
 	void (*app)(struct host *host);
 };
 
 /* link: to its switch. */
 void host_init(struct host *h, unsigned index, const struct outq_conf *link,
-	const struct turns *turns, uint32_t max_qp, const struct cc_conf *cc);
+	const struct turns *turns, uint32_t max_qp, const struct cc_conf *cc,
+	bool no_sack);
 /* Its QPs are destroyed. */
 void host_fini(struct host *h);
 

@@ -49,6 +49,7 @@ device_open(struct host *h)
 		.max_qp = 64,
 		.peer_window = h->conf.peer_window,
 		.cc = h->conf.cc,
+		.no_sack = (sim.seed + h->index) % 4 == 0,
 		.net = {.addr_count = 2},
 	};
 	char text[64];

@@ -23,6 +23,7 @@ open_pair(const struct qp_link_conf *conf)
 	p.a.shared.hold = p.b.shared.hold = &arena;
 	p.a.shared.sack = p.b.shared.sack = &boards;
 	p.a.peer.extensions = p.b.peer.extensions = EXT_SACK;
+	p.a.peer.sacks = p.b.peer.sacks = true;
 	posted = received = 0;
 }
 

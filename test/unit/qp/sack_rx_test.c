@@ -84,6 +84,59 @@ only_agreed_ones_of_the_peer_are_taken(void **state)
 	end_in_error();
 }
 
+/* A SACK of a peer that has not been asked shows that it understands them, unless they are
+ * switched off. One that is refused shows nothing. */
+static void
+sack_shows_that_the_peer_understands(void **state)
+{
+	struct pkt_spec c, good = sack_spec(PSN_A, PSN_A + 2, 0x2);
+	struct peers peers = {.ext_off = true};
+
+	open_default();
+	TAILQ_INIT(&peers.asking);
+	send_into_the_void(4);
+	p.a.peer.extensions = 0;
+	p.a.shared.peers = &peers;
+	expect_dropped(&good, DROP_sack);
+	peers.ext_off = false;
+	c = sack_spec(PSN_A, PSN_A + 4, 1);
+	expect_dropped(&c, DROP_ghost);
+	assert_int_equal(p.a.peer.extensions, 0);
+	inject(&p.a, &good);
+	assert_int_equal(p.a.stats.sack_received, 1);
+	assert_int_equal(p.a.peer.extensions, EXT_SACK);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	wire_drop_all(&p.a);
+	end_in_error();
+}
+
+/* A lost packet has the peer asked, once, whether it understands them. */
+static void
+first_loss_asks_the_peer(void **state)
+{
+	struct peers peers = {.ext_off = false};
+
+	open_default();
+	TAILQ_INIT(&peers.asking);
+	p.a.peer.extensions = 0;
+	p.a.shared.peers = &peers;
+	send_into_the_void(4);
+	assert_true(TAILQ_EMPTY(&peers.asking));
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A);
+	assert_ptr_equal(TAILQ_FIRST(&peers.asking), &p.a.peer);
+	assert_memory_equal(p.a.peer.ext_sgid, p.a.qp.path.sgid, 16);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_drop_all(&p.a);
+	peer_ext_unlink(&peers, &p.a.peer);
+	/* as a responder */
+	inject_request(&p.a, OPCODE_RC_SEND_ONLY, PSN_B + 1, 8);
+	assert_ptr_equal(TAILQ_FIRST(&peers.asking), &p.a.peer);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_drop_all(&p.a);
+	peer_ext_unlink(&peers, &p.a.peer);
+	end_in_error();
+}
+
 /* Packets that were never sent, or that are acknowledged. */
 static void
 psns_outside_of_the_window_are_refused(void **state)
@@ -222,6 +275,24 @@ nak_and_sack_resend_once(void **state)
 	close_pair();
 }
 
+/* A NAK has come, and before its packet is sent again, the first SACK of the peer, which does
+ * not show that the packet is lost: its echo is the copy of an earlier one. */
+static void
+nak_before_the_first_sack_resends(void **state)
+{
+	open_default();
+	p.a.peer.sacks = false;
+	send_into_the_void(6);
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 1);
+	sack_arrives(PSN_A + 1, PSN_A, 0x1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A + 1, 1);
+	wire_drop_all(&p.a);
+	assert_true(p.a.qp.req.tlp_deadline != TIME_NEVER);
+	expect_sent(&p.a, received++, IBV_WC_SUCCESS);
+	end_in_error();
+}
+
 /* No retry is left for a NAK: the request fails. */
 static void
 naks_use_up_the_retries(void **state)
@@ -292,12 +363,15 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_agreed_ones_of_the_peer_are_taken),
+		cmocka_unit_test(sack_shows_that_the_peer_understands),
+		cmocka_unit_test(first_loss_asks_the_peer),
 		cmocka_unit_test(psns_outside_of_the_window_are_refused),
 		cmocka_unit_test(states_and_types_that_have_none),
 		cmocka_unit_test(lies_cost_only_the_liar),
 		cmocka_unit_test(copies_have_a_limit),
 		cmocka_unit_test(without_a_scoreboard_naks_decide),
 		cmocka_unit_test(nak_and_sack_resend_once),
+		cmocka_unit_test(nak_before_the_first_sack_resends),
 		cmocka_unit_test(naks_use_up_the_retries),
 		cmocka_unit_test(copy_of_lost_memory_waits_for_the_timeout),
 		cmocka_unit_test(held_packets_give_round_trips),

@@ -230,6 +230,32 @@ all_losses_are_repaired_in_one_round_trip(void **state)
 	close_pair();
 }
 
+/* The first loss: the requester has never had a SACK of the peer, and the peer sends none
+ * before it has heard that the requester understands them. */
+static void
+first_losses_are_repaired_without_sacks(void **state)
+{
+	open_default();
+	p.a.peer.sacks = false;
+	p.b.peer.extensions = 0;
+	send_and_lose(8, 0x5);
+	respond(1);
+	resend(1, 0);
+	p.b.peer.extensions = EXT_SACK;
+	respond(1); /* the NAK of packet 2 was due before */
+	resend(1, 0);
+	respond(1);
+	expect_all();
+	assert_false(p.a.peer.sacks);
+	send_and_lose(8, 0x25);
+	respond(2);
+	assert_true(p.a.peer.sacks);
+	resend(3, 0);
+	respond(1);
+	expect_all();
+	close_pair();
+}
+
 /* The copy of packet 0 is lost. A later copy has come, which shows that. */
 static void
 lost_copy_is_shown_by_a_later_copy(void **state)
@@ -434,6 +460,7 @@ main(void)
 		cmocka_unit_test(without_agreement_there_is_none),
 		cmocka_unit_test(sack_waits_for_room),
 		cmocka_unit_test(all_losses_are_repaired_in_one_round_trip),
+		cmocka_unit_test(first_losses_are_repaired_without_sacks),
 		cmocka_unit_test(lost_copy_is_shown_by_a_later_copy),
 		cmocka_unit_test(lost_copy_is_shown_by_a_new_packet),
 		cmocka_unit_test(lost_copies_are_probed),
