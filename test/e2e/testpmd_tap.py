@@ -82,6 +82,10 @@ def traffic(spaces):
                                                             sent["retransmits"]))
     case("lost frames are retransmitted", got["ports"][0]["impaired"]["lost"] > 0 and
          sent["retransmits"] > 0, (sent, got))
+    ours, theirs = (report["ports"][0]["stats"] for report in (sent, got))
+    case("after the first loss the hosts find out that both understand selective acknowledgements, "
+         "and use them", ours["ext_hosts_some"] + theirs["ext_hosts_some"] > 0 and
+         theirs["sack_sent"] >= ours["sack_received"] > 0 and ours["resent_few"] > 0, (ours, theirs))
     case("limit events refill the SRQ", got["limit_events"] > 0 and
          got["refills"] == got["limit_events"], got)
     case("unsignaled sends save completions", sent["cqes_saved"] > sent["messages"] * 0.9,
