@@ -100,10 +100,8 @@ req_account(struct qp *qp)
 		}
 		unacked -= req->reading;
 	}
-	if (unlikely(req->sacked))
-		unacked -= sack_held(qp);
-	if (unlikely(req->stalled))
-		unacked = 0;
+	if (unlikely(req->sacked || req->stalled))
+		unacked = req->stalled ? 0 : unacked - sack_held(qp);
 	if (likely(qp->peer != NULL))
 		peer_charge(&qp->peer->send, req->unacked, unacked);
 	req->unacked = (uint16_t)unacked;
