@@ -358,6 +358,25 @@ held_packets_give_round_trips(void **state)
 	end_in_error();
 }
 
+/* The measured packet is lost, and sent again: the measurement of its copies begins anew. */
+static void
+lost_packets_are_not_measured(void **state)
+{
+	open_default();
+	p.a.qp.req.srtt_ns = 10 * NS_PER_US;
+	send_into_the_void(4);
+	assert_int_equal(p.a.qp.req.rtt_psn, PSN_A + 3);
+	send_into_the_void(2);
+	assert_int_equal(p.a.qp.req.rtt_psn, PSN_A + 3);
+	qp_link_advance(&p, 12 * NS_PER_US);
+	sack_arrives(PSN_A, PSN_A + 5, 0x10);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 5);
+	assert_int_equal(p.a.qp.req.rtt_psn, PSN_A);
+	assert_true(p.a.qp.req.rtt_start == p.now);
+	wire_drop_all(&p.a);
+	end_in_error();
+}
+
 int
 main(void)
 {
@@ -375,6 +394,7 @@ main(void)
 		cmocka_unit_test(naks_use_up_the_retries),
 		cmocka_unit_test(copy_of_lost_memory_waits_for_the_timeout),
 		cmocka_unit_test(held_packets_give_round_trips),
+		cmocka_unit_test(lost_packets_are_not_measured),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -306,7 +306,7 @@ lost_copies_are_probed(void **state)
 	send_and_lose(1, 0);
 	respond(1);
 	expect_all();
-	send_and_lose(8, 0x15);
+	send_and_lose(8, 0xb);
 	respond(2);
 	resend(3, 0x7);
 	qp_link_advance(&p, 15 * NS_PER_US);
@@ -332,7 +332,8 @@ copies_under_way_are_not_repeated(void **state)
 	wire_dup(&p.b, 1);
 	wire_deliver_all(&p.b);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
-	inject_nth(1 + 6); /* comes twice */
+	qp_link_advance(&p, 8 * NS_PER_US); /* of a round trip of 10 us */
+	inject_nth(1 + 6);                  /* comes twice */
 	respond(1);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	wire_deliver_all(&p.a);
