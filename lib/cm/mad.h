@@ -29,22 +29,6 @@ enum cm_drop {
 	CM_DROP_COUNT
 };
 
-struct mad {
-	uint8_t base_version;
-	uint8_t mgmt_class;
-	uint8_t class_version;
-	uint8_t method;
-	uint16_t status;
-	uint16_t class_specific;
-	uint64_t tid;  /* as on the wire: a response repeats it */
-	uint16_t attr; /* big-endian */
-	uint16_t reserved;
-	uint32_t modifier;
-	uint8_t data[MAD_LEN - 24];
-} PACKED;
-static_assert(
-	sizeof(struct mad) == MAD_LEN && offsetof(struct mad, data) == 24, "IBA 13.4.2");
-
 /* A row of mad.def. */
 struct mad_field_row {
 	const char *name;

@@ -169,7 +169,7 @@ engine_create(struct dev *dev, unsigned index)
 		engine_destroy(e);
 		return NULL;
 	}
-	e->peers.ext_off = dev->conf.no_sack || !env_enabled("ROCADE_SACK");
+	e->peers.ext_off = ext_query_own(dev->gsi->ext) == 0;
 	return e;
 }
 

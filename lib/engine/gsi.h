@@ -42,7 +42,8 @@ struct gsi {
 	uint32_t ext_generation;
 };
 
-/* Return when the user, and who at all, has next something to send; TIME_NEVER: nothing. */
+/* Return when the user, and when the user or the agent, has next something to send; TIME_NEVER:
+ * nothing. */
 static inline uint64_t
 gsi_user_due(const struct gsi *gsi)
 {

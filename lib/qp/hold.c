@@ -240,6 +240,7 @@ hold_sack_take(struct qp *qp, struct seth *seth)
 	TAILQ_FOREACH (packet, &hold->packets, link) {
 		uint32_t bit = (packet->view.psn - qp->resp.epsn - 1) & PSN_MASK;
 
+		assert(bit < 8 * sizeof(seth->map));
 		seth->map[bit / 8] |= (uint8_t)(1 << bit % 8);
 	}
 	qp->resp.sack_due = false;

@@ -63,7 +63,6 @@ struct peer {
 	/* Extensions, see peer_ext_ask(). */
 	uint8_t extensions;   /* EXT_* that the peer understands */
 	uint8_t ext_state;    /* enum peer_ext */
-	bool sacks;           /* it has sent a selective acknowledgement */
 	bool ext_asked;       /* PEER_EXT_ASK: the engine has asked once */
 	uint8_t ext_sgid[16]; /* own address, from PEER_EXT_ASK on */
 	TAILQ_ENTRY(peer) ext_link;

@@ -272,6 +272,9 @@ struct qp {
 	struct qp_params params;
 	uint8_t extensions; /* agreed by ECE: EXT_*, see wire/extensions.h */
 	bool ece_set;       /* extensions was set since RESET; false: it is 0 */
+	bool sacks;         /* the peer's QP has sent a selective acknowledgement */
+	uint8_t sack_board; /* req.sacked: index of the scoreboard */
+	bool probed_read;   /* the last probe was of a READ or the like */
 	struct responder resp LINE_ALIGNED;
 	/* the responder's current receive; see qp_reserve_recv_wqe() */
 	struct recv_wqe *wqe;
@@ -296,14 +299,8 @@ struct qp {
 	/* the copies due or sent for a NAK: see peer_resend_shift() */
 	uint8_t resend_shift : 2;
 	uint8_t wqe_sges; /* SGEs that wqe has room for; 0: no wqe */
-	union {
-		uint32_t xrcd;              /* XRC target: number of its domain */
-		struct {                    /* of QPs that send requests: */
-			uint8_t sack_board; /* req.sacked: index of its scoreboard */
-			bool probed_read;   /* the last probe was of a READ or the like */
-		};
-	};
-	uint32_t cnp_ns; /* cnp_timed: time of the last CNP, its low 32 bits */
+	uint32_t xrcd;    /* XRC target: number of its domain */
+	uint32_t cnp_ns;  /* cnp_timed: time of the last CNP, its low 32 bits */
 	LIST_HEAD(, qp_listener) listeners; /* further event listeners, besides events */
 	struct async_event events;
 

@@ -39,6 +39,10 @@ held_rx(struct qp *qp, uint32_t psn)
 		verdict_apply(qp, packet->view.psn, verdict);
 		hold_put(qp, packet);
 	}
+	/* The acknowledgement covers those without AckReq, too: the requester need not ask
+	 * whether they have arrived. */
+	if (qp->aeth_pending == AETH_PENDING_ACK)
+		qp->resp.ack_psn = psn_add(qp->resp.epsn, PSN_MASK);
 	if (qp->resp.hold != 0 && qp->resp.wait == RESP_OPEN)
 		resp_hole(qp);
 	hold_sack_owe(qp, psn);

@@ -21,6 +21,7 @@ req_reset(struct qp *qp, uint32_t psn)
 	uint32_t idx = sq_posted(&qp->sq);
 
 	assert(qp->req.unacked == 0 && qp->req.reading == 0);
+	qp->sacks = false;
 	qp->req = (struct requester){
 		.una_idx = idx,
 		.next_idx = idx,
@@ -46,6 +47,7 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 
 	if (req->sacked)
 		sack_drop(qp);
+	qp->sacks = false;
 	if (qp->peer != NULL) {
 		peer_charge(&qp->peer->send, req->unacked, 0);
 		peer_charge(&qp->peer->read, req->stalled ? 0 : req->reading, 0);
@@ -325,8 +327,7 @@ oldest_build(struct qp *qp, struct pkt *pkts, unsigned n, uint32_t end, uint64_t
 }
 
 /* Builds a copy of packet una_psn, which belongs to a SEND or WRITE, for a probe; for a NAK
- * up to n copies from there on, or of what the scoreboard says is lost. A NAK that came before
- * the first SACK asks for una_psn, whatever that says. next_psn does not move.
+ * up to n copies from there on, or of what the scoreboard says is lost. next_psn does not move.
  * Returns their number; 0: the QP may no longer read the packet's memory. The resend after
  * the ACK timeout then reports the error. */
 static unsigned RARE

@@ -44,6 +44,22 @@ sack_boards_fini(struct sack_boards *boards)
 
 /* Data path. */
 
+static void
+set_due(struct sack_board *board, uint32_t psn)
+{
+	psn_bit_set(&board->due, psn);
+	board->due_count++;
+}
+
+/* Packet una_psn is lost. */
+static void
+oldest_lost(const struct qp *qp, struct sack_board *board)
+{
+	if (board->end == qp->req.una_psn)
+		board->end = psn_add(board->end, 1);
+	set_due(board, qp->req.una_psn);
+}
+
 /* Returns the QP's scoreboard, which it takes if it has none; NULL: none is free. */
 static struct sack_board *
 board_get(struct qp *qp)
@@ -61,6 +77,9 @@ board_get(struct qp *qp)
 	board->end = qp->req.una_psn;
 	qp->sack_board = (uint8_t)(board - boards->boards);
 	qp->req.sacked = true;
+	/* A NAK that came before the first SACK has asked for it. */
+	if (qp->req.tlp_state == TLP_HOLE_DUE)
+		oldest_lost(qp, board);
 	return board;
 }
 
@@ -71,7 +90,8 @@ sack_drop(struct qp *qp)
 	qp->req.sacked = false;
 }
 
-/* Returns the first PSN from una_psn on that no scoreboard may cover. */
+/* Returns the first PSN from una_psn on that no scoreboard may cover. Packets are
+ * outstanding. */
 static uint32_t
 board_limit(const struct qp *qp)
 {
@@ -79,15 +99,16 @@ board_limit(const struct qp *qp)
 	uint32_t limit =
 		psn_add(req->una_psn, RTE_MIN(req_outstanding(qp), QP_MAX_UNACKED + 0u));
 
-	for (uint32_t idx = req->una_idx; idx != req->started_idx; idx++) {
+	/* Not by its first PSN, which may be 2^23 packets before una_psn. */
+	if (req_oldest_needs_response(qp))
+		return req->una_psn;
+	for (uint32_t idx = req->una_idx + 1; idx != req->started_idx; idx++) {
 		const struct psn_range *range = sq_psn_range(&qp->sq, idx);
 
 		if (psn_diff(range->first_psn, limit) >= 0)
 			break;
 		if (psn_range_needs_response(range))
-			return psn_diff(range->first_psn, req->una_psn) > 0
-				       ? range->first_psn
-				       : req->una_psn;
+			return range->first_psn;
 	}
 	return limit;
 }
@@ -119,15 +140,18 @@ sent_before(const struct sack_board *board, uint32_t a, uint32_t b)
 	return psn_diff(a, b) < 0;
 }
 
-/* Whatever a peer says, a packet is sent again at most twice in a round trip. An answer
- * that takes note of a copy takes a whole one. */
+/* Whatever a peer says, a packet is sent again at most twice in a round trip, or once in
+ * TLP_FIRST_NS while that is not known. An answer that takes note of a copy takes a whole
+ * round trip. */
 static bool
 copied_lately(
 	const struct qp *qp, const struct sack_board *board, uint32_t psn, uint64_t now)
 {
 	const struct sack_copy *copy = last_copy(board, psn);
+	uint32_t srtt_ns = tlp_srtt_ns(qp);
+	uint32_t least = srtt_ns != 0 ? srtt_ns / 2 : (uint32_t)TLP_FIRST_NS;
 
-	return copy != NULL && (uint32_t)now - copy->copied_ns < qp->req.srtt_ns / 2;
+	return copy != NULL && (uint32_t)now - copy->copied_ns < least;
 }
 
 /* ---- What the peer says ---- */
@@ -145,13 +169,6 @@ set_held(struct sack_board *board, uint32_t psn)
 	}
 	if (psn_diff(psn, board->end) >= 0)
 		board->end = psn_add(psn, 1);
-}
-
-static void
-set_due(struct sack_board *board, uint32_t psn)
-{
-	psn_bit_set(&board->due, psn);
-	board->due_count++;
 }
 
 /* Notes which packets before limit the peer has. Those before ePSN have been received, but
@@ -190,6 +207,17 @@ losses_find(struct qp *qp, struct sack_board *board, uint32_t echo, uint64_t now
 		lost++;
 	}
 	return lost;
+}
+
+/* Without a probe that is to be sent first, copies of the scoreboard are due if, and only if,
+ * the state says so. */
+static void
+state_update(struct qp *qp, const struct sack_board *board)
+{
+	if (board->due_count != 0)
+		qp->req.tlp_state = TLP_HOLE_DUE;
+	else if (qp->req.tlp_state == TLP_HOLE_DUE)
+		qp->req.tlp_state = TLP_OFF;
 }
 
 /* True if the QP takes selective acknowledgements: they are agreed on, or not switched off.
@@ -241,7 +269,7 @@ sack_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 		return why;
 	qp->shared->stats->sack_received++;
 	qp->peer->extensions |= EXT_SACK;
-	qp->peer->sacks = true;
+	qp->sacks = true;
 	limit = board_limit(qp);
 	if (psn_diff(v->psn, limit) >= 0)
 		return DROP_none;
@@ -255,10 +283,9 @@ sack_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 		sack_drop(qp);
 		return DROP_none;
 	}
-	if (board->due_count != 0)
-		qp->req.tlp_state = TLP_HOLE_DUE;
+	state_update(qp, board);
 	req_account(qp);
-	for (unsigned i = 0; i < lost; i++)
+	if (lost != 0)
 		congestion_loss(qp, &qp->peer->send, now);
 	if (board->held_count != held)
 		tlp_sacked(qp, psn_bit(&board->held, qp->req.rtt_psn), now);
@@ -271,21 +298,21 @@ sack_nak(struct qp *qp, bool *lost)
 	uint32_t psn = qp->req.una_psn;
 	struct sack_board *board;
 
-	/* Without SACKs one packet a round trip would be sent again: the peer may not have
-	 * been told yet that this host understands them. */
-	if (qp->peer == NULL || !qp->peer->sacks)
+	/* Without SACKs one packet a round trip would be sent again. */
+	if (!qp->sacks)
 		return false;
 	/* The peer has dropped what it held. */
-	if (qp->req.sacked && psn_bit(&sack_board_of(qp)->held, psn))
+	if (qp->req.sacked && psn_bit(&sack_board_of(qp)->held, psn)) {
 		sack_drop(qp);
+		qp->req.tlp_state = TLP_OFF;
+		req_account(qp);
+	}
 	board = board_get(qp);
 	if (board == NULL)
 		return false;
-	if (board->end == psn)
-		board->end = psn_add(psn, 1);
 	*lost = !psn_bit(&board->due, psn) && last_copy(board, psn) == NULL;
 	if (*lost)
-		set_due(board, psn);
+		oldest_lost(qp, board);
 	return true;
 }
 

@@ -33,8 +33,8 @@ enum drop_reason sack_rx(struct qp *qp, const struct pkt_view *view, uint64_t no
 
 /* A sequence NAK names una_psn, which is not of a READ or the like. Returns whether the
  * scoreboard takes care of it; *lost is then set if the packet has not been sent again since
- * it was lost. False: there is no scoreboard, or the peer has never sent a selective
- * acknowledgement. */
+ * it was lost. False: there is no scoreboard, or no selective acknowledgement has come for
+ * this QP. */
 bool sack_nak(struct qp *qp, bool *lost);
 
 /* For a QP with a scoreboard (req.sacked): */

@@ -26,17 +26,14 @@
 #define TLP_RTTS 4
 #define TLP_MIN_NS (100 * NS_PER_US)
 #define TLP_HOLE_MIN_NS (25 * NS_PER_US)
-#define TLP_FIRST_NS (250 * NS_PER_US)
 #define TLP_BACKOFF_MAX 10 /* without an ACK timeout */
 
 static uint64_t
 tlp_wait_ns(const struct qp *qp)
 {
-	uint32_t srtt_ns = qp->req.srtt_ns;
+	uint32_t srtt_ns = tlp_srtt_ns(qp);
 	uint64_t wait;
 
-	if (unlikely(srtt_ns == 0)) /* qp->peer is set: the QP sends requests */
-		srtt_ns = qp->peer->srtt_ns;
 	wait = unlikely(srtt_ns == 0) ? TLP_FIRST_NS
 				      : RTE_MAX((uint64_t)srtt_ns * TLP_RTTS, TLP_MIN_NS);
 	return wait << qp->req.tlp_backoff;
@@ -165,14 +162,18 @@ copy_answered(struct qp *qp, uint32_t packets)
 	struct requester *req = &qp->req;
 	uint8_t state = req->tlp_state;
 
-	req->tlp_state = TLP_OFF;
+	req->tlp_state =
+		req->sacked && sack_board_of(qp)->due_count != 0 ? TLP_HOLE_DUE : TLP_OFF;
 	/* If the copies were all that was unacknowledged, the answer does not show what the
 	 * peer does with packets behind them. */
-	if (state == TLP_HOLE_SENT && !qp->peer->sacks &&
+	if (state == TLP_HOLE_SENT && !qp->sacks &&
 		(req->next_psn != req->una_psn || packets > 1u << qp->resend_shift))
 		peer_resend_answered(qp->peer, qp->resend_shift, packets);
-	/* A scoreboard says what is missing. */
-	return packets == 1 && state == TLP_SENT && !req->sacked;
+	if (packets != 1 || state != TLP_SENT)
+		return false;
+	/* A scoreboard says what is missing. If it says that the next packet is held, the
+	 * answer would cover that, too: the peer has dropped what it held. */
+	return !req->sacked || psn_bit(&sack_board_of(qp)->held, req->una_psn);
 }
 
 bool

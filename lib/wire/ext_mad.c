@@ -13,40 +13,38 @@
 #define METHOD_GET_RESP 0x81
 #define ATTR_EXTENSIONS 0x0001
 
-struct ext_mad_bytes {
-	uint8_t base_version;
-	uint8_t mgmt_class;
-	uint8_t class_version;
-	uint8_t method;
-	uint16_t status;
-	uint16_t class_specific;
-	uint64_t tid;
-	uint16_t attr;
-	uint16_t reserved;
-	uint32_t modifier;
+/* The data of a MAD of a vendor class of range 2. */
+struct vendor_data {
 	uint8_t rmpp[12];
-	uint8_t reserved_vendor;
+	uint8_t reserved;
 	uint8_t oui[3];
 	uint32_t options;
-	uint8_t unused[GSI_LEN - 44];
+	uint8_t unused[sizeof(((struct mad *)0)->data) - 20];
 } PACKED;
-static_assert(sizeof(struct ext_mad_bytes) == GSI_LEN &&
-		      offsetof(struct ext_mad_bytes, rmpp) == 24 &&
-		      offsetof(struct ext_mad_bytes, options) == 40,
-	"IBA 16.5.1");
+static_assert(
+	sizeof(struct vendor_data) == sizeof(((struct mad *)0)->data), "IBA 16.5.1");
+
+static const struct vendor_data *
+vendor_data(const struct mad *m)
+{
+	return (const struct vendor_data *)m->data;
+}
 
 static bool
-is_ours(const struct ext_mad_bytes *m)
+is_ours(const struct mad *m)
 {
 	return m->class_version == CLASS_VERSION &&
-	       m->attr == RTE_BE16(ATTR_EXTENSIONS) && be24_get(m->oui) == EXT_VENDOR_ID;
+	       m->attr == RTE_BE16(ATTR_EXTENSIONS) &&
+	       be24_get(vendor_data(m)->oui) == EXT_VENDOR_ID;
 }
 
 enum ext_mad_kind
 ext_mad_read(const uint8_t bytes[GSI_LEN], struct ext_mad *mad)
 {
-	const struct ext_mad_bytes *m = (const struct ext_mad_bytes *)bytes;
-	uint32_t extensions = ext_common(be24_get(m->oui), rte_be_to_cpu_32(m->options));
+	const struct mad *m = (const struct mad *)bytes;
+	const struct vendor_data *data = vendor_data(m);
+	uint32_t extensions =
+		ext_common(be24_get(data->oui), rte_be_to_cpu_32(data->options));
 
 	if (m->base_version != BASE_VERSION || m->mgmt_class != EXT_MAD_CLASS)
 		return EXT_MAD_OTHER;
@@ -66,16 +64,18 @@ ext_mad_read(const uint8_t bytes[GSI_LEN], struct ext_mad *mad)
 void
 ext_mad_write(uint8_t bytes[GSI_LEN], enum ext_mad_kind kind, const struct ext_mad *mad)
 {
-	struct ext_mad_bytes m = {
+	struct vendor_data data = {
+		.options = rte_cpu_to_be_32(ext_options(mad->extensions))};
+	struct mad m = {
 		.base_version = BASE_VERSION,
 		.mgmt_class = EXT_MAD_CLASS,
 		.class_version = CLASS_VERSION,
 		.method = kind == EXT_MAD_QUERY ? METHOD_GET : METHOD_GET_RESP,
 		.tid = rte_cpu_to_be_64(mad->tid),
 		.attr = RTE_BE16(ATTR_EXTENSIONS),
-		.options = rte_cpu_to_be_32(ext_options(mad->extensions)),
 	};
 
-	be24_put(m.oui, EXT_VENDOR_ID);
+	be24_put(data.oui, EXT_VENDOR_ID);
+	memcpy(m.data, &data, sizeof(data));
 	memcpy(bytes, &m, GSI_LEN);
 }

@@ -12,6 +12,23 @@
 #define GSI_QKEY 0x80010000u
 #define GSI_LEN 256
 
+/* A management datagram, MAD. */
+struct mad {
+	uint8_t base_version;
+	uint8_t mgmt_class;
+	uint8_t class_version;
+	uint8_t method;
+	uint16_t status;
+	uint16_t class_specific;
+	uint64_t tid;  /* as on the wire: a response repeats it */
+	uint16_t attr; /* big-endian */
+	uint16_t reserved;
+	uint32_t modifier;
+	uint8_t data[GSI_LEN - 24];
+} PACKED;
+static_assert(
+	sizeof(struct mad) == GSI_LEN && offsetof(struct mad, data) == 24, "IBA 13.4.2");
+
 struct gsi_msg {
 	uint8_t sgid[16]; /* the port's address, in both directions */
 	uint8_t dgid[16]; /* the peer's, in both directions */

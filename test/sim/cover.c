@@ -86,7 +86,7 @@ static const struct {
 } never[] = {
 	{DROP_handoff_full, "the engines run alternately: no 1024 frames gather"},
 	{DROP_group, "no QP joins a multicast group"},
-	{DROP_ext_limit, "three hosts do not send so many queries"},
+	{DROP_ext_limit, "fewer queries are sent than the rate allows"},
 	{DROP_ext_format, "the adversary sends no datagrams to QP 1"},
 	{DROP_no_resource,
 		"both ends agree on the depth, and the adversary sends no such burst"},

@@ -37,12 +37,7 @@ round_begin(unsigned i)
 static int
 setup(void **state)
 {
-	cm_pair_open(&(struct verbs_pair_conf){.qps = ROUNDS, .unconnected = true});
-	assert_int_equal(rocade_cm_listen(cm_b, CM_PORT, 4, "listener", &listener), 0);
-	for (unsigned i = 0; i < ROUNDS; i++) {
-		pair_to_init(pair.a.qp[i]);
-		pair_to_init(pair.b.qp[i]);
-	}
+	cm_pair_listen(ROUNDS);
 	round_begin(0);
 	return 0;
 }

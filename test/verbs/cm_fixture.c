@@ -24,6 +24,17 @@ cm_pair_open(const struct verbs_pair_conf *conf)
 }
 
 void
+cm_pair_listen(unsigned qps)
+{
+	cm_pair_open(&(struct verbs_pair_conf){.qps = qps, .unconnected = true});
+	assert_int_equal(rocade_cm_listen(cm_b, CM_PORT, 4, "listener", &listener), 0);
+	for (unsigned i = 0; i < qps; i++) {
+		pair_to_init(pair.a.qp[i]);
+		pair_to_init(pair.b.qp[i]);
+	}
+}
+
+void
 cm_managers_close(void)
 {
 	if (listener != NULL)

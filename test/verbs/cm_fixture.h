@@ -15,6 +15,8 @@ extern struct rocade_cm *cm_a, *cm_b;
 extern struct rocade_cm_listener *listener; /* NULL: closed already */
 
 void cm_pair_open(const struct verbs_pair_conf *conf);
+/* As cm_pair_open(), with this number of QPs in INIT on each side, and a listener at b. */
+void cm_pair_listen(unsigned qps);
 /* Closes both managers and the listener. */
 void cm_managers_close(void);
 

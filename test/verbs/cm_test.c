@@ -14,12 +14,7 @@
 static int
 setup(void **state)
 {
-	cm_pair_open(&(struct verbs_pair_conf){.qps = 2, .unconnected = true});
-	assert_int_equal(rocade_cm_listen(cm_b, CM_PORT, 4, "listener", &listener), 0);
-	for (unsigned i = 0; i < 2; i++) {
-		pair_to_init(pair.a.qp[i]);
-		pair_to_init(pair.b.qp[i]);
-	}
+	cm_pair_listen(2);
 	return 0;
 }
 

@@ -325,7 +325,8 @@ agent_that_is_off_sends_no_query(void **state)
 	ext_query_destroy(q);
 }
 
-/* Only so many queries are open, and leave at a time. An open one is not lost. */
+/* The number of open queries and the rate at which queries leave have a limit. An open query is
+ * not lost. */
 static void
 queries_are_limited(void **state)
 {

@@ -1,51 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets that a responder holds behind a missing one (docs/protocol.md 8.10), and the
  * requester that then sends only the missing one again (7.9). */
-#include <string.h>
-
-#include "qp/hold.h"
-#include "qp_link.h"
-
-static struct qp_link p;
-static struct hold_arena arena;
-static unsigned posted, received; /* SENDs of a */
+#include "hold_fixture.h"
 
 static void
 open_pair(void)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 
-	qp_link_init(&p, &conf);
-	assert_int_equal(hold_arena_init(&arena), 0);
-	p.a.shared.hold = p.b.shared.hold = &arena;
-	bytes_fill(p.a.mem, 0x8000, 1);
-	posted = received = 0;
-}
-
-static void
-close_pair(void)
-{
-	assert_true(TAILQ_EMPTY(&arena.waiting));
-	qp_link_fini(&p);
-	hold_arena_fini(&arena);
-}
-
-static void
-post_receives(unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		host_recv(&p.b, i, 1024 * i, 1024);
-}
-
-/* Injects a SEND of 8 bytes, the nth packet. */
-static void
-inject_nth(unsigned n, bool ack_req)
-{
-	inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_RC_SEND_ONLY,
-			     .psn = PSN_A + n,
-			     .payload_len = 8,
-			     .payload_key = n,
-			     .ack_req = ack_req});
+	hold_open(&conf);
 }
 
 /* The nth SEND was received, after those before it. */
@@ -84,7 +47,23 @@ held_packets_follow_the_missing_one(void **state)
 	assert_int_equal(p.b.stats.held, 3);
 	assert_int_equal(p.b.stats.drop[DROP_psn_gap], 0);
 	assert_int_equal(p.b.stats.seq_nak_sent, 1);
-	close_pair();
+	hold_close();
+}
+
+/* The ACK covers held packets without AckReq, too. */
+static void
+acknowledgement_covers_all_that_was_held(void **state)
+{
+	open_pair();
+	post_receives(3);
+	inject_nth(1, false);
+	inject_nth(2, false);
+	expect_one_ack(AETH_NAK_SEQ, PSN_A, 0);
+	inject_nth(0, true);
+	expect_one_ack(AETH_ACK, PSN_A + 2, 3);
+	for (unsigned i = 0; i < 3; i++)
+		expect_nth(i);
+	hold_close();
 }
 
 /* Another packet is missing behind the first one: its NAK leaves at once, and acknowledges
@@ -106,7 +85,7 @@ next_hole_is_asked_for_at_once(void **state)
 	expect_one_ack(AETH_ACK, PSN_A + 5, 6);
 	for (unsigned i = 0; i < 6; i++)
 		expect_nth(i);
-	close_pair();
+	hold_close();
 }
 
 /* The missing packet comes before the NAK was sent: there is none. If it was not the only
@@ -125,7 +104,7 @@ reordering_needs_no_nak(void **state)
 	expect_one_ack(AETH_ACK, PSN_A + 4, 5);
 	for (unsigned i = 0; i < 5; i++)
 		expect_nth(i);
-	close_pair();
+	hold_close();
 }
 
 /* A packet that is too far ahead is dropped. When all before it have come, it is asked
@@ -148,7 +127,7 @@ reach_is_limited(void **state)
 	assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
 	assert_true(TAILQ_EMPTY(&arena.waiting));
 	expect_recv_error(&p.b, 2, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
-	close_pair();
+	hold_close();
 }
 
 /* After an RNR NAK the peer sends everything again. */
@@ -164,7 +143,7 @@ rnr_nak_drops_held_packets(void **state)
 	expect_one_ack(AETH_RNR_NAK | 12, PSN_A + 1, 1);
 	assert_true(TAILQ_EMPTY(&arena.waiting));
 	expect_nth(0);
-	close_pair();
+	hold_close();
 }
 
 /* The rkey of a held WRITE goes: it writes nothing, and the WRITE fails in its turn. */
@@ -195,7 +174,7 @@ keys_are_checked_when_the_hole_fills(void **state)
 	expect_nth(0);
 	expect_recv_error(&p.b, 1, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
-	close_pair();
+	hold_close();
 }
 
 /* Memory is full: a QP's own packets stay, and the next one is dropped; of other QPs, the
@@ -232,54 +211,16 @@ full_arena_means_go_back_n(void **state)
 	wire_drop_all(&other.b);
 	qp_link_fini_reset(&other);
 	arena.touched = HOLD_PACKETS;
-	close_pair();
+	hold_close();
 }
 
 /* ---- The requester ---- */
-
-/* Posts n SENDs of 8 bytes and their receives, and loses those of the mask. */
-static void
-send_and_lose(unsigned n, unsigned lost)
-{
-	for (unsigned i = 0; i < n; i++) {
-		host_recv(&p.b, posted, 0, 1024);
-		host_send(&p.a, posted++, 0, 8, i + 1 == n ? IBV_SEND_SIGNALED : 0);
-	}
-	assert_int_equal(host_pull(&p.a, PULL_ALL), n);
-	for (unsigned i = n; i-- != 0;) {
-		if (lost >> i & 1)
-			wire_drop(&p.a, i);
-	}
-	wire_deliver_all(&p.a);
-}
-
-/* Delivers b's only response. */
-static void
-respond(void)
-{
-	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
-	wire_deliver_all(&p.b);
-}
-
-/* All that was sent has been received, once and in order, and completed. */
-static void
-expect_all(void)
-{
-	struct cqe cqe;
-
-	while (received != posted)
-		expect_received(&p.b, received++, 8);
-	while (host_poll(&p.a, &p.a.send_cq, &cqe))
-		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
-	assert_int_equal(p.a.qp.req.una_idx, posted);
-	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
-}
 
 /* Resends n packets for a NAK, and delivers them. */
 static void
 resend(unsigned n)
 {
-	respond();
+	respond(1);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), n);
 	wire_deliver_all(&p.a);
 }
@@ -292,7 +233,7 @@ missing_packets_are_sent_alone(void **state)
 	open_pair();
 	send_and_lose(8, 1);
 	resend(1);
-	respond(); /* acknowledges all of them */
+	respond(1); /* acknowledges all of them */
 	expect_all();
 	/* two packets in a row, and then one */
 	send_and_lose(8, 0x23);
@@ -301,13 +242,13 @@ missing_packets_are_sent_alone(void **state)
 	assert_int_equal(p.a.peer.resend_shift, 1);
 	resend(1);
 	assert_int_equal(p.a.peer.resend_shift, 0);
-	respond();
+	respond(1);
 	expect_all();
 	assert_int_equal(p.a.stats.resent_few, 5);
 	assert_int_equal(p.a.stats.retransmitted, 5);
 	assert_int_equal(p.a.stats.tlp_sent, 0);
 	assert_int_equal(p.b.stats.held, 7 + 5);
-	close_pair();
+	hold_close();
 }
 
 /* A copy is lost: a tail-loss probe finds that after 25 us. */
@@ -316,9 +257,9 @@ lost_copy_is_probed(void **state)
 {
 	open_pair();
 	send_and_lose(1, 0);
-	respond(); /* a round trip */
+	respond(1); /* a round trip */
 	send_and_lose(4, 1);
-	respond();
+	respond(1);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	wire_drop_all(&p.a);
 	qp_link_advance(&p, 24 * NS_PER_US);
@@ -327,10 +268,10 @@ lost_copy_is_probed(void **state)
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	assert_int_equal(p.a.stats.tlp_sent, 1);
 	wire_deliver_all(&p.a);
-	respond();
+	respond(1);
 	expect_all();
 	assert_int_equal(p.a.stats.ack_timeouts, 0);
-	close_pair();
+	hold_close();
 }
 
 /* A peer that holds nothing: each answer acknowledges just what was sent again, and next
@@ -343,27 +284,27 @@ peer_without_hold_gets_all_packets(void **state)
 	send_and_lose(20, 1);
 	for (unsigned n = 1; n <= 8; n *= 2) {
 		resend(n);
-		respond(); /* acknowledges just these */
+		respond(1); /* acknowledges just these */
 		send_and_lose(1, 0);
 	}
 	assert_int_equal(p.a.peer.resend_shift, RESEND_ALL_SHIFT);
 	resend(20 - 15 + 4);
-	respond();
+	respond(1);
 	expect_all();
 	/* One NAK of 16 tries whether that has changed. */
 	for (unsigned loss = 1; loss < RESEND_TRY_EVERY - 1; loss++) {
 		send_and_lose(10, 1);
 		resend(10);
-		respond();
+		respond(1);
 		expect_all();
 	}
 	p.b.shared.hold = &arena;
 	send_and_lose(10, 1);
 	resend(8);
-	respond();
+	respond(1);
 	expect_all();
 	assert_int_equal(p.a.peer.resend_shift, 0);
-	close_pair();
+	hold_close();
 }
 
 /* All packets are sent again, and the first of them is answered by an acknowledgement of
@@ -374,13 +315,13 @@ early_answer_shows_that_the_peer_holds(void **state)
 	open_pair();
 	p.a.peer.resend_shift = RESEND_ALL_SHIFT;
 	send_and_lose(10, 1);
-	respond();
+	respond(1);
 	assert_int_equal(host_pull(&p.a, 2), 2);
 	wire_deliver_all(&p.a);
-	respond();
+	respond(1);
 	expect_all();
 	assert_int_equal(p.a.peer.resend_shift, 0);
-	close_pair();
+	hold_close();
 }
 
 /* A lost READ request: all requests from it on are sent again, because each of them needs
@@ -395,14 +336,14 @@ read_is_not_sent_alone(void **state)
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
 	wire_drop(&p.a, 0);
 	wire_deliver_all(&p.a);
-	respond();
+	respond(1);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
 	qp_link_drain(&p);
 	expect_sent(&p.a, 100, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 101, IBV_WC_SUCCESS);
 	expect_received(&p.b, 0, 8);
 	assert_int_equal(p.a.stats.resent_few, 0);
-	close_pair();
+	hold_close();
 }
 
 int
@@ -410,6 +351,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(held_packets_follow_the_missing_one),
+		cmocka_unit_test(acknowledgement_covers_all_that_was_held),
 		cmocka_unit_test(next_hole_is_asked_for_at_once),
 		cmocka_unit_test(reordering_needs_no_nak),
 		cmocka_unit_test(reach_is_limited),

@@ -3,28 +3,19 @@
 #ifndef ROCADE_TEST_SACK_FIXTURE_H
 #define ROCADE_TEST_SACK_FIXTURE_H
 
-#include <string.h>
-
-#include "qp/hold.h"
+#include "hold_fixture.h"
 #include "qp/sack.h"
-#include "qp_link.h"
 
-static struct qp_link p;
-static struct hold_arena arena;
 static struct sack_boards boards;
-static unsigned posted, received; /* SENDs of a */
 
 static inline void
 open_pair(const struct qp_link_conf *conf)
 {
-	qp_link_init(&p, conf);
-	assert_int_equal(hold_arena_init(&arena), 0);
+	hold_open(conf);
 	assert_int_equal(sack_boards_init(&boards), 0);
-	p.a.shared.hold = p.b.shared.hold = &arena;
 	p.a.shared.sack = p.b.shared.sack = &boards;
 	p.a.peer.extensions = p.b.peer.extensions = EXT_SACK;
-	p.a.peer.sacks = p.b.peer.sacks = true;
-	posted = received = 0;
+	p.a.qp.sacks = true;
 }
 
 static inline void
@@ -38,9 +29,16 @@ open_default(void)
 static inline void
 close_pair(void)
 {
-	assert_true(TAILQ_EMPTY(&arena.waiting));
 	assert_false(p.a.qp.req.sacked);
-	qp_link_fini(&p);
+	hold_close();
+	sack_boards_fini(&boards);
+}
+
+/* As close_pair(), with requests under way. */
+static inline void
+close_discard(void)
+{
+	qp_link_fini_discard(&p);
 	hold_arena_fini(&arena);
 	sack_boards_fini(&boards);
 }

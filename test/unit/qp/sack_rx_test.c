@@ -205,24 +205,97 @@ lies_cost_only_the_liar(void **state)
 	end_in_error();
 }
 
-/* A peer that shows again and again that copies are lost: each is sent once in half a round
- * trip. */
+/* A peer that shows again and again that copies are lost, after the first copies for 20 us:
+ * the copies are repeated once `least` has passed. */
 static void
-copies_have_a_limit(void **state)
+expect_copies_after(uint32_t srtt_ns, uint64_t least)
 {
 	open_default();
 	send_into_the_void(8);
 	sack_arrives(PSN_A, PSN_A + 7, 0x40);
-	p.a.qp.req.srtt_ns = 20 * NS_PER_US;
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 7);
+	p.a.qp.req.srtt_ns = p.a.peer.srtt_ns = srtt_ns;
+	p.a.qp.req.tlp_deadline = TIME_NEVER; /* probes are not looked at here */
 	wire_drop_all(&p.a);
-	for (unsigned i = 0; i < 10; i++) {
+	for (uint64_t passed = NS_PER_US; passed <= least; passed += NS_PER_US) {
 		qp_link_advance(&p, NS_PER_US);
 		sack_arrives(PSN_A, PSN_A + 6, 0x60);
-		assert_int_equal(host_pull(&p.a, PULL_ALL), i == 9 ? 6 : 0);
+		p.a.qp.req.tlp_deadline = TIME_NEVER;
+		assert_int_equal(host_pull(&p.a, PULL_ALL), passed == least ? 6 : 0);
 		wire_drop_all(&p.a);
 	}
 	assert_int_equal(p.a.stats.resent_few, 13);
+	end_in_error();
+}
+
+/* Each packet is sent again once in half a round trip, or in 250 us as long as none is known. */
+static void
+copies_have_a_limit(void **state)
+{
+	expect_copies_after(20 * NS_PER_US, 10 * NS_PER_US);
+	expect_copies_after(0, 250 * NS_PER_US);
+}
+
+/* Some of the copies that are due are acknowledged before they are sent, or held after all. */
+static void
+copies_stay_due_or_not(void **state)
+{
+	open_default();
+	send_into_the_void(8);
+	sack_arrives(PSN_A, PSN_A + 7, 0x40);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 2);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
+	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A + 3, 1);
+	wire_drop_all(&p.a);
+	send_into_the_void(2);
+	sack_arrives(PSN_A + 3, PSN_A + 9, 0x28);
+	assert_true(qp_copy_due(&p.a.qp));
+	sack_arrives(PSN_A + 9, PSN_A + 8, 0);
+	assert_false(qp_copy_due(&p.a.qp));
+	assert_true(p.a.qp.req.tlp_deadline != TIME_NEVER);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	while (received != 3)
+		expect_sent(&p.a, received++, IBV_WC_SUCCESS);
+	end_in_error();
+}
+
+/* The end of a READ of 2^23 packets is outstanding, which began as far before. */
+static void
+long_read_has_no_scoreboard(void **state)
+{
+	struct qp_link_conf conf = qp_link_defaults_rdma();
+	struct requester *req = &p.a.qp.req;
+	struct sge sge;
+	struct send_req read;
+	uint32_t key;
+
+	conf.mtu = IBV_MTU_256;
+	open_pair(&conf);
+	/* Nothing of it is accessed. */
+	assert_int_equal(key_alloc(&p.a.keys, PD_A, (uintptr_t)p.a.mem, p.a.mem, MSG_MAX,
+				 IBV_ACCESS_LOCAL_WRITE, &key),
+		0);
+	sge = (struct sge){(uintptr_t)p.a.mem, MSG_MAX, key};
+	read = (struct send_req){.wr_id = posted++,
+		.opcode = IBV_WR_RDMA_READ,
+		.sge = &sge,
+		.num_sge = 1,
+		.rkey = p.b.rkey};
+	assert_int_equal(host_post_send(&p.a, &read), 0);
+	assert_int_equal(host_pull(&p.a, 1), 1);
+	wire_drop_all(&p.a);
+	/* As if all but the last 100 packets had come. */
+	req->una_psn = psn_add(req->una_psn, (1 << 23) - 100);
+	req->next_psn = req->pos_psn = req->sent_psn = req->una_psn;
+	req->reads = 0;
+	peer_charge(&p.a.peer.read, req->reading, 0);
+	req->reading = 0;
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
+	wire_drop_all(&p.a);
+	sack_arrives(req->una_psn, psn_add(req->una_psn, 50), 0x7);
+	assert_false(req->sacked);
+	assert_int_equal(p.a.peer.send.inflight, 0);
+	assert_int_equal(key_free(&p.a.keys, key), 0);
 	end_in_error();
 }
 
@@ -281,7 +354,7 @@ static void
 nak_before_the_first_sack_resends(void **state)
 {
 	open_default();
-	p.a.peer.sacks = false;
+	p.a.qp.sacks = false;
 	send_into_the_void(6);
 	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 1);
 	sack_arrives(PSN_A + 1, PSN_A, 0x1);
@@ -388,6 +461,8 @@ main(void)
 		cmocka_unit_test(states_and_types_that_have_none),
 		cmocka_unit_test(lies_cost_only_the_liar),
 		cmocka_unit_test(copies_have_a_limit),
+		cmocka_unit_test(copies_stay_due_or_not),
+		cmocka_unit_test(long_read_has_no_scoreboard),
 		cmocka_unit_test(without_a_scoreboard_naks_decide),
 		cmocka_unit_test(nak_and_sack_resend_once),
 		cmocka_unit_test(nak_before_the_first_sack_resends),
