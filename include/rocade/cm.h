@@ -82,9 +82,10 @@ struct rocade_cm_param {
  * An event REJECTED or UNREACHABLE reports a failure. Before RTR the QP and that of the
  * peer agree on extensions, as ibv_query_ece(3) and ibv_set_ece(3) do for programs; the
  * request offers what ibv_query_ece() returns. If the peer rejects it with reason 35
- * (Vendor Option Not Supported), it is sent once more without options. EINVAL: a member of param is out of
- * range, port is 0, peer and the address at sgid_index are not unicast ones of the same
- * family, or the QP is not as above. ENOSPC: too many connections (4096 in any state).
+ * (Vendor Option Not Supported), it is sent once more without options. EINVAL: a member
+ * of param is out of range, port is 0, peer and the address at sgid_index are not
+ * unicast ones of the same family, or the QP is not as above. ENOSPC: too many
+ * connections (4096 in any state).
  */
 int rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *peer,
 	uint16_t port, const struct rocade_cm_param *param, void *user,

@@ -169,13 +169,14 @@ peer_sacks(const struct peer *peer)
 }
 
 /*
- * How many packets a QP sends again for a sequence NAK. A peer may hold the packets behind
- * the missing one (Rocade does, hold.h): then that one is enough. Others drop them, and need
- * all again. A peer that sends selective acknowledgements says what it misses (sack.h).
- * With another one the QP begins with one packet. If the answer acknowledges more than was sent again,
- * the peer holds packets, and the next NAK is answered by one packet, too. If it
- * acknowledges just that, the peer holds none, or misses more packets in a row: the next NAK
- * is answered by twice as many, in the end by all (go-back-N).
+ * How many packets a QP sends again for a sequence NAK. A peer may hold the packets
+ * behind the missing one (Rocade does, hold.h): then that one is enough. Others drop
+ * them, and need all again. A peer that sends selective acknowledgements says what it
+ * misses (sack.h). With another one the QP begins with one packet. If the answer
+ * acknowledges more than was sent again, the peer holds packets, and the next NAK is
+ * answered by one packet, too. If it acknowledges just that, the peer holds none, or
+ * misses more packets in a row: the next NAK is answered by twice as many, in the end by
+ * all (go-back-N).
  */
 #define RESEND_ALL_SHIFT 4
 /* of NAKs for which all packets would be sent again: one finds out whether the peer holds */
