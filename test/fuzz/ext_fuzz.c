@@ -45,6 +45,15 @@ step_ask(struct world *w, struct input *in)
 	FUZZ_CHECK(extensions == 0 || (known == EXT_KNOWN && !w->off));
 }
 
+static void
+message_rx(struct world *w, const struct gsi_msg *msg)
+{
+	struct ext_mad mad;
+
+	w->rx_queries += ext_mad_read(msg->bytes, &mad) == EXT_MAD_QUERY;
+	ext_query_rx(w->q, msg, &w->stats, w->now);
+}
+
 /* Any message, often of the class. */
 static void
 step_message(struct world *w, struct input *in, unsigned how)
@@ -52,7 +61,6 @@ step_message(struct world *w, struct input *in, unsigned how)
 	struct gsi_msg msg = {.answer = false};
 	size_t len = how & 1 ? 44 : take8(in);
 	const uint8_t *bytes;
-	struct ext_mad mad;
 
 	gids_take(in, msg.sgid, msg.dgid);
 	bytes = take_bytes(in, &len);
@@ -64,11 +72,11 @@ step_message(struct world *w, struct input *in, unsigned how)
 		memcpy(msg.bytes + 16, "\0\1", 2);
 		memcpy(msg.bytes + 37, "\x02\x52\x4f", 3);
 	}
-	w->rx_queries += ext_mad_read(msg.bytes, &mad) == EXT_MAD_QUERY;
-	ext_query_rx(w->q, &msg, &w->stats, w->now);
+	message_rx(w, &msg);
 }
 
-/* An answer to a query that was sent, as it is or with a byte changed. */
+/* An answer to a query that was sent, as it is or with a byte changed. The changed byte may
+ * be the method, which makes it a query. */
 static void
 step_answer(struct world *w, struct input *in, unsigned how)
 {
@@ -79,7 +87,7 @@ step_answer(struct world *w, struct input *in, unsigned how)
 		msg.bytes[take8(in) % 44] ^= take8(in);
 	if (how & 2)
 		msg.dgid[15] ^= take8(in);
-	ext_query_rx(w->q, &msg, &w->stats, w->now);
+	message_rx(w, &msg);
 }
 
 static void

@@ -122,11 +122,13 @@ class Guest:
         self.release = release(folder)
         self.address = address
         self.console = os.path.join(scratch, "console")
+        self.monitor = os.path.join(scratch, "monitor")
         image = os.path.join(scratch, "initramfs")
         initramfs(image, folder, programs, addresses)
         self.process = Process(
             [QEMU, "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "512", "-nodefaults",
              "-no-reboot", "-display", "none", "-serial", "file:" + self.console,
+             "-monitor", "unix:%s,server=on,wait=off" % self.monitor,
              "-kernel", glob.glob(os.path.join(folder, "boot", "vmlinuz-*"))[0],
              "-initrd", image, "-append",
              "console=ttyS0 quiet panic=-1 mitigations=off nokaslr no_timer_check",
@@ -188,6 +190,23 @@ class Guest:
             raise WaitFailed("waited %d s in the guest until %s\n%s\n%s" % (
                 timeout_s, command, text, tail(self.said())))
         return text
+
+    def state(self):
+        """Returns the end of the console and where the processor is: why a guest is silent."""
+        if self.process.poll() is not None:
+            return "QEMU has ended\n" + tail(self.said())
+        said = b""
+        try:
+            with socket.socket(socket.AF_UNIX) as s:
+                s.settimeout(2)
+                s.connect(self.monitor)
+                s.sendall(b"info status\ninfo registers\n")
+                while True:
+                    said += s.recv(65536)
+        except OSError:
+            pass  # the monitor has said all, or QEMU stands still
+        kept = re.findall(r"^(?:VM status|R.P|RSP|CS ).*", said.decode(errors="replace"), re.M)
+        return "\n".join([line.strip() for line in kept] + [tail(self.said())])
 
     def stop(self):
         self.process.kill()
