@@ -50,7 +50,7 @@ struct conf {
 	const char *json_file;
 	uint64_t stats_period;
 
-	uint64_t engines, rxd, txd, peer_window;
+	uint64_t engines, rxd, txd, peer_window, paths;
 	bool no_cksum_offload, no_cnp, no_sack;
 	const char *cc; /* NULL: the default */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base_log.h"
+#include "qp/multipath.h"
 #include "shm/shm.h"
 #include "verbs/device_source.h"
 #include "verbs/verbs_port.h"
@@ -96,6 +97,8 @@ shm_dev_create(struct shm *shm, const struct sw_device *device, const struct por
 	conf_fill(device, shm, &conf);
 	if (session_device_valid(device))
 		rc = cc_conf_read(NULL, &conf.cc, why, sizeof(why));
+	if (rc == 0)
+		rc = multipath_conf_read(&conf.paths, why, sizeof(why));
 	if (rc == -EINVAL)
 		log_err("%s", why);
 	if (rc == 0)

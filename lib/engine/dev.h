@@ -65,10 +65,11 @@ struct dev_conf {
 	uint32_t qpn_base; /* first QPN, 2..0xFFFFFE; 0: random */
 	/* of keys, QPNs and SRQ numbers; NULL: the kernel's. Tests set it. */
 	const struct random_key *random;
-	uint32_t max_qp;       /* 1..2^17 */
-	uint32_t peer_window;  /* packets; 0: half of the port's receive ring */
-	bool no_cnp;           /* send no CNPs for packets with CE */
-	bool no_sack;          /* ask no host for extensions, and announce none */
+	uint32_t max_qp;      /* 1..2^17 */
+	uint32_t peer_window; /* packets; 0: half of the port's receive ring */
+	bool no_cnp;          /* send no CNPs for packets with CE */
+	bool no_sack;         /* ask no host for extensions, and announce none */
+	uint8_t paths; /* of each QP, up to PATHS_MAX; 0 and 1: one, see multipath.h */
 	struct cc_conf cc;     /* congestion control */
 	bool mr_fault_handler; /* contexts of the device install it, see mr_fault.h */
 	/* Limits set by the owner of the port; 0: none. The hooks enforce that of QPs. */

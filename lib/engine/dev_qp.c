@@ -106,6 +106,7 @@ dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int engi
 	qp->shared = &e->shared;
 	dev_engines_lock(dev);
 	qp_queues_attach(qp, e);
+	multipath_attach(qp);
 	doorbells_enable(&e->doorbells, index);
 	qp_table_put(&dev->qps, qp);
 	dev_engines_unlock(dev);
@@ -283,6 +284,7 @@ dev_qp_remove(struct dev *dev, struct qp *qp, uint64_t now)
 	qp_reset(qp);
 	engine_forget(qp->sched.engine, qp);
 	qp_queues_detach(qp);
+	multipath_detach(qp);
 }
 
 void

@@ -161,7 +161,11 @@ engine_create(struct dev *dev, unsigned index)
 		e->shared.hold = &e->hold;
 	e->shared.sack = &e->sack;
 	e->shared.peers = &e->peers;
+	if (dev->conf.paths > 1)
+		e->shared.multipaths = &e->multipaths;
 	if (hold_arena_init(&e->hold) != 0 || sack_boards_init(&e->sack) != 0 ||
+		(dev->conf.paths > 1 &&
+			multipaths_init(&e->multipaths, dev->conf.paths) != 0) ||
 		peers_init(&e->peers, &alloc_plain, dev->conf.peer_window,
 			&dev->conf.cc) != 0 ||
 		handoff_create(e) != 0 ||
@@ -180,6 +184,7 @@ engine_destroy(struct engine *e)
 	assert(e->wheel.count == 0);
 	hold_arena_fini(&e->hold);
 	sack_boards_fini(&e->sack);
+	multipaths_fini(&e->multipaths);
 	peers_fini(&e->peers);
 	handoff_destroy(e);
 	doorbells_fini(&e->doorbells);

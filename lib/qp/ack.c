@@ -3,6 +3,7 @@
 /* The responder's acknowledgements. At most one is pending, the newest: it covers all
  * before it (IBA 9.7.5.1). */
 #include "qp/hold.h"
+#include "qp/multipath.h"
 #include "qp/resp.h"
 
 void
@@ -15,7 +16,7 @@ resp_hole(struct qp *qp)
 	qp->aeth_pending = AETH_PENDING_SEQ_NAK;
 	qp->stats.seq_nak_sent++;
 	qp->shared->stats->seq_nak_sent++;
-	qp_loss_seen(qp);
+	qp_ext_ask(qp);
 }
 
 /* A PSN after ePSN: packets are missing (C9-108, C9-114). */
@@ -49,6 +50,8 @@ resp_duplicate(struct qp *qp, uint32_t psn)
 
 	qp->stats.duplicates++;
 	qp->shared->stats->duplicates++;
+	if (unlikely(qp->multipath != 0))
+		multipath_duplicate(qp);
 	if (qp->aeth_pending != 0 && qp->aeth_pending != AETH_PENDING_ACK)
 		return;
 	limit = resp_ack_limit(qp, psn);

@@ -7,6 +7,7 @@
 #include <rte_byteorder.h>
 
 #include "qp/congestion.h"
+#include "qp/multipath.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/sack.h"
@@ -58,6 +59,8 @@ una_advance(struct qp *qp, uint32_t end, uint64_t now)
 	uint32_t before = req->una_psn, packets = (end - before) & PSN_MASK;
 
 	req->una_psn = end;
+	if (unlikely(qp->multipath != 0))
+		multipath_acknowledged(qp, before);
 	if (unlikely(req->sacked))
 		sack_advanced(qp, before);
 	/* An acknowledgement of the first transmission can overtake the resend. */
@@ -232,7 +235,7 @@ seq_nak_rx(struct qp *qp, uint32_t psn, uint64_t now)
 	if ((waits && req->rnr_deadline != TIME_NEVER) || req->in_recovery)
 		return VERDICT_DROP;
 	req->in_recovery = true;
-	qp_loss_seen(qp);
+	qp_ext_ask(qp);
 	if (resends_lost(qp, now, &verdict))
 		return verdict;
 	/* A lost READ request does not count: it takes another way than its response. */
@@ -449,5 +452,7 @@ comp_ack_timeout(struct qp *qp)
 	qp->shared->stats->ack_timeouts++;
 	qp->req.in_recovery = false;
 	qp->req.ack_deadline = TIME_NEVER;
+	if (unlikely(qp->multipath != 0))
+		multipath_timeout(qp);
 	return resend_oldest(qp, FAULT_ACK_TIMEOUT);
 }

@@ -39,7 +39,8 @@ struct qp_shared {
 	/* NULL: responders hold no packets, and requesters resend all for a NAK */
 	struct hold_arena *hold;
 	struct sack_boards *sack; /* NULL: requesters use no selective acknowledgements */
-	struct peers *peers;      /* NULL: no peer is asked which extensions it has */
+	struct multipaths *multipaths; /* NULL: each QP has one path */
+	struct peers *peers; /* NULL: no peer is asked which extensions it has */
 	/* Time of the last poll that emptied the receive queue and the hand-off rings,
 	 * before this pass. Packets of this pass arrived later: a lower bound of round
 	 * trips (congestion.c). Those from a hand-off ring may have arrived earlier. */
@@ -275,6 +276,7 @@ struct qp {
 	bool sacks;         /* the peer's QP has sent a selective acknowledgement */
 	uint8_t sack_board; /* req.sacked: index of the scoreboard */
 	bool probed_read;   /* the last probe was of a READ or the like */
+	uint16_t multipath; /* 1 + index of its multipath state; 0: it has one path */
 	struct responder resp LINE_ALIGNED;
 	/* the responder's current receive; see qp_reserve_recv_wqe() */
 	struct recv_wqe *wqe;

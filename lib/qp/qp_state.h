@@ -68,10 +68,21 @@ enum drop_reason qp_admit_cnp(const struct qp *qp, const struct pkt_view *view);
 /* The same for a selective acknowledgement. */
 enum drop_reason qp_admit_sack(const struct qp *qp, const struct pkt_view *view);
 
-/* A packet between the QP and its peer was lost: which extensions the peer understands
- * matters now. */
+/* For QPs whose round trip is not known: the wait for the first probe, and the like. */
+#define QP_SRTT_UNKNOWN_NS (250 * NS_PER_US)
+
+/* Returns the smoothed round trip of the QP, or else that of its peer, which it has; 0: neither
+ * is known. */
+static inline uint32_t
+qp_srtt_ns(const struct qp *qp)
+{
+	return likely(qp->req.srtt_ns != 0) ? qp->req.srtt_ns : qp->peer->srtt_ns;
+}
+
+/* Which extensions the peer understands matters now: a packet between the QP and its peer was
+ * lost, or the QP has several paths. */
 static inline void
-qp_loss_seen(const struct qp *qp)
+qp_ext_ask(const struct qp *qp)
 {
 	struct peers *peers = qp->shared->peers;
 

@@ -8,6 +8,7 @@
 #include <rte_byteorder.h>
 
 #include "qp/congestion.h"
+#include "qp/multipath.h"
 #include "qp/req.h"
 
 /* Opcodes of newer libibverbs headers, with the values defined there. */
@@ -160,6 +161,8 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	struct icrc_sum sum = frame_sum(&qp->hdr, pkt);
 	const struct op_row *op = &op_rows[bth.opcode];
 
+	if (unlikely(qp->multipath != 0))
+		multipath_choose(qp, pkt, &sum);
 	if (op->hdrs != 0)
 		ext_fill(ext, wqe, op);
 	if (len != 0 &&

@@ -6,6 +6,7 @@
  * (req_build.c), so a retry only moves next_psn back.
  */
 #include "qp/congestion.h"
+#include "qp/multipath.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/sack.h"
@@ -22,6 +23,8 @@ req_reset(struct qp *qp, uint32_t psn)
 
 	assert(qp->req.unacked == 0 && qp->req.reading == 0);
 	qp->sacks = false;
+	if (unlikely(qp->multipath != 0))
+		multipath_reset(qp);
 	qp->req = (struct requester){
 		.una_idx = idx,
 		.next_idx = idx,
@@ -62,6 +65,8 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 	qp->peer = peer;
 	if (peer != NULL) {
 		peer->extensions |= qp->extensions;
+		if (unlikely(qp->multipath != 0))
+			qp_ext_ask(qp); /* not only once a packet is lost */
 		peer_charge(&peer->read, 0, req->reading);
 	}
 	req_account(qp);
@@ -295,7 +300,7 @@ lost_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	unsigned built = 0;
 	uint32_t psn;
 
-	while (built < n && sack_due(qp, &psn)) {
+	while (built < n && sack_next_lost(qp, &psn)) {
 		req_seek(qp, psn);
 		if (!req_build(qp, &pkts[built], true)) {
 			sack_drop(qp);
@@ -338,7 +343,7 @@ copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	bool hole = req->tlp_state == TLP_HOLE_DUE;
 	unsigned built;
 
-	if (hole && req->sacked && sack_due(qp, &first))
+	if (hole && req->sacked && sack_next_lost(qp, &first))
 		built = lost_build(qp, pkts, n, now);
 	else
 		built = oldest_build(qp, pkts,
@@ -354,7 +359,7 @@ copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		tlp_hole_sent(qp, first, now);
 	else if (built == 0)
 		req_account(qp); /* the scoreboard may be gone */
-	if (req->sacked && sack_due(qp, &first))
+	if (req->sacked && sack_next_lost(qp, &first))
 		req->tlp_state = TLP_HOLE_DUE;
 	return built;
 }

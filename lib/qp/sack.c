@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "qp/congestion.h"
+#include "qp/multipath.h"
 #include "qp/sack.h"
 #include "qp/tlp.h"
 
@@ -141,15 +142,15 @@ sent_before(const struct sack_board *board, uint32_t a, uint32_t b)
 }
 
 /* Whatever a peer says, a packet is sent again at most twice in a round trip, or once in
- * TLP_FIRST_NS while that is not known. An answer that takes note of a copy takes a whole
+ * QP_SRTT_UNKNOWN_NS while that is not known. An answer that takes note of a copy takes a whole
  * round trip. */
 static bool
 copied_lately(
 	const struct qp *qp, const struct sack_board *board, uint32_t psn, uint64_t now)
 {
 	const struct sack_copy *copy = last_copy(board, psn);
-	uint32_t srtt_ns = tlp_srtt_ns(qp);
-	uint32_t least = srtt_ns != 0 ? srtt_ns / 2 : (uint32_t)TLP_FIRST_NS;
+	uint32_t srtt_ns = qp_srtt_ns(qp);
+	uint32_t least = srtt_ns != 0 ? srtt_ns / 2 : (uint32_t)QP_SRTT_UNKNOWN_NS;
 
 	return copy != NULL && (uint32_t)now - copy->copied_ns < least;
 }
@@ -157,12 +158,14 @@ copied_lately(
 /* ---- What the peer says ---- */
 
 static void
-set_held(struct sack_board *board, uint32_t psn)
+set_held(struct qp *qp, struct sack_board *board, uint32_t psn)
 {
 	if (psn_bit(&board->held, psn))
 		return;
 	psn_bit_set(&board->held, psn);
 	board->held_count++;
+	if (unlikely(qp->multipath != 0))
+		multipath_arrived(qp, psn);
 	if (psn_bit(&board->due, psn)) {
 		psn_bits_clear(&board->due, psn, 1);
 		board->due_count--;
@@ -181,31 +184,37 @@ map_note(
 	uint32_t psn;
 
 	for (psn = qp->req.una_psn; psn != v->psn; psn = psn_add(psn, 1))
-		set_held(board, psn);
+		set_held(qp, board, psn);
 	for (unsigned i = 0; i < 8 * sizeof(view_seth(v)->map); i++) {
 		psn = psn_add(v->psn, i + 1);
 		if (psn_diff(psn, limit) >= 0)
 			break;
 		if (map[i / 8] >> i % 8 & 1)
-			set_held(board, psn);
+			set_held(qp, board, psn);
 	}
 }
 
 /* Packets that are missing before `end` are lost if they were sent before `echo`, which has
- * arrived. Returns their number. */
+ * arrived; on several paths, see multipath.h. Returns their number. */
 static unsigned
 losses_find(struct qp *qp, struct sack_board *board, uint32_t echo, uint64_t now)
 {
+	bool reorders = multipath_reorders(qp);
 	unsigned lost = 0;
 
 	for (uint32_t psn = qp->req.una_psn; psn != board->end; psn = psn_add(psn, 1)) {
 		if (psn_bit(&board->held, psn) || psn_bit(&board->due, psn) ||
-			!sent_before(board, psn, echo) ||
+			!(reorders ? multipath_lost(qp, psn)
+				   : sent_before(board, psn, echo)) ||
 			copied_lately(qp, board, psn, now))
 			continue;
 		set_due(board, psn);
 		lost++;
+		if (reorders)
+			multipath_note_lost(qp, psn);
 	}
+	if (reorders && lost != 0)
+		multipath_repair(qp);
 	return lost;
 }
 
@@ -297,12 +306,17 @@ sack_nak(struct qp *qp, bool *lost)
 {
 	uint32_t psn = qp->req.una_psn;
 	struct sack_board *board;
+	bool dropped = qp->req.sacked && psn_bit(&sack_board_of(qp)->held, psn);
 
+	if (!dropped && multipath_reorders(qp) && multipath_nak(qp)) {
+		*lost = false;
+		return true;
+	}
 	/* Without SACKs one packet a round trip would be sent again. */
 	if (!qp->sacks)
 		return false;
 	/* The peer has dropped what it held. */
-	if (qp->req.sacked && psn_bit(&sack_board_of(qp)->held, psn)) {
+	if (dropped) {
 		sack_drop(qp);
 		qp->req.tlp_state = TLP_OFF;
 		req_account(qp);
@@ -337,7 +351,7 @@ sack_advanced(struct qp *qp, uint32_t before)
 }
 
 bool RARE
-sack_due(const struct qp *qp, uint32_t *psn)
+sack_next_lost(const struct qp *qp, uint32_t *psn)
 {
 	const struct sack_board *board = sack_board_of(qp);
 

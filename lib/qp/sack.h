@@ -44,7 +44,7 @@ void sack_advanced(struct qp *qp, uint32_t before);
 /* Gives the scoreboard back: all packets will be sent again, or none. */
 void sack_drop(struct qp *qp);
 /* Returns whether a copy is due, and of which packet. */
-bool sack_due(const struct qp *qp, uint32_t *psn);
+bool sack_next_lost(const struct qp *qp, uint32_t *psn);
 /* A copy of the packet was sent. */
 void sack_copied(struct qp *qp, uint32_t psn, uint64_t now);
 

@@ -14,12 +14,13 @@
  * reaches the ACK timeout, and none in an RNR wait.
  *
  * A QP that has not measured a round trip yet uses that of its peer, measured by other
- * QPs, or else waits for TLP_FIRST_NS. If the round trip is longer than that, each wait
+ * QPs, or else waits for QP_SRTT_UNKNOWN_NS. If the round trip is longer than that, each wait
  * ends in a copy, and a packet that was sent twice gives no sample (Karn). So the wait
  * stays doubled until there is a sample, or until an acknowledgement covers more than the
  * copy.
  */
 #include "qp/congestion.h"
+#include "qp/multipath.h"
 #include "qp/srtt.h"
 #include "qp/tlp.h"
 
@@ -31,10 +32,10 @@
 static uint64_t
 tlp_wait_ns(const struct qp *qp)
 {
-	uint32_t srtt_ns = tlp_srtt_ns(qp);
+	uint32_t srtt_ns = qp_srtt_ns(qp);
 	uint64_t wait;
 
-	wait = unlikely(srtt_ns == 0) ? TLP_FIRST_NS
+	wait = unlikely(srtt_ns == 0) ? QP_SRTT_UNKNOWN_NS
 				      : RTE_MAX((uint64_t)srtt_ns * TLP_RTTS, TLP_MIN_NS);
 	return wait << qp->req.tlp_backoff;
 }
@@ -195,7 +196,7 @@ tlp_progress(struct qp *qp, uint32_t packets, uint64_t now)
 		return false;
 	if (repaired) {
 		qp->shared->stats->tlp_repaired++;
-		qp_loss_seen(qp);
+		qp_ext_ask(qp);
 		congestion_loss(qp, &qp->peer->send, now);
 		return true;
 	}
@@ -224,6 +225,10 @@ tlp_timeout(struct qp *qp, uint64_t now)
 		return false;
 	}
 	congestion_probe(qp, tlp_wait_ns(qp), now);
+	if (unlikely(qp->multipath != 0)) {
+		multipath_note_lost(qp, req->una_psn);
+		multipath_repair(qp);
+	}
 	req->tlp_backoff++;
 	if (unlikely(qp->params.timeout == 0)) {
 		tlp_arm(qp, now);

@@ -10,17 +10,6 @@
 
 #include "qp/req.h"
 
-/* Wait for the first probe of a QP whose round trip is not known. */
-#define TLP_FIRST_NS (250 * NS_PER_US)
-
-/* Returns the smoothed round trip of the QP, or else that of its peer, which it has; 0: neither
- * is known. */
-static inline uint32_t
-tlp_srtt_ns(const struct qp *qp)
-{
-	return likely(qp->req.srtt_ns != 0) ? qp->req.srtt_ns : qp->peer->srtt_ns;
-}
-
 /* next_idx, next_psn and sent_psn of the requester before a burst. Packets before sent_psn
  * were resent. */
 struct tlp_burst {

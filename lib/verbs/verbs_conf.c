@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "qp/multipath.h"
 #include "verbs/verbs_port.h"
 
 #define MTU_MIN 576
@@ -114,6 +115,9 @@ conf_ranges_check(const struct rocade_port_conf *conf)
 	if (conf->qpn_base == 1 || conf->qpn_base > QPN_MAX)
 		return rocade_fail(
 			EINVAL, "qpn_base: %u is not in 2..%d", conf->qpn_base, QPN_MAX);
+	if (conf->paths > PATHS_MAX)
+		return rocade_fail(
+			EINVAL, "paths: %u is not in 1..%d", conf->paths, PATHS_MAX);
 	if (conf->max_qp > MAX_QP_MAX)
 		return rocade_fail(
 			EINVAL, "max_qp: %u is not in 1..%u", conf->max_qp, MAX_QP_MAX);
@@ -133,7 +137,10 @@ port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out
 	err = conf_size_check(conf);
 	if (err == 0)
 		err = conf_ranges_check(conf);
-	if (err == 0 && cc_conf_read(conf->cc, &dev.cc, why, sizeof(why)) != 0)
+	if (err == 0)
+		dev.paths = (uint8_t)conf->paths;
+	if (err == 0 && (cc_conf_read(conf->cc, &dev.cc, why, sizeof(why)) != 0 ||
+				multipath_conf_read(&dev.paths, why, sizeof(why)) != 0))
 		err = rocade_fail(EINVAL, "%s", why);
 	if (err == 0 && conf->addresses == NULL)
 		err = addresses_read(NULL, &dev.net);

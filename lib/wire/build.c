@@ -150,6 +150,43 @@ path_hdr_set_class(struct path_hdr *hdr, uint8_t tclass, uint8_t priority)
 	hdr->udp_len = hdr->other_udp_len = 0;
 }
 
+/* icrc_path() ends with the source port and the destination port. A CRC is linear: bits
+ * inverted there invert the same bits of it, whatever precedes them. */
+struct port_flip
+port_flip_make(uint16_t port)
+{
+	const uint8_t none[4] = {0};
+	const uint8_t ports[4] = {(uint8_t)(port >> 8), (uint8_t)port};
+
+	return (struct port_flip){
+		port, icrc_update(0, ports, 4) ^ icrc_update(0, none, 4)};
+}
+
+static void
+port_invert(uint8_t *l2, const struct path_hdr *hdr, uint16_t port)
+{
+	uint8_t *udp = l2 + hdr->len - sizeof(struct rte_udp_hdr);
+
+	udp[0] ^= (uint8_t)(port >> 8);
+	udp[1] ^= (uint8_t)port;
+}
+
+void
+path_hdr_flip_port(struct path_hdr *hdr, const struct port_flip *flip)
+{
+	port_invert(hdr->bytes, hdr, flip->port);
+	hdr->crc ^= flip->crc;
+	hdr->other_crc ^= flip->crc;
+}
+
+void
+frame_flip_port(const struct path_hdr *hdr, struct pkt *pkt, struct icrc_sum *sum,
+	const struct port_flip *flip)
+{
+	port_invert(pkt->data, hdr, flip->port);
+	sum->crc ^= flip->crc;
+}
+
 /* Recomputes the checksum and the ICRC state, for a length that is not one of the last
  * two. */
 static void RARE

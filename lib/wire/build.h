@@ -97,6 +97,17 @@ void path_hdr_no_offload(struct path_hdr *hdr);
 /* Sets the traffic class, and the priority of the VLAN tag if there is one. */
 void path_hdr_set_class(struct path_hdr *hdr, uint8_t tclass, uint8_t priority);
 
+/* Bits of the UDP source port to be inverted, and what that inverts of icrc_path(). */
+struct port_flip {
+	uint16_t port;
+	uint32_t crc;
+};
+struct port_flip port_flip_make(uint16_t port);
+/* Changes the port of the path, or only that of the frame, after frame_begin(). */
+void path_hdr_flip_port(struct path_hdr *hdr, const struct port_flip *flip);
+void frame_flip_port(const struct path_hdr *hdr, struct pkt *pkt, struct icrc_sum *sum,
+	const struct port_flip *flip);
+
 /* Updates the lengths, the IPv4 checksum and the ICRC state. */
 void path_hdr_set_len(struct path_hdr *hdr, uint32_t udp_len);
 

@@ -44,7 +44,6 @@ switch_link(struct fabric *f, struct sw *s, unsigned queue, struct outq_conf lin
 static void
 hosts_link(struct fabric *f, unsigned leaf)
 {
-	static const struct cc_conf off = {0};
 	const struct fabric_conf *c = &f->conf;
 	struct sw *s = &f->switches[leaf];
 	unsigned n = hosts_per_leaf(c);
@@ -52,13 +51,18 @@ hosts_link(struct fabric *f, unsigned leaf)
 	for (unsigned i = 0; i < n; i++) {
 		unsigned index = leaf * n + i;
 		struct host *h = &f->hosts[index];
-		struct outq_conf up = link_to(f, c->gbit_per_s, sw_rx, s);
+		struct host_conf conf = {.link = link_to(f, c->gbit_per_s, sw_rx, s),
+			.turns = c->turns,
+			.max_qp = c->max_qp,
+			.no_sack = c->no_sack,
+			.paths = c->paths};
 
-		up.frames = c->nic_frames;
+		conf.link.frames = c->nic_frames;
+		if (index == 0 || index > c->greedy)
+			conf.cc = c->cc;
 		switch_link(f, s, i, link_to(f, c->gbit_per_s, nic_rx, &h->nic));
 		s->routes[index] = (struct route){(uint16_t)i, 1};
-		host_init(h, index, &up, &c->turns, c->max_qp,
-			index != 0 && index <= c->greedy ? &off : &c->cc, c->no_sack);
+		host_init(h, index, &conf);
 		if (c->no_hold)
 			h->dev->engines[0]->shared.hold = NULL;
 	}

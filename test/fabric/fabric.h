@@ -35,6 +35,7 @@ struct fabric_conf {
 	unsigned greedy; /* hosts 1 to greedy are without congestion control */
 	bool no_hold;    /* responders drop what comes behind a missing packet */
 	bool no_sack;    /* hosts have not agreed on selective acknowledgements */
+	unsigned paths;  /* of each QP; 0: one */
 };
 
 struct fabric {

@@ -4,6 +4,7 @@
 #include "check.h"
 #include "flow.h"
 #include "post.h"
+#include "wire/extensions.h"
 
 #define SQ_DEPTH 8
 #define TIMEOUT 14 /* 67 ms */
@@ -166,6 +167,12 @@ flow_init(struct flow *flow, struct fabric *f, const struct flow_conf *conf)
 	flow->requester = conf->read ? &flow->receiver : &flow->sender;
 	qp_create(flow->from, &flow->sender, depth);
 	qp_create(flow->to, &flow->receiver, depth);
+	/* Programs that ask for several paths connect by RDMA-CM, or do not mind that some
+	 * QPs learn late what the peer understands. */
+	if (f->conf.paths > 1)
+		CHECK(dev_qp_agree(&flow->sender, EXT_ALL) == 0 &&
+				dev_qp_agree(&flow->receiver, EXT_ALL) == 0,
+			"dev_qp_agree");
 	qp_connect(flow->from, &flow->sender, flow->to, &flow->receiver, conf->tclass);
 	qp_connect(flow->to, &flow->receiver, flow->from, &flow->sender, conf->tclass);
 	host_resolve(flow->from, flow->to);

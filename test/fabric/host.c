@@ -148,7 +148,7 @@ turn(struct event *event)
 /* ---- Start and end ---- */
 
 static void
-device_create(struct host *h, uint32_t max_qp, const struct cc_conf *cc, bool no_sack)
+device_create(struct host *h, const struct host_conf *host_conf)
 {
 	struct random_key random = {.word = {rand_next(&random_state)}};
 	struct dev_conf conf = {
@@ -156,9 +156,10 @@ device_create(struct host *h, uint32_t max_qp, const struct cc_conf *cc, bool no
 		.mtu = 4200,
 		/* The QPNs choose the UDP source ports, and these the paths. */
 		.qpn_base = 2 + (uint32_t)random_between(0, 1 << 23),
-		.max_qp = max_qp,
-		.cc = *cc,
-		.no_sack = no_sack,
+		.max_qp = host_conf->max_qp,
+		.cc = host_conf->cc,
+		.no_sack = host_conf->no_sack,
+		.paths = (uint8_t)host_conf->paths,
 		.net = {.addr_count = 1},
 	};
 	char text[32];
@@ -171,20 +172,18 @@ device_create(struct host *h, uint32_t max_qp, const struct cc_conf *cc, bool no
 }
 
 void
-host_init(struct host *h, unsigned index, const struct outq_conf *link,
-	const struct turns *turns, uint32_t max_qp, const struct cc_conf *cc,
-	bool no_sack)
+host_init(struct host *h, unsigned index, const struct host_conf *conf)
 {
 	uint8_t *mem = shared_memory();
 
 	memset(h, 0, sizeof(*h));
 	h->index = index;
-	h->turns = *turns;
+	h->turns = conf->turns;
 	h->turn.run = turn;
-	nic_init(&h->nic, index, link);
+	nic_init(&h->nic, index, &conf->link);
 	h->nic.wake = nic_wake;
 	h->nic.arg = h;
-	device_create(h, max_qp, cc, no_sack);
+	device_create(h, conf);
 	CHECK(event_queue_init(&h->events) == 0, "event_queue_init");
 	CHECK(cq_init(&h->send_cq, &alloc_plain, CQ_ROOM, &h->events, h) == 0, "cq_init");
 	CHECK(cq_init(&h->recv_cq, &alloc_plain, 16, &h->events, h) == 0, "cq_init");

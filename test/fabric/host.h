@@ -35,10 +35,16 @@ struct host {
 	void (*app)(struct host *host);
 };
 
-/* link: to its switch. */
-void host_init(struct host *h, unsigned index, const struct outq_conf *link,
-	const struct turns *turns, uint32_t max_qp, const struct cc_conf *cc,
-	bool no_sack);
+struct host_conf {
+	struct outq_conf link; /* to its switch */
+	struct turns turns;
+	uint32_t max_qp;
+	struct cc_conf cc;
+	bool no_sack;
+	unsigned paths;
+};
+
+void host_init(struct host *h, unsigned index, const struct host_conf *conf);
 /* Its QPs are destroyed. */
 void host_fini(struct host *h);
 

@@ -40,8 +40,9 @@ struct row {
 	/* LOAD_INCAST: senders without congestion control, whatever the others have. share
 	 * is then what those others get together. */
 	unsigned greedy;
-	bool no_hold; /* responders drop what comes behind a missing packet */
-	bool no_sack; /* hosts have not agreed on selective acknowledgements */
+	bool no_hold;   /* responders drop what comes behind a missing packet */
+	bool no_sack;   /* hosts have not agreed on selective acknowledgements */
+	unsigned paths; /* of each QP; 0: one */
 };
 
 extern const struct row rows[];

@@ -120,6 +120,13 @@ const struct row rows[] = {
 		.delay_ns = 1000},
 	{"E-4-dead", LOAD_PAIRS, 8, LONG, .leaves = 2, .spines = 4, .dead_spines = 1,
 		.trunk_gbit_per_s = 200, .delay_ns = 1000},
+	/* the same, with QPs that spread their packets over several paths */
+	{"C-cap-4paths", LOAD_PAIRS, 1, LONG, .gbit_per_s = 25, .police_mbit_per_s = 5000,
+		.police_kb = 256, .paths = 4},
+	{"E-4-4paths", LOAD_PAIRS, 8, LONG, .leaves = 2, .spines = 4,
+		.trunk_gbit_per_s = 200, .delay_ns = 1000, .paths = 4},
+	{"E-4-dead-4paths", LOAD_PAIRS, 8, LONG, .leaves = 2, .spines = 4,
+		.dead_spines = 1, .trunk_gbit_per_s = 200, .delay_ns = 1000, .paths = 4},
 	/* 256 hosts in one process */
 	{"M-256", LOAD_MIX, 256, .part = 0.3, .us = 2000, .leaves = 8, .spines = 8,
 		.trunk_gbit_per_s = 400, .delay_ns = 1000},

@@ -49,6 +49,7 @@ fabric_conf_of(const struct row *row)
 		.greedy = row->greedy,
 		.no_hold = row->no_hold,
 		.no_sack = row->no_sack || row->no_hold,
+		.paths = row->paths,
 		.max_qp = row->load == LOAD_MIX ? 2048 : 256,
 	};
 

@@ -215,6 +215,8 @@ print_requests(const struct cover *c)
 	print_row("loss", "selective acknowledgement", c->sack_received, true);
 	print_row("loss", "resent alone", c->resent_few, true);
 	print_row("loss", "held packets dropped", c->hold_evicted, true);
+	print_row("paths", "other than the first", c->spread, true);
+	print_row("paths", "moved", c->paths_moved, true);
 	print_row("congestion", "window cut by delay", c->cc_cut_delay, true);
 	print_row("congestion", "window cut by loss", c->cc_cut_loss, true);
 	print_row("congestion", "window cut by CNP", c->cc_cut_cnp, true);

@@ -50,6 +50,7 @@ device_open(struct host *h)
 		.peer_window = h->conf.peer_window,
 		.cc = h->conf.cc,
 		.no_sack = (sim.seed + h->index) % 4 == 0,
+		.paths = (uint8_t)(1 + (sim.seed / 2 + h->index) % 4),
 		.net = {.addr_count = 2},
 	};
 	char text[64];
@@ -250,5 +251,7 @@ host_stats(struct host *h)
 	cover.cc_cut_cnp += stats.cc_cut_cnp;
 	cover.sack_received += stats.sack_received;
 	cover.resent_few += stats.resent_few;
+	cover.spread += stats.spread;
+	cover.paths_moved += stats.paths_moved;
 	cover.hold_evicted += stats.hold_evicted;
 }

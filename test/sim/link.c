@@ -247,34 +247,46 @@ queue_choose(const struct frame *f, unsigned queues)
 			 queues);
 }
 
+/* Returns which route a frame takes. Those of one flow take the same. */
+static unsigned
+route_choose(const struct frame *f)
+{
+	const uint8_t *bth = (const uint8_t *)frame_bth(f->data, f->len);
+
+	return bth != NULL ? (bth[-8] * 7u + bth[-7]) % LINK_ROUTES : 0;
+}
+
 static uint64_t
-arrival_time(struct link_port *from, const struct link_port *to, uint32_t len)
+arrival_time(struct link_port *from, const struct link_port *to, const struct frame *f)
 {
 	struct link *l = from->link;
 	const struct link_conf *c = &l->conf;
 	uint64_t start = RTE_MAX(sim.now, from->busy_until), when;
-	unsigned index = (unsigned)(to - l->ports);
+	unsigned index = (unsigned)(to - l->ports), route = route_choose(f);
 
-	from->busy_until = start + (len + 24) * 8 * UINT64_C(1000) / c->bits_per_us;
-	when = from->busy_until + c->delay_ns;
+	from->busy_until = start + (f->len + 24) * 8 * UINT64_C(1000) / c->bits_per_us;
+	when = from->busy_until + c->delay_ns + route * c->route_ns;
 	if (c->jitter_ns != 0)
 		when += draw(c->jitter_ns);
 	if (chance(c->reorder))
 		return when + draw(1 + c->delay_ns + 16 * (from->busy_until - start));
-	when = RTE_MAX(when, from->last[index]);
-	from->last[index] = when;
+	when = RTE_MAX(when, from->last[index][route]);
+	from->last[index][route] = when;
 	return when;
 }
 
 static bool
-is_lost(struct link_port *from)
+is_lost(struct link_port *from, const struct frame *f)
 {
 	struct link *l = from->link;
 
-	if (sim.now < from->outage_until)
+	if (sim.now < from->outage_until &&
+		(from->outage_route == LINK_ROUTES ||
+			from->outage_route == route_choose(f)))
 		return true;
 	if (l->conf.outage != 0 && draw(1000000) < l->conf.outage) {
 		from->outage_until = sim.now + draw(20 * (l->conf.delay_ns + 10000));
+		from->outage_route = (unsigned)draw(LINK_ROUTES + 1);
 		TRACE("port %" PRIu64 " has an outage until %" PRIu64,
 			(uint64_t)(from - l->ports), from->outage_until);
 		return true;
@@ -344,14 +356,14 @@ frame_send_to(struct link_port *from, struct link_port *to, struct frame *f)
 {
 	struct link *l = from->link;
 
-	if (is_lost(from)) {
+	if (is_lost(from, f)) {
 		l->lost++;
 		frame_put(f);
 		return;
 	}
 	f->to = to;
 	f->sent = sim.now;
-	f->when = arrival_time(from, to, f->len);
+	f->when = arrival_time(from, to, f);
 	f->queue = queue_choose(f, to->port.queue_count);
 	if (chance(l->conf.lie))
 		sack_falsify(f);
@@ -364,7 +376,7 @@ frame_send_to(struct link_port *from, struct link_port *to, struct frame *f)
 		copy->queue = f->queue;
 		copy->flags = f->flags;
 		memcpy(copy->data, f->data, f->len);
-		copy->when = arrival_time(from, to, f->len);
+		copy->when = arrival_time(from, to, f);
 		count_dup(l, f);
 		heap_put(l, copy);
 	}

@@ -11,6 +11,7 @@
 
 #include "sim.h"
 
+#define LINK_ROUTES 4
 #define LINK_PORTS 4
 #define PORT_QUEUES 4
 #define FRAME_ROOM 4352
@@ -42,10 +43,12 @@ struct link_port {
 	struct port port; /* for the device */
 	void *queue_list[PORT_QUEUES];
 	struct link_queue queues[PORT_QUEUES];
-	uint64_t busy_until;       /* end of its last transmission */
-	uint64_t last[LINK_PORTS]; /* last arrival at each other port */
-	uint64_t outage_until;     /* outage: frames that it sends until then are lost */
-	uint32_t lent;             /* frames that the device holds */
+	uint64_t busy_until; /* end of its last transmission */
+	/* last arrival at each other port, over each route */
+	uint64_t last[LINK_PORTS][LINK_ROUTES];
+	unsigned outage_route; /* LINK_ROUTES: all of them */
+	uint64_t outage_until; /* outage: frames that it sends until then are lost */
+	uint32_t lent;         /* frames that the device holds */
 	bool attached;
 	bool closed;
 	/* For a port without a device: takes the frame instead of the queues. */
@@ -56,6 +59,9 @@ struct link_port {
 struct link_conf { /* rate, delay, and faults in per mille of the frames */
 	uint64_t bits_per_us;
 	uint64_t delay_ns, jitter_ns;
+	/* The UDP source port chooses one of LINK_ROUTES routes, each of which takes so much
+	 * longer than the one before it. */
+	uint64_t route_ns;
 	unsigned loss, dup, reorder, corrupt, ecn;
 	unsigned outage; /* starts of an outage (see outage_until), per million */
 	unsigned stall;  /* short transmit bursts and failed allocations */

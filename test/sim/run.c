@@ -37,6 +37,7 @@ link_choose(void)
 		return c;
 	}
 	c.jitter_ns = chance(400) ? c.delay_ns / 2 : 0;
+	c.route_ns = chance(400) ? c.delay_ns / 4 : 0;
 	c.loss = DRAW_OF(levels);
 	c.dup = DRAW_OF(levels);
 	c.reorder = DRAW_OF(levels);

@@ -323,6 +323,63 @@ checksum_is_filled_after_offload(void **state)
 	}
 }
 
+/* Whether a frame with a changed source port equals that of a path that had it at first. */
+static bool
+flipped_frame_is_fresh(struct path_hdr *hdr, const struct path_addr *addr,
+	const struct port_flip *flip, uint32_t len)
+{
+	static const uint8_t payload[PAYLOAD_MAX] = {7, 8, 9};
+	struct bth_fields bth = {
+		.opcode = OPCODE_RC_SEND_ONLY, .psn = len, .dest_qpn = 9};
+	struct path_addr moved = *addr;
+	struct path_hdr fresh;
+	struct pkt one, other;
+	struct icrc_sum sum;
+	bool same;
+
+	moved.udp_sport ^= flip->port;
+	path_hdr_init(&fresh, &moved);
+	frame_build(&fresh, &other, &bth, payload, payload, len);
+	one = (struct pkt){.data = malloc(other.len), .room = other.len};
+	assert_non_null(one.data);
+	frame_begin(hdr, &one, &bth, len);
+	sum = frame_sum(hdr, &one);
+	frame_flip_port(hdr, &one, &sum, flip);
+	memcpy(frame_payload(hdr, &one, bth.opcode), payload, len);
+	frame_end_sum(hdr, &one, len, sum);
+	same = one.len == other.len && memcmp(one.data, other.data, one.len) == 0;
+	free(one.data);
+	free(other.data);
+	return same;
+}
+
+/* The source port of single frames, and of the path, changes with the ICRC, for the cached
+ * lengths and for others. */
+static void
+source_port_changes(void **state)
+{
+	static const uint32_t lens[] = {100, 0, 64, 100, 4096, 0};
+
+	for (unsigned kind = 0; kind < PATH_KINDS; kind++) {
+		struct path_addr addr = path_kind(kind);
+		struct path_hdr hdr;
+
+		path_hdr_init(&hdr, &addr);
+		for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+			struct port_flip flip =
+				port_flip_make((uint16_t)(0x1001 * i & 0x3FFF));
+
+			assert_true(flipped_frame_is_fresh(&hdr, &addr, &flip, lens[i]));
+			assert_true(frame_is_fresh(&hdr, &addr, lens[i]));
+			flip = port_flip_make((uint16_t)(0x0357 * (i + 1)));
+			path_hdr_flip_port(&hdr, &flip);
+			addr.udp_sport ^= flip.port;
+			assert_true(frame_is_fresh(&hdr, &addr, lens[i]));
+			assert_true(frame_is_fresh(&hdr, &addr, lens[(i + 5) % 6]));
+		}
+	}
+}
+
 static void
 checksum_extremes(void **state)
 {
@@ -420,6 +477,7 @@ main(void)
 		cmocka_unit_test(lengths_alternate),
 		cmocka_unit_test(cached_lengths_in_any_order),
 		cmocka_unit_test(checksum_is_filled_after_offload),
+		cmocka_unit_test(source_port_changes),
 		cmocka_unit_test(checksum_extremes),
 		cmocka_unit_test(destination_changes),
 		cmocka_unit_test(init_clears_everything),

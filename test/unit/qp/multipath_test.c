@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A QP with several paths: which packet takes which path, and which one is lost
+ * (docs/protocol.md 20.7). */
+#include "multipath_fixture.h"
+
+static void
+packets_take_all_paths(void **state)
+{
+	static const bool kinds[][2] = {{false, false}, {true, false}, {false, true}};
+
+	for (unsigned kind = 0; kind < 3; kind++) {
+		struct qp_link_conf conf = qp_link_defaults_rdma();
+
+		conf.ipv6 = kinds[kind][0];
+		if (kinds[kind][1])
+			conf.type = IBV_QPT_XRC_SEND;
+		open_unmeasured(&conf);
+		send_some(8);
+		for (unsigned i = 0; i < 8; i++) {
+			assert_int_equal(port_of(&p.a, i), path_port(&p.a, i % PATHS));
+			assert_true(port_of(&p.a, i) >= 0xC000);
+			for (unsigned other = 0; other < i % PATHS; other++)
+				assert_int_not_equal(
+					port_of(&p.a, i), port_of(&p.a, other));
+		}
+		wire_deliver_all(&p.a);
+		respond(1);
+		expect_all();
+		assert_int_equal(p.a.stats.spread, 6);
+		close_paths();
+	}
+}
+
+/* Path 0 is slower than the others. Nothing is sent again, and no retry is charged. */
+static void
+packets_that_are_overtaken_are_not_lost(void **state)
+{
+	open_paths();
+	send_some(8); /* paths 1, 2, 3, 0, 1, 2, 3, 0 */
+	deliver_only(0x77);
+	respond(2); /* up to the first one of path 0, and what is held behind it */
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	assert_int_equal(p.a.qp.req.retry_left, p.a.qp.params.retry_cnt);
+	wire_deliver_all(&p.a);
+	respond(1);
+	expect_all();
+	assert_int_equal(p.a.stats.retransmitted, 0);
+	assert_int_equal(p.a.stats.seq_nak_received, 1);
+	assert_int_equal(p.b.stats.duplicates, 0);
+	close_paths();
+}
+
+/* A later packet of its path shows that a packet is lost. The copy takes another path. */
+static void
+path_keeps_its_order(void **state)
+{
+	open_paths();
+	send_some(8);
+	wire_drop(&p.a, 1); /* path 2 */
+	deliver_only(0xf);  /* up to 4: nothing of path 2 */
+	respond(2);
+	assert_int_equal(p.a.wire_count, 3);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	deliver_only(0x1); /* 5, of path 2 */
+	respond(1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_frame(&p.a, 2, OPCODE_RC_SEND_ONLY, PSN_A + 2, 1);
+	assert_int_not_equal(port_of(&p.a, 2), path_port(&p.a, 2));
+	wire_deliver_all(&p.a);
+	respond(1);
+	expect_all();
+	assert_int_equal(p.a.stats.retransmitted, 1);
+	assert_int_equal(p.a.stats.paths_moved, 0);
+	close_paths();
+}
+
+static void
+last_packet_of_a_path_is_late_after_four_round_trips(void **state)
+{
+	open_paths();
+	send_some(4);
+	wire_drop(&p.a, 1);
+	deliver_only(0x7);
+	respond(2);
+	pass(LATE - RTT);
+	send_some(1); /* not four round trips after the lost one */
+	deliver_only(0x1);
+	respond(1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	send_some(1);
+	deliver_only(0x1);
+	respond(1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A + 2, 1);
+	wire_deliver_all(&p.a);
+	respond(1);
+	expect_all();
+	assert_int_equal(p.a.stats.tlp_sent, 0);
+	close_paths();
+}
+
+/* What arrived before an idle time says nothing about packets behind it, however long it was:
+ * times have 32 bits. */
+static void
+idle_time_begins_anew(void **state)
+{
+	static const uint64_t idle[] = {NS_PER_SEC, 3 * NS_PER_SEC, 5 * NS_PER_SEC};
+
+	open_paths();
+	for (unsigned i = 0; i < 3; i++) {
+		pass(idle[i]);
+		send_some(8);
+		deliver_only(0xee);
+		respond(2);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+		wire_deliver_all(&p.a);
+		respond(1);
+		expect_all();
+	}
+	assert_int_equal(p.a.stats.retransmitted, 0);
+	close_paths();
+}
+
+/* While packets of path 1 are under way the others take what comes. */
+static void
+slow_path_gets_fewer_packets(void **state)
+{
+	open_paths();
+	send_some(8);
+	deliver_only(0xee); /* but 0 and 4: path 1 */
+	respond(2);
+	send_some(6);
+	for (unsigned i = 2; i < 8; i++)
+		assert_int_not_equal(port_of(&p.a, i), path_port(&p.a, 1));
+	wire_deliver_all(&p.a);
+	respond(1);
+	expect_all();
+	for (unsigned i = 0; i < PATHS; i++)
+		assert_int_equal(multipath_of(&p.a.qp)->path[i].inflight, 0);
+	close_paths();
+}
+
+/* SENDs behind a READ take its path, so that a NAK of the READ shows that it is lost. */
+static void
+reads_keep_all_on_one_path(void **state)
+{
+	open_paths();
+	host_read(&p.a, posted++, 0, 0, 8);
+	for (unsigned i = 0; i < 3; i++) {
+		host_recv(&p.b, posted, 0, 1024);
+		host_send(&p.a, posted++, 0, 8, 0);
+	}
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(port_of(&p.a, i), path_port(&p.a, 0));
+	wire_drop(&p.a, 0);
+	deliver_only(0x7);
+	respond(2);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
+	wire_deliver_all(&p.a);
+	respond(2);
+	received++;
+	expect_all();
+	send_some(4);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(port_of(&p.a, i), path_port(&p.a, (i + 1) % PATHS));
+	wire_deliver_all(&p.a);
+	respond(1);
+	expect_all();
+	close_paths();
+}
+
+static void
+peer_without_sacks_gets_one_path(void **state)
+{
+	open_paths();
+	p.a.peer.extensions = 0;
+	send_some(8);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(port_of(&p.a, i), path_port(&p.a, 0));
+	wire_drop(&p.a, 2);
+	deliver_only(0x7f);
+	respond(2);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_deliver_all(&p.a);
+	respond(1);
+	expect_all();
+	assert_int_equal(p.a.stats.spread, 0);
+	close_paths();
+}
+
+/* The peer's host understands SACKs, but this process of it sends none: the requester pauses,
+ * 1 ms at first, then 2 ms. */
+static void
+silent_process_makes_it_pause(void **state)
+{
+	open_paths();
+	p.a.qp.sacks = false;
+	p.b.peer.extensions = 0;
+	for (unsigned pause = 0; pause < 2; pause++) {
+		for (unsigned nak = 0; nak < MULTIPATH_NAKS; nak++) {
+			unsigned spread = (unsigned)p.a.stats.spread;
+
+			send_some(4);
+			assert_int_not_equal(p.a.stats.spread, spread);
+			deliver_only(0xe);
+			respond(1);
+			wire_deliver_all(&p.a);
+			if (nak + 1 < MULTIPATH_NAKS)
+				assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+			respond(1);
+		}
+		/* what the last NAK asked for may be sent again */
+		(void)host_pull(&p.a, PULL_ALL);
+		wire_deliver_all(&p.a);
+		(void)host_pull(&p.b, PULL_ALL);
+		wire_deliver_all(&p.b);
+		expect_all();
+		pass((NS_PER_MS << pause) - 2 * RTT);
+		send_some(1);
+		assert_int_equal(port_of(&p.a, 0), path_port(&p.a, 0));
+		deliver_only(0x1);
+		respond(1);
+		expect_all();
+		pass(2 * RTT);
+	}
+	close_paths();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packets_take_all_paths),
+		cmocka_unit_test(packets_that_are_overtaken_are_not_lost),
+		cmocka_unit_test(path_keeps_its_order),
+		cmocka_unit_test(last_packet_of_a_path_is_late_after_four_round_trips),
+		cmocka_unit_test(idle_time_begins_anew),
+		cmocka_unit_test(slow_path_gets_fewer_packets),
+		cmocka_unit_test(reads_keep_all_on_one_path),
+		cmocka_unit_test(peer_without_sacks_gets_one_path),
+		cmocka_unit_test(silent_process_makes_it_pause),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
