@@ -172,9 +172,12 @@ copy_answered(struct qp *qp, uint32_t packets)
 		peer_resend_answered(qp->peer, qp->resend_shift, packets);
 	if (packets != 1 || state != TLP_SENT)
 		return false;
+	/* Packets of other paths may be on their way. */
+	if (!req->sacked)
+		return !multipath_reorders(qp);
 	/* A scoreboard says what is missing. If it says that the next packet is held, the
 	 * answer would cover that, too: the peer has dropped what it held. */
-	return !req->sacked || psn_bit(&sack_board_of(qp)->held, req->una_psn);
+	return psn_bit(&sack_board_of(qp)->held, req->una_psn);
 }
 
 bool

@@ -93,6 +93,27 @@ def traffic(spaces):
     check_capture("traffic", capture.path, 1000)
 
 
+def paths(spaces):
+    capture = captured(spaces[0], "paths.pcap")
+    good, why, sent, got = pair(spaces, "-q", "2", "-c", "4000", "-s", "64,1000,4096,16k",
+                                "--paths", "4")
+    capture.stop()
+    case("2 QPs over 4 paths each, verified", good and verified(got) and got["messages"] == 4000,
+         why or (sent, got))
+    if not good:
+        return
+    stats = sent["ports"][0]["stats"]
+    case("packets are spread", stats["spread"] > 1000, stats)
+    if not shutil.which("tshark"):
+        return
+    done = process.run(["tshark", "-n", "-r", capture.path, "-T", "fields", "-e", "udp.srcport",
+                        "-Y", "udp.dstport == 4791 and ip.src == 192.0.2.1"])
+    ports = [line for line in done.stdout.split() if line]
+    many = [port for port in set(ports) if ports.count(port) >= 100]
+    case("8 source ports are used", len(many) == 8, {p: ports.count(p) for p in set(ports)})
+    check_capture("paths", capture.path, 4000)
+
+
 def sizes(spaces):
     capture = captured(spaces[0], "sizes.pcap")
     for mtu in (256, 1024):
@@ -179,8 +200,9 @@ def main():
     if not is_root() or not os.path.exists("/dev/net/tun"):
         return run(lambda: skip("net_tap", "needs root and /dev/net/tun"))
     spaces = tap_wire()
-    return run(lambda: traffic(spaces), lambda: sizes(spaces), lambda: restarts(spaces),
-               lambda: pingpong_restarts(spaces), lambda: kernel_neighbour(spaces))
+    return run(lambda: traffic(spaces), lambda: paths(spaces), lambda: sizes(spaces),
+               lambda: restarts(spaces), lambda: pingpong_restarts(spaces),
+               lambda: kernel_neighbour(spaces))
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ side_init(struct link_side *s, struct engine_link *l, uint8_t id)
 		.max_qp = l->conf.max_qp != 0 ? l->conf.max_qp : 64,
 		.peer_window = l->conf.peer_window,
 		.cc = {.on = l->conf.cc},
+		.paths = (uint8_t)l->conf.paths,
 	};
 	struct net_addr *addr = &conf.net.addr[conf.net.addr_count++];
 

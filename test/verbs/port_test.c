@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -81,6 +82,13 @@ invalid_options_are_refused_by_name(void **state)
 	c = port_conf("192.0.2.1/24");
 	c.max_qp = 131073;
 	expect_open_refused(&c, EINVAL, "max_qp");
+	c = port_conf("192.0.2.1/24");
+	c.paths = 9;
+	expect_open_refused(&c, EINVAL, "paths: 9 is not in 1..8");
+	setenv("ROCADE_PATHS", "nine", 1);
+	c.paths = 4;
+	expect_open_refused(&c, EINVAL, "ROCADE_PATHS: nine: expected 1 to 8");
+	unsetenv("ROCADE_PATHS");
 	c = port_conf("192.0.2.1/24");
 	c.name = "";
 	expect_open_refused(&c, EINVAL, "name");

@@ -237,6 +237,28 @@ host_that_is_off(void **state)
 	link_close();
 }
 
+/* With several paths a QP asks at once, and spreads its packets when the answer has come. */
+static void
+several_paths_ask_before_a_loss(void **state)
+{
+	engine_link_init(&fixture, &(struct engine_link_conf){.paths = 2});
+	link_qp_create(&fixture.a, &a, &plain);
+	link_qp_create(&fixture.b, &b, &plain);
+	assert_int_not_equal(a.qp->multipath, 0);
+	link_qp_connect(&a, &b, &plain);
+	assert_int_equal(a.qp->peer->ext_state, PEER_EXT_ASK);
+	engine_link_drain(&fixture);
+	engine_link_advance(&fixture, 2 * NS_PER_MS);
+	assert_int_equal(a.qp->peer->ext_state, PEER_EXT_KNOWN);
+	assert_int_equal(b.qp->peer->ext_state, PEER_EXT_KNOWN);
+	for (unsigned i = 0; i < 4; i++)
+		link_qp_message(&a, &b, 1);
+	engine_link_drain(&fixture);
+	assert_int_equal(stats_of(&fixture.a).spread, 2);
+	assert_int_equal(stats_of(&fixture.b).spread, 0);
+	link_close();
+}
+
 /* QPs of the second engine, and the answer arrives at any engine. */
 static void
 engines_share_what_is_known(void **state)
@@ -445,6 +467,7 @@ main(void)
 		cmocka_unit_test(peer_ends_while_it_is_asked),
 		cmocka_unit_test(user_of_qp1_gets_the_other_classes),
 		cmocka_unit_test(host_that_is_off),
+		cmocka_unit_test(several_paths_ask_before_a_loss),
 		cmocka_unit_test(engines_share_what_is_known),
 		cmocka_unit_test(many_peers_are_asked_in_turn),
 		cmocka_unit_test(client_of_the_daemon_asks),

@@ -35,6 +35,78 @@ dead_path_gets_another_port(void **state)
 	close_paths();
 }
 
+/* Returns the first frame of path 1. */
+static unsigned
+first_of_path_1(void)
+{
+	unsigned i = 0;
+
+	while (port_of(&p.a, i) != path_port(&p.a, 1))
+		i++;
+	assert_true(i < p.a.wire_count);
+	return i;
+}
+
+/* Delivers what b has to say. */
+static void
+answer(void)
+{
+	(void)host_pull(&p.b, PULL_ALL);
+	wire_deliver_all(&p.b);
+}
+
+/* Path 1 loses three packets, but others arrive in between. Its first copy stays under way, so
+ * that this is one busy period. */
+static void
+lossy_path_keeps_its_port(void **state)
+{
+	uint16_t before;
+
+	open_paths();
+	before = path_port(&p.a, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		send_some(8);
+		wire_drop(&p.a, first_of_path_1());
+		deliver_only(i == 0 ? 0x7f : 0xfe);
+		assert_int_equal(p.a.wire_count, i);
+		answer();
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	}
+	send_some(4);
+	wire_drop(&p.a, first_of_path_1());
+	deliver_only(0x1c); /* all but the two copies */
+	assert_int_equal(p.a.wire_count, 2);
+	answer();
+	pass(LATE);
+	(void)host_pull(&p.a, PULL_ALL);
+	send_some(1);
+	wire_deliver(&p.a, p.a.wire_count - 1);
+	answer();
+	assert_true(multipath_of(&p.a.qp)->path[1].lost > 0);
+	assert_int_equal(p.a.stats.paths_moved, 0);
+	assert_int_equal(path_port(&p.a, 1), before);
+	qp_link_drain(&p);
+	expect_all();
+	close_paths();
+}
+
+/* However often the paths move, no two have one port. */
+static void
+ports_differ(void **state)
+{
+	open_paths();
+	for (unsigned i = 0; i < 10000; i++) {
+		multipath_timeout(&p.a.qp);
+		for (unsigned a = 0; a < PATHS; a++) {
+			assert_true(path_port(&p.a, a) >= 0xC000);
+			for (unsigned b = 0; b < a; b++)
+				assert_int_not_equal(
+					path_port(&p.a, a), path_port(&p.a, b));
+		}
+	}
+	close_paths();
+}
+
 /* Three probes of a connection that does not spread yet: its only path gets another port. The
  * others' ports do not follow it. */
 static void
@@ -204,6 +276,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dead_path_gets_another_port),
+		cmocka_unit_test(lossy_path_keeps_its_port),
+		cmocka_unit_test(ports_differ),
 		cmocka_unit_test(probes_move_the_own_path),
 		cmocka_unit_test(ack_timeout_moves_all_paths),
 		cmocka_unit_test(duplicates_move_the_responder),

@@ -99,6 +99,26 @@ last_packet_of_a_path_is_late_after_four_round_trips(void **state)
 	close_paths();
 }
 
+/* A probe copies the first packet to path 2, but the packet itself arrives. That says nothing
+ * about packets of path 2. */
+static void
+packet_that_was_sent_twice_is_no_evidence(void **state)
+{
+	open_paths();
+	send_some(8);
+	pass(p.a.qp.req.tlp_deadline - p.now);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	assert_int_equal(port_of(&p.a, 8), path_port(&p.a, 2));
+	deliver_only(0xd); /* the first packets of paths 1, 3 and 0 */
+	respond(2);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	wire_deliver_all(&p.a);
+	respond(1);
+	expect_all();
+	assert_int_equal(p.a.stats.retransmitted, 1);
+	close_paths();
+}
+
 /* What arrived before an idle time says nothing about packets behind it, however long it was:
  * times have 32 bits. */
 static void
@@ -235,6 +255,7 @@ main(void)
 		cmocka_unit_test(packets_that_are_overtaken_are_not_lost),
 		cmocka_unit_test(path_keeps_its_order),
 		cmocka_unit_test(last_packet_of_a_path_is_late_after_four_round_trips),
+		cmocka_unit_test(packet_that_was_sent_twice_is_no_evidence),
 		cmocka_unit_test(idle_time_begins_anew),
 		cmocka_unit_test(slow_path_gets_fewer_packets),
 		cmocka_unit_test(reads_keep_all_on_one_path),
