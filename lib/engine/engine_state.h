@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "port/port_io.h"
 #include "qp/hold.h"
+#include "qp/read_gap.h"
 #include "qp/sack.h"
 
 #define ENGINE_BUDGET 16               /* packets that a QP may send before the next QP */
@@ -60,6 +61,7 @@ struct engine {
 	struct peers peers;
 	struct hold_arena hold;
 	struct sack_boards sack;
+	struct read_gaps read_gaps;
 	/* engine_ext.c: the agent's generation, and when all peers in peers.asking are next
 	 * looked at, whatever that is */
 	uint32_t ext_generation;

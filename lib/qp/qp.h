@@ -39,6 +39,8 @@ struct qp_shared {
 	/* NULL: responders hold no packets, and requesters resend all for a NAK */
 	struct hold_arena *hold;
 	struct sack_boards *sack; /* NULL: requesters use no selective acknowledgements */
+	/* NULL: responses behind a missing one are dropped, and all is requested again */
+	struct read_gaps *read_gaps;
 	struct peers *peers;      /* NULL: no peer is asked which extensions it has */
 	/* Time of the last poll that emptied the receive queue and the hand-off rings,
 	 * before this pass. Packets of this pass arrived later: a lower bound of round
@@ -274,7 +276,10 @@ struct qp {
 	bool ece_set;       /* extensions was set since RESET; false: it is 0 */
 	bool sacks;         /* the peer's QP has sent a selective acknowledgement */
 	uint8_t sack_board; /* req.sacked: index of the scoreboard */
+	/* 1 + index of the gap record, see read_gap.h; 0: the QP has none */
+	uint8_t read_gap;
 	bool probed_read;   /* the last probe was of a READ or the like */
+	bool read_repeated; /* a missing range of a READ was requested again since RESET */
 	struct responder resp LINE_ALIGNED;
 	/* the responder's current receive; see qp_reserve_recv_wqe() */
 	struct recv_wqe *wqe;

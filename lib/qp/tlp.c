@@ -166,7 +166,7 @@ copy_answered(struct qp *qp, uint32_t packets)
 		req->sacked && sack_board_of(qp)->due_count != 0 ? TLP_HOLE_DUE : TLP_OFF;
 	/* If the copies were all that was unacknowledged, the answer does not show what the
 	 * peer does with packets behind them. */
-	if (state == TLP_HOLE_SENT && !qp->sacks &&
+	if (state == TLP_HOLE_SENT && !qp->sacks && qp->read_gap == 0 &&
 		(req->next_psn != req->una_psn || packets > 1u << qp->resend_shift))
 		peer_resend_answered(qp->peer, qp->resend_shift, packets);
 	if (packets != 1 || state != TLP_SENT)
