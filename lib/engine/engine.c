@@ -182,6 +182,7 @@ engine_destroy(struct engine *e)
 	assert(e->wheel.count == 0);
 	hold_arena_fini(&e->hold);
 	sack_boards_fini(&e->sack);
+	read_gaps_fini(&e->read_gaps);
 	peers_fini(&e->peers);
 	handoff_destroy(e);
 	doorbells_fini(&e->doorbells);

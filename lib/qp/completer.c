@@ -179,8 +179,7 @@ read_opcode_fits(
 {
 	if (v->payload_len != p->len)
 		return false;
-	if (unlikely(qp->read_repeated) &&
-		read_gap_opcode_fits(qp, v, p->first, p->last))
+	if (unlikely(qp->read_repeated) && read_gap_opcode_fits(qp, v, p->first, p->last))
 		return true;
 	if (op_is_last(v->op) != p->last)
 		return false;
@@ -264,9 +263,8 @@ gap_filled(struct qp *qp, uint32_t end, uint64_t now)
 		return verdict;
 	verdict = una_advance(qp, end, now);
 	read_gap_advanced(qp, now);
-	if (loss && verdict == VERDICT_GO)
-		(void)nak_behind_missing(qp, READ_GAP_LOSS, now);
-	return verdict;
+	return loss && verdict == VERDICT_GO ? nak_behind_missing(qp, READ_GAP_LOSS, now)
+					     : verdict;
 }
 
 /* A response packet has been processed. request_done: it was the last one of a READ

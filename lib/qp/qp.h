@@ -41,7 +41,7 @@ struct qp_shared {
 	struct sack_boards *sack; /* NULL: requesters use no selective acknowledgements */
 	/* NULL: responses behind a missing one are dropped, and all is requested again */
 	struct read_gaps *read_gaps;
-	struct peers *peers;      /* NULL: no peer is asked which extensions it has */
+	struct peers *peers; /* NULL: no peer is asked which extensions it has */
 	/* Time of the last poll that emptied the receive queue and the hand-off rings,
 	 * before this pass. Packets of this pass arrived later: a lower bound of round
 	 * trips (congestion.c). Those from a hand-off ring may have arrived earlier. */

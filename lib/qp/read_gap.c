@@ -15,6 +15,17 @@ read_gaps_init(struct read_gaps *gaps)
 		TAILQ_INSERT_HEAD(&gaps->free, &gaps->gap[i], link);
 }
 
+void
+read_gaps_fini(const struct read_gaps *gaps)
+{
+	const struct read_gap *gap;
+	unsigned free = 0;
+
+	TAILQ_FOREACH (gap, &gaps->free, link)
+		free++;
+	assert(free == READ_GAPS);
+}
+
 /* Data path. */
 
 /* Returns the QP's record, which it takes if it has none; NULL: none is free. */
@@ -417,7 +428,7 @@ read_gap_repeated(struct qp *qp, uint32_t psn, uint32_t packets, uint64_t now)
 	qp->shared->stats->retransmitted++;
 	qp->shared->stats->read_repeated++;
 	state_update(qp);
-	tlp_sacked(qp, false, now);
+	tlp_repeated(qp, now);
 }
 
 bool RARE

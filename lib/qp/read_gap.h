@@ -20,6 +20,8 @@
 
 /* Control path. */
 void read_gaps_init(struct read_gaps *gaps);
+/* No QP has a record any more (asserted). */
+void read_gaps_fini(const struct read_gaps *gaps);
 
 /* Data path. */
 

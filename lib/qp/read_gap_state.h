@@ -15,9 +15,10 @@
 /* A missing range of a READ that was requested again. */
 struct read_repeat {
 	uint32_t psn, end; /* what has not been answered yet; equal: the entry is free */
-	uint32_t sent_psn; /* req.next_psn at that time: later requests were sent after it */
-	uint32_t number;   /* counts the repeats of a record */
-	uint32_t sent_ns;  /* low 32 bits of that time */
+	uint32_t
+		sent_psn; /* req.next_psn at that time: later requests were sent after it */
+	uint32_t number;  /* counts the repeats of a record */
+	uint32_t sent_ns; /* low 32 bits of that time */
 };
 
 struct read_gap {

@@ -49,6 +49,8 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 
 	if (req->sacked)
 		sack_drop(qp);
+	if (qp->read_gap != 0)
+		req_rollback(qp, req->una_psn); /* the new peer may be of another kind */
 	qp->sacks = false;
 	if (qp->peer != NULL) {
 		peer_charge(&qp->peer->send, req->unacked, 0);

@@ -125,6 +125,16 @@ tlp_hole_sent(struct qp *qp, uint32_t psn, uint64_t now)
 		congestion_sampled(qp, false);
 }
 
+void RARE
+tlp_repeated(struct qp *qp, uint64_t now)
+{
+	/* After a probe the wait is doubled. */
+	if (qp->req.tlp_backoff == 0)
+		hole_arm(qp, now);
+	else
+		tlp_arm(qp, now);
+}
+
 /* Packet rtt_psn has arrived. */
 static void
 rtt_measured(struct qp *qp, uint64_t now)

@@ -251,4 +251,6 @@ host_stats(struct host *h)
 	cover.sack_received += stats.sack_received;
 	cover.resent_few += stats.resent_few;
 	cover.hold_evicted += stats.hold_evicted;
+	cover.read_placed += stats.read_placed;
+	cover.read_repeated += stats.read_repeated;
 }
