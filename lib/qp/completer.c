@@ -177,11 +177,10 @@ static bool
 read_opcode_fits(
 	const struct qp *qp, const struct pkt_view *v, const struct read_segment *p)
 {
-	if (v->payload_len != p->len)
-		return false;
-	if (unlikely(qp->read_repeated) && read_gap_opcode_fits(qp, v, p->first, p->last))
+	if (unlikely(qp->read_repeated) && v->payload_len == p->len &&
+		read_gap_opcode_fits(qp, v, p->first, p->last))
 		return true;
-	if (op_is_last(v->op) != p->last)
+	if (op_is_last(v->op) != p->last || v->payload_len != p->len)
 		return false;
 	return qp->req.read_restart || op_is_first(v->op) == p->first;
 }

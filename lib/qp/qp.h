@@ -175,7 +175,11 @@ struct resp_res {
 	uint32_t rkey;
 	uint32_t len;
 	uint64_t va;        /* READ: address of the first byte */
-	uint64_t value;     /* atomic: value before the operation */
+	union {
+		uint64_t value; /* atomic: value before the operation */
+		/* READ: packets to send again besides those up to end, a bit each */
+		uint64_t parts;
+	};
 	uint32_t kind : 8;  /* enum op_kind */
 	uint32_t srqn : 24; /* XRC: SRQ that the request named */
 	uint32_t pd;        /* PD of rkey */
