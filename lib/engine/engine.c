@@ -160,7 +160,8 @@ engine_create(struct dev *dev, unsigned index)
 	if (env_enabled("ROCADE_HOLD"))
 		e->shared.hold = &e->hold;
 	e->shared.sack = &e->sack;
-	e->shared.read_gaps = &e->read_gaps;
+	if (env_enabled("ROCADE_READ_GAP"))
+		e->shared.read_gaps = &e->read_gaps;
 	read_gaps_init(&e->read_gaps);
 	e->shared.peers = &e->peers;
 	if (hold_arena_init(&e->hold) != 0 || sack_boards_init(&e->sack) != 0 ||

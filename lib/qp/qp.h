@@ -174,7 +174,7 @@ struct resp_res {
 	uint32_t msn;
 	uint32_t rkey;
 	uint32_t len;
-	uint64_t va;        /* READ: address of the first byte */
+	uint64_t va; /* READ: address of the first byte */
 	union {
 		uint64_t value; /* atomic: value before the operation */
 		/* READ: packets to send again besides those up to end, a bit each */

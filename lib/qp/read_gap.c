@@ -199,7 +199,7 @@ response_noted(struct qp *qp, struct read_gap *gap, uint32_t psn, uint64_t now)
 
 /* Repeats are due if, and only if, the state says so. */
 static void
-state_update(struct qp *qp)
+repeats_update(struct qp *qp)
 {
 	uint32_t psn, packets;
 
@@ -288,7 +288,7 @@ read_gap_place(struct qp *qp, const struct pkt_view *v, uint64_t now)
 		gap->end = psn_add(v->psn, 1);
 	qp->shared->stats->read_placed++;
 	req_response_taken(qp);
-	state_update(qp);
+	repeats_update(qp);
 	tlp_sacked(qp, v->psn == qp->req.rtt_psn, now);
 	return loss ? READ_GAP_LOSS : READ_GAP_KNOWN;
 }
@@ -310,7 +310,7 @@ read_gap_ack(struct qp *qp, uint32_t end, uint64_t now)
 	repeats_lost(qp, gap, NULL, psn, now);
 	if (psn_diff(end, gap->end) > 0)
 		originals_lost(qp, gap, end);
-	state_update(qp);
+	repeats_update(qp);
 	return gap->lost_count > lost ? READ_GAP_LOSS : READ_GAP_KNOWN;
 }
 
@@ -355,7 +355,7 @@ read_gap_advanced(struct qp *qp, uint64_t now)
 		read_gap_drop(qp);
 		return;
 	}
-	state_update(qp);
+	repeats_update(qp);
 	tlp_sacked(qp, false, now);
 }
 
@@ -427,7 +427,7 @@ read_gap_repeated(struct qp *qp, uint32_t psn, uint32_t packets, uint64_t now)
 	qp->stats.retransmitted++;
 	qp->shared->stats->retransmitted++;
 	qp->shared->stats->read_repeated++;
-	state_update(qp);
+	repeats_update(qp);
 	tlp_repeated(qp, now);
 }
 
@@ -440,6 +440,6 @@ read_gap_probe(struct qp *qp)
 		return false;
 	for (unsigned i = 0; i < READ_REPEATS; i++)
 		repeat_lost(gap, &gap->repeat[i]);
-	state_update(qp);
+	repeats_update(qp);
 	return qp->req.tlp_state == TLP_HOLE_DUE;
 }

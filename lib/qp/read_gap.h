@@ -25,7 +25,7 @@ void read_gaps_fini(const struct read_gaps *gaps);
 
 /* Data path. */
 
-/* What a packet behind una_psn has shown. */
+/* Effect of a packet behind una_psn. */
 enum read_gap_found {
 	READ_GAP_UNFIT, /* go back to una_psn: the packet cannot be taken in so */
 	READ_GAP_KNOWN, /* taken in; nothing else is lost */

@@ -28,7 +28,7 @@ part_queue(const struct qp *qp, struct resp_res *res, uint32_t from, uint32_t en
 	return true;
 }
 
-/* What was sent last is complete: goes on with the first part that waits. */
+/* A range has been sent: goes on with the first part that waits. */
 static inline bool
 part_next(const struct qp *qp, struct resp_res *res)
 {

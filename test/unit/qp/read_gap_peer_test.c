@@ -65,7 +65,7 @@ opcodes_are_those_of_the_repeat(void **state)
 	}
 }
 
-/* What does not fit makes the requester go back, as without a record: a wrong length or
+/* These make the requester go back, as without a record: a wrong length or
  * opcode, an atomic's response, a NAK, memory that is gone. */
 static void
 requester_goes_back(void **state)
