@@ -160,6 +160,9 @@ engine_create(struct dev *dev, unsigned index)
 	if (env_enabled("ROCADE_HOLD"))
 		e->shared.hold = &e->hold;
 	e->shared.sack = &e->sack;
+	if (env_enabled("ROCADE_READ_GAP"))
+		e->shared.read_gaps = &e->read_gaps;
+	read_gaps_init(&e->read_gaps);
 	e->shared.peers = &e->peers;
 	if (dev->conf.paths > 1)
 		e->shared.multipaths = &e->multipaths;
@@ -185,6 +188,7 @@ engine_destroy(struct engine *e)
 	hold_arena_fini(&e->hold);
 	sack_boards_fini(&e->sack);
 	multipaths_fini(&e->multipaths);
+	read_gaps_fini(&e->read_gaps);
 	peers_fini(&e->peers);
 	handoff_destroy(e);
 	doorbells_fini(&e->doorbells);

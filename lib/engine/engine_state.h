@@ -15,6 +15,7 @@
 #include "port/port_io.h"
 #include "qp/hold.h"
 #include "qp/multipath.h"
+#include "qp/read_gap.h"
 #include "qp/sack.h"
 
 #define ENGINE_BUDGET 16               /* packets that a QP may send before the next QP */
@@ -62,6 +63,7 @@ struct engine {
 	struct hold_arena hold;
 	struct sack_boards sack;
 	struct multipaths multipaths;
+	struct read_gaps read_gaps;
 	/* engine_ext.c: the agent's generation, and when all peers in peers.asking are next
 	 * looked at, whatever that is */
 	uint32_t ext_generation;

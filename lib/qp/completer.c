@@ -6,9 +6,10 @@
 
 #include <rte_byteorder.h>
 
-#include "qp/congestion.h"
 #include "qp/multipath.h"
+#include "qp/nak.h"
 #include "qp/qp_state.h"
+#include "qp/read_gap.h"
 #include "qp/req.h"
 #include "qp/sack.h"
 #include "qp/tlp.h"
@@ -84,197 +85,67 @@ una_advance(struct qp *qp, uint32_t end, uint64_t now)
 	return VERDICT_GO;
 }
 
-/* Charges a retry to retry_cnt. Returns true if none is left. */
-static bool
-retry_spent(struct qp *qp)
-{
-	struct requester *req = &qp->req;
-
-	if (req->retry_left == 0)
-		return true;
-	req->retry_left--;
-	return false;
-}
-
-/* Resends from una_psn, charged to retry_cnt. fault: when no retry is left. */
+/* Acknowledges every packet before *end, or up to a READ, an atomic or the like whose
+ * response is missing, and sets *end to that. */
 static enum verdict
-resend_oldest(struct qp *qp, enum verdict fault)
+ack_reach(struct qp *qp, uint32_t *end, uint64_t now)
 {
 	struct requester *req = &qp->req;
+	enum verdict verdict;
 
-	if (retry_spent(qp))
-		return fault;
-	req_rollback(qp, req->una_psn);
-	req->ack_deadline = TIME_NEVER;
-	tlp_cancel(qp);
-	return VERDICT_DROP;
+	if (psn_diff(*end, req->una_psn) <= 0)
+		return VERDICT_GO;
+	verdict = complete_until(qp, end);
+	if (likely(verdict == VERDICT_GO) && psn_diff(*end, req->una_psn) > 0)
+		verdict = una_advance(qp, *end, now);
+	return verdict;
 }
 
-/* A later response shows that the one to una_psn is lost (C9-137). Each loss is resent
- * once; in_recovery marks it. */
-static enum verdict RARE
-implied_nak(struct qp *qp, uint64_t now)
-{
-	if (qp->req.in_recovery || qp->req.rnr_deadline != TIME_NEVER)
-		return VERDICT_DROP;
-	qp->req.in_recovery = true;
-	congestion_loss(qp, &qp->peer->read, now);
-	return resend_oldest(qp, FAULT_NO_RESPONSE);
-}
-
-/* Acknowledges every packet before end. VERDICT_DROP: only up to a READ, an atomic or the
- * like whose response is missing. */
+/* The same for a NAK. VERDICT_DROP: a response is missing. */
 static enum verdict
 ack_until(struct qp *qp, uint32_t end, uint64_t now)
 {
-	struct requester *req = &qp->req;
 	uint32_t reached = end;
-	enum verdict verdict;
+	enum verdict verdict = ack_reach(qp, &reached, now);
 
-	if (psn_diff(end, req->una_psn) <= 0)
-		return VERDICT_GO;
-	verdict = complete_until(qp, &reached);
-	if (likely(verdict == VERDICT_GO) && psn_diff(reached, req->una_psn) > 0)
-		verdict = una_advance(qp, reached, now);
 	if (unlikely(reached != end) && verdict == VERDICT_GO)
-		verdict = implied_nak(qp, now);
+		verdict = nak_behind_missing(qp, READ_GAP_UNFIT, now);
+	return verdict;
+}
+
+static enum verdict
+ack_rx(struct qp *qp, uint32_t end, uint64_t now)
+{
+	uint32_t reached = end;
+	enum verdict verdict = ack_reach(qp, &reached, now);
+
+	if (unlikely(reached != end) && verdict == VERDICT_GO)
+		verdict = nak_behind_missing(qp, read_gap_ack(qp, end, now), now);
 	return verdict;
 }
 
 /* A NAK acknowledges the packets before it, as do READ responses. */
-static enum verdict
-rnr_nak_rx(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
+static enum verdict RARE
+nak_rx(struct qp *qp, uint32_t psn, unsigned syndrome, uint64_t now)
 {
-	struct requester *req = &qp->req;
+	bool rnr_waits = qp->req.rnr_deadline != TIME_NEVER;
 	enum verdict verdict;
 
 	/* A duplicate of the NAK that the QP already waits for. */
-	if (req->rnr_deadline != TIME_NEVER && psn == req->una_psn)
+	if (rnr_waits && psn == qp->req.una_psn &&
+		(syndrome & AETH_TYPE_MASK) == AETH_TYPE_RNR)
 		return VERDICT_DROP;
 	verdict = ack_until(qp, psn, now);
-	if (verdict != VERDICT_GO)
-		return verdict;
-	qp->stats.rnr_nak_received++;
-	qp->shared->stats->rnr_nak_received++;
-	if (req->rnr_left == 0)
-		return FAULT_RNR_RETRIES;
-	if (qp->params.rnr_retry != 7) /* 7: without end (C9-146) */
-		req->rnr_left--;
-	/* The peer did receive the request: a long wait for a receive must not use up the
-	 * retries for lost packets. */
-	req->retry_left = qp->params.retry_cnt;
-	req_rollback(qp, psn);
-	req->ack_deadline = TIME_NEVER;
-	req->rnr_deadline = now + rnr_timer_ns[timer];
-	tlp_cancel(qp);
-	return VERDICT_DROP;
-}
-
-/* Resends packet una_psn and maybe a few after it, charged to retry_cnt. */
-static enum verdict
-resend_few(struct qp *qp)
-{
-	if (retry_spent(qp))
-		return FAULT_SEQ_RETRIES;
-	tlp_cancel(qp);
-	qp->req.tlp_state = TLP_HOLE_DUE;
-	return VERDICT_DROP;
-}
-
-/* True if not all packets from una_psn on are to be sent again for a NAK. una_psn has to be
- * of a SEND or WRITE, and sent since the requester last went back. */
-static bool
-resends_few(struct qp *qp)
-{
-	const struct requester *req = &qp->req;
-	unsigned shift;
-
-	if (req->next_psn == req->una_psn || qp->peer == NULL ||
-		qp->shared->hold == NULL || req_oldest_needs_response(qp))
-		return false;
-	shift = peer_resend_shift(qp->peer);
-	qp->resend_shift = shift & 3;
-	return shift < RESEND_ALL_SHIFT;
-}
-
-/* Returns whether the scoreboard decides what is sent again for a NAK, as it does for a peer
- * that sends selective acknowledgements. una_psn then is one of those packets. */
-static bool
-resends_lost(struct qp *qp, uint64_t now, enum verdict *verdict)
-{
-	struct requester *req = &qp->req;
-	bool lost;
-
-	if (req->next_psn == req->una_psn || req_oldest_needs_response(qp) ||
-		!sack_nak(qp, &lost))
-		return false;
-	*verdict = VERDICT_DROP;
-	if (!lost)
-		return true;
-	congestion_loss(qp, &qp->peer->send, now);
-	if (retry_spent(qp))
-		*verdict = FAULT_SEQ_RETRIES;
-	else
-		req->tlp_state = TLP_HOLE_DUE;
-	return true;
-}
-
-static enum verdict
-seq_nak_rx(struct qp *qp, uint32_t psn, uint64_t now)
-{
-	struct requester *req = &qp->req;
-	bool waits = req->rnr_deadline != TIME_NEVER;
-	enum verdict verdict = ack_until(qp, psn, now);
-
-	if (verdict != VERDICT_GO)
-		return verdict;
-	qp->stats.seq_nak_received++;
-	qp->shared->stats->seq_nak_received++;
-	/* During an RNR wait the peer may NAK packets that were in flight after the
-	 * refused one (rxe does). One loss is resent once. */
-	if ((waits && req->rnr_deadline != TIME_NEVER) || req->in_recovery)
-		return VERDICT_DROP;
-	req->in_recovery = true;
-	qp_ext_ask(qp);
-	if (resends_lost(qp, now, &verdict))
-		return verdict;
-	/* A lost READ request does not count: it takes another way than its response. */
-	if (!req_oldest_needs_response(qp))
-		congestion_loss(qp, &qp->peer->send, now);
-	return resends_few(qp) ? resend_few(qp) : resend_oldest(qp, FAULT_SEQ_RETRIES);
-}
-
-static enum verdict
-fatal_nak_rx(struct qp *qp, uint32_t psn, unsigned syndrome, uint64_t now)
-{
-	enum verdict verdict = ack_until(qp, psn, now);
-
-	if (verdict != VERDICT_GO)
-		return verdict;
-	switch (syndrome) {
-	case AETH_NAK_INV_REQ:
-		return FAULT_NAK_INV_REQ;
-	case AETH_NAK_ACCESS:
-		return FAULT_NAK_ACCESS;
-	case AETH_NAK_REM_OP:
-		return FAULT_NAK_REM_OP;
-	default:
-		return FAULT_BAD_SYNDROME;
-	}
+	return verdict == VERDICT_GO ? nak_apply(qp, psn, syndrome, rnr_waits, now)
+				     : verdict;
 }
 
 static enum verdict
 aeth_rx(struct qp *qp, uint32_t psn, unsigned syndrome, uint64_t now)
 {
-	switch (syndrome & AETH_TYPE_MASK) {
-	case AETH_TYPE_ACK:
-		return ack_until(qp, psn_add(psn, 1), now);
-	case AETH_TYPE_RNR:
-		return rnr_nak_rx(qp, psn, syndrome & AETH_VALUE_MASK, now);
-	default:
-		return syndrome == AETH_NAK_SEQ ? seq_nak_rx(qp, psn, now)
-						: fatal_nak_rx(qp, psn, syndrome, now);
-	}
+	return likely((syndrome & AETH_TYPE_MASK) == AETH_TYPE_ACK)
+		       ? ack_rx(qp, psn_add(psn, 1), now)
+		       : nak_rx(qp, psn, syndrome, now);
 }
 
 /* ---- Responses of READs and atomics ---- */
@@ -309,6 +180,9 @@ static bool
 read_opcode_fits(
 	const struct qp *qp, const struct pkt_view *v, const struct read_segment *p)
 {
+	if (unlikely(qp->read_repeated) && v->payload_len == p->len &&
+		read_gap_opcode_fits(qp, v, p->first, p->last))
+		return true;
 	if (op_is_last(v->op) != p->last || v->payload_len != p->len)
 		return false;
 	return qp->req.read_restart || op_is_first(v->op) == p->first;
@@ -347,6 +221,54 @@ complete_answered(struct qp *qp)
 	return true;
 }
 
+/* una_psn may advance to *end, and perhaps over responses that are placed already and what
+ * they acknowledge: moves *end there and completes requests. */
+static enum verdict RARE
+placed_take(struct qp *qp, uint32_t *end)
+{
+	struct requester *req = &qp->req;
+	uint32_t acked = read_gap_of(qp)->acked;
+
+	while (req->una_idx != req->started_idx) {
+		const struct psn_range *range = sq_psn_range(&qp->sq, req->una_idx);
+
+		if (psn_range_needs_response(range)) {
+			if (!read_gap_take(qp, *end))
+				break;
+			req->reads -= psn_bit(sq_read_ends(&qp->sq), *end);
+			*end = psn_add(*end, 1);
+			if (*end == psn_range_end(range) && !complete_answered(qp))
+				return FAULT_SEND_CQ_FULL;
+			continue;
+		}
+		if (!psn_range_before(range, acked)) {
+			if (psn_diff(acked, *end) > 0)
+				*end = acked;
+			break;
+		}
+		*end = psn_range_end(range);
+		if (!complete_answered(qp))
+			return FAULT_SEND_CQ_FULL;
+	}
+	return VERDICT_GO;
+}
+
+/* The response with una_psn has come while later ones are placed already. end: the PSN after
+ * it. */
+static enum verdict RARE
+gap_filled(struct qp *qp, uint32_t end, uint64_t now)
+{
+	bool loss = read_gap_filled(qp, now);
+	enum verdict verdict = placed_take(qp, &end);
+
+	if (verdict != VERDICT_GO)
+		return verdict;
+	verdict = una_advance(qp, end, now);
+	read_gap_advanced(qp, now);
+	return loss && verdict == VERDICT_GO ? nak_behind_missing(qp, READ_GAP_LOSS, now)
+					     : verdict;
+}
+
 /* A response packet has been processed. request_done: it was the last one of a READ
  * request, or the only one. */
 static enum verdict
@@ -361,6 +283,8 @@ response_done(
 		req->reads--;
 	if (end == psn_range_end(range) && !complete_answered(qp))
 		return FAULT_SEND_CQ_FULL;
+	if (unlikely(qp->read_gap != 0))
+		return gap_filled(qp, end, now);
 	return una_advance(qp, end, now);
 }
 
@@ -415,10 +339,17 @@ static enum verdict
 response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 {
 	const struct requester *req = &qp->req;
-	enum verdict verdict = ack_until(qp, v->psn, now);
+	uint32_t reached = v->psn;
+	enum verdict verdict = ack_reach(qp, &reached, now);
 
 	if (unlikely(verdict != VERDICT_GO))
 		return verdict;
+	if (unlikely(reached != v->psn))
+		return nak_behind_missing(qp,
+			v->op->kind == OP_READ_RESP && syndrome_fits(v)
+				? read_gap_place(qp, v, now)
+				: READ_GAP_UNFIT,
+			now);
 	if (!syndrome_fits(v) || req->una_idx == req->started_idx ||
 		!req_oldest_needs_response(qp))
 		return FAULT_BAD_RESPONSE; /* C9-121: the request has no such response */
@@ -454,5 +385,5 @@ comp_ack_timeout(struct qp *qp)
 	qp->req.ack_deadline = TIME_NEVER;
 	if (unlikely(qp->multipath != 0))
 		multipath_timeout(qp);
-	return resend_oldest(qp, FAULT_ACK_TIMEOUT);
+	return nak_resend(qp, FAULT_ACK_TIMEOUT);
 }

@@ -6,6 +6,7 @@
 
 #include "qp/hold.h"
 #include "qp/qp_state.h"
+#include "qp/read_gap.h"
 #include "qp/req.h"
 #include "qp/resp.h"
 #include "qp/sack.h"
@@ -57,6 +58,8 @@ stop_requester(struct qp *qp)
 
 	if (req->sacked)
 		sack_drop(qp);
+	if (qp->read_gap != 0)
+		read_gap_drop(qp);
 	req->next_psn = req->una_psn;
 	req->reads = 0;
 	req->ack_deadline = TIME_NEVER;

@@ -40,6 +40,8 @@ struct qp_shared {
 	struct hold_arena *hold;
 	struct sack_boards *sack; /* NULL: requesters use no selective acknowledgements */
 	struct multipaths *multipaths; /* NULL: each QP has one path */
+	/* NULL: responses behind a missing one are dropped, and all is requested again */
+	struct read_gaps *read_gaps;
 	struct peers *peers; /* NULL: no peer is asked which extensions it has */
 	/* Time of the last poll that emptied the receive queue and the hand-off rings,
 	 * before this pass. Packets of this pass arrived later: a lower bound of round
@@ -173,8 +175,12 @@ struct resp_res {
 	uint32_t msn;
 	uint32_t rkey;
 	uint32_t len;
-	uint64_t va;        /* READ: address of the first byte */
-	uint64_t value;     /* atomic: value before the operation */
+	uint64_t va; /* READ: address of the first byte */
+	union {
+		uint64_t value; /* atomic: value before the operation */
+		/* READ: packets to send again besides those up to end, a bit each */
+		uint64_t parts;
+	};
 	uint32_t kind : 8;  /* enum op_kind */
 	uint32_t srqn : 24; /* XRC: SRQ that the request named */
 	uint32_t pd;        /* PD of rkey */
@@ -271,11 +277,15 @@ struct qp {
 
 	struct requester req LINE_ALIGNED;
 	struct qp_params params;
-	uint8_t extensions; /* agreed by ECE: EXT_*, see wire/extensions.h */
-	bool ece_set;       /* extensions was set since RESET; false: it is 0 */
-	bool sacks;         /* the peer's QP has sent a selective acknowledgement */
+	uint8_t extensions;   /* agreed by ECE: EXT_*, see wire/extensions.h */
+	bool ece_set : 1;     /* extensions was set since RESET; false: it is 0 */
+	bool sacks : 1;       /* the peer's QP has sent a selective acknowledgement */
+	bool probed_read : 1; /* the last probe was of a READ or the like */
+	/* a missing range of a READ was requested again since RESET */
+	bool read_repeated : 1;
 	uint8_t sack_board; /* req.sacked: index of the scoreboard */
-	bool probed_read;   /* the last probe was of a READ or the like */
+	/* 1 + index of the gap record, see read_gap.h; 0: the QP has none */
+	uint8_t read_gap;
 	uint16_t multipath; /* 1 + index of its multipath state; 0: it has one path */
 	struct responder resp LINE_ALIGNED;
 	/* the responder's current receive; see qp_reserve_recv_wqe() */

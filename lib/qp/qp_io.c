@@ -4,6 +4,7 @@
 #include "qp/cnp.h"
 #include "qp/hold.h"
 #include "qp/qp_state.h"
+#include "qp/read_gap.h"
 #include "qp/req.h"
 #include "qp/resp.h"
 #include "qp/sack.h"
@@ -212,7 +213,7 @@ qp_timeout(struct qp *qp, uint64_t now)
 		qp->req.rnr_deadline = TIME_NEVER;
 	if (qp->req.tlp_deadline <= now)
 		resend = tlp_timeout(qp, now);
-	if (resend)
+	if (resend && (qp->read_gap == 0 || !read_gap_probe(qp)))
 		req_rollback(qp, qp->req.una_psn);
 	if (qp->req.ack_deadline <= now)
 		verdict_apply(qp, 0, comp_ack_timeout(qp));

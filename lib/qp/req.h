@@ -9,6 +9,7 @@
 #define ROCADE_QP_REQ_H
 
 #include "qp/qp_state.h"
+#include "qp/read_gap_state.h"
 #include "qp/sack_board.h"
 #include "qp/wr_row.h"
 
@@ -42,12 +43,28 @@ req_max_unacked(const struct qp *qp)
 	return unlikely(qp->req.stalled) ? 1 : QP_MAX_UNACKED;
 }
 
+/* Most PSNs from una_psn to the one before the last request, when responses behind a missing
+ * one do not count: bits of a PSN stay unambiguous. */
+#define REQ_SPAN_MAX (PSN_BITS - QP_MAX_UNACKED / 4 - 2)
+
+/* The same for a QP with a gap record: responses that are placed do not count, unless a
+ * READ request may be longer than REQ_SPAN_MAX leaves room for. */
+static inline bool
+req_gap_below_max(const struct qp *qp)
+{
+	uint32_t outstanding = req_outstanding(qp);
+
+	return qp->params.max_rd_atomic >= 4 && outstanding < REQ_SPAN_MAX &&
+	       outstanding - read_gap_placed(qp) < req_max_unacked(qp);
+}
+
 /* True while fewer than that are unacknowledged. A READ request takes many
  * PSNs and may exceed the limit. */
 static inline bool
 req_below_max_unacked(const struct qp *qp)
 {
-	return req_outstanding(qp) < req_max_unacked(qp);
+	return likely(req_outstanding(qp) < req_max_unacked(qp)) ||
+	       (unlikely(qp->read_gap != 0) && req_gap_below_max(qp));
 }
 
 /* Tr = 4.096 us * 2^timeout (C9-141). */
@@ -99,6 +116,8 @@ req_account(struct qp *qp)
 			req->reading = 0;
 		}
 		unacked -= req->reading;
+		if (unlikely(qp->read_gap != 0))
+			unacked -= read_gap_placed(qp);
 	}
 	if (unlikely(req->sacked || req->stalled))
 		unacked = req->stalled ? 0 : unacked - sack_held(qp);
@@ -163,6 +182,10 @@ req_advance(struct qp *qp, uint32_t packets)
  * packet follows it for now, so it sets AckReq. Returns false if the QP may not read the
  * packet's memory. */
 bool req_build(struct qp *qp, struct pkt *pkt, bool final);
+
+/* Builds a request for these packets of the READ at idx, which were requested before. */
+void req_build_repeat(
+	struct qp *qp, uint32_t idx, uint32_t psn, uint32_t packets, struct pkt *pkt);
 
 /* ---- local_op.c ---- */
 

@@ -206,19 +206,20 @@ read_request_packets(struct qp *qp, uint32_t left)
 		return n;
 	}
 	n = RTE_MIN(read_request_max(qp), left);
+	if (unlikely(qp->read_repeated))
+		read_gap_bits_clear(qp, psn, n);
 	psn_bits_clear(ends, psn, n - 1);
 	psn_bit_set(ends, psn + n - 1);
 	return n;
 }
 
-/* Builds a READ request for packets from index on. */
+/* Builds a READ request for these packets, the first of which is number `index` of the
+ * READ. */
 static void
-build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt *pkt)
+read_request_fill(struct qp *qp, const struct send_wqe *wqe, uint32_t psn, uint32_t index,
+	uint32_t packets, struct pkt *pkt)
 {
-	const struct psn_range *range = sq_psn_range(&qp->sq, qp->req.next_idx);
-	uint32_t left = (psn_range_end(range) - qp->req.next_psn) & PSN_MASK;
-	struct bth_fields bth = qp_bth(qp, qp->req.next_psn, OPCODE_RC_READ_REQUEST);
-	uint32_t packets = read_request_packets(qp, left);
+	struct bth_fields bth = qp_bth(qp, psn, OPCODE_RC_READ_REQUEST);
 	uint64_t offset = (uint64_t)index << qp->pmtu_shift;
 	uint64_t end = (uint64_t)(index + packets) << qp->pmtu_shift;
 	uint32_t len = (uint32_t)(RTE_MIN(end, (uint64_t)wqe->len) - offset);
@@ -227,7 +228,28 @@ build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	reth_fill(main_hdr_begin(wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0)),
 		wqe, offset, len);
 	frame_end(&qp->hdr, pkt, 0);
+}
+
+/* Builds a READ request for packets from index on. */
+static void
+build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt *pkt)
+{
+	const struct psn_range *range = sq_psn_range(&qp->sq, qp->req.next_idx);
+	uint32_t left = (psn_range_end(range) - qp->req.next_psn) & PSN_MASK;
+	uint32_t packets = read_request_packets(qp, left);
+
+	read_request_fill(qp, wqe, qp->req.next_psn, index, packets, pkt);
 	req_advance(qp, packets);
+}
+
+void RARE
+req_build_repeat(
+	struct qp *qp, uint32_t idx, uint32_t psn, uint32_t packets, struct pkt *pkt)
+{
+	uint32_t first = sq_psn_range(&qp->sq, idx)->first_psn;
+
+	read_request_fill(
+		qp, sq_slot(&qp->sq, idx), psn, (psn - first) & PSN_MASK, packets, pkt);
 }
 
 static void

@@ -8,6 +8,7 @@
 #include "qp/congestion.h"
 #include "qp/multipath.h"
 #include "qp/qp_state.h"
+#include "qp/read_gap.h"
 #include "qp/req.h"
 #include "qp/sack.h"
 #include "qp/tlp.h"
@@ -25,6 +26,7 @@ req_reset(struct qp *qp, uint32_t psn)
 	qp->sacks = false;
 	if (unlikely(qp->multipath != 0))
 		multipath_reset(qp);
+	qp->read_repeated = false;
 	qp->req = (struct requester){
 		.una_idx = idx,
 		.next_idx = idx,
@@ -50,6 +52,8 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 
 	if (req->sacked)
 		sack_drop(qp);
+	if (qp->read_gap != 0)
+		req_rollback(qp, req->una_psn); /* the new peer may be of another kind */
 	qp->sacks = false;
 	if (qp->peer != NULL) {
 		peer_charge(&qp->peer->send, req->unacked, 0);
@@ -88,6 +92,8 @@ req_rollback(struct qp *qp, uint32_t psn)
 	if (psn == req->una_psn) {
 		if (unlikely(req->sacked))
 			sack_drop(qp);
+		if (unlikely(qp->read_gap != 0))
+			read_gap_drop(qp);
 		req->reads = 0; /* and with it req->reading: req_account() */
 		req->read_restart = true;
 		req->rtt_start = TIME_NEVER;
@@ -234,6 +240,8 @@ next_allowed(const struct qp *qp)
 	built = req->stalled ? 0 : req_outstanding(qp) - req->reading - req->unacked;
 	if (unlikely(req->sacked && !req->stalled))
 		built -= sack_held(qp);
+	if (unlikely(qp->read_gap != 0))
+		built -= req->stalled ? 0 : read_gap_placed(qp);
 	return peer->send.inflight + built < peer->send.window;
 }
 
@@ -331,6 +339,27 @@ oldest_build(struct qp *qp, struct pkt *pkts, unsigned n, uint32_t end, uint64_t
 	return built;
 }
 
+/* Builds up to n requests for missing ranges of READs. Returns their number. */
+static unsigned RARE
+repeats_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
+{
+	unsigned built = 0;
+	uint32_t psn, packets, asked = 0;
+
+	while (built < n && read_gap_due(qp, &psn, &packets)) {
+		uint32_t idx = qp->req.una_idx;
+
+		while (psn_range_before(sq_psn_range(&qp->sq, idx), psn))
+			idx++;
+		req_build_repeat(qp, idx, psn, packets, &pkts[built++]);
+		read_gap_repeated(qp, psn, packets, now);
+		asked += packets;
+	}
+	if (cc_is_on(qp->peer->read.cc))
+		congestion_sent(qp, 0, asked, true, now);
+	return built;
+}
+
 /* Builds a copy of packet una_psn, which belongs to a SEND or WRITE, for a probe; for a NAK
  * up to n copies from there on, or of what the scoreboard says is lost. next_psn does not move.
  * Returns their number; 0: the QP may no longer read the packet's memory. The resend after
@@ -409,7 +438,8 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		req->rnr_deadline != TIME_NEVER || n == 0)
 		return (struct burst){0, VERDICT_GO};
 	if (unlikely(qp_copy_due(qp)))
-		first = built = copies_build(qp, pkts, n, now);
+		first = built = qp->read_gap != 0 ? repeats_build(qp, pkts, n, now)
+						  : copies_build(qp, pkts, n, now);
 	burst = (struct tlp_burst){.idx = req->next_idx,
 		.psn = req->next_psn,
 		.sent_psn = req->sent_psn,
@@ -456,6 +486,6 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		has_request(qp, req->next_idx) && qp_reliable(qp))
 		rebuild_with_ackreq(qp, &pkts[built - 1]);
 	if (built != 0 && qp_reliable(qp))
-		req_sent(qp, &burst, first, reading, now);
+		req_sent(qp, &burst, qp->read_gap != 0 ? 0 : first, reading, now);
 	return (struct burst){built, verdict};
 }

@@ -12,6 +12,7 @@
 #include <rte_byteorder.h>
 #include <rte_common.h>
 
+#include "qp/read_parts.h"
 #include "qp/resp.h"
 
 #define PD_NONE UINT32_MAX /* no key has this PD */
@@ -319,11 +320,13 @@ resp_res_replay(struct qp *qp, const struct pkt_view *v)
 				   : is_atomic(res->kind) != is_atomic(v->op->kind) ||
 					     res->kind == OP_READ)
 		return;
-	/* This part is being sent already. */
-	if (res->next != res->end && res->next <= from && res->end >= end &&
-		res->stop >= stop)
+	/* This part is being sent already, or waits. */
+	if ((res->next != res->end && res->next <= from && res->end >= end &&
+		    res->stop >= stop) ||
+		part_queue(qp, res, from, end, stop))
 		return;
-	restart_behind(qp, index);
+	if (end == res->packets)
+		restart_behind(qp, index);
 	res->start = res->next = from;
 	res->end = end;
 	res->stop = stop;
@@ -429,9 +432,11 @@ res_current(struct qp *qp)
 
 		if (res->next != res->end)
 			return res;
+		if ((int32_t)(resp->res_next + 1 - resp->res_done) > 0)
+			resp->res_done = resp->res_next + 1;
+		if (unlikely(part_next(qp, res)))
+			return res;
 		resp->res_next++;
-		if ((int32_t)(resp->res_next - resp->res_done) > 0)
-			resp->res_done = resp->res_next;
 	}
 	return NULL;
 }

@@ -126,6 +126,16 @@ tlp_hole_sent(struct qp *qp, uint32_t psn, uint64_t now)
 		congestion_sampled(qp, false);
 }
 
+void RARE
+tlp_repeated(struct qp *qp, uint64_t now)
+{
+	/* After a probe the wait is doubled. */
+	if (qp->req.tlp_backoff == 0)
+		hole_arm(qp, now);
+	else
+		tlp_arm(qp, now);
+}
+
 /* Packet rtt_psn has arrived. */
 static void
 rtt_measured(struct qp *qp, uint64_t now)
@@ -167,7 +177,7 @@ copy_answered(struct qp *qp, uint32_t packets)
 		req->sacked && sack_board_of(qp)->due_count != 0 ? TLP_HOLE_DUE : TLP_OFF;
 	/* If the copies were all that was unacknowledged, the answer does not show what the
 	 * peer does with packets behind them. */
-	if (state == TLP_HOLE_SENT && !qp->sacks &&
+	if (state == TLP_HOLE_SENT && !qp->sacks && qp->read_gap == 0 &&
 		(req->next_psn != req->una_psn || packets > 1u << qp->resend_shift))
 		peer_resend_answered(qp->peer, qp->resend_shift, packets);
 	if (packets != 1 || state != TLP_SENT)

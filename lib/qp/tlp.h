@@ -21,7 +21,10 @@ void tlp_sent(struct qp *qp, const struct tlp_burst *burst, uint64_t now);
 /* Packet psn, and perhaps later ones, were sent again, because the peer does not have
  * them. */
 void tlp_hole_sent(struct qp *qp, uint32_t psn, uint64_t now);
-/* The peer holds more packets than before, one of them rtt_psn if `measured`. */
+/* A missing range of a READ was requested again. */
+void tlp_repeated(struct qp *qp, uint64_t now);
+/* The peer holds more packets than before, or more responses have come behind a missing one.
+ * One of them is rtt_psn if `measured`. */
 void tlp_sacked(struct qp *qp, bool measured, uint64_t now);
 /* una_psn has advanced. packets: by how many PSNs. Returns true if all packets from una_psn
  * on are to be resent. */

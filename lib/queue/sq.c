@@ -9,7 +9,7 @@ static size_t
 sq_bytes(const struct sq *sq)
 {
 	return (size_t)sq->max_wr * (sq->ring.stride + sizeof(struct psn_range)) +
-	       sizeof(struct psn_bits);
+	       sizeof(struct read_bits);
 }
 
 /* dest: size of the struct ud_dest that precedes the SGEs; 0: none. */

@@ -104,6 +104,13 @@ struct psn_bits {
 };
 #define PSN_BITS 256
 
+/* READ requests: a bit for each PSN with which one ends, and with which parts that were
+ * requested again begin and end. Valid for PSNs of READs from una_psn - 1 up to sent_psn. */
+struct read_bits {
+	struct psn_bits ends;
+	struct psn_bits repeat_first, repeat_last; /* only if qp->read_repeated */
+};
+
 /* Location of the slots. The engine and the posting threads each have a copy in their
  * cache line. */
 struct sq_ring {
@@ -115,7 +122,7 @@ struct sq_ring {
 struct sq {
 	/* written by the engine */
 	struct sq_ring ring;
-	struct psn_range *psn_ranges; /* and behind them struct psn_bits */
+	struct psn_range *psn_ranges; /* and behind them struct read_bits */
 	const struct alloc *mem;
 	struct mw_list bound_mws; /* type 2 memory windows bound by its requests */
 	/* written by posting threads */
@@ -170,12 +177,17 @@ sq_psn_range(const struct sq *sq, uint32_t index)
 	return &sq->psn_ranges[index & sq->ring.mask];
 }
 
-/* The PSNs with which READ requests end. Valid for PSNs of READs from una_psn - 1 up to
- * sent_psn. */
+static inline struct read_bits *
+sq_read_bits(const struct sq *sq)
+{
+	return (struct read_bits *)(sq->psn_ranges + sq->ring.mask + 1);
+}
+
+/* The PSNs with which READ requests end. */
 static inline struct psn_bits *
 sq_read_ends(const struct sq *sq)
 {
-	return (struct psn_bits *)(sq->psn_ranges + sq->ring.mask + 1);
+	return &sq_read_bits(sq)->ends;
 }
 
 static inline bool

@@ -37,6 +37,8 @@ peer_check(const struct host *h)
 	FUZZ_CHECK(req->reading <= unacked);
 	if (req->sacked)
 		unacked -= sack_held(&h->qp);
+	if (h->qp.read_gap != 0)
+		unacked -= read_gap_placed(&h->qp);
 	FUZZ_CHECK(req->unacked == (req->stalled ? 0 : unacked - req->reading));
 	FUZZ_CHECK(h->peer.send.inflight == req->unacked);
 	FUZZ_CHECK(h->peer.read.inflight == (req->stalled ? 0 : req->reading));
@@ -120,11 +122,13 @@ world_init(struct world *w, const struct step *s)
 	if (holds)
 		FUZZ_CHECK(hold_arena_init(&w->hold) == 0 &&
 			   sack_boards_init(&w->sack) == 0);
+	read_gaps_init(&w->read_gaps);
 	for (unsigned i = 0; i < 2; i++) {
 		struct host *h = i == 0 ? &w->link.a : &w->link.b;
 
 		h->shared.hold = holds ? &w->hold : NULL;
 		h->shared.sack = holds ? &w->sack : NULL;
+		h->shared.read_gaps = holds ? &w->read_gaps : NULL;
 		h->peer.extensions = holds ? EXT_SACK : 0;
 		if (conf.access != 0)
 			FUZZ_CHECK(key_free(&h->keys, h->rkey) == 0);
@@ -171,6 +175,7 @@ world_fini(struct world *w)
 	qp_link_fini(&w->link);
 	hold_arena_fini(&w->hold);
 	sack_boards_fini(&w->sack);
+	read_gaps_fini(&w->read_gaps);
 }
 
 static void

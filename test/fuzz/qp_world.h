@@ -4,6 +4,7 @@
 #define ROCADE_TEST_QP_WORLD_H
 
 #include "qp/hold.h"
+#include "qp/read_gap.h"
 #include "qp/sack.h"
 #include "qp_link.h"
 
@@ -33,6 +34,7 @@ struct world {
 	/* Of both hosts, if they hold packets: then they use selective acknowledgements. */
 	struct hold_arena hold;
 	struct sack_boards sack;
+	struct read_gaps read_gaps;
 };
 
 void world_init(struct world *w, const struct step *conf);

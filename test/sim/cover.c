@@ -217,6 +217,10 @@ print_requests(const struct cover *c)
 	print_row("loss", "held packets dropped", c->hold_evicted, true);
 	print_row("paths", "other than the first", c->spread, true);
 	print_row("paths", "moved", c->paths_moved, true);
+	print_row("loss", "READ response placed behind a missing one", c->read_placed,
+		true);
+	print_row("loss", "missing range of a READ requested again", c->read_repeated,
+		true);
 	print_row("congestion", "window cut by delay", c->cc_cut_delay, true);
 	print_row("congestion", "window cut by loss", c->cc_cut_loss, true);
 	print_row("congestion", "window cut by CNP", c->cc_cut_cnp, true);

@@ -254,4 +254,6 @@ host_stats(struct host *h)
 	cover.spread += stats.spread;
 	cover.paths_moved += stats.paths_moved;
 	cover.hold_evicted += stats.hold_evicted;
+	cover.read_placed += stats.read_placed;
+	cover.read_repeated += stats.read_repeated;
 }

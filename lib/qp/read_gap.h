@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
+/*
+ * READ responses behind a missing one (docs/protocol.md 7.10). They are placed by PSN, and
+ * only the missing ranges are requested again. una_psn and completions move in order, as
+ * without a loss.
+ *
+ * A QP takes a gap record when a response or an acknowledgement shows that the response with
+ * una_psn is lost, and gives it back when all up to the last one that is placed have come, or
+ * when the requester goes back to una_psn. While a QP has a record, the response with una_psn
+ * is one of a READ; it is marked as lost, or a repeat asks for it. If no record is free, the
+ * QP goes back, as it does when an atomic or the like is among what is lost.
+ *
+ * Called by completer.c, requester.c, flush.c and qp_io.c, with the engine lock held.
+ */
+#ifndef ROCADE_QP_READ_GAP_H
+#define ROCADE_QP_READ_GAP_H
+
+#include "qp/req.h"
+
+/* Control path. */
+void read_gaps_init(struct read_gaps *gaps);
+/* No QP has a record any more (asserted). */
+void read_gaps_fini(const struct read_gaps *gaps);
+
+/* Data path. */
+
+/* Effect of a packet behind una_psn. */
+enum read_gap_found {
+	READ_GAP_UNFIT, /* go back to una_psn: the packet cannot be taken in so */
+	READ_GAP_KNOWN, /* taken in; nothing else is lost */
+	READ_GAP_LOSS,  /* taken in, and more is lost than was known */
+};
+
+/* Places a READ response with a PSN after una_psn. The one with una_psn is missing, and of a
+ * request that needs a response. */
+enum read_gap_found read_gap_place(
+	struct qp *qp, const struct pkt_view *view, uint64_t now);
+/* All before end is acknowledged, but the response with una_psn is missing. */
+enum read_gap_found read_gap_ack(struct qp *qp, uint32_t end, uint64_t now);
+
+/* For a QP that has requested a part of a READ again (qp->read_repeated): true if the opcode of
+ * the response fits. first, last: of its place in the original request. */
+bool read_gap_opcode_fits(
+	const struct qp *qp, const struct pkt_view *view, bool first, bool last);
+
+/* For a QP with a record (qp->read_gap): */
+
+/* The response with una_psn has been placed. Returns whether more is lost than was known. */
+bool read_gap_filled(struct qp *qp, uint64_t now);
+/* True if the oldest packet from psn on has come: psn is una_psn, or the PSN that una_psn is
+ * about to have. Takes its mark away. */
+bool read_gap_take(struct qp *qp, uint32_t psn);
+/* una_psn has advanced: gives the record back if no response is missing before its end. */
+void read_gap_advanced(struct qp *qp, uint64_t now);
+/* Gives the record back: what is missing will be requested again with all behind it, or not
+ * at all. */
+void read_gap_drop(struct qp *qp);
+/* Returns whether a repeat is due, and of which packets. */
+bool read_gap_due(const struct qp *qp, uint32_t *psn, uint32_t *packets);
+/* That repeat was sent. */
+void read_gap_repeated(struct qp *qp, uint32_t psn, uint32_t packets, uint64_t now);
+/* A tail-loss probe is due. Returns true if repeats that are under way are sent again instead
+ * of all. */
+bool read_gap_probe(struct qp *qp);
+
+#endif

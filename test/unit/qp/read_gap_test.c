@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* READ responses behind a missing one are placed, and only what is missing is requested again
+ * (docs/protocol.md 7.10). */
+#include "read_gap_fixture.h"
+
+/* The responses behind a missing one are in memory at once. One packet is requested again, and
+ * its answer completes the READ. */
+static void
+only_the_missing_range_is_requested(void **state)
+{
+	gap_open(4, true);
+	gap_read(8);
+	gap_respond(8, 0x0c);
+	assert_memory_equal(p.a.mem + 4 * MTU, p.b.mem + REMOTE + 4 * MTU, 4 * MTU);
+	assert_int_equal(p.a.mem[2 * MTU], UNTOUCHED);
+	expect_idle(&p.a);
+	assert_int_equal(p.a.qp.req.una_psn, PSN_A + 2);
+	assert_int_equal(p.a.qp.req.reading, 2);
+	assert_int_equal(p.a.peer.read.inflight, 2);
+	assert_int_equal(p.a.qp.req.retry_left, 6); /* charged once */
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_request(0, 2, 2);
+	wire_deliver_all(&p.a);
+	gap_respond(2, 0);
+	expect_read(8);
+	assert_int_equal(p.a.qp.req.retry_left, 7);
+	assert_int_equal(p.a.stats.read_placed, 4);
+	assert_int_equal(p.a.stats.read_repeated, 1);
+	assert_int_equal(p.a.stats.retransmitted, 1);
+	gap_close();
+}
+
+/* Several ranges are requested again at once, in rising order of PSNs, and each only up to the
+ * end of its original request: with max_rd_atomic 4 that is each 32nd packet. */
+static void
+ranges_end_with_their_request(void **state)
+{
+	gap_open(4, true);
+	host_read(&p.a, 0, 0, REMOTE, 0x7000); /* 28 packets */
+	host_read(&p.a, 1, 0x7000, REMOTE + 0x7000, MTU);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_recv(&p.a, 0, 0, 8);
+	gap_respond(29, UINT64_C(1) << 3 | UINT64_C(1) << 27);
+	assert_int_equal(p.a.qp.req.una_psn, PSN_A + 3);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	expect_request(0, 3, 1);
+	expect_request(1, 27, 1);
+	wire_deliver_all(&p.a);
+	gap_respond(2, 0);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 0x7000 + MTU);
+	assert_int_equal(p.a.qp.read_gap, 0);
+	gap_close();
+}
+
+/* Two READs: the missing range ends where the first one does. */
+static void
+two_requests_have_two_repeats(void **state)
+{
+	gap_open(4, true);
+	host_read(&p.a, 0, 0, REMOTE, 3 * MTU);
+	host_read(&p.a, 1, 3 * MTU, REMOTE + 3 * MTU, 3 * MTU);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	gap_respond(6, 0x1c); /* the end of one, and the begin of the other */
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	expect_request(0, 2, 1);
+	expect_request(1, 3, 2);
+	wire_deliver_all(&p.a);
+	gap_respond(3, 0);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 6 * MTU);
+	gap_close();
+}
+
+/* An ACK covers a SEND behind a READ whose last response is lost. It is not forgotten. */
+static void
+acknowledgement_behind_a_missing_response_counts(void **state)
+{
+	gap_open(4, true);
+	host_read(&p.a, 0, 0, REMOTE, 3 * MTU);
+	host_send(&p.a, 1, 0x7000, 8, IBV_SEND_SIGNALED);
+	host_read(&p.a, 2, 3 * MTU, REMOTE + 3 * MTU, MTU);
+	host_send(&p.a, 3, 0x7000, 8, IBV_SEND_SIGNALED);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	gap_respond(5, 0x04);
+	expect_idle(&p.a);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_request(0, 2, 1);
+	wire_deliver_all(&p.a);
+	gap_respond(1, 0);
+	for (unsigned i = 0; i < 4; i++)
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 4 * MTU);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	assert_int_equal(p.a.peer.send.inflight, 0);
+	gap_close();
+}
+
+/* The answer to a repeat is lost. The response to a later request shows that. */
+static void
+later_response_shows_a_lost_repeat(void **state)
+{
+	gap_open(4, true);
+	gap_read(8);
+	gap_respond(8, 0x04);
+	host_read(&p.a, 1, 8 * MTU, REMOTE + 8 * MTU, MTU);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	expect_request(0, 2, 1);
+	wire_deliver_all(&p.a);
+	gap_respond(2, 0x1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_request(0, 2, 1);
+	wire_deliver_all(&p.a);
+	gap_respond(1, 0);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 9 * MTU);
+	assert_int_equal(p.a.qp.req.retry_left, 7);
+	gap_close();
+}
+
+/* The answer to one repeat shows that those to an earlier one, and to the begin of its own
+ * range, are lost. */
+static void
+answer_shows_what_was_lost_before_it(void **state)
+{
+	gap_open(4, true);
+	gap_read(12);
+	gap_respond(12, 0x3c2); /* 1, 6 to 9 */
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	expect_request(0, 1, 1);
+	expect_request(1, 6, 4);
+	wire_deliver_all(&p.a);
+	gap_respond(5, 0x7); /* 1, 6 and 7 */
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	expect_request(0, 1, 1);
+	expect_request(1, 6, 2);
+	wire_deliver_all(&p.a);
+	gap_respond(3, 0);
+	expect_read(12);
+	gap_close();
+}
+
+/* The only repeat is lost, and nothing comes behind it. A probe asks once more for what is
+ * missing, a second one for all. */
+static void
+probes_find_a_lost_last_repeat(void **state)
+{
+	gap_open(4, true);
+	gap_read(8);
+	gap_respond(8, 0x04);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_drop_all(&p.a);
+	qp_link_advance(&p, 250 * US);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_request(0, 2, 1);
+	wire_drop_all(&p.a);
+	assert_int_equal(p.a.qp.req.tlp_backoff, 1);
+	qp_link_advance(&p, 1000 * US);
+	assert_int_equal(p.a.qp.read_gap, 0);
+	assert_int_equal(p.a.qp.req.reading, 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_request(0, 2, 6);
+	wire_deliver_all(&p.a);
+	gap_respond(6, 0);
+	expect_read(8);
+	gap_close();
+}
+
+/* The answer to a repeat comes after the requester went back: it may end in the middle. */
+static void
+late_answer_to_a_repeat_fits(void **state)
+{
+	gap_open(4, true);
+	gap_read(8);
+	gap_respond(8, 0x04);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_deliver_all(&p.a);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1); /* ONLY, under way */
+	p.a.qp.req.tlp_backoff = 2;
+	qp_link_advance(&p, 1000 * US);
+	assert_int_equal(p.a.qp.read_gap, 0);
+	wire_deliver_all(&p.b);
+	assert_int_equal(p.a.qp.req.una_psn, PSN_A + 3);
+	qp_link_drain(&p);
+	expect_read(8);
+	gap_close();
+}
+
+/* A response that has been placed is dropped when it comes again, whatever it contains. */
+static void
+placed_response_is_not_overwritten(void **state)
+{
+	struct pkt_spec c = {.opcode = MIDDLE, .psn = PSN_A + 4, .payload_len = MTU};
+
+	gap_open(4, true);
+	gap_read(8);
+	gap_respond(8, 0x04);
+	inject(&p.a, &c);
+	assert_int_equal(p.a.stats.drop[DROP_stale_response], 1);
+	assert_int_equal(p.a.qp.req.reading, 1);
+	assert_memory_equal(p.a.mem + 4 * MTU, p.b.mem + REMOTE + 4 * MTU, MTU);
+	qp_link_drain(&p);
+	expect_read(8);
+	gap_close();
+}
+
+/* A missing response comes late: it is placed, and the rest of the range is requested. */
+static void
+late_response_is_taken(void **state)
+{
+	gap_open(4, true);
+	gap_read(8);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 8);
+	wire_move(&p.b, 3, 7); /* behind the last one */
+	wire_drop(&p.b, 2);
+	wire_deliver_all(&p.b);
+	assert_int_equal(p.a.stats.read_placed, 5);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_request(0, 2, 1);
+	wire_deliver_all(&p.a);
+	gap_respond(1, 0);
+	expect_read(8);
+	gap_close();
+}
+
+/* Responses that are placed do not count against the limit of 128: new requests leave. */
+static void
+placed_responses_make_room(void **state)
+{
+	gap_open(4, true);
+	p.a.qp.params.max_rd_atomic = p.b.qp.params.max_dest_rd_atomic = 16;
+	for (unsigned i = 0; i < 16; i++)
+		host_read(&p.a, i, 0, REMOTE, 16 * MTU);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 8);
+	for (unsigned i = 1; i < 16; i++)
+		inject(&p.a, &(struct pkt_spec){.opcode = i == 15 ? LAST : MIDDLE,
+				     .psn = PSN_A + i,
+				     .payload_len = MTU});
+	assert_int_equal(req_outstanding(&p.a.qp), 128);
+	wire_drop_all(&p.a);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2); /* the repeat, and one more */
+	expect_request(0, 0, 1);
+	assert_int_equal(req_outstanding(&p.a.qp), 144);
+	assert_int_equal(p.a.qp.req.reading, 129);
+	gap_close();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_the_missing_range_is_requested),
+		cmocka_unit_test(ranges_end_with_their_request),
+		cmocka_unit_test(two_requests_have_two_repeats),
+		cmocka_unit_test(acknowledgement_behind_a_missing_response_counts),
+		cmocka_unit_test(later_response_shows_a_lost_repeat),
+		cmocka_unit_test(answer_shows_what_was_lost_before_it),
+		cmocka_unit_test(probes_find_a_lost_last_repeat),
+		cmocka_unit_test(late_answer_to_a_repeat_fits),
+		cmocka_unit_test(placed_response_is_not_overwritten),
+		cmocka_unit_test(late_response_is_taken),
+		cmocka_unit_test(placed_responses_make_room),
+	};
+
+	return cmocka_run_group_tests_name("qp read gap", tests, NULL, NULL);
+}
