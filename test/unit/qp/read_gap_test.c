@@ -20,6 +20,8 @@ only_the_missing_range_is_requested(void **state)
 	assert_int_equal(p.a.qp.req.retry_left, 6); /* charged once */
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	expect_request(0, 2, 2);
+	assert_int_equal(p.a.peer.send.inflight, 0);
+	assert_int_equal(p.a.peer.read.inflight, 2);
 	wire_deliver_all(&p.a);
 	gap_respond(2, 0);
 	expect_read(8);
