@@ -143,7 +143,7 @@ path_move(struct qp *qp, unsigned p)
 	}
 }
 
-/* The QP has no packet in flight. What arrived before says nothing about later ones. */
+/* The QP has no packet in flight. Earlier arrivals say nothing about later packets. */
 static void
 busy_begin(struct qp *qp)
 {

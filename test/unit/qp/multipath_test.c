@@ -119,8 +119,8 @@ packet_that_was_sent_twice_is_no_evidence(void **state)
 	close_paths();
 }
 
-/* What arrived before an idle time says nothing about packets behind it, however long it was:
- * times have 32 bits. */
+/* Arrivals before an idle time say nothing about packets after it, however long it was: times
+ * have 32 bits. */
 static void
 idle_time_begins_anew(void **state)
 {
