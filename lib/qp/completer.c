@@ -60,8 +60,6 @@ una_advance(struct qp *qp, uint32_t end, uint64_t now)
 	uint32_t before = req->una_psn, packets = (end - before) & PSN_MASK;
 
 	req->una_psn = end;
-	if (unlikely(qp->multipath != 0))
-		multipath_acknowledged(qp, before);
 	if (unlikely(req->sacked))
 		sack_advanced(qp, before);
 	/* An acknowledgement of the first transmission can overtake the resend. */

@@ -8,15 +8,19 @@
 
 #include "qp/multipath.h"
 #include "qp/qp_state.h"
+#include "qp/wr_row.h"
 
 /* A packet that was sent this number of round trips before one that has arrived is lost.
  * Paths may have queues of different length, so it is not fewer. */
 #define LATE_RTTS 4
+#define LATE_SRTT_MAX_NS ((uint32_t)(250 * NS_PER_MS)) /* times have 32 bits */
 /* Packets that a dead path has lost, at least. */
 #define DEAD_LOST 3
 /* Least time between the duplicates of one ePSN which show that acknowledgements get lost:
  * probes of one wait are further apart. */
 #define DUPLICATES_MIN_NS (50 * NS_PER_US)
+/* Least time between two moves of the responder: moves of a port reorder what is on its way. */
+#define OWN_MOVE_MIN_NS ((uint32_t)NS_PER_MS)
 /* The first pause. Each later one is twice as long, up to a second. */
 #define PAUSE_NS ((uint32_t)NS_PER_MS)
 #define PAUSES_MAX 10
@@ -72,29 +76,6 @@ multipaths_fini(struct multipaths *all)
 	munmap(all->all, MULTIPATH_QPS * sizeof(struct multipath));
 }
 
-void
-multipath_attach(struct qp *qp)
-{
-	struct multipaths *all = qp->shared->multipaths;
-	struct multipath *mp;
-
-	if (all == NULL || SLIST_EMPTY(&all->free) || !qp_reliable(qp))
-		return;
-	mp = SLIST_FIRST(&all->free);
-	SLIST_REMOVE_HEAD(&all->free, link);
-	memset(mp, 0, sizeof(*mp));
-	qp->multipath = (uint16_t)(mp - all->all + 1);
-}
-
-void
-multipath_detach(struct qp *qp)
-{
-	if (qp->multipath == 0)
-		return;
-	SLIST_INSERT_HEAD(&qp->shared->multipaths->free, multipath_of(qp), link);
-	qp->multipath = 0;
-}
-
 /* ---- Source ports ---- */
 
 static bool
@@ -119,6 +100,31 @@ port_draw(struct multipath *mp, unsigned paths)
 		port = (uint16_t)(++mp->ports * UINT32_C(0x9E3779B1) >> 18);
 	while (port_in_use(mp, paths, port));
 	return port;
+}
+
+void
+multipath_attach(struct qp *qp)
+{
+	struct multipaths *all = qp->shared->multipaths;
+	struct multipath *mp;
+
+	if (all == NULL || SLIST_EMPTY(&all->free) || !qp_reliable(qp))
+		return;
+	mp = SLIST_FIRST(&all->free);
+	SLIST_REMOVE_HEAD(&all->free, link);
+	memset(mp, 0, sizeof(*mp));
+	for (unsigned i = 1; i < all->paths; i++)
+		mp->path[i].flip = port_flip_make(port_draw(mp, all->paths));
+	qp->multipath = (uint16_t)(mp - all->all + 1);
+}
+
+void
+multipath_detach(struct qp *qp)
+{
+	if (qp->multipath == 0)
+		return;
+	SLIST_INSERT_HEAD(&qp->shared->multipaths->free, multipath_of(qp), link);
+	qp->multipath = 0;
 }
 
 /* Gives the path another port. That of path 0 is the one of qp->hdr: the others' stay. */
@@ -150,6 +156,7 @@ busy_begin(struct qp *qp)
 	struct multipath *mp = multipath_of(qp);
 
 	mp->heard = false;
+	mp->una_psn = qp->req.una_psn;
 	for (unsigned i = 0; i < qp->shared->multipaths->paths; i++) {
 		mp->path[i].heard = false;
 		mp->path[i].inflight = 0;
@@ -164,15 +171,10 @@ void
 multipath_reset(struct qp *qp)
 {
 	struct multipath *mp = multipath_of(qp);
-	unsigned paths = qp->shared->multipaths->paths;
 
 	mp->naks = mp->pauses = 0;
-	mp->duplicate = false;
+	mp->duplicate = mp->moved = false;
 	busy_begin(qp);
-	for (unsigned i = 1; i < paths; i++) {
-		if (mp->path[i].flip.port == 0)
-			path_move(qp, i);
-	}
 }
 
 /* Data path. */
@@ -193,7 +195,10 @@ spreads(struct qp *qp)
 	if (mp->naks == MULTIPATH_NAKS &&
 		(int32_t)((uint32_t)qp->shared->now - mp->pause_ns) >= 0)
 		mp->naks = 0;
-	return multipath_reorders(qp) && qp->req.reads == 0;
+	/* Without probes nothing would find the loss of a last packet. */
+	return multipath_reorders(qp) && qp->req.reads == 0 && qp->params.timeout != 0 &&
+	       !qp->shared->tlp_off &&
+	       !wr_has_response(wr_row(sq_slot(&qp->sq, qp->req.next_idx))->kind);
 }
 
 /* Returns the path with the fewest packets in flight; the next one in turn if there are
@@ -224,6 +229,8 @@ multipath_choose(struct qp *qp, struct pkt *pkt, struct icrc_sum *sum)
 
 	if (req->next_psn == req->una_psn && !again)
 		busy_begin(qp);
+	else
+		multipath_acknowledged(qp);
 	/* A copy takes another path than the packet that is missing. */
 	if (spreads(qp))
 		p = least_busy(mp, paths, again ? sent->path : PATH_NONE);
@@ -270,15 +277,17 @@ multipath_arrived(struct qp *qp, uint32_t psn)
 }
 
 void
-multipath_acknowledged(struct qp *qp, uint32_t before)
+multipath_acknowledged(struct qp *qp)
 {
-	uint32_t una = qp->req.una_psn;
+	struct multipath *mp = multipath_of(qp);
+	uint32_t una = qp->req.una_psn, psn = mp->una_psn;
 
 	/* A READ takes more PSNs than there are packets of which the path is noted. */
-	if (((una - before) & PSN_MASK) > QP_MAX_UNACKED)
-		before = (una - QP_MAX_UNACKED) & PSN_MASK;
-	for (uint32_t psn = before; psn != una; psn = psn_add(psn, 1))
+	if (((una - psn) & PSN_MASK) > QP_MAX_UNACKED)
+		psn = (una - QP_MAX_UNACKED) & PSN_MASK;
+	for (; psn != una; psn = psn_add(psn, 1))
 		multipath_arrived(qp, psn);
+	mp->una_psn = una;
 }
 
 bool
@@ -300,7 +309,16 @@ late_ns(const struct qp *qp)
 {
 	uint32_t srtt_ns = qp_srtt_ns(qp);
 
-	return srtt_ns != 0 ? LATE_RTTS * srtt_ns : (uint32_t)QP_SRTT_UNKNOWN_NS;
+	return srtt_ns != 0 ? LATE_RTTS * RTE_MIN(srtt_ns, LATE_SRTT_MAX_NS)
+			    : (uint32_t)QP_SRTT_UNKNOWN_NS;
+}
+
+bool
+multipath_is_late(const struct qp *qp, uint32_t psn)
+{
+	const struct mp_sent *sent = sent_of(multipath_of(qp), psn);
+
+	return (uint32_t)qp->shared->now - sent->ns > late_ns(qp);
 }
 
 bool
@@ -311,7 +329,10 @@ multipath_lost(const struct qp *qp, uint32_t psn)
 	const struct mp_path *path;
 	int32_t later;
 
-	if (!mp->heard || sent->path == PATH_NONE)
+	/* The peer had it, and has dropped it. */
+	if (sent->path == PATH_NONE)
+		return true;
+	if (!mp->heard)
 		return false;
 	if ((int32_t)(mp->last_sent_ns - sent->ns - late_ns(qp)) > 0)
 		return true;
@@ -368,8 +389,11 @@ multipath_duplicate(struct qp *qp)
 		mp->duplicate = true;
 		mp->duplicate_epsn = qp->resp.epsn;
 		mp->duplicate_ns = now;
-	} else if (now - mp->duplicate_ns >= DUPLICATES_MIN_NS) {
+	} else if (now - mp->duplicate_ns >= DUPLICATES_MIN_NS && !qp->resp_due &&
+		   (!mp->moved || now - mp->moved_ns >= OWN_MOVE_MIN_NS)) {
 		mp->duplicate = false;
+		mp->moved = true;
+		mp->moved_ns = now;
 		path_move(qp, 0);
 		qp->shared->stats->paths_moved++;
 	}

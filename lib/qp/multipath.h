@@ -46,14 +46,17 @@ struct mp_sent {
 
 /* All times: their low 32 bits. */
 struct multipath {
-	uint8_t next; /* path of the next packet, if no other has fewer in flight */
-	bool heard;   /* a packet of this busy period has arrived: */
+	uint8_t next;     /* path of the next packet, if no other has fewer in flight */
+	uint32_t una_psn; /* the packets before it are known to have arrived */
+	bool heard;       /* a packet of this busy period has arrived: */
 	uint32_t last_sent_ns; /* time of transmission of the one that was sent last */
 	uint16_t ports;        /* source ports that the paths have had so far */
 	/* NAKs without a selective acknowledgement, see multipath_nak() */
 	uint8_t naks, pauses;
 	uint32_t pause_ns;
-	bool duplicate;                        /* a duplicate request has come: */
+	bool moved;        /* acknowledgements have got another port since RESET: */
+	uint32_t moved_ns; /* when, the last time */
+	bool duplicate;    /* a duplicate request has come: */
 	uint32_t duplicate_epsn, duplicate_ns; /* ePSN and time then */
 	struct mp_path path[PATHS_MAX];
 	struct mp_sent sent[QP_MAX_UNACKED]; /* by PSN */
@@ -107,13 +110,16 @@ void multipath_reset(struct qp *qp);
 void multipath_choose(struct qp *qp, struct pkt *pkt, struct icrc_sum *sum);
 /* The peer has packet psn. It may be called again for the same packet. */
 void multipath_arrived(struct qp *qp, uint32_t psn);
-/* Packets from `before` to una_psn were acknowledged. */
-void multipath_acknowledged(struct qp *qp, uint32_t before);
+/* Notes which packets were acknowledged since the last call, before multipath_lost() and the
+ * calls below it. */
+void multipath_acknowledged(struct qp *qp);
 /* A sequence NAK has come, and multipath_reorders(). Returns true if it need not show a loss:
  * the packet that it names may be on its way. */
 bool multipath_nak(struct qp *qp);
 /* True if packet psn, which is missing while later ones have arrived, is lost. */
 bool multipath_lost(const struct qp *qp, uint32_t psn);
+/* True if packet psn was sent so long ago that it should have arrived. */
+bool multipath_is_late(const struct qp *qp, uint32_t psn);
 /* Packet psn is taken for lost. */
 void multipath_note_lost(struct qp *qp, uint32_t psn);
 /* Gives dead paths other ports. */

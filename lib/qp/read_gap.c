@@ -112,8 +112,11 @@ only_reads(const struct qp *qp, uint32_t from, uint32_t psn)
 static void
 originals_lost(const struct qp *qp, struct read_gap *gap, uint32_t psn)
 {
-	uint32_t idx = request_of(qp, gap->end);
+	uint32_t idx;
 
+	if (psn_diff(psn, gap->end) <= 0)
+		return; /* there may be no request behind gap->end */
+	idx = request_of(qp, gap->end);
 	while (psn_diff(psn, gap->end) > 0) {
 		const struct psn_range *range = sq_psn_range(&qp->sq, idx++);
 		uint32_t end = psn_range_before(range, psn) ? psn_range_end(range) : psn;
@@ -154,7 +157,10 @@ repeat_lost(struct read_gap *gap, struct read_repeat *r)
 static bool
 repeated_lately(const struct qp *qp, const struct read_repeat *r, uint64_t now)
 {
-	return (uint32_t)now - r->sent_ns < qp_srtt_ns(qp) / 2;
+	uint32_t srtt_ns = qp_srtt_ns(qp);
+
+	return (uint32_t)now - r->sent_ns <
+	       (srtt_ns != 0 ? srtt_ns / 2 : (uint32_t)QP_SRTT_UNKNOWN_NS);
 }
 
 /* The response psn has come, as the answer to repeat `of`, or, if that is NULL, to the
@@ -223,10 +229,16 @@ gap_allowed(const struct qp *qp, uint32_t psn)
 }
 
 static void
-acked_note(struct read_gap *gap, uint32_t end)
+acked_note(struct qp *qp, struct read_gap *gap, uint32_t end)
 {
 	if (psn_diff(end, gap->acked) > 0)
 		gap->acked = end;
+	/* una_psn passes the measured packet only once the gap is filled: that is no round
+	 * trip. */
+	if (psn_diff(qp->req.rtt_psn, end) < 0) {
+		qp->req.rtt_start = TIME_NEVER;
+		qp->req.rtt_counts = false;
+	}
 }
 
 /* A response's place in its request, checked as that of one in order is. */
@@ -258,6 +270,25 @@ response_copy(const struct qp *qp, const struct pkt_view *v, const struct send_w
 	return v->payload_len == 0 || sge_scatter(&c, v->payload, v->payload_len) == 0;
 }
 
+/* The response belongs to a READ behind the oldest one. It shows what the oldest one has lost,
+ * but is dropped: the peer executes the repeat of the oldest READ after it, and READs are
+ * executed in order (IBA 10.8.3.3). Its own is requested again once the oldest READ is
+ * complete. */
+static enum read_gap_found
+later_read_seen(struct qp *qp, struct read_gap *gap, uint32_t psn, uint64_t now)
+{
+	uint32_t end = psn_range_end(sq_psn_range(&qp->sq, qp->req.una_idx));
+	uint16_t lost = gap->lost_count, found;
+
+	acked_note(qp, gap, psn);
+	repeats_lost(qp, gap, NULL, psn, now);
+	originals_lost(qp, gap, end);
+	found = gap->lost_count;
+	originals_lost(qp, gap, psn_add(psn, 1));
+	repeats_update(qp);
+	return found > lost ? READ_GAP_LOSS : READ_GAP_KNOWN;
+}
+
 enum read_gap_found RARE
 read_gap_place(struct qp *qp, const struct pkt_view *v, uint64_t now)
 {
@@ -278,9 +309,13 @@ read_gap_place(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	if (wqe->opcode != IBV_WR_RDMA_READ || !response_fits(qp, v, wqe, index))
 		return READ_GAP_UNFIT;
 	gap = gap_get(qp);
-	if (gap == NULL || !response_copy(qp, v, wqe, index))
+	if (gap == NULL)
 		return READ_GAP_UNFIT;
-	acked_note(gap, v->psn);
+	if (idx != qp->req.una_idx)
+		return later_read_seen(qp, gap, v->psn, now);
+	if (!response_copy(qp, v, wqe, index))
+		return READ_GAP_UNFIT;
+	acked_note(qp, gap, v->psn);
 	loss = response_noted(qp, gap, v->psn, now);
 	psn_bit_set(&gap->placed, v->psn);
 	gap->placed_count++;
@@ -306,7 +341,7 @@ read_gap_ack(struct qp *qp, uint32_t end, uint64_t now)
 	if (gap == NULL)
 		return READ_GAP_UNFIT;
 	lost = gap->lost_count;
-	acked_note(gap, end);
+	acked_note(qp, gap, end);
 	repeats_lost(qp, gap, NULL, psn, now);
 	if (psn_diff(end, gap->end) > 0)
 		originals_lost(qp, gap, end);
@@ -386,7 +421,10 @@ read_gap_due(const struct qp *qp, uint32_t *psn, uint32_t *packets)
 		return false;
 	while (!psn_bit(&gap->lost, at))
 		at = psn_add(at, 1);
-	end = psn_range_end(sq_psn_range(&qp->sq, request_of(qp, at)));
+	/* A later READ has to be executed after the oldest one. */
+	end = psn_range_end(sq_psn_range(&qp->sq, qp->req.una_idx));
+	if (psn_diff(at, end) >= 0)
+		return false;
 	while (!psn_bit(ends, at + n - 1) && psn_add(at, n) != end &&
 		psn_bit(&gap->lost, at + n))
 		n++;

@@ -24,8 +24,6 @@ req_reset(struct qp *qp, uint32_t psn)
 
 	assert(qp->req.unacked == 0 && qp->req.reading == 0);
 	qp->sacks = false;
-	if (unlikely(qp->multipath != 0))
-		multipath_reset(qp);
 	qp->read_repeated = false;
 	qp->req = (struct requester){
 		.una_idx = idx,
@@ -43,6 +41,8 @@ req_reset(struct qp *qp, uint32_t psn)
 		.retry_left = qp->params.retry_cnt,
 		.rnr_left = qp->params.rnr_retry,
 	};
+	if (unlikely(qp->multipath != 0))
+		multipath_reset(qp);
 }
 
 void
@@ -429,7 +429,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	uint32_t reading = req->reading;
-	unsigned built = 0, first = 0, last;
+	unsigned built = 0, first = 0, copies = 0, last;
 	struct tlp_burst burst;
 	bool more, reads;
 	enum verdict verdict = VERDICT_GO;
@@ -437,9 +437,11 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
 		req->rnr_deadline != TIME_NEVER || n == 0)
 		return (struct burst){0, VERDICT_GO};
-	if (unlikely(qp_copy_due(qp)))
+	if (unlikely(qp_copy_due(qp))) {
 		first = built = qp->read_gap != 0 ? repeats_build(qp, pkts, n, now)
 						  : copies_build(qp, pkts, n, now);
+		copies = qp->read_gap != 0 ? 0 : built;
+	}
 	burst = (struct tlp_burst){.idx = req->next_idx,
 		.psn = req->next_psn,
 		.sent_psn = req->sent_psn,
@@ -486,6 +488,6 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		has_request(qp, req->next_idx) && qp_reliable(qp))
 		rebuild_with_ackreq(qp, &pkts[built - 1]);
 	if (built != 0 && qp_reliable(qp))
-		req_sent(qp, &burst, qp->read_gap != 0 ? 0 : first, reading, now);
+		req_sent(qp, &burst, copies, reading, now);
 	return (struct burst){built, verdict};
 }

@@ -202,6 +202,8 @@ losses_find(struct qp *qp, struct sack_board *board, uint32_t echo, uint64_t now
 	bool reorders = multipath_reorders(qp);
 	unsigned lost = 0;
 
+	if (reorders)
+		multipath_acknowledged(qp);
 	for (uint32_t psn = qp->req.una_psn; psn != board->end; psn = psn_add(psn, 1)) {
 		if (psn_bit(&board->held, psn) || psn_bit(&board->due, psn) ||
 			!(reorders ? multipath_lost(qp, psn)

@@ -183,6 +183,8 @@ copy_answered(struct qp *qp, uint32_t packets)
 	if (packets != 1 || state != TLP_SENT)
 		return false;
 	/* Packets of other paths may be on their way. */
+	if (multipath_reorders(qp) && multipath_is_late(qp, req->una_psn))
+		return true;
 	if (!req->sacked)
 		return !multipath_reorders(qp);
 	/* A scoreboard says what is missing. If it says that the next packet is held, the
@@ -239,6 +241,7 @@ tlp_timeout(struct qp *qp, uint64_t now)
 	}
 	congestion_probe(qp, tlp_wait_ns(qp), now);
 	if (unlikely(qp->multipath != 0)) {
+		multipath_acknowledged(qp);
 		multipath_note_lost(qp, req->una_psn);
 		multipath_repair(qp);
 	}

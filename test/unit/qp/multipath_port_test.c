@@ -192,6 +192,18 @@ duplicates_move_the_responder(void **state)
 	assert_int_equal(port_of(&p.b, 0), path_port(&p.b, 0));
 	wire_deliver_all(&p.b);
 	assert_int_equal(p.b.stats.paths_moved, 1);
+	/* not again within 1 ms */
+	port = path_port(&p.b, 0);
+	for (unsigned i = 0; i < 10; i++) {
+		inject_nth(0, true);
+		respond(1);
+		pass(99 * NS_PER_US);
+	}
+	assert_int_equal(path_port(&p.b, 0), port);
+	pass(10 * NS_PER_US);
+	inject_nth(0, true);
+	respond(1);
+	assert_int_not_equal(path_port(&p.b, 0), port);
 	close_paths();
 }
 

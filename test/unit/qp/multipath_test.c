@@ -99,8 +99,29 @@ last_packet_of_a_path_is_late_after_four_round_trips(void **state)
 	close_paths();
 }
 
+/* The peer drops what it held. All that is sent again as soon as it says so. */
+static void
+packets_that_the_peer_dropped_are_sent_again(void **state)
+{
+	open_paths();
+	send_some(8);
+	deliver_only(0xee); /* but 0 and 4: path 1 */
+	respond(2);
+	hold_drop(&p.b.qp);
+	deliver_only(0x1);
+	send_some(4);
+	deliver_only(0x1e); /* 4 is still under way */
+	respond(2);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 6);
+	wire_deliver_all(&p.a);
+	respond(1);
+	expect_all();
+	assert_int_equal(p.a.stats.tlp_sent, 0);
+	close_paths();
+}
+
 /* A probe copies the first packet to path 2, but the packet itself arrives. That says nothing
- * about packets of path 2. */
+ * about the last packet of path 2. */
 static void
 packet_that_was_sent_twice_is_no_evidence(void **state)
 {
@@ -109,7 +130,7 @@ packet_that_was_sent_twice_is_no_evidence(void **state)
 	pass(p.a.qp.req.tlp_deadline - p.now);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	assert_int_equal(port_of(&p.a, 8), path_port(&p.a, 2));
-	deliver_only(0xd); /* the first packets of paths 1, 3 and 0 */
+	deliver_only(0xcf); /* but the last packets of paths 1 and 2 */
 	respond(2);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	wire_deliver_all(&p.a);
@@ -155,6 +176,7 @@ slow_path_gets_fewer_packets(void **state)
 	wire_deliver_all(&p.a);
 	respond(1);
 	expect_all();
+	multipath_acknowledged(&p.a.qp);
 	for (unsigned i = 0; i < PATHS; i++)
 		assert_int_equal(multipath_of(&p.a.qp)->path[i].inflight, 0);
 	close_paths();
@@ -256,6 +278,7 @@ main(void)
 		cmocka_unit_test(path_keeps_its_order),
 		cmocka_unit_test(last_packet_of_a_path_is_late_after_four_round_trips),
 		cmocka_unit_test(packet_that_was_sent_twice_is_no_evidence),
+		cmocka_unit_test(packets_that_the_peer_dropped_are_sent_again),
 		cmocka_unit_test(idle_time_begins_anew),
 		cmocka_unit_test(slow_path_gets_fewer_packets),
 		cmocka_unit_test(reads_keep_all_on_one_path),
