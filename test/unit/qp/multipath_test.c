@@ -120,6 +120,28 @@ packets_that_the_peer_dropped_are_sent_again(void **state)
 	close_paths();
 }
 
+/* The answer to a probe acknowledges one packet. Those behind it were sent a short time ago:
+ * they may be on their way. */
+static void
+answer_to_a_probe_resends_nothing_too_early(void **state)
+{
+	open_paths();
+	send_some(1);
+	pass(70 * NS_PER_US);
+	send_some(3);
+	pass(p.a.qp.req.tlp_deadline - p.now);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_deliver(&p.a, 0);
+	respond(1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	wire_deliver_all(&p.a);
+	respond(1);
+	expect_all();
+	assert_int_equal(p.a.stats.tlp_sent, 1);
+	assert_int_equal(p.a.stats.tlp_repaired, 0);
+	close_paths();
+}
+
 /* A probe copies the first packet to path 2, but the packet itself arrives. That says nothing
  * about the last packet of path 2. */
 static void
@@ -279,6 +301,7 @@ main(void)
 		cmocka_unit_test(last_packet_of_a_path_is_late_after_four_round_trips),
 		cmocka_unit_test(packet_that_was_sent_twice_is_no_evidence),
 		cmocka_unit_test(packets_that_the_peer_dropped_are_sent_again),
+		cmocka_unit_test(answer_to_a_probe_resends_nothing_too_early),
 		cmocka_unit_test(idle_time_begins_anew),
 		cmocka_unit_test(slow_path_gets_fewer_packets),
 		cmocka_unit_test(reads_keep_all_on_one_path),
