@@ -229,16 +229,10 @@ gap_allowed(const struct qp *qp, uint32_t psn)
 }
 
 static void
-acked_note(struct qp *qp, struct read_gap *gap, uint32_t end)
+acked_note(struct read_gap *gap, uint32_t end)
 {
 	if (psn_diff(end, gap->acked) > 0)
 		gap->acked = end;
-	/* una_psn passes the measured packet only once the gap is filled: that is no round
-	 * trip. */
-	if (psn_diff(qp->req.rtt_psn, end) < 0) {
-		qp->req.rtt_start = TIME_NEVER;
-		qp->req.rtt_counts = false;
-	}
 }
 
 /* A response's place in its request, checked as that of one in order is. */
@@ -280,7 +274,7 @@ later_read_seen(struct qp *qp, struct read_gap *gap, uint32_t psn, uint64_t now)
 	uint32_t end = psn_range_end(sq_psn_range(&qp->sq, qp->req.una_idx));
 	uint16_t lost = gap->lost_count, found;
 
-	acked_note(qp, gap, psn);
+	acked_note(gap, psn);
 	repeats_lost(qp, gap, NULL, psn, now);
 	originals_lost(qp, gap, end);
 	found = gap->lost_count;
@@ -315,7 +309,7 @@ read_gap_place(struct qp *qp, const struct pkt_view *v, uint64_t now)
 		return later_read_seen(qp, gap, v->psn, now);
 	if (!response_copy(qp, v, wqe, index))
 		return READ_GAP_UNFIT;
-	acked_note(qp, gap, v->psn);
+	acked_note(gap, v->psn);
 	loss = response_noted(qp, gap, v->psn, now);
 	psn_bit_set(&gap->placed, v->psn);
 	gap->placed_count++;
@@ -341,7 +335,7 @@ read_gap_ack(struct qp *qp, uint32_t end, uint64_t now)
 	if (gap == NULL)
 		return READ_GAP_UNFIT;
 	lost = gap->lost_count;
-	acked_note(qp, gap, end);
+	acked_note(gap, end);
 	repeats_lost(qp, gap, NULL, psn, now);
 	if (psn_diff(end, gap->end) > 0)
 		originals_lost(qp, gap, end);
