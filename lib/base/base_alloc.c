@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/base_alloc.h"
 
@@ -31,3 +32,23 @@ plain_put(void *ctx, void *mem, size_t len)
 }
 
 const struct alloc alloc_plain = {.get = plain_get, .put = plain_put};
+
+static void *
+demand_get(void *ctx, const char *name, size_t len)
+{
+	void *mem = mmap(NULL, RTE_MAX(len, 1u), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	(void)ctx;
+	(void)name;
+	return mem != MAP_FAILED ? mem : NULL;
+}
+
+static void
+demand_put(void *ctx, void *mem, size_t len)
+{
+	(void)ctx;
+	munmap(mem, RTE_MAX(len, 1u));
+}
+
+const struct alloc alloc_demand = {.get = demand_get, .put = demand_put};

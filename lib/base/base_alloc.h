@@ -18,6 +18,10 @@ struct alloc {
 /* Ordinary pages (aligned_alloc()): tests, the loop port, control structures. */
 extern const struct alloc alloc_plain;
 
+/* Pages that take memory once they are touched (demand paging): for what most processes use
+ * little of, or none. */
+extern const struct alloc alloc_demand;
+
 static inline void *
 alloc_get(const struct alloc *a, const char *name, size_t len)
 {

@@ -2,27 +2,23 @@
 /* Data path. */
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "base/base_alloc.h"
 #include "qp/hold.h"
 #include "qp/resp.h"
+
+#define HOLD_ARENA_BYTES (HOLD_PACKETS * sizeof(struct held_packet))
 
 /* Control path. */
 
 int
 hold_arena_init(struct hold_arena *arena)
 {
-	size_t bytes = HOLD_PACKETS * sizeof(struct held_packet);
-
 	memset(arena, 0, sizeof(*arena));
-	/* Not from the allocator of the port, which fills memory with zeros: most engines
-	 * hold a few packets at a time, or none ever. */
-	arena->packets = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (arena->packets == MAP_FAILED) {
-		arena->packets = NULL;
+	/* Most engines hold a few packets at a time, or none ever. */
+	arena->packets = alloc_get(&alloc_demand, "held packets", HOLD_ARENA_BYTES);
+	if (arena->packets == NULL)
 		return -ENOMEM;
-	}
 	TAILQ_INIT(&arena->free);
 	TAILQ_INIT(&arena->waiting);
 	TAILQ_INIT(&arena->unused);
@@ -37,7 +33,7 @@ hold_arena_fini(struct hold_arena *arena)
 	if (arena->packets == NULL)
 		return;
 	assert(TAILQ_EMPTY(&arena->waiting));
-	munmap(arena->packets, HOLD_PACKETS * sizeof(struct held_packet));
+	alloc_put(&alloc_demand, arena->packets, HOLD_ARENA_BYTES);
 }
 
 /* Data path. */

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "base/base_alloc.h"
 #include "qp/multipath.h"
 #include "qp/qp_state.h"
 #include "qp/wr_row.h"
@@ -24,6 +24,8 @@
 /* The first pause. Each later one is twice as long, up to a second. */
 #define PAUSE_NS ((uint32_t)NS_PER_MS)
 #define PAUSES_MAX 10
+
+#define STATES_BYTES (MULTIPATH_QPS * sizeof(struct multipath))
 
 /* Control path. */
 
@@ -45,21 +47,12 @@ multipath_conf_read(uint8_t *paths, char *why, size_t size)
 int
 multipaths_init(struct multipaths *all, unsigned paths)
 {
-	size_t bytes = MULTIPATH_QPS * sizeof(struct multipath);
-
 	assert(paths >= 2 && paths <= PATHS_MAX);
 	all->paths = paths;
+	all->touched = 0;
 	SLIST_INIT(&all->free);
-	/* As for held packets (hold.c): what no QP uses takes no memory. */
-	all->all = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (all->all == MAP_FAILED) {
-		all->all = NULL;
-		return -ENOMEM;
-	}
-	for (unsigned i = MULTIPATH_QPS; i-- != 0;)
-		SLIST_INSERT_HEAD(&all->free, &all->all[i], link);
-	return 0;
+	all->all = alloc_get(&alloc_demand, "multipath", STATES_BYTES);
+	return all->all != NULL ? 0 : -ENOMEM;
 }
 
 void
@@ -72,8 +65,8 @@ multipaths_fini(struct multipaths *all)
 		return;
 	SLIST_FOREACH (mp, &all->free, link)
 		free++;
-	assert(free == MULTIPATH_QPS);
-	munmap(all->all, MULTIPATH_QPS * sizeof(struct multipath));
+	assert(free == all->touched);
+	alloc_put(&alloc_demand, all->all, STATES_BYTES);
 }
 
 /* ---- Source ports ---- */
@@ -102,16 +95,28 @@ port_draw(struct multipath *mp, unsigned paths)
 	return port;
 }
 
+/* NULL: all are in use. */
+static struct multipath *
+state_get(struct multipaths *all)
+{
+	struct multipath *mp = SLIST_FIRST(&all->free);
+
+	if (mp != NULL)
+		SLIST_REMOVE_HEAD(&all->free, link);
+	else if (all->touched < MULTIPATH_QPS)
+		mp = &all->all[all->touched++];
+	return mp;
+}
+
 void
 multipath_attach(struct qp *qp)
 {
 	struct multipaths *all = qp->shared->multipaths;
 	struct multipath *mp;
 
-	if (all == NULL || SLIST_EMPTY(&all->free) || !qp_reliable(qp))
+	mp = all != NULL && qp_reliable(qp) ? state_get(all) : NULL;
+	if (mp == NULL)
 		return;
-	mp = SLIST_FIRST(&all->free);
-	SLIST_REMOVE_HEAD(&all->free, link);
 	memset(mp, 0, sizeof(*mp));
 	for (unsigned i = 1; i < all->paths; i++)
 		mp->path[i].flip = port_flip_make(port_draw(mp, all->paths));
@@ -156,15 +161,11 @@ busy_begin(struct qp *qp)
 	struct multipath *mp = multipath_of(qp);
 
 	mp->heard = false;
-	mp->una_psn = qp->req.una_psn;
 	for (unsigned i = 0; i < qp->shared->multipaths->paths; i++) {
 		mp->path[i].heard = false;
-		mp->path[i].inflight = 0;
 		mp->path[i].lost = 0;
 		mp->path[i].heard_ns = (uint32_t)qp->shared->now;
 	}
-	for (unsigned i = 0; i < QP_MAX_UNACKED; i++)
-		mp->sent[i].path = PATH_NONE;
 }
 
 void
@@ -174,6 +175,11 @@ multipath_reset(struct qp *qp)
 
 	mp->naks = mp->pauses = 0;
 	mp->duplicate = mp->moved = false;
+	mp->una_psn = qp->req.una_psn;
+	for (unsigned i = 0; i < PATHS_MAX; i++)
+		mp->path[i].inflight = 0;
+	for (unsigned i = 0; i < QP_MAX_UNACKED; i++)
+		mp->sent[i].path = PATH_NONE;
 	busy_begin(qp);
 }
 
@@ -201,16 +207,20 @@ spreads(struct qp *qp)
 	       !wr_has_response(wr_row(sq_slot(&qp->sq, qp->req.next_idx))->kind);
 }
 
+static unsigned
+next_path(unsigned p, unsigned paths)
+{
+	return p + 1 == paths ? 0 : p + 1;
+}
+
 /* Returns the path with the fewest packets in flight; the next one in turn if there are
  * several. */
 static unsigned
 least_busy(const struct multipath *mp, unsigned paths, unsigned except)
 {
-	unsigned best = PATH_NONE;
+	unsigned best = PATH_NONE, p = mp->next;
 
-	for (unsigned i = 0; i < paths; i++) {
-		unsigned p = (mp->next + i) % paths;
-
+	for (unsigned i = 0; i < paths; i++, p = next_path(p, paths)) {
 		if (p != except && (best == PATH_NONE || mp->path[p].inflight <
 								 mp->path[best].inflight))
 			best = p;
@@ -227,10 +237,9 @@ multipath_choose(struct qp *qp, struct pkt *pkt, struct icrc_sum *sum)
 	struct mp_sent *sent = sent_of(mp, req->next_psn);
 	bool again = psn_diff(req->next_psn, req->sent_psn) < 0;
 
+	multipath_acknowledged(qp);
 	if (req->next_psn == req->una_psn && !again)
 		busy_begin(qp);
-	else
-		multipath_acknowledged(qp);
 	/* A copy takes another path than the packet that is missing. */
 	if (spreads(qp))
 		p = least_busy(mp, paths, again ? sent->path : PATH_NONE);
@@ -239,7 +248,7 @@ multipath_choose(struct qp *qp, struct pkt *pkt, struct icrc_sum *sum)
 	*sent = (struct mp_sent){
 		.ns = (uint32_t)qp->shared->now, .path = (uint8_t)p, .again = again};
 	mp->path[p].inflight++;
-	mp->next = (uint8_t)((p + 1) % paths);
+	mp->next = (uint8_t)next_path(p, paths);
 	if (p == 0)
 		return;
 	frame_flip_port(&qp->hdr, pkt, sum, &mp->path[p].flip);

@@ -31,9 +31,9 @@ struct mp_path {
 	uint16_t inflight;     /* packets that have not arrived, as far as is known */
 	uint8_t lost;          /* packets lost since one arrived, up to 255 */
 	bool heard;            /* a packet of this busy period has arrived: */
-	uint32_t last_psn,
-		last_sent_ns; /* PSN and time of transmission of the last one */
-	uint32_t heard_ns;    /* when one arrived, or the path got its port */
+	uint32_t last_psn;     /* of the last one */
+	uint32_t last_sent_ns; /* when that was sent */
+	uint32_t heard_ns;     /* when one arrived, or the path got its port */
 };
 
 /* The last transmission of an unacknowledged packet. */
@@ -67,6 +67,7 @@ struct multipath {
 struct multipaths {
 	unsigned paths; /* of each QP, 2 to PATHS_MAX */
 	struct multipath *all;
+	uint32_t touched; /* the states before this index were used already */
 	SLIST_HEAD(, multipath) free;
 };
 

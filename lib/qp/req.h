@@ -183,9 +183,8 @@ req_advance(struct qp *qp, uint32_t packets)
  * packet's memory. */
 bool req_build(struct qp *qp, struct pkt *pkt, bool final);
 
-/* Builds a request for these packets of the READ at idx, which were requested before. */
-void req_build_repeat(
-	struct qp *qp, uint32_t idx, uint32_t psn, uint32_t packets, struct pkt *pkt);
+/* Builds a request for these packets of the oldest READ, which were requested before. */
+void req_build_repeat(struct qp *qp, uint32_t psn, uint32_t packets, struct pkt *pkt);
 
 /* ---- local_op.c ---- */
 

@@ -347,11 +347,7 @@ repeats_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	uint32_t psn, packets, asked = 0;
 
 	while (built < n && read_gap_due(qp, &psn, &packets)) {
-		uint32_t idx = qp->req.una_idx;
-
-		while (psn_range_before(sq_psn_range(&qp->sq, idx), psn))
-			idx++;
-		req_build_repeat(qp, idx, psn, packets, &pkts[built++]);
+		req_build_repeat(qp, psn, packets, &pkts[built++]);
 		read_gap_repeated(qp, psn, packets, now);
 		asked += packets;
 	}

@@ -2,28 +2,25 @@
 /* Data path. */
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "base/base_alloc.h"
 #include "qp/congestion.h"
 #include "qp/multipath.h"
 #include "qp/sack.h"
 #include "qp/tlp.h"
+
+#define BOARDS_BYTES (SACK_BOARDS * sizeof(struct sack_board))
 
 /* Control path. */
 
 int
 sack_boards_init(struct sack_boards *boards)
 {
-	size_t bytes = SACK_BOARDS * sizeof(struct sack_board);
-
-	/* As for held packets (hold.c): most engines never use this memory. */
+	/* Most engines never use this memory. */
 	TAILQ_INIT(&boards->free);
-	boards->boards = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (boards->boards == MAP_FAILED) {
-		boards->boards = NULL;
+	boards->boards = alloc_get(&alloc_demand, "scoreboards", BOARDS_BYTES);
+	if (boards->boards == NULL)
 		return -ENOMEM;
-	}
 	for (unsigned i = SACK_BOARDS; i-- != 0;)
 		TAILQ_INSERT_HEAD(&boards->free, &boards->boards[i], link);
 	return 0;
@@ -40,7 +37,7 @@ sack_boards_fini(struct sack_boards *boards)
 	TAILQ_FOREACH (board, &boards->free, link)
 		free++;
 	assert(free == SACK_BOARDS);
-	munmap(boards->boards, SACK_BOARDS * sizeof(struct sack_board));
+	alloc_put(&alloc_demand, boards->boards, BOARDS_BYTES);
 }
 
 /* Data path. */

@@ -34,13 +34,14 @@ gsi_frame_build(struct pkt *frame, struct path_addr *addr, uint32_t psn,
 		.pkey = PKEY_DEFAULT,
 		.opcode = OPCODE_UD_SEND_ONLY,
 	};
-	bool query = ((const struct mad *)bytes)->mgmt_class == EXT_MAD_CLASS;
+	bool extensions = ((const struct mad *)bytes)->mgmt_class == EXT_MAD_CLASS;
 	struct path_hdr hdr;
 	struct deth *deth;
 
-	/* A query is repeated a few times only. Each takes another of several equal paths, as
-	 * one of them may be dead. The messages of a connection stay in order. */
-	addr->udp_sport = roce_udp_sport(query ? psn + 1 : 0, GSI_QPN, GSI_QPN);
+	/* A query for extensions is repeated a few times only. Each query and answer takes
+	 * another of several equal paths, as one of them may be dead. The other messages stay
+	 * in order. */
+	addr->udp_sport = roce_udp_sport(extensions ? psn + 1 : 0, GSI_QPN, GSI_QPN);
 	addr->hop_limit = HOP_LIMIT;
 	addr->src_qpn = GSI_QPN; /* also for ports that use PKT_TX_QPN() */
 	path_hdr_init(&hdr, addr);

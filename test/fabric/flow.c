@@ -167,8 +167,7 @@ flow_init(struct flow *flow, struct fabric *f, const struct flow_conf *conf)
 	flow->requester = conf->read ? &flow->receiver : &flow->sender;
 	qp_create(flow->from, &flow->sender, depth);
 	qp_create(flow->to, &flow->receiver, depth);
-	/* Programs that ask for several paths connect by RDMA-CM, or do not mind that some
-	 * QPs learn late what the peer understands. */
+	/* As RDMA-CM would. Otherwise some QPs learn late what their peer understands. */
 	if (f->conf.paths > 1)
 		CHECK(dev_qp_agree(&flow->sender, EXT_ALL) == 0 &&
 				dev_qp_agree(&flow->receiver, EXT_ALL) == 0,

@@ -21,19 +21,23 @@ static void
 memory_is_zeroed_and_aligned(void **state)
 {
 	static const size_t lens[] = {0, 1, 63, 64, 65, 4096, 100000};
+	static const struct alloc *const kinds[] = {&alloc_plain, &alloc_demand};
 
-	for (size_t i = 0; i < RTE_DIM(lens); i++) {
+	for (size_t i = 0; i < RTE_DIM(kinds) * RTE_DIM(lens); i++) {
+		const struct alloc *kind = kinds[i / RTE_DIM(lens)];
+		size_t len = lens[i % RTE_DIM(lens)];
+
 		/* Two rounds: the first writes to the memory, so that in the second one
 		 * it is no fresh page of zeroes. */
 		for (unsigned round = 0; round < 2; round++) {
-			uint8_t *mem = alloc_get(&alloc_plain, "test", lens[i]);
+			uint8_t *mem = alloc_get(kind, "test", len);
 
 			assert_non_null(mem);
 			assert_int_equal((uintptr_t)mem % LINE_SIZE, 0);
-			for (size_t at = 0; at < lens[i]; at++)
+			for (size_t at = 0; at < len; at++)
 				assert_int_equal(mem[at], 0);
-			memset(mem, 0xa5, lens[i]);
-			alloc_put(&alloc_plain, mem, lens[i]);
+			memset(mem, 0xa5, len);
+			alloc_put(kind, mem, len);
 		}
 	}
 }
@@ -45,6 +49,7 @@ overflowing_size_is_refused(void **state)
 	assert_null(alloc_get(&alloc_plain, "test", SIZE_MAX));
 	assert_null(alloc_get(&alloc_plain, "test", SIZE_MAX - LINE_SIZE + 2));
 	assert_null(alloc_get(&alloc_plain, "test", SIZE_MAX / 2));
+	assert_null(alloc_get(&alloc_demand, "test", SIZE_MAX / 2));
 }
 
 static unsigned puts_seen;

@@ -218,7 +218,6 @@ reset_begins_anew(void **state)
 	send_some(3);
 	wire_drop_all(&p.a);
 	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
-	multipath_reset(&p.a.qp);
 	assert_int_equal(multipath_of(&p.a.qp)->path[1].inflight, 0);
 	assert_int_equal(path_port(&p.a, 3), port);
 	multipath_detach(&p.a.qp);
