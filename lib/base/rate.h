@@ -37,4 +37,12 @@ rate_take(struct rate *rate, uint64_t now)
 	rate->full_ns += rate->interval_ns;
 }
 
+/* Takes back one rate_take(): the action was not taken after all. */
+static inline void
+rate_give(struct rate *rate)
+{
+	assert(rate->full_ns >= rate->interval_ns);
+	rate->full_ns -= rate->interval_ns;
+}
+
 #endif

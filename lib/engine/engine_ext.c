@@ -42,6 +42,15 @@ engine_ext_tx(struct engine *e, struct gsi_msg *msg, uint64_t now)
 	return more;
 }
 
+void
+engine_ext_tx_done(struct engine *e, const struct gsi_msg *msg, bool sent, uint64_t now)
+{
+	struct gsi *gsi = e->dev->gsi;
+
+	ext_query_tx_done(ext_take(gsi), msg, sent, &e->stats, now);
+	ext_give(gsi);
+}
+
 /* The first peer of the list leaves it if it is known, else it goes to the end. Returns
  * whether it leaves. */
 static bool

@@ -107,9 +107,9 @@ engine_gsi_tx(struct engine *e, uint64_t now)
 
 	if (now >= gsi_user_due(gsi))
 		user_tx(e, gsi, now);
-	/* A message that waits for neighbour resolution is lost, so that those of the user
-	 * find room. A query is repeated, and an answer asked for again. */
+	/* Messages of the agent for extensions do not wait in gsi->unresolved, so that those
+	 * of the user find room. */
 	for (unsigned i = 0; i < GSI_PASS && engine_ext_tx(e, &msg, now); i++)
-		(void)msg_send(e, &msg, now);
+		engine_ext_tx_done(e, &msg, msg_send(e, &msg, now), now);
 	e->earliest_ns = RTE_MIN(e->earliest_ns, gsi_due(gsi));
 }

@@ -36,6 +36,9 @@ void engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pk
 void engine_ext_rx(struct engine *e, const struct gsi_msg *msg, uint64_t now);
 /* Fills in the agent's next message. False: there is none. */
 bool engine_ext_tx(struct engine *e, struct gsi_msg *msg, uint64_t now);
+/* As ext_query_tx_done(). */
+void engine_ext_tx_done(
+	struct engine *e, const struct gsi_msg *msg, bool sent, uint64_t now);
 /* Asks the agent about peers in e->peers.asking. */
 void engine_ext_ask(struct engine *e, uint64_t now);
 

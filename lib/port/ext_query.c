@@ -25,6 +25,7 @@ struct ext_host {
 	uint8_t tries; /* queries sent; each has the same transaction ID */
 	uint64_t tid;
 	uint64_t since_ns; /* open: of the first query; else when the query ended */
+	uint64_t asked_ns; /* open: when ext_query_ask() was called */
 	uint32_t extensions;
 };
 
@@ -151,7 +152,7 @@ query_open(struct ext_query *q, struct ext_host *h, uint64_t now)
 	h->open = true;
 	h->tries = 0;
 	h->tid = random_next(&q->tids);
-	h->since_ns = now;
+	h->since_ns = h->asked_ns = now;
 	TAILQ_INSERT_TAIL(&q->open, h, age_link);
 	q->open_count++;
 	deadline_update(q);
@@ -330,17 +331,37 @@ ext_query_tx(
 
 	if (q->reply_count != 0) {
 		reply_tx(q, msg);
-		stats->ext_answers++;
 	} else if ((h = query_next(q, stats, now)) != NULL) {
 		rate_take(&q->send, now);
 		h->tries++;
 		msg_fill(q, msg, EXT_MAD_QUERY, h->ours, h->theirs, h->tid);
-		stats->ext_queries++;
 	} else {
 		more = false;
 	}
 	deadline_update(q);
 	return more;
+}
+
+void
+ext_query_tx_done(struct ext_query *q, const struct gsi_msg *msg, bool sent,
+	struct port_stats *stats, uint64_t now)
+{
+	struct ext_host *h;
+
+	if (sent && msg->answer)
+		stats->ext_answers++;
+	else if (sent)
+		stats->ext_queries++;
+	if (sent || msg->answer)
+		return;
+	h = host_find(q, msg->sgid, msg->dgid);
+	if (h == NULL || !h->open || h->tries != 1 ||
+		now >= h->asked_ns + EXT_QUERY_SILENCE_NS)
+		return;
+	rate_give(&q->send);
+	h->tries = 0;
+	h->since_ns = now + EXT_QUERY_RESOLVE_NS;
+	deadline_update(q);
 }
 
 uint64_t

@@ -22,6 +22,8 @@
 #define EXT_QUERY_TRIES 4
 /* since the first query; silence until then counts as an answer: none */
 #define EXT_QUERY_SILENCE_NS (2 * NS_PER_SEC)
+/* from one try to the next to send a first query while its next hop is being resolved */
+#define EXT_QUERY_RESOLVE_NS NS_PER_MS
 #define EXT_QUERY_SEND_NS NS_PER_MS
 #define EXT_QUERY_SEND_BURST 64
 #define EXT_QUERY_ANSWER_NS NS_PER_MS
@@ -57,6 +59,12 @@ void ext_query_rx(struct ext_query *q, const struct gsi_msg *msg,
 /* Fills in the next message to be sent now. False: there is none. */
 bool ext_query_tx(
 	struct ext_query *q, struct gsi_msg *msg, struct port_stats *stats, uint64_t now);
+/* To be called for each message from ext_query_tx(), which is counted if it was sent. sent is
+ * false if its next hop is being resolved: a first query is then sent EXT_QUERY_RESOLVE_NS
+ * later, as if it had not been tried, for at most EXT_QUERY_SILENCE_NS. Other messages are
+ * lost: queries are repeated, by the other host too. */
+void ext_query_tx_done(struct ext_query *q, const struct gsi_msg *msg, bool sent,
+	struct port_stats *stats, uint64_t now);
 /* Returns when ext_query_tx() is to be called: 0 now, TIME_NEVER if nothing is due. */
 uint64_t ext_query_deadline(const struct ext_query *q);
 

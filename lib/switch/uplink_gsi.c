@@ -73,18 +73,23 @@ uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[16],
 	return uplink_frame_send(u, &frame, dgid, answer);
 }
 
-/* A message that waits for neighbour resolution is lost, so that those of the connection
- * manager find room. A query is repeated, and an answer asked for again. */
+/* Sends a message of the agent for extensions. Returns false while its next hop is being
+ * resolved. It does not wait for that in the uplink, so that messages of the connection
+ * manager find room. */
 static bool
-ext_next_hop_known(struct uplink *u, const struct gsi_msg *msg, uint64_t now)
+ext_send(struct uplink *u, const struct gsi_msg *msg, uint64_t now)
 {
 	uint8_t mac[6];
 	int rc = msg->answer ? net_resolve_answer(u->net, msg->dgid, mac, now)
 			     : net_resolve_for(u->net, &u->cm, msg->dgid, mac, now);
 
-	if (rc != 0 && rc != -EAGAIN)
+	if (rc == -EAGAIN)
+		return false;
+	if (rc == 0)
+		(void)uplink_gsi_send(u, msg->bytes, msg->sgid, msg->dgid, msg->answer);
+	else
 		u->stats.tx_no_neighbour++;
-	return rc == 0;
+	return true;
 }
 
 void
@@ -93,7 +98,6 @@ uplink_ext_tx(struct uplink *u, uint64_t now)
 	struct gsi_msg msg;
 
 	while (ext_query_tx(u->sw->ext, &msg, &u->stats, now))
-		if (ext_next_hop_known(u, &msg, now))
-			(void)uplink_gsi_send(
-				u, msg.bytes, msg.sgid, msg.dgid, msg.answer);
+		ext_query_tx_done(
+			u->sw->ext, &msg, ext_send(u, &msg, now), &u->stats, now);
 }

@@ -95,10 +95,10 @@ def traffic(spaces):
 
 def paths(spaces):
     capture = captured(spaces[0], "paths.pcap")
-    good, why, sent, got = pair(spaces, "-q", "2", "-c", "4000", "-s", "64,1000,4096,16k",
+    good, why, sent, got = pair(spaces, "-q", "2", "-c", "8000", "-s", "64,1000,4096,16k",
                                 "--paths", "4")
     capture.stop()
-    case("2 QPs over 4 paths each, verified", good and verified(got) and got["messages"] == 4000,
+    case("2 QPs over 4 paths each, verified", good and verified(got) and got["messages"] == 8000,
          why or (sent, got))
     if not good:
         return

@@ -105,6 +105,7 @@ step_send(struct world *w)
 		FUZZ_CHECK(mad.extensions == (w->off ? 0 : EXT_ALL));
 		if (kind == EXT_MAD_QUERY)
 			w->kept[w->kept_count++ % KEPT] = msg;
+		ext_query_tx_done(w->q, &msg, true, &w->stats, w->now);
 	}
 	FUZZ_CHECK(ext_query_deadline(w->q) > w->now);
 }

@@ -52,7 +52,10 @@ ask(unsigned number)
 static bool
 sent(void)
 {
-	return ext_query_tx(q, &out, &stats, now);
+	if (!ext_query_tx(q, &out, &stats, now))
+		return false;
+	ext_query_tx_done(q, &out, true, &stats, now);
+	return true;
 }
 
 /* The answer of the host that was asked. */
@@ -126,6 +129,58 @@ silent_host_is_asked_four_times(void **state)
 	assert_true(sent());
 	assert_int_equal(ext_mad_read(out.bytes, &mad), EXT_MAD_QUERY);
 	assert_true(mad.tid != tid);
+	ext_query_destroy(q);
+}
+
+/* Neighbour resolution takes 10 ms: queries that are not sent meanwhile are not counted as
+ * tries, and the next ones follow the first that is sent. */
+static void
+queries_wait_for_neighbour_resolution(void **state)
+{
+	static const uint64_t at_ms[] = {0, 1, 30, 1000};
+	uint64_t from;
+
+	open_agent(false);
+	from = now;
+	assert_int_equal(ask(1), EXT_KNOWN_ASKED);
+	for (unsigned i = 0; i < 10; i++) {
+		assert_true(RTE_MAX(ext_query_deadline(q), from) ==
+			    from + i * EXT_QUERY_RESOLVE_NS);
+		now = from + i * EXT_QUERY_RESOLVE_NS;
+		assert_true(ext_query_tx(q, &out, &stats, now));
+		ext_query_tx_done(q, &out, false, &stats, now);
+		assert_false(sent());
+	}
+	assert_int_equal(stats.ext_queries, 0);
+	from += 10 * EXT_QUERY_RESOLVE_NS;
+	for (unsigned i = 0; i < 4; i++) {
+		assert_true(ext_query_deadline(q) == from + at_ms[i] * NS_PER_MS);
+		now = ext_query_deadline(q);
+		assert_true(sent());
+	}
+	assert_true(ext_query_deadline(q) == from + EXT_QUERY_SILENCE_NS);
+	ext_query_destroy(q);
+}
+
+/* Resolution without an end counts as silence. */
+static void
+query_ends_without_neighbour_resolution(void **state)
+{
+	uint64_t from;
+
+	open_agent(false);
+	from = now;
+	assert_int_equal(ask(1), EXT_KNOWN_ASKED);
+	while (ext_query_deadline(q) != TIME_NEVER &&
+		now < from + 3 * EXT_QUERY_SILENCE_NS) {
+		now = RTE_MAX(now, ext_query_deadline(q));
+		while (ext_query_tx(q, &out, &stats, now))
+			ext_query_tx_done(q, &out, false, &stats, now);
+	}
+	assert_true(now == from + 2 * EXT_QUERY_SILENCE_NS);
+	assert_int_equal(stats.ext_queries, 0);
+	assert_int_equal(stats.ext_hosts_silent, 1);
+	assert_int_equal(ask(1), EXT_KNOWN);
 	ext_query_destroy(q);
 }
 
@@ -424,6 +479,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(silent_host_is_asked_four_times),
+		cmocka_unit_test(queries_wait_for_neighbour_resolution),
+		cmocka_unit_test(query_ends_without_neighbour_resolution),
 		cmocka_unit_test(answers_are_kept),
 		cmocka_unit_test(other_answers_are_dropped),
 		cmocka_unit_test(no_answer_comes_before_the_query),
