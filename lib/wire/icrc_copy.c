@@ -18,8 +18,6 @@ uint32_t icrc_copy_min = UINT32_MAX;
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#define COPY_MIN 256 /* four registers of 64 bytes */
-
 #define WIDE __attribute__((target("avx512f,avx512vl,vpclmulqdq,pclmul")))
 
 /* x^(distance + 32) and x^(distance - 32) modulo the polynomial, bits reversed and
@@ -69,21 +67,24 @@ lanes_fold(__m512i x)
 	return fold_narrow(one, by, _mm512_extracti32x4_epi32(x, 3));
 }
 
-WIDE uint32_t
-icrc_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
+static bool wide; /* the CPU has the instructions */
+
+static WIDE uint32_t
+copy_folding(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
 {
 	__m512i far = factors_broadcast(by_2048), near = factors_broadcast(by_512),
 		sum[4];
 	uint8_t rest[16];
 	size_t at;
 
-	assert(len >= COPY_MIN);
+	static_assert(ICRC_COPY_MIN == sizeof(sum), "the first loop fills sum[]");
+	assert(len >= ICRC_COPY_MIN);
 	for (unsigned i = 0; i < 4; i++)
 		sum[i] = copy_wide(dst + 64 * i, src + 64 * i);
 	/* Adds the CRC of what came before. ISA-L's value is complemented. */
 	sum[0] = _mm512_xor_si512(
 		sum[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)~crc)));
-	for (at = COPY_MIN; len - at >= COPY_MIN; at += COPY_MIN) {
+	for (at = ICRC_COPY_MIN; len - at >= ICRC_COPY_MIN; at += ICRC_COPY_MIN) {
 		for (unsigned i = 0; i < 4; i++)
 			sum[i] = fold_wide(sum[i], far,
 				copy_wide(dst + at + 64 * i, src + at + 64 * i));
@@ -104,21 +105,33 @@ static __attribute__((constructor)) void
 cpu_detect(void)
 {
 	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-		__builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("pclmul"))
-		icrc_copy_min = COPY_MIN;
+	wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+	       __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("pclmul");
+	if (wide)
+		icrc_copy_min = ICRC_COPY_MIN;
 }
 
 #else
 
-uint32_t
-icrc_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
+static const bool wide;
+
+static uint32_t
+copy_folding(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
 {
-	memcpy(dst, src, len);
-	return icrc_update(crc, dst, len);
+	assert(false); /* never called: wide is false */
+	return crc;
 }
 
 #endif
+
+uint32_t
+icrc_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
+{
+	if (likely(wide))
+		return copy_folding(crc, dst, src, len);
+	memcpy(dst, src, len);
+	return icrc_update(crc, dst, len);
+}
 
 struct icrc_sum
 icrc_sum_copy(struct icrc_sum sum, uint8_t *dst, const uint8_t *src, size_t len)

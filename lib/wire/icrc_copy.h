@@ -21,12 +21,15 @@ struct icrc_sum {
 	uint32_t crc;
 };
 
-/* Shortest length for which icrc_copy() beats a copy and a CRC; UINT32_MAX: the CPU lacks
- * AVX-512 or VPCLMULQDQ. */
+#define ICRC_COPY_MIN 256 /* the shortest length that icrc_copy() takes */
+
+/* Shortest length for which icrc_copy() beats a copy and a CRC, ICRC_COPY_MIN or more;
+ * UINT32_MAX: the CPU lacks AVX-512 or VPCLMULQDQ. Callers compare lengths with it. Tests
+ * set it to ICRC_COPY_MIN on every CPU. */
 extern uint32_t icrc_copy_min;
 
-/* Copies len bytes and returns their icrc_update(), in one pass: what is summed is what
- * is stored, even if src changes meanwhile. len >= icrc_copy_min. */
+/* Copies len bytes and returns their icrc_update(): that of the bytes stored, even
+ * if src changes meanwhile. One pass, or two where the CPU lacks the instructions. */
 uint32_t icrc_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len);
 
 /* As icrc_copy(), into the frame of a sum. The sum returned ends at dst + len. */

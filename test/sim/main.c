@@ -11,6 +11,7 @@
 
 #include "cover.h"
 #include "run.h"
+#include "wire/icrc_copy.h"
 
 #define JOBS_MAX 64
 #define BLOCK 100        /* seeds that make one TAP case */
@@ -225,6 +226,7 @@ main(int argc, char **argv)
 	bool must;
 
 	options_read(argc, argv);
+	icrc_copy_min = ICRC_COPY_MIN; /* direct placement, on every CPU */
 	blocks = (opt.seeds + BLOCK - 1) / BLOCK;
 	must = opt.seeds >= COVER_SEEDS;
 	printf("1..%" PRIu64 "\n", blocks + must);

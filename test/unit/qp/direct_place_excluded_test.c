@@ -432,5 +432,5 @@ main(void)
 		direct_test(other_services_not_delivered),
 	};
 
-	return cmocka_run_group_tests_name("qp direct_place not", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("qp direct_place not", tests, direct_on, NULL);
 }

@@ -12,12 +12,10 @@ uint32_t mtu, len;
 
 static uint32_t first_sge; /* bytes of the first SGE */
 static uint8_t expected_mem[1 << 16];
-static uint32_t copy_min;
 
 int
 direct_off(void **state)
 {
-	copy_min = icrc_copy_min;
 	icrc_copy_min = UINT32_MAX;
 	return 0;
 }
@@ -25,7 +23,7 @@ direct_off(void **state)
 int
 direct_on(void **state)
 {
-	icrc_copy_min = copy_min;
+	icrc_copy_min = ICRC_COPY_MIN;
 	return 0;
 }
 

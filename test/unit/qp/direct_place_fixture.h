@@ -25,7 +25,8 @@ enum way {
 	WAYS
 };
 
-/* Runs each test a second time as on a CPU that cannot copy and sum in one pass. */
+/* direct_on(), the setup of the group, turns direct placement on, also where the CPU cannot
+ * copy and sum in one pass. Runs each test a second time with direct placement off. */
 #define direct_test(test)                                                                \
 	{#test, test, NULL, NULL, NULL},                                                 \
 	{                                                                                \

@@ -213,5 +213,5 @@ main(void)
 		direct_test(packet_damaged_repeatedly),
 	};
 
-	return cmocka_run_group_tests_name("qp direct_place", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("qp direct_place", tests, direct_on, NULL);
 }
