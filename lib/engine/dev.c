@@ -157,6 +157,8 @@ dev_filter_set(struct dev *dev)
 {
 	uint8_t macs[NET_MAX_MACS][6];
 
+	if (dev->port.ops->set_addresses != NULL)
+		dev->port.ops->set_addresses(dev->port.drv, net_conf(dev->net));
 	if (dev->port.ops->set_groups != NULL)
 		dev->port.ops->set_groups(dev->port.drv, (const uint8_t(*)[6])macs,
 			net_group_macs(dev->net, macs, NET_MAX_MACS));

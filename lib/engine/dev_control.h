@@ -6,7 +6,7 @@
 
 #include "engine/dev.h"
 
-/* Tells the port which multicast MACs to receive. With dev->lock held, or before the
+/* Tells the port its addresses, and which multicast MACs to receive. With dev->lock held, or before the
  * device is in use. */
 void dev_filter_set(struct dev *dev);
 

@@ -27,6 +27,10 @@ net_announce_start(struct net *net, const struct net_conf *old)
 				left[i] = net->announce_left[j];
 		any |= left[i] > 0;
 	}
+	if (net->conf.other_stack) {
+		memset(left, 0, sizeof(left));
+		any = false;
+	}
 	memcpy(net->announce_left, left, sizeof(left));
 	wheel_cancel(&net->wheel, &net->announce_timer);
 	net->announce_at = any ? 0 : net->conf.addr_count;
@@ -147,7 +151,7 @@ net_rx(struct net *net, const struct pkt *pkt, struct pkt *reply, uint64_t now)
 
 	rte_ticketlock_lock(&net->lock);
 	answer = frame_split(&net->conf, pkt, &frame) &&
-		 net_dispatch(net, &frame, reply, now);
+		 net_dispatch(net, &frame, reply, now) && !net->conf.other_stack;
 	net_deadline_update(net);
 	rte_ticketlock_unlock(&net->lock);
 	return answer;

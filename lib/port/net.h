@@ -45,6 +45,9 @@ struct net_conf {
 	struct net_addr addr[NET_MAX_ADDRS]; /* include the link-local address */
 	uint8_t gateway4[16];                /* all zero: none */
 	uint8_t gateway6[16];
+	/* Another network stack has the same MAC and addresses, and announces them, answers
+	 * for them (ARP, ND, echo) and reports the groups. Constant for a port. */
+	bool other_stack;
 };
 
 struct net;
@@ -53,7 +56,7 @@ struct net;
  * (unspecified, loopback, multicast, reserved, the subnet's own or its broadcast
  * address), a duplicate address, a gateway that is not on-link, a MAC that is not a
  * station's, a VLAN above 4094. net_tx() announces the addresses when it is first called
- * (RFC 5227 2.3, RFC 4861 7.2.6). */
+ * (RFC 5227 2.3, RFC 4861 7.2.6), unless conf->other_stack. */
 int net_create(const struct net_conf *conf, struct net **out);
 void net_destroy(struct net *net);
 const struct net_conf *net_conf(const struct net *net);

@@ -115,7 +115,7 @@ group_add(struct net *net, const uint8_t gid[16])
 static void
 net_group_changed(struct net *net, struct net_group *g)
 {
-	if (!group_is_reported(g->gid)) {
+	if (net->conf.other_stack || !group_is_reported(g->gid)) {
 		g->in_use = g->users != 0;
 		return;
 	}
@@ -258,7 +258,7 @@ group_query_rx(struct net *net, const uint8_t *gid, bool ipv4, uint8_t version,
 		uint64_t when;
 
 		if (!g->in_use || g->users == 0 || gid_is_ipv4(g->gid) != ipv4 ||
-			!group_is_reported(g->gid) ||
+			net->conf.other_stack || !group_is_reported(g->gid) ||
 			(gid != NULL && memcmp(g->gid, gid, 16) != 0))
 			continue;
 		/* The querier drops the group if its report is late. */

@@ -11,6 +11,8 @@
 
 #include "wire/pkt.h"
 
+struct net_conf;
+
 struct port_caps {
 	/* bytes of the longest frame that fits a buffer, with the L2 header */
 	uint32_t max_frame;
@@ -40,6 +42,9 @@ struct port_ops {
 	/* Sets the multicast MACs that the port has to receive: the full list, which
 	 * replaces the previous one. The port may receive more. May be NULL. */
 	void (*set_groups)(void *drv, const uint8_t (*macs)[6], unsigned n);
+	/* Tells the port its addresses: when the device is created, and after each change.
+	 * May be NULL. */
+	void (*set_addresses)(void *drv, const struct net_conf *conf);
 	/* Takes the link down or up. Returns 0 or -errno. May be NULL. */
 	int (*set_link)(void *drv, bool up);
 	void (*close)(void *drv);

@@ -122,6 +122,47 @@ addresses_change_while_running(void **state)
 }
 
 /* A port without addresses answers, asks and announces nothing. */
+/* Another stack of this host has the addresses, too, and answers for them. */
+static void
+net_beside_another_stack_only_asks(void **state)
+{
+	struct net_conf conf = conf_of(1, 0);
+	struct net *net, *them = net_of(2, 0);
+	struct pkt request, answer;
+	uint8_t mac[6];
+
+	conf.other_stack = true;
+	net = net_of_conf(&conf);
+	assert_int_equal(net_deadline(net), TIME_NEVER); /* no announcement, no report */
+	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
+	net_announce(net);
+	conf.addr[0].gid[15] = 9;
+	assert_int_equal(net_set_conf(net, &conf), 0);
+	assert_int_equal(count_sent(net, T0), 0);
+	/* It does not answer a request. */
+	assert_int_equal(net_resolve(them, gid_of("192.0.2.9"), mac, T0), -EAGAIN);
+	request = net_send(them, T0);
+	assert_non_null(request.data);
+	assert_null(net_ask(net, &request, T0).data);
+	free(request.data);
+	/* It asks, and learns from the answer. */
+	assert_int_equal(net_resolve(net, gid_of("192.0.2.2"), mac, T0), 0);
+	assert_true(mac_is(mac, 2)); /* from the request */
+	assert_int_equal(net_resolve(net, gid_of("2001:db8::2"), mac, T0), -EAGAIN);
+	request = net_send(net, T0);
+	assert_non_null(request.data);
+	answer = net_ask(them, &request, T0);
+	assert_non_null(answer.data);
+	assert_null(net_ask(net, &answer, T0).data);
+	assert_int_equal(net_resolve(net, gid_of("2001:db8::2"), mac, T0), 0);
+	free(request.data);
+	free(answer.data);
+	assert_int_equal(net_leave(net, gid_of("239.1.2.3")), 0);
+	assert_int_equal(count_sent(net, T0), 0);
+	net_destroy(net);
+	net_destroy(them);
+}
+
 static void
 nothing_is_sent_without_address(void **state)
 {
@@ -311,6 +352,7 @@ main(void)
 		cmocka_unit_test(addresses_are_announced),
 		cmocka_unit_test(new_mac_is_announced_to_neighbours),
 		cmocka_unit_test(addresses_change_while_running),
+		cmocka_unit_test(net_beside_another_stack_only_asks),
 		cmocka_unit_test(nothing_is_sent_without_address),
 		cmocka_unit_test(small_buffers_get_no_frame),
 		cmocka_unit_test(hostile_frames_do_no_harm),
