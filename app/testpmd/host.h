@@ -139,6 +139,7 @@ struct host {
 	struct rocade_cm_listener *listener;
 
 	struct rocade_port *port;
+	struct app_port *app_port; /* --shared; else NULL */
 	struct rocade_engine *engines[ENGINES_MAX];
 	unsigned n_engines;
 	bool launched; /* worker lcores run the engines */

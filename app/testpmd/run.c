@@ -8,6 +8,7 @@
 
 #include <rte_lcore.h>
 
+#include "app_port.h"
 #include "testpmd_parse.h"
 #include "testpmd_report.h"
 #include "run.h"
@@ -232,6 +233,8 @@ run_pass(struct run *run)
 	for (unsigned i = 0; i < run->n_hosts; i++) {
 		struct host *host = &run->hosts[i];
 
+		if (host->app_port != NULL)
+			moved += app_port_poll(host->app_port);
 		if (!host->launched)
 			moved += host_poll_engines(host);
 		if (!run->active || !host_active(host))

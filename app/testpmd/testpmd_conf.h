@@ -19,6 +19,9 @@
 
 enum mode_kind { MODE_SEND, MODE_SINK, MODE_PINGPONG };
 
+/* How ports are shared with this program (app_port.h). */
+enum shared_kind { SHARED_NOT, SHARED_FRAMES, SHARED_QUEUES };
+
 /* Options of one port. Given before the first --port, they apply to all ports. */
 struct port_conf {
 	uint64_t port; /* ethdev port id; 0 or 1 with --loop */
@@ -44,6 +47,7 @@ struct conf {
 	struct port_conf *current; /* target of port options: common or the last port */
 
 	bool loop;
+	enum shared_kind shared;
 	bool interactive;
 	bool auto_start;
 	const char *cmdline_file;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app_port.h"
 #include "host.h"
 
 #define RX_MEM_MAX (UINT64_C(256) << 20)
@@ -55,6 +56,12 @@ host_ports_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_
 				rocade_error());
 	}
 	for (unsigned i = 0; i < n && !conf->loop && rc == 0; i++) {
+		if (conf->shared != SHARED_NOT) {
+			hosts[i].app_port =
+				app_port_open(conf, &port_conf[i], &ports[i], err);
+			rc = hosts[i].app_port != NULL ? 0 : -1;
+			continue;
+		}
 		rc = rocade_open_port(&port_conf[i], &ports[i]);
 		if (rc != 0)
 			snprintf(err, ERR_MAX, "cannot open port %" PRIu64 ": %s",
@@ -279,5 +286,6 @@ host_close(struct host *host)
 		ibv_close_device(host->verbs.ctx);
 	if (host->port != NULL)
 		rocade_close_port(host->port);
+	app_port_close(host->app_port);
 	*host = (struct host){0};
 }

@@ -89,6 +89,13 @@ set_cc(struct conf *conf, const char *value)
 }
 
 static bool
+set_shared(struct conf *conf, const char *value)
+{
+	conf->shared = strcmp(value, "queues") == 0 ? SHARED_QUEUES : SHARED_FRAMES;
+	return conf->shared == SHARED_QUEUES || strcmp(value, "frames") == 0;
+}
+
+static bool
 set_mode(struct conf *conf, const char *value)
 {
 	if (!parse_mode(value, &conf->current->mode))

@@ -144,6 +144,10 @@ check_queues(const struct conf *conf, char err[ERR_MAX])
 int
 options_check(const struct conf *conf, char err[ERR_MAX])
 {
+	if (conf->loop && conf->shared != SHARED_NOT)
+		return error_set(err,
+			"invalid option --shared: expected it without --loop, whose ports are "
+			"no ethdev ports");
 	for (unsigned i = 0; i < conf->n_ports; i++) {
 		if (check_port(conf, &conf->ports[i], err) != 0)
 			return -1;

@@ -61,15 +61,12 @@ rx_mbuf_normalise(struct ethdev_queue *q, struct rte_mbuf *m)
 }
 
 unsigned
-ethdev_rx_burst(void *queue, struct pkt *pkts, unsigned n)
+ethdev_rx_wrap(struct ethdev_queue *q, struct rte_mbuf *const *mbufs, struct pkt *pkts,
+	unsigned n)
 {
-	struct rte_mbuf *mbufs[PKT_BURST];
-	struct ethdev_queue *q = queue;
-	unsigned got, kept = 0;
+	unsigned kept = 0;
 
-	n = RTE_MIN(n, (unsigned)PKT_BURST);
-	got = rte_eth_rx_burst(q->port_id, q->queue_id, mbufs, (uint16_t)n);
-	for (unsigned i = 0; i < got; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		struct rte_mbuf *m = mbufs[i];
 		uint32_t flags = rx_flags(m->ol_flags);
 
@@ -89,6 +86,17 @@ ethdev_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 		};
 	}
 	return kept;
+}
+
+unsigned
+ethdev_rx_burst(void *queue, struct pkt *pkts, unsigned n)
+{
+	struct rte_mbuf *mbufs[PKT_BURST];
+	struct ethdev_queue *q = queue;
+
+	n = RTE_MIN(n, (unsigned)PKT_BURST);
+	n = rte_eth_rx_burst(q->port_id, q->queue_id, mbufs, (uint16_t)n);
+	return ethdev_rx_wrap(q, mbufs, pkts, n);
 }
 
 /* rte_pktmbuf_free_bulk() sorts by pool. One PKT_BURST at a time limits the use of the
@@ -144,21 +152,31 @@ ethdev_tx_alloc(void *queue, struct pkt *pkts, unsigned n)
 	return got;
 }
 
-static inline void
-tx_fill(const struct pkt *pkt, struct rte_mbuf *m)
+/* Describes the frame in its mbuf. */
+static inline struct rte_mbuf *
+tx_fill(const struct pkt *pkt)
 {
+	struct rte_mbuf *m = pkt->owner;
 	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)pkt->data;
 
 	m->data_len = pkt->len;
 	m->pkt_len = pkt->len;
 	m->ol_flags = 0;
 	if (!(pkt->flags & PKT_TX_IPV4_CKSUM))
-		return;
+		return m;
 	m->ol_flags = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
 	m->l2_len = sizeof(*eth);
 	if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_VLAN))
 		m->l2_len += sizeof(struct rte_vlan_hdr);
 	m->l3_len = sizeof(struct rte_ipv4_hdr);
+	return m;
+}
+
+void
+ethdev_tx_unwrap(const struct pkt *pkts, struct rte_mbuf **mbufs, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		mbufs[i] = tx_fill(&pkts[i]);
 }
 
 unsigned
@@ -171,10 +189,7 @@ ethdev_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 		struct rte_mbuf *mbufs[PKT_BURST];
 		unsigned some = RTE_MIN(n - sent, (unsigned)PKT_BURST), took;
 
-		for (unsigned i = 0; i < some; i++) {
-			mbufs[i] = pkts[sent + i].owner;
-			tx_fill(&pkts[sent + i], mbufs[i]);
-		}
+		ethdev_tx_unwrap(pkts + sent, mbufs, some);
 		took = rte_eth_tx_burst(q->port_id, q->queue_id, mbufs, (uint16_t)some);
 		sent += took;
 		if (took < some)

@@ -15,6 +15,13 @@ struct ethdev_queue {
 	struct rte_mempool *pool;
 } LINE_ALIGNED;
 
+/* Describes received mbufs as packets. Frees those of several segments for which there is no
+ * buffer. Returns how many it kept. */
+unsigned ethdev_rx_wrap(struct ethdev_queue *q, struct rte_mbuf *const *mbufs,
+	struct pkt *pkts, unsigned n);
+/* Describes packets to be sent in their mbufs. */
+void ethdev_tx_unwrap(const struct pkt *pkts, struct rte_mbuf **mbufs, unsigned n);
+
 unsigned ethdev_rx_burst(void *queue, struct pkt *pkts, unsigned n);
 unsigned ethdev_tx_alloc(void *queue, struct pkt *pkts, unsigned n);
 unsigned ethdev_tx_burst(void *queue, struct pkt *pkts, unsigned n);

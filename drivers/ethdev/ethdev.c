@@ -2,7 +2,6 @@
 /* Opens and closes an ethdev port: configuration of the PMD, with substitutes for missing
  * features. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "base/base_log.h"
 #include "ethdev/burst.h"
 #include "ethdev/ethdev.h"
+#include "ethdev/ethdev_fail.h"
 
 #define DESC_DEFAULT 1024
 #define MTU_MIN 576 /* every IPv4 host accepts that (RFC 791) */
@@ -43,18 +43,6 @@ struct ethdev {
 	void **queues;
 	struct ethdev_queue queue[];
 };
-
-/* Writes the error text and returns ret. */
-static int __attribute__((format(printf, 4, 5)))
-ethdev_fail(char *err, size_t err_size, int ret, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(err, err_size, fmt, args);
-	va_end(args);
-	return ret;
-}
 
 /* Keeps the errors that rocade_open_port() documents; other errors become -EIO. */
 static int

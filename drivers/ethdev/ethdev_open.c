@@ -7,7 +7,7 @@
 #include <rte_lcore.h>
 
 #include "ethdev/ethdev.h"
-#include "verbs/verbs_port.h"
+#include "ethdev/ethdev_publish.h"
 
 #define DEV_MTU_MAX 9000
 
@@ -52,8 +52,8 @@ ethdev_create(
 	return err == 0 ? 0 : rocade_fail(err, "ethdev %u: %s", conf->ethdev, why);
 }
 
-static int
-port_create(struct dev_conf *conf, const struct port *port, int socket,
+int
+ethdev_publish(struct dev_conf *conf, const struct port *port, int socket,
 	struct rocade_port **out)
 {
 	struct alloc mem = ethdev_alloc(socket);
@@ -93,5 +93,5 @@ rocade_open_port(const struct rocade_port_conf *conf, struct rocade_port **out)
 		err = ethdev_create(&read, &dev, &port);
 	if (err != 0)
 		return err;
-	return port_create(&dev, &port, rte_eth_dev_socket_id(read.ethdev), out);
+	return ethdev_publish(&dev, &port, rte_eth_dev_socket_id(read.ethdev), out);
 }

@@ -74,6 +74,10 @@ def traffic():
                                     if_mtu=4200 if mtu == 4096 else 1500)
         case("messages arrive verified with path MTU %d" % mtu, good and verified(got) and
              got["messages"] == 20000 and got["ports"][0]["path_mtu"] == mtu, why or (sent, got))
+    for how in ("frames", "queues"):
+        good, why, sent, got = pair("-q", "4", "-c", 100000, "-s", "64,1000,4096", "--shared", how)
+        case("messages arrive verified on ports that the program keeps, %s" % how,
+             good and verified(got) and got["messages"] == 100000, why or (sent, got))
     good, why, sent, got = pair("-q", "8", "-c", 200000, "--srq-limit", "512", "--depth", "2048")
     case("limit events refill the SRQ", good and verified(got) and got["limit_events"] > 50,
          why or got)

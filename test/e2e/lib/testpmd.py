@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import zlib
 
 from process import Process, WaitFailed, run, until
 
@@ -101,7 +102,8 @@ def plug(space, device, bridge, timeout_s=20):
     have the same MAC address, and a bridge passes frames for the addresses of its own devices to
     the kernel. So the kernel's end gets another address. Its queue, in which frames wait for the
     port, holds several messages of 1 MiB: nothing is lost while the port's process does not run."""
-    address = "02:00:00:00:00:%02x" % (len(device) + 0x40)
+    number = zlib.crc32(("%s %s" % (space, device)).encode())
+    address = "02:00:%02x:%02x:%02x:%02x" % tuple(number.to_bytes(4, "big"))
 
     def joined():
         return run(["ip", "-n", space, "link", "set", device, "address", address, "txqueuelen",

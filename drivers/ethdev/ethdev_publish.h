@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. From a port of an ethdev driver to a verbs device. */
+#ifndef ROCADE_ETHDEV_ETHDEV_PUBLISH_H
+#define ROCADE_ETHDEV_ETHDEV_PUBLISH_H
+
+#include "port/port.h"
+#include "verbs/verbs_port.h"
+
+/* Creates the device of an open port, with its memory on this socket, and lists it. Returns 0,
+ * or an errno value with its text for rocade_error(); the port is closed then. */
+int ethdev_publish(struct dev_conf *conf, const struct port *port, int socket,
+	struct rocade_port **out);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Data path. For whom a frame is that arrived at a port which Rocade shares with the
+ * application. Pure functions of the frame and the addresses.
+ *
+ * | frame | owner |
+ * |---|---|
+ * | UDP 4791 to an address of Rocade, or to a group | Rocade |
+ * | ARP, neighbour solicitation, echo request for an address of Rocade | Rocade |
+ * | an answer to Rocade's own ARP or ND requests | Rocade |
+ * | announcements (ARP, ND), IGMP and MLD | both |
+ * | all others, of another VLAN too | the application |
+ *
+ * If another network stack, in the application, has the same addresses and answers for them
+ * (other_stack), it gets everything but UDP 4791. Answers and announcements of neighbours then are
+ * for both.
+ */
+#ifndef ROCADE_ETHDEV_FRAME_OWNER_H
+#define ROCADE_ETHDEV_FRAME_OWNER_H
+
+#include "port/net.h"
+
+enum frame_owner {
+	FRAME_APP,
+	FRAME_ROCADE,
+	FRAME_BOTH,
+};
+
+struct frame_addrs {
+	uint8_t gid[NET_MAX_ADDRS][16];
+	/* The one that everybody derives from the MAC: the application may have it too. Then
+	 * both may answer for it, with the same MAC. All zero: none. */
+	uint8_t link_local[16];
+	uint16_t vlan; /* 0: untagged */
+	uint8_t count;
+	bool other_stack;
+	uint32_t unused;
+};
+
+/* Fills in the addresses of a port. */
+void frame_addrs_fill(struct frame_addrs *out, const struct net_conf *conf);
+
+/* data: from the Ethernet header on. tci: the VLAN tag that the port has stripped, -1: it has
+ * stripped none. */
+enum frame_owner frame_owner(
+	const struct frame_addrs *addrs, const uint8_t *data, uint32_t len, int tci);
+
+#endif
