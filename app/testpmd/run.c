@@ -16,7 +16,8 @@
 #define PASSES_PER_CHECK 32 /* passes of the loop between two reads of the clock */
 #define TICK_NS (NS_PER_SECOND / 1000)
 #define COMMANDS_NS (NS_PER_SECOND / 50)
-#define IDLE_NS 50000 /* sleep per pass while no run is active */
+#define PASSES_BEFORE_SLEEP 4 /* in a row, without work */
+#define IDLE_NS 50000         /* sleep per pass while no run is active */
 #define STOP_NS (15 * NS_PER_SECOND)
 
 static volatile sig_atomic_t signals;
@@ -256,6 +257,7 @@ void
 run_loop(struct run *run, uint64_t until_ns)
 {
 	static const struct timespec idle = {.tv_nsec = IDLE_NS};
+	unsigned empty = 0; /* passes in a row */
 
 	while (!run->quit && run->now_ns < until_ns) {
 		if (signals != 0) {
@@ -265,7 +267,12 @@ run_loop(struct run *run, uint64_t until_ns)
 		}
 		if (until_ns == UINT64_MAX && !run->active && run->poll_commands == NULL)
 			return;
-		if (run_pass(run) == 0 && !run->active) {
+		if (run_pass(run) != 0) {
+			empty = 0;
+		} else if (run->conf.sleep && ++empty >= PASSES_BEFORE_SLEEP) {
+			run_sleep(run);
+			run->pass |= PASSES_PER_CHECK - 1;
+		} else if (!run->active) {
 			nanosleep(&idle, NULL);
 			/* read the clock in the next pass */
 			run->pass |= PASSES_PER_CHECK - 1;

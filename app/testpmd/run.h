@@ -33,6 +33,11 @@ void run_catch_signals(void);
 int run_launch_engines(struct run *run, char err[ERR_MAX]);
 void run_stop_engines(struct run *run);
 
+/* run_sleep.c: --sleep. run_sleep_open() is called once; it returns 0, or -1 with a message in
+ * err. run_sleep() returns when an engine may have work, or after some milliseconds. */
+int run_sleep_open(struct run *run, char err[ERR_MAX]);
+void run_sleep(struct run *run);
+
 /* Waits until all QPs of the host are connected by RDMA-CM, at most --wait seconds.
  * Returns 0, or -1 with the host failed. */
 int run_await_cm(struct run *run, struct host *host);

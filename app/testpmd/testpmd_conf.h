@@ -48,6 +48,7 @@ struct conf {
 
 	bool loop;
 	enum shared_kind shared;
+	bool sleep;
 	bool interactive;
 	bool auto_start;
 	const char *cmdline_file;

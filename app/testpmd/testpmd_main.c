@@ -71,7 +71,9 @@ hosts_prepare(bool eal, char err[ERR_MAX])
 		if (host_impair(&run.hosts[i], err) != 0)
 			return -1;
 	}
-	return eal ? run_launch_engines(&run, err) : 0;
+	if (eal && run_launch_engines(&run, err) != 0)
+		return -1;
+	return run.conf.sleep ? run_sleep_open(&run, err) : 0;
 }
 
 /* Starts the run, or the commands, and returns when the run, a command or a signal ends

@@ -33,7 +33,8 @@ port_conf_fill(
 		.no_cnp = conf->no_cnp,
 		.no_sack = conf->no_sack,
 		.cc = conf->cc,
-		.paths = (uint16_t)conf->paths};
+		.paths = (uint16_t)conf->paths,
+		.rx_interrupts = conf->sleep};
 	/* IPv6 header, UDP, BTH and extension headers, ICRC: what the path MTU needs on
 	 * top. Below 2048 the 1500 bytes of Ethernet suffice. */
 	if (out->mtu == 0 && conf->mtu >= 2048)

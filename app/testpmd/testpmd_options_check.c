@@ -148,6 +148,10 @@ options_check(const struct conf *conf, char err[ERR_MAX])
 		return error_set(err,
 			"invalid option --shared: expected it without --loop, whose ports are "
 			"no ethdev ports");
+	if (conf->sleep && conf->shared == SHARED_FRAMES)
+		return error_set(err,
+			"invalid option --sleep: expected it without --shared frames, where this "
+			"program polls the port");
 	for (unsigned i = 0; i < conf->n_ports; i++) {
 		if (check_port(conf, &conf->ports[i], err) != 0)
 			return -1;

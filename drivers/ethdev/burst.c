@@ -46,11 +46,13 @@ rx_flags(uint64_t ol_flags)
 }
 
 /* Rare cases: several segments, or a VLAN tag that was stripped although not requested
- * (net_af_packet: by the kernel). Returns NULL if the frame was dropped. */
+ * (net_af_packet: by the kernel). Copies a frame that it cannot change. Returns NULL if the
+ * frame was dropped. */
 static struct rte_mbuf *
 rx_mbuf_normalise(struct ethdev_queue *q, struct rte_mbuf *m)
 {
-	if (m->nb_segs > 1)
+	if (m->nb_segs > 1 || !RTE_MBUF_DIRECT(m) || rte_mbuf_refcnt_read(m) > 1 ||
+		rte_pktmbuf_headroom(m) < sizeof(struct rte_vlan_hdr))
 		m = mbuf_linearise(q, m);
 	if (m != NULL && (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) &&
 		rte_vlan_insert(&m) != 0) {

@@ -12,6 +12,7 @@
 struct ethdev_queue {
 	uint16_t port_id;
 	uint16_t queue_id;
+	int wait_fd; /* readable when frames may be waiting; -1: there is none */
 	struct rte_mempool *pool;
 } LINE_ALIGNED;
 

@@ -15,6 +15,7 @@
 #include "ethdev/burst.h"
 #include "ethdev/ethdev.h"
 #include "ethdev/ethdev_fail.h"
+#include "ethdev/ethdev_interrupt.h"
 
 #define DESC_DEFAULT 1024
 #define MTU_MIN 576 /* every IPv4 host accepts that (RFC 791) */
@@ -37,6 +38,7 @@ struct ethdev {
 	int socket;
 	bool tx_ipv4_cksum;
 	bool all_multicast;
+	bool rx_interrupts;
 	struct rte_mempool *pool;
 	struct rte_eth_dev_info info;
 	char name[RTE_ETH_NAME_MAX_LEN];
@@ -171,6 +173,7 @@ ethdev_configure(
 	struct rte_eth_conf eth = {.rxmode.mtu = mtu_to_set(dev)};
 	int ret;
 
+	eth.intr_conf.rxq = conf->rx_interrupts;
 	/* With link interrupts the link state is known without asking the PMD. */
 	if (*dev->info.dev_flags & RTE_ETH_DEV_INTR_LSC)
 		eth.intr_conf.lsc = 1;
@@ -234,8 +237,10 @@ ethdev_queues_setup(struct ethdev *dev, char *err, size_t err_size)
 	for (uint16_t i = 0; i < dev->queue_count && ret == 0; i++) {
 		struct ethdev_queue *q = &dev->queue[i];
 
-		*q = (struct ethdev_queue){
-			.port_id = dev->port_id, .queue_id = i, .pool = dev->pool};
+		*q = (struct ethdev_queue){.port_id = dev->port_id,
+			.queue_id = i,
+			.wait_fd = -1,
+			.pool = dev->pool};
 		dev->queues[i] = q;
 		ret = rte_eth_rx_queue_setup(
 			dev->port_id, i, dev->rx_desc, socket, NULL, dev->pool);
@@ -319,6 +324,7 @@ ethdev_struct_alloc(const struct ethdev_conf *conf)
 		return NULL;
 	dev->port_id = conf->port_id;
 	dev->queue_count = conf->queues;
+	dev->rx_interrupts = conf->rx_interrupts;
 	dev->queues = calloc(conf->queues, sizeof(dev->queues[0]));
 	if (dev->queues == NULL) {
 		alloc_put(&alloc_plain, dev, size);
@@ -369,18 +375,18 @@ ethdev_close(void *drv)
 	struct ethdev *dev = drv;
 
 	(void)rte_eth_dev_stop(dev->port_id);
+	for (uint16_t i = 0; i < dev->queue_count; i++)
+		ethdev_interrupt_close(&dev->queue[i]);
 	/* Only this removes the pool's buffers from the descriptor rings. */
 	(void)rte_eth_dev_close(dev->port_id);
 	interrupts_drain();
 	ethdev_struct_free(dev);
 }
 
-/* An engine on an ethdev polls: receive interrupts are not set up. */
 static int
 ethdev_wait_fd(void *queue)
 {
-	(void)queue;
-	return -1;
+	return ((const struct ethdev_queue *)queue)->wait_fd;
 }
 
 static const struct port_ops ethdev_ops = {
@@ -390,11 +396,28 @@ static const struct port_ops ethdev_ops = {
 	.tx_release = ethdev_release,
 	.tx_burst = ethdev_tx_burst,
 	.wait_fd = ethdev_wait_fd,
+	.rx_arm = ethdev_rx_arm,
 	.link_up = ethdev_link_up,
 	.set_link = ethdev_set_link,
 	.set_groups = ethdev_set_groups,
 	.close = ethdev_close,
 };
+
+static void
+interrupts_open(struct ethdev *dev)
+{
+	int rc = 0;
+
+	for (uint16_t i = 0; i < dev->queue_count && rc == 0; i++)
+		rc = ethdev_interrupt_open(&dev->queue[i]);
+	if (rc == 0)
+		return;
+	log_info("%s has no receive interrupts (%s): a sleeping engine looks for packets "
+		 "every millisecond",
+		dev->name, strerror(-rc));
+	for (uint16_t i = 0; i < dev->queue_count; i++)
+		ethdev_interrupt_close(&dev->queue[i]);
+}
 
 static int
 ethdev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
@@ -411,6 +434,8 @@ ethdev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 		return ethdev_fail(err, err_size, pmd_error(ret), "%s does not start: %s",
 			dev->name, strerror(-ret));
 	dev->all_multicast = rte_eth_allmulticast_enable(dev->port_id) == 0;
+	if (dev->rx_interrupts)
+		interrupts_open(dev);
 	ethdev_link_wait(dev);
 	memset(port, 0, sizeof(*port));
 	port->ops = &ethdev_ops;

@@ -34,6 +34,7 @@ ethdev_create(
 		.rx_desc = conf->rx_desc,
 		.tx_desc = conf->tx_desc,
 		.no_cksum_offload = conf->no_cksum_offload,
+		.rx_interrupts = conf->rx_interrupts,
 	};
 	char why[200] = "";
 	int err;

@@ -13,6 +13,10 @@
 #include "wire/hdr.h"
 
 #define VLAN_VID_MASK 0x0FFF
+#define IPV4_FRAGMENT (RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)
+#define IPV4_NO_OPTIONS 0x45
+#define ICMP_LEN 8
+#define ICMP_ECHO_REQUEST 8
 #define ICMP6_ECHO_REQUEST 128
 #define ICMP6_SOLICITATION 135
 #define ICMP6_ADVERTISEMENT 136
@@ -29,6 +33,7 @@ void
 frame_addrs_fill(struct frame_addrs *out, const struct net_conf *conf)
 {
 	memset(out, 0, sizeof(*out));
+	memcpy(out->mac, conf->mac, 6);
 	out->vlan = conf->vlan;
 	out->other_stack = conf->other_stack;
 	out->count = (uint8_t)conf->addr_count;
@@ -100,12 +105,34 @@ is_roce(const uint8_t *l4, uint32_t len)
 	return len >= sizeof(*udp) && udp->dst_port == rte_cpu_to_be_16(ROCE_UDP_PORT);
 }
 
-/* The group's messages have a router alert, in IPv4 as an option. */
+static inline enum frame_owner
+roce_owner(bool group, bool ours)
+{
+	if (group)
+		return FRAME_GROUP;
+	return ours ? FRAME_ROCADE : FRAME_APP;
+}
+
+/* Only echo requests that Rocade answers: other messages are for a protocol of the application,
+ * which may have the address, too. */
+static enum frame_owner
+icmp4_owner(const struct frame_addrs *a, const struct l3 *l3)
+{
+	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)l3->data;
+	uint8_t gid[16];
+
+	if (ip->version_ihl != IPV4_NO_OPTIONS || l3->len < sizeof(*ip) + ICMP_LEN ||
+		(ip->fragment_offset & rte_cpu_to_be_16(IPV4_FRAGMENT)) != 0 ||
+		*(const uint8_t *)(ip + 1) != ICMP_ECHO_REQUEST)
+		return FRAME_APP;
+	gid_from_ipv4(&ip->dst_addr, gid);
+	return message_owner(a, gid);
+}
+
 static enum frame_owner
 ipv4_owner(const struct frame_addrs *a, const struct l3 *l3)
 {
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)l3->data;
-	uint8_t gid[16];
 	uint32_t header;
 	bool group;
 
@@ -118,14 +145,10 @@ ipv4_owner(const struct frame_addrs *a, const struct l3 *l3)
 		header < l3->len &&
 		(ip->fragment_offset & rte_cpu_to_be_16(RTE_IPV4_HDR_OFFSET_MASK)) == 0 &&
 		is_roce(l3->data + header, l3->len - header))
-		return group || is_rocades_ipv4(a, ip->dst_addr) ? FRAME_ROCADE
-								 : FRAME_APP;
+		return roce_owner(group, is_rocades_ipv4(a, ip->dst_addr));
 	if (ip->next_proto_id == IPPROTO_IGMP)
 		return a->other_stack ? FRAME_APP : FRAME_BOTH;
-	if (ip->next_proto_id != IPPROTO_ICMP)
-		return FRAME_APP;
-	gid_from_ipv4(&ip->dst_addr, gid);
-	return message_owner(a, gid);
+	return ip->next_proto_id == IPPROTO_ICMP ? icmp4_owner(a, l3) : FRAME_APP;
 }
 
 static enum frame_owner
@@ -159,8 +182,8 @@ ipv6_owner(const struct frame_addrs *a, const struct l3 *l3)
 	len = l3->len - (uint32_t)sizeof(*ip);
 	switch (ip->proto) {
 	case IPPROTO_UDP:
-		return is_roce(l4, len) && (gid_is_multicast(dst) || is_rocades(a, dst))
-			       ? FRAME_ROCADE
+		return is_roce(l4, len)
+			       ? roce_owner(gid_is_multicast(dst), is_rocades(a, dst))
 			       : FRAME_APP;
 	case IPPROTO_ICMPV6:
 		return icmp6_owner(a, dst, l4, len);
@@ -172,14 +195,15 @@ ipv6_owner(const struct frame_addrs *a, const struct l3 *l3)
 	}
 }
 
-enum frame_owner
-frame_owner(const struct frame_addrs *a, const uint8_t *data, uint32_t len, int tci)
+static enum frame_owner
+any_length_owner(const struct frame_addrs *a, const uint8_t *data, uint32_t len, int tci)
 {
 	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)data;
 	struct l3 l3 = {data + sizeof(*eth), len - (uint32_t)sizeof(*eth)};
 	uint16_t type;
 
-	if (len < sizeof(*eth))
+	if (len < sizeof(*eth) ||
+		((data[0] & 1) == 0 && memcmp(data, a->mac, sizeof(a->mac)) != 0))
 		return FRAME_APP;
 	type = eth->ether_type;
 	if (tci < 0 && type == rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN)) {
@@ -201,4 +225,14 @@ frame_owner(const struct frame_addrs *a, const uint8_t *data, uint32_t len, int 
 		return ipv6_owner(a, &l3);
 	return type == rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP) ? arp_owner(a, &l3)
 							    : FRAME_APP;
+}
+
+enum frame_owner
+frame_owner(const struct frame_addrs *a, const uint8_t *data, uint32_t len, int tci)
+{
+	enum frame_owner owner = any_length_owner(a, data, len, tci);
+
+	/* Other hosts can make Rocade copy short frames only. */
+	return unlikely(owner == FRAME_BOTH && len > FRAME_MESSAGE_MAX) ? FRAME_APP
+									: owner;
 }

@@ -5,11 +5,12 @@
  *
  * | frame | owner |
  * |---|---|
- * | UDP 4791 to an address of Rocade, or to a group | Rocade |
+ * | UDP 4791 to an address of Rocade | Rocade |
+ * | UDP 4791 to a group | both, if Rocade is in the group |
  * | ARP, neighbour solicitation, echo request for an address of Rocade | Rocade |
  * | an answer to Rocade's own ARP or ND requests | Rocade |
  * | announcements (ARP, ND), IGMP and MLD | both |
- * | all others, of another VLAN too | the application |
+ * | all others, of another VLAN or to another unicast MAC too | the application |
  *
  * If another network stack, in the application, has the same addresses and answers for them
  * (other_stack), it gets everything but UDP 4791. Answers and announcements of neighbours then are
@@ -24,17 +25,22 @@ enum frame_owner {
 	FRAME_APP,
 	FRAME_ROCADE,
 	FRAME_BOTH,
+	FRAME_GROUP, /* for both if Rocade is in the group of its destination MAC, else APP */
 };
+
+/* Longest message of ARP, ND, IGMP or MLD that is copied for Rocade, in bytes of the frame. */
+#define FRAME_MESSAGE_MAX 512
 
 struct frame_addrs {
 	uint8_t gid[NET_MAX_ADDRS][16];
 	/* The one that everybody derives from the MAC: the application may have it too. Then
 	 * both may answer for it, with the same MAC. All zero: none. */
 	uint8_t link_local[16];
+	uint8_t mac[6];
 	uint16_t vlan; /* 0: untagged */
 	uint8_t count;
 	bool other_stack;
-	uint32_t unused;
+	uint8_t unused[6];
 };
 
 /* Fills in the addresses of a port. */

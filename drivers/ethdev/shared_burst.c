@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
+#include <sched.h>
 #include <string.h>
 
 #include "ethdev/shared_port.h"
 
 #define HEADERS 128 /* bytes; hold every header that frame_owner() reads */
+#define READS_BEFORE_YIELD 1000
 #define WORDS (sizeof(struct frame_addrs) / sizeof(uint64_t))
 
 static_assert(
@@ -40,8 +42,12 @@ addrs_read(const struct shared_port *port, struct frame_addrs *out)
 	const uint64_t *from = (const uint64_t *)&port->addrs;
 	uint32_t before, after;
 	uint64_t words[WORDS];
+	unsigned tries = 0;
 
 	do {
+		/* The writer may have lost its core. */
+		if (unlikely(++tries % READS_BEFORE_YIELD == 0))
+			sched_yield();
 		before = __atomic_load_n(&port->addrs_sequence, __ATOMIC_ACQUIRE);
 		for (unsigned i = 0; i < WORDS; i++)
 			words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
@@ -49,6 +55,35 @@ addrs_read(const struct shared_port *port, struct frame_addrs *out)
 		after = __atomic_load_n(&port->addrs_sequence, __ATOMIC_RELAXED);
 	} while (unlikely(before != after || before % 2 != 0));
 	memcpy(out, words, sizeof(*out));
+}
+
+/* ---- Groups ---- */
+
+/* MACs that a bit stands for: some more frames are copied, and Rocade drops them. */
+static unsigned
+group_bit(const uint8_t mac[6])
+{
+	return ((unsigned)mac[4] << 8 | mac[5]) % SHARED_GROUP_BITS;
+}
+
+void
+shared_groups_set(struct shared_port *port, const uint8_t (*macs)[6], unsigned n)
+{
+	uint64_t bits[SHARED_GROUP_BITS / 64] = {0};
+
+	for (unsigned i = 0; i < n; i++)
+		bits[group_bit(macs[i]) / 64] |= UINT64_C(1) << group_bit(macs[i]) % 64;
+	for (unsigned i = 0; i < RTE_DIM(bits); i++)
+		__atomic_store_n(&port->groups[i], bits[i], __ATOMIC_RELAXED);
+}
+
+static bool
+group_joined(const struct shared_port *port, const uint8_t mac[6])
+{
+	uint64_t bits =
+		__atomic_load_n(&port->groups[group_bit(mac) / 64], __ATOMIC_RELAXED);
+
+	return (bits >> group_bit(mac) % 64 & 1) != 0;
 }
 
 /* ---- Frames ---- */
@@ -60,6 +95,8 @@ mbuf_owner(const struct frame_addrs *addrs, const struct rte_mbuf *m)
 	uint32_t len = rte_pktmbuf_pkt_len(m);
 	uint8_t headers[HEADERS];
 
+	if (unlikely(m->ol_flags & RTE_MBUF_F_RX_QINQ_STRIPPED))
+		return FRAME_APP;
 	if (likely(m->nb_segs == 1 || m->data_len >= HEADERS))
 		return frame_owner(
 			addrs, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, tci);
@@ -72,6 +109,16 @@ count_add(uint64_t *count, unsigned n)
 {
 	if (unlikely(n != 0))
 		__atomic_fetch_add(count, n, __ATOMIC_RELAXED);
+}
+
+/* Copies take at most half of the ring, so that they do not displace frames for Rocade. NULL:
+ * there is no room, or no buffer. */
+static struct rte_mbuf *
+frame_copy(const struct shared_queue *q, const struct rte_mbuf *m)
+{
+	return rte_ring_count(q->input) < rte_ring_get_capacity(q->input) / 2
+		       ? rte_pktmbuf_copy(m, q->eth.pool, 0, UINT32_MAX)
+		       : NULL;
 }
 
 /* Moves the frames for Rocade to ours, with copies of those for both, and the others to the
@@ -94,9 +141,12 @@ frames_split(struct shared_queue *q, struct rte_mbuf **frames, unsigned n,
 			continue;
 		}
 		frames[kept++] = m;
-		if (owner == FRAME_APP)
+		if (owner == FRAME_GROUP &&
+			group_joined(q->port, rte_pktmbuf_mtod(m, const uint8_t *)))
+			owner = FRAME_BOTH;
+		if (owner != FRAME_BOTH)
 			continue;
-		m = rte_pktmbuf_copy(m, q->eth.pool, 0, UINT32_MAX);
+		m = frame_copy(q, m);
 		count_add(&q->no_copy, m == NULL);
 		if (m != NULL)
 			ours[(*our_count)++] = m;
@@ -109,6 +159,8 @@ shared_input(struct shared_queue *q, struct rte_mbuf **frames, uint16_t n)
 {
 	unsigned kept = 0;
 
+	if (unlikely(__atomic_load_n(&q->port->gone, __ATOMIC_RELAXED)))
+		return n;
 	for (unsigned at = 0; at < n;) {
 		struct rte_mbuf *ours[PKT_BURST];
 		unsigned some = RTE_MIN(n - at, (unsigned)PKT_BURST), took, others;

@@ -5,6 +5,7 @@
 
 #include <rte_lcore.h>
 
+#include "engine/engine_sleep.h"
 #include "ethdev/ethdev_publish.h"
 #include "ethdev/shared_port.h"
 
@@ -115,7 +116,11 @@ rocade_engine_input(struct rocade_engine *engine, struct rte_mbuf **frames, uint
 {
 	struct shared_queue *q = queue_of(engine);
 
-	return likely(q != NULL) ? shared_input(q, frames, n) : n;
+	if (unlikely(q == NULL))
+		return n;
+	n = shared_input(q, frames, n);
+	engine_wake(engine->engine);
+	return n;
 }
 
 EXPORT uint16_t

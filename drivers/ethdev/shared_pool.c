@@ -46,7 +46,9 @@ tx_descriptors(const struct shared_port *port)
 int
 shared_pool_create(struct shared_port *port, unsigned number, char *err, size_t err_size)
 {
-	uint32_t each = tx_descriptors(port) + BURSTS_IN_FLIGHT * PKT_BURST;
+	/* Copies of frames for both wait in the input rings. */
+	uint32_t each =
+		tx_descriptors(port) + BURSTS_IN_FLIGHT * PKT_BURST + port->input_room;
 	uint32_t count = port->queue_count * each + rte_lcore_count() * 2 * POOL_CACHE;
 	uint32_t room = RTE_PKTMBUF_HEADROOM + port->mtu + L2_BYTES;
 	char name[RTE_MEMPOOL_NAMESIZE];

@@ -2,9 +2,12 @@
 /* Control path. Opens and closes a shared port. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/base_alloc.h"
 #include "base/base_log.h"
@@ -34,6 +37,16 @@ queues_check(
 	if (ret != 0)
 		return ethdev_fail(err, err_size, -EIO, "%s cannot be queried: %s", name,
 			strerror(-ret));
+	if (info.nb_tx_queues == 0)
+		return ethdev_fail(err, err_size, -EINVAL,
+			"%s has no queues: the application has to configure and start it "
+			"first",
+			name);
+	if (s->steer && !(info.dev_capa & RTE_ETH_DEV_CAPA_FLOW_RULE_KEEP))
+		log_warn(
+			"%s loses flow rules when it is stopped: open the device of Rocade "
+			"again then",
+			name);
 	if (s->steer && !s->rx_queues)
 		return ethdev_fail(err, err_size, -EINVAL,
 			"steer: it needs receive queues (rx_queues)");
@@ -151,11 +164,18 @@ shared_set_addresses(void *drv, const struct net_conf *conf)
 		steer_set(&port->steer, conf);
 }
 
+static void
+shared_set_groups(void *drv, const uint8_t (*macs)[6], unsigned n)
+{
+	shared_groups_set(drv, macs, n);
+}
+
+/* rocade_engine_input() wakes the engine. So without a receive queue the
+ * descriptor has nothing to announce. */
 static int
 shared_wait_fd(void *queue)
 {
-	(void)queue;
-	return -1;
+	return ((const struct shared_queue *)queue)->eth.wait_fd;
 }
 
 static void
@@ -182,18 +202,59 @@ port_gone(uint16_t port_id, enum rte_eth_event_type type, void *arg, void *resul
 	return 0;
 }
 
+/* -EAGAIN: the application closes the port at the moment, in another thread. */
 static void
-shared_free(struct shared_port *port)
+callback_end(struct shared_port *port)
 {
-	(void)rte_eth_dev_callback_unregister(
-		RTE_ETH_ALL, RTE_ETH_EVENT_DESTROY, port_gone, port);
+	while (rte_eth_dev_callback_unregister(
+		       RTE_ETH_ALL, RTE_ETH_EVENT_DESTROY, port_gone, port) == -EAGAIN)
+		sched_yield();
+}
+
+static void
+queues_destroy(struct shared_port *port)
+{
 	for (uint16_t i = 0; i < port->queue_count; i++) {
 		ring_drain(port->queue[i].input);
 		ring_drain(port->queue[i].exceptions);
+		if (port->queue[i].eth.wait_fd > 0)
+			close(port->queue[i].eth.wait_fd);
 	}
+}
+
+/* With lock held, and the port not in the list. */
+static void
+parts_destroy(struct shared_port *port)
+{
+	callback_end(port);
+	queues_destroy(port);
+	shared_pool_release(port);
+}
+
+static void
+shared_free(struct shared_port *port)
+{
 	free(port->queues);
 	alloc_put(&alloc_plain, port,
 		sizeof(*port) + port->queue_count * sizeof(port->queue[0]));
+}
+
+/* Another device of the port may need what this one has turned on. With lock held. */
+static void
+all_multicast_end(struct shared_port *port)
+{
+	struct shared_port *other;
+
+	if (!port->set_all_multicast || is_gone(port))
+		return;
+	LIST_FOREACH(other, &ports, link)
+	{
+		if (other->port_id == port->port_id && !is_gone(other)) {
+			other->set_all_multicast = true;
+			return;
+		}
+	}
+	(void)rte_eth_allmulticast_disable(port->port_id);
 }
 
 static void
@@ -201,14 +262,12 @@ shared_close(void *drv)
 {
 	struct shared_port *port = drv;
 
-	if (!is_gone(port)) {
+	if (!is_gone(port))
 		steer_clear(&port->steer);
-		if (port->set_all_multicast)
-			(void)rte_eth_allmulticast_disable(port->port_id);
-	}
 	pthread_mutex_lock(&lock);
 	LIST_REMOVE(port, link);
-	shared_pool_release(port);
+	all_multicast_end(port);
+	parts_destroy(port);
 	pthread_mutex_unlock(&lock);
 	shared_free(port);
 }
@@ -222,6 +281,7 @@ static const struct port_ops shared_ops = {
 	.wait_fd = shared_wait_fd,
 	.link_up = shared_link_up,
 	.set_addresses = shared_set_addresses,
+	.set_groups = shared_set_groups,
 	.close = shared_close,
 };
 
@@ -247,6 +307,7 @@ struct_alloc(const struct shared_open_conf *conf)
 	port->queue_count = conf->queues;
 	port->conf = conf->shared;
 	port->mtu = conf->mtu;
+	port->input_room = conf->input_room != 0 ? conf->input_room : INPUT_ROOM;
 	port->steer = (struct steer){.port_id = conf->port_id,
 		.first_queue = conf->shared.first_rx_queue,
 		.queues = conf->queues};
@@ -268,8 +329,8 @@ ring_create(const struct shared_port *port, const char *kind, unsigned number,
 		flags | RING_F_EXACT_SZ);
 }
 
-/* Threads that share cores pass frames: with RTS one that has lost its core in the middle of
- * an enqueue or dequeue keeps no other one waiting. */
+/* Threads that share cores pass frames: with RTS one that has lost its core in the middle of an
+ * enqueue keeps the others waiting only when many frames have come since. */
 static int
 queues_create(struct shared_port *port, unsigned input_room, unsigned number, char *err,
 	size_t err_size)
@@ -281,6 +342,7 @@ queues_create(struct shared_port *port, unsigned input_room, unsigned number, ch
 
 		q->eth = (struct ethdev_queue){.port_id = port->port_id,
 			.queue_id = (uint16_t)(conf->first_tx_queue + i),
+			.wait_fd = conf->rx_queues ? -1 : eventfd(0, EFD_CLOEXEC),
 			.pool = port->pool};
 		q->port = port;
 		q->index = i;
@@ -324,14 +386,13 @@ has_tx_cksum(const struct shared_open_conf *conf)
 	       (info.conf.offloads & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM) != 0;
 }
 
-/* IPv6 neighbours and multicast groups need it. */
+/* IPv6 neighbours and multicast groups need it. With lock held. */
 static void
 all_multicast_set(struct shared_port *port, const char *name)
 {
 	int ret;
 
-	if (rte_eth_allmulticast_get(port->port_id) == 1 ||
-		rte_eth_promiscuous_get(port->port_id) == 1)
+	if (rte_eth_allmulticast_get(port->port_id) == 1)
 		return;
 	ret = rte_eth_allmulticast_enable(port->port_id);
 	port->set_all_multicast = ret == 0;
@@ -359,17 +420,16 @@ port_fill(const struct shared_port *s, const struct shared_open_conf *conf,
 
 /* With lock held. */
 static int
-shared_parts_create(struct shared_port *port, const struct shared_open_conf *conf,
-	const char *name, char *err, size_t err_size)
+shared_parts_create(
+	struct shared_port *port, const char *name, char *err, size_t err_size)
 {
-	unsigned room = conf->input_room != 0 ? conf->input_room : INPUT_ROOM;
 	unsigned number = opened++;
 	int ret = overlap_check(port, name, err, err_size);
 
 	if (ret == 0)
 		ret = shared_pool_create(port, number, err, err_size);
 	if (ret == 0)
-		ret = queues_create(port, room, number, err, err_size);
+		ret = queues_create(port, port->input_room, number, err, err_size);
 	if (ret == 0 && rte_eth_dev_callback_register(port->port_id,
 				RTE_ETH_EVENT_DESTROY, port_gone, port) != 0)
 		ret = ethdev_fail(err, err_size, -ENOMEM, "no memory for a callback");
@@ -399,19 +459,18 @@ shared_open(
 		return ethdev_fail(
 			err, err_size, -ENOMEM, "no memory for %u queues", conf->queues);
 	pthread_mutex_lock(&lock);
-	ret = shared_parts_create(port, conf, name, err, err_size);
-	if (ret == 0)
+	ret = shared_parts_create(port, name, err, err_size);
+	if (ret == 0) {
 		LIST_INSERT_HEAD(&ports, port, link);
-	else
-		shared_pool_release(port);
+		all_multicast_set(port, name);
+	} else {
+		parts_destroy(port);
+	}
 	pthread_mutex_unlock(&lock);
 	if (ret != 0) {
 		shared_free(port);
 		return ret;
 	}
-	all_multicast_set(port, name);
-	port_fill(port, conf, &mac,
-		rx_ring_room(port, conf->input_room != 0 ? conf->input_room : INPUT_ROOM),
-		out);
+	port_fill(port, conf, &mac, rx_ring_room(port, port->input_room), out);
 	return 0;
 }

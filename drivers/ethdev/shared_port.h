@@ -11,6 +11,8 @@
 #include "ethdev/frame_owner.h"
 #include "ethdev/steer.h"
 
+#define SHARED_GROUP_BITS 4096
+
 struct shared_port;
 
 struct shared_queue {
@@ -30,6 +32,7 @@ struct shared_queue {
 struct shared_port {
 	uint16_t port_id;
 	uint16_t queue_count;
+	uint32_t input_room; /* frames of an input ring */
 	struct rocade_shared_conf conf;
 	uint32_t mtu;
 	bool own_pool;
@@ -40,7 +43,9 @@ struct shared_port {
 	struct steer steer;
 	/* Odd while addrs changes; see addrs_read(). */
 	uint32_t addrs_sequence;
-	struct frame_addrs addrs;
+	struct frame_addrs addrs __attribute__((aligned(8)));
+	/* A bit for the MACs of each group that Rocade is in; any thread reads it. */
+	uint64_t groups[SHARED_GROUP_BITS / 64];
 	LIST_ENTRY(shared_port) link; /* of all shared ports */
 	void **queues;
 	struct shared_queue queue[];
@@ -72,7 +77,8 @@ unsigned shared_rx_burst(void *queue, struct pkt *pkts, unsigned n);
 unsigned shared_tx_burst(void *queue, struct pkt *pkts, unsigned n);
 uint16_t shared_input(struct shared_queue *q, struct rte_mbuf **frames, uint16_t n);
 uint16_t shared_exceptions(struct shared_queue *q, struct rte_mbuf **frames, uint16_t n);
-/* Publishes addresses for the calls above. One thread at a time. */
+/* Publish addresses and the MACs of groups for the calls above. One thread at a time. */
+void shared_groups_set(struct shared_port *port, const uint8_t (*macs)[6], unsigned n);
 void shared_addrs_set(struct shared_port *port, const struct frame_addrs *addrs);
 
 /* NULL: not a queue of a shared port. */

@@ -78,6 +78,9 @@ struct rocade_port_conf {
 	/* UDP source ports over which an RC or XRC QP spreads SENDs and WRITEs to a peer
 	 * that is a Rocade, too: 1..8; 0: 1. See docs/protocol.md 20.7. */
 	uint16_t paths;
+	/* Set up receive interrupts of an ethdev port, for rocade_engine_arm(). Where the PMD has
+	 * none, a sleeping engine looks for packets every millisecond. */
+	bool rx_interrupts;
 };
 
 /*
@@ -139,6 +142,33 @@ struct rocade_engine *rocade_port_engine(struct rocade_port *port, unsigned inde
  * also while an lcore runs the engine; it waits at most for another thread's pass.
  */
 unsigned rocade_engine_poll(struct rocade_engine *engine);
+
+/*
+ * Sleeping, for an application that runs the engine in its own loop:
+ *
+ *   rocade_engine_fd(engine, &fd);                    once; add fd to your epoll set
+ *   ...
+ *   while (rocade_engine_poll(engine) != 0) ...       nothing to do?
+ *   if (rocade_engine_arm(engine) == 0) {
+ *           epoll_wait(...);
+ *           rocade_engine_disarm(engine);
+ *   }
+ *
+ * The descriptor is readable when a packet may have arrived, when a timer of the engine is due,
+ * and after another thread has posted to one of its QPs or called a function that gives it work.
+ * Completions are not announced: look for them before you sleep. No thread may poll the engine
+ * between rocade_engine_arm() and rocade_engine_disarm().
+ */
+
+/* Creates the descriptor, which is valid until the port is closed, and only to be waited for.
+ * EBUSY: the engine is launched. EOPNOTSUPP: the engine runs without rocade_engine_poll(), or the
+ * kernel lacks membarrier(2). EMFILE, ENFILE, ENOMEM. */
+int rocade_engine_fd(struct rocade_engine *engine, int *fd);
+/* Turns the descriptor on. EAGAIN: the engine had work; it did some, and the descriptor is off.
+ * EINVAL: there is no descriptor. EBUSY: the engine is launched. */
+int rocade_engine_arm(struct rocade_engine *engine);
+/* Turns the descriptor off. */
+void rocade_engine_disarm(struct rocade_engine *engine);
 
 /*
  * Lets an EAL worker lcore run this engine until rocade_engine_stop(). An lcore can run

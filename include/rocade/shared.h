@@ -12,21 +12,27 @@
  *
  * Rocade sends on transmit queues of its own, or through a function of the application.
  *
- * For Rocade are: UDP datagrams to port 4791 of its addresses or of a multicast group, and,
- * unless app_answers is set, ARP requests, neighbour solicitations and echo requests for its
- * addresses. IGMP, MLD and what neighbours announce goes to both: Rocade gets a copy. All other
- * frames are the application's, also those to Rocade's addresses.
+ * For Rocade are: UDP datagrams to port 4791 of its addresses, and, unless app_answers is set, ARP
+ * requests, neighbour solicitations and echo requests for its addresses. Datagrams to a multicast
+ * group that Rocade has joined, IGMP, MLD and what neighbours announce go to both: Rocade gets a
+ * copy, of messages up to 512 bytes. All other frames are the application's, also those to
+ * Rocade's addresses, and those to another unicast MAC than the port's.
  *
- * Ownership. Frames that Rocade takes belong to it, and it frees them to the pool they came
- * from; it may keep up to 512 an engine for as long as a packet before them is missing. It does
- * not write to them, except that it puts back a VLAN tag that the port has stripped. Frames that it sends come from its own pool (or from conf->pool), and the
- * PMD or the application's function frees them.
+ * Ownership. Frames that Rocade takes belong to it, and it frees them to the pool they came from,
+ * at the latest in rocade_close_port(). It does not write to them, except that it puts back a VLAN
+ * tag that the port has stripped. For each engine up to rx_desc frames may wait to be processed,
+ * 1024 exceptions to be fetched, and 1024 to be handed to each other engine: a pool that is to
+ * withstand an engine that is not polled has as many more. Frames that Rocade sends, and copies,
+ * come from its own pool (or from conf->pool), and the PMD or the application's function frees
+ * them.
  *
  * The port stays the application's: Rocade does not start, stop or configure it, and
- * rocade_close_port() leaves it as it was. If the application stops the port, the device's link
- * is down until it is started again. If it closes the port first, the device's link stays down,
- * and rocade_close_port() is still to be called. Functions return 0 or an errno value, as in
- * rocade.h.
+ * rocade_close_port() leaves it as it was. (Rocade turns on that the port receives all multicast,
+ * and off again if the application has not had it on.) While the application stops, configures or
+ * closes the port, no thread may poll an engine of the device or call a verbs function on it. If
+ * the application stops the port, the device's link is down until it is started again. If it closes
+ * the port first, the device's link stays down, and rocade_close_port() is still to be called.
+ * Functions return 0 or an errno value, as in rocade.h.
  */
 #ifndef ROCADE_SHARED_H
 #define ROCADE_SHARED_H
@@ -48,18 +54,23 @@ struct rocade_shared_conf {
 	uint16_t first_rx_queue;
 	/* Also asks the port, by rte_flow, to put UDP datagrams to port 4791 of Rocade's
 	 * addresses there. Where the PMD cannot do that, the application steers them itself or
-	 * passes them to rocade_engine_input(). */
+	 * passes them to rocade_engine_input(). The application must not flush the port's rules.
+	 * Some NICs lose them when the port is stopped. */
 	bool steer;
 	/* tx NULL: engine i sends on transmit queue first_tx_queue + i, which nothing else
 	 * uses. */
 	uint16_t first_tx_queue;
 	/* Takes frames of an engine to be sent. Returns how many it took, in order; it owns them
-	 * then. Called by the thread that runs the engine, with the engine locked: it must not
-	 * call verbs or rocade functions. */
+	 * then. Called by any thread that polls the engine, posts, or makes a control call, one
+	 * at a time for each engine, with the engine locked: it must not call verbs or rocade
+	 * functions. If it sends on a queue of the application, the two must exclude each other.
+	 * A queue with RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE takes frames of one pool only: then set
+	 * pool to that. */
 	uint16_t (*tx)(void *arg, unsigned engine, struct rte_mbuf **frames, uint16_t n);
 	void *tx_arg;
-	/* Where frames to be sent come from: each has room for the MTU and 18 bytes. It must
-	 * outlive the transmit queues that hold its frames. NULL: a pool of Rocade. */
+	/* Where frames to be sent and copies come from: each has room for the MTU and 18 bytes.
+	 * It must outlive the device, and the transmit queues that hold its frames. NULL: a pool
+	 * of Rocade. */
 	struct rte_mempool *pool;
 	/* The application has the same addresses, and answers ARP requests, neighbour
 	 * solicitations and echo requests for them, announces them, and reports multicast
@@ -71,7 +82,8 @@ struct rocade_shared_conf {
  * Adds a verbs device on the started port conf->ethdev. Of conf, rx_desc is the number of frames
  * that can wait behind rocade_engine_input() for each engine (0: 1024), and tx_desc is not used.
  * EINVAL: a member is wrong, or the port has too few queues. ENODEV: no such port. EBUSY: a
- * queue is another Rocade device's. EEXIST: the name is in use. ENOMEM.
+ * queue is that of another device opened with this function. EEXIST: the name is in use. EIO: the
+ * PMD does not tell what is needed. ENOMEM. A port of rocade_open_port() cannot be shared.
  */
 int rocade_open_shared(const struct rocade_port_conf *conf,
 	const struct rocade_shared_conf *shared, struct rocade_port **port);

@@ -45,6 +45,7 @@ cm_port_unlock(struct cm_port *port)
 		port->wake(port->wake_arg);
 	}
 	pthread_mutex_unlock(&port->lock);
+	dev_control_wake(port->dev); /* it sends the messages */
 }
 
 void

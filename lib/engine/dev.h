@@ -219,6 +219,9 @@ void dev_event(struct dev *dev, enum ibv_event_type event);
 /* Polls the port's link, and notifies the listeners if it has changed. Returns whether it
  * is up. */
 bool dev_link_up(struct dev *dev);
+/* To be called after a thread has given the control engine something to send: for QP 1, ARP or
+ * ND. Wakes it if it sleeps. */
+void dev_control_wake(struct dev *dev);
 /* As dev_link_up(), for an engine: never blocks. */
 void dev_link_poll(struct dev *dev);
 

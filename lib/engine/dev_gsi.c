@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "engine/engine_gsi.h"
+#include "engine/engine_sleep.h"
 
 int
 dev_gsi_set(struct dev *dev, const struct gsi_user *user)
@@ -33,4 +34,10 @@ dev_gsi_clear(struct dev *dev)
 	gsi_user_clear(dev->gsi);
 	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
+}
+
+void
+dev_control_wake(struct dev *dev)
+{
+	engine_wake(dev->engines[0]);
 }

@@ -24,6 +24,9 @@ struct doorbells {
 	uint32_t count;
 	uint32_t groups; /* to scan: those behind them have no doorbell enabled */
 	uint8_t any LINE_ALIGNED; /* 1: any doorbell may be pending */
+	/* 1: the engine sleeps, and has to be woken for what is posted; see engine_sleep.h. On
+	 * the line that posts write. */
+	uint32_t asleep;
 };
 
 /* For QP indices 0..count-1. Returns 0 or -ENOMEM. */

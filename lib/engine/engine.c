@@ -8,6 +8,7 @@
 #include "engine/clock.h"
 #include "engine/delayed_ack.h"
 #include "engine/dev_control.h"
+#include "engine/engine_wake.h"
 #include "engine/manual_progress.h"
 #include "engine/mr_fault.h"
 #include "engine/pass.h"
@@ -53,6 +54,8 @@ engine_doorbell(struct qp *qp)
 		/* Pairs with the fence in engine_try_pass(). */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		engine_try_pass(e);
+	} else {
+		engine_wake_if_asleep(e);
 	}
 }
 
@@ -88,6 +91,8 @@ engine_unlock(struct engine *e)
 	 * call made ready. */
 	if (manual)
 		engine_try_pass(e);
+	else
+		engine_wake_if_asleep(e);
 }
 
 void
@@ -192,6 +197,7 @@ engine_destroy(struct engine *e)
 	peers_fini(&e->peers);
 	handoff_destroy(e);
 	doorbells_fini(&e->doorbells);
+	engine_wake_close(e);
 	engine_rx_fini(e);
 	port_io_fini(&e->io);
 	alloc_put(&alloc_plain, e, sizeof(*e));

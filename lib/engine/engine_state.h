@@ -23,6 +23,12 @@
 /* after this long without taking a packet, the port's backlog is dropped */
 #define ENGINE_STALL_NS (250 * NS_PER_MS)
 
+/* See engine_sleep.h. Descriptors are kept plus 1: 0 means none. */
+struct engine_sleep {
+	int epoll_fd, wake_fd, timer_fd;
+	bool has_rx; /* the port announces packets */
+};
+
 /* See delayed_ack.h. */
 struct delayed_ack {
 	/* the only ready QP of the last pass, if all that it had to send was an
@@ -81,6 +87,8 @@ struct engine {
 	 * engine_delegate() */
 	uint32_t delegated_polls;
 	uint32_t idle; /* polls in a row that found nothing */
+
+	struct engine_sleep sleep;
 
 	/* Written by posting threads and control calls. */
 	rte_ticketlock_t lock LINE_ALIGNED;

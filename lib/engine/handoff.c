@@ -2,6 +2,7 @@
 /* Data path. */
 #include <errno.h>
 
+#include "engine/engine_wake.h"
 #include "engine/pass.h"
 
 /* Control path. */
@@ -49,5 +50,6 @@ engine_hand_off(struct engine *e, struct engine *owner, struct pkt *pkt)
 		return false;
 	}
 	e->stats.rx_handoff++;
+	engine_wake_if_asleep(owner);
 	return true;
 }

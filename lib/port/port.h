@@ -37,6 +37,9 @@ struct port_ops {
 	/* Returns a descriptor that polls readable when frames may be waiting, -1 if
 	 * there is none. */
 	int (*wait_fd)(void *queue);
+	/* Turns the announcing of frames by wait_fd() on or off. Off also discards what it has
+	 * announced. It is off at first. NULL: it is always on. */
+	void (*rx_arm)(void *queue, bool on);
 	/* Control path. */
 	bool (*link_up)(void *drv);
 	/* Sets the multicast MACs that the port has to receive: the full list, which

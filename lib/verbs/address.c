@@ -39,6 +39,7 @@ rocade_port_resolve(struct rocade_port *port, const union ibv_gid *gid)
 		return rocade_fail(
 			EINVAL, "invalid address %s: expected a unicast address", text);
 	err = -net_resolve(port->dev->net, gid->raw, mac, engine_clock());
+	dev_control_wake(port->dev);
 	switch (err) {
 	case 0:
 		return 0;
@@ -139,6 +140,7 @@ ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *att
 	if (!gid_is_unicast(attr->grh.dgid.raw))
 		return EINVAL;
 	err = -net_resolve(dev->net, attr->grh.dgid.raw, eth_mac, engine_clock());
+	dev_control_wake(dev);
 	if (err == 0 && vid != NULL)
 		*vid = dev->conf.net.vlan;
 	return err;

@@ -7,13 +7,14 @@ pings the port. tshark and an independent ICRC check accept the captured frames.
 import os
 import shutil
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
 from capture import Capture  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import (ICRC_CHECK, SCRATCH, Testpmd, add_space, eal, ip, is_root,  # noqa: E402
-                     ping, plug, tap_wire, verified)
+                     cpu_seconds, ping, plug, tap_wire, verified)
 
 ADDRESS = ["192.0.2.1/24,2001:db8::1/64", "192.0.2.2/24,2001:db8::2/64"]
 V4 = ["192.0.2.1", "192.0.2.2"]
@@ -114,6 +115,21 @@ def paths(spaces):
     check_capture("paths", capture.path, 4000)
 
 
+def sleeping(spaces):
+    good, why, sent, got = pair(spaces, "-q", "4", "-c", "4000", "-s", "64,1000,4096", "--sleep")
+    case("messages arrive verified at ends that sleep when they can", good and verified(got) and
+         got["messages"] == 4000, why or (sent, got))
+    idle = end(spaces, 1, "--mode", "sink", "-i", "--sleep")
+    time.sleep(4)  # announces its addresses
+    before, start = cpu_seconds(idle.pid), time.monotonic()
+    time.sleep(3)
+    used = (cpu_seconds(idle.pid) - before) / (time.monotonic() - start)
+    print("# %.2f %% of a core" % (used * 100))
+    case("an idle end that sleeps takes less than 1 % of a core", used < 0.01, used)
+    idle.say("quit")
+    idle.wait(10)
+
+
 def sizes(spaces):
     capture = captured(spaces[0], "sizes.pcap")
     for mtu in (256, 1024):
@@ -201,6 +217,7 @@ def main():
         return run(lambda: skip("net_tap", "needs root and /dev/net/tun"))
     spaces = tap_wire()
     return run(lambda: traffic(spaces), lambda: paths(spaces), lambda: sizes(spaces),
+               lambda: sleeping(spaces),
                lambda: restarts(spaces), lambda: pingpong_restarts(spaces),
                lambda: kernel_neighbour(spaces))
 

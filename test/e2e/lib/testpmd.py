@@ -73,6 +73,15 @@ class Testpmd(Process):
         return "\n".join(self.text.splitlines()[-30:])
 
 
+def cpu_seconds(pid):
+    """Returns the time that the threads of a process have run, to the nanosecond."""
+    total = 0
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/schedstat" % (pid, task), encoding="utf-8") as file:
+            total += int(file.read().split()[0])
+    return total / 1e9
+
+
 def ip(*args):
     done = run(("ip",) + args, 20)
     if done.returncode != 0:

@@ -56,6 +56,7 @@ ether_begin(unsigned type, int vlan)
 	uint32_t at = 12;
 
 	memset(frame, 0, sizeof(frame));
+	memcpy(frame, mac, 6);
 	if (vlan >= 0) {
 		put16(at, 0x8100);
 		put16(at + 2, (unsigned)vlan);
@@ -86,6 +87,8 @@ ip_frame(const char *dst, unsigned proto, const uint8_t *l4, uint32_t l4_len, in
 		memcpy(frame + at + 24, gid, 16);
 		at += 40;
 	}
+	if (gid_is_multicast(gid))
+		gid_multicast_mac(gid, frame);
 	memcpy(frame + at, l4, l4_len);
 	len = at + l4_len;
 }
@@ -140,8 +143,8 @@ expect(const char *what, enum frame_owner want, enum frame_owner want_other)
 static void
 roce_to_own_addresses_is_rocades(void **state)
 {
-	static const char *const own[] = {
-		OURS4, OURS6, LOCAL6, "239.1.2.3", "ff0e::1234"};
+	static const char *const own[] = {OURS4, OURS6, LOCAL6};
+	static const char *const groups[] = {"239.1.2.3", "ff0e::1234"};
 	static const char *const others[] = {OTHER4, OTHER6, "255.255.255.255"};
 
 	for (unsigned i = 0; i < RTE_DIM(own); i++) {
@@ -149,6 +152,10 @@ roce_to_own_addresses_is_rocades(void **state)
 		expect(own[i], FRAME_ROCADE, FRAME_ROCADE);
 		udp_frame(own[i], 4792, -1);
 		expect(own[i], FRAME_APP, FRAME_APP);
+	}
+	for (unsigned i = 0; i < RTE_DIM(groups); i++) {
+		udp_frame(groups[i], 4791, -1);
+		expect(groups[i], FRAME_GROUP, FRAME_GROUP);
 	}
 	for (unsigned i = 0; i < RTE_DIM(others); i++) {
 		udp_frame(others[i], 4791, -1);
@@ -220,6 +227,17 @@ pings_and_groups(void **state)
 {
 	ip_frame(OURS4, 1, (const uint8_t[8]){8}, 8, -1);
 	expect("an echo request", FRAME_ROCADE, FRAME_APP);
+	for (unsigned type = 0; type < 256; type++) {
+		ip_frame(OURS4, 1, (const uint8_t[8]){(uint8_t)type}, 8, -1);
+		if (type != 8)
+			expect("another message of ICMP", FRAME_APP, FRAME_APP);
+	}
+	ip_frame(OURS4, 1, (const uint8_t[8]){8}, 8, -1);
+	put16(14 + 6, 0x2000);
+	expect("a fragment of an echo request", FRAME_APP, FRAME_APP);
+	ip_frame(OURS4, 1, (const uint8_t[12]){0, 0, 0, 0, 8}, 12, -1);
+	frame[14] = 0x46;
+	expect("an echo request with options", FRAME_APP, FRAME_APP);
 	ip_frame(OTHER4, 1, (const uint8_t[8]){8}, 8, -1);
 	expect("an echo request to another", FRAME_APP, FRAME_APP);
 	ip_frame(OURS6, 58, (const uint8_t[8]){128}, 8, -1);
@@ -239,6 +257,33 @@ pings_and_groups(void **state)
 	ether_begin(0x88CC, -1);
 	len = 60;
 	expect("LLDP", FRAME_APP, FRAME_APP);
+}
+
+/* The application forwards frames, and so receives those to the MACs of others. */
+static void
+frames_to_another_mac(void **state)
+{
+	udp_frame(OURS4, 4791, -1);
+	frame[5] ^= 1;
+	expect("a RoCEv2 packet to another MAC", FRAME_APP, FRAME_APP);
+	arp_frame(1, OTHER4, OURS4);
+	frame[5] ^= 1;
+	expect("an ARP request to another MAC", FRAME_APP, FRAME_APP);
+	memset(frame, 0xFF, 6);
+	expect("an ARP request to all", FRAME_ROCADE, FRAME_APP);
+}
+
+/* Other hosts cannot make Rocade copy long frames. */
+static void
+long_messages_are_not_copied(void **state)
+{
+	static uint8_t query[FRAME_MESSAGE_MAX + 1];
+
+	ip_frame("224.0.0.1", 2, (const uint8_t[8]){0x11}, 8, -1);
+	memcpy(query, frame, len);
+	assert_int_equal(frame_owner(&addrs, query, FRAME_MESSAGE_MAX, -1), FRAME_BOTH);
+	assert_int_equal(
+		frame_owner(&addrs, query, FRAME_MESSAGE_MAX + 1, -1), FRAME_APP);
 }
 
 /* Frames of another VLAN are the application's. */
@@ -309,6 +354,8 @@ main(void)
 		cmocka_unit_test(arp_goes_to_whose_address_it_names),
 		cmocka_unit_test(nd_goes_to_whose_address_it_names),
 		cmocka_unit_test(pings_and_groups),
+		cmocka_unit_test(frames_to_another_mac),
+		cmocka_unit_test(long_messages_are_not_copied),
 		cmocka_unit_test(vlans),
 		cmocka_unit_test(cut_frames_are_the_applications),
 	};

@@ -115,10 +115,14 @@ frame_of(enum frame_kind kind, unsigned number)
 		return m;
 	}
 	f[14] = 0x45;
-	f[23] = kind == KIND_ROCE ? 17 : 6;
+	f[23] = kind == KIND_TCP ? 6 : 17;
 	memcpy(f + 30, (const uint8_t[]){192, 0, 2, 1}, 4);
 	f[36] = 0x12; /* 4791 */
 	f[37] = 0xB7;
+	if (kind == KIND_GROUP) { /* 239.1.2.3 */
+		memcpy(f, (const uint8_t[]){0x01, 0x00, 0x5E, 1, 2, 3}, 6);
+		memcpy(f + 30, (const uint8_t[]){239, 1, 2, 3}, 4);
+	}
 	return m;
 }
 

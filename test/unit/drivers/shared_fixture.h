@@ -8,7 +8,7 @@
 
 #define APP_QUEUES 4
 
-enum frame_kind { KIND_ROCE, KIND_TCP, KIND_ARP_FOR_ALL };
+enum frame_kind { KIND_ROCE, KIND_TCP, KIND_ARP_FOR_ALL, KIND_GROUP };
 
 extern char warning[200];        /* the driver's last warning */
 extern struct rte_mempool *pool; /* of the application */

@@ -189,6 +189,57 @@ queue_and_input_take_turns(void **state)
 	assert_int_equal(pool_used(), 0);
 }
 
+static void
+groups_are_for_both_once_joined(void **state)
+{
+	static const uint8_t macs[][6] = {
+		{0x33, 0x33, 0, 0, 0, 1}, {0x01, 0x00, 0x5E, 1, 2, 3}};
+	struct shared_open_conf conf = shared_defaults();
+	struct port port = shared_opened(&conf);
+	struct rte_mbuf *m = frame_of(KIND_GROUP, 1);
+
+	assert_int_equal(shared_input(queue_of(&port, 0), &m, 1), 1);
+	expect_received(&port, NULL, 0);
+	port.ops->set_groups(port.drv, macs, 2);
+	assert_int_equal(shared_input(queue_of(&port, 0), &m, 1), 1);
+	expect_received(&port, (const uint8_t[]){1}, 1);
+	port.ops->set_groups(port.drv, macs, 1);
+	assert_int_equal(shared_input(queue_of(&port, 0), &m, 1), 1);
+	expect_received(&port, NULL, 0);
+	rte_pktmbuf_free(m);
+	port.ops->close(port.drv);
+}
+
+/* Copies of what other hosts send to all do not displace frames for Rocade. They are freed when
+ * the device is closed. */
+static void
+copies_leave_room(void **state)
+{
+	struct shared_open_conf conf = shared_defaults();
+	struct rte_mbuf *all = frame_of(KIND_ARP_FOR_ALL, 1);
+	char name[RTE_MEMPOOL_NAMESIZE];
+	struct shared_queue *q;
+	struct port port;
+
+	conf.input_room = 64;
+	port = shared_opened(&conf);
+	q = queue_of(&port, 0);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(shared_input(q, &all, 1), 1);
+	assert_int_equal(q->no_copy, 68);
+	for (unsigned i = 0; i < 32; i++) {
+		struct rte_mbuf *m = frame_of(KIND_ROCE, i);
+
+		assert_int_equal(shared_input(q, &m, 1), 0);
+	}
+	assert_int_equal(q->input_full, 0);
+	strcpy(name, q->eth.pool->name);
+	port.ops->close(port.drv);
+	assert_null(rte_mempool_lookup(name));
+	rte_pktmbuf_free(all);
+	assert_int_equal(pool_used(), 0);
+}
+
 /* Headers in a segment of their own, and a tag that the port has stripped. */
 static void
 unusual_frames_are_understood(void **state)
@@ -213,6 +264,21 @@ unusual_frames_are_understood(void **state)
 	assert_int_equal(port.ops->rx_burst(port.queues[0], pkts, PKT_BURST), 1);
 	assert_int_equal(pkts[0].len, 64); /* the tag is back */
 	port.ops->rx_release(port.queues[0], pkts, 1);
+	/* The application keeps a reference: the tag is put into a copy. */
+	m = frame_of(KIND_ROCE, 9);
+	m->ol_flags |= RTE_MBUF_F_RX_VLAN_STRIPPED;
+	rte_mbuf_refcnt_update(m, 1);
+	tail = m;
+	assert_int_equal(shared_input(q, &m, 1), 0);
+	assert_int_equal(port.ops->rx_burst(port.queues[0], pkts, PKT_BURST), 1);
+	assert_int_equal(pkts[0].len, 64);
+	assert_int_equal(rte_pktmbuf_pkt_len(tail), 60);
+	port.ops->rx_release(port.queues[0], pkts, 1);
+	rte_pktmbuf_free(tail);
+	m = frame_of(KIND_ROCE, 10);
+	m->ol_flags |= RTE_MBUF_F_RX_QINQ_STRIPPED;
+	assert_int_equal(shared_input(q, &m, 1), 1);
+	rte_pktmbuf_free(m);
 	assert_int_equal(pool_used(), 0);
 	port.ops->close(port.drv);
 }
@@ -347,6 +413,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(frames_that_find_no_room_are_counted),
 		cmocka_unit_test(exceptions_come_back),
 		cmocka_unit_test(queue_and_input_take_turns),
+		cmocka_unit_test(groups_are_for_both_once_joined),
+		cmocka_unit_test(copies_leave_room),
 		cmocka_unit_test(unusual_frames_are_understood),
 		cmocka_unit_test(frames_leave_by_queue_or_function),
 		cmocka_unit_test(addresses_decide),

@@ -132,18 +132,31 @@ static void
 port_stays_the_applications(void **state)
 {
 	struct shared_open_conf conf = shared_defaults();
-	int all = rte_eth_allmulticast_get(app_port);
-	struct port port = shared_opened(&conf);
+	struct port port, second;
 	struct rte_mbuf *m;
 
+	assert_int_equal(rte_eth_allmulticast_disable(app_port), 0);
+	port = shared_opened(&conf);
 	assert_null(port.ops->set_link);
 	assert_true(port.ops->link_up(port.drv));
 	assert_int_equal(rte_eth_dev_stop(app_port), 0);
 	assert_false(port.ops->link_up(port.drv));
 	assert_int_equal(rte_eth_dev_start(app_port), 0);
 	assert_true(port.ops->link_up(port.drv));
+	/* The last device that needs all multicast turns it off. */
+	assert_int_equal(rte_eth_allmulticast_get(app_port), 1);
+	conf.shared.first_tx_queue = 1;
+	second = shared_opened(&conf);
 	port.ops->close(port.drv);
-	assert_int_equal(rte_eth_allmulticast_get(app_port), all);
+	assert_int_equal(rte_eth_allmulticast_get(app_port), 1);
+	second.ops->close(second.drv);
+	assert_int_equal(rte_eth_allmulticast_get(app_port), 0);
+	/* It stays on if the application needs it. */
+	assert_int_equal(rte_eth_allmulticast_enable(app_port), 0);
+	second = shared_opened(&conf);
+	second.ops->close(second.drv);
+	assert_int_equal(rte_eth_allmulticast_get(app_port), 1);
+	assert_int_equal(rte_eth_allmulticast_disable(app_port), 0);
 	app_sends(0, frame_of(KIND_TCP, 1));
 	assert_int_equal(rte_eth_rx_burst(app_port, 0, &m, 1), 1);
 	rte_pktmbuf_free(m);
@@ -168,7 +181,8 @@ application_closes_its_port_first(void **state)
 	assert_int_equal(rte_eth_dev_stop(conf.port_id), 0);
 	assert_int_equal(rte_eth_dev_close(conf.port_id), 0);
 	assert_false(port.ops->link_up(port.drv));
-	assert_int_equal(shared_input(queue_of(&port, 0), &m, 1), 0);
+	assert_int_equal(shared_input(queue_of(&port, 0), &m, 1), 1);
+	rte_pktmbuf_free(m);
 	assert_int_equal(port.ops->rx_burst(port.queues[0], pkts, PKT_BURST), 0);
 	assert_int_equal(port.ops->tx_alloc(port.queues[0], pkts, 1), 1);
 	pkts[0].len = 60;
