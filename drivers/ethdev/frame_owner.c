@@ -29,6 +29,14 @@ struct l3 {
 	uint32_t len; /* to the end of the frame */
 };
 
+static void
+frame_addr_add(struct frame_addrs *out, unsigned i, const uint8_t gid[16])
+{
+	memcpy(out->gid[i], gid, 16);
+	if (gid_is_ipv4(gid))
+		memcpy(&out->ipv4[out->ipv4_count++], gid + 12, 4);
+}
+
 void
 frame_addrs_fill(struct frame_addrs *out, const struct net_conf *conf)
 {
@@ -38,7 +46,7 @@ frame_addrs_fill(struct frame_addrs *out, const struct net_conf *conf)
 	out->other_stack = conf->other_stack;
 	out->count = (uint8_t)conf->addr_count;
 	for (unsigned i = 0; i < conf->addr_count; i++)
-		memcpy(out->gid[i], conf->addr[i].gid, 16);
+		frame_addr_add(out, i, conf->addr[i].gid);
 	gid_link_local(conf->mac, out->link_local);
 }
 

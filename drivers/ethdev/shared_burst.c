@@ -88,20 +88,33 @@ group_joined(const struct shared_port *port, const uint8_t mac[6])
 
 /* ---- Frames ---- */
 
-static inline enum frame_owner
-mbuf_owner(const struct frame_addrs *addrs, const struct rte_mbuf *m)
+static enum frame_owner
+mbuf_owner_slow(const struct frame_addrs *addrs, const struct rte_mbuf *m)
 {
 	int tci = m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED ? m->vlan_tci : -1;
 	uint32_t len = rte_pktmbuf_pkt_len(m);
 	uint8_t headers[HEADERS];
 
-	if (unlikely(m->ol_flags & RTE_MBUF_F_RX_QINQ_STRIPPED))
+	if (m->ol_flags & RTE_MBUF_F_RX_QINQ_STRIPPED)
 		return FRAME_APP;
 	if (likely(m->nb_segs == 1 || m->data_len >= HEADERS))
 		return frame_owner(
 			addrs, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, tci);
 	len = RTE_MIN(len, (uint32_t)HEADERS);
 	return frame_owner(addrs, rte_pktmbuf_read(m, 0, len, headers), len, tci);
+}
+
+static inline enum frame_owner
+mbuf_owner(const struct frame_addrs *addrs, const struct rte_mbuf *m)
+{
+	const uint64_t stripped =
+		RTE_MBUF_F_RX_VLAN_STRIPPED | RTE_MBUF_F_RX_QINQ_STRIPPED;
+
+	if (likely((m->ol_flags & stripped) == 0 &&
+		    frame_is_roce_ipv4(
+			    addrs, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len)))
+		return FRAME_ROCADE;
+	return mbuf_owner_slow(addrs, m);
 }
 
 static void

@@ -132,6 +132,8 @@ expect(const char *what, enum frame_owner want, enum frame_owner want_other)
 
 	assert_non_null(copy);
 	memcpy(copy, frame, len);
+	/* The quick answer is never another one. */
+	assert_true(!frame_is_roce_ipv4(&addrs, copy, len) || want == FRAME_ROCADE);
 	if (frame_owner(&addrs, copy, len, -1) != want ||
 		frame_owner(&beside, copy, len, -1) != want_other)
 		fail_msg("%s: %d, beside another stack %d", what,
@@ -161,6 +163,8 @@ roce_to_own_addresses_is_rocades(void **state)
 		udp_frame(others[i], 4791, -1);
 		expect(others[i], FRAME_APP, FRAME_APP);
 	}
+	udp_frame(OURS4, 4791, -1);
+	assert_true(frame_is_roce_ipv4(&addrs, frame, len));
 	/* TCP to an address of Rocade, and a later fragment of a datagram. */
 	ip_frame(OURS4, 6, (const uint8_t[20]){0x12, 0xB7, 0x12, 0xB7}, 20, -1);
 	expect("TCP", FRAME_APP, FRAME_APP);
