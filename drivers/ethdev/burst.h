@@ -12,7 +12,8 @@
 struct ethdev_queue {
 	uint16_t port_id;
 	uint16_t queue_id;
-	int wait_fd; /* readable when frames may be waiting; -1: there is none */
+	int wait_fd;    /* readable when frames may be waiting; -1: there is none */
+	bool always_on; /* a descriptor of the kernel: nothing is to be turned on */
 	struct rte_mempool *pool;
 } LINE_ALIGNED;
 

@@ -166,6 +166,25 @@ rss_choose(struct ethdev *dev, struct rte_eth_conf *eth)
 	eth->rx_adv_conf.rss_conf.rss_hf = hash;
 }
 
+/* Without link interrupts: a device may have too few vectors for both, and then reports an old
+ * link state for ever. */
+static int
+configure_with_interrupts(struct ethdev *dev, struct rte_eth_conf *eth)
+{
+	int ret;
+
+	eth->intr_conf.rxq = 1;
+	ret = rte_eth_dev_configure(
+		dev->port_id, dev->queue_count, dev->queue_count, eth);
+	eth->intr_conf.rxq = ret == 0;
+	if (ret != 0 && ret != -EBUSY)
+		log_info(
+			"%s rejects receive interrupts (%s): a sleeping engine looks for "
+			"packets every millisecond",
+			dev->name, strerror(-ret));
+	return ret;
+}
+
 static int
 ethdev_configure(
 	struct ethdev *dev, const struct ethdev_conf *conf, char *err, size_t err_size)
@@ -173,15 +192,16 @@ ethdev_configure(
 	struct rte_eth_conf eth = {.rxmode.mtu = mtu_to_set(dev)};
 	int ret;
 
-	eth.intr_conf.rxq = conf->rx_interrupts;
-	/* With link interrupts the link state is known without asking the PMD. */
-	if (*dev->info.dev_flags & RTE_ETH_DEV_INTR_LSC)
-		eth.intr_conf.lsc = 1;
-
 	offloads_choose(dev, conf, &eth);
 	rss_choose(dev, &eth);
-	ret = rte_eth_dev_configure(
-		conf->port_id, dev->queue_count, dev->queue_count, &eth);
+	ret = dev->rx_interrupts ? configure_with_interrupts(dev, &eth) : -ENOTSUP;
+	if (ret != 0 && ret != -EBUSY) {
+		dev->rx_interrupts = false;
+		/* With link interrupts the link state is known without asking the PMD. */
+		eth.intr_conf.lsc = (*dev->info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0;
+		ret = rte_eth_dev_configure(
+			conf->port_id, dev->queue_count, dev->queue_count, &eth);
+	}
 	if (ret == -EBUSY)
 		return ethdev_fail(err, err_size, ret,
 			"%s is started already: stop it, Rocade starts it", dev->name);
@@ -374,9 +394,8 @@ ethdev_close(void *drv)
 {
 	struct ethdev *dev = drv;
 
+	ethdev_interrupts_close(dev->queue, dev->queue_count);
 	(void)rte_eth_dev_stop(dev->port_id);
-	for (uint16_t i = 0; i < dev->queue_count; i++)
-		ethdev_interrupt_close(&dev->queue[i]);
 	/* Only this removes the pool's buffers from the descriptor rings. */
 	(void)rte_eth_dev_close(dev->port_id);
 	interrupts_drain();
@@ -403,22 +422,6 @@ static const struct port_ops ethdev_ops = {
 	.close = ethdev_close,
 };
 
-static void
-interrupts_open(struct ethdev *dev)
-{
-	int rc = 0;
-
-	for (uint16_t i = 0; i < dev->queue_count && rc == 0; i++)
-		rc = ethdev_interrupt_open(&dev->queue[i]);
-	if (rc == 0)
-		return;
-	log_info("%s has no receive interrupts (%s): a sleeping engine looks for packets "
-		 "every millisecond",
-		dev->name, strerror(-rc));
-	for (uint16_t i = 0; i < dev->queue_count; i++)
-		ethdev_interrupt_close(&dev->queue[i]);
-}
-
 static int
 ethdev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 {
@@ -435,7 +438,7 @@ ethdev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 			dev->name, strerror(-ret));
 	dev->all_multicast = rte_eth_allmulticast_enable(dev->port_id) == 0;
 	if (dev->rx_interrupts)
-		interrupts_open(dev);
+		ethdev_interrupts_open(dev->queue, dev->queue_count, dev->name);
 	ethdev_link_wait(dev);
 	memset(port, 0, sizeof(*port));
 	port->ops = &ethdev_ops;

@@ -1,39 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control path. */
 #include <errno.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include <rte_interrupts.h>
 
+#include "base/base_log.h"
 #include "ethdev/ethdev_interrupt.h"
 
-/* The descriptors of PMDs differ in how an interrupt is taken off: some must not be read.
- * rte_epoll_wait() knows, so each queue has an epoll set for it. */
-int
-ethdev_interrupt_open(struct ethdev_queue *q)
-{
-	int epoll_fd = epoll_create1(EPOLL_CLOEXEC), rc;
-
-	if (epoll_fd < 0)
-		return -errno;
-	rc = rte_eth_dev_rx_intr_ctl_q(
-		q->port_id, q->queue_id, epoll_fd, RTE_INTR_EVENT_ADD, NULL);
-	if (rc == 0)
-		rc = rte_eth_dev_rx_intr_enable(q->port_id, q->queue_id);
-	if (rc == 0)
-		rc = rte_eth_dev_rx_intr_disable(q->port_id, q->queue_id);
-	/* -ENOTSUP: a descriptor of the kernel (net_tap), which is always on. */
-	if (rc != 0 && rc != -ENOTSUP) {
-		close(epoll_fd);
-		return rc < 0 ? rc : -EIO;
-	}
-	q->wait_fd = epoll_fd;
-	return 0;
-}
-
-void
-ethdev_interrupt_close(struct ethdev_queue *q)
+static void
+queue_interrupt_close(struct ethdev_queue *q)
 {
 	if (q->wait_fd < 0)
 		return;
@@ -43,13 +21,64 @@ ethdev_interrupt_close(struct ethdev_queue *q)
 	q->wait_fd = -1;
 }
 
+/* The descriptors of PMDs differ in how an interrupt is taken off: some must not be read.
+ * rte_epoll_wait() knows, so each queue has an epoll set for it. */
+static int
+queue_interrupt_open(struct ethdev_queue *q)
+{
+	int epoll_fd = epoll_create1(EPOLL_CLOEXEC), rc;
+
+	if (epoll_fd < 0)
+		return -errno;
+	rc = rte_eth_dev_rx_intr_ctl_q(
+		q->port_id, q->queue_id, epoll_fd, RTE_INTR_EVENT_ADD, NULL);
+	if (rc != 0) {
+		close(epoll_fd);
+		return rc < 0 ? rc : -EIO;
+	}
+	q->wait_fd = epoll_fd;
+	rc = rte_eth_dev_rx_intr_enable(q->port_id, q->queue_id);
+	/* net_tap has a descriptor, which the kernel makes readable at any time. */
+	q->always_on = rc == -ENOTSUP;
+	if (rc == 0) /* mlx5 returns -EAGAIN if there was no interrupt yet */
+		(void)rte_eth_dev_rx_intr_disable(q->port_id, q->queue_id);
+	if (rc == 0 || q->always_on)
+		return 0;
+	queue_interrupt_close(q);
+	return rc;
+}
+
+void
+ethdev_interrupts_open(struct ethdev_queue *queues, unsigned n, const char *name)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < n && rc == 0; i++)
+		rc = queue_interrupt_open(&queues[i]);
+	if (rc == 0)
+		return;
+	log_info("%s has no receive interrupts (%s): a sleeping engine looks for packets "
+		 "every millisecond",
+		name, strerror(-rc));
+	ethdev_interrupts_close(queues, n);
+}
+
+void
+ethdev_interrupts_close(struct ethdev_queue *queues, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		queue_interrupt_close(&queues[i]);
+}
+
 void
 ethdev_rx_arm(void *queue, bool on)
 {
 	const struct ethdev_queue *q = queue;
 	struct rte_epoll_event event;
 
-	if (q->wait_fd < 0)
+	/* Not taken off, such a descriptor stays readable for as long as frames wait. The burst of
+	 * net_tap may return none for a moment although there are some. */
+	if (q->wait_fd < 0 || q->always_on)
 		return;
 	if (on) {
 		(void)rte_eth_dev_rx_intr_enable(q->port_id, q->queue_id);

@@ -5,9 +5,11 @@
 
 #include "ethdev/burst.h"
 
-/* Sets q->wait_fd. The port is started, with rxq of rte_eth_intr_conf. Returns 0 or -errno. */
-int ethdev_interrupt_open(struct ethdev_queue *q);
-void ethdev_interrupt_close(struct ethdev_queue *q);
+/* Sets wait_fd of the queues of a started port, which was configured with rxq of struct
+ * rte_eth_intr_conf, if it has interrupts. name: of the port, for the log. */
+void ethdev_interrupts_open(struct ethdev_queue *queues, unsigned n, const char *name);
+/* Before the port is stopped. */
+void ethdev_interrupts_close(struct ethdev_queue *queues, unsigned n);
 
 /* For struct port_ops. */
 void ethdev_rx_arm(void *queue, bool on);

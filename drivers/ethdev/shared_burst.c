@@ -168,10 +168,11 @@ frames_split(struct shared_queue *q, struct rte_mbuf **frames, unsigned n,
 }
 
 uint16_t
-shared_input(struct shared_queue *q, struct rte_mbuf **frames, uint16_t n)
+shared_input(struct shared_queue *q, struct rte_mbuf **frames, uint16_t n, bool *queued)
 {
 	unsigned kept = 0;
 
+	*queued = false;
 	if (unlikely(__atomic_load_n(&q->port->gone, __ATOMIC_RELAXED)))
 		return n;
 	for (unsigned at = 0; at < n;) {
@@ -187,6 +188,7 @@ shared_input(struct shared_queue *q, struct rte_mbuf **frames, uint16_t n)
 		if (our_count == 0)
 			continue;
 		took = rte_ring_enqueue_burst(q->input, (void **)ours, our_count, NULL);
+		*queued = true;
 		if (unlikely(took < our_count)) {
 			count_add(&q->input_full, our_count - took);
 			rte_pktmbuf_free_bulk(ours + took, our_count - took);

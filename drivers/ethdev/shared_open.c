@@ -115,11 +115,13 @@ EXPORT uint16_t
 rocade_engine_input(struct rocade_engine *engine, struct rte_mbuf **frames, uint16_t n)
 {
 	struct shared_queue *q = queue_of(engine);
+	bool queued;
 
 	if (unlikely(q == NULL))
 		return n;
-	n = shared_input(q, frames, n);
-	engine_wake(engine->engine);
+	n = shared_input(q, frames, n, &queued);
+	if (queued)
+		engine_wake(engine->engine);
 	return n;
 }
 

@@ -75,7 +75,9 @@ void shared_pool_release(struct shared_port *port);
 /* shared_burst.c */
 unsigned shared_rx_burst(void *queue, struct pkt *pkts, unsigned n);
 unsigned shared_tx_burst(void *queue, struct pkt *pkts, unsigned n);
-uint16_t shared_input(struct shared_queue *q, struct rte_mbuf **frames, uint16_t n);
+/* *queued: the engine has to be woken. */
+uint16_t shared_input(
+	struct shared_queue *q, struct rte_mbuf **frames, uint16_t n, bool *queued);
 uint16_t shared_exceptions(struct shared_queue *q, struct rte_mbuf **frames, uint16_t n);
 /* Publish addresses and the MACs of groups for the calls above. One thread at a time. */
 void shared_groups_set(struct shared_port *port, const uint8_t (*macs)[6], unsigned n);

@@ -150,13 +150,14 @@ unsigned rocade_engine_poll(struct rocade_engine *engine);
  *   ...
  *   while (rocade_engine_poll(engine) != 0) ...       nothing to do?
  *   if (rocade_engine_arm(engine) == 0) {
- *           epoll_wait(...);
+ *           if (ibv_poll_cq(...) found nothing)
+ *                   epoll_wait(...);
  *           rocade_engine_disarm(engine);
  *   }
  *
  * The descriptor is readable when a packet may have arrived, when a timer of the engine is due,
  * and after another thread has posted to one of its QPs or called a function that gives it work.
- * Completions are not announced: look for them before you sleep. No thread may poll the engine
+ * Completions are not announced: look for them between arm and wait. No thread may poll the engine
  * between rocade_engine_arm() and rocade_engine_disarm().
  */
 

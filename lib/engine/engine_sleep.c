@@ -11,8 +11,11 @@
 #include "engine/engine_sleep.h"
 #include "engine/engine_wake.h"
 
-/* Where the port does not announce packets, the engine looks for them this often. */
+/* Where the port does not announce packets, the engine looks for them this often: first, and after
+ * a number of sleeps without any. */
 #define POLL_NS NS_PER_MS
+#define POLL_IDLE_NS (4 * NS_PER_MS)
+#define IDLE_SLEEPS 64
 /* No sleep is longer: the link is polled in between. */
 #define LONGEST_NS (100 * NS_PER_MS)
 
@@ -44,11 +47,11 @@ fds_create(struct engine_sleep *s, int rx_fd)
 			: 0;
 	if (s->timer_fd == 0)
 		return -errno;
-	s->has_rx = rx_fd >= 0;
+	s->rx_fd = rx_fd + 1;
 	rc = sleep_fd_add(s->epoll_fd - 1, s->wake_fd - 1);
 	if (rc == 0)
 		rc = sleep_fd_add(s->epoll_fd - 1, s->timer_fd - 1);
-	if (rc == 0 && s->has_rx)
+	if (rc == 0 && rx_fd >= 0)
 		rc = sleep_fd_add(s->epoll_fd - 1, rx_fd);
 	return rc;
 }
@@ -87,22 +90,56 @@ sleep_fd_drain(int fd)
 	(void)got;
 }
 
+/* The queue may have been wrapped since the descriptor was created (drivers/impair). */
 static void
-rx_arm(struct engine *e, bool on)
+rx_arm(struct engine *e)
 {
-	const struct port_queue *q = &e->io.queue;
+	struct engine_sleep *s = &e->sleep;
+	struct port_queue queue;
 
-	if (e->sleep.has_rx && q->ops->rx_arm != NULL)
-		q->ops->rx_arm(q->queue, on);
+	engine_lock(e);
+	queue = e->io.queue;
+	rte_ticketlock_unlock(&e->lock);
+	s->armed = (struct port_queue){0};
+	if (s->rx_fd == 0 || queue.ops->wait_fd(queue.queue) + 1 != s->rx_fd)
+		return;
+	s->armed = queue;
+	if (queue.ops->rx_arm != NULL)
+		queue.ops->rx_arm(queue.queue, true);
+}
+
+static void
+rx_disarm(struct engine *e)
+{
+	const struct port_queue *queue = &e->sleep.armed;
+
+	if (queue->ops != NULL && queue->ops->rx_arm != NULL)
+		queue->ops->rx_arm(queue->queue, false);
 }
 
 /* The control engine resolves neighbours for the others and sends on QP 1 for them, and they
  * learn of it in a pass. Engines do not wake each other for that. */
 static bool
+serves_others(const struct engine *e)
+{
+	return e->is_control && e->dev->engine_count > 1;
+}
+
+static bool
 waits_for_others(const struct engine *e)
 {
-	return (e->is_control && e->dev->engine_count > 1) ||
-	       !TAILQ_EMPTY(&e->unresolved) || !TAILQ_EMPTY(&e->peers.asking);
+	return !TAILQ_EMPTY(&e->unresolved) || !TAILQ_EMPTY(&e->peers.asking);
+}
+
+static uint64_t
+poll_interval_ns(struct engine *e)
+{
+	struct engine_sleep *s = &e->sleep;
+	uint64_t packets = e->stats.rx_packets + e->stats.tx_packets;
+
+	s->idle = packets != s->packets ? 0 : s->idle + (s->idle < IDLE_SLEEPS);
+	s->packets = packets;
+	return s->idle < IDLE_SLEEPS ? POLL_NS : POLL_IDLE_NS;
 }
 
 /* 0: no time to sleep. */
@@ -110,8 +147,12 @@ static uint64_t
 sleep_ns(struct engine *e, uint64_t now)
 {
 	uint64_t until = engine_deadline(e);
-	uint64_t most = e->sleep.has_rx && !waits_for_others(e) ? LONGEST_NS : POLL_NS;
+	uint64_t most = poll_interval_ns(e);
 
+	if (waits_for_others(e))
+		most = POLL_NS;
+	else if (e->sleep.armed.ops != NULL && !serves_others(e))
+		most = LONGEST_NS;
 	return until <= now ? 0 : RTE_MIN(until - now, most);
 }
 
@@ -131,12 +172,13 @@ engine_sleep_begin(struct engine *e)
 	uint64_t ns = 0;
 
 	__atomic_store_n(asleep, 1, __ATOMIC_RELAXED);
-	/* Pairs with the compiler's fence in engine_wake_if_asleep(). */
-	(void)membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-	rx_arm(e, true);
-	/* For what came before others could see that the engine sleeps. */
-	if (engine_poll(e) == 0)
+	rx_arm(e);
+	/* Pairs with the compiler's fence in engine_wake_if_asleep(). The engine looks for work
+	 * once more, for what came before others could see that it sleeps. */
+	if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0 && engine_poll(e) == 0)
 		ns = sleep_ns(e, engine_clock());
+	/* Posts of this thread, too, are announced from here on. */
+	__atomic_store_n(&e->tx_thread, 0, __ATOMIC_RELAXED);
 	if (ns == 0) {
 		engine_sleep_end(e);
 		return false;
@@ -149,7 +191,7 @@ void
 engine_sleep_end(struct engine *e)
 {
 	__atomic_store_n(&e->doorbells.asleep, 0, __ATOMIC_RELAXED);
-	rx_arm(e, false);
+	rx_disarm(e);
 	timer_set(&e->sleep, 0);
 	sleep_fd_drain(e->sleep.timer_fd - 1);
 	sleep_fd_drain(e->sleep.wake_fd - 1);

@@ -26,7 +26,11 @@
 /* See engine_sleep.h. Descriptors are kept plus 1: 0 means none. */
 struct engine_sleep {
 	int epoll_fd, wake_fd, timer_fd;
-	bool has_rx; /* the port announces packets */
+	int rx_fd;        /* of the port */
+	uint32_t idle;    /* sleeps in a row between which no packet came or left */
+	uint64_t packets; /* received and sent before the last sleep */
+	/* while the engine sleeps: the queue whose packets rx_fd announces; ops NULL: none */
+	struct port_queue armed;
 };
 
 /* See delayed_ack.h. */

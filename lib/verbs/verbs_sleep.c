@@ -30,7 +30,9 @@ rocade_engine_fd(struct rocade_engine *engine, int *fd)
 		return err;
 	if (engine_is_manual(engine->engine))
 		return rocade_fail(EOPNOTSUPP, "a thread of Rocade runs the engine");
+	pthread_mutex_lock(&engine->port->lock);
 	err = -engine_sleep_open(engine->engine, fd);
+	pthread_mutex_unlock(&engine->port->lock);
 	return err == 0 ? 0
 			: rocade_fail(err, "no descriptor for the engine: %s",
 				  err == EOPNOTSUPP ? "the kernel lacks membarrier(2)"

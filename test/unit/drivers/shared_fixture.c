@@ -18,6 +18,7 @@ struct rte_mempool *pool;
 uint16_t app_port;
 struct flow_rule rules[8];
 bool flows_fail;
+bool input_queued;
 
 static void
 keep_warning(enum log_level level, const char *line, void *arg)
@@ -94,6 +95,12 @@ queue_of(const struct port *port, unsigned index)
 
 	assert_non_null(q);
 	return q;
+}
+
+uint16_t
+frames_input(struct shared_queue *q, struct rte_mbuf **frames, uint16_t n)
+{
+	return shared_input(q, frames, n, &input_queued);
 }
 
 struct rte_mbuf *

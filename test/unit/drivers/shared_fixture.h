@@ -20,6 +20,9 @@ struct shared_open_conf shared_defaults(void);
 /* Opens a port with the address 192.0.2.1. */
 struct port shared_opened(const struct shared_open_conf *conf);
 struct shared_queue *queue_of(const struct port *port, unsigned index);
+/* As shared_input(). */
+uint16_t frames_input(struct shared_queue *q, struct rte_mbuf **frames, uint16_t n);
+extern bool input_queued; /* as shared_input() has said last */
 /* A frame of the application's pool with this number in its last byte. */
 struct rte_mbuf *frame_of(enum frame_kind kind, unsigned number);
 unsigned number_of(const struct rte_mbuf *m);

@@ -42,14 +42,20 @@ input_takes_what_is_rocades(void **state)
 		frame_of(KIND_ROCE, 2), frame_of(KIND_ARP_FOR_ALL, 3),
 		frame_of(KIND_TCP, 4), frame_of(KIND_ROCE, 5)};
 
-	assert_int_equal(shared_input(queue_of(&port, 0), frames, 6), 3);
+	assert_int_equal(frames_input(queue_of(&port, 0), frames, 6), 3);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(number_of(frames[i]), left[i]);
 		rte_pktmbuf_free(frames[i]);
 	}
 	expect_received(&port, taken, sizeof(taken));
 	assert_int_equal(pool_used(), 0);
-	assert_int_equal(shared_input(queue_of(&port, 0), frames, 0), 0);
+	assert_true(input_queued);
+	assert_int_equal(frames_input(queue_of(&port, 0), frames, 0), 0);
+	/* The engine need not be woken for frames of the application. */
+	frames[0] = frame_of(KIND_TCP, 1);
+	assert_int_equal(frames_input(queue_of(&port, 0), frames, 1), 1);
+	assert_false(input_queued);
+	rte_pktmbuf_free(frames[0]);
 	port.ops->close(port.drv);
 }
 
@@ -70,7 +76,7 @@ long_input_keeps_the_order(void **state)
 		if (roce)
 			taken[taken_count++] = (uint8_t)i;
 	}
-	assert_int_equal(shared_input(queue_of(&port, 0), frames, RTE_DIM(frames)),
+	assert_int_equal(frames_input(queue_of(&port, 0), frames, RTE_DIM(frames)),
 		RTE_DIM(frames) - taken_count);
 	for (unsigned i = 0; i < RTE_DIM(frames); i++) {
 		if (i % 3 != 0 && i < 150)
@@ -96,7 +102,7 @@ frames_that_find_no_room_are_counted(void **state)
 	for (unsigned i = 0; i < 10; i++) {
 		struct rte_mbuf *m = frame_of(KIND_ROCE, i);
 
-		assert_int_equal(shared_input(q, &m, 1), 0);
+		assert_int_equal(frames_input(q, &m, 1), 0);
 	}
 	assert_int_equal(q->input_full, 2);
 	assert_int_equal(pool_used(), 8);
@@ -105,7 +111,7 @@ frames_that_find_no_room_are_counted(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		struct rte_mbuf *m = frame_of(KIND_ROCE, i);
 
-		assert_int_equal(shared_input(q, &m, 1), 0);
+		assert_int_equal(frames_input(q, &m, 1), 0);
 	}
 	port.ops->close(port.drv);
 	assert_int_equal(pool_used(), 0);
@@ -169,7 +175,7 @@ queue_and_input_take_turns(void **state)
 		struct rte_mbuf *m = frame_of(KIND_ROCE, 1);
 
 		app_sends(0, frame_of(KIND_ROCE, 0));
-		assert_int_equal(shared_input(queue_of(&port, 0), &m, 1), 0);
+		assert_int_equal(frames_input(queue_of(&port, 0), &m, 1), 0);
 	}
 	for (unsigned pass = 0; pass < 2; pass++) {
 		unsigned n = port.ops->rx_burst(port.queues[0], pkts, PKT_BURST);
@@ -198,13 +204,13 @@ groups_are_for_both_once_joined(void **state)
 	struct port port = shared_opened(&conf);
 	struct rte_mbuf *m = frame_of(KIND_GROUP, 1);
 
-	assert_int_equal(shared_input(queue_of(&port, 0), &m, 1), 1);
+	assert_int_equal(frames_input(queue_of(&port, 0), &m, 1), 1);
 	expect_received(&port, NULL, 0);
 	port.ops->set_groups(port.drv, macs, 2);
-	assert_int_equal(shared_input(queue_of(&port, 0), &m, 1), 1);
+	assert_int_equal(frames_input(queue_of(&port, 0), &m, 1), 1);
 	expect_received(&port, (const uint8_t[]){1}, 1);
 	port.ops->set_groups(port.drv, macs, 1);
-	assert_int_equal(shared_input(queue_of(&port, 0), &m, 1), 1);
+	assert_int_equal(frames_input(queue_of(&port, 0), &m, 1), 1);
 	expect_received(&port, NULL, 0);
 	rte_pktmbuf_free(m);
 	port.ops->close(port.drv);
@@ -225,12 +231,12 @@ copies_leave_room(void **state)
 	port = shared_opened(&conf);
 	q = queue_of(&port, 0);
 	for (unsigned i = 0; i < 100; i++)
-		assert_int_equal(shared_input(q, &all, 1), 1);
+		assert_int_equal(frames_input(q, &all, 1), 1);
 	assert_int_equal(q->no_copy, 68);
 	for (unsigned i = 0; i < 32; i++) {
 		struct rte_mbuf *m = frame_of(KIND_ROCE, i);
 
-		assert_int_equal(shared_input(q, &m, 1), 0);
+		assert_int_equal(frames_input(q, &m, 1), 0);
 	}
 	assert_int_equal(q->input_full, 0);
 	strcpy(name, q->eth.pool->name);
@@ -253,14 +259,14 @@ unusual_frames_are_understood(void **state)
 	assert_int_equal(rte_pktmbuf_trim(m, 40), 0);
 	assert_non_null(rte_pktmbuf_adj(tail, 20));
 	assert_int_equal(rte_pktmbuf_chain(m, tail), 0);
-	assert_int_equal(shared_input(q, &m, 1), 0);
+	assert_int_equal(frames_input(q, &m, 1), 0);
 	expect_received(&port, (const uint8_t[]){7}, 1);
 	m = frame_of(KIND_ROCE, 8);
 	m->ol_flags |= RTE_MBUF_F_RX_VLAN_STRIPPED;
 	m->vlan_tci = 7;
-	assert_int_equal(shared_input(q, &m, 1), 1); /* of another VLAN */
+	assert_int_equal(frames_input(q, &m, 1), 1); /* of another VLAN */
 	m->vlan_tci = 0;
-	assert_int_equal(shared_input(q, &m, 1), 0);
+	assert_int_equal(frames_input(q, &m, 1), 0);
 	assert_int_equal(port.ops->rx_burst(port.queues[0], pkts, PKT_BURST), 1);
 	assert_int_equal(pkts[0].len, 64); /* the tag is back */
 	port.ops->rx_release(port.queues[0], pkts, 1);
@@ -269,7 +275,7 @@ unusual_frames_are_understood(void **state)
 	m->ol_flags |= RTE_MBUF_F_RX_VLAN_STRIPPED;
 	rte_mbuf_refcnt_update(m, 1);
 	tail = m;
-	assert_int_equal(shared_input(q, &m, 1), 0);
+	assert_int_equal(frames_input(q, &m, 1), 0);
 	assert_int_equal(port.ops->rx_burst(port.queues[0], pkts, PKT_BURST), 1);
 	assert_int_equal(pkts[0].len, 64);
 	assert_int_equal(rte_pktmbuf_pkt_len(tail), 60);
@@ -277,7 +283,7 @@ unusual_frames_are_understood(void **state)
 	rte_pktmbuf_free(tail);
 	m = frame_of(KIND_ROCE, 10);
 	m->ol_flags |= RTE_MBUF_F_RX_QINQ_STRIPPED;
-	assert_int_equal(shared_input(q, &m, 1), 1);
+	assert_int_equal(frames_input(q, &m, 1), 1);
 	rte_pktmbuf_free(m);
 	assert_int_equal(pool_used(), 0);
 	port.ops->close(port.drv);
@@ -355,10 +361,10 @@ addresses_decide(void **state)
 
 	assert_int_equal(gid_parse("192.0.2.2", net.addr[0].gid, NULL), 0);
 	port.ops->set_addresses(port.drv, &net);
-	assert_int_equal(shared_input(queue_of(&port, 0), &m, 1), 1);
+	assert_int_equal(frames_input(queue_of(&port, 0), &m, 1), 1);
 	assert_int_equal(gid_parse("192.0.2.1", net.addr[0].gid, NULL), 0);
 	port.ops->set_addresses(port.drv, &net);
-	assert_int_equal(shared_input(queue_of(&port, 0), &m, 1), 0);
+	assert_int_equal(frames_input(queue_of(&port, 0), &m, 1), 0);
 	expect_received(&port, (const uint8_t[]){9}, 1);
 	port.ops->close(port.drv);
 }
@@ -393,7 +399,7 @@ changes_of_addresses_are_seen_as_a_whole(void **state)
 		struct pkt pkts[PKT_BURST];
 		unsigned n;
 
-		lost += shared_input(queue_of(&port, 0), &m, 1);
+		lost += frames_input(queue_of(&port, 0), &m, 1);
 		taken++;
 		n = port.ops->rx_burst(port.queues[0], pkts, PKT_BURST);
 		port.ops->rx_release(port.queues[0], pkts, n);

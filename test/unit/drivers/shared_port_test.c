@@ -181,7 +181,7 @@ application_closes_its_port_first(void **state)
 	assert_int_equal(rte_eth_dev_stop(conf.port_id), 0);
 	assert_int_equal(rte_eth_dev_close(conf.port_id), 0);
 	assert_false(port.ops->link_up(port.drv));
-	assert_int_equal(shared_input(queue_of(&port, 0), &m, 1), 1);
+	assert_int_equal(frames_input(queue_of(&port, 0), &m, 1), 1);
 	rte_pktmbuf_free(m);
 	assert_int_equal(port.ops->rx_burst(port.queues[0], pkts, PKT_BURST), 0);
 	assert_int_equal(port.ops->tx_alloc(port.queues[0], pkts, 1), 1);
