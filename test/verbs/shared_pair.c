@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_alarm.h>
 #include <rte_arp.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
@@ -256,6 +257,25 @@ send_post(struct side *s, unsigned number)
 	assert_int_equal(ibv_post_send(s->qp, &wr, &bad), 0);
 }
 
+static void
+interrupts_drained(void *arg)
+{
+	__atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
+}
+
+/* net_memif handles the end of its peer in EAL's interrupt thread, in which alarms run, too. The
+ * leak sanitizer must not stop that thread while it allocates. */
+static void
+interrupts_drain(void)
+{
+	bool done = false;
+
+	if (rte_eal_alarm_set(1, interrupts_drained, &done) != 0)
+		return;
+	for (unsigned i = 0; i < 10000 && !__atomic_load_n(&done, __ATOMIC_ACQUIRE); i++)
+		usleep(1000);
+}
+
 unsigned
 app_end(void)
 {
@@ -265,6 +285,7 @@ app_end(void)
 		rte_eth_dev_stop(sides[i].ethdev);
 		rte_eth_dev_close(sides[i].ethdev);
 	}
+	interrupts_drain();
 	left = rte_mempool_in_use_count(pool);
 	if (left != 0)
 		fprintf(stderr, "%u frames of the application are left\n", left);
