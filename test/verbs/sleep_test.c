@@ -259,10 +259,14 @@ timers_wake(void **state)
 	int fd = fd_of(&sides[0]);
 	double end = clock_s() + LIMIT_S;
 	struct rocade_stat stats[256];
-	double shortest = LIMIT_S;
+	double first = 0;
 	uint64_t timeouts = 0;
 	unsigned n;
 
+	/* The next hop is known after this, and needs no polls. */
+	recv_post(&sides[1], 0);
+	send_post(&sides[0], 1);
+	message_arrives();
 	recv_post(&sides[1], 0);
 	send_post(&sides[0], 1);
 	while (timeouts == 0) {
@@ -271,8 +275,8 @@ timers_wake(void **state)
 			double slept = clock_s();
 
 			assert_true(is_readable(fd, 10000));
-			slept = clock_s() - slept;
-			shortest = slept < shortest ? slept : shortest;
+			if (first == 0)
+				first = clock_s() - slept;
 			rocade_engine_disarm(engine_of(&sides[0]));
 		}
 		n = rocade_port_stats(sides[0].port, -1, stats, 256);
@@ -281,8 +285,8 @@ timers_wake(void **state)
 				timeouts = stats[i].value;
 		}
 	}
-	/* The tail-loss probes come first, after a few round trips. */
-	assert_true(shortest < 0.09);
+	/* The tail-loss probe comes first, after a few round trips. */
+	assert_true(first < 0.09);
 	message_arrives();
 }
 

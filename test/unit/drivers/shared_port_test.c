@@ -178,6 +178,10 @@ application_closes_its_port_first(void **state)
 	assert_int_equal(rte_eth_dev_start(conf.port_id), 0);
 	conf.shared.rx_queues = true;
 	port = shared_opened(&conf);
+	memcpy(rte_pktmbuf_mtod(m, uint8_t *), port.mac, 6);
+	assert_int_equal(frames_input(queue_of(&port, 0), &m, 1), 0);
+	assert_int_equal(port.ops->rx_burst(port.queues[0], pkts, PKT_BURST), 1);
+	m = pkts[0].owner;
 	assert_int_equal(rte_eth_dev_stop(conf.port_id), 0);
 	assert_int_equal(rte_eth_dev_close(conf.port_id), 0);
 	assert_false(port.ops->link_up(port.drv));
