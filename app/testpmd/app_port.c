@@ -72,7 +72,6 @@ app_port_open(const struct conf *conf, const struct rocade_port_conf *port_conf,
 {
 	struct rocade_shared_conf shared = {
 		.size = sizeof(shared), .rx_queues = conf->shared == SHARED_QUEUES};
-	struct rocade_port_conf read = *port_conf;
 	struct app_port *app = calloc(1, sizeof(*app));
 	int rc;
 
@@ -88,7 +87,7 @@ app_port_open(const struct conf *conf, const struct rocade_port_conf *port_conf,
 		rc = port_start(app, port_conf->mtu);
 	if (rc != 0) {
 		error_set(err, "cannot start port %u: %s", app->id, strerror(-rc));
-	} else if (rocade_open_shared(&read, &shared, port) != 0) {
+	} else if (rocade_open_shared(port_conf, &shared, port) != 0) {
 		error_set(err, "cannot open port %u: %s", app->id, rocade_error());
 		rc = -1;
 	}

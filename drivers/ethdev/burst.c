@@ -199,3 +199,9 @@ ethdev_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 	}
 	return sent;
 }
+
+int
+ethdev_wait_fd(void *queue)
+{
+	return ((const struct ethdev_queue *)queue)->wait_fd;
+}

@@ -9,6 +9,11 @@
 
 #include "port/port.h"
 
+#define L2_BYTES (RTE_ETHER_HDR_LEN + 4u) /* with a VLAN tag */
+/* of the pools: bursts per queue, in hand-off rings, tx backlogs and engines */
+#define BURSTS_IN_FLIGHT 64
+#define POOL_CACHE 256
+
 struct ethdev_queue {
 	uint16_t port_id;
 	uint16_t queue_id;
@@ -28,5 +33,6 @@ unsigned ethdev_rx_burst(void *queue, struct pkt *pkts, unsigned n);
 unsigned ethdev_tx_alloc(void *queue, struct pkt *pkts, unsigned n);
 unsigned ethdev_tx_burst(void *queue, struct pkt *pkts, unsigned n);
 void ethdev_release(void *queue, struct pkt *pkts, unsigned n);
+int ethdev_wait_fd(void *queue);
 
 #endif

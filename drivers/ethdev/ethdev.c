@@ -20,9 +20,6 @@
 #define DESC_DEFAULT 1024
 #define MTU_MIN 576 /* every IPv4 host accepts that (RFC 791) */
 #define ETHDEV_MTU_MAX 9600
-#define L2_BYTES (RTE_ETHER_HDR_LEN + 4u) /* with a VLAN tag */
-#define BURSTS_IN_FLIGHT 64 /* per queue, in hand-off rings, tx backlogs and engines */
-#define POOL_CACHE 256
 #define ROOM_STEP 1024 /* many NICs take receive buffers in units of this */
 #define LINK_WAIT_MS 250
 #define LINK_STEP_MS 10
@@ -345,6 +342,8 @@ ethdev_struct_alloc(const struct ethdev_conf *conf)
 	dev->port_id = conf->port_id;
 	dev->queue_count = conf->queues;
 	dev->rx_interrupts = conf->rx_interrupts;
+	for (uint16_t i = 0; i < conf->queues; i++)
+		dev->queue[i].wait_fd = -1;
 	dev->queues = calloc(conf->queues, sizeof(dev->queues[0]));
 	if (dev->queues == NULL) {
 		alloc_put(&alloc_plain, dev, size);
@@ -400,12 +399,6 @@ ethdev_close(void *drv)
 	(void)rte_eth_dev_close(dev->port_id);
 	interrupts_drain();
 	ethdev_struct_free(dev);
-}
-
-static int
-ethdev_wait_fd(void *queue)
-{
-	return ((const struct ethdev_queue *)queue)->wait_fd;
 }
 
 static const struct port_ops ethdev_ops = {

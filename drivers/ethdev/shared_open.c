@@ -15,19 +15,14 @@
 static int
 shared_conf_read(const struct rocade_shared_conf *shared, struct rocade_shared_conf *out)
 {
-	const uint8_t *bytes = (const uint8_t *)shared;
+	int err;
 
 	if (shared == NULL)
 		return rocade_fail(EINVAL, "no configuration of the shared port given");
-	if (shared->size < sizeof(*shared))
-		return rocade_fail(EINVAL,
-			"size: %zu is not sizeof(struct rocade_shared_conf), %zu",
-			shared->size, sizeof(*shared));
-	for (size_t i = sizeof(*shared); i < shared->size; i++) {
-		if (bytes[i] != 0)
-			return rocade_fail(EINVAL,
-				"size: a member behind those that this library knows is not 0");
-	}
+	err = conf_size_check(
+		shared, shared->size, sizeof(*shared), "struct rocade_shared_conf");
+	if (err != 0)
+		return err;
 	*out = *shared;
 	return 0;
 }

@@ -11,9 +11,7 @@
 #include "ethdev/ethdev_fail.h"
 #include "ethdev/shared_port.h"
 
-#define BURSTS_IN_FLIGHT 64 /* per queue, in hand-off rings, tx backlogs and engines */
 #define TX_DESC_ASSUMED 1024
-#define POOL_CACHE 256
 #define POOL_WAIT_US 100000
 #define POOL_STEP_US 1000
 

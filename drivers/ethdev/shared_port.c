@@ -24,6 +24,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shared_ports ports = LIST_HEAD_INITIALIZER(ports);
 static unsigned opened; /* numbers names */
 
+static bool
+is_gone(const struct shared_port *port)
+{
+	return __atomic_load_n(&port->gone, __ATOMIC_RELAXED);
+}
+
 /* ---- Checks ---- */
 
 static int
@@ -42,11 +48,6 @@ queues_check(
 			"%s has no queues: the application has to configure and start it "
 			"first",
 			name);
-	if (s->steer && !(info.dev_capa & RTE_ETH_DEV_CAPA_FLOW_RULE_KEEP))
-		log_warn(
-			"%s loses flow rules when it is stopped: open the device of Rocade "
-			"again then",
-			name);
 	if (s->steer && !s->rx_queues)
 		return ethdev_fail(err, err_size, -EINVAL,
 			"steer: it needs receive queues (rx_queues)");
@@ -60,6 +61,11 @@ queues_check(
 			"first_tx_queue: %u to %u are not among the %u transmit queues of %s",
 			s->first_tx_queue, s->first_tx_queue + conf->queues - 1u,
 			info.nb_tx_queues, name);
+	if (s->steer && !(info.dev_capa & RTE_ETH_DEV_CAPA_FLOW_RULE_KEEP))
+		log_warn(
+			"%s loses flow rules when it is stopped: open the device of Rocade "
+			"again then",
+			name);
 	return 0;
 }
 
@@ -100,7 +106,7 @@ overlap_check(
 	{
 		const struct rocade_shared_conf *b = &other->conf;
 
-		if (other->port_id != port->port_id || other->gone)
+		if (other->port_id != port->port_id || is_gone(other))
 			continue;
 		if (a->rx_queues && b->rx_queues &&
 			ranges_meet(a->first_rx_queue, port->queue_count,
@@ -123,12 +129,6 @@ overlap_check(
 }
 
 /* ---- Port interface ---- */
-
-static bool
-is_gone(const struct shared_port *port)
-{
-	return __atomic_load_n(&port->gone, __ATOMIC_RELAXED);
-}
 
 static bool
 shared_link_up(void *drv)
@@ -170,14 +170,6 @@ shared_set_groups(void *drv, const uint8_t (*macs)[6], unsigned n)
 	shared_groups_set(drv, macs, n);
 }
 
-/* rocade_engine_input() wakes the engine. So without a receive queue the
- * descriptor has nothing to announce. */
-static int
-shared_wait_fd(void *queue)
-{
-	return ((const struct shared_queue *)queue)->eth.wait_fd;
-}
-
 static void
 ring_drain(struct rte_ring *ring)
 {
@@ -217,7 +209,7 @@ queues_destroy(struct shared_port *port)
 	for (uint16_t i = 0; i < port->queue_count; i++) {
 		ring_drain(port->queue[i].input);
 		ring_drain(port->queue[i].exceptions);
-		if (port->queue[i].eth.wait_fd > 0)
+		if (port->queue[i].eth.wait_fd >= 0)
 			close(port->queue[i].eth.wait_fd);
 	}
 }
@@ -278,7 +270,7 @@ static const struct port_ops shared_ops = {
 	.tx_alloc = ethdev_tx_alloc,
 	.tx_release = ethdev_release,
 	.tx_burst = shared_tx_burst,
-	.wait_fd = shared_wait_fd,
+	.wait_fd = ethdev_wait_fd,
 	.link_up = shared_link_up,
 	.set_addresses = shared_set_addresses,
 	.set_groups = shared_set_groups,
@@ -311,6 +303,8 @@ struct_alloc(const struct shared_open_conf *conf)
 	port->steer = (struct steer){.port_id = conf->port_id,
 		.first_queue = conf->shared.first_rx_queue,
 		.queues = conf->queues};
+	for (uint16_t i = 0; i < conf->queues; i++)
+		port->queue[i].eth.wait_fd = -1;
 	port->queues = calloc(conf->queues, sizeof(port->queues[0]));
 	if (port->queues != NULL)
 		return port;
@@ -332,8 +326,7 @@ ring_create(const struct shared_port *port, const char *kind, unsigned number,
 /* Threads that share cores pass frames: with RTS one that has lost its core in the middle of an
  * enqueue keeps the others waiting only when many frames have come since. */
 static int
-queues_create(struct shared_port *port, unsigned input_room, unsigned number, char *err,
-	size_t err_size)
+queues_create(struct shared_port *port, unsigned number, char *err, size_t err_size)
 {
 	const struct rocade_shared_conf *conf = &port->conf;
 
@@ -342,13 +335,15 @@ queues_create(struct shared_port *port, unsigned input_room, unsigned number, ch
 
 		q->eth = (struct ethdev_queue){.port_id = port->port_id,
 			.queue_id = (uint16_t)(conf->first_tx_queue + i),
+			/* Without a receive queue there is nothing to announce:
+			 * rocade_engine_input() wakes the engine. */
 			.wait_fd = conf->rx_queues ? -1 : eventfd(0, EFD_CLOEXEC),
 			.pool = port->pool};
 		q->port = port;
 		q->index = i;
 		q->rx_queue = (uint16_t)(conf->first_rx_queue + i);
 		port->queues[i] = q;
-		q->input = ring_create(port, "in", number, i, input_room,
+		q->input = ring_create(port, "in", number, i, port->input_room,
 			RING_F_MP_RTS_ENQ | RING_F_SC_DEQ);
 		if (conf->rx_queues)
 			q->exceptions = ring_create(port, "ex", number, i,
@@ -357,20 +352,20 @@ queues_create(struct shared_port *port, unsigned input_room, unsigned number, ch
 			return ethdev_fail(err, err_size, -ENOMEM,
 				"no memory for rings of %u frames: give EAL more (-m, "
 				"hugepages)",
-				input_room);
+				port->input_room);
 	}
 	return 0;
 }
 
 static uint32_t
-rx_ring_room(const struct shared_port *port, unsigned input_room)
+rx_ring_room(const struct shared_port *port)
 {
 	struct rte_eth_rxq_info info;
 
 	if (port->conf.rx_queues && rte_eth_rx_queue_info_get(port->port_id,
 					    port->conf.first_rx_queue, &info) == 0)
-		return RTE_MIN((uint32_t)info.nb_desc, input_room);
-	return input_room;
+		return RTE_MIN((uint32_t)info.nb_desc, port->input_room);
+	return port->input_room;
 }
 
 /* Some PMDs do not tell: then checksums are computed in software. */
@@ -429,7 +424,7 @@ shared_parts_create(
 	if (ret == 0)
 		ret = shared_pool_create(port, number, err, err_size);
 	if (ret == 0)
-		ret = queues_create(port, port->input_room, number, err, err_size);
+		ret = queues_create(port, number, err, err_size);
 	if (ret == 0 && rte_eth_dev_callback_register(port->port_id,
 				RTE_ETH_EVENT_DESTROY, port_gone, port) != 0)
 		ret = ethdev_fail(err, err_size, -ENOMEM, "no memory for a callback");
@@ -471,6 +466,6 @@ shared_open(
 		shared_free(port);
 		return ret;
 	}
-	port_fill(port, conf, &mac, rx_ring_room(port, port->input_room), out);
+	port_fill(port, conf, &mac, rx_ring_room(port), out);
 	return 0;
 }

@@ -60,8 +60,6 @@ struct shared_open_conf {
 	struct rocade_shared_conf shared;
 };
 
-#define L2_BYTES (RTE_ETHER_HDR_LEN + 4u) /* with a VLAN tag */
-
 /* Fills in port. Returns 0 or -errno, and then writes one sentence to err. */
 int shared_open(const struct shared_open_conf *conf, struct port *port, char *err,
 	size_t err_size);

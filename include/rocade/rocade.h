@@ -79,7 +79,8 @@ struct rocade_port_conf {
 	 * that is a Rocade, too: 1..8; 0: 1. See docs/protocol.md 20.7. */
 	uint16_t paths;
 	/* Set up receive interrupts of an ethdev port, for rocade_engine_arm(). Where the PMD has
-	 * none, a sleeping engine looks for packets every millisecond. */
+	 * none, a sleeping engine looks for packets every millisecond, and every 4 ms when none
+	 * has come for a while. */
 	bool rx_interrupts;
 };
 

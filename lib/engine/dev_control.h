@@ -6,8 +6,8 @@
 
 #include "engine/dev.h"
 
-/* Tells the port its addresses, and which multicast MACs to receive. With dev->lock held, or before the
- * device is in use. */
+/* Tells the port its addresses, and which multicast MACs to receive. With dev->lock held, or
+ * before the device is in use. */
 void dev_filter_set(struct dev *dev);
 
 /* As dev_qp_stop(), with dev->lock and all engine locks held. */

@@ -82,18 +82,17 @@ port_net_read(const char *addresses, const char *gateway4, const char *gateway6,
 	return err;
 }
 
-static int
-conf_size_check(const struct rocade_port_conf *conf)
+int
+conf_size_check(const void *conf, size_t size, size_t known, const char *type)
 {
-	const uint8_t *bytes = (const uint8_t *)conf;
+	const uint8_t *bytes = conf;
 
-	if (conf->size < sizeof(*conf))
-		return rocade_fail(EINVAL,
-			"size: %zu is not sizeof(struct rocade_port_conf), %zu",
-			conf->size, sizeof(*conf));
+	if (size < known)
+		return rocade_fail(
+			EINVAL, "size: %zu is not sizeof(%s), %zu", size, type, known);
 	/* A caller with a newer header is accepted if it sets no member that is unknown
 	 * here. */
-	for (size_t i = sizeof(*conf); i < conf->size; i++) {
+	for (size_t i = known; i < size; i++) {
 		if (bytes[i] != 0)
 			return rocade_fail(EINVAL,
 				"size: a member behind those that this library knows is not 0");
@@ -134,7 +133,7 @@ port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out
 
 	if (conf == NULL)
 		return rocade_fail(EINVAL, "no configuration given");
-	err = conf_size_check(conf);
+	err = conf_size_check(conf, conf->size, sizeof(*conf), "struct rocade_port_conf");
 	if (err == 0)
 		err = conf_ranges_check(conf);
 	if (err == 0)

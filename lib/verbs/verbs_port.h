@@ -52,6 +52,10 @@ struct rocade_port {
 int port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out_conf,
 	struct dev_conf *out);
 
+/* Checks the member size of a configuration, of which this library knows so many bytes. Returns 0
+ * or EINVAL with its text. type: its name in the text. */
+int conf_size_check(const void *conf, size_t size, size_t known, const char *type);
+
 /* Converts addresses and gateways, each if it is not NULL; leaves the rest of net
  * unchanged. Returns 0 or EINVAL with its text. */
 int port_net_read(const char *addresses, const char *gateway4, const char *gateway6,

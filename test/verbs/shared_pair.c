@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_alarm.h>
@@ -19,6 +20,15 @@
 
 struct side sides[2] = {{.address = "192.0.2.1/24"}, {.address = "192.0.2.2/24"}};
 struct rte_mempool *pool;
+
+double
+clock_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
 
 /* ---- The application ---- */
 

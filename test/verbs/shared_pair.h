@@ -30,6 +30,7 @@ struct side {
 extern struct side sides[2];
 extern struct rte_mempool *pool; /* of the application */
 
+double clock_s(void);
 /* Starts EAL and the application's ports: the setup of a group of tests. */
 int app_start(void **state);
 /* Stops the ports. Returns how many frames of the application are left. */

@@ -5,7 +5,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-#include <time.h>
 
 #include <rte_mbuf.h>
 
@@ -15,15 +14,6 @@
 
 #define LIMIT_S 30
 #define MESSAGES 2000
-
-static double
-clock_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static void
 message_check(struct side *s, const struct ibv_wc *wc, unsigned number)

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "shared_pair.h"
@@ -20,15 +19,6 @@
 
 #define LIMIT_S 30
 #define EXCHANGES 500
-
-static double
-clock_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static struct rocade_engine *
 engine_of(const struct side *s)
