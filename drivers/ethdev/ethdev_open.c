@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_bus.h>
+#include <rte_dev.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
 
@@ -53,13 +55,27 @@ ethdev_create(
 	return err == 0 ? 0 : rocade_fail(err, "ethdev %u: %s", conf->ethdev, why);
 }
 
+/* True if the device is on no bus of the machine, but a process or the kernel is behind it. */
+static bool
+is_virtual(uint16_t port_id)
+{
+	struct rte_eth_dev_info info;
+
+	return rte_eth_dev_info_get(port_id, &info) == 0 && info.device != NULL &&
+	       strcmp(rte_bus_name(rte_dev_bus(info.device)), "vdev") == 0;
+}
+
 int
-ethdev_publish(struct dev_conf *conf, const struct port *port, int socket,
+ethdev_publish(struct dev_conf *conf, const struct port *port, uint16_t port_id,
 	struct rocade_port **out)
 {
-	struct alloc mem = ethdev_alloc(socket);
+	struct alloc mem = ethdev_alloc(rte_eth_dev_socket_id(port_id));
 	struct dev *dev;
-	int err = -dev_create(conf, port, &mem, &dev);
+	int err;
+
+	if (conf->cc.target_us == 0 && is_virtual(port_id))
+		conf->cc.target_us = CC_TARGET_SHARED_CORES_US;
+	err = -dev_create(conf, port, &mem, &dev);
 
 	if (err != 0) {
 		port->ops->close(port->drv);
@@ -94,5 +110,5 @@ rocade_open_port(const struct rocade_port_conf *conf, struct rocade_port **out)
 		err = ethdev_create(&read, &dev, &port);
 	if (err != 0)
 		return err;
-	return ethdev_publish(&dev, &port, rte_eth_dev_socket_id(read.ethdev), out);
+	return ethdev_publish(&dev, &port, read.ethdev, out);
 }

@@ -6,9 +6,9 @@
 #include "port/port.h"
 #include "verbs/verbs_port.h"
 
-/* Creates the device of an open port, with its memory on this socket, and lists it. Returns 0,
- * or an errno value with its text for rocade_error(); the port is closed then. */
-int ethdev_publish(struct dev_conf *conf, const struct port *port, int socket,
+/* Creates the device of an open port, which is ethdev port port_id, and lists it. Returns 0, or
+ * an errno value with its text for rocade_error(); the port is closed then. */
+int ethdev_publish(struct dev_conf *conf, const struct port *port, uint16_t port_id,
 	struct rocade_port **out);
 
 #endif

@@ -95,7 +95,7 @@ rocade_open_shared(const struct rocade_port_conf *conf,
 	if (err != 0)
 		return err;
 	dev.net.other_stack = shared.app_answers;
-	return ethdev_publish(&dev, &port, rte_eth_dev_socket_id(read.ethdev), out);
+	return ethdev_publish(&dev, &port, read.ethdev, out);
 }
 
 static struct shared_queue *

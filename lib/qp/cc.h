@@ -35,6 +35,9 @@ struct cc_conf {
 	uint16_t loss;      /* lost packets of 1000 that are no congestion; 0: CC_LOSS */
 };
 #define CC_TARGET_US 25
+/* The target where threads that wait for a core, not queues of switches, make the round
+ * trip: of virtual devices, and of clients of the daemon. */
+#define CC_TARGET_SHARED_CORES_US 200
 #define CC_WINDOW 8
 #define CC_LOSS 20
 

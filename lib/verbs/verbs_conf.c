@@ -127,7 +127,7 @@ int
 port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out_conf,
 	struct dev_conf *out)
 {
-	struct dev_conf dev = {0};
+	struct dev_conf dev = {.cc = {.on = true}};
 	char why[160];
 	int err;
 

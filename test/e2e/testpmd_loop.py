@@ -155,7 +155,7 @@ def commands():
     case("a file of commands runs", done.returncode == 0 and good(report, 5000),
          done.stdout + done.stderr)
     for what in ("limit 64 armed", "of 8192 receives", "reachable", "to receive",
-                 "no congestion control", "rnr_nak_sent", "run by the main loop"):
+                 "congestion window", "rnr_nak_sent", "run by the main loop"):
         case("a file of commands prints \"%s\"" % what, what in done.stdout, done.stdout)
     case("a file of commands: three runs pass", done.stdout.count("\nPASS") == 3, done.stdout)
     case("a file of commands: `set mtu` changes the path MTU",

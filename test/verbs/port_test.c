@@ -207,9 +207,12 @@ test_peers(void **state)
 	assert_int_equal(peer->send.qps_blocked + peer->read.qps_blocked, 0);
 	assert_int_equal(peer->send.inflight + peer->read.inflight, 0);
 	assert_int_not_equal(peer->cap, 0);
-	assert_int_equal(peer->send.window, peer->cap);
-	assert_int_equal(peer->read.window, peer->cap);
-	assert_false(peer->cc || peer->send.cc_paced || peer->read.cc_paced);
+	/* Congestion control is on by default. */
+	assert_true(peer->cc && !peer->send.cc_paced && !peer->read.cc_paced);
+	assert_in_range(peer->send.window, 1, peer->cap);
+	assert_in_range(peer->read.window, 1, peer->cap);
+	assert_in_range(peer->send.cc_target_ns, 25000, 199999);
+	assert_in_range(peer->read.cc_target_ns, 25000, 199999);
 	assert_int_equal(rocade_port_peers(pair.a.port, NULL, 0), n);
 }
 

@@ -63,6 +63,17 @@ messages_pass(enum how how)
 	assert_int_equal(sides[1].others, (others + 1) / 2);
 }
 
+/* Congestion control is on, and its target that of a virtual device. */
+static void
+target_check(const struct side *s)
+{
+	struct rocade_peer peer;
+
+	assert_int_equal(rocade_port_peers(s->port, &peer, 1), 1);
+	assert_true(peer.cc);
+	assert_in_range(peer.send.cc_target_ns, 200000, UINT32_MAX);
+}
+
 static void
 traffic(enum how how)
 {
@@ -73,6 +84,7 @@ traffic(enum how how)
 	side_connect(&sides[0], &sides[1]);
 	side_connect(&sides[1], &sides[0]);
 	messages_pass(how);
+	target_check(&sides[0]);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(
 			rocade_shared_stats(rocade_port_engine(sides[i].port, 0), &stats),
