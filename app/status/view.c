@@ -168,9 +168,15 @@ view_peer_window(FILE *to, const json_t *peer, const char *name, bool cc)
 		fprintf(to, ", congestion window %.2f packets%s",
 			number_of(w, "cc_window"),
 			json_is_true(json_object_get(w, "cc_paced")) ? " (paced)" : "");
-		if (json_object_get(w, "cc_delay_ns") != NULL)
-			fprintf(to, ", delay %.1f us", number_of(w, "cc_delay_ns") / 1e3);
-		fprintf(to, ", target %.1f us", number_of(w, "cc_target_ns") / 1e3);
+		if (number_of(w, "cc_target_ns") == 0)
+			fprintf(to, ", delays do not count");
+		else {
+			if (json_object_get(w, "cc_delay_ns") != NULL)
+				fprintf(to, ", delay %.1f us",
+					number_of(w, "cc_delay_ns") / 1e3);
+			fprintf(to, ", target %.1f us",
+				number_of(w, "cc_target_ns") / 1e3);
+		}
 	}
 	fputc('\n', to);
 }

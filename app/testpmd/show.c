@@ -194,11 +194,14 @@ show_peer_window(const char *name, const struct rocade_peer_window *w, bool cc)
 	if (cc) {
 		printf(", congestion window %.2f packets%s, ", w->cc_window,
 			w->cc_paced ? " (paced)" : "");
-		if (w->cc_delay_ns == UINT32_MAX)
-			printf("no delay measured, ");
+		if (w->cc_target_ns == 0)
+			printf("delays do not count");
+		else if (w->cc_delay_ns == UINT32_MAX)
+			printf("no delay measured, target %.1f us",
+				w->cc_target_ns / 1e3);
 		else
-			printf("delay %.1f us, ", w->cc_delay_ns / 1e3);
-		printf("target %.1f us", w->cc_target_ns / 1e3);
+			printf("delay %.1f us, target %.1f us", w->cc_delay_ns / 1e3,
+				w->cc_target_ns / 1e3);
 	}
 	putchar('\n');
 }

@@ -73,8 +73,7 @@ ethdev_publish(struct dev_conf *conf, const struct port *port, uint16_t port_id,
 	struct dev *dev;
 	int err;
 
-	if (conf->cc.target_us == 0 && is_virtual(port_id))
-		conf->cc.target_us = CC_TARGET_SHARED_CORES_US;
+	conf->cc.delay_unknown = is_virtual(port_id);
 	err = -dev_create(conf, port, &mem, &dev);
 
 	if (err != 0) {

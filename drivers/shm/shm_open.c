@@ -71,7 +71,8 @@ conf_fill(const struct sw_device *device, struct shm *shm, struct dev_conf *conf
 	/* Unmodified programs expect that pages are pinned: memory that they unmap while
 	 * it is registered must not end them when a peer accesses it. */
 	conf->mr_fault_handler = true;
-	conf->cc.on = !device->local;
+	/* The daemon has a turn in each round trip. */
+	conf->cc = (struct cc_conf){.on = !device->local, .delay_unknown = true};
 }
 
 static int
@@ -98,9 +99,6 @@ shm_dev_create(struct shm *shm, const struct sw_device *device, const struct por
 	conf_fill(device, shm, &conf);
 	if (session_device_valid(device))
 		rc = cc_conf_read(NULL, &conf.cc, why, sizeof(why));
-	/* The daemon has a turn in each round trip. */
-	if (conf.cc.target_us == 0)
-		conf.cc.target_us = CC_TARGET_SHARED_CORES_US;
 	if (rc == 0)
 		rc = multipath_conf_read(&conf.paths, why, sizeof(why));
 	if (rc == -EINVAL)

@@ -70,8 +70,9 @@ struct rocade_port_conf {
 	bool no_cnp;           /* send no CNPs for packets that a switch has marked */
 	bool no_sack; /* no selective acknowledgements, and no host is asked for them */
 	/* Congestion control: "off", or "swift", also with ",target=US", ",window=PACKETS"
-	 * and ",loss=PERMILLE" behind it. NULL: "swift". The delay target is 25 us, of virtual
-	 * devices (--vdev of EAL) 200 us. See docs/protocol.md 17.2. */
+	 * and ",loss=PERMILLE" behind it. NULL: "swift". Delays do not
+	 * count on virtual devices (--vdev of EAL), unless there is a target. See
+	 * docs/protocol.md 17.2. */
 	const char *cc;
 	/* While a context of the device is open, handle SIGSEGV and SIGBUS of engines
 	 * whose registered memory was unmapped, see docs/verbs.md. */
@@ -265,7 +266,7 @@ struct rocade_peer_window {
 	bool cc_paced;
 	double cc_window;      /* packets, also parts of one */
 	uint32_t cc_delay_ns;  /* of the last round trip; UINT32_MAX: none measured yet */
-	uint32_t cc_target_ns; /* the delay that it aims at */
+	uint32_t cc_target_ns; /* the delay that it aims at; 0: delays do not count */
 };
 
 /* A remote address to which an engine has connected RC and XRC QPs. They share its

@@ -235,6 +235,7 @@ cc_init(struct cc *cc, const struct cc_conf *conf, uint32_t cap)
 	cc->cwnd = cc->first;
 	cc->base_ns = (conf->target_us != 0 ? conf->target_us : CC_TARGET_US) * NS_PER_US;
 	cc->loss = conf->loss != 0 ? conf->loss : CC_LOSS;
+	cc->delay_unknown = conf->delay_unknown && conf->target_us == 0;
 	cc->slow_start = true;
 	/* A loss before the first round trip is taken for congestion. */
 	cc->delay_ns = cc->low_ns = UINT32_MAX;

@@ -30,14 +30,14 @@
 /* Of an engine's peers. */
 struct cc_conf {
 	bool on;
+	/* Round trips do not show queues, because most of one is the wait of a thread for a
+	 * core: losses and CNPs are the only signals. Without effect if target_us is set. */
+	bool delay_unknown;
 	uint16_t target_us; /* lowest delay target; 0: CC_TARGET_US */
 	uint16_t window;    /* first window, packets; 0: CC_WINDOW */
 	uint16_t loss;      /* lost packets of 1000 that are no congestion; 0: CC_LOSS */
 };
 #define CC_TARGET_US 25
-/* The target where threads that wait for a core, not queues of switches, make the round
- * trip: of virtual devices, and of clients of the daemon. */
-#define CC_TARGET_SHARED_CORES_US 200
 #define CC_WINDOW 8
 #define CC_LOSS 20
 
@@ -72,9 +72,10 @@ struct cc {
 	bool climbing : 1;
 	bool lossy : 1; /* a packet was lost since watch_at */
 	bool checking : 1;
-	bool check_due : 1; /* at check_at */
-	bool unsteady : 1;  /* delays differ too much for those of a queue */
-	bool exceeded : 1;  /* send_at holds also for a window of a packet or more */
+	bool check_due : 1;     /* at check_at */
+	bool unsteady : 1;      /* delays differ too much for those of a queue */
+	bool delay_unknown : 1; /* see struct cc_conf */
+	bool exceeded : 1;      /* send_at holds also for a window of a packet or more */
 	/* unsteady: number of samples, of which few_ns is the least delay and few_packets
 	 * the sum of the packets */
 	uint8_t few;
@@ -140,7 +141,7 @@ cc_window(const struct cc *cc)
 
 /* A round trip. */
 struct cc_sample {
-	uint32_t delay_ns; /* its lower bound */
+	uint32_t delay_ns; /* its lower bound; 0 if delays are unknown */
 	uint32_t rtt_ns;   /* with the wait for this host's poll; not 0 */
 	uint32_t packets;  /* newly acknowledged */
 	uint32_t inflight; /* to the peer, besides them */
@@ -169,7 +170,7 @@ bool cc_resume(struct cc *cc, uint64_t now);
 /* Below one packet: the wait between two packets. */
 uint64_t cc_gap_ns(const struct cc *cc);
 
-/* The delay that the window aims at. */
+/* The delay that the window aims at, if delays are known. */
 uint32_t cc_target_ns(const struct cc *cc);
 
 #endif

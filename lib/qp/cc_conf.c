@@ -28,7 +28,8 @@ number_read(const char *text, const char *name, unsigned long most, uint16_t *ou
 static int
 conf_read(const char *text, struct cc_conf *out)
 {
-	struct cc_conf conf = {.on = strncmp(text, "swift", strlen("swift")) == 0};
+	struct cc_conf conf = {.on = strncmp(text, "swift", strlen("swift")) == 0,
+		.delay_unknown = out->delay_unknown};
 	const char *at;
 
 	if (!conf.on && strncmp(text, "off", strlen("off")) != 0)

@@ -82,7 +82,7 @@ congestion_sample(struct qp *qp, uint32_t rtt_ns, uint64_t now)
 		s.inflight += sack_held(qp);
 	if (unlikely(!cc_is_on(w->cc)))
 		return;
-	if (likely(polled > req->rtt_start))
+	if (likely(polled > req->rtt_start && !w->cc->delay_unknown))
 		s.delay_ns = (uint32_t)RTE_MIN(polled - req->rtt_start, NS_PER_SEC);
 	window_update(qp, w, cc_sample(w->cc, &s, now), now);
 }

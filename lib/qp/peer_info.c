@@ -18,7 +18,7 @@ window_info(const struct peer_window *w)
 	if (cc_is_on(w->cc)) {
 		info.cc_window = w->cc->cwnd;
 		info.cc_delay_ns = w->cc->delay_ns;
-		info.cc_target_ns = cc_target_ns(w->cc);
+		info.cc_target_ns = w->cc->delay_unknown ? 0 : cc_target_ns(w->cc);
 	}
 	return info;
 }

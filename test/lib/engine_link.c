@@ -40,7 +40,7 @@ side_init(struct link_side *s, struct engine_link *l, uint8_t id)
 		.qpn_base = 0x100u * id,
 		.max_qp = l->conf.max_qp != 0 ? l->conf.max_qp : 64,
 		.peer_window = l->conf.peer_window,
-		.cc = {.on = l->conf.cc},
+		.cc = {.on = l->conf.cc, .delay_unknown = l->conf.delay_unknown},
 		.paths = (uint8_t)l->conf.paths,
 	};
 	struct net_addr *addr = &conf.net.addr[conf.net.addr_count++];

@@ -205,6 +205,7 @@ def measure(name, title, pair, arguments, pingpong_arguments, reader, lossy=Fals
               "limit_events": sum(port["limit_events"] for port in ports),
               "rnr_naks": stat(ports, "rnr_nak_sent"),
               "retransmissions": stat(ports, "retransmitted"),
+              "lost": sum(port["impaired"]["lost"] for port in ports),
               "bytes_verified": receiver["bytes_verified"], "rates": reader.rates}
     result["problems"] = check(result, receiver, sender, lossy)
     return result

@@ -82,6 +82,34 @@ delay_ends_at_the_last_empty_poll(void **state)
 	fini();
 }
 
+/* Where the wait of a thread may be all of a delay, its lower bound is 0. */
+static void
+unknown_delay_counts_as_none(void **state)
+{
+	struct engine_link_conf conf = {.cc = true, .delay_unknown = true};
+	struct peer *peer;
+
+	engine_link_init(&fixture, &conf);
+	fixture.now = WHEEL_TURN;
+	link_qps_create(&fixture, a, b, 1, &plain);
+	message(0);
+	engine_link_drain(&fixture);
+	expect_message(0);
+	peer = a[0].qp->peer;
+	message(1);
+	engine_run(engine(), fixture.now);
+	engine_link_deliver(&fixture);
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+	fixture.now += 300 * US;
+	engine_run(engine(), fixture.now);
+	engine_link_deliver(&fixture);
+	engine_run(engine(), fixture.now);
+	assert_int_equal(peer->send_cc.delay_ns, 0);
+	assert_int_not_equal(peer->send_cc.srtt_ns, 0);
+	expect_message(1);
+	fini();
+}
+
 /* So does that of a packet that another engine has received: this engine has found the ring
  * empty. */
 static void
@@ -262,6 +290,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(delay_ends_at_the_last_empty_poll),
+		cmocka_unit_test(unknown_delay_counts_as_none),
 		cmocka_unit_test(delay_ends_at_the_last_empty_ring),
 		cmocka_unit_test(full_burst_from_a_ring_is_no_empty_poll),
 		cmocka_unit_test(next_packet_leaves_at_its_time),

@@ -68,7 +68,7 @@ environment_overrides_the_setting(void **state)
 		{"fast", "swift", -EINVAL, {.window = 3}, "cc: fast: expected off"}};
 
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-		struct cc_conf conf = {.window = 3};
+		struct cc_conf conf = {.window = 3, .delay_unknown = true};
 		char why[160] = "";
 
 		if (rows[i].env != NULL)
@@ -80,6 +80,7 @@ environment_overrides_the_setting(void **state)
 		assert_int_equal(conf.on, rows[i].conf.on);
 		assert_int_equal(conf.window, rows[i].conf.window);
 		assert_int_equal(conf.loss, rows[i].conf.loss);
+		assert_true(conf.delay_unknown); /* no setting changes it */
 		if (rows[i].why != NULL)
 			assert_ptr_equal(strstr(why, rows[i].why), why);
 	}

@@ -318,6 +318,19 @@ first_window_is_within_the_cap(void **state)
 	assert_int_equal(cc_window(&cc), 65535);
 }
 
+/* A delay target is only of use with delays. */
+static void
+target_makes_delays_count(void **state)
+{
+	struct cc_conf conf = {.on = true, .delay_unknown = true};
+
+	cc_init(&cc, &conf, CAP);
+	assert_true(cc.delay_unknown);
+	conf.target_us = 40;
+	cc_init(&cc, &conf, CAP);
+	assert_false(cc.delay_unknown);
+}
+
 int
 main(void)
 {
@@ -340,6 +353,7 @@ main(void)
 		cmocka_unit_test_setup(pause_restarts, setup),
 		cmocka_unit_test(off_means_no_control),
 		cmocka_unit_test(first_window_is_within_the_cap),
+		cmocka_unit_test(target_makes_delays_count),
 	};
 
 	return cmocka_run_group_tests_name("qp cc", tests, NULL, NULL);
