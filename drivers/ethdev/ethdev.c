@@ -16,6 +16,7 @@
 #include "ethdev/ethdev.h"
 #include "ethdev/ethdev_fail.h"
 #include "ethdev/ethdev_interrupt.h"
+#include "ethdev/ethdev_rss.h"
 
 #define DESC_DEFAULT 1024
 #define MTU_MIN 576 /* every IPv4 host accepts that (RFC 791) */
@@ -38,6 +39,7 @@ struct ethdev {
 	bool rx_interrupts;
 	struct rte_mempool *pool;
 	struct rte_eth_dev_info info;
+	struct rss rss; /* of several queues */
 	char name[RTE_ETH_NAME_MAX_LEN];
 	void **queues;
 	struct ethdev_queue queue[];
@@ -401,6 +403,14 @@ ethdev_close(void *drv)
 	ethdev_struct_free(dev);
 }
 
+static int
+ethdev_flow_queue(void *drv, const struct port_flow *flow)
+{
+	const struct ethdev *dev = drv;
+
+	return rss_queue(&dev->rss, flow);
+}
+
 static const struct port_ops ethdev_ops = {
 	.rx_burst = ethdev_rx_burst,
 	.rx_release = ethdev_release,
@@ -412,6 +422,7 @@ static const struct port_ops ethdev_ops = {
 	.link_up = ethdev_link_up,
 	.set_link = ethdev_set_link,
 	.set_groups = ethdev_set_groups,
+	.flow_queue = ethdev_flow_queue,
 	.close = ethdev_close,
 };
 
@@ -430,6 +441,8 @@ ethdev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 		return ethdev_fail(err, err_size, pmd_error(ret), "%s does not start: %s",
 			dev->name, strerror(-ret));
 	dev->all_multicast = rte_eth_allmulticast_enable(dev->port_id) == 0;
+	if (dev->queue_count > 1)
+		ethdev_rss_read(dev->port_id, &dev->rss);
 	if (dev->rx_interrupts)
 		ethdev_interrupts_open(dev->queue, dev->queue_count, dev->name);
 	ethdev_link_wait(dev);

@@ -185,8 +185,10 @@ int rocade_engine_launch(struct rocade_engine *engine, unsigned lcore);
 int rocade_engine_stop(struct rocade_engine *engine);
 
 /* Chooses the engine of the QPs that this context creates from now on. -1 (the default):
- * round robin over the engines. EINVAL: not a context of a Rocade device, or no such
- * engine. */
+ * round robin over the engines. Then, when a connected QP becomes RTR, it moves to the engine
+ * whose receive queue gets its packets, if the port tells how it spreads them (RSS);
+ * rocade_qp_info() says which one that is. A chosen engine stays. EINVAL: not a context of a
+ * Rocade device, or no such engine. */
 int rocade_context_set_engine(struct ibv_context *context, int engine);
 
 /* ---- Statistics and state: not for the data path ---- */

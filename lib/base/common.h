@@ -16,6 +16,9 @@
 #define LINE_ALIGNED __attribute__((aligned(LINE_SIZE)))
 #define PACKED __attribute__((packed))
 
+/* Engines of a device, at most. */
+#define ENGINES_MAX 16
+
 /* For rare cases: not inlined, so that its callers do not spill registers for it. */
 #define RARE __attribute__((cold, noinline))
 

@@ -16,7 +16,7 @@
 #include "qp/qp.h"
 #include "qp/qp_table.h"
 
-#define DEV_MAX_ENGINES 16
+#define DEV_MAX_ENGINES ENGINES_MAX
 #define DEV_GIDS 16
 #define DEV_NAME_MAX 64
 #define DEV_MAX_GROUPS 1024    /* multicast groups with a QP attached */
@@ -135,6 +135,9 @@ void dev_engines_unlock(struct dev *dev);
 int dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int engine,
 	struct event_queue *events, void *object);
 int dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask);
+/* Takes the lock of the QP's engine, and returns that engine, for engine_unlock(). Until RTR a QP
+ * may change its engine. */
+struct engine *dev_qp_lock(struct qp *qp);
 void dev_qp_query(struct qp *qp, struct qp_attr *attr);
 /* Returns the extensions (EXT_*) that the QP has agreed on with its peer by ECE; before
  * dev_qp_agree(), also after RESET, those that it can use. Only RC and XRC QPs have

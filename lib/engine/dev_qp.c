@@ -9,6 +9,7 @@
 #include "engine/next_hop.h"
 #include "engine/pass.h"
 #include "engine/sched.h"
+#include "engine/qp_engine.h"
 #include "wire/extensions.h"
 
 static unsigned
@@ -25,32 +26,6 @@ static bool
 is_own_gid(const struct dev *dev, const uint8_t gid[16])
 {
 	return gid_find((const uint8_t(*)[16])dev->gids, DEV_GIDS, gid) >= 0;
-}
-
-/* Tells the QP's queues which engine uses them. */
-static void
-qp_queues_attach(struct qp *qp, struct engine *e)
-{
-	if (qp->type == IBV_QPT_XRC_RECV)
-		/* dev_srq_publish() has attached the CQs of its SRQs to every engine */
-		return;
-	cq_attach(qp->send_cq, e->index);
-	if (qp->recv_cq != NULL)
-		cq_attach(qp->recv_cq, e->index);
-	if (qp->srq != NULL)
-		srq_attach(qp->srq, e->index, &e->taken_srqs);
-}
-
-static void
-qp_queues_detach(struct qp *qp)
-{
-	if (qp->type == IBV_QPT_XRC_RECV)
-		return;
-	cq_detach(qp->send_cq);
-	if (qp->recv_cq != NULL)
-		cq_detach(qp->recv_cq);
-	if (qp->srq != NULL)
-		srq_detach(qp->srq);
 }
 
 /* Reserves a QPN: the daemon's with hooks, else one of the table. */
@@ -83,7 +58,6 @@ int
 dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int engine,
 	struct event_queue *events, void *object)
 {
-	struct engine *e;
 	uint32_t qpn, index;
 	int rc;
 
@@ -101,13 +75,9 @@ dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int engi
 		goto out;
 	}
 	qp->sq.doorbell = index;
-	e = dev->engines[engine_choose(dev, engine)];
-	qp->sched.engine = e;
-	qp->shared = &e->shared;
+	qp->sched.engine_chosen = engine >= 0;
 	dev_engines_lock(dev);
-	qp_queues_attach(qp, e);
-	multipath_attach(qp);
-	doorbells_enable(&e->doorbells, index);
+	engine_attach(dev->engines[engine_choose(dev, engine)], qp);
 	qp_table_put(&dev->qps, qp);
 	dev_engines_unlock(dev);
 out:
@@ -141,14 +111,19 @@ path_check(const struct qp_path *p)
 static int
 qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 {
-	struct engine *e = qp->sched.engine;
 	struct peer *peer = NULL;
+	struct engine *e;
 	int rc;
 
 	if (mask & IBV_QP_AV) {
 		rc = path_check(&attr->path);
 		if (rc != 0)
 			return rc;
+		if (!is_own_gid(dev, attr->path.dgid))
+			engine_steer(dev, qp, attr, mask);
+	}
+	e = qp->sched.engine;
+	if (mask & IBV_QP_AV) {
 		/* The peer window limits unacknowledged packets: UC has none. */
 		if (qp_reliable(qp)) {
 			peer = peer_get(&e->peers, attr->path.dgid,
@@ -213,40 +188,56 @@ dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int ma
 	return rc;
 }
 
+struct engine *
+dev_qp_lock(struct qp *qp)
+{
+	for (;;) {
+		struct engine *e = __atomic_load_n(&qp->sched.engine, __ATOMIC_RELAXED);
+
+		engine_lock(e);
+		/* engine_steer() moves a QP with the locks of all engines held. */
+		if (likely(qp->sched.engine == e))
+			return e;
+		engine_unlock(e);
+	}
+}
+
 void
 dev_qp_query(struct qp *qp, struct qp_attr *attr)
 {
-	engine_lock(qp->sched.engine);
+	struct engine *e = dev_qp_lock(qp);
+
 	qp_query(qp, attr);
-	engine_unlock(qp->sched.engine);
+	engine_unlock(e);
 }
 
 int
 dev_qp_extensions(struct qp *qp)
 {
+	struct engine *e;
 	int extensions;
 
 	if (!qp_reliable(qp))
 		return -EOPNOTSUPP;
-	engine_lock(qp->sched.engine);
-	extensions = qp->ece_set                       ? qp->extensions
-		     : qp->sched.engine->peers.ext_off ? 0
-						       : (int)EXT_ALL;
-	engine_unlock(qp->sched.engine);
+	e = dev_qp_lock(qp);
+	extensions = qp->ece_set ? qp->extensions : e->peers.ext_off ? 0 : (int)EXT_ALL;
+	engine_unlock(e);
 	return extensions;
 }
 
 int
 dev_qp_agree(struct qp *qp, uint32_t extensions)
 {
+	struct engine *e;
+
 	if (!qp_reliable(qp))
 		return -EOPNOTSUPP;
-	engine_lock(qp->sched.engine);
+	e = dev_qp_lock(qp);
 	qp->extensions = (uint8_t)(extensions & EXT_ALL);
-	if (qp->sched.engine->peers.ext_off)
+	if (e->peers.ext_off)
 		qp->extensions = 0;
 	qp->ece_set = true;
-	engine_unlock(qp->sched.engine);
+	engine_unlock(e);
 	return 0;
 }
 
@@ -282,9 +273,7 @@ dev_qp_remove(struct dev *dev, struct qp *qp, uint64_t now)
 		qp_listener_remove(LIST_FIRST(&qp->listeners));
 	qp_table_hide(&dev->qps, qp);
 	qp_reset(qp);
-	engine_forget(qp->sched.engine, qp);
-	qp_queues_detach(qp);
-	multipath_detach(qp);
+	engine_detach(qp);
 }
 
 void

@@ -54,7 +54,7 @@ dev_srq_withdraw(struct dev *dev, struct srq *srq)
 			qp_forget_srq(dev->qps.slots[i], srq);
 	}
 	for (unsigned i = 0; i < dev->engine_count; i++)
-		cq_detach(srq->cq);
+		cq_detach(srq->cq, i);
 	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 }

@@ -12,6 +12,7 @@
 #include "wire/pkt.h"
 
 struct net_conf;
+struct port_flow;
 
 struct port_caps {
 	/* bytes of the longest frame that fits a buffer, with the L2 header */
@@ -48,6 +49,9 @@ struct port_ops {
 	/* Tells the port its addresses: when the device is created, and after each change.
 	 * May be NULL. */
 	void (*set_addresses)(void *drv, const struct net_conf *conf);
+	/* Returns the index of the queue that receives the packets of a flow, or -1 if that is
+	 * not known. May be NULL. */
+	int (*flow_queue)(void *drv, const struct port_flow *flow);
 	/* Takes the link down or up. Returns 0 or -errno. May be NULL. */
 	int (*set_link)(void *drv, bool up);
 	void (*close)(void *drv);

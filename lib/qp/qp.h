@@ -225,6 +225,7 @@ struct qp_sched {
 	bool on_unresolved : 1;  /* on_ready: it is the unresolved list */
 	bool resolved : 1;       /* hdr holds the next hop's MAC */
 	uint8_t route : 2;       /* enum qp_route, when resolved */
+	bool engine_chosen : 1;  /* by the application: the QP stays there */
 	uint32_t net_generation; /* net_generation() for which hdr was resolved */
 	struct engine *engine;
 	TAILQ_ENTRY(qp) ready_link;

@@ -26,7 +26,7 @@ cq_init(struct cq *cq, const struct alloc *mem, uint32_t cqe, struct event_queue
 void
 cq_fini(struct cq *cq)
 {
-	assert(cq->qps == 0);
+	assert(cq->engines == 0);
 	if (cq->stamps != NULL)
 		alloc_put(cq->mem, cq->stamps, (size_t)cq->size * sizeof(*cq->stamps));
 	alloc_put(cq->mem, cq->ring, (size_t)cq->size * sizeof(struct cqe));
@@ -37,7 +37,7 @@ cq_fini(struct cq *cq)
 int
 cq_enable_stamps(struct cq *cq)
 {
-	assert(cq->qps == 0 && cq->stamps == NULL);
+	assert(cq->engines == 0 && cq->stamps == NULL);
 	cq->stamps =
 		alloc_get(cq->mem, "cq stamps", (size_t)cq->size * sizeof(*cq->stamps));
 	cq->shared = true;
@@ -52,19 +52,16 @@ cq_enable_stamps(struct cq *cq)
 void
 cq_attach(struct cq *cq, unsigned engine)
 {
-	cq->qps++;
-	cq->engines |= UINT32_C(1) << engine;
-	cq->shared = (cq->engines & (cq->engines - 1)) != 0 || cq->stamps != NULL;
+	cq->engines += cq->engine_qps[engine]++ == 0;
+	cq->shared = cq->engines > 1 || cq->stamps != NULL;
 }
 
 void
-cq_detach(struct cq *cq)
+cq_detach(struct cq *cq, unsigned engine)
 {
-	assert(cq->qps != 0);
-	if (--cq->qps == 0) {
-		cq->engines = 0;
-		cq->shared = cq->stamps != NULL;
-	}
+	assert(cq->engine_qps[engine] != 0);
+	cq->engines -= --cq->engine_qps[engine] == 0;
+	cq->shared = cq->engines > 1 || cq->stamps != NULL;
 }
 
 /* Moves the remaining CQEs towards head, in order, over the cleaned ones. The slots

@@ -52,8 +52,8 @@ struct cq {
 	bool notifies; /* comp_event has a queue: the CQ has a completion channel */
 	/* enum cq_armed: set by pollers, cleared by the engine that raises the event */
 	uint8_t armed;
-	uint32_t engines; /* control path: bit per engine with attached QPs */
-	uint32_t qps;
+	uint32_t engines;                 /* control path: engines with attached QPs */
+	uint32_t engine_qps[ENGINES_MAX]; /* attached, of each engine */
 	/* time of each CQE's write, on the engines' clock; NULL: not enabled */
 	uint64_t *stamps;
 	const struct alloc *mem;
@@ -92,7 +92,7 @@ int cq_replace(struct cq *cq, struct cq *with, uint32_t cqe);
 
 /* Control path. The caller holds all engine locks. */
 void cq_attach(struct cq *cq, unsigned engine);
-void cq_detach(struct cq *cq);
+void cq_detach(struct cq *cq, unsigned engine);
 
 /* Cleans the CQ: marks every unpolled CQE of this QP as cleaned and frees its slot in the
  * CQ. In an unlocked CQ, whose poller may be between cq_peek() and cq_consume(), polling

@@ -34,30 +34,39 @@ srq_fini(struct srq *srq)
 	recv_ring_fini(&srq->ring);
 }
 
+/* A plain take and a claiming take leave the ring in the same state, so the engine locks
+ * alone make the switch safe. */
+static void
+sharing_set(struct srq *srq)
+{
+	srq->shared = srq->engines > 1;
+	for (unsigned i = 0; i < ENGINES_MAX; i++) {
+		if (srq->engine_qps[i] != 0)
+			srq->taken_list = srq->taken_lists[i];
+	}
+	srq->seen = srq->limit; /* every take so far has been counted */
+}
+
+/* The producer lock is taken, as in every control call on an SRQ. */
 void
 srq_attach(struct srq *srq, unsigned engine, struct srq **taken_list)
 {
-	/* A plain take and a claiming take leave the ring in the same state, so the
-	 * engine locks alone make the switch safe. The producer lock is taken too, as in
-	 * every control call on an SRQ. */
 	recv_ring_lock(&srq->ring);
 	srq->qps++;
-	srq->engines |= UINT32_C(1) << engine;
-	srq->shared = (srq->engines & (srq->engines - 1)) != 0;
-	srq->taken_list = taken_list;
-	srq->seen = srq->limit; /* every take so far has been counted */
+	srq->engines += srq->engine_qps[engine]++ == 0;
+	srq->taken_lists[engine] = taken_list;
+	sharing_set(srq);
 	recv_ring_unlock(&srq->ring);
 }
 
 void
-srq_detach(struct srq *srq)
+srq_detach(struct srq *srq, unsigned engine)
 {
-	assert(srq->qps != 0);
+	assert(srq->engine_qps[engine] != 0);
 	recv_ring_lock(&srq->ring);
-	if (--srq->qps == 0) {
-		srq->engines = 0;
-		srq->shared = false;
-	}
+	srq->qps--;
+	srq->engines -= --srq->engine_qps[engine] == 0;
+	sharing_set(srq);
 	recv_ring_unlock(&srq->ring);
 }
 

@@ -42,8 +42,12 @@ struct srq {
 	uint32_t xrcd;        /* number of the XRC domain; 0: not an XRC SRQ */
 	struct cq *cq;        /* XRC SRQ: the CQ of its completions */
 	LIST_ENTRY(srq) link; /* in the device's list; protected by the device's lock */
-	uint32_t engines;     /* bit per engine with attached QPs; control path */
-	uint32_t qps;         /* attached; control path */
+	/* Control path: the attached QPs and their engines, and of each engine its QPs and its
+	 * list for taken_list. */
+	uint32_t qps;
+	uint32_t engines;
+	uint32_t engine_qps[ENGINES_MAX];
+	struct srq **taken_lists[ENGINES_MAX];
 	struct async_event events;
 };
 
@@ -66,7 +70,7 @@ void srq_fini(struct srq *srq);
 /* Attaches or detaches a QP of this engine. taken_list: the engine's, for srq_settle().
  * The caller holds all engine locks; takes the producer lock. */
 void srq_attach(struct srq *srq, unsigned engine, struct srq **taken_list);
-void srq_detach(struct srq *srq);
+void srq_detach(struct srq *srq, unsigned engine);
 
 /*
  * mask: IBV_SRQ_MAX_WR, IBV_SRQ_LIMIT or both; 0 succeeds and does nothing. Both changes

@@ -58,14 +58,15 @@ signaled_count(struct sq *sq, uint32_t *outstanding)
 EXPORT int
 rocade_qp_info(struct ibv_qp *ibv, struct rocade_qp_info *info)
 {
-	struct qp *qp;
 	struct rocade_qp_info got = {0};
+	struct engine *e;
+	struct qp *qp;
 
 	if (!context_is_ours(ibv->context))
 		return rocade_fail(EINVAL, "the QP is not of a Rocade device");
 	qp = to_qp(ibv)->qp;
-	engine_lock(qp->sched.engine);
-	got.engine = engine_index(qp->sched.engine);
+	e = dev_qp_lock(qp);
+	got.engine = engine_index(e);
 	got.dest_qpn = qp->dest_qpn;
 	got.sq_max_wr = qp->sq.max_wr;
 	got.sq_signaled = signaled_count(&qp->sq, &got.sq_outstanding);
@@ -77,7 +78,7 @@ rocade_qp_info(struct ibv_qp *ibv, struct rocade_qp_info *info)
 	got.sq_psn = qp->req.next_psn;
 	got.rq_psn = qp->resp.epsn;
 	got.msn = qp->resp.msn;
-	engine_unlock(qp->sched.engine);
+	engine_unlock(e);
 	*info = got;
 	return 0;
 }

@@ -94,7 +94,7 @@ ibv_destroy_cq(struct ibv_cq *ibv)
 		return forward(ENOSYS, ibv_destroy_cq, ibv);
 	cq = to_cq(ibv);
 	pthread_mutex_lock(&cq->dev->lock);
-	busy = cq->cq.qps != 0;
+	busy = cq->cq.engines != 0;
 	pthread_mutex_unlock(&cq->dev->lock);
 	if (busy)
 		return EBUSY;

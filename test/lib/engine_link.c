@@ -49,6 +49,7 @@ side_init(struct link_side *s, struct engine_link *l, uint8_t id)
 	assert_int_equal(gid_parse("192.0.2.0/24", addr->gid, &addr->prefix_len), 0);
 	addr->gid[15] = id;
 	fake_init(&s->port, engines != 0 ? engines : 1, id);
+	s->port.rss = l->conf.rss;
 	assert_int_equal(dev_create(&conf, &s->port.port, &l->mem, &s->dev), 0);
 	assert_int_equal(event_queue_init(&s->events), 0);
 	fcntl(s->events.fd, F_SETFL, O_NONBLOCK);
@@ -105,6 +106,27 @@ is_roce(const struct pkt *frame)
 	       frame->data[23] == 17;
 }
 
+/* The receive queue of a frame: by RSS over its IPv4 header and UDP ports. */
+static unsigned
+queue_of(const struct link_side *to, const struct pkt *frame)
+{
+	struct port_flow flow;
+	int queue;
+
+	if (to->port.rss == NULL || !is_roce(frame))
+		return to->queue;
+	memset(flow.src, 0, 10);
+	memset(flow.src + 10, 0xFF, 2);
+	memcpy(flow.dst, flow.src, 12);
+	memcpy(flow.src + 12, frame->data + 26, 4);
+	memcpy(flow.dst + 12, frame->data + 30, 4);
+	flow.sport = (uint16_t)(frame->data[34] << 8 | frame->data[35]);
+	flow.dport = (uint16_t)(frame->data[36] << 8 | frame->data[37]);
+	queue = rss_queue(to->port.rss, &flow);
+	assert_in_range(queue, 0, to->dev->engine_count - 1);
+	return (unsigned)queue;
+}
+
 static unsigned
 side_deliver(struct engine_link *l, struct link_side *from, struct link_side *to)
 {
@@ -119,7 +141,7 @@ side_deliver(struct engine_link *l, struct link_side *from, struct link_side *to
 			to->roce_bytes += frame.len;
 		}
 		if (!lost)
-			fake_arrive(&to->port, to->queue, &frame);
+			fake_arrive(&to->port, queue_of(to, &frame), &frame);
 		free(frame.data);
 	}
 	return n;

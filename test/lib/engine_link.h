@@ -22,10 +22,12 @@ struct engine_link_conf {
 	unsigned engines[2];  /* of a and b; 0: 1 each */
 	uint32_t peer_window; /* 0: 512 */
 	bool cc;              /* with congestion control */
-	bool delay_unknown;   /* which does not know delays */
-	unsigned paths;       /* of each QP; 0: one */
-	uint32_t max_qp;      /* 0: 64 */
-	uint32_t mem_bytes;   /* registered on each side; 0: 64 KiB */
+	/* of both sides: RSS chooses the receive queue of a packet; NULL: link_side.queue */
+	const struct rss *rss;
+	bool delay_unknown; /* which does not know delays */
+	unsigned paths;     /* of each QP; 0: one */
+	uint32_t max_qp;    /* 0: 64 */
+	uint32_t mem_bytes; /* registered on each side; 0: 64 KiB */
 };
 
 struct link_side {

@@ -117,6 +117,14 @@ link_up(void *drv)
 	return !__atomic_load_n(&f->link_down, __ATOMIC_RELAXED);
 }
 
+static int
+flow_queue(void *drv, const struct port_flow *flow)
+{
+	const struct fake_port *f = drv;
+
+	return f->rss != NULL ? rss_queue(f->rss, flow) : -1;
+}
+
 static void
 close_port(void *drv)
 {
@@ -133,6 +141,7 @@ static const struct port_ops ops = {
 	.tx_burst = tx_burst,
 	.wait_fd = wait_fd,
 	.link_up = link_up,
+	.flow_queue = flow_queue,
 	.close = close_port,
 };
 

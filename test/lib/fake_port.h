@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "port/port.h"
+#include "port/rss.h"
 
 #define FAKE_QUEUES 4
 #define FAKE_FRAMES 4096 /* capacity of a list */
@@ -33,8 +34,9 @@ struct fake_port {
 	void *queues[FAKE_QUEUES];
 	struct fake_queue q[FAKE_QUEUES];
 	pthread_mutex_t lock;
-	unsigned alloc_left; /* buffers that tx_alloc still hands out */
-	unsigned live;       /* rx and tx buffers that the engine holds */
+	unsigned alloc_left;   /* buffers that tx_alloc still hands out */
+	unsigned live;         /* rx and tx buffers that the engine holds */
+	const struct rss *rss; /* NULL: the port does not know the queue of a flow */
 	bool link_down;
 	bool closed;
 };

@@ -189,13 +189,13 @@ host_fini(struct host *h)
 	qp_reset(&h->qp);
 	assert_int_equal(h->peer.send.inflight, 0);
 	assert_int_equal(h->peer.read.inflight, 0);
-	cq_detach(&h->send_cq);
-	cq_detach(&h->recv_cq);
+	cq_detach(&h->send_cq, 0);
+	cq_detach(&h->recv_cq, 0);
 	if (host_has_srq(h)) {
 		if (qp_link_is_xrc(h->link))
 			srq_table_remove(&h->srqs, &h->srq);
 		else
-			srq_detach(&h->srq);
+			srq_detach(&h->srq, 0);
 		srq_fini(&h->srq);
 	}
 	srq_table_fini(&h->srqs);

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "ethdev/ethdev_rss.h"
 #include "ethdev_fixture.h"
 
 static void
@@ -62,6 +63,39 @@ invalid_options_are_named(void **state)
 	assert_int_equal(rte_eth_dev_start(null), 0);
 	expect_refusal(good, -EBUSY, "net_null0 is started already");
 	assert_int_equal(rte_eth_dev_stop(null), 0);
+}
+
+/* net_null keeps a key, fields and a table, as NICs with RSS do. */
+static void
+rss_of_a_port_is_read(void **state)
+{
+	uint16_t id = ethdev_port_of("net_null0");
+	const struct rte_eth_conf eth = {.rxmode = {.mq_mode = RTE_ETH_MQ_RX_RSS}};
+	struct rte_eth_rss_reta_entry64 table[2] = {
+		{.mask = UINT64_MAX}, {.mask = UINT64_MAX}};
+	uint8_t key[40];
+	struct rte_eth_rss_conf hash = {.rss_key = key,
+		.rss_key_len = sizeof(key),
+		.rss_hf = RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_IPV6};
+	struct rss rss;
+
+	for (unsigned i = 0; i < sizeof(key); i++)
+		key[i] = (uint8_t)(i * 7);
+	for (unsigned i = 0; i < 128; i++)
+		table[i / 64].reta[i % 64] = (uint16_t)(i % 2);
+	assert_int_equal(rte_eth_dev_configure(id, 2, 2, &eth), 0);
+	assert_int_equal(rte_eth_dev_rss_hash_update(id, &hash), 0);
+	assert_int_equal(rte_eth_dev_rss_reta_update(id, table, 128), 0);
+	ethdev_rss_read(id, &rss);
+	assert_int_equal(rss.key_bytes, sizeof(key));
+	assert_memory_equal(rss.key, key, sizeof(key));
+	assert_true(rss.ipv4_udp && rss.ipv6 && !rss.ipv4 && !rss.ipv6_udp);
+	assert_int_equal(rss.table_size, 128);
+	for (unsigned i = 0; i < 128; i++)
+		assert_int_equal(rss.table[i], i % 2);
+	/* net_ring has none. */
+	ethdev_rss_read(ethdev_port_of("net_ring0"), &rss);
+	assert_int_equal(rss.table_size, 0);
 }
 
 static void
@@ -201,6 +235,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(invalid_options_are_named),
 		cmocka_unit_test(start_up_on_a_bare_pmd),
+		cmocka_unit_test(rss_of_a_port_is_read),
 		cmocka_unit_test(link_can_be_set),
 		cmocka_unit_test(all_multicast_is_received),
 		cmocka_unit_test(memif_carries_more_than_its_mtu),

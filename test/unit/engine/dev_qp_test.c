@@ -34,7 +34,7 @@ qpns_run_out_and_are_reused(void **state)
 		assert_int_equal(qps[i].qpn, 0x100 + i);
 		assert_ptr_equal(qp_table_get(&fixture.a.dev->qps, 0x100 + i), &qps[i]);
 	}
-	assert_int_equal(cq.qps, 8);
+	assert_int_equal(cq.engine_qps[0], 8);
 	assert_int_equal(dev_qp_init(fixture.a.dev, &more, &qc, -1, NULL, NULL), -ENOMEM);
 	for (unsigned i = 0; i < 3; i++) {
 		static const unsigned order[] = {2, 0, 3};
@@ -60,7 +60,7 @@ qpns_run_out_and_are_reused(void **state)
 		dev_qp_stop(fixture.a.dev, &qps[i], fixture.now);
 		dev_qp_fini(fixture.a.dev, &qps[i]);
 	}
-	assert_int_equal(cq.qps, 0);
+	assert_int_equal(cq.engines, 0);
 	cq_fini(&cq);
 	engine_link_fini(&fixture);
 }
@@ -213,7 +213,7 @@ refused_create_leaves_nothing(void **state)
 	qc.type = IBV_QPT_RC;
 	qc.max_send_wr = SQ_MAX_WR + 1;
 	assert_int_equal(dev_qp_init(fixture.a.dev, &qp, &qc, 0, NULL, NULL), -EINVAL);
-	assert_int_equal(cq.qps, 0);
+	assert_int_equal(cq.engines, 0);
 	assert_int_equal(fixture.a.dev->qps.count, 0);
 	cq_fini(&cq);
 	engine_link_fini(&fixture);

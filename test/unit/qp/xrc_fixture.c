@@ -41,7 +41,7 @@ void
 second_fini(void)
 {
 	srq_fini(&second.srq);
-	cq_detach(&second.cq);
+	cq_detach(&second.cq, 0);
 	cq_fini(&second.cq);
 	(void)key_free(&p.b.keys, second.key);
 }

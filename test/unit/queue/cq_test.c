@@ -134,17 +134,18 @@ static void
 second_engine_makes_it_shared(void **state)
 {
 	cq_open(4);
-	cq_attach(&cq, 31);
-	cq_attach(&cq, 31);
+	cq_attach(&cq, ENGINES_MAX - 1);
+	cq_attach(&cq, ENGINES_MAX - 1);
 	assert_false(cq.shared);
 	cq_attach(&cq, 0);
 	assert_true(cq.shared);
-	cq_detach(&cq);
-	cq_detach(&cq);
+	cq_detach(&cq, ENGINES_MAX - 1);
 	assert_true(cq.shared);
-	cq_detach(&cq);
+	cq_detach(&cq, ENGINES_MAX - 1);
 	assert_false(cq.shared);
-	assert_int_equal(cq.qps, 0);
+	cq_detach(&cq, 0);
+	assert_false(cq.shared);
+	assert_int_equal(cq.engines, 0);
 	cq_close();
 }
 
@@ -403,7 +404,7 @@ run_writers(unsigned num, uint32_t size, uint64_t total)
 		fail_msg("%u writers: failed: %s", num, thread_failure);
 	for (unsigned i = 0; i < num; i++) {
 		pthread_join(writers[i].thread, NULL);
-		cq_detach(&cq);
+		cq_detach(&cq, i);
 	}
 	assert_null(thread_failure);
 	assert_int_equal(poll_one(), UINT64_MAX);

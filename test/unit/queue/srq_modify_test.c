@@ -146,7 +146,7 @@ take_not_counted_by_arming_fires(void **state)
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
 	srq_settle(&taken);
 	srq_expect_no_event();
-	srq_detach(&srq);
+	srq_detach(&srq, 0);
 	srq_close();
 }
 

@@ -37,21 +37,27 @@ sizes_are_checked(void **state)
 static void
 second_engine_makes_it_shared(void **state)
 {
+	struct srq *first = NULL, *second = NULL;
+
 	srq_open(8, 1);
-	srq_attach(&srq, 3, NULL);
-	srq_attach(&srq, 3, NULL);
+	srq_attach(&srq, 3, &first);
+	srq_attach(&srq, 3, &first);
 	assert_false(srq.shared);
-	srq_attach(&srq, 31, NULL);
+	srq_attach(&srq, ENGINES_MAX - 1, &second);
 	assert_true(srq.shared);
-	srq_detach(&srq);
-	srq_detach(&srq);
+	srq_detach(&srq, 3);
 	assert_true(srq.shared);
-	srq_detach(&srq);
+	srq_detach(&srq, 3);
 	assert_false(srq.shared);
+	/* The engine that is left notes its takes. */
+	assert_ptr_equal(srq.taken_list, &second);
+	srq_attach(&srq, 3, &first);
+	srq_detach(&srq, ENGINES_MAX - 1);
+	assert_false(srq.shared);
+	assert_ptr_equal(srq.taken_list, &first);
+	srq_detach(&srq, 3);
+	assert_int_equal(srq.engines, 0);
 	assert_int_equal(srq.qps, 0);
-	srq_attach(&srq, 31, NULL);
-	assert_false(srq.shared);
-	srq_detach(&srq);
 	srq_close();
 }
 

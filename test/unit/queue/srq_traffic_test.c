@@ -78,8 +78,8 @@ traffic_end(struct traffic *t)
 	wrong = traffic_finish(t);
 	if (wrong != NULL)
 		fail_msg("failed: %s", wrong);
-	srq_detach(&srq);
-	srq_detach(&srq);
+	srq_detach(&srq, 0);
+	srq_detach(&srq, 1);
 }
 
 #define ARMINGS 30000
@@ -150,8 +150,8 @@ one_event_for_each_arming(void **state)
 	srq_open(LIMIT_RING, 4);
 	traffic_init(&t);
 	armings_run(&t);
-	srq_detach(&srq);
-	srq_detach(&srq);
+	srq_detach(&srq, 0);
+	srq_detach(&srq, 1);
 	srq_close();
 }
 
@@ -168,7 +168,7 @@ one_event_for_each_arming_of_one_engine(void **state)
 	srq_open(LIMIT_RING, 4);
 	srq_attach(&srq, 0, &taken);
 	armings_run(&t);
-	srq_detach(&srq);
+	srq_detach(&srq, 0);
 	srq_close();
 }
 
