@@ -36,6 +36,7 @@ struct rdmacm_client {
 
 struct rdmacm {
 	struct ucm *ucm;
+	struct ucm_device *device;
 	struct fd_source timer;
 	uint64_t armed_ns; /* TIME_NEVER: not armed */
 	struct channels closed;
@@ -147,9 +148,12 @@ rdmacm_set_port(struct rocade_daemon *d)
 int
 rdmacm_create(struct rocade_daemon *d)
 {
-	struct ucm_conf conf = {
+	struct ucm_device_conf device = {
 		.net = d->sw->conf.net,
+		.guid = ca_guid_from_mac(d->device.net.mac),
 		.path_mtu = (uint8_t)mtu_code_fitting(d->device.mtu),
+	};
+	struct ucm_conf conf = {
 		.limits = {.ids = IDS_PER_CLIENT, .channels = CHANNELS_PER_CLIENT},
 		.ops = {.owns_qpn = owns_qpn,
 			.wake = rdmacm_channel_wake,
@@ -162,7 +166,7 @@ rdmacm_create(struct rocade_daemon *d)
 	if (cm == NULL)
 		return -ENOMEM;
 	cm_conf_default(&conf.cm);
-	conf.cm.ca_guid = ca_guid_from_mac(d->device.net.mac);
+	conf.cm.ca_guid = device.guid;
 	conf.cm.max_conns = RDMACM_CONNECTIONS;
 	TAILQ_INIT(&cm->closed);
 	cm->timer.fd = -1;
@@ -170,6 +174,11 @@ rdmacm_create(struct rocade_daemon *d)
 	rc = random_key_draw(&conf.cm.random);
 	if (rc == 0)
 		rc = ucm_create(&conf, clock_now(), &cm->ucm);
+	if (rc == 0) {
+		rc = ucm_device_add(cm->ucm, &device, &cm->device);
+		if (rc != 0)
+			ucm_destroy(cm->ucm);
+	}
 	if (rc == 0) {
 		int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
@@ -209,7 +218,7 @@ rdmacm_destroy(struct rocade_daemon *d)
 void
 rdmacm_set_net(struct rocade_daemon *d)
 {
-	ucm_set_net(d->cm->ucm, &d->sw->conf.net);
+	ucm_device_set_net(d->cm->device, &d->sw->conf.net);
 }
 
 static uint32_t

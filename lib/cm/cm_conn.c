@@ -56,7 +56,7 @@ req_make(struct cm_conn *conn, const struct cm_request *r)
 	mad_init(req, MAD_REQ, conn->tid);
 	mad_put(req, MAD_REQ_local_id, conn->local_id);
 	mad_put(req, MAD_REQ_service_id, r->service_id);
-	mad_put(req, MAD_REQ_ca_guid, conf->ca_guid);
+	mad_put(req, MAD_REQ_ca_guid, conn->ca_guid);
 	mad_put(req, MAD_REQ_local_qpn, qp->qpn);
 	mad_put(req, MAD_REQ_responder_resources, qp->responder_resources);
 	mad_put(req, MAD_REQ_initiator_depth, qp->initiator_depth);
@@ -90,6 +90,8 @@ conn_open(struct cm *cm, const struct cm_request *req, enum cm_state state, void
 	conn->user = user;
 	conn->path = req->path;
 	conn->local_qpn = req->qp.qpn;
+	if (req->qp.ca_guid != 0)
+		conn->ca_guid = req->qp.ca_guid;
 	conn->tid = random_next(&cm->tids);
 	conn->retries_left = cm->conf.max_retries;
 	conn->wait_ns =
@@ -153,6 +155,8 @@ cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, siz
 		qp->ece.vendor_id > CM_VENDOR_ID_MAX || len > mad_private_max(MAD_REP))
 		return -EINVAL;
 	conn->local_qpn = qp->qpn;
+	if (qp->ca_guid != 0)
+		conn->ca_guid = qp->ca_guid;
 	conn_mad_init(conn, rep, MAD_REP, conn->tid);
 	mad_put(rep, MAD_REP_local_qpn, qp->qpn);
 	mad_put(rep, MAD_REP_starting_psn, qp->psn);
@@ -162,7 +166,7 @@ cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, siz
 	mad_put(rep, MAD_REP_rnr_retry_count, qp->rnr_retry);
 	mad_put(rep, MAD_REP_srq, qp->srq);
 	mad_put_ece(rep, &qp->ece);
-	mad_put(rep, MAD_REP_ca_guid, conn->cm->conf.ca_guid);
+	mad_put(rep, MAD_REP_ca_guid, conn->ca_guid);
 	mad_put_private(rep, 0, private, len);
 	conn_enter(conn, CM_REP_SENT);
 	conn_send_with_retry(conn, now);

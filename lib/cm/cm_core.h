@@ -105,6 +105,8 @@ struct cm_qp {
 	/* end-to-end flow control: reported only, no credits are counted */
 	bool flow_control;
 	struct cm_ece ece;
+	/* of the channel adapter with this QP; 0: that of the configuration. Not set in events. */
+	uint64_t ca_guid;
 	/* In a REQ only. */
 	uint8_t retry_count;
 	uint8_t path_mtu;  /* 1..5 */

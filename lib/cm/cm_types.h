@@ -69,6 +69,7 @@ struct cm_conn {
 	LIST_ENTRY(cm_conn) id_link;  /* in cm->by_id, by peer and remote_id */
 	LIST_ENTRY(cm_conn) qpn_link; /* in cm->by_qpn, by peer and remote_qpn */
 	uint64_t tid;
+	uint64_t ca_guid;    /* of this end, as its REQ or REP names it */
 	struct cm_peer peer; /* set when its ID is known */
 	uint64_t wait_ns;    /* how long to wait for a response to `out` */
 	uint32_t local_id;

@@ -199,7 +199,7 @@ conn_rej_build(
 	/* The peer may not know our communication ID: it finds the connection by our
 	 * GUID. */
 	if (reason == CM_REJ_TIMEOUT) {
-		uint64_t guid = rte_cpu_to_be_64(conn->cm->conf.ca_guid);
+		uint64_t guid = rte_cpu_to_be_64(conn->ca_guid);
 		uint8_t info[72] = {0};
 
 		memcpy(info, &guid, sizeof(guid));

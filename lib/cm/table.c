@@ -30,7 +30,9 @@ conn_alloc(struct cm *cm)
 		TAILQ_REMOVE(&cm->spare, conn, link);
 	else
 		conn = &cm->conns[cm->in_use]; /* all before it are in use */
-	*conn = (struct cm_conn){.cm = cm, .ack_timeout = cm->conf.ack_timeout};
+	*conn = (struct cm_conn){.cm = cm,
+		.ack_timeout = cm->conf.ack_timeout,
+		.ca_guid = cm->conf.ca_guid};
 	wheel_timer_init(&conn->timer);
 	conn->local_id = id_make(cm, (uint32_t)(conn - cm->conns));
 	cm->in_use++;

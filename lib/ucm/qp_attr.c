@@ -116,7 +116,7 @@ ucm_do_init_qp_attr(struct ucm_call *call)
 
 	if (id == NULL)
 		return -ENOENT;
-	if (!id->on_device)
+	if (id->device == NULL)
 		return -EINVAL;
 	attr->qp_state = cmd->qp_state;
 	switch (cmd->qp_state) {

@@ -17,9 +17,7 @@ ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out)
 	struct ucm *ucm;
 	int rc;
 
-	if (conf->net.addr_count == 0 || conf->net.addr_count > NET_MAX_ADDRS ||
-		conf->limits.ids == 0 || conf->limits.channels == 0 ||
-		conf->path_mtu < 1 || conf->path_mtu > 5)
+	if (conf->limits.ids == 0 || conf->limits.channels == 0)
 		return -EINVAL;
 	ucm = alloc_get(&alloc_plain, "rdma_cm", sizeof(*ucm));
 	if (ucm == NULL)
@@ -27,6 +25,7 @@ ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out)
 	ucm->conf = *conf;
 	random_numbers_init(&ucm->psns, &conf->cm.random, RANDOM_PSNS);
 	random_numbers_init(&ucm->port_choices, &conf->cm.random, RANDOM_PORTS);
+	TAILQ_INIT(&ucm->devices);
 	TAILQ_INIT(&ucm->sessions);
 	TAILQ_INIT(&ucm->deferred);
 	TAILQ_INIT(&ucm->closing);
@@ -102,18 +101,18 @@ closing_serve(struct ucm *ucm, uint64_t now)
 void
 ucm_destroy(struct ucm *ucm)
 {
+	struct ucm_device *device;
+
 	while (!TAILQ_EMPTY(&ucm->closing))
 		closing_serve(ucm, 0);
 	assert(TAILQ_EMPTY(&ucm->sessions));
+	while ((device = TAILQ_FIRST(&ucm->devices)) != NULL) {
+		TAILQ_REMOVE(&ucm->devices, device, link);
+		alloc_put(&alloc_plain, device, sizeof(*device));
+	}
 	port_waits_fini(&ucm->port_waits);
 	cm_destroy(ucm->cm);
 	alloc_put(&alloc_plain, ucm, sizeof(*ucm));
-}
-
-void
-ucm_set_net(struct ucm *ucm, const struct net_conf *net)
-{
-	ucm->conf.net = *net;
 }
 
 int

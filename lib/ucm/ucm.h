@@ -4,11 +4,12 @@
  * one connection manager (lib/cm) for all processes. It does no I/O and reads no clock.
  * Not thread safe: one thread at a time.
  *
- * It runs in the daemon (drivers/server/server_rdmacm.c). librdmacm in a program writes a
- * command to /dev/infiniband/rdma_cm. drivers/preload intercepts the write() and passes
- * the command to the backend (ucm/backend.h), drivers/shm/shm_rdmacm.c, which sends it
- * over the daemon's socket. The daemon calls ucm_command(). <rocade/cm.h> for programs
- * that embed Rocade does not use lib/ucm: lib/verbs/verbs_cm.c calls lib/cm.
+ * It runs in the daemon (drivers/server/server_rdmacm.c), with one device, and in programs
+ * that embed Rocade (drivers/rdmacm), with a device for each open port. librdmacm in a
+ * program writes a command to /dev/infiniband/rdma_cm. drivers/preload intercepts the
+ * write() and passes the command to the backend (ucm/backend.h). That is drivers/rdmacm,
+ * or drivers/shm/shm_rdmacm.c, which sends it over the daemon's socket. Both ends call
+ * ucm_command(). <rocade/cm.h> does not use lib/ucm: lib/verbs/verbs_cm.c calls lib/cm.
  *
  * A session is a process. It can name only its own channels and IDs, which are destroyed
  * with it. An ID is bound to a port of a port space. All sessions share the port spaces,
@@ -41,24 +42,38 @@ struct ucm_ops {
 };
 
 struct ucm_conf {
-	/* local addresses, including the link-local one, in the order of GIDs */
-	struct net_conf net;
 	struct cm_conf cm;
-	uint8_t path_mtu; /* enum ibv_mtu */
 	struct ucm_limits limits;
 	struct ucm_ops ops;
 };
 
+/* A device, with one port. */
+struct ucm_device_conf {
+	/* local addresses, including the link-local one, in the order of GIDs. Those of two
+	 * devices differ: an address that both have is the first device's. */
+	struct net_conf net;
+	uint64_t guid;
+	uint8_t path_mtu; /* enum ibv_mtu */
+};
+
 struct ucm;
+struct ucm_device;
 struct ucm_session;
 struct ucm_channel;
 
 /* Returns 0, -EINVAL or -ENOMEM. */
 int ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out);
-/* Replaces the local addresses. An ID that is bound to a removed address stays so. */
-void ucm_set_net(struct ucm *ucm, const struct net_conf *net);
-/* No session may be left (asserted), except those that have ended. */
+/* No session may be left (asserted), except those that have ended. Frees the devices. */
 void ucm_destroy(struct ucm *ucm);
+
+/* Adds a device. Returns 0, -EINVAL or -ENOMEM. */
+int ucm_device_add(
+	struct ucm *ucm, const struct ucm_device_conf *conf, struct ucm_device **out);
+/* Replaces the local addresses. An ID that is bound to a removed address stays so. */
+void ucm_device_set_net(struct ucm_device *device, const struct net_conf *net);
+/* Removes and frees the device. Its connections end, IDs that are bound to it get
+ * UCM_EVENT_DEVICE_REMOVAL, and requests that the program has not seen are dropped. */
+void ucm_device_remove(struct ucm_device *device, uint64_t now);
 
 int ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out);
 /* Sets the user of the process. Before this call it is user 0 without privilege. Only

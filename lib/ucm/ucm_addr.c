@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "port/net_addr.h"
 #include "ucm/ucm_addr.h"
 
 #define HOP_LIMIT 64
@@ -23,14 +24,24 @@ ucm_addr_port(const struct ucm_addr *addr)
 	return ntohs(addr->sa.sin6_port); /* same offset in sockaddr_in */
 }
 
-bool
-ucm_is_local(const struct ucm *ucm, const uint8_t gid[16])
+struct ucm_device *
+ucm_device_of(const struct ucm *ucm, const uint8_t gid[16])
 {
-	for (unsigned i = 0; i < ucm->conf.net.addr_count; i++) {
-		if (memcmp(ucm->conf.net.addr[i].gid, gid, 16) == 0)
-			return true;
+	struct ucm_device *device;
+
+	TAILQ_FOREACH (device, &ucm->devices, link) {
+		if (net_is_ours(&device->conf.net, gid))
+			return device;
 	}
-	return false;
+	return NULL;
+}
+
+bool
+ucm_is_local(const struct ucm *ucm, const uint8_t sgid[16], const uint8_t dgid[16])
+{
+	const struct ucm_device *device = ucm_device_of(ucm, sgid);
+
+	return device != NULL && net_is_ours(&device->conf.net, dgid);
 }
 
 /* Replaces a loopback address (127.0.0.0/8, ::1) by the first local address. */
@@ -38,10 +49,13 @@ static void
 loopback_map(const struct ucm *ucm, struct ucm_addr *addr)
 {
 	static const uint8_t one[16] = {[15] = 1};
+	const struct ucm_device *first = TAILQ_FIRST(&ucm->devices);
 
+	if (first == NULL)
+		return;
 	if ((gid_is_ipv4(addr->gid) && addr->gid[12] == 127) ||
 		memcmp(addr->gid, one, 16) == 0)
-		memcpy(addr->gid, ucm->conf.net.addr[0].gid, 16);
+		memcpy(addr->gid, first->conf.net.addr[0].gid, 16);
 }
 
 int
@@ -176,9 +190,10 @@ port_choose(struct ucm *ucm, const struct ucm_id *id, const struct ucm_addr *add
 int
 ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr, uint64_t now)
 {
+	struct ucm_device *device = addr->any ? NULL : ucm_device_of(ucm, addr->gid);
 	uint16_t port = ucm_addr_port(addr);
 
-	if (!addr->any && !ucm_is_local(ucm, addr->gid))
+	if (!addr->any && device == NULL)
 		return -EADDRNOTAVAIL;
 	if (port != 0 && port < PORT_UNPRIVILEGED && !id->channel->session->privileged)
 		return -EACCES;
@@ -198,7 +213,7 @@ ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr, uint64
 	id->src.sa.sin6_port = htons(port);
 	id->port = port;
 	id->has_port = true;
-	id->on_device = !addr->any;
+	id->device = device;
 	LIST_INSERT_HEAD(ucm_port_bucket(ucm, port), id, port_link);
 	return 0;
 }
@@ -234,13 +249,13 @@ ucm_listen_check(struct ucm *ucm, const struct ucm_id *id)
 	return 0;
 }
 
-/* Returns the index of a local address in the GID table; -1 if it was removed. */
+/* Returns the index of a local address in the GID table; -1 if it, or the device, was removed. */
 static int
-gid_index(const struct ucm *ucm, const uint8_t gid[16])
+gid_index(const struct ucm_device *device, const uint8_t gid[16])
 {
-	for (unsigned i = 0; i < ucm->conf.net.addr_count; i++) {
+	for (unsigned i = 0; device != NULL && i < device->conf.net.addr_count; i++) {
 		/* Entry 3 of the GID table repeats entry 0. */
-		if (memcmp(ucm->conf.net.addr[i].gid, gid, 16) == 0)
+		if (memcmp(device->conf.net.addr[i].gid, gid, 16) == 0)
 			return (int)(i < 3 ? i : i + 1);
 	}
 	return -1;
@@ -249,7 +264,7 @@ gid_index(const struct ucm *ucm, const uint8_t gid[16])
 int
 ucm_ah_fill(const struct ucm_id *id, struct ib_uverbs_ah_attr *ah)
 {
-	int index = gid_index(id->channel->session->ucm, id->src.gid);
+	int index = gid_index(id->device, id->src.gid);
 
 	if (index < 0)
 		return -EADDRNOTAVAIL;

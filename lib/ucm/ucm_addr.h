@@ -11,7 +11,10 @@ int ucm_addr_read(struct ucm *ucm, const void *sa, size_t len, struct ucm_addr *
 /* Builds the socket address of a GID and a port. */
 void ucm_addr_make(struct ucm_addr *out, const uint8_t gid[16], uint16_t port);
 uint16_t ucm_addr_port(const struct ucm_addr *addr);
-bool ucm_is_local(const struct ucm *ucm, const uint8_t gid[16]);
+/* Returns the device with this address, or NULL. */
+struct ucm_device *ucm_device_of(const struct ucm *ucm, const uint8_t gid[16]);
+/* Returns whether both are addresses of one device. Packets between them stay in this host. */
+bool ucm_is_local(const struct ucm *ucm, const uint8_t sgid[16], const uint8_t dgid[16]);
 uint64_t ucm_service_id(uint16_t ps, uint16_t port);
 
 /* Binds to the address and its port; port 0: to a free one. Returns 0, -EADDRINUSE

@@ -9,14 +9,16 @@
 
 #define BACKLOG_MAX 1024
 
-/* Returns -EINVAL if the QP belongs to another process, or for a vendor ID that no message
- * can carry. Without ECE, as from a library of before 2020, ece is zero. */
+/* Returns -ENODEV if the device of the ID was removed, -EINVAL if the QP belongs to another
+ * process, or for a vendor ID that no message can carry. Without ECE, as from a library of before 2020, ece is zero. */
 static int
 qp_read(const struct ucm_call *call, struct ucm_id *id,
 	const struct rdma_ucm_conn_param *p, const struct rdma_ucm_ece *ece)
 {
 	const struct ucm_conf *conf = &call->ucm->conf;
 
+	if (id->device == NULL)
+		return -ENODEV; /* it was removed */
 	if (!conf->ops.owns_qpn(call->session->owner, p->qp_num))
 		return -EINVAL;
 	if (ece->vendor_id > CM_VENDOR_ID_MAX)
@@ -31,7 +33,8 @@ qp_read(const struct ucm_call *call, struct ucm_id *id,
 		.flow_control = p->flow_control != 0,
 		.ece = {.vendor_id = ece->vendor_id, .options = ece->attr_mod},
 		.retry_count = p->retry_count & 7,
-		.path_mtu = conf->path_mtu,
+		.ca_guid = id->device->conf.guid,
+		.path_mtu = id->device->conf.path_mtu,
 		.transport = ucm_id_transport(id),
 	};
 	return 0;

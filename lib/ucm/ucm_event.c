@@ -82,14 +82,15 @@ request_id(struct ucm_id *listener, const struct cm_event *event)
 	}
 	ucm_addr_make(&id->src, event->path.sgid, listener->port);
 	ucm_addr_make(&id->dst, event->path.dgid, event->sport);
-	id->on_device = true;
+	id->device = ucm_device_of(listener->channel->session->ucm, event->path.sgid);
 	id->port = listener->port;
 	id->tos = listener->tos;
 	id->ack_timeout = listener->ack_timeout;
 	id->qp_type = listener->qp_type;
 	id->remote = event->qp;
-	id->path_mtu = RTE_MIN(
-		event->qp.path_mtu, listener->channel->session->ucm->conf.path_mtu);
+	id->path_mtu = id->device == NULL
+			       ? event->qp.path_mtu
+			       : RTE_MIN(event->qp.path_mtu, id->device->conf.path_mtu);
 	id->has_remote = true;
 	id->state = UCM_CONNECT;
 	return id;
@@ -155,7 +156,7 @@ on_sidr_reply(struct ucm_id *id, const struct cm_event *event)
 {
 	if (event->status != CM_SIDR_VALID)
 		ucm_event_raise(id, UCM_EVENT_UNREACHABLE, event, event->status);
-	else if (!ucm_is_local(id->channel->session->ucm, id->src.gid))
+	else if (ucm_device_of(id->channel->session->ucm, id->src.gid) == NULL)
 		ucm_event_raise(id, UCM_EVENT_UNREACHABLE, event, -EADDRNOTAVAIL);
 	else
 		ucm_event_raise(id, UCM_EVENT_ESTABLISHED, event, 0);
@@ -224,7 +225,7 @@ message_send(
 {
 	struct cm_path back = {.local = true};
 
-	if (!ucm_is_local(ucm, path->dgid)) {
+	if (!ucm_is_local(ucm, path->sgid, path->dgid)) {
 		if (ucm->conf.ops.send != NULL)
 			(void)ucm->conf.ops.send(ucm->conf.ops.arg, mad, path);
 		return;

@@ -23,6 +23,7 @@ mcast_join(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *grou
 	mcast->state = UCM_MCAST;
 	mcast->member = id;
 	mcast->uid = uid;
+	mcast->device = id->device;
 	mcast->src = id->src;
 	mcast->dst = *group;
 	mcast->tos = id->tos;
@@ -55,7 +56,7 @@ mcast_join_read(
 	rc = ucm_addr_read(call->ucm, sa, len, &group);
 	if (rc != 0)
 		return rc;
-	if (!id->on_device || !ucm_id_is_ud(id) || !gid_is_multicast(group.gid) ||
+	if (id->device == NULL || !ucm_id_is_ud(id) || !gid_is_multicast(group.gid) ||
 		gid_is_ipv4(group.gid) != gid_is_ipv4(id->src.gid))
 		return -EINVAL;
 	LIST_FOREACH(other, &id->mcasts, mcast_link)

@@ -25,7 +25,7 @@ path_fill(const struct ucm *ucm, const struct ucm_id *id, struct ib_user_path_re
 	path->numb_path = 1;
 	path->hop_limit = HOP_LIMIT;
 	path->traffic_class = id->tos;
-	path->mtu = ucm->conf.path_mtu;
+	path->mtu = id->device->conf.path_mtu;
 	path->mtu_selector = path->rate_selector = path->packet_life_time_selector =
 		SELECTOR_EXACT;
 	path->rate = RATE_10_GBPS;
@@ -51,9 +51,9 @@ ucm_do_query_route(struct ucm_call *call)
 	resp->src_addr = id->src.sa;
 	resp->dst_addr = id->dst.sa;
 	resp->ibdev_index = NO_INDEX;
-	if (!id->on_device)
+	if (id->device == NULL)
 		return 0;
-	resp->node_guid = htobe64(call->ucm->conf.cm.ca_guid);
+	resp->node_guid = htobe64(id->device->conf.guid);
 	resp->port_num = 1;
 	resp->num_paths = has_route(id);
 	path_fill(call->ucm, id, &resp->ib_route[0]);
@@ -88,14 +88,14 @@ query_path(const struct ucm *ucm, const struct ucm_id *id, void *out)
 		.tclass = id->tos,
 		.reversible_numb_path = REVERSIBLE | 1,
 		.pkey = htobe16(PKEY),
-		.mtu = (uint8_t)(SELECTOR_EXACT << 6 | ucm->conf.path_mtu),
 		.rate = SELECTOR_EXACT << 6 | RATE_10_GBPS,
 		.life = (uint8_t)(SELECTOR_EXACT << 6 | ucm->conf.cm.packet_life),
 	};
 
-	resp->num_paths = id->on_device && has_route(id);
+	resp->num_paths = id->device != NULL && has_route(id);
 	if (resp->num_paths == 0)
 		return 0;
+	record.mtu = (uint8_t)(SELECTOR_EXACT << 6 | id->device->conf.path_mtu);
 	memcpy(record.sgid, id->src.gid, 16);
 	memcpy(record.dgid, id->dst.gid, 16);
 	resp->path_data[0].flags = PATH_FLAGS;
@@ -109,7 +109,7 @@ gid_fill(const struct ucm_id *id, const struct ucm_addr *addr,
 	struct __kernel_sockaddr_storage *out)
 {
 	struct sockaddr_ib sa = {.sib_family = AF_IB,
-		.sib_pkey = id->on_device ? PKEY : 0,
+		.sib_pkey = id->device != NULL ? PKEY : 0,
 		.sib_sid = htobe64(ucm_service_id(id->ps, ucm_addr_port(addr)))};
 
 	memcpy(&sa.sib_addr, addr->gid, 16);
@@ -142,9 +142,9 @@ ucm_do_query(struct ucm_call *call)
 		return -ENOSYS;
 	}
 	resp->ibdev_index = NO_INDEX;
-	if (!id->on_device)
+	if (id->device == NULL)
 		return 0;
-	resp->node_guid = htobe64(call->ucm->conf.cm.ca_guid);
+	resp->node_guid = htobe64(id->device->conf.guid);
 	resp->port_num = 1;
 	resp->pkey = PKEY;
 	return 0;

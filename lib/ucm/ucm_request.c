@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "port/net_addr.h"
 #include "ucm/queue.h"
 #include "ucm/ucm_addr.h"
 #include "ucm/ucm_request.h"
@@ -29,7 +30,7 @@ defer_time_ns(struct ucm *ucm, const struct ucm_id *id)
 	uint64_t ns = UCM_DEFER_SHORT_NS;
 	const struct ucm_id *other;
 
-	if (!ucm_is_local(ucm, id->dst.gid))
+	if (!ucm_is_local(ucm, id->src.gid, id->dst.gid))
 		return 0;
 	LIST_FOREACH(other, ucm_port_bucket(ucm, ucm_addr_port(&id->dst)), port_link)
 	{
@@ -67,7 +68,7 @@ request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 	struct account *account = id->channel->session->account;
 	int rc;
 
-	if (!ucm_is_local(ucm, id->src.gid))
+	if (id->device == NULL || !net_is_ours(&id->device->conf.net, id->src.gid))
 		return -EADDRNOTAVAIL;
 	if (!account_take(account, ACCOUNT_cm_connections, 1))
 		return -ENOMEM;

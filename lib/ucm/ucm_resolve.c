@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "port/net_addr.h"
 #include "ucm/id.h"
 #include "ucm/queue.h"
 #include "ucm/ucm_addr.h"
@@ -45,28 +46,59 @@ ucm_do_bind(struct ucm_call *call)
 		RTE_MIN((size_t)cmd->addr_size, sizeof(cmd->addr)));
 }
 
+/* How well a device reaches dst. */
+enum reach { REACH_NOT, REACH_FAMILY, REACH_GATEWAY, REACH_LINK };
+
+static enum reach
+device_reach(const struct ucm_device *device, const uint8_t dst[16])
+{
+	const struct net_conf *net = &device->conf.net;
+	uint8_t hop[16];
+
+	if (net_source(net, dst) == NULL)
+		return REACH_NOT;
+	if (net_next_hop(net, dst, hop) != 0)
+		return REACH_FAMILY;
+	return net_is_onlink(net, dst) ? REACH_LINK : REACH_GATEWAY;
+}
+
+/* Returns the local address for packets to dst: of the device that has dst on its link, else of
+ * one with a gateway, else of the first one with an address of this family. NULL: none. */
+static const uint8_t *
+source_choose(const struct ucm *ucm, const uint8_t dst[16])
+{
+	const struct ucm_device *device, *best = NULL;
+	enum reach best_reach = REACH_NOT;
+
+	TAILQ_FOREACH (device, &ucm->devices, link) {
+		enum reach reach = device_reach(device, dst);
+
+		if (reach > best_reach) {
+			best = device;
+			best_reach = reach;
+		}
+	}
+	return best != NULL ? net_source(&best->conf.net, dst) : NULL;
+}
+
 /* Chooses the source GID of packets to dst: the address of the ID, else dst itself if it
- * is local, else the first local address of its family. */
+ * is local, else that of the best device. */
 static int
 source_gid_choose(const struct ucm *ucm, const struct ucm_id *id,
 	const struct ucm_addr *dst, uint8_t gid[16])
 {
-	bool ipv4 = gid_is_ipv4(dst->gid);
+	const uint8_t *source = dst->gid;
 
-	if (id->on_device) {
+	if (id->device != NULL) {
 		memcpy(gid, id->src.gid, 16);
-		return gid_is_ipv4(gid) == ipv4 ? 0 : -EINVAL;
+		return gid_is_ipv4(gid) == gid_is_ipv4(dst->gid) ? 0 : -EINVAL;
 	}
-	if (ucm_is_local(ucm, dst->gid)) {
-		memcpy(gid, dst->gid, 16);
-		return 0;
-	}
-	for (unsigned i = 0; i < ucm->conf.net.addr_count; i++) {
-		memcpy(gid, ucm->conf.net.addr[i].gid, 16);
-		if (gid_is_ipv4(gid) == ipv4)
-			return 0;
-	}
-	return -EADDRNOTAVAIL;
+	if (ucm_device_of(ucm, dst->gid) == NULL)
+		source = source_choose(ucm, dst->gid);
+	if (source == NULL)
+		return -EADDRNOTAVAIL;
+	memcpy(gid, source, 16);
+	return 0;
 }
 
 /* Binds the ID to its source address, and to a port. */
@@ -77,7 +109,7 @@ source_set(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *dst, uint6
 	uint8_t gid[16];
 	int rc = source_gid_choose(ucm, id, dst, gid);
 
-	if (rc != 0 || id->on_device)
+	if (rc != 0 || id->device != NULL)
 		return rc;
 	ucm_addr_make(&addr, gid, id->has_port ? id->port : 0);
 	return ucm_bind(ucm, id, &addr, now);
@@ -86,7 +118,7 @@ source_set(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *dst, uint6
 static bool
 is_reachable(const struct ucm *ucm, const uint8_t gid[16])
 {
-	return ucm_is_local(ucm, gid) || gid_is_multicast(gid) ||
+	return ucm_device_of(ucm, gid) != NULL || gid_is_multicast(gid) ||
 	       ucm->conf.ops.send != NULL;
 }
 
@@ -95,11 +127,12 @@ addr_resolve(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *sr
 	struct ucm_addr *dst)
 {
 	struct ucm *ucm = call->ucm;
+	const struct ucm_device *first = TAILQ_FIRST(&ucm->devices);
 	struct ucm_event *event;
 	int rc = 0, status = 0;
 
-	if (dst->any) /* as with TCP: the local host */
-		memcpy(dst->gid, ucm->conf.net.addr[0].gid, 16);
+	if (dst->any && first != NULL) /* as with TCP: the local host */
+		memcpy(dst->gid, first->conf.net.addr[0].gid, 16);
 	if (src->sa.sin6_family != 0 && id->state == UCM_IDLE)
 		rc = ucm_bind(ucm, id, src, call->now);
 	if (rc != 0)

@@ -38,6 +38,8 @@ struct ucm_addr {
 };
 
 struct ucm_event;
+struct ucm_device;
+TAILQ_HEAD(ucm_devices, ucm_device);
 TAILQ_HEAD(ucm_events, ucm_event);
 LIST_HEAD(ucm_port_bucket, ucm_id);
 LIST_HEAD(ucm_id_list, ucm_id);
@@ -51,7 +53,8 @@ struct ucm_id {
 	LIST_ENTRY(ucm_id) mcast_link;
 	struct ucm_id_list mcasts; /* the groups it has joined */
 	struct ucm_channel *channel;
-	struct ucm_id *member; /* UCM_MCAST: the ID that has joined */
+	struct ucm_id *member;     /* UCM_MCAST: the ID that has joined */
+	struct ucm_device *device; /* it is bound to an address of this; NULL: to none */
 	/* NULL: none yet, or conn_ended. Charged to the session's account until the ID
 	 * releases it. A connection in time wait is charged to no account: it ends when
 	 * another connection needs its place. */
@@ -70,7 +73,6 @@ struct ucm_id {
 	uint16_t port; /* local */
 	bool has_port;
 	bool conn_ended;
-	bool on_device; /* bound to one of the local addresses */
 	bool reuse;
 	bool afonly; /* a wildcard covers its own family only */
 	bool afonly_set;
@@ -132,9 +134,16 @@ struct ucm_session {
 	struct ucm_table channels;
 };
 
+struct ucm_device {
+	TAILQ_ENTRY(ucm_device) link;
+	struct ucm *ucm;
+	struct ucm_device_conf conf;
+};
+
 struct ucm {
 	struct ucm_conf conf;
 	struct cm *cm;
+	struct ucm_devices devices; /* in the order they were added */
 	struct random_numbers psns, port_choices;
 	uint32_t id_count;
 	struct ucm_sessions sessions;

@@ -69,11 +69,11 @@ removed_address_fails(void **state)
 	struct rdma_ucm_init_qp_attr cmd = {.id = pair.passive, .qp_state = IBV_QPS_RTR};
 	struct rdma_ucm_join_ip_mcast join = {
 		.id = ud.active, .addr = sockaddr_of("239.1.2.3", 0)};
-	struct net_conf net = ctx.ucm->conf.net;
+	struct net_conf net = ctx.device->conf.net;
 	uint32_t late = make_routed_id(RDMA_PS_TCP);
 
 	assert_int_equal(gid_parse("192.0.2.77", net.addr[0].gid, NULL), 0);
-	ucm_set_net(ctx.ucm, &net);
+	ucm_device_set_net(ctx.device, &net);
 	assert_int_equal(COMMAND(&ctx.server, INIT_QP_ATTR, &cmd, NULL), -EADDRNOTAVAIL);
 	assert_int_equal(
 		connect_id(&ctx.client, late, CLIENT_QPN + 1, ""), -EADDRNOTAVAIL);

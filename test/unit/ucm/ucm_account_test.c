@@ -129,7 +129,7 @@ a_failed_listen_is_given_back(void **state)
 
 	assert_int_equal(bind_id(&ctx.server, a, "192.0.2.1", LISTEN_PORT), 0);
 	assert_int_equal(cm_listen(ctx.ucm->cm, ucm_service_id(RDMA_PS_TCP, LISTEN_PORT),
-				 ctx.ucm->conf.net.addr[0].gid, 1, NULL, &taken),
+				 ctx.device->conf.net.addr[0].gid, 1, NULL, &taken),
 		0);
 	assert_int_equal(listen_id(&ctx.server, a, 1), -EADDRINUSE);
 	assert_int_equal(server_user->held[ACCOUNT_cm_listeners], 0);

@@ -221,10 +221,10 @@ static void
 changed_addresses_can_be_bound(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
-	struct net_conf net = ctx.ucm->conf.net;
+	struct net_conf net = ctx.device->conf.net;
 
 	assert_int_equal(gid_parse("192.0.2.77", net.addr[0].gid, NULL), 0);
-	ucm_set_net(ctx.ucm, &net);
+	ucm_device_set_net(ctx.device, &net);
 	assert_int_equal(bind_id(&ctx.client, id, "192.0.2.1", 0), -EADDRNOTAVAIL);
 	assert_int_equal(bind_id(&ctx.client, id, "192.0.2.77", 0), 0);
 }
@@ -239,7 +239,7 @@ gid_index_of_address(void **state)
 		{"fe80::1", 4}};
 
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-		struct ucm_id id = {.channel = ctx.client.channel};
+		struct ucm_id id = {.channel = ctx.client.channel, .device = ctx.device};
 		struct ib_uverbs_ah_attr ah;
 
 		assert_int_equal(gid_parse(rows[i].addr, id.src.gid, NULL), 0);

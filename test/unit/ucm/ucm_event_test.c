@@ -142,7 +142,7 @@ remote_request(uint32_t host)
 	struct cma_hdr hdr = {.sport = 1};
 	struct mad req;
 
-	memcpy(path.sgid, ctx.ucm->conf.net.addr[0].gid, 16);
+	memcpy(path.sgid, ctx.device->conf.net.addr[0].gid, 16);
 	memcpy(path.dgid, path.sgid, 12);
 	path.dgid[12] = 10;
 	path.dgid[14] = (uint8_t)(host >> 8);

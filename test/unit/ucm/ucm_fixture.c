@@ -42,8 +42,9 @@ process_open(struct test_process *p, uint32_t base)
 void
 fixture_open(bool ops_send)
 {
+	struct ucm_device_conf device = {
+		.guid = UINT64_C(0x0200000000000001), .path_mtu = 5};
 	struct ucm_conf conf = {
-		.path_mtu = 5,
 		.limits = {.ids = MAX_IDS, .channels = MAX_CHANNELS},
 		.ops = {.owns_qpn = owns_qpn, .wake = wake, .arg = &ctx},
 	};
@@ -52,15 +53,16 @@ fixture_open(bool ops_send)
 	ctx.now = NS_PER_SEC;
 	if (ops_send)
 		conf.ops.send = send_remote;
-	assert_int_equal(gid_parse("192.0.2.1", conf.net.addr[0].gid, NULL), 0);
-	assert_int_equal(gid_parse("198.51.100.1", conf.net.addr[1].gid, NULL), 0);
-	assert_int_equal(gid_parse("2001:db8::1", conf.net.addr[2].gid, NULL), 0);
-	assert_int_equal(gid_parse("fe80::1", conf.net.addr[3].gid, NULL), 0);
-	conf.net.addr_count = 4;
+	assert_int_equal(gid_parse("192.0.2.1", device.net.addr[0].gid, NULL), 0);
+	assert_int_equal(gid_parse("198.51.100.1", device.net.addr[1].gid, NULL), 0);
+	assert_int_equal(gid_parse("2001:db8::1", device.net.addr[2].gid, NULL), 0);
+	assert_int_equal(gid_parse("fe80::1", device.net.addr[3].gid, NULL), 0);
+	device.net.addr_count = 4;
 	cm_conf_default(&conf.cm);
-	conf.cm.ca_guid = UINT64_C(0x0200000000000001);
+	conf.cm.ca_guid = device.guid;
 	conf.cm.max_conns = 64;
 	assert_int_equal(ucm_create(&conf, ctx.now, &ctx.ucm), 0);
+	assert_int_equal(ucm_device_add(ctx.ucm, &device, &ctx.device), 0);
 	process_open(&ctx.server, SERVER_QPN);
 	process_open(&ctx.client, CLIENT_QPN);
 }

@@ -32,6 +32,7 @@ struct test_process {
 
 struct ucm_fixture {
 	struct ucm *ucm;
+	struct ucm_device *device;
 	struct test_process server, client;
 	uint64_t now;
 	struct mad sent; /* the last message to another machine */

@@ -16,12 +16,8 @@ invalid_configuration_is_refused(void **state)
 		change;                                                                  \
 		assert_int_equal(ucm_create(&conf, 0, &ucm), -EINVAL);                   \
 	} while (0)
-	REFUSED(conf.net.addr_count = 0);
-	REFUSED(conf.net.addr_count = NET_MAX_ADDRS + 1);
 	REFUSED(conf.limits.ids = 0);
 	REFUSED(conf.limits.channels = 0);
-	REFUSED(conf.path_mtu = 0);
-	REFUSED(conf.path_mtu = 6);
 	REFUSED(conf.cm.max_conns = 0);
 #undef REFUSED
 }

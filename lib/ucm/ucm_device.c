@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices: added, changed and removed while sessions are open. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/base_alloc.h"
+#include "ucm/id.h"
+#include "ucm/queue.h"
+#include "ucm/ucm_event.h"
+#include "ucm/ucm_request.h"
+
+int
+ucm_device_add(
+	struct ucm *ucm, const struct ucm_device_conf *conf, struct ucm_device **out)
+{
+	struct ucm_device *device;
+
+	if (conf->net.addr_count == 0 || conf->net.addr_count > NET_MAX_ADDRS ||
+		conf->path_mtu < 1 || conf->path_mtu > 5)
+		return -EINVAL;
+	device = alloc_get(&alloc_plain, "rdma_cm device", sizeof(*device));
+	if (device == NULL)
+		return -ENOMEM;
+	device->ucm = ucm;
+	device->conf = *conf;
+	TAILQ_INSERT_TAIL(&ucm->devices, device, link);
+	*out = device;
+	return 0;
+}
+
+void
+ucm_device_set_net(struct ucm_device *device, const struct net_conf *net)
+{
+	device->conf.net = *net;
+}
+
+/* The device of the ID is removed. The ID stays, for the program to destroy. */
+static void
+id_lose_device(struct ucm_id *id, uint64_t now)
+{
+	struct account *account = id->channel->session->account;
+	struct ucm_event *event;
+
+	id->device = NULL;
+	if (id->state == UCM_MCAST)
+		return; /* the ID that has joined gets the event */
+	ucm_request_cancel(id->channel->session->ucm, id);
+	if (id->conn != NULL) {
+		cm_release(id->conn, now);
+		account_give(account, ACCOUNT_cm_connections, 1);
+		id->conn = NULL;
+		id->conn_ended = true;
+	}
+	event = id->uid_set ? ucm_event_new(id, UCM_EVENT_DEVICE_REMOVAL, 0) : NULL;
+	if (event != NULL)
+		ucm_event_put(event);
+}
+
+void
+ucm_device_remove(struct ucm_device *device, uint64_t now)
+{
+	struct ucm *ucm = device->ucm;
+	struct ucm_session *session;
+
+	TAILQ_FOREACH (session, &ucm->sessions, link) {
+		for (uint32_t i = 0; i < session->ids.size; i++) {
+			struct ucm_id *id = session->ids.slots[i];
+
+			if (id == NULL || id->device != device)
+				continue;
+			if (id->request != NULL)
+				ucm_id_destroy(id, now);
+			else
+				id_lose_device(id, now);
+		}
+	}
+	ucm_pump(ucm, now); /* before the device is gone: the last messages */
+	TAILQ_REMOVE(&ucm->devices, device, link);
+	alloc_put(&alloc_plain, device, sizeof(*device));
+}
