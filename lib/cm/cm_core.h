@@ -186,6 +186,10 @@ void cm_destroy(struct cm *cm);
  * Returns CM_DROP_none, or why the message was dropped. */
 enum cm_drop cm_rx(struct cm *cm, const uint8_t *bytes, size_t len,
 	const struct cm_path *path, uint64_t now);
+/* Returns whether a message is for a listener or a connection of this manager: another one
+ * may use the same QP 1. */
+bool cm_claims(
+	struct cm *cm, const uint8_t *bytes, size_t len, const struct cm_path *path);
 /* Returns the next message to send; false if there is none. */
 bool cm_tx(struct cm *cm, struct mad *mad, struct cm_path *path);
 /* Returns whether cm_tx() has a message to send. */

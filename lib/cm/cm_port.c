@@ -45,6 +45,7 @@ cm_port_unlock(struct cm_port *port)
 		port->wake(port->wake_arg);
 	}
 	pthread_mutex_unlock(&port->lock);
+	dev_gsi_due(port->dev);
 	dev_control_wake(port->dev); /* it sends the messages */
 }
 
@@ -64,6 +65,20 @@ cm_port_rearm(struct cm_port *port)
 	cm_port_lock(port);
 	port->notified = false;
 	cm_port_unlock(port);
+}
+
+static bool
+on_claims(void *arg, const struct gsi_msg *msg)
+{
+	struct cm_port *port = arg;
+	struct cm_path path = {.local = false};
+	bool claimed;
+
+	memcpy(path.sgid, msg->sgid, 16);
+	memcpy(path.dgid, msg->dgid, 16);
+	claimed = cm_claims(cm_port_lock(port), msg->bytes, GSI_LEN, &path);
+	pthread_mutex_unlock(&port->lock);
+	return claimed;
 }
 
 static void
@@ -106,7 +121,8 @@ cm_port_open(
 {
 	struct cm_conf full = *conf;
 	struct cm_port *port = calloc(1, sizeof(*port));
-	struct gsi_user user = {.rx = on_rx, .tx = on_tx, .arg = port};
+	struct gsi_user user = {
+		.claims = on_claims, .rx = on_rx, .tx = on_tx, .arg = port};
 	int rc;
 
 	if (port == NULL)
@@ -121,7 +137,7 @@ cm_port_open(
 	pthread_mutex_init(&port->lock, NULL);
 	due_update(port);
 	user.due = &port->due;
-	rc = dev_gsi_set(dev, &user);
+	rc = dev_gsi_set(dev, GSI_USER_CM, &user);
 	if (rc != 0) {
 		cm_destroy(port->cm);
 		pthread_mutex_destroy(&port->lock);
@@ -135,7 +151,7 @@ cm_port_open(
 void
 cm_port_close(struct cm_port *port)
 {
-	dev_gsi_clear(port->dev);
+	dev_gsi_clear(port->dev, GSI_USER_CM);
 	cm_destroy(port->cm);
 	pthread_mutex_destroy(&port->lock);
 	free(port);

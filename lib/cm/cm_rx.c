@@ -343,3 +343,23 @@ cm_rx(struct cm *cm, const uint8_t *bytes, size_t len, const struct cm_path *pat
 	cm->stats.drop[why]++;
 	return why;
 }
+
+bool
+cm_claims(struct cm *cm, const uint8_t *bytes, size_t len, const struct cm_path *path)
+{
+	struct mad mad;
+
+	if (mad_check(bytes, len) != CM_DROP_none)
+		return false;
+	memcpy(&mad, bytes, sizeof(mad));
+	switch (mad_attr_of(&mad)) {
+	case MAD_REQ:
+		return req_claims(cm, &mad, path);
+	case MAD_SIDR_REQ:
+		return sidr_req_claims(cm, &mad, path);
+	case MAD_SIDR_REP:
+		return sidr_rep_claims(cm, &mad);
+	default:
+		return conn_of(cm, &mad, path) != NULL;
+	}
+}

@@ -135,3 +135,13 @@ req_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_
 	conn_event(conn, CM_EVENT_REQUEST);
 	return CM_DROP_none;
 }
+
+bool
+req_claims(struct cm *cm, const struct mad *mad, const struct cm_path *path)
+{
+	struct cm_peer peer = peer_of(path, mad_get(mad, MAD_REQ_ca_guid));
+
+	return conn_find_id(cm, &peer, mad_local_id(mad), false) != NULL ||
+	       listener_find(cm, mad_get(mad, MAD_REQ_service_id), false, path->sgid) !=
+		       NULL;
+}

@@ -74,15 +74,41 @@ sidr_req_rx(
 	return CM_DROP_none;
 }
 
+bool
+sidr_req_claims(struct cm *cm, const struct mad *mad, const struct cm_path *path)
+{
+	uint32_t id = (uint32_t)mad_get(mad, MAD_SIDR_REQ_request_id);
+	uint64_t service_id = mad_get(mad, MAD_SIDR_REQ_service_id);
+	struct cm_peer peer = peer_of(path, 0);
+
+	return conn_find_id(cm, &peer, id, true) != NULL ||
+	       listener_find(cm, service_id, true, path->sgid) != NULL;
+}
+
+/* Returns NULL if the reply is for no request of this manager. */
+static struct cm_conn *
+sidr_conn_of(struct cm *cm, const struct mad *rep)
+{
+	struct cm_conn *conn =
+		conn_find(cm, (uint32_t)mad_get(rep, MAD_SIDR_REP_request_id));
+
+	return conn != NULL && conn->sidr ? conn : NULL;
+}
+
+bool
+sidr_rep_claims(struct cm *cm, const struct mad *mad)
+{
+	return sidr_conn_of(cm, mad) != NULL;
+}
+
 enum cm_drop
 sidr_rep_rx(
 	struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_t now)
 {
-	struct cm_conn *conn =
-		conn_find(cm, (uint32_t)mad_get(mad, MAD_SIDR_REP_request_id));
+	struct cm_conn *conn = sidr_conn_of(cm, mad);
 
 	(void)now;
-	if (conn == NULL || !conn->sidr)
+	if (conn == NULL)
 		return CM_DROP_ids;
 	if (memcmp(path->dgid, conn->path.dgid, 16) != 0)
 		return CM_DROP_address;

@@ -27,6 +27,7 @@ gsi_create(const struct random_key *random, bool ext_off, struct gsi **out)
 		return -ENOMEM;
 	}
 	pthread_mutex_init(&gsi->ext_lock, NULL);
+	pthread_mutex_init(&gsi->users_lock, NULL);
 	gsi->ext_due = TIME_NEVER;
 	gsi_user_clear(gsi);
 	*out = gsi;
@@ -41,5 +42,6 @@ gsi_destroy(struct gsi *gsi)
 	assert(gsi->user.rx == NULL);
 	ext_query_destroy(gsi->ext);
 	pthread_mutex_destroy(&gsi->ext_lock);
+	pthread_mutex_destroy(&gsi->users_lock);
 	alloc_put(&alloc_plain, gsi, sizeof(*gsi));
 }

@@ -8,7 +8,16 @@
 
 #include "port/ext_query.h"
 
+/* The two that may use QP 1 of a device at the same time. */
+enum gsi_user_id {
+	GSI_USER_CM,     /* that of <rocade/cm.h> */
+	GSI_USER_RDMACM, /* that of librdmacm */
+	GSI_USERS
+};
+
 struct gsi_user {
+	/* As rx(): returns whether the message is for a listener or a connection of this user. */
+	bool (*claims)(void *arg, const struct gsi_msg *msg);
 	/* Called by any engine's thread with its lock held. The message is GSI_LEN bytes
 	 * long and was sent to an address of the port, with the Q_Key of QP 1 and a P_Key
 	 * that matches. */
@@ -17,8 +26,8 @@ struct gsi_user {
 	 * there is none now. */
 	bool (*tx)(void *arg, struct gsi_msg *msg, uint64_t now);
 	void *arg;
-	/* Written by the user, relaxed: an engine may see it a pass late. TIME_NEVER:
-	 * nothing to send. */
+	/* Written by the user, relaxed, before it calls dev_gsi_due(): an engine may see it a
+	 * pass late. TIME_NEVER: nothing to send. */
 	const uint64_t *due;
 };
 
@@ -33,6 +42,12 @@ struct gsi {
 	uint32_t psn;
 	unsigned unresolved_count;
 	struct gsi_msg unresolved[GSI_UNRESOLVED];
+
+	/* dev_gsi.c: all users. The engines see one, `user`: it stands for both if there are
+	 * two. Changed with all engine locks held and users_lock. */
+	struct gsi_user users[GSI_USERS]; /* rx NULL: there is none */
+	uint64_t users_due;               /* the earlier one of two */
+	pthread_mutex_t users_lock;       /* taken with an engine lock held */
 
 	/* engine_ext.c: the agent of class EXT_MAD_CLASS, for all engines. */
 	pthread_mutex_t ext_lock; /* protects ext; taken with an engine lock held */

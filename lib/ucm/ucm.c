@@ -213,6 +213,12 @@ ucm_channel_close(struct ucm_channel *c, uint64_t now)
 	ucm_pump(ucm, now);
 }
 
+bool
+ucm_claims(struct ucm *ucm, const uint8_t *bytes, size_t len, const struct cm_path *path)
+{
+	return cm_claims(ucm->cm, bytes, len, path);
+}
+
 void
 ucm_rx(struct ucm *ucm, const uint8_t *bytes, size_t len, const struct cm_path *path,
 	uint64_t now)

@@ -112,6 +112,9 @@ int ucm_command(struct ucm_session *session, uint32_t channel, uint32_t cmd,
 	const void *in, size_t in_len, void *out, struct ucm_result *result,
 	uint64_t now);
 
+/* Returns whether a message is for a listener or a connection of a session. */
+bool ucm_claims(
+	struct ucm *ucm, const uint8_t *bytes, size_t len, const struct cm_path *path);
 /* Handles a message that came to QP 1 from another host. */
 void ucm_rx(struct ucm *ucm, const uint8_t *bytes, size_t len, const struct cm_path *path,
 	uint64_t now);

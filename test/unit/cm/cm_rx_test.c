@@ -367,6 +367,64 @@ random_bit_errors(void **state)
 	}
 }
 
+static bool
+claims(unsigned side, const struct mad *mad)
+{
+	struct cm_path path = path_from(side);
+
+	return cm_claims(pair.cm[side], (const uint8_t *)mad, sizeof(*mad), &path);
+}
+
+/* Another manager may use the same QP 1: a manager claims what its listeners and connections
+ * get, and nothing else. */
+static void
+own_messages_are_claimed(void **state)
+{
+	struct cm_request ask = request_from(A, 0x100);
+	struct cm_listener *listener;
+	struct cm_conn *a, *b, *sidr;
+	struct mad req, rep, mad;
+
+	cm_pair_init(&pair, 4);
+	a = active_connect(&pair);
+	req = mad_take(&pair, A);
+	assert_true(claims(B, &req));
+	assert_false(claims(A, &req));
+	cm_unlisten(pair.listener, pair.now);
+	assert_false(claims(B, &req));
+	assert_int_equal(
+		cm_listen(pair.cm[B], SERVICE, NULL, 4, NULL, &pair.listener), 0);
+	mad = peer_mad(a, MAD_REJ);
+	assert_true(claims(A, &mad));
+	assert_false(claims(B, &mad));
+	mad = (struct mad){.tid = 0};
+	assert_false(claims(A, &mad));
+	cm_release(a, pair.now);
+	assert_int_equal(mad_attr_of(&req), MAD_REQ);
+	mad = mad_take(&pair, A);
+	assert_int_equal(mad_attr_of(&mad), MAD_REJ);
+
+	ask.service_id = UD_SERVICE;
+	assert_int_equal(cm_sidr_request(pair.cm[A], &ask, NULL, pair.now, &sidr), 0);
+	req = mad_take(&pair, A);
+	assert_false(claims(B, &req));
+	assert_int_equal(
+		cm_sidr_listen(pair.cm[B], UD_SERVICE, NULL, 4, NULL, &listener), 0);
+	assert_true(claims(B, &req));
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	b = expect_event(&pair, B, CM_EVENT_SIDR_REQUEST).conn;
+	assert_int_equal(cm_sidr_reply(b, CM_SIDR_VALID, 0x200, 1, NULL, 0, pair.now), 0);
+	cm_unlisten(listener, pair.now);
+	assert_true(claims(B, &req)); /* repeated */
+	rep = mad_take(&pair, B);
+	assert_true(claims(A, &rep));
+	assert_false(claims(B, &rep));
+	cm_release(sidr, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_advance(&pair, 300 * NS_PER_SEC);
+	cm_pair_fini(&pair);
+}
+
 int
 main(void)
 {
@@ -380,6 +438,7 @@ main(void)
 		cmocka_unit_test(invalid_rep_is_dropped),
 		cmocka_unit_test(rep_from_a_stale_peer),
 		cmocka_unit_test(random_bit_errors),
+		cmocka_unit_test(own_messages_are_claimed),
 	};
 
 	return cmocka_run_group_tests_name("rx", tests, NULL, NULL);

@@ -194,10 +194,10 @@ user_of_qp1_gets_the_other_classes(void **state)
 	struct gsi_user user = {.rx = on_rx, .tx = on_tx, .arg = &ua, .due = &ua.due};
 
 	link_open();
-	assert_int_equal(dev_gsi_set(fixture.a.dev, &user), 0);
+	assert_int_equal(dev_gsi_set(fixture.a.dev, GSI_USER_CM, &user), 0);
 	user.arg = &ub;
 	user.due = &ub.due;
-	assert_int_equal(dev_gsi_set(fixture.b.dev, &user), 0);
+	assert_int_equal(dev_gsi_set(fixture.b.dev, GSI_USER_CM, &user), 0);
 	loss(&a);
 	engine_link_drain(&fixture);
 	assert_int_equal(a.qp->peer->extensions, EXT_SACK);
@@ -206,9 +206,9 @@ user_of_qp1_gets_the_other_classes(void **state)
 	ua.due = 0;
 	engine_link_drain(&fixture);
 	assert_int_equal(ub.count, 1);
-	dev_gsi_clear(fixture.a.dev);
+	dev_gsi_clear(fixture.a.dev, GSI_USER_CM);
 	assert_true(gsi_due(fixture.a.dev->gsi) == TIME_NEVER);
-	dev_gsi_clear(fixture.b.dev);
+	dev_gsi_clear(fixture.b.dev, GSI_USER_CM);
 	link_close();
 }
 
@@ -452,7 +452,8 @@ client_of_the_daemon_asks(void **state)
 	engine_run(e, now);
 	assert_int_equal(peer->extensions, EXT_SACK);
 	assert_true(engine_sleep_until(e) == TIME_NEVER);
-	assert_int_equal(dev_gsi_set(dev, &(struct gsi_user){.rx = on_rx}), -EOPNOTSUPP);
+	assert_int_equal(dev_gsi_set(dev, GSI_USER_CM, &(struct gsi_user){.rx = on_rx}),
+		-EOPNOTSUPP);
 	peer_put(&e->peers, peer);
 	dev_destroy(dev);
 	fake_fini(&port);

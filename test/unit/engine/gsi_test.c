@@ -50,8 +50,8 @@ user_register(struct link_side *s, struct user *u)
 	struct gsi_user user = {.rx = on_rx, .tx = on_tx, .arg = u, .due = &u->due};
 
 	*u = (struct user){.due = TIME_NEVER};
-	assert_int_equal(dev_gsi_set(s->dev, &user), 0);
-	assert_int_equal(dev_gsi_set(s->dev, &user), -EBUSY);
+	assert_int_equal(dev_gsi_set(s->dev, GSI_USER_CM, &user), 0);
+	assert_int_equal(dev_gsi_set(s->dev, GSI_USER_CM, &user), -EBUSY);
 }
 
 static void
@@ -91,8 +91,81 @@ messages_reach_peer_in_order(void **state)
 	}
 	for (unsigned i = 0; i < 5; i++) /* in the order in which they were sent */
 		assert_int_equal(user_b.in[i].bytes[0], i + 1);
-	dev_gsi_clear(fixture.a.dev);
-	dev_gsi_clear(fixture.b.dev);
+	dev_gsi_clear(fixture.a.dev, GSI_USER_CM);
+	dev_gsi_clear(fixture.b.dev, GSI_USER_CM);
+	engine_link_fini(&fixture);
+}
+
+static bool
+claims_odd(void *arg, const struct gsi_msg *msg)
+{
+	(void)arg;
+	return msg->bytes[0] % 2 == 1;
+}
+
+static bool
+claims_large(void *arg, const struct gsi_msg *msg)
+{
+	(void)arg;
+	return msg->bytes[0] >= 8;
+}
+
+/* Each of two users gets what it claims, and the first one what neither does. Both send. */
+static void
+two_users_share_qp_1(void **state)
+{
+	static struct user odd, large;
+	struct gsi_user first = {.claims = claims_odd,
+		.rx = on_rx,
+		.tx = on_tx,
+		.arg = &odd,
+		.due = &odd.due};
+	struct gsi_user second = {.claims = claims_large,
+		.rx = on_rx,
+		.tx = on_tx,
+		.arg = &large,
+		.due = &large.due};
+	static const uint8_t fills[] = {1, 8, 2, 9};
+	struct dev *dev;
+
+	engine_link_init(&fixture, NULL);
+	dev = fixture.a.dev;
+	user_register(&fixture.b, &user_b);
+	odd = (struct user){.due = TIME_NEVER};
+	large = (struct user){.due = TIME_NEVER};
+	assert_int_equal(dev_gsi_set(dev, GSI_USER_CM, &first), 0);
+	assert_int_equal(dev_gsi_set(dev, GSI_USER_RDMACM, &second), 0);
+	assert_int_equal(dev_gsi_set(dev, GSI_USER_RDMACM, &second), -EBUSY);
+	for (unsigned i = 0; i < RTE_DIM(fills); i++)
+		message_queue(&fixture.b, &user_b, "192.0.2.1", fills[i]);
+	engine_link_advance(&fixture, 100 * NS_PER_MS);
+	assert_int_equal(odd.in_count, 3);
+	assert_int_equal(odd.in[0].bytes[0], 1);
+	assert_int_equal(odd.in[1].bytes[0], 2); /* claimed by nobody */
+	assert_int_equal(odd.in[2].bytes[0], 9); /* claimed by both */
+	assert_int_equal(large.in_count, 1);
+	assert_int_equal(large.in[0].bytes[0], 8);
+	message_queue(&fixture.a, &large, "192.0.2.2", 20);
+	dev_gsi_due(dev);
+	engine_link_advance(&fixture, NS_PER_MS);
+	assert_int_equal(user_b.in_count, 1);
+	message_queue(&fixture.a, &odd, "192.0.2.2", 21);
+	message_queue(&fixture.a, &large, "192.0.2.2", 22);
+	dev_gsi_due(dev);
+	engine_link_advance(&fixture, NS_PER_MS);
+	assert_int_equal(user_b.in_count, 3);
+	/* The other one goes on alone. */
+	dev_gsi_clear(dev, GSI_USER_CM);
+	message_queue(&fixture.b, &user_b, "192.0.2.1", 1);
+	message_queue(&fixture.a, &large, "192.0.2.2", 23);
+	engine_link_advance(&fixture, NS_PER_MS);
+	assert_int_equal(large.in_count, 2);
+	assert_int_equal(user_b.in_count, 4);
+	dev_gsi_clear(dev, GSI_USER_RDMACM);
+	message_queue(&fixture.b, &user_b, "192.0.2.1", 1);
+	engine_link_advance(&fixture, NS_PER_MS);
+	assert_int_equal(large.in_count + odd.in_count, 5);
+	dev_gsi_clear(fixture.b.dev, GSI_USER_CM);
 	engine_link_fini(&fixture);
 }
 
@@ -114,7 +187,7 @@ message_to_local_address_is_looped_back(void **state)
 	assert_int_equal(fixture.b.roce_frames, 0);
 	dev_stats(fixture.a.dev, &stats);
 	assert_int_equal(stats.tx_loopback, 1);
-	dev_gsi_clear(fixture.a.dev);
+	dev_gsi_clear(fixture.a.dev, GSI_USER_CM);
 	engine_link_fini(&fixture);
 }
 
@@ -145,8 +218,8 @@ answers_need_no_resolution(void **state)
 	assert_non_null(e);
 	assert_false(e->wanted);
 	assert_int_equal(e->state, NEIGH_STALE);
-	dev_gsi_clear(fixture.a.dev);
-	dev_gsi_clear(fixture.b.dev);
+	dev_gsi_clear(fixture.a.dev, GSI_USER_CM);
+	dev_gsi_clear(fixture.b.dev, GSI_USER_CM);
 	engine_link_fini(&fixture);
 }
 
@@ -180,8 +253,8 @@ unresolvable_messages_are_dropped(void **state)
 	engine_link_advance(&fixture, NS_PER_MS);
 	dev_stats(fixture.a.dev, &stats);
 	assert_in_range(stats.tx_no_neighbour, 41, 42);
-	dev_gsi_clear(fixture.a.dev);
-	dev_gsi_clear(fixture.b.dev);
+	dev_gsi_clear(fixture.a.dev, GSI_USER_CM);
+	dev_gsi_clear(fixture.b.dev, GSI_USER_CM);
 	engine_link_fini(&fixture);
 }
 
@@ -241,7 +314,7 @@ invalid_datagrams_are_dropped(void **state)
 		assert_int_equal(datagram_drop_reason(what), why[what]);
 		assert_int_equal(user_b.in_count - count, why[what] == DROP_none);
 	}
-	dev_gsi_clear(fixture.b.dev);
+	dev_gsi_clear(fixture.b.dev, GSI_USER_CM);
 	assert_int_equal(datagram_drop_reason(0), DROP_qpn);
 	engine_link_fini(&fixture);
 }
@@ -251,6 +324,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_reach_peer_in_order),
+		cmocka_unit_test(two_users_share_qp_1),
 		cmocka_unit_test(message_to_local_address_is_looped_back),
 		cmocka_unit_test(unresolvable_messages_are_dropped),
 		cmocka_unit_test(invalid_datagrams_are_dropped),
