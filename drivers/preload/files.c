@@ -15,7 +15,6 @@
 #include "preload/preload_channel.h"
 #include "preload/next.h"
 #include "preload/paths.h"
-#include "verbs/device_source.h"
 #include "verbs/export.h"
 
 /* Used by glibc before 2.33, and by programs built with it. */
@@ -25,15 +24,12 @@ int __xstat64(int version, const char *path, struct stat64 *st);
 static bool
 path_lookup(const char *path, struct path_served *out)
 {
-	const char *name;
-
 	/* The quick test for most paths. */
 	if (path == NULL || path[0] != '/' ||
 		(strstr(path, "/infiniband/") == NULL &&
 			strstr(path, "/rdma_cm/") == NULL))
 		return false;
-	name = device_source_name();
-	return name != NULL && path_serve(path, name, out);
+	return path_serve(path, out);
 }
 
 /* Calls the function on the replacement of the path, if there is one. Its value is
@@ -56,11 +52,17 @@ path_lookup(const char *path, struct path_served *out)
 		value_;                                                                  \
 	})
 
-/* Returns -2 if it is another path, or if there is no daemon. */
+static bool
+is_channel_path(const char *path)
+{
+	return path != NULL && strcmp(path, CHANNEL_PATH) == 0;
+}
+
+/* Returns -2 if it is another path, or if there is no server of RDMA-CM. */
 static int
 open_channel(const char *path, int flags)
 {
-	return path != NULL && strcmp(path, CHANNEL_PATH) == 0 ? channel_open(flags) : -2;
+	return is_channel_path(path) ? channel_open(flags) : -2;
 }
 
 /* The third argument of open(), if there is one. */
@@ -83,6 +85,9 @@ open(const char *path, int flags, ...)
 	if (fd != -2)
 		return fd;
 	MODE_READ(flags, mode);
+	/* Without a server the kernel's file, if there is one. */
+	if (is_channel_path(path))
+		return NEXT_FUNCTION(open)(path, flags, mode);
 	return CALL_REPLACED(-1, open, path, (path, flags, mode));
 }
 
@@ -95,6 +100,8 @@ open64(const char *path, int flags, ...)
 	if (fd != -2)
 		return fd;
 	MODE_READ(flags, mode);
+	if (is_channel_path(path))
+		return NEXT_FUNCTION(open64)(path, flags, mode);
 	return CALL_REPLACED(-1, open64, path, (path, flags, mode));
 }
 

@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include "preload/paths.h"
+#include "preload/served.h"
 
 #define NODES "/dev/infiniband/"
 #define CLASS "/sys/class/infiniband/"
 #define CM_ABI "/sys/class/misc/rdma_cm/abi_version"
-#define GID_MAX 16 /* size of the GID table of every Rocade device */
+#define NAME_MAX_LEN 64 /* as IBV_SYSFS_NAME_MAX */
+#define GID_MAX 16      /* size of the GID table of every Rocade device */
 
 /* Paths below the directory of a device; '#' stands for a GID index. Other files are
  * missing, as for kernel devices without hardware. */
@@ -86,48 +88,66 @@ text_file_create(const char *text, struct path_served *out)
 	return true;
 }
 
-/* Returns the rest of the path after the prefix and the device name, or NULL. */
+/* Returns the rest of the path after the prefix and the name of one of Rocade's devices, or
+ * NULL. */
 static const char *
-path_below(const char *path, const char *prefix, const char *name)
+path_below(const char *path, const char *prefix)
 {
-	size_t prefix_len = strlen(prefix), name_len = strlen(name);
+	size_t prefix_len = strlen(prefix), len;
+	char name[NAME_MAX_LEN];
 
-	if (strncmp(path, prefix, prefix_len) != 0 ||
-		strncmp(path + prefix_len, name, name_len) != 0)
+	if (strncmp(path, prefix, prefix_len) != 0)
 		return NULL;
-	path += prefix_len + name_len;
-	return *path == '\0' || *path == '/' ? path : NULL;
+	path += prefix_len;
+	len = strcspn(path, "/");
+	if (len == 0 || len >= sizeof(name))
+		return NULL;
+	memcpy(name, path, len);
+	name[len] = '\0';
+	return served_device(name) ? path + len : NULL;
 }
 
-bool
-path_serve(const char *path, const char *name, struct path_served *out)
+/* Looks for a path of RDMA-CM, which all devices share. */
+static bool
+cm_path_serve(const char *path, struct path_served *out)
 {
-	const char *rest = path_below(path, NODES, name), *text;
-	int err = errno;
-	bool served = true;
-
-	out->fd = -1;
-	if ((rest != NULL && *rest == '\0') || strcmp(path, NODES "rdma_cm") == 0) {
+	if (strcmp(path, NODES "rdma_cm") == 0) {
 		out->path = "/dev/null";
-		return true;
+		return served_device(NULL);
 	}
-	if (strcmp(path, CM_ABI) == 0) {
-		served = text_file_create("4\n", out);
-		errno = err;
-		return served;
+	return strcmp(path, CM_ABI) == 0 && served_device(NULL) &&
+	       text_file_create("4\n", out);
+}
+
+static bool
+device_path_serve(const char *path, struct path_served *out)
+{
+	const char *rest = path_below(path, NODES), *text;
+
+	if (rest != NULL) {
+		out->path = "/dev/null";
+		return *rest == '\0';
 	}
-	rest = path_below(path, CLASS, name);
+	rest = path_below(path, CLASS);
 	if (rest == NULL)
 		return false;
 	while (*rest == '/')
 		rest++;
 	text = text_find(rest);
 	if (text != NULL)
-		served = text_file_create(text, out);
-	else if (is_directory(rest))
-		out->path = "/sys/class";
-	else
-		served = false;
+		return text_file_create(text, out);
+	out->path = "/sys/class";
+	return is_directory(rest);
+}
+
+bool
+path_serve(const char *path, struct path_served *out)
+{
+	int err = errno;
+	bool served;
+
+	out->fd = -1;
+	served = cm_path_serve(path, out) || device_path_serve(path, out);
 	errno = err;
 	return served;
 }

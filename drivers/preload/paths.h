@@ -13,12 +13,12 @@ struct path_served {
 };
 
 /*
- * Returns whether the path belongs to a device of this name, with the path to use
- * instead. A device node is replaced by /dev/null: programs check that the node exists,
+ * Returns whether the path belongs to one of Rocade's devices (preload/served.h), with the path
+ * to use instead. A device node is replaced by /dev/null: programs check that the node exists,
  * but do not use it. A file is replaced by one with the text that the kernel would
  * provide. Preserves errno.
  */
-bool path_serve(const char *path, const char *name, struct path_served *out);
+bool path_serve(const char *path, struct path_served *out);
 /* Preserves errno. */
 void path_done(const struct path_served *served);
 

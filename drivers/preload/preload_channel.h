@@ -10,7 +10,7 @@
 #define CHANNEL_PATH "/dev/infiniband/rdma_cm"
 
 /* As open() of that path: returns a descriptor, -1 with errno, or -2 if there is no
- * daemon. */
+ * server. */
 int channel_open(int flags);
 /* Returns whether fd is a channel. Costs one load if fd never was one. */
 bool channel_is(int fd);

@@ -53,8 +53,13 @@ struct ucm_device_conf {
 	 * devices differ: an address that both have is the first device's. */
 	struct net_conf net;
 	uint64_t guid;
+	/* that of ibv_get_device_index(); UCM_NO_INDEX: the program finds the device by its
+	 * GUID */
+	uint32_t index;
 	uint8_t path_mtu; /* enum ibv_mtu */
 };
+
+#define UCM_NO_INDEX UINT32_MAX
 
 struct ucm;
 struct ucm_device;

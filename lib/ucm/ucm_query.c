@@ -13,7 +13,6 @@
 #define HOP_LIMIT 64
 #define SELECTOR_EXACT 2 /* a selector of a path record (IBA 15.2.5.16) */
 #define RATE_10_GBPS 3
-#define NO_INDEX UINT32_MAX /* libraries find the device by its GUID */
 
 static void
 path_fill(const struct ucm *ucm, const struct ucm_id *id, struct ib_user_path_rec *path)
@@ -50,10 +49,11 @@ ucm_do_query_route(struct ucm_call *call)
 		return -ENOENT;
 	resp->src_addr = id->src.sa;
 	resp->dst_addr = id->dst.sa;
-	resp->ibdev_index = NO_INDEX;
+	resp->ibdev_index = UCM_NO_INDEX;
 	if (id->device == NULL)
 		return 0;
 	resp->node_guid = htobe64(id->device->conf.guid);
+	resp->ibdev_index = id->device->conf.index;
 	resp->port_num = 1;
 	resp->num_paths = has_route(id);
 	path_fill(call->ucm, id, &resp->ib_route[0]);
@@ -141,10 +141,11 @@ ucm_do_query(struct ucm_call *call)
 	default:
 		return -ENOSYS;
 	}
-	resp->ibdev_index = NO_INDEX;
+	resp->ibdev_index = UCM_NO_INDEX;
 	if (id->device == NULL)
 		return 0;
 	resp->node_guid = htobe64(id->device->conf.guid);
+	resp->ibdev_index = id->device->conf.index;
 	resp->port_num = 1;
 	resp->pkey = PKEY;
 	return 0;

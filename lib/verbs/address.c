@@ -70,9 +70,11 @@ rocade_port_set_addresses(struct rocade_port *port, const char *addresses,
 	if (err != 0)
 		return err;
 	err = -dev_set_net(port->dev, &net);
-	return err == 0 ? 0
-			: rocade_fail(err,
-				  "addresses: one of them is not a valid host address");
+	if (err != 0)
+		return rocade_fail(
+			err, "addresses: one of them is not a valid host address");
+	port_addresses_changed(port);
+	return 0;
 }
 
 EXPORT bool
@@ -137,6 +139,8 @@ ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *att
 		return forward(
 			ENOSYS, ibv_resolve_eth_l2_from_gid, context, attr, eth_mac, vid);
 	dev = to_ctx(context)->dev;
+	if (dev == NULL)
+		return ENODEV;
 	if (!gid_is_unicast(attr->grh.dgid.raw))
 		return EINVAL;
 	err = -net_resolve(dev->net, attr->grh.dgid.raw, eth_mac, engine_clock());

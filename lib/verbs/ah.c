@@ -101,6 +101,8 @@ ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc
 
 	if (!context_is_ours(context))
 		return forward(-1, ibv_init_ah_from_wc, context, port_num, wc, grh, attr);
+	if (to_ctx(context)->dev == NULL)
+		return minus_errno(ENODEV);
 	if (port_num != 1 || (wc->wc_flags & IBV_WC_GRH) == 0 ||
 		!grh_read(grh, out.grh.dgid.raw, dst, &out.grh))
 		return minus_errno(EINVAL);

@@ -103,11 +103,15 @@ ibv_close_device(struct ibv_context *context)
 		 * ibv_close_device(3) describes. */
 		return ctx->port->source != NULL ? 0 : minus_errno(EBUSY);
 	}
-	dev_unlisten(ctx->dev, &ctx->listener);
+	if (ctx->dev != NULL)
+		dev_unlisten(ctx->dev, &ctx->listener);
 	event_queue_fini(&ctx->events);
 	close(context->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);
-	device_context_remove(ctx->port);
+	if (ctx->port != NULL)
+		device_context_remove(ctx->port);
+	else
+		port_device_put(to_device(context->device));
 	free(ctx);
 	return 0;
 }
@@ -120,6 +124,8 @@ rocade_context_set_engine(struct ibv_context *context, int engine)
 	if (!context_is_ours(context))
 		return rocade_fail(EINVAL, "the context is not of a Rocade device");
 	ctx = to_ctx(context);
+	if (ctx->dev == NULL)
+		return rocade_fail(ENODEV, "the port of the context is closed");
 	if (engine < -1 || engine >= (int)ctx->dev->engine_count)
 		return rocade_fail(EINVAL, "engine: %d is not in -1..%u", engine,
 			ctx->dev->engine_count - 1);

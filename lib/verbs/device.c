@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_log.h"
 #include "verbs/device_source.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
@@ -73,6 +74,20 @@ list_merge(struct ibv_device **real, unsigned real_count, int *num_devices)
 	return list;
 }
 
+/* The calls of librdmacm are about to fail, for a reason that they do not tell. */
+static void
+rdmacm_missing_warn(void)
+{
+	static bool warned;
+
+	if (!port_rdmacm_missing() ||
+		__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED))
+		return;
+	log_warn(
+		"librdmacm cannot use the ports of this program: link -lrocade-rdmacm, and call "
+		"rocade_rdmacm_check()");
+}
+
 EXPORT struct ibv_device **
 ibv_get_device_list(int *num_devices)
 {
@@ -81,6 +96,8 @@ ibv_get_device_list(int *num_devices)
 
 	if (forward_depth > 0 || forward_caller(__builtin_return_address(0)))
 		return forward(NULL, ibv_get_device_list, num_devices);
+	if (forward_address_in(__builtin_return_address(0), "librdmacm."))
+		rdmacm_missing_warn();
 	real = forward(NULL, ibv_get_device_list, &real_count);
 	device_source_refresh();
 	if (device_count() == 0 && real == NULL) {

@@ -9,6 +9,8 @@ verbs_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {
 	struct verbs_td *td;
 
+	if (to_ctx(context)->dev == NULL)
+		return null_errno(ENODEV);
 	if (attr->comp_mask != 0)
 		return null_errno(EINVAL);
 	td = alloc_get(&alloc_plain, "verbs_td", sizeof(*td));

@@ -51,10 +51,10 @@ forward_symbol(enum forward_id id)
 	return symbol;
 }
 
-bool
-forward_caller(const void *address)
+/* Returns whether the address is in a shared object whose file name begins so. */
+static bool
+is_in(const void *address, const char *const *prefixes, size_t n)
 {
-	static const char *const prefixes[] = {"libibverbs.", "libmlx", "librte_"};
 	const char *base;
 	Dl_info info;
 
@@ -62,9 +62,23 @@ forward_caller(const void *address)
 		return false;
 	base = strrchr(info.dli_fname, '/');
 	base = base != NULL ? base + 1 : info.dli_fname;
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (strncmp(base, prefixes[i], strlen(prefixes[i])) == 0)
 			return true;
 	}
 	return false;
+}
+
+bool
+forward_caller(const void *address)
+{
+	static const char *const prefixes[] = {"libibverbs.", "libmlx", "librte_"};
+
+	return is_in(address, prefixes, sizeof(prefixes) / sizeof(prefixes[0]));
+}
+
+bool
+forward_address_in(const void *address, const char *file)
+{
+	return is_in(address, &file, 1);
 }

@@ -53,6 +53,8 @@ extern __thread unsigned forward_depth;
  * real devices: for the real library, its providers, and DPDK's drivers, which take every
  * listed device for their hardware. */
 bool forward_caller(const void *address);
+/* Returns whether the address is in a shared object whose file name begins so. */
+bool forward_address_in(const void *address, const char *file);
 
 /* Calls the real function and yields its value, or failed if there is none. */
 #define forward(failed, name, ...)                                                       \

@@ -27,6 +27,7 @@ struct verbs_device {
 
 struct verbs_ctx {
 	struct verbs_context base; /* its last member is the application's ibv_context */
+	/* Both NULL: the port was closed, see struct port_watch. Calls return ENODEV. */
 	struct rocade_port *port;
 	struct dev *dev;
 	struct event_queue events;
@@ -34,6 +35,13 @@ struct verbs_ctx {
 	int engine;                   /* engine of the next QP; -1: round robin */
 	uint32_t objects;             /* PDs, CQs and other objects not destroyed yet */
 };
+
+static inline struct verbs_ctx *
+ctx_of_listener(struct dev_listener *listener)
+{
+	return (struct verbs_ctx *)((char *)listener -
+				    offsetof(struct verbs_ctx, listener));
+}
 
 struct verbs_td {
 	struct ibv_td ibv;

@@ -45,6 +45,8 @@ ibv_alloc_pd(struct ibv_context *context)
 	if (!context_is_ours(context))
 		return forward(NULL, ibv_alloc_pd, context);
 	ctx = to_ctx(context);
+	if (ctx->port == NULL)
+		return null_errno(ENODEV);
 	pd = calloc(1, sizeof(*pd));
 	if (pd == NULL)
 		return null_errno(ENOMEM);

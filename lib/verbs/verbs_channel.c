@@ -13,6 +13,8 @@ ibv_create_comp_channel(struct ibv_context *context)
 
 	if (!context_is_ours(context))
 		return forward(NULL, ibv_create_comp_channel, context);
+	if (to_ctx(context)->dev == NULL)
+		return null_errno(ENODEV);
 	channel = alloc_get(&alloc_plain, "verbs_channel", sizeof(*channel));
 	if (channel == NULL)
 		return null_errno(ENOMEM);

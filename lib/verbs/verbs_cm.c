@@ -20,6 +20,8 @@ rocade_cm_open(struct ibv_context *context, struct rocade_cm **out)
 
 	if (!context_is_ours(context))
 		return rocade_fail(EINVAL, "the context is not of a Rocade device");
+	if (to_ctx(context)->dev == NULL)
+		return rocade_fail(ENODEV, "the port of the context is closed");
 	cm = calloc(1, sizeof(*cm));
 	if (cm == NULL)
 		return rocade_fail(ENOMEM, "no memory for a connection manager");

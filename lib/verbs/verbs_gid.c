@@ -5,13 +5,15 @@
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 
-/* Returns 0, ENODATA (empty slot) or EINVAL. */
+/* Returns 0, ENODATA (empty slot), EINVAL or ENODEV. */
 static int
 gid_entry_read(
 	struct dev *dev, uint32_t port_num, uint32_t index, struct ibv_gid_entry *entry)
 {
 	static const uint8_t empty[16];
 
+	if (dev == NULL)
+		return ENODEV;
 	if (port_num != 1 || index >= DEV_GIDS)
 		return EINVAL;
 	memset(entry, 0, sizeof(*entry));

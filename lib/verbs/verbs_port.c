@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "engine/mr_fault.h"
+#include "verbs/link_order.h"
 #include "verbs/objects.h"
 #include "verbs/forward.h"
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rocade_port *ports; /* in the order they were opened */
 static int next_index;
+static const struct port_watch *watch;
 /* Includes closed devices: a program that releases a device list with free() keeps its
  * references forever. The list makes that reachable memory for leak checkers. */
 static struct verbs_device *devices;
@@ -26,11 +28,43 @@ name_taken(const char *name)
 	return false;
 }
 
+void
+port_watch_set(const struct port_watch *to)
+{
+	watch = to;
+}
+
+void
+port_addresses_changed(struct rocade_port *port)
+{
+	if (watch != NULL)
+		watch->addressed(port);
+}
+
+bool
+port_rdmacm_missing(void)
+{
+	return watch != NULL && !watch->rdmacm_loaded() && port_count() != 0;
+}
+
+bool
+port_is_open(const char *name)
+{
+	bool open;
+
+	pthread_mutex_lock(&list_lock);
+	open = name_taken(name);
+	pthread_mutex_unlock(&list_lock);
+	return open;
+}
+
 int
 port_name_choose(struct dev_conf *conf)
 {
-	int err = 0;
+	int err = link_order_check();
 
+	if (err != 0)
+		return err;
 	pthread_mutex_lock(&list_lock);
 	if (conf->name[0] != '\0') {
 		if (name_taken(conf->name))
@@ -82,37 +116,6 @@ port_wrap(struct dev *dev)
 	return port;
 }
 
-int
-port_publish(struct dev *dev, struct rocade_port **out)
-{
-	struct rocade_port *port = port_wrap(dev);
-	struct rocade_port **end = &ports;
-
-	if (port != NULL)
-		port->device = device_create(port, dev->conf.name);
-	if (port == NULL || port->device == NULL) {
-		free(port);
-		return rocade_fail(ENOMEM, "no memory for a port");
-	}
-	pthread_mutex_lock(&list_lock);
-	if (name_taken(dev->conf.name)) {
-		pthread_mutex_unlock(&list_lock);
-		free(port->device);
-		free(port);
-		return rocade_fail(
-			EEXIST, "name: a port \"%s\" is open already", dev->conf.name);
-	}
-	port->device->index = next_index++;
-	port->device->next = devices;
-	devices = port->device;
-	while (*end != NULL)
-		end = &(*end)->next;
-	*end = port;
-	pthread_mutex_unlock(&list_lock);
-	*out = port;
-	return 0;
-}
-
 static void
 device_put_locked(struct verbs_device *device)
 {
@@ -126,31 +129,139 @@ device_put_locked(struct verbs_device *device)
 	free(device);
 }
 
+/* Adds the port to the list. EEXIST: its name is taken. */
+static int
+port_list(struct rocade_port *port)
+{
+	struct rocade_port **end = &ports;
+	int err = 0;
+
+	pthread_mutex_lock(&list_lock);
+	if (name_taken(port->dev->conf.name)) {
+		err = rocade_fail(EEXIST, "name: a port \"%s\" is open already",
+			port->dev->conf.name);
+	} else {
+		port->device->index = next_index++;
+		port->device->next = devices;
+		devices = port->device;
+		while (*end != NULL)
+			end = &(*end)->next;
+		*end = port;
+	}
+	pthread_mutex_unlock(&list_lock);
+	return err;
+}
+
+static void
+port_unlist(struct rocade_port *port)
+{
+	struct rocade_port **link = &ports;
+
+	while (*link != port)
+		link = &(*link)->next;
+	*link = port->next;
+	port->device->port = NULL;
+	device_put_locked(port->device);
+}
+
+int
+port_publish(struct dev *dev, struct rocade_port **out)
+{
+	struct rocade_port *port = port_wrap(dev);
+	int err;
+
+	if (port != NULL)
+		port->device = device_create(port, dev->conf.name);
+	if (port == NULL || port->device == NULL) {
+		free(port);
+		return rocade_fail(ENOMEM, "no memory for a port");
+	}
+	err = port_list(port);
+	if (err != 0) {
+		free(port->device);
+		free(port);
+		return err;
+	}
+	err = watch != NULL ? -watch->opened(port) : 0;
+	if (err != 0) {
+		pthread_mutex_lock(&list_lock);
+		port_unlist(port);
+		pthread_mutex_unlock(&list_lock);
+		free(port);
+		return rocade_fail(err, "no memory for a port");
+	}
+	*out = port;
+	return 0;
+}
+
+/* Returns whether no context of the port has an object. */
+static bool
+contexts_idle(struct dev *dev)
+{
+	struct dev_listener *listener;
+	bool idle = true;
+
+	pthread_mutex_lock(&dev->link_lock);
+	LIST_FOREACH(listener, &dev->listeners, link)
+	{
+		const struct verbs_ctx *ctx = ctx_of_listener(listener);
+
+		/* Pairs with the release in count_down(). */
+		idle &= __atomic_load_n(&ctx->objects, __ATOMIC_ACQUIRE) == 0;
+	}
+	pthread_mutex_unlock(&dev->link_lock);
+	return idle;
+}
+
+/* Takes the contexts from the port. Each refers to the device instead. */
+static void
+contexts_take(struct rocade_port *port)
+{
+	struct dev_listener *listener;
+
+	while ((listener = LIST_FIRST(&port->dev->listeners)) != NULL) {
+		struct verbs_ctx *ctx = ctx_of_listener(listener);
+
+		dev_unlisten(port->dev, listener);
+		ctx->port = NULL;
+		ctx->dev = NULL;
+		port->device->refs++;
+		port->contexts--;
+		if (port->dev->conf.mr_fault_handler)
+			mr_fault_put();
+	}
+}
+
+/* Returns EBUSY if the port is in use. */
+static int
+port_use_check(struct rocade_port *port)
+{
+	bool kept = watch != NULL && watch->rdmacm_loaded() && contexts_idle(port->dev);
+
+	if (port->contexts != 0 && !kept)
+		return rocade_fail(EBUSY, "%s: %u of its contexts are open",
+			port->dev->conf.name, port->contexts);
+	if (port->launched != 0)
+		return rocade_fail(EBUSY,
+			"%s: %u of its engines run on lcores: stop them first",
+			port->dev->conf.name, port->launched);
+	return 0;
+}
+
 /* Removes the port from the list, unless it is in use: EBUSY. */
 static int
 port_unpublish(struct rocade_port *port)
 {
-	int err = 0;
+	int err;
 
 	pthread_mutex_lock(&list_lock);
 	pthread_mutex_lock(&port->lock);
-	if (port->contexts != 0)
-		err = rocade_fail(EBUSY, "%s: %u of its contexts are open",
-			port->dev->conf.name, port->contexts);
-	else if (port->launched != 0)
-		err = rocade_fail(EBUSY,
-			"%s: %u of its engines run on lcores: stop them first",
-			port->dev->conf.name, port->launched);
+	err = port_use_check(port);
+	if (err == 0)
+		contexts_take(port);
 	pthread_mutex_unlock(&port->lock);
-	if (err == 0) {
-		struct rocade_port **link = &ports;
-
-		while (*link != port)
-			link = &(*link)->next;
-		*link = port->next;
-		port->device->port = NULL;
-		device_put_locked(port->device);
-	}
+	if (err == 0)
+		port_unlist(port);
 	pthread_mutex_unlock(&list_lock);
 	return err;
 }
@@ -162,6 +273,8 @@ rocade_close_port(struct rocade_port *port)
 
 	if (err != 0)
 		return err;
+	if (watch != NULL)
+		watch->closing(port);
 	if (port->on_close != NULL)
 		port->on_close(port);
 	dev_destroy(port->dev);

@@ -74,6 +74,29 @@ struct rocade_port *port_wrap(struct dev *dev);
 /* Makes an entry that is in no list, for device_source.c. */
 struct verbs_device *device_create_unlisted(const char *name);
 
+/* What a driver learns of the ports that are opened by the functions of rocade.h. Called without
+ * a lock. */
+struct port_watch {
+	/* A failure, -errno, fails the opening. */
+	int (*opened)(struct rocade_port *port);
+	/* The port has no context and cannot get one any more. */
+	void (*closing)(struct rocade_port *port);
+	void (*addressed)(struct rocade_port *port); /* its addresses have changed */
+	/* Returns whether librocade-rdmacm is in the process. librdmacm keeps a context of each
+	 * device that it has found. So contexts without objects do not prevent then that the port
+	 * is closed, and are closed later. */
+	bool (*rdmacm_loaded)(void);
+};
+
+/* Once, before main(). */
+void port_watch_set(const struct port_watch *watch);
+/* Reports new addresses. */
+void port_addresses_changed(struct rocade_port *port);
+/* Returns whether a port is open, and librdmacm cannot use it. */
+bool port_rdmacm_missing(void);
+/* Returns whether a port with this name is open. */
+bool port_is_open(const char *name);
+
 /* ---- device.c, for context.c ---- */
 
 /* Counts a context of the device's port, which then cannot be closed. Returns NULL if the

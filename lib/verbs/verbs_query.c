@@ -78,6 +78,8 @@ ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	if (!context_is_ours(context))
 		return forward(ENOSYS, ibv_query_device, context, attr);
+	if (to_ctx(context)->dev == NULL)
+		return ENODEV;
 	device_attr_fill(to_ctx(context)->dev, attr);
 	return 0;
 }
@@ -89,6 +91,8 @@ verbs_query_device_ex(struct ibv_context *context,
 {
 	struct ibv_device_attr_ex full;
 
+	if (to_ctx(context)->dev == NULL)
+		return ENODEV;
 	if (input != NULL && input->comp_mask != 0)
 		return EINVAL;
 	if (size < sizeof(attr->orig_attr))
@@ -126,6 +130,8 @@ verbs_query_port(struct ibv_context *context, uint8_t port_num,
 	struct port_stats stats;
 	struct ibv_port_attr full;
 
+	if (dev == NULL)
+		return ENODEV;
 	if (port_num != 1)
 		return EINVAL;
 	up = dev_link_up(dev); /* also detects a change and raises its event */

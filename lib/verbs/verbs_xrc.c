@@ -121,8 +121,12 @@ verbs_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
 {
 	struct verbs_ctx *ctx = to_ctx(context);
 	struct verbs_xrcd *xrcd = calloc(1, sizeof(*xrcd));
-	int err = xrcd == NULL ? ENOMEM : xrcd_open(ctx->port, attr, &xrcd->domain);
+	int err = ENOMEM;
 
+	if (ctx->port == NULL)
+		err = ENODEV;
+	else if (xrcd != NULL)
+		err = xrcd_open(ctx->port, attr, &xrcd->domain);
 	if (err != 0) {
 		free(xrcd);
 		return null_errno(err);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "preload/preload_channel.h"
+#include "preload/served.h"
 #include "ucm/backend.h"
 
 #include <cmocka.h>
@@ -67,6 +68,12 @@ backend_command(const struct ucm_token *token, int fd, uint32_t cmd, const void 
 	memcpy(out, server.out, server.out_len);
 	*out_len = server.out_len;
 	return server.rc;
+}
+
+const struct ucm_backend *
+served_backend(void)
+{
+	return ucm_backend_get();
 }
 
 static const struct ucm_backend backend = {backend_open, backend_command};

@@ -141,8 +141,8 @@ two_users_share_qp_1(void **state)
 	engine_link_advance(&fixture, 100 * NS_PER_MS);
 	assert_int_equal(odd.in_count, 3);
 	assert_int_equal(odd.in[0].bytes[0], 1);
-	assert_int_equal(odd.in[1].bytes[0], 2); /* claimed by nobody */
-	assert_int_equal(odd.in[2].bytes[0], 9); /* claimed by both */
+	assert_int_equal(odd.in[1].bytes[0], 2); /* neither claims this one */
+	assert_int_equal(odd.in[2].bytes[0], 9); /* and both this one */
 	assert_int_equal(large.in_count, 1);
 	assert_int_equal(large.in[0].bytes[0], 8);
 	message_queue(&fixture.a, &large, "192.0.2.2", 20);

@@ -13,7 +13,7 @@ static struct ucm_device *second;
 static struct ucm_device_conf
 second_conf(void)
 {
-	struct ucm_device_conf conf = {.guid = SECOND_GUID, .path_mtu = 3};
+	struct ucm_device_conf conf = {.guid = SECOND_GUID, .index = 5, .path_mtu = 3};
 
 	assert_int_equal(gid_parse("203.0.113.1", conf.net.addr[0].gid, NULL), 0);
 	conf.net.addr[0].prefix_len = 24;
@@ -58,7 +58,7 @@ invalid_devices_are_refused(void **state)
 #undef REFUSED
 }
 
-/* Returns the GUID of the device that the ID is bound to, or 0. */
+/* Returns the GUID of the device that the ID is bound to, or 0. The second device has an index, too. */
 static uint64_t
 guid_of(struct test_process *p, uint32_t id)
 {
@@ -66,6 +66,8 @@ guid_of(struct test_process *p, uint32_t id)
 	struct rdma_ucm_query_route_resp resp = {.node_guid = 0};
 
 	assert_int_equal(COMMAND(p, QUERY_ROUTE, &cmd, &resp), 0);
+	assert_int_equal(resp.ibdev_index,
+		be64toh(resp.node_guid) == SECOND_GUID ? 5 : UCM_NO_INDEX);
 	return be64toh(resp.node_guid);
 }
 

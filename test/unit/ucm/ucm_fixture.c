@@ -42,8 +42,9 @@ process_open(struct test_process *p, uint32_t base)
 void
 fixture_open(bool ops_send)
 {
-	struct ucm_device_conf device = {
-		.guid = UINT64_C(0x0200000000000001), .path_mtu = 5};
+	struct ucm_device_conf device = {.guid = UINT64_C(0x0200000000000001),
+		.index = UCM_NO_INDEX,
+		.path_mtu = 5};
 	struct ucm_conf conf = {
 		.limits = {.ids = MAX_IDS, .channels = MAX_CHANNELS},
 		.ops = {.owns_qpn = owns_qpn, .wake = wake, .arg = &ctx},

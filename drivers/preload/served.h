@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The two kinds of processes in which this folder's files work: a client of the daemon
+ * (librocade-verbs), and a program that embeds Rocade (librocade-rdmacm: ROCADE_INSIDE). */
+#ifndef ROCADE_PRELOAD_SERVED_H
+#define ROCADE_PRELOAD_SERVED_H
+
+#include <stdbool.h>
+
+#include "ucm/backend.h"
+
+/* Returns whether Rocade has a device with this name. NULL: whether it has any. */
+bool served_device(const char *name);
+/* Returns the server of RDMA-CM; NULL: there is none. */
+const struct ucm_backend *served_backend(void);
+
+#endif

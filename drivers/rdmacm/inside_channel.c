@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Channels and their commands: the backend of drivers/preload in librocade-rdmacm. */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base_alloc.h"
+#include "rdmacm/inside.h"
+#include "verbs/link_order.h"
+#include "verbs/rdmacm_inside.h"
+
+/* ---- fork(): the child has no ports, and channels that do nothing ---- */
+
+static void
+inside_fork_prepare(void)
+{
+	pthread_mutex_lock(&inside.setup);
+	pthread_mutex_lock(&inside.lock);
+}
+
+static void
+inside_fork_parent(void)
+{
+	pthread_mutex_unlock(&inside.lock);
+	pthread_mutex_unlock(&inside.setup);
+}
+
+/* Without the copies of these descriptors, the parent is the only one that uses them. */
+static void
+inside_fork_child(void)
+{
+	struct inside_channel *channel;
+
+	inside.forked = true;
+	TAILQ_FOREACH (channel, &inside.channels, link)
+		close(channel->fd);
+	if (inside.epoll >= 0)
+		close(inside.epoll);
+	inside_fork_parent();
+}
+
+/* ---- Channels ---- */
+
+/* With lock. */
+static int
+inside_channel_create(uint32_t *number, int *fd)
+{
+	struct inside_channel *channel =
+		alloc_get(&alloc_plain, "rdma_cm channel", sizeof(*channel));
+	struct epoll_event event = {.events = EPOLLHUP, .data.ptr = channel};
+	int ends[2], rc;
+
+	if (channel == NULL)
+		return -ENOMEM;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+		rc = -errno;
+		alloc_put(&alloc_plain, channel, sizeof(*channel));
+		return rc;
+	}
+	channel->fd = ends[0];
+	rc = epoll_ctl(inside.epoll, EPOLL_CTL_ADD, ends[0], &event) == 0 ? 0 : -errno;
+	if (rc == 0)
+		rc = ucm_channel_open(
+			inside.session, channel, &channel->ucm, &channel->number);
+	if (rc != 0) {
+		close(ends[0]);
+		close(ends[1]);
+		alloc_put(&alloc_plain, channel, sizeof(*channel));
+		return rc;
+	}
+	TAILQ_INSERT_TAIL(&inside.channels, channel, link);
+	inside_sweep(engine_clock()); /* and from now on at intervals */
+	*fd = ends[1];
+	*number = channel->number;
+	return 0;
+}
+
+/* With setup. */
+static int
+inside_serve(void)
+{
+	static bool registered;
+	int rc = 0, state;
+
+	if (inside.forked || TAILQ_EMPTY(&inside.ports))
+		return -ENOENT;
+	if (!registered)
+		registered = pthread_atfork(inside_fork_prepare, inside_fork_parent,
+				     inside_fork_child) == 0;
+	state = inside_lock();
+	if (inside.ucm == NULL)
+		rc = inside_start(engine_clock());
+	inside_unlock(state);
+	return rc == 0 ? inside_ports_serve() : rc;
+}
+
+static int
+inside_open(struct ucm_token *token, int *fd)
+{
+	uint32_t number = 0;
+	int old, state, rc;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	pthread_mutex_lock(&inside.setup);
+	rc = inside_serve();
+	if (rc == 0) {
+		state = inside_lock();
+		rc = inside_channel_create(&number, fd);
+		inside_unlock(state);
+		*token = (struct ucm_token){.number = number};
+	}
+	pthread_mutex_unlock(&inside.setup);
+	pthread_setcancelstate(old, NULL);
+	return rc;
+}
+
+/* The program's end is no longer readable. With lock. */
+static void
+signal_take(uint32_t number, int fd)
+{
+	struct inside_channel *channel;
+	uint8_t byte;
+
+	TAILQ_FOREACH (channel, &inside.channels, link) {
+		if (channel->number != number)
+			continue;
+		if (channel->signalled)
+			(void)recv(fd, &byte, sizeof(byte), MSG_DONTWAIT);
+		channel->signalled = false;
+	}
+}
+
+static int
+inside_command(const struct ucm_token *token, int fd, uint32_t cmd, const void *in,
+	size_t in_len, void *out, size_t *out_len)
+{
+	struct ucm_result result = {.out_len = 0};
+	int state = inside_lock(), rc = -ENODEV;
+
+	/* Without ucm the channel is one of a process that has forked, or a stale token. */
+	if (!inside.forked && inside.ucm != NULL) {
+		rc = ucm_command(inside.session, token->number, cmd, in, in_len, out,
+			&result, engine_clock());
+		if (rc != -EBADF && !result.pending)
+			signal_take(token->number, fd);
+	}
+	inside_unlock(state);
+	*out_len = result.out_len;
+	return rc;
+}
+
+static const struct ucm_backend backend = {
+	.open = inside_open, .command = inside_command};
+
+EXPORT const struct ucm_backend *
+rocade_rdmacm_backend(void)
+{
+	return &backend;
+}
+
+EXPORT void
+rocade_rdmacm_loaded(void)
+{
+	inside.loaded = true;
+}
+
+EXPORT int
+rocade_rdmacm_order(bool first)
+{
+	if (!first)
+		return rocade_fail(EOPNOTSUPP,
+			"librdmacm gets open(), write() or fstat() from another library: "
+			"link -lrocade-rdmacm first");
+	return link_order_check();
+}
+
+EXPORT bool
+rocade_rdmacm_device(const char *name)
+{
+	return name != NULL ? port_is_open(name) : port_count() != 0;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Start and end of the server, its lock, closed channels. */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base_alloc.h"
+#include "port/net_addr.h"
+#include "rdmacm/inside.h"
+
+#define MAX_IDS 16384
+#define MAX_CHANNELS 4096
+#define SWEEP_NS (100 * NS_PER_MS)
+#define SWEEP_BATCH 16
+
+struct inside inside = {
+	.setup = PTHREAD_MUTEX_INITIALIZER,
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.epoll = -1,
+	.sweep_ns = TIME_NEVER,
+	.ports = TAILQ_HEAD_INITIALIZER(inside.ports),
+	.channels = TAILQ_HEAD_INITIALIZER(inside.channels),
+};
+
+int
+inside_lock(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(&inside.lock);
+	return state;
+}
+
+/* Tells the engines when they are to call next: at once if a message waits, else for timers,
+ * which the engine of any port runs. */
+static void
+inside_due_update(void)
+{
+	uint64_t timers = TIME_NEVER;
+	struct inside_port *p;
+
+	if (inside.ucm != NULL)
+		timers = RTE_MIN(ucm_deadline(inside.ucm), inside.sweep_ns);
+	TAILQ_FOREACH (p, &inside.ports, link) {
+		uint64_t due = p->out_head != p->out_tail ? 0 : timers, before = p->due;
+
+		if (p->device == NULL || before == due)
+			continue;
+		__atomic_store_n(&p->due, due, __ATOMIC_RELAXED);
+		dev_gsi_due(p->port->dev);
+		if (due < before)
+			dev_control_wake(p->port->dev);
+	}
+}
+
+void
+inside_unlock(int cancel_state)
+{
+	inside_due_update();
+	pthread_mutex_unlock(&inside.lock);
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
+/* ---- Callbacks of lib/ucm ---- */
+
+/* The program can name only QPs of its own. */
+static bool
+inside_owns_qpn(void *owner, uint32_t qpn)
+{
+	(void)owner;
+	(void)qpn;
+	return true;
+}
+
+static void
+inside_wake(void *channel_owner, uint32_t number)
+{
+	struct inside_channel *channel = channel_owner;
+	uint8_t byte = 0;
+
+	(void)number;
+	/* At most one is in the socket, so there is room. */
+	if (!channel->signalled)
+		channel->signalled = send(channel->fd, &byte, sizeof(byte),
+					     MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(byte);
+}
+
+static bool
+inside_send(void *arg, const struct mad *mad, const struct cm_path *path)
+{
+	struct inside_port *p;
+	struct gsi_msg *msg;
+
+	(void)arg;
+	TAILQ_FOREACH (p, &inside.ports, link) {
+		if (p->device != NULL && net_is_ours(&p->net, path->sgid))
+			break;
+	}
+	/* A message that is lost is repeated. */
+	if (p == NULL || p->out_tail - p->out_head == INSIDE_OUT)
+		return false;
+	msg = &p->out[p->out_tail++ % INSIDE_OUT];
+	memcpy(msg->sgid, path->sgid, 16);
+	memcpy(msg->dgid, path->dgid, 16);
+	static_assert(sizeof(*mad) == GSI_LEN, "a MAD fills one datagram");
+	memcpy(msg->bytes, mad, GSI_LEN);
+	msg->answer = !mad_opens(mad);
+	return true;
+}
+
+/* ---- Closed channels ---- */
+
+static void
+inside_channel_end(struct inside_channel *channel, uint64_t now)
+{
+	ucm_channel_close(channel->ucm, now);
+	TAILQ_REMOVE(&inside.channels, channel, link);
+	close(channel->fd); /* which takes it out of the epoll set */
+	alloc_put(&alloc_plain, channel, sizeof(*channel));
+}
+
+void
+inside_sweep(uint64_t now)
+{
+	struct epoll_event events[SWEEP_BATCH];
+	int n;
+
+	do {
+		n = epoll_wait(inside.epoll, events, SWEEP_BATCH, 0);
+		for (int i = 0; i < n; i++)
+			inside_channel_end(events[i].data.ptr, now);
+	} while (n == SWEEP_BATCH);
+	inside.sweep_ns = TAILQ_EMPTY(&inside.channels) ? TIME_NEVER : now + SWEEP_NS;
+}
+
+/* ---- Start and end ---- */
+
+int
+inside_start(uint64_t now)
+{
+	struct ucm_conf conf = {
+		.limits = {.ids = MAX_IDS, .channels = MAX_CHANNELS},
+		.ops = {.owns_qpn = inside_owns_qpn,
+			.wake = inside_wake,
+			.send = inside_send},
+	};
+	int rc;
+
+	cm_conf_default(&conf.cm);
+	rc = random_key_draw(&conf.cm.random);
+	if (rc != 0)
+		return rc;
+	inside.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (inside.epoll < 0)
+		return -errno;
+	rc = ucm_create(&conf, now, &inside.ucm);
+	if (rc == 0) {
+		rc = ucm_session_create(inside.ucm, NULL, &inside.session);
+		if (rc != 0)
+			ucm_destroy(inside.ucm);
+	}
+	if (rc != 0) {
+		inside.ucm = NULL;
+		close(inside.epoll);
+		inside.epoll = -1;
+		return rc;
+	}
+	/* The ports below 1024 are those of Rocade's addresses, which are the program's. */
+	ucm_session_set_user(inside.session, getuid(), true);
+	return 0;
+}
+
+void
+inside_end(uint64_t now)
+{
+	ucm_session_destroy(inside.session, now);
+	while (ucm_deadline(inside.ucm) == 0)
+		ucm_run(inside.ucm, now);
+	ucm_destroy(inside.ucm);
+	close(inside.epoll);
+	inside.epoll = -1;
+	inside.ucm = NULL;
+	inside.session = NULL;
+	inside.sweep_ns = TIME_NEVER;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What librocade-rdmacm (drivers/preload) uses of librocade (drivers/rdmacm): the two may be
+ * separate shared libraries. Programs do not call these functions. */
+#ifndef ROCADE_VERBS_RDMACM_INSIDE_H
+#define ROCADE_VERBS_RDMACM_INSIDE_H
+
+#include <stdbool.h>
+
+#include "ucm/backend.h"
+
+/* The server of rdma_cm for this process: its channels work while a port is open. */
+const struct ucm_backend *rocade_rdmacm_backend(void);
+/* Returns whether an open port has this name. NULL: whether any port is open. Any thread. */
+bool rocade_rdmacm_device(const char *name);
+/* librocade-rdmacm is in the process. */
+void rocade_rdmacm_loaded(void);
+/* For rocade_rdmacm_check(). first: whether librdmacm gets its functions and no others. */
+int rocade_rdmacm_order(bool first);
+
+#endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* librdmacm in a program that embeds Rocade: the unmodified library finds the open ports, and
+ * its channels are served in the process. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rdmacm_fixture.h"
+
+#include <cmocka.h>
+
+/* The first test: librdmacm reads the device list once, when it finds a device. */
+static void
+without_a_port_there_is_no_device(void **state)
+{
+	struct rdma_cm_id *id;
+	int n = 7;
+
+	(void)state;
+	errno = 0;
+	assert_null(rdma_create_event_channel());
+	assert_int_equal(errno, ENODEV);
+	assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), -1);
+	assert_int_equal(errno, ENODEV);
+	assert_null(rdma_get_devices(&n));
+	assert_int_equal(n, 0);
+}
+
+static void
+connects_over_the_wire(void **state)
+{
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener;
+	struct end a, b;
+
+	(void)state;
+	ports_open();
+	channel = channel_new();
+	listener = listener_new(channel, ADDR_B, PORT);
+	assert_ptr_equal(listener->verbs->device, rocade_port_device(ports[1]));
+	ends_connect(channel, ADDR_A, ADDR_B, PORT, &a, &b);
+	assert_ptr_equal(a.id->verbs->device, rocade_port_device(ports[0]));
+	assert_ptr_equal(b.id->verbs->device, rocade_port_device(ports[1]));
+	/* The library holds contexts of both. */
+	assert_int_equal(rocade_close_port(ports[0]), EBUSY);
+	ends_talk(&a, &b, "from a to b");
+	ends_talk(&b, &a, "and back");
+	assert_true(port_stat(0, "rx_roce") >= 3); /* a REP, an ACK, a SEND */
+	assert_true(port_stat(1, "rx_roce") >= 4); /* a REQ, an RTU, a SEND, an ACK */
+	ends_disconnect(channel, &a, &b);
+	assert_int_equal(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(channel);
+	ports_close();
+}
+
+/* Within one port, to a wildcard listener. */
+static void
+connects_within_a_port(void **state)
+{
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener;
+	struct end a, b;
+
+	(void)state;
+	ports_open();
+	channel = channel_new();
+	listener = listener_new(channel, "0.0.0.0", PORT);
+	assert_null(listener->verbs);
+	ends_connect(channel, ADDR_B, ADDR_B, PORT, &a, &b);
+	assert_ptr_equal(b.id->verbs->device, rocade_port_device(ports[1]));
+	ends_talk(&a, &b, "within");
+	ends_disconnect(channel, &a, &b);
+	ends_connect(channel, ADDR_B, ADDR_A, PORT, &a, &b);
+	assert_ptr_equal(b.id->verbs->device, rocade_port_device(ports[0]));
+	ends_talk(&b, &a, "the other device");
+	ends_disconnect(channel, &a, &b);
+	assert_int_equal(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(channel);
+	ports_close();
+}
+
+static void
+other_addresses_are_refused(void **state)
+{
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id, *listener;
+	struct end end;
+	struct rdma_conn_param param = {.retry_count = 7};
+
+	(void)state;
+	ports_open();
+	channel = channel_new();
+	assert_int_equal(bind_errno(channel, "10.0.0.1", PORT), EADDRNOTAVAIL);
+	listener = listener_new(channel, ADDR_A, PORT);
+	assert_int_equal(bind_errno(channel, ADDR_A, PORT), EADDRINUSE);
+	assert_int_equal(bind_errno(channel, ADDR_B, PORT), 0);
+	id = id_new(channel, RDMA_PS_TCP);
+	assert_int_equal(rdma_resolve_addr(id, (struct sockaddr *)addr_of("10.0.0.1", 0),
+				 (struct sockaddr *)addr_of(ADDR_B, PORT), 2000),
+		-1);
+	assert_int_equal(errno, EADDRNOTAVAIL);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	/* A port without a listener. */
+	id = id_new(channel, RDMA_PS_TCP);
+	assert_int_equal(
+		rdma_resolve_addr(id, NULL, (struct sockaddr *)addr_of(ADDR_B, 9), 2000),
+		0);
+	event_take(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(rdma_resolve_route(id, 2000), 0);
+	event_take(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	end_prepare(&end, id);
+	assert_int_equal(rdma_connect(id, &param), 0);
+	event_take_status(channel, RDMA_CM_EVENT_REJECTED, 8);
+	end_free(&end);
+	assert_int_equal(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(channel);
+	ports_close();
+}
+
+/* An application's own epoll set, and a channel that does not block. */
+static void
+channel_is_a_descriptor(void **state)
+{
+	struct epoll_event wanted = {.events = EPOLLIN}, got;
+	struct rdma_event_channel *channel;
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+	int set = epoll_create1(EPOLL_CLOEXEC);
+
+	(void)state;
+	ports_open();
+	channel = channel_new();
+	assert_int_equal(
+		fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK), 0);
+	assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, channel->fd, &wanted), 0);
+	errno = 0;
+	assert_int_equal(rdma_get_cm_event(channel, &event), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(epoll_wait(set, &got, 1, 0), 0);
+	id = id_new(channel, RDMA_PS_TCP);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(rdma_resolve_addr(id, NULL,
+					 (struct sockaddr *)addr_of(ADDR_A, 1), 2000),
+			0);
+		assert_int_equal(epoll_wait(set, &got, 1, LIMIT_MS), 1);
+		event_take(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+		assert_int_equal(epoll_wait(set, &got, 1, 0), 0);
+		assert_int_equal(rdma_destroy_id(id), 0);
+		id = id_new(channel, RDMA_PS_TCP);
+	}
+	assert_int_equal(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(channel);
+	close(set);
+	ports_close();
+}
+
+static void *
+event_wait(void *arg)
+{
+	struct rdma_event_channel *channel = arg;
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	if (rdma_get_cm_event(channel, &event) != 0)
+		return NULL;
+	id = event->id;
+	rdma_ack_cm_event(event);
+	return id;
+}
+
+/* A thread sleeps in rdma_get_cm_event() while another one polls the engines. */
+static void
+waits_in_another_thread(void **state)
+{
+	struct timespec pause = {.tv_nsec = 50000000};
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	pthread_t thread;
+	void *got;
+
+	(void)state;
+	ports_open();
+	channel = channel_new();
+	id = id_new(channel, RDMA_PS_TCP);
+	assert_int_equal(pthread_create(&thread, NULL, event_wait, channel), 0);
+	nanosleep(&pause, NULL);
+	assert_int_equal(
+		rdma_resolve_addr(id, NULL, (struct sockaddr *)addr_of(ADDR_B, 1), 2000),
+		0);
+	assert_int_equal(pthread_join(thread, &got), 0);
+	assert_ptr_equal(got, id);
+#ifndef __SANITIZE_ADDRESS__ /* librdmacm does not free the event of such a thread */
+	/* pthread_cancel() ends a thread that waits. */
+	assert_int_equal(pthread_create(&thread, NULL, event_wait, channel), 0);
+	nanosleep(&pause, NULL);
+	assert_int_equal(pthread_cancel(thread), 0);
+	assert_int_equal(pthread_join(thread, &got), 0);
+	assert_ptr_equal(got, PTHREAD_CANCELED);
+#endif
+	assert_int_equal(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(channel);
+	ports_close();
+}
+
+/* Calls block, with no event channel of the program: the polling thread does all the work. */
+static void
+synchronous_calls_work(void **state)
+{
+	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *info;
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 1,
+			.max_recv_wr = 1,
+			.max_send_sge = 1,
+			.max_recv_sge = 1}};
+	struct rdma_cm_id *id;
+
+	(void)state;
+	ports_open();
+	assert_int_equal(rdma_getaddrinfo(ADDR_B, "7471", &hints, &info), 0);
+	assert_int_equal(rdma_create_ep(&id, info, NULL, &attr), 0);
+	assert_ptr_equal(id->verbs->device, rocade_port_device(ports[1]));
+	assert_non_null(id->qp);
+	errno = 0;
+	assert_int_equal(rdma_connect(id, NULL), -1); /* there is no listener */
+	assert_int_equal(errno, ECONNREFUSED);
+	rdma_destroy_ep(id);
+	rdma_freeaddrinfo(info);
+	ports_close();
+}
+
+/* A descriptor that is closed without rdma_destroy_id() ends its listener. */
+static void
+closed_channel_ends_its_ids(void **state)
+{
+	struct timespec pause = {.tv_nsec = 10000000};
+	struct rdma_event_channel *channel, *other;
+	struct rdma_cm_id *id;
+	int err = EADDRINUSE;
+
+	(void)state;
+	ports_open();
+	channel = channel_new();
+	other = channel_new();
+	id = listener_new(channel, "0.0.0.0", PORT);
+	assert_int_equal(bind_errno(other, ADDR_A, PORT), EADDRINUSE);
+	assert_int_equal(close(channel->fd), 0);
+	for (unsigned i = 0; err != 0 && i < LIMIT_MS / 10; i++) {
+		err = bind_errno(other, ADDR_A, PORT);
+		nanosleep(&pause, NULL);
+	}
+	assert_int_equal(err, 0);
+	/* The library's own part of the ID: its command goes to another file. */
+	channel->fd = open("/dev/null", O_RDWR);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(channel);
+	rdma_destroy_event_channel(other);
+	ports_close();
+}
+
+static int
+child_run(struct rdma_event_channel *channel, struct rdma_cm_id *id)
+{
+	struct rdma_cm_id *another;
+
+	if (rdma_create_event_channel() != NULL)
+		return 1;
+	if (rdma_create_id(channel, &another, NULL, RDMA_PS_TCP) == 0 || errno != ENODEV)
+		return 2;
+	if (rdma_listen(id, 1) == 0 || errno != ENODEV)
+		return 3;
+	return 0;
+}
+
+static void
+fork_leaves_the_parent_alone(void **state)
+{
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener, *bound;
+	struct end a, b;
+	int status = -1;
+	pid_t pid;
+
+	(void)state;
+	ports_open();
+	channel = channel_new();
+	listener = listener_new(channel, ADDR_B, PORT);
+	bound = id_new(channel, RDMA_PS_TCP);
+	assert_int_equal(
+		rdma_bind_addr(bound, (struct sockaddr *)addr_of(ADDR_A, PORT)), 0);
+	ends_connect(channel, ADDR_A, ADDR_B, PORT, &a, &b);
+	pid = fork();
+	if (pid == 0)
+		_exit(child_run(channel, bound));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	ends_talk(&a, &b, "still here");
+	ends_disconnect(channel, &a, &b);
+	assert_int_equal(rdma_destroy_id(bound), 0);
+	assert_int_equal(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(channel);
+	ports_close();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_a_port_there_is_no_device),
+		cmocka_unit_test(connects_over_the_wire),
+		cmocka_unit_test(connects_within_a_port),
+		cmocka_unit_test(other_addresses_are_refused),
+		cmocka_unit_test(channel_is_a_descriptor),
+		cmocka_unit_test(waits_in_another_thread),
+		cmocka_unit_test(synchronous_calls_work),
+		cmocka_unit_test(closed_channel_ends_its_ids),
+		cmocka_unit_test(fork_leaves_the_parent_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
