@@ -59,7 +59,7 @@ tap "uninstall removes it all from DESTDIR" $?
 
 meson install -C "$build" --no-rebuild >&2
 tap "installs into the prefix" $?
-pc=$(basename "$prefix"/lib/pkgconfig/*.pc .pc)
+pc=rocade
 # Keep the caller's PKG_CONFIG_PATH: it may name a DPDK outside of the system's folders.
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
 # Unquoted: pkg-config prints words.
@@ -68,6 +68,11 @@ consumer "a program builds with pkg-config and runs" $(pkg-config --cflags --lib
 # shellcheck disable=SC2046
 consumer "and with the static library" $(pkg-config --cflags "$pc") \
 	"$prefix/lib/librocade.a" $(pkg-config --libs libdpdk libisal libibverbs)
+# shellcheck disable=SC2046
+consumer "and with rocade-static" $(pkg-config --cflags rocade-static) \
+	$(pkg-config --static --libs rocade-static libdpdk)
+# shellcheck disable=SC2046
+consumer "and with rocade-rdmacm" $(pkg-config --cflags --libs rocade-rdmacm)
 ninja -C "$build" uninstall >&2
 [ -z "$(files "$prefix")" ]
 tap "uninstall removes it all" $?
