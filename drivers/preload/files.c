@@ -15,6 +15,7 @@
 #include "preload/preload_channel.h"
 #include "preload/next.h"
 #include "preload/paths.h"
+#include "preload/served.h"
 #include "verbs/export.h"
 
 /* Used by glibc before 2.33, and by programs built with it. */
@@ -62,6 +63,10 @@ is_channel_path(const char *path)
 static int
 open_channel(const char *path, int flags)
 {
+	if (served_check(path)) {
+		errno = ENOENT;
+		return -1;
+	}
 	return is_channel_path(path) ? channel_open(flags) : -2;
 }
 

@@ -12,5 +12,8 @@
 bool served_device(const char *name);
 /* Returns the server of RDMA-CM; NULL: there is none. */
 const struct ucm_backend *served_backend(void);
+/* Returns whether this is the path of rocade_rdmacm_check(), which asks whether a call of open()
+ * gets here. */
+bool served_check(const char *path);
 
 #endif

@@ -170,8 +170,8 @@ rocade_rdmacm_order(bool first)
 {
 	if (!first)
 		return rocade_fail(EOPNOTSUPP,
-			"librdmacm gets open(), write() or fstat() from another library: "
-			"link -lrocade-rdmacm first");
+			"librdmacm gets open() from another library: link -lrocade-rdmacm "
+			"before it");
 	return link_order_check();
 }
 
