@@ -25,7 +25,7 @@ struct inside_port {
 	struct ucm_device *device; /* NULL: not served yet */
 	uint64_t due;              /* of struct gsi_user; written with lock */
 	uint32_t out_head, out_tail;
-	struct gsi_msg out[INSIDE_OUT];
+	struct gsi_msg *out; /* INSIDE_OUT of them; NULL until it is served */
 };
 
 /* A descriptor of the program is one end of a pair of sockets. It is readable while the channel

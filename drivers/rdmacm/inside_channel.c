@@ -137,11 +137,14 @@ inside_command(const struct ucm_token *token, int fd, uint32_t cmd, const void *
 {
 	struct ucm_result result = {.out_len = 0};
 	int state = inside_lock(), rc = -ENODEV;
+	uint64_t now = engine_clock();
 
 	/* Without ucm the channel is one of a process that has forked, or a stale token. */
 	if (!inside.forked && inside.ucm != NULL) {
+		if (now >= inside.sweep_ns)
+			inside_sweep(now);
 		rc = ucm_command(inside.session, token->number, cmd, in, in_len, out,
-			&result, engine_clock());
+			&result, now);
 		if (rc != -EBADF && !result.pending)
 			signal_take(token->number, fd);
 	}

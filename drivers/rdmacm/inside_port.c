@@ -7,6 +7,8 @@
 #include "rdmacm/inside.h"
 #include "verbs/objects.h"
 
+#define OUT_BYTES (INSIDE_OUT * sizeof(struct gsi_msg))
+
 /* ---- QP 1: called by engines, with an engine lock held ---- */
 
 static struct cm_path
@@ -86,6 +88,10 @@ port_serve(struct inside_port *p)
 		.path_mtu = (uint8_t)dev->active_mtu};
 	int state, rc;
 
+	if (p->out == NULL)
+		p->out = alloc_get(&alloc_plain, "rdma_cm messages", OUT_BYTES);
+	if (p->out == NULL)
+		return -ENOMEM;
 	p->due = TIME_NEVER;
 	p->out_head = p->out_tail;
 	rc = dev_gsi_set(dev, GSI_USER_RDMACM, &user);
@@ -112,6 +118,13 @@ inside_ports_serve(void)
 			rc = port_serve(p);
 	}
 	return rc;
+}
+
+static void
+inside_port_free(struct inside_port *p)
+{
+	alloc_put(&alloc_plain, p->out, OUT_BYTES);
+	alloc_put(&alloc_plain, p, sizeof(*p));
 }
 
 static struct inside_port *
@@ -147,7 +160,7 @@ port_opened(struct rocade_port *port)
 		state = inside_lock();
 		TAILQ_REMOVE(&inside.ports, p, link);
 		inside_unlock(state);
-		alloc_put(&alloc_plain, p, sizeof(*p));
+		inside_port_free(p);
 	}
 	pthread_mutex_unlock(&inside.setup);
 	return rc;
@@ -175,7 +188,7 @@ port_closing(struct rocade_port *port)
 	}
 	inside_unlock(state);
 	pthread_mutex_unlock(&inside.setup);
-	alloc_put(&alloc_plain, p, sizeof(*p));
+	inside_port_free(p);
 }
 
 static void

@@ -269,3 +269,11 @@ ends_disconnect(
 	end_free(active);
 	end_free(passive);
 }
+
+void
+all_close(struct rdma_event_channel *channel, struct rdma_cm_id *listener)
+{
+	assert_int_equal(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(channel);
+	ports_close();
+}

@@ -59,4 +59,7 @@ void ends_talk(struct end *from, struct end *to, const char *text);
 void ends_disconnect(
 	struct rdma_event_channel *channel, struct end *active, struct end *passive);
 
+/* Destroys both, and closes the ports. */
+void all_close(struct rdma_event_channel *channel, struct rdma_cm_id *listener);
+
 #endif

@@ -39,9 +39,7 @@ ports_come_and_go(void **state)
 	ends_connect(channel, ADDR_A, ADDR_B, PORT, &a, &b);
 	ends_talk(&a, &b, "again");
 	ends_disconnect(channel, &a, &b);
-	assert_int_equal(rdma_destroy_id(listener), 0);
-	rdma_destroy_event_channel(channel);
-	ports_close();
+	all_close(channel, listener);
 }
 
 /* librdmacm keeps a context of each device. Without objects they do not keep the port open, and
@@ -185,9 +183,7 @@ shares_a_port_with_the_other_interface(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 	ends_connect(channel, ADDR_A, ADDR_B, PORT, &a, &b);
 	ends_disconnect(channel, &a, &b);
-	assert_int_equal(rdma_destroy_id(listener), 0);
-	rdma_destroy_event_channel(channel);
-	ports_close();
+	all_close(channel, listener);
 }
 
 int

@@ -58,9 +58,7 @@ connects_over_the_wire(void **state)
 	assert_true(port_stat(0, "rx_roce") >= 3); /* a REP, an ACK, a SEND */
 	assert_true(port_stat(1, "rx_roce") >= 4); /* a REQ, an RTU, a SEND, an ACK */
 	ends_disconnect(channel, &a, &b);
-	assert_int_equal(rdma_destroy_id(listener), 0);
-	rdma_destroy_event_channel(channel);
-	ports_close();
+	all_close(channel, listener);
 }
 
 /* Within one port, to a wildcard listener. */
@@ -84,9 +82,7 @@ connects_within_a_port(void **state)
 	assert_ptr_equal(b.id->verbs->device, rocade_port_device(ports[0]));
 	ends_talk(&b, &a, "the other device");
 	ends_disconnect(channel, &a, &b);
-	assert_int_equal(rdma_destroy_id(listener), 0);
-	rdma_destroy_event_channel(channel);
-	ports_close();
+	all_close(channel, listener);
 }
 
 static void
@@ -122,9 +118,7 @@ other_addresses_are_refused(void **state)
 	assert_int_equal(rdma_connect(id, &param), 0);
 	event_take_status(channel, RDMA_CM_EVENT_REJECTED, 8);
 	end_free(&end);
-	assert_int_equal(rdma_destroy_id(listener), 0);
-	rdma_destroy_event_channel(channel);
-	ports_close();
+	all_close(channel, listener);
 }
 
 /* An application's own epoll set, and a channel that does not block. */
@@ -363,9 +357,7 @@ fork_leaves_the_parent_alone(void **state)
 	ends_talk(&a, &b, "still here");
 	ends_disconnect(channel, &a, &b);
 	assert_int_equal(rdma_destroy_id(bound), 0);
-	assert_int_equal(rdma_destroy_id(listener), 0);
-	rdma_destroy_event_channel(channel);
-	ports_close();
+	all_close(channel, listener);
 }
 
 int
