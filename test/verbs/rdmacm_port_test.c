@@ -186,6 +186,64 @@ shares_a_port_with_the_other_interface(void **state)
 	all_close(channel, listener);
 }
 
+/* A program that uses rocade/cm.h connects to one that uses librdmacm. */
+static void
+connects_from_the_other_interface(void **state)
+{
+	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct rdma_conn_param param = {.retry_count = 7};
+	struct rocade_cm_param ours = {.size = sizeof(ours), .retry_count = 7};
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 1,
+			.max_recv_wr = 1,
+			.max_send_sge = 1,
+			.max_recv_sge = 1}};
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener;
+	struct ibv_context *context;
+	struct rocade_cm_event event;
+	struct rocade_cm_id *id;
+	struct rocade_cm *cm;
+	union ibv_gid peer;
+	struct ibv_pd *pd;
+	struct ibv_qp *qp;
+	struct end b;
+
+	(void)state;
+	ports_open();
+	channel = channel_new();
+	listener = listener_new(channel, ADDR_B, PORT);
+	context = ibv_open_device(rocade_port_device(ports[0]));
+	pd = ibv_alloc_pd(context);
+	attr.send_cq = attr.recv_cq = ibv_create_cq(context, 4, NULL, NULL, 0);
+	qp = ibv_create_qp(pd, &attr);
+	assert_non_null(qp);
+	assert_int_equal(ibv_modify_qp(qp, &init,
+				 IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX |
+					 IBV_QP_ACCESS_FLAGS),
+		0);
+	assert_int_equal(rocade_cm_open(context, &cm), 0);
+	assert_int_equal(rocade_gid_parse(ADDR_B, &peer), 0);
+	assert_int_equal(rocade_cm_connect(cm, qp, &peer, PORT, &ours, NULL, &id), 0);
+	end_prepare(&b, event_take(channel, RDMA_CM_EVENT_CONNECT_REQUEST));
+	assert_int_equal(rdma_accept(b.id, &param), 0);
+	event = cm_event_wait(cm, ROCADE_CM_ESTABLISHED);
+	assert_ptr_equal(event.id, id);
+	event_take(channel, RDMA_CM_EVENT_ESTABLISHED);
+	assert_int_equal(qp->state, IBV_QPS_RTS);
+	assert_int_equal(rdma_disconnect(b.id), 0);
+	cm_event_wait(cm, ROCADE_CM_DISCONNECTED);
+	event_take(channel, RDMA_CM_EVENT_DISCONNECTED);
+	end_free(&b);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	rocade_cm_release(id);
+	rocade_cm_close(cm);
+	assert_int_equal(ibv_destroy_cq(attr.send_cq), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_close_device(context), 0);
+	all_close(channel, listener);
+}
+
 int
 main(void)
 {
@@ -194,6 +252,7 @@ main(void)
 		cmocka_unit_test(contexts_outlive_their_port),
 		cmocka_unit_test(new_addresses_are_known),
 		cmocka_unit_test(shares_a_port_with_the_other_interface),
+		cmocka_unit_test(connects_from_the_other_interface),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -232,6 +232,66 @@ synchronous_calls_work(void **state)
 	ports_close();
 }
 
+static struct ibv_qp_init_attr
+datagram_qp(void)
+{
+	return (struct ibv_qp_init_attr){.qp_type = IBV_QPT_UD,
+		.cap = {.max_send_wr = 1,
+			.max_recv_wr = 1,
+			.max_send_sge = 1,
+			.max_recv_sge = 1}};
+}
+
+/* RDMA_PS_UDP: a service is found over the wire; a group is joined. */
+static void
+datagram_services_are_found(void **state)
+{
+	struct ibv_qp_init_attr attr = datagram_qp();
+	struct rdma_conn_param param = {.private_data_len = 0};
+	struct rdma_cm_id *listener, *id, *asked;
+	struct rdma_event_channel *channel;
+	struct rdma_cm_event *event;
+	uint32_t qpn;
+
+	(void)state;
+	ports_open();
+	channel = channel_new();
+	listener = id_new(channel, RDMA_PS_UDP);
+	assert_int_equal(
+		rdma_bind_addr(listener, (struct sockaddr *)addr_of(ADDR_B, PORT)), 0);
+	assert_int_equal(rdma_listen(listener, 1), 0);
+	id = id_new(channel, RDMA_PS_UDP);
+	assert_int_equal(rdma_resolve_addr(id, (struct sockaddr *)addr_of(ADDR_A, 0),
+				 (struct sockaddr *)addr_of(ADDR_B, PORT), 2000),
+		0);
+	event_take(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(rdma_resolve_route(id, 2000), 0);
+	event_take(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(rdma_create_qp(id, NULL, &attr), 0);
+	assert_int_equal(rdma_connect(id, &param), 0);
+	asked = event_take(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	attr = datagram_qp();
+	assert_int_equal(rdma_create_qp(asked, NULL, &attr), 0);
+	qpn = asked->qp->qp_num;
+	param.qp_num = qpn;
+	assert_int_equal(rdma_accept(asked, &param), 0);
+	assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+	assert_int_equal(event->event, RDMA_CM_EVENT_ESTABLISHED);
+	assert_int_equal(event->param.ud.qp_num, qpn);
+	assert_int_equal(rdma_ack_cm_event(event), 0);
+	assert_int_equal(
+		rdma_join_multicast(id, (struct sockaddr *)addr_of("239.1.1.1", 0), NULL),
+		0);
+	assert_ptr_equal(event_take(channel, RDMA_CM_EVENT_MULTICAST_JOIN), id);
+	assert_int_equal(
+		rdma_leave_multicast(id, (struct sockaddr *)addr_of("239.1.1.1", 0)), 0);
+	rdma_destroy_qp(asked);
+	rdma_destroy_qp(id);
+	assert_int_equal(rdma_destroy_id(asked), 0);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	all_close(channel, listener);
+}
+
 /* Commands of /dev/infiniband/rdma_cm, as <rdma/rdma_user_cm.h> defines them. It cannot be
  * included together with <rdma/rdma_cma.h>. */
 enum { CREATE_ID = 0, BIND_IP = 2, LISTEN = 7 };
@@ -371,6 +431,7 @@ main(void)
 		cmocka_unit_test(channel_is_a_descriptor),
 		cmocka_unit_test(waits_in_another_thread),
 		cmocka_unit_test(synchronous_calls_work),
+		cmocka_unit_test(datagram_services_are_found),
 		cmocka_unit_test(closed_channel_ends_its_ids),
 		cmocka_unit_test(fork_leaves_the_parent_alone),
 	};
