@@ -91,24 +91,18 @@ bounds_check(const struct row *row, bool cc, const struct result *r)
 }
 
 static bool
-case_run(unsigned number, const struct row *row, const char *cc_text, uint64_t seed)
+case_run(unsigned number, const struct row *row, const char *cc_text, uint64_t seed,
+	struct plot *plot)
 {
-	struct plot *plot = NULL;
 	struct result result;
 	struct cc_conf cc = {0};
 	char why[160];
-	char name[64];
 	bool good;
 
 	CHECK(cc_conf_read(cc_text, &cc, why, sizeof(why)) == 0, "%s", why);
-	snprintf(name, sizeof(name), "%s-%s", row->name, cc_text);
-
-	if (options.plot != NULL)
-		plot = plot_open(options.plot, name,
-			ps_per_byte(row->gbit_per_s != 0 ? row->gbit_per_s : 100));
-	row_run(row, &cc, seed, options.scale, plot, &result);
 	if (plot != NULL)
-		plot_close(plot);
+		plot_run(plot);
+	row_run(row, &cc, seed, options.scale, plot, &result);
 	result_print(row, cc_text, seed, &result);
 	good = options.scale != 1 || bounds_check(row, cc.on, &result);
 	printf("%sok %u - %s, cc %s, seed %u\n", good ? "" : "not ", number, row->name,
@@ -121,10 +115,18 @@ case_run(unsigned number, const struct row *row, const char *cc_text, uint64_t s
 static unsigned
 row_cases_run(const struct row *row, const char *cc, unsigned *number)
 {
+	struct plot *plot = NULL;
 	unsigned failed = 0;
+	char name[64];
 
+	snprintf(name, sizeof(name), "%s-%s", row->name, cc);
+	if (options.plot != NULL)
+		plot = plot_open(options.plot, name,
+			ps_per_byte(row->gbit_per_s != 0 ? row->gbit_per_s : 100));
 	for (unsigned s = 0; s < options.seeds; s++)
-		failed += !case_run(++*number, row, cc, options.first_seed + s);
+		failed += !case_run(++*number, row, cc, options.first_seed + s, plot);
+	if (plot != NULL)
+		plot_close(plot);
 	return failed;
 }
 
@@ -138,7 +140,8 @@ usage(FILE *to)
 		"  --seeds N         number of seeds (1)\n"
 		"  --time FACTOR     scenarios take so much longer (1); the bounds hold for 1\n"
 		"  --cc SETTING      congestion control: off, swift, swift,target=US ... (off, then swift)\n"
-		"  --plot DIRECTORY  writes curves over time, as NAME.tsv and NAME.svg\n"
+		"  --plot DIRECTORY  writes curves over time (of the last seed), with a mixed load the\n"
+		"                    slowdown by length (of all seeds), as NAME.tsv and NAME.svg\n"
 		"  --list            prints the names of scenarios and metrics\n");
 }
 

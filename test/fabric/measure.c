@@ -172,6 +172,7 @@ rates_end(struct measure *m, double *value)
 	free(part);
 }
 
+/* A message that is not complete counts with the time until now. */
 static double
 slowdown(const struct measure *m, const struct flow *flow, uint64_t packets)
 {
@@ -179,8 +180,26 @@ slowdown(const struct measure *m, const struct flow *flow, uint64_t packets)
 	unsigned links = c->shape == SHAPE_STAR ? 4 : 8;
 	uint64_t bytes = (packets + 1) * FLOW_PACKET_BYTES + 2 * ACK_BYTES;
 
-	return (double)(flow->finished - flow->conf.start) /
+	return (double)((flow->finished != 0 ? flow->finished : clock_ps) -
+			flow->conf.start) /
 	       (double)(links * c->delay + bytes * ps_per_byte(c->gbit_per_s));
+}
+
+static uint64_t
+message_packets(const struct flow *flow)
+{
+	return (flow->conf.bytes + FLOW_MTU - 1) / FLOW_MTU;
+}
+
+static void
+messages_plot(const struct measure *m)
+{
+	for (unsigned i = 0; i < m->flows->count; i++) {
+		const struct flow *flow = &m->flows->flow[i];
+
+		plot_message(m->plot, flow->conf.bytes,
+			slowdown(m, flow, message_packets(flow)));
+	}
 }
 
 static void
@@ -192,7 +211,7 @@ messages_end(struct measure *m, double *value)
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct flow *flow = &m->flows->flow[i];
-		uint64_t packets = (flow->conf.bytes + FLOW_MTU - 1) / FLOW_MTU;
+		uint64_t packets = message_packets(flow);
 
 		if (flow->finished == 0)
 			continue;
@@ -283,6 +302,8 @@ measure_end(struct measure *m, struct result *r)
 		messages_end(m, r->value);
 	else
 		rates_end(m, r->value);
+	if (m->row->load == LOAD_MIX && m->plot != NULL)
+		messages_plot(m);
 	queue_end(m, r->value);
 	counts_end(m, r);
 	free(m->packets_before);
