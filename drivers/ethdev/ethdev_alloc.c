@@ -6,7 +6,7 @@
 static void *
 socket_alloc_get(void *ctx, const char *name, size_t len)
 {
-	return rte_zmalloc_socket(name, len, LINE_SIZE, (int)(intptr_t)ctx);
+	return rte_zmalloc_socket(name, len, RTE_CACHE_LINE_SIZE, (int)(intptr_t)ctx);
 }
 
 static void

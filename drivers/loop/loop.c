@@ -31,6 +31,8 @@ struct loop_queue {
 	size_t size; /* of the allocation, which begins with this structure */
 	struct loop_buf *returned LINE_ALIGNED; /* by any thread */
 };
+static_assert(
+	sizeof(struct loop_queue) % RTE_CACHE_LINE_SIZE == 0, "the ring lies behind it");
 
 struct loop_side {
 	struct loop *loop;

@@ -8,16 +8,17 @@
 static void *
 plain_get(void *ctx, const char *name, size_t len)
 {
-	/* aligned_alloc() requires a multiple of the alignment. One line even for length
-	 * 0, so that NULL always means no memory. */
-	size_t room = len == 0 ? LINE_SIZE : RTE_ALIGN_CEIL(len, LINE_SIZE);
+	/* aligned_alloc() requires a multiple of the alignment, which is that of rte_ring.
+	 * One line even for length 0, so that NULL always means no memory. */
+	size_t room =
+		len == 0 ? RTE_CACHE_LINE_SIZE : RTE_ALIGN_CEIL(len, RTE_CACHE_LINE_SIZE);
 	void *mem;
 
 	(void)ctx;
 	(void)name;
 	if (room < len)
 		return NULL;
-	mem = aligned_alloc(LINE_SIZE, room);
+	mem = aligned_alloc(RTE_CACHE_LINE_SIZE, room);
 	if (mem != NULL)
 		memset(mem, 0, room);
 	return mem;

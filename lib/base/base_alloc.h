@@ -8,7 +8,7 @@
 #include "base/common.h"
 
 struct alloc {
-	/* Returns len bytes, zeroed and aligned to a cache line, or NULL. name is a short
+	/* Returns len bytes, zeroed and aligned to RTE_CACHE_LINE_SIZE, or NULL. name is a short
 	 * label for listings of memory, not necessarily unique. */
 	void *(*get)(void *ctx, const char *name, size_t len);
 	void (*put)(void *ctx, void *mem, size_t len);

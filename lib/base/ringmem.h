@@ -38,7 +38,7 @@ ringmem_slots(uint32_t count)
 }
 
 /* Returns the bytes of a ring of count elements of esize bytes, or 0 if they are out of
- * range. The memory must be aligned to a cache line. */
+ * range. The memory must be aligned to RTE_CACHE_LINE_SIZE, as all of alloc_get() is. */
 static inline size_t
 ringmem_size(uint32_t count, size_t esize)
 {
@@ -46,7 +46,7 @@ ringmem_size(uint32_t count, size_t esize)
 		esize > UINT16_MAX)
 		return 0;
 	return RTE_ALIGN_CEIL(sizeof(struct rte_ring) + ringmem_slots(count) * esize,
-		(size_t)LINE_SIZE);
+		(size_t)RTE_CACHE_LINE_SIZE);
 }
 
 /* Makes an empty ring that holds exactly count elements. All rte_ring_*_elem() calls then
@@ -54,7 +54,7 @@ ringmem_size(uint32_t count, size_t esize)
 static inline int
 ringmem_init(struct rte_ring *r, uint32_t count)
 {
-	if (r == NULL || (uintptr_t)r % LINE_SIZE != 0 || count == 0 ||
+	if (r == NULL || (uintptr_t)r % RTE_CACHE_LINE_SIZE != 0 || count == 0 ||
 		count > RINGMEM_MAX_COUNT)
 		return -EINVAL;
 	memset(r, 0, sizeof(*r));
