@@ -11,9 +11,13 @@
 
 #define LCORE_ENGINES 64
 
+/* The lower half of "list" is the number of engines; 0: this lcore runs none. The upper half
+ * is another number after each change. */
+#define LIST_CHANGE (UINT64_C(1) << 32)
+
 struct service {
-	uint32_t count;  /* 0: this lcore runs no engine */
-	uint64_t passes; /* passes over the list; written by the lcore */
+	uint64_t list;
+	uint64_t list_run; /* the list of the last pass; written by the lcore */
 	struct rocade_engine *engines[LCORE_ENGINES];
 };
 
@@ -25,20 +29,20 @@ static int
 lcore_service_run(void *arg)
 {
 	struct service *s = arg;
-	uint32_t count;
+	uint64_t list;
 
 	/* Pairs with the releases in lcore_service_add() and lcore_service_remove(). */
-	while ((count = __atomic_load_n(&s->count, __ATOMIC_ACQUIRE)) != 0) {
+	while (list = __atomic_load_n(&s->list, __ATOMIC_ACQUIRE), (uint32_t)list != 0) {
 		unsigned moved = 0;
 
-		for (uint32_t i = 0; i < count; i++) {
+		for (uint32_t i = 0; i < (uint32_t)list; i++) {
 			struct rocade_engine *e =
 				__atomic_load_n(&s->engines[i], __ATOMIC_RELAXED);
 
 			moved += engine_poll(e->engine);
 		}
 		/* Pairs with the acquire in lcore_service_remove(). */
-		__atomic_store_n(&s->passes, s->passes + 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&s->list_run, list, __ATOMIC_RELEASE);
 		if (moved == 0)
 			rte_pause();
 	}
@@ -48,15 +52,18 @@ lcore_service_run(void *arg)
 static int
 lcore_service_add(struct service *s, struct rocade_engine *engine, unsigned lcore)
 {
-	if (s->count == 0 && rte_eal_get_lcore_state(lcore) != WAIT)
+	uint32_t count = (uint32_t)s->list;
+
+	if (count == 0 && rte_eal_get_lcore_state(lcore) != WAIT)
 		return rocade_fail(EBUSY, "lcore %u runs something else", lcore);
-	if (s->count == LCORE_ENGINES)
+	if (count == LCORE_ENGINES)
 		return rocade_fail(
 			EBUSY, "lcore %u runs %d engines already", lcore, LCORE_ENGINES);
-	__atomic_store_n(&s->engines[s->count], engine, __ATOMIC_RELAXED);
-	__atomic_store_n(&s->count, s->count + 1, __ATOMIC_RELEASE);
-	if (s->count == 1 && rte_eal_remote_launch(lcore_service_run, s, lcore) != 0) {
-		s->count = 0;
+	__atomic_store_n(&s->engines[count], engine, __ATOMIC_RELAXED);
+	/* Pairs with the acquire in lcore_service_run(). */
+	__atomic_store_n(&s->list, s->list + LIST_CHANGE + 1, __ATOMIC_RELEASE);
+	if (count == 0 && rte_eal_remote_launch(lcore_service_run, s, lcore) != 0) {
+		s->list--;
 		return rocade_fail(EBUSY, "lcore %u runs something else", lcore);
 	}
 	return 0;
@@ -66,21 +73,22 @@ lcore_service_add(struct service *s, struct rocade_engine *engine, unsigned lcor
 static void
 lcore_service_remove(struct service *s, struct rocade_engine *engine, unsigned lcore)
 {
-	uint32_t last = s->count - 1;
+	uint32_t last = (uint32_t)s->list - 1;
 	uint32_t i = 0;
-	uint64_t passes;
 
 	while (s->engines[i] != engine)
 		i++;
 	__atomic_store_n(&s->engines[i], s->engines[last], __ATOMIC_RELAXED);
-	__atomic_store_n(&s->count, last, __ATOMIC_RELEASE);
+	/* Pairs with the acquire in lcore_service_run(). */
+	__atomic_store_n(&s->list, s->list + LIST_CHANGE - 1, __ATOMIC_RELEASE);
 	if (last == 0) {
 		rte_eal_wait_lcore(lcore);
 		return;
 	}
-	/* The present pass may use the old list. The next one uses the new list. */
-	passes = __atomic_load_n(&s->passes, __ATOMIC_ACQUIRE);
-	while (__atomic_load_n(&s->passes, __ATOMIC_ACQUIRE) - passes < 2)
+	/* A pass with the new list has ended, and all later ones use it: a number of passes
+	 * would not show that, as a store of this thread may be visible to the lcore later
+	 * than a load of it looks. Pairs with the release in lcore_service_run(). */
+	while (__atomic_load_n(&s->list_run, __ATOMIC_ACQUIRE) != s->list)
 		sched_yield();
 }
 

@@ -13,7 +13,7 @@ static inline void
 engine_wake_if_asleep(struct engine *e)
 {
 	/* The compiler must not move the load ahead of the work. For the CPU the membarrier() in
-	 * engine_sleep_begin() sees to that. */
+	 * engine_sleep_begin() sees to that, with which this pairs. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (unlikely(__atomic_load_n(&e->doorbells.asleep, __ATOMIC_RELAXED) != 0))
 		engine_wake_asleep(e);

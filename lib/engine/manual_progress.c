@@ -55,6 +55,17 @@ progress_thread_oversleeps(struct engine *e)
 	return true;
 }
 
+/* With the engine lock held, before a pass. Pairs with the fence in engine_request_pass(): this
+ * pass sees what the thread that asked had seen, or that thread's request stays. A store would
+ * not do: it can become visible after the loads of the pass, and so delete a request that the
+ * pass came too early for. */
+static void
+request_clear(struct engine *e)
+{
+	if (__atomic_load_n(&e->pass_requested, __ATOMIC_RELAXED))
+		(void)__atomic_exchange_n(&e->pass_requested, false, __ATOMIC_ACQ_REL);
+}
+
 unsigned
 engine_try_pass(struct engine *e)
 {
@@ -70,7 +81,7 @@ engine_try_pass(struct engine *e)
 			rte_ticketlock_unlock(&e->lock);
 			return moved;
 		}
-		__atomic_store_n(&e->pass_requested, false, __ATOMIC_RELAXED);
+		request_clear(e);
 		do {
 			moved += engine_pass(e, clock_now());
 		} while (unlikely(has_more_to_send(e)) && ++passes < PASSES_MAX);
@@ -90,7 +101,7 @@ unsigned
 engine_request_pass(struct engine *e)
 {
 	__atomic_store_n(&e->pass_requested, true, __ATOMIC_RELAXED);
-	/* Pairs with the fence in engine_try_pass(). */
+	/* Pairs with the fence in engine_try_pass() and with the exchange in request_clear(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return engine_try_pass(e);
 }

@@ -361,7 +361,7 @@ key_entry(const struct key_table *t, uint32_t key)
 
 	if (key >> 8 == 0 || key >> 8 >= KEY_MAX)
 		return NULL;
-	/* Pairs with the release in index_fresh(). */
+	/* Pairs with the release in chunk_present(). */
 	chunk = __atomic_load_n(&t->chunks[key >> 8 >> KEY_CHUNK_BITS], __ATOMIC_ACQUIRE);
 	return chunk != NULL ? &chunk[key >> 8 & (KEY_CHUNK - 1)] : NULL;
 }

@@ -147,12 +147,12 @@ key_find(const struct key_table *t, uint32_t key)
 	/* Index 0 wraps around and is rejected too: key 0 would match a free entry. */
 	if (unlikely(index - 1 >= KEY_MAX - 1))
 		return NULL;
-	/* Pairs with the release in index_fresh() of key.c. */
+	/* Pairs with the release in chunk_present() of key.c. */
 	chunk = __atomic_load_n(&t->chunks[index >> KEY_CHUNK_BITS], __ATOMIC_ACQUIRE);
 	if (unlikely(chunk == NULL))
 		return NULL;
 	chunk += index & (KEY_CHUNK - 1);
-	/* Pairs with the release in key_alloc(). */
+	/* Pairs with the releases in key_alloc() and mw_bind_to(). */
 	return likely(__atomic_load_n(&chunk->key, __ATOMIC_ACQUIRE) == key) ? chunk
 									     : NULL;
 }

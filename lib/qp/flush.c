@@ -89,7 +89,7 @@ qp_error(struct qp *qp)
 	__atomic_store_n(&qp->state, IBV_QPS_ERR, __ATOMIC_RELEASE);
 	/* A thread in post_recv that still saw the old state has published its WQE before
 	 * the ring is read below, or it sees the new state and rings the doorbell. Pairs
-	 * with the fence in ibv_post_recv(). */
+	 * with the fence in verbs_post_recv(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	stop_requester(qp);
 	hold_drop(qp);

@@ -43,7 +43,7 @@ void qp_table_hide(struct qp_table *t, const struct qp *qp);
 static inline struct qp *
 qp_table_get(const struct qp_table *t, uint32_t qpn)
 {
-	/* Pairs with the release in qp_table_put(). */
+	/* Pairs with the release in qp_table_store(). */
 	struct qp *qp = __atomic_load_n(&t->by_qpn[qpn & t->pool.mask], __ATOMIC_ACQUIRE);
 
 	return likely(qp != NULL && qp->qpn == qpn) ? qp : NULL;
@@ -53,7 +53,7 @@ qp_table_get(const struct qp_table *t, uint32_t qpn)
 static inline struct qp *
 qp_table_at(const struct qp_table *t, uint32_t index)
 {
-	/* Pairs with the release in qp_table_put(). */
+	/* Pairs with the release in qp_table_store(). */
 	return __atomic_load_n(&t->slots[index], __ATOMIC_ACQUIRE);
 }
 
