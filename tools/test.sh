@@ -19,6 +19,8 @@ Stages, in this order:
   e2e         test/e2e: whole programs, network namespaces, hugepages (as root)
   interop     test/interop: against the Linux kernel's driver in QEMU (as root)
   sim         10,000 seeds of the simulation of whole hosts (--long: 200,000)
+  arm64       builds for arm64 without a warning; tests of wire formats and 20 seeds of the
+              simulation under qemu-user (--long: the unit and protocol tests, 500 seeds)
   cost        a message takes no more instructions than test/cost/numbers.tsv allows
   coverage    the tests run at least 95 % of the lines of lib/, 85 % of drivers/ and of the
               daemon and client programs
@@ -37,7 +39,7 @@ Stages, in this order:
 
 Writes to build-test/ in the source tree: build directories, log/, and results with a line per
 test case. As root, sets up hugepages for the e2e stages and releases them at the end, also on
-Ctrl-C. A skipped case counts as failed unless test/skips lists it.
+Ctrl-C. A skipped case counts as failed unless test/skips lists it (stage arm64: test/arm64/skips).
 
 The last line is "N passed, N failed, N skipped". Exit status: 0 no case failed, 1 a case
 failed, 2 wrong option, 130 interrupted.
@@ -48,7 +50,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 out=$top/build-test
 results=$out/results
 all_stages='shellcheck release tidy sanitize clang install e2e interop'
-all_stages="$all_stages sim cost coverage tsan mutants fuzz"
+all_stages="$all_stages sim arm64 cost coverage tsan mutants fuzz"
 stages=
 long=no
 clean=no
@@ -106,6 +108,7 @@ export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1}
 export PYTHONUNBUFFERED=1 # a test that is killed has printed how far it came
 jobs=$(nproc)
+skips=test/skips # the skips that the present stage allows
 
 cd "$top" || exit 1
 tools/install-deps.sh || exit 1
@@ -116,7 +119,7 @@ if ! flock -n 9; then
 	exit 1
 fi
 if [ "$clean" = yes ]; then
-	rm -rf "$out"/{release,sanitize,clang,coverage,tsan,mutants,fuzz}
+	rm -rf "$out"/{release,sanitize,clang,arm64,coverage,tsan,mutants,fuzz}
 fi
 rm -rf "$out"/log "$out"/log-run-* "$results"
 mkdir -p "$out/log"
@@ -177,7 +180,7 @@ meson_tests() {
 		return 1
 	fi
 	cp "$dir/meson-logs/testlog.txt" "$out/log/$stage-tests.log"
-	tools/lib/results.py meson "$stage" "$dir/meson-logs/testlog.json" test/skips "$results"
+	tools/lib/results.py meson "$stage" "$dir/meson-logs/testlog.json" "$skips" "$results"
 }
 
 # count RESULT [FIRST]: the cases with this result, from line FIRST of the results on

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "verbs_pair.h"
+#include "../lib/emulated.h"
 
 #define ALL_REMOTE                                                                       \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
@@ -434,7 +435,8 @@ invalid_rereg_changes_nothing(void **state)
 	rereg_refused(mr, translation, NULL, NULL, 8, 0, EINVAL);
 	rereg_refused(mr, translation, NULL, pair.b.mem, 0, 0, EINVAL);
 	rereg_refused(mr, translation, NULL, pair.b.mem, SIZE_MAX, 0, EINVAL);
-	rereg_refused(mr, translation, NULL, (void *)4096, 8, 0, EFAULT);
+	if (!emulated()) /* qemu-user ignores the madvise() that finds the memory missing */
+		rereg_refused(mr, translation, NULL, (void *)4096, 8, 0, EFAULT);
 	rereg_refused(mr, access, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE, EINVAL);
 	rereg_refused(mr, access, NULL, NULL, 0, 1 << 30, EINVAL);
 	rereg_refused(mr, access, NULL, NULL, 0, IBV_ACCESS_ZERO_BASED, EINVAL);

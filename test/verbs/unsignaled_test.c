@@ -25,7 +25,7 @@ open_with(bool sig_all)
 					 .max_send_sge = 2,
 					 .max_inline_data = 100},
 				 .retry = 1,
-				 .timeout = 8});
+				 .timeout = 12});
 	for (unsigned i = 0; i < 200; i++)
 		assert_int_equal(pair_post_srq(&pair.b, i, 4096 + i * 512, 512), 0);
 	return 0;

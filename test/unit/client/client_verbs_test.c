@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "../../e2e/flow_end.h"
+#include "../../lib/emulated.h"
 
 static bool
 device_listed(void)
@@ -365,6 +366,7 @@ forked_child_leaves_the_parent_alone(void **state)
 	struct client_fixture f;
 	struct end e;
 
+	SKIP_IF_EMULATED();
 	fixture_open(&f);
 	daemon_begin(&f, NULL);
 	end_open(&e);
@@ -405,6 +407,7 @@ status_shows_the_clients_objects(void **state)
 	char *text, expected[128];
 	struct end e;
 
+	SKIP_IF_EMULATED();
 	fixture_open(&f);
 	daemon_begin(&f, NULL);
 	end_open(&e);

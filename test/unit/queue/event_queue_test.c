@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "../rand.h"
+#include "../../lib/emulated.h"
 #include "fixture.h"
 
 static struct event_queue queue;
@@ -190,6 +191,7 @@ unread_count_saturates(void **state)
 static void
 purge_takes_back(void **state)
 {
+	SKIP_IF_EMULATED();
 	queue_nonblocking();
 	raise_event(0);
 	raise_event(1);

@@ -5,6 +5,7 @@
 
 #include "server_fixture.h"
 #include "server/peer_process.h"
+#include "../../lib/emulated.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -33,6 +34,7 @@ process_of_a_connection_is_watched(void **state)
 	struct pollfd process = {.events = POLLIN};
 	int fd;
 
+	SKIP_IF_EMULATED();
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	fd = client_connect(&b);
 	conn = TAILQ_FIRST(&b.d->conns);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "server_fixture.h"
+#include "../../lib/emulated.h"
 
 /* Holes would cost the daemon a page fault each, and memory. */
 static void
@@ -15,6 +16,7 @@ client_cannot_punch_holes(void **state)
 	struct server_fixture b;
 	size_t size;
 
+	SKIP_IF_EMULATED();
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(client_attach(&b, &c), 0);
 	size = region_client_size(&c.region.geom);
