@@ -25,6 +25,9 @@ PACKAGES = ["libc6-dev", "libcmocka-dev", "libdpdk-dev", "libibverbs-dev", "libi
 TOOLS = {"aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu", "qemu-aarch64": "qemu-user",
          "apt-get": "apt", "dpkg-deb": "dpkg"}
 
+NOT_RUN = {"sim": "the stage runs it, with its own number of seeds",
+           "matrix": "waits for ever for an event that was purged: qemu-user has no preadv2()"}
+
 # apt-get as on an arm64 machine without packages: its lists, its cache and its empty status are
 # below the folder %s. The sources and keys are those of this machine.
 APT_CONF = """APT::Architecture "arm64";
@@ -132,13 +135,12 @@ def sysroot(folder):
 
 
 def tests(build):
-    """The names of the tests whose program was built. The simulation's is left out: the stage runs
-    it with more seeds."""
+    """The names of the tests whose program was built, without those of NOT_RUN."""
     build = os.path.realpath(build)
     done = subprocess.run(["meson", "introspect", "--tests", build], timeout=60, check=True,
                           stdout=subprocess.PIPE, universal_newlines=True)
     return sorted({test["name"] for test in json.loads(done.stdout) if
-                   os.path.realpath(test["cmd"][0]).startswith(build + os.sep)} - {"sim"})
+                   os.path.realpath(test["cmd"][0]).startswith(build + os.sep)} - set(NOT_RUN))
 
 
 def main(args):

@@ -66,10 +66,12 @@ stage_sim() {
 		tap sim "$out/release/test/sim/sim" --seeds "$seeds" --jobs "$jobs"
 }
 
-# Debian's cross compiler, with the libraries in a sysroot. qemu-user runs the programs. On an arm64
-# machine the stage has nothing to do: all the others are of arm64 there.
+# Debian's cross compiler, with the libraries in a sysroot. qemu-user runs the programs, slowly: in
+# the long run more tests, but not more rounds of each. On an arm64 machine the stage has nothing to
+# do: all the others are of arm64 there.
 stage_arm64() {
 	local skips=test/arm64/skips seeds=20 tests=(--suite wire)
+	local -x ROCADE_EMULATED=1
 	[ "$(uname -m)" != aarch64 ] || return 0
 	check arm64 sysroot tools/lib/arm64.py "$out/cache" &&
 		build arm64 arm64 all --buildtype=release --cross-file "$out/cache/arm64/cross.ini" ||
@@ -78,8 +80,10 @@ stage_arm64() {
 		seeds=500
 		mapfile -t tests < <(tools/lib/arm64.py --tests "$out/arm64")
 	fi
-	ROCADE_EMULATED=1 meson_tests arm64 arm64 20 "${tests[@]}"
+	export -n ROCADE_TEST_LONG
+	meson_tests arm64 arm64 20 "${tests[@]}"
 	tap arm64 "$out/cache/arm64/run" "$out/arm64/test/sim/sim" --seeds "$seeds" --jobs "$jobs"
+	[ "$long" = no ] || export ROCADE_TEST_LONG
 }
 
 stage_cost() {
