@@ -30,12 +30,12 @@ def tap(text, status=0, skips=()):
         return count(folder, results.program_cases("p.sh", path, status), skips)
 
 
-def meson(result, stdout="", skips=()):
+def meson(result, stdout="", skips=(), status=1):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "log.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"name": "rocade:unit / x", "result": result, "stdout": stdout,
-                       "returncode": 0 if result == "OK" else 1}, file)
+                       "returncode": 0 if result == "OK" else status}, file)
         return count(folder, results.meson_cases(path), skips)
 
 
@@ -79,6 +79,7 @@ CASES = [
      (0, 1, 0)),
     ("a pattern allows a skip", tap("1..1\nok 1 - b # skip x\n", 0, ["p.*: *"]), (0, 0, 1)),
     ("cmocka's form of a skip is a failure", tap("1..1\nnot ok 1 # SKIP a\n"), (0, 1, 0)),
+    ("it is allowed if it is listed", tap("1..1\nnot ok 1 # SKIP a\n", 0, ["p.sh: a"]), (0, 0, 1)),
     ("a program that skips all cases is a failure", tap("1..0 # SKIP no root\n"), (0, 1, 0)),
     ("a todo is a failure", tap("1..1\nnot ok 1 - a # TODO later\n"), (0, 1, 0)),
     ("an escaped hash belongs to the name", tap("1..1\nok 1 - a \\# skip b\n"), (1, 0, 0)),
@@ -92,6 +93,10 @@ CASES = [
      "so far" in printed("OK", "1..1\nok 1 - a\nso far\n"), False),
     ("meson: exit status 0 passes", meson("OK"), (1, 0, 0)),
     ("meson: a failed test is a failure", meson("FAIL"), (0, 1, 0)),
+    ("meson: cmocka's form of a listed skip",
+     meson("FAIL", "1..2\nok 1 - b\nnot ok 2 # SKIP a\n", ["x: a"], 0), (1, 0, 1)),
+    ("meson: an exit status beside a skip is a failure",
+     meson("FAIL", "1..1\nnot ok 1 # SKIP a\n", ["x: a"], 1), (0, 1, 1)),
     ("meson: a skipped test is a failure", meson("SKIP"), (0, 1, 0)),
     ("meson: a crash after the last case is a failure", meson("ERROR", "1..1\nok 1 - a\n"),
      (1, 1, 0)),
