@@ -26,6 +26,7 @@ TOOLS = {"aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu", "qemu-aarch64": "qemu
          "apt-get": "apt", "dpkg-deb": "dpkg"}
 
 NOT_RUN = {"sim": "the stage runs it, with its own number of seeds",
+           "fabric": "takes most of an hour; a simulation as well",
            "matrix": "waits for ever for an event that was purged: qemu-user has no preadv2()"}
 
 # apt-get as on an arm64 machine without packages: its lists, its cache and its empty status are
