@@ -17,6 +17,7 @@
 #include "ethdev/ethdev_fail.h"
 #include "ethdev/ethdev_interrupt.h"
 #include "ethdev/ethdev_rss.h"
+#include "ethdev/ethdev_offload.h"
 
 #define DESC_DEFAULT 1024
 #define MTU_MIN 576 /* every IPv4 host accepts that (RFC 791) */
@@ -34,9 +35,9 @@ struct ethdev {
 	uint16_t tx_desc;
 	uint32_t mtu;
 	int socket;
-	bool tx_ipv4_cksum;
+	struct ethdev_offloads offloads;
 	bool all_multicast;
-	bool rx_interrupts;
+	bool rx_interrupts, rx_interrupts_wanted;
 	struct rte_mempool *pool;
 	struct rte_eth_dev_info info;
 	struct rss rss; /* of several queues */
@@ -129,42 +130,6 @@ mtu_to_set(const struct ethdev *dev)
 	return present >= max ? 0 : max;
 }
 
-static void
-offloads_choose(
-	struct ethdev *dev, const struct ethdev_conf *conf, struct rte_eth_conf *eth)
-{
-	const struct rte_eth_dev_info *info = &dev->info;
-
-	if (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE)
-		eth->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
-	if (conf->no_cksum_offload)
-		return;
-	if (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM)
-		eth->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
-	if (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM) {
-		eth->txmode.offloads |= RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
-		dev->tx_ipv4_cksum = true;
-	}
-}
-
-static void
-rss_choose(struct ethdev *dev, struct rte_eth_conf *eth)
-{
-	uint64_t hash =
-		dev->info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
-
-	if (dev->queue_count == 1)
-		return;
-	if (hash == 0) {
-		log_info("%s has no RSS by IP or UDP: its own rules choose the receive "
-			 "queue of a packet",
-			dev->name);
-		return;
-	}
-	eth->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-	eth->rx_adv_conf.rss_conf.rss_hf = hash;
-}
-
 /* Without link interrupts: a device may have too few vectors for both, and then reports an old
  * link state for ever. */
 static int
@@ -191,8 +156,12 @@ ethdev_configure(
 	struct rte_eth_conf eth = {.rxmode.mtu = mtu_to_set(dev)};
 	int ret;
 
-	offloads_choose(dev, conf, &eth);
-	rss_choose(dev, &eth);
+	offloads_choose(&dev->offloads, &dev->info, dev->queue_count,
+		conf->no_cksum_offload, &eth);
+	if (dev->queue_count > 1 && !dev->offloads.rss)
+		log_info("%s has no RSS by IP or UDP: its own rules choose the receive "
+			 "queue of a packet",
+			dev->name);
 	ret = dev->rx_interrupts ? configure_with_interrupts(dev, &eth) : -ENOTSUP;
 	if (ret != 0 && ret != -EBUSY) {
 		dev->rx_interrupts = false;
@@ -343,7 +312,7 @@ ethdev_struct_alloc(const struct ethdev_conf *conf)
 		return NULL;
 	dev->port_id = conf->port_id;
 	dev->queue_count = conf->queues;
-	dev->rx_interrupts = conf->rx_interrupts;
+	dev->rx_interrupts = dev->rx_interrupts_wanted = conf->rx_interrupts;
 	for (uint16_t i = 0; i < conf->queues; i++)
 		dev->queue[i].wait_fd = -1;
 	dev->queues = calloc(conf->queues, sizeof(dev->queues[0]));
@@ -426,6 +395,23 @@ static const struct port_ops ethdev_ops = {
 	.close = ethdev_close,
 };
 
+/* What the port does: docs/ports.md has it for each kind of port, and the tests compare. */
+static void
+ethdev_describe(const struct ethdev *dev)
+{
+	char offloads[OFFLOADS_TEXT];
+
+	log_info(
+		"%s (%s): MTU %u, queue pairs %u of %u, descriptors %u and %u, offloads: %s, "
+		"receive interrupts: %s",
+		dev->name, dev->info.driver_name, dev->mtu, dev->queue_count,
+		RTE_MIN(dev->info.max_rx_queues, dev->info.max_tx_queues), dev->rx_desc,
+		dev->tx_desc, offloads_text(&dev->offloads, offloads),
+		!dev->rx_interrupts_wanted   ? "not requested"
+		: dev->queue[0].wait_fd >= 0 ? "yes"
+					     : "no");
+}
+
 static int
 ethdev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 {
@@ -453,8 +439,9 @@ ethdev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 	port->queue_count = dev->queue_count;
 	port->caps.max_frame = dev->mtu + L2_BYTES;
 	port->caps.rx_ring = dev->rx_desc;
-	port->caps.tx_ipv4_cksum = dev->tx_ipv4_cksum;
+	port->caps.tx_ipv4_cksum = dev->offloads.tx_ipv4_cksum;
 	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
+	ethdev_describe(dev);
 	return 0;
 }
 

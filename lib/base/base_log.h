@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The log of the control path; nothing on the data path logs. Messages go to a sink that the
- * embedder sets (rte_log in a DPDK process). Without a sink, warnings and errors go to stderr. */
+ * embedder sets (rte_log in a DPDK process). Without a sink, warnings and errors go to stderr, and
+ * with ROCADE_LOG=info in the environment LOG_LEVEL_INFO, too. */
 #ifndef ROCADE_BASE_LOG_H
 #define ROCADE_BASE_LOG_H
 

@@ -7,10 +7,12 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import ports  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import Testpmd, add_space, eal, ip, is_root, verified  # noqa: E402
 
 ADDRESS = ["192.0.2.1", "192.0.2.2"]
+ROW = ports.Row("net_af_packet")
 
 
 def veth(name):
@@ -34,7 +36,7 @@ def pair(spaces, *options, modes=("send", "sink"), large=False):
                             eal(side, device, memory_mb=256), space=spaces[side]))
     codes = [program.wait(90) for program in ends]
     for program in ends:
-        program.kill()
+        ROW.saw(program.kill())
     if codes != [0, 0]:
         return False, "%s\n%s\n%s" % (codes, ends[0].tail(), ends[1].tail()), None, None
     return True, "", ends[1].json(), ends[0].json()
@@ -58,6 +60,7 @@ def traffic():
                                 "--mtu", "4096", large=True)
     case("messages arrive verified with path MTU 4096", good and verified(got) and
          got["messages"] == 10000 and got["ports"][0]["path_mtu"] == 4096, why or (sent, got))
+    ROW.case()
 
 
 def null():

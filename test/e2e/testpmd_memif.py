@@ -9,10 +9,12 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import ports  # noqa: E402
 from tap import case, run  # noqa: E402
 from testpmd import LONG, SCRATCH, Testpmd, eal, verified  # noqa: E402
 
 ADDRESS = ["192.0.2.1", "192.0.2.2"]
+ROW = ports.Row("net_memif")
 
 
 class Wire:
@@ -57,6 +59,9 @@ def pair(*options, mode="send", other="sink", if_mtu=1500, timeout_s=60):
         program.expect("^(PASS|FAIL)", timeout_s)
     good = all("\nPASS" in program.text for program in ends)
     good = close(ends[1], ends[0]) and good
+    if "--shared" not in options:
+        for program in ends:
+            ROW.saw(program.text)
     if not good:
         return False, "%s\n%s" % (ends[0].tail(), ends[1].tail()), None, None
     return True, "", ends[1].json(), ends[0].json()
@@ -158,4 +163,4 @@ def missing_peer():
 
 
 if __name__ == "__main__":
-    sys.exit(run(traffic, impairment, pingpong, stop_and_start, missing_peer))
+    sys.exit(run(traffic, impairment, pingpong, stop_and_start, missing_peer, ROW.case))

@@ -10,6 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import ports  # noqa: E402
 import process  # noqa: E402
 from capture import Capture  # noqa: E402
 from tap import case, run, skip  # noqa: E402
@@ -19,6 +20,7 @@ from testpmd import (ICRC_CHECK, SCRATCH, Testpmd, add_space, eal, ip, is_root, 
 ADDRESS = ["192.0.2.1/24,2001:db8::1/64", "192.0.2.2/24,2001:db8::2/64"]
 V4 = ["192.0.2.1", "192.0.2.2"]
 V6 = ["2001:db8::1", "2001:db8::2"]
+ROW = ports.Row("net_tap")
 
 
 def end(spaces, side, *options, peers=V4):
@@ -35,7 +37,7 @@ def pair(spaces, *options, sink_options=(), **more):
             end(spaces, 0, "--mode", "send", *options, **more)]
     codes = [program.wait(120) for program in ends]
     for program in ends:
-        program.kill()
+        ROW.saw(program.kill())
     if codes != [0, 0]:
         return False, "%s\n%s\n%s" % (codes, ends[0].tail(), ends[1].tail()), None, None
     return True, "", ends[1].json(), ends[0].json()
@@ -223,7 +225,7 @@ def main():
     return run(lambda: traffic(spaces), lambda: paths(spaces), lambda: sizes(spaces),
                lambda: sleeping(spaces),
                lambda: restarts(spaces), lambda: pingpong_restarts(spaces),
-               lambda: kernel_neighbour(spaces))
+               lambda: kernel_neighbour(spaces), ROW.case)
 
 
 if __name__ == "__main__":

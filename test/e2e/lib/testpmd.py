@@ -57,7 +57,7 @@ class Testpmd(Process):
         command = [PROGRAM] + list(eal_options) + ["--"] + list(options) + ["--json", self.report]
         if space:
             command = ["ip", "netns", "exec", space] + command
-        super().__init__(command, feed=True)
+        super().__init__(command, feed=True, env=dict(os.environ, ROCADE_LOG="info"))
 
     def say(self, text):
         super().say(text + "\n")

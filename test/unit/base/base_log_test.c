@@ -62,12 +62,13 @@ long_line_is_cut(void **state)
 	assert_memory_equal(sink.line, text, strlen(sink.line));
 }
 
-static void
-without_a_sink_warnings_go_to_stderr(void **state)
+/* Returns what one message of each level wrote to stderr. */
+static const char *
+stderr_of_levels(void)
 {
+	static char text[512];
 	FILE *file = tmpfile();
 	int saved = dup(STDERR_FILENO);
-	char text[512];
 	size_t len;
 
 	assert_non_null(file);
@@ -84,7 +85,27 @@ without_a_sink_warnings_go_to_stderr(void **state)
 	len = fread(text, 1, sizeof(text) - 1, file);
 	text[len] = '\0';
 	fclose(file);
-	assert_string_equal(text, "rocade: first 1\nrocade: warning: second\n");
+	return text;
+}
+
+static void
+without_a_sink_warnings_go_to_stderr(void **state)
+{
+	unsetenv("ROCADE_LOG");
+	assert_string_equal(
+		stderr_of_levels(), "rocade: first 1\nrocade: warning: second\n");
+	setenv("ROCADE_LOG", "warning", 1);
+	assert_string_equal(
+		stderr_of_levels(), "rocade: first 1\nrocade: warning: second\n");
+}
+
+static void
+environment_asks_for_information(void **state)
+{
+	setenv("ROCADE_LOG", "info", 1);
+	assert_string_equal(stderr_of_levels(),
+		"rocade: first 1\nrocade: warning: second\nrocade: third\n");
+	unsetenv("ROCADE_LOG");
 }
 
 int
@@ -94,6 +115,7 @@ main(void)
 		cmocka_unit_test(sink_gets_every_level),
 		cmocka_unit_test(long_line_is_cut),
 		cmocka_unit_test(without_a_sink_warnings_go_to_stderr),
+		cmocka_unit_test(environment_asks_for_information),
 	};
 
 	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
