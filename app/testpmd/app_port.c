@@ -14,6 +14,8 @@
 #define BURST 32
 #define POOL_CACHE 256
 #define FRAMES_HELD 2048 /* of each queue, by Rocade */
+#define SEGMENT 1024     /* bytes of a receive buffer, for SHARED_SEGMENTS */
+#define SEGMENTS_OF_FRAME 10
 
 struct app_port {
 	uint16_t id;
@@ -31,12 +33,16 @@ pool_create(struct app_port *app, uint32_t mtu)
 {
 	uint32_t each = (uint32_t)app->rx_desc + FRAMES_HELD;
 	uint32_t room = RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(mtu + 22, 1024u);
+	bool segments = app->kind == SHARED_SEGMENTS;
 	char name[RTE_MEMPOOL_NAMESIZE];
 
 	snprintf(name, sizeof(name), "testpmd_%u", app->id);
 	app->pool = rte_pktmbuf_pool_create(name,
-		app->queues * each + rte_lcore_count() * 2 * POOL_CACHE, POOL_CACHE, 0,
-		(uint16_t)RTE_MAX(room, (uint32_t)RTE_MBUF_DEFAULT_BUF_SIZE),
+		app->queues * each * (segments ? SEGMENTS_OF_FRAME : 1) +
+			rte_lcore_count() * 2 * POOL_CACHE,
+		POOL_CACHE, 0,
+		(uint16_t)(segments ? RTE_PKTMBUF_HEADROOM + SEGMENT
+				    : RTE_MAX(room, (uint32_t)RTE_MBUF_DEFAULT_BUF_SIZE)),
 		rte_eth_dev_socket_id(app->id));
 	return app->pool != NULL ? 0 : -ENOMEM;
 }
@@ -45,9 +51,14 @@ static int
 port_start(struct app_port *app, uint32_t mtu)
 {
 	int socket = rte_eth_dev_socket_id(app->id);
+	struct rte_eth_dev_info info;
 	struct rte_eth_conf eth = {0};
-	int rc = rte_eth_dev_configure(app->id, app->queues, app->queues, &eth);
+	int rc = rte_eth_dev_info_get(app->id, &info);
 
+	if (rc == 0 && app->kind == SHARED_SEGMENTS)
+		eth.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
+	if (rc == 0)
+		rc = rte_eth_dev_configure(app->id, app->queues, app->queues, &eth);
 	if (rc == 0 && mtu != 0)
 		(void)rte_eth_dev_set_mtu(
 			app->id, (uint16_t)mtu); /* not every PMD has it */

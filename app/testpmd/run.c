@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rte_lcore.h>
 
@@ -29,15 +31,31 @@ run_on_signal(int number)
 	signals++;
 }
 
+/* net_virtio_user writes to its socket, whose other end may be gone. The program ends only if
+ * its output has lost its reader. */
+static void
+run_on_broken_pipe(int number)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO};
+	int saved = errno;
+
+	if (poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0)
+		run_on_signal(number);
+	errno = saved;
+}
+
 void
 run_catch_signals(void)
 {
+	struct sigaction pipe_action = {
+		.sa_handler = run_on_broken_pipe, .sa_flags = SA_RESTART};
 	struct sigaction action = {.sa_handler = run_on_signal};
 
 	/* A second signal ends the program at once. */
 	action.sa_flags = (int)SA_RESETHAND;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGPIPE, &pipe_action, NULL);
 }
 
 int

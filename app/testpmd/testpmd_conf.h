@@ -20,7 +20,7 @@
 enum mode_kind { MODE_SEND, MODE_SINK, MODE_PINGPONG };
 
 /* How ports are shared with this program (app_port.h). */
-enum shared_kind { SHARED_NOT, SHARED_FRAMES, SHARED_QUEUES };
+enum shared_kind { SHARED_NOT, SHARED_FRAMES, SHARED_QUEUES, SHARED_SEGMENTS };
 
 /* Options of one port. Given before the first --port, they apply to all ports. */
 struct port_conf {

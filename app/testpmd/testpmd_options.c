@@ -91,8 +91,19 @@ set_cc(struct conf *conf, const char *value)
 static bool
 set_shared(struct conf *conf, const char *value)
 {
-	conf->shared = strcmp(value, "queues") == 0 ? SHARED_QUEUES : SHARED_FRAMES;
-	return conf->shared == SHARED_QUEUES || strcmp(value, "frames") == 0;
+	static const char *const names[] = {
+		[SHARED_FRAMES] = "frames",
+		[SHARED_QUEUES] = "queues",
+		[SHARED_SEGMENTS] = "segments",
+	};
+
+	for (unsigned i = SHARED_FRAMES; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(value, names[i]) == 0) {
+			conf->shared = (enum shared_kind)i;
+			return true;
+		}
+	}
+	return false;
 }
 
 static bool

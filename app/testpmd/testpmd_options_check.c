@@ -148,7 +148,7 @@ options_check(const struct conf *conf, char err[ERR_MAX])
 		return error_set(err,
 			"invalid option --shared: expected it without --loop, whose ports are "
 			"no ethdev ports");
-	if (conf->sleep && conf->shared == SHARED_FRAMES)
+	if (conf->sleep && conf->shared != SHARED_NOT && conf->shared != SHARED_QUEUES)
 		return error_set(err,
 			"invalid option --sleep: expected it without --shared frames, where this "
 			"program polls the port");

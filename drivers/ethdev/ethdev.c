@@ -238,8 +238,8 @@ ethdev_queues_setup(struct ethdev *dev, char *err, size_t err_size)
 	}
 	if (ret != 0)
 		return ethdev_fail(err, err_size, pmd_error(ret),
-			"%s rejects rx_desc: %u with tx_desc: %u: %s", dev->name,
-			dev->rx_desc, dev->tx_desc, strerror(-ret));
+			"%s rejects rx_desc: %u with tx_desc: %u and buffers for mtu: %u: %s",
+			dev->name, dev->rx_desc, dev->tx_desc, dev->mtu, strerror(-ret));
 	return 0;
 }
 
@@ -285,7 +285,9 @@ ethdev_set_groups(void *drv, const uint8_t (*macs)[6], unsigned n)
 		    dev->port_id, (struct rte_ether_addr *)(uintptr_t)macs, n) == 0)
 		return;
 	ret = rte_eth_promiscuous_enable(dev->port_id);
-	if (ret != 0)
+	/* A PMD that has none of these calls has no filter either (virtio without
+	 * VIRTIO_NET_F_CTRL_RX). */
+	if (ret != 0 && ret != -ENOTSUP)
 		log_warn("%s receives neither all multicast nor all frames (%s): IPv6 "
 			 "neighbours may not find it",
 			dev->name, strerror(-ret));
@@ -395,6 +397,19 @@ static const struct port_ops ethdev_ops = {
 	.close = ethdev_close,
 };
 
+/* Ports of net_ring have the address 0, all of them. */
+static void
+mac_choose(const struct ethdev *dev, struct rte_ether_addr *mac)
+{
+	char text[RTE_ETHER_ADDR_FMT_SIZE];
+
+	rte_eth_random_addr(mac->addr_bytes);
+	/* A PMD that cannot be told the address does not filter by it. */
+	(void)rte_eth_dev_default_mac_addr_set(dev->port_id, mac);
+	rte_ether_format_addr(text, sizeof(text), mac);
+	log_info("%s has no MAC address: it gets %s", dev->name, text);
+}
+
 /* What the port does: docs/ports.md has it for each kind of port, and the tests compare. */
 static void
 ethdev_describe(const struct ethdev *dev)
@@ -422,6 +437,8 @@ ethdev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 	if (ret != 0)
 		return ethdev_fail(err, err_size, pmd_error(ret),
 			"%s has no MAC address: %s", dev->name, strerror(-ret));
+	if (rte_is_zero_ether_addr(&mac))
+		mac_choose(dev, &mac);
 	ret = rte_eth_dev_start(dev->port_id);
 	if (ret != 0)
 		return ethdev_fail(err, err_size, pmd_error(ret), "%s does not start: %s",
