@@ -90,7 +90,8 @@ class Row:
 
     def case(self):
         """Prints a case: the row says what was seen, no more and no less."""
-        _, mtus, queues, offloads, interrupts = [set(values) for values in zip(*self.seen)]
+        _, mtus, queues, offloads, interrupts = [set(values) for values in zip(
+            *self.seen or [("no port",) * 5])]
         interrupts -= {"not requested"}
         want = [set(self.row.mtu.split(", ")), set(self.row.queues.split(", ")),
                 {self.row.offloads}, {self.row.interrupts} - {"not run"}]

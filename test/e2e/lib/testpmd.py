@@ -51,13 +51,13 @@ class Testpmd(Process):
 
     count = 0
 
-    def __init__(self, options, eal_options=(), space=None):
+    def __init__(self, options, eal_options=(), space=None, env=None):
         Testpmd.count += 1
         self.report = os.path.join(SCRATCH, "report%d.json" % Testpmd.count)
         command = [PROGRAM] + list(eal_options) + ["--"] + list(options) + ["--json", self.report]
         if space:
             command = ["ip", "netns", "exec", space] + command
-        super().__init__(command, feed=True, env=dict(os.environ, ROCADE_LOG="info"))
+        super().__init__(command, feed=True, env=dict(os.environ, ROCADE_LOG="info", **env or {}))
 
     def say(self, text):
         super().say(text + "\n")
@@ -106,18 +106,22 @@ def add_space(name):
     return name
 
 
-def plug(space, device, bridge, timeout_s=20):
-    """Puts the kernel's end of a tap port into a bridge as soon as it exists. Both ends of a tap
-    have the same MAC address, and a bridge passes frames for the addresses of its own devices to
-    the kernel. So the kernel's end gets another address. Its queue, in which frames wait for the
-    port, holds several messages of 1 MiB: nothing is lost while the port's process does not run."""
+def set_address(space, device):
+    """Gives the kernel's end of a tap port a MAC address of its own. Both ends of a tap have the
+    same one, and a bridge passes frames for the addresses of its own devices to the kernel. Returns
+    whether the device exists."""
     number = zlib.crc32(("%s %s" % (space, device)).encode())
     address = "02:00:%02x:%02x:%02x:%02x" % tuple(number.to_bytes(4, "big"))
+    return run(["ip", "-n", space, "link", "set", device, "address", address], 20).returncode == 0
 
+
+def plug(space, device, bridge, timeout_s=20):
+    """Puts the kernel's end of a tap port into a bridge as soon as it exists. Its queue, in which
+    frames wait for the port, holds several messages of 1 MiB: nothing is lost while the port's
+    process does not run."""
     def joined():
-        return run(["ip", "-n", space, "link", "set", device, "address", address, "txqueuelen",
-                    "10000"], 20).returncode == 0 and ip("-n", space, "link", "set", device, "master", bridge,
-                                            "up") == ""
+        return set_address(space, device) and ip("-n", space, "link", "set", device, "txqueuelen",
+                                                 "10000", "master", bridge, "up") == ""
 
     if not until(joined, timeout_s, 0.05):
         raise WaitFailed("no %s in %s after %d s" % (device, space, timeout_s))
