@@ -2,7 +2,7 @@
 """Linux's rdma_rxe in a virtual machine and Rocade's programs, on one bridge in this network
 namespace.
 
-    guest (eth0, rxe0) -- tap -- bridge -- veth -- net_af_packet, Rocade
+    guest (eth0, rxe0) -- tap -- bridge -- veth -- net_af_packet or net_af_xdp, Rocade
 
 The bridge has an address of its own, for the TCP connections between the two ends."""
 
@@ -97,6 +97,7 @@ class Bench:
         ip("link", "set", "cable0", "master", "br0", "up")
         ip("link", "set", "ours0", "up")
         self.mtu = 1500
+        self.driver = "net_af_packet"
         self.guest = Guest(SCRATCH, CACHE, "guest0", "02:00:00:00:00:02", GUEST,
                            [MATRIX_SYSTEM], [GUEST + "/24", GUEST6 + "/64"])
 
@@ -116,6 +117,8 @@ class Bench:
         return int(text.split(":")[0])
 
     def eal(self):
+        if self.driver == "net_af_xdp":
+            return eal(0, "net_af_xdp0,iface=ours0", memory_mb=256)
         size = next(size for size in (2048, 2560, 5120) if self.mtu < size - 128)
         return eal(0, "net_af_packet0,iface=ours0,qpairs=1,framecnt=1024,blocksz=%d,framesz=%d" %
                    (4096 if size == 2048 else 20480, size), memory_mb=256)

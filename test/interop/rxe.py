@@ -3,9 +3,9 @@
 """rxe.py [WORD]...: interoperability with Linux's rdma_rxe. Runs the conformance matrix
 (test/matrix): every service and opcode that rdma_rxe has, requested by either end, over IPv4 and
 IPv6, path MTU 1024 and 4096, data verified, and requests that must fail with their status. Then
-runs unchanged programs, and RDMA-CM.
+runs unchanged programs, and RDMA-CM. Rocade's port is net_af_packet; RC also runs over net_af_xdp.
 
-ROCADE_TEST_LONG=1 adds every path MTU, and frames lost, duplicated, reordered and corrupted in
+ROCADE_TEST_LONG=1 adds every path MTU, every case over net_af_xdp, and frames lost, duplicated, reordered and corrupted in
 both directions. With words, runs only the columns whose heads contain one of them, "programs" or
 "cm"."""
 # test.sh: limit_s 1800
@@ -112,10 +112,13 @@ class Column:
     """One run of the matrix. only: a word that the name of a case must contain. loss: lost frames
     per million. more: frames are also duplicated, reordered and corrupted."""
 
-    def __init__(self, version, path_mtu, only="", loss=0, more=False):
+    def __init__(self, version, path_mtu, only="", loss=0, more=False, driver="net_af_packet"):
         self.version, self.path_mtu, self.only, self.loss, self.more = \
             version, path_mtu, only, loss, more
         self.head = "IPv%d %d" % (version, path_mtu)
+        self.driver = driver
+        if driver != "net_af_packet":
+            self.head = " ".join([driver, self.head] + [only] * bool(only))
         if loss:
             self.head = "%s %s %g%%%s" % (self.head, only, loss / 1e4, "" if more else " loss")
         self.rows = [row for row in LEAST if only in row]
@@ -124,6 +127,7 @@ class Column:
 
     def walk(self, the_bench):
         mtu = MTUS[self.path_mtu]
+        the_bench.driver = self.driver
         the_bench.set_mtu(max(mtu, bench.IPV6_LEAST) if self.version == 6 else mtu)
         options = ["--path-mtu", str(self.path_mtu), "--only", self.only]
         for name in sorted({name for name, _ in KNOWN_SLOW}):
@@ -137,6 +141,7 @@ class Column:
             options.append("--copies")
         codes, local, remote = the_bench.matrix(self.version, options, device,
                                                 1800 if self.loss else 300)
+        the_bench.driver = "net_af_packet"
         self.results = bench.Results(local)
         self.counts = count(self.results)
         self.check(codes, local, remote)
@@ -232,6 +237,8 @@ def table(columns):
 def all_columns():
     columns = [Column(version, mtu) for version in (4, 6) for mtu in (
         sorted(MTUS) if LONG else (1024, 4096))]
+    columns += [Column(4, 1024, driver="net_af_xdp"), Column(6, 2048, driver="net_af_xdp")] \
+        if LONG else [Column(6, 2048, "RC", driver="net_af_xdp")]
     # UC does not retransmit: only its streams allow for loss.
     kinds = [("RC", True), ("UD", True), ("MW", True), ("stream", True), ("stream", False)]
     if LONG:
