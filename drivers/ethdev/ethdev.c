@@ -37,6 +37,7 @@ struct ethdev {
 	int socket;
 	struct ethdev_offloads offloads;
 	bool all_multicast;
+	bool promiscuous; /* turned on here */
 	bool rx_interrupts, rx_interrupts_wanted;
 	struct rte_mempool *pool;
 	struct rte_eth_dev_info info;
@@ -285,6 +286,7 @@ ethdev_set_groups(void *drv, const uint8_t (*macs)[6], unsigned n)
 		    dev->port_id, (struct rte_ether_addr *)(uintptr_t)macs, n) == 0)
 		return;
 	ret = rte_eth_promiscuous_enable(dev->port_id);
+	dev->promiscuous = ret == 0;
 	/* A PMD that has none of these calls has no filter either (virtio without
 	 * VIRTIO_NET_F_CTRL_RX). */
 	if (ret != 0 && ret != -ENOTSUP)
@@ -367,6 +369,9 @@ ethdev_close(void *drv)
 	struct ethdev *dev = drv;
 
 	ethdev_interrupts_close(dev->queue, dev->queue_count);
+	/* An interface of the kernel outlives the port (net_af_xdp, net_af_packet). */
+	if (dev->promiscuous)
+		(void)rte_eth_promiscuous_disable(dev->port_id);
 	(void)rte_eth_dev_stop(dev->port_id);
 	/* Only this removes the pool's buffers from the descriptor rings. */
 	(void)rte_eth_dev_close(dev->port_id);

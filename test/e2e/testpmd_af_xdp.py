@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """rocade-testpmd on two hosts, network namespaces, over net_af_xdp on the ends of a veth: verified
 traffic, path MTU 1024 and 2048, IPv6, an MTU that does not fit. Then over net_af_xdp at one end and
-the kernel at the other: it pings the port."""
+the kernel at the other: it pings the port. Then on interfaces that the kernels go on using, with the
+XDP program of tools/xdp: TCP and pings between the kernels beside RDMA."""
 
 import os
 import sys
@@ -11,7 +12,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import ports  # noqa: E402
 import process  # noqa: E402
 from tap import case, run, skip  # noqa: E402
-from testpmd import Testpmd, add_space, eal, ip, is_root, ping, verified  # noqa: E402
+from testpmd import (SCRATCH, SOURCE, Testpmd, add_space, eal, ip, is_root, ping,  # noqa: E402
+                     until, verified)
 
 ADDRESS = ["192.0.2.1/24,2001:db8::1/64", "192.0.2.2/24,2001:db8::2/64"]
 V4 = ["192.0.2.1", "192.0.2.2"]
@@ -28,9 +30,9 @@ def veth(name, mtu):
     return spaces
 
 
-def end(spaces, side, *options, peers=V4):
+def end(spaces, side, *options, peers=V4, more=""):
     program = Testpmd(["--addr", ADDRESS[side], "--peer", peers[1 - side]] + list(options),
-                      eal(side, "net_af_xdp0,iface=eth0", memory_mb=256), space=spaces[side])
+                      eal(side, "net_af_xdp0,iface=eth0" + more, memory_mb=256), space=spaces[side])
     program.expect(r"^port 0: \w+, \d+ QPs", 20)
     return program
 
@@ -85,14 +87,67 @@ def kernel_neighbour():
         case("the port answers the kernel's pings to %s" % address, done.returncode == 0,
              done.stdout + done.stderr)
     sink.say("quit")
-    case("the port closes, and its XDP program is gone", sink.wait(10) == 0 and
-         "xdp" not in ip("-n", spaces[0], "link", "show", "eth0"), sink.tail())
+    code, shown = sink.wait(10), ip("-n", spaces[0], "link", "show", "eth0")
+    case("the port closes, and leaves the interface without its XDP program, and not promiscuous",
+         code == 0 and "xdp" not in shown and "PROMISC" not in shown, sink.tail() + shown)
+
+
+def kernels():
+    """Adds a veth whose ends have addresses of the kernels, beside those of Rocade."""
+    spaces = veth("5", "1500")
+    for number, space in enumerate(spaces):
+        ip("netns", "exec", space, "sh", "-c", "echo 0 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6")
+        ip("-n", space, "address", "add", "192.0.2.10%d/24" % number, "dev", "eth0")
+        ip("-n", space, "address", "add", "2001:db8::10%d/64" % number, "dev", "eth0", "nodad")
+    return spaces
+
+
+FETCH = ("import urllib.request; "
+         "print(len(urllib.request.urlopen('http://192.0.2.100:8022/data', timeout=30).read()))")
+
+
+def shared_interface():
+    """Both ends share their interfaces with their kernels."""
+    spaces, more = kernels(), []
+    for side in (0, 1):
+        program = os.path.join(SCRATCH, "xdp%d.o" % side)
+        process.run([os.path.join(SOURCE, "tools", "xdp", "build.sh"), program, V4[side], V6[side]],
+                    check=True)
+        more.append(",xdp_prog=" + program)
+    folder = os.path.join(SCRATCH, "www")
+    os.mkdir(folder)
+    with open(os.path.join(folder, "data"), "wb") as file:
+        file.write(bytes(1000000))
+    server = process.Process(["ip", "netns", "exec", spaces[0], sys.executable, "-u", "-m",
+                              "http.server", "8022", "--bind", "192.0.2.100"], cwd=folder)
+    server.expect("Serving", 20)
+    for peers, kernel in ((V4, "192.0.2.100"), (V6, "2001:db8::100")):
+        options = ["-q", "4", "-t", "4", "-s", "64,1000,4096"]
+        sink = end(spaces, 0, "--mode", "sink", *options, peers=peers, more=more[0])
+        sender = end(spaces, 1, "--mode", "send", *options, peers=peers, more=more[1])
+        case("%s: messages flow" % peers[1], until(lambda: "Mmsg/s" in sender.text, 30),
+             sender.tail() + sink.tail())
+        for name, address in (("kernel", kernel), ("port", peers[0])):
+            done = process.run(["ip", "netns", "exec", spaces[1]] + ping("-s", "1000", address), 120)
+            case("the %s at %s answers pings meanwhile" % (name, address), done.returncode == 0,
+                 done.stdout + done.stderr)
+        done = process.run(["ip", "netns", "exec", spaces[1], sys.executable, "-c", FETCH])
+        case("a TCP connection of the kernels gets its data meanwhile",
+             done.stdout.strip() == "1000000", done.stdout + done.stderr)
+        codes = [program.wait(60) for program in (sink, sender)]
+        got, sent = [program.json() for program in (sink, sender)] if codes == [0, 0] else (None,) * 2
+        case("%s: every message arrives verified" % peers[1], codes == [0, 0] and verified(got) and
+             got["messages"] == sent["messages"] > 100, "%s\n%s\n%s" % (
+                 codes, sink.tail(), sender.tail()))
+        ROW.saw(sink.text)
+        ROW.saw(sender.text)
+    server.kill()
 
 
 def main():
     if not is_root():
         return run(lambda: skip("net_af_xdp", "needs root"))
-    return run(traffic, too_long, kernel_neighbour, ROW.case)
+    return run(traffic, too_long, kernel_neighbour, shared_interface, ROW.case)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@
 IPv6, path MTU 1024 and 4096, data verified, and requests that must fail with their status. Then
 runs unchanged programs, and RDMA-CM. Rocade's port is net_af_packet; RC also runs over net_af_xdp.
 
-ROCADE_TEST_LONG=1 adds every path MTU, every case over net_af_xdp, and frames lost, duplicated, reordered and corrupted in
-both directions. With words, runs only the columns whose heads contain one of them, "programs" or
-"cm"."""
+ROCADE_TEST_LONG=1 adds every path MTU, every case over net_af_xdp, and frames lost, duplicated,
+reordered and corrupted in both directions. With words, runs only the columns whose heads contain
+one of them, "programs" or "cm"."""
 # test.sh: limit_s 1800
 
 import os
