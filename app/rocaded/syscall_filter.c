@@ -4,6 +4,7 @@
 #ifdef HAVE_SECCOMP
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdint.h>

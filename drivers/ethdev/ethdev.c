@@ -37,7 +37,7 @@ struct ethdev {
 	int socket;
 	struct ethdev_offloads offloads;
 	bool all_multicast;
-	bool promiscuous; /* turned on here */
+	bool promiscuous, keep_promiscuous; /* turned on here; stays on */
 	bool rx_interrupts, rx_interrupts_wanted;
 	struct rte_mempool *pool;
 	struct rte_eth_dev_info info;
@@ -316,6 +316,7 @@ ethdev_struct_alloc(const struct ethdev_conf *conf)
 		return NULL;
 	dev->port_id = conf->port_id;
 	dev->queue_count = conf->queues;
+	dev->keep_promiscuous = conf->keep_promiscuous;
 	dev->rx_interrupts = dev->rx_interrupts_wanted = conf->rx_interrupts;
 	for (uint16_t i = 0; i < conf->queues; i++)
 		dev->queue[i].wait_fd = -1;
@@ -370,7 +371,7 @@ ethdev_close(void *drv)
 
 	ethdev_interrupts_close(dev->queue, dev->queue_count);
 	/* An interface of the kernel outlives the port (net_af_xdp, net_af_packet). */
-	if (dev->promiscuous)
+	if (dev->promiscuous && !dev->keep_promiscuous)
 		(void)rte_eth_promiscuous_disable(dev->port_id);
 	(void)rte_eth_dev_stop(dev->port_id);
 	/* Only this removes the pool's buffers from the descriptor rings. */

@@ -21,7 +21,8 @@ rocade_daemon_open_ethdev(
 		.rx_desc = conf->rx_desc,
 		.tx_desc = conf->tx_desc,
 		.mtu = conf->mtu,
-		.no_cksum_offload = conf->no_cksum_offload};
+		.no_cksum_offload = conf->no_cksum_offload,
+		.keep_promiscuous = true};
 	struct rocade_daemon_port *port;
 	char why[200] = "";
 	int err;

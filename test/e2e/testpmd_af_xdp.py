@@ -3,14 +3,16 @@
 """rocade-testpmd on two hosts, network namespaces, over net_af_xdp on the ends of a veth: verified
 traffic, path MTU 1024 and 2048, IPv6, an MTU that does not fit. Then over net_af_xdp at one end and
 the kernel at the other: it pings the port. Then on interfaces that the kernels go on using, with the
-XDP program of tools/xdp: TCP and pings between the kernels beside RDMA."""
+XDP program of tools/xdp: TCP and pings between the kernels beside RDMA. Then two daemons."""
 
 import os
+import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import ports  # noqa: E402
 import process  # noqa: E402
+from hosts import Host, across, sockets_wire  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import (SCRATCH, SOURCE, Testpmd, add_space, eal, ip, is_root, ping,  # noqa: E402
                      until, verified)
@@ -144,10 +146,25 @@ def shared_interface():
     server.kill()
 
 
+def daemon():
+    """Two rocaded, which have given up all rights, and a program at each."""
+    spaces = veth("6", "1500")
+    sockets_wire(spaces)
+    hosts = [Host(spaces, side, "net_af_xdp0,iface=eth0") for side in (0, 1)]
+    server, client, said = across(hosts, "ibv_rc_pingpong", "-g", "0", "-n", "200", "-c")
+    case("ibv_rc_pingpong over two daemons, data validated", server == 0 and client == 0,
+         "%s %s\n%s" % (server, client, said))
+    for host in hosts:
+        host.process.send_signal(signal.SIGTERM)
+    codes = [host.process.wait(20) for host in hosts]
+    case("the daemons end with status 0", codes == [0, 0],
+         "%s\n%s" % (codes, hosts[0].process.text))
+
+
 def main():
     if not is_root():
         return run(lambda: skip("net_af_xdp", "needs root"))
-    return run(traffic, too_long, kernel_neighbour, shared_interface, ROW.case)
+    return run(traffic, too_long, kernel_neighbour, shared_interface, daemon, ROW.case)
 
 
 if __name__ == "__main__":
