@@ -33,7 +33,10 @@ def veth(name, mtu):
 
 
 def end(spaces, side, *options, peers=V4, more=""):
-    program = Testpmd(["--addr", ADDRESS[side], "--peer", peers[1 - side]] + list(options),
+    # The kernel moves the frames of a veth in a thread that competes with both programs: an answer
+    # may take long.
+    program = Testpmd(["--addr", ADDRESS[side], "--peer", peers[1 - side], "--timeout", "17"] +
+                      list(options),
                       eal(side, "net_af_xdp0,iface=eth0" + more, memory_mb=256), space=spaces[side])
     program.expect(r"^port 0: \w+, \d+ QPs", 20)
     return program
