@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <rte_alarm.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
 
@@ -18,6 +17,8 @@
 #include "ethdev/ethdev_interrupt.h"
 #include "ethdev/ethdev_rss.h"
 #include "ethdev/ethdev_offload.h"
+#include "ethdev/vlan_filter.h"
+#include "port/net.h"
 
 #define DESC_DEFAULT 1024
 #define MTU_MIN 576 /* every IPv4 host accepts that (RFC 791) */
@@ -25,8 +26,6 @@
 #define ROOM_STEP 1024 /* many NICs take receive buffers in units of this */
 #define LINK_WAIT_MS 250
 #define LINK_STEP_MS 10
-#define DRAIN_WAIT_US 1000000
-#define DRAIN_STEP_US 100
 
 struct ethdev {
 	uint16_t port_id;
@@ -36,6 +35,7 @@ struct ethdev {
 	uint32_t mtu;
 	int socket;
 	struct ethdev_offloads offloads;
+	uint16_t vlan; /* that the filter admits; 0: there is no filter */
 	bool all_multicast;
 	bool promiscuous, keep_promiscuous; /* turned on here; stays on */
 	bool rx_interrupts, rx_interrupts_wanted;
@@ -296,6 +296,18 @@ ethdev_set_groups(void *drv, const uint8_t (*macs)[6], unsigned n)
 	dev->all_multicast = true;
 }
 
+/* The tag is part of the header that Rocade writes and checks anyway, so the port neither inserts nor
+ * strips it. */
+static void
+ethdev_set_addresses(void *drv, const struct net_conf *conf)
+{
+	struct ethdev *dev = drv;
+
+	if (conf->vlan != dev->vlan)
+		vlan_filter_set(dev->port_id, dev->name, dev->vlan, conf->vlan);
+	dev->vlan = conf->vlan;
+}
+
 /* Waits for links that come up at once. Others may take seconds (autonegotiation), or
  * wait for their peer (net_memif): the port works once they are up. */
 static void
@@ -338,33 +350,6 @@ ethdev_struct_free(struct ethdev *dev)
 }
 
 static void
-interrupts_drained(void *arg)
-{
-	__atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
-}
-
-/*
- * EAL's interrupt thread may still be in a handler of the PMD (net_memif's, if both ends
- * close at once), and rte_eal_cleanup() of DPDK 22.11 unmaps the memory that the handler
- * uses. An alarm runs in the same thread, so once it has run the handler has returned.
- */
-static void
-interrupts_drain(void)
-{
-	bool done = false;
-
-	if (rte_eal_alarm_set(1, interrupts_drained, &done) != 0)
-		return;
-	for (unsigned us = 0; us < DRAIN_WAIT_US; us += DRAIN_STEP_US) {
-		/* Pairs with the release in interrupts_drained(). */
-		if (__atomic_load_n(&done, __ATOMIC_ACQUIRE))
-			return;
-		usleep(DRAIN_STEP_US);
-	}
-	rte_eal_alarm_cancel(interrupts_drained, &done); /* waits for a running one */
-}
-
-static void
 ethdev_close(void *drv)
 {
 	struct ethdev *dev = drv;
@@ -400,6 +385,7 @@ static const struct port_ops ethdev_ops = {
 	.set_link = ethdev_set_link,
 	.set_groups = ethdev_set_groups,
 	.flow_queue = ethdev_flow_queue,
+	.set_addresses = ethdev_set_addresses,
 	.close = ethdev_close,
 };
 

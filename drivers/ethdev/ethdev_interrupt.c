@@ -5,10 +5,14 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <rte_alarm.h>
 #include <rte_interrupts.h>
 
 #include "base/base_log.h"
 #include "ethdev/ethdev_interrupt.h"
+
+#define DRAIN_WAIT_US 1000000
+#define DRAIN_STEP_US 100
 
 static void
 queue_interrupt_close(struct ethdev_queue *q)
@@ -86,4 +90,31 @@ ethdev_rx_arm(void *queue, bool on)
 	}
 	(void)rte_eth_dev_rx_intr_disable(q->port_id, q->queue_id);
 	(void)rte_epoll_wait(q->wait_fd, &event, 1, 0);
+}
+
+static void
+interrupts_drained(void *arg)
+{
+	__atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
+}
+
+/*
+ * EAL's interrupt thread may still be in a handler of the PMD (net_memif's, if both ends
+ * close at once), and rte_eal_cleanup() of DPDK 22.11 unmaps the memory that the handler
+ * uses. An alarm runs in the same thread, so once it has run the handler has returned.
+ */
+void
+interrupts_drain(void)
+{
+	bool done = false;
+
+	if (rte_eal_alarm_set(1, interrupts_drained, &done) != 0)
+		return;
+	for (unsigned us = 0; us < DRAIN_WAIT_US; us += DRAIN_STEP_US) {
+		/* Pairs with the release in interrupts_drained(). */
+		if (__atomic_load_n(&done, __ATOMIC_ACQUIRE))
+			return;
+		usleep(DRAIN_STEP_US);
+	}
+	rte_eal_alarm_cancel(interrupts_drained, &done); /* waits for a running one */
 }

@@ -11,6 +11,9 @@ void ethdev_interrupts_open(struct ethdev_queue *queues, unsigned n, const char 
 /* Before the port is stopped. */
 void ethdev_interrupts_close(struct ethdev_queue *queues, unsigned n);
 
+/* Waits until EAL's interrupt thread has left the handlers of a closed port. */
+void interrupts_drain(void);
+
 /* For struct port_ops. */
 void ethdev_rx_arm(void *queue, bool on);
 

@@ -318,6 +318,8 @@ filter_set(struct uplink *u)
 {
 	uint8_t macs[NET_MAX_MACS][6];
 
+	if (u->port.ops->set_addresses != NULL)
+		u->port.ops->set_addresses(u->port.drv, net_conf(u->net));
 	if (u->port.ops->set_groups != NULL)
 		u->port.ops->set_groups(u->port.drv, (const uint8_t(*)[6])macs,
 			net_group_macs(u->net, macs, NET_MAX_MACS));
