@@ -106,6 +106,14 @@ unix_socket(void)
 }
 
 static void
+read_at(void)
+{
+	char byte;
+
+	(void)pread(0, &byte, 1, 0);
+}
+
+static void
 control_device(void)
 {
 	int n;
@@ -149,7 +157,7 @@ filter_kills(void **state)
 	static const body_fn never[] = {execute, fork_process, write_file, create_file,
 		map_executable, make_executable, internet_socket, trace_process,
 		kill_process, kill_thread_of_another, be_dumpable, change_user};
-	static const body_fn with_a_port[] = {unix_socket, control_device};
+	static const body_fn with_a_port[] = {unix_socket, control_device, read_at};
 
 	if (!filter_built)
 		skip();
@@ -202,6 +210,37 @@ filter_allows_what_the_daemon_does(void **state)
 	if (!filter_built)
 		skip();
 	assert_child_succeeds(useful_body);
+}
+
+static void *
+endless_thread(void *arg)
+{
+	(void)arg;
+	while (true)
+		usleep(1000);
+	return NULL;
+}
+
+/* As EAL at its end: pthread_cancel() loads a library. */
+static void
+cancel_body(void)
+{
+	pthread_t thread;
+	void *result;
+
+	filter_start(true, INSTRUMENTED ? FILTER_LOG : FILTER_KILL);
+	child_assert(pthread_create(&thread, NULL, endless_thread, NULL) == 0);
+	child_assert(pthread_cancel(thread) == 0);
+	child_assert(pthread_join(thread, &result) == 0);
+	child_assert(result == PTHREAD_CANCELED);
+}
+
+static void
+eal_can_cancel_its_threads(void **state)
+{
+	if (!filter_built)
+		skip();
+	assert_child_succeeds(cancel_body);
 }
 
 static void
@@ -282,6 +321,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(filter_kills),
 		cmocka_unit_test(filter_allows_what_the_daemon_does),
+		cmocka_unit_test(eal_can_cancel_its_threads),
 		cmocka_unit_test(aborting_is_no_forbidden_call),
 		cmocka_unit_test(other_modes_kill_nothing),
 		cmocka_unit_test(filter_binds_threads_that_run_already),
