@@ -55,8 +55,9 @@ def _write(path, text):
         file.write(text)
 
 
-def main(walk):
-    """Calls walk(bench) once the guest has booted. Returns the exit status."""
+def main(walk, make=None):
+    """Calls walk(bench) once the guest has booted. make() returns the bench. Returns the exit
+    status."""
     why = why_not()
     if why is not None:
         print("1..0 # SKIP %s" % why)
@@ -64,7 +65,7 @@ def main(walk):
     _isolate()
 
     def with_guest():
-        bench = Bench()
+        bench = (make or Bench)()
         try:
             if case("Linux boots", bench.guest.wait(120), bench.guest.said()):
                 print("# Linux %s, QEMU without KVM" % bench.guest.release)
@@ -98,8 +99,11 @@ class Bench:
         ip("link", "set", "ours0", "up")
         self.mtu = 1500
         self.driver = "net_af_packet"
-        self.guest = Guest(SCRATCH, CACHE, "guest0", "02:00:00:00:00:02", GUEST,
-                           [MATRIX_SYSTEM], [GUEST + "/24", GUEST6 + "/64"])
+        self.guest = self.boot()
+
+    def boot(self):
+        return Guest(SCRATCH, CACHE, "guest0", "02:00:00:00:00:02", GUEST,
+                     [MATRIX_SYSTEM], [GUEST + "/24", GUEST6 + "/64"])
 
     def set_mtu(self, mtu):
         """Sets the MTU of the interfaces. The guest's path MTU follows."""

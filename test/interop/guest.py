@@ -6,12 +6,13 @@ import glob
 import os
 import platform
 import re
+import shlex
 import shutil
 import socket
 import stat
 import time
 
-from kernel import kernel, module_order, release
+from kernel import FILES_MODULES, MODULES, index_modules, kernel, module_order, release
 from process import Process, WaitFailed, run, tail, until
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -86,8 +87,9 @@ class Archive:
         self._entry("TRAILER!!!", 0)
 
 
-def initramfs(path, folder, programs, addresses):
-    """Writes the initramfs. The programs, of this machine, go to /bin with their libraries."""
+def initramfs(path, folder, programs, addresses, modules=(), files=False):
+    """Writes the initramfs. The programs, of this machine, go to /bin with their libraries. files:
+    see Guest."""
     tools = [shutil.which(tool) for tool in TOOLS]
     everything = [tool for tool in tools if tool] + list(programs)
     libraries = set()
@@ -97,11 +99,13 @@ def initramfs(path, folder, programs, addresses):
         archive = Archive(file)
         archive.copy(os.path.join(HERE, "init"), "/init")
         archive.copy(BUSYBOX, "/bin/busybox")
-        order = module_order(folder)
+        order = module_order(folder, MODULES + FILES_MODULES * files + list(modules))
         for module in order:
             archive.copy(module, "/modules/" + os.path.basename(module))
         archive.add("/modules/order", "".join(
             os.path.basename(m) + "\n" for m in order).encode())
+        if files:
+            archive.add("/tree", os.path.abspath(os.path.join(folder, "lib", "modules")).encode())
         archive.add("/addresses", "".join(a + "\n" for a in addresses).encode())
         for program in everything:
             archive.copy(program, "/bin/" + os.path.basename(program))
@@ -115,25 +119,33 @@ def initramfs(path, folder, programs, addresses):
 # ---- The machine ----
 
 class Guest:
-    """One virtual machine on an existing tap device."""
+    """One virtual machine on an existing tap device. modules: more modules to load. hardware: more
+    options of QEMU. cmdline: more words for the kernel. files: the guest has the files of this
+    machine at /host, and writes to a layer of its own above them; shell() returns commands for
+    there."""
 
-    def __init__(self, scratch, cache, tap, mac, address, programs, addresses):
+    def __init__(self, scratch, cache, tap, mac, address, programs, addresses, modules=(),
+                 hardware=("-smp", "1", "-m", "512"), cmdline="", files=False):
         folder = kernel(cache)
         self.release = release(folder)
         self.address = address
         self.console = os.path.join(scratch, "console")
         self.monitor = os.path.join(scratch, "monitor")
         image = os.path.join(scratch, "initramfs")
-        initramfs(image, folder, programs, addresses)
+        if files:
+            index_modules(folder)
+            hardware = list(hardware) + ["-virtfs", "local,path=/,mount_tag=root,"
+                                         "security_model=none,readonly=on,multidevs=remap"]
+        initramfs(image, folder, programs, addresses, modules, files)
         self.process = Process(
-            [QEMU, "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "512", "-nodefaults",
+            [QEMU, "-accel", "tcg", "-cpu", "max", "-nodefaults",
              "-no-reboot", "-display", "none", "-serial", "file:" + self.console,
              "-monitor", "unix:%s,server=on,wait=off" % self.monitor,
              "-kernel", glob.glob(os.path.join(folder, "boot", "vmlinuz-*"))[0],
              "-initrd", image, "-append",
-             "console=ttyS0 quiet panic=-1 mitigations=off nokaslr no_timer_check",
+             "console=ttyS0 quiet panic=-1 mitigations=off nokaslr no_timer_check " + cmdline,
              "-netdev", "tap,id=wire,ifname=%s,script=no,downscript=no" % tap,
-             "-device", "virtio-net-pci,netdev=wire,romfile=,mac=" + mac])
+             "-device", "virtio-net-pci,netdev=wire,romfile=,mac=" + mac, *hardware])
 
     def said(self):
         with open(self.console, encoding="utf-8", errors="replace") as file:
@@ -182,6 +194,13 @@ class Guest:
 
     def run(self, commands, timeout_s=30):
         return self.finish(self.start(commands), timeout_s)
+
+    @staticmethod
+    def shell(commands):
+        """Returns commands for start(), run() and until(): bash runs these among the files of this
+        machine. There is no sudo, and no need for it."""
+        return "chroot /host /usr/bin/env PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin " \
+            "/bin/bash -c %s" % shlex.quote('sudo() { "$@"; }\n' + commands)
 
     def until(self, command, timeout_s=30):
         """Waits until the command succeeds in the guest. Returns its output."""

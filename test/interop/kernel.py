@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 from process import run  # noqa: E402
 
 MODULES = ["virtio_pci", "virtio_net", "crc32_generic", "rdma_rxe", "ib_umad", "rdma_ucm"]
+FILES_MODULES = ["9pnet_virtio", "9p", "overlay"]  # to see the files of this machine
 
 
 class Missing(Exception):
@@ -62,8 +63,13 @@ def release(folder):
     return os.listdir(os.path.join(folder, "lib", "modules"))[0]
 
 
-def module_order(folder):
-    """Returns the files of MODULES and of all modules they depend on, in load order."""
+def index_modules(folder):
+    """Writes the lists of modules that modprobe reads."""
+    run(["depmod", "-b", folder, release(folder)], 120, check=True)
+
+
+def module_order(folder, names=()):
+    """Returns the files of these modules and of all modules they depend on, in load order."""
     files = {os.path.basename(path)[:-3].replace("-", "_"): path for path in glob.glob(
         os.path.join(folder, "lib", "modules", "*", "kernel", "**", "*.ko"), recursive=True)}
     order = []
@@ -77,7 +83,7 @@ def module_order(folder):
             add(other.replace("-", "_"))
         order.append(files[name])
 
-    for name in MODULES:
+    for name in names or MODULES:
         add(name)
     return order
 

@@ -72,6 +72,7 @@ stage_interop() {
 	e2e_hugepages
 	e2e_program interop "$out/release" "$top/test/interop/rxe.py"
 	grep -a '^# ' "$out/log/interop-rxe.py.tap"
+	e2e_program interop "$out/release" "$top/test/interop/nics.py"
 }
 
 stage_e2e_long() {
