@@ -281,6 +281,9 @@ def in_a_vlan(the_bench, nic):
         print("# %s: frames by queue: %s" % (nic.driver, queues))
         case("the RSS of %s spreads the frames over its queues" % nic.driver,
              len(queues) == nic.engines and sum(n > 0.02 * sum(queues) for n in queues) >= 3, queues)
+        handed, steered = counter(text, "rx_handoff")[0], counter(text, "qps_steered")[0]
+        case("QPs are connected on the engines that receive their packets from %s" % nic.driver,
+             steered == 16 and handed <= 0.05 * frames[0], (steered, handed, frames))
 
 
 # ---- rdma_rxe ----
