@@ -9,9 +9,10 @@ import signal
 import sys
 import time
 
-import parts
-import table
-from program import Failed, stop_all
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "lib"))
+import parts  # noqa: E402
+import table  # noqa: E402
+from program import Failed, stop_all  # noqa: E402
 
 
 def machine():

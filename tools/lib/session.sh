@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Sourced by demo.sh, bench.sh and test.sh. Processes that they start end with them, and the state
+# Sourced by demo.sh, bench.sh, field.sh and test.sh. Processes that they start end with them, and the state
 # of the machine is restored, also after Ctrl-C. Needs $top. Call session_begin first.
 # shellcheck disable=SC2154 # the sourcing script sets top
 
@@ -12,6 +12,7 @@ pages_before=
 child=
 child_signal=TERM
 busy=()
+restores='namespaces, mounts and hugepages'
 scratch=
 isolate=(unshare --mount --net --pid --fork --kill-child --mount-proc)
 
@@ -43,7 +44,7 @@ session_interrupted() {
 	trap '' INT TERM HUP
 	{
 		echo
-		echo "$started_as: interrupted; restoring namespaces, mounts and hugepages"
+		echo "$started_as: interrupted; restoring $restores"
 	} >&8 # our own stderr, not that of a redirected command
 	exit 130
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs rocade-testpmd: starts it, reads its output line by line, ends it and reads its report."""
+"""Runs rocade-testpmd and other programs: starts them, reads their output line by line, ends them.
+Reads the report of rocade-testpmd."""
 
 import json
 import os
@@ -10,13 +11,14 @@ import time
 
 
 class Failed(Exception):
-    """One sentence for the user of the demo."""
+    """One sentence for the user."""
 
 
 class Program:
-    """started: the list of all started programs, for stop_all()."""
+    """started: the list of all started programs, for stop_all(). reports: whether the program is
+    rocade-testpmd, which writes a report."""
 
-    def __init__(self, started, name, scratch, command, on_line=None):
+    def __init__(self, started, name, scratch, command, on_line=None, reports=True):
         self.name = name
         self.json = os.path.join(scratch, name + ".json")
         self.log = os.path.join(scratch, name + ".log")
@@ -24,9 +26,9 @@ class Program:
         self.verdict = None  # of its run: PASS or FAIL
         self.over = threading.Event()  # set when the run or the program has ended
         self.process = subprocess.Popen(
-            command + ["--json", self.json], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            command + (["--json", self.json] if reports else []), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", bufsize=1,
-            close_fds=False)  # inherit the lock of tools/demo.sh
+            close_fds=False)  # inherit the lock of tools/lib/session.sh
         started.append(self)
         with open(self.log, "w", encoding="utf-8"):
             pass  # tail() may need the file at once
