@@ -290,6 +290,8 @@ def results():
         ("the page hides addresses", ("192.0.2.1" in text, "2001:db8" in text,
                                       "(address) or (address) stopped" in text),
          (False, False, True)),
+        ("a reason has no path", traffic.hidden("cannot run /home/me/b/app: no 1/2 of it"),
+         "cannot run (path): no 1/2 of it"),
         ("the page has the measurement", "| SEND 64 B, 8 QPs | left | pass |" in text, True),
         ("the page has a row for each fact", sum(
             line.startswith("| ") and " | fact | " in line for line in text.splitlines()),

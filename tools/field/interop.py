@@ -15,9 +15,9 @@ import check
 from channel import number, optional, record, text
 from program import Failed, Program
 
-SIZE, ROUNDS, PATH_MTU = 4096, 1000, 1024
+SIZE, ROUNDS, PATH_MTU = 4096, 200, 1024
 HEADERS = 88  # what the MTU of a port exceeds its path MTU by
-LIMIT_S = 60
+START_S, LIMIT_S = 60, 120  # until the daemon has started; until the pingpong has ended
 DONE = re.compile(r"(\d+) iters in ([\d.]+) seconds = ([\d.]+) usec/iter")
 RESULT = record({"reason": optional(text), "usec_per_round": optional(number()),
                  "rounds": number()})
@@ -134,7 +134,7 @@ class Pingpong:
             self.port.program("app", "rocaded", "rocaded"), *self.port.eal(), "--", "--socket",
             socket, "--address", options.addr, "--mtu", str(path_mtu + HEADERS)],
             lambda line: ready.set() if "listening at" in line else None)
-        end = time.monotonic() + LIMIT_S
+        end = time.monotonic() + START_S
         while not ready.wait(0.05):
             if self.daemon.over.is_set() or time.monotonic() > end:
                 raise Failed("rocaded does not start: %s" % self.daemon.tail(2))

@@ -62,7 +62,8 @@ RESULT = record({
 
 
 def hidden(sentence):
-    """Takes addresses out of a sentence of a program."""
+    """Takes addresses and paths out of a sentence of a program."""
+    sentence = re.sub(r"(?<!\w)(/[\w.+-]+){2,}", "(path)", sentence)
     sentence = re.sub(r"\b\d{1,3}(\.\d{1,3}){3}\b", "(address)", sentence)
     sentence = re.sub(r"\b[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){2,7}\b", "(address)", sentence)
     return check.plain(sentence, 300)
@@ -117,7 +118,10 @@ class Port:
         self.stop()
         one = CASES[name]
         mode = role if one.mode == "send" else one.mode
-        wait_s = PATH_WAIT_S if name == "path" and path_mtu > PATH_MTUS[0] else WAIT_S
+        # Of the receiving end too: the other port may take long to start. stop_run() ends it.
+        wait_s = RUN_S
+        if role == "send":
+            wait_s = PATH_WAIT_S if name == "path" and path_mtu > PATH_MTUS[0] else WAIT_S
         options = ["--addr", self.options.addr, "--peer", self.options.peer, "--mode", mode,
                    "--qps", str(one.qps), "--size", one.size, "--mtu", str(path_mtu),
                    "--wait", str(wait_s), "--stats-period", "0", *one.options]
