@@ -15,10 +15,10 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
-from daemon import LIBRARY, RUN, Daemon  # noqa: E402
+from daemon import CLIENTS, LIBRARY, RUN, Daemon  # noqa: E402
 from process import Process, until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
-from testpmd import BUILD, SCRATCH, SOURCE, add_space, eal, ip, is_root  # noqa: E402
+from testpmd import SCRATCH, SOURCE, add_space, eal, ip, is_root  # noqa: E402
 
 KIT = os.path.join(SOURCE, "tools", "field.sh")
 SIDES = ("left", "right")
@@ -71,7 +71,7 @@ def arguments(side, port=None):
 class End(Process):
     def __init__(self, spaces, side, *options, port=None):
         super().__init__(["ip", "netns", "exec", spaces[side], KIT, *arguments(side, port),
-                          "--build", BUILD, *options], env=dict(os.environ, TMPDIR=folder(side)))
+                          "--build", CLIENTS, *options], env=dict(os.environ, TMPDIR=folder(side)))
 
 
 def state(spaces, side):
@@ -156,16 +156,17 @@ def rnic_programs(daemon):
 
 def right_with_rnic(spaces, daemon):
     """Starts right without its shell script, which puts /usr/bin first."""
-    env = dict(os.environ, PATH=rnic_programs(daemon) + ":" + os.environ["PATH"])
+    env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1",
+               PATH=rnic_programs(daemon) + ":" + os.environ["PATH"])
     return Process(["ip", "netns", "exec", spaces["right"], sys.executable, os.path.join(
-        SOURCE, "tools/field/field.py"), *arguments("right"), "--build", BUILD, "--scratch",
+        SOURCE, "tools/field/field.py"), *arguments("right"), "--build", CLIENTS, "--scratch",
         folder("scratch"), "--sys", rnic_sysfs()], env=env)
 
 
 # ---- Groups of cases ----
 
 def whole_run(spaces):
-    version = process.run([os.path.join(BUILD, "app/testpmd/rocade-testpmd"), "--", "-V"],
+    version = process.run([os.path.join(CLIENTS, "app/testpmd/rocade-testpmd"), "--", "-V"],
                           check=True).stdout.split()[-1]
     before = [state(spaces, side) for side in SIDES]
     out = folder("whole")

@@ -8,9 +8,10 @@ import platform
 import re
 
 from channel import list_of, number, optional, record, text
+from nic import run
 
 FACTS = {
-    "kernel": text, "system": text, "architecture": text, "cpu": text,
+    "kernel": text, "dpdk": text, "system": text, "architecture": text, "cpu": text,
     "cores": number(1, 1 << 16), "core": number(0, 1 << 16), "virtual": text,
     "cpu_features": text, "governor": optional(text), "clock": text,
     "numa_nodes": number(1, 4096), "numa_node_of_core": number(0, 4096),
@@ -85,7 +86,7 @@ def device_facts(port):
         kind = "virtual function" if os.path.exists(os.path.join(nic.path, "physfn")) else "PCI"
         facts.update(device=plain("%s %s" % (kind, ":".join(ids))), driver=nic.driver(),
                      numa_node_of_device=whole(nic.read("numa_node")))
-        if nic.read("current_link_speed"):
+        if "GT/s" in (nic.read("current_link_speed") or ""):
             facts["pcie"] = plain("%s x%s" % (nic.read("current_link_speed"),
                                               nic.read("current_link_width")))
     else:
@@ -101,7 +102,9 @@ def host_facts(core):
     flags = set((field(cpuinfo, "flags") or field(cpuinfo, "Features") or "").split())
     groups = len(glob.glob("/sys/kernel/iommu_groups/*"))
     return {
-        "kernel": plain(platform.release()), "architecture": plain(platform.machine()),
+        "kernel": plain(platform.release()),
+        "dpdk": plain((run("pkg-config", "--modversion", "libdpdk") or "unknown").strip()),
+        "architecture": plain(platform.machine()),
         "system": plain(field(read("/etc/os-release"), "PRETTY_NAME") or "unknown"),
         "cpu": plain(field(cpuinfo, "model name") or "unknown"),
         "cores": os.cpu_count() or 1, "core": core,
@@ -141,9 +144,6 @@ def warnings(port, facts):
         out.append("the NIC is in no IOMMU group")
     if "net_tap" in facts["device"]:
         out.append("net_tap is no measure of a network")
-    mtu = facts["interface_mtu"]
-    if mtu is not None and mtu < 4184:
-        out.append("the interface's MTU is %d: a path MTU of 4096 needs 4184" % mtu)
     return out
 
 

@@ -9,7 +9,7 @@ import check
 from channel import FORMAT
 
 NAMES = {
-    "kernel": "kernel", "system": "system", "architecture": "architecture", "cpu": "CPU",
+    "kernel": "kernel", "dpdk": "DPDK", "system": "system", "architecture": "architecture", "cpu": "CPU",
     "virtual": "virtual machine", "cores": "cores", "core": "polling core",
     "numa_nodes": "NUMA nodes", "numa_node_of_core": "NUMA node of that core",
     "cpu_features": "CPU features", "governor": "frequency governor", "clock": "clock source",
@@ -19,7 +19,8 @@ NAMES = {
     "rdma_devices": "RDMA devices of the kernel"}
 CONTENTS = """This page and the JSON file of the same name contain what stands in the tables above:
 kind of CPU, NIC, kernel and memory of both hosts, and rates. They contain no host name, IP address,
-MAC address, serial number, user name or payload. IP addresses in messages are replaced.
+MAC address, serial number, user name, path or payload. Addresses and paths in messages are
+replaced.
 """
 
 
