@@ -76,5 +76,11 @@ stage_interop() {
 }
 
 stage_e2e_long() {
-	build_release e2e-long && build_sanitize e2e-long && e2e e2e-long "$out/sanitize"
+	if ! build_release e2e-long || ! build_sanitize e2e-long; then
+		return 1
+	fi
+	e2e e2e-long "$out/sanitize"
+	export ROCADE_CACHE=$out/cache
+	run_logged e2e-long test/interop/kernel.py "$ROCADE_CACHE"
+	e2e_program e2e-long "$out/release" "$top/test/interop/field_guests.py"
 }
