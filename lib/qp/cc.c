@@ -198,11 +198,11 @@ cc_cnp(struct cc *cc, uint64_t now)
 	return cut(cc, cc->cnp_part / 2, now) ? CC_CUT_CNP : CC_CUT_NONE;
 }
 
-bool
+void
 cc_resume(struct cc *cc, uint64_t now)
 {
-	if (likely(now - cc->active_at <= CC_IDLE_NS))
-		return false;
+	if (!cc_paused(cc, now))
+		return;
 	cc->cwnd = cc->first;
 	cc->exceeded = false;
 	cc->before = 0;
@@ -210,7 +210,6 @@ cc_resume(struct cc *cc, uint64_t now)
 	cc->calm_at = now;
 	cc_target_restart(cc, now);
 	cc->active_at = now;
-	return true;
 }
 
 uint64_t

@@ -163,9 +163,16 @@ enum cc_cut cc_cnp(struct cc *cc, uint64_t now);
 /* Two probes of a QP or more, and then an answer. late: nothing was lost. */
 void cc_answer(struct cc *cc, bool late);
 
+/* Whether there was a long pause. */
+static inline bool
+cc_paused(const struct cc *cc, uint64_t now)
+{
+	return now - cc->active_at > CC_IDLE_NS;
+}
+
 /* Packets are about to be sent, and none is in flight. After a long pause the window is the
- * first one again: what the network can take is no longer known. Returns whether it is so. */
-bool cc_resume(struct cc *cc, uint64_t now);
+ * first one again: what the network can take is no longer known. */
+void cc_resume(struct cc *cc, uint64_t now);
 
 /* Below one packet: the wait between two packets. */
 uint64_t cc_gap_ns(const struct cc *cc);

@@ -37,13 +37,20 @@ congestion_pace(struct qp *qp, struct peer_window *w, uint32_t packets, uint64_t
 	peer_window_set(w, now);
 }
 
-void
-congestion_begin(struct peer *peer, uint64_t now)
+static void
+window_resume(struct peer_window *w, uint64_t now)
 {
-	if (peer->send.inflight == 0 && cc_resume(peer->send.cc, now))
-		peer_window_set(&peer->send, now);
-	if (peer->read.inflight == 0 && cc_resume(peer->read.cc, now))
-		peer_window_set(&peer->read, now);
+	if (w->inflight != 0 || !cc_paused(w->cc, now))
+		return;
+	cc_resume(w->cc, now);
+	peer_window_set(w, now);
+}
+
+void RARE
+congestion_resume(struct peer *peer, uint64_t now)
+{
+	window_resume(&peer->send, now);
+	window_resume(&peer->read, now);
 }
 
 void
@@ -69,6 +76,8 @@ congestion_sample(struct qp *qp, uint32_t rtt_ns, uint64_t now)
 	struct requester *req = &qp->req;
 	struct peer_window *w = measured_window(qp);
 	uint64_t polled = qp->shared->polled_ns;
+	enum cc_cut why;
+	uint32_t before;
 	struct cc_sample s = {
 		.rtt_ns = rtt_ns,
 		.packets = (uint8_t)(req->una_psn - req->rtt_una),
@@ -84,7 +93,10 @@ congestion_sample(struct qp *qp, uint32_t rtt_ns, uint64_t now)
 		return;
 	if (likely(polled > req->rtt_start && !w->cc->delay_unknown))
 		s.delay_ns = (uint32_t)RTE_MIN(polled - req->rtt_start, NS_PER_SEC);
-	window_update(qp, w, cc_sample(w->cc, &s, now), now);
+	before = w->cc->cwnd;
+	why = cc_sample(w->cc, &s, now);
+	if (w->cc->cwnd != before || cc_is_paced(w->cc) || w->cc->exceeded)
+		window_update(qp, w, why, now);
 }
 
 void

@@ -9,8 +9,16 @@
 
 /* The first three and congestion_sent() are to be called only if congestion control is on. */
 
-/* A QP of the peer is about to send packets: ends a long pause of either window. */
-void congestion_begin(struct peer *peer, uint64_t now);
+/* Ends a long pause of either window. */
+void congestion_resume(struct peer *peer, uint64_t now);
+
+/* A QP of the peer is about to send packets. */
+static inline void
+congestion_begin(struct peer *peer, uint64_t now)
+{
+	if (unlikely(cc_paused(peer->send.cc, now) || cc_paused(peer->read.cc, now)))
+		congestion_resume(peer, now);
+}
 
 /* True if the first packet of the next burst is to ask for an acknowledgement, because its
  * round trip will be measured: what follows it in the burst does not delay that. */

@@ -402,7 +402,7 @@ req_sent(struct qp *qp, const struct tlp_burst *burst, unsigned copies, uint32_t
 	if (req->ack_deadline == TIME_NEVER && qp->params.timeout != 0)
 		req->ack_deadline = now + req_timeout_ns(qp);
 	tlp_sent(qp, burst, now);
-	if (unlikely(burst->cc))
+	if (burst->cc)
 		congestion_sent(qp,
 			copies + ((req->next_psn - burst->psn) & PSN_MASK) - requested,
 			requested, burst->psn != burst->sent_psn, now);
@@ -443,7 +443,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		.sent_psn = req->sent_psn,
 		.cc = qp->peer != NULL && cc_is_on(qp->peer->send.cc)};
 	more = has_request(qp, req->next_idx);
-	if (unlikely(burst.cc) && more)
+	if (burst.cc && more)
 		congestion_begin(qp->peer, now);
 	last = RTE_MIN(n, built + window_left(qp));
 	reads = req->reads != 0 || (qp->peer != NULL && peer_full(&qp->peer->read));
@@ -457,7 +457,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		if (verdict == VERDICT_GO &&
 			!req_build(qp, &pkts[built],
 				built + 1 == last || built + 1 == n || !more ||
-					(unlikely(burst.cc) && built == first &&
+					(burst.cc && built == first &&
 						congestion_wants_ack(qp))))
 			verdict = FAULT_SEND_SGE;
 		if (unlikely(verdict != VERDICT_GO)) {

@@ -89,11 +89,11 @@ tlp_sent(struct qp *qp, const struct tlp_burst *burst, uint64_t now)
 	/* The first packet: with congestion control, see congestion_wants_ack(), and of a
 	 * response, which in a lossy network rarely comes as a whole. Otherwise the last
 	 * one, because its acknowledgement may be the only one of the burst. */
-	if (read || unlikely(burst->cc))
+	if (read || burst->cc)
 		req->rtt_psn = burst->sent_psn;
 	else
 		req->rtt_psn = psn_add(req->next_psn, PSN_MASK);
-	if (unlikely(burst->cc))
+	if (burst->cc)
 		congestion_sampled(qp, read);
 }
 
