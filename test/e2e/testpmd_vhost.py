@@ -50,7 +50,7 @@ def pair(*options, sender=VIRTIO, queues=1, vhost=(), virtio=(), **more):
                               **more)
     codes = [program.wait(90) for program in ends]
     for row, program in zip(ROWS, ends):
-        if "--shared" not in program.name:
+        if "--shared" not in program.command:
             row.saw(program.text)
     if codes != [0, 0]:
         return False, "%s\n%s\n%s" % (codes, ends[0].tail(), ends[1].tail()), None, None

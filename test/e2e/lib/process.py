@@ -53,6 +53,7 @@ class Process:
     empty."""
 
     def __init__(self, command, apart=False, feed=False, **more):
+        self.command = [str(word) for word in command]
         self.name = shown(command)
         self.text, self.errors = "", ""
         self._read = 0  # characters of `text` that wait_line() has returned
