@@ -37,7 +37,8 @@ struct ethdev {
 	struct ethdev_offloads offloads;
 	uint16_t vlan; /* that the filter admits; 0: there is no filter */
 	bool all_multicast;
-	bool promiscuous, keep_promiscuous; /* turned on here; stays on */
+	bool promiscuous;      /* turned on here */
+	bool keep_promiscuous; /* it stays on at close */
 	bool rx_interrupts, rx_interrupts_wanted;
 	struct rte_mempool *pool;
 	struct rte_eth_dev_info info;
@@ -394,10 +395,14 @@ static void
 mac_choose(const struct ethdev *dev, struct rte_ether_addr *mac)
 {
 	char text[RTE_ETHER_ADDR_FMT_SIZE];
+	int ret;
 
 	rte_eth_random_addr(mac->addr_bytes);
-	/* A PMD that cannot be told the address does not filter by it. */
-	(void)rte_eth_dev_default_mac_addr_set(dev->port_id, mac);
+	ret = rte_eth_dev_default_mac_addr_set(dev->port_id, mac);
+	/* A PMD that cannot be told an address does not filter by it. */
+	if (ret != 0 && ret != -ENOTSUP)
+		log_warn("%s rejects a MAC address (%s): it may receive nothing",
+			dev->name, strerror(-ret));
 	rte_ether_format_addr(text, sizeof(text), mac);
 	log_info("%s has no MAC address: it gets %s", dev->name, text);
 }

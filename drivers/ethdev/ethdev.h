@@ -15,8 +15,8 @@ struct ethdev_conf {
 	uint16_t tx_desc;
 	uint32_t mtu; /* IP MTU to set; 0: the port's present one */
 	bool no_cksum_offload;
-	bool keep_promiscuous; /* when it closes: the process has given up its rights by then */
-	bool rx_interrupts; /* if the PMD has them: wait_fd() returns descriptors */
+	bool keep_promiscuous; /* leave it on at close: the process has no rights by then */
+	bool rx_interrupts;    /* if the PMD has them: wait_fd() returns descriptors */
 };
 
 /* Configures and starts the ethdev port, and fills in port. On failure returns -errno and

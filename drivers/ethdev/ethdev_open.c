@@ -55,14 +55,17 @@ ethdev_create(
 	return err == 0 ? 0 : rocade_fail(err, "ethdev %u: %s", conf->ethdev, why);
 }
 
-/* True if the device is on no bus of the machine, but a process or the kernel is behind it. */
+/* True if the device is on no bus of the machine, but a process or the kernel is behind it.
+ * Behind a bond are NICs. */
 static bool
 is_virtual(uint16_t port_id)
 {
 	struct rte_eth_dev_info info;
 
 	return rte_eth_dev_info_get(port_id, &info) == 0 && info.device != NULL &&
-	       strcmp(rte_bus_name(rte_dev_bus(info.device)), "vdev") == 0;
+	       strcmp(rte_bus_name(rte_dev_bus(info.device)), "vdev") == 0 &&
+	       strcmp(info.driver_name, "net_bonding") != 0 &&
+	       strcmp(info.driver_name, "net_failsafe") != 0;
 }
 
 int

@@ -39,9 +39,7 @@ hash_read(uint16_t port_id, unsigned key_bytes, struct rss *rss)
 	rss->key_bytes = key_bytes;
 	rss->ipv4_udp = (conf.rss_hf & RTE_ETH_RSS_NONFRAG_IPV4_UDP) != 0;
 	rss->ipv6_udp = (conf.rss_hf & RTE_ETH_RSS_NONFRAG_IPV6_UDP) != 0;
-	rss->ipv4 = (conf.rss_hf & RTE_ETH_RSS_IPV4) != 0;
-	rss->ipv6 = (conf.rss_hf & RTE_ETH_RSS_IPV6) != 0;
-	return rss->ipv4_udp || rss->ipv6_udp || rss->ipv4 || rss->ipv6;
+	return rss->ipv4_udp || rss->ipv6_udp;
 }
 
 void

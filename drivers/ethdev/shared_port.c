@@ -445,7 +445,8 @@ shared_open(
 	ret = queues_check(conf, name, err, err_size);
 	if (ret == 0)
 		ret = sizes_check(conf, name, err, err_size);
-	if (ret == 0 && rte_eth_macaddr_get(conf->port_id, &mac) != 0)
+	if (ret == 0 && (rte_eth_macaddr_get(conf->port_id, &mac) != 0 ||
+				rte_is_zero_ether_addr(&mac)))
 		ret = ethdev_fail(err, err_size, -EIO, "%s has no MAC address", name);
 	if (ret != 0)
 		return ret;

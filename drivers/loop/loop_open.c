@@ -80,6 +80,8 @@ rocade_open_loop(const struct rocade_port_conf conf[2], struct rocade_port *port
 
 	for (int i = 0; i < 2 && err == 0; i++)
 		err = port_conf_read(&conf[i], &read[i], &dev[i]);
+	/* The threads of both ends may wait for a core. */
+	dev[0].cc.delay_unknown = dev[1].cc.delay_unknown = true;
 	if (err == 0)
 		err = loop_conf_check(read);
 	if (err == 0)

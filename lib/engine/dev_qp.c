@@ -112,6 +112,7 @@ static int
 qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 {
 	struct peer *peer = NULL;
+	bool steered = false;
 	struct engine *e;
 	int rc;
 
@@ -119,8 +120,11 @@ qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int
 		rc = path_check(&attr->path);
 		if (rc != 0)
 			return rc;
-		if (!is_own_gid(dev, attr->path.dgid))
-			engine_steer(dev, qp, attr, mask);
+		rc = qp_modify_check(qp, attr, mask, dev->active_mtu);
+		if (rc != 0)
+			return rc;
+		steered = !is_own_gid(dev, attr->path.dgid) &&
+			  engine_steer(dev, qp, attr, mask);
 	}
 	e = qp->sched.engine;
 	if (mask & IBV_QP_AV) {
@@ -138,6 +142,7 @@ qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int
 			peer_put(&e->peers, peer);
 		return rc;
 	}
+	e->stats.qps_steered += steered;
 	if (qp->state == IBV_QPS_RESET)
 		engine_forget(e, qp);
 	if (mask & IBV_QP_AV) {

@@ -28,7 +28,9 @@ tx_from_post(struct engine *e, struct qp *qp)
 	mr_fault_enter(&e->dev->keys);
 	pass_ns = e->shared.now;
 	e->shared.now = clock_now();
-	sent = e->progress_thread == NULL && engine_tx_qp(e, qp, e->shared.now);
+	/* The QP may have moved since engine_doorbell() looked. */
+	sent = e->progress_thread == NULL && likely(qp->sched.engine == e) &&
+	       engine_tx_qp(e, qp, e->shared.now);
 	if (sent) {
 		e->stats.tx_from_post++;
 		delayed_ack_answered(e, qp, e->shared.now - pass_ns);
@@ -43,7 +45,7 @@ tx_from_post(struct engine *e, struct qp *qp)
 void
 engine_doorbell(struct qp *qp)
 {
-	struct engine *e = qp->sched.engine;
+	struct engine *e = __atomic_load_n(&qp->sched.engine, __ATOMIC_RELAXED);
 	uint32_t index = qp->sq.doorbell;
 	pthread_t thread = __atomic_load_n(&e->tx_thread, __ATOMIC_RELAXED);
 

@@ -60,7 +60,8 @@ static int
 connection_queue(const struct dev *dev, const struct qp *qp, const struct qp_attr *attr)
 {
 	struct port_flow flow = {
-		/* The rule is symmetric: it is the port of the peer's packets, too. */
+		/* The rule is symmetric: it is the port of the peer's packets, too. RDMA-CM gives
+		 * both ends one flow label. */
 		.sport = roce_udp_sport(attr->path.flow_label, attr->dest_qpn, qp->qpn),
 		.dport = ROCE_UDP_PORT,
 	};
@@ -70,7 +71,7 @@ connection_queue(const struct dev *dev, const struct qp *qp, const struct qp_att
 	return dev->port.ops->flow_queue(dev->port.drv, &flow);
 }
 
-void
+bool
 engine_steer(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 {
 	int queue;
@@ -79,13 +80,13 @@ engine_steer(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mas
 		qp->state != IBV_QPS_INIT || !(mask & IBV_QP_STATE) ||
 		attr->state != IBV_QPS_RTR || qp->type == IBV_QPT_UD ||
 		qp->sched.engine_chosen)
-		return;
+		return false;
 	queue = connection_queue(dev, qp, attr);
 	if (queue < 0 || (unsigned)queue >= dev->engine_count)
-		return;
+		return false;
 	if (qp->sched.engine != dev->engines[queue]) {
 		engine_detach(qp);
 		engine_attach(dev->engines[queue], qp);
 	}
-	qp->sched.engine->stats.qps_steered++;
+	return true;
 }

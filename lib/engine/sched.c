@@ -3,6 +3,7 @@
 /* Which QPs of an engine have work: ready list, timers, doorbells. */
 #include <rte_prefetch.h>
 
+#include "engine/engine_wake.h"
 #include "engine/sched.h"
 #include "qp/window.h"
 
@@ -98,6 +99,16 @@ doorbell_schedule(struct engine *e, struct qp *qp)
 		ready_or_block(e, qp);
 }
 
+/* The thread that rang has seen the engine that the QP had before it moved. */
+static void RARE
+doorbell_pass_on(const struct qp *qp)
+{
+	struct engine *owner = qp->sched.engine;
+
+	doorbells_ring(&owner->doorbells, qp->sq.doorbell);
+	engine_wake_if_asleep(owner);
+}
+
 void
 engine_doorbells_drain(struct engine *e)
 {
@@ -113,11 +124,15 @@ engine_doorbells_drain(struct engine *e)
 		for (unsigned i = 0; i < n; i++)
 			qps[i] = qp_table_at(&e->dev->qps, indices[i]);
 		for (unsigned i = 0; i < n; i++) {
-			/* Skip QPs that were destroyed, that belong to another engine
-			 * (its doorbell rings there), or that are on the ready list
+			/* Skip QPs that were destroyed, or that are on the ready list
 			 * already. */
-			if (unlikely(qps[i] == NULL || qps[i]->sched.engine != e) ||
-				(qps[i]->sched.on_ready && !qps[i]->sched.on_unresolved))
+			if (unlikely(qps[i] == NULL))
+				continue;
+			if (unlikely(qps[i]->sched.engine != e)) {
+				doorbell_pass_on(qps[i]);
+				continue;
+			}
+			if (qps[i]->sched.on_ready && !qps[i]->sched.on_unresolved)
 				continue;
 			rte_prefetch0(&qps[i]->sched.ready_link);
 			qps[kept++] = qps[i];

@@ -19,9 +19,9 @@ struct port_flow {
 struct rss {
 	uint32_t key[RSS_KEY_MAX / 4]; /* bytes in the order of the NIC's key */
 	unsigned key_bytes;
-	/* The fields of a UDP packet that are hashed: addresses and ports, or the addresses
-	 * alone. Neither: not known. */
-	bool ipv4_udp, ipv4, ipv6_udp, ipv6;
+	/* Addresses and ports of UDP packets are hashed. The addresses alone do not help: all
+	 * connections between two hosts would be on one engine. */
+	bool ipv4_udp, ipv6_udp;
 	unsigned table_size; /* 0: RSS is off or not known */
 	uint16_t table[RSS_TABLE_MAX];
 };

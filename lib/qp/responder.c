@@ -266,10 +266,10 @@ resp_write(struct qp *qp, const struct pkt_view *v)
 		return verdict;
 	/* Point of no return: only the completion can still fail. */
 	if (v->payload_len != 0 && !v->payload_placed) {
-		payload_copy(to, v->payload, v->payload_len);
-		/* For applications that poll memory for a later WRITE: they see this packet's
-		 * bytes before those of the next. No instruction on x86-64. */
+		/* For applications that poll memory for the bytes of a WRITE: they see those of
+		 * the packets before this one first. No instruction on x86-64. */
 		__atomic_thread_fence(__ATOMIC_RELEASE);
+		payload_copy(to, v->payload, v->payload_len);
 	}
 	if (op_is_first(v->op))
 		resp->received = 0;

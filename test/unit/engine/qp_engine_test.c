@@ -217,6 +217,7 @@ refused_modification_leaves_a_usable_qp(void **state)
 		dev_qp_modify(fixture.a.dev, a[0].qp, &attr, IBV_QP_STATE | IBV_QP_AV),
 		0);
 	assert_int_equal(a[0].qp->state, IBV_QPS_INIT);
+	assert_int_equal(counts_of(fixture.a.dev).steered, QPS);
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
 	link_qp_connect(&a[0], &b[0], &by_turns);
 	assert_int_equal(link_qp_recv(&b[0], 0, 0, BYTES), 0);
@@ -224,6 +225,25 @@ refused_modification_leaves_a_usable_qp(void **state)
 	engine_link_drain(&fixture);
 	link_qp_expect_sent(&a[0], 9, 1, IBV_WC_SUCCESS);
 	assert_true(link_qp_poll_recv(&b[0], &cqe));
+	fini();
+}
+
+/* A thread that has looked up the engine before the QP moved rings at that one. */
+static void
+doorbell_follows_the_qp(void **state)
+{
+	struct engine *owner, *before;
+
+	init(true, &by_turns);
+	messages_pass();
+	owner = a[0].qp->sched.engine;
+	before = fixture.a.dev->engines[(owner->index + 1) % ENGINES];
+	assert_false(doorbells_pending(&owner->doorbells));
+	doorbells_ring(&before->doorbells, a[0].qp->sq.doorbell);
+	engine_run(before, fixture.now);
+	assert_true(doorbells_pending(&owner->doorbells));
+	assert_false(a[0].qp->sched.on_ready);
+	engine_link_drain(&fixture);
 	fini();
 }
 
@@ -254,6 +274,7 @@ main(void)
 		cmocka_unit_test(chosen_engine_stays),
 		cmocka_unit_test(reset_qp_moves_again),
 		cmocka_unit_test(refused_modification_leaves_a_usable_qp),
+		cmocka_unit_test(doorbell_follows_the_qp),
 		cmocka_unit_test(queues_follow_their_qp),
 	};
 
