@@ -118,7 +118,9 @@ inside_channel_end(struct inside_channel *channel, uint64_t now)
 {
 	ucm_channel_close(channel->ucm, now);
 	TAILQ_REMOVE(&inside.channels, channel, link);
-	close(channel->fd); /* which takes it out of the epoll set */
+	/* close() alone leaves the socket in the epoll set while a child process has a copy. */
+	(void)epoll_ctl(inside.epoll, EPOLL_CTL_DEL, channel->fd, NULL);
+	close(channel->fd);
 	alloc_put(&alloc_plain, channel, sizeof(*channel));
 }
 

@@ -7,10 +7,12 @@
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -378,6 +380,54 @@ closed_channel_ends_its_ids(void **state)
 	ports_close();
 }
 
+/* Starts a process that has copies of all descriptors but fd, and sleeps. It is what a child of
+ * posix_spawn() or vfork() is until it calls execve(): handlers of pthread_atfork() do not run. */
+static pid_t
+sleeper_start(int fd)
+{
+	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+
+	if (pid == 0) {
+		syscall(SYS_close, fd);
+		for (;;)
+			syscall(SYS_ppoll, NULL, 0, NULL, NULL, 0);
+	}
+	assert_true(pid > 0);
+	return pid;
+}
+
+/* The socket of a channel that the program has closed may outlive the channel. */
+static void
+closed_channel_may_have_copies(void **state)
+{
+	struct timespec pause = {.tv_nsec = 10000000};
+	struct rdma_event_channel *channel;
+	int fd, status, err = EADDRINUSE;
+	pid_t pid;
+
+	(void)state;
+	ports_open();
+	channel = channel_new();
+	fd = raw_listener(PORT);
+	pid = sleeper_start(fd);
+	assert_int_equal(close(fd), 0);
+	for (unsigned i = 0; err != 0 && i < LIMIT_MS / 10; i++) {
+		err = bind_errno(channel, ADDR_A, PORT);
+		nanosleep(&pause, NULL);
+	}
+	assert_int_equal(err, 0);
+	/* A channel in its place, and enough time to look for closed ones again. */
+	fd = raw_listener(PORT);
+	for (unsigned i = 0; i < 30; i++)
+		nanosleep(&pause, NULL);
+	assert_int_equal(bind_errno(channel, ADDR_A, PORT), EADDRINUSE);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(close(fd), 0);
+	rdma_destroy_event_channel(channel);
+	ports_close();
+}
+
 static int
 child_run(struct rdma_event_channel *channel, struct rdma_cm_id *id)
 {
@@ -433,6 +483,7 @@ main(void)
 		cmocka_unit_test(synchronous_calls_work),
 		cmocka_unit_test(datagram_services_are_found),
 		cmocka_unit_test(closed_channel_ends_its_ids),
+		cmocka_unit_test(closed_channel_may_have_copies),
 		cmocka_unit_test(fork_leaves_the_parent_alone),
 	};
 
