@@ -101,7 +101,9 @@ int rocade_open_port(const struct rocade_port_conf *conf, struct rocade_port **p
 int rocade_open_loop(const struct rocade_port_conf conf[2], struct rocade_port *ports[2]);
 
 /* Closes the port (an ethdev port is stopped and closed), removes the verbs device, and
- * frees port. EBUSY: a context of the device is open, or an engine is launched. */
+ * frees port. EBUSY: a context of the device is open, or an engine is launched. With
+ * librocade-rdmacm in the process, only contexts with objects give EBUSY: then no other thread
+ * may be in a verbs call on the device, except ibv_open_device() and ibv_close_device(). */
 int rocade_close_port(struct rocade_port *port);
 
 /* Returns the device, which is valid until the port is closed. */

@@ -57,11 +57,12 @@ context_init(struct verbs_ctx *ctx, struct rocade_port *port, struct ibv_device 
 		return err;
 	}
 	context->async_fd = ctx->events.fd;
-	dev_listen(ctx->dev, &ctx->listener, &ctx->events);
 	context->device = device;
 	context->num_comp_vectors = (int)port->engine_count;
 	pthread_mutex_init(&context->mutex, NULL);
 	context_ops_fill(&ctx->base);
+	/* From here on another thread can close the port. */
+	dev_listen(ctx->dev, &ctx->listener, &ctx->events);
 	return 0;
 }
 
@@ -87,6 +88,18 @@ ibv_open_device(struct ibv_device *device)
 	return &ctx->base.context;
 }
 
+/* Takes the context from its port. */
+static void
+context_end(struct verbs_ctx *ctx)
+{
+	if (to_device(ctx->base.context.device)->source == NULL) {
+		port_context_end(ctx);
+		return;
+	}
+	dev_unlisten(ctx->dev, &ctx->listener);
+	device_context_remove(ctx->port);
+}
+
 EXPORT int
 ibv_close_device(struct ibv_context *context)
 {
@@ -103,15 +116,10 @@ ibv_close_device(struct ibv_context *context)
 		 * ibv_close_device(3) describes. */
 		return ctx->port->source != NULL ? 0 : minus_errno(EBUSY);
 	}
-	if (ctx->dev != NULL)
-		dev_unlisten(ctx->dev, &ctx->listener);
+	context_end(ctx);
 	event_queue_fini(&ctx->events);
 	close(context->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);
-	if (ctx->port != NULL)
-		device_context_remove(ctx->port);
-	else
-		port_device_put(to_device(context->device));
 	free(ctx);
 	return 0;
 }

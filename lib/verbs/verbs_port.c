@@ -194,11 +194,14 @@ port_publish(struct dev *dev, struct rocade_port **out)
 	return 0;
 }
 
-/* Returns whether no context of the port has an object. */
+/* Returns whether no context of the port has an object. A context that another thread is opening
+ * is counted, and has no listener yet. With the port's lock. */
 static bool
-contexts_idle(struct dev *dev)
+contexts_idle(struct rocade_port *port)
 {
+	struct dev *dev = port->dev;
 	struct dev_listener *listener;
+	uint32_t listeners = 0;
 	bool idle = true;
 
 	pthread_mutex_lock(&dev->link_lock);
@@ -208,9 +211,10 @@ contexts_idle(struct dev *dev)
 
 		/* Pairs with the release in count_down(). */
 		idle &= __atomic_load_n(&ctx->objects, __ATOMIC_ACQUIRE) == 0;
+		listeners++;
 	}
 	pthread_mutex_unlock(&dev->link_lock);
-	return idle;
+	return idle && listeners == port->contexts;
 }
 
 /* Takes the contexts from the port. Each refers to the device instead. */
@@ -236,7 +240,7 @@ contexts_take(struct rocade_port *port)
 static int
 port_use_check(struct rocade_port *port)
 {
-	bool kept = watch != NULL && watch->rdmacm_loaded() && contexts_idle(port->dev);
+	bool kept = watch != NULL && watch->rdmacm_loaded() && contexts_idle(port);
 
 	if (port->contexts != 0 && !kept)
 		return rocade_fail(EBUSY, "%s: %u of its contexts are open",
@@ -342,12 +346,28 @@ port_context_add(struct verbs_device *device)
 }
 
 void
+port_context_end(struct verbs_ctx *ctx)
+{
+	pthread_mutex_lock(&list_lock);
+	if (ctx->port != NULL) {
+		dev_unlisten(ctx->dev, &ctx->listener);
+		port_context_remove(ctx->port);
+	} else {
+		device_put_locked(to_device(ctx->base.context.device));
+	}
+	pthread_mutex_unlock(&list_lock);
+}
+
+void
 port_context_remove(struct rocade_port *port)
 {
+	/* read before another thread can close the port */
+	bool mr_fault_handler = port->dev->conf.mr_fault_handler;
+
 	pthread_mutex_lock(&port->lock);
 	port->contexts--;
 	pthread_mutex_unlock(&port->lock);
-	if (port->dev->conf.mr_fault_handler)
+	if (mr_fault_handler)
 		mr_fault_put();
 }
 

@@ -16,6 +16,7 @@ struct impair; /* drivers/impair */
 struct xrc_domain;
 struct device_source;
 struct verbs_device;
+struct verbs_ctx;
 
 struct rocade_engine {
 	struct engine *engine;
@@ -115,6 +116,8 @@ void port_device_put(struct verbs_device *device);
  * closed. */
 struct rocade_port *port_context_add(struct verbs_device *device);
 void port_context_remove(struct rocade_port *port);
+/* Takes a context from its port, or from the device if another thread has closed the port. */
+void port_context_end(struct verbs_ctx *ctx);
 /* Host order. */
 uint64_t port_device_guid(const struct verbs_device *device);
 
