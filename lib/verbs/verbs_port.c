@@ -141,7 +141,6 @@ port_list(struct rocade_port *port)
 		err = rocade_fail(EEXIST, "name: a port \"%s\" is open already",
 			port->dev->conf.name);
 	} else {
-		port->device->index = next_index++;
 		port->device->next = devices;
 		devices = port->device;
 		while (*end != NULL)
@@ -164,6 +163,31 @@ port_unlist(struct rocade_port *port)
 	device_put_locked(port->device);
 }
 
+static void
+index_choose(struct verbs_device *device)
+{
+	pthread_mutex_lock(&list_lock);
+	device->index = next_index++;
+	pthread_mutex_unlock(&list_lock);
+}
+
+/* Tells the watch of the port before other threads can open a context of it. */
+static int
+port_announce(struct rocade_port *port)
+{
+	int err;
+
+	index_choose(port->device);
+	err = watch != NULL ? -watch->opened(port) : 0;
+	if (err != 0)
+		return rocade_fail(err, "%s: rdma_cm cannot use the port: %s",
+			port->dev->conf.name, strerror(err));
+	err = port_list(port);
+	if (err != 0 && watch != NULL)
+		watch->closing(port);
+	return err;
+}
+
 int
 port_publish(struct dev *dev, struct rocade_port **out)
 {
@@ -176,19 +200,11 @@ port_publish(struct dev *dev, struct rocade_port **out)
 		free(port);
 		return rocade_fail(ENOMEM, "no memory for a port");
 	}
-	err = port_list(port);
+	err = port_announce(port);
 	if (err != 0) {
 		free(port->device);
 		free(port);
 		return err;
-	}
-	err = watch != NULL ? -watch->opened(port) : 0;
-	if (err != 0) {
-		pthread_mutex_lock(&list_lock);
-		port_unlist(port);
-		pthread_mutex_unlock(&list_lock);
-		free(port);
-		return rocade_fail(err, "no memory for a port");
 	}
 	*out = port;
 	return 0;
@@ -390,8 +406,6 @@ device_create_unlisted(const char *name)
 
 	if (device == NULL)
 		return NULL;
-	pthread_mutex_lock(&list_lock);
-	device->index = next_index++;
-	pthread_mutex_unlock(&list_lock);
+	index_choose(device);
 	return device;
 }

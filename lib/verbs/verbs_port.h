@@ -78,9 +78,9 @@ struct verbs_device *device_create_unlisted(const char *name);
 /* What a driver learns of the ports that are opened by the functions of rocade.h. Called without
  * a lock. */
 struct port_watch {
-	/* A failure, -errno, fails the opening. */
+	/* Before the port is listed. A failure, -errno, fails the opening. */
 	int (*opened)(struct rocade_port *port);
-	/* The port has no context and cannot get one any more. */
+	/* The port has no context and cannot get one any more, or could not be listed. */
 	void (*closing)(struct rocade_port *port);
 	void (*addressed)(struct rocade_port *port); /* its addresses have changed */
 	/* Returns whether librocade-rdmacm is in the process. librdmacm keeps a context of each
