@@ -66,6 +66,11 @@ void inside_sweep(uint64_t now);
 int inside_start(uint64_t now);
 void inside_end(uint64_t now);
 
+/* ---- inside_channel.c ---- */
+
+/* From now on a child of fork() is told apart. With setup. Returns 0 or -errno. */
+int inside_fork_register(void);
+
 /* ---- inside_port.c: with setup, without lock ---- */
 
 /* Serves all open ports that are not served yet. Returns 0 or -errno. */

@@ -26,18 +26,33 @@ inside_fork_parent(void)
 	pthread_mutex_unlock(&inside.setup);
 }
 
-/* Without the copies of these descriptors, the parent is the only one that uses them. */
+/* Without the copies of these descriptors, the parent is the only one that uses them. The child
+ * opens others with these numbers. */
 static void
 inside_fork_child(void)
 {
 	struct inside_channel *channel;
 
 	inside.forked = true;
-	TAILQ_FOREACH (channel, &inside.channels, link)
+	TAILQ_FOREACH (channel, &inside.channels, link) {
 		close(channel->fd);
+		channel->fd = -1;
+	}
 	if (inside.epoll >= 0)
 		close(inside.epoll);
+	inside.epoll = -1;
 	inside_fork_parent();
+}
+
+int
+inside_fork_register(void)
+{
+	static bool registered;
+
+	if (!registered)
+		registered = pthread_atfork(inside_fork_prepare, inside_fork_parent,
+				     inside_fork_child) == 0;
+	return registered ? 0 : -ENOMEM;
 }
 
 /* ---- Channels ---- */
@@ -80,14 +95,10 @@ inside_channel_create(uint32_t *number, int *fd)
 static int
 inside_serve(void)
 {
-	static bool registered;
 	int rc = 0, state;
 
 	if (inside.forked || TAILQ_EMPTY(&inside.ports))
 		return -ENOENT;
-	if (!registered)
-		registered = pthread_atfork(inside_fork_prepare, inside_fork_parent,
-				     inside_fork_child) == 0;
 	state = inside_lock();
 	if (inside.ucm == NULL)
 		rc = inside_start(engine_clock());
@@ -181,5 +192,8 @@ rocade_rdmacm_order(bool first)
 EXPORT bool
 rocade_rdmacm_device(const char *name)
 {
+	/* In a child a lock of the parent may be held for ever. */
+	if (inside.forked)
+		return false;
 	return name != NULL ? port_is_open(name) : port_count() != 0;
 }

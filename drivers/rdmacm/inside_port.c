@@ -144,9 +144,12 @@ inside_port_find(const struct rocade_port *port)
 static int
 port_opened(struct rocade_port *port)
 {
-	struct inside_port *p = alloc_get(&alloc_plain, "rdma_cm port", sizeof(*p));
-	int rc = 0, state;
+	struct inside_port *p;
+	int rc, state;
 
+	if (inside.forked)
+		return 0;
+	p = alloc_get(&alloc_plain, "rdma_cm port", sizeof(*p));
 	if (p == NULL)
 		return -ENOMEM;
 	p->port = port;
@@ -154,7 +157,8 @@ port_opened(struct rocade_port *port)
 	state = inside_lock();
 	TAILQ_INSERT_TAIL(&inside.ports, p, link);
 	inside_unlock(state);
-	if (inside.ucm != NULL)
+	rc = inside_fork_register();
+	if (rc == 0 && inside.ucm != NULL)
 		rc = port_serve(p);
 	if (rc != 0) {
 		state = inside_lock();
@@ -173,6 +177,8 @@ port_closing(struct rocade_port *port)
 	struct inside_port *p;
 	int state;
 
+	if (inside.forked)
+		return;
 	pthread_mutex_lock(&inside.setup);
 	p = inside_port_find(port);
 	if (p->device != NULL)
@@ -198,6 +204,8 @@ port_addressed(struct rocade_port *port)
 	struct net_conf net;
 	int state;
 
+	if (inside.forked)
+		return;
 	pthread_mutex_lock(&inside.setup);
 	p = inside_port_find(port);
 	net_copy(port->dev, &net);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rocade/rdmacm.h>
 
@@ -276,4 +278,60 @@ all_close(struct rdma_event_channel *channel, struct rdma_cm_id *listener)
 	assert_int_equal(rdma_destroy_id(listener), 0);
 	rdma_destroy_event_channel(channel);
 	ports_close();
+}
+
+/* Commands of /dev/infiniband/rdma_cm, as <rdma/rdma_user_cm.h> defines them. It cannot be
+ * included together with <rdma/rdma_cma.h>. */
+enum { CREATE_ID = 0, BIND_IP = 2, LISTEN = 7 };
+
+struct command {
+	uint32_t number;
+	uint16_t in, out;
+	union {
+		struct {
+			uint64_t uid, response;
+			uint16_t ps;
+			uint8_t qp_type, reserved[5];
+		} create;
+		struct {
+			uint64_t response;
+			struct sockaddr_in6 addr;
+			uint32_t id;
+		} bind;
+		struct {
+			uint32_t id, backlog;
+		} listen;
+	};
+};
+
+static void
+command_write(int fd, const struct command *command)
+{
+	size_t len = offsetof(struct command, create) + command->in;
+
+	assert_int_equal(write(fd, command, len), len);
+}
+
+int
+raw_listener(uint16_t port)
+{
+	struct command command = {.number = CREATE_ID};
+	int fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
+	uint32_t id = 0;
+
+	assert_true(fd >= 0);
+	command.in = sizeof(command.create);
+	command.out = sizeof(id);
+	command.create.response = (uintptr_t)&id;
+	command.create.ps = RDMA_PS_TCP;
+	command_write(fd, &command);
+	command = (struct command){.number = BIND_IP, .in = sizeof(command.bind)};
+	memcpy(&command.bind.addr, addr_of("0.0.0.0", port), sizeof(command.bind.addr));
+	command.bind.id = id;
+	command_write(fd, &command);
+	command = (struct command){.number = LISTEN, .in = sizeof(command.listen)};
+	command.listen.id = id;
+	command.listen.backlog = 1;
+	command_write(fd, &command);
+	return fd;
 }

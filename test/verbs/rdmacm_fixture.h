@@ -62,4 +62,7 @@ void ends_disconnect(
 /* Destroys both, and closes the ports. */
 void all_close(struct rdma_event_channel *channel, struct rdma_cm_id *listener);
 
+/* Listens on a port of all addresses, without librdmacm. Returns the descriptor. */
+int raw_listener(uint16_t port);
+
 #endif

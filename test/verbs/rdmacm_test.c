@@ -38,6 +38,25 @@ without_a_port_there_is_no_device(void **state)
 	assert_int_equal(n, 0);
 }
 
+/* A child does not serve librdmacm, although the parent has no channel yet. */
+static void
+fork_comes_before_the_first_channel(void **state)
+{
+	int status = -1;
+	pid_t pid;
+
+	(void)state;
+	ports_open();
+	pid = fork();
+	if (pid == 0) {
+		alarm(LIMIT_MS / 1000);
+		_exit(rdma_create_event_channel() == NULL ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	ports_close();
+}
+
 static void
 connects_over_the_wire(void **state)
 {
@@ -294,63 +313,6 @@ datagram_services_are_found(void **state)
 	all_close(channel, listener);
 }
 
-/* Commands of /dev/infiniband/rdma_cm, as <rdma/rdma_user_cm.h> defines them. It cannot be
- * included together with <rdma/rdma_cma.h>. */
-enum { CREATE_ID = 0, BIND_IP = 2, LISTEN = 7 };
-
-struct command {
-	uint32_t number;
-	uint16_t in, out;
-	union {
-		struct {
-			uint64_t uid, response;
-			uint16_t ps;
-			uint8_t qp_type, reserved[5];
-		} create;
-		struct {
-			uint64_t response;
-			struct sockaddr_in6 addr;
-			uint32_t id;
-		} bind;
-		struct {
-			uint32_t id, backlog;
-		} listen;
-	};
-};
-
-static void
-command_write(int fd, const struct command *command)
-{
-	size_t len = offsetof(struct command, create) + command->in;
-
-	assert_int_equal(write(fd, command, len), len);
-}
-
-/* Listens on a port of all addresses, without librdmacm. Returns the descriptor. */
-static int
-raw_listener(uint16_t port)
-{
-	struct command command = {.number = CREATE_ID};
-	int fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
-	uint32_t id = 0;
-
-	assert_true(fd >= 0);
-	command.in = sizeof(command.create);
-	command.out = sizeof(id);
-	command.create.response = (uintptr_t)&id;
-	command.create.ps = RDMA_PS_TCP;
-	command_write(fd, &command);
-	command = (struct command){.number = BIND_IP, .in = sizeof(command.bind)};
-	memcpy(&command.bind.addr, addr_of("0.0.0.0", port), sizeof(command.bind.addr));
-	command.bind.id = id;
-	command_write(fd, &command);
-	command = (struct command){.number = LISTEN, .in = sizeof(command.listen)};
-	command.listen.id = id;
-	command.listen.backlog = 1;
-	command_write(fd, &command);
-	return fd;
-}
-
 /* A descriptor that is closed without DESTROY_ID ends its listener. */
 static void
 closed_channel_ends_its_ids(void **state)
@@ -475,6 +437,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_a_port_there_is_no_device),
+		cmocka_unit_test(fork_comes_before_the_first_channel),
 		cmocka_unit_test(connects_over_the_wire),
 		cmocka_unit_test(connects_within_a_port),
 		cmocka_unit_test(other_addresses_are_refused),
