@@ -60,7 +60,8 @@ extern struct inside inside;
 int inside_lock(void);
 /* Wakes the engines that have something to do. */
 void inside_unlock(int cancel_state);
-/* Look for channels that the program has closed, and end them. With lock. */
+/* Look for channels that the program has closed, and end them: a batch, so that a pass of an
+ * engine stays short. If there may be more, sweep_ns is now. With lock. */
 void inside_sweep(uint64_t now);
 /* Start and end. With setup and lock. */
 int inside_start(uint64_t now);

@@ -40,7 +40,8 @@ inside_rx(void *arg, const struct gsi_msg *msg, uint64_t now)
 	int state = inside_lock();
 
 	(void)arg;
-	inside_sweep(now); /* a listener whose channel is closed gets no request */
+	if (now >= inside.sweep_ns)
+		inside_sweep(now);
 	ucm_rx(inside.ucm, msg->bytes, GSI_LEN, &path, now);
 	inside_unlock(state);
 }
@@ -175,6 +176,7 @@ static void
 port_closing(struct rocade_port *port)
 {
 	struct inside_port *p;
+	uint64_t now;
 	int state;
 
 	if (inside.forked)
@@ -188,7 +190,10 @@ port_closing(struct rocade_port *port)
 		ucm_device_remove(p->device, engine_clock());
 	TAILQ_REMOVE(&inside.ports, p, link);
 	if (inside.ucm != NULL && TAILQ_EMPTY(&inside.ports)) {
-		inside_sweep(engine_clock());
+		now = engine_clock();
+		do
+			inside_sweep(now);
+		while (inside.sweep_ns == now);
 		if (TAILQ_EMPTY(&inside.channels))
 			inside_end(engine_clock());
 	}

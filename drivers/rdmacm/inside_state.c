@@ -128,14 +128,14 @@ void
 inside_sweep(uint64_t now)
 {
 	struct epoll_event events[SWEEP_BATCH];
-	int n;
+	int n = epoll_wait(inside.epoll, events, SWEEP_BATCH, 0);
 
-	do {
-		n = epoll_wait(inside.epoll, events, SWEEP_BATCH, 0);
-		for (int i = 0; i < n; i++)
-			inside_channel_end(events[i].data.ptr, now);
-	} while (n == SWEEP_BATCH);
-	inside.sweep_ns = TAILQ_EMPTY(&inside.channels) ? TIME_NEVER : now + SWEEP_NS;
+	for (int i = 0; i < n; i++)
+		inside_channel_end(events[i].data.ptr, now);
+	if (TAILQ_EMPTY(&inside.channels))
+		inside.sweep_ns = TIME_NEVER;
+	else
+		inside.sweep_ns = n == SWEEP_BATCH ? now : now + SWEEP_NS;
 }
 
 /* ---- Start and end ---- */
