@@ -142,6 +142,14 @@ signal_take(uint32_t number, int fd)
 	}
 }
 
+/* Frees the port numbers of channels that the program has closed. With lock. */
+static void
+port_numbers_free(uint64_t now)
+{
+	inside_sweep(now);
+	ucm_run(inside.ucm, now);
+}
+
 static int
 inside_command(const struct ucm_token *token, int fd, uint32_t cmd, const void *in,
 	size_t in_len, void *out, size_t *out_len)
@@ -156,6 +164,11 @@ inside_command(const struct ucm_token *token, int fd, uint32_t cmd, const void *
 			inside_sweep(now);
 		rc = ucm_command(inside.session, token->number, cmd, in, in_len, out,
 			&result, now);
+		if (rc == -EADDRINUSE) {
+			port_numbers_free(now);
+			rc = ucm_command(inside.session, token->number, cmd, in, in_len,
+				out, &result, now);
+		}
 		if (rc != -EBADF && !result.pending)
 			signal_take(token->number, fd);
 	}
