@@ -18,7 +18,7 @@ qp_read(const struct ucm_call *call, struct ucm_id *id,
 	const struct ucm_conf *conf = &call->ucm->conf;
 
 	if (id->device == NULL)
-		return -ENODEV; /* it was removed */
+		return -ENODEV; /* its address was removed */
 	if (!conf->ops.owns_qpn(call->session->owner, p->qp_num))
 		return -EINVAL;
 	if (ece->vendor_id > CM_VENDOR_ID_MAX)
@@ -50,6 +50,8 @@ ucm_do_connect(struct ucm_call *call)
 
 	if (id == NULL)
 		return -ENOENT;
+	if (id->removed)
+		return -ENODEV;
 	if (id->state != UCM_ROUTE)
 		return -EINVAL;
 	if (p->private_data_len > (ucm_id_is_ud(id) ? CMA_SIDR_PRIVATE : CMA_REQ_PRIVATE))
@@ -108,6 +110,8 @@ ucm_do_listen(struct ucm_call *call)
 
 	if (id == NULL)
 		return -ENOENT;
+	if (id->removed)
+		return -ENODEV;
 	if (id->state != UCM_IDLE && id->state != UCM_BOUND)
 		return -EINVAL;
 	if (id->state == UCM_IDLE)

@@ -42,6 +42,7 @@ id_lose_device(struct ucm_id *id, uint64_t now)
 	struct ucm_event *event;
 
 	id->device = NULL;
+	id->removed = true;
 	if (id->state == UCM_MCAST)
 		return; /* the ID that has joined gets the event */
 	ucm_request_cancel(id->channel->session->ucm, id);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "port/net_addr.h"
 #include "ucm/id.h"
 #include "ucm/queue.h"
 #include "ucm/ucm_addr.h"
@@ -38,7 +39,7 @@ ud_fill(const struct ucm_id *id, struct rdma_ucm_ud_param *p,
 	if (event->type == CM_EVENT_SIDR_REPLY) {
 		p->qp_num = event->qp.qpn;
 		p->qkey = event->qkey;
-		/* cannot fail: on_sidr_reply() has checked the address */
+		/* cannot fail: on_sidr_reply() has checked the address of the device */
 		(void)ucm_ah_fill(id, &p->ah_attr);
 	}
 	if (len != 0)
@@ -156,7 +157,7 @@ on_sidr_reply(struct ucm_id *id, const struct cm_event *event)
 {
 	if (event->status != CM_SIDR_VALID)
 		ucm_event_raise(id, UCM_EVENT_UNREACHABLE, event, event->status);
-	else if (ucm_device_of(id->channel->session->ucm, id->src.gid) == NULL)
+	else if (id->device == NULL || !net_is_ours(&id->device->conf.net, id->src.gid))
 		ucm_event_raise(id, UCM_EVENT_UNREACHABLE, event, -EADDRNOTAVAIL);
 	else
 		ucm_event_raise(id, UCM_EVENT_ESTABLISHED, event, 0);

@@ -165,6 +165,8 @@ addr_resolve_read(struct ucm_call *call, uint32_t number, const void *src, size_
 
 	if (id == NULL)
 		return -ENOENT;
+	if (id->removed)
+		return -ENODEV;
 	if (id->state != UCM_IDLE && id->state != UCM_BOUND)
 		return -EINVAL;
 	memcpy(&family, src, sizeof(family));
@@ -203,6 +205,8 @@ ucm_do_resolve_route(struct ucm_call *call)
 
 	if (id == NULL)
 		return -ENOENT;
+	if (id->removed)
+		return -ENODEV;
 	if (id->state != UCM_ADDR)
 		return -EINVAL;
 	event = ucm_event_new(id, UCM_EVENT_ROUTE_RESOLVED, 0);

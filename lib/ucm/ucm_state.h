@@ -72,6 +72,7 @@ struct ucm_id {
 	uint16_t ps;   /* port space: RDMA_PS_* */
 	uint16_t port; /* local */
 	bool has_port;
+	bool removed; /* its device was removed: it cannot move to another */
 	bool conn_ended;
 	bool reuse;
 	bool afonly; /* a wildcard covers its own family only */

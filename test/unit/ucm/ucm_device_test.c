@@ -209,6 +209,29 @@ removal_drops_unseen_requests_and_stops_later_ones(void **state)
 	assert_int_equal(connect_id(&ctx.client, routed, CLIENT_QPN, "x"), -ENODEV);
 }
 
+/* An ID whose device was removed does not move to another one. */
+static void
+removal_leaves_ids_without_a_device(void **state)
+{
+	uint32_t bound = make_id(&ctx.client, RDMA_PS_TCP);
+	uint32_t waiting = make_id(&ctx.client, RDMA_PS_TCP);
+	uint32_t resolved = make_id(&ctx.client, RDMA_PS_TCP);
+	uint32_t ud = make_routed_id(RDMA_PS_UDP);
+
+	assert_int_equal(bind_id(&ctx.client, bound, "192.0.2.1", 0), 0);
+	assert_int_equal(bind_id(&ctx.client, waiting, "192.0.2.1", 0), 0);
+	assert_int_equal(resolve_addr(&ctx.client, resolved, "192.0.2.7", 1), 0);
+	expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED);
+	ucm_device_remove(ctx.device, ctx.now);
+	for (unsigned i = 0; i < 4; i++)
+		expect_event(&ctx.client, UCM_EVENT_DEVICE_REMOVAL);
+	assert_int_equal(resolve_addr(&ctx.client, bound, "203.0.113.7", 1), -ENODEV);
+	assert_int_equal(listen_id(&ctx.client, waiting, 1), -ENODEV);
+	assert_int_equal(resolve_route(&ctx.client, resolved), -ENODEV);
+	assert_int_equal(connect_id(&ctx.client, ud, CLIENT_QPN, "x"), -ENODEV);
+	expect_no_event(&ctx.client);
+}
+
 static void
 no_device_is_an_error_of_the_address(void **state)
 {
@@ -236,6 +259,7 @@ main(void)
 		TEST(wildcard_listens_on_all_devices),
 		TEST(removal_ends_what_is_bound_to_the_device),
 		TEST(removal_drops_unseen_requests_and_stops_later_ones),
+		TEST(removal_leaves_ids_without_a_device),
 		TEST(no_device_is_an_error_of_the_address),
 	};
 
