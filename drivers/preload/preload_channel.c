@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -192,6 +193,12 @@ command_run(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr
 	return 0;
 }
 
+static void
+duplicate_close(void *arg)
+{
+	close(*(const int *)arg);
+}
+
 /* Waits on a duplicate of the descriptor if possible: another thread may close the
  * channel meanwhile, and its number may be reused. As in the kernel, the waiting thread
  * then goes on waiting (rping relies on it). */
@@ -203,8 +210,9 @@ event_get(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr *
 
 	if (own < 0)
 		return command_run(fd, token, hdr, in);
+	pthread_cleanup_push(duplicate_close, &own); /* poll() is a cancellation point */
 	rc = command_run(own, token, hdr, in);
-	close(own);
+	pthread_cleanup_pop(1);
 	return rc;
 }
 

@@ -201,12 +201,15 @@ waits_in_another_thread(void **state)
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	pthread_t thread;
+	int free_fd;
 	void *got;
 
 	(void)state;
 	ports_open();
 	channel = channel_new();
 	id = id_new(channel, RDMA_PS_TCP);
+	free_fd = dup(0);
+	assert_int_equal(close(free_fd), 0);
 	assert_int_equal(pthread_create(&thread, NULL, event_wait, channel), 0);
 	nanosleep(&pause, NULL);
 	assert_int_equal(
@@ -221,6 +224,8 @@ waits_in_another_thread(void **state)
 	assert_int_equal(pthread_cancel(thread), 0);
 	assert_int_equal(pthread_join(thread, &got), 0);
 	assert_ptr_equal(got, PTHREAD_CANCELED);
+	assert_int_equal(dup(0), free_fd); /* the thread has left no descriptor */
+	assert_int_equal(close(free_fd), 0);
 #endif
 	assert_int_equal(rdma_destroy_id(id), 0);
 	rdma_destroy_event_channel(channel);
