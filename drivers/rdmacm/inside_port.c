@@ -171,6 +171,14 @@ port_opened(struct rocade_port *port)
 	return rc;
 }
 
+/* Sends the last messages of the device: the peers need not wait for their timers. */
+static void
+port_drain(struct inside_port *p)
+{
+	for (unsigned i = 0; i < INSIDE_OUT && p->out_head != p->out_tail; i++)
+		engine_run(p->port->dev->engines[0], engine_clock());
+}
+
 /* The last port ends the server, unless the program has channels open. */
 static void
 port_closing(struct rocade_port *port)
@@ -183,11 +191,14 @@ port_closing(struct rocade_port *port)
 		return;
 	pthread_mutex_lock(&inside.setup);
 	p = inside_port_find(port);
-	if (p->device != NULL)
-		dev_gsi_clear(port->dev, GSI_USER_RDMACM);
-	state = inside_lock();
-	if (p->device != NULL)
+	if (p->device != NULL) {
+		state = inside_lock();
 		ucm_device_remove(p->device, engine_clock());
+		inside_unlock(state);
+		port_drain(p);
+		dev_gsi_clear(port->dev, GSI_USER_RDMACM);
+	}
+	state = inside_lock();
 	TAILQ_REMOVE(&inside.ports, p, link);
 	if (inside.ucm != NULL && TAILQ_EMPTY(&inside.ports)) {
 		now = engine_clock();

@@ -27,11 +27,27 @@ ports_poll(void *arg)
 {
 	(void)arg;
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
-		for (unsigned i = 0; i < 2; i++)
-			rocade_engine_poll(rocade_port_engine(ports[i], 0));
+		for (unsigned i = 0; i < 2; i++) {
+			if (ports[i] != NULL)
+				rocade_engine_poll(rocade_port_engine(ports[i], 0));
+		}
 		sched_yield();
 	}
 	return NULL;
+}
+
+static void
+poller_start(void)
+{
+	stop = false;
+	assert_int_equal(pthread_create(&poller, NULL, ports_poll, NULL), 0);
+}
+
+static void
+poller_stop(void)
+{
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	assert_int_equal(pthread_join(poller, NULL), 0);
 }
 
 void
@@ -44,17 +60,26 @@ ports_open(void)
 
 	assert_int_equal(rocade_rdmacm_check(), 0);
 	assert_int_equal(rocade_open_loop(conf, ports), 0);
-	stop = false;
-	assert_int_equal(pthread_create(&poller, NULL, ports_poll, NULL), 0);
+	poller_start();
+}
+
+void
+port_close(unsigned port)
+{
+	poller_stop();
+	assert_int_equal(rocade_close_port(ports[port]), 0);
+	ports[port] = NULL;
+	poller_start();
 }
 
 void
 ports_close(void)
 {
-	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-	assert_int_equal(pthread_join(poller, NULL), 0);
-	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(rocade_close_port(ports[i]), 0);
+	poller_stop();
+	for (unsigned i = 0; i < 2; i++) {
+		if (ports[i] != NULL)
+			assert_int_equal(rocade_close_port(ports[i]), 0);
+	}
 }
 
 uint64_t

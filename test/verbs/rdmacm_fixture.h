@@ -19,6 +19,8 @@ extern struct rocade_port *ports[2];
 /* Opens the two ports, and starts the thread. */
 void ports_open(void);
 /* Ends the thread, and closes the ports: nothing may use them any more. */
+/* Closes one of them, and polls the other. */
+void port_close(unsigned port);
 void ports_close(void);
 /* Returns a counter of a port. */
 uint64_t port_stat(unsigned port, const char *name);

@@ -3,6 +3,7 @@
  * program has channels, and a port that <rocade/cm.h> uses, too. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -103,6 +104,39 @@ contexts_outlive_their_port(void **state)
 	assert_int_equal(n, 2);
 	rdma_free_devices(devices);
 	ports_close();
+}
+
+/* The port rejects a request that the program has not seen, and the REJ still leaves. */
+static void
+closed_port_sends_its_last_messages(void **state)
+{
+	struct rdma_conn_param param = {.retry_count = 7};
+	struct rdma_event_channel *channel, *other;
+	struct rdma_cm_id *listener, *id;
+	struct pollfd p;
+	struct end a;
+
+	(void)state;
+	ports_open();
+	channel = channel_new();
+	other = channel_new();
+	p = (struct pollfd){.fd = other->fd, .events = POLLIN};
+	listener = listener_new(other, "0.0.0.0", PORT);
+	id = id_new(channel, RDMA_PS_TCP);
+	assert_int_equal(rdma_resolve_addr(id, (struct sockaddr *)addr_of(ADDR_A, 0),
+				 (struct sockaddr *)addr_of(ADDR_B, PORT), 2000),
+		0);
+	event_take(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(rdma_resolve_route(id, 2000), 0);
+	event_take(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	end_prepare(&a, id);
+	assert_int_equal(rdma_connect(id, &param), 0);
+	assert_int_equal(poll(&p, 1, LIMIT_MS), 1);
+	port_close(1);
+	event_take_status(channel, RDMA_CM_EVENT_REJECTED, 28);
+	end_free(&a);
+	rdma_destroy_event_channel(channel);
+	all_close(other, listener);
 }
 
 static void
@@ -250,6 +284,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ports_come_and_go),
 		cmocka_unit_test(contexts_outlive_their_port),
+		cmocka_unit_test(closed_port_sends_its_last_messages),
 		cmocka_unit_test(new_addresses_are_known),
 		cmocka_unit_test(shares_a_port_with_the_other_interface),
 		cmocka_unit_test(connects_from_the_other_interface),
