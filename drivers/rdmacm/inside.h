@@ -67,8 +67,6 @@ void inside_sweep(uint64_t now);
 int inside_start(uint64_t now);
 void inside_end(uint64_t now);
 
-/* ---- inside_channel.c ---- */
-
 /* From now on a child of fork() is told apart. With setup. Returns 0 or -errno. */
 int inside_fork_register(void);
 

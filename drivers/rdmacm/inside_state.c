@@ -188,3 +188,48 @@ inside_end(uint64_t now)
 	inside.session = NULL;
 	inside.sweep_ns = TIME_NEVER;
 }
+
+/* ---- fork(): the child has no ports, and channels that do nothing ---- */
+
+static void
+inside_fork_prepare(void)
+{
+	pthread_mutex_lock(&inside.setup);
+	pthread_mutex_lock(&inside.lock);
+}
+
+static void
+inside_fork_parent(void)
+{
+	pthread_mutex_unlock(&inside.lock);
+	pthread_mutex_unlock(&inside.setup);
+}
+
+/* Without the copies of these descriptors, the parent is the only one that uses them. The child
+ * opens others with these numbers. */
+static void
+inside_fork_child(void)
+{
+	struct inside_channel *channel;
+
+	inside.forked = true;
+	TAILQ_FOREACH (channel, &inside.channels, link) {
+		close(channel->fd);
+		channel->fd = -1;
+	}
+	if (inside.epoll >= 0)
+		close(inside.epoll);
+	inside.epoll = -1;
+	inside_fork_parent();
+}
+
+int
+inside_fork_register(void)
+{
+	static bool registered;
+
+	if (!registered)
+		registered = pthread_atfork(inside_fork_prepare, inside_fork_parent,
+				     inside_fork_child) == 0;
+	return registered ? 0 : -ENOMEM;
+}
