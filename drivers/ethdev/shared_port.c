@@ -445,11 +445,14 @@ shared_open(
 	ret = queues_check(conf, name, err, err_size);
 	if (ret == 0)
 		ret = sizes_check(conf, name, err, err_size);
-	if (ret == 0 && (rte_eth_macaddr_get(conf->port_id, &mac) != 0 ||
-				rte_is_zero_ether_addr(&mac)))
+	if (ret == 0 && rte_eth_macaddr_get(conf->port_id, &mac) != 0)
 		ret = ethdev_fail(err, err_size, -EIO, "%s has no MAC address", name);
 	if (ret != 0)
 		return ret;
+	if (rte_is_zero_ether_addr(&mac))
+		log_warn(
+			"%s has the MAC address 0: give it another one if it is not alone",
+			name);
 	port = struct_alloc(conf);
 	if (port == NULL)
 		return ethdev_fail(
