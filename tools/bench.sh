@@ -58,7 +58,6 @@ while [ $# -gt 0 ]; do
 done
 cd "$top" || exit 3
 
-export PYTHONDONTWRITEBYTECODE=1
 session_begin
 
 [ "$(id -u)" = 0 ] || die "needs root, for hugepages and namespaces"

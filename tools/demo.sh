@@ -65,7 +65,6 @@ while [ $# -gt 0 ]; do
 done
 cd "$top" || exit 3
 
-export PYTHONDONTWRITEBYTECODE=1
 session_begin
 
 if [ -z "$build" ]; then

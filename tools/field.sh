@@ -14,7 +14,7 @@ a pingpong with an RDMA device of the kernel where there is one. Every byte is v
 field-left.json and field-left.md, a page. They contain no host name and no address.
 
   --control HOST:PORT     address of left on the ordinary network: left listens there, right
-                          connects. Also uses the next port. Nobody authenticates this connection:
+                          connects. Also uses the next port. This connection is not authenticated:
                           use a network that you trust
   --dev PCI               PORT: the NIC under test, such as 0000:3b:00.0
   --vdev ARGUMENTS        PORT: a virtual device of DPDK instead, such as net_af_packet0,iface=eth1
@@ -64,7 +64,6 @@ while [ $# -gt 0 ]; do
 done
 cd "$top" || exit 3
 
-export PYTHONDONTWRITEBYTECODE=1
 session_begin
 kit() {
 	run python3 tools/field/field.py "${options[@]}" --out "$out" --scratch "$scratch" "$@"

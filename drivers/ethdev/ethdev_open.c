@@ -78,7 +78,6 @@ ethdev_publish(struct dev_conf *conf, const struct port *port, uint16_t port_id,
 
 	conf->cc.delay_unknown = is_virtual(port_id);
 	err = -dev_create(conf, port, &mem, &dev);
-
 	if (err != 0) {
 		port->ops->close(port->drv);
 		if (err == EINVAL)

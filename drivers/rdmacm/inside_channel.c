@@ -113,7 +113,7 @@ inside_command(const struct ucm_token *token, int fd, uint32_t cmd, const void *
 	int state = inside_lock(), rc = -ENODEV;
 	uint64_t now = engine_clock();
 
-	/* Without ucm the channel is one of a process that has forked, or a stale token. */
+	/* Without ucm the channel is one of a server that has ended with the last port. */
 	if (!inside.forked && inside.ucm != NULL) {
 		if (now >= inside.sweep_ns)
 			inside_sweep(now);
@@ -148,12 +148,12 @@ rocade_rdmacm_loaded(void)
 }
 
 EXPORT int
-rocade_rdmacm_order(bool first)
+rocade_rdmacm_order(bool reached)
 {
-	if (!first)
+	if (!reached)
 		return rocade_fail(EOPNOTSUPP,
 			"librdmacm gets open() from another library: link -lrocade-rdmacm "
-			"before it");
+			"before the library that replaces open()");
 	return link_order_check();
 }
 

@@ -5,7 +5,6 @@
 
 #include "base/base_alloc.h"
 #include "rdmacm/inside.h"
-#include "verbs/objects.h"
 
 #define OUT_BYTES (INSIDE_OUT * sizeof(struct gsi_msg))
 
@@ -85,7 +84,7 @@ port_serve(struct inside_port *p)
 		.due = &p->due};
 	struct dev *dev = p->port->dev;
 	struct ucm_device_conf conf = {.guid = dev->guid,
-		.index = (uint32_t)ibv_get_device_index(&p->port->device->ibv),
+		.index = (uint32_t)port_device_index(p->port->device),
 		.path_mtu = (uint8_t)dev->active_mtu};
 	int state, rc;
 

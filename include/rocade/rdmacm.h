@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Checks that librdmacm reaches Rocade: that the linker has kept librocade-rdmacm, and that no
- * other library comes before Rocade's. To be called once, at any time. A linker with --as-needed
+/* Checks that librdmacm reaches Rocade: that the linker has kept librocade-rdmacm, that a call of
+ * open() gets there, and that librocade comes before libibverbs. To be called once, at any time. A linker with --as-needed
  * keeps the library if the program calls this function. Returns 0, or EOPNOTSUPP: rocade_error()
  * says what is wrong. */
 int rocade_rdmacm_check(void);

@@ -70,9 +70,9 @@ struct rocade_port_conf {
 	bool no_cnp;           /* send no CNPs for packets that a switch has marked */
 	bool no_sack; /* no selective acknowledgements, and no host is asked for them */
 	/* Congestion control: "off", or "swift", also with ",target=US", ",window=PACKETS"
-	 * and ",loss=PERMILLE" behind it. NULL: "swift". The delay
-	 * target is 25 us. On virtual devices (--vdev of EAL) delays count only if a target
-	 * is set. See docs/protocol.md 17.2. */
+	 * and ",loss=PERMILLE" behind it. NULL: "swift". The delay target is 25 us. On
+	 * virtual devices (--vdev of EAL) delays count only if a target is set. See
+	 * docs/protocol.md 17.2. */
 	const char *cc;
 	/* While a context of the device is open, handle SIGSEGV and SIGBUS of engines
 	 * whose registered memory was unmapped, see docs/verbs.md. */

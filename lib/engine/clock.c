@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control path. */
-/* The clock of the process: the TSC (on arm64 the generic timer) in nanoseconds since clock_init(). Its rate is
- * measured here, once, against CLOCK_MONOTONIC_RAW, because EAL's is not known before EAL
- * is initialised. */
+/* The clock of the process: the TSC (on arm64 the generic timer) in nanoseconds since
+ * clock_init(). Its rate is measured here, once, against CLOCK_MONOTONIC_RAW, because EAL's is
+ * not known before EAL is initialised. */
 #include <pthread.h>
 #include <time.h>
 

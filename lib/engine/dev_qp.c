@@ -120,9 +120,6 @@ qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int
 		rc = path_check(&attr->path);
 		if (rc != 0)
 			return rc;
-		rc = qp_modify_check(qp, attr, mask, dev->active_mtu);
-		if (rc != 0)
-			return rc;
 		steered = !is_own_gid(dev, attr->path.dgid) &&
 			  engine_steer(dev, qp, attr, mask);
 	}

@@ -84,6 +84,9 @@ engine_steer(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mas
 	queue = connection_queue(dev, qp, attr);
 	if (queue < 0 || (unsigned)queue >= dev->engine_count)
 		return false;
+	/* A refused modification changes nothing. */
+	if (qp_modify_check(qp, attr, mask, dev->active_mtu) != 0)
+		return false;
 	if (qp->sched.engine != dev->engines[queue]) {
 		engine_detach(qp);
 		engine_attach(dev->engines[queue], qp);

@@ -12,8 +12,7 @@ void engine_attach(struct engine *e, struct qp *qp);
 void engine_detach(struct qp *qp);
 
 /*
- * To be called before a modification with IBV_QP_AV that qp_modify_check() accepts. If that
- * connects the QP, moves it to the engine whose receive queue gets its packets, if the port
+ * To be called before a modification with IBV_QP_AV. If that is valid and connects the QP, moves it to the engine whose receive queue gets its packets, if the port
  * knows which one that is and the application has not chosen an engine. After RTR a QP stays
  * where it is. Returns whether the QP is on that engine.
  */

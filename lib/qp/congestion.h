@@ -7,7 +7,7 @@
 
 #include "qp/qp.h"
 
-/* The first three and congestion_sent() are to be called only if congestion control is on. */
+/* The functions up to congestion_sent() are to be called only if congestion control is on. */
 
 /* Ends a long pause of either window. */
 void congestion_resume(struct peer *peer, uint64_t now);

@@ -59,8 +59,8 @@ flush_granted(const struct qp *qp, const struct reth *reth, unsigned select)
 }
 
 /* Global visibility needs no cache flush: caches are coherent. The fence orders the
- * earlier writes before the response: a thread that has learned of the response, and then reads, sees
- * them. */
+ * earlier writes before the response: a thread that has learned of the response, and then
+ * reads, sees them. */
 enum verdict
 resp_flush(struct qp *qp, const struct pkt_view *v)
 {

@@ -10,7 +10,8 @@
 #define BACKLOG_MAX 1024
 
 /* Returns -ENODEV if the device of the ID was removed, -EINVAL if the QP belongs to another
- * process, or for a vendor ID that no message can carry. Without ECE, as from a library of before 2020, ece is zero. */
+ * process, or for a vendor ID that no message can carry. Without ECE, as from a library of
+ * before 2020, ece is zero. */
 static int
 qp_read(const struct ucm_call *call, struct ucm_id *id,
 	const struct rdma_ucm_conn_param *p, const struct rdma_ucm_ece *ece)

@@ -141,8 +141,7 @@ ibv_get_device_index(struct ibv_device *device)
 {
 	if (!device_is_ours(device))
 		return forward(-1, ibv_get_device_index, device);
-	/* beyond the indices that a kernel assigns */
-	return 0x10000 + to_device(device)->index;
+	return port_device_index(to_device(device));
 }
 
 EXPORT __be64

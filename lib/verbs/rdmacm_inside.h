@@ -14,7 +14,7 @@ const struct ucm_backend *rocade_rdmacm_backend(void);
 bool rocade_rdmacm_device(const char *name);
 /* librocade-rdmacm is in the process. */
 void rocade_rdmacm_loaded(void);
-/* For rocade_rdmacm_check(). first: whether librdmacm gets its functions and no others. */
-int rocade_rdmacm_order(bool first);
+/* For rocade_rdmacm_check(). reached: whether a call of open() gets to librocade-rdmacm. */
+int rocade_rdmacm_order(bool reached);
 
 #endif

@@ -387,6 +387,13 @@ port_context_remove(struct rocade_port *port)
 		mr_fault_put();
 }
 
+int
+port_device_index(const struct verbs_device *device)
+{
+	/* beyond the indices that a kernel assigns */
+	return 0x10000 + device->index;
+}
+
 uint64_t
 port_device_guid(const struct verbs_device *device)
 {

@@ -118,6 +118,8 @@ struct rocade_port *port_context_add(struct verbs_device *device);
 void port_context_remove(struct rocade_port *port);
 /* Takes a context from its port, or from the device if another thread has closed the port. */
 void port_context_end(struct verbs_ctx *ctx);
+/* That of ibv_get_device_index(). */
+int port_device_index(const struct verbs_device *device);
 /* Host order. */
 uint64_t port_device_guid(const struct verbs_device *device);
 

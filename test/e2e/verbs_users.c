@@ -25,7 +25,7 @@ typedef void *channel_fn(void);
 typedef void channel_free_fn(void *channel);
 
 static void
-list_print(const char *who, list_fn *get, free_fn *put)
+list_print(const char *caller, list_fn *get, free_fn *put)
 {
 	struct ibv_device **list;
 	int n = 0, rocade = 0;
@@ -33,7 +33,7 @@ list_print(const char *who, list_fn *get, free_fn *put)
 	list = get(&n);
 	for (int i = 0; list != NULL && i < n; i++)
 		rocade += strncmp(list[i]->name, "rocade", 6) == 0;
-	printf("%s: %d of Rocade, %d others\n", who, rocade, n - rocade);
+	printf("%s: %d of Rocade, %d others\n", caller, rocade, n - rocade);
 	if (list != NULL)
 		put(list);
 }

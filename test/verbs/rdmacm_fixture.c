@@ -218,19 +218,30 @@ end_free(struct end *end)
 	assert_int_equal(rdma_destroy_id(end->id), 0);
 }
 
+struct rdma_cm_id *
+id_routed(struct rdma_event_channel *channel, enum rdma_port_space ps, const char *from,
+	const char *to, uint16_t port)
+{
+	struct rdma_cm_id *id = id_new(channel, ps);
+	struct sockaddr *source =
+		from != NULL ? (struct sockaddr *)addr_of(from, 0) : NULL;
+
+	assert_int_equal(
+		rdma_resolve_addr(id, source, (struct sockaddr *)addr_of(to, port), 2000),
+		0);
+	assert_ptr_equal(event_take(channel, RDMA_CM_EVENT_ADDR_RESOLVED), id);
+	assert_int_equal(rdma_resolve_route(id, 2000), 0);
+	assert_ptr_equal(event_take(channel, RDMA_CM_EVENT_ROUTE_RESOLVED), id);
+	return id;
+}
+
 void
 ends_connect(struct rdma_event_channel *channel, const char *from, const char *to,
 	uint16_t port, struct end *active, struct end *passive)
 {
 	struct rdma_conn_param param = {.retry_count = 7, .rnr_retry_count = 7};
-	struct rdma_cm_id *id = id_new(channel, RDMA_PS_TCP);
+	struct rdma_cm_id *id = id_routed(channel, RDMA_PS_TCP, from, to, port);
 
-	assert_int_equal(rdma_resolve_addr(id, (struct sockaddr *)addr_of(from, 0),
-				 (struct sockaddr *)addr_of(to, port), 2000),
-		0);
-	assert_ptr_equal(event_take(channel, RDMA_CM_EVENT_ADDR_RESOLVED), id);
-	assert_int_equal(rdma_resolve_route(id, 2000), 0);
-	event_take(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	end_prepare(active, id);
 	assert_int_equal(rdma_connect(id, &param), 0);
 	end_prepare(passive, event_take(channel, RDMA_CM_EVENT_CONNECT_REQUEST));

@@ -18,9 +18,9 @@ extern struct rocade_port *ports[2];
 
 /* Opens the two ports, and starts the thread. */
 void ports_open(void);
-/* Ends the thread, and closes the ports: nothing may use them any more. */
 /* Closes one of them, and polls the other. */
 void port_close(unsigned port);
+/* Ends the thread, and closes the ports: nothing may use them any more. */
 void ports_close(void);
 /* Returns a counter of a port. */
 uint64_t port_stat(unsigned port, const char *name);
@@ -37,6 +37,10 @@ struct rdma_cm_id *event_take_status(
 struct rdma_cm_id *id_new(struct rdma_event_channel *channel, enum rdma_port_space ps);
 struct rdma_cm_id *listener_new(
 	struct rdma_event_channel *channel, const char *addr, uint16_t port);
+
+/* Creates an ID and resolves its way from one address (NULL: chosen) to another. */
+struct rdma_cm_id *id_routed(struct rdma_event_channel *channel, enum rdma_port_space ps,
+	const char *from, const char *to, uint16_t port);
 
 /* Returns the errno value of rdma_bind_addr(), or 0. */
 int bind_errno(struct rdma_event_channel *channel, const char *addr, uint16_t port);

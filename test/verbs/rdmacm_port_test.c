@@ -122,13 +122,7 @@ closed_port_sends_its_last_messages(void **state)
 	other = channel_new();
 	p = (struct pollfd){.fd = other->fd, .events = POLLIN};
 	listener = listener_new(other, "0.0.0.0", PORT);
-	id = id_new(channel, RDMA_PS_TCP);
-	assert_int_equal(rdma_resolve_addr(id, (struct sockaddr *)addr_of(ADDR_A, 0),
-				 (struct sockaddr *)addr_of(ADDR_B, PORT), 2000),
-		0);
-	event_take(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
-	assert_int_equal(rdma_resolve_route(id, 2000), 0);
-	event_take(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	id = id_routed(channel, RDMA_PS_TCP, ADDR_A, ADDR_B, PORT);
 	end_prepare(&a, id);
 	assert_int_equal(rdma_connect(id, &param), 0);
 	assert_int_equal(poll(&p, 1, LIMIT_MS), 1);
@@ -197,13 +191,7 @@ shares_a_port_with_the_other_interface(void **state)
 	listener = listener_new(channel, ADDR_B, PORT);
 	ends_connect(channel, ADDR_A, ADDR_B, PORT, &a, &b);
 	ends_talk(&a, &b, "librdmacm");
-	id = id_new(channel, RDMA_PS_TCP);
-	assert_int_equal(rdma_resolve_addr(id, (struct sockaddr *)addr_of(ADDR_A, 0),
-				 (struct sockaddr *)addr_of(ADDR_B, PORT + 1), 2000),
-		0);
-	event_take(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
-	assert_int_equal(rdma_resolve_route(id, 2000), 0);
-	event_take(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	id = id_routed(channel, RDMA_PS_TCP, ADDR_A, ADDR_B, PORT + 1);
 	ends_disconnect(channel, &a, &b);
 	end_prepare(&a, id);
 	assert_int_equal(rdma_connect(id, &param), 0);

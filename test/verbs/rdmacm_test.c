@@ -128,13 +128,7 @@ other_addresses_are_refused(void **state)
 	assert_int_equal(errno, EADDRNOTAVAIL);
 	assert_int_equal(rdma_destroy_id(id), 0);
 	/* A port without a listener. */
-	id = id_new(channel, RDMA_PS_TCP);
-	assert_int_equal(
-		rdma_resolve_addr(id, NULL, (struct sockaddr *)addr_of(ADDR_B, 9), 2000),
-		0);
-	event_take(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
-	assert_int_equal(rdma_resolve_route(id, 2000), 0);
-	event_take(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	id = id_routed(channel, RDMA_PS_TCP, NULL, ADDR_B, 9);
 	end_prepare(&end, id);
 	assert_int_equal(rdma_connect(id, &param), 0);
 	event_take_status(channel, RDMA_CM_EVENT_REJECTED, 8);
@@ -286,13 +280,7 @@ datagram_services_are_found(void **state)
 	assert_int_equal(
 		rdma_bind_addr(listener, (struct sockaddr *)addr_of(ADDR_B, PORT)), 0);
 	assert_int_equal(rdma_listen(listener, 1), 0);
-	id = id_new(channel, RDMA_PS_UDP);
-	assert_int_equal(rdma_resolve_addr(id, (struct sockaddr *)addr_of(ADDR_A, 0),
-				 (struct sockaddr *)addr_of(ADDR_B, PORT), 2000),
-		0);
-	event_take(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
-	assert_int_equal(rdma_resolve_route(id, 2000), 0);
-	event_take(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	id = id_routed(channel, RDMA_PS_UDP, ADDR_A, ADDR_B, PORT);
 	assert_int_equal(rdma_create_qp(id, NULL, &attr), 0);
 	assert_int_equal(rdma_connect(id, &param), 0);
 	asked = event_take(channel, RDMA_CM_EVENT_CONNECT_REQUEST);

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The control connection between both ends: a line of JSON for each message.
 
-Nobody authenticates it. So an end takes from the other one only the fields that a schema names, of
-the types and ranges that it names. What arrives is never executed, and never part of a command."""
+The channel is not authenticated. So an end takes from the other one only the fields that a schema
+names, of the types and ranges that it names. What arrives is never executed, and never part of a
+command."""
 
 import json
 import re
@@ -193,7 +194,7 @@ def listen(host, port):
 
 
 def accept(listener, timeout_s):
-    """Returns a channel, or None if nobody has connected in time."""
+    """Returns a channel, or None if no peer has connected in time."""
     if not select.select([listener], [], [], max(timeout_s, 0))[0]:
         return None
     try:

@@ -50,6 +50,7 @@ session_interrupted() {
 }
 
 session_begin() {
+	export PYTHONDONTWRITEBYTECODE=1
 	scratch=$(mktemp -d) || die "no temporary directory"
 	# Started processes inherit this lock. It is released when the last of them has ended.
 	exec 7>"$scratch/alive" 8>&2

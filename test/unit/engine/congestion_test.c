@@ -17,13 +17,17 @@ static struct link_qp a[1], b[1];
 static const struct link_qp_conf plain = {.engine = 0, .rnr_timer = 1};
 
 static void
-init_engines(unsigned engines)
+init_link(const struct engine_link_conf *conf)
 {
-	struct engine_link_conf conf = {.engines = {engines, 1}, .cc = true};
-
-	engine_link_init(&fixture, &conf);
+	engine_link_init(&fixture, conf);
 	fixture.now = WHEEL_TURN;
 	link_qps_create(&fixture, a, b, 1, &plain);
+}
+
+static void
+init_engines(unsigned engines)
+{
+	init_link(&(struct engine_link_conf){.engines = {engines, 1}, .cc = true});
 }
 
 static void
@@ -57,17 +61,14 @@ expect_message(uint64_t wr_id)
 	link_qp_expect_message(&a[0], &b[0], wr_id);
 }
 
-/* The delay ends at the last poll that found the queue empty. */
-static void
-delay_ends_at_the_last_empty_poll(void **state)
+/* Returns the window after a message whose ACK comes 6 us after it was sent or later: the queue
+ * was empty then. The next poll is 50 us later. */
+static const struct cc *
+late_acknowledgement(void)
 {
-	struct peer *peer;
-
-	init();
 	message(0);
 	engine_link_drain(&fixture);
 	expect_message(0);
-	peer = a[0].qp->peer;
 	message(1);
 	engine_run(engine(), fixture.now);
 	engine_link_deliver(&fixture);
@@ -77,8 +78,16 @@ delay_ends_at_the_last_empty_poll(void **state)
 	fixture.now += 50 * US;
 	engine_link_deliver(&fixture);
 	engine_run(engine(), fixture.now);
-	assert_int_equal(peer->send_cc.delay_ns, 6 * US);
 	expect_message(1);
+	return &a[0].qp->peer->send_cc;
+}
+
+/* The delay ends at the last poll that found the queue empty. */
+static void
+delay_ends_at_the_last_empty_poll(void **state)
+{
+	init();
+	assert_int_equal(late_acknowledgement()->delay_ns, 6 * US);
 	fini();
 }
 
@@ -87,27 +96,12 @@ static void
 unknown_delay_counts_as_none(void **state)
 {
 	struct engine_link_conf conf = {.cc = true, .delay_unknown = true};
-	struct peer *peer;
+	const struct cc *cc;
 
-	engine_link_init(&fixture, &conf);
-	fixture.now = WHEEL_TURN;
-	link_qps_create(&fixture, a, b, 1, &plain);
-	message(0);
-	engine_link_drain(&fixture);
-	expect_message(0);
-	peer = a[0].qp->peer;
-	message(1);
-	engine_run(engine(), fixture.now);
-	engine_link_deliver(&fixture);
-	engine_run(fixture.b.dev->engines[0], fixture.now);
-	fixture.now += 6 * US;
-	engine_run(engine(), fixture.now);
-	fixture.now += 50 * US;
-	engine_link_deliver(&fixture);
-	engine_run(engine(), fixture.now);
-	assert_int_equal(peer->send_cc.delay_ns, 0);
-	assert_int_not_equal(peer->send_cc.srtt_ns, 0);
-	expect_message(1);
+	init_link(&conf);
+	cc = late_acknowledgement();
+	assert_int_equal(cc->delay_ns, 0);
+	assert_int_not_equal(cc->srtt_ns, 0);
 	fini();
 }
 

@@ -126,10 +126,7 @@ request_to_the_other_device_leaves(void **state)
 
 	make_listener(RDMA_PS_TCP);
 	assert_int_equal(COMMAND(&ctx.client, RESOLVE_IP, &cmd, NULL), 0);
-	expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED);
-	assert_int_equal(resolve_route(&ctx.client, id), 0);
-	expect_event(&ctx.client, UCM_EVENT_ROUTE_RESOLVED);
-	assert_int_equal(connect_id(&ctx.client, id, CLIENT_QPN, "x"), 0);
+	connect_resolving(&ctx.client, id, CLIENT_QPN);
 	assert_int_equal(ctx.sent_count, 1);
 	assert_int_equal(mad_attr_of(&ctx.sent), MAD_REQ);
 	assert_true(mad_get(&ctx.sent, MAD_REQ_ca_guid) == SECOND_GUID);
@@ -148,10 +145,7 @@ wildcard_listens_on_all_devices(void **state)
 			resolve_addr(&ctx.client, id,
 				i == 0 ? "192.0.2.1" : "203.0.113.1", LISTEN_PORT),
 			0);
-		expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED);
-		assert_int_equal(resolve_route(&ctx.client, id), 0);
-		expect_event(&ctx.client, UCM_EVENT_ROUTE_RESOLVED);
-		assert_int_equal(connect_id(&ctx.client, id, CLIENT_QPN + i, "x"), 0);
+		connect_resolving(&ctx.client, id, CLIENT_QPN + i);
 		id = expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST).id;
 		assert_true(guid_of(&ctx.server, id) ==
 			    (i == 0 ? ctx.device->conf.guid : SECOND_GUID));

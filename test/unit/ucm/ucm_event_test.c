@@ -41,10 +41,7 @@ remote_machine_gets_a_mad(void **state)
 	struct mad rej;
 
 	assert_int_equal(resolve_addr(&ctx.client, id, "203.0.113.9", LISTEN_PORT), 0);
-	expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED);
-	assert_int_equal(resolve_route(&ctx.client, id), 0);
-	expect_event(&ctx.client, UCM_EVENT_ROUTE_RESOLVED);
-	assert_int_equal(connect_id(&ctx.client, id, CLIENT_QPN, "x"), 0);
+	connect_resolving(&ctx.client, id, CLIENT_QPN);
 	assert_int_equal(ctx.sent_count, 1);
 	assert_int_equal(mad_attr_of(&ctx.sent), MAD_REQ);
 	assert_int_equal(mad_get(&ctx.sent, MAD_REQ_service_id),
@@ -68,10 +65,7 @@ no_answer_raises_unreachable(void **state)
 	struct rdma_ucm_event_resp event;
 
 	assert_int_equal(resolve_addr(&ctx.client, id, "203.0.113.9", LISTEN_PORT), 0);
-	expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED);
-	assert_int_equal(resolve_route(&ctx.client, id), 0);
-	expect_event(&ctx.client, UCM_EVENT_ROUTE_RESOLVED);
-	assert_int_equal(connect_id(&ctx.client, id, CLIENT_QPN, "x"), 0);
+	connect_resolving(&ctx.client, id, CLIENT_QPN);
 	for (unsigned i = 0; i < 100 && TAILQ_EMPTY(&ctx.client.channel->events); i++) {
 		ctx.now = ucm_deadline(ctx.ucm);
 		ucm_run(ctx.ucm, ctx.now);

@@ -301,3 +301,12 @@ pair_connected(void)
 	assert_int_equal(expect_event(&ctx.server, UCM_EVENT_ESTABLISHED).uid, 0x2000);
 	return pair;
 }
+
+void
+connect_resolving(struct test_process *p, uint32_t id, uint32_t qpn)
+{
+	expect_event(p, UCM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(resolve_route(p, id), 0);
+	expect_event(p, UCM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(connect_id(p, id, qpn, "x"), 0);
+}

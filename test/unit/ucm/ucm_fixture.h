@@ -67,6 +67,8 @@ int bind_id(struct test_process *p, uint32_t id, const char *text, uint16_t port
 int listen_id(struct test_process *p, uint32_t id, uint32_t backlog);
 int resolve_addr(struct test_process *p, uint32_t id, const char *text, uint16_t port);
 int resolve_route(struct test_process *p, uint32_t id);
+/* Resolves the route of an ID whose address is being resolved, and connects it. */
+void connect_resolving(struct test_process *p, uint32_t id, uint32_t qpn);
 int connect_id(struct test_process *p, uint32_t id, uint32_t qpn, const char *private);
 /* qpn 0: without connection parameters. */
 int accept_id(struct test_process *p, uint32_t id, uint64_t uid, uint32_t qpn);
