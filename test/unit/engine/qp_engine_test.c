@@ -200,6 +200,7 @@ reset_qp_moves_again(void **state)
 static void
 refused_modification_leaves_a_usable_qp(void **state)
 {
+	const struct engine *before;
 	struct qp_attr attr;
 	struct cqe cqe;
 
@@ -213,9 +214,13 @@ refused_modification_leaves_a_usable_qp(void **state)
 					 IBV_QP_ACCESS_FLAGS),
 		0);
 	attr.state = IBV_QPS_RTR;
-	assert_int_not_equal(
-		dev_qp_modify(fixture.a.dev, a[0].qp, &attr, IBV_QP_STATE | IBV_QP_AV),
-		0);
+	before = a[0].qp->sched.engine;
+	for (attr.dest_qpn = 1; attr.dest_qpn < 16; attr.dest_qpn++) {
+		assert_int_not_equal(dev_qp_modify(fixture.a.dev, a[0].qp, &attr,
+					     IBV_QP_STATE | IBV_QP_AV),
+			0);
+		assert_ptr_equal(a[0].qp->sched.engine, before);
+	}
 	assert_int_equal(a[0].qp->state, IBV_QPS_INIT);
 	assert_int_equal(counts_of(fixture.a.dev).steered, QPS);
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
