@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The two kinds of processes in which this folder's files work: a client of the daemon
- * (librocade-verbs), and a program that embeds Rocade (librocade-rdmacm: ROCADE_INSIDE). */
+ * (librocade-verbs: served_client.c), and a program that embeds Rocade (librocade-rdmacm:
+ * served_inside.c). */
 #ifndef ROCADE_PRELOAD_SERVED_H
 #define ROCADE_PRELOAD_SERVED_H
 

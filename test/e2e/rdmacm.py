@@ -15,7 +15,7 @@ import time
 from collections import namedtuple
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
-from daemon import Daemon, wait_for_port  # noqa: E402
+from daemon import Daemon, rping_status, wait_for_port  # noqa: E402
 from process import until  # noqa: E402
 from tap import case, run  # noqa: E402
 
@@ -92,7 +92,7 @@ def pair(daemon, row_):
     wait_ready(daemon, row_, server)
     status, text = daemon.start(*row_.client).finish(TIMEOUT_S)
     served, said = server.finish(TIMEOUT_S) if row_.ends else (0, server.kill())
-    return served, status, "server: %s\nclient: %s" % (said[-2000:], text[-2000:])
+    return rping_status(served, said), rping_status(status, text), "server: %s\nclient: %s" % (said[-2000:], text[-2000:])
 
 
 def row_case(daemon, row_):

@@ -3,7 +3,7 @@
 Each end is the server once."""
 
 from bench import ADDRESSES, BRIDGE, GUEST, ROCADE, ROCADE6
-from daemon import Daemon, wait_for_port
+from daemon import Daemon, rping_status, wait_for_port
 from guest import LISTENS
 from tap import case
 
@@ -83,7 +83,8 @@ def connected(the_bench, daemon, version):
             before = daemon.moved()
             (code, local), (status, remote) = connect(the_bench.guest, daemon, version, *ends)
             case("%s, IPv%d: %s is the server" % (program, version, name),
-                 code == 0 and status == 0 and daemon.moved() > before + 1000,
+                 rping_status(code, local) == 0 and rping_status(status, remote) == 0 and
+                 daemon.moved() > before + 1000,
                  "%s, %s\n%s\n%s" % (code, status, local, remote))
 
 

@@ -18,11 +18,12 @@ WORST = 10
 
 
 def gcovr(source, build, out, folders):
+    # One thread (no -j): after an error in one thread, the others of gcovr 5.2 wait for ever.
     report = os.path.join(out, "coverage.json")
     filters = ["--filter=%s/" % os.path.join(os.path.realpath(source), f) for f in folders]
     subprocess.run(
         ["gcovr", "--root", source, "--object-directory", build, *filters, "--json-summary",
-         report, "--txt", os.path.join(out, "coverage.txt"), "-j", str(os.cpu_count()), build],
+         report, "--txt", os.path.join(out, "coverage.txt"), build],
         check=True, stdout=sys.stderr)
     with open(report, encoding="utf-8") as file:
         return json.load(file)

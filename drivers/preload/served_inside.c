@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <string.h>
-
-#include "preload/served.h"
-
-#ifdef ROCADE_INSIDE
+/* served.h in librocade-rdmacm: the devices of the program that embeds Rocade. */
 #include <dlfcn.h>
 #include <fcntl.h>
 
 #include <rocade/rdmacm.h>
 
+#include "preload/served.h"
 #include "verbs/export.h"
 #include "verbs/rdmacm_inside.h"
 
@@ -56,27 +53,3 @@ rocade_rdmacm_check(void)
 		(void)first(check_path, O_RDONLY);
 	return rocade_rdmacm_order(reached);
 }
-#else
-#include "verbs/device_source.h"
-
-bool
-served_device(const char *name)
-{
-	const char *own = device_source_name();
-
-	return own != NULL && (name == NULL || strcmp(name, own) == 0);
-}
-
-const struct ucm_backend *
-served_backend(void)
-{
-	return ucm_backend_get();
-}
-
-bool
-served_check(const char *path)
-{
-	(void)path;
-	return false;
-}
-#endif
