@@ -40,14 +40,15 @@ engine_ready(struct engine *e, struct qp *qp)
 	TAILQ_INSERT_TAIL(&e->ready, qp, sched.ready_link);
 }
 
-/* Puts the QP on the ready list if it has something to send. Leaves its timer alone. */
-static void
-ready_or_block(struct engine *e, struct qp *qp)
+void
+engine_schedule_untimed(struct engine *e, struct qp *qp)
 {
-	/* Flushing needs no MAC. */
-	if (unlikely(qp->sched.on_unresolved && qp->state == IBV_QPS_ERR))
-		engine_unready(e, qp);
-	if (qp->sched.on_ready || !qp_wants_tx(qp))
+	if (qp->sched.on_ready) {
+		if (likely(!qp->sched.on_unresolved || qp->state != IBV_QPS_ERR))
+			return;
+		engine_unready(e, qp); /* flushing needs no MAC */
+	}
+	if (!qp_wants_tx(qp))
 		return;
 	if (qp_window_blocked(qp) || qp_must_queue(qp))
 		peer_block(&e->peers, qp, qp_next_window(qp));
@@ -59,14 +60,7 @@ void
 engine_schedule(struct engine *e, struct qp *qp)
 {
 	engine_timer_set(e, qp);
-	ready_or_block(e, qp);
-}
-
-void
-engine_schedule_responder(struct engine *e, struct qp *qp)
-{
-	if (qp_has_response_pending(qp))
-		ready_or_block(e, qp);
+	engine_schedule_untimed(e, qp);
 }
 
 void
@@ -96,7 +90,7 @@ doorbell_schedule(struct engine *e, struct qp *qp)
 		    TAILQ_EMPTY(&e->peers.blocked)))
 		engine_ready(e, qp);
 	else
-		ready_or_block(e, qp);
+		engine_schedule_untimed(e, qp);
 }
 
 /* The thread that rang has seen the engine that the QP had before it moved. */

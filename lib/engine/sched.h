@@ -13,8 +13,17 @@
 /* Sets the QP's timer. If the QP has something to send, puts it on the ready list, or
  * blocks it on the peer window. */
 void engine_schedule(struct engine *e, struct qp *qp);
-/* As engine_schedule(), for a QP that has only received a request: its timer stays. */
-void engine_schedule_responder(struct engine *e, struct qp *qp);
+/* As engine_schedule(), but leaves the timer alone. */
+void engine_schedule_untimed(struct engine *e, struct qp *qp);
+/* For a QP that has only received a request. Most packets of a burst find it on the ready list,
+ * or need no response. */
+static inline void
+engine_schedule_responder(struct engine *e, struct qp *qp)
+{
+	if (qp_has_response_pending(qp) &&
+		(!qp->sched.on_ready || qp->sched.on_unresolved))
+		engine_schedule_untimed(e, qp);
+}
 void engine_timer_set(struct engine *e, struct qp *qp);
 /* Puts the QP on the ready list, unless it is on that or on the unresolved list. */
 void engine_ready(struct engine *e, struct qp *qp);

@@ -425,7 +425,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	uint32_t reading = req->reading;
-	unsigned built = 0, first = 0, copies = 0, last;
+	unsigned built = 0, first = 0, copies = 0, last, ask_at;
 	struct tlp_burst burst;
 	bool more, reads;
 	enum verdict verdict = VERDICT_GO;
@@ -447,18 +447,23 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		congestion_begin(qp->peer, now);
 	last = RTE_MIN(n, built + window_left(qp));
 	reads = req->reads != 0 || (qp->peer != NULL && peer_full(&qp->peer->read));
+	if (reads)
+		last = n;
+	ask_at = burst.cc && congestion_wants_ack(qp) ? first : last - 1;
 	/* `last` counts packets of SENDs and WRITEs of one PSN each. Once READs are under
 	 * way, or cannot be, each packet is checked. */
-	while (more && built < n &&
-		((likely(!reads) && built < last) || next_allowed(qp))) {
+	while (more &&
+		((likely(!reads) && built < last) || (built < n && next_allowed(qp)))) {
+		bool ask = false;
+
 		if (req->next_idx == req->started_idx)
 			verdict = req_start(qp);
 		more = verdict == VERDICT_GO && !is_tail(qp);
-		if (verdict == VERDICT_GO &&
-			!req_build(qp, &pkts[built],
-				built + 1 == last || built + 1 == n || !more ||
-					(burst.cc && built == first &&
-						congestion_wants_ack(qp))))
+		if (unlikely(built == ask_at) && verdict == VERDICT_GO) {
+			ask = true;
+			ask_at = last - 1;
+		}
+		if (verdict == VERDICT_GO && !req_build(qp, &pkts[built], ask || !more))
 			verdict = FAULT_SEND_SGE;
 		if (unlikely(verdict != VERDICT_GO)) {
 			if (built != first && qp_reliable(qp))
@@ -475,12 +480,14 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		/* is_tail() does not cover a READ, whose one packet takes many PSNs. */
 		if (unlikely(req->reads != 0)) {
 			reads = true;
+			last = n;
+			ask_at = n - 1;
 			more = has_request(qp, req->next_idx);
 		}
 	}
 	/* A fence, max_rd_atomic or the window stops the next request. That was not known
 	 * when the last packet was built, so it may lack AckReq. */
-	if (unlikely(reads) && built != first && built != last && built < n &&
+	if (unlikely(reads) && built != first && built < n &&
 		has_request(qp, req->next_idx) && qp_reliable(qp))
 		rebuild_with_ackreq(qp, &pkts[built - 1]);
 	if (built != 0 && qp_reliable(qp))
