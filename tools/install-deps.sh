@@ -20,7 +20,7 @@ EOF
 }
 
 build='gcc libc6-dev meson ninja-build pkg-config dpdk libdpdk-dev libibverbs-dev libisal-dev
-libjansson-dev librdmacm-dev libseccomp-dev python3 iproute2 iputils-ping'
+libjansson-dev librdmacm-dev libseccomp-dev zlib1g-dev python3 iproute2 iputils-ping'
 tests='busybox-static clang clang-format dpdk-dev gcc-aarch64-linux-gnu gcovr ibverbs-utils kmod
 libbpf-dev libclang-rt-dev libcmocka-dev libfabric-bin libopenmpi-dev librdmacm1
 libsystemd-dev mandoc openmpi-bin perftest python3-scapy qemu-system-x86 qemu-user qperf

@@ -63,7 +63,7 @@ is_channel_path(const char *path)
 static int
 open_channel(const char *path, int flags)
 {
-	if (served_check(path)) {
+	if (served_by.check(path)) {
 		errno = ENOENT;
 		return -1;
 	}

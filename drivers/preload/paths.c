@@ -104,7 +104,7 @@ path_below(const char *path, const char *prefix)
 		return NULL;
 	memcpy(name, path, len);
 	name[len] = '\0';
-	return served_device(name) ? path + len : NULL;
+	return served_by.device(name) ? path + len : NULL;
 }
 
 /* Looks for a path of RDMA-CM, which all devices share. */
@@ -113,9 +113,9 @@ cm_path_serve(const char *path, struct path_served *out)
 {
 	if (strcmp(path, NODES "rdma_cm") == 0) {
 		out->path = "/dev/null";
-		return served_device(NULL);
+		return served_by.device(NULL);
 	}
-	return strcmp(path, CM_ABI) == 0 && served_device(NULL) &&
+	return strcmp(path, CM_ABI) == 0 && served_by.device(NULL) &&
 	       text_file_create("4\n", out);
 }
 

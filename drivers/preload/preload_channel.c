@@ -109,7 +109,7 @@ channel_dup(int from, int to)
 int
 channel_open(int flags)
 {
-	const struct ucm_backend *backend = served_backend();
+	const struct ucm_backend *backend = served_by.backend();
 	struct ucm_token token;
 	int fd = -1, rc;
 
@@ -171,7 +171,7 @@ static int
 command_run(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr *hdr,
 	const void *in)
 {
-	const struct ucm_backend *backend = served_backend();
+	const struct ucm_backend *backend = served_by.backend();
 	uint64_t bytes[UCM_MAX / sizeof(uint64_t)] = {0}, out[RTE_DIM(bytes)];
 	const struct command *command = &commands[hdr->cmd];
 	size_t len = RTE_MIN((size_t)hdr->in, sizeof(bytes)), out_len = 0;

@@ -9,12 +9,16 @@
 
 #include "ucm/backend.h"
 
-/* Returns whether Rocade has a device with this name. NULL: whether it has any. */
-bool served_device(const char *name);
-/* Returns the server of RDMA-CM; NULL: there is none. */
-const struct ucm_backend *served_backend(void);
-/* Returns whether this is the path of rocade_rdmacm_check(), which asks whether a call of open()
- * gets here. */
-bool served_check(const char *path);
+struct served {
+	/* Returns whether Rocade has a device with this name. NULL: whether it has any. */
+	bool (*device)(const char *name);
+	/* Returns the server of RDMA-CM; NULL: there is none. */
+	const struct ucm_backend *(*backend)(void);
+	/* Returns whether this is the path of rocade_rdmacm_check(), which asks whether a call
+	 * of open() gets here. */
+	bool (*check)(const char *path);
+};
+
+extern const struct served served_by;
 
 #endif

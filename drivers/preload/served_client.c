@@ -5,23 +5,29 @@
 #include "preload/served.h"
 #include "verbs/device_source.h"
 
-bool
-served_device(const char *name)
+static bool
+client_has_device(const char *name)
 {
 	const char *own = device_source_name();
 
 	return own != NULL && (name == NULL || strcmp(name, own) == 0);
 }
 
-const struct ucm_backend *
-served_backend(void)
+static const struct ucm_backend *
+client_cm_backend(void)
 {
 	return ucm_backend_get();
 }
 
-bool
-served_check(const char *path)
+static bool
+client_is_check(const char *path)
 {
 	(void)path;
 	return false;
 }
+
+const struct served served_by = {
+	.device = client_has_device,
+	.backend = client_cm_backend,
+	.check = client_is_check,
+};

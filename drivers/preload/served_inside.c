@@ -9,14 +9,14 @@
 #include "verbs/export.h"
 #include "verbs/rdmacm_inside.h"
 
-bool
-served_device(const char *name)
+static bool
+inside_has_device(const char *name)
 {
 	return rocade_rdmacm_device(name);
 }
 
-const struct ucm_backend *
-served_backend(void)
+static const struct ucm_backend *
+inside_cm_backend(void)
 {
 	return rocade_rdmacm_backend();
 }
@@ -27,12 +27,12 @@ loaded_report(void)
 	rocade_rdmacm_loaded();
 }
 
-/* No file has this name. The address of the text is what served_check() looks for. */
+/* No file has this name. The address of the text is what inside_is_check() looks for. */
 static const char check_path[] = "/dev/infiniband/rocade-check";
 static __thread bool reached;
 
-bool
-served_check(const char *path)
+static bool
+inside_is_check(const char *path)
 {
 	if (path != check_path)
 		return false;
@@ -53,3 +53,9 @@ rocade_rdmacm_check(void)
 		(void)first(check_path, O_RDONLY);
 	return rocade_rdmacm_order(reached);
 }
+
+const struct served served_by = {
+	.device = inside_has_device,
+	.backend = inside_cm_backend,
+	.check = inside_is_check,
+};

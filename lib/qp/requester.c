@@ -445,10 +445,8 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	more = has_request(qp, req->next_idx);
 	if (burst.cc && more)
 		congestion_begin(qp->peer, now);
-	last = RTE_MIN(n, built + window_left(qp));
 	reads = req->reads != 0 || (qp->peer != NULL && peer_full(&qp->peer->read));
-	if (reads)
-		last = n;
+	last = reads ? n : RTE_MIN(n, built + window_left(qp));
 	ask_at = burst.cc && congestion_wants_ack(qp) ? first : last - 1;
 	/* `last` counts packets of SENDs and WRITEs of one PSN each. Once READs are under
 	 * way, or cannot be, each packet is checked. */
@@ -480,7 +478,6 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		/* is_tail() does not cover a READ, whose one packet takes many PSNs. */
 		if (unlikely(req->reads != 0)) {
 			reads = true;
-			last = n;
 			ask_at = n - 1;
 			more = has_request(qp, req->next_idx);
 		}

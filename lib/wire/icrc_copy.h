@@ -7,12 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <isa-l/crc.h>
+#include "wire/crc_choice.h"
 
 static inline uint32_t
 icrc_update(uint32_t crc, const void *data, size_t len)
 {
-	return crc32_gzip_refl(crc, (const unsigned char *)data, len);
+	return crc_in_use(crc, (const unsigned char *)data, len);
 }
 
 /* The ICRC of a frame that is being built: crc covers everything before from. */

@@ -21,7 +21,7 @@ import tempfile
 
 # The build needs these. apt-get adds their dependencies.
 PACKAGES = ["libc6-dev", "libcmocka-dev", "libdpdk-dev", "libibverbs-dev", "libisal-dev",
-            "libjansson-dev", "librdmacm-dev", "libseccomp-dev"]
+            "libjansson-dev", "librdmacm-dev", "libseccomp-dev", "zlib1g-dev"]
 TOOLS = {"aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu", "qemu-aarch64": "qemu-user",
          "apt-get": "apt", "dpkg-deb": "dpkg"}
 

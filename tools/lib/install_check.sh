@@ -67,7 +67,7 @@ export PKG_CONFIG_PATH="$prefix/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PAT
 consumer "a program builds with pkg-config and runs" $(pkg-config --cflags --libs "$pc")
 # shellcheck disable=SC2046
 consumer "and with the static library" $(pkg-config --cflags "$pc") \
-	"$prefix/lib/librocade.a" $(pkg-config --libs libdpdk libisal libibverbs)
+	"$prefix/lib/librocade.a" $(pkg-config --libs libdpdk libisal zlib libibverbs)
 # shellcheck disable=SC2046
 consumer "and with rocade-static" $(pkg-config --cflags rocade-static) \
 	$(pkg-config --static --libs rocade-static libdpdk)

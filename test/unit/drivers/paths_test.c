@@ -15,11 +15,13 @@
 
 #include <cmocka.h>
 
-bool
-served_device(const char *name)
+static bool
+has_device(const char *name)
 {
 	return name == NULL || strcmp(name, "rocade0") == 0;
 }
+
+const struct served served_by = {.device = has_device};
 
 /* Returns the lowest free descriptor. */
 static int

@@ -70,11 +70,7 @@ backend_command(const struct ucm_token *token, int fd, uint32_t cmd, const void 
 	return server.rc;
 }
 
-const struct ucm_backend *
-served_backend(void)
-{
-	return ucm_backend_get();
-}
+const struct served served_by = {.backend = ucm_backend_get};
 
 static const struct ucm_backend backend = {backend_open, backend_command};
 

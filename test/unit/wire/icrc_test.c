@@ -25,6 +25,38 @@ crc_in_one_and_two_pieces(void **state)
 	assert_int_equal(~icrc_update(0, ones, 8), 0xDEBB20E3);
 }
 
+static void
+isal_and_zlib_agree(void **state)
+{
+	uint8_t bytes[4096 + 7];
+	crc_fn *isal = crc_named("isal"), *zlib = crc_named("zlib");
+	uint64_t seed_state = 1;
+
+	assert_true(isal != NULL && zlib != NULL && isal != zlib);
+	assert_true(crc_in_use == isal || crc_in_use == zlib);
+	assert_null(crc_named(""));
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)rand_next(&seed_state);
+	for (size_t len = 0; len <= 4096; len += 1 + len / 8)
+		for (size_t at = 0; at < 8; at++) {
+			uint32_t seed = (uint32_t)(len * 2654435761u);
+
+			assert_int_equal(
+				isal(seed, bytes + at, len), zlib(seed, bytes + at, len));
+		}
+}
+
+static void
+zlib_is_used_if_much_faster(void **state)
+{
+	assert_false(crc_zlib_is_faster(300, 1300));
+	assert_false(crc_zlib_is_faster(1000, 1000));
+	assert_false(crc_zlib_is_faster(1000, 750));
+	assert_true(crc_zlib_is_faster(1000, 749));
+	assert_true(crc_zlib_is_faster(10000, 1300));
+	assert_false(crc_zlib_is_faster(0, 0));
+}
+
 /* Computed from the UDP length on, as frame_end() does. */
 static uint32_t
 behind_path(uint32_t crc, const uint8_t *udp, size_t payload_len)
@@ -169,6 +201,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(crc_in_one_and_two_pieces),
+		cmocka_unit_test(isal_and_zlib_agree),
+		cmocka_unit_test(zlib_is_used_if_much_faster),
 		cmocka_unit_test(vectors_by_parts),
 		cmocka_unit_test(reference_agrees),
 		cmocka_unit_test(icrc_covers_unmasked_bits),
