@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """rocade-testpmd over net_bonding, active-backup. Its members are two net_virtio_user ports. The
-other end of each is a process of its own, dpdk-testpmd, which passes frames between net_vhost and
-an interface of a bridge. Under traffic the process of the active member is killed: the other member
-takes over, and every message arrives, verified.
+other end of each is a process of its own (lib/bond.py), joined to a bridge. Under traffic the
+process of the active member is killed: the other member takes over, and every message arrives,
+verified.
 
     rocade-testpmd, bond --- net_virtio_user --- dpdk-testpmd --- leg0 --+
                          `-- net_virtio_user --- dpdk-testpmd --- leg1 --+-- bridge -- rocade-testpmd
@@ -11,59 +11,22 @@ takes over, and every message arrives, verified.
 
 import os
 import re
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import ports  # noqa: E402
-from process import Process, until  # noqa: E402
+from bond import PORT, Leg, bond_eal, plugged  # noqa: E402
+from process import until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
-from testpmd import (SCRATCH, Testpmd, add_space, eal, ip, is_root, verified)  # noqa: E402
+from testpmd import Testpmd, add_space, eal, ip, is_root, verified  # noqa: E402
 
 V4 = ["192.0.2.1", "192.0.2.2"]
-MACS = ["02:00:00:00:0b:00", "02:00:00:00:0b:01"]
 ROW = ports.Row("net_bonding")
 
 
-def member_word():
-    """DPDK 23.11 has renamed the members of a bond."""
-    version = subprocess.run(["pkg-config", "--modversion", "libdpdk"], capture_output=True,
-                             text=True, check=True).stdout
-    return "slave" if [int(n) for n in version.split(".")[:2]] < [23, 11] else "member"
-
-
-def plugged(space, name):
-    """Adds an interface whose other end is in the bridge."""
-    ip("-n", space, "link", "add", name, "type", "veth", "peer", "name", name + "b")
-    ip("-n", space, "link", "set", name + "b", "master", "br0", "up")
-    ip("-n", space, "link", "set", name, "up")
-
-
-class Leg(Process):
-    """A process between a vhost-user socket and an interface of the bridge."""
-
-    def __init__(self, space, number):
-        self.interface = "leg%d" % number
-        self.socket = os.path.join(SCRATCH, "%s-%s" % (space, self.interface))
-        command = eal(1, "net_vhost0,iface=" + self.socket,
-                      "net_af_packet0,iface=" + self.interface, memory_mb=128)
-        cores = command.index("--lcores") + 1
-        command[cores] = "0@{0},1@{0}".format(command[cores].split("@")[1])
-        super().__init__(["ip", "netns", "exec", space, "dpdk-testpmd"] + command + [
-            "--file-prefix", self.interface, "--single-file-segments", "--", "--total-num-mbufs",
-            "8192", "--auto-start", "--forward-mode", "io"], feed=True)
-        self.expect("Press enter|io packet forwarding", 30)
-
-
 def bond(space, legs, *options):
-    word = member_word()
-    members = ["net_virtio_user%d,path=%s,mac=%s" % (number, leg.socket, MACS[number])
-               for number, leg in enumerate(legs)]
-    program = Testpmd(
-        ["--port", "2", "--addr", V4[0] + "/24", "--peer", V4[1]] + list(options),
-        eal(0, *members, "net_bonding0,mode=1,{0}=net_virtio_user0,{0}=net_virtio_user1,"
-            "primary=net_virtio_user0".format(word), memory_mb=256) + ["--single-file-segments"],
-        space=space)
+    program = Testpmd(["--port", str(PORT), "--addr", V4[0] + "/24", "--peer", V4[1]] +
+                      list(options), bond_eal(legs), space=space)
     program.expect(r"^port 2: \w+, \d+ QPs", 20)
     return program
 

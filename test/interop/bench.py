@@ -2,7 +2,9 @@
 """Linux's rdma_rxe in a virtual machine and Rocade's programs, on one bridge in this network
 namespace.
 
-    guest (eth0, rxe0) -- tap -- bridge -- veth -- net_af_packet or net_af_xdp, Rocade
+    guest (eth0, rxe0) -- tap -- bridge -- veth -- net_af_packet, Rocade
+
+wires.py has the other drivers that Rocade's end may use.
 
 The bridge has an address of its own, for the TCP connections between the two ends."""
 
@@ -12,8 +14,10 @@ import shlex
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "e2e", "lib"))
+import wires  # noqa: E402
+from daemon import wait_for_port  # noqa: E402
 from process import Process  # noqa: E402
-from testpmd import BUILD, SCRATCH, SOURCE, eal, ip  # noqa: E402
+from testpmd import BUILD, SCRATCH, SOURCE, ip  # noqa: E402
 from tap import case, run  # noqa: E402
 from guest import Guest, missing  # noqa: E402
 from kernel import Missing, kernel  # noqa: E402
@@ -25,6 +29,7 @@ BRIDGE, ROCADE, GUEST = "192.0.2.9", "192.0.2.1", "192.0.2.2"
 ROCADE6, GUEST6 = "2001:db8::1", "2001:db8::2"
 ADDRESSES = {4: (ROCADE, GUEST), 6: (ROCADE6, GUEST6)}
 IPV6_LEAST = 1280
+MATRIX_PORT = 18600  # TCP
 INSIDE = "ROCADE_INTEROP_INSIDE"
 
 
@@ -89,14 +94,13 @@ class Bench:
         _write("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "0")
         ip("addr", "add", "2001:db8:1::9/128", "dev", "lo")
         ip("link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
-        ip("link", "set", "br0", "mtu", "9000", "up")
+        # An address of its own: otherwise it changes with the ports, and the guest knows the old one.
+        ip("link", "set", "br0", "address", "02:00:00:00:00:09", "mtu", "9000", "up")
         ip("addr", "add", BRIDGE + "/24", "dev", "br0")
         ip("tuntap", "add", "guest0", "mode", "tap")
         # A long queue: the guest is slower than Rocade's bursts.
         ip("link", "set", "guest0", "mtu", "9000", "txqueuelen", "10000", "master", "br0", "up")
-        ip("link", "add", "ours0", "type", "veth", "peer", "name", "cable0")
-        ip("link", "set", "cable0", "master", "br0", "up")
-        ip("link", "set", "ours0", "up")
+        wires.add_cable()
         self.mtu = 1500
         self.driver = "net_af_packet"
         self.guest = self.boot()
@@ -106,13 +110,14 @@ class Bench:
                      [MATRIX_SYSTEM], [GUEST + "/24", GUEST6 + "/64"])
 
     def set_mtu(self, mtu):
-        """Sets the MTU of the interfaces. The guest's path MTU follows."""
-        for name in ("ours0", "cable0"):  # Rocade's driver may have changed it
-            ip("link", "set", name, "mtu", str(mtu))
+        """Sets the MTU of the guest's interface, which its path MTU follows, and of Rocade's port."""
         self.mtu = mtu
         self.guest.run("ip link set eth0 mtu %d" % mtu)
         if mtu >= IPV6_LEAST:  # with a smaller MTU the kernel removes the IPv6 address
             self.guest.run("ip addr add %s/64 dev eth0 2>/dev/null" % GUEST6)
+
+    def wire(self):
+        return wires.OF[self.driver](self.mtu)
 
     def gid_index(self, version):
         """Returns the GID index of the guest's address."""
@@ -121,27 +126,26 @@ class Bench:
         return int(text.split(":")[0])
 
     def eal(self):
-        if self.driver == "net_af_xdp":
-            return eal(0, "net_af_xdp0,iface=ours0", memory_mb=256)
-        size = next(size for size in (2048, 2560, 5120) if self.mtu < size - 128)
-        return eal(0, "net_af_packet0,iface=ours0,qpairs=1,framecnt=1024,blocksz=%d,framesz=%d" %
-                   (4096 if size == 2048 else 20480, size), memory_mb=256)
+        """Returns the EAL options of a program that is run without join(): net_af_packet's."""
+        return self.wire().eal()
 
     def matrix(self, version, options=(), device=(), timeout_s=300):
         """Runs the conformance matrix at both ends. Returns the exit statuses of guest and Rocade,
         and the lines of Rocade and guest."""
         options = list(options)
-        command = [MATRIX, "--listen", BRIDGE, "--gid-index", "0" if version == 4 else "1"] + \
-            options + ["--"] + self.eal() + list(device) + [
-                "addr=%s/24,%s/64" % (ROCADE, ROCADE6), "mtu=%d" % self.mtu]
         remote = [os.path.basename(MATRIX_SYSTEM), "--connect", BRIDGE, "--gid-index",
                   str(self.gid_index(version))] + options
-        local = Process(command)
-        status, text = self.guest.run(
-            "timeout %d %s" % (timeout_s, " ".join(map(shlex.quote, remote))), timeout_s + 20)
-        if status is None:
-            text += "\n# the guest is silent:\n" + self.guest.state()
-        local_status, said = local.finish(30)
+        with self.wire() as wire:
+            local = Process([MATRIX, "--listen", BRIDGE, "--gid-index", "0" if version == 4 else "1",
+                             *options, "--", *wire.eal(), *wire.device(), *device,
+                             "addr=%s/24,%s/64" % (ROCADE, ROCADE6)])
+            wait_for_port(MATRIX_PORT, local, 30)
+            wire.join(local)
+            status, text = self.guest.run(
+                "timeout %d %s" % (timeout_s, " ".join(map(shlex.quote, remote))), timeout_s + 20)
+            if status is None:
+                text += "\n# the guest is silent:\n" + self.guest.state()
+            local_status, said = local.finish(30)
         return (status, local_status), said.splitlines(), text.splitlines()
 
 

@@ -3,9 +3,10 @@
 """rxe.py [WORD]...: interoperability with Linux's rdma_rxe. Runs the conformance matrix
 (test/matrix): every service and opcode that rdma_rxe has, requested by either end, over IPv4 and
 IPv6, path MTU 1024 and 4096, data verified, and requests that must fail with their status. Then
-runs unchanged programs, and RDMA-CM. Rocade's port is net_af_packet; RC also runs over net_af_xdp.
+runs unchanged programs, and RDMA-CM. Rocade's port is net_af_packet. RC also runs over net_af_xdp,
+and the requests of ibv_wr_post and SENDs into an SRQ over net_tap and net_bonding.
 
-ROCADE_TEST_LONG=1 adds every path MTU, every case over net_af_xdp, and frames lost, duplicated,
+ROCADE_TEST_LONG=1 adds every path MTU, every case over these drivers, and frames lost, duplicated,
 reordered and corrupted in both directions. With words, runs only the columns whose heads contain
 one of them, "programs" or "cm"."""
 # test.sh: limit_s 1800
@@ -218,15 +219,15 @@ def impaired(columns):
 
 def table(columns):
     print("# cases passed, requested by Rocade / by the kernel (!: one failed)")
-    for part in range(0, len(columns), 4):
-        print("# %-32s" % "" + "".join("%25s" % c.head for c in columns[part:part + 4]))
+    for part in range(0, len(columns), 3):
+        print("# %-32s" % "" + "".join("%37s" % c.head for c in columns[part:part + 3]))
         for row in LEAST:
-            if not any(row in c.rows for c in columns[part:part + 4]):
+            if not any(row in c.rows for c in columns[part:part + 3]):
                 continue
             line = "# %-32s" % row
-            for column in columns[part:part + 4]:
+            for column in columns[part:part + 3]:
                 both = [column.counts.get((row, by), [0, 0]) for by in ("rocade", "kernel")]
-                line += "%25s" % (" / ".join(
+                line += "%37s" % (" / ".join(
                     str(passed) + "!" * bool(failed) for passed, failed in both)
                                   if row in column.rows else "")
             print(line)
@@ -239,6 +240,10 @@ def all_columns():
         sorted(MTUS) if LONG else (1024, 4096))]
     columns += [Column(4, 1024, driver="net_af_xdp"), Column(6, 2048, driver="net_af_xdp")] \
         if LONG else [Column(6, 2048, "RC", driver="net_af_xdp")]
+    for driver in ("net_tap", "net_bonding"):
+        columns += [Column(4, 1024, driver=driver), Column(6, 1024, driver=driver)] if LONG else [
+            Column(4, 1024, "ibv_wr_post", driver=driver),
+            Column(6, 1024, "with SRQ SEND", driver=driver)]
     # UC does not retransmit: only its streams allow for loss.
     kinds = [("RC", True), ("UD", True), ("MW", True), ("stream", True), ("stream", False)]
     if LONG:

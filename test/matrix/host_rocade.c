@@ -54,6 +54,8 @@ option_parse(struct rocade_port_conf *conf, const char *text)
 	if (strncmp(text, "addr=", 5) == 0) {
 		snprintf(addresses, sizeof(addresses), "%s", text + 5);
 		conf->addresses = addresses;
+	} else if (strncmp(text, "port=", 5) == 0) {
+		conf->ethdev = (uint16_t)atoi(text + 5);
 	} else if (strncmp(text, "mtu=", 4) == 0) {
 		conf->mtu = (uint32_t)atoi(text + 4);
 	} else if (strncmp(text, "impair=", 7) == 0) {
@@ -65,8 +67,8 @@ option_parse(struct rocade_port_conf *conf, const char *text)
 	} else if (strncmp(text, "engines=", 8) == 0) {
 		conf->engines = (uint16_t)atoi(text + 8);
 	} else {
-		return "unknown device option: expected addr=, mtu=, engines=, impair= or "
-		       "EAL options";
+		return "unknown device option: expected port=, addr=, mtu=, engines=, "
+		       "impair= or EAL options";
 	}
 	return NULL;
 }

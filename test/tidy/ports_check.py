@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """ports_check.py TOP [--write]: checks that docs/ports.md has what test/ports.def says, that each
-row names tests that exist and that compare the row with the port, and that every kind of port that
-a test opens has a row. --write writes the page first."""
+row names tests that exist and that compare the row with the port, that the tests against rdma_rxe
+name its driver, and that every kind of port that a test opens has a row. --write writes the page
+first."""
 
 import os
 import re
@@ -51,6 +52,9 @@ def tests_wrong(sources, rows):
             elif 'Row("%s")' % row.port not in sources[test]:
                 wrong.append('%s: %s does not compare: it has no Row("%s")' % (
                     row.port, test, row.port))
+        wrong += ["%s: %s does not run %s against rdma_rxe" % (row.port, test, row.driver)
+                  for test in ports.rxe_tests_of(row)
+                  if not re.search(r"\b%s(?![a-z_])" % row.driver, sources.get(test, ""))]
     known = set(re.findall(r"(?:net|eth)_[a-z_]*[a-z]", " ".join(
         row.driver + " " + row.device for row in rows)))
     for path, text in sources.items():
@@ -72,17 +76,23 @@ def sources_of(top):
 
 def selftest(tap):
     row = ports.Port("net_x", "net_x", "--vdev net_x0,a=b", "none", "1", "1500", "no",
-                     "test/e2e/x.py", "all.", "none.")
+                     "test/e2e/x.py", "test/interop/x.py", "all.", "none.")
     good = "head\n%s\n%s%s\n" % (ports.BEGIN, ports.text([row]), ports.END)
-    test = {"test/e2e/x.py": 'ports.Row("net_x")\n"net_x0,a=b"'}
+    test = {"test/e2e/x.py": 'ports.Row("net_x")\n"net_x0,a=b"', "test/interop/x.py": '"net_x"'}
     tap.case(page_wrong(good, [row]) == [] and tests_wrong(test, [row]) == [],
              "what is right passes")
     tap.case(len(page_wrong(good.replace("1500", "1501"), [row])) == 1,
              "a page that differs is found")
     tap.case(len(page_wrong("head\n", [row])) == 1, "a page without a table is found")
-    tap.case(len(tests_wrong({}, [row])) == 1, "a test that does not exist is found")
-    tap.case(len(tests_wrong({"test/e2e/x.py": '"net_x0,a=b"'}, [row])) == 1,
+    tap.case(len(tests_wrong({}, [row])) == 2, "tests that do not exist are found")
+    tap.case(len(tests_wrong({**test, "test/e2e/x.py": '"net_x0,a=b"'}, [row])) == 1,
              "a test that does not compare is found")
+    tap.case(len(tests_wrong({**test, "test/interop/x.py": '"net_x_user"'}, [row])) == 1,
+             "a test against rdma_rxe that does not name the driver is found")
+    tap.case(ports.text([row._replace(rxe="no kernel")]).count("no kernel |") == 1 and
+             len(tests_wrong({**test, "test/interop/x.py": ""},
+                             [row._replace(rxe="no kernel")])) == 0,
+             "a port without a kernel at the other end needs no such test")
     tap.case(len(tests_wrong({**test, "test/e2e/y.py": '"net_y0,a=b"'}, [row])) == 1,
              "a kind of port without a row is found")
     text = "".join("%s: %s\n" % pair for pair in zip(ports.FIELDS, row))

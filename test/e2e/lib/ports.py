@@ -15,8 +15,9 @@ from collections import namedtuple
 from tap import case
 
 DEFINITIONS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "ports.def")
-FIELDS = ["port", "driver", "device", "offloads", "queues", "mtu", "interrupts", "tests", "run",
-          "limits"]
+FIELDS = ["port", "driver", "device", "offloads", "queues", "mtu", "interrupts", "tests", "rxe",
+          "run", "limits"]
+NO_KERNEL = "no kernel"
 BEGIN, END = "<!-- made by test/tidy/ports_check.py -->", "<!-- end -->"
 FACTS = re.compile(r"^rocade: \S+ \((\S+)\): MTU (\d+), queue pairs (\d+) of \d+, descriptors \d+ "
                    r"and \d+, offloads: (.*), receive interrupts: (.*)$", re.M)
@@ -56,18 +57,28 @@ def tests_of(row):
     return row.tests.split(", ")
 
 
+def rxe_tests_of(row):
+    return [] if row.rxe == NO_KERNEL else row.rxe.split(", ")
+
+
+def linked(tests):
+    return ", ".join("`%s`" % test for test in tests)
+
+
 def text(all_rows):
     """Returns the part of docs/ports.md between BEGIN and END."""
-    lines = ["| port | driver | offloads used | queue pairs | MTU | receive interrupts |",
-             "|---|---|---|---|---|---|"]
+    lines = ["| port | driver | offloads used | queue pairs | MTU | receive interrupts | rdma_rxe |",
+             "|---|---|---|---|---|---|---|"]
     for row in all_rows:
-        lines.append("| [%s](#%s) | `%s` | %s | %s | %s | %s |" % (
+        lines.append("| [%s](#%s) | `%s` | %s | %s | %s | %s | %s |" % (
             row.port, anchor(row.port), row.driver, row.offloads.replace(" ", ", "), row.queues,
-            row.mtu, row.interrupts))
+            row.mtu, row.interrupts, "yes" if rxe_tests_of(row) else row.rxe))
     for row in all_rows:
         lines += ["", "### " + row.port, "", "```", row.device, "```", "",
                   "- *Run:* %s" % row.run, "- *Limits:* %s" % row.limits,
-                  "- *Tests:* %s" % ", ".join("`%s`" % test for test in tests_of(row))]
+                  "- *Tests:* %s" % linked(tests_of(row))]
+        if rxe_tests_of(row):
+            lines.append("- *rdma_rxe at the other end:* %s" % linked(rxe_tests_of(row)))
     return "\n".join(lines) + "\n"
 
 

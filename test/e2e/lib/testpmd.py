@@ -106,13 +106,19 @@ def add_space(name):
     return name
 
 
+def inside(space):
+    """Returns the options of ip(8) for a network namespace. None: that of this process."""
+    return ["-n", space] if space else []
+
+
 def set_address(space, device):
     """Gives the kernel's end of a tap port a MAC address of its own. Both ends of a tap have the
     same one, and a bridge passes frames for the addresses of its own devices to the kernel. Returns
     whether the device exists."""
     number = zlib.crc32(("%s %s" % (space, device)).encode())
     address = "02:00:%02x:%02x:%02x:%02x" % tuple(number.to_bytes(4, "big"))
-    return run(["ip", "-n", space, "link", "set", device, "address", address], 20).returncode == 0
+    return run(["ip", *inside(space), "link", "set", device, "address", address],
+               20).returncode == 0
 
 
 def plug(space, device, bridge, timeout_s=20):
@@ -120,7 +126,7 @@ def plug(space, device, bridge, timeout_s=20):
     frames wait for the port, holds several messages of 1 MiB: nothing is lost while the port's
     process does not run."""
     def joined():
-        return set_address(space, device) and ip("-n", space, "link", "set", device, "txqueuelen",
+        return set_address(space, device) and ip(*inside(space), "link", "set", device, "txqueuelen",
                                                  "10000", "master", bridge, "up") == ""
 
     if not until(joined, timeout_s, 0.05):
