@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """rocade-perf as tools/bench.sh runs it, for a second each: every mode, over net_memif and through
-the daemon. Checks that the reported numbers are consistent, not how fast they are."""
+the daemon, and the ping-pong of rocade-testpmd whose ends sleep. Checks that the reported numbers
+are consistent, not how fast they are."""
 
 import os
 import sys
@@ -54,6 +55,24 @@ def with_events(mode):
     return got and got["events"]
 
 
+def asleep(wire):
+    """Returns the median latencies of ends that sleep and of ends that poll."""
+    medians = []
+    for sleep in (True, False):
+        try:
+            got = bench.pingpong(wire, 1, sleep)
+        except runners.Failed as error:
+            print(error, file=sys.stderr)
+            return None
+        latency = got["latency_ns"]
+        if not 0 < latency["p50"] <= latency["p99"] <= latency["p999"] or got["messages"] == 0:
+            print(got, file=sys.stderr)
+            return None
+        medians.append(latency["p50"])
+    print("# %s: p50 %d ns asleep, %d ns polling" % (wire, *medians))
+    return medians
+
+
 def datagrams():
     for mode in ("send", "pingpong"):
         got = measured(bench.perf, mode, size=64, ud=True)
@@ -78,6 +97,11 @@ def main():
     case("rocade-perf measures datagrams", all(datagrams()))
     case("rocade-perf measures a rate whose receiver waits for events", with_events("send"))
     case("rocade-perf measures a ping-pong whose ends wait for events", with_events("pingpong"))
+    case("rocade-testpmd measures ends that a receive interrupt wakes", asleep("vhost"))
+    # Without interrupts an end looks for packets every millisecond.
+    medians = asleep("memif")
+    case("rocade-testpmd measures ends that sleep without interrupts",
+         medians and medians[0] > 100000, medians)
     case("rocade-perf measures two engines", two_engines())
     case("rocade-perf measures the memory of an SRQ and of many QPs", memory())
     case("rocade-perf measures rates through the daemon", all(rates(bench.perf_daemon)))

@@ -87,10 +87,19 @@ def rates(*taken):
             for i, (rate, state) in enumerate(taken)]
 
 
+def latencies(*taken):
+    """Samples of rounds 0, 1, ... from (p50, state)."""
+    return [{**sample(p50=p50), "state": state, "round": i} for i, (p50, state) in enumerate(taken)]
+
+
+def by_state_of(begin, results):
+    """{state: (median, lowest, highest)} of a row"""
+    return {name: (one["median"], one["low"], one["high"])
+            for name, one in row(results, begin)["states"].items()}
+
+
 def by_state(ours, limit):
-    """{state: (median, lowest, highest)} of the row"""
-    got = row({"send 64 srq": rates(*ours), "testpmd 122": rates(*limit)}, SEND)
-    return {name: (one["median"], one["low"], one["high"]) for name, one in got["states"].items()}
+    return by_state_of(SEND, {"send 64 srq": rates(*ours), "testpmd 122": rates(*limit)})
 
 
 class FakeBench:
@@ -248,6 +257,18 @@ CASES = [
     ("both measurements of a ratio exist", [
         r[0] for r in table.RATIOS if r[1] and not {r[1], r[2]} <= {
             m.name for m in plan.MEASUREMENTS}], []),
+    ("a wake-up takes what a sleeping end's message takes longer, in the same state", by_state_of(
+        "us a wake-up takes, by", {"asleep vhost": latencies((9000, "slow"), (5000, "fast")),
+                                   "awake vhost": latencies((2000, "fast"), (1000, "fast"))}),
+     {"fast": (3.5, 3, 4)}),
+    ("a wake-up without the ends that poll", ratio({"asleep memif": [sample()]},
+                                                   "us a wake-up takes on net_memif"),
+     (None, "not measured")),
+    ("both measurements of a wake-up exist", [
+        r[0] for r in table.WAKE_UPS if not set(r[1:]) <= {m.name for m in plan.MEASUREMENTS}], []),
+    ("ends that sleep are measured once more without a pair", table.unpaired({
+        "asleep vhost": latencies((9000, "slow")), "awake vhost": latencies((2000, "fast"))}),
+     ["asleep vhost", "awake vhost"]),
     ("bytes of an idle QP", ratio({"memory qp 64": [{"qp_bytes": 5000}],
                                    "memory qp 128": [{"qp_bytes": 9200}]},
                                   "bytes of an idle RC QP"), (800, "threshold met")),

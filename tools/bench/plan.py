@@ -45,6 +45,12 @@ def daemon(mode, **options):
     return lambda bench, timing: bench.perf_daemon(mode, timing.seconds, **options)
 
 
+def asleep(wire, sleep):
+    """A ping-pong of rocade-testpmd, whose ends poll or sleep."""
+    return Measurement("%s %s" % ("asleep" if sleep else "awake", wire),
+                       lambda bench, timing: bench.pingpong(wire, timing.seconds, sleep))
+
+
 def large(size):
     """Options for large messages: a request has many bytes, so half of the requests are signaled
     to count them exactly."""
@@ -117,6 +123,9 @@ def ways_measurements():
     yield measurement("pingpong ud", "pingpong", size=64, ud=True)
     yield measurement("pingpong events", "pingpong", size=64, events=True)
     yield Measurement("tcp latency asleep", lambda b, t: b.tcp_latency(t.seconds, True))
+    for wire in ("vhost", "memif"):
+        yield asleep(wire, False)
+        yield asleep(wire, True)
     yield Measurement("daemon pingpong", daemon("pingpong", size=64))
     yield Measurement("daemon pingpong events", daemon("pingpong", size=64, events=True))
     yield Measurement("daemon send 64", daemon("send", size=64), quick=False)

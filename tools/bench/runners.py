@@ -24,6 +24,7 @@ class Bench:
     def __init__(self, build, scratch, cycles=None):
         self.cycles_program = cycles and os.path.join(cycles, "app", "perf", "rocade-perf")
         self.perf_program = os.path.join(build, "app", "perf", "rocade-perf")
+        self.testpmd_program = os.path.join(build, "app", "testpmd", "rocade-testpmd")
         self.daemon_program = os.path.join(build, "app", "rocaded", "rocaded")
         self.run_program = os.path.join(build, "app", "run", "rocade-run")
         self.scratch = scratch
@@ -157,6 +158,52 @@ class Bench:
             self.measured(seconds, time.monotonic() - time.time() + os.fstat(file.fileno()).st_mtime)
             return json.load(file)
 
+    # ---- Ends that sleep: rocade-testpmd ----
+
+    def pingpong_device(self, wire, role):
+        """Returns the EAL options of one end. net_vhost and net_virtio_user have receive interrupts,
+        net_memif has none."""
+        if wire == "memif":
+            return ["--vdev", self.memif(role)]
+        return ["--single-file-segments", "--vdev", (
+            "net_vhost0,iface=%s" if role == "server" else "net_virtio_user0,path=%s") % (
+                self.path("vhost"))]
+
+    def pingpong(self, wire, seconds, sleep):
+        """Half of a round trip between two rocade-testpmd, whose ends poll, or sleep whenever there
+        is nothing to do. The server returns messages until it is stopped."""
+        self.number += 1
+        out = self.path("json")
+        common = ["--mode", "pingpong", "--size", "64"] + ["--sleep"] * sleep
+        command = {role: [self.testpmd_program, "--lcores", "0@%d" % core, "-m",
+                          str(self.megabytes), "--no-pci", "--no-telemetry", "--in-memory",
+                          "--log-level", "pmd.*:error", *self.pingpong_device(wire, role), "--",
+                          *common]
+                   for core, role in zip(CORES, ("client", "server"))}
+        server = self.start("server", command["server"] + [
+            "--addr", "192.0.2.2/24", "--peer", "192.0.2.1"])
+        try:
+            self.await_line("server", server, "port 0: pingpong")
+            client = self.start("client", command["client"] + [
+                "--addr", "192.0.2.1/24", "--peer", "192.0.2.2", "--duration", str(seconds),
+                "--json", out])
+            try:
+                client.wait(seconds + 60)
+            except subprocess.TimeoutExpired as error:
+                raise Failed("rocade-testpmd did not end: " + self.why("client")) from error
+            finally:
+                stop(client)
+        finally:
+            stop(server)
+        if client.returncode != 0:
+            raise Failed("rocade-testpmd: client: status %d, %s; server: %s" % (
+                client.returncode, self.why("client"), self.why("server")))
+        self.measured(seconds, time.monotonic())
+        with open(out, encoding="utf-8") as file:
+            got = json.load(file)
+        return {"latency_ns": {name: got["lat_%s_ns" % name] for name in ("p50", "p99", "p999")},
+                "messages": got["messages"], "size": 64}
+
     # ---- The limit: dpdk-testpmd ----
 
     def testpmd_start(self, side, role, mode, size, zero_copy):
@@ -177,10 +224,10 @@ class Bench:
         sender = None
         try:
             self.await_path(self.path("memif"), receiver, "receiver")
-            self.await_prompt("receiver", receiver)
+            self.await_line("receiver", receiver, "testpmd>")
             say(receiver, "start")
             sender = self.testpmd_start("sender", "client", "txonly", size, zero_copy)
-            self.await_prompt("sender", sender)
+            self.await_line("sender", sender, "testpmd>")
             say(sender, "start")
             time.sleep(0.7)
             say(receiver, "show port stats 0")
@@ -205,11 +252,11 @@ class Bench:
             raise Failed("dpdk-testpmd: frames of %d bytes, not %d" % (bytes_per_s / frames, size))
         return {"frames_per_s": frames, "bytes_per_s": bytes_per_s, "size": size}
 
-    def await_prompt(self, name, process):
+    def await_line(self, name, process, text):
         end = time.monotonic() + 20
-        while "testpmd>" not in self.log(name):
+        while text not in self.log(name):
             if process.poll() is not None or time.monotonic() > end:
-                raise Failed("dpdk-testpmd does not start: " + self.why(name))
+                raise Failed("the %s does not start: %s" % (name, self.why(name)))
             time.sleep(0.02)
 
     # ---- The alternatives: TCP and UCX over TCP ----

@@ -71,6 +71,13 @@ RATIOS = [
      "pingpong again", (p50, p50), None, None, True),
 ]
 
+# Text, measurement of ends that sleep, the same of ends that poll. Each half of a round trip has one
+# wake-up.
+WAKE_UPS = [
+    ("us a wake-up takes, by a receive interrupt of net_vhost", "asleep vhost", "awake vhost"),
+    ("us a wake-up takes on net_memif, which has no interrupts", "asleep memif", "awake memif"),
+]
+
 # Text, measurement, field: the rates and latencies in the table below the ratios.
 NUMBERS = [
     ("testpmd txonly to rxonly, 122 B frames", "testpmd 122", "frames_per_s"),
@@ -100,6 +107,10 @@ NUMBERS = [
     ("TCP over loopback 64 B, half of a round trip", "tcp latency", "latency_ns"),
     ("TCP over loopback 64 B, both ends asleep", "tcp latency asleep", "latency_ns"),
     ("UCX over TCP 64 B, half of a round trip", "ucx latency", "latency_ns"),
+    ("rocade-testpmd 64 B over net_vhost, polling", "awake vhost", "latency_ns"),
+    ("rocade-testpmd 64 B over net_vhost, asleep", "asleep vhost", "latency_ns"),
+    ("rocade-testpmd 64 B over net_memif, polling", "awake memif", "latency_ns"),
+    ("rocade-testpmd 64 B over net_memif, asleep", "asleep memif", "latency_ns"),
     ("UD SEND 64 B", "send 64 ud", "messages_per_s"),
     ("UD SEND 64 B, half of a round trip", "pingpong ud", "latency_ns"),
     ("SEND 64 B, completion channel", "send 64 events", "messages_per_s"),
@@ -160,7 +171,7 @@ def pairs_of(results, row):
 def unpaired(results):
     """The measurements of rows that have samples of both, but no two of one state."""
     names = []
-    for row in RATIOS:
+    for row in RATIOS + [(*row, (p50, p50)) for row in WAKE_UPS]:
         if all(any(results.get(name, [])) for name in row[1:3]) and not pairs_of(results, row):
             names += row[1:3]
     return list(dict.fromkeys(names))
@@ -231,13 +242,24 @@ def qp_rows(results):
             bytes_row("bytes of its ring of 16 incoming READs and atomics", ring)]
 
 
+def wake_up_row(results, text, asleep, awake):
+    """Microseconds, not a ratio."""
+    costs = [(met, (p50(a) - p50(b)) / 1e3) for met, a, b in pairs(
+        results.get(asleep, []), results.get(awake, []))]
+    return {"text": text, "threshold": None, "target": None, "less_is_better": True,
+            "states": {name: spread(values) for name, values in by_state(costs).items()},
+            "verdict": "" if costs else "not measured"}
+
+
 def entry_row(results):
     entry = next((n["srq_bytes"] / n["depth"] for n in results.get("memory srq", []) if n), None)
     return bytes_row("bytes of an SRQ entry", entry)
 
 
 def rows(results):
-    return [ratio_row(results, row) for row in RATIOS] + [*qp_rows(results), entry_row(results)]
+    return [*(ratio_row(results, row) for row in RATIOS),
+            *(wake_up_row(results, *row) for row in WAKE_UPS), *qp_rows(results),
+            entry_row(results)]
 
 
 def below_target(results):
