@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Two rocade-testpmd processes over net_memif: verified traffic, path MTU 4096, impairment, stop
-and start, and the messages of an end whose peer is missing or late. testpmd_tap.py has the
-restarts: when one end of a memif closes, the other end's driver (DPDK 22.11) unmaps the rings in a
-thread of its own, and crashes if they are polled at that moment."""
+and start, ports that librte_power pauses, and the messages of an end whose peer is missing or late.
+testpmd_tap.py has the restarts: when one end of a memif closes, the other end's driver (DPDK 22.11)
+unmaps the rings in a thread of its own, and crashes if they are polled at that moment."""
 
 import os
+import re
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import ports  # noqa: E402
 from tap import case, run  # noqa: E402
-from testpmd import LONG, SCRATCH, Testpmd, eal, verified  # noqa: E402
+from testpmd import LONG, SCRATCH, Testpmd, eal, preloaded, verified  # noqa: E402
 
 ADDRESS = ["192.0.2.1", "192.0.2.2"]
 ROW = ports.Row("net_memif")
@@ -27,14 +29,14 @@ class Wire:
         self.socket = os.path.join(SCRATCH, "memif%d" % Wire.count)
         self.server = server
 
-    def end(self, side, *options, if_mtu=1500):
+    def end(self, side, *options, if_mtu=1500, env=None):
         """Starts an end. Side 0 has the lower address."""
         device = "net_memif0,role=%s,socket=%s,socket-abstract=no,bsize=%d,rsize=11" % (
             "server" if side == self.server else "client", self.socket,
             8192 if if_mtu > 1500 else 2048)
         program = Testpmd(["--addr", ADDRESS[side] + "/24", "--peer", ADDRESS[1 - side],
                            "--if-mtu", if_mtu] + list(options),
-                          eal(side, device, memory_mb=256))
+                          eal(side, device, memory_mb=256), env=env)
         if side == self.server:
             program.expect(r"^port 0: \w+, \d+ QPs", 20)
         return program
@@ -49,12 +51,12 @@ def close(first, other, code=0):
     return got == code
 
 
-def pair(*options, mode="send", other="sink", if_mtu=1500, timeout_s=60):
+def pair(*options, mode="send", other="sink", timeout_s=60, **more):
     """Runs both ends. Returns whether both passed, why not, and the reports of sides 0 and 1."""
     wire = Wire(server=1)
     options = list(options) + ["-i", "-a", "--wait", "30"]
-    ends = [wire.end(1, "--mode", other, *options, if_mtu=if_mtu),
-            wire.end(0, "--mode", mode, *options, if_mtu=if_mtu)]
+    ends = [wire.end(1, "--mode", other, *options, **more),
+            wire.end(0, "--mode", mode, *options, **more)]
     for program in ends:
         program.expect("^(PASS|FAIL)", timeout_s)
     good = all("\nPASS" in program.text for program in ends)
@@ -89,6 +91,32 @@ def traffic():
     good, why, sent, got = pair("-q", "4", "-t", "2")
     case("--duration: the last messages still arrive", good and verified(got) and
          got["messages"] == sent["messages"], why or (sent, got))
+
+
+def idle_polls(how, pause):
+    """Returns how often an end without a peer polls in a microsecond of its thread's time. pause:
+    "0": without librte_power."""
+    end = Wire(server=1).end(1, "--mode", "sink", "-i", "-a", "--shared", how,
+                             env=preloaded("power_pause", POWER_PAUSE=pause))
+    time.sleep(1)
+    end.say("quit")
+    end.wait(20)
+    polls, ns = map(int, re.search(r"power_pause: (\d+) polls in (\d+) ns", end.text).groups())
+    return polls / (ns / 1000)
+
+
+def power():
+    """librte_power adds a pause of a microsecond to polls of a queue that stays empty. Thread time
+    is counted, so other load does not matter."""
+    for how in ("frames", "queues"):
+        good, why, sent, got = pair("-q", "4", "-c", 20000, "-s", "64,1000,4096", "--shared", how,
+                                    env=preloaded("power_pause"))
+        case("messages arrive verified on ports whose queue librte_power manages, %s" % how,
+             good and verified(got) and got["messages"] == 20000, why or (sent, got))
+        plain, paused = idle_polls(how, "0"), idle_polls(how, "1")
+        print("# %s: %.2f polls in a microsecond, %.2f with pauses" % (how, plain, paused))
+        case("librte_power pauses an idle engine, %s" % how, 0 < paused < 0.8 * plain,
+             (plain, paused))
 
 
 def impairment():
@@ -163,4 +191,4 @@ def missing_peer():
 
 
 if __name__ == "__main__":
-    sys.exit(run(traffic, impairment, pingpong, stop_and_start, missing_peer, ROW.case))
+    sys.exit(run(traffic, power, impairment, pingpong, stop_and_start, missing_peer, ROW.case))

@@ -10,13 +10,12 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import ports  # noqa: E402
 from tap import case, run  # noqa: E402
-from testpmd import BUILD, SCRATCH, Testpmd, eal  # noqa: E402
+from testpmd import SCRATCH, Testpmd, eal, preloaded  # noqa: E402
 
 ADDRESS = ["192.0.2.1/24,2001:db8::1/64", "192.0.2.2/24,2001:db8::2/64"]
 V4 = ["192.0.2.1", "192.0.2.2"]
 V6 = ["2001:db8::1", "2001:db8::2"]
 ROW = ports.Row("net_ring")
-LIBRARY = os.path.join(BUILD, "test", "e2e", "ring_ports.so")
 
 
 def start(*options, modes=("send", "sink"), peers=V4, fifo=""):
@@ -25,10 +24,7 @@ def start(*options, modes=("send", "sink"), peers=V4, fifo=""):
         per_port += ["--port", side, "--mode", mode, "--addr", ADDRESS[side], "--peer",
                      peers[1 - side]]
     return Testpmd(list(options) + per_port, eal(0, memory_mb=512),
-                   env={"LD_PRELOAD": LIBRARY, "RING_COMMANDS": fifo or "/dev/null",
-                        # In a sanitized build the preloaded library precedes its runtime.
-                        "ASAN_OPTIONS": "%s:verify_asan_link_order=0" % os.environ.get(
-                            "ASAN_OPTIONS", "")})
+                   env=preloaded("ring_ports", RING_COMMANDS=fifo or "/dev/null"))
 
 
 def both(*options, **more):

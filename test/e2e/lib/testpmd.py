@@ -46,6 +46,13 @@ def eal(core, *devices, memory_mb=512):
     return out
 
 
+def preloaded(name, **env):
+    """Returns the environment of a program into which a library of test/e2e is preloaded."""
+    return dict(env, LD_PRELOAD=os.path.join(BUILD, "test", "e2e", name + ".so"),
+                # In a sanitized build the preloaded library precedes its runtime.
+                ASAN_OPTIONS="%s:verify_asan_link_order=0" % os.environ.get("ASAN_OPTIONS", ""))
+
+
 class Testpmd(Process):
     """One rocade-testpmd, which reads commands. json() returns its report."""
 
