@@ -25,7 +25,8 @@ tests='busybox-static clang clang-format dpdk-dev gcc-aarch64-linux-gnu gcovr ib
 libbpf-dev libclang-rt-dev libcmocka-dev libfabric-bin libopenmpi-dev librdmacm1
 libsystemd-dev mandoc openmpi-bin perftest python3-scapy qemu-system-x86 qemu-user qperf
 rdmacm-utils shellcheck strace systemd tcpdump tshark ucx-utils valgrind'
-bench='dpdk-dev qperf sockperf ucx-utils'
+bench='busybox-static dpdk-dev ibverbs-utils kmod libopenmpi-dev openmpi-bin perftest qemu-system-x86
+qperf rdmacm-utils sockperf ucx-utils'
 
 packages="$build $tests"
 list=no
