@@ -184,6 +184,7 @@ engine_create(struct dev *dev, unsigned index)
 		return NULL;
 	}
 	e->peers.ext_off = ext_query_own(dev->gsi->ext) == 0;
+	e->peers.lossless = dev->conf.hooks != NULL;
 	return e;
 }
 

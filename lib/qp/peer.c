@@ -110,6 +110,7 @@ peer_create(struct peers *peers, const uint8_t gid[16], bool local)
 		buckets_grow(peers);
 	memcpy(peer->gid, gid, 16);
 	peer->ext_state = local ? PEER_EXT_LOCAL : PEER_EXT_UNKNOWN;
+	peer->lossless = local && peers->lossless;
 	peer_windows_init(peer, peers->cap, local ? &off : &peers->cc);
 	LIST_INSERT_HEAD(bucket_of(peers, gid), peer, link);
 	peers->count++;

@@ -64,6 +64,7 @@ struct peer {
 	uint8_t extensions;   /* EXT_* that the peer understands */
 	uint8_t ext_state;    /* enum peer_ext */
 	bool ext_asked;       /* PEER_EXT_ASK: the engine has asked once */
+	bool lossless;        /* see peers->lossless */
 	uint8_t ext_sgid[16]; /* own address, from PEER_EXT_ASK on */
 	TAILQ_ENTRY(peer) ext_link;
 };
@@ -84,6 +85,9 @@ struct peers {
 	/* Extensions. */
 	TAILQ_HEAD(, peer) asking; /* peers in PEER_EXT_ASK, those not asked yet first */
 	bool ext_off;              /* no peer is asked */
+	/* Packets to local peers are lost only if their receiver stands still: the daemon makes
+	 * senders wait for others. Set before the first peer is created. */
+	bool lossless;
 };
 
 /* Returns 0 or -ENOMEM. */

@@ -63,6 +63,24 @@ refused_configuration_leaves_nothing(void **state)
 	fake_fini(&port);
 }
 
+/* Behind the daemon no packet to another client is lost (docs/protocol.md 7.7). */
+static void
+local_peers_of_a_client_are_lossless(void **state)
+{
+	static const struct dev_hooks hooks;
+	struct dev_conf conf = conf_good();
+	struct dev *dev;
+
+	for (unsigned i = 0; i < 2; i++) {
+		fake_init(&port, 1, 1);
+		conf.hooks = i == 1 ? &hooks : NULL;
+		assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
+		assert_int_equal(dev->engines[0]->peers.lossless, i == 1);
+		dev_destroy(dev);
+		fake_fini(&port);
+	}
+}
+
 /* docs/protocol.md 1: the interface MTU less the largest headers: 88 bytes. */
 static void
 active_mtu_follows_interface_mtu(void **state)
@@ -323,6 +341,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refused_configuration_leaves_nothing),
+		cmocka_unit_test(local_peers_of_a_client_are_lossless),
 		cmocka_unit_test(active_mtu_follows_interface_mtu),
 		cmocka_unit_test(environment_switches_paths_off),
 		cmocka_unit_test(configuration_turns_cnps_off),

@@ -113,6 +113,21 @@ one_peer_for_each_gid(void **state)
 	peer_put(&peers, other);
 }
 
+/* Behind the daemon, local peers are lossless, and only those. */
+static void
+local_peers_of_a_client_are_lossless(void **state)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		bool client = i & 1, local = i >> 1;
+		struct peer *peer;
+
+		peers.lossless = client;
+		peer = peer_get(&peers, gid_ipv4(1).raw, local);
+		assert_int_equal(peer->lossless, client && local);
+		peer_put(&peers, peer);
+	}
+}
+
 /* Two GIDs that differ in any one bit are two peers. */
 static void
 every_bit_of_the_gid_counts(void **state)
@@ -327,6 +342,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(one_peer_for_each_gid),
+		TEST(local_peers_of_a_client_are_lossless),
 		TEST(every_bit_of_the_gid_counts),
 		TEST(peers_of_one_bucket),
 		TEST(ten_thousand_peers),

@@ -119,6 +119,41 @@ resent_burst_is_not_sampled(void **state)
 	qp_link_fini_discard(&p);
 }
 
+/* No packet to another client of the daemon is lost, so a late answer means that a process has
+ * no core: the QP waits for 100 ms at least, with and without a sample. */
+static void
+lossless_peer_is_probed_late(void **state)
+{
+	init();
+	p.a.qp.peer->lossless = true;
+	p.a.qp.params.timeout = 17; /* 537 ms */
+	send_lost(0);
+	expect_resend(100 * NS_PER_MS, PSN_A);
+	p.now += 10 * US;
+	deliver();
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	round_trip(1, 30 * US);
+	send_lost(2);
+	expect_resend(100 * NS_PER_MS, PSN_A + 2);
+	assert_int_equal(p.a.stats.tlp_sent, 2);
+	assert_int_equal(p.a.stats.ack_timeouts, 0);
+	qp_link_fini_discard(&p);
+}
+
+/* If 100 ms are longer than the ACK timeout, that comes first. */
+static void
+lossless_peer_with_short_ack_timeout(void **state)
+{
+	init();
+	p.a.qp.peer->lossless = true;
+	round_trip(0, 30 * US);
+	send_lost(1);
+	expect_resend(TIMEOUT_NS, PSN_A + 1);
+	assert_int_equal(p.a.stats.tlp_sent, 0);
+	assert_int_equal(p.a.stats.ack_timeouts, 1);
+	qp_link_fini_discard(&p);
+}
+
 int
 main(void)
 {
@@ -129,6 +164,8 @@ main(void)
 		cmocka_unit_test(first_wait_is_doubled_until_sample),
 		cmocka_unit_test(late_burst_is_sampled),
 		cmocka_unit_test(resent_burst_is_not_sampled),
+		cmocka_unit_test(lossless_peer_is_probed_late),
+		cmocka_unit_test(lossless_peer_with_short_ack_timeout),
 	};
 
 	return cmocka_run_group_tests_name("qp tlp_first", tests, NULL, NULL);
