@@ -119,8 +119,9 @@ resent_burst_is_not_sampled(void **state)
 	qp_link_fini_discard(&p);
 }
 
-/* No packet to another client of the daemon is lost, so a late answer means that a process has
- * no core: the QP waits for 100 ms at least, with and without a sample. */
+/* No packet to another client of the daemon is lost once that QP is ready, so a late answer
+ * means that a process has no core: the QP waits for 100 ms at least. Until the first answer
+ * the other QP may not be ready yet. */
 static void
 lossless_peer_is_probed_late(void **state)
 {
@@ -128,7 +129,7 @@ lossless_peer_is_probed_late(void **state)
 	p.a.qp.peer->lossless = true;
 	p.a.qp.params.timeout = 17; /* 537 ms */
 	send_lost(0);
-	expect_resend(100 * NS_PER_MS, PSN_A);
+	expect_resend(250 * US, PSN_A);
 	p.now += 10 * US;
 	deliver();
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
