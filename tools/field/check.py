@@ -8,7 +8,8 @@ import platform
 import re
 
 from channel import list_of, number, optional, record, text
-from nic import run
+from hostinfo import (clock_is_reliable, clock_source, cpu_flags, field, governor, hugepages,
+                      interface_of_vdev, iommu_groups, node_of_cpu, read, run, whole)
 
 FACTS = {
     "kernel": text, "dpdk": text, "system": text, "architecture": text, "cpu": text,
@@ -24,31 +25,9 @@ CHECK = record({"facts": record(FACTS), "warnings": list_of(text)})
 FEATURES = ("avx2", "avx512f", "vpclmulqdq", "constant_tsc", "nonstop_tsc", "pmull", "crc32")
 
 
-def read(path, default=None):
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
-    except (OSError, ValueError):
-        return default
-
-
 def plain(value, limit=120):
     """Returns text that the other end accepts."""
     return re.sub(r"[^A-Za-z0-9 .,:;+()@/%=_'-]", "?", str(value))[:limit]
-
-
-def field(content, name):
-    match = re.search(r"^%s\s*[:=]\s*\"?([^\"\n]*)" % re.escape(name), content or "", re.M)
-    return match[1].strip() if match else None
-
-
-def whole(value):
-    return int(value) if value and re.fullmatch(r"-?\d+", value) else None
-
-
-def node_of_cpu(cpu):
-    nodes = glob.glob("/sys/devices/system/cpu/cpu%d/node*" % cpu)
-    return int(re.sub(r".*node", "", nodes[0])) if nodes else 0
 
 
 def cpu_of_node(node):
@@ -58,25 +37,11 @@ def cpu_of_node(node):
     return (near or cpus)[-1]
 
 
-def hugepages():
-    """Returns what there is, and MiB that are free."""
-    found, free_mib = [], 0
-    for folder in sorted(glob.glob("/sys/kernel/mm/hugepages/hugepages-*kB")):
-        size = int(re.search(r"-(\d+)kB", folder)[1])
-        total, free = (int(read(os.path.join(folder, name), "0") or 0)
-                       for name in ("nr_hugepages", "free_hugepages"))
-        free_mib += free * size // 1024
-        if total:
-            found.append("%d of %d of %d KiB free" % (free, total, size))
-    return ", ".join(found) or "none", free_mib
-
-
 def interface_of(port):
     """Returns the kernel's interface of a port, or None."""
     if port.nic:
         return (port.nic.interfaces() or [None])[0]
-    match = re.search(r"(?:^|,)iface=([^,]+)", port.vdev)
-    return match[1] if match else None
+    return interface_of_vdev(port.vdev)
 
 
 def device_facts(port):
@@ -99,8 +64,8 @@ def device_facts(port):
 
 def host_facts(core):
     cpuinfo = read("/proc/cpuinfo", "")
-    flags = set((field(cpuinfo, "flags") or field(cpuinfo, "Features") or "").split())
-    groups = len(glob.glob("/sys/kernel/iommu_groups/*"))
+    flags = cpu_flags(cpuinfo)
+    groups = iommu_groups()
     return {
         "kernel": plain(platform.release()),
         "dpdk": plain((run("pkg-config", "--modversion", "libdpdk") or "unknown").strip()),
@@ -110,9 +75,8 @@ def host_facts(core):
         "cores": os.cpu_count() or 1, "core": core,
         "virtual": "yes" if "hypervisor" in flags else "no",
         "cpu_features": " ".join(name for name in FEATURES if name in flags) or "none of interest",
-        "governor": read("/sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor" % core),
-        "clock": plain(read("/sys/devices/system/clocksource/clocksource0/current_clocksource",
-                            "unknown")),
+        "governor": governor(core),
+        "clock": plain(clock_source()),
         "numa_nodes": max(len(glob.glob("/sys/devices/system/node/node[0-9]*")), 1),
         "numa_node_of_core": node_of_cpu(core),
         "memory_mib": (whole((field(read("/proc/meminfo"), "MemTotal") or "0 kB").split()[0])
@@ -131,7 +95,7 @@ def warnings(port, facts):
     if facts["governor"] not in (None, "performance"):
         out.append("the frequency governor is %s, not performance: latency varies" %
                    plain(facts["governor"]))
-    if facts["architecture"] == "x86_64" and facts["clock"] not in ("tsc", "kvm-clock"):
+    if not clock_is_reliable(facts["architecture"], facts["clock"]):
         out.append("the clock source is %s: the TSC may not be reliable here" % facts["clock"])
     if facts["cores"] < 2:
         out.append("one core only: the poll loop shares it with everything else")

@@ -4,41 +4,20 @@
 A NIC that the host needs is refused: one whose interface, or a bond, bridge or VLAN on top of it,
 carries the default route, the control connection, an ssh session, another route or an address."""
 
-import json
 import os
 import re
-import subprocess
 import time
 
+from hostinfo import (SHARED_DRIVERS, USER_DRIVERS, driver_of, interfaces_of, noiommu, read, rows,
+                      run)
 from program import Failed
 
-USER_DRIVERS = ("vfio-pci", "uio_pci_generic", "igb_uio")
-# Their PMDs work beside the kernel's driver.
-SHARED_DRIVERS = ("mlx5_core", "mlx4_core", "mana")
 ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 WAIT_S = 10
 
 
 class Refused(Failed):
     """A NIC that must stay with the kernel, or cannot leave it."""
-
-
-def run(*command):
-    """Returns the output of a command, or None if it fails."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20,
-                              stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
-
-
-def rows(*arguments):
-    """Returns what `ip -json` prints."""
-    try:
-        return json.loads(run("ip", "-json", *arguments) or "[]")
-    except ValueError:
-        return []
 
 
 def devices_of(route):
@@ -93,17 +72,10 @@ class Nic:
                           "those that there are" % address)
 
     def driver(self):
-        try:
-            return os.path.basename(os.readlink(os.path.join(self.path, "driver")))
-        except OSError:
-            return None
+        return driver_of(self.path)
 
     def read(self, name):
-        try:
-            with open(os.path.join(self.path, name), encoding="utf-8") as file:
-                return file.read().strip()
-        except OSError:
-            return None
+        return read(os.path.join(self.path, name))
 
     def write(self, path, value):
         try:
@@ -114,10 +86,7 @@ class Nic:
                 value.strip() or "nothing", path, error.strerror)) from None
 
     def interfaces(self):
-        try:
-            return sorted(os.listdir(os.path.join(self.path, "net")))
-        except OSError:
-            return []
+        return interfaces_of(self.path)
 
     def above(self, name, seen=()):
         """Returns the interface and all that are on top of it."""
@@ -152,7 +121,7 @@ class Nic:
         if functions not in (None, "", "0"):
             raise Refused("%s stays with the kernel: it has %s virtual functions, which would end"
                           % (self.address, functions))
-        if driver == "vfio-pci" and not self.iommu() and self.noiommu() != "Y":
+        if driver == "vfio-pci" and not self.iommu() and not noiommu(self.sys):
             raise Refused("vfio-pci needs an IOMMU, and there is none: turn it on in the firmware "
                           "and with intel_iommu=on or amd_iommu=on. Virtual machines: "
                           "docs/cloud.md")
@@ -168,14 +137,6 @@ class Nic:
         print("To give %s back by hand: dpdk-devbind.py --bind=%s %s" % (
             self.address, before or "DRIVER", self.address), flush=True)
         self.move(driver)
-
-    def noiommu(self):
-        try:
-            with open(os.path.join(self.sys, "module/vfio/parameters/"
-                                   "enable_unsafe_noiommu_mode"), encoding="utf-8") as file:
-                return file.read().strip()
-        except OSError:
-            return None
 
     def remember(self):
         self.links = []

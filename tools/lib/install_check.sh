@@ -73,6 +73,8 @@ consumer "and with rocade-static" $(pkg-config --cflags rocade-static) \
 	$(pkg-config --static --libs rocade-static libdpdk)
 # shellcheck disable=SC2046
 consumer "and with rocade-rdmacm" $(pkg-config --cflags --libs rocade-rdmacm)
+[ "$("$prefix/bin/rocade-doctor" --version)" = "rocade-doctor $(pkg-config --modversion "$pc")" ]
+tap "rocade-doctor runs where it is installed" $?
 ninja -C "$build" uninstall >&2
 [ -z "$(files "$prefix")" ]
 tap "uninstall removes it all" $?
