@@ -127,6 +127,10 @@ COUNTERS = (
     ("client", "drop_source_address", "a QP sent from an address that the daemon does not have any "
      "more: connect it again", ()),
     ("client", "drop_no_link", "packets were sent while the port had no link", ()),
+    ("engine", "retries_exceeded", "QPs failed because a peer did not answer: its program has ended, or "
+     "packets to it are lost", ("rocade-doctor --peer ADDRESS",)),
+    ("engine", "rnr_retries_exceeded", "QPs failed because the peer had no receive posted: post receives "
+     "before the peer sends", ()),
     ("engine", "ack_timeouts", "requests were not acknowledged in time: packets are lost, or a peer "
      "does not answer", ("rocade-doctor --peer ADDRESS",)),
     ("engine", "drop_qpn", "packets for QPs that do not exist arrived: the peer has an old QP "

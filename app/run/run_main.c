@@ -32,6 +32,7 @@ struct conf {
 	const char *daemon;
 	uint64_t daemon_uid; /* NO_UID: not given */
 	bool start_local;
+	bool no_advice;
 };
 
 #define MEMBER(field) OPTION_MEMBER(struct conf, field)
@@ -44,6 +45,8 @@ static const struct option_row option_rows[] = {
 		.text = "accept a daemon of this user (default: of root and of yours)"},
 	{OPTION_FLAG, 0, "start-local", NULL, MEMBER(start_local), .max = true,
 		.text = "run a private `rocaded --local` as long as PROGRAM runs"},
+	{OPTION_FLAG, 0, "no-advice", NULL, MEMBER(no_advice), .max = true,
+		.text = "print no line of advice when PROGRAM has ended after errors"},
 	{OPTION_TEXT, 0, "library", "PATH", MEMBER(library),
 		.text = "the librocade-verbs.so to preload"},
 	{OPTION_TEXT, 0, "daemon", "PATH", MEMBER(daemon),
@@ -144,6 +147,8 @@ environment_set(const struct conf *s)
 	}
 	if (s->socket != NULL)
 		setenv("ROCADE_SOCKET", s->socket, 1);
+	if (s->no_advice)
+		setenv("ROCADE_ADVICE", "0", 1);
 	preload_add(s->library);
 	stacks_env_set(device);
 	return 0;

@@ -105,6 +105,15 @@ shm_list_add(struct shm *shm)
 }
 
 void
+shm_list_each(void (*fn)(struct shm *shm, void *arg), void *arg)
+{
+	pthread_mutex_lock(&lock);
+	for (struct shm *s = ports; s != NULL; s = s->next)
+		fn(s, arg);
+	pthread_mutex_unlock(&lock);
+}
+
+void
 shm_list_remove(struct shm *shm)
 {
 	pthread_mutex_lock(&lock);

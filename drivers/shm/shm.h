@@ -69,5 +69,12 @@ void report_write(struct dev *dev, uint32_t requested_gen, struct report *report
 /* fork.c, for shm_open.c: the ports of this process. */
 void shm_list_add(struct shm *shm);
 void shm_list_remove(struct shm *shm);
+void shm_list_each(void (*fn)(struct shm *shm, void *arg), void *arg);
+
+/* advice.c, for shm_open.c: a port was opened, or is about to be closed. At its end the
+ * process prints a line if connections over its ports have failed. local: the daemon's
+ * device connects this machine only. */
+void advice_port_opened(bool local);
+void advice_port_closed(struct shm *shm);
 
 #endif

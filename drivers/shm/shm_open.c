@@ -121,6 +121,7 @@ source_close(struct dev *dev)
 	struct shm *shm = dev->port.drv;
 
 	shm_list_remove(shm);
+	advice_port_closed(shm);
 	progress_thread_stop(&shm->progress_thread);
 	dev_destroy(dev);
 }
@@ -144,6 +145,7 @@ source_open(struct rocade_port **out)
 				      : "");
 		return -rc;
 	}
+	advice_port_opened(device.local);
 	shm_list_add(shm);
 	*out = port_wrap(shm->dev);
 	if (*out == NULL) {

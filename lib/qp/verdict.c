@@ -57,6 +57,10 @@ request_refuse(struct qp *qp, uint32_t psn, const struct fault_row *fault)
 static void
 send_fail(struct qp *qp, const struct fault_row *fault)
 {
+	if (fault->status == IBV_WC_RETRY_EXC_ERR)
+		qp->shared->stats->retries_exceeded++;
+	else if (fault->status == IBV_WC_RNR_RETRY_EXC_ERR)
+		qp->shared->stats->rnr_retries_exceeded++;
 	qp_complete_send(
 		qp, qp->req.una_idx++, (enum ibv_wc_status)fault->status, fault->vendor);
 	if (qp_reliable(qp))

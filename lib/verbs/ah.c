@@ -10,6 +10,7 @@
 #include "verbs/verbs_qp.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
+#include "verbs/refusal.h"
 
 #define HOP_LIMIT_ANY 0xFF
 
@@ -25,7 +26,8 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	err = attr->port_num == 1 ? qp_path_read(to_ctx(pd->context)->dev, attr, &path)
 				  : EINVAL;
 	if (err != 0)
-		return null_errno(err);
+		return null_errno(refusal_note(err, "ibv_create_ah",
+			refusal_of_path(to_ctx(pd->context)->dev, attr)));
 	ah = alloc_get(&alloc_plain, "verbs_ah", sizeof(*ah));
 	if (ah == NULL)
 		return null_errno(ENOMEM);

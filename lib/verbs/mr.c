@@ -4,6 +4,7 @@
 
 #include "verbs/forward.h"
 #include "verbs/objects.h"
+#include "verbs/refusal.h"
 
 /* Checks the rights, as the key table does, before pages are faulted in. */
 static int
@@ -28,7 +29,8 @@ mr_create(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned 
 		err = pages_fault_in(
 			addr, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
 	if (err != 0)
-		return null_errno(err);
+		return null_errno(refusal_note(err, "ibv_reg_mr",
+			"the access flags are not valid, or the range wraps around"));
 	mr = calloc(1, sizeof(*mr));
 	if (mr == NULL)
 		return null_errno(ENOMEM);

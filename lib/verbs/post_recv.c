@@ -2,6 +2,7 @@
 /* ibv_post_recv(3), ibv_post_srq_recv(3), with the same steps as ibv_post_send(). */
 #include "verbs/objects.h"
 #include "verbs/context_ops.h"
+#include "verbs/refusal.h"
 
 /* Length of a receive SGE that was posted with length 0 (IBA 11.4.2.2 reserves 0 for
  * it). */
@@ -71,8 +72,11 @@ verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 	if (unlikely(qp_state(qp) == IBV_QPS_ERR))
 		engine_doorbell(qp);
 out:
-	if (unlikely(err != 0) && bad_wr != NULL)
-		*bad_wr = wr;
+	if (unlikely(err != 0)) {
+		refusal_note(err, "ibv_post_recv", NULL);
+		if (bad_wr != NULL)
+			*bad_wr = wr;
+	}
 	return err;
 }
 

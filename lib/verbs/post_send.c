@@ -2,6 +2,7 @@
 /* ibv_post_send(3). Each request is checked as a whole and then written into its slot; a
  * list is published once. No allocation, no system call, and no lock but the queue's. */
 #include "verbs/context_ops.h"
+#include "verbs/refusal.h"
 #include "verbs/wqe.h"
 
 /* Checks the restrictions of QP types other than RC. */
@@ -95,7 +96,10 @@ verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr *
 	sq_unlock(sq);
 	if (likely(prod != first))
 		engine_doorbell(qp);
-	if (unlikely(err != 0) && bad_wr != NULL)
-		*bad_wr = wr;
+	if (unlikely(err != 0)) {
+		refusal_note(err, "ibv_post_send", NULL);
+		if (bad_wr != NULL)
+			*bad_wr = wr;
+	}
 	return err;
 }

@@ -2,6 +2,7 @@
 /* ibv_create_cq(3), ibv_resize_cq(3). */
 #include "verbs/verbs_cq.h"
 #include "verbs/forward.h"
+#include "verbs/refusal.h"
 
 static int
 cq_attr_check(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
@@ -21,7 +22,7 @@ verbs_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *a
 	int err = ctx->dev != NULL ? cq_attr_check(context, attr) : ENODEV;
 
 	if (err != 0)
-		return null_errno(err);
+		return null_errno(refusal_note(err, "ibv_create_cq", NULL));
 	cq = alloc_get(&alloc_plain, "verbs_cq", sizeof(*cq));
 	if (cq == NULL)
 		return null_errno(ENOMEM);
@@ -30,7 +31,8 @@ verbs_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *a
 		err = -cq_enable_stamps(&cq->cq);
 	if (err != 0) {
 		alloc_put(&alloc_plain, cq, sizeof(*cq));
-		return null_errno(err);
+		return null_errno(refusal_note(err, "ibv_create_cq",
+			"the size is above max_cqe (ibv_devinfo -v)"));
 	}
 	cq->dev = ctx->dev;
 	cq->ibv.context = context;

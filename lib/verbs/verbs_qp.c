@@ -3,6 +3,7 @@
 #include "verbs/verbs_qp.h"
 #include "verbs/context_ops.h"
 #include "verbs/forward.h"
+#include "verbs/refusal.h"
 #include "verbs/wqe.h"
 
 static int
@@ -69,7 +70,7 @@ verbs_qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool extended)
 	int err = qp_init_attr_check(pd, attr);
 
 	if (err != 0)
-		return null_errno(err);
+		return null_errno(refusal_note(err, "ibv_create_qp", NULL));
 	vqp = verbs_qp_alloc(pd->context, extended, true);
 	if (vqp == NULL)
 		return null_errno(ENOMEM);
@@ -84,7 +85,8 @@ verbs_qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool extended)
 	err = qp_core_create(vqp, attr);
 	if (err != 0) {
 		verbs_qp_free(vqp);
-		return null_errno(err);
+		return null_errno(refusal_note(err, "ibv_create_qp",
+			"a size is above max_qp_wr or max_sge (ibv_devinfo -v)"));
 	}
 	verbs_qp_publish(vqp);
 	count_up(&to_pd(pd)->objects);
@@ -222,7 +224,8 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	if (err == 0)
 		err = -dev_qp_modify(dev, vqp->qp, &core, attr_mask);
 	if (err != 0)
-		return err;
+		return refusal_note(
+			err, "ibv_modify_qp", refusal_of_modify(dev, attr, attr_mask));
 	if (attr_mask & IBV_QP_STATE)
 		ibv->state = attr->qp_state;
 	if (ibv->state == IBV_QPS_RESET) {

@@ -3,6 +3,7 @@
 #include "verbs/context_ops.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
+#include "verbs/refusal.h"
 #include "verbs/verbs_qp.h"
 
 static int
@@ -52,7 +53,8 @@ ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 		return forward(NULL, ibv_create_srq, pd, attr);
 	err = verbs_srq_create(pd, &attr->attr, &srq);
 	if (err != 0)
-		return null_errno(err);
+		return null_errno(refusal_note(err, "ibv_create_srq",
+			"a size is 0, or above max_srq_wr or max_srq_sge (ibv_devinfo -v)"));
 	srq->srq.srqn = dev_srq_number(to_ctx(pd->context)->dev);
 	return verbs_srq_publish(srq, attr->srq_context, &attr->attr);
 }

@@ -88,6 +88,8 @@ rnr_retry_run(uint8_t retry)
 	assert_int_equal(p.a.stats.rnr_nak_received, rounds);
 	if (retry != 7) {
 		expect_sent_vendor(&p.a, 0, IBV_WC_RNR_RETRY_EXC_ERR, VENDOR_RNR_RETRIES);
+		assert_int_equal(p.a.stats.rnr_retries_exceeded, 1);
+		assert_int_equal(p.a.stats.retries_exceeded, 0);
 		expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
 		expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
 		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
@@ -271,6 +273,8 @@ retry_cnt_limit(void **state)
 			qp_link_advance(&p, 68 * NS_PER_MS);
 		}
 		expect_sent_vendor(&p.a, 0, IBV_WC_RETRY_EXC_ERR, VENDOR_ACK_TIMEOUT);
+		assert_int_equal(p.a.stats.retries_exceeded, 1);
+		assert_int_equal(p.a.stats.rnr_retries_exceeded, 0);
 		expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
 		expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);

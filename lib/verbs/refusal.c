@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "verbs/refusal.h"
+
+static struct refusal first;
+
+int
+refusal_note(int err, const char *call, const char *reason)
+{
+	if (err == EINVAL && __atomic_fetch_add(&first.count, 1, __ATOMIC_RELAXED) == 0) {
+		__atomic_store_n(&first.reason, reason, __ATOMIC_RELAXED);
+		__atomic_store_n(&first.call, call, __ATOMIC_RELAXED);
+	}
+	return err;
+}
+
+const char *
+refusal_of_path(struct dev *dev, const struct ibv_ah_attr *ah)
+{
+	static const uint8_t empty[16];
+	bool is_empty;
+
+	if (!ah->is_global)
+		return "the path has no GRH: RoCE needs a GID index (-g 0, perftest -x 0)";
+	if (ah->grh.sgid_index >= DEV_GIDS)
+		return "the GID index is out of range: GID 0 is the first address";
+	pthread_mutex_lock(&dev->lock);
+	is_empty = memcmp(dev->gids[ah->grh.sgid_index], empty, sizeof(empty)) == 0;
+	pthread_mutex_unlock(&dev->lock);
+	return is_empty ? "the GID index names an empty entry: GID 0 is the first address"
+			: NULL;
+}
+
+const char *
+refusal_of_modify(struct dev *dev, const struct ibv_qp_attr *attr, int mask)
+{
+	const char *reason =
+		mask & IBV_QP_AV ? refusal_of_path(dev, &attr->ah_attr) : NULL;
+
+	if (reason == NULL && mask & IBV_QP_PATH_MTU && attr->path_mtu > dev->active_mtu)
+		reason = "the path MTU is above the port's active_mtu (ibv_devinfo)";
+	return reason;
+}
+
+void
+refusal_get(struct refusal *out)
+{
+	out->count = __atomic_load_n(&first.count, __ATOMIC_RELAXED);
+	out->call = __atomic_load_n(&first.call, __ATOMIC_RELAXED);
+	out->reason = __atomic_load_n(&first.reason, __ATOMIC_RELAXED);
+}
+
+void
+refusal_reset(void)
+{
+	__atomic_store_n(&first.count, 0, __ATOMIC_RELAXED);
+}

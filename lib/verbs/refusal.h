@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls of this process that Rocade has refused with EINVAL: the client library tells the
+ * user at the end (drivers/shm/advice.c). */
+#ifndef ROCADE_VERBS_REFUSAL_H
+#define ROCADE_VERBS_REFUSAL_H
+
+#include <infiniband/verbs.h>
+
+#include "engine/dev.h"
+
+struct refusal {
+	unsigned count;
+	/* of the first one; static texts. reason: NULL if it is not known. */
+	const char *call;
+	const char *reason;
+};
+
+/* Counts a call if err is EINVAL. Returns err. Any thread. */
+int refusal_note(int err, const char *call, const char *reason);
+
+/* Why a path, or the attributes of ibv_modify_qp(), is refused, or NULL. */
+const char *refusal_of_path(struct dev *dev, const struct ibv_ah_attr *ah);
+const char *refusal_of_modify(struct dev *dev, const struct ibv_qp_attr *attr, int mask);
+
+void refusal_get(struct refusal *out);
+void refusal_reset(void); /* for a forked child, which has not made these calls */
+
+#endif

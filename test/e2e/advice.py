@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The line that a program of rocade-run prints at its end: after retries that were exceeded, after
+calls that were refused with EINVAL, not after a good run, and not when it is turned off."""
+
+import os
+import re
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+from daemon import LIBRARY, RUN, Daemon, both, wait_for_port  # noqa: E402
+from process import Process, until  # noqa: E402
+from tap import case, run  # noqa: E402
+
+LINE = re.compile(r"^rocade: warning: (.*); ROCADE_ADVICE=0 turns this line off$", re.M)
+
+
+def advice(text):
+    """Returns the lines of advice in the output."""
+    return LINE.findall(text)
+
+
+def refused():
+    with Daemon("--mtu", "1500") as daemon:
+        # The server is refused first, and the client's end of the TCP connection closes then.
+        for words, call, reason in [
+                (["ibv_rc_pingpong"], "ibv_modify_qp", "the path has no GRH"),
+                (["ib_send_bw", "-F", "-x", "9"], "ibv_modify_qp", "the GID index names an empty"),
+                (["ibv_rc_pingpong", "-g", "0", "-m", "4096"], "ibv_modify_qp",
+                 "the path MTU is above the port's"),
+                (["ibv_ud_pingpong", "-s", "100"], "ibv_create_ah", "the path has no GRH")]:
+            served, _, text = daemon.pair(*words)
+            said = advice(text)
+            case("refused: %s" % " ".join(words), served not in (0, None) and said and all(
+                one.startswith("%s returned EINVAL: %s" % (call, reason)) for one in said), text)
+        served, status, text = daemon.pair("ibv_rc_pingpong", "-g", "0", "-m", "1024", "-n", "100")
+        case("a good run prints no advice", (served, status) == (0, 0) and "rocade:" not in text,
+             text)
+
+
+def silenced():
+    with Daemon() as daemon:
+        for name, before, env in [("--no-advice", ["--no-advice"], {}),
+                                  ("ROCADE_ADVICE=0", [], {"ROCADE_ADVICE": "0"}),
+                                  ("neither", [], {})]:
+            words = [RUN, "--library", LIBRARY, *before, "ibv_rc_pingpong"]
+            server = Process(words, env=dict(daemon.env, **env))
+            wait_for_port(18515, server, 10)
+            client = Process([*words, "127.0.0.1"], env=dict(daemon.env, **env))
+            text = both(server, client, 30)[2]
+            case("advice with %s" % name, "Failed to modify QP" in text and
+                 len(advice(text)) == (name == "neither"), text)
+
+
+def unanswered():
+    with Daemon() as daemon:
+        server = daemon.start("ib_send_bw", "-x", "0", "-F", "-D", "30", "-u", "10")
+        wait_for_port(18515, server, 10)
+        client = daemon.start("ib_send_bw", "-x", "0", "-F", "-D", "30", "-u", "10", "127.0.0.1")
+        until(lambda: daemon.moved() > 1 << 20)
+        server.send_signal(signal.SIGSTOP)
+        status = client.wait()
+        case("retries exceeded", status != 0 and len(advice(client.output())) == 1 and re.search(
+            r"a peer did not answer \(IBV_WC_RETRY_EXC_ERR, 1 QPs\): its program has ended",
+            client.output()), client.output())
+        server.kill()
+
+
+if __name__ == "__main__":
+    sys.exit(run(refused, silenced, unanswered))
