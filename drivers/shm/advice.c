@@ -75,7 +75,7 @@ advice_print(void)
 			" QPs): post receives before the peer sends, or set rnr_retry "
 			"to 7; %s",
 			state.rnr_retries, off);
-	else if (refusal.count != 0 && refusal.call != NULL)
+	else if (refusal.call != NULL)
 		log_warn("%s returned EINVAL: %s; %s", refusal.call,
 			refusal.reason != NULL ? refusal.reason
 					       : "docs/verbs.md has the reasons",

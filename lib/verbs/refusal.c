@@ -4,14 +4,18 @@
 
 #include "verbs/refusal.h"
 
-static struct refusal first;
+static struct refusal kept;
 
 int
 refusal_note(int err, const char *call, const char *reason)
 {
-	if (err == EINVAL && __atomic_fetch_add(&first.count, 1, __ATOMIC_RELAXED) == 0) {
-		__atomic_store_n(&first.reason, reason, __ATOMIC_RELAXED);
-		__atomic_store_n(&first.call, call, __ATOMIC_RELAXED);
+	const char *was = __atomic_load_n(&kept.call, __ATOMIC_RELAXED);
+
+	if (err == EINVAL && was == NULL) {
+		__atomic_store_n(&kept.reason, reason, __ATOMIC_RELAXED);
+		__atomic_store_n(&kept.call, call, __ATOMIC_RELAXED);
+	} else if (err == 0 && was != NULL && strcmp(was, call) == 0) {
+		__atomic_store_n(&kept.call, NULL, __ATOMIC_RELAXED);
 	}
 	return err;
 }
@@ -47,13 +51,12 @@ refusal_of_modify(struct dev *dev, const struct ibv_qp_attr *attr, int mask)
 void
 refusal_get(struct refusal *out)
 {
-	out->count = __atomic_load_n(&first.count, __ATOMIC_RELAXED);
-	out->call = __atomic_load_n(&first.call, __ATOMIC_RELAXED);
-	out->reason = __atomic_load_n(&first.reason, __ATOMIC_RELAXED);
+	out->call = __atomic_load_n(&kept.call, __ATOMIC_RELAXED);
+	out->reason = __atomic_load_n(&kept.reason, __ATOMIC_RELAXED);
 }
 
 void
 refusal_reset(void)
 {
-	__atomic_store_n(&first.count, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&kept.call, NULL, __ATOMIC_RELAXED);
 }

@@ -8,14 +8,15 @@
 
 #include "engine/dev.h"
 
+/* Static texts. */
 struct refusal {
-	unsigned count;
-	/* of the first one; static texts. reason: NULL if it is not known. */
-	const char *call;
-	const char *reason;
+	const char *call;   /* NULL: none */
+	const char *reason; /* NULL: not known */
 };
 
-/* Counts a call if err is EINVAL. Returns err. Any thread. */
+/* Keeps a call if err is EINVAL and none is kept. If err is 0, forgets a call of this name:
+ * programs find out by trying what a device can do (UCX: the sizes of a QP). Returns err.
+ * Any thread. */
 int refusal_note(int err, const char *call, const char *reason);
 
 /* Why a path, or the attributes of ibv_modify_qp(), is refused, or NULL. */

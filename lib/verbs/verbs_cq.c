@@ -34,6 +34,7 @@ verbs_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *a
 		return null_errno(refusal_note(err, "ibv_create_cq",
 			"the size is above max_cqe (ibv_devinfo -v)"));
 	}
+	refusal_note(0, "ibv_create_cq", NULL);
 	cq->dev = ctx->dev;
 	cq->ibv.context = context;
 	cq->ibv.cq_context = attr->cq_context;

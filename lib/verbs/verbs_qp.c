@@ -88,6 +88,7 @@ verbs_qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool extended)
 		return null_errno(refusal_note(err, "ibv_create_qp",
 			"a size is above max_qp_wr or max_sge (ibv_devinfo -v)"));
 	}
+	refusal_note(0, "ibv_create_qp", NULL);
 	verbs_qp_publish(vqp);
 	count_up(&to_pd(pd)->objects);
 	qp_caps_fill(vqp->qp, &attr->cap);

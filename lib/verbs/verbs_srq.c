@@ -55,6 +55,7 @@ ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 	if (err != 0)
 		return null_errno(refusal_note(err, "ibv_create_srq",
 			"a size is 0, or above max_srq_wr or max_srq_sge (ibv_devinfo -v)"));
+	refusal_note(0, "ibv_create_srq", NULL);
 	srq->srq.srqn = dev_srq_number(to_ctx(pd->context)->dev);
 	return verbs_srq_publish(srq, attr->srq_context, &attr->attr);
 }

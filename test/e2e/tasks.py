@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the commands of docs/tasks as they stand on the pages. A page's blocks "sh" run in one shell,
+which ends at the first command that fails. Blocks "sh left" and "sh right" run on two machines, which
+are two network namespaces, each step when the one before it has ended."""
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+from daemon import BUILD, CLIENTS  # noqa: E402
+from process import Process  # noqa: E402
+from tap import case, run, skip  # noqa: E402
+from testpmd import SOURCE, add_space, ip, is_root  # noqa: E402
+
+PAGES = os.path.join(SOURCE, "docs", "tasks")
+BLOCK = re.compile(r"^```sh ?(\w*)\n(.*?)^```$", re.M | re.S)
+PROGRAMS = [(BUILD, "rocaded/rocaded"), (CLIENTS, "run/rocade-run"), (BUILD, "status/rocade-status"),
+            (BUILD, "doctor/rocade-doctor")]
+MPI_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+BYTES = r"^(\d{4,}) bytes$"  # of the daemon: at least a thousand
+
+
+def blocks(page):
+    """Returns machine and commands of each block of a page."""
+    with open(os.path.join(PAGES, page), encoding="utf-8") as file:
+        return BLOCK.findall(file.read())
+
+
+class Shell:
+    """A shell in a new directory, with the programs of the build in its PATH."""
+
+    def __init__(self, *before):
+        self.folder = tempfile.mkdtemp(prefix="rocade-task-")
+        programs = os.path.join(self.folder, "bin")
+        os.mkdir(programs)
+        for build, path in PROGRAMS:
+            os.symlink(os.path.join(os.path.abspath(build), "app", path),
+                       os.path.join(programs, os.path.basename(path)))
+        env = dict(os.environ, **MPI_AS_ROOT, PATH=programs + ":" + os.environ["PATH"],
+                   TMPDIR=self.folder)
+        env.pop("ROCADE_SOCKET", None)
+        self.process = Process([*before, "bash", "-e"], feed=True, cwd=self.folder, env=env)
+        self.steps = 0
+
+    def step(self, commands, timeout_s=60):
+        """Runs commands to their end. Returns whether none failed."""
+        self.steps += 1
+        mark = "-- step %d has ended" % self.steps
+        # mpirun would read the commands behind it.
+        self.process.say("{\n%s\n} </dev/null\necho '%s'\n" % (commands, mark))
+        return self.process.expect("^" + mark, timeout_s) is not None
+
+    def end(self):
+        """Returns the exit status and all output."""
+        status, text = self.process.finish()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return status, text
+
+
+def page(name, *expected, shells=None):
+    """Runs a page. expected: patterns that its output has. shells: of each machine, one by
+    default."""
+    found = blocks(name)
+    shells = shells or {"": Shell()}
+    good = all(shells[machine].step(commands) for machine, commands in found)
+    ends = [shell.end() for shell in shells.values()]
+    status, text = max(one for one, _ in ends), "".join(said for _, said in ends)
+    missing = [one for one in expected if not re.search(one, text, re.M)]
+    case("%s: all %d blocks run" % (name, len(found)), good and found and status == 0, text)
+    case("%s: with the expected output" % name, not missing, "no %s in\n%s" % (missing, text))
+    case("%s: without advice at the end of its programs" % name, "rocade: " not in text, text)
+
+
+def ci():
+    page("ci.md", r"^nothing is wrong", r"lkey 0x\w{8}\n-- step 3.*\n.*lkey 0x\w{8}", BYTES)
+
+
+def mpi():
+    page("mpi.md", r"^2 ranks, sum 1, token 200, ", r"^4 ranks, sum 6, token 400, ", BYTES)
+
+
+def inside(space):
+    """Returns words of a command: a shell of a machine of its own, which has its own /run."""
+    return ["ip", "netns", "exec", space, "unshare", "--mount", "sh", "-c",
+            'mount -t tmpfs tmpfs /run && exec "$@"', "sh"]
+
+
+def two_machines():
+    if not is_root():
+        skip("two-machines.md", "needs root")
+        return
+    spaces = [add_space("left"), add_space("right")]
+    ip("-n", spaces[0], "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns",
+       spaces[1])
+    for space, address in zip(spaces, ("10.0.1.4", "10.0.1.5")):
+        ip("-n", space, "address", "add", address + "/24", "dev", "eth0")
+        for device in "lo", "eth0":
+            ip("-n", space, "link", "set", device, "up")
+    page("two-machines.md", r"10\.0\.1\.21 answers at UDP port 4791",
+         r"packets of path MTU 1024 arrive at 10\.0\.1\.21", r"^nothing is wrong",
+         r"^return status 0", r"^3[2-9]\d{6} bytes$",
+         shells={name: Shell(*inside(space)) for name, space in zip(("left", "right"), spaces)})
+
+
+def failing():
+    """A page with a command that fails must fail."""
+    shell = Shell()
+    good = shell.step("true\n") and not shell.step("false\ntrue\n")
+    status, text = shell.end()
+    case("a command that fails is seen", good and status == 1, text)
+
+
+def every_page():
+    names = {name for name in os.listdir(PAGES) if name.endswith(".md")}
+    case("each page is run", names == {"ci.md", "mpi.md", "two-machines.md"}, str(names))
+
+
+if __name__ == "__main__":
+    sys.exit(run(every_page, failing, ci, mpi, two_machines))
