@@ -41,4 +41,7 @@ struct ibv_mw *verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int verbs_dealloc_mw(struct ibv_mw *mw);
 int verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 
+/* absent.c, for context.c: what the device does not have. */
+void absent_ops_fill(struct verbs_context *base);
+
 #endif

@@ -3,6 +3,7 @@
  * addition determines whether objects created on it take locks. */
 #include "verbs/context_ops.h"
 #include "verbs/objects.h"
+#include "verbs/refusal.h"
 
 struct ibv_td *
 verbs_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
@@ -40,7 +41,7 @@ parent_domain_check(
 {
 	/* custom allocators: the port allocates ring memory itself */
 	if (attr->comp_mask != 0)
-		return EOPNOTSUPP;
+		return refusal_note(EOPNOTSUPP, "ibv_alloc_parent_domain", NULL);
 	if (attr->pd == NULL || attr->pd->context != context ||
 		to_pd(attr->pd)->base != NULL)
 		return EINVAL;

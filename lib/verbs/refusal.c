@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/base_log.h"
 #include "verbs/refusal.h"
 
 static struct refusal kept;
@@ -11,6 +12,9 @@ refusal_note(int err, const char *call, const char *reason)
 {
 	const char *was = __atomic_load_n(&kept.call, __ATOMIC_RELAXED);
 
+	if (err == EOPNOTSUPP)
+		log_info("%s: this device does not have what it asks for (EOPNOTSUPP)",
+			call);
 	if (err == EINVAL && was == NULL) {
 		__atomic_store_n(&kept.reason, reason, __ATOMIC_RELAXED);
 		__atomic_store_n(&kept.call, call, __ATOMIC_RELAXED);

@@ -5,6 +5,7 @@
 
 #include "verbs/forward.h"
 #include "verbs/objects.h"
+#include "verbs/refusal.h"
 
 EXPORT struct ibv_mr *
 ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
@@ -13,7 +14,7 @@ ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t io
 	if (!context_is_ours(pd->context))
 		return forward(
 			NULL, ibv_reg_dmabuf_mr, pd, offset, length, iova, fd, access);
-	return null_errno(EOPNOTSUPP);
+	return null_errno(refusal_note(EOPNOTSUPP, "ibv_reg_dmabuf_mr", NULL));
 }
 
 EXPORT int
@@ -29,7 +30,7 @@ ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
 {
 	if (!context_is_ours(context))
 		return forward(NULL, ibv_import_pd, context, pd_handle);
-	return null_errno(EOPNOTSUPP);
+	return null_errno(refusal_note(EOPNOTSUPP, "ibv_import_pd", NULL));
 }
 
 EXPORT void
@@ -44,7 +45,7 @@ ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
 	if (!context_is_ours(pd->context))
 		return forward(NULL, ibv_import_mr, pd, mr_handle);
-	return null_errno(EOPNOTSUPP);
+	return null_errno(refusal_note(EOPNOTSUPP, "ibv_import_mr", NULL));
 }
 
 EXPORT void
@@ -59,7 +60,7 @@ ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 {
 	if (!context_is_ours(context))
 		return forward(NULL, ibv_import_dm, context, dm_handle);
-	return null_errno(EOPNOTSUPP);
+	return null_errno(refusal_note(EOPNOTSUPP, "ibv_import_dm", NULL));
 }
 
 EXPORT void

@@ -7,6 +7,7 @@
 #include "engine/manual_progress.h"
 #include "verbs/context_ops.h"
 #include "verbs/verbs_cq.h"
+#include "verbs/refusal.h"
 
 #define CQ_MASKS (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
 #define CQ_WC_FLAGS ((uint64_t)IBV_WC_STANDARD_FLAGS | CQ_STAMP_FLAGS)
@@ -200,11 +201,11 @@ verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr
 
 	if ((attr->comp_mask & ~(uint32_t)CQ_MASKS) != 0 ||
 		(attr->wc_flags & ~CQ_WC_FLAGS) != 0)
-		return null_errno(EOPNOTSUPP);
+		return null_errno(refusal_note(EOPNOTSUPP, "ibv_create_cq_ex", NULL));
 	/* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN is not supported: a CQE is never
 	 * overwritten. */
 	if (flags && (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)
-		return null_errno(EOPNOTSUPP);
+		return null_errno(refusal_note(EOPNOTSUPP, "ibv_create_cq_ex", NULL));
 	if (domain &&
 		(attr->parent_domain == NULL || attr->parent_domain->context != context ||
 			to_pd(attr->parent_domain)->base == NULL))

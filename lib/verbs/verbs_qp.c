@@ -117,15 +117,15 @@ verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
 		return verbs_create_xrc_target(context, attr);
 	if ((attr->comp_mask & ~(uint32_t)INIT_ATTR_KNOWN) != 0)
-		return null_errno(EOPNOTSUPP);
+		return null_errno(refusal_note(EOPNOTSUPP, "ibv_create_qp_ex", NULL));
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == NULL ||
 		attr->pd->context != context)
 		return null_errno(EINVAL);
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 &&
 		attr->create_flags != 0)
-		return null_errno(EOPNOTSUPP);
+		return null_errno(refusal_note(EOPNOTSUPP, "ibv_create_qp_ex", NULL));
 	if (ops && wr_ops_check(attr->qp_type, attr->send_ops_flags) != 0)
-		return null_errno(EOPNOTSUPP);
+		return null_errno(refusal_note(EOPNOTSUPP, "ibv_create_qp_ex", NULL));
 	/* The extended structure begins with the plain one. */
 	qp = verbs_qp_create(attr->pd, (struct ibv_qp_init_attr *)attr, ops);
 	if (qp != NULL && ops)

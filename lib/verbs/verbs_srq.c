@@ -66,7 +66,7 @@ srq_ex_check(const struct ibv_context *context, const struct ibv_srq_init_attr_e
 	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 
 	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
-		return EOPNOTSUPP;
+		return refusal_note(EOPNOTSUPP, "ibv_create_srq_ex", NULL);
 	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || attr->pd == NULL ||
 		attr->pd->context != context)
 		return EINVAL;
@@ -74,7 +74,7 @@ srq_ex_check(const struct ibv_context *context, const struct ibv_srq_init_attr_e
 		attr->srq_type == IBV_SRQT_BASIC)
 		return 0;
 	if (attr->srq_type == IBV_SRQT_TM)
-		return EOPNOTSUPP;
+		return refusal_note(EOPNOTSUPP, "ibv_create_srq_ex", NULL);
 	if (attr->srq_type != IBV_SRQT_XRC || (attr->comp_mask & xrc) != xrc ||
 		attr->xrcd == NULL || attr->cq == NULL)
 		return EINVAL;

@@ -9,6 +9,7 @@
 
 #include "verbs/context_ops.h"
 #include "verbs/verbs_qp.h"
+#include "verbs/refusal.h"
 
 /* Shared by all contexts of this process that opened it with the same file. */
 struct xrc_domain {
@@ -105,7 +106,7 @@ xrcd_open(struct rocade_port *port, const struct ibv_xrcd_init_attr *attr,
 	int err;
 
 	if (attr->comp_mask >= IBV_XRCD_INIT_ATTR_RESERVED)
-		return EOPNOTSUPP;
+		return refusal_note(EOPNOTSUPP, "ibv_open_xrcd", NULL);
 	if ((attr->comp_mask & both) != both || (attr->oflags & ~(O_CREAT | O_EXCL)) != 0)
 		return EINVAL;
 	if (attr->fd != -1 && fstat(attr->fd, &st) != 0)
@@ -202,16 +203,16 @@ static int
 target_check(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
 	if ((attr->comp_mask & ~(uint32_t)TARGET_KNOWN) != 0)
-		return EOPNOTSUPP;
+		return refusal_note(EOPNOTSUPP, "ibv_create_qp_ex", NULL);
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) == 0 || attr->xrcd == NULL ||
 		attr->xrcd->context != context)
 		return EINVAL;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags != 0)
-		return EOPNOTSUPP;
+		return refusal_note(EOPNOTSUPP, "ibv_create_qp_ex", NULL);
 	/* A target has no send queue. */
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
 		attr->send_ops_flags != 0)
-		return EOPNOTSUPP;
+		return refusal_note(EOPNOTSUPP, "ibv_create_qp_ex", NULL);
 	return 0;
 }
 
@@ -278,7 +279,7 @@ verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 	int err;
 
 	if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED)
-		return null_errno(EOPNOTSUPP);
+		return null_errno(refusal_note(EOPNOTSUPP, "ibv_open_qp", NULL));
 	if ((attr->comp_mask & needed) != needed || attr->xrcd == NULL ||
 		attr->xrcd->context != context || attr->qp_type != IBV_QPT_XRC_RECV)
 		return null_errno(EINVAL);
