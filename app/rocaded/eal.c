@@ -5,6 +5,8 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
 #include <rte_log.h>
 
 #include <rocade/rocade.h>
@@ -82,6 +84,20 @@ port_find(const char *name, uint16_t *id)
 	return -1;
 }
 
+/* Each queue is served by an lcore: the first one by the main lcore. */
+static int
+lcores_check(const struct conf *s)
+{
+	if (s->queues <= rte_lcore_count())
+		return 0;
+	fprintf(stderr,
+		PROGRAM
+		": --queues: %u queues need as many lcores, EAL has %u: give it more, "
+		"for example with -l 0-%u or --lcores '(0-%u)@0'\n",
+		s->queues, rte_lcore_count(), s->queues - 1u, s->queues - 1u);
+	return -1;
+}
+
 int
 rocaded_port_open(
 	const struct conf *s, int argc, char **argv, struct rocade_daemon_port **port)
@@ -89,13 +105,55 @@ rocaded_port_open(
 	struct rocade_daemon_ethdev conf = {.size = sizeof(conf),
 		.rx_desc = s->rx_desc,
 		.tx_desc = s->tx_desc,
+		.queues = s->queues,
 		.mtu = s->daemon.mtu};
 
-	if (rocaded_eal_start(s, argc, argv) != 0 ||
+	if (rocaded_eal_start(s, argc, argv) != 0 || lcores_check(s) != 0 ||
 		port_find(s->port, &conf.ethdev) != 0)
 		return -1;
 	if (rocade_daemon_open_ethdev(&conf, port) == 0)
 		return 0;
 	fprintf(stderr, PROGRAM ": %s\n", rocade_error());
 	return -1;
+}
+
+/* A queue of the daemon, for the lcore that runs it. */
+static struct queue_run {
+	struct rocade_daemon *daemon;
+	unsigned queue;
+} queue_runs[RTE_MAX_LCORE];
+
+static int
+queue_main(void *arg)
+{
+	const struct queue_run *run = arg;
+
+	return rocade_daemon_run_queue(run->daemon, run->queue);
+}
+
+int
+rocaded_queues_start(const struct conf *s, struct rocade_daemon *daemon)
+{
+	unsigned lcore, queue = 1;
+
+	RTE_LCORE_FOREACH_WORKER(lcore)
+	{
+		if (queue >= s->queues)
+			break;
+		queue_runs[lcore] = (struct queue_run){daemon, queue};
+		if (rte_eal_remote_launch(queue_main, &queue_runs[lcore], lcore) != 0) {
+			fprintf(stderr, PROGRAM ": lcore %u cannot run queue %u\n", lcore,
+				queue);
+			return -1;
+		}
+		queue++;
+	}
+	return 0;
+}
+
+void
+rocaded_queues_stop(struct rocade_daemon *daemon)
+{
+	rocade_daemon_stop_queues(daemon);
+	rte_eal_mp_wait_lcore();
 }

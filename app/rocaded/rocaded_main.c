@@ -91,6 +91,11 @@ settings_complete(const struct command *c, struct conf *s, char err[ERR_MAX])
 			"%s: --local connects the programs of this machine, --port or "
 			"EAL arguments select a DPDK port",
 			port ? "conflicting options" : "missing --local or --port");
+	if (s->local && s->queues > 1)
+		return error_set(err,
+			"--queues: %u queues need a DPDK port: with --local there is no queue, "
+			"and one thread serves all clients",
+			s->queues);
 	if (s->local && s->daemon.addresses == NULL)
 		s->daemon.addresses = ADDRESS_DEFAULT;
 	return settings_check(s, err);
@@ -254,8 +259,12 @@ rocaded_run(struct command *c, struct conf *s, const struct daemon_user *user)
 	signal(SIGPIPE, SIG_IGN);
 	watchdog_start(watchdog_us);
 	rc = confine(s, user);
+	if (rc == 0 && !s->local)
+		rc = rocaded_queues_start(s, serving);
 	if (rc == 0)
 		rc = serve(c, s);
+	if (!s->local)
+		rocaded_queues_stop(serving);
 	/* A signal that comes now must not use a daemon that is being destroyed. */
 	signals_set(SIG_IGN);
 	rocade_daemon_destroy(serving);

@@ -25,6 +25,7 @@ struct conf {
 	uint32_t seccomp;          /* enum filter_mode */
 	const char *user;          /* NULL: stay the user that has started the daemon */
 	uint16_t rx_desc, tx_desc; /* 0: the default */
+	uint16_t queues;           /* of the port; 0: one */
 	const char *port;
 	const char *config, *check_config; /* paths of the file; NULL: none */
 	const char *file;                  /* path of the file that was read */
@@ -56,6 +57,12 @@ void settings_need_restart(
  * opens the port. Returns 0, or -1 after printing the error. */
 int rocaded_port_open(
 	const struct conf *s, int argc, char **argv, struct rocade_daemon_port **port);
+
+/* eal.c: runs the further queues of the daemon on lcores of EAL. Returns 0, or -1 after printing
+ * the error. */
+int rocaded_queues_start(const struct conf *s, struct rocade_daemon *daemon);
+/* Returns when they have ended. */
+void rocaded_queues_stop(struct rocade_daemon *daemon);
 
 /* telemetry.c: registers the commands for `dpdk-telemetry.py`. EAL must have been
  * started. The commands ask the daemon at this socket. */

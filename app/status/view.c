@@ -66,7 +66,8 @@ is_error_counter(const char *name)
 	static const char *const good[] = {"tx_packets", "tx_bytes", "rx_packets",
 		"rx_bytes", "rx_roce", "rx_other", "rx_handoff", "tx_loopback",
 		"cqe_saved", "wakeups", "requests", "id", "pid", "uid", "qp_count",
-		"srq_count", "peer_count", "rx_waiting", "tx_blocked", "rx_linearised"};
+		"srq_count", "peer_count", "rx_waiting", "tx_blocked", "rx_linearised",
+		"queue", "clients", "handed_over", "taken_over", "handover_blocked"};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		if (strcmp(name, good[i]) == 0)
@@ -105,6 +106,26 @@ view_port(FILE *to, const json_t *port)
 		json_is_true(json_object_get(port, "link_up")) ? "up" : "down",
 		number_of(port, "rx_packets"), number_of(port, "tx_packets"));
 	view_errors(to, "port: ", port);
+}
+
+static void
+view_queues(FILE *to, const json_t *queues)
+{
+	const json_t *queue;
+	char whose[32];
+	size_t i;
+
+	json_array_foreach(queues, i, queue)
+	{
+		snprintf(whose, sizeof(whose), "queue %zu: ", i);
+		fprintf(to,
+			"%s%.0f clients, %.0f packets from them, %.0f received, %.0f handed "
+			"over, %.0f taken over\n",
+			whose, number_of(queue, "clients"),
+			number_of(queue, "tx_packets"), number_of(queue, "rx_packets"),
+			number_of(queue, "handed_over"), number_of(queue, "taken_over"));
+		view_errors(to, whose, queue);
+	}
 }
 
 static void
@@ -279,6 +300,7 @@ view_print(FILE *to, const json_t *snapshot, const struct view_conf *conf)
 
 	view_device(to, snapshot);
 	view_port(to, json_object_get(snapshot, "port"));
+	view_queues(to, json_object_get(snapshot, "queues"));
 	fprintf(to, "\n");
 	json_array_foreach(clients, i, client) rates |=
 		json_object_get(client, "rates") != NULL;

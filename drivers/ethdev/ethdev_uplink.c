@@ -17,7 +17,7 @@ rocade_daemon_open_ethdev(
 	const struct rocade_daemon_ethdev *conf, struct rocade_daemon_port **out)
 {
 	struct ethdev_conf eth = {.port_id = conf->ethdev,
-		.queues = 1,
+		.queues = RTE_MAX(conf->queues, 1),
 		.rx_desc = conf->rx_desc,
 		.tx_desc = conf->tx_desc,
 		.mtu = conf->mtu,
@@ -31,6 +31,9 @@ rocade_daemon_open_ethdev(
 		return rocade_fail(EINVAL,
 			"size: %zu is not sizeof(struct rocade_daemon_ethdev), %zu",
 			conf->size, sizeof(*conf));
+	if (conf->queues > SW_THREADS_MAX)
+		return rocade_fail(EINVAL, "queues: %u is not in 1..%u", conf->queues,
+			SW_THREADS_MAX);
 	if (rte_lcore_count() == 0)
 		return rocade_fail(
 			EINVAL, "EAL is not initialised: call rte_eal_init() first");

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/common.h"
 #include "server/fd_source.h"
 
 int
@@ -29,6 +30,22 @@ fd_source_pause(int epoll, struct fd_source *source, bool pause)
 		.events = pause ? 0 : EPOLLIN | EPOLLRDHUP, .data.ptr = source};
 
 	(void)epoll_ctl(epoll, EPOLL_CTL_MOD, source->fd, &ev);
+}
+
+int
+fd_source_wait(int epoll, struct epoll_event *events, int max, uint64_t timeout_ns)
+{
+	struct timespec until = {.tv_sec = (time_t)(timeout_ns / NS_PER_SEC),
+		.tv_nsec = (long)(timeout_ns % NS_PER_SEC)};
+	int n;
+
+	if (timeout_ns == 0 || timeout_ns == TIME_NEVER)
+		return epoll_wait(epoll, events, max, timeout_ns == 0 ? 0 : -1);
+	n = epoll_pwait2(epoll, events, max, &until, NULL);
+	/* epoll_pwait2() is new in Linux 5.11. Before: in milliseconds, rounded up. */
+	if (n < 0 && errno == ENOSYS)
+		n = epoll_wait(epoll, events, max, (int)(timeout_ns / NS_PER_MS) + 1);
+	return n;
 }
 
 int

@@ -5,6 +5,7 @@
 #define ROCADE_SERVER_FD_SOURCE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Kinds of epoll events: what the descriptor is. */
 enum fd_source_kind {
@@ -19,6 +20,7 @@ enum fd_source_kind {
 };
 
 struct conn;
+struct epoll_event;
 
 struct fd_source {
 	enum fd_source_kind kind;
@@ -33,6 +35,9 @@ int fd_source_add(int epoll, struct fd_source *source, int fd, enum fd_source_ki
 	struct conn *conn);
 /* Stops or resumes events of a client's socket; its end is always reported. */
 void fd_source_pause(int epoll, struct fd_source *source, bool pause);
+/* Waits for events: as epoll_wait(), but timeout_ns is in nanoseconds; TIME_NEVER: until there are
+ * some. */
+int fd_source_wait(int epoll, struct epoll_event *events, int max, uint64_t timeout_ns);
 /* Removes the descriptor from the epoll set and returns it; -1: there is none. */
 int fd_source_remove(int epoll, struct fd_source *source);
 /* Removes the descriptor from the epoll set and closes it, unless that was done. */

@@ -19,10 +19,11 @@
 #include "server/server_control.h"
 #include "server/server_conf.h"
 #include "server/server_conn.h"
+#include "server/server_queue.h"
 #include "server/server_rdmacm.h"
+#include "switch/sw_client.h"
 #include "verbs/verbs_port.h"
 
-#define SPIN_NS (20 * NS_PER_US) /* idle time before the daemon sleeps */
 /* While packets move, the sockets are polled after this many passes or this time. */
 #define SOCKET_POLL_PASSES 64
 #define SOCKET_POLL_NS NS_PER_MS
@@ -180,6 +181,8 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	err = events_open(d);
 	if (err == 0)
 		err = switch_create(d, conf);
+	if (err == 0)
+		err = queues_open(d);
 	if (err == 0 && rdmacm_create(d) != 0)
 		err = rocade_fail(ENOMEM, "no memory for RDMA-CM");
 	if (err == 0 && conf->listen_fd != 0)
@@ -211,6 +214,7 @@ drain(struct rocade_daemon *d)
 
 	for (; more && now < until; now = clock_now()) {
 		more = sw_run(d->sw, now) != 0;
+		more |= queues_drain(d, now) != 0;
 		if (d->up != NULL)
 			more |= !uplink_tx(d->up, now);
 	}
@@ -241,6 +245,7 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 		(void)unlink(d->addr.sun_path);
 	conn_listen_end(d);
 	fd_source_close(d->epoll, &d->wakes);
+	queues_close(d);
 	fd_source_close(d->epoll, &d->stop);
 	passed_fds_fini(&d->passed);
 	if (d->epoll >= 0)
@@ -357,20 +362,12 @@ fd_source_serve(struct rocade_daemon *d, const struct fd_source *source, uint32_
 static void
 events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 {
-	struct timespec until = {.tv_sec = (time_t)(timeout_ns / NS_PER_SEC),
-		.tv_nsec = (long)(timeout_ns % NS_PER_SEC)};
 	struct epoll_event events[CONTROL_EVENTS];
 	uint64_t begin_ns = 0, cpu_ns = 0, now = clock_now();
 	int n, max = (int)control_events(d, now);
 
 	control_unpark(d, now);
-	if (timeout_ns == 0 || timeout_ns == TIME_NEVER)
-		n = epoll_wait(d->epoll, events, max, timeout_ns == 0 ? 0 : -1);
-	else
-		n = epoll_pwait2(d->epoll, events, max, &until, NULL);
-	/* epoll_pwait2() is new in Linux 5.11. Before: in milliseconds, rounded up. */
-	if (n < 0 && errno == ENOSYS)
-		n = epoll_wait(d->epoll, events, max, (int)(timeout_ns / NS_PER_MS) + 1);
+	n = fd_source_wait(d->epoll, events, max, timeout_ns);
 	if (n > 0) {
 		begin_ns = cpu_ns = clock_thread_cpu();
 		d->sw->now = now = clock_now();
@@ -427,7 +424,7 @@ rocade_daemon_run(struct rocade_daemon *d)
 	d->stopping = false;
 	while (!d->stopping) {
 		now = clock_now();
-		if (unlikely(d->sw->corrupt_count != d->corrupt_seen))
+		if (unlikely(sw_corrupt_count(d->sw) != d->corrupt_seen))
 			conn_close_corrupt(d);
 		if (daemon_pass(d, now) != 0) {
 			last = now;

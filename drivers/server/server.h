@@ -29,6 +29,7 @@ struct conn {
 	/* an eventfd that the client writes to wake the daemon; never read, because the
 	 * client could make the read block */
 	struct fd_source daemon_wake;
+	int wakes;   /* the epoll set of daemon_wake */
 	int wake_fd; /* the daemon's end of a socket pair: a write wakes the client */
 	struct sw_client *client; /* NULL: not attached */
 	struct rdmacm_client *cm; /* NULL: RDMA-CM is not in use */
@@ -65,7 +66,7 @@ struct control {
 struct rocade_daemon {
 	struct sw *sw;
 	struct uplink *up; /* NULL: traffic between clients only */
-	uint64_t sleep_us;
+	uint64_t sleep_us; /* read by the threads of further queues */
 	struct sw_device device;
 	struct sockaddr_un addr;
 	int epoll;
@@ -75,6 +76,9 @@ struct rocade_daemon {
 	/* An epoll set of its own for the eventfds of all clients: however many of them
 	 * are written, and however often, one event is handled at a time. */
 	struct fd_source wakes;
+	/* The same for the clients of each further queue, whose thread waits for them. */
+	int queue_wakes[SW_THREADS_MAX];
+	bool queues_stopping;
 	struct accounts accounts;
 	struct control control;
 	uint32_t descriptors; /* most that may be open for clients */

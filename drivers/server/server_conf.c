@@ -225,6 +225,8 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 		mac_generate(device->net.mac, random_once(&random, RANDOM_MAC));
 	snprintf(device->name, sizeof(device->name), "%s",
 		conf->name != NULL ? conf->name : "rocade0");
+	if (conf->port != NULL)
+		sw.threads = conf->port->port.queue_count;
 	sw.random = random;
 	sw.mtu = device->mtu = RTE_MIN(mtu, MTU_MAX + 0u);
 	sw.limits = limits_of(conf, sw.mtu);
@@ -345,11 +347,13 @@ rocade_daemon_change(struct rocade_daemon *d, const struct rocade_daemon_conf *c
 		err = net_change(d, conf);
 	if (err != 0)
 		return err;
+	sw_lock(d->sw);
 	sw->max_clients = or_default(conf->max_clients, CLIENTS_DEFAULT);
 	sw->limits = limits_of(conf, sw->mtu);
+	sw_unlock(d->sw);
 	account_limits_set(d);
 	d->device.max_qp = sw->limits.qps;
 	d->device.max_mr = conf->client_mrs;
-	d->sleep_us = conf->sleep_us;
+	__atomic_store_n(&d->sleep_us, conf->sleep_us, __ATOMIC_RELAXED);
 	return 0;
 }

@@ -15,8 +15,10 @@
 #include "server/server_control.h"
 #include "server/server_conn.h"
 #include "server/server_query.h"
+#include "server/server_queue.h"
 #include "server/server_rdmacm.h"
 #include "server/server_share.h"
+#include "switch/sw_client.h"
 
 #define CONNS_PER_PROCESS 16 /* so that one process cannot take all of them */
 #define UNREAD_BYTES (2 * (int)sizeof(struct sw_data_reply)) /* of replies */
@@ -84,6 +86,12 @@ client_start(struct conn *conn)
 	if (rc != 0)
 		return rc;
 	conn->client->account = conn->account;
+	rc = queue_wakes_move(conn);
+	if (rc != 0) {
+		sw_client_remove(conn->client);
+		conn->client = NULL;
+		return rc;
+	}
 	log_info("client %u: process %d of user %u", conn->client->id, (int)conn->pid,
 		(unsigned)conn->uid);
 	return 0;
@@ -463,10 +471,10 @@ conn_close_corrupt(struct rocade_daemon *d)
 {
 	struct conn *conn, *next;
 
-	d->corrupt_seen = d->sw->corrupt_count;
+	d->corrupt_seen = sw_corrupt_count(d->sw);
 	for (conn = TAILQ_FIRST(&d->conns); conn != NULL; conn = next) {
 		next = TAILQ_NEXT(conn, link);
-		if (conn->client == NULL || !conn->client->corrupt)
+		if (conn->client == NULL || !sw_client_is_corrupt(conn->client))
 			continue;
 		log_info("client %u: invalid index in a ring", conn->client->id);
 		conn_close(conn);

@@ -77,8 +77,9 @@ wake_fds_create(struct conn *conn, int *wake)
 
 	if (fd < 0)
 		return -errno;
-	if (fd_source_add(conn->daemon->wakes.fd, &conn->daemon_wake, fd, FD_SOURCE_WAKE,
-		    conn) != 0) {
+	conn->wakes = conn->daemon->wakes.fd;
+	if (fd_source_add(conn->wakes, &conn->daemon_wake, fd, FD_SOURCE_WAKE, conn) !=
+		0) {
 		close(fd);
 		return -ENOMEM;
 	}
@@ -109,7 +110,7 @@ fd_close(int *fd)
 void
 share_destroy(struct conn *conn)
 {
-	fd_source_close(conn->daemon->wakes.fd, &conn->daemon_wake);
+	fd_source_close(conn->wakes, &conn->daemon_wake);
 	fd_close(&conn->wake_fd);
 	fd_close(&conn->client_mem_fd);
 	fd_close(&conn->daemon_mem_fd);

@@ -7,6 +7,7 @@
 #include "server/server_log.h"
 #include "server/server_query.h"
 #include "server/server_rdmacm.h"
+#include "switch/sw_client.h"
 
 #define ROWS_MAX 8 /* in a reply; a row has less than SW_DATA_MAX / ROWS_MAX bytes */
 
@@ -22,18 +23,19 @@ stats_print(struct json_out *j, const struct sw_stats *stats)
 static void
 status_print_client(struct json_out *j, const struct conn *conn)
 {
-	const struct sw_client *c = conn->client;
-	struct ring_prod rx = c->rx;
+	struct sw_client *c = conn->client;
+	struct sw_stats stats;
 
-	(void)ring_prod_refresh(&rx); /* reads the client's current index */
+	sw_client_stats_read(c, &stats);
 	json_out_object(j, NULL);
 	json_out_uint(j, "id", c->id);
 	json_out_uint(j, "pid", (uint32_t)conn->pid);
 	json_out_uint(j, "uid", conn->uid);
 	json_out_text(j, "name", conn->name);
 	json_out_uint(j, "qp_count", c->qps);
-	json_out_uint(j, "rx_waiting", rx.prod - rx.cons_seen);
-	stats_print(j, &c->stats);
+	json_out_uint(j, "queue", c->thread->index);
+	json_out_uint(j, "rx_waiting", sw_client_rx_waiting(c));
+	stats_print(j, &stats);
 	json_out_end(j);
 }
 
@@ -50,7 +52,7 @@ status_print_device(struct json_out *j, const struct rocade_daemon *d)
 	json_out_uint(j, "qpn_base", dev->qpn_base);
 	json_out_uint(j, "qpn_count", dev->qpn_count);
 	json_out_uint(j, "qpns_free", qpns_free_count(&d->sw->qpns));
-	json_out_uint(j, "disconnected", d->sw->corrupt_count);
+	json_out_uint(j, "disconnected", sw_corrupt_count(d->sw));
 	json_out_uint(j, "parked", d->control.parks);
 	json_out_uint(j, "cm_listeners", rdmacm_listeners(d));
 	json_out_uint(j, "log_lines_lost", server_log_lost());
@@ -63,15 +65,37 @@ status_print_device(struct json_out *j, const struct rocade_daemon *d)
 }
 
 static void
-status_print_port(struct json_out *j, const struct uplink *up)
+status_print_port(struct json_out *j, struct uplink *up)
 {
-	const uint64_t *values = (const uint64_t *)&up->stats;
+	struct port_stats stats;
+	const uint64_t *values = (const uint64_t *)&stats;
 
+	uplink_stats_read(up, &stats);
 	json_out_object(j, "port");
 	json_out_bool(j, "link_up", up->link_up);
 	json_out_uint(j, "unresolved", up->neigh_queue_count);
 	for (size_t i = 0; i < PORT_STAT_COUNT; i++)
 		json_out_uint(j, port_stat_rows[i].name, values[i]);
+	json_out_end(j);
+}
+
+/* Of a daemon with several queues: the counters of the thread of each. */
+static void
+status_print_queues(struct json_out *j, const struct sw *sw)
+{
+	struct sw_thread_stats stats;
+	const uint64_t *values = (const uint64_t *)&stats;
+
+	json_out_array(j, "queues");
+	for (uint32_t i = 0; i < sw->thread_count; i++) {
+		sw_thread_stats_read(sw->threads[i], &stats);
+		json_out_object(j, NULL);
+		json_out_uint(j, "queue", i);
+		json_out_uint(j, "clients", sw->threads[i]->client_count);
+		for (size_t k = 0; k < SW_THREAD_STAT_COUNT; k++)
+			json_out_uint(j, sw_thread_stat_rows[k].name, values[k]);
+		json_out_end(j);
+	}
 	json_out_end(j);
 }
 
@@ -198,6 +222,8 @@ device_part_print(struct json_out *j, const struct conn *asker)
 	status_print_device(j, d);
 	if (d->up != NULL)
 		status_print_port(j, d->up);
+	if (d->sw->thread_count > 1)
+		status_print_queues(j, d->sw);
 	rdmacm_print(j, d);
 	status_print_limits(j, d);
 	status_print_hidden(j, asker);

@@ -2,7 +2,8 @@
 /*
  * The daemon behind `rocaded`. It listens on a UNIX socket, gives each client a pair of
  * rings in shared memory, and moves packets between clients and, if it has one, a port.
- * All functions must be called by one thread, except rocade_daemon_stop(). They are part
+ * All functions must be called by one thread, except where their descriptions say "any
+ * thread", and except rocade_daemon_run_queue(). They are part
  * of `rocaded`; no installed library contains them.
  *
  * Functions that return int return 0 or a positive errno value; rocade_error() then
@@ -31,6 +32,9 @@ struct rocade_daemon_ethdev {
 	uint16_t tx_desc;
 	uint32_t mtu; /* IP MTU in bytes, 576 to 9600; 0: the port's present MTU */
 	bool no_cksum_offload;
+	/* Pairs of a receive and a transmit queue, 1 to 16; 0: one. Each beyond the first
+	 * needs a thread in rocade_daemon_run_queue(). */
+	uint16_t queues;
 };
 
 /* Configures and starts an ethdev port for a daemon. EAL must be initialised and the port
@@ -95,6 +99,16 @@ int rocade_daemon_create(
 /* Serves clients until rocade_daemon_stop() is called; may be called again after that. An
  * idle daemon sleeps; with a port, for at most sleep_us. Returns 0. */
 int rocade_daemon_run(struct rocade_daemon *daemon);
+
+/* Runs a further queue of the daemon's port, and the clients that belong to it, in a thread
+ * of its own: queue 1, 2 and so on. Returns after rocade_daemon_stop_queues(). A client
+ * belongs to the running queue that had the fewest when it attached; queue 0 is that of
+ * rocade_daemon_run(). Before a queue runs, the port receives nothing on it. EINVAL: there
+ * is no such queue, or it runs already. */
+int rocade_daemon_run_queue(struct rocade_daemon *daemon, unsigned queue);
+/* Makes all calls of rocade_daemon_run_queue() return, for good. They must have returned
+ * before rocade_daemon_destroy(). Any thread. */
+void rocade_daemon_stop_queues(struct rocade_daemon *daemon);
 
 /* Makes rocade_daemon_run() return. Any thread, also from a signal handler. */
 void rocade_daemon_stop(struct rocade_daemon *daemon);

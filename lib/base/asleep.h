@@ -52,7 +52,7 @@ asleep_wake_wanted(const uint32_t *asleep, uint32_t *woken)
 {
 	uint32_t number;
 
-	/* Pairs with the fence in asleep_set(), and with that in sw_sleep(). */
+	/* Pairs with the fence in asleep_set(), and with that in clients_sleep(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	number = __atomic_load_n(asleep, __ATOMIC_RELAXED);
 	if (likely((number & 1) == 0 || number == *woken))

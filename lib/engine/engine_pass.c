@@ -1,32 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /* A pass of the poll loop, the engine lock that it takes, and when the next is due. */
-#include <sched.h>
-
+#include "base/ticket_lock.h"
 #include "engine/delayed_ack.h"
 #include "engine/mr_fault.h"
 #include "engine/pass.h"
 #include "engine/sched.h"
 
-#define LOCK_SPINS 2000 /* some microseconds: as long as a pass */
 #define FINAL_PASSES 4
 
-/* A thread that waits for longer than a pass takes yields its core: the holder, or a
- * thread with an earlier ticket, may be preempted. */
 void
 engine_lock(struct engine *e)
 {
-	rte_ticketlock_t *lock = &e->lock;
-	uint16_t ticket = __atomic_fetch_add(&lock->s.next, 1, __ATOMIC_RELAXED);
-	unsigned spins = 0;
-
-	/* Pairs with the release in rte_ticketlock_unlock(). */
-	while (__atomic_load_n(&lock->s.current, __ATOMIC_ACQUIRE) != ticket) {
-		if (likely(++spins < LOCK_SPINS))
-			rte_pause();
-		else
-			sched_yield();
-	}
+	ticket_lock(&e->lock);
 }
 
 static void

@@ -4,6 +4,7 @@
 
 #include "port/net_addr.h"
 #include "switch/proto.h"
+#include "switch/sw_client.h"
 #include "switch/sw_group.h"
 #include "switch/sw_qp.h"
 #include "switch/uplink.h"
@@ -24,7 +25,6 @@ qpn_give(struct sw_client *c, uint32_t qpn)
 
 	if (qp == NULL)
 		return EINVAL;
-	sw_client_flush(c);
 	sw_group_forget(c, qpn);
 	sw_qp_destroy(qp);
 	return 0;
@@ -40,7 +40,7 @@ peer_set(struct sw_client *c, const struct sw_request *req)
 		!net_is_ours(&c->sw->conf.net, req->sgid))
 		return EINVAL;
 	err = -sw_qp_set_peer(qp, req->sgid, req->dgid, req->dest_qpn);
-	c->stats.peer_taken += err == EADDRINUSE;
+	sw_client_stats(c, c->sw->threads[0])->peer_taken += err == EADDRINUSE;
 	/* Resolve the next hop before the first packet. */
 	if (err == 0 && c->sw->up != NULL && !qp->peer_local)
 		uplink_resolve(c->sw->up, c, qp->dgid);
@@ -54,7 +54,6 @@ peer_clear(struct sw_client *c, uint32_t qpn)
 
 	if (qp == NULL)
 		return EINVAL;
-	sw_client_flush(c);
 	sw_qp_clear_peer(qp);
 	return 0;
 }
@@ -68,16 +67,29 @@ client_group_change(struct sw_client *c, const struct sw_request *req)
 					  : -sw_group_leave(c->sw, req->qpn, req->dgid);
 }
 
+/* Requests before which what is in the client's ring is forwarded. */
+static bool
+ends_a_peer(uint32_t type)
+{
+	return type == SW_QPN_GIVE || type == SW_PEER_CLEAR;
+}
+
 /* Requests that need an attached client. */
 static int
 client_request_serve(
 	struct sw_client *c, const struct sw_request *req, struct sw_reply *reply)
 {
+	struct sw_stats *stats;
 	int err;
 
 	if (c == NULL)
 		return ENOTCONN;
-	c->stats.requests++;
+	stats = sw_client_stats(c, c->sw->threads[0]);
+	stats->requests++;
+	/* Not with the locks of all threads, which would wait meanwhile. */
+	if (ends_a_peer(req->type) && client_qp_find(c, req->qpn) != NULL)
+		sw_client_flush(c);
+	sw_lock(c->sw);
 	switch (req->type) {
 	case SW_QPN_TAKE:
 		err = sw_qp_create(c, &reply->qpn) == 0 ? 0 : ENOMEM;
@@ -99,7 +111,8 @@ client_request_serve(
 		err = EOPNOTSUPP;
 		break;
 	}
-	c->stats.refused += err != 0;
+	sw_unlock(c->sw);
+	stats->refused += err != 0;
 	return err;
 }
 

@@ -24,10 +24,27 @@ ethernet_write(struct sw_packet *p, const uint8_t mac[6])
 	memcpy(&eth->src_addr, mac, 6);
 }
 
-static void
-qp_deliver(struct sw_packet *p, const struct sw_qp *qp)
+/* Delivers the packet to a client of this thread, or hands it over to the client's. */
+static enum sw_sent
+client_deliver(struct sw_packet *p, struct sw_client *to)
 {
-	sw_client_put(qp->owner, p->head, p->head_len, p->rest, p->len, RING_CKSUM_OK);
+	const struct sw_thread *thread = to->thread;
+	struct handed_bytes bytes;
+
+	if (likely(thread == p->thread)) {
+		if (sw_client_backpressure(to, p->from))
+			return SW_RETRY;
+		ethernet_write(p, to->sw->conf.net.mac);
+		sw_client_put(to, p->head, p->head_len, p->rest, p->len, RING_CKSUM_OK);
+		return SW_SENT;
+	}
+	ethernet_write(p, to->sw->conf.net.mac);
+	bytes = sw_packet_bytes(p);
+	if (likely((!sw_client_holds(to) || p->thread->final_flush) &&
+		    handover_bytes(p->thread, thread, HANDED_DELIVER, to, &bytes)))
+		return SW_SENT;
+	p->thread->stats.handover_blocked++;
+	return SW_RETRY;
 }
 
 static enum sw_sent
@@ -35,8 +52,7 @@ uplink_forward(struct sw_packet *p, struct sw_qp *qp)
 {
 	struct uplink *up = p->from->sw->up;
 
-	return up != NULL ? uplink_send(up, p, qp)
-			  : sw_drop(&p->from->stats.drop_no_route);
+	return up != NULL ? uplink_send(up, p, qp) : sw_drop(&p->stats->drop_no_route);
 }
 
 /* The sending client's engine has already delivered the packet to the members that this
@@ -48,16 +64,16 @@ group_forward(struct sw_packet *p, struct sw_qp *qp)
 {
 	struct sw *sw = p->from->sw;
 	enum sw_sent out = SW_SENT;
+	struct handed_bytes bytes;
 
 	if (sw->up != NULL)
 		out = uplink_send(sw->up, p, qp);
 	if (out == SW_RETRY)
 		return out;
 	ethernet_write(p, sw->conf.net.mac);
-	if (!sw_group_deliver(
-		    sw, p->dgid, p->from, p->head, p->head_len, p->rest, p->len) &&
-		sw->up == NULL)
-		return sw_drop(&p->from->stats.drop_no_group);
+	bytes = sw_packet_bytes(p);
+	if (!sw_group_deliver(p->thread, p->dgid, p->from, &bytes) && sw->up == NULL)
+		return sw_drop(&p->stats->drop_no_group);
 	return out;
 }
 
@@ -65,7 +81,7 @@ group_forward(struct sw_packet *p, struct sw_qp *qp)
 static uint64_t *
 packet_check(struct sw_packet *p, const struct sw_qp *qp, uint32_t qpn)
 {
-	struct sw_stats *stats = &p->from->stats;
+	struct sw_stats *stats = p->stats;
 	uint32_t dest = p->view.dest_qpn;
 
 	/* QP 1 belongs to the daemon: clients use RDMA-CM commands instead. */
@@ -97,7 +113,7 @@ packet_check(struct sw_packet *p, const struct sw_qp *qp, uint32_t qpn)
 static enum sw_sent
 packet_forward(struct sw_packet *p, struct sw_qp *qp)
 {
-	struct sw_stats *stats = &p->from->stats;
+	struct sw_stats *stats = p->stats;
 	struct sw *sw = p->from->sw;
 	bool ud = p->view.op->service == SERVICE_UD;
 
@@ -111,11 +127,7 @@ packet_forward(struct sw_packet *p, struct sw_qp *qp)
 		if (unlikely(!ud && (dest->dest_serial != qp->serial ||
 					    qp->dest_serial != dest->serial)))
 			return sw_drop(&stats->drop_not_connected);
-		if (sw_client_backpressure(dest->owner, p->from))
-			return SW_RETRY;
-		ethernet_write(p, sw->conf.net.mac);
-		qp_deliver(p, dest);
-		return SW_SENT;
+		return client_deliver(p, dest->owner);
 	}
 	if (unlikely(gid_is_multicast(p->dgid))) {
 		if (!ud || p->view.dest_qpn != QPN_MULTICAST)
@@ -140,7 +152,7 @@ static uint64_t *
 headers_read(struct sw_packet *p, const uint8_t *buf, const struct ring_desc *desc)
 {
 	struct pkt pkt = {.data = p->head, .len = desc->len, .room = desc->len};
-	struct sw_stats *stats = &p->from->stats;
+	struct sw_stats *stats = p->stats;
 	unsigned why;
 
 	p->len = desc->len;
@@ -163,6 +175,39 @@ headers_read(struct sw_packet *p, const uint8_t *buf, const struct ring_desc *de
 	return NULL;
 }
 
+/* A client's query for extensions, which thread 0 handles. The client repeats one that is lost. */
+static void
+query_forward(struct sw_client *from, const uint8_t *buf, uint32_t len)
+{
+	const struct handed_bytes bytes = {.head = buf, .rest = buf, .len = len};
+	struct sw_thread *t = from->thread;
+
+	if (t->index == 0)
+		sw_ext_query(from, buf, len);
+	else if (!handover_bytes(t, t->sw->threads[0], HANDED_QUERY, from, &bytes))
+		t->stats.drop_handover_full++;
+}
+
+enum sw_sent
+sw_send_for(struct sw_client *from, const uint8_t *bytes, uint32_t len)
+{
+	struct ring_desc desc = {.len = (uint16_t)len};
+	struct sw_packet p = {.from = from,
+		.thread = from->sw->threads[0],
+		.stats = &from->control_stats};
+	enum sw_sent sent;
+
+	if (headers_read(&p, bytes, &desc) != NULL)
+		return SW_DROPPED; /* the client's thread has read them before */
+	sent = uplink_forward(&p, NULL);
+	if (sent == SW_SENT) {
+		p.stats->tx_packets++;
+		p.stats->tx_bytes += p.len;
+	}
+	p.stats->drop_port_full += sent == SW_RETRY;
+	return sent;
+}
+
 bool
 sw_forward(struct sw_client *from, const struct ring_desc *desc)
 {
@@ -180,12 +225,14 @@ sw_forward(struct sw_client *from, const struct ring_desc *desc)
 	qp = qpns_find(&from->sw->qpns, desc->qpn);
 	if (unlikely(qp == NULL || qp->owner != from)) {
 		if (desc->qpn == GSI_QPN)
-			sw_ext_query(from, region_tx_buf(region, desc->buf), desc->len);
+			query_forward(from, region_tx_buf(region, desc->buf), desc->len);
 		else
 			from->stats.drop_not_owner++;
 		return true;
 	}
 	p.from = from;
+	p.thread = from->thread;
+	p.stats = &from->stats;
 	why = headers_read(&p, region_tx_buf(region, desc->buf), desc);
 	if (likely(why == NULL))
 		why = packet_check(&p, qp, desc->qpn);

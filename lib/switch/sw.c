@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients of the switch, the packet rate limit, and one pass over all clients. */
+/* Creation of the switch, its clients, and one pass of a thread. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/base_alloc.h"
 #include "port/ext_query.h"
 #include "port/net_addr.h"
-#include "switch/route.h"
+#include "switch/handover.h"
 #include "switch/sw_client.h"
 #include "switch/sw_group.h"
 #include "switch/sw_qp.h"
+#include "switch/sw_take.h"
+#include "switch/sw_tx.h"
 #include "switch/uplink.h"
 
-#define RATE_BURST_NS (10 * NS_PER_MS) /* the packet rate is averaged over this time */
 #define ENDED_QPS 32 /* QPs of an ended client that are freed in one pass */
 
 const struct sw_stat_row sw_stat_rows[SW_STAT_COUNT] = {
@@ -21,12 +22,17 @@ const struct sw_stat_row sw_stat_rows[SW_STAT_COUNT] = {
 #include "switch/sw_stats.def"
 };
 
+const struct sw_stat_row sw_thread_stat_rows[SW_THREAD_STAT_COUNT] = {
+#define SW_THREAD_STAT(name, text) {#name, text},
+#include "switch/sw_stats.def"
+};
+
 static bool
 conf_ok(const struct sw_conf *conf)
 {
-	return conf->max_clients != 0 && conf->net.addr_count != 0 &&
-	       conf->net.addr_count <= NET_MAX_ADDRS && conf->limits.qps != 0 &&
-	       region_geom_ok(&conf->limits.geom);
+	return conf->max_clients != 0 && conf->threads <= SW_THREADS_MAX &&
+	       conf->net.addr_count != 0 && conf->net.addr_count <= NET_MAX_ADDRS &&
+	       conf->limits.qps != 0 && region_geom_ok(&conf->limits.geom);
 }
 
 static int
@@ -40,7 +46,12 @@ sw_parts_create(struct sw *sw, const struct sw_conf *conf)
 	if (rc == 0) {
 		rc = ext_query_create(&conf->random, conf->no_sack, &sw->ext);
 		if (rc == 0)
+			rc = sw_threads_create(sw, RTE_MAX(conf->threads, 1u),
+				conf->limits.geom.buf_size);
+		if (rc == 0)
 			return 0;
+		sw_threads_destroy(sw);
+		ext_query_destroy(sw->ext);
 		sw_users_fini(&sw->users);
 	}
 	qpns_fini(&sw->qpns);
@@ -67,8 +78,6 @@ sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out
 	sw->wake = wake;
 	sw->next_id = 1;
 	TAILQ_INIT(&sw->clients);
-	TAILQ_INIT(&sw->dirty);
-	TAILQ_INIT(&sw->lagging);
 	TAILQ_INIT(&sw->ended);
 	*out = sw;
 	return 0;
@@ -82,6 +91,7 @@ sw_destroy(struct sw *sw)
 	for (unsigned i = 0; i < SW_GROUPS; i++)
 		alloc_put(&alloc_plain, sw->groups[i].qpns,
 			SW_GROUP_MEMBERS * sizeof(uint32_t));
+	sw_threads_destroy(sw);
 	ext_query_destroy(sw->ext);
 	sw_users_fini(&sw->users);
 	qpns_fini(&sw->qpns);
@@ -114,6 +124,11 @@ sw_client_add(struct sw *sw, const struct region *region, uint32_t uid, void *ow
 	/* so that a ring that is full for the first time blocks senders */
 	c->full_cons = 0u - c->region.geom.rx_slots / 2;
 	c->region.daemon->link_down = sw->up != NULL && !sw->up->link_up;
+	c->thread = sw_thread_choose(sw);
+	c->thread->client_count++;
+	sw_thread_lock(c->thread);
+	TAILQ_INSERT_TAIL(&c->thread->clients, c, served_link);
+	sw_thread_unlock(c->thread);
 	TAILQ_INSERT_TAIL(&sw->clients, c, link);
 	sw->client_count++;
 	*out = c;
@@ -128,68 +143,6 @@ stats_add(struct sw_stats *to, const struct sw_stats *from)
 
 	for (size_t i = 0; i < SW_STAT_COUNT; i++)
 		sum[i] += more[i];
-}
-
-/* Time per packet at the client's rate limit; 0: it has none. */
-static uint64_t
-packet_share_ns(const struct sw_client *c)
-{
-	uint32_t rate = c->sw->conf.limits.packets_per_s;
-
-	return likely(rate == 0) ? 0 : RTE_MAX(NS_PER_SEC / rate, UINT64_C(1));
-}
-
-/* Bounds what a client may send at once after it was idle: the packets of
- * RATE_BURST_NS. */
-static void
-rate_credit_bound(struct sw_client *c, uint64_t now)
-{
-	uint64_t from = now - RTE_MIN(now, RATE_BURST_NS);
-
-	if (c->rate_ns < from)
-		c->rate_ns = from;
-}
-
-/* Returns how many packets the client may send now. */
-static uint32_t
-packets_allowed(struct sw_client *c, uint32_t want, uint64_t now)
-{
-	uint64_t each = packet_share_ns(c);
-	uint64_t may;
-
-	if (likely(each == 0))
-		return want;
-	rate_credit_bound(c, now);
-	may = c->rate_ns >= now ? 0 : (now - c->rate_ns) / each;
-	if (may < want)
-		c->stats.throttled++;
-	return (uint32_t)RTE_MIN(may, (uint64_t)want);
-}
-
-void
-sw_client_flush(struct sw_client *client)
-{
-	uint64_t now = client->sw->now, each = packet_share_ns(client);
-	uint32_t n;
-
-	/* The flush may exceed the packet rate. The next one is refused until the rate
-	 * has made up for the excess. */
-	if (client->corrupt || (each != 0 && client->rate_ns > now) ||
-		!ring_cons_refresh(&client->tx))
-		return;
-	n = ring_count(&client->tx);
-	rate_credit_bound(client, now);
-	client->rate_ns += n * each;
-	client->sw->final_flush = true;
-	for (uint32_t i = 0; i < n; i++) {
-		struct ring_desc desc = ring_peek(&client->tx, i);
-
-		/* The packet is not offered again. */
-		if (!sw_forward(client, &desc))
-			client->stats.drop_port_full++;
-	}
-	client->sw->final_flush = false;
-	ring_release(&client->tx, n);
 }
 
 /* Frees a part of what an ended client still has: some thousands of QPs at once would keep
@@ -210,6 +163,7 @@ ended_client_free(struct sw_client *client)
 	struct sw *sw = client->sw;
 
 	TAILQ_REMOVE(&sw->ended, client, link);
+	handover_forget(sw, client);
 	if (sw->up != NULL && client->user->clients == 1)
 		uplink_forget(sw->up, client->user);
 	sw_user_put(&sw->users, client->user, sw->now);
@@ -223,8 +177,12 @@ ended_serve(struct sw *sw)
 {
 	struct sw_client *client = TAILQ_FIRST(&sw->ended);
 
-	if (client != NULL && ended_client_shrink(client))
+	if (likely(client == NULL))
+		return;
+	sw_lock(sw);
+	if (ended_client_shrink(client))
 		ended_client_free(client);
+	sw_unlock(sw);
 }
 
 void
@@ -234,21 +192,38 @@ sw_ended_free(struct sw *sw)
 		ended_serve(sw);
 }
 
+/* Its thread does not touch its rings any more. */
+static void
+client_stop(struct sw_client *client)
+{
+	struct sw_thread *t = client->thread;
+
+	sw_thread_lock(t);
+	sw_tx_flush(client);
+	if (client->dirty)
+		TAILQ_REMOVE(&t->dirty, client, dirty_link);
+	if (client->lagging)
+		TAILQ_REMOVE(&t->lagging, client, lagging_link);
+	if (client->holding)
+		TAILQ_REMOVE(&t->holding, client, holding_link);
+	TAILQ_REMOVE(&t->clients, client, served_link);
+	client->dirty = client->lagging = false;
+	__atomic_store_n(&client->holding, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&client->corrupt, true, __ATOMIC_RELAXED);
+	sw_thread_unlock(t);
+}
+
 void
 sw_client_remove(struct sw_client *client)
 {
 	struct sw *sw = client->sw;
 
-	sw_client_flush(client);
-	if (client->dirty)
-		TAILQ_REMOVE(&sw->dirty, client, dirty_link);
-	if (client->lagging)
-		TAILQ_REMOVE(&sw->lagging, client, lagging_link);
+	client_stop(client);
 	TAILQ_REMOVE(&sw->clients, client, link);
 	sw->client_count--;
+	client->thread->client_count--;
 	stats_add(&sw->departed, &client->stats);
-	client->dirty = client->lagging = false;
-	client->corrupt = true;
+	stats_add(&sw->departed, &client->control_stats);
 	client->owner = NULL;
 	if (client->account != NULL)
 		client->account->holders++;
@@ -256,58 +231,69 @@ sw_client_remove(struct sw_client *client)
 	ended_serve(sw);
 }
 
-static unsigned
-client_tx_serve(struct sw_client *c, uint64_t now)
-{
-	uint32_t n, sent;
-
-	if (unlikely(c->corrupt))
-		return 0;
-	if (ring_count(&c->tx) == 0) {
-		if (unlikely(!ring_cons_refresh(&c->tx)))
-			sw_client_mark_corrupt(c);
-		if (unlikely(c->corrupt) || ring_count(&c->tx) == 0)
-			return 0;
-	}
-	n = packets_allowed(c, RTE_MIN(ring_count(&c->tx), SW_BURST + 0u), now);
-	for (sent = 0; sent < n; sent++) {
-		struct ring_desc desc = ring_peek(&c->tx, sent);
-
-		if (sent + 1 < n) {
-			uint32_t buf =
-				c->tx.desc[(c->tx.cons + sent + 1) & c->tx.mask].buf;
-
-			if (buf < c->region.geom.tx_bufs)
-				__builtin_prefetch(region_tx_buf(&c->region, buf));
-		}
-		if (unlikely(!sw_forward(c, &desc)))
-			break;
-	}
-	c->rate_ns += sent * packet_share_ns(c);
-	if (sent != 0)
-		ring_release(&c->tx, sent);
-	return sent;
-}
-
 unsigned
 sw_run(struct sw *sw, uint64_t now)
 {
-	unsigned moved = 0;
-	struct sw_client *c;
+	struct sw_thread *t = sw->threads[0];
+	unsigned moved;
 
-	sw->now = now;
-	TAILQ_FOREACH (c, &sw->clients, link) {
-		moved += client_tx_serve(c, now);
-		/* At once, so that receivers work while the next client is served. Also
-		 * what was delivered between passes. */
-		if (!TAILQ_EMPTY(&sw->dirty))
-			sw_publish(sw, now);
-	}
+	sw->now = t->now = now;
+	moved = sw_take(t, now);
+	moved += sw_tx_serve(t, now);
 	if (sw->up != NULL && unlikely(ext_query_deadline(sw->ext) <= now))
 		uplink_ext_tx(sw->up, now);
-	sw_lagging_check(sw, now);
+	sw_lagging_check(t, now);
+	sw_holding_check(t);
+	handover_publish(t);
 	ended_serve(sw);
 	return moved;
+}
+
+unsigned
+sw_thread_run(struct sw_thread *t, uint64_t now)
+{
+	unsigned moved;
+
+	sw_thread_lock(t);
+	t->now = now = RTE_MAX(t->now, now);
+	moved = uplink_queue_rx(t->sw->up, t, now);
+	moved += sw_take(t, now);
+	moved += sw_tx_serve(t, now);
+	sw_lagging_check(t, now);
+	sw_holding_check(t);
+	handover_publish(t);
+	(void)port_io_flush(t->io, now);
+	sw_thread_unlock(t);
+	return moved;
+}
+
+void
+sw_client_stats_read(struct sw_client *c, struct sw_stats *stats)
+{
+	sw_thread_lock(c->thread);
+	*stats = c->stats;
+	sw_thread_unlock(c->thread);
+	stats_add(stats, &c->control_stats);
+}
+
+void
+sw_thread_stats_read(struct sw_thread *t, struct sw_thread_stats *stats)
+{
+	sw_thread_lock(t);
+	*stats = t->stats;
+	sw_thread_unlock(t);
+}
+
+uint32_t
+sw_client_rx_waiting(struct sw_client *c)
+{
+	struct ring_prod rx;
+
+	sw_thread_lock(c->thread);
+	rx = c->rx;
+	sw_thread_unlock(c->thread);
+	(void)ring_prod_refresh(&rx); /* reads the client's current index */
+	return rx.prod - rx.cons_seen;
 }
 
 void
@@ -316,6 +302,7 @@ sw_set_net(struct sw *sw, const struct net_conf *net)
 	struct sw_client *c;
 	struct sw_qp *qp;
 
+	sw_lock(sw);
 	sw->conf.net = *net;
 	TAILQ_FOREACH (c, &sw->clients, link) {
 		LIST_FOREACH(qp, &c->qp_list, link)
@@ -325,44 +312,78 @@ sw_set_net(struct sw *sw, const struct net_conf *net)
 				sw_qp_clear_peer(qp);
 		}
 	}
+	sw_unlock(sw);
 }
 
-bool
-sw_sleep(struct sw *sw)
+static void
+clients_awake(struct sw_thread *t)
 {
-	uint32_t corrupt = sw->corrupt_count;
 	struct sw_client *c;
 
-	if (!TAILQ_EMPTY(&sw->lagging) || !TAILQ_EMPTY(&sw->dirty) ||
-		!TAILQ_EMPTY(&sw->ended))
+	TAILQ_FOREACH (c, &t->clients, served_link)
+		__atomic_store_n(&c->region.daemon->tx_asleep, 0, __ATOMIC_RELAXED);
+}
+
+/* Called with the thread's lock. */
+static bool
+clients_sleep(struct sw_thread *t)
+{
+	const struct sw *sw = t->sw;
+	uint32_t corrupt = sw_corrupt_count(sw);
+	struct sw_client *c;
+
+	if (!TAILQ_EMPTY(&t->lagging) || !TAILQ_EMPTY(&t->dirty) ||
+		!TAILQ_EMPTY(&t->holding))
 		return false;
-	sw->sleep = asleep_next(sw->sleep);
-	TAILQ_FOREACH (c, &sw->clients, link) {
+	t->sleep = asleep_next(t->sleep);
+	TAILQ_FOREACH (c, &t->clients, served_link) {
 		if (c->corrupt)
 			continue;
 		__atomic_store_n(
-			&c->region.daemon->tx_asleep, sw->sleep, __ATOMIC_RELAXED);
+			&c->region.daemon->tx_asleep, t->sleep, __ATOMIC_RELAXED);
 	}
 	/* Pairs with the fence in asleep_wake_wanted() of the clients. As asleep_set(),
 	 * with one fence for all clients. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	TAILQ_FOREACH (c, &sw->clients, link) {
+	TAILQ_FOREACH (c, &t->clients, served_link) {
 		if (!c->corrupt && !ring_cons_refresh(&c->tx))
 			sw_client_mark_corrupt(c);
-		if (sw->corrupt_count != corrupt ||
+		if (sw_corrupt_count(sw) != corrupt ||
 			(!c->corrupt && ring_count(&c->tx) != 0)) {
-			sw_awake(sw);
+			clients_awake(t);
 			return false;
 		}
 	}
 	return true;
 }
 
+bool
+sw_thread_sleep(struct sw_thread *t)
+{
+	bool sleep;
+
+	sw_thread_lock(t);
+	sleep = t->io->backlog_count == 0 && !sw_take_pending(t) && clients_sleep(t);
+	sw_thread_unlock(t);
+	return sleep;
+}
+
+void
+sw_thread_awake(struct sw_thread *t)
+{
+	sw_thread_lock(t);
+	clients_awake(t);
+	sw_thread_unlock(t);
+}
+
+bool
+sw_sleep(struct sw *sw)
+{
+	return TAILQ_EMPTY(&sw->ended) && clients_sleep(sw->threads[0]);
+}
+
 void
 sw_awake(struct sw *sw)
 {
-	struct sw_client *c;
-
-	TAILQ_FOREACH (c, &sw->clients, link)
-		__atomic_store_n(&c->region.daemon->tx_asleep, 0, __ATOMIC_RELAXED);
+	clients_awake(sw->threads[0]);
 }

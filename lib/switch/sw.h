@@ -2,7 +2,8 @@
 /*
  * The switch: moves packets between the clients of a daemon by destination QPN, and
  * checks what they send. Pure logic: it maps no memory, reads no clock, and wakes clients
- * only through a callback, so that a simulator can run it. Single-threaded.
+ * only through a callback, so that a simulator can run it. sw_thread.h describes its threads.
+ * Unless it says otherwise a call is for thread 0.
  *
  * A client's memory is untrusted. The headers of a packet are copied before they are
  * checked, and the copy is what is sent. The switch writes the Ethernet header. The
@@ -17,6 +18,7 @@
 #include "port/net.h"
 #include "switch/qpns.h"
 #include "switch/region.h"
+#include "switch/sw_thread.h"
 #include "switch/sw_user.h"
 
 #define SW_BURST 32
@@ -43,6 +45,7 @@ struct sw_stat_row {
 
 #define SW_STAT_COUNT (sizeof(struct sw_stats) / sizeof(uint64_t))
 extern const struct sw_stat_row sw_stat_rows[SW_STAT_COUNT];
+extern const struct sw_stat_row sw_thread_stat_rows[SW_THREAD_STAT_COUNT];
 
 struct sw_limits { /* per client */
 	uint32_t qps;
@@ -59,19 +62,22 @@ struct sw_conf {
 	struct random_key random;
 	bool no_sack; /* as for ext_query_create() */
 	uint32_t max_clients;
+	uint32_t threads; /* 0: one; at most SW_THREADS_MAX */
 	struct sw_limits limits;
 };
 
 struct ext_query;
-struct sw;
 struct uplink;
 
 struct sw_client {
-	TAILQ_ENTRY(sw_client) link;
-	TAILQ_ENTRY(sw_client) dirty_link; /* has packets that are not published */
-	/* in sw->lagging: has published packets that it has not taken */
+	TAILQ_ENTRY(sw_client) link;        /* in sw->clients */
+	TAILQ_ENTRY(sw_client) served_link; /* in thread->clients */
+	TAILQ_ENTRY(sw_client) dirty_link;  /* has packets that are not published */
+	/* in thread->lagging: has published packets that it has not taken */
 	TAILQ_ENTRY(sw_client) lagging_link;
+	TAILQ_ENTRY(sw_client) holding_link; /* in thread->holding */
 	struct sw *sw;
+	struct sw_thread *thread; /* that serves it */
 	struct sw_user *user;
 	struct region region;
 	struct ring_cons tx;
@@ -86,8 +92,10 @@ struct sw_client {
 	/* in sw->ended: index of the group to search next for its QPs */
 	uint32_t next_group;
 	bool dirty, lagging;
+	/* Its ring is half full: senders of other threads wait. Written by its thread. */
+	bool holding;
 	/* The switch does not touch its rings any more: one has an invalid index (counted
-	 * in sw->corrupt_count), or the client has ended. */
+	 * in sw->corrupt_count), or the client has ended. Written by its thread. */
 	bool corrupt;
 	uint32_t changes; /* device changes that were announced to it */
 	uint32_t woken;   /* its sleep that was ended last (base/asleep.h) */
@@ -103,10 +111,9 @@ struct sw_client {
 	/* when its full ring began to block senders; set anew once the client has taken
 	 * half a ring since */
 	uint64_t full_ns;
-	struct sw_stats stats;
+	struct sw_stats stats;         /* counted by its thread */
+	struct sw_stats control_stats; /* by thread 0, if that is another one */
 };
-
-TAILQ_HEAD(sw_clients, sw_client);
 
 struct sw_group {
 	uint8_t gid[16];
@@ -119,23 +126,19 @@ struct sw {
 	struct sw_conf conf;
 	struct qpns qpns;
 	struct sw_users users;
-	struct sw_clients clients;
-	struct sw_clients dirty;
-	struct sw_clients lagging;
-	struct sw_clients ended; /* removed, but not all their QPs are freed yet */
+	struct sw_clients clients; /* in the order of ids */
+	struct sw_clients ended;   /* removed, but not all their QPs are freed yet */
 	uint32_t client_count;
 	uint32_t next_id;
-	uint32_t sleep; /* number of the last sleep (base/asleep.h), for all clients */
-	/* counts multicast packets; each client gets one copy of a packet */
-	uint32_t stamp;
-	uint64_t lagging_check_ns;
+	struct sw_thread *threads[SW_THREADS_MAX];
+	uint32_t thread_count;
+	unsigned lock_depth; /* of sw_lock() */
 	/* of this pass; the caller sets it before it serves requests */
 	uint64_t now;
-	/* a client is being flushed: its packets are not offered again */
-	bool final_flush;
-	/* Wakes the client's progress thread. */
+	/* Wakes the client's progress thread. For any thread. */
 	void (*wake)(void *owner);
-	/* clients found corrupt so far; the daemon disconnects them */
+	/* Clients found corrupt so far; the daemon disconnects them. Any thread counts them:
+	 * sw_corrupt_count(). */
 	uint32_t corrupt_count;
 	struct uplink *up;        /* the daemon's port; NULL: there is none */
 	struct ext_query *ext;    /* knows the extensions of other hosts */
@@ -166,8 +169,17 @@ void sw_ended_free(struct sw *sw);
  * may wait for its last acknowledgement. */
 void sw_client_flush(struct sw_client *client);
 
-/* One pass over all clients. Returns the number of packets taken from them. */
+/* One pass of thread 0 over its clients. Returns the number of packets taken from them, and
+ * from other threads. */
 unsigned sw_run(struct sw *sw, uint64_t now);
+/* One pass of another thread, by that thread: also over its queue of the port. */
+unsigned sw_thread_run(struct sw_thread *t, uint64_t now);
+
+/* Copy counters of a client, of all threads together, or of a thread. */
+void sw_client_stats_read(struct sw_client *c, struct sw_stats *stats);
+void sw_thread_stats_read(struct sw_thread *t, struct sw_thread_stats *stats);
+/* Returns how many packets are in the client's ring. */
+uint32_t sw_client_rx_waiting(struct sw_client *c);
 
 /* Called before the daemon sleeps: makes clients wake the daemon when they send. Returns
  * false if the daemon must not sleep: a client has packets to forward, has not taken its
@@ -176,6 +188,10 @@ unsigned sw_run(struct sw *sw, uint64_t now);
 bool sw_sleep(struct sw *sw);
 /* Called after the sleep: clients need not wake the daemon any more. */
 void sw_awake(struct sw *sw);
+/* The same for one thread and its clients, by that thread. A thread does not wake another one:
+ * one with a port sleeps for a limited time, after which it finds what was handed over. */
+bool sw_thread_sleep(struct sw_thread *t);
+void sw_thread_awake(struct sw_thread *t);
 
 /* Tells the clients that the link, or the device as SW_DEVICE_INFO returns it, has
  * changed. */

@@ -7,8 +7,8 @@
 void
 sw_client_mark_corrupt(struct sw_client *c)
 {
-	c->corrupt = true;
-	c->sw->corrupt_count++;
+	__atomic_store_n(&c->corrupt, true, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&c->sw->corrupt_count, 1, __ATOMIC_RELAXED);
 }
 
 void
@@ -37,80 +37,148 @@ sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 	to->stats.rx_bytes += len;
 	if (!to->dirty) {
 		to->dirty = true;
-		TAILQ_INSERT_TAIL(&to->sw->dirty, to, dirty_link);
+		TAILQ_INSERT_TAIL(&to->thread->dirty, to, dirty_link);
 	}
 }
 
-/* Returns whether a sender of another user has to wait; if not, its packet is lost. */
+/* Returns whether a sender of another user has to wait. */
 static bool
 other_user_may_wait(struct sw_client *to, uint64_t waited, uint64_t now)
 {
+	struct sw_hold *hold = &to->user->holds[to->thread->index];
 	uint32_t taken = to->rx.cons_seen - to->held_cons;
-	bool may;
 
 	to->held_cons = to->rx.cons_seen;
-	may = waited < SW_BACKPRESSURE_OTHERS_NS && sw_user_hold(to->user, taken, now);
-	to->stats.rx_unheld += !may;
-	return may;
+	return waited < SW_BACKPRESSURE_OTHERS_NS && sw_user_hold(hold, taken, now);
+}
+
+/* Returns for how long the client's ring has blocked senders. */
+static uint64_t
+full_for(struct sw_client *to, uint64_t now)
+{
+	if (to->rx.cons_seen - to->full_cons >= to->region.geom.rx_slots / 2) {
+		to->full_cons = to->rx.cons_seen;
+		to->full_ns = now;
+	}
+	return now - to->full_ns;
 }
 
 bool
 sw_client_ring_full(struct sw_client *to, const struct sw_client *from)
 {
-	const struct sw *sw = to->sw;
+	const struct sw_thread *t = to->thread;
 	uint64_t waited;
+	bool may;
 
 	if (!to->corrupt && !ring_prod_refresh(&to->rx))
 		sw_client_mark_corrupt(to);
 	if (to->corrupt || ring_room(&to->rx) != 0)
 		return false;
-	if (to->rx.cons_seen - to->full_cons >= to->region.geom.rx_slots / 2) {
-		to->full_cons = to->rx.cons_seen;
-		to->full_ns = sw->now;
-	}
-	waited = sw->now - to->full_ns;
-	if (sw->final_flush)
+	waited = full_for(to, t->now);
+	if (t->final_flush)
 		return false;
-	return to->user == from->user ? waited < SW_BACKPRESSURE_NS
-				      : other_user_may_wait(to, waited, sw->now);
+	if (to->user == from->user)
+		return waited < SW_BACKPRESSURE_NS;
+	may = other_user_may_wait(to, waited, t->now);
+	to->stats.rx_unheld += !may;
+	return may;
 }
 
-static void
-client_wake(struct sw_client *c)
+/* ---- Senders of other threads ---- */
+
+/* Returns whether the client's ring is half full. The other half is for what is on its way. */
+static bool
+is_half_full(const struct sw_client *c)
 {
-	c->stats.wakeups++;
+	return ring_room(&c->rx) < c->region.geom.rx_slots / 2;
+}
+
+/* Returns whether senders of other threads have to wait. Which users they are of is not known:
+ * they wait like those of other users. */
+static bool
+may_hold(struct sw_client *c)
+{
+	uint64_t now = c->thread->now;
+
+	if (!c->corrupt && !ring_prod_refresh(&c->rx))
+		sw_client_mark_corrupt(c);
+	return !c->corrupt && is_half_full(c) &&
+	       other_user_may_wait(c, full_for(c, now), now);
+}
+
+void
+sw_client_put_taken(struct sw_client *to, const uint8_t *bytes, uint32_t len)
+{
+	sw_client_put(to, bytes, len, bytes + len, len, RING_CKSUM_OK);
+	if (likely(to->holding || !is_half_full(to)) || !may_hold(to))
+		return;
+	TAILQ_INSERT_TAIL(&to->thread->holding, to, holding_link);
+	__atomic_store_n(&to->holding, true, __ATOMIC_RELAXED);
+}
+
+void
+sw_holding_check(struct sw_thread *t)
+{
+	struct sw_client *c, *next;
+
+	for (c = TAILQ_FIRST(&t->holding); c != NULL; c = next) {
+		next = TAILQ_NEXT(c, holding_link);
+		if (may_hold(c))
+			continue;
+		TAILQ_REMOVE(&t->holding, c, holding_link);
+		__atomic_store_n(&c->holding, false, __ATOMIC_RELAXED);
+	}
+}
+
+void
+sw_client_deliver(
+	struct sw_thread *t, struct sw_client *to, const struct handed_bytes *bytes)
+{
+	if (likely(to->thread == t))
+		sw_client_put(to, bytes->head, bytes->head_len, bytes->rest, bytes->len,
+			RING_CKSUM_OK);
+	else if (!handover_bytes(t, to->thread, HANDED_DELIVER, to, bytes))
+		t->stats.drop_handover_full++;
+}
+
+/* ---- Wake-ups ---- */
+
+static void
+client_wake(struct sw_client *c, const struct sw_thread *t)
+{
+	sw_client_stats(c, t)->wakeups++;
 	c->sw->wake(c->owner);
 }
 
 void
-sw_publish(struct sw *sw, uint64_t now)
+sw_publish(struct sw_thread *t, uint64_t now)
 {
 	struct sw_client *c;
 
-	while ((c = TAILQ_FIRST(&sw->dirty)) != NULL) {
-		TAILQ_REMOVE(&sw->dirty, c, dirty_link);
+	while ((c = TAILQ_FIRST(&t->dirty)) != NULL) {
+		TAILQ_REMOVE(&t->dirty, c, dirty_link);
 		c->dirty = false;
 		ring_publish(&c->rx);
 		if (asleep_wake_wanted(&c->region.client->rx_asleep, &c->woken)) {
-			client_wake(c);
+			client_wake(c, t);
 		} else if (!c->lagging) {
 			c->lagging = true;
 			c->seen_cons = c->rx.cons_seen;
 			c->seen_ns = now;
-			TAILQ_INSERT_TAIL(&sw->lagging, c, lagging_link);
+			TAILQ_INSERT_TAIL(&t->lagging, c, lagging_link);
 		}
 	}
 }
 
 void
-sw_lagging_check(struct sw *sw, uint64_t now)
+sw_lagging_check(struct sw_thread *t, uint64_t now)
 {
 	struct sw_client *c, *next;
 
-	if (TAILQ_EMPTY(&sw->lagging) || now < sw->lagging_check_ns)
+	if (TAILQ_EMPTY(&t->lagging) || now < t->lagging_check_ns)
 		return;
-	sw->lagging_check_ns = now + SW_LAG_NS / 2;
-	for (c = TAILQ_FIRST(&sw->lagging); c != NULL; c = next) {
+	t->lagging_check_ns = now + SW_LAG_NS / 2;
+	for (c = TAILQ_FIRST(&t->lagging); c != NULL; c = next) {
 		bool done;
 
 		next = TAILQ_NEXT(c, lagging_link);
@@ -121,12 +189,12 @@ sw_lagging_check(struct sw *sw, uint64_t now)
 			c->seen_cons = c->rx.cons_seen;
 			c->seen_ns = now;
 		} else if (!done && now - c->seen_ns >= SW_LAG_NS) {
-			client_wake(c);
+			client_wake(c, t);
 			done = true;
 		}
 		if (done) {
 			c->lagging = false;
-			TAILQ_REMOVE(&sw->lagging, c, lagging_link);
+			TAILQ_REMOVE(&t->lagging, c, lagging_link);
 		}
 	}
 }
@@ -143,6 +211,6 @@ sw_changed(struct sw *sw, bool link_up)
 		/* Pairs with the acquire in device_changed() of the client's progress
 		 * thread. */
 		__atomic_store_n(&head->changes, ++c->changes, __ATOMIC_RELEASE);
-		client_wake(c);
+		client_wake(c, sw->threads[0]);
 	}
 }

@@ -24,7 +24,7 @@ static uint64_t *
 query_read(struct sw_client *from, const uint8_t *buf, uint32_t len, struct query *query)
 {
 	const struct net_conf *net = &from->sw->conf.net;
-	struct sw_stats *stats = &from->stats;
+	struct sw_stats *stats = sw_client_stats(from, from->sw->threads[0]);
 	uint8_t frame[FRAME_MAX];
 	struct pkt pkt = {.data = frame,
 		.len = (uint16_t)len,
@@ -54,6 +54,7 @@ answer_deliver(struct sw_client *to, const struct query *query, uint32_t extensi
 	uint8_t frame[FRAME_MAX + LINE_SIZE], bytes[GSI_LEN];
 	struct pkt pkt = {.data = frame, .room = sizeof(frame)};
 	struct path_addr addr = {0};
+	struct handed_bytes whole;
 
 	memcpy(addr.src_gid, query->theirs, 16);
 	memcpy(addr.dst_gid, query->ours, 16);
@@ -61,7 +62,8 @@ answer_deliver(struct sw_client *to, const struct query *query, uint32_t extensi
 	memcpy(addr.dst_mac, to->sw->conf.net.mac, 6);
 	ext_mad_write(bytes, EXT_MAD_ANSWER, &mad);
 	gsi_frame_build(&pkt, &addr, 0, bytes);
-	sw_client_put(to, frame, pkt.len, frame + pkt.len, pkt.len, RING_CKSUM_OK);
+	whole = (struct handed_bytes){frame, pkt.len, frame + pkt.len, pkt.len};
+	sw_client_deliver(to->sw->threads[0], to, &whole);
 }
 
 /* As ext_query_ask(), for a host that no user's queries reach too often. Returns the counter
@@ -72,17 +74,18 @@ host_ask(struct sw_client *from, const struct query *query, enum ext_known *know
 {
 	struct rate *rate = &from->user->ext_rate;
 	struct sw *sw = from->sw;
+	struct sw_stats *stats = sw_client_stats(from, sw->threads[0]);
 
 	*known = ext_query_find(sw->ext, query->ours, query->theirs, sw->now, extensions);
 	if (*known != EXT_KNOWN_NOT)
 		return NULL;
 	if (sw->up == NULL)
-		return &from->stats.drop_no_route;
+		return &stats->drop_no_route;
 	if (rate_ready_ns(rate) > sw->now)
-		return &from->stats.drop_ext_limit;
+		return &stats->drop_ext_limit;
 	*known = ext_query_ask(sw->ext, query->ours, query->theirs, sw->now, extensions);
 	if (*known == EXT_KNOWN_NOT)
-		return &from->stats.drop_ext_limit;
+		return &stats->drop_ext_limit;
 	rate_take(rate, sw->now);
 	return NULL;
 }
@@ -93,6 +96,7 @@ sw_ext_query(struct sw_client *from, const uint8_t *buf, uint32_t len)
 	enum ext_known known = EXT_KNOWN;
 	struct query query;
 	uint32_t extensions = ext_query_own(from->sw->ext);
+	struct sw_stats *stats = sw_client_stats(from, from->sw->threads[0]);
 	uint64_t *why = query_read(from, buf, len, &query);
 
 	/* The other clients understand what the daemon does. */
@@ -102,7 +106,7 @@ sw_ext_query(struct sw_client *from, const uint8_t *buf, uint32_t len)
 		(*why)++;
 		return;
 	}
-	from->stats.ext_queries++;
+	stats->ext_queries++;
 	if (known == EXT_KNOWN)
 		answer_deliver(from, &query, extensions);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queries of clients: which extensions do other hosts understand (docs/protocol.md 20.3)? The
- * daemon does not forward them. Its own agent asks, once for all clients. Called by route.c. */
+ * daemon does not forward them. Its own agent asks, once for all clients. Called by route.c
+ * and sw_take.c, in thread 0. */
 #ifndef ROCADE_SWITCH_SW_EXT_H
 #define ROCADE_SWITCH_SW_EXT_H
 

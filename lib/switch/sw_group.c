@@ -232,26 +232,63 @@ sw_group_forget_some(struct sw *sw, struct sw_client *client)
 	return client->memberships == 0;
 }
 
-bool
-sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
-	const uint8_t *head, uint32_t head_len, const uint8_t *rest, uint32_t len)
+/* One copy for each client of the thread. The client's engine delivers it to the client's
+ * members. Returns the other threads that have members, a bit each. */
+static uint32_t
+deliver_here(struct sw_thread *t, const struct sw_group *g, struct sw_client *skip,
+	const struct handed_bytes *bytes)
 {
-	const struct sw_group *g = sw_group_find(sw, gid);
+	uint32_t others = 0;
+
+	t->stamp++;
+	if (skip != NULL)
+		skip->stamp = t->stamp;
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct sw_qp *qp = qpns_find(&t->sw->qpns, g->qpns[i]);
+
+		if (qp == NULL)
+			continue;
+		if (qp->owner->thread != t) {
+			others |= UINT32_C(1) << qp->owner->thread->index;
+			continue;
+		}
+		if (qp->owner->stamp == t->stamp)
+			continue;
+		qp->owner->stamp = t->stamp;
+		sw_client_put(qp->owner, bytes->head, bytes->head_len, bytes->rest,
+			bytes->len, RING_CKSUM_OK);
+	}
+	return others;
+}
+
+bool
+sw_group_deliver(struct sw_thread *t, const uint8_t gid[16], struct sw_client *skip,
+	const struct handed_bytes *bytes)
+{
+	const struct sw_group *g = sw_group_find(t->sw, gid);
+	uint32_t others;
 
 	if (g == NULL)
 		return false;
-	sw->stamp++;
-	if (skip != NULL)
-		skip->stamp = sw->stamp;
-	/* One copy for each client. The client's engine delivers it to the client's
-	 * members. */
-	for (uint32_t i = 0; i < g->count; i++) {
-		const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[i]);
+	others = deliver_here(t, g, skip, bytes);
+	for (; others != 0; others &= others - 1) {
+		const struct sw_thread *to = t->sw->threads[__builtin_ctz(others)];
+		struct handed *slot = handover_slot(t, to);
 
-		if (qp == NULL || qp->owner->stamp == sw->stamp)
-			continue;
-		qp->owner->stamp = sw->stamp;
-		sw_client_put(qp->owner, head, head_len, rest, len, RING_CKSUM_OK);
+		if (slot != NULL)
+			memcpy(slot->gid, gid, 16);
+		if (!handover_bytes(t, to, HANDED_GROUP, NULL, bytes))
+			t->stats.drop_handover_full++;
 	}
 	return true;
+}
+
+void
+sw_group_deliver_taken(
+	struct sw_thread *t, const uint8_t gid[16], const struct handed_bytes *bytes)
+{
+	const struct sw_group *g = sw_group_find(t->sw, gid);
+
+	if (g != NULL)
+		(void)deliver_here(t, g, NULL, bytes);
 }

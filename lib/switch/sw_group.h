@@ -3,6 +3,7 @@
 #ifndef ROCADE_SWITCH_SW_GROUP_H
 #define ROCADE_SWITCH_SW_GROUP_H
 
+#include "switch/handover.h"
 #include "switch/sw.h"
 
 /* Called by proto.c. */
@@ -23,9 +24,14 @@ const struct sw_group *sw_group_find(const struct sw *sw, const uint8_t gid[16])
 
 /* Called by route.c and uplink_rx.c. */
 
-/* Copies the packet to each client that has members of the group, except skip. A client
- * whose ring is full loses it. Returns false if the group has no members. */
-bool sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
-	const uint8_t *head, uint32_t head_len, const uint8_t *rest, uint32_t len);
+/* Copies the packet to each client that has members of the group, except skip; for those of
+ * other threads, once to each thread. A client whose ring is full loses it. Returns false if the
+ * group has no members. */
+bool sw_group_deliver(struct sw_thread *t, const uint8_t gid[16], struct sw_client *skip,
+	const struct handed_bytes *bytes);
+
+/* Called by sw_take.c: the same, to the clients of this thread. */
+void sw_group_deliver_taken(
+	struct sw_thread *t, const uint8_t gid[16], const struct handed_bytes *bytes);
 
 #endif

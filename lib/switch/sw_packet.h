@@ -3,6 +3,7 @@
 #ifndef ROCADE_SWITCH_SW_PACKET_H
 #define ROCADE_SWITCH_SW_PACKET_H
 
+#include "switch/handover.h"
 #include "switch/sw.h"
 #include "wire/pkt_parse.h"
 
@@ -13,12 +14,15 @@ enum sw_sent {
 	 * offered again */
 	SW_RETRY,
 	SW_DROPPED,
+	SW_HANDED, /* to thread 0, which sends and counts it */
 };
 
 /* A client's packet: a private copy of its headers, and where the rest of it is. The copy
  * is what is checked and sent. */
 struct sw_packet {
 	struct sw_client *from;
+	struct sw_thread *thread; /* that forwards it */
+	struct sw_stats *stats;   /* where that thread counts it */
 	uint8_t head[PARSE_HEADERS];
 	uint32_t head_len;
 	const uint8_t *rest;
@@ -27,6 +31,12 @@ struct sw_packet {
 	uint8_t sgid[16];
 	uint8_t dgid[16];
 };
+
+static inline struct handed_bytes
+sw_packet_bytes(const struct sw_packet *p)
+{
+	return (struct handed_bytes){p->head, p->head_len, p->rest, p->len};
+}
 
 static inline enum sw_sent
 sw_drop(uint64_t *why)

@@ -72,8 +72,8 @@ user_create(struct sw_users *users, uint32_t uid, uint64_t now)
 	if (user == NULL)
 		return NULL;
 	user->uid = uid;
-	user->hold_credit = CREDIT_MAX;
-	user->hold_ns = now;
+	for (unsigned i = 0; i < SW_THREADS_MAX; i++)
+		user->holds[i] = (struct sw_hold){CREDIT_MAX, now};
 	sw_remote_owner_init(&user->remotes);
 	net_user_init(&user->neighs, false);
 	rate_init(&user->ext_rate, SW_EXT_QUERY_NS, SW_EXT_QUERY_BURST);
@@ -109,17 +109,17 @@ sw_user_put(struct sw_users *users, struct sw_user *user, uint64_t now)
 }
 
 bool
-sw_user_hold(struct sw_user *user, uint32_t taken, uint64_t now)
+sw_user_hold(struct sw_hold *hold, uint32_t taken, uint64_t now)
 {
-	uint64_t elapsed = RTE_MIN(now - user->hold_ns, CREDIT_MAX);
+	uint64_t elapsed = RTE_MIN(now - hold->changed_ns, CREDIT_MAX);
 	uint64_t earned = elapsed + taken * SW_HOLD_PACKET_NS * SW_HOLD_SHARE;
 
-	user->hold_ns = now;
-	user->hold_credit = RTE_MIN(user->hold_credit + earned, CREDIT_MAX);
+	hold->changed_ns = now;
+	hold->credit = RTE_MIN(hold->credit + earned, CREDIT_MAX);
 	/* Not compared with elapsed, which is 0 if several senders are blocked in one
 	 * pass. */
-	if (user->hold_credit < SW_HOLD_STEP_NS * SW_HOLD_SHARE)
+	if (hold->credit < SW_HOLD_STEP_NS * SW_HOLD_SHARE)
 		return false;
-	user->hold_credit -= RTE_MIN(elapsed, SW_HOLD_STEP_NS) * SW_HOLD_SHARE;
+	hold->credit -= RTE_MIN(elapsed, SW_HOLD_STEP_NS) * SW_HOLD_SHARE;
 	return true;
 }

@@ -10,6 +10,7 @@
 #include "base/rate.h"
 #include "port/net.h"
 #include "switch/sw_remote.h"
+#include "switch/sw_thread.h"
 
 /*
  * Limits for how long the full rings of a user's clients may block senders of other
@@ -33,6 +34,12 @@
 #define SW_USERS_KEPT 65536               /* without clients; the oldest is forgotten */
 #define SW_USER_BUCKETS 1024
 
+struct sw_hold {
+	/* each ns earns 1; a ns for which senders are blocked costs SW_HOLD_SHARE */
+	uint64_t credit;
+	uint64_t changed_ns; /* when credit was last changed */
+};
+
 struct sw_user {
 	LIST_ENTRY(sw_user) link;       /* in its bucket */
 	TAILQ_ENTRY(sw_user) kept_link; /* if it has no clients */
@@ -40,9 +47,7 @@ struct sw_user {
 	uint32_t uid;
 	uint32_t clients;
 	uint64_t kept_ns; /* without clients: when the last one left */
-	/* each ns earns 1; a ns for which senders are blocked costs SW_HOLD_SHARE */
-	uint64_t hold_credit;
-	uint64_t hold_ns; /* when hold_credit was last changed */
+	struct sw_hold holds[SW_THREADS_MAX]; /* of its clients, by their thread */
 	/* neighbours that the daemon's port resolves for this user's clients */
 	struct net_user neighs;
 	struct rate ext_rate; /* of hosts that are asked for their extensions */
@@ -66,8 +71,9 @@ struct sw_user *sw_user_get(struct sw_users *users, uint32_t uid, uint64_t now);
 const struct sw_user *sw_user_find(const struct sw_users *users, uint32_t uid);
 void sw_user_put(struct sw_users *users, struct sw_user *user, uint64_t now);
 
-/* The full ring of a client of this user would block a sender of another user. taken:
- * packets that the client has taken since the last call. Returns whether it may. */
-bool sw_user_hold(struct sw_user *user, uint32_t taken, uint64_t now);
+/* The full ring of a user's client would block a sender of another user. hold: of the user, for
+ * the client's thread. taken: packets that the client has taken since the last call. Returns
+ * whether it may. */
+bool sw_user_hold(struct sw_hold *hold, uint32_t taken, uint64_t now);
 
 #endif

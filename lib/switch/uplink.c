@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon's port: transmitted packets (next hop, Ethernet header), link
- * state, groups, creation. */
+/* The daemon's port: transmitted packets (next hop, Ethernet header), link state. */
 #include <errno.h>
 #include <string.h>
 
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#include "base/base_alloc.h"
 #include "port/ext_query.h"
+#include "switch/sw_hop.h"
 #include "switch/uplink.h"
 
 /* ---- Next hops ---- */
@@ -129,7 +128,18 @@ uplink_queued(const struct uplink *u, const struct net_user *user)
 	return count;
 }
 
-/* As net_resolve_for(), with the QP's last result cached in the QP. */
+static void
+hop_keep(struct sw_qp *qp, const uint8_t dgid[16], const uint8_t mac[6], int rc,
+	uint32_t generation)
+{
+	qp->hop_known = rc == 0;
+	qp->hop_generation = generation;
+	memcpy(qp->hop_dgid, dgid, 16);
+	memcpy(qp->hop_mac, mac, 6);
+}
+
+/* As net_resolve_for(), with the QP's last result cached in the QP. -EREMOTE: the thread does not
+ * know the next hop. qp: NULL if it is another thread's. */
 static int
 uplink_next_hop(
 	struct uplink *u, const struct sw_packet *p, struct sw_qp *qp, uint8_t mac[6])
@@ -137,20 +147,57 @@ uplink_next_hop(
 	uint32_t generation = net_generation(u->net);
 	int rc;
 
-	if (likely(qp->hop_known && qp->hop_generation == generation &&
+	if (likely(qp != NULL && qp->hop_known && qp->hop_generation == generation &&
 		    memcmp(qp->hop_dgid, p->dgid, 16) == 0)) {
 		memcpy(mac, qp->hop_mac, 6);
+		return 0;
+	}
+	if (p->thread->index != 0) {
+		if (!sw_hop_find(p->thread, p->dgid, generation, mac))
+			return -EREMOTE;
+		hop_keep(qp, p->dgid, mac, 0, generation);
 		return 0;
 	}
 	/* Older queued packets go first, to keep the order. */
 	if (u->neigh_queue_count != 0 && u->neigh_queue_generation != generation)
 		neigh_queue_retry(u);
 	rc = net_resolve_for(u->net, &p->from->user->neighs, p->dgid, mac, u->sw->now);
-	qp->hop_known = rc == 0;
-	qp->hop_generation = generation;
-	memcpy(qp->hop_dgid, p->dgid, 16);
-	memcpy(qp->hop_mac, mac, 6);
+	if (qp != NULL)
+		hop_keep(qp, p->dgid, mac, rc, generation);
 	return rc;
+}
+
+/* Thread 0 looks up the next hop, and sends the packet. */
+static enum sw_sent
+uplink_hand_over(const struct sw_packet *p)
+{
+	struct sw_thread *t = p->thread, *to = t->sw->threads[0];
+	const struct handed_bytes bytes = sw_packet_bytes(p);
+	struct handed *slot = handover_slot(t, to);
+
+	if (slot != NULL)
+		memcpy(slot->gid, p->dgid, 16);
+	if (handover_bytes(t, to, HANDED_SEND, p->from, &bytes))
+		return SW_HANDED;
+	t->stats.handover_blocked++;
+	return SW_RETRY;
+}
+
+void
+uplink_hop_tell(struct uplink *u, const struct sw_thread *to, const uint8_t dgid[16])
+{
+	struct sw_thread *from = u->sw->threads[0];
+	struct sw_hop hop = {.known = true, .generation = net_generation(u->net)};
+	struct handed *slot = handover_slot(from, to);
+
+	/* Without room the next packet comes this way, too. */
+	if (slot == NULL || net_lookup(u->net, dgid, hop.mac) != 0)
+		return;
+	memcpy(hop.dgid, dgid, 16);
+	slot->kind = HANDED_HOP;
+	slot->client = NULL;
+	slot->hop = hop;
+	handover_put(from, to);
 }
 
 void
@@ -225,31 +272,34 @@ frame_write(const struct uplink *u, const struct sw_packet *p, const uint8_t mac
 enum sw_sent
 uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 {
-	struct sw_stats *stats = &p->from->stats;
+	struct sw_thread *t = p->thread;
+	struct sw_stats *stats = p->stats;
 	uint8_t mac[6] = {0};
 	struct pkt frame;
 	int rc;
 
-	if (unlikely(!u->link_up))
+	if (unlikely(!__atomic_load_n(&u->link_up, __ATOMIC_RELAXED)))
 		return sw_drop(&stats->drop_no_link);
 	if (unlikely(p->len - (uint32_t)(p->view.ip - p->head) > u->mtu))
 		return sw_drop(&stats->drop_too_long);
 	rc = uplink_next_hop(u, p, qp, mac);
+	if (unlikely(rc == -EREMOTE))
+		return uplink_hand_over(p);
 	if (unlikely(rc != 0 && rc != -EAGAIN && rc != -EDQUOT))
 		return sw_drop(&stats->drop_no_route);
 	if (unlikely(rc == -EDQUOT ||
 		     (rc == -EAGAIN &&
 			     !neigh_queue_room(u, &p->from->user->neighs, p->from->id))))
 		return sw_drop(&stats->drop_unresolved);
-	if (unlikely(!port_io_has_room(&u->io, u->sw->now) ||
-		     !port_io_frame_get(&u->io, &frame)))
+	if (unlikely(!port_io_has_room(t->io, t->now) ||
+		     !port_io_frame_get(t->io, &frame)))
 		return SW_RETRY;
 	if (unlikely(!frame_write(u, p, mac, &frame))) {
-		port_io_frame_put(&u->io, &frame);
+		port_io_frame_put(t->io, &frame);
 		return sw_drop(&stats->drop_too_long);
 	}
 	if (likely(rc == 0))
-		port_io_queue(&u->io, &frame, u->sw->now);
+		port_io_queue(t->io, &frame, t->now);
 	else
 		neigh_queue_add(u, p->dgid, &p->from->user->neighs, p->from->id, &frame);
 	return SW_SENT;
@@ -285,7 +335,7 @@ uplink_frame_send(
 bool
 uplink_tx(struct uplink *u, uint64_t now)
 {
-	u->sw->now = now;
+	u->sw->now = u->sw->threads[0]->now = now;
 	if (port_io_link_due(&u->io, now) &&
 		port_link_update(&u->port, u->net, &u->link_up))
 		sw_changed(u->sw, u->link_up);
@@ -309,92 +359,4 @@ uplink_deadline(const struct uplink *u)
 		next_ns = u->neigh_queue[0].until_ns;
 	next_ns = RTE_MIN(next_ns, ext_query_deadline(u->sw->ext));
 	return RTE_MIN(RTE_MIN(next_ns, u->io.link_poll_ns), net_deadline(u->net));
-}
-
-/* ---- Groups, addresses ---- */
-
-static void
-filter_set(struct uplink *u)
-{
-	uint8_t macs[NET_MAX_MACS][6];
-
-	if (u->port.ops->set_addresses != NULL)
-		u->port.ops->set_addresses(u->port.drv, net_conf(u->net));
-	if (u->port.ops->set_groups != NULL)
-		u->port.ops->set_groups(u->port.drv, (const uint8_t(*)[6])macs,
-			net_group_macs(u->net, macs, NET_MAX_MACS));
-}
-
-int
-uplink_join(struct uplink *u, const uint8_t gid[16])
-{
-	int rc = net_join(u->net, gid);
-
-	if (rc == 0)
-		filter_set(u);
-	return rc;
-}
-
-void
-uplink_leave(struct uplink *u, const uint8_t gid[16])
-{
-	if (net_leave(u->net, gid) == 0)
-		filter_set(u);
-}
-
-int
-uplink_set_net(struct uplink *u, const struct net_conf *net)
-{
-	int rc = net_set_conf(u->net, net);
-
-	if (rc == 0)
-		filter_set(u);
-	return rc;
-}
-
-/* ---- Creation ---- */
-
-int
-uplink_create(struct sw *sw, const struct port *port, const struct net_conf *net,
-	uint32_t mtu, struct uplink **out)
-{
-	struct uplink *u = alloc_get(&alloc_plain, "uplink", sizeof(*u));
-	int rc;
-
-	if (u == NULL)
-		return -ENOMEM;
-	rc = net_create(net, &u->net);
-	if (rc != 0) {
-		alloc_put(&alloc_plain, u, sizeof(*u));
-		return rc;
-	}
-	u->sw = sw;
-	u->port = *port;
-	u->vlan = net->vlan;
-	u->mtu = mtu;
-	u->link_up = port->ops->link_up(port->drv);
-	net_user_init(&u->cm, true);
-	port_io_init(&u->io, &(struct port_queue){port->ops, port->queues[0]}, u->net,
-		&u->stats, &u->link_up, UPLINK_STALL_NS);
-	filter_set(u);
-	sw->up = u;
-	*out = u;
-	return 0;
-}
-
-void
-uplink_destroy(struct uplink *u)
-{
-	struct port port = u->port;
-	struct sw_client *c;
-
-	TAILQ_FOREACH (c, &u->sw->clients, link)
-		net_user_fini(u->net, &c->user->neighs);
-	u->sw->up = NULL;
-	for (uint32_t i = 0; i < u->neigh_queue_count; i++)
-		port_io_frame_put(&u->io, &u->neigh_queue[i].frame);
-	port_io_fini(&u->io);
-	net_destroy(u->net);
-	alloc_put(&alloc_plain, u, sizeof(*u));
-	port.ops->close(port.drv);
 }

@@ -3,7 +3,9 @@
  * The daemon's port. It sends packets of clients to other hosts, with the Ethernet header
  * that the neighbour table gives. It delivers packets of other hosts to the client that
  * owns their QPN. It serves ARP, ND, ICMP and group membership for the addresses that all
- * clients share. Pure logic like the switch, run by the same thread.
+ * clients share. Pure logic like the switch, run by the same threads: each has a queue of the
+ * port. Thread 0 also has the link, the neighbour table, the packets that wait for it, and all
+ * frames that are not RoCEv2 or are for QP 1.
  *
  * A packet whose next hop is not resolved yet is queued, because datagrams are not
  * resent. ibv_modify_qp() resolves the next hop of a connection in advance.
@@ -40,6 +42,12 @@ struct uplink_neigh_entry {
 	uint64_t until_ns;
 };
 
+/* Of a thread other than thread 0. */
+struct uplink_queue {
+	struct port_io io;
+	struct port_stats stats;
+};
+
 struct uplink {
 	struct sw *sw;
 	struct port port;
@@ -47,8 +55,9 @@ struct uplink {
 	struct net_user cm; /* neighbours to which the connection manager connects */
 	uint16_t vlan;
 	uint32_t mtu;
-	bool link_up;
-	struct port_io io;
+	bool link_up;                /* written by thread 0 */
+	struct port_io io;           /* of thread 0 */
+	struct uplink_queue *queues; /* of threads 1 and so on */
 	struct uplink_neigh_entry neigh_queue[UPLINK_NEIGH_QUEUE]; /* oldest first */
 	uint32_t neigh_queue_count;
 	uint32_t neigh_queue_generation; /* of the neighbour table, at the last retry */
@@ -59,21 +68,21 @@ struct uplink {
 		const uint8_t theirs[16], uint64_t now);
 	void *gsi_arg;
 	uint32_t gsi_psn;
-	struct port_stats stats;
+	struct port_stats stats; /* of thread 0 */
 };
 
 /* ---- Called by the daemon (drivers/server) ---- */
 
 /* net: complete, with the port's MAC. On success takes ownership of the port and sets
- * sw->up. Returns 0, -EINVAL (bad address) or -ENOMEM. */
+ * sw->up. Returns 0, -EINVAL (bad address, or not a queue for each thread) or -ENOMEM. */
 int uplink_create(struct sw *sw, const struct port *port, const struct net_conf *net,
 	uint32_t mtu, struct uplink **out);
-/* Drops all queued frames and closes the port. */
+/* Drops all queued frames and closes the port. The other threads have stopped. */
 void uplink_destroy(struct uplink *u);
 /* Replaces the addresses. Returns 0 or -EINVAL. */
 int uplink_set_net(struct uplink *u, const struct net_conf *net);
 
-/* Receives a burst. Returns the number of packets. The next sw_run() publishes them to
+/* Receives a burst, on the queue of thread 0. Returns the number of packets. The next sw_run() publishes them to
  * the clients. */
 unsigned uplink_rx(struct uplink *u, uint64_t now);
 /* Sends the tx backlog and the port's own frames (ARP, ND, MLD, ...). Returns false if
@@ -81,6 +90,9 @@ unsigned uplink_rx(struct uplink *u, uint64_t now);
 bool uplink_tx(struct uplink *u, uint64_t now);
 /* Returns when uplink_tx() must be called even if nothing happens. */
 uint64_t uplink_deadline(const struct uplink *u);
+
+/* Adds up the counters of all queues. */
+void uplink_stats_read(struct uplink *u, struct port_stats *stats);
 
 /* Returns how many packets of the user wait for neighbour resolution. */
 uint32_t uplink_queued(const struct uplink *u, const struct net_user *user);
@@ -93,7 +105,16 @@ bool uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[
 
 /* ---- Called within lib/switch ---- */
 
-/* route.c: sends a checked packet. Counts the reason of a drop. */
+/* sw.c: receives a burst on the thread's queue. */
+unsigned uplink_queue_rx(struct uplink *u, struct sw_thread *t, uint64_t now);
+/* sw_take.c: as if the frame had been received on the thread's queue, and gives it back. */
+void uplink_frame_taken(
+	struct uplink *u, struct sw_thread *t, struct pkt *frame, uint64_t now);
+/* sw_take.c, in thread 0: tells another thread the next hop, if that is known. */
+void uplink_hop_tell(
+	struct uplink *u, const struct sw_thread *to, const uint8_t dgid[16]);
+/* route.c: sends a checked packet. Counts the reason of a drop. qp: NULL if it is another
+ * thread's. */
 enum sw_sent uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp);
 /* proto.c: resolves the next hop in advance, for packets that will soon follow. */
 void uplink_resolve(struct uplink *u, struct sw_client *client, const uint8_t dgid[16]);

@@ -15,15 +15,21 @@
 #define POSTED 200 /* more than the uplink's TX backlog holds */
 
 static struct rocade_daemon_port *
-port_make(struct fake_port *fake, uint32_t mtu)
+port_make_queues(struct fake_port *fake, uint32_t mtu, unsigned queues)
 {
 	struct rocade_daemon_port *port = alloc_get(&alloc_plain, "port", sizeof(*port));
 
 	assert_non_null(port);
-	fake_init(fake, 1, 9);
+	fake_init(fake, queues, 9);
 	port->port = fake->port;
 	port->mtu = mtu;
 	return port;
+}
+
+static struct rocade_daemon_port *
+port_make(struct fake_port *fake, uint32_t mtu)
+{
+	return port_make_queues(fake, mtu, 1);
 }
 
 static void
@@ -227,6 +233,131 @@ status_shows_what_users_hold_of_the_port(void **state)
 	fake_fini(&fake);
 }
 
+static void *
+queue_serve(void *d)
+{
+	assert_int_equal(rocade_daemon_run_queue(d, 1), 0);
+	return NULL;
+}
+
+/* Takes a QPN of the client and posts n datagrams to the group. Returns the QPN. */
+static uint32_t
+datagrams_post(struct server_fixture *b, struct fixture_client *c, uint32_t n)
+{
+	struct sw_request req = {.type = SW_QPN_TAKE};
+	struct sw_reply reply;
+	struct ring_prod tx;
+	struct ring_cons rx;
+
+	assert_true(client_call(b, c->fd, &req, &reply, NULL));
+	assert_int_equal(reply.error, 0);
+	region_client_rings(&c->region, &tx, &rx);
+	for (uint32_t i = 0; i < n; i++) {
+		struct ring_desc desc = {.buf = i, .qpn = reply.qpn};
+
+		desc.len = datagram_build(c, reply.qpn, region_tx_buf(&c->region, i));
+		ring_put(&tx, &desc);
+	}
+	ring_publish(&tx);
+	return reply.qpn;
+}
+
+static uint32_t
+packets_taken(struct rocade_daemon *d, unsigned queue)
+{
+	struct sw_thread_stats stats;
+
+	sw_thread_stats_read(d->sw->threads[queue], &stats);
+	return (uint32_t)stats.tx_packets;
+}
+
+/* Two queues and threads: each has a client, whose packets it takes. The second thread sleeps, and
+ * its client wakes it. */
+static void
+queues_have_threads(void **state)
+{
+	struct sw_request req = {.type = SW_STATUS, .qpn = SW_STATUS_DEVICE};
+	static struct sw_data_reply status;
+	struct rocade_daemon_conf conf = {.sleep_us = 1000000};
+	struct fixture_client c[2];
+	uint32_t woken = 0;
+	struct fake_port fake;
+	struct server_fixture b;
+	pthread_t thread;
+
+	conf.port = port_make_queues(&fake, 1500, 2);
+	fixture_open(&b, conf);
+	assert_int_equal(rocade_daemon_run_queue(b.d, 0), EINVAL);
+	assert_int_equal(rocade_daemon_run_queue(b.d, 2), EINVAL);
+	assert_int_equal(pthread_create(&thread, NULL, queue_serve, b.d), 0);
+	while (!__atomic_load_n(&b.d->sw->threads[1]->running, __ATOMIC_RELAXED))
+		usleep(100);
+	assert_int_equal(rocade_daemon_run_queue(b.d, 1), EINVAL);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(client_attach(&b, &c[i]), 0);
+		assert_int_equal(b.d->sw->threads[i]->client_count, 1);
+	}
+	while (!asleep_is_set(&c[1].region.daemon->tx_asleep))
+		usleep(100);
+	datagrams_post(&b, &c[1], 5);
+	if (asleep_wake_wanted(&c[1].region.daemon->tx_asleep, &woken))
+		assert_int_equal(
+			write(c[1].fds[SW_FD_DAEMON_WAKE], &(uint64_t){1}, 8), 8);
+	while (packets_taken(b.d, 1) != 5)
+		usleep(100);
+	assert_int_equal(packets_taken(b.d, 0), 0);
+	assert_int_equal(client_fetch(&b, c[0].fd, &req, &status), 0);
+	status.bytes[status.len] = '\0';
+	assert_non_null(strstr((char *)status.bytes,
+		"{\"queue\": 1, \"clients\": 1, \"tx_packets\": 5, "));
+	/* The second client ends while its thread runs, the first one with the daemon. */
+	client_detach(&b, &c[1]);
+	assert_int_equal(b.d->sw->threads[1]->client_count, 0);
+	client_detach(&b, &c[0]);
+	rocade_daemon_stop_queues(b.d);
+	pthread_join(thread, NULL);
+	fixture_close(&b);
+	fake_fini(&fake);
+}
+
+/* Packets that a client of the second queue has posted are sent although that queue has stopped. */
+static void
+posted_packets_of_all_queues_are_sent_before_close(void **state)
+{
+	struct fixture_client c[2];
+	struct fake_port fake;
+	struct server_fixture b;
+	pthread_t thread;
+	struct pkt frame;
+	unsigned sent = 0;
+
+	fixture_open(&b,
+		(struct rocade_daemon_conf){.port = port_make_queues(&fake, 1500, 2)});
+	assert_int_equal(pthread_create(&thread, NULL, queue_serve, b.d), 0);
+	while (!__atomic_load_n(&b.d->sw->threads[1]->running, __ATOMIC_RELAXED))
+		usleep(100);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(client_attach(&b, &c[i]), 0);
+	rocade_daemon_stop_queues(b.d);
+	pthread_join(thread, NULL);
+	datagrams_post(&b, &c[1], 40);
+	rocade_daemon_destroy(b.d);
+	while (fake_sent(&fake, &frame)) {
+		sent += frame.data[0] == 0x01 && frame.data[23] == 17;
+		free(frame.data);
+	}
+	assert_int_equal(sent, 40);
+	for (unsigned i = 0; i < 2; i++) {
+		client_unmap(&c[i]);
+		for (unsigned k = 0; k < SW_ATTACH_FDS; k++)
+			close(c[i].fds[k]);
+		close(c[i].fd);
+	}
+	assert_int_equal(rmdir(b.dir), 0);
+	assert_int_equal(fds_count(), b.fds);
+	fake_fini(&fake);
+}
+
 int
 main(void)
 {
@@ -236,6 +367,8 @@ main(void)
 		cmocka_unit_test(status_shows_what_users_hold_of_the_port),
 		cmocka_unit_test(posted_packets_are_sent_before_close),
 		cmocka_unit_test(daemon_can_run_again),
+		cmocka_unit_test(queues_have_threads),
+		cmocka_unit_test(posted_packets_of_all_queues_are_sent_before_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,13 +31,13 @@ users_without_clients_are_forgotten(void **state)
 
 	assert_int_equal(sw_users_init(&users, &key), 0);
 	user = sw_user_get(&users, 1000, 0);
-	user->hold_credit = 7;
+	user->holds[0].credit = 7;
 	sw_user_put(&users, user, 0);
 	user = sw_user_get(&users, 1000, SW_USER_KEPT_NS - 1);
-	assert_int_equal(user->hold_credit, 7);
+	assert_int_equal(user->holds[0].credit, 7);
 	sw_user_put(&users, user, 0);
 	user = sw_user_get(&users, 1000, SW_USER_KEPT_NS);
-	assert_int_not_equal(user->hold_credit, 7);
+	assert_int_not_equal(user->holds[0].credit, 7);
 	sw_user_put(&users, user, SW_USER_KEPT_NS);
 	sw_users_fini(&users);
 }

@@ -110,10 +110,13 @@ client_attach(struct switch_fixture *b, struct fixture_client *c)
 	c->qpn = client_take_qpn(b, c);
 }
 
+/* All threads run: clients 0 and 2 belong to thread 0, client 1 to thread 1 if there is one. */
 static inline void
-fixture_open_users(struct switch_fixture *b, const uint32_t uids[CLIENTS])
+fixture_open_threads(
+	struct switch_fixture *b, const uint32_t uids[CLIENTS], uint32_t threads)
 {
 	struct sw_conf conf = {.mtu = 4184,
+		.threads = threads,
 		.qpn_base = FIRST_QPN,
 		.qpn_count = QPN_COUNT,
 		.max_clients = CLIENTS,
@@ -132,6 +135,8 @@ fixture_open_users(struct switch_fixture *b, const uint32_t uids[CLIENTS])
 	conf.net.addr[0].prefix_len = prefix;
 	conf.net.addr_count = 1;
 	assert_int_equal(sw_create(&conf, client_wake, &b->sw), 0);
+	for (uint32_t i = 0; i < b->sw->thread_count; i++)
+		b->sw->threads[i]->running = true;
 	snprintf(b->device.name, sizeof(b->device.name), "rocade0");
 	for (unsigned i = 0; i < CLIENTS; i++) {
 		b->c[i].uid = uids[i];
@@ -142,6 +147,12 @@ fixture_open_users(struct switch_fixture *b, const uint32_t uids[CLIENTS])
 		client_set_peer(b, &b->c[0], b->c[0].qpn, b->addr, b->c[1].qpn), 0);
 	assert_int_equal(
 		client_set_peer(b, &b->c[1], b->c[1].qpn, b->addr, b->c[0].qpn), 0);
+}
+
+static inline void
+fixture_open_users(struct switch_fixture *b, const uint32_t uids[CLIENTS])
+{
+	fixture_open_threads(b, uids, 1);
 }
 
 /* All clients belong to one user. */

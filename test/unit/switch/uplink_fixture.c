@@ -2,14 +2,14 @@
 #include "uplink_fixture.h"
 
 void
-up_open_vlan(struct uplink_fixture *u, uint16_t vlan)
+up_open_threads(struct uplink_fixture *u, uint16_t vlan, uint32_t threads)
 {
 	struct net_conf peer = {.vlan = vlan, .addr_count = 2};
 	struct net_conf *net;
 
 	memset(u, 0, sizeof(*u));
-	fixture_open(&u->b);
-	fake_init(&u->port, 1, 7);
+	fixture_open_threads(&u->b, (const uint32_t[CLIENTS]){0}, threads);
+	fake_init(&u->port, threads, 7);
 	net = &u->b.sw->conf.net;
 	assert_int_equal(gid_parse("2001:db8::1", u->addr6, NULL), 0);
 	assert_int_equal(gid_parse("2001:db8::9", u->other6, NULL), 0);
@@ -25,6 +25,12 @@ up_open_vlan(struct uplink_fixture *u, uint16_t vlan)
 	assert_int_equal(net_create(&peer, &u->peer), 0);
 	u->answers = true;
 	u->b.now = NS_PER_SEC;
+}
+
+void
+up_open_vlan(struct uplink_fixture *u, uint16_t vlan)
+{
+	up_open_threads(u, vlan, 1);
 }
 
 void

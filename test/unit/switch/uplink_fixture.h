@@ -24,11 +24,13 @@ struct uplink_fixture {
 	uint32_t frame_len;
 };
 
+/* As up_open(), with that many queues and threads. */
+void up_open_threads(struct uplink_fixture *u, uint16_t vlan, uint32_t threads);
 void up_open_vlan(struct uplink_fixture *u, uint16_t vlan);
 void up_open(struct uplink_fixture *u);
 void up_close(struct uplink_fixture *u);
 bool up_is_roce(const struct pkt *frame, uint16_t vlan);
-/* One pass of the daemon's loop. */
+/* One pass of the daemon's loop, in thread 0. */
 void up_pass(struct uplink_fixture *u);
 /* Takes the next RoCE frame that was sent into u->frame; false: none. Control frames are
  * passed to the peer, and its answers come back. */

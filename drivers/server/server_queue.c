@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <rocade/daemon.h>
+
+#include "engine/clock.h"
+#include "server/server_queue.h"
+#include "verbs/verbs_port.h"
+
+#define WAKES 8 /* handled at a time: the wake-up itself is the event */
+
+int
+queues_open(struct rocade_daemon *d)
+{
+	for (uint32_t i = 1; i < d->sw->thread_count; i++) {
+		d->queue_wakes[i] = epoll_create1(EPOLL_CLOEXEC);
+		if (d->queue_wakes[i] < 0)
+			return rocade_fail(
+				errno, "no free file descriptor for an epoll set");
+	}
+	return 0;
+}
+
+void
+queues_close(struct rocade_daemon *d)
+{
+	for (unsigned i = 1; i < SW_THREADS_MAX; i++) {
+		if (d->queue_wakes[i] > 0)
+			close(d->queue_wakes[i]);
+		d->queue_wakes[i] = 0;
+	}
+}
+
+int
+queue_wakes_move(struct conn *conn)
+{
+	struct rocade_daemon *d = conn->daemon;
+	uint32_t index = conn->client->thread->index;
+	int fd, rc;
+
+	if (index == 0)
+		return 0;
+	fd = fd_source_remove(conn->wakes, &conn->daemon_wake);
+	conn->wakes = d->queue_wakes[index];
+	rc = fd_source_add(conn->wakes, &conn->daemon_wake, fd, FD_SOURCE_WAKE, conn);
+	if (rc != 0)
+		close(fd);
+	return rc;
+}
+
+unsigned
+queues_drain(struct rocade_daemon *d, uint64_t now)
+{
+	unsigned moved = 0;
+
+	for (uint32_t i = 1; d->up != NULL && i < d->sw->thread_count; i++)
+		moved += sw_thread_run(d->sw->threads[i], now);
+	return moved;
+}
+
+static void
+queue_idle(struct rocade_daemon *d, struct sw_thread *t, uint64_t idle_ns)
+{
+	uint64_t max_ns = __atomic_load_n(&d->sleep_us, __ATOMIC_RELAXED) * NS_PER_US;
+	struct epoll_event events[WAKES];
+
+	if (max_ns == 0 || idle_ns < SPIN_NS || !sw_thread_sleep(t)) {
+		sched_yield();
+		return;
+	}
+	/* As in idle_sleep_ns(): the longer it was idle, the longer it sleeps. */
+	(void)fd_source_wait(
+		d->queue_wakes[t->index], events, WAKES, RTE_MIN(max_ns, idle_ns));
+	sw_thread_awake(t);
+}
+
+EXPORT int
+rocade_daemon_run_queue(struct rocade_daemon *d, unsigned queue)
+{
+	struct sw_thread *t;
+	uint64_t now, last = clock_now();
+
+	if (queue == 0 || queue >= d->sw->thread_count)
+		return rocade_fail(EINVAL,
+			"queue: %u is not in 1..%u, the further queues", queue,
+			d->sw->thread_count - 1);
+	t = d->sw->threads[queue];
+	if (__atomic_exchange_n(&t->running, true, __ATOMIC_RELAXED))
+		return rocade_fail(EINVAL, "queue: %u runs already", queue);
+	while (!__atomic_load_n(&d->queues_stopping, __ATOMIC_RELAXED)) {
+		now = clock_now();
+		if (sw_thread_run(t, now) != 0)
+			last = now;
+		else
+			queue_idle(d, t, now - last);
+	}
+	__atomic_store_n(&t->running, false, __ATOMIC_RELAXED);
+	return 0;
+}
+
+EXPORT void
+rocade_daemon_stop_queues(struct rocade_daemon *d)
+{
+	__atomic_store_n(&d->queues_stopping, true, __ATOMIC_RELAXED);
+}

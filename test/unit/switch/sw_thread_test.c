@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads of the switch: which one gets a client, and that control calls exclude their passes. */
+#include <pthread.h>
+#include <sched.h>
+
+#include "uplink_fixture.h"
+
+#define ROUNDS 2000 /* of control calls, while packets move */
+
+static void
+clients_are_spread(void **state)
+{
+	static const uint32_t one_user[CLIENTS] = {0};
+	struct switch_fixture b;
+
+	fixture_open_threads(&b, one_user, 3);
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		assert_int_equal(b.c[i].client->thread->index, i);
+		assert_int_equal(b.sw->threads[i]->client_count, 1);
+	}
+	client_detach(&b.c[1]);
+	client_attach(&b, &b.c[1]);
+	assert_int_equal(b.c[1].client->thread->index, 1);
+	/* A thread that does not run gets none. */
+	client_detach(&b.c[1]);
+	client_detach(&b.c[2]);
+	b.sw->threads[1]->running = false;
+	client_attach(&b, &b.c[1]);
+	client_attach(&b, &b.c[2]);
+	assert_int_equal(b.c[1].client->thread->index, 2);
+	assert_int_equal(b.c[2].client->thread->index, 0);
+	fixture_close(&b);
+}
+
+static void
+number_of_threads_is_limited(void **state)
+{
+	struct switch_fixture b;
+	struct sw_conf conf;
+	struct sw *sw;
+
+	fixture_open(&b);
+	conf = b.sw->conf;
+	assert_int_equal(b.sw->thread_count, 1);
+	conf.threads = SW_THREADS_MAX + 1;
+	assert_int_equal(sw_create(&conf, client_wake, &sw), -EINVAL);
+	conf.threads = SW_THREADS_MAX;
+	assert_int_equal(sw_create(&conf, client_wake, &sw), 0);
+	assert_int_equal(sw->thread_count, SW_THREADS_MAX);
+	sw_destroy(sw);
+	fixture_close(&b);
+}
+
+static void
+port_needs_a_queue_for_each_thread(void **state)
+{
+	struct uplink_fixture u;
+	struct uplink *up;
+
+	up_open_threads(&u, 0, 2);
+	u.port.port.queue_count = 1;
+	assert_int_equal(
+		uplink_create(u.b.sw, &u.port.port, &u.b.sw->conf.net, PORT_MTU, &up),
+		-EINVAL);
+	up_close(&u);
+}
+
+static struct uplink_fixture shared;
+static bool stopping;
+
+static bool
+is_stopping(void)
+{
+	return __atomic_load_n(&stopping, __ATOMIC_RELAXED);
+}
+
+static void *
+thread_main(void *arg)
+{
+	for (uint64_t now = NS_PER_SEC; !is_stopping(); now += NS_PER_US) {
+		if (sw_thread_run(arg, now) == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+#define IP_END 34 /* of a frame: from here on it arrives as it was sent */
+
+struct exchange {
+	struct fixture_client *c;
+	const struct frame_spec *f, *want; /* that it sends, and gets */
+	uint32_t sent, received, wrong;
+};
+
+/* Sends, and takes what comes, as a client does. */
+static void *
+client_main(void *arg)
+{
+	struct exchange *x = arg;
+	uint8_t want[CLIENT_BUF_SIZE];
+	uint16_t len = frame_spec_build(want, x->want);
+
+	while (!is_stopping()) {
+		struct ring_desc desc = {.buf = x->sent % CLIENT_BUFS, .qpn = x->c->qpn};
+
+		if (ring_prod_refresh(&x->c->tx) && ring_room(&x->c->tx) != 0) {
+			desc.len = frame_spec_build(
+				region_tx_buf(&x->c->region, desc.buf), x->f);
+			ring_put(&x->c->tx, &desc);
+			ring_publish(&x->c->tx);
+			x->sent++;
+		}
+		while (ring_cons_refresh(&x->c->rx) && ring_count(&x->c->rx) != 0) {
+			desc = ring_peek(&x->c->rx, 0);
+			x->received++;
+			x->wrong += desc.len != len ||
+				    memcmp(region_rx_buf(&x->c->region,
+						   x->c->rx.cons & x->c->rx.mask) +
+						    IP_END,
+					    want + IP_END, len - IP_END) != 0;
+			ring_release(&x->c->rx, 1);
+		}
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* Control calls that change what the threads read, and read what they write. */
+static void
+control_calls(struct switch_fixture *b)
+{
+	struct sw_stats stats;
+	struct sw_thread_stats thread;
+	struct port_stats port;
+	uint32_t qpn = client_take_qpn(b, &b->c[2]);
+	struct sw_request req = {.type = SW_QPN_GIVE, .qpn = qpn};
+	struct sw_reply reply;
+
+	assert_int_equal(client_set_peer(b, &b->c[2], qpn, b->addr, b->c[0].qpn), 0);
+	client_request(b, &b->c[2], &req, &reply);
+	assert_int_equal(reply.error, 0);
+	sw_client_stats_read(b->c[1].client, &stats);
+	sw_thread_stats_read(b->sw->threads[1], &thread);
+	uplink_stats_read(b->sw->up, &port);
+	(void)sw_client_rx_waiting(b->c[1].client);
+	assert_false(sw_client_is_corrupt(b->c[1].client));
+	sw_set_net(b->sw, &b->sw->conf.net);
+	sw_changed(b->sw, true);
+	/* A client of thread 1 comes and goes. */
+	client_detach(&b->c[2]);
+	client_attach(b, &b->c[2]);
+}
+
+static void
+control_calls_beside_two_threads(void **state)
+{
+	struct switch_fixture *b = &shared.b;
+	struct frame_spec there, back;
+	struct exchange x[2] = {{.c = &b->c[0], .f = &there, .want = &back},
+		{.c = &b->c[1], .f = &back, .want = &there}};
+	pthread_t threads[3];
+	struct sw_stats stats;
+
+	up_open_threads(&shared, 0, 2);
+	there = back = frame_spec_valid(b);
+	back.dest_qpn = b->c[0].qpn;
+	/* So that the client that comes and goes is thread 1's. */
+	b->sw->threads[0]->client_count += CLIENTS;
+	__atomic_store_n(&stopping, false, __ATOMIC_RELAXED);
+	assert_int_equal(
+		pthread_create(&threads[0], NULL, thread_main, b->sw->threads[1]), 0);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(
+			pthread_create(&threads[i + 1], NULL, client_main, &x[i]), 0);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		up_pass(&shared);
+		if (i % 16 == 0)
+			control_calls(b);
+		b->now += NS_PER_US;
+		sched_yield();
+	}
+	/* Until packets have gone both ways. */
+	do {
+		up_pass(&shared);
+		b->now += NS_PER_US;
+		sched_yield();
+		sw_client_stats_read(b->c[1].client, &stats);
+	} while (stats.rx_packets < 100 || b->c[0].client->stats.rx_packets < 100);
+	__atomic_store_n(&stopping, true, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	b->sw->threads[0]->client_count -= CLIENTS;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_not_equal(x[i].received, 0);
+		assert_int_equal(x[i].wrong, 0);
+	}
+	assert_int_equal(b->c[2].client->thread->index, 1);
+	assert_int_equal(b->sw->corrupt_count, 0);
+	up_close(&shared);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(clients_are_spread),
+		cmocka_unit_test(number_of_threads_is_limited),
+		cmocka_unit_test(port_needs_a_queue_for_each_thread),
+		cmocka_unit_test(control_calls_beside_two_threads),
+	};
+
+	return cmocka_run_group_tests_name("switch_sw_thread", tests, NULL, NULL);
+}
