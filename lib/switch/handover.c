@@ -15,8 +15,9 @@ handover_create(uint32_t buf_size)
 	if (h == NULL)
 		return NULL;
 	h->buf_size = buf_size;
+	/* Most pairs of threads exchange few packets. */
 	h->bytes = alloc_get(
-		&alloc_plain, "handover packets", (size_t)HANDOVER_SLOTS * buf_size);
+		&alloc_demand, "handover packets", (size_t)HANDOVER_SLOTS * buf_size);
 	if (h->bytes == NULL) {
 		alloc_put(&alloc_plain, h, sizeof(*h));
 		return NULL;
@@ -33,7 +34,7 @@ handover_destroy(struct handover *h)
 {
 	if (h == NULL)
 		return;
-	alloc_put(&alloc_plain, h->bytes, (size_t)HANDOVER_SLOTS * h->buf_size);
+	alloc_put(&alloc_demand, h->bytes, (size_t)HANDOVER_SLOTS * h->buf_size);
 	alloc_put(&alloc_plain, h, sizeof(*h));
 }
 

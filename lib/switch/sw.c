@@ -219,6 +219,11 @@ sw_client_remove(struct sw_client *client)
 	struct sw *sw = client->sw;
 
 	client_stop(client);
+	/* Also its last packets that wait in a ring for thread 0, at most so many. */
+	for (unsigned i = 0;
+		i < HANDOVER_SLOTS / SW_TAKE_BURST && client->thread->index != 0; i++)
+		if (sw_take(sw->threads[0], sw->now) == 0)
+			break;
 	TAILQ_REMOVE(&sw->clients, client, link);
 	sw->client_count--;
 	client->thread->client_count--;
@@ -379,7 +384,8 @@ sw_thread_awake(struct sw_thread *t)
 bool
 sw_sleep(struct sw *sw)
 {
-	return TAILQ_EMPTY(&sw->ended) && clients_sleep(sw->threads[0]);
+	return TAILQ_EMPTY(&sw->ended) && !sw_take_pending(sw->threads[0]) &&
+	       clients_sleep(sw->threads[0]);
 }
 
 void

@@ -148,12 +148,17 @@ full_ring_loses_frames(void **state)
 	pass_1();
 	assert_true(client_received(&u.b.c[1], &own));
 	for (unsigned i = 0; i < HANDOVER_SLOTS / SW_TAKE_BURST; i++) {
+		assert_false(sw_sleep(u.b.sw));
 		assert_true(sw_take_pending(thread(0)));
 		up_pass(&u);
 		while (client_received(&u.b.c[0], &f))
 			got++;
 	}
 	assert_false(sw_take_pending(thread(0)));
+	u.b.now += SW_LAG_NS; /* the client is seen to have taken all */
+	up_pass(&u);
+	assert_true(sw_sleep(u.b.sw));
+	sw_awake(u.b.sw);
 	assert_int_equal(got + u.b.c[0].client->stats.rx_full, HANDOVER_SLOTS);
 	up_close(&u);
 }
@@ -370,6 +375,31 @@ query_is_answered_by_thread_0(void **state)
 	up_close(&u);
 }
 
+/* A client of thread 1 ends right after it has posted a packet for another host, whose next hop only
+ * thread 0 knows. */
+static void
+last_packet_of_a_client_is_sent(void **state)
+{
+	struct fixture_client *c = &u.b.c[1];
+	struct frame_spec f;
+	uint8_t mac[6];
+
+	two_threads_open();
+	assert_int_equal(client_set_peer(&u.b, c, c->qpn, u.b.other, 0x77), 0);
+	up_pass(&u);
+	assert_false(up_sent(&u)); /* the request, whose answer comes */
+	up_pass(&u);
+	assert_int_equal(net_lookup(u.up->net, u.b.other, mac), 0);
+	f = to_peer();
+	post(c, &f);
+	client_detach(c);
+	sw_ended_free(u.b.sw);
+	up_pass(&u);
+	assert_true(up_sent(&u));
+	assert_memory_equal(u.frame, PEER_MAC, 6);
+	up_close(&u);
+}
+
 /* Packets on their way to a client that ends, and its own, do no harm. */
 static void
 client_ends_while_packets_are_on_their_way(void **state)
@@ -413,6 +443,7 @@ main(void)
 		cmocka_unit_test(groups_span_threads),
 		cmocka_unit_test(arp_on_another_queue_is_answered),
 		cmocka_unit_test(query_is_answered_by_thread_0),
+		cmocka_unit_test(last_packet_of_a_client_is_sent),
 		cmocka_unit_test(client_ends_while_packets_are_on_their_way),
 	};
 

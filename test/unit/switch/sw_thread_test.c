@@ -137,6 +137,11 @@ control_calls(struct switch_fixture *b)
 	struct sw_reply reply;
 
 	assert_int_equal(client_set_peer(b, &b->c[2], qpn, b->addr, b->c[0].qpn), 0);
+	/* Both ends of the connection that carries packets register their peer anew. */
+	assert_int_equal(
+		client_set_peer(b, &b->c[0], b->c[0].qpn, b->addr, b->c[1].qpn), 0);
+	assert_int_equal(
+		client_set_peer(b, &b->c[1], b->c[1].qpn, b->addr, b->c[0].qpn), 0);
 	client_request(b, &b->c[2], &req, &reply);
 	assert_int_equal(reply.error, 0);
 	sw_client_stats_read(b->c[1].client, &stats);
@@ -194,6 +199,10 @@ control_calls_beside_two_threads(void **state)
 		assert_int_not_equal(x[i].received, 0);
 		assert_int_equal(x[i].wrong, 0);
 	}
+	/* No packet was checked while a peer was being registered. */
+	sw_client_stats_read(b->c[1].client, &stats);
+	assert_int_equal(stats.drop_peer, 0);
+	assert_int_equal(stats.drop_not_connected, 0);
 	assert_int_equal(b->c[2].client->thread->index, 1);
 	assert_int_equal(b->sw->corrupt_count, 0);
 	up_close(&shared);
