@@ -240,16 +240,20 @@ unsigned
 sw_run(struct sw *sw, uint64_t now)
 {
 	struct sw_thread *t = sw->threads[0];
-	unsigned moved;
+	bool others = unlikely(sw->thread_count != 1);
+	unsigned moved = 0;
 
 	sw->now = t->now = now;
-	moved = sw_take(t, now);
+	if (others)
+		moved = sw_take(t, now);
 	moved += sw_tx_serve(t, now);
 	if (sw->up != NULL && unlikely(ext_query_deadline(sw->ext) <= now))
 		uplink_ext_tx(sw->up, now);
 	sw_lagging_check(t, now);
-	sw_holding_check(t);
-	handover_publish(t);
+	if (others) {
+		sw_holding_check(t);
+		handover_publish(t);
+	}
 	ended_serve(sw);
 	return moved;
 }

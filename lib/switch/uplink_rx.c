@@ -28,7 +28,7 @@ frame_hand_over(struct sw_thread *t, const struct sw_thread *to, const struct pk
 
 /* Delivers the packet behind a new Ethernet header, without the port's VLAN tag: clients
  * see no VLAN. Returns whether the frame was handed over. */
-static bool
+static inline bool
 uplink_deliver(struct uplink *u, struct sw_thread *t, const struct pkt *pkt,
 	const struct pkt_view *view, const uint8_t dgid[16])
 {
@@ -73,7 +73,7 @@ control_frame_rx(
 }
 
 /* Returns whether the frame was handed over to another thread, which gives it back then. */
-static bool
+static inline bool
 uplink_packet_rx(
 	struct uplink *u, struct sw_thread *t, const struct pkt *pkt, uint64_t now)
 {

@@ -240,25 +240,34 @@ queue_serve(void *d)
 	return NULL;
 }
 
+/* Posts n datagrams to the group, after the first `from` ones. */
+static void
+datagrams_post_more(struct fixture_client *c, uint32_t qpn, uint32_t from, uint32_t n)
+{
+	struct ring_prod tx;
+	struct ring_cons rx;
+
+	region_client_rings(&c->region, &tx, &rx);
+	tx.prod = from;
+	for (uint32_t i = from; i < from + n; i++) {
+		struct ring_desc desc = {.buf = i, .qpn = qpn};
+
+		desc.len = datagram_build(c, qpn, region_tx_buf(&c->region, i));
+		ring_put(&tx, &desc);
+	}
+	ring_publish(&tx);
+}
+
 /* Takes a QPN of the client and posts n datagrams to the group. Returns the QPN. */
 static uint32_t
 datagrams_post(struct server_fixture *b, struct fixture_client *c, uint32_t n)
 {
 	struct sw_request req = {.type = SW_QPN_TAKE};
 	struct sw_reply reply;
-	struct ring_prod tx;
-	struct ring_cons rx;
 
 	assert_true(client_call(b, c->fd, &req, &reply, NULL));
 	assert_int_equal(reply.error, 0);
-	region_client_rings(&c->region, &tx, &rx);
-	for (uint32_t i = 0; i < n; i++) {
-		struct ring_desc desc = {.buf = i, .qpn = reply.qpn};
-
-		desc.len = datagram_build(c, reply.qpn, region_tx_buf(&c->region, i));
-		ring_put(&tx, &desc);
-	}
-	ring_publish(&tx);
+	datagrams_post_more(c, reply.qpn, 0, n);
 	return reply.qpn;
 }
 
@@ -280,7 +289,7 @@ queues_have_threads(void **state)
 	static struct sw_data_reply status;
 	struct rocade_daemon_conf conf = {.sleep_us = 1000000};
 	struct fixture_client c[2];
-	uint32_t woken = 0;
+	uint32_t woken = 0, qpn;
 	struct fake_port fake;
 	struct server_fixture b;
 	pthread_t thread;
@@ -299,7 +308,7 @@ queues_have_threads(void **state)
 	}
 	while (!asleep_is_set(&c[1].region.daemon->tx_asleep))
 		usleep(100);
-	datagrams_post(&b, &c[1], 5);
+	qpn = datagrams_post(&b, &c[1], 5);
 	if (asleep_wake_wanted(&c[1].region.daemon->tx_asleep, &woken))
 		assert_int_equal(
 			write(c[1].fds[SW_FD_DAEMON_WAKE], &(uint64_t){1}, 8), 8);
@@ -310,6 +319,17 @@ queues_have_threads(void **state)
 	status.bytes[status.len] = '\0';
 	assert_non_null(strstr((char *)status.bytes,
 		"{\"queue\": 1, \"clients\": 1, \"tx_packets\": 5, "));
+	/* Addresses and limits change while the thread runs, which then polls all the time. */
+	conf = (struct rocade_daemon_conf){.size = sizeof(conf),
+		.addresses = "192.0.2.1/24,192.0.2.5/24",
+		.client_packets_per_s = 1000000};
+	assert_int_equal(rocade_daemon_change(b.d, &conf), 0);
+	datagrams_post_more(&c[1], qpn, 5, 3);
+	if (asleep_wake_wanted(&c[1].region.daemon->tx_asleep, &woken))
+		assert_int_equal(
+			write(c[1].fds[SW_FD_DAEMON_WAKE], &(uint64_t){1}, 8), 8);
+	while (packets_taken(b.d, 1) != 8)
+		usleep(100);
 	/* The second client ends while its thread runs, the first one with the daemon. */
 	client_detach(&b, &c[1]);
 	assert_int_equal(b.d->sw->threads[1]->client_count, 0);
