@@ -9,6 +9,7 @@
 
 #include <common/options.h>
 
+#include "prometheus.h"
 #include "snapshot.h"
 #include "view.h"
 
@@ -19,6 +20,7 @@ struct conf {
 	double watch_s; /* 0: once */
 	uint64_t count; /* 0: no limit */
 	bool json;
+	bool prometheus;
 	struct view_conf view;
 };
 
@@ -45,6 +47,8 @@ static const struct option_row option_rows[] = {
 		.text = "also print a line for each host that a client sends to"},
 	{OPTION_FLAG, 0, "json", NULL, MEMBER(json), .max = true,
 		.text = "print everything as JSON; with --watch, one line each time"},
+	{OPTION_FLAG, 0, "prometheus", NULL, MEMBER(prometheus), .max = true,
+		.text = "print metrics in the text format of Prometheus, once"},
 	{OPTION_FN, 0, "watch", "[=SECONDS]", .set = watch_set, .valid = "0.1 to 86400",
 		.text = "repeat every SECONDS (default: 1), with rates"},
 	{OPTION_NUM, 0, "count", "N", MEMBER(count), 1, 86400,
@@ -86,7 +90,9 @@ status_on_signal(int number)
 static void
 snapshot_show(const struct conf *s, const json_t *snapshot)
 {
-	if (s->json) {
+	if (s->prometheus)
+		prometheus_print(stdout, snapshot, &s->view);
+	else if (s->json) {
 		json_dumpf(snapshot, stdout,
 			s->watch_s != 0 ? JSON_COMPACT : JSON_INDENT(2));
 		fputc('\n', stdout);
@@ -148,6 +154,12 @@ main(int argc, char **argv)
 
 	if (rc >= 0)
 		return rc;
+	if (s.prometheus && (s.json || s.watch_s != 0)) {
+		fprintf(stderr,
+			PROGRAM ": --prometheus prints once and as text: not with %s\n",
+			s.json ? "--json" : "--watch");
+		return EXIT_USAGE;
+	}
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	return status_run(&s);

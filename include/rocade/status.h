@@ -33,6 +33,23 @@ extern "C" {
  */
 int rocade_status(const char *socket, char **json);
 
+/* The sets of counters in that text. */
+enum rocade_counters {
+	ROCADE_COUNTERS_ENGINE, /* "engine" of a report, "port" */
+	ROCADE_COUNTERS_CLIENT, /* of "clients", "departed" */
+	ROCADE_COUNTERS_QP,     /* of "qps" */
+	ROCADE_COUNTERS_CM      /* of "rdma_cm" */
+};
+
+struct rocade_counter {
+	const char *name; /* the member's */
+	const char *text; /* what it counts */
+};
+
+/* Returns the counter with index i of a set, which stays valid. After the last one both
+ * texts are NULL. Any thread. */
+struct rocade_counter rocade_counter(enum rocade_counters set, unsigned i);
+
 #define ROCADE_NAME_MAX 64
 
 /* Asks the daemon for the name of its device. Returns as rocade_status() does; EPROTO:

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
@@ -164,6 +165,90 @@ def traffic():
         pair.finish()
 
 
+SERIES = re.compile(r'(\w+)\{((?:\w+="(?:[^"\\\n]|\\.)*",?)*)\} (\S+)$')
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+def series(text):
+    """Returns each value by its metric and its labels without the device's."""
+    found = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        name, labels, value = SERIES.match(line).groups()
+        labels = dict(LABEL.findall(labels))
+        assert labels.pop("device") == "rocade0", line
+        key = (name, *sorted(labels.items()))
+        assert key not in found, line
+        found[key] = float(value)
+    return found
+
+
+def metrics(daemon, *options):
+    """Returns the text, its series, and what promtool says against it."""
+    done = status(daemon, "--prometheus", *options)
+    assert done.returncode == 0, done.stderr
+    checked = subprocess.run(["promtool", "check", "metrics"], input=done.stdout, text=True,
+                             capture_output=True, timeout=60, check=False)
+    wrong = checked.stdout + checked.stderr
+    if checked.returncode != 0:
+        wrong += "\nexit status %d" % checked.returncode
+    return done.stdout, series(done.stdout), wrong
+
+
+def prometheus():
+    with Daemon() as daemon:
+        text, found, wrong = metrics(daemon, "--qps", "--peers")
+        case("promtool accepts the metrics of a daemon without clients", not wrong, wrong)
+        case("the metrics of a daemon without clients", found["rocade_device_mtu_bytes",] == 4184 and
+             found["rocade_device_qpns",] == 65536 and not any("client" in dict(key[1:])
+                                                              for key in found), text)
+        daemon.env["ROCADE_CC"] = "swift"
+        idle = flow(daemon, "idle")
+        hosts = flow(daemon, "hosts", "2")
+        client, other = reported(daemon, idle), reported(daemon, hosts)
+        text, found, wrong = metrics(daemon, "--qps", "--peers")
+        case("promtool accepts the metrics of clients, QPs and peers", not wrong, wrong)
+        label = ("client", str(client["id"])), ("program", "flow")
+        of = ("client", str(other["id"])), ("program", "flow")
+        case("the metrics of a client", found["rocade_client_qps", *label] == 1 and
+             found["rocade_client_info", label[0], ("pid", str(idle.pid)), label[1],
+                   ("uid", str(os.getuid()))] == 1, text)
+        whole = json.loads(status(daemon, "--json").stdout)
+        want = {"rocade_client_%s_total" % name for name in whole["departed"]}
+        case("each counter of a client is a metric", want <= {key[0] for key in found},
+             str(want - {key[0] for key in found}))
+        want = {"rocade_engine_%s_total" % name for name in client["engine"]}
+        case("each counter of an engine is a metric", want <= {key[0] for key in found},
+             str(want - {key[0] for key in found}))
+        case("the values are those of --json", found["rocade_srq_receives", *label,
+                                                     ("srqn", "0x%06x" % client["srqs"][0]["srqn"])] == 10 and
+             found["rocade_limit_used", ("kind", "clients")] == 2 and
+             found["rocade_user_held", ("kind", "clients"), ("uid", str(os.getuid()))] == 2 and
+             found["rocade_engine_rx_roce_total", *of] == other["engine"]["rx_roce"] and
+             found["rocade_qp_rq_receives", label[0], label[1],
+                   ("qpn", "0x%06x" % client["qps"][0]["qpn"])] == 16, text)
+        case("times are in seconds", sum(
+            key[0] == "rocade_peer_cc_target_seconds" and 0 < value < 1
+            for key, value in found.items()) == 2 * len(
+                [p for p in other["peers"] if p["send"].get("cc_target_ns")]), text)
+        text, found, wrong = metrics(daemon)
+        case("without --qps and --peers they have no metrics", not wrong and not any(
+            key[0].startswith(("rocade_qp_", "rocade_peer_")) for key in found), text)
+        hosts.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, hosts.pid, os.WSTOPPED | os.WNOWAIT)
+        case("a client that does not answer has no metrics of its engine", until(
+            lambda: metrics(daemon)[1]["rocade_client_answered", *of] == 0) and
+            ("rocade_engine_rx_roce_total", *of) not in metrics(daemon)[1])
+        hosts.send_signal(signal.SIGCONT)
+        hosts.kill()
+        idle.finish()
+    for other in ("--json", "--watch"):
+        wrong = status(daemon, "--prometheus", other)
+        case("refused: --prometheus %s" % other, wrong.returncode == 2 and other in wrong.stderr,
+             wrong.stderr)
+
+
 def errors():
     with Daemon("--socket-mode", "666") as daemon:
         idle = flow(daemon, "idle")
@@ -259,4 +344,4 @@ def telemetry():
 
 
 if __name__ == "__main__":
-    sys.exit(run(objects, peers, traffic, errors, telemetry))
+    sys.exit(run(objects, peers, traffic, prometheus, errors, telemetry))

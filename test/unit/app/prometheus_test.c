@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What no daemon of this project sends: names that need escapes, and the same object twice. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "status/prometheus.h"
+
+static const char snapshot_text[] =
+	"{\"device\": {\"name\": \"ro\\\"c\\\\a\\nde\", \"mtu\": 9007199254740993,"
+	"  \"local\": true, \"addresses\": [\"::1\", \"::2\", \"::1\"]},"
+	" \"clients\": [{\"id\": 1, \"name\": \"one\", \"answered\": true,"
+	"   \"peers\": [{\"address\": \"::3\", \"qps\": 1, \"srtt_ns\": 1500,"
+	"     \"send\": {\"cc_window\": 0.25}},"
+	"    {\"address\": \"::3\", \"qps\": 2}]},"
+	"  {\"id\": 2, \"name\": \"two\", \"answered\": false, \"srq_count\": 1}]}";
+
+/* Returns what is printed of the snapshot. */
+static char *
+printed(const struct view_conf *conf)
+{
+	json_t *snapshot = json_loads(snapshot_text, 0, NULL);
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	assert_non_null(snapshot);
+	assert_non_null(to);
+	prometheus_print(to, snapshot, conf);
+	assert_int_equal(fclose(to), 0);
+	json_decref(snapshot);
+	return text;
+}
+
+static unsigned
+occurrences(const char *text, const char *part)
+{
+	unsigned n = 0;
+
+	for (const char *at = text; (at = strstr(at, part)) != NULL; at++)
+		n++;
+	return n;
+}
+
+#define DEVICE "device=\"ro\\\"c\\\\a\\nde\""
+
+static void
+labels_are_escaped(void **state)
+{
+	char *text = printed(&(struct view_conf){.qps = false});
+
+	assert_int_equal(occurrences(text, "rocade_device_local{" DEVICE "} 1\n"), 1);
+	free(text);
+}
+
+static void
+integers_are_exact(void **state)
+{
+	char *text = printed(&(struct view_conf){.qps = false});
+
+	assert_non_null(
+		strstr(text, "rocade_device_mtu_bytes{" DEVICE "} 9007199254740993\n"));
+	free(text);
+}
+
+static void
+series_are_unique(void **state)
+{
+	char *text = printed(&(struct view_conf){.peers = true});
+
+	assert_int_equal(occurrences(text, "rocade_address_info{"), 2);
+	assert_int_equal(occurrences(text, "rocade_peer_qps{"), 1);
+	assert_int_equal(occurrences(text, "# TYPE rocade_peer_qps gauge\n"), 1);
+	free(text);
+}
+
+static void
+values_are_in_base_units(void **state)
+{
+	char *text = printed(&(struct view_conf){.peers = true});
+
+	assert_non_null(strstr(text,
+		"rocade_peer_cc_window_packets{" DEVICE
+		",client=\"1\",program=\"one\",peer=\"::3\",window=\"send\"} 0.25\n"));
+	assert_int_equal(occurrences(text, "_ns"), 0);
+	free(text);
+}
+
+static void
+a_silent_client_has_no_report(void **state)
+{
+	char *text = printed(&(struct view_conf){.peers = true});
+
+	assert_non_null(strstr(text,
+		"rocade_client_answered{" DEVICE ",client=\"2\",program=\"two\"} 0\n"));
+	assert_null(strstr(text, "rocade_client_srqs"));
+	free(text);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(labels_are_escaped),
+		cmocka_unit_test(integers_are_exact),
+		cmocka_unit_test(series_are_unique),
+		cmocka_unit_test(values_are_in_base_units),
+		cmocka_unit_test(a_silent_client_has_no_report),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
