@@ -29,6 +29,8 @@ WORD(word_clear, a, "clear");
 WORD(word_show, a, "show");
 WORD(word_what, b, "port#engine#qp#srq#cq#mr#neigh#peer");
 WORD(word_how, c, "stats#all");
+WORD(word_qp, b, "qp");
+WORD(word_events, c, "events");
 static cmdline_parse_token_num_t word_number =
 	TOKEN_NUM_INITIALIZER(struct words, number, RTE_UINT32);
 
@@ -46,6 +48,9 @@ do_help(void *parsed, struct cmdline *cl, void *data)
 	      "peer;\n"
 	      "                          stats: counters that are not 0; all: all "
 	      "counters\n"
+	      "show qp N events          the last events of the Nth QP of each port, from 0; "
+	      "with\n"
+	      "                          --flight-recorder\n"
 	      "listen PORT               wait for RDMA-CM connections, one per QP\n"
 	      "connect IP PORT           connect all QPs by RDMA-CM; `start` then uses "
 	      "them\n"
@@ -202,3 +207,27 @@ cmdline_parse_inst_t cmd_show_how = {.f = do_show,
 	.data = (void *)1,
 	.help_str = "show WHAT stats|all: counters",
 	.tokens = {(void *)&word_show, (void *)&word_what, (void *)&word_how, NULL}};
+
+static void
+do_show_events(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct words *words = parsed;
+
+	(void)cl;
+	(void)data;
+	for (unsigned i = 0; i < the_run->n_hosts; i++) {
+		struct host *host = &the_run->hosts[i];
+
+		if (words->number >= host->n_conns)
+			command_failed("show: port %" PRIu64
+				       " has QPs 0 to %u, not %" PRIu32,
+				host->pc->port, host->n_conns - 1, words->number);
+		else if (!show_qp_events(host, words->number))
+			command_failed("show: %s", rocade_error());
+	}
+}
+
+cmdline_parse_inst_t cmd_show_events = {.f = do_show_events,
+	.help_str = "show qp N events: the last events of a QP",
+	.tokens = {(void *)&word_show, (void *)&word_qp, (void *)&word_number,
+		(void *)&word_events, NULL}};

@@ -25,8 +25,8 @@ void command_failed(const char *format, ...) __attribute__((format(printf, 1, 2)
 
 /* cmd_*.c */
 extern cmdline_parse_inst_t cmd_help, cmd_start, cmd_stop, cmd_quit, cmd_wait, cmd_wait_s,
-	cmd_clear, cmd_show, cmd_show_how, cmd_set, cmd_set_port, cmd_set_srq,
-	cmd_set_impair, cmd_listen, cmd_connect;
+	cmd_clear, cmd_show, cmd_show_how, cmd_show_events, cmd_set, cmd_set_port,
+	cmd_set_srq, cmd_set_impair, cmd_listen, cmd_connect;
 
 /* show.c */
 enum show_what {
@@ -40,5 +40,8 @@ enum show_what {
 	SHOW_PEER
 };
 void show_host(struct host *host, enum show_what what, bool all);
+/* Prints the record of the port's QP with this index. Returns false if there is none, and
+ * rocade_error() says why, or the port has no such QP. */
+bool show_qp_events(struct host *host, uint32_t index);
 
 #endif

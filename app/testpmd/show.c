@@ -115,6 +115,22 @@ show_qp(struct host *host, bool all)
 }
 
 static void
+line_print(const char *line, void *arg)
+{
+	(void)arg;
+	printf("  %s\n", line);
+}
+
+bool
+show_qp_events(struct host *host, uint32_t index)
+{
+	if (index >= host->n_conns)
+		return false;
+	printf("port %" PRIu64 ", QP %" PRIu32 ":\n", host->pc->port, index);
+	return rocade_qp_events(host->conns[index].qp, line_print, NULL) == 0;
+}
+
+static void
 show_srq(struct host *host)
 {
 	struct rocade_srq_info info;

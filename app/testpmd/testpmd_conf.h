@@ -56,7 +56,7 @@ struct conf {
 	uint64_t stats_period;
 
 	uint64_t engines, rxd, txd, peer_window, paths;
-	bool no_cksum_offload, no_cnp, no_sack;
+	bool no_cksum_offload, no_cnp, no_sack, flight_recorder;
 	const char *cc; /* NULL: the default */
 
 	uint64_t qps, qpn_base, psn;

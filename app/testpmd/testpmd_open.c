@@ -32,6 +32,7 @@ port_conf_fill(
 		.no_cksum_offload = conf->no_cksum_offload,
 		.no_cnp = conf->no_cnp,
 		.no_sack = conf->no_sack,
+		.flight_recorder = conf->flight_recorder,
 		.cc = conf->cc,
 		.paths = (uint16_t)conf->paths,
 		.rx_interrupts = conf->sleep};

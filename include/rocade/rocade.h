@@ -84,6 +84,10 @@ struct rocade_port_conf {
 	 * none, a sleeping engine looks for packets every millisecond, and every 4 ms when none
 	 * has come for a while. */
 	bool rx_interrupts;
+	/* Each QP records its last 256 events, in 4 KiB of memory: for rocade_qp_events(), and a
+	 * QP that enters the error state because of a fault writes them to the log, as
+	 * warnings. The environment variable ROCADE_FLIGHT_RECORDER=1 does the same. */
+	bool flight_recorder;
 };
 
 /*
@@ -230,6 +234,13 @@ struct rocade_qp_info {
 	uint32_t msn;
 };
 int rocade_qp_info(struct ibv_qp *qp, struct rocade_qp_info *info);
+
+/* Calls line() for a heading and for each of the QP's last events, at most 256, oldest first:
+ * "+12 us: peer answered RNR for PSN 17, wait 0.64 ms, try 3 of 7". The time is that since the
+ * event before. The wording may change. EINVAL: not a QP of Rocade. ENOTSUP: the port was opened
+ * without flight_recorder. Any thread. */
+int rocade_qp_events(
+	struct ibv_qp *qp, void (*line)(const char *text, void *arg), void *arg);
 
 struct rocade_srq_info {
 	uint32_t max_wr, max_sge;

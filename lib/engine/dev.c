@@ -7,6 +7,7 @@
 
 #include "base/base_env.h"
 #include "engine/dev_control.h"
+#include "engine/dev_flight.h"
 #include "engine/engine_state.h"
 #include "engine/gsi.h"
 
@@ -124,6 +125,8 @@ parts_create(struct dev *dev, const struct random_key *random)
 	if (rc == 0)
 		rc = gsi_create(random, dev->conf.no_sack || !env_enabled("ROCADE_SACK"),
 			&dev->gsi);
+	if (rc == 0 && dev->conf.flight_recorder)
+		rc = flight_printer_start(&dev->flight);
 	for (unsigned i = 0; rc == 0 && i < dev->port.queue_count; i++) {
 		dev->engines[i] = engine_create(dev, i);
 		if (dev->engines[i] == NULL)
@@ -139,6 +142,8 @@ dev_release(struct dev *dev)
 {
 	for (unsigned i = 0; i < dev->engine_count; i++)
 		engine_destroy(dev->engines[i]);
+	if (dev->flight != NULL)
+		flight_printer_stop(dev->flight);
 	gsi_destroy(dev->gsi);
 	if (dev->qps.slots != NULL)
 		qp_table_fini(&dev->qps);
@@ -183,6 +188,7 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 		return -ENOMEM;
 	dev->conf = *conf;
 	dev->conf.random = NULL;
+	dev->conf.flight_recorder |= flight_recorder_wanted();
 	dev->port = *port;
 	slab_init(&dev->slab, mem, PIECE_MAX);
 	dev->mem = slab_alloc(&dev->slab);

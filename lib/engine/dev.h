@@ -25,6 +25,7 @@
 #define DEV_GROUP_BUCKETS 256
 
 struct engine;
+struct flight_copy;
 struct gsi;
 
 /* A UD QP that is attached to a group. */
@@ -72,6 +73,7 @@ struct dev_conf {
 	uint8_t paths; /* of each QP, up to PATHS_MAX; 0 and 1: one, see multipath.h */
 	struct cc_conf cc;     /* congestion control */
 	bool mr_fault_handler; /* contexts of the device install it, see mr_fault.h */
+	bool flight_recorder;  /* QPs keep their last events, see qp/flight.h */
 	/* Limits set by the owner of the port; 0: none. The hooks enforce that of QPs. */
 	uint32_t qps_granted;
 	uint32_t mrs_granted;
@@ -102,7 +104,8 @@ struct dev {
 	enum ibv_mtu active_mtu;
 	uint8_t gids[DEV_GIDS][16]; /* all zero: empty slot */
 	uint32_t next_pd;
-	struct gsi *gsi; /* QP 1 */
+	struct gsi *gsi;               /* QP 1 */
+	struct flight_printer *flight; /* NULL: without conf.flight_recorder */
 	/* Changed with all engine locks held, read with one. */
 	struct group_list groups[DEV_GROUP_BUCKETS];
 	uint32_t group_count;
@@ -139,6 +142,8 @@ int dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, in
  * may change its engine. */
 struct engine *dev_qp_lock(struct qp *qp);
 void dev_qp_query(struct qp *qp, struct qp_attr *attr);
+/* Copies the record of the QP's events. Returns false without conf.flight_recorder. */
+bool dev_qp_events(struct qp *qp, struct flight_copy *copy);
 /* Returns the extensions (EXT_*) that the QP has agreed on with its peer by ECE; before
  * dev_qp_agree(), also after RESET, those that it can use. Only RC and XRC QPs have
  * extensions: -EOPNOTSUPP. */

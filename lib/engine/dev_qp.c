@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/clock.h"
 #include "engine/dev_control.h"
+#include "engine/engine_state.h"
 #include "engine/next_hop.h"
 #include "engine/pass.h"
 #include "engine/sched.h"
 #include "engine/qp_engine.h"
+#include "qp/flight.h"
 #include "wire/extensions.h"
 
 static unsigned
@@ -70,6 +73,11 @@ dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int engi
 		goto out;
 	}
 	rc = qp_init(qp, qpn, conf, &dev->mem, events, object);
+	if (rc == 0 && dev->conf.flight_recorder) {
+		rc = flight_create(qp);
+		if (rc != 0)
+			qp_fini(qp);
+	}
 	if (rc != 0) {
 		qpn_free(dev, qpn, index);
 		goto out;
@@ -124,6 +132,8 @@ qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int
 			  engine_steer(dev, qp, attr, mask);
 	}
 	e = qp->sched.engine;
+	if (qp->sq.flight != NULL)
+		e->shared.now = clock_now(); /* the last pass may have been long ago */
 	if (mask & IBV_QP_AV) {
 		/* The peer window limits unacknowledged packets: UC has none. */
 		if (qp_reliable(qp)) {
@@ -211,6 +221,16 @@ dev_qp_query(struct qp *qp, struct qp_attr *attr)
 
 	qp_query(qp, attr);
 	engine_unlock(e);
+}
+
+bool
+dev_qp_events(struct qp *qp, struct flight_copy *copy)
+{
+	struct engine *e = dev_qp_lock(qp);
+	bool recorded = flight_copy_get(qp, copy);
+
+	engine_unlock(e);
+	return recorded;
 }
 
 int

@@ -8,6 +8,7 @@
 #include "engine/clock.h"
 #include "engine/delayed_ack.h"
 #include "engine/dev_control.h"
+#include "engine/dev_flight.h"
 #include "engine/engine_wake.h"
 #include "engine/manual_progress.h"
 #include "engine/mr_fault.h"
@@ -159,6 +160,10 @@ engine_create(struct dev *dev, unsigned index)
 		.direct_place_off = !env_enabled("ROCADE_DIRECT_PLACE"),
 		.tlp_off = !env_enabled("ROCADE_TLP"),
 		.cnp_off = dev->conf.no_cnp || !env_enabled("ROCADE_CNP")};
+	if (dev->flight != NULL) {
+		e->shared.flight_on = true;
+		e->shared.flight = flight_printer_log(dev->flight);
+	}
 	TAILQ_INIT(&e->ready);
 	TAILQ_INIT(&e->unresolved);
 	rte_ticketlock_init(&e->lock);

@@ -2,6 +2,7 @@
 /* Data path. */
 /* The responder's acknowledgements. At most one is pending, the newest: it covers all
  * before it (IBA 9.7.5.1). */
+#include "qp/flight.h"
 #include "qp/hold.h"
 #include "qp/multipath.h"
 #include "qp/resp.h"
@@ -16,6 +17,7 @@ resp_hole(struct qp *qp)
 	qp->aeth_pending = AETH_PENDING_SEQ_NAK;
 	qp->stats.seq_nak_sent++;
 	qp->shared->stats->seq_nak_sent++;
+	flight_note(qp, FLIGHT_SEQ_NAK_DUE, resp->epsn, 0);
 	qp_ext_ask(qp);
 }
 
@@ -50,6 +52,7 @@ resp_duplicate(struct qp *qp, uint32_t psn)
 
 	qp->stats.duplicates++;
 	qp->shared->stats->duplicates++;
+	flight_note(qp, FLIGHT_DUPLICATE, psn, 0);
 	if (unlikely(qp->multipath != 0))
 		multipath_duplicate(qp);
 	if (qp->aeth_pending != 0 && qp->aeth_pending != AETH_PENDING_ACK)

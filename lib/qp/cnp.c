@@ -4,6 +4,7 @@
 
 #include "qp/cnp.h"
 #include "qp/congestion.h"
+#include "qp/flight.h"
 #include "qp/resp.h"
 
 /* The times are compared by their low 32 bits: a CNP may be left out once in 4.3 s, which
@@ -38,6 +39,7 @@ cnp_build(struct qp *qp, struct pkt *pkt)
 	qp->cnp_timed = true;
 	qp->cnp_ns = (uint32_t)qp->shared->now;
 	qp->shared->stats->cnp_sent++;
+	flight_note(qp, FLIGHT_CNP_SENT, 0, 0);
 	path_hdr_set_class(&hdr, CNP_TCLASS, CNP_PRIORITY);
 	memset(frame_begin(&hdr, pkt, &bth, CNP_PAYLOAD), 0, CNP_PAYLOAD);
 	at = (struct bth *)(pkt->data + hdr.len);
@@ -54,6 +56,7 @@ cnp_rx(struct qp *qp, const struct pkt_view *view)
 	if (why == DROP_none) {
 		qp->shared->stats->cnp_received++;
 		qp->stats.cnp_received++;
+		flight_note(qp, FLIGHT_CNP_RECEIVED, 0, 0);
 		congestion_cnp(qp, qp->shared->now);
 	}
 	return why;

@@ -6,6 +6,7 @@
 
 #include <rte_byteorder.h>
 
+#include "qp/flight.h"
 #include "qp/multipath.h"
 #include "qp/nak.h"
 #include "qp/qp_state.h"
@@ -379,6 +380,7 @@ comp_ack_timeout(struct qp *qp)
 {
 	qp->stats.timeouts++;
 	qp->shared->stats->ack_timeouts++;
+	flight_note(qp, FLIGHT_ACK_TIMEOUT, qp->req.una_psn, 0);
 	qp->req.in_recovery = false;
 	qp->req.ack_deadline = TIME_NEVER;
 	if (unlikely(qp->multipath != 0))

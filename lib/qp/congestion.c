@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 #include "qp/congestion.h"
+#include "qp/flight.h"
 #include "qp/req.h"
 
 /* A sample is idle if at most this many packets were in flight to the peer when its
  * measurement began, those of the QP included. */
 #define IDLE_PACKETS 2
+
+static void RARE
+cut_note(struct qp *qp, const struct peer_window *w, enum cc_cut why)
+{
+	flight_write(qp,
+		why == CC_CUT_DELAY  ? FLIGHT_CUT_DELAY
+		: why == CC_CUT_LOSS ? FLIGHT_CUT_LOSS
+				     : FLIGHT_CUT_CNP,
+		0, w->cc->cwnd);
+}
 
 /* Counts the cut, if congestion control has made one, and puts the window into effect. */
 static void
@@ -16,6 +27,8 @@ window_update(struct qp *qp, struct peer_window *w, enum cc_cut why, uint64_t no
 	stats->cc_cut_delay += why == CC_CUT_DELAY;
 	stats->cc_cut_loss += why == CC_CUT_LOSS;
 	stats->cc_cut_cnp += why == CC_CUT_CNP;
+	if (unlikely(qp->shared->flight_on) && why != CC_CUT_NONE)
+		cut_note(qp, w, why);
 	peer_window_set(w, now);
 }
 

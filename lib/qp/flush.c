@@ -4,6 +4,7 @@
  * 10.8.3.1). */
 #include <string.h>
 
+#include "qp/flight.h"
 #include "qp/hold.h"
 #include "qp/qp_state.h"
 #include "qp/read_gap.h"
@@ -76,6 +77,7 @@ qp_sq_error(struct qp *qp)
 {
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return;
+	flight_note(qp, FLIGHT_STATE, 0, flight_pair(qp->state, IBV_QPS_SQE));
 	__atomic_store_n(&qp->state, IBV_QPS_SQE, __ATOMIC_RELEASE);
 	stop_requester(qp);
 	qp_flush(qp);
@@ -86,6 +88,7 @@ qp_error(struct qp *qp)
 {
 	if (qp->state == IBV_QPS_ERR)
 		return;
+	flight_note(qp, FLIGHT_STATE, 0, flight_pair(qp->state, IBV_QPS_ERR));
 	__atomic_store_n(&qp->state, IBV_QPS_ERR, __ATOMIC_RELEASE);
 	/* A thread in post_recv that still saw the old state has published its WQE before
 	 * the ring is read below, or it sees the new state and rings the doorbell. Pairs
@@ -123,6 +126,8 @@ cqes_clean(struct qp *qp)
 void
 qp_reset(struct qp *qp)
 {
+	if (qp->sq.flight != NULL)
+		flight_write(qp, FLIGHT_STATE, 0, flight_pair(qp->state, IBV_QPS_RESET));
 	__atomic_store_n(&qp->state, IBV_QPS_RESET, __ATOMIC_RELEASE);
 	stop_requester(qp);
 	/* Before sq_clear(): a CQE polled after it would free slots of new requests. */

@@ -2,6 +2,7 @@
 /* Control path. */
 #include <errno.h>
 
+#include "qp/flight.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/resp.h"
@@ -106,6 +107,8 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 		qp->params.sqd_notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 &&
 					a->en_sqd_async_notify;
 	}
+	if (qp->state != to)
+		flight_note(qp, FLIGHT_STATE, 0, flight_pair(qp->state, to));
 	__atomic_store_n(&qp->state, (uint8_t)to, __ATOMIC_RELEASE);
 	if (to == IBV_QPS_SQD)
 		req_check_drained(qp);

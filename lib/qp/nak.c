@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 #include "qp/congestion.h"
+#include "qp/flight.h"
 #include "qp/nak.h"
 #include "qp/sack.h"
 #include "qp/tlp.h"
@@ -17,6 +18,14 @@ retry_spent(struct qp *qp)
 	return false;
 }
 
+/* For the flight recorder: the number of this retry, and how many there are. */
+static uint32_t
+retries_note(const struct qp *qp)
+{
+	return flight_pair(
+		qp->params.retry_cnt - qp->req.retry_left, qp->params.retry_cnt);
+}
+
 enum verdict
 nak_resend(struct qp *qp, enum verdict fault)
 {
@@ -24,6 +33,7 @@ nak_resend(struct qp *qp, enum verdict fault)
 
 	if (retry_spent(qp))
 		return fault;
+	flight_note(qp, FLIGHT_RESEND_ALL, req->una_psn, retries_note(qp));
 	req_rollback(qp, req->una_psn);
 	req->ack_deadline = TIME_NEVER;
 	tlp_cancel(qp);
@@ -38,6 +48,7 @@ implied_nak(struct qp *qp, uint64_t now)
 	if (qp->req.in_recovery || qp->req.rnr_deadline != TIME_NEVER)
 		return VERDICT_DROP;
 	qp->req.in_recovery = true;
+	flight_note(qp, FLIGHT_RESPONSES_MISSING, qp->req.una_psn, 0);
 	congestion_loss(qp, &qp->peer->read, now);
 	return nak_resend(qp, FAULT_NO_RESPONSE);
 }
@@ -57,6 +68,7 @@ nak_behind_missing(struct qp *qp, enum read_gap_found found, uint64_t now)
 	}
 	if (found == READ_GAP_KNOWN)
 		return VERDICT_DROP;
+	flight_note(qp, FLIGHT_RESPONSES_MISSING, req->una_psn, 0);
 	qp_ext_ask(qp);
 	congestion_loss(qp, &qp->peer->read, now);
 	if (!req->in_recovery && retry_spent(qp))
@@ -76,6 +88,9 @@ rnr_nak(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 		return FAULT_RNR_RETRIES;
 	if (qp->params.rnr_retry != 7) /* 7: without end (C9-146) */
 		req->rnr_left--;
+	flight_note(qp, FLIGHT_NAK_RNR, psn,
+		timer | (qp->params.rnr_retry - req->rnr_left + 0u) << 8 |
+			(uint32_t)qp->params.rnr_retry << 16);
 	/* The peer did receive the request: a long wait for a receive must not use up the
 	 * retries for lost packets. */
 	req->retry_left = qp->params.retry_cnt;
@@ -92,6 +107,7 @@ resend_few(struct qp *qp)
 {
 	if (retry_spent(qp))
 		return FAULT_SEQ_RETRIES;
+	flight_note(qp, FLIGHT_RESEND_FEW, qp->req.una_psn, retries_note(qp));
 	tlp_cancel(qp);
 	qp->req.tlp_state = TLP_HOLE_DUE;
 	return VERDICT_DROP;
@@ -128,10 +144,12 @@ resends_lost(struct qp *qp, uint64_t now, enum verdict *verdict)
 	if (!lost)
 		return true;
 	congestion_loss(qp, &qp->peer->send, now);
-	if (retry_spent(qp))
+	if (retry_spent(qp)) {
 		*verdict = FAULT_SEQ_RETRIES;
-	else
-		req->tlp_state = TLP_HOLE_DUE;
+		return true;
+	}
+	flight_note(qp, FLIGHT_RESEND_FEW, req->una_psn, retries_note(qp));
+	req->tlp_state = TLP_HOLE_DUE;
 	return true;
 }
 
@@ -143,6 +161,7 @@ seq_nak(struct qp *qp, bool rnr_waits, uint64_t now)
 
 	qp->stats.seq_nak_received++;
 	qp->shared->stats->seq_nak_received++;
+	flight_note(qp, FLIGHT_NAK_SEQ, req->una_psn, 0);
 	/* During an RNR wait the peer may NAK packets that were in flight after the
 	 * refused one (rxe does). One loss is resent once. */
 	if ((rnr_waits && req->rnr_deadline != TIME_NEVER) || req->in_recovery)

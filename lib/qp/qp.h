@@ -33,7 +33,8 @@ struct qp_shared {
 	struct port_stats *stats; /* the engine's */
 	/* Switched off: direct placement (direct_place.c), tail-loss probes (tlp.c) */
 	bool direct_place_off, tlp_off;
-	bool cnp_off; /* no CNPs are sent for packets with CE */
+	bool cnp_off;   /* no CNPs are sent for packets with CE */
+	bool flight_on; /* QPs note events in their flight recorders (flight.h) */
 	/* Time of the engine's poll pass: timestamp of completions, time of CNPs. */
 	uint64_t now;
 	/* NULL: responders hold no packets, and requesters resend all for a NAK */
@@ -47,6 +48,7 @@ struct qp_shared {
 	 * before this pass. Packets of this pass arrived later: a lower bound of round
 	 * trips (congestion.c). Those from a hand-off ring may have arrived earlier. */
 	uint64_t polled_ns;
+	struct flight_log *flight; /* NULL: no record is printed by itself */
 };
 
 /* A path: the attributes of ibv_ah_attr, with the source GID looked up. */

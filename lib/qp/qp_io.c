@@ -2,6 +2,7 @@
 /* Data path. */
 /* The calls by which the engine drives a QP. */
 #include "qp/cnp.h"
+#include "qp/flight.h"
 #include "qp/hold.h"
 #include "qp/qp_state.h"
 #include "qp/read_gap.h"
@@ -70,10 +71,14 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 
 	if (unlikely(why != DROP_none)) {
 		why = unadmitted_rx(qp, view, why, now);
-		if (why != DROP_none)
+		if (why != DROP_none) {
 			qp->shared->stats->drop[why]++;
+			flight_note(qp, FLIGHT_DROPPED, view->psn, why);
+		}
 		return;
 	}
+	if (unlikely(qp->shared->flight_on))
+		flight_received(qp, view);
 	if (unlikely((view->tclass & ECN_CE) == ECN_CE))
 		cnp_owe(qp);
 	qp->stats.rx_packets++;
@@ -155,6 +160,16 @@ resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 	return burst.built;
 }
 
+static struct burst
+datagrams_tx(struct qp *qp, struct pkt *pkts, unsigned n)
+{
+	struct burst burst = ud_tx(qp, pkts, n);
+
+	if (burst.built != 0)
+		flight_note(qp, FLIGHT_UD_SENT, 0, burst.built);
+	return burst;
+}
+
 /* Builds requests, and completes what needs no acknowledgement. */
 static unsigned
 requests_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
@@ -162,7 +177,7 @@ requests_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	struct burst burst;
 
 	if (unlikely(qp->type == IBV_QPT_UD))
-		burst = ud_tx(qp, pkts, n);
+		burst = datagrams_tx(qp, pkts, n);
 	else
 		burst = req_tx(qp, pkts, n, now);
 	if (unlikely(qp->type == IBV_QPT_UC))
@@ -179,8 +194,10 @@ qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 
 	/* Responses first: a CNP, READ responses, the pending acknowledgement. Requests get
 	 * at least half of n, if there are any and n is not 1. */
-	if (qp_has_response_pending(qp) && n != 0)
+	if (qp_has_response_pending(qp) && n != 0) {
 		built = resp_tx(qp, pkts, req_wants_tx(qp) ? RTE_MAX(n / 2, 1u) : n);
+		flight_note(qp, FLIGHT_RESPONDED, qp->resp.epsn, built);
+	}
 	if (unlikely(qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE))
 		qp_flush(qp);
 	else if (built < n)

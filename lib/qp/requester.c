@@ -6,6 +6,7 @@
  * (req_build.c), so a retry only moves next_psn back.
  */
 #include "qp/congestion.h"
+#include "qp/flight.h"
 #include "qp/multipath.h"
 #include "qp/qp_state.h"
 #include "qp/read_gap.h"
@@ -379,6 +380,9 @@ copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		qp->shared->stats->resent_few += built;
 	else
 		qp->shared->stats->tlp_sent += built;
+	if (built != 0)
+		flight_note(qp, hole ? FLIGHT_COPIES_SENT : FLIGHT_TLP_COPY_SENT, first,
+			built);
 	req->tlp_state = built == 0 ? TLP_OFF : hole ? TLP_HOLE_SENT : TLP_SENT;
 	if (built != 0 && hole)
 		tlp_hole_sent(qp, first, now);
@@ -398,6 +402,9 @@ req_sent(struct qp *qp, const struct tlp_burst *burst, unsigned copies, uint32_t
 	struct requester *req = &qp->req;
 	uint32_t requested = req->reading - reading;
 
+	if (unlikely(qp->shared->flight_on) && req->next_psn != burst->psn)
+		flight_write(qp, FLIGHT_SENT, burst->psn,
+			(req->next_psn - burst->psn) & PSN_MASK);
 	req_account(qp);
 	if (req->ack_deadline == TIME_NEVER && qp->params.timeout != 0)
 		req->ack_deadline = now + req_timeout_ns(qp);

@@ -7,6 +7,7 @@
 
 #include <rte_byteorder.h>
 
+#include "qp/flight.h"
 #include "qp/hold.h"
 #include "qp/qp_state.h"
 #include "qp/resp.h"
@@ -59,6 +60,8 @@ rnr_nak_queue(struct qp *qp, const struct pkt_view *v)
 	resp->ack_psn = v->psn;
 	qp->stats.rnr_nak_sent++;
 	qp->shared->stats->rnr_nak_sent++;
+	flight_note(
+		qp, FLIGHT_RNR_NAK_DUE, v->psn, rnr_timer_ns[qp->params.min_rnr_timer]);
 	return VERDICT_DROP;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/base_alloc.h"
 #include "qp/congestion.h"
+#include "qp/flight.h"
 #include "qp/multipath.h"
 #include "qp/sack.h"
 #include "qp/tlp.h"
@@ -287,6 +288,7 @@ sack_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	held = board->held_count;
 	map_note(qp, board, v, limit);
 	lost = losses_find(qp, board, echo, now);
+	flight_note(qp, FLIGHT_SACK, v->psn, flight_pair(board->held_count, lost));
 	if (board->end == qp->req.una_psn) {
 		sack_drop(qp);
 		return DROP_none;

@@ -20,6 +20,7 @@
  * copy.
  */
 #include "qp/congestion.h"
+#include "qp/flight.h"
 #include "qp/multipath.h"
 #include "qp/srtt.h"
 #include "qp/tlp.h"
@@ -245,6 +246,8 @@ tlp_timeout(struct qp *qp, uint64_t now)
 		tlp_cancel(qp);
 		return false;
 	}
+	flight_note(qp, FLIGHT_TLP_WAIT, req->una_psn,
+		(uint32_t)RTE_MIN(tlp_wait_ns(qp), UINT32_MAX));
 	congestion_probe(qp, tlp_wait_ns(qp), now);
 	if (unlikely(qp->multipath != 0)) {
 		multipath_acknowledged(qp);

@@ -2,6 +2,7 @@
 /* Data path. */
 /* Applies the fault of a packet to its QP: a NAK, a completion in error or an event, and an
  * error state. */
+#include "qp/flight.h"
 #include "qp/qp_state.h"
 #include "qp/transport.h"
 
@@ -35,6 +36,17 @@ recv_fail(struct qp *qp, const struct fault_row *fault)
 	}
 }
 
+/* Moves the QP to ERR because of a fault. */
+static void
+error_enter(struct qp *qp)
+{
+	bool first = qp->state != IBV_QPS_ERR;
+
+	qp_error(qp);
+	if (unlikely(qp->shared->flight_on) && first)
+		flight_error(qp);
+}
+
 static void
 request_refuse(struct qp *qp, uint32_t psn, const struct fault_row *fault)
 {
@@ -42,7 +54,7 @@ request_refuse(struct qp *qp, uint32_t psn, const struct fault_row *fault)
 	if (qp->type == IBV_QPT_UC && fault->syndrome != AETH_NAK_REM_OP) {
 		if (uc_discard(qp, (enum ibv_wc_status)fault->status, fault->vendor) !=
 			VERDICT_GO)
-			qp_error(qp);
+			error_enter(qp);
 		return;
 	}
 	if (qp_reliable(qp)) {
@@ -50,7 +62,7 @@ request_refuse(struct qp *qp, uint32_t psn, const struct fault_row *fault)
 		qp->resp.ack_psn = psn;
 	}
 	recv_fail(qp, fault);
-	qp_error(qp);
+	error_enter(qp);
 }
 
 /* An error always makes a completion, signaled or not (ibv_post_send(3)). */
@@ -64,9 +76,18 @@ send_fail(struct qp *qp, const struct fault_row *fault)
 	qp_complete_send(
 		qp, qp->req.una_idx++, (enum ibv_wc_status)fault->status, fault->vendor);
 	if (qp_reliable(qp))
-		qp_error(qp);
+		error_enter(qp);
 	else
 		qp_sq_error(qp);
+}
+
+static void
+fault_note(struct qp *qp, uint32_t psn, enum verdict verdict, bool refused)
+{
+	if (refused)
+		flight_note(qp, FLIGHT_REFUSED, psn, verdict);
+	else
+		flight_note(qp, FLIGHT_REQUEST_FAILED, qp->req.una_psn, verdict);
 }
 
 void RARE
@@ -78,11 +99,12 @@ verdict_apply(struct qp *qp, uint32_t psn, enum verdict verdict)
 		return;
 	if (verdict == FAULT_RECV_CQ_FULL || verdict == FAULT_SEND_CQ_FULL)
 		qp_raise_fatal(qp);
+	fault = &fault_rows[verdict == FAULT_SEND_CQ_FULL ? 0 : verdict];
+	fault_note(qp, psn, verdict, fault->syndrome != 0);
 	if (verdict == FAULT_SEND_CQ_FULL) {
-		qp_error(qp);
+		error_enter(qp);
 		return;
 	}
-	fault = &fault_rows[verdict];
 	if (fault->syndrome != 0)
 		request_refuse(qp, psn, fault);
 	else

@@ -113,6 +113,8 @@ struct read_bits {
 
 /* Location of the slots. The engine and the posting threads each have a copy in their
  * cache line. */
+struct flight;
+
 struct sq_ring {
 	uint8_t *slots;
 	uint32_t mask;
@@ -125,6 +127,9 @@ struct sq {
 	struct psn_range *psn_ranges; /* and behind them struct read_bits */
 	const struct alloc *mem;
 	struct mw_list bound_mws; /* type 2 memory windows bound by its requests */
+	/* The QP's flight recorder (qp/flight.h), or NULL. It is the QP's; struct qp is
+	 * full, and this line is not. */
+	struct flight *flight;
 	/* written by posting threads */
 	rte_spinlock_t lock LINE_ALIGNED;
 	uint32_t prod; /* stored with release; the engine reads it with acquire */

@@ -4,6 +4,7 @@
 
 #include "verbs/objects.h"
 #include "verbs/forward.h"
+#include "qp/flight.h"
 #include "wire/psn.h"
 
 EXPORT unsigned
@@ -80,6 +81,21 @@ rocade_qp_info(struct ibv_qp *ibv, struct rocade_qp_info *info)
 	got.msn = qp->resp.msn;
 	engine_unlock(e);
 	*info = got;
+	return 0;
+}
+
+EXPORT int
+rocade_qp_events(struct ibv_qp *ibv, void (*line)(const char *text, void *arg), void *arg)
+{
+	struct flight_copy copy;
+
+	if (!context_is_ours(ibv->context))
+		return rocade_fail(EINVAL, "the QP is not of a Rocade device");
+	if (!dev_qp_events(to_qp(ibv)->qp, &copy))
+		return rocade_fail(ENOTSUP,
+			"the port was opened without flight_recorder, which records "
+			"events");
+	flight_print(&copy, line, arg);
 	return 0;
 }
 

@@ -163,6 +163,7 @@ port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out
 	dev.no_cnp = conf->no_cnp;
 	dev.no_sack = conf->no_sack;
 	dev.mr_fault_handler = conf->mr_fault_handler;
+	dev.flight_recorder = conf->flight_recorder;
 	*out = dev;
 	*out_conf = *conf;
 	if (out_conf->engines == 0)

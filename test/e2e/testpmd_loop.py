@@ -6,6 +6,7 @@ messages for wrong options. It needs no root, EAL or hugepages."""
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -178,6 +179,27 @@ def commands():
          "unknown command 'nonsense'" in done.stderr, done.stderr)
 
 
+def recorder():
+    fails = ["-i", "--retry-cnt", "1", "--timeout", "8"]
+    text = "start\nwait 1\nset impair rx loss 100%\nwait\nshow qp 0 events\nquit\n"
+    done, _ = loop("--flight-recorder", *fails, text=text)
+    case("--flight-recorder prints the events of a QP that fails", all(
+        re.search("^rocade: warning: " + line, done.stderr, re.M) for line in (
+            r"QP 0x\w+ to 0x\w+: the last \d+ of \d+ events$", r"\+[\d.]+ [mu]?s: sent PSN \d+ to ",
+            r"\+[\d.]+ ms: no answer for PSN \d+ within the local ACK timeout$",
+            r"\+0.00 us: goes back to PSN \d+, try 1 of 1$",
+            r"\+0.00 us: RTS to ERR$")), done.stderr)
+    case("`show qp 0 events` prints them, too", re.search(
+        r"port 0, QP 0:\n  QP 0x\w+ to 0x\w+: the last 256 of \d+ events\n  \+0.00 us: ", done.stdout),
+        done.stdout)
+    done, _ = loop(*fails, text=text)
+    case("without --flight-recorder there are none", "warning: QP" not in done.stderr and
+         "the port was opened without flight_recorder" in done.stderr, done.stderr)
+    done, _ = loop("-i", "--flight-recorder", "-q", "2", text="start\nshow qp 2 events\nquit\n")
+    case("`show qp 2 events` of two QPs is an error", "has QPs 0 to 1, not 2" in done.stderr,
+         done.stderr)
+
+
 def stop_and_start():
     program = Testpmd(["--loop", "-i", "-q", "4"])
     for _ in range(3):
@@ -290,4 +312,4 @@ def ordinary_user():
 
 if __name__ == "__main__":
     sys.exit(run(sends, lcores, limit, pingpong, impairment, unsignaled, size_changes, commands,
-                 stop_and_start, terminal, table_of_wrong_options, ordinary_user))
+                 recorder, stop_and_start, terminal, table_of_wrong_options, ordinary_user))

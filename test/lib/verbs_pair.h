@@ -38,6 +38,7 @@ struct verbs_pair_conf {
 	uint64_t wc_flags; /* not 0: CQs are created by ibv_create_cq_ex() with these */
 	uint8_t depth;     /* max_rd_atomic and max_dest_rd_atomic */
 	bool mr_fault_handler;
+	bool flight_recorder;
 };
 
 struct verbs_side {

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base_alloc.h"
+#include "base/base_env.h"
+#include "base/base_log.h"
+#include "engine/dev_control.h"
+#include "engine/dev_flight.h"
+
+/* The thread prints at most this often: hosts can provoke faults. */
+#define PRINT_INTERVAL_NS (50 * NS_PER_MS)
+
+struct flight_printer {
+	struct flight_log log;
+	pthread_t thread;
+	pid_t process; /* that the thread is in: a child of fork() has none */
+	bool stop;
+};
+
+bool
+flight_recorder_wanted(void)
+{
+	return getenv("ROCADE_FLIGHT_RECORDER") != NULL &&
+	       env_enabled("ROCADE_FLIGHT_RECORDER");
+}
+
+static void
+line_log(const char *line, void *arg)
+{
+	(void)arg;
+	log_warn("%s", line);
+}
+
+/* Prints the copies that wait. Returns their number. */
+static unsigned
+copies_print(struct flight_log *log)
+{
+	unsigned printed = 0;
+
+	for (unsigned i = 0; i < FLIGHT_COPIES; i++) {
+		struct flight_slot *slot = &log->slots[i];
+
+		/* Pairs with the release in flight_error(). */
+		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != FLIGHT_WAITS)
+			continue;
+		flight_print(&slot->copy, line_log, NULL);
+		/* Pairs with the acquire in flight_error(): the copy has been read. */
+		__atomic_store_n(&slot->state, FLIGHT_FREE, __ATOMIC_RELEASE);
+		printed++;
+	}
+	return printed;
+}
+
+static void
+lost_print(struct flight_log *log)
+{
+	uint32_t lost = __atomic_exchange_n(&log->lost, 0, __ATOMIC_RELAXED);
+
+	if (lost != 0)
+		log_warn("records of %u more QPs that entered ERR were not kept", lost);
+}
+
+static void *
+flight_printer_main(void *arg)
+{
+	const struct timespec pause = {.tv_nsec = PRINT_INTERVAL_NS};
+	struct flight_printer *p = arg;
+
+	for (;;) {
+		while (sem_wait(&p->log.waiting) != 0)
+			;
+		(void)copies_print(&p->log);
+		lost_print(&p->log);
+		if (__atomic_load_n(&p->stop, __ATOMIC_RELAXED))
+			return NULL;
+		(void)nanosleep(&pause, NULL);
+	}
+}
+
+int
+flight_printer_start(struct flight_printer **out)
+{
+	struct flight_printer *p = alloc_get(&alloc_plain, "flight records", sizeof(*p));
+	sigset_t all, old;
+	int err;
+
+	if (p == NULL)
+		return -ENOMEM;
+	sem_init(&p->log.waiting, 0, 0);
+	p->process = getpid();
+	/* Signals are left to the application's threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&p->thread, NULL, flight_printer_main, p);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err != 0) {
+		sem_destroy(&p->log.waiting);
+		alloc_put(&alloc_plain, p, sizeof(*p));
+		return -err;
+	}
+	pthread_setname_np(p->thread, "rocade-flight");
+	*out = p;
+	return 0;
+}
+
+void
+flight_printer_stop(struct flight_printer *p)
+{
+	if (p->process == getpid()) {
+		__atomic_store_n(&p->stop, true, __ATOMIC_RELAXED);
+		(void)sem_post(&p->log.waiting);
+		pthread_join(p->thread, NULL);
+	}
+	sem_destroy(&p->log.waiting);
+	alloc_put(&alloc_plain, p, sizeof(*p));
+}
+
+struct flight_log *
+flight_printer_log(struct flight_printer *p)
+{
+	return &p->log;
+}
