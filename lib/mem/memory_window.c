@@ -51,6 +51,11 @@ mw_destroy(struct key_table *t, struct mw *mw)
 	alloc_put(&alloc_plain, mw, sizeof(*mw));
 }
 
+/* IBV_ACCESS_LOCAL_WRITE grants nothing: a window is accessed by remote hosts only (IBA
+ * 10.6.7.2). Programs pass it, because they pass the rights of the region. */
+#define MW_BIND_ACCESS                                                                   \
+	((unsigned)(ACCESS_REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED))
+
 /* Checks a bind (IBA 10.6.7.2). Returns the region to bind to, or NULL if it is not
  * allowed. */
 static const struct key_entry *
@@ -65,7 +70,7 @@ mw_bind_check(const struct key_table *t, const struct mw *mw, const struct mw_bi
 		(mr->rights & IBV_ACCESS_MW_BIND) == 0 ||
 		(mr->rights & IBV_ACCESS_ZERO_BASED) != 0)
 		return NULL;
-	if ((b->access & ~(unsigned)(ACCESS_REMOTE | IBV_ACCESS_ZERO_BASED)) != 0 ||
+	if ((b->access & ~MW_BIND_ACCESS) != 0 ||
 		((b->access & writes) != 0 && (mr->rights & IBV_ACCESS_LOCAL_WRITE) == 0))
 		return NULL;
 	return key_entry_check(mr, b->va, b->len, 0) != NULL ? mr : NULL;

@@ -3,8 +3,8 @@
 #include "verbs/wqe.h"
 
 #define MW_ACCESS                                                                        \
-	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |   \
-		IBV_ACCESS_ZERO_BASED)
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |     \
+		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
 
 bool
 wqe_bind_info_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)

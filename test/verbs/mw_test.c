@@ -135,6 +135,9 @@ type1_window_lifecycle(void **state)
 	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = {
 		.wr_id = 7, .send_flags = IBV_SEND_SIGNALED, .bind_info = info()};
+
+	/* Programs pass the rights of the region. */
+	bind.bind_info.mw_access_flags |= IBV_ACCESS_LOCAL_WRITE;
 	uint32_t first;
 	struct ibv_wc wc;
 
@@ -185,7 +188,7 @@ invalid_binds_are_refused(void **state)
 	bind.bind_info.mr = mr;
 	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), EPERM);
 	bind.bind_info = info();
-	bind.bind_info.mw_access_flags |= IBV_ACCESS_LOCAL_WRITE;
+	bind.bind_info.mw_access_flags |= IBV_ACCESS_MW_BIND;
 	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), EINVAL);
 	bind.bind_info = info();
 	bind.send_flags = IBV_SEND_INLINE;

@@ -167,6 +167,21 @@ type2_window_admits_its_qp(void **state)
 	mw_destroy(&table, w);
 }
 
+/* IBV_ACCESS_LOCAL_WRITE is a right of the region. */
+static void
+local_write_grants_nothing(void **state)
+{
+	struct mw *w = mw_new(true);
+	struct mw_bind b = whole_region(w);
+
+	b.access = IBV_ACCESS_LOCAL_WRITE;
+	assert_int_equal(bind_mw(&b), 0);
+	assert_null(lookup(b.rkey, VA, 1, IBV_ACCESS_REMOTE_WRITE));
+	assert_null(lookup(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
+	assert_null(lookup(b.rkey, VA, 1, IBV_ACCESS_LOCAL_WRITE));
+	mw_destroy(&table, w);
+}
+
 static void
 zero_based_window_starts_at_zero(void **state)
 {
@@ -203,7 +218,7 @@ invalid_binds_are_refused(void **state)
 		{-EINVAL, region, VA + BYTES, 1, REMOTE},
 		{-EINVAL, region, VA, UINT64_MAX, REMOTE},
 		{-EINVAL, region, UINT64_MAX, 2, REMOTE},
-		{-EINVAL, region, VA, BYTES, IBV_ACCESS_LOCAL_WRITE},
+		{0, region, VA, BYTES, REMOTE | IBV_ACCESS_LOCAL_WRITE},
 		{-EINVAL, region, VA, BYTES, IBV_ACCESS_MW_BIND},
 		{-EINVAL, region, VA, BYTES, 1u << 8},
 		{-EINVAL, 0, VA, BYTES, REMOTE},
@@ -328,6 +343,8 @@ main(void)
 			type1_window_admits_qps_of_its_pd, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			type2_window_admits_its_qp, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			local_write_grants_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			zero_based_window_starts_at_zero, setup, teardown),
 		cmocka_unit_test_setup_teardown(
