@@ -195,8 +195,9 @@ void dev_srq_remove(struct dev *dev, struct srq *srq);
 
 int dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);
 
-/* As cq_replace(), with all engine locks held. */
-int dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe);
+/* As cq_replace(), with all engine locks held. A smaller CQ has to have room for the
+ * completions of what was posted to UD and UC QPs before. */
+int dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe, uint64_t now);
 
 /* As key_change(), with all engine locks held. */
 int dev_key_change(

@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control path. */
 /* Control calls on CQs. */
+#include "engine/pass.h"
 #include "engine/sched.h"
 
+/* Sends what was posted before to QPs whose requests complete when they are sent: an
+ * adapter has done so by then, and its completions count against a smaller CQ. */
+static void
+cq_sends_finish(struct dev *dev, const struct cq *cq, uint64_t now)
+{
+	for (uint32_t i = 0; i <= dev->qps.pool.mask; i++) {
+		struct qp *qp = dev->qps.slots[i];
+
+		if (qp != NULL && qp->send_cq == cq && !qp_reliable(qp))
+			engine_finish_qp(qp->sched.engine, qp, now);
+	}
+}
+
 int
-dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe)
+dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe, uint64_t now)
 {
 	struct cq other;
 	int rc;
@@ -13,6 +27,8 @@ dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe)
 	rc = cq_init_like(cq, cqe, &other);
 	if (rc == 0) {
 		dev_engines_lock(dev);
+		if (cqe < cq->size)
+			cq_sends_finish(dev, cq, now);
 		rc = cq_replace(cq, &other, cqe);
 		dev_engines_unlock(dev);
 		cq_fini(&other);

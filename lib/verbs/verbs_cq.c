@@ -81,7 +81,7 @@ ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	cq = to_cq(ibv);
 	if (cqe < 1)
 		return EINVAL;
-	err = -dev_cq_resize(cq->dev, &cq->cq, (uint32_t)cqe);
+	err = -dev_cq_resize(cq->dev, &cq->cq, (uint32_t)cqe, engine_clock());
 	if (err == 0)
 		ibv->cqe = (int)rte_align32pow2((uint32_t)cqe);
 	return err;

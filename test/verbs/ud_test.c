@@ -402,6 +402,26 @@ error_flushes_both_queues(void **state)
 	close_ud();
 }
 
+/* No engine runs between the posts and the call. An adapter has sent the requests by then. */
+static void
+sends_count_against_a_smaller_cq(void **state)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	struct ibv_wc wc[6];
+
+	open_ud(false, 0);
+	wr = datagram(&sge, 8);
+	send_one(&wr);
+	pair_poll_cq(&pair, pair.a.send_cq, wc, 1); /* the neighbour is resolved */
+	for (unsigned i = 0; i < 6; i++)
+		send_one(&wr);
+	assert_int_equal(ibv_resize_cq(pair.a.send_cq, 5), EINVAL);
+	assert_int_equal(ibv_resize_cq(pair.a.send_cq, 6), 0);
+	assert_int_equal(ibv_poll_cq(pair.a.send_cq, 6, wc), 6);
+	close_ud();
+}
+
 int
 main(void)
 {
@@ -415,6 +435,7 @@ main(void)
 		cmocka_unit_test(invalid_sends_are_refused),
 		cmocka_unit_test(failed_send_moves_qp_to_sqe),
 		cmocka_unit_test(error_flushes_both_queues),
+		cmocka_unit_test(sends_count_against_a_smaller_cq),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
