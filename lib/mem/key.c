@@ -299,6 +299,22 @@ out:
 	return rc;
 }
 
+int
+key_length(struct key_table *t, uint32_t key, uint32_t pd, uint64_t *len)
+{
+	const struct key_entry *e;
+	int rc = -ENOENT;
+
+	rte_spinlock_lock(&t->lock);
+	e = key_find(t, key);
+	if (e != NULL && e->rights >> 8 == pd) {
+		*len = e->len;
+		rc = 0;
+	}
+	rte_spinlock_unlock(&t->lock);
+	return rc;
+}
+
 static bool
 entry_invalidate_at(struct key_entry *e, const uint8_t *host)
 {

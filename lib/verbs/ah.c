@@ -40,7 +40,7 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->dest.hop_limit = path.hop_limit;
 	ah->dest.sgid_index = path.sgid_index;
 	ah->dest.sl = path.sl;
-	count_up(&to_pd(pd)->objects);
+	pd_use(to_pd(pd));
 	return &ah->ibv;
 }
 
@@ -49,7 +49,7 @@ ibv_destroy_ah(struct ibv_ah *ah)
 {
 	if (!context_is_ours(ah->context))
 		return forward(ENOSYS, ibv_destroy_ah, ah);
-	count_down(&to_pd(ah->pd)->objects);
+	pd_unuse(to_pd(ah->pd));
 	alloc_put(&alloc_plain, ah, sizeof(struct verbs_ah));
 	return 0;
 }

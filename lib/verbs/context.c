@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_open_device(3): a context is an async event queue and the table of functions. */
-#include <fcntl.h>
+/* ibv_open_device(3), ibv_import_device(3): a context is an async event queue and the table of
+ * functions. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -39,24 +39,23 @@ context_ops_fill(struct verbs_context *base)
 	base->context.ops.bind_mw = verbs_bind_mw;
 }
 
+/* Takes over the descriptor and the file if it succeeds. */
 static int
-context_init(struct verbs_ctx *ctx, struct rocade_port *port, struct ibv_device *device)
+context_init(struct verbs_ctx *ctx, struct rocade_port *port, int cmd_fd,
+	struct context_file *file)
 {
 	struct ibv_context *context = &ctx->base.context;
-	int err;
+	struct ibv_device *device = file->device;
+	int err = -event_queue_init(&ctx->events);
 
+	if (err != 0)
+		return err;
 	ctx->port = port;
 	ctx->dev = port->dev;
 	ctx->engine = -1;
+	ctx->file = file;
 	/* A descriptor of its own, because applications poll it, and some close it. */
-	context->cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (context->cmd_fd < 0)
-		return errno;
-	err = -event_queue_init(&ctx->events);
-	if (err != 0) {
-		close(context->cmd_fd);
-		return err;
-	}
+	context->cmd_fd = cmd_fd;
 	context->async_fd = ctx->events.fd;
 	context->device = device;
 	context->num_comp_vectors = (int)port->engine_count;
@@ -67,26 +66,67 @@ context_init(struct verbs_ctx *ctx, struct rocade_port *port, struct ibv_device 
 	return 0;
 }
 
+static struct ibv_context *
+context_create(struct rocade_port *port, int cmd_fd, struct context_file *file)
+{
+	struct verbs_ctx *ctx = calloc(1, sizeof(*ctx));
+	int err = ctx == NULL ? ENOMEM : context_init(ctx, port, cmd_fd, file);
+
+	if (err == 0)
+		return &ctx->base.context;
+	free(ctx);
+	return null_errno(err);
+}
+
 EXPORT struct ibv_context *
 ibv_open_device(struct ibv_device *device)
 {
+	struct ibv_context *context;
+	struct context_file *file;
 	struct rocade_port *port;
-	struct verbs_ctx *ctx;
-	int err;
+	int fd, err;
 
 	if (!device_is_ours(device))
 		return forward(NULL, ibv_open_device, device);
 	port = device_context_add(device);
 	if (port == NULL)
 		return null_errno(ENODEV);
-	ctx = calloc(1, sizeof(*ctx));
-	err = ctx == NULL ? ENOMEM : context_init(ctx, port, device);
-	if (err != 0) {
-		free(ctx);
+	fd = context_file_create(device, &file);
+	if (fd < 0) {
 		device_context_remove(port);
-		return null_errno(err);
+		return null_errno(-fd);
 	}
-	return &ctx->base.context;
+	context = context_create(port, fd, file);
+	if (context != NULL)
+		return context;
+	err = errno;
+	context_file_put(file);
+	close(fd);
+	device_context_remove(port);
+	return null_errno(err);
+}
+
+/* The caller's descriptor belongs to the context if the call succeeds. */
+EXPORT struct ibv_context *
+ibv_import_device(int cmd_fd)
+{
+	struct context_file *file = context_file_get(cmd_fd);
+	struct ibv_context *context;
+	struct rocade_port *port;
+	int err = ENODEV;
+
+	if (file == NULL)
+		return forward(NULL, ibv_import_device, cmd_fd);
+	port = device_context_add(file->device);
+	if (port != NULL) {
+		context = context_create(port, cmd_fd, file);
+		if (context != NULL)
+			return context;
+		err = errno;
+		device_context_remove(port);
+	}
+	context_file_put(file);
+	return null_errno(err);
 }
 
 /* Takes the context from its port. */
@@ -117,6 +157,7 @@ ibv_close_device(struct ibv_context *context)
 		 * ibv_close_device(3) describes. */
 		return ctx->port->source != NULL ? 0 : minus_errno(EBUSY);
 	}
+	context_file_put(ctx->file);
 	context_end(ctx);
 	event_queue_fini(&ctx->events);
 	close(context->cmd_fd);

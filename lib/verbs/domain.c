@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ibv_alloc_td(3), ibv_alloc_parent_domain(3). A parent domain acts as its PD, and in
  * addition determines whether objects created on it take locks. */
+#include <stdlib.h>
+
 #include "verbs/context_ops.h"
 #include "verbs/objects.h"
 #include "verbs/refusal.h"
@@ -57,26 +59,19 @@ verbs_alloc_parent_domain(
 
 	if (err != 0)
 		return null_errno(err);
-	pd = alloc_get(&alloc_plain, "verbs_pd", sizeof(*pd));
+	pd = calloc(1, sizeof(*pd));
 	if (pd == NULL)
 		return null_errno(ENOMEM);
 	pd->base = to_pd(attr->pd);
 	pd->number = pd->base->number;
 	pd->ibv.context = context;
 	pd->ibv.handle = pd->base->ibv.handle;
-	count_up(&pd->base->objects);
+	pd->core = pd->base->core;
+	pd->users = 1;
+	pd_use(pd->base);
 	if (attr->td != NULL) {
 		pd->td = to_td(attr->td);
 		count_up(&pd->td->domains);
 	}
 	return &pd->ibv;
-}
-
-void
-parent_domain_free(struct verbs_pd *pd)
-{
-	if (pd->td != NULL)
-		count_down(&pd->td->domains);
-	count_down(&pd->base->objects);
-	alloc_put(&alloc_plain, pd, sizeof(*pd));
 }

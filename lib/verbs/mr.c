@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_reg_mr(3). One key serves as lkey and rkey. */
+/* ibv_reg_mr(3), ibv_import_mr(3). One key serves as lkey and rkey. */
 #include <stdlib.h>
 
 #include "verbs/forward.h"
@@ -50,7 +50,7 @@ mr_create(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned 
 	mr->ibv.handle = key;
 	mr->ibv.lkey = key;
 	mr->ibv.rkey = key;
-	count_up(&to_pd(pd)->objects);
+	pd_use(to_pd(pd));
 	return &mr->ibv;
 }
 
@@ -90,7 +90,7 @@ ibv_dereg_mr(struct ibv_mr *mr)
 	err = -dev_key_free(to_ctx(mr->context)->dev, mr->lkey);
 	if (err != 0)
 		return err;
-	count_down(&to_pd(mr->pd)->objects);
+	pd_unuse(to_pd(mr->pd));
 	free(mr);
 	return 0;
 }
@@ -112,7 +112,8 @@ rereg_check(const struct verbs_mr *mr, int flags, const struct ibv_pd *pd, void 
 	unsigned was = mr->access;
 	int err = 0;
 
-	if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0)
+	/* The address of an imported region is not known. */
+	if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0 || mr->imported)
 		return EINVAL;
 	if (flags & IBV_REREG_MR_CHANGE_PD &&
 		(pd == NULL || pd->context != mr->ibv.context))
@@ -145,8 +146,8 @@ rereg_apply(struct verbs_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_
 		mr->ibv.length = length;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
-		count_up(&to_pd(pd)->objects);
-		count_down(&to_pd(mr->ibv.pd)->objects);
+		pd_use(to_pd(pd));
+		pd_unuse(to_pd(mr->ibv.pd));
 		mr->ibv.pd = pd;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
@@ -175,7 +176,44 @@ ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_
 	err = -dev_key_change(to_ctx(ibv->context)->dev, &ibv->lkey, flags, &to);
 	if (err != 0)
 		return rereg_fail(err);
-	ibv->rkey = ibv->lkey;
+	ibv->rkey = ibv->handle = ibv->lkey;
 	rereg_apply(mr, flags, pd, addr, length, (unsigned)access);
 	return 0;
+}
+
+/* As the man page says, the address of an imported region is NULL. */
+EXPORT struct ibv_mr *
+ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
+{
+	struct verbs_mr *mr;
+	int err;
+
+	if (!context_is_ours(pd->context))
+		return forward(NULL, ibv_import_mr, pd, mr_handle);
+	mr = calloc(1, sizeof(*mr));
+	if (mr == NULL)
+		return null_errno(ENOMEM);
+	err = -key_length(&to_ctx(pd->context)->dev->keys, mr_handle, to_pd(pd)->number,
+		&mr->ibv.length);
+	if (err != 0) {
+		free(mr);
+		return null_errno(err);
+	}
+	mr->imported = true;
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.handle = mr->ibv.lkey = mr->ibv.rkey = mr_handle;
+	pd_hold(to_pd(pd));
+	return &mr->ibv;
+}
+
+EXPORT void
+ibv_unimport_mr(struct ibv_mr *mr)
+{
+	if (!context_is_ours(mr->context)) {
+		forward_void(ibv_unimport_mr, mr);
+		return;
+	}
+	pd_release(to_pd(mr->pd));
+	free(mr);
 }

@@ -28,7 +28,7 @@ verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->ibv.rkey = mw->mw->rkey;
 	mw->ibv.handle = mw->ibv.rkey;
 	mw->index = mw->ibv.rkey >> 8;
-	count_up(&to_pd(pd)->objects);
+	pd_use(to_pd(pd));
 	return &mw->ibv;
 }
 
@@ -41,7 +41,7 @@ verbs_dealloc_mw(struct ibv_mw *mw)
 	dev_engines_lock(dev);
 	mw_destroy(&dev->keys, to_mw(mw)->mw);
 	dev_engines_unlock(dev);
-	count_down(&to_pd(mw->pd)->objects);
+	pd_unuse(to_pd(mw->pd));
 	free(to_mw(mw));
 	return 0;
 }

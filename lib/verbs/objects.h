@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "verbs/context_file.h"
 #include "verbs/verbs_port.h"
 
 /* mlx5dv and efadv read private members behind an ibv_device before they know whose
@@ -30,6 +31,7 @@ struct verbs_ctx {
 	/* Both NULL: the port was closed, see struct port_watch. Calls return ENODEV. */
 	struct rocade_port *port;
 	struct dev *dev;
+	struct context_file *file;
 	struct event_queue events;
 	struct dev_listener listener; /* for the port's events */
 	int engine;                   /* engine of the next QP; -1: round robin */
@@ -48,6 +50,17 @@ struct verbs_td {
 	uint32_t domains; /* parent domains that use it */
 };
 
+/* Shared by a PD and those that were imported from its handle. Under the port's lock, except
+ * objects. */
+struct pd_core {
+	LIST_ENTRY(pd_core) link;
+	const struct context_file *file;
+	uint32_t number;
+	uint32_t handles;
+	uint32_t objects; /* MRs, SRQs, QPs and other objects not destroyed yet */
+	bool destroyed;   /* by ibv_dealloc_pd() of one of the handles */
+};
+
 struct verbs_pd {
 	struct ibv_pd ibv;
 	uint32_t number;
@@ -55,12 +68,15 @@ struct verbs_pd {
 	 * PD */
 	struct verbs_pd *base;
 	struct verbs_td *td;
-	uint32_t objects; /* MRs, SRQs, QPs and other objects not destroyed yet */
+	struct pd_core *core; /* parent domain: that of base */
+	/* 1 until the application gives up this structure, and the objects that refer to it */
+	uint32_t users;
 };
 
 struct verbs_mr {
 	struct ibv_mr ibv;
 	unsigned access; /* as requested */
+	bool imported;
 };
 
 struct verbs_channel {
@@ -238,8 +254,12 @@ count_down(uint32_t *count)
 	__atomic_fetch_sub(count, 1, __ATOMIC_RELEASE);
 }
 
-/* Frees a parent domain that is no longer in use. */
-void parent_domain_free(struct verbs_pd *pd);
+/* Count an object that is created on a PD, or destroyed. */
+void pd_use(struct verbs_pd *pd);
+void pd_unuse(struct verbs_pd *pd);
+/* Count what refers to the structure and is no object of its own. */
+void pd_hold(struct verbs_pd *pd);
+void pd_release(struct verbs_pd *pd);
 
 /* Waits until all delivered events of an object were acknowledged. ibv_ack_async_event()
  * counts in completed, under mutex. */

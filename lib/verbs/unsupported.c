@@ -25,36 +25,6 @@ ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t fl
 	return 0; /* order not guaranteed */
 }
 
-EXPORT struct ibv_pd *
-ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
-{
-	if (!context_is_ours(context))
-		return forward(NULL, ibv_import_pd, context, pd_handle);
-	return null_errno(refusal_note(EOPNOTSUPP, "ibv_import_pd", NULL));
-}
-
-EXPORT void
-ibv_unimport_pd(struct ibv_pd *pd)
-{
-	if (!context_is_ours(pd->context))
-		forward_void(ibv_unimport_pd, pd);
-}
-
-EXPORT struct ibv_mr *
-ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
-{
-	if (!context_is_ours(pd->context))
-		return forward(NULL, ibv_import_mr, pd, mr_handle);
-	return null_errno(refusal_note(EOPNOTSUPP, "ibv_import_mr", NULL));
-}
-
-EXPORT void
-ibv_unimport_mr(struct ibv_mr *mr)
-{
-	if (!context_is_ours(mr->context))
-		forward_void(ibv_unimport_mr, mr);
-}
-
 EXPORT struct ibv_dm *
 ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 {

@@ -109,7 +109,7 @@ ibv_destroy_cq(struct ibv_cq *ibv)
 		__atomic_fetch_sub(&ibv->channel->refcnt, 1, __ATOMIC_RELEASE);
 	}
 	if (cq->domain != NULL)
-		count_down(&cq->domain->objects);
+		pd_unuse(cq->domain);
 	cq_fini(&cq->cq);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);

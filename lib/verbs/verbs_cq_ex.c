@@ -217,7 +217,7 @@ verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr
 			  (domain && pd_unlocked(attr->parent_domain));
 	if (domain) {
 		cq->domain = to_pd(attr->parent_domain);
-		count_up(&cq->domain->objects);
+		pd_use(cq->domain);
 	}
 	cq_ex_functions_fill(&cq->ex, attr->wc_flags);
 	return &cq->ex;

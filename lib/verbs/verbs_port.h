@@ -14,6 +14,7 @@
 
 struct impair; /* drivers/impair */
 struct xrc_domain;
+struct pd_core;
 struct device_source;
 struct verbs_device;
 struct verbs_ctx;
@@ -40,6 +41,7 @@ struct rocade_port {
 	/* called by rocade_close_port() when it can no longer fail; NULL: nothing to
 	 * do */
 	void (*on_close)(struct rocade_port *port);
+	LIST_HEAD(, pd_core) pds;
 	uint64_t pd_used[VERBS_MAX_PD / 64]; /* bit per protection domain */
 	unsigned engine_count;
 	struct rocade_engine engines[DEV_MAX_ENGINES];

@@ -90,7 +90,7 @@ verbs_qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool extended)
 	}
 	refusal_note(0, "ibv_create_qp", NULL);
 	verbs_qp_publish(vqp);
-	count_up(&to_pd(pd)->objects);
+	pd_use(to_pd(pd));
 	qp_caps_fill(vqp->qp, &attr->cap);
 	return &vqp->ibv;
 }
@@ -158,7 +158,7 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
 	verbs_qp_free(vqp);
-	count_down(&pd->objects);
+	pd_unuse(pd);
 	return 0;
 }
 

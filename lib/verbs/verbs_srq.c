@@ -36,7 +36,7 @@ verbs_srq_publish(struct verbs_srq *srq, void *srq_context, struct ibv_srq_attr 
 	srq->ibv.handle = srq->srq.srqn;
 	pthread_mutex_init(&srq->ibv.mutex, NULL);
 	pthread_cond_init(&srq->ibv.cond, NULL);
-	count_up(&to_pd(srq->ibv.pd)->objects);
+	pd_use(to_pd(srq->ibv.pd));
 	dev_srq_add(to_ctx(srq->ibv.context)->dev, &srq->srq);
 	attr->max_wr = srq->srq.ring.max_wr;
 	attr->max_sge = srq->srq.ring.max_sge;
@@ -201,7 +201,7 @@ ibv_destroy_srq(struct ibv_srq *ibv)
 	pthread_cond_destroy(&ibv->cond);
 	if (srq->xrcd != NULL)
 		count_down(&srq->xrcd->objects);
-	count_down(&to_pd(ibv->pd)->objects);
+	pd_unuse(to_pd(ibv->pd));
 	alloc_put(&alloc_plain, srq, sizeof(*srq));
 	return 0;
 }

@@ -11,7 +11,7 @@ import sys
 # These functions use only public structures, so the real ones work on Rocade's objects too.
 LEAVE = {"ibv_ack_async_event", "ibv_fork_init", "ibv_dontfork_range", "ibv_dofork_range",
          "ibv_is_fork_initialized", "ibv_register_driver", "ibv_get_sysfs_path",
-         "ibv_read_sysfs_file", "ibv_import_device"}
+         "ibv_read_sysfs_file"}
 LEAVE_PATTERN = re.compile(r"_str$|_rate|ibv_rate_|_(to|from)_kern$")
 
 
