@@ -13,6 +13,25 @@
 static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, context_file) files = LIST_HEAD_INITIALIZER(files);
 
+/* A thread that holds the lock does not exist in the child of a fork(). */
+static void
+files_fork_prepare(void)
+{
+	pthread_mutex_lock(&files_lock);
+}
+
+static void
+files_fork_done(void)
+{
+	pthread_mutex_unlock(&files_lock);
+}
+
+static __attribute__((constructor)) void
+files_fork_handle(void)
+{
+	(void)pthread_atfork(files_fork_prepare, files_fork_done, files_fork_done);
+}
+
 /* An empty file, sealed against writes. */
 static int
 cmd_fd_create(struct stat *st)
