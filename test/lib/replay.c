@@ -202,6 +202,14 @@ replay_topic_check(const char *topic)
 
 /* ---- Frames ---- */
 
+static uint8_t
+impairment_letter(const char *name)
+{
+	if (strcmp(name, "dup") == 0)
+		return '2';
+	return strcmp(name, "delay") == 0 ? 'l' : (uint8_t)name[0];
+}
+
 void
 replay_load(struct replay *r, const char *name)
 {
@@ -220,8 +228,7 @@ replay_load(struct replay *r, const char *name)
 			  ? (uint16_t)(first[14] << 8 | first[15]) & 0xFFF
 			  : 0;
 	while (runs_line_next(&at, "wire", name, line, columns))
-		r->wire[atoi(columns[2]) - 1] =
-			columns[3][1] == 'u' ? '2' : (uint8_t)columns[3][0];
+		r->wire[atoi(columns[2]) - 1] = impairment_letter(columns[3]);
 }
 
 void

@@ -45,7 +45,9 @@ struct replay {
 	const char *name;
 	struct pcap_file file;
 	uint16_t vlan;
-	uint8_t wire[512]; /* by frame: 'd' dropped, '2' duplicated, 'c' corrupted */
+	uint8_t wire
+		[512]; /* by frame: 'd' dropped, '2' duplicated, 'c' corrupted, 's' swapped with
+			    * the next one, 'l' delayed until the peer has sent again */
 	uint8_t target[REPLAY_TARGET_BYTES] LINE_ALIGNED;
 };
 

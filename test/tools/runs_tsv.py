@@ -12,6 +12,7 @@ wire    capture frame impairment        drop, dup or corrupt: the impairment of 
 Sides: C client, S server, P the side whose peer was a script. The numbers of wc and key are
 hexadecimal, - where a completion has no such field."""
 
+import json
 import os
 import re
 import struct
@@ -39,14 +40,21 @@ def show(*columns):
     print("\t".join(columns))
 
 
+def skips(text):
+    """Returns how many packets of each PSN pass before a rule of the wire takes one."""
+    rules = re.search(r"^# wire rules [^:]*: (\[.*\])$", text, re.M)
+    return {psn: rule.get("skip", 0) for rule in json.loads(rules[1] if rules else "[]")
+            for psn in rule.get("psn") or ()}
+
+
 def wire(name, path, text):
     left = dict(enumerate(frames(path), 1))
+    passed = skips(text)
     for what, op, psn in re.findall(r"^#   (\w+) op=0x(\w+) psn=0x(\w+)", text, re.M):
-        for number, frame in left.items():
-            if frame == (int(op, 16), int(psn, 16)):
-                show("wire", name, str(number), what)
-                del left[number]
-                break
+        same = [n for n, frame in left.items() if frame == (int(op, 16), int(psn, 16))]
+        number = same[passed.get(int(psn, 16), 0)]
+        show("wire", name, str(number), what)
+        del left[number]
 
 
 def completions(name, text):

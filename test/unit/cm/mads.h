@@ -6,7 +6,7 @@
 #include "../wire/captures.h"
 #include "cm/cm_core.h"
 
-#define CAPTURED_MADS 76
+#define CAPTURED_MADS 96
 
 struct captured_mad {
 	const struct captured *frame;

@@ -16,7 +16,7 @@ struct difference {
 	uint8_t syndrome; /* of our response; NONE: our QP sends none */
 	uint8_t psn_low;  /* of our response */
 	uint8_t opcode;   /* 0: the same; otherwise ours, with the same PSN and payload */
-	bool extra;       /* our QP sends one more response before this one */
+	uint8_t extra; /* our QP sends so many more responses before, of opcode the first */
 };
 
 /* A completion that differs. */
@@ -67,11 +67,30 @@ uint64_t memory_offset(const struct pkt_view *v);
 /* Fills the memory that a READ reads with the bytes of its response in the capture. */
 void memory_fill_from_responses(
 	const struct capture_case *entry, unsigned frame, const struct pkt_view *read);
+/* Puts in memory what an atomic finds there, by its response, unless it finds the result of an
+ * earlier one. */
+void memory_fill_from_atomic(
+	const struct capture_case *entry, unsigned frame, const struct pkt_view *atomic);
 void target_init(const struct capture_case *entry);
 /* Binds the next key over the first 64 KiB of the target area, as the generator does. */
 void capture_mw_rebind(void);
 void capture_mw_destroy(void);
 /* Checks that a SEND with invalidate reports the right key. */
 void invalidate_check(const struct cqe *cqe);
+
+/* ---- Completions (capture_completions.c) ---- */
+
+/* The message that a program is sending. */
+extern struct capture_expected {
+	uint8_t bytes[REPLAY_SLOT];
+	uint32_t len;
+	uint64_t va; /* in the target area */
+	unsigned messages;
+} expected;
+
+/* The message of a program goes on with this frame: when it is complete, checks what it wrote, and
+ * its completion. */
+void message_expect(const struct pkt_view *v);
+void completions_check(const struct capture_case *entry);
 
 #endif

@@ -27,7 +27,8 @@ memory_keys(const struct capture_case *entry)
 		uint32_t key;
 
 		if (!is_request(entry, i) || !replay_view(&replay, i, &v) ||
-			(v.op->hdrs & HDR_RETH) == 0 || view_reth(&v)->len == 0)
+			(v.op->hdrs & (HDR_RETH | HDR_ATOMIC)) == 0 ||
+			((v.op->hdrs & HDR_RETH) != 0 && view_reth(&v)->len == 0))
 			continue;
 		key = rte_be_to_cpu_32(view_reth(&v)->rkey);
 		if (key == keys[0] || key == keys[1])
@@ -57,6 +58,29 @@ memory_fill_from_responses(
 		at = (uint32_t)psn_diff(v.psn, read->psn) * 1024;
 		if (at < len)
 			memcpy(replay.target + off + at, v.payload, v.payload_len);
+	}
+}
+
+void
+memory_fill_from_atomic(
+	const struct capture_case *entry, unsigned frame, const struct pkt_view *atomic)
+{
+	uint64_t off = memory_offset(atomic), original;
+	struct pkt_view v;
+
+	for (unsigned i = 0; i < frame; i++) {
+		if (is_request(entry, i) && replay_view(&replay, i, &v) &&
+			v.op->kind == OP_FETCH_ADD && memory_offset(&v) == off)
+			return;
+	}
+	for (unsigned i = frame + 1; i < replay.file.count; i++) {
+		if (!replay_view(&replay, i, &v) || !is_response(entry, &v) ||
+			v.op->kind != OP_ATOMIC_ACK || v.psn != atomic->psn)
+			continue;
+		memcpy(&original, v.ext + sizeof(uint32_t), sizeof(original));
+		original = rte_be_to_cpu_64(original);
+		memcpy(replay.target + off, &original, sizeof(original));
+		return;
 	}
 }
 

@@ -21,6 +21,7 @@ struct capture_case {
 	bool diverges;   /* our QP then behaves in a way that the capture does not show */
 	uint8_t skip[2]; /* frames that our QP does not send */
 	bool ackreq;     /* the kernel sets AckReq on other FIRST and MIDDLE packets */
+	uint8_t ackreq_last; /* and on this one */
 	bool reordered; /* responses that arrived before a request are recorded after it */
 	bool shared;    /* its READs share one buffer, which is checked at the end */
 	struct wc_difference wcs[1];

@@ -100,6 +100,12 @@ word_post(const char *word)
 	}
 	if (flags != NULL && strchr(flags, 's') != NULL)
 		req.flags |= IBV_SEND_SOLICITED;
+	if (flags != NULL && strchr(flags, 'f') != NULL)
+		req.flags |= IBV_SEND_FENCE;
+	if (flags != NULL && strchr(flags, 'u') != NULL)
+		req.flags &= ~(unsigned)IBV_SEND_SIGNALED;
+	if (flags != NULL && strchr(flags, 'i') != NULL)
+		req.flags |= IBV_SEND_INLINE;
 	if (flags != NULL && strchr(flags, 'l') != NULL)
 		sge.lkey ^= 0x5A;
 	if (run.type == IBV_QPT_UD) {
@@ -116,7 +122,8 @@ word_post(const char *word)
 
 static const enum ibv_wr_opcode opcode_of_kind[] = {[OP_SEND] = IBV_WR_SEND,
 	[OP_WRITE] = WR_RDMA_WRITE,
-	[OP_READ] = IBV_WR_RDMA_READ};
+	[OP_READ] = IBV_WR_RDMA_READ,
+	[OP_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD};
 
 bool
 is_program_request(const struct capture_case *entry, unsigned frame, struct pkt_view *v)
@@ -138,7 +145,8 @@ message_post(const struct capture_case *entry, unsigned frame)
 	for (;; frame++) {
 		if (!is_program_request(entry, frame, &v))
 			continue;
-		if (op_is_first(v.op) && v.op->hdrs & HDR_RETH) {
+		/* va and rkey of an AtomicETH are in the same place */
+		if (op_is_first(v.op) && v.op->hdrs & (HDR_RETH | HDR_ATOMIC)) {
 			req.remote_va = rte_be_to_cpu_64(view_reth(&v)->va);
 			req.rkey = rte_be_to_cpu_32(view_reth(&v)->rkey);
 		}
@@ -148,6 +156,12 @@ message_post(const struct capture_case *entry, unsigned frame)
 		sge.len += v.payload_len;
 		if (v.op->kind == OP_READ)
 			sge.len = rte_be_to_cpu_32(view_reth(&v)->len);
+		if (v.op->kind == OP_FETCH_ADD) {
+			const struct atomic_eth *eth = (const void *)view_reth(&v);
+
+			sge.len = 8;
+			req.compare_add = rte_be_to_cpu_64(eth->swap_add);
+		}
 		if (op_is_last(v.op))
 			break;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every captured frame of another implementation, compared with what tshark reads. */
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -203,15 +204,14 @@ line_expected(const struct captured *f, const struct expected *e, unsigned paylo
 	unsigned opcode = (unsigned)e->value[OPCODE_];
 	const uint64_t *v = e->value;
 	struct text t = {.len = 0};
+	char address[INET6_ADDRSTRLEN];
 
 	for (unsigned side = 0; side < 2; side++) {
 		const uint8_t *at = ip + (v6 ? 8 + 16 * side : 12 + 4 * side);
 
 		text_add(&t, side ? " > " : "");
-		if (v6) /* the two link-local addresses of the captures */
-			text_add(&t, "fe80::5054:ff:fe12:340%x", at[15] & 0xFu);
-		else
-			text_add(&t, "%u.%u.%u.%u", at[0], at[1], at[2], at[3]);
+		inet_ntop(v6 ? AF_INET6 : AF_INET, at, address, sizeof(address));
+		text_add(&t, "%s", address);
 	}
 	text_add(&t, " %s %s qp 0x%" PRIx64 " psn 0x%" PRIx64, services[opcode >> 5],
 		operations[opcode & 31], v[QPN], v[PSN]);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CAPTURED_FRAMES 1497
+#define CAPTURED_FRAMES 2014
 
 struct captured {
 	char capture[64];
