@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The libc functions through which programs read the paths of a device: open(), fopen(),
- * stat() and access() in all variants. All other paths go on to the next library that has
+ * stat(), lstat(), statx() and access() in all variants. All other paths go on to the next library that has
  * the function. */
 /* open() and open64() are different functions here. */
 #undef _FILE_OFFSET_BITS
@@ -22,17 +22,6 @@
 int __xstat(int version, const char *path, struct stat *st);
 int __xstat64(int version, const char *path, struct stat64 *st);
 
-static bool
-path_lookup(const char *path, struct path_served *out)
-{
-	/* The quick test for most paths. */
-	if (path == NULL || path[0] != '/' ||
-		(strstr(path, "/infiniband/") == NULL &&
-			strstr(path, "/rdma_cm/") == NULL))
-		return false;
-	return path_serve(path, out);
-}
-
 /* Calls the function on the replacement of the path, if there is one. Its value is
  * `none`, with ENOSYS, if no library has the function. */
 #define CALL_REPLACED(none, name, path, call)                                            \
@@ -43,7 +32,7 @@ path_lookup(const char *path, struct path_served *out)
                                                                                          \
 		if (real_ == NULL) {                                                     \
 			errno = ENOSYS;                                                  \
-		} else if (path_lookup(path, &served_)) {                                \
+		} else if (path_serve(path, &served_)) {                                 \
 			path = served_.path;                                             \
 			value_ = real_ call;                                             \
 			path_done(&served_);                                             \
@@ -138,6 +127,24 @@ EXPORT int
 stat64(const char *path, struct stat64 *st)
 {
 	return CALL_REPLACED(-1, stat64, path, (path, st));
+}
+
+EXPORT int
+lstat(const char *path, struct stat *st)
+{
+	return CALL_REPLACED(-1, lstat, path, (path, st));
+}
+
+EXPORT int
+lstat64(const char *path, struct stat64 *st)
+{
+	return CALL_REPLACED(-1, lstat64, path, (path, st));
+}
+
+EXPORT int
+statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *st)
+{
+	return CALL_REPLACED(-1, statx, path, (dirfd, path, flags, mask, st));
 }
 
 EXPORT int

@@ -22,9 +22,7 @@ static const struct {
 } files[] = {
 	/* Without it UCX and NCCL take the GID for RoCE v1. */
 	{"ports/1/gid_attrs/types/#", "RoCE v2\n"},
-	/* The kernel has no network interface of the device. This one always exists and
-	 * is up. */
-	{"ports/1/gid_attrs/ndevs/#", "lo\n"},
+	{"ports/1/gid_attrs/ndevs/#", PATH_INTERFACE "\n"},
 };
 
 #define FILE_COUNT (sizeof(files) / sizeof(files[0]))
@@ -68,6 +66,17 @@ is_directory(const char *path)
 			return true;
 	}
 	return false;
+}
+
+/* Returns the rest behind a component of the path and the slashes that follow, or NULL. */
+static const char *
+path_after(const char *path, const char *component)
+{
+	size_t len = strlen(component);
+
+	if (strncmp(path, component, len) != 0 || (path[len] != '/' && path[len] != '\0'))
+		return NULL;
+	return path + len + strspn(path + len, "/");
 }
 
 static bool
@@ -119,6 +128,35 @@ cm_path_serve(const char *path, struct path_served *out)
 	       text_file_create("4\n", out);
 }
 
+/* Below device/net programs find the interface, as the kernel has it. */
+static bool
+interface_serve(const char *rest, struct path_served *out)
+{
+	static const char top[] = "/sys/class/net";
+	const char *below = path_after(rest, "device");
+	int len;
+
+	if (below == NULL)
+		return false;
+	out->path = "/sys/class";
+	if (*below == '\0')
+		return true;
+	below = path_after(below, "net");
+	if (below == NULL)
+		return false;
+	out->path = top;
+	out->one_interface = *below == '\0';
+	if (out->one_interface)
+		return true;
+	below = path_after(below, PATH_INTERFACE);
+	if (below == NULL)
+		return false;
+	len = snprintf(out->buf, sizeof(out->buf), "%s/" PATH_INTERFACE "%s%s", top,
+		*below != '\0' ? "/" : "", below);
+	out->path = out->buf;
+	return len < (int)sizeof(out->buf);
+}
+
 static bool
 device_path_serve(const char *path, struct path_served *out)
 {
@@ -136,6 +174,8 @@ device_path_serve(const char *path, struct path_served *out)
 	text = text_find(rest);
 	if (text != NULL)
 		return text_file_create(text, out);
+	if (interface_serve(rest, out))
+		return true;
 	out->path = "/sys/class";
 	return is_directory(rest);
 }
@@ -146,7 +186,13 @@ path_serve(const char *path, struct path_served *out)
 	int err = errno;
 	bool served;
 
+	/* The quick test for most paths. */
+	if (path == NULL || path[0] != '/' ||
+		(strstr(path, "/infiniband/") == NULL &&
+			strstr(path, "/rdma_cm/") == NULL))
+		return false;
 	out->fd = -1;
+	out->one_interface = false;
 	served = cm_path_serve(path, out) || device_path_serve(path, out);
 	errno = err;
 	return served;

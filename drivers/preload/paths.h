@@ -6,10 +6,15 @@
 
 #include <stdbool.h>
 
+/* The network interface that programs are shown. The kernel has none of the device; this one always
+ * exists and is up. */
+#define PATH_INTERFACE "lo"
+
 struct path_served {
-	const char *path; /* use this path instead */
-	int fd;           /* must stay open while path is in use; -1: none */
-	char buf[32];
+	const char *path;   /* use this path instead */
+	int fd;             /* must stay open while path is in use; -1: none */
+	bool one_interface; /* a directory of which only PATH_INTERFACE is shown */
+	char buf[128];
 };
 
 /*

@@ -10,6 +10,12 @@ client_has_device(const char *name)
 {
 	const char *own = device_source_name();
 
+	/* A program may read the paths of a device before it lists devices, and a shell lists
+	 * none. */
+	if (own == NULL && name != NULL) {
+		device_source_refresh();
+		own = device_source_name();
+	}
 	return own != NULL && (name == NULL || strcmp(name, own) == 0);
 }
 

@@ -126,7 +126,7 @@ def paths_and_symbols():
     with Daemon() as daemon:
         done = daemon.run(sys.executable, "-c", DEVICE_USER)
         case("a client finds the device's paths and symbols", done.stdout.strip() == str(dict(
-            before=False, name="rocade0", stat=True, text="RoCE v2\n", usable=True, missing=False,
+            before=True, name="rocade0", stat=True, text="RoCE v2\n", usable=True, missing=False,
             symbol=True, other=True, none=None)), done.stdout + done.stderr)
 
 

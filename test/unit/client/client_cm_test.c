@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -28,13 +29,6 @@ int __xstat(int version, const char *path, struct stat *st);
 int __xstat64(int version, const char *path, struct stat64 *st);
 int __fxstat(int version, int fd, struct stat *st);
 int __fxstat64(int version, int fd, struct stat64 *st);
-
-/* The library knows the name of the device from the first list on. */
-static void
-device_list(void)
-{
-	ibv_free_device_list(ibv_get_device_list(NULL));
-}
 
 /* Writes a command with its header. Returns 0 or an errno value. */
 static int
@@ -271,6 +265,48 @@ check_text(FILE *file, const char *expected)
 	fclose(file);
 }
 
+#define NET "/sys/class/infiniband/rocade0/device/net"
+
+/* The directory shows one interface, and other directories are whole, also in between. */
+static void
+check_interface(void)
+{
+	unsigned shown = 0, all = 0;
+	DIR *dir = opendir(NET), *plain = opendir("/proc/self");
+	const struct dirent64 *entry64;
+	const struct dirent *entry;
+	struct statx stx;
+	struct stat64 st64;
+	struct stat st;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)) != NULL) {
+		assert_true(entry->d_name[0] == '.' || strcmp(entry->d_name, "lo") == 0);
+		shown += entry->d_name[0] != '.';
+		assert_non_null(readdir(plain));
+	}
+	assert_int_equal(shown, 1);
+	rewinddir(dir);
+	while ((entry64 = readdir64(dir)) != NULL)
+		all += strcmp(entry64->d_name, "lo") == 0;
+	assert_int_equal(all, 1);
+	assert_int_equal(fstatat(dirfd(dir), "lo", &st, 0), 0);
+	assert_int_equal(closedir(dir), 0);
+	assert_int_equal(closedir(plain), 0);
+	/* The table of open directories has places again. */
+	for (unsigned i = 0; i < 40; i++) {
+		dir = opendir(NET "/");
+		assert_non_null(dir);
+		assert_int_equal(closedir(dir), 0);
+	}
+	assert_null(opendir("/sys/class/infiniband/rocade0/ports"));
+	assert_int_equal(lstat(NET "/lo", &st), 0);
+	assert_int_equal(lstat64(NET "/lo", &st64), 0);
+	assert_int_equal(statx(-1, NET, 0, STATX_TYPE, &stx), 0);
+	assert_true(S_ISDIR(stx.stx_mode));
+	assert_int_equal(statx(-1, NET "/eth0", 0, STATX_TYPE, &stx), -1);
+}
+
 static void
 files_of_the_device_exist(void **state)
 {
@@ -282,12 +318,12 @@ files_of_the_device_exist(void **state)
 
 	fixture_open(&f);
 	daemon_begin(&f, NULL);
-	device_list();
 	check_text(fopen(TYPES, "r"), "RoCE v2\n");
 	check_text(fopen64(TYPES, "r"), "RoCE v2\n");
 	check_text(fdopen(open(TYPES, O_RDONLY), "r"), "RoCE v2\n");
 	check_text(fdopen(open64(TYPES, O_RDONLY), "r"), "RoCE v2\n");
 	assert_int_equal(access(TYPES, R_OK), 0);
+	check_interface();
 	assert_int_equal(access("/sys/class/infiniband/rocade0/none", R_OK), -1);
 	assert_int_equal(errno, ENOENT);
 	assert_int_equal(stat(TYPES, &st), 0);

@@ -67,6 +67,8 @@ files_have_the_kernels_contents(void **state)
 	expect_contents(
 		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/ndevs/3", "lo\n");
 	expect_contents("/sys/class/misc/rdma_cm/abi_version", "4\n");
+	expect_contents("/sys/class/infiniband/rocade0/device/net/lo/address",
+		"00:00:00:00:00:00\n");
 	assert_int_equal(fd_next(), before);
 }
 
@@ -88,7 +90,13 @@ directories_are_served(void **state)
 {
 	static const char *const paths[] = {"/sys/class/infiniband/rocade0",
 		"/sys/class/infiniband/rocade0/", "/sys/class/infiniband/rocade0/ports/1",
-		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types"};
+		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types",
+		"/sys/class/infiniband/rocade0/device",
+		"/sys/class/infiniband/rocade0/device/",
+		"/sys/class/infiniband/rocade0/device/net",
+		"/sys/class/infiniband/rocade0/device/net/",
+		"/sys/class/infiniband/rocade0/device/net/lo",
+		"/sys/class/infiniband/rocade0/device//net//lo//"};
 	struct path_served served;
 	struct stat st;
 
@@ -96,6 +104,7 @@ directories_are_served(void **state)
 		assert_true(path_serve(paths[i], &served));
 		assert_int_equal(stat(served.path, &st), 0);
 		assert_true(S_ISDIR(st.st_mode));
+		assert_int_equal(served.one_interface, i == 6 || i == 7);
 		path_done(&served);
 	}
 }
@@ -103,7 +112,7 @@ directories_are_served(void **state)
 static void
 other_paths_are_not_served(void **state)
 {
-	static const char *const paths[] = {"", "/", "rocade0", "/dev/infiniband/",
+	static const char *const paths[] = {NULL, "", "/", "rocade0", "/dev/infiniband/",
 		"/dev/infiniband/rocade", "/dev/infiniband/rocade01",
 		"/dev/infiniband/rocade0/x", "/dev/infiniband/rdma_cm0",
 		"/sys/class/infiniband/", "/sys/class/infiniband/mlx5_0/ports/1",
@@ -114,7 +123,13 @@ other_paths_are_not_served(void **state)
 		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0x",
 		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/00",
 		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/-1",
-		"/sys/class/infiniband/rocade0/device/numa_node"};
+		"/sys/class/infiniband/rocade0/device/numa_node",
+		"/sys/class/infiniband/rocade0/devices",
+		"/sys/class/infiniband/rocade0/device/net/eth0",
+		"/sys/class/infiniband/rocade0/device/net/lo0/address",
+		"/sys/class/infiniband/rocade0/device/net/lo/"
+		"12345678901234567890123456789012345678901234567890"
+		"123456789012345678901234567890123456789012345678901234567890"};
 	struct path_served served;
 
 	for (unsigned i = 0; i < RTE_DIM(paths); i++) {
