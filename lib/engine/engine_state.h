@@ -101,8 +101,10 @@ struct engine {
 	pthread_t tx_thread;
 	bool tx_from_post;   /* never changes */
 	bool pass_requested; /* a thread that found the lock taken asks for a pass */
-	/* NULL: a loop polls the engine */
-	const struct engine_progress_thread *progress_thread;
+
+	/* Rarely written, read by every thread that polls a CQ of the device, and so not on a
+	 * line that the engine writes. NULL: a loop polls the engine */
+	const struct engine_progress_thread *progress_thread LINE_ALIGNED;
 };
 
 #endif

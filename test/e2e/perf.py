@@ -84,6 +84,24 @@ def two_engines():
     return got and got["engines"] == 2
 
 
+def pairs(**options):
+    """The numbers of two pairs of engines; None if a pair has moved nothing, or not the right
+    packets were handed to another engine."""
+    try:
+        got = bench.pairs(1, 2, **options)
+    except runners.Failed as error:
+        print(error, file=sys.stderr)
+        return None
+    # Crossed, all messages and acknowledgements; ARP stays where it is.
+    least, most = (0.9, 1) if "crossed" in options else (0, 0)
+    if (min(got["messages_per_s_of_pair"]) > 0 and
+            least <= got["rx_handoff"] / got["rx_packets"] <= most and
+            got["messages_per_s"] == sum(got["messages_per_s_of_pair"])):
+        return got
+    print(got, file=sys.stderr)
+    return None
+
+
 def memory():
     got = measured(bench.perf, "send", size=4096, mtu=4096, qps=100, burst=1, depth=512)
     return got and got["srq_bytes"] > 512 * 16 and got["qp_bytes"] > 1000 and \
@@ -103,6 +121,10 @@ def main():
     case("rocade-testpmd measures ends that sleep without interrupts",
          medians and medians[0] > 100000, medians)
     case("rocade-perf measures two engines", two_engines())
+    case("rocade-pairs measures pairs of engines that share nothing", pairs())
+    case("rocade-pairs measures pairs of engines with one SRQ", pairs(share="srq"))
+    case("rocade-pairs measures pairs of engines with one CQ", pairs(share="cq"))
+    case("rocade-pairs measures packets that are handed to another engine", pairs(crossed=True))
     case("rocade-perf measures the memory of an SRQ and of many QPs", memory())
     case("rocade-perf measures rates through the daemon", all(rates(bench.perf_daemon)))
     case("rocade-perf measures latencies through the daemon", all(latencies(bench.perf_daemon)))

@@ -59,6 +59,11 @@ def large(size):
     return {"sq_depth": 64, "burst": 2, "signal_every": 2}
 
 
+def pairs_measurement(name, pairs, quick=True, **options):
+    return Measurement(name, lambda bench, timing: bench.pairs(timing.seconds, pairs, **options),
+                       quick=quick)
+
+
 def main_measurements():
     both = {"mtu": 4096, **large(1 << 20)}
     small = {"size": 4096, "mtu": 4096}
@@ -69,6 +74,11 @@ def main_measurements():
         measurement("send 64 srq", "send", size=64, srq=True),
         measurement("send 64 rq", "send", size=64, rq=True),
         measurement("send 64 qps 4096", "send", size=64, qps=4096, burst=1),
+        pairs_measurement("pairs 1", 1),
+        pairs_measurement("pairs 2", 2),
+        pairs_measurement("pairs 2 srq", 2, share="srq"),
+        pairs_measurement("pairs 2 cq", 2, share="cq"),
+        pairs_measurement("pairs 2 crossed", 2, False, crossed=True),
         Measurement("testpmd 4170", lambda b, t: b.testpmd(FRAME_4096, t.seconds)),
         measurement("write 1m", "write", size=1 << 20, **both),
         measurement("read 1m", "read", size=1 << 20, **both),

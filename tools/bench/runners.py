@@ -26,6 +26,7 @@ class Bench:
         self.perf_program = os.path.join(build, "app", "perf", "rocade-perf")
         self.testpmd_program = os.path.join(build, "app", "testpmd", "rocade-testpmd")
         self.daemon_program = os.path.join(build, "app", "rocaded", "rocaded")
+        self.pairs_program = os.path.join(build, "app", "perf", "rocade-pairs")
         self.run_program = os.path.join(build, "app", "run", "rocade-run")
         self.scratch = scratch
         self.line_program = os.path.join(build, "app", "perf", "rocade-line")
@@ -54,9 +55,9 @@ class Bench:
                  if line.strip() and not line.startswith("EAL:")]
         return lines[-1] if lines else "it printed nothing"
 
-    def memif(self, role, zero_copy=False):
-        return ("net_memif0,role=%s,id=0,socket=%s,socket-abstract=no,bsize=8192,rsize=11%s"
-                % (role, self.path("memif"), ",zero-copy=yes" if zero_copy else ""))
+    def memif(self, role, zero_copy=False, number=0):
+        return ("net_memif%d,role=%s,id=0,socket=%s,socket-abstract=no,bsize=8192,rsize=11%s"
+                % (number, role, self.path("memif"), ",zero-copy=yes" if zero_copy else ""))
 
     def eal(self, role, lcores, megabytes, zero_copy=False):
         """memif offers zero copy to its client only: the server maps the client's memory."""
@@ -153,8 +154,33 @@ class Bench:
             raise Failed("rocade-perf --mode %s: client: status %d, %s; server: status %d, %s" % (
                 mode, client.returncode, self.why("client"), server.returncode,
                 self.why("server")))
+        return self.result(out, seconds)
+
+    def pairs(self, seconds, pairs, **options):
+        """One process with both ports and a thread on each core: a pair of engines each."""
+        self.number += 1
+        out = self.path("json")
+        lcores = ",".join("%d@%d" % lane for lane in enumerate(CORES[:pairs]))
+        command = [self.pairs_program] + self.eal("server", lcores, self.megabytes) + [
+            "--vdev", self.memif("client", number=1), "--", "--pairs", str(pairs),
+            "--seconds", str(seconds), "--warmup-ms", str(min(500, 200 * seconds)),
+            "--json", out]
+        for name, value in options.items():
+            command += ["--" + name] + [value] * (value is not True)
+        process = self.start("pairs", command)
+        try:
+            process.wait(seconds + 60)
+        except subprocess.TimeoutExpired as error:
+            raise Failed("rocade-pairs did not end: " + self.why("pairs")) from error
+        finally:
+            stop(process)
+        if process.returncode != 0:
+            raise Failed("rocade-pairs: status %d, %s" % (process.returncode, self.why("pairs")))
+        return self.result(out, seconds)
+
+    def result(self, out, seconds):
+        """What the program has written right after the window."""
         with open(out, encoding="utf-8") as file:
-            # The client writes the file right after the window.
             self.measured(seconds, time.monotonic() - time.time() + os.fstat(file.fileno()).st_mtime)
             return json.load(file)
 
