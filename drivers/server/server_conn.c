@@ -218,6 +218,8 @@ request_serve(struct conn *conn, const void *request, size_t len)
 		version_log(conn, request);
 	if (reply.error == 0 && (reply.type == SW_STATUS || reply.type == SW_REPORT))
 		return data_serve(conn, request);
+	if (reply.error == 0 && reply.type == SW_DUMP)
+		reply.error = -dump_request(conn, request, &reply.qpn);
 	return request_complete(conn, &reply);
 }
 

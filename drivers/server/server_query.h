@@ -49,4 +49,8 @@ uint32_t report_missing(const struct conn *asker);
 int report_part(const struct conn *asker, uint32_t from, uint32_t at,
 	struct sw_data_reply *reply);
 
+/* server_report.c: copies of the packets of the clients that the asker, a client, may see.
+ * lost: how many were lost so far. Returns as sw_dump_set(). */
+int dump_request(const struct conn *asker, const struct sw_request *req, uint32_t *lost);
+
 #endif

@@ -8,6 +8,7 @@
 #include "engine/clock.h"
 #include "server/server_query.h"
 #include "server/server_share.h"
+#include "switch/sw_dump.h"
 
 #define REQUEST_INTERVAL_NS (20 * NS_PER_MS) /* limits how often a client is woken */
 
@@ -118,4 +119,21 @@ report_part(
 	reply->id = conn->client->id;
 	reply->len = report_copy(conn, at, reply->bytes);
 	return 0;
+}
+
+int
+dump_request(const struct conn *asker, const struct sw_request *req, uint32_t *lost)
+{
+	bool all = asker->uid == 0 || asker->uid == geteuid();
+	uint64_t now = clock_now();
+	struct sw *sw = asker->client->sw;
+	struct sw_dump_filter filter;
+	int rc;
+
+	memcpy(&filter, req->sgid, sizeof(filter));
+	sw_lock(sw);
+	rc = sw_dump_set(asker->client, &filter, all, clock_wall() - now);
+	*lost = sw_dump_lost(asker->client);
+	sw_unlock(sw);
+	return rc;
 }

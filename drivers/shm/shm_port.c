@@ -2,16 +2,12 @@
 /* The port of a client: bursts over the rings, under the engine lock; attaching to the
  * daemon; QPNs, peers and groups registered with the daemon. */
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/magic.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/base_alloc.h"
+#include "shm/attach.h"
 #include "shm/shm.h"
 
 /* Values of pkt.owner. Received packet: OWNER_RX and its slot. Packet to send: its tx
@@ -19,7 +15,6 @@
 #define OWNER_RX (UINT64_C(1) << 32)
 /* below this many free buffers, reclaim those that the daemon has released */
 #define TX_LOW 64
-#define FILL_PIECE (64 << 10) /* bytes allocated by a system call */
 
 static void
 tx_reclaim(struct shm *shm)
@@ -164,10 +159,8 @@ shm_link_up(void *drv)
 static void
 shm_free(struct shm *shm)
 {
-	if (shm->region.client != NULL) {
-		munmap(shm->region.client, region_client_size(&shm->region.geom));
-		munmap(shm->region.daemon, region_daemon_size(&shm->region.geom));
-	}
+	if (shm->region.client != NULL)
+		region_unmap(&shm->region);
 	if (shm->daemon_wake_fd >= 0)
 		close(shm->daemon_wake_fd);
 	if (shm->progress_thread.wake_fd >= 0)
@@ -216,79 +209,6 @@ tables_create(struct shm *shm)
 	return 0;
 }
 
-/* Memory that is smaller, or that its creator can still truncate, would raise SIGBUS. Huge
- * pages can raise it, too. needed: seals. */
-static bool
-memory_valid(int fd, size_t size, int needed)
-{
-	int seals = fcntl(fd, F_GET_SEALS); /* -1 if this is no memfd */
-	struct statfs fs;
-	struct stat st;
-
-	return seals >= 0 && (seals & needed) == needed && fstat(fd, &st) == 0 &&
-	       (size_t)st.st_size == size && fstatfs(fd, &fs) == 0 &&
-	       fs.f_type == TMPFS_MAGIC;
-}
-
-/* Allocates all pages. The daemon has created the memory, but the kernel charges a page to
- * the process that allocates it. */
-static int
-memory_fill(int fd, size_t size)
-{
-	size_t at = 0;
-
-	while (at < size) {
-		size_t piece = RTE_MIN(size - at, (size_t)FILL_PIECE);
-
-		/* A signal undoes the piece. */
-		if (fallocate(fd, 0, (off_t)at, (off_t)piece) == 0)
-			at += piece;
-		else if (errno != EINTR)
-			return -errno;
-	}
-	return 0;
-}
-
-/* seals: those that the memory must have. */
-static int
-part_map(int fd, size_t size, int seals, int prot, void **mem)
-{
-	int rc;
-
-	if (!memory_valid(fd, size, seals))
-		return -EPROTO;
-	rc = memory_fill(fd, size);
-	if (rc != 0)
-		return rc;
-	*mem = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
-	return *mem == MAP_FAILED ? -errno : 0;
-}
-
-static int
-region_map(struct shm *shm, const int fds[SW_ATTACH_FDS], const struct region_geom *geom)
-{
-	const int whole = F_SEAL_SHRINK | F_SEAL_GROW;
-	void *client, *daemon;
-	int rc;
-
-	if (!region_geom_ok(geom))
-		return -EPROTO;
-	rc = part_map(fds[SW_FD_CLIENT_MEM], region_client_size(geom), whole,
-		PROT_READ | PROT_WRITE, &client);
-	if (rc != 0)
-		return rc;
-	/* Of this part the daemon is the only writer. */
-	rc = part_map(fds[SW_FD_DAEMON_MEM], region_daemon_size(geom),
-		whole | F_SEAL_FUTURE_WRITE, PROT_READ, &daemon);
-	if (rc != 0) {
-		munmap(client, region_client_size(geom));
-		return rc;
-	}
-	region_init(&shm->region, client, daemon, geom);
-	region_client_rings(&shm->region, &shm->tx, &shm->rx);
-	return 0;
-}
-
 static void
 shm_port_fill(struct shm *shm, const struct sw_device *device, struct port *port)
 {
@@ -329,13 +249,15 @@ shm_attach(const struct session *session, struct port *port, struct sw_device *d
 	for (unsigned i = 0; rc == 0 && i < SW_ATTACH_FDS; i++)
 		rc = fds[i] >= 0 ? 0 : -EPROTO;
 	if (rc == 0)
-		rc = region_map(shm, fds, &reply.geom);
+		rc = region_map(fds, &reply.geom, &shm->region);
 	if (fds[SW_FD_CLIENT_MEM] >= 0)
 		close(fds[SW_FD_CLIENT_MEM]);
 	if (fds[SW_FD_DAEMON_MEM] >= 0)
 		close(fds[SW_FD_DAEMON_MEM]);
-	if (rc == 0)
+	if (rc == 0) {
+		region_client_rings(&shm->region, &shm->tx, &shm->rx);
 		rc = tables_create(shm);
+	}
 	if (rc == 0)
 		rc = session_call(&shm->session, &start, &reply, NULL, 0);
 	if (rc != 0) {

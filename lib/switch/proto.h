@@ -71,6 +71,12 @@ enum sw_request_type {
 	 * from now on serves the connection as a client. ENOMEM: pages are missing. The reply
 	 * describes the device, as it is now. */
 	SW_START,
+	/* A client without QPs asks for copies of packets: a struct sw_dump_filter, in the
+	 * place of sgid. Of all clients for root and the daemon's user, else of those of its
+	 * own user. They come by its ring, see switch/sw_dump.h. The reply's qpn: copies lost
+	 * so far. EINVAL: a direction is unknown, or the client has QPs. EBUSY: the client or
+	 * its user dumps already, or too many do. */
+	SW_DUMP,
 };
 
 enum sw_status_part {

@@ -8,6 +8,7 @@
 #include "port/net_addr.h"
 #include "switch/route.h"
 #include "switch/sw_client.h"
+#include "switch/sw_dump.h"
 #include "switch/sw_ext.h"
 #include "switch/sw_group.h"
 #include "switch/uplink.h"
@@ -45,6 +46,18 @@ client_deliver(struct sw_packet *p, struct sw_client *to)
 		return SW_SENT;
 	p->thread->stats.handover_blocked++;
 	return SW_RETRY;
+}
+
+/* Copies the packet, if it was sent, for rocade-dump. */
+static enum sw_sent
+sent_note(const struct sw_packet *p, const struct sw_qp *qp, uint32_t direction,
+	enum sw_sent sent)
+{
+	const struct handed_bytes bytes = sw_packet_bytes(p);
+
+	if (sent == SW_SENT)
+		sw_dump(p->thread, qp->owner, qp->qpn, direction, &bytes);
+	return sent;
 }
 
 static enum sw_sent
@@ -127,16 +140,17 @@ packet_forward(struct sw_packet *p, struct sw_qp *qp)
 		if (unlikely(!ud && (dest->dest_serial != qp->serial ||
 					    qp->dest_serial != dest->serial)))
 			return sw_drop(&stats->drop_not_connected);
-		return client_deliver(p, dest->owner);
+		return sent_note(p, dest, SW_DUMP_IN,
+			sent_note(p, qp, SW_DUMP_OUT, client_deliver(p, dest->owner)));
 	}
 	if (unlikely(gid_is_multicast(p->dgid))) {
 		if (!ud || p->view.dest_qpn != QPN_MULTICAST)
 			return sw_drop(&stats->drop_special_qpn);
-		return group_forward(p, qp);
+		return sent_note(p, qp, SW_DUMP_OUT, group_forward(p, qp));
 	}
 	if (unlikely(p->view.dest_qpn == QPN_MULTICAST))
 		return sw_drop(&stats->drop_special_qpn);
-	return uplink_forward(p, qp);
+	return sent_note(p, qp, SW_DUMP_OUT, uplink_forward(p, qp));
 }
 
 static uint8_t

@@ -8,6 +8,7 @@
 #include "port/net_addr.h"
 #include "switch/handover.h"
 #include "switch/sw_client.h"
+#include "switch/sw_dump.h"
 #include "switch/sw_group.h"
 #include "switch/sw_qp.h"
 #include "switch/sw_take.h"
@@ -219,6 +220,9 @@ sw_client_remove(struct sw_client *client)
 	struct sw *sw = client->sw;
 
 	client_stop(client);
+	sw_lock(sw);
+	sw_dump_forget(client);
+	sw_unlock(sw);
 	/* Also its last packets that wait in a ring for thread 0, at most so many. */
 	for (unsigned i = 0;
 		i < HANDOVER_SLOTS / SW_TAKE_BURST && client->thread->index != 0; i++)

@@ -69,6 +69,17 @@ struct sw_conf {
 struct ext_query;
 struct uplink;
 
+/* Clients that get copies of packets (sw_dump.h). */
+#define SW_DUMPS 8
+struct sw_dump_filter {
+	uint32_t
+		client; /* id of the one whose packets it wants; 0: all that it may see */
+	uint32_t qpn;   /* a QP of such a client; 0: all */
+	uint32_t snap;  /* bytes of a packet, at most; 0: all that fit */
+	uint32_t directions; /* SW_DUMP_*; 0: it wants no more */
+};
+static_assert(sizeof(struct sw_dump_filter) == 16, "takes the place of a GID");
+
 struct sw_client {
 	TAILQ_ENTRY(sw_client) link;        /* in sw->clients */
 	TAILQ_ENTRY(sw_client) served_link; /* in thread->clients */
@@ -113,6 +124,10 @@ struct sw_client {
 	uint64_t full_ns;
 	struct sw_stats stats;         /* counted by its thread */
 	struct sw_stats control_stats; /* by thread 0, if that is another one */
+	bool dumps;                    /* it is in sw->dumps */
+	bool dumps_all;                /* packets of every user */
+	struct sw_dump_filter dump;
+	uint64_t dump_lost; /* copies that were lost between threads */
 };
 
 struct sw_group {
@@ -135,6 +150,10 @@ struct sw {
 	unsigned lock_depth; /* of sw_lock() */
 	/* of this pass; the caller sets it before it serves requests */
 	uint64_t now;
+	/* Clients that get copies of packets. */
+	struct sw_client *dumps[SW_DUMPS];
+	uint32_t dump_count;
+	uint64_t dump_wall_ns; /* CLOCK_REALTIME less the clock of now */
 	/* Wakes the client's progress thread. For any thread. */
 	void (*wake)(void *owner);
 	/* Clients found corrupt so far; the daemon disconnects them. Any thread counts them:

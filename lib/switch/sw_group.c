@@ -5,6 +5,7 @@
 
 #include "base/base_alloc.h"
 #include "switch/sw_client.h"
+#include "switch/sw_dump.h"
 #include "switch/sw_group.h"
 #include "switch/uplink.h"
 
@@ -255,6 +256,7 @@ deliver_here(struct sw_thread *t, const struct sw_group *g, struct sw_client *sk
 		if (qp->owner->stamp == t->stamp)
 			continue;
 		qp->owner->stamp = t->stamp;
+		sw_dump(t, qp->owner, QPN_MULTICAST, SW_DUMP_IN, bytes);
 		sw_client_put(qp->owner, bytes->head, bytes->head_len, bytes->rest,
 			bytes->len, RING_CKSUM_OK);
 	}

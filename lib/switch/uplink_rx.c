@@ -6,6 +6,7 @@
 
 #include "port/net_addr.h"
 #include "switch/sw_client.h"
+#include "switch/sw_dump.h"
 #include "switch/sw_group.h"
 #include "switch/uplink.h"
 
@@ -55,6 +56,7 @@ uplink_deliver(struct uplink *u, struct sw_thread *t, const struct pkt *pkt,
 	if (qp->owner->thread != t)
 		return frame_hand_over(t, qp->owner->thread, pkt);
 	t->port_stats->rx_roce++;
+	sw_dump(t, qp->owner, view->dest_qpn, SW_DUMP_IN, &bytes);
 	sw_client_put(qp->owner, bytes.head, bytes.head_len, bytes.rest, bytes.len,
 		RING_CKSUM_OK);
 	return false;

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Maps the memory that a client and the daemon share. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "shm/attach.h"
+
+#define FILL_PIECE (64 << 10) /* bytes allocated by a system call */
+
+/* Memory that is smaller, or that its creator can still truncate, would raise SIGBUS. Huge
+ * pages can raise it, too. needed: seals. */
+static bool
+memory_valid(int fd, size_t size, int needed)
+{
+	int seals = fcntl(fd, F_GET_SEALS); /* -1 if this is no memfd */
+	struct statfs fs;
+	struct stat st;
+
+	return seals >= 0 && (seals & needed) == needed && fstat(fd, &st) == 0 &&
+	       (size_t)st.st_size == size && fstatfs(fd, &fs) == 0 &&
+	       fs.f_type == TMPFS_MAGIC;
+}
+
+/* Allocates all pages. The daemon has created the memory, but the kernel charges a page to
+ * the process that allocates it. */
+static int
+memory_fill(int fd, size_t size)
+{
+	size_t at = 0;
+
+	while (at < size) {
+		size_t piece = RTE_MIN(size - at, (size_t)FILL_PIECE);
+
+		/* A signal undoes the piece. */
+		if (fallocate(fd, 0, (off_t)at, (off_t)piece) == 0)
+			at += piece;
+		else if (errno != EINTR)
+			return -errno;
+	}
+	return 0;
+}
+
+/* seals: those that the memory must have. */
+static int
+part_map(int fd, size_t size, int seals, int prot, void **mem)
+{
+	int rc;
+
+	if (!memory_valid(fd, size, seals))
+		return -EPROTO;
+	rc = memory_fill(fd, size);
+	if (rc != 0)
+		return rc;
+	*mem = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
+	return *mem == MAP_FAILED ? -errno : 0;
+}
+
+int
+region_map(const int fds[SW_ATTACH_FDS], const struct region_geom *geom,
+	struct region *region)
+{
+	const int whole = F_SEAL_SHRINK | F_SEAL_GROW;
+	void *client, *daemon;
+	int rc;
+
+	if (!region_geom_ok(geom))
+		return -EPROTO;
+	rc = part_map(fds[SW_FD_CLIENT_MEM], region_client_size(geom), whole,
+		PROT_READ | PROT_WRITE, &client);
+	if (rc != 0)
+		return rc;
+	/* Of this part the daemon is the only writer. */
+	rc = part_map(fds[SW_FD_DAEMON_MEM], region_daemon_size(geom),
+		whole | F_SEAL_FUTURE_WRITE, PROT_READ, &daemon);
+	if (rc != 0) {
+		munmap(client, region_client_size(geom));
+		return rc;
+	}
+	region_init(region, client, daemon, geom);
+	return 0;
+}
+
+void
+region_unmap(const struct region *region)
+{
+	munmap(region->client, region_client_size(&region->geom));
+	munmap(region->daemon, region_daemon_size(&region->geom));
+}
