@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies for rocade-dump of packets that come from the daemon's port, or go there. */
+#include "switch/sw_dump.h"
+#include "uplink_fixture.h"
+
+/* Client 2 has no QP, and gets copies of all packets. */
+static void
+dump_open(struct uplink_fixture *u)
+{
+	const struct sw_dump_filter all = {.directions = SW_DUMP_IN | SW_DUMP_OUT};
+	struct sw_request req = {.type = SW_QPN_GIVE};
+	struct sw_reply reply;
+
+	up_open(u);
+	req.qpn = u->b.c[2].qpn;
+	client_request(&u->b, &u->b.c[2], &req, &reply);
+	assert_int_equal(reply.error, 0);
+	assert_int_equal(sw_dump_set(u->b.c[2].client, &all, true, 0), 0);
+}
+
+/* The next copy is of this frame, whole but for the Ethernet header, which is the switch's. */
+static void
+expect_copy(struct uplink_fixture *u, const struct frame_spec *f, unsigned client,
+	uint32_t qpn, uint32_t direction)
+{
+	struct fixture_client *c = &u->b.c[2];
+	uint8_t want[CLIENT_BUF_SIZE];
+	uint16_t len = frame_spec_build(want, f);
+	struct sw_dump_head head;
+	const uint8_t *got;
+
+	assert_true(ring_cons_refresh(&c->rx));
+	assert_int_not_equal(ring_count(&c->rx), 0);
+	got = region_rx_buf(&c->region, c->rx.cons & c->rx.mask);
+	memcpy(&head, got, sizeof(head));
+	assert_int_equal(head.client, u->b.c[client].client->id);
+	assert_int_equal(head.qpn, qpn);
+	assert_int_equal(head.direction, direction);
+	assert_int_equal(head.len, len);
+	assert_memory_equal(got + sizeof(head), u->b.sw->conf.net.mac, 6);
+	assert_memory_equal(got + sizeof(head) + 12, want + 12, len - 12u);
+	ring_release(&c->rx, 1);
+}
+
+static void
+expect_no_copy(struct uplink_fixture *u)
+{
+	assert_false(client_received(&u->b.c[2], NULL));
+}
+
+static void
+arrive_copied(struct uplink_fixture *u, const struct frame_spec *f, uint32_t qpn)
+{
+	uint8_t frame[CLIENT_BUF_SIZE];
+	struct pkt in = {.data = frame, .len = frame_spec_build(frame, f)};
+
+	assert_true(fake_arrive(&u->port, 0, &in));
+	up_pass(u);
+	assert_true(client_received(&u->b.c[1], f));
+	expect_copy(u, f, 1, qpn, SW_DUMP_IN);
+	expect_no_copy(u);
+}
+
+static void
+packets_from_the_port(void **state)
+{
+	uint8_t gid[16];
+	struct uplink_fixture u;
+	struct frame_spec f;
+
+	dump_open(&u);
+	f = frame_spec_valid(&u.b);
+	memcpy(f.sgid, u.b.other, 16);
+	for (f.payload = 0; f.payload < 5; f.payload++)
+		arrive_copied(&u, &f, u.b.c[1].qpn);
+	assert_int_equal(gid_parse("239.1.1.1", gid, NULL), 0);
+	assert_int_equal(sw_group_join(u.b.sw, u.b.c[1].qpn, gid), 0);
+	f.opcode = OPCODE_UD_SEND_ONLY;
+	f.dest_qpn = QPN_MULTICAST;
+	memcpy(f.dgid, gid, 16);
+	arrive_copied(&u, &f, QPN_MULTICAST);
+	up_close(&u);
+}
+
+static void
+packets_to_the_port(void **state)
+{
+	struct uplink_fixture u;
+	struct frame_spec f;
+
+	dump_open(&u);
+	f = frame_spec_valid(&u.b);
+	f.dest_qpn = 0x77;
+	memcpy(f.dgid, u.b.other, 16);
+	assert_int_equal(
+		client_set_peer(&u.b, &u.b.c[0], u.b.c[0].qpn, u.b.other, 0x77), 0);
+	for (unsigned i = 0; i < 3; i++) /* ARP */
+		up_pass(&u);
+	assert_false(up_sent(&u));
+	up_post(&u, &f);
+	up_pass(&u);
+	expect_copy(&u, &f, 0, u.b.c[0].qpn, SW_DUMP_OUT);
+	expect_no_copy(&u);
+	/* Without a link it is dropped, and not copied. */
+	u.up->link_up = false;
+	up_post(&u, &f);
+	sw_run(u.b.sw, u.b.now);
+	assert_int_equal(u.b.c[0].client->stats.drop_no_link, 1);
+	expect_no_copy(&u);
+	u.up->link_up = true;
+	up_close(&u);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packets_from_the_port),
+		cmocka_unit_test(packets_to_the_port),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
