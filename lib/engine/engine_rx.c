@@ -196,11 +196,24 @@ large_packets_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t n
 	return kept;
 }
 
-static unsigned
-burst_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+static __rte_always_inline unsigned
+burst_process_any(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	return likely(pkts[0].len < LARGE) ? packets_process(e, pkts, n, false, now)
 					   : large_packets_process(e, pkts, n, now);
+}
+
+static unsigned
+burst_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+{
+	unsigned kept;
+
+	if (e->dev->engine_count > 1)
+		cq_gather_begin(&e->shared.gather);
+	kept = burst_process_any(e, pkts, n, now);
+	if (e->dev->engine_count > 1)
+		cq_gather_end(&e->shared.gather);
+	return kept;
 }
 
 static void

@@ -28,7 +28,7 @@ qp_raise_fatal(struct qp *qp)
 static bool
 cqe_put(struct qp *qp, struct cq *cq, struct cqe *cqe)
 {
-	if (likely(cq_put(cq, cqe, &qp->shared->now)))
+	if (likely(cq_complete(&qp->shared->gather, cq, cqe, &qp->shared->now)))
 		return true;
 	qp_raise_fatal(qp);
 	return false;

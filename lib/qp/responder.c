@@ -149,8 +149,10 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 		cqe.wc_flags = IBV_WC_WITH_INV;
 	}
 	qp->resp.wqe_held = false;
-	return likely(cq_put(qp->recv_cq, &cqe, &qp->shared->now)) ? VERDICT_GO
-								   : FAULT_RECV_CQ_FULL;
+	return likely(cq_complete(
+		       &qp->shared->gather, qp->recv_cq, &cqe, &qp->shared->now))
+		       ? VERDICT_GO
+		       : FAULT_RECV_CQ_FULL;
 }
 
 /* A packet of a SEND or WRITE was executed: acknowledges it if AckReq was set. */

@@ -177,8 +177,10 @@ ud_recv_complete(struct qp *qp, const struct pkt_view *v)
 	};
 
 	qp->resp.wqe_held = false;
-	return likely(cq_put(qp->recv_cq, &cqe, &qp->shared->now)) ? VERDICT_GO
-								   : FAULT_RECV_CQ_FULL;
+	return likely(cq_complete(
+		       &qp->shared->gather, qp->recv_cq, &cqe, &qp->shared->now))
+		       ? VERDICT_GO
+		       : FAULT_RECV_CQ_FULL;
 }
 
 /* A datagram that finds no receive is dropped, and so is one that is longer than its
