@@ -251,6 +251,14 @@ struct rocade_srq_info {
 };
 int rocade_srq_info(struct ibv_srq *srq, struct rocade_srq_info *info);
 
+/* The resource_type that the allocators of a parent domain are called with
+ * (ibv_alloc_parent_domain(3)): what the memory is for. */
+enum rocade_resource {
+	ROCADE_RESOURCE_QP = 1,
+	ROCADE_RESOURCE_SRQ = 2,
+	ROCADE_RESOURCE_CQ = 3,
+};
+
 struct rocade_cq_info {
 	uint32_t size;
 	uint32_t outstanding; /* written and not yet polled */

@@ -347,7 +347,8 @@ struct qp_conf {
 	uint32_t max_send_wr, max_send_sge, max_inline;
 	uint32_t max_recv_wr, max_recv_sge;
 	bool sq_sig_all;
-	bool unlocked; /* posts come from one thread only: a thread domain */
+	bool unlocked;           /* posts come from one thread only: a thread domain */
+	const struct alloc *mem; /* for dev_qp_init(); NULL: that of the device */
 };
 
 /* Attributes of ibv_modify_qp(3), independent of struct ibv_qp_attr; mask is IBV_QP_*. */

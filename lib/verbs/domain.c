@@ -37,13 +37,18 @@ verbs_dealloc_td(struct ibv_td *ibv)
 	return 0;
 }
 
+#define DOMAIN_MASKS                                                                     \
+	(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+
 static int
 parent_domain_check(
 	struct ibv_context *context, const struct ibv_parent_domain_init_attr *attr)
 {
-	/* custom allocators: the port allocates ring memory itself */
-	if (attr->comp_mask != 0)
+	if ((attr->comp_mask & ~(uint32_t)DOMAIN_MASKS) != 0)
 		return refusal_note(EOPNOTSUPP, "ibv_alloc_parent_domain", NULL);
+	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) != 0 &&
+		(attr->alloc == NULL || attr->free == NULL))
+		return EINVAL;
 	if (attr->pd == NULL || attr->pd->context != context ||
 		to_pd(attr->pd)->base != NULL)
 		return EINVAL;
@@ -69,6 +74,12 @@ verbs_alloc_parent_domain(
 	pd->core = pd->base->core;
 	pd->users = 1;
 	pd_use(pd->base);
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
+		pd->allocators.alloc = attr->alloc;
+		pd->allocators.free = attr->free;
+	}
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+		pd->allocators.pd_context = attr->pd_context;
 	if (attr->td != NULL) {
 		pd->td = to_td(attr->td);
 		count_up(&pd->td->domains);

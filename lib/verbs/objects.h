@@ -61,6 +61,15 @@ struct pd_core {
 	bool destroyed;   /* by ibv_dealloc_pd() of one of the handles */
 };
 
+/* As in struct ibv_parent_domain_init_attr. */
+struct pd_allocators {
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
+		uint64_t resource_type);
+	void (*free)(
+		struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
+	void *pd_context;
+};
+
 struct verbs_pd {
 	struct ibv_pd ibv;
 	uint32_t number;
@@ -68,6 +77,8 @@ struct verbs_pd {
 	 * PD */
 	struct verbs_pd *base;
 	struct verbs_td *td;
+	/* of a parent domain; NULL: memory comes from the port */
+	struct pd_allocators allocators;
 	struct pd_core *core; /* parent domain: that of base */
 	/* 1 until the application gives up this structure, and the objects that refer to it */
 	uint32_t users;

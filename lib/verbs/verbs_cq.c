@@ -2,6 +2,7 @@
 /* ibv_create_cq(3), ibv_resize_cq(3). */
 #include "verbs/verbs_cq.h"
 #include "verbs/forward.h"
+#include "verbs/queue_mem.h"
 #include "verbs/refusal.h"
 
 static int
@@ -12,6 +13,29 @@ cq_attr_check(struct ibv_context *context, const struct ibv_cq_init_attr_ex *att
 	if (attr->comp_vector >= (uint32_t)context->num_comp_vectors)
 		return EINVAL;
 	return 0;
+}
+
+/* The ring, and the time stamps if the application wants any. */
+static int
+cq_core_create(struct verbs_ctx *ctx, struct verbs_cq *cq,
+	const struct ibv_cq_init_attr_ex *attr)
+{
+	bool domain = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0;
+	const struct alloc *mem =
+		queue_mem_new(domain ? to_pd(attr->parent_domain) : NULL, &ctx->dev->mem,
+			ROCADE_RESOURCE_CQ);
+	int err;
+
+	if (mem == NULL)
+		return ENOMEM;
+	err = -cq_init(&cq->cq, mem, attr->cqe, &ctx->events, cq);
+	if (err == 0 && (attr->wc_flags & CQ_STAMP_FLAGS) != 0)
+		err = -cq_enable_stamps(&cq->cq);
+	if (err == 0)
+		queue_mem_created(mem);
+	else
+		queue_mem_free(mem);
+	return err;
 }
 
 struct verbs_cq *
@@ -26,9 +50,7 @@ verbs_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *a
 	cq = alloc_get(&alloc_plain, "verbs_cq", sizeof(*cq));
 	if (cq == NULL)
 		return null_errno(ENOMEM);
-	err = -cq_init(&cq->cq, &ctx->dev->mem, attr->cqe, &ctx->events, cq);
-	if (err == 0 && (attr->wc_flags & CQ_STAMP_FLAGS) != 0)
-		err = -cq_enable_stamps(&cq->cq);
+	err = cq_core_create(ctx, cq, attr);
 	if (err != 0) {
 		alloc_put(&alloc_plain, cq, sizeof(*cq));
 		return null_errno(refusal_note(err, "ibv_create_cq",
@@ -90,6 +112,7 @@ ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 EXPORT int
 ibv_destroy_cq(struct ibv_cq *ibv)
 {
+	const struct alloc *mem;
 	struct verbs_cq *cq;
 	bool busy;
 
@@ -108,9 +131,11 @@ ibv_destroy_cq(struct ibv_cq *ibv)
 			event_purge(&cq->cq.comp_event));
 		__atomic_fetch_sub(&ibv->channel->refcnt, 1, __ATOMIC_RELEASE);
 	}
+	mem = cq->cq.mem;
+	cq_fini(&cq->cq);
+	queue_mem_free(mem);
 	if (cq->domain != NULL)
 		pd_unuse(cq->domain);
-	cq_fini(&cq->cq);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
 	count_down(&to_ctx(ibv->context)->objects);

@@ -3,6 +3,7 @@
 #include "verbs/verbs_qp.h"
 #include "verbs/context_ops.h"
 #include "verbs/forward.h"
+#include "verbs/queue_mem.h"
 #include "verbs/refusal.h"
 #include "verbs/wqe.h"
 
@@ -45,10 +46,22 @@ qp_core_create(struct verbs_qp *vqp, const struct ibv_qp_init_attr *attr)
 		.sq_sig_all = attr->sq_sig_all != 0,
 		.unlocked = pd_unlocked(vqp->ibv.pd),
 	};
+	const struct alloc *mem =
+		queue_mem_new(to_pd(vqp->ibv.pd), &ctx->dev->mem, ROCADE_RESOURCE_QP);
+	int rc;
 
+	if (mem == NULL)
+		return ENOMEM;
+	if (mem != &ctx->dev->mem)
+		conf.mem = mem;
 	vqp->qp = sender_qp(vqp);
-	return -dev_qp_init(ctx->dev, vqp->qp, &conf,
+	rc = dev_qp_init(ctx->dev, vqp->qp, &conf,
 		__atomic_load_n(&ctx->engine, __ATOMIC_RELAXED), &ctx->events, &vqp->ibv);
+	if (rc == 0)
+		queue_mem_created(mem);
+	else
+		queue_mem_free(mem);
+	return -rc;
 }
 
 static void
@@ -137,6 +150,7 @@ EXPORT int
 ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct verbs_qp *vqp;
+	const struct alloc *mem;
 	struct verbs_pd *pd;
 	struct dev *dev;
 
@@ -154,7 +168,9 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	dev_qp_stop(dev, vqp->qp, engine_clock());
 	events_wait_acked(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 		event_purge(&vqp->qp->events));
+	mem = vqp->qp->sq.mem;
 	dev_qp_fini(dev, vqp->qp);
+	queue_mem_free(mem);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
 	verbs_qp_free(vqp);

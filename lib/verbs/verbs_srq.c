@@ -3,6 +3,7 @@
 #include "verbs/context_ops.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
+#include "verbs/queue_mem.h"
 #include "verbs/refusal.h"
 #include "verbs/verbs_qp.h"
 
@@ -12,16 +13,23 @@ verbs_srq_create(
 {
 	struct verbs_srq *srq = alloc_get(&alloc_plain, "verbs_srq", sizeof(*srq));
 	struct verbs_ctx *ctx = to_ctx(pd->context);
-	int err;
+	const struct alloc *mem;
+	int err = ENOMEM;
 
 	if (srq == NULL)
 		return ENOMEM;
-	err = -srq_init(&srq->srq, &ctx->dev->mem, to_pd(pd)->number, attr->max_wr,
-		attr->max_sge, &ctx->events, srq);
+	mem = queue_mem_new(to_pd(pd), &ctx->dev->mem, ROCADE_RESOURCE_SRQ);
+	if (mem != NULL) {
+		err = -srq_init(&srq->srq, mem, to_pd(pd)->number, attr->max_wr,
+			attr->max_sge, &ctx->events, srq);
+		if (err != 0)
+			queue_mem_free(mem);
+	}
 	if (err != 0) {
 		alloc_put(&alloc_plain, srq, sizeof(*srq));
 		return err;
 	}
+	queue_mem_created(mem);
 	srq->srq.ring.unlocked = pd_unlocked(pd);
 	srq->ibv.context = pd->context;
 	srq->ibv.pd = pd;
@@ -85,7 +93,10 @@ srq_ex_check(const struct ibv_context *context, const struct ibv_srq_init_attr_e
 static void
 srq_discard(struct verbs_srq *srq)
 {
+	const struct alloc *mem = srq->srq.ring.mem;
+
 	srq_fini(&srq->srq);
+	queue_mem_free(mem);
 	alloc_put(&alloc_plain, srq, sizeof(*srq));
 }
 
@@ -178,6 +189,7 @@ EXPORT int
 ibv_destroy_srq(struct ibv_srq *ibv)
 {
 	struct verbs_srq *srq;
+	struct verbs_pd *pd;
 	struct dev *dev;
 	uint32_t delivered;
 	bool busy;
@@ -196,13 +208,13 @@ ibv_destroy_srq(struct ibv_srq *ibv)
 		dev_srq_withdraw(dev, &srq->srq);
 	delivered = event_purge(&srq->srq.events);
 	events_wait_acked(&ibv->mutex, &ibv->cond, &ibv->events_completed, delivered);
-	srq_fini(&srq->srq);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
 	if (srq->xrcd != NULL)
 		count_down(&srq->xrcd->objects);
-	pd_unuse(to_pd(ibv->pd));
-	alloc_put(&alloc_plain, srq, sizeof(*srq));
+	pd = to_pd(ibv->pd);
+	srq_discard(srq);
+	pd_unuse(pd);
 	return 0;
 }
 
