@@ -9,6 +9,8 @@ qp_event(struct qp *qp, enum ibv_event_type event)
 {
 	struct qp_listener *listener;
 
+	/* Whoever handles the event finds the completions that precede it. */
+	cq_gather_flush(&qp->shared->gather);
 	event_raise(&qp->events, event);
 	LIST_FOREACH(listener, &qp->listeners, link)
 	event_raise(&listener->events, event);

@@ -44,11 +44,17 @@ cq_gather_begin(struct cq_gather *gather)
 }
 
 void
+cq_gather_flush(struct cq_gather *gather)
+{
+	if (gather->count != 0)
+		gathered_write(gather);
+}
+
+void
 cq_gather_end(struct cq_gather *gather)
 {
 	gather->on = false;
-	if (gather->count != 0)
-		gathered_write(gather);
+	cq_gather_flush(gather);
 }
 
 /* Whether the CQ has room for what all its engines may gather. */

@@ -30,6 +30,9 @@ struct cq_gather {
 void cq_gather_begin(struct cq_gather *gather);
 /* Writes what was gathered. */
 void cq_gather_end(struct cq_gather *gather);
+/* The same, within a burst: before an event that tells the application that it will find a
+ * completion. */
+void cq_gather_flush(struct cq_gather *gather);
 
 /* As cq_put(), for a CQ that several engines write. */
 bool cq_gather_put(struct cq_gather *gather, struct cq *cq, const struct cqe *cqe,

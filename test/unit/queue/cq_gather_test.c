@@ -113,6 +113,20 @@ burst_is_written_at_its_end(void **state)
 }
 
 static void
+burst_is_written_before_an_event(void **state)
+{
+	(void)state;
+	cq_gather_begin(&gather);
+	assert_true(gathered_put(&cq, 0));
+	cq_gather_flush(&gather);
+	expect_polled(&cq, 0, 1);
+	assert_true(gathered_put(&cq, 1));
+	expect_polled(&cq, 1, 0);
+	cq_gather_end(&gather);
+	expect_polled(&cq, 1, 1);
+}
+
+static void
 outside_a_burst_each_is_written(void **state)
 {
 	(void)state;
@@ -263,6 +277,7 @@ main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, cqs_open, cqs_close)
 	const struct CMUnitTest tests[] = {
 		CASE(burst_is_written_at_its_end),
+		CASE(burst_is_written_before_an_event),
 		CASE(outside_a_burst_each_is_written),
 		CASE(one_engines_cq_is_written_at_once),
 		CASE(long_burst_is_written_in_parts),
