@@ -136,21 +136,24 @@ packet_read(struct rocade_dump *d, struct rocade_dump_packet *p)
 {
 	struct ring_desc desc = ring_peek(&d->rx, 0);
 	struct sw_dump_head head;
+	uint32_t lost = 0;
 
 	if (desc.buf >= d->region.geom.rx_slots || desc.len > d->region.geom.buf_size ||
 		desc.len < sizeof(head))
 		return false;
 	memcpy(d->bytes, region_rx_buf(&d->region, desc.buf), desc.len);
 	memcpy(&head, d->bytes, sizeof(head));
+	if (head.lost != SW_DUMP_LOST_UNKNOWN)
+		lost = head.lost - d->lost;
 	*p = (struct rocade_dump_packet){.wall_ns = head.wall_ns,
 		.client = head.client,
 		.qpn = head.qpn,
 		.out = head.direction == SW_DUMP_OUT,
-		.lost = head.lost - d->lost,
+		.lost = lost,
 		.len = head.len,
 		.kept = desc.len - (uint32_t)sizeof(head),
 		.data = d->bytes + sizeof(head)};
-	d->lost = head.lost;
+	d->lost += lost;
 	d->held = true;
 	return p->kept <= p->len;
 }

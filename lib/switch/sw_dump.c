@@ -91,16 +91,19 @@ dump_bytes(const struct sw_client *to, const struct sw_dump_head *h,
 {
 	uint32_t most = to->region.geom.buf_size - (uint32_t)sizeof(*h);
 	uint32_t kept = RTE_MIN(packet->len, most), kept_head;
+	/* Bytes that another thread has handed over are in one piece. */
+	uint32_t head_len = RTE_MIN(packet->head_len, PARSE_HEADERS + 0u);
 
 	if (to->dump.snap != 0)
 		kept = RTE_MIN(kept, to->dump.snap);
-	kept_head = RTE_MIN(kept, packet->head_len);
+	kept_head = RTE_MIN(kept, head_len);
 	memcpy(first, h, sizeof(*h));
-	memcpy(first + sizeof(*h), packet->head, packet->head_len);
+	memcpy(first + sizeof(*h), packet->head, head_len);
 	dump_ethernet_write(first + sizeof(*h), to->sw->conf.net.mac);
 	return (struct handed_bytes){.head = first,
 		.head_len = (uint32_t)sizeof(*h) + kept_head,
-		.rest = packet->rest,
+		.rest = head_len == packet->head_len ? packet->rest
+						     : packet->head + head_len,
 		.len = (uint32_t)sizeof(*h) + kept};
 }
 
@@ -118,7 +121,7 @@ sw_dump_copy(struct sw_thread *t, const struct sw_client *client, uint32_t qpn,
 	uint8_t first[sizeof(struct sw_dump_head) + PARSE_HEADERS];
 	struct sw *sw = t->sw;
 
-	assert(packet->head_len <= PARSE_HEADERS && packet->head_len >= 14);
+	assert(packet->head_len >= 14);
 	for (unsigned i = 0; i < sw->dump_count; i++) {
 		struct sw_client *to = sw->dumps[i];
 		struct sw_dump_head h = {.wall_ns = t->now + sw->dump_wall_ns,
@@ -131,9 +134,7 @@ sw_dump_copy(struct sw_thread *t, const struct sw_client *client, uint32_t qpn,
 		if (!dump_wants(to, client, qpn, direction))
 			continue;
 		/* Only the client's own thread may read its statistics. */
-		h.lost = to->thread == t ? sw_dump_lost(to)
-					 : (uint32_t)__atomic_load_n(
-						   &to->dump_lost, __ATOMIC_RELAXED);
+		h.lost = to->thread == t ? sw_dump_lost(to) : SW_DUMP_LOST_UNKNOWN;
 		bytes = dump_bytes(to, &h, packet, first);
 		if (to->thread == t)
 			sw_client_put(

@@ -13,6 +13,8 @@
 
 #define SW_DUMP_IN 1  /* packets to a client */
 #define SW_DUMP_OUT 2 /* packets from a client */
+/* In sw_dump_head: the thread that copies does not know the number. */
+#define SW_DUMP_LOST_UNKNOWN UINT32_MAX
 
 /* In front of each copy. */
 struct sw_dump_head {

@@ -5,13 +5,13 @@
 
 /* Client 2 has no QP, and gets copies of all packets. */
 static void
-dump_open(struct uplink_fixture *u)
+dump_open(struct uplink_fixture *u, uint32_t threads)
 {
 	const struct sw_dump_filter all = {.directions = SW_DUMP_IN | SW_DUMP_OUT};
 	struct sw_request req = {.type = SW_QPN_GIVE};
 	struct sw_reply reply;
 
-	up_open(u);
+	up_open_threads(u, 0, threads);
 	req.qpn = u->b.c[2].qpn;
 	client_request(&u->b, &u->b.c[2], &req, &reply);
 	assert_int_equal(reply.error, 0);
@@ -68,7 +68,7 @@ packets_from_the_port(void **state)
 	struct uplink_fixture u;
 	struct frame_spec f;
 
-	dump_open(&u);
+	dump_open(&u, 1);
 	f = frame_spec_valid(&u.b);
 	memcpy(f.sgid, u.b.other, 16);
 	for (f.payload = 0; f.payload < 5; f.payload++)
@@ -88,7 +88,7 @@ packets_to_the_port(void **state)
 	struct uplink_fixture u;
 	struct frame_spec f;
 
-	dump_open(&u);
+	dump_open(&u, 1);
 	f = frame_spec_valid(&u.b);
 	f.dest_qpn = 0x77;
 	memcpy(f.dgid, u.b.other, 16);
@@ -111,12 +111,63 @@ packets_to_the_port(void **state)
 	up_close(&u);
 }
 
+/* A thread hands copies over to the thread of the client that dumps. A packet to a group is handed
+ * over in one piece, and the thread of its member copies it. */
+static void
+copies_of_another_thread(void **state)
+{
+	struct uplink_fixture u;
+	struct fixture_client *from;
+	struct sw_thread *other;
+	struct frame_spec f;
+	uint8_t gid[16];
+
+	dump_open(&u, 2);
+	from = &u.b.c[1];
+	other = u.b.sw->threads[1];
+	assert_ptr_equal(from->client->thread, other);
+	assert_ptr_equal(u.b.c[2].client->thread, u.b.sw->threads[0]);
+	f = frame_spec_valid(&u.b);
+	f.dest_qpn = u.b.c[0].qpn;
+	client_post(from, 0, from->qpn,
+		frame_spec_build(region_tx_buf(&from->region, 0), &f));
+	sw_thread_run(other, u.b.now);
+	expect_no_copy(&u);
+	sw_run(u.b.sw, u.b.now);
+	assert_true(client_received(&u.b.c[0], &f));
+	expect_copy(&u, &f, 1, from->qpn, SW_DUMP_OUT);
+	expect_copy(&u, &f, 0, u.b.c[0].qpn, SW_DUMP_IN);
+	expect_no_copy(&u);
+	assert_int_equal(gid_parse("239.1.1.1", gid, NULL), 0);
+	assert_int_equal(sw_group_join(u.b.sw, from->qpn, gid), 0);
+	f = frame_spec_valid(&u.b);
+	memcpy(f.sgid, u.b.other, 16);
+	f.opcode = OPCODE_UD_SEND_ONLY;
+	f.dest_qpn = QPN_MULTICAST;
+	f.payload = 200;
+	memcpy(f.dgid, gid, 16);
+	{
+		uint8_t frame[CLIENT_BUF_SIZE];
+		struct pkt in = {.data = frame, .len = frame_spec_build(frame, &f)};
+
+		assert_true(fake_arrive(&u.port, 0, &in));
+	}
+	up_pass(&u);
+	sw_thread_run(other, u.b.now);
+	assert_true(client_received(from, &f));
+	sw_run(u.b.sw, u.b.now);
+	expect_copy(&u, &f, 1, QPN_MULTICAST, SW_DUMP_IN);
+	expect_no_copy(&u);
+	up_close(&u);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packets_from_the_port),
 		cmocka_unit_test(packets_to_the_port),
+		cmocka_unit_test(copies_of_another_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
