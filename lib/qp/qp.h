@@ -48,7 +48,7 @@ struct qp_shared {
 	 * before this pass. Packets of this pass arrived later: a lower bound of round
 	 * trips (congestion.c). Those from a hand-off ring may have arrived earlier. */
 	uint64_t polled_ns;
-	struct cq_gather gather; /* on while a burst is processed */
+	struct cq_gather gather;   /* on while a burst is processed */
 	struct flight_log *flight; /* NULL: no record is printed by itself */
 };
 
