@@ -196,23 +196,22 @@ large_packets_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t n
 	return kept;
 }
 
-static __rte_always_inline unsigned
-burst_process_any(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+static unsigned
+burst_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	return likely(pkts[0].len < LARGE) ? packets_process(e, pkts, n, false, now)
 					   : large_packets_process(e, pkts, n, now);
 }
 
-static unsigned
-burst_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+/* With several engines, which may share CQs. */
+static __rte_noinline unsigned
+burst_process_gathering(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	unsigned kept;
 
-	if (e->dev->engine_count > 1)
-		cq_gather_begin(&e->shared.gather);
-	kept = burst_process_any(e, pkts, n, now);
-	if (e->dev->engine_count > 1)
-		cq_gather_end(&e->shared.gather);
+	cq_gather_begin(&e->shared.gather);
+	kept = burst_process(e, pkts, n, now);
+	cq_gather_end(&e->shared.gather);
 	return kept;
 }
 
@@ -227,7 +226,11 @@ burst_release(struct engine *e, struct pkt *pkts, unsigned n)
 void
 engine_rx_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
-	burst_release(e, pkts, burst_process(e, pkts, n, now));
+	unsigned kept = e->dev->engine_count > 1
+				? burst_process_gathering(e, pkts, n, now)
+				: burst_process(e, pkts, n, now);
+
+	burst_release(e, pkts, kept);
 }
 
 void
@@ -293,7 +296,10 @@ engine_rx(struct engine *e, uint64_t now)
 		}
 		e->stats.rx_packets += n;
 		e->stats.rx_bytes += bytes;
-		e->unreleased_count = burst_process(e, pkts, n, now);
+		if (unlikely(e->dev->engine_count > 1))
+			e->unreleased_count = burst_process_gathering(e, pkts, n, now);
+		else
+			e->unreleased_count = burst_process(e, pkts, n, now);
 		if (!can_release_later(e))
 			engine_rx_fini(e);
 	}

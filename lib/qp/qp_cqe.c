@@ -9,7 +9,7 @@ qp_event(struct qp *qp, enum ibv_event_type event)
 {
 	struct qp_listener *listener;
 
-	/* Whoever handles the event finds the completions that precede it. */
+	/* The application that handles the event finds the completions that precede it. */
 	cq_gather_flush(&qp->shared->gather);
 	event_raise(&qp->events, event);
 	LIST_FOREACH(listener, &qp->listeners, link)
