@@ -191,16 +191,18 @@ unsigned
 qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	unsigned built = 0;
+	bool requests = true;
 
 	/* Responses first: a CNP, READ responses, the pending acknowledgement. Requests get
 	 * at least half of n, if there are any and n is not 1. */
 	if (qp_has_response_pending(qp) && n != 0) {
-		built = resp_tx(qp, pkts, req_wants_tx(qp) ? RTE_MAX(n / 2, 1u) : n);
+		requests = req_wants_tx(qp);
+		built = resp_tx(qp, pkts, requests ? RTE_MAX(n / 2, 1u) : n);
 		flight_note(qp, FLIGHT_RESPONDED, qp->resp.epsn, built);
 	}
 	if (unlikely(qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE))
 		qp_flush(qp);
-	else if (built < n)
+	else if (requests && built < n)
 		built += requests_tx(qp, pkts + built, n - built, now);
 	qp->stats.tx_packets += built;
 	return built;
