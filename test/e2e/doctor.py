@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
@@ -92,7 +93,10 @@ def users():
         case("a socket that another user may not use", seen.is_wrong(
             "daemon", "of user 0 with mode 600 does not let user 65534 attach") and
             seen.commands() == ["rocaded ... --socket-mode 666"], seen.text)
-    with Daemon("--socket-mode", "666", user=NOBODY) as daemon:
+    # In /run, since that user may not enter the test's own folder.
+    folder = tempfile.mkdtemp(prefix="rocade-e2e-", dir="/run")
+    os.chown(folder, NOBODY, NOBODY)
+    with Daemon("--socket-mode", "666", folder=folder, through=as_user(NOBODY)) as daemon:
         seen = Seen(daemon, before=as_user(OTHER))
         case("a daemon of another user", seen.is_wrong("daemon", "is of user 65534, and a client "
              "trusts only"), seen.text)
