@@ -38,19 +38,18 @@ class Daemon:
     The daemon and its programs run in the same network namespace. folder: of the socket. through:
     words of a command that executes rocaded."""
 
-    def __init__(self, *options, user=None, eal=None, space=None, config=None, folder=None,
+    def __init__(self, *options, eal=None, space=None, config=None, folder=None,
                  through=()):
         self.space = space
         self.inside = ["ip", "netns", "exec", space] if space else []
         self.dir = folder or tempfile.mkdtemp(prefix="rocade-e2e-")
-        os.chmod(self.dir, 0o755 if user is None else 0o777)
+        os.chmod(self.dir, 0o755)
         self.socket = os.path.join(self.dir, "rocade.sock")
         self.env = dict(os.environ, ROCADE_SOCKET=self.socket)
         mode = ["--local"] if eal is None else list(eal) + ["--"]
         if config is not None:
             mode = ["--config", config]
         self.command = [*self.inside, *through, ROCADED, *mode, "--socket", self.socket, *options]
-        self.user = user
         self.process = None
         self.first_line = ""
         self.serve()
@@ -59,7 +58,7 @@ class Daemon:
         """Starts the daemon; starts it again after it has ended."""
         if self.process:
             self.process.wait()
-        self.process = Process(self.command, user=self.user)
+        self.process = Process(self.command)
         self.first_line = self.said("listening at")
         wrong = not_confined(self.process.pid)
         if wrong:
