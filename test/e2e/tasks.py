@@ -12,7 +12,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from daemon import BUILD, CLIENTS  # noqa: E402
-from process import Process  # noqa: E402
+from process import Process, until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import SOURCE, add_space, ip, is_root  # noqa: E402
 
@@ -107,6 +107,9 @@ def two_machines():
         ip("-n", space, "address", "add", address + "/24", "dev", "eth0")
         for device in "lo", "eth0":
             ip("-n", space, "link", "set", device, "up")
+    # The kernel tells of a link some time after both ends are up.
+    joined = until(lambda: not any("NO-CARRIER" in ip("-n", space, "link") for space in spaces))
+    case("two-machines.md: the machines are joined", joined, ip("-n", spaces[1], "link"))
     page("two-machines.md", r"10\.0\.1\.21 answers at UDP port 4791",
          r"packets of path MTU 1024 arrive at 10\.0\.1\.21", r"^nothing is wrong",
          r"^return status 0", r"^3[2-9]\d{6} bytes$",

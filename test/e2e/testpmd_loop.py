@@ -186,7 +186,7 @@ def recorder():
     case("--flight-recorder prints the events of a QP that fails", all(
         re.search("^rocade: warning: " + line, done.stderr, re.M) for line in (
             r"QP 0x\w+ to 0x\w+: the last \d+ of \d+ events$", r"\+[\d.]+ [mu]?s: sent PSN \d+ to ",
-            r"\+[\d.]+ ms: no answer for PSN \d+ within the local ACK timeout$",
+            r"\+[\d.]+ [mu]?s: no answer for PSN \d+ within the local ACK timeout$",
             r"\+0.00 us: goes back to PSN \d+, try 1 of 1$",
             r"\+0.00 us: RTS to ERR$")), done.stderr)
     case("`show qp 0 events` prints them, too", re.search(
