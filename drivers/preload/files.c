@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The libc functions through which programs read the paths of a device: open(), fopen(),
- * stat(), lstat(), statx() and access() in all variants. All other paths go on to the next library that has
- * the function. */
+ * stat(), lstat(), statx() and access() in all variants. All other paths go on to the next library
+ * that has the function. */
 /* open() and open64() are different functions here. */
 #undef _FILE_OFFSET_BITS
 #include <errno.h>

@@ -57,14 +57,29 @@ qpn_free(struct dev *dev, uint32_t qpn, uint32_t index)
 		dev->conf.hooks->qpn_give(dev->conf.hooks_arg, qpn);
 }
 
+/* A QP, and its flight recorder if the device has them. */
+static int
+qp_init_recorded(struct dev *dev, struct qp *qp, uint32_t qpn, const struct qp_conf *conf,
+	const struct alloc *mem, struct event_queue *events, void *object)
+{
+	int rc = qp_init(qp, qpn, conf, mem, events, object);
+
+	if (rc == 0 && dev->conf.flight_recorder) {
+		rc = flight_create(qp);
+		if (rc != 0)
+			qp_fini(qp);
+	}
+	return rc;
+}
+
 /* Without dev->lock, because the application's allocator may make any call. Meanwhile the SRQ
  * may be changed, which enlarges the receives of the QPs in the table: this QP has room for any
  * receive from the start. */
 static int
-qp_init_from(struct qp *qp, uint32_t qpn, const struct qp_conf *conf,
+qp_init_from(struct dev *dev, struct qp *qp, uint32_t qpn, const struct qp_conf *conf,
 	struct event_queue *events, void *object)
 {
-	int rc = qp_init(qp, qpn, conf, conf->mem, events, object);
+	int rc = qp_init_recorded(dev, qp, qpn, conf, conf->mem, events, object);
 
 	if (rc == 0 && conf->srq != NULL) {
 		rc = qp_reserve_recv_wqe(qp, RECV_MAX_SGE);
@@ -90,16 +105,11 @@ dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int engi
 		goto out;
 	}
 	if (conf->mem == NULL) {
-		rc = qp_init(qp, qpn, conf, &dev->mem, events, object);
+		rc = qp_init_recorded(dev, qp, qpn, conf, &dev->mem, events, object);
 	} else {
 		pthread_mutex_unlock(&dev->lock);
-		rc = qp_init_from(qp, qpn, conf, events, object);
+		rc = qp_init_from(dev, qp, qpn, conf, events, object);
 		pthread_mutex_lock(&dev->lock);
-	}
-	if (rc == 0 && dev->conf.flight_recorder) {
-		rc = flight_create(qp);
-		if (rc != 0)
-			qp_fini(qp);
 	}
 	if (rc != 0) {
 		qpn_free(dev, qpn, index);

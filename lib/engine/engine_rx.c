@@ -197,7 +197,7 @@ large_packets_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t n
 }
 
 static unsigned
-burst_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+burst_process_plain(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	return likely(pkts[0].len < LARGE) ? packets_process(e, pkts, n, false, now)
 					   : large_packets_process(e, pkts, n, now);
@@ -210,9 +210,17 @@ burst_process_gathering(struct engine *e, struct pkt *pkts, unsigned n, uint64_t
 	unsigned kept;
 
 	cq_gather_begin(&e->shared.gather);
-	kept = burst_process(e, pkts, n, now);
+	kept = burst_process_plain(e, pkts, n, now);
 	cq_gather_end(&e->shared.gather);
 	return kept;
+}
+
+static inline unsigned
+burst_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+{
+	return unlikely(e->dev->engine_count > 1)
+		       ? burst_process_gathering(e, pkts, n, now)
+		       : burst_process_plain(e, pkts, n, now);
 }
 
 static void
@@ -226,11 +234,7 @@ burst_release(struct engine *e, struct pkt *pkts, unsigned n)
 void
 engine_rx_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
-	unsigned kept = e->dev->engine_count > 1
-				? burst_process_gathering(e, pkts, n, now)
-				: burst_process(e, pkts, n, now);
-
-	burst_release(e, pkts, kept);
+	burst_release(e, pkts, burst_process(e, pkts, n, now));
 }
 
 void
@@ -296,10 +300,7 @@ engine_rx(struct engine *e, uint64_t now)
 		}
 		e->stats.rx_packets += n;
 		e->stats.rx_bytes += bytes;
-		if (unlikely(e->dev->engine_count > 1))
-			e->unreleased_count = burst_process_gathering(e, pkts, n, now);
-		else
-			e->unreleased_count = burst_process(e, pkts, n, now);
+		e->unreleased_count = burst_process(e, pkts, n, now);
 		if (!can_release_later(e))
 			engine_rx_fini(e);
 	}

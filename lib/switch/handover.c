@@ -38,6 +38,18 @@ handover_destroy(struct handover *h)
 	alloc_put(&alloc_plain, h, sizeof(*h));
 }
 
+/* Also in slots that are not published yet. */
+static void
+ring_forget(struct handover *h, const struct sw_client *client)
+{
+	for (uint32_t at = h->cons.cons; at != h->prod.prod; at++) {
+		struct handed *slot = &h->slots[at & h->prod.mask];
+
+		if (slot->client == client)
+			slot->client = NULL;
+	}
+}
+
 void
 handover_forget(struct sw *sw, const struct sw_client *client)
 {
@@ -45,14 +57,8 @@ handover_forget(struct sw *sw, const struct sw_client *client)
 		struct handover *h =
 			sw->threads[i / sw->thread_count]->to[i % sw->thread_count];
 
-		/* Also what is not published yet. */
-		for (uint32_t at = h != NULL ? h->cons.cons : 0;
-			h != NULL && at != h->prod.prod; at++) {
-			struct handed *slot = &h->slots[at & h->prod.mask];
-
-			if (slot->client == client)
-				slot->client = NULL;
-		}
+		if (h != NULL)
+			ring_forget(h, client);
 	}
 }
 

@@ -132,6 +132,7 @@ packet_forward(struct sw_packet *p, struct sw_qp *qp)
 
 	if (ud ? net_is_ours(&sw->conf.net, p->dgid) : qp->peer_local) {
 		const struct sw_qp *dest = qpns_find(&sw->qpns, p->view.dest_qpn);
+		enum sw_sent sent;
 
 		if (unlikely(dest == NULL))
 			return sw_drop(&stats->drop_no_qp);
@@ -140,8 +141,9 @@ packet_forward(struct sw_packet *p, struct sw_qp *qp)
 		if (unlikely(!ud && (dest->dest_serial != qp->serial ||
 					    qp->dest_serial != dest->serial)))
 			return sw_drop(&stats->drop_not_connected);
-		return sent_note(p, dest, SW_DUMP_IN,
-			sent_note(p, qp, SW_DUMP_OUT, client_deliver(p, dest->owner)));
+		sent = client_deliver(p, dest->owner);
+		(void)sent_note(p, qp, SW_DUMP_OUT, sent);
+		return sent_note(p, dest, SW_DUMP_IN, sent);
 	}
 	if (unlikely(gid_is_multicast(p->dgid))) {
 		if (!ud || p->view.dest_qpn != QPN_MULTICAST)

@@ -5,7 +5,8 @@
 
 #include "switch/sw_packet.h"
 
-/* Called by sw.c, in the client's thread. Checks and forwards the packet. Returns false if it is to be offered again later. */
+/* Called by sw_tx.c, in the client's thread. Checks and forwards the packet. Returns false if it is
+ * to be offered again later. */
 bool sw_forward(struct sw_client *from, const struct ring_desc *desc);
 
 /* Called by sw_take.c, in thread 0: sends a packet that a client's thread has checked, and handed

@@ -223,7 +223,8 @@ sw_client_remove(struct sw_client *client)
 	sw_lock(sw);
 	sw_dump_forget(client);
 	sw_unlock(sw);
-	/* Also its last packets that wait in a ring for thread 0, at most so many. */
+	/* Sends its last packets, which may be in a ring to thread 0: in as many turns as empty a
+	 * full ring. */
 	for (unsigned i = 0;
 		i < HANDOVER_SLOTS / SW_TAKE_BURST && client->thread->index != 0; i++)
 		if (sw_take(sw->threads[0], sw->now) == 0)

@@ -29,10 +29,11 @@ struct sw_dump_head {
 };
 static_assert(sizeof(struct sw_dump_head) == 32, "same size in every build");
 
-/* With the locks of all threads, as sw_dump_forget(). Starts to copy the packets that filter names for this client, or stops. all: it may see the clients of every
- * user; otherwise those of its own user. wall_ns: CLOCK_REALTIME less the switch's clock.
- * Returns 0; -EINVAL: a direction is unknown, or the client has QPs; -EBUSY: the client
- * dumps already, its user has another client that does, or too many do. */
+/* Starts to copy the packets that filter names for this client, or stops. all: it may see the
+ * clients of every user; otherwise those of its own user. wall_ns: CLOCK_REALTIME less the
+ * switch's clock. Returns 0; -EINVAL: a direction is unknown, or the client has QPs; -EBUSY: the
+ * client dumps already, its user has another client that does, or too many do. With the locks of
+ * all threads, as sw_dump_forget(). */
 int sw_dump_set(struct sw_client *client, const struct sw_dump_filter *filter, bool all,
 	uint64_t wall_ns);
 /* Returns how many copies for the client were lost. */

@@ -82,8 +82,8 @@ void uplink_destroy(struct uplink *u);
 /* Replaces the addresses. Returns 0 or -EINVAL. */
 int uplink_set_net(struct uplink *u, const struct net_conf *net);
 
-/* Receives a burst, on the queue of thread 0. Returns the number of packets. The next sw_run() publishes them to
- * the clients. */
+/* Receives a burst, on the queue of thread 0. Returns the number of packets. The next sw_run()
+ * publishes them to the clients. */
 unsigned uplink_rx(struct uplink *u, uint64_t now);
 /* Sends the tx backlog and the port's own frames (ARP, ND, MLD, ...). Returns false if
  * some are left. */

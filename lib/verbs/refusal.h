@@ -14,9 +14,9 @@ struct refusal {
 	const char *reason; /* NULL: not known */
 };
 
-/* Logs a call, at level info, if err is EOPNOTSUPP. Keeps a call if err is EINVAL and none is kept. If err is 0, forgets a call of this name:
- * programs find out by trying what a device can do (UCX: the sizes of a QP). Returns err.
- * Any thread. */
+/* Logs a call, at level info, if err is EOPNOTSUPP. Keeps a call if err is EINVAL and none is kept.
+ * If err is 0, forgets a call of this name: programs find out by trying what a device can do (UCX:
+ * the sizes of a QP). Returns err. Any thread. */
 int refusal_note(int err, const char *call, const char *reason);
 
 /* Why a path, or the attributes of ibv_modify_qp(), is refused, or NULL. */

@@ -4,7 +4,6 @@
 #ifndef ROCADE_WIRE_CRC_CHOICE_H
 #define ROCADE_WIRE_CRC_CHOICE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* The running CRC-32 of more bytes, inverted before and after, as zlib defines it. */
@@ -16,7 +15,5 @@ extern crc_fn *crc_in_use __attribute__((visibility("hidden")));
 
 /* Returns the function of the library with this name ("isal", "zlib"), NULL: there is none. */
 crc_fn *crc_named(const char *name);
-/* Returns whether zlib is to be used if these are the shortest times that the two took. */
-bool crc_zlib_is_faster(uint64_t isal_ns, uint64_t zlib_ns);
 
 #endif

@@ -16,7 +16,9 @@ struct difference {
 	uint8_t syndrome; /* of our response; NONE: our QP sends none */
 	uint8_t psn_low;  /* of our response */
 	uint8_t opcode;   /* 0: the same; otherwise ours, with the same PSN and payload */
-	uint8_t extra; /* our QP sends so many more responses before, of opcode the first */
+	/* the number of responses that our QP sends before this one, and the kernel does not;
+	 * opcode is that of the first */
+	uint8_t extra;
 };
 
 /* A completion that differs. */
