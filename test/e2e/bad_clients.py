@@ -34,6 +34,19 @@ def flow(daemon, *args):
     return daemon.start(FLOW, *args, feed=True)
 
 
+def open_descriptors(daemon):
+    """Returns how many descriptors the daemon has open when none is being closed: it closes those
+    of rocade-status some time after that has ended."""
+    folder = "/proc/%d/fd" % daemon.process.pid
+    counts = []
+
+    def settled():
+        counts.append(len(os.listdir(folder)))
+        return len(counts) >= 3 and len(set(counts[-3:])) == 1
+    until(settled)
+    return counts[-1]
+
+
 def resources(daemon):
     """Returns the counts of the daemon's resources for clients, and its own memory in KiB."""
     proc = "/proc/%d/" % daemon.process.pid
@@ -43,7 +56,7 @@ def resources(daemon):
         fields = dict(text.split(":", 1) for text in file.read().splitlines())
     kib = int(fields["RssAnon"].split()[0])
     status = daemon.status()
-    return {"clients": len(status["clients"]), "descriptors": len(os.listdir(proc + "fd")),
+    return {"clients": len(status["clients"]), "descriptors": open_descriptors(daemon),
             "memories": maps, "qpns_free": status["device"]["qpns_free"]}, kib
 
 
