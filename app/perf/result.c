@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <jansson.h>
+#include <rte_cycles.h>
 
 #include "result.h"
 
@@ -65,6 +66,7 @@ result_json(const struct plan *plan, const struct result *result)
 	json_put(object, "srq_bytes", result->server.srq_memory);
 	json_put(object, "qp_bytes", result->server.qp_memory / plan->qps);
 	json_put(object, "dropped", result->client.dropped + result->server.dropped);
+	json_put(object, "tsc_hz", rte_get_tsc_hz());
 	return object;
 }
 

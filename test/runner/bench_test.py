@@ -23,7 +23,7 @@ import table  # noqa: E402
 def sample(rate=1e6, size=64, p50=1000):
     return {"messages_per_s": rate, "frames_per_s": rate, "bytes_per_s": rate * size,
             "latency_ns": {"p50": p50, "p99": 2 * p50, "p999": 3 * p50}, "srq_bytes": 640,
-            "depth": 10}
+            "depth": 10, "tsc_hz": 2e9}
 
 
 def row(results, begin):
@@ -69,6 +69,15 @@ def send(*pairs):
 def pingpong(ours, raw):
     return {"send pingpong": [sample(p50=ours)], "raw pingpong": [sample(p50=raw)]}
 
+
+def long_write(rate, frames, *passes):
+    """1 MiB WRITE of so many 4 KiB packets a second, beside the port's frames, and passes."""
+    return {"write 1m": [sample(rate, 4096)], "testpmd 4170": [sample(frames, 4170)],
+            "copy pass 4096": [ns and {"pass_ns": ns} for ns in passes]}
+
+
+ADDED = "cycles that a 64 B SEND into an SRQ adds"
+PASSES = "a 4 KiB packet of 1 MiB WRITE, less"
 
 FAST, SLOW = [26, 27, 28], [150, 157, 160]
 BOTH, CLOSE = [26, 27, 157], [33, 34, 35]
@@ -180,6 +189,21 @@ CASES = [
      (0.4, "threshold met")),
     ("a failed round is left out", ratio(send((4, 10), (None, 10), (4, None)), SEND),
      (0.4, "threshold met")),
+    # 100 and 40 ns at 2 GHz
+    ("cycles that a message adds to a frame", ratio(send((1e7, 25e6)), ADDED),
+     (120, "threshold met")),
+    ("too many cycles", ratio(send((1e7, 1e8)), ADDED), (180, "BELOW THRESHOLD")),
+    ("cycles are judged in the fast state", row(
+        {"send 64 srq": rates((1e7, "fast"), (1e6, "slow")),
+         "testpmd 122": rates((25e6, "fast"), (25e5, "slow"))}, ADDED)["verdict"],
+     "threshold met"),
+    ("no cycles of a rate of zero", ratio(send((0, 1e8)), ADDED), (None, "not measured")),
+    # 1000 ns a packet, of which 400 are the port's
+    ("a packet over a pass of copy and CRC", ratio(long_write(1e6, 25e5, 500, 600, 900), PASSES),
+     (1.0, "target met")),
+    ("no pass was measured", ratio(long_write(1e6, 25e5, None), PASSES), (None, "not measured")),
+    ("the instructions of each workload", {name for name, count in table.instructions()
+                                           if count > 100} >= {"send-64", "write-4096"}, True),
     ("nothing measured", ratio({}, SEND), (None, "not measured")),
     ("all rounds failed", ratio(send((None, 10)), SEND), (None, "not measured")),
     ("a rate of zero gives no ratio", ratio(send((4, 0)), SEND), (None, "not measured")),

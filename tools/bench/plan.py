@@ -82,6 +82,7 @@ def main_measurements():
         Measurement("testpmd 4170", lambda b, t: b.testpmd(FRAME_4096, t.seconds)),
         measurement("write 1m", "write", size=1 << 20, **both),
         measurement("read 1m", "read", size=1 << 20, **both),
+        Measurement("copy pass 4096", lambda b, t: b.copy_pass(4096, t.seconds)),
         Measurement("testpmd 4170 zero copy", lambda b, t: b.testpmd(FRAME_4096, t.seconds, True),
                     quick=False),
         measurement("write 1m zero copy", "write", False, size=1 << 20, zero_copy=True, **both),

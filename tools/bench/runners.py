@@ -28,6 +28,7 @@ class Bench:
         self.daemon_program = os.path.join(build, "app", "rocaded", "rocaded")
         self.pairs_program = os.path.join(build, "app", "perf", "rocade-pairs")
         self.run_program = os.path.join(build, "app", "run", "rocade-run")
+        self.copy_program = os.path.join(build, "tools", "bench", "copy_pass")
         self.scratch = scratch
         self.line_program = os.path.join(build, "app", "perf", "rocade-line")
         self.megabytes = 768
@@ -183,6 +184,21 @@ class Bench:
         with open(out, encoding="utf-8") as file:
             self.measured(seconds, time.monotonic() - time.time() + os.fstat(file.fileno()).st_mtime)
             return json.load(file)
+
+    # ---- A pass over the payload ----
+
+    def copy_pass(self, size, seconds):
+        """The time of the slower direction: both ends make a pass for each packet."""
+        self.number += 1
+        begin = time.monotonic()
+        done = subprocess.run(["taskset", "-c", str(CORES[0]), self.copy_program, str(seconds),
+                               str(size)], capture_output=True, text=True, timeout=seconds + 60,
+                              check=False)
+        if done.returncode != 0:
+            raise Failed("copy_pass: status %d, %s" % (done.returncode, done.stderr.strip()))
+        self.window = (begin, time.monotonic())
+        numbers = json.loads(done.stdout)
+        return {**numbers, "pass_ns": max(numbers["send_ns"], numbers["receive_ns"])}
 
     # ---- Ends that sleep: rocade-testpmd ----
 

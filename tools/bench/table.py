@@ -3,6 +3,8 @@
 in time, that were taken in the same state of the machine (states.py). Median and range are of the
 ratios of one state: no number blends two states."""
 
+import math
+import os
 import statistics
 
 import plan
@@ -77,6 +79,38 @@ RATIOS = [
      "pingpong events", (p50, p50), None, None, False),
     ("through the daemon / in process, SEND ping-pong, p50", "daemon pingpong",
      "pingpong again", (p50, p50), None, None, True),
+]
+
+PACKET = 4096  # bytes of payload: the path MTU of the measurements of large messages
+
+
+def message_ns(numbers):
+    return 1e9 / (numbers["messages_per_s"] or math.nan)
+
+
+def packet_ns(numbers):
+    return 1e9 * PACKET / (numbers["bytes_per_s"] or math.nan)
+
+
+def frame_ns(numbers):
+    return 1e9 / (numbers["frames_per_s"] or math.nan)
+
+
+# What Rocade adds to the port, in TSC cycles of an end: text, measurement, time of a message or
+# packet, measurement of raw frames, time of a frame, threshold, target. Both ends work at the same
+# time: the rate of either measurement is that of its slower end. Thresholds are for the fast state.
+ADDED = [
+    ("a 64 B SEND into an SRQ", "send 64 srq", message_ns, "testpmd 122", frame_ns, 135, 100),
+    ("a 4 KiB packet of 1 MiB WRITE", "write 1m", packet_ns, "testpmd 4170", frame_ns, None, None),
+    ("a 4 KiB packet of 1 MiB READ", "read 1m", packet_ns, "testpmd 4170", frame_ns, None, None),
+    ("half of a 64 B SEND ping-pong", "send pingpong", p50, "raw pingpong", p50, None, None),
+]
+
+# The same over one pass that copies a packet's payload and computes its CRC, on buffers as cold
+# (copy_pass.c).
+PASSES = [
+    ("a 4 KiB packet of 1 MiB WRITE", "write 1m", "testpmd 4170", "copy pass 4096", 1.3, 1.15),
+    ("a 4 KiB packet of 1 MiB READ", "read 1m", "testpmd 4170", "copy pass 4096", 1.3, 1.15),
 ]
 
 # Text, measurement of ends that sleep, the same of ends that poll. Each half of a round trip has one
@@ -264,6 +298,33 @@ def wake_up_row(results, text, asleep, awake):
             "verdict": "" if costs else "not measured"}
 
 
+def in_fast_state(text, found, threshold, target):
+    """A row whose verdict is that of the fast state, or of a machine's only one."""
+    found = [(met, number) for met, number in found if not math.isnan(number)]
+    by = {name: spread(values) for name, values in by_state(found).items()}
+    one = by.get(STATES[0]) or by.get(ALL)
+    return {"text": text, "threshold": threshold, "target": target, "less_is_better": True,
+            "states": by,
+            "verdict": verdict(one["median"], threshold, target, True) if one else "not measured"}
+
+
+def added_row(results, text, over, over_ns, under, under_ns, threshold, target):
+    """Cycles, not a ratio."""
+    found = [(met, (over_ns(a) - under_ns(b)) * a["tsc_hz"] / 1e9)
+             for met, a, b in pairs(results.get(over, []), results.get(under, []))]
+    return in_fast_state("cycles that %s adds to the port's, an end" % text, found, threshold,
+                         target)
+
+
+def passes_row(results, text, over, under, copy, threshold, target):
+    """A pass is the work of one core, in whichever state the machine is."""
+    passes = [n["pass_ns"] for n in results.get(copy, []) if n]
+    found = [(met, (packet_ns(a) - frame_ns(b)) / statistics.median(passes))
+             for met, a, b in pairs(results.get(over, []), results.get(under, [])) if passes]
+    return in_fast_state("%s, less the port's frame / a pass of copy and CRC" % text, found,
+                         threshold, target)
+
+
 def entry_row(results):
     entry = next((n["srq_bytes"] / n["depth"] for n in results.get("memory srq", []) if n), None)
     return bytes_row("bytes of an SRQ entry", entry)
@@ -271,6 +332,8 @@ def entry_row(results):
 
 def rows(results):
     return [*(ratio_row(results, row) for row in RATIOS),
+            *(added_row(results, *row) for row in ADDED),
+            *(passes_row(results, *row) for row in PASSES),
             *(wake_up_row(results, *row) for row in WAKE_UPS), *qp_rows(results),
             entry_row(results)]
 
@@ -374,6 +437,15 @@ def states_text(report):
                 *report["line_ns"], *(counts.get(name, 0) for name in (*STATES, "mixed"))))
 
 
+def instructions():
+    """[(workload, instructions of a message in Rocade's code, both ends)] of the cost gate, which
+    counts them (tools/lib/cost.py): they are the same on each machine."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../test/cost/numbers.tsv")
+    with open(path, encoding="utf-8") as file:
+        rows_read = [line.rstrip("\n").split("\t") for line in file if not line.startswith("#")]
+    return [(fields[2], float(fields[4])) for fields in rows_read if fields[0].startswith("gcc")]
+
+
 def show(report):
     print("%s, %d cores, %s; %.1f minutes%s" % (
         report["machine"]["cpu"], report["machine"]["cpus"], report["machine"]["kernel"],
@@ -387,4 +459,6 @@ def show(report):
     show_numbers(report)
     print("\nThrough the daemon: the client runs on core 0, the server on core 1, rocaded on the "
           "core that the scheduler chooses.")
+    print("Instructions of a message in Rocade's code, both ends (the cost gate, gcc): %s." % ", ".join(
+        "%s %.0f" % row for row in instructions()))
     show_cycles(report)
