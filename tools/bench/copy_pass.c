@@ -17,9 +17,9 @@
 #include "wire/icrc_copy.h"
 
 #define MEMORY (1u << 20)
-#define FRAMES 32u         /* a burst of DPDK */
-#define FRAME_ROOM 8192u   /* bsize of the port in tools/bench/runners.py */
-#define FRAME_HEADERS 58u  /* Ethernet, IPv4, UDP, BTH: where the payload begins */
+#define FRAMES 32u        /* a burst of DPDK */
+#define FRAME_ROOM 8192u  /* bsize of the port in tools/bench/runners.py */
+#define FRAME_HEADERS 58u /* Ethernet, IPv4, UDP, BTH: where the payload begins */
 #define BYTES_MIN ICRC_COPY_MIN
 #define BYTES_MAX (FRAME_ROOM - FRAME_HEADERS)
 #define SECONDS_MAX 60.0
@@ -47,7 +47,8 @@ round_send(const struct buffers *b, uint32_t *crc)
 	double begin = now_ns();
 
 	for (unsigned i = 0; i < b->passes; i++)
-		*crc = icrc_copy(*crc, b->frames + i % FRAMES * FRAME_ROOM + FRAME_HEADERS,
+		*crc = icrc_copy(*crc,
+			b->frames + i % FRAMES * FRAME_ROOM + FRAME_HEADERS,
 			b->memory + i * b->bytes, b->bytes);
 	return (now_ns() - begin) / b->passes;
 }

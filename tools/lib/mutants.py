@@ -23,7 +23,10 @@ import time
 
 KEYS = ("fault", "in", "line", "is", "killers")
 SIM_SEEDS = 800       # per process, of two
-LIMIT_S = 60          # for a killer, which a mutant may hang
+# A killer that exceeds a limit fails: the mutant makes it wait or loop for ever.
+WAIT_S = 60           # and as long as it takes without a mutant
+LOOP_S = 4            # of CPU time, and 3 times that without a mutant
+USUAL_S = 300         # without a mutant
 COPIED = ("app", "drivers", "include", "lib", "test", "meson.build", "meson_options.txt", "docs",
           "config", "tools")
 
@@ -120,11 +123,23 @@ def copy_tree(source, to):
                 os.remove(os.path.join(folder, file))
 
 
-class Workspace:
-    """A copy of the tree with its build. One thread at a time uses it."""
+def cpu_s(pid):
+    """The CPU time of a process and its threads. It may have ended: 0 when it has been waited for."""
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as file:  # its name may be any bytes
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def __init__(self, top):
+
+class Workspace:
+    """A copy of the tree with its build. One thread at a time uses it. `usual`: the time and the
+    CPU time of each killer without a mutant, which all workspaces share."""
+
+    def __init__(self, top, usual=None):
         self.top = top
+        self.usual = {} if usual is None else usual
         self.root, self.build = os.path.join(top, "tree"), os.path.join(top, "build")
         self.tests = {}
         self.running = []
@@ -157,7 +172,7 @@ class Workspace:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text.replace(self.top + "/", top + "/"))
             os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-        other = Workspace(top)
+        other = Workspace(top, self.usual)
         other.read_tests()
         return other
 
@@ -173,20 +188,32 @@ class Workspace:
         return subprocess.run(["ninja", "-C", self.build, *sorted(programs)],
                               capture_output=True, text=True, check=False)
 
+    def limits(self, name):
+        """The limits of a killer's time and CPU time."""
+        if name not in self.usual:
+            return USUAL_S, USUAL_S
+        wait, cpu = self.usual[name]
+        return WAIT_S + wait, LOOP_S + 3 * cpu
+
     def fails(self, name):
-        """Whether a process of this test fails or exceeds the time limit."""
+        """Whether a process of this test fails or exceeds a limit. The first run of a test is that
+        without a mutant."""
         env = dict(os.environ, **self.tests[name].get("env", {}))
+        limit, cpu_limit = self.limits(name)
+        begin, took, cpu = time.monotonic(), 0.0, 0.0
         with open(os.path.join(self.build, "killer.log"), "w", encoding="utf-8") as log:
             self.running = [subprocess.Popen(c, stdout=log, stderr=log, env=env,
                                              start_new_session=True)
                             for c in self.commands(name)]
-            end = time.monotonic() + LIMIT_S
             try:
-                while time.monotonic() < end:
+                while took < limit and cpu < cpu_limit:
+                    cpu = max([cpu] + [cpu_s(p.pid) for p in self.running])
                     states = [p.poll() for p in self.running]
+                    took = time.monotonic() - begin
                     if any(states):
                         return True
                     if None not in states:
+                        self.usual.setdefault(name, (took, cpu))
                         return False
                     time.sleep(0.02)
                 return True
