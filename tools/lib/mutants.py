@@ -24,7 +24,7 @@ import time
 KEYS = ("fault", "in", "line", "is", "killers")
 SIM_SEEDS = 800       # per process, of two
 # A killer that exceeds a limit fails: the mutant makes it wait or loop for ever.
-WAIT_S = 60           # and as long as it takes without a mutant
+WAIT_S = 20           # and as long as it takes without a mutant
 LOOP_S = 4            # of CPU time, and 3 times that without a mutant
 USUAL_S = 300         # without a mutant
 COPIED = ("app", "drivers", "include", "lib", "test", "meson.build", "meson_options.txt", "docs",
