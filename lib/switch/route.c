@@ -48,14 +48,14 @@ client_deliver(struct sw_packet *p, struct sw_client *to)
 	return SW_RETRY;
 }
 
-/* Copies the packet, if it was sent, for rocade-dump. */
+/* Copies the packet for rocade-dump, if it was sent, or thread 0 sends it. */
 static enum sw_sent
 sent_note(const struct sw_packet *p, const struct sw_qp *qp, uint32_t direction,
 	enum sw_sent sent)
 {
 	const struct handed_bytes bytes = sw_packet_bytes(p);
 
-	if (sent == SW_SENT)
+	if (sent == SW_SENT || sent == SW_HANDED)
 		sw_dump(p->thread, qp->owner, qp->qpn, direction, &bytes);
 	return sent;
 }

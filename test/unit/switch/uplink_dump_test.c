@@ -161,6 +161,39 @@ copies_of_another_thread(void **state)
 	up_close(&u);
 }
 
+/* A thread without the next hop hands its client's packets over to thread 0: they are copied as the
+ * later ones, which it sends itself. */
+static void
+packets_that_thread_0_sends(void **state)
+{
+	struct uplink_fixture u;
+	struct fixture_client *from;
+	struct frame_spec f;
+
+	dump_open(&u, 2);
+	from = &u.b.c[1];
+	f = frame_spec_valid(&u.b);
+	f.dest_qpn = 0x77;
+	memcpy(f.dgid, u.b.other, 16);
+	assert_int_equal(client_set_peer(&u.b, from, from->qpn, u.b.other, 0x77), 0);
+	for (unsigned i = 0; i < 3; i++) /* ARP */
+		up_pass(&u);
+	assert_false(up_sent(&u));
+	for (unsigned i = 0; i < 2; i++) {
+		f.payload = i;
+		client_post(from, 0, from->qpn,
+			frame_spec_build(region_tx_buf(&from->region, 0), &f));
+		sw_thread_run(u.b.sw->threads[1], u.b.now);
+		up_pass(&u);
+		assert_true(up_sent(&u));
+		expect_copy(&u, &f, 1, from->qpn, SW_DUMP_OUT);
+		expect_no_copy(&u);
+	}
+	assert_int_equal(from->client->control_stats.tx_packets, 1);
+	assert_int_equal(from->client->stats.tx_packets, 1);
+	up_close(&u);
+}
+
 int
 main(void)
 {
@@ -168,6 +201,7 @@ main(void)
 		cmocka_unit_test(packets_from_the_port),
 		cmocka_unit_test(packets_to_the_port),
 		cmocka_unit_test(copies_of_another_thread),
+		cmocka_unit_test(packets_that_thread_0_sends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
