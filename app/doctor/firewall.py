@@ -10,6 +10,7 @@ import shlex
 from collections import namedtuple
 
 PORT = 4791
+UDP = 17
 DROPS = ("drop", "reject")
 
 # hook: input, output, forward, prerouting, postrouting, ingress, egress. text: the rule.
@@ -19,13 +20,17 @@ Drop = namedtuple("Drop", "family hook text command")
 
 # ---- nftables ----
 
-def holds_port(right):
-    """Whether the right side of a match contains the port."""
+def holds(right, *values):
+    """Whether the right side of a match contains one of the values; None: it depends, as on the
+    elements of a named set, which are not looked up."""
+    if isinstance(right, str) and right.startswith("@"):
+        return None
     if isinstance(right, dict) and "set" in right:
-        return any(holds_port(one) for one in right["set"])
+        return any(holds(one, *values) for one in right["set"])
     if isinstance(right, dict) and "range" in right:
-        return right["range"][0] <= PORT <= right["range"][1]
-    return right == PORT
+        return any(isinstance(value, int) and right["range"][0] <= value <= right["range"][1]
+                   for value in values)
+    return right in values
 
 
 def nft_match(match):
@@ -35,21 +40,21 @@ def nft_match(match):
     if "payload" in left:
         field = (left["payload"].get("protocol"), left["payload"].get("field"))
         if field in (("udp", "dport"), ("th", "dport")):
-            truth = holds_port(right)
-        elif field in (("tcp", "dport"), ("tcp", "sport"), ("tcp", "flags")):
-            truth = False
+            truth = holds(right, PORT)
+        elif field[0] == "tcp":
+            return False  # with "!=", too: a packet of UDP has no such field
         elif field in (("ip", "protocol"), ("ip6", "nexthdr")):
-            truth = right in ("udp", 17)
+            truth = holds(right, "udp", UDP)
     elif left.get("meta", {}).get("key") == "l4proto":
-        truth = right in ("udp", 17) or (isinstance(right, dict) and "udp" in right.get("set", []))
+        truth = holds(right, "udp", UDP)
     elif left.get("meta", {}).get("key") in ("iif", "iifname", "oif", "oifname") and right == "lo":
         truth = False
     elif left.get("ct", {}).get("key") == "state" and match["op"] in ("in", "=="):
         states = right.get("set", []) if isinstance(right, dict) else right
         truth = None if "new" in states else False
-    if truth is not None and match["op"] == "!=":
-        truth = not truth
-    return truth
+    if truth is None or match["op"] not in ("==", "in", "!="):
+        return None
+    return truth if match["op"] != "!=" else not truth
 
 
 class Nft:

@@ -204,6 +204,10 @@ STATE = {"match": {"op": "in", "left": {"ct": {"key": "state"}},
 LOOPBACK = {"match": {"op": "==", "left": {"meta": {"key": "iifname"}}, "right": "lo"}}
 SOURCE_MATCH = {"match": {"op": "==", "right": "198.51.100.1", "left": {"payload": {
     "protocol": "ip", "field": "saddr"}}}}
+PROTOCOLS = {"match": {"op": "==", "right": {"set": ["tcp", "udp"]}, "left": {"payload": {
+    "protocol": "ip", "field": "protocol"}}}}
+NAMED_PROTOCOLS = {"match": {"op": "==", "left": {"meta": {"key": "l4proto"}},
+                             "right": "@protocols"}}
 UDP_ONLY = {"match": {"op": "==", "left": {"meta": {"key": "l4proto"}}, "right": "udp"}}
 
 
@@ -218,6 +222,18 @@ def nftables():
         ("another port", nft(rule(dport(53), DROP)), []),
         ("all ports but one", nft(rule(dport(53, "!="), DROP)), DELETE),
         ("a rule of TCP", nft(rule(dport(4791, protocol="tcp"), DROP)), []),
+        ("all of TCP but one port", nft(rule(dport(22, "!=", "tcp"), DROP)), []),
+        ("a comparison, which may be true of the port", nft(
+            rule(dport(1024, ">="), ACCEPT), policy="drop"), []),
+        ("a named set, which may have the port", nft(
+            rule(dport("@ports"), DROP), rule(dport("@ports", "!="), DROP)), []),
+        ("a policy with a named set accepted", nft(rule(dport("@ports"), ACCEPT), policy="drop"),
+         []),
+        ("a policy with a set of protocols accepted", nft(rule(PROTOCOLS, ACCEPT), policy="drop"),
+         []),
+        ("a rule of a set of protocols", nft(rule(PROTOCOLS, DROP)), DELETE),
+        ("a policy with a named set of protocols accepted", nft(
+            rule(NAMED_PROTOCOLS, ACCEPT), policy="drop"), []),
         ("a rule for one source", nft(rule(SOURCE_MATCH, dport(4791), DROP)), []),
         ("accepted before", nft(rule(dport(4791), ACCEPT), rule(UDP_ONLY, DROP)), []),
         ("a policy", nft(policy="drop"), INSERT),
