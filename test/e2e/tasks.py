@@ -90,6 +90,11 @@ def disk():
     page("disk.md", r"^wrote 262144/262144 bytes at offset 1048576", r"^(1[7-9]|[2-9]\d)\d{6} bytes$")
 
 
+def live_migration():
+    page("live-migration.md", r"^Migration status: completed", r"^\d{3,} passes, all right$",
+         r"^([7-9]|\d{2,})\d{7} bytes$")
+
+
 def inside(space):
     """Returns words of a command: a shell of a machine of its own, which has its own /run."""
     return ["ip", "netns", "exec", space, "unshare", "--mount", "sh", "-c",
@@ -126,8 +131,9 @@ def failing():
 
 def every_page():
     names = {name for name in os.listdir(PAGES) if name.endswith(".md")}
-    case("each page is run", names == {"ci.md", "disk.md", "mpi.md", "two-machines.md"}, str(names))
+    case("each page is run", names == {"ci.md", "disk.md", "live-migration.md", "mpi.md",
+                                           "two-machines.md"}, str(names))
 
 
 if __name__ == "__main__":
-    sys.exit(run(every_page, failing, ci, mpi, disk, two_machines))
+    sys.exit(run(every_page, failing, ci, mpi, disk, live_migration, two_machines))
