@@ -12,13 +12,14 @@
 #include "engine/dev_control.h"
 #include "engine/dev_flight.h"
 
-/* The thread prints at most this often: hosts can provoke faults. */
+/* The thread prints a record at most this often: hosts can provoke faults. */
 #define PRINT_INTERVAL_NS (50 * NS_PER_MS)
 
 struct flight_printer {
 	struct flight_log log;
 	pthread_t thread;
 	pid_t process; /* that the thread is in: a child of fork() has none */
+	unsigned next; /* slot to look at */
 	bool stop;
 };
 
@@ -36,14 +37,13 @@ line_log(const char *line, void *arg)
 	log_warn("%s", line);
 }
 
-/* Prints the copies that wait. Returns their number. */
-static unsigned
-copies_print(struct flight_log *log)
+/* Prints up to `most` of the copies that wait. */
+static void
+copies_print(struct flight_printer *p, unsigned most)
 {
-	unsigned printed = 0;
-
-	for (unsigned i = 0; i < FLIGHT_COPIES; i++) {
-		struct flight_slot *slot = &log->slots[i];
+	for (unsigned i = 0; i < FLIGHT_COPIES && most != 0; i++) {
+		/* Behind the last one: in a flood of faults each slot has its turn. */
+		struct flight_slot *slot = &p->log.slots[p->next++ % FLIGHT_COPIES];
 
 		/* Pairs with the release in flight_error(). */
 		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != FLIGHT_WAITS)
@@ -51,9 +51,8 @@ copies_print(struct flight_log *log)
 		flight_print(&slot->copy, line_log, NULL);
 		/* Pairs with the acquire in flight_error(): the copy has been read. */
 		__atomic_store_n(&slot->state, FLIGHT_FREE, __ATOMIC_RELEASE);
-		printed++;
+		most--;
 	}
-	return printed;
 }
 
 static void
@@ -74,10 +73,12 @@ flight_printer_main(void *arg)
 	for (;;) {
 		while (sem_wait(&p->log.waiting) != 0)
 			;
-		(void)copies_print(&p->log);
+		copies_print(p, 1);
 		lost_print(&p->log);
-		if (__atomic_load_n(&p->stop, __ATOMIC_RELAXED))
+		if (__atomic_load_n(&p->stop, __ATOMIC_RELAXED)) {
+			copies_print(p, FLIGHT_COPIES);
 			return NULL;
+		}
 		(void)nanosleep(&pause, NULL);
 	}
 }

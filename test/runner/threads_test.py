@@ -13,7 +13,7 @@ import sys
 # interrupt thread, under a lock of DPDK that ThreadSanitizer does not see. rdmacm: librdmacm calls
 # ibv_query_port() while an engine runs, which counts without atomic instructions.
 EXEMPT = ("privileges", "syscall_filter", "sleep", "rdmacm")
-THREADS = re.compile(r"\b(pthread_create|pair_threads_start) ?\(|\"traffic\.h\"")
+THREADS = re.compile(r"\b(pthread_create|pair_threads_start|flight_printer_start) ?\(|\"traffic\.h\"")
 
 
 def listed(source):
