@@ -194,6 +194,35 @@ packets_that_thread_0_sends(void **state)
 	up_close(&u);
 }
 
+/* Nobody sends to the client that dumps: its full ring holds no sender, and takes none of the time for
+ * which its user's clients may hold some. */
+static void
+full_ring_of_copies_holds_nobody(void **state)
+{
+	struct uplink_fixture u;
+	struct fixture_client *from;
+	struct sw_hold before;
+	struct frame_spec f;
+
+	dump_open(&u, 2);
+	from = &u.b.c[1];
+	f = frame_spec_valid(&u.b);
+	f.dest_qpn = u.b.c[0].qpn;
+	before = u.b.c[2].client->user->holds[0];
+	for (unsigned i = 0; i < CLIENT_SLOTS; i++) {
+		client_post(from, 0, from->qpn,
+			frame_spec_build(region_tx_buf(&from->region, 0), &f));
+		sw_thread_run(u.b.sw->threads[1], u.b.now);
+		u.b.now += NS_PER_US;
+		sw_run(u.b.sw, u.b.now);
+		assert_true(client_received(&u.b.c[0], &f));
+	}
+	assert_int_not_equal(u.b.c[2].client->stats.rx_full, 0);
+	assert_false(u.b.c[2].client->holding);
+	assert_int_equal(u.b.c[2].client->user->holds[0].credit, before.credit);
+	up_close(&u);
+}
+
 int
 main(void)
 {
@@ -202,6 +231,7 @@ main(void)
 		cmocka_unit_test(packets_to_the_port),
 		cmocka_unit_test(copies_of_another_thread),
 		cmocka_unit_test(packets_that_thread_0_sends),
+		cmocka_unit_test(full_ring_of_copies_holds_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
