@@ -76,6 +76,7 @@ ring_exchange(unsigned bytes, unsigned char *in, unsigned char *out)
 {
 	int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
 	MPI_Request requests[2];
+	MPI_Status statuses[2];
 
 	for (unsigned i = 0; i < bytes; i++) {
 		in[i] = (unsigned char)word_of((unsigned)rank, (unsigned)next, bytes, i);
@@ -83,7 +84,7 @@ ring_exchange(unsigned bytes, unsigned char *in, unsigned char *out)
 	}
 	MPI_Irecv(out, (int)bytes, MPI_BYTE, before, 7, MPI_COMM_WORLD, &requests[0]);
 	MPI_Isend(in, (int)bytes, MPI_BYTE, next, 7, MPI_COMM_WORLD, &requests[1]);
-	MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+	MPI_Waitall(2, requests, statuses);
 	for (unsigned i = 0; i < bytes; i++)
 		require(out[i] == (unsigned char)word_of(
 					  (unsigned)before, (unsigned)rank, bytes, i),

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Open MPI and MPICH over UCX, all as Debian packages them, through `rocaded --local` and between
+two hosts. mpi_check verifies every byte, and the daemons' counters prove that all went through
+Rocade."""
+
+import os
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import mpi_run  # noqa: E402
+import process  # noqa: E402
+from daemon import Daemon  # noqa: E402
+from hosts import AF_PACKET, Host, veth  # noqa: E402
+from mpi_run import start_ranks  # noqa: E402
+from ran import Ran  # noqa: E402
+from tap import case, run, skip  # noqa: E402
+from testpmd import is_root  # noqa: E402
+
+SOURCE = os.path.join(os.path.dirname(__file__), "mpi_check.c")
+
+
+def built(mpi, folder):
+    program = os.path.join(folder, "mpi_check." + mpi.package)
+    made = process.run([mpi.compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, SOURCE])
+    if not case("%s builds the program" % mpi.name, made.returncode == 0, made.stderr):
+        raise RuntimeError("no mpi_check")
+    return program
+
+
+def ranks(mpi, where, hosts, program, count, options=(), before=()):
+    """Runs the program with `count` ranks. On two hosts there are two, so all they send goes
+    across."""
+    with Ran("mpi_check, %d ranks" % count, mpi.package, "RC of UCX", hosts) as ran:
+        done = start_ranks(mpi, hosts[0], count, [program], options, before)
+    said = re.search(r"(\d+) ranks, (\d+) bytes each", done.stdout)
+    least = count * int(said[2]) if said else 1
+    ran.case("%s, %s, %u ranks: Rocade carries every byte, and all are correct" % (
+        mpi.name, where, count), done.returncode == 0 and said and int(said[1]) == count, least,
+             "exit %d\n%s%s" % (done.returncode, done.stdout, done.stderr))
+    ran.page()
+
+
+def one_host(programs):
+    with Daemon() as daemon:
+        for mpi, program in programs:
+            ranks(mpi, "one host", [daemon], program, 2)
+            ranks(mpi, "one host", [daemon], program, 4)
+
+
+def two_hosts(programs, folder):
+    if not is_root():
+        skip("two hosts", "needs root")
+        return
+    spaces = veth()
+    with Host(spaces, 0, AF_PACKET, "--mtu", "4184") as left, \
+            Host(spaces, 1, AF_PACKET, "--mtu", "4184") as right:
+        for mpi, program in programs:
+            ranks(mpi, "two hosts", [left, right], program, 2,
+                  *mpi_run.two_hosts(mpi, folder, [left, right], 1))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        programs = [(mpi, built(mpi, folder)) for mpi in mpi_run.BOTH]
+        one_host(programs)
+        two_hosts(programs, folder)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
