@@ -23,9 +23,9 @@ build='gcc libc6-dev meson ninja-build pkg-config dpdk libdpdk-dev libibverbs-de
 libjansson-dev librdmacm-dev libseccomp-dev zlib1g-dev python3 iproute2 iputils-ping'
 tests='busybox-static clang clang-format dpdk-dev fio gcc-aarch64-linux-gnu gcovr hpcc ibverbs-utils
 kmod libblas-dev libbpf-dev libclang-rt-dev libcmocka-dev libfabric-bin libmpich-dev libopenmpi-dev
-librdmacm1 libsystemd-dev mandoc mpich nftables openmpi-bin perftest prometheus python3-pyverbs
-python3-scapy qemu-block-extra qemu-system-x86 qemu-user qemu-utils qperf rdmacm-utils shellcheck
-strace systemd tcpdump tgt tshark ucx-utils valgrind'
+librdmacm1 libsystemd-dev mandoc mpich nftables open-iscsi openmpi-bin perftest prometheus
+python3-pyverbs python3-scapy qemu-block-extra qemu-system-x86 qemu-user qemu-utils qperf
+rdmacm-utils shellcheck strace systemd tcpdump tgt tshark ucx-utils valgrind'
 bench='busybox-static dpdk-dev ibverbs-utils kmod libopenmpi-dev openmpi-bin perftest qemu-system-x86
 qperf rdmacm-utils sockperf ucx-utils'
 

@@ -85,7 +85,9 @@ def main(walk, make=None):
 
 
 class Bench:
-    """The bridge and the guest."""
+    """The bridge and the guest. modules, programs: more of them for the guest."""
+
+    modules, programs = (), ()
 
     def __init__(self):
         for name in ("all", "default"):  # the host's kernel must not send ND
@@ -107,7 +109,8 @@ class Bench:
 
     def boot(self):
         return Guest(SCRATCH, CACHE, "guest0", "02:00:00:00:00:02", GUEST,
-                     [MATRIX_SYSTEM], [GUEST + "/24", GUEST6 + "/64"])
+                     [MATRIX_SYSTEM, *self.programs], [GUEST + "/24", GUEST6 + "/64"],
+                     self.modules)
 
     def set_mtu(self, mtu):
         """Sets the MTU of the guest's interface, which its path MTU follows, and of Rocade's port."""

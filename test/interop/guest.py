@@ -36,7 +36,8 @@ def missing():
         return "needs root and /dev/net/tun"
     for tool, package in ((QEMU, "qemu-system-x86"), (BUSYBOX, "busybox-static"),
                           ("rdma", "iproute2"), ("ibv_devinfo", "ibverbs-utils"),
-                          ("ucmatose", "rdmacm-utils"), ("ib_send_bw", "perftest")):
+                          ("ucmatose", "rdmacm-utils"), ("ib_send_bw", "perftest"),
+                          ("iscsid", "open-iscsi")):
         if not shutil.which(tool):
             return "no %s here (Debian package %s)" % (tool, package)
     return None

@@ -3,12 +3,12 @@
 """rxe.py [WORD]...: interoperability with Linux's rdma_rxe. Runs the conformance matrix
 (test/matrix): every service and opcode that rdma_rxe has, requested by either end, over IPv4 and
 IPv6, path MTU 1024 and 4096, data verified, and requests that must fail with their status. Then
-runs unchanged programs, and RDMA-CM. Rocade's port is net_af_packet. RC also runs over net_af_xdp,
+runs unchanged programs, RDMA-CM, and the kernel's iSER initiator. Rocade's port is net_af_packet. RC also runs over net_af_xdp,
 and the requests of ibv_wr_post and SENDs into an SRQ over net_tap and net_bonding.
 
 ROCADE_TEST_LONG=1 adds every path MTU, every case over net_af_xdp and net_tap, RC over net_bonding,
 and frames lost, duplicated, reordered and corrupted in both directions. With words, runs only the
-columns whose heads contain one of them, "programs" or "cm"."""
+columns whose heads contain one of them, "programs", "cm" or "iser"."""
 # test.sh: limit_s 1800
 
 import os
@@ -18,6 +18,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import bench  # noqa: E402
 import cm  # noqa: E402
+import iser  # noqa: E402
 import programs  # noqa: E402
 from tap import case  # noqa: E402
 from testpmd import LONG  # noqa: E402
@@ -254,6 +255,10 @@ def all_columns():
     return columns
 
 
+class RxeBench(bench.Bench):
+    modules, programs = iser.MODULES, iser.PROGRAMS
+
+
 def matrix(the_bench):
     words = sys.argv[1:]
 
@@ -267,6 +272,8 @@ def matrix(the_bench):
         programs.walk(the_bench)
     if wanted("cm"):
         cm.walk(the_bench)
+    if wanted("iser"):
+        iser.walk(the_bench)
     if LONG and wanted("slow"):
         slow(the_bench)
     if any(column.loss for column in columns):
@@ -275,4 +282,4 @@ def matrix(the_bench):
 
 
 if __name__ == "__main__":
-    sys.exit(bench.main(matrix))
+    sys.exit(bench.main(matrix, RxeBench))
