@@ -9,23 +9,30 @@
 #include "engine/delayed_ack.h"
 #include "engine/dev_control.h"
 #include "engine/dev_flight.h"
+#include "engine/engine_lock.h"
 #include "engine/engine_wake.h"
 #include "engine/manual_progress.h"
 #include "engine/mr_fault.h"
 #include "engine/pass.h"
 
-/* The first post after a pass, by the thread that ran the pass: sends at once. False: the
- * next pass has to send. */
+/* True for the first post of a thread after a pass that it has run. Only one: what else is posted
+ * before the next pass leaves in one burst. */
+static inline bool
+tx_thread_take(struct engine *e)
+{
+	if (__atomic_load_n(&e->tx_thread, __ATOMIC_RELAXED) != engine_thread())
+		return false;
+	__atomic_store_n(&e->tx_thread, 0, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* With the engine lock held: sends at once. False: the next pass has to send. */
 static bool
 tx_from_post(struct engine *e, struct qp *qp)
 {
 	uint64_t pass_ns;
 	bool sent;
 
-	/* Only one: what else is posted before the next pass leaves in one burst. */
-	__atomic_store_n(&e->tx_thread, 0, __ATOMIC_RELAXED);
-	if (!rte_ticketlock_trylock(&e->lock))
-		return false;
 	mr_fault_enter(&e->dev->keys);
 	pass_ns = e->shared.now;
 	e->shared.now = clock_now();
@@ -39,8 +46,24 @@ tx_from_post(struct engine *e, struct qp *qp)
 		e->stats.tx_from_post_missed++;
 	}
 	mr_fault_leave();
-	rte_ticketlock_unlock(&e->lock);
 	return sent;
+}
+
+/* The owner is inside. It needs no doorbell. */
+static void
+owner_posted(struct engine *e, struct qp *qp, uint32_t owner)
+{
+	bool moved = qp->sched.engine != e;
+	bool sent = tx_thread_take(e) && tx_from_post(e, qp);
+
+	if (!sent && likely(!moved))
+		engine_posted_add(e, qp);
+	engine_owner_leave(e, owner);
+	if (sent)
+		return;
+	if (unlikely(moved))
+		doorbells_ring(&e->doorbells, qp->sq.doorbell);
+	engine_wake_if_asleep(e);
 }
 
 void
@@ -48,10 +71,19 @@ engine_doorbell(struct qp *qp)
 {
 	struct engine *e = __atomic_load_n(&qp->sched.engine, __ATOMIC_RELAXED);
 	uint32_t index = qp->sq.doorbell;
-	pthread_t thread = __atomic_load_n(&e->tx_thread, __ATOMIC_RELAXED);
+	uint32_t owner = engine_owner_enter(e);
 
-	if (thread != 0 && thread == pthread_self() && tx_from_post(e, qp))
+	if (owner != 0) {
+		owner_posted(e, qp, owner);
 		return;
+	}
+	if (tx_thread_take(e) && engine_trylock(e)) {
+		bool sent = tx_from_post(e, qp);
+
+		engine_lock_release(e);
+		if (sent)
+			return;
+	}
 	doorbells_ring(&e->doorbells, index);
 	if (e->progress_thread != NULL) {
 		/* Pairs with the fence in engine_try_pass(). */
@@ -68,7 +100,7 @@ engine_poll(struct engine *e)
 	unsigned moved = engine_run(e, clock_now());
 
 	if (likely(e->tx_from_post))
-		__atomic_store_n(&e->tx_thread, pthread_self(), __ATOMIC_RELAXED);
+		__atomic_store_n(&e->tx_thread, engine_thread(), __ATOMIC_RELAXED);
 	return moved;
 }
 
@@ -89,7 +121,7 @@ engine_unlock(struct engine *e)
 {
 	bool manual = e->progress_thread != NULL;
 
-	rte_ticketlock_unlock(&e->lock);
+	engine_lock_release(e);
 	/* In manual progress, no other thread may poll soon: send, or flush, what the
 	 * call made ready. */
 	if (manual)
@@ -101,7 +133,7 @@ engine_unlock(struct engine *e)
 void
 engine_unlock_forked(struct engine *e)
 {
-	rte_ticketlock_init(&e->lock);
+	engine_lock_forked(e);
 }
 
 struct port_queue
@@ -166,7 +198,8 @@ engine_create(struct dev *dev, unsigned index)
 	}
 	TAILQ_INIT(&e->ready);
 	TAILQ_INIT(&e->unresolved);
-	rte_ticketlock_init(&e->lock);
+	/* With hooks a progress thread runs passes, and the application's threads. */
+	engine_lock_init(e, dev->conf.hooks == NULL);
 	clock_init();
 	wheel_init(&e->wheel, 0);
 	if (env_enabled("ROCADE_HOLD"))

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /* A pass of the poll loop, the engine lock that it takes, and when the next is due. */
-#include "base/ticket_lock.h"
 #include "engine/delayed_ack.h"
+#include "engine/engine_lock.h"
 #include "engine/mr_fault.h"
 #include "engine/pass.h"
 #include "engine/sched.h"
 
 #define FINAL_PASSES 4
-
-void
-engine_lock(struct engine *e)
-{
-	ticket_lock(&e->lock);
-}
 
 static void
 timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
@@ -74,11 +68,10 @@ engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now)
 unsigned
 engine_run(struct engine *e, uint64_t now)
 {
-	unsigned moved;
+	uint32_t owner = engine_enter(e);
+	unsigned moved = engine_pass(e, now);
 
-	engine_lock(e);
-	moved = engine_pass(e, now);
-	rte_ticketlock_unlock(&e->lock);
+	engine_leave(e, owner);
 	return moved;
 }
 
@@ -113,7 +106,7 @@ engine_next_time(const struct engine *e)
 static bool
 engine_busy(const struct engine *e)
 {
-	if (!TAILQ_EMPTY(&e->ready) || e->delayed_ack.delayed ||
+	if (!TAILQ_EMPTY(&e->ready) || e->posted_count != 0 || e->delayed_ack.delayed ||
 		e->io.backlog_count != 0 || doorbells_pending(&e->doorbells))
 		return true;
 	if (!TAILQ_EMPTY(&e->peers.asking) && !TAILQ_FIRST(&e->peers.asking)->ext_asked)
@@ -135,7 +128,7 @@ engine_deadline(struct engine *e)
 
 	engine_lock(e);
 	when = engine_busy(e) ? 0 : engine_next_time(e);
-	rte_ticketlock_unlock(&e->lock);
+	engine_lock_release(e);
 	net = e->is_control ? net_deadline(e->dev->net) : TIME_NEVER;
 	return RTE_MIN(when, net);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control path. */
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/process_barrier.h"
+#include "engine/engine_lock.h"
 #include "engine/engine_sleep.h"
 #include "engine/engine_wake.h"
 
@@ -18,12 +18,6 @@
 #define IDLE_SLEEPS 64
 /* No sleep is longer: the link is polled in between. */
 #define LONGEST_NS (100 * NS_PER_MS)
-
-static long
-membarrier(int command)
-{
-	return syscall(SYS_membarrier, command, 0, 0);
-}
 
 static int
 sleep_fd_add(int epoll_fd, int fd)
@@ -63,7 +57,7 @@ engine_sleep_open(struct engine *e, int *fd)
 	int rc;
 
 	if (s->epoll_fd == 0) {
-		if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0)
+		if (!process_barrier_register())
 			return -EOPNOTSUPP;
 		rc = fds_create(s, e->io.queue.ops->wait_fd(e->io.queue.queue));
 		if (rc != 0) {
@@ -99,7 +93,7 @@ rx_arm(struct engine *e)
 
 	engine_lock(e);
 	queue = e->io.queue;
-	rte_ticketlock_unlock(&e->lock);
+	engine_lock_release(e);
 	s->armed = (struct port_queue){0};
 	if (s->rx_fd == 0 || queue.ops->wait_fd(queue.queue) + 1 != s->rx_fd)
 		return;
@@ -175,7 +169,7 @@ engine_sleep_begin(struct engine *e)
 	rx_arm(e);
 	/* Pairs with the compiler's fence in engine_wake_if_asleep(). The engine looks for work
 	 * once more, for what came before others could see that it sleeps. */
-	if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0 && engine_poll(e) == 0)
+	if (process_barrier() && engine_poll(e) == 0)
 		ns = sleep_ns(e, engine_clock());
 	/* Posts of this thread, too, are announced from here on. */
 	__atomic_store_n(&e->tx_thread, 0, __ATOMIC_RELAXED);

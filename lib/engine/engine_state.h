@@ -22,6 +22,8 @@
 #define ENGINE_TX_PASS (2 * PKT_BURST) /* packets sent in one pass */
 /* after this long without taking a packet, the port's backlog is dropped */
 #define ENGINE_STALL_NS (250 * NS_PER_MS)
+#define ENGINE_POSTED 64 /* posts of the owner that the next pass schedules together */
+#define ENGINE_OWNERS 4  /* threads that may become the owner, see engine_lock.h */
 
 /* See engine_sleep.h. Descriptors are kept plus 1: 0 means none. */
 struct engine_sleep {
@@ -94,17 +96,32 @@ struct engine {
 
 	struct engine_sleep sleep;
 
-	/* Written by posting threads and control calls. */
+	/* QPs that the owner has posted to since the last pass. With the engine lock held */
+	uint32_t posted_count;
+	struct qp *posted[ENGINE_POSTED];
+
+	/* The engine lock, see engine_lock.h. */
 	rte_ticketlock_t lock LINE_ALIGNED;
+	bool inside[ENGINE_OWNERS +
+		    1];        /* by number of the owner; each written by its thread */
+	uintptr_t last_thread; /* that ran a pass with the ticket lock */
+	uint64_t last_passes;  /* of it, in a row */
+	uint64_t owner_passes; /* so many make it the owner; 0: no thread is one */
+
+	/* Written by posting threads and control calls. */
 	struct doorbells doorbells;
-	/* the thread that ran the last pass, until its next post; 0: none */
-	pthread_t tx_thread;
+	/* engine_thread() of the thread that ran the last pass, until its next post; 0: none */
+	uintptr_t tx_thread;
 	bool tx_from_post;   /* never changes */
 	bool pass_requested; /* a thread that found the lock taken asks for a pass */
 
 	/* Rarely written, read by every thread that polls a CQ of the device, and so not on a
 	 * line that the engine writes. NULL: a loop polls the engine */
 	const struct engine_progress_thread *progress_thread LINE_ALIGNED;
+	/* The owner's number, 0: there is none. Written with the ticket lock held, read by each
+	 * thread that polls the engine or posts */
+	uint32_t owner;
+	uintptr_t owner_thread[ENGINE_OWNERS + 1]; /* by number; never changes again */
 };
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/asleep.h"
 #include "engine/clock.h"
+#include "engine/engine_lock.h"
 #include "engine/manual_progress.h"
 #include "engine/pass.h"
 
@@ -74,11 +75,11 @@ engine_try_pass(struct engine *e)
 	bool wake;
 
 	do {
-		if (!rte_ticketlock_trylock(&e->lock))
+		if (!engine_trylock(e))
 			return moved;
 		progress_thread = e->progress_thread;
 		if (unlikely(progress_thread == NULL)) {
-			rte_ticketlock_unlock(&e->lock);
+			engine_lock_release(e);
 			return moved;
 		}
 		request_clear(e);
@@ -86,7 +87,7 @@ engine_try_pass(struct engine *e)
 			moved += engine_pass(e, clock_now());
 		} while (unlikely(has_more_to_send(e)) && ++passes < PASSES_MAX);
 		wake = progress_thread_oversleeps(e);
-		rte_ticketlock_unlock(&e->lock);
+		engine_lock_release(e);
 		if (unlikely(wake))
 			progress_thread->wake(progress_thread->arg);
 		/* Pairs with the fences in engine_doorbell() and engine_request_pass():
@@ -163,7 +164,7 @@ engine_sleep_until(struct engine *e)
 	e->sleep_until_ns = when;
 	e->earliest_ns = TIME_NEVER;
 	/* Not engine_unlock(), which would run a pass. */
-	rte_ticketlock_unlock(&e->lock);
+	engine_lock_release(e);
 	/* Pairs with the fences in engine_doorbell() and engine_request_pass(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return pass_is_requested(e) ? 0 : when;

@@ -103,35 +103,70 @@ doorbell_pass_on(const struct qp *qp)
 	engine_wake_if_asleep(owner);
 }
 
+/* Schedules n QPs, except those that are on the ready list already. */
+static void
+posted_schedule(struct engine *e, struct qp **qps, unsigned n)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (qps[i]->sched.on_ready && !qps[i]->sched.on_unresolved)
+			continue;
+		rte_prefetch0(&qps[i]->sched.ready_link);
+		qps[kept++] = qps[i];
+	}
+	for (unsigned i = 0; i < kept; i++)
+		doorbell_schedule(e, qps[i]);
+}
+
+static void
+posted_drain(struct engine *e)
+{
+	unsigned n = e->posted_count;
+
+	e->posted_count = 0;
+	posted_schedule(e, e->posted, n);
+}
+
 void
-engine_doorbells_drain(struct engine *e)
+engine_posted_add(struct engine *e, struct qp *qp)
+{
+	if (e->posted_count != 0 && e->posted[e->posted_count - 1] == qp)
+		return;
+	if (unlikely(e->posted_count == ENGINE_POSTED))
+		posted_drain(e);
+	e->posted[e->posted_count++] = qp;
+}
+
+static void
+doorbells_schedule(struct engine *e)
 {
 	uint32_t at = 0, indices[DOORBELLS_GROUP];
 	struct qp *qps[DOORBELLS_GROUP];
 	unsigned n;
 
-	if (likely(!doorbells_pending(&e->doorbells)))
-		return;
 	while ((n = doorbells_drain(&e->doorbells, &at, indices)) != 0) {
 		unsigned kept = 0;
 
-		for (unsigned i = 0; i < n; i++)
-			qps[i] = qp_table_at(&e->dev->qps, indices[i]);
 		for (unsigned i = 0; i < n; i++) {
-			/* Skip QPs that were destroyed, or that are on the ready list
-			 * already. */
-			if (unlikely(qps[i] == NULL))
-				continue;
-			if (unlikely(qps[i]->sched.engine != e)) {
-				doorbell_pass_on(qps[i]);
-				continue;
-			}
-			if (qps[i]->sched.on_ready && !qps[i]->sched.on_unresolved)
-				continue;
-			rte_prefetch0(&qps[i]->sched.ready_link);
-			qps[kept++] = qps[i];
+			struct qp *qp = qp_table_at(&e->dev->qps, indices[i]);
+
+			if (unlikely(qp == NULL))
+				continue; /* destroyed */
+			if (unlikely(qp->sched.engine != e))
+				doorbell_pass_on(qp);
+			else
+				qps[kept++] = qp;
 		}
-		for (unsigned i = 0; i < kept; i++)
-			doorbell_schedule(e, qps[i]);
+		posted_schedule(e, qps, kept);
 	}
+}
+
+void
+engine_doorbells_drain(struct engine *e)
+{
+	if (e->posted_count != 0)
+		posted_drain(e);
+	if (unlikely(doorbells_pending(&e->doorbells)))
+		doorbells_schedule(e);
 }

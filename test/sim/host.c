@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "engine/delayed_ack.h"
-#include "engine/engine_state.h"
+#include "engine/engine_lock.h"
 
 #include "cover.h"
 #include "event.h"
@@ -166,7 +166,7 @@ host_pass(struct host *h, unsigned engine)
 		h->kept = sim.now;
 	moved = engine_run(e, sim.now);
 	/* As if this thread had polled the engine. */
-	e->tx_thread = chance(h->conf.tx_from_post) ? pthread_self() : 0;
+	e->tx_thread = chance(h->conf.tx_from_post) ? engine_thread() : 0;
 	/* As if it had answered many requests at once. */
 	if (chance(h->conf.tx_from_post))
 		e->delayed_ack.answers = DELAYED_ACK_ANSWERS;

@@ -26,7 +26,7 @@ ORDERS = {
     "release fence": r"__atomic_thread_fence\(__ATOMIC_RELEASE\)",
     "full fence": r"__atomic_thread_fence\(__ATOMIC_SEQ_CST\)",
     "compiler's fence": r"__atomic_signal_fence\(",
-    "membarrier": r"\bmembarrier\(MEMBARRIER_CMD_PRIVATE_EXPEDITED",
+    "membarrier": r"\bprocess_barrier\(\)",
 }
 NAME = re.compile(r"\b(\w+)\(")
 ROW = re.compile(r"^\| `([^`]+)` `(\w+)\(\)` \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.M)
