@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rocade-status: what a daemon and its clients are doing. */
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -10,6 +11,7 @@
 #include <common/options.h>
 
 #include "prometheus.h"
+#include "qp_events.h"
 #include "snapshot.h"
 #include "view.h"
 
@@ -21,6 +23,7 @@ struct conf {
 	uint64_t count; /* 0: no limit */
 	bool json;
 	bool prometheus;
+	struct flight_conf flight;
 	struct view_conf view;
 };
 
@@ -35,6 +38,12 @@ watch_set(struct conf *conf, const char *value)
 	conf->watch_s = strtod(value, &end);
 	return end != value && *end == '\0' && conf->watch_s >= 0.1 &&
 	       conf->watch_s <= 86400;
+}
+
+static bool
+flight_set(struct conf *conf, const char *value)
+{
+	return flight_conf_read(&conf->flight, value);
 }
 
 #define MEMBER(field) OPTION_MEMBER(struct conf, field)
@@ -53,6 +62,10 @@ static const struct option_row option_rows[] = {
 		.text = "repeat every SECONDS (default: 1), with rates"},
 	{OPTION_NUM, 0, "count", "N", MEMBER(count), 1, 86400,
 		.text = "with --watch, stop after N times"},
+	{OPTION_FN, 0, "flight", "CLIENT[:QPN]", .set = flight_set,
+		.valid = "the id of a client, and behind a colon a QPN up to 0xffffff",
+		.text = "print the last events of one QP of a client, or of each, once; the "
+			"client needs ROCADE_FLIGHT_RECORDER=1"},
 	{OPTION_HELP, .name = "help"},
 	{OPTION_VERSION, .name = "version"},
 };
@@ -145,6 +158,18 @@ status_run(const struct conf *s)
 	return ferror(stdout) ? EXIT_RUN : EXIT_OK;
 }
 
+static int
+flight_run(const struct conf *s)
+{
+	const char *why;
+
+	if (flight_show(stdout, s->socket, &s->flight, &why))
+		return ferror(stdout) ? EXIT_RUN : EXIT_OK;
+	fprintf(stderr, PROGRAM ": no events of client %" PRIu32 ": %s\n",
+		s->flight.client, why);
+	return EXIT_RUN;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -160,7 +185,15 @@ main(int argc, char **argv)
 			s.json ? "--json" : "--watch");
 		return EXIT_USAGE;
 	}
+	if (s.flight.client != 0 && (s.prometheus || s.json || s.watch_s != 0)) {
+		fprintf(stderr,
+			PROGRAM ": --flight prints once and as text: not with %s\n",
+			s.prometheus ? "--prometheus"
+			: s.json     ? "--json"
+				     : "--watch");
+		return EXIT_USAGE;
+	}
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	return status_run(&s);
+	return s.flight.client != 0 ? flight_run(&s) : status_run(&s);
 }

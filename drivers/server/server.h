@@ -45,6 +45,7 @@ struct conn {
 	char name[16]; /* of the process: printable, without quotes */
 	/* generation of the statistics last requested from this client, 0: none */
 	uint32_t requested_gen;
+	uint32_t flight_gen; /* of the record of a QP last requested from it, 0: none */
 	bool parked;
 	bool closing; /* freed at the end of the pass over the events */
 };
@@ -93,6 +94,7 @@ struct rocade_daemon {
 	 * left */
 	int spare_fd;
 	uint32_t requested_gen; /* generation of the statistics last requested */
+	uint32_t flight_gen;    /* of requests for the record of a QP: the last one */
 	uint64_t requested_ns;
 	uint64_t rejected_ns; /* when a rejected client was last logged, 0: never */
 	bool bound;

@@ -170,6 +170,8 @@ data_serve(struct conn *conn, const struct sw_request *req)
 	reply.type = req->type;
 	if (req->type == SW_STATUS)
 		rc = status_part(conn, req->qpn, req->dest_qpn, &reply);
+	else if (req->type == SW_FLIGHT)
+		rc = flight_part(conn, req, &reply);
 	else
 		rc = report_part(conn, req->qpn, req->dest_qpn, &reply);
 	reply.error = -rc;
@@ -216,10 +218,10 @@ request_serve(struct conn *conn, const void *request, size_t len)
 		return false;
 	if (reply.error == EPROTONOSUPPORT)
 		version_log(conn, request);
-	if (reply.error == 0 && (reply.type == SW_STATUS || reply.type == SW_REPORT))
+	if (reply.error == 0 && query_is_data(reply.type))
 		return data_serve(conn, request);
-	if (reply.error == 0 && reply.type == SW_DUMP)
-		reply.error = -dump_request(conn, request, &reply.qpn);
+	if (reply.error == 0)
+		reply.error = -query_request(conn, request, &reply.qpn);
 	return request_complete(conn, &reply);
 }
 

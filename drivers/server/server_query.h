@@ -32,6 +32,13 @@ conn_from(const struct conn *asker, uint32_t from)
 	return NULL;
 }
 
+/* Requests whose replies are data. */
+static inline bool
+query_is_data(uint32_t type)
+{
+	return type == SW_STATUS || type == SW_REPORT || type == SW_FLIGHT;
+}
+
 /* The calls below answer the asker, with what it may see. */
 
 /* server_status.c: prints a part of the state as JSON into the reply. Returns 0, -ENOENT
@@ -49,8 +56,15 @@ uint32_t report_missing(const struct conn *asker);
 int report_part(const struct conn *asker, uint32_t from, uint32_t at,
 	struct sw_data_reply *reply);
 
-/* server_report.c: copies of the packets of the clients that the asker, a client, may see.
- * lost: how many were lost so far. Returns as sw_dump_set(). */
-int dump_request(const struct conn *asker, const struct sw_request *req, uint32_t *lost);
+/* server_report.c: copies the answer of the client req->qpn to the request of generation req->dest_qpn into the
+ * reply. Returns 0, -ENOENT (no such client), -EAGAIN (no answer yet) or -ECANCELED (another
+ * request has followed). */
+int flight_part(const struct conn *asker, const struct sw_request *req,
+	struct sw_data_reply *reply);
+
+/* server_report.c: SW_DUMP and SW_FLIGHT_REQUEST (switch/proto.h) of clients that the asker may
+ * see. *qpn: as in the reply. Returns 0, also for every other request, or an error as there,
+ * negative. */
+int query_request(const struct conn *asker, const struct sw_request *req, uint32_t *qpn);
 
 #endif

@@ -121,7 +121,60 @@ report_part(
 	return 0;
 }
 
+/* Returns the client with this id, or NULL if there is none that the asker may see. */
+static struct conn *
+conn_with_id(const struct conn *asker, uint32_t id)
+{
+	const struct conn *conn = conn_from(asker, id);
+
+	return conn != NULL && conn->client->id == id ? conn->client->owner : NULL;
+}
+
+static int
+flight_request(const struct conn *asker, const struct sw_request *req, uint32_t *gen)
+{
+	struct rocade_daemon *d = asker->daemon;
+	struct conn *conn = conn_with_id(asker, req->qpn);
+	struct region_daemon *shared;
+	const struct sw_qp *qp = qpns_find(&d->sw->qpns, req->dest_qpn);
+
+	if (conn == NULL || qp == NULL || qp->owner != conn->client)
+		return -ENOENT;
+	if (++d->flight_gen == 0) /* 0: nothing was requested */
+		d->flight_gen = 1;
+	conn->flight_gen = *gen = d->flight_gen;
+	shared = conn->client->region.daemon;
+	__atomic_store_n(&shared->flight_qpn, req->dest_qpn, __ATOMIC_RELAXED);
+	/* Pairs with the acquire in flight_answer(). */
+	__atomic_store_n(&shared->flight_requested, *gen, __ATOMIC_RELEASE);
+	share_wake(conn);
+	return 0;
+}
+
+static_assert(sizeof(struct report_flight) <= SW_DATA_MAX, "one piece");
+
 int
+flight_part(const struct conn *asker, const struct sw_request *req,
+	struct sw_data_reply *reply)
+{
+	const struct conn *conn = conn_with_id(asker, req->qpn);
+	const struct report_flight *flight;
+
+	if (conn == NULL)
+		return -ENOENT;
+	if (req->dest_qpn == 0 || conn->flight_gen != req->dest_qpn)
+		return -ECANCELED;
+	flight = &conn->client->region.report->flight;
+	/* Pairs with the release in report_flight_write(). */
+	if (__atomic_load_n(&flight->written_gen, __ATOMIC_ACQUIRE) != req->dest_qpn)
+		return -EAGAIN;
+	reply->id = req->qpn;
+	reply->len = sizeof(*flight);
+	memcpy(reply->bytes, flight, sizeof(*flight));
+	return 0;
+}
+
+static int
 dump_request(const struct conn *asker, const struct sw_request *req, uint32_t *lost)
 {
 	bool all = asker->uid == 0 || asker->uid == geteuid();
@@ -136,4 +189,14 @@ dump_request(const struct conn *asker, const struct sw_request *req, uint32_t *l
 	*lost = sw_dump_lost(asker->client);
 	sw_unlock(sw);
 	return rc;
+}
+
+int
+query_request(const struct conn *asker, const struct sw_request *req, uint32_t *qpn)
+{
+	if (req->type == SW_DUMP)
+		return dump_request(asker, req, qpn);
+	if (req->type == SW_FLIGHT_REQUEST)
+		return flight_request(asker, req, qpn);
+	return 0;
 }

@@ -58,6 +58,19 @@ report_is_requested(const struct progress_thread *t)
 			__atomic_load_n(&t->report->written_gen, __ATOMIC_RELAXED));
 }
 
+static void
+flight_answer(struct progress_thread *t)
+{
+	/* Pairs with the release in flight_request(). */
+	uint32_t gen = __atomic_load_n(t->flight_requested, __ATOMIC_ACQUIRE);
+
+	if (unlikely(gen !=
+		     __atomic_load_n(&t->report->flight.written_gen, __ATOMIC_RELAXED)))
+		report_flight_write(engine_dev(t->engine),
+			__atomic_load_n(t->flight_qpn, __ATOMIC_RELAXED), gen,
+			&t->report->flight);
+}
+
 static bool
 device_changed(const struct progress_thread *t)
 {
@@ -93,6 +106,7 @@ progress_thread_run(struct progress_thread *t)
 			report_write(engine_dev(t->engine),
 				__atomic_load_n(t->report_requested, __ATOMIC_RELAXED),
 				t->report);
+		flight_answer(t);
 		if (engine_progress_calls(t->engine) != polls)
 			return true;
 		if (__atomic_load_n(&t->stop, __ATOMIC_RELAXED) || device_changed(t))
@@ -157,6 +171,8 @@ progress_thread_start(struct progress_thread *t, struct engine *engine, int sess
 	t->asleep = &region->client->rx_asleep;
 	t->changes = &region->daemon->changes;
 	t->report_requested = &region->daemon->report_requested;
+	t->flight_requested = &region->daemon->flight_requested;
+	t->flight_qpn = &region->daemon->flight_qpn;
 	t->report = region->report;
 	/* Signals are left to the application's threads. */
 	sigfillset(&all);

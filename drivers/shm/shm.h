@@ -19,6 +19,8 @@ struct progress_thread {
 	struct report *report; /* statistics, for the daemon to read */
 	/* in the daemon's memory */
 	const uint32_t *report_requested; /* generation of the statistics */
+	const uint32_t *flight_requested; /* generation of the record of a QP */
+	const uint32_t *flight_qpn;       /* the QP */
 	const uint32_t *changes;          /* of the daemon's device: how many */
 	uint32_t changes_seen;
 	bool running;
@@ -65,6 +67,9 @@ void progress_thread_stop(struct progress_thread *t);
 /* shm_report.c, for progress_thread.c: writes the statistics that the daemon has
  * requested, and then the generation that it has requested. */
 void report_write(struct dev *dev, uint32_t requested_gen, struct report *report);
+/* Writes the record of the QP, and then the generation that the daemon has requested. */
+void report_flight_write(struct dev *dev, uint32_t qpn, uint32_t requested_gen,
+	struct report_flight *flight);
 
 /* fork.c, for shm_open.c: the ports of this process. */
 void shm_list_add(struct shm *shm);

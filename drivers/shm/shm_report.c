@@ -86,6 +86,26 @@ peer_fill(const struct peer_info *peer, void *arg)
 }
 
 void
+report_flight_write(struct dev *dev, uint32_t qpn, uint32_t requested_gen,
+	struct report_flight *flight)
+{
+	struct qp *qp;
+
+	/* The device lock: no QP is destroyed. */
+	pthread_mutex_lock(&dev->lock);
+	qp = qp_table_get(&dev->qps, qpn);
+	if (qp == NULL)
+		flight->state = REPORT_FLIGHT_NO_QP;
+	else if (dev_qp_events(qp, &flight->copy))
+		flight->state = REPORT_FLIGHT_KEPT;
+	else
+		flight->state = REPORT_FLIGHT_OFF;
+	pthread_mutex_unlock(&dev->lock);
+	/* Pairs with the acquire in the daemon's flight_part(). */
+	__atomic_store_n(&flight->written_gen, requested_gen, __ATOMIC_RELEASE);
+}
+
+void
 report_write(struct dev *dev, uint32_t requested_gen, struct report *report)
 {
 	struct peer_info *peers = report->peers;

@@ -4,6 +4,8 @@
 #ifndef ROCADE_STATUS_H
 #define ROCADE_STATUS_H
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -32,6 +34,18 @@ extern "C" {
  * caller and $ROCADE_DAEMON_UID. Any thread.
  */
 int rocade_status(const char *socket, char **json);
+
+/*
+ * Calls line for each line of text about the last events of a QP of a client with
+ * ROCADE_FLIGHT_RECORDER, oldest first; the first line is a heading. The daemon asks the
+ * client, which has 200 ms to answer.
+ *
+ * Returns 0 or a positive errno value; rocade_error() then describes the failure. ENOENT: the
+ * caller may see no client with this id, or it has no such QP. ENOTSUP: the client keeps no
+ * events. ETIMEDOUT: it has not answered. Else as rocade_status(). Any thread.
+ */
+int rocade_flight(const char *socket, uint32_t client, uint32_t qpn,
+	void (*line)(const char *text, void *arg), void *arg);
 
 /* The sets of counters in that text. */
 enum rocade_counters {

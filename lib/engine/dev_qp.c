@@ -263,6 +263,7 @@ dev_qp_events(struct qp *qp, struct flight_copy *copy)
 	bool recorded = flight_copy_get(qp, copy);
 
 	engine_unlock(e);
+	copy->asked = clock_now();
 	return recorded;
 }
 

@@ -31,6 +31,7 @@ flight_copy_get(const struct qp *qp, struct flight_copy *copy)
 {
 	if (qp->sq.flight == NULL)
 		return false;
+	copy->asked = 0;
 	copy->qpn = qp->qpn;
 	copy->dest_qpn = qp->dest_qpn;
 	copy->type = qp->type;

@@ -15,36 +15,10 @@
 
 #include <semaphore.h>
 
+#include "qp/flight_record.h"
 #include "qp/qp.h"
 
-#define FLIGHT_EVENTS 256
 #define FLIGHT_COPIES 8
-
-enum flight_kind {
-#define FLIGHT(name, text) FLIGHT_##name,
-#include "qp/flight.def"
-	FLIGHT_KINDS
-};
-
-struct flight_event {
-	uint64_t when; /* ns << 8 | enum flight_kind */
-	uint32_t psn;
-	uint32_t value; /* by kind, see flight.def */
-};
-static_assert(FLIGHT_KINDS <= 256 && sizeof(struct flight_event) == 16,
-	"a QP's record takes about 4 KiB");
-
-struct flight {
-	uint64_t count; /* of all events; the last FLIGHT_EVENTS are kept */
-	struct flight_event events[FLIGHT_EVENTS];
-};
-
-/* A record with what names the QP: what is printed. */
-struct flight_copy {
-	uint32_t qpn, dest_qpn;
-	uint8_t type; /* enum ibv_qp_type */
-	struct flight flight;
-};
 
 enum flight_slot_state { FLIGHT_FREE, FLIGHT_CLAIMED, FLIGHT_WAITS };
 
@@ -69,10 +43,6 @@ void flight_error(const struct qp *qp);
 
 /* Copies the record. Returns false if the QP has none. */
 bool flight_copy_get(const struct qp *qp, struct flight_copy *copy);
-
-/* flight_text.c: calls fn for each line of text, the first of which is a heading. */
-typedef void (*flight_line_fn)(const char *line, void *arg);
-void flight_print(const struct flight_copy *copy, flight_line_fn fn, void *arg);
 
 static inline void
 flight_note(struct qp *qp, enum flight_kind kind, uint32_t psn, uint32_t value)

@@ -172,12 +172,24 @@ field_add(struct text *t, char what, const struct flight_event *e)
 static void
 event_add(struct text *t, const struct flight_event *e)
 {
-	for (const char *at = flight_texts[e->when & 0xFF]; *at != '\0'; at++) {
+	const char *at = name_at(flight_texts, FLIGHT_KINDS, e->when & 0xFF);
+
+	for (; *at != '\0'; at++) {
 		if (*at == '%')
 			field_add(t, *++at, e);
 		else
 			text_add(t, "%c", *at);
 	}
+}
+
+/* Begins a line. */
+static void
+since_add(struct text *t, uint64_t before, uint64_t when)
+{
+	t->len = 0;
+	text_add(t, "+");
+	time_add(t, when > before ? when - before : 0);
+	text_add(t, ": ");
 }
 
 void
@@ -197,12 +209,14 @@ flight_print(const struct flight_copy *copy, flight_line_fn fn, void *arg)
 	for (; at != f->count; at++) {
 		const struct flight_event *e = &f->events[at % FLIGHT_EVENTS];
 
-		t.len = 0;
-		text_add(&t, "+");
-		time_add(&t, (e->when >> 8) - before);
-		text_add(&t, ": ");
+		since_add(&t, before, e->when >> 8);
 		event_add(&t, e);
 		before = e->when >> 8;
+		fn(t.bytes, arg);
+	}
+	if (copy->asked != 0) {
+		since_add(&t, f->count != 0 ? before : copy->asked, copy->asked);
+		text_add(&t, "now");
 		fn(t.bytes, arg);
 	}
 }

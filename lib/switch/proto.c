@@ -124,7 +124,7 @@ static bool
 needs_no_client(uint32_t type)
 {
 	return type == SW_STATUS || type == SW_REPORT_REQUEST || type == SW_REPORT ||
-	       type == SW_CM_OPEN;
+	       type == SW_CM_OPEN || type == SW_FLIGHT_REQUEST || type == SW_FLIGHT;
 }
 
 /* Requests of a connection that is not yet a client. */

@@ -26,7 +26,7 @@
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 9
+#define SW_PROTO_VERSION 10
 #define SW_NAME_MAX 64
 
 /* Descriptors of the reply to SW_ATTACH. */
@@ -77,6 +77,15 @@ enum sw_request_type {
 	 * so far. EINVAL: a direction is unknown, or the client has QPs. EBUSY: the client or
 	 * its user dumps already, or too many do. */
 	SW_DUMP,
+	/* Requests the events (qp/flight.h) of the QP dest_qpn of the client qpn from that
+	 * client, in place of a request that it has not answered yet. The reply's qpn: the
+	 * generation of the request. This and the next request are about the clients that the
+	 * asker may see. ENOENT: there is no such client, or it has no such QP. */
+	SW_FLIGHT_REQUEST,
+	/* The answer of the client qpn to the request of generation dest_qpn: a struct
+	 * report_flight. ENOENT: there is no such client. EAGAIN: it has not answered yet.
+	 * ECANCELED: it has been asked again since. */
+	SW_FLIGHT,
 };
 
 enum sw_status_part {

@@ -41,6 +41,8 @@ struct region_daemon {
 	uint32_t changes LINE_ALIGNED;
 	uint32_t link_down;
 	uint32_t report_requested; /* generation of the statistics */
+	uint32_t flight_requested; /* generation of the record of a QP */
+	uint32_t flight_qpn;       /* the QP, written before the generation */
 };
 
 struct region {

@@ -9,6 +9,7 @@
 #define ROCADE_SWITCH_REPORT_H
 
 #include "base/base_stats.h"
+#include "qp/flight_record.h"
 #include "qp/peer_info.h"
 
 #define REPORT_QPS 1024
@@ -37,6 +38,19 @@ struct report_srq {
 	uint64_t limit_events;
 };
 
+enum report_flight_state {
+	REPORT_FLIGHT_NO_QP, /* the client has no such QP */
+	REPORT_FLIGHT_OFF,   /* it keeps no events */
+	REPORT_FLIGHT_KEPT,
+};
+
+/* The record of one QP, written on a request of its own. */
+struct report_flight {
+	uint32_t written_gen; /* of the request that this answers */
+	uint32_t state;       /* enum report_flight_state */
+	struct flight_copy copy;
+};
+
 struct report {
 	/* generation that the daemon has requested: only in copies that it passes on */
 	uint32_t requested_gen;
@@ -49,6 +63,7 @@ struct report {
 	struct report_srq srqs[REPORT_SRQS];
 	struct peer_info peers[REPORT_PEERS];
 	struct report_qp qps[REPORT_QPS];
+	struct report_flight flight;
 };
 
 #endif

@@ -249,6 +249,56 @@ def prometheus():
              wrong.stderr)
 
 
+def events():
+    with Daemon("--socket-mode", "666") as daemon:
+        idle = flow(daemon, "idle")
+        off = status(daemon, "--flight", "%d" % client_of(daemon, idle)["id"])
+        case("--flight of a client without a recorder: status 1 and what to set",
+             off.returncode == 1 and "ROCADE_FLIGHT_RECORDER=1" in off.stderr, off.stderr)
+        daemon.env["ROCADE_FLIGHT_RECORDER"] = "1"
+        pair = flow(daemon, "pair")
+        del daemon.env["ROCADE_FLIGHT_RECORDER"]
+        client = reported(daemon, pair)
+        until(lambda: "RC_ACKNOWLEDGE" in status(daemon, "--flight", "%d" % client["id"]).stdout)
+        seen = status(daemon, "--flight", "%d" % client["id"])
+        heads = re.findall(r"(?m)^QP 0x([0-9a-f]{6}) to 0x[0-9a-f]{6}: the last \d+ of \d+ events$",
+                           seen.stdout)
+        case("--flight prints what each QP of a client did, while it runs",
+             seen.returncode == 0 and
+             {int(qpn, 16) for qpn in heads} == {qp["qpn"] for qp in client["qps"]} and all(
+                 re.search(want, seen.stdout) for want in (
+                     r"(?m)^\+[0-9.]+ (us|ms|s): sent PSN \d+ to \d+ \(packets: \d+\)$",
+                     r"(?m)^\+[0-9.]+ (us|ms|s): received RC_ACKNOWLEDGE, PSN \d+",
+                     r"(?m)^\+[0-9.]+ (us|ms|s): now$")), seen.stdout + seen.stderr)
+        one = status(daemon, "--flight", "%d:0x%x" % (client["id"], client["qps"][0]["qpn"]))
+        case("--flight prints what one QP did", one.returncode == 0 and re.findall(
+            "(?m)^QP 0x([0-9a-f]{6})", one.stdout) == ["%06x" % client["qps"][0]["qpn"]] and
+            one.stdout.splitlines()[-1].endswith(": now"), one.stdout + one.stderr)
+        for what, why in [("%d:0xfffff" % client["id"], "no QP 0x0fffff"), ("999:17", "no QP"),
+                          ("999", "no such client")]:
+            none = status(daemon, "--flight", what)
+            case("--flight %s: status 1 and why" % what, none.returncode == 1 and
+                 why in none.stderr and none.stdout == "", none.stdout + none.stderr)
+        if os.getuid() == 0:
+            for what in "%d" % client["id"], "%d:%d" % (client["id"], client["qps"][0]["qpn"]):
+                other = status(daemon, "--flight", what, before=NOBODY)
+                case("--flight shows another user nothing of " + what, other.returncode == 1 and
+                     other.stdout == "", other.stdout)
+        pair.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, pair.pid, os.WSTOPPED | os.WNOWAIT)
+        late = status(daemon, "--flight", "%d:%d" % (client["id"], client["qps"][0]["qpn"]))
+        case("--flight of a stopped client: status 1", late.returncode == 1 and
+             "has not answered within 200 ms" in late.stderr, late.stderr)
+        pair.send_signal(signal.SIGCONT)
+        pair.finish()
+        idle.finish()
+    for options in [("--flight", "0"), ("--flight", "1:"), ("--flight", "1:0x1000000"),
+                    ("--flight", "1:2:3"), ("--flight", "1", "--json")]:
+        wrong = status(daemon, *options)
+        case("refused: " + " ".join(options), wrong.returncode == 2 and "flight" in wrong.stderr,
+             wrong.stderr)
+
+
 def errors():
     with Daemon("--socket-mode", "666") as daemon:
         idle = flow(daemon, "idle")
@@ -344,4 +394,4 @@ def telemetry():
 
 
 if __name__ == "__main__":
-    sys.exit(run(objects, peers, traffic, prometheus, errors, telemetry))
+    sys.exit(run(objects, peers, traffic, prometheus, events, errors, telemetry))

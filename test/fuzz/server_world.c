@@ -233,7 +233,8 @@ reply_take(struct client *c, const struct sw_reply *reply, int *fds, unsigned n)
 static bool
 is_data(const struct sw_data_reply *reply, size_t len)
 {
-	return (reply->type == SW_STATUS || reply->type == SW_REPORT) &&
+	return (reply->type == SW_STATUS || reply->type == SW_REPORT ||
+		       reply->type == SW_FLIGHT) &&
 	       (reply->error == 0 || len != sizeof(struct sw_reply));
 }
 
@@ -248,13 +249,16 @@ data_check(const struct client *c, const struct sw_data_reply *reply, size_t len
 	FUZZ_CHECK(len == offsetof(struct sw_data_reply, bytes) + reply->len);
 	FUZZ_CHECK(c == &world.honest || reply->len == 0 ||
 		   memmem(reply->bytes, reply->len, row, strlen(row)) == NULL);
-	if (reply->error != 0 || reply->type != SW_REPORT)
+	if (reply->error != 0 || reply->type == SW_STATUS)
 		return;
 	TAILQ_FOREACH (shown, &world.b.d->sw->clients, link) {
 		if (shown->id != reply->id)
 			continue;
 		FUZZ_CHECK(shown->user->uid == c->uid);
-		report_check(shown, reply->bytes, reply->len);
+		if (reply->type == SW_REPORT)
+			report_check(shown, reply->bytes, reply->len);
+		else
+			FUZZ_CHECK(reply->len == sizeof(struct report_flight));
 	}
 }
 

@@ -2,20 +2,21 @@
 /* The flight recorder: what a QP notes, in virtual time, and how it reads. */
 #include <string.h>
 
+#include "base/splitmix64.h"
 #include "qp/flight.h"
 #include "qp_link.h"
 
 static struct qp_link p;
 static struct flight_log flight_log;
 
-static char lines[FLIGHT_EVENTS + 1][256];
+static char lines[FLIGHT_EVENTS + 2][256];
 static unsigned line_count;
 
 static void
 line_keep(const char *line, void *arg)
 {
 	assert_null(arg);
-	assert_true(line_count < FLIGHT_EVENTS + 1 && strlen(line) < sizeof(lines[0]));
+	assert_true(line_count < FLIGHT_EVENTS + 2 && strlen(line) < sizeof(lines[0]));
 	strcpy(lines[line_count++], line);
 }
 
@@ -249,6 +250,62 @@ each_kind_has_a_text(void **state)
 	qp_link_fini_discard(&p);
 }
 
+/* On request the last line says how long ago the last event was. */
+static void
+a_request_ends_with_its_time(void **state)
+{
+	struct qp_link_conf conf = qp_link_defaults();
+	static struct flight_copy copy;
+
+	log_init();
+	record(&conf);
+	p.a.shared.now = 7 * NS_PER_SEC;
+	flight_note(&p.a.qp, FLIGHT_DUPLICATE, 3, 0);
+	assert_true(flight_copy_get(&p.a.qp, &copy));
+	assert_int_equal(copy.asked, 0);
+	copy.asked = 7 * NS_PER_SEC + 25 * NS_PER_MS;
+	line_count = 0;
+	flight_print(&copy, line_keep, NULL);
+	assert_non_null(strstr(lines[line_count - 2], "PSN 3 is a duplicate"));
+	assert_string_equal(lines[line_count - 1], "+25.00 ms: now");
+	/* No event at all. */
+	copy.flight.count = 0;
+	line_count = 0;
+	flight_print(&copy, line_keep, NULL);
+	assert_int_equal(line_count, 2);
+	assert_string_equal(lines[1], "+0.00 us: now");
+	qp_link_fini_discard(&p);
+}
+
+/* Any bytes of another process make lines, as many as there can be. */
+static void
+any_bytes_can_be_printed(void **state)
+{
+	static struct flight_copy copy;
+	uint64_t rand = 1;
+
+	for (unsigned round = 0; round < 200; round++) {
+		uint8_t *bytes = (uint8_t *)&copy;
+
+		for (size_t i = 0; i < sizeof(copy); i++)
+			bytes[i] = (uint8_t)splitmix64(&rand);
+		if (round % 4 == 0)
+			copy.flight.count = UINT64_MAX;
+		line_count = 0;
+		flight_print(&copy, line_keep, NULL);
+		assert_int_equal(line_count, FLIGHT_EVENTS + 2);
+		for (unsigned i = 0; i < FLIGHT_EVENTS; i++) {
+			const struct flight_event *e =
+				&copy.flight
+					 .events[(copy.flight.count + i) % FLIGHT_EVENTS];
+
+			if ((e->when & 0xFF) >= FLIGHT_KINDS)
+				assert_string_equal(
+					strchr(lines[1 + i], ':'), ": unknown");
+		}
+	}
+}
+
 /* A QP without a record notes nothing and has nothing to print. */
 static void
 a_qp_without_a_record(void **state)
@@ -276,6 +333,8 @@ main(void)
 		cmocka_unit_test(only_faults_leave_copies),
 		cmocka_unit_test(the_last_events_are_kept),
 		cmocka_unit_test(each_kind_has_a_text),
+		cmocka_unit_test(a_request_ends_with_its_time),
+		cmocka_unit_test(any_bytes_can_be_printed),
 		cmocka_unit_test(a_qp_without_a_record),
 	};
 

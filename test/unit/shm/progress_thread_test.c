@@ -152,6 +152,28 @@ stats_request_is_answered(void **state)
 }
 
 static void
+request_for_a_record_is_answered(void **state)
+{
+	struct report_flight *flight;
+	struct thread_fixture k;
+
+	fixture_open(&k);
+	flight = &k.region.report->flight;
+	for (uint32_t n = 1; n < 20; n++) {
+		__atomic_store_n(&k.region.daemon->flight_qpn,
+			n % 2 ? a.qp->qpn : a.qp->qpn + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&k.region.daemon->flight_requested, n, __ATOMIC_RELEASE);
+		assert_int_equal(send(k.wake, "", 1, 0), 1);
+		wait_until_set(&flight->written_gen, n);
+		assert_int_equal(
+			flight->state, n % 2 ? REPORT_FLIGHT_OFF : REPORT_FLIGHT_NO_QP);
+	}
+	/* It asked for no statistics. */
+	assert_int_equal(k.region.report->written_gen, 0);
+	fixture_close(&k);
+}
+
+static void
 device_change_is_reread(void **state)
 {
 	struct thread_fixture k;
@@ -289,6 +311,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sleeping_thread_sets_the_flag),
 		cmocka_unit_test(stats_request_is_answered),
+		cmocka_unit_test(request_for_a_record_is_answered),
 		cmocka_unit_test(device_change_is_reread),
 		cmocka_unit_test(changed_addresses_are_taken_over),
 		cmocka_unit_test(signals_are_blocked),

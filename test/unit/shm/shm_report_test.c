@@ -110,6 +110,44 @@ snapshot_of_qps(void **state)
 }
 
 static void
+record_of_a_qp(void **state)
+{
+	static const struct link_qp_conf plain = {.wr = 16};
+	struct report_flight *flight = &report.flight;
+	struct link_qp a, b;
+	uint32_t qpn;
+
+	setenv("ROCADE_FLIGHT_RECORDER", "1", 1);
+	engine_link_init(&fixture, NULL);
+	unsetenv("ROCADE_FLIGHT_RECORDER");
+	link_qp_create(&fixture.a, &a, &plain);
+	link_qp_create(&fixture.b, &b, &plain);
+	link_qp_connect(&a, &b, &plain);
+	qpn = a.qp->qpn;
+	report_flight_write(fixture.a.dev, qpn, 3, flight);
+	assert_int_equal(flight->written_gen, 3);
+	assert_int_equal(flight->state, REPORT_FLIGHT_KEPT);
+	assert_int_equal(flight->copy.qpn, qpn);
+	assert_int_equal(flight->copy.dest_qpn, b.qp->qpn);
+	assert_int_equal(flight->copy.flight.count, 3); /* RESET, INIT, RTR, RTS */
+	assert_int_not_equal(flight->copy.asked, 0);
+	link_qp_destroy(&a);
+	report_flight_write(fixture.a.dev, qpn, 4, flight);
+	assert_int_equal(flight->written_gen, 4);
+	assert_int_equal(flight->state, REPORT_FLIGHT_NO_QP);
+	link_qp_destroy(&b);
+	engine_link_fini(&fixture);
+	/* Without the recorder. */
+	engine_link_init(&fixture, NULL);
+	link_qp_create(&fixture.a, &a, &plain);
+	report_flight_write(fixture.a.dev, a.qp->qpn, 5, flight);
+	assert_int_equal(flight->written_gen, 5);
+	assert_int_equal(flight->state, REPORT_FLIGHT_OFF);
+	link_qp_destroy(&a);
+	engine_link_fini(&fixture);
+}
+
+static void
 snapshot_is_limited_to_its_rows(void **state)
 {
 	static const struct link_qp_conf plain = {.wr = 1};
@@ -227,6 +265,7 @@ main(void)
 		cmocka_unit_test(snapshot_of_srqs),
 		cmocka_unit_test(snapshot_of_qps),
 		cmocka_unit_test(snapshot_is_limited_to_its_rows),
+		cmocka_unit_test(record_of_a_qp),
 		cmocka_unit_test(snapshot_of_peers),
 		cmocka_unit_test(snapshot_is_limited_to_its_peers),
 	};
