@@ -110,7 +110,7 @@ void
 sw_client_put_taken(struct sw_client *to, const uint8_t *bytes, uint32_t len)
 {
 	sw_client_put(to, bytes, len, bytes + len, len, RING_CKSUM_OK);
-	/* Nobody waits for a client that dumps (sw_dump.h). */
+	/* No sender waits for a client that dumps (sw_dump.h). */
 	if (likely(to->holding || !is_half_full(to)) || to->dumps || !may_hold(to))
 		return;
 	TAILQ_INSERT_TAIL(&to->thread->holding, to, holding_link);

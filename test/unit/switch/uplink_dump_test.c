@@ -194,7 +194,7 @@ packets_that_thread_0_sends(void **state)
 	up_close(&u);
 }
 
-/* Nobody sends to the client that dumps: its full ring holds no sender, and takes none of the time for
+/* No client sends to the one that dumps: its full ring holds no sender, and takes none of the time for
  * which its user's clients may hold some. */
 static void
 full_ring_of_copies_holds_nobody(void **state)
