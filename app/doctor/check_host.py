@@ -23,7 +23,10 @@ def hugepages(f):
         return [good("hugepages", "the daemon has its hugepages (%s)" % f.hugepages)]
     if f.hugepages_free_mib >= f.port.memory_mb:
         return [good("hugepages", "%d MiB are free (%s)" % (f.hugepages_free_mib, f.hugepages))]
-    pages = (f.port.memory_mb + 64) // 2
+    # The kernel takes the number of all pages, also of those that other processes use.
+    found = re.search(r"(\d+) of (\d+) of 2048 KiB free", f.hugepages)
+    used = int(found[2]) - int(found[1]) if found else 0
+    pages = used + (f.port.memory_mb + 64) // 2
     return [wrong("hugepages", "the port needs %d MiB of hugepages, and %d MiB are free (%s)" % (
         f.port.memory_mb, f.hugepages_free_mib, f.hugepages),
         "echo %d >/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages" % pages,

@@ -174,6 +174,9 @@ def memory():
         ("no port", says(huge, port=None), ["ok"]),
         ("a daemon that has its hugepages", says(huge, daemon=one(NIC), port=one(NIC)), ["ok"]),
         ("enough hugepages", says(huge, **port(NIC, hugepages_free_mib=512)), ["ok"]),
+        ("too few hugepages, others in use: the total goes up", has(sentence(huge, **port(
+            NIC, hugepages="12 of 612 of 2048 KiB free", hugepages_free_mib=24)),
+            "echo 888 >/sys"), []),
         ("too few hugepages", has(sentence(huge, **port(NIC, hugepages_free_mib=511)), "wrong",
                                   "512 MiB", "511 MiB", "echo 288 >"), []),
         ("a NIC in an IOMMU group", says(iommu, **port(NIC)), ["ok"]),
