@@ -5,12 +5,13 @@ set -eu
 
 usage() {
 	cat <<'EOF'
-Usage: tools/install-deps.sh [--build | --bench] [--list]
+Usage: tools/install-deps.sh [--build | --bench | --long] [--list]
 
 Installs the missing packages with apt-get (Debian 12). Prints nothing if none is missing.
 
   --build     only the packages that building and the demo need, not those of the tests
   --bench     the packages that building and tools/bench.sh need
+  --long      also the packages that only tools/test.sh --long needs: those of Ceph
   --list      print the packages, install nothing
   -h, --help  print this text
 
@@ -26,6 +27,7 @@ kmod libblas-dev libbpf-dev libclang-rt-dev libcmocka-dev libfabric-bin libmpich
 librdmacm1 libsystemd-dev mandoc mpich nftables open-iscsi openmpi-bin perftest prometheus
 python3-pyverbs python3-scapy qemu-block-extra qemu-system-x86 qemu-user qemu-utils qperf
 rdmacm-utils shellcheck strace systemd tcpdump tgt tshark ucx-utils valgrind'
+long='ceph-common ceph-mgr ceph-mon ceph-osd'
 bench='busybox-static dpdk-dev ibverbs-utils kmod libopenmpi-dev openmpi-bin perftest qemu-system-x86
 qperf rdmacm-utils sockperf ucx-utils'
 
@@ -35,6 +37,7 @@ for arg in "$@"; do
 	case $arg in
 	--build) packages=$build ;;
 	--bench) packages="$build $bench" ;;
+	--long) packages="$build $tests $long" ;;
 	--list) list=yes ;;
 	-h | --help)
 		usage

@@ -111,7 +111,11 @@ jobs=$(nproc)
 skips=test/skips # the skips that the present stage allows
 
 cd "$top" || exit 1
-tools/install-deps.sh || exit 1
+if [ "$long" = yes ]; then
+	tools/install-deps.sh --long || exit 1
+else
+	tools/install-deps.sh || exit 1
+fi
 mkdir -p "$out"
 exec 9>"$out/lock"
 if ! flock -n 9; then

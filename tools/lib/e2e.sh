@@ -79,10 +79,14 @@ stage_interop() {
 }
 
 stage_e2e_long() {
+	local program
 	if ! build_release e2e-long || ! build_sanitize e2e-long; then
 		return 1
 	fi
 	e2e e2e-long "$out/sanitize"
+	for program in "$top"/test/e2e/long/*.py; do
+		e2e_program e2e-long "$out/release" "$program"
+	done
 	export ROCADE_CACHE=$out/cache
 	run_logged e2e-long test/interop/kernel.py "$ROCADE_CACHE"
 	e2e_program e2e-long "$out/release" "$top/test/interop/field_guests.py"
