@@ -203,6 +203,22 @@ burst_process_plain(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now
 					   : large_packets_process(e, pkts, n, now);
 }
 
+/* Other engines have taken the room of completions that were gathered. */
+static void RARE
+lost_completions_report(struct engine *e)
+{
+	struct cq_gather *gather = &e->shared.gather;
+
+	for (uint32_t i = 0; i < gather->lost; i++) {
+		const struct cqe *cqe = &gather->cqes[i];
+		struct qp *qp = qp_table_get(&e->dev->qps, cqe->qpn);
+
+		qp_completion_lost(qp, (cqe->opcode & IBV_WC_RECV) != 0);
+		engine_schedule(e, qp);
+	}
+	gather->lost = 0;
+}
+
 /* With several engines, which may share CQs. */
 static __rte_noinline unsigned
 burst_process_gathering(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
@@ -212,6 +228,8 @@ burst_process_gathering(struct engine *e, struct pkt *pkts, unsigned n, uint64_t
 	cq_gather_begin(&e->shared.gather);
 	kept = burst_process_plain(e, pkts, n, now);
 	cq_gather_end(&e->shared.gather);
+	if (unlikely(e->shared.gather.lost != 0))
+		lost_completions_report(e);
 	return kept;
 }
 

@@ -407,6 +407,9 @@ void qp_set_peer(struct qp *qp, struct peer *peer);
 /* The QP's CQ has failed: moves the QP to ERR and raises QP_FATAL, once, because no
  * completion can report it. Not to be called in RESET. */
 void qp_fail(struct qp *qp);
+/* A completion of the QP that was gathered (queue/cq_gather.h) found no room in its CQ: as if that
+ * had been found when it completed. receive: of a receive, else of a send request. */
+void qp_completion_lost(struct qp *qp, bool receive);
 
 /* Moves the QP to RESET, also one that is about to be destroyed. */
 void qp_reset(struct qp *qp);

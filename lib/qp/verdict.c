@@ -110,3 +110,11 @@ verdict_apply(struct qp *qp, uint32_t psn, enum verdict verdict)
 	else
 		send_fail(qp, fault);
 }
+
+void RARE
+qp_completion_lost(struct qp *qp, bool receive)
+{
+	/* A NAK of the last packet: the one of the lost completion is not known any more. */
+	verdict_apply(qp, psn_add(qp->resp.epsn, (uint32_t)-1),
+		receive ? FAULT_RECV_CQ_FULL : FAULT_SEND_CQ_FULL);
+}

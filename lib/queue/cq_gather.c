@@ -18,6 +18,14 @@ slots_reserve(struct cq *cq, uint32_t n, uint32_t *first)
 	return true;
 }
 
+static void RARE
+gathered_lose(struct cq_gather *gather, uint32_t n)
+{
+	(void)cq_overrun(gather->cq);
+	gather->lost = n;
+	gather->on = false;
+}
+
 static void
 gathered_write(struct cq_gather *gather)
 {
@@ -25,10 +33,9 @@ gathered_write(struct cq_gather *gather)
 	uint32_t first, n = gather->count;
 
 	gather->count = 0;
-	if (unlikely(__atomic_load_n(&cq->error, __ATOMIC_RELAXED)))
-		return;
-	if (unlikely(!slots_reserve(cq, n, &first))) {
-		(void)cq_overrun(cq);
+	if (unlikely(__atomic_load_n(&cq->error, __ATOMIC_RELAXED) ||
+		     !slots_reserve(cq, n, &first))) {
+		gathered_lose(gather, n);
 		return;
 	}
 	for (uint32_t i = 0; i < n; i++)

@@ -8,7 +8,8 @@
  * Completions are gathered only while the CQ has room for those of all its engines. Behind that they
  * are written one by one, so that an overflow is found where it happens, as without gathering. If
  * engines that write one by one take the room meanwhile, the CQ enters the error state when the
- * gathered completions are written.
+ * gathered completions are written. These stay in cqes then, so that their QPs can be told when the
+ * burst has ended, and the rest of the burst is not gathered.
  */
 #ifndef ROCADE_QUEUE_CQ_GATHER_H
 #define ROCADE_QUEUE_CQ_GATHER_H
@@ -23,6 +24,8 @@ struct cq_gather {
 	uint32_t count;
 	bool on; /* between cq_gather_begin() and cq_gather_end() */
 	bool solicited;
+	uint32_t
+		lost; /* completions in cqes that could not be written; set to 0 by the user */
 	struct cqe cqes[CQ_GATHER_MAX];
 };
 

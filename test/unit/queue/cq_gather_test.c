@@ -246,9 +246,40 @@ lost_room_is_an_overrun(void **state)
 	assert_false(cq.error);
 	cq_gather_end(&gather);
 	assert_true(cq.error);
+	assert_int_equal(gather.lost, 2);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(gather.cqes[i].wr_id, i);
+	gather.lost = 0;
 	cq_gather_begin(&gather);
 	assert_false(gathered_put(&cq, 2));
 	cq_gather_end(&gather);
+	assert_int_equal(gather.lost, 0);
+}
+
+/* The CQ is in the error state when the completions are written. The rest of the burst leaves the
+ * lost ones where they are. */
+static void
+error_of_the_cq_loses_what_is_gathered(void **state)
+{
+	(void)state;
+	cq_gather_begin(&gather);
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(gathered_put(&cq, i));
+	assert_false(cq_overrun(&cq));
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(gathered_put(&other, 10 + i));
+	expect_polled(&other, 10, 3);
+	cq_gather_end(&gather);
+	assert_int_equal(gather.lost, 2);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(gather.cqes[i].wr_id, i);
+	/* The next burst is gathered again. */
+	gather.lost = 0;
+	cq_gather_begin(&gather);
+	assert_true(gathered_put(&other, 13));
+	expect_polled(&other, 13, 0);
+	cq_gather_end(&gather);
+	expect_polled(&other, 13, 1);
 }
 
 static void
@@ -286,6 +317,7 @@ main(void)
 		CASE(solicited_completion_of_a_burst_raises_the_event),
 		CASE(full_cq_refuses_as_without_gathering),
 		CASE(lost_room_is_an_overrun),
+		CASE(error_of_the_cq_loses_what_is_gathered),
 		CASE(stamped_cq_is_written_at_once),
 	};
 #undef CASE
