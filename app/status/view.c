@@ -65,9 +65,10 @@ is_error_counter(const char *name)
 {
 	static const char *const good[] = {"tx_packets", "tx_bytes", "rx_packets",
 		"rx_bytes", "rx_roce", "rx_other", "rx_handoff", "tx_loopback",
-		"cqe_saved", "wakeups", "requests", "id", "pid", "uid", "qp_count",
-		"srq_count", "peer_count", "rx_waiting", "tx_blocked", "rx_linearised",
-		"queue", "clients", "handed_over", "taken_over", "handover_blocked"};
+		"cqe_saved", "core_offers", "core_offers_taken", "core_offers_early",
+		"wakeups", "requests", "id", "pid", "uid", "qp_count", "srq_count",
+		"peer_count", "rx_waiting", "tx_blocked", "rx_linearised", "queue",
+		"clients", "handed_over", "taken_over", "handover_blocked"};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		if (strcmp(name, good[i]) == 0)

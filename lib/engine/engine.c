@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base_env.h"
+#include "base/base_log.h"
 #include "engine/clock.h"
 #include "engine/delayed_ack.h"
 #include "engine/dev_control.h"
@@ -183,6 +184,9 @@ engine_create(struct dev *dev, unsigned index)
 	/* With hooks the daemon does what a control engine does. */
 	e->is_control = index == 0 && dev->conf.hooks == NULL;
 	e->gsi = index == 0 ? dev->gsi : NULL;
+	if (!idle_polls_init(&e->idle, getenv(CORES_ENV)))
+		log_err("%s: invalid value '%s': expected auto, short or plenty",
+			CORES_ENV, getenv(CORES_ENV));
 	e->tx_from_post = env_enabled("ROCADE_TX_FROM_POST"); /* else posts only ring */
 	e->shared = (struct qp_shared){.keys = &dev->keys,
 		.srqs = &dev->srqs,

@@ -12,6 +12,7 @@
 #include "base/ringmem.h"
 #include "engine/doorbell.h"
 #include "engine/engine.h"
+#include "engine/idle_polls.h"
 #include "port/port_io.h"
 #include "qp/hold.h"
 #include "qp/multipath.h"
@@ -92,7 +93,7 @@ struct engine {
 	/* empty polls left before the application counts as awake again; see
 	 * engine_delegate() */
 	uint32_t delegated_polls;
-	uint32_t idle; /* polls in a row that found nothing */
+	struct idle_polls idle; /* polls in a row that found nothing */
 
 	struct engine_sleep sleep;
 

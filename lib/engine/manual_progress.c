@@ -8,8 +8,7 @@
 #include "engine/manual_progress.h"
 #include "engine/pass.h"
 
-#define PASSES_MAX 4  /* in a row, under one lock */
-#define IDLE_POLLS 32 /* in a row, before the core is offered to other threads */
+#define PASSES_MAX 4 /* in a row, under one lock */
 /* empty polls after ibv_req_notify_cq() before the application counts as awake */
 #define DELEGATED_POLLS 16
 
@@ -107,6 +106,20 @@ engine_request_pass(struct engine *e)
 	return engine_try_pass(e);
 }
 
+/* Counts atomically, because the thread does not hold the engine lock. */
+static void RARE
+core_offer(struct engine *e)
+{
+	uint64_t begin = clock_now();
+	bool early = e->idle.limit < IDLE_POLLS, taken;
+
+	sched_yield();
+	taken = idle_polls_offered(&e->idle, clock_now() - begin);
+	__atomic_fetch_add(&e->stats.core_offers, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&e->stats.core_offers_early, early, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&e->stats.core_offers_taken, taken, __ATOMIC_RELAXED);
+}
+
 void
 engine_progress(struct engine *e)
 {
@@ -114,13 +127,10 @@ engine_progress(struct engine *e)
 
 	if (unlikely(progress_thread == NULL))
 		return;
-	if (engine_try_pass(e) != 0) {
-		e->idle = 0;
-	} else if (++e->idle == IDLE_POLLS) {
-		/* The peers waited for may need this core. */
-		e->idle = 0;
-		sched_yield();
-	}
+	if (engine_try_pass(e) != 0)
+		e->idle.count = 0;
+	else if (unlikely(idle_polls_offer(&e->idle)))
+		core_offer(e);
 	__atomic_store_n(&e->progress_calls, e->progress_calls + 1, __ATOMIC_RELAXED);
 	if (likely(!asleep_is_set(progress_thread->asleep)))
 		return;

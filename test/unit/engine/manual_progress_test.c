@@ -139,6 +139,40 @@ delegation_survives_a_few_polls(void **state)
 	fini();
 }
 
+/* Only polls in a row count. */
+static void
+polls_in_vain_offer_the_core(void **state)
+{
+	const struct port_stats *stats;
+
+	init();
+	stats = &ea->stats;
+	for (unsigned i = 0; i + 1 < IDLE_POLLS; i++)
+		engine_progress(ea);
+	assert_int_equal(stats->core_offers, 0);
+	assert_int_equal(link_qp_recv(&a, 101, 0, 64), 0);
+	assert_int_equal(link_qp_send(&b, 2, 0, 64, IBV_SEND_SIGNALED), 0);
+	assert_true(engine_link_deliver(&fixture) != 0);
+	engine_progress(ea); /* finds the packet */
+	for (unsigned i = 0; i + 1 < IDLE_POLLS; i++)
+		engine_progress(ea);
+	assert_int_equal(stats->core_offers, 0);
+	engine_progress(ea);
+	assert_int_equal(stats->core_offers, 1);
+	assert_int_equal(stats->core_offers_early, 0);
+	ea->idle.limit = IDLE_POLLS_SHORT;
+	ea->idle.fixed = true;
+	for (unsigned i = 0; i < 3 * IDLE_POLLS_SHORT; i++)
+		engine_progress(ea);
+	assert_int_equal(stats->core_offers, 4);
+	assert_int_equal(stats->core_offers_early, 3);
+	assert_true(stats->core_offers_taken <= 4);
+	poll_until_idle();
+	link_qp_expect_sent(&b, 2, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&a, 101, 1);
+	fini();
+}
+
 static void
 failed_device_flushes(void **state)
 {
@@ -179,6 +213,7 @@ main(void)
 		cmocka_unit_test(lock_holder_drains_doorbell_of_other_thread),
 		cmocka_unit_test(earlier_timer_wakes_progress_thread),
 		cmocka_unit_test(delegation_survives_a_few_polls),
+		cmocka_unit_test(polls_in_vain_offer_the_core),
 		cmocka_unit_test(failed_device_flushes),
 		cmocka_unit_test(no_pass_without_progress_thread),
 	};

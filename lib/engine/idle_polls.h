@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
+/*
+ * When a thread that polls in vain offers its core to other threads with sched_yield(). Where
+ * cores are short, the peer that it waits for may need this very core, and each further poll
+ * delays the answer. Where they are not, the call only delays the next poll. How long the call took
+ * tells the two apart: without another thread that wants the core it returns at once.
+ */
+#ifndef ROCADE_ENGINE_IDLE_POLLS_H
+#define ROCADE_ENGINE_IDLE_POLLS_H
+
+#include <string.h>
+
+#include "base/common.h"
+
+/* Environment variable: auto, or what cores count as whatever the calls tell: short or plenty. */
+#define CORES_ENV "ROCADE_CORES"
+
+/* polls in a row that find nothing before the thread offers its core */
+#define IDLE_POLLS 32
+/* the same where another thread took the core the last time */
+#define IDLE_POLLS_SHORT 4
+/* A call that took longer has switched to another thread. */
+#define YIELD_TAKEN_NS NS_PER_US
+
+struct idle_polls {
+	uint32_t count; /* polls in a row that found nothing */
+	uint32_t limit; /* polls before the next offer */
+	bool fixed;     /* the limit never changes */
+};
+
+/* text: of the environment variable; NULL: auto. Returns false, and takes auto, if it is
+ * invalid. */
+static inline bool
+idle_polls_init(struct idle_polls *p, const char *text)
+{
+	bool is_auto = text == NULL || strcmp(text, "auto") == 0;
+	bool is_short = !is_auto && strcmp(text, "short") == 0;
+
+	*p = (struct idle_polls){.limit = is_short ? IDLE_POLLS_SHORT : IDLE_POLLS};
+	p->fixed = is_short || (!is_auto && strcmp(text, "plenty") == 0);
+	return p->fixed || is_auto;
+}
+
+/* Returns whether the thread, which has polled in vain, should offer its core now. Threads that
+ * poll the same engine share the count. */
+static inline bool
+idle_polls_offer(struct idle_polls *p)
+{
+	if (likely(++p->count < p->limit))
+		return false;
+	p->count = 0;
+	return true;
+}
+
+/* The offer took so long. Returns whether another thread took the core. */
+static inline bool
+idle_polls_offered(struct idle_polls *p, uint64_t took_ns)
+{
+	bool taken = took_ns > YIELD_TAKEN_NS;
+
+	if (!p->fixed)
+		p->limit = taken ? IDLE_POLLS_SHORT : IDLE_POLLS;
+	return taken;
+}
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When a thread that polls in vain offers its core: after many polls, or after few where another
+ * thread took the core the last time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/idle_polls.h"
+
+#define QUICK_NS (YIELD_TAKEN_NS / 2)
+#define TAKEN_NS (3 * NS_PER_MS)
+
+/* Returns the polls until the thread offers its core. */
+static unsigned
+polls_until_offer(struct idle_polls *p)
+{
+	unsigned polls = 1;
+
+	while (!idle_polls_offer(p)) {
+		polls++;
+		assert_true(polls < 1000);
+	}
+	return polls;
+}
+
+static void
+plenty_of_cores(void **state)
+{
+	struct idle_polls p;
+
+	assert_true(idle_polls_init(&p, NULL));
+	for (unsigned i = 0; i < 10; i++) {
+		assert_int_equal(polls_until_offer(&p), IDLE_POLLS);
+		assert_false(idle_polls_offered(&p, QUICK_NS));
+	}
+	assert_false(idle_polls_offered(&p, YIELD_TAKEN_NS));
+	assert_int_equal(polls_until_offer(&p), IDLE_POLLS);
+}
+
+static void
+taken_core_is_offered_sooner(void **state)
+{
+	struct idle_polls p;
+
+	assert_true(idle_polls_init(&p, "auto"));
+	assert_int_equal(polls_until_offer(&p), IDLE_POLLS);
+	for (unsigned i = 0; i < 10; i++) {
+		assert_true(idle_polls_offered(&p, TAKEN_NS));
+		assert_int_equal(polls_until_offer(&p), IDLE_POLLS_SHORT);
+	}
+	assert_true(idle_polls_offered(&p, YIELD_TAKEN_NS + 1));
+	assert_int_equal(polls_until_offer(&p), IDLE_POLLS_SHORT);
+	/* No other thread wants it any more. */
+	assert_false(idle_polls_offered(&p, QUICK_NS));
+	assert_int_equal(polls_until_offer(&p), IDLE_POLLS);
+}
+
+/* A poll in between that finds something begins the count anew. */
+static void
+found_packet_restarts_the_count(void **state)
+{
+	struct idle_polls p;
+
+	assert_true(idle_polls_init(&p, NULL));
+	for (unsigned i = 1; i < IDLE_POLLS; i++)
+		assert_false(idle_polls_offer(&p));
+	p.count = 0;
+	assert_int_equal(polls_until_offer(&p), IDLE_POLLS);
+}
+
+/* Another thread that polls the same engine may have lowered the limit below the count. */
+static void
+count_beyond_the_limit(void **state)
+{
+	struct idle_polls p;
+
+	assert_true(idle_polls_init(&p, NULL));
+	for (unsigned i = 0; i < IDLE_POLLS_SHORT + 2; i++)
+		assert_false(idle_polls_offer(&p));
+	idle_polls_offered(&p, TAKEN_NS);
+	assert_int_equal(polls_until_offer(&p), 1);
+}
+
+static void
+forced_by_the_environment(void **state)
+{
+	struct idle_polls p;
+
+	assert_true(idle_polls_init(&p, "short"));
+	assert_int_equal(polls_until_offer(&p), IDLE_POLLS_SHORT);
+	assert_false(idle_polls_offered(&p, QUICK_NS));
+	assert_int_equal(polls_until_offer(&p), IDLE_POLLS_SHORT);
+	assert_true(idle_polls_init(&p, "plenty"));
+	assert_true(idle_polls_offered(&p, TAKEN_NS));
+	assert_int_equal(polls_until_offer(&p), IDLE_POLLS);
+}
+
+static void
+invalid_value_is_reported(void **state)
+{
+	static const char *const invalid[] = {"", "0", "Short", "plenty ", "shor"};
+	struct idle_polls p;
+
+	for (unsigned i = 0; i < RTE_DIM(invalid); i++) {
+		assert_false(idle_polls_init(&p, invalid[i]));
+		assert_int_equal(polls_until_offer(&p), IDLE_POLLS);
+		assert_true(idle_polls_offered(&p, TAKEN_NS));
+		assert_int_equal(polls_until_offer(&p), IDLE_POLLS_SHORT);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plenty_of_cores),
+		cmocka_unit_test(taken_core_is_offered_sooner),
+		cmocka_unit_test(found_packet_restarts_the_count),
+		cmocka_unit_test(count_beyond_the_limit),
+		cmocka_unit_test(forced_by_the_environment),
+		cmocka_unit_test(invalid_value_is_reported),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
