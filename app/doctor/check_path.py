@@ -79,8 +79,8 @@ def mtu(f, text, target, answers):
         return [good("mtu", "packets of path MTU %d arrive at %s and back" % (limit, text))]
     if found == 0:
         return [note("mtu", "%s answers short pings only, so that the path MTU is not known" % text)]
-    return [wrong("mtu", "packets of path MTU %d do not arrive at %s or back, those of %d do: an "
-                  "interface or switch on the way, or the other host's port, carries less than %d "
+    return [wrong("mtu", "packets of path MTU %d do not arrive at %s or back, those of %d arrive: "
+                  "an interface or switch on the way, or the other host's port, carries less than %d "
                   "bytes" % (limit, text, found, limit + HEADERS),
                   "ip link set dev INTERFACE mtu %d  # on the way" % (limit + HEADERS),
                   "ib_send_bw -m %d  # or a smaller path MTU" % found)]

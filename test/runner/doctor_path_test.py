@@ -93,7 +93,7 @@ def paths():
         ("a host that answers no ping", path(longest=0),
          [("neighbours", "ok"), ("path", "ok"), ("mtu", "unknown")]),
         ("a small MTU on the way", "packets of path MTU 4096 do not arrive at 192.0.2.2 or back, "
-         "those of 1024 do" in words_of(longest=1500), True),
+         "those of 1024 arrive" in words_of(longest=1500), True),
         ("an MTU just large enough", path(longest=4184), good),
         ("an MTU just too small", path(longest=4183)[2], ("mtu", "wrong")),
         ("a host that answers short pings only", path(longest=84)[2], ("mtu", "note")),
