@@ -144,6 +144,8 @@ def gids_and_counters():
         ("a counter of two clients, and of those that have gone", has(sentence(
             counters, status=state(clients=[{"rx_full": 1}, {"rx_full": 2}],
                                    departed={"rx_full": 4})), "rx_full is 7"), []),
+        ("copies that rocade-dump has lost", says(counters, status=state(clients=[
+            {"name": "rocade-dump", "rx_full": 9}])), ["ok"]),
         ("a counter of an engine", has(sentence(counters, status=state(clients=[
             {"engine": {"ack_timeouts": 5}}])), "ack_timeouts is 5", "--peer"), []),
         ("every counter exists", unknown_counters(), [])]
