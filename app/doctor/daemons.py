@@ -27,10 +27,10 @@ def config_words(text):
     """Returns EAL arguments and options of a configuration file, as words of a command line."""
     section, eal, options = "", [], []
     for line in (text or "").splitlines():
-        line = line.strip()
+        line = line.split("#")[0].strip()
         if re.fullmatch(r"\[\w+\]", line):
             section = line[1:-1]
-        elif line and line[0] not in "#;" and "=" in line:
+        elif "=" in line:
             key, value = (part.strip() for part in line.split("=", 1))
             if section == "eal":
                 name = EAL_KEYS.get(key, "-" + key if len(key) == 1 else "--" + key)

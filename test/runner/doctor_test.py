@@ -281,6 +281,7 @@ in-memory =
 vdev = net_af_packet0,iface=eth1
 [port]
 address = 192.0.2.1/24, 2001:db8::1/64
+mtu = 4184 # of eth1
 gateway4 = 192.0.2.254
 """
 
@@ -296,6 +297,7 @@ def command_lines():
          ["192.0.2.1/24", "2001:db8::1/64"]),
         ("its routers", [str(daemons.gateway(daemon, 4)), daemons.gateway(daemon, 6)],
          ["192.0.2.254", None]),
+        ("a value without the comment behind it", daemons.option(daemon, "mtu"), "4184"),
         ("options come last", daemons.option(later, "socket"), "/y"),
         ("a router that is no address", daemons.gateway(later, 4), None),
         ("a local daemon", one(["--local"]).kind, "local"),
