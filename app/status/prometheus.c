@@ -45,6 +45,10 @@ static const struct metric port_metrics[] = {
 		"packets that wait for the MAC address of their next hop"},
 };
 
+static const struct metric queue_metrics[] = {
+	{"clients", "clients", GAUGE, 0, "clients of the queue's thread"},
+};
+
 static const struct metric cm_metrics[] = {
 	{"ids", "ids", GAUGE, 0, "RDMA-CM IDs of all clients"},
 	{"listeners", "listeners", GAUGE, 0, "RDMA-CM listeners of all clients"},
@@ -289,6 +293,25 @@ device_metrics_print(FILE *to, const json_t *snapshot, const char *base)
 	json_decref(list);
 }
 
+/* Of a daemon with several queues. */
+static void
+queues_metrics_print(FILE *to, const json_t *snapshot, const char *base)
+{
+	json_t *list = json_object();
+	const json_t *queue;
+	char number[24];
+	size_t i;
+
+	json_array_foreach(json_object_get(snapshot, "queues"), i, queue)
+	{
+		number_text(number, queue, "queue", "%ld");
+		list_add(list, queue, base, "queue", number, NULL);
+	}
+	METRICS_PRINT(to, list, "queue", queue_metrics);
+	counters_print(to, list, "queue", ROCADE_COUNTERS_QUEUE);
+	json_decref(list);
+}
+
 static void
 users_metrics_print(FILE *to, const json_t *snapshot, const char *base)
 {
@@ -440,6 +463,7 @@ prometheus_print(FILE *to, const json_t *snapshot, const struct view_conf *conf)
 			json_object_set(answered, labels, (json_t *)client);
 	}
 	device_metrics_print(to, snapshot, base);
+	queues_metrics_print(to, snapshot, base);
 	users_metrics_print(to, snapshot, base);
 	clients_metrics_print(to, clients);
 	reports_metrics_print(to, answered);

@@ -24,6 +24,8 @@ rocade_counter(enum rocade_counters set, unsigned i)
 		return COUNTER_AT(qp_stat_rows, QP_STAT_COUNT, i);
 	case ROCADE_COUNTERS_CM:
 		return COUNTER_AT(cm_stat_rows, CM_STAT_COUNT, i);
+	case ROCADE_COUNTERS_QUEUE:
+		return COUNTER_AT(sw_thread_stat_rows, SW_THREAD_STAT_COUNT, i);
 	}
 	return (struct rocade_counter){NULL, NULL};
 }

@@ -52,7 +52,8 @@ enum rocade_counters {
 	ROCADE_COUNTERS_ENGINE, /* "engine" of a report, "port" */
 	ROCADE_COUNTERS_CLIENT, /* of "clients", "departed" */
 	ROCADE_COUNTERS_QP,     /* of "qps" */
-	ROCADE_COUNTERS_CM      /* of "rdma_cm" */
+	ROCADE_COUNTERS_CM,     /* of "rdma_cm" */
+	ROCADE_COUNTERS_QUEUE   /* of "queues" */
 };
 
 struct rocade_counter {

@@ -14,6 +14,8 @@
 static const char snapshot_text[] =
 	"{\"device\": {\"name\": \"ro\\\"c\\\\a\\nde\", \"mtu\": 9007199254740993,"
 	"  \"local\": true, \"addresses\": [\"::1\", \"::2\", \"::1\"]},"
+	" \"queues\": [{\"queue\": 0, \"clients\": 2, \"taken_over\": 3},"
+	"  {\"queue\": 1, \"clients\": 0, \"taken_over\": 4, \"drop_handover_full\": 5}],"
 	" \"clients\": [{\"id\": 1, \"name\": \"one\", \"answered\": true,"
 	"   \"peers\": [{\"address\": \"::3\", \"qps\": 1, \"srtt_ns\": 1500,"
 	"     \"send\": {\"cc_window\": 0.25}},"
@@ -102,6 +104,20 @@ a_silent_client_has_no_report(void **state)
 	free(text);
 }
 
+static void
+each_queue_has_series(void **state)
+{
+	char *text = printed(&(struct view_conf){.qps = false});
+
+	assert_non_null(strstr(text, "rocade_queue_clients{" DEVICE ",queue=\"0\"} 2\n"));
+	assert_non_null(strstr(
+		text, "rocade_queue_taken_over_total{" DEVICE ",queue=\"1\"} 4\n"));
+	assert_int_equal(
+		occurrences(text, "# TYPE rocade_queue_taken_over_total counter\n"), 1);
+	assert_int_equal(occurrences(text, "rocade_queue_drop_handover_full_total{"), 1);
+	free(text);
+}
+
 int
 main(void)
 {
@@ -111,6 +127,7 @@ main(void)
 		cmocka_unit_test(series_are_unique),
 		cmocka_unit_test(values_are_in_base_units),
 		cmocka_unit_test(a_silent_client_has_no_report),
+		cmocka_unit_test(each_queue_has_series),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
