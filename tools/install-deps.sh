@@ -22,11 +22,12 @@ EOF
 
 build='gcc libc6-dev meson ninja-build pkg-config dpdk libdpdk-dev libibverbs-dev libisal-dev
 libjansson-dev librdmacm-dev libseccomp-dev zlib1g-dev python3 iproute2 iputils-ping'
-tests='busybox-static clang clang-format dpdk-dev fio gcc-aarch64-linux-gnu gcovr hpcc ibverbs-utils
-kmod libblas-dev libbpf-dev libclang-rt-dev libcmocka-dev libfabric-bin libmpich-dev libopenmpi-dev
-librdmacm1 libsystemd-dev mandoc mpich nftables open-iscsi openmpi-bin perftest prometheus
-python3-pyverbs python3-scapy qemu-block-extra qemu-system-x86 qemu-user qemu-utils qperf
-rdmacm-utils shellcheck strace systemd tcpdump tgt tshark ucx-utils valgrind'
+tests='busybox-static clang clang-format dapl2-utils dpdk-dev fio g++ gcc-aarch64-linux-gnu gcovr
+hpcc ibverbs-utils kmod libblas-dev libbpf-dev libclang-rt-dev libcmocka-dev libfabric-bin
+libgloo-dev libmpich-dev libopenmpi-dev librdmacm1 libsystemd-dev mandoc mpich nftables open-iscsi
+openmpi-bin perftest prometheus python3-pyverbs python3-scapy qemu-block-extra qemu-system-x86
+qemu-user qemu-utils qperf rdmacm-utils redis-server shellcheck strace systemd tcpdump tgt tshark
+ucx-utils valgrind'
 long='ceph-common ceph-mgr ceph-mon ceph-osd'
 bench='busybox-static dpdk-dev ibverbs-utils kmod libopenmpi-dev openmpi-bin perftest qemu-system-x86
 qperf rdmacm-utils sockperf ucx-utils'

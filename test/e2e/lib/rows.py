@@ -4,6 +4,7 @@ The page has what one run has printed; time and bytes differ from run to run."""
 
 import itertools
 import os
+import re
 
 import process
 from tap import case
@@ -13,9 +14,9 @@ HEAD = "| program | version | transport | time | bytes | result |\n|---|---|---|
 
 
 def version(package):
-    """Returns the version of an installed Debian package, without its epoch and Debian's revision."""
+    """Returns the version of an installed Debian package: its digits and dots, without epoch."""
     said = process.run(["dpkg-query", "-W", "-f", "${Version}", package], check=True).stdout
-    return said.split(":")[-1].rpartition("-")[0].partition("+")[0]
+    return re.match(r"(?:\d+:)?([0-9.]+[0-9])", said)[1]
 
 
 def row(program, package, transport, seconds, moved, result):
