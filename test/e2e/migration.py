@@ -81,15 +81,21 @@ def migrate(source, target, address, pin):
     for machine in source, target:
         machine.command("migrate-set-capabilities", capabilities=[
             {"capability": "rdma-pin-all", "state": pin}])
-    # The guest writes all its memory in less time than QEMU needs to send it.
-    source.command("migrate-set-parameters", **{"max-bandwidth": 10 << 30, "downtime-limit": 2000})
     source.command("migrate", uri="rdma:%s:%d" % (address, PORT))
     state = {}
 
+    def rounds():
+        state.update(source.command("query-migrate"))
+        return state["status"] == "failed" or state.get("ram", {}).get("dirty-sync-count", 0) > 1
+
     def ended():
         state.update(source.command("query-migrate"))
-        return state.get("status") in ("completed", "failed")
+        return state["status"] in ("completed", "failed")
 
+    # By default QEMU sends 128 MiB a second and stops the guest for at most 300 ms. The guest writes all
+    # its memory again in less time, so that the migration does not end before this limit is changed.
+    until(rounds, 60, 0.1)
+    source.command("migrate-set-parameters", **{"downtime-limit": 2000})
     until(ended, 60, 0.1)
     return state
 

@@ -14,9 +14,9 @@ HEAD = "| program | version | transport | time | bytes | result |\n|---|---|---|
 
 
 def version(package):
-    """Returns the version of an installed Debian package: its digits and dots, without epoch."""
+    """Returns the version of an installed Debian package: without epoch, and without what Debian has added."""
     said = process.run(["dpkg-query", "-W", "-f", "${Version}", package], check=True).stdout
-    return re.match(r"(?:\d+:)?([0-9.]+[0-9])", said)[1]
+    return re.match(r"(?:\d+:)?([0-9.]+[0-9](~git\d+)?)", said)[1]
 
 
 def row(program, package, transport, seconds, moved, result):
