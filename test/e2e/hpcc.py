@@ -56,12 +56,12 @@ def complaints(report):
     return wrong
 
 
-def challenge(mpi, version_of, program, hosts, options=(), before=()):
+def challenge(mpi, program, hosts, options=(), before=()):
     """Runs hpcc in a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "hpccinf.txt"), "w", encoding="ascii") as file:
             file.write("\n".join(INPUT) + "\n")
-        with Ran("hpcc, %d ranks" % RANKS, version_of, "RC of UCX, " + mpi.name, hosts) as ran:
+        with Ran(hosts) as ran:
             done = mpi_run.start_ranks(mpi, hosts[0], RANKS, [program], options, before, TIMEOUT_S,
                                        folder)
         path = os.path.join(folder, "hpccoutf.txt")
@@ -76,25 +76,26 @@ def challenge(mpi, version_of, program, hosts, options=(), before=()):
     least = RANKS * (RANKS - 1) * 2 * int(size[1]) if size else 1
     if len(hosts) == 2:
         least = least * 2 // 3
-    ran.case("hpcc, %s, %s: every residual passes" % (mpi.name, ran.fixed[3]),
-             done.returncode == 0 and size and not wrong, least, "exit %d, %s\n%s%s" % (
-                 done.returncode, wrong, done.stdout[-2000:], done.stderr[-2000:]))
-    ran.page()
+    name = "%d ranks of %s" % (RANKS, mpi.name)
+    if ran.case("hpcc, %s: every residual passes" % name,
+                done.returncode == 0 and size and not wrong, least, "exit %d, %s\n%s%s" % (
+                    done.returncode, wrong, done.stdout[-2000:], done.stderr[-2000:])):
+        ran.row("HPC Challenge, " + name, "hpcc", "RC over UCX", "residuals passed")
 
 
 def programs(folder):
-    """Returns the program of each library, with its library and Debian package."""
-    found = [(OPEN_MPI, "hpcc", "hpcc")]
+    """Returns each library with its program."""
+    found = [(OPEN_MPI, "hpcc")]
     if LONG:
         source = hpcc_source.fetch(CACHE)
-        found.append((MPICH, "mpich", hpcc_source.build(source, folder, MPICH.compiler)))
+        found.append((MPICH, hpcc_source.build(source, folder, MPICH.compiler)))
     return found
 
 
 def one_host(found):
     with Daemon() as daemon:
-        for mpi, version_of, program in found:
-            challenge(mpi, version_of, program, [daemon])
+        for mpi, program in found:
+            challenge(mpi, program, [daemon])
 
 
 def two_hosts(found, folder):
@@ -104,8 +105,8 @@ def two_hosts(found, folder):
     spaces = veth()
     with Host(spaces, 0, AF_PACKET, "--mtu", "4184") as left, \
             Host(spaces, 1, AF_PACKET, "--mtu", "4184") as right:
-        for mpi, version_of, program in found:
-            challenge(mpi, version_of, program, [left, right],
+        for mpi, program in found:
+            challenge(mpi, program, [left, right],
                       *mpi_run.two_hosts(mpi, folder, [left, right], RANKS // 2))
 
 

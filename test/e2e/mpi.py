@@ -30,24 +30,25 @@ def built(mpi, folder):
     return program
 
 
-def ranks(mpi, where, hosts, program, count, options=(), before=()):
+def ranks(mpi, hosts, program, count, options=(), before=()):
     """Runs the program with `count` ranks. On two hosts there are two, so all they send goes
     across."""
-    with Ran("mpi_check, %d ranks" % count, mpi.package, "RC of UCX", hosts) as ran:
+    with Ran(hosts) as ran:
         done = start_ranks(mpi, hosts[0], count, [program], options, before)
     said = re.search(r"(\d+) ranks, (\d+) bytes each", done.stdout)
     least = count * int(said[2]) if said else 1
-    ran.case("%s, %s, %u ranks: Rocade carries every byte, and all are correct" % (
-        mpi.name, where, count), done.returncode == 0 and said and int(said[1]) == count, least,
-             "exit %d\n%s%s" % (done.returncode, done.stdout, done.stderr))
-    ran.page()
+    name = "%d ranks of %s" % (count, mpi.name)
+    if ran.case(name + ": Rocade carries every byte, and all are correct",
+                done.returncode == 0 and said and int(said[1]) == count, least,
+                "exit %d\n%s%s" % (done.returncode, done.stdout, done.stderr)):
+        ran.row("mpi_check, " + name, mpi.package, "RC over UCX", "every byte compared")
 
 
 def one_host(programs):
     with Daemon() as daemon:
         for mpi, program in programs:
-            ranks(mpi, "one host", [daemon], program, 2)
-            ranks(mpi, "one host", [daemon], program, 4)
+            ranks(mpi, [daemon], program, 2)
+            ranks(mpi, [daemon], program, 4)
 
 
 def two_hosts(programs, folder):
@@ -58,7 +59,7 @@ def two_hosts(programs, folder):
     with Host(spaces, 0, AF_PACKET, "--mtu", "4184") as left, \
             Host(spaces, 1, AF_PACKET, "--mtu", "4184") as right:
         for mpi, program in programs:
-            ranks(mpi, "two hosts", [left, right], program, 2,
+            ranks(mpi, [left, right], program, 2,
                   *mpi_run.two_hosts(mpi, folder, [left, right], 1))
 
 

@@ -19,6 +19,7 @@ from tap import case, run, skip  # noqa: E402
 from testpmd import is_root  # noqa: E402
 
 POOL = "data"
+TRANSPORT = "RC with SRQ"
 BENCH_S = 10
 OBJECT = 256 << 10
 FILES, FILE_MB = 6, 4
@@ -56,9 +57,9 @@ def number_of(pattern, text):
     return int(found[1]) if found else 0
 
 
-def bench(where, node, daemons, store):
+def bench(node, daemons, store):
     """rados bench writes objects, and reads and compares them."""
-    with Ran("rados bench, " + store, "ceph-osd", "async+rdma", daemons) as ran:
+    with Ran(daemons) as ran:
         wrote = node.run("rados", "bench", "-p", POOL, str(BENCH_S), "write", "--no-cleanup", "-b",
                          str(OBJECT), "-t", "8")
         read = node.run("rados", "bench", "-p", POOL, str(BENCH_S), "seq", "-t", "8")
@@ -67,22 +68,21 @@ def bench(where, node, daemons, store):
     # On one host an object goes to one OSD, from there to the other, and back to the client. On two
     # hosts one of the OSDs is not on the client's host, so each object is sent across once.
     least = (2 * writes + reads if len(daemons) == 1 else writes) * OBJECT
-    ran.case("%s: rados bench writes and reads equal objects" % where, writes > 0 and
-             0 < reads <= writes and "not correct" not in read, least, wrote + read)
-    ran.page()
+    if ran.case("rados bench writes and reads equal objects", writes > 0 and
+                0 < reads <= writes and "not correct" not in read, least, wrote + read):
+        ran.row("Ceph, `rados bench`, %s" % store, "ceph-osd", TRANSPORT, "objects compared")
 
 
 def files(where, cluster, folder, daemons, store):
     """Both copies of the files are right, those on the second OSD without the first."""
     some = Files(folder)
     client = cluster.nodes[-1]
-    with Ran("rados put and get, " + store, "ceph-common", "async+rdma",
-             daemons) as ran:
+    with Ran(daemons) as ran:
         some.put(client)
         equal = some.same(client)
-    ran.case("%s: files are equal" % where, equal == list(range(FILES)),
-             (2 if len(daemons) == 1 else 1) * FILES * FILE_MB << 20, str(equal))
-    ran.page()
+    if ran.case("files are equal", equal == list(range(FILES)),
+                (2 if len(daemons) == 1 else 1) * FILES * FILE_MB << 20, str(equal)):
+        ran.row("Ceph, `rados put` and `get`, %s" % store, "ceph-osd", TRANSPORT, "files compared")
     # Every message goes over verbs, and every receive is of an SRQ.
     seen = [one for node in cluster.nodes for one in node.clients()
             if one["name"] in ("ceph-mon", "ceph-mgr", "ceph-osd")]
@@ -104,7 +104,7 @@ def walk(where, daemons, addresses, store):
             client = cluster.nodes[-1]
             client.run("ceph", "osd", "pool", "create", POOL, "8")
             cluster.wait("every object has its copies", cluster.clean)
-            bench(where, client, daemons, store)
+            bench(client, daemons, store)
             files(where, cluster, folder, daemons, store)
         finally:
             ended = cluster.end()
