@@ -244,8 +244,8 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	if (d->bound)
 		(void)unlink(d->addr.sun_path);
 	conn_listen_end(d);
-	fd_source_close(d->epoll, &d->wakes);
 	queues_close(d);
+	fd_source_close(d->epoll, &d->wakes);
 	fd_source_close(d->epoll, &d->stop);
 	passed_fds_fini(&d->passed);
 	if (d->epoll >= 0)

@@ -79,6 +79,9 @@ struct rocade_daemon {
 	struct fd_source wakes;
 	/* The same for the clients of each further queue, whose thread waits for them. */
 	int queue_wakes[SW_THREADS_MAX];
+	/* With further queues: an eventfd of each thread, that of the first one in wakes. Never
+	 * read, as those of clients. */
+	struct fd_source thread_wakes[SW_THREADS_MAX];
 	bool queues_stopping;
 	struct accounts accounts;
 	struct control control;

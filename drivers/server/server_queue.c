@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <rocade/daemon.h>
@@ -12,22 +13,59 @@
 
 #define WAKES 8 /* handled at a time: the wake-up itself is the event */
 
+static void
+queue_wake(void *arg, uint32_t index)
+{
+	struct rocade_daemon *d = arg;
+	const uint64_t one = 1;
+	ssize_t written = write(d->thread_wakes[index].fd, &one, sizeof(one));
+
+	(void)written;
+}
+
+static int
+thread_wake_create(struct rocade_daemon *d, uint32_t index)
+{
+	int set = index == 0 ? d->wakes.fd : d->queue_wakes[index];
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	if (fd >= 0 && fd_source_add(set, &d->thread_wakes[index], fd, FD_SOURCE_WAKE,
+			       NULL) == 0)
+		return 0;
+	if (fd >= 0)
+		close(fd);
+	return rocade_fail(EMFILE, "no free file descriptor for an eventfd");
+}
+
 int
 queues_open(struct rocade_daemon *d)
 {
+	int err = 0;
+
+	for (uint32_t i = 0; i < SW_THREADS_MAX; i++)
+		d->thread_wakes[i].fd = -1;
+	if (d->sw->thread_count == 1)
+		return 0;
 	for (uint32_t i = 1; i < d->sw->thread_count; i++) {
 		d->queue_wakes[i] = epoll_create1(EPOLL_CLOEXEC);
 		if (d->queue_wakes[i] < 0)
 			return rocade_fail(
 				errno, "no free file descriptor for an epoll set");
 	}
-	return 0;
+	for (uint32_t i = 0; err == 0 && i < d->sw->thread_count; i++)
+		err = thread_wake_create(d, i);
+	d->sw->wake_thread_arg = d;
+	d->sw->wake_thread = queue_wake;
+	return err;
 }
 
 void
 queues_close(struct rocade_daemon *d)
 {
-	for (unsigned i = 1; i < SW_THREADS_MAX; i++) {
+	for (unsigned i = 0; i < SW_THREADS_MAX; i++) {
+		if (d->thread_wakes[i].fd > 0)
+			fd_source_close(i == 0 ? d->wakes.fd : d->queue_wakes[i],
+				&d->thread_wakes[i]);
 		if (d->queue_wakes[i] > 0)
 			close(d->queue_wakes[i]);
 		d->queue_wakes[i] = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "base/asleep.h"
 #include "base/base_alloc.h"
 #include "switch/handover.h"
 #include "switch/sw.h"
@@ -102,6 +103,18 @@ handover_bytes(struct sw_thread *from, const struct sw_thread *to, enum handed_k
 	return true;
 }
 
+static void
+thread_wake(struct sw_thread *from, const struct sw_thread *to)
+{
+	const struct sw *sw = from->sw;
+
+	if (sw->wake_thread != NULL &&
+		unlikely(asleep_wake_wanted(&to->asleep, &from->woken[to->index]))) {
+		from->stats.thread_wakeups++;
+		sw->wake_thread(sw->wake_thread_arg, to->index);
+	}
+}
+
 void
 handover_publish(struct sw_thread *from)
 {
@@ -110,5 +123,6 @@ handover_publish(struct sw_thread *from)
 
 		from->unpublished &= from->unpublished - 1;
 		ring_publish(&from->to[to]->prod);
+		thread_wake(from, from->sw->threads[to]);
 	}
 }

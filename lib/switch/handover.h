@@ -67,7 +67,7 @@ void handover_put(struct sw_thread *from, const struct sw_thread *to);
 bool handover_bytes(struct sw_thread *from, const struct sw_thread *to,
 	enum handed_kind kind, struct sw_client *client,
 	const struct handed_bytes *bytes);
-/* Shows the other threads what was handed over to them. */
+/* Shows the other threads what was handed over to them, and wakes those that sleep. */
 void handover_publish(struct sw_thread *from);
 
 /* For the consumer: returns how many slots are filled, of which it may release the first ones. */

@@ -334,6 +334,7 @@ clients_awake(struct sw_thread *t)
 {
 	struct sw_client *c;
 
+	__atomic_store_n(&t->asleep, 0, __ATOMIC_RELAXED);
 	TAILQ_FOREACH (c, &t->clients, served_link)
 		__atomic_store_n(&c->region.daemon->tx_asleep, 0, __ATOMIC_RELAXED);
 }
@@ -350,15 +351,20 @@ clients_sleep(struct sw_thread *t)
 		!TAILQ_EMPTY(&t->holding))
 		return false;
 	t->sleep = asleep_next(t->sleep);
+	__atomic_store_n(&t->asleep, t->sleep, __ATOMIC_RELAXED);
 	TAILQ_FOREACH (c, &t->clients, served_link) {
 		if (c->corrupt)
 			continue;
 		__atomic_store_n(
 			&c->region.daemon->tx_asleep, t->sleep, __ATOMIC_RELAXED);
 	}
-	/* Pairs with the fence in asleep_wake_wanted() of the clients. As asleep_set(),
-	 * with one fence for all clients. */
+	/* Pairs with the fence in asleep_wake_wanted() of the clients and of other threads. As
+	 * asleep_set(), with one fence for all. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (sw_take_pending(t)) {
+		clients_awake(t);
+		return false;
+	}
 	TAILQ_FOREACH (c, &t->clients, served_link) {
 		if (!c->corrupt && !ring_cons_refresh(&c->tx))
 			sw_client_mark_corrupt(c);
@@ -377,7 +383,7 @@ sw_thread_sleep(struct sw_thread *t)
 	bool sleep;
 
 	sw_thread_lock(t);
-	sleep = t->io->backlog_count == 0 && !sw_take_pending(t) && clients_sleep(t);
+	sleep = t->io->backlog_count == 0 && clients_sleep(t);
 	sw_thread_unlock(t);
 	return sleep;
 }
@@ -393,8 +399,7 @@ sw_thread_awake(struct sw_thread *t)
 bool
 sw_sleep(struct sw *sw)
 {
-	return TAILQ_EMPTY(&sw->ended) && !sw_take_pending(sw->threads[0]) &&
-	       clients_sleep(sw->threads[0]);
+	return TAILQ_EMPTY(&sw->ended) && clients_sleep(sw->threads[0]);
 }
 
 void

@@ -156,6 +156,10 @@ struct sw {
 	uint64_t dump_wall_ns; /* CLOCK_REALTIME less the clock of now */
 	/* Wakes the client's progress thread. For any thread. */
 	void (*wake)(void *owner);
+	/* Wakes a thread that sleeps, for what was handed over to it. For any thread. NULL: no thread
+	 * sleeps. Set before the first pass. */
+	void (*wake_thread)(void *arg, uint32_t index);
+	void *wake_thread_arg;
 	/* Clients found corrupt so far; the daemon disconnects them. Any thread counts them:
 	 * sw_corrupt_count(). */
 	uint32_t corrupt_count;
@@ -203,12 +207,11 @@ uint32_t sw_client_rx_waiting(struct sw_client *c);
 /* Called before the daemon sleeps: makes clients wake the daemon when they send. Returns
  * false if the daemon must not sleep: a client has packets to forward, has not taken its
  * packets (it must be checked within SW_LAG_NS), or was found corrupt, or one that has
- * ended still has QPs. */
+ * ended still has QPs, or another thread has handed packets over. */
 bool sw_sleep(struct sw *sw);
 /* Called after the sleep: clients need not wake the daemon any more. */
 void sw_awake(struct sw *sw);
-/* The same for one thread and its clients, by that thread. A thread does not wake another one:
- * one with a port sleeps for a limited time, after which it finds what was handed over. */
+/* The same for one thread and its clients, by that thread. */
 bool sw_thread_sleep(struct sw_thread *t);
 void sw_thread_awake(struct sw_thread *t);
 

@@ -55,8 +55,10 @@ struct sw_thread {
 	struct sw_clients dirty;
 	struct sw_clients lagging;
 	struct sw_clients holding; /* those that block senders of other threads */
+	/* number of the last sleep (base/asleep.h), for all its clients and the other threads */
+	uint32_t sleep;
 	uint32_t
-		sleep; /* number of the last sleep (base/asleep.h), for all its clients */
+		woken[SW_THREADS_MAX]; /* sleep of each other thread that it ended last */
 	/* counts multicast packets; each client gets one copy of a packet */
 	uint32_t stamp;
 	uint64_t lagging_check_ns;
@@ -72,6 +74,9 @@ struct sw_thread {
 	uint32_t unpublished;
 	struct sw_thread_stats stats;
 	struct sw_hop hops[SW_HOPS]; /* not of thread 0 */
+	/* It sleeps, and is to be woken for what is handed over (base/asleep.h). Written by the
+	 * thread, read by the others. */
+	uint32_t asleep LINE_ALIGNED;
 } LINE_ALIGNED;
 
 static inline void

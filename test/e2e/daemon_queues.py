@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""rocaded with two queues and threads, over net_af_packet. Clients of both threads exchange verified
-messages with each other and with another host, one of them is killed, and everything is freed."""
+"""rocaded with two queues and threads, over net_af_packet, net_memif and net_tap. Clients of both
+threads exchange verified messages with each other and with another host, a thread that sleeps is
+woken, a client is killed, and everything is freed."""
 
 import os
 import signal
@@ -9,10 +10,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from daemon import CLIENTS, ROCADED, Daemon, both, wait_for_port  # noqa: E402
-from hosts import AF_PACKET, SOCKETS, V4, V6, veth  # noqa: E402
+from hosts import AF_PACKET, SOCKETS, TAP, V4, V6, sockets_wire, veth  # noqa: E402
 from process import run as run_program, until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
-from testpmd import eal, is_root  # noqa: E402
+from testpmd import SCRATCH, eal, is_root, plug, tap_wire  # noqa: E402
 
 FLOW = os.path.join(CLIENTS, "test/e2e/flow")
 QUEUES = 2
@@ -22,12 +23,13 @@ MESSAGES = 200
 class Host(Daemon):
     """A network namespace with a daemon of two queues."""
 
-    def __init__(self, spaces, side, sleep_us, *more_options):
-        options = eal(side, AF_PACKET.replace("qpairs=1", "qpairs=%d" % QUEUES), memory_mb=256)
+    def __init__(self, spaces, side, sleep_us, *more_options, mtu="4184",
+                 device=AF_PACKET.replace("qpairs=1", "qpairs=%d" % QUEUES)):
+        options = eal(side, device, memory_mb=256)
         cpu = options[options.index("--lcores") + 1].split("@")[1]
         options[options.index("--lcores") + 1] = "(0-%d)@%s" % (QUEUES - 1, cpu)
         super().__init__("--address", "%s/24,%s/64" % (V4[side], V6[side]), "--queues", str(QUEUES),
-                         "--mtu", "4184", "--sleep-us", str(sleep_us), *more_options,
+                         "--mtu", mtu, "--sleep-us", str(sleep_us), *more_options,
                          space=spaces[side], eal=options)
 
     def queues(self):
@@ -61,6 +63,20 @@ def here(host):
     case("clients of two threads exchange correct data", status == 0 and "messages" in text, text)
     case("each thread has handed packets over", min(more(before, after, "handed_over")) > 1000 and
          min(more(before, after, "taken_over")) > 1000, (before, after))
+    case("everything is freed", until(host.freed), host.status())
+
+
+def woken(host):
+    """A message to a client of a thread that sleeps."""
+    before = host.queues()
+    server = host.start("stdbuf", "-oL", "ibv_rc_pingpong", "-g", "0", "-n", "20", "-c", "-p", "18700")
+    wait_for_port(18700, server, 30, host.space)
+    client = host.start("stdbuf", "-oL", "ibv_rc_pingpong", "-g", "0", "-n", "20", "-c", "-p", "18700",
+                        SOCKETS[0])
+    served, sent, text = both(server, client, 60)
+    case("two clients play ping-pong over sleeping threads", served == 0 and sent == 0, text)
+    wakeups = more(before, host.queues(), "thread_wakeups")
+    case("each thread has woken the other", min(wakeups) > 0, wakeups)
     case("everything is freed", until(host.freed), host.status())
 
 
@@ -123,11 +139,50 @@ def two_queues():
     spaces = veth()
     with Host(spaces, 0, 200, "--user", "65534:65534") as left, Host(spaces, 1, 0) as right:
         here(left)
+        woken(left)
         between([left, right])
         killed([left, right])
     for host in (left, right):
         case("the daemon ends with status 0", host.process.returncode == 0,
              host.process.returncode)
+    memif(spaces)
+
+
+def two_programs(name, hosts):
+    """Two programs at a time between two hosts: a client for each queue."""
+    before = [host.queues() for host in hosts]
+    good, _, text = together(hosts, [
+        ("ibv_rc_pingpong", "-g", gid, "-n", str(MESSAGES), "-c") for gid in ("0", "1")])
+    case("%s: two programs exchange correct data" % name, good, text)
+    for side, host in enumerate(hosts):
+        sent = more(before[side], host.queues(), "tx_packets")
+        case("%s: clients of both queues of host %d have sent" % (name, side), min(sent) > MESSAGES,
+             sent)
+        lost = [queue["drop_handover_full"] for queue in host.queues()]
+        case("%s: no packet was lost between threads" % name, lost == [0] * QUEUES, lost)
+        case("%s: everything is freed" % name, until(host.freed), host.status())
+
+
+def memif(spaces):
+    device = "net_memif0,socket=%s,socket-abstract=no,bsize=8192,rsize=10,role=" % os.path.join(
+        SCRATCH, "queues.sock")
+    with Host(spaces, 0, 200, device=device + "server") as left:
+        with Host(spaces, 1, 200, device=device + "client") as right:
+            until(lambda: left.status()["port"]["link_up"] and right.status()["port"]["link_up"])
+            two_programs("net_memif", [left, right])
+
+
+def tap():
+    if not os.path.exists("/dev/net/tun"):
+        skip("net_tap", "no /dev/net/tun")
+        return
+    spaces = tap_wire()
+    sockets_wire(spaces)
+    with Host(spaces, 0, 200, device=TAP, mtu="1500") as left:
+        with Host(spaces, 1, 200, device=TAP, mtu="1500") as right:
+            for space in spaces:
+                plug(space, "port", "br0")
+            two_programs("net_tap", [left, right])
 
 
 def refused():
@@ -145,7 +200,7 @@ def refused():
 def main():
     if not is_root():
         return run(lambda: skip("rocaded over a port", "needs root"))
-    return run(refused, two_queues)
+    return run(refused, two_queues, tap)
 
 
 if __name__ == "__main__":

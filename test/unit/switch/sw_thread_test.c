@@ -208,6 +208,74 @@ control_calls_beside_two_threads(void **state)
 	up_close(&shared);
 }
 
+static void
+post(struct fixture_client *c, const struct frame_spec *f)
+{
+	uint32_t buf = c->tx.prod % CLIENT_BUFS;
+
+	client_post(c, buf, c->qpn, frame_spec_build(region_tx_buf(&c->region, buf), f));
+}
+
+static unsigned woken[2];
+
+static void
+wake_count(void *arg, uint32_t index)
+{
+	assert_ptr_equal(arg, &shared);
+	woken[index]++;
+}
+
+/* A thread that sleeps is woken once, when something is shown to it, and does not go to sleep while
+ * there is something to take. */
+static void
+sleeping_thread_is_woken(void **state)
+{
+	struct switch_fixture *b = &shared.b;
+	struct frame_spec there, back;
+
+	up_open_threads(&shared, 0, 2);
+	b->sw->wake_thread_arg = &shared;
+	b->sw->wake_thread = wake_count;
+	woken[0] = woken[1] = 0;
+	there = back = frame_spec_valid(b);
+	back.dest_qpn = b->c[0].qpn;
+	/* One that is awake is not woken. */
+	post(&b->c[0], &there);
+	up_pass(&shared);
+	assert_int_equal(woken[1], 0);
+	assert_false(sw_thread_sleep(b->sw->threads[1]));
+	assert_int_equal(sw_thread_run(b->sw->threads[1], b->now), 1);
+	assert_true(client_received(&b->c[1], &there));
+	for (unsigned i = 1; i <= 3; i++) {
+		while (!sw_thread_sleep(b->sw->threads[1]))
+			b->now += NS_PER_MS, sw_thread_run(b->sw->threads[1], b->now);
+		for (unsigned k = 0; k < 2; k++) {
+			post(&b->c[0], &there);
+			up_pass(&shared);
+			assert_int_equal(woken[1], i);
+		}
+		sw_thread_awake(b->sw->threads[1]);
+		assert_int_equal(sw_thread_run(b->sw->threads[1], b->now), 2);
+		for (unsigned k = 0; k < 2; k++)
+			assert_true(client_received(&b->c[1], &there));
+	}
+	assert_int_equal(b->sw->threads[0]->stats.thread_wakeups, 3);
+	/* The control thread, too. */
+	while (!sw_sleep(b->sw))
+		b->now += NS_PER_MS, up_pass(&shared);
+	post(&b->c[1], &back);
+	sw_thread_run(b->sw->threads[1], b->now);
+	assert_int_equal(woken[0], 1);
+	sw_awake(b->sw);
+	assert_false(sw_sleep(b->sw));
+	up_pass(&shared);
+	assert_true(client_received(&b->c[0], &back));
+	post(&b->c[1], &back);
+	sw_thread_run(b->sw->threads[1], b->now);
+	assert_int_equal(woken[0], 1);
+	up_close(&shared);
+}
+
 int
 main(void)
 {
@@ -216,6 +284,7 @@ main(void)
 		cmocka_unit_test(number_of_threads_is_limited),
 		cmocka_unit_test(port_needs_a_queue_for_each_thread),
 		cmocka_unit_test(control_calls_beside_two_threads),
+		cmocka_unit_test(sleeping_thread_is_woken),
 	};
 
 	return cmocka_run_group_tests_name("switch_sw_thread", tests, NULL, NULL);
