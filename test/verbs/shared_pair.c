@@ -218,8 +218,10 @@ side_connect(struct side *s, const struct side *peer)
 				IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 				IBV_QP_MIN_RNR_TIMER),
 		0);
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 17, .retry_cnt = 7, .rnr_retry = 7};
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+		.timeout = s->timeout != 0 ? s->timeout : 17,
+		.retry_cnt = 7,
+		.rnr_retry = 7};
 	assert_int_equal(
 		ibv_modify_qp(s->qp, &attr,
 			IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
@@ -292,6 +294,8 @@ app_end(void)
 	unsigned left;
 
 	for (unsigned i = 0; i < 2; i++) {
+		if (!rte_eth_dev_is_valid_port(sides[i].ethdev))
+			continue; /* a test has closed it */
 		rte_eth_dev_stop(sides[i].ethdev);
 		rte_eth_dev_close(sides[i].ethdev);
 	}

@@ -25,6 +25,7 @@ struct side {
 	uint8_t mem[DEPTH * MSG_BYTES];
 	unsigned others;   /* frames of the other application that have arrived */
 	unsigned answered; /* ARP requests */
+	uint8_t timeout;   /* code of the ACK timeout; 0: 17, 537 ms */
 };
 
 extern struct side sides[2];
