@@ -200,6 +200,7 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 			2;
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->link_lock, NULL);
+	cq_moderator_init(&dev->cq_moderator);
 	dev->link_up = port->ops->link_up(port->drv);
 	key_table_init(&dev->keys, &random);
 	if (conf->mrs_granted != 0)

@@ -104,7 +104,8 @@ struct dev {
 	enum ibv_mtu active_mtu;
 	uint8_t gids[DEV_GIDS][16]; /* all zero: empty slot */
 	uint32_t next_pd;
-	struct gsi *gsi;               /* QP 1 */
+	struct gsi *gsi; /* QP 1 */
+	struct cq_moderator cq_moderator;
 	struct flight_printer *flight; /* NULL: without conf.flight_recorder */
 	/* Changed with all engine locks held, read with one. */
 	struct group_list groups[DEV_GROUP_BUCKETS];
@@ -198,6 +199,9 @@ int dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int 
 /* As cq_replace(), with all engine locks held. A smaller CQ has to have room for the
  * completions of what was posted to UD and UC QPs before. */
 int dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe, uint64_t now);
+
+/* As cq_moderate(). */
+void dev_cq_moderate(struct dev *dev, struct cq *cq, uint16_t count, uint16_t period_us);
 
 /* As key_change(), with all engine locks held. */
 int dev_key_change(

@@ -38,6 +38,14 @@ dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe, uint64_t now)
 }
 
 void
+dev_cq_moderate(struct dev *dev, struct cq *cq, uint16_t count, uint16_t period_us)
+{
+	dev_engines_lock(dev);
+	cq_moderate(cq, count, period_us);
+	dev_engines_unlock(dev);
+}
+
+void
 dev_cq_fail(struct dev *dev, struct cq *cq)
 {
 	pthread_mutex_lock(&dev->lock);

@@ -22,6 +22,15 @@ timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
 	engine_schedule(e, qp);
 }
 
+static void RARE
+cq_events_raise(struct engine *e, uint64_t now)
+{
+	struct cq_moderator *m = &e->dev->cq_moderator;
+
+	cq_moderator_run(m, now);
+	e->earliest_ns = RTE_MIN(e->earliest_ns, cq_moderator_due(m));
+}
+
 unsigned
 engine_pass(struct engine *e, uint64_t now)
 {
@@ -49,6 +58,9 @@ engine_pass(struct engine *e, uint64_t now)
 	moved += engine_tx(e, now);
 	if (e->taken_srqs != NULL)
 		srq_settle(&e->taken_srqs);
+	/* Behind what writes completions. */
+	if (unlikely(cq_moderator_due(&e->dev->cq_moderator) <= now))
+		cq_events_raise(e, now);
 	mr_fault_leave();
 	return moved;
 }
@@ -98,8 +110,10 @@ uint64_t
 engine_next_time(const struct engine *e)
 {
 	uint64_t gsi = e->gsi != NULL ? gsi_due(e->gsi) : TIME_NEVER;
+	uint64_t events = cq_moderator_due(&e->dev->cq_moderator);
 
-	return RTE_MIN(RTE_MIN(wheel_next(&e->wheel), peer_windows_open(e)), gsi);
+	return RTE_MIN(RTE_MIN(wheel_next(&e->wheel), peer_windows_open(e)),
+		RTE_MIN(gsi, events));
 }
 
 /* True if there is work without a deadline, for the next pass. */

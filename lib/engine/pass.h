@@ -75,8 +75,8 @@ unsigned engine_pass(struct engine *e, uint64_t now);
  * FINAL_PASSES. Without them, a request that was posted while another thread ran a pass
  * would be lost, where an adapter sends it. */
 void engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now);
-/* Returns when the next timer fires, the next peer window opens for blocked QPs, or QP 1 has
- * something to send. */
+/* Returns when the next timer fires, the next peer window opens for blocked QPs, the next moderated
+ * event is due, or QP 1 has something to send. */
 uint64_t engine_next_time(const struct engine *e);
 
 #endif

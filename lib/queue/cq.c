@@ -208,7 +208,7 @@ cq_arm(struct cq *cq, bool solicited_only)
 }
 
 void
-cq_notify(struct cq *cq, bool solicited)
+cq_notify(struct cq *cq, bool solicited, uint32_t n)
 {
 	uint8_t armed;
 
@@ -221,9 +221,6 @@ cq_notify(struct cq *cq, bool solicited)
 		return;
 	if (armed == CQ_ARMED_SOLICITED && !solicited)
 		return;
-	/* One event per arming: of several engines, the first one here raises it. */
-	if (__atomic_exchange_n(&cq->armed, CQ_IDLE, __ATOMIC_ACQ_REL) != CQ_IDLE)
-		/* The type is ignored: every event of a completion channel is a
-		 * completion. */
-		event_raise(&cq->comp_event, IBV_EVENT_CQ_ERR);
+	if (cq->moderation.period_ns == 0 || cq_moderated_is_due(cq, n))
+		cq_event_raise(cq);
 }

@@ -13,6 +13,7 @@
 #include <rte_spinlock.h>
 
 #include "base/base_alloc.h"
+#include "queue/cq_moderate.h"
 #include "queue/event_queue.h"
 
 #define CQ_MAX_CQE ((1u << 22) - 1)
@@ -59,6 +60,9 @@ struct cq {
 	const struct alloc *mem;
 	struct async_event error_event;
 	struct async_event comp_event;
+	/* Used only while moderation.period_ns is not 0. */
+	struct cq_moderator *moderator;
+	struct cq_moderation moderation;
 	/* written by engines */
 	uint32_t head LINE_ALIGNED;
 	/* cached tail: spares the writers a read of the pollers' cache line */
@@ -138,9 +142,9 @@ bool cq_overrun(struct cq *cq);
 /* Reserves an index by compare-and-swap and stores its time stamp if enabled. -ENOSPC if
  * full. */
 int64_t cq_reserve(struct cq *cq, const uint64_t *now);
-/* To be called after a CQE was written. solicited: the completion is solicited or in
+/* To be called after n CQEs were written. solicited: a completion is solicited or in
  * error. */
-void cq_notify(struct cq *cq, bool solicited);
+void cq_notify(struct cq *cq, bool solicited, uint32_t n);
 
 /*
  * Returns whether index head is free. The comparison is signed, because another engine
@@ -208,8 +212,10 @@ cq_put(struct cq *cq, const struct cqe *cqe, const uint64_t *now)
 	}
 	cqe_write(cq, index, cqe);
 	if (unlikely(cq->notifies))
-		cq_notify(cq, (cqe->flags & CQE_SOLICITED) != 0 ||
-				      cqe->status != IBV_WC_SUCCESS);
+		cq_notify(cq,
+			(cqe->flags & CQE_SOLICITED) != 0 ||
+				cqe->status != IBV_WC_SUCCESS,
+			1);
 	return true;
 }
 

@@ -26,6 +26,7 @@ context_ops_fill(struct verbs_context *base)
 	base->open_xrcd = verbs_open_xrcd;
 	base->close_xrcd = verbs_close_xrcd;
 	base->open_qp = verbs_open_qp;
+	base->modify_cq = verbs_modify_cq;
 	absent_ops_fill(base);
 	base->sz = sizeof(*base);
 	base->context.abi_compat = __VERBS_ABI_IS_EXTENDED;

@@ -28,6 +28,7 @@ struct ibv_pd *verbs_alloc_parent_domain(
 	struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
 struct ibv_cq_ex *verbs_create_cq_ex(
 	struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+int verbs_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 struct ibv_qp *verbs_create_qp_ex(
 	struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 struct ibv_xrcd *verbs_open_xrcd(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_create_cq(3), ibv_resize_cq(3). */
+/* ibv_create_cq(3), ibv_resize_cq(3), ibv_modify_cq(3). */
 #include "verbs/verbs_cq.h"
 #include "verbs/forward.h"
 #include "verbs/queue_mem.h"
@@ -58,6 +58,7 @@ verbs_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *a
 	}
 	refusal_note(0, "ibv_create_cq", NULL);
 	cq->dev = ctx->dev;
+	cq->cq.moderator = &ctx->dev->cq_moderator;
 	cq->ibv.context = context;
 	cq->ibv.cq_context = attr->cq_context;
 	if (attr->channel != NULL) {
@@ -109,6 +110,21 @@ ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	return err;
 }
 
+/* The errors are those of the kernel's ib_uverbs_ex_modify_cq(). */
+int
+verbs_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
+{
+	struct verbs_cq *cq = to_cq(ibv);
+
+	if (attr->attr_mask == 0)
+		return refusal_note(EINVAL, "ibv_modify_cq", "attr_mask is 0");
+	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
+		return refusal_note(EOPNOTSUPP, "ibv_modify_cq", NULL);
+	dev_cq_moderate(
+		cq->dev, &cq->cq, attr->moderate.cq_count, attr->moderate.cq_period);
+	return refusal_note(0, "ibv_modify_cq", NULL);
+}
+
 EXPORT int
 ibv_destroy_cq(struct ibv_cq *ibv)
 {
@@ -124,6 +140,8 @@ ibv_destroy_cq(struct ibv_cq *ibv)
 	pthread_mutex_unlock(&cq->dev->lock);
 	if (busy)
 		return EBUSY;
+	if (cq->cq.moderation.period_ns != 0)
+		dev_cq_moderate(cq->dev, &cq->cq, 0, 0);
 	events_wait_acked(&ibv->mutex, &ibv->cond, &ibv->async_events_completed,
 		event_purge(&cq->cq.error_event));
 	if (ibv->channel != NULL) {

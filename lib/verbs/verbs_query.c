@@ -103,6 +103,8 @@ verbs_query_device_ex(struct ibv_context *context,
 	full.phys_port_cnt_ex = full.orig_attr.phys_port_cnt;
 	full.completion_timestamp_mask = UINT64_MAX;
 	full.hca_core_clock = CLOCK_KHZ;
+	full.cq_mod_caps.max_cq_count = UINT16_MAX;
+	full.cq_mod_caps.max_cq_period = UINT16_MAX;
 	memset(attr, 0, size);
 	memcpy(attr, &full, RTE_MIN(size, sizeof(full)));
 	return 0;

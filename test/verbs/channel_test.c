@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -200,6 +201,71 @@ destroyer(void *arg)
 }
 
 /* ibv_destroy_cq() waits until each event that was read is acknowledged. */
+static int
+moderate(uint16_t count, uint16_t period_us)
+{
+	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE,
+		.moderate = {.cq_count = count, .cq_period = period_us}};
+
+	return ibv_modify_cq(cq, &attr);
+}
+
+static uint64_t
+now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* Polls the engines until there is an event. */
+static void
+event_await(void)
+{
+	uint64_t begin = now_us();
+
+	while (!event_read()) {
+		pair_poll(&pair);
+		assert_true(now_us() - begin < 20000000);
+	}
+}
+
+static void
+moderated_cq_raises_few_events(void **state)
+{
+	uint64_t begin;
+
+	open_channel();
+	/* By number: the period is longer than the three messages take, or they take so long that
+	 * it has ended. */
+	assert_int_equal(moderate(3, UINT16_MAX), 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	begin = now_us();
+	message_send(0);
+	message_send(0);
+	assert_true(!event_read() || now_us() - begin >= UINT16_MAX);
+	message_send(0);
+	assert_true(event_read() || now_us() - begin >= UINT16_MAX);
+	/* By time. */
+	assert_int_equal(moderate(1000, 2000), 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	begin = now_us();
+	message_send(0);
+	event_await();
+	assert_true(now_us() - begin >= 2000);
+	/* Without. */
+	assert_int_equal(moderate(0, 0), 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	message_send(0);
+	assert_true(event_read());
+	/* A CQ whose event waits is destroyed. */
+	assert_int_equal(moderate(1000, UINT16_MAX), 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	message_send(0);
+	close_channel();
+}
+
 static void
 destroy_waits_for_acknowledgements(void **state)
 {
@@ -234,16 +300,19 @@ destroy_waits_for_acknowledgements(void **state)
 
 /* An application arms the CQ, polls, and sleeps in poll(2) while threads run the
  * engines. */
+/* A message each round, for which this thread sleeps while others run the engines. */
 static void
-no_wakeup_is_lost(void **state)
+wakeups(unsigned rounds, bool moderated)
 {
-	enum { ROUNDS = 5000 };
 	struct ibv_wc wc;
 	unsigned seen = 0;
 
 	open_channel();
 	pair_threads_start(&pair);
-	for (unsigned i = 0; i < ROUNDS; i++) {
+	for (unsigned i = 0; i < rounds; i++) {
+		/* On and off, while completions are written. */
+		if (moderated && i % 64 == 0)
+			assert_int_equal(moderate(4, i % 128 == 0 ? 100 : 0), 0);
 		receive_post(i);
 		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 		while (pair_send(&pair.a, 0, i, 0, LEN, IBV_SEND_SIGNALED) != 0)
@@ -272,6 +341,18 @@ no_wakeup_is_lost(void **state)
 	close_channel();
 }
 
+static void
+no_wakeup_is_lost(void **state)
+{
+	wakeups(5000, false);
+}
+
+static void
+no_moderated_wakeup_is_lost(void **state)
+{
+	wakeups(1000, true);
+}
+
 int
 main(void)
 {
@@ -280,8 +361,10 @@ main(void)
 		cmocka_unit_test(solicited_arming_ignores_unsolicited),
 		cmocka_unit_test(channel_of_other_device_is_refused),
 		cmocka_unit_test(rearming_allows_one_more_event),
+		cmocka_unit_test(moderated_cq_raises_few_events),
 		cmocka_unit_test(destroy_waits_for_acknowledgements),
 		cmocka_unit_test(no_wakeup_is_lost),
+		cmocka_unit_test(no_moderated_wakeup_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

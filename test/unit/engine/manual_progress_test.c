@@ -2,6 +2,7 @@
 /* Manual progress: posts and polls advance an engine, the lock's holder serves doorbells
  * of other threads, and the progress thread sleeps and is woken. Runs on the system
  * clock, so no case measures time. */
+#include <fcntl.h>
 #include <string.h>
 
 #include "base/asleep.h"
@@ -121,6 +122,52 @@ earlier_timer_wakes_progress_thread(void **state)
 	fini();
 }
 
+#define PERIOD_US 2000
+#define EVENT_LIMIT_NS (20 * NS_PER_SEC)
+
+/* The progress thread sleeps no longer than until the event of a moderated CQ is due, also if
+ * another thread's pass has written the completion. */
+static void
+moderated_event_ends_the_sleep(void **state)
+{
+	struct event_queue channel;
+	struct event_record record;
+	uint64_t begin;
+	struct cq *cq;
+
+	init();
+	cq = a.qp->recv_cq;
+	assert_int_equal(event_queue_init(&channel), 0);
+	assert_int_equal(fcntl(channel.fd, F_SETFL, O_NONBLOCK), 0);
+	cq_set_channel(cq, &channel, cq);
+	cq->moderator = &fixture.a.dev->cq_moderator;
+	dev_cq_moderate(fixture.a.dev, cq, 100, PERIOD_US);
+	cq_arm(cq, false);
+	assert_int_equal(link_qp_recv(&a, 101, 0, 64), 0);
+	assert_int_equal(link_qp_send(&b, 2, 0, 64, IBV_SEND_SIGNALED), 0);
+	assert_true(engine_link_deliver(&fixture) != 0);
+	wheel_cancel(&ea->wheel, &a.qp->sched.timer);
+	ea->earliest_ns = ea->sleep_until_ns = TIME_NEVER;
+	wakes = 0;
+	begin = engine_clock();
+	assert_true(engine_try_pass(ea) != 0);
+	assert_int_equal(wakes, 1);
+	assert_true(engine_sleep_until(ea) <= engine_clock() + PERIOD_US * NS_PER_US);
+	while (event_next(&channel, &record) != 0) {
+		assert_true(engine_clock() - begin < EVENT_LIMIT_NS);
+		engine_try_pass(ea);
+	}
+	assert_true(engine_clock() - begin >= PERIOD_US * NS_PER_US);
+	assert_ptr_equal(record.object, cq);
+	poll_until_idle();
+	link_qp_expect_sent(&b, 2, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&a, 101, 1);
+	event_purge(&cq->comp_event);
+	cq_set_channel(cq, NULL, NULL);
+	event_queue_fini(&channel);
+	fini();
+}
+
 /* ibv_req_notify_cq() and up to a few more polls: the progress thread keeps progress. An
  * application that goes on polling takes it back. */
 static void
@@ -212,6 +259,7 @@ main(void)
 		cmocka_unit_test(post_sends_at_once),
 		cmocka_unit_test(lock_holder_drains_doorbell_of_other_thread),
 		cmocka_unit_test(earlier_timer_wakes_progress_thread),
+		cmocka_unit_test(moderated_event_ends_the_sleep),
 		cmocka_unit_test(delegation_survives_a_few_polls),
 		cmocka_unit_test(polls_in_vain_offer_the_core),
 		cmocka_unit_test(failed_device_flushes),

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
+/*
+ * Moderation of completion events (ibv_modify_cq(3), IBV_CQ_ATTR_MODERATE): an armed CQ raises its
+ * event when as many completions as cq_count have been written that it is armed for, or cq_period
+ * microseconds after the first of them. With either of them 0, each arming has its event at once.
+ * Only CQs that are moderated and armed cost anything.
+ *
+ * The CQs of a device that wait for their time are in its list. An engine looks at it in the pass
+ * whose time has reached `due`.
+ */
+#ifndef ROCADE_QUEUE_CQ_MODERATE_H
+#define ROCADE_QUEUE_CQ_MODERATE_H
+
+#include <sys/queue.h>
+
+#include <rte_spinlock.h>
+
+#include "base/common.h"
+
+struct cq;
+
+/* Of a device. */
+struct cq_moderator {
+	/* 0: a CQ has been added since the last look; TIME_NEVER: none waits. Read by all
+	 * engines, changed with the lock. */
+	uint64_t due_ns;
+	rte_spinlock_t lock; /* guards the list, and struct cq_moderation of all CQs */
+	TAILQ_HEAD(, cq_moderation) waiting;
+};
+
+/* Of a CQ. */
+struct cq_moderation {
+	TAILQ_ENTRY(cq_moderation) link;
+	uint64_t period_ns; /* 0: not moderated */
+	uint64_t due_ns;    /* when the event is raised at the latest; 0: not set yet */
+	uint32_t count;     /* completions for an event */
+	uint32_t written;   /* since the last event */
+	bool waits;         /* is in the list */
+	struct cq *cq;
+};
+
+/* Raises the event of an armed CQ, whether or not it is moderated. */
+void cq_event_raise(struct cq *cq);
+
+void cq_moderator_init(struct cq_moderator *m);
+
+static inline uint64_t
+cq_moderator_due(const struct cq_moderator *m)
+{
+	return __atomic_load_n(&m->due_ns, __ATOMIC_RELAXED);
+}
+
+/* Raises the events whose time has come. */
+void cq_moderator_run(struct cq_moderator *m, uint64_t now);
+
+/* Sets the moderation of a CQ; either 0: ends it. An event that waits is raised. The caller holds
+ * all engine locks. */
+void cq_moderate(struct cq *cq, uint16_t count, uint16_t period_us);
+
+/* A moderated CQ, which is armed, got n completions that it is armed for. Returns whether its event
+ * is due now. */
+bool cq_moderated_is_due(struct cq *cq, uint32_t n);
+
+#endif
