@@ -34,7 +34,8 @@ bool engine_trylock(struct engine *e);
 /* Releases the lock after engine_lock() or engine_trylock(), and does nothing else. */
 void engine_lock_release(struct engine *e);
 
-/* Identifies the calling thread, as pthread_self() does, which is not an inline function. */
+/* Identifies the calling thread, as pthread_self() does, which is not an inline function. A thread
+ * may get the number of one that has ended; libc orders it behind that one, whose stack it has. */
 static inline uintptr_t
 engine_thread(void)
 {
