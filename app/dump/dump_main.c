@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include <rocade/dump.h>
+#include <rocade/pcapng.h>
 #include <rocade/rocade.h>
 
 #include <common/options.h>
 
 #include "interfaces.h"
-#include "pcapng.h"
 
 #define PROGRAM "rocade-dump"
 #define WAIT_MS 200

@@ -4,8 +4,9 @@
 
 #include <jansson.h>
 
+#include <rocade/pcapng.h>
+
 #include "interfaces.h"
-#include "pcapng.h"
 
 /* Writes program and process of the client, if it still is there. */
 static void

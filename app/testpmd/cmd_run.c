@@ -58,6 +58,7 @@ do_help(void *parsed, struct cmdline *cl, void *data)
 	      "set srq N limit L         arm the limit of SRQ N; 0: disarm\n"
 	      "set srq N size S          resize SRQ N to S receives\n"
 	      "set impair rx loss 1% [dup 1%] [reorder 1%] [corrupt 0.1%], or: off\n"
+	      "set dump FILE, or: off    write the frames of the ports as pcapng\n"
 	      "set NAME VALUE            set an option of the program, or of the "
 	      "only port\n"
 	      "set port N NAME VALUE     set an option of port N\n"

@@ -25,6 +25,7 @@ WORD(word_set, set, "set");
 WORD(word_srq, object, "srq");
 WORD(word_port, object, "port");
 WORD(word_impair, object, "impair");
+WORD(word_dump, object, "dump");
 WORD(word_rx, name, "rx");
 WORD(word_srq_name, name, "limit#size");
 /* The options that `set` may change: those with a value and an effect other than
@@ -216,3 +217,28 @@ cmdline_parse_inst_t cmd_set_impair = {.f = do_set_impair,
 	.help_str = "set impair rx loss 1% [dup 1%] [reorder 1%] [corrupt 0.1%], or off",
 	.tokens = {(void *)&word_set, (void *)&word_impair, (void *)&word_rx,
 		(void *)&word_rest, NULL}};
+
+static void
+do_set_dump(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct set_words *words = parsed;
+	char err[ERR_MAX];
+
+	(void)cl;
+	(void)data;
+	if (strlen(words->rest) > DUMP_PATH_MAX) {
+		command_failed("set dump: expected off, or a path of up to %d characters",
+			DUMP_PATH_MAX);
+		return;
+	}
+	for (unsigned i = 0; i < the_run->n_hosts; i++) {
+		if (strcmp(words->rest, "off") == 0)
+			host_dump_end(&the_run->hosts[i]);
+		else if (host_dump(&the_run->hosts[i], words->rest, err) != 0)
+			command_failed("set dump %s: %s", words->rest, err);
+	}
+}
+
+cmdline_parse_inst_t cmd_set_dump = {.f = do_set_dump,
+	.help_str = "set dump FILE, or off: write the frames of the ports",
+	.tokens = {(void *)&word_set, (void *)&word_dump, (void *)&word_rest, NULL}};

@@ -230,6 +230,11 @@ void host_cm_close(struct host *host);
 
 /* control.c: changes to an open host. Return 0, or -1 with a message in err. */
 int host_impair(struct host *host, char err[ERR_MAX]);
+/* testpmd_dump.c: writes the port's frames to a file, whose name it makes of path. Ends a file
+ * that is being written first. */
+int host_dump(struct host *host, const char *path, char err[ERR_MAX]);
+/* Ends the file, if there is one, and prints how many frames it has. */
+void host_dump_end(struct host *host);
 int host_srq_limit(struct host *host, uint32_t limit, char err[ERR_MAX]);
 int host_srq_resize(struct host *host, uint32_t size, char err[ERR_MAX]);
 void host_clear(struct host *host);

@@ -40,6 +40,8 @@ struct impair_conf {
 	uint64_t seed;
 };
 
+#define DUMP_PATH_MAX 400
+
 struct conf {
 	struct port_conf ports[PORTS_MAX];
 	unsigned n_ports;
@@ -57,7 +59,9 @@ struct conf {
 
 	uint64_t engines, rxd, txd, peer_window, paths;
 	bool no_cksum_offload, no_cnp, no_sack, flight_recorder;
-	const char *cc; /* NULL: the default */
+	const char *cc;   /* NULL: the default */
+	const char *dump; /* NULL: none */
+	uint64_t dump_snap;
 
 	uint64_t qps, qpn_base, psn;
 	uint64_t sizes[SIZES_MAX];

@@ -253,6 +253,8 @@ hosts_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX])
 		hosts[i].pc = &conf->ports[i];
 		hosts[i].ops = ops_of(conf->ports[i].mode);
 		hosts[i].reconnect = true;
+		if (conf->dump != NULL && host_dump(&hosts[i], conf->dump, err) != 0)
+			goto undo;
 		if (host_open(&hosts[i], err) != 0)
 			goto undo;
 	}
@@ -286,6 +288,7 @@ host_close(struct host *host)
 		ibv_dealloc_pd(host->verbs.pd);
 	if (host->verbs.ctx != NULL)
 		ibv_close_device(host->verbs.ctx);
+	host_dump_end(host);
 	if (host->port != NULL)
 		rocade_close_port(host->port);
 	app_port_close(host->app_port);

@@ -89,6 +89,13 @@ set_cc(struct conf *conf, const char *value)
 }
 
 static bool
+set_dump(struct conf *conf, const char *value)
+{
+	conf->dump = value;
+	return value[0] != '\0' && strlen(value) <= DUMP_PATH_MAX;
+}
+
+static bool
 set_shared(struct conf *conf, const char *value)
 {
 	static const char *const names[] = {

@@ -308,6 +308,12 @@ impair_wrap(const struct port_queue *inner, uint32_t max_frame, struct impair **
 }
 
 void
+impair_set_inner(struct impair *im, const struct port_queue *inner)
+{
+	im->inner = *inner;
+}
+
+void
 impair_stats_get(
 	const struct impair *im, enum impair_lane which, struct impair_stats *out)
 {

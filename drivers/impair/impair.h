@@ -30,6 +30,8 @@ struct impair;
  * without a free buffer, is not duplicated. Returns 0 or -ENOMEM. */
 int impair_wrap(const struct port_queue *inner, uint32_t max_frame, struct impair **out,
 	struct port_queue *outer);
+/* Another wrapper has been put around the queue below, or taken from it. */
+void impair_set_inner(struct impair *im, const struct port_queue *inner);
 /* Sets the rates, and restarts the sequence of the seed. -EINVAL: nothing has changed. */
 int impair_set(struct impair *im, enum impair_lane which, const struct impair_conf *conf);
 void impair_stats_get(

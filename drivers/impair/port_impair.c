@@ -61,6 +61,7 @@ impair_queue_wrap(struct rocade_engine *e)
 		return -rc;
 	}
 	e->inner = inner;
+	e->impair_set_inner = impair_set_inner;
 	engine_set_queue(engine, &outer);
 	return 0;
 }

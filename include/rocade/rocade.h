@@ -334,6 +334,30 @@ int rocade_port_impair_stats(struct rocade_port *port, struct rocade_impair_stat
 int rocade_port_impair_tx_stats(
 	struct rocade_port *port, struct rocade_impair_stats *stats);
 
+/* ---- Frames of a port, for Wireshark ---- */
+
+struct rocade_port_dump_conf {
+	size_t size;      /* sizeof(struct rocade_port_dump_conf) */
+	const char *file; /* pcapng; created, or emptied */
+	uint32_t qpn;  /* only packets from and to this QP of the port; 0: all frames */
+	uint32_t snap; /* keep at most so many bytes of a frame; 0: all */
+	uint32_t
+		room_kib; /* for copies that wait to be written, of each engine; 0: 4096 */
+	bool no_in, no_out; /* without frames that are received, or sent */
+};
+/* Writes the frames that the port receives and sends from now on to a file, by a thread of its
+ * own. Engines do not wait for it: frames that come too fast are lost for the file, and counted
+ * there. EBUSY: the port's frames are being written. EINVAL; ENOMEM; errors of open(2). */
+int rocade_port_dump(struct rocade_port *port, const struct rocade_port_dump_conf *conf);
+
+struct rocade_port_dump_stats {
+	uint64_t written, lost; /* frames */
+};
+/* Writes what waits, and closes the file. stats: may be NULL. rocade_close_port() does the same.
+ * ENOENT: no frames are being written. EIO: the file lacks frames, because it could not be
+ * written; *stats is valid. */
+int rocade_port_dump_stop(struct rocade_port *port, struct rocade_port_dump_stats *stats);
+
 #ifdef __cplusplus
 }
 #endif

@@ -295,6 +295,8 @@ rocade_close_port(struct rocade_port *port)
 		return err;
 	if (watch != NULL)
 		watch->closing(port);
+	if (port->dump_close != NULL)
+		port->dump_close(port);
 	if (port->on_close != NULL)
 		port->on_close(port);
 	dev_destroy(port->dev);

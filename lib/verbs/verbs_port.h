@@ -12,7 +12,8 @@
 
 #define VERBS_MAX_PD 65536
 
-struct impair; /* drivers/impair */
+struct impair;    /* drivers/impair */
+struct port_dump; /* drivers/dump */
 struct xrc_domain;
 struct pd_core;
 struct device_source;
@@ -22,8 +23,11 @@ struct verbs_ctx;
 struct rocade_engine {
 	struct engine *engine;
 	struct rocade_port *port;
-	struct impair *impair;   /* installed on the engine's queue; NULL: none */
-	struct port_queue inner; /* the queue that impair wraps */
+	struct impair *impair; /* installed on the engine's queue; NULL: none */
+	struct port_queue
+		inner; /* the queue that impair wraps; with a dump its wrapper */
+	/* of impair: another wrapper has been put around inner, or taken from it */
+	void (*impair_set_inner)(struct impair *impair, const struct port_queue *inner);
 	bool launched;
 	unsigned lcore; /* while launched */
 };
@@ -41,6 +45,8 @@ struct rocade_port {
 	/* called by rocade_close_port() when it can no longer fail; NULL: nothing to
 	 * do */
 	void (*on_close)(struct rocade_port *port);
+	struct port_dump *dump;                       /* rocade_port_dump(); NULL: none */
+	void (*dump_close)(struct rocade_port *port); /* before on_close; NULL as there */
 	LIST_HEAD(, pd_core) pds;
 	uint64_t pd_used[VERBS_MAX_PD / 64]; /* bit per protection domain */
 	unsigned engine_count;

@@ -18,6 +18,7 @@ from process import Process, until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 
 DUMP = os.path.join(BUILD, "app/dump/rocade-dump")
+TESTPMD = os.path.join(BUILD, "app/testpmd/rocade-testpmd")
 FLOW = os.path.join(CLIENTS, "test/e2e/flow")
 DISSECTOR = os.path.join(os.path.dirname(__file__), "../../tools/wireshark/rocade.lua")
 NOBODY = 65534
@@ -213,6 +214,46 @@ def users():
         pair.finish()
 
 
+def port():
+    """rocade-testpmd writes the frames of its ports, which no daemon serves."""
+    with tempfile.TemporaryDirectory() as folder:
+        capture = os.path.join(folder, "port.pcapng")
+        done = process.run([TESTPMD, "--", "--loop", "-T", "0", "-c", "2000", "--dump", capture,
+                            "--dump-snap", "128"], 60)
+        totals = re.findall(r"port (\d): (\d+) frames written, (\d+) lost", done.stdout)
+        case("--dump: a file for each port", done.returncode == 0 and
+             [row[0] for row in totals] == ["0", "1"], done.stdout + done.stderr)
+        for path, (_, written, lost) in zip((capture, capture + ".1"), totals):
+            rows = packets(path)
+            roce = [row for row in rows if row["infiniband.bth.destqp"]]
+            sent = [row for row in roce if int(row["frame.packet_flags_direction"], 0) == 2]
+            got = [row for row in roce if int(row["frame.packet_flags_direction"], 0) == 1]
+            case("tshark reads %s: each frame once, cut to 128 bytes" % os.path.basename(path),
+                 len(rows) == int(written) and counted(path)[1] == int(lost) and
+                 len(rows) + int(lost) > 2000 and all(
+                     int(row["frame.cap_len"]) == min(128, int(row["frame.len"])) for row in rows),
+                 (written, lost, len(rows)))
+            case("%s names direction and QP" % os.path.basename(path), sent and got and all(
+                re.fullmatch("from QP 0x[0-9a-f]{6}", row["frame.comment"]) for row in sent) and all(
+                    row["frame.comment"] == "to QP " + row["infiniband.bth.destqp"] for row in got),
+                rows[:4])
+            times = [float(row["frame.time_epoch"]) for row in rows]
+            case("%s: the times are of now, and in order" % os.path.basename(path),
+                 times == sorted(times) and abs(times[-1] - os.stat(path).st_mtime) < 60, times[:3])
+        late, more = os.path.join(folder, "late.pcapng"), os.path.join(folder, "more.pcapng")
+        done = process.run([TESTPMD, "--", "--loop", "-T", "0", "-i", "-c", "2000"], 60, feed=(
+            "set dump %s\nset impair rx loss 1%%\nstart\nwait\nset dump %s\nstart\nwait\n"
+            "set dump off\nstart\nwait\nquit\n" % (late, more)))
+        totals = re.findall(r"port (\d): (\d+) frames written, (\d+) lost", done.stdout)
+        case("`set dump` begins, changes and ends the files of a running program, under impairment",
+             done.returncode == 0 and len(totals) == 4 and done.stdout.count("PASS") == 3 and [
+                 len(tshark(path)) for path in (late, late + ".1", more, more + ".1")] ==
+             [int(row[1]) for row in totals], done.stdout[-2000:] + done.stderr)
+        wrong = process.run([TESTPMD, "--", "--loop", "--dump", folder + "/none/x"], 60)
+        case("a file that cannot be opened is an error", wrong.returncode != 0 and
+             "No such file" in wrong.stderr, wrong.stderr)
+
+
 def errors():
     with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:
         capture = os.path.join(folder, "x.pcapng")
@@ -234,4 +275,4 @@ def errors():
 
 
 if __name__ == "__main__":
-    sys.exit(run(contents, filters, losses, users, errors))
+    sys.exit(run(contents, filters, losses, users, port, errors))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "pcapng.h"
+#include <rocade/pcapng.h>
 
 #define BLOCK_MAX 512 /* without the packet's data */
 

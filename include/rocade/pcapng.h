@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Part of Rocade's programs; no installed library exports these functions. */
 /* Writes pcapng (draft-ietf-opsawg-pcapng), the format of Wireshark: little-endian, Ethernet,
  * times in nanoseconds. Errors show in ferror(to). */
-#ifndef DUMP_PCAPNG_H
-#define DUMP_PCAPNG_H
+#ifndef ROCADE_PCAPNG_H
+#define ROCADE_PCAPNG_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies of the frames of a queue. The test plays the port and the reader. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dump/frame_copies.h"
+
+#include <cmocka.h>
+
+#define SLOTS 64
+#define LEN 100
+
+struct queue {
+	unsigned rx_ready; /* frames that the next burst has */
+	unsigned tx_take;  /* frames that the next burst takes */
+	unsigned released, allocated, freed;
+	bool armed;
+	uint32_t number; /* of the next received frame */
+	uint8_t bytes[PKT_BURST][LEN];
+};
+
+static struct queue q;
+
+/* A RoCEv2 packet over IPv4, to this QP; the number is in its PSN. vlan: with a tag. v6: over IPv6 */
+static uint16_t
+frame_fill(uint8_t *f, uint32_t qpn, uint32_t number, bool vlan, bool v6)
+{
+	unsigned at = 14;
+
+	memset(f, 0, LEN);
+	if (vlan) {
+		f[12] = 0x81;
+		at = 18;
+	}
+	f[at - 2] = v6 ? 0x86 : 0x08;
+	f[at - 1] = v6 ? 0xDD : 0x00;
+	f[at] = v6 ? 0x60 : 0x45;
+	f[at + (v6 ? 6 : 9)] = 17;
+	at += v6 ? 40 : 20;
+	f[at + 2] = 4791 >> 8;
+	f[at + 3] = 4791 & 0xFF;
+	at += 8;
+	f[at + 5] = (uint8_t)(qpn >> 16);
+	f[at + 6] = (uint8_t)(qpn >> 8);
+	f[at + 7] = (uint8_t)qpn;
+	f[at + 11] = (uint8_t)number;
+	return (uint16_t)(at + 16);
+}
+
+static unsigned
+queue_rx_burst(void *queue, struct pkt *pkts, unsigned n)
+{
+	assert_ptr_equal(queue, &q);
+	n = RTE_MIN(n, q.rx_ready);
+	q.rx_ready -= n;
+	for (unsigned i = 0; i < n; i++)
+		pkts[i] = (struct pkt){.data = q.bytes[i],
+			.len = frame_fill(
+				q.bytes[i], 0x11 + q.number % 2, q.number, false, false)},
+		q.number++;
+	return n;
+}
+
+static void
+queue_rx_release(void *queue, struct pkt *pkts, unsigned n)
+{
+	assert_ptr_equal(queue, &q);
+	assert_non_null(pkts);
+	q.released += n;
+}
+
+static unsigned
+queue_tx_alloc(void *queue, struct pkt *pkts, unsigned n)
+{
+	assert_ptr_equal(queue, &q);
+	assert_non_null(pkts);
+	q.allocated += n;
+	return n;
+}
+
+static void
+queue_tx_release(void *queue, struct pkt *pkts, unsigned n)
+{
+	assert_ptr_equal(queue, &q);
+	assert_non_null(pkts);
+	q.freed += n;
+}
+
+/* A sent frame belongs to the port, which overwrites it. */
+static unsigned
+queue_tx_burst(void *queue, struct pkt *pkts, unsigned n)
+{
+	assert_ptr_equal(queue, &q);
+	n = RTE_MIN(n, q.tx_take);
+	for (unsigned i = 0; i < n; i++)
+		memset(pkts[i].data, 0xEE, LEN);
+	return n;
+}
+
+static int
+queue_wait_fd(void *queue)
+{
+	assert_ptr_equal(queue, &q);
+	return 17;
+}
+
+static void
+queue_rx_arm(void *queue, bool on)
+{
+	assert_ptr_equal(queue, &q);
+	q.armed = on;
+}
+
+static const struct port_ops ops = {.rx_burst = queue_rx_burst,
+	.rx_release = queue_rx_release,
+	.tx_alloc = queue_tx_alloc,
+	.tx_release = queue_tx_release,
+	.tx_burst = queue_tx_burst,
+	.wait_fd = queue_wait_fd,
+	.rx_arm = queue_rx_arm};
+
+static struct frame_copies *copies;
+static struct port_queue outer;
+
+static void
+wrap(const struct frame_filter *filter)
+{
+	const struct port_queue inner = {.ops = &ops, .queue = &q};
+
+	memset(&q, 0, sizeof(q));
+	assert_int_equal(frame_copies_wrap(&inner, filter, SLOTS, &copies, &outer), 0);
+}
+
+static unsigned
+receive(unsigned n)
+{
+	struct pkt pkts[PKT_BURST];
+
+	q.rx_ready = n;
+	return outer.ops->rx_burst(outer.queue, pkts, PKT_BURST);
+}
+
+/* Sends n frames of QP 7, numbered from 0, of which the port takes as many. */
+static unsigned
+transmit(unsigned n, unsigned take)
+{
+	struct pkt pkts[PKT_BURST];
+
+	q.tx_take = take;
+	for (unsigned i = 0; i < n; i++)
+		pkts[i] = (struct pkt){.data = q.bytes[i],
+			.len = frame_fill(q.bytes[i], 0x99, i, false, true),
+			.flags = 7 << PKT_TX_QPN_SHIFT | PKT_TX_IPV4_CKSUM};
+	return outer.ops->tx_burst(outer.queue, pkts, n);
+}
+
+static uint8_t
+number_of(const struct frame_copy *copy)
+{
+	return copy->data[copy->len - 5];
+}
+
+static const struct frame_filter everything = {.snap = LEN, .in = true, .out = true};
+
+static void
+both_directions_are_copied(void **state)
+{
+	struct frame_copy copy;
+
+	wrap(&everything);
+	assert_false(frame_copies_peek(copies, &copy));
+	assert_int_equal(receive(3), 3);
+	assert_int_equal(transmit(2, 2), 2);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_true(frame_copies_peek(copies, &copy));
+		assert_int_equal(copy.out, i >= 3);
+		assert_int_equal(copy.qpn, i >= 3 ? 7 : 0x11 + i % 2);
+		assert_int_equal(copy.len, i >= 3 ? 78 : 58);
+		assert_int_equal(copy.kept, copy.len);
+		assert_int_equal(copy.lost, 0);
+		assert_int_equal(number_of(&copy), i >= 3 ? i - 3 : i);
+		frame_copies_release(copies);
+	}
+	assert_false(frame_copies_peek(copies, &copy));
+	assert_int_equal(frame_copies_lost(copies), 0);
+	frame_copies_free(copies);
+}
+
+static void
+refused_frames_are_not_copied(void **state)
+{
+	struct frame_copy copy;
+
+	wrap(&everything);
+	assert_int_equal(transmit(8, 5), 5);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_true(frame_copies_peek(copies, &copy));
+		assert_int_equal(number_of(&copy), i);
+		frame_copies_release(copies);
+	}
+	assert_false(frame_copies_peek(copies, &copy));
+	assert_int_equal(transmit(8, 0), 0);
+	assert_false(frame_copies_peek(copies, &copy));
+	frame_copies_free(copies);
+}
+
+/* A copy that the reader was too late for is counted, in front of the next frame too. */
+static void
+lost_copies_are_counted(void **state)
+{
+	struct frame_copy copy;
+
+	wrap(&everything);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(receive(PKT_BURST), PKT_BURST);
+	assert_int_equal(frame_copies_lost(copies), 3 * PKT_BURST - SLOTS);
+	/* Lost frames that the port refuses are not lost. */
+	assert_int_equal(transmit(4, 1), 1);
+	assert_int_equal(frame_copies_lost(copies), 3 * PKT_BURST - SLOTS + 1);
+	for (unsigned i = 0; i < SLOTS; i++) {
+		assert_true(frame_copies_peek(copies, &copy));
+		assert_int_equal(number_of(&copy), i);
+		assert_int_equal(copy.lost, 0);
+		frame_copies_release(copies);
+	}
+	assert_false(frame_copies_peek(copies, &copy));
+	assert_int_equal(receive(1), 1);
+	assert_true(frame_copies_peek(copies, &copy));
+	assert_int_equal(number_of(&copy), 3 * PKT_BURST);
+	assert_int_equal(copy.lost, 3 * PKT_BURST - SLOTS + 1);
+	frame_copies_free(copies);
+}
+
+static unsigned
+count(const struct frame_filter *filter, unsigned *in)
+{
+	struct frame_copy copy;
+	unsigned n = 0;
+
+	*in = 0;
+	wrap(filter);
+	assert_int_equal(receive(6), 6);
+	assert_int_equal(transmit(4, 4), 4);
+	while (frame_copies_peek(copies, &copy)) {
+		n++;
+		*in += !copy.out;
+		assert_int_equal(copy.kept, RTE_MIN(copy.len, filter->snap));
+		frame_copies_release(copies);
+	}
+	frame_copies_free(copies);
+	return n;
+}
+
+static void
+filters_choose(void **state)
+{
+	struct frame_filter f = everything;
+	unsigned in;
+
+	f.out = false;
+	assert_int_equal(count(&f, &in), 6);
+	assert_int_equal(in, 6);
+	f.out = true;
+	f.in = false;
+	assert_int_equal(count(&f, &in), 4);
+	assert_int_equal(in, 0);
+	f.in = true;
+	f.qpn = 0x12;
+	f.snap = 20;
+	assert_int_equal(count(&f, &in), 3);
+	assert_int_equal(in, 3);
+	f.qpn = 7;
+	f.snap = 1;
+	assert_int_equal(count(&f, &in), 4);
+	assert_int_equal(in, 0);
+	f.qpn = 0x99; /* the peer's */
+	assert_int_equal(count(&f, &in), 0);
+}
+
+/* Received frames are not checked before: any bytes, of any length. In a block of this length, so
+ * that a sanitizer sees an access behind it. */
+static uint32_t
+qpn_of(const uint8_t *bytes, uint16_t len)
+{
+	uint8_t *exact = malloc(len);
+	uint32_t qpn;
+
+	assert_non_null(exact);
+	memcpy(exact, bytes, len);
+	qpn = frame_dest_qpn(exact, len);
+	free(exact);
+	return qpn;
+}
+
+static void
+qpn_of_any_frame(void **state)
+{
+	uint8_t f[LEN];
+
+	for (unsigned kind = 0; kind < 4; kind++) {
+		uint16_t len = frame_fill(f, 0xABCDEF, 1, kind & 1, kind & 2);
+
+		assert_int_equal(qpn_of(f, len), 0xABCDEF);
+		for (uint16_t shorter = 1; shorter < len - 4; shorter++)
+			assert_int_equal(qpn_of(f, shorter), 0);
+		f[13 + (kind & 1) * 4] ^= 1; /* another Ethertype */
+		assert_int_equal(qpn_of(f, len), 0);
+	}
+	(void)frame_fill(f, 5, 1, false, false);
+	f[23] = 6; /* TCP */
+	assert_int_equal(qpn_of(f, 58), 0);
+	(void)frame_fill(f, 5, 1, false, false);
+	f[37]++; /* another port */
+	assert_int_equal(qpn_of(f, 58), 0);
+	(void)frame_fill(f, 5, 1, false, false);
+	f[14] = 0x4F; /* options up to the end */
+	assert_int_equal(qpn_of(f, 58), 0);
+}
+
+static void
+the_rest_is_passed_on(void **state)
+{
+	struct pkt pkts[4];
+
+	wrap(&everything);
+	assert_int_equal(outer.ops->tx_alloc(outer.queue, pkts, 4), 4);
+	outer.ops->tx_release(outer.queue, pkts, 3);
+	outer.ops->rx_release(outer.queue, pkts, 2);
+	outer.ops->rx_arm(outer.queue, true);
+	assert_int_equal(outer.ops->wait_fd(outer.queue), 17);
+	assert_int_equal(q.allocated, 4);
+	assert_int_equal(q.freed, 3);
+	assert_int_equal(q.released, 2);
+	assert_true(q.armed);
+	assert_ptr_equal(frame_copies_inner(copies)->queue, &q);
+	frame_copies_free(copies);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(both_directions_are_copied),
+		cmocka_unit_test(refused_frames_are_not_copied),
+		cmocka_unit_test(lost_copies_are_counted),
+		cmocka_unit_test(filters_choose),
+		cmocka_unit_test(qpn_of_any_frame),
+		cmocka_unit_test(the_rest_is_passed_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
