@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/extra/spdk.sh: what it says, and its exit status, without a source tree and with wrong
+arguments. SPDK itself is not part of the tests: it has no package."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools")
+import cases  # noqa: E402
+
+SCRIPT = os.path.join(TOOLS, "extra/spdk.sh")
+
+
+
+def row(name, arguments, status, words):
+    """A case: the exit status, and whether the words are said."""
+    done = subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return (name, (done.returncode, words in done.stdout + done.stderr), (status, True))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [row("without a source tree NVMe over RDMA is untested", [], 77,
+                    "NVMe over RDMA is untested"),
+                row("a folder that is no source tree", [folder], 77, "NVMe over RDMA is untested")]
+        os.makedirs(folder + "/include/spdk")
+        with open(folder + "/include/spdk/nvmf.h", "w", encoding="utf-8"):
+            pass
+        rows += [row("a source tree without submodules", [folder], 1, "git submodule update --init"),
+                 row("a wrong number of seconds", [folder, "0"], 2, "expected 1 to 3600"),
+                 row("too many seconds", [folder, "3601"], 2, "expected 1 to 3600")]
+    rows += [row("an unknown option", ["--fast"], 2, "unknown option '--fast'"),
+             row("too many arguments", ["a", "1", "b"], 2, "more than two arguments"),
+             row("--help", ["--help"], 0, "Exit status: ")]
+    return cases.run(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
