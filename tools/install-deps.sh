@@ -5,13 +5,14 @@ set -eu
 
 usage() {
 	cat <<'EOF'
-Usage: tools/install-deps.sh [--build | --bench | --long] [--list]
+Usage: tools/install-deps.sh [--build | --bench | --long | --packages] [--list]
 
 Installs the missing packages with apt-get (Debian 12). Prints nothing if none is missing.
 
   --build     only the packages that building and the demo need, not those of the tests
   --bench     the packages that building and tools/bench.sh need
   --long      also the packages that only tools/test.sh --long needs: those of Ceph
+  --packages  the packages that tools/package.sh needs
   --list      print the packages, install nothing
   -h, --help  print this text
 
@@ -22,15 +23,17 @@ EOF
 
 build='gcc libc6-dev meson ninja-build pkg-config dpdk libdpdk-dev libibverbs-dev libisal-dev
 libjansson-dev librdmacm-dev libseccomp-dev zlib1g-dev python3 iproute2 iputils-ping'
-tests='busybox-static clang clang-format dapl2-utils dpdk-dev fio g++ gcc-aarch64-linux-gnu gcovr
-hpcc ibverbs-utils kmod libblas-dev libbpf-dev libclang-rt-dev libcmocka-dev libfabric-bin
-libgloo-dev libmpich-dev libopenmpi-dev librdmacm1 libsystemd-dev mandoc mpich nftables open-iscsi
-openmpi-bin perftest prometheus python3-pyverbs python3-scapy qemu-block-extra qemu-system-x86
-qemu-user qemu-utils qperf rdmacm-utils redis-server shellcheck strace systemd tcpdump tgt tshark
-ucx-utils valgrind'
+tests='busybox-static clang clang-format dapl2-utils dpdk-dev dpkg-dev fio g++ gcc-aarch64-linux-gnu
+gcovr hpcc ibverbs-utils kmod libblas-dev libbpf-dev libclang-rt-dev libcmocka-dev libfabric-bin
+libgloo-dev libmpich-dev libopenmpi-dev librdmacm1 libsystemd-dev lintian mandoc mpich nftables
+open-iscsi openmpi-bin perftest prometheus python3-pyverbs python3-scapy python3-yaml
+qemu-block-extra qemu-system-x86 qemu-user qemu-utils qperf rdmacm-utils redis-server shellcheck
+strace systemd tcpdump tgt tshark ucx-utils valgrind'
 long='ceph-common ceph-mgr ceph-mon ceph-osd'
 bench='busybox-static dpdk-dev ibverbs-utils kmod libopenmpi-dev openmpi-bin perftest qemu-system-x86
 qperf rdmacm-utils sockperf ucx-utils'
+
+chroots='autopkgtest buildah debootstrap python3 python3-yaml'
 
 packages="$build $tests"
 list=no
@@ -39,6 +42,7 @@ for arg in "$@"; do
 	--build) packages=$build ;;
 	--bench) packages="$build $bench" ;;
 	--long) packages="$build $tests $long" ;;
+	--packages) packages=$chroots ;;
 	--list) list=yes ;;
 	-h | --help)
 		usage

@@ -16,6 +16,8 @@ Stages, in this order:
   sanitize    all tests again under AddressSanitizer and UndefinedBehaviorSanitizer
   clang       builds without a warning with clang too
   install     installs, builds a program with pkg-config, uninstalls
+  packages    debian/ against what install installs (--long: builds the Debian packages in chroots,
+              installs, upgrades and removes them: tools/package.sh)
   e2e         test/e2e: whole programs, network namespaces, hugepages (as root)
   interop     test/interop: against the Linux kernel's driver in QEMU (as root)
   sim         10,000 seeds of the simulation of whole hosts (--long: 200,000)
@@ -49,7 +51,7 @@ EOF
 top=$(cd "$(dirname "$0")/.." && pwd)
 out=$top/build-test
 results=$out/results
-all_stages='shellcheck release tidy sanitize clang install e2e interop'
+all_stages='shellcheck release tidy sanitize clang install packages e2e interop'
 all_stages="$all_stages sim arm64 cost coverage tsan mutants fuzz"
 stages=
 long=no

@@ -75,6 +75,10 @@ consumer "and with rocade-static" $(pkg-config --cflags rocade-static) \
 consumer "and with rocade-rdmacm" $(pkg-config --cflags --libs rocade-rdmacm)
 [ "$("$prefix/bin/rocade-doctor" --version)" = "rocade-doctor $(pkg-config --modversion "$pc")" ]
 tap "rocade-doctor runs where it is installed" $?
+# shellcheck disable=SC2016 # for the inner shell
+"$prefix/bin/rocade-run" --start-local sh -c 'grep -q "$1" /proc/$$/maps' sh \
+	"$prefix/lib/rocade/librocade-verbs.so" >&2
+tap "rocade-run finds its daemon and its library where they are installed" $?
 ninja -C "$build" uninstall >&2
 [ -z "$(files "$prefix")" ]
 tap "uninstall removes it all" $?

@@ -59,6 +59,15 @@ stage_install() {
 		tap install tools/lib/install_check.sh "$out/release" "$out/prefix"
 }
 
+# The packages are built and tried with --long only: that takes chroots of two releases of Debian.
+stage_packages() {
+	build_release packages &&
+		tap packages python3 tools/package/check.py "$top" "$out/release" "$out/prefix"
+	[ "$long" = yes ] || return 0
+	check packages tools/install-deps.sh --packages &&
+		tap packages-long tools/package.sh --work "$out/packages"
+}
+
 stage_sim() {
 	local seeds=10000
 	[ "$long" = no ] || seeds=200000

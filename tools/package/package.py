@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/package.sh: builds and tries the packages. See its --help."""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+
+import tap
+from build import build, debs, keep, version_of
+from chroots import ENTER, ENVIRONMENT, copy_of, output_of
+from lifecycle import lifecycle
+
+RELEASES = ("bookworm", "trixie")
+
+
+def options(words):
+    parser = argparse.ArgumentParser(prog="package.sh", add_help=False)
+    parser.add_argument("top")
+    parser.add_argument("--release", action="append", choices=RELEASES)
+    parser.add_argument("--work")
+    parser.add_argument("--out")
+    parser.add_argument("--no-check", action="store_true")
+    parser.add_argument("--build-only", action="store_true")
+    return parser.parse_args(words)
+
+
+def autopkgtest(built, release, work):
+    """debian/tests, as Debian runs them: in a system with the packages that each test names."""
+    system = copy_of(release, work, "test")
+    source = [p for p in os.listdir(built.path("/build")) if p.endswith(".dsc")]
+    command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c",
+               (ENTER % "").replace('chroot "$root" "$@"', '"$@"'), "sh", system.folder,
+               "autopkgtest", "--no-built-binaries", *debs(built),
+               built.path("/build/" + source[0]), "--", "chroot", system.folder]
+    status, text = output_of(command, limit_s=1800, env=dict(ENVIRONMENT, PATH=os.environ["PATH"]))
+    results = [line for line in text.splitlines() if line.split()[1:2] in (["PASS"], ["FAIL"])]
+    tap.case("%s: autopkgtest: %s" % (release, "; ".join(results)), status == 0 and results, text)
+    system.remove()
+
+
+def one(top, release, work, conf):
+    built = tap.group(build, top, release, work, not conf.no_check)
+    if built is None:
+        return
+    if conf.out:
+        print("# " + keep(built, release, conf.out).replace("\n", " "))
+    if not conf.build_only:
+        tap.group(lifecycle, built, release, work, version_of(top))
+        tap.group(autopkgtest, built, release, work)
+    built.remove()
+
+
+def main(words):
+    conf = options(words)
+    top = os.path.abspath(conf.top)
+    work = os.path.abspath(conf.work or os.path.join(top, "build-test/packages"))
+    if os.getuid() != 0 or shutil.which("debootstrap") is None or subprocess.run(
+            ["unshare", "--mount", "--pid", "--fork", "true"], check=False).returncode != 0:
+        print("package.sh: needs root, debootstrap and new namespaces", file=sys.stderr)
+        return 3
+    os.makedirs(work, exist_ok=True)
+    for release in conf.release or RELEASES:
+        tap.group(one, top, release, work, conf)
+    return tap.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
