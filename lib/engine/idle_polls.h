@@ -19,7 +19,7 @@
 /* polls in a row that find nothing before the thread offers its core */
 #define IDLE_POLLS 32
 /* the same where another thread took the core the last time */
-#define IDLE_POLLS_SHORT 4
+#define IDLE_POLLS_SHORT 2
 /* A call that took longer has switched to another thread. */
 #define YIELD_TAKEN_NS NS_PER_US
 
