@@ -21,10 +21,6 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 ABSENT_NULL(struct ibv_mr, alloc_null_mr, struct ibv_pd *pd)
-ABSENT_NULL(struct ibv_dm, alloc_dm, struct ibv_context *context,
-	struct ibv_alloc_dm_attr *attr)
-ABSENT_NULL(struct ibv_mr, reg_dm_mr, struct ibv_pd *pd, struct ibv_dm *dm,
-	uint64_t offset, size_t length, unsigned access)
 ABSENT_NULL(struct ibv_counters, create_counters, struct ibv_context *context,
 	struct ibv_counters_init_attr *attr)
 ABSENT_NULL(struct ibv_flow, create_flow, struct ibv_qp *qp, struct ibv_flow_attr *attr)
@@ -50,8 +46,6 @@ void
 absent_ops_fill(struct verbs_context *base)
 {
 	base->alloc_null_mr = absent_alloc_null_mr;
-	base->alloc_dm = absent_alloc_dm;
-	base->reg_dm_mr = absent_reg_dm_mr;
 	base->create_counters = absent_create_counters;
 	base->ibv_create_flow = absent_create_flow;
 	base->create_flow_action_esp = absent_create_flow_action_esp;

@@ -27,6 +27,9 @@ context_ops_fill(struct verbs_context *base)
 	base->close_xrcd = verbs_close_xrcd;
 	base->open_qp = verbs_open_qp;
 	base->modify_cq = verbs_modify_cq;
+	base->alloc_dm = verbs_alloc_dm;
+	base->free_dm = verbs_free_dm;
+	base->reg_dm_mr = verbs_reg_dm_mr;
 	absent_ops_fill(base);
 	base->sz = sizeof(*base);
 	base->context.abi_compat = __VERBS_ABI_IS_EXTENDED;

@@ -15,7 +15,7 @@ access_check(unsigned access)
 	return key_access_valid(access) ? 0 : EINVAL;
 }
 
-static struct ibv_mr *
+struct ibv_mr *
 mr_create(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
 {
 	struct dev *dev = to_ctx(pd->context)->dev;
@@ -91,6 +91,8 @@ ibv_dereg_mr(struct ibv_mr *mr)
 	if (err != 0)
 		return err;
 	pd_unuse(to_pd(mr->pd));
+	if (((struct verbs_mr *)mr)->dm != NULL)
+		count_down(&((struct verbs_mr *)mr)->dm->regions);
 	free(mr);
 	return 0;
 }
@@ -112,8 +114,9 @@ rereg_check(const struct verbs_mr *mr, int flags, const struct ibv_pd *pd, void 
 	unsigned was = mr->access;
 	int err = 0;
 
-	/* The address of an imported region is not known. */
-	if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0 || mr->imported)
+	/* The address of an imported region is not known, that of device memory stays. */
+	if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0 || mr->imported ||
+		mr->dm != NULL)
 		return EINVAL;
 	if (flags & IBV_REREG_MR_CHANGE_PD &&
 		(pd == NULL || pd->context != mr->ibv.context))

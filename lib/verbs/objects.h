@@ -88,6 +88,16 @@ struct verbs_mr {
 	struct ibv_mr ibv;
 	unsigned access; /* as requested */
 	bool imported;
+	struct verbs_dm *dm; /* that it is of; NULL: memory of the application */
+};
+
+#define DM_SIZE_MAX (1 << 20) /* bytes of one ibv_alloc_dm() */
+
+struct verbs_dm {
+	struct ibv_dm ibv;
+	uint8_t *bytes;
+	size_t length;
+	uint32_t regions; /* MRs not deregistered yet */
 };
 
 struct verbs_channel {
@@ -210,6 +220,12 @@ pd_unlocked(struct ibv_pd *pd)
 	return to_pd(pd)->td != NULL;
 }
 
+static inline struct verbs_dm *
+to_dm(struct ibv_dm *dm)
+{
+	return container_of(dm, struct verbs_dm, ibv);
+}
+
 static inline struct verbs_qp *
 to_qp(struct ibv_qp *qp)
 {
@@ -264,6 +280,10 @@ count_down(uint32_t *count)
 	 * count. */
 	__atomic_fetch_sub(count, 1, __ATOMIC_RELEASE);
 }
+
+/* mr.c: registers memory. iova: of its first byte. Returns NULL with errno. */
+struct ibv_mr *mr_create(
+	struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access);
 
 /* Count an object that is created on a PD, or destroyed. */
 void pd_use(struct verbs_pd *pd);

@@ -105,6 +105,7 @@ verbs_query_device_ex(struct ibv_context *context,
 	full.hca_core_clock = CLOCK_KHZ;
 	full.cq_mod_caps.max_cq_count = UINT16_MAX;
 	full.cq_mod_caps.max_cq_period = UINT16_MAX;
+	full.max_dm_size = DM_SIZE_MAX;
 	memset(attr, 0, size);
 	memcpy(attr, &full, RTE_MIN(size, sizeof(full)));
 	return 0;

@@ -69,13 +69,7 @@ work_queues_are_unsupported(void **state)
 static void
 memory_extensions_are_unsupported(void **state)
 {
-	struct ibv_alloc_dm_attr attr = {.length = 64};
-	struct ibv_dm dm = {.context = pair.a.context};
-
 	errno = 0;
-	expect_null_unsupported(ibv_alloc_dm(pair.a.context, &attr));
-	expect_null_unsupported(
-		ibv_reg_dm_mr(pair.a.pd, &dm, 0, 64, IBV_ACCESS_LOCAL_WRITE));
 	expect_null_unsupported(ibv_alloc_null_mr(pair.a.pd));
 	assert_int_equal(
 		ibv_advise_mr(pair.a.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0),
@@ -133,7 +127,6 @@ unsupported_features_are_not_advertised(void **state)
 	assert_int_equal(attr.rss_caps.max_rwq_indirection_tables, 0);
 	assert_int_equal(attr.packet_pacing_caps.qp_rate_limit_max, 0);
 	assert_int_equal(attr.tm_caps.max_num_tags, 0);
-	assert_int_equal(attr.max_dm_size, 0);
 	assert_int_equal(attr.odp_caps.general_caps, 0);
 }
 
