@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 CALLS = {"ibv_create_flow", "ibv_create_flow_action_esp", "ibv_create_counters", "ibv_create_wq",
-         "ibv_create_rwq_ind_table", "ibv_alloc_dm", "ibv_reg_dm_mr", "ibv_alloc_null_mr",
+         "ibv_create_rwq_ind_table", "ibv_alloc_null_mr",
          "ibv_advise_mr", "ibv_modify_qp_rate_limit", "ibv_post_srq_ops", "ibv_create_qp",
          "ibv_create_qp_ex"}
 
