@@ -12,7 +12,7 @@
 #include "wire/psn.h"
 
 #define IPV4_VERSION_IHL 0x45
-#define IPV6_VERSION 6u
+#define IP6_VERSION 6u
 
 uint16_t
 roce_udp_sport(uint32_t flow_label, uint32_t qpn, uint32_t dest_qpn)
@@ -73,9 +73,8 @@ path_ipv6(struct path_hdr *hdr, const struct path_addr *addr)
 {
 	struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(hdr->bytes + hdr->l3_off);
 
-	ip->vtc_flow =
-		rte_cpu_to_be_32(IPV6_VERSION << 28 | (uint32_t)addr->tclass << 20 |
-				 (addr->flow_label & 0xFFFFF));
+	ip->vtc_flow = rte_cpu_to_be_32(IP6_VERSION << 28 | (uint32_t)addr->tclass << 20 |
+					(addr->flow_label & 0xFFFFF));
 	ip->proto = IPPROTO_UDP;
 	ip->hop_limits = addr->hop_limit;
 	memcpy(&ip->src_addr, addr->src_gid, 16);
@@ -144,7 +143,7 @@ path_hdr_set_class(struct path_hdr *hdr, uint8_t tclass, uint8_t priority)
 	if (hdr->ip_version == 4) {
 		l3[1] = tclass;
 	} else {
-		l3[0] = (uint8_t)(IPV6_VERSION << 4 | tclass >> 4);
+		l3[0] = (uint8_t)(IP6_VERSION << 4 | tclass >> 4);
 		l3[1] = (uint8_t)((tclass & 0xF) << 4 | (l3[1] & 0xF));
 	}
 	hdr->udp_len = hdr->other_udp_len = 0;
