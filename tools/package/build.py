@@ -75,14 +75,15 @@ def build(top, release, work, check):
     if not case("%s: dpkg-buildpackage builds source and packages" % release,
                 status == 0 and names == set(PACKAGES), text):
         return None
-    lines = [line for line in text.splitlines() if re.search(r"warning:", line)]
-    case("%s: without a warning" % release, not lines, "\n".join(lines))
+    lines = re.findall(r"^\S+:\d+:\d+: warning: .*", text, re.M)
+    case("%s: without a warning of the compiler" % release, not lines, "\n".join(lines))
     tests = re.findall(r"^Ok: +(\d+)|^Fail: +(\d+)", text, re.M)
     if check:
         case("%s: the build has run the unit tests: %s" % (release, tests), tests and tests[0][0], text)
-    status, text = system.run("cd /build\nlintian --display-info --fail-on none *.changes",
-                              user="alice")
-    case("%s: lintian has nothing to say" % release, status == 0 and not text.strip(), text)
+    # Without --display-info: the two releases differ in which standards version and which means of
+    # starting a daemon they call good.
+    status, text = system.run("cd /build\nlintian --fail-on none *.changes", user="alice")
+    case("%s: lintian has no error and no warning" % release, status == 0 and not text.strip(), text)
     system.must(REPACK % {"newer": NEWER, "version": re.escape(version_of(top))})
     # A correct client of the tests, as any program for libibverbs is built
     system.must("cd %s/test/e2e\ncc -O2 -D_GNU_SOURCE -o /build/flow flow.c flow_end.c -libverbs" % tree)

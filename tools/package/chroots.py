@@ -15,6 +15,7 @@ LIMIT_S = 1800  # for a command: apt-get and lintian take long on a busy machine
 ENTER = """set -e
 mount --make-rprivate /
 mount -t proc proc "$1/proc"
+mount -t sysfs -o ro sysfs "$1/sys"
 mount -t tmpfs -o mode=755 tmpfs "$1/run"
 mount -t tmpfs -o mode=1777 tmpfs "$1/dev/shm"
 %s
