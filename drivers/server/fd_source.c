@@ -42,8 +42,9 @@ fd_source_wait(int epoll, struct epoll_event *events, int max, uint64_t timeout_
 	if (timeout_ns == 0 || timeout_ns == TIME_NEVER)
 		return epoll_wait(epoll, events, max, timeout_ns == 0 ? 0 : -1);
 	n = epoll_pwait2(epoll, events, max, &until, NULL);
-	/* epoll_pwait2() is new in Linux 5.11. Before: in milliseconds, rounded up. */
-	if (n < 0 && errno == ENOSYS)
+	/* epoll_pwait2() is new in Linux 5.11, and the filters of old container runtimes refuse it
+	 * with EPERM. Then: in milliseconds, rounded up. */
+	if (n < 0 && (errno == ENOSYS || errno == EPERM))
 		n = epoll_wait(epoll, events, max, (int)(timeout_ns / NS_PER_MS) + 1);
 	return n;
 }
