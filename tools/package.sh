@@ -10,7 +10,8 @@ Usage: tools/package.sh [--release NAME]... [--work DIR] [--out DIR] [--no-check
 For each release of Debian: makes a minimal chroot with debootstrap, builds the source and binary
 packages in a copy of it, and runs lintian. Installs the packages in another copy, runs them as an
 ordinary user, upgrades them beside running clients of a daemon, removes and purges them, and
-compares the files before and after. Runs debian/tests with autopkgtest in a third copy. Prints TAP.
+compares the files before and after. Runs debian/tests with autopkgtest in a third copy. Builds and
+runs the image of Containerfile, and runs the steps of action.yml. Prints TAP.
 
   --release NAME  bookworm or trixie; may be repeated (both)
   --work DIR      chroots and packages (build-test/packages). The minimal chroots are kept there and
@@ -20,8 +21,8 @@ compares the files before and after. Runs debian/tests with autopkgtest in a thi
   --build-only    build and run lintian, nothing else
   -h, --help      print this text
 
-Needs root, a mirror of Debian, and debootstrap; autopkgtest for debian/tests. Exit status: 0 all
-passed, 1 a case failed, 2 wrong option, 3 cannot set up.
+Needs root, a mirror of Debian, and debootstrap; autopkgtest for debian/tests, and buildah for the
+image. Exit status: 0 all passed, 1 a case failed, 2 wrong option, 3 cannot set up.
 EOT2
 }
 

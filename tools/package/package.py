@@ -11,6 +11,7 @@ import tap
 from build import build, debs, keep, version_of
 from chroots import ENTER, ENVIRONMENT, copy_of, output_of
 from lifecycle import lifecycle
+from recipes import action, container
 
 RELEASES = ("bookworm", "trixie")
 
@@ -49,6 +50,8 @@ def one(top, release, work, conf):
     if not conf.build_only:
         tap.group(lifecycle, built, release, work, version_of(top))
         tap.group(autopkgtest, built, release, work)
+        tap.group(container, top, release, work)
+        tap.group(action, top, release, work)
     built.remove()
 
 
