@@ -101,8 +101,8 @@ stage_cost() {
 }
 
 # Fewer seeds of the sweeps reach the same lines. Threads count atomically: else they lose counts, and
-# gcov computes negative ones from what is left, which gcovr refuses. The tidy suite is left out: this build exports
-# gcov's symbols too.
+# gcov computes negative ones from what is left, which gcovr refuses. The tidy suite is left out: this
+# build exports gcov's symbols too.
 stage_coverage() {
 	build coverage coverage all -Db_coverage=true -Doptimization=0 -Ddebug=true \
 		-Dc_args=-fprofile-update=atomic || return 1
