@@ -4,18 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_byteorder.h>
-#include <rte_ether.h>
-
 #include "dump/frame_copies.h"
-#include "engine/engine.h"
-#include "wire/hdr.h"
-
-#define IPV4_LEN 20
-#define IPV6_LEN 40
-#define UDP_LEN 8
-#define PROTO_UDP 17
-#define BTH_BYTES 12
+#include "wire/pkt_parse.h"
 
 /* In front of each copy. */
 struct copy_head {
@@ -28,6 +18,7 @@ struct copy_head {
 struct frame_copies {
 	struct port_queue inner;
 	struct frame_filter filter;
+	const uint64_t *now;
 	uint32_t mask;      /* slots - 1 */
 	uint32_t slot_size; /* bytes */
 	uint8_t *slots;
@@ -47,39 +38,22 @@ slot_at(const struct frame_copies *c, uint32_t index)
 	return (struct copy_head *)(c->slots + (size_t)(index & c->mask) * c->slot_size);
 }
 
-uint32_t
-frame_dest_qpn(const uint8_t *data, uint32_t len)
+/* Returns the QPN that a received packet is for, or 0 if the frame is no RoCEv2 packet. */
+static uint32_t
+rx_qpn(const struct frame_copies *c, const struct pkt *pkt)
 {
-	uint32_t at = RTE_ETHER_HDR_LEN, proto;
+	struct pkt_view view;
 
-	if (len < at + 4)
-		return 0;
-	if (data[at - 2] == 0x81 && data[at - 1] == 0x00)
-		at += 4;
-	if (len < at + IPV4_LEN)
-		return 0;
-	if (data[at - 2] == 0x08 && data[at - 1] == 0x00) {
-		proto = data[at + 9];
-		at += (data[at] & 0xFu) * 4;
-	} else if (data[at - 2] == 0x86 && data[at - 1] == 0xDD) {
-		proto = data[at + 6];
-		at += IPV6_LEN;
-	} else {
-		return 0;
-	}
-	if (proto != PROTO_UDP || len < at + UDP_LEN + BTH_BYTES ||
-		(data[at + 2] << 8 | data[at + 3]) != ROCE_UDP_PORT)
-		return 0;
-	at += UDP_LEN;
-	return (uint32_t)(data[at + 5] << 16 | data[at + 6] << 8 | data[at + 7]);
+	return pkt_parse_headers(pkt, c->filter.vlan, &view) == DROP_none ? view.dest_qpn
+									  : 0;
 }
 
 /* Copies a frame behind the copies that mark counts. */
 static void
-frame_copy_write(struct frame_copies *c, const struct pkt *pkt, uint64_t now, bool out,
-	struct copy_mark *mark)
+frame_copy_write(
+	struct frame_copies *c, const struct pkt *pkt, bool out, struct copy_mark *mark)
 {
-	uint32_t qpn = out ? PKT_TX_QPN(pkt) : frame_dest_qpn(pkt->data, pkt->len);
+	uint32_t qpn = out ? PKT_TX_QPN(pkt) : rx_qpn(c, pkt);
 	struct copy_head *head;
 
 	if (c->filter.qpn != 0 && c->filter.qpn != qpn)
@@ -90,7 +64,7 @@ frame_copy_write(struct frame_copies *c, const struct pkt *pkt, uint64_t now, bo
 		return;
 	}
 	head = slot_at(c, mark->prod++);
-	*head = (struct copy_head){.when = now,
+	*head = (struct copy_head){.when = *c->now,
 		.qpn = qpn,
 		.len = pkt->len,
 		.kept = RTE_MIN((uint32_t)pkt->len, c->filter.snap),
@@ -113,13 +87,11 @@ copies_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 	struct frame_copies *c = queue;
 	struct copy_mark mark = {c->prod, c->lost};
 	unsigned got = c->inner.ops->rx_burst(c->inner.queue, pkts, n);
-	uint64_t now;
 
 	if (got == 0 || !c->filter.in)
 		return got;
-	now = engine_clock();
 	for (unsigned i = 0; i < got; i++)
-		frame_copy_write(c, &pkts[i], now, false, &mark);
+		frame_copy_write(c, &pkts[i], false, &mark);
 	copies_publish(c, &mark);
 	return got;
 }
@@ -131,16 +103,14 @@ copies_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 {
 	struct frame_copies *c = queue;
 	struct copy_mark marks[PKT_BURST + 1] = {{c->prod, c->lost}};
-	uint64_t now;
 	unsigned sent;
 
 	if (!c->filter.out)
 		return c->inner.ops->tx_burst(c->inner.queue, pkts, n);
 	n = RTE_MIN(n, (unsigned)PKT_BURST);
-	now = engine_clock();
 	for (unsigned i = 0; i < n; i++) {
 		marks[i + 1] = marks[i];
-		frame_copy_write(c, &pkts[i], now, true, &marks[i + 1]);
+		frame_copy_write(c, &pkts[i], true, &marks[i + 1]);
 	}
 	sent = c->inner.ops->tx_burst(c->inner.queue, pkts, n);
 	copies_publish(c, &marks[sent]);
@@ -235,7 +205,8 @@ frame_copies_lost(const struct frame_copies *c)
 
 int
 frame_copies_wrap(const struct port_queue *inner, const struct frame_filter *filter,
-	uint32_t slots, struct frame_copies **out, struct port_queue *outer)
+	const uint64_t *now, uint32_t slots, struct frame_copies **out,
+	struct port_queue *outer)
 {
 	uint32_t slot_size = RTE_ALIGN_CEIL(
 		(uint32_t)sizeof(struct copy_head) + filter->snap, LINE_SIZE);
@@ -249,6 +220,7 @@ frame_copies_wrap(const struct port_queue *inner, const struct frame_filter *fil
 	}
 	*c = (struct frame_copies){.inner = *inner,
 		.filter = *filter,
+		.now = now,
 		.mask = slots - 1,
 		.slot_size = slot_size,
 		.slots = mem};

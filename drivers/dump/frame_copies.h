@@ -13,10 +13,11 @@ struct frame_filter {
 	uint32_t qpn;  /* only packets to and from this QP; 0: all frames */
 	uint32_t snap; /* bytes of a frame that are kept, at least 1 */
 	bool in, out;  /* received, sent */
+	uint16_t vlan; /* of the port, as for pkt_parse() */
 };
 
 struct frame_copy {
-	uint64_t when; /* engine_clock() */
+	uint64_t when; /* of the engine's pass */
 	uint32_t qpn;  /* that it came from or went to; 0: none */
 	uint32_t len;  /* of the frame */
 	uint32_t kept; /* bytes of it at data */
@@ -27,12 +28,11 @@ struct frame_copy {
 
 struct frame_copies;
 
-/* Returns the destination QPN of a RoCEv2 packet, or 0 if the frame is none. */
-uint32_t frame_dest_qpn(const uint8_t *data, uint32_t len);
-
-/* slots: how many copies may wait for the reader, a power of two. Returns 0 or -ENOMEM. */
+/* now: the time of the engine's pass, engine_pass_time(). slots: how many copies may wait for the
+ * reader, a power of two. Returns 0 or -ENOMEM. */
 int frame_copies_wrap(const struct port_queue *inner, const struct frame_filter *filter,
-	uint32_t slots, struct frame_copies **out, struct port_queue *outer);
+	const uint64_t *now, uint32_t slots, struct frame_copies **out,
+	struct port_queue *outer);
 const struct port_queue *frame_copies_inner(const struct frame_copies *c);
 /* The queue is not used through the wrapper any more, and no thread reads. */
 void frame_copies_free(struct frame_copies *c);

@@ -123,8 +123,8 @@ dump_queues_wrap(struct port_dump *d, const struct frame_filter *filter, uint32_
 		struct rocade_engine *e = &d->port->engines[i];
 
 		inner = e->impair != NULL ? e->inner : engine_queue(e->engine);
-		rc = frame_copies_wrap(
-			&inner, filter, slots, &d->queues[i].copies, &outer);
+		rc = frame_copies_wrap(&inner, filter, engine_pass_time(e->engine), slots,
+			&d->queues[i].copies, &outer);
 		if (rc == 0)
 			queue_replace(e, &outer);
 	}
@@ -229,7 +229,8 @@ port_dump_start(struct rocade_port *port, const struct rocade_port_dump_conf *co
 	struct frame_filter filter = {.qpn = conf->qpn,
 		.snap = port->dev->port.caps.max_frame,
 		.in = !conf->no_in,
-		.out = !conf->no_out};
+		.out = !conf->no_out,
+		.vlan = port->dev->conf.net.vlan};
 	uint32_t room_kib = conf->room_kib != 0 ? conf->room_kib : ROOM_KIB;
 	uint32_t slots = SLOTS_MIN;
 	uint64_t now;

@@ -56,9 +56,9 @@ uint32_t report_missing(const struct conn *asker);
 int report_part(const struct conn *asker, uint32_t from, uint32_t at,
 	struct sw_data_reply *reply);
 
-/* server_report.c: copies the answer of the client req->qpn to the request of generation req->dest_qpn into the
- * reply. Returns 0, -ENOENT (no such client), -EAGAIN (no answer yet) or -ECANCELED (another
- * request has followed). */
+/* server_report.c: copies the answer of the client req->qpn to the request of generation
+ * req->dest_qpn into the reply. Returns 0, -ENOENT (no such client), -EAGAIN (no answer yet) or
+ * -ECANCELED (another request has followed). */
 int flight_part(const struct conn *asker, const struct sw_request *req,
 	struct sw_data_reply *reply);
 

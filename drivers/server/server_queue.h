@@ -7,9 +7,8 @@
 
 #define SPIN_NS (20 * NS_PER_US) /* idle time before a thread sleeps */
 
-/* Creates an epoll set of wake-ups for each further queue, and what threads wake each other with.
- * Returns 0, or an errno value with the
- * error set. */
+/* Creates an epoll set of wake-ups for each further queue, and the eventfds by which threads wake each
+ * other. Returns 0, or an errno value with the error set. */
 int queues_open(struct rocade_daemon *d);
 /* No queue runs any more. */
 void queues_close(struct rocade_daemon *d);

@@ -340,7 +340,7 @@ struct rocade_port_dump_conf {
 	size_t size;      /* sizeof(struct rocade_port_dump_conf) */
 	const char *file; /* pcapng; created, or emptied */
 	uint32_t qpn;  /* only packets from and to this QP of the port; 0: all frames */
-	uint32_t snap; /* keep at most so many bytes of a frame; 0: all */
+	uint32_t snap; /* bytes of a frame that are kept at most; 0: all */
 	uint32_t
 		room_kib; /* for copies that wait to be written, of each engine; 0: 4096 */
 	bool no_in, no_out; /* without frames that are received, or sent */

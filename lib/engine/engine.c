@@ -137,6 +137,12 @@ engine_unlock_forked(struct engine *e)
 	engine_lock_forked(e);
 }
 
+const uint64_t *
+engine_pass_time(const struct engine *e)
+{
+	return &e->shared.now;
+}
+
 struct port_queue
 engine_queue(const struct engine *e)
 {

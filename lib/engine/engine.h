@@ -53,6 +53,10 @@ void engine_unlock_forked(struct engine *e);
 struct port_queue engine_queue(const struct engine *e);
 void engine_set_queue(struct engine *e, const struct port_queue *queue);
 
+/* Where the engine keeps the time of its pass, or of the post that sends at once. With the engine
+ * lock held. */
+const uint64_t *engine_pass_time(const struct engine *e);
+
 struct dev *engine_dev(struct engine *e);
 unsigned engine_index(const struct engine *e);
 struct port_stats *engine_stats(struct engine *e);

@@ -7,7 +7,7 @@
 #include "engine/engine_lock.h"
 
 #define OWNER_PASSES 64          /* in a row, before a thread first becomes the owner */
-#define OWNER_PASSES_MAX 0x10000 /* after several owners that were not for long */
+#define OWNER_PASSES_MAX 0x10000 /* after ownerships that ended soon */
 #define NO_BARRIER_NS NS_PER_MS
 
 void
@@ -26,9 +26,9 @@ engine_lock_forked(struct engine *e)
 	e->owner_passes = 0;
 }
 
-/* Returns the number of the mark of this thread, or 0. With the ticket lock held. */
+/* Returns the number of this thread, or 0 if there is none left. With the ticket lock held. */
 static uint32_t
-mark_get(struct engine *e)
+owner_number(struct engine *e)
 {
 	uintptr_t thread = engine_thread();
 
@@ -114,7 +114,7 @@ engine_lock_pass(struct engine *e)
 		e->last_passes = 0;
 	}
 	if (++e->last_passes == e->owner_passes && e->owner == 0)
-		owner = mark_get(e);
+		owner = owner_number(e);
 	if (owner == 0)
 		return 0;
 	__atomic_store_n(&e->inside[owner], true, __ATOMIC_RELAXED);

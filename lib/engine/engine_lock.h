@@ -11,9 +11,9 @@
  * After each time an ownership was ended, the next one takes twice as many passes. So threads that
  * poll an engine in turn pay for few such calls.
  *
- * A thread that was the owner may set its mark long after that, when it runs again, before it looks
- * who is the owner. So each thread has a mark of its own, for as long as the engine lives, and the
- * threads without one use the ticket lock.
+ * A thread that was the owner may say that it is inside long after that, when it runs again, before it
+ * sees that it is the owner no more. So each owner has a number and a flag of its own, for as long as
+ * the engine lives. A thread that gets no number uses the ticket lock.
  */
 #ifndef ROCADE_ENGINE_ENGINE_LOCK_H
 #define ROCADE_ENGINE_ENGINE_LOCK_H

@@ -103,11 +103,12 @@ struct engine {
 
 	/* The engine lock, see engine_lock.h. */
 	rte_ticketlock_t lock LINE_ALIGNED;
-	bool inside[ENGINE_OWNERS +
-		    1];        /* by number of the owner; each written by its thread */
+	/* By number of the owner. Each is written by its thread. */
+	bool inside[ENGINE_OWNERS + 1];
 	uintptr_t last_thread; /* that ran a pass with the ticket lock */
 	uint64_t last_passes;  /* of it, in a row */
-	uint64_t owner_passes; /* so many make it the owner; 0: no thread is one */
+	uint64_t
+		owner_passes; /* in a row that make a thread the owner; 0: none becomes it */
 
 	/* Written by posting threads and control calls. */
 	struct doorbells doorbells;

@@ -43,24 +43,40 @@ idle_polls_init(struct idle_polls *p, const char *text)
 }
 
 /* Returns whether the thread, which has polled in vain, should offer its core now. Threads that
- * poll the same engine share the count. */
+ * poll the same engine share the count, without a lock: one that is lost does not matter. */
 static inline bool
 idle_polls_offer(struct idle_polls *p)
 {
-	if (likely(++p->count < p->limit))
-		return false;
-	p->count = 0;
-	return true;
+	uint32_t count = __atomic_load_n(&p->count, __ATOMIC_RELAXED) + 1;
+	bool offer = count >= __atomic_load_n(&p->limit, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&p->count, offer ? 0 : count, __ATOMIC_RELAXED);
+	return offer;
 }
 
-/* The offer took so long. Returns whether another thread took the core. */
+/* The thread has found something. */
+static inline void
+idle_polls_end(struct idle_polls *p)
+{
+	__atomic_store_n(&p->count, 0, __ATOMIC_RELAXED);
+}
+
+/* Returns whether another thread took the core the last time. */
+static inline bool
+idle_polls_short(const struct idle_polls *p)
+{
+	return __atomic_load_n(&p->limit, __ATOMIC_RELAXED) < IDLE_POLLS;
+}
+
+/* took_ns: the time of the offer. Returns whether another thread took the core. */
 static inline bool
 idle_polls_offered(struct idle_polls *p, uint64_t took_ns)
 {
 	bool taken = took_ns > YIELD_TAKEN_NS;
 
 	if (!p->fixed)
-		p->limit = taken ? IDLE_POLLS_SHORT : IDLE_POLLS;
+		__atomic_store_n(&p->limit, taken ? IDLE_POLLS_SHORT : IDLE_POLLS,
+			__ATOMIC_RELAXED);
 	return taken;
 }
 

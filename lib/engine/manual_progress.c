@@ -111,7 +111,7 @@ static void RARE
 core_offer(struct engine *e)
 {
 	uint64_t begin = clock_now();
-	bool early = e->idle.limit < IDLE_POLLS, taken;
+	bool early = idle_polls_short(&e->idle), taken;
 
 	sched_yield();
 	taken = idle_polls_offered(&e->idle, clock_now() - begin);
@@ -128,7 +128,7 @@ engine_progress(struct engine *e)
 	if (unlikely(progress_thread == NULL))
 		return;
 	if (engine_try_pass(e) != 0)
-		e->idle.count = 0;
+		idle_polls_end(&e->idle);
 	else if (unlikely(idle_polls_offer(&e->idle)))
 		core_offer(e);
 	__atomic_store_n(&e->progress_calls, e->progress_calls + 1, __ATOMIC_RELAXED);

@@ -24,8 +24,8 @@ struct cq_gather {
 	uint32_t count;
 	bool on; /* between cq_gather_begin() and cq_gather_end() */
 	bool solicited;
-	uint32_t
-		lost; /* completions in cqes that could not be written; set to 0 by the user */
+	/* Completions in cqes that could not be written. The engine sets it to 0. */
+	uint32_t lost;
 	struct cqe cqes[CQ_GATHER_MAX];
 };
 

@@ -41,7 +41,7 @@ cq_moderator_run(struct cq_moderator *m, uint64_t now)
 			wait->due_ns = now + wait->period_ns;
 		if (wait->due_ns <= now) {
 			moderation_remove(m, wait);
-			cq_event_raise(wait->cq);
+			cq_event_raise(container_of(wait, struct cq, moderation));
 		} else {
 			due = RTE_MIN(due, wait->due_ns);
 		}
@@ -60,7 +60,6 @@ cq_moderate(struct cq *cq, uint16_t count, uint16_t period_us)
 	raise = wait->waits;
 	if (wait->waits)
 		moderation_remove(cq->moderator, wait);
-	wait->cq = cq;
 	wait->count = count;
 	wait->period_ns = on ? period_us * NS_PER_US : 0;
 	rte_spinlock_unlock(&cq->moderator->lock);

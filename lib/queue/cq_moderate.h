@@ -37,7 +37,6 @@ struct cq_moderation {
 	uint32_t count;     /* completions for an event */
 	uint32_t written;   /* since the last event */
 	bool waits;         /* is in the list */
-	struct cq *cq;
 };
 
 /* Raises the event of an armed CQ, whether or not it is moderated. */

@@ -54,8 +54,8 @@ dm_copy_from(void *to, struct ibv_dm *ibv, uint64_t offset, size_t length)
 struct ibv_dm *
 verbs_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 {
-	size_t align = (size_t)1 << RTE_MAX(attr->log_align_req, LOG_ALIGN_MIN + 0u);
 	struct verbs_dm *dm;
+	size_t align;
 
 	if (attr->comp_mask != 0 || attr->length == 0 ||
 		attr->log_align_req > LOG_ALIGN_MAX)
@@ -63,6 +63,7 @@ verbs_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 			"length is not 0, comp_mask is 0, log_align_req at most 12"));
 	if (attr->length > DM_SIZE_MAX)
 		return null_errno(ENOMEM);
+	align = (size_t)1 << RTE_MAX(attr->log_align_req, LOG_ALIGN_MIN + 0u);
 	dm = calloc(1, sizeof(*dm));
 	if (dm == NULL)
 		return null_errno(ENOMEM);
@@ -110,7 +111,7 @@ verbs_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t offset, size_t l
 	if (mr == NULL)
 		return NULL;
 	mr->addr = NULL;
-	((struct verbs_mr *)mr)->dm = dm;
+	to_mr(mr)->dm = dm;
 	count_up(&dm->regions);
 	return mr;
 }

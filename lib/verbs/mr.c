@@ -91,9 +91,9 @@ ibv_dereg_mr(struct ibv_mr *mr)
 	if (err != 0)
 		return err;
 	pd_unuse(to_pd(mr->pd));
-	if (((struct verbs_mr *)mr)->dm != NULL)
-		count_down(&((struct verbs_mr *)mr)->dm->regions);
-	free(mr);
+	if (to_mr(mr)->dm != NULL)
+		count_down(&to_mr(mr)->dm->regions);
+	free(to_mr(mr));
 	return 0;
 }
 
@@ -161,7 +161,7 @@ EXPORT int
 ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
 	int access)
 {
-	struct verbs_mr *mr = (struct verbs_mr *)ibv;
+	struct verbs_mr *mr = to_mr(ibv);
 	struct key_change to = {.host = addr, .len = length, .access = (unsigned)access};
 	unsigned now;
 	int err;

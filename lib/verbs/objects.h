@@ -220,6 +220,12 @@ pd_unlocked(struct ibv_pd *pd)
 	return to_pd(pd)->td != NULL;
 }
 
+static inline struct verbs_mr *
+to_mr(struct ibv_mr *mr)
+{
+	return container_of(mr, struct verbs_mr, ibv);
+}
+
 static inline struct verbs_dm *
 to_dm(struct ibv_dm *dm)
 {

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import hpcc_source  # noqa: E402
 import mpi_run  # noqa: E402
 from daemon import BUILD, Daemon  # noqa: E402
-from hosts import AF_PACKET, Host, veth  # noqa: E402
+from hosts import joined  # noqa: E402
 from mpi_run import MPICH, OPEN_MPI  # noqa: E402
 from ran import Ran  # noqa: E402
 from tap import case, run, skip  # noqa: E402
@@ -102,12 +102,9 @@ def two_hosts(found, folder):
     if not is_root():
         skip("two hosts", "needs root")
         return
-    spaces = veth()
-    with Host(spaces, 0, AF_PACKET, "--mtu", "4184") as left, \
-            Host(spaces, 1, AF_PACKET, "--mtu", "4184") as right:
+    with joined() as hosts:
         for mpi, program in found:
-            challenge(mpi, program, [left, right],
-                      *mpi_run.two_hosts(mpi, folder, [left, right], RANKS // 2))
+            challenge(mpi, program, hosts, *mpi_run.two_hosts(mpi, folder, hosts, RANKS // 2))
 
 
 def wrong_reports():

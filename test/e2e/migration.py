@@ -15,7 +15,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
 from daemon import Daemon  # noqa: E402
-from hosts import AF_PACKET, V4, Host, veth  # noqa: E402
+from hosts import V4, joined  # noqa: E402
 from process import until  # noqa: E402
 from rows import row  # noqa: E402
 from tap import case, run, skip  # noqa: E402
@@ -151,13 +151,10 @@ def two_hosts():
     if not is_root():
         skip("two hosts", "needs root")
         return
-    spaces = veth()
-    with tempfile.TemporaryDirectory() as folder, \
-            Host(spaces, 0, AF_PACKET, "--mtu", "4184") as left, \
-            Host(spaces, 1, AF_PACKET, "--mtu", "4184") as right:
+    with tempfile.TemporaryDirectory() as folder, joined() as hosts:
         image = built(folder)
         for pin in [True, False] if LONG else [True]:
-            migration("two hosts", folder, image, [left, right], [left.wire, right.wire], pin)
+            migration("two hosts", folder, image, hosts, [host.wire for host in hosts], pin)
 
 
 if __name__ == "__main__":

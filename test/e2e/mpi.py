@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import mpi_run  # noqa: E402
 import process  # noqa: E402
 from daemon import Daemon  # noqa: E402
-from hosts import AF_PACKET, Host, veth  # noqa: E402
+from hosts import joined  # noqa: E402
 from mpi_run import start_ranks  # noqa: E402
 from ran import Ran  # noqa: E402
 from tap import case, run, skip  # noqa: E402
@@ -55,12 +55,9 @@ def two_hosts(programs, folder):
     if not is_root():
         skip("two hosts", "needs root")
         return
-    spaces = veth()
-    with Host(spaces, 0, AF_PACKET, "--mtu", "4184") as left, \
-            Host(spaces, 1, AF_PACKET, "--mtu", "4184") as right:
+    with joined() as hosts:
         for mpi, program in programs:
-            ranks(mpi, [left, right], program, 2,
-                  *mpi_run.two_hosts(mpi, folder, [left, right], 1))
+            ranks(mpi, hosts, program, 2, *mpi_run.two_hosts(mpi, folder, hosts, 1))
 
 
 def main():

@@ -71,7 +71,7 @@ def pingpong(ours, raw):
 
 
 def long_write(rate, frames, *passes):
-    """1 MiB WRITE of so many 4 KiB packets a second, beside the port's frames, and passes."""
+    """Samples of 1 MiB WRITE with this rate of 4 KiB packets, of the port's frames, and of passes."""
     return {"write 1m": [sample(rate, 4096)], "testpmd 4170": [sample(frames, 4170)],
             "copy pass 4096": [ns and {"pass_ns": ns} for ns in passes]}
 

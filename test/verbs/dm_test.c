@@ -97,6 +97,9 @@ wrong_allocations_are_refused(void **state)
 	attr.log_align_req = 13;
 	assert_null(ibv_alloc_dm(pair.b.context, &attr));
 	assert_int_equal(errno, EINVAL);
+	attr.log_align_req = UINT32_MAX;
+	assert_null(ibv_alloc_dm(pair.b.context, &attr));
+	assert_int_equal(errno, EINVAL);
 	attr.log_align_req = 12;
 	other = ibv_alloc_dm(pair.b.context, &attr);
 	assert_non_null(other);

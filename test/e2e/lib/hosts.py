@@ -2,6 +2,8 @@
 """Two hosts and programs on them. Each host is a network namespace with its own rocaded, over a
 port of its own."""
 
+import contextlib
+
 from daemon import Daemon, both, wait_for_port
 from tap import case
 from testpmd import add_space, eal, ip
@@ -57,6 +59,15 @@ def across_case(hosts, least_bytes, *program, server_gid=None, wires=None):
     case(" ".join(program), server == 0 and client == 0 and min(moved) >= least_bytes,
          "server %s, client %s, %s of %d bytes\n%s\n%s" % (
              server, client, moved, least_bytes, text, [host.status() for host in hosts]))
+
+
+@contextlib.contextmanager
+def joined():
+    """Two hosts whose ports are the ends of a cable, with a path MTU of 4096."""
+    spaces = veth()
+    with Host(spaces, 0, AF_PACKET, "--mtu", "4184") as left, \
+            Host(spaces, 1, AF_PACKET, "--mtu", "4184") as right:
+        yield [left, right]
 
 
 def bridged(*names):

@@ -12,7 +12,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import ceph_cluster  # noqa: E402
 from daemon import Daemon  # noqa: E402
-from hosts import AF_PACKET, SOCKETS, Host, veth  # noqa: E402
+from hosts import SOCKETS, joined  # noqa: E402
 from process import until  # noqa: E402
 from ran import Ran  # noqa: E402
 from tap import case, run, skip  # noqa: E402
@@ -123,10 +123,8 @@ def two_hosts():
     if not is_root():
         skip("two hosts", "needs root")
         return
-    spaces = veth()
-    with Host(spaces, 0, AF_PACKET, "--mtu", "4184") as left, \
-            Host(spaces, 1, AF_PACKET, "--mtu", "4184") as right:
-        walk("two hosts", [left, right], SOCKETS, "bluestore")
+    with joined() as hosts:
+        walk("two hosts", hosts, SOCKETS, "bluestore")
 
 
 def main():

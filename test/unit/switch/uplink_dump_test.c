@@ -197,7 +197,7 @@ packets_that_thread_0_sends(void **state)
 /* No client sends to the one that dumps: its full ring holds no sender, and takes none of the time for
  * which its user's clients may hold some. */
 static void
-full_ring_of_copies_holds_nobody(void **state)
+full_ring_of_copies_holds_no_sender(void **state)
 {
 	struct uplink_fixture u;
 	struct fixture_client *from;
@@ -231,7 +231,7 @@ main(void)
 		cmocka_unit_test(packets_to_the_port),
 		cmocka_unit_test(copies_of_another_thread),
 		cmocka_unit_test(packets_that_thread_0_sends),
-		cmocka_unit_test(full_ring_of_copies_holds_nobody),
+		cmocka_unit_test(full_ring_of_copies_holds_no_sender),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
