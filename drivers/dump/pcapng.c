@@ -42,7 +42,8 @@ put(struct block *b, const void *bytes, size_t len)
 
 	if (b->len + len + tail > sizeof(b->bytes))
 		return;
-	memcpy(b->bytes + b->len, bytes, len);
+	if (len != 0) /* memcpy() of no bytes may not be given NULL */
+		memcpy(b->bytes + b->len, bytes, len);
 	memcpy(b->bytes + b->len + len, pad, tail);
 	b->len += len + tail;
 }
