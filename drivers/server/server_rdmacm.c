@@ -14,6 +14,8 @@
 #include "base/base_alloc.h"
 #include "engine/clock.h"
 #include "server/server_rdmacm.h"
+#include "switch/sw_client.h"
+#include "ucm/abi.h"
 #include "ucm/ucm.h"
 #include "wire/hdr.h"
 #include "wire/wire_gsi.h"
@@ -42,6 +44,25 @@ struct rdmacm {
 	struct channels closed;
 };
 
+static bool
+is_same_process(const struct conn *a, const struct conn *b)
+{
+	/* 0: in another PID namespace, not identifiable */
+	return a == b || (a->pid != 0 && a->pid == b->pid && a->uid == b->uid);
+}
+
+/* The process ends connections. Their peers get what it has sent before they learn that, because
+ * they destroy their QPs then. Called outside of ucm: it may receive messages. */
+static void
+process_show_sent(const struct conn *conn)
+{
+	const struct conn *other;
+
+	TAILQ_FOREACH (other, &conn->daemon->conns, link)
+		if (other->client != NULL && is_same_process(other, conn))
+			sw_client_show_sent(other->client);
+}
+
 /* The QP may belong to another connection of the same process. */
 static bool
 owns_qpn(void *owner, uint32_t qpn)
@@ -52,11 +73,8 @@ owns_qpn(void *owner, uint32_t qpn)
 	if (qp == NULL)
 		return false;
 	other = qp->owner->owner;
-	if (other == NULL) /* the client has ended */
-		return false;
-	/* 0: in another PID namespace, not identifiable */
-	return other == conn ||
-	       (conn->pid != 0 && other->pid == conn->pid && other->uid == conn->uid);
+	/* NULL: the client has ended. */
+	return other != NULL && is_same_process(other, conn);
 }
 
 static void
@@ -126,6 +144,16 @@ wire_send(void *arg, const struct mad *mad, const struct cm_path *path)
 }
 
 static void
+rdmacm_qp_ended(void *arg, uint32_t qpn)
+{
+	const struct rocade_daemon *d = arg;
+	const struct sw_qp *qp = qpns_find(&d->sw->qpns, qpn);
+
+	if (qp != NULL)
+		sw_client_show_received(qp->owner);
+}
+
+static void
 wire_rx(void *arg, const uint8_t *bytes, const uint8_t ours[16], const uint8_t theirs[16],
 	uint64_t now)
 {
@@ -159,6 +187,7 @@ rdmacm_create(struct rocade_daemon *d)
 		.ops = {.owns_qpn = owns_qpn,
 			.wake = rdmacm_channel_wake,
 			.send = d->device.local ? NULL : wire_send,
+			.qp_ended = rdmacm_qp_ended,
 			.arg = d},
 	};
 	struct rdmacm *cm = alloc_get(&alloc_plain, "rdma_cm", sizeof(*cm));
@@ -328,6 +357,13 @@ rdmacm_open(struct conn *conn, int *fd, uint32_t *number)
 	return 0;
 }
 
+/* Commands before which what the process has sent is forwarded. */
+static bool
+ends_a_connection(uint32_t cmd)
+{
+	return cmd == RDMA_USER_CM_CMD_DISCONNECT || cmd == RDMA_USER_CM_CMD_DESTROY_ID;
+}
+
 bool
 rdmacm_serve(struct conn *conn, const void *request)
 {
@@ -341,6 +377,8 @@ rdmacm_serve(struct conn *conn, const void *request)
 	if (req->magic != SW_PROTO_MAGIC || req->type != SW_CM_COMMAND ||
 		req->len > UCM_MAX)
 		return false;
+	if (conn->cm != NULL && ends_a_connection(req->cmd))
+		process_show_sent(conn);
 	if (req->version != SW_PROTO_VERSION)
 		rc = -EPROTONOSUPPORT;
 	else if (conn->cm == NULL)
@@ -375,6 +413,7 @@ rdmacm_channel(const struct fd_source *source)
 
 	if (source->fd < 0)
 		return;
+	process_show_sent(conn);
 	ucm_channel_close(channel->ucm, clock_now());
 	channel_close(conn, channel);
 	rdmacm_timer_arm(conn->daemon);
@@ -388,6 +427,7 @@ rdmacm_forget(struct conn *conn)
 
 	if (client == NULL)
 		return;
+	process_show_sent(conn);
 	ucm_session_destroy(client->session, clock_now());
 	while ((channel = TAILQ_FIRST(&client->channels)) != NULL)
 		channel_close(conn, channel);

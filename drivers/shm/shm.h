@@ -58,6 +58,10 @@ int shm_attach(const struct session *session, struct port *port, struct sw_devic
 
 extern const struct dev_hooks shm_hooks; /* arg: the struct shm */
 
+/* shm_port.c, for shm_rdmacm.c: runs the engine until it has handled what the daemon has put into
+ * the port's ring before this call. */
+void shm_take_received(struct shm *shm);
+
 /* progress_thread.c, for shm_open.c: returns 0 or -errno. */
 int progress_thread_start(struct progress_thread *t, struct engine *engine,
 	int session_fd, const struct region *region);
@@ -71,7 +75,7 @@ void report_write(struct dev *dev, uint32_t requested_gen, struct report *report
 void report_flight_write(struct dev *dev, uint32_t qpn, uint32_t requested_gen,
 	struct report_flight *flight);
 
-/* fork.c, for shm_open.c: the ports of this process. */
+/* fork.c, for the files of this folder: the ports of this process. */
 void shm_list_add(struct shm *shm);
 void shm_list_remove(struct shm *shm);
 void shm_list_each(void (*fn)(struct shm *shm, void *arg), void *arg);

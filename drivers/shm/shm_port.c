@@ -140,6 +140,29 @@ shm_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 	return n;
 }
 
+/* The engine lock is waited for: another thread may be in the middle of a pass. */
+static bool
+is_behind(const struct shm *shm, uint32_t upto)
+{
+	struct engine *e = shm->dev->engines[0];
+	bool behind;
+
+	engine_lock(e);
+	behind = !shm->dead && (int32_t)(upto - shm->rx_next) > 0;
+	engine_unlock(e);
+	return behind;
+}
+
+void
+shm_take_received(struct shm *shm)
+{
+	uint32_t upto = __atomic_load_n(shm->rx.prod_shown, __ATOMIC_RELAXED);
+
+	/* A pass takes a packet at least. */
+	for (uint32_t i = 0; i < shm->region.geom.rx_slots && is_behind(shm, upto); i++)
+		(void)engine_request_pass(shm->dev->engines[0]);
+}
+
 static int
 shm_wait_fd(void *queue)
 {

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shm/session.h"
+#include "shm/shm.h"
 #include "ucm/backend.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -149,6 +149,26 @@ command_locked(const struct ucm_token *token, int fd, struct sw_cm_request *req,
 	return reply->error > 0 ? -reply->error : 0;
 }
 
+static void
+received_take(struct shm *shm, void *arg)
+{
+	(void)arg;
+	shm_take_received(shm);
+}
+
+/* The daemon has put the packets that came before an event into the ports' rings before it gave the
+ * event away. The program gets their completions before the event too: when its peer has
+ * disconnected it destroys the QP. */
+static void
+packets_before_event_take(void)
+{
+	int old;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	shm_list_each(received_take, NULL);
+	pthread_setcancelstate(old, NULL);
+}
+
 static int
 rdmacm_channel_command(const struct ucm_token *token, int fd, uint32_t cmd,
 	const void *in, size_t in_len, void *out, size_t *out_len)
@@ -170,6 +190,8 @@ rdmacm_channel_command(const struct ucm_token *token, int fd, uint32_t cmd,
 	session_unlock(old);
 	if (rc != 0)
 		return rc;
+	if (cmd == RDMA_USER_CM_CMD_GET_EVENT)
+		packets_before_event_take();
 	memcpy(out, reply.bytes, reply.len);
 	*out_len = reply.len;
 	return 0;

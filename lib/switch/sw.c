@@ -193,6 +193,70 @@ sw_ended_free(struct sw *sw)
 		ended_serve(sw);
 }
 
+/* As the thread: takes all that was handed over to it, in as many turns as empty a full ring, and
+ * shows its clients what they got. */
+static void
+thread_show(struct sw_thread *t)
+{
+	sw_thread_lock(t);
+	t->now = RTE_MAX(t->now, t->sw->now);
+	for (unsigned i = 0; i < HANDOVER_SLOTS / SW_TAKE_BURST; i++)
+		if (sw_take(t, t->now) == 0)
+			break;
+	sw_publish(t, t->now);
+	sw_thread_unlock(t);
+}
+
+/* The client's packets are in rings to clients of its thread, or handed over to other threads. */
+static void
+sent_show(const struct sw_client *client)
+{
+	struct sw_thread *t = client->thread;
+
+	sw_thread_lock(t);
+	sw_publish(t, t->now);
+	/* Of thread 0, all packets and messages leave in order. */
+	if (t->index != 0 && t->io != NULL)
+		(void)port_io_flush(t->io, t->now);
+	sw_thread_unlock(t);
+	for (uint32_t i = 0; i < t->sw->thread_count; i++)
+		if (i != t->index)
+			thread_show(t->sw->threads[i]);
+}
+
+static void
+sent_flush(struct sw_client *client, bool final)
+{
+	sw_thread_lock(client->thread);
+	sw_tx_flush(client, final);
+	sw_thread_unlock(client->thread);
+	sent_show(client);
+}
+
+void
+sw_client_flush(struct sw_client *client)
+{
+	sent_flush(client, true);
+}
+
+void
+sw_client_show_sent(struct sw_client *client)
+{
+	sent_flush(client, false);
+}
+
+void
+sw_client_show_received(struct sw_client *client)
+{
+	struct sw_thread *zero = client->sw->threads[0];
+
+	handover_publish(zero);
+	if (client->thread == zero)
+		sw_publish(zero, zero->now);
+	else
+		thread_show(client->thread);
+}
+
 /* Its thread does not touch its rings any more. */
 static void
 client_stop(struct sw_client *client)
@@ -200,7 +264,7 @@ client_stop(struct sw_client *client)
 	struct sw_thread *t = client->thread;
 
 	sw_thread_lock(t);
-	sw_tx_flush(client);
+	sw_tx_flush(client, true);
 	if (client->dirty)
 		TAILQ_REMOVE(&t->dirty, client, dirty_link);
 	if (client->lagging)
@@ -223,12 +287,7 @@ sw_client_remove(struct sw_client *client)
 	sw_lock(sw);
 	sw_dump_forget(client);
 	sw_unlock(sw);
-	/* Sends its last packets, which may be in a ring to thread 0: in as many turns as empty a
-	 * full ring. */
-	for (unsigned i = 0;
-		i < HANDOVER_SLOTS / SW_TAKE_BURST && client->thread->index != 0; i++)
-		if (sw_take(sw->threads[0], sw->now) == 0)
-			break;
+	sent_show(client); /* its last packets, which may be in rings to other threads */
 	TAILQ_REMOVE(&sw->clients, client, link);
 	sw->client_count--;
 	client->thread->client_count--;

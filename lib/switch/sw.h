@@ -186,11 +186,18 @@ void sw_client_remove(struct sw_client *client);
 /* Frees what ended clients still have, at once. */
 void sw_ended_free(struct sw *sw);
 
-/* Forwards everything that the client has published, even beyond its packet rate. The
- * excess is charged to the client: it is not flushed again before its rate has made up
- * for the excess. Called before one of its QPs or the client itself is destroyed: a peer
- * may wait for its last acknowledgement. */
+/* Forwards everything that the client has published, even beyond its packet rate, into the rings
+ * of the receivers, and shows it to them. The excess is charged to the client: it is not flushed
+ * again before its rate has made up for the excess. Called before one of its QPs or the client
+ * itself is destroyed: a peer may wait for its last acknowledgement. */
 void sw_client_flush(struct sw_client *client);
+/* The same before the client's peer learns something that the client said after its packets, such
+ * as the end of a connection. The client goes on: its packets from the first one on for which a
+ * receiver or the port has no room stay in its ring. */
+void sw_client_show_sent(struct sw_client *client);
+/* Shows the client what has come for it: what its thread and thread 0 have taken from the port and
+ * from other clients. */
+void sw_client_show_received(struct sw_client *client);
 
 /* One pass of thread 0 over its clients. Returns the number of packets taken from them, and
  * from other threads. */

@@ -44,11 +44,11 @@ packets_allowed(struct sw_client *c, uint32_t want, uint64_t now)
 }
 
 void
-sw_tx_flush(struct sw_client *client)
+sw_tx_flush(struct sw_client *client, bool final)
 {
 	struct sw_thread *t = client->thread;
 	uint64_t each = packet_share_ns(client);
-	uint32_t n;
+	uint32_t n, sent;
 
 	/* Of thread 0, or the time of the last pass of another thread, if that is later. */
 	t->now = RTE_MAX(t->now, t->sw->now);
@@ -59,26 +59,21 @@ sw_tx_flush(struct sw_client *client)
 		return;
 	n = ring_count(&client->tx);
 	rate_credit_bound(client, t->now);
-	client->rate_ns += n * each;
-	t->final_flush = true;
-	for (uint32_t i = 0; i < n; i++) {
-		struct ring_desc desc = ring_peek(&client->tx, i);
+	t->final_flush = final;
+	for (sent = 0; sent < n; sent++) {
+		struct ring_desc desc = ring_peek(&client->tx, sent);
 
+		if (sw_forward(client, &desc))
+			continue;
+		if (!final)
+			break;
 		/* The packet is not offered again. */
-		if (!sw_forward(client, &desc))
-			client->stats.drop_port_full++;
+		client->stats.drop_port_full++;
 	}
 	t->final_flush = false;
-	ring_release(&client->tx, n);
+	client->rate_ns += sent * each;
+	ring_release(&client->tx, sent);
 	handover_publish(t);
-}
-
-void
-sw_client_flush(struct sw_client *client)
-{
-	sw_thread_lock(client->thread);
-	sw_tx_flush(client);
-	sw_thread_unlock(client->thread);
 }
 
 static unsigned

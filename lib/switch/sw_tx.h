@@ -8,7 +8,9 @@
 /* Takes packets of each client of the thread in turn, and forwards them. Returns how many. */
 unsigned sw_tx_serve(struct sw_thread *t, uint64_t now);
 
-/* As sw_client_flush(), with the lock of the client's thread, as that thread. */
-void sw_tx_flush(struct sw_client *client);
+/* Forwards what the client has published, even beyond its packet rate. final: what receivers or
+ * the port have no room for is lost; otherwise it stays in the client's ring, with all behind it.
+ * With the lock of the client's thread, as that thread. */
+void sw_tx_flush(struct sw_client *client, bool final);
 
 #endif

@@ -38,6 +38,9 @@ struct ucm_ops {
 	/* Sends a message to another host. Returns false if that fails: no port, no
 	 * route, no buffer or no room. NULL: there is no network. */
 	bool (*send)(void *arg, const struct mad *mad, const struct cm_path *path);
+	/* The peer has ended the connection of this QP. The program gets what has come for the QP
+	 * before it learns that, because it destroys the QP then. May be NULL. */
+	void (*qp_ended)(void *arg, uint32_t qpn);
 	void *arg;
 };
 

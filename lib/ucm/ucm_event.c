@@ -163,6 +163,16 @@ on_sidr_reply(struct ucm_id *id, const struct cm_event *event)
 		ucm_event_raise(id, UCM_EVENT_ESTABLISHED, event, 0);
 }
 
+static void
+on_disconnected(struct ucm_id *id, const struct cm_event *event)
+{
+	const struct ucm_ops *ops = &id->channel->session->ucm->conf.ops;
+
+	if (ops->qp_ended != NULL)
+		ops->qp_ended(ops->arg, id->local.qpn);
+	ucm_event_raise(id, UCM_EVENT_DISCONNECTED, event, 0);
+}
+
 /* Frees the connection of the ID if it has ended. The ID may live on for long. */
 static void
 conn_release_ended(struct ucm_id *id, const struct cm_event *event, uint64_t now)
@@ -198,7 +208,7 @@ event_translate(const struct cm_event *event, uint64_t now)
 		ucm_event_raise(id, UCM_EVENT_UNREACHABLE, event, -ETIMEDOUT);
 		break;
 	case CM_EVENT_DISCONNECTED:
-		ucm_event_raise(id, UCM_EVENT_DISCONNECTED, event, 0);
+		on_disconnected(id, event);
 		break;
 	case CM_EVENT_SIDR_REPLY:
 		on_sidr_reply(id, event);

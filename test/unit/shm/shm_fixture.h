@@ -80,12 +80,17 @@ request_recv(int end)
 	return req;
 }
 
+static uint32_t fixture_rx_slots = 8;
+
 static inline struct sw_reply
 reply_valid(void)
 {
 	struct sw_reply reply = {.magic = SW_PROTO_MAGIC,
 		.version = SW_PROTO_VERSION,
-		.geom = {.tx_slots = 8, .rx_slots = 8, .tx_bufs = 12, .buf_size = 256}};
+		.geom = {.tx_slots = 8,
+			.rx_slots = fixture_rx_slots,
+			.tx_bufs = 12,
+			.buf_size = 256}};
 
 	strcpy(reply.device.name, "rocade0");
 	memcpy(reply.device.net.mac, "\x02\x00\x00\x00\x00\x07", 6);

@@ -100,6 +100,34 @@ packets_cross_in_both_directions(void **state)
 	up_close(&u);
 }
 
+/* Packets from a client, and packets for it, are shown without a pass of either thread. */
+static void
+packets_are_shown_at_once(void **state)
+{
+	struct fixture_client *c = u.b.c;
+	struct frame_spec there, back;
+
+	two_threads_open();
+	there = back = frame_spec_valid(&u.b);
+	back.dest_qpn = c[0].qpn;
+	post(&c[0], &there);
+	sw_client_show_sent(c[0].client);
+	assert_true(client_received(&c[1], &there));
+	post(&c[1], &back);
+	sw_client_show_sent(c[1].client);
+	assert_true(client_received(&c[0], &back));
+	/* Frames of queue 0, which thread 0 has handed over, and its own. */
+	for (unsigned client = 0; client < 2; client++) {
+		back = from_peer(client);
+		arrive(0, &back);
+		uplink_rx(u.b.sw->up, u.b.now);
+		assert_false(client_received(&c[client], NULL));
+		sw_client_show_received(c[client].client);
+		assert_true(client_received(&c[client], &back));
+	}
+	up_close(&u);
+}
+
 /* A frame goes to its client's thread, whichever queue received it. The fixture checks that each
  * is given back to the port. */
 static void
@@ -435,6 +463,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packets_cross_in_both_directions),
+		cmocka_unit_test(packets_are_shown_at_once),
 		cmocka_unit_test(frames_go_to_the_thread_of_their_client),
 		cmocka_unit_test(full_ring_loses_frames),
 		cmocka_unit_test(full_ring_blocks_a_client),

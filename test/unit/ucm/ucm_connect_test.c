@@ -8,8 +8,14 @@ static void
 connect_and_disconnect(void **state)
 {
 	struct id_pair pair = pair_connected();
+	uint32_t woken = ctx.server.woken;
 
 	assert_int_equal(disconnect_id(&ctx.client, pair.active), 0);
+	assert_int_equal(ctx.ended_count, 2);
+	assert_int_equal(ctx.ended[0], SERVER_QPN);
+	assert_int_equal(ctx.ended[1], CLIENT_QPN);
+	assert_int_equal(ctx.ended_woken[0], woken); /* the event comes after that */
+	assert_int_equal(ctx.server.woken, woken + 1);
 	assert_int_equal(
 		expect_event(&ctx.server, UCM_EVENT_DISCONNECTED).id, pair.passive);
 	assert_int_equal(

@@ -31,6 +31,16 @@ send_remote(void *arg, const struct mad *mad, const struct cm_path *path)
 	return true;
 }
 
+/* Before the event: no process is woken for it yet. */
+static void
+qp_ended(void *arg, uint32_t qpn)
+{
+	struct ucm_fixture *b = arg;
+
+	b->ended[b->ended_count % 2] = qpn;
+	b->ended_woken[b->ended_count++ % 2] = b->server.woken;
+}
+
 static void
 process_open(struct test_process *p, uint32_t base)
 {
@@ -47,7 +57,10 @@ fixture_open(bool ops_send)
 		.path_mtu = 5};
 	struct ucm_conf conf = {
 		.limits = {.ids = MAX_IDS, .channels = MAX_CHANNELS},
-		.ops = {.owns_qpn = owns_qpn, .wake = wake, .arg = &ctx},
+		.ops = {.owns_qpn = owns_qpn,
+			.wake = wake,
+			.qp_ended = qp_ended,
+			.arg = &ctx},
 	};
 
 	memset(&ctx, 0, sizeof(ctx));

@@ -38,6 +38,9 @@ struct ucm_fixture {
 	struct mad sent; /* the last message to another machine */
 	struct cm_path sent_path;
 	unsigned sent_count;
+	uint32_t ended[2]; /* QPs whose connection the peer has ended, the last ones */
+	unsigned ended_count;
+	uint32_t ended_woken[2]; /* the server's wake-ups until then */
 };
 
 struct id_pair {
