@@ -300,7 +300,8 @@ out:
 }
 
 int
-key_length(struct key_table *t, uint32_t key, uint32_t pd, uint64_t *len)
+key_memory(struct key_table *t, uint32_t key, uint32_t pd, const uint8_t **host,
+	uint64_t *len)
 {
 	const struct key_entry *e;
 	int rc = -ENOENT;
@@ -308,6 +309,7 @@ key_length(struct key_table *t, uint32_t key, uint32_t pd, uint64_t *len)
 	rte_spinlock_lock(&t->lock);
 	e = key_find(t, key);
 	if (e != NULL && e->rights >> 8 == pd) {
+		*host = e->host;
 		*len = e->len;
 		rc = 0;
 	}

@@ -116,8 +116,9 @@ struct key_change {
 int key_change(
 	struct key_table *t, uint32_t *key, int flags, const struct key_change *to);
 
-/* Returns the length of a region of this PD. -ENOENT: there is none with this key. */
-int key_length(struct key_table *t, uint32_t key, uint32_t pd, uint64_t *len);
+/* Returns the memory of a region of this PD. -ENOENT: there is none with this key. */
+int key_memory(struct key_table *t, uint32_t key, uint32_t pd, const uint8_t **host,
+	uint64_t *len);
 
 /* The memory at host is no longer mapped: invalidates every region that contains this
  * byte. Returns whether there was one. Async-signal-safe: takes no lock and stores one

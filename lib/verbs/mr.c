@@ -90,9 +90,9 @@ ibv_dereg_mr(struct ibv_mr *mr)
 	err = -dev_key_free(to_ctx(mr->context)->dev, mr->lkey);
 	if (err != 0)
 		return err;
-	pd_unuse(to_pd(mr->pd));
 	if (to_mr(mr)->dm != NULL)
-		count_down(&to_mr(mr)->dm->regions);
+		dm_core_put(to_ctx(mr->context)->port, to_mr(mr)->dm, true);
+	pd_unuse(to_pd(mr->pd));
 	free(to_mr(mr));
 	return 0;
 }
@@ -188,21 +188,25 @@ ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_
 EXPORT struct ibv_mr *
 ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
+	struct verbs_ctx *ctx;
 	struct verbs_mr *mr;
+	const uint8_t *host;
 	int err;
 
 	if (!context_is_ours(pd->context))
 		return forward(NULL, ibv_import_mr, pd, mr_handle);
+	ctx = to_ctx(pd->context);
 	mr = calloc(1, sizeof(*mr));
 	if (mr == NULL)
 		return null_errno(ENOMEM);
-	err = -key_length(&to_ctx(pd->context)->dev->keys, mr_handle, to_pd(pd)->number,
-		&mr->ibv.length);
+	err = -key_memory(
+		&ctx->dev->keys, mr_handle, to_pd(pd)->number, &host, &mr->ibv.length);
 	if (err != 0) {
 		free(mr);
 		return null_errno(err);
 	}
 	mr->imported = true;
+	mr->dm = dm_core_at(ctx->port, host);
 	mr->ibv.context = pd->context;
 	mr->ibv.pd = pd;
 	mr->ibv.handle = mr->ibv.lkey = mr->ibv.rkey = mr_handle;
@@ -217,6 +221,8 @@ ibv_unimport_mr(struct ibv_mr *mr)
 		forward_void(ibv_unimport_mr, mr);
 		return;
 	}
+	if (to_mr(mr)->dm != NULL)
+		dm_core_put(to_ctx(mr->context)->port, to_mr(mr)->dm, false);
 	pd_release(to_pd(mr->pd));
-	free(mr);
+	free(to_mr(mr));
 }

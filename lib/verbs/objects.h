@@ -88,16 +88,27 @@ struct verbs_mr {
 	struct ibv_mr ibv;
 	unsigned access; /* as requested */
 	bool imported;
-	struct verbs_dm *dm; /* that it is of; NULL: memory of the application */
+	struct dm_core *dm; /* that it is of; NULL: memory of the application */
 };
 
 #define DM_SIZE_MAX (1 << 20) /* bytes of one ibv_alloc_dm() */
 
+/* Device memory: shared by its handles and their regions. Under the port's lock, except what is
+ * constant. */
+struct dm_core {
+	LIST_ENTRY(dm_core) link;
+	const struct context_file *file; /* constant */
+	uint8_t *bytes;                  /* constant */
+	size_t length;                   /* constant */
+	uint32_t number;                 /* constant */
+	uint32_t users;                  /* handles of the memory and of its regions */
+	uint32_t regions;                /* not deregistered yet */
+	bool destroyed; /* by ibv_free_dm() of one of the handles; read without the lock */
+};
+
 struct verbs_dm {
 	struct ibv_dm ibv;
-	uint8_t *bytes;
-	size_t length;
-	uint32_t regions; /* MRs not deregistered yet */
+	struct dm_core *core;
 };
 
 struct verbs_channel {
@@ -290,6 +301,19 @@ count_down(uint32_t *count)
 /* mr.c: registers memory. iova: of its first byte. Returns NULL with errno. */
 struct ibv_mr *mr_create(
 	struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access);
+
+/* dm_core.c: allocates zeroed device memory with one user. NULL: no memory. */
+struct dm_core *dm_core_create(struct verbs_ctx *ctx, size_t length, size_t align);
+/* Return device memory with one more user, or NULL: that with this handle in the context, and that
+ * which contains this byte. */
+struct dm_core *dm_core_get(struct verbs_ctx *ctx, uint32_t number);
+struct dm_core *dm_core_at(struct rocade_port *port, const uint8_t *host);
+/* Counts a region. Returns false if the memory was freed. */
+bool dm_core_region_add(struct rocade_port *port, struct dm_core *core);
+/* ibv_free_dm(3) for all handles. EINVAL: freed before; EBUSY: it has a region. */
+int dm_core_destroy(struct rocade_port *port, struct dm_core *core);
+/* Takes a user. region_ends: one of its regions has been deregistered. */
+void dm_core_put(struct rocade_port *port, struct dm_core *core, bool region_ends);
 
 /* Count an object that is created on a PD, or destroyed. */
 void pd_use(struct verbs_pd *pd);

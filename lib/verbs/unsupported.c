@@ -24,18 +24,3 @@ ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t fl
 		return forward(0, ibv_query_qp_data_in_order, qp, op, flags);
 	return 0; /* order not guaranteed */
 }
-
-EXPORT struct ibv_dm *
-ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
-{
-	if (!context_is_ours(context))
-		return forward(NULL, ibv_import_dm, context, dm_handle);
-	return null_errno(refusal_note(EOPNOTSUPP, "ibv_import_dm", NULL));
-}
-
-EXPORT void
-ibv_unimport_dm(struct ibv_dm *dm)
-{
-	if (!context_is_ours(dm->context))
-		forward_void(ibv_unimport_dm, dm);
-}

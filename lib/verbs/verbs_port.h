@@ -48,6 +48,8 @@ struct rocade_port {
 	struct port_dump *dump;                       /* rocade_port_dump(); NULL: none */
 	void (*dump_close)(struct rocade_port *port); /* before on_close; NULL as there */
 	LIST_HEAD(, pd_core) pds;
+	LIST_HEAD(, dm_core) dms;
+	uint32_t next_dm;                    /* number of the next device memory */
 	uint64_t pd_used[VERBS_MAX_PD / 64]; /* bit per protection domain */
 	unsigned engine_count;
 	struct rocade_engine engines[DEV_MAX_ENGINES];

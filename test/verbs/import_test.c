@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_import_device(3), ibv_import_pd(3), ibv_import_mr(3) within a process. */
+/* ibv_import_device(3), ibv_import_pd(3), ibv_import_mr(3), ibv_import_dm(3) within a process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -167,6 +167,108 @@ region_ends_for_all_handles(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
+#define DM_ACCESS (IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE)
+
+static struct ibv_dm *
+dm_new(void)
+{
+	struct ibv_alloc_dm_attr attr = {.length = BYTES};
+	struct ibv_dm *dm = ibv_alloc_dm(pair.a.context, &attr);
+
+	assert_non_null(dm);
+	return dm;
+}
+
+static void
+imported_dm_is_the_same_memory(void **state)
+{
+	struct ibv_dm *dm = dm_new(), *second = dm_new();
+	struct ibv_dm *other = ibv_import_dm(imported, dm->handle);
+	uint8_t there[BYTES], back[BYTES];
+
+	assert_non_null(other);
+	assert_ptr_equal(other->context, imported);
+	assert_int_equal(other->handle, dm->handle);
+	assert_int_not_equal(other->handle, second->handle);
+	memset(there, 0xAB, BYTES);
+	assert_int_equal(ibv_memcpy_to_dm(dm, 0, there, BYTES), 0);
+	assert_int_equal(ibv_memcpy_from_dm(back, other, 0, BYTES), 0);
+	assert_memory_equal(there, back, BYTES);
+	assert_int_equal(ibv_memcpy_from_dm(back, other, 4, BYTES), EINVAL);
+	assert_int_equal(ibv_memcpy_from_dm(back, second, 0, BYTES), 0);
+	assert_int_equal(back[0], 0);
+	ibv_unimport_dm(other);
+	assert_int_equal(ibv_memcpy_from_dm(back, dm, 0, BYTES), 0);
+	assert_memory_equal(there, back, BYTES);
+	assert_int_equal(ibv_free_dm(second), 0);
+	assert_int_equal(ibv_free_dm(dm), 0);
+}
+
+/* Device memory is freed through any of its handles, unless one of them has a region. */
+static void
+dm_ends_for_all_handles(void **state)
+{
+	struct ibv_pd *pd = ibv_import_pd(imported, pair.a.pd->handle);
+	struct ibv_dm *dm = dm_new(), *other = ibv_import_dm(imported, dm->handle);
+	struct ibv_mr *mr = ibv_reg_dm_mr(pd, other, 0, BYTES, DM_ACCESS);
+	uint32_t handle = dm->handle, word = 0;
+
+	assert_non_null(mr);
+	assert_int_equal(ibv_free_dm(dm), EBUSY);
+	ibv_unimport_dm(other); /* the region stays */
+	assert_int_equal(ibv_free_dm(dm), EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	other = ibv_import_dm(imported, handle);
+	assert_non_null(other);
+	assert_int_equal(ibv_free_dm(other), 0);
+	assert_int_equal(ibv_free_dm(dm), EINVAL);
+	assert_int_equal(ibv_memcpy_to_dm(dm, 0, &word, 4), EINVAL);
+	assert_int_equal(ibv_memcpy_from_dm(&word, dm, 0, 4), EINVAL);
+	assert_null(ibv_reg_dm_mr(pair.a.pd, dm, 0, BYTES, DM_ACCESS));
+	assert_int_equal(errno, EINVAL);
+	assert_null(ibv_import_dm(imported, handle));
+	assert_int_equal(errno, ENOENT);
+	ibv_unimport_dm(dm);
+	ibv_unimport_pd(pd);
+}
+
+/* Any handle of a region may deregister it. */
+static void
+region_of_dm_ends_for_all_handles(void **state)
+{
+	struct ibv_dm *dm = dm_new();
+	struct ibv_mr *mr = ibv_reg_dm_mr(pair.a.pd, dm, 0, BYTES, DM_ACCESS);
+	struct ibv_mr *other = ibv_import_mr(pair.a.pd, mr->handle);
+
+	assert_int_equal(ibv_free_dm(dm), EBUSY);
+	assert_int_equal(ibv_dereg_mr(other), 0);
+	assert_int_equal(ibv_free_dm(dm), 0);
+	ibv_unimport_mr(mr);
+	/* The same with an empty region, in the other order. */
+	dm = dm_new();
+	mr = ibv_reg_dm_mr(pair.a.pd, dm, BYTES, 0, DM_ACCESS);
+	other = ibv_import_mr(pair.a.pd, mr->handle);
+	ibv_unimport_mr(mr);
+	assert_int_equal(ibv_free_dm(dm), EBUSY);
+	assert_int_equal(ibv_dereg_mr(other), 0);
+	assert_int_equal(ibv_free_dm(dm), 0);
+}
+
+static void
+dms_of_others_are_refused(void **state)
+{
+	struct ibv_context *separate = ibv_open_device(pair.a.context->device);
+	struct ibv_dm *dm = dm_new();
+
+	assert_null(ibv_import_dm(separate, dm->handle));
+	assert_int_equal(errno, ENOENT);
+	errno = 0;
+	assert_null(ibv_import_dm(imported, dm->handle + 1));
+	assert_int_equal(errno, ENOENT);
+	assert_int_equal(ibv_free_dm(dm), 0);
+	assert_int_equal(ibv_close_device(separate), 0);
+}
+
 /* A handle is valid in its own context only, and that of a region in its own PD. */
 static void
 handles_of_others_are_refused(void **state)
@@ -206,6 +308,13 @@ main(void)
 			region_ends_for_all_handles, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			handles_of_others_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			imported_dm_is_the_same_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(dm_ends_for_all_handles, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			region_of_dm_ends_for_all_handles, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			dms_of_others_are_refused, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
