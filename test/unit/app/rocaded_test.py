@@ -79,9 +79,12 @@ def unit(drop_in):
     """Checks the unit with systemd-analyze and the program that was built."""
     name = "the unit" + (" with " + drop_in if drop_in else "")
     analyze = shutil.which("systemd-analyze")
-    if not analyze:
+    # It makes /run/systemd where systemd does not run, as in a chroot that builds packages.
+    lacks = not analyze and "no systemd-analyze" or not os.path.isdir(
+        "/run/systemd") and not os.access("/run", os.W_OK) and "cannot make /run/systemd"
+    if lacks:
         cases.append(True)
-        print("ok %d - %s passes systemd-analyze # SKIP no systemd-analyze" % (len(cases), name))
+        print("ok %d - %s passes systemd-analyze # SKIP %s" % (len(cases), name, lacks))
         return
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(os.path.join(SOURCE, "config", "rocaded.socket"), folder)
