@@ -110,7 +110,7 @@ read_at(void)
 {
 	char byte;
 
-	(void)pread(0, &byte, 1, 0);
+	(void)!pread(0, &byte, 1, 0);
 }
 
 static void

@@ -258,9 +258,11 @@ wrong_checksums_are_ignored(void **state)
 		 * well, or are not ours. */
 		for (unsigned bit = 8 * (IP + (ipv6 ? 4 : 0)); bit < 8u * ref.len;
 			bit++) {
-			struct pkt in = frame_exact(ref.data, ref.len);
+			struct pkt in;
 
-			in.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+			ref.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+			in = frame_exact(ref.data, ref.len);
+			ref.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
 			/* the hop limit is not in the sum */
 			if (ipv6 && bit / 8 == IP + 7) {
 				free(in.data);
