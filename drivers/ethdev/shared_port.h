@@ -5,8 +5,7 @@
 
 #include <rocade/shared.h>
 
-#include <rte_ring.h>
-
+#include "base/ringmem.h"
 #include "ethdev/burst.h"
 #include "ethdev/frame_owner.h"
 #include "ethdev/steer.h"

@@ -9,10 +9,9 @@ import re
 import sys
 
 # Threads that live in a child process which gives up privileges or system calls: ThreadSanitizer's
-# run-time library makes calls that are not permitted there. sleep: net_memif allocates in EAL's
-# interrupt thread, under a lock of DPDK that ThreadSanitizer does not see. rdmacm: librdmacm calls
+# run-time library makes calls that are not permitted there. rdmacm: librdmacm calls
 # ibv_query_port() while an engine runs, which counts without atomic instructions.
-EXEMPT = ("privileges", "syscall_filter", "sleep", "rdmacm")
+EXEMPT = ("privileges", "syscall_filter", "rdmacm")
 THREADS = re.compile(r"\b(pthread_create|pair_threads_start|flight_printer_start) ?\(|\"traffic\.h\"")
 
 

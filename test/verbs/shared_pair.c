@@ -22,12 +22,18 @@ struct side sides[2] = {{.address = "192.0.2.1/24"}, {.address = "192.0.2.2/24"}
 struct rte_mempool *pool;
 
 double
-clock_s(void)
+clock_of_s(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+double
+clock_s(void)
+{
+	return clock_of_s(CLOCK_MONOTONIC);
 }
 
 /* ---- The application ---- */
@@ -269,6 +275,8 @@ send_post(struct side *s, unsigned number)
 	assert_int_equal(ibv_post_send(s->qp, &wr, &bad), 0);
 }
 
+static bool interrupts_are_drained;
+
 static void
 interrupts_drained(void *arg)
 {
@@ -280,11 +288,11 @@ interrupts_drained(void *arg)
 static void
 interrupts_drain(void)
 {
-	bool done = false;
+	bool *done = &interrupts_are_drained;
 
-	if (rte_eal_alarm_set(1, interrupts_drained, &done) != 0)
+	if (rte_eal_alarm_set(1, interrupts_drained, done) != 0)
 		return;
-	for (unsigned i = 0; i < 10000 && !__atomic_load_n(&done, __ATOMIC_ACQUIRE); i++)
+	for (unsigned i = 0; i < 10000 && !__atomic_load_n(done, __ATOMIC_ACQUIRE); i++)
 		usleep(1000);
 }
 

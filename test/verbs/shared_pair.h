@@ -4,6 +4,8 @@
 #ifndef ROCADE_TEST_VERBS_SHARED_PAIR_H
 #define ROCADE_TEST_VERBS_SHARED_PAIR_H
 
+#include <time.h>
+
 #include <rocade/shared.h>
 
 #define DEPTH 64
@@ -31,6 +33,7 @@ struct side {
 extern struct side sides[2];
 extern struct rte_mempool *pool; /* of the application */
 
+double clock_of_s(clockid_t clock);
 double clock_s(void);
 /* Starts EAL and the application's ports: the setup of a group of tests. */
 int app_start(void **state);

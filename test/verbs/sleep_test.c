@@ -10,18 +10,41 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "shared_pair.h"
 
 #include <cmocka.h>
 
-#define LIMIT_S 30
+#define LIMIT_S 300
 #define EXCHANGES 500
+#define LOST_WAKES (EXCHANGES / 50) /* on a loaded machine, see completion_wait() */
+/* The timer of an engine without work ends its sleep after 100 ms. */
+#define SHORT_SLEEP_S 0.09
+#define ACK_TIMEOUT 12 /* 17 ms, and at most four times that (IBA 9.7.6.1.3) */
+#define PLAIN_SLEEPS 20
+#define PLAIN_SLEEP_MS 100
 /* On a loaded machine the engine's timer may end a sleep while the call runs, so that one call
  * alone does not show who woke the engine. It does not end all of this number. */
 #define WAKES 20
+
+#ifdef __SANITIZE_THREAD__
+/* ThreadSanitizer does not see the locks of EAL and net_memif, which are built without it: it ignores
+ * their calls of libc, such as those of EAL's interrupt thread. In rte_ring's mode RTS, of
+ * rocade_engine_input(), the producer stores 8 bytes and the consumer loads 4 of them, which
+ * ThreadSanitizer takes for two atomic variables. */
+const char *__tsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *
+__tsan_default_suppressions(void)
+{
+	return "called_from_lib:librte_eal.so\n"
+	       "called_from_lib:librte_net_memif.so\n"
+	       "race:__rte_ring_enqueue_elems_64\n"
+	       "race:__rte_ring_dequeue_elems_64\n";
+}
+#endif
 
 static struct rocade_engine *
 engine_of(const struct side *s)
@@ -45,6 +68,49 @@ is_readable(int fd, int ms)
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
 	return poll(&p, 1, ms) == 1;
+}
+
+/* Returns the timer that the engine's descriptor waits for. */
+static int
+timer_of(int fd)
+{
+	int found = -1, inner;
+	struct itimerspec left;
+	char text[256];
+	FILE *info;
+
+	snprintf(text, sizeof(text), "/proc/self/fdinfo/%d", fd);
+	info = fopen(text, "r");
+	assert_non_null(info);
+	while (fgets(text, sizeof(text), info) != NULL)
+		if (sscanf(text, "tfd: %d", &inner) == 1 &&
+			timerfd_gettime(inner, &left) == 0)
+			found = inner;
+	fclose(info);
+	assert_true(found >= 0);
+	return found;
+}
+
+/* Returns whether the timer has ended the sleep, and nothing else. */
+static bool
+is_ended_by_timer(int fd, int timer_fd)
+{
+	struct epoll_event events[4];
+
+	return is_readable(timer_fd, 0) && epoll_wait(fd, events, 4, 0) == 1;
+}
+
+static uint64_t
+stat_of(const struct side *s, const char *name)
+{
+	struct rocade_stat stats[256];
+	unsigned n = rocade_port_stats(s->port, -1, stats, 256);
+
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(stats[i].name, name) == 0)
+			return stats[i].value;
+	fail_msg("no counter %s", name);
+	return 0;
 }
 
 /* Passes until the engine has nothing to do, and turns its descriptor on. */
@@ -74,9 +140,11 @@ announcements_take(void)
 	}
 }
 
+/* The pair that all tests use. */
 static int
 pair_open(void **state)
 {
+	app_start(state);
 	for (unsigned i = 0; i < 2; i++)
 		side_open(&sides[i], HOW_FRAMES);
 	side_connect(&sides[0], &sides[1]);
@@ -90,7 +158,21 @@ pair_close(void **state)
 {
 	side_close(&sides[0]);
 	side_close(&sides[1]);
-	return 0;
+	return app_end() != 0 ? -1 : 0;
+}
+
+/* Connects the QPs anew, with a short ACK timeout. */
+static void
+pair_reconnect(void)
+{
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(ibv_modify_qp(sides[i].qp, &reset, IBV_QP_STATE), 0);
+		sides[i].timeout = ACK_TIMEOUT;
+	}
+	side_connect(&sides[0], &sides[1]);
+	side_connect(&sides[1], &sides[0]);
 }
 
 static void
@@ -221,68 +303,40 @@ posts_and_calls_of_other_threads_wake(void **state)
 	expect_woken(resolve_from_thread, &sides[0]);
 }
 
-/* An idle engine is woken ten times in a second, for the state of its link. */
+/* A thread that sleeps and does nothing else. Stores its CPU time. */
+static void *
+plain_sleeper_run(void *arg)
+{
+	for (unsigned i = 0; i < PLAIN_SLEEPS; i++)
+		poll(NULL, 0, PLAIN_SLEEP_MS);
+	*(double *)arg = clock_of_s(CLOCK_THREAD_CPUTIME_ID);
+	return NULL;
+}
+
+/* An idle engine is woken ten times in a second, for the state of its link. The process may take a
+ * hundred times the CPU time of a thread that sleeps beside it, which has the same load around. */
 static void
 idle_engine_sleeps(void **state)
 {
-	struct rusage before, after;
-	double end = clock_s() + 2, used;
+	double before = clock_of_s(CLOCK_PROCESS_CPUTIME_ID), end = clock_s() + 2, used,
+	       plain;
 	int fd = fd_of(&sides[0]);
 	unsigned sleeps = 0;
+	pthread_t sleeper;
 
-	getrusage(RUSAGE_SELF, &before);
+	assert_int_equal(pthread_create(&sleeper, NULL, plain_sleeper_run, &plain), 0);
 	while (clock_s() < end) {
 		asleep(&sides[0]);
 		is_readable(fd, 1000);
 		rocade_engine_disarm(engine_of(&sides[0]));
 		sleeps++;
 	}
-	getrusage(RUSAGE_SELF, &after);
-	used = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec) +
-	       (double)(after.ru_stime.tv_sec - before.ru_stime.tv_sec) +
-	       (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec) / 1e6 +
-	       (double)(after.ru_stime.tv_usec - before.ru_stime.tv_usec) / 1e6;
-	print_message("# %u sleeps, %.2f %% of a core\n", sleeps, used / 2 * 100);
+	pthread_join(sleeper, NULL);
+	used = clock_of_s(CLOCK_PROCESS_CPUTIME_ID) - before - plain;
+	print_message("# %u sleeps, %.2f ms of CPU time; %.2f ms for %d plain ones\n",
+		sleeps, used * 1e3, plain * 1e3, PLAIN_SLEEPS);
 	assert_in_range(sleeps, 1, 60);
-	assert_true(used / 2 < 0.01);
-}
-
-/* Nothing arrives: the ACK timeout is the next work. */
-static void
-timers_wake(void **state)
-{
-	int fd = fd_of(&sides[0]);
-	double end = clock_s() + LIMIT_S;
-	struct rocade_stat stats[256];
-	double first = 0;
-	uint64_t timeouts = 0;
-	unsigned n;
-
-	/* The next hop is known after this, and needs no polls. */
-	recv_post(&sides[1], 0);
-	send_post(&sides[0], 1);
-	message_arrives();
-	recv_post(&sides[1], 0);
-	send_post(&sides[0], 1);
-	while (timeouts == 0) {
-		assert_true(clock_s() < end);
-		if (rocade_engine_arm(engine_of(&sides[0])) == 0) {
-			double slept = clock_s();
-
-			assert_true(is_readable(fd, 10000));
-			if (first == 0)
-				first = clock_s() - slept;
-			rocade_engine_disarm(engine_of(&sides[0]));
-		}
-		n = rocade_port_stats(sides[0].port, -1, stats, 256);
-		for (unsigned i = 0; i < n; i++) {
-			if (strcmp(stats[i].name, "ack_timeouts") == 0)
-				timeouts = stats[i].value;
-		}
-	}
-	/* The tail-loss probe comes first, after a few round trips. */
-	assert_true(first < 0.09);
-	message_arrives();
+	assert_true(used < 100 * plain);
 }
 
 /* ---- Each engine in a thread of its own, asleep between any two messages ---- */
@@ -290,20 +344,24 @@ timers_wake(void **state)
 struct sleeper {
 	struct side *side;
 	bool first; /* sends first */
-	unsigned sleeps, long_sleeps;
+	unsigned sleeps, lost_wakes;
+	int fd, timer_fd;
 	bool failed;
 };
 
-/* Without a wake-up the sleep lasts 100 ms. */
+/* Without a wake-up the timer ends the sleep, and the engine then finds packets that have come
+ * before. A packet that comes between the look at the descriptors and the end of the sleep looks
+ * like that, too. It is rare: the thread must lose its core there, after such a sleep. */
 static bool
 completion_wait(struct sleeper *s, enum ibv_wc_opcode opcode, double end)
 {
 	struct rocade_engine *engine = engine_of(s->side);
-	int fd = fd_of(s->side);
 	struct ibv_wc wc;
-	double slept;
 
-	while (clock_s() < end) {
+	while (clock_s() < end && s->lost_wakes <= LOST_WAKES) {
+		uint64_t received;
+		bool by_timer;
+
 		while (ibv_poll_cq(s->side->cq, 1, &wc) == 1) {
 			if (wc.status != IBV_WC_SUCCESS)
 				return false;
@@ -312,11 +370,15 @@ completion_wait(struct sleeper *s, enum ibv_wc_opcode opcode, double end)
 		}
 		if (rocade_engine_poll(engine) != 0 || rocade_engine_arm(engine) != 0)
 			continue;
-		slept = clock_s();
 		s->sleeps++;
-		is_readable(fd, 5000);
-		s->long_sleeps += clock_s() - slept > 0.09;
+		is_readable(s->fd, 5000);
+		by_timer = is_ended_by_timer(s->fd, s->timer_fd);
 		rocade_engine_disarm(engine);
+		if (!by_timer)
+			continue;
+		received = stat_of(s->side, "rx_packets");
+		rocade_engine_poll(engine);
+		s->lost_wakes += stat_of(s->side, "rx_packets") != received;
 	}
 	return false;
 }
@@ -357,6 +419,10 @@ two_sleepers_exchange_messages(void **state)
 	pthread_t threads[2], receiver;
 	bool stop = false;
 
+	for (unsigned i = 0; i < 2; i++) {
+		s[i].fd = fd_of(&sides[i]);
+		s[i].timer_fd = timer_of(s[i].fd);
+	}
 	assert_int_equal(pthread_create(&receiver, NULL, frames_pass, &stop), 0);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(
@@ -365,11 +431,53 @@ two_sleepers_exchange_messages(void **state)
 		pthread_join(threads[i], NULL);
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
 	pthread_join(receiver, NULL);
-	print_message("# %u and %u sleeps, long ones: %u and %u\n", s[0].sleeps,
-		s[1].sleeps, s[0].long_sleeps, s[1].long_sleeps);
-	assert_in_range(s[0].long_sleeps + s[1].long_sleeps, 0, EXCHANGES / 50);
+	print_message("# %u and %u sleeps, without a wake-up: %u and %u\n", s[0].sleeps,
+		s[1].sleeps, s[0].lost_wakes, s[1].lost_wakes);
+	assert_in_range(s[0].lost_wakes + s[1].lost_wakes, 0, LOST_WAKES);
 	assert_false(s[0].failed || s[1].failed);
 	assert_true(s[0].sleeps > 0 && s[1].sleeps > 0);
+}
+
+/* ---- Timers ---- */
+
+/* Returns in how many seconds the engine's timer ends the sleep. */
+static double
+timer_left(int timer_fd)
+{
+	struct itimerspec left;
+
+	assert_int_equal(timerfd_gettime(timer_fd, &left), 0);
+	return (double)left.it_value.tv_sec + (double)left.it_value.tv_nsec / 1e9;
+}
+
+/* Nothing arrives: a tail-loss probe and the ACK timeout are the next work. The engine's timer is
+ * set for these, not for the longest sleep. How long the sleep lasts depends on the load. */
+static void
+timers_wake(void **state)
+{
+	int fd = fd_of(&sides[0]), timer_fd = timer_of(fd);
+	double end = clock_s() + LIMIT_S;
+	uint64_t timeouts = stat_of(&sides[0], "ack_timeouts");
+	unsigned sleeps = 0;
+
+	pair_reconnect();
+	/* The next hop is known after this, and needs no polls. */
+	recv_post(&sides[1], 0);
+	send_post(&sides[0], 1);
+	message_arrives();
+	recv_post(&sides[1], 0);
+	send_post(&sides[0], 1);
+	while (stat_of(&sides[0], "ack_timeouts") == timeouts) {
+		assert_true(clock_s() < end);
+		if (rocade_engine_arm(engine_of(&sides[0])) != 0)
+			continue;
+		sleeps++;
+		assert_true(timer_left(timer_fd) < SHORT_SLEEP_S);
+		assert_true(is_readable(fd, 10000));
+		rocade_engine_disarm(engine_of(&sides[0]));
+	}
+	assert_true(sleeps > 0);
+	message_arrives();
 }
 
 int
@@ -378,15 +486,11 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wrong_use_is_refused),
 		cmocka_unit_test(port_without_announcements_is_polled),
-		cmocka_unit_test_setup_teardown(
-			posts_and_calls_of_other_threads_wake, pair_open, pair_close),
-		cmocka_unit_test_setup_teardown(
-			idle_engine_sleeps, pair_open, pair_close),
-		cmocka_unit_test_setup_teardown(timers_wake, pair_open, pair_close),
-		cmocka_unit_test_setup_teardown(
-			two_sleepers_exchange_messages, pair_open, pair_close),
+		cmocka_unit_test(posts_and_calls_of_other_threads_wake),
+		cmocka_unit_test(idle_engine_sleeps),
+		cmocka_unit_test(two_sleepers_exchange_messages),
+		cmocka_unit_test(timers_wake),
 	};
-	int failed = cmocka_run_group_tests_name("sleep", tests, app_start, NULL);
 
-	return app_end() != 0 ? 1 : failed;
+	return cmocka_run_group_tests_name("sleep", tests, pair_open, pair_close);
 }

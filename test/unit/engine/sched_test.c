@@ -461,6 +461,9 @@ doorbells_drain_beside_posters(bool cc)
 				assert_int_equal(link_qp_recv(&b[i], 0, 0, 0), 0);
 		}
 		fixture.now += 1000;
+		/* The queues are short. The posters need the core. */
+		if (!over && moved == 0)
+			sched_yield();
 		idle = over && moved == 0 ? idle + 1 : 0;
 		assert_true(idle < 100000);
 	}
