@@ -113,8 +113,8 @@ def states():
 
 def watchdog():
     with Manager() as manager:
-        manager.start(WATCHDOG_USEC=str(WATCHDOG_US))
         began = time.monotonic()
+        manager.start(WATCHDOG_USEC=str(WATCHDOG_US))
         case("with WATCHDOG_USEC rocaded is ready, too", manager.heard() == "READY=1")
         said = [manager.heard() for _ in range(5)]
         case("it sends keep-alive messages", said == ["WATCHDOG=1"] * 5, said)

@@ -315,24 +315,51 @@ monotonic_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
+#define READINGS 100
+
+/* A time by both clocks: ours was read between the other two. */
+struct reading {
+	uint64_t before, ours, after;
+};
+
+/* Of many readings, the one in which the thread lost its core for the shortest time. */
+static struct reading
+clocks_read(void)
+{
+	struct reading best = {.after = UINT64_MAX};
+
+	for (unsigned i = 0; i < READINGS; i++) {
+		struct reading r = {.before = monotonic_ns()};
+
+		r.ours = clock_now();
+		r.after = monotonic_ns();
+		if (r.after - r.before < best.after - best.before)
+			best = r;
+	}
+	return best;
+}
+
 /* The clock is monotonic and agrees with CLOCK_MONOTONIC within 0.5 % over 50 ms. */
 static void
 clock_agrees_with_system_clock(void **state)
 {
-	uint64_t real, ours, last, elapsed;
+	uint64_t last, elapsed, least, most;
+	struct reading begin, end;
 
 	clock_init();
-	real = monotonic_ns();
-	ours = last = clock_now();
-	while (monotonic_ns() - real < 50 * NS_PER_MS) {
+	begin = clocks_read();
+	last = begin.ours;
+	while (monotonic_ns() - begin.after < 50 * NS_PER_MS) {
 		uint64_t now = engine_clock();
 
 		assert_true(now >= last);
 		last = now;
 	}
-	elapsed = clock_now() - ours;
-	real = monotonic_ns() - real;
-	assert_in_range(elapsed, real - real / 200, real + real / 200);
+	end = clocks_read();
+	elapsed = end.ours - begin.ours;
+	least = end.before - begin.after;
+	most = end.after - begin.before;
+	assert_in_range(elapsed, least - least / 200, most + most / 200);
 	assert_int_not_equal(clock_wall(), clock_wall());
 }
 
