@@ -193,39 +193,77 @@ qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int
 	return 0;
 }
 
+static int
+qp_modify_plain(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
+{
+	int rc;
+
+	dev_engines_lock(dev);
+	rc = qp_modify_locked(dev, qp, attr, mask);
+	dev_engines_unlock(dev);
+	return rc;
+}
+
+static int
+peer_register(struct dev *dev, const struct qp *qp, const struct qp_attr *attr, int mask)
+{
+	return dev->conf.hooks->peer_set(dev->conf.hooks_arg, qp->qpn, attr->path.sgid,
+		attr->path.dgid, mask & IBV_QP_DEST_QPN ? attr->dest_qpn : qp->dest_qpn);
+}
+
+/* The move to RTR, of a QP whose peer is a QP of the same daemon. The daemon delivers what that one
+ * has sent as soon as the peer is registered: so the QP is in RTR by then. It sends nothing before
+ * it has received. A QP that the daemon refuses goes back. */
+static int
+qp_modify_then_register(
+	struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
+{
+	int rc = qp_modify_plain(dev, qp, attr, mask);
+
+	if (rc != 0)
+		return rc;
+	rc = peer_register(dev, qp, attr, mask);
+	if (rc != 0) {
+		dev_engines_lock(dev);
+		qp_rtr_undo(qp);
+		dev_engines_unlock(dev);
+	}
+	return rc;
+}
+
 /* Registers the peer of a new path with the daemon. Before that the modification is
  * checked: a refused one leaves the registration of the present peer as it is. */
 static int
-peer_register(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
+qp_modify_path(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 {
 	int rc = path_check(&attr->path);
 
+	if (rc == 0 && mask & IBV_QP_STATE && attr->state == IBV_QPS_RTR &&
+		is_own_gid(dev, attr->path.dgid))
+		return qp_modify_then_register(dev, qp, attr, mask);
 	engine_lock(qp->sched.engine);
 	if (rc == 0)
 		rc = qp_modify_check(qp, attr, mask, dev->active_mtu);
 	engine_unlock(qp->sched.engine);
-	if (rc != 0)
-		return rc;
-	return dev->conf.hooks->peer_set(dev->conf.hooks_arg, qp->qpn, attr->path.sgid,
-		attr->path.dgid, mask & IBV_QP_DEST_QPN ? attr->dest_qpn : qp->dest_qpn);
+	if (rc == 0)
+		rc = peer_register(dev, qp, attr, mask);
+	return rc != 0 ? rc : qp_modify_plain(dev, qp, attr, mask);
 }
 
 int
 dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 {
 	const struct dev_hooks *hooks = dev->conf.hooks;
-	int rc = 0;
+	int rc;
 
 	pthread_mutex_lock(&dev->lock);
 	/* The daemon drops datagrams with a controlled Q_Key, whose bit 31 is set. */
 	if (hooks != NULL && mask & IBV_QP_QKEY && attr->qkey & QKEY_CONTROLLED)
 		rc = -EPERM;
 	else if (hooks != NULL && mask & IBV_QP_AV && qp->type != IBV_QPT_UD)
-		rc = peer_register(dev, qp, attr, mask);
-	dev_engines_lock(dev);
-	if (rc == 0)
-		rc = qp_modify_locked(dev, qp, attr, mask);
-	dev_engines_unlock(dev);
+		rc = qp_modify_path(dev, qp, attr, mask);
+	else
+		rc = qp_modify_plain(dev, qp, attr, mask);
 	if (rc == 0 && hooks != NULL && mask & IBV_QP_STATE &&
 		attr->state == IBV_QPS_RESET && qp->type != IBV_QPT_UD)
 		hooks->peer_clear(dev->conf.hooks_arg, qp->qpn);

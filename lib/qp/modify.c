@@ -156,6 +156,13 @@ qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path
 }
 
 void
+qp_rtr_undo(struct qp *qp)
+{
+	if (qp->state == IBV_QPS_RTR)
+		enter_state(qp, IBV_QPS_INIT, NULL, 0);
+}
+
+void
 qp_query(const struct qp *qp, struct qp_attr *attr)
 {
 	*attr = (struct qp_attr){

@@ -398,6 +398,9 @@ int qp_modify_check(const struct qp *qp, const struct qp_attr *attr, int mask,
 	enum ibv_mtu path_mtu_max);
 int qp_modify(
 	struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path_mtu_max);
+/* Takes a QP that has come from INIT to RTR, and has received nothing since, back to INIT. A QP that
+ * has entered ERR since stays there. */
+void qp_rtr_undo(struct qp *qp);
 void qp_query(const struct qp *qp, struct qp_attr *attr);
 
 /* Sets the peer whose window limits the QP. The QP's packets in flight are counted there

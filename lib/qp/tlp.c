@@ -27,10 +27,10 @@
 
 #define TLP_RTTS 4
 #define TLP_MIN_NS (100 * NS_PER_US)
-/* Of a peer to which no packet is lost once its QP is ready. A late answer then means that its
- * process, or the daemon, has no core: some time slices of the scheduler, which a copy does
- * not shorten. */
-#define TLP_LOSSLESS_MIN_NS (100 * NS_PER_MS)
+/* Of a peer behind the same daemon. A late answer means that the daemon keeps the packet, because
+ * the peer's QP is not connected yet (SW_WAIT_NS) or its ring is full (SW_BACKPRESSURE_NS), or that
+ * a process has no core. A copy shortens none of these. */
+#define TLP_LOSSLESS_MIN_NS (500 * NS_PER_MS)
 #define TLP_HOLE_MIN_NS (25 * NS_PER_US)
 #define TLP_BACKOFF_MAX 10 /* without an ACK timeout */
 
@@ -42,7 +42,7 @@ tlp_wait_ns(const struct qp *qp)
 
 	wait = unlikely(srtt_ns == 0) ? QP_SRTT_UNKNOWN_NS
 				      : RTE_MAX((uint64_t)srtt_ns * TLP_RTTS, TLP_MIN_NS);
-	if (qp->peer->lossless && likely(qp->req.srtt_ns != 0))
+	if (qp->peer->lossless)
 		wait = RTE_MAX(wait, TLP_LOSSLESS_MIN_NS);
 	return wait << qp->req.tlp_backoff;
 }

@@ -32,6 +32,10 @@ struct sw_qp {
 	uint32_t dest_qpn; /* of the registered peer */
 	bool peer;         /* a peer is registered */
 	bool peer_local;   /* and the peer's address is one of the daemon's */
+	/* It has packets in its queue of sw->wait_queues. Written by its owner's thread. */
+	bool waiting;
+	/* Packets wait for it, or have waited. Written by any thread. */
+	bool awaited;
 	/* The last next hop used: valid for this generation of the neighbour table. */
 	bool hop_known;
 	uint8_t hop_mac[6];

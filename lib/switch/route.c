@@ -11,6 +11,7 @@
 #include "switch/sw_dump.h"
 #include "switch/sw_ext.h"
 #include "switch/sw_group.h"
+#include "switch/sw_wait.h"
 #include "switch/uplink.h"
 #include "wire/wire_gsi.h"
 
@@ -123,6 +124,28 @@ packet_check(struct sw_packet *p, const struct sw_qp *qp, uint32_t qpn)
 	return NULL;
 }
 
+static inline bool
+packet_is_request(const struct op_row *op)
+{
+	return op->kind >= OP_SEND && op->kind <= OP_ATOMIC_WRITE;
+}
+
+/* A connected QP accepts packets from its peer only. Each has to have registered this QP, not an
+ * earlier one of the same QPN. The two have not, or earlier packets of qp have to go first. */
+static enum sw_sent
+packet_wait(struct sw_packet *p, struct sw_qp *qp, struct sw_qp *dest)
+{
+	if (qp->dest_serial != dest->serial ||
+		(dest->peer ? dest->dest_serial != qp->serial
+			    : !packet_is_request(p->view.op)))
+		return sw_drop(&p->stats->drop_not_connected);
+	/* Connected, but its client's ring is full. */
+	if (dest->peer)
+		return SW_RETRY;
+	ethernet_write(p, p->from->sw->conf.net.mac);
+	return sw_wait_add(p, qp, dest);
+}
+
 static enum sw_sent
 packet_forward(struct sw_packet *p, struct sw_qp *qp)
 {
@@ -131,16 +154,15 @@ packet_forward(struct sw_packet *p, struct sw_qp *qp)
 	bool ud = p->view.op->service == SERVICE_UD;
 
 	if (ud ? net_is_ours(&sw->conf.net, p->dgid) : qp->peer_local) {
-		const struct sw_qp *dest = qpns_find(&sw->qpns, p->view.dest_qpn);
+		struct sw_qp *dest = qpns_find(&sw->qpns, p->view.dest_qpn);
 		enum sw_sent sent;
 
 		if (unlikely(dest == NULL))
 			return sw_drop(&stats->drop_no_qp);
-		/* A connected QP accepts packets from its peer only. Each has to have
-		 * registered this QP, not an earlier one of the same QPN. */
-		if (unlikely(!ud && (dest->dest_serial != qp->serial ||
-					    qp->dest_serial != dest->serial)))
-			return sw_drop(&stats->drop_not_connected);
+		if (unlikely(!ud && ((dest->dest_serial ^ qp->serial) |
+					    (qp->dest_serial ^ dest->serial) |
+					    qp->waiting) != 0))
+			return packet_wait(p, qp, dest);
 		sent = client_deliver(p, dest->owner);
 		(void)sent_note(p, qp, SW_DUMP_OUT, sent);
 		return sent_note(p, dest, SW_DUMP_IN, sent);

@@ -13,6 +13,7 @@
 #include "switch/sw_qp.h"
 #include "switch/sw_take.h"
 #include "switch/sw_tx.h"
+#include "switch/sw_wait.h"
 #include "switch/uplink.h"
 
 #define ENDED_QPS 32 /* QPs of an ended client that are freed in one pass */
@@ -50,7 +51,10 @@ sw_parts_create(struct sw *sw, const struct sw_conf *conf)
 			rc = sw_threads_create(sw, RTE_MAX(conf->threads, 1u),
 				conf->limits.geom.buf_size);
 		if (rc == 0)
+			rc = sw_wait_create(sw, conf->limits.geom.buf_size);
+		if (rc == 0)
 			return 0;
+		sw_wait_destroy(sw);
 		sw_threads_destroy(sw);
 		ext_query_destroy(sw->ext);
 		sw_users_fini(&sw->users);
@@ -92,6 +96,7 @@ sw_destroy(struct sw *sw)
 	for (unsigned i = 0; i < SW_GROUPS; i++)
 		alloc_put(&alloc_plain, sw->groups[i].qpns,
 			SW_GROUP_MEMBERS * sizeof(uint32_t));
+	sw_wait_destroy(sw);
 	sw_threads_destroy(sw);
 	ext_query_destroy(sw->ext);
 	sw_users_fini(&sw->users);
@@ -265,6 +270,7 @@ client_stop(struct sw_client *client)
 
 	sw_thread_lock(t);
 	sw_tx_flush(client, true);
+	sw_wait_forget(client);
 	if (client->dirty)
 		TAILQ_REMOVE(&t->dirty, client, dirty_link);
 	if (client->lagging)
@@ -407,7 +413,7 @@ clients_sleep(struct sw_thread *t)
 	struct sw_client *c;
 
 	if (!TAILQ_EMPTY(&t->lagging) || !TAILQ_EMPTY(&t->dirty) ||
-		!TAILQ_EMPTY(&t->holding))
+		!TAILQ_EMPTY(&t->holding) || sw_wait_pending(t))
 		return false;
 	t->sleep = asleep_next(t->sleep);
 	__atomic_store_n(&t->asleep, t->sleep, __ATOMIC_RELAXED);

@@ -67,6 +67,7 @@ struct sw_conf {
 };
 
 struct ext_query;
+struct sw_wait_queue;
 struct uplink;
 
 /* Clients that get copies of packets (sw_dump.h). */
@@ -100,6 +101,7 @@ struct sw_client {
 	uint32_t qps;
 	struct sw_qp_list qp_list;
 	uint32_t memberships; /* of its QPs in groups */
+	uint32_t waiting;     /* packets of its QPs that wait (sw_wait.h) */
 	/* in sw->ended: index of the group to search next for its QPs */
 	uint32_t next_group;
 	bool dirty, lagging;
@@ -147,7 +149,8 @@ struct sw {
 	uint32_t next_id;
 	struct sw_thread *threads[SW_THREADS_MAX];
 	uint32_t thread_count;
-	unsigned lock_depth; /* of sw_lock() */
+	struct sw_wait_queue *wait_queues; /* a queue for each entry of qpns */
+	unsigned lock_depth;               /* of sw_lock() */
 	/* of this pass; the caller sets it before it serves requests */
 	uint64_t now;
 	/* Clients that get copies of packets. */
@@ -214,7 +217,8 @@ uint32_t sw_client_rx_waiting(struct sw_client *c);
 /* Called before the daemon sleeps: makes clients wake the daemon when they send. Returns
  * false if the daemon must not sleep: a client has packets to forward, has not taken its
  * packets (it must be checked within SW_LAG_NS), or was found corrupt, or one that has
- * ended still has QPs, or another thread has handed packets over. */
+ * ended still has QPs, or another thread has handed packets over, or packets that have waited can
+ * be delivered. */
 bool sw_sleep(struct sw *sw);
 /* Called after the sleep: clients need not wake the daemon any more. */
 void sw_awake(struct sw *sw);

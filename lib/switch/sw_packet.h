@@ -14,7 +14,8 @@ enum sw_sent {
 	 * offered again */
 	SW_RETRY,
 	SW_DROPPED,
-	SW_HANDED, /* to thread 0, which sends and counts it */
+	SW_HANDED,  /* to thread 0, which sends and counts it */
+	SW_WAITING, /* kept, and counted once it is delivered (sw_wait.h) */
 };
 
 /* A client's packet: a private copy of its headers, and where the rest of it is. The copy

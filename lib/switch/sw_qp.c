@@ -4,6 +4,7 @@
 
 #include "port/net_addr.h"
 #include "switch/sw_qp.h"
+#include "switch/sw_wait.h"
 
 int
 sw_qp_create(struct sw_client *client, uint32_t *qpn)
@@ -26,6 +27,7 @@ sw_qp_clear_peer(struct sw_qp *qp)
 {
 	struct sw *sw = qp->owner->sw;
 
+	sw_wait_sender_ended(qp);
 	if (qp->remote != NULL)
 		sw_remote_put(&sw->users.remotes, qp->remote, sw->now);
 	qp->remote = NULL;
@@ -57,6 +59,7 @@ sw_qp_set_peer(struct sw_qp *qp, const uint8_t sgid[16], const uint8_t dgid[16],
 	qp->remote = remote;
 	qp->peer_local = local;
 	qp->peer = true;
+	sw_wait_connected(qp);
 	return 0;
 }
 
@@ -66,6 +69,7 @@ sw_qp_destroy(struct sw_qp *qp)
 	struct sw_client *client = qp->owner;
 
 	sw_qp_clear_peer(qp);
+	sw_wait_dest_ended(qp);
 	qpns_give(&client->sw->qpns, qp, client->sw->now);
 	client->qps--;
 	account_give(client->account, ACCOUNT_qps, 1);

@@ -26,6 +26,7 @@ struct port_io;
 struct port_stats;
 struct sw;
 struct sw_client;
+struct sw_wait;
 
 TAILQ_HEAD(sw_clients, sw_client);
 
@@ -72,6 +73,7 @@ struct sw_thread {
 	/* To each other thread. A bit in unpublished: it has packets that are not shown yet. */
 	struct handover *to[SW_THREADS_MAX];
 	uint32_t unpublished;
+	struct sw_wait *wait; /* packets of its clients that wait (sw_wait.h) */
 	struct sw_thread_stats stats;
 	struct sw_hop hops[SW_HOPS]; /* not of thread 0 */
 	/* It sleeps, and is to be woken for what is handed over (base/asleep.h). Written by the

@@ -4,6 +4,7 @@
 #include "switch/route.h"
 #include "switch/sw_client.h"
 #include "switch/sw_tx.h"
+#include "switch/sw_wait.h"
 
 #define RATE_BURST_NS (10 * NS_PER_MS) /* the packet rate is averaged over this time */
 
@@ -115,6 +116,8 @@ sw_tx_serve(struct sw_thread *t, uint64_t now)
 	unsigned moved = 0;
 	struct sw_client *c;
 
+	/* First: what the clients send now goes behind. */
+	sw_wait_serve(t);
 	TAILQ_FOREACH (c, &t->clients, served_link) {
 		moved += client_tx_serve(c, now);
 		/* At once, so that receivers work while the next client is served. Also

@@ -48,6 +48,7 @@ struct sw_user {
 	uint32_t clients;
 	uint64_t kept_ns; /* without clients: when the last one left */
 	struct sw_hold holds[SW_THREADS_MAX]; /* of its clients, by their thread */
+	uint32_t waiting[SW_THREADS_MAX];     /* packets of its clients (sw_wait.h) */
 	/* neighbours that the daemon's port resolves for this user's clients */
 	struct net_user neighs;
 	struct rate ext_rate; /* of hosts that are asked for their extensions */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What must hold after each step. */
 #include "server_world.h"
+#include "switch/sw_wait.h"
 
 const struct ucm_session *
 session_of(const struct client *c)
@@ -211,6 +212,23 @@ report_check(const struct sw_client *of, const uint8_t *bytes, uint32_t len)
 	}
 }
 
+/* The packets that wait, by client and by thread. */
+static void
+waiting_check(void)
+{
+	const struct sw *sw = world.b.d->sw;
+	const struct sw_client *c;
+	uint32_t waiting = 0;
+
+	TAILQ_FOREACH (c, &sw->clients, link) {
+		FUZZ_CHECK(c->waiting <= SW_WAIT_CLIENT);
+		waiting += c->waiting;
+	}
+	for (uint32_t i = 0; i < sw->thread_count; i++)
+		waiting -= sw->threads[i]->wait->packets.used;
+	FUZZ_CHECK(waiting == 0);
+}
+
 static void
 honest_listener_check(void)
 {
@@ -228,6 +246,7 @@ world_check(void)
 	FUZZ_CHECK(world.honest.fd >= 0);
 	accounts_check();
 	honest_qps_check();
+	waiting_check();
 	honest_listener_check();
 	memory_check();
 }

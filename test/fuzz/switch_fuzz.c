@@ -3,7 +3,8 @@
  * The daemon's switch with a hostile client, which changes its memory, frames and
  * requests at will, and two honest clients that talk to each other. Whatever the hostile
  * client does, the honest clients receive over their connection what they sent, in order,
- * and every other frame they receive names its true source.
+ * and every other frame they receive names its true source. One of them is not connected for
+ * some time now and then: what is sent to it then waits, or is dropped.
  */
 #include "../unit/switch/switch_fixture.h"
 #include "fuzz.h"
@@ -23,6 +24,7 @@ struct honest {
 struct world {
 	struct switch_fixture fixture;
 	struct honest pair[2];
+	bool waiting; /* the second one has no peer */
 	/* a bit for each QPN that it ever had, of the first HOSTILE_QPNS */
 	uint32_t hostile_qpns[HOSTILE_QPNS / 32];
 };
@@ -59,6 +61,7 @@ honest_frame(const struct honest *h, uint32_t number, uint8_t *to)
 {
 	struct frame_spec f = {.opcode = OPCODE_RC_SEND_ONLY,
 		.dest_qpn = h->peer->client->qpn,
+		.psn = number & PSN_MASK,
 		.payload = PAYLOAD};
 	uint16_t len;
 
@@ -83,8 +86,19 @@ honest_send(struct honest *h)
 	h->sent++;
 }
 
+/* Returns whether frames to the client may be missing. */
+static bool
+may_have_lost(const struct honest *h)
+{
+	const struct sw_stats *from = &h->peer->client->client->stats;
+
+	return h->client->client->stats.rx_full + from->drop_not_ready +
+		       from->drop_not_connected + from->drop_peer !=
+	       0;
+}
+
 /* Checks a frame of the connection: it is the next one that the peer sent, or a later one
- * if a full ring has dropped some. */
+ * if some were dropped. */
 static void
 honest_check(struct honest *h, const uint8_t *got, uint16_t len)
 {
@@ -95,7 +109,7 @@ honest_check(struct honest *h, const uint8_t *got, uint16_t len)
 	FUZZ_CHECK(len == honest_frame(h->peer, number, want));
 	FUZZ_CHECK(memcmp(got + 12, want + 12, len - 12u) == 0);
 	FUZZ_CHECK(number - h->got < h->peer->sent - h->got);
-	FUZZ_CHECK(number == h->got || h->client->client->stats.rx_full != 0);
+	FUZZ_CHECK(number == h->got || may_have_lost(h));
 	h->got = number + 1;
 	h->received++;
 }
@@ -251,6 +265,23 @@ hostile_reconnect(struct world *w)
 
 /* ---- */
 
+/* Ends the registration of the second honest client's peer, or makes it anew. */
+static void
+honest_connect(struct world *w, bool connected)
+{
+	const struct honest *h = &w->pair[1];
+	struct sw_request req = {.type = connected ? SW_PEER_SET : SW_PEER_CLEAR,
+		.qpn = h->client->qpn,
+		.dest_qpn = h->peer->client->qpn};
+	struct sw_reply reply;
+
+	address_take(&(struct input){NULL, 0}, req.sgid);
+	memcpy(req.dgid, req.sgid, 16);
+	client_request(&w->fixture, h->client, &req, &reply);
+	FUZZ_CHECK(reply.error == 0);
+	w->waiting = !connected;
+}
+
 static void
 pass_run(struct world *w, uint64_t after_ns)
 {
@@ -292,6 +323,8 @@ step_run(struct world *w, struct input *in)
 	default:
 		if (op == 0xFF)
 			hostile_reconnect(w);
+		else if (op == 0xF7)
+			honest_connect(w, w->waiting);
 		else
 			hostile_receive(&w->fixture.c[HOSTILE], op >> 3);
 		break;
@@ -303,15 +336,14 @@ step_run(struct world *w, struct input *in)
 static void
 final_check(struct world *w)
 {
+	honest_connect(w, true);
 	for (unsigned i = 0; i < 4 * CLIENT_SLOTS; i++) {
 		pass_run(w, SW_BACKPRESSURE_NS);
 		for (unsigned k = 0; k < 2; k++)
 			honest_receive(w, &w->pair[k]);
 	}
 	for (unsigned k = 0; k < 2; k++) {
-		const struct sw_stats *stats = &w->pair[k].client->client->stats;
-
-		FUZZ_CHECK(stats->rx_full != 0 ||
+		FUZZ_CHECK(may_have_lost(&w->pair[k]) ||
 			   w->pair[k].received == w->pair[k].peer->sent);
 		FUZZ_CHECK(!w->pair[k].client->client->corrupt);
 	}

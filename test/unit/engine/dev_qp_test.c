@@ -124,77 +124,6 @@ other_services_have_no_extensions(void **state)
 	engine_link_fini(&fixture);
 }
 
-static uint32_t cleared_qpn;
-
-static void
-hook_peer_clear(void *arg, uint32_t qpn)
-{
-	cleared_qpn = qpn;
-}
-
-static int
-hook_peer_set(void *arg, uint32_t qpn, const uint8_t sgid[16], const uint8_t dgid[16],
-	uint32_t dest_qpn)
-{
-	cleared_qpn = 0;
-	return 0;
-}
-
-/* The daemon is told. It then refuses all packets to the peer. */
-static void
-reset_ends_the_registration_of_the_peer(void **state)
-{
-	static const struct dev_hooks hooks = {
-		.peer_set = hook_peer_set, .peer_clear = hook_peer_clear};
-	static const struct qp_attr error = {.state = IBV_QPS_ERR},
-				    reset = {.state = IBV_QPS_RESET};
-	struct dev *dev;
-
-	engine_link_init(&fixture, NULL);
-	link_qp_create(&fixture.a, &a[0], &plain);
-	link_qp_create(&fixture.b, &b[0], &plain);
-	dev = fixture.a.dev;
-	dev->conf.hooks = &hooks;
-	cleared_qpn = 1;
-	link_qp_connect(&a[0], &b[0], &plain);
-	assert_int_equal(dev_qp_modify(dev, a[0].qp, &error, IBV_QP_STATE), 0);
-	assert_int_equal(cleared_qpn, 0);
-	assert_int_equal(dev_qp_modify(dev, a[0].qp, &reset, IBV_QP_STATE), 0);
-	assert_int_equal(cleared_qpn, a[0].qp->qpn);
-	dev->conf.hooks = NULL;
-	link_qp_destroy(&a[0]);
-	link_qp_destroy(&b[0]);
-	engine_link_fini(&fixture);
-}
-
-/* A refused modification does not change which peer the daemon knows. */
-static void
-refused_modify_keeps_the_registration_of_the_peer(void **state)
-{
-	static const struct dev_hooks hooks = {
-		.peer_set = hook_peer_set, .peer_clear = hook_peer_clear};
-	struct qp_attr attr;
-	struct dev *dev;
-
-	engine_link_init(&fixture, NULL);
-	link_qp_create(&fixture.a, &a[0], &plain);
-	link_qp_create(&fixture.b, &b[0], &plain);
-	link_qp_connect(&a[0], &b[0], &plain);
-	dev = fixture.a.dev;
-	dev->conf.hooks = &hooks;
-	attr = link_qp_attr(&a[0], &b[0], &plain);
-	attr.state = IBV_QPS_RTR;
-	cleared_qpn = 1;
-	/* RTS -> RTR is no transition */
-	assert_int_equal(
-		dev_qp_modify(dev, a[0].qp, &attr, IBV_QP_STATE | IBV_QP_AV), -EINVAL);
-	assert_int_equal(cleared_qpn, 1);
-	dev->conf.hooks = NULL;
-	link_qp_destroy(&a[0]);
-	link_qp_destroy(&b[0]);
-	engine_link_fini(&fixture);
-}
-
 /* A refused create leaves nothing behind. */
 static void
 refused_create_leaves_nothing(void **state)
@@ -481,8 +410,6 @@ main(void)
 		cmocka_unit_test(qpns_run_out_and_are_reused),
 		cmocka_unit_test(agreed_extensions_last_until_reset),
 		cmocka_unit_test(other_services_have_no_extensions),
-		cmocka_unit_test(reset_ends_the_registration_of_the_peer),
-		cmocka_unit_test(refused_modify_keeps_the_registration_of_the_peer),
 		cmocka_unit_test(refused_create_leaves_nothing),
 		cmocka_unit_test(refused_path_leaves_no_peer),
 		cmocka_unit_test(destroyed_qp_sends_what_was_posted),

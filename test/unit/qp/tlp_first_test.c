@@ -119,9 +119,8 @@ resent_burst_is_not_sampled(void **state)
 	qp_link_fini_discard(&p);
 }
 
-/* No packet to another client of the daemon is lost once that QP is ready, so a late answer
- * means that a process has no core: the QP waits for 100 ms at least. Until the first answer
- * the other QP may not be ready yet. */
+/* No packet to another client of the daemon is lost before the daemon has kept it for a time. So the
+ * QP waits for 500 ms at least, with and without a sample. */
 static void
 lossless_peer_is_probed_late(void **state)
 {
@@ -129,19 +128,19 @@ lossless_peer_is_probed_late(void **state)
 	p.a.qp.peer->lossless = true;
 	p.a.qp.params.timeout = 17; /* 537 ms */
 	send_lost(0);
-	expect_resend(250 * US, PSN_A);
+	expect_resend(500 * NS_PER_MS, PSN_A);
 	p.now += 10 * US;
 	deliver();
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	round_trip(1, 30 * US);
 	send_lost(2);
-	expect_resend(100 * NS_PER_MS, PSN_A + 2);
+	expect_resend(500 * NS_PER_MS, PSN_A + 2);
 	assert_int_equal(p.a.stats.tlp_sent, 2);
 	assert_int_equal(p.a.stats.ack_timeouts, 0);
 	qp_link_fini_discard(&p);
 }
 
-/* If 100 ms are longer than the ACK timeout, that comes first. */
+/* If 500 ms are longer than the ACK timeout, that comes first. */
 static void
 lossless_peer_with_short_ack_timeout(void **state)
 {

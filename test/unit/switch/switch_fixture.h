@@ -13,6 +13,7 @@
 #include "switch/proto.h"
 #include "switch/sw_client.h"
 #include "switch/sw_group.h"
+#include "switch/sw_wait.h"
 #include "wire/build.h"
 #include "wire/icrc.h"
 #include "wire/pkt_parse.h"
@@ -174,7 +175,7 @@ client_detach(struct fixture_client *c)
 	c->region.daemon = NULL;
 }
 
-/* Proves that all QPNs and groups are free again. */
+/* Proves that all QPNs and groups are free again, and that no packet waits. */
 static inline void
 fixture_close(struct switch_fixture *b)
 {
@@ -184,6 +185,8 @@ fixture_close(struct switch_fixture *b)
 	assert_int_equal(qpns_free_count(&b->sw->qpns), QPN_COUNT);
 	for (unsigned i = 0; i < SW_GROUPS; i++)
 		assert_int_equal(b->sw->groups[i].count, 0);
+	for (uint32_t i = 0; i < b->sw->thread_count; i++)
+		assert_int_equal(b->sw->threads[i]->wait->packets.used, 0);
 	sw_destroy(b->sw);
 }
 
@@ -195,6 +198,7 @@ struct frame_spec {
 	uint8_t sgid[16];
 	uint8_t dgid[16];
 	uint32_t payload;
+	uint32_t psn;
 };
 
 /* Builds a RoCEv2 frame at to; returns its length. */
@@ -202,8 +206,10 @@ static inline uint16_t
 frame_spec_build(uint8_t *to, const struct frame_spec *f)
 {
 	struct path_addr addr = {.udp_sport = 0xC000, .hop_limit = 64};
-	struct bth_fields bth = {
-		.dest_qpn = f->dest_qpn, .pkey = PKEY_DEFAULT, .opcode = f->opcode};
+	struct bth_fields bth = {.dest_qpn = f->dest_qpn,
+		.psn = f->psn,
+		.pkey = PKEY_DEFAULT,
+		.opcode = f->opcode};
 	struct pkt pkt = {.data = to, .room = CLIENT_BUF_SIZE};
 	struct path_hdr hdr;
 	uint8_t *ext;
