@@ -358,6 +358,14 @@ fd_source_serve(struct rocade_daemon *d, const struct fd_source *source, uint32_
 	}
 }
 
+/* Returns whether clients have woken the daemon, which asks for nothing else. */
+static bool
+only_wakes(const struct epoll_event *events, int n)
+{
+	return n == 1 &&
+	       ((struct fd_source *)events[0].data.ptr)->kind == FD_SOURCE_WAKES;
+}
+
 /* timeout_ns: TIME_NEVER sleeps until an event. */
 static void
 events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
@@ -368,6 +376,8 @@ events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 
 	control_unpark(d, now);
 	n = fd_source_wait(d->epoll, events, max, timeout_ns);
+	if (only_wakes(events, n))
+		n = 0; /* saves two system calls for the CPU time */
 	if (n > 0) {
 		begin_ns = cpu_ns = clock_thread_cpu();
 		d->sw->now = now = clock_now();

@@ -136,14 +136,16 @@ progress_thread_main(void *arg)
 			go = !polled || progress_thread_sleep(t, CHECK_NS);
 			continue;
 		}
-		if (!polled) {
+		/* A thread that waits for an event is woken by packets, and does the same
+		 * before it leaves. */
+		if (!polled && !asleep_is_set_by_futex(t->asleep)) {
 			asleep_set(t->asleep);
 			/* For packets published before the daemon could see the flag. */
 			if (engine_request_pass(t->engine) != 0)
 				continue;
 		}
 		go = progress_thread_sleep(t, until == TIME_NEVER ? until : until - now);
-		if (!polled)
+		if (!polled && !asleep_is_set_by_futex(t->asleep))
 			asleep_clear(t->asleep);
 	}
 	return NULL;

@@ -82,7 +82,8 @@ engine_start(struct shm *shm)
 
 	shm->engine_thread = (struct engine_progress_thread){.wake = progress_thread_wake,
 		.arg = &shm->progress_thread,
-		.asleep = &shm->region.client->rx_asleep};
+		.asleep = &shm->region.client->rx_asleep,
+		.published = &shm->region.daemon->rx_prod};
 	engine_set_progress_thread(e, &shm->engine_thread);
 	return progress_thread_start(
 		&shm->progress_thread, e, shm->session.fd, &shm->region);

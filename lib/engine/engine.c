@@ -193,6 +193,7 @@ engine_create(struct dev *dev, unsigned index)
 	if (!idle_polls_init(&e->idle, getenv(CORES_ENV)))
 		log_err("%s: invalid value '%s': expected auto, short or plenty",
 			CORES_ENV, getenv(CORES_ENV));
+	e->event_wait_off = !env_enabled("ROCADE_EVENT_WAIT");
 	e->tx_from_post = env_enabled("ROCADE_TX_FROM_POST"); /* else posts only ring */
 	e->shared = (struct qp_shared){.keys = &dev->keys,
 		.srqs = &dev->srqs,

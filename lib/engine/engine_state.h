@@ -117,6 +117,11 @@ struct engine {
 	bool tx_from_post;   /* never changes */
 	bool pass_requested; /* a thread that found the lock taken asks for a pass */
 
+	/* See event_wait.h. */
+	bool event_wait_off;
+	bool has_waiter;
+	struct event_taker taker; /* under the lock of the waiter's queue */
+
 	/* Rarely written, read by every thread that polls a CQ of the device, and so not on a
 	 * line that the engine writes. NULL: a loop polls the engine */
 	const struct engine_progress_thread *progress_thread LINE_ALIGNED;

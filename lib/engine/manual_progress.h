@@ -18,6 +18,9 @@ struct engine_progress_thread {
 	/* Set by the progress thread for the other end of the port: it sleeps, and has to
 	 * be woken for a packet (base/asleep.h). Cleared when the application polls. */
 	uint32_t *asleep;
+	/* Changes when the other end of the port has published packets: a thread can sleep on
+	 * it as a futex (event_wait.h). NULL: there is none. */
+	const uint32_t *published;
 };
 
 /* Switches the engine to manual progress for good; NULL: ends that. With the engine lock

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control path. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/futex.h"
 #include "queue/event_queue.h"
 
-/* The lock covers the list and the counts. The descriptor's count is at least the number
- * of unread events, except for two short times: event_raise() adds to the list before it
+/* The lock covers the list, the counts and the taker. The descriptor's count and the taker's
+ * together are at least the number of unread events, except for two short times: event_raise() adds to the list before it
  * adds to the count, and event_next() takes from the count before it takes from the
  * list. */
 
@@ -18,6 +20,7 @@ event_queue_init(struct event_queue *q)
 {
 	rte_spinlock_init(&q->lock);
 	STAILQ_INIT(&q->raised);
+	q->taker = NULL;
 	q->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	return q->fd < 0 ? -errno : 0;
 }
@@ -74,13 +77,36 @@ pending_take(struct async_event *ev)
 	return (enum ibv_event_type)first.type;
 }
 
+/* Has the descriptor count n more events. Cannot fail or block: the count would have to
+ * reach 2^64 - 1. */
+static void
+events_count(const struct event_queue *q, uint64_t n)
+{
+	ssize_t written = write(q->fd, &n, sizeof(n));
+
+	assert(written == sizeof(n));
+	(void)written;
+}
+
+/* The taker will look before it sleeps, or is woken. Returns the word to wake it by, NULL: it
+ * is awake. */
+static const uint32_t *
+taker_give(struct event_taker *taker)
+{
+	taker->events++;
+	if (!taker->asleep)
+		return NULL;
+	taker->asleep = false;
+	__atomic_store_n(&taker->wakes, taker->wakes + 1, __ATOMIC_RELAXED);
+	return &taker->wakes;
+}
+
 void
 event_raise(struct async_event *ev, enum ibv_event_type type)
 {
 	struct event_queue *q = ev->queue;
-	const uint64_t one = 1;
-	ssize_t written;
-	bool linked, added;
+	const uint32_t *wakes = NULL;
+	bool linked, added, taken;
 
 	if (q == NULL)
 		return;
@@ -89,17 +115,17 @@ event_raise(struct async_event *ev, enum ibv_event_type type)
 	added = pending_add(ev, type);
 	if (!linked)
 		STAILQ_INSERT_TAIL(&q->raised, ev, link);
+	taken = q->taker != NULL;
+	if (taken && added)
+		wakes = taker_give(q->taker);
 	rte_spinlock_unlock(&q->lock);
-	if (!added)
-		return;
-	/* Write after unlocking: the woken thread may preempt us on this core and would
-	 * then spin on the lock. The object and its queue outlive this call: the caller
-	 * holds an engine lock, or the object cannot be destroyed meanwhile.
-	 *
-	 * Cannot fail or block: the count would have to reach 2^64 - 1. */
-	written = write(q->fd, &one, sizeof(one));
-	assert(written == sizeof(one));
-	(void)written;
+	/* Wake after unlocking: the woken thread may preempt us on this core and would
+	 * then spin on the lock. The object, its queue and takers outlive this call: the
+	 * caller holds an engine lock, or the object cannot be destroyed meanwhile. */
+	if (wakes != NULL)
+		futex_wake(wakes, false);
+	else if (added && !taken)
+		events_count(q, 1);
 }
 
 /* Returns false if no event is raised. */
@@ -139,7 +165,81 @@ event_next(struct event_queue *q, struct event_record *out)
 	return 0;
 }
 
-/* Takes one from the descriptor's count. Never blocks, even if the descriptor is in
+bool
+event_take_begin(struct event_queue *q, struct event_taker *taker)
+{
+	bool begun = false;
+	int flags;
+
+	if (__atomic_load_n(&STAILQ_FIRST(&q->raised), __ATOMIC_RELAXED) != NULL)
+		return false;
+	flags = fcntl(q->fd, F_GETFL);
+	if (flags < 0 || flags & O_NONBLOCK)
+		return false;
+	rte_spinlock_lock(&q->lock);
+	if (STAILQ_EMPTY(&q->raised) && q->taker == NULL) {
+		q->taker = taker;
+		begun = true;
+	}
+	rte_spinlock_unlock(&q->lock);
+	return begun;
+}
+
+bool
+event_take_sleep(struct event_queue *q, uint32_t *wakes)
+{
+	bool sleep;
+
+	rte_spinlock_lock(&q->lock);
+	sleep = q->taker->events == 0;
+	q->taker->asleep = sleep;
+	*wakes = q->taker->wakes;
+	rte_spinlock_unlock(&q->lock);
+	return sleep;
+}
+
+void
+event_take_awake(struct event_queue *q)
+{
+	rte_spinlock_lock(&q->lock);
+	q->taker->asleep = false;
+	rte_spinlock_unlock(&q->lock);
+}
+
+bool
+event_take_ready(struct event_queue *q)
+{
+	bool events;
+
+	rte_spinlock_lock(&q->lock);
+	events = q->taker->events != 0;
+	rte_spinlock_unlock(&q->lock);
+	return events;
+}
+
+bool
+event_take_end(struct event_queue *q, struct event_record *out)
+{
+	uint32_t events;
+	bool taken = false;
+
+	rte_spinlock_lock(&q->lock);
+	events = q->taker->events;
+	q->taker->events = 0;
+	q->taker->asleep = false;
+	q->taker = NULL;
+	rte_spinlock_unlock(&q->lock);
+	if (events != 0 && out != NULL) {
+		/* False if it has been purged. */
+		taken = event_pop(q, out);
+		events--;
+	}
+	if (events != 0)
+		events_count(q, events);
+	return taken;
+}
+
+/* Takes one from the taker's or the descriptor's count. Never blocks, even if the descriptor is in
  * blocking mode: another reader may have taken the count already, and will find no event
  * in the list. */
 static bool
@@ -148,6 +248,10 @@ event_uncount(struct event_queue *q)
 	uint64_t one;
 	struct iovec to = {.iov_base = &one, .iov_len = sizeof(one)};
 
+	if (q->taker != NULL && q->taker->events != 0) {
+		q->taker->events--;
+		return true;
+	}
 	/* Kernels before 5.8 refuse RWF_NOWAIT on an eventfd. The descriptor then stays
 	 * readable, and event_next() repeats its loop. */
 	return preadv2(q->fd, &to, 1, -1, RWF_NOWAIT) == sizeof(one);

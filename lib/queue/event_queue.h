@@ -16,10 +16,19 @@
 
 #include "base/common.h"
 
+/* A thread that waits for an event of a queue and meanwhile causes events itself. Those
+ * that are raised meanwhile are not counted by the queue's descriptor. */
+struct event_taker {
+	uint32_t wakes; /* a futex: changes to wake the taker */
+	uint32_t events;
+	bool asleep;
+};
+
 struct event_queue {
 	rte_spinlock_t lock;
 	STAILQ_HEAD(, async_event) raised;
 	int fd; /* eventfd, EFD_SEMAPHORE | EFD_CLOEXEC: counts the unread events */
+	struct event_taker *taker;
 };
 
 #define EVENT_TYPES_MAX 6     /* types that one object can raise */
@@ -69,6 +78,22 @@ void event_raise(struct async_event *ev, enum ibv_event_type type);
  * a signal whose handler does not restart calls (SA_RESTART).
  */
 int event_next(struct event_queue *q, struct event_record *out);
+
+/*
+ * event_take_begin() makes the caller the taker, which must be all zeros but for wakes. It
+ * returns false, and event_next() is to be called, if events are raised, the reader set
+ * O_NONBLOCK on the descriptor, or the queue has a taker. The taker may sleep while
+ * event_take_sleep() returns true, until *wakes changes; after that it calls
+ * event_take_awake(). event_take_ready() returns whether events were raised.
+ * event_take_end() returns
+ * the first of them and has the descriptor count the others. It returns false if there is
+ * none. out: NULL returns none.
+ */
+bool event_take_begin(struct event_queue *q, struct event_taker *taker);
+bool event_take_sleep(struct event_queue *q, uint32_t *wakes);
+void event_take_awake(struct event_queue *q);
+bool event_take_ready(struct event_queue *q);
+bool event_take_end(struct event_queue *q, struct event_record *out);
 
 /* Discards the unread events of an object that is about to be destroyed. Returns how many
  * of its events have been read over its lifetime. */

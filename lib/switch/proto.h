@@ -26,7 +26,7 @@
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 10
+#define SW_PROTO_VERSION 11
 #define SW_NAME_MAX 64
 
 /* Descriptors of the reply to SW_ATTACH. */

@@ -415,7 +415,7 @@ clients_sleep(struct sw_thread *t)
 	if (!TAILQ_EMPTY(&t->lagging) || !TAILQ_EMPTY(&t->dirty) ||
 		!TAILQ_EMPTY(&t->holding) || sw_wait_pending(t))
 		return false;
-	t->sleep = asleep_next(t->sleep);
+	t->sleep = asleep_next(t->sleep, 0);
 	__atomic_store_n(&t->asleep, t->sleep, __ATOMIC_RELAXED);
 	TAILQ_FOREACH (c, &t->clients, served_link) {
 		if (c->corrupt)

@@ -2,7 +2,8 @@
 /*
  * The switch: moves packets between the clients of a daemon by destination QPN, and
  * checks what they send. Pure logic: it maps no memory, reads no clock, and wakes clients
- * only through a callback, so that a simulator can run it. sw_thread.h describes its threads.
+ * only through a callback, or by a futex those that sleep on the index of their ring. So a
+ * simulator can run it. sw_thread.h describes its threads.
  * Unless it says otherwise a call is for thread 0.
  *
  * A client's memory is untrusted. The headers of a packet are copied before they are

@@ -2,6 +2,7 @@
 /* Clients of the switch: delivery into their rings, back-pressure, wake-ups. */
 #include <string.h>
 
+#include "base/futex.h"
 #include "switch/sw_client.h"
 
 void
@@ -151,6 +152,14 @@ client_wake(struct sw_client *c, const struct sw_thread *t)
 	c->sw->wake(c->owner);
 }
 
+/* Wakes the thread of the client that waits for a completion event (engine/event_wait.h). */
+static void
+client_wake_waiter(struct sw_client *c, const struct sw_thread *t)
+{
+	sw_client_stats(c, t)->wakeups++;
+	futex_wake(&c->region.daemon->rx_prod, true);
+}
+
 void
 sw_publish(struct sw_thread *t, uint64_t now)
 {
@@ -161,7 +170,10 @@ sw_publish(struct sw_thread *t, uint64_t now)
 		c->dirty = false;
 		ring_publish(&c->rx);
 		if (asleep_wake_wanted(&c->region.client->rx_asleep, &c->woken)) {
-			client_wake(c, t);
+			if (asleep_by_futex(c->woken))
+				client_wake_waiter(c, t);
+			else
+				client_wake(c, t);
 		} else if (!c->lagging) {
 			c->lagging = true;
 			c->seen_cons = c->rx.cons_seen;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completion channels: ibv_create_comp_channel(3), ibv_req_notify_cq(3),
  * ibv_get_cq_event(3). */
+#include "engine/event_wait.h"
 #include "engine/manual_progress.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
@@ -49,11 +50,18 @@ EXPORT int
 ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq_context)
 {
 	struct event_record record;
-	int err;
+	struct event_queue *q;
+	struct dev *dev;
+	int err = EAGAIN;
 
 	if (!context_is_ours(ibv->context))
 		return forward(-1, ibv_get_cq_event, ibv, cq, cq_context);
-	err = -event_next(&to_channel(ibv)->events, &record);
+	q = &to_channel(ibv)->events;
+	dev = to_ctx(ibv->context)->dev;
+	if (dev != NULL && engine_is_manual(dev->engines[0]))
+		err = -engine_event_wait(dev->engines[0], q, &record);
+	if (err == EAGAIN)
+		err = -event_next(q, &record);
 	if (err != 0)
 		return minus_errno(err);
 	*cq = record.object;

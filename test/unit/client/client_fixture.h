@@ -37,12 +37,18 @@ daemon_serve(void *d)
 	return (void *)(intptr_t)rocade_daemon_run(d);
 }
 
+static inline void
+thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
+{
+	assert_int_equal(pthread_create(thread, NULL, fn, arg), 0);
+}
+
 /* Lets the daemon serve. (ThreadSanitizer supports no thread in a child of a process with
  * threads, so these tests are not in test/tsan/tests.) */
 static inline void
 daemon_resume(struct client_fixture *f)
 {
-	assert_int_equal(pthread_create(&f->thread, NULL, daemon_serve, f->d), 0);
+	thread_start(&f->thread, daemon_serve, f->d);
 }
 
 /* Makes the daemon serve no longer; it keeps its clients. */

@@ -228,6 +228,69 @@ counts_without_events_are_skipped(void **state)
 	assert_false(readable());
 }
 
+/* While a thread takes the events, the descriptor does not count them. */
+static void
+taker_gets_the_events(void **state)
+{
+	struct event_taker taker = {0}, other = {0};
+	struct event_record record;
+	uint32_t wakes, next;
+
+	assert_true(event_take_begin(&queue, &taker));
+	assert_false(event_take_begin(&queue, &other));
+	assert_false(event_take_ready(&queue));
+	assert_true(event_take_sleep(&queue, &wakes));
+	raise_event(1);
+	assert_int_not_equal(taker.wakes, wakes); /* once is enough */
+	wakes = taker.wakes;
+	raise_event(0);
+	assert_int_equal(taker.wakes, wakes);
+	event_take_awake(&queue);
+	assert_true(event_take_ready(&queue));
+	assert_false(event_take_sleep(&queue, &next));
+	assert_false(readable());
+	assert_true(event_take_end(&queue, &record));
+	assert_ptr_equal(record.object, &objects[1]);
+	assert_false(event_take_begin(&queue, &taker)); /* an event waits */
+	expect_next(0);
+	assert_false(readable());
+	/* A taker that does not sleep is not woken. */
+	wakes = taker.wakes;
+	assert_true(event_take_begin(&queue, &taker));
+	raise_event(2);
+	assert_int_equal(taker.wakes, wakes);
+	assert_false(event_take_end(&queue, NULL));
+	expect_next(2);
+	assert_true(event_take_begin(&queue, &taker));
+	assert_false(event_take_end(&queue, &record));
+	queue_nonblocking();
+	assert_false(event_take_begin(&queue, &taker));
+	expect_none();
+	event_purge(&events[0]);
+}
+
+static void
+purge_takes_from_the_taker(void **state)
+{
+	struct event_taker taker = {0};
+	struct event_record record;
+
+	assert_true(event_take_begin(&queue, &taker));
+	raise_event(0);
+	raise_event(0);
+	raise_event(1);
+	assert_int_equal(event_purge(&events[0]), 0);
+	assert_true(event_take_end(&queue, &record));
+	assert_ptr_equal(record.object, &objects[1]);
+	assert_false(readable());
+	assert_true(event_take_begin(&queue, &taker));
+	raise_event(0);
+	assert_int_equal(event_purge(&events[0]), 0);
+	assert_false(event_take_ready(&queue));
+	assert_false(event_take_end(&queue, &record));
+	assert_false(readable());
+}
+
 static void
 event_without_queue_is_ignored(void **state)
 {
@@ -408,6 +471,8 @@ main(void)
 		TEST(maximum_number_of_types),
 		TEST(unread_count_saturates),
 		TEST(purge_takes_back),
+		TEST(taker_gets_the_events),
+		TEST(purge_takes_from_the_taker),
 		TEST(counts_without_events_are_skipped),
 		TEST(event_without_queue_is_ignored),
 		TEST(descriptor_is_close_on_exec),

@@ -131,6 +131,34 @@ sleeping_thread_sets_the_flag(void **state)
 	fixture_close(&k);
 }
 
+/* A thread of the application sleeps for packets: the progress thread, which wakes for other
+ * things, does not take them over. */
+static void
+waiting_thread_keeps_the_flag(void **state)
+{
+	uint32_t woken = 0, *asleep, number;
+	struct thread_fixture k;
+
+	fixture_open(&k);
+	asleep = &k.region.client->rx_asleep;
+	wait_until_asleep(asleep, &woken);
+	asleep_set_how(asleep, ASLEEP_FUTEX);
+	number = __atomic_load_n(asleep, __ATOMIC_RELAXED);
+	/* Each answer comes after the sleep that followed the last one. */
+	for (uint32_t n = 1; n < 20; n++) {
+		__atomic_store_n(&k.region.daemon->report_requested, n, __ATOMIC_RELAXED);
+		assert_int_equal(send(k.wake, "", 1, 0), 1);
+		wait_until_set(&k.region.report->written_gen, n);
+		assert_int_equal(__atomic_load_n(asleep, __ATOMIC_RELAXED), number);
+	}
+	asleep_set(asleep); /* it leaves */
+	assert_true(asleep_wake_wanted(asleep, &woken));
+	assert_int_equal(send(k.wake, "", 1, 0), 1);
+	wait_until_asleep(asleep, &woken);
+	assert_false(asleep_by_futex(woken));
+	fixture_close(&k);
+}
+
 static void
 stats_request_is_answered(void **state)
 {
@@ -310,6 +338,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sleeping_thread_sets_the_flag),
+		cmocka_unit_test(waiting_thread_keeps_the_flag),
 		cmocka_unit_test(stats_request_is_answered),
 		cmocka_unit_test(request_for_a_record_is_answered),
 		cmocka_unit_test(device_change_is_reread),

@@ -122,6 +122,24 @@ sleeper_is_woken_once(void **state)
 	}
 }
 
+static void
+sleep_tells_how_to_wake(void **state)
+{
+	uint32_t asleep = 0, woken = 0;
+
+	for (unsigned i = 0; i < 9; i++) {
+		bool futex = i % 3 == 1;
+
+		asleep_set_how(&asleep, futex ? ASLEEP_FUTEX : 0);
+		assert_int_equal(asleep_is_set_by_futex(&asleep), futex);
+		assert_true(asleep_wake_wanted(&asleep, &woken));
+		assert_int_equal(asleep_by_futex(woken), futex);
+		if (i % 2)
+			asleep_clear(&asleep);
+		assert_int_equal(asleep_is_set_by_futex(&asleep), futex && i % 2 == 0);
+	}
+}
+
 #define SLEEPS 100000
 
 static pthread_barrier_t both;
@@ -147,7 +165,7 @@ threads_set_different_numbers(void **state)
 	asleep_set_often(&asleep);
 	pthread_join(thread, NULL);
 	pthread_barrier_destroy(&both);
-	assert_int_equal(asleep, 2 * (2 * SLEEPS) + 1);
+	assert_int_equal(asleep, 4 * (2 * SLEEPS) + 1);
 }
 
 /* Beside other load each wake-up may take a time slice. */
@@ -219,6 +237,7 @@ main(void)
 		cmocka_unit_test(corrupt_producer_index_is_detected),
 		cmocka_unit_test(corrupt_consumer_index_is_detected),
 		cmocka_unit_test(sleeper_is_woken_once),
+		cmocka_unit_test(sleep_tells_how_to_wake),
 		cmocka_unit_test(threads_set_different_numbers),
 		cmocka_unit_test(two_threads_and_no_lost_wakeup),
 	};

@@ -212,6 +212,35 @@ sleeping_client_is_woken(void **state)
 	fixture_close(&b);
 }
 
+/* A thread of the client sleeps until the index changes. It is woken once, and the progress
+ * thread only if it takes nothing in time. */
+static void
+waiting_client_is_woken_by_futex(void **state)
+{
+	struct switch_fixture b;
+	struct frame_spec f;
+
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
+	b.now = NS_PER_SEC;
+	asleep_set_how(&b.c[1].region.client->rx_asleep, ASLEEP_FUTEX);
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_int_equal(b.c[1].woken, 0);
+	assert_int_equal(b.c[1].client->stats.wakeups, 1);
+	assert_true(sw_sleep(b.sw));
+	sw_awake(b.sw);
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_int_equal(b.c[1].client->stats.wakeups, 1);
+	for (unsigned i = 0; i < 20; i++) {
+		b.now += SW_LAG_NS;
+		sw_run(b.sw, b.now);
+	}
+	assert_int_equal(b.c[1].woken, 1);
+	while (client_received(&b.c[1], NULL))
+		;
+	fixture_close(&b);
+}
+
 /* A client that polls is not woken. When it stops polling its thread is woken, once. */
 static void
 client_that_stops_polling_is_woken(void **state)
@@ -305,6 +334,7 @@ main(void)
 		cmocka_unit_test(packet_rate_is_limited),
 		cmocka_unit_test(final_flush_counts_for_the_rate),
 		cmocka_unit_test(sleeping_client_is_woken),
+		cmocka_unit_test(waiting_client_is_woken_by_futex),
 		cmocka_unit_test(client_that_stops_polling_is_woken),
 		cmocka_unit_test(the_daemon_sleeps_only_on_empty_rings),
 		cmocka_unit_test(invalid_configuration_is_refused),

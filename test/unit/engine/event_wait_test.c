@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A thread that waits for a completion event runs the engine: it is woken by the other end of
+ * the port and by events of other threads, and leaves for signals and cancellation. The test
+ * plays the other end. It runs in real time: each wait is for a condition. */
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/asleep.h"
+#include "base/futex.h"
+#include "engine/engine_lock.h"
+#include "engine/engine_state.h"
+#include "engine/event_wait.h"
+#include "engine/manual_progress.h"
+#include "engine_link.h"
+#include "../../lib/emulated.h"
+
+#define TIMEOUT_S 30
+#define MESSAGES 2000
+
+static struct engine_link fixture;
+static struct link_qp a, b;
+static struct engine *e, *eb;
+static struct event_queue channel;
+static uint32_t asleep, peer_asleep, published, woken;
+static unsigned wakes;
+
+static void
+count_wake(void *arg)
+{
+	(void)arg;
+	__atomic_fetch_add(&wakes, 1, __ATOMIC_RELAXED);
+}
+
+static const struct engine_progress_thread progress_thread = {
+	.wake = count_wake, .asleep = &asleep, .published = &published};
+
+static const struct engine_progress_thread peer_thread = {
+	.wake = count_wake, .asleep = &peer_asleep};
+
+/* Both ends take what is under way until the message has completed. */
+static void
+message_finish(uint64_t wr_id)
+{
+	do {
+		engine_try_pass(e);
+		engine_try_pass(eb);
+	} while (engine_link_deliver(&fixture) != 0);
+	link_qp_expect_message(&b, &a, wr_id);
+}
+
+static int
+setup(void **state)
+{
+	static const struct link_qp_conf plain = {.wr = 64, .no_timeout = true};
+
+	alarm(TIMEOUT_S); /* for calls that would wait in vain */
+	engine_link_init(&fixture, NULL);
+	link_qp_create(&fixture.a, &a, &plain);
+	link_qp_create(&fixture.b, &b, &plain);
+	link_qp_connect(&a, &b, &plain);
+	e = fixture.a.dev->engines[0];
+	eb = fixture.b.dev->engines[0];
+	engine_set_progress_thread(e, &progress_thread);
+	engine_set_progress_thread(eb, &peer_thread);
+	link_qp_message(&b, &a, 1); /* resolves the neighbours */
+	message_finish(1);
+	assert_int_equal(event_queue_init(&channel), 0);
+	cq_set_channel(&a.recv_cq, &channel, &a.recv_cq);
+	asleep = published = woken = wakes = 0;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	assert_false(e->has_waiter);
+	event_purge(&a.recv_cq.comp_event);
+	cq_set_channel(&a.recv_cq, NULL, NULL);
+	event_queue_fini(&channel);
+	link_qp_destroy(&a);
+	link_qp_destroy(&b);
+	engine_link_fini(&fixture);
+	return 0;
+}
+
+static bool
+readable(void)
+{
+	struct pollfd p = {.fd = channel.fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+struct waiter {
+	pthread_t thread;
+	struct event_record record;
+	int rc;
+};
+
+static void *
+waiter_main(void *arg)
+{
+	struct waiter *w = arg;
+
+	w->rc = engine_event_wait(e, &channel, &w->record);
+	return NULL;
+}
+
+/* Waits until the waiter is in its sleep, or about to begin it. */
+static void
+waiter_await_sleep(void)
+{
+	bool sleeps = false;
+
+	for (unsigned i = 0; !sleeps; i++) {
+		assert_true(i < TIMEOUT_S * 1000);
+		usleep(1000);
+		rte_spinlock_lock(&channel.lock);
+		sleeps = channel.taker != NULL && channel.taker->asleep;
+		rte_spinlock_unlock(&channel.lock);
+	}
+}
+
+static void
+waiter_start(struct waiter *w)
+{
+	memset(w, 0, sizeof(*w));
+	assert_int_equal(pthread_create(&w->thread, NULL, waiter_main, w), 0);
+	waiter_await_sleep();
+}
+
+static void
+waiter_expect(struct waiter *w, int rc)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += TIMEOUT_S;
+	assert_int_equal(pthread_timedjoin_np(w->thread, NULL, &until), 0);
+	assert_int_equal(w->rc, rc);
+	if (rc == 0)
+		assert_ptr_equal(w->record.object, &a.recv_cq);
+	assert_null(channel.taker);
+}
+
+/* Peer B sends a message, whose frames it puts into the port of A. */
+static void
+message_publish(uint64_t wr_id)
+{
+	engine_lock(e);
+	assert_int_equal(link_qp_send(&b, wr_id, 0, 8, IBV_SEND_SIGNALED), 0);
+	engine_try_pass(eb);
+	engine_link_deliver(&fixture);
+	engine_lock_release(e);
+	__atomic_store_n(&published, published + 1, __ATOMIC_RELEASE);
+}
+
+/* Returns whether this end has to be woken by the futex; false: by its descriptor. */
+static bool
+expect_woken_by_futex(void)
+{
+	assert_true(asleep_wake_wanted(&asleep, &woken));
+	return asleep_by_futex(woken);
+}
+
+static void
+waiter_makes_its_event(void **state)
+{
+	struct waiter w;
+
+	SKIP_IF_EMULATED();
+	cq_arm(&a.recv_cq, false);
+	assert_int_equal(link_qp_recv(&a, 2, 0, 8), 0);
+	waiter_start(&w);
+	message_publish(2);
+	assert_true(expect_woken_by_futex());
+	futex_wake(&published, true);
+	waiter_expect(&w, 0);
+	assert_false(readable());
+	assert_int_equal(e->stats.events_waited, 1);
+	assert_int_equal(e->stats.events_waited_missed, 0);
+	/* From now on the progress thread is to be woken. */
+	assert_false(expect_woken_by_futex());
+	message_finish(2);
+}
+
+/* Packets that were published before the wait. */
+static void
+packets_before_the_sleep_are_taken(void **state)
+{
+	struct waiter w;
+
+	SKIP_IF_EMULATED();
+	assert_int_equal(link_qp_recv(&a, 2, 0, 8), 0);
+	cq_arm(&a.recv_cq, false);
+	message_publish(2);
+	assert_int_equal(pthread_create(&w.thread, NULL, waiter_main, &w), 0);
+	waiter_expect(&w, 0);
+	assert_false(expect_woken_by_futex());
+	message_finish(2);
+}
+
+static void
+event_of_another_thread_wakes_the_waiter(void **state)
+{
+	struct waiter w;
+
+	SKIP_IF_EMULATED();
+	waiter_start(&w);
+	event_raise(&a.recv_cq.comp_event, 0);
+	waiter_expect(&w, 0);
+	assert_false(readable());
+}
+
+/* All events but the first are for the next calls, and for poll(2). */
+static void
+further_events_are_counted(void **state)
+{
+	struct event_record record;
+	struct waiter w;
+
+	SKIP_IF_EMULATED();
+	waiter_start(&w);
+	rte_spinlock_lock(&channel.lock);
+	channel.taker->asleep = false; /* it does not wake for these */
+	rte_spinlock_unlock(&channel.lock);
+	for (unsigned i = 0; i < 3; i++)
+		event_raise(&a.recv_cq.comp_event, 0);
+	assert_false(readable());
+	__atomic_store_n(&published, published + 1, __ATOMIC_RELEASE);
+	assert_true(expect_woken_by_futex());
+	futex_wake(&published, true);
+	waiter_expect(&w, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(readable());
+		assert_int_equal(event_next(&channel, &record), 0);
+	}
+	assert_false(readable());
+}
+
+static void
+on_signal(int number)
+{
+	(void)number;
+}
+
+static void
+signal_ends_the_wait(void **state)
+{
+	struct sigaction restart = {.sa_handler = on_signal, .sa_flags = SA_RESTART},
+			 plain = {.sa_handler = on_signal}, old;
+	struct waiter w;
+
+	SKIP_IF_EMULATED();
+	assert_int_equal(sigaction(SIGUSR1, &restart, &old), 0);
+	waiter_start(&w);
+	for (unsigned i = 0; i < 20; i++) {
+		pthread_kill(w.thread, SIGUSR1);
+		usleep(1000);
+	}
+	assert_int_equal(pthread_tryjoin_np(w.thread, NULL), EBUSY);
+	assert_int_equal(sigaction(SIGUSR1, &plain, NULL), 0);
+	pthread_kill(w.thread, SIGUSR1);
+	waiter_expect(&w, -EINTR);
+	assert_int_equal(e->stats.events_waited_missed, 1);
+	assert_false(expect_woken_by_futex());
+	assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
+}
+
+static void
+cancelled_waiter_leaves_all_in_order(void **state)
+{
+	struct waiter w;
+	void *rc;
+
+	SKIP_IF_EMULATED();
+	waiter_start(&w);
+	assert_int_equal(pthread_cancel(w.thread), 0);
+	assert_int_equal(pthread_join(w.thread, &rc), 0);
+	assert_ptr_equal(rc, PTHREAD_CANCELED);
+	assert_null(channel.taker);
+	assert_false(e->has_waiter);
+	assert_false(expect_woken_by_futex());
+	event_raise(&a.recv_cq.comp_event, 0);
+	assert_true(readable());
+}
+
+/* Another queue, a second waiter, O_NONBLOCK, events that wait, no progress thread: the
+ * caller reads the descriptor. */
+static void
+others_do_not_wait_here(void **state)
+{
+	struct event_queue other;
+	struct event_record record;
+	struct waiter w;
+
+	assert_int_equal(event_queue_init(&other), 0);
+	event_raise(&a.recv_cq.comp_event, 0);
+	assert_int_equal(engine_event_wait(e, &channel, &record), -EAGAIN);
+	assert_int_equal(event_next(&channel, &record), 0);
+	assert_int_equal(fcntl(channel.fd, F_SETFL, O_RDWR | O_NONBLOCK), 0);
+	assert_int_equal(engine_event_wait(e, &channel, &record), -EAGAIN);
+	assert_int_equal(fcntl(channel.fd, F_SETFL, O_RDWR), 0);
+	e->event_wait_off = true; /* ROCADE_EVENT_WAIT=0 */
+	assert_int_equal(engine_event_wait(e, &channel, &record), -EAGAIN);
+	e->event_wait_off = false;
+	engine_set_progress_thread(e, NULL);
+	assert_int_equal(engine_event_wait(e, &channel, &record), -EAGAIN);
+	engine_set_progress_thread(e, &progress_thread);
+	if (!emulated()) {
+		waiter_start(&w);
+		assert_int_equal(engine_event_wait(e, &other, &record), -EAGAIN);
+		assert_int_equal(engine_event_wait(e, &channel, &record), -EAGAIN);
+		event_raise(&a.recv_cq.comp_event, 0);
+		waiter_expect(&w, 0);
+	}
+	assert_int_equal(e->stats.events_waited_missed, 0);
+	event_queue_fini(&other);
+}
+
+/* ---- Another process publishes messages, and wakes as the daemon does ---- */
+
+static uint32_t taken;
+
+static void *
+consumer_main(void *arg)
+{
+	struct event_record record;
+	struct cqe cqe;
+
+	(void)arg;
+	for (uint64_t n = 0; n < MESSAGES; n++) {
+		int rc = engine_event_wait(e, &channel, &record);
+
+		if (rc == -EAGAIN)
+			rc = event_next(&channel, &record);
+		if (rc != 0 || !link_qp_poll_recv(&a, &cqe) || cqe.wr_id != n + 2)
+			return (void *)1;
+		cq_arm(&a.recv_cq, false);
+		__atomic_store_n(&taken, (uint32_t)n + 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static void
+no_wake_up_is_lost(void **state)
+{
+	pthread_t thread;
+	struct cqe cqe;
+	void *rc;
+
+	SKIP_IF_EMULATED();
+	taken = 0;
+	cq_arm(&a.recv_cq, false);
+	assert_int_equal(link_qp_recv(&a, 2, 0, 8), 0);
+	assert_int_equal(pthread_create(&thread, NULL, consumer_main, NULL), 0);
+	for (uint64_t n = 0; n < MESSAGES; n++) {
+		uint64_t begin = engine_clock();
+
+		message_publish(n + 2);
+		if (asleep_wake_wanted(&asleep, &woken) && asleep_by_futex(woken))
+			futex_wake(&published, true);
+		else /* plays the progress thread */
+			engine_request_pass(e);
+		while (__atomic_load_n(&taken, __ATOMIC_ACQUIRE) != n + 1) {
+			assert_true(engine_clock() - begin < TIMEOUT_S * NS_PER_SEC);
+			sched_yield();
+		}
+		assert_int_equal(link_qp_recv(&a, n + 3, 0, 8), 0);
+		engine_lock(e);
+		engine_link_deliver(&fixture);
+		engine_try_pass(eb);
+		engine_lock_release(e);
+		assert_true(link_qp_poll_send(&b, &cqe));
+		assert_int_equal(cqe.wr_id, n + 2);
+	}
+	assert_int_equal(pthread_join(thread, &rc), 0);
+	assert_null(rc);
+	assert_true(e->stats.events_waited != 0);
+}
+
+int
+main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(waiter_makes_its_event),
+		CASE(packets_before_the_sleep_are_taken),
+		CASE(event_of_another_thread_wakes_the_waiter),
+		CASE(further_events_are_counted),
+		CASE(signal_ends_the_wait),
+		CASE(cancelled_waiter_leaves_all_in_order),
+		CASE(others_do_not_wait_here),
+		CASE(no_wake_up_is_lost),
+	};
+
+	return cmocka_run_group_tests_name("engine event_wait", tests, NULL, NULL);
+}
