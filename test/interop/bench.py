@@ -12,10 +12,12 @@ import os
 import re
 import shlex
 import sys
+from collections import namedtuple
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "e2e", "lib"))
 import wires  # noqa: E402
 from daemon import wait_for_port  # noqa: E402
+from hosts import Host  # noqa: E402
 from process import Process  # noqa: E402
 from testpmd import BUILD, SCRATCH, SOURCE, ip  # noqa: E402
 from tap import case, run  # noqa: E402
@@ -31,6 +33,8 @@ ADDRESSES = {4: (ROCADE, GUEST), 6: (ROCADE6, GUEST6)}
 IPV6_LEAST = 1280
 MATRIX_PORT = 18600  # TCP
 INSIDE = "ROCADE_INTEROP_INSIDE"
+# An end of the wire. wire(): the bytes that it has received and sent.
+End = namedtuple("End", "wire")
 
 
 def why_not():
@@ -82,6 +86,11 @@ def main(walk, make=None):
             bench.guest.stop()
 
     return run(with_guest)
+
+
+def ends(daemon, guest):
+    """Returns both ends of the wire, for Ran."""
+    return [End(lambda: Host.wire(daemon)), End(guest.wire)]
 
 
 class Bench:

@@ -211,6 +211,11 @@ class Guest:
                 timeout_s, command, text, tail(self.said())))
         return text
 
+    def wire(self):
+        """Returns the bytes that the interface has received and sent."""
+        _, text = self.run("cat /sys/class/net/eth0/statistics/[rt]x_bytes")
+        return sum(map(int, text.split()))
+
     def state(self):
         """Returns the end of the console and where the processor is: why a guest is silent."""
         if self.process.poll() is not None:

@@ -5,11 +5,9 @@ the same bytes."""
 
 import os
 import tempfile
-from collections import namedtuple
 
-from bench import ROCADE, ROCADE6
+from bench import ROCADE, ROCADE6, ends
 from daemon import Daemon
-from hosts import Host
 from process import run, until
 from ran import Ran
 from tap import case
@@ -39,8 +37,8 @@ until [ -e /sys/block/sda/size ]; do sleep 0.1; done
 cat /sys/class/iscsi_host/host*/device/session*/iscsi_session/session*/state
 """
 FILL = """set -e
-mke2fs -q /dev/sda
-mount -t ext4 /dev/sda /mnt
+mke2fs -q {disk}
+mount -t ext4 {disk} /mnt
 for i in $(seq {files}); do
 	dd if=/dev/urandom of=/tmp/one bs=1M count={mb} 2>/dev/null
 	sha256sum </tmp/one >>/tmp/wrote
@@ -50,26 +48,17 @@ umount /mnt
 """
 CHECK = """set -e
 echo 3 >/proc/sys/vm/drop_caches
-mount -t ext4 -o ro /dev/sda /mnt
+mount -t ext4 -o ro {disk} /mnt
 for i in $(seq {files}); do sha256sum </mnt/file$i >>/tmp/read; done
 umount /mnt
 cmp /tmp/wrote /tmp/read
 wc -l </tmp/read
-sha256sum </dev/sda
+sha256sum <{disk}
 """
 LOGOUT = """set -e
 iscsiadm -m node -T {name} -p {address}:3260 --logout
 [ ! -e /sys/block/sda ]
 """
-
-
-# An end of the wire. wire(): the bytes that it has received and sent.
-End = namedtuple("End", "wire")
-
-
-def guest_wire(guest):
-    _, text = guest.run("cat /sys/class/net/eth0/statistics/[rt]x_bytes")
-    return sum(map(int, text.split()))
 
 
 class Target:
@@ -100,15 +89,20 @@ class Target:
         return run(["sha256sum", self.path], 60).stdout.split()[0]
 
 
-def steps(guest, target):
-    """Yields for each step in the guest its name, whether it succeeded, and its output."""
-    words = {"name": NAME, "address": ROCADE, "files": FILES, "mb": FILE_MB}
-    for name, commands in (("logs in", LOGIN), ("writes files", FILL), ("reads them back", CHECK),
-                           ("logs out", LOGOUT)):
+def steps(guest, parts, words):
+    """Runs commands in the guest, by name, until some fail. Yields for each part its name, whether it
+    succeeded, and its output."""
+    for name, commands in parts:
         status, text = guest.run(commands.format(**words), TIMEOUT_S)
         yield name, status, text
         if status != 0:
             return
+
+
+def same(said, files, digest):
+    """Whether the output of CHECK has this number of equal files, and this SHA-256 of the disk."""
+    read = said.split()
+    return len(read) > 2 and read[0] == str(files) and read[1] == digest
 
 
 def walk(the_bench):
@@ -120,16 +114,18 @@ def walk(the_bench):
                    eal=the_bench.eal()) as daemon:
         target = Target(daemon, os.path.join(folder, "disk.img"))
         said = {}
-        ends = [End(lambda: Host.wire(daemon)), End(lambda: guest_wire(guest))]
-        with Ran(ends) as ran:
-            for name, status, text in steps(guest, target):
+        words = {"name": NAME, "address": ROCADE, "files": FILES, "mb": FILE_MB,
+                 "disk": "/dev/sda"}
+        parts = [("logs in", LOGIN), ("writes files", FILL), ("reads them back", CHECK),
+                 ("logs out", LOGOUT)]
+        with Ran(ends(daemon, guest)) as ran:
+            for name, status, text in steps(guest, parts, words):
                 said[name] = text
                 case("iSER: the kernel " + name, status == 0, status == 0 or "%s\n%s\n%s\n%s" % (
                     text, guest.run("cat /tmp/iscsid.log; dmesg | tail -30")[1],
                     target.process.text[-2000:], guest.state()))
-        read = said.get("reads them back", "").split()
         if ran.case("iSER: every byte is the same in the guest and on the disk of tgt",
-                    len(read) > 2 and read[0] == str(FILES) and read[1] == target.sum(),
+                    same(said.get("reads them back", ""), FILES, target.sum()),
                     2 * FILES * FILE_MB << 20, str(said)):
             ran.row("tgt, a disk of Linux's `ib_iser`", "tgt", "RC over RDMA-CM", "files compared")
         target.process.kill()

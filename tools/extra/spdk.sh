@@ -14,14 +14,20 @@ readonly UNTESTED=77
 usage()
 {
 	cat <<-END
-	Usage: tools/extra/spdk.sh SOURCE [SECONDS]
+	Usage: tools/extra/spdk.sh [--linux] SOURCE [SECONDS]
 	Builds SPDK in SOURCE, a source tree with its submodules dpdk and isa-l
 	(git clone --recurse-submodules https://github.com/spdk/spdk), unless it is built, and lets
 	bdevperf write, read and compare for SECONDS (5, at most 3600). ROCADE_BUILD names Rocade's
 	build directory (build).
 
+	--linux    instead runs SPDK's target against the nvme-rdma of Linux, and its initiator against
+	           nvmet-rdma, in a virtual machine without KVM (test/interop/nvme.py, as root). SPDK
+	           must be built in SOURCE already. ROCADE_CACHE names the folder for Debian's kernel
+	           (interop-cache in the build directory). ROCADE_TEST_LONG=1 moves more data.
+
 	Exit status: 0 if all data was right; 1 if not, or SPDK could not be built; 2 for wrong
-	arguments; $UNTESTED if there is no source tree: NVMe over RDMA is then untested.
+	arguments; $UNTESTED if there is no source tree (--linux: in which SPDK is built), or no
+	virtual machine can run here: NVMe over RDMA is then untested.
 	END
 }
 
@@ -104,6 +110,14 @@ moved()
 		python3 -c 'import json, sys; print(sum(c["tx_bytes"] for c in json.load(sys.stdin)["clients"]))'
 }
 
+# Runs NVMe over RDMA against Linux in a virtual machine.
+against_linux()
+{
+	export ROCADE_SOURCE="$ROOT" ROCADE_BUILD="$build"
+	export ROCADE_CACHE="${ROCADE_CACHE:-$build/interop-cache}"
+	"$ROOT/test/interop/nvme.py" "$source"
+}
+
 children=()
 end()
 {
@@ -116,16 +130,22 @@ end()
 	rm -rf "$scratch"
 }
 
+linux=no
 case "${1:-}" in
 --help)
 	usage
 	exit 0
+	;;
+--linux)
+	linux=yes
+	shift
 	;;
 -*)
 	usage_fail "unknown option '$1'"
 	;;
 esac
 [ $# -le 2 ] || usage_fail "more than two arguments"
+[ "$linux" = no ] || [ $# -le 1 ] || usage_fail "--linux takes no SECONDS"
 if [ $# -eq 0 ] || [ ! -e "$1/include/spdk/nvmf.h" ]; then
 	echo "spdk.sh: '${1:-}' is no source tree of SPDK: NVMe over RDMA is untested"
 	exit "$UNTESTED"
@@ -140,6 +160,10 @@ done
 source="$(cd "$1" && pwd)"
 build="$(cd "${ROCADE_BUILD:-$ROOT/build}" && pwd)" ||
 	usage_fail "ROCADE_BUILD is no build directory of Rocade"
+if [ "$linux" = yes ]; then
+	against_linux
+	exit
+fi
 scratch="$(mktemp -d)"
 trap end EXIT
 spdk_build "$source"

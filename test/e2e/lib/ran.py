@@ -40,6 +40,6 @@ class Ran:
         return case("%s, %s" % (self.where, name), good and min(self.moved) >= least,
                     "%s of %d bytes moved\n%s" % (self.moved, least, why))
 
-    def row(self, program, package, transport, result):
+    def row(self, program, package, transport, result, **more):
         row(program, package, "%s, %s" % (transport, self.where), self.took_s, min(self.moved),
-            result)
+            result, **more)

@@ -19,10 +19,11 @@ def version(package):
     return re.match(r"(?:\d+:)?([0-9.]+[0-9](~git\d+)?)", said)[1]
 
 
-def row(program, package, transport, seconds, moved, result):
-    """Prints the row of a program that has passed, and checks that the page has one for it."""
+def row(program, package, transport, seconds, moved, result, built=None):
+    """Prints the row of a program that has passed, and checks that the page has one for it. built: the
+    version of a program that was built from source, and has no package."""
     print("# | %s | %s | %s | %.1f s | %s | %s |" % (
-        program, version(package), transport, seconds, "{:,}".format(moved), result), flush=True)
+        program, built or version(package), transport, seconds, "{:,}".format(moved), result), flush=True)
     with open(os.path.join(SOURCE, "docs", "programs.md"), encoding="utf-8") as file:
         table = file.read().partition(HEAD)[2].splitlines()
     keys = [[cell.strip() for cell in line.split("|")] for line in itertools.takewhile(
