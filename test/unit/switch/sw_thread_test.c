@@ -208,6 +208,49 @@ control_calls_beside_two_threads(void **state)
 	up_close(&shared);
 }
 
+/* Client 1 of thread 1 sends to client 0, whose QP loses and gets its peer meanwhile. */
+static void
+packets_wait_beside_two_threads(void **state)
+{
+	struct switch_fixture *b = &shared.b;
+	struct frame_spec there, back;
+	struct exchange x = {.c = &b->c[1], .f = &back, .want = &there};
+	struct sw_request clear = {.type = SW_PEER_CLEAR};
+	struct sw_stats stats = {0};
+	struct sw_reply reply;
+	uint32_t received = 0;
+	pthread_t threads[2];
+
+	up_open_threads(&shared, 0, 2);
+	there = back = frame_spec_valid(b);
+	clear.qpn = back.dest_qpn = b->c[0].qpn;
+	__atomic_store_n(&stopping, false, __ATOMIC_RELAXED);
+	assert_int_equal(
+		pthread_create(&threads[0], NULL, thread_main, b->sw->threads[1]), 0);
+	assert_int_equal(pthread_create(&threads[1], NULL, client_main, &x), 0);
+	for (unsigned i = 0; i < 1000 * ROUNDS && (stats.waited < 10 || received < 10);
+		i++) {
+		up_pass(&shared);
+		if (i % 16 == 0)
+			client_request(b, &b->c[0], &clear, &reply);
+		if (i % 16 == 8)
+			assert_int_equal(client_set_peer(b, &b->c[0], b->c[0].qpn,
+						 b->addr, b->c[1].qpn),
+				0);
+		while (client_received(&b->c[0], &back))
+			received++;
+		b->now += NS_PER_US;
+		sw_client_stats_read(b->c[1].client, &stats);
+		sched_yield();
+	}
+	__atomic_store_n(&stopping, true, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	assert_true(stats.waited >= 10 && received >= 10);
+	assert_int_equal(stats.drop_not_connected + stats.drop_peer, 0);
+	up_close(&shared);
+}
+
 static void
 post(struct fixture_client *c, const struct frame_spec *f)
 {
@@ -284,6 +327,7 @@ main(void)
 		cmocka_unit_test(number_of_threads_is_limited),
 		cmocka_unit_test(port_needs_a_queue_for_each_thread),
 		cmocka_unit_test(control_calls_beside_two_threads),
+		cmocka_unit_test(packets_wait_beside_two_threads),
 		cmocka_unit_test(sleeping_thread_is_woken),
 	};
 
