@@ -10,10 +10,10 @@
 #include "base/futex.h"
 #include "queue/event_queue.h"
 
-/* The lock covers the list, the counts and the taker. The descriptor's count and the taker's
- * together are at least the number of unread events, except for two short times: event_raise() adds to the list before it
- * adds to the count, and event_next() takes from the count before it takes from the
- * list. */
+/* The lock covers the list, the counts and the taker. The descriptor's count and the
+ * taker's together are at least the number of unread events, except for two short times:
+ * event_raise() adds to the list before it adds to the count, and event_next() takes from
+ * the count before it takes from the list. */
 
 int
 event_queue_init(struct event_queue *q)
@@ -239,9 +239,9 @@ event_take_end(struct event_queue *q, struct event_record *out)
 	return taken;
 }
 
-/* Takes one from the taker's or the descriptor's count. Never blocks, even if the descriptor is in
- * blocking mode: another reader may have taken the count already, and will find no event
- * in the list. */
+/* Takes one from the taker's or the descriptor's count. Never blocks, even if the
+ * descriptor is in blocking mode: another reader may have taken the count already, and
+ * will find no event in the list. */
 static bool
 event_uncount(struct event_queue *q)
 {

@@ -85,9 +85,8 @@ int event_next(struct event_queue *q, struct event_record *out);
  * O_NONBLOCK on the descriptor, or the queue has a taker. The taker may sleep while
  * event_take_sleep() returns true, until *wakes changes; after that it calls
  * event_take_awake(). event_take_ready() returns whether events were raised.
- * event_take_end() returns
- * the first of them and has the descriptor count the others. It returns false if there is
- * none. out: NULL returns none.
+ * event_take_end() returns the first of them and has the descriptor count the others. It
+ * returns false if there is none. out: NULL returns none.
  */
 bool event_take_begin(struct event_queue *q, struct event_taker *taker);
 bool event_take_sleep(struct event_queue *q, uint32_t *wakes);
