@@ -94,6 +94,18 @@ waiter_sleep(const struct event_wait *w, bool *events)
 	return rc;
 }
 
+/* Sleeps until there are events. Returns 0, or -errno of the wait. */
+static int
+waiter_run(const struct event_wait *w)
+{
+	bool events = false;
+	int rc = 0;
+
+	while (rc == 0 && !events)
+		rc = waiter_sleep(w, &events);
+	return rc;
+}
+
 /* Of a thread that was cancelled. */
 static void
 event_wait_abandon(void *arg)
@@ -109,16 +121,15 @@ int
 engine_event_wait(struct engine *e, struct event_queue *q, struct event_record *record)
 {
 	struct event_wait w = {.e = e, .q = q, .progress_thread = e->progress_thread};
-	bool events = false, taken;
-	int rc = 0, ignored;
+	int rc, ignored;
+	bool taken;
 
 	if (w.progress_thread == NULL || w.progress_thread->published == NULL ||
 		!waiter_begin(e, q))
 		return -EAGAIN;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &w.cancel_state);
 	pthread_cleanup_push(event_wait_abandon, &w);
-	while (rc == 0 && !events)
-		rc = waiter_sleep(&w, &events);
+	rc = waiter_run(&w);
 	pthread_cleanup_pop(0);
 	taken = event_take_end(q, record);
 	waiter_end(e);
