@@ -75,7 +75,7 @@ struct rocade_port_conf {
 	 * docs/protocol.md 17.2. */
 	const char *cc;
 	/* While a context of the device is open, handle SIGSEGV and SIGBUS of engines
-	 * whose registered memory was unmapped, see docs/verbs.md. */
+	 * whose registered memory was unmapped, see docs/verbs.md. On-demand regions need it. */
 	bool mr_fault_handler;
 	/* UDP source ports over which an RC or XRC QP spreads SENDs and WRITEs to a peer
 	 * that is a Rocade, too: 1..8; 0: 1. See docs/protocol.md 20.7. */

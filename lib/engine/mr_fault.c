@@ -10,6 +10,7 @@
 
 #include "base/base_env.h"
 #include "engine/mr_fault.h"
+#include "mem/on_demand.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -17,13 +18,14 @@
 
 #define ASIDE_MAX 64 /* the SGEs of several requests */
 
-/* Pages that were moved away, because the application has taken the rights to them. The
- * lock is taken in the signal handler: its holder accesses no memory of regions. */
+/* Pages that were moved away, because the application has taken the rights to them, and pages of
+ * on-demand regions that it has unmapped. The lock is taken in the signal handler: its holder
+ * accesses no memory of regions. */
 static rte_spinlock_t aside_lock = RTE_SPINLOCK_INITIALIZER;
 static unsigned aside_count;
 static struct aside {
 	void *page;
-	void *kept;        /* where its content and rights are meanwhile */
+	void *kept;        /* where its content and rights are meanwhile; NULL: a hole */
 	const bool *owner; /* mr_fault_aside of the thread that puts it back */
 } aside[ASIDE_MAX];
 
@@ -35,6 +37,7 @@ static struct sigaction old_actions[RTE_DIM(signals)];
 static uintptr_t page_mask;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned open_contexts;
+static bool installed;
 
 /* True if nothing is mapped at the address, or a file that was truncated. */
 static bool
@@ -102,10 +105,10 @@ aside_has(const void *page)
 	return false;
 }
 
-/* The page holds data of the application, which must not be replaced: it is put aside
- * until the pass ends. */
+/* The page holds data of the application, which must not be replaced, or nothing: hole. Until the
+ * pass ends another page takes its place. */
 static bool
-page_put_aside(const void *addr)
+page_put_aside(int sig, const void *addr, bool hole)
 {
 	void *page = (void *)((uintptr_t)addr & page_mask);
 	bool done;
@@ -114,11 +117,16 @@ page_put_aside(const void *addr)
 	/* Another engine's thread may have been first. When it puts the page back, this
 	 * access may fault again. */
 	done = aside_has(page);
-	if (!done && aside_count < ASIDE_MAX &&
-		page_exchange(page, &aside[aside_count].kept)) {
-		aside[aside_count].page = page;
-		aside[aside_count++].owner = &mr_fault_aside;
-		mr_fault_aside = done = true;
+	if (!done && aside_count < ASIDE_MAX) {
+		struct aside *a = &aside[aside_count];
+
+		*a = (struct aside){.page = page, .owner = &mr_fault_aside};
+		errno = 0;
+		done = hole ? page_map_zero(sig, addr) : page_exchange(page, &a->kept);
+		if (done && errno != EEXIST) { /* else it is the application's mapping */
+			aside_count++;
+			mr_fault_aside = true;
+		}
 	}
 	rte_spinlock_unlock(&aside_lock);
 	return done;
@@ -132,29 +140,37 @@ mr_fault_restore(void)
 
 	rte_spinlock_lock(&aside_lock);
 	for (unsigned i = 0; i < aside_count; i++) {
-		if (aside[i].owner == &mr_fault_aside)
+		if (aside[i].owner != &mr_fault_aside)
+			aside[left++] = aside[i];
+		else if (aside[i].kept == NULL)
+			munmap(aside[i].page, size);
+		else
 			(void)mremap(aside[i].kept, size, size,
 				MREMAP_MAYMOVE | MREMAP_FIXED, aside[i].page);
-		else
-			aside[left++] = aside[i];
 	}
 	aside_count = left;
 	rte_spinlock_unlock(&aside_lock);
 	mr_fault_aside = false;
 }
 
-/* Invalidates the regions, and makes the access possible, which goes to no data of the
- * application. Returns false if this is not a fault of registered memory. */
+/* Makes the access possible, which goes to no data of the application, and invalidates the regions
+ * but on-demand ones. Returns false if this is not a fault of registered memory. */
 static bool
 fault_resolve(int sig, const siginfo_t *info)
 {
 	bool hole = is_hole(sig, info);
 	bool no_right = sig == SIGSEGV && info->si_code == SEGV_ACCERR;
 
-	if (mr_fault_keys == NULL || (!hole && !no_right) ||
-		!key_invalidate_at(mr_fault_keys, info->si_addr))
+	if (mr_fault_keys == NULL || (!hole && !no_right))
 		return false;
-	return hole ? page_map_zero(sig, info->si_addr) : page_put_aside(info->si_addr);
+	if (key_invalidate_at(mr_fault_keys, info->si_addr))
+		return hole ? page_map_zero(sig, info->si_addr)
+			    : page_put_aside(sig, info->si_addr, false);
+	/* Memory of an on-demand region, which has gone since it was touched. The application
+	 * would not have the bytes, either, if they had been written before. A page of a file
+	 * that was truncated is still mapped. */
+	return on_demand_is_touched((uintptr_t)info->si_addr) &&
+	       page_put_aside(sig, info->si_addr, hole && sig == SIGSEGV);
 }
 
 static void
@@ -182,7 +198,10 @@ mr_fault_handler(int sig, siginfo_t *info, void *context)
 {
 	int err = errno;
 
-	if (!fault_resolve(sig, info))
+	/* Not if kill(2) has sent the signal. */
+	bool touch = info->si_code > 0 && on_demand_recover(context);
+
+	if (!touch && !fault_resolve(sig, info))
 		signal_forward(sig, info, context);
 	errno = err;
 }
@@ -216,8 +235,10 @@ void
 mr_fault_get(void)
 {
 	pthread_mutex_lock(&lock);
-	if (open_contexts++ == 0 && env_enabled("ROCADE_MR_FAULT_HANDLER"))
+	if (open_contexts++ == 0 && env_enabled("ROCADE_MR_FAULT_HANDLER")) {
 		handlers_install();
+		installed = true;
+	}
 	pthread_mutex_unlock(&lock);
 }
 
@@ -225,7 +246,20 @@ void
 mr_fault_put(void)
 {
 	pthread_mutex_lock(&lock);
-	if (--open_contexts == 0)
+	if (--open_contexts == 0) {
 		handlers_restore();
+		installed = false;
+	}
 	pthread_mutex_unlock(&lock);
+}
+
+bool
+mr_fault_installed(void)
+{
+	bool is;
+
+	pthread_mutex_lock(&lock);
+	is = installed;
+	pthread_mutex_unlock(&lock);
+	return is;
 }

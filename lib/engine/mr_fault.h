@@ -10,7 +10,8 @@
  * is mapped without the right to the access, a copy of it takes its place until the pass
  * ends, so that the application's page is not changed. The handler acts only on a thread
  * that runs an engine, and on an address inside a region. Other signals go to the handler
- * installed before. An application that installs a handler later should call the one it
+ * installed before. On-demand regions (mem/on_demand.h) rely on the handler for every page that is
+ * missing, and are never invalidated. An application that installs a handler later should call the one it
  * replaces. ROCADE_MR_FAULT_HANDLER=0 in the environment leaves the signals alone.
  */
 #ifndef ROCADE_ENGINE_MR_FAULT_H
@@ -29,6 +30,8 @@ extern __thread bool mr_fault_aside __attribute__((tls_model("initial-exec")));
  * restores the old ones. */
 void mr_fault_get(void);
 void mr_fault_put(void);
+/* Returns whether they are installed: on-demand regions need them. */
+bool mr_fault_installed(void);
 
 /* Puts the pages of this thread back. */
 void mr_fault_restore(void);

@@ -5,6 +5,7 @@
 
 #include "base/base_alloc.h"
 #include "mem/key.h"
+#include "mem/on_demand.h"
 
 static struct key_entry *
 entry_at(const struct key_table *t, uint32_t index)
@@ -126,7 +127,8 @@ bool
 key_access_valid(unsigned access)
 {
 	const unsigned writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-	const unsigned known = KEY_ACCESS_KEPT | IBV_ACCESS_HUGETLB | ACCESS_FLUSH_GLOBAL;
+	const unsigned known = KEY_ACCESS_KEPT | IBV_ACCESS_ON_DEMAND |
+			       IBV_ACCESS_HUGETLB | ACCESS_FLUSH_GLOBAL;
 
 	/* Optional flags are hints by definition. */
 	access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
@@ -144,6 +146,8 @@ rights_of(uint32_t pd, unsigned access)
 
 	if (access & ACCESS_FLUSH_GLOBAL)
 		kept |= KEY_ACCESS_FLUSH_GLOBAL;
+	if (access & IBV_ACCESS_ON_DEMAND)
+		kept |= KEY_ACCESS_ON_DEMAND;
 	return pd << 8 | kept;
 }
 
@@ -152,15 +156,18 @@ region_check(uint32_t pd, uint64_t va, const void *host, uint64_t len, unsigned 
 {
 	if (!range_valid(va, len) || !key_access_valid(access) || pd > KEY_PD_MAX)
 		return -EINVAL;
-	return host == NULL && len != 0 ? -EINVAL : 0;
+	if (host != NULL || len == 0)
+		return 0;
+	return access & IBV_ACCESS_ON_DEMAND && va == 0 && len == UINT64_MAX ? 0
+									     : -EINVAL;
 }
 
 /* An empty region may have host == NULL. key_check() returns NULL for a refused access,
  * so the entry gets another address that is never accessed: the table's. */
 static uint8_t *
-region_host(struct key_table *t, void *host)
+region_host(struct key_table *t, void *host, uint64_t len)
 {
-	return host != NULL ? host : (uint8_t *)t;
+	return host != NULL || len != 0 ? host : (uint8_t *)t;
 }
 
 /* Takes an entry that key_find() does not return yet. NULL if no index is left. */
@@ -194,7 +201,7 @@ key_alloc(struct key_table *t, uint32_t pd, uint64_t va, void *host, uint64_t le
 		t->regions++;
 		e->va = va;
 		e->len = len;
-		e->host = region_host(t, host);
+		e->host = region_host(t, host, len);
 		e->rights = rights_of(pd, access);
 		/* Pairs with the acquire of the key in key_find(). */
 		__atomic_store_n(&e->key, *key, __ATOMIC_RELEASE);
@@ -277,7 +284,7 @@ key_change(struct key_table *t, uint32_t *key, int flags, const struct key_chang
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
 		next.va = to->va;
 		next.len = to->len;
-		next.host = region_host(t, to->host);
+		next.host = region_host(t, to->host, to->len);
 		rc = region_check(0, to->va, to->host, to->len, 0);
 	}
 	if (flags & IBV_REREG_MR_CHANGE_PD)
@@ -320,9 +327,13 @@ key_memory(struct key_table *t, uint32_t key, uint32_t pd, const uint8_t **host,
 static bool
 entry_invalidate_at(struct key_entry *e, const uint8_t *host)
 {
+	uint32_t rights;
+
 	/* Pairs with the release in key_alloc(). */
-	if (__atomic_load_n(&e->key, __ATOMIC_ACQUIRE) == 0 ||
-		__atomic_load_n(&e->rights, __ATOMIC_RELAXED) >> 8 == KEY_PD_MW ||
+	if (__atomic_load_n(&e->key, __ATOMIC_ACQUIRE) == 0)
+		return false;
+	rights = __atomic_load_n(&e->rights, __ATOMIC_RELAXED);
+	if (rights >> 8 == KEY_PD_MW || (rights & KEY_ACCESS_ON_DEMAND) != 0 ||
 		host < e->host || (uint64_t)(host - e->host) >= e->len)
 		return false;
 	/* The entry's key stays, so that the region can be deregistered. */
@@ -343,6 +354,61 @@ key_invalidate_at(struct key_table *t, const void *host)
 			any |= entry_invalidate_at(&chunk[i], host);
 	}
 	return any;
+}
+
+/* ---- On-demand regions ---- */
+
+static bool
+entry_holds(const struct key_entry *e, uint64_t va, uint64_t len)
+{
+	uint64_t offset = va - e->va;
+
+	return va >= e->va && offset <= e->len && len <= e->len - offset;
+}
+
+/* Not by pointer arithmetic: all memory of the process begins at NULL. */
+static uintptr_t
+entry_host(const struct key_entry *e, uint64_t va)
+{
+	return (uintptr_t)e->host + (va - e->va);
+}
+
+uint8_t *
+key_on_demand_check(const struct key_entry *e, uint64_t va, uint64_t len, uint64_t touch,
+	unsigned need)
+{
+	uintptr_t host;
+
+	if ((e->rights & need) != need || !entry_holds(e, va, len))
+		return NULL;
+	host = entry_host(e, va);
+	if (!on_demand_touch(host, touch, (need & KEY_ACCESS_WRITES) != 0))
+		return NULL;
+	return (uint8_t *)host;
+}
+
+int
+key_on_demand(struct key_table *t, uint32_t key, uint32_t pd, uint64_t va, uint64_t len,
+	bool write, uintptr_t *host)
+{
+	const struct key_entry *e;
+	int rc = 0;
+
+	rte_spinlock_lock(&t->lock);
+	e = key_find(t, key);
+	if (e != NULL && e->rights >> 8 == KEY_PD_MW)
+		rc = -EINVAL;
+	else if (e == NULL || (e->rights & KEY_ACCESS_ON_DEMAND) == 0)
+		rc = -ENOENT;
+	else if (e->rights >> 8 != pd ||
+		 (write && (e->rights & IBV_ACCESS_LOCAL_WRITE) == 0))
+		rc = -EPERM;
+	else if (!entry_holds(e, va, len))
+		rc = -EFAULT;
+	else
+		*host = entry_host(e, va);
+	rte_spinlock_unlock(&t->lock);
+	return rc;
 }
 
 /* ---- For memory windows ---- */

@@ -43,10 +43,13 @@ static_assert(sizeof(struct key_entry) == 32, "two per cache line");
 #define KEY_CHUNK_BYTES (KEY_CHUNK * (sizeof(struct key_entry) + sizeof(uint32_t)))
 
 /* Access bits as in ibv_access_flags (IBV_ACCESS_LOCAL_WRITE to IBV_ACCESS_ZERO_BASED),
- * except FLUSH_GLOBAL, which is remapped to bit 6. That bit is IBV_ACCESS_ON_DEMAND,
- * which entries do not store. */
+ * except FLUSH_GLOBAL and ON_DEMAND, which are remapped to bits 6 and 7. */
 #define KEY_ACCESS_KEPT 0x3Fu
 #define KEY_ACCESS_FLUSH_GLOBAL 0x40u
+#define KEY_ACCESS_ON_DEMAND 0x80u
+#define KEY_ACCESS_WRITES                                                                \
+	((unsigned)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                   \
+		    IBV_ACCESS_REMOTE_ATOMIC))
 /* IBV_ACCESS_FLUSH_GLOBAL of newer headers. IBV_ACCESS_FLUSH_PERSISTENT is not
  * supported. */
 #define ACCESS_FLUSH_GLOBAL (1u << 8)
@@ -86,7 +89,8 @@ bool key_access_valid(unsigned access);
  * (IBV_ACCESS_OPTIONAL_RANGE) are ignored. Returns 0; -ENOMEM, also if regions_max
  * regions exist; or -EINVAL: if the region exceeds 2^64 (it may end there), if access
  * asks for remote write or atomic without local write (ibv_reg_mr(3)) or has a bit that
- * an entry cannot hold, if pd exceeds KEY_PD_MAX, or if host is NULL and len is not 0.
+ * an entry cannot hold, if pd exceeds KEY_PD_MAX, or if host is NULL and len is not 0: except
+ * IBV_ACCESS_ON_DEMAND with va 0 and len UINT64_MAX, for all memory of the process.
  *
  * Freed indices are reused in FIFO order. While never-used indices remain, a freed index
  * waits until KEY_CHUNK indices are free. A stale key therefore matches again after about
@@ -120,9 +124,16 @@ int key_change(
 int key_memory(struct key_table *t, uint32_t key, uint32_t pd, const uint8_t **host,
 	uint64_t *len);
 
+/* Checks a range of an on-demand region for ibv_advise_mr(3), and returns its memory in *host.
+ * write: the region must permit writes. -ENOENT: there is no on-demand region with this key;
+ * -EINVAL: a memory window; -EPERM: a region of another PD, or without local write; -EFAULT: the
+ * range is not within the region. */
+int key_on_demand(struct key_table *t, uint32_t key, uint32_t pd, uint64_t va,
+	uint64_t len, bool write, uintptr_t *host);
+
 /* The memory at host is no longer mapped: invalidates every region that contains this
- * byte. Returns whether there was one. Async-signal-safe: takes no lock and stores one
- * word per region. */
+ * byte, but on-demand ones. Returns whether there was one. Async-signal-safe: takes no lock and
+ * stores one word per region. */
 bool key_invalidate_at(struct key_table *t, const void *host);
 
 /* ---- For memory windows, which share the index space ---- */
@@ -161,13 +172,20 @@ key_find(const struct key_table *t, uint32_t key)
 									     : NULL;
 }
 
+/* The part of key_entry_check() for what lacks a right or is on demand. Touches that many bytes
+ * from va on (on_demand.h). */
+uint8_t *key_on_demand_check(const struct key_entry *e, uint64_t va, uint64_t len,
+	uint64_t touch, unsigned need);
+
+/* touch: how many of the bytes the caller is going to access at once. */
 static inline uint8_t *
-key_entry_check(const struct key_entry *e, uint64_t va, uint64_t len, unsigned need)
+key_entry_check(const struct key_entry *e, uint64_t va, uint64_t len, uint64_t touch,
+	unsigned need)
 {
 	uint64_t offset = va - e->va;
 
-	if (unlikely((e->rights & need) != need))
-		return NULL;
+	if (unlikely((e->rights & (need | KEY_ACCESS_ON_DEMAND)) != need))
+		return key_on_demand_check(e, va, len, touch, need);
 	if (unlikely(va < e->va || offset > e->len || len > e->len - offset))
 		return NULL;
 	return e->host + offset;
@@ -177,17 +195,26 @@ key_entry_check(const struct key_entry *e, uint64_t va, uint64_t len, unsigned n
  * Checks a local access. The key must be live and of this PD, must grant all of need
  * (KEY_ACCESS_* bits; 0 asks for local read), and [va, va + len) must lie inside the
  * region without wrapping (C10-56). Returns the host address, or NULL if a check fails.
- * len 0 passes anywhere inside or at the end of the region. Memory windows never pass.
+ * len 0 passes anywhere inside or at the end of the region. Memory windows never pass. The
+ * first bytes of an on-demand region, as many as touch says, must be there.
  */
 static inline uint8_t *
-key_check(const struct key_table *t, uint32_t key, uint32_t pd, uint64_t va, uint64_t len,
-	unsigned need)
+key_check_part(const struct key_table *t, uint32_t key, uint32_t pd, uint64_t va,
+	uint64_t len, uint64_t touch, unsigned need)
 {
 	const struct key_entry *e = key_find(t, key);
 
 	if (unlikely(e == NULL || e->rights >> 8 != pd))
 		return NULL;
-	return key_entry_check(e, va, len, need);
+	return key_entry_check(e, va, len, touch, need);
+}
+
+/* For an access to all the bytes at once. */
+static inline uint8_t *
+key_check(const struct key_table *t, uint32_t key, uint32_t pd, uint64_t va, uint64_t len,
+	unsigned need)
+{
+	return key_check_part(t, key, pd, va, len, len, need);
 }
 
 /* Returns whether key belongs to a region of this PD that grants all of need. */

@@ -4,6 +4,7 @@
 
 #include "base/base_alloc.h"
 #include "mem/memory_window.h"
+#include "mem/on_demand.h"
 
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 #define STORE(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
@@ -73,7 +74,7 @@ mw_bind_check(const struct key_table *t, const struct mw *mw, const struct mw_bi
 	if ((b->access & ~MW_BIND_ACCESS) != 0 ||
 		((b->access & writes) != 0 && (mr->rights & IBV_ACCESS_LOCAL_WRITE) == 0))
 		return NULL;
-	return key_entry_check(mr, b->va, b->len, 0) != NULL ? mr : NULL;
+	return key_entry_check(mr, b->va, b->len, 0, 0) != NULL ? mr : NULL;
 }
 
 static void
@@ -93,7 +94,8 @@ mw_bind_to(struct key_table *t, struct mw *mw, uint32_t qpn, struct mw_list *lis
 	STORE(mw->access, b->access & ACCESS_REMOTE);
 	STORE(mw->va, b->access & IBV_ACCESS_ZERO_BASED ? 0 : b->va);
 	STORE(mw->len, b->len);
-	STORE(mw->host, mr->host + (b->va - mr->va));
+	/* The region may be all memory of the process, which begins at NULL. */
+	STORE(mw->host, (uint8_t *)((uintptr_t)mr->host + (b->va - mr->va)));
 	/* Pairs with the acquire of the key in key_find(). */
 	__atomic_store_n(&e->key, b->rkey, __ATOMIC_RELEASE);
 }
@@ -167,33 +169,45 @@ mw_invalidate_all(struct key_table *t, struct mw_list *list)
 }
 
 /* Returns the host address if the memory window's current binding grants this access,
- * else NULL. The binding may be newer than the key that was looked up: mw_check() checks
- * that. */
+ * else NULL. *touch: the access is to an on-demand region. The binding may be newer than the key
+ * that was looked up: mw_check() checks that. */
 static uint8_t *
-mw_host(const struct key_table *t, const struct mw *mw, const struct mw_use *use)
+mw_host(const struct key_table *t, const struct mw *mw, const struct mw_use *use,
+	bool *touch)
 {
 	uint64_t offset = use->va - LOAD(mw->va);
 	uint64_t mw_len = LOAD(mw->len);
 	const struct key_entry *mr = key_find(t, LOAD(mw->parent));
+	uint32_t rights;
 
-	/* The region may have been invalidated since the bind (key_invalidate_at()). */
-	if (mr == NULL || __atomic_load_n(&mr->rights, __ATOMIC_RELAXED) >> 8 != use->pd)
+	if (mr == NULL)
 		return NULL;
+	/* The region may have been invalidated since the bind (key_invalidate_at()). */
+	rights = __atomic_load_n(&mr->rights, __ATOMIC_RELAXED);
+	if (rights >> 8 != use->pd)
+		return NULL;
+	*touch = (rights & KEY_ACCESS_ON_DEMAND) != 0;
 	if (mw->pd != use->pd || (mw->type2 && LOAD(mw->qpn) != use->qpn) ||
 		(LOAD(mw->access) & use->need) != use->need)
 		return NULL;
 	if (use->va < LOAD(mw->va) || offset > mw_len || use->len > mw_len - offset)
 		return NULL;
-	return LOAD(mw->host) + offset;
+	return (uint8_t *)((uintptr_t)LOAD(mw->host) + offset);
 }
 
 uint8_t *
 mw_check(const struct key_table *t, const struct key_entry *e, struct mw_use use)
 {
-	uint8_t *host = mw_host(t, (const struct mw *)e->host, &use);
+	bool touch = false;
+	uint8_t *host = mw_host(t, (const struct mw *)e->host, &use, &touch);
 
 	/* Checks that the binding has not changed. Pairs with the release fence in
 	 * mw_bind_to(). */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return __atomic_load_n(&e->key, __ATOMIC_RELAXED) == use.key ? host : NULL;
+	if (host == NULL || __atomic_load_n(&e->key, __ATOMIC_RELAXED) != use.key)
+		return NULL;
+	if (touch && !on_demand_touch((uintptr_t)host, use.touch,
+			     (use.need & KEY_ACCESS_WRITES) != 0))
+		return NULL;
+	return host;
 }

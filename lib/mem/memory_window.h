@@ -67,6 +67,7 @@ void mw_invalidate_all(struct key_table *t, struct mw_list *list);
 /* An access that a peer requests. */
 struct mw_use {
 	uint64_t va, len;
+	uint64_t touch; /* how many of the bytes are accessed at once */
 	uint32_t key;
 	uint32_t pd, qpn; /* of the QP that got the request */
 	unsigned need;    /* KEY_ACCESS_* */
@@ -77,10 +78,11 @@ uint8_t *mw_check(
 	const struct key_table *t, const struct key_entry *e, struct mw_use use);
 
 /* As key_check(), for the request of a peer to QP qpn. A bound memory window passes too,
- * one of type 2 only through the QP that bound it. */
+ * one of type 2 only through the QP that bound it. touch: how many of the bytes the caller is
+ * going to access at once. */
 static inline uint8_t *
 key_check_remote(const struct key_table *t, uint32_t key, uint32_t pd, uint32_t qpn,
-	uint64_t va, uint64_t len, unsigned need)
+	uint64_t va, uint64_t len, uint64_t touch, unsigned need)
 {
 	const struct key_entry *e = key_find(t, key);
 
@@ -89,9 +91,10 @@ key_check_remote(const struct key_table *t, uint32_t key, uint32_t pd, uint32_t 
 	if (unlikely(e->rights >> 8 != pd)) {
 		if (e->rights >> 8 != KEY_PD_MW)
 			return NULL;
-		return mw_check(t, e, (struct mw_use){va, len, key, pd, qpn, need});
+		return mw_check(
+			t, e, (struct mw_use){va, len, touch, key, pd, qpn, need});
 	}
-	return key_entry_check(e, va, len, need);
+	return key_entry_check(e, va, len, touch, need);
 }
 
 #endif

@@ -23,7 +23,8 @@ sge_check(const struct sge_cursor *c, unsigned need)
 
 		if (s->len == 0)
 			continue;
-		if (key_check(c->keys, s->lkey, c->pd, s->addr, s->len, need) == NULL)
+		if (key_check_part(c->keys, s->lkey, c->pd, s->addr, s->len, 0, need) ==
+			NULL)
 			return -EACCES;
 	}
 	return 0;
@@ -119,7 +120,10 @@ sge_scatter_runs(struct sge_cursor *c, const uint8_t *src, uint32_t len)
 	for (; len != 0; len -= run, src += run) {
 		uint8_t *host = sge_run(c, len, IBV_ACCESS_LOCAL_WRITE, &run);
 
-		payload_copy(host, src, run);
+		/* NULL: memory of an on-demand region that was unmapped since the check. The
+		 * application would not have it, either, if it had been written. */
+		if (likely(host != NULL))
+			payload_copy(host, src, run);
 	}
 	return 0;
 }

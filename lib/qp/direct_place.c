@@ -38,7 +38,7 @@ write_rest_target(const struct qp *qp, uint32_t len)
 	if (len >= resp->left || (qp->access & IBV_ACCESS_REMOTE_WRITE) == 0)
 		return NULL;
 	return key_check_remote(qp->shared->keys, resp->rkey, qp->pd, qp->qpn, resp->va,
-		resp->left, IBV_ACCESS_REMOTE_WRITE);
+		resp->left, len, IBV_ACCESS_REMOTE_WRITE);
 }
 
 static uint8_t *

@@ -33,7 +33,7 @@ resp_atomic_write(struct qp *qp, const struct pkt_view *v)
 		rte_be_to_cpu_32(reth->len) != sizeof(value))
 		return FAULT_PACKET_LENGTH;
 	word = key_check_remote(qp->shared->keys, rte_be_to_cpu_32(reth->rkey), qp->pd,
-		qp->qpn, va, sizeof(value), IBV_ACCESS_REMOTE_WRITE);
+		qp->qpn, va, sizeof(value), sizeof(value), IBV_ACCESS_REMOTE_WRITE);
 	if (word == NULL)
 		return FAULT_RKEY;
 	if (va % 8 != 0 || (uintptr_t)word % 8 != 0)
@@ -53,9 +53,9 @@ flush_granted(const struct qp *qp, const struct reth *reth, unsigned select)
 	if (select == FETH_REGION)
 		return key_grants(
 			qp->shared->keys, rkey, qp->pd, KEY_ACCESS_FLUSH_GLOBAL);
-	return len == 0 ||
-	       key_check_remote(qp->shared->keys, rkey, qp->pd, qp->qpn,
-		       rte_be_to_cpu_64(reth->va), len, KEY_ACCESS_FLUSH_GLOBAL) != NULL;
+	return len == 0 || key_check_remote(qp->shared->keys, rkey, qp->pd, qp->qpn,
+				   rte_be_to_cpu_64(reth->va), len, 0,
+				   KEY_ACCESS_FLUSH_GLOBAL) != NULL;
 }
 
 /* Global visibility needs no cache flush: caches are coherent. The fence orders the

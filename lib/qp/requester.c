@@ -286,7 +286,7 @@ rebuild_with_ackreq(struct qp *qp, struct pkt *pkt)
 	if (req->sent_psn == req->next_psn)
 		req->sent_psn = psn; /* it has not been sent yet */
 	req_rollback(qp, psn);
-	req_build(qp, pkt, true); /* cannot fail: nothing has changed since */
+	req_build(qp, pkt, true); /* fails only if on-demand memory has just gone */
 }
 
 /* Moves next_idx and next_psn to packet psn, which was sent before. */

@@ -144,7 +144,7 @@ resp_read(struct qp *qp, const struct pkt_view *v)
 	if (res.len > MSG_MAX || v->payload_len != 0)
 		return FAULT_PACKET_LENGTH;
 	if (res.len != 0 && key_check_remote(qp->shared->keys, res.rkey, qp->pd, qp->qpn,
-				    res.va, res.len, IBV_ACCESS_REMOTE_READ) == NULL)
+				    res.va, res.len, 0, IBV_ACCESS_REMOTE_READ) == NULL)
 		return FAULT_RKEY;
 	res.packets = RTE_MAX(
 		(uint32_t)(((uint64_t)res.len + qp_pmtu(qp) - 1) >> qp->pmtu_shift), 1u);
@@ -182,7 +182,7 @@ resp_atomic(struct qp *qp, const struct pkt_view *v)
 	if (v->payload_len != 0)
 		return FAULT_PACKET_LENGTH;
 	word = key_check_remote(qp->shared->keys, rte_be_to_cpu_32(eth->rkey), qp->pd,
-		qp->qpn, va, 8, IBV_ACCESS_REMOTE_ATOMIC);
+		qp->qpn, va, 8, 8, IBV_ACCESS_REMOTE_ATOMIC);
 	if (word == NULL)
 		return FAULT_RKEY;
 	/* C9-91: the address is aligned, and so must be the memory that an iova maps it
@@ -402,7 +402,7 @@ read_response_build(struct qp *qp, struct resp_res *res, struct pkt *pkt)
 
 	if (len != 0) {
 		from = key_check_remote(qp->shared->keys, res->rkey, res->pd, qp->qpn,
-			res->va + offset, len, IBV_ACCESS_REMOTE_READ);
+			res->va + offset, len, len, IBV_ACCESS_REMOTE_READ);
 		if (unlikely(from == NULL) &&
 			(int32_t)(qp->resp.res_next - qp->resp.res_done) < 0) {
 			read_nak_build(qp, res, pkt);

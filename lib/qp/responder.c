@@ -261,7 +261,7 @@ resp_write(struct qp *qp, const struct pkt_view *v)
 	 * memory. */
 	if (w.left != 0) {
 		to = key_check_remote(qp->shared->keys, w.rkey, qp->pd, qp->qpn, w.va,
-			w.left, IBV_ACCESS_REMOTE_WRITE);
+			w.left, v->payload_len, IBV_ACCESS_REMOTE_WRITE);
 		if (unlikely(to == NULL))
 			return FAULT_RKEY;
 	}

@@ -30,8 +30,6 @@ ABSENT_NULL(struct ibv_wq, create_wq, struct ibv_context *context,
 	struct ibv_wq_init_attr *attr)
 ABSENT_NULL(struct ibv_rwq_ind_table, create_rwq_ind_table, struct ibv_context *context,
 	struct ibv_rwq_ind_table_init_attr *attr)
-ABSENT_INT(advise_mr, struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
-	struct ibv_sge *list, uint32_t count)
 ABSENT_INT(modify_qp_rate_limit, struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
 
 static int
@@ -51,7 +49,6 @@ absent_ops_fill(struct verbs_context *base)
 	base->create_flow_action_esp = absent_create_flow_action_esp;
 	base->create_wq = absent_create_wq;
 	base->create_rwq_ind_table = absent_create_rwq_ind_table;
-	base->advise_mr = absent_advise_mr;
 	base->modify_qp_rate_limit = absent_modify_qp_rate_limit;
 	base->post_srq_ops = absent_post_srq_ops;
 }

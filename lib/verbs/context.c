@@ -30,6 +30,7 @@ context_ops_fill(struct verbs_context *base)
 	base->alloc_dm = verbs_alloc_dm;
 	base->free_dm = verbs_free_dm;
 	base->reg_dm_mr = verbs_reg_dm_mr;
+	base->advise_mr = verbs_advise_mr;
 	absent_ops_fill(base);
 	base->sz = sizeof(*base);
 	base->context.abi_compat = __VERBS_ABI_IS_EXTENDED;

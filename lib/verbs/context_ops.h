@@ -42,6 +42,9 @@ struct ibv_mw *verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int verbs_dealloc_mw(struct ibv_mw *mw);
 int verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 
+int verbs_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+	struct ibv_sge *list, uint32_t num_sge);
+
 struct ibv_dm *verbs_alloc_dm(
 	struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
 int verbs_free_dm(struct ibv_dm *dm);

@@ -148,6 +148,8 @@ verbs_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t offset, size_t l
 	struct dm_core *core = to_dm(ibv)->core;
 	struct ibv_mr *mr;
 
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return null_errno(refusal_note(EOPNOTSUPP, "ibv_reg_dm_mr", NULL));
 	if (pd->context != ibv->context || !dm_holds(core, offset, length) ||
 		!(access & IBV_ACCESS_ZERO_BASED) || !dm_core_region_add(port, core))
 		return null_errno(refusal_note(EINVAL, "ibv_reg_dm_mr",

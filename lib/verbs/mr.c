@@ -6,13 +6,34 @@
 #include "verbs/objects.h"
 #include "verbs/refusal.h"
 
+/* ibv_reg_mr(3): all memory of the process, on demand. */
+static bool
+is_implicit(const void *addr, size_t length)
+{
+	return addr == NULL && length == SIZE_MAX;
+}
+
 /* Checks the rights, as the key table does, before pages are faulted in. */
 static int
-access_check(unsigned access)
+access_check(const struct dev *dev, unsigned access, const void *addr, size_t length)
+{
+	if (access & IBV_ACCESS_ON_DEMAND && !on_demand_supported(dev))
+		return EOPNOTSUPP;
+	/* ibv_reg_mr(3): IBV_ACCESS_HUGETLB is for explicit regions only. */
+	if (is_implicit(addr, length) &&
+		(access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)) !=
+			IBV_ACCESS_ON_DEMAND)
+		return EINVAL;
+	return key_access_valid(access) ? 0 : EINVAL;
+}
+
+/* On-demand memory is faulted in when it is accessed. */
+static int
+memory_present(void *addr, size_t length, unsigned access)
 {
 	if (access & IBV_ACCESS_ON_DEMAND)
-		return EOPNOTSUPP;
-	return key_access_valid(access) ? 0 : EINVAL;
+		return 0;
+	return pages_fault_in(addr, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
 }
 
 struct ibv_mr *
@@ -21,13 +42,13 @@ mr_create(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned 
 	struct dev *dev = to_ctx(pd->context)->dev;
 	struct verbs_mr *mr;
 	uint32_t key;
-	int err = access_check(access);
+	int err = access_check(dev, access, addr, length);
 
-	if (err == 0 && (uintptr_t)addr + length < (uintptr_t)addr)
+	if (err == 0 && ((uintptr_t)addr + length < (uintptr_t)addr ||
+				(is_implicit(addr, length) && iova != 0)))
 		err = EINVAL;
 	if (err == 0)
-		err = pages_fault_in(
-			addr, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
+		err = memory_present(addr, length, access);
 	if (err != 0)
 		return null_errno(refusal_note(err, "ibv_reg_mr",
 			"the access flags are not valid, or the range wraps around"));
@@ -112,7 +133,7 @@ rereg_check(const struct verbs_mr *mr, int flags, const struct ibv_pd *pd, void 
 {
 	bool translation = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
 	unsigned was = mr->access;
-	int err = 0;
+	int err;
 
 	/* The address of an imported region is not known, that of device memory stays. */
 	if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0 || mr->imported ||
@@ -121,13 +142,11 @@ rereg_check(const struct verbs_mr *mr, int flags, const struct ibv_pd *pd, void 
 	if (flags & IBV_REREG_MR_CHANGE_PD &&
 		(pd == NULL || pd->context != mr->ibv.context))
 		return EINVAL;
-	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
-		err = access_check(access);
-	else
+	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
 		access = was;
 	/* ZERO_BASED alone would change the address at which the region begins. */
-	if (err == 0 && !translation && ((access ^ was) & IBV_ACCESS_ZERO_BASED) != 0)
-		err = EINVAL;
+	if (!translation && ((access ^ was) & IBV_ACCESS_ZERO_BASED) != 0)
+		return EINVAL;
 	if (!translation) {
 		addr = mr->ibv.addr;
 		length = mr->ibv.length;
@@ -135,9 +154,8 @@ rereg_check(const struct verbs_mr *mr, int flags, const struct ibv_pd *pd, void 
 		   (uintptr_t)addr + length < (uintptr_t)addr) {
 		return EINVAL;
 	}
-	return err != 0 ? err
-			: pages_fault_in(
-				  addr, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
+	err = access_check(to_ctx(mr->ibv.context)->dev, access, addr, length);
+	return err != 0 ? err : memory_present(addr, length, access);
 }
 
 static void

@@ -327,6 +327,9 @@ void pd_release(struct verbs_pd *pd);
 void events_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond,
 	const uint32_t *completed, uint32_t delivered);
 
+/* advise.c: returns whether regions of the device may be on demand. */
+bool on_demand_supported(const struct dev *dev);
+
 /* Faults in every page of a range, for writing if write. Returns 0 or EFAULT. */
 int pages_fault_in(void *addr, size_t len, bool write);
 

@@ -84,6 +84,24 @@ ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	return 0;
 }
 
+static void
+odp_caps_fill(const struct dev *dev, struct ibv_device_attr_ex *attr)
+{
+	const uint32_t datagrams =
+		IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+	const uint32_t rdma =
+		IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+
+	if (!on_demand_supported(dev))
+		return;
+	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = datagrams | rdma;
+	attr->odp_caps.per_transport_caps.uc_odp_caps = datagrams | IBV_ODP_SUPPORT_WRITE;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = datagrams;
+	/* XRC receives from SRQs only. */
+	attr->xrc_odp_caps = IBV_ODP_SUPPORT_SEND | rdma | IBV_ODP_SUPPORT_SRQ_RECV;
+}
+
 int
 verbs_query_device_ex(struct ibv_context *context,
 	const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr,
@@ -106,6 +124,7 @@ verbs_query_device_ex(struct ibv_context *context,
 	full.cq_mod_caps.max_cq_count = UINT16_MAX;
 	full.cq_mod_caps.max_cq_period = UINT16_MAX;
 	full.max_dm_size = DM_SIZE_MAX;
+	odp_caps_fill(to_ctx(context)->dev, &full);
 	memset(attr, 0, size);
 	memcpy(attr, &full, RTE_MIN(size, sizeof(full)));
 	return 0;

@@ -68,7 +68,7 @@ bind_mw(const struct mw_bind *b)
 static uint8_t *
 lookup(uint32_t key, uint64_t va, uint64_t len, unsigned need)
 {
-	return key_check_remote(&table, key, PD, QPN, va, len, need);
+	return key_check_remote(&table, key, PD, QPN, va, len, len, need);
 }
 
 static void
@@ -96,9 +96,9 @@ type1_window_admits_qps_of_its_pd(void **state)
 	assert_null(lookup(second, VA + 100, 1, IBV_ACCESS_REMOTE_WRITE));
 	/* A type 1 window admits any QP of its PD and no other; it is no lkey. */
 	assert_non_null(key_check_remote(
-		&table, second, PD, 77, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
+		&table, second, PD, 77, VA + 100, 1, 1, IBV_ACCESS_REMOTE_READ));
 	assert_null(key_check_remote(
-		&table, second, PD + 1, QPN, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
+		&table, second, PD + 1, QPN, VA + 100, 1, 1, IBV_ACCESS_REMOTE_READ));
 	assert_null(key_check(&table, second, PD, VA + 100, 1, 0));
 	assert_null(key_check(&table, second, KEY_PD_MW, VA + 100, 1, 0x80));
 	/* The region is still valid; it cannot be freed while a window is bound to it. */
@@ -134,8 +134,8 @@ type2_window_admits_its_qp(void **state)
 
 	assert_int_equal(bind_mw(&b), 0);
 	assert_ptr_equal(lookup(b.rkey, VA, BYTES, REMOTE), memory);
-	assert_null(key_check_remote(&table, b.rkey, PD, QPN + 1, VA, 1, REMOTE));
-	assert_null(key_check_remote(&table, b.rkey, PD + 1, QPN, VA, 1, REMOTE));
+	assert_null(key_check_remote(&table, b.rkey, PD, QPN + 1, VA, 1, 1, REMOTE));
+	assert_null(key_check_remote(&table, b.rkey, PD + 1, QPN, VA, 1, 1, REMOTE));
 	/* A bound type 2 window cannot be bound again before its own QP invalidates
 	 * it. */
 	assert_int_equal(bind_mw(&b), -EINVAL);
