@@ -254,9 +254,11 @@ taker_gets_the_events(void **state)
 	assert_false(event_take_begin(&queue, &taker)); /* an event waits */
 	expect_next(0);
 	assert_false(readable());
-	/* A taker that does not sleep is not woken. */
+	/* A taker that does not sleep any more is not woken. */
 	wakes = taker.wakes;
 	assert_true(event_take_begin(&queue, &taker));
+	assert_true(event_take_sleep(&queue, &wakes));
+	event_take_awake(&queue);
 	raise_event(2);
 	assert_int_equal(taker.wakes, wakes);
 	assert_false(event_take_end(&queue, NULL));

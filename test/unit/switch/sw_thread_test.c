@@ -2,9 +2,13 @@
 /* Threads of the switch: which one gets a client, and that control calls exclude their passes. */
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include "uplink_fixture.h"
+#include "base/futex.h"
+#include "../../lib/emulated.h"
 
+#define WAITER_LIMIT_S 30
 #define ROUNDS 2000 /* of control calls, while packets move */
 
 static void
@@ -319,6 +323,77 @@ sleeping_thread_is_woken(void **state)
 	up_close(&shared);
 }
 
+/* ---- A thread of a client sleeps until the index of its ring changes ---- */
+
+struct waiter {
+	const uint32_t *index;
+	pid_t tid;
+};
+
+static void *
+waiter_main(void *arg)
+{
+	struct waiter *w = arg;
+	struct futex_word word = futex_word(w->index, 0, true);
+
+	__atomic_store_n(&w->tid, gettid(), __ATOMIC_RELEASE);
+	while (__atomic_load_n(w->index, __ATOMIC_ACQUIRE) == 0) {
+		if (futex_wait_any(&word, 1) != 0)
+			return (void *)1;
+	}
+	return NULL;
+}
+
+/* Waits until the thread sleeps. */
+static void
+waiter_await_sleep(const struct waiter *w)
+{
+	char path[64], state = 'R';
+
+	for (unsigned i = 0; state != 'S'; i++) {
+		pid_t tid = __atomic_load_n(&w->tid, __ATOMIC_ACQUIRE);
+		FILE *file;
+
+		assert_true(i < WAITER_LIMIT_S * 1000);
+		usleep(1000);
+		snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+		file = tid == 0 ? NULL : fopen(path, "re");
+		if (file == NULL)
+			continue;
+		if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+			state = 'R';
+		fclose(file);
+	}
+}
+
+static void
+waiting_thread_of_a_client_is_woken(void **state)
+{
+	struct switch_fixture b;
+	struct timespec until;
+	struct frame_spec f;
+	struct waiter w = {0};
+	pthread_t thread;
+	void *failed;
+
+	SKIP_IF_EMULATED();
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
+	w.index = &b.c[1].region.daemon->rx_prod;
+	assert_int_equal(pthread_create(&thread, NULL, waiter_main, &w), 0);
+	waiter_await_sleep(&w);
+	asleep_set_how(&b.c[1].region.client->rx_asleep, ASLEEP_FUTEX);
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WAITER_LIMIT_S;
+	assert_int_equal(pthread_timedjoin_np(thread, &failed, &until), 0);
+	assert_null(failed);
+	assert_int_equal(b.c[1].woken, 0);
+	while (client_received(&b.c[1], NULL))
+		;
+	fixture_close(&b);
+}
+
 int
 main(void)
 {
@@ -329,6 +404,7 @@ main(void)
 		cmocka_unit_test(control_calls_beside_two_threads),
 		cmocka_unit_test(packets_wait_beside_two_threads),
 		cmocka_unit_test(sleeping_thread_is_woken),
+		cmocka_unit_test(waiting_thread_of_a_client_is_woken),
 	};
 
 	return cmocka_run_group_tests_name("switch_sw_thread", tests, NULL, NULL);
