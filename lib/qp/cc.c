@@ -72,19 +72,37 @@ grow(struct cc *cc, const struct cc_sample *s, uint32_t target_ns, uint64_t now)
 			       : CC_PACKET);
 }
 
+/* True if at least CC_QUEUED packets of the window are in queues: of each packet's delay,
+ * the part above the least round trip was the wait in queues (TCP Vegas). A least round trip
+ * that is too long for the level includes a queue. */
+static inline bool
+is_queued(const struct cc *cc, uint32_t delay_ns)
+{
+	uint32_t path_ns = RTE_MIN(cc->path_ns, cc_level_ns(cc) - cc->base_ns / 2);
+
+	return delay_ns > path_ns && (uint64_t)(delay_ns - path_ns) * cc->cwnd >=
+					     (uint64_t)delay_ns * (CC_QUEUED * CC_ONE);
+}
+
 /* Lets the window follow the delay. */
 static enum cc_cut
 delay_judge(struct cc *cc, const struct cc_sample *s, uint64_t now)
 {
-	uint32_t delay = s->delay_ns, target = cc_target_ns(cc), part;
+	uint32_t delay = s->delay_ns, target = cc_target_ns(cc), part = 0;
+	bool queued = is_queued(cc, delay);
 
-	if (delay < target) {
+	if (delay < target && !queued) {
 		grow(cc, s, target, now);
 		return CC_CUT_NONE;
 	}
-	part = (uint32_t)(819 * (uint64_t)(delay - target) / delay);
+	if (delay >= target)
+		part = (uint32_t)(819 * (uint64_t)(delay - target) / delay);
+	if (queued)
+		part = RTE_MAX(part, CC_QUEUED_CUT);
 	if (!cc_window_used(cc, s) || !cut(cc, RTE_MIN(512u, part), now))
 		return CC_CUT_NONE;
+	if (queued)
+		cc_target_queued(cc, now);
 	cc->cuts += cc->cuts != UINT8_MAX;
 	cc->before = 0;
 	return CC_CUT_DELAY;
@@ -120,6 +138,10 @@ cc_sample(struct cc *cc, const struct cc_sample *s, uint64_t now)
 	cc->active_at = cc->sample_at = now;
 	cc->delay_ns = delay;
 	srtt_sample(&cc->srtt_ns, s->rtt_ns);
+	if (unlikely(s->rtt_ns < cc->path_ns)) {
+		cc->path_ns = s->rtt_ns;
+		cc->path_at = now;
+	}
 	cc_acked(cc, s->packets);
 	if (unlikely(cc->cnp_seen || cc->cnp_part != 0))
 		cnp_round(cc, now);
@@ -237,5 +259,5 @@ cc_init(struct cc *cc, const struct cc_conf *conf, uint32_t cap)
 	cc->delay_unknown = conf->delay_unknown && conf->target_us == 0;
 	cc->slow_start = true;
 	/* A loss before the first round trip is taken for congestion. */
-	cc->delay_ns = cc->low_ns = UINT32_MAX;
+	cc->delay_ns = cc->low_ns = cc->path_ns = UINT32_MAX;
 }

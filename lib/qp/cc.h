@@ -26,6 +26,8 @@
 #define CC_LEVELS 17                /* delay targets: each 1.41 times the one before */
 #define CC_FEW 4                    /* unsteady: delays of which the least one counts */
 #define CC_CALM 8 /* round trips without a queue, after which the window grows faster */
+#define CC_QUEUED 12     /* packets in queues from which on the window shrinks */
+#define CC_QUEUED_CUT 32 /* then by this part of 1024 */
 
 /* Of an engine's peers. */
 struct cc_conf {
@@ -62,6 +64,7 @@ struct cc {
 	uint32_t base_ns;  /* of the delay targets */
 	uint32_t delay_ns; /* the last one */
 	uint32_t srtt_ns;  /* smoothed round trip; 0: no sample yet */
+	uint32_t path_ns;  /* least round trip since the last check */
 	uint32_t acked;    /* packets; halved with lost, see CC_HISTORY */
 	uint32_t lost;     /* << CC_SHIFT */
 	uint16_t loss;     /* lost packets of 1000 that are no congestion */
@@ -109,11 +112,13 @@ struct cc {
 	uint64_t far_at;     /* since then each delay was far above the level */
 	uint8_t check_level; /* the level before it rose */
 	uint8_t check_count; /* samples of the check */
-	uint32_t check_ns;   /* the delay for which it rose */
+	uint32_t check_ns;   /* the delay for which it rose; 0: it did not */
 	uint32_t check_low;  /* least delay of the check */
+	uint32_t check_path; /* its least round trip */
 	uint32_t check_cwnd; /* the window before the check */
 	uint64_t check_at;   /* check_due: when it is to begin; checking: when it began */
 	uint64_t level_at;   /* when the level changed last */
+	uint64_t path_at;    /* last round trip of about path_ns */
 };
 
 /* cap: packets, the most that may be in flight. */

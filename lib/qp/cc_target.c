@@ -69,7 +69,7 @@ level_raise(struct cc *cc, uint32_t ns, uint32_t delay_ns, uint64_t now)
 {
 	unsigned level = cc->level;
 
-	if (!cc->check_due) {
+	if (!cc->check_due || cc->check_ns == 0) {
 		cc->check_due = true;
 		cc->check_level = cc->level;
 		cc->check_ns = delay_ns;
@@ -240,6 +240,10 @@ cc_target_climb(struct cc *cc, const struct cc_sample *s, uint64_t now)
  * A level that rose for the queue of others takes the link from them. So once after a rise
  * the window is a packet for two round trips. If the delay is then less than the one for
  * which the level rose, by more than a quarter, that one was a queue.
+ *
+ * A check also measures the least round trip anew. Without checks a path that has become
+ * longer would be taken for a queue, and a sender that has only met a path with queues would
+ * keep more in them than the others.
  */
 
 static void RARE
@@ -247,12 +251,25 @@ check_end(struct cc *cc, uint64_t now)
 {
 	cc->checking = cc->check_due = false;
 	cc->cwnd = cc->check_cwnd;
+	cc->path_ns = cc->check_path;
+	cc->path_at = now;
 	if (cc->check_low >= cc->check_ns - cc->check_ns / 4)
 		return;
 	cc->cwnd = RTE_MIN(cc->cwnd, cc->first);
 	cc->climb_shift = RTE_MIN(cc->climb_shift + 2, CC_CLIMB_MAX_SHIFT);
 	level_set(cc, RTE_MIN(cc->level, cc->check_level), now);
 	watch_restart(cc, now);
+}
+
+void
+cc_target_queued(struct cc *cc, uint64_t now)
+{
+	if (likely(now - cc->path_at < CC_PATH_NS || cc->check_due))
+		return;
+	cc->check_due = true;
+	cc->check_level = cc->level;
+	cc->check_ns = 0; /* whatever it measures, the level stays */
+	cc->check_at = now;
 }
 
 void RARE
@@ -262,7 +279,9 @@ cc_target_check_stop(struct cc *cc, uint64_t now)
 		return;
 	cc->checking = false;
 	cc->cwnd = cc->check_cwnd;
+	cc->check_due = cc->check_ns != 0;
 	cc->check_at = now + (uint64_t)CC_CHECK * cc_srtt_ns(cc);
+	cc->path_at = now;
 }
 
 bool RARE
@@ -274,11 +293,13 @@ cc_target_check(struct cc *cc, const struct cc_sample *s, uint64_t now)
 		cc->checking = true;
 		cc->check_at = now;
 		cc->check_cwnd = cc->cwnd;
+		cc->check_path = UINT32_MAX;
 		cc->check_low = UINT32_MAX;
 		cc->check_count = 0;
 		cc->cwnd = RTE_MIN(cc->cwnd, CC_ONE);
 		return true;
 	}
+	cc->check_path = RTE_MIN(cc->check_path, s->rtt_ns);
 	if (s->idle) {
 		cc->check_count++;
 		cc->check_low = RTE_MIN(cc->check_low, s->delay_ns);
@@ -357,6 +378,8 @@ far_count(struct cc *cc, uint32_t delay_ns, uint64_t now)
 void
 cc_target_watch(struct cc *cc, const struct cc_sample *s, uint64_t now)
 {
+	if (s->rtt_ns - cc->path_ns <= cc->path_ns / 4)
+		cc->path_at = now;
 	far_count(cc, s->delay_ns, now);
 	cc->low_ns = RTE_MIN(cc->low_ns, s->delay_ns);
 	cc->delays++;

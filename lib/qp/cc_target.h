@@ -7,7 +7,8 @@
  *   small, and no packet was lost. Then a climb may follow.
  * - A climb doubles the window in each round trip, to tell a long path from a queue.
  * - A delay is far above the level if it exceeds it by 4 * base_ns or more.
- * - A check tests a rise of the level, with a window of one packet.
+ * - A check measures the path with a window of one packet: after a rise of the level, and
+ *   when the least round trip is older than CC_PATH_NS.
  */
 #ifndef ROCADE_QP_CC_TARGET_H
 #define ROCADE_QP_CC_TARGET_H
@@ -33,7 +34,8 @@
 #define CC_CLIMB_DRAWS 8
 #define CC_CLIMB_SKIP 2 /* samples after a loss that say nothing */
 #define CC_CLIMB_MAX_SHIFT 10
-#define CC_LEVEL_NS NS_PER_SEC /* a level that rose stays for this long at least */
+#define CC_PATH_NS (10 * NS_PER_MS) /* a least round trip is measured again after it */
+#define CC_LEVEL_NS NS_PER_SEC      /* a level that rose stays for this long at least */
 
 /* The smoothed round trip. */
 static inline uint32_t
@@ -99,6 +101,9 @@ void cc_target_watch(struct cc *cc, const struct cc_sample *s, uint64_t now);
 /* Evaluates a sample during a climb. */
 void cc_target_climb(struct cc *cc, const struct cc_sample *s, uint64_t now);
 
+/* The window has been cut because of the packets in queues. Has the path checked if its
+ * least round trip was not seen lately. */
+void cc_target_queued(struct cc *cc, uint64_t now);
 /* Begins a check that is due, continues or ends it. Returns true if the sample must not
  * be evaluated otherwise. */
 bool cc_target_check(struct cc *cc, const struct cc_sample *s, uint64_t now);

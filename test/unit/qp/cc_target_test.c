@@ -88,6 +88,7 @@ level_falls_after_a_second(void **state)
 	/* The same under load. */
 	cc.level = 2;
 	cc.level_at = now;
+	cc.path_ns = 20 * US;
 	window_set(100);
 	round_trips(10 * CC_WATCH, 20);
 	assert_int_equal(cc.level, 2);
@@ -431,6 +432,35 @@ loss_ends_a_check(void **state)
 	assert_true(cc_window(&cc) > 8);
 }
 
+/* A least round trip that was not seen for 10 ms is measured again. */
+static void
+path_is_measured_again(void **state)
+{
+	uint64_t start;
+
+	round_trip(BASE_US);
+	start = now;
+	while (!cc.checking) {
+		assert_true(now < start + CC_PATH_NS + NS_PER_MS);
+		window_set(60);
+		round_trip(16);
+	}
+	assert_true(now >= start + CC_PATH_NS);
+	assert_int_equal(cc.path_ns, BASE_US * US);
+	assert_int_equal(cc_window(&cc), 1);
+	idle_round_trips(2, 15);
+	assert_false(cc.checking);
+	assert_int_equal(cc.path_ns, 15 * US);
+	assert_int_equal(cc.level, 0);
+	assert_true(cc_window(&cc) >= 58);
+	/* No further one while it is seen. */
+	for (unsigned i = 0; i < 1000; i++) {
+		window_set(30);
+		round_trip(i % 2 ? 18 : 24);
+		assert_false(cc.checking);
+	}
+}
+
 int
 main(void)
 {
@@ -456,6 +486,7 @@ main(void)
 		cmocka_unit_test_setup(far_delays_raise_the_level, setup),
 		cmocka_unit_test_setup(level_is_checked_after_a_rise, setup),
 		cmocka_unit_test_setup(loss_ends_a_check, setup),
+		cmocka_unit_test_setup(path_is_measured_again, setup),
 	};
 
 	return cmocka_run_group_tests_name("qp cc_target", tests, NULL, NULL);

@@ -124,7 +124,8 @@ target_follows_the_window(void **state)
 	}
 }
 
-/* By 0.8 times the part of the delay above the target, and no more than half. */
+/* By 0.8 times the part of the delay above the target, no more than half, and no less than
+ * for packets in queues. */
 static void
 delay_cuts_in_proportion(void **state)
 {
@@ -133,7 +134,7 @@ delay_cuts_in_proportion(void **state)
 	/* The target for 128 packets is 25.84 us. */
 	for (unsigned i = 0; i < sizeof(delays_us) / sizeof(delays_us[0]); i++) {
 		double d = delays_us[i];
-		double left = 1 - fmin(0.5, 0.8 * (d - 25.84) / d);
+		double left = 1 - fmin(0.5, fmax(1.0 / 32, 0.8 * (d - 25.84) / d));
 
 		init(&(struct cc_conf){.on = true});
 		window_set(128);
@@ -141,6 +142,39 @@ delay_cuts_in_proportion(void **state)
 		assert_in_range(cc.cwnd, lround(128 * 256 * (left - 0.003)),
 			lround(128 * 256 * (left + 0.003)));
 	}
+}
+
+/* 12 packets in queues: 12 / 48 of the window, so a quarter of the delay. */
+static void
+packets_in_queues_shrink_the_window(void **state)
+{
+	round_trip(BASE_US);
+	window_set(48);
+	assert_int_equal(round_trip_ns(11990), CC_CUT_NONE);
+	expect_window(49);
+	window_set(48);
+	assert_int_equal(round_trip_ns(12001), CC_CUT_DELAY);
+	expect_window(48 - 1.5);
+	/* A smaller window has fewer of them: the target decides. */
+	window_set(12);
+	assert_int_equal(round_trip_ns(24000), CC_CUT_NONE);
+	expect_window(13);
+}
+
+/* A sender that has only met a full path assumes no longer one than its level is for. */
+static void
+queue_of_others_is_no_long_path(void **state)
+{
+	cc.path_ns = 24 * US;
+	window_set(48);
+	assert_int_equal(round_trip_ns(16660), CC_CUT_NONE);
+	window_set(48);
+	assert_int_equal(round_trip_ns(16680), CC_CUT_DELAY);
+	cc.path_ns = 30 * US;
+	cc.level = 1;
+	cc.level_at = now;
+	window_set(48);
+	assert_int_equal(round_trip_ns(30000), CC_CUT_NONE);
 }
 
 static void
@@ -343,6 +377,8 @@ main(void)
 		cmocka_unit_test_setup(unused_window_does_not_grow, setup),
 		cmocka_unit_test_setup(target_follows_the_window, setup),
 		cmocka_unit_test_setup(delay_cuts_in_proportion, setup),
+		cmocka_unit_test_setup(packets_in_queues_shrink_the_window, setup),
+		cmocka_unit_test_setup(queue_of_others_is_no_long_path, setup),
 		cmocka_unit_test_setup(one_cut_in_a_round_trip, setup),
 		cmocka_unit_test_setup(long_delay_cuts_by_half, setup),
 		cmocka_unit_test_setup(delay_above_the_highest_level_is_no_queue, setup),
