@@ -58,6 +58,7 @@ sw_tx_flush(struct sw_client *client, bool final)
 	if (client->corrupt || (each != 0 && client->rate_ns > t->now) ||
 		!ring_cons_refresh(&client->tx))
 		return;
+	sw_wait_serve(t);
 	n = ring_count(&client->tx);
 	rate_credit_bound(client, t->now);
 	t->final_flush = final;

@@ -3,6 +3,7 @@
 #include "uplink_fixture.h"
 
 #include "switch/handover.h"
+#include "switch/route.h"
 #include "switch/sw_wait.h"
 
 #define ALICE 1000
@@ -254,6 +255,7 @@ static void
 full_ring_keeps_the_order(void **state)
 {
 	struct frame_spec f = waiting_open();
+	struct ring_desc desc;
 	uint32_t psn = 0;
 
 	while (psn < CLIENT_SLOTS + 2)
@@ -266,10 +268,12 @@ full_ring_keeps_the_order(void **state)
 	assert_int_equal(stats(0)->tx_blocked, 1);
 	assert_int_equal(stats(0)->waited, CLIENT_SLOTS + 2);
 	expect_psns(1, &f, 0, CLIENT_SLOTS);
+	/* There is room now, and the sender's packet must not take it. */
+	desc = ring_peek(&b.c[0].client->tx, 0);
+	assert_false(sw_forward(b.c[0].client, &desc));
 	sw_run(b.sw, b.now);
 	expect_psns(1, &f, CLIENT_SLOTS, psn);
 	assert_int_equal(stats(1)->rx_full, 0);
-	/* Left alone, it blocks its sender for a limited time. */
 	assert_int_equal(stats(0)->tx_packets - stats(0)->waited, 1);
 	waiting_close();
 }
@@ -336,6 +340,10 @@ ended_qps_leave_nothing(void **state)
 				end % ENDS == SENDER_RESET ? SW_PEER_CLEAR : SW_QPN_GIVE,
 				c->qpn);
 		sw_ended_free(b.sw);
+		/* Counted before the client's counters are added to those of the departed. */
+		if (end % ENDS == SENDER)
+			assert_int_equal(b.sw->departed.drop_not_ready,
+				ready ? 2 : CLIENT_SLOTS + 2);
 		waiting_close();
 	}
 }
