@@ -5,7 +5,8 @@ set -u -o pipefail
 
 usage() {
 	cat <<'EOT2'
-Usage: tools/package.sh [--release NAME]... [--work DIR] [--out DIR] [--no-check] [--build-only]
+Usage: tools/package.sh [--release NAME]... [--arch ARCH]... [--work DIR] [--out DIR] [--no-check]
+                        [--build-only]
 
 For each release of Debian: makes a minimal chroot with debootstrap, builds the source and binary
 packages in a copy of it, and runs lintian. Installs the packages in another copy, runs them as an
@@ -13,7 +14,12 @@ ordinary user, upgrades them beside running clients of a daemon, removes and pur
 compares the files before and after. Runs debian/tests with autopkgtest in a third copy. Builds and
 runs the image of Containerfile, and runs the steps of action.yml. Prints TAP.
 
+For arm64 on another machine (tried for trixie only): builds with the cross compiler, without the unit tests, checks what is
+in the packages, builds programs with librocade-dev, installs the packages in a minimal system, and
+runs the programs under qemu-user.
+
   --release NAME  bookworm or trixie; may be repeated (both)
+  --arch ARCH     this machine's architecture or arm64; may be repeated (this machine's)
   --work DIR      chroots and packages (build-test/packages). The minimal chroots are kept there and
                   used again, as is the compiler's cache
   --out DIR       copy the packages to DIR/RELEASE

@@ -10,10 +10,18 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import cases  # noqa: E402
 import check  # noqa: E402
 import chroots  # noqa: E402
+import cross  # noqa: E402
 import lifecycle  # noqa: E402
 
 LISTS = [("a", "usr/bin"), ("b", "usr/lib/*/*.so.0*"), ("c", "docs/*.svg")]
 FILES = ["usr/bin/one", "usr/lib/x/lib.so.0"]
+
+SYMBOLS = """librocade.so.0 librocade0 #MINVER#
+* Build-Depends-Package: librocade-dev
+ rocade_version@Base 0.1.0
+"""
+PATHS = ["-rw-r--r-- root/root 70 2026-11-26 15:26 ./usr/lib/%s-linux-gnu/rocade/a.so" % name
+         for name in ("aarch64", "x86_64")]
 
 
 def faults(lists, files):
@@ -47,6 +55,10 @@ CASES = [
      ["/var/lib/dpkg/info/rocade.postrm"]),
     ("but not logs", files_after("/var/log/apt/history.log"), ["/var"]),
     ("a command is killed at its limit", killed(), (124, True)),
+    ("names of the symbols of a list", cross.exported(SYMBOLS), ["rocade_version@Base"]),
+    ("the same path for two architectures", cross.neutral(PATHS), {"./usr/lib/TRIPLET/rocade/a.so"}),
+    ("another path for another package", cross.neutral([PATHS[0], PATHS[1] + ".0"]),
+     {"./usr/lib/TRIPLET/rocade/a.so", "./usr/lib/TRIPLET/rocade/a.so.0"}),
     ("lines of what happened", lifecycle.said("x\nsay after: 1\nsaying\n"), ["after: 1"]),
 ]
 

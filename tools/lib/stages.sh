@@ -65,7 +65,8 @@ stage_packages() {
 		tap packages python3 tools/package/check.py "$top" "$out/release" "$out/prefix"
 	[ "$long" = yes ] || return 0
 	check packages tools/install-deps.sh --packages &&
-		tap packages-long tools/package.sh --work "$out/packages"
+		tap packages-long tools/package.sh --work "$out/packages" &&
+		tap packages-arm64 tools/package.sh --work "$out/packages" --release trixie --arch arm64
 }
 
 stage_sim() {

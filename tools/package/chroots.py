@@ -8,7 +8,7 @@ import subprocess
 
 MIRROR = "http://deb.debian.org/debian"
 SECURITY = "http://deb.debian.org/debian-security"
-LIMIT_S = 1800  # for a command: apt-get and lintian take long on a busy machine
+LIMIT_S = 3600  # for a command: apt-get and lintian take long on a busy machine
 
 # The first process of new namespaces mounts what a program expects, and runs the command in the
 # chroot. All of the command's processes end with it, and then the mounts.

@@ -9,7 +9,8 @@ import sys
 
 import tap
 from build import build, debs, keep, version_of
-from chroots import ENTER, ENVIRONMENT, copy_of, output_of
+from chroots import ENTER, ENVIRONMENT, copy_of, must, output_of
+from cross import ARCH, cross, listings
 from lifecycle import lifecycle
 from recipes import action, container
 
@@ -20,6 +21,7 @@ def options(words):
     parser = argparse.ArgumentParser(prog="package.sh", add_help=False)
     parser.add_argument("top")
     parser.add_argument("--release", action="append", choices=RELEASES)
+    parser.add_argument("--arch", action="append")
     parser.add_argument("--work")
     parser.add_argument("--out")
     parser.add_argument("--no-check", action="store_true")
@@ -35,16 +37,18 @@ def autopkgtest(built, release, work):
                (ENTER % "").replace('chroot "$root" "$@"', '"$@"'), "sh", system.folder,
                "autopkgtest", "--no-built-binaries", *debs(built),
                built.path("/build/" + source[0]), "--", "chroot", system.folder]
-    status, text = output_of(command, limit_s=1800, env=dict(ENVIRONMENT, PATH=os.environ["PATH"]))
+    status, text = output_of(command, limit_s=7200, env=dict(ENVIRONMENT, PATH=os.environ["PATH"]))
     results = [line for line in text.splitlines() if line.split()[1:2] in (["PASS"], ["FAIL"])]
     tap.case("%s: autopkgtest: %s" % (release, "; ".join(results)), status == 0 and results, text)
     system.remove()
 
 
-def one(top, release, work, conf):
+def native(top, release, work, conf):
+    """Returns the files of each package."""
     built = tap.group(build, top, release, work, not conf.no_check)
     if built is None:
-        return
+        return None
+    files = listings(debs(built))
     if conf.out:
         print("# " + keep(built, release, conf.out).replace("\n", " "))
     if not conf.build_only:
@@ -53,10 +57,28 @@ def one(top, release, work, conf):
         tap.group(container, top, release, work)
         tap.group(action, top, release, work)
     built.remove()
+    return files
+
+
+def one(top, release, work, conf):
+    files = native(top, release, work, conf) if conf.native in conf.arch else None
+    if ARCH in conf.arch and ARCH != conf.native:
+        built = tap.group(cross, top, release, work, files, conf.build_only)
+        if built is not None:
+            if conf.out:
+                print("# " + keep(built, release, conf.out).replace("\n", " "))
+            built.remove()
 
 
 def main(words):
     conf = options(words)
+    conf.native = must(["dpkg", "--print-architecture"]).strip()
+    conf.arch = conf.arch or [conf.native]
+    wrong = set(conf.arch) - {conf.native, ARCH}
+    if wrong:
+        print("package.sh: invalid value '%s' for --arch: expected %s or %s" % (
+            wrong.pop(), conf.native, ARCH), file=sys.stderr)
+        return 2
     top = os.path.abspath(conf.top)
     work = os.path.abspath(conf.work or os.path.join(top, "build-test/packages"))
     if os.getuid() != 0 or shutil.which("debootstrap") is None or subprocess.run(
