@@ -14,9 +14,9 @@ ordinary user, upgrades them beside running clients of a daemon, removes and pur
 compares the files before and after. Runs debian/tests with autopkgtest in a third copy. Builds and
 runs the image of Containerfile, and runs the steps of action.yml. Prints TAP.
 
-For arm64 on another machine (tried for trixie only): builds with the cross compiler, without the unit tests, checks what is
-in the packages, builds programs with librocade-dev, installs the packages in a minimal system, and
-runs the programs under qemu-user.
+For arm64 on another machine (tried for trixie only): builds with the cross compiler, without the unit
+tests, checks what is in the packages, builds programs with librocade-dev, installs the packages in a
+minimal system, and runs the programs under qemu-user.
 
   --release NAME  bookworm or trixie; may be repeated (both)
   --arch ARCH     this machine's architecture or arm64; may be repeated (this machine's)
