@@ -146,8 +146,10 @@ rights_of(uint32_t pd, unsigned access)
 
 	if (access & ACCESS_FLUSH_GLOBAL)
 		kept |= KEY_ACCESS_FLUSH_GLOBAL;
-	if (access & IBV_ACCESS_ON_DEMAND)
+	if (access & IBV_ACCESS_ON_DEMAND) {
 		kept |= KEY_ACCESS_ON_DEMAND;
+		pd |= KEY_PD_ON_DEMAND;
+	}
 	return pd << 8 | kept;
 }
 
@@ -288,9 +290,9 @@ key_change(struct key_table *t, uint32_t *key, int flags, const struct key_chang
 		rc = region_check(0, to->va, to->host, to->len, 0);
 	}
 	if (flags & IBV_REREG_MR_CHANGE_PD)
-		next.rights = to->pd << 8 | (next.rights & 0xFF);
+		next.rights += (to->pd - key_pd(next.rights)) << 8;
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
-		next.rights = rights_of(next.rights >> 8, to->access);
+		next.rights = rights_of(key_pd(next.rights), to->access);
 	if (rc == 0)
 		rc = region_check(flags & IBV_REREG_MR_CHANGE_PD ? to->pd : 0, 0, NULL, 0,
 			flags & IBV_REREG_MR_CHANGE_ACCESS ? to->access : 0);
@@ -315,7 +317,7 @@ key_memory(struct key_table *t, uint32_t key, uint32_t pd, const uint8_t **host,
 
 	rte_spinlock_lock(&t->lock);
 	e = key_find(t, key);
-	if (e != NULL && e->rights >> 8 == pd) {
+	if (e != NULL && key_pd(e->rights) == pd) {
 		*host = e->host;
 		*len = e->len;
 		rc = 0;
@@ -358,14 +360,6 @@ key_invalidate_at(struct key_table *t, const void *host)
 
 /* ---- On-demand regions ---- */
 
-static bool
-entry_holds(const struct key_entry *e, uint64_t va, uint64_t len)
-{
-	uint64_t offset = va - e->va;
-
-	return va >= e->va && offset <= e->len && len <= e->len - offset;
-}
-
 /* Not by pointer arithmetic: all memory of the process begins at NULL. */
 static uintptr_t
 entry_host(const struct key_entry *e, uint64_t va)
@@ -374,12 +368,14 @@ entry_host(const struct key_entry *e, uint64_t va)
 }
 
 uint8_t *
-key_on_demand_check(const struct key_entry *e, uint64_t va, uint64_t len, uint64_t touch,
-	unsigned need)
+key_on_demand_check(const struct key_entry *e, uint32_t pd, uint64_t va, uint64_t len,
+	uint64_t touch, unsigned need)
 {
 	uintptr_t host;
 
-	if ((e->rights & need) != need || !entry_holds(e, va, len))
+	need |= KEY_ACCESS_ON_DEMAND;
+	if (e == NULL || key_pd(e->rights) != pd || (e->rights & need) != need ||
+		!key_entry_holds(e, va, len))
 		return NULL;
 	host = entry_host(e, va);
 	if (!on_demand_touch(host, touch, (need & KEY_ACCESS_WRITES) != 0))
@@ -400,10 +396,10 @@ key_on_demand(struct key_table *t, uint32_t key, uint32_t pd, uint64_t va, uint6
 		rc = -EINVAL;
 	else if (e == NULL || (e->rights & KEY_ACCESS_ON_DEMAND) == 0)
 		rc = -ENOENT;
-	else if (e->rights >> 8 != pd ||
+	else if (key_pd(e->rights) != pd ||
 		 (write && (e->rights & IBV_ACCESS_LOCAL_WRITE) == 0))
 		rc = -EPERM;
-	else if (!entry_holds(e, va, len))
+	else if (!key_entry_holds(e, va, len))
 		rc = -EFAULT;
 	else
 		*host = entry_host(e, va);

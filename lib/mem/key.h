@@ -58,7 +58,10 @@ static_assert(sizeof(struct key_entry) == 32, "two per cache line");
 #define KEY_PD_MW 0xFFFFFFu
 /* a region whose memory is gone, see key_invalidate_at() */
 #define KEY_PD_INVALIDATED 0xFFFFFEu
-#define KEY_PD_MAX 0xFFFFFDu
+/* A bit of the PD field of on-demand regions: to the checks of accesses they belong to
+ * another PD. So other regions are checked for nothing more. */
+#define KEY_PD_ON_DEMAND 0x800000u
+#define KEY_PD_MAX (KEY_PD_ON_DEMAND - 1)
 
 struct key_table {
 	/* Allocated on demand, never moved. KEY_CHUNK entries, then KEY_CHUNK counts
@@ -172,23 +175,34 @@ key_find(const struct key_table *t, uint32_t key)
 									     : NULL;
 }
 
-/* The part of key_entry_check() for what lacks a right or is on demand. Touches that many bytes
- * from va on (on_demand.h). */
-uint8_t *key_on_demand_check(const struct key_entry *e, uint64_t va, uint64_t len,
-	uint64_t touch, unsigned need);
+/* Returns the PD of a region with these rights. */
+static inline uint32_t
+key_pd(uint32_t rights)
+{
+	uint32_t pd = rights >> 8;
 
-/* touch: how many of the bytes the caller is going to access at once. */
-static inline uint8_t *
-key_entry_check(const struct key_entry *e, uint64_t va, uint64_t len, uint64_t touch,
-	unsigned need)
+	return rights & KEY_ACCESS_ON_DEMAND ? pd & ~KEY_PD_ON_DEMAND : pd;
+}
+
+static inline bool
+key_entry_holds(const struct key_entry *e, uint64_t va, uint64_t len)
 {
 	uint64_t offset = va - e->va;
 
-	if (unlikely((e->rights & (need | KEY_ACCESS_ON_DEMAND)) != need))
-		return key_on_demand_check(e, va, len, touch, need);
-	if (unlikely(va < e->va || offset > e->len || len > e->len - offset))
+	return va >= e->va && offset <= e->len && len <= e->len - offset;
+}
+
+/* The check of an access for an entry that is not plainly of the PD: an on-demand region of it may
+ * pass. Touches that many bytes from va on (on_demand.h). e may be NULL. */
+uint8_t *key_on_demand_check(const struct key_entry *e, uint32_t pd, uint64_t va,
+	uint64_t len, uint64_t touch, unsigned need);
+
+static inline uint8_t *
+key_entry_check(const struct key_entry *e, uint64_t va, uint64_t len, unsigned need)
+{
+	if (unlikely((e->rights & need) != need || !key_entry_holds(e, va, len)))
 		return NULL;
-	return e->host + offset;
+	return e->host + (va - e->va);
 }
 
 /*
@@ -205,8 +219,8 @@ key_check_part(const struct key_table *t, uint32_t key, uint32_t pd, uint64_t va
 	const struct key_entry *e = key_find(t, key);
 
 	if (unlikely(e == NULL || e->rights >> 8 != pd))
-		return NULL;
-	return key_entry_check(e, va, len, touch, need);
+		return key_on_demand_check(e, pd, va, len, touch, need);
+	return key_entry_check(e, va, len, need);
 }
 
 /* For an access to all the bytes at once. */
@@ -223,7 +237,7 @@ key_grants(const struct key_table *t, uint32_t key, uint32_t pd, unsigned need)
 {
 	const struct key_entry *e = key_find(t, key);
 
-	return e != NULL && e->rights >> 8 == pd && (e->rights & need) == need;
+	return e != NULL && key_pd(e->rights) == pd && (e->rights & need) == need;
 }
 
 #endif

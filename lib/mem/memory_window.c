@@ -67,14 +67,14 @@ mw_bind_check(const struct key_table *t, const struct mw *mw, const struct mw_bi
 
 	/* The PD comparison also rejects memory windows and invalidated regions: their PD
 	 * field holds a value that is no PD (KEY_PD_MW, KEY_PD_INVALIDATED). */
-	if (mr == NULL || mr->rights >> 8 != mw->pd ||
+	if (mr == NULL || key_pd(mr->rights) != mw->pd ||
 		(mr->rights & IBV_ACCESS_MW_BIND) == 0 ||
 		(mr->rights & IBV_ACCESS_ZERO_BASED) != 0)
 		return NULL;
 	if ((b->access & ~MW_BIND_ACCESS) != 0 ||
 		((b->access & writes) != 0 && (mr->rights & IBV_ACCESS_LOCAL_WRITE) == 0))
 		return NULL;
-	return key_entry_check(mr, b->va, b->len, 0, 0) != NULL ? mr : NULL;
+	return key_entry_holds(mr, b->va, b->len) ? mr : NULL;
 }
 
 static void
@@ -184,7 +184,7 @@ mw_host(const struct key_table *t, const struct mw *mw, const struct mw_use *use
 		return NULL;
 	/* The region may have been invalidated since the bind (key_invalidate_at()). */
 	rights = __atomic_load_n(&mr->rights, __ATOMIC_RELAXED);
-	if (rights >> 8 != use->pd)
+	if (key_pd(rights) != use->pd)
 		return NULL;
 	*touch = (rights & KEY_ACCESS_ON_DEMAND) != 0;
 	if (mw->pd != use->pd || (mw->type2 && LOAD(mw->qpn) != use->qpn) ||

@@ -90,11 +90,11 @@ key_check_remote(const struct key_table *t, uint32_t key, uint32_t pd, uint32_t 
 		return NULL;
 	if (unlikely(e->rights >> 8 != pd)) {
 		if (e->rights >> 8 != KEY_PD_MW)
-			return NULL;
+			return key_on_demand_check(e, pd, va, len, touch, need);
 		return mw_check(
 			t, e, (struct mw_use){va, len, touch, key, pd, qpn, need});
 	}
-	return key_entry_check(e, va, len, touch, need);
+	return key_entry_check(e, va, len, need);
 }
 
 #endif
