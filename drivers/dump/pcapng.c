@@ -116,7 +116,8 @@ block_write(FILE *to, uint32_t type, const struct block *fixed, const uint8_t *d
 	put32(&ends, len);
 	fwrite(ends.bytes, 1, ends.len, to);
 	fwrite(fixed->bytes, 1, fixed->len, to);
-	fwrite(data, 1, data_len, to);
+	if (data_len != 0) /* fwrite() may not be given NULL, either */
+		fwrite(data, 1, data_len, to);
 	fwrite(pad, 1, tail, to);
 	fwrite(options->bytes, 1, options->len, to);
 	fwrite(ends.bytes + 4, 1, 4, to);
