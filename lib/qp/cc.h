@@ -26,7 +26,7 @@
 #define CC_LEVELS 17                /* delay targets: each 1.41 times the one before */
 #define CC_FEW 4                    /* unsteady: delays of which the least one counts */
 #define CC_CALM 8 /* round trips without a queue, after which the window grows faster */
-#define CC_QUEUED 12     /* packets in queues from which on the window shrinks */
+#define CC_QUEUED 13     /* packets in queues from which on the window shrinks */
 #define CC_QUEUED_CUT 32 /* then by this part of 1024 */
 
 /* Of an engine's peers. */

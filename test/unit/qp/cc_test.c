@@ -144,17 +144,17 @@ delay_cuts_in_proportion(void **state)
 	}
 }
 
-/* 12 packets in queues: 12 / 48 of the window, so a quarter of the delay. */
+/* 13 packets in queues: 13 / 52 of the window, so a quarter of the delay. */
 static void
 packets_in_queues_shrink_the_window(void **state)
 {
 	round_trip(BASE_US);
-	window_set(48);
+	window_set(52);
 	assert_int_equal(round_trip_ns(11990), CC_CUT_NONE);
-	expect_window(49);
-	window_set(48);
+	expect_window(53);
+	window_set(52);
 	assert_int_equal(round_trip_ns(12001), CC_CUT_DELAY);
-	expect_window(48 - 1.5);
+	expect_window(52 - 1.625);
 	/* A smaller window has fewer of them: the target decides. */
 	window_set(12);
 	assert_int_equal(round_trip_ns(24000), CC_CUT_NONE);
@@ -166,14 +166,14 @@ static void
 queue_of_others_is_no_long_path(void **state)
 {
 	cc.path_ns = 24 * US;
-	window_set(48);
+	window_set(52);
 	assert_int_equal(round_trip_ns(16660), CC_CUT_NONE);
-	window_set(48);
+	window_set(52);
 	assert_int_equal(round_trip_ns(16680), CC_CUT_DELAY);
 	cc.path_ns = 30 * US;
 	cc.level = 1;
 	cc.level_at = now;
-	window_set(48);
+	window_set(52);
 	assert_int_equal(round_trip_ns(30000), CC_CUT_NONE);
 }
 
