@@ -364,6 +364,21 @@ ends_a_connection(uint32_t cmd)
 	return cmd == RDMA_USER_CM_CMD_DISCONNECT || cmd == RDMA_USER_CM_CMD_DESTROY_ID;
 }
 
+/* Returns 0 or -errno. */
+static int
+request_run(const struct conn *conn, const struct sw_cm_request *req, void *reply,
+	struct ucm_result *result)
+{
+	if (req->version != SW_PROTO_VERSION)
+		return -EPROTONOSUPPORT;
+	if (conn->cm == NULL)
+		return -EBADF;
+	if (ends_a_connection(req->cmd))
+		process_show_sent(conn);
+	return ucm_command(conn->cm->session, req->channel, req->cmd, req->bytes,
+		req->len, reply, result, clock_now());
+}
+
 bool
 rdmacm_serve(struct conn *conn, const void *request)
 {
@@ -372,21 +387,11 @@ rdmacm_serve(struct conn *conn, const void *request)
 		.version = SW_PROTO_VERSION,
 		.type = SW_CM_COMMAND};
 	struct ucm_result result = {.out_len = 0};
-	int rc;
 
 	if (req->magic != SW_PROTO_MAGIC || req->type != SW_CM_COMMAND ||
 		req->len > UCM_MAX)
 		return false;
-	if (conn->cm != NULL && ends_a_connection(req->cmd))
-		process_show_sent(conn);
-	if (req->version != SW_PROTO_VERSION)
-		rc = -EPROTONOSUPPORT;
-	else if (conn->cm == NULL)
-		rc = -EBADF;
-	else
-		rc = ucm_command(conn->cm->session, req->channel, req->cmd, req->bytes,
-			req->len, reply.bytes, &result, clock_now());
-	reply.error = -rc;
+	reply.error = -request_run(conn, req, reply.bytes, &result);
 	reply.len = (uint32_t)result.out_len;
 	reply.wakes = result.wakes;
 	reply.pending = result.pending;

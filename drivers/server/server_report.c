@@ -30,7 +30,7 @@ report_request(const struct conn *asker)
 		conn->requested_gen = d->requested_gen;
 		__atomic_store_n(&conn->client->region.daemon->report_requested,
 			d->requested_gen, __ATOMIC_RELAXED);
-		share_wake(conn);
+		share_wake(conn, NULL);
 	}
 }
 
@@ -147,7 +147,7 @@ flight_request(const struct conn *asker, const struct sw_request *req, uint32_t 
 	__atomic_store_n(&shared->flight_qpn, req->dest_qpn, __ATOMIC_RELAXED);
 	/* Pairs with the acquire in flight_answer(). */
 	__atomic_store_n(&shared->flight_requested, *gen, __ATOMIC_RELEASE);
-	share_wake(conn);
+	share_wake(conn, NULL);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/futex.h"
 #include "server/server_share.h"
 
 #define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
@@ -191,10 +192,15 @@ share_kib(const struct region_geom *geom)
 }
 
 void
-share_wake(void *owner)
+share_wake(void *owner, const uint32_t *futex)
 {
 	const struct conn *conn = owner;
-	ssize_t sent = send(conn->wake_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	ssize_t sent;
 
+	if (futex != NULL) {
+		futex_wake(futex, true);
+		return;
+	}
+	sent = send(conn->wake_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	(void)sent; /* full: wake-ups are pending already */
 }

@@ -20,6 +20,6 @@ uint32_t share_kib(const struct region_geom *geom);
  * nothing was created. */
 void share_destroy(struct conn *conn);
 /* The switch's wake callback; owner is a conn. */
-void share_wake(void *owner);
+void share_wake(void *owner, const uint32_t *futex);
 
 #endif

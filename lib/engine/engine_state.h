@@ -117,7 +117,7 @@ struct engine {
 	bool tx_from_post;   /* never changes */
 	bool pass_requested; /* a thread that found the lock taken asks for a pass */
 
-	/* See event_wait.h. */
+	/* See event_wait.h: turned off, or not offered by the kernel; a thread is the waiter. */
 	bool event_wait_off;
 	bool has_waiter;
 	struct event_taker taker; /* under the lock of the waiter's queue */

@@ -10,9 +10,10 @@
  * is mapped without the right to the access, a copy of it takes its place until the pass
  * ends, so that the application's page is not changed. The handler acts only on a thread
  * that runs an engine, and on an address inside a region. Other signals go to the handler
- * installed before. On-demand regions (mem/on_demand.h) rely on the handler for every page that is
- * missing, and are never invalidated. An application that installs a handler later should call the one it
- * replaces. ROCADE_MR_FAULT_HANDLER=0 in the environment leaves the signals alone.
+ * installed before. On-demand regions (mem/on_demand.h) rely on the handler for every page
+ * that is missing, and are never invalidated. An application that installs a handler later
+ * should call the one it replaces. ROCADE_MR_FAULT_HANDLER=0 in the environment leaves the
+ * signals alone.
  */
 #ifndef ROCADE_ENGINE_MR_FAULT_H
 #define ROCADE_ENGINE_MR_FAULT_H

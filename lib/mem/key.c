@@ -140,17 +140,23 @@ key_access_valid(unsigned access)
 }
 
 static uint32_t
+rights_pack(uint32_t pd, uint32_t kept)
+{
+	if (kept & KEY_ACCESS_ON_DEMAND)
+		pd |= KEY_PD_ON_DEMAND;
+	return pd << 8 | kept;
+}
+
+static uint32_t
 rights_of(uint32_t pd, unsigned access)
 {
 	unsigned kept = access & KEY_ACCESS_KEPT;
 
 	if (access & ACCESS_FLUSH_GLOBAL)
 		kept |= KEY_ACCESS_FLUSH_GLOBAL;
-	if (access & IBV_ACCESS_ON_DEMAND) {
+	if (access & IBV_ACCESS_ON_DEMAND)
 		kept |= KEY_ACCESS_ON_DEMAND;
-		pd |= KEY_PD_ON_DEMAND;
-	}
-	return pd << 8 | kept;
+	return rights_pack(pd, kept);
 }
 
 static int
@@ -290,7 +296,7 @@ key_change(struct key_table *t, uint32_t *key, int flags, const struct key_chang
 		rc = region_check(0, to->va, to->host, to->len, 0);
 	}
 	if (flags & IBV_REREG_MR_CHANGE_PD)
-		next.rights += (to->pd - key_pd(next.rights)) << 8;
+		next.rights = rights_pack(to->pd, next.rights & 0xFF);
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
 		next.rights = rights_of(key_pd(next.rights), to->access);
 	if (rc == 0)

@@ -64,7 +64,7 @@ sw_parts_create(struct sw *sw, const struct sw_conf *conf)
 }
 
 int
-sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out)
+sw_create(const struct sw_conf *conf, sw_wake *wake, struct sw **out)
 {
 	struct sw *sw;
 	int rc;

@@ -2,8 +2,7 @@
 /*
  * The switch: moves packets between the clients of a daemon by destination QPN, and
  * checks what they send. Pure logic: it maps no memory, reads no clock, and wakes clients
- * only through a callback, or by a futex those that sleep on the index of their ring. So a
- * simulator can run it. sw_thread.h describes its threads.
+ * only through a callback, so that a simulator can run it. sw_thread.h describes its threads.
  * Unless it says otherwise a call is for thread 0.
  *
  * A client's memory is untrusted. The headers of a packet are copied before they are
@@ -66,6 +65,10 @@ struct sw_conf {
 	uint32_t threads; /* 0: one; at most SW_THREADS_MAX */
 	struct sw_limits limits;
 };
+
+/* Wakes the client's progress thread, or, if futex is not NULL, its thread that waits for a completion
+ * event: it sleeps on this word (engine/event_wait.h). For any thread. */
+typedef void sw_wake(void *owner, const uint32_t *futex);
 
 struct ext_query;
 struct sw_wait_queue;
@@ -158,8 +161,7 @@ struct sw {
 	struct sw_client *dumps[SW_DUMPS];
 	uint32_t dump_count;
 	uint64_t dump_wall_ns; /* CLOCK_REALTIME less the clock of now */
-	/* Wakes the client's progress thread. For any thread. */
-	void (*wake)(void *owner);
+	sw_wake *wake;
 	/* Wakes a thread that sleeps, for what was handed over to it. For any thread. NULL: no thread
 	 * sleeps. Set before the first pass. */
 	void (*wake_thread)(void *arg, uint32_t index);
@@ -174,7 +176,7 @@ struct sw {
 };
 
 /* Returns 0, -EINVAL or -ENOMEM. */
-int sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out);
+int sw_create(const struct sw_conf *conf, sw_wake *wake, struct sw **out);
 /* No client may be left (asserted). */
 void sw_destroy(struct sw *sw);
 

@@ -2,7 +2,6 @@
 /* Clients of the switch: delivery into their rings, back-pressure, wake-ups. */
 #include <string.h>
 
-#include "base/futex.h"
 #include "switch/sw_client.h"
 
 void
@@ -146,18 +145,10 @@ sw_client_deliver(
 /* ---- Wake-ups ---- */
 
 static void
-client_wake(struct sw_client *c, const struct sw_thread *t)
+client_wake(struct sw_client *c, const struct sw_thread *t, const uint32_t *futex)
 {
 	sw_client_stats(c, t)->wakeups++;
-	c->sw->wake(c->owner);
-}
-
-/* Wakes the thread of the client that waits for a completion event (engine/event_wait.h). */
-static void
-client_wake_waiter(struct sw_client *c, const struct sw_thread *t)
-{
-	sw_client_stats(c, t)->wakeups++;
-	futex_wake(&c->region.daemon->rx_prod, true);
+	c->sw->wake(c->owner, futex);
 }
 
 void
@@ -170,10 +161,9 @@ sw_publish(struct sw_thread *t, uint64_t now)
 		c->dirty = false;
 		ring_publish(&c->rx);
 		if (asleep_wake_wanted(&c->region.client->rx_asleep, &c->woken)) {
-			if (asleep_by_futex(c->woken))
-				client_wake_waiter(c, t);
-			else
-				client_wake(c, t);
+			client_wake(c, t,
+				asleep_by_futex(c->woken) ? &c->region.daemon->rx_prod
+							  : NULL);
 		} else if (!c->lagging) {
 			c->lagging = true;
 			c->seen_cons = c->rx.cons_seen;
@@ -202,7 +192,7 @@ sw_lagging_check(struct sw_thread *t, uint64_t now)
 			c->seen_cons = c->rx.cons_seen;
 			c->seen_ns = now;
 		} else if (!done && now - c->seen_ns >= SW_LAG_NS) {
-			client_wake(c, t);
+			client_wake(c, t, NULL);
 			done = true;
 		}
 		if (done) {
@@ -224,6 +214,6 @@ sw_changed(struct sw *sw, bool link_up)
 		/* Pairs with the acquire in device_changed() of the client's progress
 		 * thread. */
 		__atomic_store_n(&head->changes, ++c->changes, __ATOMIC_RELEASE);
-		client_wake(c, sw->threads[0]);
+		client_wake(c, sw->threads[0], NULL);
 	}
 }

@@ -117,7 +117,7 @@ sw_tx_serve(struct sw_thread *t, uint64_t now)
 	unsigned moved = 0;
 	struct sw_client *c;
 
-	/* First: what the clients send now goes behind. */
+	/* Packets that have waited go before those that the clients send now. */
 	sw_wait_serve(t);
 	TAILQ_FOREACH (c, &t->clients, served_link) {
 		moved += client_tx_serve(c, now);

@@ -27,6 +27,24 @@ hook_peer_set(void *arg, uint32_t qpn, const uint8_t sgid[16], const uint8_t dgi
 	return 0;
 }
 
+static struct dev *
+qps_open(void)
+{
+	engine_link_init(&fixture, NULL);
+	link_qp_create(&fixture.a, &a[0], &plain);
+	link_qp_create(&fixture.b, &b[0], &plain);
+	return fixture.a.dev;
+}
+
+static void
+qps_close(void)
+{
+	fixture.a.dev->conf.hooks = NULL;
+	link_qp_destroy(&a[0]);
+	link_qp_destroy(&b[0]);
+	engine_link_fini(&fixture);
+}
+
 /* The daemon is told. It then refuses all packets to the peer. */
 static void
 reset_ends_the_registration_of_the_peer(void **state)
@@ -37,10 +55,7 @@ reset_ends_the_registration_of_the_peer(void **state)
 				    reset = {.state = IBV_QPS_RESET};
 	struct dev *dev;
 
-	engine_link_init(&fixture, NULL);
-	link_qp_create(&fixture.a, &a[0], &plain);
-	link_qp_create(&fixture.b, &b[0], &plain);
-	dev = fixture.a.dev;
+	dev = qps_open();
 	dev->conf.hooks = &hooks;
 	cleared_qpn = 1;
 	link_qp_connect(&a[0], &b[0], &plain);
@@ -48,10 +63,7 @@ reset_ends_the_registration_of_the_peer(void **state)
 	assert_int_equal(cleared_qpn, 0);
 	assert_int_equal(dev_qp_modify(dev, a[0].qp, &reset, IBV_QP_STATE), 0);
 	assert_int_equal(cleared_qpn, a[0].qp->qpn);
-	dev->conf.hooks = NULL;
-	link_qp_destroy(&a[0]);
-	link_qp_destroy(&b[0]);
-	engine_link_fini(&fixture);
+	qps_close();
 }
 
 /* A refused modification does not change which peer the daemon knows. */
@@ -63,11 +75,8 @@ refused_modify_keeps_the_registration_of_the_peer(void **state)
 	struct qp_attr attr;
 	struct dev *dev;
 
-	engine_link_init(&fixture, NULL);
-	link_qp_create(&fixture.a, &a[0], &plain);
-	link_qp_create(&fixture.b, &b[0], &plain);
+	dev = qps_open();
 	link_qp_connect(&a[0], &b[0], &plain);
-	dev = fixture.a.dev;
 	dev->conf.hooks = &hooks;
 	attr = link_qp_attr(&a[0], &b[0], &plain);
 	attr.state = IBV_QPS_RTR;
@@ -76,10 +85,7 @@ refused_modify_keeps_the_registration_of_the_peer(void **state)
 	assert_int_equal(
 		dev_qp_modify(dev, a[0].qp, &attr, IBV_QP_STATE | IBV_QP_AV), -EINVAL);
 	assert_int_equal(cleared_qpn, 1);
-	dev->conf.hooks = NULL;
-	link_qp_destroy(&a[0]);
-	link_qp_destroy(&b[0]);
-	engine_link_fini(&fixture);
+	qps_close();
 }
 
 static enum ibv_qp_state registered_in;
@@ -107,10 +113,7 @@ peer_of_this_daemon_is_registered_in_rtr(void **state)
 	struct qp_attr attr;
 	struct dev *dev;
 
-	engine_link_init(&fixture, NULL);
-	link_qp_create(&fixture.a, &a[0], &plain);
-	link_qp_create(&fixture.b, &b[0], &plain);
-	dev = fixture.a.dev;
+	dev = qps_open();
 	dev->conf.hooks = &hooks;
 	for (unsigned own = 0; own < 2; own++) {
 		attr = link_qp_attr(&a[0], &b[0], &plain);
@@ -133,10 +136,7 @@ peer_of_this_daemon_is_registered_in_rtr(void **state)
 		assert_int_equal(a[0].qp->state, IBV_QPS_RTR);
 		assert_int_equal(dev_qp_modify(dev, a[0].qp, &reset, IBV_QP_STATE), 0);
 	}
-	dev->conf.hooks = NULL;
-	link_qp_destroy(&a[0]);
-	link_qp_destroy(&b[0]);
-	engine_link_fini(&fixture);
+	qps_close();
 }
 
 int

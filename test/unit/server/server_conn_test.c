@@ -55,12 +55,12 @@ passed_descriptors_cannot_harm_the_daemon(void **state)
 	 * does not block. */
 	fcntl(c.fds[2], F_SETFL, 0);
 	for (unsigned i = 0; i < 100000; i++)
-		share_wake(TAILQ_FIRST(&b.d->conns));
+		share_wake(TAILQ_FIRST(&b.d->conns), NULL);
 	/* A client attaches once. */
 	assert_true(client_call(&b, c.fd, &req, &reply, NULL));
 	assert_int_equal(reply.error, EALREADY);
 	client_detach(&b, &c);
-	share_wake(&(struct conn){.wake_fd = -1}); /* not attached */
+	share_wake(&(struct conn){.wake_fd = -1}, NULL); /* not attached */
 	assert_int_equal(b.d->sw->client_count, 0);
 	fixture_close(&b);
 }
@@ -75,7 +75,7 @@ client_is_woken(void **state)
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(client_attach(&b, &c), 0);
 	assert_int_equal(recv(c.fds[2], bytes, 8, MSG_DONTWAIT), -1);
-	share_wake(TAILQ_FIRST(&b.d->conns));
+	share_wake(TAILQ_FIRST(&b.d->conns), NULL);
 	assert_int_equal(recv(c.fds[2], bytes, 8, MSG_DONTWAIT), 1);
 	client_detach(&b, &c);
 	fixture_close(&b);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/futex.h"
 #include "mem/sge.h"
 #include "switch/proto.h"
 #include "switch/sw_client.h"
@@ -51,9 +52,12 @@ struct switch_fixture {
 };
 
 static inline void
-client_wake(void *owner)
+client_wake(void *owner, const uint32_t *futex)
 {
-	((struct fixture_client *)owner)->woken++;
+	if (futex != NULL)
+		futex_wake(futex, true);
+	else
+		((struct fixture_client *)owner)->woken++;
 }
 
 static inline void

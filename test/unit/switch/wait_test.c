@@ -197,7 +197,7 @@ packets_wait_for_a_limited_time(void **state)
 	waiting_close();
 }
 
-/* A QP, and a client, can keep only so many packets. */
+/* The packets that wait of a QP, and of a client, are limited. */
 static void
 packets_of_a_client_are_limited(void **state)
 {
