@@ -472,21 +472,6 @@ end_await(void)
 		FUZZ_CHECK(d->sw->groups[i].count == 0);
 }
 
-/* The thread that closes descriptors ends a moment after the daemon. */
-static void
-closer_await(void)
-{
-	unsigned fds = fds_count();
-
-	if (world.b.d->passed.closer == NULL)
-		return;
-	passed_fds_fini(&world.b.d->passed);
-	for (unsigned ms = 0; fds_count() > fds - 2; ms++) {
-		FUZZ_CHECK(ms < 10000);
-		usleep(1000);
-	}
-}
-
 void
 world_close(void)
 {
@@ -494,6 +479,6 @@ world_close(void)
 	for (unsigned i = 0; i < HOSTILES; i++)
 		client_end(&world.hostile[i]);
 	end_await();
-	closer_await();
+	FUZZ_CHECK(fixture_closer_end(&world.b));
 	fixture_close(&world.b);
 }

@@ -71,9 +71,7 @@ static void
 lingering_end(struct server_fixture *b, struct lingering *l)
 {
 	close(l->end);
-	for (unsigned ms = 0; passed_fds_pending(&b->d->passed) != 0 && ms < 10000; ms++)
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	assert_int_equal(passed_fds_pending(&b->d->passed), 0);
+	assert_true(fixture_closer_await(b));
 }
 
 /* Makes the daemon's sockets accept descriptors, as those of a kernel before 6.16. */
@@ -87,15 +85,10 @@ fixture_open_old(struct server_fixture *b)
 	b->d->passed.refused = false;
 }
 
-/* The thread's end of its pipe is closed a moment after the daemon's. */
 static void
 fixture_close_old(struct server_fixture *b)
 {
-	unsigned fds = fds_count();
-
-	passed_fds_fini(&b->d->passed);
-	for (unsigned ms = 0; fds_count() > fds - 2 && ms < 10000; ms++)
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	assert_true(fixture_closer_end(b));
 	fixture_close(b);
 }
 

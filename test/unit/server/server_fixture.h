@@ -9,11 +9,13 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rocade/daemon.h>
@@ -79,6 +81,41 @@ fixture_open(struct server_fixture *b, struct rocade_daemon_conf conf)
 	if (conf.client_ring == 0)
 		conf.client_ring = 64;
 	assert_int_equal(rocade_daemon_create(&conf, &b->d), 0);
+}
+
+/* Returns whether the thread that closes descriptors (server/passed_fds.h) has closed all
+ * that it was given. */
+static inline bool
+fixture_closer_await(struct server_fixture *b)
+{
+	for (unsigned ms = 0; passed_fds_pending(&b->d->passed) != 0; ms++) {
+		if (ms == 10000)
+			return false;
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	return true;
+}
+
+/* Ends that thread, and returns whether it has closed its end of the pipe, which it does a
+ * moment after the daemon. Only when it has nothing else to close does the number of open
+ * descriptors tell. */
+static inline bool
+fixture_closer_end(struct server_fixture *b)
+{
+	unsigned fds;
+
+	if (b->d->passed.closer == NULL)
+		return true;
+	if (!fixture_closer_await(b))
+		return false;
+	fds = fds_count();
+	passed_fds_fini(&b->d->passed);
+	for (unsigned ms = 0; fds_count() > fds - 2; ms++) {
+		if (ms == 10000)
+			return false;
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	return true;
 }
 
 static inline void
