@@ -158,6 +158,15 @@ copies_rx_arm(void *queue, bool on)
 		c->inner.ops->rx_arm(c->inner.queue, on);
 }
 
+static bool
+copies_tx_waits(void *queue, uint32_t qpn, uint64_t now)
+{
+	const struct frame_copies *c = queue;
+
+	return c->inner.ops->tx_waits != NULL &&
+	       c->inner.ops->tx_waits(c->inner.queue, qpn, now);
+}
+
 /* No link_up and no close: the port belongs to the code that opened it. */
 static const struct port_ops copies_ops = {
 	.rx_burst = copies_rx_burst,
@@ -167,6 +176,7 @@ static const struct port_ops copies_ops = {
 	.tx_burst = copies_tx_burst,
 	.wait_fd = copies_wait_fd,
 	.rx_arm = copies_rx_arm,
+	.tx_waits = copies_tx_waits,
 };
 
 bool

@@ -267,6 +267,16 @@ impair_wait_fd(void *queue)
 	return -1;
 }
 
+/* Frames that the wrapper has lost or holds do not count. */
+static bool
+impair_tx_waits(void *queue, uint32_t qpn, uint64_t now)
+{
+	const struct port_queue *inner = &((struct impair *)queue)->inner;
+
+	return inner->ops->tx_waits != NULL &&
+	       inner->ops->tx_waits(inner->queue, qpn, now);
+}
+
 /* No link_up and no close: the port belongs to the code that opened it. */
 static const struct port_ops impair_ops = {
 	.rx_burst = impair_rx_burst,
@@ -275,6 +285,7 @@ static const struct port_ops impair_ops = {
 	.tx_release = impair_tx_release,
 	.tx_burst = impair_tx_burst,
 	.wait_fd = impair_wait_fd,
+	.tx_waits = impair_tx_waits,
 };
 
 int

@@ -38,6 +38,10 @@ struct port_ops {
 	/* Returns a descriptor that polls readable when frames may be waiting, -1 if
 	 * there is none. */
 	int (*wait_fd)(void *queue);
+	/* Returns whether packets that the QP has sent by this queue wait where the receiver is
+	 * to take them, and are not lost: its timers then start anew. The driver bounds for how
+	 * long. Called when a timer of the QP has expired. May be NULL. */
+	bool (*tx_waits)(void *queue, uint32_t qpn, uint64_t now);
 	/* Turns the announcing of frames by wait_fd() on or off. Off also discards what it has
 	 * announced. It is off at first. NULL: it is always on. */
 	void (*rx_arm)(void *queue, bool on);

@@ -164,6 +164,17 @@ congestion_probe(struct qp *qp, uint64_t wait_ns, uint64_t now)
 		window_update(qp, w, cc_probe(w->cc, qp->cc_probes, now), now);
 }
 
+/* The same for a QP whose packets the receiver does not take: they may stay there for long. */
+void RARE
+congestion_waits(struct qp *qp)
+{
+	if (qp->peer == NULL || qp->req.stalled)
+		return;
+	qp->cc_probes = 2;
+	qp->probed_read = req_oldest_needs_response(qp);
+	stalled_set(qp, true);
+}
+
 void RARE
 congestion_answer(struct qp *qp, bool late, uint64_t now)
 {
@@ -174,6 +185,7 @@ congestion_answer(struct qp *qp, bool late, uint64_t now)
 		return;
 	stalled_set(qp, false);
 	/* A READ is requested again: its response may be the answer to that, or late. */
-	cc_answer(w->cc, late && !qp->probed_read);
+	if (cc_is_on(w->cc))
+		cc_answer(w->cc, late && !qp->probed_read);
 	peer_window_set(w, now);
 }

@@ -60,6 +60,9 @@ void congestion_sample(struct qp *qp, uint32_t rtt_ns, uint64_t now);
 void congestion_loss(struct qp *qp, struct peer_window *w, uint64_t now);
 /* A tail-loss probe is due, after this wait. */
 void congestion_probe(struct qp *qp, uint64_t wait_ns, uint64_t now);
+/* The receiver has not taken for long what the QP has sent: until there is an answer, its packets do
+ * not count in the window of the other QPs. */
+void congestion_waits(struct qp *qp);
 /* una_psn has advanced after probes. late: nothing was lost. */
 void congestion_answer(struct qp *qp, bool late, uint64_t now);
 /* A CNP has come. */

@@ -50,6 +50,9 @@ struct qp_shared {
 	uint64_t polled_ns;
 	struct cq_gather gather;   /* on while a burst is processed */
 	struct flight_log *flight; /* NULL: no record is printed by itself */
+	/* As tx_waits in port.h, of tx_queue; NULL: no packet of a QP is waited for. */
+	bool (*tx_waits)(void *queue, uint32_t qpn, uint64_t now);
+	void *tx_queue;
 };
 
 /* A path: the attributes of ibv_ah_attr, with the source GID looked up. */

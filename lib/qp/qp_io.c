@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /* The calls by which the engine drives a QP. */
+#include "qp/congestion.h"
 #include "qp/cnp.h"
 #include "qp/flight.h"
 #include "qp/hold.h"
@@ -223,6 +224,31 @@ qp_wants_tx(const struct qp *qp)
 	return qp_has_response_pending(qp) || req_wants_tx(qp);
 }
 
+/* If the ACK timer or that of the probe has expired, and the receiver has not taken yet what
+ * the QP has sent: nothing is lost, and the expired timers start anew. Returns false if they
+ * are to be handled. */
+static bool RARE
+timers_restarted(struct qp *qp, uint64_t now)
+{
+	const struct qp_shared *shared = qp->shared;
+	struct requester *req = &qp->req;
+
+	if (RTE_MIN(req->ack_deadline, req->tlp_deadline) > now ||
+		!shared->tx_waits(shared->tx_queue, qp->qpn, now))
+		return false;
+	if (req->ack_deadline <= now)
+		req->ack_deadline = now + req_timeout_ns(qp);
+	if (req->tlp_deadline <= now)
+		tlp_restart(qp, now);
+	congestion_waits(qp);
+	/* The round trip contains the wait, which says nothing about the path. */
+	req->rtt_start = TIME_NEVER;
+	req->rtt_counts = false;
+	shared->stats->timeouts_waited++;
+	flight_note(qp, FLIGHT_TIMEOUT_WAITED, req->una_psn, 0);
+	return true;
+}
+
 void
 qp_timeout(struct qp *qp, uint64_t now)
 {
@@ -230,6 +256,8 @@ qp_timeout(struct qp *qp, uint64_t now)
 
 	if (qp->req.rnr_deadline <= now)
 		qp->req.rnr_deadline = TIME_NEVER;
+	if (unlikely(qp->shared->tx_waits != NULL) && timers_restarted(qp, now))
+		return;
 	if (qp->req.tlp_deadline <= now)
 		resend = tlp_timeout(qp, now);
 	if (resend && (qp->read_gap == 0 || !read_gap_probe(qp)))

@@ -235,6 +235,12 @@ tlp_cancel(struct qp *qp)
 	qp->req.rtt_counts = false;
 }
 
+void RARE
+tlp_restart(struct qp *qp, uint64_t now)
+{
+	tlp_arm(qp, now);
+}
+
 bool
 tlp_timeout(struct qp *qp, uint64_t now)
 {

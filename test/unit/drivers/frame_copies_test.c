@@ -124,13 +124,22 @@ queue_rx_arm(void *queue, bool on)
 	q.armed = on;
 }
 
-static const struct port_ops ops = {.rx_burst = queue_rx_burst,
+static bool
+queue_tx_waits(void *queue, uint32_t qpn, uint64_t when)
+{
+	assert_ptr_equal(queue, &q);
+	assert_int_equal(when, 5);
+	return qpn == 7;
+}
+
+static struct port_ops ops = {.rx_burst = queue_rx_burst,
 	.rx_release = queue_rx_release,
 	.tx_alloc = queue_tx_alloc,
 	.tx_release = queue_tx_release,
 	.tx_burst = queue_tx_burst,
 	.wait_fd = queue_wait_fd,
-	.rx_arm = queue_rx_arm};
+	.rx_arm = queue_rx_arm,
+	.tx_waits = queue_tx_waits};
 
 static struct frame_copies *copies;
 static struct port_queue outer;
@@ -334,6 +343,11 @@ the_rest_is_passed_on(void **state)
 	assert_int_equal(q.released, 2);
 	assert_true(q.armed);
 	assert_ptr_equal(frame_copies_inner(copies)->queue, &q);
+	assert_true(outer.ops->tx_waits(outer.queue, 7, 5));
+	assert_false(outer.ops->tx_waits(outer.queue, 8, 5));
+	ops.tx_waits = NULL;
+	assert_false(outer.ops->tx_waits(outer.queue, 7, 5));
+	ops.tx_waits = queue_tx_waits;
 	frame_copies_free(copies);
 }
 

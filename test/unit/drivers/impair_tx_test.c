@@ -112,12 +112,46 @@ sent_frames_keep_their_order(void **state)
 	free(ctx);
 }
 
+static bool
+inner_tx_waits(void *queue, uint32_t qpn, uint64_t now)
+{
+	assert_int_equal(now, 5);
+	return queue != NULL && qpn == 7;
+}
+
+/* The wrapper passes the question on. A loop does not know the answer. */
+static void
+receiver_of_the_inner_queue_is_asked(void **state)
+{
+	const struct impair_conf none = {.seed = 1};
+	struct impair_fixture *ctx = malloc(sizeof(*ctx));
+	struct port_queue known;
+	struct port_ops ops;
+	unsigned free_before[2];
+
+	assert_non_null(ctx);
+	fixture_open(ctx, &none);
+	for (unsigned i = 0; i < 2; i++)
+		free_before[i] = pool_free(&ctx->port[i]);
+	assert_false(ctx->outer.ops->tx_waits(ctx->outer.queue, 7, 5));
+	ops = *ctx->inner.ops;
+	ops.tx_waits = inner_tx_waits;
+	known = (struct port_queue){.ops = &ops, .queue = ctx->inner.queue};
+	impair_set_inner(ctx->im, &known);
+	assert_true(ctx->outer.ops->tx_waits(ctx->outer.queue, 7, 5));
+	assert_false(ctx->outer.ops->tx_waits(ctx->outer.queue, 8, 5));
+	impair_set_inner(ctx->im, &ctx->inner);
+	fixture_close(ctx, free_before);
+	free(ctx);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sent_frames_are_impaired_too),
 		cmocka_unit_test(sent_frames_keep_their_order),
+		cmocka_unit_test(receiver_of_the_inner_queue_is_asked),
 	};
 
 	return cmocka_run_group_tests_name("impair_tx", tests, NULL, NULL);

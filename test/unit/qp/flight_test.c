@@ -165,6 +165,38 @@ losses(void **state)
 	qp_link_fini_discard(&p);
 }
 
+static bool
+receiver_away(void *queue, uint32_t qpn, uint64_t now)
+{
+	return true;
+}
+
+/* A timer that expires while the receiver has not taken the packet. */
+static void
+packets_wait(void **state)
+{
+	struct qp_link_conf conf = qp_link_defaults();
+
+	log_init();
+	record(&conf);
+	p.a.shared.tx_waits = receiver_away;
+	host_send(&p.a, 1, 0, 100, IBV_SEND_SIGNALED);
+	host_pull(&p.a, PULL_ALL);
+	p.a.shared.now = p.now + 250 * NS_PER_US;
+	qp_link_advance(&p, 250 * NS_PER_US);
+	print(&p.a.qp);
+	expect_line(
+		"+250 us: no answer for PSN 4096: the receiver has not taken the packets "
+		"yet, waits");
+	assert_int_equal(found, line_count);
+	host_recv(&p.b, 1, 0, 100);
+	qp_link_drain(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	expect_received(&p.b, 1, 100);
+	assert_int_equal(copies_take(), 0);
+	qp_link_fini(&p);
+}
+
 /* The packets of a message are one event; the next message is another one. */
 static void
 messages_are_one_event(void **state)
@@ -329,6 +361,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rnr_until_error),
 		cmocka_unit_test(losses),
+		cmocka_unit_test(packets_wait),
 		cmocka_unit_test(messages_are_one_event),
 		cmocka_unit_test(only_faults_leave_copies),
 		cmocka_unit_test(the_last_events_are_kept),
