@@ -90,6 +90,7 @@ settings_init(struct conf *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->daemon.size = sizeof(s->daemon);
+	s->daemon.client_pairs = 64;
 	s->log_level = ROCADE_LOG_WARNING;
 }
 

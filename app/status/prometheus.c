@@ -85,6 +85,8 @@ static const struct metric client_metrics[] = {
 	{"answered", "answered", GAUGE, 0, "1: the client has answered the daemon"},
 	{"qp_count", "qps", GAUGE, 0, "QPs of the client"},
 	{"rx_waiting", "rx_waiting_packets", GAUGE, 0, "packets in the client's ring"},
+	{"pairs", "pairs", GAUGE, 0,
+		"other clients with which it exchanges packets directly"},
 };
 
 static const struct metric report_metrics[] = {

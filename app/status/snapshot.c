@@ -56,8 +56,8 @@ snapshot_fetch(const char *socket)
 void
 snapshot_rates(json_t *now, const json_t *before, double seconds)
 {
-	static const char *const counters[] = {
-		"tx_packets", "tx_bytes", "rx_packets", "rx_bytes", "rx_full"};
+	static const char *const counters[] = {"tx_packets", "tx_bytes", "rx_packets",
+		"rx_bytes", "rx_full", "pair_packets", "pair_bytes"};
 	const json_t *old = json_object_get(before, "clients");
 	json_t *client;
 	size_t i;

@@ -68,7 +68,8 @@ is_error_counter(const char *name)
 		"cqe_saved", "core_offers", "core_offers_taken", "core_offers_early",
 		"wakeups", "requests", "id", "pid", "uid", "qp_count", "srq_count",
 		"peer_count", "rx_waiting", "tx_blocked", "rx_linearised", "queue",
-		"clients", "handed_over", "taken_over", "handover_blocked"};
+		"clients", "handed_over", "taken_over", "handover_blocked", "pairs",
+		"pair_packets", "pair_bytes", "wakes_asked"};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		if (strcmp(name, good[i]) == 0)
@@ -230,6 +231,22 @@ view_peers(FILE *to, const json_t *client)
 			number_of(client, "peer_count") - (double)i);
 }
 
+/* Prints what the client has received directly from other clients, if there is any. moved: the
+ * client, or its rates. */
+static void
+view_pairs(FILE *to, const json_t *client, const json_t *moved)
+{
+	const char *per = moved != client ? "/s" : "";
+
+	if (number_of(client, "pairs") == 0 && number_of(client, "pair_packets") == 0)
+		return;
+	fprintf(to, "      %.0f pairs: rx pkt%s", number_of(client, "pairs"), per);
+	short_print(to, number_of(moved, "pair_packets"), 8);
+	fprintf(to, ", rx B%s", per);
+	short_print(to, number_of(moved, "pair_bytes"), 8);
+	fputc('\n', to);
+}
+
 static void
 view_client(FILE *to, const json_t *client, const struct view_conf *conf)
 {
@@ -248,6 +265,7 @@ view_client(FILE *to, const json_t *client, const struct view_conf *conf)
 	fprintf(to, "%s\n",
 		json_is_false(json_object_get(client, "answered")) ? "  does not answer"
 								   : "");
+	view_pairs(to, client, moved);
 	view_errors(to, "      daemon: ", client);
 	view_errors(to, "      engine: ", json_object_get(client, "engine"));
 	view_srqs(to, client);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,4 +24,26 @@ peer_process_open(int socket, pid_t pid)
 		return fd;
 	/* pid 0 is refused. */
 	return errno == ENOPROTOOPT ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+}
+
+void
+peer_process_name(pid_t pid, char *name, size_t size)
+{
+	char path[64];
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	len = read(fd, name, size - 1);
+	close(fd);
+	for (ssize_t i = 0; i < len; i++) {
+		if (name[i] == '\n')
+			name[i] = '\0';
+		else if (name[i] < ' ' || name[i] > '~' ||
+			 strchr("\"\\", name[i]) != NULL)
+			name[i] = '?';
+	}
 }

@@ -14,4 +14,8 @@
  */
 int peer_process_open(int socket, pid_t pid);
 
+/* Reads the name of the process, which may contain anything, as printable text without quotes.
+ * Leaves name as it is if it cannot be read; its last byte is never written. */
+void peer_process_name(pid_t pid, char *name, size_t size);
+
 #endif

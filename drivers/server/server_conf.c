@@ -12,6 +12,7 @@
 #include "cm/cm_core.h"
 #include "server/server_conf.h"
 #include "server/server_rdmacm.h"
+#include "server/server_pair.h"
 #include "server/server_share.h"
 #include "verbs/verbs_port.h"
 
@@ -21,6 +22,7 @@
 #define VLAN_MAX 4094
 #define QPN_COUNT 65536
 #define RING_DEFAULT 1024
+#define PAIRS_MOST 64 /* as PAIRS_MAX of the client */
 #define RING_MIN 64
 #define CLIENTS_DEFAULT 256
 #define CLIENTS_MAX 65536
@@ -51,6 +53,9 @@ limits_check(const struct rocade_daemon_conf *conf)
 	if (conf->client_qps > QPN_COUNT)
 		return rocade_fail(EINVAL, "client_qps: %u is not in 1..%d",
 			conf->client_qps, QPN_COUNT);
+	if (conf->client_pairs > PAIRS_MOST)
+		return rocade_fail(EINVAL, "client_pairs: %u is not in 0..%d",
+			conf->client_pairs, PAIRS_MOST);
 	if (conf->client_mrs >= KEY_MAX)
 		return rocade_fail(EINVAL, "client_mrs: %u is not in 1..%d",
 			conf->client_mrs, KEY_MAX - 1);
@@ -184,6 +189,7 @@ limits_of(const struct rocade_daemon_conf *conf, uint32_t mtu)
 
 	return (struct sw_limits){.qps = or_default(conf->client_qps, QPS_DEFAULT),
 		.packets_per_s = conf->client_packets_per_s,
+		.pairs = conf->client_pairs,
 		.geom = {.tx_slots = ring,
 			.rx_slots = ring,
 			.tx_bufs = ring + SPARE_BUFS,
@@ -241,6 +247,8 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	d->sleep_us = conf->sleep_us;
 	d->descriptors = descriptors_for_clients();
 	err = -sw_create(&sw, share_wake, &d->sw);
+	if (err == 0)
+		d->sw->pair_ops = &server_pair_ops;
 	return err == 0 ? 0
 			: rocade_fail(err, "cannot create the switch: %s", strerror(err));
 }

@@ -14,6 +14,7 @@
 #include "server/peer_process.h"
 #include "server/server_control.h"
 #include "server/server_conn.h"
+#include "server/server_pair.h"
 #include "server/server_query.h"
 #include "server/server_queue.h"
 #include "server/server_rdmacm.h"
@@ -73,9 +74,10 @@ client_attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 	return rc;
 }
 
-/* The daemon accesses the client's memory only once it is sealed. */
+/* The daemon accesses the client's memory only once it is sealed. no_pairs: the client wants
+ * none. */
 static int
-client_start(struct conn *conn)
+client_start(struct conn *conn, bool no_pairs)
 {
 	struct region region;
 	int rc = conn->daemon_mem == NULL ? -ENOTCONN : share_start(conn, &region);
@@ -86,6 +88,7 @@ client_start(struct conn *conn)
 	if (rc != 0)
 		return rc;
 	conn->client->account = conn->account;
+	conn->client->no_pairs = no_pairs;
 	rc = queue_wakes_move(conn);
 	if (rc != 0) {
 		sw_client_remove(conn->client);
@@ -127,16 +130,22 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 {
 	int fds[SW_ATTACH_FDS] = {-1, -1, -1, -1};
 	unsigned n = 0;
+	int passed = -1; /* a descriptor that is the client's only */
 	bool sent;
 
 	if (reply->error == 0 && reply->type == SW_ATTACH) {
 		reply->error = -client_attach(conn, fds);
+		passed = fds[SW_FD_CLIENT_WAKE];
 		n = SW_ATTACH_FDS;
 	} else if (reply->error == 0 && reply->type == SW_START) {
-		reply->error = -client_start(conn);
+		reply->error = -client_start(conn, reply->qpn != 0);
 	} else if (reply->error == 0 && reply->type == SW_CM_OPEN) {
 		reply->error = -rdmacm_open(conn, &fds[0], &reply->qpn);
+		passed = fds[0];
 		n = 1;
+	} else if (reply->error == 0 && reply->type == SW_PAIR) {
+		fds[0] = server_pair_fd(conn->client, reply);
+		n = fds[0] >= 0;
 	} else if (reply->error == 0 && reply->type == SW_REPORT_REQUEST) {
 		if (reply->qpn == 0)
 			report_request(conn);
@@ -149,10 +158,8 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 	if (reply->type == SW_START)
 		reply->client_id = conn->client->id;
 	sent = reply_send(conn, reply, fds, n);
-	if (n == 1)
-		close(fds[0]);
-	else if (n == SW_ATTACH_FDS)
-		close(fds[SW_FD_CLIENT_WAKE]);
+	if (passed >= 0)
+		close(passed);
 	return sent;
 }
 
@@ -264,29 +271,6 @@ process_fd_add(struct conn *conn)
 		close(fd);
 }
 
-/* Reads the process name, which may contain anything. */
-static void
-process_name_read(struct conn *conn)
-{
-	char path[64];
-	ssize_t len;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)conn->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	len = read(fd, conn->name, sizeof(conn->name) - 1);
-	close(fd);
-	for (ssize_t i = 0; i < len; i++) {
-		if (conn->name[i] == '\n')
-			conn->name[i] = '\0';
-		else if (conn->name[i] < ' ' || conn->name[i] > '~' ||
-			 strchr("\"\\", conn->name[i]) != NULL)
-			conn->name[i] = '?';
-	}
-}
-
 static struct ucred
 peer_read(int fd)
 {
@@ -319,7 +303,7 @@ conn_make(
 		return NULL;
 	}
 	process_fd_add(conn);
-	process_name_read(conn);
+	peer_process_name(conn->pid, conn->name, sizeof(conn->name));
 	return conn;
 }
 

@@ -14,9 +14,8 @@
 #define WRITER_SEALS (F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 #define BLOCK 512 /* unit of st_blocks */
 
-/* Creates memory of a fixed size without any page. Returns its descriptor or -errno. */
-static int
-memory_create(size_t size)
+int
+share_memory_create(size_t size)
 {
 	int fd = memfd_create("rocade", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int rc;
@@ -47,7 +46,7 @@ static int
 daemon_memory_create(struct conn *conn)
 {
 	size_t size = region_daemon_size(&conn->geom);
-	int fd = memory_create(size), rc;
+	int fd = share_memory_create(size), rc;
 
 	if (fd < 0)
 		return fd;
@@ -61,7 +60,7 @@ daemon_memory_create(struct conn *conn)
 static int
 client_memory_create(struct conn *conn)
 {
-	int fd = memory_create(region_client_size(&conn->geom));
+	int fd = share_memory_create(region_client_size(&conn->geom));
 
 	if (fd < 0)
 		return fd;
@@ -155,17 +154,23 @@ memory_is_whole(int fd, size_t size)
 	return fstat(fd, &st) == 0 && (size_t)st.st_blocks >= size / BLOCK;
 }
 
-/* After the seals the client can neither add pages by another mapping nor remove any. */
+int
+share_memory_seal(int fd, size_t size)
+{
+	if (fcntl(fd, F_ADD_SEALS, WRITER_SEALS) != 0)
+		return -errno;
+	return memory_is_whole(fd, size) ? 0 : -ENOMEM;
+}
+
 static int
 client_memory_seal(struct conn *conn)
 {
 	size_t size = region_client_size(&conn->geom);
-	int rc;
+	int rc = share_memory_seal(conn->client_mem_fd, size);
 
-	if (fcntl(conn->client_mem_fd, F_ADD_SEALS, WRITER_SEALS) != 0)
-		return -errno;
-	if (!memory_is_whole(conn->client_mem_fd, size) ||
-		!memory_is_whole(conn->daemon_mem_fd, region_daemon_size(&conn->geom)))
+	if (rc != 0)
+		return rc;
+	if (!memory_is_whole(conn->daemon_mem_fd, region_daemon_size(&conn->geom)))
 		return -ENOMEM;
 	rc = memory_map(conn->client_mem_fd, size, PROT_READ, &conn->client_mem);
 	if (rc != 0)

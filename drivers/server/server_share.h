@@ -19,6 +19,12 @@ uint32_t share_kib(const struct region_geom *geom);
 /* Gives conn->memory_kib back to the user, when the memory has been unmapped. No effect if
  * nothing was created. */
 void share_destroy(struct conn *conn);
+/* Creates memory of a fixed size without any page. Returns its descriptor or -errno. */
+int share_memory_create(size_t size);
+/* A client has mapped the memory for writing, and allocated its pages: after the seals no process can
+ * map it for writing again, or add or remove pages. Returns 0 or -errno: -ENOMEM if pages are
+ * missing. */
+int share_memory_seal(int fd, size_t size);
 /* The switch's wake callback; owner is a conn. */
 void share_wake(void *owner, const uint32_t *futex);
 

@@ -33,6 +33,7 @@ status_print_client(struct json_out *j, const struct conn *conn)
 	json_out_uint(j, "uid", conn->uid);
 	json_out_text(j, "name", conn->name);
 	json_out_uint(j, "qp_count", c->qps);
+	json_out_uint(j, "pairs", c->pair_count);
 	json_out_uint(j, "queue", c->thread->index);
 	json_out_uint(j, "rx_waiting", sw_client_rx_waiting(c));
 	stats_print(j, &stats);

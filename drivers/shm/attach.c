@@ -85,6 +85,21 @@ region_map(const int fds[SW_ATTACH_FDS], const struct region_geom *geom,
 	return 0;
 }
 
+int
+pair_part_map(int fd, const struct pair_geom *geom, bool own, void **mem)
+{
+	const int whole = F_SEAL_SHRINK | F_SEAL_GROW;
+	size_t size = pair_part_size(geom);
+
+	if (own)
+		return part_map(fd, size, whole, PROT_READ | PROT_WRITE, mem);
+	/* The partner is the only writer, and has allocated all pages. */
+	if (!memory_valid(fd, size, whole | F_SEAL_FUTURE_WRITE))
+		return -EPROTO;
+	*mem = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	return *mem == MAP_FAILED ? -errno : 0;
+}
+
 void
 region_unmap(const struct region *region)
 {

@@ -5,6 +5,10 @@
 
 #include "switch/proto.h"
 
+/* Checks and maps a part of a pair: the own one, whose pages it allocates, or the partner's, for
+ * reading. Returns 0, -EPROTO or -errno. */
+int pair_part_map(int fd, const struct pair_geom *geom, bool own, void **mem);
+
 /* Checks, fills and maps both parts: fds of the reply to SW_ATTACH. Returns 0, -EPROTO if the
  * geometry or the memory is not as it must be, or -errno. */
 int region_map(const int fds[SW_ATTACH_FDS], const struct region_geom *geom,

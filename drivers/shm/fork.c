@@ -49,6 +49,7 @@ port_disable(struct shm *s)
 	s->dead = true;
 	memory_unshare(s->region.client, region_client_size(&s->region.geom));
 	memory_unshare(s->region.daemon, region_daemon_size(&s->region.geom));
+	pairs_unshare(&s->pairs, memory_unshare);
 	close(s->session.fd);
 	s->session.fd = -1;
 	close(s->daemon_wake_fd);

@@ -6,16 +6,23 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/idle_polls.h"
 #include "shm/shm.h"
 
 #define IDLE_PASSES 2             /* passes without a packet before it sleeps */
 #define CHECK_NS (50 * NS_PER_US) /* check interval while the application polls */
+/* With pairs: how often the thread looks whether the application still polls. No other process sees
+ * for certain when it stops. */
+#define WATCH_FIRST_NS (100 * NS_PER_US)
+#define WATCH_LAST_NS (2 * NS_PER_MS)
+#define OFFER_PASSES 16 /* empty passes from one offer of the core to the next */
 
 /* Discards what can be read. The descriptors are non-blocking. */
 static void
@@ -78,6 +85,18 @@ device_changed(const struct progress_thread *t)
 	return unlikely(__atomic_load_n(t->changes, __ATOMIC_ACQUIRE) != t->changes_seen);
 }
 
+/* Returns whether the daemon has events of pairs, or is to be told of a spoiled one. */
+static bool
+pairs_are_due(const struct progress_thread *t)
+{
+	const struct shm *shm = container_of(t, struct shm, progress_thread);
+
+	/* Pairs with the release in sw_pair.c. */
+	return unlikely(__atomic_load_n(t->pair_events, __ATOMIC_ACQUIRE) !=
+				t->pair_events_seen ||
+			__atomic_load_n(&shm->pairs.spoiled, __ATOMIC_RELAXED));
+}
+
 /* Updates link and addresses from the daemon. */
 static void
 device_refresh(struct progress_thread *t)
@@ -93,15 +112,59 @@ device_refresh(struct progress_thread *t)
 	(void)dev_link_up(shm->dev);
 }
 
+/* Returns whether another thread wants the core. */
+static bool
+core_is_wanted(uint64_t now)
+{
+	sched_yield();
+	return engine_clock() - now > YIELD_TAKEN_NS;
+}
+
+/* The last passes found nothing. Returns whether the thread is to run another one. */
+static bool
+passes_go_on(struct progress_thread *t, unsigned idle)
+{
+	uint64_t now;
+
+	if (idle < IDLE_PASSES)
+		return true;
+	now = engine_clock();
+	if (!busy_poll_goes_on(&t->busy, now))
+		return false;
+	if (idle % OFFER_PASSES == 0 && core_is_wanted(now)) {
+		busy_poll_core_taken(&t->busy, now);
+		return false;
+	}
+	return true;
+}
+
+/* first: after the sleep, when what it was woken for must not be missed by a thread that runs a
+ * pass. */
+static unsigned
+pass_run(struct progress_thread *t, bool first)
+{
+	unsigned moved =
+		first ? engine_request_pass(t->engine) : engine_try_pass(t->engine);
+
+	if (moved == 0)
+		return 0;
+	busy_poll_moved(&t->busy, engine_clock());
+	engine_keep_delegated(t->engine);
+	t->moved = true;
+	return moved;
+}
+
 /* Runs the engine until it is idle. Returns true if the application polls meanwhile. */
 static bool
 progress_thread_run(struct progress_thread *t)
 {
 	uint32_t polls = engine_progress_calls(t->engine);
+	bool first = true;
 	unsigned idle = 0;
 
-	while (idle < IDLE_PASSES) {
-		idle = engine_try_pass(t->engine) != 0 ? 0 : idle + 1;
+	while (passes_go_on(t, idle)) {
+		idle = pass_run(t, first) != 0 ? 0 : idle + 1;
+		first = false;
 		if (report_is_requested(t))
 			report_write(engine_dev(t->engine),
 				__atomic_load_n(t->report_requested, __ATOMIC_RELAXED),
@@ -109,28 +172,77 @@ progress_thread_run(struct progress_thread *t)
 		flight_answer(t);
 		if (engine_progress_calls(t->engine) != polls)
 			return true;
-		if (__atomic_load_n(&t->stop, __ATOMIC_RELAXED) || device_changed(t))
+		if (__atomic_load_n(&t->stop, __ATOMIC_RELAXED) || device_changed(t) ||
+			pairs_are_due(t))
 			return false;
 	}
 	return false;
+}
+
+/* Does what the daemon has announced. */
+static void
+announced_handle(struct progress_thread *t)
+{
+	if (device_changed(t)) {
+		t->changes_seen = __atomic_load_n(t->changes, __ATOMIC_ACQUIRE);
+		device_refresh(t);
+	}
+	if (pairs_are_due(t)) {
+		t->pair_events_seen = __atomic_load_n(t->pair_events, __ATOMIC_ACQUIRE);
+		pairs_serve(container_of(t, struct shm, progress_thread));
+	}
+}
+
+/* Returns whether the application polls, so that this thread need not be woken for packets. With
+ * pairs it does if it has polled since the thread last looked, which is often enough then
+ * (pairs_until()), and takes all packets. */
+static bool
+application_polls(struct progress_thread *t, bool polls_now)
+{
+	const struct shm *shm = container_of(t, struct shm, progress_thread);
+	uint32_t polls = engine_progress_calls(t->engine);
+	bool polled = polls != t->polls_seen;
+
+	t->polls_seen = polls;
+	if (__atomic_load_n(&shm->pairs.count, __ATOMIC_RELAXED) == 0)
+		return polls_now;
+	return polls_now || (polled && !t->moved);
+}
+
+/* Returns when the thread has to look after pairs, however long the engine may sleep. */
+static uint64_t
+pairs_until(struct progress_thread *t, bool polled, uint64_t now)
+{
+	struct shm *shm = container_of(t, struct shm, progress_thread);
+	uint64_t until;
+
+	if (__atomic_load_n(&shm->pairs.count, __ATOMIC_RELAXED) == 0)
+		return TIME_NEVER;
+	t->watch_ns =
+		polled ? RTE_MIN(2 * t->watch_ns, WATCH_LAST_NS) : WATCH_FIRST_NS / 2;
+	engine_lock(t->engine);
+	until = pairs_deadline(shm);
+	engine_unlock(t->engine);
+	return polled ? RTE_MIN(until, now + t->watch_ns) : until;
 }
 
 static void *
 progress_thread_main(void *arg)
 {
 	struct progress_thread *t = arg;
+	const struct shm *shm = container_of(t, struct shm, progress_thread);
 	bool go = true;
 
 	while (go) {
-		bool polled = progress_thread_run(t);
+		bool polled;
 		uint64_t until, now;
 
-		if (device_changed(t)) {
-			t->changes_seen = __atomic_load_n(t->changes, __ATOMIC_ACQUIRE);
-			device_refresh(t);
-		}
-		until = engine_sleep_until(t->engine);
+		t->moved = false;
+		polled = application_polls(t, progress_thread_run(t));
+		announced_handle(t);
 		now = engine_clock();
+		until = pairs_until(t, polled, now);
+		until = RTE_MIN(until, engine_sleep_until(t->engine));
 		if (until <= now) {
 			/* There is work, but the application polls: it does the work. */
 			go = !polled || progress_thread_sleep(t, CHECK_NS);
@@ -139,14 +251,15 @@ progress_thread_main(void *arg)
 		/* A thread that waits for an event is woken by packets, and does the same
 		 * before it leaves. */
 		if (!polled && !asleep_is_set_by_futex(t->asleep)) {
-			asleep_set(t->asleep);
+			engine_asleep_set(&shm->engine_thread, 0);
 			/* For packets published before the daemon could see the flag. */
 			if (engine_request_pass(t->engine) != 0)
 				continue;
 		}
+		busy_poll_sleeps(&t->busy, now);
 		go = progress_thread_sleep(t, until == TIME_NEVER ? until : until - now);
 		if (!polled && !asleep_is_set_by_futex(t->asleep))
-			asleep_clear(t->asleep);
+			engine_asleep_clear(&shm->engine_thread);
 	}
 	return NULL;
 }
@@ -172,6 +285,7 @@ progress_thread_start(struct progress_thread *t, struct engine *engine, int sess
 	t->session_fd = session_fd;
 	t->asleep = &region->client->rx_asleep;
 	t->changes = &region->daemon->changes;
+	t->pair_events = &region->daemon->pair_events;
 	t->report_requested = &region->daemon->report_requested;
 	t->flight_requested = &region->daemon->flight_requested;
 	t->flight_qpn = &region->daemon->flight_qpn;

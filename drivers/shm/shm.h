@@ -7,6 +7,8 @@
 
 #include "engine/manual_progress.h"
 #include "port/port.h"
+#include "shm/busy_poll.h"
+#include "shm/shm_pairs.h"
 #include "shm/session.h"
 
 struct progress_thread {
@@ -23,6 +25,12 @@ struct progress_thread {
 	const uint32_t *flight_qpn;       /* the QP */
 	const uint32_t *changes;          /* of the daemon's device: how many */
 	uint32_t changes_seen;
+	const uint32_t *pair_events; /* in the daemon's memory: of the pairs, how many */
+	uint32_t pair_events_seen;
+	bool moved;          /* packets, since it last slept */
+	uint32_t polls_seen; /* of the application, when the thread last looked */
+	uint64_t watch_ns;   /* sleep while the application polls, with pairs */
+	struct busy_poll busy;
 	bool running;
 	bool stop;
 	bool lost; /* the connection to the daemon has ended */
@@ -40,10 +48,13 @@ struct shm {
 	uint32_t *slot_buf;    /* buffer in each slot of the tx ring */
 	uint32_t *free;        /* a stack of free tx buffers */
 	uint32_t free_count;
-	uint8_t *rx_done;   /* slots released out of order */
-	int daemon_wake_fd; /* an eventfd that wakes the daemon */
-	bool dead;          /* in a forked child: the port does no I/O, see fork.c */
-	void *queue;        /* the port's only queue: points to this struct */
+	uint8_t *rx_done; /* slots released out of order */
+	struct shm_pairs pairs;
+	const uint64_t *now;          /* of the engine's pass */
+	struct port_stats *dev_stats; /* of the engine */
+	int daemon_wake_fd;           /* an eventfd that wakes the daemon */
+	bool dead;   /* in a forked child: the port does no I/O, see fork.c */
+	void *queue; /* the port's only queue: points to this struct */
 	struct dev *dev;
 	/* what the engine needs to wake the progress thread */
 	struct engine_progress_thread engine_thread;

@@ -75,15 +75,43 @@ conf_fill(const struct sw_device *device, struct shm *shm, struct dev_conf *conf
 	conf->cc = (struct cc_conf){.on = !device->local, .delay_unknown = true};
 }
 
+static void
+asleep_shown(void *arg)
+{
+	pairs_show_asleep(container_of(arg, struct shm, progress_thread));
+}
+
+/* The progress thread looks from time to time whether the application still polls. */
+static void
+relieved(void *arg)
+{
+	struct shm *shm = container_of(arg, struct shm, progress_thread);
+
+	if (__atomic_load_n(&shm->pairs.count, __ATOMIC_RELAXED) != 0)
+		progress_thread_wake(arg);
+}
+
+static unsigned
+more_published(void *arg, struct futex_word *words, unsigned max)
+{
+	return pairs_futex_words(
+		container_of(arg, struct shm, progress_thread), words, max);
+}
+
 static int
 engine_start(struct shm *shm)
 {
 	struct engine *e = shm->dev->engines[0];
 
+	shm->now = engine_pass_time(e);
+	shm->dev_stats = engine_stats(e);
 	shm->engine_thread = (struct engine_progress_thread){.wake = progress_thread_wake,
 		.arg = &shm->progress_thread,
 		.asleep = &shm->region.client->rx_asleep,
-		.published = &shm->region.daemon->rx_prod};
+		.published = &shm->region.daemon->rx_prod,
+		.asleep_shown = asleep_shown,
+		.relieved = relieved,
+		.more_published = more_published};
 	engine_set_progress_thread(e, &shm->engine_thread);
 	return progress_thread_start(
 		&shm->progress_thread, e, shm->session.fd, &shm->region);

@@ -8,23 +8,15 @@
 
 #include "base/base_alloc.h"
 #include "shm/attach.h"
-#include "shm/shm.h"
+#include "shm/shm_tx_ring.h"
 
 /* Values of pkt.owner. Received packet: OWNER_RX and its slot. Packet to send: its tx
  * buffer. */
 #define OWNER_RX (UINT64_C(1) << 32)
+/* Packet of a pair: its buffer (shm_pairs.h). */
+#define OWNER_PAIR (UINT64_C(1) << 33)
 /* below this many free buffers, reclaim those that the daemon has released */
 #define TX_LOW 64
-
-static void
-tx_reclaim(struct shm *shm)
-{
-	if (!ring_prod_refresh(&shm->tx))
-		return;
-	for (; shm->tx_reclaimed != shm->tx.cons_seen; shm->tx_reclaimed++)
-		shm->free[shm->free_count++] =
-			shm->slot_buf[shm->tx_reclaimed & shm->tx.mask];
-}
 
 static unsigned
 shm_tx_alloc(void *queue, struct pkt *pkts, unsigned n)
@@ -32,7 +24,7 @@ shm_tx_alloc(void *queue, struct pkt *pkts, unsigned n)
 	struct shm *shm = queue;
 
 	if (shm->free_count < TX_LOW && !shm->dead)
-		tx_reclaim(shm);
+		shm_tx_reclaim(shm);
 	n = RTE_MIN(n, shm->free_count);
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t buf = shm->free[--shm->free_count];
@@ -70,6 +62,8 @@ shm_release(void *queue, struct pkt *pkts, unsigned n)
 		if (owner & OWNER_RX) {
 			shm->rx_done[owner & shm->rx.mask] = 1;
 			received = true;
+		} else if (owner & OWNER_PAIR) {
+			shm->pairs.free[shm->pairs.free_count++] = (uint8_t)owner;
 		} else {
 			shm->free[shm->free_count++] = (uint32_t)owner;
 		}
@@ -78,10 +72,10 @@ shm_release(void *queue, struct pkt *pkts, unsigned n)
 		rx_slots_release(shm);
 }
 
+/* Takes packets from the ring of the daemon. */
 static unsigned
-shm_rx_burst(void *queue, struct pkt *pkts, unsigned n)
+ring_rx(struct shm *shm, struct pkt *pkts, unsigned n)
 {
-	struct shm *shm = queue;
 	uint32_t ready = shm->rx.prod_seen - shm->rx_next;
 	unsigned i;
 
@@ -105,13 +99,89 @@ shm_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 	return n;
 }
 
-static void
-daemon_wake(const struct shm *shm)
+static unsigned
+shm_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 {
-	const uint64_t one = 1;
-	ssize_t written = write(shm->daemon_wake_fd, &one, sizeof(one));
+	struct shm *shm = queue;
+	unsigned got = 0, taken;
 
-	(void)written; /* full: the daemon is awake */
+	if (likely(shm->pairs.count == 0))
+		return ring_rx(shm, pkts, n);
+	pairs_peek(shm);
+	/* The daemon's packets come first, for the order of those of a QP that changes over to its
+	 * pair. But others may flood the ring of the daemon: what was in it when the packets of the
+	 * pairs came has been taken after a whole ring. */
+	if (unlikely(shm->pairs.starved >= shm->region.geom.rx_slots)) {
+		shm->pairs.starved = 0;
+		got = pairs_rx(shm, pkts, n / 2, OWNER_PAIR);
+	}
+	taken = ring_rx(shm, pkts + got, n - got);
+	/* It looks for more only when it has taken all that it knew of: what came before the packets
+	 * of the pairs may be among that. */
+	if (taken != 0 && got + taken < n)
+		taken += ring_rx(shm, pkts + got + taken, n - got - taken);
+	got += taken;
+	shm->pairs.starved = got < n ? 0 : shm->pairs.starved + taken;
+	if (likely(got < n))
+		got += pairs_rx(shm, pkts + got, n - got, OWNER_PAIR);
+	pairs_check(shm);
+	return got;
+}
+
+static unsigned
+ring_tx(struct shm *shm, const struct pkt *pkts, unsigned n)
+{
+	if (ring_room(&shm->tx) < n)
+		shm_tx_reclaim(shm);
+	n = RTE_MIN(n, ring_room(&shm->tx));
+	for (unsigned i = 0; i < n; i++)
+		shm_tx_put(shm, &pkts[i]);
+	shm_tx_show(shm);
+	return n;
+}
+
+/* Sends a packet by the ring to the daemon. */
+static bool
+packet_tx_by_daemon(struct shm *shm, const struct pkt *pkt)
+{
+	if (ring_room(&shm->tx) == 0)
+		shm_tx_reclaim(shm);
+	if (ring_room(&shm->tx) == 0)
+		return false;
+	shm_tx_put(shm, pkt);
+	pairs_note_daemon_tx(shm, PKT_TX_QPN(pkt), shm->tx.prod);
+	return true;
+}
+
+/* With pairs: each packet by its pair, or by the daemon. */
+static unsigned
+mixed_tx(struct shm *shm, const struct pkt *pkts, unsigned n)
+{
+	uint32_t published = shm->tx.prod;
+	struct shm_pair *last = NULL;
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		uint32_t qpn = PKT_TX_QPN(&pkts[i]);
+		struct shm_pair *pair = pairs_route(shm, qpn);
+
+		if (pair == NULL) {
+			if (!packet_tx_by_daemon(shm, &pkts[i]))
+				break;
+			continue;
+		}
+		if (last != NULL && last != pair)
+			pair_tx_done(shm, last);
+		last = pair;
+		if (unlikely(!pair_tx(shm, pair, qpn, &pkts[i])))
+			break;
+		shm->free[shm->free_count++] = (uint32_t)(uintptr_t)pkts[i].owner;
+	}
+	if (last != NULL)
+		pair_tx_done(shm, last);
+	if (shm->tx.prod != published)
+		shm_tx_show(shm);
+	return i;
 }
 
 static unsigned
@@ -123,21 +193,8 @@ shm_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 		shm_release(shm, pkts, n);
 		return n;
 	}
-	if (ring_room(&shm->tx) < n)
-		tx_reclaim(shm);
-	n = RTE_MIN(n, ring_room(&shm->tx));
-	for (unsigned i = 0; i < n; i++) {
-		uint32_t buf = (uint32_t)(uintptr_t)pkts[i].owner;
-		struct ring_desc desc = {
-			.buf = buf, .qpn = PKT_TX_QPN(&pkts[i]), .len = pkts[i].len};
-
-		shm->slot_buf[shm->tx.prod & shm->tx.mask] = buf;
-		ring_put(&shm->tx, &desc);
-	}
-	ring_publish(&shm->tx);
-	if (asleep_wake_wanted(&shm->region.daemon->tx_asleep, &shm->daemon_woken))
-		daemon_wake(shm);
-	return n;
+	return likely(shm->pairs.count == 0) ? ring_tx(shm, pkts, n)
+					     : mixed_tx(shm, pkts, n);
 }
 
 /* The engine lock is waited for: another thread may be in the middle of a pass. */
@@ -153,6 +210,18 @@ is_behind(const struct shm *shm, uint32_t upto)
 	return behind;
 }
 
+static bool
+partners_show_packets(const struct shm *shm)
+{
+	struct engine *e = shm->dev->engines[0];
+	bool show;
+
+	engine_lock(e);
+	show = pairs_have_packets(shm);
+	engine_unlock(e);
+	return show;
+}
+
 void
 shm_take_received(struct shm *shm)
 {
@@ -160,6 +229,8 @@ shm_take_received(struct shm *shm)
 
 	/* A pass takes a packet at least. */
 	for (uint32_t i = 0; i < shm->region.geom.rx_slots && is_behind(shm, upto); i++)
+		(void)engine_request_pass(shm->dev->engines[0]);
+	for (uint32_t i = 0; i < PAIR_SLOTS && partners_show_packets(shm); i++)
 		(void)engine_request_pass(shm->dev->engines[0]);
 }
 
@@ -194,6 +265,7 @@ shm_free(struct shm *shm)
 		shm->region.geom.tx_slots * sizeof(*shm->slot_buf));
 	alloc_put(&alloc_plain, shm->free, shm->region.geom.tx_bufs * sizeof(*shm->free));
 	alloc_put(&alloc_plain, shm->rx_done, shm->region.geom.rx_slots);
+	pairs_fini(&shm->pairs);
 	session_close(&shm->session);
 	alloc_put(&alloc_plain, shm, sizeof(*shm));
 }
@@ -210,6 +282,7 @@ static const struct port_ops shm_ops = {
 	.tx_alloc = shm_tx_alloc,
 	.tx_release = shm_release,
 	.tx_burst = shm_tx_burst,
+	.tx_waits = pairs_tx_waits,
 	.wait_fd = shm_wait_fd,
 	.link_up = shm_link_up,
 	.close = shm_close,
@@ -263,6 +336,8 @@ shm_attach(const struct session *session, struct port *port, struct sw_device *d
 		return -ENOMEM;
 	}
 	shm->session = *session;
+	pairs_init(&shm->pairs);
+	start.qpn = shm->pairs.off;
 	rc = session_call(&shm->session, &req, &reply, fds, SW_ATTACH_FDS);
 	shm->daemon_wake_fd = fds[SW_FD_DAEMON_WAKE];
 	shm->progress_thread.wake_fd = fds[SW_FD_CLIENT_WAKE];
@@ -281,6 +356,8 @@ shm_attach(const struct session *session, struct port *port, struct sw_device *d
 		region_client_rings(&shm->region, &shm->tx, &shm->rx);
 		rc = tables_create(shm);
 	}
+	if (rc == 0)
+		rc = pairs_start(&shm->pairs, &shm->region.geom, reply.device.qpn_count);
 	if (rc == 0)
 		rc = session_call(&shm->session, &start, &reply, NULL, 0);
 	if (rc != 0) {
@@ -313,6 +390,7 @@ shm_hook_qpn_give(void *arg, uint32_t qpn)
 	struct shm *shm = arg;
 	struct sw_reply reply;
 
+	pairs_unregister(shm, qpn);
 	(void)session_call(&shm->session, &req, &reply, NULL, 0);
 }
 
@@ -324,9 +402,15 @@ shm_hook_peer_set(void *arg, uint32_t qpn, const uint8_t sgid[16], const uint8_t
 	struct shm *shm = arg;
 	struct sw_reply reply;
 
+	int rc;
+
 	memcpy(req.sgid, sgid, 16);
 	memcpy(req.dgid, dgid, 16);
-	return session_call(&shm->session, &req, &reply, NULL, 0);
+	pairs_register_begin(shm, qpn);
+	rc = session_call(&shm->session, &req, &reply, NULL, 0);
+	pairs_register_end(shm, qpn, dest_qpn, rc == 0 ? reply.client_id : 0,
+		rc == 0 && reply.qpn != 0);
+	return rc;
 }
 
 static void
@@ -336,6 +420,7 @@ shm_hook_peer_clear(void *arg, uint32_t qpn)
 	struct shm *shm = arg;
 	struct sw_reply reply;
 
+	pairs_unregister(shm, qpn);
 	(void)session_call(&shm->session, &req, &reply, NULL, 0);
 }
 

@@ -77,6 +77,9 @@ struct rocade_daemon_conf {
 	/* packets in each ring, a power of two, 64 to 65536; default 1024 */
 	uint32_t client_ring;
 	uint32_t client_packets_per_s; /* packets sent per second; default: no limit */
+	/* other clients with which it exchanges packets without the daemon, by memory that only the
+	 * two share, up to 64. 0, or with client_packets_per_s: none. */
+	uint32_t client_pairs;
 	/* memory regions; default 1048575, which is also the maximum */
 	uint32_t client_mrs;
 	/* NULL: clients reach only each other. rocade_daemon_create() takes the port if

@@ -21,6 +21,8 @@
 #define FUTEX_WAITV_CALL 449
 #endif
 
+#define FUTEX_WORDS_MAX 128 /* of one wait */
+
 /* struct futex_waitv. */
 struct futex_word {
 	uint64_t seen; /* the value with which the thread sleeps */
@@ -45,7 +47,9 @@ futex_word(const uint32_t *word, uint32_t seen, bool shared)
 static inline int
 futex_wait_any(const struct futex_word *words, unsigned count)
 {
-	if (syscall(FUTEX_WAITV_CALL, words, count, 0, NULL, 0) >= 0 || errno == EAGAIN)
+	/* EFAULT: another thread has unmapped a word since. */
+	if (syscall(FUTEX_WAITV_CALL, words, count, 0, NULL, 0) >= 0 || errno == EAGAIN ||
+		errno == EFAULT)
 		return 0;
 	return -errno;
 }

@@ -93,6 +93,7 @@ struct engine {
 	/* empty polls left before the application counts as awake again; see
 	 * engine_delegate() */
 	uint32_t delegated_polls;
+	uint32_t kept_bursts;   /* see engine_keep_delegated() */
 	struct idle_polls idle; /* polls in a row that found nothing */
 
 	struct engine_sleep sleep;

@@ -50,7 +50,7 @@ waiter_begin(struct engine *e, struct event_queue *q)
 static void
 sleeper_change(const struct event_wait *w, uint32_t how)
 {
-	asleep_set_how(w->progress_thread->asleep, how);
+	engine_asleep_set(w->progress_thread, how);
 	while (engine_request_pass(w->e) >= PKT_BURST)
 		;
 }
@@ -74,18 +74,22 @@ words_await(const struct event_wait *w, const struct futex_word *words, unsigned
 static int
 waiter_sleep(const struct event_wait *w, bool *events)
 {
-	const uint32_t *published = w->progress_thread->published;
-	struct futex_word words[2];
+	const struct engine_progress_thread *t = w->progress_thread;
+	const uint32_t *published = t->published;
+	struct futex_word words[FUTEX_WORDS_MAX];
+	unsigned n = 1;
 	uint32_t wakes;
 	int rc = 0;
 
 	/* Before the passes that take what was published up to here. */
 	words[0] =
 		futex_word(published, __atomic_load_n(published, __ATOMIC_RELAXED), true);
+	if (t->more_published != NULL)
+		n += t->more_published(t->arg, words + n, FUTEX_WORDS_MAX - 2);
 	sleeper_change(w, ASLEEP_FUTEX);
 	if (event_take_sleep(w->q, &wakes)) {
-		words[1] = futex_word(&w->e->taker.wakes, wakes, false);
-		rc = words_await(w, words, 2);
+		words[n++] = futex_word(&w->e->taker.wakes, wakes, false);
+		rc = words_await(w, words, n);
 		event_take_awake(w->q);
 	}
 	/* The progress thread takes over in time: the waiter may leave after this. */

@@ -11,6 +11,9 @@
 #define PASSES_MAX 4 /* in a row, under one lock */
 /* empty polls after ibv_req_notify_cq() before the application counts as awake */
 #define DELEGATED_POLLS 16
+/* bursts that the application takes before the progress thread, which took the last ones, need not
+ * be woken any more */
+#define KEPT_BURSTS 8
 
 void
 engine_set_progress_thread(
@@ -120,6 +123,38 @@ core_offer(struct engine *e)
 	__atomic_fetch_add(&e->stats.core_offers_taken, taken, __ATOMIC_RELAXED);
 }
 
+/* The application polls again, in place of the progress thread. */
+static void RARE
+progress_thread_relieve(const struct engine_progress_thread *t)
+{
+	engine_asleep_clear(t);
+	if (t->relieved != NULL)
+		t->relieved(t->arg);
+}
+
+void
+engine_keep_delegated(struct engine *e)
+{
+	__atomic_store_n(&e->kept_bursts, KEPT_BURSTS, __ATOMIC_RELAXED);
+}
+
+/* The application has taken packets. */
+static void
+burst_taken(struct engine *e)
+{
+	uint32_t kept = __atomic_load_n(&e->kept_bursts, __ATOMIC_RELAXED);
+
+	idle_polls_end(&e->idle);
+	if (unlikely(kept != 0))
+		__atomic_store_n(&e->kept_bursts, kept - 1, __ATOMIC_RELAXED);
+}
+
+bool
+engine_is_kept_delegated(const struct engine *e)
+{
+	return __atomic_load_n(&e->kept_bursts, __ATOMIC_RELAXED) != 0;
+}
+
 void
 engine_progress(struct engine *e)
 {
@@ -128,16 +163,18 @@ engine_progress(struct engine *e)
 	if (unlikely(progress_thread == NULL))
 		return;
 	if (engine_try_pass(e) != 0)
-		idle_polls_end(&e->idle);
+		burst_taken(e);
 	else if (unlikely(idle_polls_offer(&e->idle)))
 		core_offer(e);
 	__atomic_store_n(&e->progress_calls, e->progress_calls + 1, __ATOMIC_RELAXED);
 	if (likely(!asleep_is_set(progress_thread->asleep)))
 		return;
+	if (engine_is_kept_delegated(e))
+		return;
 	if (e->delegated_polls != 0)
 		e->delegated_polls--;
 	else
-		asleep_clear(progress_thread->asleep);
+		progress_thread_relieve(progress_thread);
 }
 
 void
@@ -148,7 +185,7 @@ engine_delegate(struct engine *e)
 	if (progress_thread == NULL)
 		return;
 	e->delegated_polls = DELEGATED_POLLS;
-	asleep_set(progress_thread->asleep);
+	engine_asleep_set(progress_thread, 0);
 	/* The other end of the port publishes a packet, fences, and reads *asleep. So the
 	 * port is polled once more behind a fence here: either this poll finds the
 	 * packet, or the other end finds *asleep set. If the lock is taken, its holder

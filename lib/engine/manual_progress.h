@@ -9,6 +9,8 @@
 #ifndef ROCADE_ENGINE_MANUAL_PROGRESS_H
 #define ROCADE_ENGINE_MANUAL_PROGRESS_H
 
+#include "base/asleep.h"
+#include "base/futex.h"
 #include "engine/engine.h"
 
 struct engine_progress_thread {
@@ -21,7 +23,32 @@ struct engine_progress_thread {
 	/* Changes when the other end of the port has published packets: a thread can sleep on
 	 * it as a futex (event_wait.h). NULL: there is none. */
 	const uint32_t *published;
+	/* Called after *asleep was set, before the port is looked at once more, and after it was
+	 * cleared: the driver shows it to others that may wake this process. May be NULL. */
+	void (*asleep_shown)(void *arg);
+	/* The application polls again, so that others need not wake this process. May be NULL. */
+	void (*relieved)(void *arg);
+	/* Fills in further words that change when others have published packets. Returns how many,
+	 * up to max. May be NULL. */
+	unsigned (*more_published)(void *arg, struct futex_word *words, unsigned max);
 };
+
+/* Set *asleep, as asleep_set_how(), or clear it, and show it. */
+static inline void
+engine_asleep_set(const struct engine_progress_thread *t, uint32_t how)
+{
+	asleep_set_how(t->asleep, how);
+	if (t->asleep_shown != NULL)
+		t->asleep_shown(t->arg);
+}
+
+static inline void
+engine_asleep_clear(const struct engine_progress_thread *t)
+{
+	asleep_clear(t->asleep);
+	if (t->asleep_shown != NULL)
+		t->asleep_shown(t->arg);
+}
 
 /* Switches the engine to manual progress for good; NULL: ends that. With the engine lock
  * held, or before other threads know the engine. */
@@ -43,6 +70,12 @@ void engine_progress(struct engine *e);
 /* The application goes to sleep until an event: the progress thread takes over at
  * once. */
 void engine_delegate(struct engine *e);
+
+/* For the progress thread, which has moved packets: it has to be woken for packets until the
+ * application has taken some bursts itself, one after the other. An application may poll between two
+ * times in which it only looks at memory. */
+void engine_keep_delegated(struct engine *e);
+bool engine_is_kept_delegated(const struct engine *e);
 
 /* For the progress thread: the number of engine_progress() calls so far, and the time
  * until which it may sleep, in nanoseconds. 0: it must not sleep; TIME_NEVER: until it is

@@ -6,6 +6,7 @@
 #include "switch/proto.h"
 #include "switch/sw_client.h"
 #include "switch/sw_group.h"
+#include "switch/sw_pair.h"
 #include "switch/sw_qp.h"
 #include "switch/uplink.h"
 
@@ -30,8 +31,21 @@ qpn_give(struct sw_client *c, uint32_t qpn)
 	return 0;
 }
 
+/* Tells the client which other client has the QP that is now its QP's peer. */
+static void
+partner_show(const struct sw_client *c, const struct sw_qp *qp, struct sw_reply *reply)
+{
+	const struct sw_qp *dest =
+		qp->peer_local ? qpns_find(&c->sw->qpns, qp->dest_qpn) : NULL;
+
+	if (dest == NULL || !sw_pair_possible(c, dest->owner))
+		return;
+	reply->client_id = dest->owner->id;
+	reply->qpn = sw_qp_is_connected(qp, dest);
+}
+
 static int
-peer_set(struct sw_client *c, const struct sw_request *req)
+peer_set(struct sw_client *c, const struct sw_request *req, struct sw_reply *reply)
 {
 	struct sw_qp *qp = client_qp_find(c, req->qpn);
 	int err;
@@ -41,6 +55,8 @@ peer_set(struct sw_client *c, const struct sw_request *req)
 		return EINVAL;
 	err = -sw_qp_set_peer(qp, req->sgid, req->dgid, req->dest_qpn);
 	sw_client_stats(c, c->sw->threads[0])->peer_taken += err == EADDRINUSE;
+	if (err == 0)
+		partner_show(c, qp, reply);
 	/* Resolve the next hop before the first packet. */
 	if (err == 0 && c->sw->up != NULL && !qp->peer_local)
 		uplink_resolve(c->sw->up, c, qp->dgid);
@@ -98,7 +114,7 @@ client_request_serve(
 		err = qpn_give(c, req->qpn);
 		break;
 	case SW_PEER_SET:
-		err = peer_set(c, req);
+		err = peer_set(c, req, reply);
 		break;
 	case SW_PEER_CLEAR:
 		err = peer_clear(c, req->qpn);
@@ -106,6 +122,9 @@ client_request_serve(
 	case SW_GROUP_JOIN:
 	case SW_GROUP_LEAVE:
 		err = client_group_change(c, req);
+		break;
+	case SW_PAIR:
+		err = sw_pair_serve(c, req, reply);
 		break;
 	case SW_DUMP:
 		err = 0; /* the caller knows what the client may see */
@@ -167,5 +186,7 @@ sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client
 		reply->error = client_request_serve(client, &req, reply);
 	if (reply->error == 0 && is_attachment(req.type) && client != NULL)
 		reply->error = EALREADY;
+	if (reply->error == 0 && req.type == SW_START)
+		reply->qpn = req.qpn; /* for the caller */
 	return true;
 }

@@ -22,11 +22,11 @@
 #define ROCADE_SWITCH_PROTO_H
 
 #include "port/net.h"
-#include "switch/region.h"
+#include "switch/pair.h"
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 11
+#define SW_PROTO_VERSION 12
 #define SW_NAME_MAX 64
 
 /* Descriptors of the reply to SW_ATTACH. */
@@ -44,7 +44,9 @@ enum sw_request_type {
 	SW_QPN_TAKE,        /* the reply carries a QPN for a new QP */
 	SW_QPN_GIVE,        /* frees qpn */
 	/* Registers dest_qpn, sgid and dgid as the peer of qpn. EADDRINUSE: a client of
-	 * another user has registered this QP of another host. */
+	 * another user has registered this QP of another host. The reply's client_id: the client
+	 * that has the QP dest_qpn, if that is another one that may form a pair with this one,
+	 * else 0. The reply's qpn: 1 if that QP has registered qpn as its peer, else 0. */
 	SW_PEER_SET,
 	SW_GROUP_JOIN, /* qpn joins the multicast group dgid */
 	SW_GROUP_LEAVE,
@@ -68,7 +70,8 @@ enum sw_request_type {
 	SW_CM_COMMAND, /* a struct sw_cm_request, answered by a struct sw_cm_reply */
 	SW_PEER_CLEAR, /* forwards what is in the ring, then ends the registration */
 	/* The client has mapped its memory and allocated its pages: the daemon seals it, and
-	 * from now on serves the connection as a client. ENOMEM: pages are missing. The reply
+	 * from now on serves the connection as a client. qpn 1: the client wants no pairs
+	 * (switch/pair.h); else 0. ENOMEM: pages are missing. The reply
 	 * describes the device, as it is now. */
 	SW_START,
 	/* A client without QPs asks for copies of packets: a struct sw_dump_filter, in the
@@ -86,6 +89,28 @@ enum sw_request_type {
 	 * report_flight. ENOENT: there is no such client. EAGAIN: it has not answered yet.
 	 * ECANCELED: it has been asked again since. */
 	SW_FLIGHT,
+	/* Asks for the next event of the client's pairs (switch/pair.h), after the daemon has
+	 * counted one in region_daemon.pair_events. dest_qpn: the event of the last reply, for
+	 * which the client has done what is asked for; 0: none. qpn: the partner of that event.
+	 * The reply: the event in qpn, the partner's id in client_id, the geometry in pair, and
+	 * a descriptor where the event has one. */
+	SW_PAIR,
+};
+
+/* A client does what the event asks for, then asks for the next one. */
+enum sw_pair_event {
+	SW_PAIR_NONE, /* there is none */
+	/* Map the client's own part, whose descriptor comes along, for reading and writing, and
+	 * allocate its pages. Then the daemon seals it. */
+	SW_PAIR_OWN,
+	/* Map the partner's part, whose descriptor comes along, for reading: the pair can be
+	 * used. */
+	SW_PAIR_PEER,
+	/* Take what is left in the partner's part, and unmap both parts. */
+	SW_PAIR_END,
+	/* For SW_PAIR's dest_qpn only: the client could not do the last thing that it was asked
+	 * for, or found the partner's part spoiled. The daemon ends the pair. */
+	SW_PAIR_FAILED,
 };
 
 enum sw_status_part {
@@ -127,8 +152,9 @@ struct sw_reply {
 	uint32_t type;      /* of the request */
 	int32_t error;      /* 0 or an errno value */
 	uint32_t qpn;       /* meaning by request, as above */
-	uint32_t client_id; /* of SW_START */
+	uint32_t client_id; /* of SW_START, SW_PEER_SET and SW_PAIR */
 	struct region_geom geom;
+	struct pair_geom pair; /* of SW_PAIR */
 	struct sw_device device;
 };
 

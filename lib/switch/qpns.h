@@ -19,6 +19,7 @@
 #define QPN_WAIT_NS (60 * NS_PER_SEC)
 
 struct sw_client;
+struct sw_pair;
 struct sw_remote;
 
 struct sw_qp {
@@ -44,9 +45,14 @@ struct sw_qp {
 
 	uint8_t sgid[16]; /* own GID, registered together with the peer */
 	uint8_t hop_dgid[16];
-	LIST_ENTRY(sw_qp) link;   /* in the owner's list */
-	uint64_t waits_ns;        /* free: since when; counts in qpns.waiting */
-	struct sw_remote *remote; /* the registered peer is a QP of another host */
+	LIST_ENTRY(sw_qp) link; /* in the owner's list */
+	uint64_t waits_ns;      /* free: since when; counts in qpns.waiting */
+	union {
+		struct sw_remote
+			*remote; /* the registered peer is a QP of another host */
+		/* peer_local: what the owner and the peer's owner have; NULL: none */
+		struct sw_pair *pair;
+	};
 } LINE_ALIGNED;
 static_assert(sizeof(struct sw_qp) == 2 * LINE_SIZE, "the first line for receiving");
 

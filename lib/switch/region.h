@@ -31,6 +31,9 @@ struct region_client {
 	uint32_t tx_prod LINE_ALIGNED; /* packets that the client sends */
 	uint32_t rx_cons LINE_ALIGNED;
 	uint32_t rx_asleep LINE_ALIGNED; /* the client sleeps (base/asleep.h) */
+	/* packets that it has taken from its pairs (switch/pair.h), and their bytes */
+	uint64_t pair_packets LINE_ALIGNED;
+	uint64_t pair_bytes;
 };
 
 struct region_daemon {
@@ -43,6 +46,8 @@ struct region_daemon {
 	uint32_t report_requested; /* generation of the statistics */
 	uint32_t flight_requested; /* generation of the record of a QP */
 	uint32_t flight_qpn;       /* the QP, written before the generation */
+	uint32_t pair_events; /* counts events of its pairs (switch/proto.h, SW_PAIR) */
+	uint32_t pairs_off; /* it sends nothing by its pairs: someone looks at packets */
 };
 
 struct region {

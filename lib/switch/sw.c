@@ -10,6 +10,7 @@
 #include "switch/sw_client.h"
 #include "switch/sw_dump.h"
 #include "switch/sw_group.h"
+#include "switch/sw_pair.h"
 #include "switch/sw_qp.h"
 #include "switch/sw_take.h"
 #include "switch/sw_tx.h"
@@ -127,6 +128,7 @@ sw_client_add(struct sw *sw, const struct region *region, uint32_t uid, void *ow
 	c->id = sw->next_id++;
 	c->region = *region;
 	region_daemon_rings(region, &c->tx, &c->rx);
+	TAILQ_INIT(&c->pairs);
 	/* so that a ring that is full for the first time blocks senders */
 	c->full_cons = 0u - c->region.geom.rx_slots / 2;
 	c->region.daemon->link_down = sw->up != NULL && !sw->up->link_up;
@@ -137,6 +139,7 @@ sw_client_add(struct sw *sw, const struct region *region, uint32_t uid, void *ow
 	sw_thread_unlock(c->thread);
 	TAILQ_INSERT_TAIL(&sw->clients, c, link);
 	sw->client_count++;
+	sw_pair_dumps_changed(sw);
 	*out = c;
 	return 0;
 }
@@ -262,6 +265,16 @@ sw_client_show_received(struct sw_client *client)
 		thread_show(client->thread);
 }
 
+/* Reads how many packets the client says that it has taken from its pairs. */
+static void
+pair_counters_read(const struct sw_client *client, struct sw_stats *stats)
+{
+	const struct region_client *head = client->region.client;
+
+	stats->pair_packets = __atomic_load_n(&head->pair_packets, __ATOMIC_RELAXED);
+	stats->pair_bytes = __atomic_load_n(&head->pair_bytes, __ATOMIC_RELAXED);
+}
+
 /* Its thread does not touch its rings any more. */
 static void
 client_stop(struct sw_client *client)
@@ -278,6 +291,7 @@ client_stop(struct sw_client *client)
 	if (client->holding)
 		TAILQ_REMOVE(&t->holding, client, holding_link);
 	TAILQ_REMOVE(&t->clients, client, served_link);
+	pair_counters_read(client, &client->stats);
 	client->dirty = client->lagging = false;
 	__atomic_store_n(&client->holding, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&client->corrupt, true, __ATOMIC_RELAXED);
@@ -292,6 +306,8 @@ sw_client_remove(struct sw_client *client)
 	client_stop(client);
 	sw_lock(sw);
 	sw_dump_forget(client);
+	sw_pair_forget(client);
+	client->owner = NULL; /* with the locks of all threads: any may wake the client */
 	sw_unlock(sw);
 	sent_show(client); /* its last packets, which may be in rings to other threads */
 	TAILQ_REMOVE(&sw->clients, client, link);
@@ -299,7 +315,6 @@ sw_client_remove(struct sw_client *client)
 	client->thread->client_count--;
 	stats_add(&sw->departed, &client->stats);
 	stats_add(&sw->departed, &client->control_stats);
-	client->owner = NULL;
 	if (client->account != NULL)
 		client->account->holders++;
 	TAILQ_INSERT_TAIL(&sw->ended, client, link);
@@ -352,6 +367,7 @@ sw_client_stats_read(struct sw_client *c, struct sw_stats *stats)
 	sw_thread_lock(c->thread);
 	*stats = c->stats;
 	sw_thread_unlock(c->thread);
+	pair_counters_read(c, stats);
 	stats_add(stats, &c->control_stats);
 }
 

@@ -50,6 +50,7 @@ extern const struct sw_stat_row sw_thread_stat_rows[SW_THREAD_STAT_COUNT];
 struct sw_limits { /* per client */
 	uint32_t qps;
 	uint32_t packets_per_s; /* 0: no limit */
+	uint32_t pairs;         /* with other clients; 0: none */
 	struct region_geom geom;
 };
 
@@ -71,6 +72,8 @@ struct sw_conf {
 typedef void sw_wake(void *owner, const uint32_t *futex);
 
 struct ext_query;
+struct sw_pair_ops;
+struct sw_pair_side;
 struct sw_wait_queue;
 struct uplink;
 
@@ -104,8 +107,11 @@ struct sw_client {
 	uint32_t id;
 	uint32_t qps;
 	struct sw_qp_list qp_list;
-	uint32_t memberships; /* of its QPs in groups */
-	uint32_t waiting;     /* packets of its QPs that wait (sw_wait.h) */
+	uint32_t memberships;             /* of its QPs in groups */
+	uint32_t waiting;                 /* packets of its QPs that wait (sw_wait.h) */
+	TAILQ_HEAD(, sw_pair_side) pairs; /* in the order of their beginning */
+	uint32_t pair_count;
+	bool no_pairs; /* it wants none */
 	/* in sw->ended: index of the group to search next for its QPs */
 	uint32_t next_group;
 	bool dirty, lagging;
@@ -162,6 +168,7 @@ struct sw {
 	uint32_t dump_count;
 	uint64_t dump_wall_ns; /* CLOCK_REALTIME less the clock of now */
 	sw_wake *wake;
+	const struct sw_pair_ops *pair_ops; /* NULL: there are no pairs */
 	/* Wakes a thread that sleeps, for what was handed over to it. For any thread. NULL: no thread
 	 * sleeps. Set before the first pass. */
 	void (*wake_thread)(void *arg, uint32_t index);

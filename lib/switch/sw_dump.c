@@ -4,6 +4,7 @@
 
 #include "switch/sw_client.h"
 #include "switch/sw_dump.h"
+#include "switch/sw_pair.h"
 #include "wire/pkt_parse.h"
 
 static bool
@@ -45,6 +46,7 @@ sw_dump_set(struct sw_client *client, const struct sw_dump_filter *filter, bool 
 	client->dumps_all = all;
 	sw->dump_wall_ns = wall_ns;
 	sw->dumps[sw->dump_count++] = client;
+	sw_pair_dumps_changed(sw);
 	return 0;
 }
 
@@ -60,6 +62,7 @@ sw_dump_forget(struct sw_client *client)
 		if (sw->dumps[i] != client)
 			continue;
 		sw->dumps[i] = sw->dumps[--sw->dump_count];
+		sw_pair_dumps_changed(sw);
 		return;
 	}
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "port/net_addr.h"
+#include "switch/sw_pair.h"
 #include "switch/sw_qp.h"
 #include "switch/sw_wait.h"
 
@@ -28,7 +29,9 @@ sw_qp_clear_peer(struct sw_qp *qp)
 	struct sw *sw = qp->owner->sw;
 
 	sw_wait_sender_ended(qp);
-	if (qp->remote != NULL)
+	if (qp->peer_local)
+		sw_pair_disconnected(qp);
+	else if (qp->remote != NULL)
 		sw_remote_put(&sw->users.remotes, qp->remote, sw->now);
 	qp->remote = NULL;
 	qp->dest_serial = 0;
@@ -41,7 +44,7 @@ sw_qp_set_peer(struct sw_qp *qp, const uint8_t sgid[16], const uint8_t dgid[16],
 {
 	struct sw *sw = qp->owner->sw;
 	bool local = net_is_ours(&sw->conf.net, dgid);
-	const struct sw_qp *dest = local ? qpns_find(&sw->qpns, dest_qpn) : NULL;
+	struct sw_qp *dest = local ? qpns_find(&sw->qpns, dest_qpn) : NULL;
 	struct sw_remote *remote = NULL;
 
 	if (!local) {
@@ -60,6 +63,8 @@ sw_qp_set_peer(struct sw_qp *qp, const uint8_t sgid[16], const uint8_t dgid[16],
 	qp->peer_local = local;
 	qp->peer = true;
 	sw_wait_connected(qp);
+	if (dest != NULL && sw_qp_is_connected(qp, dest))
+		sw_pair_connected(qp, dest);
 	return 0;
 }
 

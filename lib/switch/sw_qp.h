@@ -5,6 +5,15 @@
 
 #include "switch/sw.h"
 
+/* Returns whether two local QPs have registered each other, and not earlier QPs of the same
+ * QPNs. */
+static inline bool
+sw_qp_is_connected(const struct sw_qp *a, const struct sw_qp *b)
+{
+	return a->peer_local && b->peer_local && a->dest_serial == b->serial &&
+	       b->dest_serial == a->serial;
+}
+
 /* Called by proto.c. */
 
 /* Returns 0, -ENOMEM (the client has as many as it may) or -ENOSPC. */

@@ -106,8 +106,6 @@ client_tx_serve(struct sw_client *c, uint64_t now)
 			break;
 	}
 	c->rate_ns += sent * packet_share_ns(c);
-	if (sent != 0)
-		ring_release(&c->tx, sent);
 	return sent;
 }
 
@@ -120,13 +118,19 @@ sw_tx_serve(struct sw_thread *t, uint64_t now)
 	/* Packets that have waited go before those that the clients send now. */
 	sw_wait_serve(t);
 	TAILQ_FOREACH (c, &t->clients, served_link) {
-		moved += client_tx_serve(c, now);
+		unsigned sent = client_tx_serve(c, now);
+
 		/* At once, so that receivers work while the next client is served. Also
 		 * what was delivered between passes. */
 		if (!TAILQ_EMPTY(&t->dirty))
 			sw_publish(t, now);
 		if (t->unpublished != 0)
 			handover_publish(t);
+		/* Only now: a client whose ring is empty knows that the receivers can see its
+		 * packets (drivers/shm/shm_pairs.h). */
+		if (sent != 0)
+			ring_release(&c->tx, sent);
+		moved += sent;
 	}
 	/* The first client takes what room there is in a full ring to another thread. So
 	 * each is the first one in turn. */

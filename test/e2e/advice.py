@@ -55,6 +55,8 @@ def silenced():
 
 def unanswered():
     with Daemon() as daemon:
+        # A stopped program that receives directly from its peer is waited for longer otherwise.
+        daemon.env["ROCADE_PAIR_WAIT"] = "1"
         server = daemon.start("ib_send_bw", "-x", "0", "-F", "-D", "30", "-u", "10")
         wait_for_port(18515, server, 10)
         client = daemon.start("ib_send_bw", "-x", "0", "-F", "-D", "30", "-u", "10", "127.0.0.1")

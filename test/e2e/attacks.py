@@ -55,10 +55,12 @@ class Clients:
         pids = [host.process.pid for host in hosts]
         self.clients = {}
         # A name is put before what the client measures: `local rc`. `make` and `cm` need none.
+        # The attacks are on the daemon: all packets of the correct clients cross it.
+        env = dict(hosts[0].env, ROCADE_PAIRS="0")
         for name, words in (("local", ("pair", hosts[0].socket)), ("wire", ("pair", hosts[1].socket)),
                             ("", ("make",)), (" ", ("cm", hosts[1].socket, V4[0]))):
             client = Process([*hosts[0].inside, *CLIENT_FIRST, *as_user(CORRECT_USER), RUN, "--library",
-                              LIBRARY, LATENCY, *words, *pids], feed=True, env=hosts[0].env)
+                              LIBRARY, LATENCY, *words, *pids], feed=True, env=env)
             client.wait_line("running")
             self.clients[name] = client
         self.cores = [Process([*CORE_FIRST, LATENCY, "core", core], feed=True)
@@ -88,7 +90,7 @@ def attack_process(kind, way, seconds, hosts, space):
     program = [LATENCY, "busy"] if way == "busy" else [HOSTILE, way, seconds, SEED]
     if way == "busy":
         program = [RUN, "--library", LIBRARY] + program
-    return Process([*as_user(ATTACKER), *program], env=hosts[0].env, feed=True)
+    return Process([*as_user(ATTACKER), *program], env=dict(hosts[0].env, ROCADE_PAIRS="0"), feed=True)
 
 
 def attacked(kind, way, seconds, hosts, space, clients):

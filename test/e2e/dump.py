@@ -131,6 +131,34 @@ def contents():
         pair.finish()
 
 
+def pairs():
+    """Packets that clients exchange directly go through the daemon while there is a dump."""
+    with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:
+        pair = flow(daemon, "pair")
+
+        def counts(name):
+            return [c[name] for c in clients_of(daemon)]
+
+        def grows(name):
+            before = counts(name)
+            return until(lambda: all(now > was + 100 for now, was in zip(counts(name), before)))
+        case("clients without a dump exchange packets directly", grows("pair_packets"),
+             daemon.status())
+        capture = os.path.join(folder, "pair.pcapng")
+        dump = start(daemon, capture, "--snap", "128")
+        case("a dump gets the packets of both", grows("rx_packets"), daemon.status())
+        before = counts("pair_packets")
+        grows("rx_packets")
+        case("meanwhile they exchange none directly", counts("pair_packets") == before, daemon.status())
+        status, written, _ = stop(dump)
+        rows = packets(capture)
+        case("the dump has them", status == 0 and written == len(rows) > 200 and
+             len({row["frame.interface_name"] for row in rows}) == 2, dump.errors)
+        case("after the dump they exchange packets directly", grows("pair_packets"), daemon.status())
+        status, text = pair.finish()
+        case("the data of both is correct", status == 0 and "messages" in text, text)
+
+
 def filters():
     with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:
         pair = flow(daemon, "pair")
@@ -275,4 +303,4 @@ def errors():
 
 
 if __name__ == "__main__":
-    sys.exit(run(contents, filters, losses, users, port, errors))
+    sys.exit(run(contents, pairs, filters, losses, users, port, errors))

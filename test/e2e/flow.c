@@ -47,17 +47,6 @@ connect_over(struct end *e, int link)
 		die("exchange with the other process");
 }
 
-/* Fills the buffer with the content of message n. */
-static void
-message_fill(uint8_t *buf, uint64_t n)
-{
-	for (size_t at = 0; at < SIZE; at += 8) {
-		uint64_t word = (n * SIZE + at) * UINT64_C(0x9E3779B97F4A7C15) ^ n;
-
-		memcpy(buf + at, &word, 8);
-	}
-}
-
 static void
 completion_check(const struct ibv_wc *wc)
 {

@@ -145,6 +145,13 @@ qp_connect(struct ibv_qp *qp, uint32_t dest)
 int
 qp_connect_to(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t dest)
 {
+	return qp_connect_timeout(qp, gid, dest, ACK_TIMEOUT);
+}
+
+int
+qp_connect_timeout(
+	struct ibv_qp *qp, const union ibv_gid *gid, uint32_t dest, uint8_t timeout)
+{
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_4096,
 		.dest_qp_num = dest,
@@ -159,7 +166,7 @@ qp_connect_to(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t dest)
 			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 
 	attr.qp_state = IBV_QPS_RTS;
-	attr.timeout = ACK_TIMEOUT;
+	attr.timeout = timeout;
 	attr.retry_cnt = attr.rnr_retry = 7;
 	attr.sq_psn = 77;
 	attr.max_rd_atomic = 1;
@@ -169,6 +176,16 @@ qp_connect_to(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t dest)
 				IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 				IBV_QP_MAX_QP_RD_ATOMIC);
 	return rc;
+}
+
+void
+message_fill(uint8_t *buf, uint64_t n)
+{
+	for (size_t at = 0; at < SIZE; at += 8) {
+		uint64_t word = (n * SIZE + at) * UINT64_C(0x9E3779B97F4A7C15) ^ n;
+
+		memcpy(buf + at, &word, 8);
+	}
 }
 
 int

@@ -38,8 +38,13 @@ int qp_init(struct ibv_qp *qp);
 int qp_connect(struct ibv_qp *qp, uint32_t dest);
 /* The same with the QP at another address. */
 int qp_connect_to(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t dest);
+/* The same with another ACK timeout than two seconds, in its code. */
+int qp_connect_timeout(
+	struct ibv_qp *qp, const union ibv_gid *gid, uint32_t dest, uint8_t timeout);
 /* Creates a UD QP with Q_Key 1 that can send. */
 struct ibv_qp *datagram_qp(const struct end *e);
+/* Fills a slot with the content of message n. */
+void message_fill(uint8_t *buf, uint64_t n);
 int recv_post(struct end *e, unsigned slot);
 int send_post(struct end *e, unsigned slot);
 /* Connects the end to itself, posts receives, requests a completion event and prints

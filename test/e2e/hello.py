@@ -46,7 +46,7 @@ def exchange(daemon, text, port):
          received == "received: %s\n" % text, why)
     case(name + " in the reply", client.returncode == 0 and
          client.stdout == "reply: %s\n" % text.upper(), why)
-    case(name + " through the daemon", until(daemon.idle) and
+    case(name + " over Rocade", until(daemon.idle) and
          daemon.moved() - before >= 2 * len(text), "%d bytes" % (daemon.moved() - before))
 
 

@@ -20,6 +20,7 @@
  *              whenever it is full
  *   peers      registers QPs of hosts that do not exist, one after the other
  *   ports      listens at as many RDMA-CM ports as it gets, and closes all at once
+ *   pair-WAY   forms a pair with another client (hostile_pair.c, hostile_pair_ways.c)
  *
  * Prints its counts. The exit status is 0 if the daemon still runs at the end. */
 #include <fcntl.h>
@@ -34,6 +35,7 @@
 #include "hostile.h"
 
 static uint64_t seed, until;
+static double seconds;
 
 uint64_t
 random_next(void)
@@ -52,6 +54,16 @@ time_left(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec < until;
+}
+
+void
+time_begin(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	until = (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec +
+		(uint64_t)(seconds * 1e9);
 }
 
 /* The client's part is mapped for writing. The kernel must refuse that for the daemon's. */
@@ -139,21 +151,22 @@ main(int argc, char **argv)
 		{"boast", mode_boast}, {"places", mode_places}, {"qpns", mode_qpns},
 		{"crowd", mode_crowd}, {"flood", mode_flood}, {"drain", mode_drain},
 		{"peers", mode_peers}, {"ports", mode_ports}};
-	struct timespec t;
 
 	signal(SIGPIPE, SIG_IGN);
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	for (unsigned i = 0; argc == 4 && i < RTE_DIM(ways); i++) {
-		if (strcmp(argv[1], ways[i].name) != 0)
-			continue;
-		until = (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec +
-			(uint64_t)(atof(argv[2]) * 1e9);
+	if (argc == 4) {
+		seconds = atof(argv[2]);
+		time_begin();
 		seed = strtoull(argv[3], NULL, 10);
-		return ways[i].run();
+		if (strncmp(argv[1], "pair-", 5) == 0)
+			return mode_pair(argv[1] + 5);
+	}
+	for (unsigned i = 0; argc == 4 && i < RTE_DIM(ways); i++) {
+		if (strcmp(argv[1], ways[i].name) == 0)
+			return ways[i].run();
 	}
 	fprintf(stderr,
 		"usage: hostile WAY SECONDS SEED\n"
 		"WAY: scribble, liar, block, talk, linger, boast, places, qpns, crowd, "
-		"flood, drain, peers or ports\n");
+		"flood, drain, peers, ports or pair-WAY\n");
 	return 2;
 }

@@ -15,6 +15,8 @@ struct me {
 
 uint64_t random_next(void);
 bool time_left(void);
+/* The time that the command line gives begins, once more. */
+void time_begin(void);
 
 int attach(struct me *me);
 void detach(struct me *me);
@@ -38,5 +40,7 @@ int mode_crowd(void);
 int mode_flood(void);
 int mode_peers(void);
 int mode_ports(void);
+/* hostile_pair.c: in the memory that it shares with another client. */
+int mode_pair(const char *way);
 
 #endif

@@ -149,12 +149,21 @@ def traffic():
                                                            rounds[0]["clients"]))
         last = rounds[-1]["clients"]
         case("--watch --json shows the rates of each client", len(last) == 2 and all(
-            c["rates"]["tx_packets"] > 0 and c["rates"]["rx_bytes"] > 0 for c in last), str(last))
+            c["rates"]["pair_packets"] > 0 and c["rates"]["pair_bytes"] > 0 for c in last), str(last))
         case("--json shows the counters of each client's engine", all(
             0 < c["engine"]["tx_packets"] and 0 < c["engine"]["rx_roce"] for c in last), str(last))
         done = status(daemon, "--watch=0.1", "--count", "2")
         case("--watch prints text per interval", done.stdout.count("rocade0 at") == 2 and
              "tx pkt/s" in done.stdout, done.stdout)
+        case("the text shows what each client receives from the other directly", len(re.findall(
+            r"(?m)^      1 pairs: rx pkt +\d+[ k], rx B +\d+[ kM] ?$", done.stdout)) == 2 and len(re.findall(
+                r"(?m)^      1 pairs: rx pkt/s +\d+[ k], rx B/s +\d+[ kM] ?$", done.stdout)) == 2, done.stdout)
+        case("--json has the number of pairs of each client", [c["pairs"] for c in last] == [1, 1],
+             str(last))
+        _, found, _ = metrics(daemon)
+        case("so do the metrics", all(
+            found["rocade_client_pairs", ("client", str(c["id"])), ("program", "flow")] == 1
+            for c in last), str(found))
         many = flow(daemon, "many", "1500")
         client = client_of(daemon, many)
         case("--json shows at most 1024 QPs of a client", client["qp_count"] == 1501 and

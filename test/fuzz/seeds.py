@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes the initial fuzz corpora: frames of the captures, and scripts of steps.
 Usage: seeds.py CAPTURES OUT; creates OUT/parse, OUT/net, OUT/qp, OUT/cm, OUT/ext,
-OUT/switch and OUT/server."""
+OUT/switch, OUT/server and OUT/pair."""
 
 import glob
 import os
@@ -240,6 +240,13 @@ def server_scripts(out):
         save(out, "server", "end-%u" % how, made + bytes([0x0d, how, 0]) + turn * 2 + honest +
              bytes([0x1d, how, 0]) + turn + honest)
         save(out, "server", "memory-%u" % how, made + bytes([0x0c, how, 1, 1, 0, 0, 0]) * 3 + honest)
+    # Clients 0 and 2, of one user, form a pair, and end it in each state.
+    two = b"\0" + bytes([0x01, 0, 0x21, 0, 4, 0, 2, 0])
+    events = [bytes([client << 4 | 4, 6, 0, 0]) for client in (0, 0, 2, 2, 0, 0, 2)]
+    for length in range(len(events) + 1):
+        save(out, "server", "pair-%u" % length, two + b"".join(events[:length]) + honest +
+             (bytes([0x0d, 0, 0]) if length & 1 else bytes([4, 2, 0, 0, 0x24, 2, 0, 0])) +
+             events[2] * 2 + events[0] * 2 + honest)
     # A client reports impossible peers, and asks for its statistics.
     take = bytes([2, 3, 0, 0, 0, 0, 0, 0])
     lie = bytes([0x0c, 8, 16, 0, 15]) + b"\xff" * 15 + bytes([0xff, 0xff, 0])
@@ -259,6 +266,25 @@ def ext_seeds(out):
     save(out, "ext", "many", b"\0" + many + (send + tick) * 250 + many)
 
 
+def pair_scripts(out):
+    """Packets of both partners, whole and changed; indices, sleeps, full rings, registrations."""
+    packet = [bytes([0, 0xc0 | slot, qp]) for slot in range(8) for qp in range(6)]
+    take, honest, send = b"\x05\x07", b"\x0a\x00", b"\x07\x00"
+    for qp in range(6):
+        save(out, "pair", "qp-%u" % qp, (bytes([0, 0xc0, qp]) + honest + take) * 20)
+    for at in (12, 13, 14, 23, 36, 37, 47, 48, 49):
+        save(out, "pair", "byte-%u" % at, (bytes([0, 0xe0, 0, at, 0x86]) + honest + take) * 5)
+    for cons in (0, 1, 0xff, 0x80, 0xf8):
+        save(out, "pair", "index-%02x" % cons, send * 9 + bytes([3, cons]) + send * 9 + take +
+             b"\x48\xff" + send * 3 + b"\x0c\x00" + honest + take + b"\x03\x00" + send * 9)
+    for asleep in (0, 1, 3, 5, 7):
+        save(out, "pair", "asleep-%u" % asleep, (bytes([4, asleep]) + send + take) * 9)
+    for how in range(8):
+        save(out, "pair", "register-%u" % how, b"\x0b\x00" + bytes([9, how]) + b"".join(packet) +
+             take * 3 + b"\x09\x01" + honest + take * 9 + bytes([0x0b, how & 1]) + send * 3 + take)
+    save(out, "pair", "hoard", (b"\x00\xc0\x00\x05\x06") * 140 + honest + take)
+
+
 def main():
     captures, out = sys.argv[1:3]
     for path in sorted(glob.glob(os.path.join(captures, "*.pcap"))):
@@ -272,6 +298,7 @@ def main():
     ext_seeds(out)
     switch_scripts(out)
     server_scripts(out)
+    pair_scripts(out)
     net_seeds(out)
 
 

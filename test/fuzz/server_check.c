@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What must hold after each step. */
 #include "server_world.h"
+#include "switch/sw_pair.h"
 #include "switch/sw_wait.h"
 
 const struct ucm_session *
@@ -117,6 +118,48 @@ switch_count(const struct account *account, uint32_t *held)
 	}
 }
 
+/* Returns whether the daemon still has the descriptors of the pair. */
+static bool
+pair_is_open(const struct sw_pair *pair)
+{
+	const struct sw_pair_side *s = pair->sides;
+
+	return s[0].client != NULL && s[1].client != NULL &&
+	       !(s[0].done == SW_PAIR_PEER && s[1].done == SW_PAIR_PEER);
+}
+
+/* Clients of one user only have a pair, and no two of them have two that can be used. */
+static void
+pairs_count(const struct account *account, uint32_t *held)
+{
+	struct sw_pair_side *side, *next;
+	const struct sw_client *c;
+
+	TAILQ_FOREACH (c, &world.b.d->sw->clients, link) {
+		uint32_t pairs = 0;
+
+		TAILQ_FOREACH (side, &c->pairs, link) {
+			const struct sw_client *other = sw_pair_other(side)->client;
+
+			FUZZ_CHECK(side->client == c && side->told <= SW_PAIR_END);
+			FUZZ_CHECK(
+				other == NULL || (other != c && other->user == c->user));
+			FUZZ_CHECK(side->pair->ended || other != NULL);
+			for (next = TAILQ_NEXT(side, link); next != NULL;
+				next = TAILQ_NEXT(next, link))
+				FUZZ_CHECK(side->pair->ended || next->pair->ended ||
+					   side->partner != next->partner);
+			pairs++;
+			if (c->account != account)
+				continue;
+			held[ACCOUNT_memory_kib] +=
+				(uint32_t)(pair_part_size(&side->pair->geom) / 1024);
+			held[ACCOUNT_descriptors] += pair_is_open(side->pair);
+		}
+		FUZZ_CHECK(pairs == c->pair_count && pairs <= CLIENT_PAIRS);
+	}
+}
+
 /* Counts what the account's user has, kind by kind. */
 static void
 account_check(const struct account *account, uint32_t *sum)
@@ -141,6 +184,7 @@ account_check(const struct account *account, uint32_t *sum)
 			session_count(s, held);
 	}
 	switch_count(account, held);
+	pairs_count(account, held);
 	for (unsigned kind = 0; kind < ACCOUNT_KINDS; kind++) {
 		if (account->held[kind] != held[kind])
 			fprintf(stderr, "user %u: %u %s, of which %u exist\n",

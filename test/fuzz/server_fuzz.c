@@ -134,8 +134,10 @@ step_run(struct input *in)
 		break;
 	case 2:
 	case 3:
-	case 4:
 		request_step(c, in);
+		break;
+	case 4:
+		pair_step(c, in);
 		break;
 	case 5:
 		raw_step(c, in);

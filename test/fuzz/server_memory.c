@@ -38,6 +38,25 @@ shared_unmap(struct client *c)
 	c->region_len = 0;
 }
 
+void
+pair_event_take(struct client *c, int fd)
+{
+	const struct sw_reply *reply = &c->reply;
+	bool has_part = reply->qpn == SW_PAIR_OWN || reply->qpn == SW_PAIR_PEER;
+
+	FUZZ_CHECK(reply->qpn < SW_PAIR_FAILED && (fd >= 0) == has_part);
+	c->pair_event = reply->qpn;
+	c->pair_partner = reply->client_id;
+	if (fd < 0)
+		return;
+	FUZZ_CHECK(pair_geom_ok(&reply->pair));
+	if (reply->qpn == SW_PAIR_PEER)
+		FUZZ_CHECK((fcntl(fd, F_GET_SEALS) & F_SEAL_FUTURE_WRITE) != 0);
+	else if (!c->pair_lazy)
+		(void)fallocate(fd, 0, 0, (off_t)pair_part_size(&reply->pair));
+	close(fd);
+}
+
 /* Builds a frame to any QP. Returns its length. */
 static uint16_t
 frame_make(const struct client *c, struct input *in, uint8_t *to)

@@ -74,6 +74,39 @@ request_step(struct client *c, struct input *in)
 	client_send(c, &message, len, fds);
 }
 
+void
+pair_step(struct client *c, struct input *in)
+{
+	uint8_t how = take8(in), more = take8(in);
+	struct client *other = &world.hostile[more % HOSTILES];
+	uint32_t partner = c->pair_partner, event = c->pair_event;
+
+	switch (how % 8) {
+	case 0:
+	case 1: /* the QPs that they took first: none connects one with itself */
+		client_ask(c, SW_PEER_SET, c->qpns[how >> 3 & 1],
+			other->qpns[how >> 4 & 1], NULL);
+		client_ask(other, SW_PEER_SET, other->qpns[how >> 4 & 1],
+			c->qpns[how >> 3 & 1], NULL);
+		return;
+	case 2:
+		client_ask(c, SW_PEER_CLEAR, c->qpns[how >> 3 & 1], 0, NULL);
+		return;
+	case 3:
+		c->pair_lazy = !c->pair_lazy;
+		return;
+	case 4:
+		event = how >> 3;
+		break;
+	case 5: /* ids are given in turn from 1 on */
+		partner = more;
+		break;
+	default:
+		break;
+	}
+	client_ask(c, SW_PAIR, partner, event, NULL);
+}
+
 static struct sockaddr_in
 sockaddr_take(struct input *in)
 {

@@ -222,6 +222,9 @@ reply_take(struct client *c, const struct sw_reply *reply, int *fds, unsigned n)
 		attached(c, fds, n);
 	} else if (reply->error == 0 && reply->type == SW_CM_OPEN) {
 		channel_opened(c, fds, n);
+	} else if (reply->error == 0 && reply->type == SW_PAIR) {
+		pair_event_take(c, n == 1 ? fds[0] : -1);
+		FUZZ_CHECK(n <= 1);
 	} else {
 		FUZZ_CHECK(n == 0);
 		if (reply->error == 0 && reply->type == SW_QPN_TAKE)
@@ -422,6 +425,7 @@ world_open(bool takes_fds, bool few_qps)
 				       .mtu = MTU,
 				       .client_ring = RING,
 				       .qpn_base = 0x1000,
+				       .client_pairs = CLIENT_PAIRS,
 				       .max_clients = 32});
 	world.takes_fds = takes_fds || !world.b.d->passed.refused;
 	if (takes_fds) {

@@ -20,6 +20,7 @@
 #define HOSTILE_USERS 2
 #define CHANNELS 3
 #define QPNS 8
+#define CLIENT_PAIRS 2 /* fewer than a client has partners */
 #define ADDRESS "192.0.2.1"
 #define GROUP "239.1.1.1"
 #define HONEST_PORT 5000
@@ -38,6 +39,8 @@ struct client {
 	uint32_t tx_prod;
 	uint32_t qpns[QPNS]; /* the last ones that it was given */
 	unsigned qpn_count;
+	uint32_t pair_event, pair_partner; /* of the last reply to SW_PAIR */
+	bool pair_lazy;        /* it allocates no pages of its part of a pair */
 	struct sw_reply reply; /* the last one */
 	struct sw_cm_reply cm_reply;
 	unsigned replies, cm_replies; /* how many have come */
@@ -87,6 +90,8 @@ int honest_command(uint32_t cmd, const void *bytes, size_t len);
 /* Maps the memory that came with a reply to SW_ATTACH. */
 void shared_map(struct client *c);
 void shared_unmap(struct client *c);
+/* Takes the reply to SW_PAIR, and closes the descriptor of the part that came with it; -1: none. */
+void pair_event_take(struct client *c, int fd);
 /* Overwrites it, publishes a packet, or changes the size, the holes or the seals. */
 void memory_step(struct client *c, struct input *in);
 /* Checks that no packet to a connected QP has come to the honest client. */
@@ -107,6 +112,9 @@ const struct ucm_session *session_of(const struct client *c);
 /* A request, and a command of RDMA-CM: any type, with names of anybody's objects. */
 void request_step(struct client *c, struct input *in);
 void command_step(struct client *c, struct input *in);
+/* Connects QPs of two clients, or asks for the next event of the pairs, as if it had done what the
+ * last one asked for, or something else. */
+void pair_step(struct client *c, struct input *in);
 /* The command that brings an ID of the client to its next state. */
 void forward_step(struct client *c, struct input *in);
 /* Takes many objects of a kind: more than the daemon frees in one pass when the client

@@ -17,7 +17,7 @@ alice() {
 bytes() {
 	alice rocade-status --json | python3 -c '
 import json, sys
-print(sum(c["tx_bytes"] for c in json.load(sys.stdin)["clients"]))'
+print(sum(c["tx_bytes"] + c["pair_bytes"] for c in json.load(sys.stdin)["clients"]))'
 }
 
 clients() {

@@ -133,9 +133,10 @@ class Daemon:
         return not state["clients"] and state["rdma_cm"]["ids"] == 0
 
     def moved(self):
-        """Returns the bytes of RoCE packets that the daemon has forwarded so far."""
+        """Returns the bytes of RoCE packets that clients have received from each other so far, through
+        the daemon and by their pairs."""
         status = self.status()
-        return status["departed"]["rx_bytes"] + sum(c["rx_bytes"] for c in status["clients"])
+        return sum(c["rx_bytes"] + c["pair_bytes"] for c in [status["departed"], *status["clients"]])
 
     def cpu_s(self):
         with open("/proc/%d/stat" % self.process.pid, encoding="ascii") as file:

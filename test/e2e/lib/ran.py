@@ -8,7 +8,7 @@ from tap import case
 
 
 class Ran:
-    """With one daemon, counts what it forwards between its clients; with two, what each port receives
+    """With one daemon, counts what its clients receive from each other; with two, what each port receives
     and sends.
 
         with Ran([daemon]) as ran:

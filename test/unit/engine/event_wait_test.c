@@ -35,8 +35,33 @@ count_wake(void *arg)
 	__atomic_fetch_add(&wakes, 1, __ATOMIC_RELAXED);
 }
 
-static const struct engine_progress_thread progress_thread = {
-	.wake = count_wake, .asleep = &asleep, .published = &published};
+static uint32_t partner_word; /* a partner changes it when it has published packets */
+static uint32_t asleep_told;  /* what partners were shown of `asleep` last */
+
+static unsigned
+partner_words(void *arg, struct futex_word *words, unsigned max)
+{
+	(void)arg;
+	if (max != FUTEX_WORDS_MAX - 2)
+		return 0;
+	words[0] = futex_word(
+		&partner_word, __atomic_load_n(&partner_word, __ATOMIC_RELAXED), false);
+	return 1;
+}
+
+static void
+asleep_show(void *arg)
+{
+	(void)arg;
+	__atomic_store_n(&asleep_told, __atomic_load_n(&asleep, __ATOMIC_RELAXED),
+		__ATOMIC_RELAXED);
+}
+
+static const struct engine_progress_thread progress_thread = {.wake = count_wake,
+	.asleep = &asleep,
+	.published = &published,
+	.asleep_shown = asleep_show,
+	.more_published = partner_words};
 
 static const struct engine_progress_thread peer_thread = {
 	.wake = count_wake, .asleep = &peer_asleep};
@@ -70,7 +95,7 @@ setup(void **state)
 	message_finish(1);
 	assert_int_equal(event_queue_init(&channel), 0);
 	cq_set_channel(&a.recv_cq, &channel, &a.recv_cq);
-	asleep = published = woken = wakes = 0;
+	asleep = published = woken = wakes = partner_word = asleep_told = 0;
 	return 0;
 }
 
@@ -149,13 +174,19 @@ waiter_expect(struct waiter *w, int rc)
 
 /* Peer B sends a message, whose frames it puts into the port of A. */
 static void
-message_publish(uint64_t wr_id)
+message_put(uint64_t wr_id)
 {
 	engine_lock(e);
 	assert_int_equal(link_qp_send(&b, wr_id, 0, 8, IBV_SEND_SIGNALED), 0);
 	engine_try_pass(eb);
 	engine_link_deliver(&fixture);
 	engine_lock_release(e);
+}
+
+static void
+message_publish(uint64_t wr_id)
+{
+	message_put(wr_id);
 	__atomic_store_n(&published, published + 1, __ATOMIC_RELEASE);
 }
 
@@ -185,6 +216,28 @@ waiter_makes_its_event(void **state)
 	assert_int_equal(e->stats.events_waited_missed, 0);
 	/* From now on the progress thread is to be woken. */
 	assert_false(expect_woken_by_futex());
+	message_finish(2);
+}
+
+/* A partner sees how this end sleeps, and changes a word of its own. */
+static void
+waiter_is_woken_by_a_partner(void **state)
+{
+	struct waiter w;
+
+	SKIP_IF_EMULATED();
+	cq_arm(&a.recv_cq, false);
+	assert_int_equal(link_qp_recv(&a, 2, 0, 8), 0);
+	waiter_start(&w);
+	assert_true(asleep_is_set_by_futex(&asleep_told));
+	message_put(2);
+	__atomic_store_n(&partner_word, 1, __ATOMIC_RELEASE);
+	futex_wake(&partner_word, false);
+	waiter_expect(&w, 0);
+	assert_int_equal(published, 0);
+	assert_true(asleep_is_set(&asleep_told));
+	assert_false(asleep_is_set_by_futex(&asleep_told));
+	engine_progress(e);
 	message_finish(2);
 }
 
@@ -389,6 +442,7 @@ main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(waiter_makes_its_event),
+		CASE(waiter_is_woken_by_a_partner),
 		CASE(packets_before_the_sleep_are_taken),
 		CASE(event_of_another_thread_wakes_the_waiter),
 		CASE(further_events_are_counted),

@@ -39,6 +39,11 @@ each_member_is_checked(void **state)
 	c.client_ring = 32;
 	expect_refused(c, "client_ring: 32");
 	c = valid_conf();
+	c.client_pairs = 65;
+	expect_refused(c, "client_pairs: 65 is not in 0..64");
+	c.client_pairs = 64;
+	assert_int_equal(rocade_daemon_check(&c), 0);
+	c = valid_conf();
 	c.max_clients = 100000;
 	expect_refused(c, "max_clients: 100000");
 	c = valid_conf();
@@ -127,6 +132,7 @@ limits_change_at_run_time(void **state)
 
 	fixture_open(&b, c);
 	assert_int_equal(client_attach(&b, &first), 0);
+	assert_int_equal(b.d->sw->conf.limits.pairs, 0);
 	assert_int_equal(qpn_take(&b, first.fd), 0);
 	assert_int_equal(qpn_take(&b, first.fd), 0);
 	c.client_qps = 1;
@@ -134,6 +140,7 @@ limits_change_at_run_time(void **state)
 	c.client_ring = 128;
 	c.max_clients = 2;
 	c.client_packets_per_s = 1000;
+	c.client_pairs = 3;
 	c.sleep_us = 5;
 	assert_int_equal(rocade_daemon_change(b.d, &c), 0);
 	/* An attached client keeps what it has, and gets no more. */
@@ -147,6 +154,7 @@ limits_change_at_run_time(void **state)
 	assert_int_equal(qpn_take(&b, second.fd), 0);
 	assert_int_equal(qpn_take(&b, second.fd), ENOMEM);
 	assert_int_equal(b.d->sw->conf.limits.packets_per_s, 1000);
+	assert_int_equal(b.d->sw->conf.limits.pairs, 3);
 	assert_int_equal(b.d->sleep_us, 5);
 	client_detach(&b, &first);
 	client_detach(&b, &second);

@@ -257,8 +257,10 @@ memory_fill(const int fds[SW_ATTACH_FDS], const struct region_geom *geom,
 		0);
 }
 
+/* start: the request when it has allocated the pages. */
 static inline int
-client_attach(struct server_fixture *b, struct fixture_client *c)
+client_attach_as(
+	struct server_fixture *b, struct fixture_client *c, struct sw_request start)
 {
 	struct sw_request req = {.type = SW_ATTACH};
 	struct region_geom geom;
@@ -276,9 +278,15 @@ client_attach(struct server_fixture *b, struct fixture_client *c)
 		memory_map(
 			c->fds[SW_FD_DAEMON_MEM], region_daemon_size(&geom), PROT_READ),
 		&geom);
-	req.type = SW_START;
-	assert_true(client_call(b, c->fd, &req, &c->reply, NULL));
+	start.type = SW_START;
+	assert_true(client_call(b, c->fd, &start, &c->reply, NULL));
 	return c->reply.error;
+}
+
+static inline int
+client_attach(struct server_fixture *b, struct fixture_client *c)
+{
+	return client_attach_as(b, c, (struct sw_request){.qpn = 0});
 }
 
 static inline void

@@ -25,9 +25,36 @@ session_device(struct session *s, struct sw_device *device)
 	return device->net.addr_count != 0 ? 0 : -EPROTO;
 }
 
+/* In place of those of the pairs. */
+static uint32_t pairs_served, deadline_asked;
+static uint64_t deadline;
+
+void
+pairs_serve(struct shm *shm)
+{
+	__atomic_store_n(&shm->pairs.spoiled, false, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&pairs_served, 1, __ATOMIC_RELEASE);
+}
+
+uint64_t
+pairs_deadline(const struct shm *shm)
+{
+	(void)shm;
+	__atomic_fetch_add(&deadline_asked, 1, __ATOMIC_RELAXED);
+	return deadline == 0 ? TIME_NEVER : engine_clock() + deadline;
+}
+
+static void
+relieved(void *arg)
+{
+	const struct shm *shm = container_of(arg, struct shm, progress_thread);
+
+	if (__atomic_load_n(&shm->pairs.count, __ATOMIC_RELAXED) != 0)
+		progress_thread_wake(arg);
+}
+
 struct thread_fixture {
 	struct shm shm;
-	struct engine_progress_thread engine_thread;
 	struct region region;
 	int session, wake; /* the daemon's ends */
 };
@@ -65,10 +92,12 @@ fixture_open(struct thread_fixture *k)
 	k->shm.progress_thread.self_wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	k->session = ends[0];
-	k->engine_thread = (struct engine_progress_thread){.wake = progress_thread_wake,
-		.arg = &k->shm.progress_thread,
-		.asleep = &k->region.client->rx_asleep};
-	engine_set_progress_thread(fixture.a.dev->engines[0], &k->engine_thread);
+	k->shm.engine_thread =
+		(struct engine_progress_thread){.wake = progress_thread_wake,
+			.arg = &k->shm.progress_thread,
+			.asleep = &k->region.client->rx_asleep,
+			.relieved = relieved};
+	engine_set_progress_thread(fixture.a.dev->engines[0], &k->shm.engine_thread);
 	assert_int_equal(progress_thread_start(&k->shm.progress_thread,
 				 fixture.a.dev->engines[0], ends[1], &k->region),
 		0);
@@ -218,6 +247,71 @@ device_change_is_reread(void **state)
 }
 
 static void
+events_of_pairs_are_served(void **state)
+{
+	struct thread_fixture k;
+
+	pairs_served = 0;
+	fixture_open(&k);
+	for (uint32_t n = 1; n < 5; n++) {
+		__atomic_store_n(&k.region.daemon->pair_events, n, __ATOMIC_RELEASE);
+		assert_int_equal(send(k.wake, "", 1, 0), 1);
+		wait_until_set(&pairs_served, n);
+	}
+	__atomic_store_n(&k.shm.pairs.spoiled, true, __ATOMIC_RELAXED);
+	progress_thread_wake(&k.shm.progress_thread);
+	wait_until_set(&pairs_served, 5);
+	fixture_close(&k);
+	assert_int_equal(pairs_served, 5); /* once each */
+	assert_int_equal(deadline_asked, 0);
+}
+
+/* With pairs, the thread notices that the application polls no more, and says that it sleeps. No
+ * other process wakes it for that. */
+static void
+end_of_polling_is_noticed(void **state)
+{
+	uint32_t woken = 0, *asleep;
+	struct thread_fixture k;
+
+	fixture_open(&k);
+	__atomic_store_n(&k.shm.pairs.count, 1, __ATOMIC_RELAXED);
+	asleep = &k.region.client->rx_asleep;
+	for (unsigned round = 0; round < 20; round++) {
+		unsigned polls = 0;
+
+		wait_until_asleep(asleep, &woken);
+		while (asleep_is_set(asleep)) {
+			assert_true(polls++ < 1000000);
+			engine_progress(fixture.a.dev->engines[0]);
+		}
+	}
+	wait_until_asleep(asleep, &woken);
+	fixture_close(&k);
+	assert_true(deadline_asked != 0);
+	deadline_asked = 0;
+}
+
+/* A partner may not have taken packets: the thread looks again in time. */
+static void
+partners_are_looked_after(void **state)
+{
+	struct thread_fixture k;
+
+	deadline = NS_PER_MS;
+	fixture_open(&k);
+	__atomic_store_n(&k.shm.pairs.count, 1, __ATOMIC_RELAXED);
+	progress_thread_wake(&k.shm.progress_thread);
+	for (unsigned i = 0; __atomic_load_n(&deadline_asked, __ATOMIC_RELAXED) < 20;
+		i++) {
+		assert_true(i < TIMEOUT_S * 1000);
+		usleep(1000);
+	}
+	fixture_close(&k);
+	deadline = deadline_asked = 0;
+}
+
+static void
 changed_addresses_are_taken_over(void **state)
 {
 	struct event_record event;
@@ -342,6 +436,9 @@ main(void)
 		cmocka_unit_test(stats_request_is_answered),
 		cmocka_unit_test(request_for_a_record_is_answered),
 		cmocka_unit_test(device_change_is_reread),
+		cmocka_unit_test(events_of_pairs_are_served),
+		cmocka_unit_test(end_of_polling_is_noticed),
+		cmocka_unit_test(partners_are_looked_after),
 		cmocka_unit_test(changed_addresses_are_taken_over),
 		cmocka_unit_test(signals_are_blocked),
 		cmocka_unit_test(daemon_end_is_fatal_to_the_device),

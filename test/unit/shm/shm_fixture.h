@@ -18,6 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/dev.h"
+#include "engine/engine_lock.h"
+#include "engine/engine_state.h"
 #include "shm/shm.h"
 
 #include <cmocka.h>
@@ -92,6 +95,7 @@ reply_valid(void)
 			.tx_bufs = 12,
 			.buf_size = 256}};
 
+	reply.device.qpn_count = 64;
 	strcpy(reply.device.name, "rocade0");
 	memcpy(reply.device.net.mac, "\x02\x00\x00\x00\x00\x07", 6);
 	return reply;
@@ -151,6 +155,28 @@ daemon_close_passed(struct daemon_end *d)
 {
 	for (unsigned i = 0; i < SW_ATTACH_FDS; i++)
 		close(d->fds[i]);
+}
+
+/* A device whose engine has a lock, and runs no passes. */
+static inline struct dev *
+lock_device_make(void)
+{
+	struct dev *dev = calloc(1, sizeof(*dev));
+
+	assert_non_null(dev);
+	dev->engines[0] = aligned_alloc(
+		LINE_SIZE, RTE_ALIGN_CEIL(sizeof(struct engine), (size_t)LINE_SIZE));
+	assert_non_null(dev->engines[0]);
+	memset(dev->engines[0], 0, sizeof(struct engine));
+	engine_lock_init(dev->engines[0], false);
+	return dev;
+}
+
+static inline void
+lock_device_free(struct dev *dev)
+{
+	free(dev->engines[0]);
+	free(dev);
 }
 
 static inline void

@@ -441,8 +441,10 @@ device_hooks_send_requests(void **state)
 	struct sw_request req;
 	uint32_t qpn = 0;
 	struct shm_fixture b;
+	struct dev *dev;
 
 	fixture_open(&b);
+	b.shm->dev = dev = lock_device_make();
 	reply.qpn = 4711;
 	for (unsigned i = 0; i < 6; i++)
 		reply_send(b.d.fd, &reply, sizeof(reply), NULL, 0);
@@ -472,6 +474,7 @@ device_hooks_send_requests(void **state)
 	assert_int_equal(shm_hooks.qpn_take(b.shm, &qpn), -ENOMEM);
 	assert_int_equal(qpn, 1);
 	fixture_close(&b);
+	lock_device_free(dev);
 }
 
 int

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
+/* What pair_tx.c and pair_rx.c share. */
+#ifndef ROCADE_SHM_PAIR_SLOTS_H
+#define ROCADE_SHM_PAIR_SLOTS_H
+
+#include "shm/shm_pairs.h"
+
+static inline struct pair_slot *
+pair_slot_at(const struct shm_pairs *p, const struct pair_part *part, uint32_t index)
+{
+	return (struct pair_slot *)(uintptr_t)(part->slots +
+					       (index & (p->geom.slots - 1)) *
+						       p->slot_size);
+}
+
+static inline struct pair_qp *
+pair_qp_of(const struct shm_pairs *p, uint32_t qpn)
+{
+	struct pair_qp *q = &p->qps[qpn & p->mask];
+
+	return likely(q->qpn == qpn) ? q : NULL;
+}
+
+/* The partner does not poll: it is woken again when it says that it sleeps. */
+static inline void
+pair_polls_not(struct shm_pair *pair, uint64_t now)
+{
+	pair->polls = false;
+	pair->untold_ns = 0;
+	pair->try_ns = now + pair->try_after_ns;
+	pair->try_after_ns = RTE_MIN(2 * pair->try_after_ns, PAIR_TRY_LAST_NS);
+}
+
+#endif

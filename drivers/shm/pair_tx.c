@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
+/* Packets that are sent by the pairs. */
+#include <string.h>
+
+#include "shm/pair_slots.h"
+#include "shm/shm_tx_ring.h"
+
+/* Reads which packets the partner has taken. */
+static void
+taken_refresh(const struct shm *shm, struct shm_pair *pair)
+{
+	/* Pairs with the release in pair_rx(): the slots before it are free. */
+	uint32_t cons = __atomic_load_n(&pair->peer->cons, __ATOMIC_ACQUIRE);
+
+	if (unlikely(cons - pair->cons_seen > pair->shown - pair->cons_seen)) {
+		pair->spoiled = true;
+		return;
+	}
+	if (cons == pair->cons_seen)
+		return;
+	pair->cons_seen = cons;
+	pair->taken_ns = *shm->now;
+	pair->lag_told = false;
+}
+
+static uint32_t
+pair_room(const struct shm_pairs *p, const struct shm_pair *pair)
+{
+	return p->geom.slots - (pair->prod - pair->cons_seen);
+}
+
+/* The ring was full. Returns whether half of it is free. */
+static bool
+has_room_again(struct shm *shm, struct shm_pair *pair)
+{
+	taken_refresh(shm, pair);
+	return pair_room(&shm->pairs, pair) >= shm->pairs.geom.slots / 2;
+}
+
+static void
+slot_fill_done(struct shm *shm, struct shm_pair *pair)
+{
+	if (pair->prod == pair->cons_seen)
+		pair->taken_ns = *shm->now;
+	pair->prod++;
+}
+
+/* Shows the packets since the last call. The partner looks at the first stamp first, so it sees all of
+ * them at once: an acknowledgement and the answer behind it are taken in one pass. */
+static void
+pair_show(struct shm *shm, struct shm_pair *pair)
+{
+	for (uint32_t i = pair->prod; i != pair->shown; i--)
+		/* Pairs with the acquire in pairs_peek(). */
+		__atomic_store_n(&pair_slot_at(&shm->pairs, pair->own, i - 1)->stamp, i,
+			__ATOMIC_RELEASE);
+	pair->shown = pair->prod;
+}
+
+/* The ring is full. Returns whether the packet has to wait; if not, it is lost. */
+static bool
+has_to_wait(struct shm *shm, struct shm_pair *pair)
+{
+	/* Not since it took a packet: it could take one now and then. */
+	if (pair->cons_seen - pair->full_cons >= shm->pairs.geom.slots / 2) {
+		pair->full_cons = pair->cons_seen;
+		pair->full_ns = *shm->now;
+	}
+	if (!pair->full && *shm->now - pair->full_ns < PAIR_FULL_NS)
+		return true;
+	pair->full = true;
+	shm->dev_stats->pair_full++;
+	return false;
+}
+
+bool
+pair_tx(struct shm *shm, struct shm_pair *pair, uint32_t qpn, const struct pkt *pkt)
+{
+	struct shm_pairs *p = &shm->pairs;
+	struct pair_slot *slot;
+
+	if (unlikely(pair_room(p, pair) == 0))
+		taken_refresh(shm, pair);
+	if (unlikely(pair_room(p, pair) == 0 || pair->spoiled))
+		return pair->spoiled || !has_to_wait(shm, pair);
+	if (unlikely(pair->full) && !has_room_again(shm, pair)) {
+		shm->dev_stats->pair_full++;
+		return true;
+	}
+	pair->full = false;
+	slot = pair_slot_at(p, pair->own, pair->prod);
+	slot->len = pkt->len;
+	slot->kind = PAIR_PACKET;
+	memcpy(slot->bytes, pkt->data, pkt->len);
+	slot_fill_done(shm, pair);
+	shm->dev_stats->pair_tx++;
+	pair->last_qpn = qpn;
+	p->qps[qpn & p->mask].last_pair_tx = pair->prod;
+	/* The partner can copy a long one while the next one is filled in. */
+	if (pkt->len >= PAIR_LONG)
+		pair_show(shm, pair);
+	return true;
+}
+
+static void
+wake_by_daemon(struct shm *shm, struct shm_pair *pair, uint32_t qpn)
+{
+	pair->wake_qpn = shm_request_wake(shm, qpn) ? 0 : qpn;
+}
+
+/* Only a client that polls itself sees soon whether its partner does. */
+static bool
+try_without_waking(struct shm *shm, struct shm_pair *pair)
+{
+	if (asleep_is_set(&shm->region.client->rx_asleep))
+		return false;
+	if (!pair->polls && *shm->now < pair->try_ns)
+		return false;
+	pair->polls = true;
+	if (pair->untold_ns == 0)
+		pair->untold_ns = *shm->now;
+	return true;
+}
+
+/* The partner sleeps, or says so. */
+static void RARE
+partner_wake(struct shm *shm, struct shm_pair *pair)
+{
+	uint32_t *wakes = &pair->own->wakes;
+
+	shm->dev_stats->pair_wakeups++;
+	if (!asleep_by_futex(pair->woken)) {
+		wake_by_daemon(shm, pair, pair->last_qpn);
+		return;
+	}
+	__atomic_store_n(wakes, *wakes + 1, __ATOMIC_RELEASE);
+	futex_wake(wakes, true);
+}
+
+void
+pair_tx_done(struct shm *shm, struct shm_pair *pair)
+{
+	uint32_t woken = pair->woken;
+
+	pair_show(shm, pair);
+	if (likely(!asleep_wake_wanted(&pair->peer->asleep, &pair->woken)))
+		return;
+	if (try_without_waking(shm, pair))
+		pair->woken = woken;
+	else
+		partner_wake(shm, pair);
+}
+
+/* This client is about to sleep, and would not see that its partner does. */
+static void RARE
+untold_tell(struct shm *shm, struct shm_pair *pair)
+{
+	taken_refresh(shm, pair);
+	pair->untold_ns = 0;
+	if (pair->cons_seen != pair->prod &&
+		asleep_wake_wanted(&pair->peer->asleep, &pair->woken))
+		partner_wake(shm, pair);
+}
+
+/* While someone looks at packets, the QP sends by the daemon: from the time on at which its
+ * partner has taken all that came by the pair. */
+static struct shm_pair *
+route_back(struct shm *shm, struct pair_qp *q, struct shm_pair *pair)
+{
+	taken_refresh(shm, pair);
+	if (pair->cons_seen != pair->prod && !pair->spoiled)
+		return pair;
+	q->state = PAIR_QP_ACCEPTED;
+	return NULL;
+}
+
+/* Has the QP send by the pair, if what it has sent by the daemon is in the ring of the receiver: the
+ * daemon takes packets out of its ring only then (sw_tx.c). */
+static struct shm_pair *
+route_change(struct shm *shm, struct pair_qp *q, struct shm_pair *pair)
+{
+	/* Pairs with the release in ring_release(). */
+	uint32_t taken = __atomic_load_n(shm->tx.cons_shown, __ATOMIC_ACQUIRE);
+
+	if ((int32_t)(taken - q->last_tx) < 0)
+		return NULL;
+	q->state = PAIR_QP_DIRECT;
+	return pair;
+}
+
+struct shm_pair *
+pairs_route(struct shm *shm, uint32_t qpn)
+{
+	struct pair_qp *q = pair_qp_of(&shm->pairs, qpn);
+	bool off = __atomic_load_n(&shm->region.daemon->pairs_off, __ATOMIC_RELAXED) != 0;
+	struct shm_pair *pair;
+
+	if (q == NULL || q->pair == 0 || q->state == PAIR_QP_DAEMON)
+		return NULL;
+	pair = &shm->pairs.all[q->pair - 1];
+	if (unlikely(pair->spoiled)) {
+		shm->pairs.spoiled = true;
+		return NULL;
+	}
+	if (unlikely(off || *shm->now < pair->rest_ns))
+		return q->state == PAIR_QP_DIRECT ? route_back(shm, q, pair) : NULL;
+	return likely(q->state == PAIR_QP_DIRECT) ? pair : route_change(shm, q, pair);
+}
+
+void
+pairs_note_daemon_tx(struct shm *shm, uint32_t qpn, uint32_t index)
+{
+	struct pair_qp *q = pair_qp_of(&shm->pairs, qpn);
+
+	if (q != NULL)
+		q->last_tx = index;
+}
+
+bool
+pairs_tx_waits(void *queue, uint32_t qpn, uint64_t now)
+{
+	struct shm *shm = queue;
+	const struct pair_qp *q = pair_qp_of(&shm->pairs, qpn);
+	struct shm_pair *pair;
+
+	if (q == NULL || q->state != PAIR_QP_DIRECT || q->pair == 0)
+		return false;
+	pair = &shm->pairs.all[q->pair - 1];
+	taken_refresh(shm, pair);
+	return !pair->spoiled && (int32_t)(q->last_pair_tx - pair->cons_seen) > 0 &&
+	       now - RTE_MIN(now, pair->taken_ns) < shm->pairs.wait_ns;
+}
+
+/* ---- In each pass ---- */
+
+/* Tells the peers of QPs that their packets are accepted. */
+static void RARE
+qps_announce(struct shm *shm)
+{
+	struct shm_pairs *p = &shm->pairs;
+
+	p->announce_due = false;
+	for (uint32_t i = 0; i <= p->mask; i++) {
+		struct pair_qp *q = &p->qps[i];
+		struct shm_pair *pair;
+		struct pair_slot *slot;
+
+		if (!q->announce || q->pair == 0)
+			continue;
+		pair = &p->all[q->pair - 1];
+		if (pair_room(p, pair) == 0)
+			taken_refresh(shm, pair);
+		if (pair_room(p, pair) == 0) {
+			pair->announce_waits = true;
+			continue;
+		}
+		q->announce = false;
+		slot = pair_slot_at(p, pair->own, pair->prod);
+		slot->len = 0;
+		slot->kind = PAIR_CONNECTED;
+		slot->qpn = q->peer_qpn;
+		slot_fill_done(shm, pair);
+		pair->last_qpn = q->qpn;
+		pair_tx_done(shm, pair);
+	}
+}
+
+static void
+lag_count(struct shm *shm, struct shm_pair *pair, uint64_t now)
+{
+	if (now - pair->lags_ns >= PAIR_LAGS_NS) {
+		pair->lags_ns = now;
+		pair->lags = 0;
+	}
+	if (++pair->lags < PAIR_LAGS_MAX)
+		return;
+	pair->rest_ns = now + PAIR_REST_NS;
+	shm->dev_stats->pair_rests++;
+}
+
+/* The partner may not have taken all packets. */
+static void
+lag_check(struct shm *shm, struct shm_pair *pair)
+{
+	uint64_t now = *shm->now;
+
+	if (now - pair->checked_ns < PAIR_LAG_NS)
+		return;
+	pair->checked_ns = now;
+	taken_refresh(shm, pair);
+	if (pair->prod == pair->cons_seen || now - pair->taken_ns < PAIR_LAG_NS ||
+		pair->lag_told)
+		return;
+	pair->lag_told = true;
+	pair_polls_not(pair, now);
+	lag_count(shm, pair, now);
+	shm->dev_stats->pair_lags++;
+	wake_by_daemon(shm, pair, pair->last_qpn);
+}
+
+void
+pairs_check(struct shm *shm)
+{
+	struct shm_pairs *p = &shm->pairs;
+
+	if (unlikely(p->announce_due))
+		qps_announce(shm);
+	for (uint32_t i = 0; i < p->count; i++) {
+		struct shm_pair *pair = &p->all[i];
+
+		if (pair->prod != pair->cons_seen && likely(!pair->spoiled))
+			lag_check(shm, pair);
+		/* Not in each pass, because all QPs are looked at. */
+		if (unlikely(pair->announce_waits) && has_room_again(shm, pair)) {
+			pair->announce_waits = false;
+			p->announce_due = true;
+		}
+		if (unlikely(pair->untold_ns != 0 &&
+			     asleep_is_set(&shm->region.client->rx_asleep)))
+			untold_tell(shm, pair);
+		if (unlikely(pair->wake_qpn != 0))
+			wake_by_daemon(shm, pair, pair->wake_qpn);
+	}
+}
+
+uint64_t
+pairs_deadline(const struct shm *shm)
+{
+	const struct shm_pairs *p = &shm->pairs;
+	uint64_t until = TIME_NEVER;
+
+	for (uint32_t i = 0; i < p->count; i++) {
+		const struct shm_pair *pair = &p->all[i];
+
+		if (pair->prod != pair->cons_seen && !pair->lag_told && !pair->spoiled)
+			until = RTE_MIN(until, pair->taken_ns + PAIR_LAG_NS);
+	}
+	return until;
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Control q. */
+/* The pairs of a client: they come and go as the daemon says, and QPs change their peers. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/base_alloc.h"
+#include "base/base_env.h"
+#include "base/base_log.h"
+#include "shm/attach.h"
+#include "shm/shm.h"
+
+#define PAIRS_ENV "ROCADE_PAIRS"
+#define WAIT_ENV "ROCADE_PAIR_WAIT" /* seconds */
+#define WAIT_DEFAULT 60
+#define WAIT_MAX 3600
+
+/* ---- The set ---- */
+
+static uint64_t
+wait_ns_read(void)
+{
+	const char *text = getenv(WAIT_ENV);
+	unsigned long seconds = WAIT_DEFAULT;
+	char *end;
+
+	if (text != NULL && text[0] >= '0' && text[0] <= '9') {
+		errno = 0;
+		seconds = strtoul(text, &end, 10);
+		if (*end != '\0' || errno != 0)
+			seconds = WAIT_MAX + 1;
+	} else if (text != NULL) {
+		seconds = WAIT_MAX + 1;
+	}
+	if (seconds > WAIT_MAX) {
+		log_err("%s: invalid value '%s': expected seconds, 0 to %d", WAIT_ENV,
+			text, WAIT_MAX);
+		seconds = WAIT_DEFAULT;
+	}
+	return seconds * NS_PER_SEC;
+}
+
+void
+pairs_init(struct shm_pairs *p)
+{
+	p->off = !env_enabled(PAIRS_ENV);
+	p->wait_ns = wait_ns_read();
+	pthread_mutex_init(&p->sleep_lock, NULL);
+}
+
+int
+pairs_start(struct shm_pairs *p, const struct region_geom *geom, uint32_t qpns)
+{
+	if (!rte_is_power_of_2(qpns))
+		return -EPROTO;
+	p->mask = qpns - 1;
+	p->geom = pair_geom_of(geom);
+	p->slot_size = pair_slot_size(&p->geom);
+	p->qps = alloc_get(&alloc_demand, "pair QPs", (size_t)qpns * sizeof(p->qps[0]));
+	p->buffers = alloc_get(&alloc_demand, "pair buffers",
+		(size_t)PAIR_RX_BUFFERS * p->geom.buf_size);
+	if (p->qps == NULL || p->buffers == NULL)
+		return -ENOMEM;
+	for (unsigned i = 0; i < PAIR_RX_BUFFERS; i++)
+		p->free[p->free_count++] = (uint8_t)i;
+	return 0;
+}
+
+static void
+pair_unmap(const struct shm_pairs *p, const struct shm_pair *pair)
+{
+	size_t size = pair_part_size(&p->geom);
+
+	if (pair->own != NULL)
+		munmap(pair->own, size);
+	if (pair->peer != NULL)
+		munmap((void *)(uintptr_t)pair->peer, size);
+}
+
+void
+pairs_fini(struct shm_pairs *p)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		pair_unmap(p, &p->all[i]);
+	p->count = 0;
+	alloc_put(&alloc_demand, p->qps, ((size_t)p->mask + 1) * sizeof(p->qps[0]));
+	alloc_put(&alloc_demand, p->buffers, (size_t)PAIR_RX_BUFFERS * p->geom.buf_size);
+	pthread_mutex_destroy(&p->sleep_lock);
+}
+
+void
+pairs_unshare(struct shm_pairs *p, void (*unshare)(void *mem, size_t size))
+{
+	size_t size = pair_part_size(&p->geom);
+
+	for (uint32_t i = 0; i < p->count; i++) {
+		if (p->all[i].own != NULL)
+			unshare(p->all[i].own, size);
+		if (p->all[i].peer != NULL)
+			unshare((void *)(uintptr_t)p->all[i].peer, size);
+	}
+	p->count = 0;
+}
+
+/* ---- QPs ---- */
+
+/* Returns the index of the partner's usable pair + 1, or 0. */
+static uint8_t
+pair_index(const struct shm_pairs *p, uint32_t partner)
+{
+	for (uint32_t i = 0; partner != 0 && i < p->count; i++)
+		if (p->all[i].peer != NULL && p->all[i].partner == partner)
+			return (uint8_t)(i + 1);
+	return 0;
+}
+
+void
+pairs_register_begin(struct shm *shm, uint32_t qpn)
+{
+	struct engine *e = shm->dev->engines[0];
+
+	engine_lock(e);
+	shm->pairs.qps[qpn & shm->pairs.mask] =
+		(struct pair_qp){.qpn = qpn, .registering = true};
+	engine_unlock(e);
+}
+
+void
+pairs_register_end(
+	struct shm *shm, uint32_t qpn, uint32_t peer_qpn, uint32_t partner, bool accepted)
+{
+	struct shm_pairs *p = &shm->pairs;
+	struct pair_qp *q = &p->qps[qpn & p->mask];
+	struct engine *e = shm->dev->engines[0];
+
+	engine_lock(e);
+	*q = (struct pair_qp){.qpn = qpn,
+		.partner = partner,
+		.peer_qpn = peer_qpn,
+		.last_tx = shm->tx.prod,
+		.pair = pair_index(p, partner),
+		.state = accepted ? PAIR_QP_ACCEPTED : PAIR_QP_DAEMON,
+		.announce = accepted};
+	p->announce_due |= q->announce && q->pair != 0;
+	engine_unlock(e);
+}
+
+void
+pairs_unregister(struct shm *shm, uint32_t qpn)
+{
+	struct engine *e = shm->dev->engines[0];
+
+	engine_lock(e);
+	shm->pairs.qps[qpn & shm->pairs.mask] = (struct pair_qp){.qpn = 0};
+	engine_unlock(e);
+}
+
+/* The pair at this index has come, or goes: its QPs change. */
+static void
+qps_change(struct shm *shm, uint32_t partner, uint8_t pair)
+{
+	struct shm_pairs *p = &shm->pairs;
+
+	for (uint32_t i = 0; i <= p->mask; i++) {
+		struct pair_qp *q = &p->qps[i];
+
+		if (q->partner != partner)
+			continue;
+		q->pair = pair;
+		/* Without any pair it was not noted what the QP sends by the daemon. */
+		q->last_tx = shm->tx.prod;
+		if (q->state == PAIR_QP_DIRECT)
+			q->state = PAIR_QP_ACCEPTED;
+		p->announce_due |= q->announce && pair != 0;
+	}
+}
+
+/* ---- Sleeping ---- */
+
+void
+pairs_show_asleep(struct shm *shm)
+{
+	struct shm_pairs *p = &shm->pairs;
+	const uint32_t *asleep = &shm->region.client->rx_asleep;
+
+	if (__atomic_load_n(&p->count, __ATOMIC_RELAXED) == 0)
+		return;
+	pthread_mutex_lock(&p->sleep_lock);
+	for (uint32_t i = 0; i < p->count; i++)
+		if (p->all[i].peer != NULL)
+			__atomic_store_n(&p->all[i].own->asleep,
+				__atomic_load_n(asleep, __ATOMIC_RELAXED),
+				__ATOMIC_RELAXED);
+	pthread_mutex_unlock(&p->sleep_lock);
+	/* Pairs with the fence in asleep_wake_wanted() of the partners. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+unsigned
+pairs_futex_words(struct shm *shm, struct futex_word *words, unsigned max)
+{
+	struct shm_pairs *p = &shm->pairs;
+	unsigned n = 0;
+
+	/* Pairs with the release in pairs_changed(): it shows which pairs there are, or changes
+	 * after this. */
+	words[n++] = futex_word(
+		&p->changes, __atomic_load_n(&p->changes, __ATOMIC_ACQUIRE), false);
+	if (__atomic_load_n(&p->count, __ATOMIC_RELAXED) == 0)
+		return n;
+	pthread_mutex_lock(&p->sleep_lock);
+	for (uint32_t i = 0; i < p->count && n < max; i++) {
+		const struct pair_part *peer = p->all[i].peer;
+
+		if (peer != NULL)
+			words[n++] = futex_word(&peer->wakes,
+				__atomic_load_n(&peer->wakes, __ATOMIC_RELAXED), true);
+	}
+	pthread_mutex_unlock(&p->sleep_lock);
+	return n;
+}
+
+/* Wakes a thread that sleeps on the words of the pairs that there were. */
+static void
+pairs_changed(struct shm_pairs *p)
+{
+	/* Pairs with the acquire in pairs_futex_words(). */
+	__atomic_fetch_add(&p->changes, 1, __ATOMIC_RELEASE);
+	futex_wake(&p->changes, false);
+}
+
+/* ---- Events of the daemon ---- */
+
+/* Returns the partner's pair, or NULL. */
+static struct shm_pair *
+pair_find(struct shm_pairs *p, uint32_t partner)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		if (p->all[i].own != NULL && p->all[i].partner == partner)
+			return &p->all[i];
+	return NULL;
+}
+
+static struct shm_pair *
+pair_free_slot(struct shm_pairs *p)
+{
+	for (uint32_t i = 0; i < PAIRS_MAX; i++)
+		if (p->all[i].own == NULL)
+			return &p->all[i];
+	return NULL;
+}
+
+/* Maps the own part. Returns whether that was possible. */
+static bool
+pair_own(struct shm *shm, const struct sw_reply *reply, int fd)
+{
+	struct shm_pairs *p = &shm->pairs;
+	struct shm_pair *pair = pair_free_slot(p);
+	struct engine *e = shm->dev->engines[0];
+	void *own;
+
+	if (pair == NULL || pair_find(p, reply->client_id) != NULL ||
+		memcmp(&reply->pair, &p->geom, sizeof(p->geom)) != 0 ||
+		pair_part_map(fd, &p->geom, true, &own) != 0)
+		return false;
+	engine_lock(e);
+	*pair = (struct shm_pair){.own = own,
+		.try_after_ns = PAIR_TRY_NS,
+		.partner = reply->client_id,
+		.full_cons = 0u - p->geom.slots / 2};
+	if (p->count < (uint32_t)(pair - p->all) + 1)
+		__atomic_store_n(
+			&p->count, (uint32_t)(pair - p->all) + 1, __ATOMIC_RELAXED);
+	engine_unlock(e);
+	return true;
+}
+
+/* Maps the partner's part: the pair can be used. */
+static bool
+pair_begin(struct shm *shm, const struct sw_reply *reply, int fd)
+{
+	struct shm_pairs *p = &shm->pairs;
+	struct shm_pair *pair = pair_find(p, reply->client_id);
+	struct engine *e = shm->dev->engines[0];
+	void *peer;
+
+	if (pair == NULL || pair->peer != NULL ||
+		pair_part_map(fd, &p->geom, false, &peer) != 0)
+		return false;
+	engine_lock(e);
+	pair->taken_ns = *shm->now;
+	pair->try_ns = *shm->now + PAIR_TRY_NS;
+	pthread_mutex_lock(&p->sleep_lock);
+	pair->peer = peer;
+	pthread_mutex_unlock(&p->sleep_lock);
+	qps_change(shm, pair->partner, (uint8_t)(pair - p->all + 1));
+	engine_unlock(e);
+	/* The application's threads may sleep, and do not know of this pair. */
+	pairs_show_asleep(shm);
+	pairs_changed(p);
+	(void)engine_request_pass(e);
+	return true;
+}
+
+/* Returns whether there are packets of the pair that can be taken. Another thread may be in the middle
+ * of a pass: the engine lock is waited for. */
+static bool
+pair_drain_goes_on(struct shm *shm, const struct shm_pair *pair, uint32_t *cons)
+{
+	struct engine *e = shm->dev->engines[0];
+	bool taken, shown;
+
+	engine_lock(e);
+	taken = pair->cons != *cons;
+	*cons = pair->cons;
+	pairs_peek(shm);
+	shown = pair->ready != 0;
+	engine_unlock(e);
+	return taken && shown;
+}
+
+/* Takes the packets that the partner has shown before its end. */
+static void
+pair_drain(struct shm *shm, const struct shm_pair *pair)
+{
+	uint32_t cons =
+		pair->cons - 1; /* the first time there is nothing to compare with */
+
+	for (uint32_t i = 0; i < shm->pairs.geom.slots; i++) {
+		if (!pair_drain_goes_on(shm, pair, &cons))
+			break;
+		(void)engine_request_pass(shm->dev->engines[0]);
+	}
+}
+
+static void
+pair_leave(struct shm *shm, uint32_t partner)
+{
+	struct shm_pairs *p = &shm->pairs;
+	struct shm_pair *pair = pair_find(p, partner), old;
+	struct engine *e = shm->dev->engines[0];
+
+	if (pair == NULL)
+		return;
+	if (pair->peer != NULL)
+		pair_drain(shm, pair);
+	engine_lock(e);
+	old = *pair;
+	pthread_mutex_lock(&p->sleep_lock);
+	*pair = (struct shm_pair){.own = NULL};
+	while (p->count != 0 && p->all[p->count - 1].own == NULL)
+		__atomic_store_n(&p->count, p->count - 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&p->sleep_lock);
+	qps_change(shm, partner, 0);
+	engine_unlock(e);
+	pairs_changed(p);
+	pair_unmap(p, &old);
+}
+
+/* Does what the event asks for. Returns the event to acknowledge. */
+static uint32_t
+pair_event_handle(struct shm *shm, const struct sw_reply *reply, int fd)
+{
+	bool done = true;
+
+	switch (reply->qpn) {
+	case SW_PAIR_OWN:
+		done = pair_own(shm, reply, fd);
+		break;
+	case SW_PAIR_PEER:
+		done = pair_begin(shm, reply, fd);
+		break;
+	case SW_PAIR_END:
+		pair_leave(shm, reply->client_id);
+		break;
+	default:
+		done = false;
+		break;
+	}
+	return done ? reply->qpn : SW_PAIR_FAILED;
+}
+
+/* Returns the partner of a pair whose index is invalid, 0: there is none. */
+static uint32_t
+spoiled_take(struct shm *shm)
+{
+	struct shm_pairs *p = &shm->pairs;
+	struct engine *e = shm->dev->engines[0];
+	uint32_t partner = 0;
+
+	engine_lock(e);
+	for (uint32_t i = 0; i < p->count && partner == 0; i++) {
+		struct shm_pair *pair = &p->all[i];
+
+		if (pair->spoiled && !pair->spoiled_told) {
+			pair->spoiled_told = true;
+			partner = pair->partner;
+		}
+	}
+	p->spoiled = partner != 0;
+	engine_unlock(e);
+	return partner;
+}
+
+void
+pairs_serve(struct shm *shm)
+{
+	struct sw_request req = {.type = SW_PAIR};
+	struct sw_reply reply = {.qpn = SW_PAIR_NONE};
+	int fd;
+
+	do {
+		if (req.dest_qpn == SW_PAIR_NONE) {
+			req.qpn = spoiled_take(shm);
+			req.dest_qpn = req.qpn != 0 ? SW_PAIR_FAILED : SW_PAIR_NONE;
+		}
+		if (session_call(&shm->session, &req, &reply, &fd, 1) != 0)
+			return;
+		req.qpn = reply.client_id;
+		req.dest_qpn = reply.qpn == SW_PAIR_NONE
+				       ? SW_PAIR_NONE
+				       : pair_event_handle(shm, &reply, fd);
+		if (fd >= 0)
+			close(fd);
+	} while (reply.qpn != SW_PAIR_NONE ||
+		 __atomic_load_n(&shm->pairs.spoiled, __ATOMIC_RELAXED));
+}

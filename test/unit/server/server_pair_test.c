@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory of pairs: who can write it, to whom it is charged, and that nothing is left. */
+#include <sys/stat.h>
+
+#include "server_fixture.h"
+#include "../../lib/emulated.h"
+
+struct two {
+	struct server_fixture b;
+	struct fixture_client c[2];
+	uint32_t qpn[2];
+};
+
+static struct sw_reply
+call(struct two *t, unsigned c, struct sw_request req, int *fd)
+{
+	int fds[SW_ATTACH_FDS];
+	struct sw_reply reply;
+
+	assert_true(client_call(&t->b, t->c[c].fd, &req, &reply, fds));
+	if (fd != NULL)
+		*fd = fds[0];
+	else
+		assert_int_equal(fds[0], -1);
+	return reply;
+}
+
+static void
+peer_register(struct two *t, unsigned c, uint32_t dest_qpn)
+{
+	struct sw_request req = {
+		.type = SW_PEER_SET, .qpn = t->qpn[c], .dest_qpn = dest_qpn};
+
+	assert_int_equal(gid_parse("192.0.2.1", req.sgid, NULL), 0);
+	memcpy(req.dgid, req.sgid, 16);
+	assert_int_equal(call(t, c, req, NULL).error, 0);
+}
+
+static void
+two_connect(struct two *t)
+{
+	peer_register(t, 0, t->qpn[1]);
+	peer_register(t, 1, t->qpn[0]);
+}
+
+/* no_pairs: what the second one says when it starts. */
+static void
+two_open_with(struct two *t, uint32_t pairs, uint32_t no_pairs)
+{
+	fixture_open(&t->b, (struct rocade_daemon_conf){.client_pairs = pairs});
+	for (unsigned i = 0; i < 2; i++) {
+		struct sw_request start = {.qpn = i == 1 ? no_pairs : 0};
+
+		assert_int_equal(client_attach_as(&t->b, &t->c[i], start), 0);
+		t->qpn[i] =
+			call(t, i, (struct sw_request){.type = SW_QPN_TAKE}, NULL).qpn;
+	}
+}
+
+static void
+two_open(struct two *t)
+{
+	two_open_with(t, 4, 0);
+}
+
+/* Nothing is charged to the user any more. */
+static void
+two_close(struct two *t)
+{
+	for (unsigned i = 0; i < 2; i++)
+		client_detach(&t->b, &t->c[i]);
+	sw_ended_free(t->b.d->sw);
+	assert_int_equal(t->b.d->accounts.limits[ACCOUNT_memory_kib].used, 0);
+	assert_int_equal(t->b.d->accounts.limits[ACCOUNT_descriptors].used, 0);
+	fixture_close(&t->b);
+}
+
+/* Acknowledges an event, and expects the next one. Returns its descriptor, -1: none. */
+static int
+expect_event(struct two *t, unsigned c, uint32_t done, uint32_t next)
+{
+	struct sw_request req = {.type = SW_PAIR,
+		.qpn = done != 0 ? t->c[1 - c].reply.client_id : 0,
+		.dest_qpn = done};
+	struct sw_reply reply;
+	int fd;
+
+	reply = call(t, c, req, &fd);
+	assert_int_equal(reply.error, 0);
+	assert_int_equal(reply.qpn, next);
+	assert_int_equal(fd >= 0, next == SW_PAIR_OWN || next == SW_PAIR_PEER);
+	return fd;
+}
+
+static size_t
+part_size(const struct two *t)
+{
+	struct pair_geom geom = pair_geom_of(&t->c[0].region.geom);
+
+	return pair_part_size(&geom);
+}
+
+/* Maps the own part, and allocates all pages but for `less` bytes. */
+static void *
+own_map(const struct two *t, int fd, size_t less)
+{
+	size_t size = part_size(t);
+
+	assert_int_equal(fallocate(fd, 0, 0, (off_t)(size - less)), 0);
+	return memory_map(fd, size, PROT_READ | PROT_WRITE);
+}
+
+static void
+parts_have_one_writer(void **state)
+{
+	const int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	struct two t;
+	size_t size;
+	void *own[2];
+	int fds[2], peer;
+
+	SKIP_IF_EMULATED();
+	two_open(&t);
+	size = part_size(&t);
+	two_connect(&t);
+	for (unsigned i = 0; i < 2; i++) {
+		fds[i] = expect_event(&t, i, 0, SW_PAIR_OWN);
+		own[i] = own_map(&t, fds[i], 0);
+		if (i == 0)
+			(void)expect_event(&t, 0, SW_PAIR_OWN, SW_PAIR_NONE);
+	}
+	peer = expect_event(&t, 1, SW_PAIR_OWN, SW_PAIR_PEER);
+	strcpy(own[0], "from 0");
+	assert_int_equal(fcntl(peer, F_GET_SEALS),
+		F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
+	assert_ptr_equal(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, peer, 0),
+		MAP_FAILED);
+	assert_int_equal(pwrite(peer, "x", 1, 0), -1);
+	assert_int_equal(fallocate(peer, punch, 0, 4096), -1);
+	assert_int_equal(madvise(own[0], size, MADV_REMOVE), -1);
+	assert_int_equal(errno, EPERM);
+	munmap(own[1], size);
+	own[1] = memory_map(peer, size, PROT_READ);
+	assert_string_equal(own[1], "from 0");
+	for (unsigned i = 0; i < 2; i++) {
+		munmap(own[i], size);
+		close(fds[i]);
+	}
+	close(peer);
+	two_close(&t);
+}
+
+static void
+pages_are_allocated_by_their_writer(void **state)
+{
+	struct two t;
+	void *own;
+	int fd;
+
+	SKIP_IF_EMULATED();
+	two_open(&t);
+	two_connect(&t);
+	fd = expect_event(&t, 0, 0, SW_PAIR_OWN);
+	own = own_map(&t, fd, 4096);
+	assert_int_equal(expect_event(&t, 0, SW_PAIR_OWN, SW_PAIR_END), -1);
+	munmap(own, part_size(&t));
+	close(fd);
+	two_close(&t);
+}
+
+static uint32_t
+used(const struct two *t, enum account_kind kind)
+{
+	return t->b.d->accounts.limits[kind].used;
+}
+
+/* A part and a descriptor each, the descriptors until both have mapped what they need. */
+static void
+pair_is_charged_until_it_ends(void **state)
+{
+	uint32_t kib, descriptors, part;
+	struct two t;
+
+	SKIP_IF_EMULATED();
+	two_open(&t);
+	part = (uint32_t)(part_size(&t) / 1024);
+	kib = used(&t, ACCOUNT_memory_kib);
+	descriptors = used(&t, ACCOUNT_descriptors);
+	two_connect(&t);
+	assert_int_equal(used(&t, ACCOUNT_memory_kib), kib + 2 * part);
+	assert_int_equal(used(&t, ACCOUNT_descriptors), descriptors + 2);
+	for (unsigned i = 0; i < 2; i++) {
+		int fd = expect_event(&t, i, 0, SW_PAIR_OWN);
+
+		assert_int_equal(fallocate(fd, 0, 0, (off_t)part_size(&t)), 0);
+		close(fd);
+		if (i == 0)
+			(void)expect_event(&t, 0, SW_PAIR_OWN, SW_PAIR_NONE);
+	}
+	close(expect_event(&t, 1, SW_PAIR_OWN, SW_PAIR_PEER));
+	close(expect_event(&t, 0, 0, SW_PAIR_PEER));
+	(void)expect_event(&t, 0, SW_PAIR_PEER, SW_PAIR_NONE);
+	(void)expect_event(&t, 1, SW_PAIR_PEER, SW_PAIR_NONE);
+	assert_int_equal(used(&t, ACCOUNT_descriptors), descriptors);
+	(void)expect_event(&t, 0, SW_PAIR_FAILED, SW_PAIR_END);
+	(void)expect_event(&t, 0, SW_PAIR_END, SW_PAIR_NONE);
+	assert_int_equal(used(&t, ACCOUNT_memory_kib), kib + part);
+	(void)expect_event(&t, 1, 0, SW_PAIR_END);
+	(void)expect_event(&t, 1, SW_PAIR_END, SW_PAIR_NONE);
+	assert_int_equal(used(&t, ACCOUNT_memory_kib), kib);
+	two_close(&t);
+}
+
+/* Without room the QPs are connected all the same. */
+static void
+pair_without_room_is_refused(void **state)
+{
+	static const enum account_kind kinds[] = {
+		ACCOUNT_memory_kib, ACCOUNT_descriptors};
+
+	for (unsigned i = 0; i < RTE_DIM(kinds); i++) {
+		struct account_limit *limit;
+		uint32_t before, capacity;
+		struct sw_stats stats;
+		struct two t;
+
+		two_open(&t);
+		limit = &t.b.d->accounts.limits[kinds[i]];
+		before = limit->used;
+		capacity = limit->shared;
+		/* Room for one part, not for two. */
+		limit->shared =
+			before + (kinds[i] == ACCOUNT_descriptors
+						 ? 1
+						 : (uint32_t)(part_size(&t) / 1024));
+		two_connect(&t);
+		assert_int_equal(limit->used, before);
+		sw_client_stats_read(TAILQ_LAST(&t.b.d->sw->clients, sw_clients), &stats);
+		assert_int_equal(stats.pairs_refused, 1);
+		assert_int_equal(expect_event(&t, 0, 0, SW_PAIR_NONE), -1);
+		limit->shared = capacity;
+		two_close(&t);
+	}
+}
+
+/* Another process could map it for writing, or remove pages. */
+static void
+part_that_forbids_seals_ends_the_pair(void **state)
+{
+	struct two t;
+	int fd;
+
+	SKIP_IF_EMULATED();
+	two_open(&t);
+	two_connect(&t);
+	fd = expect_event(&t, 0, 0, SW_PAIR_OWN);
+	assert_int_equal(fallocate(fd, 0, 0, (off_t)part_size(&t)), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL), 0);
+	assert_int_equal(expect_event(&t, 0, SW_PAIR_OWN, SW_PAIR_END), -1);
+	close(fd);
+	two_close(&t);
+}
+
+static void
+client_that_asks_again_gets_the_same_part(void **state)
+{
+	struct stat st[2];
+	struct two t;
+
+	two_open(&t);
+	two_connect(&t);
+	for (unsigned i = 0; i < 2; i++) {
+		int fd = expect_event(&t, 0, 0, SW_PAIR_OWN);
+
+		assert_int_equal(fstat(fd, &st[i]), 0);
+		close(fd);
+	}
+	assert_int_equal(st[0].st_ino, st[1].st_ino);
+	assert_int_equal(st[0].st_size, part_size(&t));
+	assert_int_equal(st[0].st_blocks, 0);
+	two_close(&t);
+}
+
+static void
+expect_pairs(struct two *t, unsigned c, const char *text)
+{
+	struct sw_request req = {.type = SW_STATUS,
+		.qpn = SW_STATUS_CLIENT,
+		.dest_qpn = t->c[c].reply.client_id};
+	static struct sw_data_reply reply;
+
+	assert_int_equal(client_fetch(&t->b, t->c[c].fd, &req, &reply), 0);
+	reply.bytes[reply.len] = '\0';
+	assert_non_null(strstr((char *)reply.bytes, text));
+}
+
+static void
+pairs_are_shown_and_can_be_refused(void **state)
+{
+	static const struct {
+		uint32_t pairs, no_pairs;
+		const char *shown;
+	} rows[] = {{1, 0, "\"pairs\": 1,"}, {1, 1, "\"pairs\": 0,"},
+		{0, 0, "\"pairs\": 0,"}};
+
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		struct two t;
+
+		two_open_with(&t, rows[i].pairs, rows[i].no_pairs);
+		two_connect(&t);
+		for (unsigned c = 0; c < 2; c++) {
+			expect_pairs(&t, c, rows[i].shown);
+			assert_int_equal(t.c[c].region.daemon->pair_events,
+				rows[i].pairs != 0 && rows[i].no_pairs == 0);
+		}
+		two_close(&t);
+	}
+}
+
+/* The life of a pair. */
+static const struct {
+	unsigned client;
+	uint32_t done, next;
+} steps[] = {
+	{0, SW_PAIR_NONE, SW_PAIR_OWN},
+	{0, SW_PAIR_OWN, SW_PAIR_NONE},
+	{1, SW_PAIR_NONE, SW_PAIR_OWN},
+	{1, SW_PAIR_OWN, SW_PAIR_PEER},
+	{0, SW_PAIR_NONE, SW_PAIR_PEER},
+	{0, SW_PAIR_PEER, SW_PAIR_NONE},
+	{1, SW_PAIR_PEER, SW_PAIR_NONE},
+	{1, SW_PAIR_FAILED, SW_PAIR_END},
+	{1, SW_PAIR_END, SW_PAIR_NONE},
+	{0, SW_PAIR_NONE, SW_PAIR_END},
+	{0, SW_PAIR_END, SW_PAIR_NONE},
+};
+
+static void
+steps_make(struct two *t, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		int fd = expect_event(t, steps[i].client, steps[i].done, steps[i].next);
+
+		if (steps[i].next == SW_PAIR_OWN)
+			assert_int_equal(fallocate(fd, 0, 0, (off_t)part_size(t)), 0);
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+/* After so many steps: the client has been told of the pair, and does not know its end yet. */
+static bool
+knows_pair(unsigned client, unsigned count)
+{
+	return client == 0 ? count >= 1 && count <= 10 : count >= 3 && count <= 8;
+}
+
+/* The descriptors are closed at once, and the part of the other one is charged until it knows. */
+static void
+client_ends(unsigned count, unsigned dead)
+{
+	unsigned alive = 1 - dead;
+	struct two t;
+	uint32_t kib, part;
+
+	two_open(&t);
+	kib = share_kib(&t.c[0].region.geom);
+	part = (uint32_t)(part_size(&t) / 1024);
+	two_connect(&t);
+	steps_make(&t, count);
+	client_detach(&t.b, &t.c[dead]);
+	assert_int_equal(used(&t, ACCOUNT_descriptors), 2 + SW_ATTACH_FDS);
+	if (knows_pair(alive, count)) {
+		assert_int_equal(used(&t, ACCOUNT_memory_kib), kib + part);
+		(void)expect_event(&t, alive, 0, SW_PAIR_END);
+		(void)expect_event(&t, alive, SW_PAIR_END, SW_PAIR_NONE);
+	}
+	assert_int_equal(used(&t, ACCOUNT_memory_kib), kib);
+	(void)expect_event(&t, alive, 0, SW_PAIR_NONE);
+	client_detach(&t.b, &t.c[alive]);
+	sw_ended_free(t.b.d->sw);
+	assert_int_equal(used(&t, ACCOUNT_memory_kib), 0);
+	fixture_close(&t.b);
+}
+
+static void
+clients_end_at_any_time(void **state)
+{
+	SKIP_IF_EMULATED();
+	for (unsigned count = 0; count <= RTE_DIM(steps); count++) {
+		struct two t;
+
+		client_ends(count, 0);
+		client_ends(count, 1);
+		/* both, without a word */
+		two_open(&t);
+		two_connect(&t);
+		steps_make(&t, count);
+		two_close(&t);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parts_have_one_writer),
+		cmocka_unit_test(pages_are_allocated_by_their_writer),
+		cmocka_unit_test(pair_is_charged_until_it_ends),
+		cmocka_unit_test(pair_without_room_is_refused),
+		cmocka_unit_test(part_that_forbids_seals_ends_the_pair),
+		cmocka_unit_test(client_that_asks_again_gets_the_same_part),
+		cmocka_unit_test(pairs_are_shown_and_can_be_refused),
+		cmocka_unit_test(clients_end_at_any_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two clients of a daemon, which the test plays, and their pair. The engine lock is real, but there
+ * are no passes: the test calls the port. */
+#ifndef ROCADE_TEST_PAIR_FIXTURE_H
+#define ROCADE_TEST_PAIR_FIXTURE_H
+
+#include "shm_fixture.h"
+#include "wire/hdr.h"
+
+#define BURST 16
+
+/* A client. QP_n of one is connected with QP_n of the other, if with any. */
+#define QP_1 17
+#define QP_2 18
+#define QP_OTHER 19 /* connected with a QP of a third client */
+#define QP_UD 20    /* connected with none */
+
+struct pair_side {
+	struct daemon_end d;
+	struct port port;
+	struct sw_device device;
+	struct shm *shm;
+	struct dev *dev;
+	struct port_stats stats;
+	uint64_t now;
+	uint32_t id; /* the daemon's number of this client */
+	int part;    /* its own part of the pair; -1: none yet */
+};
+
+struct pair_fixture {
+	struct pair_side a, b;
+	unsigned fds;
+};
+
+static inline void
+side_open(struct pair_side *s, uint32_t id)
+{
+	struct sw_reply reply = reply_valid();
+	struct session session;
+
+	memset(s, 0, sizeof(*s));
+	s->id = id;
+	s->part = -1;
+	s->now = NS_PER_SEC;
+	daemon_open(&s->d, &session);
+	reply_send(s->d.fd, &reply, sizeof(reply), s->d.fds, SW_ATTACH_FDS);
+	reply_send(s->d.fd, &reply, sizeof(reply), NULL, 0);
+	daemon_close_passed(&s->d);
+	assert_int_equal(shm_attach(&session, &s->port, &s->device, &s->shm), 0);
+	assert_int_equal(request_recv(s->d.fd).type, SW_ATTACH);
+	assert_int_equal(request_recv(s->d.fd).type, SW_START);
+	s->shm->dev = s->dev = lock_device_make();
+	s->shm->now = &s->now;
+	s->shm->dev_stats = &s->stats;
+}
+
+/* Proves that every buffer is back. */
+static inline void
+side_close(struct pair_side *s)
+{
+	struct pkt none;
+
+	if (ring_cons_refresh(&s->d.tx))
+		ring_release(&s->d.tx, ring_count(&s->d.tx));
+	assert_int_equal(s->port.ops->tx_alloc(s->shm, &none, 0), 0);
+	assert_int_equal(s->shm->free_count, s->shm->region.geom.tx_bufs);
+	assert_int_equal(s->shm->pairs.free_count, PAIR_RX_BUFFERS);
+	lock_device_free(s->dev);
+	s->port.ops->close(s->port.drv);
+	daemon_close(&s->d);
+	if (s->part >= 0)
+		close(s->part);
+}
+
+/* The daemon answers that the peer is a QP of this client: 0 if of none; mutual: which has
+ * registered this QP. */
+static inline void
+side_register(struct pair_side *s, uint32_t qpn, uint32_t partner, bool mutual)
+{
+	struct sw_reply reply = reply_valid();
+	uint8_t gid[16] = {1};
+
+	reply.client_id = partner;
+	reply.qpn = mutual;
+	reply_send(s->d.fd, &reply, sizeof(reply), NULL, 0);
+	assert_int_equal(shm_hooks.peer_set(s->shm, qpn, gid, gid, qpn), 0);
+	assert_int_equal(request_recv(s->d.fd).type, SW_PEER_SET);
+}
+
+/* The daemon reports one event, whose partner is `of`. Returns what the client acknowledges. */
+static inline uint32_t
+side_event(struct pair_side *s, uint32_t event, uint32_t of, int fd)
+{
+	struct sw_reply reply = reply_valid(), none = reply_valid();
+	struct sw_request req;
+
+	reply.qpn = event;
+	reply.client_id = of;
+	reply.pair = pair_geom_of(&reply.geom);
+	none.qpn = SW_PAIR_NONE;
+	reply_send(s->d.fd, &reply, sizeof(reply), &fd, fd >= 0);
+	reply_send(s->d.fd, &none, sizeof(none), NULL, 0);
+	pairs_serve(s->shm);
+	req = request_recv(s->d.fd);
+	assert_true(req.type == SW_PAIR && req.dest_qpn == SW_PAIR_NONE);
+	req = request_recv(s->d.fd);
+	assert_true(req.type == SW_PAIR && req.qpn == of);
+	return req.dest_qpn;
+}
+
+static inline int
+part_create(void)
+{
+	struct region_geom region = reply_valid().geom;
+	struct pair_geom geom = pair_geom_of(&region);
+	int fd = memfd_create("rocade-pair", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, (off_t)pair_part_size(&geom)), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+	return fd;
+}
+
+static inline void
+side_own(struct pair_side *s, uint32_t of)
+{
+	s->part = part_create();
+	assert_int_equal(side_event(s, SW_PAIR_OWN, of, s->part), SW_PAIR_OWN);
+	assert_int_equal(fcntl(s->part, F_ADD_SEALS, WRITER_SEALS), 0);
+}
+
+static inline void
+pair_open(struct pair_fixture *f)
+{
+	side_own(&f->a, f->b.id);
+	side_own(&f->b, f->a.id);
+	assert_int_equal(
+		side_event(&f->a, SW_PAIR_PEER, f->b.id, f->b.part), SW_PAIR_PEER);
+	assert_int_equal(
+		side_event(&f->b, SW_PAIR_PEER, f->a.id, f->a.part), SW_PAIR_PEER);
+}
+
+static inline struct shm_pair *
+side_pair(struct pair_side *s)
+{
+	return &s->shm->pairs.all[0];
+}
+
+/* Bytes of a RoCEv2 packet over IPv4 to this QP. The last one is the number. */
+static inline uint16_t
+packet_fill(uint8_t *bytes, uint32_t dest_qpn, uint8_t number)
+{
+	const uint16_t len = 62; /* an acknowledgement: the shortest one */
+
+	memset(bytes, 0, len);
+	bytes[12] = 0x08;
+	bytes[14] = 0x45;
+	bytes[23] = IPPROTO_UDP;
+	bytes[36] = ROCE_UDP_PORT >> 8;
+	bytes[37] = ROCE_UDP_PORT & 0xff;
+	bytes[47] = (uint8_t)(dest_qpn >> 16);
+	bytes[48] = (uint8_t)(dest_qpn >> 8);
+	bytes[49] = (uint8_t)dest_qpn;
+	bytes[len - 1] = number;
+	return len;
+}
+
+/* Sends n packets of the QP, with numbers from `number` on. Returns how many the port took. */
+static inline unsigned
+side_send(struct pair_side *s, uint32_t qpn, unsigned n, uint8_t number)
+{
+	struct pkt pkts[BURST];
+	unsigned got = s->port.ops->tx_alloc(s->shm, pkts, n), sent;
+
+	for (unsigned i = 0; i < got; i++) {
+		pkts[i].len = packet_fill(pkts[i].data, qpn, (uint8_t)(number + i));
+		pkts[i].flags = qpn << PKT_TX_QPN_SHIFT;
+	}
+	sent = s->port.ops->tx_burst(s->shm, pkts, got);
+	s->port.ops->tx_release(s->shm, pkts + sent, got - sent);
+	return sent;
+}
+
+static inline unsigned
+side_take(struct pair_side *s, struct pkt *pkts, unsigned n)
+{
+	return s->port.ops->rx_burst(s->shm, pkts, n);
+}
+
+/* Expects packets with numbers from `number` on, and no more. */
+static inline void
+side_expect(struct pair_side *s, unsigned n, uint8_t number)
+{
+	struct pkt pkts[BURST];
+
+	assert_int_equal(side_take(s, pkts, BURST), n);
+	for (unsigned i = 0; i < n; i++) {
+		assert_int_equal(pkts[i].len, 62);
+		assert_int_equal(((uint8_t *)pkts[i].data)[61], number + i);
+	}
+	s->port.ops->rx_release(s->shm, pkts, n);
+}
+
+/* How many descriptors the daemon finds. It takes none. */
+static inline uint32_t
+daemon_finds(struct pair_side *s)
+{
+	assert_true(ring_cons_refresh(&s->d.tx));
+	return ring_count(&s->d.tx);
+}
+
+/* The daemon takes n packets of one client to the other, which it shows to that one first. */
+static inline void
+daemon_forwards(struct pair_side *from, struct pair_side *to, unsigned n)
+{
+	assert_true(daemon_finds(from) >= n);
+	for (unsigned i = 0; i < n; i++) {
+		struct ring_desc desc = ring_peek(&from->d.tx, i);
+		const uint8_t *bytes = region_tx_buf(&from->d.region, desc.buf);
+
+		desc.buf = to->d.rx.prod & to->d.rx.mask;
+		desc.qpn = 0;
+		assert_true(ring_prod_refresh(&to->d.rx) && ring_room(&to->d.rx) != 0);
+		memcpy(region_rx_buf(&to->d.region, desc.buf), bytes, desc.len);
+		ring_put(&to->d.rx, &desc);
+	}
+	ring_publish(&to->d.rx);
+	ring_release(&from->d.tx, n);
+}
+
+/* Clients without QPs and without a pair. */
+static inline void
+clients_open(struct pair_fixture *f)
+{
+	f->fds = fds_count();
+	side_open(&f->a, 1);
+	side_open(&f->b, 2);
+}
+
+/* With QPs that are connected, and a pair; no packet is under way. */
+static inline void
+fixture_open(struct pair_fixture *f)
+{
+	clients_open(f);
+	for (uint32_t qpn = QP_1; qpn <= QP_2; qpn++) {
+		side_register(&f->a, qpn, f->b.id, false);
+		side_register(&f->b, qpn, f->a.id, true);
+	}
+	side_register(&f->b, QP_OTHER, 3, true);
+	pair_open(f);
+	side_expect(&f->b, 0, 0); /* announces that it accepts packets of both QPs */
+	side_expect(&f->a, 0, 0);
+	side_expect(&f->b, 0, 0);
+}
+
+static inline void
+fixture_close(struct pair_fixture *f)
+{
+	side_close(&f->a);
+	side_close(&f->b);
+	assert_int_equal(fds_count(), f->fds);
+}
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Partners that are slow, asleep, stopped, or faulty, and what a client does about them. */
+#include "pair_fixture.h"
+
+#define SLOTS 8 /* of the fixture's rings */
+
+static void
+full_ring_waits_then_drops(void **state)
+{
+	struct pair_fixture f;
+	struct pkt pkts[BURST];
+
+	fixture_open(&f);
+	assert_int_equal(side_send(&f.a, QP_1, SLOTS + 2, 0), SLOTS);
+	f.a.now += PAIR_FULL_NS - 1;
+	assert_int_equal(side_send(&f.a, QP_1, 1, 0), 0);
+	assert_int_equal(f.a.stats.pair_full, 0);
+	/* A packet now and then does not start the time anew. */
+	assert_int_equal(side_take(&f.b, pkts, 1), 1);
+	f.b.port.ops->rx_release(f.b.shm, pkts, 1);
+	assert_int_equal(side_send(&f.a, QP_1, 2, SLOTS), 1);
+	f.a.now++;
+	assert_int_equal(side_send(&f.a, QP_1, 3, 0), 3);
+	assert_int_equal(f.a.stats.pair_full, 3);
+	/* Until it has taken half a ring. */
+	assert_int_equal(side_take(&f.b, pkts, SLOTS / 2 - 1), SLOTS / 2 - 1);
+	f.b.port.ops->rx_release(f.b.shm, pkts, SLOTS / 2 - 1);
+	assert_int_equal(side_send(&f.a, QP_1, 1, 0), 1);
+	assert_int_equal(f.a.stats.pair_full, 4);
+	assert_int_equal(side_take(&f.b, pkts, 1), 1);
+	f.b.port.ops->rx_release(f.b.shm, pkts, 1);
+	assert_int_equal(side_send(&f.a, QP_1, SLOTS / 2, 9), SLOTS / 2);
+	assert_int_equal(f.a.stats.pair_full, 4);
+	side_expect(&f.b, SLOTS, 5);
+	/* The next time the whole time is waited again. */
+	assert_int_equal(side_send(&f.a, QP_1, SLOTS + 1, 0), SLOTS);
+	assert_int_equal(f.a.stats.pair_full, 4);
+	fixture_close(&f);
+}
+
+/* A partner claims to have taken what was not sent, or to have given packets back. */
+static void
+invalid_index_spoils_the_pair(void **state)
+{
+	static const int off[] = {1, 100, -1};
+
+	for (unsigned i = 0; i < RTE_DIM(off); i++) {
+		struct pair_fixture f;
+
+		fixture_open(&f);
+		assert_int_equal(side_send(&f.a, QP_1, 2, 0), 2);
+		side_expect(&f.b, 2, 0);
+		assert_int_equal(side_send(&f.a, QP_1, 1, 2), 1);
+		f.a.now += PAIR_LAG_NS;
+		side_expect(&f.a, 0, 0); /* knows that two were taken */
+		assert_int_equal(side_pair(&f.a)->cons_seen, 2);
+		side_pair(&f.b)->own->cons =
+			off[i] < 0 ? 1 : side_pair(&f.a)->prod + (uint32_t)off[i];
+		assert_false(f.a.port.ops->tx_waits(f.a.shm, QP_1, f.a.now));
+		assert_true(side_pair(&f.a)->spoiled);
+		assert_int_equal(side_send(&f.a, QP_1, 1, 3), 1);
+		assert_int_equal(daemon_finds(&f.a), 1);
+		assert_true(f.a.shm->pairs.spoiled);
+		assert_int_equal(pairs_deadline(f.a.shm), TIME_NEVER);
+		fixture_close(&f);
+	}
+}
+
+static void
+sleeping_partner_is_woken_by_the_futex(void **state)
+{
+	struct pair_fixture f;
+	uint32_t *wakes;
+
+	fixture_open(&f);
+	wakes = &side_pair(&f.a)->own->wakes;
+	asleep_set_how(&f.b.shm->region.client->rx_asleep, ASLEEP_FUTEX);
+	pairs_show_asleep(f.b.shm);
+	assert_int_equal(side_send(&f.a, QP_1, 3, 0), 3);
+	assert_int_equal(*wakes, 1);
+	assert_int_equal(side_send(&f.a, QP_1, 1, 3), 1);
+	assert_int_equal(*wakes, 1); /* once for each sleep */
+	assert_int_equal(f.a.stats.pair_wakeups, 1);
+	assert_int_equal(daemon_finds(&f.a), 0);
+	side_expect(&f.b, 4, 0);
+	fixture_close(&f);
+}
+
+static void
+sleeping_partner_is_woken_by_the_daemon(void **state)
+{
+	struct pair_fixture f;
+	struct ring_desc desc;
+
+	fixture_open(&f);
+	asleep_set(&f.b.shm->region.client->rx_asleep);
+	pairs_show_asleep(f.b.shm);
+	assert_int_equal(side_send(&f.a, QP_2, 2, 0), 2);
+	assert_int_equal(daemon_finds(&f.a), 1);
+	desc = ring_peek(&f.a.d.tx, 0);
+	assert_true(desc.flags == RING_WAKE && desc.qpn == QP_2);
+	ring_release(&f.a.d.tx, 1);
+	assert_int_equal(side_pair(&f.a)->own->wakes, 0);
+	side_expect(&f.b, 2, 0);
+	/* The ring to the daemon is full: it is asked in a later pass. */
+	assert_int_equal(side_send(&f.a, QP_UD, SLOTS, 0), SLOTS);
+	asleep_set(&f.b.shm->region.client->rx_asleep);
+	pairs_show_asleep(f.b.shm);
+	assert_int_equal(side_send(&f.a, QP_2, 1, 0), 1);
+	side_expect(&f.a, 0, 0);
+	assert_int_equal(daemon_finds(&f.a), SLOTS);
+	ring_release(&f.a.d.tx, SLOTS);
+	side_expect(&f.a, 0, 0);
+	assert_int_equal(daemon_finds(&f.a), 1);
+	side_expect(&f.a, 0, 0);
+	assert_int_equal(daemon_finds(&f.a), 1);
+	asleep_clear(&f.b.shm->region.client->rx_asleep);
+	pairs_show_asleep(f.b.shm);
+	assert_int_equal(side_send(&f.a, QP_2, 1, 1), 1);
+	assert_int_equal(daemon_finds(&f.a), 1);
+	side_expect(&f.b, 2, 0);
+	fixture_close(&f);
+}
+
+static void
+lagging_partner_is_woken_once(void **state)
+{
+	struct pair_fixture f;
+	struct pkt pkt;
+
+	fixture_open(&f);
+	assert_int_equal(pairs_deadline(f.a.shm), TIME_NEVER);
+	f.a.now += NS_PER_SEC;
+	assert_int_equal(side_send(&f.a, QP_1, 3, 0), 3);
+	assert_int_equal(pairs_deadline(f.a.shm), f.a.now + PAIR_LAG_NS);
+	f.a.now += PAIR_LAG_NS - 1;
+	side_expect(&f.a, 0, 0);
+	assert_int_equal(f.a.stats.pair_lags, 0);
+	f.a.now += PAIR_LAG_NS;
+	side_expect(&f.a, 0, 0);
+	assert_int_equal(f.a.stats.pair_lags, 1);
+	assert_int_equal(daemon_finds(&f.a), 1);
+	assert_int_equal(ring_peek(&f.a.d.tx, 0).flags, RING_WAKE);
+	assert_int_equal(pairs_deadline(f.a.shm), TIME_NEVER);
+	f.a.now += PAIR_LAG_NS;
+	side_expect(&f.a, 0, 0);
+	assert_int_equal(f.a.stats.pair_lags, 1);
+	/* It takes one, then lags again. */
+	assert_int_equal(side_take(&f.b, &pkt, 1), 1);
+	f.b.port.ops->rx_release(f.b.shm, &pkt, 1);
+	f.a.now += PAIR_LAG_NS;
+	side_expect(&f.a, 0, 0);
+	assert_int_equal(f.a.stats.pair_lags, 1);
+	f.a.now += PAIR_LAG_NS;
+	side_expect(&f.a, 0, 0);
+	assert_int_equal(f.a.stats.pair_lags, 2);
+	side_expect(&f.b, 2, 1);
+	f.a.now += PAIR_LAG_NS;
+	side_expect(&f.a, 0, 0);
+	assert_int_equal(f.a.stats.pair_lags, 2);
+	fixture_close(&f);
+}
+
+static void
+packets_stay_without_a_buffer(void **state)
+{
+	struct pkt pkts[PAIR_RX_BUFFERS];
+	struct pair_fixture f;
+	unsigned got = 0;
+
+	fixture_open(&f);
+	while (got < PAIR_RX_BUFFERS) {
+		assert_int_equal(side_send(&f.a, QP_1, SLOTS, (uint8_t)got), SLOTS);
+		assert_int_equal(side_take(&f.b, pkts + got, SLOTS), SLOTS);
+		got += SLOTS;
+	}
+	assert_int_equal(side_send(&f.a, QP_1, 2, 0), 2);
+	side_expect(&f.b, 0, 0);
+	for (unsigned i = 0; i < got; i++)
+		assert_int_equal(pkts[i].data[61], i); /* each in a buffer of its own */
+	f.b.port.ops->rx_release(f.b.shm, pkts, got);
+	side_expect(&f.b, 2, 0);
+	fixture_close(&f);
+}
+
+/* Someone dumps packets: they go by the daemon, behind those that are in the pair. */
+static void
+packets_are_dumped_by_the_daemon(void **state)
+{
+	struct pair_fixture f;
+
+	fixture_open(&f);
+	assert_int_equal(side_send(&f.a, QP_1, 1, 0), 1);
+	f.a.d.region.daemon->pairs_off = 1;
+	assert_int_equal(side_send(&f.a, QP_1, 1, 1), 1);
+	assert_int_equal(daemon_finds(&f.a), 0);
+	side_expect(&f.b, 2, 0);
+	assert_int_equal(side_send(&f.a, QP_1, 1, 2), 1);
+	assert_int_equal(side_send(&f.a, QP_2, 1, 3), 1);
+	assert_int_equal(daemon_finds(&f.a), 2);
+	f.a.d.region.daemon->pairs_off = 0;
+	assert_int_equal(side_send(&f.a, QP_1, 1, 4), 1);
+	assert_int_equal(daemon_finds(&f.a), 3);
+	daemon_forwards(&f.a, &f.b, 3);
+	assert_int_equal(side_send(&f.a, QP_1, 1, 5), 1);
+	assert_int_equal(daemon_finds(&f.a), 0);
+	side_expect(&f.b, 4, 2);
+	fixture_close(&f);
+}
+
+static void
+timers_wait_for_a_stopped_partner(void **state)
+{
+	bool (*tx_waits)(void *queue, uint32_t qpn, uint64_t now);
+	uint64_t wait_ns;
+	struct pair_fixture f;
+	struct pkt pkt;
+
+	fixture_open(&f);
+	tx_waits = f.a.port.ops->tx_waits;
+	wait_ns = f.a.shm->pairs.wait_ns;
+	assert_int_equal(wait_ns, 60 * NS_PER_SEC);
+	assert_false(tx_waits(f.a.shm, QP_1, f.a.now));
+	assert_int_equal(side_send(&f.a, QP_2, 1, 9), 1);
+	side_expect(&f.b, 1, 9);
+	assert_int_equal(side_send(&f.a, QP_1, 2, 0), 2);
+	assert_true(tx_waits(f.a.shm, QP_1, f.a.now));
+	assert_true(tx_waits(f.a.shm, QP_1, f.a.now + wait_ns - 1));
+	assert_false(tx_waits(f.a.shm, QP_1, f.a.now + wait_ns));
+	assert_false(tx_waits(f.a.shm, QP_2, f.a.now));
+	assert_false(tx_waits(f.a.shm, QP_UD, f.a.now));
+	/* It has taken one. */
+	assert_int_equal(side_take(&f.b, &pkt, 1), 1);
+	f.b.port.ops->rx_release(f.b.shm, &pkt, 1);
+	f.a.now += wait_ns;
+	assert_true(tx_waits(f.a.shm, QP_1, f.a.now));
+	assert_true(tx_waits(f.a.shm, QP_1, f.a.now + wait_ns - 1));
+	side_expect(&f.b, 1, 1);
+	assert_false(tx_waits(f.a.shm, QP_1, f.a.now));
+	fixture_close(&f);
+}
+
+/* The partner has to make room for the announcement. */
+static void
+announcement_waits_for_room(void **state)
+{
+	struct pair_fixture f;
+
+	fixture_open(&f);
+	assert_int_equal(side_send(&f.b, QP_1, SLOTS, 0), SLOTS);
+	side_register(&f.b, QP_2, f.a.id, true);
+	side_expect(&f.b, 0, 0);
+	assert_true(f.b.shm->pairs.qps[QP_2 & f.b.shm->pairs.mask].announce);
+	side_expect(&f.b, 0, 0);
+	side_expect(&f.a, SLOTS, 0);
+	side_expect(&f.b, 0, 0);
+	side_expect(&f.b, 0, 0);
+	assert_int_equal(side_pair(&f.b)->prod, 2 + SLOTS + 1);
+	assert_false(f.b.shm->pairs.qps[QP_2 & f.b.shm->pairs.mask].announce);
+	side_expect(&f.b, 0, 0);
+	assert_int_equal(side_pair(&f.b)->prod, 2 + SLOTS + 1);
+	side_expect(&f.a, 0, 0);
+	assert_int_equal(f.a.stats.pair_not_connected + f.a.stats.pair_malformed, 0);
+	fixture_close(&f);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(full_ring_waits_then_drops),
+		cmocka_unit_test(invalid_index_spoils_the_pair),
+		cmocka_unit_test(sleeping_partner_is_woken_by_the_futex),
+		cmocka_unit_test(sleeping_partner_is_woken_by_the_daemon),
+		cmocka_unit_test(lagging_partner_is_woken_once),
+		cmocka_unit_test(packets_stay_without_a_buffer),
+		cmocka_unit_test(packets_are_dumped_by_the_daemon),
+		cmocka_unit_test(timers_wait_for_a_stopped_partner),
+		cmocka_unit_test(announcement_waits_for_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
