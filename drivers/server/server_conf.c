@@ -359,6 +359,7 @@ rocade_daemon_change(struct rocade_daemon *d, const struct rocade_daemon_conf *c
 	sw->max_clients = or_default(conf->max_clients, CLIENTS_DEFAULT);
 	sw->limits = limits_of(conf, sw->mtu);
 	sw_unlock(d->sw);
+	sw_pair_limits_changed(d->sw);
 	account_limits_set(d);
 	d->device.max_qp = sw->limits.qps;
 	d->device.max_mr = conf->client_mrs;

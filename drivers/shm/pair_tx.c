@@ -163,8 +163,8 @@ untold_tell(struct shm *shm, struct shm_pair *pair)
 		partner_wake(shm, pair);
 }
 
-/* While someone looks at packets, the QP sends by the daemon: from the time on at which its
- * partner has taken all that came by the pair. */
+/* While someone looks at packets, or the partner lags often, the QP sends by the daemon: from the time
+ * on at which its partner has taken all that came by the pair. */
 static struct shm_pair *
 route_back(struct shm *shm, struct pair_qp *q, struct shm_pair *pair)
 {

@@ -105,9 +105,9 @@ struct shm_pairs {
 	struct pair_qp *qps;
 	uint32_t mask;
 	uint32_t next; /* the pair that is received from first */
-	uint32_t
-		starved; /* packets of the daemon in the last bursts, which took no others */
-	bool announce_due; /* a q is to be announced, and there is a pair for it */
+	/* Packets of the daemon in the last bursts, which took no others. */
+	uint32_t starved;
+	bool announce_due; /* a QP is to be announced, and there is a pair for it */
 	bool spoiled;      /* a pair is, and the daemon may not know */
 	bool off;          /* ROCADE_PAIRS=0 */
 	uint64_t wait_ns;  /* ROCADE_PAIR_WAIT */

@@ -283,6 +283,25 @@ sw_pair_forget(struct sw_client *c)
 	}
 }
 
+void
+sw_pair_limits_changed(struct sw *sw)
+{
+	struct sw_client *c;
+
+	if (sw->conf.limits.pairs != 0 && sw->conf.limits.packets_per_s == 0)
+		return;
+	sw_lock(sw);
+	TAILQ_FOREACH (c, &sw->clients, link) {
+		struct sw_pair_side *side, *next;
+
+		for (side = TAILQ_FIRST(&c->pairs); side != NULL; side = next) {
+			next = TAILQ_NEXT(side, link);
+			pair_end(side->pair);
+		}
+	}
+	sw_unlock(sw);
+}
+
 /* ---- Dumps ---- */
 
 static bool

@@ -81,6 +81,10 @@ struct sw_pair_side *sw_pair_side_find(struct sw_client *c, uint32_t partner);
 /* Called by sw.c: the client ends. */
 void sw_pair_forget(struct sw_client *c);
 
+/* Called by the daemon, without a lock: the limits of clients have changed. If clients may have no
+ * pairs any more, those that they have end. */
+void sw_pair_limits_changed(struct sw *sw);
+
 /* Called by sw_dump.c and sw.c: has the clients whose packets someone looks at send them by the
  * daemon. */
 void sw_pair_dumps_changed(struct sw *sw);

@@ -256,6 +256,29 @@ pairs_are_limited(void **state)
 	pairs_close(&b);
 }
 
+/* Also one of which only one client knows yet. */
+static void
+pairs_end_when_clients_may_have_none(void **state)
+{
+	struct switch_fixture b;
+
+	pairs_open(&b);
+	connect_first(&b);
+	expect_event(&b, 0, 1, 0, SW_PAIR_OWN);
+	sw_pair_limits_changed(b.sw);
+	expect_event(&b, 0, 1, 0, SW_PAIR_OWN);
+	b.sw->conf.limits.packets_per_s = 1000;
+	sw_pair_limits_changed(b.sw);
+	expect_event(&b, 0, 1, 0, SW_PAIR_END);
+	expect_event(&b, 1, 0, 0, SW_PAIR_NONE);
+	expect_event(&b, 0, 1, SW_PAIR_END, SW_PAIR_NONE);
+	b.sw->conf.limits.packets_per_s = 0;
+	b.sw->conf.limits.pairs = 0;
+	sw_pair_limits_changed(b.sw);
+	assert_int_equal(b.c[0].client->pair_count, 0);
+	pairs_close(&b);
+}
+
 /* No pair, and the client is not told which client has the QP. */
 static void
 expect_no_pair(struct switch_fixture *b)
@@ -386,6 +409,7 @@ main(void)
 		cmocka_unit_test(memory_that_cannot_be_sealed_ends_the_pair),
 		cmocka_unit_test(wrong_acknowledgements_are_refused),
 		cmocka_unit_test(pairs_are_limited),
+		cmocka_unit_test(pairs_end_when_clients_may_have_none),
 		cmocka_unit_test(some_clients_have_no_pairs),
 		cmocka_unit_test(clients_of_two_users_have_no_pairs),
 		cmocka_unit_test(
