@@ -28,7 +28,7 @@ Stages, in this order:
               daemon and client programs
   tsan        tests with threads under ThreadSanitizer (test/tsan)
   mutants     each fault of test/mutants makes a test fail
-  fuzz        each libFuzzer target of test/fuzz for a minute (--long: ten)
+  fuzz        each libFuzzer target of test/fuzz for 40 seconds (--long: ten minutes)
   e2e-long    only with --long: the same with the sanitized programs
 
   --stage NAME  only this stage (repeat for more); builds what it needs of "release"
