@@ -261,6 +261,11 @@ events_of_pairs_are_served(void **state)
 	__atomic_store_n(&k.shm.pairs.spoiled, true, __ATOMIC_RELAXED);
 	progress_thread_wake(&k.shm.progress_thread);
 	wait_until_set(&pairs_served, 5);
+	/* Woken for something else, it serves none. */
+	refreshed = 0;
+	__atomic_store_n(&k.region.daemon->changes, 1, __ATOMIC_RELEASE);
+	assert_int_equal(send(k.wake, "", 1, 0), 1);
+	wait_until_set(&refreshed, 1);
 	fixture_close(&k);
 	assert_int_equal(pairs_served, 5); /* once each */
 	assert_int_equal(deadline_asked, 0);
