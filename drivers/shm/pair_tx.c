@@ -6,6 +6,21 @@
 #include "shm/pair_slots.h"
 #include "shm/shm_tx_ring.h"
 
+/* The partner lagged, and took packets soon after it was woken. One that has no core for long, or is
+ * stopped, would not be served sooner by the daemon. */
+static void
+lag_count(const struct shm *shm, struct shm_pair *pair, uint64_t now)
+{
+	if (now - pair->lags_ns >= PAIR_LAGS_NS) {
+		pair->lags_ns = now;
+		pair->lags = 0;
+	}
+	if (++pair->lags < PAIR_LAGS_MAX)
+		return;
+	pair->rest_ns = now + PAIR_REST_NS;
+	shm->dev_stats->pair_rests++;
+}
+
 /* Reads which packets the partner has taken. */
 static void
 taken_refresh(const struct shm *shm, struct shm_pair *pair)
@@ -20,6 +35,8 @@ taken_refresh(const struct shm *shm, struct shm_pair *pair)
 	if (cons == pair->cons_seen)
 		return;
 	pair->cons_seen = cons;
+	if (unlikely(pair->lag_told && *shm->now - pair->taken_ns < PAIR_LAG_SHORT_NS))
+		lag_count(shm, pair, *shm->now);
 	pair->taken_ns = *shm->now;
 	pair->lag_told = false;
 }
@@ -217,18 +234,71 @@ pairs_note_daemon_tx(struct shm *shm, uint32_t qpn, uint32_t index)
 		q->last_tx = index;
 }
 
+/* Returns whether the daemon, which may have no core, has not taken yet what the QP has sent by it. */
+static bool
+daemon_waits(struct shm *shm, const struct pair_qp *q, uint64_t now)
+{
+	struct shm_pairs *p = &shm->pairs;
+	uint32_t taken = __atomic_load_n(shm->tx.cons_shown, __ATOMIC_RELAXED);
+
+	if (taken != p->daemon_taken) {
+		p->daemon_taken = taken;
+		p->daemon_taken_ns = now;
+	}
+	return (int32_t)(q->last_tx - taken) > 0 && now - p->daemon_taken_ns < p->wait_ns;
+}
+
+/* Puts no packet into the ring, which has room, but that the QP accepts its peer's packets. */
+static void
+connected_put(struct shm *shm, struct shm_pair *pair, const struct pair_qp *q)
+{
+	struct pair_slot *slot = pair_slot_at(&shm->pairs, pair->own, pair->prod);
+
+	slot->len = 0;
+	slot->kind = PAIR_CONNECTED;
+	slot->qpn = q->peer_qpn;
+	slot_fill_done(shm, pair);
+	pair->last_qpn = q->qpn;
+	pair_tx_done(shm, pair);
+}
+
+/* The QP sends by the daemon, which may have put its packets into the ring of a partner that stands
+ * still. Whether it does is seen by a slot of the pair: each second time that a timer of the QP has
+ * expired, the partner gets one, and it is asked later whether it has taken that. */
+static bool
+partner_stands_still(
+	struct shm *shm, struct shm_pair *pair, struct pair_qp *q, uint64_t now)
+{
+	bool room = pair_room(&shm->pairs, pair) != 0;
+
+	if (q->probed || !room) {
+		q->probed = (int32_t)(q->last_pair_tx - pair->cons_seen) > 0;
+		return (q->probed || !room) &&
+		       now - RTE_MIN(now, pair->taken_ns) < shm->pairs.wait_ns;
+	}
+	connected_put(shm, pair, q);
+	q->last_pair_tx = pair->prod;
+	q->probed = true;
+	return true;
+}
+
 bool
 pairs_tx_waits(void *queue, uint32_t qpn, uint64_t now)
 {
 	struct shm *shm = queue;
-	const struct pair_qp *q = pair_qp_of(&shm->pairs, qpn);
+	struct pair_qp *q = pair_qp_of(&shm->pairs, qpn);
 	struct shm_pair *pair;
 
-	if (q == NULL || q->state != PAIR_QP_DIRECT || q->pair == 0)
+	if (q == NULL || q->pair == 0)
 		return false;
 	pair = &shm->pairs.all[q->pair - 1];
 	taken_refresh(shm, pair);
-	return !pair->spoiled && (int32_t)(q->last_pair_tx - pair->cons_seen) > 0 &&
+	if (pair->spoiled || q->state == PAIR_QP_DAEMON)
+		return daemon_waits(shm, q, now);
+	if (q->state == PAIR_QP_ACCEPTED)
+		return daemon_waits(shm, q, now) ||
+		       partner_stands_still(shm, pair, q, now);
+	return (int32_t)(q->last_pair_tx - pair->cons_seen) > 0 &&
 	       now - RTE_MIN(now, pair->taken_ns) < shm->pairs.wait_ns;
 }
 
@@ -244,7 +314,6 @@ qps_announce(struct shm *shm)
 	for (uint32_t i = 0; i <= p->mask; i++) {
 		struct pair_qp *q = &p->qps[i];
 		struct shm_pair *pair;
-		struct pair_slot *slot;
 
 		if (!q->announce || q->pair == 0)
 			continue;
@@ -256,27 +325,8 @@ qps_announce(struct shm *shm)
 			continue;
 		}
 		q->announce = false;
-		slot = pair_slot_at(p, pair->own, pair->prod);
-		slot->len = 0;
-		slot->kind = PAIR_CONNECTED;
-		slot->qpn = q->peer_qpn;
-		slot_fill_done(shm, pair);
-		pair->last_qpn = q->qpn;
-		pair_tx_done(shm, pair);
+		connected_put(shm, pair, q);
 	}
-}
-
-static void
-lag_count(struct shm *shm, struct shm_pair *pair, uint64_t now)
-{
-	if (now - pair->lags_ns >= PAIR_LAGS_NS) {
-		pair->lags_ns = now;
-		pair->lags = 0;
-	}
-	if (++pair->lags < PAIR_LAGS_MAX)
-		return;
-	pair->rest_ns = now + PAIR_REST_NS;
-	shm->dev_stats->pair_rests++;
 }
 
 /* The partner may not have taken all packets. */
@@ -294,7 +344,6 @@ lag_check(struct shm *shm, struct shm_pair *pair)
 		return;
 	pair->lag_told = true;
 	pair_polls_not(pair, now);
-	lag_count(shm, pair, now);
 	shm->dev_stats->pair_lags++;
 	wake_by_daemon(shm, pair, pair->last_qpn);
 }

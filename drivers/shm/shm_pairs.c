@@ -48,6 +48,7 @@ void
 pairs_init(struct shm_pairs *p)
 {
 	p->off = !env_enabled(PAIRS_ENV);
+	p->daemon_taken = UINT32_MAX; /* not seen yet */
 	p->wait_ns = wait_ns_read();
 	pthread_mutex_init(&p->sleep_lock, NULL);
 }

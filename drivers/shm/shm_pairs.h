@@ -33,6 +33,7 @@
  * which is awake then: it wakes the partner sooner, or shows it several packets at once. */
 #define PAIR_LAGS_MAX 8
 #define PAIR_LAGS_NS (10 * NS_PER_MS)
+#define PAIR_LAG_SHORT_NS (500 * NS_PER_US) /* only such lags count */
 #define PAIR_REST_NS NS_PER_SEC
 /* A partner that answers this soon has not slept, whatever it says. */
 #define PAIR_AWAKE_NS (5 * NS_PER_US)
@@ -94,6 +95,7 @@ struct pair_qp {
 	uint8_t pair;     /* index of the partner's pair + 1; 0: there is none */
 	uint8_t state;    /* enum pair_qp_state */
 	bool registering; /* the daemon's answer is not known yet */
+	bool probed;      /* its partner has got a slot to see whether it stands still */
 	bool announce;    /* the peer is to be told that its packets are accepted */
 };
 
@@ -111,7 +113,10 @@ struct shm_pairs {
 	bool spoiled;      /* a pair is, and the daemon may not know */
 	bool off;          /* ROCADE_PAIRS=0 */
 	uint64_t wait_ns;  /* ROCADE_PAIR_WAIT */
-	uint8_t *buffers;  /* PAIR_RX_BUFFERS of geom.buf_size */
+	/* Index up to which the daemon has taken packets, and when that was seen first. */
+	uint32_t daemon_taken;
+	uint64_t daemon_taken_ns;
+	uint8_t *buffers; /* PAIR_RX_BUFFERS of geom.buf_size */
 	uint8_t free[PAIR_RX_BUFFERS];
 	uint32_t free_count;
 	/* Held to change which pairs there are, and by threads that are about to sleep, which do not

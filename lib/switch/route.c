@@ -265,6 +265,7 @@ peer_wake(struct sw_client *from, uint32_t qpn)
 		return;
 	}
 	from->stats.wakes_asked++;
+	from->thread->wakes_asked++;
 	sw->wake(dest->owner->owner, NULL);
 }
 

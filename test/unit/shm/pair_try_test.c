@@ -154,6 +154,81 @@ packets_for_a_partner_that_lags_often_go_through_the_daemon(void **state)
 	fixture_close(&f);
 }
 
+/* One that was not scheduled for some time would not be served sooner by the daemon. */
+static void
+long_lags_do_not_count(void **state)
+{
+	struct pair_fixture f;
+
+	fixture_open(&f);
+	f.a.now += NS_PER_SEC;
+	for (unsigned i = 0; i < 2 * PAIR_LAGS_MAX; i++) {
+		assert_int_equal(side_send(&f.a, QP_1, 1, 0), 1);
+		f.a.now += PAIR_LAG_NS;
+		side_expect(&f.a, 0, 0);
+		f.a.now += PAIR_LAG_SHORT_NS - 2 * PAIR_LAG_NS;
+		partner_takes(&f);
+		ring_release(&f.a.d.tx, daemon_finds(&f.a));
+	}
+	assert_int_equal(f.a.stats.pair_lags, 2 * PAIR_LAGS_MAX);
+	assert_int_equal(f.a.stats.pair_rests, 0);
+	fixture_close(&f);
+}
+
+/* A QP whose packets the daemon has not taken yet. */
+static void
+timers_wait_for_the_daemon(void **state)
+{
+	struct pair_fixture f;
+	uint64_t sent;
+
+	fixture_open(&f);
+	f.a.now += NS_PER_SEC;
+	side_pair(&f.a)->rest_ns = f.a.now + NS_PER_MS;
+	assert_int_equal(side_send(&f.a, QP_1, 2, 0), 2);
+	sent = f.a.now;
+	assert_int_equal(daemon_finds(&f.a), 2);
+	assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent));
+	ring_release(&f.a.d.tx, 1);
+	assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent + NS_PER_MS));
+	assert_true(f.a.port.ops->tx_waits(
+		f.a.shm, QP_1, sent + f.a.shm->pairs.wait_ns + NS_PER_MS - 1));
+	ring_release(&f.a.d.tx, 1);
+	/* Now it depends on the partner. */
+	assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent));
+	side_expect(&f.b, 0, 0);
+	assert_false(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent));
+	fixture_close(&f);
+}
+
+/* The daemon has put the packets into the partner's ring. */
+static void
+timers_wait_for_a_partner_that_gets_packets_by_the_daemon(void **state)
+{
+	struct pair_fixture f;
+	uint64_t sent;
+
+	fixture_open(&f);
+	f.a.now = sent = NS_PER_SEC;
+	side_pair(&f.a)->rest_ns = UINT64_MAX;
+	assert_int_equal(side_send(&f.a, QP_1, 1, 0), 1);
+	daemon_forwards(&f.a, &f.b, 1);
+	/* It stands still. */
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent + i * NS_PER_MS));
+	assert_false(
+		f.a.port.ops->tx_waits(f.a.shm, QP_1, sent + f.a.shm->pairs.wait_ns));
+	/* It goes on: each second timer counts. */
+	side_expect(&f.b, 1, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_false(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent));
+		assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent));
+		side_expect(&f.b, 0, 0);
+	}
+	assert_int_equal(f.b.stats.pair_not_connected, 0);
+	fixture_close(&f);
+}
+
 /* Or the partner takes an acknowledgement, and goes away before the answer behind it comes. */
 static void
 packets_of_a_burst_are_shown_at_once(void **state)
@@ -194,6 +269,10 @@ main(void)
 		cmocka_unit_test(client_that_sleeps_wakes_its_partner_first),
 		cmocka_unit_test(
 			packets_for_a_partner_that_lags_often_go_through_the_daemon),
+		cmocka_unit_test(long_lags_do_not_count),
+		cmocka_unit_test(timers_wait_for_the_daemon),
+		cmocka_unit_test(
+			timers_wait_for_a_partner_that_gets_packets_by_the_daemon),
 		cmocka_unit_test(packets_of_a_burst_are_shown_at_once),
 	};
 
