@@ -15,6 +15,7 @@ struct event_wait {
 	/* That of the progress thread: it does not end while the device has a channel. */
 	const struct engine_progress_thread *progress_thread;
 	int cancel_state; /* of the application */
+	struct futex_word words[FUTEX_WORDS_MAX];
 };
 
 static void
@@ -58,13 +59,13 @@ sleeper_change(const struct event_wait *w, uint32_t how)
 /* Sleeps until a word changes, as a cancellation point: the only one, because a thread
  * cancelled in a pass would keep the engine lock. */
 static int
-words_await(const struct event_wait *w, const struct futex_word *words, unsigned count)
+words_await(const struct event_wait *w, unsigned count)
 {
 	int rc, type, ignored;
 
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	pthread_setcancelstate(w->cancel_state, &ignored);
-	rc = futex_wait_any(words, count);
+	rc = futex_wait_any(w->words, count);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ignored);
 	pthread_setcanceltype(type, &ignored);
 	return rc;
@@ -72,11 +73,11 @@ words_await(const struct event_wait *w, const struct futex_word *words, unsigned
 
 /* One sleep. Returns 0, or -errno of the wait, and whether there are events. */
 static int
-waiter_sleep(const struct event_wait *w, bool *events)
+waiter_sleep(struct event_wait *w, bool *events)
 {
 	const struct engine_progress_thread *t = w->progress_thread;
 	const uint32_t *published = t->published;
-	struct futex_word words[FUTEX_WORDS_MAX];
+	struct futex_word *words = w->words;
 	unsigned n = 1;
 	uint32_t wakes;
 	int rc = 0;
@@ -89,7 +90,7 @@ waiter_sleep(const struct event_wait *w, bool *events)
 	sleeper_change(w, ASLEEP_FUTEX);
 	if (event_take_sleep(w->q, &wakes)) {
 		words[n++] = futex_word(&w->e->taker.wakes, wakes, false);
-		rc = words_await(w, words, n);
+		rc = words_await(w, n);
 		event_take_awake(w->q);
 	}
 	/* The progress thread takes over in time: the waiter may leave after this. */
@@ -100,7 +101,7 @@ waiter_sleep(const struct event_wait *w, bool *events)
 
 /* Sleeps until there are events. Returns 0, or -errno of the wait. */
 static int
-waiter_run(const struct event_wait *w)
+waiter_run(struct event_wait *w)
 {
 	bool events = false;
 	int rc = 0;
@@ -124,10 +125,13 @@ event_wait_abandon(void *arg)
 int
 engine_event_wait(struct engine *e, struct event_queue *q, struct event_record *record)
 {
-	struct event_wait w = {.e = e, .q = q, .progress_thread = e->progress_thread};
+	struct event_wait w;
 	int rc, ignored;
 	bool taken;
 
+	w.e = e;
+	w.q = q;
+	w.progress_thread = e->progress_thread;
 	if (w.progress_thread == NULL || w.progress_thread->published == NULL ||
 		!waiter_begin(e, q))
 		return -EAGAIN;
