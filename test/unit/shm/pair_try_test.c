@@ -180,6 +180,7 @@ static void
 timers_wait_for_the_daemon(void **state)
 {
 	struct pair_fixture f;
+	uint32_t slots;
 	uint64_t sent;
 
 	fixture_open(&f);
@@ -187,6 +188,7 @@ timers_wait_for_the_daemon(void **state)
 	side_pair(&f.a)->rest_ns = f.a.now + NS_PER_MS;
 	assert_int_equal(side_send(&f.a, QP_1, 2, 0), 2);
 	sent = f.a.now;
+	slots = side_pair(&f.a)->prod;
 	assert_int_equal(daemon_finds(&f.a), 2);
 	assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent));
 	ring_release(&f.a.d.tx, 1);
@@ -194,10 +196,27 @@ timers_wait_for_the_daemon(void **state)
 	assert_true(f.a.port.ops->tx_waits(
 		f.a.shm, QP_1, sent + f.a.shm->pairs.wait_ns + NS_PER_MS - 1));
 	ring_release(&f.a.d.tx, 1);
+	assert_int_equal(side_pair(&f.a)->prod, slots);
 	/* Now it depends on the partner. */
 	assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent));
 	side_expect(&f.b, 0, 0);
 	assert_false(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent));
+	fixture_close(&f);
+}
+
+/* Its peer has not registered it. */
+static void
+timers_of_a_qp_without_a_peer_wait_for_the_daemon(void **state)
+{
+	struct pair_fixture f;
+
+	fixture_open(&f);
+	f.a.shm->pairs.qps[QP_2 & f.a.shm->pairs.mask].state = PAIR_QP_DAEMON;
+	assert_int_equal(side_send(&f.a, QP_2, 1, 0), 1);
+	assert_int_equal(daemon_finds(&f.a), 1);
+	assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_2, f.a.now));
+	ring_release(&f.a.d.tx, 1);
+	assert_false(f.a.port.ops->tx_waits(f.a.shm, QP_2, f.a.now));
 	fixture_close(&f);
 }
 
@@ -271,6 +290,7 @@ main(void)
 			packets_for_a_partner_that_lags_often_go_through_the_daemon),
 		cmocka_unit_test(long_lags_do_not_count),
 		cmocka_unit_test(timers_wait_for_the_daemon),
+		cmocka_unit_test(timers_of_a_qp_without_a_peer_wait_for_the_daemon),
 		cmocka_unit_test(
 			timers_wait_for_a_partner_that_gets_packets_by_the_daemon),
 		cmocka_unit_test(packets_of_a_burst_are_shown_at_once),
