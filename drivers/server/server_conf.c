@@ -22,7 +22,6 @@
 #define VLAN_MAX 4094
 #define QPN_COUNT 65536
 #define RING_DEFAULT 1024
-#define PAIRS_MOST 64 /* as PAIRS_MAX of the client */
 #define RING_MIN 64
 #define CLIENTS_DEFAULT 256
 #define CLIENTS_MAX 65536
@@ -53,9 +52,9 @@ limits_check(const struct rocade_daemon_conf *conf)
 	if (conf->client_qps > QPN_COUNT)
 		return rocade_fail(EINVAL, "client_qps: %u is not in 1..%d",
 			conf->client_qps, QPN_COUNT);
-	if (conf->client_pairs > PAIRS_MOST)
+	if (conf->client_pairs > PAIRS_MAX)
 		return rocade_fail(EINVAL, "client_pairs: %u is not in 0..%d",
-			conf->client_pairs, PAIRS_MOST);
+			conf->client_pairs, PAIRS_MAX);
 	if (conf->client_mrs >= KEY_MAX)
 		return rocade_fail(EINVAL, "client_mrs: %u is not in 1..%d",
 			conf->client_mrs, KEY_MAX - 1);

@@ -180,7 +180,7 @@ untold_tell(struct shm *shm, struct shm_pair *pair)
 		partner_wake(shm, pair);
 }
 
-/* While someone looks at packets, or the partner lags often, the QP sends by the daemon: from the time
+/* While a client dumps its packets, or the partner lags often, the QP sends by the daemon: from the time
  * on at which its partner has taken all that came by the pair. */
 static struct shm_pair *
 route_back(struct shm *shm, struct pair_qp *q, struct shm_pair *pair)
@@ -304,29 +304,31 @@ pairs_tx_waits(void *queue, uint32_t qpn, uint64_t now)
 
 /* ---- In each pass ---- */
 
-/* Tells the peers of QPs that their packets are accepted. */
+void
+pair_qp_announce(struct shm *shm, struct pair_qp *q)
+{
+	struct shm_pair *pair = &shm->pairs.all[q->pair - 1];
+
+	if (pair_room(&shm->pairs, pair) == 0)
+		taken_refresh(shm, pair);
+	if (pair_room(&shm->pairs, pair) == 0) {
+		pair->announce_waits = true;
+		return;
+	}
+	q->announce = false;
+	connected_put(shm, pair, q);
+}
+
+/* A pair has come, or its ring has room again. */
 static void RARE
 qps_announce(struct shm *shm)
 {
 	struct shm_pairs *p = &shm->pairs;
 
 	p->announce_due = false;
-	for (uint32_t i = 0; i <= p->mask; i++) {
-		struct pair_qp *q = &p->qps[i];
-		struct shm_pair *pair;
-
-		if (!q->announce || q->pair == 0)
-			continue;
-		pair = &p->all[q->pair - 1];
-		if (pair_room(p, pair) == 0)
-			taken_refresh(shm, pair);
-		if (pair_room(p, pair) == 0) {
-			pair->announce_waits = true;
-			continue;
-		}
-		q->announce = false;
-		connected_put(shm, pair, q);
-	}
+	for (uint32_t i = 0; i <= p->mask; i++)
+		if (p->qps[i].announce && p->qps[i].pair != 0)
+			pair_qp_announce(shm, &p->qps[i]);
 }
 
 /* The partner may not have taken all packets. */

@@ -146,7 +146,8 @@ pairs_register_end(
 		.pair = pair_index(p, partner),
 		.state = accepted ? PAIR_QP_ACCEPTED : PAIR_QP_DAEMON,
 		.announce = accepted};
-	p->announce_due |= q->announce && q->pair != 0;
+	if (q->announce && q->pair != 0)
+		pair_qp_announce(shm, q);
 	engine_unlock(e);
 }
 
@@ -264,7 +265,8 @@ pair_own(struct shm *shm, const struct sw_reply *reply, int fd)
 	struct engine *e = shm->dev->engines[0];
 	void *own;
 
-	if (pair == NULL || pair_find(p, reply->client_id) != NULL ||
+	if (pair == NULL || reply->client_id == 0 ||
+		pair_find(p, reply->client_id) != NULL ||
 		memcmp(&reply->pair, &p->geom, sizeof(p->geom)) != 0 ||
 		pair_part_map(fd, &p->geom, true, &own) != 0)
 		return false;

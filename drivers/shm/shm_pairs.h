@@ -20,7 +20,6 @@
 #include "switch/pair.h"
 #include "wire/pkt.h"
 
-#define PAIRS_MAX 64        /* of a client */
 #define PAIR_RX_BUFFERS 128 /* packets that the engine may hold at a time */
 #define PAIR_LONG 1024      /* bytes of a packet that is shown at once */
 /* The partner is awake but has taken nothing for this long: its application is busy elsewhere,
@@ -176,6 +175,9 @@ void pairs_note_daemon_tx(struct shm *shm, uint32_t qpn, uint32_t index);
 /* Copies a packet into the ring. Returns false if the partner has to take some
  * first. */
 bool pair_tx(struct shm *shm, struct shm_pair *pair, uint32_t qpn, const struct pkt *pkt);
+/* Tells the peer of the QP, which has a pair, that its packets are accepted: now, or when the ring has
+ * room. */
+void pair_qp_announce(struct shm *shm, struct pair_qp *q);
 /* After some packets: shows them, and wakes the partner if it sleeps. */
 void pair_tx_done(struct shm *shm, struct shm_pair *pair);
 /* As port_ops.tx_waits. */

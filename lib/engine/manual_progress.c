@@ -149,8 +149,8 @@ burst_taken(struct engine *e)
 		__atomic_store_n(&e->kept_bursts, kept - 1, __ATOMIC_RELAXED);
 }
 
-bool
-engine_is_kept_delegated(const struct engine *e)
+static bool
+is_kept_delegated(const struct engine *e)
 {
 	return __atomic_load_n(&e->kept_bursts, __ATOMIC_RELAXED) != 0;
 }
@@ -169,7 +169,7 @@ engine_progress(struct engine *e)
 	__atomic_store_n(&e->progress_calls, e->progress_calls + 1, __ATOMIC_RELAXED);
 	if (likely(!asleep_is_set(progress_thread->asleep)))
 		return;
-	if (engine_is_kept_delegated(e))
+	if (is_kept_delegated(e))
 		return;
 	if (e->delegated_polls != 0)
 		e->delegated_polls--;

@@ -75,7 +75,6 @@ void engine_delegate(struct engine *e);
  * application has taken some bursts itself, one after the other. An application may poll between two
  * times in which it only looks at memory. */
 void engine_keep_delegated(struct engine *e);
-bool engine_is_kept_delegated(const struct engine *e);
 
 /* For the progress thread: the number of engine_progress() calls so far, and the time
  * until which it may sleep, in nanoseconds. 0: it must not sleep; TIME_NEVER: until it is

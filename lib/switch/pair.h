@@ -18,6 +18,7 @@
 #include "base/asleep.h"
 #include "switch/region.h"
 
+#define PAIRS_MAX 64   /* of a client */
 #define PAIR_SLOTS 256 /* of a part, unless the daemon's rings are smaller */
 
 struct pair_geom {

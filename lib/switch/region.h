@@ -47,7 +47,8 @@ struct region_daemon {
 	uint32_t flight_requested; /* generation of the record of a QP */
 	uint32_t flight_qpn;       /* the QP, written before the generation */
 	uint32_t pair_events; /* counts events of its pairs (switch/proto.h, SW_PAIR) */
-	uint32_t pairs_off; /* it sends nothing by its pairs: someone looks at packets */
+	uint32_t
+		pairs_off; /* it sends nothing by its pairs: a client dumps its packets */
 };
 
 struct region {

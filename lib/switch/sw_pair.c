@@ -305,7 +305,7 @@ sw_pair_limits_changed(struct sw *sw)
 /* ---- Dumps ---- */
 
 static bool
-is_looked_at(const struct sw_client *c)
+is_dumped(const struct sw_client *c)
 {
 	const struct sw *sw = c->sw;
 
@@ -322,5 +322,5 @@ sw_pair_dumps_changed(struct sw *sw)
 
 	TAILQ_FOREACH (c, &sw->clients, link)
 		__atomic_store_n(
-			&c->region.daemon->pairs_off, is_looked_at(c), __ATOMIC_RELAXED);
+			&c->region.daemon->pairs_off, is_dumped(c), __ATOMIC_RELAXED);
 }

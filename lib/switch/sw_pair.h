@@ -85,7 +85,7 @@ void sw_pair_forget(struct sw_client *c);
  * pairs any more, those that they have end. */
 void sw_pair_limits_changed(struct sw *sw);
 
-/* Called by sw_dump.c and sw.c: has the clients whose packets someone looks at send them by the
+/* Called by sw_dump.c and sw.c: has the clients whose packets another one dumps send them by the
  * daemon. */
 void sw_pair_dumps_changed(struct sw *sw);
 

@@ -98,7 +98,7 @@ class Victim:
         return [int(word) for word in self.ask("count")]
 
     def moves(self, messages=PROGRESS, limit_s=60):
-        """Waits until so many messages have come back. Returns whether they have."""
+        """Waits until this number of messages has come back. Returns whether it has."""
         before = self.counts()[0]
         return until(lambda: self.counts()[0] >= before + messages, limit_s, 0.005)
 

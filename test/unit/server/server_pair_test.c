@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of pairs: who can write it, to whom it is charged, and that nothing is left. */
+/* The memory of pairs: which client can write it and pays for it, and that nothing is left. */
 #include <sys/stat.h>
 
 #include "server_fixture.h"
@@ -348,7 +348,7 @@ steps_make(struct two *t, unsigned count)
 	}
 }
 
-/* After so many steps: the client has been told of the pair, and does not know its end yet. */
+/* After this number of steps: the client has been told of the pair, and does not know its end yet. */
 static bool
 knows_pair(unsigned client, unsigned count)
 {

@@ -183,7 +183,7 @@ packets_stay_without_a_buffer(void **state)
 	fixture_close(&f);
 }
 
-/* Someone dumps packets: they go by the daemon, behind those that are in the pair. */
+/* A client dumps packets: they go by the daemon, behind those that are in the pair. */
 static void
 packets_are_dumped_by_the_daemon(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pairs of clients: what is left of one that ends, in each state; limits; and those who look at
+/* Pairs of clients: what is left of one that ends, in each state; limits; and clients that dump
  * packets. */
 #include "pair_fixture.h"
 
@@ -277,7 +277,7 @@ step_make(struct switch_fixture *b, unsigned step)
 #define STEP_LEFT_0 8
 #define STEP_LEFT_1 10
 
-/* Returns whether the client knows the pair after so many steps. */
+/* Returns whether the client knows the pair after this number of steps. */
 static bool
 knows_pair(unsigned client, unsigned steps)
 {
