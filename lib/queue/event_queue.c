@@ -165,13 +165,24 @@ event_next(struct event_queue *q, struct event_record *out)
 	return 0;
 }
 
+static bool
+nothing_raised(struct event_queue *q)
+{
+	bool nothing;
+
+	rte_spinlock_lock(&q->lock);
+	nothing = STAILQ_EMPTY(&q->raised);
+	rte_spinlock_unlock(&q->lock);
+	return nothing;
+}
+
 bool
 event_take_begin(struct event_queue *q, struct event_taker *taker)
 {
 	bool begun = false;
 	int flags;
 
-	if (__atomic_load_n(&STAILQ_FIRST(&q->raised), __ATOMIC_RELAXED) != NULL)
+	if (!nothing_raised(q)) /* saves the system call */
 		return false;
 	flags = fcntl(q->fd, F_GETFL);
 	if (flags < 0 || flags & O_NONBLOCK)
