@@ -156,7 +156,7 @@ class Bench:
             status, text = self.guest.run(
                 "timeout %d %s" % (timeout_s, " ".join(map(shlex.quote, remote))), timeout_s + 20)
             if status is None:
-                text += "\n# the guest is silent:\n" + self.guest.state()
+                case("the guest answers within %d s" % (timeout_s + 20), False, self.guest.state())
             local_status, said = local.finish(30)
         return (status, local_status), said.splitlines(), text.splitlines()
 
