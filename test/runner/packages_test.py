@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/package: which lists of debian/ are wrong, how systems are compared, what a run printed."""
+"""tools/package: which lists of debian/ are wrong, how systems are compared, what a run or a failed
+test has printed."""
 
 import os
 import sys
@@ -12,6 +13,7 @@ import check  # noqa: E402
 import chroots  # noqa: E402
 import cross  # noqa: E402
 import lifecycle  # noqa: E402
+import package  # noqa: E402
 
 LISTS = [("a", "usr/bin"), ("b", "usr/lib/*/*.so.0*"), ("c", "docs/*.svg")]
 FILES = ["usr/bin/one", "usr/lib/x/lib.so.0"]
@@ -22,6 +24,26 @@ SYMBOLS = """librocade.so.0 librocade0 #MINVER#
 """
 PATHS = ["-rw-r--r-- root/root 70 2026-11-26 15:26 ./usr/lib/%s-linux-gnu/rocade/a.so" % name
          for name in ("aarch64", "x86_64")]
+
+# What autopkgtest 5.28 prints. The output of `long` does not end with a newline.
+AUTOPKGTEST = """autopkgtest [12:00:00]: test good: [-----------------------
+passes
+autopkgtest [12:00:01]: test good: -----------------------]
+autopkgtest [12:00:01]: test good:  - - - - - - - - - - results - - - - - - - - - -
+good                 PASS
+autopkgtest [12:00:02]: test long: [-----------------------
+%sautopkgtest [12:00:03]: test long: -----------------------]
+long                 FAIL non-zero exit status 1
+autopkgtest [12:00:04]: test short: [-----------------------
+autopkgtest [12:00:05]: test short: -----------------------]
+short                FAIL non-zero exit status 2
+absent               FAIL badpkg
+autopkgtest [12:00:06]: @@@@@@@@@@@@@@@@@@@@ summary
+good                 PASS
+long                 FAIL non-zero exit status 1
+short                FAIL non-zero exit status 2
+absent               FAIL badpkg
+""" % "\n".join("line %d" % n for n in range(100))
 
 
 def faults(lists, files):
@@ -59,6 +81,9 @@ CASES = [
     ("the same path for two architectures", cross.neutral(PATHS), {"./usr/lib/TRIPLET/rocade/a.so"}),
     ("another path for another package", cross.neutral([PATHS[0], PATHS[1] + ".0"]),
      {"./usr/lib/TRIPLET/rocade/a.so", "./usr/lib/TRIPLET/rocade/a.so.0"}),
+    ("what failed tests have printed", package.failed_tests(AUTOPKGTEST),
+     ["test long, the last 60 of 100 lines:", *["line %d" % n for n in range(40, 100)],
+      "test short, the last 0 of 0 lines:"]),
     ("lines of what happened", lifecycle.said("x\nsay after: 1\nsaying\n"), ["after: 1"]),
 ]
 

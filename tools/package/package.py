@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from lifecycle import lifecycle
 from recipes import action, container
 
 RELEASES = ("bookworm", "trixie")
+TEST_LINES = 60  # of what a failed test of debian/tests has printed
 
 
 def options(words):
@@ -29,6 +31,21 @@ def options(words):
     return parser.parse_args(words)
 
 
+def failed_tests(log):
+    """Returns the last lines that each failed test has printed, from the log of autopkgtest."""
+    lines = []
+    # The summary names a test again.
+    for name in dict.fromkeys(re.findall(r"^(\S+) +FAIL\b", log, re.M)):
+        head = r"autopkgtest \[[\d:]+\]: test %s: " % re.escape(name)
+        # A test whose packages cannot be installed prints nothing.
+        found = re.search(head + r"\[-+\n(.*?)" + head + r"-+\]$", log, re.M | re.S)
+        if found:
+            printed = found[1].splitlines()
+            last = printed[-TEST_LINES:]
+            lines += ["test %s, the last %d of %d lines:" % (name, len(last), len(printed)), *last]
+    return lines
+
+
 def autopkgtest(built, release, work):
     """debian/tests, as Debian runs them: in a system with the packages that each test names."""
     system = copy_of(release, work, "test")
@@ -39,7 +56,10 @@ def autopkgtest(built, release, work):
                built.path("/build/" + source[0]), "--", "chroot", system.folder]
     status, text = output_of(command, limit_s=7200, env=dict(ENVIRONMENT, PATH=os.environ["PATH"]))
     results = [line for line in text.splitlines() if line.split()[1:2] in (["PASS"], ["FAIL"])]
-    tap.case("%s: autopkgtest: %s" % (release, "; ".join(results)), status == 0 and results, text)
+    # The tests come last: test.sh prints the end of this.
+    why = [*text.splitlines()[-tap.LINES:], *failed_tests(text)]
+    tap.case("%s: autopkgtest: %s" % (release, "; ".join(results)), status == 0 and results,
+             "\n".join(why), len(why))
     system.remove()
 
 

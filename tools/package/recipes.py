@@ -9,15 +9,10 @@ import shutil
 
 from build import copy_source
 from chroots import copy_of, must, output_of
+from pingpong import PINGPONG, passed
 from tap import case
 
-PINGPONG = "ibv_rc_pingpong -g 0 -c >/tmp/server.txt & sleep 1; ibv_rc_pingpong -g 0 -c 127.0.0.1; " \
-           "wait $!; cat /tmp/server.txt"
 LIMIT_S = 3600
-
-
-def passed(status, text):
-    return status == 0 and text.count("1000 iters in") == 2 and "invalid data" not in text
 
 
 class Buildah:

@@ -9,12 +9,13 @@ LINES = 40  # of the reason of a failed case
 _cases = []
 
 
-def case(name, good, why=""):
-    """Prints a case, which passes if `good` is any true value. Returns `good`."""
+def case(name, good, why="", lines=LINES):
+    """Prints a case, which passes if `good` is any true value. Returns `good`. lines: at the end of
+    `why`, which are printed."""
     _cases.append(bool(good))
     print("%sok %d - %s" % ("" if good else "not ", len(_cases), name), flush=True)
     if not good:
-        text = "\n".join(str(why).splitlines()[-LINES:])
+        text = "\n".join(str(why).splitlines()[-lines:])
         print("%s: %s" % (name, text), file=sys.stderr, flush=True)
     return good
 
