@@ -90,7 +90,10 @@ CASES = [
     ("packets sent again are added up", row({
         "busy ib_send_lat 64": [{"resent": 2}, {"resent": 3}], "busy ib_read_lat 64": [
             {"resent": 1}], "idle ib_send_lat 64": [{"resent": 9}]}, "busy: packets sent again"),
-     (6, "GATE NOT MET")),
+     (6, "")),
+    ("those of one program", row({
+        "busy ib_send_lat 64": [{"resent": 2}, {"resent": 3}], "busy ib_read_lat 64": [
+            {"resent": 1}]}, "busy, ib_send_lat: packets sent again"), (5, "GATE NOT MET")),
     ("a failed run", row({}, "busy: runs that failed", {"busy": 1}), (1, "GATE NOT MET")),
     ("no failed run", row({}, "busy: runs that failed", {"busy": 0}), (0, "gate met")),
     ("not run", row({}, "busy: runs that failed"), (None, "not measured")),

@@ -24,12 +24,13 @@ class Table:
     def plain(self, text, name, field, gate=None, reach=None, less=False):
         self.add(text, self.samples(name, field), gate, reach, less)
 
-    def resent(self, scene, gate=None):
-        """The packets sent again by all programs of a scene, added up."""
-        counts = [count for name in self.results if name.startswith(scene + " ib_")
+    def resent(self, scene, program="ib_", gate=None):
+        """The packets sent again by all programs of a scene, or by one, added up."""
+        counts = [count for name in self.results if name.startswith("%s %s" % (scene, program))
                   for count in self.samples(name, "resent") if count is not None]
-        self.add("%s: packets sent again" % scene, [sum(counts)] if counts else [], gate,
-                 less=True)
+        who = "" if program == "ib_" else ", %s" % program
+        self.add("%s%s: packets sent again" % (scene, who), [sum(counts)] if counts else [],
+                 gate, less=True)
 
     def failed(self, scene):
         count = self.failures.get(scene)
@@ -61,8 +62,9 @@ class Table:
                     self.samples("busy futex", "trips_per_s"))
         self.add("busy: round trips of ib_send_lat / of a futex ping-pong",
                  [over(*pair) for pair in trips], 0.7, 0.9)
+        self.resent("busy", "ib_send_lat", 0)
         self.others("busy", "trips_per_s", "round trips a second")
-        self.resent("busy", 0)
+        self.resent("busy")
         self.failed("busy")
 
     def others(self, scene, field, unit):
