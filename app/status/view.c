@@ -69,7 +69,7 @@ is_error_counter(const char *name)
 		"wakeups", "requests", "id", "pid", "uid", "qp_count", "srq_count",
 		"peer_count", "rx_waiting", "tx_blocked", "rx_linearised", "queue",
 		"clients", "handed_over", "taken_over", "handover_blocked", "pairs",
-		"pair_packets", "pair_bytes", "wakes_asked"};
+		"pair_packets", "pair_bytes"};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		if (strcmp(name, good[i]) == 0)

@@ -144,8 +144,7 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 		passed = fds[0];
 		n = 1;
 	} else if (reply->error == 0 && reply->type == SW_PAIR) {
-		fds[0] = server_pair_fd(conn->client, reply);
-		n = fds[0] >= 0;
+		n = server_pair_fds(conn->client, reply, fds);
 	} else if (reply->error == 0 && reply->type == SW_REPORT_REQUEST) {
 		if (reply->qpn == 0)
 			report_request(conn);

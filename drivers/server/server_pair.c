@@ -1,57 +1,86 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/base_alloc.h"
 #include "server/server_pair.h"
 #include "server/server_share.h"
 
+#define SIDE_FDS 2 /* descriptors of a side */
+
 struct pair_memory {
-	int fds[2];                  /* -1: closed */
+	int fds[2]; /* of the parts; -1: closed, as the sockets of that side */
+	/* The ends of a connection by which the clients wake each other. */
+	int wake_fds[2];
 	struct account *accounts[2]; /* NULL: nothing is charged */
 	uint32_t kib;                /* of a part */
 };
 
 static bool
-part_charge(struct account *account, uint32_t kib)
+side_charge(struct account *account, uint32_t kib)
 {
 	if (!account_take(account, ACCOUNT_memory_kib, kib))
 		return false;
-	if (account_take(account, ACCOUNT_descriptors, 1))
+	if (account_take(account, ACCOUNT_descriptors, SIDE_FDS))
 		return true;
 	account_give(account, ACCOUNT_memory_kib, kib);
 	return false;
 }
 
 static void
-fd_release(struct pair_memory *m, unsigned side)
+fds_release(struct pair_memory *m, unsigned side)
 {
 	if (m->fds[side] < 0)
 		return;
 	close(m->fds[side]);
+	close(m->wake_fds[side]);
 	m->fds[side] = -1;
-	account_give(m->accounts[side], ACCOUNT_descriptors, 1);
+	account_give(m->accounts[side], ACCOUNT_descriptors, SIDE_FDS);
 }
 
 static void
-part_release(struct pair_memory *m, unsigned side)
+side_release(struct pair_memory *m, unsigned side)
 {
-	fd_release(m, side);
+	fds_release(m, side);
 	account_give(m->accounts[side], ACCOUNT_memory_kib, m->kib);
 }
 
+/* Closes the socket of the side if that fails. */
 static int
-part_create(struct pair_memory *m, unsigned side, size_t size, struct account *account)
+side_create(struct pair_memory *m, unsigned side, size_t size, struct account *account)
 {
-	if (!part_charge(account, m->kib))
-		return -ENOSPC;
+	int rc = -ENOSPC;
+
 	m->accounts[side] = account;
-	m->fds[side] = share_memory_create(size);
-	if (m->fds[side] >= 0)
-		return 0;
-	account_give(account, ACCOUNT_descriptors, 1);
-	account_give(account, ACCOUNT_memory_kib, m->kib);
-	return m->fds[side];
+	m->fds[side] = -1;
+	if (side_charge(account, m->kib)) {
+		rc = m->fds[side] = share_memory_create(size);
+		if (rc >= 0)
+			return 0;
+		account_give(account, ACCOUNT_descriptors, SIDE_FDS);
+		account_give(account, ACCOUNT_memory_kib, m->kib);
+	}
+	close(m->wake_fds[side]);
+	return rc;
+}
+
+static int
+sides_create(struct pair_memory *m, size_t size, const struct sw_pair *pair)
+{
+	int rc;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, m->wake_fds) != 0)
+		return -errno;
+	rc = side_create(m, 0, size, pair->sides[0].client->account);
+	if (rc != 0) {
+		close(m->wake_fds[1]);
+		return rc;
+	}
+	rc = side_create(m, 1, size, pair->sides[1].client->account);
+	if (rc != 0)
+		side_release(m, 0);
+	return rc;
 }
 
 static int
@@ -64,12 +93,7 @@ memory_make(struct sw_pair *pair)
 	if (m == NULL)
 		return -ENOMEM;
 	m->kib = (uint32_t)(size / 1024);
-	rc = part_create(m, 0, size, pair->sides[0].client->account);
-	if (rc == 0) {
-		rc = part_create(m, 1, size, pair->sides[1].client->account);
-		if (rc != 0)
-			part_release(m, 0);
-	}
+	rc = sides_create(m, size, pair);
 	if (rc == 0)
 		pair->memory = m;
 	else
@@ -93,7 +117,7 @@ memory_settle(struct sw_pair *pair)
 	struct pair_memory *m = pair->memory;
 
 	for (unsigned side = 0; side < 2; side++)
-		fd_release(m, side);
+		fds_release(m, side);
 }
 
 /* The pair has ended: no client asks for a descriptor any more. */
@@ -101,7 +125,7 @@ static void
 memory_leave(struct sw_pair *pair, unsigned side)
 {
 	memory_settle(pair);
-	part_release(pair->memory, side);
+	side_release(pair->memory, side);
 }
 
 static void
@@ -118,16 +142,23 @@ const struct sw_pair_ops server_pair_ops = {
 	.destroy = memory_free,
 };
 
-int
-server_pair_fd(struct sw_client *client, const struct sw_reply *reply)
+unsigned
+server_pair_fds(struct sw_client *client, const struct sw_reply *reply, int *fds)
 {
 	struct sw_pair_side *side;
 	const struct pair_memory *m;
+	unsigned index;
 
 	if (reply->qpn != SW_PAIR_OWN && reply->qpn != SW_PAIR_PEER)
-		return -1;
+		return 0;
 	side = sw_pair_side_find(client, reply->client_id);
 	m = side->pair->memory;
-	return m->fds[sw_pair_side_index(
-		reply->qpn == SW_PAIR_OWN ? side : sw_pair_other(side))];
+	index = sw_pair_side_index(side);
+	if (reply->qpn == SW_PAIR_PEER)
+		index = !index;
+	if (m->fds[index] < 0)
+		return 0;
+	fds[0] = m->fds[index];
+	fds[1] = m->wake_fds[index];
+	return reply->qpn == SW_PAIR_OWN ? 2 : 1;
 }

@@ -9,8 +9,9 @@
 
 extern const struct sw_pair_ops server_pair_ops;
 
-/* Called by server_conn.c: the descriptor that goes with this reply to SW_PAIR, which stays the
- * daemon's; -1: none. */
-int server_pair_fd(struct sw_client *client, const struct sw_reply *reply);
+/* Called by server_conn.c: writes the descriptors that go with this reply to SW_PAIR, which stay the
+ * daemon's. Returns how many. */
+unsigned server_pair_fds(
+	struct sw_client *client, const struct sw_reply *reply, int *fds);
 
 #endif

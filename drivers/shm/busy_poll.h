@@ -3,8 +3,12 @@
  * Whether the progress thread goes on polling before it sleeps. A peer that waits for each answer,
  * as one that READs a word at a time, sends the next packet within microseconds: to sleep and be
  * woken takes longer than to answer. So when packets have ended some sleeps in a row soon after
- * they began, the thread polls for a while before it sleeps, until a while was in vain. Where
- * another thread wants the core, it sleeps at once, and tries again later.
+ * they began, the thread polls for a while before it sleeps, until a while was in vain.
+ *
+ * It offers its core meanwhile. Another thread that takes it for a moment may be the very peer: Linux
+ * wakes a thread on the core of the one that wakes it. Both are ready to run then, so that Linux moves
+ * one of them to a core that is idle, which it does not if this one sleeps. But if it gets the core back
+ * only after a time slice, cores are short: it sleeps, and tries again later.
  */
 #ifndef ROCADE_SHM_BUSY_POLL_H
 #define ROCADE_SHM_BUSY_POLL_H
@@ -14,14 +18,17 @@
 #define BUSY_POLL_NS (50 * NS_PER_US)    /* after the last packet */
 #define BUSY_POLL_SOON (100 * NS_PER_US) /* a sleep that is shorter was not worth it */
 #define BUSY_POLL_SLEEPS 4 /* such sleeps in a row before the thread polls */
-#define BUSY_POLL_SHORT_NS                                                               \
-	(10 * NS_PER_MS) /* no polling after another thread wanted the core */
+#define BUSY_POLL_OFFER 16 /* empty passes from one offer of the core to the next */
+#define BUSY_POLL_TAKEN_NS NS_PER_US         /* another thread has had the core */
+#define BUSY_POLL_SLICE_NS (100 * NS_PER_US) /* for a time slice */
+#define BUSY_POLL_SHORT_NS (10 * NS_PER_MS)  /* no polling after that */
 
 struct busy_poll {
 	uint64_t moved_ns; /* when the last packet came */
 	uint64_t sleep_ns; /* when the thread went to sleep; 0: a packet has come since */
-	uint64_t not_before_ns; /* another thread wanted the core */
+	uint64_t not_before_ns; /* cores were short */
 	uint32_t short_sleeps;  /* in a row */
+	bool shared; /* another thread took the core when it was offered last */
 };
 
 /* Packets have come. */
@@ -50,11 +57,22 @@ busy_poll_goes_on(struct busy_poll *b, uint64_t now)
 	return false;
 }
 
-/* Another thread took the core. */
-static inline void
-busy_poll_core_taken(struct busy_poll *b, uint64_t now)
+/* Returns whether the thread is to offer its core after this many empty passes. */
+static inline bool
+busy_poll_offers(const struct busy_poll *b, unsigned idle)
 {
-	b->not_before_ns = now + BUSY_POLL_SHORT_NS;
+	return b->shared || idle % BUSY_POLL_OFFER == 0;
+}
+
+/* The offer took this long. Returns whether the thread is to go on. */
+static inline bool
+busy_poll_offered(struct busy_poll *b, uint64_t now, uint64_t took_ns)
+{
+	b->shared = took_ns >= BUSY_POLL_TAKEN_NS;
+	if (took_ns < BUSY_POLL_SLICE_NS)
+		return true;
+	b->not_before_ns = now + took_ns + BUSY_POLL_SHORT_NS;
+	return false;
 }
 
 /* The thread goes to sleep. */

@@ -166,18 +166,6 @@ slot_take(struct shm *shm, struct shm_pair *pair, struct pkt *pkt, uint64_t owne
 	return TAKEN_NOTHING;
 }
 
-/* A partner that was not told of a packet has answered. */
-static void
-answer_note(struct shm_pair *pair, uint64_t now)
-{
-	if (now - pair->untold_ns >= PAIR_AWAKE_NS) {
-		pair_polls_not(pair, now);
-		return;
-	}
-	pair->untold_ns = 0;
-	pair->try_after_ns = PAIR_TRY_NS;
-}
-
 static unsigned
 pair_rx(struct shm *shm, struct shm_pair *pair, struct pkt *pkts, unsigned n,
 	uint64_t owner)
@@ -199,8 +187,6 @@ pair_rx(struct shm *shm, struct shm_pair *pair, struct pkt *pkts, unsigned n,
 	}
 	if (pair->cons == cons)
 		return 0;
-	if (unlikely(pair->untold_ns != 0))
-		answer_note(pair, *shm->now);
 	/* Pairs with the acquire in taken_refresh(). */
 	__atomic_store_n(&pair->own->cons, pair->cons, __ATOMIC_RELEASE);
 	__atomic_store_n(

@@ -22,14 +22,4 @@ pair_qp_of(const struct shm_pairs *p, uint32_t qpn)
 	return likely(q->qpn == qpn) ? q : NULL;
 }
 
-/* The partner does not poll: it is woken again when it says that it sleeps. */
-static inline void
-pair_polls_not(struct shm_pair *pair, uint64_t now)
-{
-	pair->polls = false;
-	pair->untold_ns = 0;
-	pair->try_ns = now + pair->try_after_ns;
-	pair->try_after_ns = RTE_MIN(2 * pair->try_after_ns, PAIR_TRY_LAST_NS);
-}
-
 #endif

@@ -2,24 +2,10 @@
 /* Data path. */
 /* Packets that are sent by the pairs. */
 #include <string.h>
+#include <sys/socket.h>
 
 #include "shm/pair_slots.h"
-#include "shm/shm_tx_ring.h"
-
-/* The partner lagged, and took packets soon after it was woken. One that has no core for long, or is
- * stopped, would not be served sooner by the daemon. */
-static void
-lag_count(const struct shm *shm, struct shm_pair *pair, uint64_t now)
-{
-	if (now - pair->lags_ns >= PAIR_LAGS_NS) {
-		pair->lags_ns = now;
-		pair->lags = 0;
-	}
-	if (++pair->lags < PAIR_LAGS_MAX)
-		return;
-	pair->rest_ns = now + PAIR_REST_NS;
-	shm->dev_stats->pair_rests++;
-}
+#include "shm/shm.h"
 
 /* Reads which packets the partner has taken. */
 static void
@@ -35,8 +21,6 @@ taken_refresh(const struct shm *shm, struct shm_pair *pair)
 	if (cons == pair->cons_seen)
 		return;
 	pair->cons_seen = cons;
-	if (unlikely(pair->lag_told && *shm->now - pair->taken_ns < PAIR_LAG_SHORT_NS))
-		lag_count(shm, pair, *shm->now);
 	pair->taken_ns = *shm->now;
 	pair->lag_told = false;
 }
@@ -112,7 +96,6 @@ pair_tx(struct shm *shm, struct shm_pair *pair, uint32_t qpn, const struct pkt *
 	memcpy(slot->bytes, pkt->data, pkt->len);
 	slot_fill_done(shm, pair);
 	shm->dev_stats->pair_tx++;
-	pair->last_qpn = qpn;
 	p->qps[qpn & p->mask].last_pair_tx = pair->prod;
 	/* The partner can copy a long one while the next one is filled in. */
 	if (pkt->len >= PAIR_LONG)
@@ -120,27 +103,17 @@ pair_tx(struct shm *shm, struct shm_pair *pair, uint32_t qpn, const struct pkt *
 	return true;
 }
 
-static void
-wake_by_daemon(struct shm *shm, struct shm_pair *pair, uint32_t qpn)
+/* If the connection is full, the partner has not read others of these yet. */
+static void RARE
+wake_write(const struct shm_pair *pair, enum pair_wake why)
 {
-	pair->wake_qpn = shm_request_wake(shm, qpn) ? 0 : qpn;
+	uint8_t byte = (uint8_t)why;
+	ssize_t sent =
+		send(pair->wake_fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	(void)sent;
 }
 
-/* Only a client that polls itself sees soon whether its partner does. */
-static bool
-try_without_waking(struct shm *shm, struct shm_pair *pair)
-{
-	if (asleep_is_set(&shm->region.client->rx_asleep))
-		return false;
-	if (!pair->polls && *shm->now < pair->try_ns)
-		return false;
-	pair->polls = true;
-	if (pair->untold_ns == 0)
-		pair->untold_ns = *shm->now;
-	return true;
-}
-
-/* The partner sleeps, or says so. */
 static void RARE
 partner_wake(struct shm *shm, struct shm_pair *pair)
 {
@@ -148,7 +121,7 @@ partner_wake(struct shm *shm, struct shm_pair *pair)
 
 	shm->dev_stats->pair_wakeups++;
 	if (!asleep_by_futex(pair->woken)) {
-		wake_by_daemon(shm, pair, pair->last_qpn);
+		wake_write(pair, PAIR_WAKE);
 		return;
 	}
 	__atomic_store_n(wakes, *wakes + 1, __ATOMIC_RELEASE);
@@ -158,30 +131,13 @@ partner_wake(struct shm *shm, struct shm_pair *pair)
 void
 pair_tx_done(struct shm *shm, struct shm_pair *pair)
 {
-	uint32_t woken = pair->woken;
-
 	pair_show(shm, pair);
-	if (likely(!asleep_wake_wanted(&pair->peer->asleep, &pair->woken)))
-		return;
-	if (try_without_waking(shm, pair))
-		pair->woken = woken;
-	else
+	if (unlikely(asleep_wake_wanted(&pair->peer->asleep, &pair->woken)))
 		partner_wake(shm, pair);
 }
 
-/* This client is about to sleep, and would not see that its partner does. */
-static void RARE
-untold_tell(struct shm *shm, struct shm_pair *pair)
-{
-	taken_refresh(shm, pair);
-	pair->untold_ns = 0;
-	if (pair->cons_seen != pair->prod &&
-		asleep_wake_wanted(&pair->peer->asleep, &pair->woken))
-		partner_wake(shm, pair);
-}
-
-/* While a client dumps its packets, or the partner lags often, the QP sends by the daemon: from the time
- * on at which its partner has taken all that came by the pair. */
+/* While a client dumps its packets, the QP sends by the daemon: from the time on at which its partner
+ * has taken all that came by the pair. */
 static struct shm_pair *
 route_back(struct shm *shm, struct pair_qp *q, struct shm_pair *pair)
 {
@@ -220,7 +176,7 @@ pairs_route(struct shm *shm, uint32_t qpn)
 		shm->pairs.spoiled = true;
 		return NULL;
 	}
-	if (unlikely(off || *shm->now < pair->rest_ns))
+	if (unlikely(off))
 		return q->state == PAIR_QP_DIRECT ? route_back(shm, q, pair) : NULL;
 	return likely(q->state == PAIR_QP_DIRECT) ? pair : route_change(shm, q, pair);
 }
@@ -258,7 +214,6 @@ connected_put(struct shm *shm, struct shm_pair *pair, const struct pair_qp *q)
 	slot->kind = PAIR_CONNECTED;
 	slot->qpn = q->peer_qpn;
 	slot_fill_done(shm, pair);
-	pair->last_qpn = q->qpn;
 	pair_tx_done(shm, pair);
 }
 
@@ -336,18 +291,21 @@ static void
 lag_check(struct shm *shm, struct shm_pair *pair)
 {
 	uint64_t now = *shm->now;
+	uint32_t cons = pair->cons_seen;
 
 	if (now - pair->checked_ns < PAIR_LAG_NS)
 		return;
 	pair->checked_ns = now;
 	taken_refresh(shm, pair);
-	if (pair->prod == pair->cons_seen || now - pair->taken_ns < PAIR_LAG_NS ||
+	if (pair->cons_seen != cons)
+		pair->lag_ns -= (pair->lag_ns - PAIR_LAG_NS) / PAIR_LAG_DECAY;
+	if (pair->prod == pair->cons_seen || now - pair->taken_ns < pair->lag_ns ||
 		pair->lag_told)
 		return;
 	pair->lag_told = true;
-	pair_polls_not(pair, now);
+	pair->lag_ns = RTE_MIN(2 * pair->lag_ns, PAIR_LAG_LAST_NS);
 	shm->dev_stats->pair_lags++;
-	wake_by_daemon(shm, pair, pair->last_qpn);
+	wake_write(pair, PAIR_LAGS);
 }
 
 void
@@ -367,11 +325,6 @@ pairs_check(struct shm *shm)
 			pair->announce_waits = false;
 			p->announce_due = true;
 		}
-		if (unlikely(pair->untold_ns != 0 &&
-			     asleep_is_set(&shm->region.client->rx_asleep)))
-			untold_tell(shm, pair);
-		if (unlikely(pair->wake_qpn != 0))
-			wake_by_daemon(shm, pair, pair->wake_qpn);
 	}
 }
 
@@ -385,7 +338,7 @@ pairs_deadline(const struct shm *shm)
 		const struct shm_pair *pair = &p->all[i];
 
 		if (pair->prod != pair->cons_seen && !pair->lag_told && !pair->spoiled)
-			until = RTE_MIN(until, pair->taken_ns + PAIR_LAG_NS);
+			until = RTE_MIN(until, pair->taken_ns + pair->lag_ns);
 	}
 	return until;
 }

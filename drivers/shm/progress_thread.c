@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/idle_polls.h"
 #include "shm/shm.h"
 
 #define IDLE_PASSES 2             /* passes without a packet before it sleeps */
@@ -21,8 +20,8 @@
 /* With pairs: how often the thread looks whether the application still polls. No other process sees
  * for certain when it stops. */
 #define WATCH_FIRST_NS (100 * NS_PER_US)
-#define WATCH_LAST_NS (2 * NS_PER_MS)
-#define OFFER_PASSES 16 /* empty passes from one offer of the core to the next */
+#define WATCH_LAST_NS (500 * NS_PER_US)
+#define OWN_FDS 3 /* that it sleeps on, besides those of the pairs */
 
 /* Discards what can be read. The descriptors are non-blocking. */
 static void
@@ -38,13 +37,18 @@ fd_drain(int fd)
 static bool
 progress_thread_sleep(struct progress_thread *t, uint64_t ns)
 {
-	struct pollfd fds[] = {{.fd = t->self_wake_fd, .events = POLLIN},
+	struct shm *shm = container_of(t, struct shm, progress_thread);
+	struct pollfd fds[OWN_FDS + PAIRS_MAX] = {
+		{.fd = t->self_wake_fd, .events = POLLIN},
 		{.fd = t->lost ? -1 : t->wake_fd, .events = POLLIN},
 		{.fd = t->lost ? -1 : t->session_fd, .events = POLLRDHUP}};
+	unsigned pairs = pairs_poll_fds(shm, fds + OWN_FDS);
 	struct timespec until = {
 		.tv_sec = (time_t)(ns / NS_PER_SEC), .tv_nsec = (long)(ns % NS_PER_SEC)};
-	int n = ppoll(fds, RTE_DIM(fds), ns == TIME_NEVER ? NULL : &until, NULL);
+	int n = ppoll(fds, OWN_FDS + pairs, ns == TIME_NEVER ? NULL : &until, NULL);
 
+	t->told = n > 0 && fds[1].revents != 0;
+	t->lags = n > 0 && pairs_wakes_read(shm, fds + OWN_FDS, pairs);
 	for (unsigned i = 0; n > 0 && i < 2; i++) {
 		if (fds[i].revents & POLLIN)
 			fd_drain(fds[i].fd);
@@ -112,12 +116,12 @@ device_refresh(struct progress_thread *t)
 	(void)dev_link_up(shm->dev);
 }
 
-/* Returns whether another thread wants the core. */
-static bool
-core_is_wanted(uint64_t now)
+/* Offers the core to other threads. Returns for how long they had it. */
+static uint64_t
+core_yield(uint64_t now)
 {
 	sched_yield();
-	return engine_clock() - now > YIELD_TAKEN_NS;
+	return engine_clock() - now;
 }
 
 /* The last passes found nothing. Returns whether the thread is to run another one. */
@@ -129,13 +133,14 @@ passes_go_on(struct progress_thread *t, unsigned idle)
 	if (idle < IDLE_PASSES)
 		return true;
 	now = engine_clock();
+	if (engine_ack_is_delayed(t->engine)) {
+		(void)core_yield(now); /* to the application, for its answer */
+		return true;
+	}
 	if (!busy_poll_goes_on(&t->busy, now))
 		return false;
-	if (idle % OFFER_PASSES == 0 && core_is_wanted(now)) {
-		busy_poll_core_taken(&t->busy, now);
-		return false;
-	}
-	return true;
+	return !busy_poll_offers(&t->busy, idle) ||
+	       busy_poll_offered(&t->busy, now, core_yield(now));
 }
 
 /* first: after the sleep, when what it was woken for must not be missed by a thread that runs a
@@ -145,11 +150,15 @@ pass_run(struct progress_thread *t, bool first)
 {
 	unsigned moved =
 		first ? engine_request_pass(t->engine) : engine_try_pass(t->engine);
+	uint64_t now;
 
 	if (moved == 0)
 		return 0;
-	busy_poll_moved(&t->busy, engine_clock());
-	engine_keep_delegated(t->engine);
+	now = engine_clock();
+	busy_poll_moved(&t->busy, now);
+	engine_thread_moved(t->engine);
+	if (t->watched && t->lags && !t->moved)
+		engine_keep_delegated(t->engine, now);
 	t->moved = true;
 	return moved;
 }
@@ -195,7 +204,7 @@ announced_handle(struct progress_thread *t)
 
 /* Returns whether the application polls, so that this thread need not be woken for packets. With
  * pairs it does if it has polled since the thread last looked, which is often enough then
- * (pairs_until()), and takes all packets. */
+ * (watch_until()), and takes all packets. */
 static bool
 application_polls(struct progress_thread *t, bool polls_now)
 {
@@ -204,26 +213,66 @@ application_polls(struct progress_thread *t, bool polls_now)
 	bool polled = polls != t->polls_seen;
 
 	t->polls_seen = polls;
+	t->polled = polled;
+	if (engine_is_delegated(t->engine, engine_clock()))
+		return false;
 	if (__atomic_load_n(&shm->pairs.count, __ATOMIC_RELAXED) == 0)
 		return polls_now;
 	return polls_now || (polled && !t->moved);
 }
 
-/* Returns when the thread has to look after pairs, however long the engine may sleep. */
-static uint64_t
-pairs_until(struct progress_thread *t, bool polled, uint64_t now)
+/* Returns whether the application polls, and no other process says that it leaves packets. */
+static bool
+application_takes_packets(const struct progress_thread *t)
 {
-	struct shm *shm = container_of(t, struct shm, progress_thread);
+	return t->watched && !t->told && !t->lags &&
+	       engine_progress_calls(t->engine) != t->polls_seen;
+}
+
+/* With pairs. Returns until when the thread may sleep, however long the engine may. Acknowledgements may
+ * wait only if it looks in time whether the application still polls. */
+static uint64_t
+watch_until(struct progress_thread *t, const struct shm *shm, bool polled, uint64_t now)
+{
+	bool looks = polled || (t->polled && engine_delays_acks(t->engine));
 	uint64_t until;
 
-	if (__atomic_load_n(&shm->pairs.count, __ATOMIC_RELAXED) == 0)
-		return TIME_NEVER;
 	t->watch_ns =
 		polled ? RTE_MIN(2 * t->watch_ns, WATCH_LAST_NS) : WATCH_FIRST_NS / 2;
+	engine_allow_delayed_acks(t->engine, looks);
+	if (polled)
+		return now + t->watch_ns;
 	engine_lock(t->engine);
 	until = pairs_deadline(shm);
 	engine_unlock(t->engine);
-	return polled ? RTE_MIN(until, now + t->watch_ns) : until;
+	return looks ? RTE_MIN(until, now + WATCH_LAST_NS) : until;
+}
+
+/* Returns until when the thread may sleep. */
+static uint64_t
+thread_sleep_until(
+	struct progress_thread *t, const struct shm *shm, bool polled, uint64_t now)
+{
+	uint64_t until = TIME_NEVER;
+
+	if (__atomic_load_n(&shm->pairs.count, __ATOMIC_RELAXED) != 0)
+		until = watch_until(t, shm, polled, now);
+	else
+		engine_allow_delayed_acks(t->engine, false);
+	return RTE_MIN(until, engine_sleep_until(t->engine));
+}
+
+/* Sleeps until woken, or until that time. Returns false if the thread must end. */
+static bool
+sleep_and_note(
+	struct progress_thread *t, const struct shm *shm, uint64_t until, uint64_t now)
+{
+	bool go = progress_thread_sleep(t, until == TIME_NEVER ? until : until - now);
+
+	t->watched = !asleep_is_set(t->asleep);
+	engine_allow_delayed_acks(
+		t->engine, __atomic_load_n(&shm->pairs.count, __ATOMIC_RELAXED) != 0);
+	return go;
 }
 
 static void *
@@ -238,14 +287,14 @@ progress_thread_main(void *arg)
 		uint64_t until, now;
 
 		t->moved = false;
-		polled = application_polls(t, progress_thread_run(t));
+		polled = application_polls(
+			t, application_takes_packets(t) || progress_thread_run(t));
 		announced_handle(t);
 		now = engine_clock();
-		until = pairs_until(t, polled, now);
-		until = RTE_MIN(until, engine_sleep_until(t->engine));
+		until = thread_sleep_until(t, shm, polled, now);
 		if (until <= now) {
 			/* There is work, but the application polls: it does the work. */
-			go = !polled || progress_thread_sleep(t, CHECK_NS);
+			go = !polled || sleep_and_note(t, shm, now + CHECK_NS, now);
 			continue;
 		}
 		/* A thread that waits for an event is woken by packets, and does the same
@@ -257,7 +306,7 @@ progress_thread_main(void *arg)
 				continue;
 		}
 		busy_poll_sleeps(&t->busy, now);
-		go = progress_thread_sleep(t, until == TIME_NEVER ? until : until - now);
+		go = sleep_and_note(t, shm, until, now);
 		if (!polled && !asleep_is_set_by_futex(t->asleep))
 			engine_asleep_clear(&shm->engine_thread);
 	}

@@ -27,7 +27,12 @@ struct progress_thread {
 	uint32_t changes_seen;
 	const uint32_t *pair_events; /* in the daemon's memory: of the pairs, how many */
 	uint32_t pair_events_seen;
-	bool moved;          /* packets, since it last slept */
+	bool moved; /* packets, since it last slept */
+	/* When it woke, packets had not to wake it: the application polls. */
+	bool watched;
+	bool told;           /* the daemon woke it */
+	bool lags;           /* a partner woke it: its packets are not taken */
+	bool polled;         /* the application had, when the thread last looked */
 	uint32_t polls_seen; /* of the application, when the thread last looked */
 	uint64_t watch_ns;   /* sleep while the application polls, with pairs */
 	struct busy_poll busy;

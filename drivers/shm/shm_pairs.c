@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/base_alloc.h"
@@ -18,6 +19,7 @@
 #define WAIT_ENV "ROCADE_PAIR_WAIT" /* seconds */
 #define WAIT_DEFAULT 60
 #define WAIT_MAX 3600
+#define PAIR_FDS 2 /* descriptors of an event, at most */
 
 /* ---- The set ---- */
 
@@ -71,11 +73,19 @@ pairs_start(struct shm_pairs *p, const struct region_geom *geom, uint32_t qpns)
 	return 0;
 }
 
+static int
+pair_wake_fd(const struct shm_pair *pair)
+{
+	return pair->own != NULL ? pair->wake_fd : -1;
+}
+
 static void
 pair_unmap(const struct shm_pairs *p, const struct shm_pair *pair)
 {
 	size_t size = pair_part_size(&p->geom);
 
+	if (pair_wake_fd(pair) >= 0)
+		close(pair->wake_fd);
 	if (pair->own != NULL)
 		munmap(pair->own, size);
 	if (pair->peer != NULL)
@@ -99,6 +109,8 @@ pairs_unshare(struct shm_pairs *p, void (*unshare)(void *mem, size_t size))
 	size_t size = pair_part_size(&p->geom);
 
 	for (uint32_t i = 0; i < p->count; i++) {
+		if (pair_wake_fd(&p->all[i]) >= 0)
+			close(p->all[i].wake_fd);
 		if (p->all[i].own != NULL)
 			unshare(p->all[i].own, size);
 		if (p->all[i].peer != NULL)
@@ -235,6 +247,50 @@ pairs_changed(struct shm_pairs *p)
 	futex_wake(&p->changes, false);
 }
 
+/* ---- Being woken ---- */
+
+unsigned
+pairs_poll_fds(const struct shm *shm, struct pollfd *fds)
+{
+	const struct shm_pairs *p = &shm->pairs;
+
+	for (uint32_t i = 0; i < p->count; i++)
+		fds[i] =
+			(struct pollfd){.fd = pair_wake_fd(&p->all[i]), .events = POLLIN};
+	return p->count;
+}
+
+/* Returns whether the partner says that its packets are not taken. */
+static bool
+wakes_read(struct shm *shm, struct shm_pair *pair)
+{
+	struct engine *e = shm->dev->engines[0];
+	uint8_t bytes[256];
+	ssize_t got = recv(pair->wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	if (got > 0)
+		return memchr(bytes, PAIR_LAGS, (size_t)got) != NULL;
+	if (got < 0 && errno == EAGAIN)
+		return false;
+	/* The partner has ended. Another thread may be about to wake it. */
+	engine_lock(e);
+	close(pair->wake_fd);
+	pair->wake_fd = -1;
+	engine_unlock(e);
+	return false;
+}
+
+bool
+pairs_wakes_read(struct shm *shm, const struct pollfd *fds, unsigned count)
+{
+	bool lags = false;
+
+	for (unsigned i = 0; i < count; i++)
+		if (fds[i].revents != 0)
+			lags |= wakes_read(shm, &shm->pairs.all[i]);
+	return lags;
+}
+
 /* ---- Events of the daemon ---- */
 
 /* Returns the partner's pair, or NULL. */
@@ -256,9 +312,9 @@ pair_free_slot(struct shm_pairs *p)
 	return NULL;
 }
 
-/* Maps the own part. Returns whether that was possible. */
+/* Maps the own part, and keeps the connection with the partner. Returns whether that was possible. */
 static bool
-pair_own(struct shm *shm, const struct sw_reply *reply, int fd)
+pair_own(struct shm *shm, const struct sw_reply *reply, int *fds)
 {
 	struct shm_pairs *p = &shm->pairs;
 	struct shm_pair *pair = pair_free_slot(p);
@@ -267,18 +323,20 @@ pair_own(struct shm *shm, const struct sw_reply *reply, int fd)
 
 	if (pair == NULL || reply->client_id == 0 ||
 		pair_find(p, reply->client_id) != NULL ||
-		memcmp(&reply->pair, &p->geom, sizeof(p->geom)) != 0 ||
-		pair_part_map(fd, &p->geom, true, &own) != 0)
+		memcmp(&reply->pair, &p->geom, sizeof(p->geom)) != 0 || fds[1] < 0 ||
+		pair_part_map(fds[0], &p->geom, true, &own) != 0)
 		return false;
 	engine_lock(e);
 	*pair = (struct shm_pair){.own = own,
-		.try_after_ns = PAIR_TRY_NS,
+		.wake_fd = fds[1],
+		.lag_ns = PAIR_LAG_NS,
 		.partner = reply->client_id,
 		.full_cons = 0u - p->geom.slots / 2};
 	if (p->count < (uint32_t)(pair - p->all) + 1)
 		__atomic_store_n(
 			&p->count, (uint32_t)(pair - p->all) + 1, __ATOMIC_RELAXED);
 	engine_unlock(e);
+	fds[1] = -1;
 	return true;
 }
 
@@ -296,7 +354,6 @@ pair_begin(struct shm *shm, const struct sw_reply *reply, int fd)
 		return false;
 	engine_lock(e);
 	pair->taken_ns = *shm->now;
-	pair->try_ns = *shm->now + PAIR_TRY_NS;
 	pthread_mutex_lock(&p->sleep_lock);
 	pair->peer = peer;
 	pthread_mutex_unlock(&p->sleep_lock);
@@ -364,18 +421,19 @@ pair_leave(struct shm *shm, uint32_t partner)
 	pair_unmap(p, &old);
 }
 
-/* Does what the event asks for. Returns the event to acknowledge. */
+/* Does what the event asks for. Returns the event to acknowledge. The caller closes the descriptors that
+ * are left. */
 static uint32_t
-pair_event_handle(struct shm *shm, const struct sw_reply *reply, int fd)
+pair_event_handle(struct shm *shm, const struct sw_reply *reply, int fds[PAIR_FDS])
 {
 	bool done = true;
 
 	switch (reply->qpn) {
 	case SW_PAIR_OWN:
-		done = pair_own(shm, reply, fd);
+		done = pair_own(shm, reply, fds);
 		break;
 	case SW_PAIR_PEER:
-		done = pair_begin(shm, reply, fd);
+		done = pair_begin(shm, reply, fds[0]);
 		break;
 	case SW_PAIR_END:
 		pair_leave(shm, reply->client_id);
@@ -414,21 +472,22 @@ pairs_serve(struct shm *shm)
 {
 	struct sw_request req = {.type = SW_PAIR};
 	struct sw_reply reply = {.qpn = SW_PAIR_NONE};
-	int fd;
+	int fds[PAIR_FDS];
 
 	do {
 		if (req.dest_qpn == SW_PAIR_NONE) {
 			req.qpn = spoiled_take(shm);
 			req.dest_qpn = req.qpn != 0 ? SW_PAIR_FAILED : SW_PAIR_NONE;
 		}
-		if (session_call(&shm->session, &req, &reply, &fd, 1) != 0)
+		if (session_call(&shm->session, &req, &reply, fds, PAIR_FDS) != 0)
 			return;
 		req.qpn = reply.client_id;
 		req.dest_qpn = reply.qpn == SW_PAIR_NONE
 				       ? SW_PAIR_NONE
-				       : pair_event_handle(shm, &reply, fd);
-		if (fd >= 0)
-			close(fd);
+				       : pair_event_handle(shm, &reply, fds);
+		for (unsigned i = 0; i < PAIR_FDS; i++)
+			if (fds[i] >= 0)
+				close(fds[i]);
 	} while (reply.qpn != SW_PAIR_NONE ||
 		 __atomic_load_n(&shm->pairs.spoiled, __ATOMIC_RELAXED));
 }

@@ -14,6 +14,7 @@
 #ifndef ROCADE_SHM_SHM_PAIRS_H
 #define ROCADE_SHM_SHM_PAIRS_H
 
+#include <poll.h>
 #include <pthread.h>
 
 #include "base/futex.h"
@@ -23,23 +24,15 @@
 #define PAIR_RX_BUFFERS 128 /* packets that the engine may hold at a time */
 #define PAIR_LONG 1024      /* bytes of a packet that is shown at once */
 /* The partner is awake but has taken nothing for this long: its application is busy elsewhere,
- * and its progress thread is woken to take over. */
+ * and its progress thread is woken to take over. The application may also wait for a core, for which
+ * the thread would be one more to wait: each time it lasts twice as long, up to a millisecond, and
+ * becomes shorter again while the partner takes packets in time. */
 #define PAIR_LAG_NS (50 * NS_PER_US)
+#define PAIR_LAG_LAST_NS NS_PER_MS
+#define PAIR_LAG_DECAY 48
 /* A full ring stops the engine for at most this long: less than ENGINE_STALL_NS. After that the
  * packets for this partner are dropped until it has taken half a ring. */
 #define PAIR_FULL_NS (200 * NS_PER_MS)
-/* When the partner has lagged so often in this time, its packets go through the daemon for a while,
- * which is awake then: it wakes the partner sooner, or shows it several packets at once. */
-#define PAIR_LAGS_MAX 8
-#define PAIR_LAGS_NS (10 * NS_PER_MS)
-#define PAIR_LAG_SHORT_NS (500 * NS_PER_US) /* only such lags count */
-#define PAIR_REST_NS NS_PER_SEC
-/* A partner that answers this soon has not slept, whatever it says. */
-#define PAIR_AWAKE_NS (5 * NS_PER_US)
-/* How often a client tries whether a partner that says that it sleeps answers without being woken: at
- * first, and after tries in vain. */
-#define PAIR_TRY_NS NS_PER_MS
-#define PAIR_TRY_LAST_NS (16 * NS_PER_MS)
 
 struct shm_pair {
 	struct pair_part *own;        /* written by this client; NULL: there is no pair */
@@ -51,25 +44,15 @@ struct shm_pair {
 	uint32_t cons;                /* packets taken from the partner */
 	uint32_t ready;               /* packets that it has shown beyond those */
 	uint32_t woken; /* the partner's sleep that was ended last (base/asleep.h) */
-	/* The daemon is to wake the partner of this QP; 0: not now. */
-	uint32_t wake_qpn;
-	uint32_t last_qpn; /* of the packet sent last */
+	int wake_fd; /* the connection with the partner (enum pair_wake); -1: it has ended */
 	/* When cons_seen last changed, or the first packet after it was sent. */
 	uint64_t taken_ns;
 	uint64_t checked_ns; /* when cons_seen was last compared with that */
-	/* The partner is not woken, though it says that it sleeps: its application polls, and has not
-	 * said so yet. untold_ns: when the first packet was sent of which it was not told; 0: none. */
-	bool polls;
-	uint64_t untold_ns;
-	uint64_t try_ns;       /* when that is tried again */
-	uint64_t try_after_ns; /* the time from one try to the next */
+	uint64_t lag_ns;     /* PAIR_LAG_NS to PAIR_LAG_LAST_NS */
 	/* When its full ring began to stop the engine, set anew once it has taken half a ring since,
 	 * and cons_seen then. */
 	uint64_t full_ns;
 	uint32_t full_cons;
-	uint32_t lags; /* since lags_ns */
-	uint64_t lags_ns;
-	uint64_t rest_ns;  /* until then its packets go through the daemon */
 	bool lag_told;     /* the partner was woken because it has taken nothing */
 	bool full;         /* its ring was full for too long: packets are dropped */
 	bool spoiled;      /* its index is invalid: nothing more is sent */
@@ -151,6 +134,12 @@ void pairs_show_asleep(struct shm *shm);
 /* Without the engine lock: fills in the words that partners change to wake a thread that sleeps
  * on them. Returns how many. */
 unsigned pairs_futex_words(struct shm *shm, struct futex_word *words, unsigned max);
+/* Without the engine lock, by the progress thread: fills in the descriptors by which partners wake it.
+ * Returns how many, up to PAIRS_MAX. */
+unsigned pairs_poll_fds(const struct shm *shm, struct pollfd *fds);
+/* The same, after poll(2): reads what the partners have written. Returns whether one of them says that
+ * its packets are not taken. */
+bool pairs_wakes_read(struct shm *shm, const struct pollfd *fds, unsigned count);
 /* In a child of fork(): memory of its own takes the place of what it shares. */
 void pairs_unshare(struct shm_pairs *p, void (*unshare)(void *mem, size_t size));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ring to the daemon: for shm_port.c and pair_tx.c, with the engine lock held. */
+/* The ring to the daemon: for shm_port.c, with the engine lock held. */
 #ifndef ROCADE_SHM_TX_RING_H
 #define ROCADE_SHM_TX_RING_H
 
@@ -11,8 +11,5 @@ void shm_tx_reclaim(struct shm *shm);
 void shm_tx_put(struct shm *shm, const struct pkt *pkt);
 /* Shows the daemon what is in the ring, and wakes it if it sleeps. */
 void shm_tx_show(struct shm *shm);
-/* Asks the daemon to wake the client with which the QP is connected. Returns false if the ring is
- * full. */
-bool shm_request_wake(struct shm *shm, uint32_t qpn);
 
 #endif

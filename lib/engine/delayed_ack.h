@@ -8,6 +8,15 @@
  * after the other, the acknowledgement waits for the next pass, which comes after the
  * answer. When there was no answer, or a late one, the count begins anew: the
  * acknowledgements to an application that computes between two polls must not wait for it.
+ *
+ * With manual progress a post runs a pass. There only RDMA WRITEs without immediate data are
+ * acknowledged late. No completion tells the application of them: it looks at memory, and its engine
+ * runs only when a progress thread is woken, or while it polls for the completion of its answer. If the
+ * acknowledgement and the answer come together, the peer still polls when the answer comes, and no
+ * thread need be woken, at neither end. The answer is later than one from a poll, because a progress
+ * thread has written the bytes. If there is none, the next pass behind that time acknowledges: the
+ * progress thread sees to it that there is one.
+ *
  * All functions are called with the engine lock held.
  */
 #ifndef ROCADE_ENGINE_DELAYED_ACK_H
@@ -20,23 +29,38 @@
 /* An answer is in time if it is posted less than this after the start of the pass that
  * received the request. */
 #define DELAYED_ACK_NS (4 * NS_PER_US)
+/* With manual progress: the same, and how many of DELAYED_ACK_ANSWERS one answer counts for. */
+#define DELAYED_ACK_MANUAL_NS (30 * NS_PER_US)
+#define DELAYED_ACK_MANUAL_STEP 4
 
-/* At the start of a pass: what was delayed in the last one will be sent. */
 static inline void
-delayed_ack_end(struct engine *e)
+delayed_ack_count(struct delayed_ack *d, unsigned answers)
+{
+	/* The progress thread reads it without the lock. */
+	__atomic_store_n(&d->answers, (uint8_t)RTE_MIN(answers, DELAYED_ACK_ANSWERS + 0u),
+		__ATOMIC_RELAXED);
+}
+
+/* There is such a QP: what was delayed will be sent. answers: how many count if this one did not come. */
+static inline void
+delayed_ack_end(struct engine *e, unsigned answers)
 {
 	struct delayed_ack *d = &e->delayed_ack;
 
-	if (likely(d->qp == NULL))
-		return;
 	if (!d->answered)
-		d->answers = 0;
+		delayed_ack_count(d, answers);
 	if (d->delayed) {
 		engine_ready(e, d->qp);
 		e->stats.ack_delayed_missed += !d->answered;
 	}
 	d->qp = NULL;
-	d->delayed = false;
+	__atomic_store_n(&d->delayed, false, __ATOMIC_RELAXED);
+}
+
+static inline bool
+delayed_ack_is_manual(const struct engine *e)
+{
+	return __atomic_load_n(&e->delayed_ack.manual, __ATOMIC_RELAXED);
 }
 
 /* After a receive burst of at most DELAYED_ACK_BURST packets, in a pass that began with
@@ -49,13 +73,16 @@ delayed_ack_begin(struct engine *e)
 
 	if (qp == NULL || TAILQ_NEXT(qp, sched.ready_link) != NULL ||
 		qp->aeth_pending == 0 || qp->resp_due ||
-		qp->req.next_idx != sq_posted(&qp->sq))
+		qp->req.next_idx != sq_posted(&qp->sq) ||
+		(e->progress_thread != NULL &&
+			!(qp->resp.untold && delayed_ack_is_manual(e))))
 		return;
 	d->qp = qp;
+	d->since_ns = e->shared.now;
 	d->answered = false;
 	if (unlikely(d->answers == DELAYED_ACK_ANSWERS)) {
 		engine_unready(e, qp);
-		d->delayed = true;
+		__atomic_store_n(&d->delayed, true, __ATOMIC_RELAXED);
 		e->stats.ack_delayed++;
 	}
 }
@@ -70,7 +97,26 @@ delayed_ack_answered(struct engine *e, const struct qp *qp, uint64_t ns)
 		return; /* the next pass finds no answer */
 	d->answered = true;
 	if (d->answers < DELAYED_ACK_ANSWERS)
-		d->answers++;
+		delayed_ack_count(d, d->answers + 1u);
+}
+
+/* Manual progress: in a pass behind the packets that have come and the requests that were posted. An
+ * acknowledgement was delayed, or would have been. */
+static inline void
+delayed_ack_look(struct engine *e, unsigned moved)
+{
+	struct delayed_ack *d = &e->delayed_ack;
+	bool in_time = e->shared.now - d->since_ns < DELAYED_ACK_MANUAL_NS;
+	bool posted = d->qp->req.next_idx != sq_posted(&d->qp->sq);
+
+	if (in_time && !posted && moved == 0 && (!d->delayed || delayed_ack_is_manual(e)))
+		return;
+	/* Packets that come before the answer are no fault of the application. */
+	d->answered = in_time;
+	if (in_time && posted)
+		delayed_ack_count(d, d->answers + DELAYED_ACK_MANUAL_STEP);
+	/* A thread that was preempted answers late now and then. */
+	delayed_ack_end(e, d->answers / 2u);
 }
 
 #endif

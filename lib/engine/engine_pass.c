@@ -43,7 +43,8 @@ engine_pass(struct engine *e, uint64_t now)
 	if (unlikely(now < e->shared.now))
 		now = e->shared.now;
 	e->shared.now = now;
-	delayed_ack_end(e);
+	if (unlikely(e->delayed_ack.qp != NULL) && e->progress_thread == NULL)
+		delayed_ack_end(e, 0);
 	none_ready = TAILQ_EMPTY(&e->ready);
 	/* Receive first: the responses to what arrived now, and the requests that the
 	 * application has posted in reply to what arrived in the last pass, leave in one
@@ -53,6 +54,8 @@ engine_pass(struct engine *e, uint64_t now)
 	engine_doorbells_drain(e);
 	if (unlikely(!TAILQ_EMPTY(&e->peers.asking)))
 		engine_ext_ask(e, now);
+	if (unlikely(e->delayed_ack.qp != NULL))
+		delayed_ack_look(e, moved);
 	if (none_ready && moved != 0 && moved <= DELAYED_ACK_BURST)
 		delayed_ack_begin(e);
 	moved += engine_tx(e, now);
@@ -68,6 +71,8 @@ engine_pass(struct engine *e, uint64_t now)
 void
 engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now)
 {
+	if (e->delayed_ack.qp == qp)
+		delayed_ack_end(e, 0);
 	for (unsigned n = 0; n < FINAL_PASSES; n++) {
 		/* In ERR a pass would only flush the requests. qp_reset() then cleans
 		 * their CQEs. */
@@ -120,7 +125,8 @@ engine_next_time(const struct engine *e)
 static bool
 engine_busy(const struct engine *e)
 {
-	if (!TAILQ_EMPTY(&e->ready) || e->posted_count != 0 || e->delayed_ack.delayed ||
+	if (!TAILQ_EMPTY(&e->ready) || e->posted_count != 0 ||
+		(e->delayed_ack.delayed && !delayed_ack_is_manual(e)) ||
 		e->io.backlog_count != 0 || doorbells_pending(&e->doorbells))
 		return true;
 	if (!TAILQ_EMPTY(&e->peers.asking) && !TAILQ_FIRST(&e->peers.asking)->ext_asked)

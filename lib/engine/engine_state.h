@@ -10,6 +10,7 @@
 #define ROCADE_ENGINE_STATE_H
 
 #include "base/ringmem.h"
+#include "engine/delegation.h"
 #include "engine/doorbell.h"
 #include "engine/engine.h"
 #include "engine/idle_polls.h"
@@ -41,9 +42,11 @@ struct delayed_ack {
 	/* the only ready QP of the last pass, if all that it had to send was an
 	 * acknowledgement or NAK; else NULL */
 	struct qp *qp;
-	bool delayed;    /* the acknowledgement or NAK is left to the next pass */
-	bool answered;   /* the thread of the pass has posted to qp in time */
-	uint8_t answers; /* such posts in a row; stops at DELAYED_ACK_ANSWERS */
+	uint64_t since_ns; /* the time of that pass */
+	bool delayed;      /* the acknowledgement or NAK is left to a later pass */
+	bool answered;     /* the thread of the pass has posted to qp in time */
+	uint8_t answers;   /* such posts in a row; stops at DELAYED_ACK_ANSWERS */
+	bool manual;       /* see engine_allow_delayed_acks() */
 };
 
 struct engine {
@@ -93,7 +96,7 @@ struct engine {
 	/* empty polls left before the application counts as awake again; see
 	 * engine_delegate() */
 	uint32_t delegated_polls;
-	uint32_t kept_bursts;   /* see engine_keep_delegated() */
+	struct delegation delegation;
 	struct idle_polls idle; /* polls in a row that found nothing */
 
 	struct engine_sleep sleep;

@@ -4,6 +4,7 @@
 
 #include "base/asleep.h"
 #include "engine/clock.h"
+#include "engine/delayed_ack.h"
 #include "engine/engine_lock.h"
 #include "engine/manual_progress.h"
 #include "engine/pass.h"
@@ -11,9 +12,6 @@
 #define PASSES_MAX 4 /* in a row, under one lock */
 /* empty polls after ibv_req_notify_cq() before the application counts as awake */
 #define DELEGATED_POLLS 16
-/* bursts that the application takes before the progress thread, which took the last ones, need not
- * be woken any more */
-#define KEPT_BURSTS 8
 
 void
 engine_set_progress_thread(
@@ -21,6 +19,7 @@ engine_set_progress_thread(
 {
 	e->progress_thread = progress_thread;
 	e->earliest_ns = TIME_NEVER;
+	__atomic_store_n(&e->delayed_ack.manual, false, __ATOMIC_RELAXED);
 }
 
 bool
@@ -133,26 +132,21 @@ progress_thread_relieve(const struct engine_progress_thread *t)
 }
 
 void
-engine_keep_delegated(struct engine *e)
+engine_keep_delegated(struct engine *e, uint64_t now)
 {
-	__atomic_store_n(&e->kept_bursts, KEPT_BURSTS, __ATOMIC_RELAXED);
+	delegation_begin(&e->delegation, now);
 }
 
-/* The application has taken packets. */
-static void
-burst_taken(struct engine *e)
+void
+engine_thread_moved(struct engine *e)
 {
-	uint32_t kept = __atomic_load_n(&e->kept_bursts, __ATOMIC_RELAXED);
-
-	idle_polls_end(&e->idle);
-	if (unlikely(kept != 0))
-		__atomic_store_n(&e->kept_bursts, kept - 1, __ATOMIC_RELAXED);
+	delegation_taken(&e->delegation);
 }
 
-static bool
-is_kept_delegated(const struct engine *e)
+bool
+engine_is_delegated(const struct engine *e, uint64_t now)
 {
-	return __atomic_load_n(&e->kept_bursts, __ATOMIC_RELAXED) != 0;
+	return delegation_holds(&e->delegation, now);
 }
 
 void
@@ -162,14 +156,16 @@ engine_progress(struct engine *e)
 
 	if (unlikely(progress_thread == NULL))
 		return;
-	if (engine_try_pass(e) != 0)
-		burst_taken(e);
-	else if (unlikely(idle_polls_offer(&e->idle)))
+	if (engine_try_pass(e) != 0) {
+		idle_polls_end(&e->idle);
+		delegation_burst(&e->delegation);
+	} else if (unlikely(idle_polls_offer(&e->idle))) {
 		core_offer(e);
+	}
 	__atomic_store_n(&e->progress_calls, e->progress_calls + 1, __ATOMIC_RELAXED);
 	if (likely(!asleep_is_set(progress_thread->asleep)))
 		return;
-	if (is_kept_delegated(e))
+	if (engine_is_delegated(e, clock_now()))
 		return;
 	if (e->delegated_polls != 0)
 		e->delegated_polls--;
@@ -185,6 +181,8 @@ engine_delegate(struct engine *e)
 	if (progress_thread == NULL)
 		return;
 	e->delegated_polls = DELEGATED_POLLS;
+	/* The application will not answer before it wakes. */
+	engine_allow_delayed_acks(e, false);
 	engine_asleep_set(progress_thread, 0);
 	/* The other end of the port publishes a packet, fences, and reads *asleep. So the
 	 * port is polled once more behind a fence here: either this poll finds the
@@ -192,6 +190,33 @@ engine_delegate(struct engine *e)
 	 * polls. After a full burst there may be more. */
 	while (engine_request_pass(e) >= PKT_BURST)
 		;
+}
+
+void
+engine_allow_delayed_acks(struct engine *e, bool allow)
+{
+	bool delays = allow && e->tx_from_post;
+
+	if (delays == delayed_ack_is_manual(e))
+		return;
+	if (!delays)
+		engine_lock(e);
+	__atomic_store_n(&e->delayed_ack.manual, delays, __ATOMIC_RELAXED);
+	if (!delays)
+		engine_lock_release(e);
+}
+
+bool
+engine_delays_acks(const struct engine *e)
+{
+	return __atomic_load_n(&e->delayed_ack.answers, __ATOMIC_RELAXED) ==
+	       DELAYED_ACK_ANSWERS;
+}
+
+bool
+engine_ack_is_delayed(const struct engine *e)
+{
+	return __atomic_load_n(&e->delayed_ack.delayed, __ATOMIC_RELAXED);
 }
 
 uint32_t

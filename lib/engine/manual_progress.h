@@ -71,10 +71,21 @@ void engine_progress(struct engine *e);
  * once. */
 void engine_delegate(struct engine *e);
 
-/* For the progress thread, which has moved packets: it has to be woken for packets until the
- * application has taken some bursts itself, one after the other. An application may poll between two
- * times in which it only looks at memory. */
-void engine_keep_delegated(struct engine *e);
+/* For the progress thread. It has found packets that an application that polls did not take: for a while
+ * it has to be woken for packets, whether the application polls or not (delegation.h). */
+void engine_keep_delegated(struct engine *e, uint64_t now);
+/* It has taken packets. */
+void engine_thread_moved(struct engine *e);
+/* Returns whether it has to be woken, as above. */
+bool engine_is_delegated(const struct engine *e, uint64_t now);
+
+/* For the progress thread: whether acknowledgements may wait for the answer (delayed_ack.h), because it
+ * runs, or will look before long whether the application polls. To forbid it takes the engine lock. */
+void engine_allow_delayed_acks(struct engine *e, bool allow);
+/* Whether answers are so prompt that acknowledgements wait for them. */
+bool engine_delays_acks(const struct engine *e);
+/* An acknowledgement waits now: the progress thread may not sleep. */
+bool engine_ack_is_delayed(const struct engine *e);
 
 /* For the progress thread: the number of engine_progress() calls so far, and the time
  * until which it may sleep, in nanoseconds. 0: it must not sleep; TIME_NEVER: until it is

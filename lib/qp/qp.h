@@ -201,7 +201,10 @@ struct responder {
 	uint32_t nak_high_psn;
 	uint8_t wait;      /* enum resp_wait */
 	uint8_t msg;       /* op_kind of the message in progress; OP_UNKNOWN: none is */
-	bool wqe_held;     /* qp->wqe is a receive that was taken and is not completed */
+	bool wqe_held : 1; /* qp->wqe is a receive that was taken and is not completed */
+	/* The last message was an RDMA WRITE without immediate data: no completion tells the
+	 * application of it. */
+	bool untold : 1;
 	bool cnp_due : 1;  /* a congestion notification is to be sent, see cnp.h */
 	bool sack_due : 1; /* a selective acknowledgement is to be sent, see hold.h */
 	uint8_t hold : 6;  /* 1 + index in hold_arena.holds; 0: the QP holds no packets */

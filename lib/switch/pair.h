@@ -26,6 +26,12 @@ struct pair_geom {
 	uint32_t buf_size; /* bytes of the longest packet, a multiple of LINE_SIZE */
 };
 
+/* Bytes that a client writes to its partner by their connection. */
+enum pair_wake {
+	PAIR_WAKE, /* there are packets for one that sleeps */
+	PAIR_LAGS, /* the reader does not take packets, although it is awake */
+};
+
 enum pair_slot_kind {
 	PAIR_PACKET = 1,
 	/* No packet: the writer has connected the QP qpn of the reader with one of its own, and

@@ -26,7 +26,7 @@
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 12
+#define SW_PROTO_VERSION 13
 #define SW_NAME_MAX 64
 
 /* Descriptors of the reply to SW_ATTACH. */
@@ -93,7 +93,7 @@ enum sw_request_type {
 	 * counted one in region_daemon.pair_events. dest_qpn: the event of the last reply, for
 	 * which the client has done what is asked for; 0: none. qpn: the partner of that event.
 	 * The reply: the event in qpn, the partner's id in client_id, the geometry in pair, and
-	 * a descriptor where the event has one. */
+	 * descriptors where the event has some. */
 	SW_PAIR,
 };
 
@@ -101,7 +101,8 @@ enum sw_request_type {
 enum sw_pair_event {
 	SW_PAIR_NONE, /* there is none */
 	/* Map the client's own part, whose descriptor comes along, for reading and writing, and
-	 * allocate its pages. Then the daemon seals it. */
+	 * allocate its pages. Then the daemon seals it. The second descriptor is the client's end of
+	 * the connection by which the two clients wake each other (switch/pair.h). */
 	SW_PAIR_OWN,
 	/* Map the partner's part, whose descriptor comes along, for reading: the pair can be
 	 * used. */

@@ -20,9 +20,6 @@ struct ring_desc {
 static_assert(sizeof(struct ring_desc) == 16, "4 descriptors per cache line");
 
 #define RING_CKSUM_OK 0x1 /* the IPv4 header checksum has been computed or checked */
-/* Client to daemon, no packet: wake the client that has the QP with which the QP qpn is connected
- * (switch/pair.h). */
-#define RING_WAKE 0x2
 
 /*
  * The indices run freely. Each lies in memory that only its writer can write: that of the

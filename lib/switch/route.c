@@ -247,28 +247,6 @@ sw_send_for(struct sw_client *from, const uint8_t *bytes, uint32_t len)
 	return sent;
 }
 
-/* The client asks to wake the one that has the peer of its QP. */
-static void
-peer_wake(struct sw_client *from, uint32_t qpn)
-{
-	struct sw *sw = from->sw;
-	const struct sw_qp *qp = qpns_find(&sw->qpns, qpn);
-	const struct sw_qp *dest;
-
-	if (qp == NULL || qp->owner != from) {
-		from->stats.drop_not_owner++;
-		return;
-	}
-	dest = qp->peer_local ? qpns_find(&sw->qpns, qp->dest_qpn) : NULL;
-	if (dest == NULL || dest->owner->owner == NULL || !sw_qp_is_connected(qp, dest)) {
-		from->stats.drop_peer++;
-		return;
-	}
-	from->stats.wakes_asked++;
-	from->thread->wakes_asked++;
-	sw->wake(dest->owner->owner, NULL);
-}
-
 bool
 sw_forward(struct sw_client *from, const struct ring_desc *desc)
 {
@@ -278,10 +256,6 @@ sw_forward(struct sw_client *from, const struct ring_desc *desc)
 	struct sw_qp *qp;
 	uint64_t *why;
 
-	if (unlikely(desc->flags & RING_WAKE)) {
-		peer_wake(from, desc->qpn);
-		return true;
-	}
 	if (unlikely(desc->buf >= region->geom.tx_bufs ||
 		     desc->len > region->geom.buf_size)) {
 		from->stats.drop_descriptor++;

@@ -66,8 +66,6 @@ struct sw_thread {
 	uint64_t now; /* of this pass */
 	/* a client is being flushed: its packets are not offered again */
 	bool final_flush;
-	/* requests to wake clients in the present pass (RING_WAKE) */
-	unsigned wakes_asked;
 	/* its queue of the port; NULL: there is none */
 	void *queue;
 	struct port_io *io;

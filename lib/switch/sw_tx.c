@@ -115,7 +115,6 @@ sw_tx_serve(struct sw_thread *t, uint64_t now)
 	unsigned moved = 0;
 	struct sw_client *c;
 
-	t->wakes_asked = 0;
 	/* Packets that have waited go before those that the clients send now. */
 	sw_wait_serve(t);
 	TAILQ_FOREACH (c, &t->clients, served_link) {
@@ -140,10 +139,6 @@ sw_tx_serve(struct sw_thread *t, uint64_t now)
 		TAILQ_REMOVE(&t->clients, c, served_link);
 		TAILQ_INSERT_TAIL(&t->clients, c, served_link);
 	}
-	/* After a request to wake a client the daemon sleeps at once. If it polled for a while, as
-	 * after packets, it would offer its core all the time, and the scheduler would charge that
-	 * to it: beside clients that use their cores it would then wait for seconds. */
-	moved -= t->wakes_asked;
 	t->stats.tx_packets += moved;
 	return moved;
 }

@@ -18,12 +18,27 @@
 #define WAIT_MS 10000 /* for the pair */
 #define REFUSE_MS 500 /* for one that must not come */
 
-int
-pair_ask(struct partner *n, uint32_t event, uint32_t id, struct sw_reply *reply, int *fd)
+/* fds: -1, or those that come along. Returns 0 or -errno. */
+static int
+pair_ask(struct partner *n, uint32_t event, uint32_t id, struct sw_reply *reply,
+	int fds[2])
 {
 	struct sw_request req = {.type = SW_PAIR, .qpn = id, .dest_qpn = event};
 
-	return session_call(&n->me.session, &req, reply, fd, 1);
+	return session_call(&n->me.session, &req, reply, fds, 2);
+}
+
+int
+pair_tell(struct partner *n, uint32_t event, uint32_t id)
+{
+	struct sw_reply reply;
+	int fds[2];
+	int rc = pair_ask(n, event, id, &reply, fds);
+
+	for (unsigned i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return rc;
 }
 
 int
@@ -48,16 +63,17 @@ peer_map(struct partner *n)
 /* Does what the event asks for. Returns 0 or -1. */
 static int
 event_do(struct partner *n, const struct pair_way *way, const struct sw_reply *reply,
-	int fd)
+	const int fds[2])
 {
 	n->id = reply->client_id;
 	n->geom = reply->pair;
 	if (reply->qpn == SW_PAIR_OWN) {
-		n->own_fd = fd;
+		n->own_fd = fds[0];
+		n->wake_fd = fds[1];
 		return way->own != NULL ? way->own(n) : pair_own_map(n);
 	}
 	if (reply->qpn == SW_PAIR_PEER) {
-		n->peer_fd = fd;
+		n->peer_fd = fds[0];
 		return peer_map(n);
 	}
 	return -1;
@@ -72,12 +88,12 @@ pair_form(struct partner *n, const struct pair_way *way)
 
 	for (unsigned ms = 0; ms < most && n->peer == NULL; ms++) {
 		struct sw_reply reply;
-		int fd;
+		int fds[2];
 
-		if (pair_ask(n, event, n->id, &reply, &fd) != 0)
+		if (pair_ask(n, event, n->id, &reply, fds) != 0)
 			return -1;
 		event = reply.qpn;
-		if (event != SW_PAIR_NONE && event_do(n, way, &reply, fd) != 0)
+		if (event != SW_PAIR_NONE && event_do(n, way, &reply, fds) != 0)
 			return -1;
 		if (event == SW_PAIR_NONE)
 			usleep(1000);
@@ -85,7 +101,7 @@ pair_form(struct partner *n, const struct pair_way *way)
 	if (n->peer == NULL)
 		return -1;
 	/* So that the next event may come. */
-	return pair_ask(n, event, n->id, &(struct sw_reply){.qpn = 0}, &(int){-1});
+	return pair_tell(n, event, n->id);
 }
 
 bool
@@ -283,7 +299,7 @@ way_run(struct partner *n, const struct pair_way *way)
 int
 mode_pair(const char *name)
 {
-	static struct partner n = {.own_fd = -1, .peer_fd = -1};
+	static struct partner n = {.own_fd = -1, .peer_fd = -1, .wake_fd = -1};
 
 	for (unsigned i = 0; i < pair_way_count; i++) {
 		if (strcmp(pair_ways[i].name, name) == 0)

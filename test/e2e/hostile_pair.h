@@ -28,6 +28,7 @@ struct partner {
 	struct pair_part *own;
 	const struct pair_part *peer;
 	int own_fd, peer_fd; /* -1: none */
+	int wake_fd;         /* the connection with the victim; -1: none */
 	uint32_t put;        /* packets put into the own part */
 	uint32_t taken;      /* packets seen in the victim's */
 };
@@ -46,9 +47,8 @@ extern const unsigned pair_way_count;
 /* Maps the own part and allocates its pages. Returns 0 or -1. */
 int pair_own_map(struct partner *n);
 
-/* Sends SW_PAIR: event and id are acknowledged. Returns as session_call(); the caller owns *fd. */
-int pair_ask(
-	struct partner *n, uint32_t event, uint32_t id, struct sw_reply *reply, int *fd);
+/* Sends SW_PAIR: event and id are acknowledged. Closes what comes along. Returns as session_call(). */
+int pair_tell(struct partner *n, uint32_t event, uint32_t id);
 
 /* Returns whether neither the input nor the time has ended. */
 bool pair_goes_on(void);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "hostile_pair.h"
@@ -246,6 +247,35 @@ way_asleep(struct partner *n)
 	return 0;
 }
 
+/* It wakes the victim all the time, for this and that, and is told to wake itself. */
+static int
+way_wakes(struct partner *n)
+{
+	uint8_t bytes[512];
+
+	while (pair_goes_on()) {
+		for (unsigned i = 0; i < sizeof(bytes); i++)
+			bytes[i] = (uint8_t)(random_next() % 3);
+		(void)!send(n->wake_fd, bytes, 1 + random_next() % sizeof(bytes),
+			MSG_DONTWAIT | MSG_NOSIGNAL);
+		asleep_set(&n->own->asleep);
+		pair_take(n);
+	}
+	return 0;
+}
+
+/* It ends the connection by which it would be woken. */
+static int
+way_closed(struct partner *n)
+{
+	close(n->wake_fd);
+	while (pair_goes_on()) {
+		asleep_set(&n->own->asleep);
+		pair_take(n);
+	}
+	return 0;
+}
+
 /* It never takes anything. */
 static int
 way_deaf(struct partner *n)
@@ -429,13 +459,9 @@ way_lies(struct partner *n)
 							: (uint32_t)random_next();
 		uint32_t id =
 			random_next() % 2 != 0 ? n->id : (uint32_t)(random_next() % 8);
-		struct sw_reply reply;
-		int fd;
 
-		if (pair_ask(n, event, id, &reply, &fd) == -ENODEV)
+		if (pair_tell(n, event, id) == -ENODEV)
 			return 1;
-		if (fd >= 0)
-			close(fd);
 	}
 	return 0;
 }
@@ -445,13 +471,8 @@ static int
 way_failing(struct partner *n)
 {
 	while (pair_goes_on()) {
-		struct sw_reply reply;
-		int fd;
-
-		if (pair_ask(n, SW_PAIR_FAILED, n->id, &reply, &fd) == -ENODEV)
+		if (pair_tell(n, SW_PAIR_FAILED, n->id) == -ENODEV)
 			return 1;
-		if (fd >= 0)
-			close(fd);
 		if (daemon_call(&n->me, SW_PEER_CLEAR, n->qpn[0], 0, NULL) == -ENODEV ||
 			daemon_call(&n->me, SW_PEER_SET, n->qpn[0], n->met[0], NULL) ==
 				-ENODEV)
@@ -467,6 +488,7 @@ const struct pair_way pair_ways[] = {{"valid", NULL, way_valid},
 	{"datagrams", NULL, way_datagrams}, {"cons-ahead", NULL, way_cons_ahead},
 	{"cons-back", NULL, way_cons_back}, {"scribble", NULL, way_scribble},
 	{"changing", NULL, way_changing}, {"asleep", NULL, way_asleep},
+	{"wakes", NULL, way_wakes}, {"closed", NULL, way_closed},
 	{"deaf", NULL, way_deaf}, {"trickle", NULL, way_trickle},
 	{"halves", NULL, way_halves}, {"flood", NULL, way_flood},
 	{"fork", NULL, way_fork}, {"holes", NULL, way_holes},

@@ -49,6 +49,8 @@ WAYS = {
     "scribble": lambda c, met, pairs: met == 0 and pairs == 1,
     "changing": lambda c, met, pairs: dropped(c) + c["pair_malformed"] > 0,
     "asleep": lambda c, met, pairs: c["pair_wakeups"] > MANY,
+    "wakes": lambda c, met, pairs: c["pair_wakeups"] > MANY and pairs == 2,
+    "closed": lambda c, met, pairs: c["pair_wakeups"] > MANY and pairs == 2,
     "deaf": lambda c, met, pairs: lost(c) > 0,
     # Its QPs may fail first: it answers nothing.
     "trickle": lambda c, met, pairs: lost(c) + c["retries_exceeded"] > 0,

@@ -67,6 +67,8 @@ pair_create(struct world *w, uint32_t partner)
 
 	p->all[p->count++] = (struct shm_pair){.own = zeros(LINE_SIZE, size),
 		.peer = peer,
+		.wake_fd = -1,
+		.lag_ns = PAIR_LAG_NS,
 		.partner = partner,
 		.full_cons = 0u - SLOTS / 2};
 	return peer;

@@ -154,7 +154,8 @@ pairs_count(const struct account *account, uint32_t *held)
 				continue;
 			held[ACCOUNT_memory_kib] +=
 				(uint32_t)(pair_part_size(&side->pair->geom) / 1024);
-			held[ACCOUNT_descriptors] += pair_is_open(side->pair);
+			/* A part, and an end of the connection. */
+			held[ACCOUNT_descriptors] += pair_is_open(side->pair) ? 2 : 0;
 		}
 		FUZZ_CHECK(pairs == c->pair_count && pairs <= CLIENT_PAIRS);
 	}

@@ -39,22 +39,26 @@ shared_unmap(struct client *c)
 }
 
 void
-pair_event_take(struct client *c, int fd)
+pair_event_take(struct client *c, const int *fds, unsigned n)
 {
 	const struct sw_reply *reply = &c->reply;
-	bool has_part = reply->qpn == SW_PAIR_OWN || reply->qpn == SW_PAIR_PEER;
 
-	FUZZ_CHECK(reply->qpn < SW_PAIR_FAILED && (fd >= 0) == has_part);
+	FUZZ_CHECK(reply->qpn < SW_PAIR_FAILED);
+	/* The own part comes with the connection. */
+	FUZZ_CHECK(n == (reply->qpn == SW_PAIR_OWN           ? 2
+				: reply->qpn == SW_PAIR_PEER ? 1
+							     : 0));
 	c->pair_event = reply->qpn;
 	c->pair_partner = reply->client_id;
-	if (fd < 0)
+	if (n == 0)
 		return;
 	FUZZ_CHECK(pair_geom_ok(&reply->pair));
 	if (reply->qpn == SW_PAIR_PEER)
-		FUZZ_CHECK((fcntl(fd, F_GET_SEALS) & F_SEAL_FUTURE_WRITE) != 0);
+		FUZZ_CHECK((fcntl(fds[0], F_GET_SEALS) & F_SEAL_FUTURE_WRITE) != 0);
 	else if (!c->pair_lazy)
-		(void)fallocate(fd, 0, 0, (off_t)pair_part_size(&reply->pair));
-	close(fd);
+		(void)fallocate(fds[0], 0, 0, (off_t)pair_part_size(&reply->pair));
+	for (unsigned i = 0; i < n; i++)
+		close(fds[i]);
 }
 
 /* Builds a frame to any QP. Returns its length. */

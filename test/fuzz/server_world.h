@@ -91,7 +91,7 @@ int honest_command(uint32_t cmd, const void *bytes, size_t len);
 void shared_map(struct client *c);
 void shared_unmap(struct client *c);
 /* Takes the reply to SW_PAIR, and closes the descriptor of the part that came with it; -1: none. */
-void pair_event_take(struct client *c, int fd);
+void pair_event_take(struct client *c, const int *fds, unsigned n);
 /* Overwrites it, publishes a packet, or changes the size, the holes or the seals. */
 void memory_step(struct client *c, struct input *in);
 /* Checks that no packet to a connected QP has come to the honest client. */

@@ -22,6 +22,11 @@ call(struct two *t, unsigned c, struct sw_request req, int *fd)
 		*fd = fds[0];
 	else
 		assert_int_equal(fds[0], -1);
+	/* The connection with the partner comes with the own part only. */
+	assert_int_equal(fds[1] >= 0,
+		fds[0] >= 0 && req.type == SW_PAIR && reply.qpn == SW_PAIR_OWN);
+	if (fds[1] >= 0)
+		close(fds[1]);
 	return reply;
 }
 
@@ -174,7 +179,7 @@ used(const struct two *t, enum account_kind kind)
 	return t->b.d->accounts.limits[kind].used;
 }
 
-/* A part and a descriptor each, the descriptors until both have mapped what they need. */
+/* A part and two descriptors each, the descriptors until both have mapped what they need. */
 static void
 pair_is_charged_until_it_ends(void **state)
 {
@@ -188,7 +193,7 @@ pair_is_charged_until_it_ends(void **state)
 	descriptors = used(&t, ACCOUNT_descriptors);
 	two_connect(&t);
 	assert_int_equal(used(&t, ACCOUNT_memory_kib), kib + 2 * part);
-	assert_int_equal(used(&t, ACCOUNT_descriptors), descriptors + 2);
+	assert_int_equal(used(&t, ACCOUNT_descriptors), descriptors + 4);
 	for (unsigned i = 0; i < 2; i++) {
 		int fd = expect_event(&t, i, 0, SW_PAIR_OWN);
 
@@ -218,21 +223,23 @@ pair_without_room_is_refused(void **state)
 	static const enum account_kind kinds[] = {
 		ACCOUNT_memory_kib, ACCOUNT_descriptors};
 
-	for (unsigned i = 0; i < RTE_DIM(kinds); i++) {
+	for (unsigned i = 0; i < 2 * RTE_DIM(kinds); i++) {
+		enum account_kind kind = kinds[i / 2];
 		struct account_limit *limit;
 		uint32_t before, capacity;
 		struct sw_stats stats;
 		struct two t;
 
 		two_open(&t);
-		limit = &t.b.d->accounts.limits[kinds[i]];
+		limit = &t.b.d->accounts.limits[kind];
 		before = limit->used;
 		capacity = limit->shared;
-		/* Room for one part, not for two. */
-		limit->shared =
-			before + (kinds[i] == ACCOUNT_descriptors
-						 ? 1
-						 : (uint32_t)(part_size(&t) / 1024));
+		/* Room for one side, or for none. */
+		limit->shared = before;
+		if (i % 2 == 0)
+			limit->shared += kind == ACCOUNT_descriptors
+						 ? 2
+						 : (uint32_t)(part_size(&t) / 1024);
 		two_connect(&t);
 		assert_int_equal(limit->used, before);
 		sw_client_stats_read(TAILQ_LAST(&t.b.d->sw->clients, sw_clients), &stats);

@@ -25,6 +25,7 @@ struct pair_side {
 	uint64_t now;
 	uint32_t id; /* the daemon's number of this client */
 	int part;    /* its own part of the pair; -1: none yet */
+	int wake; /* the end that it gets of the connection; -1: of one without another end */
 };
 
 struct pair_fixture {
@@ -40,7 +41,7 @@ side_open(struct pair_side *s, uint32_t id)
 
 	memset(s, 0, sizeof(*s));
 	s->id = id;
-	s->part = -1;
+	s->part = s->wake = -1;
 	s->now = NS_PER_SEC;
 	daemon_open(&s->d, &session);
 	reply_send(s->d.fd, &reply, sizeof(reply), s->d.fds, SW_ATTACH_FDS);
@@ -89,7 +90,8 @@ side_register(struct pair_side *s, uint32_t qpn, uint32_t partner, bool mutual)
 
 /* The daemon reports one event, whose partner is `of`. Returns what the client acknowledges. */
 static inline uint32_t
-side_event(struct pair_side *s, uint32_t event, uint32_t of, int fd)
+side_event_fds(
+	struct pair_side *s, uint32_t event, uint32_t of, const int *fds, unsigned count)
 {
 	struct sw_reply reply = reply_valid(), none = reply_valid();
 	struct sw_request req;
@@ -98,7 +100,7 @@ side_event(struct pair_side *s, uint32_t event, uint32_t of, int fd)
 	reply.client_id = of;
 	reply.pair = pair_geom_of(&reply.geom);
 	none.qpn = SW_PAIR_NONE;
-	reply_send(s->d.fd, &reply, sizeof(reply), &fd, fd >= 0);
+	reply_send(s->d.fd, &reply, sizeof(reply), fds, count);
 	reply_send(s->d.fd, &none, sizeof(none), NULL, 0);
 	pairs_serve(s->shm);
 	req = request_recv(s->d.fd);
@@ -106,6 +108,26 @@ side_event(struct pair_side *s, uint32_t event, uint32_t of, int fd)
 	req = request_recv(s->d.fd);
 	assert_true(req.type == SW_PAIR && req.qpn == of);
 	return req.dest_qpn;
+}
+
+/* As above. fd: of a part, -1: none. */
+static inline uint32_t
+side_event(struct pair_side *s, uint32_t event, uint32_t of, int fd)
+{
+	int fds[2] = {fd, s->wake}, ends[2] = {-1, -1};
+	unsigned count = fd < 0 ? 0 : event == SW_PAIR_OWN ? 2 : 1;
+	uint32_t told;
+
+	if (count == 2 && s->wake < 0) {
+		assert_int_equal(
+			socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+		fds[1] = ends[0];
+	}
+	told = side_event_fds(s, event, of, fds, count);
+	for (unsigned i = 0; i < 2; i++)
+		if (ends[i] >= 0)
+			close(ends[i]);
+	return told;
 }
 
 static inline int
@@ -131,8 +153,16 @@ side_own(struct pair_side *s, uint32_t of)
 static inline void
 pair_open(struct pair_fixture *f)
 {
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	f->a.wake = ends[0];
+	f->b.wake = ends[1];
 	side_own(&f->a, f->b.id);
 	side_own(&f->b, f->a.id);
+	for (unsigned i = 0; i < 2; i++)
+		close(ends[i]);
+	f->a.wake = f->b.wake = -1;
 	assert_int_equal(
 		side_event(&f->a, SW_PAIR_PEER, f->b.id, f->b.part), SW_PAIR_PEER);
 	assert_int_equal(
@@ -143,6 +173,24 @@ static inline struct shm_pair *
 side_pair(struct pair_side *s)
 {
 	return &s->shm->pairs.all[0];
+}
+
+enum woken {
+	NOT_WOKEN,
+	WOKEN,      /* for packets that it does not know of */
+	WOKEN_LAGS, /* for packets that it does not take */
+};
+
+/* How the partner has woken the client since the last call. */
+static inline enum woken
+side_woken(struct pair_side *s)
+{
+	struct pollfd fds[PAIRS_MAX];
+	unsigned count = pairs_poll_fds(s->shm, fds);
+
+	if (poll(fds, count, 0) == 0)
+		return NOT_WOKEN;
+	return pairs_wakes_read(s->shm, fds, count) ? WOKEN_LAGS : WOKEN;
 }
 
 /* Bytes of a RoCEv2 packet over IPv4 to this QP. The last one is the number. */

@@ -3,6 +3,7 @@
 #include "pair_fixture.h"
 
 #define SLOTS 8 /* of the fixture's rings */
+#define LAGS_MAX (PAIR_LAG_LAST_NS / PAIR_LAG_NS)
 
 static void
 full_ring_waits_then_drops(void **state)
@@ -87,37 +88,73 @@ sleeping_partner_is_woken_by_the_futex(void **state)
 }
 
 static void
-sleeping_partner_is_woken_by_the_daemon(void **state)
+sleeping_partner_is_woken_by_the_connection(void **state)
 {
 	struct pair_fixture f;
-	struct ring_desc desc;
+
+	fixture_open(&f);
+	for (unsigned i = 0; i < 3; i++) {
+		asleep_set(&f.b.shm->region.client->rx_asleep);
+		pairs_show_asleep(f.b.shm);
+		assert_int_equal(side_woken(&f.b), NOT_WOKEN);
+		assert_int_equal(side_send(&f.a, QP_2, 2, 0), 2);
+		assert_int_equal(side_woken(&f.b), WOKEN);
+		assert_int_equal(side_send(&f.a, QP_2, 1, 2), 1);
+		assert_int_equal(side_woken(&f.b), NOT_WOKEN); /* once for each sleep */
+		side_expect(&f.b, 3, 0);
+	}
+	assert_int_equal(f.a.stats.pair_wakeups, 3);
+	assert_int_equal(side_pair(&f.a)->own->wakes, 0);
+	assert_int_equal(daemon_finds(&f.a), 0);
+	asleep_clear(&f.b.shm->region.client->rx_asleep);
+	pairs_show_asleep(f.b.shm);
+	assert_int_equal(side_send(&f.a, QP_2, 1, 1), 1);
+	assert_int_equal(side_woken(&f.b), NOT_WOKEN);
+	side_expect(&f.b, 1, 1);
+	fixture_close(&f);
+}
+
+/* Nor does a partner hold up a client that has the other end of a full connection. */
+static void
+partner_that_is_woken_all_the_time_reads_nothing(void **state)
+{
+	struct pair_fixture f;
+
+	fixture_open(&f);
+	for (unsigned i = 0; i < 2000; i++) {
+		asleep_set(&f.b.shm->region.client->rx_asleep);
+		pairs_show_asleep(f.b.shm);
+		assert_int_equal(side_send(&f.a, QP_1, 1, 0), 1);
+		side_expect(&f.b, 1, 0);
+	}
+	assert_int_equal(f.a.stats.pair_wakeups, 2000);
+	for (unsigned i = 0; side_woken(&f.b) != NOT_WOKEN; i++)
+		assert_true(i < 2000);
+	fixture_close(&f);
+}
+
+/* Its end is closed once, and its packets still go by the pair, which the daemon ends. */
+static void
+partner_that_has_ended_is_not_woken(void **state)
+{
+	struct pair_fixture f;
+	unsigned fds;
 
 	fixture_open(&f);
 	asleep_set(&f.b.shm->region.client->rx_asleep);
 	pairs_show_asleep(f.b.shm);
-	assert_int_equal(side_send(&f.a, QP_2, 2, 0), 2);
-	assert_int_equal(daemon_finds(&f.a), 1);
-	desc = ring_peek(&f.a.d.tx, 0);
-	assert_true(desc.flags == RING_WAKE && desc.qpn == QP_2);
-	ring_release(&f.a.d.tx, 1);
-	assert_int_equal(side_pair(&f.a)->own->wakes, 0);
-	side_expect(&f.b, 2, 0);
-	/* The ring to the daemon is full: it is asked in a later pass. */
-	assert_int_equal(side_send(&f.a, QP_UD, SLOTS, 0), SLOTS);
+	close(side_pair(&f.b)->wake_fd);
+	side_pair(&f.b)->wake_fd = -1;
+	fds = fds_count();
+	assert_int_equal(side_send(&f.a, QP_1, 1, 0), 1); /* no SIGPIPE */
+	assert_int_equal(side_woken(&f.a), WOKEN);
+	assert_int_equal(side_pair(&f.a)->wake_fd, -1);
+	assert_int_equal(fds_count(), fds - 1);
+	assert_int_equal(side_woken(&f.a), NOT_WOKEN);
 	asleep_set(&f.b.shm->region.client->rx_asleep);
 	pairs_show_asleep(f.b.shm);
-	assert_int_equal(side_send(&f.a, QP_2, 1, 0), 1);
-	side_expect(&f.a, 0, 0);
-	assert_int_equal(daemon_finds(&f.a), SLOTS);
-	ring_release(&f.a.d.tx, SLOTS);
-	side_expect(&f.a, 0, 0);
-	assert_int_equal(daemon_finds(&f.a), 1);
-	side_expect(&f.a, 0, 0);
-	assert_int_equal(daemon_finds(&f.a), 1);
-	asleep_clear(&f.b.shm->region.client->rx_asleep);
-	pairs_show_asleep(f.b.shm);
-	assert_int_equal(side_send(&f.a, QP_2, 1, 1), 1);
-	assert_int_equal(daemon_finds(&f.a), 1);
+	assert_int_equal(side_send(&f.a, QP_1, 1, 1), 1);
+	assert_int_equal(daemon_finds(&f.a), 0);
 	side_expect(&f.b, 2, 0);
 	fixture_close(&f);
 }
@@ -139,25 +176,70 @@ lagging_partner_is_woken_once(void **state)
 	f.a.now += PAIR_LAG_NS;
 	side_expect(&f.a, 0, 0);
 	assert_int_equal(f.a.stats.pair_lags, 1);
-	assert_int_equal(daemon_finds(&f.a), 1);
-	assert_int_equal(ring_peek(&f.a.d.tx, 0).flags, RING_WAKE);
+	assert_int_equal(side_woken(&f.b), WOKEN_LAGS);
 	assert_int_equal(pairs_deadline(f.a.shm), TIME_NEVER);
 	f.a.now += PAIR_LAG_NS;
 	side_expect(&f.a, 0, 0);
 	assert_int_equal(f.a.stats.pair_lags, 1);
-	/* It takes one, then lags again. */
+	assert_int_equal(side_woken(&f.b), NOT_WOKEN);
+	/* It takes one, then lags again, for longer. */
 	assert_int_equal(side_take(&f.b, &pkt, 1), 1);
 	f.b.port.ops->rx_release(f.b.shm, &pkt, 1);
 	f.a.now += PAIR_LAG_NS;
 	side_expect(&f.a, 0, 0);
-	assert_int_equal(f.a.stats.pair_lags, 1);
-	f.a.now += PAIR_LAG_NS;
-	side_expect(&f.a, 0, 0);
-	assert_int_equal(f.a.stats.pair_lags, 2);
+	for (unsigned i = 0; f.a.stats.pair_lags == 1; i++) {
+		assert_true(i < 2);
+		f.a.now += PAIR_LAG_NS;
+		side_expect(&f.a, 0, 0);
+	}
+	assert_int_equal(side_woken(&f.b), WOKEN_LAGS);
 	side_expect(&f.b, 2, 1);
 	f.a.now += PAIR_LAG_NS;
 	side_expect(&f.a, 0, 0);
 	assert_int_equal(f.a.stats.pair_lags, 2);
+	fixture_close(&f);
+}
+
+/* Sends a packet. Returns after how many multiples of PAIR_LAG_NS the partner is woken, and takes it. */
+static unsigned
+lag_length(struct pair_fixture *f)
+{
+	uint64_t lags = f->a.stats.pair_lags;
+	unsigned n = 0;
+
+	assert_int_equal(side_send(&f->a, QP_1, 1, 0), 1);
+	for (; f->a.stats.pair_lags == lags; n++) {
+		assert_true(n <= LAGS_MAX);
+		f->a.now += PAIR_LAG_NS;
+		side_expect(&f->a, 0, 0);
+	}
+	side_expect(&f->b, 1, 0);
+	return n;
+}
+
+/* It may wait for a core. */
+static void
+partner_that_lags_often_is_woken_later(void **state)
+{
+	struct pair_fixture f;
+	unsigned last;
+
+	fixture_open(&f);
+	f.a.now += NS_PER_SEC;
+	assert_int_equal(lag_length(&f), 1);
+	assert_in_range(lag_length(&f), 2, 3);
+	for (unsigned i = 0; i < 10; i++)
+		last = lag_length(&f);
+	/* The client looks every PAIR_LAG_NS. */
+	assert_in_range(last, LAGS_MAX - 1, LAGS_MAX + 1);
+	/* It takes packets in time. */
+	for (unsigned i = 0; i < 1000; i++) {
+		assert_int_equal(side_send(&f.a, QP_1, 1, 0), 1);
+		side_expect(&f.b, 1, 0);
+		f.a.now += PAIR_LAG_NS;
+		side_expect(&f.a, 0, 0);
+	}
+	assert_in_range(lag_length(&f), 1, 2);
 	fixture_close(&f);
 }
 
@@ -270,8 +352,11 @@ main(void)
 		cmocka_unit_test(full_ring_waits_then_drops),
 		cmocka_unit_test(invalid_index_spoils_the_pair),
 		cmocka_unit_test(sleeping_partner_is_woken_by_the_futex),
-		cmocka_unit_test(sleeping_partner_is_woken_by_the_daemon),
+		cmocka_unit_test(sleeping_partner_is_woken_by_the_connection),
+		cmocka_unit_test(partner_that_is_woken_all_the_time_reads_nothing),
+		cmocka_unit_test(partner_that_has_ended_is_not_woken),
 		cmocka_unit_test(lagging_partner_is_woken_once),
+		cmocka_unit_test(partner_that_lags_often_is_woken_later),
 		cmocka_unit_test(packets_stay_without_a_buffer),
 		cmocka_unit_test(packets_are_dumped_by_the_daemon),
 		cmocka_unit_test(timers_wait_for_a_stopped_partner),

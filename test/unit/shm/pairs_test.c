@@ -68,7 +68,8 @@ pair_begins_and_ends(void **state)
 	for (unsigned round = 0; round < 3; round++) {
 		fds = fds_count();
 		side_own(&f.a, f.b.id);
-		assert_int_equal(fds_count(), fds + 1); /* of the test */
+		/* One is of the test, the other is the connection. */
+		assert_int_equal(fds_count(), fds + 2);
 		assert_int_equal(parts_mapped(), 1);
 		assert_int_equal(fstat(f.a.part, &st), 0);
 		assert_int_equal(
@@ -83,7 +84,7 @@ pair_begins_and_ends(void **state)
 		assert_int_equal(
 			side_event(&f.b, SW_PAIR_PEER, f.a.id, f.a.part), SW_PAIR_PEER);
 		assert_int_equal(parts_mapped(), 4);
-		assert_int_equal(fds_count(), fds + 2);
+		assert_int_equal(fds_count(), fds + 4);
 		assert_ptr_equal(pairs_route(f.a.shm, QP_1), side_pair(&f.a));
 		assert_int_equal(side_event(&f.a, SW_PAIR_END, f.b.id, -1), SW_PAIR_END);
 		assert_int_equal(parts_mapped(), 2);
@@ -149,13 +150,27 @@ invalid_parts_are_refused(void **state)
 	}
 	assert_int_equal(side_event(&f.a, SW_PAIR_PEER, f.b.id, -1), SW_PAIR_FAILED);
 	assert_int_equal(parts_mapped(), 1);
-	assert_int_equal(fds_count(), fds + 1);
+	assert_int_equal(fds_count(), fds + 2);
+}
+
+static void
+part_without_a_connection_is_refused(void **state)
+{
+	unsigned fds = fds_count();
+	int fd = part_create();
+
+	assert_int_equal(
+		side_event_fds(&f.a, SW_PAIR_OWN, f.b.id, &fd, 1), SW_PAIR_FAILED);
+	assert_int_equal(f.a.shm->pairs.count, 0);
+	assert_int_equal(parts_mapped(), 0);
+	close(fd);
+	assert_int_equal(fds_count(), fds);
 }
 
 static void
 another_geometry_is_refused(void **state)
 {
-	int fd = part_create();
+	int fd = part_create(), fds[] = {fd, fd};
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct sw_reply reply = reply_valid(), none = reply_valid();
@@ -168,7 +183,7 @@ another_geometry_is_refused(void **state)
 		else
 			reply.pair.buf_size += 64;
 		none.qpn = SW_PAIR_NONE;
-		reply_send(f.a.d.fd, &reply, sizeof(reply), &fd, 1);
+		reply_send(f.a.d.fd, &reply, sizeof(reply), fds, 2);
 		reply_send(f.a.d.fd, &none, sizeof(none), NULL, 0);
 		pairs_serve(f.a.shm);
 		(void)request_recv(f.a.d.fd);
@@ -335,10 +350,14 @@ count_unshared(void *mem, size_t size)
 static void
 forked_child_has_no_pairs(void **state)
 {
+	unsigned fds;
+
 	side_register(&f.a, QP_1, f.b.id, true);
 	pair_open(&f);
 	unshared = 0;
+	fds = fds_count();
 	pairs_unshare(&f.a.shm->pairs, count_unshared);
+	assert_int_equal(fds_count(), fds - 1);
 	assert_int_equal(unshared, 2);
 	assert_int_equal(parts_mapped(), 2);
 	assert_int_equal(f.a.shm->pairs.count, 0);
@@ -392,6 +411,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(pair_begins_and_ends),
 		CASE(invalid_parts_are_refused),
+		CASE(part_without_a_connection_is_refused),
 		CASE(another_geometry_is_refused),
 		CASE(events_out_of_order_are_refused),
 		CASE(packets_left_at_the_end_are_taken),

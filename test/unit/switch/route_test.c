@@ -358,86 +358,6 @@ group_members_get_copies(void **state)
 	fixture_close(&b);
 }
 
-/* ---- Requests to wake a partner ---- */
-
-/* Returns how many packets the pass has moved. */
-static unsigned
-wake_ask(struct switch_fixture *b, unsigned client, uint32_t qpn)
-{
-	unsigned moved;
-
-	/* The rest of the descriptor does not matter. */
-	struct ring_desc desc = {
-		.buf = UINT32_MAX, .qpn = qpn, .len = UINT16_MAX, .flags = RING_WAKE};
-	struct ring_prod *tx = &b->c[client].tx;
-
-	assert_true(ring_prod_refresh(tx));
-	assert_true(ring_room(tx) != 0);
-	ring_put(tx, &desc);
-	ring_publish(tx);
-	moved = sw_run(b->sw, b->now);
-	assert_true(ring_prod_refresh(tx));
-	assert_int_equal(ring_room(tx), CLIENT_SLOTS);
-	return moved;
-}
-
-static void
-client_wakes_the_owner_of_its_peer(void **state)
-{
-	struct switch_fixture b;
-
-	fixture_open(&b);
-	/* The daemon may sleep at once. */
-	assert_int_equal(wake_ask(&b, 0, b.c[0].qpn), 0);
-	assert_int_equal(b.c[1].woken, 1);
-	(void)wake_ask(&b, 1, b.c[1].qpn);
-	assert_int_equal(b.c[0].woken, 1);
-	assert_int_equal(b.c[2].woken, 0);
-	assert_int_equal(b.c[0].client->stats.wakes_asked, 1);
-	assert_int_equal(b.c[0].client->stats.tx_packets, 0);
-	assert_int_equal(b.c[0].client->stats.drop_descriptor, 0);
-	assert_int_equal(b.c[1].client->stats.rx_packets, 0);
-	assert_false(client_received(&b.c[1], NULL));
-	fixture_close(&b);
-}
-
-static void
-client_wakes_nobody_else(void **state)
-{
-	struct switch_fixture b;
-	const struct sw_stats *stats;
-	uint32_t gone;
-
-	fixture_open(&b);
-	stats = &b.c[2].client->stats;
-	(void)wake_ask(&b, 2, b.c[0].qpn);
-	(void)wake_ask(&b, 2, FIRST_QPN + QPN_COUNT - 1); /* a free QPN */
-	(void)wake_ask(&b, 2, 0);
-	(void)wake_ask(&b, 2, UINT32_MAX);
-	assert_int_equal(stats->drop_not_owner, 4);
-	(void)wake_ask(&b, 2, b.c[2].qpn); /* no peer */
-	assert_int_equal(stats->drop_peer, 1);
-	/* The peer has registered another QP. */
-	assert_int_equal(client_set_peer(&b, &b.c[2], b.c[2].qpn, b.addr, b.c[1].qpn), 0);
-	(void)wake_ask(&b, 2, b.c[2].qpn);
-	assert_int_equal(stats->drop_peer, 2);
-	/* It is of another host, although a QP here has its QPN. */
-	assert_int_equal(
-		client_set_peer(&b, &b.c[2], b.c[2].qpn, b.other, b.c[1].qpn), 0);
-	(void)wake_ask(&b, 2, b.c[2].qpn);
-	assert_int_equal(stats->drop_peer, 3);
-	assert_int_equal(stats->wakes_asked, 0);
-	/* Its client has ended. */
-	gone = b.c[1].woken;
-	client_detach(&b.c[1]);
-	(void)wake_ask(&b, 0, b.c[0].qpn);
-	assert_int_equal(b.c[0].client->stats.drop_peer, 1);
-	assert_int_equal(b.c[0].client->stats.wakes_asked, 0);
-	assert_int_equal(b.c[1].woken, gone);
-	assert_int_equal(b.c[0].woken + b.c[1].woken + b.c[2].woken, 0);
-	fixture_close(&b);
-}
-
 int
 main(void)
 {
@@ -457,8 +377,6 @@ main(void)
 		cmocka_unit_test(random_header_bytes),
 		cmocka_unit_test(checked_copy_is_delivered),
 		cmocka_unit_test(group_members_get_copies),
-		cmocka_unit_test(client_wakes_the_owner_of_its_peer),
-		cmocka_unit_test(client_wakes_nobody_else),
 	};
 
 	return cmocka_run_group_tests_name("route", tests, NULL, NULL);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The progress thread of a client with pairs: it looks whether the application still polls, and after
+ * partners. */
+#include "thread_fixture.h"
+
+static void
+events_of_pairs_are_served(void **state)
+{
+	struct thread_fixture k;
+
+	pairs_served = 0;
+	fixture_open(&k);
+	for (uint32_t n = 1; n < 5; n++) {
+		__atomic_store_n(&k.region.daemon->pair_events, n, __ATOMIC_RELEASE);
+		assert_int_equal(send(k.wake, "", 1, 0), 1);
+		wait_until_set(&pairs_served, n);
+	}
+	__atomic_store_n(&k.shm.pairs.spoiled, true, __ATOMIC_RELAXED);
+	progress_thread_wake(&k.shm.progress_thread);
+	wait_until_set(&pairs_served, 5);
+	/* Woken for something else, it serves none. */
+	refreshed = 0;
+	__atomic_store_n(&k.region.daemon->changes, 1, __ATOMIC_RELEASE);
+	assert_int_equal(send(k.wake, "", 1, 0), 1);
+	wait_until_set(&refreshed, 1);
+	fixture_close(&k);
+	assert_int_equal(pairs_served, 5); /* once each */
+	assert_int_equal(deadline_asked, 0);
+}
+
+/* With pairs, the thread notices that the application polls no more, and says that it sleeps. No
+ * other process wakes it for that. */
+static void
+end_of_polling_is_noticed(void **state)
+{
+	uint32_t woken = 0, *asleep;
+	struct thread_fixture k;
+
+	fixture_open(&k);
+	__atomic_store_n(&k.shm.pairs.count, 1, __ATOMIC_RELAXED);
+	asleep = &k.region.client->rx_asleep;
+	for (unsigned round = 0; round < 20; round++) {
+		unsigned polls = 0;
+
+		wait_until_asleep(asleep, &woken);
+		while (asleep_is_set(asleep)) {
+			assert_true(polls++ < 1000000);
+			engine_progress(fixture.a.dev->engines[0]);
+		}
+	}
+	wait_until_asleep(asleep, &woken);
+	fixture_close(&k);
+	assert_true(deadline_asked != 0);
+	deadline_asked = 0;
+}
+
+static bool
+is_delegated(void)
+{
+	return fixture.a.dev->engines[0]->delegation.ns != 0;
+}
+
+/* The thread sleeps. The application polls, then a packet comes that it does not take, and a partner writes this byte. */
+static void
+packet_left(const struct thread_fixture *k, int partner, uint8_t why, uint32_t *woken)
+{
+	struct engine *e = fixture.a.dev->engines[0], *eb = fixture.b.dev->engines[0];
+	const uint32_t *asleep = &k->region.client->rx_asleep;
+
+	link_qp_message(&b, &a, *woken);
+	engine_run(eb, engine_clock());
+	for (unsigned i = 0; asleep_is_set(asleep); i++) {
+		assert_true(i < 1000000);
+		engine_progress(e);
+	}
+	engine_lock(e);
+	engine_link_deliver(&fixture);
+	assert_int_equal(write(partner, &why, 1), 1);
+	engine_lock_release(e); /* runs no pass */
+	wait_until_asleep(asleep, woken);
+	engine_run(eb, engine_clock());
+	engine_lock(e);
+	engine_link_deliver(&fixture);
+	engine_lock_release(e);
+}
+
+/* From then on packets wake the thread. */
+static void
+lag_has_packets_wake_the_thread(void **state)
+{
+	struct thread_fixture k;
+	uint32_t woken = 0;
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	partner_fd = ends[0];
+	fixture_open(&k);
+	__atomic_store_n(&k.shm.pairs.count, 1, __ATOMIC_RELAXED);
+	wait_until_asleep(&k.region.client->rx_asleep, &woken);
+	for (unsigned i = 0; i < 20; i++)
+		packet_left(&k, ends[1], PAIR_WAKE, &woken);
+	assert_false(is_delegated());
+	/* Unless the thread has looked between the packet and the partner's byte. */
+	for (unsigned i = 0; !is_delegated(); i++) {
+		assert_true(i < 20);
+		packet_left(&k, ends[1], PAIR_LAGS, &woken);
+	}
+	fixture_close(&k);
+	partner_fd = -1;
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* Acknowledgements may wait only while the thread looks after an application that polls. */
+static void
+acknowledgements_wait_while_the_application_polls(void **state)
+{
+	uint32_t woken = 0, *asleep;
+	struct thread_fixture k;
+	struct engine *e;
+	bool *manual;
+
+	fixture_open(&k);
+	e = fixture.a.dev->engines[0];
+	manual = &e->delayed_ack.manual;
+	asleep = &k.region.client->rx_asleep;
+	wait_until_asleep(asleep, &woken);
+	assert_false(__atomic_load_n(manual, __ATOMIC_RELAXED));
+	__atomic_store_n(&k.shm.pairs.count, 1, __ATOMIC_RELAXED);
+	for (unsigned round = 0; round < 10; round++) {
+		uint64_t begin = engine_clock();
+
+		while (!__atomic_load_n(manual, __ATOMIC_RELAXED) ||
+			asleep_is_set(asleep)) {
+			assert_true(engine_clock() - begin < TIMEOUT_S * NS_PER_SEC);
+			engine_progress(e);
+		}
+		wait_until_asleep(asleep, &woken);
+		for (unsigned i = 0; __atomic_load_n(manual, __ATOMIC_RELAXED); i++) {
+			assert_true(i < TIMEOUT_S * 1000);
+			usleep(1000);
+		}
+	}
+	fixture_close(&k);
+	deadline_asked = 0;
+}
+
+/* A partner may not have taken packets: the thread looks again in time. */
+static void
+partners_are_looked_after(void **state)
+{
+	struct thread_fixture k;
+
+	deadline = NS_PER_MS;
+	fixture_open(&k);
+	__atomic_store_n(&k.shm.pairs.count, 1, __ATOMIC_RELAXED);
+	progress_thread_wake(&k.shm.progress_thread);
+	for (unsigned i = 0; __atomic_load_n(&deadline_asked, __ATOMIC_RELAXED) < 20;
+		i++) {
+		assert_true(i < TIMEOUT_S * 1000);
+		usleep(1000);
+	}
+	fixture_close(&k);
+	deadline = deadline_asked = 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(events_of_pairs_are_served),
+		cmocka_unit_test(end_of_polling_is_noticed),
+		cmocka_unit_test(lag_has_packets_wake_the_thread),
+		cmocka_unit_test(acknowledgements_wait_while_the_application_polls),
+		cmocka_unit_test(partners_are_looked_after),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
