@@ -132,7 +132,7 @@ stage_mutants() {
 }
 
 stage_fuzz() {
-	local seconds=40
+	local seconds=35
 	[ "$long" = no ] || seconds=600
 	CC=clang build fuzz fuzz fuzz-programs -Dfuzz=true -Db_sanitize=address,undefined \
 		-Db_lundef=false -Doptimization=1 -Ddebug=true &&
