@@ -13,15 +13,15 @@
 #ifndef ROCADE_SHM_BUSY_POLL_H
 #define ROCADE_SHM_BUSY_POLL_H
 
-#include "base/common.h"
+#include "engine/idle_polls.h"
 
 #define BUSY_POLL_NS (50 * NS_PER_US)    /* after the last packet */
 #define BUSY_POLL_SOON (100 * NS_PER_US) /* a sleep that is shorter was not worth it */
 #define BUSY_POLL_SLEEPS 4 /* such sleeps in a row before the thread polls */
 #define BUSY_POLL_OFFER 16 /* empty passes from one offer of the core to the next */
-#define BUSY_POLL_TAKEN_NS NS_PER_US         /* another thread has had the core */
-#define BUSY_POLL_SLICE_NS (100 * NS_PER_US) /* for a time slice */
-#define BUSY_POLL_SHORT_NS (10 * NS_PER_MS)  /* no polling after that */
+#define BUSY_POLL_SLICE_NS                                                               \
+	(100 * NS_PER_US) /* another thread had the core for a time slice */
+#define BUSY_POLL_SHORT_NS (10 * NS_PER_MS) /* no polling after that */
 
 struct busy_poll {
 	uint64_t moved_ns; /* when the last packet came */
@@ -68,7 +68,7 @@ busy_poll_offers(const struct busy_poll *b, unsigned idle)
 static inline bool
 busy_poll_offered(struct busy_poll *b, uint64_t now, uint64_t took_ns)
 {
-	b->shared = took_ns >= BUSY_POLL_TAKEN_NS;
+	b->shared = took_ns > YIELD_TAKEN_NS;
 	if (took_ns < BUSY_POLL_SLICE_NS)
 		return true;
 	b->not_before_ns = now + took_ns + BUSY_POLL_SHORT_NS;

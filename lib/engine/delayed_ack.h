@@ -75,7 +75,7 @@ delayed_ack_begin(struct engine *e)
 		qp->aeth_pending == 0 || qp->resp_due ||
 		qp->req.next_idx != sq_posted(&qp->sq) ||
 		(e->progress_thread != NULL &&
-			!(qp->resp.untold && delayed_ack_is_manual(e))))
+			!(qp->resp.plain_write && delayed_ack_is_manual(e))))
 		return;
 	d->qp = qp;
 	d->since_ns = e->shared.now;

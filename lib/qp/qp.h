@@ -204,7 +204,7 @@ struct responder {
 	bool wqe_held : 1; /* qp->wqe is a receive that was taken and is not completed */
 	/* The last message was an RDMA WRITE without immediate data: no completion tells the
 	 * application of it. */
-	bool untold : 1;
+	bool plain_write : 1;
 	bool cnp_due : 1;  /* a congestion notification is to be sent, see cnp.h */
 	bool sack_due : 1; /* a selective acknowledgement is to be sent, see hold.h */
 	uint8_t hold : 6;  /* 1 + index in hold_arena.holds; 0: the QP holds no packets */

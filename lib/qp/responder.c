@@ -185,7 +185,7 @@ data_executed(struct qp *qp, const struct pkt_view *v, enum op_kind kind, bool r
 	enum verdict verdict = VERDICT_GO;
 
 	qp->resp.msg = op_is_last(v->op) ? OP_UNKNOWN : kind;
-	qp->resp.untold = !receive;
+	qp->resp.plain_write = !receive;
 	if (op_is_last(v->op)) {
 		if (receive)
 			verdict = complete_receive(qp, v);

@@ -79,11 +79,11 @@ core_is_offered_more_often_where_it_is_shared(void **state)
 	begin(&b);
 	assert_false(busy_poll_offers(&b, BUSY_POLL_OFFER - 1));
 	assert_true(busy_poll_offers(&b, BUSY_POLL_OFFER));
-	assert_true(busy_poll_offered(&b, now, BUSY_POLL_TAKEN_NS));
+	assert_true(busy_poll_offered(&b, now, YIELD_TAKEN_NS + 1));
 	assert_true(busy_poll_offers(&b, BUSY_POLL_OFFER + 1));
 	assert_true(busy_poll_offered(&b, now, BUSY_POLL_SLICE_NS - 1));
 	assert_true(busy_poll_goes_on(&b, now));
-	assert_true(busy_poll_offered(&b, now, BUSY_POLL_TAKEN_NS - 1));
+	assert_true(busy_poll_offered(&b, now, YIELD_TAKEN_NS));
 	assert_false(busy_poll_offers(&b, BUSY_POLL_OFFER + 1));
 }
 
