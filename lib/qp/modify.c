@@ -143,6 +143,9 @@ qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path
 {
 	int rc = qp_modify_check(qp, attr, mask, path_mtu_max);
 
+	/* First, because it changes nothing that is visible if the other one fails. */
+	if (rc == 0 && mask & IBV_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic != 0)
+		rc = sq_allow_reads(&qp->sq);
 	if (rc == 0 && mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		rc = resp_set_depth(qp, attr->max_dest_rd_atomic);
 	if (rc != 0)

@@ -350,7 +350,7 @@ read_gap_ack(struct qp *qp, uint32_t end, uint64_t now)
 bool RARE
 read_gap_opcode_fits(const struct qp *qp, const struct pkt_view *v, bool first, bool last)
 {
-	const struct read_bits *bits = sq_read_bits(&qp->sq);
+	const struct read_bits *bits = qp->sq.read_bits;
 
 	return (op_is_first(v->op) == first || psn_bit(&bits->repeat_first, v->psn)) &&
 	       (op_is_last(v->op) == last || psn_bit(&bits->repeat_last, v->psn));
@@ -430,7 +430,7 @@ read_gap_due(const struct qp *qp, uint32_t *psn, uint32_t *packets)
 void RARE
 read_gap_repeated(struct qp *qp, uint32_t psn, uint32_t packets, uint64_t now)
 {
-	struct read_bits *bits = sq_read_bits(&qp->sq);
+	struct read_bits *bits = qp->sq.read_bits;
 	struct read_gap *gap = read_gap_of(qp);
 	struct requester *req = &qp->req;
 	struct read_repeat *r = gap->repeat;

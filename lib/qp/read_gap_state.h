@@ -50,8 +50,8 @@ read_gap_of(const struct qp *qp)
 static inline void
 read_gap_bits_clear(const struct qp *qp, uint32_t psn, uint32_t packets)
 {
-	psn_bits_clear(&sq_read_bits(&qp->sq)->repeat_first, psn, packets);
-	psn_bits_clear(&sq_read_bits(&qp->sq)->repeat_last, psn, packets);
+	psn_bits_clear(&qp->sq.read_bits->repeat_first, psn, packets);
+	psn_bits_clear(&qp->sq.read_bits->repeat_last, psn, packets);
 }
 
 /* Responses that have come behind a missing one, of such a QP. */

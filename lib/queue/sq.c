@@ -8,8 +8,7 @@
 static size_t
 sq_bytes(const struct sq *sq)
 {
-	return (size_t)sq->max_wr * (sq->ring.stride + sizeof(struct psn_range)) +
-	       sizeof(struct read_bits);
+	return (size_t)sq->max_wr * (sq->ring.stride + sizeof(struct psn_range));
 }
 
 /* dest: size of the struct ud_dest that precedes the SGEs; 0: none. */
@@ -54,9 +53,19 @@ sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sg
 void
 sq_fini(struct sq *sq)
 {
+	alloc_put(sq->mem, sq->read_bits, sizeof(struct read_bits));
 	alloc_put(sq->mem, sq->ring.slots, sq_bytes(sq));
+	sq->read_bits = NULL;
 	sq->psn_ranges = NULL;
 	sq->ring.slots = sq->post.slots = NULL;
+}
+
+int
+sq_allow_reads(struct sq *sq)
+{
+	if (sq->read_bits == NULL)
+		sq->read_bits = alloc_get(sq->mem, "sq reads", sizeof(struct read_bits));
+	return sq->read_bits != NULL ? 0 : -ENOMEM;
 }
 
 /* Data path. */

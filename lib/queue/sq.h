@@ -124,7 +124,8 @@ struct sq_ring {
 struct sq {
 	/* written by the engine */
 	struct sq_ring ring;
-	struct psn_range *psn_ranges; /* and behind them struct read_bits */
+	struct psn_range *psn_ranges;
+	struct read_bits *read_bits; /* NULL before sq_allow_reads() */
 	const struct alloc *mem;
 	struct mw_list bound_mws; /* type 2 memory windows bound by its requests */
 	/* The QP's flight recorder (qp/flight.h), or NULL. It is the QP's; struct qp is
@@ -157,6 +158,9 @@ static_assert(sizeof(struct sq) == 2 * LINE_SIZE,
 int sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
 	uint32_t max_inline, bool ud);
 void sq_fini(struct sq *sq);
+/* Allocates what READ requests need, unless that was done before: a QP that may send none does
+ * without, so that an idle one fits 1 KiB. Returns 0 or -ENOMEM. */
+int sq_allow_reads(struct sq *sq);
 /* Discards all requests (RESET): the indices start at 0 again. The caller holds the
  * engine lock and the SQ's lock. To an unlocked SQ no thread may be posting. The QP's
  * CQEs must have been cleaned: one polled later would free slots of new requests. */
@@ -182,17 +186,11 @@ sq_psn_range(const struct sq *sq, uint32_t index)
 	return &sq->psn_ranges[index & sq->ring.mask];
 }
 
-static inline struct read_bits *
-sq_read_bits(const struct sq *sq)
-{
-	return (struct read_bits *)(sq->psn_ranges + sq->ring.mask + 1);
-}
-
-/* The PSNs with which READ requests end. */
+/* The PSNs with which READ requests end. Only after sq_allow_reads(). */
 static inline struct psn_bits *
 sq_read_ends(const struct sq *sq)
 {
-	return &sq_read_bits(sq)->ends;
+	return &sq->read_bits->ends;
 }
 
 static inline bool

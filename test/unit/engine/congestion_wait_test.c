@@ -173,6 +173,7 @@ read_waits_for_its_own_window(void **state)
 	peer->read_cc.send_at = fixture.now + 160 * US;
 	peer_window_set(&peer->read, fixture.now);
 	a[0].qp->params.max_rd_atomic = 1;
+	assert_int_equal(sq_allow_reads(&a[0].qp->sq), 0);
 	assert_int_equal(sq_post(&a[0].qp->sq, &read), 0);
 	engine_doorbell(a[0].qp);
 	engine_try_pass(e);

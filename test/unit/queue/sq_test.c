@@ -65,6 +65,26 @@ failed_init_leaks_nothing(void **state)
 	assert_int_equal(counting.bytes, 0);
 }
 
+/* What READs need is allocated once, and freed with the queue. */
+static void
+reads_are_allowed_once(void **state)
+{
+	size_t before;
+
+	sq_open(8, 1, 0);
+	before = counting.bytes;
+	counting_refuse(0);
+	assert_int_equal(sq_allow_reads(&sq), -ENOMEM);
+	counting_grant();
+	assert_int_equal(counting.bytes, before);
+	assert_int_equal(sq_allow_reads(&sq), 0);
+	assert_int_equal(counting.bytes, before + sizeof(struct read_bits));
+	counting_refuse(0);
+	assert_int_equal(sq_allow_reads(&sq), 0);
+	counting_grant();
+	sq_close();
+}
+
 /* Slots and PSN ranges do not share bytes, up to the last byte of each. */
 static void
 slots_do_not_overlap(void **state)
@@ -250,6 +270,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sizes_are_rounded_up),
 		cmocka_unit_test(failed_init_leaks_nothing),
+		cmocka_unit_test(reads_are_allowed_once),
 		cmocka_unit_test(slots_do_not_overlap),
 		cmocka_unit_test(only_free_gives_room),
 		cmocka_unit_test(clear_starts_anew),
