@@ -165,9 +165,19 @@ icrc_check(const struct pkt_view *view)
 bool
 icrc_check_copy(const struct pkt_view *view, uint8_t *dst)
 {
-	uint32_t crc = head_crc(view, view->payload);
+	uint8_t copy[sizeof(mask_ipv4)] __attribute__((aligned(16)));
+	const uint8_t *head = view->ip - LEAD;
+	struct icrc_sum before = {.from = copy, .crc = 0};
+	size_t before_len = 0;
+	uint32_t crc;
 
 	assert(view->pad == 0);
-	crc = icrc_copy(crc, dst, view->payload, view->payload_len);
+	if (likely(view->ip_version == 4 && view->payload == head + sizeof(copy))) {
+		block_mask(copy, head, mask_ipv4, BLOCKS_IPV4);
+		before_len = sizeof(copy);
+	} else { /* the headers are not a multiple of 16 bytes */
+		before.crc = head_crc(view, view->payload);
+	}
+	crc = icrc_copy(before, before_len, dst, view->payload, view->payload_len);
 	return is_icrc(view->payload + view->payload_len, crc);
 }

@@ -28,9 +28,11 @@ struct icrc_sum {
  * set it to ICRC_COPY_MIN on every CPU. */
 extern uint32_t icrc_copy_min;
 
-/* Copies len bytes and returns their icrc_update(): that of the bytes stored, even
- * if src changes meanwhile. One pass, or two where the CPU lacks the instructions. */
-uint32_t icrc_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len);
+/* Copies len bytes. Returns the CRC of before.crc, before_len bytes from before.from on, and
+ * the bytes stored, even if src changes meanwhile. One pass, or two where the CPU lacks the
+ * instructions. It is fastest if before_len is a multiple of 16. */
+uint32_t icrc_copy(struct icrc_sum before, size_t before_len, uint8_t *dst,
+	const uint8_t *src, size_t len);
 
 /* As icrc_copy(), into the frame of a sum. The sum returned ends at dst + len. */
 struct icrc_sum icrc_sum_copy(

@@ -39,7 +39,7 @@ copy_checked(uint32_t crc, size_t to, size_t from, size_t len)
 	memset(dst, GUARD, sizeof(dst));
 	memset(want, GUARD, sizeof(want));
 	memcpy(want + to, src + from, len);
-	got = icrc_copy(crc, dst + to, src + from, len);
+	got = icrc_copy((struct icrc_sum){.crc = crc}, 0, dst + to, src + from, len);
 	if (got != icrc_update(crc, src + from, len) ||
 		memcmp(dst, want, sizeof(dst)) != 0)
 		fail_msg("%zu bytes from %zu to %zu", len, from, to);
@@ -69,11 +69,31 @@ every_bit_affects_the_crc(void **state)
 	uint32_t crc;
 
 	bytes_fill(&seed);
-	crc = icrc_copy(7, dst, src, 1100);
+	crc = icrc_copy((struct icrc_sum){.crc = 7}, 0, dst, src, 1100);
 	for (size_t bit = 0; bit < 8 * 1100; bit++) {
 		src[bit / 8] ^= 1u << bit % 8;
-		assert_int_not_equal(icrc_copy(7, dst, src, 1100), crc);
+		assert_int_not_equal(
+			icrc_copy((struct icrc_sum){.crc = 7}, 0, dst, src, 1100), crc);
 		src[bit / 8] ^= 1u << bit % 8;
+	}
+}
+
+/* Up to 80 bytes before the payload: some whole blocks of 16, and not. */
+static void
+crc_continues_from_the_bytes_before(void **state)
+{
+	uint8_t before[80];
+	uint64_t seed = 6;
+
+	bytes_fill(&seed);
+	memcpy(before, src + 5000, sizeof(before));
+	for (size_t n = 0; n <= sizeof(before); n++) {
+		uint32_t crc = (uint32_t)rand_next(&seed);
+		struct icrc_sum sum = {.from = before, .crc = crc};
+		uint32_t want_crc =
+			icrc_update(icrc_update(crc, before, n), src, 1024 + 4 * n);
+
+		assert_int_equal(icrc_copy(sum, n, dst, src, 1024 + 4 * n), want_crc);
 	}
 }
 
@@ -214,6 +234,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copy_and_crc_of_every_length),
 		cmocka_unit_test(every_bit_affects_the_crc),
+		cmocka_unit_test(crc_continues_from_the_bytes_before),
 		cmocka_unit_test(crc_of_a_frame_in_pieces),
 		cmocka_unit_test(both_checks_detect_corruption),
 		cmocka_unit_test(both_checks_cover_the_same_bits),
