@@ -75,10 +75,57 @@ has_to_wait(struct shm *shm, struct shm_pair *pair)
 	return false;
 }
 
+unsigned
+pairs_tx_place(void *queue, uint32_t qpn, struct pkt *pkts, unsigned n)
+{
+	struct shm *shm = queue;
+	const struct pair_qp *q = pair_qp_of(&shm->pairs, qpn);
+	struct shm_pair *pair;
+
+	if (likely(q == NULL || !q->long_packets || q->state != PAIR_QP_DIRECT))
+		return 0;
+	pair = &shm->pairs.all[q->pair - 1];
+	if (pair_room(&shm->pairs, pair) < n)
+		taken_refresh(shm, pair);
+	if (unlikely(pair->spoiled || pair->full))
+		return 0;
+	n = RTE_MIN(n, pair_room(&shm->pairs, pair));
+	for (unsigned i = 0; i < n; i++)
+		pkts[i].data =
+			pair_slot_at(&shm->pairs, pair->own, pair->prod + i)->bytes;
+	return n;
+}
+
+static uint8_t *
+own_buffer(const struct shm *shm, const struct pkt *pkt)
+{
+	return region_tx_buf(&shm->region, (uint32_t)(uintptr_t)pkt->owner);
+}
+
+void
+pairs_tx_unplace(void *queue, struct pkt *pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		pkts[i].data = own_buffer(queue, &pkts[i]);
+}
+
+void
+pairs_tx_displace(const struct shm *shm, struct pkt *pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		uint8_t *own = own_buffer(shm, &pkts[i]);
+
+		if (pkts[i].data != own)
+			memcpy(own, pkts[i].data, pkts[i].len);
+		pkts[i].data = own;
+	}
+}
+
 bool
 pair_tx(struct shm *shm, struct shm_pair *pair, uint32_t qpn, const struct pkt *pkt)
 {
 	struct shm_pairs *p = &shm->pairs;
+	struct pair_qp *q = &p->qps[qpn & p->mask];
 	struct pair_slot *slot;
 
 	if (unlikely(pair_room(p, pair) == 0))
@@ -93,10 +140,14 @@ pair_tx(struct shm *shm, struct shm_pair *pair, uint32_t qpn, const struct pkt *
 	slot = pair_slot_at(p, pair->own, pair->prod);
 	slot->len = pkt->len;
 	slot->kind = PAIR_PACKET;
-	memcpy(slot->bytes, pkt->data, pkt->len);
+	if (pkt->data != slot->bytes)
+		memcpy(slot->bytes, pkt->data, pkt->len);
+	else
+		shm->dev_stats->pair_tx_placed++;
 	slot_fill_done(shm, pair);
 	shm->dev_stats->pair_tx++;
-	p->qps[qpn & p->mask].last_pair_tx = pair->prod;
+	q->last_pair_tx = pair->prod;
+	q->long_packets = pkt->len >= PAIR_LONG && !p->place_off;
 	/* The partner can copy a long one while the next one is filled in. */
 	if (pkt->len >= PAIR_LONG)
 		pair_show(shm, pair);

@@ -16,6 +16,7 @@
 #include "shm/shm.h"
 
 #define PAIRS_ENV "ROCADE_PAIRS"
+#define PLACE_ENV "ROCADE_PAIR_PLACE"
 #define WAIT_ENV "ROCADE_PAIR_WAIT" /* seconds */
 #define WAIT_DEFAULT 60
 #define WAIT_MAX 3600
@@ -50,6 +51,7 @@ void
 pairs_init(struct shm_pairs *p)
 {
 	p->off = !env_enabled(PAIRS_ENV);
+	p->place_off = !env_enabled(PLACE_ENV);
 	p->daemon_taken = UINT32_MAX; /* not seen yet */
 	p->wait_ns = wait_ns_read();
 	pthread_mutex_init(&p->sleep_lock, NULL);

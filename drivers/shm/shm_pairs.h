@@ -78,7 +78,8 @@ struct pair_qp {
 	uint8_t state;    /* enum pair_qp_state */
 	bool registering; /* the daemon's answer is not known yet */
 	bool probed;      /* its partner has got a slot to see whether it stands still */
-	bool announce;    /* the peer is to be told that its packets are accepted */
+	bool long_packets; /* its last packet was long: the next ones are placed (pairs_tx_place()) */
+	bool announce; /* the peer is to be told that its packets are accepted */
 };
 
 struct shm_pairs {
@@ -94,6 +95,7 @@ struct shm_pairs {
 	bool announce_due; /* a QP is to be announced, and there is a pair for it */
 	bool spoiled;      /* a pair is, and the daemon may not know */
 	bool off;          /* ROCADE_PAIRS=0 */
+	bool place_off;    /* ROCADE_PAIR_PLACE=0 */
 	uint64_t wait_ns;  /* ROCADE_PAIR_WAIT */
 	/* Index up to which the daemon has taken packets, and when that was seen first. */
 	uint32_t daemon_taken;
@@ -161,7 +163,13 @@ uint64_t pairs_deadline(const struct shm *shm);
 struct shm_pair *pairs_route(struct shm *shm, uint32_t qpn);
 /* The packet that was put into the ring to the daemon before this index is the QP's. */
 void pairs_note_daemon_tx(struct shm *shm, uint32_t qpn, uint32_t index);
-/* Copies a packet into the ring. Returns false if the partner has to take some
+/* As port_ops.tx_place and tx_unplace: the frames become the next slots of the QP's pair, so that long
+ * packets are built where the partner reads them. */
+unsigned pairs_tx_place(void *queue, uint32_t qpn, struct pkt *pkts, unsigned n);
+void pairs_tx_unplace(void *queue, struct pkt *pkts, unsigned n);
+/* Moves packets that are placed and do not leave by the pair to their buffers. */
+void pairs_tx_displace(const struct shm *shm, struct pkt *pkts, unsigned n);
+/* Copies a packet into the ring, unless it is placed there. Returns false if the partner has to take some
  * first. */
 bool pair_tx(struct shm *shm, struct shm_pair *pair, uint32_t qpn, const struct pkt *pkt);
 /* Tells the peer of the QP, which has a pair, that its packets are accepted: now, or when the ring has

@@ -155,7 +155,7 @@ packet_tx_by_daemon(struct shm *shm, const struct pkt *pkt)
 
 /* With pairs: each packet by its pair, or by the daemon. */
 static unsigned
-mixed_tx(struct shm *shm, const struct pkt *pkts, unsigned n)
+mixed_tx(struct shm *shm, struct pkt *pkts, unsigned n)
 {
 	uint32_t published = shm->tx.prod;
 	struct shm_pair *last = NULL;
@@ -166,6 +166,7 @@ mixed_tx(struct shm *shm, const struct pkt *pkts, unsigned n)
 		struct shm_pair *pair = pairs_route(shm, qpn);
 
 		if (pair == NULL) {
+			pairs_tx_displace(shm, &pkts[i], 1);
 			if (!packet_tx_by_daemon(shm, &pkts[i]))
 				break;
 			continue;
@@ -181,6 +182,8 @@ mixed_tx(struct shm *shm, const struct pkt *pkts, unsigned n)
 		pair_tx_done(shm, last);
 	if (shm->tx.prod != published)
 		shm_tx_show(shm);
+	if (unlikely(i != n))
+		pairs_tx_displace(shm, pkts + i, n - i);
 	return i;
 }
 
@@ -280,6 +283,8 @@ static const struct port_ops shm_ops = {
 	.rx_burst = shm_rx_burst,
 	.rx_release = shm_release,
 	.tx_alloc = shm_tx_alloc,
+	.tx_place = pairs_tx_place,
+	.tx_unplace = pairs_tx_unplace,
 	.tx_release = shm_release,
 	.tx_burst = shm_tx_burst,
 	.tx_waits = pairs_tx_waits,

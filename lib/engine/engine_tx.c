@@ -181,6 +181,22 @@ ready_qps_prefetch(const struct qp *qp)
 		qp_prefetch_tx(after);
 }
 
+/* Has a QP fill frames. *placed: whether some are for its packets only, because the port has memory for
+ * them that needs no copy. */
+static unsigned
+frames_fill(struct engine *e, struct qp *qp, struct pkt *frames, unsigned n, bool *placed,
+	uint64_t now)
+{
+	const struct port_queue *q = &e->io.queue;
+	unsigned count = *placed ? q->ops->tx_place(q->queue, qp->qpn, frames, n) : 0;
+	unsigned built = qp_tx(qp, frames, n, now);
+
+	*placed = count != 0 && built != 0;
+	if (unlikely(count > built))
+		q->ops->tx_unplace(q->queue, frames + built, count - built);
+	return built;
+}
+
 /* Fills frames of the tx cache from ready QPs, each within its budget. Returns the number
  * of frames, from the first on, that the port is to send. Packets that a QP builds for an
  * unreachable next hop are not sent: its retries run out and report that. */
@@ -188,10 +204,13 @@ static unsigned
 ready_qps_tx(struct engine *e, uint64_t now)
 {
 	struct pkt *frames = e->io.cache + e->io.cache_first;
+	bool placed = false;
 	unsigned used = 0;
 	struct qp *qp;
 
-	while (used < e->io.cache_count && (qp = TAILQ_FIRST(&e->ready)) != NULL) {
+	/* Frames that are placed leave before another QP fills any. */
+	while (!placed && used < e->io.cache_count &&
+		(qp = TAILQ_FIRST(&e->ready)) != NULL) {
 		struct qp *next = TAILQ_NEXT(qp, sched.ready_link);
 		unsigned built;
 		uint32_t psn;
@@ -212,8 +231,11 @@ ready_qps_tx(struct engine *e, uint64_t now)
 			continue;
 		}
 		psn = qp->req.next_psn;
-		built = qp_tx(qp, frames + used,
-			RTE_MIN(e->io.cache_count - used, ENGINE_BUDGET + 0u), now);
+		placed = e->io.queue.ops->tx_place != NULL && used == 0 &&
+			 rc == ROUTE_PEER;
+		built = frames_fill(e, qp, frames + used,
+			RTE_MIN(e->io.cache_count - used, ENGINE_BUDGET + 0u), &placed,
+			now);
 		if (likely(rc == ROUTE_PEER))
 			used += built;
 		else

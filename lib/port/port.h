@@ -30,6 +30,11 @@ struct port_ops {
 	/* Allocates up to n empty frames: data, room and owner are set, len and flags are
 	 * 0. Returns how many. */
 	unsigned (*tx_alloc)(void *queue, struct pkt *pkts, unsigned n);
+	/* Points up to n allocated frames at memory from which packets of the QP leave without a
+	 * copy. The caller offers these to tx_burst() next, filled by this QP, or gives them to
+	 * tx_unplace(), the last ones first. Returns how many. May be NULL. */
+	unsigned (*tx_place)(void *queue, uint32_t qpn, struct pkt *pkts, unsigned n);
+	void (*tx_unplace)(void *queue, struct pkt *pkts, unsigned n);
 	/* Gives allocated frames that were not sent back to the port. */
 	void (*tx_release)(void *queue, struct pkt *pkts, unsigned n);
 	/* Sends pkts[0..n). Returns how many it took, in order. The caller keeps the

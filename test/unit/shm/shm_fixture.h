@@ -83,7 +83,7 @@ request_recv(int end)
 	return req;
 }
 
-static uint32_t fixture_rx_slots = 8;
+static uint32_t fixture_rx_slots = 8, fixture_buf_size = 256;
 
 static inline struct sw_reply
 reply_valid(void)
@@ -93,7 +93,7 @@ reply_valid(void)
 		.geom = {.tx_slots = 8,
 			.rx_slots = fixture_rx_slots,
 			.tx_bufs = 12,
-			.buf_size = 256}};
+			.buf_size = fixture_buf_size}};
 
 	reply.device.qpn_count = 64;
 	strcpy(reply.device.name, "rocade0");
