@@ -14,14 +14,11 @@
 #include <unistd.h>
 
 #include "shm/shm.h"
+#include "shm/watch.h"
 
 #define IDLE_PASSES 2             /* passes without a packet before it sleeps */
 #define CHECK_NS (50 * NS_PER_US) /* check interval while the application polls */
-/* With pairs: how often the thread looks whether the application still polls. No other process sees
- * for certain when it stops. */
-#define WATCH_FIRST_NS (100 * NS_PER_US)
-#define WATCH_LAST_NS (500 * NS_PER_US)
-#define OWN_FDS 3 /* that it sleeps on, besides those of the pairs */
+#define OWN_FDS 3                 /* that it sleeps on, besides those of the pairs */
 
 /* Discards what can be read. The descriptors are non-blocking. */
 static void
@@ -234,32 +231,35 @@ application_takes_packets(const struct progress_thread *t)
 static uint64_t
 watch_until(struct progress_thread *t, const struct shm *shm, bool polled, uint64_t now)
 {
-	bool looks = polled || (t->polled && engine_delays_acks(t->engine));
+	bool delays = engine_delays_acks(t->engine);
+	bool looks = polled || (t->polled && delays);
 	uint64_t until;
 
-	t->watch_ns =
-		polled ? RTE_MIN(2 * t->watch_ns, WATCH_LAST_NS) : WATCH_FIRST_NS / 2;
+	t->watch_ns = watch_next(t->watch_ns, polled, delays);
 	engine_allow_delayed_acks(t->engine, looks);
 	if (polled)
 		return now + t->watch_ns;
 	engine_lock(t->engine);
 	until = pairs_deadline(shm);
 	engine_unlock(t->engine);
-	return looks ? RTE_MIN(until, now + WATCH_LAST_NS) : until;
+	return looks ? RTE_MIN(until, now + WATCH_ACKS_NS) : until;
 }
 
-/* Returns until when the thread may sleep. */
+/* Returns until when the thread may sleep. With pairs, an application that polls does the engine's work:
+ * the thread does not ask for it then, because it would wait for the lock of a pass that it may itself
+ * have preempted. */
 static uint64_t
 thread_sleep_until(
 	struct progress_thread *t, const struct shm *shm, bool polled, uint64_t now)
 {
-	uint64_t until = TIME_NEVER;
+	uint64_t until;
 
-	if (__atomic_load_n(&shm->pairs.count, __ATOMIC_RELAXED) != 0)
-		until = watch_until(t, shm, polled, now);
-	else
+	if (__atomic_load_n(&shm->pairs.count, __ATOMIC_RELAXED) == 0) {
 		engine_allow_delayed_acks(t->engine, false);
-	return RTE_MIN(until, engine_sleep_until(t->engine));
+		return engine_sleep_until(t->engine);
+	}
+	until = watch_until(t, shm, polled, now);
+	return polled ? until : RTE_MIN(until, engine_sleep_until(t->engine));
 }
 
 /* Sleeps until woken, or until that time. Returns false if the thread must end. */

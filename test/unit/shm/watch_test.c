@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The progress thread of a client with pairs: it looks whether the application still polls, and after
  * partners. */
+#include "shm/watch.h"
 #include "thread_fixture.h"
 
 static void
@@ -164,10 +165,32 @@ partners_are_looked_after(void **state)
 	deadline = deadline_asked = 0;
 }
 
+/* The sleeps between two looks. */
+static void
+looks_become_rare_while_the_application_polls(void **state)
+{
+	uint64_t ns = watch_next(0, false, false);
+
+	ns = watch_next(ns, true, false);
+	assert_int_equal(ns, WATCH_FIRST_NS);
+	ns = watch_next(ns, true, false);
+	assert_int_equal(ns, 2 * WATCH_FIRST_NS);
+	for (unsigned i = 0; i < 10; i++)
+		ns = watch_next(ns, true, false);
+	assert_int_equal(ns, WATCH_LAST_NS);
+	/* An acknowledgement waits no longer than that. */
+	ns = watch_next(ns, true, true);
+	assert_int_equal(ns, WATCH_ACKS_NS);
+	assert_int_equal(watch_next(ns, true, true), WATCH_ACKS_NS);
+	ns = watch_next(ns, false, true);
+	assert_int_equal(watch_next(ns, true, true), WATCH_FIRST_NS);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(looks_become_rare_while_the_application_polls),
 		cmocka_unit_test(events_of_pairs_are_served),
 		cmocka_unit_test(end_of_polling_is_noticed),
 		cmocka_unit_test(lag_has_packets_wake_the_thread),
