@@ -42,7 +42,8 @@ RUNS = {
     "read_bw 64 KiB": ("ib_read_bw", "-s 65536", "megabytes_per_s", 500, 200),
 }
 # Gate and reach of Rocade's number over rdma_rxe's, on two cores; of a latency less is better.
-LIMITS = {"send_lat 64 B": (3, 1), "send_bw 64 B": (2, 5), "write_bw 64 KiB": (1.5, 3),
+LIMITS = {"send_lat 64 B": (3, 1), "write_lat 64 B": (3, 1), "read_lat 64 B": (3, 1),
+          "send_bw 64 B": (2, 5), "write_bw 64 KiB": (1.5, 3),
           "read_bw 64 KiB": (1.5, 3)}
 
 
