@@ -137,6 +137,7 @@ def ways_measurements():
     for wire in ("vhost", "memif"):
         yield asleep(wire, False)
         yield asleep(wire, True)
+    yield measurement("raw pingpong again", "raw-pingpong", size=FRAME_64)
     yield Measurement("daemon pingpong", daemon("pingpong", size=64))
     yield Measurement("daemon pingpong events", daemon("pingpong", size=64, events=True))
     yield Measurement("daemon send 64", daemon("send", size=64), quick=False)
