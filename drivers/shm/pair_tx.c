@@ -96,24 +96,14 @@ pairs_tx_place(void *queue, uint32_t qpn, struct pkt *pkts, unsigned n)
 	return n;
 }
 
-static uint8_t *
-own_buffer(const struct shm *shm, const struct pkt *pkt)
-{
-	return region_tx_buf(&shm->region, (uint32_t)(uintptr_t)pkt->owner);
-}
-
 void
 pairs_tx_unplace(void *queue, struct pkt *pkts, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++)
-		pkts[i].data = own_buffer(queue, &pkts[i]);
-}
+	const struct shm *shm = queue;
 
-void
-pairs_tx_displace(const struct shm *shm, struct pkt *pkts, unsigned n)
-{
 	for (unsigned i = 0; i < n; i++) {
-		uint8_t *own = own_buffer(shm, &pkts[i]);
+		uint8_t *own =
+			region_tx_buf(&shm->region, (uint32_t)(uintptr_t)pkts[i].owner);
 
 		if (pkts[i].data != own)
 			memcpy(own, pkts[i].data, pkts[i].len);

@@ -164,11 +164,10 @@ struct shm_pair *pairs_route(struct shm *shm, uint32_t qpn);
 /* The packet that was put into the ring to the daemon before this index is the QP's. */
 void pairs_note_daemon_tx(struct shm *shm, uint32_t qpn, uint32_t index);
 /* As port_ops.tx_place and tx_unplace: the frames become the next slots of the QP's pair, so that long
- * packets are built where the partner reads them. */
+ * packets are built where the partner reads them. Packets that do not leave by the pair are moved to
+ * their buffers, too. */
 unsigned pairs_tx_place(void *queue, uint32_t qpn, struct pkt *pkts, unsigned n);
 void pairs_tx_unplace(void *queue, struct pkt *pkts, unsigned n);
-/* Moves packets that are placed and do not leave by the pair to their buffers. */
-void pairs_tx_displace(const struct shm *shm, struct pkt *pkts, unsigned n);
 /* Copies a packet into the ring, unless it is placed there. Returns false if the partner has to take some
  * first. */
 bool pair_tx(struct shm *shm, struct shm_pair *pair, uint32_t qpn, const struct pkt *pkt);

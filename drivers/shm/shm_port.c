@@ -166,7 +166,7 @@ mixed_tx(struct shm *shm, struct pkt *pkts, unsigned n)
 		struct shm_pair *pair = pairs_route(shm, qpn);
 
 		if (pair == NULL) {
-			pairs_tx_displace(shm, &pkts[i], 1);
+			pairs_tx_unplace(shm, &pkts[i], 1);
 			if (!packet_tx_by_daemon(shm, &pkts[i]))
 				break;
 			continue;
@@ -183,7 +183,7 @@ mixed_tx(struct shm *shm, struct pkt *pkts, unsigned n)
 	if (shm->tx.prod != published)
 		shm_tx_show(shm);
 	if (unlikely(i != n))
-		pairs_tx_displace(shm, pkts + i, n - i);
+		pairs_tx_unplace(shm, pkts + i, n - i);
 	return i;
 }
 

@@ -4,8 +4,8 @@
  * Manual progress: whether packets wake the progress thread even while the application polls. An
  * application that polls takes its packets itself, and the thread is in its way. But some poll only to
  * see that a request has completed, and look at nothing but memory in between. Of these the other end
- * says that they do not take their packets: then the thread is woken for packets, for a while. The while
- * ends early when the application takes some bursts in a row.
+ * says that they do not take their packets: then the thread is woken for packets, for a while. That
+ * period ends early when the application takes some bursts in a row.
  */
 #ifndef ROCADE_ENGINE_DELEGATION_H
 #define ROCADE_ENGINE_DELEGATION_H
@@ -13,13 +13,13 @@
 #include "base/common.h"
 
 #define DELEGATION_FIRST_NS (250 * NS_PER_US)
-/* If the next while begins within 4 times the length of the last one, it is twice as long, up to this. */
+/* If the next period begins within 4 times the length of the last one, it is twice as long, up to this. */
 #define DELEGATION_LAST_NS (32 * NS_PER_MS)
 #define DELEGATION_BURSTS 16
 
 struct delegation {
 	uint64_t until_ns;
-	uint64_t ns;     /* the length of the last while */
+	uint64_t ns;     /* the length of the last period */
 	uint32_t bursts; /* that the application still has to take */
 };
 

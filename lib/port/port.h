@@ -31,9 +31,10 @@ struct port_ops {
 	 * 0. Returns how many. */
 	unsigned (*tx_alloc)(void *queue, struct pkt *pkts, unsigned n);
 	/* Points up to n allocated frames at memory from which packets of the QP leave without a
-	 * copy. The caller offers these to tx_burst() next, filled by this QP, or gives them to
-	 * tx_unplace(), the last ones first. Returns how many. May be NULL. */
+	 * copy. Returns how many, from the first on. Next, the caller offers those that this QP has
+	 * filled to tx_burst(). May be NULL. */
 	unsigned (*tx_place)(void *queue, uint32_t qpn, struct pkt *pkts, unsigned n);
+	/* Moves frames and what they hold back to their buffers: those that were not filled. */
 	void (*tx_unplace)(void *queue, struct pkt *pkts, unsigned n);
 	/* Gives allocated frames that were not sent back to the port. */
 	void (*tx_release)(void *queue, struct pkt *pkts, unsigned n);

@@ -248,6 +248,16 @@ forbidden_delays_end_at_once(void **state)
 	end();
 }
 
+/* Brings that about. Returns how many frames were sent so far. */
+static unsigned
+acknowledgement_waits(void)
+{
+	answered(PROMPT);
+	request();
+	assert_int_equal(pass(), 0);
+	return fake_sent_count(&fixture.a.port);
+}
+
 /* The application is about to sleep until an event. */
 static void
 sleeping_application_acknowledges(void **state)
@@ -255,10 +265,7 @@ sleeping_application_acknowledges(void **state)
 	unsigned before;
 
 	begin();
-	answered(PROMPT);
-	request();
-	assert_int_equal(pass(), 0);
-	before = fake_sent_count(&fixture.a.port);
+	before = acknowledgement_waits();
 	engine_delegate(engine());
 	assert_int_equal(sent_since(before), 1);
 	expect_counts(1, 0);
@@ -272,10 +279,7 @@ destroyed_qp_acknowledges(void **state)
 	unsigned before;
 
 	begin();
-	answered(PROMPT);
-	request();
-	assert_int_equal(pass(), 0);
-	before = fake_sent_count(&fixture.a.port);
+	before = acknowledgement_waits();
 	link_qps_destroy(a, b, QPS);
 	assert_int_equal(sent_since(before), 1);
 	assert_false(engine_ack_is_delayed(engine()));

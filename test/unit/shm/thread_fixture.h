@@ -9,6 +9,7 @@
 #include "engine/engine_lock.h"
 #include "engine/engine_state.h"
 #include "engine_link.h"
+#include "../../lib/pages.h"
 
 #define TIMEOUT_S 60
 
@@ -80,15 +81,6 @@ struct thread_fixture {
 	struct region region;
 	int session, wake; /* the daemon's ends */
 };
-
-static inline void *
-pages_make(size_t size)
-{
-	void *mem = aligned_alloc(4096, size);
-
-	assert_non_null(mem);
-	return memset(mem, 0, size);
-}
 
 static inline void
 fixture_open(struct thread_fixture *k)

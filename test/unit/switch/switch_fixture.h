@@ -23,6 +23,8 @@
 
 #include <cmocka.h>
 
+#include "../../lib/pages.h"
+
 #define CLIENTS 3
 #define CLIENT_SLOTS 16
 #define CLIENT_BUFS 20
@@ -92,15 +94,6 @@ client_set_peer(struct switch_fixture *b, struct fixture_client *c, uint32_t qpn
 	memcpy(req.dgid, dgid, 16);
 	client_request(b, c, &req, &reply);
 	return reply.error;
-}
-
-static inline void *
-pages_make(size_t size)
-{
-	void *mem = aligned_alloc(4096, size);
-
-	assert_non_null(mem);
-	return memset(mem, 0, size);
 }
 
 static inline void
