@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
-/* Packets that come by the pairs. */
+/* Packets that come by the pairs. The headers of each packet are copied, and the copy is checked. */
 #include <string.h>
 
 #include <rte_ether.h>
@@ -102,6 +102,73 @@ qp_accepts(
 	return q;
 }
 
+/* Copies the headers. The parser loads blocks of 16 bytes that begin 8 bytes before the IP header
+ * (icrc.c): such a load gets its bytes from one store. */
+static void
+headers_copy(struct pkt_headers *to, const uint8_t *frame)
+{
+	const unsigned lead = RTE_ETHER_HDR_LEN - 8, block = 16;
+
+	__builtin_memcpy(to->bytes, frame, block);
+	for (unsigned at = lead; at + block <= PARSE_HEADERS; at += block)
+		__builtin_memcpy(to->bytes + at, frame + at, block);
+	__builtin_memcpy(
+		to->bytes + PARSE_HEADERS - block, frame + PARSE_HEADERS - block, block);
+	to->frame = frame;
+}
+
+/* Returns whether a copied packet ends where its UDP length says. After dest_qpn_read() has found a
+ * RoCEv2 packet. */
+static bool
+has_udp_len(const uint8_t *bytes, uint32_t len)
+{
+	uint32_t at = RTE_ETHER_HDR_LEN + ip_len_read(bytes, len);
+	const uint8_t *udp = bytes + at;
+
+	return at + ((uint32_t)udp[4] << 8 | udp[5]) == len;
+}
+
+/* Copies the packet, or, if it is long, its headers. Its payload is then read where the partner can still
+ * change it, and nothing depends on its bytes but what the application finds in its memory: the partner
+ * could have sent these as well. Returns the flags of the packet. */
+static uint32_t
+packet_copy(const struct shm_pairs *p, uint8_t *buffer, const struct pair_slot *slot,
+	uint32_t len)
+{
+	uint32_t flags = PKT_RX_IPV4_CKSUM_OK;
+
+	if (len >= PAIR_LONG && !p->place_off) {
+		headers_copy((struct pkt_headers *)buffer, slot->bytes);
+		flags |= PKT_RX_HEADERS;
+	} else {
+		memcpy(buffer, slot->bytes, len);
+	}
+	/* The compiler may not read the slot again in place of the copy. */
+	rte_compiler_barrier();
+	return flags;
+}
+
+/* The partner may write the slots again that were taken. */
+static void
+taken_show(const struct shm_pair *pair)
+{
+	/* Pairs with the acquire in taken_refresh(). */
+	__atomic_store_n(&pair->own->cons, pair->cons, __ATOMIC_RELEASE);
+}
+
+void
+pairs_rx_release(struct shm_pairs *p, uint8_t index)
+{
+	struct shm_pair *pair = p->lender[index];
+
+	p->free[p->free_count++] = index;
+	if (pair == NULL)
+		return;
+	p->lender[index] = NULL;
+	if (--pair->lent == 0)
+		taken_show(pair);
+}
+
 enum taken {
 	TAKEN_PACKET,
 	TAKEN_NOTHING, /* the slot is dealt with */
@@ -114,7 +181,7 @@ packet_take(struct shm *shm, struct shm_pair *pair, const struct pair_slot *slot
 {
 	struct shm_pairs *p = &shm->pairs;
 	uint32_t len = __atomic_load_n(&slot->len, __ATOMIC_RELAXED);
-	uint32_t index;
+	uint32_t index, flags;
 	uint8_t *buffer;
 	bool later;
 
@@ -126,20 +193,27 @@ packet_take(struct shm *shm, struct shm_pair *pair, const struct pair_slot *slot
 	}
 	index = p->free[p->free_count - 1];
 	buffer = p->buffers + (size_t)index * p->geom.buf_size;
-	memcpy(buffer, slot->bytes, len);
-	/* The compiler may not read the slot again in place of the copy. */
-	rte_compiler_barrier();
+	flags = packet_copy(p, buffer, slot, len);
 	if (unlikely(qp_accepts(p, pair, dest_qpn_read(buffer, len), &later) == NULL)) {
 		if (later)
 			return TAKEN_LATER;
 		shm->dev_stats->pair_not_connected++;
 		return TAKEN_NOTHING;
 	}
+	if (flags & PKT_RX_HEADERS) {
+		if (unlikely(!has_udp_len(buffer, len))) {
+			shm->dev_stats->pair_malformed++;
+			return TAKEN_NOTHING;
+		}
+		shm->dev_stats->pair_rx_placed++;
+		p->lender[index] = pair;
+		pair->lent++;
+	}
 	p->free_count--;
 	*pkt = (struct pkt){.data = buffer,
 		.len = (uint16_t)len,
 		.room = (uint16_t)p->geom.buf_size,
-		.flags = PKT_RX_IPV4_CKSUM_OK,
+		.flags = flags,
 		.owner = (void *)(uintptr_t)(owner | index)};
 	return TAKEN_PACKET;
 }
@@ -187,8 +261,8 @@ pair_rx(struct shm *shm, struct shm_pair *pair, struct pkt *pkts, unsigned n,
 	}
 	if (pair->cons == cons)
 		return 0;
-	/* Pairs with the acquire in taken_refresh(). */
-	__atomic_store_n(&pair->own->cons, pair->cons, __ATOMIC_RELEASE);
+	if (pair->lent == 0)
+		taken_show(pair);
 	__atomic_store_n(
 		&counters->pair_packets, counters->pair_packets + got, __ATOMIC_RELAXED);
 	__atomic_store_n(

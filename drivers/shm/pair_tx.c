@@ -11,7 +11,7 @@
 static void
 taken_refresh(const struct shm *shm, struct shm_pair *pair)
 {
-	/* Pairs with the release in pair_rx(): the slots before it are free. */
+	/* Pairs with the release in taken_show(): the slots before it are free. */
 	uint32_t cons = __atomic_load_n(&pair->peer->cons, __ATOMIC_ACQUIRE);
 
 	if (unlikely(cons - pair->cons_seen > pair->shown - pair->cons_seen)) {

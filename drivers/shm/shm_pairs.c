@@ -411,6 +411,7 @@ pair_leave(struct shm *shm, uint32_t partner)
 	if (pair->peer != NULL)
 		pair_drain(shm, pair);
 	engine_lock(e);
+	assert(pair->lent == 0); /* each pass releases what it has taken */
 	old = *pair;
 	pthread_mutex_lock(&p->sleep_lock);
 	*pair = (struct shm_pair){.own = NULL};

@@ -7,7 +7,8 @@
  * daemon.
  *
  * A client takes from a pair only packets to QPs that are connected with a QP of that partner.
- * It copies a packet into memory of its own first, and parses and checks the copy.
+ * It copies a packet into memory of its own first, or the headers of a long packet, and parses and
+ * checks the copy. The slot of a long packet is the partner's again when the packet is released.
  *
  * Unless it says otherwise, a call is made with the engine lock held.
  */
@@ -43,6 +44,7 @@ struct shm_pair {
 	uint32_t cons_seen;           /* of these the partner has taken */
 	uint32_t cons;                /* packets taken from the partner */
 	uint32_t ready;               /* packets that it has shown beyond those */
+	uint32_t lent;  /* packets taken whose payload the engine reads in their slots */
 	uint32_t woken; /* the partner's sleep that was ended last (base/asleep.h) */
 	int wake_fd; /* the connection with the partner (enum pair_wake); -1: it has ended */
 	/* When cons_seen last changed, or the first packet after it was sent. */
@@ -95,14 +97,16 @@ struct shm_pairs {
 	bool announce_due; /* a QP is to be announced, and there is a pair for it */
 	bool spoiled;      /* a pair is, and the daemon may not know */
 	bool off;          /* ROCADE_PAIRS=0 */
-	bool place_off;    /* ROCADE_PAIR_PLACE=0 */
-	uint64_t wait_ns;  /* ROCADE_PAIR_WAIT */
+	bool place_off;   /* ROCADE_PAIR_PLACE=0: long packets are copied, at both ends */
+	uint64_t wait_ns; /* ROCADE_PAIR_WAIT */
 	/* Index up to which the daemon has taken packets, and when that was seen first. */
 	uint32_t daemon_taken;
 	uint64_t daemon_taken_ns;
 	uint8_t *buffers; /* PAIR_RX_BUFFERS of geom.buf_size */
 	uint8_t free[PAIR_RX_BUFFERS];
 	uint32_t free_count;
+	/* By buffer: the pair whose slot has the packet's payload; NULL: the buffer has it. */
+	struct shm_pair *lender[PAIR_RX_BUFFERS];
 	/* Held to change which pairs there are, and by threads that are about to sleep, which do not
 	 * hold the engine lock. */
 	pthread_mutex_t sleep_lock;
@@ -152,6 +156,8 @@ void pairs_unshare(struct shm_pairs *p, void (*unshare)(void *mem, size_t size))
 void pairs_peek(struct shm *shm);
 /* Takes up to n of these. owner: flag of such packets in pkt.owner. Returns how many. */
 unsigned pairs_rx(struct shm *shm, struct pkt *pkts, unsigned n, uint64_t owner);
+/* Takes the buffer of such a packet back. */
+void pairs_rx_release(struct shm_pairs *p, uint8_t index);
 /* In each pass: wakes partners that lag, announces what QPs accept. */
 void pairs_check(struct shm *shm);
 /* Returns whether a partner has shown packets. */

@@ -63,7 +63,7 @@ shm_release(void *queue, struct pkt *pkts, unsigned n)
 			shm->rx_done[owner & shm->rx.mask] = 1;
 			received = true;
 		} else if (owner & OWNER_PAIR) {
-			shm->pairs.free[shm->pairs.free_count++] = (uint8_t)owner;
+			pairs_rx_release(&shm->pairs, (uint8_t)owner);
 		} else {
 			shm->free[shm->free_count++] = (uint32_t)owner;
 		}

@@ -114,16 +114,26 @@ moved(const uint8_t *from, const struct pkt_view *view, const struct held_packet
 	return packet->bytes + (from - view->ip);
 }
 
-static void
-packet_fill(struct held_packet *packet, const struct pkt_view *view, size_t len)
+/* The length of the headers from the IP header on. */
+static size_t
+headers_len(const struct pkt_view *view)
 {
-	memcpy(packet->bytes, view->ip, len);
+	return (size_t)(view->ext + view->op->ext_len - view->ip);
+}
+
+static void
+packet_fill(struct held_packet *packet, const struct pkt_view *view)
+{
+	size_t headers = headers_len(view);
+
+	memcpy(packet->bytes, view->ip, headers);
+	memcpy(packet->bytes + headers, view->payload, view->payload_len);
 	packet->view = *view;
 	packet->view.ip = packet->bytes;
 	packet->view.bth =
 		(const struct bth *)moved((const uint8_t *)view->bth, view, packet);
 	packet->view.ext = moved(view->ext, view, packet);
-	packet->view.payload = moved(view->payload, view, packet);
+	packet->view.payload = packet->bytes + headers;
 }
 
 /* The last held packet with this PSN or one before it; NULL: there is none. Packets mostly
@@ -147,7 +157,7 @@ hold_add(struct qp *qp, const struct pkt_view *view)
 	struct hold_arena *arena = qp->shared->hold;
 	struct hold *hold = hold_of(qp);
 	struct held_packet *packet, *before;
-	size_t len = (size_t)(view->payload + view->payload_len - view->ip);
+	size_t len = headers_len(view) + view->payload_len;
 
 	if (arena == NULL || len > HOLD_BYTES ||
 		psn_diff(view->psn, qp->resp.epsn) >= QP_MAX_UNACKED)
@@ -160,7 +170,7 @@ hold_add(struct qp *qp, const struct pkt_view *view)
 		return false;
 	if (hold == NULL)
 		hold = hold_get(arena, qp);
-	packet_fill(packet, view, len);
+	packet_fill(packet, view);
 	if (before != NULL)
 		TAILQ_INSERT_AFTER(&hold->packets, before, packet, link);
 	else

@@ -6,8 +6,9 @@
  * sends, and the index of those that its writer has taken from the other part.
  *
  * The daemon creates and seals both parts, and accesses neither. The writer allocates all pages,
- * so that they are charged to it. The two clients do not trust each other: whatever is read from
- * the other part is copied first, and the copy is what is checked.
+ * so that they are charged to it. The two clients do not trust each other: whatever is checked of
+ * the other part is copied first, and the copy is what is checked. The payload of a long packet is not
+ * checked but by its ICRC.
  *
  * A slot is valid when its stamp is the number of the packet, counted from 1. So the reader looks
  * at one cache line to find out whether there is a packet, which often has the packet, too.

@@ -145,6 +145,12 @@ head_crc(const struct pkt_view *view, const uint8_t *end)
 		       : masked_crc(head, mask_ipv6, BLOCKS_IPV6, len);
 }
 
+static inline const uint8_t *
+headers_end(const struct pkt_view *view)
+{
+	return view->ext + view->op->ext_len;
+}
+
 static inline bool
 is_icrc(const uint8_t *at, uint32_t crc)
 {
@@ -159,7 +165,10 @@ icrc_check(const struct pkt_view *view)
 {
 	const uint8_t *end = view->payload + view->payload_len + view->pad;
 
-	return is_icrc(end, head_crc(view, end));
+	if (likely(view->payload == headers_end(view)))
+		return is_icrc(end, head_crc(view, end));
+	return is_icrc(end, icrc_update(head_crc(view, headers_end(view)), view->payload,
+				    view->payload_len + view->pad));
 }
 
 bool
@@ -172,11 +181,11 @@ icrc_check_copy(const struct pkt_view *view, uint8_t *dst)
 	uint32_t crc;
 
 	assert(view->pad == 0);
-	if (likely(view->ip_version == 4 && view->payload == head + sizeof(copy))) {
+	if (likely(view->ip_version == 4 && headers_end(view) == head + sizeof(copy))) {
 		block_mask(copy, head, mask_ipv4, BLOCKS_IPV4);
 		before_len = sizeof(copy);
 	} else { /* the headers are not a multiple of 16 bytes */
-		before.crc = head_crc(view, view->payload);
+		before.crc = head_crc(view, headers_end(view));
 	}
 	crc = icrc_copy(before, before_len, dst, view->payload, view->payload_len);
 	return is_icrc(view->payload + view->payload_len, crc);

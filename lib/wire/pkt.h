@@ -22,6 +22,9 @@
 /* Receive: a copy of a multicast packet, handed off by the engine that received it. It is
  * not handed off again. */
 #define PKT_GROUP_COPY 0x10
+/* Receive: the sender can still write the frame. data points to a copy of its headers, the first
+ * member of a struct pkt_headers (wire/pkt_parse.h). */
+#define PKT_RX_HEADERS 0x20
 
 struct pkt {
 	uint8_t *data;

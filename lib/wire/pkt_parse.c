@@ -231,9 +231,12 @@ parse_frame(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
 	else
 		return type == rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP) ? PARSE_OTHER
 								    : DROP_ethertype;
-	if (unlikely(reason != DROP_none))
-		return reason;
-	return parse_udp(&l4, view);
+	if (likely(reason == DROP_none))
+		reason = parse_udp(&l4, view);
+	if (unlikely(pkt->flags & PKT_RX_HEADERS) && reason == DROP_none)
+		view->payload = ((const struct pkt_headers *)pkt->data)->frame +
+				(view->payload - pkt->data);
+	return reason;
 }
 
 unsigned

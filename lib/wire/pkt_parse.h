@@ -14,6 +14,8 @@
 struct pkt_view {
 	const struct op_row *op;
 	const uint8_t *ext; /* the extended headers, behind the BTH */
+	/* Behind the extended headers, or, with PKT_RX_HEADERS, where the sender can still write it:
+	 * what depends on its bytes reads them once. */
 	const uint8_t *payload;
 	uint32_t payload_len; /* without the pad */
 	uint32_t dest_qpn;
@@ -52,6 +54,12 @@ unsigned pkt_parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
  * frame. */
 #define PARSE_HEADERS (14 + 4 + 40 + 8 + 12 + EXT_LEN_MAX)
 unsigned pkt_parse_headers(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
+
+/* Of a packet with PKT_RX_HEADERS. Its headers are parsed as this copy; its payload is in the frame. */
+struct pkt_headers {
+	uint8_t bytes[PARSE_HEADERS];
+	const uint8_t *frame;
+};
 
 /* Fills in the source and destination addresses as GIDs. */
 void view_gids(const struct pkt_view *v, uint8_t src[16], uint8_t dst[16]);

@@ -183,7 +183,7 @@ pair_packet_build(
 	memcpy(addr.src_gid, n->me.device.net.addr[0].gid, 16);
 	memcpy(addr.dst_gid, n->me.device.net.addr[0].gid, 16);
 	path_hdr_init(&hdr, &addr);
-	ext = frame_begin(&hdr, &pkt, &bth, 100);
+	ext = frame_begin(&hdr, &pkt, &bth, n->payload);
 	memset(ext, 0, op_rows[opcode].ext_len);
 	if (opcode == OPCODE_UD_SEND_ONLY) {
 		ext[3] = (uint8_t)psn;
@@ -191,9 +191,21 @@ pair_packet_build(
 	} else if (opcode == OPCODE_RC_ACKNOWLEDGE) {
 		aeth_put(ext, AETH_NAK_INV_REQ, 0);
 	}
-	memset(frame_payload(&hdr, &pkt, opcode), 0x5a, 100);
-	frame_end(&hdr, &pkt, 100);
+	memset(frame_payload(&hdr, &pkt, opcode), 0x5a, n->payload);
+	frame_end(&hdr, &pkt, n->payload);
 	return pkt.len;
+}
+
+bool
+pair_packet_put(struct partner *n, uint32_t dest, uint8_t opcode, uint32_t psn)
+{
+	struct pair_slot *slot = pair_slot_wait(n);
+
+	if (slot == NULL)
+		return false;
+	pair_slot_give(n, slot, PAIR_PACKET,
+		pair_packet_build(n, slot->bytes, dest, opcode, psn));
+	return true;
 }
 
 /* Reads count QPNs of the victim. */
@@ -299,7 +311,8 @@ way_run(struct partner *n, const struct pair_way *way)
 int
 mode_pair(const char *name)
 {
-	static struct partner n = {.own_fd = -1, .peer_fd = -1, .wake_fd = -1};
+	static struct partner n = {
+		.own_fd = -1, .peer_fd = -1, .wake_fd = -1, .payload = 100};
 
 	for (unsigned i = 0; i < pair_way_count; i++) {
 		if (strcmp(pair_ways[i].name, name) == 0)

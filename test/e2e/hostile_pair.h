@@ -29,6 +29,7 @@ struct partner {
 	const struct pair_part *peer;
 	int own_fd, peer_fd; /* -1: none */
 	int wake_fd;         /* the connection with the victim; -1: none */
+	uint32_t payload;    /* bytes of the packets that it builds */
 	uint32_t put;        /* packets put into the own part */
 	uint32_t taken;      /* packets seen in the victim's */
 };
@@ -75,5 +76,9 @@ bool pair_fill(struct partner *n);
 /* Writes a valid packet with a valid ICRC. psn: of a datagram its Q_Key. Returns its length. */
 uint16_t pair_packet_build(
 	struct partner *n, uint8_t *to, uint32_t dest, uint8_t opcode, uint32_t psn);
+
+/* Builds such a packet in the next slot and gives it to the victim. Returns whether there was time for
+ * it. */
+bool pair_packet_put(struct partner *n, uint32_t dest, uint8_t opcode, uint32_t psn);
 
 #endif

@@ -10,24 +10,12 @@
 #include <unistd.h>
 
 #include "hostile_pair.h"
+#include "shm/shm_pairs.h"
 #include "wire/opcode.h"
 
 #define FIRST_PSN 77 /* of all QPs of partner.c */
 #define Q_KEY 1      /* of the victim's UD QP */
 #define VALID 16 /* messages of way_valid(), as many receives as the victim has posted */
-
-/* Puts a packet for the victim's QP. Returns whether there was time for it. */
-static bool
-packet_put(struct partner *n, uint32_t dest, uint8_t opcode, uint32_t psn)
-{
-	struct pair_slot *slot = pair_slot_wait(n);
-
-	if (slot == NULL)
-		return false;
-	pair_slot_give(n, slot, PAIR_PACKET,
-		pair_packet_build(n, slot->bytes, dest, opcode, psn));
-	return true;
-}
 
 /* Packets as of a correct partner: they arrive. So those of the other ways are refused for what is
  * wrong with them. */
@@ -35,7 +23,7 @@ static int
 way_valid(struct partner *n)
 {
 	for (uint32_t i = 0; i < VALID; i++) {
-		if (!packet_put(n, n->met[0], OPCODE_RC_SEND_ONLY, FIRST_PSN + i))
+		if (!pair_packet_put(n, n->met[0], OPCODE_RC_SEND_ONLY, FIRST_PSN + i))
 			return 1;
 	}
 	while (pair_goes_on())
@@ -145,7 +133,7 @@ way_others(struct partner *n)
 	do {
 		opcode = opcodes[random_next() % RTE_DIM(opcodes)];
 		psn = FIRST_PSN + (uint32_t)(random_next() % (1 << 20));
-	} while (packet_put(n, dests[random_next() % RTE_DIM(dests)], opcode,
+	} while (pair_packet_put(n, dests[random_next() % RTE_DIM(dests)], opcode,
 		opcode == OPCODE_UD_SEND_ONLY ? Q_KEY : psn));
 	return 0;
 }
@@ -154,9 +142,9 @@ way_others(struct partner *n)
 static int
 way_datagrams(struct partner *n)
 {
-	while (packet_put(n, n->target[TARGET_UD], OPCODE_UD_SEND_ONLY, Q_KEY) &&
-		packet_put(n, 0xffffff, OPCODE_UD_SEND_ONLY, Q_KEY) &&
-		packet_put(n, n->met[0], OPCODE_UD_SEND_ONLY, Q_KEY))
+	while (pair_packet_put(n, n->target[TARGET_UD], OPCODE_UD_SEND_ONLY, Q_KEY) &&
+		pair_packet_put(n, 0xffffff, OPCODE_UD_SEND_ONLY, Q_KEY) &&
+		pair_packet_put(n, n->met[0], OPCODE_UD_SEND_ONLY, Q_KEY))
 		;
 	return 0;
 }
@@ -219,12 +207,21 @@ way_changing(struct partner *n)
 
 		pair_slot_give(n, slot, PAIR_PACKET, len);
 		for (unsigned k = 0; k < 64; k++) {
-			((uint8_t *)slot)[4 + random_next() % 100] =
+			((uint8_t *)slot)[4 + random_next() % n->payload] =
 				(uint8_t)random_next();
-			slot->len = (uint16_t)random_next();
+			if (n->payload < PAIR_LONG)
+				slot->len = (uint16_t)random_next();
 		}
 	}
 	return 0;
+}
+
+/* The victim reads their payload where it changes. */
+static int
+way_changing_long(struct partner *n)
+{
+	n->payload = 2 * PAIR_LONG;
+	return way_changing(n);
 }
 
 /* It sleeps and wakes all the time, in both ways. */
@@ -487,11 +484,11 @@ const struct pair_way pair_ways[] = {{"valid", NULL, way_valid},
 	{"connected", NULL, way_connected}, {"others", NULL, way_others},
 	{"datagrams", NULL, way_datagrams}, {"cons-ahead", NULL, way_cons_ahead},
 	{"cons-back", NULL, way_cons_back}, {"scribble", NULL, way_scribble},
-	{"changing", NULL, way_changing}, {"asleep", NULL, way_asleep},
-	{"wakes", NULL, way_wakes}, {"closed", NULL, way_closed},
-	{"deaf", NULL, way_deaf}, {"trickle", NULL, way_trickle},
-	{"halves", NULL, way_halves}, {"flood", NULL, way_flood},
-	{"fork", NULL, way_fork}, {"holes", NULL, way_holes},
+	{"changing", NULL, way_changing}, {"changing-long", NULL, way_changing_long},
+	{"asleep", NULL, way_asleep}, {"wakes", NULL, way_wakes},
+	{"closed", NULL, way_closed}, {"deaf", NULL, way_deaf},
+	{"trickle", NULL, way_trickle}, {"halves", NULL, way_halves},
+	{"flood", NULL, way_flood}, {"fork", NULL, way_fork}, {"holes", NULL, way_holes},
 	{"writable", NULL, way_writable}, {"half", own_half, way_no_pair},
 	{"other-user", pair_own_map, way_no_pair}, {"emptied", own_emptied, way_no_pair},
 	{"lies", NULL, way_lies}, {"failing", NULL, way_failing}};

@@ -48,6 +48,7 @@ WAYS = {
     "cons-back": lambda c, met, pairs: pairs == 1,
     "scribble": lambda c, met, pairs: met == 0 and pairs == 1,
     "changing": lambda c, met, pairs: dropped(c) + c["pair_malformed"] > 0,
+    "changing-long": lambda c, met, pairs: c["pair_rx_placed"] > MANY and dropped(c) > MANY,
     "asleep": lambda c, met, pairs: c["pair_wakeups"] > MANY,
     "wakes": lambda c, met, pairs: c["pair_wakeups"] > MANY and pairs == 2,
     "closed": lambda c, met, pairs: c["pair_wakeups"] > MANY and pairs == 2,

@@ -3,18 +3,21 @@
  * A client with the pairs of two partners. The hostile one writes anything into its part between
  * the passes of the client: stamps, lengths, kinds, bytes, indices. Whatever it does, the client takes
  * from it only packets for QPs that are connected with it, loses no buffer, and takes from the honest
- * partner all packets, in order.
+ * partner all packets, in order. The headers that it has checked do not change, and the honest
+ * partner gets a slot back only when its packet was released.
  */
 #include "fuzz.h"
 #include "shm/shm_tx_ring.h"
 #include "wire/hdr.h"
+#include "wire/pkt_parse.h"
 
 #define STEPS 400
 #define SLOTS 8
-#define BUF_SIZE 256
+#define BUF_SIZE 1280
 #define QPNS 64
 #define BURST 8
 #define LEN 70 /* of packets that the honest partner and the client send */
+#define LONG_LEN (PAIR_LONG + 16) /* of every third one of the honest partner */
 
 enum {
 	QP_HOSTILE = 17, /* connected with the hostile partner */
@@ -34,6 +37,8 @@ struct world {
 	struct pair_part *hostile, *honest; /* the parts of the partners */
 	uint32_t honest_sent, honest_taken;
 	struct pkt held[PAIR_RX_BUFFERS];
+	uint32_t held_number[PAIR_RX_BUFFERS]; /* of those of the honest partner */
+	uint32_t held_qpn[PAIR_RX_BUFFERS];
 	unsigned held_count;
 };
 
@@ -111,16 +116,24 @@ world_open(struct world *w)
 }
 
 static void
-packet_fill(uint8_t *bytes, uint32_t qpn, uint32_t number)
+packet_fill(uint8_t *bytes, uint32_t len, uint32_t qpn, uint32_t number)
 {
-	memset(bytes, 0, LEN);
+	memset(bytes, 0, len);
 	bytes[12] = 0x08;
 	bytes[14] = 0x45;
 	bytes[23] = IPPROTO_UDP;
 	bytes[36] = ROCE_UDP_PORT >> 8;
 	bytes[37] = ROCE_UDP_PORT & 0xff;
+	bytes[38] = (uint8_t)((len - 34) >> 8);
+	bytes[39] = (uint8_t)(len - 34);
 	bytes[49] = (uint8_t)qpn;
-	memcpy(bytes + LEN - 4, &number, 4);
+	memcpy(bytes + len - 4, &number, 4);
+}
+
+static uint16_t
+honest_len(uint32_t number)
+{
+	return number % 3 == 0 ? LONG_LEN : LEN;
 }
 
 static struct pair_slot *
@@ -143,16 +156,49 @@ dest_qpn(const struct pkt *pkt)
 	       (uint32_t)pkt->data[14 + ip + 14] << 8 | pkt->data[14 + ip + 15];
 }
 
+/* Where the packet has its payload. */
+static const uint8_t *
+frame_of(const struct pkt *pkt)
+{
+	return pkt->flags & PKT_RX_HEADERS
+		       ? ((const struct pkt_headers *)pkt->data)->frame
+		       : pkt->data;
+}
+
+static void
+honest_check(const struct pkt *pkt, uint32_t number)
+{
+	uint16_t len = honest_len(number);
+	uint8_t want[LONG_LEN];
+
+	packet_fill(want, len, QP_HONEST, number);
+	FUZZ_CHECK(pkt->len == len && memcmp(pkt->data, want, LEN - 4) == 0 &&
+		   memcmp(frame_of(pkt), want, len) == 0);
+}
+
+/* A long packet is as long as its UDP length says. */
+static void
+long_check(const struct pkt *pkt)
+{
+	unsigned ip = pkt->data[12] == 0x86 ? 40 : 20;
+	const uint8_t *udp = pkt->data + 14 + ip;
+
+	if (pkt->flags & PKT_RX_HEADERS)
+		FUZZ_CHECK(pkt->len >= PAIR_LONG &&
+			   14 + ip + ((unsigned)udp[4] << 8 | udp[5]) == pkt->len);
+	else
+		FUZZ_CHECK(pkt->len < PAIR_LONG);
+}
+
 static void
 packet_check(struct world *w, const struct pkt *pkt)
 {
 	uint32_t qpn = dest_qpn(pkt);
-	uint8_t want[LEN];
 
 	FUZZ_CHECK(pkt->len <= BUF_SIZE);
+	long_check(pkt);
 	if (qpn == QP_HONEST) {
-		packet_fill(want, QP_HONEST, w->honest_taken++);
-		FUZZ_CHECK(pkt->len == LEN && memcmp(pkt->data, want, LEN) == 0);
+		honest_check(pkt, w->honest_taken++);
 		return;
 	}
 	FUZZ_CHECK(qpn == QP_HOSTILE || qpn == QP_HOSTILE_2 || qpn == QP_CHANGES);
@@ -163,11 +209,15 @@ packet_check(struct world *w, const struct pkt *pkt)
 static void
 held_release(struct world *w, unsigned n)
 {
-	struct shm_pairs *p = &w->shm->pairs;
+	for (; n != 0 && w->held_count != 0; n--) {
+		const struct pkt *pkt = &w->held[--w->held_count];
 
-	for (; n != 0 && w->held_count != 0; n--)
-		p->free[p->free_count++] =
-			(uint8_t)(uintptr_t)w->held[--w->held_count].owner;
+		FUZZ_CHECK(dest_qpn(pkt) == w->held_qpn[w->held_count]);
+		long_check(pkt);
+		if (w->held_qpn[w->held_count] == QP_HONEST)
+			honest_check(pkt, w->held_number[w->held_count]);
+		pairs_rx_release(&w->shm->pairs, (uint8_t)(uintptr_t)pkt->owner);
+	}
 }
 
 static unsigned
@@ -180,6 +230,8 @@ client_pass(struct world *w, unsigned n)
 	got = pairs_rx(w->shm, pkts, n, UINT64_C(1) << 33);
 	FUZZ_CHECK(got <= n);
 	for (unsigned i = 0; i < got; i++) {
+		w->held_number[w->held_count] = w->honest_taken;
+		w->held_qpn[w->held_count] = dest_qpn(&pkts[i]);
 		packet_check(w, &pkts[i]);
 		w->held[w->held_count++] = pkts[i];
 	}
@@ -198,7 +250,7 @@ client_send(struct world *w, uint32_t qpn)
 		return;
 	FUZZ_CHECK(!pair->spoiled && qpn < QP_NONE &&
 		   pair->partner == w->shm->pairs.qps[qpn].partner);
-	packet_fill(bytes, qpn, 0);
+	packet_fill(bytes, LEN, qpn, 0);
 	if (pair_tx(w->shm, pair, qpn, &pkt))
 		pair_tx_done(w->shm, pair);
 }
@@ -207,17 +259,20 @@ static void
 client_check(struct world *w)
 {
 	const struct shm_pairs *p = &w->shm->pairs;
-	uint32_t seen[PAIR_RX_BUFFERS / 32] = {0};
+	uint32_t seen[PAIR_RX_BUFFERS / 32] = {0}, lent = 0;
 
 	FUZZ_CHECK(p->free_count + w->held_count == PAIR_RX_BUFFERS);
 	for (uint32_t i = 0; i < p->count; i++) {
 		const struct shm_pair *pair = &p->all[i];
 
 		FUZZ_CHECK(pair->prod - pair->cons_seen <= SLOTS);
-		FUZZ_CHECK(pair->own->cons == pair->cons);
+		FUZZ_CHECK(pair->lent != 0 || pair->own->cons == pair->cons);
+		lent += pair->lent;
 		FUZZ_CHECK(pair->ready <= PKT_BURST);
 	}
-	FUZZ_CHECK(!p->all[1].spoiled);
+	for (uint32_t i = 0; i < w->held_count; i++)
+		lent -= (w->held[i].flags & PKT_RX_HEADERS) != 0;
+	FUZZ_CHECK(lent == 0 && !p->all[1].spoiled);
 	for (uint32_t i = 0; i < p->free_count; i++) {
 		FUZZ_CHECK(p->free[i] < PAIR_RX_BUFFERS &&
 			   !(seen[p->free[i] / 32] & 1u << p->free[i] % 32));
@@ -233,11 +288,12 @@ hostile_slot(struct world *w, uint8_t how)
 	const struct shm_pair *pair = &w->shm->pairs.all[0];
 	uint32_t index = pair->cons + how % SLOTS;
 	struct pair_slot *slot = slot_of(w, w->hostile, index);
+	uint32_t len = how & 8 ? LONG_LEN : LEN;
 
-	slot->len = how & 0x40 ? LEN : take16(&w->in);
+	slot->len = how & 0x40 ? (uint16_t)len : take16(&w->in);
 	slot->kind = how & 0x80 ? PAIR_PACKET : take8(&w->in);
 	slot->qpn = QP_HOSTILE + take8(&w->in) % (QP_END - QP_HOSTILE + 1);
-	packet_fill(slot->bytes, slot->qpn, 0);
+	packet_fill(slot->bytes, len, slot->qpn, 0);
 	if (how & 0x20)
 		slot->bytes[take8(&w->in)] = take8(&w->in);
 	slot->stamp = how & 0x10 ? take16(&w->in) : index + 1;
@@ -263,9 +319,9 @@ honest_send(struct world *w)
 	w->honest->cons = w->shm->pairs.all[1].prod;
 	if (w->honest_sent - w->shm->pairs.all[1].own->cons == SLOTS)
 		return;
-	slot->len = LEN;
+	slot->len = honest_len(w->honest_sent);
 	slot->kind = PAIR_PACKET;
-	packet_fill(slot->bytes, QP_HONEST, w->honest_sent);
+	packet_fill(slot->bytes, slot->len, QP_HONEST, w->honest_sent);
 	slot->stamp = ++w->honest_sent;
 }
 

@@ -272,8 +272,12 @@ def pair_scripts(out):
     take, honest, send = b"\x05\x07", b"\x0a\x00", b"\x07\x00"
     for qp in range(6):
         save(out, "pair", "qp-%u" % qp, (bytes([0, 0xc0, qp]) + honest + take) * 20)
-    for at in (12, 13, 14, 23, 36, 37, 47, 48, 49):
+        save(out, "pair", "long-%u" % qp, (bytes([0, 0xc8, qp]) + honest + b"\x05\x06" +
+                                           bytes([0, 0xe8, 1, 49, 0x86]) + take) * 20)
+    for at in (12, 13, 14, 23, 36, 37, 38, 39, 47, 48, 49):
         save(out, "pair", "byte-%u" % at, (bytes([0, 0xe0, 0, at, 0x86]) + honest + take) * 5)
+        save(out, "pair", "long-byte-%u" % at,
+             (bytes([0, 0xe8, 0, at, 0x86]) + honest + take) * 5)
     for cons in (0, 1, 0xff, 0x80, 0xf8):
         save(out, "pair", "index-%02x" % cons, send * 9 + bytes([3, cons]) + send * 9 + take +
              b"\x48\xff" + send * 3 + b"\x0c\x00" + honest + take + b"\x03\x00" + send * 9)

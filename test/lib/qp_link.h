@@ -68,6 +68,7 @@ struct host {
 	struct peer peer;
 	struct event_queue events;
 	uint16_t vlan;
+	unsigned rx_number; /* packets received that are not short */
 	uint8_t gid[1][16]; /* UD: the addresses that packets may have */
 	uint8_t *mem;       /* registered with its own address as VA */
 	uint32_t lkey;

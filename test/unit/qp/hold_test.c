@@ -50,6 +50,27 @@ held_packets_follow_the_missing_one(void **state)
 	hold_close();
 }
 
+/* Each second one comes with a copy of its headers (host_rx()). */
+static void
+held_packets_are_whole(void **state)
+{
+	open_pair();
+	post_receives(4);
+	for (unsigned i = 4; i-- != 0;)
+		inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_RC_SEND_ONLY,
+				     .psn = psn_add(PSN_A, i),
+				     .payload_len = 300 + 4 * i,
+				     .payload_key = i,
+				     .ack_req = i == 3});
+	expect_one_ack(AETH_ACK, PSN_A + 3, 4);
+	for (unsigned i = 0; i < 4; i++) {
+		expect_received(&p.b, i, 300 + 4 * i);
+		assert_true(bytes_match(p.b.mem + 1024 * i, 300 + 4 * i, i));
+	}
+	assert_int_equal(p.b.stats.held, 3);
+	hold_close();
+}
+
 /* The ACK covers held packets without AckReq, too. */
 static void
 acknowledgement_covers_all_that_was_held(void **state)
@@ -351,6 +372,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(held_packets_follow_the_missing_one),
+		cmocka_unit_test(held_packets_are_whole),
 		cmocka_unit_test(acknowledgement_covers_all_that_was_held),
 		cmocka_unit_test(next_hole_is_asked_for_at_once),
 		cmocka_unit_test(reordering_needs_no_nak),

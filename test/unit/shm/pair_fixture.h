@@ -6,6 +6,7 @@
 
 #include "shm_fixture.h"
 #include "wire/hdr.h"
+#include "wire/pkt_parse.h"
 
 #define BURST 16
 
@@ -210,6 +211,43 @@ packet_fill(uint8_t *bytes, uint32_t dest_qpn, uint8_t number)
 	bytes[49] = (uint8_t)dest_qpn;
 	bytes[len - 1] = number;
 	return len;
+}
+
+#define LONG PAIR_LONG
+
+/* A long packet, whose payload is the number in all bytes. */
+static inline void
+long_packet_fill(uint8_t *bytes, uint16_t len, uint32_t dest_qpn, uint8_t number)
+{
+	const unsigned udp_len = len - 34u;
+	uint16_t headers;
+
+	memset(bytes, number, len);
+	headers = packet_fill(bytes, dest_qpn, number);
+	bytes[headers - 1] = number;
+	bytes[38] = (uint8_t)(udp_len >> 8);
+	bytes[39] = (uint8_t)udp_len;
+}
+
+/* Where a received packet has its payload. */
+static inline const uint8_t *
+packet_frame(const struct pkt *pkt)
+{
+	return pkt->flags & PKT_RX_HEADERS
+		       ? ((const struct pkt_headers *)pkt->data)->frame
+		       : pkt->data;
+}
+
+/* Whether it is such a packet. */
+static inline bool
+is_number(const struct pkt *pkt, uint16_t len, uint8_t number)
+{
+	const uint8_t *frame = packet_frame(pkt);
+	bool same = pkt->len == len && pkt->data[61] == number;
+
+	for (uint16_t i = 61; i < len; i++)
+		same = same && frame[i] == number;
+	return same;
 }
 
 /* Sends n packets of the QP, with numbers from `number` on. Returns how many the port took. */

@@ -4,7 +4,6 @@
 #include "pair_fixture.h"
 
 #define SLOTS 8 /* of the fixture's rings */
-#define LONG PAIR_LONG
 
 static struct pair_fixture f;
 
@@ -25,8 +24,7 @@ teardown(void **state)
 static void
 frame_fill(struct pkt *pkt, uint16_t len, uint8_t number)
 {
-	memset(pkt->data, number, len);
-	packet_fill(pkt->data, QP_1, number);
+	long_packet_fill(pkt->data, len, QP_1, number);
 	pkt->len = len;
 	pkt->flags = QP_1 << PKT_TX_QPN_SHIFT;
 }
@@ -65,17 +63,6 @@ first_long_send(void)
 
 	assert_int_equal(frames_place(&pkt, 1), 0);
 	assert_int_equal(frames_send(&pkt, 1, LONG, 0), 1);
-}
-
-static bool
-is_number(const struct pkt *pkt, uint16_t len, uint8_t number)
-{
-	const uint8_t *bytes = pkt->data;
-	bool same = pkt->len == len && bytes[61] == number;
-
-	for (uint16_t i = 62; i < len; i++)
-		same = same && bytes[i] == number;
-	return same;
 }
 
 static void

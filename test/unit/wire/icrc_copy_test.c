@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "../rand.h"
+#include "headers.h"
 
 #define LEN_MAX 9000
 #define ROOM (LEN_MAX + 128)
@@ -137,30 +138,48 @@ frame_make(uint8_t *frame, bool v4, unsigned payload)
 }
 
 /* Whether the ICRC is right; both checks must agree. The payload is copied in either
- * case, and nothing else is written. Also false for frames whose headers are invalid. */
+ * case, and nothing else is written. Also false for packets whose headers are invalid. */
+static bool
+packet_right(const struct pkt *pkt, size_t to)
+{
+	struct pkt_view view;
+	bool right;
+
+	if (pkt_parse_headers(pkt, 0, &view) != DROP_none || view.pad != 0 ||
+		view.payload_len < icrc_copy_min)
+		return false;
+	memset(dst, GUARD, sizeof(dst));
+	memset(want, GUARD, sizeof(want));
+	memcpy(want + to, view.payload, view.payload_len);
+	right = icrc_check(&view);
+	assert_int_equal(icrc_check_copy(&view, dst + to), right);
+	assert_memory_equal(dst, want, sizeof(dst));
+	return right;
+}
+
+/* With the frame as it is, and with a copy of its headers; both must agree. */
 static bool
 frame_right(const uint8_t *frame, size_t bytes, size_t to)
 {
-	struct pkt pkt = {.data = malloc(bytes),
+	uint8_t *copy = malloc(bytes);
+	struct pkt_headers *headers = headers_make(frame);
+	struct pkt pkt = {.data = copy,
 		.len = (uint16_t)bytes,
 		.room = (uint16_t)bytes,
 		.flags = PKT_RX_IPV4_CKSUM_OK};
-	struct pkt_view view;
-	bool right = false;
+	bool right;
 
-	assert_non_null(pkt.data);
-	memcpy(pkt.data, frame, bytes);
-	if (pkt_parse_headers(&pkt, 0, &view) == DROP_none && view.pad == 0 &&
-		view.payload_len >= icrc_copy_min) {
-		memset(dst, GUARD, sizeof(dst));
-		memset(want, GUARD, sizeof(want));
-		memcpy(want + to, view.payload, view.payload_len);
-		right = icrc_check(&view);
-		assert_int_equal(icrc_check_copy(&view, dst + to), right);
-		assert_memory_equal(dst, want, sizeof(dst));
-		assert_memory_equal(pkt.data, frame, bytes);
-	}
-	free(pkt.data);
+	assert_non_null(copy);
+	memcpy(copy, frame, bytes);
+	right = packet_right(&pkt, to);
+	assert_memory_equal(copy, frame, bytes);
+	/* Of these headers only the copy is read. */
+	memset(copy, 0, IP_OFF + 20 + 8 + 12);
+	headers->frame = copy;
+	headers_use(&pkt, headers);
+	assert_int_equal(packet_right(&pkt, to), right);
+	free(headers);
+	free(copy);
 	return right;
 }
 

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "headers.h"
+
 #define TAG_LEN 4
 
 static void
@@ -44,6 +46,40 @@ vectors_parse(void **state)
 	assert_ptr_equal(view.bth, copy + BTH6_OFF);
 	assert_ptr_equal(view.payload, copy + BTH6_OFF + 12);
 	free(copy);
+}
+
+/* The sender may still write the frame: a change of its headers there has no effect, a change of its
+ * payload has. */
+static void
+headers_are_those_of_the_copy(void **state)
+{
+	static const uint8_t *const vectors[] = {frame_vector4, frame_vector6};
+	static const size_t lens[] = {VECTOR4_LEN, VECTOR6_LEN};
+
+	for (unsigned i = 0; i < RTE_DIM(vectors); i++) {
+		size_t payload = (i == 0 ? BTH4_OFF : BTH6_OFF) + 12;
+		uint8_t frame[PARSE_HEADERS];
+		struct pkt_headers *headers;
+		struct pkt_view view;
+		struct pkt pkt = {.len = (uint16_t)lens[i], .room = (uint16_t)lens[i]};
+
+		memset(frame, 0, sizeof(frame));
+		memcpy(frame, vectors[i], lens[i]);
+		headers = headers_make(frame);
+		headers_use(&pkt, headers);
+		memset(frame, 0xFF, payload);
+		assert_int_equal(pkt_parse(&pkt, 0, &view), DROP_none);
+		assert_int_equal(view.psn, 0x1000);
+		assert_ptr_equal(view.ip, headers->bytes + IP_OFF);
+		assert_ptr_equal(view.ext, headers->bytes + payload);
+		assert_ptr_equal(view.payload, frame + payload);
+		frame[payload]++;
+		assert_int_equal(pkt_parse(&pkt, 0, &view), DROP_icrc);
+		assert_int_equal(pkt_parse_headers(&pkt, 0, &view), DROP_none);
+		headers->bytes[12]++;
+		assert_int_equal(pkt_parse_headers(&pkt, 0, &view), DROP_ethertype);
+		free(headers);
+	}
 }
 
 static void
@@ -348,6 +384,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(vectors_parse),
+		cmocka_unit_test(headers_are_those_of_the_copy),
 		cmocka_unit_test(header_bits),
 		cmocka_unit_test(drop_runt),
 		cmocka_unit_test(drop_ethertype),
