@@ -4,16 +4,15 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "engine/clock.h"
+#include "shm/line_time.h"
 #include "shm/pair_slots.h"
 #include "shm/shm.h"
 
-/* Reads which packets the partner has taken. */
+/* cons: what the partner says that it has taken. */
 static void
-taken_refresh(const struct shm *shm, struct shm_pair *pair)
+taken_note(const struct shm *shm, struct shm_pair *pair, uint32_t cons)
 {
-	/* Pairs with the release in taken_show(): the slots before it are free. */
-	uint32_t cons = __atomic_load_n(&pair->peer->cons, __ATOMIC_ACQUIRE);
-
 	if (unlikely(cons - pair->cons_seen > pair->shown - pair->cons_seen)) {
 		pair->spoiled = true;
 		return;
@@ -23,6 +22,26 @@ taken_refresh(const struct shm *shm, struct shm_pair *pair)
 	pair->cons_seen = cons;
 	pair->taken_ns = *shm->now;
 	pair->lag_told = false;
+}
+
+/* Reads which packets the partner has taken. */
+static void
+taken_refresh(const struct shm *shm, struct shm_pair *pair)
+{
+	/* Pairs with the release in taken_show(): the slots before it are free. */
+	taken_note(shm, pair, __atomic_load_n(&pair->peer->cons, __ATOMIC_ACQUIRE));
+}
+
+/* The same, now and then: if it has changed, its cache line has come from the partner's core. */
+static void
+taken_refresh_timed(const struct shm *shm, struct shm_pair *pair)
+{
+	uint64_t took_ns;
+	uint32_t cons = clock_timed_load(&pair->peer->cons, &took_ns);
+
+	if (cons != pair->cons_seen)
+		pair->line_ns = line_time_mean(pair->line_ns, took_ns);
+	taken_note(shm, pair, cons);
 }
 
 static uint32_t
@@ -89,6 +108,10 @@ pairs_tx_place(void *queue, uint32_t qpn, struct pkt *pkts, unsigned n)
 		taken_refresh(shm, pair);
 	if (unlikely(pair->spoiled || pair->full))
 		return 0;
+	if (line_time_is_far(pair->line_ns)) {
+		shm->dev_stats->pair_tx_far += n;
+		return 0;
+	}
 	n = RTE_MIN(n, pair_room(&shm->pairs, pair));
 	for (unsigned i = 0; i < n; i++)
 		pkts[i].data =
@@ -327,6 +350,16 @@ qps_announce(struct shm *shm)
 			pair_qp_announce(shm, &p->qps[i]);
 }
 
+/* Returns how long the partner may take nothing before it is woken. If the threads of this core take
+ * turns, so may those of the partner's: its application polls, but not now, and its progress thread
+ * would only take the core from a third one. */
+static uint64_t
+lag_limit(const struct shm *shm, const struct shm_pair *pair)
+{
+	return engine_runs_in_turns(shm->dev->engines[0]) ? PAIR_LAG_LAST_NS
+							  : pair->lag_ns;
+}
+
 /* The partner may not have taken all packets. */
 static void
 lag_check(struct shm *shm, struct shm_pair *pair)
@@ -337,11 +370,11 @@ lag_check(struct shm *shm, struct shm_pair *pair)
 	if (now - pair->checked_ns < PAIR_LAG_NS)
 		return;
 	pair->checked_ns = now;
-	taken_refresh(shm, pair);
+	taken_refresh_timed(shm, pair);
 	if (pair->cons_seen != cons)
 		pair->lag_ns -= (pair->lag_ns - PAIR_LAG_NS) / PAIR_LAG_DECAY;
-	if (pair->prod == pair->cons_seen || now - pair->taken_ns < pair->lag_ns ||
-		pair->lag_told)
+	if (pair->prod == pair->cons_seen ||
+		now - pair->taken_ns < lag_limit(shm, pair) || pair->lag_told)
 		return;
 	pair->lag_told = true;
 	pair->lag_ns = RTE_MIN(2 * pair->lag_ns, PAIR_LAG_LAST_NS);
@@ -379,7 +412,7 @@ pairs_deadline(const struct shm *shm)
 		const struct shm_pair *pair = &p->all[i];
 
 		if (pair->prod != pair->cons_seen && !pair->lag_told && !pair->spoiled)
-			until = RTE_MIN(until, pair->taken_ns + pair->lag_ns);
+			until = RTE_MIN(until, pair->taken_ns + lag_limit(shm, pair));
 	}
 	return until;
 }

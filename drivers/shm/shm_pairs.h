@@ -51,6 +51,7 @@ struct shm_pair {
 	uint64_t taken_ns;
 	uint64_t checked_ns; /* when cons_seen was last compared with that */
 	uint64_t lag_ns;     /* PAIR_LAG_NS to PAIR_LAG_LAST_NS */
+	uint32_t line_ns;    /* mean of shm/line_time.h */
 	/* When its full ring began to stop the engine, set anew once it has taken half a ring since,
 	 * and cons_seen then. */
 	uint64_t full_ns;

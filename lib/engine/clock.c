@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include <rte_atomic.h>
 #include <rte_cycles.h>
 
 #include "engine/clock.h"
@@ -48,10 +49,32 @@ clock_init(void)
 	pthread_once(&once, calibrate);
 }
 
+static uint64_t
+ticks_ns(uint64_t ticks)
+{
+	return (uint64_t)((unsigned __int128)ticks * mult >> SHIFT);
+}
+
 uint64_t
 clock_now(void)
 {
-	return (uint64_t)((unsigned __int128)(rte_rdtsc() - start_ticks) * mult >> SHIFT);
+	return ticks_ns(rte_rdtsc() - start_ticks);
+}
+
+uint32_t
+clock_timed_load(const uint32_t *word, uint64_t *took_ns)
+{
+	uint64_t begin;
+	uint32_t value;
+
+	/* The CPU reads the counter neither before loads that come first nor before this one. */
+	rte_rmb();
+	begin = rte_rdtsc();
+	/* Pairs with the release in taken_show(), if the word is what that stores. */
+	value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	rte_rmb();
+	*took_ns = ticks_ns(rte_rdtsc() - begin);
+	return value;
 }
 
 uint64_t

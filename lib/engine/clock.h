@@ -12,6 +12,10 @@ void clock_init(void);
 /* Returns nanoseconds since the first clock_init(), the same on every core. */
 uint64_t clock_now(void);
 
+/* Loads a word (acquire). *took_ns: how long that took, so whether its cache line was near. Waits for
+ * all loads before it: not for each packet. */
+uint32_t clock_timed_load(const uint32_t *word, uint64_t *took_ns);
+
 /* Returns nanoseconds of the wall clock, CLOCK_REALTIME. */
 uint64_t clock_wall(void);
 

@@ -22,11 +22,15 @@
 #define IDLE_POLLS_SHORT 2
 /* A call that took longer has switched to another thread. */
 #define YIELD_TAKEN_NS NS_PER_US
+/* A thread that kept the core for less than this offered it itself, as one that polls in vain does. A
+ * thread that offers nothing keeps it for a time slice, some milliseconds. */
+#define YIELD_TURN_NS NS_PER_MS
 
 struct idle_polls {
 	uint32_t count; /* polls in a row that found nothing */
 	uint32_t limit; /* polls before the next offer */
 	bool fixed;     /* the limit never changes */
+	bool in_turns;  /* the threads of this core offer it to each other */
 };
 
 /* text: of the environment variable; NULL: auto. Returns false, and takes auto, if it is
@@ -68,12 +72,22 @@ idle_polls_short(const struct idle_polls *p)
 	return __atomic_load_n(&p->limit, __ATOMIC_RELAXED) < IDLE_POLLS;
 }
 
+/* Returns whether the threads that use this core offered it to each other the last time: a thread
+ * that waits for it gets it soon. */
+static inline bool
+idle_polls_in_turns(const struct idle_polls *p)
+{
+	return __atomic_load_n(&p->in_turns, __ATOMIC_RELAXED);
+}
+
 /* took_ns: the time of the offer. Returns whether another thread took the core. */
 static inline bool
 idle_polls_offered(struct idle_polls *p, uint64_t took_ns)
 {
 	bool taken = took_ns > YIELD_TAKEN_NS;
 
+	__atomic_store_n(
+		&p->in_turns, taken && took_ns < YIELD_TURN_NS, __ATOMIC_RELAXED);
 	if (!p->fixed)
 		__atomic_store_n(&p->limit, taken ? IDLE_POLLS_SHORT : IDLE_POLLS,
 			__ATOMIC_RELAXED);

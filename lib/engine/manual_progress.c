@@ -28,6 +28,12 @@ engine_is_manual(const struct engine *e)
 	return e->progress_thread != NULL;
 }
 
+bool
+engine_runs_in_turns(const struct engine *e)
+{
+	return idle_polls_in_turns(&e->idle);
+}
+
 /* True if another thread rang a doorbell, or asked for a pass, while the lock was
  * taken. */
 static bool

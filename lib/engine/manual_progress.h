@@ -55,6 +55,8 @@ engine_asleep_clear(const struct engine_progress_thread *t)
 void engine_set_progress_thread(
 	struct engine *e, const struct engine_progress_thread *progress_thread);
 bool engine_is_manual(const struct engine *e);
+/* Returns whether the threads that use the core of the polling thread offer it to each other. */
+bool engine_runs_in_turns(const struct engine *e);
 
 /* Runs a pass if the lock is free. Otherwise its holder runs one for what the caller
  * posted. Returns the packets moved. */

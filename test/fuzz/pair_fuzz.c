@@ -6,6 +6,7 @@
  * partner all packets, in order. The headers that it has checked do not change, and the honest
  * partner gets a slot back only when its packet was released.
  */
+#include "engine/engine_state.h"
 #include "fuzz.h"
 #include "shm/shm_tx_ring.h"
 #include "wire/hdr.h"
@@ -95,6 +96,8 @@ world_open(struct world *w)
 	shm->slot_buf = zeros(8, SLOTS * sizeof(*shm->slot_buf));
 	shm->free = zeros(8, SLOTS * sizeof(*shm->free));
 	shm->daemon_wake_fd = -1;
+	shm->dev = zeros(LINE_SIZE, sizeof(*shm->dev));
+	shm->dev->engines[0] = zeros(LINE_SIZE, sizeof(struct engine));
 	shm->now = &w->now;
 	shm->dev_stats = &w->stats;
 	p->geom = pair_geom_of(&geom);
@@ -344,6 +347,7 @@ world_step(struct world *w)
 		break;
 	case 4:
 		w->hostile->asleep = how;
+		w->shm->dev->engines[0]->idle.in_turns = how & 2;
 		break;
 	case 5:
 	case 6:
@@ -410,6 +414,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	free(w->shm->pairs.qps);
 	free(w->shm->pairs.buffers);
 	free(w->shm->slot_buf);
+	free(w->shm->dev->engines[0]);
+	free(w->shm->dev);
 	free(w->shm->free);
 	free(w->shm->region.client);
 	free(w->shm->region.daemon);

@@ -363,6 +363,18 @@ clock_agrees_with_system_clock(void **state)
 	assert_int_not_equal(clock_wall(), clock_wall());
 }
 
+static void
+timed_load_returns_the_word(void **state)
+{
+	uint64_t begin, took_ns = UINT64_MAX;
+	const uint32_t word = 0xf00d;
+
+	clock_init();
+	begin = clock_now();
+	assert_int_equal(clock_timed_load(&word, &took_ns), word);
+	assert_true(took_ns <= clock_now() - begin);
+}
+
 int
 main(void)
 {
@@ -378,6 +390,7 @@ main(void)
 		cmocka_unit_test(stats_sum_all_engines),
 		cmocka_unit_test(key_is_freed_once),
 		cmocka_unit_test(deadlines_of_idle_engines),
+		cmocka_unit_test(timed_load_returns_the_word),
 		cmocka_unit_test(clock_agrees_with_system_clock),
 	};
 

@@ -112,6 +112,29 @@ invalid_value_is_reported(void **state)
 	}
 }
 
+/* A thread that soon offers the core, too, has nothing to do either. */
+static void
+threads_that_poll_take_turns(void **state)
+{
+	static const struct {
+		uint64_t took_ns;
+		bool in_turns;
+	} offers[] = {{YIELD_TURN_NS - 1, true}, {YIELD_TURN_NS, false},
+		{YIELD_TAKEN_NS + 1, true}, {YIELD_TAKEN_NS, false},
+		{2 * YIELD_TAKEN_NS, true}, {TAKEN_NS, false}};
+	static const char *const cores[] = {NULL, "short", "plenty"};
+	struct idle_polls p;
+
+	for (unsigned i = 0; i < RTE_DIM(cores); i++) {
+		assert_true(idle_polls_init(&p, cores[i]));
+		assert_false(idle_polls_in_turns(&p));
+		for (unsigned k = 0; k < RTE_DIM(offers); k++) {
+			(void)idle_polls_offered(&p, offers[k].took_ns);
+			assert_int_equal(idle_polls_in_turns(&p), offers[k].in_turns);
+		}
+	}
+}
+
 int
 main(void)
 {
@@ -122,6 +145,7 @@ main(void)
 		cmocka_unit_test(count_beyond_the_limit),
 		cmocka_unit_test(forced_by_the_environment),
 		cmocka_unit_test(invalid_value_is_reported),
+		cmocka_unit_test(threads_that_poll_take_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

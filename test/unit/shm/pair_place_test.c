@@ -2,6 +2,7 @@
 /* Long packets of a pair are built in the slots of its ring: which frames point there, and what becomes
  * of those that do not leave by the pair. */
 #include "pair_fixture.h"
+#include "shm/line_time.h"
 
 #define SLOTS 8 /* of the fixture's rings */
 
@@ -177,6 +178,44 @@ none_is_placed_where_packets_go_another_way(void **state)
 	expect_taken(1, LONG, 0);
 }
 
+static void
+none_is_placed_where_the_partner_is_far(void **state)
+{
+	struct pkt pkts[3];
+
+	first_long_send();
+	side_pair(&f.a)->line_ns = LINE_FAR_NS + 1;
+	assert_int_equal(frames_place(pkts, 3), 0);
+	assert_true(is_own(&pkts[0]));
+	assert_int_equal(frames_send(pkts, 3, LONG, 1), 3);
+	assert_int_equal(f.a.stats.pair_tx_far, 3);
+	assert_int_equal(f.a.stats.pair_tx_placed, 0);
+	side_pair(&f.a)->line_ns = LINE_FAR_NS;
+	assert_int_equal(frames_place(pkts, 1), 1);
+	assert_int_equal(frames_send(pkts, 1, LONG, 4), 1);
+	assert_int_equal(f.a.stats.pair_tx_far, 3);
+	expect_taken(5, LONG, 0);
+}
+
+/* The loads of the partner's index are timed, those that have got its cache line. */
+static void
+distance_of_the_partner_is_measured(void **state)
+{
+	const uint32_t far = 7000;
+
+	side_pair(&f.a)->line_ns = far;
+	first_long_send();
+	f.a.now += PAIR_LAG_NS;
+	side_expect(&f.a, 0, 0); /* it has taken nothing */
+	assert_int_equal(side_pair(&f.a)->line_ns, far);
+	expect_taken(1, LONG, 0);
+	f.a.now += PAIR_LAG_NS;
+	side_expect(&f.a, 0, 0);
+	assert_in_range(side_pair(&f.a)->line_ns, far - far / LINE_SAMPLES,
+		far - (far - LINE_MOST_NS) / LINE_SAMPLES);
+	assert_int_equal(side_pair(&f.a)->cons_seen, side_pair(&f.a)->prod);
+}
+
 /* The partner's index is invalid. */
 static void
 none_is_placed_in_a_spoiled_pair(void **state)
@@ -253,6 +292,10 @@ main(void)
 			none_is_placed_where_packets_go_another_way, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			none_is_placed_in_a_spoiled_pair, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			none_is_placed_where_the_partner_is_far, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			distance_of_the_partner_is_measured, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			placed_packets_may_leave_by_the_daemon, setup, teardown),
 		cmocka_unit_test_setup_teardown(

@@ -217,6 +217,31 @@ lag_length(struct pair_fixture *f)
 	return n;
 }
 
+/* Its application polls, when it has the core again. */
+static void
+partner_is_woken_late_where_threads_take_turns(void **state)
+{
+	struct pair_fixture f;
+
+	fixture_open(&f);
+	f.a.now += NS_PER_SEC;
+	f.a.dev->engines[0]->idle.in_turns = true;
+	assert_int_equal(side_send(&f.a, QP_1, 1, 0), 1);
+	assert_int_equal(pairs_deadline(f.a.shm), f.a.now + PAIR_LAG_LAST_NS);
+	f.a.now += PAIR_LAG_LAST_NS - 1;
+	side_expect(&f.a, 0, 0);
+	assert_int_equal(f.a.stats.pair_lags, 0);
+	f.a.now += PAIR_LAG_NS;
+	side_expect(&f.a, 0, 0);
+	assert_int_equal(f.a.stats.pair_lags, 1);
+	assert_int_equal(side_woken(&f.b), WOKEN_LAGS);
+	side_expect(&f.b, 1, 0);
+	/* It has the core for itself. */
+	f.a.dev->engines[0]->idle.in_turns = false;
+	assert_in_range(lag_length(&f), 2, 3);
+	fixture_close(&f);
+}
+
 /* It may wait for a core. */
 static void
 partner_that_lags_often_is_woken_later(void **state)
@@ -356,6 +381,7 @@ main(void)
 		cmocka_unit_test(partner_that_is_woken_all_the_time_reads_nothing),
 		cmocka_unit_test(partner_that_has_ended_is_not_woken),
 		cmocka_unit_test(lagging_partner_is_woken_once),
+		cmocka_unit_test(partner_is_woken_late_where_threads_take_turns),
 		cmocka_unit_test(partner_that_lags_often_is_woken_later),
 		cmocka_unit_test(packets_stay_without_a_buffer),
 		cmocka_unit_test(packets_are_dumped_by_the_daemon),
