@@ -37,8 +37,11 @@ tx_from_post(struct engine *e, struct qp *qp)
 	mr_fault_enter(&e->dev->keys);
 	pass_ns = e->shared.now;
 	e->shared.now = clock_now();
-	/* The QP may have moved since engine_doorbell() looked. */
+	/* The QP may have moved since engine_doorbell() looked. One request may be in flight: if
+	 * the peer delays its acknowledgement (delayed_ack.h), the application gets the peer's
+	 * answer, and posts the next request, before that acknowledgement has come. */
 	sent = e->progress_thread == NULL && likely(qp->sched.engine == e) &&
+	       qp->req.next_idx - qp->req.una_idx <= 1 &&
 	       engine_tx_qp(e, qp, e->shared.now);
 	if (sent) {
 		e->stats.tx_from_post++;
@@ -85,9 +88,11 @@ engine_doorbell(struct qp *qp)
 		if (sent)
 			return;
 	}
+	if (e->progress_thread != NULL && engine_try_tx(e, qp))
+		return;
 	doorbells_ring(&e->doorbells, index);
 	if (e->progress_thread != NULL) {
-		/* Pairs with the fence in engine_try_pass(). */
+		/* Pairs with the fence in pass_end(). */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		engine_try_pass(e);
 	} else {

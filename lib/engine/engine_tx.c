@@ -181,15 +181,18 @@ ready_qps_prefetch(const struct qp *qp)
 		qp_prefetch_tx(after);
 }
 
+typedef unsigned (*frames_builder)(
+	struct qp *qp, struct pkt *frames, unsigned n, uint64_t now);
+
 /* Has a QP fill frames. *placed: whether some are for its packets only, because the port has memory for
  * them that needs no copy. */
-static unsigned
+static __rte_always_inline unsigned
 frames_fill(struct engine *e, struct qp *qp, struct pkt *frames, unsigned n, bool *placed,
-	uint64_t now)
+	frames_builder build, uint64_t now)
 {
 	const struct port_queue *q = &e->io.queue;
 	unsigned count = *placed ? q->ops->tx_place(q->queue, qp->qpn, frames, n) : 0;
-	unsigned built = qp_tx(qp, frames, n, now);
+	unsigned built = build(qp, frames, n, now);
 
 	*placed = count != 0 && built != 0;
 	if (unlikely(count > built))
@@ -235,7 +238,7 @@ ready_qps_tx(struct engine *e, uint64_t now)
 			 rc == ROUTE_PEER;
 		built = frames_fill(e, qp, frames + used,
 			RTE_MIN(e->io.cache_count - used, ENGINE_BUDGET + 0u), &placed,
-			now);
+			qp_tx, now);
 		if (likely(rc == ROUTE_PEER))
 			used += built;
 		else
@@ -252,25 +255,24 @@ peer_has_blocked(const struct engine *e, const struct qp *qp)
 	return unlikely(!TAILQ_EMPTY(&e->peers.blocked)) && qp_peer_awaited(qp);
 }
 
-/* One request may be in flight: if the peer delays its acknowledgement (delayed_ack.h),
- * the application gets the peer's answer, and posts the next request, before that
- * acknowledgement has come. Pending responses of the QP wait for the next pass. */
+/* Pending responses of the QP wait for the next pass. */
 bool
 engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now)
 {
+	bool placed = e->io.queue.ops->tx_place != NULL;
 	unsigned built;
 
 	if (peer_has_blocked(e, qp)) {
 		engine_schedule(e, qp);
 		return true;
 	}
-	if (qp->state != IBV_QPS_RTS || qp->req.next_idx - qp->req.una_idx > 1 ||
-		qp->sched.on_ready || !port_io_flush(&e->io, now) ||
-		port_io_cache_fill(&e->io, 1) == 0 ||
+	if (qp->state != IBV_QPS_RTS || qp->sched.on_ready ||
+		!port_io_flush(&e->io, now) || port_io_cache_fill(&e->io, 1) == 0 ||
 		next_hop_resolve(e, qp, now) != ROUTE_PEER)
 		return false;
-	built = qp_tx_requests(qp, e->io.cache + e->io.cache_first,
-		RTE_MIN(e->io.cache_count, ENGINE_BUDGET + 0u), now);
+	built = frames_fill(e, qp, e->io.cache + e->io.cache_first,
+		RTE_MIN(e->io.cache_count, ENGINE_BUDGET + 0u), &placed, qp_tx_requests,
+		now);
 	if (likely(built != 0))
 		port_io_cache_send(&e->io, built, now);
 	engine_schedule(e, qp);

@@ -7,6 +7,7 @@
 #include "engine/delayed_ack.h"
 #include "engine/engine_lock.h"
 #include "engine/manual_progress.h"
+#include "engine/mr_fault.h"
 #include "engine/pass.h"
 
 #define PASSES_MAX 4 /* in a row, under one lock */
@@ -74,12 +75,40 @@ request_clear(struct engine *e)
 		(void)__atomic_exchange_n(&e->pass_requested, false, __ATOMIC_ACQ_REL);
 }
 
+/* Releases the engine lock. Returns whether another thread asked for a pass meanwhile. */
+static bool
+pass_end(struct engine *e, const struct engine_progress_thread *progress_thread)
+{
+	bool wake = progress_thread_oversleeps(e);
+
+	engine_lock_release(e);
+	if (unlikely(wake))
+		progress_thread->wake(progress_thread->arg);
+	/* Pairs with the fences in engine_doorbell() and engine_request_pass(): either a
+	 * thread that rings a doorbell or asks for a pass finds the lock free, or the request
+	 * is seen here. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return pass_is_requested(e);
+}
+
+/* With the engine lock held. Returns the packets moved. */
+static unsigned
+passes_run(struct engine *e)
+{
+	unsigned moved = 0, passes = 0;
+
+	request_clear(e);
+	do {
+		moved += engine_pass(e, clock_now());
+	} while (unlikely(has_more_to_send(e)) && ++passes < PASSES_MAX);
+	return moved;
+}
+
 unsigned
 engine_try_pass(struct engine *e)
 {
 	const struct engine_progress_thread *progress_thread;
-	unsigned moved = 0, passes = 0;
-	bool wake;
+	unsigned moved = 0;
 
 	do {
 		if (!engine_trylock(e))
@@ -89,27 +118,54 @@ engine_try_pass(struct engine *e)
 			engine_lock_release(e);
 			return moved;
 		}
-		request_clear(e);
-		do {
-			moved += engine_pass(e, clock_now());
-		} while (unlikely(has_more_to_send(e)) && ++passes < PASSES_MAX);
-		wake = progress_thread_oversleeps(e);
-		engine_lock_release(e);
-		if (unlikely(wake))
-			progress_thread->wake(progress_thread->arg);
-		/* Pairs with the fences in engine_doorbell() and engine_request_pass():
-		 * either a thread that rings a doorbell or asks for a pass finds the lock
-		 * free, or the request is seen here. */
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	} while (unlikely(pass_is_requested(e)));
+		moved += passes_run(e);
+	} while (unlikely(pass_end(e, progress_thread)));
 	return moved;
+}
+
+/* With the engine lock held. A delayed acknowledgement leaves with this answer, in a pass. */
+static bool
+try_tx_locked(struct engine *e, struct qp *qp)
+{
+	uint64_t now = clock_now();
+	bool sent;
+
+	if (e->progress_thread == NULL || !e->tx_from_post || qp->sched.engine != e ||
+		!TAILQ_EMPTY(&e->ready) || e->delayed_ack.qp != NULL ||
+		now - RTE_MIN(now, e->shared.polled_ns) >= TRY_TX_NS)
+		return false;
+	mr_fault_enter(&e->dev->keys);
+	/* Another thread may have run a pass with a later time. */
+	e->shared.now = RTE_MAX(now, e->shared.now);
+	sent = engine_tx_qp(e, qp, e->shared.now);
+	mr_fault_leave();
+	return sent;
+}
+
+bool
+engine_try_tx(struct engine *e, struct qp *qp)
+{
+	if (!engine_trylock(e))
+		return false;
+	if (!try_tx_locked(e, qp)) {
+		e->stats.tx_from_post_missed++;
+		engine_lock_release(e);
+		return false;
+	}
+	e->stats.tx_from_post++;
+	/* A pass knows when the windows open for which QPs wait. */
+	if (unlikely(has_more_to_send(e) || !TAILQ_EMPTY(&e->peers.blocked)))
+		(void)passes_run(e);
+	if (unlikely(pass_end(e, e->progress_thread)))
+		(void)engine_try_pass(e);
+	return true;
 }
 
 unsigned
 engine_request_pass(struct engine *e)
 {
 	__atomic_store_n(&e->pass_requested, true, __ATOMIC_RELAXED);
-	/* Pairs with the fence in engine_try_pass() and with the exchange in request_clear(). */
+	/* Pairs with the fence in pass_end() and with the exchange in request_clear(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return engine_try_pass(e);
 }

@@ -13,6 +13,10 @@
 #include "base/futex.h"
 #include "engine/engine.h"
 
+/* Posts send without a pass if the last pass is less than this ago: a thread that never polls
+ * receives, too. */
+#define TRY_TX_NS (10 * NS_PER_US)
+
 struct engine_progress_thread {
 	/* Wakes the progress thread: a timer is due before the end of its sleep. */
 	void (*wake)(void *arg);
@@ -61,6 +65,11 @@ bool engine_runs_in_turns(const struct engine *e);
 /* Runs a pass if the lock is free. Otherwise its holder runs one for what the caller
  * posted. Returns the packets moved. */
 unsigned engine_try_pass(struct engine *e);
+
+/* For a post: sends the QP's requests without a pass, if one has looked for packets less than
+ * TRY_TX_NS ago. Returns false, and sends none of them, if another thread holds the lock, as
+ * engine_tx_qp(), or if something else is to be sent: the caller rings the doorbell and runs a pass. */
+bool engine_try_tx(struct engine *e, struct qp *qp);
 
 /* As engine_try_pass(), and if the lock is taken, its holder runs one more pass. */
 unsigned engine_request_pass(struct engine *e);

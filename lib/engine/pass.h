@@ -62,9 +62,8 @@ void engine_gsi_tx(struct engine *e, uint64_t now);
  * back. */
 unsigned engine_tx(struct engine *e, uint64_t now);
 /* For a post: sends the QP's requests at once. Returns false, and sends none of them, if
- * the QP is not in RTS, is on the ready or unresolved list, has more than one request in
- * flight or another route than ROUTE_PEER, or if the port takes no packets: the caller
- * rings the doorbell. Returns true without sending if QPs wait for the peer window: the
+ * the QP is not in RTS, is on the ready or unresolved list, has another route than
+ * ROUTE_PEER, or if the port takes no packets: the caller rings the doorbell. Returns true without sending if QPs wait for the peer window: the
  * QP is scheduled behind them. */
 bool engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now);
 

@@ -74,6 +74,19 @@ placing_burst(void *queue, struct pkt *pkts, unsigned n)
 	return placing.inner->tx_burst(queue, pkts, n);
 }
 
+static void
+placing_begin(struct engine *e, unsigned places)
+{
+	placing.ops = *(placing.inner = e->io.queue.ops);
+	placing.ops.tx_place = placing_place;
+	placing.ops.tx_unplace = placing_unplace;
+	placing.ops.tx_burst = placing_burst;
+	placing.places = places;
+	placing.asked = placing.unplaced = placing.bursts = 0;
+	placing.mixed = false;
+	e->io.queue.ops = &placing.ops;
+}
+
 /* The QPs send two packets each, in one pass. */
 static void
 placed_send(unsigned places, unsigned qps)
@@ -87,14 +100,7 @@ placed_send(unsigned places, unsigned qps)
 						 k != 0 ? IBV_SEND_SIGNALED : 0),
 				0);
 		}
-	placing.ops = *(placing.inner = e->io.queue.ops);
-	placing.ops.tx_place = placing_place;
-	placing.ops.tx_unplace = placing_unplace;
-	placing.ops.tx_burst = placing_burst;
-	placing.places = places;
-	placing.asked = placing.unplaced = placing.bursts = 0;
-	placing.mixed = false;
-	e->io.queue.ops = &placing.ops;
+	placing_begin(e, places);
 	assert_int_equal(engine_run(e, fixture.now), 2 * qps);
 	e->io.queue.ops = placing.inner;
 	engine_link_drain(&fixture);
@@ -140,6 +146,26 @@ qp_that_builds_nothing_does_not_end_the_burst(void **state)
 	assert_int_equal(placing.bursts, 2);
 }
 
+/* As a pass does. */
+static void
+post_places_its_packets(void **state)
+{
+	struct engine *e = fixture.a.dev->engines[0];
+
+	(void)engine_poll(e);
+	placing_begin(e, 2);
+	assert_int_equal(link_qp_recv(&b[0], 0, 0, 64), 0);
+	assert_int_equal(link_qp_send(&a[0], 0, 0, 64, IBV_SEND_SIGNALED), 0);
+	e->io.queue.ops = placing.inner;
+	assert_int_equal(e->stats.tx_from_post, 1);
+	assert_int_equal(placing.asked, 1);
+	assert_int_equal(placing.bursts, 1);
+	assert_int_equal(placing.unplaced, 1);
+	engine_link_drain(&fixture);
+	link_qp_expect_sent(&a[0], 0, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b[0], 0, 1);
+}
+
 int
 main(void)
 {
@@ -148,6 +174,7 @@ main(void)
 			placed_frames_leave_before_another_qp_fills_any, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			qp_that_builds_nothing_does_not_end_the_burst, setup, teardown),
+		cmocka_unit_test_setup_teardown(post_places_its_packets, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("tx_place", tests, NULL, NULL);

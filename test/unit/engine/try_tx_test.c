@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Manual progress: a post sends its requests without a pass, if there was one just now and nothing else
+ * is to be done. */
+#include "engine/engine_lock.h"
+#include "engine/manual_progress.h"
+#include "engine/sched.h"
+
+#include "poll_fixture.h"
+
+#define PMTU 1024
+
+static uint32_t asleep;
+static unsigned wakes;
+
+static void
+count_wake(void *arg)
+{
+	(void)arg;
+	wakes++;
+}
+
+static const struct engine_progress_thread progress_thread = {
+	.wake = count_wake, .asleep = &asleep};
+
+static unsigned
+sent_since(unsigned before)
+{
+	return fake_sent_count(&fixture.a.port) - before;
+}
+
+/* Posts a SEND to a[i]. Returns how many frames the post has sent. */
+static unsigned
+post(unsigned i, uint32_t len)
+{
+	unsigned before = fake_sent_count(&fixture.a.port);
+
+	assert_int_equal(link_qp_recv(&b[i], wr, 0, len), 0);
+	assert_int_equal(link_qp_send(&a[i], wr++, 0, len, IBV_SEND_SIGNALED), 0);
+	return sent_since(before);
+}
+
+static void
+begin(uint32_t peer_window, bool timeouts)
+{
+	struct link_qp_conf plain = {.wr = 64, .no_timeout = !timeouts};
+	struct engine_link_conf conf = {.peer_window = peer_window};
+
+	link_open(&conf, &plain);
+	/* The neighbours get to know each other. */
+	for (unsigned i = 0; i < QPS; i++) {
+		(void)post(i, 8);
+		engine_link_drain(&fixture);
+	}
+	engine_set_progress_thread(engine(), &progress_thread);
+	engine_try_pass(engine());
+	wakes = 0;
+}
+
+static void
+end(void)
+{
+	engine_set_progress_thread(engine(), NULL);
+	engine_link_advance(&fixture, NS_PER_SEC);
+	for (unsigned i = 0; i < QPS; i++) {
+		struct cqe cqe;
+
+		while (link_qp_poll_send(&a[i], &cqe))
+			assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+		assert_int_equal(a[i].qp->req.una_idx, sq_posted(&a[i].qp->sq));
+	}
+	assert_int_equal(engine()->stats.retransmitted, 0);
+	link_qps_destroy(a, b, QPS);
+	engine_link_fini(&fixture);
+}
+
+/* sent: posts that did so without a pass; missed: by one. */
+static void
+expect_counts(unsigned sent, unsigned missed)
+{
+	assert_int_equal(engine()->stats.tx_from_post, sent);
+	assert_int_equal(engine()->stats.tx_from_post_missed, missed);
+}
+
+static void
+posts_send_without_a_pass(void **state)
+{
+	uint64_t polled_ns;
+
+	begin(0, false);
+	polled_ns = engine()->shared.polled_ns;
+	for (unsigned i = 0; i < 5; i++) {
+		fixture.now += 100;
+		assert_int_equal(post(0, 8), 1);
+		assert_int_equal(post(1, 3 * PMTU), 3);
+		assert_int_equal(engine()->shared.now, fixture.now);
+	}
+	expect_counts(10, 0);
+	assert_int_equal(engine()->shared.polled_ns, polled_ns);
+	assert_int_equal(wakes, 0);
+	end();
+}
+
+/* A thread that never polls receives, too. */
+static void
+post_receives_now_and_then(void **state)
+{
+	begin(0, false);
+	fixture.now += TRY_TX_NS - 1;
+	assert_int_equal(post(0, 8), 1);
+	expect_counts(1, 0);
+	fixture.now++;
+	assert_int_equal(post(0, 8), 1);
+	expect_counts(1, 1);
+	assert_int_equal(engine()->shared.polled_ns, fixture.now);
+	fixture.now += TRY_TX_NS - 1;
+	assert_int_equal(post(0, 8), 1);
+	expect_counts(2, 1);
+	end();
+}
+
+static void
+other_qps_go_first(void **state)
+{
+	begin(0, false);
+	engine_lock(engine());
+	engine_ready(engine(), a[1].qp);
+	engine_lock_release(engine());
+	assert_int_equal(post(0, 8), 1);
+	expect_counts(0, 1);
+	assert_int_equal(engine()->shared.polled_ns, fixture.now);
+	end();
+}
+
+/* Without waking the progress thread. */
+static void
+pass_sends_what_is_left_of_a_long_message(void **state)
+{
+	begin(0, false);
+	engine()->sleep_until_ns = TIME_NEVER;
+	assert_int_equal(post(0, 20 * PMTU), 20);
+	expect_counts(1, 0);
+	assert_int_equal(wakes, 0);
+	end();
+}
+
+static void
+timer_of_the_request_wakes_the_progress_thread(void **state)
+{
+	begin(0, true);
+	(void)engine_sleep_until(engine());
+	wheel_cancel(&engine()->wheel, &a[0].qp->sched.timer);
+	engine()->earliest_ns = engine()->sleep_until_ns = TIME_NEVER;
+	assert_int_equal(post(0, 8), 1);
+	assert_int_equal(wakes, 1);
+	expect_counts(1, 0);
+	assert_int_equal(post(0, 8), 1);
+	assert_int_equal(wakes, 1);
+	end();
+}
+
+/* Another thread found the lock taken. */
+static void
+doorbell_that_rings_meanwhile_is_drained(void **state)
+{
+	struct send_req req = {.opcode = IBV_WR_SEND, .flags = IBV_SEND_SIGNALED};
+
+	begin(0, false);
+	assert_int_equal(link_qp_recv(&b[1], wr, 0, 8), 0);
+	assert_int_equal(sq_post(&a[1].qp->sq, &req), 0);
+	doorbells_ring(&engine()->doorbells, a[1].qp->sq.doorbell);
+	assert_int_equal(post(0, 8), 2);
+	expect_counts(1, 0);
+	assert_int_equal(engine()->shared.polled_ns, fixture.now);
+	end();
+}
+
+static void
+pass_looks_after_windows_that_are_full(void **state)
+{
+	begin(4, false);
+	fixture.now += 100;
+	assert_int_equal(post(0, 7 * PMTU), 4);
+	expect_counts(1, 0);
+	assert_true(a[0].qp->sched.on_blocked);
+	assert_int_equal(engine()->shared.polled_ns, fixture.now);
+	assert_int_equal(post(1, 8), 0);
+	assert_true(a[1].qp->sched.on_blocked);
+	end();
+}
+
+static void
+environment_turns_it_off(void **state)
+{
+	begin(0, false);
+	engine()->tx_from_post = false; /* ROCADE_TX_FROM_POST=0 */
+	assert_int_equal(post(0, 8), 1);
+	expect_counts(0, 1);
+	engine()->tx_from_post = true;
+	assert_int_equal(post(0, 8), 1);
+	expect_counts(1, 1);
+	end();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(posts_send_without_a_pass),
+		cmocka_unit_test(post_receives_now_and_then),
+		cmocka_unit_test(other_qps_go_first),
+		cmocka_unit_test(pass_sends_what_is_left_of_a_long_message),
+		cmocka_unit_test(timer_of_the_request_wakes_the_progress_thread),
+		cmocka_unit_test(doorbell_that_rings_meanwhile_is_drained),
+		cmocka_unit_test(pass_looks_after_windows_that_are_full),
+		cmocka_unit_test(environment_turns_it_off),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
