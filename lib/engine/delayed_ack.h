@@ -9,9 +9,10 @@
  * answer. When there was no answer, or a late one, the count begins anew: the
  * acknowledgements to an application that computes between two polls must not wait for it.
  *
- * With manual progress a post that finds a delayed acknowledgement runs a pass. There only RDMA WRITEs without immediate data are
- * acknowledged late. No completion tells the application of them: it looks at memory, and its engine
- * runs only when a progress thread is woken, or while it polls for the completion of its answer. If the
+ * With manual progress a post that finds a delayed acknowledgement runs a pass. There only RDMA WRITEs
+ * without immediate data are acknowledged late. No completion tells the application of them: it looks
+ * at memory, and its engine runs only when a progress thread is woken, or while it polls for the
+ * completion of its answer. If the
  * acknowledgement and the answer come together, the peer still polls when the answer comes, and no
  * thread need be woken, at neither end. The answer is later than one from a poll, because a progress
  * thread has written the bytes. If there is none, the next pass behind that time acknowledges: the

@@ -37,4 +37,40 @@ poll(void)
 	return fake_sent_count(&fixture.a.port) - before;
 }
 
+/* Posts a SEND to a[i]. Returns how many frames the post itself has sent. */
+static inline unsigned
+post(unsigned i, uint32_t len)
+{
+	unsigned before = fake_sent_count(&fixture.a.port);
+
+	assert_int_equal(link_qp_recv(&b[i], wr, 0, len), 0);
+	assert_int_equal(link_qp_send(&a[i], wr++, 0, len, IBV_SEND_SIGNALED), 0);
+	return fake_sent_count(&fixture.a.port) - before;
+}
+
+/* Proves that every SEND arrives. */
+static inline void
+link_close(void)
+{
+	struct cqe cqe;
+
+	fixture.a.deaf = false;
+	engine_link_advance(&fixture, NS_PER_SEC);
+	for (unsigned i = 0; i < QPS; i++) {
+		while (link_qp_poll_send(&a[i], &cqe))
+			assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+		assert_int_equal(a[i].qp->req.una_idx, sq_posted(&a[i].qp->sq));
+	}
+	link_qps_destroy(a, b, QPS);
+	engine_link_fini(&fixture);
+}
+
+/* sent: of the posts, those that sent at once, or without a pass. */
+static inline void
+expect_posts(unsigned sent, unsigned missed)
+{
+	assert_int_equal(engine()->stats.tx_from_post, sent);
+	assert_int_equal(engine()->stats.tx_from_post_missed, missed);
+}
+
 #endif

@@ -9,17 +9,6 @@
 
 #define PMTU 1024
 
-/* Posts a SEND to a[i]. Returns how many frames the post itself has sent. */
-static unsigned
-post(unsigned i, uint32_t len)
-{
-	unsigned before = fake_sent_count(&fixture.a.port);
-
-	assert_int_equal(link_qp_recv(&b[i], wr, 0, len), 0);
-	assert_int_equal(link_qp_send(&a[i], wr++, 0, len, IBV_SEND_SIGNALED), 0);
-	return fake_sent_count(&fixture.a.port) - before;
-}
-
 static void
 begin(uint32_t peer_window)
 {
@@ -34,29 +23,6 @@ begin(uint32_t peer_window)
 		link_qp_expect_sent(&a[i], i, 1, IBV_WC_SUCCESS);
 		link_qp_expect_received(&b[i], i, 1);
 	}
-}
-
-static void
-end(void)
-{
-	struct cqe cqe;
-
-	fixture.a.deaf = false;
-	engine_link_advance(&fixture, NS_PER_SEC);
-	for (unsigned i = 0; i < QPS; i++) {
-		while (link_qp_poll_send(&a[i], &cqe))
-			assert_int_equal(cqe.status, IBV_WC_SUCCESS);
-		assert_int_equal(a[i].qp->req.una_idx, sq_posted(&a[i].qp->sq));
-	}
-	link_qps_destroy(a, b, QPS);
-	engine_link_fini(&fixture);
-}
-
-static void
-expect_counts(unsigned sent, unsigned missed)
-{
-	assert_int_equal(engine()->stats.tx_from_post, sent);
-	assert_int_equal(engine()->stats.tx_from_post_missed, missed);
 }
 
 /* A message of any length leaves at once, up to the budget of a QP. The poll sends the
@@ -78,8 +44,8 @@ first_post_after_a_poll_is_sent(void **state)
 		link_qp_expect_sent(&a[0], wr - 1, 1, IBV_WC_SUCCESS);
 		link_qp_expect_received(&b[0], wr - 1, 1);
 	}
-	expect_counts(6, 0);
-	end();
+	expect_posts(6, 0);
+	link_close();
 }
 
 /* Later posts, of whatever QP, leave in one burst with the next poll. */
@@ -92,8 +58,8 @@ only_one_post_after_each_poll(void **state)
 	assert_int_equal(post(0, 8), 0);
 	assert_int_equal(post(1, 8), 0);
 	assert_int_equal(poll(), 2);
-	expect_counts(1, 0);
-	end();
+	expect_posts(1, 0);
+	link_close();
 }
 
 /* A QP with two requests in flight, or on the ready list, waits for the next poll. */
@@ -108,15 +74,15 @@ busy_qp_waits_for_the_poll(void **state)
 		poll();
 	}
 	assert_int_equal(post(0, 8), 0);
-	expect_counts(2, 1);
+	expect_posts(2, 1);
 	assert_int_equal(poll(), 1);
 	engine_lock(engine());
 	engine_ready(engine(), a[1].qp);
 	engine_unlock(engine());
 	assert_int_equal(post(1, 8), 0);
-	expect_counts(2, 2);
+	expect_posts(2, 2);
 	assert_int_equal(poll(), 1);
-	end();
+	link_close();
 }
 
 /* The peer window limits what a post sends, and blocks the QP. */
@@ -130,7 +96,7 @@ peer_window_limits_the_post(void **state)
 	poll();
 	assert_int_equal(post(1, 8), 0);
 	assert_true(a[1].qp->sched.on_blocked);
-	end();
+	link_close();
 }
 
 /* Frames that the port refused go first: no post overtakes them. */
@@ -141,15 +107,15 @@ backlog_goes_first(void **state)
 	fixture.a.port.q[0].tx_take = 0;
 	poll();
 	assert_int_equal(post(0, 8), 0);
-	expect_counts(1, 0);
+	expect_posts(1, 0);
 	assert_int_equal(engine()->io.backlog_count, 1);
 	poll();
 	assert_int_equal(post(1, 8), 0);
-	expect_counts(1, 1);
+	expect_posts(1, 1);
 	assert_int_equal(engine()->io.backlog_count, 1);
 	fixture.a.port.q[0].tx_take = UINT32_MAX;
 	assert_int_equal(poll(), 2);
-	end();
+	link_close();
 }
 
 /* A QP that may not send, or whose next hop is unknown, is left to the pass. */
@@ -160,10 +126,10 @@ stopped_qp_waits(void **state)
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_SQD), 0);
 	poll();
 	assert_int_equal(post(0, 8), 0);
-	expect_counts(0, 1);
+	expect_posts(0, 1);
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RTS), 0);
 	assert_int_equal(poll(), 1);
-	end();
+	link_close();
 }
 
 static void *
@@ -185,9 +151,9 @@ other_thread_rings_the_doorbell(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, post_from_thread, &sent), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(sent, 0);
-	expect_counts(0, 0);
+	expect_posts(0, 0);
 	assert_int_equal(poll(), 1);
-	end();
+	link_close();
 }
 
 /* While another thread holds the engine lock, a post only rings the doorbell. */
@@ -200,8 +166,8 @@ taken_lock_is_not_waited_for(void **state)
 	assert_int_equal(post(0, 8), 0);
 	engine_unlock(engine());
 	assert_int_equal(poll(), 1);
-	expect_counts(0, 0);
-	end();
+	expect_posts(0, 0);
+	link_close();
 }
 
 static void
@@ -212,9 +178,9 @@ environment_turns_it_off(void **state)
 	unsetenv("ROCADE_TX_FROM_POST");
 	poll();
 	assert_int_equal(post(0, 8), 0);
-	expect_counts(0, 0);
+	expect_posts(0, 0);
 	assert_int_equal(poll(), 1);
-	end();
+	link_close();
 }
 
 int
