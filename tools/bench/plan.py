@@ -140,7 +140,8 @@ def ways_measurements():
     yield measurement("raw pingpong again", "raw-pingpong", size=FRAME_64)
     yield Measurement("daemon pingpong", daemon("pingpong", size=64))
     yield Measurement("daemon pingpong events", daemon("pingpong", size=64, events=True))
-    yield Measurement("daemon send 64", daemon("send", size=64), quick=False)
+    yield Measurement("daemon send 64", daemon("send", size=64))
+    yield Measurement("daemon send 64 single", daemon("send", size=64, burst=1))
     yield Measurement("ucx rate", lambda b, t: b.ucx("tag_bw", 64, 500000 * t.seconds),
                       quick=False)
 
