@@ -191,9 +191,12 @@ frames_fill(struct engine *e, struct qp *qp, struct pkt *frames, unsigned n, boo
 	frames_builder build, uint64_t now)
 {
 	const struct port_queue *q = &e->io.queue;
-	unsigned count = *placed ? q->ops->tx_place(q->queue, qp->qpn, frames, n) : 0;
-	unsigned built = build(qp, frames, n, now);
+	unsigned count, built;
 
+	if (likely(!*placed))
+		return build(qp, frames, n, now);
+	count = q->ops->tx_place(q->queue, qp->qpn, frames, n);
+	built = build(qp, frames, n, now);
 	*placed = count != 0 && built != 0;
 	if (unlikely(count > built))
 		q->ops->tx_unplace(q->queue, frames + built, count - built);
@@ -259,8 +262,9 @@ peer_has_blocked(const struct engine *e, const struct qp *qp)
 bool
 engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now)
 {
-	bool placed = e->io.queue.ops->tx_place != NULL;
-	unsigned built;
+	unsigned n, built;
+	struct pkt *frames;
+	bool placed = true;
 
 	if (peer_has_blocked(e, qp)) {
 		engine_schedule(e, qp);
@@ -270,9 +274,12 @@ engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now)
 		!port_io_flush(&e->io, now) || port_io_cache_fill(&e->io, 1) == 0 ||
 		next_hop_resolve(e, qp, now) != ROUTE_PEER)
 		return false;
-	built = frames_fill(e, qp, e->io.cache + e->io.cache_first,
-		RTE_MIN(e->io.cache_count, ENGINE_BUDGET + 0u), &placed, qp_tx_requests,
-		now);
+	frames = e->io.cache + e->io.cache_first;
+	n = RTE_MIN(e->io.cache_count, ENGINE_BUDGET + 0u);
+	if (unlikely(e->io.queue.ops->tx_place != NULL))
+		built = frames_fill(e, qp, frames, n, &placed, qp_tx_requests, now);
+	else
+		built = qp_tx_requests(qp, frames, n, now);
 	if (likely(built != 0))
 		port_io_cache_send(&e->io, built, now);
 	engine_schedule(e, qp);

@@ -160,15 +160,23 @@ is_icrc(const uint8_t *at, uint32_t crc)
 	return rte_le_to_cpu_32(wire) == crc;
 }
 
+static bool __rte_noinline
+icrc_check_apart(const struct pkt_view *view)
+{
+	uint32_t len = view->payload_len + view->pad;
+
+	return is_icrc(view->payload + len,
+		icrc_update(head_crc(view, headers_end(view)), view->payload, len));
+}
+
 bool
 icrc_check(const struct pkt_view *view)
 {
 	const uint8_t *end = view->payload + view->payload_len + view->pad;
 
-	if (likely(view->payload == headers_end(view)))
-		return is_icrc(end, head_crc(view, end));
-	return is_icrc(end, icrc_update(head_crc(view, headers_end(view)), view->payload,
-				    view->payload_len + view->pad));
+	if (unlikely(view->payload_apart))
+		return icrc_check_apart(view);
+	return is_icrc(end, head_crc(view, end));
 }
 
 bool
@@ -181,7 +189,7 @@ icrc_check_copy(const struct pkt_view *view, uint8_t *dst)
 	uint32_t crc;
 
 	assert(view->pad == 0);
-	if (likely(view->ip_version == 4 && headers_end(view) == head + sizeof(copy))) {
+	if (likely(view->ip_version == 4 && view->op->ext_len == 0)) {
 		block_mask(copy, head, mask_ipv4, BLOCKS_IPV4);
 		before_len = sizeof(copy);
 	} else { /* the headers are not a multiple of 16 bytes */

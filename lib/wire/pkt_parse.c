@@ -142,6 +142,7 @@ parse_bth(const struct bth *bth, struct pkt_view *view)
 	words[2] = rte_be_to_cpu_32(words[2]);
 	view->bth = bth;
 	view->payload_placed = false;
+	view->payload_apart = false;
 	view->opcode = (uint8_t)(words[0] >> 24);
 	view->solicited = (words[0] & (uint32_t)BTH_SE << 16) != 0;
 	view->pad = (uint8_t)(words[0] >> (16 + BTH_PAD_SHIFT) & 3);
@@ -231,18 +232,31 @@ parse_frame(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
 	else
 		return type == rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP) ? PARSE_OTHER
 								    : DROP_ethertype;
-	if (likely(reason == DROP_none))
-		reason = parse_udp(&l4, view);
-	if (unlikely(pkt->flags & PKT_RX_HEADERS) && reason == DROP_none)
-		view->payload = ((const struct pkt_headers *)pkt->data)->frame +
-				(view->payload - pkt->data);
-	return reason;
+	if (unlikely(reason != DROP_none))
+		return reason;
+	return parse_udp(&l4, view);
+}
+
+/* Of a packet with PKT_RX_HEADERS. */
+static unsigned __rte_noinline
+parse_apart(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
+{
+	const struct pkt_headers *headers = (const struct pkt_headers *)pkt->data;
+	unsigned reason = parse_frame(pkt, vlan, view);
+
+	if (unlikely(reason != DROP_none))
+		return reason;
+	view->payload = headers->frame + (view->payload - headers->bytes);
+	view->payload_apart = true;
+	return DROP_none;
 }
 
 unsigned
 pkt_parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
 {
-	unsigned reason = parse_frame(pkt, vlan, view);
+	unsigned reason = unlikely(pkt->flags & PKT_RX_HEADERS)
+				  ? parse_apart(pkt, vlan, view)
+				  : parse_frame(pkt, vlan, view);
 
 	if (unlikely(reason != DROP_none))
 		return reason;
@@ -252,6 +266,8 @@ pkt_parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
 unsigned
 pkt_parse_headers(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
 {
+	if (unlikely(pkt->flags & PKT_RX_HEADERS))
+		return parse_apart(pkt, vlan, view);
 	return parse_frame(pkt, vlan, view);
 }
 

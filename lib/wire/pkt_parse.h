@@ -28,6 +28,7 @@ struct pkt_view {
 	uint8_t ip_version;  /* 4 or 6 */
 	uint8_t tclass;      /* TOS or traffic class: DSCP and ECN */
 	bool payload_placed; /* direct placement has copied it: see qp_icrc_check() */
+	bool payload_apart;  /* it does not follow the headers: PKT_RX_HEADERS */
 	const uint8_t *ip;   /* the IP header */
 	const struct bth *bth;
 };
