@@ -262,9 +262,8 @@ peer_has_blocked(const struct engine *e, const struct qp *qp)
 bool
 engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now)
 {
-	unsigned n, built;
-	struct pkt *frames;
-	bool placed = true;
+	bool placed = e->io.queue.ops->tx_place != NULL;
+	unsigned built;
 
 	if (peer_has_blocked(e, qp)) {
 		engine_schedule(e, qp);
@@ -274,12 +273,9 @@ engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now)
 		!port_io_flush(&e->io, now) || port_io_cache_fill(&e->io, 1) == 0 ||
 		next_hop_resolve(e, qp, now) != ROUTE_PEER)
 		return false;
-	frames = e->io.cache + e->io.cache_first;
-	n = RTE_MIN(e->io.cache_count, ENGINE_BUDGET + 0u);
-	if (unlikely(e->io.queue.ops->tx_place != NULL))
-		built = frames_fill(e, qp, frames, n, &placed, qp_tx_requests, now);
-	else
-		built = qp_tx_requests(qp, frames, n, now);
+	built = frames_fill(e, qp, e->io.cache + e->io.cache_first,
+		RTE_MIN(e->io.cache_count, ENGINE_BUDGET + 0u), &placed, qp_tx_requests,
+		now);
 	if (likely(built != 0))
 		port_io_cache_send(&e->io, built, now);
 	engine_schedule(e, qp);

@@ -127,12 +127,14 @@ engine_try_pass(struct engine *e)
 static bool
 try_tx_locked(struct engine *e, struct qp *qp)
 {
-	uint64_t now = clock_now();
+	uint64_t now;
 	bool sent;
 
 	if (e->progress_thread == NULL || !e->tx_from_post || qp->sched.engine != e ||
-		!TAILQ_EMPTY(&e->ready) || e->delayed_ack.qp != NULL ||
-		now - RTE_MIN(now, e->shared.polled_ns) >= TRY_TX_NS)
+		!TAILQ_EMPTY(&e->ready) || e->delayed_ack.qp != NULL)
+		return false;
+	now = clock_now();
+	if (now - RTE_MIN(now, e->shared.polled_ns) >= TRY_TX_NS)
 		return false;
 	mr_fault_enter(&e->dev->keys);
 	/* Another thread may have run a pass with a later time. */

@@ -49,6 +49,7 @@ struct victim {
 	bool meet_sends; /* it sends by them */
 	bool met_failed;
 	unsigned met_sends; /* under way */
+	unsigned met_left;  /* still to be sent in this round */
 	uint64_t met_got;
 	struct end stray; /* UD */
 	struct ibv_qp *unconnected;
@@ -244,7 +245,7 @@ meet(struct victim *v, const struct end *e, const unsigned qpns[MEETS])
 	printf("\n");
 	v->meets = true;
 	v->met_failed = v->meet_sends = false;
-	v->met_sends = 0;
+	v->met_sends = v->met_left = 0;
 	v->met_got = 0;
 }
 
@@ -289,13 +290,17 @@ met_serve(struct victim *v)
 		v->strays++;
 	while (v->meets && ibv_poll_cq(v->met[0].cq, 1, &wc) > 0)
 		met_take(v, &wc);
-	/* All at once, so that each QP has room. */
-	if (!v->meets || !v->meet_sends || v->met_failed || v->met_sends != 0)
+	if (!v->meets || !v->meet_sends || v->met_failed)
 		return;
-	for (; v->met_sends < MEETS * MEET_SENDS; v->met_sends++) {
-		struct end *to = &v->met[v->met_sends % MEETS];
-
-		if (send_post(to, DEPTH + v->met_sends / MEETS) != 0)
+	/* In rounds, so that each QP has room. */
+	if (v->met_sends == 0 && v->met_left == 0)
+		v->met_left = MEETS * MEET_SENDS;
+	/* One at a time, so that a partner may fall asleep between two. */
+	if (v->met_left != 0) {
+		v->met_left--;
+		v->met_sends++;
+		if (send_post(&v->met[v->met_left % MEETS],
+			    DEPTH + v->met_left / MEETS) != 0)
 			die("ibv_post_send");
 	}
 }

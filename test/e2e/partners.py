@@ -29,7 +29,6 @@ PAIRS = 50
 VALID = 16    # messages of the way `valid`
 PROGRESS = 1000 # messages that the correct processes exchange meanwhile, at least
 MANY = 100
-WAKES = 20     # the victim sends some hundred packets, faster than the hostile client sleeps anew
 
 # Each way, and whether the victim has counted what it should have. A function gets the
 # increase of the counters of its engine, how many messages came from the hostile client, and the
@@ -50,9 +49,9 @@ WAYS = {
     "scribble": lambda c, met, pairs: met == 0 and pairs == 1,
     "changing": lambda c, met, pairs: dropped(c) + c["pair_malformed"] > 0,
     "changing-long": lambda c, met, pairs: c["pair_rx_placed"] > MANY and dropped(c) > MANY,
-    "asleep": lambda c, met, pairs: c["pair_wakeups"] > WAKES,
-    "wakes": lambda c, met, pairs: c["pair_wakeups"] > WAKES and pairs == 2,
-    "closed": lambda c, met, pairs: c["pair_wakeups"] > WAKES and pairs == 2,
+    "asleep": lambda c, met, pairs: c["pair_wakeups"] > MANY,
+    "wakes": lambda c, met, pairs: c["pair_wakeups"] > MANY and pairs == 2,
+    "closed": lambda c, met, pairs: c["pair_wakeups"] > MANY and pairs == 2,
     "deaf": lambda c, met, pairs: lost(c) > 0,
     # Its QPs may fail first: it answers nothing.
     "trickle": lambda c, met, pairs: lost(c) + c["retries_exceeded"] > 0,

@@ -6,6 +6,7 @@
 #include "engine/pass.h"
 #include "engine_link.h"
 #include "test_clock.h"
+#include "progress_fixture.h"
 
 #define US NS_PER_US
 #define QPS 3
@@ -17,20 +18,8 @@ static struct engine_link fixture;
 static struct link_qp a[QPS], b[QPS];
 static struct engine *e;
 static struct peer *peer;
-static uint32_t asleep;
-static unsigned wakes;
 
 static const struct link_qp_conf plain = {.engine = 0, .wr = 16};
-
-static void
-count_wake(void *arg)
-{
-	(void)arg;
-	wakes++;
-}
-
-static const struct engine_progress_thread progress_thread = {
-	.wake = count_wake, .asleep = &asleep};
 
 static void
 message(unsigned i)

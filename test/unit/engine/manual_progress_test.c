@@ -9,24 +9,13 @@
 #include "engine/manual_progress.h"
 #include "engine/engine_state.h"
 #include "engine_link.h"
+#include "progress_fixture.h"
 
 static struct engine_link fixture;
 static struct link_qp a, b;
 static struct engine *ea, *eb;
-static uint32_t asleep;
-static unsigned wakes;
 
 static const struct link_qp_conf plain = {.engine = 0, .wr = 64};
-
-static void
-count_wake(void *arg)
-{
-	(void)arg;
-	wakes++;
-}
-
-static const struct engine_progress_thread progress_thread = {
-	.wake = count_wake, .asleep = &asleep};
 
 /* Polls both engines and carries frames until nothing moves. No other thread polls. */
 static void

@@ -6,21 +6,9 @@
 #include "engine/sched.h"
 
 #include "poll_fixture.h"
+#include "progress_fixture.h"
 
 #define PMTU 1024
-
-static uint32_t asleep;
-static unsigned wakes;
-
-static void
-count_wake(void *arg)
-{
-	(void)arg;
-	wakes++;
-}
-
-static const struct engine_progress_thread progress_thread = {
-	.wake = count_wake, .asleep = &asleep};
 
 static void
 begin(uint32_t peer_window, bool timeouts)

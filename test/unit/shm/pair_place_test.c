@@ -1,26 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Long packets of a pair are built in the slots of its ring: which frames point there, and what becomes
  * of those that do not leave by the pair. */
-#include "pair_fixture.h"
+#include "pair_long_fixture.h"
 #include "shm/line_time.h"
-
-#define SLOTS 8 /* of the fixture's rings */
-
-static struct pair_fixture f;
-
-static int
-setup(void **state)
-{
-	fixture_open(&f);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	fixture_close(&f);
-	return 0;
-}
 
 static void
 frame_fill(struct pkt *pkt, uint16_t len, uint8_t number)

@@ -1,25 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Long packets that come by a pair: the headers are copied, the payload is read in the slot, which the
  * partner gets back when the packet is released. */
-#include "pair_fixture.h"
-
-#define SLOTS 8 /* of the fixture's rings */
-
-static struct pair_fixture f;
-
-static int
-setup(void **state)
-{
-	fixture_open(&f);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	fixture_close(&f);
-	return 0;
-}
+#include "pair_long_fixture.h"
 
 /* Sends n packets of this length to QP_1, with numbers from `number` on. */
 static void
