@@ -34,15 +34,18 @@ tx_from_post(struct engine *e, struct qp *qp)
 	uint64_t pass_ns;
 	bool sent;
 
-	mr_fault_enter(&e->dev->keys);
-	pass_ns = e->shared.now;
-	e->shared.now = clock_now();
 	/* The QP may have moved since engine_doorbell() looked. One request may be in flight: if
 	 * the peer delays its acknowledgement (delayed_ack.h), the application gets the peer's
 	 * answer, and posts the next request, before that acknowledgement has come. */
-	sent = e->progress_thread == NULL && likely(qp->sched.engine == e) &&
-	       qp->req.next_idx - qp->req.una_idx <= 1 &&
-	       engine_tx_qp(e, qp, e->shared.now);
+	if (e->progress_thread != NULL || unlikely(qp->sched.engine != e) ||
+		qp->req.next_idx - qp->req.una_idx > 1) {
+		e->stats.tx_from_post_missed++;
+		return false;
+	}
+	mr_fault_enter(&e->dev->keys);
+	pass_ns = e->shared.now;
+	e->shared.now = clock_now();
+	sent = engine_tx_qp(e, qp, e->shared.now);
 	if (sent) {
 		e->stats.tx_from_post++;
 		delayed_ack_answered(e, qp, e->shared.now - pass_ns);
@@ -201,6 +204,10 @@ engine_create(struct dev *dev, unsigned index)
 		log_err("%s: invalid value '%s': expected auto, short or plenty",
 			CORES_ENV, getenv(CORES_ENV));
 	e->event_wait_off = !env_enabled("ROCADE_EVENT_WAIT");
+	e->ack_coalesce.off = !env_enabled("ROCADE_ACK_COALESCE");
+	e->post_gather.off = !env_enabled("ROCADE_POST_GATHER");
+	e->ack_coalesce.stream.needed = STREAM_NEEDED_FIRST;
+	e->post_gather.stream.needed = STREAM_NEEDED_FIRST;
 	e->tx_from_post = env_enabled("ROCADE_TX_FROM_POST"); /* else posts only ring */
 	e->shared = (struct qp_shared){.keys = &dev->keys,
 		.srqs = &dev->srqs,

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /* A pass of the poll loop, the engine lock that it takes, and when the next is due. */
+#include "engine/ack_coalesce.h"
 #include "engine/delayed_ack.h"
 #include "engine/engine_lock.h"
 #include "engine/mr_fault.h"
 #include "engine/pass.h"
+#include "engine/post_gather.h"
 #include "engine/sched.h"
 
 #define FINAL_PASSES 4
@@ -29,6 +31,16 @@ cq_events_raise(struct engine *e, uint64_t now)
 
 	cq_moderator_run(m, now);
 	e->earliest_ns = RTE_MIN(e->earliest_ns, cq_moderator_due(m));
+}
+
+/* Lets packets of a stream wait for more, or ends their wait. */
+static __rte_noinline void
+streams_look(struct engine *e, unsigned moved, bool none_ready, uint64_t now)
+{
+	if (!e->ack_coalesce.off && (moved < COALESCE_PACKETS || ack_coalesce_waits(e)))
+		ack_coalesce_look(e, moved, none_ready, now);
+	if (!e->post_gather.off && e->progress_thread == NULL)
+		post_gather_look(e, none_ready, now);
 }
 
 unsigned
@@ -58,6 +70,9 @@ engine_pass(struct engine *e, uint64_t now)
 		delayed_ack_look(e, moved);
 	if (none_ready && moved != 0 && moved <= DELAYED_ACK_BURST)
 		delayed_ack_begin(e);
+	if ((none_ready && !TAILQ_EMPTY(&e->ready)) || ack_coalesce_waits(e) ||
+		e->post_gather.qp != NULL)
+		streams_look(e, moved, none_ready, now);
 	moved += engine_tx(e, now);
 	if (e->taken_srqs != NULL)
 		srq_settle(&e->taken_srqs);
@@ -73,6 +88,10 @@ engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now)
 {
 	if (e->delayed_ack.qp == qp)
 		delayed_ack_end(e, 0);
+	if (e->ack_coalesce.qp == qp)
+		ack_coalesce_end(e);
+	if (e->post_gather.qp == qp)
+		post_gather_end(e);
 	for (unsigned n = 0; n < FINAL_PASSES; n++) {
 		/* In ERR a pass would only flush the requests. qp_reset() then cleans
 		 * their CQEs. */
@@ -126,7 +145,9 @@ static bool
 engine_busy(const struct engine *e)
 {
 	if (!TAILQ_EMPTY(&e->ready) || e->posted_count != 0 ||
-		(e->delayed_ack.delayed && !delayed_ack_is_manual(e)) ||
+		e->post_gather.qp != NULL ||
+		((e->delayed_ack.delayed || ack_coalesce_waits(e)) &&
+			!delayed_ack_is_manual(e)) ||
 		e->io.backlog_count != 0 || doorbells_pending(&e->doorbells))
 		return true;
 	if (!TAILQ_EMPTY(&e->peers.asking) && !TAILQ_FIRST(&e->peers.asking)->ext_asked)

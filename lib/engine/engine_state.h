@@ -14,6 +14,7 @@
 #include "engine/doorbell.h"
 #include "engine/engine.h"
 #include "engine/idle_polls.h"
+#include "engine/stream.h"
 #include "port/port_io.h"
 #include "qp/hold.h"
 #include "qp/multipath.h"
@@ -49,6 +50,24 @@ struct delayed_ack {
 	bool manual;       /* see engine_allow_delayed_acks() */
 };
 
+/* See ack_coalesce.h. */
+struct ack_coalesce {
+	struct qp *qp;     /* whose acknowledgement waits for more packets; else NULL */
+	uint64_t since_ns; /* the time of the pass from which on it waits */
+	uint32_t packets;  /* that it covers */
+	uint32_t next_idx; /* the requester's next_idx when the last of them came */
+	bool off;          /* never changes */
+	struct stream stream; /* of packets */
+};
+
+/* See post_gather.h. */
+struct post_gather {
+	struct qp *qp;        /* whose requests wait for more; else NULL */
+	uint32_t unsent;      /* that wait */
+	bool off;             /* never changes */
+	struct stream stream; /* of requests */
+};
+
 struct engine {
 	/* Hot: the poll loop. */
 	struct dev *dev;
@@ -65,6 +84,8 @@ struct engine {
 	TAILQ_HEAD(engine_qps, qp) ready;
 	struct engine_qps unresolved; /* wait for the next hop's MAC */
 	struct delayed_ack delayed_ack;
+	struct ack_coalesce ack_coalesce;
+	struct post_gather post_gather;
 	struct port_io io;
 	/* loopback queue: packets to the port itself, processed next */
 	struct pkt loopback[PKT_BURST];

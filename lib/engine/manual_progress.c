@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include "base/asleep.h"
+#include "engine/ack_coalesce.h"
 #include "engine/clock.h"
 #include "engine/delayed_ack.h"
 #include "engine/engine_lock.h"
@@ -274,13 +275,15 @@ bool
 engine_delays_acks(const struct engine *e)
 {
 	return __atomic_load_n(&e->delayed_ack.answers, __ATOMIC_RELAXED) ==
-	       DELAYED_ACK_ANSWERS;
+		       DELAYED_ACK_ANSWERS ||
+	       ack_coalesce_is_on(e);
 }
 
 bool
 engine_ack_is_delayed(const struct engine *e)
 {
-	return __atomic_load_n(&e->delayed_ack.delayed, __ATOMIC_RELAXED);
+	return __atomic_load_n(&e->delayed_ack.delayed, __ATOMIC_RELAXED) ||
+	       ack_coalesce_waits(e);
 }
 
 uint32_t

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Acknowledgements of a stream wait for more packets. */
+#include <stdlib.h>
+
+#include "engine/ack_coalesce.h"
+
+#include "poll_fixture.h"
+#include "progress_fixture.h"
+
+static void
+completions_poll(unsigned i)
+{
+	struct cqe cqe;
+
+	while (link_qp_poll_recv(&a[i], &cqe))
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+	while (link_qp_poll_send(&b[i], &cqe))
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+}
+
+/* b[i] sends n requests to a[i], in one pass. */
+static void
+requests(unsigned i, unsigned n)
+{
+	completions_poll(i);
+	for (unsigned k = 0; k < n; k++) {
+		assert_int_equal(link_qp_recv(&a[i], wr, 0, 8), 0);
+		assert_int_equal(link_qp_send(&b[i], wr++, 0, 8, IBV_SEND_SIGNALED), 0);
+	}
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+	engine_link_deliver(&fixture);
+}
+
+/* b[i] sends a request, and a polls. Returns how many frames a has sent. */
+static unsigned
+request(unsigned i)
+{
+	requests(i, 1);
+	return poll();
+}
+
+/* b[0] learns what a has acknowledged. */
+static void
+acknowledgements_deliver(void)
+{
+	engine_link_deliver(&fixture);
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+}
+
+static bool
+all_is_acknowledged(unsigned i)
+{
+	acknowledgements_deliver();
+	return b[i].qp->req.una_idx == sq_posted(&b[i].qp->sq);
+}
+
+/* Packets until the next one is of a stream: each is acknowledged at once. */
+static void
+stream(void)
+{
+	uint32_t needed = engine()->ack_coalesce.stream.needed;
+
+	for (uint32_t n = 0; n < needed; n++) {
+		assert_int_equal(request(0), 1);
+		assert_true(all_is_acknowledged(0));
+	}
+	assert_int_equal(engine()->ack_coalesce.stream.needed, needed);
+}
+
+static void
+begin(void)
+{
+	static const struct link_qp_conf plain = {.wr = 128};
+	struct engine_link_conf conf = {0};
+
+	link_open(&conf, &plain);
+	fixture.b.dev->engines[0]->post_gather.off = true;
+	/* The neighbours get to know each other. */
+	for (unsigned i = 0; i < QPS; i++) {
+		request(i);
+		engine_link_drain(&fixture);
+	}
+	fixture.now += STREAM_GAP_NS;
+}
+
+static void
+expect_counts(unsigned coalesced, unsigned missed)
+{
+	assert_int_equal(engine()->stats.ack_coalesced, coalesced);
+	assert_int_equal(engine()->stats.ack_coalesced_missed, missed);
+}
+
+static void
+end(void)
+{
+	engine_link_advance(&fixture, NS_PER_SEC);
+	for (unsigned i = 0; i < QPS; i++) {
+		assert_int_equal(a[i].qp->req.una_idx, sq_posted(&a[i].qp->sq));
+		assert_int_equal(b[i].qp->req.una_idx, sq_posted(&b[i].qp->sq));
+	}
+	assert_int_equal(fixture.b.dev->engines[0]->stats.retransmitted, 0);
+	link_qps_destroy(a, b, QPS);
+	engine_link_fini(&fixture);
+}
+
+static void
+one_acknowledgement_covers_many_packets(void **state)
+{
+	begin();
+	stream();
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned n = 1; n < COALESCE_PACKETS; n++) {
+			assert_int_equal(request(0), 0);
+			assert_true(ack_coalesce_waits(engine()));
+			assert_true(engine_deadline(engine()) == 0);
+			assert_false(all_is_acknowledged(0));
+		}
+		assert_int_equal(request(0), 1);
+		assert_true(all_is_acknowledged(0));
+		assert_int_not_equal(engine_deadline(engine()), 0);
+	}
+	expect_counts(3 * (COALESCE_PACKETS - 1), 0);
+	end();
+}
+
+/* Packets come slowly: the acknowledgement does not wait for all of them. */
+static void
+waits_for_a_time(void **state)
+{
+	begin();
+	stream();
+	assert_int_equal(request(0), 0);
+	fixture.now += COALESCE_WAIT_NS / 2 - 1;
+	assert_int_equal(request(0), 0);
+	fixture.now += COALESCE_WAIT_NS / 2 - 1;
+	assert_int_equal(request(0), 0);
+	fixture.now += 1;
+	assert_int_equal(poll(), 0);
+	fixture.now += 1;
+	assert_int_equal(poll(), 1);
+	assert_true(all_is_acknowledged(0));
+	/* The stream goes on. Now a packet comes when the time is over. */
+	assert_int_equal(request(0), 0);
+	fixture.now += COALESCE_WAIT_NS / 2 - 1;
+	assert_int_equal(request(0), 0);
+	fixture.now += COALESCE_WAIT_NS / 2 - 1;
+	assert_int_equal(request(0), 0);
+	fixture.now += 2;
+	assert_int_equal(request(0), 1);
+	expect_counts(6, 0);
+	end();
+}
+
+/* The peer may wait for the acknowledgement. */
+static void
+gap_ends_the_wait(void **state)
+{
+	begin();
+	stream();
+	assert_int_equal(request(0), 0);
+	fixture.now += STREAM_GAP_NS - 1;
+	assert_int_equal(poll(), 0);
+	fixture.now++;
+	assert_int_equal(poll(), 1);
+	assert_true(all_is_acknowledged(0));
+	expect_counts(1, 1);
+	assert_int_equal(engine()->ack_coalesce.stream.needed,
+		STREAM_NEEDED_FIRST * STREAM_BACKOFF);
+	stream();
+	assert_int_equal(request(0), 0);
+	expect_counts(2, 1);
+	end();
+}
+
+/* Success makes up for the failures before. */
+static void
+goes_on_after_a_gap_in_time(void **state)
+{
+	begin();
+	stream();
+	assert_int_equal(request(0), 0);
+	fixture.now += STREAM_GAP_NS;
+	poll();
+	acknowledgements_deliver();
+	stream();
+	for (unsigned n = 0; n < 2 * COALESCE_PACKETS; n++)
+		request(0);
+	assert_in_range(engine()->ack_coalesce.stream.needed, STREAM_NEEDED_FIRST + 1,
+		STREAM_NEEDED_FIRST * STREAM_BACKOFF - 1);
+	end();
+}
+
+static void
+other_qp_ends_the_wait(void **state)
+{
+	begin();
+	stream();
+	assert_int_equal(request(0), 0);
+	assert_int_equal(request(1), 2);
+	assert_true(all_is_acknowledged(0));
+	assert_true(all_is_acknowledged(1));
+	/* Both in one pass. */
+	requests(0, 1);
+	requests(1, 1);
+	assert_int_equal(poll(), 2);
+	expect_counts(1, 0);
+	end();
+}
+
+/* Packets that come in a burst have one acknowledgement anyway. */
+static void
+bursts_do_not_wait(void **state)
+{
+	begin();
+	stream();
+	requests(0, COALESCE_PACKETS);
+	assert_int_equal(poll(), 1);
+	assert_int_equal(request(0), 0);
+	requests(0, COALESCE_PACKETS);
+	assert_int_equal(poll(), 1);
+	assert_true(all_is_acknowledged(0));
+	expect_counts(1, 0);
+	end();
+}
+
+/* The acknowledgement leaves with the request, or after it, and later ones leave at once. */
+static void
+requests_of_the_qp_end_the_stream(void **state)
+{
+	begin();
+	stream();
+	assert_int_equal(request(0), 0);
+	assert_int_equal(post(0, 8), 1);
+	assert_int_equal(poll(), 1);
+	assert_true(all_is_acknowledged(0));
+	engine_link_drain(&fixture);
+	stream();
+	assert_int_equal(request(0), 0);
+	expect_counts(2, 0);
+	end();
+}
+
+/* A request that waits for the poll. */
+static void
+acknowledgement_leaves_before_a_request(void **state)
+{
+	begin();
+	stream();
+	engine()->tx_from_post = false;
+	engine()->tx_thread = 0;
+	assert_int_equal(request(0), 0);
+	assert_int_equal(post(0, 8), 0);
+	assert_int_equal(request(0), 2);
+	assert_true(all_is_acknowledged(0));
+	expect_counts(1, 0);
+	end();
+}
+
+static void
+naks_do_not_wait(void **state)
+{
+	begin();
+	stream();
+	assert_int_equal(link_qp_send(&b[0], wr++, 0, 8, 0), 0);
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+	engine_link_deliver(&fixture);
+	assert_int_equal(poll(), 1);
+	expect_counts(0, 0);
+	assert_int_equal(link_qp_recv(&a[0], 0, 0, 8), 0);
+	engine_link_advance(&fixture, NS_PER_SEC);
+	assert_int_equal(b[0].qp->req.una_idx, sq_posted(&b[0].qp->sq));
+	link_qps_destroy(a, b, QPS);
+	engine_link_fini(&fixture);
+}
+
+static void
+acknowledgement_waits(void)
+{
+	begin();
+	stream();
+	assert_int_equal(request(0), 0);
+	assert_true(ack_coalesce_waits(engine()));
+}
+
+static void
+destroyed_qp_acknowledges(void **state)
+{
+	unsigned sent;
+
+	acknowledgement_waits();
+	sent = fake_sent_count(&fixture.a.port);
+	link_qps_destroy(a, b, QPS);
+	assert_int_equal(fake_sent_count(&fixture.a.port) - sent, 1);
+	assert_false(ack_coalesce_waits(engine()));
+	assert_false(ack_coalesce_is_on(engine()));
+	assert_int_equal(poll(), 0);
+	engine_link_fini(&fixture);
+}
+
+static void
+qp_is_reset_meanwhile(void **state)
+{
+	acknowledgement_waits();
+	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
+	assert_false(ack_coalesce_waits(engine()));
+	assert_false(ack_coalesce_is_on(engine()));
+	fixture.now += STREAM_GAP_NS;
+	assert_int_equal(poll(), 0);
+	link_qps_destroy(a, b, QPS);
+	engine_link_fini(&fixture);
+}
+
+static void
+environment_turns_it_off(void **state)
+{
+	setenv("ROCADE_ACK_COALESCE", "0", 1);
+	begin();
+	unsetenv("ROCADE_ACK_COALESCE");
+	stream();
+	stream();
+	assert_false(ack_coalesce_is_on(engine()));
+	expect_counts(0, 0);
+	end();
+}
+
+/* ---- Manual progress ---- */
+
+static unsigned
+pass(void)
+{
+	unsigned before = fake_sent_count(&fixture.a.port);
+
+	engine_try_pass(engine());
+	return fake_sent_count(&fixture.a.port) - before;
+}
+
+static unsigned
+request_pass(void)
+{
+	requests(0, 1);
+	return pass();
+}
+
+static void
+manual_begin(void)
+{
+	begin();
+	asleep = 0;
+	engine_set_progress_thread(engine(), &progress_thread);
+	engine_allow_delayed_acks(engine(), true);
+	assert_false(engine_delays_acks(engine()));
+	for (unsigned n = 0; n < STREAM_NEEDED_FIRST; n++) {
+		assert_int_equal(request_pass(), 1);
+		assert_true(all_is_acknowledged(0));
+	}
+	assert_int_equal(request_pass(), 0);
+	assert_true(engine_delays_acks(engine()));
+	assert_true(engine_ack_is_delayed(engine()));
+}
+
+static void
+manual_end(void)
+{
+	engine_set_progress_thread(engine(), NULL);
+	asleep = 0;
+	end();
+}
+
+static void
+manual_progress_waits_too(void **state)
+{
+	manual_begin();
+	for (unsigned n = 2; n < COALESCE_PACKETS; n++)
+		assert_int_equal(request_pass(), 0);
+	assert_int_equal(request_pass(), 1);
+	assert_false(engine_ack_is_delayed(engine()));
+	expect_counts(COALESCE_PACKETS - 1, 0);
+	manual_end();
+}
+
+/* The progress thread will not look soon. */
+static void
+forbidden_waits_end(void **state)
+{
+	manual_begin();
+	engine_allow_delayed_acks(engine(), false);
+	assert_int_equal(engine_sleep_until(engine()), 0);
+	assert_int_equal(pass(), 1);
+	assert_int_equal(request_pass(), 1);
+	engine_allow_delayed_acks(engine(), true);
+	assert_int_equal(request_pass(), 0);
+	expect_counts(2, 0);
+	manual_end();
+}
+
+/* The application goes to sleep until an event. */
+static void
+sleeping_application_acknowledges(void **state)
+{
+	unsigned before;
+
+	manual_begin();
+	before = fake_sent_count(&fixture.a.port);
+	engine_delegate(engine());
+	assert_int_equal(fake_sent_count(&fixture.a.port) - before, 1);
+	/* It does not poll while it sleeps. */
+	engine_allow_delayed_acks(engine(), true);
+	assert_int_equal(request_pass(), 1);
+	asleep = 0;
+	assert_int_equal(request_pass(), 0);
+	manual_end();
+}
+
+/* The next pass may come a time slice later. */
+static void
+nothing_waits_where_threads_offer_the_core(void **state)
+{
+	manual_begin();
+	engine()->idle.in_turns = true;
+	assert_int_equal(pass(), 1);
+	assert_int_equal(request_pass(), 1);
+	engine()->idle.in_turns = false;
+	assert_int_equal(request_pass(), 0);
+	manual_end();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_acknowledgement_covers_many_packets),
+		cmocka_unit_test(waits_for_a_time),
+		cmocka_unit_test(gap_ends_the_wait),
+		cmocka_unit_test(goes_on_after_a_gap_in_time),
+		cmocka_unit_test(other_qp_ends_the_wait),
+		cmocka_unit_test(bursts_do_not_wait),
+		cmocka_unit_test(requests_of_the_qp_end_the_stream),
+		cmocka_unit_test(acknowledgement_leaves_before_a_request),
+		cmocka_unit_test(naks_do_not_wait),
+		cmocka_unit_test(destroyed_qp_acknowledges),
+		cmocka_unit_test(qp_is_reset_meanwhile),
+		cmocka_unit_test(environment_turns_it_off),
+		cmocka_unit_test(manual_progress_waits_too),
+		cmocka_unit_test(forbidden_waits_end),
+		cmocka_unit_test(sleeping_application_acknowledges),
+		cmocka_unit_test(nothing_waits_where_threads_offer_the_core),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
