@@ -70,21 +70,6 @@ ack_coalesce_is_plain(const struct qp *qp)
 	       qp->req.next_idx == sq_posted(&qp->sq);
 }
 
-/* A pass has received nothing while an acknowledgement waits. */
-static inline void
-ack_coalesce_idle(struct engine *e, uint64_t now)
-{
-	struct ack_coalesce *c = &e->ack_coalesce;
-
-	if (stream_has_gap(&c->stream, now)) {
-		stream_failed(&c->stream, now);
-		e->stats.ack_coalesced_missed++;
-	} else if (now - c->since_ns < COALESCE_WAIT_NS && ack_coalesce_is_allowed(e)) {
-		return;
-	}
-	ack_coalesce_end(e);
-}
-
 /* A pass has received this many packets. The QP is ready to acknowledge them, and only that. */
 static inline void
 ack_coalesce_received(struct engine *e, struct qp *qp, unsigned moved, uint64_t now)
@@ -113,6 +98,16 @@ ack_coalesce_received(struct engine *e, struct qp *qp, unsigned moved, uint64_t 
 	e->stats.ack_coalesced++;
 }
 
+/* Returns whether the acknowledgement goes on to wait, although the pass has received nothing. */
+static inline bool
+ack_coalesce_goes_on(const struct engine *e, uint64_t now)
+{
+	const struct ack_coalesce *c = &e->ack_coalesce;
+
+	return c->stream.is_on && now - c->since_ns < COALESCE_WAIT_NS &&
+	       ack_coalesce_is_allowed(e);
+}
+
 /* In a pass, behind the packets that have come and the requests that were posted. none_ready: no QP was
  * ready when the pass began. */
 static inline void
@@ -121,11 +116,13 @@ ack_coalesce_look(struct engine *e, unsigned moved, bool none_ready, uint64_t no
 	struct ack_coalesce *c = &e->ack_coalesce;
 	struct qp *qp = TAILQ_FIRST(&e->ready);
 
+	if (c->qp != NULL && stream_has_gap(&c->stream, now)) {
+		stream_failed(&c->stream, now);
+		e->stats.ack_coalesced_missed++;
+	}
 	if (c->qp != NULL && !c->qp->sched.on_ready) {
-		if (qp == NULL && moved == 0)
-			ack_coalesce_idle(e, now);
-		else
-			ack_coalesce_end(e); /* there is a burst to send anyway */
+		if (qp != NULL || moved != 0 || !ack_coalesce_goes_on(e, now))
+			ack_coalesce_end(e);
 	} else if (moved != 0 && none_ready && qp != NULL && ack_coalesce_is_plain(qp)) {
 		ack_coalesce_received(e, qp, moved, now);
 	} else {

@@ -67,11 +67,11 @@ post_gather_look(struct engine *e, bool none_ready, uint64_t now)
 	struct qp *qp = TAILQ_FIRST(&e->ready);
 	uint32_t unsent;
 
+	if (g->qp != NULL && stream_has_gap(&g->stream, now)) {
+		stream_failed(&g->stream, now);
+		e->stats.posts_gathered_missed++;
+	}
 	if (g->qp != NULL && !g->qp->sched.on_ready) {
-		if (stream_has_gap(&g->stream, now)) {
-			stream_failed(&g->stream, now);
-			e->stats.posts_gathered_missed++;
-		}
 		post_gather_end(e);
 		return;
 	}

@@ -8,7 +8,7 @@
  *
  * A stream is on when `needed` have come with less than STREAM_GAP_NS between a pass and the next that
  * finds any. After a gap while something has waited, STREAM_BACKOFF times as many are needed, up to
- * STREAM_NEEDED_GAP: where each wait is in vain, 2 us are lost in as many packets. If the pass that
+ * STREAM_NEEDED_GAP: where each wait is in vain, 4 us are lost in as many packets. If the pass that
  * found the gap came only after STREAM_LATE_NS, because the thread computes between its polls, a peer
  * may have waited for longer than all that was saved: up to STREAM_NEEDED_LATE are needed. While waits
  * are not in vain, `needed` falls again.
@@ -18,7 +18,8 @@
 
 #include "base/common.h"
 
-#define STREAM_GAP_NS (2 * NS_PER_US)
+/* Longer than it takes to send a burst of 16 packets, also between far cores. */
+#define STREAM_GAP_NS (4 * NS_PER_US)
 #define STREAM_LATE_NS (100 * NS_PER_US)
 #define STREAM_NEEDED_FIRST 64
 #define STREAM_NEEDED_GAP 1024

@@ -172,6 +172,22 @@ gap_ends_the_wait(void **state)
 	end();
 }
 
+/* The thread has not polled for a while, and packets have come meanwhile. */
+static void
+late_pass_ends_the_wait(void **state)
+{
+	begin();
+	stream();
+	assert_int_equal(request(0), 0);
+	fixture.now += STREAM_GAP_NS;
+	assert_int_equal(request(0), 1);
+	assert_true(all_is_acknowledged(0));
+	expect_counts(1, 1);
+	assert_int_equal(engine()->ack_coalesce.stream.needed,
+		STREAM_NEEDED_FIRST * STREAM_BACKOFF);
+	end();
+}
+
 /* Success makes up for the failures before. */
 static void
 goes_on_after_a_gap_in_time(void **state)
@@ -204,6 +220,14 @@ other_qp_ends_the_wait(void **state)
 	requests(1, 1);
 	assert_int_equal(poll(), 2);
 	expect_counts(1, 0);
+	/* A request of the other QP, and no packet. */
+	fixture.now += STREAM_GAP_NS;
+	stream();
+	assert_int_equal(request(0), 0);
+	engine()->tx_thread = 0;
+	assert_int_equal(post(1, 8), 0);
+	assert_int_equal(poll(), 2);
+	expect_counts(2, 0);
 	end();
 }
 
@@ -431,6 +455,7 @@ main(void)
 		cmocka_unit_test(one_acknowledgement_covers_many_packets),
 		cmocka_unit_test(waits_for_a_time),
 		cmocka_unit_test(gap_ends_the_wait),
+		cmocka_unit_test(late_pass_ends_the_wait),
 		cmocka_unit_test(goes_on_after_a_gap_in_time),
 		cmocka_unit_test(other_qp_ends_the_wait),
 		cmocka_unit_test(bursts_do_not_wait),

@@ -105,7 +105,9 @@ late_request_is_sent(void **state)
 	assert_int_equal(turn(0), 0);
 	fixture.now += STREAM_GAP_NS;
 	assert_int_equal(turn(0), 2);
-	expect_counts(1, 0);
+	expect_counts(1, 1);
+	assert_int_equal(engine()->post_gather.stream.needed,
+		STREAM_NEEDED_FIRST * STREAM_BACKOFF);
 	link_close();
 }
 
