@@ -91,19 +91,6 @@ expect_counts(unsigned coalesced, unsigned missed)
 }
 
 static void
-end(void)
-{
-	engine_link_advance(&fixture, NS_PER_SEC);
-	for (unsigned i = 0; i < QPS; i++) {
-		assert_int_equal(a[i].qp->req.una_idx, sq_posted(&a[i].qp->sq));
-		assert_int_equal(b[i].qp->req.una_idx, sq_posted(&b[i].qp->sq));
-	}
-	assert_int_equal(fixture.b.dev->engines[0]->stats.retransmitted, 0);
-	link_qps_destroy(a, b, QPS);
-	engine_link_fini(&fixture);
-}
-
-static void
 one_acknowledgement_covers_many_packets(void **state)
 {
 	begin();
@@ -120,7 +107,7 @@ one_acknowledgement_covers_many_packets(void **state)
 		assert_int_not_equal(engine_deadline(engine()), 0);
 	}
 	expect_counts(3 * (COALESCE_PACKETS - 1), 0);
-	end();
+	link_close_acknowledged();
 }
 
 /* Packets come slowly: the acknowledgement does not wait for all of them. */
@@ -148,7 +135,7 @@ waits_for_a_time(void **state)
 	fixture.now += 2;
 	assert_int_equal(request(0), 1);
 	expect_counts(6, 0);
-	end();
+	link_close_acknowledged();
 }
 
 /* The peer may wait for the acknowledgement. */
@@ -169,7 +156,7 @@ gap_ends_the_wait(void **state)
 	stream();
 	assert_int_equal(request(0), 0);
 	expect_counts(2, 1);
-	end();
+	link_close_acknowledged();
 }
 
 /* The thread has not polled for a while, and packets have come meanwhile. */
@@ -185,7 +172,7 @@ late_pass_ends_the_wait(void **state)
 	expect_counts(1, 1);
 	assert_int_equal(engine()->ack_coalesce.stream.needed,
 		STREAM_NEEDED_FIRST * STREAM_BACKOFF);
-	end();
+	link_close_acknowledged();
 }
 
 /* Success makes up for the failures before. */
@@ -203,7 +190,7 @@ goes_on_after_a_gap_in_time(void **state)
 		request(0);
 	assert_in_range(engine()->ack_coalesce.stream.needed, STREAM_NEEDED_FIRST + 1,
 		STREAM_NEEDED_FIRST * STREAM_BACKOFF - 1);
-	end();
+	link_close_acknowledged();
 }
 
 static void
@@ -228,7 +215,7 @@ other_qp_ends_the_wait(void **state)
 	assert_int_equal(post(1, 8), 0);
 	assert_int_equal(poll(), 2);
 	expect_counts(2, 0);
-	end();
+	link_close_acknowledged();
 }
 
 /* Packets that come in a burst have one acknowledgement anyway. */
@@ -244,7 +231,7 @@ bursts_do_not_wait(void **state)
 	assert_int_equal(poll(), 1);
 	assert_true(all_is_acknowledged(0));
 	expect_counts(1, 0);
-	end();
+	link_close_acknowledged();
 }
 
 /* The acknowledgement leaves with the request, or after it, and later ones leave at once. */
@@ -261,7 +248,7 @@ requests_of_the_qp_end_the_stream(void **state)
 	stream();
 	assert_int_equal(request(0), 0);
 	expect_counts(2, 0);
-	end();
+	link_close_acknowledged();
 }
 
 /* A request that waits for the poll. */
@@ -277,7 +264,7 @@ acknowledgement_leaves_before_a_request(void **state)
 	assert_int_equal(request(0), 2);
 	assert_true(all_is_acknowledged(0));
 	expect_counts(1, 0);
-	end();
+	link_close_acknowledged();
 }
 
 static void
@@ -344,7 +331,7 @@ environment_turns_it_off(void **state)
 	stream();
 	assert_false(ack_coalesce_is_on(engine()));
 	expect_counts(0, 0);
-	end();
+	link_close_acknowledged();
 }
 
 /* ---- Manual progress ---- */
@@ -387,7 +374,7 @@ manual_end(void)
 {
 	engine_set_progress_thread(engine(), NULL);
 	asleep = 0;
-	end();
+	link_close_acknowledged();
 }
 
 static void

@@ -64,19 +64,6 @@ expect_counts(unsigned delayed, unsigned missed)
 }
 
 static void
-end(void)
-{
-	engine_link_advance(&fixture, NS_PER_SEC);
-	for (unsigned i = 0; i < QPS; i++) {
-		assert_int_equal(a[i].qp->req.una_idx, sq_posted(&a[i].qp->sq));
-		assert_int_equal(b[i].qp->req.una_idx, sq_posted(&b[i].qp->sq));
-	}
-	assert_int_equal(engine()->stats.retransmitted, 0);
-	link_qps_destroy(a, b, QPS);
-	engine_link_fini(&fixture);
-}
-
-static void
 acknowledgement_follows_the_answer(void **state)
 {
 	begin();
@@ -93,7 +80,7 @@ acknowledgement_follows_the_answer(void **state)
 		engine_link_drain(&fixture);
 	}
 	expect_counts(3, 0);
-	end();
+	link_close_acknowledged();
 }
 
 /* There is no answer: the next poll acknowledges, and no further request waits. */
@@ -110,7 +97,7 @@ next_poll_acknowledges(void **state)
 	expect_counts(1, 1);
 	request(0);
 	assert_int_equal(poll(), 0);
-	end();
+	link_close_acknowledged();
 }
 
 /* The application has computed meanwhile: the next request is acknowledged at once. */
@@ -127,7 +114,7 @@ late_answer_ends_the_delays(void **state)
 	expect_counts(1, 1);
 	engine_link_drain(&fixture);
 	answered(1);
-	end();
+	link_close_acknowledged();
 }
 
 static void
@@ -140,7 +127,7 @@ answer_over_another_qp_is_none(void **state)
 	assert_int_equal(answer(1), 1);
 	assert_int_equal(poll(), 1);
 	expect_counts(1, 1);
-	end();
+	link_close_acknowledged();
 }
 
 /* Requests over two QPs, or own requests queued: there is a burst to send anyway. */
@@ -159,7 +146,7 @@ nothing_waits_when_there_is_more_to_send(void **state)
 	request(0);
 	assert_int_equal(poll(), 2); /* the second answer, and the acknowledgement */
 	expect_counts(0, 0);
-	end();
+	link_close_acknowledged();
 }
 
 static void
@@ -211,7 +198,7 @@ environment_turns_it_off(void **state)
 		engine_link_drain(&fixture);
 	}
 	expect_counts(0, 0);
-	end();
+	link_close_acknowledged();
 }
 
 int

@@ -65,6 +65,21 @@ link_close(void)
 	engine_link_fini(&fixture);
 }
 
+/* Proves that the requests of both sides are acknowledged, and that none was sent again. */
+static inline void
+link_close_acknowledged(void)
+{
+	engine_link_advance(&fixture, NS_PER_SEC);
+	for (unsigned i = 0; i < QPS; i++) {
+		assert_int_equal(a[i].qp->req.una_idx, sq_posted(&a[i].qp->sq));
+		assert_int_equal(b[i].qp->req.una_idx, sq_posted(&b[i].qp->sq));
+	}
+	assert_int_equal(engine()->stats.retransmitted, 0);
+	assert_int_equal(fixture.b.dev->engines[0]->stats.retransmitted, 0);
+	link_qps_destroy(a, b, QPS);
+	engine_link_fini(&fixture);
+}
+
 /* sent: of the posts, those that sent at once, or without a pass. */
 static inline void
 expect_posts(unsigned sent, unsigned missed)
