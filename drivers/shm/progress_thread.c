@@ -131,7 +131,7 @@ passes_go_on(struct progress_thread *t, unsigned idle)
 		return true;
 	now = engine_clock();
 	if (engine_ack_is_delayed(t->engine)) {
-		(void)core_yield(now); /* to the application, for its answer */
+		(void)core_yield(now); /* to the application, to answer or poll */
 		return true;
 	}
 	if (!busy_poll_goes_on(&t->busy, now))

@@ -11,7 +11,8 @@
 
 #define WATCH_FIRST_NS (100 * NS_PER_US)
 #define WATCH_LAST_NS (4 * NS_PER_MS)
-/* The last while acknowledgements wait for answers: the thread sends one if the application stops. */
+/* The last while acknowledgements wait for answers or for more packets: the thread sends one if the
+ * application stops. */
 #define WATCH_ACKS_NS (500 * NS_PER_US)
 
 /* ns: of the last sleep. Returns for how long to sleep before the next look. */

@@ -90,10 +90,11 @@ void engine_thread_moved(struct engine *e);
 /* Returns whether it has to be woken, as above. */
 bool engine_is_delegated(const struct engine *e, uint64_t now);
 
-/* For the progress thread: whether acknowledgements may wait for the answer (delayed_ack.h), because it
- * runs, or will look before long whether the application polls. To forbid it takes the engine lock. */
+/* For the progress thread: whether acknowledgements may wait for the answer (delayed_ack.h) or for more
+ * packets (ack_coalesce.h), because it runs, or will look before long whether the application polls. To
+ * forbid that takes the engine lock. */
 void engine_allow_delayed_acks(struct engine *e, bool allow);
-/* Whether answers are so prompt that acknowledgements wait for them. */
+/* Whether answers, or further packets, are so prompt that acknowledgements wait for them. */
 bool engine_delays_acks(const struct engine *e);
 /* An acknowledgement waits now: the progress thread may not sleep. */
 bool engine_ack_is_delayed(const struct engine *e);

@@ -5,8 +5,8 @@
  * a burst of one packet. On most ports that takes several times as long as a packet of a longer burst:
  * the ring's index moves from core to core each time. So while the stream of posts is on (stream.h), a
  * pass leaves the requests to the next passes until GATHER_REQUESTS are posted, or until a pass finds no
- * further one. GATHER_IN_FLIGHT requests are to be in flight, so that the peer has something to do
- * meanwhile; so a program that waits for each completion, or keeps few requests in flight, sends each
+ * further one. At least GATHER_IN_FLIGHT requests have to be in flight, so that the peer has something
+ * to do meanwhile: a program that waits for each completion, or keeps few requests in flight, sends each
  * request at once.
  *
  * Only for engines with a poll loop: there a thread that posts polls again.
@@ -40,13 +40,14 @@ post_gather_is_plain(const struct qp *qp)
 	       !qp_has_response_pending(qp);
 }
 
-/* This many requests are posted and not sent. Returns whether they are to wait. */
+/* Counts the requests that are posted and not sent. Returns whether they are to wait. */
 static inline bool
-post_gather_waits(struct engine *e, const struct qp *qp, uint32_t unsent, uint64_t now)
+post_gather_waits(struct post_gather *g, const struct qp *qp, uint64_t now)
 {
-	struct post_gather *g = &e->post_gather;
 	uint32_t waited = g->qp != NULL ? g->unsent : 0;
+	uint32_t unsent = sq_posted(&qp->sq) - qp->req.next_idx;
 
+	g->unsent = unsent;
 	if (unsent == waited) /* the pass has made it ready for another reason */
 		return false;
 	if (!stream_go_on(&g->stream, qp, unsent - waited, now))
@@ -65,7 +66,6 @@ post_gather_look(struct engine *e, bool none_ready, uint64_t now)
 {
 	struct post_gather *g = &e->post_gather;
 	struct qp *qp = TAILQ_FIRST(&e->ready);
-	uint32_t unsent;
 
 	if (g->qp != NULL && stream_has_gap(&g->stream, now)) {
 		stream_failed(&g->stream, now);
@@ -75,18 +75,13 @@ post_gather_look(struct engine *e, bool none_ready, uint64_t now)
 		post_gather_end(e);
 		return;
 	}
-	if (!none_ready || qp == NULL || !post_gather_is_plain(qp)) {
-		g->qp = NULL;
-		return;
-	}
-	unsent = sq_posted(&qp->sq) - qp->req.next_idx;
-	if (!post_gather_waits(e, qp, unsent, now)) {
+	if (!none_ready || qp == NULL || !post_gather_is_plain(qp) ||
+		!post_gather_waits(g, qp, now)) {
 		g->qp = NULL;
 		return;
 	}
 	engine_unready(e, qp);
 	g->qp = qp;
-	g->unsent = unsent;
 	e->stats.posts_gathered++;
 }
 
