@@ -11,7 +11,7 @@
 
 struct hist {
 	uint64_t count, min_ns, max_ns;
-	uint32_t bucket[HIST_BUCKETS];
+	uint64_t bucket[HIST_BUCKETS];
 };
 
 void hist_clear(struct hist *hist);

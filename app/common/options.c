@@ -142,6 +142,26 @@ option_of_value(const struct options *o, int value)
 	return row;
 }
 
+/* Writes what getopt_long() has refused: value is what it returned, argument the last one that it
+ * has passed. Of letters in one argument that need not be the one with the wrong letter. */
+static int
+refusal_set(const struct options *o, int value, const char *argument, char err[ERR_MAX])
+{
+	const char *what = value == ':' ? "option '%s' requires a value (see --help)"
+					: "unknown option '%s' (see --help)";
+	char option[64];
+
+	if (optopt >= VALUE_OF_ROW_0) {
+		snprintf(
+			option, sizeof(option), "--%s", option_of_value(o, optopt)->name);
+		if (value == '?')
+			what = "option '%s' takes no value (see --help)";
+	} else {
+		snprintf(option, sizeof(option), "-%c", optopt);
+	}
+	return error_set(err, what, optopt != 0 ? option : argument);
+}
+
 enum options_result
 options_parse(const struct options *o, struct conf *conf, int argc, char **argv,
 	char err[ERR_MAX])
@@ -157,10 +177,7 @@ options_parse(const struct options *o, struct conf *conf, int argc, char **argv,
 		const struct option_row *row;
 
 		if (value == ':' || value == '?')
-			return error_set(err,
-				value == ':' ? "option '%s' requires a value (see --help)"
-					     : "unknown option '%s' (see --help)",
-				argv[optind - 1]);
+			return refusal_set(o, value, argv[optind - 1], err);
 		row = option_of_value(o, value);
 		if (row->kind == OPTION_HELP || row->kind == OPTION_VERSION)
 			return row->kind == OPTION_HELP ? OPTIONS_HELP : OPTIONS_VERSION;

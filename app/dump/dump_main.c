@@ -30,18 +30,6 @@ struct conf {
 	uint8_t direction; /* enum direction */
 };
 
-static bool
-qpn_set(struct conf *conf, const char *value)
-{
-	char *end;
-	unsigned long qpn;
-
-	errno = 0;
-	qpn = strtoul(value, &end, 0);
-	conf->qpn = qpn;
-	return errno == 0 && end != value && *end == '\0' && qpn >= 2 && qpn < MULTICAST;
-}
-
 #define MEMBER(field) OPTION_MEMBER(struct conf, field)
 static const struct option_row option_rows[] = {
 	{OPTION_TEXT, 0, "socket", "PATH", MEMBER(socket),
@@ -50,7 +38,8 @@ static const struct option_row option_rows[] = {
 		.text = "write to FILE (default: standard output, if that is no terminal)"},
 	{OPTION_NUM, 0, "client", "ID", MEMBER(client), 1, UINT32_MAX,
 		.text = "only packets of the client that rocade-status shows with this id"},
-	{OPTION_FN, 0, "qp", "QPN", .set = qpn_set, .valid = "2 to 0xfffffe",
+	{OPTION_NUM, 0, "qp", "QPN", MEMBER(qpn), 2, MULTICAST - 1,
+		.valid = "2 to 0xfffffe",
 		.text = "only packets to and from this QP of a client"},
 	{OPTION_WORD, 0, "direction", "WHICH", MEMBER(direction), .words = directions,
 		.text = "both, or only packets to clients (in), or from clients (out) (both)"},

@@ -77,15 +77,15 @@ byte_wait(struct perf_context *ctx, uint8_t want)
 static inline bool
 completion_wait(struct perf_context *ctx)
 {
-	int64_t done;
 	struct msg msg;
 
-	while ((done = perf_reap(ctx)) == 0) {
+	while (conn_outstanding(&ctx->conns[0]) != 0) {
 		perf_poll_engines(ctx);
-		if (unlikely(perf_tick(ctx, &msg)) && ctx->disconnected)
+		if (unlikely(perf_reap(ctx) < 0) ||
+			(unlikely(perf_tick(ctx, &msg)) && ctx->disconnected))
 			return false;
 	}
-	return done > 0;
+	return true;
 }
 
 /* Counts from 1 to 255 and again from 1: 0 is the initial content of memory. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -15,20 +16,38 @@
  * the peer's disconnect. */
 #define DRAIN_MS 200
 
+/* Removes the socket of an earlier server, and no other kind of file. Returns 0 or -1. */
+static int
+socket_remove(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) != 0)
+		return errno == ENOENT ? 0 : -1;
+	if (!S_ISSOCK(st.st_mode)) {
+		errno = ENOTSOCK;
+		return -1;
+	}
+	return unlink(path);
+}
+
 static int
 server_open(int fd, const struct sockaddr_un *addr)
 {
 	struct pollfd wait = {.fd = fd, .events = POLLIN};
+	int found = -1, err;
 
-	unlink(addr->sun_path);
-	if (bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) != 0 ||
-		listen(fd, 1) != 0)
+	if (socket_remove(addr->sun_path) != 0 ||
+		bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) != 0)
 		return -1;
-	if (poll(&wait, 1, OPEN_MS) != 1) {
-		errno = ETIMEDOUT;
-		return -1;
-	}
-	return accept(fd, NULL, NULL);
+	errno = ETIMEDOUT;
+	if (listen(fd, 1) == 0 && poll(&wait, 1, OPEN_MS) == 1)
+		found = accept(fd, NULL, NULL);
+	err = errno;
+	if (found < 0)
+		(void)socket_remove(addr->sun_path);
+	errno = err;
+	return found;
 }
 
 static int
@@ -55,7 +74,12 @@ link_open(const struct conf *conf, int *fd, char err[ERR_MAX])
 	if (sock >= 0)
 		found = conf->server ? server_open(sock, &addr)
 				     : client_open(sock, &addr);
-	if (found < 0)
+	if (found < 0 && errno == ENOTSOCK)
+		snprintf(err, ERR_MAX,
+			"--socket %s: the file is no socket and is not replaced: expected a "
+			"path without a file",
+			conf->socket);
+	else if (found < 0)
 		snprintf(err, ERR_MAX, "--socket %s: cannot reach the %s: %s",
 			conf->socket, conf->server ? "client" : "server",
 			strerror(errno));
@@ -72,7 +96,7 @@ link_close(const struct conf *conf, int fd)
 		return;
 	close(fd);
 	if (conf->server)
-		unlink(conf->socket);
+		(void)socket_remove(conf->socket);
 }
 
 int

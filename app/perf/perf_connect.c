@@ -35,6 +35,7 @@ perf_path_choose(struct perf_context *ctx, enum ibv_mtu *mtu)
 {
 	struct ibv_port_attr port;
 
+	ctx->code = EXIT_USAGE;
 	if (rocade_gid_parse(ctx->conf->peer, &ctx->peer) != 0 ||
 		ibv_query_port(ctx->verbs.context, 1, &port) != 0)
 		return perf_set_error(ctx, "invalid value '%s' for --peer: %s",
@@ -48,7 +49,10 @@ perf_path_choose(struct perf_context *ctx, enum ibv_mtu *mtu)
 			"the port's active MTU",
 			(unsigned long)ctx->plan.mtu, 128u << port.active_mtu);
 	ctx->plan.mtu = 128u << *mtu;
-	return perf_source_choose(ctx);
+	if (perf_source_choose(ctx) != 0)
+		return -1;
+	ctx->code = EXIT_ENVIRONMENT;
+	return 0;
 }
 
 /* Creates the address handle that all QPs send to. Each request names its destination

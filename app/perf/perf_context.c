@@ -22,12 +22,11 @@ perf_set_error(struct perf_context *ctx, const char *format, ...)
 	return -1;
 }
 
-int64_t
+int
 perf_reap(struct perf_context *ctx)
 {
 	struct ibv_wc wc[POLL_MAX];
 	int n = perf_poll_cq(ctx, ctx->verbs.send_cq, POLL_MAX, wc);
-	int64_t done = 0;
 
 	for (int i = 0; i < n; i++) {
 		struct conn *conn = &ctx->conns[wc[i].qp_num - ctx->qpn];
@@ -37,11 +36,10 @@ perf_reap(struct perf_context *ctx)
 				"request of QP 0x%x failed: %s (vendor_err %u)",
 				wc[i].qp_num, ibv_wc_status_str(wc[i].status),
 				wc[i].vendor_err);
-		done += (uint32_t)wc[i].wr_id - conn->acked;
+		ctx->watch.progress += (uint32_t)wc[i].wr_id - conn->acked;
 		conn->acked = (uint32_t)wc[i].wr_id;
 	}
-	ctx->watch.progress += (uint64_t)done;
-	return n < 0 ? -1 : done;
+	return n < 0 ? -1 : 0;
 }
 
 /* Posts a list of receives to the SRQ or to the receive queue of one QP. */
@@ -97,17 +95,22 @@ perf_repost(struct perf_context *ctx, const struct ibv_wc *wc, int n)
 	return post_receive_list(ctx, &ctx->conns[qpn - ctx->qpn], first);
 }
 
-static void
-stall_check(struct perf_context *ctx, uint64_t now)
+/* Returns whether a request has failed, or nothing has completed for STALL_S. */
+static bool
+run_has_failed(struct perf_context *ctx, uint64_t now)
 {
+	if (perf_reap(ctx) < 0)
+		return true;
 	if (ctx->watch.progress != ctx->watch.counted || ctx->watch.progress_tsc == 0) {
 		ctx->watch.counted = ctx->watch.progress;
 		ctx->watch.progress_tsc = now;
-	} else if (!ctx->conf->server &&
-		   now - ctx->watch.progress_tsc > STALL_S * rte_get_tsc_hz()) {
-		perf_set_error(ctx, "no completion for %d s", STALL_S);
-		ctx->disconnected = true;
+		return false;
 	}
+	if (ctx->conf->server ||
+		now - ctx->watch.progress_tsc <= STALL_S * rte_get_tsc_hz())
+		return false;
+	perf_set_error(ctx, "no completion for %d s", STALL_S);
+	return true;
 }
 
 bool
@@ -118,9 +121,11 @@ perf_check(struct perf_context *ctx, struct msg *msg)
 	if (now < ctx->watch.check_tsc)
 		return false;
 	ctx->watch.check_tsc = now + rte_get_tsc_hz() / 1000 * CHECK_MS;
-	stall_check(ctx, now);
-	if (!link_poll(ctx->link, msg))
-		return false;
+	if (!link_poll(ctx->link, msg)) {
+		if (!run_has_failed(ctx, now))
+			return false;
+		msg->kind = MSG_DISCONNECTED;
+	}
 	ctx->disconnected |= msg->kind == MSG_DISCONNECTED;
 	return true;
 }

@@ -99,11 +99,12 @@ struct perf_context {
 
 	uint64_t post_cycles, poll_cycles, repost_cycles; /* only with -Dcycles=true */
 	struct perf_watch watch;
-	bool disconnected; /* the peer disconnected, or nothing completed for too long */
+	bool disconnected;   /* the peer disconnected, or the run has failed */
+	enum exit_code code; /* of the program, if it fails now */
 	char reason[ERR_MAX];
 };
 
-/* perf_open.c: return 0, or -1 with ctx->reason set. */
+/* perf_open.c: return 0, or -1 with ctx->reason and ctx->code set. */
 int perf_open(struct perf_context *ctx);
 void perf_close(struct perf_context *ctx);
 /* memory.c */
@@ -117,8 +118,9 @@ int perf_connect(struct perf_context *ctx);
 int events_engine_launch(struct perf_context *ctx);
 /* Stops it, if it was launched. */
 void events_engine_stop(struct perf_context *ctx);
-/* Sets or restores the priority of this thread over others on the engine's core. */
-void events_set_priority(struct perf_context *ctx, bool first);
+/* Sets or restores the priority of this thread over others on the engine's core. Returns 0, or -1
+ * without permission. */
+int events_set_priority(struct perf_context *ctx, bool first);
 /* Sleeps until recv_cq may have a completion. Returns true if msg was received from the
  * peer. */
 bool events_sleep(struct perf_context *ctx, struct msg *msg);
@@ -211,14 +213,14 @@ perf_post(struct perf_context *ctx, struct conn *conn, unsigned n)
 	return true;
 }
 
-/* Polls the send CQ. Returns the number of requests that completed, or -1. */
-int64_t perf_reap(struct perf_context *ctx);
+/* Polls the send CQ. Returns 0, or -1 if a request has failed. */
+int perf_reap(struct perf_context *ctx);
 /* Reposts the receives that these completions consumed. Returns 0 or -1. */
 int perf_repost(struct perf_context *ctx, const struct ibv_wc *wc, int n);
 
-/* Every 20 ms: checks for a stall and polls the link. Returns true if msg was received
- * from the peer. Sets ctx->disconnected when the peer disconnected, or nothing completed
- * for STALL_S. */
+/* Every 20 ms: polls the link, and the send CQ for failed requests. Returns true if msg was
+ * received from the peer. It is MSG_DISCONNECTED, and ctx->disconnected is set, when the
+ * peer disconnected, a request failed, or nothing completed for STALL_S. */
 bool perf_check(struct perf_context *ctx, struct msg *msg);
 
 static inline bool

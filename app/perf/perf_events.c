@@ -29,15 +29,17 @@ events_engine_launch(struct perf_context *ctx)
 /* The engine may share a core with this thread, and a woken thread must not wait for the
  * engine's time slice to end. The priority is raised only between opening and closing:
  * control calls wait for the engine, which must then be able to run. */
-void
+int
 events_set_priority(struct perf_context *ctx, bool first)
 {
 	struct sched_param param = {.sched_priority = first ? 1 : 0};
 
-	if (ctx->lcore != 0 &&
-		sched_setscheduler(0, first ? SCHED_FIFO : SCHED_OTHER, &param) != 0)
-		perf_set_error(ctx, "--events needs permission to use SCHED_FIFO (run as "
-				    "root)");
+	if (ctx->lcore == 0 ||
+		sched_setscheduler(0, first ? SCHED_FIFO : SCHED_OTHER, &param) == 0)
+		return 0;
+	ctx->code = EXIT_ENVIRONMENT;
+	return perf_set_error(
+		ctx, "--events needs permission to use SCHED_FIFO (run as root)");
 }
 
 void
@@ -46,7 +48,7 @@ events_engine_stop(struct perf_context *ctx)
 	if (ctx->lcore == 0)
 		return;
 	/* The engine's thread has to run once more to see that it should stop. */
-	events_set_priority(ctx, false);
+	(void)events_set_priority(ctx, false);
 	rocade_engine_stop(rocade_port_engine(ctx->port, 0));
 	ctx->lcore = 0;
 }
@@ -64,12 +66,8 @@ events_sleep(struct perf_context *ctx, struct msg *msg)
 		ctx->armed = ibv_req_notify_cq(ctx->verbs.recv_cq, 0) == 0;
 		return false;
 	}
-	if (poll(fds, 2, WAIT_MS) <= 0) {
-		/* A failed request may be the reason that nothing arrives. */
-		ctx->disconnected |= perf_reap(ctx) < 0;
-		*msg = (struct msg){.kind = MSG_DISCONNECTED};
-		return ctx->disconnected;
-	}
+	if (poll(fds, 2, WAIT_MS) <= 0)
+		return perf_check(ctx, msg);
 	if (fds[0].revents != 0 &&
 		ibv_get_cq_event(ctx->verbs.channel, &cq, &context) == 0) {
 		ibv_ack_cq_events(cq, 1);

@@ -16,8 +16,8 @@ static struct conf conf;
 static struct perf_context ctx;
 static struct result result;
 
-static int
-report_error(int code, const char *message)
+static enum exit_code
+report_error(enum exit_code code, const char *message)
 {
 	fprintf(stderr, PROGRAM ": %s\n", message);
 	return code;
@@ -58,31 +58,29 @@ peer_resolve(void)
 	return 0;
 }
 
-static int
+static enum exit_code
 rdma_run(void)
 {
 	bool latency = mode_has_latency(conf.plan.mode);
-	int code = EXIT_ENVIRONMENT;
-	int rc;
+	enum exit_code code = EXIT_OK;
+	int rc = perf_open(&ctx);
 
-	if (perf_open(&ctx) == 0) {
-		code = EXIT_RUN;
+	if (rc == 0) {
 		conf.plan = ctx.plan;
 		rc = peer_resolve();
-		events_set_priority(&ctx, true);
+		if (rc == 0)
+			rc = events_set_priority(&ctx, true);
 		if (rc == 0 && conf.server)
 			rc = latency ? latency_server(&ctx) : rate_server(&ctx);
 		else if (rc == 0)
 			rc = latency ? latency_client(&ctx, &result)
 				     : rate_client(&ctx, &result);
-		events_set_priority(&ctx, false);
-		if (rc == 0)
-			code = EXIT_OK;
+		(void)events_set_priority(&ctx, false);
 	}
-	if (code == EXIT_OK)
+	if (rc == 0)
 		perf_print_cycles(&ctx);
 	else
-		report_error(code, ctx.reason);
+		code = report_error(ctx.code, ctx.reason);
 	/* The client closes its port first: see perf_send_tally(). */
 	if (code == EXIT_OK && conf.server)
 		link_drain(ctx.link);

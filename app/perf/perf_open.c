@@ -28,12 +28,16 @@ perf_port_open(struct perf_context *ctx)
 		.max_qp = plan->qps > 65536 / 2 ? 131072 : 0,
 		.peer_window = (uint32_t)plan->peer_window,
 		.cc = ctx->conf->cc};
+	int err;
 
 	/* IPv6 header, UDP, BTH and extension headers, ICRC. Below 2048 the 1500 bytes of
 	 * Ethernet suffice. */
 	if (plan->mtu >= 2048)
 		conf.mtu = (uint32_t)plan->mtu + 88;
-	if (rocade_open_port(&conf, &ctx->port) != 0)
+	err = rocade_open_port(&conf, &ctx->port);
+	if (err == EINVAL)
+		ctx->code = EXIT_USAGE;
+	if (err != 0)
 		return perf_set_error(
 			ctx, "cannot open port %u: %s", conf.ethdev, rocade_error());
 	if (!sleeps_on_completions(ctx)) {
@@ -50,16 +54,22 @@ perf_port_open(struct perf_context *ctx)
 static int
 perf_device_open(struct perf_context *ctx)
 {
-	int n = 0;
+	int n = 0, found = 0;
 	struct ibv_device **list = ibv_get_device_list(&n);
 
-	for (int i = 0; i < n; i++) {
-		if (strcmp(ibv_get_device_name(list[i]), ctx->conf->device) == 0)
-			ctx->verbs.context = ibv_open_device(list[i]);
-	}
+	while (found < n &&
+		strcmp(ibv_get_device_name(list[found]), ctx->conf->device) != 0)
+		found++;
+	if (found < n)
+		ctx->verbs.context = ibv_open_device(list[found]);
 	if (list != NULL)
 		ibv_free_device_list(list);
-	return 0;
+	return found < n
+		       ? 0
+		       : perf_set_error(ctx,
+				 "no device '%s' for --device: expected one of the %d that "
+				 "ibv_devices(1) shows, under rocade-run(1)",
+				 ctx->conf->device, n);
 }
 
 /* Creates a thread domain: only this thread uses the queues, so they need no locks. */
@@ -194,6 +204,14 @@ requests_prepare(struct perf_context *ctx)
 }
 
 static int
+peer_lost(struct perf_context *ctx)
+{
+	ctx->code = EXIT_RUN;
+	return perf_set_error(
+		ctx, "the peer disconnected before it was ready (see its messages)");
+}
+
+static int
 perf_ready_send(struct perf_context *ctx)
 {
 	struct msg msg = {.kind = MSG_READY,
@@ -201,7 +219,9 @@ perf_ready_send(struct perf_context *ctx)
 			.rkey = ctx->buffers.mr->rkey,
 			.qpn = ctx->qpn}};
 
-	return link_send(ctx->link, &msg);
+	if (link_send(ctx->link, &msg) == 0)
+		return 0;
+	return peer_lost(ctx);
 }
 
 static int
@@ -210,9 +230,7 @@ perf_ready_wait(struct perf_context *ctx)
 	struct msg msg;
 
 	if (link_recv(ctx->link, MSG_READY, &msg) != 0)
-		return perf_set_error(ctx,
-			"the peer disconnected before it was ready (see its "
-			"messages)");
+		return peer_lost(ctx);
 	ctx->buffers.remote_addr = msg.ready.addr;
 	ctx->buffers.rkey = msg.ready.rkey;
 	ctx->peer_qpn = msg.ready.qpn;
@@ -291,10 +309,12 @@ perf_open(struct perf_context *ctx)
 	struct rocade_impair impair = {
 		.loss_ppm = (uint32_t)ctx->plan.loss_ppm, .seed = 1};
 
+	ctx->code = EXIT_ENVIRONMENT;
 	if (perf_ends_connect(ctx) != 0)
 		return -1;
 	if (impair.loss_ppm != 0 && rocade_port_impair(ctx->port, &impair) != 0)
 		return perf_set_error(ctx, "--loss-ppm: %s", rocade_error());
+	ctx->code = EXIT_RUN;
 	return 0;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "perf_conf.h"
@@ -54,11 +55,13 @@ static const struct options perf_options = {.program = PROGRAM,
 		 "port. The client, without --server, determines what is measured and "
 		 "prints the result.\n"
 		 "Payload is not checked; rocade-testpmd does that.\n",
-	.notes = "\nExit codes:\n"
-		 "  0  measured\n"
-		 "  1  the run failed: the peer disconnected, or a request failed\n"
-		 "  2  invalid option or value\n"
-		 "  3  cannot start EAL or open a port\n",
+	.notes =
+		"\nExit codes:\n"
+		"  0  measured\n"
+		"  1  the run failed: the peer disconnected, a request failed, or no message "
+		"was measured\n"
+		"  2  invalid option or value\n"
+		"  3  cannot start EAL, open a port or a device, or use SCHED_FIFO\n",
 	.rows = option_rows,
 	.count = sizeof(option_rows) / sizeof(option_rows[0]),
 	.column = 26};
@@ -77,15 +80,37 @@ plan_complete(struct plan *plan)
 		plan->signal_every = plan->sq_depth >= 128 ? 64 : plan->sq_depth / 2;
 }
 
+static uint64_t
+common_divisor(uint64_t a, uint64_t b)
+{
+	return b == 0 ? a : common_divisor(b, a % b);
+}
+
+/* A list is posted when the send queue has room for all of it. The requests behind the last
+ * signaled one stay in the queue until then: of lists of `burst` requests, at most
+ * signal_every less their common divisor. */
+static const char *
+send_queue_error(const struct plan *plan)
+{
+	static char text[200];
+	uint64_t burst = mode_has_latency(plan->mode) ? 1 : plan->burst;
+	uint64_t least =
+		burst + plan->signal_every - common_divisor(burst, plan->signal_every);
+
+	if (plan->sq_depth >= least)
+		return NULL;
+	snprintf(text, sizeof(text),
+		"invalid --sq-depth %" PRIu64 ": expected at least %" PRIu64
+		" with --burst %" PRIu64 " and --signal-every %" PRIu64
+		", or unsignaled requests fill the queue",
+		plan->sq_depth, least, burst, plan->signal_every);
+	return text;
+}
+
 /* Returns what is wrong with a plan, or NULL. */
 static const char *
 plan_error(const struct plan *plan)
 {
-	if (plan->burst > plan->sq_depth)
-		return "invalid --burst: expected at most --sq-depth";
-	if (plan->signal_every > plan->sq_depth)
-		return "invalid --signal-every: expected at most --sq-depth, or the "
-		       "send queue fills up with unsignaled requests";
 	if (mode_has_latency(plan->mode) && plan->qps != 1)
 		return "invalid --qps: expected 1 for --mode pingpong, write-lat, read-lat "
 		       "and raw-pingpong";
@@ -106,7 +131,7 @@ plan_error(const struct plan *plan)
 		return "invalid --size: expected at most the path MTU with --ud";
 	if (plan->qpn_base + plan->qps > 0xffffff)
 		return "invalid --qpn-base or --qps: expected no QPN above 0xfffffe";
-	return NULL;
+	return send_queue_error(plan);
 }
 
 /* Completes the options. Returns what is wrong with them, or NULL. */

@@ -19,9 +19,9 @@ enum phase { PHASE_WARM, PHASE_WINDOW, PHASE_END };
 /* The measurement at the client. */
 struct window {
 	enum phase phase;
-	uint64_t next_tsc;       /* when the next phase begins */
-	uint64_t from_tsc, from; /* TSC and done when the measurement began */
-	uint64_t done;           /* requests completed since the start */
+	uint64_t next_tsc; /* when the next phase begins */
+	/* TSC and ctx->watch.progress when the measurement began */
+	uint64_t from_tsc, from;
 };
 
 /* Posts one list per QP, round robin. */
@@ -64,10 +64,10 @@ window_step(struct perf_context *ctx, struct window *w, struct result *result)
 	}
 	if (w->phase == PHASE_WARM) {
 		w->from_tsc = now;
-		w->from = w->done;
+		w->from = ctx->watch.progress;
 		w->next_tsc = now + ctx->plan.seconds * hz;
 	} else {
-		result->client.messages = w->done - w->from;
+		result->client.messages = ctx->watch.progress - w->from;
 		result->client.seconds = (double)(now - w->from_tsc) / (double)hz;
 		w->next_tsc = now + END_S * hz;
 	}
@@ -85,11 +85,8 @@ rate_client(struct perf_context *ctx, struct result *result)
 
 	while (!ctx->disconnected) {
 		perf_poll_engines(ctx);
-		int64_t done = perf_reap(ctx);
-
-		if (unlikely(done < 0 || requests_post(ctx, &next_qp) != 0))
+		if (unlikely(perf_reap(ctx) < 0 || requests_post(ctx, &next_qp) != 0))
 			return -1;
-		w.done += (uint64_t)done;
 		if (unlikely(ctx->watch.passes % 64 == 0))
 			window_step(ctx, &w, result);
 		if (unlikely(perf_tick(ctx, &msg)) && msg.kind == MSG_TALLY)

@@ -134,8 +134,12 @@ raw_run(const struct conf *conf, const struct plan *plan, int link, struct resul
 	struct rte_mbuf *frame;
 	int code = EXIT_RUN;
 
-	if (!conf->server && link_recv(link, MSG_READY, &msg) != 0)
+	if (!conf->server && link_recv(link, MSG_READY, &msg) != 0) {
+		fprintf(stderr,
+			PROGRAM ": the peer disconnected before it was ready (see "
+				"its messages)\n");
 		return EXIT_RUN;
+	}
 	if (raw_port_start(port, plan, &pool) != 0) {
 		fprintf(stderr, PROGRAM ": cannot open port %u\n", port);
 		return EXIT_ENVIRONMENT;

@@ -95,6 +95,11 @@ result_print(const struct conf *conf, const struct result *result, char err[ERR_
 	json_t *object;
 	int rc;
 
+	if (result->tally.messages == 0)
+		return error_set(err,
+			"no message completed in the --seconds %" PRIu64
+			" of the measurement",
+			conf->plan.seconds);
 	if (!to_stdout)
 		result_line_print(&conf->plan, result);
 	if (conf->json == NULL)

@@ -15,7 +15,7 @@ struct result {
 };
 
 /* Prints one line to stdout, and writes JSON if requested. Returns 0, or -1 with a
- * message in err. */
+ * message in err: also if nothing was measured. */
 int result_print(const struct conf *conf, const struct result *result, char err[ERR_MAX]);
 
 /* raw.c: frames without RDMA. Returns an exit code and prints its own errors. */

@@ -11,6 +11,7 @@
 
 #include <rocade/rocade.h>
 
+#include <common/eal_end.h>
 #include <common/number.h>
 
 #include "settings.h"
@@ -108,12 +109,14 @@ rocaded_port_open(
 		.queues = s->queues,
 		.mtu = s->daemon.mtu};
 
-	if (rocaded_eal_start(s, argc, argv) != 0 || lcores_check(s) != 0 ||
-		port_find(s->port, &conf.ethdev) != 0)
+	if (rocaded_eal_start(s, argc, argv) != 0)
 		return -1;
-	if (rocade_daemon_open_ethdev(&conf, port) == 0)
-		return 0;
-	fprintf(stderr, PROGRAM ": %s\n", rocade_error());
+	if (lcores_check(s) == 0 && port_find(s->port, &conf.ethdev) == 0) {
+		if (rocade_daemon_open_ethdev(&conf, port) == 0)
+			return 0;
+		fprintf(stderr, PROGRAM ": %s\n", rocade_error());
+	}
+	eal_end();
 	return -1;
 }
 

@@ -9,7 +9,7 @@
 #include "settings.h"
 
 #define KEY_MAX 63
-#define VALUE_MAX 255
+#define VALUE_MAX (ADDRESSES_MAX - 1) /* the longest value of an option */
 #define SECTIONS_TEXT "[daemon], [eal], [port] or [clients]"
 
 enum { EAL = CLIENTS + 1 };
@@ -105,7 +105,7 @@ entry_read(struct conf *s, uint64_t section, const char *key, const char *value,
 			err, "%s: duplicate key, first set in line %u", key, *first);
 	if (!option_store(row, s, value, expected))
 		return error_set(
-			err, "%s: invalid value '%s': %.300s", key, value, expected);
+			err, "%s: invalid value '%.300s': %.300s", key, value, expected);
 	*first = line;
 	return 0;
 }
@@ -162,7 +162,7 @@ file_read(struct conf *s, const char *path, char err[ERR_MAX])
 		text[strcspn(text, "#")] = '\0';
 		rc = line_read(s, trim(text), &section, line, why);
 		if (rc != 0)
-			error_set(err, "%s:%u: %.400s", path, line, why);
+			error_set(err, "%s:%u: %.700s", path, line, why);
 	}
 	return rc;
 }

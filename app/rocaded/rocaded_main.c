@@ -249,12 +249,14 @@ rocaded_run(struct command *c, struct conf *s, const struct daemon_user *user)
 		return EXIT_RUN;
 	if (rocade_daemon_create(&s->daemon, &serving) != 0) {
 		fprintf(stderr, PROGRAM ": %s\n", rocade_error());
-		if (s->daemon.port != NULL)
+		if (s->daemon.port != NULL) {
 			rocade_daemon_close_port(s->daemon.port);
+			eal_end();
+		}
 		return EXIT_RUN;
 	}
 	if (!s->local)
-		telemetry_start(rocade_daemon_socket(serving));
+		telemetry_start(serving);
 	signals_set(rocaded_on_signal);
 	signal(SIGPIPE, SIG_IGN);
 	watchdog_start(watchdog_us);
@@ -263,8 +265,10 @@ rocaded_run(struct command *c, struct conf *s, const struct daemon_user *user)
 		rc = rocaded_queues_start(s, serving);
 	if (rc == 0)
 		rc = serve(c, s);
-	if (!s->local)
+	if (!s->local) {
+		telemetry_stop();
 		rocaded_queues_stop(serving);
+	}
 	/* A signal that comes now must not use a daemon that is being destroyed. */
 	signals_set(SIG_IGN);
 	rocade_daemon_destroy(serving);

@@ -65,7 +65,9 @@ int rocaded_queues_start(const struct conf *s, struct rocade_daemon *daemon);
 void rocaded_queues_stop(struct rocade_daemon *daemon);
 
 /* telemetry.c: registers the commands for `dpdk-telemetry.py`. EAL must have been
- * started. The commands ask the daemon at this socket. */
-void telemetry_start(const char *socket);
+ * started. The commands ask this daemon. */
+void telemetry_start(struct rocade_daemon *daemon);
+/* Before the daemon is destroyed: from now on the commands have no answer. */
+void telemetry_stop(void);
 
 #endif

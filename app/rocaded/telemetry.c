@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon's state over DPDK telemetry. The telemetry thread asks the daemon over the
- * socket, as rocade-status(1) does. So no thread but the daemon's own accesses the
- * state. */
+/* The daemon's state over DPDK telemetry. A thread of EAL asks the daemon over a connection, as
+ * rocade-status(1) does. So no thread but the daemon's own accesses the state. The connection does
+ * not need the socket's file, which may be of another user than the daemon. */
+#include <ctype.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +25,8 @@
 /* Rows of a list: a reply is limited to 16 KiB, and a peer's row has up to 450 bytes. */
 #define ROWS 32
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rocade_daemon *asked; /* NULL: it is being destroyed */
 static char *socket_path;
 
 static struct rte_tel_data *data_from_json(const json_t *value);
@@ -114,8 +118,13 @@ state_fetch(void)
 {
 	json_t *state = NULL;
 	char *text;
+	int fd = -1;
 
-	if (rocade_status(socket_path, &text) == 0) {
+	pthread_mutex_lock(&lock);
+	if (asked != NULL)
+		(void)rocade_daemon_connect(asked, &fd);
+	pthread_mutex_unlock(&lock);
+	if (fd >= 0 && rocade_status_over(fd, socket_path, &text) == 0) {
 		state = json_loads(text, 0, NULL);
 		free(text);
 	}
@@ -128,6 +137,21 @@ daemon_of(const json_t *state, const char *part)
 	return json_object_get(json_object_get(state, "daemon"), part);
 }
 
+/* Adds the value by its name. EAL takes only letters, digits, '_' and '/' in a name: other
+ * characters become '_'. */
+static void
+named_add(struct rte_tel_data *d, const char *name, const json_t *value)
+{
+	char key[ROCADE_NAME_MAX];
+
+	snprintf(key, sizeof(key), "%s", name);
+	for (char *c = key; *c != '\0'; c++) {
+		if (!isalnum((unsigned char)*c))
+			*c = '_';
+	}
+	dict_add(d, key, value);
+}
+
 static int
 on_devices(const char *command, const char *params, struct rte_tel_data *d)
 {
@@ -138,7 +162,7 @@ on_devices(const char *command, const char *params, struct rte_tel_data *d)
 	(void)params;
 	if (device != NULL) {
 		rte_tel_data_start_dict(d);
-		dict_add(d, json_string_value(json_object_get(device, "name")), device);
+		named_add(d, json_string_value(json_object_get(device, "name")), device);
 	}
 	json_decref(state);
 	return device != NULL ? 0 : -EIO;
@@ -243,7 +267,15 @@ on_peers(const char *command, const char *params, struct rte_tel_data *d)
 }
 
 void
-telemetry_start(const char *socket)
+telemetry_stop(void)
+{
+	pthread_mutex_lock(&lock);
+	asked = NULL;
+	pthread_mutex_unlock(&lock);
+}
+
+void
+telemetry_start(struct rocade_daemon *daemon)
 {
 	static const struct {
 		const char *command;
@@ -262,7 +294,8 @@ telemetry_start(const char *socket)
 			"Up to 32 hosts that a client sends to. Parameters: id[,from]"},
 	};
 
-	socket_path = strdup(socket);
+	asked = daemon;
+	socket_path = strdup(rocade_daemon_socket(daemon));
 	for (size_t i = 0; socket_path != NULL && i < sizeof(all) / sizeof(all[0]); i++)
 		(void)rte_telemetry_register_cmd(
 			all[i].command, all[i].answer, all[i].help);

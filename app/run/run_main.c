@@ -2,13 +2,9 @@
 /* rocade-run: starts a program with Rocade's verbs devices. */
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rocade/rocade.h>
@@ -16,24 +12,11 @@
 
 #include <common/options.h>
 
+#include "run_conf.h"
 #include "stacks.h"
 
-#define PROGRAM "rocade-run"
-#define EXIT_NOT_FOUND 127
 #define NO_UID UINT64_MAX
-#define READY_S 10    /* a daemon that does not listen after this long has failed */
-#define END_S 10      /* for the daemon to end on SIGTERM */
-#define END_POLL_MS 5 /* interval of checks whether it has */
-
-struct conf {
-	const char *socket;
-	const char *device;
-	const char *library;
-	const char *daemon;
-	uint64_t daemon_uid; /* NO_UID: not given */
-	bool start_local;
-	bool no_advice;
-};
+#define PRELOAD_SEPARATORS " :" /* ld.so(8) */
 
 #define MEMBER(field) OPTION_MEMBER(struct conf, field)
 static const struct option_row option_rows[] = {
@@ -111,6 +94,21 @@ device_find(const struct conf *s, char name[ROCADE_NAME_MAX])
 	return 0;
 }
 
+/* Returns whether the library is an entry of the list. */
+static bool
+preload_has(const char *list, const char *library)
+{
+	size_t len;
+
+	for (; *list != '\0'; list += len) {
+		list += strspn(list, PRELOAD_SEPARATORS);
+		len = strcspn(list, PRELOAD_SEPARATORS);
+		if (len == strlen(library) && strncmp(list, library, len) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Prepends the library to LD_PRELOAD. The user's own preloads stay. */
 static void
 preload_add(const char *library)
@@ -120,14 +118,13 @@ preload_add(const char *library)
 
 	if (present == NULL || present[0] == '\0')
 		setenv("LD_PRELOAD", library, 1);
-	else if (strstr(present, library) == NULL &&
+	else if (!preload_has(present, library) &&
 		 asprintf(&list, "%s:%s", library, present) > 0)
 		setenv("LD_PRELOAD", list, 1);
 	free(list);
 }
 
-/* Sets the environment of the program. */
-static int
+int
 environment_set(const struct conf *s)
 {
 	char device[ROCADE_NAME_MAX], uid[24];
@@ -154,141 +151,12 @@ environment_set(const struct conf *s)
 	return 0;
 }
 
-/* Waits until the daemon reports that it listens. fd: the daemon's standard error, a
- * pipe. Returns false if the daemon fails. */
-static bool
-daemon_ready_wait(const struct conf *s, int fd)
-{
-	struct pollfd readable = {.fd = fd, .events = POLLIN};
-	char line[512];
-	ssize_t len;
-
-	if (poll(&readable, 1, READY_S * 1000) == 0) {
-		fprintf(stderr, PROGRAM ": %s does not listen after %d s\n", s->daemon,
-			READY_S);
-		return false;
-	}
-	len = read(fd, line, sizeof(line) - 1);
-	if (len <= 0)
-		return false;
-	line[len] = '\0';
-	if (strstr(line, "listening") != NULL)
-		return true;
-	fputs(line, stderr);
-	return false;
-}
-
-/* Ends the daemon; kills it if it does not end in time. */
-static void
-daemon_end(pid_t pid)
-{
-	kill(pid, SIGTERM);
-	for (unsigned ms = 0; waitpid(pid, NULL, WNOHANG) == 0; ms += END_POLL_MS) {
-		if (ms >= END_S * 1000) {
-			kill(pid, SIGKILL);
-			waitpid(pid, NULL, 0);
-			return;
-		}
-		poll(NULL, 0, END_POLL_MS);
-	}
-}
-
-static pid_t
-daemon_start(const struct conf *s)
-{
-	int pipe_fds[2];
-	pid_t pid;
-
-	if (pipe(pipe_fds) != 0)
-		return -1;
-	pid = fork();
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		setpgid(0, 0); /* Ctrl-C goes to the program only */
-		dup2(pipe_fds[1], STDERR_FILENO);
-		close(pipe_fds[0]);
-		close(pipe_fds[1]);
-		execlp(s->daemon, s->daemon, "--local", "--socket", s->socket,
-			(char *)NULL);
-		dprintf(STDERR_FILENO, PROGRAM ": cannot run %s: %s (see --daemon)\n",
-			s->daemon, strerror(errno));
-		_exit(EXIT_NOT_FOUND);
-	}
-	close(pipe_fds[1]);
-	if (pid > 0 && !daemon_ready_wait(s, pipe_fds[0])) {
-		daemon_end(pid);
-		pid = -1;
-	}
-	/* The read end stays open: the daemon may still write messages. */
-	return pid;
-}
-
-static pid_t child;
-
-static void
-child_signal_forward(int number)
-{
-	if (child > 0)
-		kill(child, number);
-}
-
-static void
+void
 program_exec(char **argv)
 {
 	execvp(argv[0], argv);
 	fprintf(stderr, PROGRAM ": cannot run %s: %s\n", argv[0], strerror(errno));
 	_exit(EXIT_NOT_FOUND);
-}
-
-/* Returns the exit status of the program, or 128 + n for signal n, as shells do. */
-static int
-child_run(char **argv)
-{
-	struct sigaction action = {
-		.sa_handler = child_signal_forward, .sa_flags = SA_RESTART};
-	int status;
-
-	child = fork();
-	if (child == 0)
-		program_exec(argv);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
-	signal(SIGINT, SIG_IGN); /* the terminal sends it to both */
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	if (child < 0)
-		return EXIT_RUN;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static int
-local_run(struct conf *s, char **argv)
-{
-	char dir[] = "/tmp/rocade-XXXXXX", path[64];
-	pid_t daemon;
-	int status;
-
-	if (mkdtemp(dir) == NULL) {
-		fprintf(stderr, PROGRAM ": cannot create the directory %s: %s\n", dir,
-			strerror(errno));
-		return EXIT_RUN;
-	}
-	snprintf(path, sizeof(path), "%s/rocade.sock", dir);
-	s->socket = path;
-	daemon = daemon_start(s);
-	if (daemon < 0) {
-		unlink(path);
-		rmdir(dir);
-		fprintf(stderr, PROGRAM ": cannot start %s --local\n", s->daemon);
-		return EXIT_RUN;
-	}
-	status = environment_set(s);
-	if (status == 0)
-		status = child_run(argv);
-	daemon_end(daemon);
-	unlink(path);
-	rmdir(dir);
-	return status;
 }
 
 int
@@ -307,6 +175,15 @@ main(int argc, char **argv)
 	if (s.library == NULL)
 		s.library = path_beside_self("../../drivers/librocade-verbs.so",
 			ROCADE_LIBRARY, library, sizeof(library));
+	if (strpbrk(s.library, PRELOAD_SEPARATORS) != NULL) {
+		fprintf(stderr,
+			PROGRAM
+			": invalid value '%s' for --library: expected a path "
+			"without blanks and colons, which separate the entries of "
+			"LD_PRELOAD\n",
+			s.library);
+		return EXIT_USAGE;
+	}
 	if (s.daemon == NULL)
 		s.daemon = path_beside_self(
 			"../rocaded/rocaded", ROCADE_DAEMON, daemon, sizeof(daemon));

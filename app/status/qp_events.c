@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <stdlib.h>
+#include <stddef.h>
+#include <string.h>
 
 #include <rocade/rocade.h>
 #include <rocade/status.h>
+
+#include <common/number.h>
 
 #include "qp_events.h"
 #include "snapshot.h"
@@ -13,21 +16,17 @@
 bool
 flight_conf_read(struct flight_conf *conf, const char *value)
 {
-	unsigned long client, qpn = 0;
-	char *end;
+	const char *colon = strchrnul(value, ':');
+	uint64_t id, qpn = 0;
+	char text[16];
 
-	errno = 0;
-	client = strtoul(value, &end, 10);
-	if (end == value || client == 0 || client > UINT32_MAX)
+	snprintf(text, sizeof(text), "%.*s", (int)(colon - value), value);
+	if (colon - value >= (ptrdiff_t)sizeof(text) ||
+		!parse_number(text, 1, UINT32_MAX, &id) ||
+		(*colon != '\0' && !parse_number(colon + 1, 1, QPN_MAX, &qpn)))
 		return false;
-	if (*end == ':') {
-		value = end + 1;
-		qpn = strtoul(value, &end, 0);
-		if (end == value || qpn == 0 || qpn > QPN_MAX)
-			return false;
-	}
-	*conf = (struct flight_conf){.client = (uint32_t)client, .qpn = (uint32_t)qpn};
-	return *end == '\0' && errno == 0;
+	*conf = (struct flight_conf){.client = (uint32_t)id, .qpn = (uint32_t)qpn};
+	return true;
 }
 
 static void

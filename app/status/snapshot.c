@@ -62,14 +62,13 @@ snapshot_rates(json_t *now, const json_t *before, double seconds)
 	json_t *client;
 	size_t i;
 
+	if (seconds <= 0)
+		return;
 	json_array_foreach(json_object_get(now, "clients"), i, client)
 	{
 		const json_t *was = client_find(old, number_of(client, "id"));
-		json_t *rates;
+		json_t *rates = json_object();
 
-		if (was == NULL || seconds <= 0)
-			continue;
-		rates = json_object();
 		for (size_t c = 0; c < sizeof(counters) / sizeof(counters[0]); c++)
 			json_object_set_new(rates, counters[c],
 				json_real((number_of(client, counters[c]) -

@@ -13,8 +13,8 @@
  * Returns NULL on failure, with the reason in rocade_error(). */
 json_t *snapshot_fetch(const char *socket);
 
-/* Adds "rates" to each client that is also in `before`: per second packets and bytes, through the
- * daemon and by pairs, and packets lost to a full ring (rx_full). */
+/* Adds "rates" to each client: per second packets and bytes, through the daemon and by pairs, and
+ * packets lost to a full ring (rx_full). A client that is not in `before` has come since. */
 void snapshot_rates(json_t *now, const json_t *before, double seconds);
 
 /* Returns the member `name` of an object as a number, 0 if there is none. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rocade-status: what a daemon and its clients are doing. */
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -128,6 +129,21 @@ seconds_now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* Waits for the next round, or a signal, also one that has come since the last look at `ended`. */
+static void
+pause_until_next(const struct timespec *pause)
+{
+	sigset_t both, before;
+
+	sigemptyset(&both);
+	sigaddset(&both, SIGINT);
+	sigaddset(&both, SIGTERM);
+	sigprocmask(SIG_BLOCK, &both, &before);
+	if (!ended)
+		(void)ppoll(NULL, 0, pause, &before);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
 static int
 status_run(const struct conf *s)
 {
@@ -152,7 +168,7 @@ status_run(const struct conf *s)
 		last = at;
 		if (s->watch_s == 0 || round == s->count)
 			break;
-		(void)nanosleep(&pause, NULL);
+		pause_until_next(&pause);
 	}
 	json_decref(before);
 	return ferror(stdout) ? EXIT_RUN : EXIT_OK;

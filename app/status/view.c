@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pwd.h>
-#include <string.h>
+#include <rocade/status.h>
 
 #include "snapshot.h"
 #include "view.h"
@@ -59,43 +59,22 @@ user_name(const json_t *client, char *buf, size_t size)
 	return user != NULL ? user->pw_name : buf;
 }
 
-/* Returns whether a counter counts losses, refusals or retries. */
-static bool
-is_error_counter(const char *name)
-{
-	static const char *const good[] = {"tx_packets", "tx_bytes", "rx_packets",
-		"rx_bytes", "rx_roce", "rx_other", "rx_handoff", "tx_loopback",
-		"cqe_saved", "core_offers", "core_offers_taken", "core_offers_early",
-		"wakeups", "requests", "id", "pid", "uid", "qp_count", "srq_count",
-		"peer_count", "rx_waiting", "tx_blocked", "rx_linearised", "queue",
-		"clients", "handed_over", "taken_over", "handover_blocked", "pairs",
-		"pair_packets", "pair_bytes"};
-
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		if (strcmp(name, good[i]) == 0)
-			return false;
-	}
-	return true;
-}
-
 /* Prints the error counters that are not 0, in one line. */
 static void
-view_errors(FILE *to, const char *whose, const json_t *counters)
+view_errors(FILE *to, const char *whose, enum rocade_counters set, const json_t *counters)
 {
-	const char *name, *before = whose;
-	const json_t *value;
-	bool any = false;
+	const char *before = whose;
+	struct rocade_counter row;
 
-	json_object_foreach((json_t *)counters, name, value)
-	{
-		if (!json_is_number(value) || json_number_value(value) == 0 ||
-			!is_error_counter(name))
+	for (unsigned i = 0; (row = rocade_counter(set, i)).name != NULL; i++) {
+		double value = number_of(counters, row.name);
+
+		if (!row.error || value == 0)
 			continue;
-		fprintf(to, "%s%s %.0f", any ? ", " : before, name,
-			json_number_value(value));
-		any = true;
+		fprintf(to, "%s%s %.0f", before, row.name, value);
+		before = ", ";
 	}
-	if (any)
+	if (before != whose)
 		fprintf(to, "\n");
 }
 
@@ -107,7 +86,7 @@ view_port(FILE *to, const json_t *port)
 	fprintf(to, "port: link %s, %.0f frames in, %.0f out\n",
 		json_is_true(json_object_get(port, "link_up")) ? "up" : "down",
 		number_of(port, "rx_packets"), number_of(port, "tx_packets"));
-	view_errors(to, "port: ", port);
+	view_errors(to, "port: ", ROCADE_COUNTERS_ENGINE, port);
 }
 
 static void
@@ -126,7 +105,7 @@ view_queues(FILE *to, const json_t *queues)
 			whose, number_of(queue, "clients"),
 			number_of(queue, "tx_packets"), number_of(queue, "rx_packets"),
 			number_of(queue, "handed_over"), number_of(queue, "taken_over"));
-		view_errors(to, whose, queue);
+		view_errors(to, whose, ROCADE_COUNTERS_QUEUE, queue);
 	}
 }
 
@@ -266,8 +245,9 @@ view_client(FILE *to, const json_t *client, const struct view_conf *conf)
 		json_is_false(json_object_get(client, "answered")) ? "  does not answer"
 								   : "");
 	view_pairs(to, client, moved);
-	view_errors(to, "      daemon: ", client);
-	view_errors(to, "      engine: ", json_object_get(client, "engine"));
+	view_errors(to, "      daemon: ", ROCADE_COUNTERS_CLIENT, client);
+	view_errors(to, "      engine: ", ROCADE_COUNTERS_ENGINE,
+		json_object_get(client, "engine"));
 	view_srqs(to, client);
 	if (conf->peers)
 		view_peers(to, client);
@@ -336,5 +316,6 @@ view_print(FILE *to, const json_t *snapshot, const struct view_conf *conf)
 	json_array_foreach(json_object_get(snapshot, "users"), i, client)
 		view_user(to, client, json_object_get(snapshot, "limits"));
 	view_hidden(to, json_object_get(snapshot, "hidden"));
-	view_errors(to, "departed clients: ", json_object_get(snapshot, "departed"));
+	view_errors(to, "departed clients: ", ROCADE_COUNTERS_CLIENT,
+		json_object_get(snapshot, "departed"));
 }

@@ -70,10 +70,12 @@ do_connect(void *parsed, struct cmdline *cl, void *data)
 	(void)data;
 	if (!command_allowed("connect", host))
 		return;
+	commands_wait_begin();
 	if (host_cm_connect(host, words->peer, words->port, err) != 0)
 		command_failed("connect: %s", err);
 	else if (run_await_cm(the_run, host) != 0)
 		command_failed("connect: %s", host->reason);
+	commands_wait_end();
 }
 
 cmdline_parse_inst_t cmd_connect = {.f = do_connect,

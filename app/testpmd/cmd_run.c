@@ -89,10 +89,14 @@ do_start(void *parsed, struct cmdline *cl, void *data)
 	(void)parsed;
 	(void)cl;
 	(void)data;
-	if (the_run->active)
+	if (the_run->active) {
 		command_failed("start: a run is active (`stop` ends it)");
-	else if (run_start(the_run) != 0)
+		return;
+	}
+	commands_wait_begin(); /* for RDMA-CM connections */
+	if (run_start(the_run) != 0)
 		command_failed("start: the run did not start");
+	commands_wait_end();
 }
 
 cmdline_parse_inst_t cmd_start = {.f = do_start,
@@ -137,7 +141,9 @@ wait_until(uint64_t until_ns)
 
 	the_run->poll_commands = NULL;
 	the_run->now_ns = clock_ns();
+	commands_wait_begin();
 	run_loop(the_run, until_ns);
+	commands_wait_end();
 	the_run->poll_commands = poll;
 }
 
@@ -175,8 +181,10 @@ do_clear(void *parsed, struct cmdline *cl, void *data)
 	(void)parsed;
 	(void)cl;
 	(void)data;
-	for (unsigned i = 0; i < the_run->n_hosts; i++)
-		host_clear(&the_run->hosts[i]);
+	for (unsigned i = 0; i < the_run->n_hosts; i++) {
+		if (host_clear(&the_run->hosts[i]) != 0)
+			command_failed("clear: no memory for the counters of the QPs");
+	}
 }
 
 cmdline_parse_inst_t cmd_clear = {.f = do_clear,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* set ... */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +13,8 @@
 #include "testpmd_parse.h"
 
 struct set_words {
-	cmdline_fixed_string_t set, object, name, value;
-	cmdline_multi_string_t rest;
+	cmdline_fixed_string_t set, object, name;
+	cmdline_multi_string_t rest; /* of the line: a value may be a long list */
 	uint32_t index, number;
 };
 
@@ -34,7 +35,6 @@ WORD(word_name, name,
 	"addr#peer#gateway4#gateway6#size#burst#signal-every#srq-limit#duration#count#"
 	"wait#psn#mtu"
 	"#tclass#dscp#hop-limit#timeout#retry-cnt#rnr-retry#min-rnr-timer#stats-period");
-WORD(word_value, value, NULL);
 WORD(word_rest, rest, TOKEN_STRING_MULTI);
 static cmdline_parse_token_num_t word_index =
 	TOKEN_NUM_INITIALIZER(struct set_words, index, RTE_UINT32);
@@ -56,8 +56,10 @@ host_option(struct host *host, const char *name, unsigned use)
 		command_failed("--%s: %s", name, rocade_error());
 		return false;
 	}
-	if (address || (use & OPT_EFFECT) == OPT_RECONNECT)
+	if (address || (use & OPT_EFFECT) == OPT_RECONNECT) {
 		host->reconnect = true;
+		host_cm_outdate(host);
+	}
 	return true;
 }
 
@@ -65,6 +67,18 @@ static bool
 size_fits(const struct conf *changed, const struct conf *conf)
 {
 	return changed->size_max <= conf->size_cap;
+}
+
+/* The words of a command whose last one is the rest of the line: removes the spaces at its end. */
+static const struct set_words *
+words_trimmed(void *parsed)
+{
+	struct set_words *words = parsed;
+	size_t len = strlen(words->rest);
+
+	while (len != 0 && isspace((unsigned char)words->rest[len - 1]))
+		words->rest[--len] = '\0';
+	return words;
 }
 
 /* port is NULL for the only port, or for an option of all ports. */
@@ -101,6 +115,8 @@ set_option(const char *name, const char *value, struct port_conf *port)
 			value, conf->size_cap);
 		return;
 	}
+	if (changed.stats_period != conf->stats_period)
+		the_run->line_ns = clock_ns() + changed.stats_period * NS_PER_SECOND;
 	changed.current = conf->current;
 	*conf = changed;
 	for (unsigned i = 0; i < the_run->n_hosts; i++) {
@@ -113,28 +129,28 @@ set_option(const char *name, const char *value, struct port_conf *port)
 static void
 do_set(void *parsed, struct cmdline *cl, void *data)
 {
-	const struct set_words *words = parsed;
+	const struct set_words *words = words_trimmed(parsed);
 
 	(void)cl;
 	(void)data;
-	set_option(words->name, words->value, NULL);
+	set_option(words->name, words->rest, NULL);
 }
 
 cmdline_parse_inst_t cmd_set = {.f = do_set,
 	.help_str = "set NAME VALUE: set an option",
-	.tokens = {(void *)&word_set, (void *)&word_name, (void *)&word_value, NULL}};
+	.tokens = {(void *)&word_set, (void *)&word_name, (void *)&word_rest, NULL}};
 
 static void
 do_set_port(void *parsed, struct cmdline *cl, void *data)
 {
-	const struct set_words *words = parsed;
+	const struct set_words *words = words_trimmed(parsed);
 	struct conf *conf = &the_run->conf;
 
 	(void)cl;
 	(void)data;
 	for (unsigned i = 0; i < conf->n_ports; i++) {
 		if (conf->ports[i].port == words->index) {
-			set_option(words->name, words->value, &conf->ports[i]);
+			set_option(words->name, words->rest, &conf->ports[i]);
 			return;
 		}
 	}
@@ -146,7 +162,7 @@ do_set_port(void *parsed, struct cmdline *cl, void *data)
 cmdline_parse_inst_t cmd_set_port = {.f = do_set_port,
 	.help_str = "set port N NAME VALUE: set an option of port N",
 	.tokens = {(void *)&word_set, (void *)&word_port, (void *)&word_index,
-		(void *)&word_name, (void *)&word_value, NULL}};
+		(void *)&word_name, (void *)&word_rest, NULL}};
 
 /* SRQs are numbered across all ports. */
 static struct host *
@@ -221,7 +237,7 @@ cmdline_parse_inst_t cmd_set_impair = {.f = do_set_impair,
 static void
 do_set_dump(void *parsed, struct cmdline *cl, void *data)
 {
-	const struct set_words *words = parsed;
+	const struct set_words *words = words_trimmed(parsed);
 	char err[ERR_MAX];
 
 	(void)cl;

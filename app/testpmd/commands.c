@@ -4,7 +4,9 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <cmdline.h>
@@ -25,10 +27,12 @@ static struct cmdline *cl;
 static bool terminal;
 static bool command_has_failed; /* the command that is being run has failed */
 
+#define LINE_LEN_MAX 4095
+
 struct line_reader {
-	char text[4096];
+	char text[LINE_LEN_MAX + 1];
 	size_t len;
-	bool end;
+	bool skips; /* the rest of a line that is too long */
 };
 static struct line_reader input;
 
@@ -49,6 +53,7 @@ int
 commands_open(struct run *run)
 {
 	the_run = run;
+	run->commands_fd = STDIN_FILENO;
 	terminal = run->conf.interactive && isatty(STDIN_FILENO);
 	if (terminal)
 		cl = cmdline_stdin_new(commands, PROGRAM "> ");
@@ -71,12 +76,46 @@ commands_close(void)
 	cl = NULL;
 }
 
+static void
+terminal_signals_set(bool on)
+{
+	struct termios mode;
+
+	if (!terminal || tcgetattr(STDIN_FILENO, &mode) != 0)
+		return;
+	mode.c_lflag = on ? mode.c_lflag | ISIG : mode.c_lflag & ~(tcflag_t)ISIG;
+	tcsetattr(STDIN_FILENO, TCSANOW, &mode);
+}
+
+void
+commands_wait_begin(void)
+{
+	terminal_signals_set(true);
+}
+
+void
+commands_wait_end(void)
+{
+	terminal_signals_set(false);
+}
+
+static void
+line_too_long(void)
+{
+	command_failed(
+		"input line too long: expected at most %d characters", LINE_LEN_MAX);
+}
+
 /* line has no newline. Returns 0, or -1 after printing an error. */
 static int
 run_line(const char *line)
 {
-	char buf[sizeof(input.text) + 2];
+	char buf[LINE_LEN_MAX + 2];
 
+	if (strlen(line) > LINE_LEN_MAX) {
+		line_too_long();
+		return -1;
+	}
 	snprintf(buf, sizeof(buf), "%s\n", line);
 	command_has_failed = false;
 	switch (cmdline_parse(cl, buf)) {
@@ -97,8 +136,9 @@ run_line(const char *line)
 int
 commands_run_file(const char *path)
 {
-	char line[sizeof(input.text)];
 	FILE *file = fopen(path, "r");
+	char *line = NULL;
+	size_t room = 0;
 	int rc = 0;
 
 	if (file == NULL) {
@@ -106,34 +146,47 @@ commands_run_file(const char *path)
 			strerror(errno));
 		return -1;
 	}
-	while (rc == 0 && !the_run->quit && fgets(line, sizeof(line), file) != NULL) {
+	while (rc == 0 && !the_run->quit && getline(&line, &room, file) > 0) {
 		line[strcspn(line, "\r\n")] = '\0';
 		printf("%s> %s\n", PROGRAM, line);
 		rc = run_line(line);
 	}
+	free(line);
 	fclose(file);
 	return rc;
 }
 
-/* Runs the complete lines of the input. At the end of the input the program stops. Only a
- * run with --count or --duration still goes on to its end. */
+/* Takes the next line out of the input. At the end of the input the last one needs no newline. */
+static bool
+line_take(char line[sizeof(input.text) + 1], bool end)
+{
+	const char *newline = memchr(input.text, '\n', input.len);
+	size_t len = newline != NULL ? (size_t)(newline - input.text) : input.len;
+	size_t taken = len + (newline != NULL);
+
+	if (newline == NULL && (!end || len == 0))
+		return false;
+	memcpy(line, input.text, len);
+	line[len] = '\0';
+	line[strcspn(line, "\r")] = '\0';
+	input.len -= taken;
+	memmove(input.text, input.text + taken, input.len);
+	return true;
+}
+
+/* Runs the lines of the input. At the end of the input the program stops. Only a run with --count or
+ * --duration still goes on to its end. */
 static void
 run_input(struct run *run)
 {
-	char *newline;
+	char line[sizeof(input.text) + 1];
 
-	while ((newline = memchr(input.text, '\n', input.len)) != NULL && !run->quit) {
-		char line[sizeof(input.text)];
-		size_t len = (size_t)(newline - input.text);
-
-		memcpy(line, input.text, len);
-		line[len] = '\0';
-		line[strcspn(line, "\r")] = '\0';
-		input.len -= len + 1;
-		memmove(input.text, newline + 1, input.len);
-		run_line(line);
+	while (!run->quit && line_take(line, run->commands_fd < 0)) {
+		if (!input.skips)
+			run_line(line);
+		input.skips = false;
 	}
-	if (input.end && !run->quit) {
+	if (run->commands_fd < 0 && !run->quit) {
 		bool ends = run->conf.count != 0 || run->conf.duration_s != 0;
 
 		if (!run->active || !ends) {
@@ -144,52 +197,55 @@ run_input(struct run *run)
 }
 
 static void
-read_input(void)
+read_input(struct run *run)
 {
 	struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
 
-	if (input.end || poll(&fd, 1, 0) <= 0)
+	if (run->commands_fd < 0 || poll(&fd, 1, 0) <= 0)
 		return;
-	if (input.len == sizeof(input.text) - 1) {
-		command_failed(
-			"input line longer than %zu characters", sizeof(input.text) - 1);
+	if (input.len == sizeof(input.text)) {
+		if (!input.skips)
+			line_too_long();
+		input.skips = true;
 		input.len = 0;
 	}
 	ssize_t n = read(
-		STDIN_FILENO, input.text + input.len, sizeof(input.text) - 1 - input.len);
+		STDIN_FILENO, input.text + input.len, sizeof(input.text) - input.len);
 
 	if (n > 0)
 		input.len += (size_t)n;
 	else if (n == 0 || errno != EINTR)
-		input.end = true;
+		run->commands_fd = -1;
 }
 
-/* Reads a character if there is one (DPDK 23.11 removed cmdline_poll()). Returns false on
- * ^D or if the terminal is gone. */
+/* Reads what has been typed (DPDK 23.11 removed cmdline_poll()). Returns false on ^D or if the
+ * terminal is gone. */
 static bool
-read_terminal(void)
+read_terminal(struct run *run)
 {
 	struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
 	ssize_t n;
 	char c;
 
-	if (poll(&fd, 1, 0) <= 0)
-		return true;
-	n = read(STDIN_FILENO, &c, 1);
-	if (n < 0 && (errno == EINTR || errno == EAGAIN))
-		return true;
-	return n == 1 && cmdline_in(cl, &c, 1) >= 0;
+	while (!run->quit && poll(&fd, 1, 0) > 0) {
+		n = read(STDIN_FILENO, &c, 1);
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			return true;
+		if (n != 1 || cmdline_in(cl, &c, 1) < 0)
+			return false;
+	}
+	return true;
 }
 
 void
 commands_poll(struct run *run)
 {
 	if (!terminal) {
-		read_input();
+		read_input(run);
 		run_input(run);
 		return;
 	}
-	if (!read_terminal()) {
+	if (!read_terminal(run)) {
 		run_stop(run);
 		run->quit = true;
 	}

@@ -17,6 +17,11 @@ int commands_run_file(const char *path);
 /* For run->poll_commands: runs the commands typed so far. */
 void commands_poll(struct run *run);
 
+/* Before and after a command waits. Meanwhile ^C on a terminal is SIGINT; at the prompt it clears the
+ * line. */
+void commands_wait_begin(void);
+void commands_wait_end(void);
+
 /* The run that commands act on. */
 extern struct run *the_run;
 

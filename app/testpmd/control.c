@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "host.h"
@@ -62,10 +63,34 @@ host_srq_resize(struct host *host, uint32_t size, char err[ERR_MAX])
 	return 0;
 }
 
-void
+/* Only `show qp` needs them, and there may be many QPs. */
+static int
+clear_qps(struct host *host)
+{
+	struct rocade_stat rows[QP_STATS_MAX];
+
+	if (host->base.qps == NULL)
+		host->base.qps =
+			calloc(host->n_conns, QP_STATS_MAX * sizeof(*host->base.qps));
+	if (host->base.qps == NULL)
+		return -1;
+	for (unsigned c = 0; c < host->n_conns; c++) {
+		unsigned n = rocade_qp_stats(host->conns[c].qp, rows, QP_STATS_MAX);
+
+		for (unsigned i = 0; i < n && i < QP_STATS_MAX; i++)
+			host->base.qps[c * QP_STATS_MAX + i] = rows[i].value;
+	}
+	return 0;
+}
+
+int
 host_clear(struct host *host)
 {
 	host_snapshot(host, -1, &host->base.show);
 	for (unsigned e = 0; e < host->n_engines; e++)
 		host_snapshot(host, (int)e, &host->base.engine[e]);
+	(void)rocade_port_impair_stats(host->port, &host->base.show_impair);
+	host->base.limit_events = host->tally.limit_events;
+	host->base.refills = host->tally.refills;
+	return clear_qps(host);
 }

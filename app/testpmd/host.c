@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "app_port.h"
 #include "host.h"
 
 uint64_t
@@ -23,6 +24,18 @@ host_poll_engines(struct host *host)
 
 	for (unsigned i = 0; i < host->n_engines; i++)
 		moved += rocade_engine_poll(host->engines[i]);
+	return moved;
+}
+
+unsigned
+host_poll_all(struct host *host)
+{
+	unsigned moved = 0;
+
+	if (host->app_port != NULL)
+		moved += app_port_poll(host->app_port);
+	if (!host->launched)
+		moved += host_poll_engines(host);
 	return moved;
 }
 

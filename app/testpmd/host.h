@@ -12,7 +12,9 @@
 #include "testpmd_tx.h"
 
 #define ENGINES_MAX 16
-#define STATS_MAX 96
+/* More than a port and a QP have counters. A test compares those of a port. */
+#define STATS_MAX 192
+#define QP_STATS_MAX 32
 #define NS_PER_SECOND UINT64_C(1000000000)
 
 /* One QP. Its messages are numbered from its last connect. */
@@ -26,6 +28,7 @@ struct conn {
 	bool resetting;          /* on its way to RESET: must not post */
 	struct rocade_cm_id *id; /* RDMA-CM connection (testpmd_cm.c), or NULL */
 	bool established;        /* the RDMA-CM connection is established */
+	bool outdated;           /* an option of the connection has changed since */
 	union ibv_gid cm_peer;   /* the other end of id */
 
 	/* Sending. */
@@ -116,6 +119,10 @@ struct host_base {
 	struct snapshot show; /* at `clear` */
 	struct snapshot engine[ENGINES_MAX];
 	struct rocade_impair_stats impair; /* at `start` */
+	/* At `clear`. */
+	struct rocade_impair_stats show_impair;
+	uint64_t limit_events, refills; /* of this run */
+	uint64_t *qps;                  /* QP_STATS_MAX of each QP; NULL: all 0 */
 };
 
 /* restart.c */
@@ -133,7 +140,7 @@ struct host {
 	enum host_state state;
 	/* only reacts to the peer: sink, or the end of pingpong that replies */
 	bool passive;
-	bool reconnect; /* the next start reconnects every QP */
+	bool reconnect; /* without RDMA-CM: the next start reconnects every QP */
 	bool by_cm;     /* `listen` or `connect` was given */
 	struct rocade_cm *cm;
 	struct rocade_cm_listener *listener;
@@ -196,6 +203,9 @@ host_active(const struct host *host)
 
 /* host.c */
 unsigned host_poll_engines(struct host *host);
+/* As the main loop does: the port, if this program receives for it, and the engines, unless worker
+ * lcores run them. */
+unsigned host_poll_all(struct host *host);
 /* The share of conf->count messages that this QP sends or receives in a run. */
 uint64_t host_share(const struct host *host, const struct conn *conn);
 /* Records and prints the host's first error; later ones are its consequences. host_fail()
@@ -224,8 +234,11 @@ int host_cm_connect(
 	struct host *host, const char *peer, uint16_t port, char err[ERR_MAX]);
 unsigned host_cm_established(const struct host *host);
 void host_cm_tick(struct host *host);
-/* Disconnects all connections. */
-void host_cm_disconnect(struct host *host);
+/* Notes that an option of the connections has changed. */
+void host_cm_outdate(struct host *host);
+/* For `start`: a listener closes outdated connections, so that its peer makes new ones; at the
+ * other end they are an error, and so are lost ones. */
+int host_cm_renew(struct host *host, char err[ERR_MAX]);
 void host_cm_close(struct host *host);
 
 /* control.c: changes to an open host. Return 0, or -1 with a message in err. */
@@ -237,7 +250,8 @@ int host_dump(struct host *host, const char *path, char err[ERR_MAX]);
 void host_dump_end(struct host *host);
 int host_srq_limit(struct host *host, uint32_t limit, char err[ERR_MAX]);
 int host_srq_resize(struct host *host, uint32_t size, char err[ERR_MAX]);
-void host_clear(struct host *host);
+/* Resets the counters of `show`. Returns -1 if there is no memory for those of the QPs. */
+int host_clear(struct host *host);
 
 /* restart.c: detects that the peer sends from its first PSN again, and reconnects. */
 void host_watch_restart(struct host *host, uint64_t now_ns);
@@ -246,8 +260,9 @@ bool conn_has_failed(const struct conn *conn);
 /* testpmd_stats.c */
 void host_snapshot(struct host *host, int engine, struct snapshot *snapshot);
 uint64_t snapshot_value(const struct snapshot *snapshot, const char *name);
-/* Received frames impaired on purpose since `start`. */
-void host_run_impair(struct host *host, struct rocade_impair_stats *stats);
+/* Received frames impaired on purpose since base. */
+void host_impaired_since(struct host *host, const struct rocade_impair_stats *base,
+	struct rocade_impair_stats *stats);
 /* The increase of the counter since `start`. */
 uint64_t host_run_stat(struct host *host, const char *name);
 

@@ -53,7 +53,7 @@ add_impair(json_t *out, struct host *host)
 	struct rocade_impair_stats stats;
 	json_t *impair = json_object();
 
-	host_run_impair(host, &stats);
+	host_impaired_since(host, &host->base.impair, &stats);
 	json_object_set_new(impair, "lost", json_uint(stats.lost));
 	json_object_set_new(impair, "duplicated", json_uint(stats.duplicated));
 	json_object_set_new(impair, "reordered", json_uint(stats.reordered));

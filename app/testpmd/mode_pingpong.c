@@ -41,7 +41,7 @@ pingpong_taken(struct host *host, struct conn *conn)
 {
 	uint64_t now_ns;
 
-	if (conn->resetting || conn->failed)
+	if (conn->failed)
 		return;
 	if (host->passive) {
 		pingpong_send(host, conn);
@@ -50,6 +50,9 @@ pingpong_taken(struct host *host, struct conn *conn)
 	now_ns = clock_ns();
 	hist_add(&host->hist, elapsed_ns(now_ns, conn->sent_ns) / 2);
 	conn->sent_ns = now_ns;
+	if (host->tally.first_ns == 0)
+		host->tally.first_ns = now_ns;
+	host->tally.last_ns = now_ns;
 	if (conn->posted < conn->limit && host->state != HOST_FAILED)
 		pingpong_send(host, conn);
 }

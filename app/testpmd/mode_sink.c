@@ -30,8 +30,7 @@ sink_push(struct host *host)
 static void
 sink_stop(struct host *host)
 {
-	while (sink_reap(host) != 0 && host->state != HOST_FAILED)
-		;
+	rx_drain(host);
 	if (host->state != HOST_FAILED)
 		host_set_done(host);
 }

@@ -15,15 +15,15 @@ void
 host_set_running(struct host *host)
 {
 	host->state = HOST_RUNNING;
-	host->tally.first_ns = clock_ns();
-	host->tally.last_ns = host->tally.first_ns;
+	if (host->tally.first_ns == 0)
+		host->tally.first_ns = clock_ns();
 }
 
 void
 host_set_done(struct host *host)
 {
 	host->state = HOST_DONE;
-	if (!host->passive || host->tally.last_ns == 0)
+	if (host->tally.last_ns == 0)
 		host->tally.last_ns = clock_ns();
 }
 

@@ -13,7 +13,6 @@
 #define CHECK_NS (NS_PER_SECOND / 10)
 #define STALLED_CHECKS 6
 #define LOG_NS (2 * NS_PER_SECOND)
-#define QP_STATS_MAX 32
 
 bool
 conn_has_failed(const struct conn *conn)

@@ -10,7 +10,6 @@
 
 #include <rte_lcore.h>
 
-#include "app_port.h"
 #include "testpmd_parse.h"
 #include "testpmd_report.h"
 #include "run.h"
@@ -92,7 +91,14 @@ run_stop_engines(struct run *run)
 	}
 }
 
-static unsigned run_pass(struct run *run);
+static void run_step(struct run *run);
+
+static void
+tally_begin(struct host *host)
+{
+	host->tally = (struct tally){.start_ns = clock_ns()};
+	host->base.limit_events = host->base.refills = 0;
+}
 
 int
 run_await_cm(struct run *run, struct host *host)
@@ -104,15 +110,18 @@ run_await_cm(struct run *run, struct host *host)
 	uint64_t wait_s = no_limit ? 0 : conf->wait_s;
 	uint64_t until = clock_ns() + wait_s * NS_PER_SECOND;
 
-	host->tally = (struct tally){.start_ns = clock_ns()};
+	tally_begin(host);
 	while (host_cm_established(host) != host->n_conns && host->state != HOST_FAILED) {
-		if (signals != 0 || (wait_s != 0 && clock_ns() >= until)) {
+		if (signals != 0)
+			host_fail(host,
+				"stopped before all QPs were connected (%u of %u)",
+				host_cm_established(host), host->n_conns);
+		else if (wait_s != 0 && clock_ns() >= until)
 			host_fail(host,
 				"%u of %u QPs are connected after %" PRIu64 " s (--wait)",
 				host_cm_established(host), host->n_conns, wait_s);
-			break;
-		}
-		run_pass(run);
+		else
+			run_step(run);
 	}
 	return host->state == HOST_FAILED ? -1 : 0;
 }
@@ -124,6 +133,10 @@ host_start(struct run *run, struct host *host)
 
 	host->reason[0] = '\0';
 	host->state = HOST_IDLE;
+	if (host->by_cm && host_cm_renew(host, err) != 0) {
+		host_fail(host, "%s", err);
+		return -1;
+	}
 	if (host->by_cm && run_await_cm(run, host) != 0)
 		return -1;
 	if (host_set_path(host, err) != 0) {
@@ -136,7 +149,7 @@ host_start(struct run *run, struct host *host)
 		host_connect(host, NULL) != 0)
 		return -1;
 	host->reconnect = false;
-	host->tally = (struct tally){.start_ns = clock_ns()};
+	tally_begin(host);
 	host->restart.check_ns = 0;
 	host_snapshot(host, -1, &host->base.run);
 	rocade_port_impair_stats(host->port, &host->base.impair);
@@ -252,10 +265,7 @@ run_pass(struct run *run)
 	for (unsigned i = 0; i < run->n_hosts; i++) {
 		struct host *host = &run->hosts[i];
 
-		if (host->app_port != NULL)
-			moved += app_port_poll(host->app_port);
-		if (!host->launched)
-			moved += host_poll_engines(host);
+		moved += host_poll_all(host);
 		if (!run->active || !host_active(host))
 			continue;
 		moved += host->ops->reap(host);
@@ -271,12 +281,29 @@ run_pass(struct run *run)
 	return moved;
 }
 
+/* One pass of the loop, and a sleep if there is nothing to do. */
+static void
+run_step(struct run *run)
+{
+	static const struct timespec idle = {.tv_nsec = IDLE_NS};
+
+	if (run_pass(run) != 0) {
+		run->empty_passes = 0;
+		run->idle_sleeps = 0;
+		return;
+	}
+	if (run->conf.sleep && ++run->empty_passes >= PASSES_BEFORE_SLEEP)
+		run_sleep(run);
+	else if (!run->active)
+		nanosleep(&idle, NULL);
+	else
+		return;
+	run->pass |= PASSES_PER_CHECK - 1; /* read the clock in the next pass */
+}
+
 void
 run_loop(struct run *run, uint64_t until_ns)
 {
-	static const struct timespec idle = {.tv_nsec = IDLE_NS};
-	unsigned empty = 0; /* passes in a row */
-
 	while (!run->quit && run->now_ns < until_ns) {
 		if (signals != 0) {
 			run_stop(run);
@@ -285,16 +312,7 @@ run_loop(struct run *run, uint64_t until_ns)
 		}
 		if (until_ns == UINT64_MAX && !run->active && run->poll_commands == NULL)
 			return;
-		if (run_pass(run) != 0) {
-			empty = 0;
-		} else if (run->conf.sleep && ++empty >= PASSES_BEFORE_SLEEP) {
-			run_sleep(run);
-			run->pass |= PASSES_PER_CHECK - 1;
-		} else if (!run->active) {
-			nanosleep(&idle, NULL);
-			/* read the clock in the next pass */
-			run->pass |= PASSES_PER_CHECK - 1;
-		}
+		run_step(run);
 	}
 }
 

@@ -16,13 +16,15 @@ struct run {
 	bool polling; /* inside poll_commands(): do not call it again */
 	/* Called every few milliseconds to run commands; may be NULL. */
 	void (*poll_commands)(struct run *run);
+	int commands_fd; /* what poll_commands() reads, or -1 at its end */
 	uint64_t now_ns; /* at most a few passes old */
 	uint64_t tick_ns, commands_ns;
 	uint64_t line_ns; /* when the next line with rates is due */
 	uint64_t line_last_ns;
 	uint64_t line_messages[PORTS_MAX],
 		line_bytes[PORTS_MAX]; /* values printed last */
-	unsigned pass;
+	unsigned pass, empty_passes;   /* without work, in a row */
+	unsigned idle_sleeps;          /* since the last pass that had work */
 };
 
 /* SIGINT and SIGTERM end the run, and then the program. */
@@ -34,7 +36,8 @@ int run_launch_engines(struct run *run, char err[ERR_MAX]);
 void run_stop_engines(struct run *run);
 
 /* run_sleep.c: --sleep. run_sleep_open() is called once; it returns 0, or -1 with a message in
- * err. run_sleep() returns when an engine may have work, or after some milliseconds. */
+ * err. run_sleep() returns when an engine may have work, or a command has come, or after some
+ * milliseconds: few while there was work lately. */
 int run_sleep_open(struct run *run, char err[ERR_MAX]);
 void run_sleep(struct run *run);
 

@@ -5,9 +5,12 @@
 
 #include "run.h"
 
-#define SLEEP_MS                                                                         \
-	10 /* as often the loop looks at the clock, for commands and statistics */
-#define FDS_MAX (PORTS_MAX * ENGINES_MAX)
+/* The loop looks at the clock and at events this often: first, and after a number of sleeps in a
+ * row without work. */
+#define SLEEP_MS 10
+#define SLEEP_IDLE_MS 100
+#define IDLE_SLEEPS 100
+#define FDS_MAX (PORTS_MAX * ENGINES_MAX + 1) /* the engines, and the commands */
 
 int
 run_sleep_open(struct run *run, char err[ERR_MAX])
@@ -23,6 +26,18 @@ run_sleep_open(struct run *run, char err[ERR_MAX])
 		}
 	}
 	return 0;
+}
+
+/* How long to sleep at most. A line of statistics is not late by more than SLEEP_MS. */
+static int
+sleep_ms(const struct run *run)
+{
+	int ms = run->idle_sleeps < IDLE_SLEEPS ? SLEEP_MS : SLEEP_IDLE_MS;
+	bool line_is_due =
+		run->active && run->conf.stats_period != 0 &&
+		run->line_ns < run->now_ns + (uint64_t)ms * (NS_PER_SECOND / 1000);
+
+	return line_is_due ? SLEEP_MS : ms;
 }
 
 /* Turns the descriptors on until one engine has work. Returns how many are on. */
@@ -57,9 +72,15 @@ run_sleep(struct run *run)
 	static struct pollfd fds[FDS_MAX];
 	bool work;
 	unsigned n = engines_arm(run, fds, armed, &work);
+	struct pollfd *commands = &fds[n];
 
-	if (!work)
-		(void)poll(fds, n, SLEEP_MS);
+	run->idle_sleeps++;
+	/* poll() ignores a negative descriptor. */
+	commands->fd =
+		run->poll_commands != NULL && !run->polling ? run->commands_fd : -1;
+	commands->events = POLLIN;
+	if (!work && poll(fds, n + 1, sleep_ms(run)) > 0 && commands->revents != 0)
+		run->commands_ns = 0;
 	for (unsigned i = 0; i < n; i++)
 		rocade_engine_disarm(armed[i]);
 }

@@ -6,8 +6,6 @@
 #include "commands.h"
 #include "testpmd_parse.h"
 
-#define QP_STATS_MAX 32
-
 static const char *const state_names[] = {
 	"idle", "waiting", "running", "draining", "lingering", "done", "failed"};
 
@@ -39,9 +37,10 @@ show_port(struct host *host, bool all)
 		host->pc->peer[0] != '\0' ? host->pc->peer : "none",
 		host->pc->gateway4[0] != '\0' ? host->pc->gateway4 : "none",
 		host->pc->gateway6[0] != '\0' ? host->pc->gateway6 : "none");
-	if (rocade_port_impair_stats(host->port, &impair) == 0 &&
-		(all || impair.lost + impair.duplicated + impair.reordered +
-				impair.corrupted))
+	host_impaired_since(host, &host->base.show_impair, &impair);
+	if (all ||
+		impair.lost + impair.duplicated + impair.reordered + impair.corrupted !=
+			0)
 		printf("  impaired on purpose: %" PRIu64 " lost, %" PRIu64
 		       " duplicated, %" PRIu64 " reordered, %" PRIu64 " corrupted\n",
 			impair.lost, impair.duplicated, impair.reordered,
@@ -72,8 +71,9 @@ qp_state_name(enum ibv_qp_state state)
 	return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "?";
 }
 
+/* base: the counters at `clear`; NULL: all 0. */
 static void
-show_one_qp(struct host *host, const struct conn *conn, bool all)
+show_one_qp(const struct conn *conn, const uint64_t *base, bool all)
 {
 	struct rocade_stat rows[QP_STATS_MAX];
 	struct ibv_qp_init_attr init;
@@ -99,11 +99,14 @@ show_one_qp(struct host *host, const struct conn *conn, bool all)
 			info.sq_outstanding, info.sq_full_unsignaled, info.sq_max_wr);
 	unsigned n = rocade_qp_stats(conn->qp, rows, QP_STATS_MAX);
 	for (unsigned i = 0; i < n && i < QP_STATS_MAX; i++) {
-		if (all || rows[i].value != 0)
-			printf("    %-20s %16" PRIu64 "  %s\n", rows[i].name,
-				rows[i].value, rows[i].text);
+		uint64_t before = base != NULL ? base[i] : 0;
+		/* A counter of 32 bits may have begun again. */
+		uint64_t value = rows[i].value - (before <= rows[i].value ? before : 0);
+
+		if (all || value != 0)
+			printf("    %-20s %16" PRIu64 "  %s\n", rows[i].name, value,
+				rows[i].text);
 	}
-	(void)host;
 }
 
 static void
@@ -111,7 +114,9 @@ show_qp(struct host *host, bool all)
 {
 	printf("port %" PRIu64 ": %u QPs\n", host->pc->port, host->n_conns);
 	for (unsigned i = 0; i < host->n_conns; i++)
-		show_one_qp(host, &host->conns[i], all);
+		show_one_qp(&host->conns[i],
+			host->base.qps != NULL ? &host->base.qps[i * QP_STATS_MAX] : NULL,
+			all);
 }
 
 static void
@@ -149,8 +154,8 @@ show_srq(struct host *host)
 	else
 		printf("not armed");
 	printf(", %" PRIu64 " limit events, %" PRIu64 " refills%s\n",
-		host->tally.limit_events, host->tally.refills,
-		info.error ? ", in ERROR" : "");
+		host->tally.limit_events - host->base.limit_events,
+		host->tally.refills - host->base.refills, info.error ? ", in ERROR" : "");
 }
 
 static void

@@ -13,9 +13,11 @@
 #include <rocade/cm.h>
 
 #include "host.h"
+#include "testpmd_parse.h"
 
 #define CM_CONNS_MAX 1000 /* the connection manager allows 1024 */
 #define CLOSE_NS NS_PER_SECOND
+#define TIMEWAIT_NS (4 * NS_PER_SECOND) /* the connection manager's time wait is 2.1 s */
 
 /* Private data of a request. */
 struct conn_request {
@@ -45,6 +47,54 @@ static bool
 conn_is_lost(const struct conn *conn)
 {
 	return conn->failed || conn->id == NULL;
+}
+
+/* Polls the hosts of all ports: the peer may be one of them. */
+static void
+hosts_poll(struct host *host)
+{
+	struct host *first = host - host->index;
+
+	for (unsigned i = 0; i < host->conf->n_ports; i++)
+		host_poll_all(&first[i]);
+}
+
+/* Disconnects all connections, and waits until the peers have confirmed; with again, until the QPs can
+ * be connected with the same peers again. */
+static void
+conns_disconnect(struct host *host, bool again)
+{
+	enum rocade_cm_event_type last =
+		again ? ROCADE_CM_TIMEWAIT_EXIT : ROCADE_CM_DISCONNECTED;
+	uint64_t until = clock_ns() + (again ? TIMEWAIT_NS : CLOSE_NS);
+	unsigned open = 0;
+
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		struct conn *conn = &host->conns[i];
+
+		if (conn->id != NULL && rocade_cm_disconnect(conn->id) == 0) {
+			open++;
+		} else if (conn->id != NULL) {
+			rocade_cm_release(conn->id);
+			conn->id = NULL;
+		}
+		conn->established = false;
+	}
+	while (open != 0 && clock_ns() < until) {
+		struct rocade_cm_event event;
+
+		hosts_poll(host);
+		while (rocade_cm_next_event(host->cm, &event) == 0) {
+			if (event.type == ROCADE_CM_REQUEST)
+				rocade_cm_release(event.id);
+			open -= event.type == last;
+		}
+	}
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		if (host->conns[i].id != NULL)
+			rocade_cm_release(host->conns[i].id);
+		host->conns[i].id = NULL;
+	}
 }
 
 static int
@@ -79,6 +129,26 @@ host_cm_listen(struct host *host, uint16_t port, char err[ERR_MAX])
 	return 0;
 }
 
+/* Sets the peer and the path to it. On an error the peer stays. */
+static int
+peer_replace(struct host *host, const char *peer, char err[ERR_MAX])
+{
+	char before[PEER_TEXT_MAX];
+	bool is_v6;
+
+	if (!parse_host_address(peer, strlen(peer), &is_v6))
+		return error_set(err,
+			"invalid value '%s': expected an IPv4 or IPv6 address that a host can "
+			"have",
+			peer);
+	memcpy(before, host->pc->peer, sizeof(before));
+	snprintf(host->pc->peer, sizeof(host->pc->peer), "%s", peer);
+	if (host_set_path(host, err) == 0)
+		return 0;
+	memcpy(host->pc->peer, before, sizeof(before));
+	return -1;
+}
+
 /* Connects all QPs anew. */
 int
 host_cm_connect(struct host *host, const char *peer, uint16_t port, char err[ERR_MAX])
@@ -86,10 +156,9 @@ host_cm_connect(struct host *host, const char *peer, uint16_t port, char err[ERR
 	struct rocade_cm_param param;
 	struct conn_request conn_request;
 
-	snprintf(host->pc->peer, sizeof(host->pc->peer), "%s", peer);
-	if (host_cm_open(host, err) != 0 || host_set_path(host, err) != 0)
+	if (host_cm_open(host, err) != 0 || peer_replace(host, peer, err) != 0)
 		return -1;
-	host_cm_disconnect(host);
+	conns_disconnect(host, true);
 	host->by_cm = true;
 	host->reconnect = false;
 	host->reason[0] = '\0';
@@ -248,39 +317,37 @@ host_cm_tick(struct host *host)
 	}
 }
 
-/* Disconnects all connections, and waits up to CLOSE_NS for the peers to confirm. */
 void
-host_cm_disconnect(struct host *host)
+host_cm_outdate(struct host *host)
 {
-	uint64_t until = clock_ns() + CLOSE_NS;
-	unsigned open = 0;
+	for (unsigned i = 0; i < host->n_conns; i++)
+		host->conns[i].outdated = host->conns[i].id != NULL;
+}
+
+int
+host_cm_renew(struct host *host, char err[ERR_MAX])
+{
+	bool outdated = false, lost = false;
 
 	for (unsigned i = 0; i < host->n_conns; i++) {
-		struct conn *conn = &host->conns[i];
-
-		if (conn->id != NULL && rocade_cm_disconnect(conn->id) == 0) {
-			open++;
-		} else if (conn->id != NULL) {
-			rocade_cm_release(conn->id);
-			conn->id = NULL;
-		}
-		conn->established = false;
+		outdated |= host->conns[i].outdated;
+		lost |= host->conns[i].id == NULL;
 	}
-	while (open != 0 && clock_ns() < until) {
-		struct rocade_cm_event event;
-
-		host_poll_engines(host);
-		while (rocade_cm_next_event(host->cm, &event) == 0) {
-			if (event.type == ROCADE_CM_REQUEST)
-				rocade_cm_release(event.id);
-			open -= event.type == ROCADE_CM_DISCONNECTED;
-		}
-	}
-	for (unsigned i = 0; i < host->n_conns; i++) {
-		if (host->conns[i].id != NULL)
-			rocade_cm_release(host->conns[i].id);
-		host->conns[i].id = NULL;
-	}
+	if (!outdated && lost && host->listener == NULL)
+		return error_set(err,
+			"connections to %s are lost (`connect` makes new ones)",
+			host->pc->peer);
+	if (!outdated)
+		return 0;
+	if (host->listener == NULL)
+		return error_set(err,
+			"options of the connections have changed: enter `connect` again");
+	conns_disconnect(host, false);
+	if (host_to_init(host, NULL) != 0)
+		return error_set(err, "%s", host->reason);
+	host_log(host,
+		"options of the connections have changed: waiting for new connections");
+	return 0;
 }
 
 void
@@ -290,6 +357,6 @@ host_cm_close(struct host *host)
 		return;
 	if (host->listener != NULL)
 		rocade_cm_unlisten(host->listener);
-	host_cm_disconnect(host);
+	conns_disconnect(host, false);
 	rocade_cm_close(host->cm);
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host.h"
+#include "testpmd_rx.h"
 
 #define FLUSH_NS NS_PER_SECOND
 
@@ -167,6 +167,7 @@ conn_restart(struct host *host, struct conn *conn)
 	conn->failed = false;
 	conn->answered = false;
 	conn->last_wqe = false;
+	conn->outdated = false;
 	conn->posted = 0;
 	conn->acked = 0;
 	conn->limit = host_share(host, conn);
@@ -221,8 +222,7 @@ conns_flush(struct host *host)
 		host_events(host);
 		host->ops->reap(host);
 	}
-	while (host->ops->reap(host) != 0)
-		;
+	rx_drain(host);
 }
 
 static int

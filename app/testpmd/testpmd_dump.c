@@ -32,8 +32,8 @@ host_dump_end(struct host *host)
 
 	if (err == ENOENT)
 		return;
-	printf("port %u: %" PRIu64 " frames written, %" PRIu64 " lost\n", host->index,
-		stats.written, stats.lost);
+	printf("port %" PRIu64 ": %" PRIu64 " frames written, %" PRIu64 " lost\n",
+		host->pc->port, stats.written, stats.lost);
 	if (err != 0)
-		fprintf(stderr, "port %u: %s\n", host->index, rocade_error());
+		fprintf(stderr, "port %" PRIu64 ": %s\n", host->pc->port, rocade_error());
 }

@@ -16,7 +16,9 @@ limit_reached(struct host *host)
 	if (!rxq->refill_on_limit)
 		return;
 	int rc = rxq_post(rxq);
-	if (rc == 0)
+	/* `set srq-limit 0`: no event will come any more */
+	rxq->refill_on_limit = attr.srq_limit != 0;
+	if (rc == 0 && rxq->refill_on_limit)
 		rc = ibv_modify_srq(host->verbs.srq, &attr, IBV_SRQ_LIMIT);
 	if (rc != 0)
 		host_fail(host, "cannot refill and arm the SRQ: %s", strerror(rc));

@@ -282,6 +282,7 @@ host_close(struct host *host)
 	for (unsigned i = 0; i < host->n_rxqs && host->rxqs != NULL; i++)
 		rxq_fini(&host->rxqs[i]);
 	tx_fini(&host->tx);
+	free(host->base.qps);
 	free(host->conns);
 	free(host->rxqs);
 	if (host->verbs.pd != NULL)

@@ -77,7 +77,7 @@ set_vlan(struct conf *conf, const char *value)
 static bool
 set_if_mtu(struct conf *conf, const char *value)
 {
-	return parse_number(value, 576, 65535, &conf->current->if_mtu);
+	return parse_number(value, 576, 9000, &conf->current->if_mtu);
 }
 
 /* Opening the port checks the rest. */

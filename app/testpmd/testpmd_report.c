@@ -166,7 +166,7 @@ print_impaired(struct run *run)
 	for (unsigned i = 0; i < run->n_hosts; i++) {
 		struct rocade_impair_stats stats;
 
-		host_run_impair(&run->hosts[i], &stats);
+		host_impaired_since(&run->hosts[i], &run->hosts[i].base.impair, &stats);
 		counts[i] =
 			stats.lost + stats.duplicated + stats.reordered + stats.corrupted;
 		sum += counts[i];

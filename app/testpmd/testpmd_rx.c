@@ -58,7 +58,7 @@ rx_take(struct host *host, struct conn *conn, const struct ibv_wc *wc)
 
 	if (!conf->no_verify)
 		rx_verify(host, conn, conn->rxq->bufs[wc->wr_id].data, wc->byte_len);
-	if (++conn->rx_size_i == conf->n_sizes)
+	if (++conn->rx_size_i >= conf->n_sizes)
 		conn->rx_size_i = 0;
 	conn->received++;
 	host->tally.messages++;
@@ -68,8 +68,6 @@ rx_take(struct host *host, struct conn *conn, const struct ibv_wc *wc)
 static void
 rx_refill(struct host *host, struct conn *conn)
 {
-	if (conn->resetting)
-		return;
 	int rc = rxq_refill(conn->rxq);
 	if (rc != 0)
 		host_fail(host, "cannot post receives: %s", strerror(rc));
@@ -97,12 +95,31 @@ rx_reap(struct host *host, void (*taken)(struct host *host, struct conn *conn))
 			rx_failed(host, conn, &wc[i]);
 			continue;
 		}
+		if (conn->resetting)
+			continue; /* a message of the connection that ends */
 		rx_take(host, conn, &wc[i]);
 		rx_refill(host, conn);
 		if (taken != NULL)
 			taken(host, conn);
 	}
 	return (unsigned)n;
+}
+
+void
+rx_drain(struct host *host)
+{
+	uint64_t left =
+		0; /* completions that the CQs may hold, of receives and of sends */
+
+	for (unsigned i = 0; i < host->n_rxqs; i++)
+		left += rxq_posted(&host->rxqs[i]);
+	for (unsigned i = 0; i < host->n_conns; i++)
+		left += host->conns[i].posted - host->conns[i].acked;
+	/* Each call takes a batch of each kind, if there is one. */
+	for (uint64_t calls = left / REAP_BATCH + 1; calls != 0; calls--) {
+		if (host->ops->reap(host) == 0)
+			return;
+	}
 }
 
 void

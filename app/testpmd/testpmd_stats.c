@@ -31,13 +31,10 @@ host_run_stat(struct host *host, const char *name)
 }
 
 void
-host_run_impair(struct host *host, struct rocade_impair_stats *stats)
+host_impaired_since(struct host *host, const struct rocade_impair_stats *base,
+	struct rocade_impair_stats *stats)
 {
-	const struct rocade_impair_stats *base = &host->base.impair;
-
-	*stats = (struct rocade_impair_stats){0};
-	if (rocade_port_impair_stats(host->port, stats) != 0)
-		return;
+	(void)rocade_port_impair_stats(host->port, stats); /* always 0 */
 	stats->lost -= base->lost;
 	stats->duplicated -= base->duplicated;
 	stats->reordered -= base->reordered;

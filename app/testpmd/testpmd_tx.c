@@ -98,7 +98,7 @@ tx_build(struct host *host, struct conn *conn, unsigned i, uint64_t msg, uint32_
 		verify_fill(buf, len, verify_seed(conn->qpn, msg));
 	if (++conn->slot == tx->slots)
 		conn->slot = 0;
-	if (++conn->size_i == conf->n_sizes)
+	if (++conn->size_i >= conf->n_sizes)
 		conn->size_i = 0;
 	/* The last message is always signaled: no later completion would cover it. */
 	if (++conn->unsignaled == every || msg + 1 == conn->limit) {

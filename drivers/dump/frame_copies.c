@@ -149,15 +149,6 @@ copies_wait_fd(void *queue)
 	return c->inner.ops->wait_fd(c->inner.queue);
 }
 
-static void
-copies_rx_arm(void *queue, bool on)
-{
-	const struct frame_copies *c = queue;
-
-	if (c->inner.ops->rx_arm != NULL)
-		c->inner.ops->rx_arm(c->inner.queue, on);
-}
-
 static bool
 copies_tx_waits(void *queue, uint32_t qpn, uint64_t now)
 {
@@ -167,7 +158,7 @@ copies_tx_waits(void *queue, uint32_t qpn, uint64_t now)
 	       c->inner.ops->tx_waits(c->inner.queue, qpn, now);
 }
 
-/* No link_up and no close: the port belongs to the code that opened it. */
+/* No link_up, rx_arm and close: the port belongs to the code that opened it. */
 static const struct port_ops copies_ops = {
 	.rx_burst = copies_rx_burst,
 	.rx_release = copies_rx_release,
@@ -175,7 +166,6 @@ static const struct port_ops copies_ops = {
 	.tx_release = copies_tx_release,
 	.tx_burst = copies_tx_burst,
 	.wait_fd = copies_wait_fd,
-	.rx_arm = copies_rx_arm,
 	.tx_waits = copies_tx_waits,
 };
 
@@ -213,13 +203,19 @@ frame_copies_lost(const struct frame_copies *c)
 
 /* Control path. */
 
+uint32_t
+frame_copies_slot_size(const struct frame_filter *filter)
+{
+	return RTE_ALIGN_CEIL(
+		(uint32_t)sizeof(struct copy_head) + filter->snap, LINE_SIZE);
+}
+
 int
 frame_copies_wrap(const struct port_queue *inner, const struct frame_filter *filter,
 	const uint64_t *now, uint32_t slots, struct frame_copies **out,
 	struct port_queue *outer)
 {
-	uint32_t slot_size = RTE_ALIGN_CEIL(
-		(uint32_t)sizeof(struct copy_head) + filter->snap, LINE_SIZE);
+	uint32_t slot_size = frame_copies_slot_size(filter);
 	struct frame_copies *c = aligned_alloc(LINE_SIZE, sizeof(*c));
 	uint8_t *mem = aligned_alloc(LINE_SIZE, (size_t)slots * slot_size);
 

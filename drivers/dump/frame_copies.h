@@ -28,6 +28,9 @@ struct frame_copy {
 
 struct frame_copies;
 
+/* Returns how many bytes a copy takes that waits. */
+uint32_t frame_copies_slot_size(const struct frame_filter *filter);
+
 /* now: the time of the engine's pass, engine_pass_time(). slots: how many copies may wait for the
  * reader, a power of two. Returns 0 or -ENOMEM. */
 int frame_copies_wrap(const struct port_queue *inner, const struct frame_filter *filter,

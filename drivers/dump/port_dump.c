@@ -14,6 +14,7 @@
 #include <rocade/pcapng.h>
 #include <rocade/rocade.h>
 
+#include "base/no_cancel.h"
 #include "dump/frame_copies.h"
 #include "engine/engine.h"
 #include "verbs/verbs_port.h"
@@ -239,7 +240,8 @@ port_dump_start(struct rocade_port *port, const struct rocade_port_dump_conf *co
 
 	if (conf->snap != 0)
 		filter.snap = RTE_MIN(filter.snap, conf->snap);
-	while (slots * (uint64_t)filter.snap * 2 <= room_kib * UINT64_C(1024))
+	while (slots * (uint64_t)frame_copies_slot_size(&filter) * 2 <=
+		room_kib * UINT64_C(1024))
 		slots *= 2;
 	d = calloc(1, sizeof(*d));
 	if (d == NULL)
@@ -276,6 +278,7 @@ rocade_port_dump(struct rocade_port *port, const struct rocade_port_dump_conf *c
 {
 	int err = conf_size_check(
 		conf, conf->size, sizeof(*conf), "struct rocade_port_dump_conf");
+	int state;
 
 	if (err != 0)
 		return err;
@@ -290,6 +293,7 @@ rocade_port_dump(struct rocade_port *port, const struct rocade_port_dump_conf *c
 			conf->room_kib, ROOM_KIB_MAX);
 	if (conf->no_in && conf->no_out)
 		return rocade_fail(EINVAL, "no_in and no_out: no frame is left");
+	state = no_cancel_begin();
 	pthread_mutex_lock(&port->lock);
 	if (port->dump != NULL)
 		err = rocade_fail(
@@ -297,19 +301,21 @@ rocade_port_dump(struct rocade_port *port, const struct rocade_port_dump_conf *c
 	else
 		err = port_dump_start(port, conf);
 	pthread_mutex_unlock(&port->lock);
+	no_cancel_end(state);
 	return err;
 }
 
 EXPORT int
 rocade_port_dump_stop(struct rocade_port *port, struct rocade_port_dump_stats *stats)
 {
-	int err = ENOENT;
+	int err = ENOENT, state = no_cancel_begin();
 
 	pthread_mutex_lock(&port->lock);
 	if (port->dump != NULL)
 		err = dump_end(port->dump, stats);
 	port->dump = NULL;
 	pthread_mutex_unlock(&port->lock);
+	no_cancel_end(state);
 	if (err == EIO)
 		return rocade_fail(
 			EIO, "the file could not be written, and lacks frames");

@@ -24,7 +24,8 @@ mbuf_linearise(struct ethdev_queue *q, struct rte_mbuf *m)
 		memcpy(at, rte_pktmbuf_mtod(s, const void *), s->data_len);
 		at += s->data_len;
 	}
-	copy->ol_flags = m->ol_flags;
+	/* The copy is neither a clone, nor does it have external memory. */
+	copy->ol_flags |= m->ol_flags & ~(RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL);
 	copy->vlan_tci = m->vlan_tci;
 	rte_pktmbuf_free(m);
 	return copy;

@@ -9,6 +9,7 @@
 #include <rte_interrupts.h>
 
 #include "base/base_log.h"
+#include "base/no_cancel.h"
 #include "ethdev/ethdev_interrupt.h"
 
 #define DRAIN_WAIT_US 1000000
@@ -107,14 +108,17 @@ void
 interrupts_drain(void)
 {
 	bool done = false;
+	int state;
 
 	if (rte_eal_alarm_set(1, interrupts_drained, &done) != 0)
 		return;
-	for (unsigned us = 0; us < DRAIN_WAIT_US; us += DRAIN_STEP_US) {
-		/* Pairs with the release in interrupts_drained(). */
-		if (__atomic_load_n(&done, __ATOMIC_ACQUIRE))
-			return;
+	/* The alarm writes into the stack of this thread. */
+	state = no_cancel_begin();
+	/* Pairs with the release in interrupts_drained(). */
+	for (unsigned us = 0;
+		us < DRAIN_WAIT_US && !__atomic_load_n(&done, __ATOMIC_ACQUIRE);
+		us += DRAIN_STEP_US)
 		usleep(DRAIN_STEP_US);
-	}
 	rte_eal_alarm_cancel(interrupts_drained, &done); /* waits for a running one */
+	no_cancel_end(state);
 }

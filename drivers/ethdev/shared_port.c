@@ -11,6 +11,7 @@
 
 #include "base/base_alloc.h"
 #include "base/base_log.h"
+#include "base/no_cancel.h"
 #include "ethdev/ethdev_fail.h"
 #include "ethdev/shared_port.h"
 
@@ -194,13 +195,17 @@ port_gone(uint16_t port_id, enum rte_eth_event_type type, void *arg, void *resul
 	return 0;
 }
 
-/* -EAGAIN: the application closes the port at the moment, in another thread. */
+/* -EAGAIN: the application closes the port at the moment, in another thread. Only with RTE_ETH_ALL
+ * does DPDK end the callbacks of a closed port; then it returns what it did for the last port. */
 static void
 callback_end(struct shared_port *port)
 {
-	while (rte_eth_dev_callback_unregister(
-		       RTE_ETH_ALL, RTE_ETH_EVENT_DESTROY, port_gone, port) == -EAGAIN)
+	while (rte_eth_dev_is_valid_port(port->port_id) &&
+		rte_eth_dev_callback_unregister(
+			port->port_id, RTE_ETH_EVENT_DESTROY, port_gone, port) == -EAGAIN)
 		sched_yield();
+	(void)rte_eth_dev_callback_unregister(
+		RTE_ETH_ALL, RTE_ETH_EVENT_DESTROY, port_gone, port);
 }
 
 static void
@@ -253,14 +258,17 @@ static void
 shared_close(void *drv)
 {
 	struct shared_port *port = drv;
+	int state;
 
 	if (!is_gone(port))
 		steer_clear(&port->steer);
+	state = no_cancel_begin();
 	pthread_mutex_lock(&lock);
 	LIST_REMOVE(port, link);
 	all_multicast_end(port);
 	parts_destroy(port);
 	pthread_mutex_unlock(&lock);
+	no_cancel_end(state);
 	shared_free(port);
 }
 
@@ -438,7 +446,7 @@ shared_open(
 	char name[RTE_ETH_NAME_MAX_LEN];
 	struct rte_ether_addr mac;
 	struct shared_port *port;
-	int ret;
+	int ret, state;
 
 	if (rte_eth_dev_get_name_by_port(conf->port_id, name) != 0)
 		snprintf(name, sizeof(name), "port %u", conf->port_id);
@@ -457,6 +465,7 @@ shared_open(
 	if (port == NULL)
 		return ethdev_fail(
 			err, err_size, -ENOMEM, "no memory for %u queues", conf->queues);
+	state = no_cancel_begin();
 	pthread_mutex_lock(&lock);
 	ret = shared_parts_create(port, name, err, err_size);
 	if (ret == 0) {
@@ -466,6 +475,7 @@ shared_open(
 		parts_destroy(port);
 	}
 	pthread_mutex_unlock(&lock);
+	no_cancel_end(state);
 	if (ret != 0) {
 		shared_free(port);
 		return ret;

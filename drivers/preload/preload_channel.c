@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -131,16 +131,19 @@ channel_open(int flags)
 	return fd;
 }
 
-/* Waits until there may be an event. */
+/* Waits until there may be an event. It waits in recv(2), because that restarts after a
+ * signal whose handler restarts calls (SA_RESTART), as the kernel's write() of GET_EVENT
+ * does; poll(2) never restarts. The message stays in the socket for the backend. */
 static int
 event_wait(int fd)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN};
 	int flags = fcntl(fd, F_GETFL);
+	uint8_t byte;
 
 	if (flags < 0 || (flags & O_NONBLOCK) != 0)
 		return flags < 0 ? -errno : -EAGAIN;
-	return poll(&p, 1, -1) < 0 ? -errno : 0;
+	/* 0: the server has ended, which the next command reports. */
+	return recv(fd, &byte, sizeof(byte), MSG_PEEK) < 0 ? -errno : 0;
 }
 
 /* Replaces what is valid only in this process: the address of an option by its value, a
@@ -210,7 +213,7 @@ event_get(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr *
 
 	if (own < 0)
 		return command_run(fd, token, hdr, in);
-	pthread_cleanup_push(duplicate_close, &own); /* poll() is a cancellation point */
+	pthread_cleanup_push(duplicate_close, &own); /* recv() is a cancellation point */
 	rc = command_run(own, token, hdr, in);
 	pthread_cleanup_pop(1);
 	return rc;

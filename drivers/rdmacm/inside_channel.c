@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/base_alloc.h"
+#include "base/no_cancel.h"
 #include "rdmacm/inside.h"
 #include "verbs/link_order.h"
 #include "verbs/rdmacm_inside.h"
@@ -23,8 +24,8 @@ inside_channel_create(uint32_t *number, int *fd)
 
 	if (channel == NULL)
 		return -ENOMEM;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-		rc = -errno;
+	rc = ucm_sockets_create(ends);
+	if (rc != 0) {
 		alloc_put(&alloc_plain, channel, sizeof(*channel));
 		return rc;
 	}
@@ -65,9 +66,8 @@ static int
 inside_open(struct ucm_token *token, int *fd)
 {
 	uint32_t number = 0;
-	int old, state, rc;
+	int old = no_cancel_begin(), state, rc;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	pthread_mutex_lock(&inside.setup);
 	rc = inside_serve();
 	if (rc == 0) {
@@ -77,7 +77,7 @@ inside_open(struct ucm_token *token, int *fd)
 		*token = (struct ucm_token){.number = number};
 	}
 	pthread_mutex_unlock(&inside.setup);
-	pthread_setcancelstate(old, NULL);
+	no_cancel_end(old);
 	return rc;
 }
 

@@ -170,13 +170,37 @@ port_opened(struct rocade_port *port)
 	return rc;
 }
 
-/* Sends the last messages of the device: the peers need not wait for their timers. */
+/* Sends the messages that wait. */
 static void
 port_drain(struct inside_port *p)
 {
 	for (unsigned i = 0; i < INSIDE_OUT && p->out_head != p->out_tail; i++)
 		engine_run(p->port->dev->engines[0], engine_clock());
 }
+
+/* Ends what is bound to the port. The last messages leave, so that the peers need not wait for
+ * their timers: a batch at a time, because no more than INSIDE_OUT can wait. Meanwhile peers may
+ * ask for new connections, so the number of batches is limited. */
+static void
+port_unserve(struct inside_port *p)
+{
+	bool more = true;
+	int state;
+
+	for (unsigned i = 0; more && i < INSIDE_IDS / UCM_DEVICE_BATCH; i++) {
+		port_drain(p);
+		state = inside_lock();
+		more = ucm_device_shrink(p->device, engine_clock());
+		inside_unlock(state);
+	}
+	port_drain(p);
+	state = inside_lock();
+	ucm_device_remove(p->device, engine_clock());
+	inside_unlock(state);
+	port_drain(p);
+	dev_gsi_clear(p->port->dev, GSI_USER_RDMACM);
+}
+static_assert(UCM_DEVICE_BATCH <= INSIDE_OUT, "a batch has room");
 
 /* The last port ends the server, unless the program has channels open. */
 static void
@@ -190,13 +214,8 @@ port_closing(struct rocade_port *port)
 		return;
 	pthread_mutex_lock(&inside.setup);
 	p = inside_port_find(port);
-	if (p->device != NULL) {
-		state = inside_lock();
-		ucm_device_remove(p->device, engine_clock());
-		inside_unlock(state);
-		port_drain(p);
-		dev_gsi_clear(port->dev, GSI_USER_RDMACM);
-	}
+	if (p->device != NULL)
+		port_unserve(p);
 	state = inside_lock();
 	TAILQ_REMOVE(&inside.ports, p, link);
 	if (inside.ucm != NULL && TAILQ_EMPTY(&inside.ports)) {

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "base/base_alloc.h"
+#include "base/no_cancel.h"
 #include "port/net_addr.h"
 #include "rdmacm/inside.h"
 
-#define MAX_IDS 16384
 #define MAX_CHANNELS 4096
 #define SWEEP_NS (100 * NS_PER_MS)
 #define SWEEP_BATCH 16
@@ -27,9 +27,8 @@ struct inside inside = {
 int
 inside_lock(void)
 {
-	int state;
+	int state = no_cancel_begin();
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&inside.lock);
 	return state;
 }
@@ -61,7 +60,7 @@ inside_unlock(int cancel_state)
 {
 	inside_due_update();
 	pthread_mutex_unlock(&inside.lock);
-	pthread_setcancelstate(cancel_state, NULL);
+	no_cancel_end(cancel_state);
 }
 
 /* ---- Callbacks of lib/ucm ---- */
@@ -144,7 +143,7 @@ int
 inside_start(uint64_t now)
 {
 	struct ucm_conf conf = {
-		.limits = {.ids = MAX_IDS, .channels = MAX_CHANNELS},
+		.limits = {.ids = INSIDE_IDS, .channels = MAX_CHANNELS},
 		.ops = {.owns_qpn = inside_owns_qpn,
 			.wake = inside_wake,
 			.send = inside_send},
@@ -211,6 +210,7 @@ static void
 inside_fork_child(void)
 {
 	struct inside_channel *channel;
+	int state = no_cancel_begin();
 
 	inside.forked = true;
 	TAILQ_FOREACH (channel, &inside.channels, link) {
@@ -221,6 +221,7 @@ inside_fork_child(void)
 		close(inside.epoll);
 	inside.epoll = -1;
 	inside_fork_parent();
+	no_cancel_end(state);
 }
 
 int

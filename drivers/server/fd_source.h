@@ -10,6 +10,7 @@
 /* Kinds of epoll events: what the descriptor is. */
 enum fd_source_kind {
 	FD_SOURCE_LISTEN,     /* the daemon's listening socket */
+	FD_SOURCE_OWN,        /* pipe of rocade_daemon_connect() */
 	FD_SOURCE_STOP,       /* eventfd of rocade_daemon_stop() */
 	FD_SOURCE_CLIENT,     /* conn->socket */
 	FD_SOURCE_PROCESS,    /* conn->process */

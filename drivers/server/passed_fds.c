@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,35 +10,71 @@
 #include "base/common.h"
 #include "server/passed_fds.h"
 
-#define PASSED_MAX 253 /* SCM_MAX_FD: in one message */
-
-/* Freed by the last of its two holders: the daemon and the thread, which the daemon does
- * not wait for. */
-struct fd_closer {
-	int to;   /* the daemon's end of a pipe of descriptors to close */
-	int from; /* the thread's end */
-	unsigned holders;
-	unsigned pending;
+/* A socket to close. */
+struct queued_socket {
+	STAILQ_ENTRY(queued_socket) link;
+	int fd;
+	bool charged;
 };
+
+STAILQ_HEAD(queued_sockets, queued_socket);
+
+/* A thread that closes the sockets of a user. Freed by the last of its two holders: the daemon
+ * and the thread, which the daemon does not wait for. */
+struct fd_closer {
+	TAILQ_ENTRY(fd_closer) link;
+	struct account *account; /* of the user; NULL: there is none */
+	unsigned charged;        /* its sockets for which the user is charged */
+	unsigned holders;
+	pthread_mutex_t lock; /* protects what follows */
+	pthread_cond_t changed;
+	struct queued_sockets waiting, closed;
+	unsigned pending; /* sockets that are not closed */
+	bool ended;       /* by the daemon */
+};
+
+static void
+sockets_free(struct queued_sockets *sockets)
+{
+	struct queued_socket *socket;
+
+	while ((socket = STAILQ_FIRST(sockets)) != NULL) {
+		STAILQ_REMOVE_HEAD(sockets, link);
+		alloc_put(&alloc_plain, socket, sizeof(*socket));
+	}
+}
 
 static void
 closer_release(struct fd_closer *closer)
 {
-	if (__atomic_sub_fetch(&closer->holders, 1, __ATOMIC_ACQ_REL) == 0)
-		alloc_put(&alloc_plain, closer, sizeof(*closer));
+	if (__atomic_sub_fetch(&closer->holders, 1, __ATOMIC_ACQ_REL) != 0)
+		return;
+	sockets_free(&closer->closed);
+	pthread_cond_destroy(&closer->changed);
+	pthread_mutex_destroy(&closer->lock);
+	alloc_put(&alloc_plain, closer, sizeof(*closer));
 }
 
 static void *
 closer_main(void *arg)
 {
 	struct fd_closer *closer = arg;
-	int fd;
+	struct queued_socket *socket;
 
-	while (read(closer->from, &fd, sizeof(fd)) == (ssize_t)sizeof(fd)) {
-		close(fd);
-		__atomic_sub_fetch(&closer->pending, 1, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&closer->lock);
+	while ((socket = STAILQ_FIRST(&closer->waiting)) != NULL || !closer->ended) {
+		if (socket == NULL) {
+			pthread_cond_wait(&closer->changed, &closer->lock);
+			continue;
+		}
+		STAILQ_REMOVE_HEAD(&closer->waiting, link);
+		pthread_mutex_unlock(&closer->lock);
+		close(socket->fd);
+		pthread_mutex_lock(&closer->lock);
+		STAILQ_INSERT_TAIL(&closer->closed, socket, link);
+		closer->pending--;
 	}
-	close(closer->from);
+	pthread_mutex_unlock(&closer->lock);
 	closer_release(closer);
 	return NULL;
 }
@@ -65,146 +99,223 @@ closer_thread_start(struct fd_closer *closer)
 }
 
 static struct fd_closer *
-closer_start(void)
+closer_start(struct passed_fds *passed, struct account *account)
 {
 	struct fd_closer *closer = alloc_get(&alloc_plain, "closer", sizeof(*closer));
-	int ends[2];
 
 	if (closer == NULL)
 		return NULL;
-	if (pipe2(ends, O_CLOEXEC) != 0) {
-		alloc_put(&alloc_plain, closer, sizeof(*closer));
+	pthread_mutex_init(&closer->lock, NULL);
+	pthread_cond_init(&closer->changed, NULL);
+	STAILQ_INIT(&closer->waiting);
+	STAILQ_INIT(&closer->closed);
+	closer->holders = 2;
+	if (closer_thread_start(closer) != 0) {
+		closer->holders = 1;
+		closer_release(closer);
 		return NULL;
 	}
-	(void)fcntl(ends[1], F_SETFL, O_NONBLOCK); /* the thread's end blocks */
-	closer->from = ends[0];
-	closer->to = ends[1];
-	closer->holders = 2;
-	if (closer_thread_start(closer) == 0)
-		return closer;
-	close(ends[0]);
-	close(ends[1]);
-	alloc_put(&alloc_plain, closer, sizeof(*closer));
-	return NULL;
+	closer->account = account;
+	if (account != NULL)
+		account_hold(account);
+	TAILQ_INSERT_TAIL(&passed->closers, closer, link);
+	return closer;
+}
+
+/* Gives back what the user was charged, although the thread may still wait in a close. */
+static void
+closer_end(struct passed_fds *passed, struct fd_closer *closer)
+{
+	TAILQ_REMOVE(&passed->closers, closer, link);
+	account_give(closer->account, ACCOUNT_descriptors, closer->charged);
+	if (closer->account != NULL)
+		account_close(closer->account);
+	pthread_mutex_lock(&closer->lock);
+	closer->ended = true;
+	pthread_cond_signal(&closer->changed);
+	pthread_mutex_unlock(&closer->lock);
+	closer_release(closer);
+}
+
+static struct fd_closer *
+closer_of(struct passed_fds *passed, struct account *account)
+{
+	struct fd_closer *closer;
+
+	TAILQ_FOREACH (closer, &passed->closers, link) {
+		if (closer->account == account)
+			return closer;
+	}
+	return closer_start(passed, account);
 }
 
 static void
-closer_put(struct passed_fds *passed, int fd)
+closer_put(struct passed_fds *passed, struct account *account, int fd)
 {
-	struct fd_closer *closer = passed->closer;
+	struct queued_socket *socket =
+		alloc_get(&alloc_plain, "queued socket", sizeof(*socket));
+	struct fd_closer *closer = socket != NULL ? closer_of(passed, account) : NULL;
 
-	if (closer == NULL)
-		closer = passed->closer = closer_start();
-	if (closer != NULL) {
-		__atomic_add_fetch(&closer->pending, 1, __ATOMIC_RELAXED);
-		if (write(closer->to, &fd, sizeof(fd)) == (ssize_t)sizeof(fd))
-			return;
-		__atomic_sub_fetch(&closer->pending, 1, __ATOMIC_RELAXED);
+	if (closer == NULL) {
+		if (socket != NULL)
+			alloc_put(&alloc_plain, socket, sizeof(*socket));
+		/* Closing it here could stop the daemon. */
+		log_warn(
+			"no memory: a socket of a client that has sent descriptors stays open");
+		return;
 	}
-	/* It stays open: closing it here could stop the daemon. */
-	log_warn("a descriptor that a client has sent stays open");
+	socket->fd = fd;
+	socket->charged = account_take(account, ACCOUNT_descriptors, 1);
+	closer->charged += socket->charged;
+	pthread_mutex_lock(&closer->lock);
+	STAILQ_INSERT_TAIL(&closer->waiting, socket, link);
+	closer->pending++;
+	pthread_cond_signal(&closer->changed);
+	pthread_mutex_unlock(&closer->lock);
 }
 
-void
-passed_fds_init(struct passed_fds *passed, int listener)
+/* Returns whether it has closed all of its sockets. */
+static bool
+closer_collect(struct fd_closer *closer)
+{
+	struct queued_sockets closed = STAILQ_HEAD_INITIALIZER(closed);
+	const struct queued_socket *socket;
+	unsigned charged = 0;
+	bool idle;
+
+	pthread_mutex_lock(&closer->lock);
+	STAILQ_CONCAT(&closed, &closer->closed);
+	idle = closer->pending == 0;
+	pthread_mutex_unlock(&closer->lock);
+	STAILQ_FOREACH (socket, &closed, link)
+		charged += socket->charged;
+	account_give(closer->account, ACCOUNT_descriptors, charged);
+	closer->charged -= charged;
+	sockets_free(&closed);
+	return idle;
+}
+
+bool
+passed_fds_refuse(int fd)
 {
 	const int off = 0;
 
-	passed->closer = NULL;
-	passed->refused =
-		setsockopt(listener, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off)) == 0;
+	return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off)) == 0;
+}
+
+void
+passed_fds_init(struct passed_fds *passed)
+{
+	TAILQ_INIT(&passed->closers);
+}
+
+void
+passed_fds_listen(struct passed_fds *passed, int listener)
+{
+	passed->refused = passed_fds_refuse(listener);
+}
+
+void
+passed_fds_collect(struct passed_fds *passed)
+{
+	struct fd_closer *closer, *next;
+
+	for (closer = TAILQ_FIRST(&passed->closers); closer != NULL; closer = next) {
+		next = TAILQ_NEXT(closer, link);
+		if (closer_collect(closer))
+			closer_end(passed, closer);
+	}
 }
 
 void
 passed_fds_fini(struct passed_fds *passed)
 {
-	if (passed->closer == NULL)
-		return;
-	close(passed->closer->to);
-	closer_release(passed->closer);
-	passed->closer = NULL;
+	while (!TAILQ_EMPTY(&passed->closers))
+		closer_end(passed, TAILQ_FIRST(&passed->closers));
 }
 
 unsigned
 passed_fds_pending(const struct passed_fds *passed)
 {
-	return passed->closer == NULL
-		       ? 0
-		       : __atomic_load_n(&passed->closer->pending, __ATOMIC_RELAXED);
-}
+	struct fd_closer *closer;
+	unsigned pending = 0;
 
-static bool
-controls_take(struct passed_fds *passed, struct msghdr *msg)
-{
-	bool came = false;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
-		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		came = true;
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
-			closer_put(passed, fd);
-		}
+	TAILQ_FOREACH (closer, &passed->closers, link) {
+		pthread_mutex_lock(&closer->lock);
+		pending += closer->pending;
+		pthread_mutex_unlock(&closer->lock);
 	}
-	return came;
+	return pending;
 }
 
-/* *came: as for passed_fds_recv(). *controls: the message has control messages, of any
- * type. */
+/* Looks at the first message of a queue, without its descriptors: they stay there. Returns as recv() with
+ * MSG_TRUNC. *controls: it has descriptors, or credentials. */
 static ssize_t
-message_recv(struct passed_fds *passed, int fd, void *to, size_t len, bool *came,
-	bool *controls)
+message_peek(int fd, bool *controls)
 {
-	char control[CMSG_SPACE(PASSED_MAX * sizeof(int)) +
-		     CMSG_SPACE(sizeof(struct ucred))] __attribute__((aligned(8)));
-	struct iovec iov = {.iov_base = to, .iov_len = len};
-	struct msghdr msg = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control)};
-	ssize_t got = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	uint8_t byte;
+	struct iovec iov = {.iov_base = &byte, .iov_len = sizeof(byte)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t got = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_PEEK);
 
-	*controls = got >= 0 && msg.msg_controllen != 0;
-	*came = *controls && controls_take(passed, &msg);
+	*controls = got >= 0 && (msg.msg_flags & MSG_CTRUNC) != 0;
 	return got;
 }
 
 ssize_t
-passed_fds_recv(struct passed_fds *passed, int fd, void *to, size_t len, bool *came)
+passed_fds_recv(const struct passed_fds *passed, int fd, void *to, size_t len, bool *came)
 {
-	bool controls;
-
-	return message_recv(passed, fd, to, len, came, &controls);
-}
-
-/* Empties the queue of a socket that will be closed. */
-static void
-queue_drain(struct passed_fds *passed, int fd)
-{
-	const int on = 1;
-	bool came, controls;
-	uint8_t byte;
 	ssize_t got;
 
-	/* Every message now comes with credentials, which tells an empty message from the
-	 * end of the queue. After the shutdown none is added. */
-	(void)setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	*came = false;
+	if (!passed->refused) {
+		got = message_peek(fd, came);
+		if (got < 0 || *came)
+			return got;
+	}
+	return recv(fd, to, len, MSG_DONTWAIT | MSG_TRUNC);
+}
+
+/* The socket is shut down, so nothing is added to its queue. */
+static bool
+queue_is_empty(int fd)
+{
+	bool controls;
+	ssize_t got;
+
+	do
+		got = message_peek(fd, &controls);
+	/* ECONNRESET: the client has closed its end; the queue is still there. */
+	while (got < 0 && errno == ECONNRESET);
+	return got <= 0 && !controls;
+}
+
+static void
+socket_close(struct passed_fds *passed, struct account *account, int fd)
+{
 	(void)shutdown(fd, SHUT_RDWR);
-	do {
-		got = message_recv(passed, fd, &byte, sizeof(byte), &came, &controls);
-		/* ECONNRESET: the client has closed its end; the queue is still there. */
-	} while (controls || (got < 0 && errno == ECONNRESET));
+	if (queue_is_empty(fd))
+		close(fd);
+	else
+		closer_put(passed, account, fd);
 }
 
 void
-passed_fds_close(struct passed_fds *passed, int fd)
+passed_fds_close(struct passed_fds *passed, struct account *account, int fd)
 {
-	if (!passed->refused)
-		queue_drain(passed, fd);
-	close(fd);
+	const int on = 1;
+
+	if (passed->refused) {
+		close(fd);
+		return;
+	}
+	/* Now each message sets MSG_CTRUNC, also one of 0 bytes; the end of the queue does not. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	socket_close(passed, account, fd);
+}
+
+void
+passed_fds_close_stream(struct passed_fds *passed, struct account *account, int fd)
+{
+	socket_close(passed, account, fd);
 }

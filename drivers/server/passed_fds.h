@@ -5,15 +5,19 @@
  * lingers, a file of a FUSE server. The kernel closes them in the thread that receives
  * their message, and in the thread that closes a socket with such messages queued.
  *
- * Linux 6.16 can refuse them at the sender (SO_PASSRIGHTS). With older kernels the daemon
- * receives the descriptors, also those that are queued in a socket that it is about to
- * close, and a thread of its own closes them.
+ * Linux 6.16 can refuse them at the sender (SO_PASSRIGHTS). With older kernels the daemon looks
+ * at a message before it receives it, and leaves one with descriptors where it is. A socket with
+ * messages in its queue is closed by a thread, and with it what is queued. Each user has its own
+ * thread, and its sockets are charged to it until they are closed.
  */
 #ifndef ROCADE_SERVER_PASSED_FDS_H
 #define ROCADE_SERVER_PASSED_FDS_H
 
 #include <stdbool.h>
+#include <sys/queue.h>
 #include <sys/types.h>
+
+#include "base/account.h"
 
 /* Not yet in the headers of every C library. */
 #ifndef SO_PASSRIGHTS
@@ -23,26 +27,37 @@
 struct fd_closer;
 
 struct passed_fds {
-	struct fd_closer *closer; /* NULL: none was needed yet */
-	bool refused;             /* the kernel refuses descriptors */
+	TAILQ_HEAD(, fd_closer) closers; /* of the users whose sockets wait */
+	bool refused;                    /* the kernel refuses descriptors */
 };
 
+/* Has the kernel refuse descriptors that are sent to this socket, or to those accepted from it. Returns
+ * whether it can. */
+bool passed_fds_refuse(int fd);
+
+void passed_fds_init(struct passed_fds *passed);
 /* For the descriptors that come over the sockets accepted from this listener: has the
  * kernel refuse them if it can. */
-void passed_fds_init(struct passed_fds *passed, int listener);
-/* Ends the thread; if that waits in close(), as soon as close() returns. */
+void passed_fds_listen(struct passed_fds *passed, int listener);
+/* Charges nothing any more. A thread that waits in close() ends when that returns. */
 void passed_fds_fini(struct passed_fds *passed);
 
-/* Receives a message; does not block. *came: descriptors came with it. Returns as recv()
- * with MSG_TRUNC. */
+/* Receives a message; does not block. *came: it has descriptors, and stays in the queue. Returns
+ * as recv() with MSG_TRUNC. */
 ssize_t passed_fds_recv(
-	struct passed_fds *passed, int fd, void *to, size_t len, bool *came);
+	const struct passed_fds *passed, int fd, void *to, size_t len, bool *came);
 
-/* Closes a socket that clients can send to, without waiting for descriptors in its
- * queue. */
-void passed_fds_close(struct passed_fds *passed, int fd);
+/* Closes a socket that clients can send to, without waiting for descriptors in its queue. If it
+ * has to wait, one descriptor is charged to the account, if that has room, or NULL. */
+void passed_fds_close(struct passed_fds *passed, struct account *account, int fd);
 
-/* Returns how many descriptors are not closed yet. */
+/* The same for a stream socket that a client has, too: it can allow descriptors in the queue at any time.
+ * Ends the connection, also for the client. */
+void passed_fds_close_stream(struct passed_fds *passed, struct account *account, int fd);
+
+/* Gives back what was charged for sockets that are closed now. */
+void passed_fds_collect(struct passed_fds *passed);
+/* Returns how many sockets are not closed yet. */
 unsigned passed_fds_pending(const struct passed_fds *passed);
 
 #endif

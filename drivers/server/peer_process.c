@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,6 +12,16 @@
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
+
+struct ucred
+peer_process_read(int socket)
+{
+	struct ucred who = {.pid = 0};
+	socklen_t len = sizeof(who);
+
+	(void)getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &len);
+	return who;
+}
 
 int
 peer_process_open(int socket, pid_t pid)

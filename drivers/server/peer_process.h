@@ -3,7 +3,11 @@
 #ifndef ROCADE_SERVER_PEER_PROCESS_H
 #define ROCADE_SERVER_PEER_PROCESS_H
 
+#include <sys/socket.h>
 #include <sys/types.h>
+
+/* Returns the process, and its user, that has connected the socket (SO_PEERCRED). */
+struct ucred peer_process_read(int socket);
 
 /*
  * Returns a pidfd of the process that has connected the socket; its number is pid

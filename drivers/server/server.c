@@ -19,6 +19,7 @@
 #include "server/server_control.h"
 #include "server/server_conf.h"
 #include "server/server_conn.h"
+#include "server/server_own.h"
 #include "server/server_queue.h"
 #include "server/server_rdmacm.h"
 #include "switch/sw_client.h"
@@ -75,7 +76,7 @@ listen_start(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return rocade_fail(errno, "socket: %s", strerror(errno));
-	passed_fds_init(&d->passed, fd);
+	passed_fds_listen(&d->passed, fd);
 	/* The umask keeps the permissions from ever being wider than asked for. */
 	mask = umask(0777 & ~(mode_t)mode);
 	err = bind(fd, (struct sockaddr *)&d->addr, sizeof(d->addr)) != 0 ? errno : 0;
@@ -114,7 +115,7 @@ listen_adopt(struct rocade_daemon *d, int fd)
 		fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 ||
 		fd_source_add(d->epoll, &d->listen, fd, FD_SOURCE_LISTEN, NULL) != 0)
 		return rocade_fail(errno, "listen_fd: %s", strerror(errno));
-	passed_fds_init(&d->passed, fd);
+	passed_fds_listen(&d->passed, fd);
 	/* Clients that connected before this may have sent descriptors. */
 	d->passed.refused = false;
 	return 0;
@@ -130,7 +131,8 @@ others_may_connect(const struct sockaddr_un *addr)
 	return stat(addr->sun_path, &st) != 0 || (st.st_mode & 077) != 0;
 }
 
-/* Creates the epoll sets, and the eventfd of rocade_daemon_stop(). */
+/* Creates the epoll sets, the eventfd of rocade_daemon_stop(), the pipe of
+ * rocade_daemon_connect(). */
 static int
 events_open(struct rocade_daemon *d)
 {
@@ -143,6 +145,8 @@ events_open(struct rocade_daemon *d)
 	if (fd_source_add(d->epoll, &d->wakes, epoll_create1(EPOLL_CLOEXEC),
 		    FD_SOURCE_WAKES, NULL) != 0)
 		return rocade_fail(EMFILE, "no free file descriptor for an epoll set");
+	if (own_open(d) != 0)
+		return rocade_fail(EMFILE, "no free file descriptor for a pipe");
 	return 0;
 }
 
@@ -175,7 +179,8 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	TAILQ_INIT(&d->conns);
 	TAILQ_INIT(&d->closing);
 	ended_memory_init(&d->ended_memory);
-	d->listen.fd = d->stop.fd = d->wakes.fd = -1;
+	passed_fds_init(&d->passed);
+	d->listen.fd = d->own.fd = d->stop.fd = d->wakes.fd = -1;
 	d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	clock_init();
 	err = events_open(d);
@@ -234,7 +239,6 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 		sw_ended_free(d->sw);
 	ended_memory_free(&d->ended_memory);
 	rdmacm_destroy(d);
-	accounts_fini(&d->accounts);
 	if (d->up != NULL) {
 		/* The last packets of clients, and the IGMP or MLD reports that leave
 		 * their groups. */
@@ -244,10 +248,12 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	if (d->bound)
 		(void)unlink(d->addr.sun_path);
 	conn_listen_end(d);
+	own_close(d);
 	queues_close(d);
 	fd_source_close(d->epoll, &d->wakes);
 	fd_source_close(d->epoll, &d->stop);
 	passed_fds_fini(&d->passed);
+	accounts_fini(&d->accounts);
 	if (d->epoll >= 0)
 		close(d->epoll);
 	if (d->spare_fd >= 0)
@@ -339,6 +345,9 @@ fd_source_serve(struct rocade_daemon *d, const struct fd_source *source, uint32_
 	case FD_SOURCE_LISTEN:
 		request_charge(d, conn_accept(d), cpu_ns);
 		break;
+	case FD_SOURCE_OWN:
+		request_charge(d, own_accept(d), cpu_ns);
+		break;
 	case FD_SOURCE_STOP:
 		stop_event_read(d);
 		break;
@@ -358,35 +367,36 @@ fd_source_serve(struct rocade_daemon *d, const struct fd_source *source, uint32_
 	}
 }
 
-/* Returns whether clients have woken the daemon, which asks for nothing else. */
+/* Clients have woken the daemon. Other events can wait until it has looked for packets. */
 static bool
-only_wakes(const struct epoll_event *events, int n)
+is_wake(const struct epoll_event *event)
 {
-	return n == 1 &&
-	       ((struct fd_source *)events[0].data.ptr)->kind == FD_SOURCE_WAKES;
+	return ((const struct fd_source *)event->data.ptr)->kind == FD_SOURCE_WAKES;
 }
 
-/* timeout_ns: TIME_NEVER sleeps until an event. */
+/* timeout_ns: TIME_NEVER sleeps until an event. Events are fetched one at a time: epoll moves each fetched
+ * event to the end of its list. Of several that were fetched, those that are not handled in time would be
+ * moved there, too, and lose their turn. */
 static void
 events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 {
-	struct epoll_event events[CONTROL_EVENTS];
-	uint64_t begin_ns = 0, cpu_ns = 0, now = clock_now();
-	int n, max = (int)control_events(d, now);
+	struct epoll_event event;
+	uint64_t begin_ns, cpu_ns, now = clock_now();
+	unsigned left = control_events(d, now);
 
 	control_unpark(d, now);
-	n = fd_source_wait(d->epoll, events, max, timeout_ns);
-	if (only_wakes(events, n))
-		n = 0; /* saves two system calls for the CPU time */
-	if (n > 0) {
-		begin_ns = cpu_ns = clock_thread_cpu();
-		d->sw->now = now = clock_now();
+	if (fd_source_wait(d->epoll, &event, 1, timeout_ns) <= 0 || is_wake(&event)) {
+		conn_reap(d); /* and no system calls for the CPU time */
+		return;
 	}
-	for (int i = 0; i < n && (i == 0 || !control_events_end(now, clock_now())); i++)
-		fd_source_serve(d, events[i].data.ptr, events[i].events, &cpu_ns);
+	begin_ns = cpu_ns = clock_thread_cpu();
+	d->sw->now = now = clock_now();
+	do
+		fd_source_serve(d, event.data.ptr, event.events, &cpu_ns);
+	while (--left != 0 && !control_events_end(now, clock_now()) &&
+		fd_source_wait(d->epoll, &event, 1, 0) > 0);
 	conn_reap(d);
-	if (n > 0)
-		control_pause(d, clock_now(), clock_thread_cpu() - begin_ns);
+	control_pause(d, clock_now(), clock_thread_cpu() - begin_ns);
 }
 
 static unsigned

@@ -52,8 +52,6 @@ struct conn {
 
 TAILQ_HEAD(conns, conn);
 
-#define CONTROL_EVENTS 64 /* most that are handled at a time while no packet moves */
-
 /* server_control.c: the time that requests take. */
 struct control {
 	uint64_t moved_ns; /* when packets last moved, 0: never */
@@ -73,6 +71,8 @@ struct rocade_daemon {
 	int epoll;
 	struct fd_source listen;
 	struct passed_fds passed;
+	struct fd_source own; /* the pipe of rocade_daemon_connect() */
+	int own_fd;           /* its other end */
 	struct fd_source stop;
 	/* An epoll set of its own for the eventfds of all clients: however many of them
 	 * are written, and however often, one event is handled at a time. */

@@ -263,6 +263,18 @@ memory_kib_limit(const struct sw_conf *conf)
 	return (uint32_t)RTE_MIN(2 * each * conf->max_clients, (uint64_t)INT32_MAX);
 }
 
+/* Shows the limits of multicast groups to clients. */
+static void
+group_limits_show(struct rocade_daemon *d)
+{
+	struct account_limit members;
+
+	account_limit_set(&members, SW_GROUP_MEMBERS, d->others);
+	d->device.max_groups = accounts_most(&d->accounts, ACCOUNT_groups);
+	d->device.max_group_members = account_limit_most(&members);
+	d->device.max_memberships = accounts_most(&d->accounts, ACCOUNT_group_members);
+}
+
 void
 account_limits_set(struct rocade_daemon *d)
 {
@@ -285,6 +297,7 @@ account_limits_set(struct rocade_daemon *d)
 	for (unsigned i = 0; i < RTE_DIM(limits); i++)
 		accounts_limit(
 			&d->accounts, limits[i].kind, limits[i].capacity, d->others);
+	group_limits_show(d);
 }
 
 int

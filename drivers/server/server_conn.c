@@ -18,6 +18,7 @@
 #include "server/server_query.h"
 #include "server/server_queue.h"
 #include "server/server_rdmacm.h"
+#include "server/server_reply.h"
 #include "server/server_share.h"
 #include "switch/sw_client.h"
 
@@ -100,30 +101,6 @@ client_start(struct conn *conn, bool no_pairs)
 	return 0;
 }
 
-static bool
-reply_send(struct conn *conn, const struct sw_reply *reply, const int *fds, unsigned n)
-{
-	char control[CMSG_SPACE(SW_ATTACH_FDS * sizeof(int))] __attribute__((aligned(8)));
-	struct iovec from = {.iov_base = (void *)reply, .iov_len = sizeof(*reply)};
-	struct msghdr msg = {.msg_iov = &from, .msg_iovlen = 1};
-
-	if (n != 0) {
-		struct cmsghdr *c;
-
-		memset(control, 0, sizeof(control));
-		msg.msg_control = control;
-		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
-	}
-	/* Does not block: a client that does not read its replies is disconnected. */
-	return sendmsg(conn->socket.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-	       (ssize_t)sizeof(*reply);
-}
-
 /* Carries out the requests that sw_serve() leaves to its caller. */
 static bool
 request_complete(struct conn *conn, struct sw_reply *reply)
@@ -151,12 +128,12 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 		reply->qpn = report_missing(conn);
 	}
 	if (reply->error != 0)
-		return reply_send(conn, reply, NULL, 0);
+		return reply_send(conn->socket.fd, reply, NULL, 0);
 	if (reply->type == SW_ATTACH || reply->type == SW_START)
 		reply->geom = conn->geom;
 	if (reply->type == SW_START)
 		reply->client_id = conn->client->id;
-	sent = reply_send(conn, reply, fds, n);
+	sent = reply_send(conn->socket.fd, reply, fds, n);
 	if (passed >= 0)
 		close(passed);
 	return sent;
@@ -270,16 +247,6 @@ process_fd_add(struct conn *conn)
 		close(fd);
 }
 
-static struct ucred
-peer_read(int fd)
-{
-	struct ucred who = {.pid = 0};
-	socklen_t len = sizeof(who);
-
-	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
-	return who;
-}
-
 static struct conn *
 conn_make(
 	struct rocade_daemon *d, int fd, const struct ucred *who, struct account *account)
@@ -306,20 +273,33 @@ conn_make(
 	return conn;
 }
 
+/* The socket of a rejected connection may have kept the last descriptor for some time. */
+static void
+spare_fd_open(struct rocade_daemon *d)
+{
+	if (d->spare_fd < 0)
+		d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 /* Rejects a connection without a free descriptor; a pending one would wake us forever. */
 static void
 client_reject(struct rocade_daemon *d)
 {
 	struct ucred who = {.pid = 0};
+	struct account *account;
 	int fd;
 
-	close(d->spare_fd);
+	close(d->spare_fd); /* -1: fails */
+	d->spare_fd = -1;
 	fd = accept4(d->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0) {
-		who = peer_read(fd);
-		passed_fds_close(&d->passed, fd);
+		who = peer_process_read(fd);
+		account = account_open(&d->accounts, who.uid, clock_now());
+		passed_fds_close(&d->passed, account, fd);
+		if (account != NULL)
+			account_close(account);
 	}
-	d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	spare_fd_open(d);
 	rejection_log(d, &who, "no free file descriptor");
 }
 
@@ -382,28 +362,36 @@ conn_admit(
 }
 
 struct account *
+conn_take(struct rocade_daemon *d, int fd)
+{
+	struct ucred who = peer_process_read(fd);
+	struct account *account = account_open(&d->accounts, who.uid, clock_now());
+	const char *why =
+		account != NULL ? conn_admit(d, fd, &who, account) : "no memory";
+
+	if (why != NULL) {
+		rejection_log(d, &who, why);
+		passed_fds_close(&d->passed, account, fd);
+		if (account != NULL)
+			account_close(account);
+	}
+	return account;
+}
+
+struct account *
 conn_accept(struct rocade_daemon *d)
 {
-	int fd = accept4(d->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct account *account;
-	const char *why;
-	struct ucred who;
+	int fd;
 
+	passed_fds_collect(&d->passed);
+	spare_fd_open(d);
+	fd = accept4(d->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE)
 			client_reject(d);
 		return NULL;
 	}
-	who = peer_read(fd);
-	account = account_open(&d->accounts, who.uid, clock_now());
-	why = account != NULL ? conn_admit(d, fd, &who, account) : "no memory";
-	if (why != NULL) {
-		if (account != NULL)
-			account_close(account);
-		rejection_log(d, &who, why);
-		passed_fds_close(&d->passed, fd);
-	}
-	return account;
+	return conn_take(d, fd);
 }
 
 void
@@ -420,7 +408,7 @@ conn_listen_end(struct rocade_daemon *d)
 		(void)shutdown(listener, SHUT_RDWR);
 		while ((fd = accept4(
 				listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
-			passed_fds_close(&d->passed, fd);
+			passed_fds_close(&d->passed, NULL, fd);
 	}
 	close(listener);
 }
@@ -442,10 +430,11 @@ conn_close(struct conn *conn)
 		client_discharge(conn);
 	conn->client = NULL;
 	rdmacm_forget(conn);
-	passed_fds_close(&d->passed, fd_source_remove(d->epoll, &conn->socket));
 	fd_source_close(d->epoll, &conn->process);
 	share_destroy(conn);
 	conn_discharge(conn->account);
+	passed_fds_close(
+		&d->passed, conn->account, fd_source_remove(d->epoll, &conn->socket));
 	account_close(conn->account);
 	conn->account = NULL;
 	TAILQ_REMOVE(&d->conns, conn, link);
@@ -475,6 +464,7 @@ conn_reap(struct rocade_daemon *d)
 	struct conn *conn;
 
 	rdmacm_reap(d);
+	passed_fds_collect(&d->passed);
 	while ((conn = TAILQ_FIRST(&d->closing)) != NULL) {
 		TAILQ_REMOVE(&d->closing, conn, link);
 		alloc_put(&alloc_plain, conn, sizeof(*conn));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections of client processes. Only server.c calls these. */
+/* Connections of client processes. Only server.c and server_own.c call these. */
 #ifndef ROCADE_SERVER_CONN_H
 #define ROCADE_SERVER_CONN_H
 
@@ -9,6 +9,8 @@
  * user who has connected, to which the time is charged, or NULL. If the connection was
  * refused, the account is valid only until the next account_open(). */
 struct account *conn_accept(struct rocade_daemon *d);
+/* The same for a connection that is there already. Takes ownership of fd. */
+struct account *conn_take(struct rocade_daemon *d, int fd);
 /* Stops listening. */
 void conn_listen_end(struct rocade_daemon *d);
 /* Handles a readable socket: a request, or the end of the connection. */

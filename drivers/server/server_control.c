@@ -4,6 +4,7 @@
 /* Packets, or another user, count as waiting for this long after they moved or asked. */
 #define RECENT_NS NS_PER_MS
 #define EVENTS_BUSY 4               /* handled between two passes while packets move */
+#define EVENTS_IDLE 64              /* else */
 #define EVENTS_NS (500 * NS_PER_US) /* after this no further event is begun */
 #define PAUSE_FACTOR 4 /* events take a fifth of the time while packets move */
 #define SHARE 10       /* a user's requests take a tenth while others wait */
@@ -30,7 +31,7 @@ is_recent(uint64_t then, uint64_t now)
 unsigned
 control_events(const struct rocade_daemon *d, uint64_t now)
 {
-	return is_recent(d->control.moved_ns, now) ? EVENTS_BUSY : CONTROL_EVENTS;
+	return is_recent(d->control.moved_ns, now) ? EVENTS_BUSY : EVENTS_IDLE;
 }
 
 bool

@@ -3,10 +3,10 @@
  * How much of the daemon's time requests of clients may take: its thread moves packets
  * too.
  *
- * The daemon handles events for half a millisecond, and then looks for packets. epoll
- * reports the events that are left again. While packets move, the daemon handles a few
- * events at a time, and then none until it has moved packets for four times as long, 2 ms
- * at most.
+ * The daemon handles events for half a millisecond, one after another, and then looks for
+ * packets. It goes on with those that are left: epoll puts each event that it has reported
+ * behind the others. While packets move, the daemon handles a few events at a time, and then
+ * none until it has moved packets for four times as long, 2 ms at most.
  *
  * Each request is charged to its user. While others wait, that is while packets move or
  * another user has requests, a user may take a tenth of the time. A connection whose user

@@ -10,8 +10,12 @@
 #define SIDE_FDS 2 /* descriptors of a side */
 
 struct pair_memory {
-	int fds[2]; /* of the parts; -1: closed, as the sockets of that side */
-	/* The ends of a connection by which the clients wake each other. */
+	struct passed_fds *passed;
+	int fds[2]; /* of the parts; -1: closed */
+	/* The ends of a connection by which the clients wake each other; -1: closed. A client can
+	 * send descriptors by its end. Closing the other end may wait for these, if that is the last
+	 * close of it. So the daemon closes both when the pair ends, and not before: then it may
+	 * first end the connection and empty the queues. */
 	int wake_fds[2];
 	struct account *accounts[2]; /* NULL: nothing is charged */
 	uint32_t kib;                /* of a part */
@@ -29,20 +33,36 @@ side_charge(struct account *account, uint32_t kib)
 }
 
 static void
-fds_release(struct pair_memory *m, unsigned side)
+part_close(struct pair_memory *m, unsigned side)
 {
 	if (m->fds[side] < 0)
 		return;
 	close(m->fds[side]);
-	close(m->wake_fds[side]);
 	m->fds[side] = -1;
-	account_give(m->accounts[side], ACCOUNT_descriptors, SIDE_FDS);
+	account_give(m->accounts[side], ACCOUNT_descriptors, 1);
+}
+
+static void
+wake_close(struct pair_memory *m, unsigned side)
+{
+	if (m->wake_fds[side] < 0)
+		return;
+	account_give(m->accounts[side], ACCOUNT_descriptors, 1);
+	passed_fds_close_stream(m->passed, m->accounts[side], m->wake_fds[side]);
+	m->wake_fds[side] = -1;
+}
+
+static void
+side_fds_close(struct pair_memory *m, unsigned side)
+{
+	part_close(m, side);
+	wake_close(m, side);
 }
 
 static void
 side_release(struct pair_memory *m, unsigned side)
 {
-	fds_release(m, side);
+	side_fds_close(m, side);
 	account_give(m->accounts[side], ACCOUNT_memory_kib, m->kib);
 }
 
@@ -65,13 +85,24 @@ side_create(struct pair_memory *m, unsigned side, size_t size, struct account *a
 	return rc;
 }
 
+/* Returns 0 or -errno. Linux 6.16 refuses descriptors in the queues, unless their clients allow them. */
+static int
+wake_create(struct pair_memory *m)
+{
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, m->wake_fds) != 0)
+		return -errno;
+	for (unsigned side = 0; side < 2; side++)
+		(void)passed_fds_refuse(m->wake_fds[side]);
+	return 0;
+}
+
 static int
 sides_create(struct pair_memory *m, size_t size, const struct sw_pair *pair)
 {
-	int rc;
+	int rc = wake_create(m);
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, m->wake_fds) != 0)
-		return -errno;
+	if (rc != 0)
+		return rc;
 	rc = side_create(m, 0, size, pair->sides[0].client->account);
 	if (rc != 0) {
 		close(m->wake_fds[1]);
@@ -93,6 +124,7 @@ memory_make(struct sw_pair *pair)
 	if (m == NULL)
 		return -ENOMEM;
 	m->kib = (uint32_t)(size / 1024);
+	m->passed = &((struct conn *)pair->sides[0].client->owner)->daemon->passed;
 	rc = sides_create(m, size, pair);
 	if (rc == 0)
 		pair->memory = m;
@@ -117,14 +149,14 @@ memory_settle(struct sw_pair *pair)
 	struct pair_memory *m = pair->memory;
 
 	for (unsigned side = 0; side < 2; side++)
-		fds_release(m, side);
+		part_close(m, side);
 }
 
-/* The pair has ended: no client asks for a descriptor any more. */
+/* The pair has ended: no client asks for a descriptor any more, and none is to be woken. */
 static void
 memory_leave(struct sw_pair *pair, unsigned side)
 {
-	memory_settle(pair);
+	side_fds_close(pair->memory, !side);
 	side_release(pair->memory, side);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The memory of pairs (switch/sw_pair.h): two parts, each written by one client. The daemon has
- * their descriptors until both clients have mapped them, and maps neither. */
+ * their descriptors until both clients have mapped them, and maps neither. It has the ends of the connection
+ * by which the clients wake each other until the pair ends. */
 #ifndef ROCADE_SERVER_PAIR_H
 #define ROCADE_SERVER_PAIR_H
 

@@ -16,6 +16,7 @@
 #include "server/server_rdmacm.h"
 #include "switch/sw_client.h"
 #include "ucm/abi.h"
+#include "ucm/backend.h"
 #include "ucm/ucm.h"
 #include "wire/hdr.h"
 #include "wire/wire_gsi.h"
@@ -308,8 +309,8 @@ channel_sockets_create(struct conn *conn, struct channel *channel, int *fd)
 
 	if (!account_take(conn->account, ACCOUNT_descriptors, 1))
 		return -EMFILE;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-		rc = -errno;
+	rc = ucm_sockets_create(ends);
+	if (rc != 0) {
 		account_give(conn->account, ACCOUNT_descriptors, 1);
 		return rc;
 	}

@@ -8,16 +8,19 @@
  * thread of the parent held at the fork, for example to poll a CQ: the lock stays taken
  * in the child. A device that is opened in the child gets a new port.
  */
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/no_cancel.h"
 #include "shm/shm.h"
 #include "verbs/device_source.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shm *ports;
 
-/* Lock order everywhere: device list, ports, device, session, engine locks. */
+/* Lock order everywhere: devices, device list, ports, device, session, engine locks. Those of CQs
+ * and SQs come before all of these, see queue/app_locks.h. */
 static void
 fork_prepare(void)
 {
@@ -89,17 +92,32 @@ fork_parent(void)
 static void
 fork_child(void)
 {
+	int state = no_cancel_begin();
+
 	fork_done(true);
+	no_cancel_end(state);
+}
+
+/*
+ * Registers the handlers when the library is loaded, because prepare handlers run in reverse order. A
+ * handler of the program may wait for a lock whose holder is in a verb. That verb needs our locks, so
+ * fork() must not hold them yet. The program may also fork while it opens its first device. An allocator
+ * in place of libc's is called with our locks held, so its handler must prepare after ours: it registers
+ * it at its first allocation.
+ */
+static __attribute__((constructor)) void
+fork_handle(void)
+{
+	void *volatile first = malloc(1);
+
+	free(first);
+	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
 void
 shm_list_add(struct shm *shm)
 {
-	static bool registered;
-
 	pthread_mutex_lock(&lock);
-	if (!registered)
-		registered = pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
 	shm->next = ports;
 	ports = shm;
 	pthread_mutex_unlock(&lock);

@@ -7,7 +7,8 @@
  *
  * It decides whether long packets are built in the memory of a pair. There, stores have to get each line
  * that the partner has read before, and a core waits for few lines at a time. A copy of a whole packet,
- * as by `rep movsb`, need not get the lines that it overwrites.
+ * as by `rep movsb`, need not get the lines that it overwrites. The lines for short packets are
+ * requested before the packets are there, if they are far.
  */
 #ifndef ROCADE_SHM_LINE_TIME_H
 #define ROCADE_SHM_LINE_TIME_H

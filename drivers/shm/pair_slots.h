@@ -6,6 +6,19 @@
 
 #include "shm/shm_pairs.h"
 
+/* Requests a cache line from other cores, to be written soon. */
+static inline void
+line_prefetch_write(const uint8_t *line)
+{
+#if defined(__x86_64__)
+	/* Without -mprfchw __builtin_prefetch() does not take the line away from the others. Where
+	 * the CPU does not have the instruction, it does nothing. */
+	__asm__ volatile("prefetchw %0" : : "m"(*line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
 static inline struct pair_slot *
 pair_slot_at(const struct shm_pairs *p, const struct pair_part *part, uint32_t index)
 {

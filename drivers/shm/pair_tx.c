@@ -4,10 +4,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/no_cancel.h"
 #include "engine/clock.h"
 #include "shm/line_time.h"
 #include "shm/pair_slots.h"
 #include "shm/shm.h"
+
+#define PREFETCH_SLOTS 2 /* how far ahead of the slot that is filled */
+#define PREFETCH_LEN 256 /* longest packet for which lines are requested */
 
 /* cons: what the partner says that it has taken. */
 static void
@@ -56,6 +60,21 @@ has_room_again(struct shm *shm, struct shm_pair *pair)
 {
 	taken_refresh(shm, pair);
 	return pair_room(&shm->pairs, pair) >= shm->pairs.geom.slots / 2;
+}
+
+/* Requests the lines of a slot that is filled soon, if those of the partner are far: then a post of one
+ * short packet does not wait for them. */
+static void
+slot_prefetch(const struct shm_pairs *p, const struct shm_pair *pair, uint32_t len)
+{
+	const struct pair_slot *slot =
+		pair_slot_at(p, pair->own, pair->prod + PREFETCH_SLOTS);
+
+	if (likely(!line_time_is_far(pair->line_ns)) || len > PREFETCH_LEN ||
+		pair_room(p, pair) <= PREFETCH_SLOTS)
+		return;
+	for (uint32_t at = 0; at < sizeof(*slot) + len; at += LINE_SIZE)
+		line_prefetch_write((const uint8_t *)slot + at);
 }
 
 static void
@@ -157,6 +176,7 @@ pair_tx(struct shm *shm, struct shm_pair *pair, uint32_t qpn, const struct pkt *
 		memcpy(slot->bytes, pkt->data, pkt->len);
 	else
 		shm->dev_stats->pair_tx_placed++;
+	slot_prefetch(p, pair, pkt->len);
 	slot_fill_done(shm, pair);
 	shm->dev_stats->pair_tx++;
 	q->last_pair_tx = pair->prod;
@@ -172,8 +192,8 @@ static void RARE
 wake_write(const struct shm_pair *pair, enum pair_wake why)
 {
 	uint8_t byte = (uint8_t)why;
-	ssize_t sent =
-		send(pair->wake_fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_NOSIGNAL);
+	ssize_t sent = no_cancel_send(
+		pair->wake_fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_NOSIGNAL);
 
 	(void)sent;
 }
@@ -301,6 +321,23 @@ partner_stands_still(
 	return true;
 }
 
+/* Returns whether the QP's timers are to wait: the partner has not taken all packets that the QP has sent
+ * by the pair, and p->wait_ns has not passed since the first of the timers expired. Packets that the
+ * partner takes before these do not restart that time. */
+static bool
+partner_waits(const struct shm_pairs *p, const struct shm_pair *pair, struct pair_qp *q,
+	uint64_t now)
+{
+	if ((int32_t)(q->last_pair_tx - pair->cons_seen) <= 0)
+		return false;
+	/* All that it waited for was taken: it waits for other packets. */
+	if (q->wait_index - pair->cons_seen - 1 >= p->geom.slots) {
+		q->wait_index = q->last_pair_tx;
+		q->wait_ns = now;
+	}
+	return now - q->wait_ns < p->wait_ns;
+}
+
 bool
 pairs_tx_waits(void *queue, uint32_t qpn, uint64_t now)
 {
@@ -317,8 +354,7 @@ pairs_tx_waits(void *queue, uint32_t qpn, uint64_t now)
 	if (q->state == PAIR_QP_ACCEPTED)
 		return daemon_waits(shm, q, now) ||
 		       partner_stands_still(shm, pair, q, now);
-	return (int32_t)(q->last_pair_tx - pair->cons_seen) > 0 &&
-	       now - RTE_MIN(now, pair->taken_ns) < shm->pairs.wait_ns;
+	return partner_waits(&shm->pairs, pair, q, now);
 }
 
 /* ---- In each pass ---- */

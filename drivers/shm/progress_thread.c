@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/no_cancel.h"
 #include "shm/shm.h"
 #include "shm/watch.h"
 
@@ -318,7 +319,7 @@ progress_thread_wake(void *arg)
 {
 	const struct progress_thread *t = arg;
 	const uint64_t one = 1;
-	ssize_t written = write(t->self_wake_fd, &one, sizeof(one));
+	ssize_t written = no_cancel_write(t->self_wake_fd, &one, sizeof(one));
 
 	(void)written;
 }

@@ -9,6 +9,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/no_cancel.h"
 #include "shm/session.h"
 #include "switch/socket.h"
 
@@ -51,30 +52,35 @@ daemon_connect(int fd, const struct sockaddr_un *addr, uid_t *uid)
 										 : -EPERM;
 }
 
+void
+session_adopt(struct session *s, int fd)
+{
+	struct timeval timeout = {.tv_sec = REPLY_TIMEOUT_S};
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	s->daemon_version = SW_PROTO_VERSION;
+	pthread_mutex_init(&s->lock, NULL);
+	s->fd = fd;
+}
+
 int
 session_open(struct session *s, const char *path)
 {
-	struct timeval timeout = {.tv_sec = REPLY_TIMEOUT_S};
 	struct sockaddr_un addr;
 	int rc = sw_socket_path(path, true, &addr);
 	int fd;
 
 	if (rc != 0)
 		return rc;
-	s->daemon_version = SW_PROTO_VERSION;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	session_adopt(s, fd); /* the limit of a send is that of connect(2), too */
 	rc = daemon_connect(fd, &addr, &s->daemon_uid);
-	if (rc != 0) {
-		close(fd);
-		return rc;
-	}
-	pthread_mutex_init(&s->lock, NULL);
-	s->fd = fd;
-	return 0;
+	if (rc != 0)
+		session_close(s);
+	return rc;
 }
 
 void
@@ -196,6 +202,24 @@ session_data_read(struct session *s, struct sw_data_reply *reply)
 	return (size_t)len == head + reply->len ? 0 : -ENODEV;
 }
 
+/* The caller holds locks of its own, too: no cancellation point. Returns the state for
+ * call_end(). */
+static int
+call_begin(struct session *s)
+{
+	int state = no_cancel_begin();
+
+	pthread_mutex_lock(&s->lock);
+	return state;
+}
+
+static void
+call_end(struct session *s, int state)
+{
+	pthread_mutex_unlock(&s->lock);
+	no_cancel_end(state);
+}
+
 /* Sends a request. The caller holds the lock. */
 static int
 session_send(struct session *s, const struct sw_request *request)
@@ -226,16 +250,16 @@ int
 session_call(struct session *s, const struct sw_request *request, struct sw_reply *reply,
 	int *fds, unsigned fd_count)
 {
-	int rc;
+	int rc, state;
 
 	for (unsigned i = 0; i < fd_count; i++)
 		fds[i] = -1;
-	pthread_mutex_lock(&s->lock);
+	state = call_begin(s);
 	rc = session_send(s, request);
 	if (rc == 0)
 		rc = session_reply_read(s, reply, fds, fd_count);
 	session_end_if_lost(s, rc);
-	pthread_mutex_unlock(&s->lock);
+	call_end(s, state);
 	return rc;
 }
 
@@ -243,14 +267,13 @@ int
 session_fetch(
 	struct session *s, const struct sw_request *request, struct sw_data_reply *reply)
 {
-	int rc;
+	int rc, state = call_begin(s);
 
-	pthread_mutex_lock(&s->lock);
 	rc = session_send(s, request);
 	if (rc == 0)
 		rc = session_data_read(s, reply);
 	session_end_if_lost(s, rc);
-	pthread_mutex_unlock(&s->lock);
+	call_end(s, state);
 	return rc;
 }
 

@@ -26,6 +26,8 @@ struct session {
  * there is nothing to close.
  */
 int session_open(struct session *s, const char *path);
+/* Takes a connected socket, which session_close() closes. */
+void session_adopt(struct session *s, int fd);
 /* Returns whether a client of user own accepts a daemon of user uid: root, own, or the
  * number in told (NULL: none). The daemon can read and change all that its clients send,
  * and in a directory that all may write to, any user can be the first to take a path. */

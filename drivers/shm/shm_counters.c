@@ -9,8 +9,9 @@
 #include "switch/sw.h"
 
 #define COUNTER_AT(rows, count, i)                                                       \
-	((i) < (count) ? (struct rocade_counter){(rows)[i].name, (rows)[i].text}         \
-		       : (struct rocade_counter){NULL, NULL})
+	((i) < (count) ? (struct rocade_counter){(rows)[i].name, (rows)[i].text,         \
+				 (rows)[i].error}                                        \
+		       : (struct rocade_counter){NULL, NULL, false})
 
 struct rocade_counter
 rocade_counter(enum rocade_counters set, unsigned i)
@@ -27,5 +28,5 @@ rocade_counter(enum rocade_counters set, unsigned i)
 	case ROCADE_COUNTERS_QUEUE:
 		return COUNTER_AT(sw_thread_stat_rows, SW_THREAD_STAT_COUNT, i);
 	}
-	return (struct rocade_counter){NULL, NULL};
+	return (struct rocade_counter){NULL, NULL, false};
 }

@@ -189,6 +189,9 @@ qps_change(struct shm *shm, uint32_t partner, uint8_t pair)
 		q->pair = pair;
 		/* Without any pair it was not noted what the QP sends by the daemon. */
 		q->last_tx = shm->tx.prod;
+		/* Indices of the pair before. Those of a new one begin at 0. */
+		q->last_pair_tx = q->wait_index = 0;
+		q->probed = false;
 		if (q->state == PAIR_QP_DIRECT)
 			q->state = PAIR_QP_ACCEPTED;
 		p->announce_due |= q->announce && pair != 0;

@@ -77,10 +77,12 @@ struct pair_qp {
 	uint32_t peer_qpn;
 	/* Index behind the QP's last packet in the ring to the daemon, and in that of the pair. */
 	uint32_t last_tx, last_pair_tx;
-	uint8_t pair;     /* index of the partner's pair + 1; 0: there is none */
-	uint8_t state;    /* enum pair_qp_state */
-	bool registering; /* the daemon's answer is not known yet */
-	bool probed;      /* its partner has got a slot to see whether it stands still */
+	uint32_t wait_index; /* what last_pair_tx was at wait_ns */
+	uint64_t wait_ns;    /* when a timer first expired for the packets before it */
+	uint8_t pair;        /* index of the partner's pair + 1; 0: there is none */
+	uint8_t state;       /* enum pair_qp_state */
+	bool registering;    /* the daemon's answer is not known yet */
+	bool probed; /* its partner has got a slot to see whether it stands still */
 	bool long_packets; /* its last packet was long: the next ones are placed (pairs_tx_place()) */
 	bool announce; /* the peer is to be told that its packets are accepted */
 };

@@ -244,12 +244,19 @@ shm_wait_fd(void *queue)
 }
 
 static bool
+shm_has_ended(void *drv)
+{
+	const struct shm *shm = drv;
+
+	return shm->dead || __atomic_load_n(&shm->progress_thread.lost, __ATOMIC_RELAXED);
+}
+
+static bool
 shm_link_up(void *drv)
 {
 	const struct shm *shm = drv;
 
-	return !shm->dead &&
-	       !__atomic_load_n(&shm->progress_thread.lost, __ATOMIC_RELAXED) &&
+	return !shm_has_ended(drv) &&
 	       !__atomic_load_n(&shm->region.daemon->link_down, __ATOMIC_RELAXED);
 }
 
@@ -290,6 +297,7 @@ static const struct port_ops shm_ops = {
 	.tx_waits = pairs_tx_waits,
 	.wait_fd = shm_wait_fd,
 	.link_up = shm_link_up,
+	.has_ended = shm_has_ended,
 	.close = shm_close,
 };
 

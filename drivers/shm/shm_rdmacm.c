@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/no_cancel.h"
 #include "shm/shm.h"
 #include "ucm/backend.h"
 
@@ -31,20 +32,21 @@ rdmacm_fork_parent(void)
 static void
 rdmacm_fork_child(void)
 {
+	int state = no_cancel_begin();
+
 	if (session.fd >= 0)
 		session_close(&session);
 	generation++;
 	pthread_mutex_unlock(&lock);
+	no_cancel_end(state);
 }
 
-/* pthread_cancel() must not end a thread that holds the lock; programs use it to end
- * threads that wait for events. */
+/* Programs end threads that wait for events by pthread_cancel(). */
 static int
 session_lock(void)
 {
-	int old;
+	int old = no_cancel_begin();
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	pthread_mutex_lock(&lock);
 	return old;
 }
@@ -53,7 +55,7 @@ static void
 session_unlock(int old)
 {
 	pthread_mutex_unlock(&lock);
-	pthread_setcancelstate(old, NULL);
+	no_cancel_end(old);
 }
 
 static int
@@ -64,11 +66,6 @@ channel_open_locked(struct ucm_token *token, int *fd)
 	int rc = 0;
 
 	if (session.fd < 0) {
-		static bool registered;
-
-		if (!registered)
-			registered = pthread_atfork(rdmacm_fork_prepare,
-					     rdmacm_fork_parent, rdmacm_fork_child) == 0;
 		rc = session_open(&session, NULL);
 		generation += rc == 0;
 	}
@@ -162,11 +159,10 @@ received_take(struct shm *shm, void *arg)
 static void
 packets_before_event_take(void)
 {
-	int old;
+	int state = no_cancel_begin();
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	shm_list_each(received_take, NULL);
-	pthread_setcancelstate(old, NULL);
+	no_cancel_end(state);
 }
 
 static int
@@ -204,4 +200,6 @@ static __attribute__((constructor)) void
 backend_register(void)
 {
 	ucm_backend_set(&backend);
+	/* When the library is loaded, as in fork.c. */
+	(void)pthread_atfork(rdmacm_fork_prepare, rdmacm_fork_parent, rdmacm_fork_child);
 }

@@ -291,25 +291,24 @@ session_fail(const struct session *s, const char *socket, int rc)
 	return rocade_fail(-rc, "%s", text);
 }
 
-int
-rocade_status(const char *socket, char **json)
+/* Ends the session. Returns as rocade_status(). */
+static int
+session_status(struct session *s, const char *socket, char **json)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	struct session s;
+	FILE *to;
 	size_t size;
 	char *text = NULL;
-	FILE *to;
-	int rc = session_open(&s, socket);
+	int rc;
 
-	if (rc != 0)
-		return session_fail(&s, socket, rc);
-	(void)sw_socket_path(socket, true, &addr); /* session_open() has found it */
+	(void)sw_socket_path(
+		socket, true, &addr); /* there is a session, so it is valid */
 	to = open_memstream(&text, &size);
 	if (to == NULL)
 		rc = -ENOMEM;
 	else
-		rc = status_print(to, &s, addr.sun_path);
-	session_close(&s);
+		rc = status_print(to, s, addr.sun_path);
+	session_close(s);
 	if (to != NULL && fclose(to) != 0 && rc == 0)
 		rc = -ENOMEM;
 	if (rc == 0) {
@@ -318,9 +317,27 @@ rocade_status(const char *socket, char **json)
 	}
 	free(text);
 	if (rc == -EPROTONOSUPPORT)
-		return session_fail(&s, socket, rc);
+		return session_fail(s, socket, rc);
 	return rocade_fail(
 		-rc, "cannot query the daemon at %s: %s", addr.sun_path, strerror(-rc));
+}
+
+int
+rocade_status(const char *socket, char **json)
+{
+	struct session s;
+	int rc = session_open(&s, socket);
+
+	return rc != 0 ? session_fail(&s, socket, rc) : session_status(&s, socket, json);
+}
+
+int
+rocade_status_over(int fd, const char *socket, char **json)
+{
+	struct session s;
+
+	session_adopt(&s, fd);
+	return session_status(&s, socket, json);
 }
 
 int

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
-#include <unistd.h>
-
+#include "base/no_cancel.h"
 #include "shm/shm_tx_ring.h"
 
 void
@@ -19,7 +18,7 @@ static void
 daemon_wake(const struct shm *shm)
 {
 	const uint64_t one = 1;
-	ssize_t written = write(shm->daemon_wake_fd, &one, sizeof(one));
+	ssize_t written = no_cancel_write(shm->daemon_wake_fd, &one, sizeof(one));
 
 	(void)written; /* full: the daemon is awake */
 }

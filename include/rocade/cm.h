@@ -71,8 +71,10 @@ struct rocade_cm_param {
 	/* ACK timeout of the local QP: 4.096 us * 2^timeout, 1..31. 0: 2 s in connect,
 	 * the value that the peer proposed in accept */
 	uint8_t timeout;
-	uint8_t path_mtu; /* connect: enum ibv_mtu; 0: the port's active MTU */
-	uint32_t psn;     /* of the first packet that the local QP expects; 24 bits */
+	/* connect: enum ibv_mtu; 0: the port's active MTU. A peer whose port has a smaller one
+	 * may make both QPs use that. */
+	uint8_t path_mtu;
+	uint32_t psn; /* of the first packet that the local QP expects; 24 bits */
 };
 
 /*

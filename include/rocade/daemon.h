@@ -144,6 +144,12 @@ void rocade_daemon_notice(const char *format, ...) __attribute__((format(printf,
  * removes the socket and frees the daemon and its port. */
 void rocade_daemon_destroy(struct rocade_daemon *daemon);
 
+/* Connects this process with the daemon, as connect(2) to its socket would, but whatever the
+ * permissions of the socket are. The daemon serves *fd, which the caller closes, while
+ * rocade_daemon_run() runs. Any thread, until rocade_daemon_destroy(). Returns 0 or a positive
+ * errno value. */
+int rocade_daemon_connect(struct rocade_daemon *daemon, int *fd);
+
 /* Returns the path of the socket, which is valid until rocade_daemon_destroy(). */
 const char *rocade_daemon_socket(const struct rocade_daemon *daemon);
 

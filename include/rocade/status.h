@@ -4,6 +4,7 @@
 #ifndef ROCADE_STATUS_H
 #define ROCADE_STATUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -35,6 +36,10 @@ extern "C" {
  */
 int rocade_status(const char *socket, char **json);
 
+/* The same over a connection to the daemon at the socket, which is used for nothing else and closed
+ * at the end. */
+int rocade_status_over(int fd, const char *socket, char **json);
+
 /*
  * Calls line for each line of text about the last events of a QP of a client with
  * ROCADE_FLIGHT_RECORDER, oldest first; the first line is a heading. The daemon asks the
@@ -59,6 +64,7 @@ enum rocade_counters {
 struct rocade_counter {
 	const char *name; /* the member's */
 	const char *text; /* what it counts */
+	bool error;       /* losses, refusals or retries */
 };
 
 /* Returns the counter with index i of a set, which stays valid. After the last one both

@@ -68,6 +68,12 @@ account_limit_give(struct account_limit *limit, uint32_t held, uint32_t n)
 	limit->used -= n;
 }
 
+uint32_t
+account_limit_most(const struct account_limit *limit)
+{
+	return limit->shared + limit->reserve;
+}
+
 void
 accounts_init(struct accounts *all)
 {
@@ -93,7 +99,7 @@ accounts_limit(
 uint32_t
 accounts_most(const struct accounts *all, enum account_kind kind)
 {
-	return all->limits[kind].shared + all->limits[kind].reserve;
+	return account_limit_most(&all->limits[kind]);
 }
 
 const struct account *
@@ -156,6 +162,12 @@ account_open(struct accounts *all, uint32_t uid, uint64_t now)
 	account->holders = 1;
 	TAILQ_INSERT_TAIL(&all->users, account, link);
 	return account;
+}
+
+void
+account_hold(struct account *account)
+{
+	account->holders++;
 }
 
 void

@@ -59,6 +59,8 @@ void account_limit_set(struct account_limit *limit, uint32_t capacity, bool rese
 /* Takes n for a user who holds `held` of it. Returns false if the user may not. */
 bool account_limit_take(struct account_limit *limit, uint32_t held, uint32_t n);
 void account_limit_give(struct account_limit *limit, uint32_t held, uint32_t n);
+/* Returns how much a user may hold while the others hold nothing. */
+uint32_t account_limit_most(const struct account_limit *limit);
 
 /* No kind has a limit until accounts_limit(). */
 void accounts_init(struct accounts *all);
@@ -66,7 +68,7 @@ void accounts_init(struct accounts *all);
  * everything. */
 void accounts_limit(
 	struct accounts *all, enum account_kind kind, uint32_t capacity, bool reserve);
-/* Returns how much a user may hold while the others hold nothing. */
+/* The same as account_limit_most(), of a kind. */
 uint32_t accounts_most(const struct accounts *all, enum account_kind kind);
 /* Returns the account in use with the lowest uid that is at least `from`, or NULL. */
 const struct account *accounts_from(const struct accounts *all, uint32_t from);
@@ -78,6 +80,8 @@ void accounts_fini(struct accounts *all);
  * it and control_ns is over: then a later call, for any user, frees it. Otherwise a user
  * could clear its bucket by connecting anew. */
 struct account *account_open(struct accounts *all, uint32_t uid, uint64_t now);
+/* One more holder. */
+void account_hold(struct account *account);
 void account_close(struct account *account);
 
 /* Returns whether account_take() would take n. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base_log.h"
+#include "base/no_cancel.h"
 
 #define LINE_MAX_BYTES 512 /* longer lines are truncated */
 
@@ -39,6 +40,7 @@ log_write(enum log_level level, const char *fmt, ...)
 {
 	char line[LINE_MAX_BYTES];
 	va_list args;
+	int state;
 
 	if (log_sink == NULL && level > LOG_LEVEL_WARN &&
 		(level > LOG_LEVEL_INFO || !info_wanted()))
@@ -46,8 +48,11 @@ log_write(enum log_level level, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
+	/* The caller may hold locks. */
+	state = no_cancel_begin();
 	if (log_sink != NULL)
 		log_sink(level, line, log_sink_arg);
 	else
 		fprintf(stderr, "rocade: %s%s\n", level_text(level), line);
+	no_cancel_end(state);
 }

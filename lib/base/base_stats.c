@@ -2,14 +2,16 @@
 #include "base/base_stats.h"
 
 const struct stat_row port_stat_rows[PORT_STAT_COUNT] = {
-#define PORT_STAT(name, text) {#name, text},
+#define PORT_STAT(name, text) {#name, text, false},
+#define PORT_ERROR(name, text) {#name, text, true},
 #include "base/base_stats.def"
-#define DROP(name, text) {"drop_" #name, text},
+#define DROP(name, text) {"drop_" #name, text, DROP_##name != DROP_none},
 #include "base/base_stats.def"
 };
 
 const struct stat_row qp_stat_rows[QP_STAT_COUNT] = {
-#define QP_STAT(name, text) {#name, text},
+#define QP_STAT(name, text) {#name, text, false},
+#define QP_ERROR(name, text) {#name, text, true},
 #include "base/base_stats.def"
 };
 

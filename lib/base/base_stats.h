@@ -27,6 +27,7 @@ struct qp_stats {
 struct stat_row {
 	const char *name; /* drops carry the prefix drop_ */
 	const char *text;
+	bool error; /* counts losses, refusals or retries */
 };
 
 /* One row for each uint64_t in struct port_stats, in its order. */

@@ -22,7 +22,7 @@ path_valid(const struct cm_path *path)
 }
 
 static void
-path_put(struct mad *req, const struct cm_request *r, unsigned ack_timeout)
+path_put(struct mad *req, const struct cm_request *r, const struct cm_conf *conf)
 {
 	uint16_t dport = (uint16_t)r->service_id;
 
@@ -32,7 +32,8 @@ path_put(struct mad *req, const struct cm_request *r, unsigned ack_timeout)
 	mad_put_bytes(req, MAD_REQ_primary_remote_gid, r->path.dgid);
 	mad_put(req, MAD_REQ_primary_flow_label, (r->sport * 31u + dport) & 0xFFFFF);
 	mad_put(req, MAD_REQ_primary_hop_limit, HOP_LIMIT);
-	mad_put(req, MAD_REQ_primary_ack_timeout, ack_timeout);
+	mad_put(req, MAD_REQ_primary_ack_timeout,
+		r->ack_timeout != 0 ? r->ack_timeout : conf->ack_timeout);
 }
 
 static void
@@ -74,7 +75,7 @@ req_make(struct cm_conn *conn, const struct cm_request *r)
 	mad_put(req, MAD_REQ_max_cm_retries, conf->max_retries);
 	mad_put(req, MAD_REQ_srq, qp->srq);
 	mad_put_ece(req, &qp->ece);
-	path_put(req, r, conf->ack_timeout);
+	path_put(req, r, conf);
 	cma_put_request(req, r);
 }
 
@@ -115,6 +116,7 @@ cm_connect(struct cm *cm, const struct cm_request *req, void *user, uint64_t now
 	conn = conn_open(cm, req, CM_REQ_SENT, user, now);
 	if (conn == NULL)
 		return -ENOSPC;
+	conn->xrc = qp->transport == CM_XRC;
 	req_make(conn, req);
 	conn_send_with_retry(conn, now);
 	*out = conn;
@@ -164,7 +166,11 @@ cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, siz
 	mad_put(rep, MAD_REP_initiator_depth, qp->initiator_depth);
 	mad_put(rep, MAD_REP_flow_control, qp->flow_control);
 	mad_put(rep, MAD_REP_rnr_retry_count, qp->rnr_retry);
-	mad_put(rep, MAD_REP_srq, qp->srq);
+	mad_put(rep, MAD_REP_srq, qp->srq || conn->xrc);
+	/* An XRC target has its QPN where RD has the EE context (annex A14). Earlier versions
+	 * of Rocade read the field above. */
+	if (conn->xrc)
+		mad_put(rep, MAD_REP_local_eecn, qp->qpn);
 	mad_put_ece(rep, &qp->ece);
 	mad_put(rep, MAD_REP_ca_guid, conn->ca_guid);
 	mad_put_private(rep, 0, private, len);
@@ -188,6 +194,20 @@ cm_reject(struct cm_conn *conn, enum cm_reason reason, const void *private, size
 		cm_send(conn->cm, &conn->path, &conn->out);
 		conn_timewait(conn, now);
 	}
+	return 0;
+}
+
+int
+cm_reject_mtu(struct cm_conn *conn, uint8_t path_mtu, uint64_t now)
+{
+	uint8_t info[72] = {path_mtu};
+
+	if (conn->state != CM_REQ_RCVD)
+		return -ENOTCONN;
+	conn_rej_build(conn, CM_REJ_MTU, NULL, 0);
+	mad_put(&conn->out, MAD_REJ_info_len, sizeof(path_mtu));
+	mad_put_bytes(&conn->out, MAD_REJ_info, info);
+	conn_send_final(conn, now);
 	return 0;
 }
 
@@ -302,7 +322,8 @@ cm_release(struct cm_conn *conn, uint64_t now)
 bool
 cm_has_ended(const struct cm_conn *conn)
 {
-	return conn->state == CM_CLOSED && conn->events == 0;
+	return (conn->state == CM_CLOSED || conn->state == CM_ANSWERED) &&
+	       conn->events == 0;
 }
 
 void

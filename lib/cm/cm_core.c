@@ -7,11 +7,12 @@
 #include "cm/state.h"
 
 const struct cm_stat_row cm_stat_rows[CM_STAT_COUNT] = {
-#define CM_STAT(name, text) {#name, text},
+#define CM_STAT(name, text) {#name, text, false},
+#define CM_ERROR(name, text) {#name, text, true},
 #define CM_DROP(name, text)
 #include "cm/cm_stats.def"
 #define CM_STAT(name, text)
-#define CM_DROP(name, text) {"drop_" #name, text},
+#define CM_DROP(name, text) {"drop_" #name, text, CM_DROP_##name != CM_DROP_none},
 #include "cm/cm_stats.def"
 };
 

@@ -119,6 +119,7 @@ struct cm_request {
 	uint64_t service_id; /* of the peer's listener */
 	uint16_t sport;      /* port number of this side (annex A11) */
 	struct cm_qp qp;     /* local; cm_sidr_request() does not use it */
+	uint8_t ack_timeout; /* code for the peer's QP; 0: that of the configuration */
 	const void *private;
 	size_t private_len; /* at most CMA_REQ_PRIVATE; SIDR: CMA_SIDR_PRIVATE */
 };
@@ -131,7 +132,7 @@ enum cm_event_type {
 	CM_EVENT_REPLY,
 	/* passive side: the RTU came, or cm_established() was called */
 	CM_EVENT_ESTABLISHED,
-	CM_EVENT_REJECTED,    /* status: reason of the REJ */
+	CM_EVENT_REJECTED,    /* status: reason of the REJ. CM_REJ_MTU: path_mtu */
 	CM_EVENT_UNREACHABLE, /* no response after all retries */
 	CM_EVENT_DISCONNECTED,
 	/* passive side: the user calls cm_sidr_reply(), in the end cm_release() */
@@ -153,6 +154,8 @@ struct cm_event {
 	 * only qpn is set. */
 	struct cm_qp qp;
 	uint8_t ack_timeout; /* REQUEST: local ACK timeout code for this side's QP */
+	/* REJECTED for CM_REJ_MTU: the largest path MTU of the peer; 0: it names none */
+	uint8_t path_mtu;
 	uint32_t qkey;
 	struct cm_path path;
 	uint64_t service_id;
@@ -170,6 +173,7 @@ struct cm_stats {
 struct cm_stat_row {
 	const char *name;
 	const char *text;
+	bool error; /* counts losses, refusals or retries */
 };
 #define CM_STAT_COUNT (sizeof(struct cm_stats) / sizeof(uint64_t))
 extern const struct cm_stat_row cm_stat_rows[CM_STAT_COUNT];
@@ -230,11 +234,14 @@ int cm_connect(struct cm *cm, const struct cm_request *req, void *user, uint64_t
  *
  * cm_accept(), passive side: sends the REP. The user's QP must be in RTR before, because
  * data can follow at once. cm_reject(), either side: rejects the REQ or the REP.
+ * cm_reject_mtu(), passive side: rejects the REQ because of its path MTU; path_mtu is the
+ * largest one that the user can do.
  * cm_confirm(), active side: sends the RTU. The user's QP must be in RTS before. */
 int cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private,
 	size_t len, uint64_t now);
 int cm_reject(struct cm_conn *conn, enum cm_reason reason, const void *private,
 	size_t len, uint64_t now);
+int cm_reject_mtu(struct cm_conn *conn, uint8_t path_mtu, uint64_t now);
 int cm_confirm(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
 /* Passive side: data arrived before the RTU (IBV_EVENT_COMM_EST). */
 int cm_established(struct cm_conn *conn, uint64_t now);
@@ -251,7 +258,8 @@ int cm_sidr_reply(struct cm_conn *conn, enum cm_sidr_status status, uint32_t qpn
  * disconnected. No event names the connection after that. */
 void cm_release(struct cm_conn *conn, uint64_t now);
 void cm_set_user(struct cm_conn *conn, void *user);
-/* Returns whether the connection has ended and the user has fetched all its events. */
+/* Returns whether nothing comes of the connection any more, and the user has fetched all its
+ * events: it has ended, or its request was answered by a REJ or SIDR_REP. */
 bool cm_has_ended(const struct cm_conn *conn);
 const char *cm_state_name(const struct cm_conn *conn);
 

@@ -32,7 +32,7 @@ static void
 event_from_rep(const struct mad *rep, struct cm_event *event)
 {
 	event->qp = (struct cm_qp){
-		.qpn = (uint32_t)mad_get(rep, MAD_REP_local_qpn),
+		.qpn = event->conn->remote_qpn,
 		.psn = (uint32_t)mad_get(rep, MAD_REP_starting_psn),
 		.responder_resources = (uint8_t)mad_get(rep, MAD_REP_initiator_depth),
 		.initiator_depth = (uint8_t)mad_get(rep, MAD_REP_responder_resources),
@@ -41,6 +41,14 @@ event_from_rep(const struct mad *rep, struct cm_event *event)
 		.flow_control = mad_get(rep, MAD_REP_flow_control) != 0,
 		.ece = mad_get_ece(rep),
 	};
+}
+
+static void
+event_from_rej(const struct mad *rej, struct cm_event *event)
+{
+	if (mad_get(rej, MAD_REJ_reason) == CM_REJ_MTU &&
+		mad_get(rej, MAD_REJ_info_len) >= sizeof(event->path_mtu))
+		event->path_mtu = *mad_bytes(rej, MAD_REJ_info);
 }
 
 static void
@@ -83,6 +91,8 @@ cm_event_fill(struct cm_event *event)
 		event_from_req(mad, event);
 	else if (event->type == CM_EVENT_REPLY)
 		event_from_rep(mad, event);
+	else if (event->type == CM_EVENT_REJECTED)
+		event_from_rej(mad, event);
 	else if (event->type == CM_EVENT_SIDR_REQUEST)
 		event_from_sidr_req(mad, event);
 	else if (event->type == CM_EVENT_SIDR_REPLY)

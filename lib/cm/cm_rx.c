@@ -46,16 +46,26 @@ rep_stale(struct cm_conn *conn, struct cm_conn *old, uint64_t now)
 	return CM_DROP_none;
 }
 
+/* An XRC target has its QPN where RD has the EE context (annex A14). Earlier versions of
+ * Rocade have it in the field of the other transports alone. */
+static uint32_t
+rep_qpn(const struct cm_conn *conn, const struct mad *rep)
+{
+	uint32_t qpn = conn->xrc ? (uint32_t)mad_get(rep, MAD_REP_local_eecn) : 0;
+
+	return qpn != 0 ? qpn : (uint32_t)mad_get(rep, MAD_REP_local_qpn);
+}
+
 static enum cm_drop
 rep_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 {
-	uint32_t qpn = (uint32_t)mad_get(mad, MAD_REP_local_qpn);
+	uint32_t qpn = rep_qpn(conn, mad);
 	struct cm_conn *old;
 
 	if (conn->state == CM_REP_RCVD || conn->state == CM_ESTABLISHED) {
 		if (mad_attr_of(&conn->open) != MAD_REP)
 			return CM_DROP_state; /* passive side: the REP was ours */
-		if (mad_get(&conn->open, MAD_REP_local_qpn) != qpn)
+		if (conn->remote_qpn != qpn)
 			return CM_DROP_field;
 		if (conn->state == CM_REP_RCVD)
 			mra_rep(conn);

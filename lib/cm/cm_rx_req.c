@@ -92,6 +92,7 @@ conn_from_req(struct cm_conn *conn, const struct mad *req, const struct cm_path 
 	conn->peer = peer_of(path, mad_get(req, MAD_REQ_ca_guid));
 	conn->remote_id = mad_local_id(req);
 	conn->remote_qpn = (uint32_t)mad_get(req, MAD_REQ_local_qpn);
+	conn->xrc = mad_get(req, MAD_REQ_transport) == CM_XRC;
 	/* Until the RTU has come, the peer has not shown that this is its address. */
 	conn->retries_left = (uint8_t)RTE_MIN(
 		mad_get(req, MAD_REQ_max_cm_retries), (uint64_t)CM_REP_RETRIES);

@@ -81,6 +81,7 @@ struct cm_conn {
 	uint8_t ack_timeout;
 	bool by_id, by_qpn; /* in these hash tables */
 	bool sidr;
+	bool xrc;          /* its REQ names XRC */
 	bool mra_received; /* an MRA extended the timer; only one does */
 	bool released;
 	bool unconfirmed; /* the peer's address may be false */

@@ -67,9 +67,10 @@ delayed_ack_is_manual(const struct engine *e)
 }
 
 /* After a receive burst of at most DELAYED_ACK_BURST packets, in a pass that began with
- * no QP ready. Delays an acknowledgement or NAK if nothing else is to be sent. */
+ * no QP ready. Delays an acknowledgement or NAK if nothing else is to be sent. since_ns: as
+ * delayed_ack_look() returned it, or the time of the pass. */
 static inline void
-delayed_ack_begin(struct engine *e)
+delayed_ack_begin(struct engine *e, uint64_t since_ns)
 {
 	struct delayed_ack *d = &e->delayed_ack;
 	struct qp *qp = TAILQ_FIRST(&e->ready);
@@ -81,7 +82,7 @@ delayed_ack_begin(struct engine *e)
 			!(qp->resp.plain_write && delayed_ack_is_manual(e))))
 		return;
 	d->qp = qp;
-	d->since_ns = e->shared.now;
+	d->since_ns = since_ns;
 	d->answered = false;
 	if (unlikely(d->answers == DELAYED_ACK_ANSWERS)) {
 		engine_unready(e, qp);
@@ -104,22 +105,25 @@ delayed_ack_answered(struct engine *e, const struct qp *qp, uint64_t ns)
 }
 
 /* Manual progress: in a pass behind the packets that have come and the requests that were posted. An
- * acknowledgement was delayed, or would have been. */
-static inline void
+ * acknowledgement was delayed, or would have been. Returns since when the QP's next acknowledgement waits,
+ * should this pass delay one: packets that come instead of the answer do not prolong the wait. */
+static inline uint64_t
 delayed_ack_look(struct engine *e, unsigned moved)
 {
 	struct delayed_ack *d = &e->delayed_ack;
 	bool in_time = e->shared.now - d->since_ns < DELAYED_ACK_MANUAL_NS;
 	bool posted = d->qp->req.next_idx != sq_posted(&d->qp->sq);
+	uint64_t since_ns = in_time && d->delayed ? d->since_ns : e->shared.now;
 
 	if (in_time && !posted && moved == 0 && (!d->delayed || delayed_ack_is_manual(e)))
-		return;
+		return since_ns;
 	/* Packets that come before the answer are no fault of the application. */
 	d->answered = in_time;
 	if (in_time && posted)
 		delayed_ack_count(d, d->answers + DELAYED_ACK_MANUAL_STEP);
 	/* A thread that was preempted answers late now and then. */
 	delayed_ack_end(e, d->answers / 2u);
+	return since_ns;
 }
 
 #endif

@@ -41,6 +41,25 @@ dev_engines_unlock(struct dev *dev)
 		engine_unlock(dev->engines[i]);
 }
 
+void
+dev_lock_with(struct dev *dev, const struct app_locks *locks)
+{
+	for (;;) {
+		pthread_mutex_lock(&dev->lock);
+		if (app_locks_try(locks))
+			return;
+		pthread_mutex_unlock(&dev->lock);
+		app_locks_wait(locks);
+	}
+}
+
+void
+dev_unlock_with(struct dev *dev, const struct app_locks *locks)
+{
+	app_locks_release(locks);
+	pthread_mutex_unlock(&dev->lock);
+}
+
 /* The GID table: configured addresses first, then the link-local one. Slot 3 repeats slot
  * 0 for scripts that take index 3 for "RoCE v2 over IPv4". */
 static void
@@ -58,12 +77,14 @@ gids_fill(struct dev *dev, const struct net_conf *net)
 	memcpy(dev->gids, gids, sizeof(gids));
 }
 
-/* Adds the MAC and the link-local address to the configuration. */
+/* Adds the MAC and the link-local address to the configuration. With hooks no engine sends
+ * for struct net: the daemon reports the groups. */
 static int
 net_conf_complete(const struct dev *dev, const struct net_conf *in, struct net_conf *out)
 {
 	*out = *in;
 	memcpy(out->mac, dev->port.mac, 6);
+	out->other_stack |= dev->conf.hooks != NULL;
 	if (out->addr_count == 0 || out->addr_count >= NET_MAX_ADDRS)
 		return -EINVAL;
 	gid_link_local(out->mac, out->addr[out->addr_count].gid);
@@ -195,9 +216,10 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 	dev->guid = guid_from_mac(port->mac);
 	dev->active_mtu = (enum ibv_mtu)mtu_code_fitting(conf->mtu);
 	if (dev->conf.peer_window == 0)
-		dev->conf.peer_window =
+		dev->conf.peer_window = RTE_MAX(
 			(port->caps.rx_ring != 0 ? port->caps.rx_ring : RX_RING_DEFAULT) /
-			2;
+				2,
+			1u);
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->link_lock, NULL);
 	cq_moderator_init(&dev->cq_moderator);
@@ -246,19 +268,6 @@ dev_key_change(struct dev *dev, uint32_t *key, int flags, const struct key_chang
 	rc = key_change(&dev->keys, key, flags, to);
 	dev_engines_unlock(dev);
 	return rc;
-}
-
-/* Makes the SRQ's QPs able to take receives with max_sge entries. */
-static int
-srq_qps_reserve(struct dev *dev, const struct srq *srq, uint32_t max_sge)
-{
-	for (uint32_t i = 0; i <= dev->qps.pool.mask; i++) {
-		struct qp *qp = dev->qps.slots[i];
-
-		if (qp != NULL && qp->srq == srq && qp_reserve_recv_wqe(qp, max_sge) != 0)
-			return -ENOMEM;
-	}
-	return 0;
 }
 
 static bool
@@ -311,18 +320,14 @@ dev_srq_remove(struct dev *dev, struct srq *srq)
 int
 dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask)
 {
-	int rc = 0;
+	int rc;
 
 	if (mask == IBV_SRQ_LIMIT)
 		return srq_modify(srq, attr, mask); /* beside running engines */
-	/* dev->lock keeps QPs from entering the table meanwhile. */
+	/* For calls that read the size. */
 	pthread_mutex_lock(&dev->lock);
 	dev_engines_lock(dev);
-	if (mask & IBV_SRQ_MAX_WR && attr->max_sge > srq->ring.max_sge &&
-		attr->max_sge <= RECV_MAX_SGE)
-		rc = srq_qps_reserve(dev, srq, attr->max_sge);
-	if (rc == 0)
-		rc = srq_modify(srq, attr, mask);
+	rc = srq_modify(srq, attr, mask);
 	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return rc;

@@ -74,9 +74,13 @@ struct dev_conf {
 	struct cc_conf cc;     /* congestion control */
 	bool mr_fault_handler; /* contexts of the device install it, see mr_fault.h */
 	bool flight_recorder;  /* QPs keep their last events, see qp/flight.h */
-	/* Limits set by the owner of the port; 0: none. The hooks enforce that of QPs. */
+	/* Limits set by the owner of the port; 0: none. The hooks enforce them, except that of
+	 * MRs. */
 	uint32_t qps_granted;
 	uint32_t mrs_granted;
+	uint32_t groups_granted;
+	uint32_t group_members_granted; /* of one group */
+	uint32_t memberships_granted;
 };
 
 /* Receives device events: one per verbs context. */
@@ -160,7 +164,8 @@ void dev_qp_stop(struct dev *dev, struct qp *qp, uint64_t now);
 void dev_qp_fini(struct dev *dev, struct qp *qp);
 
 /* Attaches the QP to the group; a second attachment has no effect. -EINVAL: not a UD QP,
- * or not a multicast GID; -ENOMEM: also above DEV_MAX_GROUPS, _MEMBERS, _ATTACHED. */
+ * or not a multicast GID; -ENOMEM: also above DEV_MAX_GROUPS, _MEMBERS, _ATTACHED, or above
+ * a limit of the daemon. */
 int dev_qp_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16]);
 /* -EINVAL: it is not attached. */
 int dev_qp_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16]);

@@ -6,11 +6,16 @@
 
 #include "engine/dev.h"
 
+/* Takes dev->lock and these locks. It waits for them with no lock held, so that the thread
+ * that has one can make control calls until it releases it. */
+void dev_lock_with(struct dev *dev, const struct app_locks *locks);
+void dev_unlock_with(struct dev *dev, const struct app_locks *locks);
+
 /* Tells the port its addresses, and which multicast MACs to receive. With dev->lock held, or
  * before the device is in use. */
 void dev_filter_set(struct dev *dev);
 
-/* As dev_qp_stop(), with dev->lock and all engine locks held. */
+/* As dev_qp_stop(), with dev->lock, all engine locks and those of qp_reset_locks() held. */
 void dev_qp_remove(struct dev *dev, struct qp *qp, uint64_t now);
 
 /* For dev.c: create the engine of a queue of the port (NULL: no memory), and destroy

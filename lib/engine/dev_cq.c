@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control path. */
 /* Control calls on CQs. */
+#include "engine/dev_control.h"
 #include "engine/pass.h"
 #include "engine/sched.h"
 
@@ -20,20 +21,24 @@ cq_sends_finish(struct dev *dev, const struct cq *cq, uint64_t now)
 int
 dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe, uint64_t now)
 {
+	struct app_locks locks = {.count = 0};
 	struct cq other;
 	int rc;
 
 	pthread_mutex_lock(&dev->lock); /* excludes another resize */
 	rc = cq_init_like(cq, cqe, &other);
-	if (rc == 0) {
-		dev_engines_lock(dev);
-		if (cqe < cq->size)
-			cq_sends_finish(dev, cq, now);
-		rc = cq_replace(cq, &other, cqe);
-		dev_engines_unlock(dev);
-		cq_fini(&other);
-	}
 	pthread_mutex_unlock(&dev->lock);
+	if (rc != 0)
+		return rc;
+	cq_add_lock(cq, &locks);
+	dev_lock_with(dev, &locks);
+	dev_engines_lock(dev);
+	if (cqe < cq->size)
+		cq_sends_finish(dev, cq, now);
+	rc = cq_replace(cq, &other, cqe);
+	dev_engines_unlock(dev);
+	dev_unlock_with(dev, &locks);
+	cq_fini(&other);
 	return rc;
 }
 

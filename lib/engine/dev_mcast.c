@@ -113,13 +113,16 @@ dev_qp_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 		return -EINVAL;
 	rc = dev_hook_group(dev, qp, gid, true);
 	if (rc != 0)
-		return rc;
+		return rc == -ENOSPC ? -ENOMEM : rc;
 	pthread_mutex_lock(&dev->lock);
 	dev_engines_lock(dev);
 	rc = group_attach(dev, qp, gid);
 	dev_engines_unlock(dev);
 	dev_filter_set(dev);
 	pthread_mutex_unlock(&dev->lock);
+	/* A QP that was attached before is not refused. */
+	if (rc != 0)
+		(void)dev_hook_group(dev, qp, gid, false);
 	return rc;
 }
 

@@ -72,23 +72,6 @@ qp_init_recorded(struct dev *dev, struct qp *qp, uint32_t qpn, const struct qp_c
 	return rc;
 }
 
-/* Without dev->lock, because the application's allocator may make any call. Meanwhile the SRQ
- * may be changed, which enlarges the receives of the QPs in the table: this QP has room for any
- * receive from the start. */
-static int
-qp_init_from(struct dev *dev, struct qp *qp, uint32_t qpn, const struct qp_conf *conf,
-	struct event_queue *events, void *object)
-{
-	int rc = qp_init_recorded(dev, qp, qpn, conf, conf->mem, events, object);
-
-	if (rc == 0 && conf->srq != NULL) {
-		rc = qp_reserve_recv_wqe(qp, RECV_MAX_SGE);
-		if (rc != 0)
-			qp_fini(qp);
-	}
-	return rc;
-}
-
 int
 dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int engine,
 	struct event_queue *events, void *object)
@@ -107,8 +90,10 @@ dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int engi
 	if (conf->mem == NULL) {
 		rc = qp_init_recorded(dev, qp, qpn, conf, &dev->mem, events, object);
 	} else {
+		/* Without the lock, because the application's allocator may make any
+		 * call. */
 		pthread_mutex_unlock(&dev->lock);
-		rc = qp_init_from(dev, qp, qpn, conf, events, object);
+		rc = qp_init_recorded(dev, qp, qpn, conf, conf->mem, events, object);
 		pthread_mutex_lock(&dev->lock);
 	}
 	if (rc != 0) {
@@ -142,10 +127,7 @@ peer_change(struct engine *e, struct qp *qp, struct peer *peer)
 static int
 path_check(const struct qp_path *p)
 {
-	return gid_is_ipv4(p->sgid) == gid_is_ipv4(p->dgid) && !gid_is_zero(p->sgid) &&
-			       gid_is_unicast(p->dgid)
-		       ? 0
-		       : -EINVAL;
+	return gid_reaches(p->sgid, p->dgid) && gid_is_unicast(p->dgid) ? 0 : -EINVAL;
 }
 
 /* With all engine locks held. */
@@ -165,8 +147,14 @@ qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int
 			  engine_steer(dev, qp, attr, mask);
 	}
 	e = qp->sched.engine;
-	if (qp->sq.flight != NULL)
-		e->shared.now = clock_now(); /* the last pass may have been long ago */
+	/* The last pass may have been long ago. In SQD a new timeout counts from now on. */
+	if (qp->sq.flight != NULL || (mask & IBV_QP_TIMEOUT && qp->state == IBV_QPS_SQD))
+		e->shared.now = clock_now();
+	if (mask & IBV_QP_STATE && attr->state == IBV_QPS_ERR)
+		engine_finish_acks(e, qp, clock_now());
+	/* RESET drops what is pending, and completions: none is to be written here. */
+	if (mask & IBV_QP_STATE && attr->state == IBV_QPS_RESET)
+		engine_ack_wait_end(e, qp);
 	if (mask & IBV_QP_AV) {
 		/* The peer window limits unacknowledged packets: UC has none. */
 		if (qp_reliable(qp)) {
@@ -254,9 +242,13 @@ int
 dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 {
 	const struct dev_hooks *hooks = dev->conf.hooks;
+	bool reset = mask & IBV_QP_STATE && attr->state == IBV_QPS_RESET;
+	struct app_locks locks = {.count = 0};
 	int rc;
 
-	pthread_mutex_lock(&dev->lock);
+	if (reset)
+		qp_reset_locks(qp, &locks);
+	dev_lock_with(dev, &locks);
 	/* The daemon drops datagrams with a controlled Q_Key, whose bit 31 is set. */
 	if (hooks != NULL && mask & IBV_QP_QKEY && attr->qkey & QKEY_CONTROLLED)
 		rc = -EPERM;
@@ -264,8 +256,8 @@ dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int ma
 		rc = qp_modify_path(dev, qp, attr, mask);
 	else
 		rc = qp_modify_plain(dev, qp, attr, mask);
-	if (rc == 0 && hooks != NULL && mask & IBV_QP_STATE &&
-		attr->state == IBV_QPS_RESET && qp->type != IBV_QPT_UD)
+	app_locks_release(&locks);
+	if (rc == 0 && hooks != NULL && reset && qp->type != IBV_QPT_UD)
 		hooks->peer_clear(dev->conf.hooks_arg, qp->qpn);
 	pthread_mutex_unlock(&dev->lock);
 	return rc;
@@ -373,11 +365,14 @@ dev_qp_remove(struct dev *dev, struct qp *qp, uint64_t now)
 void
 dev_qp_stop(struct dev *dev, struct qp *qp, uint64_t now)
 {
-	pthread_mutex_lock(&dev->lock);
+	struct app_locks locks = {.count = 0};
+
+	qp_reset_locks(qp, &locks);
+	dev_lock_with(dev, &locks);
 	dev_engines_lock(dev);
 	dev_qp_remove(dev, qp, now);
 	dev_engines_unlock(dev);
-	pthread_mutex_unlock(&dev->lock);
+	dev_unlock_with(dev, &locks);
 }
 
 void

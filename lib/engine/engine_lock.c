@@ -2,6 +2,7 @@
 /* Data path. */
 #include <time.h>
 
+#include "base/no_cancel.h"
 #include "base/process_barrier.h"
 #include "base/ticket_lock.h"
 #include "engine/engine_lock.h"
@@ -41,6 +42,16 @@ owner_number(struct engine *e)
 	return 0;
 }
 
+/* Waits for far longer than a store takes to become visible. */
+static void
+stores_await(void)
+{
+	int state = no_cancel_begin();
+
+	(void)nanosleep(&(struct timespec){.tv_nsec = NO_BARRIER_NS}, NULL);
+	no_cancel_end(state);
+}
+
 /* With the ticket lock held: ends the ownership, and returns when the owner is not inside. */
 static void RARE
 owner_end(struct engine *e)
@@ -50,10 +61,9 @@ owner_end(struct engine *e)
 
 	__atomic_store_n(&e->owner, 0, __ATOMIC_RELAXED);
 	/* Pairs with the compiler's fence in engine_owner_enter(). A filter of system calls that
-	 * came after engine_lock_init() may refuse it: then this thread waits for far longer than
-	 * a store takes to become visible. */
+	 * came after engine_lock_init() may refuse it. */
 	if (!process_barrier())
-		(void)nanosleep(&(struct timespec){.tv_nsec = NO_BARRIER_NS}, NULL);
+		stores_await();
 	/* Pairs with the release in engine_owner_leave(). */
 	while (__atomic_load_n(&e->inside[owner], __ATOMIC_ACQUIRE)) {
 		if (likely(++spins < TICKET_LOCK_SPINS))

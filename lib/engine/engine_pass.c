@@ -46,6 +46,7 @@ streams_look(struct engine *e, unsigned moved, bool none_ready, uint64_t now)
 unsigned
 engine_pass(struct engine *e, uint64_t now)
 {
+	uint64_t ack_since;
 	unsigned moved;
 	bool none_ready;
 
@@ -66,10 +67,10 @@ engine_pass(struct engine *e, uint64_t now)
 	engine_doorbells_drain(e);
 	if (unlikely(!TAILQ_EMPTY(&e->peers.asking)))
 		engine_ext_ask(e, now);
-	if (unlikely(e->delayed_ack.qp != NULL))
-		delayed_ack_look(e, moved);
+	ack_since =
+		unlikely(e->delayed_ack.qp != NULL) ? delayed_ack_look(e, moved) : now;
 	if (none_ready && moved != 0 && moved <= DELAYED_ACK_BURST)
-		delayed_ack_begin(e);
+		delayed_ack_begin(e, ack_since);
 	if ((none_ready && !TAILQ_EMPTY(&e->ready)) || ack_coalesce_waits(e) ||
 		e->post_gather.qp != NULL)
 		streams_look(e, moved, none_ready, now);
@@ -84,18 +85,35 @@ engine_pass(struct engine *e, uint64_t now)
 }
 
 void
-engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now)
+engine_ack_wait_end(struct engine *e, const struct qp *qp)
 {
 	if (e->delayed_ack.qp == qp)
 		delayed_ack_end(e, 0);
+	stream_forget(&e->ack_coalesce.stream, qp);
 	if (e->ack_coalesce.qp == qp)
 		ack_coalesce_end(e);
+}
+
+void
+engine_finish_acks(struct engine *e, const struct qp *qp, uint64_t now)
+{
+	engine_ack_wait_end(e, qp);
+	for (unsigned n = 0; n < FINAL_PASSES && qp->aeth_pending != 0; n++)
+		engine_pass(e, now);
+}
+
+void
+engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now)
+{
 	if (e->post_gather.qp == qp)
 		post_gather_end(e);
-	for (unsigned n = 0; n < FINAL_PASSES; n++) {
-		/* In ERR a pass would only flush the requests. qp_reset() then cleans
-		 * their CQEs. */
-		if (qp->state == IBV_QPS_ERR || !qp_wants_tx(qp))
+	for (unsigned n = 0;; n++) {
+		/* The last pass may have delayed an ACK or NAK of the QP. */
+		engine_ack_wait_end(e, qp);
+		/* In ERR a pass without a NAK to send would only flush the requests. qp_reset()
+		 * then cleans their CQEs. */
+		if (n == FINAL_PASSES || !qp_wants_tx(qp) ||
+			(qp->state == IBV_QPS_ERR && qp->aeth_pending == 0))
 			return;
 		engine_pass(e, now);
 	}

@@ -84,31 +84,37 @@ sleep_fd_drain(int fd)
 	(void)got;
 }
 
-/* The queue may have been wrapped since the descriptor was created (drivers/impair). */
+/* For the queue of the port: those that wrap it (drivers/impair, drivers/dump) can end while the
+ * engine sleeps. */
+static void
+port_rx_arm(const struct engine *e, bool on)
+{
+	const struct port *port = &e->dev->port;
+
+	if (port->ops->rx_arm != NULL)
+		port->ops->rx_arm(port->queues[engine_index(e)], on);
+}
+
+/* The queue may have been wrapped since the descriptor was created. */
 static void
 rx_arm(struct engine *e)
 {
 	struct engine_sleep *s = &e->sleep;
-	struct port_queue queue;
 
 	engine_lock(e);
-	queue = e->io.queue;
+	s->armed = s->rx_fd != 0 &&
+		   e->io.queue.ops->wait_fd(e->io.queue.queue) + 1 == s->rx_fd;
 	engine_lock_release(e);
-	s->armed = (struct port_queue){0};
-	if (s->rx_fd == 0 || queue.ops->wait_fd(queue.queue) + 1 != s->rx_fd)
-		return;
-	s->armed = queue;
-	if (queue.ops->rx_arm != NULL)
-		queue.ops->rx_arm(queue.queue, true);
+	if (s->armed)
+		port_rx_arm(e, true);
 }
 
 static void
 rx_disarm(struct engine *e)
 {
-	const struct port_queue *queue = &e->sleep.armed;
-
-	if (queue->ops != NULL && queue->ops->rx_arm != NULL)
-		queue->ops->rx_arm(queue->queue, false);
+	if (e->sleep.armed)
+		port_rx_arm(e, false);
+	e->sleep.armed = false;
 }
 
 /* The control engine resolves neighbours for the others and sends on QP 1 for them, and they
@@ -145,7 +151,7 @@ sleep_ns(struct engine *e, uint64_t now)
 
 	if (waits_for_others(e))
 		most = POLL_NS;
-	else if (e->sleep.armed.ops != NULL && !serves_others(e))
+	else if (e->sleep.armed && !serves_others(e))
 		most = LONGEST_NS;
 	return until <= now ? 0 : RTE_MIN(until - now, most);
 }

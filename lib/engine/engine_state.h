@@ -34,8 +34,7 @@ struct engine_sleep {
 	int rx_fd;        /* of the port */
 	uint32_t idle;    /* sleeps in a row between which no packet came or left */
 	uint64_t packets; /* received and sent before the last sleep */
-	/* while the engine sleeps: the queue whose packets rx_fd announces; ops NULL: none */
-	struct port_queue armed;
+	bool armed;       /* the engine sleeps, and rx_fd announces packets */
 };
 
 /* See delayed_ack.h. */

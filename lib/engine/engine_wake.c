@@ -2,6 +2,7 @@
 /* Control path. */
 #include <unistd.h>
 
+#include "base/no_cancel.h"
 #include "engine/engine_sleep.h"
 #include "engine/engine_wake.h"
 
@@ -14,7 +15,7 @@ engine_wake_asleep(struct engine *e)
 
 	if (__atomic_exchange_n(&e->doorbells.asleep, 0, __ATOMIC_RELAXED) == 0)
 		return;
-	written = write(e->sleep.wake_fd - 1, &one, sizeof(one));
+	written = no_cancel_write(e->sleep.wake_fd - 1, &one, sizeof(one));
 	(void)written;
 }
 

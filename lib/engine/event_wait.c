@@ -52,8 +52,7 @@ static void
 sleeper_change(const struct event_wait *w, uint32_t how)
 {
 	engine_asleep_set(w->progress_thread, how);
-	while (engine_request_pass(w->e) >= PKT_BURST)
-		;
+	engine_take_all(w->e);
 }
 
 /* Sleeps until a word changes, as a cancellation point: the only one, because a thread

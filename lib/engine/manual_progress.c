@@ -12,6 +12,8 @@
 #include "engine/pass.h"
 
 #define PASSES_MAX 4 /* in a row, under one lock */
+/* before a thread that is about to sleep leaves the rest to the progress thread */
+#define TAKE_PASSES 64
 /* empty polls after ibv_req_notify_cq() before the application counts as awake */
 #define DELEGATED_POLLS 16
 
@@ -156,8 +158,10 @@ engine_try_tx(struct engine *e, struct qp *qp)
 		return false;
 	}
 	e->stats.tx_from_post++;
-	/* A pass knows when the windows open for which QPs wait. */
-	if (unlikely(has_more_to_send(e) || !TAILQ_EMPTY(&e->peers.blocked)))
+	/* A pass knows when the windows open for which QPs wait, and when the events of
+	 * requests that are complete already are due. */
+	if (unlikely(has_more_to_send(e) || !TAILQ_EMPTY(&e->peers.blocked) ||
+		     cq_moderator_due(&e->dev->cq_moderator) <= e->shared.now))
 		(void)passes_run(e);
 	if (unlikely(pass_end(e, e->progress_thread)))
 		(void)engine_try_pass(e);
@@ -171,6 +175,17 @@ engine_request_pass(struct engine *e)
 	/* Pairs with the fence in pass_end() and with the exchange in request_clear(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return engine_try_pass(e);
+}
+
+void
+engine_take_all(struct engine *e)
+{
+	const struct engine_progress_thread *t = e->progress_thread;
+
+	for (unsigned n = 0; n < TAKE_PASSES; n++)
+		if (engine_request_pass(e) < PKT_BURST)
+			return;
+	t->wake(t->arg);
 }
 
 /* Counts atomically, because the thread does not hold the engine lock. */
@@ -252,9 +267,8 @@ engine_delegate(struct engine *e)
 	/* The other end of the port publishes a packet, fences, and reads *asleep. So the
 	 * port is polled once more behind a fence here: either this poll finds the
 	 * packet, or the other end finds *asleep set. If the lock is taken, its holder
-	 * polls. After a full burst there may be more. */
-	while (engine_request_pass(e) >= PKT_BURST)
-		;
+	 * polls. */
+	engine_take_all(e);
 }
 
 void

@@ -74,6 +74,10 @@ bool engine_try_tx(struct engine *e, struct qp *qp);
 /* As engine_try_pass(), and if the lock is taken, its holder runs one more pass. */
 unsigned engine_request_pass(struct engine *e);
 
+/* A thread is about to sleep: runs passes until one has taken less than a full burst. A sender that is as
+ * fast as this engine cannot keep the thread: after TAKE_PASSES of them the progress thread goes on. */
+void engine_take_all(struct engine *e);
+
 /* The application polled and found nothing: runs a pass, and records that the application
  * is awake. */
 void engine_progress(struct engine *e);

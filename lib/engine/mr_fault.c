@@ -34,6 +34,7 @@ __thread bool mr_fault_aside;
 
 static const int signals[] = {SIGSEGV, SIGBUS};
 static struct sigaction old_actions[RTE_DIM(signals)];
+static bool left_in_chain[RTE_DIM(signals)]; /* see handlers_restore() */
 static uintptr_t page_mask;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned open_contexts;
@@ -206,19 +207,39 @@ mr_fault_handler(int sig, siginfo_t *info, void *context)
 	errno = err;
 }
 
+static bool
+is_our_handler(const struct sigaction *action)
+{
+	return action->sa_flags & SA_SIGINFO && action->sa_sigaction == mr_fault_handler;
+}
+
+/* Returns whether there is a handler: ours, or that of the application or of a library. */
+static bool
+is_handler(const struct sigaction *action)
+{
+	return action->sa_flags & SA_SIGINFO ||
+	       (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
 static void
 handlers_install(void)
 {
-	struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+	struct sigaction now, action = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
 
 	page_mask = ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
 	action.sa_sigaction = mr_fault_handler;
 	sigemptyset(&action.sa_mask);
-	for (unsigned i = 0; i < RTE_DIM(signals); i++)
+	for (unsigned i = 0; i < RTE_DIM(signals); i++) {
+		sigaction(signals[i], NULL, &now);
+		/* The other handler calls ours, or has gone and left ours. Ours above it, each
+		 * would call the other without end. */
+		if (left_in_chain[i] && is_handler(&now))
+			continue;
 		sigaction(signals[i], &action, &old_actions[i]);
+	}
 }
 
-/* A handler that was installed after ours, and calls it, stays. */
+/* A handler that was installed after ours, and calls it, stays, and ours below it. */
 static void
 handlers_restore(void)
 {
@@ -226,7 +247,8 @@ handlers_restore(void)
 
 	for (unsigned i = 0; i < RTE_DIM(signals); i++) {
 		sigaction(signals[i], NULL, &now);
-		if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == mr_fault_handler)
+		left_in_chain[i] = !is_our_handler(&now) && is_handler(&now);
+		if (is_our_handler(&now))
 			sigaction(signals[i], &old_actions[i], NULL);
 	}
 }
@@ -246,7 +268,7 @@ void
 mr_fault_put(void)
 {
 	pthread_mutex_lock(&lock);
-	if (--open_contexts == 0) {
+	if (--open_contexts == 0 && installed) {
 		handlers_restore();
 		installed = false;
 	}

@@ -75,11 +75,21 @@ next_hop_mac(struct engine *e, const struct qp *qp, uint8_t mac[6], uint64_t now
 	return 0;
 }
 
+/* An address handle names its source by the index of a GID, whose address may have been
+ * replaced, or removed, since the handle was made. Then no packet may leave: it would have a
+ * source address that no host has. */
+static bool
+path_has_source(const struct qp_path *p)
+{
+	return gid_reaches(p->sgid, p->dgid);
+}
+
 int
 next_hop_lookup(struct engine *e, struct qp *qp, uint64_t now)
 {
 	uint8_t mac[6];
-	int rc = next_hop_mac(e, qp, mac, now);
+	int rc = likely(path_has_source(&qp->path)) ? next_hop_mac(e, qp, mac, now)
+						    : -EHOSTUNREACH;
 
 	if (rc == 0) {
 		path_hdr_set_dst(&qp->hdr, mac);

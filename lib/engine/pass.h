@@ -61,19 +61,26 @@ void engine_gsi_tx(struct engine *e, uint64_t now);
  * ENGINE_TX_PASS are sent. Returns the number of packets of QPs, with those looped
  * back. */
 unsigned engine_tx(struct engine *e, uint64_t now);
-/* For a post: sends the QP's requests at once. Returns false, and sends none of them, if
- * the QP is not in RTS, is on the ready or unresolved list, has another route than
- * ROUTE_PEER, or if the port takes no packets: the caller rings the doorbell. Returns true without sending if QPs wait for the peer window: the
- * QP is scheduled behind them. */
+/* For a post: sends the QP's requests at once. Returns false, and sends none of them, if the QP is not in
+ * RTS, is on the ready or unresolved list, has another route than ROUTE_PEER, or if the port takes no
+ * packets: the caller rings the doorbell. Returns true without sending if QPs wait for the peer window:
+ * the QP is scheduled behind them. */
 bool engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now);
 
 /* engine_pass.c */
 /* Runs a pass. */
 unsigned engine_pass(struct engine *e, uint64_t now);
-/* Before a QP is destroyed: runs passes while it has requests or responses to send, at most
- * FINAL_PASSES. Without them, a request that was posted while another thread ran a pass
- * would be lost, where an adapter sends it. */
+/* Before a QP is destroyed, or a CQ of it gets smaller: runs passes while it has requests or
+ * responses to send, at most FINAL_PASSES. Without them, a request that was posted while another
+ * thread ran a pass would be lost, where an adapter sends it. */
 void engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now);
+/* If an acknowledgement of the QP waits for an answer or for more packets, makes the QP ready. Its
+ * stream ends, so that no later one waits for more packets. */
+void engine_ack_wait_end(struct engine *e, const struct qp *qp);
+/* Before a QP moves to ERR, where it sends nothing: runs passes while an acknowledgement or NAK is
+ * pending, at most FINAL_PASSES. The application may know of the packets already, and the peer would
+ * take them for lost. */
+void engine_finish_acks(struct engine *e, const struct qp *qp, uint64_t now);
 /* Returns when the next timer fires, the next peer window opens for blocked QPs, the next moderated
  * event is due, or QP 1 has something to send. */
 uint64_t engine_next_time(const struct engine *e);

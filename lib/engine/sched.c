@@ -63,18 +63,6 @@ engine_schedule(struct engine *e, struct qp *qp)
 	engine_schedule_untimed(e, qp);
 }
 
-/* The engine does not send what it has left to later passes. */
-static void
-streams_forget(struct engine *e, const struct qp *qp)
-{
-	stream_forget(&e->ack_coalesce.stream, qp);
-	if (e->ack_coalesce.qp == qp)
-		__atomic_store_n(&e->ack_coalesce.qp, NULL, __ATOMIC_RELAXED);
-	stream_forget(&e->post_gather.stream, qp);
-	if (e->post_gather.qp == qp)
-		e->post_gather.qp = NULL;
-}
-
 void
 engine_forget(struct engine *e, struct qp *qp)
 {
@@ -82,9 +70,11 @@ engine_forget(struct engine *e, struct qp *qp)
 	peer_unblock(&e->peers, qp);
 	if (qp->sched.on_ready)
 		engine_unready(e, qp);
-	if (e->delayed_ack.qp == qp)
-		e->delayed_ack = (struct delayed_ack){.qp = NULL};
-	streams_forget(e, qp);
+	/* See engine_ack_wait_end(), which comes before. */
+	assert(e->delayed_ack.qp != qp && e->ack_coalesce.qp != qp);
+	stream_forget(&e->post_gather.stream, qp);
+	if (e->post_gather.qp == qp)
+		e->post_gather.qp = NULL; /* the requests are not sent any more */
 	wheel_cancel(&e->wheel, &qp->sched.timer);
 	if (qp->peer != NULL) {
 		assert(qp->req.unacked == 0 && qp->req.reading == 0);

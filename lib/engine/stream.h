@@ -6,12 +6,12 @@
  * post_gather.h). Something waits for the next ones meanwhile. The prediction bounds what that costs
  * when none come:
  *
- * A stream is on when `needed` have come with less than STREAM_GAP_NS between a pass and the next that
- * finds any. After a gap while something has waited, STREAM_BACKOFF times as many are needed, up to
- * STREAM_NEEDED_GAP: where each wait is in vain, 4 us are lost in as many packets. If the pass that
- * found the gap came only after STREAM_LATE_NS, because the thread computes between its polls, a peer
- * may have waited for longer than all that was saved: up to STREAM_NEEDED_LATE are needed. While waits
- * are not in vain, `needed` falls again.
+ * A stream is on when `needed` packets or requests have come, and the passes that found some were less
+ * than STREAM_GAP_NS apart. After a gap while something has waited, `needed` is multiplied by
+ * STREAM_BACKOFF, up to STREAM_NEEDED_GAP. So if each wait is in vain, 4 us are lost in that many packets.
+ * If the pass that found the gap came only after STREAM_LATE_NS, because the thread computes between its
+ * polls, a peer may have waited for longer than all that was saved: up to STREAM_NEEDED_LATE are needed.
+ * While waits are not in vain, `needed` falls again.
  */
 #ifndef ROCADE_ENGINE_STREAM_H
 #define ROCADE_ENGINE_STREAM_H

@@ -22,6 +22,14 @@ gid_is_multicast(const uint8_t gid[16])
 }
 
 bool
+gid_reaches(const uint8_t sgid[16], const uint8_t dgid[16])
+{
+	if (gid_is_zero(sgid) || gid_is_zero(dgid))
+		return false;
+	return gid_is_ipv4(sgid) == gid_is_ipv4(dgid) || dgid[0] == 0xff;
+}
+
+bool
 gid_is_link_local(const uint8_t gid[16])
 {
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;

@@ -14,6 +14,10 @@ gid_is_ipv4(const uint8_t gid[16])
 }
 
 bool gid_is_zero(const uint8_t gid[16]);
+/* Returns whether packets can go from an address to another one: not between two IP versions. A
+ * group of IPv6 is an exception, because programs send to any group with any GID index. Then the
+ * source address is IPv4-mapped. */
+bool gid_reaches(const uint8_t sgid[16], const uint8_t dgid[16]);
 bool gid_is_multicast(const uint8_t gid[16]);  /* 224.0.0.0/4 or ff00::/8 */
 bool gid_is_link_local(const uint8_t gid[16]); /* fe80::/10 */
 /* RFC 1122 3.2.1.3, RFC 4291 2.7. */

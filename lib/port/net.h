@@ -45,8 +45,9 @@ struct net_conf {
 	struct net_addr addr[NET_MAX_ADDRS]; /* include the link-local address */
 	uint8_t gateway4[16];                /* all zero: none */
 	uint8_t gateway6[16];
-	/* Another network stack has the same MAC and addresses, and announces them, answers
-	 * for them (ARP, ND, echo) and reports the groups. Constant for a port. */
+	/* Another network stack, or the daemon for its clients, has the same MAC and
+	 * addresses, and announces them, answers for them (ARP, ND, echo) and reports the
+	 * groups. Constant for a port. */
 	bool other_stack;
 };
 
@@ -68,7 +69,8 @@ int net_set_conf(struct net *net, const struct net_conf *conf);
 /*
  * Multicast groups (IGMPv3, RFC 3376; MLDv2, RFC 3810; older versions for older
  * queriers). Joining informs the routers and switches of the link; their queries are
- * answered. A group must be left as often as it was joined. The port's solicited-node
+ * answered. A group must be left as often as it was joined. If there is no other place,
+ * a join takes that of a group whose leave is still to be reported. The port's solicited-node
  * groups (RFC 4291 2.7.1) are joined automatically. Returns -EINVAL if gid is not a
  * group, or -ENOSPC.
  */

@@ -94,20 +94,40 @@ group_clear_due(struct net *net, struct net_group *g)
 	g->due = g->urgent = false;
 }
 
+/* Returns a free slot, else that of a group that has been left: the one with the fewest leave
+ * reports still to be sent. Without those the routers stop forwarding the group only when a
+ * query gets no answer. */
 static struct net_group *
-group_add(struct net *net, const uint8_t gid[16])
+group_slot(struct net *net)
 {
+	struct net_group *left = NULL;
+
 	for (unsigned i = 0; i < NET_GROUPS; i++) {
 		struct net_group *g = &net->groups[i];
 
-		if (g->in_use)
-			continue;
-		memcpy(g->gid, gid, 16);
-		g->in_use = true;
-		g->users = 0;
-		return g;
+		if (!g->in_use)
+			return g;
+		if (g->users == 0 &&
+			(left == NULL || g->reports_left < left->reports_left))
+			left = g;
 	}
-	return NULL;
+	return left;
+}
+
+static struct net_group *
+group_add(struct net *net, const uint8_t gid[16])
+{
+	struct net_group *g = group_slot(net);
+
+	if (g == NULL)
+		return NULL;
+	wheel_cancel(&net->wheel, &g->timer);
+	group_clear_due(net, g);
+	memcpy(g->gid, gid, 16);
+	g->in_use = true;
+	g->users = 0;
+	g->reports_left = 0;
+	return g;
 }
 
 /* To be called after the first join or the last leave. Schedules the reports of the

@@ -53,6 +53,9 @@ struct port_ops {
 	void (*rx_arm)(void *queue, bool on);
 	/* Control path. */
 	bool (*link_up)(void *drv);
+	/* Returns whether the port has ended for good: its link comes up no more. NULL: it never
+	 * ends. */
+	bool (*has_ended)(void *drv);
 	/* Sets the multicast MACs that the port has to receive: the full list, which
 	 * replaces the previous one. The port may receive more. May be NULL. */
 	void (*set_groups)(void *drv, const uint8_t (*macs)[6], unsigned n);

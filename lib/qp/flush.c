@@ -124,6 +124,18 @@ cqes_clean(struct qp *qp)
 }
 
 void
+qp_reset_locks(struct qp *qp, struct app_locks *set)
+{
+	if (qp->type == IBV_QPT_XRC_RECV)
+		return;
+	cq_add_lock(qp->send_cq, set);
+	if (qp->recv_cq != NULL)
+		cq_add_lock(qp->recv_cq, set);
+	if (!qp->sq.unlocked)
+		app_locks_add(set, &qp->sq.lock);
+}
+
+void
 qp_reset(struct qp *qp)
 {
 	if (qp->sq.flight != NULL)
@@ -132,9 +144,7 @@ qp_reset(struct qp *qp)
 	stop_requester(qp);
 	/* Before sq_clear(): a CQE polled after it would free slots of new requests. */
 	cqes_clean(qp);
-	sq_lock(&qp->sq);
 	sq_clear(&qp->sq);
-	sq_unlock(&qp->sq);
 	if (qp->rq != NULL) {
 		recv_ring_lock(qp->rq);
 		recv_ring_clear(qp->rq);

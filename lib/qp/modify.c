@@ -60,6 +60,20 @@ apply_path(struct qp *qp, const struct qp_attr *a, int mask)
 		req_reset(qp, a->sq_psn);
 }
 
+/* Requests that are under way are subject to the new timeout, too (C9-141; 0: none). After an RNR NAK
+ * none is under way. */
+static void
+timeout_change(struct qp *qp, uint8_t timeout)
+{
+	struct requester *req = &qp->req;
+
+	qp->params.timeout = timeout;
+	if (timeout == 0)
+		req->ack_deadline = req->tlp_deadline = TIME_NEVER;
+	else if (req->next_psn != req->una_psn)
+		req->ack_deadline = qp->shared->now + req_timeout_ns(qp);
+}
+
 static void
 apply_limits(struct qp *qp, const struct qp_attr *a, int mask)
 {
@@ -72,7 +86,7 @@ apply_limits(struct qp *qp, const struct qp_attr *a, int mask)
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		qp->params.min_rnr_timer = a->min_rnr_timer;
 	if (mask & IBV_QP_TIMEOUT)
-		qp->params.timeout = a->timeout;
+		timeout_change(qp, a->timeout);
 	if (mask & IBV_QP_RETRY_CNT)
 		qp->params.retry_cnt = qp->req.retry_left = a->retry_cnt;
 	if (mask & IBV_QP_RNR_RETRY)
@@ -102,6 +116,9 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 	/* Requests posted in SQE are flushed, not sent in the next state. */
 	if (qp->state == IBV_QPS_SQE)
 		qp_flush(qp);
+	/* The CQ had no room for them. */
+	if (qp->state == IBV_QPS_ERR)
+		return;
 	if (to == IBV_QPS_SQD && qp->state == IBV_QPS_RTS) {
 		qp->req.draining = true;
 		qp->params.sqd_notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 &&
@@ -135,7 +152,13 @@ qp_modify_check(const struct qp *qp, const struct qp_attr *attr, int mask,
 	if (from == IBV_QPS_SQD && to == IBV_QPS_RTS && qp->req.draining)
 		return -EINVAL;
 	/* READ requests under way may be more than the new limit, see order_allows(). */
-	return mask & IBV_QP_MAX_QP_RD_ATOMIC && qp->req.draining ? -EINVAL : 0;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC && qp->req.draining)
+		return -EINVAL;
+	/* The peer waits for the responses. */
+	return mask & IBV_QP_MAX_DEST_RD_ATOMIC &&
+			       resp_unanswered(qp) > attr->max_dest_rd_atomic
+		       ? -EBUSY
+		       : 0;
 }
 
 int

@@ -154,15 +154,24 @@ path_move(struct qp *qp, unsigned p)
 	}
 }
 
+void
+multipath_rollback(struct qp *qp)
+{
+	struct multipath *mp = multipath_of(qp);
+
+	mp->heard = false;
+	for (unsigned i = 0; i < qp->shared->multipaths->paths; i++)
+		mp->path[i].heard = false;
+}
+
 /* The QP has no packet in flight. Earlier arrivals say nothing about later packets. */
 static void
 busy_begin(struct qp *qp)
 {
 	struct multipath *mp = multipath_of(qp);
 
-	mp->heard = false;
+	multipath_rollback(qp);
 	for (unsigned i = 0; i < qp->shared->multipaths->paths; i++) {
-		mp->path[i].heard = false;
 		mp->path[i].lost = 0;
 		mp->path[i].heard_ns = (uint32_t)qp->shared->now;
 	}
@@ -201,9 +210,7 @@ spreads(struct qp *qp)
 	if (mp->naks == MULTIPATH_NAKS &&
 		(int32_t)((uint32_t)qp->shared->now - mp->pause_ns) >= 0)
 		mp->naks = 0;
-	/* Without probes nothing would find the loss of a last packet. */
-	return multipath_reorders(qp) && qp->req.reads == 0 && qp->params.timeout != 0 &&
-	       !qp->shared->tlp_off &&
+	return multipath_reorders(qp) && qp->req.reads == 0 &&
 	       !wr_has_response(wr_row(sq_slot(&qp->sq, qp->req.next_idx))->kind);
 }
 

@@ -21,6 +21,7 @@
 #ifndef ROCADE_QP_MULTIPATH_H
 #define ROCADE_QP_MULTIPATH_H
 
+#include "qp/req.h"
 #include "qp/sack_board.h"
 
 #define PATHS_MAX 8
@@ -94,12 +95,13 @@ multipath_of(const struct qp *qp)
 	return &qp->shared->multipaths->all[qp->multipath - 1];
 }
 
-/* True if packets of the QP may have overtaken each other: a gap shows no loss. */
+/* True if packets of the QP may have overtaken each other: a gap shows no loss. Without probes
+ * nothing would find the loss of a last packet: such a QP uses path 0 only. */
 static inline bool
 multipath_reorders(const struct qp *qp)
 {
 	return unlikely(qp->multipath != 0) && qp->peer != NULL && peer_sacks(qp->peer) &&
-	       multipath_of(qp)->naks < MULTIPATH_NAKS;
+	       req_probes(qp) && multipath_of(qp)->naks < MULTIPATH_NAKS;
 }
 
 /* For a QP that has a state: */
@@ -109,6 +111,9 @@ void multipath_reset(struct qp *qp);
 /* frame_begin() has written the headers of packet req.next_psn of a SEND or WRITE: chooses
  * its path. */
 void multipath_choose(struct qp *qp, struct pkt *pkt, struct icrc_sum *sum);
+/* The QP sends everything again. Earlier arrivals say nothing about what is sent afterwards, which
+ * may be so late that times of 32 bits do not compare. */
+void multipath_rollback(struct qp *qp);
 /* The peer has packet psn. It may be called again for the same packet. */
 void multipath_arrived(struct qp *qp, uint32_t psn);
 /* Notes which packets were acknowledged since the last call, before multipath_lost() and the

@@ -157,6 +157,8 @@ static enum verdict
 seq_nak(struct qp *qp, bool rnr_waits, uint64_t now)
 {
 	struct requester *req = &qp->req;
+	/* They find what is still missing if only a few packets are sent again. */
+	bool probes = req_probes(qp);
 	enum verdict verdict;
 
 	qp->stats.seq_nak_received++;
@@ -168,12 +170,13 @@ seq_nak(struct qp *qp, bool rnr_waits, uint64_t now)
 		return VERDICT_DROP;
 	req->in_recovery = true;
 	qp_ext_ask(qp);
-	if (resends_lost(qp, now, &verdict))
+	if (probes && resends_lost(qp, now, &verdict))
 		return verdict;
 	/* A lost READ request does not count: it takes another way than its response. */
 	if (!req_oldest_needs_response(qp))
 		congestion_loss(qp, &qp->peer->send, now);
-	return resends_few(qp) ? resend_few(qp) : nak_resend(qp, FAULT_SEQ_RETRIES);
+	return probes && resends_few(qp) ? resend_few(qp)
+					 : nak_resend(qp, FAULT_SEQ_RETRIES);
 }
 
 static enum verdict

@@ -168,6 +168,9 @@ enum resp_wait { /* what the responder waits for; it executes no other packet me
 	RESP_RNR,     /* RNR NAK pending or sent: until ePSN comes again */
 };
 
+/* Parts of the first RES_PARTS packets of a READ can wait while another part is sent. */
+#define RES_PARTS 64
+
 /* Responder resource (IBA) of an executed READ, atomic, ATOMIC_WRITE or FLUSH: how much
  * of the response was sent, and what duplicates need. start, next and end count packets
  * from first_psn. */
@@ -184,7 +187,8 @@ struct resp_res {
 	uint64_t va; /* READ: address of the first byte */
 	union {
 		uint64_t value; /* atomic: value before the operation */
-		/* READ: packets to send again besides those up to end, a bit each */
+		/* READ: packets to send again besides those up to end, a bit for each of the
+		 * first RES_PARTS */
 		uint64_t parts;
 	};
 	uint32_t kind : 8;  /* enum op_kind */
@@ -298,7 +302,7 @@ struct qp {
 	uint8_t read_gap;
 	uint16_t multipath; /* 1 + index of its multipath state; 0: it has one path */
 	struct responder resp LINE_ALIGNED;
-	/* the responder's current receive; see qp_reserve_recv_wqe() */
+	/* the responder's current receive, with room for the largest that it may take */
 	struct recv_wqe *wqe;
 	struct path_hdr hdr;
 	struct qp_stats stats;
@@ -379,9 +383,6 @@ struct qp_attr {
  * -EOPNOTSUPP: the type; -ENOMEM. */
 int qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf,
 	const struct alloc *mem, struct event_queue *events, void *object);
-/* Reserves room for a taken receive of max_sge SGEs, before the QP's SRQ may have
- * receives with that number of SGEs. All engine locks are held. Returns 0 or -ENOMEM. */
-int qp_reserve_recv_wqe(struct qp *qp, uint32_t max_sge);
 /* An XRC SRQ is destroyed: takes it from the QP. An incomplete message for it will not
  * complete. All engine locks are held. */
 void qp_forget_srq(struct qp *qp, const struct srq *srq);
@@ -398,7 +399,8 @@ int qp_transition_check(
  * Checks everything, then applies. Returns 0; -EINVAL or -ENOMEM: nothing has changed.
  * path_mtu_max is the port's limit. A move to RTR does not fill in hdr: the engine
  * resolves the path. ERR flushes at once. RESET clears everything and cleans the QP's
- * CQEs. qp_modify_check() checks all but memory, and applies nothing.
+ * CQEs, with the locks of qp_reset_locks() held. qp_modify_check() checks all but memory, and
+ * applies nothing.
  */
 int qp_modify_check(const struct qp *qp, const struct qp_attr *attr, int mask,
 	enum ibv_mtu path_mtu_max);
@@ -420,6 +422,9 @@ void qp_fail(struct qp *qp);
  * had been found when it completed. receive: of a receive, else of a send request. */
 void qp_completion_lost(struct qp *qp, bool receive);
 
+/* Adds the locks that the caller of qp_reset() holds: those of the pollers of its CQs and
+ * that of its SQ. An XRC target has neither. */
+void qp_reset_locks(struct qp *qp, struct app_locks *set);
 /* Moves the QP to RESET, also one that is about to be destroyed. */
 void qp_reset(struct qp *qp);
 

@@ -125,23 +125,20 @@ wqe_free(struct qp *qp)
 		alloc_put(qp->sq.mem, qp->wqe, wqe_bytes(qp->wqe_sges));
 }
 
-int
-qp_reserve_recv_wqe(struct qp *qp, uint32_t max_sge)
+static int
+recv_wqe_alloc(struct qp *qp, uint32_t sges)
 {
 	struct recv_wqe *wqe = (struct recv_wqe *)qp->wqe_one;
 
-	if (max_sge <= qp->wqe_sges)
+	if (sges == 0)
 		return 0;
-	if (max_sge > 1) {
-		wqe = alloc_get(qp->sq.mem, "receive", wqe_bytes(max_sge));
+	if (sges > 1) {
+		wqe = alloc_get(qp->sq.mem, "receive", wqe_bytes(sges));
 		if (wqe == NULL)
 			return -ENOMEM;
 	}
-	if (qp->wqe != NULL)
-		memcpy(wqe, qp->wqe, wqe_bytes(qp->wqe_sges));
-	wqe_free(qp);
 	qp->wqe = wqe;
-	qp->wqe_sges = (uint8_t)max_sge;
+	qp->wqe_sges = (uint8_t)sges;
 	return 0;
 }
 
@@ -158,7 +155,7 @@ rings_fini(struct qp *qp)
 	}
 }
 
-/* SGEs of the largest receive that the QP may take now. */
+/* SGEs of the largest receive that the QP may take. */
 static uint32_t
 receive_sges(const struct qp *qp)
 {
@@ -192,7 +189,7 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 	if (rc != 0)
 		return rc;
 	qp->sq.always = conf->sq_sig_all ? IBV_SEND_SIGNALED : 0;
-	rc = qp_reserve_recv_wqe(qp, receive_sges(qp));
+	rc = recv_wqe_alloc(qp, receive_sges(qp));
 	if (rc != 0) {
 		rings_fini(qp);
 		return rc;

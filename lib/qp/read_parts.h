@@ -20,7 +20,7 @@ static inline bool
 part_queue(const struct qp *qp, struct resp_res *res, uint32_t from, uint32_t end,
 	uint32_t stop)
 {
-	if (res->kind != OP_READ || res->next == res->end || end > 64 ||
+	if (res->kind != OP_READ || res->next == res->end || end > RES_PARTS ||
 		(end == res->packets && res->end == end) ||
 		stop != part_stop(qp, res, end))
 		return false;

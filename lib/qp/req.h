@@ -36,11 +36,12 @@ req_outstanding(const struct qp *qp)
 	return (qp->req.next_psn - qp->req.una_psn) & PSN_MASK;
 }
 
-/* PSNs that may be unacknowledged. */
+/* PSNs that may be unacknowledged. Without an ACK timeout a stalled QP is not limited: only the
+ * answer to a further request can still acknowledge the others, or show that they are lost. */
 static inline uint32_t
 req_max_unacked(const struct qp *qp)
 {
-	return unlikely(qp->req.stalled) ? 1 : QP_MAX_UNACKED;
+	return unlikely(qp->req.stalled) && qp->params.timeout != 0 ? 1 : QP_MAX_UNACKED;
 }
 
 /* Most PSNs from una_psn to the one before the last request, when responses behind a missing
@@ -65,6 +66,13 @@ req_below_max_unacked(const struct qp *qp)
 {
 	return likely(req_outstanding(qp) < req_max_unacked(qp)) ||
 	       (unlikely(qp->read_gap != 0) && req_gap_below_max(qp));
+}
+
+/* Returns whether tail-loss probes find what the peer does not have. */
+static inline bool
+req_probes(const struct qp *qp)
+{
+	return qp->params.timeout != 0 && !qp->shared->tlp_off;
 }
 
 /* Tr = 4.096 us * 2^timeout (C9-141). */

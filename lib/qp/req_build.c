@@ -173,17 +173,19 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	return true;
 }
 
-/* Packets that a READ request asks for, at most. With max_rd_atomic of 2 or more that is a
- * half or a quarter of QP_MAX_UNACKED: the QP sends the next request while the peer answers
- * this one. With congestion control it is less if the window is small, because what a
- * request asks for comes at once: up to 8 requests share the window. */
+/* Packets that a READ request asks for, at most. A responder queues parts of the first RES_PARTS
+ * packets only. With max_rd_atomic of 2 or more the QP sends the next request while the peer
+ * answers this one: two or four of them share QP_MAX_UNACKED. With congestion control a request
+ * asks for less if the window is small, because its responses come at once: up to 8 requests
+ * share the window. */
 static uint32_t
 read_request_max(const struct qp *qp)
 {
 	unsigned reads = qp->params.max_rd_atomic;
 	unsigned shift = reads < 2 ? 0 : reads < 4 ? 1 : reads < 8 ? 2 : 3;
-	uint32_t most = QP_MAX_UNACKED >> RTE_MIN(shift, 2u), part;
+	uint32_t most = QP_MAX_UNACKED >> (shift < 2 ? 1 : 2), part;
 
+	static_assert(QP_MAX_UNACKED >> 1 <= RES_PARTS, "any part of a READ can wait");
 	if (qp->peer == NULL || !cc_is_on(qp->peer->read.cc))
 		return most;
 	part = cc_window(qp->peer->read.cc) >> shift;

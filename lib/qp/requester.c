@@ -77,8 +77,9 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 	req_account(qp);
 }
 
-void
-req_rollback(struct qp *qp, uint32_t psn)
+/* Moves next_idx and next_psn to packet psn, which was sent before. */
+static void
+req_seek(struct qp *qp, uint32_t psn)
 {
 	struct requester *req = &qp->req;
 	uint32_t idx = req->una_idx;
@@ -88,6 +89,14 @@ req_rollback(struct qp *qp, uint32_t psn)
 		idx++;
 	req->next_idx = idx;
 	req->next_psn = psn;
+}
+
+void
+req_rollback(struct qp *qp, uint32_t psn)
+{
+	struct requester *req = &qp->req;
+
+	req_seek(qp, psn);
 	/* Packets sent from una_psn on no longer count as sent. Only
 	 * rebuild_with_ackreq() rolls back to another PSN than una_psn. */
 	if (psn == req->una_psn) {
@@ -95,6 +104,8 @@ req_rollback(struct qp *qp, uint32_t psn)
 			sack_drop(qp);
 		if (unlikely(qp->read_gap != 0))
 			read_gap_drop(qp);
+		if (unlikely(qp->multipath != 0))
+			multipath_rollback(qp);
 		req->reads = 0; /* and with it req->reading: req_account() */
 		req->read_restart = true;
 		req->rtt_start = TIME_NEVER;
@@ -287,18 +298,6 @@ rebuild_with_ackreq(struct qp *qp, struct pkt *pkt)
 		req->sent_psn = psn; /* it has not been sent yet */
 	req_rollback(qp, psn);
 	req_build(qp, pkt, true); /* fails only if on-demand memory has just gone */
-}
-
-/* Moves next_idx and next_psn to packet psn, which was sent before. */
-static void
-req_seek(struct qp *qp, uint32_t psn)
-{
-	struct requester *req = &qp->req;
-
-	req->next_idx = req->una_idx;
-	while (psn_range_before(sq_psn_range(&qp->sq, req->next_idx), psn))
-		req->next_idx++;
-	req->next_psn = psn;
 }
 
 /* Builds up to n copies of packets that the scoreboard says are lost. Returns their

@@ -57,6 +57,12 @@ void resp_sack_build(struct qp *qp, struct pkt *pkt);
 
 /* Makes room for this many READs and atomics. Returns 0 or -ENOMEM. */
 int resp_set_depth(struct qp *qp, uint32_t depth);
+/* Returns the number of READs, atomics and the like that are not answered yet. */
+static inline uint32_t
+resp_unanswered(const struct qp *qp)
+{
+	return qp->resp.res_end - qp->resp.res_done;
+}
 enum verdict resp_read(struct qp *qp, const struct pkt_view *view);
 enum verdict resp_atomic(struct qp *qp, const struct pkt_view *view);
 /* VERDICT_GO if a responder resource is free. */

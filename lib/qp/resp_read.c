@@ -89,7 +89,7 @@ resp_depth_check(struct qp *qp, const struct pkt_view *v)
 
 	/* Not by res_next: that moves back for a duplicate, and a peer that sends a new
 	 * request has the answer already. */
-	if (likely(resp->res_end - resp->res_done < resp->res_max))
+	if (likely(resp_unanswered(qp) < resp->res_max))
 		return VERDICT_GO;
 	/* A peer may not count FLUSHes (rxe): drop it, as if it were lost. */
 	if (resp->res_max != 0 && (v->op->kind == OP_FLUSH || flush_pending(qp))) {

@@ -110,7 +110,7 @@ hole_arm(struct qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
-	if (req->srtt_ns != 0 && qp->params.timeout != 0 && !qp->shared->tlp_off)
+	if (req->srtt_ns != 0 && req_probes(qp))
 		req->tlp_deadline =
 			now + RTE_MAX(2 * (uint64_t)req->srtt_ns, TLP_HOLE_MIN_NS);
 }

@@ -86,15 +86,19 @@ struct burst
 ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 {
 	struct requester *req = &qp->req;
-	const struct ud_dest *first = qp_next_dest(qp);
-	const struct ud_dest *dest;
+	const struct ud_dest *dest = qp_next_dest(qp);
 	struct burst burst = {0, VERDICT_GO};
+	struct ud_dest first;
 
+	if (unlikely(dest == NULL))
+		return burst;
+	/* A copy: once the request is complete, a post may use its slot again. */
+	first = *dest;
 	while (burst.built < n && burst.verdict == VERDICT_GO &&
 		(dest = qp_next_dest(qp)) != NULL) {
 		const struct send_wqe *wqe = sq_slot(&qp->sq, req->next_idx);
 
-		if (memcmp(dest, first, UD_DEST_PATH) != 0)
+		if (memcmp(dest, &first, UD_DEST_PATH) != 0)
 			break;
 		if (unlikely(ud_packet_build(qp, wqe, &pkts[burst.built]) != 0)) {
 			burst.verdict = FAULT_SEND_SGE;

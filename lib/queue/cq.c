@@ -87,7 +87,6 @@ ring_compact(struct cq *cq)
 void
 cq_clean(struct cq *cq, uint32_t qpn)
 {
-	cq_lock(cq);
 	for (uint32_t i = cq->tail; i != cq->head; i++) {
 		struct cqe *cqe = &cq->ring[i & cq->mask];
 
@@ -99,7 +98,6 @@ cq_clean(struct cq *cq, uint32_t qpn)
 	 * cleaned CQEs. */
 	if (!cq->unlocked)
 		ring_compact(cq);
-	cq_unlock(cq);
 }
 
 int
@@ -141,11 +139,8 @@ int
 cq_replace(struct cq *cq, struct cq *with, uint32_t cqe)
 {
 	assert(with->head == 0 && (with->stamps == NULL) == (cq->stamps == NULL));
-	cq_lock(cq);
-	if (cq_unpolled(cq) > cqe) {
-		cq_unlock(cq);
+	if (cq_unpolled(cq) > cqe)
 		return -EINVAL;
-	}
 	ring_move(cq, with);
 	RTE_SWAP(cq->ring, with->ring);
 	RTE_SWAP(cq->stamps, with->stamps);
@@ -153,7 +148,6 @@ cq_replace(struct cq *cq, struct cq *with, uint32_t cqe)
 	cq->mask = cq->size - 1;
 	cq->head = with->head;
 	cq->tail = cq->tail_seen = 0;
-	cq_unlock(cq);
 	return 0;
 }
 
@@ -207,8 +201,20 @@ cq_arm(struct cq *cq, bool solicited_only)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
+/* Returns whether the completions before end hid those behind: another engine was faster. The event
+ * of these may have been taken since, and the poller has not found them. */
+static bool
+hid_others(const struct cq *cq, uint32_t end)
+{
+	/* Relaxed: the acquire in cq_notify() orders it. */
+	uint8_t flags =
+		__atomic_load_n(&cq->ring[end & cq->mask].flags, __ATOMIC_RELAXED);
+
+	return (flags & CQE_PHASE) == cq_phase(cq, end);
+}
+
 void
-cq_notify(struct cq *cq, bool solicited, uint32_t n)
+cq_notify(struct cq *cq, bool solicited, uint32_t end, uint32_t n)
 {
 	uint8_t armed;
 
@@ -216,10 +222,12 @@ cq_notify(struct cq *cq, bool solicited, uint32_t n)
 	 * that has armed sees the CQE, or this load sees the arming. Pairs with the fence
 	 * in cq_arm(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	armed = __atomic_load_n(&cq->armed, __ATOMIC_RELAXED);
+	/* Pairs with the arming in cq_arm(): completions whose event was taken before are
+	 * visible. */
+	armed = __atomic_load_n(&cq->armed, __ATOMIC_ACQUIRE);
 	if (armed == CQ_IDLE)
 		return;
-	if (armed == CQ_ARMED_SOLICITED && !solicited)
+	if (armed == CQ_ARMED_SOLICITED && !solicited && !hid_others(cq, end))
 		return;
 	if (cq->moderation.period_ns == 0 || cq_moderated_is_due(cq, n))
 		cq_event_raise(cq);

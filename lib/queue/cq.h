@@ -13,6 +13,7 @@
 #include <rte_spinlock.h>
 
 #include "base/base_alloc.h"
+#include "queue/app_locks.h"
 #include "queue/cq_moderate.h"
 #include "queue/event_queue.h"
 
@@ -90,7 +91,7 @@ int cq_init_like(const struct cq *cq, uint32_t cqe, struct cq *out);
 /*
  * Resizes: moves the unpolled CQEs, in order, to the ring of with, an empty CQ made by
  * cq_init_like(), and exchanges the rings. Returns -EINVAL, without any change, if more
- * than cqe are unpolled. The caller holds all engine locks; takes the pollers' lock.
+ * than cqe are unpolled. The caller holds all engine locks and the pollers' lock.
  */
 int cq_replace(struct cq *cq, struct cq *with, uint32_t cqe);
 
@@ -100,7 +101,7 @@ void cq_detach(struct cq *cq, unsigned engine);
 
 /* Cleans the CQ: marks every unpolled CQE of this QP as cleaned and frees its slot in the
  * CQ. In an unlocked CQ, whose poller may be between cq_peek() and cq_consume(), polling
- * frees the slots when it skips the CQEs. The caller holds all engine locks; takes the
+ * frees the slots when it skips the CQEs. The caller holds all engine locks and the
  * pollers' lock. */
 void cq_clean(struct cq *cq, uint32_t qpn);
 
@@ -127,6 +128,14 @@ cq_unlock(struct cq *cq)
 		rte_spinlock_unlock(&cq->lock);
 }
 
+/* Adds the pollers' lock, which they keep from ibv_start_poll() to ibv_end_poll(). */
+static inline void
+cq_add_lock(struct cq *cq, struct app_locks *set)
+{
+	if (!cq->unlocked)
+		app_locks_add(set, &cq->lock);
+}
+
 static inline uint8_t
 cq_phase(const struct cq *cq, uint32_t index)
 {
@@ -142,9 +151,9 @@ bool cq_overrun(struct cq *cq);
 /* Reserves an index by compare-and-swap and stores its time stamp if enabled. -ENOSPC if
  * full. */
 int64_t cq_reserve(struct cq *cq, const uint64_t *now);
-/* To be called after n CQEs were written. solicited: a completion is solicited or in
- * error. */
-void cq_notify(struct cq *cq, bool solicited, uint32_t n);
+/* To be called after n CQEs before index end were written. solicited: a completion is
+ * solicited or in error. */
+void cq_notify(struct cq *cq, bool solicited, uint32_t end, uint32_t n);
 
 /*
  * Returns whether index head is free. The comparison is signed, because another engine
@@ -215,7 +224,7 @@ cq_put(struct cq *cq, const struct cqe *cqe, const uint64_t *now)
 		cq_notify(cq,
 			(cqe->flags & CQE_SOLICITED) != 0 ||
 				cqe->status != IBV_WC_SUCCESS,
-			1);
+			index + 1, 1);
 	return true;
 }
 

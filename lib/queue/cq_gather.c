@@ -41,7 +41,7 @@ gathered_write(struct cq_gather *gather)
 	for (uint32_t i = 0; i < n; i++)
 		cqe_write(cq, first + i, &gather->cqes[i]);
 	if (unlikely(cq->notifies))
-		cq_notify(cq, gather->solicited, n);
+		cq_notify(cq, gather->solicited, first + n, n);
 }
 
 void

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/futex.h"
+#include "base/no_cancel.h"
 #include "queue/event_queue.h"
 
 /* The lock covers the list, the counts and the taker. The descriptor's count and the
@@ -82,7 +83,7 @@ pending_take(struct async_event *ev)
 static void
 events_count(const struct event_queue *q, uint64_t n)
 {
-	ssize_t written = write(q->fd, &n, sizeof(n));
+	ssize_t written = no_cancel_write(q->fd, &n, sizeof(n));
 
 	assert(written == sizeof(n));
 	(void)written;
@@ -258,6 +259,8 @@ event_uncount(struct event_queue *q)
 {
 	uint64_t one;
 	struct iovec to = {.iov_base = &one, .iov_len = sizeof(one)};
+	ssize_t got;
+	int state;
 
 	if (q->taker != NULL && q->taker->events != 0) {
 		q->taker->events--;
@@ -265,7 +268,10 @@ event_uncount(struct event_queue *q)
 	}
 	/* Kernels before 5.8 refuse RWF_NOWAIT on an eventfd. The descriptor then stays
 	 * readable, and event_next() repeats its loop. */
-	return preadv2(q->fd, &to, 1, -1, RWF_NOWAIT) == sizeof(one);
+	state = no_cancel_begin();
+	got = preadv2(q->fd, &to, 1, -1, RWF_NOWAIT);
+	no_cancel_end(state);
+	return got == sizeof(one);
 }
 
 uint32_t

@@ -70,21 +70,8 @@ sge_copy(struct sge *to, const struct sge *from, uint32_t num)
 		to[i] = from[i];
 }
 
-/* Returns false if an outstanding WQE has more SGEs. */
-static bool
-sge_fit(const struct recv_ring *r, uint32_t max_sge)
-{
-	if (max_sge >= r->max_sge)
-		return true;
-	for (uint32_t i = r->cons; i != r->prod; i++) {
-		if (recv_ring_slot(r, i)->num_sge > max_sge)
-			return false;
-	}
-	return true;
-}
-
 int
-recv_ring_resize(struct recv_ring *r, uint32_t max_wr, uint32_t max_sge)
+recv_ring_resize(struct recv_ring *r, uint32_t max_wr)
 {
 	struct recv_ring to = {.mem = r->mem};
 	int rc;
@@ -92,9 +79,7 @@ recv_ring_resize(struct recv_ring *r, uint32_t max_wr, uint32_t max_sge)
 	/* The first check also bounds the loops below if the indices are corrupted. */
 	if (r->prod - r->cons > r->max_wr || r->prod - r->cons > max_wr)
 		return -EINVAL;
-	if (max_sge > RECV_MAX_SGE || !sge_fit(r, max_sge))
-		return -EINVAL;
-	rc = slots_alloc(&to, max_wr, max_sge, r->cons);
+	rc = slots_alloc(&to, max_wr, r->max_sge, r->cons);
 	if (rc != 0)
 		return rc;
 
@@ -111,7 +96,6 @@ recv_ring_resize(struct recv_ring *r, uint32_t max_wr, uint32_t max_sge)
 	r->mask = to.mask;
 	r->stride = to.stride;
 	r->max_wr = to.max_wr;
-	r->max_sge = to.max_sge;
 	return 0;
 }
 

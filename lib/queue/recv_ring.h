@@ -65,13 +65,12 @@ int recv_ring_init(
 void recv_ring_fini(struct recv_ring *r);
 
 /*
- * Moves the outstanding WQEs, in order, into a ring of other dimensions (max_wr is
- * rounded up as in recv_ring_init()). Indices continue: WQE i is WQE i of the new ring.
- * Returns -EINVAL if more than max_wr WQEs are outstanding or one has more than max_sge
- * SGEs, or -ENOMEM; the ring is unchanged then. The caller excludes takers and holds the
- * producer lock.
+ * Moves the outstanding WQEs, in order, into a ring of another size (max_wr is rounded up
+ * as in recv_ring_init(); max_sge stays). Indices continue: WQE i is WQE i of the new
+ * ring. Returns -EINVAL if more than max_wr WQEs are outstanding, or -ENOMEM; the ring is
+ * unchanged then. The caller excludes takers and holds the producer lock.
  */
-int recv_ring_resize(struct recv_ring *r, uint32_t max_wr, uint32_t max_sge);
+int recv_ring_resize(struct recv_ring *r, uint32_t max_wr);
 
 /* Discards all outstanding WQEs (QP to RESET). The caller excludes takers and holds the
  * producer lock. */

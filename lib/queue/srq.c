@@ -111,7 +111,7 @@ modify_check(const struct srq *srq, const struct srq_attr *want, bool resize)
 		return -EINVAL;
 	if (!resize)
 		return 0;
-	if (!srq_size_valid(want->max_wr, want->max_sge))
+	if (!srq_size_valid(want->max_wr, srq->ring.max_sge))
 		return -EINVAL;
 	return want->max_wr < recv_ring_outstanding(&srq->ring) ? -EINVAL : 0;
 }
@@ -163,7 +163,6 @@ modify_locked(struct srq *srq, struct srq_attr *attr, int mask)
 	bool resize = (mask & IBV_SRQ_MAX_WR) != 0;
 	struct srq_attr want = {
 		.max_wr = srq->ring.max_wr,
-		.max_sge = srq->ring.max_sge,
 		.limit = srq_limit(srq),
 	};
 	int rc = srq_check(srq);
@@ -174,13 +173,11 @@ modify_locked(struct srq *srq, struct srq_attr *attr, int mask)
 		return -EINVAL;
 	if (resize)
 		want.max_wr = attr->max_wr;
-	if (resize && attr->max_sge != 0)
-		want.max_sge = attr->max_sge;
 	if ((mask & IBV_SRQ_LIMIT) != 0)
 		want.limit = attr->limit;
 	rc = modify_check(srq, &want, resize);
 	if (rc == 0 && resize)
-		rc = recv_ring_resize(&srq->ring, want.max_wr, want.max_sge);
+		rc = recv_ring_resize(&srq->ring, want.max_wr);
 	if (rc != 0)
 		return rc;
 
@@ -236,15 +233,18 @@ srq_check_limit(struct srq *srq, uint64_t armed)
  * One engine: the limit word is another than the engine has read last. The thread that
  * armed the limit may have counted before it could see the last takes. So this counts
  * again: the WQEs that were posted when the limit was armed and are not taken yet. If
- * they are fewer than the limit, the limit fires. WQEs posted later do not count.
+ * they are fewer than the limit, the limit fires. WQEs posted later do not count. If one of
+ * them is taken already, because the engine has seen the limit late, none is left, and cons is
+ * beyond armed_prod: so the difference is signed.
  */
 static void RARE
 srq_look(struct srq *srq, uint64_t armed)
 {
 	uint32_t prod = __atomic_load_n(&srq->armed_prod, __ATOMIC_RELAXED);
+	int32_t left = (int32_t)(prod - srq->ring.cons), limit = (int32_t)(uint32_t)armed;
 
 	srq->seen = armed;
-	if (prod - srq->ring.cons < (uint32_t)armed)
+	if (limit != 0 && left < limit)
 		srq_fire(srq, armed);
 }
 

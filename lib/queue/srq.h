@@ -54,7 +54,7 @@ struct srq {
 /* Attributes for srq_modify(). A field is used only if its flag is set. */
 struct srq_attr {
 	uint32_t max_wr;
-	uint32_t max_sge; /* with IBV_SRQ_MAX_WR; 0 keeps the present value */
+	uint32_t max_sge; /* no flag: only written back */
 	uint32_t limit;
 };
 
@@ -78,9 +78,8 @@ void srq_detach(struct srq *srq, unsigned engine);
  *
  * Returns -EINVAL if mask has other bits; if the limit exceeds the size; if the size is
  * below the number of outstanding WQEs, below the armed limit or outside the device's
- * limits; or if max_sge is below that of an outstanding WQE. The size counts as
- * requested, before rounding up; with both bits set, the new size and the new limit are
- * compared. Returns -ENOMEM, or -EIO in the error state.
+ * limits. The size counts as requested, before rounding up; with both bits set, the new
+ * size and the new limit are compared. Returns -ENOMEM, or -EIO in the error state.
  *
  * After a successful resize attr holds the actual sizes. Raises the limit event at once
  * if fewer WQEs than the limit are outstanding. Takes the producer lock. For

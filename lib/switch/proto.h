@@ -26,7 +26,7 @@
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 13
+#define SW_PROTO_VERSION 14
 #define SW_NAME_MAX 64
 
 /* Descriptors of the reply to SW_ATTACH. */
@@ -145,6 +145,10 @@ struct sw_device {
 	uint8_t local; /* no port: traffic between clients only */
 	uint8_t reserved[2];
 	uint32_t max_mr; /* per client; 0: no limit */
+	/* What a user may hold while the others hold nothing; 0: no limit. */
+	uint32_t max_groups;        /* multicast groups */
+	uint32_t max_group_members; /* QPs in one of them */
+	uint32_t max_memberships;   /* QPs in all of them together */
 };
 
 struct sw_reply {

@@ -20,13 +20,15 @@
 #define ENDED_QPS 32 /* QPs of an ended client that are freed in one pass */
 
 const struct sw_stat_row sw_stat_rows[SW_STAT_COUNT] = {
-#define SW_STAT(name, text) {#name, text},
-#define SW_DROP(name, text) {"drop_" #name, text},
+#define SW_STAT(name, text) {#name, text, false},
+#define SW_ERROR(name, text) {#name, text, true},
+#define SW_DROP(name, text) {"drop_" #name, text, true},
 #include "switch/sw_stats.def"
 };
 
 const struct sw_stat_row sw_thread_stat_rows[SW_THREAD_STAT_COUNT] = {
-#define SW_THREAD_STAT(name, text) {#name, text},
+#define SW_THREAD_STAT(name, text) {#name, text, false},
+#define SW_THREAD_ERROR(name, text) {#name, text, true},
 #include "switch/sw_stats.def"
 };
 

@@ -41,6 +41,7 @@ struct sw_stats {
 struct sw_stat_row {
 	const char *name;
 	const char *text;
+	bool error; /* counts losses, refusals or retries */
 };
 
 #define SW_STAT_COUNT (sizeof(struct sw_stats) / sizeof(uint64_t))

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <sys/socket.h>
+
 #include "ucm/backend.h"
 
 static const struct ucm_backend *current;
@@ -14,4 +17,12 @@ const struct ucm_backend *
 ucm_backend_get(void)
 {
 	return __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+}
+
+/* Of the threads that wait in recv() on a datagram or SEQPACKET socket, a message wakes one
+ * only. The others would sleep on, although a second event may come without a message. */
+int
+ucm_sockets_create(int ends[2])
+{
+	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0 ? 0 : -errno;
 }

@@ -16,9 +16,10 @@ struct ucm_token {
 
 /* The functions may be called from any thread, and are no cancellation points. */
 struct ucm_backend {
-	/* Opens a channel. fd is readable while the channel has events, and reports a
-	 * hang-up when the server ends. Its last close() closes the channel. Returns 0,
-	 * -ENOENT or -ECONNREFUSED if there is no server, or another -errno. */
+	/* Opens a channel. fd, an end of ucm_sockets_create(), is readable while the channel
+	 * has events, and reports a hang-up when the server ends. Its last close() closes the
+	 * channel. Returns 0, -ENOENT or -ECONNREFUSED if there is no server, or another
+	 * -errno. */
 	int (*open)(struct ucm_token *token, int *fd);
 	/* Executes a command of ucm/abi.h. out has room for UCM_MAX bytes. On return, fd
 	 * no longer signals events that the command has consumed. Returns 0, or the
@@ -27,6 +28,10 @@ struct ucm_backend {
 	int (*command)(const struct ucm_token *token, int fd, uint32_t cmd,
 		const void *in, size_t in_len, void *out, size_t *out_len);
 };
+
+/* For the server: makes the two sockets of a channel. A message from either end wakes all
+ * threads that wait in recv(2) at the other. Returns 0 or -errno. */
+int ucm_sockets_create(int ends[2]);
 
 void ucm_backend_set(const struct ucm_backend *backend);
 /* Returns NULL if no backend is registered. */

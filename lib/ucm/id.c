@@ -74,6 +74,7 @@ ucm_id_create(struct ucm_channel *channel, uint16_t ps, struct ucm_id **out)
 	id->channel = channel;
 	id->ps = ps;
 	id->qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
+	id->ack_timeout = session->ucm->conf.cm.ack_timeout;
 	id->psn = (uint32_t)random_next(&session->ucm->psns) & 0xFFFFFF;
 	LIST_INIT(&id->mcasts);
 	TAILQ_INIT(&id->events);
@@ -114,6 +115,17 @@ events_purge(struct ucm_id *id, uint64_t now)
 }
 
 void
+ucm_id_release_conn(struct ucm_id *id, uint64_t now)
+{
+	if (id->conn == NULL)
+		return;
+	cm_release(id->conn, now);
+	account_give(id->channel->session->account, ACCOUNT_cm_connections, 1);
+	id->conn = NULL;
+	id->conn_ended = true;
+}
+
+void
 ucm_id_destroy(struct ucm_id *id, uint64_t now)
 {
 	struct account *account = id->channel->session->account;
@@ -131,10 +143,7 @@ ucm_id_destroy(struct ucm_id *id, uint64_t now)
 	}
 	id->listener = NULL;
 	events_purge(id, now);
-	if (id->conn != NULL) {
-		cm_release(id->conn, now);
-		account_give(account, ACCOUNT_cm_connections, 1);
-	}
+	ucm_id_release_conn(id, now);
 	ucm_request_cancel(id->channel->session->ucm, id);
 	ucm_unbind(id, now);
 	id_free(id);

@@ -38,6 +38,16 @@ afonly_read(const struct ucm_set_option *cmd, struct ucm_id *id)
 	return 0;
 }
 
+/* 0: the QP has no timeout, as with Linux. */
+static int
+ack_timeout_read(const struct ucm_set_option *cmd, struct ucm_id *id)
+{
+	if (cmd->value[0] > 31 || byte_read(cmd, &id->ack_timeout) != 0)
+		return -EINVAL;
+	id->ack_timeout_set = true;
+	return 0;
+}
+
 int
 ucm_do_set_option(struct ucm_call *call)
 {
@@ -60,9 +70,7 @@ ucm_do_set_option(struct ucm_call *call)
 	case RDMA_OPTION_ID_AFONLY:
 		return afonly_read(cmd, id);
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
-		if (cmd->value[0] > 31)
-			return -EINVAL;
-		return byte_read(cmd, &id->ack_timeout);
+		return ack_timeout_read(cmd, id);
 	default:
 		return -ENOSYS;
 	}

@@ -78,8 +78,6 @@ rtr_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 static int
 rts_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 {
-	const struct ucm_conf *conf = &id->channel->session->ucm->conf;
-
 	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 	attr->sq_psn = id->psn;
 	if (ucm_id_is_ud(id))
@@ -91,7 +89,7 @@ rts_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 		return 0;
 	/* An XRC target sends no requests, but has to notice when its peer has gone. */
 	attr->qp_attr_mask |= IBV_QP_TIMEOUT;
-	attr->timeout = id->ack_timeout != 0 ? id->ack_timeout : conf->cm.ack_timeout;
+	attr->timeout = id->ack_timeout;
 	if (id->qp_type == IBV_QPT_XRC_RECV)
 		return 0;
 	/* The REQ carries the active side's retry count. A passive side that sets none
@@ -100,8 +98,12 @@ rts_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 				  ? id->local.retry_count
 				  : id->remote.retry_count;
 	attr->rnr_retry = id->remote.rnr_retry;
-	attr->max_rd_atomic = id->local.qpn != 0 ? id->local.initiator_depth
-						 : id->remote.initiator_depth;
+	/* The peer answers no more at once than the responder resources in its REQ or REP,
+	 * which `remote` has as the depth of this end. */
+	attr->max_rd_atomic = id->remote.initiator_depth;
+	if (id->local.qpn != 0)
+		attr->max_rd_atomic =
+			RTE_MIN(attr->max_rd_atomic, id->local.initiator_depth);
 	attr->qp_attr_mask |=
 		IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 	return 0;

@@ -92,6 +92,9 @@ ucm_do_get_event(struct ucm_call *call)
 		return -EAGAIN;
 	memcpy(call->out, &event->resp, sizeof(event->resp));
 	event->owner_id->events_reported++;
+	/* librdmacm counts the acknowledgement of a group's event for the member, too. */
+	if (event->owner_id->member != NULL)
+		event->owner_id->member->events_reported++;
 	ucm_event_drop(event);
 	return 0;
 }

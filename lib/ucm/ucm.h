@@ -79,8 +79,12 @@ int ucm_device_add(
 	struct ucm *ucm, const struct ucm_device_conf *conf, struct ucm_device **out);
 /* Replaces the local addresses. An ID that is bound to a removed address stays so. */
 void ucm_device_set_net(struct ucm_device *device, const struct net_conf *net);
-/* Removes and frees the device. Its connections end, IDs that are bound to it get
- * UCM_EVENT_DEVICE_REMOVAL, and requests that the program has not seen are dropped. */
+/* Takes the device from UCM_DEVICE_BATCH of the IDs that are bound to it. Their connections
+ * end, they get UCM_EVENT_DEVICE_REMOVAL, and requests that the program has not seen are
+ * dropped. Each causes at most one message. Returns whether there may be more of them. */
+bool ucm_device_shrink(struct ucm_device *device, uint64_t now);
+#define UCM_DEVICE_BATCH 128
+/* Takes the device from all IDs that are bound to it, removes and frees it. */
 void ucm_device_remove(struct ucm_device *device, uint64_t now);
 
 int ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out);

@@ -151,9 +151,10 @@ binding_of(const struct ucm_id *id)
 		.addr = &id->src, .ps = id->ps, .port = id->port, .afonly = id->afonly};
 }
 
+/* share: a port that another ID has is free, too, if the two may share it. */
 static bool
 port_free(struct ucm *ucm, const struct ucm_id *id, uint16_t port,
-	const struct ucm_addr *addr, uint64_t now)
+	const struct ucm_addr *addr, bool share, uint64_t now)
 {
 	const struct ucm_binding wanted = {
 		.addr = addr, .ps = id->ps, .port = port, .afonly = is_afonly(id, addr)};
@@ -163,7 +164,7 @@ port_free(struct ucm *ucm, const struct ucm_id *id, uint16_t port,
 	{
 		struct ucm_binding has = binding_of(other);
 
-		if (other != id && !may_share(other, id) &&
+		if (other != id && !(share && may_share(other, id)) &&
 			ucm_bindings_conflict(&has, &wanted))
 			return false;
 	}
@@ -171,7 +172,7 @@ port_free(struct ucm *ucm, const struct ucm_id *id, uint16_t port,
 		&ucm->port_waits, &wanted, id->channel->session->uid, now);
 }
 
-/* Returns 0 if no port is free. */
+/* Returns a port that no other ID has, or 0 if there is none. */
 static uint16_t
 port_choose(struct ucm *ucm, const struct ucm_id *id, const struct ucm_addr *addr,
 	uint64_t now)
@@ -181,7 +182,7 @@ port_choose(struct ucm *ucm, const struct ucm_id *id, const struct ucm_addr *add
 	for (uint32_t i = 0; i < PORT_COUNT; i++) {
 		uint16_t port = (uint16_t)(PORT_FIRST + (at + i) % PORT_COUNT);
 
-		if (port_free(ucm, id, port, addr, now))
+		if (port_free(ucm, id, port, addr, false, now))
 			return port;
 	}
 	return 0;
@@ -199,7 +200,7 @@ ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr, uint64
 		return -EACCES;
 	if (port == 0)
 		port = port_choose(ucm, id, addr, now);
-	else if (!port_free(ucm, id, port, addr, now))
+	else if (!port_free(ucm, id, port, addr, true, now))
 		return -EADDRINUSE;
 	if (port == 0)
 		return -EADDRINUSE;

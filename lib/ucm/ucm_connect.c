@@ -8,10 +8,11 @@
 #include "ucm/ucm_request.h"
 
 #define BACKLOG_MAX 1024
+#define RETRIES_MAX 7 /* what the 3 bits of a REQ or REP hold */
 
 /* Returns -ENODEV if the device of the ID was removed, -EINVAL if the QP belongs to another
- * process, or for a vendor ID that no message can carry. Without ECE, as from a library of
- * before 2020, ece is zero. */
+ * process, or for a vendor ID that no message can carry. Larger retry counts stand for
+ * RETRIES_MAX, as with Linux. Without ECE, as from a library of before 2020, ece is zero. */
 static int
 qp_read(const struct ucm_call *call, struct ucm_id *id,
 	const struct rdma_ucm_conn_param *p, const struct rdma_ucm_ece *ece)
@@ -29,11 +30,11 @@ qp_read(const struct ucm_call *call, struct ucm_id *id,
 		.psn = id->psn,
 		.responder_resources = p->responder_resources,
 		.initiator_depth = p->initiator_depth,
-		.rnr_retry = p->rnr_retry_count & 7,
+		.rnr_retry = RTE_MIN(p->rnr_retry_count, RETRIES_MAX),
 		.srq = p->srq != 0,
 		.flow_control = p->flow_control != 0,
 		.ece = {.vendor_id = ece->vendor_id, .options = ece->attr_mod},
-		.retry_count = p->retry_count & 7,
+		.retry_count = RTE_MIN(p->retry_count, RETRIES_MAX),
 		.ca_guid = id->device->conf.guid,
 		.path_mtu = id->device->conf.path_mtu,
 		.transport = ucm_id_transport(id),
@@ -173,6 +174,15 @@ undecided_check(const struct ucm_id *id)
 	return id->conn != NULL ? 0 : -ENOTCONN;
 }
 
+/* Of a request that was answered by a REJ or SIDR_REP, or has ended before, nothing comes any
+ * more: the ID, which may live on for long, does not keep its connection. */
+static void
+decided_release(struct ucm_id *id, uint64_t now)
+{
+	if (cm_has_ended(id->conn))
+		ucm_id_release_conn(id, now);
+}
+
 /* A command without parameters comes from the active side: its QP is ready, and the RTU
  * is sent. */
 int
@@ -191,26 +201,35 @@ ucm_do_accept(struct ucm_call *call)
 				   : cm_confirm(id->conn, NULL, 0, call->now);
 	if (rc == 0)
 		id->state = UCM_ACCEPTED;
+	decided_release(id, call->now);
 	return rc;
 }
 
+/* Older libraries leave the reason 0. As with Linux, programs give no reason that is the
+ * connection manager's. */
 int
 ucm_do_reject(struct ucm_call *call)
 {
 	const struct rdma_ucm_reject *cmd = call->in;
 	struct ucm_id *id = ucm_id_find(call, cmd->id);
+	enum cm_reason reason = cmd->reason != 0 ? cmd->reason : CM_REJ_CONSUMER;
 	int rc;
 
+	if (reason != CM_REJ_CONSUMER && reason != CM_REJ_VENDOR_OPTION)
+		return -EINVAL;
 	if (id == NULL)
 		return -ENOENT;
 	rc = undecided_check(id);
 	if (rc != 0)
 		return rc;
 	if (ucm_id_is_ud(id))
-		return cm_sidr_reply(id->conn, CM_SIDR_REJECTED, 0, 0, cmd->private_data,
+		rc = cm_sidr_reply(id->conn, CM_SIDR_REJECTED, 0, 0, cmd->private_data,
 			cmd->private_data_len, call->now);
-	return cm_reject(id->conn, cmd->reason != 0 ? cmd->reason : CM_REJ_CONSUMER,
-		cmd->private_data, cmd->private_data_len, call->now);
+	else
+		rc = cm_reject(id->conn, reason, cmd->private_data, cmd->private_data_len,
+			call->now);
+	decided_release(id, call->now);
+	return rc;
 }
 
 int

@@ -38,7 +38,6 @@ ucm_device_set_net(struct ucm_device *device, const struct net_conf *net)
 static void
 id_lose_device(struct ucm_id *id, uint64_t now)
 {
-	struct account *account = id->channel->session->account;
 	struct ucm_event *event;
 
 	id->device = NULL;
@@ -46,25 +45,22 @@ id_lose_device(struct ucm_id *id, uint64_t now)
 	if (id->state == UCM_MCAST)
 		return; /* the ID that has joined gets the event */
 	ucm_request_cancel(id->channel->session->ucm, id);
-	if (id->conn != NULL) {
-		cm_release(id->conn, now);
-		account_give(account, ACCOUNT_cm_connections, 1);
-		id->conn = NULL;
-		id->conn_ended = true;
-	}
+	ucm_id_release_conn(id, now);
 	event = id->uid_set ? ucm_event_new(id, UCM_EVENT_DEVICE_REMOVAL, 0) : NULL;
 	if (event != NULL)
 		ucm_event_put(event);
 }
 
-void
-ucm_device_remove(struct ucm_device *device, uint64_t now)
+bool
+ucm_device_shrink(struct ucm_device *device, uint64_t now)
 {
 	struct ucm *ucm = device->ucm;
 	struct ucm_session *session;
+	unsigned removed = 0;
 
 	TAILQ_FOREACH (session, &ucm->sessions, link) {
-		for (uint32_t i = 0; i < session->ids.size; i++) {
+		for (uint32_t i = 0; i < session->ids.size && removed < UCM_DEVICE_BATCH;
+			i++) {
 			struct ucm_id *id = session->ids.slots[i];
 
 			if (id == NULL || id->device != device)
@@ -73,9 +69,22 @@ ucm_device_remove(struct ucm_device *device, uint64_t now)
 				ucm_id_destroy(id, now);
 			else
 				id_lose_device(id, now);
+			removed++;
 		}
 	}
-	ucm_pump(ucm, now); /* before the device is gone: the last messages */
+	ucm_pump(ucm, now);
+	return removed == UCM_DEVICE_BATCH;
+}
+
+void
+ucm_device_remove(struct ucm_device *device, uint64_t now)
+{
+	struct ucm *ucm = device->ucm;
+	bool more;
+
+	do /* before the device is gone: the last messages */
+		more = ucm_device_shrink(device, now);
+	while (more);
 	TAILQ_REMOVE(&ucm->devices, device, link);
 	alloc_put(&alloc_plain, device, sizeof(*device));
 }

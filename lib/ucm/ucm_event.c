@@ -8,6 +8,7 @@
 #include "ucm/queue.h"
 #include "ucm/ucm_addr.h"
 #include "ucm/ucm_event.h"
+#include "ucm/ucm_request.h"
 
 static void
 conn_fill(struct rdma_ucm_event_resp *resp, const struct cm_event *event)
@@ -86,12 +87,15 @@ request_id(struct ucm_id *listener, const struct cm_event *event)
 	id->device = ucm_device_of(listener->channel->session->ucm, event->path.sgid);
 	id->port = listener->port;
 	id->tos = listener->tos;
-	id->ack_timeout = listener->ack_timeout;
+	/* The REQ has the timeout for this end's QP (IBA 12.7.34). 0 is none: the program would
+	 * never notice that its peer has gone. */
+	if (listener->ack_timeout_set)
+		id->ack_timeout = listener->ack_timeout;
+	else if (event->ack_timeout != 0)
+		id->ack_timeout = event->ack_timeout;
 	id->qp_type = listener->qp_type;
 	id->remote = event->qp;
-	id->path_mtu = id->device == NULL
-			       ? event->qp.path_mtu
-			       : RTE_MIN(event->qp.path_mtu, id->device->conf.path_mtu);
+	id->path_mtu = event->qp.path_mtu;
 	id->has_remote = true;
 	id->state = UCM_CONNECT;
 	return id;
@@ -105,22 +109,42 @@ request_reject(const struct cm_event *event, enum cm_reason reason, uint64_t now
 	cm_release(event->conn, now);
 }
 
+/* Rejects a request that no QP of the listener can serve. Returns false if one can. */
+static bool
+listener_refuses(
+	const struct ucm_id *listener, const struct cm_event *event, uint64_t now)
+{
+	const struct ucm_device *device =
+		ucm_device_of(listener->channel->session->ucm, event->path.sgid);
+
+	if (listener->channel->closed) {
+		request_reject(event, CM_REJ_NO_SERVICE, now);
+		return true;
+	}
+	if (event->type != CM_EVENT_REQUEST)
+		return false;
+	/* A QP of the listener's type could not talk to the peer's QP. */
+	if (event->qp.transport != ucm_id_transport(listener)) {
+		request_reject(event, CM_REJ_TRANSPORT, now);
+		return true;
+	}
+	/* A REP has no path MTU: the peer's QP would keep the larger one. */
+	if (device != NULL && event->qp.path_mtu > device->conf.path_mtu) {
+		(void)cm_reject_mtu(event->conn, device->conf.path_mtu, now);
+		cm_release(event->conn, now);
+		return true;
+	}
+	return false;
+}
+
 static void
 on_connect_request(struct ucm_id *listener, const struct cm_event *event, uint64_t now)
 {
 	struct ucm_event *e;
 	struct ucm_id *id;
 
-	if (listener->channel->closed) {
-		request_reject(event, CM_REJ_NO_SERVICE, now);
+	if (listener_refuses(listener, event, now))
 		return;
-	}
-	/* A QP of the listener's type could not talk to the peer's QP. */
-	if (event->type == CM_EVENT_REQUEST &&
-		event->qp.transport != ucm_id_transport(listener)) {
-		request_reject(event, CM_REJ_TRANSPORT, now);
-		return;
-	}
 	id = request_id(listener, event);
 	e = id != NULL ? ucm_event_new(listener, UCM_EVENT_CONNECT_REQUEST, 0) : NULL;
 	if (e == NULL) {
@@ -152,6 +176,19 @@ on_reply(struct ucm_id *id, const struct cm_event *event)
 	ucm_event_raise(id, UCM_EVENT_CONNECT_RESPONSE, event, 0);
 }
 
+/* A peer that rejects the REQ for its path MTU names a smaller one. The ID asks again with
+ * it: the program learns the path MTU when the peer has accepted. */
+static void
+on_rejected(struct ucm_id *id, const struct cm_event *event, uint64_t now)
+{
+	struct ucm *ucm = id->channel->session->ucm;
+
+	if (!id->has_remote && event->path_mtu != 0 && event->path_mtu < id->path_mtu &&
+		ucm_request_again(ucm, id, event->path_mtu, now))
+		return;
+	ucm_event_raise(id, UCM_EVENT_REJECTED, event, event->status);
+}
+
 static void
 on_sidr_reply(struct ucm_id *id, const struct cm_event *event)
 {
@@ -177,12 +214,8 @@ on_disconnected(struct ucm_id *id, const struct cm_event *event)
 static void
 conn_release_ended(struct ucm_id *id, const struct cm_event *event, uint64_t now)
 {
-	if (id->conn != event->conn || !cm_has_ended(event->conn))
-		return;
-	cm_release(id->conn, now);
-	account_give(id->channel->session->account, ACCOUNT_cm_connections, 1);
-	id->conn = NULL;
-	id->conn_ended = true;
+	if (id->conn == event->conn && cm_has_ended(event->conn))
+		ucm_id_release_conn(id, now);
 }
 
 static void
@@ -202,7 +235,7 @@ event_translate(const struct cm_event *event, uint64_t now)
 		ucm_event_raise(id, UCM_EVENT_ESTABLISHED, event, 0);
 		break;
 	case CM_EVENT_REJECTED:
-		ucm_event_raise(id, UCM_EVENT_REJECTED, event, event->status);
+		on_rejected(id, event, now);
 		break;
 	case CM_EVENT_UNREACHABLE:
 		ucm_event_raise(id, UCM_EVENT_UNREACHABLE, event, -ETIMEDOUT);

@@ -77,6 +77,7 @@ request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 	req.service_id = ucm_service_id(id->ps, ucm_addr_port(&id->dst));
 	req.sport = id->port;
 	req.qp = id->local;
+	req.ack_timeout = id->ack_timeout;
 	rc = ucm_id_is_ud(id) ? cm_sidr_request(ucm->cm, &req, id, now, &id->conn)
 			      : cm_connect(ucm->cm, &req, id, now, &id->conn);
 	if (rc != 0)
@@ -95,6 +96,20 @@ ucm_request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 	id->deferred_until_ns = now + ns;
 	deferred_insert(ucm, id);
 	return 0;
+}
+
+bool
+ucm_request_again(struct ucm *ucm, struct ucm_id *id, uint8_t path_mtu, uint64_t now)
+{
+	struct cm_conn *rejected = id->conn;
+
+	id->local.path_mtu = path_mtu;
+	if (request_send(ucm, id, now) != 0)
+		return false;
+	id->path_mtu = path_mtu;
+	cm_release(rejected, now);
+	account_give(id->channel->session->account, ACCOUNT_cm_connections, 1);
+	return true;
 }
 
 void

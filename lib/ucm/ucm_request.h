@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connection requests of IDs, sent at once or deferred. Internal to lib/ucm. May be
- * called by commands, by id.c and by ucm.c. */
+ * called by commands, by id.c, ucm.c and ucm_event.c. */
 #ifndef ROCADE_UCM_UCM_REQUEST_H
 #define ROCADE_UCM_UCM_REQUEST_H
 
@@ -17,6 +17,10 @@
  * destination is local and has no listener yet. Returns 0 or -errno; -EADDRNOTAVAIL if
  * the ID's address was removed. */
 int ucm_request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now);
+/* Sends the request of an ID, which the peer has rejected, once more with a smaller path
+ * MTU. Returns false if that fails: the connection of the ID is as before. */
+bool ucm_request_again(
+	struct ucm *ucm, struct ucm_id *id, uint8_t path_mtu, uint64_t now);
 /* Cancels the request of the ID if it is deferred. */
 void ucm_request_cancel(struct ucm *ucm, struct ucm_id *id);
 /* Sends the deferred requests for the new listener: a batch at once, the others by

@@ -53,7 +53,7 @@ struct ucm_id {
 	LIST_ENTRY(ucm_id) mcast_link;
 	struct ucm_id_list mcasts; /* the groups it has joined */
 	struct ucm_channel *channel;
-	struct ucm_id *member;     /* UCM_MCAST: the ID that has joined */
+	struct ucm_id *member;     /* UCM_MCAST: the ID that has joined; else NULL */
 	struct ucm_device *device; /* it is bound to an address of this; NULL: to none */
 	/* NULL: none yet, or conn_ended. Charged to the session's account until the ID
 	 * releases it. A connection in time wait is charged to no account: it ends when
@@ -62,8 +62,8 @@ struct ucm_id {
 	struct cm_listener *listener;
 	uint64_t uid;    /* the program's own value for the ID; events return it */
 	uint32_t number; /* names the ID in commands */
-	/* Events fetched by the program. DESTROY_ID returns it: librdmacm then waits
-	 * until as many were acknowledged (rdma_ack_cm_event(3)). */
+	/* Events fetched by the program, with those of its groups. DESTROY_ID returns it:
+	 * librdmacm then waits until as many were acknowledged (rdma_ack_cm_event(3)). */
 	uint32_t events_reported;
 	struct ucm_events events;  /* unread events that count for it */
 	struct ucm_event *request; /* unread CONNECT_REQUEST that announces it; NULL */
@@ -80,8 +80,9 @@ struct ucm_id {
 	bool uid_set; /* the program has set its uid */
 	uint8_t qp_type;
 	uint8_t tos;
-	uint8_t ack_timeout; /* 0: not set */
-	uint32_t psn;        /* starting PSN, for the peer's SQ */
+	uint8_t ack_timeout; /* of its QP: the option's, else the REQ's, else the default */
+	bool ack_timeout_set; /* by the option */
+	uint32_t psn;         /* starting PSN, for the peer's SQ */
 	struct cm_qp local;
 	struct cm_qp remote;
 	uint8_t path_mtu;
@@ -97,8 +98,9 @@ struct ucm_id {
 struct ucm_event {
 	TAILQ_ENTRY(ucm_event) link;    /* in owner_id->channel->events */
 	TAILQ_ENTRY(ucm_event) id_link; /* in owner_id->events */
-	struct ucm_id *owner_id;        /* ID whose events_reported counts it */
-	struct ucm_id *new_id;          /* CONNECT_REQUEST: the new ID */
+	/* ID whose events_reported counts it. That of a group's member does, too. */
+	struct ucm_id *owner_id;
+	struct ucm_id *new_id; /* CONNECT_REQUEST: the new ID */
 	struct rdma_ucm_event_resp resp;
 };
 

@@ -3,8 +3,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/no_cancel.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
+
+/* Of two threads that change addresses and a gateway, neither restores what the other has changed. */
+static pthread_mutex_t change_lock = PTHREAD_MUTEX_INITIALIZER;
 
 EXPORT int
 rocade_gid_parse(const char *text, union ibv_gid *gid)
@@ -56,9 +60,10 @@ rocade_port_resolve(struct rocade_port *port, const union ibv_gid *gid)
 	}
 }
 
-EXPORT int
-rocade_port_set_addresses(struct rocade_port *port, const char *addresses,
-	const char *gateway4, const char *gateway6)
+/* With change_lock held. */
+static int
+addresses_change(struct rocade_port *port, const char *addresses, const char *gateway4,
+	const char *gateway6)
 {
 	struct net_conf net;
 	int err;
@@ -75,6 +80,19 @@ rocade_port_set_addresses(struct rocade_port *port, const char *addresses,
 			err, "addresses: one of them is not a valid host address");
 	port_addresses_changed(port);
 	return 0;
+}
+
+EXPORT int
+rocade_port_set_addresses(struct rocade_port *port, const char *addresses,
+	const char *gateway4, const char *gateway6)
+{
+	int err, state = no_cancel_begin();
+
+	pthread_mutex_lock(&change_lock);
+	err = addresses_change(port, addresses, gateway4, gateway6);
+	pthread_mutex_unlock(&change_lock);
+	no_cancel_end(state);
+	return err;
 }
 
 EXPORT bool
@@ -126,6 +144,20 @@ rocade_port_neighs(struct rocade_port *port, struct rocade_neigh *rows, unsigned
 	return to.count;
 }
 
+/* Returns 0 or an errno value. With hooks the daemon resolves neighbours, and struct net knows
+ * no MAC but that of its own addresses. */
+static int
+next_hop_find(struct dev *dev, const uint8_t gid[16], uint8_t mac[6])
+{
+	int err;
+
+	if (dev->conf.hooks != NULL)
+		return net_lookup(dev->net, gid, mac) == 0 ? 0 : EOPNOTSUPP;
+	err = -net_resolve(dev->net, gid, mac, engine_clock());
+	dev_control_wake(dev);
+	return err;
+}
+
 /* Returns the next hop's MAC, or EAGAIN while it is being resolved: does not wait,
  * because resolution needs an engine that runs. */
 EXPORT int
@@ -143,8 +175,7 @@ ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *att
 		return ENODEV;
 	if (!gid_is_unicast(attr->grh.dgid.raw))
 		return EINVAL;
-	err = -net_resolve(dev->net, attr->grh.dgid.raw, eth_mac, engine_clock());
-	dev_control_wake(dev);
+	err = next_hop_find(dev, attr->grh.dgid.raw, eth_mac);
 	if (err == 0 && vid != NULL)
 		*vid = dev->conf.net.vlan;
 	return err;

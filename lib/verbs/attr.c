@@ -6,11 +6,11 @@
 #define BITS_20 0xFFFFFu
 #define HOP_LIMIT_DEFAULT 64
 
-/* The source address comes from the GID index. RoCE has no path without a GRH. */
+/* The source address comes from the GID index. RoCE has no path without a GRH, and none between
+ * addresses of two IP versions. */
 int
 qp_path_read(struct dev *dev, const struct ibv_ah_attr *ah, struct qp_path *out)
 {
-	static const uint8_t empty[16];
 	struct qp_path path = {
 		.flow_label = ah->grh.flow_label & BITS_20,
 		.sgid_index = ah->grh.sgid_index,
@@ -29,9 +29,9 @@ qp_path_read(struct dev *dev, const struct ibv_ah_attr *ah, struct qp_path *out)
 	pthread_mutex_lock(&dev->lock);
 	memcpy(path.sgid, dev->gids[ah->grh.sgid_index], sizeof(path.sgid));
 	pthread_mutex_unlock(&dev->lock);
-	if (memcmp(path.sgid, empty, sizeof(empty)) == 0)
-		return EINVAL;
 	memcpy(path.dgid, ah->grh.dgid.raw, sizeof(path.dgid));
+	if (!gid_reaches(path.sgid, path.dgid))
+		return EINVAL;
 	*out = path;
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/no_cancel.h"
 #include "engine/mr_fault.h"
 #include "verbs/device_source.h"
 #include "verbs/objects.h"
@@ -20,8 +21,11 @@ device_source_set(const struct device_source *from)
 void
 device_source_refresh(void)
 {
+	int state = no_cancel_begin();
+
 	if (source != NULL)
 		source->refresh();
+	no_cancel_end(state);
 }
 
 void
@@ -74,16 +78,25 @@ device_source_get(struct ibv_device **list)
 	return n;
 }
 
+static bool
+port_has_ended(const struct rocade_port *port)
+{
+	const struct port *drv = &port->dev->port;
+
+	return drv->ops->has_ended != NULL && drv->ops->has_ended(drv->drv);
+}
+
 struct rocade_port *
 device_source_context_add(struct verbs_device *of)
 {
 	struct rocade_port *port;
+	int state = no_cancel_begin();
 
 	pthread_mutex_lock(&lock);
 	port = of->port;
 	/* The daemon has ended. Open contexts keep the dead port; a new context opens a
 	 * new one. */
-	if (port != NULL && !port->dev->port.ops->link_up(port->dev->port.drv))
+	if (port != NULL && port_has_ended(port))
 		port = NULL;
 	if (port == NULL && of->source->open(&port) == 0) {
 		port->source = of->source;
@@ -96,6 +109,7 @@ device_source_context_add(struct verbs_device *of)
 			mr_fault_get();
 	}
 	pthread_mutex_unlock(&lock);
+	no_cancel_end(state);
 	return port;
 }
 
@@ -103,6 +117,7 @@ void
 device_source_context_remove(struct rocade_port *port)
 {
 	bool mr_fault_handler = port->dev->conf.mr_fault_handler;
+	int state = no_cancel_begin();
 
 	pthread_mutex_lock(&lock);
 	if (--port->contexts == 0) {
@@ -117,12 +132,14 @@ device_source_context_remove(struct rocade_port *port)
 	if (mr_fault_handler)
 		mr_fault_put();
 	pthread_mutex_unlock(&lock);
+	no_cancel_end(state);
 }
 
 void
 devices_fork_prepare(void)
 {
 	pthread_mutex_lock(&lock);
+	port_list_fork_prepare();
 }
 
 void
@@ -130,5 +147,6 @@ devices_fork_done(bool child)
 {
 	if (child && device != NULL)
 		device->port = NULL;
+	port_list_fork_done();
 	pthread_mutex_unlock(&lock);
 }

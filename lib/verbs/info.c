@@ -70,7 +70,6 @@ rocade_qp_info(struct ibv_qp *ibv, struct rocade_qp_info *info)
 	got.engine = engine_index(e);
 	got.dest_qpn = qp->dest_qpn;
 	got.sq_max_wr = qp->sq.max_wr;
-	got.sq_signaled = signaled_count(&qp->sq, &got.sq_outstanding);
 	got.sq_full_unsignaled =
 		__atomic_load_n(&qp->sq.full_unsignaled, __ATOMIC_RELAXED);
 	got.sq_unacked = (qp->req.next_psn - qp->req.una_psn) & PSN_MASK;
@@ -80,6 +79,9 @@ rocade_qp_info(struct ibv_qp *ibv, struct rocade_qp_info *info)
 	got.rq_psn = qp->resp.epsn;
 	got.msn = qp->resp.msn;
 	engine_unlock(e);
+	/* Not with the engine lock: between ibv_wr_start() and ibv_wr_complete() a thread has
+	 * the SQ's lock, and may make a control call. */
+	got.sq_signaled = signaled_count(&qp->sq, &got.sq_outstanding);
 	*info = got;
 	return 0;
 }

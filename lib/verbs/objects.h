@@ -326,6 +326,10 @@ void pd_release(struct verbs_pd *pd);
  * counts in completed, under mutex. */
 void events_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond,
 	const uint32_t *completed, uint32_t delivered);
+/* The same for an object that has been stopped, which a second call must not do. So this wait is no
+ * cancellation point. */
+void events_wait_acked_stopped(pthread_mutex_t *mutex, pthread_cond_t *cond,
+	const uint32_t *completed, uint32_t delivered);
 
 /* advise.c: returns whether regions of the device may be on demand. */
 bool on_demand_supported(const struct dev *dev);

@@ -27,18 +27,23 @@ refusal_note(int err, const char *call, const char *reason)
 const char *
 refusal_of_path(struct dev *dev, const struct ibv_ah_attr *ah)
 {
-	static const uint8_t empty[16];
-	bool is_empty;
+	uint8_t sgid[16];
 
 	if (!ah->is_global)
 		return "the path has no GRH: RoCE needs a GID index (-g 0, perftest -x 0)";
 	if (ah->grh.sgid_index >= DEV_GIDS)
 		return "the GID index is out of range: GID 0 is the first address";
 	pthread_mutex_lock(&dev->lock);
-	is_empty = memcmp(dev->gids[ah->grh.sgid_index], empty, sizeof(empty)) == 0;
+	memcpy(sgid, dev->gids[ah->grh.sgid_index], sizeof(sgid));
 	pthread_mutex_unlock(&dev->lock);
-	return is_empty ? "the GID index names an empty entry: GID 0 is the first address"
-			: NULL;
+	if (gid_is_zero(sgid))
+		return "the GID index names an empty entry: GID 0 is the first address";
+	if (gid_is_zero(ah->grh.dgid.raw))
+		return "the destination GID is all zero: expected the peer's GID";
+	return !gid_reaches(sgid, ah->grh.dgid.raw)
+		       ? "the GID index and the destination GID are of different IP "
+			 "versions: expected two of IPv4 or two of IPv6"
+		       : NULL;
 }
 
 const char *

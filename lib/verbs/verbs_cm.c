@@ -270,6 +270,8 @@ rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 		return rc;
 	if (r->type != CM_EVENT_REQUEST || r->conn == NULL)
 		return rocade_fail(ENOTCONN, "the id is not of a connection request");
+	if (id->accepted) /* its QP is in use, with the listener of the id */
+		return rocade_fail(ENOTCONN, "the request was accepted already");
 	conn_param_keep(id, &p);
 	id->qp = qp;
 	id->user = user;
@@ -284,6 +286,7 @@ rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 	cm_port_lock(id->cm->port);
 	rc = cm_accept(id->conn, &local, p.private_data, p.private_len, engine_clock());
 	cm_port_unlock(id->cm->port);
+	id->accepted = rc == 0;
 	if (rc != 0)
 		cm_qp_listener_remove(id);
 	return rc == 0 ? 0 : rocade_fail(-rc, "the request is no longer pending");

@@ -36,6 +36,7 @@ struct rocade_cm_id {
 	/* passive side: event listener that reports data arriving before the RTU */
 	struct qp_listener qp_listener;
 	bool listening;
+	bool accepted; /* passive side: the REP was sent */
 };
 
 /* ---- verbs_cm.c, for verbs_cm_ud.c ---- */

@@ -18,15 +18,23 @@ is_request(const struct cm_event *e)
 }
 
 /* Creates the id of a request. Called with the lock held. Returns false if the request
- * was dropped: it is not for an RC QP, or there is no memory. */
+ * was dropped: it is not for an RC QP, its path MTU is above the port's, or there is no
+ * memory. */
 static bool
 request_handle(struct cm_event *e)
 {
 	struct rocade_cm_listener *l = e->user;
+	enum ibv_mtu mtu = l->cm->ctx->dev->active_mtu;
 	struct rocade_cm_id *id;
 
 	if (e->type == CM_EVENT_REQUEST && e->qp.transport != CM_RC) {
 		(void)cm_reject(e->conn, CM_REJ_TRANSPORT, NULL, 0, engine_clock());
+		cm_release(e->conn, engine_clock());
+		return false;
+	}
+	/* A REP has no path MTU: the peer's QP would keep the larger one. */
+	if (e->type == CM_EVENT_REQUEST && e->qp.path_mtu > mtu) {
+		(void)cm_reject_mtu(e->conn, (uint8_t)mtu, engine_clock());
 		cm_release(e->conn, engine_clock());
 		return false;
 	}
@@ -70,18 +78,32 @@ reply_handle(struct cm_event *e)
 	return true;
 }
 
-/* Sends the request once more, without options, if the peer has rejected it for them.
- * Returns false if the event is for the user. */
+/* Changes a rejected request to what the peer can do: without options, or with a smaller
+ * path MTU. Returns false if that is not why it was rejected. */
+static bool
+request_adapt(struct rocade_cm_id *id, const struct cm_event *e)
+{
+	struct cm_qp *asked = &id->asked.qp;
+
+	if (e->status == CM_REJ_VENDOR_OPTION && asked->ece.vendor_id != 0) {
+		asked->ece = (struct cm_ece){.vendor_id = 0};
+		return true;
+	}
+	if (e->path_mtu == 0 || e->path_mtu >= asked->path_mtu)
+		return false;
+	asked->path_mtu = e->path_mtu;
+	id->param.path_mtu = e->path_mtu;
+	return true;
+}
+
+/* Sends the request once more if the peer can serve another one. Returns false if the
+ * event is for the user. */
 static bool
 rejected_handle(const struct cm_event *e)
 {
 	struct rocade_cm_id *id = e->user;
 
-	if (e->status != CM_REJ_VENDOR_OPTION || id->asked.qp.ece.vendor_id == 0 ||
-		id->qp->state != IBV_QPS_INIT)
-		return false;
-	id->asked.qp.ece = (struct cm_ece){.vendor_id = 0};
-	if (cm_id_ask(id) != 0)
+	if (!request_adapt(id, e) || id->qp->state != IBV_QPS_INIT || cm_id_ask(id) != 0)
 		return false;
 	cm_port_lock(id->cm->port);
 	cm_release(e->conn, engine_clock());

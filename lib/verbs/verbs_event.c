@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ibv_get_async_event(3). ibv_ack_async_event() is the real library's: it counts in the
  * public part of the object, under its mutex. */
+#include "base/no_cancel.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 
@@ -47,12 +48,30 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 	return 0;
 }
 
+static void
+mutex_give(void *mutex)
+{
+	pthread_mutex_unlock(mutex);
+}
+
+/* A cancellation point, as in libibverbs: the application may never acknowledge the events. */
 void
 events_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
 	uint32_t delivered)
 {
 	pthread_mutex_lock(mutex);
+	pthread_cleanup_push(mutex_give, mutex);
 	while (*completed != delivered)
 		pthread_cond_wait(cond, mutex);
-	pthread_mutex_unlock(mutex);
+	pthread_cleanup_pop(1);
+}
+
+void
+events_wait_acked_stopped(pthread_mutex_t *mutex, pthread_cond_t *cond,
+	const uint32_t *completed, uint32_t delivered)
+{
+	int state = no_cancel_begin();
+
+	events_wait_acked(mutex, cond, completed, delivered);
+	no_cancel_end(state);
 }

@@ -18,6 +18,18 @@ static const struct port_watch *watch;
  * references forever. The list makes that reachable memory for leak checkers. */
 static struct verbs_device *devices;
 
+void
+port_list_fork_prepare(void)
+{
+	pthread_mutex_lock(&list_lock);
+}
+
+void
+port_list_fork_done(void)
+{
+	pthread_mutex_unlock(&list_lock);
+}
+
 static bool
 name_taken(const char *name)
 {

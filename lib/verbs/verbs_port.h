@@ -115,6 +115,12 @@ bool port_is_open(const char *name);
 struct rocade_port *device_context_add(struct ibv_device *device);
 void device_context_remove(struct rocade_port *port);
 
+/* ---- For device_source.c ---- */
+
+/* Around fork(). */
+void port_list_fork_prepare(void);
+void port_list_fork_done(void);
+
 /* ---- For device.c ---- */
 
 /* Returns the number of open ports. */

@@ -166,7 +166,7 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	if (dev_qp_attached(dev, vqp->qp))
 		return EBUSY;
 	dev_qp_stop(dev, vqp->qp, engine_clock());
-	events_wait_acked(&ibv->mutex, &ibv->cond, &ibv->events_completed,
+	events_wait_acked_stopped(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 		event_purge(&vqp->qp->events));
 	mem = vqp->qp->sq.mem;
 	dev_qp_fini(dev, vqp->qp);

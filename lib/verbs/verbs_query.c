@@ -22,6 +22,13 @@ static_assert(PORT_ATTR_COMPAT_SIZE == offsetof(struct ibv_port_attr, port_cap_f
 
 #define PKEY_DEFAULT 0xFFFF /* full member of the default partition: the only one */
 
+/* max: without a limit of the port's owner. */
+static int
+granted_of(uint32_t granted, uint32_t max)
+{
+	return (int)(granted != 0 ? RTE_MIN(granted, max) : max);
+}
+
 static void
 device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 {
@@ -64,9 +71,11 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 		(uint64_t)QP_MAX_RD_ATOMIC * dev->conf.max_qp, (uint64_t)INT32_MAX);
 	attr->atomic_cap = IBV_ATOMIC_HCA;
 	attr->max_ah = INT32_MAX;
-	attr->max_mcast_grp = DEV_MAX_GROUPS;
-	attr->max_mcast_qp_attach = DEV_MAX_MEMBERS;
-	attr->max_total_mcast_qp_attach = DEV_MAX_ATTACHED;
+	attr->max_mcast_grp = granted_of(dev->conf.groups_granted, DEV_MAX_GROUPS);
+	attr->max_mcast_qp_attach =
+		granted_of(dev->conf.group_members_granted, DEV_MAX_MEMBERS);
+	attr->max_total_mcast_qp_attach =
+		granted_of(dev->conf.memberships_granted, DEV_MAX_ATTACHED);
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay =
 		15; /* 134 ms (4.096 us * 2^15): an engine's thread may be preempted */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/no_cancel.h"
 #include "engine/engine_sleep.h"
 #include "engine/manual_progress.h"
 #include "verbs/verbs_port.h"
@@ -24,15 +25,17 @@ launched_check(struct rocade_engine *engine)
 EXPORT int
 rocade_engine_fd(struct rocade_engine *engine, int *fd)
 {
-	int err = launched_check(engine);
+	int err = launched_check(engine), state;
 
 	if (err != 0)
 		return err;
 	if (engine_is_manual(engine->engine))
 		return rocade_fail(EOPNOTSUPP, "a thread of Rocade runs the engine");
+	state = no_cancel_begin();
 	pthread_mutex_lock(&engine->port->lock);
 	err = -engine_sleep_open(engine->engine, fd);
 	pthread_mutex_unlock(&engine->port->lock);
+	no_cancel_end(state);
 	return err == 0 ? 0
 			: rocade_fail(err, "no descriptor for the engine: %s",
 				  err == EOPNOTSUPP ? "the kernel lacks membarrier(2)"

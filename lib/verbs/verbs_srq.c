@@ -207,7 +207,8 @@ ibv_destroy_srq(struct ibv_srq *ibv)
 	if (srq->xrcd != NULL)
 		dev_srq_withdraw(dev, &srq->srq);
 	delivered = event_purge(&srq->srq.events);
-	events_wait_acked(&ibv->mutex, &ibv->cond, &ibv->events_completed, delivered);
+	events_wait_acked_stopped(
+		&ibv->mutex, &ibv->cond, &ibv->events_completed, delivered);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
 	if (srq->xrcd != NULL)

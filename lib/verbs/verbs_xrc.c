@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/no_cancel.h"
 #include "verbs/context_ops.h"
 #include "verbs/verbs_qp.h"
 #include "verbs/refusal.h"
@@ -86,6 +87,8 @@ xrcd_get(struct rocade_port *port, int fd, int oflags, const struct stat *st,
 static void
 xrcd_put(struct rocade_port *port, struct xrc_domain *d)
 {
+	int state = no_cancel_begin();
+
 	pthread_mutex_lock(&port->lock);
 	if (--d->refs == 0) {
 		if (d->link.le_prev != NULL)
@@ -95,6 +98,7 @@ xrcd_put(struct rocade_port *port, struct xrc_domain *d)
 		free(d);
 	}
 	pthread_mutex_unlock(&port->lock);
+	no_cancel_end(state);
 }
 
 static int
@@ -103,7 +107,7 @@ xrcd_open(struct rocade_port *port, const struct ibv_xrcd_init_attr *attr,
 {
 	const uint32_t both = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
 	struct stat st;
-	int err;
+	int state, err;
 
 	if (attr->comp_mask >= IBV_XRCD_INIT_ATTR_RESERVED)
 		return refusal_note(EOPNOTSUPP, "ibv_open_xrcd", NULL);
@@ -111,9 +115,11 @@ xrcd_open(struct rocade_port *port, const struct ibv_xrcd_init_attr *attr,
 		return EINVAL;
 	if (attr->fd != -1 && fstat(attr->fd, &st) != 0)
 		return errno;
+	state = no_cancel_begin();
 	pthread_mutex_lock(&port->lock);
 	err = xrcd_get(port, attr->fd, attr->oflags, attr->fd != -1 ? &st : NULL, out);
 	pthread_mutex_unlock(&port->lock);
+	no_cancel_end(state);
 	return err;
 }
 
@@ -303,8 +309,8 @@ verbs_close_xrc_target(struct verbs_qp *vqp)
 	struct verbs_xrcd *xrcd = vqp->xrcd;
 	bool last = dev_qp_unshare(dev, vqp->qp, vqp->qp_listener, engine_clock());
 
-	events_wait_acked(&vqp->ibv.mutex, &vqp->ibv.cond, &vqp->ibv.events_completed,
-		event_purge(&vqp->qp_listener->events));
+	events_wait_acked_stopped(&vqp->ibv.mutex, &vqp->ibv.cond,
+		&vqp->ibv.events_completed, event_purge(&vqp->qp_listener->events));
 	if (last)
 		target_qp_free(dev, vqp->qp);
 	pthread_mutex_destroy(&vqp->ibv.mutex);

@@ -17,7 +17,7 @@ from hosts import (AF_PACKET, SOCKETS, V4, V6, Host, across_case, veth,  # noqa:
                    wait_for_port)
 from process import until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
-from testpmd import SCRATCH, SOURCE, eal, ip, is_root, ping  # noqa: E402
+from testpmd import SCRATCH, SOURCE, eal, hugepages_free, ip, is_root, ping  # noqa: E402
 
 LARGE = ("--mtu", "4184")
 
@@ -223,13 +223,37 @@ def refuses():
         case("refused: " + word, wrong.returncode == 1 and word in wrong.stderr, wrong.stderr)
 
 
+def ends_eal():
+    """A daemon that fails once EAL has started ends EAL, which frees hugepages and removes its socket
+    for other processes."""
+    pages = "/run/hugepages"  # tools/lib/isolated.sh
+    if not os.path.isdir(pages) or hugepages_free() < 32:
+        skip("rocaded ends EAL when its start fails", "needs 32 free hugepages")
+        return
+    prefix = "rocade%d" % os.getpid()
+    start = [ROCADED, "--huge-dir", pages, "--file-prefix", prefix, "-m", "32", "--no-pci", "--vdev",
+             "net_null0", "--lcores", "0@%d" % min(os.sched_getaffinity(0)), "--", "--address",
+             "192.0.2.1/24"]
+    path = os.path.join(SCRATCH, "s")
+    for options, word, least in [(["--port", "net_nothing", "--socket", path], "--port: invalid", 15),
+                                 (["--queues", "2", "--socket", path], "lcores", 15),
+                                 (["--socket", "/nonexistent/s"], "/nonexistent/s", 0)]:
+        wrong = process.run(start + options)
+        # EAL keeps the page of what it allocated itself, and those behind a port.
+        left = len(os.listdir(pages))
+        case("EAL is ended: " + word, wrong.returncode == 1 and word in wrong.stderr and
+             left <= 16 - least and not os.path.exists("/var/run/dpdk/%s/mp_socket" % prefix),
+             "%s\n%d pages" % (wrong.stderr, left))
+
+
 def main():
     if not is_root():
         return run(lambda: skip("rocaded over a port", "needs root"))
     spaces = veth()
     return run(lambda: tagged(spaces), lambda: reread(spaces), lambda: ends(spaces),
                lambda: sleeps(spaces), lambda: pinged(spaces), lambda: memif(spaces),
-               lambda: connected(spaces), lambda: as_service(spaces), refuses)
+               lambda: connected(spaces), lambda: as_service(spaces), refuses,
+               ends_eal)
 
 
 if __name__ == "__main__":

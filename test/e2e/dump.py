@@ -292,6 +292,9 @@ def errors():
         gone = process.run([DUMP, "--write", capture], env=daemon.env)
         case("without a daemon: status 1 and its socket", gone.returncode == 1 and
              daemon.socket in gone.stderr, gone.stderr)
+        decimal = process.run([DUMP, "--write", capture, "--qp", "09"], env=daemon.env)
+        case("a QPN with a leading 0 is decimal", decimal.returncode == 1 and
+             daemon.socket in decimal.stderr, decimal.stderr)
         for options, word in ((("--qp", "1"), "0xfffffe"), (("--direction", "up"), "up"),
                               (("--snap", "0"), "0"), (("--client", "x"), "x")):
             wrong = process.run([DUMP, "--write", capture, *options], env=daemon.env)

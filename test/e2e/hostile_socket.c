@@ -11,25 +11,7 @@
 #include <unistd.h>
 
 #include "hostile.h"
-
-/* Sends len bytes with an unexpected descriptor. */
-static void
-fd_send(int to, int fd, const void *bytes, size_t len)
-{
-	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
-	struct iovec from = {.iov_base = (void *)bytes, .iov_len = len};
-	struct msghdr msg = {.msg_iov = &from,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	(void)sendmsg(to, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
+#include "../lib/fd_send.h"
 
 int
 mode_talk(void)
@@ -55,7 +37,7 @@ mode_talk(void)
 				req->type = (uint32_t)(random_next() % 16);
 			}
 			if (random_next() % 4 == 0)
-				fd_send(s.fd, s.fd, words, len);
+				(void)fd_send(s.fd, s.fd, words, len);
 			else if (send(s.fd, words, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 				break;
 		}
@@ -106,7 +88,7 @@ lingering_send(int to, const void *bytes, size_t len)
 		abort();
 	if (child == 0) {
 		if (read(go[0], &byte, 1) == 1)
-			fd_send(to, fd, bytes, len);
+			(void)fd_send(to, fd, bytes, len);
 		_exit(0);
 	}
 	close(fd);

@@ -310,6 +310,12 @@ def events():
              wrong.stderr)
 
 
+def catches(pid, number):
+    """Whether the process has a handler of the signal."""
+    with open("/proc/%d/status" % pid, encoding="utf-8") as file:
+        return int(re.search(r"^SigCgt:\s+(\w+)", file.read(), re.M)[1], 16) >> (number - 1) & 1
+
+
 def errors():
     with Daemon("--socket-mode", "666") as daemon:
         idle = flow(daemon, "idle")
@@ -339,6 +345,15 @@ def errors():
         daemon.process.kill()
         case("--watch ends with status 1 when the daemon ends", watch.wait() == 1 and watch.errors,
              watch.errors)
+    with Daemon() as daemon:
+        # The daemon does not answer, and the signal comes before the pause.
+        daemon.process.send_signal(signal.SIGSTOP)
+        watch = Process([STATUS_PROGRAM, "--watch=80000"], apart=True, env=daemon.env)
+        until(lambda: catches(watch.pid, signal.SIGTERM))
+        watch.send_signal(signal.SIGTERM)
+        daemon.process.send_signal(signal.SIGCONT)
+        case("--watch ends by SIGTERM while it waits for an answer", watch.wait() == 0 and
+             not watch.errors, watch.errors)
     for options, word in [(("--watch=never",), "never"), (("--watch", "2"), "2"),
                           (("--count", "0"), "0"), (("--nonsense",), "--help")]:
         wrong = status(daemon, *options)
@@ -354,9 +369,21 @@ def telemetry():
     cpu = min(os.sched_getaffinity(0))
     eal = ["--no-huge", "-m", "128", "--no-pci", "--vdev", "net_null0", "--lcores", "0@%d" % cpu,
            "--file-prefix", prefix]
+    # EAL takes no '-' in the keys of its answers.
+    with Daemon("--port", "net_null0", "--address", "192.0.2.1/24", "--name", "ro-cade0",
+                eal=eal), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as talk:
+        talk.settimeout(60)
+        talk.connect("/var/run/dpdk/%s/dpdk_telemetry.v2" % prefix)
+        talk.recv(4096)
+        talk.send(b"/rocade/devices")
+        device = json.loads(talk.recv(65536))["/rocade/devices"]
+        case("telemetry: a device with a '-' in its name", list(device) == ["ro_cade0"] and
+             device["ro_cade0"]["name"] == "ro-cade0", device)
     with Daemon("--port", "net_null0", "--mtu", "4184", "--address", "192.0.2.1/24", "--sleep-us",
                 "500", eal=eal) as daemon, socket.socket(
                     socket.AF_UNIX, socket.SOCK_SEQPACKET) as talk:
+        # A daemon that systemd starts may not connect to its own socket either.
+        os.chmod(daemon.socket, 0)
         talk.settimeout(60)
         talk.connect("/var/run/dpdk/%s/dpdk_telemetry.v2" % prefix)
         talk.recv(4096)

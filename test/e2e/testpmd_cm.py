@@ -112,6 +112,40 @@ def killed(spaces):
     quit_both(sender, sink)
 
 
+def changed_options(spaces):
+    """`start` of the sink closes connections whose options have changed. The sender connects again."""
+    sink = end(spaces, 1, "--mode", "sink", "-q", "4", "-s", "64,128", "-T", "0")
+    sink.say("listen 7471")
+    sink.expect("listening on port", 30)
+    sender = end(spaces, 0, "--mode", "send", "-q", "4", "-c", "2000", "-s", "64,128", "-T", "0")
+    connect(sender)
+    for program in (sink, sender):
+        program.say("set size 128")
+        program.say("show qp")
+        program.expect("^port 0: 4 QPs$", 30)
+    sink.say("start")
+    case("the listening end waits for new connections after `set size`", sink.expect(
+        "options of the connections have changed: waiting for new connections", 30) and
+         sender.expect("192.0.2.2 has disconnected", 30), sender.tail() + sink.tail())
+    sender.say("start")
+    case("the other end asks for `connect`", sender.expect("enter `connect` again", 30),
+         sender.tail())
+    until(lambda: connect(sender).group().startswith("port"), every_s=1)
+    sender.say("start")
+    sender.expect("^(PASS|FAIL)", 60)
+    sink.say("stop")
+    case("messages of the new size arrive verified", sink.expect("^PASS", 30) and
+         verified(sink.json()) and sink.json()["bytes"] == 2000 * 128, sender.tail() + sink.tail())
+    mark = len(sender.text)
+    sink.say("quit")
+    sink.wait(30)
+    sender.expect("192.0.2.2 has disconnected", 30, mark)
+    sender.say("start")
+    case("`start` over lost connections is an error", sender.expect(
+        "connections to 192.0.2.2 are lost", 20, mark), sender.tail())
+    quit_both(sender, sink)
+
+
 def loop():
     script = os.path.join(SCRATCH, "loop")
     with open(script, "w", encoding="utf-8") as file:
@@ -151,7 +185,8 @@ def main():
         return run(loop, lambda: skip("net_tap", "needs root and /dev/net/tun"))
     spaces = tap_wire()
     return run(loop, lambda: connects(spaces, 4), lambda: connects(spaces, 6),
-               lambda: no_listener(spaces), lambda: killed(spaces), lambda: on_the_wire(spaces))
+               lambda: no_listener(spaces), lambda: killed(spaces), lambda: changed_options(spaces),
+               lambda: on_the_wire(spaces))
 
 
 if __name__ == "__main__":

@@ -3,36 +3,17 @@
 """rocade-testpmd with both ends in one process: sizes, queues, modes, commands, impairment, and the
 messages for wrong options. It needs no root, EAL or hugepages."""
 
-import json
 import os
-import pty
 import re
-import select
 import signal
-import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
 from tap import case, run, skip  # noqa: E402
-from testpmd import LONG, PROGRAM, SCRATCH, Testpmd, is_root  # noqa: E402
+from testpmd import LONG, PROGRAM, SCRATCH, Terminal, Testpmd, is_root, loop  # noqa: E402
 
 NOBODY = 65534
-
-
-def loop(*options, text=None):
-    """Runs the program. Returns the finished process, and its report or None."""
-    path = os.path.join(SCRATCH, "loop.json")
-    if os.path.exists(path):
-        os.unlink(path)
-    done = process.run([PROGRAM, "--", "--loop", "-T", "0", "--json", path] + list(options),
-                       feed=text)
-    report = None
-    if os.path.exists(path) and os.path.getsize(path):
-        with open(path, encoding="utf-8") as file:
-            report = json.load(file)
-    return done, report
 
 
 def good(report, count):
@@ -106,6 +87,12 @@ def pingpong():
     order = [report["lat_%s_ns" % name] for name in ("min", "p50", "p99", "p999", "max")]
     case("the latency percentiles are in order", None not in order and
          order == sorted(order) and order[0] > 0, order)
+    count = 20
+    done, report = loop("-m", "pingpong", "-c", str(count))
+    # From the first answer to the last. Latencies, of half a round trip, have three digits.
+    least, most = (2 * (count - 1) * report["lat_%s_ns" % name] / 1e9 for name in ("min", "max"))
+    case("a short pingpong takes the sum of its round trips",
+         0.99 * least <= report["seconds"] <= 1.01 * most, (least, report["seconds"], most))
 
 
 def impairment():
@@ -221,44 +208,21 @@ def stop_and_start():
 
 def terminal():
     """Completion and history, as on a terminal."""
-    master, slave = pty.openpty()
-    command = [PROGRAM, "--", "--loop", "-i", "-T", "0"]
-    print("#$ " + process.shown(command), flush=True)
-    program = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave,
-                               start_new_session=True)
-    os.close(slave)
-    text = ""
-
-    def expect(words, typed=b"", timeout_s=15):
-        """Types, then reads until the words arrive."""
-        nonlocal text
-        mark = len(text)
-        os.write(master, typed)
-        end = time.monotonic() + timeout_s
-        while words not in text[mark:] and time.monotonic() < end:
-            if select.select([master], [], [], 0.1)[0]:
-                try:
-                    text += os.read(master, 65536).decode(errors="replace")
-                except OSError:
-                    break
-        return words in text[mark:]
-    case("the terminal shows a prompt", expect("rocade-testpmd> "), text)
-    case("Tab completes a command", expect("srq ", b"sh\tsr\t"), text)
-    case("a completed command runs", expect("receives posted", b"\n"), text)
-    case("the up arrow recalls a command", expect("show srq", b"\x1b[A"), text)
-    case("a recalled command runs", expect("receives posted", b"\n"), text)
-    case("? lists the next words of a command", expect("neigh", b"show ?"), text)
-    expect("rocade-testpmd> ", b"\x03")
-    case("`start` works on a terminal", expect("send, 1 QPs", b"start\n"), text)
-    case("`stop` works on a terminal", expect("PASS", b"stop\n"), text)
-    os.write(master, b"\x04")
-    try:
-        code = program.wait(10)
-    except subprocess.TimeoutExpired:
-        program.kill()
-        code = None
-    case("^D ends the program with status 0", code == 0, "%s %s" % (code, text))
-    os.close(master)
+    end = Terminal()
+    for name, words, typed in (
+            ("the terminal shows a prompt", "rocade-testpmd> ", b""),
+            ("Tab completes a command", "srq ", b"sh\tsr\t"),
+            ("a completed command runs", "receives posted", b"\n"),
+            ("the up arrow recalls a command", "show srq", b"\x1b[A"),
+            ("a recalled command runs", "receives posted", b"\n"),
+            ("? lists the next words of a command", "neigh", b"show ?"),
+            ("^C clears the line", "rocade-testpmd> ", b"\x03"),
+            ("`start` works on a terminal", "send, 1 QPs", b"start\n"),
+            ("`stop` works on a terminal", "PASS", b"wait 1\nstop\n")):
+        case(name, end.expect(words, typed), end.text)
+    end.type(b"\x04")
+    code = end.end()
+    case("^D ends the program with status 0", code == 0, "%s %s" % (code, end.text))
 
 
 def table_of_wrong_options():

@@ -6,6 +6,7 @@ pings the port. tshark and an independent ICRC check accept the captured frames.
 
 import os
 import shutil
+import statistics
 import sys
 import time
 
@@ -127,11 +128,15 @@ def sleeping(spaces):
          got["messages"] == 4000, why or (sent, got))
     idle = end(spaces, 1, "--mode", "sink", "-i", "--sleep")
     time.sleep(4)  # announces its addresses
-    before, start = cpu_seconds(idle.pid), time.monotonic()
-    time.sleep(3)
-    used = (cpu_seconds(idle.pid) - before) / (time.monotonic() - start)
-    print("# %.2f %% of a core" % (used * 100))
-    case("an idle end that sleeps takes less than 1 % of a core", used < 0.01, used)
+    # The host of a virtual machine may take the core away, and that time counts, too: a median.
+    used = []
+    for _ in range(5):
+        before, start = cpu_seconds(idle.pid), time.monotonic()
+        time.sleep(1)
+        used.append((cpu_seconds(idle.pid) - before) / (time.monotonic() - start))
+    print("#", ", ".join("%.2f" % (part * 100) for part in used), "% of a core")
+    case("an idle end that sleeps takes less than 1 % of a core",
+         statistics.median(used) < 0.01, used)
     idle.say("quit")
     idle.wait(10)
 

@@ -357,9 +357,6 @@ step_srq(struct host *h, const struct step *s)
 
 	if (h->qp.srq == NULL)
 		return;
-	/* As ibv_modify_srq() in lib/verbs: the QP's SGE array has room for conf.sge. */
-	if (attr.max_sge > h->link->conf.sge)
-		attr.max_sge = 0;
 	(void)srq_modify(h->qp.srq, &attr, s->a % 4);
 }
 

@@ -118,14 +118,16 @@ switch_count(const struct account *account, uint32_t *held)
 	}
 }
 
-/* Returns whether the daemon still has the descriptors of the pair. */
-static bool
-pair_is_open(const struct sw_pair *pair)
+/* Returns how many descriptors the daemon still has of a side of the pair: an end of the connection, until
+ * a client leaves, and a part, until both clients have mapped what they need. */
+static uint32_t
+pair_descriptors(const struct sw_pair *pair)
 {
 	const struct sw_pair_side *s = pair->sides;
 
-	return s[0].client != NULL && s[1].client != NULL &&
-	       !(s[0].done == SW_PAIR_PEER && s[1].done == SW_PAIR_PEER);
+	if (s[0].client == NULL || s[1].client == NULL)
+		return 0;
+	return s[0].done == SW_PAIR_PEER && s[1].done == SW_PAIR_PEER ? 1 : 2;
 }
 
 /* Clients of one user only have a pair, and no two of them have two that can be used. */
@@ -154,8 +156,7 @@ pairs_count(const struct account *account, uint32_t *held)
 				continue;
 			held[ACCOUNT_memory_kib] +=
 				(uint32_t)(pair_part_size(&side->pair->geom) / 1024);
-			/* A part, and an end of the connection. */
-			held[ACCOUNT_descriptors] += pair_is_open(side->pair) ? 2 : 0;
+			held[ACCOUNT_descriptors] += pair_descriptors(side->pair);
 		}
 		FUZZ_CHECK(pairs == c->pair_count && pairs <= CLIENT_PAIRS);
 	}
@@ -207,6 +208,8 @@ accounts_check(void)
 
 	/* Ended memory is charged until it is unmapped. */
 	ended_memory_free(&world.b.d->ended_memory);
+	/* A socket is charged until it is closed. */
+	FUZZ_CHECK(fixture_closers_await(&world.b));
 	TAILQ_FOREACH (account, &all->users, link)
 		account_check(account, sum);
 	for (unsigned kind = 0; kind < ACCOUNT_KINDS; kind++)

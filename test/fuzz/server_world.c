@@ -468,6 +468,7 @@ end_await(void)
 	ended_memory_free(&d->ended_memory);
 	FUZZ_CHECK(cm_in_use(world.ucm->cm) == 0 && ucm_ids(world.ucm) == 0);
 	FUZZ_CHECK(ucm_listeners(world.ucm) == 0);
+	FUZZ_CHECK(fixture_closers_await(&world.b));
 	FUZZ_CHECK(accounts_from(&d->accounts, 0) == NULL);
 	for (unsigned kind = 0; kind < ACCOUNT_KINDS; kind++)
 		FUZZ_CHECK(d->accounts.limits[kind].used == 0);
@@ -482,6 +483,5 @@ world_close(void)
 	for (unsigned i = 0; i < HOSTILES; i++)
 		client_end(&world.hostile[i]);
 	end_await();
-	FUZZ_CHECK(fixture_closer_end(&world.b));
 	fixture_close(&world.b);
 }

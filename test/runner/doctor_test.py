@@ -155,7 +155,7 @@ def unknown_counters():
     text = "".join(open(os.path.join(SOURCE, path), encoding="utf-8").read() for path in (
         "lib/base/base_stats.def", "lib/switch/sw_stats.def"))
     known = {("drop_" if "DROP" in kind else "") + name for kind, name in re.findall(
-        r"^(\w*(?:STAT|DROP))\((\w+)", text, re.M)}
+        r"^(\w*(?:STAT|ERROR|DROP))\((\w+)", text, re.M)}
     return [name for _, name, _, _ in check_daemon.COUNTERS if name not in known]
 
 

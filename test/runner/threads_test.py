@@ -12,7 +12,8 @@ import sys
 # run-time library makes calls that are not permitted there. rdmacm: librdmacm calls
 # ibv_query_port() while an engine runs, which counts without atomic instructions.
 EXEMPT = ("privileges", "syscall_filter", "rdmacm")
-THREADS = re.compile(r"\b(pthread_create|pair_threads_start|flight_printer_start) ?\(|\"traffic\.h\"")
+THREADS = re.compile(r"\b(pthread_create|pair_threads_start|flight_printer_start) ?\(|"
+                     r"\"(traffic|thread_fixture)\.h\"")
 
 
 def listed(source):

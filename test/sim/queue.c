@@ -404,8 +404,8 @@ srq_arm_op(struct recv_model *m)
 void
 srq_resize_op(struct recv_model *m)
 {
-	struct ibv_srq_attr attr = {.max_wr = (uint32_t)draw(130), .max_sge = 0};
-	uint32_t out = recv_outstanding(m), asked = attr.max_wr;
+	uint32_t out = recv_outstanding(m), asked = (uint32_t)draw(130);
+	struct ibv_srq_attr attr = {.max_wr = asked, .max_sge = asked}; /* ignored */
 	bool good = asked >= 1 && asked >= out && m->limit <= asked;
 	int err = ibv_modify_srq(m->srq, &attr, IBV_SRQ_MAX_WR);
 
@@ -416,6 +416,7 @@ srq_resize_op(struct recv_model *m)
 		CHECK(attr.max_wr >= asked, "a resize to %u gives %u", asked,
 			attr.max_wr);
 		m->max_wr = attr.max_wr;
-		m->max_sge = attr.max_sge;
+		CHECK(attr.max_sge == m->max_sge, "a resize changes max_sge to %u",
+			attr.max_sge);
 	}
 }

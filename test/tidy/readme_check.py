@@ -20,7 +20,7 @@ NEEDS = re.compile(r"path\s+MTU\s+(?:of\s+)?(\d+)\s+needs\s+(?:a\s+port\s+MTU\s+
 
 TABLES = ("lib/base/base_stats.def", "lib/switch/sw_stats.def", "lib/cm/cm_stats.def",
           "lib/base/account.def")
-ROW = re.compile(r"^\w*(STAT|DROP|ACCOUNT)\((\w+),", re.M)
+ROW = re.compile(r"^\w*(STAT|ERROR|DROP|ACCOUNT)\((\w+),", re.M)
 COUNTER = re.compile(r"`([a-z][a-z0-9]*(?:_[a-z0-9]+)+)`")
 ROWS_LEAST = 25
 

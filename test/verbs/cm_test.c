@@ -253,6 +253,19 @@ fd_is_readable_while_events_are_queued(void **state)
 	cm_expect_no_event();
 }
 
+/* Destroys the QP that b has been accepted with, and then the connection. */
+static void
+accepted_qp_destroy(struct rocade_cm_id *a, struct rocade_cm_id *b)
+{
+	assert_int_equal(ibv_destroy_qp(pair.b.qp[0]), 0);
+	pair.b.qp[0] = NULL;
+	rocade_cm_release(b);
+	pair_drain(&pair);
+	/* The passive side accepted and released before A reads its event. */
+	cm_expect_event(cm_a, ROCADE_CM_DISCONNECTED);
+	rocade_cm_release(a);
+}
+
 /* The application destroys a QP before its connection. */
 static void
 qp_destroyed_before_connection(void **state)
@@ -261,11 +274,41 @@ qp_destroyed_before_connection(void **state)
 			    *b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
 
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
-	assert_int_equal(ibv_destroy_qp(pair.b.qp[0]), 0);
-	pair.b.qp[0] = NULL;
+	accepted_qp_destroy(a, b);
+}
+
+/* A request is accepted once. A second call, with another QP, leaves both QPs as they are: the
+ * first can be destroyed. */
+static void
+accepted_once(void **state)
+{
+	struct rocade_cm_id *a = connect_request(0, CM_PORT, ""),
+			    *b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
+
+	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
+	assert_int_equal(rocade_cm_accept(b, pair.b.qp[1], NULL, NULL), ENOTCONN);
+	assert_int_equal(pair.b.qp[1]->state, IBV_QPS_INIT);
+	accepted_qp_destroy(a, b);
+}
+
+/* No REP was sent: the request can still be accepted. */
+static void
+accepted_after_a_failure(void **state)
+{
+	struct rocade_cm_param p = {.size = sizeof(p), .initiator_depth = 200};
+	struct rocade_cm_id *a, *b;
+
+	assert_int_equal(
+		rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, CM_PORT, &p, NULL, &a),
+		0);
+	b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
+	p.initiator_depth = 0;
+	p.responder_resources = 200; /* more than a QP has */
+	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], &p, NULL), EINVAL);
+	p.responder_resources = 1;
+	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], &p, NULL), 0);
 	rocade_cm_release(b);
 	pair_drain(&pair);
-	/* The passive side accepted and released before A reads its event. */
 	cm_expect_event(cm_a, ROCADE_CM_DISCONNECTED);
 	rocade_cm_release(a);
 }
@@ -405,6 +448,8 @@ main(void)
 		TEST(data_establishes_before_rtu),
 		TEST(fd_is_readable_while_events_are_queued),
 		TEST(qp_destroyed_before_connection),
+		TEST(accepted_once),
+		TEST(accepted_after_a_failure),
 		TEST(two_connections_at_once),
 		TEST(rejected_by_peer_or_closed_listener),
 		TEST(active_qp_in_error_rejects),

@@ -330,6 +330,50 @@ without_handler_the_fault_kills(void **state)
 	asked = true;
 }
 
+static struct sigaction below_segv, below_bus;
+static unsigned depth;
+
+/* As a crash reporter: calls the handler that was there before. */
+static void
+chained_handler(int sig, siginfo_t *info, void *context)
+{
+	const struct sigaction *below = sig == SIGSEGV ? &below_segv : &below_bus;
+
+	if (++depth > 1)
+		_exit(2);
+	below->sa_sigaction(sig, info, context);
+	depth--;
+}
+
+/* The handler of a library calls ours. The device is closed and opened again: faults of regions are
+ * still handled, and others end the process. */
+static void
+handler_below_another_stays_there(void **state)
+{
+	struct sigaction action = {
+		.sa_sigaction = chained_handler, .sa_flags = SA_SIGINFO};
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		signal(SIGSEGV, SIG_DFL);
+		signal(SIGBUS, SIG_DFL);
+		begin(false);
+		sigaction(SIGSEGV, &action, &below_segv);
+		sigaction(SIGBUS, &action, &below_bus);
+		end();
+		begin(false);
+		buffer_unmap();
+		post(&pair.a, IBV_WR_RDMA_WRITE, pair.a.mr, pair.a.mem, 64, 0);
+		if (done(&pair.a) != IBV_WC_SUCCESS)
+			_exit(1);
+		*(volatile uint8_t *)(uintptr_t)PAGE = 1; /* never mapped */
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+}
+
 /* kill(2) still ends the process. A signal that was ignored stays ignored. */
 static void
 sent_signal_has_its_effect(void **state)
@@ -361,6 +405,7 @@ main(void)
 		cmocka_unit_test(same_address_can_be_registered_again),
 		cmocka_unit_test(application_fault_reaches_its_handler),
 		cmocka_unit_test(handler_is_installed_only_if_asked_for),
+		cmocka_unit_test(handler_below_another_stays_there),
 		cmocka_unit_test(sent_signal_has_its_effect),
 		cmocka_unit_test(without_handler_the_fault_kills),
 	};

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/cancelled.h"
 #include "verbs_pair.h"
 
 #define MESSAGES 20
@@ -217,6 +218,28 @@ misuse_is_refused(void **state)
 	/* The port is closed in teardown(), with the dump. */
 }
 
+static void
+frames_dump(void *errors)
+{
+	const struct rocade_port_dump_conf conf = {.size = sizeof(conf), .file = path};
+
+	*(int *)errors += rocade_port_dump(pair.a.port, &conf) != 0;
+	*(int *)errors += rocade_port_dump_stop(pair.a.port, NULL) != 0;
+}
+
+/* They open and write a file, and wait for a thread, with the port's lock held. */
+static void
+no_call_is_a_cancellation_point(void **state)
+{
+	int errors = 0;
+	struct cancelled c = {.fn = frames_dump, .arg = &errors};
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, cancelled_main, &c), 0);
+	assert_true(cancelled_after_return(thread, &c));
+	assert_int_equal(errors, 0);
+}
+
 int
 main(void)
 {
@@ -225,6 +248,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(filters_choose, setup, teardown),
 		cmocka_unit_test_setup_teardown(dump_and_impairment, setup, teardown),
 		cmocka_unit_test_setup_teardown(misuse_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			no_call_is_a_cancellation_point, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 /* Ports, by <rocade/rocade.h>: opening, closing, names, addresses, neighbours,
  * counters. */
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -168,6 +169,32 @@ test_addresses(void **state)
 	assert_true(rocade_port_link_up(pair.a.port));
 }
 
+/* A call of libibverbs, for a program's own packets to the next hop. */
+static void
+test_next_hop_mac(void **state)
+{
+	struct ibv_ah_attr ah = {.is_global = 1, .port_num = 1};
+	struct ibv_device_attr attr;
+	uint8_t mac[6];
+	uint16_t vid = 1;
+
+	ah.grh.dgid = pair.b.gid;
+	assert_int_equal(
+		ibv_resolve_eth_l2_from_gid(pair.a.context, &ah, mac, &vid), EAGAIN);
+	pair_drain(&pair);
+	assert_int_equal(ibv_resolve_eth_l2_from_gid(pair.a.context, &ah, mac, &vid), 0);
+	assert_int_equal(vid, 0);
+	assert_int_equal(ibv_query_device(pair.b.context, &attr), 0);
+	/* Both end as the EUI-64 of the port does. */
+	assert_memory_equal(mac + 3, (const uint8_t *)&attr.node_guid + 5, 3);
+	assert_int_equal(rocade_gid_parse("198.51.100.1", &ah.grh.dgid), 0);
+	assert_int_equal(
+		ibv_resolve_eth_l2_from_gid(pair.a.context, &ah, mac, NULL), ENETUNREACH);
+	assert_int_equal(rocade_gid_parse("224.0.0.1", &ah.grh.dgid), 0);
+	assert_int_equal(
+		ibv_resolve_eth_l2_from_gid(pair.a.context, &ah, mac, NULL), EINVAL);
+}
+
 static void
 test_neighbours(void **state)
 {
@@ -235,6 +262,46 @@ test_set_addresses(void **state)
 	assert_int_equal(rocade_port_resolve(pair.a.port, &gid), EAGAIN);
 }
 
+#define MANY                                                                             \
+	"192.0.2.1/24,192.0.2.11/24,192.0.2.12/24,192.0.2.13/24,2001:db8::1/64,2001:db8::2/64"
+
+/* Reading many addresses takes longer than a change of the gateway. */
+static void *
+addresses_change_often(void *stop)
+{
+	while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED)) {
+		if (rocade_port_set_addresses(pair.a.port, MANY, NULL, NULL) != 0)
+			abort();
+	}
+	return NULL;
+}
+
+/* One thread changes addresses, another the gateway: each change stays. */
+static void
+addresses_and_gateway_change_in_two_threads(void **state)
+{
+	bool stop = false;
+	unsigned wrong = 0;
+	union ibv_gid gid;
+	pthread_t thread;
+
+	assert_int_equal(rocade_gid_parse("198.51.100.1", &gid), 0);
+	assert_int_equal(pthread_create(&thread, NULL, addresses_change_often, &stop), 0);
+	for (unsigned i = 0; i < 20000; i++) {
+		bool routed = i % 2 == 0;
+
+		assert_int_equal(rocade_port_set_addresses(pair.a.port, NULL,
+					 routed ? "192.0.2.254" : "", NULL),
+			0);
+		sched_yield();
+		wrong +=
+			(rocade_port_resolve(pair.a.port, &gid) != ENETUNREACH) != routed;
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(wrong, 0);
+}
+
 static void
 counters_have_name_and_text(void **state)
 {
@@ -258,9 +325,11 @@ main(void)
 		cmocka_unit_test(device_names),
 		cmocka_unit_test(device_in_list_outlives_its_port),
 		with_pair(test_addresses),
+		with_pair(test_next_hop_mac),
 		with_pair(test_neighbours),
 		with_pair(test_peers),
 		with_pair(test_set_addresses),
+		with_pair(addresses_and_gateway_change_in_two_threads),
 		with_pair(counters_have_name_and_text),
 	};
 

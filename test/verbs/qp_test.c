@@ -211,6 +211,8 @@ test_modify_query(void **state)
 	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
 	attr.ah_attr.grh.sgid_index = 16;
 	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
+	attr.ah_attr.grh.sgid_index = 1; /* IPv6, and the peer's GID is of IPv4 */
+	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
 	attr.ah_attr.grh.sgid_index = 0;
 	attr.ah_attr.port_num = 2;
 	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);

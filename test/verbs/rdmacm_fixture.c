@@ -318,7 +318,7 @@ all_close(struct rdma_event_channel *channel, struct rdma_cm_id *listener)
 
 /* Commands of /dev/infiniband/rdma_cm, as <rdma/rdma_user_cm.h> defines them. It cannot be
  * included together with <rdma/rdma_cma.h>. */
-enum { CREATE_ID = 0, BIND_IP = 2, LISTEN = 7 };
+enum { CREATE_ID = 0, BIND_IP = 2, LISTEN = 7, GET_EVENT = 12 };
 
 struct command {
 	uint32_t number;
@@ -337,6 +337,9 @@ struct command {
 		struct {
 			uint32_t id, backlog;
 		} listen;
+		struct {
+			uint64_t response;
+		} get_event;
 	};
 };
 
@@ -349,7 +352,7 @@ command_write(int fd, const struct command *command)
 }
 
 int
-raw_listener(uint16_t port)
+raw_listener(uint16_t port, unsigned backlog)
 {
 	struct command command = {.number = CREATE_ID};
 	int fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
@@ -367,7 +370,24 @@ raw_listener(uint16_t port)
 	command_write(fd, &command);
 	command = (struct command){.number = LISTEN, .in = sizeof(command.listen)};
 	command.listen.id = id;
-	command.listen.backlog = 1;
+	command.listen.backlog = backlog;
 	command_write(fd, &command);
 	return fd;
+}
+
+void
+raw_request_take(int fd)
+{
+	struct {
+		uint64_t uid;
+		uint32_t id, event, status, rest[80];
+	} event = {.event = UINT32_MAX};
+	struct command command = {.number = GET_EVENT, .in = sizeof(command.get_event)};
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	command.out = sizeof(event);
+	command.get_event.response = (uintptr_t)&event;
+	assert_int_equal(poll(&p, 1, LIMIT_MS), 1);
+	command_write(fd, &command);
+	assert_int_equal(event.event, RDMA_CM_EVENT_CONNECT_REQUEST);
 }

@@ -68,7 +68,10 @@ void ends_disconnect(
 /* Destroys both, and closes the ports. */
 void all_close(struct rdma_event_channel *channel, struct rdma_cm_id *listener);
 
-/* Listens on a port of all addresses, without librdmacm. Returns the descriptor. */
-int raw_listener(uint16_t port);
+/* Listens on a port of all addresses, without librdmacm, whose IDs keep a port open. Returns the
+ * descriptor. */
+int raw_listener(uint16_t port, unsigned backlog);
+/* Waits for a request to it, which stays undecided. */
+void raw_request_take(int fd);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rocade/cm.h>
 
@@ -131,6 +132,36 @@ closed_port_sends_its_last_messages(void **state)
 	end_free(&a);
 	rdma_destroy_event_channel(channel);
 	all_close(other, listener);
+}
+
+/* More requests than the port has room for messages: a REJ for each leaves. */
+static void
+closed_port_rejects_many_requests(void **state)
+{
+	enum { MANY = 300 };
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *ids[MANY];
+	int fd;
+
+	(void)state;
+	ports_open();
+	channel = channel_new();
+	fd = raw_listener(PORT, MANY);
+	for (unsigned i = 0; i < MANY; i++) {
+		struct rdma_conn_param param = {.retry_count = 7, .qp_num = 0x1000 + i};
+
+		ids[i] = id_routed(channel, RDMA_PS_TCP, ADDR_A, ADDR_B, PORT);
+		assert_int_equal(rdma_connect(ids[i], &param), 0);
+		raw_request_take(fd);
+	}
+	port_close(1);
+	for (unsigned i = 0; i < MANY; i++)
+		event_take_status(channel, RDMA_CM_EVENT_REJECTED, 28);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(rdma_destroy_id(ids[i]), 0);
+	assert_int_equal(close(fd), 0);
+	rdma_destroy_event_channel(channel);
+	ports_close();
 }
 
 static void
@@ -273,6 +304,7 @@ main(void)
 		cmocka_unit_test(ports_come_and_go),
 		cmocka_unit_test(contexts_outlive_their_port),
 		cmocka_unit_test(closed_port_sends_its_last_messages),
+		cmocka_unit_test(closed_port_rejects_many_requests),
 		cmocka_unit_test(new_addresses_are_known),
 		cmocka_unit_test(shares_a_port_with_the_other_interface),
 		cmocka_unit_test(connects_from_the_other_interface),

@@ -187,10 +187,18 @@ event_wait(void *arg)
 	return id;
 }
 
-/* A thread sleeps in rdma_get_cm_event() while another one polls the engines. */
+static void
+on_signal(int number)
+{
+	(void)number;
+}
+
+/* A thread sleeps in rdma_get_cm_event() while another one polls the engines. It sleeps on after a
+ * signal whose handler restarts calls. */
 static void
 waits_in_another_thread(void **state)
 {
+	struct sigaction restart = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, old;
 	struct timespec pause = {.tv_nsec = 50000000};
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
@@ -204,13 +212,17 @@ waits_in_another_thread(void **state)
 	id = id_new(channel, RDMA_PS_TCP);
 	free_fd = dup(0);
 	assert_int_equal(close(free_fd), 0);
+	assert_int_equal(sigaction(SIGUSR1, &restart, &old), 0);
 	assert_int_equal(pthread_create(&thread, NULL, event_wait, channel), 0);
+	nanosleep(&pause, NULL);
+	pthread_kill(thread, SIGUSR1);
 	nanosleep(&pause, NULL);
 	assert_int_equal(
 		rdma_resolve_addr(id, NULL, (struct sockaddr *)addr_of(ADDR_B, 1), 2000),
 		0);
 	assert_int_equal(pthread_join(thread, &got), 0);
 	assert_ptr_equal(got, id);
+	assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
 #ifndef __SANITIZE_ADDRESS__ /* librdmacm does not free the event of such a thread */
 	/* pthread_cancel() ends a thread that waits. */
 	assert_int_equal(pthread_create(&thread, NULL, event_wait, channel), 0);
@@ -317,7 +329,7 @@ closed_channel_ends_its_ids(void **state)
 	(void)state;
 	ports_open();
 	channel = channel_new();
-	fd = raw_listener(PORT);
+	fd = raw_listener(PORT, 1);
 	assert_int_equal(bind_errno(channel, ADDR_A, PORT), EADDRINUSE);
 	copy = dup(fd);
 	assert_int_equal(close(fd), 0);
@@ -359,7 +371,7 @@ closed_channel_may_have_copies(void **state)
 	(void)state;
 	ports_open();
 	channel = channel_new();
-	fd = raw_listener(PORT);
+	fd = raw_listener(PORT, 1);
 	pid = sleeper_start(fd);
 	assert_int_equal(close(fd), 0);
 	for (unsigned i = 0; err != 0 && i < LIMIT_MS / 10; i++) {
@@ -368,7 +380,7 @@ closed_channel_may_have_copies(void **state)
 	}
 	assert_int_equal(err, 0);
 	/* A channel in its place, and enough time to look for closed ones again. */
-	fd = raw_listener(PORT);
+	fd = raw_listener(PORT, 1);
 	for (unsigned i = 0; i < 30; i++)
 		nanosleep(&pause, NULL);
 	assert_int_equal(bind_errno(channel, ADDR_A, PORT), EADDRINUSE);

@@ -339,6 +339,44 @@ invalid_sends_are_refused(void **state)
 	close_ud();
 }
 
+/* Returns whether a handle can be made. */
+static bool
+handle_made(unsigned sgid_index, const char *dgid)
+{
+	struct ibv_ah_attr attr = {.is_global = 1,
+		.port_num = 1,
+		.grh = {.sgid_index = (uint8_t)sgid_index}};
+	struct ibv_ah *made;
+
+	assert_int_equal(rocade_gid_parse(dgid, &attr.grh.dgid), 0);
+	errno = 0;
+	made = ibv_create_ah(pair.a.pd, &attr);
+	if (made == NULL)
+		assert_int_equal(errno, EINVAL);
+	else
+		assert_int_equal(ibv_destroy_ah(made), 0);
+	return made != NULL;
+}
+
+/* Entry 0 of the GID table is an IPv4 address, entry 1 the link-local one. */
+static void
+handle_needs_addresses_of_one_ip_version(void **state)
+{
+	open_ud(false, 0);
+	assert_true(handle_made(0, "192.0.2.2"));
+	assert_true(handle_made(0, "192.0.2.1")); /* the port's own */
+	assert_true(handle_made(0, "239.1.2.3"));
+	assert_true(handle_made(1, "2001:db8::2"));
+	assert_true(handle_made(1, "ff15::4711"));
+	assert_true(handle_made(0, "ff15::4711")); /* see gid_reaches() */
+	assert_false(handle_made(1, "192.0.2.2"));
+	assert_false(handle_made(1, "239.1.2.3"));
+	assert_false(handle_made(0, "2001:db8::2"));
+	assert_false(handle_made(0, "::"));
+	assert_false(handle_made(1, "::"));
+	close_ud();
+}
+
 /* A failed send moves the QP to SQE: it still receives, and RTS restores the send
  * queue. */
 static void
@@ -433,6 +471,7 @@ main(void)
 		cmocka_unit_test(qkey_mismatch_is_dropped),
 		cmocka_unit_test(datagram_without_room_is_dropped),
 		cmocka_unit_test(invalid_sends_are_refused),
+		cmocka_unit_test(handle_needs_addresses_of_one_ip_version),
 		cmocka_unit_test(failed_send_moves_qp_to_sqe),
 		cmocka_unit_test(error_flushes_both_queues),
 		cmocka_unit_test(sends_count_against_a_smaller_cq),

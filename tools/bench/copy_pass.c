@@ -19,7 +19,7 @@
 #define MEMORY (1u << 20)
 #define FRAMES 32u        /* a burst of DPDK */
 #define FRAME_ROOM 8192u  /* bsize of the port in tools/bench/runners.py */
-#define FRAME_HEADERS 58u /* Ethernet, IPv4, UDP, BTH: where the payload begins */
+#define FRAME_HEADERS 54u /* Ethernet, IPv4, UDP, BTH: where the payload begins */
 #define BYTES_MIN ICRC_COPY_MIN
 #define BYTES_MAX (FRAME_ROOM - FRAME_HEADERS)
 #define SECONDS_MAX 60.0

@@ -27,6 +27,7 @@ SIM_SEEDS = 800       # per process, of two
 WAIT_S = 20           # and as long as it takes without a mutant
 LOOP_S = 4            # of CPU time, and 3 times that without a mutant
 USUAL_S = 300         # without a mutant
+SLOWEST = 20          # mutants whose time is printed
 COPIED = ("app", "drivers", "include", "lib", "test", "meson.build", "meson_options.txt", "docs",
           "config", "tools")
 
@@ -144,10 +145,20 @@ class Workspace:
         self.tests = {}
         self.running = []
 
+    def introspect(self, what):
+        path = os.path.join(self.build, "meson-info/intro-%s.json" % what)
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
     def read_tests(self):
-        with open(os.path.join(self.build, "meson-info/intro-tests.json"), encoding="utf-8") as file:
-            for test in json.load(file):
-                self.tests.setdefault(test["name"], test)
+        outputs = {target["id"]: target["filename"] for target in self.introspect("targets")}
+        for test in self.introspect("tests"):
+            program = test["cmd"][0]
+            if not program.startswith(self.build + os.sep):  # a script, which runs programs
+                test["programs"] = [f for d in test["depends"] for f in outputs[d]]
+            else:
+                test["programs"] = [program]
+            self.tests.setdefault(test["name"], test)
 
     def prepare(self, source):
         """Copies the tree and configures its build, without a mutant."""
@@ -164,7 +175,8 @@ class Workspace:
         """A further workspace, which has nothing to compile: the time stamps are the same."""
         shutil.rmtree(top, ignore_errors=True)
         subprocess.run(["cp", "-a", self.top, top], check=True)
-        for name in ("build/build.ninja", "build/meson-info/intro-tests.json"):
+        for name in ("build/build.ninja", "build/meson-info/intro-tests.json",
+                     "build/meson-info/intro-targets.json"):
             path = os.path.join(top, name)
             stamp = os.stat(path)
             with open(path, encoding="utf-8") as file:
@@ -184,7 +196,8 @@ class Workspace:
                 for i in range(2)]
 
     def compile(self, names):
-        programs = {os.path.relpath(self.tests[n]["cmd"][0], self.build) for n in names}
+        programs = {os.path.relpath(p, self.build) for n in names
+                    for p in self.tests[n]["programs"]}
         return subprocess.run(["ninja", "-C", self.build, *sorted(programs)],
                               capture_output=True, text=True, check=False)
 
@@ -203,7 +216,7 @@ class Workspace:
         begin, took, cpu = time.monotonic(), 0.0, 0.0
         with open(os.path.join(self.build, "killer.log"), "w", encoding="utf-8") as log:
             self.running = [subprocess.Popen(c, stdout=log, stderr=log, env=env,
-                                             start_new_session=True)
+                                             cwd=self.build, start_new_session=True)
                             for c in self.commands(name)]
             try:
                 while took < limit and cpu < cpu_limit:
@@ -228,6 +241,12 @@ class Workspace:
         self.running = []
 
     def try_fault(self, fault):
+        """(killed, message, seconds)"""
+        begin = time.monotonic()
+        killed, said = self.try_in_place(fault)
+        return killed, said, time.monotonic() - begin
+
+    def try_in_place(self, fault):
         """(killed, message)"""
         place = locate(self.root, fault)
         if place is None:
@@ -293,7 +312,7 @@ def build_killers(workspace, faults):
     if unknown:
         return "no such test: " + " ".join(unknown)
     built = workspace.compile(killers(faults))
-    return "does not build:\n" + built.stdout[-2000:] if built.returncode != 0 else ""
+    return "does not build:\n" + built.stdout[-2000:] + built.stderr if built.returncode != 0 else ""
 
 
 def failing_killers(pool, faults):
@@ -310,11 +329,15 @@ def report(number, name, good, wrong):
 
 def try_all(pool, faults):
     """How many survive."""
-    failed = 0
+    failed, times = 0, []
     tried = pool.each(Workspace.try_fault, faults)
-    for number, (fault, (killed, said)) in enumerate(tried, 2):
+    for number, (fault, (killed, said, seconds)) in enumerate(tried, 2):
         failed += not killed
+        times.append((seconds, fault["fault"]))
         report(number, fault["fault"] + (" (%s)" % said if killed else ""), killed, said)
+    print("# a mutant takes %.1f s, and the slowest:" % (sum(t for t, _ in times) / len(times)))
+    for seconds, name in sorted(times, reverse=True)[:SLOWEST]:
+        print("# %.1f s: %s" % (seconds, name))
     return failed
 
 

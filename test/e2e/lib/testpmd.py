@@ -2,16 +2,21 @@
 """Runs rocade-testpmd in network namespaces and checks its report."""
 
 import atexit
+import fcntl
 import json
 import os
+import pty
 import re
+import select
 import shutil
 import signal
 import subprocess
 import tempfile
+import termios
+import time
 import zlib
 
-from process import Process, WaitFailed, run, until
+from process import Process, WaitFailed, run, shown, until
 
 SOURCE = os.environ.get("ROCADE_SOURCE") or os.path.realpath(
     os.path.join(os.path.dirname(__file__), "..", "..", ".."))
@@ -78,6 +83,66 @@ class Testpmd(Process):
 
     def tail(self):
         return "\n".join(self.text.splitlines()[-30:])
+
+
+def loop(*options, text=None):
+    """Runs both ends in one process. Returns the finished process, and its report or None."""
+    path = os.path.join(SCRATCH, "loop.json")
+    if os.path.exists(path):
+        os.unlink(path)
+    done = run([PROGRAM, "--", "--loop", "-T", "0", "--json", path] + list(options),
+                       feed=text)
+    report = None
+    if os.path.exists(path) and os.path.getsize(path):
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+    return done, report
+
+
+class Terminal:
+    """rocade-testpmd with both ends in one process, on a terminal. text: what it has printed."""
+
+    def __init__(self, *options):
+        self.master, slave = pty.openpty()
+        command = [PROGRAM, "--", "--loop", "-i", "-T", "0", *options]
+        print("#$ " + shown(command), flush=True)
+        self.program = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave,
+                                        start_new_session=True,
+                                        # the terminal of the session, which gets its signals
+                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(slave)
+        self.text = ""
+
+    def type(self, keys):
+        os.write(self.master, keys)
+
+    def expect(self, words, typed=b"", timeout_s=15):
+        """Types, then reads until the words arrive."""
+        mark = len(self.text)
+        self.type(typed)
+        end = time.monotonic() + timeout_s
+        while words not in self.text[mark:] and time.monotonic() < end:
+            if select.select([self.master], [], [], 0.1)[0]:
+                try:
+                    self.text += os.read(self.master, 65536).decode(errors="replace")
+                except OSError:
+                    break
+        return words in self.text[mark:]
+
+    def makes_signals(self):
+        """Whether ^C is a signal now."""
+        return termios.tcgetattr(self.master)[3] & termios.ISIG
+
+    def end(self, timeout_s=10):
+        """Returns the exit status. None: the program did not end in time and was killed."""
+        self.expect("\0", timeout_s=timeout_s)  # to the end of the output
+        try:
+            code = self.program.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.program.kill()
+            code = None
+        os.close(self.master)
+        return code
 
 
 def cpu_seconds(pid):

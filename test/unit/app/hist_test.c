@@ -74,6 +74,20 @@ value_beyond_the_last_bucket(void **state)
 	assert_int_equal(hist_quantile(&hist, 500), UINT64_MAX / 2);
 }
 
+/* An hour of round trips of a microsecond. */
+static void
+more_than_32_bits_of_samples(void **state)
+{
+	hist_clear(&hist);
+	hist_add(&hist, 5);
+	hist.bucket[5] += UINT32_MAX;
+	hist.count += UINT32_MAX;
+	hist_add(&hist, 9);
+	assert_int_equal(hist_quantile(&hist, 500), 5);
+	assert_int_equal(hist_quantile(&hist, 999), 5);
+	assert_int_equal(hist_quantile(&hist, 1000), 9);
+}
+
 int
 main(void)
 {
@@ -83,6 +97,7 @@ main(void)
 		cmocka_unit_test(ranks_are_rounded_up),
 		cmocka_unit_test(three_digits_are_exact),
 		cmocka_unit_test(value_beyond_the_last_bucket),
+		cmocka_unit_test(more_than_32_bits_of_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,7 +139,13 @@ errors_name_option_value_and_range(void **state)
 			"invalid value '01234567' for --every: expected something short"},
 		{"--vlan", "option '--vlan' requires a value (see --help)"},
 		{"--nonsense", "unknown option '--nonsense' (see --help)"},
-		{"--flag=1", "unknown option '--flag=1' (see --help)"},
+		{"--flag=1", "option '--flag' takes no value (see --help)"},
+		{"--no-f=1", "option '--no-flag' takes no value (see --help)"},
+		{"--vl", "option '--vlan' requires a value (see --help)"},
+		{"-fxv 1", "unknown option '-x' (see --help)"},
+		{"-xf", "unknown option '-x' (see --help)"},
+		{"-f -fv", "option '-v' requires a value (see --help)"},
+		{"--n=1", "unknown option '--n=1' (see --help)"},
 		{"stray -f", "unexpected argument 'stray' (see --help)"},
 	};
 

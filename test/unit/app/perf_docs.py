@@ -14,6 +14,8 @@ EAL = docs.EAL
 WRONG = [("--frobnicate",), ("--size",), ("--size", "1x"), ("--qps", "0"), ("--mtu", "1000"),
          ("--mode", "sink"), ("--mode", "pingpong", "--qps", "2"),
          ("--sq-depth", "8", "--burst", "16"), ("--sq-depth", "8", "--signal-every", "16"),
+         ("--sq-depth", "159", "--burst", "100", "--signal-every", "64"),
+         ("--sq-depth", "8", "--signal-every", "9", "--mode", "pingpong"),
          ("--mode", "raw-pingpong", "--size", "59"), ("--mode", "write-lat", "--size", "0"),
          ("--qpn-base", "0xfffffe", "--qps", "2"), ("--mode", "write", "--ud"),
          ("--mode", "read-lat", "--events"), ("--events", "--engines", "2"),

@@ -95,7 +95,7 @@ static void
 values_are_read(void **state)
 {
 	static const char *const wrong[] = {"", "x", "0", "-1", "4294967296", "7:", "7:0",
-		"7:0x1000000", "7:x", "7 ", "7:20x"};
+		"7:0x1000000", "7:x", "7 ", "7:20x", "1234567890123456789:1"};
 	struct flight_conf conf;
 
 	(void)state;
@@ -103,6 +103,8 @@ values_are_read(void **state)
 	assert_int_equal(conf.client, 7);
 	assert_int_equal(conf.qpn, 0);
 	assert_true(flight_conf_read(&conf, "7:0x14"));
+	assert_int_equal(conf.qpn, 20);
+	assert_true(flight_conf_read(&conf, "7:020"));
 	assert_int_equal(conf.qpn, 20);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_false(flight_conf_read(&conf, wrong[i]));

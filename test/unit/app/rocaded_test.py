@@ -46,7 +46,9 @@ WRONG = [
      "client-qps: invalid value '0': expected 1 to 65536"),
     (LOCAL + "[clients]\nclient-rate = -1\n", 4, "client-rate: invalid value '-1': expected"),
     (LOCAL + "[clients]\nmtu = 1500\n", 4, "mtu: unknown key in [clients]"),
-    (LOCAL + "[eal]\nm = " + "1" * 300 + "\n", 4, "longer than"),
+    (LOCAL + "[eal]\nm = " + "1" * 1024 + "\n", 4, "longer than 1023"),
+    (LOCAL + "[port]\nname = " + "x" * 1023 + "\n", 4, 'name: "xxx'),
+    (LOCAL + "[clients]\nmax-clients = " + "1" * 1023 + "\n", 4, "': expected 1 to 65536"),
     (LOCAL + "[eal]\n" + "a = 1\n" * 40, 36, "EAL arguments"),
     (LOCAL + "socket-mode = 1000\n", 3, "socket-mode: invalid value '1000'"),
     (LOCAL + "[port]\naddress = 1.2.3.4/24" + ", 1.2.3.4/24" * 19 + "\n", 4, "address: "),
@@ -140,6 +142,17 @@ def main():
         done = rocaded("--check-config", file.name, "--address", "9.9.9.1/24", "--gateway4",
                        "9.9.9.9")
         case("an option overrides the file", done.returncode == 0, done.stderr)
+    # As long as an option may be.
+    addresses = ", ".join("2001:db8:1111:2222:3333:4444:5555:%04x/64" % i for i in range(0x1000, 0x1007))
+    for args in ((LOCAL + "[port]\naddress = " + addresses + "\n",),
+                 (LOCAL, "--address", addresses)):
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+            file.write(args[0])
+            file.flush()
+            done = rocaded("--check-config", file.name, *args[1:])
+            case("a list of %d characters is taken from %s" % (
+                len(addresses), "the option" if args[1:] else "the file"), done.returncode == 0,
+                done.stderr)
     done = rocaded("--check-config", "/nonexistent")
     case("a missing file is reported", done.returncode == 2 and
          "/nonexistent: No such file" in done.stderr, done.stderr)

@@ -109,6 +109,11 @@ def commands_and_json(doc, man):
         with open(path, encoding="utf-8") as file:
             out = json.load(file)
     case("a short run succeeds", [] if done.returncode == 0 else [done])
+    counters = re.findall(r"^(PORT_STAT|DROP)\((\w+),", read("lib/base/base_stats.def"), re.M)
+    names = {"drop_" * (kind == "DROP") + name for kind, name in counters
+             if not name.startswith("cycles_")}  # only with -Dcycles=true
+    case("the JSON has every counter of a port", sorted(names - set(out["ports"][0]["stats"])) if
+         len(names) > 50 else [counters])
     fields = set(out) | set(out["ports"][0]) | set(out["ports"][0]["impaired"])
     documented = set(re.findall(r"^\| `(\w+)` \|", doc[doc.index("## JSON"):], re.M))
     case("docs/testpmd.md has every field of the JSON", sorted(fields - documented))

@@ -93,6 +93,7 @@ wrong_values_are_named(void **state)
 		{"--peer 224.0.0.1", {"--peer", "224.0.0.1", "host"}},
 		{"--gateway4 fe80::1", {"--gateway4", "fe80::1", "IPv4"}},
 		{"--gateway6 10.0.0.1", {"--gateway6", "10.0.0.1", "IPv6"}},
+		{"--if-mtu 9001", {"--if-mtu", "9001", "576 to 9000"}},
 		{"--vlan 4095", {"--vlan", "4095", "4094"}},
 		{"--hop-limit 0", {"--hop-limit", "0", "255"}},
 		{"--dscp 64", {"--dscp", "64", "63"}},
@@ -174,6 +175,8 @@ conflicting_options_are_refused(void **state)
 		{"--loop --rq --srq-limit 5", "--srq-limit"},
 		{"--loop --depth 10 --srq-limit 11", "--depth"},
 		{"--loop --qpn-base 0xfffffe --qps 2", "--qpn-base"},
+		{"--loop --shared queues", "--shared"},
+		{"--addr 10.0.0.1/24 -i --shared frames --sleep", "--sleep"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

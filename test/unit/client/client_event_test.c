@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads of a client that wait for completion events: the daemon wakes one of them directly. */
+/* Threads of a client that wait for completion events: the daemon wakes one of them directly. Events of
+ * the port. */
 #include "client_fixture.h"
+
+#include "server/server.h"
+#include "switch/sw.h"
 
 #include "../../e2e/flow_end.h"
 #include "../../lib/emulated.h"
@@ -135,12 +139,44 @@ the_daemon_wakes_the_progress_thread(void **state)
 	unsetenv("ROCADE_EVENT_WAIT");
 }
 
+static void
+link_set(struct client_fixture *f, bool up)
+{
+	daemon_pause(f);
+	sw_changed(f->d->sw, up);
+	daemon_resume(f);
+}
+
+static void
+contexts_share_a_port_whose_link_is_down(void **state)
+{
+	struct ibv_async_event event;
+	struct client_fixture f;
+	struct end e, other;
+
+	fixture_open(&f);
+	daemon_begin(&f, NULL);
+	end_open(&e);
+	link_set(&f, false);
+	assert_int_equal(ibv_get_async_event(e.ctx, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_PORT_ERR);
+	ibv_ack_async_event(&event);
+	end_open(&other);
+	daemon_pause(&f);
+	assert_int_equal(f.d->conn_count, 1);
+	daemon_resume(&f);
+	assert_int_equal(end_close(&e), 0);
+	assert_int_equal(end_close(&other), 0);
+	fixture_close(&f);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_daemon_wakes_the_waiting_thread),
 		cmocka_unit_test(the_daemon_wakes_the_progress_thread),
+		cmocka_unit_test(contexts_share_a_port_whose_link_is_down),
 	};
 
 	return cmocka_run_group_tests_name("client_event", tests, NULL, NULL);

@@ -135,6 +135,70 @@ options_are_exchanged(void **state)
 	cm_pair_fini(&pair);
 }
 
+/* Connects a with this transport to b, which answers by a REP whose fields are changed.
+ * Returns the QPN that a's user gets. */
+static uint32_t
+replied_qpn(uint8_t transport, uint32_t local_qpn, uint32_t local_eecn)
+{
+	struct cm_request req = request_from(A, 0x111);
+	struct cm_conn *a;
+	struct mad rep;
+	uint32_t qpn;
+
+	cm_pair_init(&pair, 4);
+	req.qp.transport = transport;
+	assert_int_equal(cm_connect(pair.cm[A], &req, "a", pair.now, &a), 0);
+	cm_pair_drain(&pair);
+	cm_release(expect_event(&pair, B, CM_EVENT_REQUEST).conn, pair.now);
+	(void)mad_take(&pair, B); /* the REJ */
+	mad_init(&rep, MAD_REP, 9);
+	mad_put(&rep, MAD_REP_local_id, 77);
+	mad_put(&rep, MAD_REP_remote_id, a->local_id);
+	mad_put(&rep, MAD_REP_local_qpn, local_qpn);
+	mad_put(&rep, MAD_REP_local_eecn, local_eecn);
+	assert_int_equal(mad_deliver(&pair, A, &rep), CM_DROP_none);
+	/* Repeated: it names the same QP. */
+	assert_int_equal(mad_deliver(&pair, A, &rep), CM_DROP_none);
+	qpn = expect_event(&pair, A, CM_EVENT_REPLY).qp.qpn;
+	cm_release(a, pair.now);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
+	cm_pair_fini(&pair);
+	return qpn;
+}
+
+/* The REP of an XRC target has its QPN in the field of the EE context (annex A14), as
+ * Linux reads and writes it. Earlier versions of Rocade use the field of the others. */
+static void
+xrc_target_names_its_qp(void **state)
+{
+	struct cm_request req = request_from(A, 0x111);
+	struct cm_conn *a, *b;
+	struct cm_event e;
+	struct mad rep;
+
+	cm_pair_init(&pair, 4);
+	req.qp.transport = CM_XRC;
+	assert_int_equal(cm_connect(pair.cm[A], &req, "a", pair.now, &a), 0);
+	cm_pair_drain(&pair);
+	b = expect_event(&pair, B, CM_EVENT_REQUEST).conn;
+	assert_int_equal(cm_accept(b, &passive_qp, NULL, 0, pair.now), 0);
+	rep = mad_take(&pair, B);
+	assert_int_equal(mad_get(&rep, MAD_REP_local_eecn), 0x222);
+	assert_int_equal(mad_get(&rep, MAD_REP_local_qpn), 0x222);
+	assert_int_equal(mad_get(&rep, MAD_REP_srq), 1);
+	assert_int_equal(mad_deliver(&pair, A, &rep), CM_DROP_none);
+	e = expect_event(&pair, A, CM_EVENT_REPLY);
+	assert_int_equal(e.qp.qpn, 0x222);
+	assert_true(e.qp.srq);
+	cm_release(a, pair.now);
+	cm_pair_drain(&pair);
+	cm_release(b, pair.now);
+	cm_pair_fini(&pair);
+	assert_int_equal(replied_qpn(CM_XRC, 0, 0x333), 0x333);
+	assert_int_equal(replied_qpn(CM_XRC, 0x444, 0), 0x444);
+	assert_int_equal(replied_qpn(CM_RC, 0x444, 0x333), 0x444);
+}
+
 static void
 reject_of_a_request(void **state)
 {
@@ -159,6 +223,37 @@ reject_of_a_request(void **state)
 }
 
 /* The active side can send a REJ instead of the RTU. */
+/* The active side learns which path MTU the passive side can do. */
+static void
+reject_of_a_path_mtu(void **state)
+{
+	struct cm_event e;
+	struct cm_conn *a, *b;
+
+	cm_pair_init(&pair, 4);
+	a = reach_req_rcvd(&pair, &b);
+	assert_int_equal(cm_reject_mtu(b, 2, pair.now), 0);
+	assert_int_equal(cm_reject_mtu(b, 2, pair.now), -ENOTCONN);
+	cm_release(b, pair.now);
+	cm_pair_drain(&pair);
+	expect_wire(&pair, "a:REQ b:REJ");
+	e = expect_event(&pair, A, CM_EVENT_REJECTED);
+	assert_int_equal(e.status, CM_REJ_MTU);
+	assert_int_equal(e.path_mtu, 2);
+	assert_int_equal(mad_get(&a->last, MAD_REJ_info_len), 1);
+	assert_int_equal(mad_get(&a->last, MAD_REJ_message), CM_MSG_REQ);
+	cm_release(a, pair.now);
+	/* Without information. */
+	a = reach_req_rcvd(&pair, &b);
+	assert_int_equal(cm_reject(b, CM_REJ_MTU, NULL, 0, pair.now), 0);
+	cm_release(b, pair.now);
+	cm_pair_drain(&pair);
+	assert_int_equal(expect_event(&pair, A, CM_EVENT_REJECTED).path_mtu, 0);
+	cm_release(a, pair.now);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
+	cm_pair_fini(&pair);
+}
+
 static void
 reject_of_a_reply(void **state)
 {
@@ -372,7 +467,9 @@ main(void)
 		cmocka_unit_test(connect_and_disconnect),
 		cmocka_unit_test(events_carry_the_peers_values),
 		cmocka_unit_test(options_are_exchanged),
+		cmocka_unit_test(xrc_target_names_its_qp),
 		cmocka_unit_test(reject_of_a_request),
+		cmocka_unit_test(reject_of_a_path_mtu),
 		cmocka_unit_test(reject_of_a_reply),
 		cmocka_unit_test(calls_in_wrong_states_fail),
 		cmocka_unit_test(invalid_arguments_are_refused),

@@ -211,6 +211,36 @@ stripped_tags_are_put_back(void **state)
 	assert_int_equal(ethdev_pool_used("net_ring0"), 0);
 }
 
+/* A clone shares the buffer of another mbuf, so the port copies it. The copy has a buffer of its own. */
+static void
+copies_of_clones_are_no_clones(void **state)
+{
+	struct port *port = &ring;
+	struct rte_mbuf *m, *clone;
+	struct pkt pkt;
+
+	for (unsigned stripped = 0; stripped < 2; stripped++) {
+		m = nic_frame("net_ring0", 100);
+		if (stripped == 0)
+			assert_int_equal(
+				rte_pktmbuf_chain(m, nic_frame("net_ring0", 60)), 0);
+		clone = rte_pktmbuf_clone(m, m->pool);
+		assert_non_null(clone);
+		rte_pktmbuf_free(m);
+		if (stripped != 0) {
+			clone->ol_flags |=
+				RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
+			clone->vlan_tci = 0x2064;
+		}
+		nic_give("net_ring0", clone);
+		assert_int_equal(port->ops->rx_burst(port->queues[0], &pkt, 1), 1);
+		assert_int_equal(pkt.len, stripped != 0 ? 104 : 160);
+		assert_int_equal(ethdev_pool_used("net_ring0"), 1);
+		port->ops->rx_release(port->queues[0], &pkt, 1);
+		assert_int_equal(ethdev_pool_used("net_ring0"), 0);
+	}
+}
+
 /* The pool gives its last buffers, then none. */
 static void
 pool_runs_dry_and_recovers(void **state)
@@ -240,6 +270,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(checksum_is_left_to_the_nic_when_asked),
 		cmocka_unit_test(segment_chains_become_one_frame),
 		cmocka_unit_test(stripped_tags_are_put_back),
+		cmocka_unit_test(copies_of_clones_are_no_clones),
 		cmocka_unit_test(pool_runs_dry_and_recovers),
 	};
 

@@ -21,7 +21,6 @@ struct queue {
 	unsigned rx_ready; /* frames that the next burst has */
 	unsigned tx_take;  /* frames that the next burst takes */
 	unsigned released, allocated, freed;
-	bool armed;
 	bool cut;        /* received frames end within their BTH */
 	uint32_t number; /* of the next received frame */
 	uint8_t bytes[PKT_BURST][LEN];
@@ -117,13 +116,6 @@ queue_wait_fd(void *queue)
 	return 17;
 }
 
-static void
-queue_rx_arm(void *queue, bool on)
-{
-	assert_ptr_equal(queue, &q);
-	q.armed = on;
-}
-
 static bool
 queue_tx_waits(void *queue, uint32_t qpn, uint64_t when)
 {
@@ -138,7 +130,6 @@ static struct port_ops ops = {.rx_burst = queue_rx_burst,
 	.tx_release = queue_tx_release,
 	.tx_burst = queue_tx_burst,
 	.wait_fd = queue_wait_fd,
-	.rx_arm = queue_rx_arm,
 	.tx_waits = queue_tx_waits};
 
 static struct frame_copies *copies;
@@ -328,6 +319,16 @@ other_frames_have_no_qpn(void **state)
 }
 
 static void
+copies_take_whole_cache_lines(void **state)
+{
+	struct frame_filter filter = {.snap = 1};
+
+	assert_int_equal(frame_copies_slot_size(&filter), 64);
+	filter.snap = 64;
+	assert_int_equal(frame_copies_slot_size(&filter), 128);
+}
+
+static void
 the_rest_is_passed_on(void **state)
 {
 	struct pkt pkts[4];
@@ -336,12 +337,10 @@ the_rest_is_passed_on(void **state)
 	assert_int_equal(outer.ops->tx_alloc(outer.queue, pkts, 4), 4);
 	outer.ops->tx_release(outer.queue, pkts, 3);
 	outer.ops->rx_release(outer.queue, pkts, 2);
-	outer.ops->rx_arm(outer.queue, true);
 	assert_int_equal(outer.ops->wait_fd(outer.queue), 17);
 	assert_int_equal(q.allocated, 4);
 	assert_int_equal(q.freed, 3);
 	assert_int_equal(q.released, 2);
-	assert_true(q.armed);
 	assert_ptr_equal(frame_copies_inner(copies)->queue, &q);
 	assert_true(outer.ops->tx_waits(outer.queue, 7, 5));
 	assert_false(outer.ops->tx_waits(outer.queue, 8, 5));
@@ -360,6 +359,7 @@ main(void)
 		cmocka_unit_test(lost_copies_are_counted),
 		cmocka_unit_test(filters_choose),
 		cmocka_unit_test(other_frames_have_no_qpn),
+		cmocka_unit_test(copies_take_whole_cache_lines),
 		cmocka_unit_test(the_rest_is_passed_on),
 	};
 

@@ -37,7 +37,7 @@ backend_open(struct ucm_token *token, int *fd)
 
 	if (server.rc != 0)
 		return server.rc;
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	assert_int_equal(ucm_sockets_create(ends), 0);
 	server.far = ends[0];
 	*fd = ends[1];
 	*token = (struct ucm_token){.number = ++server.opened, .generation = 7};

@@ -280,8 +280,7 @@ naks_do_not_wait(void **state)
 	assert_int_equal(link_qp_recv(&a[0], 0, 0, 8), 0);
 	engine_link_advance(&fixture, NS_PER_SEC);
 	assert_int_equal(b[0].qp->req.una_idx, sq_posted(&b[0].qp->sq));
-	link_qps_destroy(a, b, QPS);
-	engine_link_fini(&fixture);
+	link_close_unchecked();
 }
 
 static void
@@ -309,16 +308,50 @@ destroyed_qp_acknowledges(void **state)
 }
 
 static void
+acknowledgement_leaves_before_err(void **state)
+{
+	acknowledgement_waits();
+	expect_acknowledgement_before_err();
+	assert_false(ack_coalesce_waits(engine()));
+	assert_false(ack_coalesce_is_on(engine()));
+	link_close_unchecked();
+}
+
+static void
 qp_is_reset_meanwhile(void **state)
 {
 	acknowledgement_waits();
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
 	assert_false(ack_coalesce_waits(engine()));
 	assert_false(ack_coalesce_is_on(engine()));
-	fixture.now += STREAM_GAP_NS;
 	assert_int_equal(poll(), 0);
-	link_qps_destroy(a, b, QPS);
-	engine_link_fini(&fixture);
+	link_close_unchecked();
+}
+
+static void
+failed_qp_waits_no_longer(void **state)
+{
+	acknowledgement_waits();
+	dev_cq_fail(fixture.a.dev, a[0].qp->recv_cq);
+	link_close_unchecked();
+}
+
+/* The port takes a frame at a time, and others wait for it. */
+static void
+acknowledgement_leaves_after_the_backlog(void **state)
+{
+	unsigned sent;
+
+	acknowledgement_waits();
+	fixture.a.port.q[0].tx_take = 1;
+	assert_int_equal(post(1, 3 * 1024), 1);
+	assert_int_equal(engine()->io.backlog_count, 2);
+	sent = fake_sent_count(&fixture.a.port);
+	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_ERR), 0);
+	assert_int_equal(fake_sent_count(&fixture.a.port) - sent, 3);
+	assert_true(all_is_acknowledged(0));
+	fixture.a.port.q[0].tx_take = UINT32_MAX;
+	link_close_unchecked();
 }
 
 static void
@@ -450,7 +483,10 @@ main(void)
 		cmocka_unit_test(acknowledgement_leaves_before_a_request),
 		cmocka_unit_test(naks_do_not_wait),
 		cmocka_unit_test(destroyed_qp_acknowledges),
+		cmocka_unit_test(acknowledgement_leaves_before_err),
 		cmocka_unit_test(qp_is_reset_meanwhile),
+		cmocka_unit_test(failed_qp_waits_no_longer),
+		cmocka_unit_test(acknowledgement_leaves_after_the_backlog),
 		cmocka_unit_test(environment_turns_it_off),
 		cmocka_unit_test(manual_progress_waits_too),
 		cmocka_unit_test(forbidden_waits_end),

@@ -201,6 +201,40 @@ packets_before_the_answer_end_the_wait(void **state)
 	end();
 }
 
+/* Packets of the same QP come instead of the answer. */
+static void
+further_packets_do_not_prolong_the_wait(void **state)
+{
+	begin();
+	answered(PROMPT);
+	for (unsigned i = 0; i < 3; i++) {
+		request();
+		assert_int_equal(pass(), 0);
+		fixture.now += DELAYED_ACK_MANUAL_NS / 3;
+	}
+	request();
+	assert_int_equal(pass(), 1);
+	expect_counts(3, 1);
+	assert_false(engine_delays_acks(engine()));
+	end();
+}
+
+/* An acknowledgement that has not waited is none that further packets prolong. */
+static void
+answer_to_the_last_packet_is_in_time(void **state)
+{
+	begin();
+	answered(PROMPT - 1);
+	for (unsigned i = 0; i < 2; i++) {
+		request();
+		assert_int_equal(pass(), 1);
+		fixture.now += DELAYED_ACK_MANUAL_NS - 1;
+	}
+	assert_int_equal(answer(), 1);
+	assert_true(engine_delays_acks(engine()));
+	end();
+}
+
 /* These give the application a completion: it polls. */
 static void
 other_requests_do_not_wait(void **state)
@@ -299,6 +333,8 @@ main(void)
 		cmocka_unit_test(acknowledgement_waits_for_a_time),
 		cmocka_unit_test(late_answer_ends_the_delays),
 		cmocka_unit_test(packets_before_the_answer_end_the_wait),
+		cmocka_unit_test(further_packets_do_not_prolong_the_wait),
+		cmocka_unit_test(answer_to_the_last_packet_is_in_time),
 		cmocka_unit_test(other_requests_do_not_wait),
 		cmocka_unit_test(forbidden_delays_end_at_once),
 		cmocka_unit_test(sleeping_application_acknowledges),

@@ -173,6 +173,44 @@ destroyed_qp_acknowledges(void **state)
 	engine_link_fini(&fixture);
 }
 
+/* The pass that is to send what the QP has left to send receives a request that is refused. */
+static void
+destroyed_case(unsigned answers)
+{
+	unsigned sent;
+
+	begin();
+	answered(answers);
+	assert_int_equal(poll(), 0);
+	assert_int_equal(answer(0), 1);
+	assert_int_equal(answer(0), 0); /* not sent */
+	assert_int_equal(link_qp_recv(&a[0], wr, 0, 4), 0);
+	assert_int_equal(link_qp_send(&b[0], wr++, 0, 8, 0), 0);
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+	engine_link_deliver(&fixture);
+	sent = fake_sent_count(&fixture.a.port);
+	link_qps_destroy(a, b, QPS);
+	assert_int_equal(fake_sent_count(&fixture.a.port) - sent, 1);
+	assert_null(engine()->delayed_ack.qp);
+	engine_link_fini(&fixture);
+}
+
+static void
+destroyed_qp_refuses_a_request(void **state)
+{
+	destroyed_case(0);
+	destroyed_case(DELAYED_ACK_ANSWERS);
+}
+
+static void
+acknowledgement_leaves_before_err(void **state)
+{
+	delay();
+	expect_acknowledgement_before_err();
+	assert_false(engine()->delayed_ack.delayed);
+	link_close_unchecked();
+}
+
 static void
 qp_is_reset_meanwhile(void **state)
 {
@@ -180,8 +218,7 @@ qp_is_reset_meanwhile(void **state)
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
 	assert_false(engine()->delayed_ack.delayed);
 	assert_int_equal(poll(), 0);
-	link_qps_destroy(a, b, QPS);
-	engine_link_fini(&fixture);
+	link_close_unchecked();
 }
 
 static void
@@ -211,6 +248,8 @@ main(void)
 		cmocka_unit_test(answer_over_another_qp_is_none),
 		cmocka_unit_test(nothing_waits_when_there_is_more_to_send),
 		cmocka_unit_test(destroyed_qp_acknowledges),
+		cmocka_unit_test(destroyed_qp_refuses_a_request),
+		cmocka_unit_test(acknowledgement_leaves_before_err),
 		cmocka_unit_test(qp_is_reset_meanwhile),
 		cmocka_unit_test(environment_turns_it_off),
 	};

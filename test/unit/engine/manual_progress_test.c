@@ -21,10 +21,12 @@ static const struct link_qp_conf plain = {.engine = 0, .wr = 64};
 static void
 poll_until_idle(void)
 {
+	unsigned moved;
+
 	do {
-		engine_try_pass(ea);
-		engine_try_pass(eb);
-	} while (engine_link_deliver(&fixture) != 0);
+		moved = engine_try_pass(ea) + engine_try_pass(eb);
+		moved += engine_link_deliver(&fixture);
+	} while (moved != 0);
 }
 
 /* Connects the QPs; one message resolves the neighbours. */
@@ -157,6 +159,31 @@ moderated_event_ends_the_sleep(void **state)
 	fini();
 }
 
+/* Packets come as fast as they are taken. */
+static void
+flood_does_not_keep_a_thread_from_its_sleep(void **state)
+{
+	uint8_t zeros[64] = {0};
+	struct pkt frame = {.data = zeros, .len = sizeof(zeros)};
+	uint64_t before;
+
+	init();
+	before = ea->stats.rx_packets;
+	for (unsigned i = 0; i < FAKE_FRAMES; i++)
+		assert_true(fake_arrive(&fixture.a.port, 0, &frame));
+	engine_delegate(ea);
+	assert_int_equal(wakes, 1);
+	assert_in_range(
+		ea->stats.rx_packets - before, PKT_BURST, FAKE_FRAMES - PKT_BURST);
+	/* The progress thread takes the rest. */
+	poll_until_idle();
+	assert_int_equal(ea->stats.rx_packets - before, FAKE_FRAMES);
+	engine_delegate(ea);
+	assert_int_equal(wakes, 1);
+	asleep = 0;
+	fini();
+}
+
 /* ibv_req_notify_cq() and up to a few more polls: the progress thread keeps progress. An
  * application that goes on polling takes it back. */
 static void
@@ -249,6 +276,7 @@ main(void)
 		cmocka_unit_test(lock_holder_drains_doorbell_of_other_thread),
 		cmocka_unit_test(earlier_timer_wakes_progress_thread),
 		cmocka_unit_test(moderated_event_ends_the_sleep),
+		cmocka_unit_test(flood_does_not_keep_a_thread_from_its_sleep),
 		cmocka_unit_test(delegation_survives_a_few_polls),
 		cmocka_unit_test(polls_in_vain_offer_the_core),
 		cmocka_unit_test(failed_device_flushes),

@@ -279,6 +279,67 @@ posted_while_served_waits_for_its_headers(void **state)
 	engine_link_fini(&fixture);
 }
 
+static void
+address_set(struct link_side *s, const char *address)
+{
+	struct net_conf conf = {.addr_count = 1};
+
+	assert_int_equal(
+		gid_parse(address, conf.addr[0].gid, &conf.addr[0].prefix_len), 0);
+	assert_int_equal(dev_set_net(s->dev, &conf), 0);
+	engine_link_advance(&fixture, 10 * NS_PER_SEC); /* the announcements */
+	sent_frames_free(s);
+}
+
+/* Posts a datagram, after which nothing is left to send in any case. Returns how many frames
+ * were sent. */
+static unsigned
+datagram_try(struct ud *u, const uint8_t gid[16])
+{
+	struct pkt frame;
+	unsigned n = 0;
+
+	ud_send(u, gid, 100);
+	while (engine_run(u->side->dev->engines[0], fixture.now) != 0)
+		;
+	for (; fake_sent(&u->side->port, &frame); n++)
+		free(frame.data);
+	assert_false(qp_wants_tx(u->qp));
+	return n;
+}
+
+/* The address that a handle's index names has been replaced by one of the other IP version,
+ * or removed. */
+static void
+handle_without_its_source_sends_nothing(void **state)
+{
+	const struct port_stats *stats;
+	uint8_t ipv4[16], ipv6[16];
+	struct ud u;
+
+	engine_link_init(&fixture, NULL);
+	assert_int_equal(gid_parse("239.1.2.3", ipv4, NULL), 0);
+	assert_int_equal(gid_parse("ff15::4711", ipv6, NULL), 0);
+	stats = engine_stats(fixture.a.dev->engines[0]);
+	address_set(&fixture.a, "192.0.2.1/24");
+	ud_create(&fixture.a, &u, 0, QKEY);
+	assert_int_equal(datagram_try(&u, ipv4), 1);
+	address_set(&fixture.a, "2001:db8::1/64");
+	assert_int_equal(datagram_try(&u, ipv4), 0);
+	assert_int_equal(stats->tx_no_neighbour, 1);
+	assert_int_equal(datagram_try(&u, ipv6), 1);
+	memset(fixture.a.dev->gids[1], 0, 16);
+	assert_int_equal(datagram_try(&u, ipv6), 0);
+	assert_int_equal(stats->tx_no_neighbour, 2);
+	/* It sends as before once the address is back. */
+	address_set(&fixture.a, "192.0.2.1/24");
+	assert_int_equal(datagram_try(&u, ipv4), 1);
+	assert_int_equal(datagram_try(&u, ipv6), 1);
+	assert_int_equal(stats->tx_no_neighbour, 2);
+	ud_destroy(&u);
+	engine_link_fini(&fixture);
+}
+
 int
 main(void)
 {
@@ -286,6 +347,7 @@ main(void)
 		cmocka_unit_test(captured_group_datagrams_are_delivered),
 		cmocka_unit_test(group_mac_needs_no_resolution),
 		cmocka_unit_test(group_datagram_reaches_qps_of_all_engines),
+		cmocka_unit_test(handle_without_its_source_sends_nothing),
 		cmocka_unit_test(posted_while_served_waits_for_its_headers),
 	};
 

@@ -48,6 +48,14 @@ post(unsigned i, uint32_t len)
 	return fake_sent_count(&fixture.a.port) - before;
 }
 
+/* A QP was reset or is in ERR. */
+static inline void
+link_close_unchecked(void)
+{
+	link_qps_destroy(a, b, QPS);
+	engine_link_fini(&fixture);
+}
+
 /* Proves that every SEND arrives. */
 static inline void
 link_close(void)
@@ -61,8 +69,7 @@ link_close(void)
 			assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 		assert_int_equal(a[i].qp->req.una_idx, sq_posted(&a[i].qp->sq));
 	}
-	link_qps_destroy(a, b, QPS);
-	engine_link_fini(&fixture);
+	link_close_unchecked();
 }
 
 /* Proves that the requests of both sides are acknowledged, and that none was sent again. */
@@ -76,8 +83,22 @@ link_close_acknowledged(void)
 	}
 	assert_int_equal(engine()->stats.retransmitted, 0);
 	assert_int_equal(fixture.b.dev->engines[0]->stats.retransmitted, 0);
-	link_qps_destroy(a, b, QPS);
-	engine_link_fini(&fixture);
+	link_close_unchecked();
+}
+
+/* An acknowledgement of a[0] waits. It leaves before the QP moves to ERR: the application knows of the
+ * packets, and the peer is to know that they have arrived. */
+static inline void
+expect_acknowledgement_before_err(void)
+{
+	unsigned sent = fake_sent_count(&fixture.a.port);
+
+	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_ERR), 0);
+	assert_int_equal(fake_sent_count(&fixture.a.port) - sent, 1);
+	engine_link_deliver(&fixture);
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+	assert_int_equal(b[0].qp->req.una_idx, sq_posted(&b[0].qp->sq));
+	assert_int_equal(poll(), 0);
 }
 
 /* sent: of the posts, those that sent at once, or without a pass. */

@@ -55,6 +55,36 @@ posts_send_without_a_pass(void **state)
 	end();
 }
 
+/* A request that is complete when it is sent has written a completion. The pass starts the period of its
+ * event, and the progress thread is woken for the end of that. */
+static void
+moderated_event_runs_a_pass(void **state)
+{
+	struct cqe cqe = {.opcode = IBV_WC_SEND};
+	struct event_queue channel;
+	struct cq *cq;
+
+	begin(0, false);
+	cq = a[0].qp->recv_cq;
+	assert_int_equal(event_queue_init(&channel), 0);
+	cq_set_channel(cq, &channel, cq);
+	cq->moderator = &fixture.a.dev->cq_moderator;
+	dev_cq_moderate(fixture.a.dev, cq, 100, 10);
+	cq_arm(cq, false);
+	engine()->earliest_ns = engine()->sleep_until_ns = TIME_NEVER;
+	assert_true(
+		cq_complete(&engine()->shared.gather, cq, &cqe, &engine()->shared.now));
+	assert_int_equal(wakes, 0);
+	assert_int_equal(post(0, 8), 1);
+	assert_int_equal(wakes, 1);
+	assert_true(engine()->earliest_ns <= fixture.now + 10 * NS_PER_US);
+	assert_true(link_qp_poll_recv(&a[0], &cqe));
+	event_purge(&cq->comp_event);
+	cq_set_channel(cq, NULL, NULL);
+	event_queue_fini(&channel);
+	end();
+}
+
 /* A thread that never polls receives, too. */
 static void
 post_receives_now_and_then(void **state)
@@ -161,6 +191,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(posts_send_without_a_pass),
+		cmocka_unit_test(moderated_event_runs_a_pass),
 		cmocka_unit_test(post_receives_now_and_then),
 		cmocka_unit_test(other_qps_go_first),
 		cmocka_unit_test(pass_sends_what_is_left_of_a_long_message),

@@ -296,6 +296,119 @@ group_macs_and_limits(void **state)
 	net_destroy(net);
 }
 
+/* Returns a group by number. */
+static const uint8_t *
+group_no(unsigned n)
+{
+	static uint8_t gid[16];
+
+	memcpy(gid, gid_of("239.1.0.0"), 16);
+	gid[14] = (uint8_t)(n >> 8);
+	gid[15] = (uint8_t)n;
+	return gid;
+}
+
+/* Joins as many groups as there is room for. Returns their number. */
+static unsigned
+groups_fill(void)
+{
+	struct pkt f;
+	unsigned n = 0;
+
+	while (n < 2 * NET_GROUPS && net_join(net, group_no(n)) == 0)
+		n++;
+	assert_in_range(n, NET_MAX_GROUPS, NET_GROUPS);
+	while ((f = next_report(now + 60 * NS_PER_SEC)).data != NULL)
+		free(f.data);
+	return n;
+}
+
+struct seen_report {
+	uint8_t record;
+	uint8_t group[4];
+};
+
+/* Returns how many of the reports have this record of the group. */
+static unsigned
+reports_of(const struct seen_report *seen, unsigned n, unsigned record, unsigned group)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		count += seen[i].record == record &&
+			 memcmp(seen[i].group, group_no(group) + 12, 4) == 0;
+	return count;
+}
+
+/* Takes the reports that come until there have been none for 60 s. Returns their number. */
+static unsigned
+reports_take(struct seen_report *seen, unsigned max)
+{
+	unsigned n = 0;
+	struct pkt f;
+
+	while ((f = next_report(now + 60 * NS_PER_SEC)).data != NULL) {
+		const uint8_t *msg = f.data + ETH + IP4;
+
+		assert_true(n < max);
+		seen[n].record = msg[8];
+		memcpy(seen[n++].group, msg + 12, 4);
+		free(f.data);
+	}
+	return n;
+}
+
+/* A group that was left keeps its place until that was reported, unless another group
+ * needs it: then that with the fewest reports to come gives way. */
+static void
+left_group_makes_room(void **state)
+{
+	struct seen_report seen[8];
+	unsigned all, n;
+
+	net_start();
+	all = groups_fill();
+	assert_int_equal(net_join(net, group_no(all)), -ENOSPC);
+	assert_int_equal(net_leave(net, group_no(2)), 0);
+	expect_igmp(0, 0x22, "224.0.0.22", "239.1.0.2", 3);
+	assert_int_equal(net_leave(net, group_no(1)), 0);
+	assert_int_equal(net_leave(net, group_no(3)), 0);
+	assert_int_equal(net_join(net, group_no(all)), 0);
+	n = reports_take(seen, RTE_DIM(seen));
+	assert_int_equal(n, 6);
+	assert_int_equal(reports_of(seen, n, 3, 1), 2);
+	assert_int_equal(reports_of(seen, n, 3, 3), 2);
+	assert_int_equal(reports_of(seen, n, 4, all), 2);
+	/* All of it is as for any other group. */
+	igmp_query(10, "239.1.0.2", 12);
+	expect_none(20 * NS_PER_SEC);
+	assert_int_equal(net_leave(net, group_no(all)), 0);
+	assert_int_equal(net_leave(net, group_no(all)), -EINVAL);
+	assert_int_equal(reports_take(seen, RTE_DIM(seen)), 2);
+	net_destroy(net);
+}
+
+/* A program changes its groups faster than changes are reported. */
+static void
+groups_are_swapped_without_a_pass(void **state)
+{
+	static struct seen_report seen[4 * NET_GROUPS];
+	unsigned all, n;
+
+	net_start();
+	all = groups_fill();
+	for (unsigned i = 0; i < 3 * all; i++) {
+		assert_int_equal(net_leave(net, group_no(i)), 0);
+		assert_int_equal(net_join(net, group_no(i + all)), 0);
+	}
+	assert_int_equal(net_join(net, group_no(0)), -ENOSPC);
+	n = reports_take(seen, RTE_DIM(seen));
+	assert_int_equal(n, 2 * all);
+	for (unsigned i = 3 * all; i < 4 * all; i += 100)
+		assert_int_equal(reports_of(seen, n, 4, i), 2);
+	net_destroy(net);
+}
+
 int
 main(void)
 {
@@ -308,6 +421,8 @@ main(void)
 		cmocka_unit_test(invalid_queries_are_ignored),
 		cmocka_unit_test(reports_are_paced),
 		cmocka_unit_test(group_macs_and_limits),
+		cmocka_unit_test(left_group_makes_room),
+		cmocka_unit_test(groups_are_swapped_without_a_pass),
 	};
 
 	return cmocka_run_group_tests_name("net_group", tests, NULL, NULL);

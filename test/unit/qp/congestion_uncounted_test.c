@@ -88,10 +88,12 @@ stalled_qp_sends_one_packet_after_its_timeout(void **state)
 	fini();
 }
 
-/* The same without an ACK timeout, though no copy is sent. */
+/* The same without an ACK timeout, though no copy is sent. The rest of the requests is. */
 static void
 stalled_qp_without_timeout(void **state)
 {
+	unsigned rest = 0;
+
 	init();
 	p.a.qp.params.timeout = 0;
 	writes_post(1, 40);
@@ -99,13 +101,44 @@ stalled_qp_without_timeout(void **state)
 	wire_drop_all(&p.a);
 	for (unsigned i = 0; i < 600; i++) {
 		qp_link_advance(&p, NS_PER_MS);
-		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+		rest += host_pull(&p.a, PULL_ALL);
+		wire_drop_all(&p.a);
 	}
+	assert_int_equal(rest, 32);
 	assert_int_equal(p.a.peer.send.inflight, 0);
 	assert_int_equal(peer_room(&p.a.peer.send), 8);
 	assert_int_equal(p.a.stats.tlp_sent, 0);
 	assert_int_equal(p.a.qp.req.tlp_deadline, TIME_NEVER);
 	fini();
+}
+
+/* Its ACK is lost, so the QP is stalled. The answer to the next request acknowledges both, or a
+ * NAK shows what is missing. */
+static void
+next_request_without_timeout_ends_the_stall(void **state)
+{
+	for (unsigned request_lost = 0; request_lost < 2; request_lost++) {
+		init();
+		p.a.qp.params.timeout = 0;
+		writes_post(1, 1);
+		host_pull(&p.a, PULL_ALL);
+		if (request_lost)
+			wire_drop_all(&p.a);
+		wire_deliver_all(&p.a);
+		host_pull(&p.b, PULL_ALL);
+		wire_drop_all(&p.b);
+		for (unsigned i = 0; i < 2; i++) {
+			qp_link_advance(&p, NS_PER_MS);
+			assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+		}
+		assert_true(p.a.qp.req.stalled);
+		writes_post(1, 1);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+		qp_link_drain(&p);
+		assert_int_equal(req_outstanding(&p.a.qp), 0);
+		assert_false(p.a.qp.req.stalled);
+		fini();
+	}
 }
 
 /* The remote host did not run for a while: the probes cut the window, but the answer shows
@@ -186,6 +219,7 @@ main(void)
 		cmocka_unit_test(stalled_qp_does_not_count),
 		cmocka_unit_test(stalled_qp_sends_one_packet_after_its_timeout),
 		cmocka_unit_test(stalled_qp_without_timeout),
+		cmocka_unit_test(next_request_without_timeout_ends_the_stall),
 		cmocka_unit_test(late_answer_restores_the_window),
 		cmocka_unit_test(probes_between_progress_do_not_add_up),
 		cmocka_unit_test(change_of_peer_ends_the_sample),

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ERR and RESET: their effect on requests, receives and completions (docs/protocol.md
  * 13.3; IBA 10.3.1.7, 10.8.3.1). */
-#include <pthread.h>
-#include <sched.h>
-#include <unistd.h>
-
 #include "qp_link.h"
 
 static struct qp_link p;
@@ -150,33 +146,24 @@ reset_discards_everything(void **state)
 	qp_link_fini(&p);
 }
 
-static void *
-reset_run(void *arg)
-{
-	host_modify(arg, IBV_QPS_RESET);
-	return NULL;
-}
-
-/* A poller holds the CQ lock and frees slots of the SQ. RESET waits for it before it
- * changes the SQ. */
+/* RESET changes what pollers and posters use: they are kept out, each by its lock. */
 static void
-reset_waits_for_poller_of_cq(void **state)
+reset_needs_locks_of_both_cqs_and_sq(void **state)
 {
-	pthread_t thread;
+	struct app_locks set = {.count = 0}, shared = {.count = 0};
 
 	init(false);
-	host_send(&p.a, 1, 0, 8, IBV_SEND_SIGNALED);
-	cq_lock(&p.a.send_cq);
-	assert_int_equal(pthread_create(&thread, NULL, reset_run, &p.a), 0);
-	while (qp_state(&p.a.qp) != IBV_QPS_RESET)
-		sched_yield();
-	usleep(20000);
-	assert_int_equal(sq_posted(&p.a.qp.sq), 1);
-	sq_free(&p.a.qp.sq, 1);
-	cq_unlock(&p.a.send_cq);
-	pthread_join(thread, NULL);
-	assert_int_equal(p.a.qp.sq.prod, 0);
-	assert_int_equal(p.a.qp.sq.freed, 0);
+	qp_reset_locks(&p.a.qp, &set);
+	assert_int_equal(set.count, 3);
+	assert_ptr_equal(set.lock[0], &p.a.send_cq.lock);
+	assert_ptr_equal(set.lock[1], &p.a.recv_cq.lock);
+	assert_ptr_equal(set.lock[2], &p.a.qp.sq.lock);
+	p.a.qp.recv_cq = &p.a.send_cq;
+	p.a.qp.sq.unlocked = true;
+	qp_reset_locks(&p.a.qp, &shared);
+	assert_int_equal(shared.count, 1);
+	p.a.qp.recv_cq = &p.a.recv_cq;
+	p.a.qp.sq.unlocked = false;
 	qp_link_fini(&p);
 }
 
@@ -229,7 +216,7 @@ main(void)
 		cmocka_unit_test(later_posts_are_flushed),
 		cmocka_unit_test(srq_receives_are_not_flushed),
 		cmocka_unit_test(reset_discards_everything),
-		cmocka_unit_test(reset_waits_for_poller_of_cq),
+		cmocka_unit_test(reset_needs_locks_of_both_cqs_and_sq),
 		cmocka_unit_test(reset_from_every_state),
 		cmocka_unit_test(reset_cleans_shared_cq),
 	};

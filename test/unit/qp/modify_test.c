@@ -239,6 +239,45 @@ sqd_changes_limits(void **state)
 	qp_link_fini(&p);
 }
 
+/* A timeout that is set, changed or cleared in SQD counts for the requests under way. */
+static void
+sqd_changes_the_timeout_of_requests(void **state)
+{
+	static const struct {
+		uint8_t from, to;
+	} rows[] = {{0, 5}, {31, 5}, {1, 5}, {5, 0}};
+
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		struct qp_attr attr = {.timeout = rows[i].to};
+
+		init(true);
+		p.a.qp.params.timeout = rows[i].from;
+		p.a.qp.params.retry_cnt = p.a.qp.req.retry_left = 0;
+		p.a.shared.tlp_off = true;
+		host_send(&p.a, 1, 0, 8, 0);
+		host_pull(&p.a, PULL_ALL);
+		wire_drop_all(&p.a);
+		assert_int_equal(to_sqd(false), 0);
+		qp_link_advance(&p, 1000);
+		p.a.shared.now = p.now; /* as dev_qp_modify() */
+		assert_int_equal(
+			qp_modify(&p.a.qp, &attr, IBV_QP_TIMEOUT, IBV_MTU_4096), 0);
+		if (attr.timeout != 0) {
+			assert_int_equal(
+				qp_deadline(&p.a.qp), p.now + (UINT64_C(4096) << 5));
+			qp_link_advance(&p, NS_PER_MS);
+			expect_sent(&p.a, 1, IBV_WC_RETRY_EXC_ERR);
+		} else {
+			assert_true(qp_deadline(&p.a.qp) == TIME_NEVER);
+			qp_link_advance(&p, NS_PER_SEC);
+			assert_true(draining());
+			expect_idle(&p.a);
+			assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
+		}
+		qp_link_fini(&p);
+	}
+}
+
 static void
 attr_equal(const struct qp_attr *a, const struct qp_attr *b)
 {
@@ -438,6 +477,7 @@ main(void)
 		cmocka_unit_test(sqd_drains_started_messages),
 		cmocka_unit_test(sqd_of_idle_queue),
 		cmocka_unit_test(sqd_changes_limits),
+		cmocka_unit_test(sqd_changes_the_timeout_of_requests),
 		cmocka_unit_test(sqd_with_every_service),
 		cmocka_unit_test(message_fails_while_draining),
 		cmocka_unit_test(posts_in_sqe_are_flushed),

@@ -2,6 +2,7 @@
 /* A QP with several paths: which packet takes which path, and which one is lost
  * (docs/protocol.md 20.7). */
 #include "multipath_fixture.h"
+#include "qp/nak.h"
 
 static void
 packets_take_all_paths(void **state)
@@ -184,6 +185,40 @@ idle_time_begins_anew(void **state)
 	close_paths();
 }
 
+/* Nor do arrivals before the QP goes back, as for an RNR NAK. Requests wait all the time. */
+static void
+rollback_begins_anew(void **state)
+{
+	static const uint64_t waits[] = {NS_PER_SEC, 3 * NS_PER_SEC, 5 * NS_PER_SEC};
+
+	open_paths();
+	for (unsigned i = 0; i < 3; i++) {
+		uint32_t mask = 0x3;
+
+		send_some(2);
+		deliver_only(0x2);
+		respond(2);
+		lose(1);
+		assert_int_equal(nak_resend(&p.a.qp, FAULT_SEQ_RETRIES), VERDICT_DROP);
+		pass(waits[i]);
+		for (unsigned k = 0; k < 8; k++) {
+			host_recv(&p.b, posted, 0, 1024);
+			host_send(&p.a, posted++, 0, 8, k == 7 ? IBV_SEND_SIGNALED : 0);
+		}
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 10);
+		/* Path 1 is slower than the others. */
+		for (unsigned k = 2; k < 10; k++)
+			mask |= (port_of(&p.a, k) != path_port(&p.a, 1)) << k;
+		deliver_only(mask);
+		respond(2);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+		wire_deliver_all(&p.a);
+		respond(1);
+		expect_all();
+	}
+	close_paths();
+}
+
 /* While packets of path 1 are under way the others take what comes. */
 static void
 slow_path_gets_fewer_packets(void **state)
@@ -253,6 +288,27 @@ peer_without_sacks_gets_one_path(void **state)
 	close_paths();
 }
 
+/* A QP without probes does not spread its packets: a NAK shows a loss. */
+static void
+timeout_of_zero_gets_one_path(void **state)
+{
+	open_paths();
+	p.a.qp.params.timeout = 0;
+	p.a.qp.sacks = false;
+	p.b.peer.extensions = 0;
+	send_some(4);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(port_of(&p.a, i), path_port(&p.a, 0));
+	wire_drop(&p.a, 1);
+	deliver_only(0x7);
+	respond(1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
+	wire_deliver_all(&p.a);
+	respond(1);
+	expect_all();
+	close_paths();
+}
+
 /* The peer's host understands SACKs, but this process of it sends none: the requester pauses,
  * 1 ms at first, then 2 ms. */
 static void
@@ -303,9 +359,11 @@ main(void)
 		cmocka_unit_test(packets_that_the_peer_dropped_are_sent_again),
 		cmocka_unit_test(answer_to_a_probe_resends_nothing_too_early),
 		cmocka_unit_test(idle_time_begins_anew),
+		cmocka_unit_test(rollback_begins_anew),
 		cmocka_unit_test(slow_path_gets_fewer_packets),
 		cmocka_unit_test(reads_keep_all_on_one_path),
 		cmocka_unit_test(peer_without_sacks_gets_one_path),
+		cmocka_unit_test(timeout_of_zero_gets_one_path),
 		cmocka_unit_test(silent_process_makes_it_pause),
 	};
 

@@ -93,6 +93,31 @@ too_many_reads_are_refused(void **state)
 	qp_link_fini_discard(&p);
 }
 
+/* The peer waits for what was accepted: a smaller limit is refused until it is answered. */
+static void
+limit_is_not_below_unanswered_reads(void **state)
+{
+	struct qp_attr attr = {.state = IBV_QPS_SQD, .max_dest_rd_atomic = 1};
+
+	read_init(4, 4);
+	assert_int_equal(host_modify(&p.b, IBV_QPS_SQD), 0);
+	for (unsigned i = 0; i < 3; i++)
+		inject_read(PSN_A + i, read_va(0), p.b.rkey, 8);
+	for (unsigned left = 3; left > 1; left--) {
+		assert_int_equal(qp_modify(&p.b.qp, &attr, IBV_QP_MAX_DEST_RD_ATOMIC,
+					 IBV_MTU_4096),
+			-EBUSY);
+		assert_int_equal(host_pull(&p.b, 1), 1);
+	}
+	assert_int_equal(
+		qp_modify(&p.b.qp, &attr, IBV_QP_MAX_DEST_RD_ATOMIC, IBV_MTU_4096), 0);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	for (unsigned i = 0; i < 3; i++)
+		expect_response(&p.b, i, OPCODE_RC_READ_RESPONSE_ONLY, psn_add(PSN_A, i),
+			i + 1, 8);
+	qp_link_fini_discard(&p);
+}
+
 /* The key is freed while the response is being sent: NAK 0x62 with the PSN of the next
  * response packet. Requests behind it are not answered. */
 static void
@@ -332,6 +357,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(invalid_read_is_refused),
 		cmocka_unit_test(too_many_reads_are_refused),
+		cmocka_unit_test(limit_is_not_below_unanswered_reads),
 		cmocka_unit_test(key_freed_during_response),
 		cmocka_unit_test(err_stops_responses),
 		cmocka_unit_test(max_rd_atomic_changes_in_sqd),

@@ -100,7 +100,7 @@ long_read_is_split(void **state)
 	static const struct {
 		uint8_t max_rd;
 		uint32_t chunk, outstanding;
-	} rows[] = {{1, 128, 1}, {2, 64, 2}, {3, 64, 2}, {4, 32, 4}, {16, 32, 4}};
+	} rows[] = {{1, 64, 1}, {2, 64, 2}, {3, 64, 2}, {4, 32, 4}, {16, 32, 4}};
 
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		static const uint32_t lens[] = {128 * 256, 128 * 256 + 1, 300 * 256 + 7};

@@ -64,6 +64,35 @@ first_losses_are_repaired_without_sacks(void **state)
 	close_pair();
 }
 
+/* Without probes nothing would find what is missing behind the few packets that a NAK asks for. A
+ * peer that holds packets sends SACKs, another one drops them. */
+static void
+nak_without_probes_resends_all(void **state)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		bool holds = i % 2 != 0;
+
+		open_default();
+		if (i / 2 != 0)
+			p.a.shared.tlp_off = true;
+		else
+			p.a.qp.params.timeout = 0;
+		if (!holds) {
+			p.b.shared.hold = NULL;
+			p.a.peer.extensions = p.b.peer.extensions = 0;
+			p.a.qp.sacks = false;
+		}
+		send_and_lose(11, 0x401); /* the first and the last one */
+		respond(holds ? 2 : 1);
+		resend(11, 0);
+		respond(1);
+		expect_all();
+		assert_int_equal(p.a.stats.retransmitted, 11);
+		p.b.shared.hold = &arena;
+		close_pair();
+	}
+}
+
 /* The peer understands SACKs, but the process of this QP sends none, and holds nothing: it is
  * served as any other peer. */
 static void
@@ -300,6 +329,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_losses_are_repaired_in_one_round_trip),
 		cmocka_unit_test(first_losses_are_repaired_without_sacks),
+		cmocka_unit_test(nak_without_probes_resends_all),
 		cmocka_unit_test(silent_process_of_a_peer_gets_more_packets),
 		cmocka_unit_test(dropped_tail_is_sent_again_after_one_probe),
 		cmocka_unit_test(lost_copy_is_shown_by_a_later_copy),

@@ -94,6 +94,32 @@ send_cq_overflow(void **state)
 	qp_link_fini(&fixture);
 }
 
+/* The same for a request that was posted in SQE: the QP does not get from ERR to RTS. */
+static void
+send_cq_overflow_between_sqe_and_rts(void **state)
+{
+	struct qp_link_conf conf = ud_conf();
+	struct ud_dest dest;
+	struct sge sge;
+	struct send_req bad = {.wr_id = 1, .sge = &sge, .num_sge = 1, .dest = &dest};
+
+	conf.cqe = 1;
+	qp_link_init(&fixture, &conf);
+	dest = host_dest(a);
+	sge = host_sge(a, 0, 16);
+	sge.lkey++;
+	assert_int_equal(host_post_send(a, &bad), 0);
+	host_pull(a, PULL_ALL);
+	assert_int_equal(a->qp.state, IBV_QPS_SQE);
+	send_to(a, 2, &dest);
+	(void)host_modify(a, IBV_QPS_RTS);
+	assert_int_equal(a->qp.state, IBV_QPS_ERR);
+	expect_event(a, IBV_EVENT_CQ_ERR);
+	expect_event(a, IBV_EVENT_QP_FATAL);
+	expect_sent(a, 1, IBV_WC_LOC_PROT_ERR);
+	qp_link_fini(&fixture);
+}
+
 static void
 receive_cq_overflow(void **state)
 {
@@ -121,6 +147,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_path_per_pull),
 		cmocka_unit_test(send_cq_overflow),
+		cmocka_unit_test(send_cq_overflow_between_sqe_and_rts),
 		cmocka_unit_test(receive_cq_overflow),
 	};
 

@@ -211,6 +211,40 @@ solicited_completion_of_a_burst_raises_the_event(void **state)
 	assert_int_equal(channel_events(), 0);
 }
 
+/* One engine reserves a slot, another writes a solicited completion behind it. The event comes before
+ * either can be polled: the write of the first one raises another. */
+static void
+write_before_a_solicited_completion_raises_its_event(void **state)
+{
+	const struct cqe first = {.wr_id = 0},
+			 last = {.wr_id = 1, .flags = CQE_SOLICITED};
+	const uint64_t now = 0;
+
+	(void)state;
+	for (unsigned gathered = 0; gathered < 2; gathered++) {
+		int64_t index = cq_reserve(&cq, &now);
+
+		assert_true(index >= 0);
+		cq_arm(&cq, true);
+		if (gathered)
+			cq_gather_begin(&gather);
+		assert_true(cq_complete(&gather, &cq, &last, &now));
+		cq_gather_end(&gather);
+		assert_int_equal(channel_events(), 1);
+		cq_arm(&cq, true);
+		expect_polled(&cq, 0, 0);
+		cqe_write(&cq, (uint32_t)index, &first);
+		cq_notify(&cq, false, (uint32_t)index + 1, 1);
+		assert_int_equal(channel_events(), 1);
+		expect_polled(&cq, 0, 2);
+		/* Not solicited, and nothing is behind it. */
+		cq_arm(&cq, true);
+		assert_true(cq_put(&cq, &first, &now));
+		assert_int_equal(channel_events(), 0);
+		expect_polled(&cq, 0, 1);
+	}
+}
+
 /* With less room than two engines may gather, the first completion that does not fit is refused
  * when it is put. */
 static void
@@ -315,6 +349,7 @@ main(void)
 		CASE(another_cq_ends_the_gathering),
 		CASE(a_burst_raises_one_event),
 		CASE(solicited_completion_of_a_burst_raises_the_event),
+		CASE(write_before_a_solicited_completion_raises_its_event),
 		CASE(full_cq_refuses_as_without_gathering),
 		CASE(lost_room_is_an_overrun),
 		CASE(error_of_the_cq_loses_what_is_gathered),

@@ -209,23 +209,20 @@ failed_resize_changes_nothing(void **state)
 	for (unsigned i = 0; i < 5; i++)
 		assert_true(ring_post(&ring, i, i == 3 ? 3 : 1));
 	before = ring;
-	assert_int_equal(recv_ring_resize(&ring, 4, 4), -EINVAL);
-	assert_int_equal(recv_ring_resize(&ring, 0, 4), -EINVAL);
-	assert_int_equal(recv_ring_resize(&ring, 8, 2), -EINVAL);
-	assert_int_equal(recv_ring_resize(&ring, 16, RECV_MAX_SGE + 1), -EINVAL);
-	assert_int_equal(recv_ring_resize(&ring, UINT32_MAX, 4), -ENOMEM);
+	assert_int_equal(recv_ring_resize(&ring, 4), -EINVAL);
+	assert_int_equal(recv_ring_resize(&ring, 0), -EINVAL);
+	assert_int_equal(recv_ring_resize(&ring, UINT32_MAX), -ENOMEM);
 	counting_refuse(0);
-	assert_int_equal(recv_ring_resize(&ring, 16, 4), -ENOMEM);
+	assert_int_equal(recv_ring_resize(&ring, 16), -ENOMEM);
 	counting_grant();
 	ring.prod += 100;
-	assert_int_equal(recv_ring_resize(&ring, 1 << 20, 4), -EINVAL);
+	assert_int_equal(recv_ring_resize(&ring, 1 << 20), -EINVAL);
 	ring.prod -= 100;
 	assert_memory_equal(&ring, &before, sizeof(ring));
-	/* 5 outstanding WQEs fit a size of 5, which is rounded up to 8; the largest has 3
-	 * SGEs. */
-	assert_int_equal(recv_ring_resize(&ring, 5, 3), 0);
+	/* 5 outstanding WQEs fit a size of 5, which is rounded up to 8. */
+	assert_int_equal(recv_ring_resize(&ring, 5), 0);
 	assert_int_equal(ring.max_wr, 8);
-	assert_int_equal(ring.max_sge, 3);
+	assert_int_equal(ring.max_sge, 4);
 	for (unsigned i = 0; i < 5; i++)
 		expect_take(takes[i % 2], i, i == 3 ? 3 : 1);
 	ring_close();
@@ -279,16 +276,11 @@ static void
 sweep_resize(void)
 {
 	uint32_t max_wr = 1 + rand_below(&sweep.rand, 256);
-	uint32_t max_sge = rand_below(&sweep.rand, RECV_MAX_SGE + 1);
 	bool fits = max_wr >= sweep.next - sweep.first;
 
-	for (uint64_t i = sweep.first; i != sweep.next; i++)
-		fits &= sweep.num_sge[i % 512] <= max_sge;
-	CHECK(recv_ring_resize(&ring, max_wr, max_sge) == (fits ? 0 : -EINVAL));
-	if (fits) {
+	CHECK(recv_ring_resize(&ring, max_wr) == (fits ? 0 : -EINVAL));
+	if (fits)
 		CHECK(ring.max_wr == rte_align32pow2(max_wr));
-		CHECK(ring.max_sge == max_sge);
-	}
 }
 
 static void

@@ -1,78 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Clients that send descriptors whose last close waits: TCP sockets that linger. Each case
  * bounds the time that the daemon's thread takes. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <time.h>
 
-#include "server_fixture.h"
+#include "lingering.h"
 
-#define LINGER_S 20
-#define MOST_S 5 /* what the daemon may take, far less than a close of the socket */
-
-/* A TCP socket with unread data: its last close waits until `end` is closed. */
-struct lingering {
-	int fd, end;
-};
-
-static void
-lingering_open(struct lingering *l)
-{
-	struct sockaddr_in addr = {
-		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	const struct linger on = {.l_onoff = 1, .l_linger = LINGER_S};
-	static const char data[65536];
-	socklen_t len = sizeof(addr);
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
-
-	assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	assert_int_equal(listen(listener, 1), 0);
-	assert_int_equal(getsockname(listener, (struct sockaddr *)&addr, &len), 0);
-	l->fd = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(connect(l->fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	l->end = accept(listener, NULL, NULL);
-	assert_true(l->end >= 0);
-	while (send(l->fd, data, sizeof(data), MSG_DONTWAIT) > 0)
-		continue;
-	assert_int_equal(setsockopt(l->fd, SOL_SOCKET, SO_LINGER, &on, sizeof(on)), 0);
-	close(listener);
-}
-
-/* Sends a message with the descriptor, and gives up the own one. Returns as sendmsg(). */
-static ssize_t
-lingering_send(struct lingering *l, int to, const void *bytes, size_t len)
-{
-	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
-	struct iovec from = {.iov_base = (void *)bytes, .iov_len = len};
-	struct msghdr msg = {.msg_iov = &from,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-	const struct linger off = {.l_onoff = 0};
-	ssize_t sent;
-	int err;
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &l->fd, sizeof(l->fd));
-	sent = sendmsg(to, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-	err = errno;
-	if (sent < 0) /* the own close is the last one */
-		(void)setsockopt(l->fd, SOL_SOCKET, SO_LINGER, &off, sizeof(off));
-	close(l->fd);
-	errno = err;
-	return sent;
-}
-
-/* Its close no longer waits. */
-static void
-lingering_end(struct server_fixture *b, struct lingering *l)
-{
-	close(l->end);
-	assert_true(fixture_closer_await(b));
-}
+#define FDS_EACH 100 /* descriptors of a message */
 
 /* Makes the daemon's sockets accept descriptors, as those of a kernel before 6.16. */
 static void
@@ -83,13 +16,6 @@ fixture_open_old(struct server_fixture *b)
 	fixture_open(b, (struct rocade_daemon_conf){.size = 0});
 	(void)setsockopt(b->d->listen.fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
 	b->d->passed.refused = false;
-}
-
-static void
-fixture_close_old(struct server_fixture *b)
-{
-	assert_true(fixture_closer_end(b));
-	fixture_close(b);
 }
 
 static const struct sw_request request = {
@@ -116,6 +42,18 @@ kernel_refuses_descriptors(void **state)
 	fixture_close(&b);
 }
 
+/* Connects a client that has sent a request with a descriptor. */
+static int
+lingering_client(struct server_fixture *b, struct lingering *l)
+{
+	int fd = client_connect(b);
+
+	lingering_open(l);
+	assert_int_equal(
+		lingering_send(l, fd, &request, sizeof(request)), sizeof(request));
+	return fd;
+}
+
 static void
 received_descriptor_does_not_stop_the_daemon(void **state)
 {
@@ -126,10 +64,7 @@ received_descriptor_does_not_stop_the_daemon(void **state)
 	int fd;
 
 	fixture_open_old(&b);
-	fd = client_connect(&b);
-	lingering_open(&l);
-	assert_int_equal(
-		lingering_send(&l, fd, &request, sizeof(request)), sizeof(request));
+	fd = lingering_client(&b, &l);
 	daemon_handle_all(&b);
 	assert_true(time(NULL) - begin < MOST_S);
 	assert_int_equal(passed_fds_pending(&b.d->passed), 1);
@@ -137,7 +72,7 @@ received_descriptor_does_not_stop_the_daemon(void **state)
 	assert_false(client_recv(fd, &reply, NULL));
 	close(fd);
 	lingering_end(&b, &l);
-	fixture_close_old(&b);
+	fixture_close(&b);
 }
 
 /* how: 0: the daemon closes the connection; 1: it rejects it; 2: it ends. */
@@ -171,7 +106,7 @@ queued_descriptor_case(unsigned how)
 	assert_true(time(NULL) - begin < MOST_S);
 	close(fd);
 	lingering_end(&b, &l);
-	fixture_close_old(&b);
+	fixture_close(&b);
 }
 
 static void
@@ -202,7 +137,109 @@ queue_of_a_client_that_has_gone_is_emptied(void **state)
 	assert_int_equal(passed_fds_pending(&b.d->passed), 1);
 	assert_true(time(NULL) - begin < MOST_S);
 	lingering_end(&b, &l);
-	fixture_close_old(&b);
+	fixture_close(&b);
+}
+
+/* Connects, sends n messages of FDS_EACH descriptors each, and has the daemon disconnect. */
+static int
+many_fds_send(struct server_fixture *b, unsigned n)
+{
+	int fd = client_connect(b), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int fds[FDS_EACH];
+
+	for (unsigned i = 0; i < FDS_EACH; i++)
+		fds[i] = null;
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(fds_send(fd, fds, FDS_EACH, &request, sizeof(request)),
+			sizeof(request));
+	close(null);
+	return fd;
+}
+
+/* Neither those of the message that the daemon looks at, nor those behind it. */
+static void
+descriptors_do_not_fill_the_daemons_table(void **state)
+{
+	struct server_fixture b;
+	unsigned fds;
+	int fd;
+
+	fixture_open_old(&b);
+	fd = many_fds_send(&b, 4);
+	fds = fds_count();
+	daemon_handle_all(&b);
+	assert_true(fds_count() <= fds);
+	assert_int_equal(b.d->conn_count, 0);
+	assert_true(fixture_closers_await(&b));
+	close(fd);
+	fixture_close(&b);
+}
+
+/* A user's sockets are charged until they are closed, and do not keep those of others waiting. */
+static void
+user_waits_for_its_own_descriptors_only(void **state)
+{
+	struct account *own, *other;
+	struct lingering l;
+	struct server_fixture b;
+	struct conn *conn;
+	int fds[2];
+
+	fixture_open_old(&b);
+	own = account_open(&b.d->accounts, getuid(), 1);
+	other = account_open(&b.d->accounts, getuid() + 1, 1);
+	fds[0] = lingering_client(&b, &l);
+	daemon_handle_all(&b);
+	assert_int_equal(own->held[ACCOUNT_descriptors], 1);
+	assert_int_equal(own->held[ACCOUNT_connections], 0);
+	fds[1] = many_fds_send(&b, 1);
+	conn = TAILQ_FIRST(&b.d->conns);
+	account_give(own, ACCOUNT_connections, 1);
+	account_give(own, ACCOUNT_descriptors, 2);
+	account_close(own); /* of the connection */
+	account_hold(other);
+	conn->account = other;
+	assert_true(account_take(other, ACCOUNT_connections, 1));
+	assert_true(account_take(other, ACCOUNT_descriptors, 2));
+	daemon_handle_all(&b);
+	for (unsigned ms = 0; passed_fds_pending(&b.d->passed) != 1; ms++) {
+		assert_true(ms < 10000);
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	passed_fds_collect(&b.d->passed);
+	assert_int_equal(own->held[ACCOUNT_descriptors], 1);
+	assert_int_equal(other->held[ACCOUNT_descriptors], 0);
+	lingering_end(&b, &l);
+	assert_int_equal(own->held[ACCOUNT_descriptors], 0);
+	close(fds[0]);
+	close(fds[1]);
+	account_close(own);
+	account_close(other);
+	fixture_close(&b);
+}
+
+/* The daemon ends although the thread still waits. */
+static void
+daemon_ends_before_a_close(void **state)
+{
+	time_t begin = time(NULL);
+	struct lingering l;
+	struct server_fixture b;
+	unsigned fds;
+	int fd;
+
+	fixture_open_old(&b);
+	fd = lingering_client(&b, &l);
+	close(fd);
+	fds = b.fds;
+	rocade_daemon_destroy(b.d);
+	assert_int_equal(rmdir(b.dir), 0);
+	assert_true(time(NULL) - begin < MOST_S);
+	close(l.end);
+	for (unsigned ms = 0; fds_count() != fds; ms++) {
+		assert_true(ms < 10000);
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
 }
 
 static void
@@ -240,6 +277,9 @@ main(void)
 		cmocka_unit_test(received_descriptor_does_not_stop_the_daemon),
 		cmocka_unit_test(queued_descriptor_does_not_stop_the_daemon),
 		cmocka_unit_test(queue_of_a_client_that_has_gone_is_emptied),
+		cmocka_unit_test(descriptors_do_not_fill_the_daemons_table),
+		cmocka_unit_test(user_waits_for_its_own_descriptors_only),
+		cmocka_unit_test(daemon_ends_before_a_close),
 		cmocka_unit_test(wake_sockets_carry_no_descriptors),
 	};
 

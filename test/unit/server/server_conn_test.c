@@ -5,6 +5,7 @@
 
 #include "server_fixture.h"
 #include "base/base_log.h"
+#include "server/server_own.h"
 
 static void
 device_info_before_attach(void **state)
@@ -376,6 +377,47 @@ unread_data_is_bounded(void **state)
 	fixture_close(&b);
 }
 
+/* The socket's file may be another user's, or gone. */
+static void
+own_process_connects_without_the_path(void **state)
+{
+	struct sw_request req = {.type = SW_STATUS, .qpn = SW_STATUS_DEVICE};
+	static struct sw_data_reply reply;
+	struct server_fixture b;
+	int fd;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(unlink(b.path), 0);
+	assert_null(own_accept(b.d));
+	assert_int_equal(rocade_daemon_connect(b.d, &fd), 0);
+	assert_non_null(own_accept(b.d));
+	assert_null(own_accept(b.d));
+	assert_int_equal(b.d->conn_count, 1);
+	assert_int_equal(TAILQ_FIRST(&b.d->conns)->uid, getuid());
+	assert_int_equal(client_fetch(&b, fd, &req, &reply), 0);
+	reply.bytes[reply.len] = '\0';
+	assert_non_null(strstr((char *)reply.bytes, "192.0.2.1"));
+	close(fd);
+	daemon_handle_all(&b);
+	assert_int_equal(b.d->conn_count, 0);
+	fixture_close(&b);
+}
+
+static void
+own_connection_that_waits_ends_with_the_daemon(void **state)
+{
+	struct server_fixture b;
+	char byte;
+	int fd;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(rocade_daemon_connect(b.d, &fd), 0);
+	b.fds++; /* fd */
+	fixture_close(&b);
+	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), 0);
+	close(fd);
+}
+
 int
 main(void)
 {
@@ -393,6 +435,8 @@ main(void)
 		cmocka_unit_test(corrupt_ring_disconnects),
 		cmocka_unit_test(process_name_is_escaped_in_status),
 		cmocka_unit_test(unread_data_is_bounded),
+		cmocka_unit_test(own_process_connects_without_the_path),
+		cmocka_unit_test(own_connection_that_waits_ends_with_the_daemon),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -311,6 +311,53 @@ the_end_of_a_channel_is_charged(void **state)
 	fixture_close(&b);
 }
 
+/* Returns how many replies have come. */
+static unsigned
+replies_read(int fd)
+{
+	static struct sw_data_reply reply;
+	unsigned n = 0;
+
+	while (recv(fd, &reply, sizeof(reply), MSG_DONTWAIT) > 0)
+		n++;
+	return n;
+}
+
+/* All requests of a round take longer than the daemon handles events at a time. */
+static void
+connections_are_served_in_turn(void **state)
+{
+	static const struct sw_request req = {
+		.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION, .type = SW_STATUS};
+	unsigned least = UINT_MAX, most = 0, n;
+	struct server_fixture b;
+	struct account *own = own_account_open(&b);
+	int fds[45];
+
+	/* No other user asks: this one is not limited, however long its requests take. */
+	b.d->control.asker = own;
+	for (unsigned i = 0; i < RTE_DIM(fds); i++) {
+		fds[i] = client_connect(&b);
+		/* So that they count as connections of as many processes. */
+		TAILQ_LAST(&b.d->conns, conns)->pid = 0;
+		for (unsigned j = 0; j < 3; j++)
+			assert_int_equal(send(fds[i], &req, sizeof(req), 0), sizeof(req));
+	}
+	daemon_turn(&b);
+	for (unsigned i = 0; i < RTE_DIM(fds); i++) {
+		n = replies_read(fds[i]);
+		least = RTE_MIN(least, n);
+		most = RTE_MAX(most, n);
+		close(fds[i]);
+	}
+	assert_true(least >= 1);
+	assert_true(most - least <= 1);
+	daemon_handle_all(&b);
+	daemon_handle_all(&b);
+	account_close(own);
+	fixture_close(&b);
+}
+
 static void
 refused_connections_are_charged(void **state)
 {
@@ -373,6 +420,7 @@ main(void)
 		cmocka_unit_test(connections_of_another_user_are_not_behind),
 		cmocka_unit_test(the_end_of_a_process_is_charged),
 		cmocka_unit_test(the_end_of_a_channel_is_charged),
+		cmocka_unit_test(connections_are_served_in_turn),
 		cmocka_unit_test(refused_connections_are_charged),
 		cmocka_unit_test(wakes_are_one_event),
 	};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The memory of pairs: which client can write it and pays for it, and that nothing is left. */
 #include <sys/stat.h>
+#include <time.h>
 
-#include "server_fixture.h"
+#include "lingering.h"
 #include "../../lib/emulated.h"
 
 struct two {
@@ -179,7 +180,7 @@ used(const struct two *t, enum account_kind kind)
 	return t->b.d->accounts.limits[kind].used;
 }
 
-/* A part and two descriptors each, the descriptors until both have mapped what they need. */
+/* A part and two descriptors each, that of the part until both have mapped what they need. */
 static void
 pair_is_charged_until_it_ends(void **state)
 {
@@ -206,7 +207,7 @@ pair_is_charged_until_it_ends(void **state)
 	close(expect_event(&t, 0, 0, SW_PAIR_PEER));
 	(void)expect_event(&t, 0, SW_PAIR_PEER, SW_PAIR_NONE);
 	(void)expect_event(&t, 1, SW_PAIR_PEER, SW_PAIR_NONE);
-	assert_int_equal(used(&t, ACCOUNT_descriptors), descriptors);
+	assert_int_equal(used(&t, ACCOUNT_descriptors), descriptors + 2);
 	(void)expect_event(&t, 0, SW_PAIR_FAILED, SW_PAIR_END);
 	(void)expect_event(&t, 0, SW_PAIR_END, SW_PAIR_NONE);
 	assert_int_equal(used(&t, ACCOUNT_memory_kib), kib + part);
@@ -390,6 +391,77 @@ client_ends(unsigned count, unsigned dead)
 	fixture_close(&t.b);
 }
 
+/* Takes the ends of the connection by which the clients wake each other. */
+static void
+ends_take(struct two *t, int ends[2])
+{
+	struct sw_request req = {.type = SW_PAIR};
+	int fds[SW_ATTACH_FDS];
+	struct sw_reply reply;
+
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(client_call(&t->b, t->c[i].fd, &req, &reply, fds));
+		assert_int_equal(reply.qpn, SW_PAIR_OWN);
+		close(fds[0]);
+		ends[i] = fds[1];
+	}
+}
+
+/* One of two clients allows descriptors in the queue of its end, as older kernels do, and gives up the end
+ * with one in it. */
+static void
+wake_connection_does_not_stop_the_daemon(void **state)
+{
+	const int on = 1;
+	struct lingering l;
+	struct two t;
+	time_t begin;
+	int ends[2];
+
+	SKIP_IF_EMULATED();
+	two_open(&t);
+	two_connect(&t);
+	ends_take(&t, ends);
+	lingering_open(&l);
+	(void)setsockopt(ends[1], SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
+	assert_int_equal(lingering_send(&l, ends[0], "", 1), 1);
+	close(ends[1]);
+	close(ends[0]);
+	begin = time(NULL);
+	client_detach(&t.b, &t.c[0]);
+	assert_true(time(NULL) - begin < MOST_S);
+	assert_int_equal(passed_fds_pending(&t.b.d->passed), 1);
+	lingering_end(&t.b, &l);
+	client_detach(&t.b, &t.c[1]);
+	sw_ended_free(t.b.d->sw);
+	fixture_close(&t.b);
+}
+
+static void
+partner_refuses_descriptors(void **state)
+{
+	struct lingering l;
+	struct two t;
+	int ends[2];
+
+	SKIP_IF_EMULATED();
+	two_open(&t);
+	two_connect(&t);
+	ends_take(&t, ends);
+	if (!t.b.d->passed.refused) {
+		two_close(&t);
+		skip(); /* an older kernel */
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		lingering_open(&l);
+		assert_int_equal(lingering_send(&l, ends[i], "", 1), -1);
+		assert_int_equal(errno, EPERM);
+		close(l.end);
+		close(ends[i]);
+	}
+	two_close(&t);
+}
+
 static void
 clients_end_at_any_time(void **state)
 {
@@ -418,6 +490,8 @@ main(void)
 		cmocka_unit_test(part_that_forbids_seals_ends_the_pair),
 		cmocka_unit_test(client_that_asks_again_gets_the_same_part),
 		cmocka_unit_test(pairs_are_shown_and_can_be_refused),
+		cmocka_unit_test(wake_connection_does_not_stop_the_daemon),
+		cmocka_unit_test(partner_refuses_descriptors),
 		cmocka_unit_test(clients_end_at_any_time),
 	};
 

@@ -18,6 +18,27 @@ ids_count(const struct server_fixture *b)
 	return ids;
 }
 
+/* The process still has the channel, for example because a child of it has. */
+static void
+channel_ends_with_its_connection(void **state)
+{
+	struct server_fixture b;
+	uint32_t number;
+	int fd, end;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
+	fd = client_connect(&b);
+	channel_open(&b, fd, &end);
+	assert_int_equal(recv(end, &number, 4, MSG_DONTWAIT), -1);
+	close(fd);
+	daemon_handle_all(&b);
+	assert_int_equal(b.d->conn_count, 0);
+	assert_int_equal(recv(end, &number, 4, MSG_DONTWAIT), 0);
+	assert_int_equal(b.d->accounts.limits[ACCOUNT_descriptors].used, 0);
+	close(end);
+	fixture_close(&b);
+}
+
 static void
 channel_event_and_close(void **state)
 {
@@ -192,6 +213,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(channel_event_and_close),
 		cmocka_unit_test(ids_of_another_process_are_refused),
+		cmocka_unit_test(channel_ends_with_its_connection),
 		cmocka_unit_test(qpn_of_another_process_is_refused),
 		cmocka_unit_test(malformed_command_disconnects),
 		cmocka_unit_test(low_ports_are_for_the_daemons_user),

@@ -335,13 +335,21 @@ timers_wait_for_a_stopped_partner(void **state)
 	assert_false(tx_waits(f.a.shm, QP_1, f.a.now + wait_ns));
 	assert_false(tx_waits(f.a.shm, QP_2, f.a.now));
 	assert_false(tx_waits(f.a.shm, QP_UD, f.a.now));
-	/* It has taken one. */
+	/* It takes one now and then: that does not prolong the wait for the other one. */
 	assert_int_equal(side_take(&f.b, &pkt, 1), 1);
 	f.b.port.ops->rx_release(f.b.shm, &pkt, 1);
-	f.a.now += wait_ns;
+	f.a.now += wait_ns - 1;
+	assert_true(tx_waits(f.a.shm, QP_1, f.a.now));
+	assert_int_equal(side_send(&f.a, QP_1, 1, 2), 1);
+	f.a.now++;
+	assert_false(tx_waits(f.a.shm, QP_1, f.a.now));
+	/* It takes all that the QP waited for: the QP waits for its next packet. */
+	assert_int_equal(side_take(&f.b, &pkt, 1), 1);
+	f.b.port.ops->rx_release(f.b.shm, &pkt, 1);
 	assert_true(tx_waits(f.a.shm, QP_1, f.a.now));
 	assert_true(tx_waits(f.a.shm, QP_1, f.a.now + wait_ns - 1));
-	side_expect(&f.b, 1, 1);
+	assert_false(tx_waits(f.a.shm, QP_1, f.a.now + wait_ns));
+	side_expect(&f.b, 1, 2);
 	assert_false(tx_waits(f.a.shm, QP_1, f.a.now));
 	fixture_close(&f);
 }

@@ -243,6 +243,30 @@ end_is_not_held_up(void **state)
 	assert_null(pairs_route(f.b.shm, QP_1));
 }
 
+/* Two programs form a pair once more. The QP waits for nothing that it has sent by the first one. */
+static void
+second_pair_begins_anew(void **state)
+{
+	struct pair_qp *q = &f.a.shm->pairs.qps[QP_1 & f.a.shm->pairs.mask];
+	uint64_t later;
+
+	side_register(&f.a, QP_1, f.b.id, true);
+	side_register(&f.b, QP_1, f.a.id, true);
+	pair_open(&f);
+	assert_int_equal(side_send(&f.a, QP_1, 7, 1), 7);
+	q->probed = true;
+	assert_int_equal(side_event(&f.a, SW_PAIR_END, f.b.id, -1), SW_PAIR_END);
+	assert_int_equal(side_event(&f.b, SW_PAIR_END, f.a.id, -1), SW_PAIR_END);
+	close(f.a.part);
+	close(f.b.part);
+	pair_open(&f);
+	assert_int_equal(q->state, PAIR_QP_ACCEPTED);
+	later = f.a.now + NS_PER_SEC;
+	assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_1, later));
+	side_expect(&f.b, 0, 0);
+	assert_false(f.a.port.ops->tx_waits(f.a.shm, QP_1, later));
+}
+
 static void
 spoiled_pair_is_told_once(void **state)
 {
@@ -416,6 +440,7 @@ main(void)
 		CASE(events_out_of_order_are_refused),
 		CASE(packets_left_at_the_end_are_taken),
 		CASE(end_is_not_held_up),
+		CASE(second_pair_begins_anew),
 		CASE(spoiled_pair_is_told_once),
 		CASE(many_pairs_have_a_limit),
 		CASE(sleeping_threads_look_again),

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "thread_fixture.h"
+#include "../../lib/cancelled.h"
 
 static void
 sleeping_thread_sets_the_flag(void **state)
@@ -18,6 +19,23 @@ sleeping_thread_sets_the_flag(void **state)
 	assert_int_equal(send(k.wake, "", 1, 0), 1);
 	wait_until_asleep(&k.region.client->rx_asleep, &woken);
 	progress_thread_wake(&k.shm.progress_thread);
+	fixture_close(&k);
+}
+
+/* Of a thread that pthread_cancel(3) is about to end. It may hold an engine lock. */
+static void
+waking_is_no_cancellation_point(void **state)
+{
+	struct thread_fixture k;
+	struct cancelled c = {.fn = progress_thread_wake, .arg = &k.shm.progress_thread};
+	uint32_t woken = 0;
+	pthread_t thread;
+
+	fixture_open(&k);
+	wait_until_asleep(&k.region.client->rx_asleep, &woken);
+	assert_int_equal(pthread_create(&thread, NULL, cancelled_main, &c), 0);
+	assert_true(cancelled_after_return(thread, &c));
+	wait_until_asleep(&k.region.client->rx_asleep, &woken);
 	fixture_close(&k);
 }
 
@@ -228,6 +246,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sleeping_thread_sets_the_flag),
+		cmocka_unit_test(waking_is_no_cancellation_point),
 		cmocka_unit_test(waiting_thread_keeps_the_flag),
 		cmocka_unit_test(stats_request_is_answered),
 		cmocka_unit_test(request_for_a_record_is_answered),

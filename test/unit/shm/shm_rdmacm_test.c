@@ -51,7 +51,7 @@ commands_serve(void *arg)
 
 	(void)arg;
 	if (fd < 0 || recv(fd, &req, sizeof(req), 0) != sizeof(struct sw_request) ||
-		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+		ucm_sockets_create(ends) != 0)
 		return NULL;
 	reply_send(fd, &opened, sizeof(opened), ends, 1);
 	close(ends[0]);

@@ -22,6 +22,8 @@ both_ends_match(void **state)
 	assert_int_equal(a.path_mtu, IBV_MTU_4096);
 	assert_int_equal(p.path_mtu, IBV_MTU_4096);
 	assert_int_equal(p.max_dest_rd_atomic, 2);
+	/* The client asks for 4 and the server answers 2; the server asks for 1 of 3. */
+	assert_int_equal(as.max_rd_atomic, 2);
 	assert_int_equal(ps.max_rd_atomic, 1);
 	assert_int_equal(as.retry_cnt, 6);
 	assert_int_equal(ps.retry_cnt, 6);

@@ -66,6 +66,60 @@ an_ended_connection_is_given_back(void **state)
 	assert_int_equal(all.limits[ACCOUNT_cm_connections].used, 0);
 }
 
+/* A server keeps the IDs of clients that it has answered. Only the repetition of the answer
+ * needs the connection: it ends by its timer. */
+static void
+an_answered_request_is_given_back(void **state)
+{
+	static const struct {
+		uint16_t ps;
+		bool accept;
+	} rows[] = {{RDMA_PS_UDP, true}, {RDMA_PS_UDP, false}, {RDMA_PS_TCP, false}};
+
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		struct id_pair pair = pair_requested(rows[i].ps);
+		struct rdma_ucm_reject reject = {.id = pair.passive};
+
+		assert_connections(1, 1);
+		if (rows[i].accept)
+			assert_int_equal(
+				accept_id(&ctx.server, pair.passive, 1, SERVER_QPN), 0);
+		else
+			assert_int_equal(COMMAND(&ctx.server, REJECT, &reject, NULL), 0);
+		assert_connections(0, 0);
+		assert_int_equal(cm_in_use(ctx.ucm->cm), 1);
+		ctx.now += 20 * NS_PER_SEC;
+		ucm_run(ctx.ucm, ctx.now);
+		assert_int_equal(cm_in_use(ctx.ucm->cm), 0);
+		/* The ID is there, but it cannot be decided again. */
+		assert_int_equal(COMMAND(&ctx.server, REJECT, &reject, NULL),
+			rows[i].accept ? -EINVAL : -ENOTCONN);
+		assert_int_equal(destroy_id(&ctx.server, pair.passive, NULL), 0);
+		assert_int_equal(destroy_id(&ctx.server, pair.listener, NULL), 0);
+		assert_int_equal(destroy_id(&ctx.client, pair.active, NULL), 0);
+		expect_no_event(&ctx.server);
+	}
+}
+
+/* The active side that rejects the reply is in time wait, whose end is an event. */
+static void
+a_rejected_reply_is_not_given_back(void **state)
+{
+	struct id_pair pair = pair_requested(RDMA_PS_TCP);
+	struct rdma_ucm_reject reject = {.id = pair.active};
+
+	assert_int_equal(accept_id(&ctx.server, pair.passive, 1, SERVER_QPN), 0);
+	expect_event(&ctx.client, UCM_EVENT_CONNECT_RESPONSE);
+	assert_int_equal(COMMAND(&ctx.client, REJECT, &reject, NULL), 0);
+	expect_event(&ctx.server, UCM_EVENT_REJECTED);
+	assert_connections(1, 1);
+	ctx.now += 10 * NS_PER_SEC;
+	ucm_run(ctx.ucm, ctx.now);
+	expect_event(&ctx.client, UCM_EVENT_TIMEWAIT_EXIT);
+	expect_event(&ctx.server, UCM_EVENT_TIMEWAIT_EXIT);
+	assert_connections(0, 0);
+}
+
 static void
 connections_are_limited(void **state)
 {
@@ -145,6 +199,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(each_end_is_charged_to_its_user),
 		TEST(an_ended_connection_is_given_back),
+		TEST(an_answered_request_is_given_back),
+		TEST(a_rejected_reply_is_not_given_back),
 		TEST(connections_are_limited),
 		TEST(a_request_without_an_event_costs_no_connection),
 		TEST(listeners_are_limited),

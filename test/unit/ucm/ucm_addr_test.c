@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Addresses and ports, and the owners of ports. */
 #include "ucm_fixture.h"
+#include "ucm/id.h"
 
 static void
 port_has_one_owner(void **state)
@@ -57,6 +58,32 @@ port_is_shared_with_reuseaddr(void **state)
 
 /* A user tries to share a port with a program of another user, to listen on a closer
  * address. */
+static uint16_t
+chosen_port(struct test_process *p, uint32_t id, const char *text)
+{
+	assert_int_equal(bind_id(p, id, text, 0), 0);
+	return ((struct ucm_id *)ucm_table_find(&p->session->ids, id))->port;
+}
+
+/* An ID that asks for any port does not share one, as with Linux: it would get another
+ * one's requests, or could not listen. */
+static void
+chosen_port_is_not_shared(void **state)
+{
+	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
+		 b = make_id(&ctx.client, RDMA_PS_TCP);
+	struct random_numbers before = ctx.ucm->port_choices;
+	uint16_t port;
+
+	assert_int_equal(set_reuse(&ctx.server, a), 0);
+	assert_int_equal(set_reuse(&ctx.client, b), 0);
+	port = chosen_port(&ctx.server, a, NULL);
+	ctx.ucm->port_choices = before; /* the same choice */
+	assert_int_not_equal(chosen_port(&ctx.client, b, "192.0.2.1"), port);
+	assert_int_equal(listen_id(&ctx.server, a, 1), 0);
+	assert_int_equal(listen_id(&ctx.client, b, 1), 0);
+}
+
 static void
 users_do_not_share_ports(void **state)
 {
@@ -256,6 +283,8 @@ main(void)
 			port_has_one_owner, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			port_is_shared_with_reuseaddr, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			chosen_port_is_not_shared, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			users_do_not_share_ports, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(

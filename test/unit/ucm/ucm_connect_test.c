@@ -52,6 +52,34 @@ qpn_of_another_process_is_refused(void **state)
 	assert_int_equal(accept_id(&ctx.server, pair.passive, 1, SERVER_QPN), 0);
 }
 
+/* Retry counts have 3 bits in a message. Larger ones count as 7, as with Linux: they do not
+ * wrap. */
+static void
+large_retry_counts_count_as_seven(void **state)
+{
+	struct rdma_ucm_connect connect = {.conn_param = {.qp_num = CLIENT_QPN,
+						   .retry_count = 10,
+						   .rnr_retry_count = 8,
+						   .valid = 1}};
+	struct rdma_ucm_accept accept = {.conn_param = {.qp_num = SERVER_QPN,
+						 .retry_count = 9,
+						 .rnr_retry_count = 255,
+						 .valid = 1}};
+	struct rdma_ucm_event_resp event;
+
+	make_listener(RDMA_PS_TCP);
+	connect.id = make_routed_id(RDMA_PS_TCP);
+	assert_int_equal(COMMAND(&ctx.client, CONNECT, &connect, NULL), 0);
+	event = expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
+	assert_int_equal(event.param.conn.retry_count, 7);
+	assert_int_equal(event.param.conn.rnr_retry_count, 7);
+	accept.id = event.id;
+	assert_int_equal(COMMAND(&ctx.server, ACCEPT, &accept, NULL), 0);
+	event = expect_event(&ctx.client, UCM_EVENT_CONNECT_RESPONSE);
+	assert_int_equal(event.param.conn.rnr_retry_count, 7);
+	assert_int_equal(qp_attr_of(&ctx.server, accept.id, IBV_QPS_RTS).retry_cnt, 7);
+}
+
 static void
 no_listener_is_rejected(void **state)
 {
@@ -121,6 +149,39 @@ reject_carries_private_data(void **state)
 	assert_memory_equal(event.param.conn.private_data, "no", 2);
 }
 
+/* The reasons that rdma_reject(3) and rdma_reject_ece(3) give, and no others. */
+static void
+reject_reasons_are_checked(void **state)
+{
+	static const struct {
+		uint8_t reason;
+		int status; /* 0: refused */
+	} rows[] = {{0, CM_REJ_CONSUMER}, {CM_REJ_CONSUMER, CM_REJ_CONSUMER},
+		{CM_REJ_VENDOR_OPTION, CM_REJ_VENDOR_OPTION}, {CM_REJ_TIMEOUT, 0},
+		{CM_REJ_STALE, 0}, {CM_REJ_MTU, 0}, {255, 0}};
+
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		struct id_pair pair = pair_requested(RDMA_PS_TCP);
+		struct rdma_ucm_reject cmd = {
+			.id = pair.passive, .reason = rows[i].reason};
+
+		assert_int_equal(COMMAND(&ctx.server, REJECT, &cmd, NULL),
+			rows[i].status != 0 ? 0 : -EINVAL);
+		if (rows[i].status != 0)
+			assert_int_equal(
+				expect_event(&ctx.client, UCM_EVENT_REJECTED).status,
+				rows[i].status);
+		else /* the request is still there */
+			assert_int_equal(
+				accept_id(&ctx.server, pair.passive, 1, SERVER_QPN), 0);
+		assert_int_equal(destroy_id(&ctx.client, pair.active, NULL), 0);
+		assert_int_equal(destroy_id(&ctx.server, pair.passive, NULL), 0);
+		assert_int_equal(destroy_id(&ctx.server, pair.listener, NULL), 0);
+		ctx.now += 10 * NS_PER_SEC; /* the time waits end */
+		ucm_run(ctx.ucm, ctx.now);
+	}
+}
+
 static void
 datagram_id_gets_remote_qpn(void **state)
 {
@@ -170,11 +231,15 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			qpn_of_another_process_is_refused, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
+			large_retry_counts_count_as_seven, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
 			no_listener_is_rejected, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			listener_rejects_another_transport, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			reject_carries_private_data, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			reject_reasons_are_checked, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			datagram_id_gets_remote_qpn, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(

@@ -23,6 +23,8 @@ second_conf(void)
 	return conf;
 }
 
+#define MANY 300 /* more messages than the connection manager's queue has room for */
+
 static int
 setup(void **state)
 {
@@ -30,7 +32,7 @@ setup(void **state)
 	struct net_conf net;
 
 	(void)state;
-	fixture_open(true);
+	fixture_open_sized(true, MANY);
 	net = ctx.device->conf.net;
 	for (unsigned i = 0; i < net.addr_count; i++)
 		net.addr[i].prefix_len = gid_is_ipv4(net.addr[i].gid) ? 24 : 64;
@@ -241,6 +243,38 @@ no_device_is_an_error_of_the_address(void **state)
 	expect_event(&ctx.client, UCM_EVENT_ADDR_ERROR);
 }
 
+/* Each peer gets the last message. A call sends no more than its caller has room for. */
+static void
+removal_sends_all_last_messages(void **state)
+{
+	static struct test_process many = {.base = 0x300};
+	unsigned calls = 1;
+
+	ctx.ucm->conf.limits.ids = MANY;
+	assert_int_equal(ucm_session_create(ctx.ucm, &many, &many.session), 0);
+	assert_int_equal(
+		ucm_channel_open(many.session, &many, &many.channel, &many.number), 0);
+	for (unsigned i = 0; i < MANY; i++) {
+		uint32_t id = make_id(&many, RDMA_PS_TCP);
+
+		assert_int_equal(resolve_addr(&many, id, "192.0.2.77", LISTEN_PORT), 0);
+		connect_resolving(&many, id, many.base);
+	}
+	assert_int_equal(ctx.sent_count, MANY);
+	ctx.sent_count = 0;
+	while (ucm_device_shrink(ctx.device, ctx.now)) {
+		assert_int_equal(ctx.sent_count, UCM_DEVICE_BATCH * calls);
+		calls++;
+	}
+	assert_int_equal(calls, MANY / UCM_DEVICE_BATCH + 1);
+	assert_int_equal(ctx.sent_count, MANY);
+	assert_int_equal(mad_attr_of(&ctx.sent), MAD_REJ);
+	assert_int_equal(ucm_stats(ctx.ucm)->tx_full, 0);
+	for (unsigned i = 0; i < MANY; i++)
+		expect_event(&many, UCM_EVENT_DEVICE_REMOVAL);
+	ucm_session_destroy(many.session, ctx.now);
+}
+
 int
 main(void)
 {
@@ -254,6 +288,7 @@ main(void)
 		TEST(removal_ends_what_is_bound_to_the_device),
 		TEST(removal_drops_unseen_requests_and_stops_later_ones),
 		TEST(removal_leaves_ids_without_a_device),
+		TEST(removal_sends_all_last_messages),
 		TEST(no_device_is_an_error_of_the_address),
 	};
 

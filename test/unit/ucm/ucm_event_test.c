@@ -23,7 +23,7 @@ connect_request_has_peer_parameters(void **state)
 	assert_int_not_equal(event.id, pair.listener);
 	assert_int_equal(event.param.conn.qp_num, CLIENT_QPN);
 	/* Swapped: what the peer asks of this side. */
-	assert_int_equal(event.param.conn.responder_resources, 2);
+	assert_int_equal(event.param.conn.responder_resources, 4);
 	assert_int_equal(event.param.conn.initiator_depth, 3);
 	assert_int_equal(event.param.conn.retry_count, 6);
 	assert_int_equal(event.param.conn.rnr_retry_count, 5);
@@ -218,6 +218,19 @@ ended_request_cannot_be_accepted(void **state)
 	ucm_session_destroy(busy.session, ctx.now);
 }
 
+/* A REQ that asks for a QP without ACK timeout: the QP gets the default. */
+static void
+request_without_ack_timeout(void **state)
+{
+	uint32_t id;
+
+	busy_open();
+	remote_request(1);
+	id = expect_event(&busy, UCM_EVENT_CONNECT_REQUEST).id;
+	assert_int_equal(qp_attr_of(&busy, id, IBV_QPS_RTS).timeout, 19);
+	ucm_session_destroy(busy.session, ctx.now);
+}
+
 int
 main(void)
 {
@@ -236,6 +249,8 @@ main(void)
 			flood_leaves_room_for_others, setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			ended_request_cannot_be_accepted, setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			request_without_ack_timeout, setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,6 +52,12 @@ process_open(struct test_process *p, uint32_t base)
 void
 fixture_open(bool ops_send)
 {
+	fixture_open_sized(ops_send, 64);
+}
+
+void
+fixture_open_sized(bool ops_send, uint32_t max_conns)
+{
 	struct ucm_device_conf device = {.guid = UINT64_C(0x0200000000000001),
 		.index = UCM_NO_INDEX,
 		.path_mtu = 5};
@@ -74,7 +80,7 @@ fixture_open(bool ops_send)
 	device.net.addr_count = 4;
 	cm_conf_default(&conf.cm);
 	conf.cm.ca_guid = device.guid;
-	conf.cm.max_conns = 64;
+	conf.cm.max_conns = max_conns;
 	assert_int_equal(ucm_create(&conf, ctx.now, &ctx.ucm), 0);
 	assert_int_equal(ucm_device_add(ctx.ucm, &device, &ctx.device), 0);
 	process_open(&ctx.server, SERVER_QPN);
@@ -198,7 +204,7 @@ connect_id(struct test_process *p, uint32_t id, uint32_t qpn, const char *privat
 	struct rdma_ucm_connect cmd = {.id = id,
 		.conn_param = {.qp_num = qpn,
 			.responder_resources = 3,
-			.initiator_depth = 2,
+			.initiator_depth = 4,
 			.retry_count = 6,
 			.rnr_retry_count = 5,
 			.valid = 1,

@@ -51,6 +51,8 @@ extern struct ucm_fixture ctx;
 
 /* ops_send: whether other machines can be reached. */
 void fixture_open(bool ops_send);
+/* The same with room for another number of connections than 64. */
+void fixture_open_sized(bool ops_send, uint32_t max_conns);
 /* Proves that no id and no connection is left. */
 void fixture_close(void);
 /* The same for cmocka, without other machines. */

@@ -36,6 +36,29 @@ join_and_leave(void **state)
 	assert_int_equal(COMMAND(&ctx.client, LEAVE_MCAST, &leave, &left), -ENOENT);
 }
 
+/* librdmacm counts the acknowledgement of a group's event for the group and for the ID that
+ * has joined: rdma_leave_multicast() waits for the first, rdma_destroy_id() for both. */
+static void
+joins_count_for_the_member(void **state)
+{
+	uint32_t id = make_routed_id(RDMA_PS_UDP), events;
+	struct rdma_ucm_join_ip_mcast cmd = {
+		.id = id, .addr = sockaddr_of("239.1.2.3", 0)};
+	struct rdma_ucm_destroy_id leave = {0};
+	struct rdma_ucm_destroy_id_resp left = {0};
+
+	assert_int_equal(COMMAND(&ctx.client, JOIN_IP_MCAST, &cmd, NULL), 0);
+	leave.id = expect_event(&ctx.client, UCM_EVENT_MULTICAST_JOIN).id;
+	assert_int_equal(COMMAND(&ctx.client, LEAVE_MCAST, &leave, &left), 0);
+	assert_int_equal(left.events_reported, 1);
+	assert_int_equal(COMMAND(&ctx.client, JOIN_IP_MCAST, &cmd, NULL), 0);
+	expect_event(&ctx.client, UCM_EVENT_MULTICAST_JOIN);
+	/* Besides the events of two resolutions. The last join's is fetched, but its group
+	 * still exists. */
+	assert_int_equal(destroy_id(&ctx.client, id, &events), 0);
+	assert_int_equal(events, 4);
+}
+
 static void
 destroyed_id_leaves_its_groups(void **state)
 {
@@ -74,6 +97,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(join_and_leave, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			joins_count_for_the_member, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			destroyed_id_leaves_its_groups, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(

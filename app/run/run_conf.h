@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The options of rocade-run, and what its files offer each other. */
+#ifndef RUN_RUN_CONF_H
+#define RUN_RUN_CONF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PROGRAM "rocade-run"
+#define EXIT_NOT_FOUND 127
+
+struct conf {
+	const char *socket;
+	const char *device;
+	const char *library;
+	const char *daemon;
+	uint64_t daemon_uid; /* UINT64_MAX: not given */
+	bool start_local;
+	bool no_advice;
+};
+
+/* run_main.c: sets the environment of the program. Returns 0 or an exit code. */
+int environment_set(const struct conf *s);
+/* run_main.c: becomes the program. */
+void program_exec(char **argv);
+
+/* start_local.c: runs the program beside a daemon of its own. Returns the exit status of the
+ * program, or 128 + n for signal n, as shells do. */
+int local_run(struct conf *s, char **argv);
+
+#endif

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocade-run --start-local: a daemon that has something to say, signals, the exit status, the list
+of preloaded libraries."""
+
+import fcntl
+import glob
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+RUN, ROCADED = sys.argv[1:3]
+LIMIT_S = 60
+# In place of Rocade's library, which can be preloaded only if it is not sanitized.
+with open("/proc/self/maps", encoding="ascii") as maps:
+    LIBRARY = re.search(r"/\S*/libc[.-]\S+", maps.read())[0]
+
+cases = []
+
+
+def case(name, good, why=""):
+    cases.append(bool(good))
+    print("%sok %d - %s" % ("" if good else "not ", len(cases), name), flush=True)
+    if not good:
+        print("# %s" % str(why).replace("\n", "\n# "))
+
+
+def command(*program, daemon=ROCADED, library=LIBRARY):
+    return [RUN, "--start-local", "--library", library, "--daemon", daemon, *program]
+
+
+def started(*program, daemon=ROCADED, library=LIBRARY, **more):
+    return subprocess.run(command(*program, daemon=daemon, library=library), capture_output=True,
+                          text=True, check=False, timeout=LIMIT_S, **more)
+
+
+def script(folder, name, text):
+    path = os.path.join(folder, name)
+    with open(path, "w", encoding="ascii") as file:
+        file.write("#!/bin/sh\n" + text)
+    os.chmod(path, 0o755)
+    return path
+
+
+def messages(folder):
+    """The daemon prints other lines before it listens, and in parts."""
+    talks = script(folder, "talks", 'echo "a first line" >&2; printf "a second " >&2\n'
+                   'echo line >&2; exec %s "$@"\n' % ROCADED)
+    done = started("sh", "-c", "exit 7", daemon=talks)
+    case("a daemon may print lines before it listens", done.returncode == 7 and
+         "a first line\na second line\n" in done.stderr, done)
+    many = script(folder, "many", 'head -c 5000 /dev/zero | tr "\\0" x >&2; echo >&2\n'
+                  'exec %s "$@"\n' % ROCADED)
+    done = started("sh", "-c", "exit 7", daemon=many)
+    case("a line of the daemon may be long", done.returncode == 7 and "x" * 400 in done.stderr, done)
+    fails = script(folder, "fails", 'echo "no memory" >&2; printf "for anything" >&2\n'
+                   'echo "$3" >%s/socket; exit 1\n' % folder)
+    done = started("true", daemon=fails)
+    with open(os.path.join(folder, "socket"), encoding="ascii") as file:
+        case("a daemon that does not start leaves no folder",
+             not os.path.exists(os.path.dirname(file.read().strip())))
+    case("what a daemon says that does not start is printed", done.returncode == 1 and
+         "no memory\nfor anything" in done.stderr and "cannot start" in done.stderr, done)
+    done = started("true", daemon=os.path.join(folder, "missing"))
+    case("a missing daemon is named", done.returncode == 1 and "missing" in done.stderr and
+         "--daemon" in done.stderr, done)
+    done = started("sh", "-c", "ls /proc/self/fd | wc -l; echo $ROCADE_SOCKET")
+    lines = done.stdout.splitlines()
+    case("the program gets no descriptor of the launcher", lines[0] == "4", done)
+    case("the folder of the socket is removed at the end",
+         lines[1].startswith("/tmp/rocade-") and not os.path.exists(os.path.dirname(lines[1])), done)
+
+
+def left(process):
+    """What an ended launcher has left: its daemon, or the folder of the socket, whose path the
+    program has printed. Waits until they are gone."""
+    path = process.path
+    end = time.monotonic() + LIMIT_S
+    while True:
+        found = [path] if os.path.exists(os.path.dirname(path)) else []
+        for line in glob.glob("/proc/[0-9]*/cmdline"):
+            try:
+                with open(line, "rb") as file:
+                    if path.encode() in file.read().split(b"\0"):
+                        found.append(line)
+            except OSError:
+                pass
+        if not found or time.monotonic() > end:
+            return found
+        time.sleep(0.02)
+
+
+# Prints the path of the socket, and the signal that ends it.
+PROGRAM = """trap 'echo %s; exit 9' %s
+echo $ROCADE_SOCKET
+while :; do sleep 0.05; done"""
+
+
+SIGNALS = ("HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "TERM")
+
+
+def heed():
+    """In a child: ignores no signal, whatever the caller of this test ignores."""
+    for name in SIGNALS:
+        signal.signal(signal.Signals["SIG" + name], signal.SIG_DFL)
+
+
+def launched(name, preexec_fn=heed):
+    """A launcher whose program waits for a signal."""
+    process = subprocess.Popen(command("sh", "-c", PROGRAM % (name, name)), text=True,
+                               stdout=subprocess.PIPE, start_new_session=True,
+                               preexec_fn=preexec_fn)
+    process.path = process.stdout.readline().strip()
+    return process
+
+
+def ended(process):
+    """Returns the exit status and the output; kills what does not end."""
+    try:
+        text, _ = process.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return None, process.communicate()[0]
+    return process.returncode, text
+
+
+def signals(folder):
+    for name in SIGNALS:
+        process = launched(name)
+        os.kill(process.pid, signal.Signals["SIG" + name])
+        got = ended(process)
+        case("SIG%s to the launcher reaches the program" % name, got == (9, name + "\n"), got)
+        found = left(process)
+        case("after SIG%s nothing is left" % name, not found, found)
+    process = subprocess.Popen(command("sh", "-c", "kill -KILL $$"), text=True)
+    case("the status of a program that a signal ended", ended(process)[0] == 128 + 9)
+    waits = script(folder, "waits", 'echo "$3"; exec sleep %d\n' % LIMIT_S)
+    process = subprocess.Popen(command("true", daemon=waits), text=True, stdout=subprocess.PIPE,
+                               preexec_fn=heed)
+    process.path = process.stdout.readline().strip()
+    os.kill(process.pid, signal.SIGTERM)
+    got = ended(process)
+    found = left(process)
+    case("a signal before the daemon listens ends the launcher, which cleans up",
+         got[0] == -signal.SIGTERM and not found, (got, found))
+
+
+# Prints the path of the socket, and a line for each interrupt before SIGUSR1.
+COUNTER = """
+import os, signal
+both = (signal.SIGINT, signal.SIGUSR1)
+signal.pthread_sigmask(signal.SIG_BLOCK, both)
+print(os.environ["ROCADE_SOCKET"], flush=True)
+while signal.sigwait(both) == signal.SIGINT:
+    print("interrupt", flush=True)
+"""
+
+
+def terminal():
+    """Ctrl-C: the kernel sends SIGINT to the launcher and the program, which gets it once."""
+    main_end, other_end = pty.openpty()
+    def own_terminal():
+        heed()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    process = subprocess.Popen(command(sys.executable, "-c", COUNTER), stdin=other_end, text=True,
+                               stdout=subprocess.PIPE, start_new_session=True,
+                               preexec_fn=own_terminal)
+    process.path = process.stdout.readline().strip()
+    # The launcher is stopped until the program has taken its SIGINT. Then it has one, too, which it
+    # would pass on before SIGUSR1.
+    os.kill(process.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+    os.write(main_end, b"\x03")
+    first = process.stdout.readline()
+    os.kill(process.pid, signal.SIGUSR1)
+    os.kill(process.pid, signal.SIGCONT)
+    got = ended(process)
+    case("Ctrl-C reaches the program once", first == "interrupt\n" and got == (0, ""), (first, got))
+    found = left(process)
+    case("after Ctrl-C nothing is left", not found, found)
+
+
+def ignored():
+    """The caller ignores signals, as nohup(1) and shells without job control do."""
+    def ignore():
+        for number in (signal.SIGCHLD, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+    done = started("sh", "-c", "exit 7", preexec_fn=ignore)
+    case("the exit status where SIGCHLD is ignored", done.returncode == 7, done)
+    done = started("grep", "SigIgn", "/proc/self/status", preexec_fn=ignore)
+    mask = int(done.stdout.split()[1], 16)
+    case("the program ignores what the caller ignores", all(
+        mask >> (number - 1) & 1 for number in (signal.SIGCHLD, signal.SIGHUP, signal.SIGINT)), done)
+    done = started("grep", "SigBlk", "/proc/self/status")
+    case("the program blocks no signal", int(done.stdout.split()[1], 16) == 0, done)
+    process = launched("TERM", preexec_fn=ignore)
+    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, signal.SIGTERM)
+    got = ended(process)
+    case("an ignored signal is not passed on", got == (9, "TERM\n"), got)
+
+
+def preloads(folder):
+    """The library is preloaded once, before what the user preloads."""
+    library, longer, other = [os.path.join(folder, name) for name in ("a.so", "a.so.old", "b.so")]
+    for path in (library, longer, other):
+        shutil.copy(os.path.join(os.path.dirname(LIBRARY), "libdl.so.2"), path)
+    for before, want in [("", library), (longer, library + ":" + longer),
+                         (other + " " + longer, "%s:%s %s" % (library, other, longer)),
+                         (library, library), (other + " " + library, other + " " + library),
+                         (longer + ":" + library, longer + ":" + library)]:
+        # A sanitizer refuses to be loaded behind other libraries.
+        env = dict(os.environ, LD_PRELOAD=before, ASAN_OPTIONS="verify_asan_link_order=0")
+        done = started("sh", "-c", "echo $LD_PRELOAD", library=library, env=env)
+        case("preloaded with '%s'" % before.replace(folder + "/", ""),
+             done.stdout == want + "\n", done)
+    for name in ("a b.so", "a:b.so"):
+        done = started("true", library=os.path.join(folder, name))
+        case("refused: --library '%s'" % name, done.returncode == 2 and name in done.stderr and
+             "blanks and colons" in done.stderr, done)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        messages(folder)
+        signals(folder)
+        preloads(folder)
+    terminal()
+    ignored()
+    print("1..%d" % len(cases))
+    return 0 if all(cases) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

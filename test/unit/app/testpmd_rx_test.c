@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Receives of rocade-testpmd, with a receive CQ that this file stands for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "testpmd_rx.h"
+
+#define RECEIVES 128
+#define QPN 0x100
+
+/* Messages that the CQ still returns, all with wr_id 0. A sender fills receives as fast as they are
+ * posted. */
+static uint64_t arriving;
+static uint32_t message_len;
+static uint64_t posts;
+
+static struct conf conf;
+static struct port_conf pc;
+static struct rxq rxq;
+static struct conn conn;
+static struct host host;
+static struct ibv_qp qp;
+static uint8_t buffer[64];
+static struct rx_buf bufs[RECEIVES];
+static uint32_t spare[RECEIVES];
+
+static int
+fake_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	int i;
+
+	(void)cq;
+	for (i = 0; i < n && arriving != 0 && rxq_posted(&rxq) > (unsigned)i;
+		i++, arriving--)
+		wc[i] = (struct ibv_wc){
+			.status = IBV_WC_SUCCESS, .qp_num = QPN, .byte_len = message_len};
+	return i;
+}
+
+int
+rxq_post(struct rxq *q)
+{
+	posts++;
+	q->n_spare = 0;
+	return 0;
+}
+
+void
+host_fail(struct host *h, const char *format, ...)
+{
+	(void)format;
+	h->state = HOST_FAILED;
+}
+
+void
+host_set_error(struct host *h, const char *format, ...)
+{
+	(void)format;
+	h->reason[0] = '!';
+}
+
+void
+host_set_running(struct host *h)
+{
+	h->state = HOST_RUNNING;
+}
+
+void
+host_set_done(struct host *h)
+{
+	h->state = HOST_DONE;
+}
+
+void
+host_watch_restart(struct host *h, uint64_t now_ns)
+{
+	(void)h;
+	(void)now_ns;
+}
+
+void
+host_tick_passive(struct host *h, uint64_t now_ns)
+{
+	(void)h;
+	(void)now_ns;
+}
+
+const char *
+ibv_wc_status_str(enum ibv_wc_status status)
+{
+	(void)status;
+	return "";
+}
+
+int
+ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	(void)srq;
+	(void)attr;
+	(void)mask;
+	return 0;
+}
+
+/* A sink that runs, with all receives posted. */
+static int
+sink(void **state)
+{
+	static struct ibv_context ctx = {.ops.poll_cq = fake_poll_cq};
+	static struct ibv_cq cq = {.context = &ctx};
+
+	(void)state;
+	conf = (struct conf){.sizes = {32}, .n_sizes = 1, .no_verify = true};
+	for (unsigned i = 0; i < RECEIVES; i++)
+		bufs[i].data = buffer;
+	rxq = (struct rxq){
+		.bufs = bufs, .spare = spare, .n_bufs = RECEIVES, .capacity = RECEIVES};
+	conn = (struct conn){.qp = &qp, .qpn = QPN, .rxq = &rxq};
+	host = (struct host){.conf = &conf,
+		.pc = &pc,
+		.ops = &sink_ops,
+		.state = HOST_RUNNING,
+		.conns = &conn,
+		.n_conns = 1,
+		.rxqs = &rxq,
+		.n_rxqs = 1,
+		.verbs.recv_cq = &cq};
+	message_len = 32;
+	posts = 0;
+	return 0;
+}
+
+static void
+a_sink_that_is_behind_stops(void **state)
+{
+	(void)state;
+	arriving = 1000000;
+	host.ops->stop(&host);
+	assert_int_equal(host.state, HOST_DONE);
+	/* at least what had arrived when it was stopped */
+	assert_in_range(host.tally.messages, RECEIVES, 4 * RECEIVES);
+}
+
+static void
+a_sink_counts_what_has_arrived(void **state)
+{
+	(void)state;
+	arriving = RECEIVES;
+	host.ops->stop(&host);
+	assert_int_equal(host.tally.messages, RECEIVES);
+}
+
+/* The size has changed, and the QP is on its way to a new connection. */
+static void
+messages_of_the_last_connection_are_dropped(void **state)
+{
+	(void)state;
+	conf.no_verify = false;
+	conn.resetting = true;
+	message_len = 64;
+	arriving = 3;
+	assert_int_equal(host.ops->reap(&host), 3);
+	assert_int_equal(host.reason[0], '\0');
+	assert_int_equal(host.tally.messages, 0);
+	assert_int_equal(conn.received, 0);
+	assert_int_equal(rxq_posted(&rxq), RECEIVES - 3);
+	assert_int_equal(posts, 0);
+	conn.resetting = false;
+	arriving = 1;
+	host.ops->reap(&host);
+	assert_int_not_equal(host.reason[0], '\0'); /* of this connection it is wrong */
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_sink_that_is_behind_stops, sink),
+		cmocka_unit_test_setup(a_sink_counts_what_has_arrived, sink),
+		cmocka_unit_test_setup(messages_of_the_last_connection_are_dropped, sink),
+	};
+
+	return cmocka_run_group_tests_name("testpmd_rx", tests, NULL, NULL);
+}

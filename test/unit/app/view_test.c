@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which counters rocade-status shows as errors, and its rates. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <rocade/status.h>
+
+#include "status/snapshot.h"
+#include "status/view.h"
+
+/* An object in which each counter of the set is 1, and so are members that are no counters. */
+static json_t *
+all_counters(enum rocade_counters set)
+{
+	json_t *object = json_object();
+	struct rocade_counter row;
+
+	json_object_set_new(object, "id", json_integer(1));
+	json_object_set_new(object, "qp_count", json_integer(1));
+	json_object_set_new(object, "cc_waiting_room", json_integer(1));
+	for (unsigned i = 0; (row = rocade_counter(set, i)).name != NULL; i++)
+		json_object_set_new(object, row.name, json_integer(1));
+	return object;
+}
+
+/* Returns the line of the text that begins so, which the caller frees. */
+static char *
+line_of(json_t *snapshot, const char *begin)
+{
+	const struct view_conf conf = {.qps = false};
+	char *text = NULL, *line;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	assert_non_null(to);
+	view_print(to, snapshot, &conf);
+	assert_int_equal(fclose(to), 0);
+	json_decref(snapshot);
+	line = strstr(text, begin);
+	assert_non_null(line);
+	line = strndup(line, strcspn(line, "\n"));
+	free(text);
+	return line;
+}
+
+/* The names in `list` are separated by blanks. */
+static void
+names_check(const char *line, const char *list, bool shown)
+{
+	char *copy = strdup(list), *rest = NULL;
+
+	for (char *name = strtok_r(copy, " ", &rest); name != NULL;
+		name = strtok_r(NULL, " ", &rest)) {
+		char entry[64];
+
+		snprintf(entry, sizeof(entry), " %s 1", name);
+		if ((strstr(line, entry) != NULL) != shown)
+			fail_msg("%s: %s in: %s", name, shown ? "not" : "is", line);
+	}
+	free(copy);
+}
+
+static void
+errors_of_an_engine(void **state)
+{
+	json_t *client = all_counters(ROCADE_COUNTERS_CLIENT);
+	char *line;
+
+	json_object_set_new(client, "engine", all_counters(ROCADE_COUNTERS_ENGINE));
+	line = line_of(json_pack("{s:[o]}", "clients", client), "      engine: ");
+	names_check(line,
+		"rx_packets tx_bytes rx_other qps_steered ecn_marked cc_waits tx_from_post "
+		"tx_from_post_missed posts_gathered posts_gathered_missed ack_delayed "
+		"ack_delayed_missed ack_coalesced ack_coalesced_missed core_offers "
+		"events_waited events_waited_missed pair_tx pair_tx_placed pair_tx_far "
+		"pair_rx_placed pair_wakeups pair_lags rx_linearised spread "
+		"timeouts_waited direct_placed direct_place_missed cqe_saved ext_queries "
+		"ext_answers ext_hosts_none ext_hosts_silent drop_none cycles_parse id "
+		"cc_waiting_room",
+		false);
+	names_check(line,
+		"cc_cut_loss tx_no_buffer tx_given_up tx_no_neighbour pair_full "
+		"pair_malformed rnr_nak_sent rnr_nak_received held seq_nak_sent "
+		"sack_sent ack_timeouts retransmitted retries_exceeded "
+		"rnr_retries_exceeded duplicates tlp_sent drop_icrc drop_qpn "
+		"drop_ext_unasked",
+		true);
+	free(line);
+}
+
+static void
+errors_of_a_client_and_a_queue(void **state)
+{
+	json_t *client = all_counters(ROCADE_COUNTERS_CLIENT);
+	char *line = line_of(json_pack("{s:[o]}", "clients", client), "      daemon: ");
+
+	names_check(line,
+		"tx_packets rx_bytes tx_blocked wakeups waited pair_packets pair_bytes "
+		"requests ext_queries id qp_count",
+		false);
+	names_check(line,
+		"rx_full rx_unheld throttled pairs_refused refused peer_taken "
+		"drop_descriptor drop_not_owner drop_port_full",
+		true);
+	free(line);
+	line = line_of(
+		json_pack("{s:o}", "departed", all_counters(ROCADE_COUNTERS_CLIENT)),
+		"departed clients: rx_full 1, rx_unheld 1, throttled 1, ");
+	free(line);
+	client = all_counters(ROCADE_COUNTERS_QUEUE);
+	line = line_of(json_pack("{s:[o]}", "queues", client), "queue 0: drop");
+	assert_string_equal(line, "queue 0: drop_handover_full 1");
+	free(line);
+}
+
+static void
+without_errors_there_is_no_line(void **state)
+{
+	const struct view_conf conf = {.qps = false};
+	json_t *snapshot = json_pack("{s:{s:i,s:i,s:i}}", "port", "rx_packets", 5,
+		"tx_from_post", 7, "drop_icrc", 0);
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	assert_non_null(to);
+	view_print(to, snapshot, &conf);
+	assert_int_equal(fclose(to), 0);
+	json_decref(snapshot);
+	assert_null(strstr(text, "port: tx"));
+	assert_null(strstr(text, "drop_icrc"));
+	free(text);
+}
+
+/* The name says it: what was dropped is an error in each set. */
+static void
+each_drop_is_an_error(void **state)
+{
+	struct rocade_counter row;
+
+	for (int set = ROCADE_COUNTERS_ENGINE; set <= ROCADE_COUNTERS_QUEUE; set++) {
+		unsigned errors = 0, i;
+
+		for (i = 0;
+			(row = rocade_counter((enum rocade_counters)set, i)).name != NULL;
+			i++) {
+			errors += row.error;
+			if (strncmp(row.name, "drop_", 5) == 0 &&
+				row.error != (strcmp(row.name, "drop_none") != 0))
+				fail_msg("%s", row.name);
+		}
+		assert_in_range(errors, 1, i - 1);
+	}
+}
+
+/* Two clients: one came since the last round. */
+static void
+rates_of_a_new_client(void **state)
+{
+	json_t *before = json_pack("{s:[{s:i,s:i,s:i}]}", "clients", "id", 1,
+		"tx_packets", 100, "rx_bytes", 7);
+	json_t *now = json_pack("{s:[{s:i,s:i,s:i}, {s:i,s:i,s:i}]}", "clients", "id", 1,
+		"tx_packets", 600, "rx_bytes", 7, "id", 2, "tx_packets", 4000, "rx_bytes",
+		60000);
+	const json_t *clients = json_object_get(now, "clients");
+	const json_t *old, *new;
+	char *line;
+
+	snapshot_rates(now, before, 0);
+	assert_null(json_object_get(json_array_get(clients, 0), "rates"));
+	snapshot_rates(now, before, 2);
+	old = json_object_get(json_array_get(clients, 0), "rates");
+	new = json_object_get(json_array_get(clients, 1), "rates");
+	assert_true(
+		number_of(old, "tx_packets") == 250 && number_of(old, "rx_bytes") == 0);
+	assert_true(number_of(new, "tx_packets") == 2000 &&
+		    number_of(new, "rx_bytes") == 30000);
+	json_decref(before);
+	line = line_of(now, "   2 ");
+	assert_non_null(strstr(line, "    2000        0        0       30k"));
+	free(line);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(errors_of_an_engine),
+		cmocka_unit_test(errors_of_a_client_and_a_queue),
+		cmocka_unit_test(without_errors_there_is_no_line),
+		cmocka_unit_test(each_drop_is_an_error),
+		cmocka_unit_test(rates_of_a_new_client),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
