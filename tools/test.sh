@@ -27,7 +27,7 @@ Stages, in this order:
   coverage    the tests run at least 95 % of the lines of lib/, 85 % of drivers/ and of the
               daemon and client programs
   tsan        tests with threads under ThreadSanitizer (test/tsan)
-  mutants     each fault of test/mutants makes a test fail
+  mutants     150 faults of test/mutants, drawn by the commit, each make a test fail (--long: all)
   fuzz        each libFuzzer target of test/fuzz for 40 seconds (--long: ten minutes)
   e2e-long    only with --long: the same with the sanitized programs
 

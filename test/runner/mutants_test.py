@@ -69,6 +69,18 @@ def main():
         ("a missing function is refused", put("three") is None),
         ("at least twenty mutants, with distinct names", len(faults) >= 20 and len({f["fault"] for f in faults}) == len(faults)),
     ]
+    rows = [({"fault": str(n)}, "changed" if n < 30 else "same") for n in range(90)]
+    drawn = [int(f["fault"]) for f in mutants.draw(rows, 30, "hash", {"changed"})]
+    few = [int(f["fault"]) for f in mutants.draw(rows, 60, "hash", {"changed"})]
+    cases += [
+        ("a draw has as many as asked, each once", len(drawn) == 30 == len(set(drawn))),
+        ("two thirds of a draw are of changed files", sum(n < 30 for n in drawn) == 20),
+        ("a draw has all of the changed files if they are few", set(range(30)) <= set(few)),
+        ("the same commit draws the same",
+         mutants.draw(rows, 30, "hash", {"changed"}) == [{"fault": str(n)} for n in drawn]),
+        ("another commit draws others",
+         mutants.draw(rows, 30, "other", {"changed"}) != [{"fault": str(n)} for n in drawn]),
+    ]
     cases += [("applies: " + f["fault"], mutants.locate(source, f) is not None) for f in faults]
     print("1..%d" % len(cases))
     for number, (name, good) in enumerate(cases, 1):

@@ -3,17 +3,22 @@
 """Mutation tests: each mutant of test/mutants/*.mutants is put into a copy of the tree and built,
 and one of its killers must fail. Prints TAP.
 
-    mutants.py SOURCE WORK [PATTERN]
+    mutants.py [--most N] SOURCE WORK [PATTERN]
 
 As many mutants are tried at a time as the machine has cores, each in a copy and a build of its own.
 WORK gets these; the first is kept for the next run. With PATTERN only the mutants whose fault it
-matches. A mutant that does not apply or does not build is a failure too."""
+matches. With --most N only N: first those of the files that changed in the last day before the
+newest commit, at most two thirds of N, then others. The hash of the commit draws them, so that a
+commit has the same mutants each time, and each commit has others. A mutant that does not apply or
+does not build is a failure too."""
 
+import argparse
 import concurrent.futures
 import glob
 import json
 import os
 import queue
+import random
 import re
 import shutil
 import signal
@@ -28,6 +33,7 @@ WAIT_S = 20           # and as long as it takes without a mutant
 LOOP_S = 4            # of CPU time, and 3 times that without a mutant
 USUAL_S = 300         # without a mutant
 SLOWEST = 20          # mutants whose time is printed
+DAY_S = 86400         # before the newest commit: what changed since is tried first
 COPIED = ("app", "drivers", "include", "lib", "test", "meson.build", "meson_options.txt", "docs",
           "config", "tools")
 
@@ -93,6 +99,40 @@ def locate(root, fault):
         if text is not None:
             hits.append((path, text))
     return hits[0] if len(hits) == 1 else None
+
+
+def git(source, *arguments):
+    """What git prints, or an empty string: the tree may be no clone."""
+    done = subprocess.run(["git", "-C", source, *arguments], capture_output=True, text=True,
+                          check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def recent_change(source):
+    """(hash of the newest commit, the files that changed in the day before it)"""
+    head, _, seconds = git(source, "log", "-1", "--format=%H %ct").partition(" ")
+    if not head:
+        return "", set()
+    base = git(source, "rev-list", "-1", "--before=%d" % (int(seconds) - DAY_S), head)
+    return head, set(git(source, "diff", "--name-only", base, head).splitlines()) if base else set()
+
+
+def draw(faults, most, head, changed):
+    """At most `most` of (fault, its file): see above."""
+    rows = random.Random(head).sample(faults, len(faults))
+    first = [fault for fault, path in rows if path in changed][:most * 2 // 3]
+    others = [fault for fault, _ in rows if fault not in first]
+    return first + others[:most - len(first)]
+
+
+def drawn(source, faults, most):
+    """At most `most` mutants. Prints which."""
+    head, changed = recent_change(source)
+    places = [(fault, locate(source, fault)) for fault in faults]
+    chosen = draw([(fault, os.path.relpath(place[0], source) if place else "")
+                   for fault, place in places], most, head, changed)
+    print("# %d of %d mutants, drawn by commit %s" % (len(chosen), len(faults), head or "unknown"))
+    return chosen
 
 
 def same(a, b):
@@ -342,13 +382,17 @@ def try_all(pool, faults):
 
 
 def main():
-    if len(sys.argv) not in (3, 4):
-        print(__doc__, file=sys.stderr)
-        return 2
-    source, work = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--most", type=int, default=0)
+    parser.add_argument("source", type=os.path.abspath)
+    parser.add_argument("work", type=os.path.abspath)
+    parser.add_argument("pattern", nargs="?", default="")
+    options = parser.parse_args()
+    source, work = options.source, options.work
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    faults = [f for f in read_all(source)
-              if len(sys.argv) == 3 or re.search(sys.argv[3], f["fault"])]
+    faults = [f for f in read_all(source) if re.search(options.pattern, f["fault"])]
+    if 0 < options.most < len(faults):
+        faults = drawn(source, faults, options.most)
     first = Workspace(os.path.join(work, "first"))
     os.makedirs(first.top, exist_ok=True)
     first.prepare(source)

@@ -134,12 +134,17 @@ hugepages_set() {
 }
 
 hugepages_restore() {
+	local have
 	[ -n "$pages_before" ] || return 0
-	echo "$pages_before" >"$pages_file"
-	# The kernel frees the pages of a hugetlbfs a little after its last process has ended.
-	for _ in {1..50}; do
-		[ "$(cat "$pages_file")" -gt "$pages_before" ] || break
+	# Pages in use become surplus pages, which the kernel frees with their last user, a little after its
+	# last process has ended. A page that becomes free while the kernel shrinks the pool may stay as a
+	# surplus page for ever: the pool takes those back when it is set to what it has, and shrinks anew.
+	for _ in {1..100}; do
+		echo "$pages_before" >"$pages_file"
+		have=$(cat "$pages_file")
+		[ "$have" -gt "$pages_before" ] || break
 		sleep 0.1
+		echo "$have" >"$pages_file"
 	done
 	pages_before=
 }

@@ -128,7 +128,9 @@ stage_tsan() {
 }
 
 stage_mutants() {
-	tap mutants tools/lib/mutants.py "$top" "$out/mutants"
+	local most=(--most 150)
+	[ "$long" = no ] || most=()
+	tap mutants tools/lib/mutants.py "${most[@]}" "$top" "$out/mutants"
 }
 
 stage_fuzz() {
