@@ -26,6 +26,8 @@ struct mw {
 	LIST_ENTRY(mw) link;
 	uint32_t pd;
 	uint32_t rkey; /* last key, bound or not */
+	uint32_t *
+		shown; /* the key that the application sees, which a post sets; or NULL */
 	bool type2;
 	uint8_t busy; /* set while an engine binds */
 	/* The binding. */

@@ -28,6 +28,7 @@ verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->ibv.rkey = mw->mw->rkey;
 	mw->ibv.handle = mw->ibv.rkey;
 	mw->index = mw->ibv.rkey >> 8;
+	mw->mw->shown = &mw->ibv.rkey;
 	pd_use(to_pd(pd));
 	return &mw->ibv;
 }
@@ -66,7 +67,8 @@ verbs_mw_bind_post(
 	wqe->opcode = IBV_WR_BIND_MW;
 	wqe->flags = (uint8_t)(bind->send_flags | always);
 	wqe->num_sge = 0;
-	wqe_bind_write(wqe, ibv_inc_rkey(mw->rkey), &bind->bind_info);
+	wqe_bind_write(wqe, mw, ibv_inc_rkey(mw->rkey), &bind->bind_info);
+	mw->rkey = wqe->rkey;
 	if (wqe->flags & IBV_SEND_SIGNALED) {
 		vqp->last_signaled = sq->prod + 1;
 		vqp->any_signaled = true;
@@ -87,12 +89,10 @@ verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 		qp->qp_type != IBV_QPT_XRC_SEND)
 		return EINVAL;
 	if ((bind->send_flags & ~(unsigned)LOCAL_FLAGS) != 0 ||
-		!wqe_bind_info_check(mw, &bind->bind_info))
+		!wqe_bind_info_check(&bind->bind_info))
 		return EINVAL;
 	sq_lock(&vqp->qp->sq);
 	err = verbs_mw_bind_post(vqp, mw, bind);
-	if (err == 0)
-		mw->rkey = ibv_inc_rkey(mw->rkey);
 	sq_unlock(&vqp->qp->sq);
 	if (err == 0)
 		engine_doorbell(vqp->qp);

@@ -151,8 +151,9 @@ struct verbs_wr {
 	uint32_t prod;        /* index of wqe, or of the next request */
 	uint32_t last_signaled;
 	bool any_signaled;
-	bool dest; /* UD, XRC: the address or SRQN was set */
-	int err;   /* first error, or 0 */
+	bool binds; /* some request binds a memory window */
+	bool dest;  /* UD, XRC: the address or SRQN was set */
+	int err;    /* first error, or 0 */
 	/* Constant since creation: */
 	bool addressed;    /* UD, XRC: each request carries its destination */
 	uint32_t opcodes;  /* bit per IBV_WR_* that may be posted */

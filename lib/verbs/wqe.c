@@ -7,28 +7,26 @@
 		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
 
 bool
-wqe_bind_info_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
+wqe_bind_info_check(const struct ibv_mw_bind_info *info)
 {
 	if ((info->mw_access_flags & ~(unsigned)MW_ACCESS) != 0)
 		return false;
-	return info->mr == NULL ? info->length == 0 && info->addr == 0
-				: to_pd(info->mr->pd)->number == to_pd(mw->pd)->number;
+	return info->mr != NULL || (info->length == 0 && info->addr == 0);
 }
 
 bool
-wqe_bind_check(
-	const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+wqe_bind_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
 {
-	return mw != NULL && mw->type == IBV_MW_TYPE_2 &&
-	       rkey >> 8 == ((const struct verbs_mw *)mw)->index &&
-	       wqe_bind_info_check(mw, info);
+	return mw != NULL && mw->type == IBV_MW_TYPE_2 && wqe_bind_info_check(info);
 }
 
+/* IBA 10.6.7.2.2: the consumer owns the low 8 bits of a key, the device the others. */
 void
-wqe_bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info)
+wqe_bind_write(struct send_wqe *wqe, const struct ibv_mw *mw, uint32_t key,
+	const struct ibv_mw_bind_info *info)
 {
 	wqe->len = 0;
-	wqe->rkey = rkey;
+	wqe->rkey = ((const struct verbs_mw *)mw)->index << 8 | (key & 0xFF);
 	wqe->remote_va = info->addr;
 	wqe->bind.len = info->length;
 	wqe->bind.parent = info->mr != NULL ? info->mr->lkey : 0;
@@ -39,8 +37,7 @@ bool RARE
 send_check_more(const struct ibv_send_wr *wr, uint64_t total)
 {
 	if (wr_rows[wr->opcode].form == POST_BIND)
-		return wqe_bind_check(
-			wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+		return wqe_bind_check(wr->bind_mw.mw, &wr->bind_mw.bind_info);
 	if (wr->opcode == IBV_WR_ATOMIC_WRITE)
 		return total == 8 && wr->wr.rdma.remote_addr % 8 == 0;
 	/* C9-91: an atomic is on an aligned word of 8 bytes. */

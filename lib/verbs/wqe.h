@@ -20,15 +20,15 @@ static_assert(sizeof(struct sge) == sizeof(struct ibv_sge) &&
 /* Does the part of send_check() for opcodes with `needs_check`. Returns whether wr is
  * valid. */
 bool send_check_more(const struct ibv_send_wr *wr, uint64_t total);
-/* Writes a bind. info->mr: NULL if nothing is to be bound. */
-void wqe_bind_write(
-	struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info);
-/* Returns whether info is valid for a bind of mw. */
-bool wqe_bind_info_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info);
-/* Returns whether mw is a window of type 2, rkey one of its keys, and info valid for
- * it. */
-bool wqe_bind_check(
-	const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info);
+/* Writes a bind. wqe->rkey gets the low 8 bits of key and the window's index. info->mr: NULL
+ * if nothing is to be bound. */
+void wqe_bind_write(struct send_wqe *wqe, const struct ibv_mw *mw, uint32_t key,
+	const struct ibv_mw_bind_info *info);
+/* Returns whether info is valid for a bind. Its execution checks what the region grants
+ * and its PD. */
+bool wqe_bind_info_check(const struct ibv_mw_bind_info *info);
+/* Returns whether mw is a window of type 2, and info valid for it. */
+bool wqe_bind_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info);
 
 /* The case of one SGE comes first, because a compiler sets the loop up for many. */
 static inline uint64_t
@@ -99,7 +99,9 @@ members_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned form)
 		wqe->len = 0;
 		break;
 	default:
-		wqe_bind_write(wqe, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+		wqe_bind_write(
+			wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+		wr->bind_mw.mw->rkey = wqe->rkey;
 		break;
 	}
 }

@@ -193,11 +193,12 @@ wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 
 	if (unlikely(wqe == NULL))
 		return;
-	if (!wqe_bind_check(mw, rkey, bind_info)) {
+	if (!wqe_bind_check(mw, bind_info)) {
 		wr_fail(&ex_to_qp(ex)->wr, EINVAL);
 		return;
 	}
-	wqe_bind_write(wqe, rkey, bind_info);
+	wqe_bind_write(wqe, mw, rkey, bind_info);
+	ex_to_qp(ex)->wr.binds = true;
 	wr_commit(ex_to_qp(ex));
 }
 
@@ -265,8 +266,25 @@ wr_start(struct ibv_qp_ex *ex)
 	wr->prod = vqp->qp->sq.prod;
 	wr->wqe = NULL;
 	wr->any_signaled = false;
+	wr->binds = false;
 	/* IBA 10.8.2: no posts before RTS. */
 	wr->err = unlikely(qp_state(vqp->qp) < IBV_QPS_RTS) ? EINVAL : 0;
+}
+
+/* Shows the keys of the binds between the two indices: they are posted. */
+static void RARE
+wr_binds_show(struct verbs_qp *vqp, uint32_t from, uint32_t to)
+{
+	for (; from != to; from++) {
+		const struct send_wqe *wqe = sq_slot(&vqp->qp->sq, from);
+		const struct mw *mw =
+			wqe->opcode == IBV_WR_BIND_MW
+				? key_object(vqp->qp->shared->keys, wqe->rkey)
+				: NULL;
+
+		if (mw != NULL)
+			*mw->shown = wqe->rkey;
+	}
 }
 
 static int
@@ -286,6 +304,8 @@ wr_complete(struct ibv_qp_ex *ex)
 			vqp->last_signaled = wr->last_signaled;
 			vqp->any_signaled = true;
 		}
+		if (unlikely(wr->binds))
+			wr_binds_show(vqp, sq->prod, wr->prod);
 		sq_publish(sq, wr->prod);
 	}
 	sq_unlock(sq);

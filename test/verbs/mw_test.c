@@ -194,13 +194,21 @@ invalid_binds_are_refused(void **state)
 	bind.send_flags = IBV_SEND_INLINE;
 	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), EINVAL);
 	assert_int_equal(mw->rkey, rkey);
-	/* Refused binds: a type 1 window, a wrong index, no window. */
+	/* Refused binds: a type 1 window, no window, a right that no window has. */
 	assert_int_equal(post_bind(mw, rkey, &bind.bind_info), EINVAL);
-	assert_int_equal(post_bind(mw2, rkey, &bind.bind_info), EINVAL);
 	assert_int_equal(post_bind(NULL, rkey, &bind.bind_info), EINVAL);
+	rkey = mw2->rkey;
+	bind.bind_info.mw_access_flags |= IBV_ACCESS_MW_BIND;
+	assert_int_equal(post_bind(mw2, rkey + 1, &bind.bind_info), EINVAL);
+	assert_int_equal(mw2->rkey, rkey);
+	/* Errors that only the execution of the request finds: a region of another PD
+	 * (C10-72), a range, a right. */
+	bind.bind_info = info();
 	bind.bind_info.mr = mr;
-	assert_int_equal(post_bind(mw2, mw2->rkey, &bind.bind_info), EINVAL);
-	/* Errors that only the execution of the request finds. */
+	bind.bind_info.addr = (uintptr_t)pair.b.mem;
+	assert_int_equal(post_bind(mw2, mw2->rkey, &bind.bind_info), 0);
+	done(&pair.b, IBV_WC_MW_BIND_ERR);
+	reconnect();
 	bind.bind_info = info();
 	bind.bind_info.length = 1 << 20;
 	bind.send_flags = 0;
@@ -344,7 +352,7 @@ sections_bind_and_invalidate(void **state)
 	}
 	ex = builder(&pair.b);
 	ibv_wr_local_inv(ex, mw->rkey);
-	ibv_wr_bind_mw(ex, mw, mw->rkey ^ 0x100, &bind);
+	ibv_wr_bind_mw(ex, NULL, mw->rkey, &bind);
 	assert_int_equal(ibv_wr_complete(ex), EINVAL);
 	/* The peer writes through the window and invalidates it. */
 	assert_int_equal(pair_post_srq(&pair.b, 3, 0, 64), 0);
@@ -362,6 +370,41 @@ sections_bind_and_invalidate(void **state)
 	assert_int_equal(wc[0].wc_flags, IBV_WC_WITH_INV);
 	assert_int_equal(wc[0].invalidated_rkey, mw->rkey);
 	access_window(mw->rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+/* IBA 10.6.7.2.2: a bind takes the low 8 bits of the key, the index is the window's. The window
+ * shows the key when the post returns. */
+static void
+bind_takes_low_bits_of_key(void **state)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
+	struct ibv_mw_bind_info bind = info();
+	uint32_t first = mw->rkey, key = (first & ~0xFFU) | 0x77;
+	struct ibv_qp_ex *ex;
+
+	assert_int_equal(post_bind(mw, ((first ^ 0x5A5A00) & ~0xFFU) | 0x77, &bind), 0);
+	assert_int_equal(mw->rkey, key);
+	done(&pair.b, IBV_WC_SUCCESS);
+	access_window(key, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
+	/* The same by ibv_wr_post(3): an aborted section, or one that fails, shows nothing. */
+	ex = builder(&pair.b);
+	ibv_wr_bind_mw(ex, mw, 0x11, &bind);
+	ibv_wr_abort(ex);
+	ex = builder(&pair.b);
+	ibv_wr_bind_mw(ex, mw, 0x12, &bind);
+	ibv_wr_bind_mw(ex, NULL, 0x12, &bind);
+	assert_int_equal(ibv_wr_complete(ex), EINVAL);
+	assert_int_equal(mw->rkey, key);
+	ex = builder(&pair.b);
+	ibv_wr_local_inv(ex, key);
+	ibv_wr_bind_mw(ex, mw, 0x99, &bind);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	assert_int_equal(mw->rkey, (first & ~0xFFU) | 0x99);
+	done(&pair.b, IBV_WC_SUCCESS);
+	done(&pair.b, IBV_WC_SUCCESS);
+	access_window(mw->rkey, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
+	access_window(key, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
@@ -466,6 +509,8 @@ main(void)
 		T(test_atomic_write_refused),
 		cmocka_unit_test_setup_teardown(
 			sections_bind_and_invalidate, setup_builders, teardown),
+		cmocka_unit_test_setup_teardown(
+			bind_takes_low_bits_of_key, setup_builders, teardown),
 		T(rereg_access_memory_and_pd),
 		T(invalid_rereg_changes_nothing),
 	};
