@@ -205,7 +205,8 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	dev_qp_query(vqp->qp, &core);
 	qp_attr_write(&core, attr);
 	qp_caps_fill(vqp->qp, &attr->cap);
-	ibv->state = core.state;
+	if (attr_mask & IBV_QP_STATE)
+		ibv->state = core.state;
 	if (init_attr != NULL)
 		qp_init_attr_fill(vqp, init_attr);
 	return 0;
@@ -243,9 +244,10 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	if (err != 0)
 		return refusal_note(
 			err, "ibv_modify_qp", refusal_of_modify(dev, attr, attr_mask));
-	if (attr_mask & IBV_QP_STATE)
-		ibv->state = attr->qp_state;
-	if (ibv->state == IBV_QPS_RESET) {
+	if ((attr_mask & IBV_QP_STATE) == 0)
+		return 0;
+	ibv->state = attr->qp_state;
+	if (attr->qp_state == IBV_QPS_RESET) {
 		sq_lock(&vqp->qp->sq);
 		vqp->any_signaled = false;
 		sq_unlock(&vqp->qp->sq);

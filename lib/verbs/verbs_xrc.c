@@ -299,7 +299,11 @@ verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 		target_handle_free(vqp);
 		return null_errno(err);
 	}
-	return target_handle_publish(vqp);
+	target_handle_publish(vqp);
+	/* Other handles have changed the state, and will: as in libibverbs this one does not
+	 * know it. */
+	vqp->ibv.state = IBV_QPS_UNKNOWN;
+	return &vqp->ibv;
 }
 
 void

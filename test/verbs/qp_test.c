@@ -277,6 +277,28 @@ test_modify_query(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
+/* ibv_query_qp() and ibv_modify_qp() write the QP's state if the mask names it. */
+static void
+state_is_written_if_asked_for(void **state)
+{
+	struct ibv_qp *qp = pair_qp_create(&pair.conf, &pair.a, 0);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_int_equal(qp->state, IBV_QPS_RESET);
+	pair_to_init(qp);
+	assert_int_equal(qp->state, IBV_QPS_INIT);
+	qp->state = IBV_QPS_UNKNOWN;
+	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_CAP | IBV_QP_PORT, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_INIT);
+	assert_int_equal(qp->state, IBV_QPS_UNKNOWN);
+	assert_int_equal(ibv_modify_qp(qp, &attr, 0), 0);
+	assert_int_equal(qp->state, IBV_QPS_UNKNOWN);
+	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(qp->state, IBV_QPS_INIT);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 static void
 test_communication_established(void **state)
 {
@@ -341,6 +363,7 @@ main(void)
 		with_pair(test_create_ex),
 		with_pair(qp_limit),
 		with_pair(test_modify_query),
+		with_pair(state_is_written_if_asked_for),
 		with_pair(test_communication_established),
 		with_pair(reset_discards_and_reconnects),
 	};
