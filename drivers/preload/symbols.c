@@ -58,6 +58,10 @@ verb_replacement(dlvsym_fn *real, void *handle, const char *name, const char *ve
 		forward_depth > 0)
 		return NULL;
 	symbol = real(handle, name, version);
+	/* An older libibverbs lacks a verb that this library has. Whether the handle is
+	 * libibverbs's, a verb of all versions shows. */
+	if (symbol == NULL)
+		symbol = real(handle, "ibv_query_gid", "IBVERBS_1.1");
 	if (symbol == NULL || !is_from_libibverbs(symbol) || library_handle() == NULL)
 		return NULL;
 	return real(library_handle(), name, version);

@@ -11,8 +11,7 @@ static const struct {
 	const char *version;
 } forward_rows[FORWARD_COUNT] = {
 #define FORWARD(name, version) [FORWARD_##name] = {#name, version},
-#include "verbs/forward.def"
-#undef FORWARD
+#include "verbs/symbols.def"
 };
 
 __thread unsigned forward_depth;

@@ -32,8 +32,7 @@ device_is_ours(const struct ibv_device *device)
 
 enum forward_id {
 #define FORWARD(name, version) FORWARD_##name,
-#include "verbs/forward.def"
-#undef FORWARD
+#include "verbs/symbols.def"
 	FORWARD_COUNT
 };
 

@@ -1,18 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares the symbol versions of librocade's verbs with those of the real libibverbs. Each must
-have the real function's default version, or programs would bind to the real one."""
+"""Checks lib/verbs/symbols.def: every symbol of the installed libibverbs and librdmacm, and of those of
+rdma-core 65, has exactly one row. Rocade's libraries export each verb that the rows say is theirs, with
+the version by which programs are linked: with another one they would bind to the real function."""
 
 import argparse
 import re
 import subprocess
 import sys
-
-# These functions use only public structures, so the real ones work on Rocade's objects too.
-LEAVE = {"ibv_ack_async_event", "ibv_fork_init", "ibv_dontfork_range", "ibv_dofork_range",
-         "ibv_is_fork_initialized", "ibv_register_driver", "ibv_get_sysfs_path",
-         "ibv_read_sysfs_file"}
-LEAVE_PATTERN = re.compile(r"_str$|_rate|ibv_rate_|_(to|from)_kern$")
 
 
 def symbols(library):
@@ -30,56 +25,113 @@ def symbols(library):
     return found
 
 
-def default_version(versions):
-    return next((v for v, default in versions if default), None)
+def exported(library):
+    """Returns the library's symbols: (name, node)."""
+    return {(name, version or "") for name, versions in symbols(library).items()
+            for version, _ in versions}
 
 
-def nodes_of(library):
-    run = subprocess.run(["objdump", "-p", library], text=True, capture_output=True, check=True)
-    return set(re.findall(r"\b(?:IBVERBS_[\d.]+|ROCADE_\d+)\b", run.stdout))
+def listed(path):
+    with open(path, encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file if not line.startswith("#")]
+    return {(name, node) for node, name in rows[1:]}
+
+
+class Table:
+    def __init__(self, text):
+        self.forwards = dict(re.findall(r'^FORWARD\((\w+), "([^"]*)"\)', text, re.M))
+        self.reals = re.findall(r'^REAL\("(\w+\*?)", "([\w.]+)", (\w+)\)', text, re.M)
+        self.reasons = set(re.findall(r"^REASON\((\w+), \"", text, re.M))
+        self.rows = len(re.findall(r"^(?:FORWARD|REAL|REASON)\(", text, re.M))
+
+    def rows_of(self, name, node):
+        """Returns the rows that a symbol has."""
+        if node.startswith("IBVERBS_PRIVATE"):
+            node = "IBVERBS_PRIVATE"
+        rows = [("FORWARD", name)] if self.forwards.get(name) in (node, "") else []
+        return rows + [(row, at) for row, at, _ in self.reals if node == at and
+                       (name == row or row[-1] == "*" and name.startswith(row[:-1]))]
+
+    def wrong(self, found):
+        """Returns the symbols that do not have exactly one row."""
+        return ["%s@%s has %d rows" % (name, node, len(self.rows_of(name, node)))
+                for name, node in sorted(found) if len(self.rows_of(name, node)) != 1]
+
+
+SELFTEST = """
+REASON(some, "text")
+FORWARD(ibv_a, "IBVERBS_1.1")
+FORWARD(ibv_b, "")
+REAL("ibv_c_*", "IBVERBS_PRIVATE", some)
+REAL("ibv_a", "IBVERBS_1.0", some)
+REAL("ibv_d", "IBVERBS_1.0", some)
+REAL("ibv_d", "IBVERBS_1.0", some)
+"""
+
+
+def selftest():
+    """Returns what the check does not find, or finds in vain."""
+    good = {("ibv_a", "IBVERBS_1.1"), ("ibv_a", "IBVERBS_1.0"), ("ibv_b", "IBVERBS_PRIVATE_34"),
+            ("ibv_c_x", "IBVERBS_PRIVATE_65")}
+    bad = {("ibv_a", "IBVERBS_1.2"), ("ibv_c_x", "IBVERBS_1.1"), ("ibv_d", "IBVERBS_1.0"),
+           ("ibv_e", "IBVERBS_1.18"), ("rdma_x", "RDMACM_1.0")}
+    found = {tuple(line.split()[0].split("@")) for line in Table(SELFTEST).wrong(good | bad)}
+    return ["%s@%s" % symbol for symbol in sorted(found ^ bad)]
+
+
+def library_cases(name, library, table):
+    """Returns the cases of a library of Rocade's."""
+    ours = symbols(library)
+    verbs = {n for n in ours if re.match(r"_?(ibv|rdma|mult_to_ibv|mbps_to_ibv)_", n)}
+    return [
+        (name + " has each verb that is forwarded, in its node",
+         ["%s: %s" % (n, ours.get(n)) for n, node in sorted(table.forwards.items())
+          if ours.get(n) != {(node or None, True)}]),
+        (name + " has no other verb", sorted(verbs - set(table.forwards))),
+        (name + ": rocade_* symbols have version ROCADE_0",
+         ["%s: %s" % (n, v) for n, v in sorted(ours.items()) if n.startswith("rocade_")
+          and v != {("ROCADE_0", True)}]),
+    ]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("rocade")
-    parser.add_argument("ibverbs")
-    parser.add_argument("forward", help="forward.def")
+    for name in ("ibverbs", "rdmacm", "table", "newest", "rocade", "preload"):
+        parser.add_argument(name)
     args = parser.parse_args()
 
-    ours, real = symbols(args.rocade), symbols(args.ibverbs)
-    forwards = dict(re.findall(r'^FORWARD\((\w+), "([^"]*)"\)', open(args.forward).read(), re.M))
-    public = {name: versions for name, versions in real.items() if re.match(r"_?ibv_", name)
-              and any(v and not v.startswith("IBVERBS_PRIVATE") for v, _ in versions)}
-    leave = {n for n in public if n in LEAVE or LEAVE_PATTERN.search(n)}
-    verbs = {n for n in ours if re.match(r"_?ibv_", n)}
+    with open(args.table, encoding="utf-8") as file:
+        table = Table(file.read())
+    installed = exported(args.ibverbs) | exported(args.rdmacm)
+    newest = listed(args.newest)
+    known = installed | newest
+    used = {row for name, node in known for row in table.rows_of(name, node)}
     cases = [
-        ("librocade has every public verb that takes an object",
-         ["%s is missing" % n for n in sorted(set(public) - leave - verbs)]),
-        ("librocade lacks verbs that use only public structures",
-         ["%s is in librocade" % n for n in sorted(leave & verbs)]),
-        ("each verb has the default version of the real one",
-         ["%s: %s, in libibverbs %s" % (n, ours[n], real[n]) for n in sorted(verbs & set(public))
-          if ours[n] != {(default_version(real[n]), True)}]),
-        ("ibv_query_gid_type is unversioned",
-         [] if ours.get("ibv_query_gid_type") == {(None, True)} else
-         [str(ours.get("ibv_query_gid_type"))]),
-        ("rocade_* symbols have version ROCADE_0",
-         ["%s: %s" % (n, v) for n, v in sorted(ours.items()) if n.startswith("rocade_")
-          and v != {("ROCADE_0", True)}]),
-        ("no other symbol is exported",
-         [n for n in sorted(ours) if not re.match(r"_?ibv_|rocade_", n)]),
-        ("each verb is forwarded to its own version",
-         ["%s: %s" % (n, forwards.get(n)) for n in sorted(verbs)
-          if forwards.get(n) != (default_version(ours[n]) or "")]),
-        ("libibverbs has every version that calls are forwarded to",
-         ["%s@%s" % (n, v) for n, v in sorted(forwards.items())
-          if v and (v, True) not in real.get(n, set())]),
-        ("the version nodes exist",
-         sorted({"IBVERBS_1.%d" % i for i in (0, 1, *range(5, 15))} - nodes_of(args.rocade))),
+        ("the table is read", [] if table.rows == len(table.forwards) + len(table.reals) +
+         len(table.reasons) else ["%d rows" % table.rows]),
+        ("each symbol of the installed libibverbs has a row",
+         table.wrong(exported(args.ibverbs)) if exported(args.ibverbs) else ["no symbols"]),
+        ("each symbol of the installed librdmacm has a row",
+         table.wrong(exported(args.rdmacm)) if exported(args.rdmacm) else ["no symbols"]),
+        ("each symbol of rdma-core 65 has a row",
+         table.wrong(newest) if len(newest) > 200 else ["%d symbols" % len(newest)]),
+        ("each row names a symbol",
+         ["%s %s" % row for row in [("FORWARD", n) for n in table.forwards] +
+          [(n, node) for n, node, _ in table.reals] if row not in used]),
+        ("each row has a reason, and each reason a row",
+         sorted({reason for _, _, reason in table.reals} ^ table.reasons)),
+        ("the check finds errors", selftest()),
+    ]
+    cases += library_cases("librocade", args.rocade, table)
+    cases += library_cases("librocade-verbs", args.preload, table)
+    cases += [
+        ("librocade exports no other symbol",
+         [n for n in sorted(symbols(args.rocade)) if not re.match(r"_?ibv_|rocade_", n)]),
         ("libibverbs is not linked",
-         re.findall(r"NEEDED\s+(libibverbs\S*)", subprocess.run(
-             ["objdump", "-p", args.rocade], text=True, capture_output=True,
-             check=True).stdout)),
+         [lib for library in (args.rocade, args.preload) for lib in re.findall(
+             r"NEEDED\s+(libibverbs\S*)", subprocess.run(
+                 ["objdump", "-p", library], text=True, capture_output=True,
+                 check=True).stdout)]),
     ]
     print("1..%d" % len(cases))
     for number, (name, wrong) in enumerate(cases, 1):

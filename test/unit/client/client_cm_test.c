@@ -356,6 +356,7 @@ static void
 dlvsym_gives_our_verbs(void **state)
 {
 	void *real = dlopen("libibverbs.so.1", RTLD_NOW), *found;
+	void *libc = dlopen("libc.so.6", RTLD_NOW);
 	Dl_info info;
 
 	if (real == NULL)
@@ -365,9 +366,18 @@ dlvsym_gives_our_verbs(void **state)
 	assert_true(dladdr(found, &info) != 0);
 	assert_non_null(strstr(info.dli_fname, "librocade-verbs"));
 	assert_null(dlvsym(real, "ibv_no_such_verb", "IBVERBS_1.1"));
+	/* A verb that libibverbs has only since rdma-core 62, under its own version. */
+	found = dlvsym(real, "ibv_alloc_buf", "IBVERBS_1.17");
+	assert_non_null(found);
+	assert_true(dladdr(found, &info) != 0);
+	assert_non_null(strstr(info.dli_fname, "librocade-verbs"));
+	assert_null(dlvsym(real, "ibv_alloc_buf", "IBVERBS_1.1"));
 	/* Symbols that are no verbs, and other handles. */
 	assert_null(dlvsym(RTLD_DEFAULT, "ibv_get_device_list", "IBVERBS_9"));
 	assert_null(dlvsym(real, "no_verb", "IBVERBS_1.1"));
+	assert_non_null(libc);
+	assert_null(dlvsym(libc, "ibv_alloc_buf", "IBVERBS_1.17"));
+	dlclose(libc);
 	dlclose(real);
 }
 

@@ -7,6 +7,7 @@
 struct fake {
 	int lists, frees, freed_devices, names, closes, pds, ports;
 	unsigned acks;
+	int newer;       /* calls of verbs of rdma-core 59 to 65 */
 	int seen_inside; /* devices that the library sees in its own list */
 };
 extern struct fake fake;
