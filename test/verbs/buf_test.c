@@ -122,6 +122,8 @@ range_is_within_the_buffer_of_the_pd(void **state)
 	reg_fails(EINVAL, .comp_mask = mask, .addr = mem - 1, .length = 1, .buf = buf);
 	reg_fails(
 		EINVAL, .comp_mask = mask, .addr = mem, .length = BYTES + 1, .buf = buf);
+	reg_fails(
+		EINVAL, .comp_mask = mask, .addr = mem + 1, .length = BYTES, .buf = buf);
 	reg_fails(EINVAL, .comp_mask = mask, .addr = mem + 1, .length = SIZE_MAX,
 		.buf = buf);
 	reg_fails(EINVAL, .comp_mask = mask, .addr = mem + BYTES + 1, .buf = buf);
