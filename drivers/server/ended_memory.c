@@ -9,13 +9,15 @@ struct ended_mapping {
 	struct mapping mapping;
 	struct account *account;
 	uint32_t kib;
+	bool charged; /* for the descriptor */
 };
 
 void
-ended_memory_init(struct ended_memory *all)
+ended_memory_init(struct ended_memory *all, struct passed_fds *passed)
 {
 	TAILQ_INIT(&all->mappings);
 	all->due_ns = 0;
+	all->passed = passed;
 }
 
 static void
@@ -24,6 +26,8 @@ ended_mapping_free(struct ended_memory *all, struct ended_mapping *m)
 	TAILQ_REMOVE(&all->mappings, m, link);
 	munmap(m->mapping.at, m->mapping.size);
 	account_give(m->account, ACCOUNT_memory_kib, m->kib);
+	account_give(m->account, ACCOUNT_descriptors, m->charged);
+	passed_fds_close_given(all->passed, m->account, m->mapping.fd);
 	account_close(m->account);
 	alloc_put(&alloc_plain, m, sizeof(*m));
 }
@@ -47,9 +51,11 @@ ended_memory_add(struct ended_memory *all, const struct mapping *mapping,
 		if (mapping->at != NULL)
 			munmap(mapping->at, mapping->size);
 		account_give(account, ACCOUNT_memory_kib, kib);
+		passed_fds_close_given(all->passed, account, mapping->fd);
 		return;
 	}
 	*m = (struct ended_mapping){.mapping = *mapping, .account = account, .kib = kib};
+	m->charged = mapping->fd >= 0 && account_take(account, ACCOUNT_descriptors, 1);
 	account->holders++;
 	TAILQ_INSERT_TAIL(&all->mappings, m, link);
 }

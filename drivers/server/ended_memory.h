@@ -16,6 +16,7 @@
 
 #include "base/account.h"
 #include "base/common.h"
+#include "server/passed_fds.h"
 
 #define ENDED_MEMORY_NS (4 * NS_PER_MS) /* from one to the next */
 #define ENDED_MEMORY_TAKE 2 /* unmapped by a request: as many as a client has */
@@ -23,18 +24,22 @@
 struct mapping {
 	void *at; /* NULL: none */
 	size_t size;
+	int fd; /* of its memory, which a client has; -1: none */
 };
 
 struct ended_memory {
 	TAILQ_HEAD(, ended_mapping) mappings; /* the oldest first */
 	uint64_t due_ns;                      /* nothing is unmapped before */
+	struct passed_fds *passed;
 };
 
-void ended_memory_init(struct ended_memory *all);
+/* passed: closes the descriptors. */
+void ended_memory_init(struct ended_memory *all, struct passed_fds *passed);
 /* Unmaps everything at once. */
 void ended_memory_free(struct ended_memory *all);
-/* Unmaps the mapping later, and gives kib of memory_kib back to the account then. Without
- * memory for the list, or without a mapping: at once. */
+/* Unmaps the mapping later, then closes its descriptor, and gives kib of memory_kib back to the
+ * account. The descriptor is charged until it is closed. Without memory for the list, or without a
+ * mapping: at once. */
 void ended_memory_add(struct ended_memory *all, const struct mapping *mapping,
 	struct account *account, uint32_t kib);
 /* Takes kib of memory_kib for the account. If there is no room, unmaps up to

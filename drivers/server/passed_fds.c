@@ -10,37 +10,37 @@
 #include "base/common.h"
 #include "server/passed_fds.h"
 
-/* A socket to close. */
-struct queued_socket {
-	STAILQ_ENTRY(queued_socket) link;
+/* A descriptor to close. */
+struct queued_fd {
+	STAILQ_ENTRY(queued_fd) link;
 	int fd;
 	bool charged;
 };
 
-STAILQ_HEAD(queued_sockets, queued_socket);
+STAILQ_HEAD(queued_fds, queued_fd);
 
-/* A thread that closes the sockets of a user. Freed by the last of its two holders: the daemon
+/* A thread that closes the descriptors of a user. Freed by the last of its two holders: the daemon
  * and the thread, which the daemon does not wait for. */
 struct fd_closer {
 	TAILQ_ENTRY(fd_closer) link;
 	struct account *account; /* of the user; NULL: there is none */
-	unsigned charged;        /* its sockets for which the user is charged */
+	unsigned charged;        /* descriptors for which the user is charged */
 	unsigned holders;
 	pthread_mutex_t lock; /* protects what follows */
 	pthread_cond_t changed;
-	struct queued_sockets waiting, closed;
-	unsigned pending; /* sockets that are not closed */
+	struct queued_fds waiting, closed;
+	unsigned pending; /* descriptors that are not closed */
 	bool ended;       /* by the daemon */
 };
 
 static void
-sockets_free(struct queued_sockets *sockets)
+queued_free(struct queued_fds *queued)
 {
-	struct queued_socket *socket;
+	struct queued_fd *q;
 
-	while ((socket = STAILQ_FIRST(sockets)) != NULL) {
-		STAILQ_REMOVE_HEAD(sockets, link);
-		alloc_put(&alloc_plain, socket, sizeof(*socket));
+	while ((q = STAILQ_FIRST(queued)) != NULL) {
+		STAILQ_REMOVE_HEAD(queued, link);
+		alloc_put(&alloc_plain, q, sizeof(*q));
 	}
 }
 
@@ -49,7 +49,7 @@ closer_release(struct fd_closer *closer)
 {
 	if (__atomic_sub_fetch(&closer->holders, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
-	sockets_free(&closer->closed);
+	queued_free(&closer->closed);
 	pthread_cond_destroy(&closer->changed);
 	pthread_mutex_destroy(&closer->lock);
 	alloc_put(&alloc_plain, closer, sizeof(*closer));
@@ -59,19 +59,19 @@ static void *
 closer_main(void *arg)
 {
 	struct fd_closer *closer = arg;
-	struct queued_socket *socket;
+	struct queued_fd *q;
 
 	pthread_mutex_lock(&closer->lock);
-	while ((socket = STAILQ_FIRST(&closer->waiting)) != NULL || !closer->ended) {
-		if (socket == NULL) {
+	while ((q = STAILQ_FIRST(&closer->waiting)) != NULL || !closer->ended) {
+		if (q == NULL) {
 			pthread_cond_wait(&closer->changed, &closer->lock);
 			continue;
 		}
 		STAILQ_REMOVE_HEAD(&closer->waiting, link);
 		pthread_mutex_unlock(&closer->lock);
-		close(socket->fd);
+		close(q->fd);
 		pthread_mutex_lock(&closer->lock);
-		STAILQ_INSERT_TAIL(&closer->closed, socket, link);
+		STAILQ_INSERT_TAIL(&closer->closed, q, link);
 		closer->pending--;
 	}
 	pthread_mutex_unlock(&closer->lock);
@@ -152,34 +152,32 @@ closer_of(struct passed_fds *passed, struct account *account)
 static void
 closer_put(struct passed_fds *passed, struct account *account, int fd)
 {
-	struct queued_socket *socket =
-		alloc_get(&alloc_plain, "queued socket", sizeof(*socket));
-	struct fd_closer *closer = socket != NULL ? closer_of(passed, account) : NULL;
+	struct queued_fd *q = alloc_get(&alloc_plain, "queued descriptor", sizeof(*q));
+	struct fd_closer *closer = q != NULL ? closer_of(passed, account) : NULL;
 
 	if (closer == NULL) {
-		if (socket != NULL)
-			alloc_put(&alloc_plain, socket, sizeof(*socket));
+		if (q != NULL)
+			alloc_put(&alloc_plain, q, sizeof(*q));
 		/* Closing it here could stop the daemon. */
-		log_warn(
-			"no memory: a socket of a client that has sent descriptors stays open");
+		log_warn("no memory: a descriptor of a client stays open");
 		return;
 	}
-	socket->fd = fd;
-	socket->charged = account_take(account, ACCOUNT_descriptors, 1);
-	closer->charged += socket->charged;
+	q->fd = fd;
+	q->charged = account_take(account, ACCOUNT_descriptors, 1);
+	closer->charged += q->charged;
 	pthread_mutex_lock(&closer->lock);
-	STAILQ_INSERT_TAIL(&closer->waiting, socket, link);
+	STAILQ_INSERT_TAIL(&closer->waiting, q, link);
 	closer->pending++;
 	pthread_cond_signal(&closer->changed);
 	pthread_mutex_unlock(&closer->lock);
 }
 
-/* Returns whether it has closed all of its sockets. */
+/* Returns whether it has closed all that it has. */
 static bool
 closer_collect(struct fd_closer *closer)
 {
-	struct queued_sockets closed = STAILQ_HEAD_INITIALIZER(closed);
-	const struct queued_socket *socket;
+	struct queued_fds closed = STAILQ_HEAD_INITIALIZER(closed);
+	const struct queued_fd *q;
 	unsigned charged = 0;
 	bool idle;
 
@@ -187,11 +185,11 @@ closer_collect(struct fd_closer *closer)
 	STAILQ_CONCAT(&closed, &closer->closed);
 	idle = closer->pending == 0;
 	pthread_mutex_unlock(&closer->lock);
-	STAILQ_FOREACH (socket, &closed, link)
-		charged += socket->charged;
+	STAILQ_FOREACH (q, &closed, link)
+		charged += q->charged;
 	account_give(closer->account, ACCOUNT_descriptors, charged);
 	closer->charged -= charged;
-	sockets_free(&closed);
+	queued_free(&closed);
 	return idle;
 }
 
@@ -290,16 +288,6 @@ queue_is_empty(int fd)
 	return got <= 0 && !controls;
 }
 
-static void
-socket_close(struct passed_fds *passed, struct account *account, int fd)
-{
-	(void)shutdown(fd, SHUT_RDWR);
-	if (queue_is_empty(fd))
-		close(fd);
-	else
-		closer_put(passed, account, fd);
-}
-
 void
 passed_fds_close(struct passed_fds *passed, struct account *account, int fd)
 {
@@ -311,11 +299,16 @@ passed_fds_close(struct passed_fds *passed, struct account *account, int fd)
 	}
 	/* Now each message sets MSG_CTRUNC, also one of 0 bytes; the end of the queue does not. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
-	socket_close(passed, account, fd);
+	(void)shutdown(fd, SHUT_RDWR);
+	if (queue_is_empty(fd))
+		close(fd);
+	else
+		closer_put(passed, account, fd);
 }
 
 void
-passed_fds_close_stream(struct passed_fds *passed, struct account *account, int fd)
+passed_fds_close_given(struct passed_fds *passed, struct account *account, int fd)
 {
-	socket_close(passed, account, fd);
+	if (fd >= 0)
+		closer_put(passed, account, fd);
 }

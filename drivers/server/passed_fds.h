@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors that clients pass to the daemon over their sockets (SCM_RIGHTS). No request
- * needs one, and closing one may take as long as its owner likes: a TCP socket that
- * lingers, a file of a FUSE server. The kernel closes them in the thread that receives
- * their message, and in the thread that closes a socket with such messages queued.
+ * Descriptors of clients. Closing one may take as long as its client likes. So the daemon's
+ * thread, which serves all clients, closes none of these:
+ *
+ * - Those that clients pass to the daemon over their sockets (SCM_RIGHTS). No request needs
+ *   one. It may be a TCP socket that lingers, or a file of a FUSE server. The kernel closes
+ *   them in the thread that receives their message, and in the thread that closes a socket with
+ *   such messages queued.
+ * - Those that the daemon has given to a client. The last close(2) of a file that was given
+ *   away removes the client's locks from it (F_OFD_SETLK) and takes it out of the client's epoll
+ *   sets, for each of which it waits, and closes what the client has sent into a socket.
  *
  * Linux 6.16 can refuse them at the sender (SO_PASSRIGHTS). With older kernels the daemon looks
  * at a message before it receives it, and leaves one with descriptors where it is. A socket with
- * messages in its queue is closed by a thread, and with it what is queued. Each user has its own
- * thread, and its sockets are charged to it until they are closed.
+ * messages in its queue is closed by a thread, and with it what is queued. The same thread closes what
+ * the daemon has given away. Each user has its own thread, and what that has to close is charged to the
+ * user until it is closed.
  */
 #ifndef ROCADE_SERVER_PASSED_FDS_H
 #define ROCADE_SERVER_PASSED_FDS_H
@@ -27,7 +34,7 @@
 struct fd_closer;
 
 struct passed_fds {
-	TAILQ_HEAD(, fd_closer) closers; /* of the users whose sockets wait */
+	TAILQ_HEAD(, fd_closer) closers; /* of the users whose descriptors wait */
 	bool refused;                    /* the kernel refuses descriptors */
 };
 
@@ -51,13 +58,13 @@ ssize_t passed_fds_recv(
  * has to wait, one descriptor is charged to the account, if that has room, or NULL. */
 void passed_fds_close(struct passed_fds *passed, struct account *account, int fd);
 
-/* The same for a stream socket that a client has, too: it can allow descriptors in the queue at any time.
- * Ends the connection, also for the client. */
-void passed_fds_close_stream(struct passed_fds *passed, struct account *account, int fd);
+/* Closes a descriptor that was given to a client, without waiting for what that has done with it. It is
+ * charged as above; the caller charges it no more. -1: none. */
+void passed_fds_close_given(struct passed_fds *passed, struct account *account, int fd);
 
-/* Gives back what was charged for sockets that are closed now. */
+/* Gives back what was charged for descriptors that are closed now. */
 void passed_fds_collect(struct passed_fds *passed);
-/* Returns how many sockets are not closed yet. */
+/* Returns how many descriptors are not closed yet. */
 unsigned passed_fds_pending(const struct passed_fds *passed);
 
 #endif

@@ -178,8 +178,8 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	control_init(d);
 	TAILQ_INIT(&d->conns);
 	TAILQ_INIT(&d->closing);
-	ended_memory_init(&d->ended_memory);
 	passed_fds_init(&d->passed);
+	ended_memory_init(&d->ended_memory, &d->passed);
 	d->listen.fd = d->own.fd = d->stop.fd = d->wakes.fd = -1;
 	d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	clock_init();
@@ -391,6 +391,7 @@ events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 	}
 	begin_ns = cpu_ns = clock_thread_cpu();
 	d->sw->now = now = clock_now();
+	passed_fds_collect(&d->passed); /* a request may need the room */
 	do
 		fd_source_serve(d, event.data.ptr, event.events, &cpu_ns);
 	while (--left != 0 && !control_events_end(now, clock_now()) &&

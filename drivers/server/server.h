@@ -37,8 +37,8 @@ struct conn {
 	void *daemon_mem;         /* written by the daemon. NULL: nothing is shared */
 	void *client_mem;         /* written by the client; from SW_START on */
 	uint32_t memory_kib;      /* charged for both parts */
-	int client_mem_fd, daemon_mem_fd; /* until SW_START */
-	struct account *account;          /* of its user */
+	int client_mem_fd, daemon_mem_fd;
+	struct account *account; /* of its user */
 	TAILQ_ENTRY(conn) parked_link;
 	pid_t pid; /* 0: in another PID namespace, or it has ended */
 	uid_t uid;

@@ -24,9 +24,7 @@
 
 #define CONNS_PER_PROCESS 16 /* so that one process cannot take all of them */
 #define UNREAD_BYTES (2 * (int)sizeof(struct sw_data_reply)) /* of replies */
-#define FDS_PER_CONN 2 /* its socket, and the pidfd of its process */
-/* a wake-up descriptor in each direction; the two parts of its memory, until SW_START */
-#define FDS_PER_CLIENT 4
+#define FDS_PER_CONN 2           /* its socket, and the pidfd of its process */
 #define REJECT_LOG_NS NS_PER_SEC /* interval of log lines about rejected clients */
 
 static int
@@ -34,26 +32,18 @@ client_charge(struct conn *conn)
 {
 	if (!account_take(conn->account, ACCOUNT_clients, 1))
 		return -ENOSPC;
-	if (!account_take(conn->account, ACCOUNT_descriptors, FDS_PER_CLIENT)) {
+	if (!account_take(conn->account, ACCOUNT_descriptors, SHARE_FDS)) {
 		account_give(conn->account, ACCOUNT_clients, 1);
 		return -EMFILE;
 	}
 	if (!ended_memory_take(
 		    &conn->daemon->ended_memory, conn->account, share_kib(&conn->geom))) {
-		account_give(conn->account, ACCOUNT_descriptors, FDS_PER_CLIENT);
+		account_give(conn->account, ACCOUNT_descriptors, SHARE_FDS);
 		account_give(conn->account, ACCOUNT_clients, 1);
 		return -ENOMEM;
 	}
 	conn->memory_kib = share_kib(&conn->geom);
 	return 0;
-}
-
-/* share_destroy() gives the memory back. */
-static void
-client_discharge(struct conn *conn)
-{
-	account_give(conn->account, ACCOUNT_clients, 1);
-	account_give(conn->account, ACCOUNT_descriptors, FDS_PER_CLIENT);
 }
 
 /* fds: the client's descriptors. */
@@ -71,7 +61,7 @@ client_attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 		return rc;
 	rc = share_create(conn, fds);
 	if (rc != 0)
-		client_discharge(conn);
+		account_give(conn->account, ACCOUNT_clients, 1);
 	return rc;
 }
 
@@ -134,8 +124,7 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 	if (reply->type == SW_START)
 		reply->client_id = conn->client->id;
 	sent = reply_send(conn->socket.fd, reply, fds, n);
-	if (passed >= 0)
-		close(passed);
+	passed_fds_close_given(&conn->daemon->passed, conn->account, passed);
 	return sent;
 }
 
@@ -427,7 +416,7 @@ conn_close(struct conn *conn)
 		sw_client_remove(conn->client);
 	}
 	if (conn->daemon_mem != NULL)
-		client_discharge(conn);
+		account_give(conn->account, ACCOUNT_clients, 1);
 	conn->client = NULL;
 	rdmacm_forget(conn);
 	fd_source_close(d->epoll, &conn->process);

@@ -13,9 +13,7 @@ struct pair_memory {
 	struct passed_fds *passed;
 	int fds[2]; /* of the parts; -1: closed */
 	/* The ends of a connection by which the clients wake each other; -1: closed. A client can
-	 * send descriptors by its end. Closing the other end may wait for these, if that is the last
-	 * close of it. So the daemon closes both when the pair ends, and not before: then it may
-	 * first end the connection and empty the queues. */
+	 * send descriptors by its end. */
 	int wake_fds[2];
 	struct account *accounts[2]; /* NULL: nothing is charged */
 	uint32_t kib;                /* of a part */
@@ -33,30 +31,20 @@ side_charge(struct account *account, uint32_t kib)
 }
 
 static void
-part_close(struct pair_memory *m, unsigned side)
+fd_close(struct pair_memory *m, unsigned side, int *fd)
 {
-	if (m->fds[side] < 0)
-		return;
-	close(m->fds[side]);
-	m->fds[side] = -1;
-	account_give(m->accounts[side], ACCOUNT_descriptors, 1);
-}
-
-static void
-wake_close(struct pair_memory *m, unsigned side)
-{
-	if (m->wake_fds[side] < 0)
+	if (*fd < 0)
 		return;
 	account_give(m->accounts[side], ACCOUNT_descriptors, 1);
-	passed_fds_close_stream(m->passed, m->accounts[side], m->wake_fds[side]);
-	m->wake_fds[side] = -1;
+	passed_fds_close_given(m->passed, m->accounts[side], *fd);
+	*fd = -1;
 }
 
 static void
 side_fds_close(struct pair_memory *m, unsigned side)
 {
-	part_close(m, side);
-	wake_close(m, side);
+	fd_close(m, side, &m->fds[side]);
+	fd_close(m, side, &m->wake_fds[side]);
 }
 
 static void
@@ -134,13 +122,13 @@ memory_make(struct sw_pair *pair)
 }
 
 static int
-memory_seal(struct sw_pair *pair, unsigned side)
+memory_check(struct sw_pair *pair, unsigned side)
 {
 	const struct pair_memory *m = pair->memory;
 
 	if (m->fds[side] < 0)
 		return -EBADF;
-	return share_memory_seal(m->fds[side], pair_part_size(&pair->geom));
+	return share_memory_check(m->fds[side], pair_part_size(&pair->geom));
 }
 
 static void
@@ -149,7 +137,7 @@ memory_settle(struct sw_pair *pair)
 	struct pair_memory *m = pair->memory;
 
 	for (unsigned side = 0; side < 2; side++)
-		part_close(m, side);
+		side_fds_close(m, side);
 }
 
 /* The pair has ended: no client asks for a descriptor any more, and none is to be woken. */
@@ -168,7 +156,7 @@ memory_free(struct sw_pair *pair)
 
 const struct sw_pair_ops server_pair_ops = {
 	.create = memory_make,
-	.seal = memory_seal,
+	.check = memory_check,
 	.settle = memory_settle,
 	.leave = memory_leave,
 	.destroy = memory_free,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The memory of pairs (switch/sw_pair.h): two parts, each written by one client. The daemon has
- * their descriptors until both clients have mapped them, and maps neither. It has the ends of the connection
- * by which the clients wake each other until the pair ends. */
+ * their descriptors until both clients have mapped them, and maps neither. Until then it also has the ends
+ * of the connection by which the clients wake each other. */
 #ifndef ROCADE_SERVER_PAIR_H
 #define ROCADE_SERVER_PAIR_H
 

@@ -85,7 +85,7 @@ queue_wakes_move(struct conn *conn)
 	conn->wakes = d->queue_wakes[index];
 	rc = fd_source_add(conn->wakes, &conn->daemon_wake, fd, FD_SOURCE_WAKE, conn);
 	if (rc != 0)
-		close(fd);
+		passed_fds_close_given(&d->passed, conn->account, fd);
 	return rc;
 }
 

@@ -10,8 +10,6 @@
 #include "base/futex.h"
 #include "server/server_share.h"
 
-#define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
-#define WRITER_SEALS (F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 #define BLOCK 512 /* unit of st_blocks */
 
 int
@@ -22,7 +20,8 @@ share_memory_create(size_t size)
 
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, (off_t)size) == 0 && fcntl(fd, F_ADD_SEALS, SIZE_SEALS) == 0)
+	if (ftruncate(fd, (off_t)size) == 0 &&
+		fcntl(fd, F_ADD_SEALS, REGION_SIZE_SEALS) == 0)
 		return fd;
 	rc = -errno;
 	close(fd);
@@ -52,7 +51,7 @@ daemon_memory_create(struct conn *conn)
 		return fd;
 	conn->daemon_mem_fd = fd;
 	rc = memory_map(fd, size, PROT_READ | PROT_WRITE, &conn->daemon_mem);
-	if (rc == 0 && fcntl(fd, F_ADD_SEALS, WRITER_SEALS) != 0)
+	if (rc == 0 && fcntl(fd, F_ADD_SEALS, REGION_WRITER_SEALS) != 0)
 		rc = -errno;
 	return rc;
 }
@@ -99,30 +98,32 @@ part_kib(size_t size)
 	return (uint32_t)(size / 1024);
 }
 
+/* The mapping, too, keeps the file open: the descriptor is closed after it. */
 static void
-fd_close(int *fd)
+part_end(struct conn *conn, void **at, size_t size, int *fd)
 {
-	if (*fd >= 0)
-		close(*fd);
+	ended_memory_add(&conn->daemon->ended_memory, &(struct mapping){*at, size, *fd},
+		conn->account, part_kib(size));
+	*at = NULL;
 	*fd = -1;
 }
 
 void
 share_destroy(struct conn *conn)
 {
-	fd_source_close(conn->wakes, &conn->daemon_wake);
-	fd_close(&conn->wake_fd);
-	fd_close(&conn->client_mem_fd);
-	fd_close(&conn->daemon_mem_fd);
 	if (conn->memory_kib == 0)
 		return;
-	ended_memory_add(&conn->daemon->ended_memory,
-		&(struct mapping){conn->daemon_mem, region_daemon_size(&conn->geom)},
-		conn->account, part_kib(region_daemon_size(&conn->geom)));
-	ended_memory_add(&conn->daemon->ended_memory,
-		&(struct mapping){conn->client_mem, region_client_size(&conn->geom)},
-		conn->account, part_kib(region_client_size(&conn->geom)));
-	conn->daemon_mem = conn->client_mem = NULL;
+	account_give(conn->account, ACCOUNT_descriptors, SHARE_FDS);
+	passed_fds_close_given(&conn->daemon->passed, conn->account,
+		fd_source_remove(conn->wakes, &conn->daemon_wake));
+	/* The client has the other end only. */
+	if (conn->wake_fd >= 0)
+		close(conn->wake_fd);
+	conn->wake_fd = -1;
+	part_end(conn, &conn->daemon_mem, region_daemon_size(&conn->geom),
+		&conn->daemon_mem_fd);
+	part_end(conn, &conn->client_mem, region_client_size(&conn->geom),
+		&conn->client_mem_fd);
 	conn->memory_kib = 0;
 }
 
@@ -155,35 +156,33 @@ memory_is_whole(int fd, size_t size)
 }
 
 int
-share_memory_seal(int fd, size_t size)
+share_memory_check(int fd, size_t size)
 {
-	if (fcntl(fd, F_ADD_SEALS, WRITER_SEALS) != 0)
-		return -errno;
+	const int all = REGION_SIZE_SEALS | REGION_WRITER_SEALS;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || (seals & all) != all)
+		return -EPERM;
 	return memory_is_whole(fd, size) ? 0 : -ENOMEM;
 }
 
 static int
-client_memory_seal(struct conn *conn)
+client_memory_take(struct conn *conn)
 {
 	size_t size = region_client_size(&conn->geom);
-	int rc = share_memory_seal(conn->client_mem_fd, size);
+	int rc = share_memory_check(conn->client_mem_fd, size);
 
 	if (rc != 0)
 		return rc;
 	if (!memory_is_whole(conn->daemon_mem_fd, region_daemon_size(&conn->geom)))
 		return -ENOMEM;
-	rc = memory_map(conn->client_mem_fd, size, PROT_READ, &conn->client_mem);
-	if (rc != 0)
-		return rc;
-	fd_close(&conn->client_mem_fd);
-	fd_close(&conn->daemon_mem_fd);
-	return 0;
+	return memory_map(conn->client_mem_fd, size, PROT_READ, &conn->client_mem);
 }
 
 int
 share_start(struct conn *conn, struct region *region)
 {
-	int rc = conn->client_mem == NULL ? client_memory_seal(conn) : 0;
+	int rc = conn->client_mem == NULL ? client_memory_take(conn) : 0;
 
 	if (rc == 0)
 		region_init(region, conn->client_mem, conn->daemon_mem, &conn->geom);

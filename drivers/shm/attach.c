@@ -57,26 +57,33 @@ part_map(int fd, size_t size, int seals, int prot, void **mem)
 	if (rc != 0)
 		return rc;
 	*mem = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
-	return *mem == MAP_FAILED ? -errno : 0;
+	if (*mem == MAP_FAILED)
+		return -errno;
+	/* The reader requires that of the part that this process writes (switch/region.h). */
+	if ((prot & PROT_WRITE) != 0 &&
+		fcntl(fd, F_ADD_SEALS, REGION_WRITER_SEALS) != 0) {
+		rc = -errno;
+		munmap(*mem, size);
+	}
+	return rc;
 }
 
 int
 region_map(const int fds[SW_ATTACH_FDS], const struct region_geom *geom,
 	struct region *region)
 {
-	const int whole = F_SEAL_SHRINK | F_SEAL_GROW;
 	void *client, *daemon;
 	int rc;
 
 	if (!region_geom_ok(geom))
 		return -EPROTO;
-	rc = part_map(fds[SW_FD_CLIENT_MEM], region_client_size(geom), whole,
+	rc = part_map(fds[SW_FD_CLIENT_MEM], region_client_size(geom), REGION_SIZE_SEALS,
 		PROT_READ | PROT_WRITE, &client);
 	if (rc != 0)
 		return rc;
 	/* Of this part the daemon is the only writer. */
 	rc = part_map(fds[SW_FD_DAEMON_MEM], region_daemon_size(geom),
-		whole | F_SEAL_FUTURE_WRITE, PROT_READ, &daemon);
+		REGION_SIZE_SEALS | F_SEAL_FUTURE_WRITE, PROT_READ, &daemon);
 	if (rc != 0) {
 		munmap(client, region_client_size(geom));
 		return rc;
@@ -88,13 +95,12 @@ region_map(const int fds[SW_ATTACH_FDS], const struct region_geom *geom,
 int
 pair_part_map(int fd, const struct pair_geom *geom, bool own, void **mem)
 {
-	const int whole = F_SEAL_SHRINK | F_SEAL_GROW;
 	size_t size = pair_part_size(geom);
 
 	if (own)
-		return part_map(fd, size, whole, PROT_READ | PROT_WRITE, mem);
+		return part_map(fd, size, REGION_SIZE_SEALS, PROT_READ | PROT_WRITE, mem);
 	/* The partner is the only writer, and has allocated all pages. */
-	if (!memory_valid(fd, size, whole | F_SEAL_FUTURE_WRITE))
+	if (!memory_valid(fd, size, REGION_SIZE_SEALS | F_SEAL_FUTURE_WRITE))
 		return -EPROTO;
 	*mem = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 	return *mem == MAP_FAILED ? -errno : 0;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control q. */
 /* The pairs of a client: they come and go as the daemon says, and QPs change their peers. */
 #include <errno.h>
 #include <limits.h>
@@ -271,7 +270,8 @@ wakes_read(struct shm *shm, struct shm_pair *pair)
 {
 	struct engine *e = shm->dev->engines[0];
 	uint8_t bytes[256];
-	ssize_t got = recv(pair->wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	int fd = pair->wake_fd;
+	ssize_t got = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
 	if (got > 0)
 		return memchr(bytes, PAIR_LAGS, (size_t)got) != NULL;
@@ -279,9 +279,10 @@ wakes_read(struct shm *shm, struct shm_pair *pair)
 		return false;
 	/* The partner has ended. Another thread may be about to wake it. */
 	engine_lock(e);
-	close(pair->wake_fd);
 	pair->wake_fd = -1;
 	engine_unlock(e);
+	/* Without the lock: it may wait for a descriptor that the partner has sent. */
+	close(fd);
 	return false;
 }
 

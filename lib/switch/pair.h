@@ -5,8 +5,8 @@
  * one part and can only read the other part. A part has the slots of the packets that its writer
  * sends, and the index of those that its writer has taken from the other part.
  *
- * The daemon creates and seals both parts, and accesses neither. The writer allocates all pages,
- * so that they are charged to it. The two clients do not trust each other: whatever is checked of
+ * The daemon creates both parts, and accesses neither. The writer seals its part, and allocates all
+ * pages, so that they are charged to it. The two clients do not trust each other: whatever is checked of
  * the other part is copied first, and the copy is what is checked. The payload of a long packet is not
  * checked but by its ICRC.
  *

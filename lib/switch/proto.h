@@ -12,8 +12,8 @@
  * becomes readable to wake the client. Only the writer of a part has a mapping for
  * writing: the daemon's part is sealed against further ones before it is sent. The client
  * allocates all pages of both parts, because the kernel charges a page to the process that
- * allocates it. It maps them and sends SW_START, at which the daemon seals the client's
- * part, too, and maps it for reading. From then on no page of either part can go away
+ * allocates it. It maps them, seals its own part, too, and sends SW_START, at which the daemon
+ * checks that, and maps the client's part for reading. From then on no page of either part can go away
  * again, which would cost the daemon page faults and memory. The socket is not an eventfd,
  * because both holders of an eventfd share its flags: the client could make the daemon
  * block on it.
@@ -26,7 +26,7 @@
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 14
+#define SW_PROTO_VERSION 15
 #define SW_NAME_MAX 64
 
 /* Descriptors of the reply to SW_ATTACH. */
@@ -69,9 +69,9 @@ enum sw_request_type {
 	SW_CM_OPEN,
 	SW_CM_COMMAND, /* a struct sw_cm_request, answered by a struct sw_cm_reply */
 	SW_PEER_CLEAR, /* forwards what is in the ring, then ends the registration */
-	/* The client has mapped its memory and allocated its pages: the daemon seals it, and
-	 * from now on serves the connection as a client. qpn 1: the client wants no pairs
-	 * (switch/pair.h); else 0. ENOMEM: pages are missing. The reply
+	/* The client has mapped and sealed its memory, and allocated its pages: from now on the
+	 * daemon serves the connection as a client. qpn 1: the client wants no pairs
+	 * (switch/pair.h); else 0. ENOMEM: pages are missing. EPERM: seals are. The reply
 	 * describes the device, as it is now. */
 	SW_START,
 	/* A client without QPs asks for copies of packets: a struct sw_dump_filter, in the
@@ -93,7 +93,8 @@ enum sw_request_type {
 	 * counted one in region_daemon.pair_events. dest_qpn: the event of the last reply, for
 	 * which the client has done what is asked for; 0: none. qpn: the partner of that event.
 	 * The reply: the event in qpn, the partner's id in client_id, the geometry in pair, and
-	 * descriptors where the event has some. */
+	 * descriptors where the event has some. EALREADY: that event was in an earlier reply, with
+	 * its descriptors, and has not been acknowledged. */
 	SW_PAIR,
 };
 
@@ -101,7 +102,7 @@ enum sw_request_type {
 enum sw_pair_event {
 	SW_PAIR_NONE, /* there is none */
 	/* Map the client's own part, whose descriptor comes along, for reading and writing, and
-	 * allocate its pages. Then the daemon seals it. The second descriptor is the client's end of
+	 * allocate its pages; then seal it. The second descriptor is the client's end of
 	 * the connection by which the two clients wake each other (switch/pair.h). */
 	SW_PAIR_OWN,
 	/* Map the partner's part, whose descriptor comes along, for reading: the pair can be

@@ -4,10 +4,11 @@
  * part is written by the client and the other one by the daemon, and each side can only
  * read the other's part. An index lies in the part of the side that writes it.
  *
- * The daemon creates and seals both. The client allocates all pages of both, so that they
- * are charged to the client. All sizes follow from the geometry, of which each side keeps a
- * private copy. The client chooses the buffers of the packets that it sends. A frame that
- * it receives in slot i is in receive buffer i.
+ * The daemon creates both, and each side seals the part that it writes when it has mapped it.
+ * The client allocates all pages of both, so that they are charged to the client. All sizes
+ * follow from the geometry, of which each side keeps a private copy. The client chooses the
+ * buffers of the packets that it sends. A frame that it receives in slot i is in receive
+ * buffer i.
  */
 #ifndef ROCADE_SWITCH_REGION_H
 #define ROCADE_SWITCH_REGION_H
@@ -15,6 +16,13 @@
 #include "base/asleep.h"
 #include "switch/sw_report.h"
 #include "switch/ring.h"
+
+/* Seals of a part, also of one of a pair (memfd_create(2)). Its size is fixed from the start. When its
+ * writer has mapped it, it cannot be mapped for writing again, and no pages can be taken away. The writer
+ * adds these seals, and its reader only looks whether they are there: to add one, a process waits while
+ * another one is in write(2) to the same memory, which takes as long as that likes. */
+#define REGION_SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+#define REGION_WRITER_SEALS (F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
 #define REGION_MAX_SLOTS 65536
 #define REGION_MAX_BUF 16384

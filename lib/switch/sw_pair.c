@@ -201,7 +201,7 @@ event_done(struct sw_pair_side *side)
 	if (side->done == SW_PAIR_END) {
 		side_leave(side);
 	} else if (side->done == SW_PAIR_OWN) {
-		if (ops->seal(pair, sw_pair_side_index(side)) != 0)
+		if (ops->check(pair, sw_pair_side_index(side)) != 0)
 			pair_end(pair);
 		else if (other->done == SW_PAIR_OWN && other->client != NULL)
 			client_notify(other->client);
@@ -235,7 +235,7 @@ side_event(struct sw_pair_side *side)
 	if (side->pair->ended)
 		return SW_PAIR_END;
 	if (side->told != 0)
-		return side->told; /* again */
+		return side->told;
 	if (side->done == 0)
 		return SW_PAIR_OWN;
 	if (side->done == SW_PAIR_OWN && sw_pair_other(side)->done != 0)
@@ -260,6 +260,10 @@ sw_pair_serve(struct sw_client *c, const struct sw_request *req, struct sw_reply
 
 		if (event == 0)
 			continue;
+		/* Its descriptors are given once: those that a client has not received yet count
+		 * against a limit of the daemon's user. */
+		if (event == side->told && event != SW_PAIR_END)
+			return EALREADY;
 		side->told = event;
 		reply->qpn = event;
 		reply->client_id = side->partner;

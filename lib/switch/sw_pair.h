@@ -39,9 +39,9 @@ struct sw_pair {
 struct sw_pair_ops {
 	/* Creates both parts, and charges them to the clients' accounts. Returns 0 or -errno. */
 	int (*create)(struct sw_pair *pair);
-	/* The client of this side has mapped its own part: checks that it is whole, and makes sure
-	 * that it is the only writer. Returns 0 or -errno. */
-	int (*seal)(struct sw_pair *pair, unsigned side);
+	/* The client of this side has mapped its own part: checks that it is whole, and that it is
+	 * sealed against further writers. Returns 0 or -errno. */
+	int (*check)(struct sw_pair *pair, unsigned side);
 	/* Both clients have mapped all they need: descriptors are not needed any more. */
 	void (*settle)(struct sw_pair *pair);
 	/* The client of this side has unmapped its memory, or has ended. */
@@ -71,7 +71,8 @@ void sw_pair_connected(struct sw_qp *a, struct sw_qp *b);
 void sw_pair_disconnected(struct sw_qp *qp);
 
 /* Called by proto.c: the client has done what the event of the request asked for. Fills in the
- * next event. Returns 0, or EINVAL: it was not told of that event. */
+ * next event. Returns 0; EINVAL: it was not told of that event; EALREADY: it has not acknowledged the
+ * last one, which had descriptors. */
 int sw_pair_serve(
 	struct sw_client *c, const struct sw_request *req, struct sw_reply *reply);
 

@@ -80,6 +80,7 @@ region_map(struct me *me, const struct region_geom *geom)
 	client = mmap(NULL, own, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	daemon = mmap(NULL, size, PROT_READ, MAP_SHARED, read_only, 0);
 	if (client == MAP_FAILED || daemon == MAP_FAILED ||
+		fcntl(fd, F_ADD_SEALS, REGION_WRITER_SEALS) != 0 ||
 		mprotect(daemon, size, PROT_READ | PROT_WRITE) == 0 ||
 		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, read_only, 0) !=
 			MAP_FAILED)

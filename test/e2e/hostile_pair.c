@@ -42,7 +42,13 @@ pair_tell(struct partner *n, uint32_t event, uint32_t id)
 }
 
 int
-pair_own_map(struct partner *n)
+pair_own_seal(const struct partner *n)
+{
+	return fcntl(n->own_fd, F_ADD_SEALS, REGION_WRITER_SEALS);
+}
+
+int
+pair_own_fill(struct partner *n)
 {
 	size_t size = pair_part_size(&n->geom);
 
@@ -50,6 +56,12 @@ pair_own_map(struct partner *n)
 		return -1;
 	n->own = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, n->own_fd, 0);
 	return n->own != MAP_FAILED ? 0 : -1;
+}
+
+int
+pair_own_map(struct partner *n)
+{
+	return pair_own_fill(n) == 0 ? pair_own_seal(n) : -1;
 }
 
 static int

@@ -46,6 +46,12 @@ extern const struct pair_way pair_ways[];
 extern const unsigned pair_way_count;
 
 /* Maps the own part and allocates its pages. Returns 0 or -1. */
+int pair_own_fill(struct partner *n);
+
+/* Seals it against further writers. Returns 0 or -1. */
+int pair_own_seal(const struct partner *n);
+
+/* Does both. */
 int pair_own_map(struct partner *n);
 
 /* Sends SW_PAIR: event and id are acknowledged. Closes what comes along. Returns as session_call(). */

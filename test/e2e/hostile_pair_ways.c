@@ -424,7 +424,7 @@ own_half(struct partner *n)
 
 	n->own = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, n->own_fd, 0);
 	return n->own != MAP_FAILED && fallocate(n->own_fd, 0, 0, (off_t)(size / 2)) == 0
-		       ? 0
+		       ? pair_own_seal(n)
 		       : -1;
 }
 
@@ -432,12 +432,12 @@ own_half(struct partner *n)
 static int
 own_emptied(struct partner *n)
 {
-	int rc = pair_own_map(n);
+	int rc = pair_own_fill(n);
 
 	if (rc == 0)
 		rc = fallocate(n->own_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			4096, 4096);
-	return rc;
+	return rc == 0 ? pair_own_seal(n) : rc;
 }
 
 /* No pair may have come of that. */
@@ -491,5 +491,6 @@ const struct pair_way pair_ways[] = {{"valid", NULL, way_valid},
 	{"flood", NULL, way_flood}, {"fork", NULL, way_fork}, {"holes", NULL, way_holes},
 	{"writable", NULL, way_writable}, {"half", own_half, way_no_pair},
 	{"other-user", pair_own_map, way_no_pair}, {"emptied", own_emptied, way_no_pair},
-	{"lies", NULL, way_lies}, {"failing", NULL, way_failing}};
+	{"unsealed", pair_own_fill, way_no_pair}, {"lies", NULL, way_lies},
+	{"failing", NULL, way_failing}};
 const unsigned pair_way_count = RTE_DIM(pair_ways);

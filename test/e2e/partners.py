@@ -63,6 +63,7 @@ WAYS = {
     "other-user": lambda c, met, pairs: pairs == 1,
     "half": lambda c, met, pairs: pairs == 1,
     "emptied": lambda c, met, pairs: pairs == 1,
+    "unsealed": lambda c, met, pairs: pairs == 1,
     "lies": lambda c, met, pairs: True,
     "failing": lambda c, met, pairs: True,
 }

@@ -24,6 +24,7 @@ shared_map(struct client *c)
 	FUZZ_CHECK(daemon != MAP_FAILED);
 	FUZZ_CHECK(fallocate(c->fds[SW_FD_CLIENT_MEM], 0, 0, (off_t)ours) == 0);
 	FUZZ_CHECK(fallocate(c->fds[SW_FD_DAEMON_MEM], 0, 0, (off_t)theirs) == 0);
+	(void)fcntl(c->fds[SW_FD_CLIENT_MEM], F_ADD_SEALS, REGION_WRITER_SEALS);
 	c->region_len = ours;
 	region_init(&c->region, client, daemon, geom);
 }
@@ -36,6 +37,13 @@ shared_unmap(struct client *c)
 	munmap(c->region.client, region_client_size(&c->region.geom));
 	munmap(c->region.daemon, region_daemon_size(&c->region.geom));
 	c->region_len = 0;
+}
+
+static void
+pair_part_fill(int fd, size_t size)
+{
+	(void)fallocate(fd, 0, 0, (off_t)size);
+	(void)fcntl(fd, F_ADD_SEALS, REGION_WRITER_SEALS);
 }
 
 void
@@ -56,7 +64,7 @@ pair_event_take(struct client *c, const int *fds, unsigned n)
 	if (reply->qpn == SW_PAIR_PEER)
 		FUZZ_CHECK((fcntl(fds[0], F_GET_SEALS) & F_SEAL_FUTURE_WRITE) != 0);
 	else if (!c->pair_lazy)
-		(void)fallocate(fds[0], 0, 0, (off_t)pair_part_size(&reply->pair));
+		pair_part_fill(fds[0], pair_part_size(&reply->pair));
 	for (unsigned i = 0; i < n; i++)
 		close(fds[i]);
 }

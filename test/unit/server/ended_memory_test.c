@@ -4,7 +4,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -17,6 +20,7 @@
 static struct accounts accounts;
 static struct account *user;
 static struct ended_memory all;
+static struct passed_fds passed;
 
 static int
 setup(void **state)
@@ -25,7 +29,8 @@ setup(void **state)
 	accounts_limit(&accounts, ACCOUNT_memory_kib, 1 << 20, false);
 	user = account_open(&accounts, 1000, 0);
 	assert_non_null(user);
-	ended_memory_init(&all);
+	passed_fds_init(&passed);
+	ended_memory_init(&all, &passed);
 	return 0;
 }
 
@@ -43,7 +48,7 @@ teardown(void **state)
 static struct mapping
 mapping_create(struct account *account, size_t size)
 {
-	struct mapping m = {.size = size};
+	struct mapping m = {.size = size, .fd = -1};
 
 	m.at = mmap(
 		NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -138,8 +143,48 @@ static void
 nothing_mapped_is_given_back_at_once(void **state)
 {
 	assert_true(account_take(user, ACCOUNT_memory_kib, 7));
-	ended_memory_add(&all, &(struct mapping){.size = 7 * 1024}, user, 7);
+	ended_memory_add(&all, &(struct mapping){.size = 7 * 1024, .fd = -1}, user, 7);
 	assert_int_equal(user->held[ACCOUNT_memory_kib], 0);
+}
+
+/* Returns whether the user's thread has closed all descriptors. */
+static bool
+closed_await(void)
+{
+	for (unsigned ms = 0; passed_fds_pending(&passed) != 0; ms++) {
+		if (ms == 10000)
+			return false;
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	passed_fds_collect(&passed);
+	return true;
+}
+
+/* The client's locks go with the last close of the file, which the mapping keeps open, too. */
+static void
+descriptor_is_closed_behind_its_mapping(void **state)
+{
+	struct mapping m = {.size = PAGE, .fd = memfd_create("rocade", MFD_CLOEXEC)};
+
+	accounts_limit(&accounts, ACCOUNT_descriptors, 1, false);
+	assert_int_equal(ftruncate(m.fd, PAGE), 0);
+	m.at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, m.fd, 0);
+	assert_true(m.at != MAP_FAILED);
+	assert_true(account_take(user, ACCOUNT_memory_kib, PAGE / 1024));
+	ended_memory_add(&all, &m, user, PAGE / 1024);
+	assert_int_equal(user->held[ACCOUNT_descriptors], 1);
+	assert_int_equal(passed_fds_pending(&passed), 0);
+	assert_true(fcntl(m.fd, F_GETFD) >= 0);
+	ended_memory_run(&all, 0);
+	assert_false(is_mapped(&m));
+	assert_true(closed_await());
+	assert_int_equal(fcntl(m.fd, F_GETFD), -1);
+	assert_int_equal(user->held[ACCOUNT_descriptors], 0);
+	/* and without a mapping */
+	m = (struct mapping){.fd = memfd_create("rocade", MFD_CLOEXEC)};
+	ended_memory_add(&all, &m, user, 0);
+	assert_true(closed_await());
+	assert_int_equal(fcntl(m.fd, F_GETFD), -1);
 }
 
 int
@@ -152,6 +197,8 @@ main(void)
 			account_lives_until_the_last_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			nothing_mapped_is_given_back_at_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			descriptor_is_closed_behind_its_mapping, setup, teardown),
 		cmocka_unit_test_setup_teardown(own_mappings_make_room, setup, teardown),
 	};
 

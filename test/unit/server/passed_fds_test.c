@@ -16,6 +16,7 @@ fixture_open_old(struct server_fixture *b)
 	fixture_open(b, (struct rocade_daemon_conf){.size = 0});
 	(void)setsockopt(b->d->listen.fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
 	b->d->passed.refused = false;
+	b->closers_wait = true;
 }
 
 static const struct sw_request request = {
@@ -218,6 +219,42 @@ user_waits_for_its_own_descriptors_only(void **state)
 	fixture_close(&b);
 }
 
+/* While the thread of the user waits, what the daemon has given to its clients stays open and charged: the
+ * daemon's thread closes none of it. */
+static void
+given_descriptors_are_closed_by_the_thread(void **state)
+{
+	struct sw_request open = {.type = SW_CM_OPEN};
+	int given[SW_ATTACH_FDS];
+	struct fixture_client c;
+	struct lingering l;
+	struct server_fixture b;
+	struct sw_reply reply;
+	struct account *own;
+	int fd;
+
+	fixture_open_old(&b);
+	own = account_open(&b.d->accounts, getuid(), 1);
+	fd = lingering_client(&b, &l);
+	daemon_handle_all(&b);
+	assert_int_equal(passed_fds_pending(&b.d->passed), 1);
+	/* The socket that wakes the client. */
+	assert_int_equal(client_attach(&b, &c), 0);
+	assert_int_equal(passed_fds_pending(&b.d->passed), 2);
+	assert_true(client_call(&b, c.fd, &open, &reply, given));
+	assert_int_equal(passed_fds_pending(&b.d->passed), 3);
+	close(given[0]);
+	/* The eventfd that wakes the daemon, and two parts of memory. */
+	client_detach(&b, &c);
+	assert_int_equal(passed_fds_pending(&b.d->passed), 6);
+	assert_int_equal(own->held[ACCOUNT_descriptors], 6);
+	lingering_end(&b, &l);
+	assert_int_equal(own->held[ACCOUNT_descriptors], 0);
+	close(fd);
+	account_close(own);
+	fixture_close(&b);
+}
+
 /* The daemon ends although the thread still waits. */
 static void
 daemon_ends_before_a_close(void **state)
@@ -279,6 +316,7 @@ main(void)
 		cmocka_unit_test(queue_of_a_client_that_has_gone_is_emptied),
 		cmocka_unit_test(descriptors_do_not_fill_the_daemons_table),
 		cmocka_unit_test(user_waits_for_its_own_descriptors_only),
+		cmocka_unit_test(given_descriptors_are_closed_by_the_thread),
 		cmocka_unit_test(daemon_ends_before_a_close),
 		cmocka_unit_test(wake_sockets_carry_no_descriptors),
 	};

@@ -34,6 +34,7 @@ struct server_fixture {
 	struct rocade_daemon *d;
 	unsigned fds;
 	unsigned maps;
+	bool closers_wait; /* a close waits for what the test does later */
 };
 
 static inline unsigned
@@ -136,7 +137,8 @@ client_connect(struct server_fixture *b)
 	return fd;
 }
 
-/* The daemon handles all its connections, and unmaps the memory of those that have ended. */
+/* The daemon handles all its connections, and unmaps the memory of those that have ended. The
+ * descriptors that it no longer needs are closed then, unless closers_wait. */
 static inline void
 daemon_handle_all(struct server_fixture *b)
 {
@@ -148,6 +150,8 @@ daemon_handle_all(struct server_fixture *b)
 	}
 	conn_reap(b->d);
 	ended_memory_free(&b->d->ended_memory);
+	if (!b->closers_wait)
+		assert_true(fixture_closers_await(b));
 }
 
 /* Receives a reply. Returns false if the daemon has disconnected. fds: room for
@@ -239,6 +243,13 @@ memory_fill(const int fds[SW_ATTACH_FDS], const struct region_geom *geom,
 		0);
 }
 
+/* The client has mapped its part. */
+static inline void
+memory_seal(int fd)
+{
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, REGION_WRITER_SEALS), 0);
+}
+
 /* start: the request when it has allocated the pages. */
 static inline int
 client_attach_as(
@@ -260,6 +271,7 @@ client_attach_as(
 		memory_map(
 			c->fds[SW_FD_DAEMON_MEM], region_daemon_size(&geom), PROT_READ),
 		&geom);
+	memory_seal(c->fds[SW_FD_CLIENT_MEM]);
 	start.type = SW_START;
 	assert_true(client_call(b, c->fd, &start, &c->reply, NULL));
 	return c->reply.error;

@@ -3,118 +3,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "server_pair_fixture.h"
 #include "lingering.h"
 #include "../../lib/emulated.h"
-
-struct two {
-	struct server_fixture b;
-	struct fixture_client c[2];
-	uint32_t qpn[2];
-};
-
-static struct sw_reply
-call(struct two *t, unsigned c, struct sw_request req, int *fd)
-{
-	int fds[SW_ATTACH_FDS];
-	struct sw_reply reply;
-
-	assert_true(client_call(&t->b, t->c[c].fd, &req, &reply, fds));
-	if (fd != NULL)
-		*fd = fds[0];
-	else
-		assert_int_equal(fds[0], -1);
-	/* The connection with the partner comes with the own part only. */
-	assert_int_equal(fds[1] >= 0,
-		fds[0] >= 0 && req.type == SW_PAIR && reply.qpn == SW_PAIR_OWN);
-	if (fds[1] >= 0)
-		close(fds[1]);
-	return reply;
-}
-
-static void
-peer_register(struct two *t, unsigned c, uint32_t dest_qpn)
-{
-	struct sw_request req = {
-		.type = SW_PEER_SET, .qpn = t->qpn[c], .dest_qpn = dest_qpn};
-
-	assert_int_equal(gid_parse("192.0.2.1", req.sgid, NULL), 0);
-	memcpy(req.dgid, req.sgid, 16);
-	assert_int_equal(call(t, c, req, NULL).error, 0);
-}
-
-static void
-two_connect(struct two *t)
-{
-	peer_register(t, 0, t->qpn[1]);
-	peer_register(t, 1, t->qpn[0]);
-}
-
-/* no_pairs: what the second one says when it starts. */
-static void
-two_open_with(struct two *t, uint32_t pairs, uint32_t no_pairs)
-{
-	fixture_open(&t->b, (struct rocade_daemon_conf){.client_pairs = pairs});
-	for (unsigned i = 0; i < 2; i++) {
-		struct sw_request start = {.qpn = i == 1 ? no_pairs : 0};
-
-		assert_int_equal(client_attach_as(&t->b, &t->c[i], start), 0);
-		t->qpn[i] =
-			call(t, i, (struct sw_request){.type = SW_QPN_TAKE}, NULL).qpn;
-	}
-}
-
-static void
-two_open(struct two *t)
-{
-	two_open_with(t, 4, 0);
-}
-
-/* Nothing is charged to the user any more. */
-static void
-two_close(struct two *t)
-{
-	for (unsigned i = 0; i < 2; i++)
-		client_detach(&t->b, &t->c[i]);
-	sw_ended_free(t->b.d->sw);
-	assert_int_equal(t->b.d->accounts.limits[ACCOUNT_memory_kib].used, 0);
-	assert_int_equal(t->b.d->accounts.limits[ACCOUNT_descriptors].used, 0);
-	fixture_close(&t->b);
-}
-
-/* Acknowledges an event, and expects the next one. Returns its descriptor, -1: none. */
-static int
-expect_event(struct two *t, unsigned c, uint32_t done, uint32_t next)
-{
-	struct sw_request req = {.type = SW_PAIR,
-		.qpn = done != 0 ? t->c[1 - c].reply.client_id : 0,
-		.dest_qpn = done};
-	struct sw_reply reply;
-	int fd;
-
-	reply = call(t, c, req, &fd);
-	assert_int_equal(reply.error, 0);
-	assert_int_equal(reply.qpn, next);
-	assert_int_equal(fd >= 0, next == SW_PAIR_OWN || next == SW_PAIR_PEER);
-	return fd;
-}
-
-static size_t
-part_size(const struct two *t)
-{
-	struct pair_geom geom = pair_geom_of(&t->c[0].region.geom);
-
-	return pair_part_size(&geom);
-}
-
-/* Maps the own part, and allocates all pages but for `less` bytes. */
-static void *
-own_map(const struct two *t, int fd, size_t less)
-{
-	size_t size = part_size(t);
-
-	assert_int_equal(fallocate(fd, 0, 0, (off_t)(size - less)), 0);
-	return memory_map(fd, size, PROT_READ | PROT_WRITE);
-}
 
 static void
 parts_have_one_writer(void **state)
@@ -180,7 +71,7 @@ used(const struct two *t, enum account_kind kind)
 	return t->b.d->accounts.limits[kind].used;
 }
 
-/* A part and two descriptors each, that of the part until both have mapped what they need. */
+/* A part each, and two descriptors until both have mapped what they need and these are closed. */
 static void
 pair_is_charged_until_it_ends(void **state)
 {
@@ -198,7 +89,7 @@ pair_is_charged_until_it_ends(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		int fd = expect_event(&t, i, 0, SW_PAIR_OWN);
 
-		assert_int_equal(fallocate(fd, 0, 0, (off_t)part_size(&t)), 0);
+		munmap(own_map(&t, fd, 0), part_size(&t));
 		close(fd);
 		if (i == 0)
 			(void)expect_event(&t, 0, SW_PAIR_OWN, SW_PAIR_NONE);
@@ -207,7 +98,7 @@ pair_is_charged_until_it_ends(void **state)
 	close(expect_event(&t, 0, 0, SW_PAIR_PEER));
 	(void)expect_event(&t, 0, SW_PAIR_PEER, SW_PAIR_NONE);
 	(void)expect_event(&t, 1, SW_PAIR_PEER, SW_PAIR_NONE);
-	assert_int_equal(used(&t, ACCOUNT_descriptors), descriptors + 2);
+	assert_int_equal(used(&t, ACCOUNT_descriptors), descriptors);
 	(void)expect_event(&t, 0, SW_PAIR_FAILED, SW_PAIR_END);
 	(void)expect_event(&t, 0, SW_PAIR_END, SW_PAIR_NONE);
 	assert_int_equal(used(&t, ACCOUNT_memory_kib), kib + part);
@@ -253,7 +144,7 @@ pair_without_room_is_refused(void **state)
 
 /* Another process could map it for writing, or remove pages. */
 static void
-part_that_forbids_seals_ends_the_pair(void **state)
+part_without_seals_ends_the_pair(void **state)
 {
 	struct two t;
 	int fd;
@@ -263,29 +154,48 @@ part_that_forbids_seals_ends_the_pair(void **state)
 	two_connect(&t);
 	fd = expect_event(&t, 0, 0, SW_PAIR_OWN);
 	assert_int_equal(fallocate(fd, 0, 0, (off_t)part_size(&t)), 0);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), 0);
 	assert_int_equal(expect_event(&t, 0, SW_PAIR_OWN, SW_PAIR_END), -1);
 	close(fd);
 	two_close(&t);
 }
 
+/* Asks once more, without saying that it has done what it was asked for. */
 static void
-client_that_asks_again_gets_the_same_part(void **state)
+expect_already(struct two *t, unsigned c)
 {
-	struct stat st[2];
-	struct two t;
+	struct sw_request req = {.type = SW_PAIR};
 
+	assert_int_equal(call(t, c, req, NULL).error, EALREADY);
+}
+
+/* No descriptor comes along then, however often it asks. */
+static void
+descriptors_are_given_once(void **state)
+{
+	struct stat st;
+	struct two t;
+	int fd;
+
+	SKIP_IF_EMULATED();
 	two_open(&t);
 	two_connect(&t);
 	for (unsigned i = 0; i < 2; i++) {
-		int fd = expect_event(&t, 0, 0, SW_PAIR_OWN);
-
-		assert_int_equal(fstat(fd, &st[i]), 0);
+		fd = expect_event(&t, i, 0, SW_PAIR_OWN);
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_int_equal(st.st_size, part_size(&t));
+		assert_int_equal(st.st_blocks, 0);
+		for (unsigned again = 0; again < 3; again++)
+			expect_already(&t, i);
+		munmap(own_map(&t, fd, 0), part_size(&t));
 		close(fd);
+		fd = expect_event(&t, i, SW_PAIR_OWN, i == 0 ? 0 : SW_PAIR_PEER);
 	}
-	assert_int_equal(st[0].st_ino, st[1].st_ino);
-	assert_int_equal(st[0].st_size, part_size(&t));
-	assert_int_equal(st[0].st_blocks, 0);
+	expect_already(&t, 1);
+	close(fd);
+	(void)expect_event(&t, 1, SW_PAIR_PEER, SW_PAIR_NONE);
+	close(expect_event(&t, 0, 0, SW_PAIR_PEER));
+	expect_already(&t, 0);
 	two_close(&t);
 }
 
@@ -350,7 +260,7 @@ steps_make(struct two *t, unsigned count)
 		int fd = expect_event(t, steps[i].client, steps[i].done, steps[i].next);
 
 		if (steps[i].next == SW_PAIR_OWN)
-			assert_int_equal(fallocate(fd, 0, 0, (off_t)part_size(t)), 0);
+			munmap(own_map(t, fd, 0), part_size(t));
 		if (fd >= 0)
 			close(fd);
 	}
@@ -363,7 +273,7 @@ knows_pair(unsigned client, unsigned count)
 	return client == 0 ? count >= 1 && count <= 10 : count >= 3 && count <= 8;
 }
 
-/* The descriptors are closed at once, and the part of the other one is charged until it knows. */
+/* The descriptors are closed, and the part of the other one is charged until it knows. */
 static void
 client_ends(unsigned count, unsigned dead)
 {
@@ -408,7 +318,7 @@ ends_take(struct two *t, int ends[2])
 }
 
 /* One of two clients allows descriptors in the queue of its end, as older kernels do, and gives up the end
- * with one in it. */
+ * with one in it. The user's thread closes it, and what the daemon has given to both. */
 static void
 wake_connection_does_not_stop_the_daemon(void **state)
 {
@@ -422,6 +332,7 @@ wake_connection_does_not_stop_the_daemon(void **state)
 	two_open(&t);
 	two_connect(&t);
 	ends_take(&t, ends);
+	t.b.closers_wait = true;
 	lingering_open(&l);
 	(void)setsockopt(ends[1], SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
 	assert_int_equal(lingering_send(&l, ends[0], "", 1), 1);
@@ -430,7 +341,7 @@ wake_connection_does_not_stop_the_daemon(void **state)
 	begin = time(NULL);
 	client_detach(&t.b, &t.c[0]);
 	assert_true(time(NULL) - begin < MOST_S);
-	assert_int_equal(passed_fds_pending(&t.b.d->passed), 1);
+	assert_true(passed_fds_pending(&t.b.d->passed) > 0);
 	lingering_end(&t.b, &l);
 	client_detach(&t.b, &t.c[1]);
 	sw_ended_free(t.b.d->sw);
@@ -487,8 +398,8 @@ main(void)
 		cmocka_unit_test(pages_are_allocated_by_their_writer),
 		cmocka_unit_test(pair_is_charged_until_it_ends),
 		cmocka_unit_test(pair_without_room_is_refused),
-		cmocka_unit_test(part_that_forbids_seals_ends_the_pair),
-		cmocka_unit_test(client_that_asks_again_gets_the_same_part),
+		cmocka_unit_test(part_without_seals_ends_the_pair),
+		cmocka_unit_test(descriptors_are_given_once),
 		cmocka_unit_test(pairs_are_shown_and_can_be_refused),
 		cmocka_unit_test(wake_connection_does_not_stop_the_daemon),
 		cmocka_unit_test(partner_refuses_descriptors),

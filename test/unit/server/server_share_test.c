@@ -2,10 +2,13 @@
 /* The memory that a client and the daemon share: which side writes it, and which process
  * its pages are charged to. */
 #include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
 #include <sys/stat.h>
 
 #include "server_fixture.h"
 #include "../../lib/emulated.h"
+#include "../../lib/held_page.h"
 
 /* Holes would cost the daemon a page fault each, and memory. */
 static void
@@ -125,8 +128,6 @@ daemon_maps_the_clients_memory_for_reading(void **state)
 	assert_true(is_mapped(conn->daemon_mem, "rw-s"));
 	assert_ptr_equal(conn->client->region.client, conn->client_mem);
 	assert_ptr_equal(conn->client->region.daemon, conn->daemon_mem);
-	assert_int_equal(conn->client_mem_fd, -1);
-	assert_int_equal(conn->daemon_mem_fd, -1);
 	client_detach(&b, &c);
 	fixture_close(&b);
 }
@@ -162,6 +163,7 @@ client_allocates_all_pages(void **state)
 		assert_int_equal(blocks(fds[SW_FD_CLIENT_MEM], client), 0);
 		assert_int_equal(blocks(fds[SW_FD_DAEMON_MEM], daemon), 0);
 		memory_fill(fds, &geom, i == 0 ? 4096 : 0, i == 0 ? 0 : 4096);
+		memory_seal(fds[SW_FD_CLIENT_MEM]);
 		/* Pages behind the end would count. */
 		assert_int_equal(fallocate(fds[SW_FD_CLIENT_MEM], FALLOC_FL_KEEP_SIZE,
 					 client, 4096),
@@ -203,17 +205,87 @@ client_starts_once_with_sealed_memory(void **state)
 	assert_int_equal(reply.error, ENOTCONN);
 	assert_true(client_call(&b, none, &attach, &reply, NULL));
 	assert_int_equal(reply.error, EALREADY);
-	/* The client forbids further seals. */
-	assert_int_equal(fcntl(fds[SW_FD_CLIENT_MEM], F_ADD_SEALS, F_SEAL_SEAL), 0);
+	/* Without both seals: the first one alone could be followed by another one. */
+	memory_fill(fds, &geom, 0, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(client_call(&b, none, &start, &reply, NULL));
+		assert_int_equal(reply.error, EPERM);
+		assert_int_equal(b.d->sw->client_count, 0);
+		assert_int_equal(fcntl(fds[SW_FD_CLIENT_MEM], F_ADD_SEALS,
+					 i == 0 ? F_SEAL_FUTURE_WRITE : F_SEAL_SEAL),
+			0);
+	}
 	assert_true(client_call(&b, none, &start, &reply, NULL));
-	assert_int_equal(reply.error, EPERM);
-	assert_int_equal(b.d->sw->client_count, 0);
+	assert_int_equal(reply.error, 0);
 	fds_close(fds);
 	assert_int_equal(client_attach(&b, &c), 0);
 	assert_true(client_call(&b, c.fd, &start, &reply, NULL));
 	assert_int_equal(reply.error, EALREADY);
 	client_detach(&b, &c);
 	close(none);
+	daemon_handle_all(&b);
+	fixture_close(&b);
+}
+
+struct writer {
+	pthread_t thread;
+	struct held_page page;
+	int fd;
+	bool ended;
+};
+
+/* It keeps the file locked until the page is there. */
+static void *
+writer_main(void *arg)
+{
+	struct writer *w = arg;
+	ssize_t written = pwrite(w->fd, w->page.at, HELD_PAGE, 0);
+
+	(void)written;
+	__atomic_store_n(&w->ended, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Waits until the thread sleeps in the system call: another one that needs the lock waits for it. */
+static void
+writer_await(const struct writer *w)
+{
+	struct pollfd fault = {.fd = w->page.fd, .events = POLLIN};
+
+	assert_int_equal(poll(&fault, 1, 10000), 1);
+	assert_int_equal(fault.revents, POLLIN);
+	assert_false(__atomic_load_n(&w->ended, __ATOMIC_ACQUIRE));
+}
+
+/* A client keeps the file of its memory locked, and starts. */
+static void
+client_that_locks_its_memory_does_not_stop_the_daemon(void **state)
+{
+	struct sw_request start = {.type = SW_START};
+	int fds[SW_ATTACH_FDS], fd;
+	struct region_geom geom;
+	struct server_fixture b;
+	struct sw_reply reply;
+	struct writer w = {.ended = false};
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	if (!held_page_open(&w.page)) {
+		held_page_close(&w.page);
+		fixture_close(&b);
+		skip();
+	}
+	fd = attach_only(&b, fds, &geom);
+	memory_fill(fds, &geom, 0, 0);
+	w.fd = fds[SW_FD_CLIENT_MEM];
+	assert_int_equal(pthread_create(&w.thread, NULL, writer_main, &w), 0);
+	writer_await(&w);
+	/* The page comes only after the daemon's answer. */
+	assert_true(client_call(&b, fd, &start, &reply, NULL));
+	assert_int_equal(reply.error, EPERM);
+	held_page_close(&w.page);
+	pthread_join(w.thread, NULL);
+	fds_close(fds);
+	close(fd);
 	daemon_handle_all(&b);
 	fixture_close(&b);
 }
@@ -227,6 +299,7 @@ main(void)
 		cmocka_unit_test(daemon_maps_the_clients_memory_for_reading),
 		cmocka_unit_test(client_allocates_all_pages),
 		cmocka_unit_test(client_starts_once_with_sealed_memory),
+		cmocka_unit_test(client_that_locks_its_memory_does_not_stop_the_daemon),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

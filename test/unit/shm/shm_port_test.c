@@ -49,6 +49,7 @@ fixture_open(struct shm_fixture *b)
 	assert_int_equal(fstat(mem[0], &client), 0);
 	assert_int_equal(fstat(mem[1], &daemon), 0);
 	b->blocks = client.st_blocks + daemon.st_blocks;
+	assert_int_equal(fcntl(mem[0], F_GET_SEALS), REGION_SIZE_SEALS | WRITER_SEALS);
 	close(mem[0]);
 	close(mem[1]);
 	assert_int_equal(request_recv(b->d.fd).type, SW_ATTACH);
@@ -348,7 +349,7 @@ memory_is_checked(void **state)
 		struct session s;
 		int *fd;
 
-		/* The client's own memory needs no F_SEAL_FUTURE_WRITE yet. */
+		/* The client itself adds F_SEAL_FUTURE_WRITE to its own memory. */
 		if (client && i % 6 == 2)
 			continue;
 		daemon_open(&d, &s);
@@ -385,8 +386,7 @@ huge_pages_are_refused(void **state)
 	daemon_open(&d, &s);
 	assert_int_equal(ftruncate(fd, (off_t)region_daemon_size(&reply.geom)), 0);
 	assert_int_equal(
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE),
-		0);
+		fcntl(fd, F_ADD_SEALS, REGION_SIZE_SEALS | F_SEAL_FUTURE_WRITE), 0);
 	close(d.fds[SW_FD_DAEMON_MEM]);
 	d.fds[SW_FD_DAEMON_MEM] = fd;
 	close(d.fds[SW_FD_CLIENT_MEM]);

@@ -9,8 +9,8 @@
 /* Counts the calls of the memory's functions. */
 struct pair_calls {
 	unsigned created, settled, destroyed;
-	unsigned sealed[2], left[2];
-	int create_error, seal_error;
+	unsigned checked[2], left[2];
+	int create_error, check_error;
 };
 
 static struct pair_calls calls;
@@ -28,12 +28,12 @@ pair_created(struct sw_pair *pair)
 }
 
 static int
-pair_sealed(struct sw_pair *pair, unsigned side)
+pair_checked(struct sw_pair *pair, unsigned side)
 {
 	assert_ptr_equal(pair->memory, &calls);
 	assert_true(side < 2);
-	calls.sealed[side]++;
-	return calls.seal_error;
+	calls.checked[side]++;
+	return calls.check_error;
 }
 
 static void
@@ -60,7 +60,7 @@ pair_destroyed(struct sw_pair *pair)
 
 static const struct sw_pair_ops counting_ops = {
 	.create = pair_created,
-	.seal = pair_sealed,
+	.check = pair_checked,
 	.settle = pair_settled,
 	.leave = pair_left,
 	.destroy = pair_destroyed,

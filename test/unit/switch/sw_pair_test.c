@@ -34,6 +34,35 @@ pair_up(struct switch_fixture *b)
 	expect_event(b, 0, 1, SW_PAIR_PEER, SW_PAIR_NONE);
 }
 
+/* Asks without acknowledging the last event. */
+static void
+expect_already(struct switch_fixture *b, unsigned c)
+{
+	assert_int_equal(event_reply(b, c, 0, 0).error, EALREADY);
+}
+
+static void
+events_with_descriptors_come_once(void **state)
+{
+	struct switch_fixture b;
+
+	pair_fixture_open(&b);
+	clients_connect(&b, 0, 1);
+	for (unsigned c = 0; c < 2; c++) {
+		expect_event(&b, c, !c, 0, SW_PAIR_OWN);
+		expect_already(&b, c);
+		expect_event(&b, c, !c, SW_PAIR_OWN, c == 0 ? 0 : SW_PAIR_PEER);
+	}
+	expect_already(&b, 1);
+	expect_event(&b, 0, 1, 0, SW_PAIR_PEER);
+	expect_already(&b, 0);
+	/* The end has none. */
+	expect_event(&b, 0, 1, SW_PAIR_FAILED, SW_PAIR_END);
+	for (unsigned i = 0; i < 2; i++)
+		expect_event(&b, 1, 0, 0, SW_PAIR_END);
+	pair_fixture_close(&b);
+}
+
 static void
 events_come_in_order(void **state)
 {
@@ -56,10 +85,8 @@ events_come_in_order(void **state)
 	assert_int_equal(b.c[0].woken, woken + 1);
 	assert_int_equal(events_of(&b, 0), 1);
 	assert_int_equal(events_of(&b, 1), 1);
-	/* A client that asks again is told the same. */
-	expect_event(&b, 0, 1, 0, SW_PAIR_OWN);
 	pair_up(&b);
-	assert_int_equal(calls.sealed[0] + calls.sealed[1], 2);
+	assert_int_equal(calls.checked[0] + calls.checked[1], 2);
 	assert_int_equal(calls.settled, 1);
 	assert_int_equal(events_of(&b, 0), 2);
 	pair_fixture_close(&b);
@@ -153,13 +180,13 @@ failed_pair_ends_and_another_one_can_come(void **state)
 }
 
 static void
-memory_that_cannot_be_sealed_ends_the_pair(void **state)
+memory_that_is_not_sealed_ends_the_pair(void **state)
 {
 	struct switch_fixture b;
 
 	pair_fixture_open(&b);
 	clients_connect(&b, 0, 1);
-	calls.seal_error = -ENOMEM;
+	calls.check_error = -ENOMEM;
 	expect_event(&b, 0, 1, 0, SW_PAIR_OWN);
 	expect_event(&b, 0, 1, SW_PAIR_OWN, SW_PAIR_END);
 	expect_event(&b, 0, 1, SW_PAIR_END, SW_PAIR_NONE);
@@ -188,7 +215,7 @@ wrong_acknowledgements_are_refused(void **state)
 	assert_int_equal(event_reply(&b, 2, id, SW_PAIR_OWN).error, EINVAL);
 	expect_event(&b, 0, 1, SW_PAIR_OWN, SW_PAIR_NONE);
 	assert_int_equal(event_reply(&b, 0, id, SW_PAIR_OWN).error, EINVAL);
-	assert_int_equal(calls.sealed[0] + calls.sealed[1], 1);
+	assert_int_equal(calls.checked[0] + calls.checked[1], 1);
 	pair_fixture_close(&b);
 }
 
@@ -228,7 +255,7 @@ pairs_end_when_clients_may_have_none(void **state)
 	clients_connect(&b, 0, 1);
 	expect_event(&b, 0, 1, 0, SW_PAIR_OWN);
 	sw_pair_limits_changed(b.sw);
-	expect_event(&b, 0, 1, 0, SW_PAIR_OWN);
+	expect_already(&b, 0);
 	b.sw->conf.limits.packets_per_s = 1000;
 	sw_pair_limits_changed(b.sw);
 	expect_event(&b, 0, 1, 0, SW_PAIR_END);
@@ -362,10 +389,11 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(events_come_in_order),
+		cmocka_unit_test(events_with_descriptors_come_once),
 		cmocka_unit_test(pair_ends_with_its_last_qp),
 		cmocka_unit_test(client_that_ends_ends_its_pairs),
 		cmocka_unit_test(failed_pair_ends_and_another_one_can_come),
-		cmocka_unit_test(memory_that_cannot_be_sealed_ends_the_pair),
+		cmocka_unit_test(memory_that_is_not_sealed_ends_the_pair),
 		cmocka_unit_test(wrong_acknowledgements_are_refused),
 		cmocka_unit_test(pairs_are_limited),
 		cmocka_unit_test(pairs_end_when_clients_may_have_none),
