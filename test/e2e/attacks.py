@@ -4,12 +4,13 @@
 host attacks it over the wire. That is compared with a busy neighbour in the attacker's place: a client
 of the attacker's user that only sends as fast as it can (`latency busy`).
 
-  attacks.py [--long] [WAY...]   WAY: only these attacks; --long: ten minutes instead of 40 s
+  attacks.py [--long] [WAY...]   WAY: only these attacks; --long: twenty minutes instead of 80 s
 
-Two hosts with a daemon each, and a third host, on one network. test/e2e/latency.c has the correct
+Two hosts with a daemon each, and a third host, on one network. The correct clients are of two users. test/e2e/latency.c has the correct
 clients and what they measure: round trips over RC and UD (`local`: between two clients of the first
 daemon, `wire`: from the first to the second host), creating all objects of a connection (`make`), and
-connecting by RDMA-CM (`cm`). The attacks are described in test/e2e/hostile.c and lib/spoof.py."""
+connecting by RDMA-CM (`cm`). Attacks that are to stop the daemon (STOPS) are on one that believes in an
+older kernel, which cannot refuse descriptors that clients send. The attacks are described in test/e2e/hostile.c and lib/spoof.py."""
 
 import json
 import os
@@ -27,7 +28,7 @@ from testpmd import LONG, SOURCE, is_root  # noqa: E402
 LATENCY = os.path.join(CLIENTS, "test/e2e/latency")
 HOSTILE = os.path.join(os.path.abspath(BUILD), "test/e2e/hostile")
 SPOOF = os.path.join(SOURCE, "test/e2e/lib/spoof.py")
-CORRECT_USER, ATTACKER = 65533, 65534
+OTHER_USER, CORRECT_USER, ATTACKER = 65532, 65533, 65534
 SEED = int(os.environ.get("ROCADE_SEED", "0")) or int(time.time())
 OPTIONS = ("--mtu", "4184", "--socket-mode", "666")
 # The daemons and the correct clients have real-time priorities, so that other processes do not keep
@@ -37,6 +38,10 @@ CORE_FIRST, DAEMON_FIRST, CLIENT_FIRST = (("chrt", "--rr", str(n)) for n in (3, 
 WAYS = [("local", way) for way in (
     "scribble", "liar", "block", "talk", "linger", "boast", "places", "qpns", "crowd", "flood", "drain",
     "peers", "ports")] + [("wire", way) for way in ("arp", "nd", "roce", "req")]
+
+STOPS = [("local", way) for way in ("linger-pair", "asks", "again", "sockets", "refused", "locked")]
+OLD_KERNEL = ("env", "LD_PRELOAD=" + os.path.join(os.path.abspath(BUILD), "test/e2e/old_kernel.so"))
+CAPABILITIES = {"locked": "sys_ptrace"}  # for what others do by a FUSE server of their own
 
 # A correct client may wait this much longer than beside a busy neighbour. The longest time for which
 # the machine stopped a core meanwhile is added.
@@ -54,12 +59,14 @@ class Clients:
     def __init__(self, hosts):
         pids = [host.process.pid for host in hosts]
         self.clients = {}
-        # A name is put before what the client measures: `local rc`. `make` and `cm` need none.
+        # A name is put before what the client measures: `local rc`. `make` and `cm` of one user need none.
         # The attacks are on the daemon: all packets of the correct clients cross it.
         env = dict(hosts[0].env, ROCADE_PAIRS="0")
-        for name, words in (("local", ("pair", hosts[0].socket)), ("wire", ("pair", hosts[1].socket)),
-                            ("", ("make",)), (" ", ("cm", hosts[1].socket, V4[0]))):
-            client = Process([*hosts[0].inside, *CLIENT_FIRST, *as_user(CORRECT_USER), RUN, "--library",
+        for name, user, words in (("local", CORRECT_USER, ("pair", hosts[0].socket)),
+                                  ("wire", CORRECT_USER, ("pair", hosts[1].socket)),
+                                  ("", CORRECT_USER, ("make",)), ("other", OTHER_USER, ("make",)),
+                                  (" ", CORRECT_USER, ("cm", hosts[1].socket, V4[0]))):
+            client = Process([*hosts[0].inside, *CLIENT_FIRST, *as_user(user), RUN, "--library",
                               LIBRARY, LATENCY, *words, *pids], feed=True, env=env)
             client.wait_line("running")
             self.clients[name] = client
@@ -90,7 +97,8 @@ def attack_process(kind, way, seconds, hosts, space):
     program = [LATENCY, "busy"] if way == "busy" else [HOSTILE, way, seconds, SEED]
     if way == "busy":
         program = [RUN, "--library", LIBRARY] + program
-    return Process([*as_user(ATTACKER), *program], env=dict(hosts[0].env, ROCADE_PAIRS="0"), feed=True)
+    return Process([*as_user(ATTACKER, CAPABILITIES.get(way)), *program],
+                   env=dict(hosts[0].env, ROCADE_PAIRS="0"), feed=True)
 
 
 def attacked(kind, way, seconds, hosts, space, clients):
@@ -106,7 +114,8 @@ def attacked(kind, way, seconds, hosts, space, clients):
         time.sleep(seconds)
     status, text = process_.finish(60)
     gone = kind == "wire" or until(lambda: all(
-        user["uid"] != ATTACKER or user["clients"] == 0 for user in hosts[0].status()["users"]), 20)
+        user["uid"] != ATTACKER or user["clients"] + user["descriptors"] == 0
+        for user in hosts[0].status()["users"]), 20)
     row, stopped = clients.row()
     said = " ".join(text.split()).removeprefix("ready ")
     case("%s %s: the attack has run, and left nothing" % (kind, way), status == 0 and gone,
@@ -139,16 +148,21 @@ def main():
         return run(lambda: skip("clients of other users", "needs root"))
     if process.run([*CLIENT_FIRST, "true"]).returncode != 0:
         return run(lambda: skip("clients of other users", "needs a real-time priority"))
-    return run(attacks)
-
-
-def attacks():
-    words = [word for word in sys.argv[1:] if word != "--long"]
-    ways = [both for both in WAYS if not words or both[1] in words]
-    seconds = 600 / (len(ways) + 4) if LONG or "--long" in sys.argv else 1.2
     spaces, _ = bridged("left", "right", "third")
     print("# ROCADE_SEED=%d" % SEED)
-    with Host(spaces, 0, AF_PACKET, *OPTIONS, through=DAEMON_FIRST) as left, \
+    words = [word for word in sys.argv[1:] if word != "--long"]
+    long = LONG or "--long" in sys.argv
+
+    def some(ways):
+        return [both for both in ways if not words or both[1] in words]
+    return run(lambda: attacks(some(WAYS), 600 / (len(WAYS) + 4) if long else 1.2, 3, spaces),
+               lambda: attacks(some(STOPS), 600 / (len(STOPS) + 2) if long else 3, 1, spaces, OLD_KERNEL))
+
+
+def attacks(ways, seconds, busy_times, spaces, through=()):
+    if not ways:
+        return
+    with Host(spaces, 0, AF_PACKET, *OPTIONS, through=(*through, *DAEMON_FIRST)) as left, \
             Host(spaces, 1, AF_PACKET, *OPTIONS, through=DAEMON_FIRST) as right:
         hosts = [left, right]
         clients = Clients(hosts)
@@ -156,7 +170,7 @@ def attacks():
         clients.row()
         time.sleep(seconds)
         alone = clients.row()
-        plain, stopped, _ = attacked("local", "busy", 3 * seconds, hosts, spaces[2], clients)
+        plain, stopped, _ = attacked("local", "busy", busy_times * seconds, hosts, spaces[2], clients)
         print("# us: p50, p99.9, longest; the last column: for how long a core was stopped")
         print("# %-14s" % "" + "".join(" | %20s" % name for name in plain) + " |   core")
         show("alone", *alone)

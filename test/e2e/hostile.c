@@ -20,6 +20,12 @@
  *              whenever it is full
  *   peers      registers QPs of hosts that do not exist, one after the other
  *   ports      listens at as many RDMA-CM ports as it gets, and closes all at once
+ *   linger-pair  such a descriptor in the connection of a pair, which then ends
+ *   asks       expensive requests wait in as many connections as 24 processes get
+ *   again      asks for the descriptors of a pair again and again, and reads no reply
+ *   sockets    connections with such a descriptor and many others, one after the other
+ *   refused    the same, but the daemon refuses the connections
+ *   locked     starts while a thread has its memory locked; needs CAP_SYS_PTRACE
  *   pair-WAY   forms a pair with another client (hostile_pair.c, hostile_pair_ways.c)
  *
  * Prints its counts. The exit status is 0 if the daemon still runs at the end. */
@@ -151,7 +157,10 @@ main(int argc, char **argv)
 		{"block", mode_block}, {"talk", mode_talk}, {"linger", mode_linger},
 		{"boast", mode_boast}, {"places", mode_places}, {"qpns", mode_qpns},
 		{"crowd", mode_crowd}, {"flood", mode_flood}, {"drain", mode_drain},
-		{"peers", mode_peers}, {"ports", mode_ports}};
+		{"peers", mode_peers}, {"ports", mode_ports},
+		{"linger-pair", mode_linger_pair}, {"asks", mode_asks},
+		{"again", mode_again}, {"sockets", mode_sockets},
+		{"refused", mode_refused}, {"locked", mode_locked}};
 
 	signal(SIGPIPE, SIG_IGN);
 	if (argc == 4) {
@@ -168,6 +177,7 @@ main(int argc, char **argv)
 	fprintf(stderr,
 		"usage: hostile WAY SECONDS SEED\n"
 		"WAY: scribble, liar, block, talk, linger, boast, places, qpns, crowd, "
-		"flood, drain, peers, ports or pair-WAY\n");
+		"flood, drain, peers, ports, linger-pair, asks, again, sockets, refused, "
+		"locked or pair-WAY\n");
 	return 2;
 }

@@ -33,6 +33,11 @@ int mode_drain(void);
 /* hostile_socket.c: over the sockets. */
 int mode_talk(void);
 int mode_linger(void);
+/* Returns a TCP socket with unread data: its last close waits for an hour, or until *end
+ * is closed. */
+int lingering_open(int *end);
+/* Returns how long the daemon takes to answer a new connection, in ms; -1: it does not. */
+int answer_ms(void);
 /* hostile_hoard.c: with what is limited. */
 int mode_places(void);
 int mode_qpns(void);
@@ -40,6 +45,13 @@ int mode_crowd(void);
 int mode_flood(void);
 int mode_peers(void);
 int mode_ports(void);
+/* hostile_stop.c: with what the daemon's thread may wait for, or be busy with. */
+int mode_linger_pair(void);
+int mode_asks(void);
+int mode_again(void);
+int mode_sockets(void);
+int mode_refused(void);
+int mode_locked(void);
 /* hostile_pair.c: in the memory that it shares with another client. */
 int mode_pair(const char *way);
 

@@ -47,9 +47,7 @@ mode_talk(void)
 	return 0;
 }
 
-/* Returns a TCP socket with unread data: its last close waits for an hour, or until *end
- * is closed. */
-static int
+int
 lingering_open(int *end)
 {
 	struct sockaddr_in addr = {
@@ -59,7 +57,11 @@ lingering_open(int *end)
 	socklen_t len = sizeof(addr);
 	int listener = socket(AF_INET, SOCK_STREAM, 0);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	const int small = 4096;
 
+	/* So that they are soon full. */
+	(void)setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
 	if (bind(listener, (struct sockaddr *)&addr, len) != 0 ||
 		listen(listener, 1) != 0 ||
 		getsockname(listener, (struct sockaddr *)&addr, &len) != 0 ||
@@ -99,8 +101,7 @@ lingering_send(int to, const void *bytes, size_t len)
 	return end;
 }
 
-/* Returns how long the daemon takes to answer a new connection, in ms; -1: it does not. */
-static int
+int
 answer_ms(void)
 {
 	struct sw_request req = {.type = SW_DEVICE_INFO};

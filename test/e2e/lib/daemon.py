@@ -159,11 +159,12 @@ def not_confined(pid):
     return wrong
 
 
-def as_user(uid):
+def as_user(uid, capability=None):
     """Returns words of a command that executes a program as this user, who may read all files: the
-    folders of the build may be closed to others."""
+    folders of the build may be closed to others. capability: a further one that it keeps."""
+    kept = "+dac_read_search" + (",+" + capability if capability else "")
     return ["setpriv", "--reuid=%d" % uid, "--regid=%d" % uid, "--clear-groups",
-            "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+            "--inh-caps=" + kept, "--ambient-caps=" + kept]
 
 
 RPING_CLOSED = "rdma_get_cm_event: Bad file descriptor"
