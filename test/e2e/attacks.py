@@ -4,13 +4,14 @@
 host attacks it over the wire. That is compared with a busy neighbour in the attacker's place: a client
 of the attacker's user that only sends as fast as it can (`latency busy`).
 
-  attacks.py [--long] [WAY...]   WAY: only these attacks; --long: twenty minutes instead of 80 s
+  attacks.py [--long] [WAY...]   WAY: only these attacks; --long: ten minutes instead of 60 s
 
-Two hosts with a daemon each, and a third host, on one network. The correct clients are of two users. test/e2e/latency.c has the correct
-clients and what they measure: round trips over RC and UD (`local`: between two clients of the first
-daemon, `wire`: from the first to the second host), creating all objects of a connection (`make`), and
-connecting by RDMA-CM (`cm`). Attacks that are to stop the daemon (STOPS) are on one that believes in an
-older kernel, which cannot refuse descriptors that clients send. The attacks are described in test/e2e/hostile.c and lib/spoof.py."""
+Two hosts with a daemon each, and a third host, on one network. The correct clients are of two users.
+test/e2e/latency.c has them and what they measure: round trips over RC and UD (`local`: between two
+clients of the first daemon, `wire`: from the first to the second host), creating all objects of a
+connection (`make`), and connecting by RDMA-CM (`cm`). The first daemon believes in an older kernel,
+which cannot refuse descriptors that clients send. The attacks are described in test/e2e/hostile.c and
+lib/spoof.py."""
 
 import json
 import os
@@ -39,7 +40,9 @@ WAYS = [("local", way) for way in (
     "scribble", "liar", "block", "talk", "linger", "boast", "places", "qpns", "crowd", "flood", "drain",
     "peers", "ports")] + [("wire", way) for way in ("arp", "nd", "roce", "req")]
 
-STOPS = [("local", way) for way in ("linger-pair", "asks", "again", "sockets", "refused", "locked")]
+# They are to stop the daemon.
+STOPS = ("linger-pair", "asks", "again", "sockets", "refused", "locked")
+WAYS += [("local", way) for way in STOPS]
 OLD_KERNEL = ("env", "LD_PRELOAD=" + os.path.join(os.path.abspath(BUILD), "test/e2e/old_kernel.so"))
 CAPABILITIES = {"locked": "sys_ptrace"}  # for what others do by a FUSE server of their own
 
@@ -148,21 +151,17 @@ def main():
         return run(lambda: skip("clients of other users", "needs root"))
     if process.run([*CLIENT_FIRST, "true"]).returncode != 0:
         return run(lambda: skip("clients of other users", "needs a real-time priority"))
+    return run(attacks)
+
+
+def attacks():
+    words = [word for word in sys.argv[1:] if word != "--long"]
+    ways = [both for both in WAYS if not words or both[1] in words]
+    long = LONG or "--long" in sys.argv
+    seconds = 600 / (len(ways) + 4) if long else 1.2
     spaces, _ = bridged("left", "right", "third")
     print("# ROCADE_SEED=%d" % SEED)
-    words = [word for word in sys.argv[1:] if word != "--long"]
-    long = LONG or "--long" in sys.argv
-
-    def some(ways):
-        return [both for both in ways if not words or both[1] in words]
-    return run(lambda: attacks(some(WAYS), 600 / (len(WAYS) + 4) if long else 1.2, 3, spaces),
-               lambda: attacks(some(STOPS), 600 / (len(STOPS) + 2) if long else 3, 1, spaces, OLD_KERNEL))
-
-
-def attacks(ways, seconds, busy_times, spaces, through=()):
-    if not ways:
-        return
-    with Host(spaces, 0, AF_PACKET, *OPTIONS, through=(*through, *DAEMON_FIRST)) as left, \
+    with Host(spaces, 0, AF_PACKET, *OPTIONS, through=(*OLD_KERNEL, *DAEMON_FIRST)) as left, \
             Host(spaces, 1, AF_PACKET, *OPTIONS, through=DAEMON_FIRST) as right:
         hosts = [left, right]
         clients = Clients(hosts)
@@ -170,13 +169,14 @@ def attacks(ways, seconds, busy_times, spaces, through=()):
         clients.row()
         time.sleep(seconds)
         alone = clients.row()
-        plain, stopped, _ = attacked("local", "busy", busy_times * seconds, hosts, spaces[2], clients)
+        plain, stopped, _ = attacked("local", "busy", 3 * seconds, hosts, spaces[2], clients)
         print("# us: p50, p99.9, longest; the last column: for how long a core was stopped")
         print("# %-14s" % "" + "".join(" | %20s" % name for name in plain) + " |   core")
         show("alone", *alone)
         show("busy neighbour", plain, stopped)
         for kind, way in ways:
-            row, stopped, said = attacked(kind, way, seconds, hosts, spaces[2], clients)
+            time_s = 3 if way in STOPS and not long else seconds
+            row, stopped, said = attacked(kind, way, time_s, hosts, spaces[2], clients)
             show(way, row, stopped, said)
             judge("%s %s" % (kind, way), row, stopped, plain)
         for core in clients.cores:
