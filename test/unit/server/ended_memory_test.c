@@ -175,8 +175,9 @@ descriptor_is_closed_behind_its_mapping(void **state)
 	assert_int_equal(user->held[ACCOUNT_descriptors], 1);
 	assert_int_equal(passed_fds_pending(&passed), 0);
 	assert_true(fcntl(m.fd, F_GETFD) >= 0);
+	/* The thread may get memory at the same address. */
 	ended_memory_run(&all, 0);
-	assert_false(is_mapped(&m));
+	assert_int_equal(user->held[ACCOUNT_memory_kib], 0);
 	assert_true(closed_await());
 	assert_int_equal(fcntl(m.fd, F_GETFD), -1);
 	assert_int_equal(user->held[ACCOUNT_descriptors], 0);
