@@ -46,16 +46,28 @@ ucm_is_local(const struct ucm *ucm, const uint8_t sgid[16], const uint8_t dgid[1
 
 /* Replaces a loopback address (127.0.0.0/8, ::1) by the first local address. */
 static void
-loopback_map(const struct ucm *ucm, struct ucm_addr *addr)
+loopback_map(const struct ucm *ucm, uint8_t gid[16])
 {
 	static const uint8_t one[16] = {[15] = 1};
 	const struct ucm_device *first = TAILQ_FIRST(&ucm->devices);
 
 	if (first == NULL)
 		return;
-	if ((gid_is_ipv4(addr->gid) && addr->gid[12] == 127) ||
-		memcmp(addr->gid, one, 16) == 0)
-		memcpy(addr->gid, first->conf.net.addr[0].gid, 16);
+	if ((gid_is_ipv4(gid) && gid[12] == 127) || memcmp(gid, one, 16) == 0)
+		memcpy(gid, first->conf.net.addr[0].gid, 16);
+}
+
+/* Names the address as every peer does, by its GID. Two names are replaced: a loopback address, and
+ * an IPv4 address in the form of IPv6. Another IPv6 address keeps its scope. */
+static void
+addr_name(const struct ucm *ucm, struct ucm_addr *addr)
+{
+	uint8_t gid[16];
+
+	memcpy(gid, addr->gid, 16);
+	loopback_map(ucm, gid);
+	if (memcmp(gid, addr->gid, 16) != 0 || gid_is_ipv4(gid))
+		ucm_addr_make(addr, gid, ucm_addr_port(addr));
 }
 
 int
@@ -83,7 +95,7 @@ ucm_addr_read(struct ucm *ucm, const void *sa, size_t len, struct ucm_addr *out)
 	if (addr.any)
 		memset(addr.gid, 0, sizeof(addr.gid));
 	else
-		loopback_map(ucm, &addr);
+		addr_name(ucm, &addr);
 	*out = addr;
 	return 0;
 }

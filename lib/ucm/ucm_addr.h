@@ -6,7 +6,8 @@
 
 #include "ucm/ucm_state.h"
 
-/* Returns 0 or -EAFNOSUPPORT. */
+/* Reads an address that a program gives. Unless it is a wildcard, its name becomes that of its GID,
+ * which is what the peer sees. Returns 0 or -EAFNOSUPPORT. */
 int ucm_addr_read(struct ucm *ucm, const void *sa, size_t len, struct ucm_addr *out);
 /* Builds the socket address of a GID and a port. */
 void ucm_addr_make(struct ucm_addr *out, const uint8_t gid[16], uint16_t port);

@@ -132,7 +132,7 @@ addr_resolve(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *sr
 	int rc = 0, status = 0;
 
 	if (dst->any && first != NULL) /* as with TCP: the local host */
-		memcpy(dst->gid, first->conf.net.addr[0].gid, 16);
+		ucm_addr_make(dst, first->conf.net.addr[0].gid, ucm_addr_port(dst));
 	if (src->sa.sin6_family != 0 && id->state == UCM_IDLE)
 		rc = ucm_bind(ucm, id, src, call->now);
 	if (rc != 0)

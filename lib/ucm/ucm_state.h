@@ -30,7 +30,7 @@ enum ucm_state {
 	UCM_MCAST,    /* not an ID of the program, but a group that `member` has joined */
 };
 
-/* Address of one end, as the program gave it and as a GID. */
+/* Address of one end: the name that the program is told, and the GID. */
 struct ucm_addr {
 	struct sockaddr_in6 sa; /* may hold a sockaddr_in instead; family 0: none */
 	uint8_t gid[16];        /* all zero: any */

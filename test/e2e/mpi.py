@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Open MPI and MPICH over UCX, all as Debian packages them, through `rocaded --local` and between
-two hosts. mpi_check verifies every byte, and the daemons' counters prove that all went through
+"""Open MPI and MPICH over UCX, and Open MPI over libfabric, all as Debian packages them, through
+`rocaded --local` and between two hosts. mpi_check verifies every byte, and the daemons' counters prove that all went through
 Rocade."""
 
 import os
@@ -37,11 +37,12 @@ def ranks(mpi, hosts, program, count, options=(), before=()):
         done = start_ranks(mpi, hosts[0], count, [program], options, before)
     said = re.search(r"(\d+) ranks, (\d+) bytes each", done.stdout)
     least = count * int(said[2]) if said else 1
-    name = "%d ranks of %s" % (count, mpi.name)
+    name = "%d ranks of %s, %s" % (count, mpi.name, mpi.over)
     if ran.case(name + ": Rocade carries every byte, and all are correct",
                 done.returncode == 0 and said and int(said[1]) == count, least,
                 "exit %d\n%s%s" % (done.returncode, done.stdout, done.stderr)):
-        ran.row("mpi_check, " + name, mpi.package, "RC over UCX", "every byte compared")
+        ran.row("mpi_check, %d ranks of %s" % (count, mpi.name), mpi.package, mpi.over,
+                "every byte compared")
 
 
 def one_host(programs):
@@ -49,6 +50,8 @@ def one_host(programs):
         for mpi, program in programs:
             ranks(mpi, [daemon], program, 2)
             ranks(mpi, [daemon], program, 4)
+        for count in 2, 4:
+            ranks(mpi_run.OPEN_MPI_OFI, [daemon], programs[0][1], count)
 
 
 def two_hosts(programs, folder):

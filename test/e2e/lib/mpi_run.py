@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Starts the ranks of MPI programs, under Open MPI and under MPICH, as clients of the daemon of one
-host or of two. Both use UCX, and let UCX use verbs only."""
+host or of two. Both use UCX, and let UCX use verbs only. Open MPI also uses libfabric in its place,
+which connects by RDMA-CM."""
 
 import os
 from collections import namedtuple
@@ -11,19 +12,25 @@ from hosts import SOCKETS
 
 # RC, which UCX connects over UD; no TCP and no shared memory.
 TLS = "UCX_TLS=rc_verbs,ud_verbs:aux,self"
-# package: of Debian, whose version the tests print. remote: options that start ranks on the hosts
-# of SOCKETS through an agent, which stands in for rsh.
-Mpi = namedtuple("Mpi", "name package compiler run remote")
+# package: of Debian, whose version the tests print. over: what carries the messages. remote: options
+# that start ranks on the hosts of SOCKETS through an agent, which stands in for rsh.
+Mpi = namedtuple("Mpi", "name package compiler over run remote")
 
+# Ranks may share a core, so an idle one yields.
+OPEN_MPI_RUN = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca",
+                "mpi_yield_when_idle", "1"]
 OPEN_MPI = Mpi(
-    "Open MPI", "openmpi-bin", "mpicc.openmpi",
-    # Ranks may share a core, so an idle one yields.
-    ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ucx", "--mca",
-     "osc", "ucx", "--mca", "btl", "^openib", "--mca", "mpi_yield_when_idle", "1", "-x", TLS],
+    "Open MPI", "openmpi-bin", "mpicc.openmpi", "RC over UCX",
+    [*OPEN_MPI_RUN, "--mca", "pml", "ucx", "--mca", "osc", "ucx", "--mca", "btl", "^openib", "-x", TLS],
     lambda agent, hosts: ["--host", hosts, "--mca", "plm_rsh_agent", agent, "--mca",
                           "oob_tcp_if_include", "sock"])
+# Its ranks name themselves to each other as RDMA-CM tells them their addresses.
+OPEN_MPI_OFI = Mpi(
+    "Open MPI", "openmpi-bin", "mpicc.openmpi", "RC over libfabric",
+    [*OPEN_MPI_RUN, "--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include",
+     "verbs;ofi_rxm"], None)
 MPICH = Mpi(
-    "MPICH", "mpich", "mpicc.mpich", ["mpiexec.mpich", "-genv", *TLS.split("=", 1)],
+    "MPICH", "mpich", "mpicc.mpich", "RC over UCX", ["mpiexec.mpich", "-genv", *TLS.split("=", 1)],
     lambda agent, hosts: ["-hosts", hosts, "-launcher", "rsh", "-launcher-exec", agent, "-iface",
                           "sock"])
 BOTH = (OPEN_MPI, MPICH)
