@@ -16,12 +16,14 @@ describe(struct rocade_dump *dump, uint32_t id, char *text, size_t size)
 	json_t *rows = rows_text != NULL ? json_loads(rows_text, 0, NULL) : NULL;
 	const json_t *client = json_array_get(rows, 0);
 	const char *name = json_string_value(json_object_get(client, "name"));
+	json_int_t pid = json_integer_value(json_object_get(client, "pid"));
+	char process[24] = "unknown process";
 
+	/* 0: the process is in another PID namespace than the daemon. */
+	if (pid != 0)
+		snprintf(process, sizeof(process), "process %" JSON_INTEGER_FORMAT, pid);
 	if (name != NULL && json_integer_value(json_object_get(client, "id")) == id)
-		snprintf(text, size,
-			"%s, process %" JSON_INTEGER_FORMAT
-			", user %" JSON_INTEGER_FORMAT,
-			name, json_integer_value(json_object_get(client, "pid")),
+		snprintf(text, size, "%s, %s, user %" JSON_INTEGER_FORMAT, name, process,
 			json_integer_value(json_object_get(client, "uid")));
 	else
 		snprintf(text, size, "a client that has ended");

@@ -350,9 +350,16 @@ clients_metrics_print(FILE *to, const json_t *list)
 	const char *labels;
 	char pid[24], uid[24];
 
-	json_object_foreach((json_t *)list, labels, client) list_add(infos, json_true(),
-		labels, "pid", number_text(pid, client, "pid", "%ld"), "uid",
-		number_text(uid, client, "uid", "%ld"), NULL);
+	json_object_foreach((json_t *)list, labels, client)
+	{
+		/* 0: the process is in another PID namespace than the daemon. */
+		if (number_of(client, "pid") == 0)
+			snprintf(pid, sizeof(pid), "unknown");
+		else
+			number_text(pid, client, "pid", "%ld");
+		list_add(infos, json_true(), labels, "pid", pid, "uid",
+			number_text(uid, client, "uid", "%ld"), NULL);
+	}
 	metric_print(to, infos, "client", &info_metric);
 	METRICS_PRINT(to, list, "client", client_metrics);
 	counters_print(to, list, "client", ROCADE_COUNTERS_CLIENT);

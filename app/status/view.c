@@ -226,17 +226,25 @@ view_pairs(FILE *to, const json_t *client, const json_t *moved)
 	fputc('\n', to);
 }
 
+/* The daemon does not know the number of a process in another PID namespace. */
+static const char *
+process_text(const json_t *client, char *text, size_t size)
+{
+	snprintf(text, size, "%.0f", number_of(client, "pid"));
+	return number_of(client, "pid") != 0 ? text : "unknown";
+}
+
 static void
 view_client(FILE *to, const json_t *client, const struct view_conf *conf)
 {
 	const json_t *rates = json_object_get(client, "rates");
 	const json_t *moved = rates != NULL ? rates : client;
-	char uid[24];
+	char uid[24], pid[24];
 
-	fprintf(to, "%4.0f %7.0f %-10.10s %-15s %6.0f %5.0f", number_of(client, "id"),
-		number_of(client, "pid"), user_name(client, uid, sizeof(uid)),
-		text_of(client, "name"), number_of(client, "qp_count"),
-		number_of(client, "srq_count"));
+	fprintf(to, "%4.0f %7s %-10.10s %-15s %6.0f %5.0f", number_of(client, "id"),
+		process_text(client, pid, sizeof(pid)),
+		user_name(client, uid, sizeof(uid)), text_of(client, "name"),
+		number_of(client, "qp_count"), number_of(client, "srq_count"));
 	short_print(to, number_of(moved, "tx_packets"), 8);
 	short_print(to, number_of(moved, "tx_bytes"), 8);
 	short_print(to, number_of(moved, "rx_packets"), 8);

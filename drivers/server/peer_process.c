@@ -35,6 +35,16 @@ peer_process_open(int socket, pid_t pid)
 	return errno == ENOPROTOOPT ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 }
 
+const char *
+peer_process_text(pid_t pid, char *text, size_t size)
+{
+	if (pid == 0)
+		snprintf(text, size, "unknown process");
+	else
+		snprintf(text, size, "process %d", (int)pid);
+	return text;
+}
+
 void
 peer_process_name(pid_t pid, char *name, size_t size)
 {

@@ -6,7 +6,8 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-/* Returns the process, and its user, that has connected the socket (SO_PEERCRED). */
+/* Returns the process, and its user, that has connected the socket (SO_PEERCRED). The number of the
+ * process is 0 if it is in another PID namespace. No right may rest on it. */
 struct ucred peer_process_read(int socket);
 
 /*
@@ -17,6 +18,10 @@ struct ucred peer_process_read(int socket);
  * the kernel older.
  */
 int peer_process_open(int socket, pid_t pid);
+
+/* Writes "process N", or "unknown process" for 0. Returns text. */
+const char *peer_process_text(pid_t pid, char *text, size_t size);
+#define PEER_PROCESS_TEXT 24
 
 /* Reads the name of the process, which may contain anything, as printable text without quotes.
  * Leaves name as it is if it cannot be read; its last byte is never written. */

@@ -24,7 +24,7 @@ struct conn {
 	struct rocade_daemon *daemon;
 	struct fd_source socket;
 	/* a pidfd: reports the end of the process even if a forked child keeps the socket
-	 * open */
+	 * open. -1: only the socket reports the end */
 	struct fd_source process;
 	/* an eventfd that the client writes to wake the daemon; never read, because the
 	 * client could make the read block */
@@ -40,9 +40,12 @@ struct conn {
 	int client_mem_fd, daemon_mem_fd;
 	struct account *account; /* of its user */
 	TAILQ_ENTRY(conn) parked_link;
-	pid_t pid; /* 0: in another PID namespace, or it has ended */
+	/* Shown to users. 0: not known, it has ended or is in another PID namespace. Which
+	 * connections are of one process the key tells. */
+	pid_t pid;
 	uid_t uid;
-	char name[16]; /* of the process: printable, without quotes */
+	uint64_t key[2]; /* of its process (switch/proto.h); 0: it has shown none */
+	char name[16];   /* of the process: printable, without quotes */
 	/* generation of the statistics last requested from this client, 0: none */
 	uint32_t requested_gen;
 	uint32_t flight_gen; /* of the record of a QP last requested from it, 0: none */

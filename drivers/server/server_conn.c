@@ -22,7 +22,6 @@
 #include "server/server_share.h"
 #include "switch/sw_client.h"
 
-#define CONNS_PER_PROCESS 16 /* so that one process cannot take all of them */
 #define UNREAD_BYTES (2 * (int)sizeof(struct sw_data_reply)) /* of replies */
 #define FDS_PER_CONN 2           /* its socket, and the pidfd of its process */
 #define REJECT_LOG_NS NS_PER_SEC /* interval of log lines about rejected clients */
@@ -70,6 +69,7 @@ client_attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 static int
 client_start(struct conn *conn, bool no_pairs)
 {
+	char text[PEER_PROCESS_TEXT];
 	struct region region;
 	int rc = conn->daemon_mem == NULL ? -ENOTCONN : share_start(conn, &region);
 
@@ -86,8 +86,8 @@ client_start(struct conn *conn, bool no_pairs)
 		conn->client = NULL;
 		return rc;
 	}
-	log_info("client %u: process %d of user %u", conn->client->id, (int)conn->pid,
-		(unsigned)conn->uid);
+	log_info("client %u: %s of user %u", conn->client->id,
+		peer_process_text(conn->pid, text, sizeof(text)), (unsigned)conn->uid);
 	return 0;
 }
 
@@ -157,12 +157,13 @@ static void
 rejection_log(struct rocade_daemon *d, const struct ucred *who, const char *why)
 {
 	uint64_t now = clock_now();
+	char text[PEER_PROCESS_TEXT];
 
 	if (d->rejected_ns != 0 && now - d->rejected_ns < REJECT_LOG_NS)
 		return;
 	d->rejected_ns = now;
-	log_warn("client rejected: process %d of user %u: %s", (int)who->pid,
-		(unsigned)who->uid, why);
+	log_warn("client rejected: %s of user %u: %s",
+		peer_process_text(who->pid, text, sizeof(text)), (unsigned)who->uid, why);
 }
 
 /* Logs both versions: an older client may print only "Protocol not supported". */
@@ -175,6 +176,19 @@ version_log(struct conn *conn, const struct sw_request *req)
 	snprintf(why, sizeof(why), "version %" PRIu32 " of the protocol, expected %d",
 		req->version, SW_PROTO_VERSION);
 	rejection_log(conn->daemon, &who, why);
+}
+
+/* Takes the key of the process from SW_ATTACH or SW_CM_OPEN. The first one counts: a connection stays
+ * that of its process. */
+static void
+key_take(struct conn *conn, const struct sw_request *req)
+{
+	static_assert(sizeof(conn->key) == SW_PROCESS_KEY &&
+			      sizeof(req->sgid) == SW_PROCESS_KEY,
+		"the key is in the place of sgid");
+	if ((req->type == SW_ATTACH || req->type == SW_CM_OPEN) &&
+		(conn->key[0] | conn->key[1]) == 0)
+		memcpy(conn->key, req->sgid, sizeof(conn->key));
 }
 
 /* Serves a request of len bytes. Returns false if the connection must be closed. */
@@ -190,6 +204,8 @@ request_serve(struct conn *conn, const void *request, size_t len)
 		return false;
 	if (reply.error == EPROTONOSUPPORT)
 		version_log(conn, request);
+	if (reply.error == 0)
+		key_take(conn, request);
 	if (reply.error == 0 && query_is_data(reply.type))
 		return data_serve(conn, request);
 	if (reply.error == 0)
@@ -202,6 +218,7 @@ conn_ready(struct conn *conn)
 {
 	struct rocade_daemon *d = conn->daemon;
 	uint8_t request[sizeof(struct sw_cm_request) + 1] __attribute__((aligned(8)));
+	char text[PEER_PROCESS_TEXT];
 	ssize_t len;
 	bool came;
 
@@ -212,8 +229,9 @@ conn_ready(struct conn *conn)
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (came) {
-		log_info("process %d of user %u: disconnected: it sent descriptors",
-			(int)conn->pid, (unsigned)conn->uid);
+		log_info("%s of user %u: disconnected: it sent descriptors",
+			peer_process_text(conn->pid, text, sizeof(text)),
+			(unsigned)conn->uid);
 		conn_close(conn);
 		return;
 	}
@@ -292,23 +310,6 @@ client_reject(struct rocade_daemon *d)
 	rejection_log(d, &who, "no free file descriptor");
 }
 
-/* Returns NULL, or why the daemon accepts no connection of this process. */
-static const char *
-client_refusal(const struct rocade_daemon *d, pid_t pid)
-{
-	const struct conn *conn;
-	unsigned same = 0;
-
-	TAILQ_FOREACH (conn, &d->conns, link)
-		same += conn->pid == pid;
-	if (d->conn_count >= CONNS_PER_CLIENT * d->sw->conf.max_clients)
-		return "too many connections (see max-clients)";
-	/* 0: in another PID namespace, not identifiable */
-	if (pid != 0 && same >= CONNS_PER_PROCESS)
-		return "too many connections of this process";
-	return NULL;
-}
-
 /* Returns NULL, or why the user gets no further connection. */
 static const char *
 conn_charge(struct account *account)
@@ -334,10 +335,11 @@ conn_admit(
 	struct rocade_daemon *d, int fd, const struct ucred *who, struct account *account)
 {
 	struct conn *conn;
-	const char *why = client_refusal(d, who->pid);
+	const char *why;
 
-	if (why == NULL)
-		why = conn_charge(account);
+	if (d->conn_count >= CONNS_PER_CLIENT * d->sw->conf.max_clients)
+		return "too many connections (see max-clients)";
+	why = conn_charge(account);
 	if (why != NULL)
 		return why;
 	conn = conn_make(d, fd, who, account);

@@ -48,8 +48,8 @@ struct rdmacm {
 static bool
 is_same_process(const struct conn *a, const struct conn *b)
 {
-	/* 0: in another PID namespace, not identifiable */
-	return a == b || (a->pid != 0 && a->pid == b->pid && a->uid == b->uid);
+	return a == b || ((a->key[0] | a->key[1]) != 0 && a->key[0] == b->key[0] &&
+				 a->key[1] == b->key[1] && a->uid == b->uid);
 }
 
 /* The process ends connections. Their peers get what it has sent before they learn that, because

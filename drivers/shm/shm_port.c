@@ -8,6 +8,7 @@
 
 #include "base/base_alloc.h"
 #include "shm/attach.h"
+#include "shm/process_key.h"
 #include "shm/shm_tx_ring.h"
 
 /* Values of pkt.owner. Received packet: OWNER_RX and its slot. Packet to send: its tx
@@ -338,15 +339,15 @@ shm_attach(const struct session *session, struct port *port, struct sw_device *d
 	struct shm **out)
 {
 	struct sw_request req = {.type = SW_ATTACH}, start = {.type = SW_START};
-	struct shm *shm = alloc_get(&alloc_plain, "shm", sizeof(*shm));
 	struct session copy = *session;
 	int fds[SW_ATTACH_FDS];
 	struct sw_reply reply;
-	int rc;
+	int rc = process_key_get(req.sgid);
+	struct shm *shm = rc == 0 ? alloc_get(&alloc_plain, "shm", sizeof(*shm)) : NULL;
 
 	if (shm == NULL) {
 		session_close(&copy);
-		return -ENOMEM;
+		return rc != 0 ? rc : -ENOMEM;
 	}
 	shm->session = *session;
 	pairs_init(&shm->pairs);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/no_cancel.h"
+#include "shm/process_key.h"
 #include "shm/shm.h"
 #include "ucm/backend.h"
 
@@ -63,9 +64,9 @@ channel_open_locked(struct ucm_token *token, int *fd)
 {
 	struct sw_request req = {.type = SW_CM_OPEN};
 	struct sw_reply reply;
-	int rc = 0;
+	int rc = process_key_get(req.sgid);
 
-	if (session.fd < 0) {
+	if (rc == 0 && session.fd < 0) {
 		rc = session_open(&session, NULL);
 		generation += rc == 0;
 	}

@@ -28,6 +28,7 @@
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
 #define SW_PROTO_VERSION 15
 #define SW_NAME_MAX 64
+#define SW_PROCESS_KEY 16 /* bytes of a process key */
 
 /* Descriptors of the reply to SW_ATTACH. */
 enum sw_attach_fd {
@@ -40,9 +41,14 @@ enum sw_attach_fd {
 
 enum sw_request_type {
 	SW_DEVICE_INFO = 1, /* the reply describes the device */
-	SW_ATTACH,          /* creates the memory of a client, with its rings */
-	SW_QPN_TAKE,        /* the reply carries a QPN for a new QP */
-	SW_QPN_GIVE,        /* frees qpn */
+	/* Creates the memory of a client, with its rings. sgid: the key of the process, random
+	 * bytes that only it knows. Connections that have shown the same key, and are of the
+	 * same user, are of one process: a connection for RDMA-CM may name the QPs of an attached
+	 * one. The first key of a connection counts; 0 is none. No process number is needed,
+	 * which the daemon cannot see from another PID namespace. */
+	SW_ATTACH,
+	SW_QPN_TAKE, /* the reply carries a QPN for a new QP */
+	SW_QPN_GIVE, /* frees qpn */
 	/* Registers dest_qpn, sgid and dgid as the peer of qpn. EADDRINUSE: a client of
 	 * another user has registered this QP of another host. The reply's client_id: the client
 	 * that has the QP dest_qpn, if that is another one that may form a pair with this one,
@@ -64,8 +70,8 @@ enum sw_request_type {
 	 * end. All that is before the QP rows is in the first piece. ENOENT: there is no
 	 * such client. EINVAL: the piece would begin amid what is before the QP rows. */
 	SW_REPORT,
-	/* Opens an RDMA-CM channel for the process. The reply carries a socket, and the
-	 * channel's number in qpn. */
+	/* Opens an RDMA-CM channel for the process. sgid: the key of the process, as for
+	 * SW_ATTACH. The reply carries a socket, and the channel's number in qpn. */
 	SW_CM_OPEN,
 	SW_CM_COMMAND, /* a struct sw_cm_request, answered by a struct sw_cm_reply */
 	SW_PEER_CLEAR, /* forwards what is in the ring, then ends the registration */

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The recipes for other people's machines, as far as one without their services can try them:
 config/kubernetes.yaml, whose two containers run their own words in namespaces, without capabilities;
-action.yml, whose form is checked and whose daemon is started as on a runner. The step of action.yml
-that builds, and Containerfile, are not run."""
+a daemon and programs of RDMA-CM, each in namespaces of its own; action.yml, whose form is checked and
+whose daemon is started as on a runner. The step of action.yml that builds, and Containerfile, are not
+run."""
 
 import os
 import re
@@ -15,8 +16,8 @@ import tempfile
 import yaml
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
-from daemon import LIBRARY, ROCADED, RUN, STATUS_PROGRAM  # noqa: E402
-from process import Process, run as execute  # noqa: E402
+from daemon import LIBRARY, ROCADED, RUN, STATUS_PROGRAM, Daemon, both, rping_status  # noqa: E402
+from process import Process, run as execute, until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import SOURCE, is_root  # noqa: E402
 
@@ -144,6 +145,17 @@ def kubernetes_form():
          server["readinessProbe"]["exec"]["command"] == ["rocade-status", "--socket", socket])
 
 
+def rping_of_pods(node, spec):
+    """Two pods connect by RDMA-CM. The daemon knows neither by a PID."""
+    socket = node.root + "/run/rocade/rocade.sock"
+    server = node.pod(spec, ["rocade-run", "rping", "-s", "-C", "50", "-V"])
+    until(lambda: '"listeners": 1' in execute([STATUS_PROGRAM, "--socket", socket, "--json"]).stdout
+          or server.poll() is not None)
+    served, status, text = both(server, node.pod(
+        spec, ["rocade-run", "rping", "-c", "-a", "127.0.0.1", "-C", "50", "-V"]), 60)
+    case("kubernetes.yaml: two pods connect by RDMA-CM", served == 0 and status == 0, text)
+
+
 def kubernetes_runs():
     if not is_root():
         skip("kubernetes.yaml", "needs root")
@@ -171,6 +183,7 @@ def kubernetes_runs():
         case("kubernetes.yaml: the pod has no capability and cannot change the folder",
              status != 0 and re.findall(r"^Cap\w+:\s+(\w+)", text, re.M) == ["0" * 16] * 2 and
              re.search(r"Uid:\s+1000\s", text) and "Read-only file system" in text, text)
+        rping_of_pods(node, spec)
         status, text = node.pod(spec, mounts=False).finish()
         case("kubernetes.yaml: a pod without the volume gets an error",
              status != 0 and "rocade-run: " in text and "iters" not in text, text)
@@ -180,6 +193,65 @@ def kubernetes_runs():
              status != 0 and "rocade-run: " in text and "iters" not in text, text)
     finally:
         node.remove()
+
+
+# Options of unshare(1) for each kind of namespace. A container has one of each.
+SPACES = {"pid": ["--pid", "--fork", "--kill-child"], "net": ["--net"], "mount": ["--mount"],
+          "ipc": ["--ipc"], "user": ["--user", "--map-root-user"]}
+
+
+class Apart(Daemon):
+    """A daemon, and programs, each in namespaces of its own."""
+
+    def __init__(self, options):
+        super().__init__(through=["unshare", *options])
+        self.inside = ["unshare", *options]
+
+    def serve(self):
+        self.process = Process(self.command)
+        self.first_line = self.said("listening at")
+
+    def __exit__(self, *_):
+        self.process.kill()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def rping_apart(daemon, name):
+    server = daemon.start("rping", "-s", "-C", "50", "-V")
+    daemon.wait_listener(server)
+    served, status, text = both(server, daemon.start(
+        "rping", "-c", "-a", "127.0.0.1", "-C", "50", "-V"), 60)
+    case(name + ": two programs connect by RDMA-CM", served == 0 and status == 0 and
+         daemon.moved() >= 2 * 50 * 64, text)
+    case(name + ": the daemon notices their ends", until(daemon.idle), daemon.status())
+
+
+def end_apart(daemon, name):
+    """The daemon notices the end of a program without a PID, and tells its peer."""
+    server = daemon.start("rping", "-s")
+    daemon.wait_listener(server)
+    before = daemon.moved()
+    client = daemon.start("rping", "-c", "-a", "127.0.0.1")
+    moving = until(lambda: daemon.moved() > before + 100000)
+    shown = [c["pid"] for c in daemon.status()["clients"]]
+    client.kill()
+    status, text = server.finish()
+    case(name + ": the peer of a killed program is disconnected", moving and
+         rping_status(status, text) is not None and "DISCONNECT" in text and until(daemon.idle),
+         "%s\n%s\n%s" % (status, text, daemon.status()))
+    case(name + ": the PIDs of programs are not known", shown == [0, 0], shown)
+
+
+def namespaces():
+    if not is_root():
+        skip("namespaces", "needs root")
+        return
+    for name, options in SPACES.items():
+        with Apart(options) as daemon:
+            rping_apart(daemon, "%s namespaces" % name)
+    with Apart(["--mount-proc"] + [word for options in SPACES.values() for word in options]) as daemon:
+        rping_apart(daemon, "all namespaces")
+        end_apart(daemon, "all namespaces")
 
 
 COMPOSITE = {"top": {"name", "description", "inputs", "outputs", "runs", "branding", "author"},
@@ -273,4 +345,4 @@ def action_starts():
 
 
 if __name__ == "__main__":
-    sys.exit(run(kubernetes_form, kubernetes_runs, action_form, action_starts))
+    sys.exit(run(kubernetes_form, kubernetes_runs, namespaces, action_form, action_starts))

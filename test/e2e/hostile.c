@@ -15,7 +15,7 @@
  *   qpns       allocates all QPNs, again and again
  *   crowd      16 processes with as many connections with rings as the daemon admits, until
  *              its input ends
- *   flood      status requests over 16 connections, as many as the daemon answers
+ *   flood      status requests over 16 connections
  *   drain      joins the correct clients' group, fills its own ring, and takes half of it
  *              whenever it is full
  *   peers      registers QPs of hosts that do not exist, one after the other

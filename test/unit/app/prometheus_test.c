@@ -20,7 +20,7 @@ static const char snapshot_text[] =
 	"   \"peers\": [{\"address\": \"::3\", \"qps\": 1, \"srtt_ns\": 1500,"
 	"     \"send\": {\"cc_window\": 0.25}},"
 	"    {\"address\": \"::3\", \"qps\": 2}]},"
-	"  {\"id\": 2, \"name\": \"two\", \"answered\": false, \"srq_count\": 1}]}";
+	"  {\"id\": 2, \"pid\": 77, \"name\": \"two\", \"answered\": false, \"srq_count\": 1}]}";
 
 /* Returns what is printed of the snapshot. */
 static char *
@@ -93,6 +93,17 @@ values_are_in_base_units(void **state)
 	free(text);
 }
 
+/* 0: the process is in another PID namespace. */
+static void
+a_pid_may_be_unknown(void **state)
+{
+	char *text = printed(&(struct view_conf){.peers = true});
+
+	assert_int_equal(occurrences(text, "pid=\"unknown\""), 1);
+	assert_int_equal(occurrences(text, "pid=\"77\""), 1);
+	free(text);
+}
+
 static void
 a_silent_client_has_no_report(void **state)
 {
@@ -126,6 +137,7 @@ main(void)
 		cmocka_unit_test(integers_are_exact),
 		cmocka_unit_test(series_are_unique),
 		cmocka_unit_test(values_are_in_base_units),
+		cmocka_unit_test(a_pid_may_be_unknown),
 		cmocka_unit_test(a_silent_client_has_no_report),
 		cmocka_unit_test(each_queue_has_series),
 	};

@@ -187,6 +187,21 @@ rates_of_a_new_client(void **state)
 	free(line);
 }
 
+/* 0: the process is in another PID namespace. */
+static void
+a_pid_may_be_unknown(void **state)
+{
+	char *line = line_of(
+		json_pack("{s:[{s:i,s:i}]}", "clients", "id", 5, "pid", 77), "   5 ");
+
+	assert_non_null(strstr(line, "      77 "));
+	free(line);
+	line = line_of(
+		json_pack("{s:[{s:i,s:i}]}", "clients", "id", 5, "pid", 0), "   5 ");
+	assert_non_null(strstr(line, " unknown "));
+	free(line);
+}
+
 int
 main(void)
 {
@@ -195,6 +210,7 @@ main(void)
 		cmocka_unit_test(errors_of_a_client_and_a_queue),
 		cmocka_unit_test(without_errors_there_is_no_line),
 		cmocka_unit_test(each_drop_is_an_error),
+		cmocka_unit_test(a_pid_may_be_unknown),
 		cmocka_unit_test(rates_of_a_new_client),
 	};
 

@@ -107,6 +107,16 @@ number_given_away_is_not_followed(void **state)
 	fixture_close(&b);
 }
 
+static void
+process_without_a_number_is_unknown(void **state)
+{
+	char text[PEER_PROCESS_TEXT];
+
+	assert_string_equal(peer_process_text(0, text, sizeof(text)), "unknown process");
+	assert_string_equal(
+		peer_process_text(2147483647, text, sizeof(text)), "process 2147483647");
+}
+
 int
 main(void)
 {
@@ -114,6 +124,7 @@ main(void)
 		cmocka_unit_test(process_of_a_connection_is_watched),
 		cmocka_unit_test(ended_process_is_not_another_one),
 		cmocka_unit_test(number_given_away_is_not_followed),
+		cmocka_unit_test(process_without_a_number_is_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

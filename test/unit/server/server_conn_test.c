@@ -172,7 +172,7 @@ warning_keep(enum log_level level, const char *line, void *arg)
 }
 
 static void
-connections_of_a_process_are_limited(void **state)
+connections_of_a_user_are_limited(void **state)
 {
 	char expected[128];
 	struct sw_request req = {.type = SW_DEVICE_INFO};
@@ -181,6 +181,7 @@ connections_of_a_process_are_limited(void **state)
 	int fds[17];
 
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	accounts_limit(&b.d->accounts, ACCOUNT_connections, 16, false);
 	log_set_sink(warning_keep, NULL);
 	warnings = 0;
 	for (unsigned i = 0; i < 17; i++)
@@ -188,10 +189,10 @@ connections_of_a_process_are_limited(void **state)
 	assert_int_equal(b.d->conn_count, 16);
 	snprintf(expected, sizeof(expected),
 		"client rejected: process %d of user %u: too many connections of this "
-		"process",
+		"user",
 		(int)getpid(), (unsigned)getuid());
 	assert_string_equal(warning, expected);
-	/* The next line comes a second later, however often the process tries. */
+	/* The next line comes a second later, however often the user tries. */
 	for (unsigned i = 0; i < 50; i++)
 		close(client_connect(&b));
 	assert_int_equal(warnings, 1);
@@ -429,7 +430,7 @@ main(void)
 		cmocka_unit_test(version_mismatch_reports_our_version),
 		cmocka_unit_test(client_that_does_not_read_is_disconnected),
 		cmocka_unit_test(refused_attach_leaks_nothing),
-		cmocka_unit_test(connections_of_a_process_are_limited),
+		cmocka_unit_test(connections_of_a_user_are_limited),
 		cmocka_unit_test(connections_of_all_are_limited),
 		cmocka_unit_test(accept_without_free_descriptor_disconnects),
 		cmocka_unit_test(corrupt_ring_disconnects),

@@ -212,6 +212,17 @@ client_fetch(struct server_fixture *b, int fd, struct sw_request *req,
 	return reply->error;
 }
 
+/* The key that the next connection shows with SW_ATTACH or SW_CM_OPEN: that of its process. */
+static uint8_t fixture_key[SW_PROCESS_KEY];
+
+/* The next connections are of the process with this number; 0: they show no key. */
+static inline void
+fixture_process(uint8_t number)
+{
+	memset(fixture_key, 0, sizeof(fixture_key));
+	fixture_key[SW_PROCESS_KEY - 1] = number;
+}
+
 /* A client's end. */
 struct fixture_client {
 	int fd;
@@ -259,6 +270,7 @@ client_attach_as(
 	struct region_geom geom;
 
 	memset(c, 0, sizeof(*c));
+	memcpy(req.sgid, fixture_key, sizeof(req.sgid));
 	c->fd = client_connect(b);
 	assert_true(client_call(b, c->fd, &req, &c->reply, c->fds));
 	if (c->reply.error != 0)

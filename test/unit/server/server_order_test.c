@@ -54,18 +54,17 @@ event_fetch(struct connection *n, struct end *e, struct rdma_ucm_event_resp *eve
 	return (int)event->event;
 }
 
-/* pid: the ends are two processes. */
+/* The ends are two processes. */
 static void
-end_open(struct connection *n, struct end *e, pid_t pid)
+end_open(struct connection *n, struct end *e, uint8_t process)
 {
 	struct sw_request take = {.type = SW_QPN_TAKE};
 
+	fixture_process(process);
 	assert_int_equal(client_attach(&n->b, &e->verbs), 0);
-	TAILQ_LAST(&n->b.d->conns, conns)->pid = pid;
 	region_client_rings(&e->verbs.region, &e->tx, &e->rx);
 	end_call(n, e, &take);
 	e->fd = client_connect(&n->b);
-	TAILQ_LAST(&n->b.d->conns, conns)->pid = pid;
 	e->channel = channel_open(&n->b, e->fd, &e->channel_fd);
 	e->id = id_make(&n->b, e->fd, e->channel);
 }
@@ -124,8 +123,8 @@ connection_open(struct connection *n)
 {
 	memset(n, 0, sizeof(*n));
 	fixture_open(&n->b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
-	end_open(n, &n->a, getpid());
-	end_open(n, &n->c, getpid() + 1);
+	end_open(n, &n->a, 1);
+	end_open(n, &n->c, 2);
 	peer_set(n, &n->a, n->c.qpn);
 	peer_set(n, &n->c, n->a.qpn);
 	ids_connect(n);

@@ -31,6 +31,7 @@ channel_open(struct server_fixture *b, int fd, int *channel)
 	int fds[SW_ATTACH_FDS] = {-1, -1, -1, -1};
 	struct sw_reply reply;
 
+	memcpy(req.sgid, fixture_key, sizeof(req.sgid));
 	assert_true(client_call(b, fd, &req, &reply, fds));
 	assert_int_equal(reply.error, 0);
 	assert_true(fds[0] >= 0);

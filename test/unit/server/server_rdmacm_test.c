@@ -114,49 +114,109 @@ ids_of_another_process_are_refused(void **state)
 	fixture_close(&b);
 }
 
+/* A connection for RDMA-CM, with an ID that is ready to be connected. */
+struct cm_end {
+	int fd, channel_fd;
+	uint32_t channel, id;
+};
+
+static void
+cm_end_open(struct server_fixture *b, struct cm_end *e)
+{
+	struct rdma_ucm_resolve_route route;
+	struct sw_cm_reply reply;
+
+	e->fd = client_connect(b);
+	e->channel = channel_open(b, e->fd, &e->channel_fd);
+	route.id = e->id = id_make(b, e->fd, e->channel);
+	assert_int_equal(resolve_loopback(b, e->fd, e->channel, e->id, &reply), 0);
+	assert_true(cm_command(b, e->fd, e->channel, RDMA_USER_CM_CMD_RESOLVE_ROUTE,
+		&route, sizeof(route), &reply));
+}
+
+static void
+cm_end_close(struct server_fixture *b, struct cm_end *e)
+{
+	close(e->fd);
+	close(e->channel_fd);
+	daemon_handle_all(b);
+}
+
+/* Returns the error with which the ID connects a QP. */
+static int
+cm_end_connect(struct server_fixture *b, struct cm_end *e, uint32_t qpn)
+{
+	struct rdma_ucm_connect cmd = {
+		.id = e->id, .conn_param = {.valid = 1, .qp_num = qpn}};
+	struct sw_cm_reply reply;
+
+	assert_true(cm_command(b, e->fd, e->channel, RDMA_USER_CM_CMD_CONNECT, &cmd,
+		sizeof(cmd), &reply));
+	return reply.error;
+}
+
+/* The connections of this test are all of one process, so the daemon sees one PID: no right rests on
+ * that. It rests on the key, and on the user. */
 static void
 qpn_of_another_process_is_refused(void **state)
 {
-	struct rdma_ucm_connect cmd = {.conn_param = {.valid = 1}};
-	struct rdma_ucm_resolve_route route;
 	struct sw_request take = {.type = SW_QPN_TAKE};
-	struct sw_cm_reply reply;
 	struct sw_reply taken;
 	struct fixture_client client;
-	struct conn *conn;
-	uint32_t channel;
-	int fd, end;
 	struct server_fixture b;
+	struct conn *attached, *conn;
+	struct cm_end e;
 
 	fixture_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
+	fixture_process(1);
 	assert_int_equal(client_attach(&b, &client), 0);
+	attached = TAILQ_LAST(&b.d->conns, conns);
 	assert_true(client_call(&b, client.fd, &take, &taken, NULL));
 	assert_int_equal(taken.error, 0);
-	fd = client_connect(&b);
-	channel = channel_open(&b, fd, &end);
-	route.id = cmd.id = id_make(&b, fd, channel);
-	assert_int_equal(resolve_loopback(&b, fd, channel, cmd.id, &reply), 0);
-	assert_true(cm_command(&b, fd, channel, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route,
-		sizeof(route), &reply));
-	cmd.conn_param.qp_num = taken.qpn + 1;
-	assert_true(cm_command(
-		&b, fd, channel, RDMA_USER_CM_CMD_CONNECT, &cmd, sizeof(cmd), &reply));
-	assert_int_equal(reply.error, EINVAL);
-	cmd.conn_param.qp_num = taken.qpn;
-	/* As if the channel were another process's. */
+	for (uint8_t other = 0; other < 4; other += 2) {
+		fixture_process(other); /* none, or another one */
+		cm_end_open(&b, &e);
+		assert_int_equal(cm_end_connect(&b, &e, taken.qpn), EINVAL);
+		/* It stays the process that it was. */
+		fixture_process(other != 0 ? 1 : 0);
+		close(e.channel_fd);
+		(void)channel_open(&b, e.fd, &e.channel_fd);
+		assert_int_equal(cm_end_connect(&b, &e, taken.qpn), EINVAL);
+		cm_end_close(&b, &e);
+	}
+	fixture_process(1);
+	cm_end_open(&b, &e);
+	assert_int_equal(cm_end_connect(&b, &e, taken.qpn + 1), EINVAL);
 	conn = TAILQ_LAST(&b.d->conns, conns);
-	conn->pid++;
-	assert_true(cm_command(
-		&b, fd, channel, RDMA_USER_CM_CMD_CONNECT, &cmd, sizeof(cmd), &reply));
-	assert_int_equal(reply.error, EINVAL);
-	conn->pid--;
-	assert_true(cm_command(
-		&b, fd, channel, RDMA_USER_CM_CMD_CONNECT, &cmd, sizeof(cmd), &reply));
-	assert_int_equal(reply.error, 0);
-	close(fd);
-	close(end);
+	conn->uid++;
+	assert_int_equal(cm_end_connect(&b, &e, taken.qpn), EINVAL);
+	conn->uid--;
+	/* The daemon does not know the PID from another PID namespace. */
+	attached->pid = conn->pid = 0;
+	assert_int_equal(cm_end_connect(&b, &e, taken.qpn), 0);
+	cm_end_close(&b, &e);
 	client_detach(&b, &client);
-	daemon_handle_all(&b);
+	fixture_close(&b);
+}
+
+/* Two processes that have shown no key are not one. */
+static void
+connections_without_a_key_stay_apart(void **state)
+{
+	struct sw_request take = {.type = SW_QPN_TAKE};
+	struct sw_reply taken;
+	struct fixture_client client;
+	struct server_fixture b;
+	struct cm_end e;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
+	fixture_process(0);
+	assert_int_equal(client_attach(&b, &client), 0);
+	assert_true(client_call(&b, client.fd, &take, &taken, NULL));
+	cm_end_open(&b, &e);
+	assert_int_equal(cm_end_connect(&b, &e, taken.qpn), EINVAL);
+	cm_end_close(&b, &e);
+	client_detach(&b, &client);
 	fixture_close(&b);
 }
 
@@ -215,6 +275,7 @@ main(void)
 		cmocka_unit_test(ids_of_another_process_are_refused),
 		cmocka_unit_test(channel_ends_with_its_connection),
 		cmocka_unit_test(qpn_of_another_process_is_refused),
+		cmocka_unit_test(connections_without_a_key_stay_apart),
 		cmocka_unit_test(malformed_command_disconnects),
 		cmocka_unit_test(low_ports_are_for_the_daemons_user),
 	};

@@ -21,6 +21,7 @@
 #include "engine/dev.h"
 #include "engine/engine_lock.h"
 #include "engine/engine_state.h"
+#include "shm/process_key.h"
 #include "shm/shm.h"
 
 #include <cmocka.h>
@@ -81,6 +82,18 @@ request_recv(int end)
 	assert_int_equal(req.magic, SW_PROTO_MAGIC);
 	assert_int_equal(req.version, SW_PROTO_VERSION);
 	return req;
+}
+
+/* The request shows the process key. */
+static inline void
+request_recv_with_key(int end, uint32_t type)
+{
+	struct sw_request req = request_recv(end);
+	uint8_t key[SW_PROCESS_KEY];
+
+	assert_int_equal(req.type, type);
+	assert_int_equal(process_key_get(key), 0);
+	assert_memory_equal(req.sgid, key, sizeof(key));
 }
 
 static uint32_t fixture_rx_slots = 8, fixture_buf_size = 256;

@@ -52,7 +52,7 @@ fixture_open(struct shm_fixture *b)
 	assert_int_equal(fcntl(mem[0], F_GET_SEALS), REGION_SIZE_SEALS | WRITER_SEALS);
 	close(mem[0]);
 	close(mem[1]);
-	assert_int_equal(request_recv(b->d.fd).type, SW_ATTACH);
+	request_recv_with_key(b->d.fd, SW_ATTACH);
 	assert_int_equal(request_recv(b->d.fd).type, SW_START);
 	assert_int_equal(b->device.mtu, 1500);
 }

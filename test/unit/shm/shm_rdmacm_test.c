@@ -18,6 +18,7 @@ static struct rdmacm_fixture {
 	struct engine_progress_thread engine_thread;
 	char dir[32], path[64];
 	int listener, conn;
+	struct sw_request opened; /* of the channel */
 	pthread_t thread;
 	struct ucm_token token;
 	int channel_fd;
@@ -50,7 +51,7 @@ commands_serve(void *arg)
 	int fd = f.conn = accept4(f.listener, NULL, NULL, SOCK_CLOEXEC), ends[2];
 
 	(void)arg;
-	if (fd < 0 || recv(fd, &req, sizeof(req), 0) != sizeof(struct sw_request) ||
+	if (fd < 0 || recv(fd, &f.opened, sizeof(f.opened), 0) != sizeof(f.opened) ||
 		ucm_sockets_create(ends) != 0)
 		return NULL;
 	reply_send(fd, &opened, sizeof(opened), ends, 1);
@@ -167,11 +168,25 @@ packets_are_handled_before_the_event(void **state)
 	rdmacm_close();
 }
 
+/* The daemon knows by the key that the channel and the QPs are of one process. */
+static void
+channel_shows_the_key_of_the_process(void **state)
+{
+	uint8_t key[SW_PROCESS_KEY];
+
+	rdmacm_open();
+	assert_int_equal(f.opened.type, SW_CM_OPEN);
+	assert_int_equal(process_key_get(key), 0);
+	assert_memory_equal(f.opened.sgid, key, sizeof(key));
+	rdmacm_close();
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packets_are_handled_before_the_event),
+		cmocka_unit_test(channel_shows_the_key_of_the_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

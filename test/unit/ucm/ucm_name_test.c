@@ -196,7 +196,7 @@ loopback_is_the_first_address(void **state)
 	}
 }
 
-/* What a name has besides the address is the program's: the interface of a link-local address. */
+/* The program has the interface of a link-local address in the name. */
 static void
 an_ipv6_address_keeps_its_scope(void **state)
 {
