@@ -72,16 +72,18 @@ grow(struct cc *cc, const struct cc_sample *s, uint32_t target_ns, uint64_t now)
 			       : CC_PACKET);
 }
 
-/* True if at least CC_QUEUED packets of the window are in queues: of each packet's delay,
+/* True if at least CC_QUEUED bytes of the window are in queues: of each packet's delay,
  * the part above the least round trip was the wait in queues (TCP Vegas). A least round trip
- * that is too long for the level includes a queue. */
+ * that is too long for the level includes a queue. Bytes, because 13 short packets are the
+ * turns of two poll loops, and no queue. */
 static inline bool
 is_queued(const struct cc *cc, uint32_t delay_ns)
 {
 	uint32_t path_ns = RTE_MIN(cc->path_ns, cc_level_ns(cc) - cc->base_ns / 2);
 
-	return delay_ns > path_ns && (uint64_t)(delay_ns - path_ns) * cc->cwnd >=
-					     (uint64_t)delay_ns * (CC_QUEUED * CC_ONE);
+	return delay_ns > path_ns &&
+	       (delay_ns - path_ns) * ((uint64_t)cc->cwnd * cc->packet >> CC_SHIFT) >=
+		       (uint64_t)delay_ns * CC_QUEUED;
 }
 
 /* Lets the window follow the delay. */
@@ -130,6 +132,12 @@ least_judge(struct cc *cc, const struct cc_sample *s, uint64_t now)
 
 /* ---- Signals ---- */
 
+void
+cc_packet(struct cc *cc, uint32_t payload)
+{
+	srtt_sample(&cc->packet, RTE_MIN(payload, 4096u) + CC_HEADERS);
+}
+
 enum cc_cut
 cc_sample(struct cc *cc, const struct cc_sample *s, uint64_t now)
 {
@@ -149,7 +157,6 @@ cc_sample(struct cc *cc, const struct cc_sample *s, uint64_t now)
 	if (likely(delay < cc->base_ns / 2 && cc->level == 0 && !cc->climbing &&
 		    (cc->cwnd == cc->cap || !cc_window_used(cc, s)))) {
 		cc->low_ns = RTE_MIN(cc->low_ns, delay);
-		cc->far_at = now;
 		cc->idle = 0;
 		return CC_CUT_NONE;
 	}
@@ -258,6 +265,7 @@ cc_init(struct cc *cc, const struct cc_conf *conf, uint32_t cap)
 	cc->loss = conf->loss != 0 ? conf->loss : CC_LOSS;
 	cc->delay_unknown = conf->delay_unknown && conf->target_us == 0;
 	cc->slow_start = true;
+	cc->packet = CC_LONGEST;
 	/* A loss before the first round trip is taken for congestion. */
 	cc->delay_ns = cc->low_ns = cc->path_ns = UINT32_MAX;
 }

@@ -26,8 +26,11 @@
 #define CC_LEVELS 17                /* delay targets: each 1.41 times the one before */
 #define CC_FEW 4                    /* unsteady: delays of which the least one counts */
 #define CC_CALM 8 /* round trips without a queue, after which the window grows faster */
-#define CC_QUEUED 13     /* packets in queues from which on the window shrinks */
-#define CC_QUEUED_CUT 32 /* then by this part of 1024 */
+/* Bytes of a packet besides its payload, about, and of the longest one. */
+#define CC_HEADERS 64
+#define CC_LONGEST (4096 + CC_HEADERS)
+#define CC_QUEUED (13 * CC_LONGEST) /* bytes in queues from which on the window shrinks */
+#define CC_QUEUED_CUT 32            /* then by this part of 1024 */
 
 /* Of an engine's peers. */
 struct cc_conf {
@@ -65,6 +68,7 @@ struct cc {
 	uint32_t delay_ns; /* the last one */
 	uint32_t srtt_ns;  /* smoothed round trip; 0: no sample yet */
 	uint32_t path_ns;  /* least round trip since the last check */
+	uint32_t packet;   /* bytes of a packet, smoothed */
 	uint32_t acked;    /* packets; halved with lost, see CC_HISTORY */
 	uint32_t lost;     /* << CC_SHIFT */
 	uint16_t loss;     /* lost packets of 1000 that are no congestion */
@@ -100,7 +104,6 @@ struct cc {
 	uint16_t starved;    /* starved watches since the last climb */
 	uint32_t idle_ns;    /* least delay of the idle samples */
 	uint32_t low_ns;     /* least delay since watch_at */
-	uint32_t far_ns;     /* least delay since far_at */
 	uint32_t delays;     /* since watch_at: their number, and their sum */
 	uint64_t delay_sum_ns;
 	uint32_t climb_from;   /* window before the climb */
@@ -109,7 +112,6 @@ struct cc {
 	/* begin of the watch; climbing: begin of the climb, or when the window reached
 	 * its top */
 	uint64_t watch_at;
-	uint64_t far_at;     /* since then each delay was far above the level */
 	uint8_t check_level; /* the level before it rose */
 	uint8_t check_count; /* samples of the check */
 	uint32_t check_ns;   /* the delay for which it rose; 0: it did not */
@@ -152,6 +154,9 @@ struct cc_sample {
 	uint32_t inflight; /* to the peer, besides them */
 	bool idle; /* it was sent when hardly anything was in flight to the peer */
 };
+
+/* A packet with this payload is measured. */
+void cc_packet(struct cc *cc, uint32_t payload);
 
 /* Each takes a signal in at this time, and returns why it cut the window. */
 

@@ -58,8 +58,6 @@ level_set(struct cc *cc, unsigned level, uint64_t now)
 {
 	cc->level = (uint8_t)level;
 	cc->level_at = now;
-	cc->far_at = now;
-	cc->far_ns = UINT32_MAX;
 }
 
 /* Raises the level until it is at least this long, for a path with this delay. Slow
@@ -359,28 +357,11 @@ watch_end(struct cc *cc, uint64_t now)
 		watch_restart(cc, now);
 }
 
-/* A sender with the least window aims at a delay of about 100 us (4 times CC_TARGET_US)
- * above the level. So a queue of such senders is not longer. If the delay stays above
- * that, the path is long. */
-static inline void
-far_count(struct cc *cc, uint32_t delay_ns, uint64_t now)
-{
-	if (likely(delay_ns < cc_level_ns(cc) + 4 * cc->base_ns) || cc_loses_much(cc)) {
-		cc->far_at = now;
-		cc->far_ns = UINT32_MAX;
-		return;
-	}
-	cc->far_ns = RTE_MIN(cc->far_ns, delay_ns);
-	if (now - cc->far_at >= (uint64_t)CC_FAR * cc_srtt_ns(cc))
-		level_raise(cc, level_wanted_ns(cc, cc->far_ns), cc->far_ns, now);
-}
-
 void
 cc_target_watch(struct cc *cc, const struct cc_sample *s, uint64_t now)
 {
 	if (s->rtt_ns - cc->path_ns <= cc->path_ns / 4)
 		cc->path_at = now;
-	far_count(cc, s->delay_ns, now);
 	cc->low_ns = RTE_MIN(cc->low_ns, s->delay_ns);
 	cc->delays++;
 	cc->delay_sum_ns += s->delay_ns;
@@ -407,8 +388,6 @@ cc_target_restart(struct cc *cc, uint64_t now)
 {
 	watch_restart(cc, now);
 	cc->checking = false;
-	cc->far_at = now;
-	cc->far_ns = UINT32_MAX;
 	cc->starved = 0;
 	cc->climb_shift = 0;
 }

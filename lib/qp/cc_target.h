@@ -6,7 +6,6 @@
  * - A watch is starved if all its delays were at the level or above it, the window was
  *   small, and no packet was lost. Then a climb may follow.
  * - A climb doubles the window in each round trip, to tell a long path from a queue.
- * - A delay is far above the level if it exceeds it by 4 * base_ns or more.
  * - A check measures the path with a window of one packet: after a rise of the level, and
  *   when the least round trip is older than CC_PATH_NS.
  */
@@ -19,7 +18,6 @@
 #define CC_IDLE_AGREE 6
 #define CC_WATCH 16        /* round trips of a watch */
 #define CC_UNSTEADY_CUTS 3 /* of a watch */
-#define CC_FAR 6           /* round trips far above the level */
 #define CC_SMALL (8 * CC_ONE)
 #define CC_CLIMB_TOP (64 * CC_ONE)
 #define CC_CLIMB_ENOUGH (16 * CC_ONE) /* of a sender that has no more to send */

@@ -67,7 +67,7 @@ congestion_resume(struct peer *peer, uint64_t now)
 }
 
 void
-congestion_sampled(struct qp *qp, bool read)
+congestion_sampled(struct qp *qp, uint32_t idx, bool read)
 {
 	struct requester *req = &qp->req;
 
@@ -78,6 +78,8 @@ congestion_sampled(struct qp *qp, bool read)
 		req->rtt_una = (uint8_t)req->una_psn;
 	}
 	req->rtt_read = read;
+	cc_packet(measured_window(qp)->cc,
+		RTE_MIN(sq_slot(&qp->sq, idx)->len, qp_pmtu(qp)));
 	/* The acknowledgement of a SEND waits for the responses of READs before it. */
 	req->rtt_counts = !req->stalled && (read || req->reading == 0);
 	req->rtt_idle = qp->peer->send.inflight + qp->peer->read.inflight <= IDLE_PACKETS;

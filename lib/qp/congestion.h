@@ -28,8 +28,9 @@ congestion_wants_ack(const struct qp *qp)
 	return qp->req.rtt_start == TIME_NEVER;
 }
 
-/* The QP begins to measure a round trip. read: of a READ or the like. */
-void congestion_sampled(struct qp *qp, bool read);
+/* The QP begins to measure a round trip, that of a packet of the request idx. read: of a READ or
+ * the like. */
+void congestion_sampled(struct qp *qp, uint32_t idx, bool read);
 void congestion_pace(
 	struct qp *qp, struct peer_window *w, uint32_t packets, uint64_t now);
 /* The QP has sent packets of SENDs and WRITEs, and requested packets of responses. resent:

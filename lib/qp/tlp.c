@@ -101,7 +101,7 @@ tlp_sent(struct qp *qp, const struct tlp_burst *burst, uint64_t now)
 	else
 		req->rtt_psn = psn_add(req->next_psn, PSN_MASK);
 	if (burst->cc)
-		congestion_sampled(qp, read);
+		congestion_sampled(qp, burst->idx, read);
 }
 
 /* If a copy is lost, everything waits for it. One copy too many costs little. */
@@ -130,7 +130,7 @@ tlp_hole_sent(struct qp *qp, uint32_t psn, uint64_t now)
 	req->rtt_psn = psn;
 	req->rtt_start = now;
 	if (cc_is_on(qp->peer->send.cc))
-		congestion_sampled(qp, false);
+		congestion_sampled(qp, req->una_idx, false);
 }
 
 void RARE

@@ -6,7 +6,6 @@
 #include "post.h"
 #include "wire/extensions.h"
 
-#define SQ_DEPTH 8
 #define TIMEOUT 14 /* 67 ms */
 #define RETRIES 7
 
@@ -15,7 +14,7 @@ post(struct flow *flow)
 {
 	uint32_t len = flow->hello != 0        ? HELLO_BYTES
 		       : flow->conf.bytes != 0 ? (uint32_t)flow->conf.bytes
-					       : FLOW_MSG;
+					       : flow->conf.message;
 	bool read = flow->conf.read;
 	struct sge sge = {0, len, flow->poster->key};
 	struct send_req req = {
@@ -154,10 +153,14 @@ qp_connect(struct host *h, struct qp *qp, const struct host *other, const struct
 void
 flow_init(struct flow *flow, struct fabric *f, const struct flow_conf *conf)
 {
-	uint32_t depth = conf->bytes != 0 ? 1 : SQ_DEPTH;
+	uint32_t depth = conf->bytes != 0   ? 1
+			 : conf->depth != 0 ? conf->depth
+					    : FLOW_DEPTH;
 
 	memset(flow, 0, sizeof(*flow));
 	flow->conf = *conf;
+	if (conf->message == 0)
+		flow->conf.message = FLOW_MSG;
 	flow->from = &f->hosts[conf->src];
 	flow->to = &f->hosts[conf->dst];
 	flow->from->app = flow->to->app = completions_read;

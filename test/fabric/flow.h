@@ -11,7 +11,9 @@ struct flow_conf {
 	unsigned src, dst;
 	uint64_t start; /* picoseconds */
 	uint64_t stop;  /* 0: none. The connection ends at once. */
-	uint64_t bytes; /* at most HOST_MEM_BYTES; 0: endless, in messages of FLOW_MSG */
+	uint64_t bytes; /* at most HOST_MEM_BYTES; 0: endless */
+	/* Endless: bytes of a message, and how many are posted; 0: FLOW_MSG, FLOW_DEPTH. */
+	uint32_t message, depth;
 	uint8_t tclass;
 	bool read;      /* RDMA READ */
 	unsigned hello; /* messages of HELLO_BYTES before, one after the other */
@@ -20,6 +22,7 @@ struct flow_conf {
 #define HELLO_BYTES 8
 #define FLOW_MTU 4096
 #define FLOW_MSG (256u << 10)
+#define FLOW_DEPTH 8
 /* Time on the wire of a packet in the middle of a message. */
 #define FLOW_PACKET_BYTES (FLOW_MTU + 58 + FRAME_L1_BYTES)
 

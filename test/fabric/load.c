@@ -41,6 +41,8 @@ add(struct builder *b, struct flow_conf conf)
 	conf.tclass = b->row->ecn ? ECT0 : 0;
 	conf.read |= b->row->read;
 	conf.hello = b->row->hello;
+	conf.message = b->row->message;
+	conf.depth = b->row->depth;
 	CHECK(b->flows->count < MAX_FLOWS, "too many flows");
 	flow_init(&b->flows->flow[b->flows->count++], b->fabric, &conf);
 }

@@ -127,6 +127,17 @@ measure_begin(struct measure *m)
 
 /* ---- Results ---- */
 
+/* Bytes on the wire of a packet of an endless flow. */
+static uint64_t
+packet_bytes(const struct flow *flow)
+{
+	uint32_t message = flow->conf.message;
+
+	return message < FLOW_MTU
+		       ? FLOW_PACKET_BYTES - FLOW_MTU + sizeof(struct reth) + message
+		       : FLOW_PACKET_BYTES;
+}
+
 /* The part of a link's time that the flow's packets took. */
 static double
 flow_part(struct measure *m, unsigned i)
@@ -134,7 +145,7 @@ flow_part(struct measure *m, unsigned i)
 	struct flow *flow = &m->flows->flow[i];
 	double packets = (double)(flow_packets(flow) - m->packets_before[i]);
 
-	return packets * FLOW_PACKET_BYTES *
+	return packets * (double)packet_bytes(flow) *
 	       (double)ps_per_byte(m->fabric->conf.gbit_per_s) /
 	       (double)(clock_ps - m->begun);
 }

@@ -34,7 +34,10 @@ struct row {
 	unsigned police_mbit_per_s, police_kb;
 	unsigned nic_frames;
 	bool ecn;
-	unsigned qps;   /* flows of each sender; 0: one */
+	unsigned qps; /* flows of each sender; 0: one */
+	/* Endless flows: bytes of each message, and how many are posted at once; 0: FLOW_MSG,
+	 * FLOW_DEPTH. */
+	uint32_t message, depth;
 	unsigned hello; /* messages of 8 bytes, one after the other, at first */
 	bool read;      /* the destinations read, instead of the sources writing */
 	/* LOAD_INCAST: senders without congestion control, whatever the others have. share

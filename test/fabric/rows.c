@@ -17,6 +17,8 @@ const struct row rows[] = {
 	{"I-8-ecn", LOAD_INCAST, 8, LONG, .ecn = true},
 	/* many connections of each host; READ instead of WRITE */
 	{"I-8x16", LOAD_INCAST, 8, LONG, .qps = 16},
+	/* a queue that is longer than most delay targets */
+	{"I-32-25G", LOAD_INCAST, 32, .warm_us = 20000, .us = 30000, .gbit_per_s = 25},
 	{"I-8-read", LOAD_INCAST, 8, LONG, .read = true},
 	{"I-32-read", LOAD_INCAST, 32, LONG, .read = true},
 	{"I-100-read", LOAD_INCAST, 100, LONG, .read = true},
@@ -40,6 +42,13 @@ const struct row rows[] = {
 	{"W-8", LOAD_INCAST, 8, LONG, .no_hold = true},
 	{"W-32", LOAD_INCAST, 32, LONG, .no_hold = true},
 	{"W-1%", LOAD_INCAST, 1, LONG, .loss = 10000, .no_hold = true},
+	/* N: nothing else in the network: 8 connections of short messages, fast links */
+	{"N-64B", LOAD_INCAST, 1, .warm_us = 500, .us = 1000, .qps = 8, .message = 64,
+		.depth = 128},
+	{"N-1K", LOAD_INCAST, 1, .warm_us = 1000, .us = 2000, .qps = 8, .message = 1024,
+		.depth = 128},
+	{"N-400G", LOAD_INCAST, 1, .warm_us = 1000, .us = 2000, .qps = 4,
+		.gbit_per_s = 400},
 	/* M: mixed load */
 	{"M-0.3", LOAD_MIX, 16, .part = 0.3, .us = 5000},
 	{"M-0.6", LOAD_MIX, 16, .part = 0.6, .us = 5000},
@@ -65,7 +74,8 @@ const struct row rows[] = {
 	{"R-5%-40us", LOAD_INCAST, 1, LONG, .loss = 50000, .delay_ns = 10000},
 	{"R-1%-40us-warm", LOAD_INCAST, 1, .hello = 20, LONG, .loss = 10000,
 		.delay_ns = 10000},
-	/* L: a round trip of 1 ms, longer than the first tail-loss timer */
+	/* L: a round trip of 1 ms, longer than the first tail-loss timer. With congestion control
+	 * nothing finds such a path until round trips are measured before the load. */
 	{"L-1ms", LOAD_INCAST, 1, .warm_us = 10000, .us = 20000, .delay_ns = 250000},
 	/* K: slow and stalled hosts */
 	{"K-0", LOAD_INCAST, 8, LONG, .turn_min_ns = 50, .turn_max_ns = 100},

@@ -161,6 +161,40 @@ packets_in_queues_shrink_the_window(void **state)
 	expect_window(13);
 }
 
+/* The queue counts in bytes: 13 packets of 4 KiB, so 50 of 1 KiB and 423 of 64 bytes. */
+static void
+short_packets_in_queues_are_few_bytes(void **state)
+{
+	static const struct {
+		uint32_t payload, packets;
+	} rows[] = {{4096, 13}, {1024, 50}, {64, 423}, {0, 845}};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		setup(state);
+		cc.cap = 8192 * CC_ONE;
+		round_trip(BASE_US);
+		for (unsigned n = 0; n < 100; n++)
+			cc_packet(&cc, rows[i].payload);
+		/* A quarter of the window is in queues. */
+		window_set(4 * rows[i].packets * 0.95);
+		assert_int_equal(round_trip_ns(12000), CC_CUT_NONE);
+		window_set(4 * rows[i].packets * 1.05);
+		assert_int_equal(round_trip_ns(12000), CC_CUT_DELAY);
+	}
+}
+
+/* Until packets have been measured, they are taken for long ones. No packet counts as longer. */
+static void
+packet_lengths_are_smoothed(void **state)
+{
+	assert_int_equal(cc.packet, CC_LONGEST);
+	cc_packet(&cc, 0);
+	assert_int_equal(cc.packet, CC_LONGEST - 512);
+	for (unsigned n = 0; n < 100; n++)
+		cc_packet(&cc, 1 << 20);
+	assert_in_range(cc.packet, CC_LONGEST - 8, CC_LONGEST);
+}
+
 /* A sender that has only met a full path assumes no longer one than its level is for. */
 static void
 queue_of_others_is_no_long_path(void **state)
@@ -287,7 +321,6 @@ least_window_is_a_tenth_of_a_packet(void **state)
 		uint32_t before = cc.cwnd;
 
 		now += 50 * US;
-		cc.far_at = now;
 		cc_sample(&cc, &s, now);
 		assert_true(cc.cwnd <= before);
 		assert_int_equal(cc_window(&cc), RTE_MAX(cc.cwnd / 256, 1u));
@@ -378,6 +411,8 @@ main(void)
 		cmocka_unit_test_setup(target_follows_the_window, setup),
 		cmocka_unit_test_setup(delay_cuts_in_proportion, setup),
 		cmocka_unit_test_setup(packets_in_queues_shrink_the_window, setup),
+		cmocka_unit_test_setup(short_packets_in_queues_are_few_bytes, setup),
+		cmocka_unit_test_setup(packet_lengths_are_smoothed, setup),
 		cmocka_unit_test_setup(queue_of_others_is_no_long_path, setup),
 		cmocka_unit_test_setup(one_cut_in_a_round_trip, setup),
 		cmocka_unit_test_setup(long_delay_cuts_by_half, setup),

@@ -290,10 +290,34 @@ off_changes_nothing(void **state)
 	fini();
 }
 
+/* The length of the packets that are measured is known: of a short message its own, of a long one
+ * the path MTU. */
+static void
+packet_length_is_measured(void **state)
+{
+	init();
+	for (unsigned i = 0; i < 60; i++) {
+		host_write(&p.a, 0, 0, 0, 64);
+		host_pull(&p.a, PULL_ALL);
+		acks_return(10 * US);
+		expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	}
+	assert_in_range(p.a.peer.send_cc.packet, 64 + CC_HEADERS, 64 + CC_HEADERS + 8);
+	for (unsigned i = 0; i < 60; i++) {
+		writes_post(1, 4);
+		host_pull(&p.a, PULL_ALL);
+		acks_return(10 * US);
+		expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	}
+	assert_in_range(p.a.peer.send_cc.packet, MTU + CC_HEADERS - 8, MTU + CC_HEADERS);
+	fini();
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packet_length_is_measured),
 		cmocka_unit_test(window_lets_out_what_it_holds),
 		cmocka_unit_test(first_packet_is_measured),
 		cmocka_unit_test(first_sample_survives_a_probe),
