@@ -150,12 +150,21 @@ copies_wait_fd(void *queue)
 }
 
 static bool
-copies_tx_waits(void *queue, uint32_t qpn, uint64_t now)
+copies_tx_waits(void *queue, uint32_t qpn, struct answer_wait *wait, uint64_t now)
 {
 	const struct frame_copies *c = queue;
 
 	return c->inner.ops->tx_waits != NULL &&
-	       c->inner.ops->tx_waits(c->inner.queue, qpn, now);
+	       c->inner.ops->tx_waits(c->inner.queue, qpn, wait, now);
+}
+
+static void
+copies_rx_answered(void *queue)
+{
+	const struct frame_copies *c = queue;
+
+	if (c->inner.ops->rx_answered != NULL)
+		c->inner.ops->rx_answered(c->inner.queue);
 }
 
 /* No link_up, rx_arm and close: the port belongs to the code that opened it. */
@@ -167,6 +176,7 @@ static const struct port_ops copies_ops = {
 	.tx_burst = copies_tx_burst,
 	.wait_fd = copies_wait_fd,
 	.tx_waits = copies_tx_waits,
+	.rx_answered = copies_rx_answered,
 };
 
 bool

@@ -269,12 +269,21 @@ impair_wait_fd(void *queue)
 
 /* Frames that the wrapper has lost or holds do not count. */
 static bool
-impair_tx_waits(void *queue, uint32_t qpn, uint64_t now)
+impair_tx_waits(void *queue, uint32_t qpn, struct answer_wait *wait, uint64_t now)
 {
 	const struct port_queue *inner = &((struct impair *)queue)->inner;
 
 	return inner->ops->tx_waits != NULL &&
-	       inner->ops->tx_waits(inner->queue, qpn, now);
+	       inner->ops->tx_waits(inner->queue, qpn, wait, now);
+}
+
+static void
+impair_rx_answered(void *queue)
+{
+	const struct port_queue *inner = &((struct impair *)queue)->inner;
+
+	if (inner->ops->rx_answered != NULL)
+		inner->ops->rx_answered(inner->queue);
 }
 
 /* No link_up and no close: the port belongs to the code that opened it. */
@@ -286,6 +295,7 @@ static const struct port_ops impair_ops = {
 	.tx_burst = impair_tx_burst,
 	.wait_fd = impair_wait_fd,
 	.tx_waits = impair_tx_waits,
+	.rx_answered = impair_rx_answered,
 };
 
 int

@@ -10,6 +10,7 @@
 
 #include "base/ringmem.h"
 #include "loop/loop.h"
+#include "port/rounds.h"
 
 #define LOOP_MAX_QUEUES 256
 #define LOOP_MIN_FRAME 64
@@ -26,6 +27,7 @@ struct loop_queue {
 	struct rte_ring *rx;
 	struct loop_queue *peer;
 	struct loop_side *side;
+	uint32_t index;         /* in loop->queues */
 	struct loop_buf *spare; /* used by this queue's engine only */
 	uint32_t max_frame;
 	size_t size; /* of the allocation, which begins with this structure */
@@ -44,7 +46,8 @@ struct loop {
 	struct alloc mem;
 	size_t size;
 	unsigned queue_count;
-	unsigned open; /* open sides */
+	unsigned open;         /* open sides */
+	struct rounds *rounds; /* of the engines of both sides */
 	struct loop_side sides[2];
 	void *queues[]; /* of side 0, then of side 1 */
 };
@@ -158,6 +161,15 @@ loop_wait_fd(void *queue)
 	return -1;
 }
 
+static struct rounds *
+loop_rounds(void *queue, uint32_t *index)
+{
+	const struct loop_queue *q = queue;
+
+	*index = q->index;
+	return q->side->loop->rounds;
+}
+
 static bool
 loop_link_up(void *drv)
 {
@@ -184,6 +196,7 @@ loop_free(struct loop *loop)
 		if (q != NULL)
 			alloc_put(&mem, q, q->size);
 	}
+	alloc_put(&mem, loop->rounds, rounds_size(2 * loop->queue_count));
 	alloc_put(&mem, loop, loop->size);
 }
 
@@ -194,6 +207,9 @@ loop_close(void *drv)
 	struct loop *loop = side->loop;
 
 	__atomic_store_n(&side->closed, true, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < loop->queue_count; i++)
+		rounds_leave(loop->rounds,
+			i + (side == &loop->sides[0] ? 0 : loop->queue_count));
 	/* Acquire and release: the last side to close sees all stores of the other. */
 	if (__atomic_sub_fetch(&loop->open, 1, __ATOMIC_ACQ_REL) == 0)
 		loop_free(loop);
@@ -206,6 +222,7 @@ static const struct port_ops loop_ops = {
 	.tx_release = loop_release,
 	.tx_burst = loop_tx_burst,
 	.wait_fd = loop_wait_fd,
+	.rounds = loop_rounds,
 	.link_up = loop_link_up,
 	.set_link = loop_set_link,
 	.close = loop_close,
@@ -247,11 +264,16 @@ loop_queues_create(struct loop *loop, uint32_t max_frame, uint32_t ring_size)
 {
 	unsigned n = loop->queue_count;
 
+	loop->rounds = alloc_get(&loop->mem, "loop rounds", rounds_size(2 * n));
+	if (loop->rounds == NULL)
+		return -ENOMEM;
+	loop->rounds->count = 2 * n;
 	for (unsigned i = 0; i < 2 * n; i++) {
 		loop->queues[i] = loop_queue_create(
 			loop, &loop->sides[i / n], max_frame, ring_size);
 		if (loop->queues[i] == NULL)
 			return -ENOMEM;
+		((struct loop_queue *)loop->queues[i])->index = i;
 	}
 	for (unsigned i = 0; i < n; i++) {
 		struct loop_queue *a = loop->queues[i], *b = loop->queues[n + i];

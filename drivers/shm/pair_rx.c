@@ -156,6 +156,21 @@ taken_show(const struct shm_pair *pair)
 	__atomic_store_n(&pair->own->cons, pair->cons, __ATOMIC_RELEASE);
 }
 
+static void
+answered_show(const struct shm_pair *pair)
+{
+	/* Pairs with the acquire in pair_tx_waits(): the answers are shown. */
+	__atomic_store_n(&pair->own->answered, pair->cons, __ATOMIC_RELEASE);
+}
+
+void
+pairs_rx_answered(const struct shm_pairs *p)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		if (p->all[i].peer != NULL)
+			answered_show(&p->all[i]);
+}
+
 void
 pairs_rx_release(struct shm_pairs *p, uint8_t index)
 {
@@ -263,6 +278,9 @@ pair_rx(struct shm *shm, struct shm_pair *pair, struct pkt *pkts, unsigned n,
 		return 0;
 	if (pair->lent == 0)
 		taken_show(pair);
+	/* The engine gets nothing that it would answer. */
+	if (unlikely(got == 0) && pair->own->answered == cons)
+		answered_show(pair);
 	__atomic_store_n(
 		&counters->pair_packets, counters->pair_packets + got, __ATOMIC_RELAXED);
 	__atomic_store_n(

@@ -274,20 +274,6 @@ pairs_note_daemon_tx(struct shm *shm, uint32_t qpn, uint32_t index)
 		q->last_tx = index;
 }
 
-/* Returns whether the daemon, which may have no core, has not taken yet what the QP has sent by it. */
-static bool
-daemon_waits(struct shm *shm, const struct pair_qp *q, uint64_t now)
-{
-	struct shm_pairs *p = &shm->pairs;
-	uint32_t taken = __atomic_load_n(shm->tx.cons_shown, __ATOMIC_RELAXED);
-
-	if (taken != p->daemon_taken) {
-		p->daemon_taken = taken;
-		p->daemon_taken_ns = now;
-	}
-	return (int32_t)(q->last_tx - taken) > 0 && now - p->daemon_taken_ns < p->wait_ns;
-}
-
 /* Puts no packet into the ring, which has room, but that the QP accepts its peer's packets. */
 static void
 connected_put(struct shm *shm, struct shm_pair *pair, const struct pair_qp *q)
@@ -301,60 +287,44 @@ connected_put(struct shm *shm, struct shm_pair *pair, const struct pair_qp *q)
 	pair_tx_done(shm, pair);
 }
 
-/* The QP sends by the daemon, which may have put its packets into the ring of a partner that stands
- * still. Whether it does is seen by a slot of the pair: each second time that a timer of the QP has
- * expired, the partner gets one, and it is asked later whether it has taken that. */
+/* Returns whether the partner has shown packets that may have come before the last ones that it has
+ * answered. */
 static bool
-partner_stands_still(
-	struct shm *shm, struct shm_pair *pair, struct pair_qp *q, uint64_t now)
+answer_is_shown(
+	const struct shm_pairs *p, const struct shm_pair *pair, struct answer_wait *wait)
 {
-	bool room = pair_room(&shm->pairs, pair) != 0;
+	const struct pair_slot *slot = pair_slot_at(p, pair->peer, pair->cons);
 
-	if (q->probed || !room) {
-		q->probed = (int32_t)(q->last_pair_tx - pair->cons_seen) > 0;
-		return (q->probed || !room) &&
-		       now - RTE_MIN(now, pair->taken_ns) < shm->pairs.wait_ns;
+	if (!wait->marked) {
+		wait->mark = pair->cons + p->geom.slots;
+		wait->marked = true;
 	}
-	connected_put(shm, pair, q);
-	q->last_pair_tx = pair->prod;
-	q->probed = true;
-	return true;
-}
-
-/* Returns whether the QP's timers are to wait: the partner has not taken all packets that the QP has sent
- * by the pair, and p->wait_ns has not passed since the first of the timers expired. Packets that the
- * partner takes before these do not restart that time. */
-static bool
-partner_waits(const struct shm_pairs *p, const struct shm_pair *pair, struct pair_qp *q,
-	uint64_t now)
-{
-	if ((int32_t)(q->last_pair_tx - pair->cons_seen) <= 0)
-		return false;
-	/* All that it waited for was taken: it waits for other packets. */
-	if (q->wait_index - pair->cons_seen - 1 >= p->geom.slots) {
-		q->wait_index = q->last_pair_tx;
-		q->wait_ns = now;
-	}
-	return now - q->wait_ns < p->wait_ns;
+	return __atomic_load_n(&slot->stamp, __ATOMIC_RELAXED) == pair->cons + 1 &&
+	       (int32_t)(wait->mark - pair->cons) > 0;
 }
 
 bool
-pairs_tx_waits(void *queue, uint32_t qpn, uint64_t now)
+pair_tx_waits(struct shm *shm, struct shm_pair *pair, const struct pair_qp *q,
+	struct answer_wait *wait)
 {
-	struct shm *shm = queue;
-	struct pair_qp *q = pair_qp_of(&shm->pairs, qpn);
-	struct shm_pair *pair;
+	uint32_t answered;
 
-	if (q == NULL || q->pair == 0)
-		return false;
-	pair = &shm->pairs.all[q->pair - 1];
 	taken_refresh(shm, pair);
-	if (pair->spoiled || q->state == PAIR_QP_DAEMON)
-		return daemon_waits(shm, q, now);
-	if (q->state == PAIR_QP_ACCEPTED)
-		return daemon_waits(shm, q, now) ||
-		       partner_stands_still(shm, pair, q, now);
-	return partner_waits(&shm->pairs, pair, q, now);
+	if (pair->spoiled)
+		return false;
+	/* Pairs with the release in pairs_rx_answered(): the answers are shown. */
+	answered = __atomic_load_n(&pair->peer->answered, __ATOMIC_ACQUIRE);
+	if (wait->step == 0) {
+		/* Of a pair before this one, if it is beyond what was sent. */
+		if (!wait->marked || (int32_t)(wait->mark - q->last_pair_tx) > 0)
+			wait->mark = q->last_pair_tx;
+		wait->marked = true;
+		if ((int32_t)(wait->mark - answered) > 0)
+			return true;
+		wait->step = 1;
+		wait->marked = false;
+	}
+	return answer_is_shown(&shm->pairs, pair, wait);
 }
 
 /* ---- In each pass ---- */

@@ -16,43 +16,15 @@
 
 #define PAIRS_ENV "ROCADE_PAIRS"
 #define PLACE_ENV "ROCADE_PAIR_PLACE"
-#define WAIT_ENV "ROCADE_PAIR_WAIT" /* seconds */
-#define WAIT_DEFAULT 60
-#define WAIT_MAX 3600
 #define PAIR_FDS 2 /* descriptors of an event, at most */
 
 /* ---- The set ---- */
-
-static uint64_t
-wait_ns_read(void)
-{
-	const char *text = getenv(WAIT_ENV);
-	unsigned long seconds = WAIT_DEFAULT;
-	char *end;
-
-	if (text != NULL && text[0] >= '0' && text[0] <= '9') {
-		errno = 0;
-		seconds = strtoul(text, &end, 10);
-		if (*end != '\0' || errno != 0)
-			seconds = WAIT_MAX + 1;
-	} else if (text != NULL) {
-		seconds = WAIT_MAX + 1;
-	}
-	if (seconds > WAIT_MAX) {
-		log_err("%s: invalid value '%s': expected seconds, 0 to %d", WAIT_ENV,
-			text, WAIT_MAX);
-		seconds = WAIT_DEFAULT;
-	}
-	return seconds * NS_PER_SEC;
-}
 
 void
 pairs_init(struct shm_pairs *p)
 {
 	p->off = !env_enabled(PAIRS_ENV);
 	p->place_off = !env_enabled(PLACE_ENV);
-	p->daemon_taken = UINT32_MAX; /* not seen yet */
-	p->wait_ns = wait_ns_read();
 	pthread_mutex_init(&p->sleep_lock, NULL);
 }
 
@@ -189,8 +161,7 @@ qps_change(struct shm *shm, uint32_t partner, uint8_t pair)
 		/* Without any pair it was not noted what the QP sends by the daemon. */
 		q->last_tx = shm->tx.prod;
 		/* Indices of the pair before. Those of a new one begin at 0. */
-		q->last_pair_tx = q->wait_index = 0;
-		q->probed = false;
+		q->last_pair_tx = 0;
 		if (q->state == PAIR_QP_DIRECT)
 			q->state = PAIR_QP_ACCEPTED;
 		p->announce_due |= q->announce && pair != 0;

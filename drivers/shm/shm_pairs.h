@@ -18,6 +18,7 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include "base/answer_wait.h"
 #include "base/futex.h"
 #include "switch/pair.h"
 #include "wire/pkt.h"
@@ -77,12 +78,16 @@ struct pair_qp {
 	uint32_t peer_qpn;
 	/* Index behind the QP's last packet in the ring to the daemon, and in that of the pair. */
 	uint32_t last_tx, last_pair_tx;
-	uint32_t wait_index; /* what last_pair_tx was at wait_ns */
-	uint64_t wait_ns;    /* when a timer first expired for the packets before it */
-	uint8_t pair;        /* index of the partner's pair + 1; 0: there is none */
-	uint8_t state;       /* enum pair_qp_state */
-	bool registering;    /* the daemon's answer is not known yet */
-	bool probed; /* its partner has got a slot to see whether it stands still */
+	/* A timer has expired: what was asked of the daemon, and how far it is (switch/sw_ask.h). */
+	uint64_t ask_since_ns;
+	uint64_t ask_again_ns; /* the reply may be lost from then on */
+	uint32_t ask_mark;
+	uint16_t ask_number;
+	uint8_t ask_step;
+	bool ask_replied;
+	uint8_t pair;     /* index of the partner's pair + 1; 0: there is none */
+	uint8_t state;    /* enum pair_qp_state */
+	bool registering; /* the daemon's answer is not known yet */
 	bool long_packets; /* its last packet was long: the next ones are placed (pairs_tx_place()) */
 	bool announce; /* the peer is to be told that its packets are accepted */
 };
@@ -101,10 +106,6 @@ struct shm_pairs {
 	bool spoiled;      /* a pair is, and the daemon may not know */
 	bool off;          /* ROCADE_PAIRS=0 */
 	bool place_off;   /* ROCADE_PAIR_PLACE=0: long packets are copied, at both ends */
-	uint64_t wait_ns; /* ROCADE_PAIR_WAIT */
-	/* Index up to which the daemon has taken packets, and when that was seen first. */
-	uint32_t daemon_taken;
-	uint64_t daemon_taken_ns;
 	uint8_t *buffers; /* PAIR_RX_BUFFERS of geom.buf_size */
 	uint8_t free[PAIR_RX_BUFFERS];
 	uint32_t free_count;
@@ -185,7 +186,10 @@ bool pair_tx(struct shm *shm, struct shm_pair *pair, uint32_t qpn, const struct 
 void pair_qp_announce(struct shm *shm, struct pair_qp *q);
 /* After some packets: shows them, and wakes the partner if it sleeps. */
 void pair_tx_done(struct shm *shm, struct shm_pair *pair);
-/* As port_ops.tx_waits. */
-bool pairs_tx_waits(void *queue, uint32_t qpn, uint64_t now);
+/* As port_ops.tx_waits, of a QP that sends by this pair. */
+bool pair_tx_waits(struct shm *shm, struct shm_pair *pair, const struct pair_qp *q,
+	struct answer_wait *wait);
+/* As port_ops.rx_answered. */
+void pairs_rx_answered(const struct shm_pairs *p);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/base_alloc.h"
 #include "shm/attach.h"
 #include "shm/process_key.h"
+#include "shm/shm_answer.h"
 #include "shm/shm_tx_ring.h"
 
 /* Values of pkt.owner. Received packet: OWNER_RX and its slot. Packet to send: its tx
@@ -78,7 +79,8 @@ static unsigned
 ring_rx(struct shm *shm, struct pkt *pkts, unsigned n)
 {
 	uint32_t ready = shm->rx.prod_seen - shm->rx_next;
-	unsigned i;
+	bool asked = false;
+	unsigned got = 0;
 
 	if (ready == 0) {
 		if (unlikely(shm->dead) || !ring_cons_refresh(&shm->rx))
@@ -86,18 +88,26 @@ ring_rx(struct shm *shm, struct pkt *pkts, unsigned n)
 		ready = shm->rx.prod_seen - shm->rx_next;
 	}
 	n = RTE_MIN(n, ready);
-	for (i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		struct ring_desc desc = ring_peek(&shm->rx, shm->rx_next - shm->rx.cons);
 		uint32_t slot = shm->rx_next & shm->rx.mask;
 
 		shm->rx_next++;
-		pkts[i] = (struct pkt){.data = region_rx_buf(&shm->region, slot),
+		if (unlikely(desc.flags & RING_ASK)) {
+			shm_ask_replied(shm, &desc);
+			shm->rx_done[slot] = 1;
+			asked = true;
+			continue;
+		}
+		pkts[got++] = (struct pkt){.data = region_rx_buf(&shm->region, slot),
 			.len = RTE_MIN(desc.len, (uint16_t)shm->region.geom.buf_size),
 			.room = (uint16_t)shm->region.geom.buf_size,
 			.flags = desc.flags & RING_CKSUM_OK ? PKT_RX_IPV4_CKSUM_OK : 0,
 			.owner = (void *)(uintptr_t)(OWNER_RX | slot)};
 	}
-	return n;
+	if (unlikely(asked))
+		rx_slots_release(shm);
+	return got;
 }
 
 static unsigned
@@ -295,7 +305,8 @@ static const struct port_ops shm_ops = {
 	.tx_unplace = pairs_tx_unplace,
 	.tx_release = shm_release,
 	.tx_burst = shm_tx_burst,
-	.tx_waits = pairs_tx_waits,
+	.tx_waits = shm_tx_waits,
+	.rx_answered = shm_rx_answered,
 	.wait_fd = shm_wait_fd,
 	.link_up = shm_link_up,
 	.has_ended = shm_has_ended,

@@ -148,6 +148,8 @@ parts_create(struct dev *dev, const struct random_key *random)
 			&dev->gsi);
 	if (rc == 0 && dev->conf.flight_recorder)
 		rc = flight_printer_start(&dev->flight);
+	if (rc == 0)
+		rc = dev_answers_create(dev);
 	for (unsigned i = 0; rc == 0 && i < dev->port.queue_count; i++) {
 		dev->engines[i] = engine_create(dev, i);
 		if (dev->engines[i] == NULL)
@@ -175,6 +177,7 @@ dev_release(struct dev *dev)
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->link_lock);
 	slab_fini(&dev->slab);
+	dev_answers_destroy(dev);
 	alloc_put(&alloc_plain, dev, sizeof(*dev));
 }
 

@@ -103,8 +103,11 @@ struct dev {
 	struct alloc mem; /* allocates from slab: QPs and rings */
 	unsigned engine_count;
 	struct engine *engines[DEV_MAX_ENGINES];
-	uint32_t next_engine; /* for the next QP */
-	uint64_t guid;        /* EUI-64 of the MAC, host order */
+	struct rounds *rounds;           /* of these engines, see port/rounds.h */
+	uint64_t answer_wait_ns;         /* see base/answer_wait.h */
+	struct answer_wait *answer_wait; /* by QPN & mask of qps */
+	uint32_t next_engine;            /* for the next QP */
+	uint64_t guid;                   /* EUI-64 of the MAC, host order */
 	enum ibv_mtu active_mtu;
 	uint8_t gids[DEV_GIDS][16]; /* all zero: empty slot */
 	uint32_t next_pd;

@@ -18,6 +18,11 @@ void dev_filter_set(struct dev *dev);
 /* As dev_qp_stop(), with dev->lock, all engine locks and those of qp_reset_locks() held. */
 void dev_qp_remove(struct dev *dev, struct qp *qp, uint64_t now);
 
+/* For dev.c: create and destroy what its engines share to wait for answers (engine_answer.c). Returns 0 or
+ * -ENOMEM. */
+int dev_answers_create(struct dev *dev);
+void dev_answers_destroy(struct dev *dev);
+
 /* For dev.c: create the engine of a queue of the port (NULL: no memory), and destroy
  * it. */
 struct engine *engine_create(struct dev *dev, unsigned index);

@@ -161,8 +161,6 @@ void
 engine_set_queue(struct engine *e, const struct port_queue *queue)
 {
 	e->io.queue = *queue;
-	e->shared.tx_waits = queue->ops->tx_waits;
-	e->shared.tx_queue = queue->queue;
 }
 
 struct dev *
@@ -217,7 +215,7 @@ engine_create(struct dev *dev, unsigned index)
 		.direct_place_off = !env_enabled("ROCADE_DIRECT_PLACE"),
 		.tlp_off = !env_enabled("ROCADE_TLP"),
 		.cnp_off = dev->conf.no_cnp || !env_enabled("ROCADE_CNP")};
-	engine_set_queue(e, &e->io.queue);
+	engine_answers_init(e);
 	if (dev->flight != NULL) {
 		e->shared.flight_on = true;
 		e->shared.flight = flight_printer_log(dev->flight);

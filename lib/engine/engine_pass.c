@@ -80,6 +80,7 @@ engine_pass(struct engine *e, uint64_t now)
 	/* Behind what writes completions. */
 	if (unlikely(cq_moderator_due(&e->dev->cq_moderator) <= now))
 		cq_events_raise(e, now);
+	engine_answered(e, now);
 	mr_fault_leave();
 	return moved;
 }

@@ -16,6 +16,7 @@
 #include "engine/idle_polls.h"
 #include "engine/stream.h"
 #include "port/port_io.h"
+#include "port/rounds.h"
 #include "qp/hold.h"
 #include "qp/multipath.h"
 #include "qp/read_gap.h"
@@ -92,6 +93,13 @@ struct engine {
 	/* the last burst; the first unreleased_count frames are still to be released */
 	struct pkt unreleased[PKT_BURST];
 	uint32_t unreleased_count;
+	/* rounds of passes with the engines from which answers come by rings of this process: how
+	 * many rounds an answer takes at most, and whether they are those of another port, too */
+	struct rounds *rounds;
+	struct round_engine *round;
+	uint8_t answer_rounds;
+	bool rounds_of_port;
+	bool unanswered; /* packets have come that the port has not been told of */
 	struct wheel wheel;
 	/* hand-off rings, from each other engine; NULL for this one */
 	struct rte_ring *handoff[DEV_MAX_ENGINES];

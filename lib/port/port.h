@@ -11,8 +11,10 @@
 
 #include "wire/pkt.h"
 
+struct answer_wait;
 struct net_conf;
 struct port_flow;
+struct rounds;
 
 struct port_caps {
 	/* bytes of the longest frame that fits a buffer, with the L2 header */
@@ -44,10 +46,20 @@ struct port_ops {
 	/* Returns a descriptor that polls readable when frames may be waiting, -1 if
 	 * there is none. */
 	int (*wait_fd)(void *queue);
-	/* Returns whether packets that the QP has sent by this queue wait where the receiver is
-	 * to take them, and are not lost: its timers then start anew. The driver bounds for how
-	 * long. Called when a timer of the QP has expired. May be NULL. */
-	bool (*tx_waits)(void *queue, uint32_t qpn, uint64_t now);
+	/* Returns whether packets that the QP has sent by this queue, or their answers, may still
+	 * be in a ring, or with an engine that has not completed a pass since. Called when a
+	 * timer of the QP has expired, and then again and again (base/answer_wait.h) until it
+	 * returns false, or packets are acknowledged. Rings and passes of this machine only: of
+	 * other packets false. May be NULL. */
+	bool (*tx_waits)(
+		void *queue, uint32_t qpn, struct answer_wait *wait, uint64_t now);
+	/* The engine has completed a pass, and given to tx_burst() the answers to all that
+	 * rx_burst() had returned before. May be NULL. */
+	void (*rx_answered)(void *queue);
+	/* Returns what the engines of this port share with those of another port of this process
+	 * to which it sends by rings (port/rounds.h), and which of them this queue is of. For the
+	 * queues of a port, not for one that wraps them. NULL: there is no such port. */
+	struct rounds *(*rounds)(void *queue, uint32_t *index);
 	/* Turns the announcing of frames by wait_fd() on or off. Off also discards what it has
 	 * announced. It is off at first. NULL: it is always on. */
 	void (*rx_arm)(void *queue, bool on);

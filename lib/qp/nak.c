@@ -197,6 +197,7 @@ fatal_nak(unsigned syndrome)
 enum verdict
 nak_apply(struct qp *qp, uint32_t psn, unsigned syndrome, bool rnr_waits, uint64_t now)
 {
+	qp_answer_came(qp);
 	if ((syndrome & AETH_TYPE_MASK) == AETH_TYPE_RNR)
 		return rnr_nak(qp, psn, syndrome & AETH_VALUE_MASK, now);
 	return syndrome == AETH_NAK_SEQ ? seq_nak(qp, rnr_waits, now)

@@ -10,6 +10,7 @@
 
 #include <sys/queue.h>
 
+#include "base/answer_wait.h"
 #include "base/base_stats.h"
 #include "base/wheel.h"
 #include "mem/key.h"
@@ -50,9 +51,15 @@ struct qp_shared {
 	uint64_t polled_ns;
 	struct cq_gather gather;   /* on while a burst is processed */
 	struct flight_log *flight; /* NULL: no record is printed by itself */
-	/* As tx_waits in port.h, of tx_queue; NULL: no packet of a QP is waited for. */
-	bool (*tx_waits)(void *queue, uint32_t qpn, uint64_t now);
-	void *tx_queue;
+	/* Returns whether the answer to what a QP has sent may still be on its way, on this
+	 * machine: as tx_waits in port.h. NULL: no answer is waited for. */
+	bool (*answer_waits)(
+		void *arg, const struct qp *qp, struct answer_wait *wait, uint64_t now);
+	void *answer_arg;
+	uint64_t answer_wait_ns; /* for at most this long */
+	/* one for each QP: by QPN & mask */
+	struct answer_wait *answer_wait;
+	uint32_t answer_wait_mask;
 };
 
 /* A path: the attributes of ibv_ah_attr, with the source GID looked up. */

@@ -224,28 +224,66 @@ qp_wants_tx(const struct qp *qp)
 	return qp_has_response_pending(qp) || req_wants_tx(qp);
 }
 
-/* If the ACK timer or that of the probe has expired, and the receiver has not taken yet what
- * the QP has sent: nothing is lost, and the expired timers start anew. Returns false if they
- * are to be handled. */
-static bool RARE
-timers_restarted(struct qp *qp, uint64_t now)
+static struct answer_wait *
+qp_answer_wait(const struct qp *qp)
+{
+	return &qp->shared->answer_wait[qp->qpn & qp->shared->answer_wait_mask];
+}
+
+void RARE
+qp_answer_came(const struct qp *qp)
+{
+	/* A QP that is created has no engine yet. */
+	if (qp->shared != NULL && qp->shared->answer_waits != NULL &&
+		qp_answer_wait(qp)->on)
+		qp_answer_wait(qp)->on = false;
+}
+
+/* Returns whether the answer for packet una_psn may still be on its way, on this machine. A peer that
+ * makes it wait for ANSWER_WAIT_NS is waited for no more until it has answered. */
+static bool
+answer_waits(struct qp *qp, uint64_t now)
 {
 	const struct qp_shared *shared = qp->shared;
-	struct requester *req = &qp->req;
+	struct answer_wait *wait = qp_answer_wait(qp);
+	bool first = !wait->on || wait->psn != qp->req.una_psn;
 
-	if (RTE_MIN(req->ack_deadline, req->tlp_deadline) > now ||
-		!shared->tx_waits(shared->tx_queue, qp->qpn, now))
+	if (first)
+		*wait = (struct answer_wait){
+			.since_ns = now, .psn = qp->req.una_psn, .on = true};
+	else if (now - wait->since_ns >= shared->answer_wait_ns)
 		return false;
+	if (shared->answer_wait_ns == 0 ||
+		!shared->answer_waits(shared->answer_arg, qp, wait, now)) {
+		wait->on = false;
+		return false;
+	}
+	if (first) {
+		shared->stats->timeouts_waited++;
+		flight_note(qp, FLIGHT_TIMEOUT_WAITED, qp->req.una_psn, 0);
+	}
+	return true;
+}
+
+/* If the ACK timer or that of the probe has expired, and the answer may still be on its way, the timer
+ * goes on. Returns false if those that have expired are to be handled. */
+static bool RARE
+timers_go_on(struct qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	uint64_t waited;
+
+	if (RTE_MIN(req->ack_deadline, req->tlp_deadline) > now || !answer_waits(qp, now))
+		return false;
+	waited = now - qp_answer_wait(qp)->since_ns;
 	if (req->ack_deadline <= now)
-		req->ack_deadline = now + req_timeout_ns(qp);
+		req->ack_deadline = now + answer_ask_ns(req_timeout_ns(qp), waited);
 	if (req->tlp_deadline <= now)
-		tlp_restart(qp, now);
+		tlp_restart(qp, waited, now);
 	congestion_waits(qp);
 	/* The round trip contains the wait, which says nothing about the path. */
 	req->rtt_start = TIME_NEVER;
 	req->rtt_counts = false;
-	shared->stats->timeouts_waited++;
-	flight_note(qp, FLIGHT_TIMEOUT_WAITED, req->una_psn, 0);
 	return true;
 }
 
@@ -256,7 +294,7 @@ qp_timeout(struct qp *qp, uint64_t now)
 
 	if (qp->req.rnr_deadline <= now)
 		qp->req.rnr_deadline = TIME_NEVER;
-	if (unlikely(qp->shared->tx_waits != NULL) && timers_restarted(qp, now))
+	if (qp->shared->answer_waits != NULL && timers_go_on(qp, now))
 		return;
 	if (qp->req.tlp_deadline <= now)
 		resend = tlp_timeout(qp, now);

@@ -82,6 +82,9 @@ req_timeout_ns(const struct qp *qp)
 	return UINT64_C(4096) << qp->params.timeout;
 }
 
+/* Packets that the QP sends from now on are not those whose answer a timer may have waited for. */
+void qp_answer_came(const struct qp *qp);
+
 /* The fault of the oldest request, if it cannot be sent. */
 static inline enum verdict
 req_oldest_fault(const struct requester *req)

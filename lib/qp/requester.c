@@ -26,6 +26,7 @@ req_reset(struct qp *qp, uint32_t psn)
 	assert(qp->req.unacked == 0 && qp->req.reading == 0);
 	qp->sacks = false;
 	qp->read_repeated = false;
+	qp_answer_came(qp);
 	qp->req = (struct requester){
 		.una_idx = idx,
 		.next_idx = idx,

@@ -236,9 +236,13 @@ tlp_cancel(struct qp *qp)
 }
 
 void RARE
-tlp_restart(struct qp *qp, uint64_t now)
+tlp_restart(struct qp *qp, uint64_t waited_ns, uint64_t now)
 {
+	struct requester *req = &qp->req;
+
 	tlp_arm(qp, now);
+	if (req->tlp_deadline != TIME_NEVER)
+		req->tlp_deadline = now + answer_ask_ns(tlp_wait_ns(qp), waited_ns);
 }
 
 bool

@@ -31,8 +31,8 @@ void tlp_sacked(struct qp *qp, bool measured, uint64_t now);
 bool tlp_progress(struct qp *qp, uint32_t packets, uint64_t now);
 /* Cancels the probe: an RNR wait, an error, or a rollback for another reason. */
 void tlp_cancel(struct qp *qp);
-/* tlp_deadline has expired, but the packets are still on their way: waits as long again. */
-void tlp_restart(struct qp *qp, uint64_t now);
+/* tlp_deadline has expired, but the answer may still be on its way, for waited_ns: the timer goes on. */
+void tlp_restart(struct qp *qp, uint64_t waited_ns, uint64_t now);
 /* Handles the expiry of tlp_deadline. Returns true if all packets from una_psn on are to
  * be resent. */
 bool tlp_timeout(struct qp *qp, uint64_t now);

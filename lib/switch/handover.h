@@ -22,6 +22,8 @@ enum handed_kind {
 	HANDED_SEND,  /* bytes of a client, to be sent: thread 0 looks up the next hop */
 	HANDED_QUERY, /* bytes of a client, a query for extensions: to thread 0 */
 	HANDED_HOP,   /* the next hop of gid: from thread 0 */
+	HANDED_ASK,   /* a question of a client's QP, to the thread of the QP's peer */
+	HANDED_ASK_REPLY, /* the reply to it */
 };
 
 struct handed {

@@ -54,6 +54,7 @@ static_assert(
 struct pair_part {
 	uint32_t cons
 		LINE_ALIGNED; /* packets that the writer has taken from the other part */
+	uint32_t answered;    /* of these it has sent the answers, if there are any */
 	uint32_t asleep LINE_ALIGNED; /* the writer sleeps (base/asleep.h) */
 	/* The reader sleeps on it, if it has said so in its own part: it changes to wake it. */
 	uint32_t wakes LINE_ALIGNED;

@@ -38,6 +38,8 @@ struct region_geom {
 struct region_client {
 	uint32_t tx_prod LINE_ALIGNED; /* packets that the client sends */
 	uint32_t rx_cons LINE_ALIGNED;
+	uint32_t
+		rx_answered; /* packets to which it has sent the answers, if there are any */
 	uint32_t rx_asleep LINE_ALIGNED; /* the client sleeps (base/asleep.h) */
 	/* packets that it has taken from its pairs (switch/pair.h), and their bytes */
 	uint64_t pair_packets LINE_ALIGNED;

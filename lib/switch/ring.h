@@ -11,15 +11,17 @@
 #include "base/common.h"
 
 struct ring_desc {
-	uint32_t buf;   /* index into the buffer pool */
-	uint32_t qpn;   /* client to daemon: the sending QP; else 0 */
+	uint32_t buf; /* index into the buffer pool */
+	/* client to daemon: the sending QP; to a client: 0, or the QP that has asked */
+	uint32_t qpn;
 	uint16_t len;   /* bytes of the frame */
 	uint16_t flags; /* RING_* */
-	uint32_t reserved;
+	uint32_t mark;  /* RING_ASK */
 };
 static_assert(sizeof(struct ring_desc) == 16, "4 descriptors per cache line");
 
 #define RING_CKSUM_OK 0x1 /* the IPv4 header checksum has been computed or checked */
+#define RING_ASK 0x2      /* no packet: a question of a QP, or the answer (sw_ask.h) */
 
 /*
  * The indices run freely. Each lies in memory that only its writer can write: that of the

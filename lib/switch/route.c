@@ -7,6 +7,7 @@
 
 #include "port/net_addr.h"
 #include "switch/route.h"
+#include "switch/sw_ask.h"
 #include "switch/sw_client.h"
 #include "switch/sw_dump.h"
 #include "switch/sw_ext.h"
@@ -256,6 +257,8 @@ sw_forward(struct sw_client *from, const struct ring_desc *desc)
 	struct sw_qp *qp;
 	uint64_t *why;
 
+	if (unlikely(desc->flags & RING_ASK))
+		return sw_ask(from, desc);
 	if (unlikely(desc->buf >= region->geom.tx_bufs ||
 		     desc->len > region->geom.buf_size)) {
 		from->stats.drop_descriptor++;

@@ -11,6 +11,37 @@ sw_client_mark_corrupt(struct sw_client *c)
 	__atomic_fetch_add(&c->sw->corrupt_count, 1, __ATOMIC_RELAXED);
 }
 
+/* Returns whether there is room in the client's ring. */
+static bool
+has_room(struct sw_client *to)
+{
+	if (likely(ring_room(&to->rx) != 0))
+		return true;
+	if (!ring_prod_refresh(&to->rx))
+		sw_client_mark_corrupt(to);
+	return !to->corrupt && ring_room(&to->rx) != 0;
+}
+
+/* To be published. */
+static void
+mark_dirty(struct sw_client *to)
+{
+	if (to->dirty)
+		return;
+	to->dirty = true;
+	TAILQ_INSERT_TAIL(&to->thread->dirty, to, dirty_link);
+}
+
+bool
+sw_client_put_desc(struct sw_client *to, const struct ring_desc *desc)
+{
+	if (to->corrupt || !has_room(to))
+		return false;
+	ring_put(&to->rx, desc);
+	mark_dirty(to);
+	return true;
+}
+
 void
 sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 	const uint8_t *rest, uint32_t len, unsigned flags)
@@ -22,23 +53,16 @@ sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 
 	if (unlikely(to->corrupt || len > to->region.geom.buf_size))
 		return;
-	if (unlikely(ring_room(&to->rx) == 0)) {
-		if (!ring_prod_refresh(&to->rx))
-			sw_client_mark_corrupt(to);
-		if (to->corrupt || ring_room(&to->rx) == 0) {
-			to->stats.rx_full++;
-			return;
-		}
+	if (unlikely(!has_room(to))) {
+		to->stats.rx_full++;
+		return;
 	}
 	memcpy(buf, head, head_len);
 	memcpy(buf + head_len, rest, len - head_len);
 	ring_put(&to->rx, &desc);
 	to->stats.rx_packets++;
 	to->stats.rx_bytes += len;
-	if (!to->dirty) {
-		to->dirty = true;
-		TAILQ_INSERT_TAIL(&to->thread->dirty, to, dirty_link);
-	}
+	mark_dirty(to);
 }
 
 /* Returns whether a sender of another user has to wait. */

@@ -32,6 +32,9 @@ sw_client_stats(struct sw_client *c, const struct sw_thread *t)
 void sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 	const uint8_t *rest, uint32_t len, unsigned flags);
 
+/* Puts a descriptor without a packet into the client's ring. Returns false if there is no room. */
+bool sw_client_put_desc(struct sw_client *to, const struct ring_desc *desc);
+
 /*
  * Plays the part of link-level flow control. Senders wait for a receiver that is slow for
  * a moment, for example because its process is not scheduled, so that it loses nothing. A

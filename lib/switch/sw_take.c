@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "switch/route.h"
+#include "switch/sw_ask.h"
 #include "switch/sw_client.h"
 #include "switch/sw_ext.h"
 #include "switch/sw_group.h"
@@ -36,6 +37,20 @@ send_take(const struct sw_thread *t, const struct handed *h)
 }
 
 static void
+ask_take(struct sw_thread *t, const struct handed *h)
+{
+	struct ring_desc desc;
+
+	if (unlikely(h->client == NULL))
+		return;
+	memcpy(&desc, h->bytes, sizeof(desc));
+	if (h->kind == HANDED_ASK)
+		sw_ask_taken(t, h->client, &desc);
+	else
+		sw_ask_reply_taken(h->client, &desc);
+}
+
+static void
 handed_take(struct sw_thread *t, struct handed *h, uint64_t now)
 {
 	switch (h->kind) {
@@ -54,6 +69,10 @@ handed_take(struct sw_thread *t, struct handed *h, uint64_t now)
 	case HANDED_QUERY:
 		if (likely(h->client != NULL))
 			sw_ext_query(h->client, h->bytes, h->len);
+		break;
+	case HANDED_ASK:
+	case HANDED_ASK_REPLY:
+		ask_take(t, h);
 		break;
 	case HANDED_HOP:
 		sw_hop_set(t, &h->hop);

@@ -8,6 +8,7 @@
  */
 #include "engine/engine_state.h"
 #include "fuzz.h"
+#include "shm/shm_answer.h"
 #include "shm/shm_tx_ring.h"
 #include "wire/hdr.h"
 #include "wire/pkt_parse.h"
@@ -41,6 +42,7 @@ struct world {
 	uint32_t held_number[PAIR_RX_BUFFERS]; /* of those of the honest partner */
 	uint32_t held_qpn[PAIR_RX_BUFFERS];
 	unsigned held_count;
+	struct answer_wait wait;
 };
 
 static void *
@@ -371,7 +373,8 @@ world_step(struct world *w)
 		w->shm->region.daemon->tx_cons = w->shm->tx.published;
 		break;
 	default:
-		(void)pairs_tx_waits(w->shm, QP_HOSTILE, w->now);
+		(void)shm_tx_waits(w->shm, QP_HOSTILE, &w->wait, w->now);
+		shm_rx_answered(w->shm);
 		(void)pairs_have_packets(w->shm);
 		FUZZ_CHECK(pairs_deadline(w->shm) != 0);
 		break;

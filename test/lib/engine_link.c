@@ -50,6 +50,10 @@ side_init(struct link_side *s, struct engine_link *l, uint8_t id)
 	addr->gid[15] = id;
 	fake_init(&s->port, engines != 0 ? engines : 1, id);
 	s->port.rss = l->conf.rss;
+	if (l->conf.rings) {
+		fake_share_rounds(&s->port, l->rounds, l->rounds->count);
+		l->rounds->count += engines != 0 ? engines : 1;
+	}
 	assert_int_equal(dev_create(&conf, &s->port.port, &l->mem, &s->dev), 0);
 	assert_int_equal(event_queue_init(&s->events), 0);
 	fcntl(s->events.fd, F_SETFL, O_NONBLOCK);
@@ -71,6 +75,11 @@ engine_link_init(struct engine_link *l, const struct engine_link_conf *conf)
 		l->conf.mem_bytes = 1u << 16;
 	l->now = NS_PER_SEC;
 	l->mem = (struct alloc){counted_get, counted_put, l};
+	if (l->conf.rings) {
+		l->rounds =
+			alloc_get(&alloc_plain, "rounds", rounds_size(2 * FAKE_QUEUES));
+		assert_non_null(l->rounds);
+	}
 	side_init(&l->a, l, 1);
 	side_init(&l->b, l, 2);
 }
@@ -94,6 +103,7 @@ engine_link_fini(struct engine_link *l)
 {
 	side_fini(&l->a);
 	side_fini(&l->b);
+	alloc_put(&alloc_plain, l->rounds, rounds_size(2 * FAKE_QUEUES));
 	assert_int_equal(l->mem_used, 0);
 }
 
@@ -153,15 +163,21 @@ engine_link_deliver(struct engine_link *l)
 	return side_deliver(l, &l->a, &l->b) + side_deliver(l, &l->b, &l->a);
 }
 
-unsigned
-engine_link_pass(struct engine_link *l)
+static unsigned
+side_pass(struct link_side *s)
 {
 	unsigned moved = 0;
 
-	for (unsigned i = 0; i < l->a.dev->engine_count; i++)
-		moved += engine_run(l->a.dev->engines[i], l->now);
-	for (unsigned i = 0; i < l->b.dev->engine_count; i++)
-		moved += engine_run(l->b.dev->engines[i], l->now);
+	for (unsigned i = 0; i < s->dev->engine_count && !s->stopped; i++)
+		moved += engine_run(s->dev->engines[i], s->link->now);
+	return moved;
+}
+
+unsigned
+engine_link_pass(struct engine_link *l)
+{
+	unsigned moved = side_pass(&l->a) + side_pass(&l->b);
+
 	return moved + engine_link_deliver(l);
 }
 
@@ -197,7 +213,7 @@ side_deadline(struct link_side *s)
 {
 	uint64_t when = TIME_NEVER;
 
-	for (unsigned i = 0; i < s->dev->engine_count; i++)
+	for (unsigned i = 0; i < s->dev->engine_count && !s->stopped; i++)
 		when = RTE_MIN(when, engine_deadline(s->dev->engines[i]));
 	return when;
 }

@@ -26,6 +26,7 @@ struct engine_link_conf {
 	const struct rss *rss;
 	bool delay_unknown; /* which does not know delays */
 	unsigned paths;     /* of each QP; 0: one */
+	bool rings;         /* the link is a ring of the process, as in drivers/loop */
 	uint32_t max_qp;    /* 0: 64 */
 	uint32_t mem_bytes; /* registered on each side; 0: 64 KiB */
 };
@@ -38,6 +39,7 @@ struct link_side {
 	struct srq srq; /* 256 WQEs, of PD 1 */
 	uint8_t *mem;
 	uint32_t lkey;
+	bool stopped;        /* its engines make no passes */
 	bool deaf;           /* every frame sent to this side is lost */
 	unsigned drop;       /* per mille of the frames sent to this side are lost */
 	unsigned queue;      /* queue on which frames arrive */
@@ -50,6 +52,7 @@ struct engine_link {
 	struct link_side a, b;
 	uint64_t now;
 	uint64_t rand;
+	struct rounds *rounds; /* conf.rings */
 	size_t mem_used;
 	struct alloc mem;
 };

@@ -145,6 +145,27 @@ static const struct port_ops ops = {
 	.close = close_port,
 };
 
+static struct rounds *
+shared_rounds(void *queue, uint32_t *index)
+{
+	const struct fake_queue *q = queue;
+
+	*index = q->port->rounds_first + (uint32_t)(q - q->port->q);
+	return q->port->rounds;
+}
+
+void
+fake_share_rounds(struct fake_port *f, struct rounds *rounds, unsigned first)
+{
+	static struct port_ops sharing;
+
+	sharing = ops;
+	sharing.rounds = shared_rounds;
+	f->port.ops = &sharing;
+	f->rounds = rounds;
+	f->rounds_first = first;
+}
+
 void
 fake_init(struct fake_port *f, unsigned queues, uint8_t id)
 {

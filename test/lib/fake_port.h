@@ -36,12 +36,17 @@ struct fake_port {
 	pthread_mutex_t lock;
 	unsigned alloc_left;   /* buffers that tx_alloc still hands out */
 	unsigned live;         /* rx and tx buffers that the engine holds */
+	struct rounds *rounds; /* fake_share_rounds() */
+	unsigned rounds_first;
 	const struct rss *rss; /* NULL: the port does not know the queue of a flow */
 	bool link_down;
 	bool closed;
 };
 
 void fake_init(struct fake_port *f, unsigned queues, uint8_t id);
+/* For dev_create(): the engines of the port share the rounds (port/rounds.h) with others. The first one
+ * has this number. */
+void fake_share_rounds(struct fake_port *f, struct rounds *rounds, unsigned first);
 /* Checks that the device closed the port and returned every buffer. */
 void fake_fini(struct fake_port *f);
 

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <rte_ip.h>
 
+#include "base/answer_wait.h"
 #include "dump/frame_copies.h"
 #include "wire/hdr.h"
 
@@ -116,9 +117,20 @@ queue_wait_fd(void *queue)
 	return 17;
 }
 
-static bool
-queue_tx_waits(void *queue, uint32_t qpn, uint64_t when)
+static struct answer_wait wait_of_qp;
+static unsigned answered;
+
+static void
+queue_rx_answered(void *queue)
 {
+	assert_ptr_equal(queue, &q);
+	answered++;
+}
+
+static bool
+queue_tx_waits(void *queue, uint32_t qpn, struct answer_wait *wait, uint64_t when)
+{
+	assert_ptr_equal(wait, &wait_of_qp);
 	assert_ptr_equal(queue, &q);
 	assert_int_equal(when, 5);
 	return qpn == 7;
@@ -130,7 +142,8 @@ static struct port_ops ops = {.rx_burst = queue_rx_burst,
 	.tx_release = queue_tx_release,
 	.tx_burst = queue_tx_burst,
 	.wait_fd = queue_wait_fd,
-	.tx_waits = queue_tx_waits};
+	.tx_waits = queue_tx_waits,
+	.rx_answered = queue_rx_answered};
 
 static struct frame_copies *copies;
 static struct port_queue outer;
@@ -342,11 +355,16 @@ the_rest_is_passed_on(void **state)
 	assert_int_equal(q.freed, 3);
 	assert_int_equal(q.released, 2);
 	assert_ptr_equal(frame_copies_inner(copies)->queue, &q);
-	assert_true(outer.ops->tx_waits(outer.queue, 7, 5));
-	assert_false(outer.ops->tx_waits(outer.queue, 8, 5));
+	assert_true(outer.ops->tx_waits(outer.queue, 7, &wait_of_qp, 5));
+	assert_false(outer.ops->tx_waits(outer.queue, 8, &wait_of_qp, 5));
 	ops.tx_waits = NULL;
-	assert_false(outer.ops->tx_waits(outer.queue, 7, 5));
+	assert_false(outer.ops->tx_waits(outer.queue, 7, &wait_of_qp, 5));
 	ops.tx_waits = queue_tx_waits;
+	outer.ops->rx_answered(outer.queue);
+	ops.rx_answered = NULL;
+	outer.ops->rx_answered(outer.queue);
+	ops.rx_answered = queue_rx_answered;
+	assert_int_equal(answered, 1);
 	frame_copies_free(copies);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../rand.h"
+#include "base/answer_wait.h"
 #include "impair_fixture.h"
 
 #include <cmocka.h>
@@ -112,9 +113,20 @@ sent_frames_keep_their_order(void **state)
 	free(ctx);
 }
 
-static bool
-inner_tx_waits(void *queue, uint32_t qpn, uint64_t now)
+static struct answer_wait wait_of_qp;
+static unsigned answered;
+
+static void
+inner_rx_answered(void *queue)
 {
+	assert_non_null(queue);
+	answered++;
+}
+
+static bool
+inner_tx_waits(void *queue, uint32_t qpn, struct answer_wait *wait, uint64_t now)
+{
+	assert_ptr_equal(wait, &wait_of_qp);
 	assert_int_equal(now, 5);
 	return queue != NULL && qpn == 7;
 }
@@ -133,13 +145,18 @@ receiver_of_the_inner_queue_is_asked(void **state)
 	fixture_open(ctx, &none);
 	for (unsigned i = 0; i < 2; i++)
 		free_before[i] = pool_free(&ctx->port[i]);
-	assert_false(ctx->outer.ops->tx_waits(ctx->outer.queue, 7, 5));
+	assert_false(ctx->outer.ops->tx_waits(ctx->outer.queue, 7, &wait_of_qp, 5));
 	ops = *ctx->inner.ops;
+	ctx->outer.ops->rx_answered(ctx->outer.queue);
 	ops.tx_waits = inner_tx_waits;
+	ops.rx_answered = inner_rx_answered;
 	known = (struct port_queue){.ops = &ops, .queue = ctx->inner.queue};
 	impair_set_inner(ctx->im, &known);
-	assert_true(ctx->outer.ops->tx_waits(ctx->outer.queue, 7, 5));
-	assert_false(ctx->outer.ops->tx_waits(ctx->outer.queue, 8, 5));
+	assert_true(ctx->outer.ops->tx_waits(ctx->outer.queue, 7, &wait_of_qp, 5));
+	assert_false(ctx->outer.ops->tx_waits(ctx->outer.queue, 8, &wait_of_qp, 5));
+	assert_int_equal(answered, 0);
+	ctx->outer.ops->rx_answered(ctx->outer.queue);
+	assert_int_equal(answered, 1);
 	impair_set_inner(ctx->im, &ctx->inner);
 	fixture_close(ctx, free_before);
 	free(ctx);

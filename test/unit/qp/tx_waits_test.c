@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Timers that expire while the receiver has not taken the packets yet (docs/protocol.md 7.6), in
  * virtual time to the nanosecond. */
+#include <string.h>
+
 #include "tlp_fixture.h"
 
 static struct receiver {
@@ -8,16 +10,42 @@ static struct receiver {
 	unsigned asked;
 } receiver;
 
+static struct answer_wait wait_of_a;
+
 static bool
-receiver_away(void *queue, uint32_t qpn, uint64_t now)
+receiver_away(void *arg, const struct qp *qp, struct answer_wait *wait, uint64_t now)
 {
-	struct receiver *r = queue;
+	struct receiver *r = arg;
 
 	assert_ptr_equal(r, &receiver);
-	assert_int_equal(qpn, QPN_A);
+	assert_ptr_equal(qp, &p.a.qp);
+	assert_ptr_equal(wait, &wait_of_a);
 	assert_int_equal(now, p.now);
 	r->asked++;
 	return r->away;
+}
+
+static void
+ask_receiver(void)
+{
+	receiver = (struct receiver){.away = true};
+	memset(&wait_of_a, 0, sizeof(wait_of_a));
+	p.a.shared.answer_waits = receiver_away;
+	p.a.shared.answer_arg = &receiver;
+	p.a.shared.answer_wait = &wait_of_a;
+	p.a.shared.answer_wait_ns = ANSWER_WAIT_NS;
+}
+
+/* The next question of the timer is due, and nothing is sent until then. */
+static void
+expect_question(void)
+{
+	unsigned asked = receiver.asked;
+
+	expect_silence(qp_deadline(&p.a.qp) - p.now - 1);
+	assert_int_equal(receiver.asked, asked);
+	expect_silence(1);
+	assert_int_equal(receiver.asked, asked + 1);
 }
 
 static void
@@ -29,39 +57,93 @@ open_link(bool cc)
 	qp_link_init(&p, &conf);
 	for (unsigned i = 0; i < 8; i++)
 		host_recv(&p.b, i, 0x1000, 100);
-	receiver = (struct receiver){.away = true};
-	p.a.shared.tx_waits = receiver_away;
-	p.a.shared.tx_queue = &receiver;
+	ask_receiver();
 }
 
-/* Many more ACK timeouts than there are retries cost nothing. When the receiver has taken the
- * packets, the next one is a timeout as usual. */
+/* Many more ACK timeouts than there are retries cost nothing. The question is asked again soon, and then
+ * less and less often, up to the timeout. When the answer is on its way no more, the next question is a
+ * timeout as usual. */
 static void
 ack_timeouts_wait(void **state)
 {
+	uint64_t since;
+
 	open_link(false);
 	p.a.shared.tlp_off = true;
 	send_lost(0);
-	for (unsigned i = 1; i <= 20; i++) {
-		expect_silence(TIMEOUT_NS - 1);
-		assert_int_equal(receiver.asked, i - 1);
-		expect_silence(1);
-		assert_int_equal(receiver.asked, i);
-		assert_int_equal(p.a.stats.timeouts_waited, i);
-		assert_int_equal(qp_deadline(&p.a.qp), p.now + TIMEOUT_NS);
+	expect_silence(TIMEOUT_NS - 1);
+	assert_int_equal(receiver.asked, 0);
+	expect_silence(1);
+	assert_int_equal(receiver.asked, 1);
+	since = p.now;
+	for (unsigned i = 0; i < 26; i++) {
+		uint64_t waited = RTE_MAX(p.now - since, TIMEOUT_NS / ANSWER_ASKS);
+
+		assert_int_equal(
+			qp_deadline(&p.a.qp), p.now + RTE_MIN(waited, TIMEOUT_NS));
+		expect_question();
 	}
+	assert_true(p.now - since > 16 * TIMEOUT_NS);
+	assert_int_equal(p.a.stats.timeouts_waited, 1);
 	assert_int_equal(p.a.stats.ack_timeouts, 0);
 	assert_int_equal(p.a.qp.stats.timeouts, 0);
 	assert_int_equal(p.a.qp.req.retry_left, 7);
 	receiver.away = false;
 	expect_resend(TIMEOUT_NS, PSN_A);
-	assert_int_equal(receiver.asked, 21);
 	assert_int_equal(p.a.stats.ack_timeouts, 1);
-	assert_int_equal(p.a.stats.timeouts_waited, 20);
+	assert_int_equal(p.a.stats.timeouts_waited, 1);
 	assert_int_equal(p.a.qp.req.retry_left, 6);
 	deliver();
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+	qp_link_fini_discard(&p);
+}
+
+/* A peer that makes the QP wait for the longest time is not waited for again, until it has answered. */
+static void
+wait_is_bounded(void **state)
+{
+	open_link(false);
+	p.a.shared.tlp_off = true;
+	p.a.shared.answer_wait_ns = 10 * TIMEOUT_NS;
+	send_lost(0);
+	expect_silence(11 * TIMEOUT_NS - 1);
+	assert_int_equal(p.a.stats.ack_timeouts, 0);
+	qp_link_advance(&p, TIMEOUT_NS);
+	assert_int_equal(p.a.stats.ack_timeouts, 1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_drop_all(&p.a);
+	expect_resend(TIMEOUT_NS, PSN_A);
+	assert_int_equal(p.a.stats.ack_timeouts, 2);
+	deliver();
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	send_lost(1);
+	expect_silence(5 * TIMEOUT_NS);
+	assert_int_equal(p.a.stats.ack_timeouts, 2);
+	assert_int_equal(p.a.stats.timeouts_waited, 2);
+	receiver.away = false;
+	qp_link_advance(&p, TIMEOUT_NS);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	deliver();
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	qp_link_fini_discard(&p);
+}
+
+/* Each packet has its own time. */
+static void
+next_packet_is_waited_for_anew(void **state)
+{
+	open_link(false);
+	p.a.shared.tlp_off = true;
+	p.a.shared.answer_wait_ns = 10 * TIMEOUT_NS;
+	for (unsigned i = 0; i < 4; i++) {
+		send_signaled(i, 1);
+		expect_silence(8 * TIMEOUT_NS);
+		deliver();
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+	}
+	assert_int_equal(p.a.stats.ack_timeouts, 0);
+	assert_int_equal(p.a.stats.timeouts_waited, 4);
 	qp_link_fini_discard(&p);
 }
 
@@ -72,13 +154,16 @@ probes_wait(void **state)
 	open_link(false);
 	round_trip(0, 10 * US);
 	send_lost(1);
-	for (unsigned i = 0; i < 30; i++)
-		expect_silence(100 * US);
-	assert_int_equal(p.a.stats.timeouts_waited, 30);
+	expect_silence(100 * US);
+	assert_int_equal(receiver.asked, 1);
+	assert_in_range(qp_deadline(&p.a.qp), p.now + 1, p.now + 2 * US);
+	expect_silence(3 * NS_PER_MS);
+	assert_int_equal(p.a.stats.timeouts_waited, 1);
 	assert_int_equal(p.a.stats.tlp_sent, 0);
 	assert_int_equal(p.a.qp.req.tlp_backoff, 0);
 	receiver.away = false;
-	expect_resend(100 * US, PSN_A + 1);
+	qp_link_advance(&p, 100 * US);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	assert_int_equal(p.a.stats.tlp_sent, 1);
 	deliver();
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
@@ -88,7 +173,7 @@ probes_wait(void **state)
 /* With waits for the probe of 40 ms, and ACK timeouts of 67 ms: the one that expires does not move
  * the other. */
 static void
-each_timer_has_its_own_interval(void **state)
+each_timer_goes_on_by_itself(void **state)
 {
 	const uint64_t wait = 40 * NS_PER_MS;
 	uint64_t start;
@@ -98,12 +183,13 @@ each_timer_has_its_own_interval(void **state)
 	start = p.now;
 	send_lost(1);
 	expect_silence(wait);
-	assert_int_equal(qp_deadline(&p.a.qp), start + TIMEOUT_NS);
-	assert_int_equal(p.a.qp.req.tlp_deadline, start + 2 * wait);
+	assert_int_equal(p.a.qp.req.ack_deadline, start + TIMEOUT_NS);
+	assert_int_equal(p.a.qp.req.tlp_deadline, p.now + wait / ANSWER_ASKS);
+	p.a.qp.req.tlp_deadline = start + 2 * wait;
 	expect_silence(TIMEOUT_NS - wait);
-	assert_int_equal(p.a.stats.timeouts_waited, 2);
-	assert_int_equal(p.a.qp.req.ack_deadline, start + 2 * TIMEOUT_NS);
-	assert_int_equal(qp_deadline(&p.a.qp), start + 2 * wait);
+	assert_int_equal(p.a.stats.timeouts_waited, 1);
+	assert_int_equal(p.a.qp.req.ack_deadline, p.now + TIMEOUT_NS - wait);
+	assert_int_equal(p.a.qp.req.tlp_deadline, start + 2 * wait);
 	receiver.away = false;
 	expect_resend(start + 2 * wait - p.now, PSN_A + 1);
 	assert_int_equal(p.a.stats.ack_timeouts, 0);
@@ -122,7 +208,7 @@ wait_is_no_round_trip(void **state)
 	expect_silence(250 * US);
 	deliver();
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
-	assert_int_equal(p.a.stats.timeouts_waited, 2);
+	assert_int_equal(p.a.stats.timeouts_waited, 1);
 	assert_int_equal(p.a.qp.req.srtt_ns, 10 * US);
 	round_trip(2, 18 * US);
 	assert_int_equal(p.a.qp.req.srtt_ns, 11 * US);
@@ -192,9 +278,7 @@ rnr_wait_ends(void **state)
 
 	conf.min_rnr_timer = 12; /* 640 us */
 	qp_link_init(&p, &conf);
-	receiver = (struct receiver){.away = true};
-	p.a.shared.tx_waits = receiver_away;
-	p.a.shared.tx_queue = &receiver;
+	ask_receiver();
 	send_signaled(0, 1);
 	deliver();
 	host_recv(&p.b, 0, 0x1000, 100);
@@ -212,7 +296,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ack_timeouts_wait),
 		cmocka_unit_test(probes_wait),
-		cmocka_unit_test(each_timer_has_its_own_interval),
+		cmocka_unit_test(wait_is_bounded),
+		cmocka_unit_test(next_packet_is_waited_for_anew),
+		cmocka_unit_test(each_timer_goes_on_by_itself),
 		cmocka_unit_test(wait_is_no_round_trip),
 		cmocka_unit_test(congestion_control_is_not_told),
 		cmocka_unit_test(reads_wait),

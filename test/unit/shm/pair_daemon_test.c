@@ -1,77 +1,144 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets that go by the daemon although there is a pair. */
 #include "pair_fixture.h"
+#include "switch/sw_ask.h"
 
-/* A QP whose packets the daemon has not taken yet. */
-static void
-timers_wait_for_the_daemon(void **state)
+/* The daemon finds a question of the QP behind n packets, and takes all of them. */
+static struct ring_desc
+daemon_takes_question(struct pair_side *s, uint32_t qpn, unsigned n)
 {
+	struct ring_desc desc;
+
+	assert_int_equal(daemon_finds(s), n + 1);
+	desc = ring_peek(&s->d.tx, n);
+	assert_int_equal(desc.flags, RING_ASK);
+	assert_int_equal(desc.qpn, qpn);
+	ring_release(&s->d.tx, n + 1);
+	return desc;
+}
+
+static void
+daemon_replies(
+	struct pair_side *s, const struct ring_desc *ask, unsigned step, uint32_t mark)
+{
+	struct ring_desc reply = *ask;
+
+	assert_true(ring_prod_refresh(&s->d.rx) && ring_room(&s->d.rx) != 0);
+	reply.len = (uint16_t)(reply.len - SW_ASK_STEP(reply.len) + step);
+	reply.mark = mark;
+	ring_put(&s->d.rx, &reply);
+	ring_publish(&s->d.rx);
+	side_expect(s, 0, 0);
+}
+
+/* A QP that sends by the daemon asks it, as far as that knows. */
+static void
+daemon_is_asked(void **state)
+{
+	struct answer_wait wait = {.on = true};
 	struct pair_fixture f;
-	uint32_t slots;
-	uint64_t sent;
+	struct ring_desc ask;
 
 	fixture_open(&f);
-	f.a.now += NS_PER_SEC;
 	f.a.d.region.daemon->pairs_off = 1;
+	wait.since_ns = f.a.now;
 	assert_int_equal(side_send(&f.a, QP_1, 2, 0), 2);
-	sent = f.a.now;
-	slots = side_pair(&f.a)->prod;
-	assert_int_equal(daemon_finds(&f.a), 2);
-	assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent));
-	ring_release(&f.a.d.tx, 1);
-	assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent + NS_PER_MS));
-	assert_true(f.a.port.ops->tx_waits(
-		f.a.shm, QP_1, sent + f.a.shm->pairs.wait_ns + NS_PER_MS - 1));
-	ring_release(&f.a.d.tx, 1);
-	assert_int_equal(side_pair(&f.a)->prod, slots);
-	/* Now it depends on the partner. */
-	assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent));
-	side_expect(&f.b, 0, 0);
-	assert_false(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent));
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	ask = daemon_takes_question(&f.a, QP_1, 2);
+	assert_int_equal(SW_ASK_STEP(ask.len), SW_ASK_BEGIN);
+	/* One question at a time. */
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	assert_int_equal(daemon_finds(&f.a), 0);
+	/* The next one goes on where the reply has ended. */
+	daemon_replies(&f.a, &ask, SW_ASK_TAKEN, 4711);
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	ask = daemon_takes_question(&f.a, QP_1, 0);
+	assert_int_equal(SW_ASK_STEP(ask.len), SW_ASK_TAKEN);
+	assert_int_equal(ask.mark, 4711);
+	daemon_replies(&f.a, &ask, SW_ASK_DONE, 0);
+	assert_false(side_waits(&f.a, QP_1, &wait));
+	assert_int_equal(daemon_finds(&f.a), 0);
 	fixture_close(&f);
 }
 
-/* Its peer has not registered it. */
+/* A lost reply makes the QP ask again, and a late one to an earlier question says nothing. */
 static void
-timers_of_a_qp_without_a_peer_wait_for_the_daemon(void **state)
+daemon_is_asked_again(void **state)
 {
+	struct answer_wait wait = {.on = true};
+	struct ring_desc first, ask;
 	struct pair_fixture f;
 
 	fixture_open(&f);
-	f.a.shm->pairs.qps[QP_2 & f.a.shm->pairs.mask].state = PAIR_QP_DAEMON;
-	assert_int_equal(side_send(&f.a, QP_2, 1, 0), 1);
-	assert_int_equal(daemon_finds(&f.a), 1);
-	assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_2, f.a.now));
-	ring_release(&f.a.d.tx, 1);
-	assert_false(f.a.port.ops->tx_waits(f.a.shm, QP_2, f.a.now));
-	fixture_close(&f);
-}
-
-/* The daemon has put the packets into the partner's ring. */
-static void
-timers_wait_for_a_partner_that_gets_packets_by_the_daemon(void **state)
-{
-	struct pair_fixture f;
-	uint64_t sent;
-
-	fixture_open(&f);
-	f.a.now = sent = NS_PER_SEC;
 	f.a.d.region.daemon->pairs_off = 1;
-	assert_int_equal(side_send(&f.a, QP_1, 1, 0), 1);
-	daemon_forwards(&f.a, &f.b, 1);
-	/* It stands still. */
-	for (unsigned i = 0; i < 3; i++)
-		assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent + i * NS_PER_MS));
-	assert_false(
-		f.a.port.ops->tx_waits(f.a.shm, QP_1, sent + f.a.shm->pairs.wait_ns));
-	/* It goes on: each second timer counts. */
-	side_expect(&f.b, 1, 0);
-	for (unsigned i = 0; i < 3; i++) {
-		assert_false(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent));
-		assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_1, sent));
-		side_expect(&f.b, 0, 0);
-	}
-	assert_int_equal(f.b.stats.pair_not_connected, 0);
+	wait.since_ns = f.a.now;
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	first = daemon_takes_question(&f.a, QP_1, 0);
+	f.a.now += NS_PER_MS;
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	ask = daemon_takes_question(&f.a, QP_1, 0);
+	assert_int_not_equal(ask.len, first.len);
+	daemon_replies(&f.a, &first, SW_ASK_DONE, 0);
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	daemon_replies(&f.a, &ask, SW_ASK_DONE, 0);
+	assert_false(side_waits(&f.a, QP_1, &wait));
+	/* The next timeout begins anew. */
+	f.a.now++;
+	wait.since_ns = f.a.now;
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	ask = daemon_takes_question(&f.a, QP_1, 0);
+	assert_int_equal(SW_ASK_STEP(ask.len), SW_ASK_BEGIN);
+	fixture_close(&f);
+}
+
+/* Without room for the question the daemon has not taken the packets. A QP without a peer does not
+ * ask. */
+static void
+question_waits_for_room(void **state)
+{
+	struct answer_wait wait = {.on = true};
+	struct pair_fixture f;
+	unsigned sent = 0, n;
+
+	fixture_open(&f);
+	f.a.d.region.daemon->pairs_off = 1;
+	wait.since_ns = f.a.now;
+	while ((n = side_send(&f.a, QP_1, BURST, 0)) != 0)
+		sent += n;
+	assert_int_equal(daemon_finds(&f.a), sent);
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	assert_int_equal(daemon_finds(&f.a), sent);
+	ring_release(&f.a.d.tx, 1);
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	(void)daemon_takes_question(&f.a, QP_1, sent - 1);
+	assert_false(side_waits(&f.a, QP_UD, &wait));
+	fixture_close(&f);
+}
+
+/* The daemon is shown up to where the client has answered. Its replies to the client's own questions need
+ * no answer. */
+static void
+answered_packets_are_shown(void **state)
+{
+	struct answer_wait wait = {.on = true};
+	const struct region_client *shown;
+	struct pair_fixture f;
+	struct ring_desc ask;
+
+	fixture_open(&f);
+	shown = f.b.d.region.client;
+	f.a.d.region.daemon->pairs_off = f.b.d.region.daemon->pairs_off = 1;
+	assert_int_equal(side_send(&f.a, QP_1, 3, 0), 3);
+	daemon_forwards(&f.a, &f.b, 3);
+	side_expect(&f.b, 3, 0);
+	assert_int_equal(shown->rx_answered, 0);
+	f.b.port.ops->rx_answered(f.b.shm);
+	assert_int_equal(shown->rx_answered, 3);
+	wait.since_ns = f.b.now;
+	assert_true(side_waits(&f.b, QP_1, &wait));
+	ask = daemon_takes_question(&f.b, QP_1, 0);
+	daemon_replies(&f.b, &ask, SW_ASK_TAKEN, 0);
+	assert_int_equal(shown->rx_answered, 4);
 	fixture_close(&f);
 }
 
@@ -110,10 +177,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(timers_wait_for_the_daemon),
-		cmocka_unit_test(timers_of_a_qp_without_a_peer_wait_for_the_daemon),
-		cmocka_unit_test(
-			timers_wait_for_a_partner_that_gets_packets_by_the_daemon),
+		cmocka_unit_test(daemon_is_asked),
+		cmocka_unit_test(daemon_is_asked_again),
+		cmocka_unit_test(question_waits_for_room),
+		cmocka_unit_test(answered_packets_are_shown),
 		cmocka_unit_test(packets_of_a_burst_are_shown_at_once),
 	};
 

@@ -268,6 +268,13 @@ side_send(struct pair_side *s, uint32_t qpn, unsigned n, uint8_t number)
 	return sent;
 }
 
+/* As the engine asks for a QP whose timer has expired. */
+static inline bool
+side_waits(struct pair_side *s, uint32_t qpn, struct answer_wait *wait)
+{
+	return s->port.ops->tx_waits(s->shm, qpn, wait, s->now);
+}
+
 static inline unsigned
 side_take(struct pair_side *s, struct pkt *pkts, unsigned n)
 {

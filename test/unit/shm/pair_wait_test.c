@@ -46,6 +46,7 @@ invalid_index_spoils_the_pair(void **state)
 	static const int off[] = {1, 100, -1};
 
 	for (unsigned i = 0; i < RTE_DIM(off); i++) {
+		struct answer_wait wait = {.on = true};
 		struct pair_fixture f;
 
 		fixture_open(&f);
@@ -57,7 +58,7 @@ invalid_index_spoils_the_pair(void **state)
 		assert_int_equal(side_pair(&f.a)->cons_seen, 2);
 		side_pair(&f.b)->own->cons =
 			off[i] < 0 ? 1 : side_pair(&f.a)->prod + (uint32_t)off[i];
-		assert_false(f.a.port.ops->tx_waits(f.a.shm, QP_1, f.a.now));
+		assert_false(side_waits(&f.a, QP_1, &wait));
 		assert_true(side_pair(&f.a)->spoiled);
 		assert_int_equal(side_send(&f.a, QP_1, 1, 3), 1);
 		assert_int_equal(daemon_finds(&f.a), 1);
@@ -315,42 +316,75 @@ packets_are_dumped_by_the_daemon(void **state)
 	fixture_close(&f);
 }
 
+/* The packets wait in the ring, then in a pass of the partner, and then its answer in the ring. */
 static void
-timers_wait_for_a_stopped_partner(void **state)
+timers_wait_for_the_answer(void **state)
 {
-	bool (*tx_waits)(void *queue, uint32_t qpn, uint64_t now);
-	uint64_t wait_ns;
+	struct answer_wait wait = {.on = true}, other = {.on = true};
 	struct pair_fixture f;
-	struct pkt pkt;
 
 	fixture_open(&f);
-	tx_waits = f.a.port.ops->tx_waits;
-	wait_ns = f.a.shm->pairs.wait_ns;
-	assert_int_equal(wait_ns, 60 * NS_PER_SEC);
 	assert_int_equal(side_send(&f.a, QP_2, 1, 9), 1);
 	side_expect(&f.b, 1, 9);
+	f.b.port.ops->rx_answered(f.b.shm);
 	assert_int_equal(side_send(&f.a, QP_1, 2, 0), 2);
-	assert_true(tx_waits(f.a.shm, QP_1, f.a.now));
-	assert_true(tx_waits(f.a.shm, QP_1, f.a.now + wait_ns - 1));
-	assert_false(tx_waits(f.a.shm, QP_1, f.a.now + wait_ns));
-	assert_false(tx_waits(f.a.shm, QP_2, f.a.now));
-	assert_false(tx_waits(f.a.shm, QP_UD, f.a.now));
-	/* It takes one now and then: that does not prolong the wait for the other one. */
-	assert_int_equal(side_take(&f.b, &pkt, 1), 1);
-	f.b.port.ops->rx_release(f.b.shm, &pkt, 1);
-	f.a.now += wait_ns - 1;
-	assert_true(tx_waits(f.a.shm, QP_1, f.a.now));
-	assert_int_equal(side_send(&f.a, QP_1, 1, 2), 1);
-	f.a.now++;
-	assert_false(tx_waits(f.a.shm, QP_1, f.a.now));
-	/* It takes all that the QP waited for: the QP waits for its next packet. */
-	assert_int_equal(side_take(&f.b, &pkt, 1), 1);
-	f.b.port.ops->rx_release(f.b.shm, &pkt, 1);
-	assert_true(tx_waits(f.a.shm, QP_1, f.a.now));
-	assert_true(tx_waits(f.a.shm, QP_1, f.a.now + wait_ns - 1));
-	assert_false(tx_waits(f.a.shm, QP_1, f.a.now + wait_ns));
-	side_expect(&f.b, 1, 2);
-	assert_false(tx_waits(f.a.shm, QP_1, f.a.now));
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	assert_false(side_waits(&f.a, QP_2, &other));
+	side_expect(&f.b, 2, 0);
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	assert_int_equal(side_send(&f.b, QP_1, 1, 7), 1);
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	f.b.port.ops->rx_answered(f.b.shm);
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	side_expect(&f.a, 1, 7);
+	assert_false(side_waits(&f.a, QP_1, &wait));
+	fixture_close(&f);
+}
+
+/* There is no answer. What the partner goes on to send is waited for only as long as an answer could be
+ * among it. */
+static void
+timers_expire_although_the_ring_is_never_empty(void **state)
+{
+	struct answer_wait wait = {.on = true};
+	unsigned taken = 0, asked = 0;
+	struct pair_fixture f;
+
+	fixture_open(&f);
+	assert_int_equal(side_send(&f.a, QP_1, 1, 0), 1);
+	side_expect(&f.b, 1, 0);
+	f.b.port.ops->rx_answered(f.b.shm);
+	assert_int_equal(side_send(&f.b, QP_2, 2, 0), 2);
+	while (side_waits(&f.a, QP_1, &wait)) {
+		struct pkt pkt;
+
+		assert_int_equal(side_take(&f.a, &pkt, 1), 1);
+		f.a.port.ops->rx_release(f.a.shm, &pkt, 1);
+		taken++;
+		assert_int_equal(side_send(&f.b, QP_2, 1, 0), 1);
+		assert_true(++asked <= SLOTS);
+	}
+	assert_int_equal(taken, SLOTS);
+	fixture_close(&f);
+}
+
+/* The partner drops them: the peer is gone. Its engine gets none of them, and completes no pass for them. */
+static void
+timers_expire_when_the_partner_drops_the_packets(void **state)
+{
+	struct answer_wait wait = {.on = true};
+	struct pair_fixture f;
+
+	fixture_open(&f);
+	assert_int_equal(side_send(&f.a, QP_1, 1, 0), 1);
+	side_expect(&f.b, 1, 0);
+	f.b.port.ops->rx_answered(f.b.shm);
+	pairs_unregister(f.b.shm, QP_1);
+	assert_int_equal(side_send(&f.a, QP_1, 1, 1), 1);
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	side_expect(&f.b, 0, 0);
+	assert_int_equal(f.b.stats.pair_not_connected, 1);
+	assert_false(side_waits(&f.a, QP_1, &wait));
 	fixture_close(&f);
 }
 
@@ -393,7 +427,9 @@ main(void)
 		cmocka_unit_test(partner_that_lags_often_is_woken_later),
 		cmocka_unit_test(packets_stay_without_a_buffer),
 		cmocka_unit_test(packets_are_dumped_by_the_daemon),
-		cmocka_unit_test(timers_wait_for_a_stopped_partner),
+		cmocka_unit_test(timers_wait_for_the_answer),
+		cmocka_unit_test(timers_expire_although_the_ring_is_never_empty),
+		cmocka_unit_test(timers_expire_when_the_partner_drops_the_packets),
 		cmocka_unit_test(announcement_waits_for_room),
 	};
 

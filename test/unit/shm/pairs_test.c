@@ -248,29 +248,32 @@ static void
 second_pair_begins_anew(void **state)
 {
 	struct pair_qp *q = &f.a.shm->pairs.qps[QP_1 & f.a.shm->pairs.mask];
-	uint64_t later;
+	struct answer_wait wait = {.on = true};
 
 	side_register(&f.a, QP_1, f.b.id, true);
 	side_register(&f.b, QP_1, f.a.id, true);
 	pair_open(&f);
 	assert_int_equal(side_send(&f.a, QP_1, 7, 1), 7);
-	q->probed = true;
+	assert_true(side_waits(&f.a, QP_1, &wait));
 	assert_int_equal(side_event(&f.a, SW_PAIR_END, f.b.id, -1), SW_PAIR_END);
 	assert_int_equal(side_event(&f.b, SW_PAIR_END, f.a.id, -1), SW_PAIR_END);
 	close(f.a.part);
 	close(f.b.part);
 	pair_open(&f);
 	assert_int_equal(q->state, PAIR_QP_ACCEPTED);
-	later = f.a.now + NS_PER_SEC;
-	assert_true(f.a.port.ops->tx_waits(f.a.shm, QP_1, later));
-	side_expect(&f.b, 0, 0);
-	assert_false(f.a.port.ops->tx_waits(f.a.shm, QP_1, later));
+	assert_int_equal(side_send(&f.a, QP_1, 1, 1), 1);
+	assert_int_equal(q->state, PAIR_QP_DIRECT);
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	side_expect(&f.b, 1, 1);
+	f.b.port.ops->rx_answered(f.b.shm);
+	assert_false(side_waits(&f.a, QP_1, &wait));
 }
 
 static void
 spoiled_pair_is_told_once(void **state)
 {
 	struct sw_reply none = reply_valid();
+	struct answer_wait wait = {.on = true};
 	struct sw_request req;
 
 	side_register(&f.a, QP_1, f.b.id, true);
@@ -278,7 +281,7 @@ spoiled_pair_is_told_once(void **state)
 	pair_open(&f);
 	assert_ptr_equal(pairs_route(f.a.shm, QP_1), side_pair(&f.a));
 	side_pair(&f.b)->own->cons = 5000;
-	(void)f.a.port.ops->tx_waits(f.a.shm, QP_1, f.a.now);
+	(void)side_waits(&f.a, QP_1, &wait);
 	assert_null(pairs_route(f.a.shm, QP_1));
 	none.qpn = SW_PAIR_NONE;
 	reply_send(f.a.d.fd, &none, sizeof(none), NULL, 0);
@@ -403,25 +406,11 @@ lost_daemon_ends_the_requests(void **state)
 static void
 environment_is_checked(void **state)
 {
-	static const struct {
-		const char *text;
-		uint64_t seconds;
-	} rows[] = {{"0", 0}, {"7", 7}, {"3600", 3600}, {"3601", 60}, {"-1", 60},
-		{"", 60}, {" 1", 60}, {"1s", 60}, {"99999999999999999999", 60}};
 	struct shm_pairs *p = calloc(1, sizeof(*p));
 
 	assert_non_null(p);
-	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-		setenv("ROCADE_PAIR_WAIT", rows[i].text, 1);
-		pairs_init(p);
-		assert_int_equal(p->wait_ns, rows[i].seconds * NS_PER_SEC);
-		assert_false(p->off);
-		pthread_mutex_destroy(&p->sleep_lock);
-	}
-	unsetenv("ROCADE_PAIR_WAIT");
 	setenv("ROCADE_PAIRS", "0", 1);
 	pairs_init(p);
-	assert_int_equal(p->wait_ns, 60 * NS_PER_SEC);
 	assert_true(p->off);
 	pthread_mutex_destroy(&p->sleep_lock);
 	unsetenv("ROCADE_PAIRS");

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two devices of a process, between which packets travel by rings: no live peer is declared dead, and one
+ * that has lost the packets is found after the time that was set (docs/protocol.md 7.6). */
+#include "engine/engine_state.h"
+#include "engine_link.h"
+
+#define TIMEOUT 5 /* 131 us */
+#define TIMEOUT_NS (UINT64_C(4096) << TIMEOUT)
+#define RETRIES 3
+#define FAILS_NS (TIMEOUT_NS * (RETRIES + 1))
+
+static struct engine_link fixture;
+static struct link_qp a, b;
+
+static const struct link_qp_conf qp_conf = {
+	.engine = 0, .timeout = TIMEOUT, .retry_cnt = RETRIES};
+
+static void
+open_engines(unsigned engines, int engine_of_b)
+{
+	const struct engine_link_conf conf = {
+		.engines = {engines, engines}, .rings = true};
+	struct link_qp_conf of_b = qp_conf;
+
+	of_b.engine = engine_of_b;
+	engine_link_init(&fixture, &conf);
+	link_qp_create(&fixture.a, &a, &qp_conf);
+	link_qp_create(&fixture.b, &b, &of_b);
+	link_qp_connect(&a, &b, &qp_conf);
+	link_qp_message(&a, &b, 0); /* resolves the partners */
+	link_qp_message(&b, &a, 0);
+	engine_link_drain(&fixture);
+	link_qp_expect_message(&a, &b, 0);
+	link_qp_expect_message(&b, &a, 0);
+}
+
+static void
+open_link(void)
+{
+	open_engines(1, 0);
+}
+
+static void
+close_link(void)
+{
+	engine_link_advance(&fixture, NS_PER_SEC);
+	link_qps_destroy(&a, &b, 1);
+	engine_link_fini(&fixture);
+}
+
+static struct port_stats *
+stats(void)
+{
+	return &fixture.a.dev->engines[0]->stats;
+}
+
+/* Sends a message that fails, and returns how long that takes. */
+static uint64_t
+send_fails(void)
+{
+	uint64_t since = fixture.now;
+	struct cqe cqe;
+
+	assert_int_equal(link_qp_send(&a, 1, 0, 8, IBV_SEND_SIGNALED), 0);
+	while (!link_qp_poll_send(&a, &cqe)) {
+		engine_link_advance(&fixture, NS_PER_US);
+		assert_true(fixture.now - since < 2 * FAILS_NS);
+	}
+	assert_int_equal(cqe.status, IBV_WC_RETRY_EXC_ERR);
+	return fixture.now - since;
+}
+
+/* Far longer than all tries take. */
+static void
+peer_without_a_pass_is_waited_for(void **state)
+{
+	open_link();
+	fixture.b.stopped = true;
+	link_qp_message(&a, &b, 1);
+	engine_link_advance(&fixture, 10 * NS_PER_SEC);
+	assert_int_equal(stats()->ack_timeouts, 0);
+	assert_int_equal(stats()->retransmitted, 0);
+	assert_int_equal(stats()->timeouts_waited, 1);
+	fixture.b.stopped = false;
+	engine_link_drain(&fixture);
+	link_qp_expect_message(&a, &b, 1);
+	close_link();
+}
+
+/* The packets have come, and the pass that would answer them has not. */
+static void
+answer_of_a_pass_that_is_not_complete_is_waited_for(void **state)
+{
+	open_link();
+	fixture.b.stopped = true;
+	link_qp_message(&a, &b, 1);
+	for (unsigned i = 0; i < 20; i++) {
+		engine_link_advance(&fixture, TIMEOUT_NS);
+		/* An earlier pass ends, of which nothing is known. */
+		rounds_pass(fixture.rounds, fixture.b.dev->engines[0]->round, false);
+	}
+	assert_int_equal(stats()->ack_timeouts, 0);
+	fixture.b.stopped = false;
+	engine_link_drain(&fixture);
+	link_qp_expect_message(&a, &b, 1);
+	close_link();
+}
+
+static void
+wait_is_bounded(void **state)
+{
+	open_link();
+	fixture.b.stopped = true;
+	assert_int_equal(link_qp_send(&a, 1, 0, 8, IBV_SEND_SIGNALED), 0);
+	engine_link_advance(&fixture, ANSWER_WAIT_NS);
+	assert_int_equal(stats()->ack_timeouts, 0);
+	engine_link_advance(&fixture, 2 * FAILS_NS);
+	link_qp_expect_sent(&a, 1, 1, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(stats()->timeouts_waited, 1);
+	fixture.b.stopped = false;
+	close_link();
+}
+
+static void
+lost_packets_expire_as_set(void **state)
+{
+	uint64_t took;
+
+	open_link();
+	fixture.b.deaf = true;
+	took = send_fails();
+	assert_true(took >= FAILS_NS);
+	assert_true(took < FAILS_NS + FAILS_NS / 2);
+	assert_int_equal(stats()->ack_timeouts, RETRIES + 1);
+	fixture.b.deaf = false;
+	close_link();
+}
+
+static void
+peer_in_err_or_reset_is_found(void **state)
+{
+	static const enum ibv_qp_state states[] = {IBV_QPS_ERR, IBV_QPS_RESET};
+
+	for (unsigned i = 0; i < RTE_DIM(states); i++) {
+		uint64_t took;
+
+		open_link();
+		assert_int_equal(link_qp_modify(&b, states[i]), 0);
+		took = send_fails();
+		assert_true(took >= FAILS_NS);
+		assert_true(took < FAILS_NS + FAILS_NS / 2);
+		close_link();
+	}
+}
+
+/* Its device is gone, and makes no pass any more. */
+static void
+closed_port_is_not_waited_for(void **state)
+{
+	open_link();
+	fixture.b.stopped = true;
+	rounds_leave(fixture.rounds, 1);
+	assert_true(send_fails() < FAILS_NS + FAILS_NS / 2);
+	fixture.b.stopped = false;
+	close_link();
+}
+
+/* The packets come to another engine than the QP's, which hands them over. */
+static void
+engines_hand_over(void **state)
+{
+	uint64_t took;
+
+	open_engines(2, 1);
+	fixture.b.stopped = true;
+	link_qp_message(&a, &b, 1);
+	/* Only the one to which they come makes passes. */
+	for (unsigned i = 0; i < 40; i++) {
+		engine_link_advance(&fixture, TIMEOUT_NS);
+		engine_run(fixture.b.dev->engines[0], fixture.now);
+	}
+	assert_int_equal(stats()->ack_timeouts, 0);
+	fixture.b.stopped = false;
+	engine_link_drain(&fixture);
+	link_qp_expect_message(&a, &b, 1);
+	fixture.b.deaf = true;
+	took = send_fails();
+	assert_true(took < FAILS_NS + FAILS_NS);
+	fixture.b.deaf = false;
+	close_link();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(peer_without_a_pass_is_waited_for),
+		cmocka_unit_test(answer_of_a_pass_that_is_not_complete_is_waited_for),
+		cmocka_unit_test(wait_is_bounded),
+		cmocka_unit_test(lost_packets_expire_as_set),
+		cmocka_unit_test(peer_in_err_or_reset_is_found),
+		cmocka_unit_test(closed_port_is_not_waited_for),
+		cmocka_unit_test(engines_hand_over),
+	};
+
+	return cmocka_run_group_tests_name("engine answers", tests, NULL, NULL);
+}
