@@ -312,7 +312,7 @@ pair_tx_waits(struct shm *shm, struct shm_pair *pair, const struct pair_qp *q,
 	taken_refresh(shm, pair);
 	if (pair->spoiled)
 		return false;
-	/* Pairs with the release in pairs_rx_answered(): the answers are shown. */
+	/* Pairs with the release in answered_show(): the answers are shown. */
 	answered = __atomic_load_n(&pair->peer->answered, __ATOMIC_ACQUIRE);
 	if (wait->step == 0) {
 		/* Of a pair before this one, if it is beyond what was sent. */

@@ -65,9 +65,9 @@ shm_tx_waits(void *queue, uint32_t qpn, struct answer_wait *wait, uint64_t now)
 }
 
 static void
-answered_show(struct shm *shm)
+rx_answered_show(struct shm *shm)
 {
-	/* Pairs with the acquire in peer_look() of the daemon: the answers are in the ring. */
+	/* Pairs with the acquire in ask_look() of the daemon: the answers are in the ring. */
 	__atomic_store_n(
 		&shm->region.client->rx_answered, shm->rx_next, __ATOMIC_RELEASE);
 }
@@ -79,7 +79,7 @@ shm_ask_replied(struct shm *shm, const struct ring_desc *reply)
 
 	/* The engine does not get the reply, and so does not answer it. */
 	if (shm->region.client->rx_answered == shm->rx_next - 1)
-		answered_show(shm);
+		rx_answered_show(shm);
 	if (q == NULL || q->ask_replied ||
 		reply->len >> SW_ASK_STEP_BITS !=
 			(uint16_t)(q->ask_number << SW_ASK_STEP_BITS) >> SW_ASK_STEP_BITS)
@@ -96,6 +96,6 @@ shm_rx_answered(void *queue)
 
 	if (unlikely(shm->dead))
 		return;
-	answered_show(shm);
+	rx_answered_show(shm);
 	pairs_rx_answered(&shm->pairs);
 }

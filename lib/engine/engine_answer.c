@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Data path, except where it says otherwise. */
+/* Data path. */
 /* Whether the answer to a QP's packets may still be on its way, where the peer is on this machine. */
-#include <errno.h>
-#include <stdlib.h>
-
-#include "base/base_log.h"
-#include "engine/dev_control.h"
 #include "engine/engine_wake.h"
 #include "engine/pass.h"
-
-#define WAIT_ENV "ROCADE_PAIR_WAIT" /* seconds */
-#define WAIT_MAX 3600
 
 /* Rounds that an answer takes: the packets leave the ring of the peer's port, and then the answer that of
  * this port. With several engines each port may hand over what it receives. */
@@ -29,7 +21,8 @@ others_wake(const struct engine *e)
 }
 
 static bool
-answer_waits(void *arg, const struct qp *qp, struct answer_wait *wait, uint64_t now)
+engine_answer_waits(
+	void *arg, const struct qp *qp, struct answer_wait *wait, uint64_t now)
 {
 	struct engine *e = arg;
 	const struct port_queue *q = &e->io.queue;
@@ -61,62 +54,9 @@ engine_answers_init(struct engine *e)
 								 : ROUNDS_OF_PORTS_HANDED;
 	}
 	e->round = &e->rounds->engines[index];
-	e->shared.answer_waits = answer_waits;
+	e->shared.answer_waits = engine_answer_waits;
 	e->shared.answer_arg = e;
 	e->shared.answer_wait_ns = e->dev->answer_wait_ns;
 	e->shared.answer_wait = e->dev->answer_wait;
 	e->shared.answer_wait_mask = e->dev->qps.pool.mask;
-}
-
-/* ---- Control path ---- */
-
-static uint64_t
-wait_ns_read(void)
-{
-	const char *text = getenv(WAIT_ENV);
-	unsigned long seconds = ANSWER_WAIT_NS / NS_PER_SEC;
-	char *end;
-
-	if (text != NULL && text[0] >= '0' && text[0] <= '9') {
-		errno = 0;
-		seconds = strtoul(text, &end, 10);
-		if (*end != '\0' || errno != 0)
-			seconds = WAIT_MAX + 1;
-	} else if (text != NULL) {
-		seconds = WAIT_MAX + 1;
-	}
-	if (seconds > WAIT_MAX) {
-		log_err("%s: invalid value '%s': expected seconds, 0 to %d", WAIT_ENV,
-			text, WAIT_MAX);
-		return ANSWER_WAIT_NS;
-	}
-	return seconds * NS_PER_SEC;
-}
-
-static size_t
-waits_size(const struct dev *dev)
-{
-	return ((size_t)dev->qps.pool.mask + 1) * sizeof(struct answer_wait);
-}
-
-int
-dev_answers_create(struct dev *dev)
-{
-	uint32_t count = dev->port.queue_count;
-
-	dev->answer_wait_ns = wait_ns_read();
-	dev->rounds = alloc_get(&alloc_plain, "rounds", rounds_size(count));
-	if (dev->rounds == NULL)
-		return -ENOMEM;
-	dev->rounds->count = count;
-	/* Few QPs use theirs. */
-	dev->answer_wait = alloc_get(&alloc_demand, "answers", waits_size(dev));
-	return dev->answer_wait != NULL ? 0 : -ENOMEM;
-}
-
-void
-dev_answers_destroy(struct dev *dev)
-{
-	alloc_put(&alloc_plain, dev->rounds, rounds_size(dev->port.queue_count));
-	alloc_put(&alloc_demand, dev->answer_wait, waits_size(dev));
 }

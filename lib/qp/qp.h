@@ -51,14 +51,12 @@ struct qp_shared {
 	uint64_t polled_ns;
 	struct cq_gather gather;   /* on while a burst is processed */
 	struct flight_log *flight; /* NULL: no record is printed by itself */
-	/* Returns whether the answer to what a QP has sent may still be on its way, on this
-	 * machine: as tx_waits in port.h. NULL: no answer is waited for. */
+	/* As tx_waits in port.h, of a QP; NULL: no answer is waited for. */
 	bool (*answer_waits)(
 		void *arg, const struct qp *qp, struct answer_wait *wait, uint64_t now);
 	void *answer_arg;
-	uint64_t answer_wait_ns; /* for at most this long */
-	/* one for each QP: by QPN & mask */
-	struct answer_wait *answer_wait;
+	uint64_t answer_wait_ns;         /* for at most this long */
+	struct answer_wait *answer_wait; /* by QPN & mask */
 	uint32_t answer_wait_mask;
 };
 

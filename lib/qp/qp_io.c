@@ -224,21 +224,6 @@ qp_wants_tx(const struct qp *qp)
 	return qp_has_response_pending(qp) || req_wants_tx(qp);
 }
 
-static struct answer_wait *
-qp_answer_wait(const struct qp *qp)
-{
-	return &qp->shared->answer_wait[qp->qpn & qp->shared->answer_wait_mask];
-}
-
-void RARE
-qp_answer_came(const struct qp *qp)
-{
-	/* A QP that is created has no engine yet. */
-	if (qp->shared != NULL && qp->shared->answer_waits != NULL &&
-		qp_answer_wait(qp)->on)
-		qp_answer_wait(qp)->on = false;
-}
-
 /* Returns whether the answer for packet una_psn may still be on its way, on this machine. A peer that
  * makes it wait for ANSWER_WAIT_NS is waited for no more until it has answered. */
 static bool

@@ -82,8 +82,21 @@ req_timeout_ns(const struct qp *qp)
 	return UINT64_C(4096) << qp->params.timeout;
 }
 
+static inline struct answer_wait *
+qp_answer_wait(const struct qp *qp)
+{
+	return &qp->shared->answer_wait[qp->qpn & qp->shared->answer_wait_mask];
+}
+
 /* Packets that the QP sends from now on are not those whose answer a timer may have waited for. */
-void qp_answer_came(const struct qp *qp);
+static inline void
+qp_answer_came(const struct qp *qp)
+{
+	/* A QP that is created has no engine yet. */
+	if (qp->shared != NULL && qp->shared->answer_waits != NULL &&
+		qp_answer_wait(qp)->on)
+		qp_answer_wait(qp)->on = false;
+}
 
 /* The fault of the oldest request, if it cannot be sent. */
 static inline enum verdict

@@ -17,9 +17,9 @@ reply_put(struct sw_client *to, const struct ring_desc *reply)
 	(void)sw_client_put_desc(to, &desc);
 }
 
-/* Thread t has looked at the peer. What it has forwarded of the peer's answers is in front of this. */
+/* Thread t has looked at the peer. The reply comes behind the answers that t has forwarded. */
 static void
-reply_send(struct sw_thread *t, struct sw_client *to, const struct ring_desc *reply)
+ask_reply_send(struct sw_thread *t, struct sw_client *to, const struct ring_desc *reply)
 {
 	const struct handed_bytes bytes = {.head = (const uint8_t *)reply,
 		.head_len = sizeof(*reply),
@@ -32,8 +32,8 @@ reply_send(struct sw_thread *t, struct sw_client *to, const struct ring_desc *re
 		t->stats.drop_handover_full++;
 }
 
-/* The number runs freely. What a client writes into its memory can be any: then its own peers are told
- * too early, or never. */
+/* The number runs freely. A client can write any number into its memory: then its own peers are told too
+ * early, or never. */
 static bool
 has_come_to(uint32_t index, uint32_t mark)
 {
@@ -42,7 +42,7 @@ has_come_to(uint32_t index, uint32_t mark)
 
 /* By the thread of the client peer, behind what was delivered to it. */
 static void
-peer_look(const struct sw_client *peer, struct ring_desc *ask)
+ask_look(const struct sw_client *peer, struct ring_desc *ask)
 {
 	const struct region_client *shown = peer->region.client;
 	unsigned step = SW_ASK_STEP(ask->len);
@@ -52,7 +52,7 @@ peer_look(const struct sw_client *peer, struct ring_desc *ask)
 		ask->mark = peer->rx.prod;
 		step = SW_ASK_TAKEN;
 	}
-	/* Pairs with the release in shm_rx_answered(): the answers are in the ring. */
+	/* Pairs with the release in rx_answered_show(): the answers are in the ring. */
 	if (step == SW_ASK_TAKEN &&
 		has_come_to(__atomic_load_n(&shown->rx_answered, __ATOMIC_ACQUIRE),
 			ask->mark)) {
@@ -106,8 +106,8 @@ sw_ask(struct sw_client *from, const struct ring_desc *ask)
 	if (peer == NULL)
 		reply.len |= SW_ASK_DONE;
 	else
-		peer_look(peer, &reply);
-	reply_send(t, from, &reply);
+		ask_look(peer, &reply);
+	ask_reply_send(t, from, &reply);
 	return true;
 }
 
@@ -122,10 +122,10 @@ sw_ask_taken(struct sw_thread *t, struct sw_client *from, const struct ring_desc
 		peer = peer_client(t->sw, qp);
 	/* It may have changed meanwhile. */
 	if (peer != NULL && peer->thread == t)
-		peer_look(peer, &reply);
+		ask_look(peer, &reply);
 	else
 		reply.len |= SW_ASK_DONE;
-	reply_send(t, from, &reply);
+	ask_reply_send(t, from, &reply);
 }
 
 void

@@ -13,7 +13,7 @@ sw_client_mark_corrupt(struct sw_client *c)
 
 /* Returns whether there is room in the client's ring. */
 static bool
-has_room(struct sw_client *to)
+rx_has_room(struct sw_client *to)
 {
 	if (likely(ring_room(&to->rx) != 0))
 		return true;
@@ -35,7 +35,7 @@ mark_dirty(struct sw_client *to)
 bool
 sw_client_put_desc(struct sw_client *to, const struct ring_desc *desc)
 {
-	if (to->corrupt || !has_room(to))
+	if (to->corrupt || !rx_has_room(to))
 		return false;
 	ring_put(&to->rx, desc);
 	mark_dirty(to);
@@ -53,7 +53,7 @@ sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 
 	if (unlikely(to->corrupt || len > to->region.geom.buf_size))
 		return;
-	if (unlikely(!has_room(to))) {
+	if (unlikely(!rx_has_room(to))) {
 		to->stats.rx_full++;
 		return;
 	}

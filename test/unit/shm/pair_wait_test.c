@@ -341,8 +341,8 @@ timers_wait_for_the_answer(void **state)
 	fixture_close(&f);
 }
 
-/* There is no answer. What the partner goes on to send is waited for only as long as an answer could be
- * among it. */
+/* There is no answer. The QP waits only while an answer could be among the packets that the partner goes
+ * on to send. */
 static void
 timers_expire_although_the_ring_is_never_empty(void **state)
 {

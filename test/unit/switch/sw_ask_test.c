@@ -153,7 +153,7 @@ lost_peers_are_found(void **state)
 
 /* A client asks for its own QPs only, and learns nothing of others. */
 static void
-strangers_learn_nothing(void **state)
+others_learn_nothing(void **state)
 {
 	uint64_t refused;
 
@@ -202,7 +202,7 @@ main(void)
 		cmocka_unit_test(threads_hand_over_questions),
 		cmocka_unit_test(answers_are_to_be_forwarded),
 		cmocka_unit_test(lost_peers_are_found),
-		cmocka_unit_test(strangers_learn_nothing),
+		cmocka_unit_test(others_learn_nothing),
 		cmocka_unit_test(full_ring_loses_the_reply),
 	};
 
