@@ -23,7 +23,7 @@ ask_reply_send(struct sw_thread *t, struct sw_client *to, const struct ring_desc
 {
 	const struct handed_bytes bytes = {.head = (const uint8_t *)reply,
 		.head_len = sizeof(*reply),
-		.rest = NULL,
+		.rest = (const uint8_t *)reply,
 		.len = sizeof(*reply)};
 
 	if (to->thread == t)
@@ -85,7 +85,7 @@ sw_ask(struct sw_client *from, const struct ring_desc *ask)
 	struct ring_desc reply = *ask;
 	const struct handed_bytes bytes = {.head = (const uint8_t *)&reply,
 		.head_len = sizeof(reply),
-		.rest = NULL,
+		.rest = (const uint8_t *)&reply,
 		.len = sizeof(reply)};
 	struct sw_client *peer;
 

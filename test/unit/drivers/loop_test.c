@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "loop/loop.h"
+#include "port/rounds.h"
 #include "../rand.h"
 
 #include <cmocka.h>
@@ -373,6 +374,32 @@ another_thread_releases(void **state)
 	pair_close(&pair);
 }
 
+/* The engines of both sides. Those of a side that is closed make no passes any more. */
+static void
+engines_share_rounds(void **state)
+{
+	struct pair pair;
+	struct rounds *rounds = NULL;
+
+	pair_open(&pair, 2);
+	for (unsigned i = 0; i < 4; i++) {
+		struct port *port = &pair.port[i / 2];
+		uint32_t index;
+		struct rounds *r = port->ops->rounds(port->queues[i % 2], &index);
+
+		assert_true(rounds == NULL || rounds == r);
+		assert_int_equal(index, i);
+		rounds = r;
+	}
+	assert_int_equal(rounds->count, 4);
+	for (unsigned i = 0; i < 2; i++)
+		rounds->engines[2 + i].done = 1;
+	assert_false(rounds_has_ended(rounds, 1));
+	pair.port[0].ops->close(pair.port[0].drv);
+	assert_true(rounds_has_ended(rounds, 1));
+	pair.port[1].ops->close(pair.port[1].drv);
+}
+
 int
 main(void)
 {
@@ -386,6 +413,7 @@ main(void)
 		cmocka_unit_test(closed_end_discards_frames),
 		cmocka_unit_test(both_ends_in_two_threads),
 		cmocka_unit_test(another_thread_releases),
+		cmocka_unit_test(engines_share_rounds),
 	};
 
 	return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
