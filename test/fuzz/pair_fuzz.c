@@ -107,7 +107,6 @@ world_open(struct world *w)
 	p->mask = QPNS - 1;
 	p->qps = zeros(8, QPNS * sizeof(p->qps[0]));
 	p->buffers = zeros(LINE_SIZE, (size_t)PAIR_RX_BUFFERS * BUF_SIZE);
-	p->wait_ns = NS_PER_SEC;
 	for (unsigned i = 0; i < PAIR_RX_BUFFERS; i++)
 		p->free[p->free_count++] = (uint8_t)i;
 	w->hostile = pair_create(w, HOSTILE);

@@ -373,41 +373,6 @@ sections_bind_and_invalidate(void **state)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-/* IBA 10.6.7.2.2: a bind takes the low 8 bits of the key, the index is the window's. The window
- * shows the key when the post returns. */
-static void
-bind_takes_low_bits_of_key(void **state)
-{
-	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
-	struct ibv_mw_bind_info bind = info();
-	uint32_t first = mw->rkey, key = (first & ~0xFFU) | 0x77;
-	struct ibv_qp_ex *ex;
-
-	assert_int_equal(post_bind(mw, ((first ^ 0x5A5A00) & ~0xFFU) | 0x77, &bind), 0);
-	assert_int_equal(mw->rkey, key);
-	done(&pair.b, IBV_WC_SUCCESS);
-	access_window(key, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
-	/* The same by ibv_wr_post(3): an aborted section, or one that fails, shows nothing. */
-	ex = builder(&pair.b);
-	ibv_wr_bind_mw(ex, mw, 0x11, &bind);
-	ibv_wr_abort(ex);
-	ex = builder(&pair.b);
-	ibv_wr_bind_mw(ex, mw, 0x12, &bind);
-	ibv_wr_bind_mw(ex, NULL, 0x12, &bind);
-	assert_int_equal(ibv_wr_complete(ex), EINVAL);
-	assert_int_equal(mw->rkey, key);
-	ex = builder(&pair.b);
-	ibv_wr_local_inv(ex, key);
-	ibv_wr_bind_mw(ex, mw, 0x99, &bind);
-	assert_int_equal(ibv_wr_complete(ex), 0);
-	assert_int_equal(mw->rkey, (first & ~0xFFU) | 0x99);
-	done(&pair.b, IBV_WC_SUCCESS);
-	done(&pair.b, IBV_WC_SUCCESS);
-	access_window(mw->rkey, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
-	access_window(key, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR);
-	assert_int_equal(ibv_dealloc_mw(mw), 0);
-}
-
 /* ---- ibv_rereg_mr() ---- */
 
 static void
@@ -509,8 +474,6 @@ main(void)
 		T(test_atomic_write_refused),
 		cmocka_unit_test_setup_teardown(
 			sections_bind_and_invalidate, setup_builders, teardown),
-		cmocka_unit_test_setup_teardown(
-			bind_takes_low_bits_of_key, setup_builders, teardown),
 		T(rereg_access_memory_and_pd),
 		T(invalid_rereg_changes_nothing),
 	};

@@ -178,6 +178,45 @@ invalid_request_fails_section(void **state)
 	assert_int_equal(ibv_dealloc_mw(type1), 0);
 }
 
+/* IBA 10.6.7.2.2: a bind takes the low 8 bits of the key, the index is the window's. The window
+ * shows the key when the post returns. */
+static void
+bind_takes_low_bits_of_key(void **state)
+{
+	uint32_t first = mw->rkey, key = (first & ~0xFFU) | 0x77;
+	struct ibv_send_wr wr = {.wr_id = 8,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_mw = {mw, ((first ^ 0x5A5A00) & ~0xFFU) | 0x77, bind_info_full()}};
+	struct ibv_mw_bind_info bind_info = bind_info_full();
+	struct ibv_send_wr *bad;
+
+	assert_int_equal(ibv_post_send(pair.b.qp[0], &wr, &bad), 0);
+	assert_int_equal(mw->rkey, key);
+	done(pair.b.send_cq, 8, IBV_WC_SUCCESS);
+	assert_int_equal(write_through(key), 0);
+	done(pair.a.send_cq, 2, IBV_WC_SUCCESS);
+	/* By ibv_wr_post(3): an aborted section, and one that fails, show nothing. */
+	ibv_wr_start(b);
+	ibv_wr_bind_mw(b, mw, 0x11, &bind_info);
+	ibv_wr_abort(b);
+	ibv_wr_start(b);
+	ibv_wr_bind_mw(b, mw, 0x12, &bind_info);
+	ibv_wr_bind_mw(b, NULL, 0x12, &bind_info);
+	assert_int_equal(ibv_wr_complete(b), EINVAL);
+	assert_int_equal(mw->rkey, key);
+	ibv_wr_start(b);
+	b->wr_id = 9;
+	ibv_wr_local_inv(b, key);
+	ibv_wr_bind_mw(b, mw, 0x99, &bind_info);
+	assert_int_equal(ibv_wr_complete(b), 0);
+	assert_int_equal(mw->rkey, (first & ~0xFFU) | 0x99);
+	done(pair.b.send_cq, 9, IBV_WC_SUCCESS);
+	done(pair.b.send_cq, 9, IBV_WC_SUCCESS);
+	assert_int_equal(write_through(mw->rkey), 0);
+	done(pair.a.send_cq, 2, IBV_WC_SUCCESS);
+}
+
 int
 main(void)
 {
@@ -188,6 +227,8 @@ main(void)
 			atomic_write_copies_value, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			invalid_request_fails_section, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			bind_takes_low_bits_of_key, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
