@@ -321,7 +321,7 @@ dev_srq_remove(struct dev *dev, struct srq *srq)
 }
 
 int
-dev_srq_modify(struct dev *dev, struct srq *srq, const struct srq_attr *attr, int mask)
+dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask)
 {
 	int rc;
 

@@ -202,8 +202,7 @@ uint32_t dev_srq_number(struct dev *dev);
 void dev_srq_add(struct dev *dev, struct srq *srq);
 void dev_srq_remove(struct dev *dev, struct srq *srq);
 
-int dev_srq_modify(
-	struct dev *dev, struct srq *srq, const struct srq_attr *attr, int mask);
+int dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);
 
 /* As cq_replace(), with all engine locks held. A smaller CQ has to have room for the
  * completions of what was posted to UD and UC QPs before. */

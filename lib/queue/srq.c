@@ -158,7 +158,7 @@ srq_arm_limit(struct srq *srq, uint32_t limit)
 }
 
 static int
-modify_locked(struct srq *srq, const struct srq_attr *attr, int mask)
+modify_locked(struct srq *srq, struct srq_attr *attr, int mask)
 {
 	bool resize = (mask & IBV_SRQ_MAX_WR) != 0;
 	struct srq_attr want = {
@@ -184,11 +184,15 @@ modify_locked(struct srq *srq, const struct srq_attr *attr, int mask)
 	/* Point of no return. */
 	if ((mask & IBV_SRQ_LIMIT) != 0)
 		srq_arm_limit(srq, want.limit);
+	if (resize) {
+		attr->max_wr = srq->ring.max_wr;
+		attr->max_sge = srq->ring.max_sge;
+	}
 	return 0;
 }
 
 int
-srq_modify(struct srq *srq, const struct srq_attr *attr, int mask)
+srq_modify(struct srq *srq, struct srq_attr *attr, int mask)
 {
 	int rc;
 

@@ -54,7 +54,7 @@ struct srq {
 /* Attributes for srq_modify(). A field is used only if its flag is set. */
 struct srq_attr {
 	uint32_t max_wr;
-	uint32_t max_sge; /* no flag: only srq_query() has it */
+	uint32_t max_sge; /* no flag: only written back */
 	uint32_t limit;
 };
 
@@ -81,10 +81,11 @@ void srq_detach(struct srq *srq, unsigned engine);
  * limits. The size counts as requested, before rounding up; with both bits set, the new
  * size and the new limit are compared. Returns -ENOMEM, or -EIO in the error state.
  *
- * Raises the limit event at once if fewer WQEs than the limit are outstanding. Takes the
- * producer lock. For IBV_SRQ_MAX_WR the caller holds all engine locks.
+ * After a successful resize attr holds the actual sizes. Raises the limit event at once
+ * if fewer WQEs than the limit are outstanding. Takes the producer lock. For
+ * IBV_SRQ_MAX_WR the caller holds all engine locks.
  */
-int srq_modify(struct srq *srq, const struct srq_attr *attr, int mask);
+int srq_modify(struct srq *srq, struct srq_attr *attr, int mask);
 
 /* Returns -EIO in the error state. The limit reads 0 once its event was raised. */
 int srq_query(struct srq *srq, struct srq_attr *attr);

@@ -224,6 +224,8 @@ bad_modifies_change_nothing(void **state)
 			fail_msg("row %zu gives %d", i, rc);
 		assert_memory_equal(&srq.ring, &before, sizeof(before));
 		assert_true(srq.limit == limit);
+		assert_int_equal(attr.max_wr, bad[i].max_wr);
+		assert_int_equal(attr.max_sge, bad[i].max_sge);
 	}
 	srq_expect_no_event();
 	receives_take(1);
@@ -275,18 +277,27 @@ refused_memory_changes_nothing(void **state)
 	srq_close();
 }
 
+/* max_sge is ignored, and that of the SRQ is written back. */
 static void
-max_sge_is_ignored(void **state)
+sizes_are_written_back(void **state)
 {
+	struct srq_attr attr = {.max_wr = 33, .max_sge = 0, .limit = 5};
+
 	srq_open(16, 2);
 	srq_fixture_post(7, 1);
-	assert_int_equal(srq_fixture_modify(33, 0, 5, SIZE_AND_LIMIT), 0);
+	assert_int_equal(srq_modify(&srq, &attr, SIZE_AND_LIMIT), 0);
+	assert_int_equal(attr.max_wr, 64);
+	assert_int_equal(attr.max_sge, 2);
 	srq_expect_attr(64, 2, 5);
-	assert_int_equal(srq_fixture_modify(7, RECV_MAX_SGE, 0, IBV_SRQ_MAX_WR), 0);
-	srq_expect_attr(8, 2, 5);
-	assert_int_equal(srq_fixture_modify(9, RECV_MAX_SGE + 1, 0, IBV_SRQ_MAX_WR), 0);
-	srq_expect_attr(16, 2, 5);
-	assert_int_equal(srq_fixture_modify(8, 1, 0, IBV_SRQ_MAX_WR), 0);
+	attr = (struct srq_attr){.max_wr = 7, .max_sge = RECV_MAX_SGE};
+	assert_int_equal(srq_modify(&srq, &attr, IBV_SRQ_MAX_WR), 0);
+	assert_int_equal(attr.max_wr, 8);
+	assert_int_equal(attr.max_sge, 2);
+	attr = (struct srq_attr){.max_wr = 8, .max_sge = RECV_MAX_SGE + 1};
+	assert_int_equal(srq_modify(&srq, &attr, IBV_SRQ_MAX_WR), 0);
+	assert_int_equal(attr.max_sge, 2);
+	attr = (struct srq_attr){.max_wr = 8, .max_sge = 1};
+	assert_int_equal(srq_modify(&srq, &attr, IBV_SRQ_MAX_WR), 0);
 	srq_expect_attr(8, 2, 5);
 	assert_int_equal(srq_fixture_modify(0, 99, 99, 0), 0);
 	assert_int_equal(srq_fixture_modify(SRQ_MAX_WR, 0, 0, IBV_SRQ_MAX_WR), 0);
@@ -323,7 +334,7 @@ main(void)
 		cmocka_unit_test(bad_modifies_change_nothing),
 		cmocka_unit_test(size_below_armed_limit_is_refused),
 		cmocka_unit_test(refused_memory_changes_nothing),
-		cmocka_unit_test(max_sge_is_ignored),
+		cmocka_unit_test(sizes_are_written_back),
 		cmocka_unit_test(resize_and_limit_fire_at_once),
 	};
 

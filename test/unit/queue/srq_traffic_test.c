@@ -190,8 +190,8 @@ resize_once(uint64_t *rand)
 	rc = srq_modify(&srq, &attr, IBV_SRQ_MAX_WR);
 	if (rc == 0) {
 		assert_in_range(max_wr, outstanding, UINT32_MAX);
-		assert_int_equal(srq.ring.max_wr, rte_align32pow2(max_wr));
-		assert_int_equal(srq.ring.max_sge, 2);
+		assert_int_equal(attr.max_wr, rte_align32pow2(max_wr));
+		assert_int_equal(attr.max_sge, 2);
 	} else {
 		assert_int_equal(rc, -EINVAL);
 		assert_true(recv_ring_outstanding(&srq.ring) > max_wr);
