@@ -150,14 +150,19 @@ EXPORT int
 ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
 	struct srq_attr core;
+	int err;
 
 	if (!context_is_ours(srq->context))
 		return forward(ENOSYS, ibv_modify_srq, srq, attr, mask);
-	/* ibv_query_srq() returns what the SRQ has. As in libibverbs, attr is only read. */
 	core = (struct srq_attr){.max_wr = attr->max_wr,
 		.max_sge = attr->max_sge,
 		.limit = attr->srq_limit};
-	return -dev_srq_modify(to_ctx(srq->context)->dev, &to_srq(srq)->srq, &core, mask);
+	err = -dev_srq_modify(to_ctx(srq->context)->dev, &to_srq(srq)->srq, &core, mask);
+	if (err == 0 && (mask & IBV_SRQ_MAX_WR) != 0) {
+		attr->max_wr = core.max_wr;
+		attr->max_sge = core.max_sge;
+	}
+	return err;
 }
 
 EXPORT int

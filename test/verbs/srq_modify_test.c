@@ -91,8 +91,9 @@ resize_keeps_outstanding_receives(void **state)
 		assert_int_equal(pair_post_srq(&pair.b, i, 0, 64), 0);
 	attr = (struct ibv_srq_attr){.max_wr = 100};
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
+	assert_true(attr.max_wr >= 100);
 	assert_int_equal(ibv_query_srq(srq, &got), 0);
-	assert_int_equal(got.max_wr, 128);
+	assert_int_equal(got.max_wr, attr.max_wr);
 	assert_int_equal(got.max_sge, 3);
 	for (unsigned i = 10; i < 60; i++)
 		assert_int_equal(pair_post_srq(&pair.b, i, 0, 64), 0);
@@ -106,7 +107,7 @@ resize_keeps_outstanding_receives(void **state)
 	assert_int_equal(srq_modify(srq, 100, 1, 0, 1 << 2 | IBV_SRQ_MAX_WR), EINVAL);
 	assert_int_equal(srq_modify(srq, 1, 1, 1, 0), 0); /* a mask of 0 does nothing */
 	assert_int_equal(ibv_query_srq(srq, &got), 0);
-	assert_int_equal(got.max_wr, 128);
+	assert_int_equal(got.max_wr, attr.max_wr);
 	assert_int_equal(got.max_sge, 3);
 	/* To exactly the number outstanding. */
 	attr = (struct ibv_srq_attr){.max_wr = 60};
@@ -136,6 +137,7 @@ max_sge_is_ignored(void **state)
 		struct ibv_srq_attr attr = {.max_wr = 16 << i, .max_sge = any[i]};
 
 		assert_int_equal(ibv_modify_srq(pair.b.srq, &attr, IBV_SRQ_MAX_WR), 0);
+		assert_int_equal(attr.max_sge, 3);
 		assert_int_equal(ibv_query_srq(pair.b.srq, &attr), 0);
 		assert_int_equal(attr.max_wr, 16 << i);
 		assert_int_equal(attr.max_sge, 3);
@@ -151,18 +153,6 @@ max_sge_is_ignored(void **state)
 		assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
 		assert_int_equal(wc[i].byte_len, 3);
 	}
-}
-
-/* As in libibverbs, the call reads the attributes and writes none. */
-static void
-attributes_are_only_read(void **state)
-{
-	const struct ibv_srq_attr want = {.max_wr = 100, .max_sge = 7, .srq_limit = 3};
-	struct ibv_srq_attr attr = want;
-
-	assert_int_equal(
-		ibv_modify_srq(pair.b.srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), 0);
-	assert_memory_equal(&attr, &want, sizeof(attr));
 }
 
 /* Both attributes change together, or neither. */
@@ -207,7 +197,6 @@ main(void)
 		with_pair(limit_event_is_raised_once),
 		with_pair(resize_keeps_outstanding_receives),
 		with_pair(max_sge_is_ignored),
-		with_pair(attributes_are_only_read),
 		with_pair(size_and_limit_change_together),
 	};
 
