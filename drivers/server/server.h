@@ -57,10 +57,10 @@ TAILQ_HEAD(conns, conn);
 
 /* server_control.c: the time that requests take. */
 struct control {
-	uint64_t moved_ns; /* when packets last moved, 0: never */
-	uint64_t due_ns;   /* no events are handled before */
-	struct conns parked;
-	uint64_t parks;              /* how often a connection was parked */
+	uint64_t moved_ns;                        /* when packets last moved, 0: never */
+	uint64_t due_ns;                          /* no events are handled before */
+	TAILQ_HEAD(parked_users, account) parked; /* users with parked connections */
+	uint64_t parks;                           /* how often a connection was parked */
 	const struct account *asker; /* user of the last request; may be freed already */
 	uint64_t asker_changed_ns;   /* when the users of two requests last differed */
 };

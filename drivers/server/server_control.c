@@ -14,7 +14,7 @@
 #define REQUEST_MIN_NS NS_PER_US     /* no request is free */
 /* CPU time includes interrupts during the request, which may take milliseconds. */
 #define REQUEST_MAX_NS (NS_PER_MS / 2)
-#define UNPARK_MAX 8 /* connections looked at in one turn */
+#define UNPARK_MAX 8 /* users looked at in one turn */
 
 void
 control_init(struct rocade_daemon *d)
@@ -82,35 +82,41 @@ control_park(struct conn *conn)
 	conn->parked = true;
 	d->control.parks++;
 	fd_source_pause(d->epoll, &conn->socket, true);
-	TAILQ_INSERT_TAIL(&d->control.parked, conn, parked_link);
+	if (TAILQ_EMPTY(&conn->account->parked))
+		TAILQ_INSERT_TAIL(&d->control.parked, conn->account, parked_link);
+	TAILQ_INSERT_TAIL(&conn->account->parked, conn, parked_link);
 }
 
 void
 control_forget(struct conn *conn)
 {
-	if (conn->parked)
-		TAILQ_REMOVE(&conn->daemon->control.parked, conn, parked_link);
+	struct account *account = conn->account;
+
+	if (!conn->parked)
+		return;
 	conn->parked = false;
+	TAILQ_REMOVE(&account->parked, conn, parked_link);
+	if (TAILQ_EMPTY(&account->parked))
+		TAILQ_REMOVE(&conn->daemon->control.parked, account, parked_link);
 }
 
 void
 control_unpark(struct rocade_daemon *d, uint64_t now)
 {
-	const struct account *served = NULL;
-	struct conn *conn;
+	const struct account *last = TAILQ_LAST(&d->control.parked, parked_users);
+	const struct account *looked = NULL;
 
-	for (unsigned i = 0; i < UNPARK_MAX; i++) {
-		conn = TAILQ_FIRST(&d->control.parked);
-		if (conn == NULL)
-			return;
-		TAILQ_REMOVE(&d->control.parked, conn, parked_link);
-		if (conn->account != served && control_may(d, conn->account, now)) {
-			served = conn->account;
-			conn->parked = false;
+	for (unsigned i = 0; looked != last && i < UNPARK_MAX; i++) {
+		struct account *account = TAILQ_FIRST(&d->control.parked);
+		struct conn *conn = TAILQ_FIRST(&account->parked);
+
+		looked = account;
+		/* Behind the other users. */
+		TAILQ_REMOVE(&d->control.parked, account, parked_link);
+		TAILQ_INSERT_TAIL(&d->control.parked, account, parked_link);
+		if (control_may(d, account, now)) {
+			control_forget(conn);
 			fd_source_pause(d->epoll, &conn->socket, false);
-		} else {
-			/* Behind those of other users. */
-			TAILQ_INSERT_TAIL(&d->control.parked, conn, parked_link);
 		}
 	}
 }

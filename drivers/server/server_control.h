@@ -11,7 +11,7 @@
  * Each request is charged to its user. While others wait, that is while packets move or
  * another user has requests, a user may take a tenth of the time. A connection whose user
  * has taken more is parked: its requests stay in its socket. A user that is alone is not
- * limited.
+ * limited. Users with parked connections take turns, however many connections each has.
  *
  * CPU time is charged, not elapsed time: a reply can wake a client that then has the
  * daemon's core for a while.
@@ -56,8 +56,7 @@ void control_charge(
 void control_park(struct conn *conn);
 /* The connection ends. */
 void control_forget(struct conn *conn);
-/* Resumes parked connections of users who may send requests again: one of each user, the
- * longest parked first. */
+/* Resumes the longest parked connection of each user who may send requests again. */
 void control_unpark(struct rocade_daemon *d, uint64_t now);
 /* Returns how long the daemon may sleep; TIME_NEVER: nothing is parked. */
 uint64_t control_sleep_ns(const struct rocade_daemon *d);

@@ -160,6 +160,7 @@ account_open(struct accounts *all, uint32_t uid, uint64_t now)
 	account->all = all;
 	account->uid = uid;
 	account->holders = 1;
+	TAILQ_INIT(&account->parked);
 	TAILQ_INSERT_TAIL(&all->users, account, link);
 	return account;
 }

@@ -34,6 +34,8 @@ struct account_limit {
 	uint32_t used; /* by all users, with what they have of their reserves */
 };
 
+struct conn;
+
 struct account {
 	TAILQ_ENTRY(account) link;
 	struct accounts *all;
@@ -45,6 +47,10 @@ struct account {
 	uint64_t control_ns;
 	uint64_t control_total_ns;
 	uint64_t requests;
+	/* The user's connections whose requests wait until then, the longest first, and the
+	 * place among users who have such ones. The caller fills them in. */
+	TAILQ_HEAD(, conn) parked;
+	TAILQ_ENTRY(account) parked_link;
 	uint32_t held[ACCOUNT_KINDS];
 	uint64_t refused[ACCOUNT_KINDS];
 };

@@ -224,18 +224,23 @@ connections_of_another_user_are_not_behind(void **state)
 		fds[i] = client_connect(&f.b);
 	own = TAILQ_FIRST(&d->conns)->account;
 	own->control_ns = START_NS + NS_PER_SEC;
-	TAILQ_FOREACH (conn, &d->conns, link)
-		control_park(conn);
 	/* The last one is another user's, who may. */
 	conn = TAILQ_LAST(&d->conns, conns);
 	conn->account = f.other;
+	TAILQ_FOREACH (conn, &d->conns, link)
+		control_park(conn);
 	control_packets_moved(d, START_NS);
 	control_unpark(d, START_NS);
-	assert_true(conn->parked);
-	control_unpark(d, START_NS);
+	conn = TAILQ_LAST(&d->conns, conns);
 	assert_false(conn->parked);
 	conn->account = own;
+	TAILQ_FOREACH (conn, &d->conns, link)
+		assert_int_equal(conn->parked, TAILQ_NEXT(conn, link) != NULL);
+	/* A turn resumes one connection of a user. */
 	own->control_ns = 0;
+	control_unpark(d, START_NS);
+	assert_false(TAILQ_FIRST(&d->conns)->parked);
+	assert_true(TAILQ_NEXT(TAILQ_FIRST(&d->conns), link)->parked);
 	for (unsigned i = 0; i < RTE_DIM(fds); i++)
 		close(fds[i]);
 	daemon_handle_all(&f.b);
