@@ -161,6 +161,7 @@ void
 engine_set_queue(struct engine *e, const struct port_queue *queue)
 {
 	e->io.queue = *queue;
+	e->tells_answers = queue->ops->rx_answered != NULL;
 }
 
 struct dev *

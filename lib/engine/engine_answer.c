@@ -39,6 +39,28 @@ engine_answer_waits(
 	return q->ops->tx_waits != NULL && q->ops->tx_waits(q->queue, qp->qpn, wait, now);
 }
 
+/* Returns whether the engine keeps answers to what it has received. */
+static bool
+keeps_answers(const struct engine *e)
+{
+	return e->io.backlog_count != 0 || e->delayed_ack.delayed ||
+	       __atomic_load_n(&e->ack_coalesce.qp, __ATOMIC_RELAXED) != NULL;
+}
+
+void
+engine_answers_tell(struct engine *e, uint64_t now)
+{
+	bool answered = !keeps_answers(e);
+
+	if (e->unanswered && answered) {
+		if (e->io.queue.ops->rx_answered != NULL)
+			e->io.queue.ops->rx_answered(e->io.queue.queue);
+		e->unanswered = false;
+	}
+	rounds_pass(e->rounds, e->round, answered && e->shared.polled_ns == now);
+	e->round_done = e->round->done;
+}
+
 void
 engine_answers_init(struct engine *e)
 {
@@ -54,6 +76,9 @@ engine_answers_init(struct engine *e)
 								 : ROUNDS_OF_PORTS_HANDED;
 	}
 	e->round = &e->rounds->engines[index];
+	e->round_number = &e->rounds->number;
+	e->round_done = e->round->done;
+	e->tells_answers = q->ops->rx_answered != NULL;
 	e->shared.answer_waits = engine_answer_waits;
 	e->shared.answer_arg = e;
 	e->shared.answer_wait_ns = e->dev->answer_wait_ns;

@@ -309,7 +309,7 @@ engine_rx(struct engine *e, uint64_t now)
 	if (n != 0) {
 		uint64_t bytes = 0;
 
-		e->unanswered = true;
+		e->unanswered = e->tells_answers;
 		CYCLES_LAP(e, rx_burst, since);
 		rte_prefetch0(pkts[0].data);
 		for (unsigned i = 0; i < n; i++) {

@@ -99,7 +99,10 @@ struct engine {
 	struct round_engine *round;
 	uint8_t answer_rounds;
 	bool rounds_of_port;
-	bool unanswered; /* packets have come that the port has not been told of */
+	bool unanswered;     /* packets have come that the port has not been told of */
+	bool tells_answers;  /* the port wants to know */
+	uint32_t round_done; /* of round */
+	const uint32_t *round_number; /* of rounds */
 	struct wheel wheel;
 	/* hand-off rings, from each other engine; NULL for this one */
 	struct rte_ring *handoff[DEV_MAX_ENGINES];

@@ -51,25 +51,17 @@ void engine_rx_fini(struct engine *e);
 
 /* engine_answer.c: which answers are still on their way, on this machine */
 void engine_answers_init(struct engine *e);
-/* Returns whether the engine keeps answers to what it has received. */
-static inline bool
-engine_keeps_answers(const struct engine *e)
-{
-	return e->io.backlog_count != 0 || e->delayed_ack.delayed ||
-	       __atomic_load_n(&e->ack_coalesce.qp, __ATOMIC_RELAXED) != NULL;
-}
+/* The part of engine_answered() for a pass that has something to tell. */
+void engine_answers_tell(struct engine *e, uint64_t now);
 
 /* At the end of each pass. */
 static inline void
 engine_answered(struct engine *e, uint64_t now)
 {
-	if (e->unanswered && e->io.queue.ops->rx_answered != NULL &&
-		!engine_keeps_answers(e)) {
-		e->io.queue.ops->rx_answered(e->io.queue.queue);
-		e->unanswered = false;
-	}
-	rounds_pass(e->rounds, e->round,
-		e->shared.polled_ns == now && !engine_keeps_answers(e));
+	/* Ordered by rounds_pass(). */
+	if (unlikely(e->unanswered ||
+		     e->round_done != __atomic_load_n(e->round_number, __ATOMIC_RELAXED)))
+		engine_answers_tell(e, now);
 }
 
 /* Processes n frames and releases them, except those handed to other engines. */

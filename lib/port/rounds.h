@@ -39,7 +39,7 @@ rounds_pass(struct rounds *r, struct round_engine *e, bool answered)
 	/* Pairs with rounds_begin(): what was in a ring then is found by the next pass. */
 	uint32_t number = __atomic_load_n(&r->number, __ATOMIC_ACQUIRE);
 
-	if (likely(e->done == number))
+	if (e->done == number)
 		return;
 	if (e->began == e->done)
 		e->began = number;

@@ -167,9 +167,10 @@ ask(int fd)
 		       : -1;
 }
 
-/* Has ASKS requests wait in each connection all the time. Returns the exit status. */
+/* Has ASKS requests wait in each connection all the time. Closes ready once it is connected. Returns the
+ * exit status. */
 static int
-asker_run(void)
+asker_run(int ready)
 {
 	static struct sw_data_reply reply;
 	struct pollfd fds[ASKER_CONNS];
@@ -185,6 +186,7 @@ asker_run(void)
 			if (ask(s[n].fd) != 0)
 				return 1;
 	}
+	close(ready);
 	while (time_left()) {
 		(void)poll(fds, n, 100);
 		for (unsigned i = 0; i < n; i++)
@@ -201,13 +203,22 @@ mode_asks(void)
 {
 	int status, failed = 0;
 
+	/* One process connects after the other: the attack is that of the requests. */
 	for (unsigned i = 0; i < ASKERS; i++) {
-		pid_t child = fork();
+		int ends[2];
+		pid_t child;
+		char c;
 
+		if (pipe(ends) != 0)
+			return 1;
+		child = fork();
 		if (child < 0)
 			return 1;
 		if (child == 0)
-			_exit(asker_run());
+			_exit(asker_run(ends[1]));
+		close(ends[1]);
+		(void)!read(ends[0], &c, 1); /* until it is connected, or has ended */
+		close(ends[0]);
 	}
 	while (wait(&status) > 0)
 		failed += status != 0;
