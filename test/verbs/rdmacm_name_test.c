@@ -14,7 +14,7 @@
 
 /* All of the first port, whose address is ADDR_A. */
 static const char *const names[] = {
-	ADDR_A, "::ffff:" ADDR_A, "127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"};
+	ADDR_A, ("::ffff:" ADDR_A), "127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"};
 
 static struct sockaddr *
 given(const char *text, uint16_t port)
