@@ -188,7 +188,7 @@ client_starts_once_with_sealed_memory(void **state)
 {
 	struct sw_request attach = {.type = SW_ATTACH}, start = {.type = SW_START},
 			  take = {.type = SW_QPN_TAKE};
-	int fds[SW_ATTACH_FDS], none;
+	int fds[SW_ATTACH_FDS], none, other;
 	struct region_geom geom;
 	struct fixture_client c;
 	struct sw_reply reply;
@@ -218,6 +218,14 @@ client_starts_once_with_sealed_memory(void **state)
 	assert_true(client_call(&b, none, &start, &reply, NULL));
 	assert_int_equal(reply.error, 0);
 	fds_close(fds);
+	/* Memory that can be written by others, and stays so. */
+	other = attach_only(&b, fds, &geom);
+	memory_fill(fds, &geom, 0, 0);
+	assert_int_equal(fcntl(fds[SW_FD_CLIENT_MEM], F_ADD_SEALS, F_SEAL_SEAL), 0);
+	assert_true(client_call(&b, other, &start, &reply, NULL));
+	assert_int_equal(reply.error, EPERM);
+	fds_close(fds);
+	close(other);
 	assert_int_equal(client_attach(&b, &c), 0);
 	assert_true(client_call(&b, c.fd, &start, &reply, NULL));
 	assert_int_equal(reply.error, EALREADY);
