@@ -206,7 +206,7 @@ forked_child_has_own_channels(void **state)
 	daemon_begin(&f, NULL);
 	fd = open(RDMA_CM, O_RDWR | O_CLOEXEC);
 	assert_int_equal(id_create(fd, 1, &id), 0);
-	check_in_child(child_uses_channels, &fd);
+	check_in_child(&f, child_uses_channels, &fd);
 	assert_int_equal(id_create(fd, 1, &id), 0);
 	close(fd);
 	fixture_close(&f);

@@ -373,7 +373,7 @@ forked_child_leaves_the_parent_alone(void **state)
 	assert_int_equal(messages_pass(&e, 3), 0);
 	assert_int_equal(
 		shared_mappings(), 4); /* the client's and the daemon's, two each */
-	check_in_child(child_uses_the_device, &e);
+	check_in_child(&f, child_uses_the_device, &e);
 	assert_int_equal(messages_pass(&e, 3), 0);
 	assert_int_equal(end_close(&e), 0);
 	fixture_close(&f);
