@@ -5,32 +5,41 @@ set -u -o pipefail
 
 usage() {
 	cat <<'EOF'
-Usage: tools/test.sh [--long] [--stage NAME]... [--clean] [--repeat N] [--busy N]
+Usage: tools/test.sh [--change [REV]] [--all] [--long] [--stage NAME]... [--clean] [--repeat N]
+                     [--busy N]
 
-Installs the Debian packages that are missing (as root), builds, runs the tests.
+Installs the Debian packages that are missing (as root), builds, runs the tests. Takes about twenty
+minutes on two cores. So the stages marked * and the programs of stage e2e take turns, which the hash
+of the newest commit decides.
 
 Stages, in this order:
   shellcheck  every shell script
   release     the build that people install, and all its tests
   tidy        the rules of the tree: includes, words, citations (test/tidy)
-  sanitize    all tests again under AddressSanitizer and UndefinedBehaviorSanitizer
-  clang       builds without a warning with clang too
+* sanitize    all tests again under AddressSanitizer and UndefinedBehaviorSanitizer
+* clang       builds without a warning with clang too
   install     installs, builds a program with pkg-config, uninstalls
   packages    debian/ against what install installs (--long: builds the Debian packages in chroots,
               installs, upgrades and removes them: tools/package.sh)
   e2e         test/e2e: whole programs, network namespaces, hugepages (as root)
-  interop     test/interop: against the Linux kernel's driver in QEMU (as root)
-  sim         10,000 seeds of the simulation of whole hosts (--long: 200,000)
-  arm64       builds for arm64 without a warning; tests of wire formats and 20 seeds of the
+* interop     test/interop: against the Linux kernel's driver in QEMU (as root)
+  sim         2,000 seeds of the simulation of whole hosts (--all: 10,000, --long: 200,000)
+* arm64       builds for arm64 without a warning; tests of wire formats and 20 seeds of the
               simulation under qemu-user (--long: the unit and protocol tests, 500 seeds)
   cost        a message takes no more instructions than test/cost/numbers.tsv allows
-  coverage    the tests run at least 95 % of the lines of lib/, 85 % of drivers/ and of the
+* coverage    the tests run at least 95 % of the lines of lib/, 85 % of drivers/ and of the
               daemon and client programs
-  tsan        tests with threads under ThreadSanitizer (test/tsan)
-  mutants     150 faults of test/mutants, drawn by the commit, each make a test fail (--long: all)
-  fuzz        each libFuzzer target of test/fuzz for 40 seconds (--long: ten minutes)
+* tsan        tests with threads under ThreadSanitizer (test/tsan)
+  mutants     100 faults of test/mutants, drawn by the commit, each make a test fail (--all: 150,
+              --long: all)
+* fuzz        each libFuzzer target of test/fuzz for 40 seconds (--long: ten minutes)
   e2e-long    only with --long: the same with the sanitized programs
+  change      only with --change
 
+  --change [REV]  only what differs from the commit REV (HEAD if there is none): the release build, the
+                tidy rules, the tests that depend on the changed files, 500 seeds of the simulation if
+                it does, the mutants of the changed files
+  --all         every stage and program, at the size of a default run: about an hour
   --stage NAME  only this stage (repeat for more); builds what it needs of "release"
   --long        sets ROCADE_TEST_LONG=1 (tests do many more rounds), allows each program an
                 hour and a half, and adds e2e-long
@@ -44,7 +53,7 @@ test case. As root, sets up hugepages for the e2e stages and releases them at th
 Ctrl-C. A skipped case counts as failed unless test/skips lists it (stage arm64: test/arm64/skips).
 
 The last line is "N passed, N failed, N skipped". Exit status: 0 no case failed, 1 a case
-failed, 2 wrong option, 130 interrupted.
+failed, 2 wrong option, 3 the machine lacks something, 130 interrupted.
 EOF
 }
 
@@ -53,7 +62,10 @@ out=$top/build-test
 results=$out/results
 all_stages='shellcheck release tidy sanitize clang install packages e2e interop'
 all_stages="$all_stages sim arm64 cost coverage tsan mutants fuzz"
+turn_note=
 stages=
+turns=yes
+rev=
 long=no
 clean=no
 repeat=1
@@ -65,7 +77,18 @@ number() {
 }
 while [ $# -gt 0 ]; do
 	case $1 in
-	--long) long=yes ;;
+	--long) long=yes turns=no ;;
+	--all) turns=no ;;
+	--change)
+		rev=HEAD
+		case ${2:--} in
+		-*) ;;
+		*)
+			rev=$2
+			shift
+			;;
+		esac
+		;;
 	--clean) clean=yes ;;
 	--repeat)
 		shift
@@ -80,7 +103,7 @@ while [ $# -gt 0 ]; do
 	--stage)
 		shift
 		case " $all_stages e2e-long " in
-		*" ${1:-} "*) stages="$stages $1" ;;
+		*" ${1:-} "*) stages="$stages $1" turns=no ;;
 		*)
 			echo "test.sh: invalid value '${1:-}' for --stage: expected one of $all_stages e2e-long" >&2
 			exit 2
@@ -98,11 +121,26 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
+if [ -n "$rev" ]; then
+	if [ -n "$stages" ] || [ "$long" = yes ]; then
+		echo "test.sh: --change cannot be combined with --stage or --long" >&2
+		exit 2
+	fi
+	if ! git -C "$top" rev-parse --git-dir >/dev/null 2>&1; then
+		echo "test.sh: --change compares with a commit, and $top is no git tree" >&2
+		exit 2
+	fi
+	if ! git -C "$top" rev-parse --quiet --verify "$rev^{commit}" >/dev/null; then
+		echo "test.sh: invalid value '$rev' for --change: expected a commit" >&2
+		exit 2
+	fi
+	stages=change
+	turns=no
+fi
 if [ "$long" = yes ]; then
 	export ROCADE_TEST_LONG=1
 	all_stages="$all_stages e2e-long"
 fi
-: "${stages:=$all_stages}"
 
 # shellcheck source=tools/lib/session.sh
 . "$top/tools/lib/session.sh"
@@ -125,7 +163,7 @@ if ! flock -n 9; then
 	exit 1
 fi
 if [ "$clean" = yes ]; then
-	rm -rf "$out"/{release,sanitize,clang,arm64,coverage,tsan,mutants,fuzz}
+	rm -rf "$out"/{release,sanitize,clang,arm64,coverage,tsan,mutants}
 fi
 rm -rf "$out"/log "$out"/log-run-* "$results"
 mkdir -p "$out/log"
@@ -137,6 +175,20 @@ mkdir -p "$out/log"
 . tools/lib/e2e.sh
 
 session_begin
+
+# The stages of this run. Other commits have the rest.
+if [ -z "$stages" ] && [ "$turns" = yes ]; then
+	left=" $(tools/lib/turns.py "$top" stages | tr '\n' ' ')"
+	for stage in $all_stages; do
+		case $left in
+		*" $stage "*) ;;
+		*) stages="$stages $stage" ;;
+		esac
+	done
+	turn_note="Left to other commits:${left% } and three quarters of e2e (--all runs them)"
+	echo "$turn_note"
+fi
+: "${stages:=$all_stages}"
 
 # run_logged LOG COMMAND...: shows the end of the log when the command fails
 run_logged() {
@@ -161,15 +213,20 @@ check() {
 	fi
 }
 
+# configure STAGE DIR SETUP_OPTION...
+configure() {
+	local stage=$1 dir=$out/$2
+	shift 2
+	[ ! -f "$dir/build.ninja" ] || return 0
+	rm -rf "$dir"
+	check "$stage" configure meson setup "$@" "$dir" "$top"
+}
+
 # build STAGE DIR TARGET SETUP_OPTION...: TARGET is a ninja target, or all
 build() {
-	local stage=$1 dir=$out/$2 target=$3
+	local stage=$1 dir=$2 target=$3
 	shift 3
-	if [ ! -f "$dir/build.ninja" ]; then
-		rm -rf "$dir"
-		check "$stage" configure meson setup "$@" "$dir" "$top" || return 1
-	fi
-	check "$stage" build ninja -C "$dir" -j "$jobs" "$target"
+	configure "$stage" "$dir" "$@" && check "$stage" build ninja -C "$out/$dir" -j "$jobs" "$target"
 }
 
 # meson_tests STAGE DIR MULTIPLIER OPTION...
@@ -220,6 +277,7 @@ done
 
 echo
 printf '%s' "$table"
+[ -z "$turn_note" ] || echo "$turn_note"
 awk -F '\t' '$1 == "failed" { printf "FAILED %s  %s  %s\n", $2, $3, $4 }' "$results"
 echo "$(count passed) passed, $(count failed) failed, $(count skipped) skipped"
 [ "$(count failed)" = 0 ]

@@ -47,6 +47,12 @@ e2e_program() {
 # e2e STAGE BUILD
 e2e() {
 	local program found=no
+	local -A mine=()
+	if [ "$turns" = yes ]; then
+		while read -r program; do
+			mine[$program]=yes
+		done < <(tools/lib/turns.py "$top" e2e)
+	fi
 	isolated=no
 	! can_isolate || isolated=yes
 	e2e_hugepages
@@ -55,6 +61,7 @@ e2e() {
 	[ "$long" = no ] || run_logged "$1" test/e2e/lib/hpcc_source.py "$ROCADE_CACHE"
 	for program in "$top"/test/e2e/*.sh "$top"/test/e2e/*.py; do
 		[ -x "$program" ] || continue
+		[ "$turns" = no ] || [ -n "${mine[${program##*/}]:-}" ] || continue
 		found=yes
 		e2e_program "$1" "$2" "$program"
 	done
@@ -80,7 +87,7 @@ stage_interop() {
 
 stage_e2e_long() {
 	local program
-	if ! build_release e2e-long || ! build_sanitize e2e-long; then
+	if ! build_release e2e-long || ! build_sanitize e2e-long all; then
 		return 1
 	fi
 	e2e e2e-long "$out/sanitize"

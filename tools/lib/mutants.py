@@ -3,11 +3,11 @@
 """Mutation tests: each mutant of test/mutants/*.mutants is put into a copy of the tree and built,
 and one of its killers must fail. Prints TAP.
 
-    mutants.py [--most N] SOURCE WORK [PATTERN]
+    mutants.py [--most N] [--in FILE]... SOURCE WORK [PATTERN]
 
 As many mutants are tried at a time as the machine has cores, each in a copy and a build of its own.
 WORK gets these; the first is kept for the next run. With PATTERN only the mutants whose fault it
-matches. With --most N only N: first those of the files that changed in the last day before the
+matches, with --in only those of these files. With --most N only N: first those of the files that changed in the last day before the
 newest commit, at most two thirds of N, then others. The hash of the commit draws them, so that a
 commit has the same mutants each time, and each commit has others. A mutant that does not apply or
 does not build is a failure too."""
@@ -26,6 +26,8 @@ import subprocess
 import sys
 import time
 
+import commit
+
 KEYS = ("fault", "in", "line", "is", "killers")
 SIM_SEEDS = 800       # per process, of two
 # A killer that exceeds a limit fails: the mutant makes it wait or loop for ever.
@@ -33,7 +35,6 @@ WAIT_S = 20           # and as long as it takes without a mutant
 LOOP_S = 4            # of CPU time, and 3 times that without a mutant
 USUAL_S = 300         # without a mutant
 SLOWEST = 20          # mutants whose time is printed
-DAY_S = 86400         # before the newest commit: what changed since is tried first
 COPIED = ("app", "drivers", "include", "lib", "test", "meson.build", "meson_options.txt", "docs",
           "config", "tools")
 
@@ -101,22 +102,6 @@ def locate(root, fault):
     return hits[0] if len(hits) == 1 else None
 
 
-def git(source, *arguments):
-    """What git prints, or an empty string: the tree may be no clone."""
-    done = subprocess.run(["git", "-C", source, *arguments], capture_output=True, text=True,
-                          check=False)
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def recent_change(source):
-    """(hash of the newest commit, the files that changed in the day before it)"""
-    head, _, seconds = git(source, "log", "-1", "--format=%H %ct").partition(" ")
-    if not head:
-        return "", set()
-    base = git(source, "rev-list", "-1", "--before=%d" % (int(seconds) - DAY_S), head)
-    return head, set(git(source, "diff", "--name-only", base, head).splitlines()) if base else set()
-
-
 def draw(faults, most, head, changed):
     """At most `most` of (fault, its file): see above."""
     rows = random.Random(head).sample(faults, len(faults))
@@ -125,12 +110,22 @@ def draw(faults, most, head, changed):
     return first + others[:most - len(first)]
 
 
+def with_files(source, faults):
+    """Each mutant with its file, or an empty string if it does not apply."""
+    places = [(fault, locate(source, fault)) for fault in faults]
+    return [(fault, os.path.relpath(place[0], source) if place else "")
+            for fault, place in places]
+
+
+def in_files(source, faults, files):
+    """The mutants of these files, and those that do not apply any more."""
+    return [fault for fault, path in with_files(source, faults) if not path or path in files]
+
+
 def drawn(source, faults, most):
     """At most `most` mutants. Prints which."""
-    head, changed = recent_change(source)
-    places = [(fault, locate(source, fault)) for fault in faults]
-    chosen = draw([(fault, os.path.relpath(place[0], source) if place else "")
-                   for fault, place in places], most, head, changed)
+    head, changed = commit.recent_change(source)
+    chosen = draw(with_files(source, faults), most, head, changed)
     print("# %d of %d mutants, drawn by commit %s" % (len(chosen), len(faults), head or "unknown"))
     return chosen
 
@@ -384,6 +379,7 @@ def try_all(pool, faults):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--most", type=int, default=0)
+    parser.add_argument("--in", dest="files", action="append", default=[])
     parser.add_argument("source", type=os.path.abspath)
     parser.add_argument("work", type=os.path.abspath)
     parser.add_argument("pattern", nargs="?", default="")
@@ -391,6 +387,8 @@ def main():
     source, work = options.source, options.work
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     faults = [f for f in read_all(source) if re.search(options.pattern, f["fault"])]
+    if options.files:
+        faults = in_files(source, faults, options.files)
     if 0 < options.most < len(faults):
         faults = drawn(source, faults, options.most)
     first = Workspace(os.path.join(work, "first"))

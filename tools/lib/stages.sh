@@ -9,8 +9,9 @@ build_release() {
 	build "$1" release "${2:-all}" --buildtype=release --prefix="$out/prefix" --libdir=lib
 }
 
+# build_sanitize STAGE TARGET
 build_sanitize() {
-	build "$1" sanitize all -Db_sanitize=address,undefined -Doptimization=1 -Ddebug=true
+	build "$1" sanitize "$2" -Db_sanitize=address,undefined -Doptimization=1 -Ddebug=true
 }
 
 stage_shellcheck() {
@@ -35,11 +36,17 @@ stage_tidy() {
 }
 
 stage_sanitize() {
-	build_sanitize sanitize && meson_tests sanitize sanitize 10 --no-suite tidy
+	build_sanitize sanitize meson-test-prereq && meson_tests sanitize sanitize 10 --no-suite tidy
+}
+
+# build_clang STAGE TARGET: one build for both stages
+build_clang() {
+	CC=clang build "$1" clang "$2" -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
+		-Doptimization=1 -Ddebug=true
 }
 
 stage_clang() {
-	CC=clang build clang clang all
+	build_clang clang all
 }
 
 # tap STAGE COMMAND...: runs a program of tools/lib that prints TAP, for half an hour at most
@@ -70,7 +77,8 @@ stage_packages() {
 }
 
 stage_sim() {
-	local seeds=10000
+	local seeds=2000
+	[ "$turns" = yes ] || seeds=10000
 	[ "$long" = no ] || seeds=200000
 	build_release sim &&
 		tap sim "$out/release/test/sim/sim" --seeds "$seeds" --jobs "$jobs"
@@ -105,7 +113,7 @@ stage_cost() {
 # gcov computes negative ones from what is left, which gcovr refuses. The tidy suite is left out: this
 # build exports gcov's symbols too.
 stage_coverage() {
-	build coverage coverage all -Db_coverage=true -Doptimization=0 -Ddebug=true \
+	build coverage coverage meson-test-prereq -Db_coverage=true -Doptimization=0 -Ddebug=true \
 		-Dc_args=-fprofile-update=atomic || return 1
 	find "$out/coverage" -name '*.gcda' -delete
 	ROCADE_SEEDS=150 meson_tests coverage coverage 10 --suite unit --suite verbs \
@@ -119,16 +127,18 @@ stage_coverage() {
 # It does not know fences (-Wno-tsan). All data that fences order is atomic, so it does not report
 # false races. It does not see a missing fence.
 stage_tsan() {
-	local tests
-	mapfile -t tests < <(sed -n '/^[a-z]/p' test/tsan/tests)
-	build tsan tsan all -Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=true \
+	local tests targets
+	mapfile -t tests < <(printf 'tsan_race\ntsan_lock\n' && sed -n '/^[a-z]/p' test/tsan/tests)
+	configure tsan tsan -Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=true \
 		'-Dc_args=-DRTE_FORCE_INTRINSICS -Wno-tsan' || return 1
-	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
-		meson_tests tsan tsan 20 tsan_race tsan_lock "${tests[@]}"
+	mapfile -t targets < <(tools/lib/test_targets.py "$out/tsan" "${tests[@]}")
+	check tsan build ninja -C "$out/tsan" -j "$jobs" "${targets[@]}" || return 1
+	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 meson_tests tsan tsan 20 "${tests[@]}"
 }
 
 stage_mutants() {
-	local most=(--most 150)
+	local most=(--most 100)
+	[ "$turns" = yes ] || most=(--most 150)
 	[ "$long" = no ] || most=()
 	tap mutants tools/lib/mutants.py "${most[@]}" "$top" "$out/mutants"
 }
@@ -136,8 +146,26 @@ stage_mutants() {
 stage_fuzz() {
 	local seconds=35
 	[ "$long" = no ] || seconds=600
-	CC=clang build fuzz fuzz fuzz-programs -Dfuzz=true -Db_sanitize=address,undefined \
-		-Db_lundef=false -Doptimization=1 -Ddebug=true &&
-		tap fuzz tools/lib/fuzz.py "$top" "$out/fuzz" "$out/fuzz-runs" "$seconds"
+	build_clang fuzz fuzz-programs &&
+		tap fuzz tools/lib/fuzz.py "$top" "$out/clang" "$out/fuzz-runs" "$seconds"
 	sed -n 's/^ok [0-9]* - /  /p' "$out/log/fuzz.tap" 2>/dev/null
+}
+
+# What differs from the commit $rev, and what depends on it.
+stage_change() {
+	local kind name tests=() files=() sim=no
+	build_release change && meson_tests change-tidy release 5 --suite tidy
+	[ -f "$out/release/build.ninja" ] || return 1
+	while read -r kind name; do
+		case $kind in
+		test) tests+=("$name") ;;
+		sim) sim=yes ;;
+		file) files+=(--in "$name") ;;
+		esac
+	done < <(tools/lib/change.py "$top" "$out/release" "$rev")
+	echo "  $((${#files[@]} / 2)) files differ from $rev, ${#tests[@]} tests depend on them"
+	[ ${#tests[@]} = 0 ] || meson_tests change release 5 "${tests[@]}"
+	[ "$sim" = no ] || tap change-sim "$out/release/test/sim/sim" --seeds 500 --jobs "$jobs"
+	[ ${#files[@]} = 0 ] ||
+		tap change-mutants tools/lib/mutants.py "${files[@]}" "$top" "$out/mutants"
 }

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The lengths of tools/test.sh: what takes turns, what a change concerns, and wrong options."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+SOURCE = os.path.abspath(sys.argv[1])
+sys.path.insert(0, os.path.join(SOURCE, "tools/lib"))
+import cases  # noqa: E402
+import change  # noqa: E402
+import commit  # noqa: E402
+import turns  # noqa: E402
+
+HEADS = [hashlib.sha1(b"%d" % n).hexdigest() for n in range(200)]
+STAGES = sorted(stage for row in turns.TURNS for stage in row)
+PROJECT = {
+    "meson.build": """project('p', 'c')
+part = static_library('part', 'part.c')
+test('one', executable('one', 'one.c', link_with: part))
+test('two', executable('two', 'two.c'))
+test('sim', executable('sim', 'two.c', 'sim.c', link_with: part))
+test('script', find_program('python3'), args: files('script.py'))
+test('rule', find_program('python3'), args: files('script.py'), suite: 'tidy')
+""",
+    "part.h": "int part(void);\n",
+    "part.c": "#include \"part.h\"\nint part(void) { return 0; }\n",
+    "one.c": "#include \"part.h\"\nint main(void) { return part(); }\n",
+    "two.c": "__attribute__((weak)) int main(void) { return 0; }\n",
+    "sim.c": "int main(void) { return 0; }\n",
+    "script.py": "",
+    "page.md": "",
+}
+
+
+def left_of_all():
+    """How many stages a turn leaves, and whether each stage is in a turn."""
+    left = [turns.left_stages(head) for head in HEADS]
+    everywhere = set(STAGES).intersection(*left)
+    return sorted(set(map(len, left))), everywhere
+
+
+def programs_of_all():
+    names = ["%d.py" % n for n in range(10)]
+    runs = [turns.e2e_programs(names, head, {"test/e2e/3.py"}) for head in HEADS]
+    return (set().union(*runs) == set(names), all("3.py" in run for run in runs),
+            sorted(set(map(len, runs))))
+
+
+def run(*words, cwd=None):
+    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def git(folder, *words):
+    return run("git", "-C", folder, "-c", "user.name=n", "-c", "user.email=e", *words)
+
+
+def project(folder):
+    for name, text in PROJECT.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    run("meson", "setup", "build", cwd=folder)
+    run("ninja", "-C", "build", cwd=folder)
+    with open(os.path.join(folder, ".gitignore"), "w", encoding="utf-8") as file:
+        file.write("/build/\n")
+    git(folder, "init")
+    git(folder, "add", ".")
+    git(folder, "commit", "-m", "first")
+
+
+def concerned(folder, name):
+    """The tests that a change of this file concerns."""
+    path = os.path.join(folder, name)
+    before = PROJECT.get(name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("\n")
+    names = commit.changed_since(folder, "HEAD")
+    tests = change.concerned(folder, os.path.join(folder, "build"), names)
+    if before is None:
+        os.remove(path)
+    else:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(before)
+    return sorted(names), sorted(test["name"] for test in tests)
+
+
+def targets(folder, *names):
+    done = run(sys.executable, os.path.join(SOURCE, "tools/lib/test_targets.py"),
+               os.path.join(folder, "build"), *names)
+    return done.returncode, done.stdout.split()
+
+
+def wrong_options(top, *words):
+    """The exit status of tools/test.sh, and what it says without its name."""
+    done = run(os.path.join(top, "tools/test.sh"), *words)
+    return done.returncode, done.stderr.strip().partition(": ")[2]
+
+
+def rows():
+    yield "each stage of TURNS is in one turn", len(set(STAGES)), len(STAGES)
+    yield "no stage is left by each commit", left_of_all()[1], set()
+    yield "a turn has one row of TURNS", left_of_all()[0], sorted(
+        {len(STAGES) - len(row) for row in turns.TURNS})
+    yield "each program has a turn, and a changed one runs always", programs_of_all(), (
+        True, True, [2, 3, 4])
+    yield "a tree without commits has the first turn", turns.turn("", 5), 0
+    yield "tools/test.sh knows each stage of TURNS", [
+        stage for stage in STAGES if " %s" % stage not in run(
+            os.path.join(SOURCE, "tools/test.sh"), "--help").stdout], []
+    with tempfile.TemporaryDirectory() as folder:
+        project(folder)
+        for name, tests in (
+                ("part.c", ["one", "sim"]), ("part.h", ["one", "sim"]), ("one.c", ["one"]),
+                ("two.c", ["sim", "two"]), ("script.py", ["script"]), ("page.md", []),
+                ("meson.build", ["one", "script", "sim", "two"]),
+                ("new.c", []), ("tools/new.sh", ["script"])):
+            yield "a change of " + name, concerned(folder, name), ([name], tests)
+        yield "the targets of a test", targets(folder, "one"), (0, ["one"])
+        yield "the targets of a suite", targets(folder, "--suite=p", "script"), (
+            0, ["one", "sim", "two"])
+        yield "the targets of no test", targets(folder, "three"), (1, [])
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(os.path.join(folder, "tools"))
+        shutil.copy(os.path.join(SOURCE, "tools/test.sh"), os.path.join(folder, "tools"))
+        yield "--change in no git tree", wrong_options(folder, "--change"), (
+            2, "--change compares with a commit, and %s is no git tree" % folder)
+        git(folder, "init")
+        yield "--change with an unknown commit", wrong_options(folder, "--change", "none"), (
+            2, "invalid value 'none' for --change: expected a commit")
+        yield "--change with a stage", wrong_options(folder, "--change", "--stage", "tidy"), (
+            2, "--change cannot be combined with --stage or --long")
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(list(rows())))

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a default run of tools/test.sh leaves to other commits, so that it takes twenty minutes.
+
+    turns.py SOURCE stages       prints the stages of TURNS that other commits have
+    turns.py SOURCE e2e          prints the programs of test/e2e that this commit has
+
+The hash of the newest commit decides: a commit has the same turn on each machine, and its children
+have others. A program that has changed in the day before the newest commit always runs. A tree
+that is no clone has the first turn."""
+
+import os
+import sys
+
+import commit
+
+# Each takes about as long as the others.
+TURNS = (("sanitize",), ("tsan",), ("coverage",), ("arm64",), ("interop",), ("clang", "fuzz"))
+E2E_TURNS = 4
+
+
+def turn(head, count, salt=0):
+    """Which of `count` turns a commit has. Different salts are independent of each other."""
+    return (int(head[salt * 8:salt * 8 + 8], 16) if head else 0) % count
+
+
+def left_stages(head):
+    mine = turn(head, len(TURNS))
+    return [stage for number, row in enumerate(TURNS) if number != mine for stage in row]
+
+
+def e2e_programs(names, head, changed):
+    """Those of these sorted names that run."""
+    mine = turn(head, E2E_TURNS, 1)
+    return [name for number, name in enumerate(names)
+            if number % E2E_TURNS == mine or "test/e2e/" + name in changed]
+
+
+def is_program(path):
+    return os.path.isfile(path) and os.access(path, os.X_OK) and path.endswith((".py", ".sh"))
+
+
+def main():
+    if len(sys.argv) != 3 or sys.argv[2] not in ("stages", "e2e"):
+        sys.exit(__doc__)
+    head, changed = commit.recent_change(sys.argv[1])
+    if sys.argv[2] == "stages":
+        print("\n".join(left_stages(head)))
+        return
+    folder = os.path.join(sys.argv[1], "test/e2e")
+    names = [name for name in sorted(os.listdir(folder)) if is_program(os.path.join(folder, name))]
+    print("\n".join(e2e_programs(names, head, changed)))
+
+
+if __name__ == "__main__":
+    main()
