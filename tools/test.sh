@@ -53,7 +53,7 @@ test case. As root, sets up hugepages for the e2e stages and releases them at th
 Ctrl-C. A skipped case counts as failed unless test/skips lists it (stage arm64: test/arm64/skips).
 
 The last line is "N passed, N failed, N skipped". Exit status: 0 no case failed, 1 a case
-failed, 2 wrong option, 3 the machine lacks something, 130 interrupted.
+failed, 2 wrong option, 3 cannot install or write, 130 interrupted.
 EOF
 }
 
@@ -150,17 +150,27 @@ export PYTHONUNBUFFERED=1 # a test that is killed has printed how far it came
 jobs=$(nproc)
 skips=test/skips # the skips that the present stage allows
 
+case $top in
+*[[:space:]]*) die "the tree is in '$top': expected a path without blanks" ;;
+/tmp/* | /var/tmp/* | /run/* | /dev/*)
+	# EAL loads no drivers from below a directory that every user may write to. The namespaces of
+	# tests have another /run, and the guests of stage interop another /tmp and /dev.
+	die "the tree is in '$top': expected a folder that is not below /tmp, /var/tmp, /run or /dev"
+	;;
+esac
+if ! mkdir -p "$out" 2>/dev/null || [ ! -w "$out" ]; then
+	die "cannot write to '$out'"
+fi
+
 cd "$top" || exit 1
 if [ "$long" = yes ]; then
-	tools/install-deps.sh --long || exit 1
+	tools/install-deps.sh --long || exit 3
 else
-	tools/install-deps.sh || exit 1
+	tools/install-deps.sh || exit 3
 fi
-mkdir -p "$out"
 exec 9>"$out/lock"
 if ! flock -n 9; then
-	echo "test.sh: another run is using $out" >&2
-	exit 1
+	die "another run is using $out"
 fi
 if [ "$clean" = yes ]; then
 	rm -rf "$out"/{release,sanitize,clang,arm64,coverage,tsan,mutants}

@@ -220,6 +220,12 @@ pair_packet_put(struct partner *n, uint32_t dest, uint8_t opcode, uint32_t psn)
 	return true;
 }
 
+bool
+pair_answer_ask(struct partner *n)
+{
+	return pair_packet_put(n, n->met[0], OPCODE_RC_SEND_ONLY, FIRST_PSN - 1);
+}
+
 /* Reads count QPNs of the victim. */
 static int
 qpns_read(uint32_t *qpns, unsigned count)

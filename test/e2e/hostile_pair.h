@@ -8,6 +8,7 @@
 #include "hostile.h"
 
 #define MEETS 8 /* QPs that are connected, as in partner.c */
+#define FIRST_PSN 77 /* of all QPs of partner.c */
 
 /* Other QPs of the victim, and of its friend: see partner.c. */
 enum target {
@@ -86,5 +87,8 @@ uint16_t pair_packet_build(
 /* Builds such a packet in the next slot and gives it to the victim. Returns whether there was time for
  * it. */
 bool pair_packet_put(struct partner *n, uint32_t dest, uint8_t opcode, uint32_t psn);
+/* Repeats a request, and so has the victim send an answer, whether or not it may send requests of its
+ * own. Returns whether the test goes on. */
+bool pair_answer_ask(struct partner *n);
 
 #endif

@@ -13,7 +13,6 @@
 #include "shm/shm_pairs.h"
 #include "wire/opcode.h"
 
-#define FIRST_PSN 77 /* of all QPs of partner.c */
 #define Q_KEY 1      /* of the victim's UD QP */
 #define VALID 16 /* messages of way_valid(), as many receives as the victim has posted */
 
@@ -224,19 +223,11 @@ way_changing_long(struct partner *n)
 	return way_changing(n);
 }
 
-/* Repeats a request. Each repetition is answered, so that the victim sends also when no more of its own
- * requests may be outstanding. Returns whether the test goes on. */
-static bool
-answer_ask(struct partner *n)
-{
-	return pair_packet_put(n, n->met[0], OPCODE_RC_SEND_ONLY, FIRST_PSN - 1);
-}
-
 /* It sleeps and wakes all the time, in both ways. */
 static int
 way_asleep(struct partner *n)
 {
-	while (answer_ask(n)) {
+	while (pair_answer_ask(n)) {
 		uint32_t number = n->own->asleep;
 
 		__atomic_store_n(&n->own->asleep,
@@ -258,7 +249,7 @@ way_wakes(struct partner *n)
 {
 	uint8_t bytes[512];
 
-	while (answer_ask(n)) {
+	while (pair_answer_ask(n)) {
 		for (unsigned i = 0; i < sizeof(bytes); i++)
 			bytes[i] = (uint8_t)(random_next() % 3);
 		(void)!send(n->wake_fd, bytes, 1 + random_next() % sizeof(bytes),
@@ -274,7 +265,7 @@ static int
 way_closed(struct partner *n)
 {
 	close(n->wake_fd);
-	while (answer_ask(n)) {
+	while (pair_answer_ask(n)) {
 		asleep_set(&n->own->asleep);
 		pair_take(n);
 	}

@@ -96,7 +96,15 @@ def targets(folder, *names):
     return done.returncode, done.stdout.split()
 
 
-def wrong_options(top, *words):
+def copied(folder):
+    """A tree with what tools/test.sh needs to look at its options and its folder."""
+    os.makedirs(os.path.join(folder, "tools/lib"))
+    for name in ("tools/test.sh", "tools/lib/session.sh"):
+        shutil.copy(os.path.join(SOURCE, name), os.path.join(folder, name))
+    return folder
+
+
+def refused(top, *words):
     """The exit status of tools/test.sh, and what it says without its name."""
     done = run(os.path.join(top, "tools/test.sh"), *words)
     return done.returncode, done.stderr.strip().partition(": ")[2]
@@ -126,15 +134,22 @@ def rows():
             0, ["one", "sim", "two"])
         yield "the targets of no test", targets(folder, "three"), (1, [])
     with tempfile.TemporaryDirectory() as folder:
-        os.mkdir(os.path.join(folder, "tools"))
-        shutil.copy(os.path.join(SOURCE, "tools/test.sh"), os.path.join(folder, "tools"))
-        yield "--change in no git tree", wrong_options(folder, "--change"), (
+        copied(folder)
+        yield "--change in no git tree", refused(folder, "--change"), (
             2, "--change compares with a commit, and %s is no git tree" % folder)
         git(folder, "init")
-        yield "--change with an unknown commit", wrong_options(folder, "--change", "none"), (
+        yield "--change with an unknown commit", refused(folder, "--change", "none"), (
             2, "invalid value 'none' for --change: expected a commit")
-        yield "--change with a stage", wrong_options(folder, "--change", "--stage", "tidy"), (
+        yield "--change with a stage", refused(folder, "--change", "--stage", "tidy"), (
             2, "--change cannot be combined with --stage or --long")
+        yield "an unknown stage", refused(folder, "--stage", "none")[0], 2
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield "a tree below /tmp", refused(copied(folder)), (
+            3, "the tree is in '%s': expected a folder that is not below /tmp, /var/tmp, /run or "
+            "/dev" % folder)
+        blank = copied(os.path.join(folder, "a tree"))
+        yield "a path with a blank", refused(blank), (
+            3, "the tree is in '%s': expected a path without blanks" % blank)
 
 
 if __name__ == "__main__":

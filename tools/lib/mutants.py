@@ -3,13 +3,14 @@
 """Mutation tests: each mutant of test/mutants/*.mutants is put into a copy of the tree and built,
 and one of its killers must fail. Prints TAP.
 
-    mutants.py [--most N] [--in FILE]... SOURCE WORK [PATTERN]
+    mutants.py [--most N] [--in FILE]... [--list] SOURCE WORK [PATTERN]
 
 As many mutants are tried at a time as the machine has cores, each in a copy and a build of its own.
 WORK gets these; the first is kept for the next run. With PATTERN only the mutants whose fault it
 matches, with --in only those of these files. With --most N only N: first those of the files that changed in the last day before the
 newest commit, at most two thirds of N, then others. The hash of the commit draws them, so that a
-commit has the same mutants each time, and each commit has others. A mutant that does not apply or
+commit has the same mutants each time, and each commit has others. --list prints the mutants and
+tries none. A mutant that does not apply or
 does not build is a failure too."""
 
 import argparse
@@ -380,6 +381,7 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--most", type=int, default=0)
     parser.add_argument("--in", dest="files", action="append", default=[])
+    parser.add_argument("--list", action="store_true")
     parser.add_argument("source", type=os.path.abspath)
     parser.add_argument("work", type=os.path.abspath)
     parser.add_argument("pattern", nargs="?", default="")
@@ -391,6 +393,9 @@ def main():
         faults = in_files(source, faults, options.files)
     if 0 < options.most < len(faults):
         faults = drawn(source, faults, options.most)
+    if options.list:
+        print("".join(fault["fault"] + "\n" for fault in faults), end="")
+        return 0
     first = Workspace(os.path.join(work, "first"))
     os.makedirs(first.top, exist_ok=True)
     first.prepare(source)

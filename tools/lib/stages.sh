@@ -151,7 +151,7 @@ stage_fuzz() {
 	sed -n 's/^ok [0-9]* - /  /p' "$out/log/fuzz.tap" 2>/dev/null
 }
 
-# What differs from the commit $rev, and what depends on it.
+# The files that differ from the commit $rev, and the tests that depend on them.
 stage_change() {
 	local kind name tests=() files=() sim=no
 	build_release change && meson_tests change-tidy release 5 --suite tidy
@@ -166,6 +166,8 @@ stage_change() {
 	echo "  $((${#files[@]} / 2)) files differ from $rev, ${#tests[@]} tests depend on them"
 	[ ${#tests[@]} = 0 ] || meson_tests change release 5 "${tests[@]}"
 	[ "$sim" = no ] || tap change-sim "$out/release/test/sim/sim" --seeds 500 --jobs "$jobs"
-	[ ${#files[@]} = 0 ] ||
+	[ ${#files[@]} != 0 ] || return 0
+	if [ -n "$(tools/lib/mutants.py --list "${files[@]}" "$top" "$out/mutants")" ]; then
 		tap change-mutants tools/lib/mutants.py "${files[@]}" "$top" "$out/mutants"
+	fi
 }
