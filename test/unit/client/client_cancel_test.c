@@ -181,6 +181,8 @@ child_make(void *arg)
 {
 	struct cancel_fixture *f = arg;
 
+	if (!threads_asleep_await())
+		f->failure = "a thread that does not sleep";
 	f->child = fork();
 	if (f->child == 0)
 		_exit(CHILD_LIVES);
@@ -196,7 +198,7 @@ a_child_is_forked(void **state)
 	cancel_open(&f);
 	expect_return(&f, child_make);
 	assert_true(f.child > 0);
-	assert_int_equal(waitpid(f.child, &status, 0), f.child);
+	status = await_child(f.child);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), CHILD_LIVES);
 	cancel_close(&f);

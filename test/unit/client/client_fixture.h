@@ -20,6 +20,8 @@
 #include <rocade/rocade.h>
 #include <rocade/status.h>
 
+#include "await.h"
+
 #include <cmocka.h>
 
 #define TIMEOUT_S 60
@@ -101,14 +103,15 @@ fixture_close(struct client_fixture *f)
 	assert_int_equal(rmdir(f->dir), 0);
 }
 
-/* fork() while the thread of the daemon does not run. The allocator of gcc 12's AddressSanitizer has no
- * handler for fork(): a child would wait for ever for a lock that this thread held. */
+/* fork() while no other thread runs. The daemon's thread is joined, because it wakes by itself; no call
+ * joins the threads that close descriptors (server/passed_fds.h). */
 static inline pid_t
 daemon_fork(struct client_fixture *f)
 {
 	pid_t pid;
 
 	daemon_pause(f);
+	assert_true(threads_asleep_await());
 	fflush(NULL);
 	pid = fork();
 	if (pid != 0)
@@ -121,13 +124,11 @@ daemon_fork(struct client_fixture *f)
 static inline void
 check_in_child(struct client_fixture *f, int (*check)(void *arg), void *arg)
 {
-	int status;
 	pid_t pid = daemon_fork(f);
 
 	if (pid == 0)
 		exit(check(arg) != 0 ? 1 : 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	assert_int_equal(await_child(pid), 0);
 }
 
 /* In a child, where an assertion would continue with the next test. */

@@ -4,40 +4,25 @@
 #include <semaphore.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 
 #include "client_fixture.h"
 
 #include "../../e2e/flow_end.h"
 
 #define FORKS 200
-#define LOCK_S 10  /* the longest wait for a lock: then the test fails */
-#define CHILD_S 10 /* the longest life of a child */
 
 /* A handler of the program, which takes a lock of the program. */
 static pthread_mutex_t program_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool in_use, locked;
 static sem_t preparing;
 
-static struct timespec
-time_after_s(unsigned s)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_sec += s;
-	return t;
-}
-
 static void
 program_prepare(void)
 {
-	struct timespec until = time_after_s(LOCK_S);
-
 	if (!in_use)
 		return;
 	sem_post(&preparing);
-	locked = pthread_mutex_timedlock(&program_lock, &until) == 0;
+	locked = awaited(pthread_mutex_trylock(&program_lock) == 0);
 }
 
 static void
@@ -52,14 +37,12 @@ static bool
 child_ends(void (*fn)(void *arg), void *arg)
 {
 	pid_t pid = fork();
-	int status;
 
 	if (pid == 0) {
-		alarm(CHILD_S);
 		fn(arg);
 		_exit(0);
 	}
-	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+	return pid > 0 && await_child(pid) == 0;
 }
 
 static void
@@ -73,7 +56,8 @@ nothing_do(void *arg)
 struct opening {
 	struct ibv_device **list;
 	int listener, connection;
-	sem_t forked;
+	pid_t forker;
+	sem_t forks, forked;
 };
 
 static int
@@ -95,15 +79,15 @@ device_open_in_vain(void *arg)
 }
 
 /* The daemon ends when fork() has returned. Or fork() waits for the thread that opens the device, and
- * that for the daemon, which then ends too. */
+ * that for the daemon, which then ends too. This thread allocates nothing: the child does. */
 static void *
 daemon_pretended_end(void *arg)
 {
 	struct opening *o = arg;
-	struct timespec until = time_after_s(1);
 
-	while (sem_timedwait(&o->forked, &until) != 0 && errno == EINTR)
+	while (sem_wait(&o->forks) != 0)
 		;
+	(void)awaited(sem_trywait(&o->forked) == 0 || thread_sleeps(o->forker));
 	shutdown(o->connection, SHUT_RDWR);
 	return NULL;
 }
@@ -133,6 +117,8 @@ child_of_the_first_opening_lists_devices(void **state)
 	assert_string_equal(ibv_get_device_name(o.list[0]), "rocade0");
 	snprintf(path, sizeof(path), "%s/pretended", f.dir);
 	o.listener = daemon_pretend(path);
+	o.forker = gettid();
+	assert_int_equal(sem_init(&o.forks, 0, 0), 0);
 	assert_int_equal(sem_init(&o.forked, 0, 0), 0);
 	setenv("ROCADE_SOCKET", path, 1);
 	thread_start(&opener, device_open_in_vain, &o);
@@ -140,6 +126,8 @@ child_of_the_first_opening_lists_devices(void **state)
 	o.connection = accept4(o.listener, NULL, NULL, SOCK_CLOEXEC);
 	assert_true(o.connection >= 0);
 	thread_start(&ender, daemon_pretended_end, &o);
+	assert_true(threads_asleep_await());
+	sem_post(&o.forks);
 	ends = child_ends(devices_list, NULL);
 	sem_post(&o.forked);
 	assert_int_equal(pthread_join(opener, &context), 0);
@@ -148,6 +136,7 @@ child_of_the_first_opening_lists_devices(void **state)
 	assert_true(ends);
 	setenv("ROCADE_SOCKET", f.path, 1);
 	ibv_free_device_list(o.list);
+	sem_destroy(&o.forks);
 	sem_destroy(&o.forked);
 	close(o.connection);
 	close(o.listener);

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "await.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+#define WAKE_UPS 1000
+#define YIELDS 100 /* before the first sleep: most conditions hold soon */
+#define SLEEP_NS 100000
+
+static uint64_t
+clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* ---- The fixed piece of work ---- */
+
+struct echo {
+	int there[2], back[2];
+};
+
+static void *
+echo_main(void *arg)
+{
+	const struct echo *e = arg;
+	char byte;
+
+	while (read(e->there[0], &byte, 1) == 1 && write(e->back[1], &byte, 1) == 1)
+		;
+	return NULL;
+}
+
+/* Each round wakes both threads once. */
+static void
+wake_ups_make(void)
+{
+	struct echo e;
+	pthread_t thread;
+	char byte = 0;
+
+	if (pipe2(e.there, O_CLOEXEC) != 0 || pipe2(e.back, O_CLOEXEC) != 0 ||
+		pthread_create(&thread, NULL, echo_main, &e) != 0)
+		abort();
+	for (unsigned i = 0; i < WAKE_UPS / 2; i++) {
+		if (write(e.there[1], &byte, 1) != 1 || read(e.back[0], &byte, 1) != 1)
+			abort();
+	}
+	close(e.there[1]);
+	pthread_join(thread, NULL);
+	close(e.there[0]);
+	close(e.back[0]);
+	close(e.back[1]);
+}
+
+static uint64_t
+machine_work_ns(void)
+{
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC), cpu;
+
+	wake_ups_make();
+	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu < NS_PER_S)
+		;
+	return clock_ns(CLOCK_MONOTONIC) - begin;
+}
+
+/* ---- Waiting ---- */
+
+bool
+await_pause(struct await *a)
+{
+	uint64_t ns = clock_ns(CLOCK_MONOTONIC);
+
+	if (a->begin_ns == 0)
+		a->begin_ns = ns;
+	if (a->limit_ns == 0)
+		a->limit_ns = AWAIT_TIMES * NS_PER_S;
+	if (ns - a->begin_ns >= a->limit_ns) {
+		a->limit_ns = AWAIT_TIMES *
+			      (a->work_ns != NULL ? a->work_ns : machine_work_ns)();
+		return ns - a->begin_ns < a->limit_ns;
+	}
+	if (a->pauses++ < YIELDS)
+		sched_yield();
+	else
+		nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+	return true;
+}
+
+int
+await_child(pid_t child)
+{
+	int status = -1;
+
+	if (!awaited(waitpid(child, &status, WNOHANG) != 0)) {
+		kill(child, SIGKILL);
+		waitpid(child, &status, 0);
+	}
+	return status;
+}
+
+/* ---- Threads ---- */
+
+/* What /proc tells of threads at one time. */
+struct look {
+	bool asleep; /* all of them */
+	uint64_t threads, tids, switches;
+};
+
+static uint64_t
+number_behind(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+
+	return at != NULL ? strtoull(at + strlen(name), NULL, 10) : 0;
+}
+
+/* It allocates nothing: another thread may be about to fork. */
+static void
+thread_look(struct look *look, pid_t tid)
+{
+	char path[64], text[4096];
+	const char *state;
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	len = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	state = strstr(text, "\nState:\t");
+	look->asleep &= state != NULL && state[8] == 'S';
+	look->threads++;
+	look->tids += (uint64_t)tid;
+	look->switches += number_behind(text, "\nvoluntary_ctxt_switches:") +
+			  number_behind(text, "\nnonvoluntary_ctxt_switches:");
+}
+
+/* The state alone does not tell: a thread has the state S for a moment before it sleeps, too. */
+static bool
+stayed_asleep(const struct look *one, const struct look *two)
+{
+	return one->asleep && two->asleep && one->threads == two->threads &&
+	       one->tids == two->tids && one->switches == two->switches;
+}
+
+bool
+thread_sleeps(pid_t tid)
+{
+	struct look one = {.asleep = true}, two = {.asleep = true};
+
+	thread_look(&one, tid);
+	sched_yield();
+	thread_look(&two, tid);
+	return stayed_asleep(&one, &two);
+}
+
+static struct look
+others_look(void)
+{
+	struct look look = {.asleep = true};
+	DIR *dir = opendir("/proc/self/task");
+	const struct dirent *entry;
+
+	if (dir == NULL)
+		abort();
+	while ((entry = readdir(dir)) != NULL) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (tid != 0 && tid != gettid())
+			thread_look(&look, tid);
+	}
+	closedir(dir);
+	return look;
+}
+
+bool
+threads_asleep_await(void)
+{
+	struct await a = {.pauses = 0};
+	struct look last, now;
+	bool asleep, more = true;
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	last = others_look();
+	do {
+		more = await_pause(&a);
+		now = others_look();
+		asleep = stayed_asleep(&last, &now);
+		last = now;
+	} while (!asleep && more);
+	pthread_setcancelstate(state, NULL);
+	return asleep;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting in tests, for a condition and never for a duration: the only place of the unit tests that
+ * sleeps. test/tidy checks that. */
+#ifndef ROCADE_TEST_AWAIT_H
+#define ROCADE_TEST_AWAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * A wait fails after AWAIT_TIMES times what this machine needs for a fixed piece of work: 1,000 wake-ups
+ * of a thread, and a second of CPU. That is measured when the limit seems to be reached: a machine that is
+ * busy needs longer for both. The first measurement is after AWAIT_TIMES seconds, which is the least
+ * that the limit can be.
+ */
+#define AWAIT_TIMES 20
+
+/* A wait; all zeros begins one. */
+struct await {
+	unsigned pauses;
+	uint64_t begin_ns, limit_ns;
+	uint64_t (*work_ns)(void); /* NULL: measures the machine */
+};
+
+/* Lets other threads run for a moment. Returns false when the limit is reached; then the condition has
+ * to be looked at once more, because the measurement took long. */
+bool await_pause(struct await *a);
+
+/* Waits for the condition. Its value is the condition's: false when the limit was reached. */
+#define awaited(condition)                                                               \
+	__extension__({                                                                  \
+		struct await await_ = {.pauses = 0};                                     \
+		bool holds_ = (condition);                                               \
+		for (bool more_ = true; !holds_ && more_; holds_ = (condition))          \
+			more_ = await_pause(&await_);                                    \
+		holds_;                                                                  \
+	})
+
+/* For the thread of the test: it fails when the limit is reached. */
+#define await(condition)                                                                 \
+	do {                                                                             \
+		if (!awaited(condition))                                                 \
+			fail_msg("waited in vain: %s", #condition);                      \
+	} while (0)
+
+/* Waits for the end of a child, which is killed when the limit is reached. Returns how it has ended, as
+ * waitpid(2) tells; -1: there is no such child. */
+int await_child(pid_t child);
+
+/* Whether a thread of this process sleeps in the kernel: it did so all the time between two looks. */
+bool thread_sleeps(pid_t tid);
+
+/*
+ * Waits until all threads but the caller's sleep, and none has begun, run or ended between two looks. For
+ * a fork() whose child allocates or calls exit(): the allocator of gcc 12's AddressSanitizer has no handler
+ * for fork(), and the child would wait for ever for a lock that another thread held. Returns false when
+ * the limit is reached. It is no cancellation point.
+ */
+bool threads_asleep_await(void);
+
+#endif
