@@ -81,8 +81,14 @@ machine_work_ns(void)
 
 /* ---- Waiting ---- */
 
+void
+others_run(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+}
+
 bool
-await_pause(struct await *a)
+await_goes_on(struct await *a)
 {
 	uint64_t ns = clock_ns(CLOCK_MONOTONIC);
 
@@ -90,16 +96,20 @@ await_pause(struct await *a)
 		a->begin_ns = ns;
 	if (a->limit_ns == 0)
 		a->limit_ns = AWAIT_TIMES * NS_PER_S;
-	if (ns - a->begin_ns >= a->limit_ns) {
-		a->limit_ns = AWAIT_TIMES *
-			      (a->work_ns != NULL ? a->work_ns : machine_work_ns)();
-		return ns - a->begin_ns < a->limit_ns;
-	}
+	if (ns - a->begin_ns < a->limit_ns)
+		return true;
+	a->limit_ns = AWAIT_TIMES * (a->work_ns != NULL ? a->work_ns : machine_work_ns)();
+	return ns - a->begin_ns < a->limit_ns;
+}
+
+bool
+await_pause(struct await *a)
+{
 	if (a->pauses++ < YIELDS)
 		sched_yield();
 	else
-		nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
-	return true;
+		others_run();
+	return await_goes_on(a);
 }
 
 int

@@ -27,6 +27,12 @@ struct await {
  * to be looked at once more, because the measurement took long. */
 bool await_pause(struct await *a);
 
+/* The same for loops that are to poll without a pause. */
+bool await_goes_on(struct await *a);
+
+/* Sleeps for a moment, so that other threads run ahead. No result may depend on how far. */
+void others_run(void);
+
 /* Waits for the condition. Its value is the condition's: false when the limit was reached. */
 #define awaited(condition)                                                               \
 	__extension__({                                                                  \

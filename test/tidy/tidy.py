@@ -35,6 +35,16 @@ CLOCKS = re.compile(
     r"|rte_get_timer_cycles|rte_get_hpet_cycles|timespec_get)\b")
 CLOCK_HOMES = re.compile(r"^lib/engine/clock[^/]*\.[ch]$")
 
+# How a test would wait for a duration, or until a time of day: test/lib/await.h is for waits.
+SLEEPS = re.compile(
+    r"\b(?:u?sleep|(?:clock_)?nanosleep|thrd_sleep|u?alarm|setitimer|\w+_timed(?:wait|lock|rdlock"
+    r"|wrlock)|\w+_clock(?:wait|lock)|\w+_(?:timed|clock)join_np|time(?= ?\(NULL\))) ?\("
+    r"|\bpoll ?\((?:[^()]|\([^()]*\))*,\s*(?:[1-9]\d*|[A-Z]\w*) ?\)"
+    r"|\b\w*(?:LIMIT|TIMEOUT|MOST|WAIT)_(?:S|MS|US)\b")
+SLEEP_DIRS = ("test/unit/", "test/lib/")
+# The helper, and a test of a filter that has to allow such calls.
+SLEEP_HOMES = {"test/lib/await.c", "test/unit/app/syscall_filter_test.c"}
+
 # In these layers each file says by a marker which of its lines belong to the data path: those from
 # "/* Data path. */" to the next "/* Control path. */", or to the end.
 PATH_LAYERS = {"wire", "mem", "queue", "qp", "engine"}
@@ -224,6 +234,14 @@ def check_clocks(tree):
                 yield "%s:%d: %s" % (file.path, line, name)
 
 
+def check_sleeps(tree):
+    """a unit test waits by test/lib/await.h: it neither sleeps nor has a limit of its own"""
+    for file in tree.under("test"):
+        if file.is_c and file.path.startswith(SLEEP_DIRS) and file.path not in SLEEP_HOMES:
+            for line, name in file.find(SLEEPS):
+                yield "%s:%d: %s" % (file.path, line, name)
+
+
 def check_data_path(tree):
     """what is marked as data path does not allocate, print, log or read a clock"""
     for file in tree.under("lib", "drivers"):
@@ -329,8 +347,8 @@ def check_core_symbols(archive):
 
 
 RULES = [check_layers, check_eal, check_drivers, check_app, check_verbs_structures, check_spdx,
-         check_file_size, check_function_size, check_clocks, check_data_path,
-         check_cycles, check_outside_references, check_map, check_public_headers]
+         check_file_size, check_function_size, check_clocks, check_sleeps,
+         check_data_path, check_cycles, check_outside_references, check_map, check_public_headers]
 
 
 def main():

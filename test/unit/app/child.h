@@ -9,28 +9,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "await.h"
 
-#define LIMIT_S 60
+#include <cmocka.h>
 
 typedef void (*body_fn)(void);
 
-/* Runs the body in a child process. Returns how it has ended: waitpid(2). */
+/* Runs the body in a child process. Returns how it has ended: await_child(). */
 static inline int
 child_status(body_fn body)
 {
-	int status;
 	pid_t child = fork();
 
 	assert_true(child >= 0);
 	if (child == 0) {
 		signal(SIGSYS, SIG_DFL); /* of a sanitizer */
-		alarm(LIMIT_S);
 		body();
 		_exit(0);
 	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	return status;
+	return await_child(child);
 }
 
 /* In a child: exits with a number that tells the line. */

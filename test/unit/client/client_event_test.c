@@ -63,16 +63,12 @@ listener_open(struct listener *l)
 static void
 message_send(struct listener *l, uint32_t number)
 {
-	uint64_t until = now_ns() + TIMEOUT_S * UINT64_C(1000000000);
-
 	assert_int_equal(recv_post(&l->end, 0), 0);
 	assert_int_equal(send_post(&l->end, DEPTH), 0);
-	while (__atomic_load_n(&l->events, __ATOMIC_ACQUIRE) != number) {
-		if (l->failure != NULL || now_ns() >= until)
-			fail_msg("message %u: %s", number,
-				l->failure != NULL ? l->failure : "no event");
-		usleep(10);
-	}
+	await(__atomic_load_n(&l->events, __ATOMIC_ACQUIRE) == number ||
+		l->failure != NULL);
+	if (l->failure != NULL)
+		fail_msg("message %u: %s", number, l->failure);
 }
 
 /* Returns the events that waiting threads made themselves, as the client counts them. */
@@ -80,19 +76,19 @@ static unsigned
 events_waited(void)
 {
 	static const char name[] = "\"events_waited\": ";
-	uint64_t until = now_ns() + TIMEOUT_S * UINT64_C(1000000000);
+	struct await answer = {.pauses = 0};
 	const char *found = NULL;
 	unsigned number = 0;
 	char *text;
 
-	while (found == NULL && now_ns() < until) {
+	while (found == NULL) {
+		assert_true(await_pause(&answer));
 		assert_int_equal(rocade_status(NULL, &text), 0);
 		found = strstr(text, name);
 		if (found != NULL)
 			number = (unsigned)atoi(found + strlen(name));
 		free(text);
 	}
-	assert_non_null(found);
 	return number;
 }
 

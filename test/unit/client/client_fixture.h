@@ -24,8 +24,6 @@
 
 #include <cmocka.h>
 
-#define TIMEOUT_S 60
-
 struct client_fixture {
 	struct rocade_daemon *d;
 	pthread_t thread;

@@ -27,13 +27,7 @@ device_listed(void)
 static int
 wc_wait(struct ibv_cq *cq, struct ibv_wc *wc)
 {
-	uint64_t until = now_ns() + TIMEOUT_S * UINT64_C(1000000000);
-
-	while (now_ns() < until) {
-		if (ibv_poll_cq(cq, 1, wc) == 1)
-			return 0;
-	}
-	return ETIMEDOUT;
+	return awaited(ibv_poll_cq(cq, 1, wc) == 1) ? 0 : ETIMEDOUT;
 }
 
 /* Connects the end to itself and sends n messages. Returns 0 or an errno value. */
@@ -383,7 +377,7 @@ forked_child_leaves_the_parent_alone(void **state)
 static char *
 status_of_answering_clients(void)
 {
-	uint64_t until = now_ns() + TIMEOUT_S * UINT64_C(1000000000);
+	struct await answer = {.pauses = 0};
 	char *text;
 
 	do {
@@ -391,7 +385,7 @@ status_of_answering_clients(void)
 		if (strstr(text, "\"answered\": false") == NULL)
 			return text;
 		free(text);
-	} while (now_ns() < until);
+	} while (await_pause(&answer));
 	fail_msg("the client does not answer");
 	return NULL;
 }

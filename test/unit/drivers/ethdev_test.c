@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "await.h"
 #include "ethdev/ethdev_rss.h"
 #include "ethdev_fixture.h"
 
@@ -172,11 +173,7 @@ memif_carries_more_than_its_mtu(void **state)
 	a = ethdev_open_port("net_memif0", 4184);
 	assert_non_null(strstr(warning, "continuing with 4184"));
 	b = ethdev_open_port("net_memif1", 4184);
-	for (unsigned ms = 0;
-		ms < 5000 && !(a.ops->link_up(a.drv) && b.ops->link_up(b.drv)); ms++)
-		usleep(1000);
-	assert_true(a.ops->link_up(a.drv));
-	assert_true(b.ops->link_up(b.drv));
+	await(a.ops->link_up(a.drv) && b.ops->link_up(b.drv));
 	for (uint32_t round = 0; round < 1000; round++) {
 		uint16_t len = round % 2 ? 4202 : 60 + round;
 

@@ -16,9 +16,9 @@
 #include "preload/served.h"
 #include "ucm/backend.h"
 
-#include <cmocka.h>
+#include "await.h"
 
-#define LIMIT_S 20
+#include <cmocka.h>
 
 static struct {
 	pthread_mutex_t lock;
@@ -108,55 +108,42 @@ waiter_main(void *arg)
 	return NULL;
 }
 
+/* Whether the server has had this number of commands. */
 static bool
-waiter_sleeps(const struct waiter *w)
+server_had(unsigned commands)
 {
-	char path[64], state = 'R';
-	FILE *file;
+	bool had;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat",
-		(int)__atomic_load_n(&w->tid, __ATOMIC_ACQUIRE));
-	file = fopen(path, "re");
-	if (file == NULL)
-		return false;
-	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-		state = 'R';
-	fclose(file);
-	return state == 'S';
+	pthread_mutex_lock(&server.lock);
+	had = server.commands == commands;
+	pthread_mutex_unlock(&server.lock);
+	return had;
 }
 
 /* Returns when the thread sleeps and the server has had this number of commands. */
 static void
 waiter_start(struct waiter *w, int fd, unsigned commands)
 {
-	bool sleeps = false;
-
 	*w = (struct waiter){.fd = fd};
 	assert_int_equal(pthread_create(&w->thread, NULL, waiter_main, w), 0);
-	for (unsigned i = 0; !sleeps; i++) {
-		assert_true(i < LIMIT_S * 1000);
-		usleep(1000);
-		pthread_mutex_lock(&server.lock);
-		sleeps = server.commands == commands && waiter_sleeps(w);
-		pthread_mutex_unlock(&server.lock);
-	}
+	await(server_had(commands));
+	await(thread_sleeps(__atomic_load_n(&w->tid, __ATOMIC_ACQUIRE)));
 }
 
 static void
 waiter_expect(struct waiter *w, int err)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += LIMIT_S;
-	assert_int_equal(pthread_timedjoin_np(w->thread, NULL, &until), 0);
+	await(pthread_tryjoin_np(w->thread, NULL) == 0);
 	assert_int_equal(w->err, err);
 }
+
+static unsigned signals; /* handled */
 
 static void
 on_signal(int number)
 {
 	(void)number;
+	__atomic_fetch_add(&signals, 1, __ATOMIC_RELAXED);
 }
 
 /* As for a write() that waits in the kernel. */
@@ -169,9 +156,11 @@ get_event_restarts_after_a_signal(void **state)
 
 	assert_int_equal(sigaction(SIGUSR1, &restart, &old), 0);
 	waiter_start(&w, fd, 1);
+	signals = 0;
 	for (unsigned i = 0; i < 20; i++) {
 		pthread_kill(w.thread, SIGUSR1);
-		usleep(1000);
+		await(__atomic_load_n(&signals, __ATOMIC_RELAXED) == i + 1);
+		await(thread_sleeps(w.tid));
 	}
 	assert_int_equal(pthread_tryjoin_np(w.thread, NULL), EBUSY);
 	event_send();

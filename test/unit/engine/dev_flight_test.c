@@ -10,10 +10,9 @@
 
 #include <cmocka.h>
 
+#include "await.h"
 #include "base/base_log.h"
 #include "engine/dev_flight.h"
-
-#define LIMIT_S 60 /* of a wait */
 
 static unsigned records; /* printed */
 
@@ -64,10 +63,7 @@ records_are_printed_one_by_one(void **state)
 	shared.flight = flight_printer_log(printer);
 	began = now_ns();
 	qps_fail(&qp, FLIGHT_COPIES);
-	while (records_printed() < FLIGHT_COPIES &&
-		now_ns() - began < LIMIT_S * NS_PER_SEC)
-		usleep(1000);
-	assert_int_equal(records_printed(), FLIGHT_COPIES);
+	await(records_printed() == FLIGHT_COPIES);
 	assert_true(now_ns() - began >= (FLIGHT_COPIES - 1) * 50 * NS_PER_MS);
 	qps_fail(&qp, FLIGHT_COPIES);
 	flight_printer_stop(printer);

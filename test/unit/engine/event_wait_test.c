@@ -15,10 +15,10 @@
 #include "engine/engine_state.h"
 #include "engine/event_wait.h"
 #include "engine/manual_progress.h"
+#include "await.h"
 #include "engine_link.h"
 #include "../../lib/emulated.h"
 
-#define TIMEOUT_S 30
 #define MESSAGES 2000
 
 static struct engine_link fixture;
@@ -82,7 +82,6 @@ setup(void **state)
 {
 	static const struct link_qp_conf plain = {.wr = 64, .no_timeout = true};
 
-	alarm(TIMEOUT_S); /* for calls that would wait in vain */
 	engine_link_init(&fixture, NULL);
 	link_qp_create(&fixture.a, &a, &plain);
 	link_qp_create(&fixture.b, &b, &plain);
@@ -122,6 +121,7 @@ readable(void)
 
 struct waiter {
 	pthread_t thread;
+	pid_t tid;
 	struct event_record record;
 	int rc;
 };
@@ -131,23 +131,20 @@ waiter_main(void *arg)
 {
 	struct waiter *w = arg;
 
+	__atomic_store_n(&w->tid, gettid(), __ATOMIC_RELEASE);
 	w->rc = engine_event_wait(e, &channel, &w->record);
 	return NULL;
 }
 
-/* Waits until the waiter is in its sleep, or about to begin it. */
-static void
-waiter_await_sleep(void)
+static bool
+waiter_says_it_sleeps(void)
 {
-	bool sleeps = false;
+	bool said;
 
-	for (unsigned i = 0; !sleeps; i++) {
-		assert_true(i < TIMEOUT_S * 1000);
-		usleep(1000);
-		rte_spinlock_lock(&channel.lock);
-		sleeps = channel.taker != NULL && channel.taker->asleep;
-		rte_spinlock_unlock(&channel.lock);
-	}
+	rte_spinlock_lock(&channel.lock);
+	said = channel.taker != NULL && channel.taker->asleep;
+	rte_spinlock_unlock(&channel.lock);
+	return said;
 }
 
 static void
@@ -155,17 +152,14 @@ waiter_start(struct waiter *w)
 {
 	memset(w, 0, sizeof(*w));
 	assert_int_equal(pthread_create(&w->thread, NULL, waiter_main, w), 0);
-	waiter_await_sleep();
+	await(waiter_says_it_sleeps());
+	await(thread_sleeps(__atomic_load_n(&w->tid, __ATOMIC_ACQUIRE)));
 }
 
 static void
 waiter_expect(struct waiter *w, int rc)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += TIMEOUT_S;
-	assert_int_equal(pthread_timedjoin_np(w->thread, NULL, &until), 0);
+	await(pthread_tryjoin_np(w->thread, NULL) == 0);
 	assert_int_equal(w->rc, rc);
 	if (rc == 0)
 		assert_ptr_equal(w->record.object, &a.recv_cq);
@@ -295,10 +289,13 @@ further_events_are_counted(void **state)
 	assert_false(readable());
 }
 
+static unsigned signals; /* handled */
+
 static void
 on_signal(int number)
 {
 	(void)number;
+	__atomic_fetch_add(&signals, 1, __ATOMIC_RELAXED);
 }
 
 static void
@@ -311,9 +308,11 @@ signal_ends_the_wait(void **state)
 	SKIP_IF_EMULATED();
 	assert_int_equal(sigaction(SIGUSR1, &restart, &old), 0);
 	waiter_start(&w);
+	signals = 0;
 	for (unsigned i = 0; i < 20; i++) {
 		pthread_kill(w.thread, SIGUSR1);
-		usleep(1000);
+		await(__atomic_load_n(&signals, __ATOMIC_RELAXED) == i + 1);
+		await(thread_sleeps(w.tid));
 	}
 	assert_int_equal(pthread_tryjoin_np(w.thread, NULL), EBUSY);
 	assert_int_equal(sigaction(SIGUSR1, &plain, NULL), 0);
@@ -412,17 +411,12 @@ no_wake_up_is_lost(void **state)
 	assert_int_equal(link_qp_recv(&a, 2, 0, 8), 0);
 	assert_int_equal(pthread_create(&thread, NULL, consumer_main, NULL), 0);
 	for (uint64_t n = 0; n < MESSAGES; n++) {
-		uint64_t begin = engine_clock();
-
 		message_publish(n + 2);
 		if (asleep_wake_wanted(&asleep, &woken) && asleep_by_futex(woken))
 			futex_wake(&published, true);
 		else /* plays the progress thread */
 			engine_request_pass(e);
-		while (__atomic_load_n(&taken, __ATOMIC_ACQUIRE) != n + 1) {
-			assert_true(engine_clock() - begin < TIMEOUT_S * NS_PER_SEC);
-			sched_yield();
-		}
+		await(__atomic_load_n(&taken, __ATOMIC_ACQUIRE) == n + 1);
 		assert_int_equal(link_qp_recv(&a, n + 3, 0, 8), 0);
 		engine_lock(e);
 		engine_link_deliver(&fixture);

@@ -3,15 +3,17 @@
  * inside. Posts of the owner. */
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "engine/engine_lock.h"
 #include "engine/sched.h"
 
+#include "await.h"
 #include "poll_fixture.h"
 
 #define PASSES 64 /* before a thread first becomes the owner */
 #define MOST 0x10000
+#define RUN_NS NS_PER_MS /* a thousand times what it takes to see a free lock */
 
 static struct engine *e; /* only its lock is used */
 
@@ -117,21 +119,34 @@ wait_main(void *arg)
 	return NULL;
 }
 
+/* How long the thread has had a core. */
+static uint64_t
+thread_ran_ns(pthread_t thread)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	assert_int_equal(pthread_getcpuclockid(thread, &clock), 0);
+	assert_int_equal(clock_gettime(clock, &t), 0);
+	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec;
+}
+
 static void
 other_thread_waits_for_the_owner(void **state)
 {
 	pthread_t thread;
 	bool got = false;
 	uint32_t owner;
+	uint64_t ran;
 
 	passes(PASSES);
 	owner = engine_enter(e);
 	assert_int_equal(owner, 1);
 	assert_int_equal(pthread_create(&thread, NULL, wait_main, &got), 0);
-	/* The thread has ended the ownership, and is given time to do wrong. */
-	while (__atomic_load_n(&e->owner, __ATOMIC_RELAXED) != 0)
-		sched_yield();
-	usleep(20000);
+	/* The thread has ended the ownership, and gets a core to do wrong. */
+	await(__atomic_load_n(&e->owner, __ATOMIC_RELAXED) == 0);
+	ran = thread_ran_ns(thread);
+	await(thread_ran_ns(thread) - ran >= RUN_NS);
 	assert_false(__atomic_load_n(&got, __ATOMIC_RELAXED));
 	engine_leave(e, owner);
 	pthread_join(thread, NULL);

@@ -317,16 +317,18 @@ on_signal(int number)
 	(void)number;
 }
 
+static pid_t reader_tid;
+
 static void *
 reader_main(void *arg)
 {
 	struct event_record record;
 
 	(void)arg;
+	__atomic_store_n(&reader_tid, gettid(), __ATOMIC_RELEASE);
 	return (void *)(intptr_t)event_next(&queue, &record);
 }
 
-/* The reader may not be in read(2) yet: signals it until it returns. */
 static void
 signal_ends_the_wait(void **state)
 {
@@ -336,10 +338,9 @@ signal_ends_the_wait(void **state)
 
 	assert_int_equal(sigaction(SIGUSR1, &action, &old), 0);
 	assert_int_equal(pthread_create(&reader, NULL, reader_main, NULL), 0);
-	while (pthread_tryjoin_np(reader, &rc) != 0) {
-		pthread_kill(reader, SIGUSR1);
-		usleep(1000);
-	}
+	await(thread_sleeps(__atomic_load_n(&reader_tid, __ATOMIC_ACQUIRE)));
+	assert_int_equal(pthread_kill(reader, SIGUSR1), 0);
+	await(pthread_tryjoin_np(reader, &rc) == 0);
 	assert_int_equal((intptr_t)rc, -EINTR);
 	assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
 }
@@ -440,14 +441,14 @@ static void
 reader_is_woken_without_the_lock(void **state)
 {
 	const uint64_t most = UINT64_MAX - 1;
-	const time_t end = time(NULL) + 20;
+	struct await trying = {.pauses = 0};
 	uint64_t one;
 	pthread_t raiser;
 
 	assert_int_equal(write(queue.fd, &most, sizeof(most)), sizeof(most));
 	assert_int_equal(pthread_create(&raiser, NULL, raise_one, &events[0]), 0);
 	for (bool raised = false; !raised; sched_yield()) {
-		assert_true(time(NULL) < end);
+		assert_true(await_goes_on(&trying));
 		if (rte_spinlock_trylock(&queue.lock)) {
 			raised = events[0].pending[0].unread != 0;
 			rte_spinlock_unlock(&queue.lock);

@@ -10,8 +10,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "await.h"
 #include "base/base_alloc.h"
 
 /* ---- Memory ---- */
@@ -106,7 +106,7 @@ engine_locks_release(void)
 /* ---- Stalls: a signal stops a thread between any two of its instructions long enough
  * for the others to run far ahead, which is rare otherwise on few cores. ---- */
 
-#define STALL_US 50
+static unsigned stalls; /* that have ended */
 
 static inline void
 on_stall(int number)
@@ -114,7 +114,8 @@ on_stall(int number)
 	int saved = errno;
 
 	(void)number;
-	usleep(STALL_US);
+	others_run();
+	__atomic_fetch_add(&stalls, 1, __ATOMIC_RELEASE);
 	errno = saved;
 }
 
@@ -135,8 +136,10 @@ stalls_close(const struct sigaction *old)
 static inline void
 stall(pthread_t thread)
 {
+	unsigned before = __atomic_load_n(&stalls, __ATOMIC_ACQUIRE);
+
 	pthread_kill(thread, SIGUSR2);
-	usleep(STALL_US * 2);
+	await(__atomic_load_n(&stalls, __ATOMIC_ACQUIRE) != before);
 }
 
 /* ---- Failures in threads, which cannot end a test themselves. ---- */

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "await.h"
 #include "base/base_alloc.h"
 #include "base/common.h"
 #include "server/ended_memory.h"
@@ -151,11 +152,8 @@ nothing_mapped_is_given_back_at_once(void **state)
 static bool
 closed_await(void)
 {
-	for (unsigned ms = 0; passed_fds_pending(&passed) != 0; ms++) {
-		if (ms == 10000)
-			return false;
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	}
+	if (!awaited(passed_fds_pending(&passed) == 0))
+		return false;
 	passed_fds_collect(&passed);
 	return true;
 }

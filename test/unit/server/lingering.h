@@ -9,8 +9,7 @@
 #include "server_fixture.h"
 #include "../../lib/fd_send.h"
 
-#define LINGER_S 20
-#define MOST_S 5 /* what the daemon may take, far less than a close of the socket */
+#define LINGER_S 20 /* so long a daemon would wait that closes such a socket itself */
 
 /* A TCP socket with unread data: its last close waits until `end` is closed. */
 struct lingering {

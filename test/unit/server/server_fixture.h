@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rocade/daemon.h>
@@ -25,6 +24,8 @@
 #include "server/server_query.h"
 #include "server/server_rdmacm.h"
 #include "server/server_share.h"
+
+#include "await.h"
 
 #include <cmocka.h>
 
@@ -38,9 +39,9 @@ struct server_fixture {
 };
 
 static inline unsigned
-fds_count(void)
+entries_count(const char *path)
 {
-	DIR *dir = opendir("/proc/self/fd");
+	DIR *dir = opendir(path);
 	unsigned n = 0;
 
 	assert_non_null(dir);
@@ -48,6 +49,12 @@ fds_count(void)
 		n++;
 	closedir(dir);
 	return n;
+}
+
+static inline unsigned
+fds_count(void)
+{
+	return entries_count("/proc/self/fd");
 }
 
 /* Number of mapped client memories. */
@@ -89,11 +96,8 @@ fixture_open(struct server_fixture *b, struct rocade_daemon_conf conf)
 static inline bool
 fixture_closers_await(struct server_fixture *b)
 {
-	for (unsigned ms = 0; passed_fds_pending(&b->d->passed) != 0; ms++) {
-		if (ms == 10000)
-			return false;
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	}
+	if (!awaited(passed_fds_pending(&b->d->passed) == 0))
+		return false;
 	passed_fds_collect(&b->d->passed);
 	return TAILQ_EMPTY(&b->d->passed.closers);
 }
@@ -105,9 +109,7 @@ fixture_close(struct server_fixture *b)
 	assert_int_equal(access(b->path, F_OK), -1);
 	assert_int_equal(rmdir(b->dir), 0);
 	/* Threads may still close sockets with requests in their queue (server/passed_fds.h). */
-	for (unsigned ms = 0; fds_count() != b->fds && ms < 10000; ms++)
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	assert_int_equal(fds_count(), b->fds);
+	await(fds_count() == b->fds);
 	assert_int_equal(maps_count(), b->maps);
 }
 

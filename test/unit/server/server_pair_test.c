@@ -325,7 +325,6 @@ wake_connection_does_not_stop_the_daemon(void **state)
 	const int on = 1;
 	struct lingering l;
 	struct two t;
-	time_t begin;
 	int ends[2];
 
 	SKIP_IF_EMULATED();
@@ -338,9 +337,7 @@ wake_connection_does_not_stop_the_daemon(void **state)
 	assert_int_equal(lingering_send(&l, ends[0], "", 1), 1);
 	close(ends[1]);
 	close(ends[0]);
-	begin = time(NULL);
 	client_detach(&t.b, &t.c[0]);
-	assert_true(time(NULL) - begin < MOST_S);
 	assert_true(passed_fds_pending(&t.b.d->passed) > 0);
 	lingering_end(&t.b, &l);
 	client_detach(&t.b, &t.c[1]);

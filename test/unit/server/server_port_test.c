@@ -179,8 +179,7 @@ daemon_can_run_again(void **state)
 		assert_int_equal(rocade_daemon_change(b.d, &c), 0);
 		assert_int_equal(pthread_create(&thread, NULL, serve, b.d), 0);
 		assert_true(fake_arrive(&fake, 0, &in));
-		while (frames_waiting(&fake) != 0)
-			usleep(100);
+		await(frames_waiting(&fake) == 0);
 		rocade_daemon_stop(b.d);
 		pthread_join(thread, NULL);
 		assert_int_equal(b.d->up->stats.rx_packets, i + 1);
@@ -299,21 +298,18 @@ queues_have_threads(void **state)
 	assert_int_equal(rocade_daemon_run_queue(b.d, 0), EINVAL);
 	assert_int_equal(rocade_daemon_run_queue(b.d, 2), EINVAL);
 	assert_int_equal(pthread_create(&thread, NULL, queue_serve, b.d), 0);
-	while (!__atomic_load_n(&b.d->sw->threads[1]->running, __ATOMIC_RELAXED))
-		usleep(100);
+	await(__atomic_load_n(&b.d->sw->threads[1]->running, __ATOMIC_RELAXED));
 	assert_int_equal(rocade_daemon_run_queue(b.d, 1), EINVAL);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(client_attach(&b, &c[i]), 0);
 		assert_int_equal(b.d->sw->threads[i]->client_count, 1);
 	}
-	while (!asleep_is_set(&c[1].region.daemon->tx_asleep))
-		usleep(100);
+	await(asleep_is_set(&c[1].region.daemon->tx_asleep));
 	qpn = datagrams_post(&b, &c[1], 5);
 	if (asleep_wake_wanted(&c[1].region.daemon->tx_asleep, &woken))
 		assert_int_equal(
 			write(c[1].fds[SW_FD_DAEMON_WAKE], &(uint64_t){1}, 8), 8);
-	while (packets_taken(b.d, 1) != 5)
-		usleep(100);
+	await(packets_taken(b.d, 1) == 5);
 	assert_int_equal(packets_taken(b.d, 0), 0);
 	assert_int_equal(client_fetch(&b, c[0].fd, &req, &status), 0);
 	status.bytes[status.len] = '\0';
@@ -328,8 +324,7 @@ queues_have_threads(void **state)
 	if (asleep_wake_wanted(&c[1].region.daemon->tx_asleep, &woken))
 		assert_int_equal(
 			write(c[1].fds[SW_FD_DAEMON_WAKE], &(uint64_t){1}, 8), 8);
-	while (packets_taken(b.d, 1) != 8)
-		usleep(100);
+	await(packets_taken(b.d, 1) == 8);
 	/* The second client ends while its thread runs, the first one with the daemon. */
 	client_detach(&b, &c[1]);
 	assert_int_equal(b.d->sw->threads[1]->client_count, 0);
@@ -354,8 +349,7 @@ posted_packets_of_all_queues_are_sent_before_close(void **state)
 	fixture_open(&b,
 		(struct rocade_daemon_conf){.port = port_make_queues(&fake, 1500, 2)});
 	assert_int_equal(pthread_create(&thread, NULL, queue_serve, b.d), 0);
-	while (!__atomic_load_n(&b.d->sw->threads[1]->running, __ATOMIC_RELAXED))
-		usleep(100);
+	await(__atomic_load_n(&b.d->sw->threads[1]->running, __ATOMIC_RELAXED));
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(client_attach(&b, &c[i]), 0);
 	rocade_daemon_stop_queues(b.d);

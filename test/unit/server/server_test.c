@@ -6,8 +6,6 @@
 
 #include "server_fixture.h"
 
-#define TIMEOUT_MS 60000
-
 static void
 expect_refused(const struct rocade_daemon_conf *conf, int err, const char *word)
 {
@@ -221,7 +219,7 @@ is_disconnected(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
 
-	return poll(&p, 1, TIMEOUT_MS) == 1;
+	return awaited(poll(&p, 1, 0) == 1);
 }
 
 /* Each write to the wake-up descriptor wakes the daemon, though the daemon never reads
@@ -244,12 +242,10 @@ sleeping_daemon_is_woken(void **state)
 	region_client_rings(&c.region, &tx, &rx);
 	for (unsigned i = 0; i < 100; i++) {
 		garbage_post(&c, &tx, qpn);
-		while (__atomic_load_n(&c.region.daemon->tx_cons, __ATOMIC_ACQUIRE) !=
-			i + 1)
-			usleep(10);
-		if (i % 10 == 0) /* wait until it sleeps */
-			while (!asleep_is_set(&c.region.daemon->tx_asleep))
-				usleep(10);
+		await(__atomic_load_n(&c.region.daemon->tx_cons, __ATOMIC_ACQUIRE) ==
+			i + 1);
+		if (i % 10 == 0)
+			await(asleep_is_set(&c.region.daemon->tx_asleep));
 	}
 	/* A ring that was corrupted while the daemon slept is found at the next
 	 * wake-up. */

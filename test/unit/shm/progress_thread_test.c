@@ -2,7 +2,6 @@
 /* The progress thread: its sleep, its answers to the daemon, and the daemon's end. It
  * runs in real time: each wait is for a condition, not for a duration. */
 #include <signal.h>
-#include <sys/wait.h>
 
 #include "thread_fixture.h"
 #include "../../lib/cancelled.h"
@@ -142,10 +141,7 @@ changed_addresses_are_taken_over(void **state)
 		"\0\0\0\0\0\0\0\0\0\0\xff\xff\xc6\x33\x64\x07", 16);
 	__atomic_store_n(&k.region.daemon->changes, 1, __ATOMIC_RELEASE);
 	assert_int_equal(send(k.wake, "", 1, 0), 1);
-	for (unsigned i = 0; event_next(&fixture.a.events, &event) != 0; i++) {
-		assert_true(i < TIMEOUT_S * 1000);
-		usleep(1000);
-	}
+	await(event_next(&fixture.a.events, &event) == 0);
 	assert_int_equal(event.type, IBV_EVENT_GID_CHANGE);
 	dev_unlisten(fixture.a.dev, &listener);
 	fixture_close(&k);
@@ -190,16 +186,10 @@ check_daemon_end(bool session)
 	assert_int_equal(link_qp_recv(&a, 7, 0, 64), 0);
 	close(session ? k.session : k.wake);
 	*(session ? &k.session : &k.wake) = -1;
-	for (unsigned i = 0; event_next(&fixture.a.events, &event) != 0; i++) {
-		assert_true(i < TIMEOUT_S * 1000);
-		usleep(1000);
-	}
+	await(event_next(&fixture.a.events, &event) == 0);
 	assert_int_equal(event.type, IBV_EVENT_DEVICE_FATAL);
 	assert_int_equal(a.qp->state, IBV_QPS_ERR);
-	for (unsigned i = 0; !link_qp_poll_recv(&a, &cqe); i++) {
-		assert_true(i < TIMEOUT_S * 1000);
-		usleep(1000);
-	}
+	await(link_qp_poll_recv(&a, &cqe));
 	assert_int_equal(cqe.wr_id, 7);
 	assert_int_equal(cqe.status, IBV_WC_WR_FLUSH_ERR);
 	dev_unlisten(fixture.a.dev, &listener);
@@ -213,31 +203,37 @@ daemon_end_is_fatal_to_the_device(void **state)
 	check_daemon_end(false);
 }
 
+static bool
+lock_is_waited_for(const rte_ticketlock_t *lock)
+{
+	rte_ticketlock_t now;
+
+	now.tickets = __atomic_load_n(&lock->tickets, __ATOMIC_RELAXED);
+	return (uint16_t)(now.s.next - now.s.current) > 1;
+}
+
 /* The progress thread, which waits for the engine lock, does not exist in the child. */
 static void
 forked_child_can_take_the_engine_lock(void **state)
 {
 	struct engine *e;
 	struct thread_fixture k;
-	int status;
 	pid_t pid;
 
 	fixture_open(&k);
 	e = fixture.a.dev->engines[0];
 	engine_lock(e);
 	progress_thread_wake(&k.shm.progress_thread);
-	usleep(10000); /* if it does not wait yet, the test proves less */
+	await(lock_is_waited_for(&e->lock));
 	pid = fork();
 	if (pid == 0) {
-		alarm(20);
 		engine_set_progress_thread(e, NULL);
 		engine_unlock_forked(e);
 		engine_lock(e);
 		_exit(0);
 	}
 	engine_unlock(e);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	assert_int_equal(await_child(pid), 0);
 	fixture_close(&k);
 }
 

@@ -8,10 +8,9 @@
 #include "engine/engine.h"
 #include "engine/engine_lock.h"
 #include "engine/engine_state.h"
+#include "await.h"
 #include "engine_link.h"
 #include "../../lib/pages.h"
-
-#define TIMEOUT_S 60
 
 static struct engine_link fixture;
 static struct link_qp a, b;
@@ -141,22 +140,14 @@ fixture_close(struct thread_fixture *k)
 static inline void
 wait_until_set(const uint32_t *word, uint32_t value)
 {
-	for (unsigned i = 0; __atomic_load_n(word, __ATOMIC_ACQUIRE) != value; i++) {
-		if (i == TIMEOUT_S * 1000)
-			fail_msg("waited for %u in vain", value);
-		usleep(1000);
-	}
+	await(__atomic_load_n(word, __ATOMIC_ACQUIRE) == value);
 }
 
 /* Waits for a sleep of the thread that the caller has not seen. */
 static inline void
 wait_until_asleep(const uint32_t *asleep, uint32_t *woken)
 {
-	for (unsigned i = 0; !asleep_wake_wanted(asleep, woken); i++) {
-		if (i == TIMEOUT_S * 1000)
-			fail_msg("the thread does not sleep");
-		usleep(1000);
-	}
+	await(asleep_wake_wanted(asleep, woken));
 }
 
 #endif

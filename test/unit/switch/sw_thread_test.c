@@ -4,11 +4,11 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "uplink_fixture.h"
 #include "base/futex.h"
 #include "../../lib/emulated.h"
 
-#define WAITER_LIMIT_S 30
 #define ROUNDS 2000 /* of control calls, while packets move */
 
 static void
@@ -344,33 +344,10 @@ waiter_main(void *arg)
 	return NULL;
 }
 
-/* Waits until the thread sleeps. */
-static void
-waiter_await_sleep(const struct waiter *w)
-{
-	char path[64], state = 'R';
-
-	for (unsigned i = 0; state != 'S'; i++) {
-		pid_t tid = __atomic_load_n(&w->tid, __ATOMIC_ACQUIRE);
-		FILE *file;
-
-		assert_true(i < WAITER_LIMIT_S * 1000);
-		usleep(1000);
-		snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-		file = tid == 0 ? NULL : fopen(path, "re");
-		if (file == NULL)
-			continue;
-		if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-			state = 'R';
-		fclose(file);
-	}
-}
-
 static void
 waiting_thread_of_a_client_is_woken(void **state)
 {
 	struct switch_fixture b;
-	struct timespec until;
 	struct frame_spec f;
 	struct waiter w = {0};
 	pthread_t thread;
@@ -381,12 +358,10 @@ waiting_thread_of_a_client_is_woken(void **state)
 	f = frame_spec_valid(&b);
 	w.index = &b.c[1].region.daemon->rx_prod;
 	assert_int_equal(pthread_create(&thread, NULL, waiter_main, &w), 0);
-	waiter_await_sleep(&w);
+	await(thread_sleeps(__atomic_load_n(&w.tid, __ATOMIC_ACQUIRE)));
 	asleep_set_how(&b.c[1].region.client->rx_asleep, ASLEEP_FUTEX);
 	client_send(&b, &b.c[0], b.c[0].qpn, &f);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WAITER_LIMIT_S;
-	assert_int_equal(pthread_timedjoin_np(thread, &failed, &until), 0);
+	await(pthread_tryjoin_np(thread, &failed) == 0);
 	assert_null(failed);
 	assert_int_equal(b.c[1].woken, 0);
 	while (client_received(&b.c[1], NULL))
