@@ -202,21 +202,23 @@ others_look(void)
 }
 
 bool
+threads_asleep(void)
+{
+	struct look one = others_look(), two;
+
+	sched_yield();
+	two = others_look();
+	return stayed_asleep(&one, &two);
+}
+
+bool
 threads_asleep_await(void)
 {
-	struct await a = {.pauses = 0};
-	struct look last, now;
-	bool asleep, more = true;
+	bool asleep;
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	last = others_look();
-	do {
-		more = await_pause(&a);
-		now = others_look();
-		asleep = stayed_asleep(&last, &now);
-		last = now;
-	} while (!asleep && more);
+	asleep = awaited(threads_asleep());
 	pthread_setcancelstate(state, NULL);
 	return asleep;
 }

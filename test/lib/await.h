@@ -57,9 +57,11 @@ int await_child(pid_t child);
 /* Whether a thread of this process sleeps in the kernel: it did so all the time between two looks. */
 bool thread_sleeps(pid_t tid);
 
+/* Whether all threads but the caller's sleep: none has begun, run or ended between two looks. */
+bool threads_asleep(void);
+
 /*
- * Waits until all threads but the caller's sleep, and none has begun, run or ended between two looks. For
- * a fork() whose child allocates or calls exit(): the allocator of gcc 12's AddressSanitizer has no handler
+ * Waits until all threads but the caller's sleep. For a fork() whose child allocates or calls exit(): the allocator of gcc 12's AddressSanitizer has no handler
  * for fork(), and the child would wait for ever for a lock that another thread held. Returns false when
  * the limit is reached. It is no cancellation point.
  */

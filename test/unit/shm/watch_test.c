@@ -55,25 +55,31 @@ end_of_polling_is_noticed(void **state)
 	deadline_asked = 0;
 }
 
+#define LOOK_POLLS 1000 /* between two looks at the thread */
+
 static bool
 is_delegated(void)
 {
 	return fixture.a.dev->engines[0]->delegation.ns != 0;
 }
 
-/* The thread sleeps. The application polls, then a packet comes that it does not take, and a partner writes this byte. */
+/* The thread sleeps. The application polls until the thread has seen that, and sleeps again. Then a packet comes
+ * that the application does not take, and a partner writes this byte. */
 static void
 packet_left(const struct thread_fixture *k, int partner, uint8_t why, uint32_t *woken)
 {
 	struct engine *e = fixture.a.dev->engines[0], *eb = fixture.b.dev->engines[0];
 	const uint32_t *asleep = &k->region.client->rx_asleep;
+	struct await polling = {.pauses = 0};
+	struct cqe cqe;
 
 	link_qp_message(&b, &a, *woken);
 	engine_run(eb, engine_clock());
-	for (unsigned i = 0; asleep_is_set(asleep); i++) {
-		assert_true(i < 1000000);
-		engine_progress(e);
-	}
+	do {
+		assert_true(await_goes_on(&polling));
+		for (unsigned i = 0; i < LOOK_POLLS; i++)
+			engine_progress(e);
+	} while (asleep_is_set(asleep) || !threads_asleep());
 	engine_lock(e);
 	engine_link_deliver(&fixture);
 	assert_int_equal(write(partner, &why, 1), 1);
@@ -83,12 +89,15 @@ packet_left(const struct thread_fixture *k, int partner, uint8_t why, uint32_t *
 	engine_lock(e);
 	engine_link_deliver(&fixture);
 	engine_lock_release(e);
+	while (link_qp_poll_send(&b, &cqe) || link_qp_poll_recv(&a, &cqe))
+		;
 }
 
 /* From then on packets wake the thread. */
 static void
 lag_has_packets_wake_the_thread(void **state)
 {
+	struct await repeating = {.pauses = 0};
 	struct thread_fixture k;
 	uint32_t woken = 0;
 	int ends[2];
@@ -102,8 +111,8 @@ lag_has_packets_wake_the_thread(void **state)
 		packet_left(&k, ends[1], PAIR_WAKE, &woken);
 	assert_false(is_delegated());
 	/* Unless the thread has looked between the packet and the partner's byte. */
-	for (unsigned i = 0; !is_delegated(); i++) {
-		assert_true(i < 20);
+	while (!is_delegated()) {
+		assert_true(await_pause(&repeating));
 		packet_left(&k, ends[1], PAIR_LAGS, &woken);
 	}
 	fixture_close(&k);
