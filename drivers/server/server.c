@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sched.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -85,7 +84,7 @@ listen_start(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	if (err == 0 && listen(fd, CONNECTIONS_WAITING) != 0)
 		err = errno;
 	if (err == 0)
-		err = -fd_source_add(d->epoll, &d->listen, fd, FD_SOURCE_LISTEN, NULL);
+		err = -fd_source_add(&d->sets[0], &d->listen, fd, FD_SOURCE_LISTEN, NULL);
 	if (err != 0) {
 		close(fd);
 		return rocade_fail(
@@ -113,7 +112,7 @@ listen_adopt(struct rocade_daemon *d, int fd)
 			fd);
 	if (fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
 		fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 ||
-		fd_source_add(d->epoll, &d->listen, fd, FD_SOURCE_LISTEN, NULL) != 0)
+		fd_source_add(&d->sets[0], &d->listen, fd, FD_SOURCE_LISTEN, NULL) != 0)
 		return rocade_fail(errno, "listen_fd: %s", strerror(errno));
 	passed_fds_listen(&d->passed, fd);
 	/* Clients that connected before this may have sent descriptors. */
@@ -131,20 +130,18 @@ others_may_connect(const struct sockaddr_un *addr)
 	return stat(addr->sun_path, &st) != 0 || (st.st_mode & 077) != 0;
 }
 
-/* Creates the epoll sets, the eventfd of rocade_daemon_stop(), the pipe of
+/* Creates the sets, the eventfd of rocade_daemon_stop(), the pipe of
  * rocade_daemon_connect(). */
 static int
 events_open(struct rocade_daemon *d)
 {
-	d->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (d->epoll < 0)
-		return rocade_fail(errno, "epoll: %s", strerror(errno));
-	if (fd_source_add(d->epoll, &d->stop, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+	int rc = fd_sets_open(&d->sets[0], true);
+
+	if (rc != 0)
+		return rocade_fail(-rc, "epoll: %s", strerror(-rc));
+	if (fd_source_add(&d->sets[0], &d->stop, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
 		    FD_SOURCE_STOP, NULL) != 0)
 		return rocade_fail(EMFILE, "no free file descriptor for an eventfd");
-	if (fd_source_add(d->epoll, &d->wakes, epoll_create1(EPOLL_CLOEXEC),
-		    FD_SOURCE_WAKES, NULL) != 0)
-		return rocade_fail(EMFILE, "no free file descriptor for an epoll set");
 	if (own_open(d) != 0)
 		return rocade_fail(EMFILE, "no free file descriptor for a pipe");
 	return 0;
@@ -180,7 +177,9 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	TAILQ_INIT(&d->closing);
 	passed_fds_init(&d->passed);
 	ended_memory_init(&d->ended_memory, &d->passed);
-	d->listen.fd = d->own.fd = d->stop.fd = d->wakes.fd = -1;
+	d->listen.fd = d->own.fd = d->stop.fd = -1;
+	for (unsigned i = 0; i < SW_THREADS_MAX; i++)
+		d->sets[i] = (struct fd_sets){.sleep = -1, .serve = -1};
 	d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	clock_init();
 	err = events_open(d);
@@ -250,12 +249,10 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	conn_listen_end(d);
 	own_close(d);
 	queues_close(d);
-	fd_source_close(d->epoll, &d->wakes);
-	fd_source_close(d->epoll, &d->stop);
+	fd_source_close(&d->stop);
 	passed_fds_fini(&d->passed);
 	accounts_fini(&d->accounts);
-	if (d->epoll >= 0)
-		close(d->epoll);
+	fd_sets_close(&d->sets[0]);
 	if (d->spare_fd >= 0)
 		close(d->spare_fd);
 	if (d->sw != NULL)
@@ -338,7 +335,7 @@ end_serve(struct rocade_daemon *d, const struct fd_source *source, uint64_t *cpu
 }
 
 static void
-fd_source_serve(struct rocade_daemon *d, const struct fd_source *source, uint32_t events,
+fd_source_serve(struct rocade_daemon *d, const struct fd_source *source, bool ended,
 	uint64_t *cpu_ns)
 {
 	switch (source->kind) {
@@ -352,14 +349,13 @@ fd_source_serve(struct rocade_daemon *d, const struct fd_source *source, uint32_
 		stop_event_read(d);
 		break;
 	case FD_SOURCE_CLIENT:
-		client_serve(d, source->conn, (events & EPOLLHUP) != 0, cpu_ns);
+		client_serve(d, source->conn, ended, cpu_ns);
 		break;
 	case FD_SOURCE_PROCESS:
 	case FD_SOURCE_CM_CHANNEL:
 		end_serve(d, source, cpu_ns);
 		break;
-	case FD_SOURCE_WAKE:
-	case FD_SOURCE_WAKES: /* the wake-up itself is the event */
+	case FD_SOURCE_WAKE: /* in no set for serving */
 		break;
 	case FD_SOURCE_CM_TIMER:
 		rdmacm_timer(d);
@@ -367,25 +363,20 @@ fd_source_serve(struct rocade_daemon *d, const struct fd_source *source, uint32_
 	}
 }
 
-/* Clients have woken the daemon. Other events can wait until it has looked for packets. */
-static bool
-is_wake(const struct epoll_event *event)
-{
-	return ((const struct fd_source *)event->data.ptr)->kind == FD_SOURCE_WAKES;
-}
-
-/* timeout_ns: TIME_NEVER sleeps until an event. Events are fetched one at a time: epoll moves each fetched
- * event to the end of its list. Of several that were fetched, those that are not handled in time would be
- * moved there, too, and lose their turn. */
+/* timeout_ns: TIME_NEVER sleeps until an event. After wake-ups only, the daemon looks for packets at
+ * once. */
 static void
 events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 {
-	struct epoll_event event;
+	const struct fd_source *source = NULL;
 	uint64_t begin_ns, cpu_ns, now = clock_now();
 	unsigned left = control_events(d, now);
+	bool ended = false;
 
 	control_unpark(d, now);
-	if (fd_source_wait(d->epoll, &event, 1, timeout_ns) <= 0 || is_wake(&event)) {
+	if (fd_sets_wait(&d->sets[0], timeout_ns))
+		source = fd_sets_next(&d->sets[0], &ended);
+	if (source == NULL) {
 		conn_reap(d); /* and no system calls for the CPU time */
 		return;
 	}
@@ -393,9 +384,9 @@ events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 	d->sw->now = now = clock_now();
 	passed_fds_collect(&d->passed); /* a request may need the room */
 	do
-		fd_source_serve(d, event.data.ptr, event.events, &cpu_ns);
+		fd_source_serve(d, source, ended, &cpu_ns);
 	while (--left != 0 && !control_events_end(now, clock_now()) &&
-		fd_source_wait(d->epoll, &event, 1, 0) > 0);
+		(source = fd_sets_next(&d->sets[0], &ended)) != NULL);
 	conn_reap(d);
 	control_pause(d, clock_now(), clock_thread_cpu() - begin_ns);
 }

@@ -29,7 +29,6 @@ struct conn {
 	/* an eventfd that the client writes to wake the daemon; never read, because the
 	 * client could make the read block */
 	struct fd_source daemon_wake;
-	int wakes;   /* the epoll set of daemon_wake */
 	int wake_fd; /* the daemon's end of a socket pair: a write wakes the client */
 	struct sw_client *client; /* NULL: not attached */
 	struct rdmacm_client *cm; /* NULL: RDMA-CM is not in use */
@@ -71,19 +70,15 @@ struct rocade_daemon {
 	uint64_t sleep_us; /* read by the threads of further queues */
 	struct sw_device device;
 	struct sockaddr_un addr;
-	int epoll;
+	/* Of each thread. A further queue has clients' eventfds in it only. */
+	struct fd_sets sets[SW_THREADS_MAX];
 	struct fd_source listen;
 	struct passed_fds passed;
 	struct fd_source own; /* the pipe of rocade_daemon_connect() */
 	int own_fd;           /* its other end */
 	struct fd_source stop;
-	/* An epoll set of its own for the eventfds of all clients: however many of them
-	 * are written, and however often, one event is handled at a time. */
-	struct fd_source wakes;
-	/* The same for the clients of each further queue, whose thread waits for them. */
-	int queue_wakes[SW_THREADS_MAX];
-	/* With further queues: an eventfd of each thread, that of the first one in wakes. Never
-	 * read, as those of clients. */
+	/* With further queues: an eventfd of each thread. Never read, as those of
+	 * clients. */
 	struct fd_source thread_wakes[SW_THREADS_MAX];
 	bool queues_stopping;
 	struct accounts accounts;

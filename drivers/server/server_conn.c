@@ -249,8 +249,8 @@ process_fd_add(struct conn *conn)
 	 * may have its number by now. */
 	if (fd < 0)
 		conn->pid = 0;
-	else if (fd_source_add(conn->daemon->epoll, &conn->process, fd, FD_SOURCE_PROCESS,
-			 conn) != 0)
+	else if (fd_source_add(&conn->daemon->sets[0], &conn->process, fd,
+			 FD_SOURCE_PROCESS, conn) != 0)
 		close(fd);
 }
 
@@ -271,7 +271,7 @@ conn_make(
 	conn->account = account;
 	/* Bounds the replies that a client leaves unread. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
-	if (fd_source_add(d->epoll, &conn->socket, fd, FD_SOURCE_CLIENT, conn) != 0) {
+	if (fd_source_add(&d->sets[0], &conn->socket, fd, FD_SOURCE_CLIENT, conn) != 0) {
 		alloc_put(&alloc_plain, conn, sizeof(*conn));
 		return NULL;
 	}
@@ -388,7 +388,7 @@ conn_accept(struct rocade_daemon *d)
 void
 conn_listen_end(struct rocade_daemon *d)
 {
-	int listener = fd_source_remove(d->epoll, &d->listen), fd;
+	int listener = fd_source_remove(&d->listen), fd;
 
 	if (listener < 0)
 		return;
@@ -421,11 +421,10 @@ conn_close(struct conn *conn)
 		account_give(conn->account, ACCOUNT_clients, 1);
 	conn->client = NULL;
 	rdmacm_forget(conn);
-	fd_source_close(d->epoll, &conn->process);
+	fd_source_close(&conn->process);
 	share_destroy(conn);
 	conn_discharge(conn->account);
-	passed_fds_close(
-		&d->passed, conn->account, fd_source_remove(d->epoll, &conn->socket));
+	passed_fds_close(&d->passed, conn->account, fd_source_remove(&conn->socket));
 	account_close(conn->account);
 	conn->account = NULL;
 	TAILQ_REMOVE(&d->conns, conn, link);

@@ -81,7 +81,7 @@ control_park(struct conn *conn)
 		return;
 	conn->parked = true;
 	d->control.parks++;
-	fd_source_pause(d->epoll, &conn->socket, true);
+	fd_source_pause(&conn->socket, true);
 	if (TAILQ_EMPTY(&conn->account->parked))
 		TAILQ_INSERT_TAIL(&d->control.parked, conn->account, parked_link);
 	TAILQ_INSERT_TAIL(&conn->account->parked, conn, parked_link);
@@ -116,7 +116,7 @@ control_unpark(struct rocade_daemon *d, uint64_t now)
 		TAILQ_INSERT_TAIL(&d->control.parked, account, parked_link);
 		if (control_may(d, account, now)) {
 			control_forget(conn);
-			fd_source_pause(d->epoll, &conn->socket, false);
+			fd_source_pause(&conn->socket, false);
 		}
 	}
 }

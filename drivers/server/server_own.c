@@ -18,7 +18,7 @@ own_open(struct rocade_daemon *d)
 
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
 		return -errno;
-	rc = fd_source_add(d->epoll, &d->own, fds[0], FD_SOURCE_OWN, NULL);
+	rc = fd_source_add(&d->sets[0], &d->own, fds[0], FD_SOURCE_OWN, NULL);
 	if (rc != 0) {
 		close(fds[0]);
 		close(fds[1]);
@@ -40,7 +40,7 @@ own_read(int pipe_fd)
 void
 own_close(struct rocade_daemon *d)
 {
-	int pipe_fd = fd_source_remove(d->epoll, &d->own), fd;
+	int pipe_fd = fd_source_remove(&d->own), fd;
 
 	if (pipe_fd < 0)
 		return;

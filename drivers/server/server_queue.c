@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <sched.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -10,8 +9,6 @@
 #include "engine/clock.h"
 #include "server/server_queue.h"
 #include "verbs/verbs_port.h"
-
-#define WAKES 8 /* handled at a time: the wake-up itself is the event */
 
 static void
 queue_wake(void *arg, uint32_t index)
@@ -26,11 +23,10 @@ queue_wake(void *arg, uint32_t index)
 static int
 thread_wake_create(struct rocade_daemon *d, uint32_t index)
 {
-	int set = index == 0 ? d->wakes.fd : d->queue_wakes[index];
 	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
-	if (fd >= 0 && fd_source_add(set, &d->thread_wakes[index], fd, FD_SOURCE_WAKE,
-			       NULL) == 0)
+	if (fd >= 0 && fd_source_add(&d->sets[index], &d->thread_wakes[index], fd,
+			       FD_SOURCE_WAKE, NULL) == 0)
 		return 0;
 	if (fd >= 0)
 		close(fd);
@@ -47,10 +43,10 @@ queues_open(struct rocade_daemon *d)
 	if (d->sw->thread_count == 1)
 		return 0;
 	for (uint32_t i = 1; i < d->sw->thread_count; i++) {
-		d->queue_wakes[i] = epoll_create1(EPOLL_CLOEXEC);
-		if (d->queue_wakes[i] < 0)
+		err = fd_sets_open(&d->sets[i], false);
+		if (err != 0)
 			return rocade_fail(
-				errno, "no free file descriptor for an epoll set");
+				-err, "no free file descriptor for an epoll set");
 	}
 	for (uint32_t i = 0; err == 0 && i < d->sw->thread_count; i++)
 		err = thread_wake_create(d, i);
@@ -64,11 +60,9 @@ queues_close(struct rocade_daemon *d)
 {
 	for (unsigned i = 0; i < SW_THREADS_MAX; i++) {
 		if (d->thread_wakes[i].fd > 0)
-			fd_source_close(i == 0 ? d->wakes.fd : d->queue_wakes[i],
-				&d->thread_wakes[i]);
-		if (d->queue_wakes[i] > 0)
-			close(d->queue_wakes[i]);
-		d->queue_wakes[i] = 0;
+			fd_source_close(&d->thread_wakes[i]);
+		if (i != 0)
+			fd_sets_close(&d->sets[i]);
 	}
 }
 
@@ -81,9 +75,8 @@ queue_wakes_move(struct conn *conn)
 
 	if (index == 0)
 		return 0;
-	fd = fd_source_remove(conn->wakes, &conn->daemon_wake);
-	conn->wakes = d->queue_wakes[index];
-	rc = fd_source_add(conn->wakes, &conn->daemon_wake, fd, FD_SOURCE_WAKE, conn);
+	fd = fd_source_remove(&conn->daemon_wake);
+	rc = fd_source_add(&d->sets[index], &conn->daemon_wake, fd, FD_SOURCE_WAKE, conn);
 	if (rc != 0)
 		passed_fds_close_given(&d->passed, conn->account, fd);
 	return rc;
@@ -103,15 +96,13 @@ static void
 queue_idle(struct rocade_daemon *d, struct sw_thread *t, uint64_t idle_ns)
 {
 	uint64_t max_ns = __atomic_load_n(&d->sleep_us, __ATOMIC_RELAXED) * NS_PER_US;
-	struct epoll_event events[WAKES];
 
 	if (max_ns == 0 || idle_ns < SPIN_NS || !sw_thread_sleep(t)) {
 		sched_yield();
 		return;
 	}
 	/* As in idle_sleep_ns(): the longer it was idle, the longer it sleeps. */
-	(void)fd_source_wait(
-		d->queue_wakes[t->index], events, WAKES, RTE_MIN(max_ns, idle_ns));
+	(void)fd_sets_wait(&d->sets[t->index], RTE_MIN(max_ns, idle_ns));
 	sw_thread_awake(t);
 }
 

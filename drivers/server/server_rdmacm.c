@@ -214,8 +214,8 @@ rdmacm_create(struct rocade_daemon *d)
 		int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
 		rc = fd < 0 ? -errno
-			    : fd_source_add(
-				      d->epoll, &cm->timer, fd, FD_SOURCE_CM_TIMER, NULL);
+			    : fd_source_add(&d->sets[0], &cm->timer, fd,
+				      FD_SOURCE_CM_TIMER, NULL);
 		if (rc != 0) {
 			if (fd >= 0)
 				close(fd);
@@ -237,7 +237,7 @@ rdmacm_destroy(struct rocade_daemon *d)
 
 	if (cm == NULL)
 		return;
-	fd_source_close(d->epoll, &cm->timer);
+	fd_source_close(&cm->timer);
 	/* The last messages of connections. */
 	while (ucm_deadline(cm->ucm) == 0)
 		ucm_run(cm->ucm, clock_now());
@@ -317,7 +317,7 @@ channel_sockets_create(struct conn *conn, struct channel *channel, int *fd)
 	/* The client cannot send to this end: a descriptor in its queue could make the
 	 * daemon wait in close(). */
 	(void)shutdown(ends[0], SHUT_RD);
-	rc = fd_source_add(conn->daemon->epoll, &channel->source, ends[0],
+	rc = fd_source_add(&conn->daemon->sets[0], &channel->source, ends[0],
 		FD_SOURCE_CM_CHANNEL, conn);
 	if (rc != 0) {
 		account_give(conn->account, ACCOUNT_descriptors, 1);
@@ -344,7 +344,7 @@ rdmacm_open(struct conn *conn, int *fd, uint32_t *number)
 	if (rc == 0) {
 		rc = ucm_channel_open(conn->cm->session, channel, &channel->ucm, number);
 		if (rc != 0) {
-			fd_source_close(conn->daemon->epoll, &channel->source);
+			fd_source_close(&channel->source);
 			account_give(conn->account, ACCOUNT_descriptors, 1);
 			close(*fd);
 			*fd = -1;
@@ -404,7 +404,7 @@ rdmacm_serve(struct conn *conn, const void *request)
 static void
 channel_close(struct conn *conn, struct channel *channel)
 {
-	fd_source_close(conn->daemon->epoll, &channel->source);
+	fd_source_close(&channel->source);
 	account_give(conn->account, ACCOUNT_descriptors, 1);
 	TAILQ_REMOVE(&conn->cm->channels, channel, link);
 	TAILQ_INSERT_TAIL(&conn->daemon->cm->closed, channel, link);

@@ -76,9 +76,8 @@ wake_fds_create(struct conn *conn, int *wake)
 
 	if (fd < 0)
 		return -errno;
-	conn->wakes = conn->daemon->wakes.fd;
-	if (fd_source_add(conn->wakes, &conn->daemon_wake, fd, FD_SOURCE_WAKE, conn) !=
-		0) {
+	if (fd_source_add(&conn->daemon->sets[0], &conn->daemon_wake, fd, FD_SOURCE_WAKE,
+		    conn) != 0) {
 		close(fd);
 		return -ENOMEM;
 	}
@@ -115,7 +114,7 @@ share_destroy(struct conn *conn)
 		return;
 	account_give(conn->account, ACCOUNT_descriptors, SHARE_FDS);
 	passed_fds_close_given(&conn->daemon->passed, conn->account,
-		fd_source_remove(conn->wakes, &conn->daemon_wake));
+		fd_source_remove(&conn->daemon_wake));
 	/* The client has the other end only. */
 	if (conn->wake_fd >= 0)
 		close(conn->wake_fd);

@@ -41,10 +41,11 @@ WAYS = [("local", way) for way in (
     "peers", "ports")] + [("wire", way) for way in ("arp", "nd", "roce", "req")]
 
 # They are to stop the daemon.
-STOPS = ("linger-pair", "asks", "again", "sockets", "refused", "locked")
+STOPS = ("linger-pair", "asks", "again", "sockets", "refused", "locked", "nests")
 WAYS += [("local", way) for way in STOPS]
 OLD_KERNEL = ("env", "LD_PRELOAD=" + os.path.join(os.path.abspath(BUILD), "test/e2e/old_kernel.so"))
-CAPABILITIES = {"locked": "sys_ptrace"}  # for what others do by a FUSE server of their own
+# For what others do by a FUSE server of their own.
+CAPABILITIES = {"locked": "sys_ptrace", "nests": "sys_ptrace"}
 
 # A correct client may wait this much longer than beside a busy neighbour. The longest time for which
 # the machine stopped a core meanwhile is added.
@@ -126,6 +127,22 @@ def attacked(kind, way, seconds, hosts, space, clients):
     return row, stopped, said
 
 
+def nested_sets(pid):
+    """Returns the epoll sets of a process that have an epoll set in them, and how many sets it has."""
+    def is_set(fd):
+        try:
+            return os.readlink("/proc/%d/fd/%s" % (pid, fd)) == "anon_inode:[eventpoll]"
+        except OSError:
+            return False
+
+    sets = [fd for fd in os.listdir("/proc/%d/fd" % pid) if is_set(fd)]
+    nested = []
+    for fd in sets:
+        with open("/proc/%d/fdinfo/%s" % (pid, fd), encoding="ascii") as file:
+            nested += [fd for line in file if line.startswith("tfd:") and is_set(line.split()[1])]
+    return nested, len(sets)
+
+
 def show(name, row, stopped, said=""):
     print("# %-14s" % name + "".join(" | %6d %6d %6d" % (v["p50"], v["p999"], v["pause"])
                                      for v in row.values()) + " | %6d  %s" % (stopped, said))
@@ -179,6 +196,9 @@ def attacks():
             row, stopped, said = attacked(kind, way, time_s, hosts, spaces[2], clients)
             show(way, row, stopped, said)
             judge("%s %s" % (kind, way), row, stopped, plain)
+        nested, sets = nested_sets(left.process.pid)
+        case("no epoll set of the daemon is in another one", not nested and sets >= 2,
+             "%s of %d sets have another one in them" % (nested, sets))
         for core in clients.cores:
             core.finish()
         for name, client in clients.clients.items():

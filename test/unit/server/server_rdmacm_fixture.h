@@ -13,7 +13,7 @@ static inline void
 channels_serve(struct server_fixture *b)
 {
 	struct epoll_event events[16];
-	int n = epoll_wait(b->d->epoll, events, 16, 0);
+	int n = epoll_wait(b->d->sets[0].serve, events, 16, 0);
 
 	for (int i = 0; i < n; i++) {
 		const struct fd_source *source = events[i].data.ptr;

@@ -70,7 +70,7 @@ socket_has_one_daemon(void **state)
 	/* A socket without a listener was left by a dead daemon. */
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	conf.socket = b.path;
-	fd_source_close(b.d->epoll, &b.d->listen);
+	fd_source_close(&b.d->listen);
 	assert_int_equal(rocade_daemon_create(&conf, &d), 0);
 	assert_string_equal(rocade_daemon_socket(d), b.path);
 	assert_int_equal(stat(b.path, &st), 0);
