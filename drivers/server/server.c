@@ -448,7 +448,7 @@ rocade_daemon_run(struct rocade_daemon *d)
 			events_serve(d, sleep_for);
 			sw_awake(d->sw);
 			passes = 0;
-			listened = clock_now();
+			listened = now = clock_now();
 			if (sleep_for == TIME_NEVER)
 				last = listened;
 		}

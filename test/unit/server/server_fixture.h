@@ -102,14 +102,20 @@ fixture_closers_await(struct server_fixture *b)
 	return TAILQ_EMPTY(&b->d->passed.closers);
 }
 
+/* The daemon has ended. Threads of it may still close descriptors (server/passed_fds.h). */
+static inline void
+fds_await(const struct server_fixture *b)
+{
+	await(fds_count() == b->fds);
+}
+
 static inline void
 fixture_close(struct server_fixture *b)
 {
 	rocade_daemon_destroy(b->d);
 	assert_int_equal(access(b->path, F_OK), -1);
 	assert_int_equal(rmdir(b->dir), 0);
-	/* Threads may still close sockets with requests in their queue (server/passed_fds.h). */
-	await(fds_count() == b->fds);
+	fds_await(b);
 	assert_int_equal(maps_count(), b->maps);
 }
 

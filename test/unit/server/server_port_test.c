@@ -137,7 +137,7 @@ posted_packets_are_sent_before_close(void **state)
 		close(c.fds[i]);
 	close(c.fd);
 	assert_int_equal(rmdir(b.dir), 0);
-	assert_int_equal(fds_count(), b.fds);
+	fds_await(&b);
 	fake_fini(&fake);
 }
 
@@ -368,7 +368,7 @@ posted_packets_of_all_queues_are_sent_before_close(void **state)
 		close(c[i].fd);
 	}
 	assert_int_equal(rmdir(b.dir), 0);
-	assert_int_equal(fds_count(), b.fds);
+	fds_await(&b);
 	fake_fini(&fake);
 }
 
