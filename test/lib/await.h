@@ -61,9 +61,10 @@ bool thread_sleeps(pid_t tid);
 bool threads_asleep(void);
 
 /*
- * Waits until all threads but the caller's sleep. For a fork() whose child allocates or calls exit(): the allocator of gcc 12's AddressSanitizer has no handler
- * for fork(), and the child would wait for ever for a lock that another thread held. Returns false when
- * the limit is reached. It is no cancellation point.
+ * Waits until all threads but the caller's sleep. For a fork() whose child allocates or calls exit():
+ * the allocator of gcc 12's AddressSanitizer has no handler for fork(), and the child would wait for ever
+ * for a lock that another thread held. Returns false when the limit is reached. It is no cancellation
+ * point.
  */
 bool threads_asleep_await(void);
 
