@@ -32,7 +32,7 @@ Stages, in this order:
 * tsan        tests with threads under ThreadSanitizer (test/tsan)
   mutants     100 faults of test/mutants, drawn by the commit, each make a test fail (--all: 150,
               --long: all)
-* fuzz        each libFuzzer target of test/fuzz for 40 seconds (--long: ten minutes)
+* fuzz        each libFuzzer target of test/fuzz for 35 seconds (--long: ten minutes)
   e2e-long    only with --long: the same with the sanitized programs
   change      only with --change
 

@@ -7,7 +7,7 @@
 
 #include "hostile.h"
 
-#define MEETS 8 /* QPs that are connected, as in partner.c */
+#define MEETS 8      /* QPs that are connected, as in partner.c */
 #define FIRST_PSN 77 /* of all QPs of partner.c */
 
 /* Other QPs of the victim, and of its friend: see partner.c. */

@@ -13,7 +13,7 @@
 #include "shm/shm_pairs.h"
 #include "wire/opcode.h"
 
-#define Q_KEY 1      /* of the victim's UD QP */
+#define Q_KEY 1  /* of the victim's UD QP */
 #define VALID 16 /* messages of way_valid(), as many receives as the victim has posted */
 
 /* Packets as of a correct partner: they arrive. So those of the other ways are refused for what is
