@@ -37,8 +37,8 @@ struct conn {
 	void *client_mem;         /* written by the client; from SW_START on */
 	uint32_t memory_kib;      /* charged for both parts */
 	int client_mem_fd, daemon_mem_fd;
-	struct account *account; /* of its user */
-	TAILQ_ENTRY(conn) parked_link;
+	struct account *account;      /* of its user */
+	struct account_waiter waiter; /* while it is parked */
 	/* Shown to users. 0: not known, it has ended or is in another PID namespace. Which
 	 * connections are of one process the key tells. */
 	pid_t pid;

@@ -84,7 +84,7 @@ control_park(struct conn *conn)
 	fd_source_pause(&conn->socket, true);
 	if (TAILQ_EMPTY(&conn->account->parked))
 		TAILQ_INSERT_TAIL(&d->control.parked, conn->account, parked_link);
-	TAILQ_INSERT_TAIL(&conn->account->parked, conn, parked_link);
+	TAILQ_INSERT_TAIL(&conn->account->parked, &conn->waiter, link);
 }
 
 void
@@ -95,7 +95,7 @@ control_forget(struct conn *conn)
 	if (!conn->parked)
 		return;
 	conn->parked = false;
-	TAILQ_REMOVE(&account->parked, conn, parked_link);
+	TAILQ_REMOVE(&account->parked, &conn->waiter, link);
 	if (TAILQ_EMPTY(&account->parked))
 		TAILQ_REMOVE(&conn->daemon->control.parked, account, parked_link);
 }
@@ -108,7 +108,8 @@ control_unpark(struct rocade_daemon *d, uint64_t now)
 
 	for (unsigned i = 0; looked != last && i < UNPARK_MAX; i++) {
 		struct account *account = TAILQ_FIRST(&d->control.parked);
-		struct conn *conn = TAILQ_FIRST(&account->parked);
+		struct conn *conn =
+			container_of(TAILQ_FIRST(&account->parked), struct conn, waiter);
 
 		looked = account;
 		/* Behind the other users. */

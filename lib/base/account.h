@@ -34,7 +34,10 @@ struct account_limit {
 	uint32_t used; /* by all users, with what they have of their reserves */
 };
 
-struct conn;
+/* Is part of what waits for a user's time, of a type that only the caller knows. */
+struct account_waiter {
+	TAILQ_ENTRY(account_waiter) link;
+};
 
 struct account {
 	TAILQ_ENTRY(account) link;
@@ -47,9 +50,9 @@ struct account {
 	uint64_t control_ns;
 	uint64_t control_total_ns;
 	uint64_t requests;
-	/* The user's connections whose requests wait until then, the longest first, and the
-	 * place among users who have such ones. The caller fills them in. */
-	TAILQ_HEAD(, conn) parked;
+	/* The user's waiters until then, the longest first, and the place among users who have
+	 * waiters. The caller fills them in. */
+	TAILQ_HEAD(, account_waiter) parked;
 	TAILQ_ENTRY(account) parked_link;
 	uint32_t held[ACCOUNT_KINDS];
 	uint64_t refused[ACCOUNT_KINDS];
