@@ -42,7 +42,7 @@ gap_get(struct qp *qp)
 		return NULL;
 	TAILQ_REMOVE(&gaps->free, gap, link);
 	memset(gap, 0, sizeof(*gap));
-	gap->end = gap->acked = qp->req.una_psn;
+	gap->end = gap->acked = gap->vain = qp->req.una_psn;
 	qp->read_gap = (uint8_t)(gap - gaps->gap + 1);
 	return gap;
 }
@@ -89,6 +89,13 @@ request_of(const struct qp *qp, uint32_t psn)
 	while (psn_range_before(sq_psn_range(&qp->sq, idx), psn))
 		idx++;
 	return idx;
+}
+
+/* The PSN after those of the oldest READ. */
+static uint32_t
+oldest_end(const struct qp *qp)
+{
+	return psn_range_end(sq_psn_range(&qp->sq, qp->req.una_idx));
 }
 
 /* True if all responses from gap->end (or una_psn) up to psn are those of READs. */
@@ -264,23 +271,27 @@ response_copy(const struct qp *qp, const struct pkt_view *v, const struct send_w
 	return v->payload_len == 0 || sge_scatter(&c, v->payload, v->payload_len) == 0;
 }
 
-/* The response belongs to a READ behind the oldest one. It shows what the oldest one has lost,
- * but is dropped: the peer executes the repeat of the oldest READ after it, and READs are
- * executed in order (IBA 10.8.3.3). Its own is requested again once the oldest READ is
- * complete. */
+/* The response belongs to a READ behind the oldest one. It shows what is lost before it, but
+ * is dropped: the peer executes the repeat of the oldest READ after it, and READs are
+ * executed in order (IBA 10.8.3.3). So it counts as lost, too, and is requested again behind
+ * that repeat. */
 static enum read_gap_found
 later_read_seen(struct qp *qp, struct read_gap *gap, uint32_t psn, uint64_t now)
 {
-	uint32_t end = psn_range_end(sq_psn_range(&qp->sq, qp->req.una_idx));
-	uint16_t lost = gap->lost_count, found;
+	const struct read_repeat *of = repeat_of(gap, psn);
+	bool loss;
 
 	acked_note(gap, psn);
-	repeats_lost(qp, gap, NULL, psn, now);
-	originals_lost(qp, gap, end);
-	found = gap->lost_count;
-	originals_lost(qp, gap, psn_add(psn, 1));
+	if (of != NULL && repeated_lately(qp, of, now))
+		return READ_GAP_KNOWN; /* the answer to an earlier request for it */
+	if (of != NULL)
+		gap->vain = oldest_end(qp);
+	loss = response_noted(qp, gap, psn, now);
+	if (psn_diff(psn, gap->end) >= 0)
+		gap->end = psn_add(psn, 1);
+	lost_set(gap, psn);
 	repeats_update(qp);
-	return found > lost ? READ_GAP_LOSS : READ_GAP_KNOWN;
+	return loss ? READ_GAP_LOSS : READ_GAP_KNOWN;
 }
 
 enum read_gap_found RARE
@@ -391,40 +402,49 @@ read_gap_advanced(struct qp *qp, uint64_t now)
 /* ---- Requesting again ---- */
 
 /* A peer that sends selective acknowledgements answers any part of a READ again. Another one
- * may forget what lies before a part that it was asked for (rxe): it is asked for the oldest
- * missing part only, one at a time, and so never for an address before that. */
+ * may forget what lies before a part that it was asked for (rxe): of the oldest READ it is
+ * asked for the oldest missing part only, one at a time, and so never for an address before
+ * that. */
 static bool
 repeats_anywhere(const struct qp *qp)
 {
 	return peer_sacks(qp->peer);
 }
 
+/* Every peer is asked for a later READ by whole requests, once it has answered the whole. If
+ * that was in vain, because the repeat of the oldest READ was lost, too, later ones wait until
+ * the oldest one is complete: in a network that loses most packets they would fill it. */
 bool RARE
 read_gap_due(const struct qp *qp, uint32_t *psn, uint32_t *packets)
 {
 	const struct read_gap *gap = read_gap_of(qp);
 	const struct psn_bits *ends = sq_read_ends(&qp->sq);
-	uint32_t at = qp->req.una_psn, n = 1, end;
-	bool any = repeats_anywhere(qp), free = false;
+	uint32_t at = qp->req.una_psn, later, n;
+	bool free = false;
 
-	if (gap->lost_count == 0 || (!any && !psn_bit(&gap->lost, at)))
+	if (gap->lost_count == 0)
 		return false;
 	for (unsigned i = 0; i < READ_REPEATS; i++)
 		free |= gap->repeat[i].psn == gap->repeat[i].end;
 	if (!free)
 		return false;
-	while (!psn_bit(&gap->lost, at))
-		at = psn_add(at, 1);
-	/* A later READ has to be executed after the oldest one. */
-	end = psn_range_end(sq_psn_range(&qp->sq, qp->req.una_idx));
-	if (psn_diff(at, end) >= 0)
-		return false;
-	while (!psn_bit(ends, at + n - 1) && psn_add(at, n) != end &&
-		psn_bit(&gap->lost, at + n))
-		n++;
-	*psn = at;
-	*packets = n;
-	return true;
+	later = oldest_end(qp);
+	if (!psn_bit(&gap->lost, at) && !repeats_anywhere(qp))
+		at = later;
+	for (; psn_diff(at, gap->end) < 0; at = psn_add(at, n)) {
+		n = 1;
+		if (!psn_bit(&gap->lost, at))
+			continue;
+		while (!psn_bit(ends, at + n - 1) && psn_bit(&gap->lost, at + n))
+			n++;
+		if (psn_diff(at, later) < 0 ||
+			(gap->vain != later && psn_bit(ends, at + n - 1))) {
+			*psn = at;
+			*packets = n;
+			return true;
+		}
+	}
+	return false;
 }
 
 void RARE
@@ -460,6 +480,9 @@ read_gap_repeated(struct qp *qp, uint32_t psn, uint32_t packets, uint64_t now)
 	qp->shared->stats->retransmitted++;
 	qp->shared->stats->read_repeated++;
 	repeats_update(qp);
+	/* The probe is one for the oldest READ. */
+	if (psn_range_before(sq_psn_range(&qp->sq, req->una_idx), psn))
+		return;
 	tlp_repeated(qp, now);
 }
 

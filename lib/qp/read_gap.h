@@ -44,6 +44,24 @@ enum read_gap_found read_gap_ack(struct qp *qp, uint32_t end, uint64_t now);
 bool read_gap_opcode_fits(
 	const struct qp *qp, const struct pkt_view *view, bool first, bool last);
 
+/* True if no new READ is to leave now. A response of a later READ has been dropped, and others
+ * are under way that will be, too: all that come before the repeat of the oldest one. Those of a
+ * new READ would come before their repeats, so it would be requested again, as would each one
+ * after it. */
+static inline bool
+read_gap_holds_back(const struct qp *qp)
+{
+	const struct requester *req = &qp->req;
+	uint32_t end;
+
+	if (likely(qp->read_gap == 0))
+		return false;
+	end = read_gap_of(qp)->end;
+	return end != req->next_psn &&
+	       psn_range_before(
+		       sq_psn_range(&qp->sq, req->una_idx), psn_add(end, PSN_MASK));
+}
+
 /* For a QP with a record (qp->read_gap): */
 
 /* The response with una_psn has been placed. Returns whether more is lost than was known. */

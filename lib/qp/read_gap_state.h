@@ -28,6 +28,8 @@ struct read_gap {
 	struct psn_bits lost;   /* it is lost: to be requested again */
 	uint32_t end;   /* after the last packet that is placed, lost or acknowledged */
 	uint32_t acked; /* the peer has executed what lies before */
+	uint32_t
+		vain; /* end of a READ during which a repeat of a later one was in vain */
 	uint32_t repeats;
 	uint16_t placed_count, lost_count;
 	struct read_repeat repeat[READ_REPEATS];

@@ -247,9 +247,11 @@ build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 void RARE
 req_build_repeat(struct qp *qp, uint32_t psn, uint32_t packets, struct pkt *pkt)
 {
-	uint32_t idx = qp->req.una_idx;
-	uint32_t first = sq_psn_range(&qp->sq, idx)->first_psn;
+	uint32_t idx = qp->req.una_idx, first;
 
+	while (psn_range_before(sq_psn_range(&qp->sq, idx), psn))
+		idx++;
+	first = sq_psn_range(&qp->sq, idx)->first_psn;
 	read_request_fill(
 		qp, sq_slot(&qp->sq, idx), psn, (psn - first) & PSN_MASK, packets, pkt);
 }

@@ -141,7 +141,7 @@ order_allows(const struct qp *qp)
 			sq_psn_range(&qp->sq, req->next_idx)->first_psn == req->next_psn))
 		return false;
 	return !wr_has_response(wr_row(wqe)->kind) ||
-	       req->reads < qp->params.max_rd_atomic;
+	       (req->reads < qp->params.max_rd_atomic && !read_gap_holds_back(qp));
 }
 
 /* True if there is a request to send at idx (next_idx or the one after it). */

@@ -68,6 +68,13 @@ const struct row rows[] = {
 	{"R-1%-read", LOAD_INCAST, 1, LONG, .read = true, .loss = 10000},
 	{"R-5%-read", LOAD_INCAST, 1, .warm_us = 5000, .us = 50000, .read = true,
 		.loss = 50000},
+	/* several READs are under way at once */
+	{"R-0.01%-read64K", LOAD_INCAST, 1, .warm_us = 5000, .us = 20000, .read = true,
+		.message = 64 << 10, .loss = 100},
+	{"R-1%-read64K", LOAD_INCAST, 1, .warm_us = 5000, .us = 20000, .read = true,
+		.message = 64 << 10, .loss = 10000},
+	{"R-0.01%-read64K-nosack", LOAD_INCAST, 1, .warm_us = 5000, .us = 20000,
+		.read = true, .message = 64 << 10, .loss = 100, .no_sack = true},
 	{"R-1%-40us", LOAD_INCAST, 1, LONG, .loss = 10000, .delay_ns = 10000},
 	/* few frames between a loss and its resend wait in the host's own transmit ring */
 	{"R-1%-ring32", LOAD_INCAST, 1, LONG, .loss = 10000, .nic_frames = 32},

@@ -45,16 +45,13 @@ ranges_end_with_their_request(void **state)
 	host_recv(&p.a, 0, 0, 8);
 	gap_respond(29, UINT64_C(1) << 3 | UINT64_C(1) << 27);
 	assert_int_equal(p.a.qp.req.una_psn, PSN_A + 3);
-	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
 	expect_request(0, 3, 1);
 	expect_request(1, 27, 1);
+	expect_request(2, 28, 1);
 	wire_deliver_all(&p.a);
-	gap_respond(2, 0);
+	gap_respond(3, 0);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
-	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
-	expect_request(0, 28, 1);
-	wire_deliver_all(&p.a);
-	gap_respond(1, 0);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 0x7000 + MTU);
 	assert_int_equal(p.a.qp.read_gap, 0);
@@ -62,7 +59,8 @@ ranges_end_with_their_request(void **state)
 }
 
 /* Two READs. The second one was executed before the repeat of the first one is: its response
- * is dropped, and it sees no older memory than the first one. */
+ * is dropped, and it sees no older memory than the first one. It is requested again at once,
+ * behind that repeat; but if the repeat is lost, too, once the first one is complete. */
 static void
 later_read_is_executed_later(void **state)
 {
@@ -72,9 +70,14 @@ later_read_is_executed_later(void **state)
 	host_pull(&p.a, PULL_ALL);
 	wire_deliver_all(&p.a);
 	gap_respond(6, 0x1c); /* the end of one, and the begin of the other */
-	bytes_fill(p.b.mem + REMOTE, 6 * MTU, 77);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	expect_request(0, 2, 1);
+	expect_request(1, 3, 3);
+	wire_deliver_all(&p.a);
+	gap_respond(4, 0x1);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	expect_request(0, 2, 1);
+	bytes_fill(p.b.mem + REMOTE, 6 * MTU, 77);
 	wire_deliver_all(&p.a);
 	gap_respond(1, 0);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
@@ -85,6 +88,66 @@ later_read_is_executed_later(void **state)
 	gap_respond(3, 0);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	assert_memory_equal(p.a.mem + 3 * MTU, p.b.mem + REMOTE + 3 * MTU, 3 * MTU);
+	gap_close();
+}
+
+/* Three READs. Responses of the third one are still under way when one of the second is
+ * dropped: they will be, too. So a fourth READ leaves only behind the repeat of the third: else
+ * its responses would be dropped, too, and so would those of each one after it. A later READ is
+ * requested again as a whole, once all its responses have come. */
+static void
+new_reads_leave_behind_the_repeats(void **state)
+{
+	gap_open(8, true);
+	for (unsigned i = 0; i < 3; i++)
+		host_read(&p.a, i, i * 2 * MTU, REMOTE + i * 2 * MTU, 2 * MTU);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_read(&p.a, 3, 6 * MTU, REMOTE + 6 * MTU, MTU);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 6);
+	wire_drop(&p.b, 1);
+	wire_deliver(&p.b, 0);
+	wire_deliver(&p.b, 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_request(0, 1, 1);
+	wire_deliver(&p.b, 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_request(1, 2, 2);
+	qp_link_advance(&p, 10 * US);
+	wire_deliver_all(&p.b);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	expect_request(2, 4, 2);
+	expect_request(3, 6, 1);
+	wire_deliver_all(&p.a);
+	gap_respond(6, 0);
+	for (unsigned i = 0; i < 4; i++)
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 7 * MTU);
+	assert_int_equal(p.a.qp.read_gap, 0);
+	assert_int_equal(p.a.stats.read_repeated, 3);
+	gap_close();
+}
+
+/* A response that comes earlier than the answer to a repeat can is another copy: it is dropped,
+ * and nothing more is requested. */
+static void
+early_response_is_no_answer(void **state)
+{
+	gap_open(4, true);
+	host_read(&p.a, 0, 0, REMOTE, 2 * MTU);
+	host_read(&p.a, 1, 2 * MTU, REMOTE + 2 * MTU, MTU);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	gap_respond(3, 0x2);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	inject(&p.a,
+		&(struct pkt_spec){.opcode = ONLY, .psn = PSN_A + 2, .payload_len = MTU});
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	wire_deliver_all(&p.a);
+	gap_respond(2, 0);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 3 * MTU);
 	gap_close();
 }
 
@@ -101,16 +164,13 @@ acknowledgement_behind_a_missing_response_counts(void **state)
 	wire_deliver_all(&p.a);
 	gap_respond(5, 0x04);
 	expect_idle(&p.a);
-	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
 	expect_request(0, 2, 1);
+	expect_frame(&p.a, 1, OPCODE_RC_READ_REQUEST, PSN_A + 4, 1);
 	wire_deliver_all(&p.a);
-	gap_respond(1, 0);
+	gap_respond(2, 0);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
-	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
-	expect_frame(&p.a, 0, OPCODE_RC_READ_REQUEST, PSN_A + 4, 1);
-	wire_deliver_all(&p.a);
-	gap_respond(1, 0);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
 	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 4 * MTU);
@@ -131,15 +191,12 @@ later_response_shows_a_lost_repeat(void **state)
 	expect_request(0, 2, 1);
 	wire_deliver_all(&p.a);
 	gap_respond(2, 0x1);
-	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
 	expect_request(0, 2, 1);
+	expect_request(1, 8, 1);
 	wire_deliver_all(&p.a);
-	gap_respond(1, 0);
+	gap_respond(2, 0);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
-	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
-	expect_request(0, 8, 1);
-	wire_deliver_all(&p.a);
-	gap_respond(1, 0);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 9 * MTU);
 	assert_int_equal(p.a.qp.req.retry_left, 7);
@@ -280,6 +337,8 @@ main(void)
 		cmocka_unit_test(only_the_missing_range_is_requested),
 		cmocka_unit_test(ranges_end_with_their_request),
 		cmocka_unit_test(later_read_is_executed_later),
+		cmocka_unit_test(new_reads_leave_behind_the_repeats),
+		cmocka_unit_test(early_response_is_no_answer),
 		cmocka_unit_test(acknowledgement_behind_a_missing_response_counts),
 		cmocka_unit_test(later_response_shows_a_lost_repeat),
 		cmocka_unit_test(answer_shows_what_was_lost_before_it),
