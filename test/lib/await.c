@@ -177,7 +177,6 @@ thread_sleeps(pid_t tid)
 	struct look one = {.asleep = true}, two = {.asleep = true};
 
 	thread_look(&one, tid);
-	sched_yield();
 	thread_look(&two, tid);
 	return stayed_asleep(&one, &two);
 }
@@ -206,7 +205,6 @@ threads_asleep(void)
 {
 	struct look one = others_look(), two;
 
-	sched_yield();
 	two = others_look();
 	return stayed_asleep(&one, &two);
 }

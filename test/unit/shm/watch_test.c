@@ -55,7 +55,8 @@ end_of_polling_is_noticed(void **state)
 	deadline_asked = 0;
 }
 
-#define LOOK_POLLS 1000 /* between two looks at the thread */
+#define LOOKS 10        /* at the thread: without a core it does not see the polls */
+#define LOOK_POLLS 1000 /* between two of them */
 
 static bool
 is_delegated(void)
@@ -63,7 +64,7 @@ is_delegated(void)
 	return fixture.a.dev->engines[0]->delegation.ns != 0;
 }
 
-/* The thread sleeps. The application polls until the thread has seen that, and sleeps again. Then a packet comes
+/* The thread sleeps. The application polls until the thread has seen that and sleeps again, if it has a core. Then a packet comes
  * that the application does not take, and a partner writes this byte. */
 static void
 packet_left(const struct thread_fixture *k, int partner, uint8_t why, uint32_t *woken)
@@ -75,11 +76,15 @@ packet_left(const struct thread_fixture *k, int partner, uint8_t why, uint32_t *
 
 	link_qp_message(&b, &a, *woken);
 	engine_run(eb, engine_clock());
-	do {
+	while (asleep_is_set(asleep)) {
 		assert_true(await_goes_on(&polling));
-		for (unsigned i = 0; i < LOOK_POLLS; i++)
-			engine_progress(e);
-	} while (asleep_is_set(asleep) || !threads_asleep());
+		engine_progress(e);
+	}
+	for (unsigned i = 0; i < LOOKS * LOOK_POLLS && !asleep_is_set(asleep); i++) {
+		engine_progress(e);
+		if (i % LOOK_POLLS == 0 && threads_asleep())
+			break;
+	}
 	engine_lock(e);
 	engine_link_deliver(&fixture);
 	assert_int_equal(write(partner, &why, 1), 1);
