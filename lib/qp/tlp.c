@@ -14,10 +14,10 @@
  * reaches the ACK timeout, and none in an RNR wait.
  *
  * A QP that has not measured a round trip yet uses that of its peer, measured by other
- * QPs, or else waits for QP_SRTT_UNKNOWN_NS. If the round trip is longer than that, each wait
- * ends in a copy, and a packet that was sent twice gives no sample (Karn). So the wait
- * stays doubled until there is a sample, or until an acknowledgement covers more than the
- * copy.
+ * QPs, or else waits for QP_SRTT_UNKNOWN_NS. If the round trip is longer than the wait, or
+ * has become so, each wait ends in a copy, and a packet that was sent twice gives no sample
+ * (Karn). So the wait stays doubled until an acknowledgement covers more than the copy, or,
+ * of a QP that has a sample, another packet.
  */
 #include "qp/congestion.h"
 #include "qp/flight.h"
@@ -203,6 +203,8 @@ bool
 tlp_progress(struct qp *qp, uint32_t packets, uint64_t now)
 {
 	struct requester *req = &qp->req;
+	/* Without congestion control nothing bounds a round trip: the wait would go on to rise. */
+	bool copied = req->tlp_state == TLP_SENT && cc_is_on(qp->peer->send.cc);
 	bool repaired = false;
 
 	if (unlikely(req->tlp_state != TLP_OFF))
@@ -211,7 +213,7 @@ tlp_progress(struct qp *qp, uint32_t packets, uint64_t now)
 		rtt_measured(qp, now);
 	if (unlikely(qp->cc_probes != 0))
 		congestion_answer(qp, !repaired, now);
-	if (likely(req->srtt_ns != 0) || packets != 1)
+	if (packets != 1 || (likely(req->srtt_ns != 0) && !copied))
 		req->tlp_backoff = 0;
 	req->tlp_deadline = TIME_NEVER;
 	if (req->next_psn == req->una_psn)

@@ -19,6 +19,9 @@ const struct row rows[] = {
 	{"I-8x16", LOAD_INCAST, 8, LONG, .qps = 16},
 	/* a queue that is longer than most delay targets */
 	{"I-32-25G", LOAD_INCAST, 32, .warm_us = 20000, .us = 30000, .gbit_per_s = 25},
+	/* round trips that grow a hundredfold when the load begins */
+	{"I-32-10G-warm", LOAD_INCAST, 32, .hello = 20, .warm_us = 20000, .us = 30000,
+		.gbit_per_s = 10},
 	{"I-8-read", LOAD_INCAST, 8, LONG, .read = true},
 	{"I-32-read", LOAD_INCAST, 32, LONG, .read = true},
 	{"I-100-read", LOAD_INCAST, 100, LONG, .read = true},

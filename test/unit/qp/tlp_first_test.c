@@ -75,6 +75,35 @@ first_wait_is_doubled_until_sample(void **state)
 	qp_link_fini_discard(&p);
 }
 
+/* The same once a QP has a sample, when round trips grow beyond the wait (Karn's second rule):
+ * otherwise each packet would be sent twice, and none would give a sample. */
+static void
+wait_stays_doubled_after_a_copy(void **state)
+{
+	static const uint64_t rtt = 150 * US;
+	struct qp_link_conf conf = qp_link_defaults_rdma();
+
+	conf.cc = true;
+	qp_link_init(&p, &conf);
+	for (unsigned i = 0; i < 4; i++)
+		host_recv(&p.b, i, 0x1000, 100);
+	round_trip(0, 10 * US);
+	send_signaled(1, 1);
+	expect_resend(100 * US, PSN_A + 1);
+	p.now += rtt - 100 * US;
+	deliver();
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_int_equal(p.a.qp.req.srtt_ns, 10 * US);
+	send_signaled(2, 1);
+	expect_silence(rtt);
+	deliver();
+	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+	assert_int_equal(p.a.qp.req.srtt_ns, 27500);
+	send_lost(3);
+	expect_resend(110 * US, PSN_A + 3);
+	qp_link_fini_discard(&p);
+}
+
 /* The same with several packets in flight. The last one is sent once, and is a sample. */
 static void
 late_burst_is_sampled(void **state)
@@ -162,6 +191,7 @@ main(void)
 		cmocka_unit_test(first_loss_with_sample_of_peer),
 		cmocka_unit_test(samples_count_for_peer),
 		cmocka_unit_test(first_wait_is_doubled_until_sample),
+		cmocka_unit_test(wait_stays_doubled_after_a_copy),
 		cmocka_unit_test(late_burst_is_sampled),
 		cmocka_unit_test(resent_burst_is_not_sampled),
 		cmocka_unit_test(lossless_peer_is_probed_late),
