@@ -129,25 +129,30 @@ new_reads_leave_behind_the_repeats(void **state)
 }
 
 /* A response that comes earlier than the answer to a repeat can is another copy: it is dropped,
- * and nothing more is requested. */
+ * and no repeat was in vain: that of the next READ leaves. */
 static void
 early_response_is_no_answer(void **state)
 {
 	gap_open(4, true);
 	host_read(&p.a, 0, 0, REMOTE, 2 * MTU);
 	host_read(&p.a, 1, 2 * MTU, REMOTE + 2 * MTU, MTU);
+	host_read(&p.a, 2, 3 * MTU, REMOTE + 3 * MTU, MTU);
 	host_pull(&p.a, PULL_ALL);
 	wire_deliver_all(&p.a);
-	gap_respond(3, 0x2);
+	gap_respond(4, 0xa);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
 	inject(&p.a,
 		&(struct pkt_spec){.opcode = ONLY, .psn = PSN_A + 2, .payload_len = MTU});
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	inject(&p.a,
+		&(struct pkt_spec){.opcode = ONLY, .psn = PSN_A + 3, .payload_len = MTU});
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_request(2, 3, 1);
 	wire_deliver_all(&p.a);
-	gap_respond(2, 0);
-	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
-	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
-	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 3 * MTU);
+	gap_respond(3, 0);
+	for (unsigned i = 0; i < 3; i++)
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 4 * MTU);
 	gap_close();
 }
 
