@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tools/lib"))
 import cases  # noqa: E402
 import change  # noqa: E402
 import commit  # noqa: E402
+import mutants  # noqa: E402
 import turns  # noqa: E402
 
 HEADS = [hashlib.sha1(b"%d" % n).hexdigest() for n in range(200)]
@@ -110,6 +111,18 @@ def refused(top, *words):
     return done.returncode, done.stderr.strip().partition(": ")[2]
 
 
+def listed(*options):
+    """The mutants that tools/lib/mutants.py would try."""
+    return run(sys.executable, os.path.join(SOURCE, "tools/lib/mutants.py"), "--list", *options,
+               SOURCE, "/nonexistent").stdout.splitlines()
+
+
+def mutants_in(path):
+    """The mutants of the tree whose line is in this file."""
+    return [fault["fault"] for fault in mutants.read_all(SOURCE)
+            if (mutants.locate(SOURCE, fault) or ("",))[0] == os.path.join(SOURCE, path)]
+
+
 def rows():
     yield "each stage of TURNS is in one turn", len(set(STAGES)), len(STAGES)
     yield "no stage is left by each commit", left_of_all()[1], set()
@@ -133,6 +146,10 @@ def rows():
         yield "the targets of a suite", targets(folder, "--suite=p", "script"), (
             0, ["one", "sim", "two"])
         yield "the targets of no test", targets(folder, "three"), (1, [])
+    yield "the mutants of a changed file", listed("--in", "lib/qp/tlp.c"), mutants_in(
+        "lib/qp/tlp.c")
+    yield "the mutants of a page", listed("--in", "docs/testing.md"), []
+    yield "a file of mutants has some", mutants_in("lib/qp/tlp.c") != [], True
     with tempfile.TemporaryDirectory() as folder:
         copied(folder)
         yield "--change in no git tree", refused(folder, "--change"), (
