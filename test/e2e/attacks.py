@@ -148,7 +148,8 @@ def show(name, row, stopped, said=""):
                                      for v in row.values()) + " | %6d  %s" % (stopped, said))
 
 
-def judge(name, row, stopped, plain):
+def exceeded(row, stopped, plain):
+    """Returns what took longer than it may beside a busy neighbour, in words."""
     wrong = []
     for kind, value in row.items():
         usual = plain[kind]
@@ -157,10 +158,31 @@ def judge(name, row, stopped, plain):
             if value[what] > most + stopped:
                 wrong.append("%s: %s of %d us is more than %d us" % (kind, what, value[what],
                                                                      most + stopped))
-        if value["lost"] or value["count"] == 0:
-            wrong.append("%s: %d round trips, %d lost" % (kind, value["count"], value["lost"]))
-    case(name + ": correct clients wait no longer than beside a busy neighbour", not wrong,
-         "; ".join(wrong))
+    return wrong
+
+
+def unanswered(row):
+    return ["%s: %d round trips, %d lost" % (kind, value["count"], value["lost"])
+            for kind, value in row.items() if value["lost"] or value["count"] == 0]
+
+
+def judge(kind, way, seconds, plain, attack):
+    """Attacks. Times are measured twice, the neighbour's and those of the attack, if they exceed the
+    limit: an attack that stops the daemon does so each time, the machine does it now and then."""
+    row, stopped, said = attack(kind, way, seconds)
+    show(way, row, stopped, said)
+    lost, slow = unanswered(row), exceeded(row, stopped, plain)
+    if slow:
+        print("# once more: " + "; ".join(slow))
+        plain, stopped, _ = attack("local", "busy", 3 * seconds)
+        show("busy neighbour", plain, stopped)
+        row, stopped, said = attack(kind, way, seconds)
+        show(way, row, stopped, said)
+        lost += unanswered(row)
+        slow = exceeded(row, stopped, plain)
+    case("%s %s: every request is answered" % (kind, way), not lost, "; ".join(lost))
+    case("%s %s: correct clients wait no longer than beside a busy neighbour" % (kind, way), not slow,
+         "; ".join(slow))
 
 
 def main():
@@ -186,16 +208,17 @@ def attacks():
         clients.row()
         time.sleep(seconds)
         alone = clients.row()
-        plain, stopped, _ = attacked("local", "busy", 3 * seconds, hosts, spaces[2], clients)
+
+        def attack(kind, way, time_s):
+            return attacked(kind, way, time_s, hosts, spaces[2], clients)
+        plain, stopped, _ = attack("local", "busy", 3 * seconds)
         print("# us: p50, p99.9, longest; the last column: for how long a core was stopped")
         print("# %-14s" % "" + "".join(" | %20s" % name for name in plain) + " |   core")
         show("alone", *alone)
         show("busy neighbour", plain, stopped)
         for kind, way in ways:
             time_s = 3 if way in STOPS and not long else seconds
-            row, stopped, said = attacked(kind, way, time_s, hosts, spaces[2], clients)
-            show(way, row, stopped, said)
-            judge("%s %s" % (kind, way), row, stopped, plain)
+            judge(kind, way, time_s, plain, attack)
         nested, sets = nested_sets(left.process.pid)
         case("no epoll set of the daemon is in another one", not nested and sets >= 2,
              "%s of %d sets have another one in them" % (nested, sets))

@@ -33,9 +33,6 @@ def devices():
         case("ibv_devinfo -v shows the device", info.returncode == 0 and
              "rocade0" in info.stdout and "PORT_ACTIVE" in info.stdout and
              "RoCE v2" in info.stdout, info.stdout + info.stderr)
-        start = time.monotonic()
-        daemon.run("ibv_devinfo")
-        case("ibv_devinfo takes less than a second", time.monotonic() - start < 1.0)
         names = daemon.run("ibv_devices")
         case("ibv_devices lists the device", "rocade0" in names.stdout, names.stdout)
     with Daemon("--client-qps", "100", "--client-mrs", "50") as daemon:

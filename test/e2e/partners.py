@@ -157,10 +157,10 @@ def hostile_way(victim, way, counted):
     start = time.monotonic()
     goes_on = victim.moves(limit_s=10)
     print("# %s: %d messages in %.3f s" % (way, PROGRESS, time.monotonic() - start))
-    row, met, strays = None, 0, 0
+    row, met, strays, more = None, 0, 0, {}
 
     def as_expected():
-        nonlocal row, met, strays
+        nonlocal row, met, strays, more
         row = victim.row()
         _, met, strays = victim.counts()
         more = {name: value - engine[name] for name, value in row["engine"].items()}
@@ -169,7 +169,8 @@ def hostile_way(victim, way, counted):
     status, text = client.finish()
     case("%s: the hostile client has run" % way, "done\n" in text and status == 0, text)
     case("%s: the victim has counted what is wrong, and no more" % way, good,
-         "%d from the hostile client, %d strays, %s, before %s" % (met, strays, row, engine))
+         "%d from the hostile client, %d strays, %d pairs, counted meanwhile: %s" % (
+             met, strays, row["pairs"], {name: n for name, n in more.items() if n != 0}))
     case("%s: meanwhile correct clients exchange messages" % way, goes_on, victim.process.text)
     victim.ask("part")
     return until(lambda: len(victim.daemon.status()["clients"]) == 2)
