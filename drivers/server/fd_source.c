@@ -54,6 +54,9 @@ fd_sets_wait(struct fd_sets *sets, uint64_t timeout_ns)
 	if (sets->left || timeout_ns == 0)
 		return true;
 	n = events_wait(sets->sleep, events, SLEEP_EVENTS, timeout_ns);
+	/* Only wake-ups. The daemon's thread may be freeing the connection that one is of. */
+	if (sets->serve < 0)
+		return false;
 	for (int i = 0; i < n; i++)
 		if (((const struct fd_source *)events[i].data.ptr)->kind !=
 			FD_SOURCE_WAKE)

@@ -184,7 +184,7 @@ sleep_of_all_threads_is_awaited(void **state)
 		sleeper_start(&s[i]);
 	assert_true(threads_asleep_await());
 	for (unsigned i = 0; i < 2; i++)
-		assert_true(thread_sleeps(s[i].tid));
+		assert_true(thread_sleeps(__atomic_load_n(&s[i].tid, __ATOMIC_ACQUIRE)));
 	/* One of them runs, and this one sleeps in the join only. */
 	sleeper_run(&s[1]);
 	assert_int_equal(pthread_create(&waiter, NULL, threads_await, &returned), 0);
