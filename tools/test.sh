@@ -8,7 +8,7 @@ usage() {
 Usage: tools/test.sh [--change [REV]] [--all] [--long] [--stage NAME]... [--clean] [--repeat N]
                      [--busy N]
 
-Installs the Debian packages that are missing (as root), builds, runs the tests. Takes about twenty
+Installs the Debian packages that are missing (as root), builds, runs the tests. Takes 20 to 30
 minutes on two cores. So the stages marked * and the programs of stage e2e take turns, which the hash
 of the newest commit decides.
 
@@ -173,7 +173,7 @@ if ! flock -n 9; then
 	die "another run is using $out"
 fi
 if [ "$clean" = yes ]; then
-	rm -rf "$out"/{release,sanitize,clang,arm64,coverage,tsan,mutants}
+	rm -rf "$out"/{release,sanitize,clang,arm64,coverage,tsan,mutants,fuzz}
 fi
 rm -rf "$out"/log "$out"/log-run-* "$results"
 mkdir -p "$out/log"

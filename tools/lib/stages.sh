@@ -39,14 +39,8 @@ stage_sanitize() {
 	build_sanitize sanitize meson-test-prereq && meson_tests sanitize sanitize 10 --no-suite tidy
 }
 
-# build_clang STAGE TARGET: one build for both stages
-build_clang() {
-	CC=clang build "$1" clang "$2" -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
-		-Doptimization=1 -Ddebug=true
-}
-
 stage_clang() {
-	build_clang clang all
+	CC=clang build clang clang all
 }
 
 # tap STAGE COMMAND...: runs a program of tools/lib that prints TAP, for half an hour at most
@@ -146,8 +140,9 @@ stage_mutants() {
 stage_fuzz() {
 	local seconds=35
 	[ "$long" = no ] || seconds=600
-	build_clang fuzz fuzz-programs &&
-		tap fuzz tools/lib/fuzz.py "$top" "$out/clang" "$out/fuzz-runs" "$seconds"
+	CC=clang build fuzz fuzz fuzz-programs -Dfuzz=true -Db_sanitize=address,undefined \
+		-Db_lundef=false -Doptimization=1 -Ddebug=true &&
+		tap fuzz tools/lib/fuzz.py "$top" "$out/fuzz" "$out/fuzz-runs" "$seconds"
 	sed -n 's/^ok [0-9]* - /  /p' "$out/log/fuzz.tap" 2>/dev/null
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a default run of tools/test.sh leaves to other commits, so that it takes twenty minutes.
+"""What a default run of tools/test.sh leaves to other commits, so that it takes half an hour at most.
 
     turns.py SOURCE stages       prints the stages of TURNS that other commits have
     turns.py SOURCE e2e          prints the programs of test/e2e that this commit has
