@@ -262,7 +262,7 @@ def start_up():
     run in turn. As root they and the daemon have a real-time priority: other load takes none of their
     time."""
     first = ("chrt", "--rr", "1") if os.geteuid() == 0 else ()
-    most = 200 if SLOW else 8
+    most = 200 if SLOW else 20
     with Daemon(through=first) as daemon:
         daemon.inside = list(first)
         ours, plain = [], []
