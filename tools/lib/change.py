@@ -10,13 +10,13 @@ the build directory, which is built, says what depends on what. A change of a me
 all tests. Scripts are in no graph: a test that is started by a changed script is concerned, and by a
 change in tools/ or of a module of tests all tests that are scripts."""
 
-import json
 import os
 import re
 import subprocess
 import sys
 
 import commit
+import test_targets
 
 EDGE = re.compile(r"^build (.*?)(?<!\$): (\S+) ?(.*)$")
 
@@ -70,11 +70,6 @@ def reached(made, files):
     return seen
 
 
-def read_json(build, what):
-    with open(os.path.join(build, "meson-info/intro-%s.json" % what), encoding="utf-8") as file:
-        return json.load(file)
-
-
 def programs(test, outputs, build):
     """The files that this test runs: its own, its arguments, and those of its targets."""
     named = [os.path.normpath(os.path.join(build, word)) for word in test["cmd"]]
@@ -98,8 +93,8 @@ def of_scripts(names):
 
 def concerned(source, build, names):
     """The tests that a change of these files concerns."""
-    outputs = {target["id"]: target["filename"] for target in read_json(build, "targets")}
-    tests = [test for test in read_json(build, "tests") if "tidy" not in suites(test)]
+    outputs = {target["id"]: target["filename"] for target in test_targets.read(build, "targets")}
+    tests = [test for test in test_targets.read(build, "tests") if "tidy" not in suites(test)]
     if any(os.path.basename(name) in ("meson.build", "meson_options.txt") for name in names):
         return tests
     seen = reached(users(build), {os.path.join(source, name) for name in names})

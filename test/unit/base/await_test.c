@@ -36,7 +36,7 @@ pretended_work(void)
 	return work_s * NS_PER_S;
 }
 
-/* A wait that has begun so many seconds ago. */
+/* Returns a wait that began s seconds ago. */
 static struct await
 wait_since(uint64_t s)
 {
