@@ -135,7 +135,25 @@ igmp_max_response_ns(uint8_t code, bool v3)
 	return ((uint64_t)((code & 0xf) | 0x10) << ((code >> 4 & 7) + 3)) * UNIT_NS;
 }
 
-static void
+/* Routers forward no packet with TTL 1, but a host beyond them can choose the TTL that is 1 here. Routers
+ * forward no packet to 224.0.0.1, and few have a route to other groups. But they have one to our addresses:
+ * a query to those (RFC 3376 4.1.12) counts only if it comes from our subnet. */
+static bool
+igmp_query_is_local(
+	const struct net *net, const struct rte_ipv4_hdr *ip, const struct igmp *msg)
+{
+	static const uint8_t none[4], all_systems[4] = {224, 0, 0, 1};
+	const uint8_t *group =
+		memcmp(msg->group, none, 4) == 0 ? all_systems : msg->group;
+	uint8_t src[16], dst[16];
+
+	gid_from_ipv4(&ip->src_addr, src);
+	gid_from_ipv4(&ip->dst_addr, dst);
+	return memcmp(&ip->dst_addr, group, 4) == 0 ||
+	       (net_is_ours(&net->conf, dst) && net_is_onlink(&net->conf, src));
+}
+
+static enum drop_reason
 igmp_query_rx(struct net *net, const struct igmp *msg, uint32_t len, uint64_t now)
 {
 	static const uint8_t general[4];
@@ -144,13 +162,13 @@ igmp_query_rx(struct net *net, const struct igmp *msg, uint32_t len, uint64_t no
 
 	gid_from_ipv4(msg->group, gid);
 	if (memcmp(msg->group, general, 4) != 0 && !gid_is_multicast(gid))
-		return;
-	group_query_rx(net, memcmp(msg->group, general, 4) == 0 ? NULL : gid, true,
+		return DROP_membership;
+	return group_query_rx(net, memcmp(msg->group, general, 4) == 0 ? NULL : gid, true,
 		version, version == 1 ? V1_MAX_NS : igmp_max_response_ns(msg->code, v3),
 		now);
 }
 
-void
+enum drop_reason
 igmp_rx(struct net *net, const struct rx_frame *frame, uint64_t now)
 {
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)frame->l3;
@@ -159,21 +177,26 @@ igmp_rx(struct net *net, const struct rx_frame *frame, uint64_t now)
 	uint8_t gid[16];
 
 	if (frame->l3_len < sizeof(*ip))
-		return;
+		return DROP_membership;
 	head = (ip->version_ihl & 0xf) * 4u;
 	total = rte_be_to_cpu_16(ip->total_length);
 	if (ip->version_ihl >> 4 != 4 || head < sizeof(*ip) || total > frame->l3_len ||
-		total < head + sizeof(*msg) || sum_fold(sum_add(0, ip, head)) != 0)
-		return;
+		total < head + sizeof(*msg) || ip->time_to_live != 1 ||
+		sum_fold(sum_add(0, ip, head)) != 0)
+		return DROP_membership;
 	msg = (const struct igmp *)(frame->l3 + head);
 	if (sum_fold(sum_add(0, msg, total - head)) != 0)
-		return;
-	gid_from_ipv4(&ip->dst_addr, gid);
-	if (msg->type == QUERY &&
-		(gid_is_multicast(gid) || net_is_ours(&net->conf, gid))) {
-		igmp_query_rx(net, msg, total - head, now);
-	} else if (msg->type == REPORT_V1 || msg->type == REPORT_V2) {
-		gid_from_ipv4(msg->group, gid);
-		group_report_rx(net, gid, now);
-	}
+		return DROP_membership;
+	if (msg->type == QUERY)
+		return igmp_query_is_local(net, ip, msg)
+			       ? igmp_query_rx(net, msg, total - head, now)
+			       : DROP_membership;
+	if (msg->type != REPORT_V1 && msg->type != REPORT_V2)
+		return DROP_none; /* for routers */
+	/* Members send a report to its group (RFC 2236 9), where the other members get it. */
+	if (memcmp(&ip->dst_addr, msg->group, 4) != 0)
+		return DROP_membership;
+	gid_from_ipv4(msg->group, gid);
+	group_report_rx(net, gid, now);
+	return DROP_none;
 }

@@ -121,19 +121,19 @@ mld_max_response_ns(uint16_t code, bool v2)
 	return ms * NS_PER_MS;
 }
 
-static void
+static enum drop_reason
 mld_query_rx(struct net *net, const struct mld_v1 *msg, uint32_t len, uint64_t now)
 {
 	bool v2 = len >= QUERY_V2_LEN;
 	bool general = gid_is_zero(msg->group);
 
 	if (!general && (gid_is_ipv4(msg->group) || !gid_is_multicast(msg->group)))
-		return;
-	group_query_rx(net, general ? NULL : msg->group, false, v2 ? 0 : 1,
+		return DROP_membership;
+	return group_query_rx(net, general ? NULL : msg->group, false, v2 ? 0 : 1,
 		mld_max_response_ns(rte_be_to_cpu_16(msg->max_ms), v2), now);
 }
 
-void
+enum drop_reason
 mld_rx(struct net *net, const struct rx_frame *frame, uint64_t now)
 {
 	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)frame->l3;
@@ -142,12 +142,12 @@ mld_rx(struct net *net, const struct rx_frame *frame, uint64_t now)
 	uint32_t len, head;
 
 	if (frame->l3_len < sizeof(*ip) + sizeof(alert) || frame->l3[0] >> 4 != 6)
-		return;
+		return DROP_membership;
 	len = rte_be_to_cpu_16(ip->payload_len);
 	head = 8 + hop[1] * 8u;
 	if (len > frame->l3_len - sizeof(*ip) || len < head + sizeof(*msg) ||
 		hop[0] != IPPROTO_ICMPV6)
-		return;
+		return DROP_membership;
 	len -= head;
 	msg = (const struct mld_v1 *)(hop + head);
 	/* Only from a neighbour on this link, with the right checksum (RFC 3810 6.2). */
@@ -155,9 +155,14 @@ mld_rx(struct net *net, const struct rx_frame *frame, uint64_t now)
 		!gid_is_link_local((const uint8_t *)&ip->src_addr) ||
 		sum_fold(sum_add(
 			sum_icmp6(&ip->src_addr, &ip->dst_addr, len), msg, len)) != 0)
-		return;
+		return DROP_membership;
 	if (msg->type == QUERY)
-		mld_query_rx(net, msg, len, now);
-	else if (msg->type == REPORT_V1 && !gid_is_ipv4(msg->group))
-		group_report_rx(net, msg->group, now);
+		return mld_query_rx(net, msg, len, now);
+	if (msg->type != REPORT_V1)
+		return DROP_none; /* for routers */
+	/* Members send a report to its group (RFC 2710 8), where the other members get it. */
+	if (gid_is_ipv4(msg->group) || memcmp(&ip->dst_addr, msg->group, 16) != 0)
+		return DROP_membership;
+	group_report_rx(net, msg->group, now);
+	return DROP_none;
 }

@@ -15,16 +15,12 @@
 
 /* ---- Lookup ---- */
 
+/* Users choose the addresses that have entries. The key of the hash is secret: they cannot make one chain
+ * of all of theirs, which each lookup would walk. */
 static struct neigh **
 neigh_bucket(struct net *net, const uint8_t gid[16])
 {
-	uint64_t high, low;
-
-	memcpy(&high, gid, 8);
-	memcpy(&low, gid + 8, 8);
-	low ^= high * UINT64_C(0x9e3779b97f4a7c15);
-	low *= UINT64_C(0xbf58476d1ce4e5b9);
-	return &net->buckets[(low >> 32) % NEIGH_BUCKETS];
+	return &net->buckets[siphash24(&net->table_key, gid, 16) % NEIGH_BUCKETS];
 }
 
 struct neigh *

@@ -50,6 +50,11 @@ net_create(const struct net_conf *conf, struct net **out)
 	net = calloc(1, sizeof(*net));
 	if (net == NULL)
 		return -ENOMEM;
+	ret = random_key_draw(&net->table_key);
+	if (ret != 0) {
+		free(net);
+		return ret;
+	}
 	rte_ticketlock_init(&net->lock);
 	net->conf = *conf;
 	wheel_init(&net->wheel, 0);
@@ -118,8 +123,8 @@ net_announce(struct net *net)
 }
 
 static bool
-net_dispatch(
-	struct net *net, const struct rx_frame *frame, struct pkt *reply, uint64_t now)
+net_dispatch(struct net *net, const struct rx_frame *frame, struct pkt *reply,
+	enum drop_reason *why, uint64_t now)
 {
 	switch (frame->type) {
 	case RTE_ETHER_TYPE_ARP:
@@ -127,14 +132,14 @@ net_dispatch(
 	case RTE_ETHER_TYPE_IPV4:
 		if (frame->l3_len > IPV4_PROTO_AT &&
 			frame->l3[IPV4_PROTO_AT] == IPPROTO_IGMP) {
-			igmp_rx(net, frame, now);
+			*why = igmp_rx(net, frame, now);
 			return false;
 		}
 		return icmp4_rx(net, frame, reply);
 	case RTE_ETHER_TYPE_IPV6:
 		if (frame->l3_len > IPV6_NEXT_AT &&
 			frame->l3[IPV6_NEXT_AT] == IPPROTO_HOPOPTS) {
-			mld_rx(net, frame, now);
+			*why = mld_rx(net, frame, now);
 			return false;
 		}
 		return icmp6_rx(net, frame, reply, now);
@@ -144,14 +149,16 @@ net_dispatch(
 }
 
 bool
-net_rx(struct net *net, const struct pkt *pkt, struct pkt *reply, uint64_t now)
+net_rx(struct net *net, const struct pkt *pkt, struct pkt *reply, enum drop_reason *why,
+	uint64_t now)
 {
 	struct rx_frame frame;
 	bool answer;
 
+	*why = DROP_none;
 	rte_ticketlock_lock(&net->lock);
 	answer = frame_split(&net->conf, pkt, &frame) &&
-		 net_dispatch(net, &frame, reply, now) && !net->conf.other_stack;
+		 net_dispatch(net, &frame, reply, why, now) && !net->conf.other_stack;
 	net_deadline_update(net);
 	rte_ticketlock_unlock(&net->lock);
 	return answer;

@@ -13,6 +13,7 @@
 
 #include <sys/queue.h>
 
+#include "base/base_stats.h"
 #include "port/gid.h"
 #include "wire/pkt.h"
 
@@ -150,8 +151,9 @@ int net_lookup(struct net *net, const uint8_t dst[16], uint8_t mac[6]);
 void net_hint(struct net *net, const uint8_t gid[16], const uint8_t mac[6], uint64_t now);
 
 /* Handles a received frame that is not RoCEv2 (PARSE_OTHER). Returns true if it wrote an
- * answer to reply, which the caller has allocated. */
-bool net_rx(struct net *net, const struct pkt *frame, struct pkt *reply, uint64_t now);
+ * answer to reply, which the caller has allocated. *why: why the frame was dropped, or DROP_none. */
+bool net_rx(struct net *net, const struct pkt *frame, struct pkt *reply,
+	enum drop_reason *why, uint64_t now);
 
 /* Writes up to n frames of at least NET_ROOM bytes that are due: requests, announcements
  * and group reports. Returns how many. */

@@ -44,6 +44,7 @@ group_table_init(struct net *net)
 
 	TAILQ_INIT(&net->groups_due);
 	rate_init(&net->report_rate, GROUP_RATE_NS, GROUP_RATE_BURST);
+	rate_init(&net->query_rate, GROUP_RATE_NS, GROUP_RATE_BURST);
 	memcpy(&low, net->conf.mac + 2, sizeof(low));
 	net->rand = low * UINT32_C(2654435761) | 1;
 	for (unsigned i = 0; i < NET_GROUPS; i++)
@@ -53,7 +54,7 @@ group_table_init(struct net *net)
 static struct net_group *
 net_group_find(struct net *net, const uint8_t gid[16])
 {
-	for (unsigned i = 0; i < NET_GROUPS; i++) {
+	for (unsigned i = 0; i < net->group_count; i++) {
 		struct net_group *g = &net->groups[i];
 
 		if (g->in_use && memcmp(g->gid, gid, 16) == 0)
@@ -102,7 +103,7 @@ group_slot(struct net *net)
 {
 	struct net_group *left = NULL;
 
-	for (unsigned i = 0; i < NET_GROUPS; i++) {
+	for (unsigned i = 0; i < net->group_count; i++) {
 		struct net_group *g = &net->groups[i];
 
 		if (!g->in_use)
@@ -111,7 +112,7 @@ group_slot(struct net *net)
 			(left == NULL || g->reports_left < left->reports_left))
 			left = g;
 	}
-	return left;
+	return net->group_count < NET_GROUPS ? &net->groups[net->group_count++] : left;
 }
 
 static struct net_group *
@@ -225,7 +226,7 @@ group_leave_nodes(struct net *net, const struct net_conf *conf)
 void
 group_announce(struct net *net)
 {
-	for (unsigned i = 0; i < NET_GROUPS; i++) {
+	for (unsigned i = 0; i < net->group_count; i++) {
 		struct net_group *g = &net->groups[i];
 
 		if (g->in_use && g->users != 0)
@@ -263,22 +264,27 @@ group_report_due(struct net *net, struct net_group *g, uint8_t *version, uint64_
 	return type;
 }
 
-void
+enum drop_reason
 group_query_rx(struct net *net, const uint8_t *gid, bool ipv4, uint8_t version,
 	uint64_t max_ns, uint64_t now)
 {
 	struct group_proto *p = ipv4 ? &net->igmp : &net->mld;
 
+	if (net->conf.other_stack)
+		return DROP_none;
+	if (now < rate_ready_ns(&net->query_rate))
+		return DROP_membership_rate;
+	rate_take(&net->query_rate, now);
 	if (version != 0 && (querier_version(p, now) == 0 || version <= p->version)) {
 		p->version = version;
 		p->until_ns = now + GROUP_OLDER_QUERIER_NS;
 	}
-	for (unsigned i = 0; i < NET_GROUPS; i++) {
+	for (unsigned i = 0; i < net->group_count; i++) {
 		struct net_group *g = &net->groups[i];
 		uint64_t when;
 
 		if (!g->in_use || g->users == 0 || gid_is_ipv4(g->gid) != ipv4 ||
-			net->conf.other_stack || !group_is_reported(g->gid) ||
+			!group_is_reported(g->gid) ||
 			(gid != NULL && memcmp(g->gid, gid, 16) != 0))
 			continue;
 		/* The querier drops the group if its report is late. */
@@ -292,6 +298,7 @@ group_query_rx(struct net *net, const uint8_t *gid, bool ipv4, uint8_t version,
 		if (when < g->timer.when_ns)
 			wheel_set(&net->wheel, &g->timer, when);
 	}
+	return DROP_none;
 }
 
 void
@@ -317,7 +324,7 @@ net_group_macs(struct net *net, uint8_t (*macs)[6], unsigned n)
 	for (; count < 2 && count < n; count++)
 		memcpy(macs[count], all[count], 6);
 	rte_ticketlock_lock(&net->lock);
-	for (unsigned i = 0; i < NET_GROUPS && count < n; i++) {
+	for (unsigned i = 0; i < net->group_count && count < n; i++) {
 		const struct net_group *g = &net->groups[i];
 		unsigned same = 0;
 

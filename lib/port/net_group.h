@@ -15,7 +15,8 @@
 #define GROUP_REPORT_INTERVAL_NS NS_PER_SEC
 /* how long an older querier counts as present after a query (RFC 3376 8.12) */
 #define GROUP_OLDER_QUERIER_NS (UINT64_C(260) * NS_PER_SEC)
-/* Reports are sent at this rate, however many groups one query asks for. */
+/* Reports are sent at this rate, however many groups one query asks for, and queries are handled at this
+ * rate. */
 #define GROUP_RATE_NS (2 * NS_PER_MS)
 #define GROUP_RATE_BURST 32
 
@@ -64,9 +65,10 @@ enum group_report_type group_report_due(
 /* Called by igmp.c and mld.c. */
 
 /* Handles a query for gid (NULL: all groups of the family), to be answered within max_ns.
- * version: the querier's, 0 if it is the newest. */
-void group_query_rx(struct net *net, const uint8_t *gid, bool ipv4, uint8_t version,
-	uint64_t max_ns, uint64_t now);
+ * version: the querier's, 0 if it is the newest. Returns DROP_none, or DROP_membership_rate: queries come
+ * faster than reports may leave. */
+enum drop_reason group_query_rx(struct net *net, const uint8_t *gid, bool ipv4,
+	uint8_t version, uint64_t max_ns, uint64_t now);
 /* Handles another host's report, of an older protocol version. */
 void group_report_rx(struct net *net, const uint8_t gid[16], uint64_t now);
 

@@ -6,6 +6,7 @@
 
 #include <rte_ticketlock.h>
 
+#include "base/random.h"
 #include "base/rate.h"
 #include "port/neigh.h"
 #include "port/net_group.h"
@@ -35,15 +36,17 @@ struct net {
 	struct neigh_list spare;
 	struct rate request_rate, passive_rate;
 	uint32_t passive_count;
-	uint32_t used_count; /* entries[0..used_count) are or were in use */
+	uint32_t used_count;         /* entries[0..used_count) are or were in use */
+	struct random_key table_key; /* of the hash of buckets */
 	struct neigh *buckets[NEIGH_BUCKETS];
 	struct neigh entries[NET_MAX_NEIGHS];
 
 	/* net_group.c */
 	struct net_group_list groups_due;
-	struct rate report_rate;
+	struct rate report_rate, query_rate;
 	struct group_proto igmp, mld;
 	uint32_t rand;
+	uint32_t group_count; /* groups[0..group_count) are or were in use */
 	struct net_group groups[NET_GROUPS];
 };
 

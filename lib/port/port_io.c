@@ -110,6 +110,7 @@ port_io_net_send(struct port_io *io, uint64_t now)
 void
 port_io_net_rx(struct port_io *io, const struct pkt *frame, uint64_t now)
 {
+	enum drop_reason why;
 	struct pkt reply;
 
 	io->stats->rx_other++;
@@ -120,10 +121,11 @@ port_io_net_rx(struct port_io *io, const struct pkt *frame, uint64_t now)
 	}
 	if (!port_io_frame_get(io, &reply))
 		return;
-	if (net_rx(io->net, frame, &reply, now))
+	if (net_rx(io->net, frame, &reply, &why, now))
 		port_io_queue(io, &reply, now);
 	else
 		port_io_frame_put(io, &reply);
+	io->stats->drop[why] += why != DROP_none;
 }
 
 bool

@@ -88,11 +88,12 @@ echo_port_poll(const struct port *port, struct net *net)
 	struct pkt pkts[PKT_BURST], out;
 	unsigned n = port->ops->rx_burst(port->queues[0], pkts, PKT_BURST);
 	uint64_t now = now_ns();
+	enum drop_reason why;
 
 	for (unsigned i = 0; i < n; i++) {
 		if (port->ops->tx_alloc(port->queues[0], &out, 1) != 1)
 			break;
-		if (net_rx(net, &pkts[i], &out, now))
+		if (net_rx(net, &pkts[i], &out, &why, now))
 			transmit(port, &out);
 		else
 			port->ops->tx_release(port->queues[0], &out, 1);

@@ -108,6 +108,7 @@ step_frame(struct bench *b, struct input *in)
 	const uint8_t *bytes = take_bytes(in, &len);
 	struct pkt pkt = {.data = malloc(len + (len == 0)), .len = (uint16_t)len};
 	struct pkt reply = b->frames[0];
+	enum drop_reason why;
 	struct pkt_view view;
 
 	FUZZ_CHECK(pkt.data != NULL);
@@ -120,7 +121,7 @@ step_frame(struct bench *b, struct input *in)
 		reply.room = (uint16_t)(how & 0x10 ? 64 : 100);
 	/* The engine passes no other frames to net_rx(). */
 	if (pkt_parse(&pkt, b->conf.vlan, &view) == PARSE_OTHER &&
-		net_rx(b->net, &pkt, &reply, b->now)) {
+		net_rx(b->net, &pkt, &reply, &why, b->now)) {
 		frame_check(b, &reply);
 		/* A reply is not longer than the frame, except for padding. */
 		FUZZ_CHECK(reply.len <= pkt.len || reply.len <= 14 + 4 + 40 + 32);

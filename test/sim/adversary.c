@@ -24,11 +24,12 @@ adversary_rx(void *arg, struct frame *f)
 	struct pkt pkt = {.data = f->data, .len = f->len, .room = FRAME_ROOM};
 	struct frame *reply = frame_get();
 	struct pkt out = {.data = reply->data, .room = FRAME_ROOM};
+	enum drop_reason why;
 
 	(void)arg;
 	if (frame_bth(f->data, f->len) != NULL) {
 		adversary_rx_roce(f->data, f->len);
-	} else if (f->len > 14 && net_rx(adversary.net, &pkt, &out, sim.now)) {
+	} else if (f->len > 14 && net_rx(adversary.net, &pkt, &out, &why, sim.now)) {
 		reply->len = out.len;
 		link_send(adversary.port, reply);
 		reply = NULL;

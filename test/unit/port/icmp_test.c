@@ -141,8 +141,9 @@ echoes_come_back(void **state)
 		for (uint32_t payload = 0; payload <= 8900;
 			payload += payload < 100 ? 1 : 97) {
 			struct pkt in = echo(ipv6, payload), out = frame_empty(ECHO_ROOM);
+			enum drop_reason why;
 
-			assert_true(net_rx(net, &in, &out, T0));
+			assert_true(net_rx(net, &in, &out, &why, T0));
 			check_answer(&in, &out, ipv6);
 			free(in.data);
 			free(out.data);
@@ -162,8 +163,10 @@ no_reply_without_room(void **state)
 
 		for (uint32_t room = 0; room <= in.len; room++) {
 			struct pkt out = frame_empty(room);
+			enum drop_reason why;
 
-			assert_int_equal(net_rx(net, &in, &out, T0), room == in.len);
+			assert_int_equal(
+				net_rx(net, &in, &out, &why, T0), room == in.len);
 			free(out.data);
 		}
 		free(in.data);

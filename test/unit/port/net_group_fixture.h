@@ -119,14 +119,17 @@ expect_mld(uint64_t within, unsigned type, const char *dst, const char *group,
 
 /* ---- Queries ---- */
 
-static inline void
+/* Returns why it was dropped. */
+static inline enum drop_reason
 frame_receive(const uint8_t *bytes, size_t len)
 {
-	struct pkt in = frame_exact(bytes, len), answer;
+	struct pkt in = frame_exact(bytes, len), room = frame_empty(FRAME_ROOM);
+	enum drop_reason why;
 
-	answer = net_ask(net, &in, now);
-	assert_null(answer.data);
+	assert_false(net_rx(net, &in, &room, &why, now));
+	free(room.data);
 	free(in.data);
+	return why;
 }
 
 static inline void
@@ -140,10 +143,10 @@ router_ether(uint8_t *frame, size_t room, const char *dst, unsigned type)
 	frame[13] = (uint8_t)type;
 }
 
-/* An IGMP frame from the router 192.0.2.254. */
+/* An IGMP frame with this source and TTL. */
 static inline size_t
-igmp_frame(uint8_t frame[64], unsigned type, unsigned code, const char *dst,
-	const char *group, size_t len)
+igmp_frame_from(uint8_t frame[64], const char *src, unsigned ttl, unsigned type,
+	unsigned code, const char *dst, const char *group, size_t len)
 {
 	uint8_t *ip = frame + ETH, *msg = ip + IP4;
 	uint16_t sum;
@@ -151,9 +154,9 @@ igmp_frame(uint8_t frame[64], unsigned type, unsigned code, const char *dst,
 	router_ether(frame, 64, dst, 0x0800);
 	ip[0] = 0x46;
 	ip[3] = (uint8_t)(IP4 + len);
-	ip[8] = 1;
+	ip[8] = (uint8_t)ttl;
 	ip[9] = IPPROTO_IGMP;
-	memcpy(ip + 12, gid_of("192.0.2.254") + 12, 4);
+	memcpy(ip + 12, gid_of(src) + 12, 4);
 	memcpy(ip + 16, gid_of(dst) + 12, 4);
 	ip[20] = 0x94;
 	ip[21] = 4;
@@ -168,13 +171,22 @@ igmp_frame(uint8_t frame[64], unsigned type, unsigned code, const char *dst,
 	return ETH + IP4 + len;
 }
 
-static inline void
+/* An IGMP frame from the router 192.0.2.254. */
+static inline size_t
+igmp_frame(uint8_t frame[64], unsigned type, unsigned code, const char *dst,
+	const char *group, size_t len)
+{
+	return igmp_frame_from(frame, "192.0.2.254", 1, type, code, dst, group, len);
+}
+
+static inline enum drop_reason
 igmp_query(unsigned code, const char *group, size_t len)
 {
 	uint8_t frame[64];
 
-	frame_receive(frame, igmp_frame(frame, 0x11, code,
-				     group != NULL ? group : "224.0.0.1", group, len));
+	return frame_receive(
+		frame, igmp_frame(frame, 0x11, code, group != NULL ? group : "224.0.0.1",
+			       group, len));
 }
 
 static inline size_t
@@ -204,13 +216,14 @@ mld_frame(uint8_t frame[128], unsigned type, unsigned code, const char *dst,
 	return ETH + IP6 + len;
 }
 
-static inline void
+static inline enum drop_reason
 mld_query(unsigned code, const char *group, size_t len)
 {
 	uint8_t frame[128];
 
-	frame_receive(frame, mld_frame(frame, 130, code,
-				     group != NULL ? group : "ff02::1", group, len));
+	return frame_receive(
+		frame, mld_frame(frame, 130, code, group != NULL ? group : "ff02::1",
+			       group, len));
 }
 
 #endif

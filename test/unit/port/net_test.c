@@ -249,10 +249,11 @@ hostile_sweep(uint64_t seed, unsigned *answers)
 
 	for (unsigned step = 0; step < 1000; step++) {
 		struct pkt in = hostile_frame(neighbour, &rand), out;
+		enum drop_reason why;
 
 		in.flags = (uint32_t)rand_below(&rand, 8);
 		out = frame_empty(rand_below(&rand, 300));
-		if (net_rx(net, &in, &out, now)) {
+		if (net_rx(net, &in, &out, &why, now)) {
 			++*answers;
 			if (out.len > out.room || out.len < 42)
 				fail_msg("seed %lu step %u: answer of %u bytes", seed,
@@ -300,6 +301,7 @@ engine_thread(void *arg)
 	struct engine_model *e = arg;
 	uint32_t generation = net_generation(e->net);
 	uint8_t dst[16], mac[6];
+	enum drop_reason why;
 
 	memcpy(dst, gid_of(e->index ? "192.0.2.2" : "2001:db8::2"), 16);
 	for (uint64_t now = T0; now < T0 + 2000 * NS_PER_MS; now += NS_PER_MS) {
@@ -313,9 +315,9 @@ engine_thread(void *arg)
 		}
 		none = (struct pkt){.data = NULL};
 		if (net_tx(e->net, &out, 1, now) == 1 &&
-			net_rx(e->peer, &out, &back, now)) {
+			net_rx(e->peer, &out, &back, &why, now)) {
 			none = frame_empty(FRAME_ROOM);
-			(void)net_rx(e->net, &back, &none, now);
+			(void)net_rx(e->net, &back, &none, &why, now);
 		}
 		free(out.data);
 		free(back.data);

@@ -114,9 +114,10 @@ net_ask(struct net *net, const struct pkt *frame, uint64_t now)
 {
 	struct pkt in = frame_exact(frame->data, frame->len);
 	struct pkt room = frame_empty(FRAME_ROOM), out = {.data = NULL};
+	enum drop_reason why;
 
 	in.flags = frame->flags;
-	if (net_rx(net, &in, &room, now))
+	if (net_rx(net, &in, &room, &why, now))
 		out = frame_exact(room.data, room.len);
 	free(room.data);
 	free(in.data);

@@ -352,6 +352,7 @@ groups_span_threads(void **state)
 static void
 arp_on_another_queue_is_answered(void **state)
 {
+	enum drop_reason why;
 	struct pkt frame, in = {.room = 256};
 	uint8_t room[256], mac[6];
 	bool answered = false;
@@ -368,7 +369,7 @@ arp_on_another_queue_is_answered(void **state)
 	up_pass(&u);
 	while (fake_sent(&u.port, &frame)) {
 		in.len = 0;
-		(void)net_rx(u.peer, &frame, &in, u.b.now);
+		(void)net_rx(u.peer, &frame, &in, &why, u.b.now);
 		free(frame.data);
 	}
 	answered = net_lookup(u.peer, u.b.addr, mac) == 0;

@@ -72,6 +72,7 @@ up_sent(struct uplink_fixture *u)
 {
 	uint8_t room[256];
 	struct pkt frame, reply = {.data = room, .room = sizeof(room)};
+	enum drop_reason why;
 	bool roce = false;
 
 	while (!roce && fake_sent(&u->port, &frame)) {
@@ -81,7 +82,7 @@ up_sent(struct uplink_fixture *u)
 			u->frame_len = frame.len;
 		} else {
 			u->peer_rx_control++;
-			if (u->answers && net_rx(u->peer, &frame, &reply, u->b.now))
+			if (u->answers && net_rx(u->peer, &frame, &reply, &why, u->b.now))
 				assert_true(fake_arrive(&u->port, 0, &reply));
 		}
 		free(frame.data);
