@@ -96,6 +96,8 @@ group_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 	return 0;
 }
 
+/* With the lock of the device: what the daemon and the engines know of a group changes in one step, also if
+ * two threads attach and detach the QP. */
 static int
 dev_hook_group(struct dev *dev, const struct qp *qp, const uint8_t gid[16], bool join)
 {
@@ -111,19 +113,19 @@ dev_qp_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 
 	if (qp->type != IBV_QPT_UD || !gid_is_multicast(gid))
 		return -EINVAL;
-	rc = dev_hook_group(dev, qp, gid, true);
-	if (rc != 0)
-		return rc == -ENOSPC ? -ENOMEM : rc;
 	pthread_mutex_lock(&dev->lock);
-	dev_engines_lock(dev);
-	rc = group_attach(dev, qp, gid);
-	dev_engines_unlock(dev);
-	dev_filter_set(dev);
+	rc = dev_hook_group(dev, qp, gid, true);
+	if (rc == 0) {
+		dev_engines_lock(dev);
+		rc = group_attach(dev, qp, gid);
+		dev_engines_unlock(dev);
+		dev_filter_set(dev);
+		/* A QP that was attached before is not refused. */
+		if (rc != 0)
+			(void)dev_hook_group(dev, qp, gid, false);
+	}
 	pthread_mutex_unlock(&dev->lock);
-	/* A QP that was attached before is not refused. */
-	if (rc != 0)
-		(void)dev_hook_group(dev, qp, gid, false);
-	return rc;
+	return rc == -ENOSPC ? -ENOMEM : rc;
 }
 
 int
@@ -136,9 +138,9 @@ dev_qp_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 	rc = group_detach(dev, qp, gid);
 	dev_engines_unlock(dev);
 	dev_filter_set(dev);
-	pthread_mutex_unlock(&dev->lock);
 	if (rc == 0)
 		(void)dev_hook_group(dev, qp, gid, false);
+	pthread_mutex_unlock(&dev->lock);
 	return rc;
 }
 

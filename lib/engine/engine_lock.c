@@ -76,16 +76,19 @@ owner_end(struct engine *e)
 }
 
 /* With the ticket lock held. An owner that takes it counts as inside, so that what it calls does not
- * enter once more. */
+ * enter once more. It may be inside already, in a callback or a signal handler: then it still is when it
+ * releases the ticket lock. */
 static void
 owner_check(struct engine *e)
 {
 	if (e->owner == 0)
 		return;
-	if (e->owner_thread[e->owner] == engine_thread())
+	if (e->owner_thread[e->owner] == engine_thread()) {
+		e->was_inside = __atomic_load_n(&e->inside[e->owner], __ATOMIC_RELAXED);
 		__atomic_store_n(&e->inside[e->owner], true, __ATOMIC_RELAXED);
-	else
+	} else {
 		owner_end(e);
+	}
 }
 
 void
@@ -107,7 +110,7 @@ engine_trylock(struct engine *e)
 void
 engine_lock_release(struct engine *e)
 {
-	if (e->owner != 0)
+	if (e->owner != 0 && !e->was_inside)
 		engine_owner_leave(e, e->owner);
 	rte_ticketlock_unlock(&e->lock);
 }

@@ -140,6 +140,7 @@ struct engine {
 	rte_ticketlock_t lock LINE_ALIGNED;
 	/* By number of the owner. Each is written by its thread. */
 	bool inside[ENGINE_OWNERS + 1];
+	bool was_inside;       /* the owner, before it took the ticket lock */
 	uintptr_t last_thread; /* that ran a pass with the ticket lock */
 	uint64_t last_passes;  /* of it, in a row */
 	uint64_t

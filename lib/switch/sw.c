@@ -48,6 +48,7 @@ sw_parts_create(struct sw *sw, const struct sw_conf *conf)
 	if (rc != 0)
 		return rc;
 	rc = sw_users_init(&sw->users, &conf->random);
+	sw->group_key = random_key_derive(&conf->random, RANDOM_SWITCH_TABLES);
 	if (rc == 0) {
 		rc = ext_query_create(&conf->random, conf->no_sack, &sw->ext);
 		if (rc == 0)

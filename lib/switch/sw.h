@@ -145,7 +145,8 @@ struct sw_client {
 
 struct sw_group {
 	uint8_t gid[16];
-	uint32_t count;               /* 0: free */
+	uint32_t count; /* 0: free, and in no chain */
+	uint16_t chain; /* index + 1 of the next one of its bucket, 0: none */
 	struct account_limit members; /* by user */
 	uint32_t *qpns; /* SW_GROUP_MEMBERS entries, allocated on first use */
 };
@@ -177,9 +178,11 @@ struct sw {
 	/* Clients found corrupt so far; the daemon disconnects them. Any thread counts them:
 	 * sw_corrupt_count(). */
 	uint32_t corrupt_count;
-	struct uplink *up;        /* the daemon's port; NULL: there is none */
-	struct ext_query *ext;    /* knows the extensions of other hosts */
-	struct sw_stats departed; /* totals of departed clients */
+	struct uplink *up;                 /* the daemon's port; NULL: there is none */
+	struct ext_query *ext;             /* knows the extensions of other hosts */
+	struct sw_stats departed;          /* totals of departed clients */
+	struct random_key group_key;       /* of the hash of group_buckets */
+	uint16_t group_buckets[SW_GROUPS]; /* index + 1 of the first group, 0: none */
 	struct sw_group groups[SW_GROUPS];
 };
 

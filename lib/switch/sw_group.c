@@ -11,16 +11,43 @@
 
 #define SCANNED_MEMBERS 2048 /* of all groups, in one call */
 
+/* Clients choose the groups, and a host on the link chooses by its packets which are looked up. The key of
+ * the hash is secret, so neither can choose groups that share a bucket. */
+static uint16_t *
+sw_group_bucket(struct sw *sw, const uint8_t gid[16])
+{
+	return &sw->group_buckets[siphash24(&sw->group_key, gid, 16) % SW_GROUPS];
+}
+
 const struct sw_group *
 sw_group_find(const struct sw *sw, const uint8_t gid[16])
 {
-	for (unsigned i = 0; i < SW_GROUPS; i++) {
-		const struct sw_group *g = &sw->groups[i];
+	uint16_t i = *sw_group_bucket((struct sw *)sw, gid);
 
-		if (g->count != 0 && memcmp(g->gid, gid, 16) == 0)
-			return g;
-	}
-	return NULL;
+	while (i != 0 && memcmp(sw->groups[i - 1].gid, gid, 16) != 0)
+		i = sw->groups[i - 1].chain;
+	return i != 0 ? &sw->groups[i - 1] : NULL;
+}
+
+/* The group has its first member. */
+static void
+group_link(struct sw *sw, struct sw_group *g)
+{
+	uint16_t *bucket = sw_group_bucket(sw, g->gid);
+
+	g->chain = *bucket;
+	*bucket = (uint16_t)(g - sw->groups + 1);
+}
+
+/* It has none any more. */
+static void
+group_unlink(struct sw *sw, struct sw_group *g)
+{
+	uint16_t *at = sw_group_bucket(sw, g->gid);
+
+	while (*at != g - sw->groups + 1)
+		at = &sw->groups[*at - 1].chain;
+	*at = g->chain;
 }
 
 /* Returns the account of a QP. */
@@ -119,6 +146,8 @@ sw_group_member_add(struct sw *sw, struct sw_group *g, uint32_t qpn)
 		sw_group_discharge(g, account, 1, 1);
 		return -ENOSPC;
 	}
+	if (g->count == 0)
+		group_link(sw, g);
 	g->qpns[g->count++] = qpn;
 	memberships_add(sw, qpn, 1);
 	return 0;
@@ -150,7 +179,10 @@ static void
 sw_group_settle(struct sw *sw, struct sw_group *g, struct account *account, uint32_t n)
 {
 	sw_group_discharge(g, account, sw_group_held(sw, g, account) + n, n);
-	if (g->count == 0 && sw->up != NULL)
+	if (g->count != 0)
+		return;
+	group_unlink(sw, g);
+	if (sw->up != NULL)
 		uplink_leave(sw->up, g->gid);
 }
 

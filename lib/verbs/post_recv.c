@@ -9,11 +9,11 @@
 #define SGE_LEN_MAX (UINT32_C(1) << 31)
 
 static inline void
-recv_write(struct recv_slot *slot, const struct ibv_recv_wr *wr)
+recv_write(struct recv_slot *slot, const struct ibv_recv_wr *wr, uint32_t num_sge)
 {
 	slot->wr_id = wr->wr_id;
-	slot->num_sge = (uint32_t)wr->num_sge;
-	for (int i = 0; i < wr->num_sge; i++) {
+	slot->num_sge = num_sge;
+	for (uint32_t i = 0; i < num_sge; i++) {
 		const struct ibv_sge *sge = &wr->sg_list[i];
 
 		slot->sge[i].addr = sge->addr;
@@ -22,11 +22,12 @@ recv_write(struct recv_slot *slot, const struct ibv_recv_wr *wr)
 	}
 }
 
-static inline int
-recv_check(const struct recv_ring *ring, const struct ibv_recv_wr *wr)
+/* Returns the number of SGEs, or a greater one than the ring allows if that is negative or too large. It is
+ * read once: another thread may change it between the check and the copy, which may not exceed the slot. */
+static inline uint32_t
+recv_num_sge(const struct ibv_recv_wr *wr)
 {
-	return unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > ring->max_sge) ? EINVAL
-										  : 0;
+	return (uint32_t)__atomic_load_n(&wr->num_sge, __ATOMIC_RELAXED);
 }
 
 /* Writes the list up to the first request that is invalid (EINVAL) or finds the ring full
@@ -35,14 +36,15 @@ static inline int
 recv_list_write(struct recv_ring *ring, struct ibv_recv_wr **wr, uint32_t *prod)
 {
 	for (; *wr != NULL; *wr = (*wr)->next) {
+		uint32_t num_sge = recv_num_sge(*wr);
 		struct recv_slot *slot;
 
-		if (unlikely(recv_check(ring, *wr) != 0))
+		if (unlikely(num_sge > ring->max_sge))
 			return EINVAL;
 		slot = recv_ring_next(ring, *prod);
 		if (unlikely(slot == NULL))
 			return ENOMEM;
-		recv_write(slot, *wr);
+		recv_write(slot, *wr, num_sge);
 		(*prod)++;
 	}
 	return 0;
@@ -85,7 +87,7 @@ static int RARE
 srq_discard_list(const struct recv_ring *ring, struct ibv_recv_wr **wr)
 {
 	for (; *wr != NULL; *wr = (*wr)->next) {
-		if (recv_check(ring, *wr) != 0)
+		if (recv_num_sge(*wr) > ring->max_sge)
 			return EINVAL;
 	}
 	return 0;

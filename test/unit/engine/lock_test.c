@@ -102,6 +102,28 @@ thread_becomes_the_owner(void **state)
 	engine_owner_leave(e, 1);
 }
 
+/* The owner takes the lock once more, in a callback. No other thread may enter before it has left both
+ * times. */
+static void
+owner_stays_inside_after_a_nested_lock(void **state)
+{
+	uint32_t owner;
+
+	passes(PASSES);
+	owner = engine_enter(e);
+	assert_int_equal(owner, 1);
+	engine_lock(e);
+	engine_lock_release(e);
+	assert_true(e->inside[owner]);
+	assert_int_equal(passes(1), 0); /* it gets the ticket lock */
+	assert_true(e->inside[owner]);
+	engine_leave(e, owner);
+	assert_false(e->inside[owner]);
+	engine_lock(e);
+	engine_lock_release(e);
+	assert_false(e->inside[owner]);
+}
+
 static void
 engine_of_a_progress_thread_has_no_owner(void **state)
 {
@@ -443,6 +465,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			thread_becomes_the_owner, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			owner_stays_inside_after_a_nested_lock, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			engine_of_a_progress_thread_has_no_owner, setup, teardown),
 		cmocka_unit_test_setup_teardown(

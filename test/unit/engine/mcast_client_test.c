@@ -29,6 +29,8 @@ static int
 hook_group(void *arg, uint32_t qpn, const uint8_t gid[16], bool join)
 {
 	assert_int_equal(qpn, 0x101);
+	/* No other thread attaches or detaches between this and what the device does. */
+	assert_int_equal(pthread_mutex_trylock(&dev->lock), EBUSY);
 	joins += join;
 	leaves += !join;
 	return 0;

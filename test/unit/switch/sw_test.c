@@ -54,6 +54,40 @@ removed_client_leaves_its_groups(void **state)
 	fixture_close(&b);
 }
 
+/* As many groups as there may be: several share a bucket. Each is found until its last member has left. */
+static void
+groups_come_and_go_in_any_order(void **state)
+{
+	uint8_t gid[16];
+	struct switch_fixture b;
+	unsigned n = 0;
+
+	fixture_open(&b);
+	assert_int_equal(gid_parse("ff0e::", gid, NULL), 0);
+	for (; n < SW_GROUPS; n++) {
+		gid[15] = (uint8_t)n;
+		if (sw_group_join(b.sw, b.c[0].qpn, gid) != 0)
+			break;
+	}
+	assert_true(n >= SW_GROUPS / 4);
+	for (unsigned step = 0; step < 3; step++) {
+		/* Every third one, and so in no order of joining. */
+		for (unsigned i = step; i < n; i += 3) {
+			gid[15] = (uint8_t)i;
+			assert_int_equal(sw_group_leave(b.sw, b.c[0].qpn, gid), 0);
+		}
+		for (unsigned i = 0; i < n; i++) {
+			const struct sw_group *g;
+
+			gid[15] = (uint8_t)i;
+			g = sw_group_find(b.sw, gid);
+			assert_int_equal(g != NULL, i % 3 > step);
+			assert_true(g == NULL || memcmp(g->gid, gid, 16) == 0);
+		}
+	}
+	fixture_close(&b);
+}
+
 static void
 final_flush_delivers(void **state)
 {
@@ -328,6 +362,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(removed_client_leaves_nothing),
 		cmocka_unit_test(removed_client_leaves_its_groups),
+		cmocka_unit_test(groups_come_and_go_in_any_order),
 		cmocka_unit_test(final_flush_delivers),
 		cmocka_unit_test(corrupt_ring_ends_one_client),
 		cmocka_unit_test(qpns_and_clients_are_limited),
