@@ -159,7 +159,7 @@ taken_show(const struct shm_pair *pair)
 static void
 answered_show(const struct shm_pair *pair)
 {
-	/* Pairs with the acquire in pair_tx_waits(): the answers are shown. */
+	/* Pairs with the acquire in pair_is_unanswered(): the answers are shown. */
 	__atomic_store_n(&pair->own->answered, pair->cons, __ATOMIC_RELEASE);
 }
 

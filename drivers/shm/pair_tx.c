@@ -13,12 +13,25 @@
 #define PREFETCH_SLOTS 2 /* how far ahead of the slot that is filled */
 #define PREFETCH_LEN 256 /* longest packet for which lines are requested */
 
+/* The partner's index is invalid. The progress thread tells the daemon, which ends the pair: until then
+ * packets to the partner are lost. */
+static void
+pair_spoil(struct shm *shm, struct shm_pair *pair)
+{
+	if (pair->spoiled)
+		return;
+	pair->spoiled = true;
+	__atomic_store_n(&shm->pairs.spoiled, true, __ATOMIC_RELAXED);
+	if (shm->engine_thread.wake != NULL)
+		shm->engine_thread.wake(shm->engine_thread.arg);
+}
+
 /* cons: what the partner says that it has taken. */
 static void
-taken_note(const struct shm *shm, struct shm_pair *pair, uint32_t cons)
+taken_note(struct shm *shm, struct shm_pair *pair, uint32_t cons)
 {
 	if (unlikely(cons - pair->cons_seen > pair->shown - pair->cons_seen)) {
-		pair->spoiled = true;
+		pair_spoil(shm, pair);
 		return;
 	}
 	if (cons == pair->cons_seen)
@@ -30,7 +43,7 @@ taken_note(const struct shm *shm, struct shm_pair *pair, uint32_t cons)
 
 /* Reads which packets the partner has taken. */
 static void
-taken_refresh(const struct shm *shm, struct shm_pair *pair)
+taken_refresh(struct shm *shm, struct shm_pair *pair)
 {
 	/* Pairs with the release in taken_show(): the slots before it are free. */
 	taken_note(shm, pair, __atomic_load_n(&pair->peer->cons, __ATOMIC_ACQUIRE));
@@ -38,7 +51,7 @@ taken_refresh(const struct shm *shm, struct shm_pair *pair)
 
 /* The same, now and then: if it has changed, its cache line has come from the partner's core. */
 static void
-taken_refresh_timed(const struct shm *shm, struct shm_pair *pair)
+taken_refresh_timed(struct shm *shm, struct shm_pair *pair)
 {
 	uint64_t took_ns;
 	uint32_t cons = clock_timed_load(&pair->peer->cons, &took_ns);
@@ -232,15 +245,16 @@ route_back(struct shm *shm, struct pair_qp *q, struct shm_pair *pair)
 	return NULL;
 }
 
-/* Has the QP send by the pair, if what it has sent by the daemon is in the ring of the receiver: the
- * daemon takes packets out of its ring only then (sw_tx.c). */
+/* Has the QP send by the pair, if the partner takes packets from there, and if what the QP has sent by the
+ * daemon is in the ring of the receiver: the daemon takes packets out of its ring only then (sw_tx.c). */
 static struct shm_pair *
 route_change(struct shm *shm, struct pair_qp *q, struct shm_pair *pair)
 {
 	/* Pairs with the release in ring_release(). */
 	uint32_t taken = __atomic_load_n(shm->tx.cons_shown, __ATOMIC_ACQUIRE);
 
-	if ((int32_t)(taken - q->last_tx) < 0)
+	if ((int32_t)(taken - q->last_tx) < 0 ||
+		__atomic_load_n(&pair->peer->reads, __ATOMIC_RELAXED) == 0)
 		return NULL;
 	q->state = PAIR_QP_DIRECT;
 	return pair;
@@ -256,10 +270,8 @@ pairs_route(struct shm *shm, uint32_t qpn)
 	if (q == NULL || q->pair == 0 || q->state == PAIR_QP_DAEMON)
 		return NULL;
 	pair = &shm->pairs.all[q->pair - 1];
-	if (unlikely(pair->spoiled)) {
-		shm->pairs.spoiled = true;
+	if (unlikely(pair->spoiled))
 		return NULL;
-	}
 	if (unlikely(off))
 		return q->state == PAIR_QP_DIRECT ? route_back(shm, q, pair) : NULL;
 	return likely(q->state == PAIR_QP_DIRECT) ? pair : route_change(shm, q, pair);
@@ -287,44 +299,35 @@ connected_put(struct shm *shm, struct shm_pair *pair, const struct pair_qp *q)
 	pair_tx_done(shm, pair);
 }
 
-/* Returns whether the partner has shown packets that may have come before the last ones that it has
- * answered. */
-static bool
-answer_is_shown(
-	const struct shm_pairs *p, const struct shm_pair *pair, struct answer_wait *wait)
-{
-	const struct pair_slot *slot = pair_slot_at(p, pair->peer, pair->cons);
-
-	if (!wait->marked) {
-		wait->mark = pair->cons + p->geom.slots;
-		wait->marked = true;
-	}
-	return __atomic_load_n(&slot->stamp, __ATOMIC_RELAXED) == pair->cons + 1 &&
-	       (int32_t)(wait->mark - pair->cons) > 0;
-}
-
 bool
-pair_tx_waits(struct shm *shm, struct shm_pair *pair, const struct pair_qp *q,
+pair_is_unanswered(struct shm *shm, struct shm_pair *pair, const struct pair_qp *q,
 	struct answer_wait *wait)
 {
-	uint32_t answered;
-
 	taken_refresh(shm, pair);
 	if (pair->spoiled)
 		return false;
+	/* Of a pair before this one, if it is beyond what was sent. */
+	if (!wait->marked || (int32_t)(wait->mark - q->last_pair_tx) > 0)
+		wait->mark = q->last_pair_tx;
+	wait->marked = true;
 	/* Pairs with the release in answered_show(): the answers are shown. */
-	answered = __atomic_load_n(&pair->peer->answered, __ATOMIC_ACQUIRE);
-	if (wait->step == 0) {
-		/* Of a pair before this one, if it is beyond what was sent. */
-		if (!wait->marked || (int32_t)(wait->mark - q->last_pair_tx) > 0)
-			wait->mark = q->last_pair_tx;
+	return (int32_t)(wait->mark -
+			 __atomic_load_n(&pair->peer->answered, __ATOMIC_ACQUIRE)) > 0;
+}
+
+bool
+pair_answer_is_shown(
+	const struct shm *shm, const struct shm_pair *pair, struct answer_wait *wait)
+{
+	const struct pair_slot *slot = pair_slot_at(&shm->pairs, pair->peer, pair->cons);
+
+	if (!wait->marked) {
+		wait->mark = pair->cons + shm->pairs.geom.slots;
 		wait->marked = true;
-		if ((int32_t)(wait->mark - answered) > 0)
-			return true;
-		wait->step = 1;
-		wait->marked = false;
 	}
-	return answer_is_shown(&shm->pairs, pair, wait);
+	return !pair->spoiled &&
+	       __atomic_load_n(&slot->stamp, __ATOMIC_RELAXED) == pair->cons + 1 &&
+	       (int32_t)(wait->mark - pair->cons) > 0;
 }
 
 /* ---- In each pass ---- */

@@ -51,17 +51,43 @@ daemon_waits(
 	return true;
 }
 
+/* Of a QP with a pair. Each end begins to send by the pair when its own earlier packets are through at the
+ * daemon, so a packet may go one way and its answer the other. The partner answers what came by the pair,
+ * perhaps by the daemon; it answers what came by the daemon, perhaps by the pair. */
+enum {
+	STEP_PAIR_ANSWERED, /* answer_wait.step, which begins at 0 */
+	STEP_DAEMON_DONE,
+	STEP_PAIR_TAKEN,
+};
+
+static void
+step_end(struct answer_wait *wait)
+{
+	wait->step++;
+	wait->marked = false;
+}
+
 bool
 shm_tx_waits(void *queue, uint32_t qpn, struct answer_wait *wait, uint64_t now)
 {
 	struct shm *shm = queue;
 	struct pair_qp *q = pair_qp_of(&shm->pairs, qpn);
+	struct shm_pair *pair;
 
 	if (q == NULL || shm->dead)
 		return false;
-	if (q->pair != 0 && q->state == PAIR_QP_DIRECT)
-		return pair_tx_waits(shm, &shm->pairs.all[q->pair - 1], q, wait);
-	return daemon_waits(shm, q, wait, now);
+	pair = q->pair != 0 ? &shm->pairs.all[q->pair - 1] : NULL;
+	if (wait->step == STEP_PAIR_ANSWERED) {
+		if (pair != NULL && pair_is_unanswered(shm, pair, q, wait))
+			return true;
+		step_end(wait);
+	}
+	if (wait->step == STEP_DAEMON_DONE) {
+		if (daemon_waits(shm, q, wait, now))
+			return true;
+		step_end(wait);
+	}
+	return pair != NULL && pair_answer_is_shown(shm, pair, wait);
 }
 
 static void

@@ -334,6 +334,7 @@ pair_begin(struct shm *shm, const struct sw_reply *reply, int fd)
 	pthread_mutex_lock(&p->sleep_lock);
 	pair->peer = peer;
 	pthread_mutex_unlock(&p->sleep_lock);
+	__atomic_store_n(&pair->own->reads, 1, __ATOMIC_RELAXED);
 	qps_change(shm, pair->partner, (uint8_t)(pair - p->all + 1));
 	engine_unlock(e);
 	/* The application's threads may sleep, and do not know of this pair. */

@@ -186,9 +186,14 @@ bool pair_tx(struct shm *shm, struct shm_pair *pair, uint32_t qpn, const struct 
 void pair_qp_announce(struct shm *shm, struct pair_qp *q);
 /* After some packets: shows them, and wakes the partner if it sleeps. */
 void pair_tx_done(struct shm *shm, struct shm_pair *pair);
-/* As port_ops.tx_waits, of a QP that sends by this pair. */
-bool pair_tx_waits(struct shm *shm, struct shm_pair *pair, const struct pair_qp *q,
+/* Parts of port_ops.tx_waits. Returns whether the partner has not answered all that the QP has sent by this
+ * pair. */
+bool pair_is_unanswered(struct shm *shm, struct shm_pair *pair, const struct pair_qp *q,
 	struct answer_wait *wait);
+/* Returns whether the partner has shown packets that may have come before the last ones that it has
+ * answered. */
+bool pair_answer_is_shown(
+	const struct shm *shm, const struct shm_pair *pair, struct answer_wait *wait);
 /* As port_ops.rx_answered. */
 void pairs_rx_answered(const struct shm_pairs *p);
 

@@ -56,6 +56,8 @@ struct pair_part {
 		LINE_ALIGNED; /* packets that the writer has taken from the other part */
 	uint32_t answered;    /* of these it has sent the answers, if there are any */
 	uint32_t asleep LINE_ALIGNED; /* the writer sleeps (base/asleep.h) */
+	uint32_t
+		reads; /* the writer has mapped the other part, and takes packets from it */
 	/* The reader sleeps on it, if it has said so in its own part: it changes to wake it. */
 	uint32_t wakes LINE_ALIGNED;
 	uint8_t slots[] LINE_ALIGNED;

@@ -73,6 +73,7 @@ pair_create(struct world *w, uint32_t partner)
 	size_t size = sizeof(struct pair_part) + SLOTS * p->slot_size;
 	struct pair_part *peer = zeros(LINE_SIZE, size);
 
+	peer->reads = 1;
 	p->all[p->count++] = (struct shm_pair){.own = zeros(LINE_SIZE, size),
 		.peer = peer,
 		.wake_fd = -1,

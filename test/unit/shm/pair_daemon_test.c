@@ -1,35 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets that go by the daemon although there is a pair. */
-#include "pair_fixture.h"
-#include "switch/sw_ask.h"
-
-/* The daemon finds a question of the QP behind n packets, and takes all of them. */
-static struct ring_desc
-daemon_takes_question(struct pair_side *s, uint32_t qpn, unsigned n)
-{
-	struct ring_desc desc;
-
-	assert_int_equal(daemon_finds(s), n + 1);
-	desc = ring_peek(&s->d.tx, n);
-	assert_int_equal(desc.flags, RING_ASK);
-	assert_int_equal(desc.qpn, qpn);
-	ring_release(&s->d.tx, n + 1);
-	return desc;
-}
-
-static void
-daemon_replies(
-	struct pair_side *s, const struct ring_desc *ask, unsigned step, uint32_t mark)
-{
-	struct ring_desc reply = *ask;
-
-	assert_true(ring_prod_refresh(&s->d.rx) && ring_room(&s->d.rx) != 0);
-	reply.len = (uint16_t)(reply.len - SW_ASK_STEP(reply.len) + step);
-	reply.mark = mark;
-	ring_put(&s->d.rx, &reply);
-	ring_publish(&s->d.rx);
-	side_expect(s, 0, 0);
-}
+#include "pair_question.h"
 
 /* A QP that sends by the daemon asks it, as far as that knows. */
 static void
@@ -61,6 +32,26 @@ daemon_is_asked(void **state)
 	fixture_close(&f);
 }
 
+/* The QP sends by the daemon, and its peer by the pair: the answer may be there. */
+static void
+answer_comes_by_the_pair(void **state)
+{
+	struct answer_wait wait = {.on = true};
+	struct pair_fixture f;
+
+	fixture_open(&f);
+	f.a.d.region.daemon->pairs_off = 1;
+	assert_int_equal(side_send(&f.a, QP_1, 1, 0), 1);
+	daemon_forwards(&f.a, &f.b, 1);
+	daemon_has_nothing(&f.a, QP_1, &wait);
+	side_expect(&f.b, 1, 0);
+	assert_int_equal(side_send(&f.b, QP_1, 1, 1), 1);
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	side_expect(&f.a, 1, 1);
+	assert_false(side_waits(&f.a, QP_1, &wait));
+	fixture_close(&f);
+}
+
 /* A lost reply makes the QP ask again, and a late one to an earlier question says nothing. */
 static void
 daemon_is_asked_again(void **state)
@@ -84,7 +75,7 @@ daemon_is_asked_again(void **state)
 	assert_false(side_waits(&f.a, QP_1, &wait));
 	/* The next timeout begins anew. */
 	f.a.now++;
-	wait.since_ns = f.a.now;
+	wait = (struct answer_wait){.on = true, .since_ns = f.a.now};
 	assert_true(side_waits(&f.a, QP_1, &wait));
 	ask = daemon_takes_question(&f.a, QP_1, 0);
 	assert_int_equal(SW_ASK_STEP(ask.len), SW_ASK_BEGIN);
@@ -179,6 +170,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(daemon_is_asked),
 		cmocka_unit_test(daemon_is_asked_again),
+		cmocka_unit_test(answer_comes_by_the_pair),
 		cmocka_unit_test(question_waits_for_room),
 		cmocka_unit_test(answered_packets_are_shown),
 		cmocka_unit_test(packets_of_a_burst_are_shown_at_once),

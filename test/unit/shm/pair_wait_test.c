@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Partners that are slow, asleep, stopped, or faulty, and what a client does about them. */
-#include "pair_fixture.h"
+#include "pair_question.h"
 
 #define SLOTS 8 /* of the fixture's rings */
 #define LAGS_MAX (PAIR_LAG_LAST_NS / PAIR_LAG_NS)
@@ -48,8 +48,11 @@ invalid_index_spoils_the_pair(void **state)
 	for (unsigned i = 0; i < RTE_DIM(off); i++) {
 		struct answer_wait wait = {.on = true};
 		struct pair_fixture f;
+		uint64_t wakes;
 
 		fixture_open(&f);
+		f.a.shm->engine_thread.wake = progress_thread_wake;
+		f.a.shm->engine_thread.arg = &f.a.shm->progress_thread;
 		assert_int_equal(side_send(&f.a, QP_1, 2, 0), 2);
 		side_expect(&f.b, 2, 0);
 		assert_int_equal(side_send(&f.a, QP_1, 1, 2), 1);
@@ -58,11 +61,19 @@ invalid_index_spoils_the_pair(void **state)
 		assert_int_equal(side_pair(&f.a)->cons_seen, 2);
 		side_pair(&f.b)->own->cons =
 			off[i] < 0 ? 1 : side_pair(&f.a)->prod + (uint32_t)off[i];
-		assert_false(side_waits(&f.a, QP_1, &wait));
+		assert_true(side_waits(&f.a, QP_1, &wait)); /* asks the daemon */
 		assert_true(side_pair(&f.a)->spoiled);
-		assert_int_equal(side_send(&f.a, QP_1, 1, 3), 1);
-		assert_int_equal(daemon_finds(&f.a), 1);
 		assert_true(f.a.shm->pairs.spoiled);
+		/* The progress thread is woken once, to tell the daemon. */
+		assert_int_equal(read(f.a.shm->progress_thread.self_wake_fd, &wakes,
+					 sizeof(wakes)),
+			sizeof(wakes));
+		assert_int_equal(side_send(&f.a, QP_1, 1, 3), 1);
+		assert_int_equal(daemon_finds(&f.a), 2);
+		assert_int_equal(wakes, 1);
+		assert_int_equal(read(f.a.shm->progress_thread.self_wake_fd, &wakes,
+					 sizeof(wakes)),
+			-1);
 		assert_int_equal(pairs_deadline(f.a.shm), TIME_NEVER);
 		fixture_close(&f);
 	}
@@ -329,14 +340,19 @@ timers_wait_for_the_answer(void **state)
 	f.b.port.ops->rx_answered(f.b.shm);
 	assert_int_equal(side_send(&f.a, QP_1, 2, 0), 2);
 	assert_true(side_waits(&f.a, QP_1, &wait));
+	daemon_has_nothing(&f.a, QP_2, &other);
 	assert_false(side_waits(&f.a, QP_2, &other));
 	side_expect(&f.b, 2, 0);
 	assert_true(side_waits(&f.a, QP_1, &wait));
 	assert_int_equal(side_send(&f.b, QP_1, 1, 7), 1);
 	assert_true(side_waits(&f.a, QP_1, &wait));
 	f.b.port.ops->rx_answered(f.b.shm);
-	assert_true(side_waits(&f.a, QP_1, &wait));
 	side_expect(&f.a, 1, 7);
+	/* Another answer may be at the daemon, by which the partner has sent until now. */
+	daemon_has_nothing(&f.a, QP_1, &wait);
+	assert_int_equal(side_send(&f.b, QP_1, 1, 8), 1);
+	assert_true(side_waits(&f.a, QP_1, &wait));
+	side_expect(&f.a, 1, 8);
 	assert_false(side_waits(&f.a, QP_1, &wait));
 	fixture_close(&f);
 }
@@ -354,6 +370,7 @@ timers_expire_although_the_ring_is_never_empty(void **state)
 	assert_int_equal(side_send(&f.a, QP_1, 1, 0), 1);
 	side_expect(&f.b, 1, 0);
 	f.b.port.ops->rx_answered(f.b.shm);
+	daemon_has_nothing(&f.a, QP_1, &wait);
 	assert_int_equal(side_send(&f.b, QP_2, 2, 0), 2);
 	while (side_waits(&f.a, QP_1, &wait)) {
 		struct pkt pkt;
@@ -384,6 +401,7 @@ timers_expire_when_the_partner_drops_the_packets(void **state)
 	assert_true(side_waits(&f.a, QP_1, &wait));
 	side_expect(&f.b, 0, 0);
 	assert_int_equal(f.b.stats.pair_not_connected, 1);
+	daemon_has_nothing(&f.a, QP_1, &wait);
 	assert_false(side_waits(&f.a, QP_1, &wait));
 	fixture_close(&f);
 }

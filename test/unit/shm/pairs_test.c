@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The pairs of a client come and go as the daemon says: events in order, and those that the client
  * refuses; what other threads see of a pair. */
-#include "pair_fixture.h"
+#include "pair_question.h"
 
 #define SLOTS 8 /* of the fixture's rings */
 
@@ -108,6 +108,7 @@ part_faulty(unsigned fault)
 	size_t size = pair_part_size(&geom);
 	int fd = memfd_create("rocade-pair", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
+	const uint32_t reads = 1; /* the partner takes packets */
 
 	if (fault == 1)
 		seals &= ~F_SEAL_SHRINK;
@@ -120,6 +121,9 @@ part_faulty(unsigned fault)
 	else if (fault == 5)
 		seals &= ~F_SEAL_FUTURE_WRITE;
 	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	assert_int_equal(
+		pwrite(fd, &reads, sizeof(reads), offsetof(struct pair_part, reads)),
+		sizeof(reads));
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
 	return fd;
 }
@@ -266,7 +270,29 @@ second_pair_begins_anew(void **state)
 	assert_true(side_waits(&f.a, QP_1, &wait));
 	side_expect(&f.b, 1, 1);
 	f.b.port.ops->rx_answered(f.b.shm);
+	daemon_has_nothing(&f.a, QP_1, &wait);
 	assert_false(side_waits(&f.a, QP_1, &wait));
+}
+
+/* Both accept packets of the pair. But the progress thread of one has not had a core since, and has not
+ * mapped the part of the other: until then packets to it go by the daemon. */
+static void
+partner_gets_nothing_before_it_reads(void **state)
+{
+	side_register(&f.a, QP_1, f.b.id, true);
+	side_register(&f.b, QP_1, f.a.id, true);
+	parts_open(&f);
+	assert_int_equal(side_event(&f.a, SW_PAIR_PEER, f.b.id, f.b.part), SW_PAIR_PEER);
+	side_expect(&f.a, 0, 0);
+	for (uint8_t i = 0; i < 2; i++) {
+		assert_int_equal(side_send(&f.a, QP_1, 1, i), 1);
+		daemon_forwards(&f.a, &f.b, 1);
+		side_expect(&f.b, 1, i);
+	}
+	assert_int_equal(side_event(&f.b, SW_PAIR_PEER, f.a.id, f.a.part), SW_PAIR_PEER);
+	assert_int_equal(side_send(&f.a, QP_1, 1, 2), 1);
+	assert_int_equal(daemon_finds(&f.a), 0);
+	side_expect(&f.b, 1, 2);
 }
 
 static void
@@ -281,7 +307,8 @@ spoiled_pair_is_told_once(void **state)
 	pair_open(&f);
 	assert_ptr_equal(pairs_route(f.a.shm, QP_1), side_pair(&f.a));
 	side_pair(&f.b)->own->cons = 5000;
-	(void)side_waits(&f.a, QP_1, &wait);
+	assert_true(side_waits(&f.a, QP_1, &wait)); /* asks the daemon */
+	(void)daemon_takes_question(&f.a, QP_1, 0);
 	assert_null(pairs_route(f.a.shm, QP_1));
 	none.qpn = SW_PAIR_NONE;
 	reply_send(f.a.d.fd, &none, sizeof(none), NULL, 0);
@@ -430,6 +457,7 @@ main(void)
 		CASE(packets_left_at_the_end_are_taken),
 		CASE(end_is_not_held_up),
 		CASE(second_pair_begins_anew),
+		CASE(partner_gets_nothing_before_it_reads),
 		CASE(spoiled_pair_is_told_once),
 		CASE(many_pairs_have_a_limit),
 		CASE(sleeping_threads_look_again),
