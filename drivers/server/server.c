@@ -185,6 +185,8 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	err = events_open(d);
 	if (err == 0)
 		err = switch_create(d, conf);
+	if (err == 0 && subuids_read(&d->subuids, SUBUIDS_PATH) != 0)
+		err = rocade_fail(ENOMEM, "no memory for the ranges of " SUBUIDS_PATH);
 	if (err == 0)
 		err = queues_open(d);
 	if (err == 0 && rdmacm_create(d) != 0)
@@ -252,6 +254,7 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	fd_source_close(&d->stop);
 	passed_fds_fini(&d->passed);
 	accounts_fini(&d->accounts);
+	subuids_free(&d->subuids);
 	fd_sets_close(&d->sets[0]);
 	if (d->spare_fd >= 0)
 		close(d->spare_fd);

@@ -12,6 +12,7 @@
 #include "server/ended_memory.h"
 #include "server/fd_source.h"
 #include "server/passed_fds.h"
+#include "server/subuids.h"
 #include "switch/proto.h"
 #include "switch/socket.h"
 #include "switch/uplink.h"
@@ -82,6 +83,7 @@ struct rocade_daemon {
 	struct fd_source thread_wakes[SW_THREADS_MAX];
 	bool queues_stopping;
 	struct accounts accounts;
+	struct subuids subuids; /* whose accounts are those of other uids */
 	struct control control;
 	uint32_t descriptors; /* most that may be open for clients */
 	bool others;          /* users other than the socket's owner may connect */

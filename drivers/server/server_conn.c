@@ -74,8 +74,8 @@ client_start(struct conn *conn, bool no_pairs)
 	int rc = conn->daemon_mem == NULL ? -ENOTCONN : share_start(conn, &region);
 
 	if (rc == 0)
-		rc = sw_client_add(
-			conn->daemon->sw, &region, conn->uid, conn, &conn->client);
+		rc = sw_client_add(conn->daemon->sw, &region, conn->uid,
+			conn->account->uid, conn, &conn->client);
 	if (rc != 0)
 		return rc;
 	conn->client->account = conn->account;
@@ -288,6 +288,13 @@ spare_fd_open(struct rocade_daemon *d)
 		d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
+/* Returns the account that pays for processes of the uid, or NULL. */
+static struct account *
+user_account(struct rocade_daemon *d, uint32_t uid)
+{
+	return account_open(&d->accounts, subuids_payer(&d->subuids, uid), clock_now());
+}
+
 /* Rejects a connection without a free descriptor; a pending one would wake us forever. */
 static void
 client_reject(struct rocade_daemon *d)
@@ -301,7 +308,7 @@ client_reject(struct rocade_daemon *d)
 	fd = accept4(d->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0) {
 		who = peer_process_read(fd);
-		account = account_open(&d->accounts, who.uid, clock_now());
+		account = user_account(d, who.uid);
 		passed_fds_close(&d->passed, account, fd);
 		if (account != NULL)
 			account_close(account);
@@ -356,7 +363,7 @@ struct account *
 conn_take(struct rocade_daemon *d, int fd)
 {
 	struct ucred who = peer_process_read(fd);
-	struct account *account = account_open(&d->accounts, who.uid, clock_now());
+	struct account *account = user_account(d, who.uid);
 	const char *why =
 		account != NULL ? conn_admit(d, fd, &who, account) : "no memory";
 

@@ -109,8 +109,8 @@ sw_destroy(struct sw *sw)
 }
 
 int
-sw_client_add(struct sw *sw, const struct region *region, uint32_t uid, void *owner,
-	struct sw_client **out)
+sw_client_add(struct sw *sw, const struct region *region, uint32_t uid, uint32_t payer,
+	void *owner, struct sw_client **out)
 {
 	struct sw_client *c;
 
@@ -121,13 +121,14 @@ sw_client_add(struct sw *sw, const struct region *region, uint32_t uid, void *ow
 	c = alloc_get(&alloc_plain, "client", sizeof(*c));
 	if (c == NULL)
 		return -ENOMEM;
-	c->user = sw_user_get(&sw->users, uid, sw->now);
+	c->user = sw_user_get(&sw->users, payer, sw->now);
 	if (c->user == NULL) {
 		alloc_put(&alloc_plain, c, sizeof(*c));
 		return -ENOMEM;
 	}
 	c->sw = sw;
 	c->owner = owner;
+	c->uid = uid;
 	c->id = sw->next_id++;
 	c->region = *region;
 	region_daemon_rings(region, &c->tx, &c->rx);

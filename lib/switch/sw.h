@@ -98,7 +98,8 @@ struct sw_client {
 	TAILQ_ENTRY(sw_client) holding_link; /* in thread->holding */
 	struct sw *sw;
 	struct sw_thread *thread; /* that serves it */
-	struct sw_user *user;
+	struct sw_user *user;     /* that pays for it */
+	uint32_t uid;             /* whose rights it has */
 	struct region region;
 	struct ring_cons tx;
 	struct ring_prod rx;
@@ -191,11 +192,12 @@ int sw_create(const struct sw_conf *conf, sw_wake *wake, struct sw **out);
 /* No client may be left (asserted). */
 void sw_destroy(struct sw *sw);
 
-/* A client of the user uid. region: its memory, of which the switch writes only the
+/* A client of the user uid. payer: the user to whom it is charged, the same or the owner of uid.
+ * region: its memory, of which the switch writes only the
  * daemon's part. Returns 0, -ENOSPC (max_clients reached), -EINVAL (bad geometry) or
  * -ENOMEM. */
-int sw_client_add(struct sw *sw, const struct region *region, uint32_t uid, void *owner,
-	struct sw_client **out);
+int sw_client_add(struct sw *sw, const struct region *region, uint32_t uid,
+	uint32_t payer, void *owner, struct sw_client **out);
 /* Flushes the client and ends it. Its memory, which the switch does not access any more,
  * stays the caller's. Its group memberships and QPNs are freed, and charged to its user
  * until then: some at once, the others in the next passes. */

@@ -74,7 +74,7 @@ dump_wants(const struct sw_client *to, const struct sw_client *client, uint32_t 
 	const struct sw_dump_filter *f = &to->dump;
 
 	return (f->directions & direction) != 0 &&
-	       (to->dumps_all || to->user == client->user) &&
+	       (to->dumps_all || to->uid == client->uid) &&
 	       (f->client == 0 || f->client == client->id) &&
 	       (f->qpn == 0 || f->qpn == qpn);
 }

@@ -207,7 +207,7 @@ copies_without_room_are_lost(void **state)
 
 /* A client that may not see all gets the packets of its own user's clients only. */
 static void
-other_users_are_hidden(void **state)
+expect_other_users_hidden(void)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -226,6 +226,16 @@ other_users_are_hidden(void **state)
 	(void)frame_pass(&b);
 	expect_no_copy(&b);
 	fixture_close(&b);
+}
+
+/* Also those of users for whom one pays. */
+static void
+other_users_are_hidden(void **state)
+{
+	expect_other_users_hidden();
+	fixture_payer = 2;
+	expect_other_users_hidden();
+	fixture_payer = 0;
 }
 
 /* Packets that are dropped, or that do not come from the client's QP, are not copied. */

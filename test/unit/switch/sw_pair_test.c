@@ -304,13 +304,23 @@ some_clients_have_no_pairs(void **state)
 
 /* One could keep the other's memory when the pair has ended. */
 static void
-clients_of_two_users_have_no_pairs(void **state)
+expect_no_pairs_of_two_users(void)
 {
 	struct switch_fixture b;
 
 	pair_fixture_open_users(&b, (const uint32_t[CLIENTS]){1, 2, 1});
 	expect_no_pair(&b);
 	pair_fixture_close(&b);
+}
+
+/* Nor have clients of users for whom one pays. */
+static void
+clients_of_two_users_have_no_pairs(void **state)
+{
+	expect_no_pairs_of_two_users();
+	fixture_payer = 2;
+	expect_no_pairs_of_two_users();
+	fixture_payer = 0;
 }
 
 /* The sender's ring index when the receiver was woken. */

@@ -163,7 +163,7 @@ qpns_and_clients_are_limited(void **state)
 	assert_int_equal(reply.error, ENOMEM);
 	assert_int_equal(b.c[0].client->stats.refused, 1);
 	client_take_qpn(&b, &b.c[1]); /* the limit is per client */
-	assert_int_equal(sw_client_add(b.sw, &b.c[0].region, 0, NULL, &none), -ENOSPC);
+	assert_int_equal(sw_client_add(b.sw, &b.c[0].region, 0, 0, NULL, &none), -ENOSPC);
 	fixture_close(&b);
 }
 

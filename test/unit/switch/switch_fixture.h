@@ -96,6 +96,9 @@ client_set_peer(struct switch_fixture *b, struct fixture_client *c, uint32_t qpn
 	return reply.error;
 }
 
+/* The user that pays for all clients; 0: each user pays for its own. */
+static uint32_t fixture_payer;
+
 static inline void
 client_attach(struct switch_fixture *b, struct fixture_client *c)
 {
@@ -103,7 +106,10 @@ client_attach(struct switch_fixture *b, struct fixture_client *c)
 
 	region_init(&c->region, pages_make(region_client_size(geom)),
 		pages_make(region_daemon_size(geom)), geom);
-	assert_int_equal(sw_client_add(b->sw, &c->region, c->uid, c, &c->client), 0);
+	assert_int_equal(
+		sw_client_add(b->sw, &c->region, c->uid,
+			fixture_payer != 0 ? fixture_payer : c->uid, c, &c->client),
+		0);
 	region_client_rings(&c->region, &c->tx, &c->rx);
 	c->qpn = client_take_qpn(b, c);
 }
