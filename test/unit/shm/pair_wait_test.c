@@ -346,6 +346,8 @@ timers_wait_for_the_answer(void **state)
 	assert_true(side_waits(&f.a, QP_1, &wait));
 	assert_int_equal(side_send(&f.b, QP_1, 1, 7), 1);
 	assert_true(side_waits(&f.a, QP_1, &wait));
+	/* The daemon is not asked before the partner has answered. */
+	assert_int_equal(daemon_finds(&f.a), 0);
 	f.b.port.ops->rx_answered(f.b.shm);
 	side_expect(&f.a, 1, 7);
 	/* Another answer may be at the daemon, by which the partner has sent until now. */
