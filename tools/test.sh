@@ -42,7 +42,8 @@ Stages, in this order:
   --all         every stage and program, at the size of a default run: about an hour
   --stage NAME  only this stage (repeat for more); builds what it needs of "release"
   --long        sets ROCADE_TEST_LONG=1 (tests do many more rounds), allows each program an
-                hour and a half, and adds e2e-long
+                hour and a half, and adds e2e-long. If it was ended, the next one goes on: a stage
+                that passed on the same commit is not run again
   --clean       build from scratch, not on top of the last run
   --repeat N    runs the stages N times; the logs of a run that fails go to log-run-NUMBER/
   --busy N      beside N busy loops
@@ -173,7 +174,7 @@ if ! flock -n 9; then
 	die "another run is using $out"
 fi
 if [ "$clean" = yes ]; then
-	rm -rf "$out"/{release,sanitize,clang,arm64,coverage,tsan,mutants,fuzz}
+	rm -rf "$out"/{release,sanitize,clang,arm64,coverage,tsan,mutants,fuzz,long}
 fi
 rm -rf "$out"/log "$out"/log-run-* "$results"
 mkdir -p "$out/log"
@@ -263,9 +264,17 @@ count() {
 
 table=
 run_stage() {
-	local stage=$1 started=$SECONDS first minutes line
+	local stage=$1 started=$SECONDS first minutes line record=$out/long/$1
 	first=$(($(wc -l <"$results") + 1))
 	echo "== $stage"
+	if [ -n "$tree" ] && [ "$(head -n 1 "$record" 2>/dev/null)" = "$tree" ]; then
+		line=$(sed -n 2p "$record")
+		tail -n +3 "$record" >>"$results"
+		printf '   %s\n   passed before on this commit (--clean runs it again)\n' "$line"
+		table="$table$line
+"
+		return
+	fi
 	"stage_${stage//-/_}"
 	minutes=$(awk -v s=$((SECONDS - started)) 'BEGIN { printf "%.1f", s / 60 }')
 	line=$(printf '%-11s %6s min %6s passed %6s failed %6s skipped' "$stage" "$minutes" \
@@ -273,7 +282,20 @@ run_stage() {
 	echo "   $line"
 	table="$table$line
 "
+	[ -n "$tree" ] && [ "$(count failed "$first")" = 0 ] || return 0
+	mkdir -p "$out/long"
+	{
+		printf '%s\n%s\n' "$tree" "$line"
+		tail -n "+$first" "$results"
+	} >"$record"
 }
+
+# What a long run is of, if the tree is that of a commit: then a stage that passed is not run again.
+tree=
+if [ "$long$repeat" = yes1 ] && [ -z "$(git status --porcelain 2>&1)" ]; then
+	tree=$(git rev-parse HEAD)
+	echo "commit $tree, $(date +%F)"
+fi
 
 busy_loops "$loops"
 for ((round = 1; round <= repeat; round++)); do
