@@ -290,7 +290,7 @@ run_stage() {
 	} >"$record"
 }
 
-# What a long run is of, if the tree is that of a commit: then a stage that passed is not run again.
+# The commit that a long run tests, if the tree has no changes. A stage that passed on it is not run again.
 tree=
 if [ "$long$repeat" = yes1 ] && [ -z "$(git status --porcelain 2>&1)" ]; then
 	tree=$(git rev-parse HEAD)
