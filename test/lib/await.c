@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,6 +19,7 @@
 #define WAKE_UPS 1000
 #define YIELDS 100 /* before the first sleep: most conditions hold soon */
 #define SLEEP_NS 100000
+#define LOOK_MS 1000 /* at the limit, while nothing happens */
 
 static uint64_t
 clock_ns(clockid_t clock)
@@ -112,6 +114,47 @@ await_pause(struct await *a)
 	return await_goes_on(a);
 }
 
+bool
+await_readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	struct await a = {.pauses = 0};
+
+	while (poll(&p, 1, LOOK_MS) != 1) {
+		if (!await_goes_on(&a))
+			return poll(&p, 1, 0) == 1;
+	}
+	return true;
+}
+
+static void *
+guard_main(void *arg)
+{
+	const struct await_guard *guard = arg;
+
+	if (!await_readable(guard->ends[0])) {
+		fprintf(stderr, "the calls did not come to an end\n");
+		abort();
+	}
+	return NULL;
+}
+
+void
+await_guard_begin(struct await_guard *guard)
+{
+	if (pipe2(guard->ends, O_CLOEXEC) != 0 ||
+		pthread_create(&guard->thread, NULL, guard_main, guard) != 0)
+		abort();
+}
+
+void
+await_guard_end(struct await_guard *guard)
+{
+	close(guard->ends[1]);
+	pthread_join(guard->thread, NULL);
+	close(guard->ends[0]);
+}
+
 int
 await_child(pid_t child)
 {
@@ -129,7 +172,8 @@ await_child(pid_t child)
 /* What /proc tells of threads at one time. */
 struct look {
 	bool asleep; /* all of them */
-	uint64_t threads, tids, switches;
+	uint64_t threads, tids;
+	uint64_t sleeps, preemptions;
 };
 
 static uint64_t
@@ -159,8 +203,8 @@ thread_look(struct look *look, pid_t tid)
 	look->asleep &= state != NULL && state[8] == 'S';
 	look->threads++;
 	look->tids += (uint64_t)tid;
-	look->switches += number_behind(text, "\nvoluntary_ctxt_switches:") +
-			  number_behind(text, "\nnonvoluntary_ctxt_switches:");
+	look->sleeps += number_behind(text, "\nvoluntary_ctxt_switches:");
+	look->preemptions += number_behind(text, "\nnonvoluntary_ctxt_switches:");
 }
 
 /* The state alone does not tell: a thread has the state S for a moment before it sleeps, too. */
@@ -168,7 +212,17 @@ static bool
 stayed_asleep(const struct look *one, const struct look *two)
 {
 	return one->asleep && two->asleep && one->threads == two->threads &&
-	       one->tids == two->tids && one->switches == two->switches;
+	       one->tids == two->tids && one->sleeps == two->sleeps &&
+	       one->preemptions == two->preemptions;
+}
+
+uint64_t
+thread_sleep_count(pid_t tid)
+{
+	struct look look = {.asleep = true};
+
+	thread_look(&look, tid);
+	return look.sleeps;
 }
 
 bool

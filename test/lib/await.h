@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting in tests, for a condition and never for a duration: the only place of the unit tests that
+/* Waiting in tests, for a condition and never for a duration: the only place of the tests in C that
  * sleeps. test/tidy checks that. */
 #ifndef ROCADE_TEST_AWAIT_H
 #define ROCADE_TEST_AWAIT_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -43,12 +44,42 @@ void others_run(void);
 		holds_;                                                                  \
 	})
 
+/* The same, without a pause: the step brings the condition about, such as a poll of an engine. */
+#define awaited_by(step, condition)                                                      \
+	__extension__({                                                                  \
+		struct await await_ = {.pauses = 0};                                     \
+		bool holds_ = (condition);                                               \
+		for (bool more_ = true; !holds_ && more_; holds_ = (condition)) {        \
+			step;                                                            \
+			more_ = await_goes_on(&await_);                                  \
+		}                                                                        \
+		holds_;                                                                  \
+	})
+
 /* For the thread of the test: it fails when the limit is reached. */
 #define await(condition)                                                                 \
 	do {                                                                             \
 		if (!awaited(condition))                                                 \
 			fail_msg("waited in vain: %s", #condition);                      \
 	} while (0)
+#define await_by(step, condition)                                                        \
+	do {                                                                             \
+		if (!awaited_by(step, condition))                                        \
+			fail_msg("waited in vain: %s", #condition);                      \
+	} while (0)
+
+/* Sleeps in poll(2) until the descriptor is readable. Returns false when the limit is reached. */
+bool await_readable(int fd);
+
+/* Between the two calls the process is aborted when the limit is reached: for calls that may wait for
+ * each other for ever. */
+struct await_guard {
+	pthread_t thread;
+	int ends[2];
+};
+
+void await_guard_begin(struct await_guard *guard);
+void await_guard_end(struct await_guard *guard);
 
 /* Waits for the end of a child, which is killed when the limit is reached. Returns how it has ended, as
  * waitpid(2) tells; -1: there is no such child. */
@@ -56,6 +87,9 @@ int await_child(pid_t child);
 
 /* Whether a thread of this process sleeps in the kernel: it did so all the time between two looks. */
 bool thread_sleeps(pid_t tid);
+
+/* How many times this thread of this process has gone to sleep. */
+uint64_t thread_sleep_count(pid_t tid);
 
 /* Whether all threads but the caller's sleep: none has begun, run or ended between two looks. */
 bool threads_asleep(void);

@@ -13,10 +13,9 @@
 
 #include <cmocka.h>
 
+#include "await.h"
 #include "verbs_pair.h"
 
-#define COMPLETE_NS UINT64_C(20000000000)
-#define EVENT_NS UINT64_C(5000000000)
 #define IDLE_POLLS 200
 
 uint64_t
@@ -363,22 +362,23 @@ poll_or_yield(struct verbs_pair *p)
 		pair_poll(p);
 }
 
+/* Returns how many came. */
+static int
+wcs_take(struct ibv_cq *cq, struct ibv_wc *wc, int n)
+{
+	int rc = ibv_poll_cq(cq, n, wc);
+
+	assert_true(rc >= 0);
+	return rc;
+}
+
 void
 pair_poll_cq(struct verbs_pair *p, struct ibv_cq *cq, struct ibv_wc *wc, int n)
 {
-	uint64_t end = pair_clock_ns() + COMPLETE_NS;
 	int got = 0;
 
-	while (got < n) {
-		int rc = ibv_poll_cq(cq, n - got, wc + got);
-
-		assert_true(rc >= 0);
-		got += rc;
-		if (rc == 0)
-			poll_or_yield(p);
-		if (pair_clock_ns() > end)
-			fail_msg("%d of %d completions in time", got, n);
-	}
+	if (!awaited_by(poll_or_yield(p), (got += wcs_take(cq, wc + got, n - got)) == n))
+		fail_msg("waited in vain: %d of %d completions", got, n);
 }
 
 void
@@ -447,14 +447,9 @@ fd_readable(int fd)
 struct ibv_async_event
 pair_event(struct verbs_pair *p, struct verbs_side *s)
 {
-	uint64_t end = pair_clock_ns() + EVENT_NS;
 	struct ibv_async_event event;
 
-	while (!fd_readable(s->context->async_fd)) {
-		poll_or_yield(p);
-		if (pair_clock_ns() > end)
-			fail_msg("no event in time");
-	}
+	await_by(poll_or_yield(p), fd_readable(s->context->async_fd));
 	assert_int_equal(ibv_get_async_event(s->context, &event), 0);
 	ibv_ack_async_event(&event);
 	return event;

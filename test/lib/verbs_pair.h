@@ -87,8 +87,8 @@ void pair_drain(struct verbs_pair *p);
 void pair_threads_start(struct verbs_pair *p);
 void pair_threads_stop(struct verbs_pair *p);
 
-/* Polls the CQ until n completions came, and the engines unless threads do. Fails after
- * 20 seconds. */
+/* Polls the CQ until n completions came, and the engines unless threads do. Fails when the
+ * limit of await.h is reached. */
 void pair_poll_cq(struct verbs_pair *p, struct ibv_cq *cq, struct ibv_wc *wc, int n);
 /* Polls the engines for a while and expects no completion. */
 void pair_no_completion(struct verbs_pair *p, struct ibv_cq *cq);
@@ -101,7 +101,7 @@ int pair_post_srq(struct verbs_side *s, uint64_t wr_id, size_t offset, uint32_t 
 int pair_post_recv(
 	struct verbs_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len);
 
-/* Waits up to 5 s for the next asynchronous event, and acknowledges it. */
+/* Waits for the next asynchronous event, and acknowledges it. */
 struct ibv_async_event pair_event(struct verbs_pair *p, struct verbs_side *s);
 /* Polls the engines for a while and expects no asynchronous event. */
 void pair_no_event(struct verbs_pair *p, struct verbs_side *s);

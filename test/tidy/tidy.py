@@ -39,9 +39,11 @@ CLOCK_HOMES = re.compile(r"^lib/engine/clock[^/]*\.[ch]$")
 SLEEPS = re.compile(
     r"\b(?:u?sleep|(?:clock_)?nanosleep|thrd_sleep|u?alarm|setitimer|\w+_timed(?:wait|lock|rdlock"
     r"|wrlock)|\w+_clock(?:wait|lock)|\w+_(?:timed|clock)join_np|time(?= ?\(NULL\))) ?\("
-    r"|\bpoll ?\((?:[^()]|\([^()]*\))*,\s*(?:[1-9]\d*|[A-Z]\w*) ?\)"
+    r"|\b(?:poll|epoll_wait) ?\((?:[^()]|\([^()]*\))*,\s*(?:[1-9]\d*|[A-Z]\w*) ?\)"
     r"|\b\w*(?:LIMIT|TIMEOUT|MOST|WAIT)_(?:S|MS|US)\b")
-SLEEP_DIRS = ("test/unit/", "test/lib/")
+PY_SLEEPS = re.compile(r"\b(?:time\.sleep ?\(|signal\.alarm ?\(|timeout(?:_s)?=[1-9A-Z])")
+SLEEP_DIRS = ("test/unit/", "test/lib/", "test/verbs/")
+PY_SLEEP_DIRS = ("test/verbs/",)
 # The helper, and a test of a filter that has to allow such calls.
 SLEEP_HOMES = {"test/lib/await.c", "test/unit/app/syscall_filter_test.c"}
 
@@ -235,11 +237,15 @@ def check_clocks(tree):
 
 
 def check_sleeps(tree):
-    """a unit test waits by test/lib/await.h: it neither sleeps nor has a limit of its own"""
+    """a test waits by the helper of its language: it neither sleeps nor has a limit of its own"""
     for file in tree.under("test"):
         if file.is_c and file.path.startswith(SLEEP_DIRS) and file.path not in SLEEP_HOMES:
             for line, name in file.find(SLEEPS):
                 yield "%s:%d: %s" % (file.path, line, name)
+        elif file.path.endswith(".py") and file.path.startswith(PY_SLEEP_DIRS):
+            for number, line in enumerate(file.text.splitlines(), 1):
+                if PY_SLEEPS.search(line.split("#")[0]):
+                    yield "%s:%d: %s" % (file.path, number, line.strip())
 
 
 def check_data_path(tree):

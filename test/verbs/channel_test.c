@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "await.h"
 #include "verbs_pair.h"
 
 #define LEN 16
@@ -190,17 +191,17 @@ rearming_allows_one_more_event(void **state)
 	close_channel();
 }
 
-static bool destroyed;
+static bool destroying, destroyed;
 
 static void *
 destroyer(void *arg)
 {
+	__atomic_store_n(&destroying, true, __ATOMIC_RELEASE);
 	assert_int_equal(ibv_destroy_cq(arg), 0);
 	__atomic_store_n(&destroyed, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
-/* ibv_destroy_cq() waits until each event that was read is acknowledged. */
 static int
 moderate(uint16_t count, uint16_t period_us)
 {
@@ -217,18 +218,6 @@ now_us(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
-/* Polls the engines until there is an event. */
-static void
-event_await(void)
-{
-	uint64_t begin = now_us();
-
-	while (!event_read()) {
-		pair_poll(&pair);
-		assert_true(now_us() - begin < 20000000);
-	}
 }
 
 static void
@@ -252,7 +241,7 @@ moderated_cq_raises_few_events(void **state)
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	begin = now_us();
 	message_send(0);
-	event_await();
+	await_by(pair_poll(&pair), event_read());
 	assert_true(now_us() - begin >= 2000);
 	/* Without. */
 	assert_int_equal(moderate(0, 0), 0);
@@ -266,6 +255,16 @@ moderated_cq_raises_few_events(void **state)
 	close_channel();
 }
 
+static bool
+destroy_waits(void)
+{
+	await(__atomic_load_n(&destroying, __ATOMIC_ACQUIRE));
+	/* The thread has ended, or waits. */
+	await(threads_asleep());
+	return !__atomic_load_n(&destroyed, __ATOMIC_ACQUIRE);
+}
+
+/* ibv_destroy_cq() waits until each event that was read is acknowledged. */
 static void
 destroy_waits_for_acknowledgements(void **state)
 {
@@ -282,13 +281,11 @@ destroy_waits_for_acknowledgements(void **state)
 	assert_int_equal(ibv_get_cq_event(channel, &got, &context), 0);
 	assert_int_equal(ibv_destroy_cq(cq), EBUSY);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
-	destroyed = false;
+	destroying = destroyed = false;
 	assert_int_equal(pthread_create(&thread, NULL, destroyer, cq), 0);
-	usleep(20000);
-	assert_false(__atomic_load_n(&destroyed, __ATOMIC_ACQUIRE));
+	assert_true(destroy_waits());
 	ibv_ack_cq_events(cq, 1);
-	usleep(20000);
-	assert_false(__atomic_load_n(&destroyed, __ATOMIC_ACQUIRE));
+	assert_true(destroy_waits());
 	ibv_ack_cq_events(cq, 1);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	/* The third event was not read; destroying the CQ removed it. */
@@ -299,8 +296,7 @@ destroy_waits_for_acknowledgements(void **state)
 }
 
 /* An application arms the CQ, polls, and sleeps in poll(2) while threads run the
- * engines. */
-/* A message each round, for which this thread sleeps while others run the engines. */
+ * engines: a message each round. */
 static void
 wakeups(unsigned rounds, bool moderated)
 {
@@ -319,16 +315,13 @@ wakeups(unsigned rounds, bool moderated)
 			while (ibv_poll_cq(pair.a.send_cq, 1, &wc) == 1)
 				;
 		while (seen <= i) {
-			struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
-
 			if (ibv_poll_cq(cq, 1, &wc) == 1) {
 				assert_int_equal(wc.wr_id, i);
 				seen++;
 				continue;
 			}
-			if (poll(&fd, 1, 10000) != 1)
-				fail_msg(
-					"round %u: asleep, and a completion is there", i);
+			if (!await_readable(channel->fd))
+				fail_msg("round %u: no event", i);
 			if (event_read())
 				assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 		}

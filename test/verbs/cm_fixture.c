@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "await.h"
 #include "cm_fixture.h"
 
 struct verbs_pair pair;
@@ -47,14 +48,10 @@ cm_managers_close(void)
 struct rocade_cm_event
 cm_expect_event(struct rocade_cm *cm, enum rocade_cm_event_type type)
 {
-	uint64_t until = pair_clock_ns() + CM_WAIT_NS;
 	struct rocade_cm_event e;
 
-	while (rocade_cm_next_event(cm, &e) != 0) {
-		pair_poll(&pair);
-		if (pair_clock_ns() > until)
-			fail_msg("no event %s", rocade_cm_event_name(type));
-	}
+	if (!awaited_by(pair_poll(&pair), rocade_cm_next_event(cm, &e) == 0))
+		fail_msg("waited in vain for %s", rocade_cm_event_name(type));
 	assert_string_equal(rocade_cm_event_name(e.type), rocade_cm_event_name(type));
 	assert_int_equal(e.type, type);
 	return e;

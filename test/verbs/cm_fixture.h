@@ -8,7 +8,6 @@
 #include <rocade/cm.h>
 
 #define CM_PORT 7471
-#define CM_WAIT_NS UINT64_C(30000000000)
 
 extern struct verbs_pair pair;
 extern struct rocade_cm *cm_a, *cm_b;

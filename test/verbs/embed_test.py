@@ -18,7 +18,7 @@ def run(program, eal, options):
     # EAL does not free its memory at exit.
     env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
     return subprocess.run([program, *eal, "--", *options], text=True, capture_output=True,
-                          timeout=120, env=env, check=False)
+                          env=env, check=False)
 
 
 def memif(socket):

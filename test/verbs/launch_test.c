@@ -15,6 +15,7 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
+#include "await.h"
 #include "verbs_pair.h"
 
 static struct verbs_pair pair;
@@ -29,18 +30,13 @@ static void
 exchange(void)
 {
 	struct ibv_wc wc;
-	uint64_t end = pair_clock_ns() + UINT64_C(20000000000);
-	int n = 0;
 
 	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 64), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 64, IBV_SEND_SIGNALED), 0);
-	while (n == 0 && pair_clock_ns() < end)
-		n = ibv_poll_cq(pair.b.recv_cq, 1, &wc);
-	assert_int_equal(n, 1);
+	await(ibv_poll_cq(pair.b.recv_cq, 1, &wc) != 0);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	for (n = 0; n == 0 && pair_clock_ns() < end;)
-		n = ibv_poll_cq(pair.a.send_cq, 1, &wc);
-	assert_int_equal(n, 1);
+	await(ibv_poll_cq(pair.a.send_cq, 1, &wc) != 0);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
 static void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posts a million requests of each kind and polls a million times, between marks that a
+ * Posts a million requests of each kind, arms an SRQ and polls a million times, between marks that a
  * system call tracer sees: close() of an invalid descriptor. strace_test.py counts the
  * system calls between the marks.
  */
@@ -47,6 +47,17 @@ post_recv(struct verbs_side *s)
 		assert_int_equal(pair_post_recv(s, i % QPS, i, 0, 64), 0);
 }
 
+static void
+arm_srq(struct verbs_side *s)
+{
+	struct ibv_srq_attr attr = {.srq_limit = 1};
+
+	for (unsigned i = 0; i < MILLION; i++)
+		assert_int_equal(ibv_modify_srq(s->srq, &attr, IBV_SRQ_LIMIT), 0);
+	attr.srq_limit = 0; /* no event */
+	assert_int_equal(ibv_modify_srq(s->srq, &attr, IBV_SRQ_LIMIT), 0);
+}
+
 /* Runs engines, polls and posts until enough messages arrived. */
 static void
 traffic(struct verbs_pair *p)
@@ -77,8 +88,10 @@ main(void)
 	mark(2);
 	post_recv(&with_rq.b);
 	mark(3);
-	traffic(&with_srq);
+	arm_srq(&with_srq.b);
 	mark(4);
+	traffic(&with_srq);
+	mark(5);
 	/* The pair opened last first: pair_close() compares the open descriptors. */
 	pair_close(&with_rq);
 	pair_close(&with_srq);

@@ -2,18 +2,17 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rocade/rdmacm.h>
 
+#include "await.h"
 #include "rdmacm_fixture.h"
 
 #include <cmocka.h>
@@ -125,11 +124,10 @@ struct rdma_cm_id *
 event_take_status(
 	struct rdma_event_channel *channel, enum rdma_cm_event_type type, int status)
 {
-	struct pollfd p = {.fd = channel->fd, .events = POLLIN};
 	struct rdma_cm_event *event;
 	struct rdma_cm_id *id;
 
-	if (poll(&p, 1, LIMIT_MS) != 1)
+	if (!await_readable(channel->fd))
 		fail_msg("no event %s", rdma_event_str(type));
 	assert_int_equal(rdma_get_cm_event(channel, &event), 0);
 	assert_string_equal(rdma_event_str(event->event), rdma_event_str(type));
@@ -254,16 +252,9 @@ ends_connect(struct rdma_event_channel *channel, const char *from, const char *t
 static void
 completion_wait(struct end *end, enum ibv_wc_opcode opcode)
 {
-	struct timespec pause = {.tv_nsec = 1000000};
 	struct ibv_wc wc;
-	int n = 0;
 
-	for (unsigned i = 0; n == 0 && i < LIMIT_MS; i++) {
-		n = ibv_poll_cq(end->cq, 1, &wc);
-		if (n == 0)
-			nanosleep(&pause, NULL);
-	}
-	assert_int_equal(n, 1);
+	await(ibv_poll_cq(end->cq, 1, &wc) != 0);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, opcode);
 }
@@ -383,11 +374,10 @@ raw_request_take(int fd)
 		uint32_t id, event, status, rest[80];
 	} event = {.event = UINT32_MAX};
 	struct command command = {.number = GET_EVENT, .in = sizeof(command.get_event)};
-	struct pollfd p = {.fd = fd, .events = POLLIN};
 
 	command.out = sizeof(event);
 	command.get_event.response = (uintptr_t)&event;
-	assert_int_equal(poll(&p, 1, LIMIT_MS), 1);
+	assert_true(await_readable(fd));
 	command_write(fd, &command);
 	assert_int_equal(event.event, RDMA_CM_EVENT_CONNECT_REQUEST);
 }

@@ -12,7 +12,6 @@
 #define ADDR_A "192.0.2.1"
 #define ADDR_B "192.0.2.2"
 #define PORT 7471
-#define LIMIT_MS 20000
 
 extern struct rocade_port *ports[2];
 
@@ -27,7 +26,7 @@ uint64_t port_stat(unsigned port, const char *name);
 
 struct sockaddr_storage *addr_of(const char *text, uint16_t port);
 struct rdma_event_channel *channel_new(void);
-/* Waits with poll() for an event, which must be of this type and succeed. Acknowledges it.
+/* Waits for an event, which must be of this type and succeed. Acknowledges it.
  * Returns its ID. */
 struct rdma_cm_id *event_take(
 	struct rdma_event_channel *channel, enum rdma_cm_event_type type);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "await.h"
 #include "rdmacm_fixture.h"
 
 #include <cmocka.h>
@@ -51,10 +52,9 @@ assert_ends(struct rdma_cm_id *id, uint16_t local, uint16_t peer)
 static struct rdma_cm_event *
 request_get(struct rdma_event_channel *channel)
 {
-	struct pollfd p = {.fd = channel->fd, .events = POLLIN};
 	struct rdma_cm_event *event;
 
-	assert_int_equal(poll(&p, 1, LIMIT_MS), 1);
+	assert_true(await_readable(channel->fd));
 	assert_int_equal(rdma_get_cm_event(channel, &event), 0);
 	assert_int_equal(event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
 	return event;

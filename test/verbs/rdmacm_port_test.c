@@ -12,6 +12,7 @@
 
 #include <rocade/cm.h>
 
+#include "await.h"
 #include "rdmacm_fixture.h"
 
 #include <cmocka.h>
@@ -114,19 +115,17 @@ closed_port_sends_its_last_messages(void **state)
 	struct rdma_conn_param param = {.retry_count = 7};
 	struct rdma_event_channel *channel, *other;
 	struct rdma_cm_id *listener, *id;
-	struct pollfd p;
 	struct end a;
 
 	(void)state;
 	ports_open();
 	channel = channel_new();
 	other = channel_new();
-	p = (struct pollfd){.fd = other->fd, .events = POLLIN};
 	listener = listener_new(other, "0.0.0.0", PORT);
 	id = id_routed(channel, RDMA_PS_TCP, ADDR_A, ADDR_B, PORT);
 	end_prepare(&a, id);
 	assert_int_equal(rdma_connect(id, &param), 0);
-	assert_int_equal(poll(&p, 1, LIMIT_MS), 1);
+	assert_true(await_readable(other->fd));
 	port_close(1);
 	event_take_status(channel, RDMA_CM_EVENT_REJECTED, 28);
 	end_free(&a);
@@ -185,16 +184,9 @@ new_addresses_are_known(void **state)
 static struct rocade_cm_event
 cm_event_wait(struct rocade_cm *cm, enum rocade_cm_event_type type)
 {
-	struct timespec pause = {.tv_nsec = 1000000};
 	struct rocade_cm_event event;
-	int rc = EAGAIN;
 
-	for (unsigned i = 0; rc != 0 && i < LIMIT_MS; i++) {
-		rc = rocade_cm_next_event(cm, &event);
-		if (rc != 0)
-			nanosleep(&pause, NULL);
-	}
-	assert_int_equal(rc, 0);
+	await(rocade_cm_next_event(cm, &event) == 0);
 	assert_string_equal(rocade_cm_event_name(event.type), rocade_cm_event_name(type));
 	return event;
 }

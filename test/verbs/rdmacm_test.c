@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "rdmacm_fixture.h"
 
 #include <cmocka.h>
@@ -42,18 +43,14 @@ without_a_port_there_is_no_device(void **state)
 static void
 fork_comes_before_the_first_channel(void **state)
 {
-	int status = -1;
 	pid_t pid;
 
 	(void)state;
 	ports_open();
 	pid = fork();
-	if (pid == 0) {
-		alarm(LIMIT_MS / 1000);
+	if (pid == 0)
 		_exit(rdma_create_event_channel() == NULL ? 0 : 1);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	assert_int_equal(await_child(pid), 0);
 	ports_close();
 }
 
@@ -161,7 +158,7 @@ channel_is_a_descriptor(void **state)
 		assert_int_equal(rdma_resolve_addr(id, NULL,
 					 (struct sockaddr *)addr_of(ADDR_A, 1), 2000),
 			0);
-		assert_int_equal(epoll_wait(set, &got, 1, LIMIT_MS), 1);
+		await(epoll_wait(set, &got, 1, 0) == 1);
 		event_take(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
 		assert_int_equal(epoll_wait(set, &got, 1, 0), 0);
 		assert_int_equal(rdma_destroy_id(id), 0);
@@ -173,18 +170,35 @@ channel_is_a_descriptor(void **state)
 	ports_close();
 }
 
+struct waiter {
+	struct rdma_event_channel *channel;
+	pthread_t thread;
+	pid_t tid; /* atomic */
+};
+
 static void *
 event_wait(void *arg)
 {
-	struct rdma_event_channel *channel = arg;
+	struct waiter *w = arg;
 	struct rdma_cm_event *event;
 	struct rdma_cm_id *id;
 
-	if (rdma_get_cm_event(channel, &event) != 0)
+	__atomic_store_n(&w->tid, gettid(), __ATOMIC_RELEASE);
+	if (rdma_get_cm_event(w->channel, &event) != 0)
 		return NULL;
 	id = event->id;
 	rdma_ack_cm_event(event);
 	return id;
+}
+
+/* Returns when the thread sleeps. */
+static void
+waiter_start(struct waiter *w, struct rdma_event_channel *channel)
+{
+	*w = (struct waiter){.channel = channel};
+	assert_int_equal(pthread_create(&w->thread, NULL, event_wait, w), 0);
+	await(__atomic_load_n(&w->tid, __ATOMIC_ACQUIRE) != 0);
+	await(thread_sleeps(w->tid));
 }
 
 static void
@@ -199,10 +213,10 @@ static void
 waits_in_another_thread(void **state)
 {
 	struct sigaction restart = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, old;
-	struct timespec pause = {.tv_nsec = 50000000};
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
-	pthread_t thread;
+	struct waiter waiter;
+	uint64_t sleeps;
 	int free_fd;
 	void *got;
 
@@ -213,22 +227,21 @@ waits_in_another_thread(void **state)
 	free_fd = dup(0);
 	assert_int_equal(close(free_fd), 0);
 	assert_int_equal(sigaction(SIGUSR1, &restart, &old), 0);
-	assert_int_equal(pthread_create(&thread, NULL, event_wait, channel), 0);
-	nanosleep(&pause, NULL);
-	pthread_kill(thread, SIGUSR1);
-	nanosleep(&pause, NULL);
+	waiter_start(&waiter, channel);
+	sleeps = thread_sleep_count(waiter.tid);
+	pthread_kill(waiter.thread, SIGUSR1);
+	await(thread_sleep_count(waiter.tid) > sleeps && thread_sleeps(waiter.tid));
 	assert_int_equal(
 		rdma_resolve_addr(id, NULL, (struct sockaddr *)addr_of(ADDR_B, 1), 2000),
 		0);
-	assert_int_equal(pthread_join(thread, &got), 0);
+	assert_int_equal(pthread_join(waiter.thread, &got), 0);
 	assert_ptr_equal(got, id);
 	assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
 #ifndef __SANITIZE_ADDRESS__ /* librdmacm does not free the event of such a thread */
 	/* pthread_cancel() ends a thread that waits. */
-	assert_int_equal(pthread_create(&thread, NULL, event_wait, channel), 0);
-	nanosleep(&pause, NULL);
-	assert_int_equal(pthread_cancel(thread), 0);
-	assert_int_equal(pthread_join(thread, &got), 0);
+	waiter_start(&waiter, channel);
+	assert_int_equal(pthread_cancel(waiter.thread), 0);
+	assert_int_equal(pthread_join(waiter.thread, &got), 0);
 	assert_ptr_equal(got, PTHREAD_CANCELED);
 	assert_int_equal(dup(0), free_fd); /* the thread has left no descriptor */
 	assert_int_equal(close(free_fd), 0);
@@ -318,11 +331,18 @@ datagram_services_are_found(void **state)
 	all_close(channel, listener);
 }
 
+/* Returns when closed descriptors have been looked for: one that is closed after the others is found. */
+static void
+closed_ones_are_found(struct rdma_event_channel *channel)
+{
+	assert_int_equal(close(raw_listener(PORT + 1, 1)), 0);
+	await(bind_errno(channel, ADDR_A, PORT + 1) == 0);
+}
+
 /* A descriptor that is closed without DESTROY_ID ends its listener. */
 static void
 closed_channel_ends_its_ids(void **state)
 {
-	struct timespec pause = {.tv_nsec = 10000000};
 	struct rdma_event_channel *channel;
 	int fd, copy;
 
@@ -333,9 +353,7 @@ closed_channel_ends_its_ids(void **state)
 	assert_int_equal(bind_errno(channel, ADDR_A, PORT), EADDRINUSE);
 	copy = dup(fd);
 	assert_int_equal(close(fd), 0);
-	/* longer than it takes to find a closed one */
-	for (unsigned i = 0; i < 30; i++)
-		nanosleep(&pause, NULL);
+	closed_ones_are_found(channel);
 	assert_int_equal(bind_errno(channel, ADDR_A, PORT), EADDRINUSE);
 	assert_int_equal(close(copy), 0);
 	assert_int_equal(bind_errno(channel, ADDR_A, PORT), 0);
@@ -363,10 +381,9 @@ sleeper_start(int fd)
 static void
 closed_channel_may_have_copies(void **state)
 {
-	struct timespec pause = {.tv_nsec = 10000000};
 	struct rdma_event_channel *channel;
-	int fd, status, err = EADDRINUSE;
 	pid_t pid;
+	int fd;
 
 	(void)state;
 	ports_open();
@@ -374,18 +391,13 @@ closed_channel_may_have_copies(void **state)
 	fd = raw_listener(PORT, 1);
 	pid = sleeper_start(fd);
 	assert_int_equal(close(fd), 0);
-	for (unsigned i = 0; err != 0 && i < LIMIT_MS / 10; i++) {
-		err = bind_errno(channel, ADDR_A, PORT);
-		nanosleep(&pause, NULL);
-	}
-	assert_int_equal(err, 0);
-	/* A channel in its place, and enough time to look for closed ones again. */
+	await(bind_errno(channel, ADDR_A, PORT) == 0);
+	/* A channel in its place, and closed ones are looked for again. */
 	fd = raw_listener(PORT, 1);
-	for (unsigned i = 0; i < 30; i++)
-		nanosleep(&pause, NULL);
+	closed_ones_are_found(channel);
 	assert_int_equal(bind_errno(channel, ADDR_A, PORT), EADDRINUSE);
 	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WTERMSIG(await_child(pid)), SIGKILL);
 	assert_int_equal(close(fd), 0);
 	rdma_destroy_event_channel(channel);
 	ports_close();
@@ -411,7 +423,6 @@ fork_leaves_the_parent_alone(void **state)
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener, *bound;
 	struct end a, b;
-	int status = -1;
 	pid_t pid;
 
 	(void)state;
@@ -425,8 +436,7 @@ fork_leaves_the_parent_alone(void **state)
 	pid = fork();
 	if (pid == 0)
 		_exit(child_run(channel, bound));
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	assert_int_equal(await_child(pid), 0);
 	ends_talk(&a, &b, "still here");
 	ends_disconnect(channel, &a, &b);
 	assert_int_equal(rdma_destroy_id(bound), 0);

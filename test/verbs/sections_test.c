@@ -9,17 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "await.h"
 #include "verbs_pair.h"
 
-#define LIMIT_S 60 /* for threads that wait for each other */
 #define ROUNDS 30
 #define CALLS 4 /* in a section, while the other thread is in its call */
 
 static struct verbs_pair pair;
+static struct await_guard guard;
 /* The QP that the other thread changes. Its CQs are exchanged: the sections are of the CQ
  * of its receives. */
 static struct ibv_qp *changed;
@@ -220,7 +220,7 @@ setup(void **state)
 {
 	struct verbs_side exchanged;
 
-	alarm(LIMIT_S);
+	await_guard_begin(&guard);
 	pair_open(&pair, &(struct verbs_pair_conf){.engines = 2,
 				 .cqe = 64,
 				 .access = IBV_ACCESS_REMOTE_WRITE,
@@ -239,7 +239,7 @@ teardown(void **state)
 {
 	assert_int_equal(ibv_destroy_qp(changed), 0);
 	pair_close(&pair);
-	alarm(0);
+	await_guard_end(&guard);
 	return 0;
 }
 

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_alarm.h>
@@ -12,6 +11,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include "await.h"
 #include "shared_pair.h"
 
 #include <cmocka.h>
@@ -20,21 +20,6 @@
 
 struct side sides[2] = {{.address = "192.0.2.1/24"}, {.address = "192.0.2.2/24"}};
 struct rte_mempool *pool;
-
-double
-clock_of_s(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-double
-clock_s(void)
-{
-	return clock_of_s(CLOCK_MONOTONIC);
-}
 
 /* ---- The application ---- */
 
@@ -142,14 +127,21 @@ app_frames_handle(struct side *s, struct rte_mbuf **frames, unsigned n, enum how
 	}
 }
 
+static void
+frames_input(struct side *s, enum how how)
+{
+	struct rte_mbuf *frames[32];
+	uint16_t received = rte_eth_rx_burst(s->ethdev, 0, frames, 32), n;
+
+	n = rocade_engine_input(rocade_port_engine(s->port, 0), frames, received);
+	__atomic_fetch_add(&s->taken, received - n, __ATOMIC_RELEASE);
+	app_frames_handle(s, frames, n, how);
+}
+
 void
 side_input(struct side *s)
 {
-	struct rte_mbuf *frames[32];
-	uint16_t n = rte_eth_rx_burst(s->ethdev, 0, frames, 32);
-
-	n = rocade_engine_input(rocade_port_engine(s->port, 0), frames, n);
-	app_frames_handle(s, frames, n, HOW_FRAMES);
+	frames_input(s, HOW_FRAMES);
 }
 
 void
@@ -161,12 +153,18 @@ side_pass(struct side *s, enum how how)
 
 	if (how == HOW_QUEUES) {
 		n = rocade_engine_exceptions(engine, frames, 32);
+		app_frames_handle(s, frames, n, how);
 	} else {
-		n = rte_eth_rx_burst(s->ethdev, 0, frames, 32);
-		n = rocade_engine_input(engine, frames, n);
+		frames_input(s, how);
 	}
-	app_frames_handle(s, frames, n, how);
 	rocade_engine_poll(engine);
+}
+
+void
+sides_pass(enum how how)
+{
+	side_pass(&sides[0], how);
+	side_pass(&sides[1], how);
 }
 
 /* ---- Verbs ---- */
@@ -235,6 +233,19 @@ side_connect(struct side *s, const struct side *peer)
 		0);
 }
 
+uint64_t
+side_stat(const struct side *s, const char *name)
+{
+	struct rocade_stat stats[256];
+	unsigned n = rocade_port_stats(s->port, -1, stats, 256);
+
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(stats[i].name, name) == 0)
+			return stats[i].value;
+	fail_msg("no counter %s", name);
+	return 0;
+}
+
 void
 side_close(struct side *s)
 {
@@ -292,8 +303,8 @@ interrupts_drain(void)
 
 	if (rte_eal_alarm_set(1, interrupts_drained, done) != 0)
 		return;
-	for (unsigned i = 0; i < 10000 && !__atomic_load_n(done, __ATOMIC_ACQUIRE); i++)
-		usleep(1000);
+	if (!awaited(__atomic_load_n(done, __ATOMIC_ACQUIRE)))
+		fprintf(stderr, "EAL's interrupt thread runs no alarm\n");
 }
 
 unsigned

@@ -4,8 +4,6 @@
 #ifndef ROCADE_TEST_VERBS_SHARED_PAIR_H
 #define ROCADE_TEST_VERBS_SHARED_PAIR_H
 
-#include <time.h>
-
 #include <rocade/shared.h>
 
 #define DEPTH 64
@@ -27,14 +25,14 @@ struct side {
 	uint8_t mem[DEPTH * MSG_BYTES];
 	unsigned others;   /* frames of the other application that have arrived */
 	unsigned answered; /* ARP requests */
-	uint8_t timeout;   /* code of the ACK timeout; 0: 17, 537 ms */
+	/* Frames that Rocade has taken, in calls of rocade_engine_input() that have returned. Atomic. */
+	uint64_t taken;
+	uint8_t timeout; /* code of the ACK timeout; 0: 17, 537 ms */
 };
 
 extern struct side sides[2];
 extern struct rte_mempool *pool; /* of the application */
 
-double clock_of_s(clockid_t clock);
-double clock_s(void);
 /* Starts EAL and the application's ports: the setup of a group of tests. */
 int app_start(void **state);
 /* Stops the ports. Returns how many frames of the application are left. */
@@ -45,10 +43,13 @@ void other_frame_send(struct side *s);
 void side_input(struct side *s);
 /* One pass of the application's loop. */
 void side_pass(struct side *s, enum how how);
+void sides_pass(enum how how);
 
 void side_open(struct side *s, enum how how);
 void side_connect(struct side *s, const struct side *peer);
 void side_close(struct side *s);
+/* Returns a counter of the port. */
+uint64_t side_stat(const struct side *s, const char *name);
 /* Slots of mem: 0 to DEPTH - 1. */
 void recv_post(struct side *s, unsigned slot);
 /* Sends MSG_BYTES with the value number % 251, signaled, from slot number % DEPTH. */

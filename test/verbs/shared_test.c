@@ -8,11 +8,11 @@
 
 #include <rte_mbuf.h>
 
+#include "await.h"
 #include "shared_pair.h"
 
 #include <cmocka.h>
 
-#define LIMIT_S 30
 #define MESSAGES 2000
 
 static void
@@ -31,21 +31,20 @@ static void
 messages_pass(enum how how)
 {
 	unsigned posted = 0, done = 0, received = 0, others = 0;
-	double end = clock_s() + LIMIT_S;
+	struct await a = {.pauses = 0};
 	struct ibv_wc wc;
 
 	for (unsigned i = 0; i < DEPTH; i++)
 		recv_post(&sides[1], i);
 	while (received < MESSAGES || done < MESSAGES) {
-		assert_true(clock_s() < end);
+		assert_true(await_goes_on(&a));
 		while (posted < MESSAGES && posted - done < DEPTH)
 			send_post(&sides[0], posted++);
 		while (others < received) {
 			other_frame_send(&sides[others % 2]);
 			others++;
 		}
-		side_pass(&sides[0], how);
-		side_pass(&sides[1], how);
+		sides_pass(how);
 		while (ibv_poll_cq(sides[0].cq, 1, &wc) == 1) {
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
 			done++;
@@ -55,10 +54,7 @@ messages_pass(enum how how)
 			recv_post(&sides[1], (unsigned)wc.wr_id);
 		}
 	}
-	while (sides[0].others + sides[1].others < others && clock_s() < end) {
-		side_pass(&sides[0], how);
-		side_pass(&sides[1], how);
-	}
+	await_by(sides_pass(how), sides[0].others + sides[1].others >= others);
 	assert_int_equal(sides[0].others, others / 2);
 	assert_int_equal(sides[1].others, (others + 1) / 2);
 }

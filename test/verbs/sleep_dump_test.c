@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "shared_pair.h"
 
 #include <cmocka.h>
-
-#define LIMIT_S 60
 
 static void
 dump_ends_while_the_engine_sleeps(void **state)
@@ -21,17 +20,13 @@ dump_ends_while_the_engine_sleeps(void **state)
 	struct rocade_port_dump_conf conf = {.size = sizeof(conf), .file = path};
 	struct side *s = &sides[0];
 	struct rocade_engine *engine = rocade_port_engine(s->port, 0);
-	double end = clock_s() + LIMIT_S;
 	int file = mkstemp(path), fd;
 
 	assert_true(file >= 0);
 	assert_int_equal(rocade_engine_fd(engine, &fd), 0);
 	for (unsigned i = 0; i < 20; i++) {
 		assert_int_equal(rocade_port_dump(s->port, &conf), 0);
-		while (rocade_engine_arm(engine) == EAGAIN) {
-			side_pass(s, HOW_FRAMES);
-			assert_true(clock_s() < end);
-		}
+		await_by(side_pass(s, HOW_FRAMES), rocade_engine_arm(engine) != EAGAIN);
 		assert_int_equal(rocade_port_dump_stop(s->port, NULL), 0);
 		rocade_engine_disarm(engine);
 	}

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "../unit/rand.h"
+#include "await.h"
 #include "verbs_pair.h"
 
 #define QPS 4
@@ -212,6 +213,13 @@ completions_check(struct world *w)
 	return (unsigned)n;
 }
 
+static void
+completions_check_or_yield(struct world *w)
+{
+	if (completions_check(w) == 0)
+		sched_yield();
+}
+
 /* Empties the CQ: the sender is faster than occasional polls of 32, and no CQ may
  * overflow. */
 static void
@@ -255,17 +263,12 @@ world_open(struct world *w, uint64_t seed, bool one_order, uint32_t keep)
 static void
 world_close(struct world *w)
 {
-	uint64_t end = pair_clock_ns() + UINT64_C(30000000000), prefix = 0;
+	uint64_t prefix = 0;
 
 	__atomic_store_n(&w->stop_send, true, __ATOMIC_RELEASE);
 	pthread_join(w->sender, NULL);
-	while (w->received < w->sent) {
-		if (completions_check(w) == 0)
-			sched_yield();
-		if (pair_clock_ns() > end)
-			fail_msg("seed %lu: %lu of %lu received", w->seed, w->received,
-				w->sent);
-	}
+	if (!awaited_by(completions_check_or_yield(w), w->received >= w->sent))
+		fail_msg("seed %lu: %lu of %lu received", w->seed, w->received, w->sent);
 	__atomic_store_n(&w->stop_post, true, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < POSTERS; i++)
 		pthread_join(w->poster[i], NULL);
@@ -304,10 +307,8 @@ fifo(bool one_order)
 	struct world w;
 
 	world_open(&w, seed_now(), one_order, 0);
-	while (w.received < 200000 / SLOWER) {
-		if (completions_check(&w) == 0)
-			sched_yield();
-	}
+	while (w.received < 200000 / SLOWER)
+		completions_check_or_yield(&w);
 	world_close(&w);
 }
 
@@ -332,14 +333,14 @@ resize_under_traffic(void **state)
 	unsigned done = 0, refused = 0;
 	struct ibv_srq_attr attr;
 	struct world w;
-	uint64_t rand, end;
+	struct await a = {.pauses = 0};
+	uint64_t rand;
 
 	world_open(&w, seed_now(), false, SIZES / 2);
 	rand = w.seed ^ 0x1234;
-	end = pair_clock_ns() + UINT64_C(60000000000);
 	/* The threads that post may have had no core meanwhile. */
 	while (done + refused < 10000 / SLOWER ||
-		((done == 0 || refused == 0) && pair_clock_ns() < end)) {
+		((done == 0 || refused == 0) && await_goes_on(&a))) {
 		/* Most attempts for one receive are refused. */
 		uint32_t most = (done + refused) % 2 != 0 ? 1 : SIZES;
 		uint32_t want = 1 + (uint32_t)rand_below(&rand, most);
@@ -381,17 +382,12 @@ one_limit_event_per_arming(void **state)
 	world_open(&w, seed_now(), false, DEPTH / 2);
 	rand = w.seed ^ 0x4321;
 	for (unsigned round = 0; round < 100000 / SLOWER; round++) {
-		uint64_t end = pair_clock_ns() + UINT64_C(10000000000);
-
 		attr = (struct ibv_srq_attr){
 			.srq_limit = 1 + (uint32_t)rand_below(&rand, DEPTH)};
 		assert_int_equal(ibv_modify_srq(w.pair.b.srq, &attr, IBV_SRQ_LIMIT), 0);
-		while (!event_waits(w.pair.b.context)) {
-			if (completions_check(&w) == 0)
-				sched_yield();
-			if (pair_clock_ns() > end)
-				fail_msg("seed %lu: no event in round %u", w.seed, round);
-		}
+		if (!awaited_by(completions_check_or_yield(&w),
+			    event_waits(w.pair.b.context)))
+			fail_msg("seed %lu: no event in round %u", w.seed, round);
 		assert_int_equal(ibv_get_async_event(w.pair.b.context, &event), 0);
 		assert_int_equal(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
 		assert_ptr_equal(event.element.srq, w.pair.b.srq);
@@ -408,28 +404,19 @@ one_limit_event_per_arming(void **state)
 	world_close(&w);
 }
 
-/* Beside running engines. The fastest batch counts: the machine has other work. */
+/* No thread runs the engines. posts.c shows that an arming makes no system
+ * call. */
 static void
-arming_takes_less_than_a_microsecond(void **state)
+arming_does_not_wait_for_an_engine(void **state)
 {
 	struct ibv_srq_attr attr = {.srq_limit = 1};
-	uint64_t best = UINT64_MAX, start;
 	struct verbs_pair p;
-	int err = 0;
 
 	pair_open(&p, &(struct verbs_pair_conf){.srq_wr = 16, .engines = 2, .qps = 2});
 	assert_int_equal(pair_post_srq(&p.b, 0, 0, 64), 0);
-	pair_threads_start(&p);
-	for (unsigned batch = 0; batch < 1000; batch++) {
-		start = pair_clock_ns();
-		for (unsigned i = 0; i < 100; i++)
-			err |= ibv_modify_srq(p.b.srq, &attr, IBV_SRQ_LIMIT);
-		start = (pair_clock_ns() - start) / 100;
-		best = start < best ? start : best;
-	}
-	print_message("# %lu ns an arming\n", best);
-	assert_in_range(best, 0, 1000);
-	assert_false(err != 0 || event_waits(p.b.context));
+	for (unsigned i = 0; i < 1000; i++)
+		assert_int_equal(ibv_modify_srq(p.b.srq, &attr, IBV_SRQ_LIMIT), 0);
+	assert_false(event_waits(p.b.context));
 	pair_close(&p);
 }
 
@@ -492,7 +479,7 @@ main(void)
 		cmocka_unit_test(fifo_order_of_serialised_posts),
 		cmocka_unit_test(resize_under_traffic),
 		cmocka_unit_test(one_limit_event_per_arming),
-		cmocka_unit_test(arming_takes_less_than_a_microsecond),
+		cmocka_unit_test(arming_does_not_wait_for_an_engine),
 		cmocka_unit_test(threads_share_a_send_queue),
 	};
 
