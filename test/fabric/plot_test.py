@@ -23,7 +23,7 @@ BINS = 20
 def plot(folder, *options):
     os.mkdir(folder)
     subprocess.run([FABRIC, "--time", "0.2", "--plot", folder, *options], stdout=subprocess.DEVNULL,
-                   timeout=120, check=True)
+                   check=True)
 
 
 def contents(folder):

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -153,6 +154,15 @@ await_guard_end(struct await_guard *guard)
 	close(guard->ends[1]);
 	pthread_join(guard->thread, NULL);
 	close(guard->ends[0]);
+}
+
+void
+cpu_limit_begin(unsigned times)
+{
+	const struct itimerval after = {.it_value.tv_sec = AWAIT_TIMES * times};
+
+	if (setitimer(ITIMER_PROF, &after, NULL) != 0)
+		abort();
 }
 
 int

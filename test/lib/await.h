@@ -81,6 +81,10 @@ struct await_guard {
 void await_guard_begin(struct await_guard *guard);
 void await_guard_end(struct await_guard *guard);
 
+/* SIGPROF comes when the process has used this many times AWAIT_TIMES seconds of CPU, in which a busy
+ * machine does as much as another: for what may have no end. A later call begins anew. */
+void cpu_limit_begin(unsigned times);
+
 /* Waits for the end of a child, which is killed when the limit is reached. Returns how it has ended, as
  * waitpid(2) tells; -1: there is no such child. */
 int await_child(pid_t child);

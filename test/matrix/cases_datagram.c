@@ -42,7 +42,7 @@ static const char *
 datagram_wait(
 	struct matrix *t, uint32_t len, unsigned slot, struct ibv_wc *wc, bool *arrived)
 {
-	int got = link_poll_for(t, t->recv_cq, wc, link_lost_ms(t));
+	int got = link_await_lossy(t, t->recv_cq, wc);
 
 	*arrived = got == 1;
 	if (got == 0)
@@ -289,7 +289,7 @@ short_once(struct matrix *t, bool *arrived)
 		TRY(link_send(t, &wr));
 		return link_done(t, t->send_cq, 6, &wc);
 	}
-	*arrived = link_poll_for(t, t->recv_cq, &wc, link_lost_ms(t)) == 1;
+	*arrived = link_await_lossy(t, t->recv_cq, &wc) == 1;
 	if (!*arrived)
 		return NULL;
 	if (wc.status != IBV_WC_SUCCESS)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "await.h"
 #include "matrix.h"
 
 static const struct link_conf rc = {.type = IBV_QPT_RC};
@@ -145,16 +146,11 @@ fence_case(struct matrix *t, const void *arg)
 /* Events */
 
 static bool
-fd_readable(int fd, int ms)
+fd_readable(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
-	int n;
-
-	do {
-		n = poll(&p, 1, ms);
-	} while (n < 0 && errno == EINTR);
-	return n == 1;
+	return poll(&p, 1, 0) == 1;
 }
 
 /* The passive end waits on its completion channel. A plain SEND does not wake it, a
@@ -171,14 +167,14 @@ solicited_passive(struct matrix *t, struct ibv_comp_channel *channel, struct ibv
 		TRY(link_recv(t, i, link_target(t, i), 64));
 	TRY(oob_sync(t));
 	TRY(oob_sync(t)); /* the plain one has arrived */
-	NEED(t, !fd_readable(channel->fd, 20));
+	TRY(link_done(t, cq, 0, &wc));
+	TRY(link_idle(t, cq));
+	NEED(t, !fd_readable(channel->fd));
 	TRY(oob_sync(t));
-	NEED(t, fd_readable(channel->fd, (int)t->wait_s * 1000));
+	NEED(t, await_readable(channel->fd));
 	NEED(t, ibv_get_cq_event(channel, &woken, &context) == 0 && woken == cq);
 	ibv_ack_cq_events(cq, 1);
-	for (unsigned i = 0; i < 2; i++)
-		TRY(link_done(t, cq, i, &wc));
-	return NULL;
+	return link_done(t, cq, 1, &wc);
 }
 
 static const char *

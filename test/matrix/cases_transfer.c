@@ -218,8 +218,8 @@ transfer_passive(struct matrix *t, const struct xfer *x, bool *arrived)
 
 	for (unsigned i = 0; i < words; i++) {
 		struct ibv_wc wc;
-		int got = link_poll_for(t, t->recv_cq, &wc,
-			lossy(x) ? link_lost_ms(t) : t->wait_s * 1000);
+		int got = lossy(x) ? link_await_lossy(t, t->recv_cq, &wc)
+				   : link_await(t, t->recv_cq, &wc);
 
 		if (got == 0 && lossy(x)) {
 			*arrived = false;

@@ -5,16 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <rocade/rocade.h>
 #include <rte_eal.h>
 
+#include "await.h"
 #include "host.h"
 
 #define ARGS_MAX 64
 #define IDLE_TURNS 100
-#define IDLE_US 50
 
 static struct rocade_port *ports[2];
 static pthread_t runner;
@@ -36,7 +35,7 @@ engine_thread(void *arg)
 		}
 		idle = moved != 0 ? 0 : idle + 1;
 		if (idle > IDLE_TURNS)
-			usleep(IDLE_US);
+			others_run();
 		else if (idle != 0)
 			sched_yield();
 	}

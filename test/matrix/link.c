@@ -5,11 +5,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "await.h"
 #include "matrix.h"
 
 #define GUARD 64
 #define GUARD_BYTE 0xA5
 #define QUIET_NS 5000000
+#define LOST_MS 400 /* then a message counts as lost, and is sent again */
 
 static uint64_t
 clock_ns(void)
@@ -104,20 +106,43 @@ link_send(struct matrix *t, struct ibv_send_wr *wr)
 	return err == 0 ? NULL : case_fail(t, "posting a send: %s", strerror(err));
 }
 
+/* Returns n of ibv_poll_cq(), or -1 if that is neither 0 nor 1. */
+static int
+poll_result(struct matrix *t, int n)
+{
+	if (n == 0 || n == 1)
+		return n;
+	case_fail(t, "ibv_poll_cq() returned %d", n);
+	return -1;
+}
+
 int
 link_poll_for(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc, unsigned ms)
 {
 	uint64_t end = clock_ns() + ms * UINT64_C(1000000);
 	int n;
 
-	while ((n = ibv_poll_cq(cq, 1, wc)) == 0) {
-		if (clock_ns() > end)
-			return 0;
+	while ((n = ibv_poll_cq(cq, 1, wc)) == 0 && clock_ns() <= end)
 		sched_yield();
-	}
-	if (n != 1)
-		case_fail(t, "ibv_poll_cq() returned %d", n);
-	return n == 1 ? 1 : -1;
+	return poll_result(t, n);
+}
+
+int
+link_await(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	/* --wait: the first limit, for a partner that needs long by itself */
+	struct await a = {.limit_ns = t->wait_s * UINT64_C(1000000000)};
+	int n;
+
+	while ((n = ibv_poll_cq(cq, 1, wc)) == 0 && await_goes_on(&a))
+		sched_yield();
+	return poll_result(t, n != 0 ? n : ibv_poll_cq(cq, 1, wc));
+}
+
+int
+link_await_lossy(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	return t->lossy ? link_poll_for(t, cq, wc, LOST_MS) : link_await(t, cq, wc);
 }
 
 unsigned
@@ -126,20 +151,14 @@ link_sends(const struct matrix *t)
 	return t->lossy ? 20 : 1;
 }
 
-unsigned
-link_lost_ms(const struct matrix *t)
-{
-	return t->lossy ? 400 : 5000;
-}
-
 const char *
 link_poll(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc)
 {
-	int n = link_poll_for(t, cq, wc, t->wait_s * 1000);
+	int n = link_await(t, cq, wc);
 
 	if (n == 0)
-		return case_fail(t, "no %s completion in %u s",
-			cq == t->send_cq ? "send" : "receive", t->wait_s);
+		return case_fail(t, "waited in vain for a %s completion",
+			cq == t->send_cq ? "send" : "receive");
 	return n == 1 ? NULL : t->why;
 }
 
@@ -186,11 +205,9 @@ link_idle(struct matrix *t, struct ibv_cq *cq)
 /* ---- Events ---- */
 
 static bool
-event_within(struct matrix *t, int ms, struct ibv_async_event *event)
+event_take(struct matrix *t, struct ibv_async_event *event)
 {
-	struct pollfd p = {.fd = t->context->async_fd, .events = POLLIN};
-
-	if (poll(&p, 1, ms) != 1 || ibv_get_async_event(t->context, event) != 0)
+	if (ibv_get_async_event(t->context, event) != 0)
 		return false;
 	ibv_ack_async_event(event);
 	return true;
@@ -199,9 +216,10 @@ event_within(struct matrix *t, int ms, struct ibv_async_event *event)
 void
 link_events_discard(struct matrix *t)
 {
+	struct pollfd p = {.fd = t->context->async_fd, .events = POLLIN};
 	struct ibv_async_event event;
 
-	while (event_within(t, 0, &event))
+	while (poll(&p, 1, 0) == 1 && event_take(t, &event))
 		;
 }
 
@@ -210,8 +228,8 @@ link_event(struct matrix *t, enum ibv_event_type want)
 {
 	struct ibv_async_event event;
 
-	if (!event_within(t, (int)t->wait_s * 1000, &event))
-		return case_fail(t, "no event in %u s", t->wait_s);
+	if (!await_readable(t->context->async_fd) || !event_take(t, &event))
+		return case_fail(t, "waited in vain for an event");
 	if (event.event_type != want)
 		return case_fail(t, "event \"%s\", expected \"%s\"",
 			ibv_event_type_str(event.event_type), ibv_event_type_str(want));

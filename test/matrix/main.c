@@ -332,7 +332,7 @@ options_read(int argc, char **argv, struct matrix *t, struct options *o)
 			break;
 		case 'w':
 			t->wait_s = (unsigned)atoi(optarg);
-			if (t->wait_s == 0 || t->wait_s > MATRIX_WAIT_MOST_S)
+			if (t->wait_s == 0 || t->wait_s > MATRIX_WAIT_MOST)
 				return -1;
 			break;
 		case 's':
@@ -366,7 +366,7 @@ int
 main(int argc, char **argv)
 {
 	struct options o = {.port = PORT_DEFAULT};
-	struct matrix t = {.gid_index = -1, .verbose = true, .wait_s = MATRIX_WAIT_S};
+	struct matrix t = {.gid_index = -1, .verbose = true, .wait_s = MATRIX_WAIT};
 	const char *why;
 	int result = 2;
 

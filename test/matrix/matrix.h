@@ -20,8 +20,8 @@
 #define MATRIX_BYTES (2 * MATRIX_HALF)
 #define MATRIX_WRS 64
 #define MATRIX_QKEY 0x11223344
-#define MATRIX_WAIT_S 20 /* for a completion */
-#define MATRIX_WAIT_MOST_S 180
+#define MATRIX_WAIT 20 /* seconds, for a completion: the first limit */
+#define MATRIX_WAIT_MOST 180
 #define MATRIX_SKIPS 16
 #define MATRIX_GRH 40
 
@@ -167,10 +167,12 @@ const char *link_done(
 /* Waits `ms` milliseconds for a completion. Returns 1, or 0 if none came, -1 for an error
  * (t->why). */
 int link_poll_for(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc, unsigned ms);
-/* For a message that nothing resends: how often the case sends it before it fails, and
- * how many milliseconds its receiver waits each time. */
+/* The same, up to the limit of await.h. */
+int link_await(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc);
+/* The same, for a message that nothing resends: on a lossy wire it counts as lost soon. */
+int link_await_lossy(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc);
+/* How often the case sends such a message before it fails. */
 unsigned link_sends(const struct matrix *t);
-unsigned link_lost_ms(const struct matrix *t);
 /* Returns whether a request that must fail has this status. On a lossy wire RETRY_EXC_ERR
  * is allowed too: if the NAK is lost, the responder is in ERR and does not answer. */
 bool link_refused(

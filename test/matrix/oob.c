@@ -4,18 +4,13 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "matrix.h"
-
-#define CONNECT_TRIES 300
-#define CONNECT_US 100000
-#define ACCEPT_S 60
 
 static struct addrinfo *
 address_resolve(const char *address, unsigned port)
@@ -36,22 +31,6 @@ socket_tune(int fd)
 	return fd;
 }
 
-/* Waits for data, or a connection. The signals of a tap port interrupt a poll(). */
-static bool
-socket_ready(int fd, time_t limit_s)
-{
-	struct pollfd in = {.fd = fd, .events = POLLIN};
-	struct timespec now, start;
-	int got;
-
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	do {
-		got = poll(&in, 1, 1000);
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (got <= 0 && now.tv_sec - start.tv_sec < limit_s);
-	return got > 0;
-}
-
 int
 oob_listen(const char *address, unsigned port)
 {
@@ -63,11 +42,22 @@ oob_listen(const char *address, unsigned port)
 	fd = socket(at->ai_family, SOCK_STREAM, 0);
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (fd >= 0 && bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, 1) == 0 &&
-		socket_ready(fd, ACCEPT_S))
+		await_readable(fd))
 		got = accept(fd, NULL, NULL);
 	close(fd);
 	freeaddrinfo(at);
 	return got < 0 ? -1 : socket_tune(got);
+}
+
+static int
+connection_try(const struct addrinfo *at)
+{
+	int fd = socket(at->ai_family, SOCK_STREAM, 0);
+
+	if (connect(fd, at->ai_addr, at->ai_addrlen) == 0)
+		return fd;
+	close(fd);
+	return -1;
 }
 
 int
@@ -76,17 +66,18 @@ oob_connect(const char *address, unsigned port)
 	struct addrinfo *at = address_resolve(address, port);
 	int fd = -1;
 
-	for (int i = 0; at != NULL && fd < 0 && i < CONNECT_TRIES; i++) {
-		fd = socket(at->ai_family, SOCK_STREAM, 0);
-		if (connect(fd, at->ai_addr, at->ai_addrlen) == 0)
-			break;
-		close(fd);
+	if (at != NULL && !awaited((fd = connection_try(at)) >= 0))
 		fd = -1;
-		usleep(CONNECT_US);
-	}
 	if (at != NULL)
 		freeaddrinfo(at);
 	return fd < 0 ? -1 : socket_tune(fd);
+}
+
+/* The other end may itself wait to the limit before it sends. */
+static bool
+socket_ready(int fd)
+{
+	return await_readable(fd) || await_readable(fd);
 }
 
 /* All frames have one size, so that GAVE_UP is understood in any state of the other
@@ -102,9 +93,8 @@ static bool
 read_all(int fd, void *to, size_t len)
 {
 	for (size_t at = 0; at < len;) {
-		ssize_t got = socket_ready(fd, (time_t)(2 * MATRIX_WAIT_MOST_S))
-				      ? recv(fd, (uint8_t *)to + at, len - at, 0)
-				      : 0;
+		ssize_t got =
+			socket_ready(fd) ? recv(fd, (uint8_t *)to + at, len - at, 0) : 0;
 
 		if (got == 0 || (got < 0 && errno != EINTR))
 			return false;

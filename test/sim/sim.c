@@ -7,11 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "sim.h"
 
 #define TRACE_LINES 4096
 #define TRACE_SHOWN 120
-#define SEED_SECONDS 120 /* real time after which a seed counts as endless */
+#define SEED_TIMES 6 /* a seed that takes more CPU time counts as endless */
 
 struct sim sim;
 
@@ -50,7 +51,7 @@ void
 trace_clear(void)
 {
 	line_count = 0;
-	alarm(SEED_SECONDS);
+	cpu_limit_begin(SEED_TIMES);
 }
 
 static void
@@ -92,9 +93,9 @@ on_signal(int number)
 	fflush(stdout);
 	replay_print();
 	fprintf(stderr, "FAILED: %s\n",
-		number == SIGALRM ? "the seed does not end in time" : strsignal(number));
+		number == SIGPROF ? "the seed does not end" : strsignal(number));
 	fflush(stderr);
-	if (number == SIGALRM)
+	if (number == SIGPROF)
 		_exit(1);
 	raise(number);
 }
@@ -103,7 +104,7 @@ void
 sim_catch_signals(void)
 {
 	signal(SIGABRT, on_signal);
-	signal(SIGALRM, on_signal);
+	signal(SIGPROF, on_signal);
 #ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer prints a better report */
 	signal(SIGSEGV, on_signal);
 	signal(SIGBUS, on_signal);

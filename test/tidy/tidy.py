@@ -42,8 +42,9 @@ SLEEPS = re.compile(
     r"|\b(?:poll|epoll_wait) ?\((?:[^()]|\([^()]*\))*,\s*(?:[1-9]\d*|[A-Z]\w*) ?\)"
     r"|\b\w*(?:LIMIT|TIMEOUT|MOST|WAIT)_(?:S|MS|US)\b")
 PY_SLEEPS = re.compile(r"\b(?:time\.sleep ?\(|signal\.alarm ?\(|timeout(?:_s)?=[1-9A-Z])")
-SLEEP_DIRS = ("test/unit/", "test/lib/", "test/verbs/")
-PY_SLEEP_DIRS = ("test/verbs/",)
+SLEEP_DIRS = ("test/unit/", "test/lib/", "test/verbs/", "test/matrix/", "test/sim/", "test/fabric/",
+              "test/fuzz/")
+PY_SLEEP_DIRS = ("test/verbs/", "test/sim/", "test/fabric/", "test/fuzz/")
 # The helper, and a test of a filter that has to allow such calls.
 SLEEP_HOMES = {"test/lib/await.c", "test/unit/app/syscall_filter_test.c"}
 
