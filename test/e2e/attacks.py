@@ -22,6 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
 from daemon import BUILD, CLIENTS, LIBRARY, RUN, as_user  # noqa: E402
 from hosts import AF_PACKET, V4, Host, bridged  # noqa: E402
+from limit import let_run  # noqa: E402
 from process import Process, until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import LONG, SOURCE, is_root  # noqa: E402
@@ -115,7 +116,7 @@ def attacked(kind, way, seconds, hosts, space, clients):
         clients.row()
         process_.say("\n")
     if way in ("busy", "crowd"):
-        time.sleep(seconds)
+        let_run(seconds)
     status, text = process_.finish(60)
     gone = kind == "wire" or until(lambda: all(
         user["uid"] != ATTACKER or user["clients"] + user["descriptors"] == 0
@@ -204,9 +205,9 @@ def attacks():
             Host(spaces, 1, AF_PACKET, *OPTIONS, through=DAEMON_FIRST) as right:
         hosts = [left, right]
         clients = Clients(hosts)
-        time.sleep(0.3)
+        let_run(0.3)
         clients.row()
-        time.sleep(seconds)
+        let_run(seconds)
         alone = clients.row()
 
         def attack(kind, way, time_s):

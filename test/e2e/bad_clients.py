@@ -13,6 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import limit  # noqa: E402
 import process  # noqa: E402
 from daemon import BUILD, CLIENTS, STATUS_PROGRAM, Daemon, as_user  # noqa: E402
 from process import Process, until  # noqa: E402
@@ -110,10 +111,10 @@ def correct_pair(name):
 
 def kill_one(daemon, way, chance):
     client = flow(daemon, *way)
-    time.sleep(chance.random() * 0.12)  # the moment of death, at random
+    process.let_run(chance.random() * 0.12)  # the moment of death, at random
     if chance.random() < 0.5:
         client.send_signal(signal.SIGKILL)  # of a pair, only the first process at first
-        time.sleep(chance.random() * 0.02)
+        process.let_run(chance.random() * 0.02)
     text = client.kill()
     return "" if client.returncode == -signal.SIGKILL else "%s: %s" % (way, text)
 
@@ -232,28 +233,12 @@ def restart():
                      "%s: %s" % (status, text))
 
 
-def cpu_s(pid):
-    """Returns the CPU time of all threads of a process; the kernel counts in nanoseconds."""
-    total = 0
-    for thread in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/schedstat" % (pid, thread), encoding="ascii") as file:
-            total += int(file.read().split()[0])
-    return total / 1e9
-
-
 def idle():
     with Daemon() as daemon:
         client = flow(daemon, "idle")
         case("an idle client starts", client.wait_line() == "running\n", client.text)
-        pids = {"client": client.pid, "daemon": daemon.process.pid}
-        time.sleep(0.5)
-        before = {name: cpu_s(pid) for name, pid in pids.items()}
-        start = time.monotonic()
-        time.sleep(3)
-        for name, pid in pids.items():
-            share = (cpu_s(pid) - before[name]) / (time.monotonic() - start)
-            print("# idle %s: %.3f %% of a core" % (name, 100 * share))
-            case("an idle %s takes less than 1 %% of a core" % name, share < 0.01, "%.4f" % share)
+        for name, pid in (("client", client.pid), ("daemon", daemon.process.pid)):
+            case("an idle %s does not wake up" % name, limit.rests(pid), limit.look(pid))
         case("an idle client ends", client.finish()[0] == 0)
 
 
@@ -265,17 +250,24 @@ def start_up():
     most = 200 if SLOW else 20
     with Daemon(through=first) as daemon:
         daemon.inside = list(first)
-        ours, plain = [], []
-        for _ in range(20):
-            for times, run_ in ((ours, daemon.run),
-                                (plain, lambda program: process.run([*first, program]))):
-                start = time.monotonic()
-                run_("ibv_devinfo")
-                times.append(time.monotonic() - start)
-        print("# ibv_devinfo: %.1f ms with rocade-run, %.1f ms without" % (
-            1e3 * min(ours), 1e3 * min(plain)))
+
+        def both():
+            """Returns the shortest time of each."""
+            ours, plain = [], []
+            for _ in range(20):
+                for times, run_ in ((ours, daemon.run),
+                                    (plain, lambda program: process.run([*first, program]))):
+                    start = time.monotonic()
+                    run_("ibv_devinfo")
+                    times.append(time.monotonic() - start)
+            print("# ibv_devinfo: %.1f ms with rocade-run, %.1f ms without" % (
+                1e3 * min(ours), 1e3 * min(plain)))
+            return min(ours), min(plain)
+        ours, plain = both()
+        if ours >= most * plain:
+            ours, plain = both()
         case("rocade-run ibv_devinfo takes less than %d times as long as without" % most,
-             min(ours) < most * min(plain), "%s\n%s" % (sorted(ours), sorted(plain)))
+             ours < most * plain, "%s, %s" % (ours, plain))
 
 
 if __name__ == "__main__":

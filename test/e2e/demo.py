@@ -13,6 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "lib"))
 import process  # noqa: E402
+from limit import within  # noqa: E402
 from process import Process  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import SOURCE  # noqa: E402
@@ -161,7 +162,7 @@ def interrupt(scratch, part, whole_group):
     took = time.monotonic() - began
     name = "Ctrl-C in part %s" % part if whole_group else "SIGINT to the script in part %s" % part
     case("%s: the demo ends with status 130 in time" % name,
-         running >= 1 and status == 130 and took < 15 and "PASS" not in text[seen:],
+         running >= 1 and status == 130 and within(took, 15) and "PASS" not in text[seen:],
          "%d running, exit status %s, %.1f s\n%s" % (running, status, took, text))
     difference = differences(before, machine_state(scratch))
     case("%s: the demo restores the state of the machine" % name, not difference, difference)

@@ -19,6 +19,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from daemon import BUILD, CLIENTS  # noqa: E402
 from hosts import AF_PACKET, V4, Host, across, bridged, sockets_wire  # noqa: E402
+from limit import let_run  # noqa: E402
 from process import run as run_command, until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import LONG, is_root  # noqa: E402
@@ -56,7 +57,7 @@ class Load:
             thread.start()
         end = time.monotonic() + seconds
         while time.monotonic() < end and not self.failures:
-            time.sleep(min(1, seconds / 4))
+            let_run(min(1, seconds / 4))
             sample()
         self._end.set()
         for thread in self._threads:

@@ -108,7 +108,7 @@ def kernels():
 
 
 FETCH = ("import urllib.request; "
-         "print(len(urllib.request.urlopen('http://192.0.2.100:8022/data', timeout=30).read()))")
+         "print(len(urllib.request.urlopen('http://192.0.2.100:8022/data').read()))")
 
 
 def shared_interface():

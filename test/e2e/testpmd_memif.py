@@ -8,10 +8,10 @@ unmaps the rings in a thread of its own, and crashes if they are polled at that 
 import os
 import re
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import ports  # noqa: E402
+from limit import let_run  # noqa: E402
 from tap import case, run  # noqa: E402
 from testpmd import LONG, SCRATCH, Testpmd, eal, preloaded, verified  # noqa: E402
 
@@ -98,7 +98,7 @@ def idle_polls(how, pause):
     "0": without librte_power."""
     end = Wire(server=1).end(1, "--mode", "sink", "-i", "-a", "--shared", how,
                              env=preloaded("power_pause", POWER_PAUSE=pause))
-    time.sleep(1)
+    let_run(1)
     end.say("quit")
     end.wait(20)
     polls, ns = map(int, re.search(r"power_pause: (\d+) polls in (\d+) ns", end.text).groups())

@@ -5,10 +5,10 @@ path MTU 4096, a ping-pong, and a link that fails under traffic and comes back."
 
 import os
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import ports  # noqa: E402
+from limit import let_run  # noqa: E402
 from tap import case, run  # noqa: E402
 from testpmd import SCRATCH, Testpmd, eal, preloaded  # noqa: E402
 
@@ -69,7 +69,7 @@ def failure():
         case("messages arrive before the link fails", program.expect(flows, 30), program.tail())
         print("down 0", file=commands, flush=True)
         case("the link goes down", program.expect("^port [01]: port error", 20), program.tail())
-        time.sleep(0.1)
+        let_run(0.1)
         print("up 0", file=commands, flush=True)
         case("the link comes back", program.expect("^port [01]: port active", 20), program.tail())
         code = program.wait(60)

@@ -17,7 +17,7 @@ MISSING = max(USABLE) + 500
 def line(*options):
     """Returns (exit status, printed numbers)."""
     done = subprocess.run([PROGRAM, *map(str, options)], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, timeout=60, check=False)
+                          stderr=subprocess.DEVNULL, check=False)
     try:
         return done.returncode, [float(word) for word in done.stdout.split()]
     except ValueError:

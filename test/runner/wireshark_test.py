@@ -227,8 +227,7 @@ class Tshark:
         command = ["tshark", "-n", "-r", self.path, *options]
         if script:
             command += ["-X", "lua_script:" + SCRIPT]
-        done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=300,
-                              check=False)
+        done = subprocess.run(command, env=self.env, capture_output=True, text=True, check=False)
         self.errors += [line for line in done.stderr.splitlines() if "Running as user" not in line]
         if done.returncode != 0:
             self.errors.append("exit status %d" % done.returncode)

@@ -138,11 +138,6 @@ class Daemon:
         status = self.status()
         return sum(c["rx_bytes"] + c["pair_bytes"] for c in [status["departed"], *status["clients"]])
 
-    def cpu_s(self):
-        with open("/proc/%d/stat" % self.process.pid, encoding="ascii") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
 
 def not_confined(pid):
     """Returns what the kernel says of each thread that has a capability, could get one, or has no

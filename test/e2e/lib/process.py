@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Starts programs and waits for them. Every command is printed before it starts and runs in a
 session of its own, which is killed as a whole. A thread reads what it prints, so that a program
-never waits for its reader. Every wait has a limit. A wait that reaches it, or that the end of the
-program makes useless, raises WaitFailed with the command, the time and the output so far."""
+never waits for its reader. Every wait has a limit, which test/e2e/lib/limit.py measures: the times that
+are given here are the least. A wait that reaches it, or that the end of the program makes useless,
+raises WaitFailed with the command, the time and the output so far."""
 
 import atexit
 import codecs
@@ -16,6 +17,8 @@ import threading
 import time
 import traceback
 from collections import namedtuple
+
+from limit import Limit, until
 
 LIMIT_S = 60
 TAIL = 3000  # characters of output in a message
@@ -35,16 +38,6 @@ def shown(command):
 
 def tail(text):
     return text if len(text) <= TAIL else "..." + text[-TAIL:]
-
-
-def until(condition, timeout_s=LIMIT_S, every_s=0.02):
-    """Returns the first true value of condition(), or its last value after the limit."""
-    end = time.monotonic() + timeout_s
-    while True:
-        value = condition()
-        if value or time.monotonic() > end:
-            return value
-        time.sleep(every_s)
 
 
 class Process:
@@ -97,16 +90,16 @@ class Process:
 
     def _wait(self, what, condition, timeout_s):
         """Returns the first true value of condition() of the output."""
-        end = time.monotonic() + timeout_s
-        with self._changed:
-            while True:
+        limit = Limit(timeout_s)
+        while True:
+            last = limit.reached()
+            with self._changed:
                 closed = self._closed()
                 value = condition(closed)
                 if value:
                     return value
-                if closed or time.monotonic() > end:
-                    raise self.failure("waited %.1f s for %s" % (
-                        time.monotonic() - end + timeout_s, what))
+                if closed or last:
+                    raise self.failure("waited %.1f s for %s" % (limit.passed_s(), what))
                 self._changed.wait(0.1)
 
     def wait_line(self, word="", timeout_s=LIMIT_S):
@@ -154,10 +147,15 @@ class Process:
 
     def wait(self, timeout_s=LIMIT_S):
         """Returns the exit status."""
-        try:
-            status = self.process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            raise self.failure("waited %.1f s for the end" % timeout_s) from None
+        limit, last = Limit(timeout_s), False
+        while True:
+            try:
+                status = self.process.wait(0 if last else min(timeout_s, 1))
+                break
+            except subprocess.TimeoutExpired:
+                if last:
+                    raise self.failure("waited %.1f s for the end" % limit.passed_s()) from None
+                last = limit.reached()
         for reader in self._readers:
             reader.join(5)  # a program that it started may still have the pipe
         return status

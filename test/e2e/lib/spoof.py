@@ -15,6 +15,8 @@ import sys
 import time
 import zlib
 
+from limit import let_run
+
 MAC = bytes.fromhex("02000000beef")
 ALL = b"\xff" * 6
 NET4 = bytes([192, 0, 2])
@@ -148,7 +150,7 @@ def main():
                 sent += 1
             except OSError:  # the queue of the device is full
                 pass
-        time.sleep(max(0, BURST_S - (time.monotonic() - now)))
+        let_run(max(0, BURST_S - (time.monotonic() - now)))
     print("frames %d" % sent)
 
 

@@ -13,9 +13,9 @@ import signal
 import subprocess
 import tempfile
 import termios
-import time
 import zlib
 
+from limit import Limit
 from process import Process, WaitFailed, run, shown, until
 
 SOURCE = os.environ.get("ROCADE_SOURCE") or os.path.realpath(
@@ -120,8 +120,8 @@ class Terminal:
         """Types, then reads until the words arrive."""
         mark = len(self.text)
         self.type(typed)
-        end = time.monotonic() + timeout_s
-        while words not in self.text[mark:] and time.monotonic() < end:
+        limit = Limit(timeout_s)
+        while words not in self.text[mark:] and not limit.reached():
             if select.select([self.master], [], [], 0.1)[0]:
                 try:
                     self.text += os.read(self.master, 65536).decode(errors="replace")
@@ -136,22 +136,12 @@ class Terminal:
     def end(self, timeout_s=10):
         """Returns the exit status. None: the program did not end in time and was killed."""
         self.expect("\0", timeout_s=timeout_s)  # to the end of the output
-        try:
-            code = self.program.wait(timeout_s)
-        except subprocess.TimeoutExpired:
+        until(lambda: self.program.poll() is not None, timeout_s)
+        code = self.program.poll()
+        if code is None:
             self.program.kill()
-            code = None
         os.close(self.master)
         return code
-
-
-def cpu_seconds(pid):
-    """Returns the time that the threads of a process have run, to the nanosecond."""
-    total = 0
-    for task in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/schedstat" % (pid, task), encoding="utf-8") as file:
-            total += int(file.read().split()[0])
-    return total / 1e9
 
 
 def ip(*args):
@@ -221,7 +211,7 @@ def tap_wire():
 @atexit.register
 def _clean():
     for name in _spaces:
-        subprocess.run(("ip", "netns", "del", name), capture_output=True, check=False, timeout=60)
+        subprocess.run(("ip", "netns", "del", name), capture_output=True, check=False)
 
 
 def verified(report):
