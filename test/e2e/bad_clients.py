@@ -111,10 +111,10 @@ def correct_pair(name):
 
 def kill_one(daemon, way, chance):
     client = flow(daemon, *way)
-    process.let_run(chance.random() * 0.12)  # the moment of death, at random
+    limit.let_run(chance.random() * 0.12)  # the moment of death, at random
     if chance.random() < 0.5:
         client.send_signal(signal.SIGKILL)  # of a pair, only the first process at first
-        process.let_run(chance.random() * 0.02)
+        limit.let_run(chance.random() * 0.02)
     text = client.kill()
     return "" if client.returncode == -signal.SIGKILL else "%s: %s" % (way, text)
 

@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "flow_end.h"
 
 static void
@@ -60,7 +61,6 @@ completion_check(const struct ibv_wc *wc)
 static void
 sender_run(struct end *e, int link)
 {
-	const struct timespec pause = {.tv_nsec = 1000000};
 	uint64_t sent = 0;
 	struct ibv_wc wc;
 
@@ -79,7 +79,7 @@ sender_run(struct end *e, int link)
 				completion_check(&wc);
 			open -= n > 0;
 		}
-		nanosleep(&pause, NULL);
+		others_run_us(1000);
 	}
 	if (write(link, &sent, sizeof(sent)) != sizeof(sent) || read(link, &sent, 1) != 1)
 		die("sending the message count to the receiver");
@@ -98,7 +98,7 @@ receiver_run(struct end *e, int link)
 
 		if (n == 0) {
 			/* Sleep between bursts, while the progress thread polls. */
-			if (sent == UINT64_MAX && poll(&word, 1, 1) > 0 &&
+			if (sent == UINT64_MAX && others_run_until(&word, 1, 1) > 0 &&
 				read(link, &sent, sizeof(sent)) != sizeof(sent))
 				die("the sender has ended");
 			continue;
@@ -403,7 +403,7 @@ mode_fatal(const char *way)
 	printf("fatal\n");
 	fflush(stdout);
 	while (!device_open(&e))
-		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+		others_run_us(20000);
 	printf("open again\n");
 	return ibv_close_device(e.ctx) != 0;
 }

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "hostile.h"
 #include "wire/build.h"
 
@@ -243,7 +244,7 @@ mode_drain(void)
 				prod - me.region.geom.rx_slots / 2, __ATOMIC_RELEASE);
 			halves++;
 		}
-		usleep(1000);
+		others_run_us(1000);
 	}
 	printf("halves %llu\n", (unsigned long long)halves);
 	detach(&me);

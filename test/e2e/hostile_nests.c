@@ -13,10 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "hostile.h"
 #include "../lib/held_page.h"
-
-#define ANSWER_MS 10000 /* a daemon that has not answered by then has been stopped */
 
 struct nest {
 	struct held_page page;
@@ -68,25 +67,14 @@ waits_for_lock(pid_t thread)
 static int
 other_attaches(void)
 {
-	struct pollfd end = {.events = POLLIN};
-	int ends[2], status = 0;
 	struct me me;
-	pid_t child;
+	pid_t child = fork();
 
-	if (pipe(ends) != 0 || (child = fork()) < 0)
+	if (child < 0)
 		abort();
 	if (child == 0)
 		_exit(attach(&me) != 0 || answer_ms() < 0);
-	close(ends[1]);
-	end.fd = ends[0];
-	if (poll(&end, 1, ANSWER_MS) != 1) {
-		(void)kill(child, SIGKILL);
-		status = -1;
-	}
-	close(ends[0]);
-	if (waitpid(child, status == 0 ? &status : NULL, 0) != child)
-		return -1;
-	return status == 0 ? 0 : -1;
+	return await_child(child) == 0 ? 0 : -1;
 }
 
 static int
@@ -96,7 +84,6 @@ nest_round(void)
 		.outer = epoll_create1(EPOLL_CLOEXEC),
 		.ready = eventfd(1, EFD_CLOEXEC)};
 	struct epoll_event event = {.events = EPOLLIN};
-	struct pollfd fault = {.events = POLLIN};
 	pthread_t waiter, adder;
 	pid_t thread;
 	int rc;
@@ -104,14 +91,13 @@ nest_round(void)
 	if (!held_page_open(&n.page) ||
 		epoll_ctl(n.inner, EPOLL_CTL_ADD, n.ready, &event) != 0)
 		return -1;
-	fault.fd = n.page.fd;
 	if (pthread_create(&waiter, NULL, waiter_main, &n) != 0 ||
-		poll(&fault, 1, ANSWER_MS) != 1 ||
+		!await_readable(n.page.fd) ||
 		pthread_create(&adder, NULL, adder_main, &n) != 0)
 		abort();
 	while ((thread = __atomic_load_n(&n.adder, __ATOMIC_ACQUIRE)) == 0 ||
 		!waits_for_lock(thread))
-		(void)poll(NULL, 0, 1);
+		others_run_us(1000);
 	rc = other_attaches();
 	held_page_close(&n.page);
 	pthread_join(waiter, NULL);

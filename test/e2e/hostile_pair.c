@@ -12,11 +12,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "hostile_pair.h"
 #include "wire/build.h"
 
-#define WAIT_MS 10000 /* for the pair */
-#define REFUSE_MS 500 /* for one that must not come */
+#define REFUSED_ASKS 500 /* for a pair that must not come */
 
 /* fds: -1, or those that come along. Returns 0 or -errno. */
 static int
@@ -95,10 +95,13 @@ event_do(struct partner *n, const struct pair_way *way, const struct sw_reply *r
 static int
 pair_form(struct partner *n, const struct pair_way *way)
 {
-	unsigned most = way->own != NULL ? REFUSE_MS : WAIT_MS;
+	struct await a = {.pauses = 0};
 	uint32_t event = SW_PAIR_NONE;
 
-	for (unsigned ms = 0; ms < most && n->peer == NULL; ms++) {
+	for (unsigned asks = 0;
+		n->peer == NULL && (way->own == NULL || asks < REFUSED_ASKS) &&
+		await_goes_on(&a);
+		asks++) {
 		struct sw_reply reply;
 		int fds[2];
 
@@ -108,7 +111,7 @@ pair_form(struct partner *n, const struct pair_way *way)
 		if (event != SW_PAIR_NONE && event_do(n, way, &reply, fds) != 0)
 			return -1;
 		if (event == SW_PAIR_NONE)
-			usleep(1000);
+			others_run_us(1000);
 	}
 	if (n->peer == NULL)
 		return -1;
@@ -264,11 +267,7 @@ victim_meet(struct partner *n)
 static void
 taken_await(const struct partner *n)
 {
-	for (unsigned ms = 0; ms < WAIT_MS; ms++) {
-		if (__atomic_load_n(&n->peer->cons, __ATOMIC_ACQUIRE) == n->put)
-			break;
-		usleep(1000);
-	}
+	(void)awaited(__atomic_load_n(&n->peer->cons, __ATOMIC_ACQUIRE) == n->put);
 }
 
 /* Says that its QPs are connected, so that the victim sends to them by the pair. */
@@ -284,16 +283,17 @@ connected_say(struct partner *n)
 	taken_await(n);
 }
 
+static bool
+pair_is_full(struct partner *n)
+{
+	pair_look(n);
+	return n->taken - n->own->cons >= n->geom.slots;
+}
+
 bool
 pair_fill(struct partner *n)
 {
-	for (unsigned ms = 0; ms < WAIT_MS; ms++) {
-		pair_look(n);
-		if (n->taken - n->own->cons >= n->geom.slots)
-			return true;
-		usleep(1000);
-	}
-	return false;
+	return awaited(pair_is_full(n));
 }
 
 static void

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "hostile_pair.h"
 #include "shm/shm_pairs.h"
 #include "wire/opcode.h"
@@ -167,9 +168,9 @@ way_cons_back(struct partner *n)
 		uint32_t back = 1 + (uint32_t)(random_next() % (2 * n->geom.slots));
 
 		pair_take(n);
-		usleep(100);
+		others_run_us(100);
 		__atomic_store_n(&n->own->cons, n->taken - back, __ATOMIC_RELEASE);
-		usleep(100);
+		others_run_us(100);
 	}
 	return 0;
 }
@@ -279,7 +280,7 @@ way_deaf(struct partner *n)
 	if (!pair_fill(n))
 		return 1;
 	while (pair_goes_on())
-		usleep(1000);
+		others_run_us(1000);
 	return 0;
 }
 
@@ -296,7 +297,7 @@ way_trickle(struct partner *n)
 		if (cons != n->taken)
 			cons++;
 		__atomic_store_n(&n->own->cons, cons, __ATOMIC_RELEASE);
-		usleep(20000);
+		others_run_us(20000);
 	}
 	return 0;
 }
@@ -314,7 +315,7 @@ way_halves(struct partner *n)
 		__atomic_store_n(&n->own->cons,
 			(int32_t)(n->taken - half) < 0 ? n->taken : half,
 			__ATOMIC_RELEASE);
-		usleep(150000);
+		others_run_us(150000);
 	}
 	return 0;
 }

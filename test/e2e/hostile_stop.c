@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "hostile.h"
 #include "../lib/fd_send.h"
 #include "../lib/held_page.h"
@@ -188,7 +189,7 @@ asker_run(int ready)
 	}
 	close(ready);
 	while (time_left()) {
-		(void)poll(fds, n, 100);
+		(void)others_run_until(fds, n, 100);
 		for (unsigned i = 0; i < n; i++)
 			if (fds[i].revents != 0 && (recv(fds[i].fd, &reply, sizeof(reply),
 							    MSG_DONTWAIT) <= 0 ||
@@ -355,7 +356,6 @@ static int
 locked_round(void)
 {
 	struct sw_request attach = {.type = SW_ATTACH}, start = {.type = SW_START};
-	struct pollfd fault = {.events = POLLIN};
 	int fds[SW_ATTACH_FDS], rc, ms;
 	struct sw_reply reply;
 	struct session s;
@@ -366,9 +366,8 @@ locked_round(void)
 		session_call(&s, &attach, &reply, fds, SW_ATTACH_FDS) != 0)
 		return -1;
 	w.fd = fds[SW_FD_CLIENT_MEM];
-	fault.fd = w.page.fd;
 	if (pthread_create(&thread, NULL, writer_main, &w) != 0 ||
-		poll(&fault, 1, 10000) != 1)
+		!await_readable(w.page.fd))
 		abort();
 	rc = session_call(&s, &start, &reply, NULL, 0);
 	ms = answer_ms();

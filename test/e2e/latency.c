@@ -28,13 +28,13 @@
 
 #include <rdma/rdma_verbs.h>
 
+#include "await.h"
 #include "flow_end.h"
 #include "latency.h"
 
 #define SOCKET_ENV "ROCADE_SOCKET"
 #define GROUP "\xff\x0e\0\0\0\0\0\0\0\0\xff\xff\xef\x01\x01\x01"
-#define RC_LIMIT_MS 20000
-#define UD_LIMIT_MS 500
+#define WAKE_MS 1000 /* at the limit, while nothing comes */
 #define INTERVAL_US 1000
 #define CM_PORT "7471"
 #define CM_SLOW_PORT "7472" /* whose connections it does not accept */
@@ -99,12 +99,13 @@ message_send(struct party *p, bool ud, struct ibv_ah *to, uint32_t dest, uint64_
 		die("ibv_post_send");
 }
 
-/* Waits for a message, and posts its receive again. Returns false after limit_ms, or when
+/* Waits for a message, and posts its receive again. Returns false when the limit is reached, or when
  * the other end of the socket `other` is closed; other -1: there is no socket. */
 static bool
-message_wait(struct party *p, int other, int limit_ms, bool *ud, uint64_t *number)
+message_wait(struct party *p, int other, bool *ud, uint64_t *number)
 {
-	uint64_t end = now_ns() + (uint64_t)limit_ms * 1000000;
+	struct await a = {.pauses = 0};
+	bool goes_on = true;
 	struct pollfd fds[] = {{.fd = p->end.channel->fd, .events = POLLIN},
 		{.fd = other, .events = POLLIN}};
 	bool armed = false;
@@ -132,9 +133,11 @@ message_wait(struct party *p, int other, int limit_ms, bool *ud, uint64_t *numbe
 				die("ibv_req_notify_cq");
 			continue;
 		}
-		if (now_ns() >= end)
+		if (!goes_on)
 			return false;
-		if (poll(fds, 2, limit_ms) > 0 && fds[1].revents != 0)
+		goes_on = await_goes_on(&a);
+		if (others_run_until(fds, 2, goes_on ? WAKE_MS : 0) > 0 &&
+			fds[1].revents != 0)
 			return false;
 		if (fds[0].revents != 0) {
 			if (ibv_get_cq_event(p->end.channel, &cq, &arg) != 0)
@@ -201,7 +204,7 @@ answer(struct party *p, int link)
 	uint64_t number;
 	bool ud;
 
-	while (message_wait(p, link, RC_LIMIT_MS, &ud, &number))
+	while (message_wait(p, link, &ud, &number))
 		message_send(p, ud, p->peer, p->ud_dest, number);
 }
 
@@ -214,8 +217,7 @@ round_trip(struct party *p, bool ud, uint64_t number, struct series *s)
 
 	message_send(p, ud, p->peer, p->ud_dest, number);
 	do {
-		if (!message_wait(
-			    p, -1, ud ? UD_LIMIT_MS : RC_LIMIT_MS, &over_ud, &got)) {
+		if (!message_wait(p, -1, &over_ud, &got)) {
 			if (!ud)
 				die("no answer over RC");
 			s->lost++;
@@ -405,7 +407,6 @@ mode_cm(const char *socket, const char *node)
 static int
 mode_core(unsigned core)
 {
-	const struct timespec ms = {.tv_nsec = 1000000};
 	struct series series;
 	cpu_set_t set;
 
@@ -419,7 +420,7 @@ mode_core(unsigned core)
 	do {
 		struct moment start = moment_now();
 
-		nanosleep(&ms, NULL);
+		others_run_us(1000);
 		series_add(&series, &start);
 	} while (rows_serve(&series, 1, 0));
 	return 0;

@@ -25,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "flow_end.h"
 
 /* The code of the ACK timeout; without it 67 ms: all tries take less than a second. */
@@ -357,8 +358,6 @@ input_serve(struct victim *v, struct friendly *f)
 static void
 first_run(struct friendly *f, struct victim *v)
 {
-	/* Others, such as the daemon, need the cores too; and so it also sleeps and is woken. */
-	const struct timespec pause = {.tv_nsec = 20000};
 	bool ends = false;
 
 	f->last_ns = now_ns();
@@ -370,7 +369,8 @@ first_run(struct friendly *f, struct victim *v)
 			continue;
 		met_serve(v);
 		ends = ends || !input_serve(v, f);
-		nanosleep(&pause, NULL);
+		/* Others, such as the daemon, need the cores too; and so it also sleeps and is woken. */
+		others_run_us(20);
 		/* The friend may have acknowledged all before it ended. */
 		if (f->sent - f->got < DEPTH && now_ns() - f->last_ns > IDLE_NS)
 			message_send(f, f->sent);

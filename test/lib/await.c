@@ -19,7 +19,7 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define WAKE_UPS 1000
 #define YIELDS 100 /* before the first sleep: most conditions hold soon */
-#define SLEEP_NS 100000
+#define SLEEP_US 100
 #define LOOK_MS 1000 /* at the limit, while nothing happens */
 
 static uint64_t
@@ -85,9 +85,23 @@ machine_work_ns(void)
 /* ---- Waiting ---- */
 
 void
+others_run_us(unsigned us)
+{
+	nanosleep(&(struct timespec){.tv_sec = us / 1000000,
+			  .tv_nsec = (long)(us % 1000000) * 1000},
+		NULL);
+}
+
+void
 others_run(void)
 {
-	nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+	others_run_us(SLEEP_US);
+}
+
+int
+others_run_until(struct pollfd *fds, unsigned count, int ms)
+{
+	return poll(fds, count, ms);
 }
 
 bool

@@ -31,8 +31,12 @@ bool await_pause(struct await *a);
 /* The same for loops that are to poll without a pause. */
 bool await_goes_on(struct await *a);
 
-/* Sleeps for a moment, so that other threads run ahead. No result may depend on how far. */
+/* Sleeps for a moment, so that other threads and processes run ahead. No result may depend on how far. */
 void others_run(void);
+void others_run_us(unsigned us);
+struct pollfd;
+/* As poll(2). No result may depend on whether it ends by time. */
+int others_run_until(struct pollfd *fds, unsigned count, int ms);
 
 /* Waits for the condition. Its value is the condition's: false when the limit was reached. */
 #define awaited(condition)                                                               \

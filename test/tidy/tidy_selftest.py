@@ -133,6 +133,8 @@ CASES = [
     (tidy.check_sleeps, "test/unit/x.c", "\tqp_link_advance(&p, TIMEOUT_NS + time(t));\n", False),
     (tidy.check_sleeps, "test/lib/await.c", "\tnanosleep(&t, NULL);\n", False),
     (tidy.check_sleeps, "test/verbs/x.c", "\tusleep(1000);\n", True),
+    (tidy.check_sleeps, "test/e2e/x.c", "\tusleep(1000);\n", True),
+    (tidy.check_sleeps, "test/matrix/x.c", "\tothers_run_us(1000);\n", False),
     (tidy.check_sleeps, "test/verbs/x.c", "\tepoll_wait(set, &got, 1, LIMIT);\n", True),
     (tidy.check_sleeps, "test/verbs/x.py", "    time.sleep(1)\n", True),
     (tidy.check_sleeps, "test/verbs/x.py", "    subprocess.run(command, timeout=60)\n", True),
