@@ -2,19 +2,63 @@
 /* Control path. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/futex.h"
 #include "base/no_cancel.h"
 #include "queue/event_queue.h"
 
-/* The lock covers the list, the counts and the taker. The descriptor's count and the
- * taker's together are at least the number of unread events, except for two short times:
- * event_raise() adds to the list before it adds to the count, and event_next() takes from
- * the count before it takes from the list. */
+#define PIPE_PAGES                                                                       \
+	2 /* in one, a byte that is not read yet can leave no room for others */
+#define WRITE_MAX 4096 /* bytes that are written in one call */
+
+/*
+ * The lock covers the list, the counts and the taker. The descriptor's count is its bytes and
+ * `unwritten`. That and the taker's together are at least the number of unread events, except for two
+ * short times: event_raise() adds to the list before it adds to the count, and event_next() takes from
+ * the count before it takes from the list.
+ */
+
+/* The program's end is the one that pipe2(2) made for reading. Ours is open for both: the pipe then has a
+ * reader also when the program has closed its end, so that no write raises SIGPIPE, and events can be
+ * taken back without waiting. Without /proc ours is the one for writing: no event is taken back then, so
+ * that the descriptor stays readable, and event_next() repeats its loop. */
+static int
+pipe_own_end(const int ends[2])
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", ends[0]);
+	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && errno != EMFILE && errno != ENFILE && errno != ENOMEM)
+		return ends[1];
+	close(ends[1]);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Returns 0 or -errno. */
+static int
+pipe_open(struct event_queue *q)
+{
+	int ends[2];
+
+	/* The status flags belong to each end: the program may change those of its own. */
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+		return -errno;
+	(void)fcntl(ends[0], F_SETFL, 0);
+	/* The kernel limits the pages of all pipes of a user (pipe(7)). */
+	(void)fcntl(ends[0], F_SETPIPE_SZ, PIPE_PAGES * (int)sysconf(_SC_PAGESIZE));
+	q->own_fd = pipe_own_end(ends);
+	if (q->own_fd < 0) {
+		close(ends[0]);
+		return q->own_fd;
+	}
+	q->fd = ends[0];
+	return 0;
+}
 
 int
 event_queue_init(struct event_queue *q)
@@ -22,8 +66,8 @@ event_queue_init(struct event_queue *q)
 	rte_spinlock_init(&q->lock);
 	STAILQ_INIT(&q->raised);
 	q->taker = NULL;
-	q->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-	return q->fd < 0 ? -errno : 0;
+	q->unwritten = 0;
+	return pipe_open(q);
 }
 
 void
@@ -31,7 +75,8 @@ event_queue_fini(struct event_queue *q)
 {
 	assert(STAILQ_EMPTY(&q->raised));
 	close(q->fd);
-	q->fd = -1;
+	close(q->own_fd);
+	q->fd = q->own_fd = -1;
 }
 
 void
@@ -78,15 +123,36 @@ pending_take(struct async_event *ev)
 	return (enum ibv_event_type)first.type;
 }
 
-/* Has the descriptor count n more events. Cannot fail or block: the count would have to
- * reach 2^64 - 1. */
-static void
-events_count(const struct event_queue *q, uint64_t n)
+/* Writes n bytes, as far as the pipe has room. Returns how many it had no room for. */
+static uint32_t
+bytes_write(const struct event_queue *q, uint32_t n)
 {
-	ssize_t written = no_cancel_write(q->fd, &n, sizeof(n));
+	static const uint8_t bytes[WRITE_MAX];
 
-	assert(written == sizeof(n));
-	(void)written;
+	while (n != 0) {
+		ssize_t written =
+			no_cancel_write(q->own_fd, bytes, RTE_MIN(n, WRITE_MAX));
+
+		if (written <= 0)
+			break;
+		n -= (uint32_t)written;
+	}
+	return n;
+}
+
+/* Has the descriptor count n more events. Without room for them the pipe is readable already: who reads
+ * from it writes them (event_pop()). */
+static void
+events_count(struct event_queue *q, uint32_t n)
+{
+	uint32_t left = bytes_write(q, n);
+
+	if (left == 0)
+		return;
+	rte_spinlock_lock(&q->lock);
+	/* Readers may have emptied the pipe before the lock was taken: they looked in vain. */
+	q->unwritten = bytes_write(q, q->unwritten + left);
+	rte_spinlock_unlock(&q->lock);
 }
 
 /* The taker will look before it sleeps, or is woken. Returns the word to wake it by, NULL: it
@@ -136,6 +202,8 @@ event_pop(struct event_queue *q, struct event_record *out)
 	struct async_event *ev;
 
 	rte_spinlock_lock(&q->lock);
+	if (q->unwritten != 0)
+		q->unwritten = bytes_write(q, q->unwritten);
 	ev = STAILQ_FIRST(&q->raised);
 	if (ev != NULL) {
 		STAILQ_REMOVE_HEAD(&q->raised, link);
@@ -154,11 +222,11 @@ event_pop(struct event_queue *q, struct event_record *out)
 int
 event_next(struct event_queue *q, struct event_record *out)
 {
-	uint64_t one;
+	uint8_t byte;
 
 	/* Repeats if the event that was counted has been purged. */
 	do {
-		ssize_t got = read(q->fd, &one, sizeof(one));
+		ssize_t got = read(q->fd, &byte, sizeof(byte));
 
 		if (got < 0)
 			return -errno;
@@ -186,7 +254,8 @@ event_take_begin(struct event_queue *q, struct event_taker *taker)
 	if (!nothing_raised(q)) /* saves the system call */
 		return false;
 	flags = fcntl(q->fd, F_GETFL);
-	if (flags < 0 || flags & O_NONBLOCK)
+	/* O_ASYNC: the kernel raises SIGIO when the descriptor counts an event. */
+	if (flags < 0 || flags & (O_NONBLOCK | O_ASYNC))
 		return false;
 	rte_spinlock_lock(&q->lock);
 	if (STAILQ_EMPTY(&q->raised) && q->taker == NULL) {
@@ -251,14 +320,12 @@ event_take_end(struct event_queue *q, struct event_record *out)
 	return taken;
 }
 
-/* Takes one from the taker's or the descriptor's count. Never blocks, even if the
- * descriptor is in blocking mode: another reader may have taken the count already, and
- * will find no event in the list. */
+/* Takes one from the taker's or the descriptor's count. Never blocks: another reader may have taken the
+ * count already, and will find no event in the list. */
 static bool
 event_uncount(struct event_queue *q)
 {
-	uint64_t one;
-	struct iovec to = {.iov_base = &one, .iov_len = sizeof(one)};
+	uint8_t byte;
 	ssize_t got;
 	int state;
 
@@ -266,12 +333,14 @@ event_uncount(struct event_queue *q)
 		q->taker->events--;
 		return true;
 	}
-	/* Kernels before 5.8 refuse RWF_NOWAIT on an eventfd. The descriptor then stays
-	 * readable, and event_next() repeats its loop. */
+	if (q->unwritten != 0) {
+		q->unwritten--;
+		return true;
+	}
 	state = no_cancel_begin();
-	got = preadv2(q->fd, &to, 1, -1, RWF_NOWAIT);
+	got = read(q->own_fd, &byte, sizeof(byte));
 	no_cancel_end(state);
-	return got == sizeof(one);
+	return got == sizeof(byte);
 }
 
 uint32_t

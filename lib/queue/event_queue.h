@@ -27,7 +27,12 @@ struct event_taker {
 struct event_queue {
 	rte_spinlock_t lock;
 	STAILQ_HEAD(, async_event) raised;
-	int fd; /* eventfd, EFD_SEMAPHORE | EFD_CLOEXEC: counts the unread events */
+	/* A pipe with a byte for each unread event. As of the kernel's channels, the program's end is never
+	 * writable, each event is an edge (EPOLLET), and O_ASYNC raises SIGIO. An eventfd is always
+	 * writable and raises no signal. */
+	int fd;             /* for reading: the program's */
+	int own_fd;         /* non-blocking */
+	uint32_t unwritten; /* unread events for which the pipe had no room */
 	struct event_taker *taker;
 };
 
@@ -59,7 +64,7 @@ struct event_record {
 	void *object;
 };
 
-/* Returns -errno of eventfd(2). */
+/* Returns -errno of pipe2(2) or open(2). */
 int event_queue_init(struct event_queue *q);
 /* All events must have been read or purged (asserted). */
 void event_queue_fini(struct event_queue *q);
@@ -82,7 +87,7 @@ int event_next(struct event_queue *q, struct event_record *out);
 /*
  * event_take_begin() makes the caller the taker, which must be all zeros but for wakes. It
  * returns false, and event_next() is to be called, if events are raised, the reader set
- * O_NONBLOCK on the descriptor, or the queue has a taker. The taker may sleep while
+ * O_NONBLOCK or O_ASYNC on the descriptor, or the queue has a taker. The taker may sleep while
  * event_take_sleep() returns true, until *wakes changes; after that it calls
  * event_take_awake(). event_take_ready() returns whether events were raised.
  * event_take_end() returns the first of them and has the descriptor count the others. It

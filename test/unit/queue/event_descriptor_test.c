@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The descriptor of an event queue: what programs see of it, and a pipe that is full. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "queue/event_queue.h"
+
+#include <cmocka.h>
+
+static struct event_queue queue;
+static struct async_event events[3];
+static int objects[3];
+
+static int
+queue_setup(void **state)
+{
+	assert_int_equal(event_queue_init(&queue), 0);
+	for (unsigned i = 0; i < 3; i++)
+		async_event_init(&events[i], &queue, &objects[i]);
+	return 0;
+}
+
+static int
+queue_teardown(void **state)
+{
+	for (unsigned i = 0; i < 3; i++)
+		event_purge(&events[i]);
+	event_queue_fini(&queue);
+	return 0;
+}
+
+static void
+raise_event(unsigned i)
+{
+	event_raise(&events[i], IBV_EVENT_CQ_ERR);
+}
+
+static void
+expect_next(unsigned i)
+{
+	struct event_record record;
+
+	assert_int_equal(event_next(&queue, &record), 0);
+	assert_ptr_equal(record.object, &objects[i]);
+}
+
+static void
+descriptors_are_close_on_exec(void **state)
+{
+	assert_true(fcntl(queue.fd, F_GETFD) & FD_CLOEXEC);
+	assert_true(fcntl(queue.own_fd, F_GETFD) & FD_CLOEXEC);
+}
+
+static void
+descriptor_is_never_writable(void **state)
+{
+	struct pollfd p = {
+		.fd = queue.fd, .events = POLLIN | POLLOUT | POLLPRI | POLLRDHUP};
+
+	assert_int_equal(poll(&p, 1, 0), 0);
+	raise_event(0);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	assert_int_equal(p.revents, POLLIN);
+	expect_next(0);
+	assert_int_equal(poll(&p, 1, 0), 0);
+}
+
+static void
+each_event_is_an_edge(void **state)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+	int set = epoll_create1(EPOLL_CLOEXEC);
+
+	assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, queue.fd, &event), 0);
+	assert_int_equal(epoll_wait(set, &event, 1, 0), 0);
+	for (unsigned i = 0; i < 3; i++) { /* also with unread ones */
+		raise_event(i);
+		assert_int_equal(epoll_wait(set, &event, 1, 0), 1);
+		assert_int_equal(epoll_wait(set, &event, 1, 0), 0);
+	}
+	expect_next(0);
+	raise_event(0);
+	assert_int_equal(epoll_wait(set, &event, 1, 0), 1);
+	close(set);
+}
+
+static unsigned signals;
+
+static void
+on_sigio(int number)
+{
+	(void)number;
+	signals++;
+}
+
+static void
+event_raises_sigio(void **state)
+{
+	struct sigaction action = {.sa_handler = on_sigio}, old;
+	struct event_taker taker = {0};
+
+	signals = 0;
+	assert_int_equal(sigaction(SIGIO, &action, &old), 0);
+	assert_int_equal(fcntl(queue.fd, F_SETOWN, getpid()), 0);
+	assert_int_equal(fcntl(queue.fd, F_SETFL, O_ASYNC), 0);
+	/* A thread that waits would take the event without the descriptor. */
+	assert_false(event_take_begin(&queue, &taker));
+	raise_event(0);
+	assert_int_equal(signals, 1);
+	raise_event(1);
+	assert_int_equal(signals, 2);
+	assert_int_equal(sigaction(SIGIO, &old, NULL), 0);
+}
+
+/* The program has closed the descriptor; it destroys the channel later. */
+static void
+event_behind_a_closed_descriptor_is_no_sigpipe(void **state)
+{
+	int fd = queue.fd;
+
+	close(fd);
+	raise_event(0);
+	assert_int_equal(event_purge(&events[0]), 0);
+	/* For the teardown. */
+	assert_int_equal(dup2(queue.own_fd, fd), fd);
+}
+
+/* Fills the pipe as unread events would. Returns how many bytes it has. */
+static unsigned
+pipe_fill(void)
+{
+	unsigned bytes = 0;
+
+	while (write(queue.own_fd, "1", 1) == 1)
+		bytes++;
+	assert_int_equal(errno, EAGAIN);
+	return bytes;
+}
+
+static void
+bytes_take(unsigned n)
+{
+	uint8_t byte;
+
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(read(queue.fd, &byte, 1), 1);
+}
+
+/* Further events than the pipe has room for are counted, too. */
+static void
+events_behind_a_full_pipe_are_read(void **state)
+{
+	struct event_record record;
+	unsigned filled = pipe_fill();
+
+	assert_int_equal(fcntl(queue.fd, F_SETFL, O_NONBLOCK), 0);
+	for (unsigned i = 0; i < 3; i++)
+		raise_event(i);
+	assert_int_equal(queue.unwritten, 3);
+	assert_int_equal(event_purge(&events[1]), 0);
+	assert_int_equal(queue.unwritten, 2);
+	bytes_take(filled - 1);
+	/* The last of the old bytes is read for the first event, and gives the others room. */
+	expect_next(0);
+	assert_int_equal(queue.unwritten, 0);
+	expect_next(2);
+	/* One byte is that of the event that was destroyed. */
+	assert_int_equal(event_next(&queue, &record), -EAGAIN);
+	assert_int_equal(read(queue.own_fd, &record, sizeof(record)), -1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, queue_setup, queue_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(descriptors_are_close_on_exec),
+		TEST(descriptor_is_never_writable),
+		TEST(each_event_is_an_edge),
+		TEST(event_raises_sigio),
+		TEST(event_behind_a_closed_descriptor_is_no_sigpipe),
+		TEST(events_behind_a_full_pipe_are_read),
+	};
+
+	return cmocka_run_group_tests_name("event_descriptor", tests, NULL, NULL);
+}
