@@ -142,8 +142,10 @@ event_wait(int fd)
 
 	if (flags < 0 || (flags & O_NONBLOCK) != 0)
 		return flags < 0 ? -errno : -EAGAIN;
-	/* 0: the server has ended, which the next command reports. */
-	return recv(fd, &byte, sizeof(byte), MSG_PEEK) < 0 ? -errno : 0;
+	/* 0 or ECONNRESET: the server has ended, which the next command reports. */
+	if (recv(fd, &byte, sizeof(byte), MSG_PEEK) < 0 && errno != ECONNRESET)
+		return -errno;
+	return 0;
 }
 
 /* Replaces what is valid only in this process: the address of an option by its value, a
@@ -196,6 +198,39 @@ command_run(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr
 	return 0;
 }
 
+/* A command of another channel has taken events from this one. The descriptor signals them until the
+ * channel's own next command: here one that names no ID, and so does nothing else. */
+static void
+channel_settle(int fd, const struct ucm_token *token)
+{
+	const struct rdma_ucm_query none = {.id = 0};
+	uint64_t out[UCM_MAX / sizeof(uint64_t)];
+	size_t out_len;
+
+	(void)served_by.backend()->command(
+		token, fd, RDMA_USER_CM_CMD_QUERY, &none, sizeof(none), out, &out_len);
+}
+
+static int
+id_migrate(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr *hdr,
+	const void *in)
+{
+	struct rdma_ucm_migrate_id migrate;
+	const struct channel *channel;
+	struct ucm_token from;
+	int rc;
+
+	memcpy(&migrate, in, sizeof(migrate));
+	channel = channel_find((int)migrate.fd);
+	if (channel == NULL)
+		return -EBADF;
+	from = channel->token;
+	rc = command_run(fd, token, hdr, in);
+	if (rc == 0)
+		channel_settle((int)migrate.fd, &from);
+	return rc;
+}
+
 static void
 duplicate_close(void *arg)
 {
@@ -219,32 +254,36 @@ event_get(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr *
 	return rc;
 }
 
+static int
+command_dispatch(int fd, const struct ucm_token *token,
+	const struct rdma_ucm_cmd_hdr *hdr, const void *in)
+{
+	if (hdr->cmd >= RTE_DIM(commands) || commands[hdr->cmd].least == 0)
+		return -ENOSYS;
+	if (hdr->in < commands[hdr->cmd].least)
+		return -EINVAL;
+	if (hdr->cmd == RDMA_USER_CM_CMD_GET_EVENT)
+		return event_get(fd, token, hdr, in);
+	if (hdr->cmd == RDMA_USER_CM_CMD_MIGRATE_ID)
+		return id_migrate(fd, token, hdr, in);
+	return command_run(fd, token, hdr, in);
+}
+
 ssize_t
 channel_write(int fd, const void *buf, size_t len)
 {
 	const struct channel *channel = channel_find(fd);
 	struct rdma_ucm_cmd_hdr hdr;
 	struct ucm_token token;
-	int rc = 0, err = errno;
+	int rc = -EINVAL, err = errno;
 
 	if (channel == NULL)
 		return -2;
 	token = channel->token;
-	if (len < sizeof(hdr))
-		rc = -EINVAL;
-	if (rc == 0) {
+	if (len >= sizeof(hdr)) {
 		memcpy(&hdr, buf, sizeof(hdr));
-		if (hdr.in + sizeof(hdr) > len)
-			rc = -EINVAL;
-		else if (hdr.cmd >= RTE_DIM(commands) || commands[hdr.cmd].least == 0)
-			rc = -ENOSYS;
-		else if (hdr.in < commands[hdr.cmd].least)
-			rc = -EINVAL;
-		else if (hdr.cmd == RDMA_USER_CM_CMD_GET_EVENT)
-			rc = event_get(
-				fd, &token, &hdr, (const uint8_t *)buf + sizeof(hdr));
-		else
-			rc = command_run(
+		if (hdr.in + sizeof(hdr) <= len)
+			rc = command_dispatch(
 				fd, &token, &hdr, (const uint8_t *)buf + sizeof(hdr));
 	}
 	errno = rc == 0 ? err : -rc; /* some programs check errno after success */

@@ -34,7 +34,6 @@ struct inside_port {
 struct inside_channel {
 	TAILQ_ENTRY(inside_channel) link;
 	int fd; /* the other end: reports a hang-up when the program has closed its last one */
-	bool signalled;
 	uint32_t number;
 	struct ucm_channel *ucm;
 };

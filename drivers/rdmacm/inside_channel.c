@@ -81,22 +81,6 @@ inside_open(struct ucm_token *token, int *fd)
 	return rc;
 }
 
-/* The program's end is no longer readable. With lock. */
-static void
-signal_take(uint32_t number, int fd)
-{
-	struct inside_channel *channel;
-	uint8_t byte;
-
-	TAILQ_FOREACH (channel, &inside.channels, link) {
-		if (channel->number != number)
-			continue;
-		if (channel->signalled)
-			(void)recv(fd, &byte, sizeof(byte), MSG_DONTWAIT);
-		channel->signalled = false;
-	}
-}
-
 /* Frees the port numbers of channels that the program has closed. With lock. */
 static void
 port_numbers_free(uint64_t now)
@@ -124,8 +108,8 @@ inside_command(const struct ucm_token *token, int fd, uint32_t cmd, const void *
 			rc = ucm_command(inside.session, token->number, cmd, in, in_len,
 				out, &result, now);
 		}
-		if (rc != -EBADF && !result.pending)
-			signal_take(token->number, fd);
+		if (rc != -EBADF)
+			ucm_wakes_take(fd, result.wakes, result.pending);
 	}
 	inside_unlock(state);
 	*out_len = result.out_len;

@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/base_alloc.h"
 #include "base/no_cancel.h"
 #include "port/net_addr.h"
 #include "rdmacm/inside.h"
+#include "ucm/backend.h"
 
 #define MAX_CHANNELS 4096
 #define SWEEP_NS (100 * NS_PER_MS)
@@ -77,14 +77,9 @@ inside_owns_qpn(void *owner, uint32_t qpn)
 static void
 inside_wake(void *channel_owner, uint32_t number)
 {
-	struct inside_channel *channel = channel_owner;
-	uint8_t byte = 0;
+	const struct inside_channel *channel = channel_owner;
 
-	(void)number;
-	/* At most one is in the socket, so there is room. */
-	if (!channel->signalled)
-		channel->signalled = send(channel->fd, &byte, sizeof(byte),
-					     MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(byte);
+	ucm_wake_send(channel->fd, number);
 }
 
 static bool

@@ -82,10 +82,8 @@ static void
 rdmacm_channel_wake(void *channel_owner, uint32_t number)
 {
 	const struct channel *channel = channel_owner;
-	ssize_t sent = send(
-		channel->source.fd, &number, sizeof(number), MSG_DONTWAIT | MSG_NOSIGNAL);
 
-	(void)sent; /* full: the channel is readable already */
+	ucm_wake_send(channel->source.fd, number);
 }
 
 /* Arms the timer for the next deadline. */

@@ -116,18 +116,6 @@ command_exchange(const struct sw_cm_request *req, struct sw_cm_reply *reply)
 	return 0;
 }
 
-/* Discards the wake-ups sent before the reply, which says that no event is pending. */
-static void
-wakes_drain(int fd, uint32_t upto)
-{
-	uint32_t number;
-
-	while (recv(fd, &number, sizeof(number), MSG_PEEK | MSG_DONTWAIT) ==
-			sizeof(number) &&
-		(int32_t)(number - upto) <= 0)
-		(void)recv(fd, &number, sizeof(number), MSG_DONTWAIT);
-}
-
 static int
 command_locked(const struct ucm_token *token, int fd, struct sw_cm_request *req,
 	struct sw_cm_reply *reply)
@@ -142,8 +130,8 @@ command_locked(const struct ucm_token *token, int fd, struct sw_cm_request *req,
 	}
 	if (rc != 0)
 		return rc;
-	if (reply->error != EBADF && !reply->pending)
-		wakes_drain(fd, reply->wakes);
+	if (reply->error != EBADF)
+		ucm_wakes_take(fd, reply->wakes, reply->pending != 0);
 	return reply->error > 0 ? -reply->error : 0;
 }
 

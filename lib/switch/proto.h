@@ -185,10 +185,10 @@ struct sw_data_reply {
 
 /*
  * An RDMA-CM command (ucm/abi.h). The connection that carries it need not be attached.
- * Each time an event arrives on a channel that had none, the daemon writes a number of 32
- * bits to the channel's socket: the count of such times. A reply carries that count in
- * `wakes`, and whether an event is pending. If none is, the numbers up to `wakes` are
- * stale and the client discards them.
+ * When an event arrives on a channel, the daemon writes its number, of 32 bits, to the channel's
+ * socket, if that has room. A reply tells whether an event is pending, and in `wakes` up to which
+ * number there is none. The client discards the numbers up to this one, but while an event is pending
+ * not the last number in the socket.
  */
 struct sw_cm_request {
 	uint32_t magic;

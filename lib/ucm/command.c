@@ -19,6 +19,32 @@ static const struct command commands[] = {
 #include "ucm/commands.def"
 };
 
+static void
+channel_state_tell(const struct ucm_channel *channel, struct ucm_result *result)
+{
+	const struct ucm_event *first = TAILQ_FIRST(&channel->events);
+
+	result->pending = first != NULL;
+	result->wakes = first != NULL ? first->wake - 1 : channel->wakes;
+}
+
+static int
+command_serve(
+	struct ucm_call *call, const struct command *command, struct ucm_result *result)
+{
+	int rc;
+
+	if (command->serve == NULL)
+		return -ENOSYS;
+	if (call->in_len < command->in_len_min)
+		return -EINVAL;
+	rc = command->serve(call);
+	ucm_pump(call->ucm, call->now);
+	if (rc == 0)
+		result->out_len = command->out_len;
+	return rc;
+}
+
 int
 ucm_command(struct ucm_session *session, uint32_t channel, uint32_t cmd, const void *in,
 	size_t in_len, void *out, struct ucm_result *result, uint64_t now)
@@ -31,22 +57,16 @@ ucm_command(struct ucm_session *session, uint32_t channel, uint32_t cmd, const v
 		.in_len = in_len,
 		.out = reply,
 		.now = now};
-	int rc;
+	int rc = -ENOSYS;
 
 	*result = (struct ucm_result){.out_len = 0};
 	if (call.channel == NULL)
 		return -EBADF;
-	if (cmd >= RTE_DIM(commands) || commands[cmd].serve == NULL)
-		return -ENOSYS;
-	if (in_len < commands[cmd].in_len_min)
-		return -EINVAL;
-	memcpy(bytes, in, RTE_MIN(in_len, (size_t)commands[cmd].in_len));
-	rc = commands[cmd].serve(&call);
-	ucm_pump(session->ucm, now);
-	if (rc == 0)
-		result->out_len = commands[cmd].out_len;
+	if (cmd < RTE_DIM(commands)) {
+		memcpy(bytes, in, RTE_MIN(in_len, (size_t)commands[cmd].in_len));
+		rc = command_serve(&call, &commands[cmd], result);
+	}
 	memcpy(out, reply, result->out_len);
-	result->wakes = call.channel->wakes;
-	result->pending = !TAILQ_EMPTY(&call.channel->events);
+	channel_state_tell(call.channel, result);
 	return rc;
 }

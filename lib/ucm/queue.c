@@ -33,13 +33,11 @@ ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int status)
 static void
 channel_put(struct ucm_channel *channel, struct ucm_event *event)
 {
-	bool first = TAILQ_EMPTY(&channel->events);
-
 	TAILQ_INSERT_TAIL(&channel->events, event, link);
-	if (!first || channel->closed)
+	if (channel->closed)
 		return;
-	channel->wakes++;
-	channel->session->ucm->conf.ops.wake(channel->owner, channel->wakes);
+	event->wake = ++channel->wakes;
+	channel->session->ucm->conf.ops.wake(channel->owner, event->wake);
 }
 
 void

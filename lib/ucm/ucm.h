@@ -32,8 +32,7 @@ struct ucm_limits { /* of a session */
 struct ucm_ops {
 	/* Returns whether the QPN belongs to the session's owner. */
 	bool (*owns_qpn)(void *owner, uint32_t qpn);
-	/* The channel was empty and now has an event. number: how often that has happened
-	 * to this channel. */
+	/* The channel has one more event. number: how many it has had. */
 	void (*wake)(void *channel_owner, uint32_t number);
 	/* Sends a message to another host. Returns false if that fails: no port, no
 	 * route, no buffer or no room. NULL: there is no network. */
@@ -110,7 +109,7 @@ void ucm_channel_close(struct ucm_channel *channel, uint64_t now);
 /* Result of a command: the length of its reply, and the state of the channel after it. */
 struct ucm_result {
 	size_t out_len;
-	uint32_t wakes; /* how often it was empty and got an event */
+	uint32_t wakes; /* the events up to this number are gone */
 	bool pending;   /* it has an event now */
 };
 

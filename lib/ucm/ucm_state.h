@@ -101,6 +101,7 @@ struct ucm_event {
 	/* ID whose events_reported counts it. That of a group's member does, too. */
 	struct ucm_id *owner_id;
 	struct ucm_id *new_id; /* CONNECT_REQUEST: the new ID */
+	uint32_t wake;         /* number in its channel */
 	struct rdma_ucm_event_resp resp;
 };
 
@@ -112,7 +113,7 @@ struct ucm_channel {
 	 * no command names it. */
 	bool closed;
 	uint32_t number;
-	uint32_t wakes;
+	uint32_t wakes; /* events that it has had */
 	struct ucm_events events;
 	struct ucm_id_list ids;
 };

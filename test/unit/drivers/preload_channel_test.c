@@ -28,6 +28,9 @@ static struct {
 	int rc;
 	unsigned empty; /* number of GET_EVENT commands that find no event */
 	int closed;     /* descriptor to close meanwhile, 0: none */
+	/* The channel whose descriptor was to signal no events that it has no more. */
+	uint32_t settled;
+	int settled_fd;
 } server;
 
 static int
@@ -48,7 +51,11 @@ static int
 backend_command(const struct ucm_token *token, int fd, uint32_t cmd, const void *in,
 	size_t in_len, void *out, size_t *out_len)
 {
-	(void)fd;
+	if (cmd == RDMA_USER_CM_CMD_QUERY) {
+		server.settled = token->number;
+		server.settled_fd = fd;
+		return -ENOENT;
+	}
 	server.commands++;
 	errno = EAGAIN; /* must not reach the caller */
 	server.token = *token;
@@ -256,6 +263,15 @@ pointers_and_descriptors_are_translated(void **state)
 			    sizeof(migrate), sizeof(resp)) > 0);
 	assert_int_equal(((struct rdma_ucm_migrate_id *)server.in)->fd, 1);
 	assert_int_equal(server.token.number, 2);
+	assert_int_equal(server.settled, 1);
+	assert_int_equal(server.settled_fd, first);
+	server.settled = 0;
+	server.rc = -ENOENT;
+	assert_int_equal(command(second, RDMA_USER_CM_CMD_MIGRATE_ID, &migrate,
+				 sizeof(migrate), sizeof(resp)),
+		-1);
+	assert_int_equal(errno, ENOENT);
+	assert_int_equal(server.settled, 0);
 	migrate.fd = 0;
 	assert_int_equal(command(second, RDMA_USER_CM_CMD_MIGRATE_ID, &migrate,
 				 sizeof(migrate), sizeof(resp)),

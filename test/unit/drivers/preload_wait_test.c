@@ -184,8 +184,7 @@ get_event_ends_with_a_signal(void **state)
 	close(server.far);
 }
 
-/* The server sends one message for two events if the second comes before the first has been
- * read. */
+/* A second event may come without a message: the socket had no room. */
 static void
 message_wakes_all_threads(void **state)
 {

@@ -11,15 +11,47 @@ read_events_are_counted(void **state)
 	assert_true(ctx.client.result.pending);
 	assert_int_equal(ctx.client.woken, 1);
 	assert_int_equal(resolve_route(&ctx.client, id), 0);
-	assert_int_equal(ctx.client.woken, 1);
+	assert_int_equal(ctx.client.woken, 2);
 	expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED);
 	assert_true(ctx.client.result.pending);
 	/* The other event is destroyed with the id and not counted. */
 	assert_int_equal(destroy_id(&ctx.client, id, &events), 0);
 	assert_int_equal(events, 1);
 	assert_false(ctx.client.result.pending);
-	assert_int_equal(ctx.client.result.wakes, 1);
+	assert_int_equal(ctx.client.result.wakes, 2);
 	expect_no_event(&ctx.client);
+}
+
+/* A reply tells up to which event all are gone, also that of a command that fails. */
+static void
+replies_tell_the_oldest_event(void **state)
+{
+	uint32_t ids[2] = {
+		make_id(&ctx.client, RDMA_PS_TCP), make_id(&ctx.client, RDMA_PS_TCP)};
+	uint32_t events;
+
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(
+			resolve_addr(&ctx.client, ids[i % 2], "203.0.113.9", 1), 0);
+		assert_true(ctx.client.result.pending);
+		assert_int_equal(ctx.client.result.wakes, 0);
+	}
+	assert_int_equal(ctx.client.woken, 4); /* each of them */
+	expect_event(&ctx.client, UCM_EVENT_ADDR_ERROR);
+	assert_int_equal(ctx.client.result.wakes, 1);
+	assert_int_equal(destroy_id(&ctx.client, 77, &events), -ENOENT);
+	assert_int_equal(ctx.client.result.wakes, 1);
+	assert_true(ctx.client.result.pending);
+	assert_int_equal(command_run(&ctx.client, 999, "", 0, NULL), -ENOSYS);
+	assert_int_equal(ctx.client.result.wakes, 1);
+	assert_true(ctx.client.result.pending);
+	/* The events of the second ID go. That in between stays. */
+	assert_int_equal(destroy_id(&ctx.client, ids[1], &events), 0);
+	assert_int_equal(ctx.client.result.wakes, 2);
+	assert_true(ctx.client.result.pending);
+	assert_int_equal(destroy_id(&ctx.client, ids[0], &events), 0);
+	assert_int_equal(ctx.client.result.wakes, 4);
+	assert_false(ctx.client.result.pending);
 }
 
 static void
@@ -55,6 +87,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			read_events_are_counted, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			replies_tell_the_oldest_event, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			requests_count_for_the_listener, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
