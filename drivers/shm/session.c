@@ -144,6 +144,16 @@ fds_receive(struct msghdr *msg, int *fds, unsigned fd_count)
 	}
 }
 
+static void
+fds_close(int *fds, unsigned fd_count)
+{
+	for (unsigned i = 0; i < fd_count; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
 /* Checks the first two members of a reply of len bytes. They come first in every version,
  * all else may change. Returns 0 or -errno. */
 static int
@@ -173,6 +183,11 @@ session_reply_read(struct session *s, struct sw_reply *reply, int *fds, unsigned
 	if (len < 0)
 		return -ENODEV;
 	fds_receive(&msg, fds, fd_count);
+	/* The process has no room for the descriptors: the kernel has discarded some. */
+	if ((msg.msg_flags & MSG_CTRUNC) != 0) {
+		fds_close(fds, fd_count);
+		return -EMFILE;
+	}
 	rc = head_check(s, len, reply->magic, reply->version);
 	if (rc != 0)
 		return rc;

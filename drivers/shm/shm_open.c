@@ -175,7 +175,7 @@ source_open(struct rocade_port **out)
 		log_err("cannot attach to the daemon: %s%s", strerror(-rc),
 			rc == -EPROTO ? " (its memory, or its description of the device)"
 				      : "");
-		return -rc;
+		return rc == -ENOENT || rc == -ECONNREFUSED ? ENODEV : -rc;
 	}
 	advice_port_opened(device.local);
 	shm_list_add(shm);

@@ -93,9 +93,9 @@ ibv_open_device(struct ibv_device *device)
 
 	if (!device_is_ours(device))
 		return forward(NULL, ibv_open_device, device);
-	port = device_context_add(device);
-	if (port == NULL)
-		return null_errno(ENODEV);
+	err = device_context_add(device, &port);
+	if (err != 0)
+		return null_errno(err);
 	fd = context_file_create(device, &file);
 	if (fd < 0) {
 		device_context_remove(port);
@@ -118,12 +118,12 @@ ibv_import_device(int cmd_fd)
 	struct context_file *file = context_file_get(cmd_fd);
 	struct ibv_context *context;
 	struct rocade_port *port;
-	int err = ENODEV;
+	int err;
 
 	if (file == NULL)
 		return forward(NULL, ibv_import_device, cmd_fd);
-	port = device_context_add(file->device);
-	if (port != NULL) {
+	err = device_context_add(file->device, &port);
+	if (err == 0) {
 		context = context_create(port, cmd_fd, file);
 		if (context != NULL)
 			return context;

@@ -32,12 +32,15 @@ device_put(struct ibv_device *device)
 		port_device_put(to_device(device));
 }
 
-struct rocade_port *
-device_context_add(struct ibv_device *device)
+int
+device_context_add(struct ibv_device *device, struct rocade_port **port)
 {
 	struct verbs_device *of = to_device(device);
 
-	return of->source != NULL ? device_source_context_add(of) : port_context_add(of);
+	if (of->source != NULL)
+		return device_source_context_add(of, port);
+	*port = port_context_add(of);
+	return *port != NULL ? 0 : ENODEV;
 }
 
 void

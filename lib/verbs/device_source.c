@@ -86,11 +86,11 @@ port_has_ended(const struct rocade_port *port)
 	return drv->ops->has_ended != NULL && drv->ops->has_ended(drv->drv);
 }
 
-struct rocade_port *
-device_source_context_add(struct verbs_device *of)
+int
+device_source_context_add(struct verbs_device *of, struct rocade_port **out)
 {
 	struct rocade_port *port;
-	int state = no_cancel_begin();
+	int state = no_cancel_begin(), err = 0;
 
 	pthread_mutex_lock(&lock);
 	port = of->port;
@@ -98,19 +98,23 @@ device_source_context_add(struct verbs_device *of)
 	 * new one. */
 	if (port != NULL && port_has_ended(port))
 		port = NULL;
-	if (port == NULL && of->source->open(&port) == 0) {
-		port->source = of->source;
-		port->device = of;
-		of->port = port;
+	if (port == NULL) {
+		err = of->source->open(&port);
+		if (err == 0) {
+			port->source = of->source;
+			port->device = of;
+			of->port = port;
+		}
 	}
-	if (port != NULL) {
+	if (err == 0) {
 		port->contexts++;
 		if (port->dev->conf.mr_fault_handler)
 			mr_fault_get();
 	}
 	pthread_mutex_unlock(&lock);
 	no_cancel_end(state);
-	return port;
+	*out = port;
+	return err;
 }
 
 void

@@ -10,7 +10,8 @@
 struct device_source {
 	/* Finds out whether the device exists, and reports it with device_source_offer(). */
 	void (*refresh)(void);
-	/* Returns 0 or an errno value. port_wrap() makes the port. */
+	/* Returns 0 or an errno value, ENODEV if the device does not exist now. port_wrap() makes the
+	 * port. */
 	int (*open)(struct rocade_port **port);
 	/* Destroys the device (dev_destroy()) and all that belongs to it. The caller
 	 * frees the port. */
@@ -40,7 +41,8 @@ void device_source_refresh(void);
 unsigned device_source_count(void);
 /* Stores the device, if there is one, and returns that number. */
 unsigned device_source_get(struct ibv_device **list);
-struct rocade_port *device_source_context_add(struct verbs_device *device);
+/* Returns 0 or an errno value. */
+int device_source_context_add(struct verbs_device *device, struct rocade_port **port);
 void device_source_context_remove(struct rocade_port *port);
 
 #endif

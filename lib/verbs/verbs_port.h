@@ -110,9 +110,9 @@ bool port_is_open(const char *name);
 
 /* ---- device.c, for context.c ---- */
 
-/* Counts a context of the device's port, which then cannot be closed. Returns NULL if the
- * port is closed. */
-struct rocade_port *device_context_add(struct ibv_device *device);
+/* Counts a context of the device's port, which then cannot be closed. Returns 0 or an errno value,
+ * ENODEV if the port is closed. */
+int device_context_add(struct ibv_device *device, struct rocade_port **port);
 void device_context_remove(struct rocade_port *port);
 
 /* ---- For device_source.c ---- */

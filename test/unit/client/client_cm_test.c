@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <infiniband/verbs.h>
@@ -381,6 +382,47 @@ dlvsym_gives_our_verbs(void **state)
 	dlclose(real);
 }
 
+/* Whatever fails first with this limit, the errno value says why. */
+static int
+few_descriptors_check(void *arg)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = NULL;
+	struct rlimit limit;
+	rlim_t last;
+	int fd = dup(0);
+
+	(void)arg;
+	CHILD_CHECK(list != NULL && list[0] != NULL && fd >= 0);
+	CHILD_CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	close(fd);
+	last = (rlim_t)fd + 40;
+	for (limit.rlim_cur = (rlim_t)fd; context == NULL; limit.rlim_cur++) {
+		CHILD_CHECK(limit.rlim_cur < last);
+		CHILD_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+		context = ibv_open_device(list[0]);
+		CHILD_CHECK(context != NULL || errno == EMFILE);
+	}
+	for (fd = -1; fd < 0; limit.rlim_cur++) {
+		CHILD_CHECK(limit.rlim_cur < last);
+		fd = open(RDMA_CM, O_RDWR | O_CLOEXEC);
+		CHILD_CHECK(fd >= 0 || errno == EMFILE);
+		CHILD_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	}
+	return 0;
+}
+
+static void
+few_descriptors_are_emfile(void **state)
+{
+	struct client_fixture f;
+
+	fixture_open(&f);
+	daemon_begin(&f, NULL);
+	check_in_child(&f, few_descriptors_check, NULL);
+	fixture_close(&f);
+}
+
 int
 main(void)
 {
@@ -391,6 +433,7 @@ main(void)
 		cmocka_unit_test(duplicates_are_channels),
 		cmocka_unit_test(files_of_the_device_exist),
 		cmocka_unit_test(dlvsym_gives_our_verbs),
+		cmocka_unit_test(few_descriptors_are_emfile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

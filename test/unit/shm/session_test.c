@@ -2,6 +2,7 @@
 /* Requests and replies, and daemons that violate the protocol. */
 #include "shm_fixture.h"
 
+#include <sys/resource.h>
 #include <sys/un.h>
 
 #define NOBODY 65534
@@ -158,6 +159,38 @@ surplus_descriptors_are_closed(void **state)
 	session_close(&s);
 }
 
+/* The process may open no more. */
+static void
+descriptors_without_room_are_emfile(void **state)
+{
+	struct sw_request req = {.type = SW_STATUS};
+	struct sw_reply out = reply_valid(), in;
+	struct rlimit before, few;
+	struct session s;
+	int end = session_pair(&s), fds[2] = {end, end}, next = dup(end), rc;
+	unsigned open = fds_count();
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	reply_send(end, &out, sizeof(out), fds, 2);
+	/* One of the two has room. */
+	few = (struct rlimit){.rlim_cur = (rlim_t)next + 1, .rlim_max = before.rlim_max};
+	close(next);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	rc = session_call(&s, &req, &in, fds, 2);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(rc, -EMFILE);
+	assert_int_equal(fds[0], -1);
+	assert_int_equal(fds[1], -1);
+	assert_int_equal(fds_count(), open - 1);
+	/* The session goes on. */
+	fds[0] = end;
+	reply_send(end, &out, sizeof(out), fds, 1);
+	assert_int_equal(session_call(&s, &req, &in, fds, 1), 0);
+	close(fds[0]);
+	close(end);
+	session_close(&s);
+}
+
 static void
 no_daemon_at_the_socket(void **state)
 {
@@ -279,6 +312,7 @@ main(void)
 		cmocka_unit_test(data_is_fetched),
 		cmocka_unit_test(daemon_of_another_version_is_refused),
 		cmocka_unit_test(surplus_descriptors_are_closed),
+		cmocka_unit_test(descriptors_without_room_are_emfile),
 		cmocka_unit_test(no_daemon_at_the_socket),
 		cmocka_unit_test(users_whose_daemon_is_accepted),
 		cmocka_unit_test(daemon_of_another_user_is_refused),
