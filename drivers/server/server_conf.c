@@ -243,6 +243,9 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	device->max_mr = conf->client_mrs;
 	device->link_up = 1;
 	device->local = conf->port == NULL;
+	device->index =
+		SW_DEVICE_INDEX | ((uint32_t)random_once(&random, RANDOM_DEVICE_INDEX) &
+					  SW_DEVICE_INDEX_BITS);
 	d->sleep_us = conf->sleep_us;
 	d->descriptors = descriptors_for_clients();
 	err = -sw_create(&sw, share_wake, &d->sw);

@@ -178,7 +178,7 @@ rdmacm_create(struct rocade_daemon *d)
 	struct ucm_device_conf device = {
 		.net = d->sw->conf.net,
 		.guid = ca_guid_from_mac(d->device.net.mac),
-		.index = UCM_NO_INDEX,
+		.index = d->device.index,
 		.path_mtu = (uint8_t)mtu_code_fitting(d->device.mtu),
 	};
 	struct ucm_conf conf = {

@@ -297,7 +297,8 @@ session_device_valid(const struct sw_device *device)
 {
 	return memchr(device->name, '\0', sizeof(device->name)) != NULL &&
 	       device->name[0] != '\0' && device->net.addr_count != 0 &&
-	       device->net.addr_count < NET_MAX_ADDRS;
+	       device->net.addr_count < NET_MAX_ADDRS &&
+	       (device->index & ~SW_DEVICE_INDEX_BITS) == SW_DEVICE_INDEX;
 }
 
 int

@@ -49,9 +49,10 @@ shm_discover(void)
 	}
 	missing_device_log(&session, rc);
 	if (rc == 0)
-		device_source_offer(device.name, daemon_device_guid(&device));
+		device_source_offer(
+			device.name, daemon_device_guid(&device), (int)device.index);
 	else
-		device_source_offer(NULL, 0);
+		device_source_withdraw();
 }
 
 static void

@@ -32,6 +32,7 @@ enum random_use {
 	RANDOM_SWITCH_TABLES,
 	RANDOM_EXT_TABLE,
 	RANDOM_EXT_TIDS,
+	RANDOM_DEVICE_INDEX,
 };
 
 struct random_numbers {

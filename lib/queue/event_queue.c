@@ -63,20 +63,27 @@ pipe_open(struct event_queue *q)
 int
 event_queue_init(struct event_queue *q)
 {
+	int state = no_cancel_begin(), rc;
+
 	rte_spinlock_init(&q->lock);
 	STAILQ_INIT(&q->raised);
 	q->taker = NULL;
 	q->unwritten = 0;
-	return pipe_open(q);
+	rc = pipe_open(q);
+	no_cancel_end(state);
+	return rc;
 }
 
 void
 event_queue_fini(struct event_queue *q)
 {
+	int state = no_cancel_begin();
+
 	assert(STAILQ_EMPTY(&q->raised));
 	close(q->fd);
 	close(q->own_fd);
 	q->fd = q->own_fd = -1;
+	no_cancel_end(state);
 }
 
 void

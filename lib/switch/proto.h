@@ -156,7 +156,13 @@ struct sw_device {
 	uint32_t max_groups;        /* multicast groups */
 	uint32_t max_group_members; /* QPs in one of them */
 	uint32_t max_memberships;   /* QPs in all of them together */
+	/* That of ibv_get_device_index(), by which librdmacm finds the device of an ID. Each daemon draws
+	 * another one, of these bits and the highest of them: a program that has a device of an earlier
+	 * daemon, with contexts that are dead, takes the daemon's for a new one. */
+	uint32_t index;
 };
+#define SW_DEVICE_INDEX 0x40000000u
+#define SW_DEVICE_INDEX_BITS 0x3FFFFFFFu
 
 struct sw_reply {
 	uint32_t magic;

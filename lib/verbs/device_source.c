@@ -9,7 +9,9 @@
 #include "verbs/objects.h"
 
 static const struct device_source *source;
-static struct verbs_device *device; /* never freed once made: programs keep the pointer */
+/* That of the list, and those of earlier daemons behind it. Never freed once made: programs keep the
+ * pointers. */
+static struct verbs_device *device;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void
@@ -28,23 +30,44 @@ device_source_refresh(void)
 	no_cancel_end(state);
 }
 
+/* Returns the device with this index, which is made if there is none. NULL: no memory. */
+static struct verbs_device *
+device_of_index(const char *name, int index)
+{
+	struct verbs_device *made;
+
+	if (device != NULL && device->index == index)
+		return device;
+	made = device_create_unlisted(name, index);
+	if (made == NULL)
+		return NULL;
+	made->source = source;
+	made->next = device;
+	/* Pairs with the acquire in device_source_name(). */
+	__atomic_store_n(&device, made, __ATOMIC_RELEASE);
+	return made;
+}
+
 void
-device_source_offer(const char *name, uint64_t guid)
+device_source_offer(const char *name, uint64_t guid, int index)
+{
+	struct verbs_device *offered;
+
+	pthread_mutex_lock(&lock);
+	offered = device_of_index(name, index);
+	if (offered != NULL) {
+		offered->listed = true;
+		offered->guid = guid;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void
+device_source_withdraw(void)
 {
 	pthread_mutex_lock(&lock);
-	if (name != NULL && device == NULL) {
-		struct verbs_device *made = device_create_unlisted(name);
-
-		if (made != NULL)
-			made->source = source;
-		/* Pairs with the acquire in device_source_name(). */
-		__atomic_store_n(&device, made, __ATOMIC_RELEASE);
-	}
-	if (device != NULL) {
-		device->listed = name != NULL && strcmp(name, device->ibv.name) == 0;
-		if (device->listed)
-			device->guid = guid;
-	}
+	if (device != NULL)
+		device->listed = false;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -62,7 +85,7 @@ device_source_count(void)
 const char *
 device_source_name(void)
 {
-	/* Pairs with the release in device_source_offer(). */
+	/* Pairs with the release in device_of_index(). */
 	const struct verbs_device *d = __atomic_load_n(&device, __ATOMIC_ACQUIRE);
 
 	return d != NULL ? d->ibv.name : NULL;
@@ -149,8 +172,8 @@ devices_fork_prepare(void)
 void
 devices_fork_done(bool child)
 {
-	if (child && device != NULL)
-		device->port = NULL;
+	for (struct verbs_device *d = device; child && d != NULL; d = d->next)
+		d->port = NULL;
 	port_list_fork_done();
 	pthread_mutex_unlock(&lock);
 }

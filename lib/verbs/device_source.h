@@ -8,7 +8,8 @@
 
 /* The first context opens the port, and closing the last one closes it. */
 struct device_source {
-	/* Finds out whether the device exists, and reports it with device_source_offer(). */
+	/* Finds out whether the device exists, and reports that with device_source_offer() or
+	 * device_source_withdraw(). */
 	void (*refresh)(void);
 	/* Returns 0 or an errno value, ENODEV if the device does not exist now. port_wrap() makes the
 	 * port. */
@@ -22,9 +23,11 @@ struct device_source {
 
 /* Control path, before the first device list is requested. */
 void device_source_set(const struct device_source *source);
-/* Lists the device of the source. name: NULL if it does not exist now. The structure of
- * the device is never freed. */
-void device_source_offer(const char *name, uint64_t guid);
+/* Lists the device of the source, in place of one with another index. index: that of
+ * ibv_get_device_index(). The structure of a device is never freed. */
+void device_source_offer(const char *name, uint64_t guid, int index);
+/* The device does not exist now. */
+void device_source_withdraw(void);
 /* Returns the name of that device; NULL: there is none. Takes no lock; any thread. */
 const char *device_source_name(void);
 

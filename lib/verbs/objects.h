@@ -19,7 +19,7 @@ struct verbs_device {
 	/* NULL: closed, only device lists of the application still contain it */
 	struct rocade_port *port;
 	uint32_t refs;             /* one of the port, and one of every device list */
-	struct verbs_device *next; /* list of all devices */
+	struct verbs_device *next; /* list of all devices, or of all of a source */
 	int index;
 	const struct device_source *source; /* NULL: a port opened by rocade_open_*() */
 	bool listed; /* only with a source: the device exists now */

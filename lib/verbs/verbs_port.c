@@ -12,7 +12,7 @@
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rocade_port *ports; /* in the order they were opened */
-static int next_index;
+static int next_index = 0x10000;  /* beyond the indices that a kernel assigns */
 static const struct port_watch *watch;
 /* Includes closed devices: a program that releases a device list with free() keeps its
  * references forever. The list makes that reachable memory for leak checkers. */
@@ -404,8 +404,7 @@ port_context_remove(struct rocade_port *port)
 int
 port_device_index(const struct verbs_device *device)
 {
-	/* beyond the indices that a kernel assigns */
-	return 0x10000 + device->index;
+	return device->index;
 }
 
 uint64_t
@@ -421,12 +420,11 @@ port_device_guid(const struct verbs_device *device)
 }
 
 struct verbs_device *
-device_create_unlisted(const char *name)
+device_create_unlisted(const char *name, int index)
 {
 	struct verbs_device *device = device_create(NULL, name);
 
-	if (device == NULL)
-		return NULL;
-	index_choose(device);
+	if (device != NULL)
+		device->index = index;
 	return device;
 }

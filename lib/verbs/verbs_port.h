@@ -82,8 +82,8 @@ int port_name_choose(struct dev_conf *conf);
 
 /* Makes a port without an entry in the device list; NULL: no memory. */
 struct rocade_port *port_wrap(struct dev *dev);
-/* Makes an entry that is in no list, for device_source.c. */
-struct verbs_device *device_create_unlisted(const char *name);
+/* Makes an entry that is in no list, for device_source.c. index: that of ibv_get_device_index(). */
+struct verbs_device *device_create_unlisted(const char *name, int index);
 
 /* What a driver learns of the ports that are opened by the functions of rocade.h. Called without
  * a lock. */

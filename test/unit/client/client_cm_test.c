@@ -3,20 +3,16 @@
  * /dev/infiniband/rdma_cm, whose commands the daemon executes. */
 /* open() and open64() are different functions of the library. */
 #undef _FILE_OFFSET_BITS
-#include "client_fixture.h"
+#include "client_cm_fixture.h"
 
 #include <dlfcn.h>
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <infiniband/verbs.h>
-#include <rdma/rdma_user_cm.h>
 
-#define RDMA_CM "/dev/infiniband/rdma_cm"
 #define TYPES "/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0"
 #define EVENT_ADDR_RESOLVED 0
 #define EVENT_ROUTE_RESOLVED 2
@@ -31,35 +27,6 @@ int __xstat64(int version, const char *path, struct stat64 *st);
 int __fxstat(int version, int fd, struct stat *st);
 int __fxstat64(int version, int fd, struct stat64 *st);
 
-/* Writes a command with its header. Returns 0 or an errno value. */
-static int
-command(int fd, uint32_t cmd, const void *in, size_t len, size_t out_len)
-{
-	struct {
-		struct rdma_ucm_cmd_hdr head;
-		uint8_t bytes[512];
-	} all = {.head = {.cmd = cmd, .in = (uint16_t)len, .out = (uint16_t)out_len}};
-
-	memcpy(all.bytes, in, len);
-	if (write(fd, &all, sizeof(all.head) + len) == (ssize_t)(sizeof(all.head) + len))
-		return 0;
-	return errno;
-}
-
-static int
-id_create(int fd, uint64_t uid, uint32_t *id)
-{
-	struct rdma_ucm_create_id_resp resp = {.id = 0};
-	struct rdma_ucm_create_id cmd = {.uid = uid,
-		.response = (uintptr_t)&resp,
-		.ps = RDMA_PS_TCP,
-		.qp_type = IBV_QPT_RC};
-	int rc = command(fd, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(resp));
-
-	*id = resp.id;
-	return rc;
-}
-
 static int
 event_get(int fd, struct rdma_ucm_event_resp *event)
 {
@@ -67,15 +34,6 @@ event_get(int fd, struct rdma_ucm_event_resp *event)
 
 	memset(event, 0, sizeof(*event));
 	return command(fd, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(*event));
-}
-
-static struct sockaddr_in
-address(const char *dotted, uint16_t port)
-{
-	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons(port)};
-
-	assert_int_equal(inet_pton(AF_INET, dotted, &addr.sin_addr), 1);
-	return addr;
 }
 
 static int
@@ -382,47 +340,6 @@ dlvsym_gives_our_verbs(void **state)
 	dlclose(real);
 }
 
-/* Whatever fails first with this limit, the errno value says why. */
-static int
-few_descriptors_check(void *arg)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *context = NULL;
-	struct rlimit limit;
-	rlim_t last;
-	int fd = dup(0);
-
-	(void)arg;
-	CHILD_CHECK(list != NULL && list[0] != NULL && fd >= 0);
-	CHILD_CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
-	close(fd);
-	last = (rlim_t)fd + 40;
-	for (limit.rlim_cur = (rlim_t)fd; context == NULL; limit.rlim_cur++) {
-		CHILD_CHECK(limit.rlim_cur < last);
-		CHILD_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-		context = ibv_open_device(list[0]);
-		CHILD_CHECK(context != NULL || errno == EMFILE);
-	}
-	for (fd = -1; fd < 0; limit.rlim_cur++) {
-		CHILD_CHECK(limit.rlim_cur < last);
-		fd = open(RDMA_CM, O_RDWR | O_CLOEXEC);
-		CHILD_CHECK(fd >= 0 || errno == EMFILE);
-		CHILD_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	}
-	return 0;
-}
-
-static void
-few_descriptors_are_emfile(void **state)
-{
-	struct client_fixture f;
-
-	fixture_open(&f);
-	daemon_begin(&f, NULL);
-	check_in_child(&f, few_descriptors_check, NULL);
-	fixture_close(&f);
-}
-
 int
 main(void)
 {
@@ -433,7 +350,6 @@ main(void)
 		cmocka_unit_test(duplicates_are_channels),
 		cmocka_unit_test(files_of_the_device_exist),
 		cmocka_unit_test(dlvsym_gives_our_verbs),
-		cmocka_unit_test(few_descriptors_are_emfile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

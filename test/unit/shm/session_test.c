@@ -282,9 +282,11 @@ device_description_is_checked(void **state)
 	assert_int_equal(session_device(&s, &device), 0);
 	assert_int_equal(request_recv(end).type, SW_DEVICE_INFO);
 	assert_memory_equal(&device, &good.device, sizeof(device));
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < 6; i++) {
 		out = good;
-		if (i == 0)
+		if (i >= 4) /* the index may be one of the kernel's, or negative */
+			out.device.index = i == 4 ? 7 : UINT32_MAX;
+		else if (i == 0)
 			out.device.net.addr_count = NET_MAX_ADDRS;
 		else if (i == 1)
 			out.device.net.addr_count = 0;

@@ -109,6 +109,7 @@ reply_valid(void)
 			.buf_size = fixture_buf_size}};
 
 	reply.device.qpn_count = 64;
+	reply.device.index = SW_DEVICE_INDEX | 7;
 	strcpy(reply.device.name, "rocade0");
 	memcpy(reply.device.net.mac, "\x02\x00\x00\x00\x00\x07", 6);
 	return reply;

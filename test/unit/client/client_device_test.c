@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The daemon's device as librdmacm sees it: another one after a restart of the daemon, and errors when a
+ * descriptor cannot be made. */
+#include "client_cm_fixture.h"
+
+#include <sys/resource.h>
+
+/* The index of the device that an ID at an address of this machine has. */
+static uint32_t
+device_of_id(int fd)
+{
+	struct rdma_ucm_query_addr_resp resp = {.node_guid = 0};
+	struct rdma_ucm_query query = {
+		.response = (uintptr_t)&resp, .option = RDMA_USER_CM_QUERY_ADDR};
+	struct sockaddr_in at = address("192.0.2.1", 7175);
+	struct rdma_ucm_bind bind = {.addr_size = sizeof(at)};
+
+	assert_int_equal(id_create(fd, 1, &bind.id), 0);
+	memcpy(&bind.addr, &at, sizeof(at));
+	assert_int_equal(command(fd, RDMA_USER_CM_CMD_BIND, &bind, sizeof(bind), 0), 0);
+	query.id = bind.id;
+	assert_int_equal(
+		command(fd, RDMA_USER_CM_CMD_QUERY, &query, sizeof(query), sizeof(resp)),
+		0);
+	return resp.ibdev_index;
+}
+
+/* librdmacm knows a device by its structure and its index. The contexts that it has of the device of an
+ * ended daemon are dead, so that of the next daemon is another device. */
+static void
+device_of_the_next_daemon_is_another(void **state)
+{
+	struct ibv_device *device[2];
+	struct ibv_context *context[3];
+	struct client_fixture f;
+	int fd;
+
+	fixture_open(&f);
+	for (unsigned i = 0; i < 2; i++) {
+		struct ibv_device **list;
+
+		daemon_begin(&f, NULL);
+		for (unsigned again = 0; again < 2; again++) {
+			list = ibv_get_device_list(NULL);
+			assert_non_null(list);
+			assert_true(again == 0 || device[i] == list[0]);
+			device[i] = list[0];
+			assert_null(list[1]);
+			ibv_free_device_list(list);
+		}
+		context[i] = ibv_open_device(device[i]);
+		assert_non_null(context[i]);
+		fd = open(RDMA_CM, O_RDWR | O_CLOEXEC);
+		assert_int_equal(device_of_id(fd), ibv_get_device_index(device[i]));
+		close(fd);
+		if (i == 0)
+			daemon_end(&f);
+	}
+	assert_ptr_not_equal(device[0], device[1]);
+	assert_int_not_equal(
+		ibv_get_device_index(device[0]), ibv_get_device_index(device[1]));
+	/* A program may keep the pointer, and reaches the daemon that there is. */
+	assert_ptr_equal(context[0]->device, device[0]);
+	context[2] = ibv_open_device(device[0]);
+	assert_non_null(context[2]);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(ibv_close_device(context[i]), 0);
+	fixture_close(&f);
+}
+
+/* Whatever fails first with this limit, the errno value says why. */
+static int
+few_descriptors_check(void *arg)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = NULL;
+	struct rlimit limit;
+	rlim_t last;
+	int fd = dup(0);
+
+	(void)arg;
+	CHILD_CHECK(list != NULL && list[0] != NULL && fd >= 0);
+	CHILD_CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	close(fd);
+	last = (rlim_t)fd + 40;
+	for (limit.rlim_cur = (rlim_t)fd; context == NULL; limit.rlim_cur++) {
+		CHILD_CHECK(limit.rlim_cur < last);
+		CHILD_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+		context = ibv_open_device(list[0]);
+		CHILD_CHECK(context != NULL || errno == EMFILE);
+	}
+	for (fd = -1; fd < 0; limit.rlim_cur++) {
+		CHILD_CHECK(limit.rlim_cur < last);
+		fd = open(RDMA_CM, O_RDWR | O_CLOEXEC);
+		CHILD_CHECK(fd >= 0 || errno == EMFILE);
+		CHILD_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	}
+	return 0;
+}
+
+static void
+few_descriptors_are_emfile(void **state)
+{
+	struct client_fixture f;
+
+	fixture_open(&f);
+	daemon_begin(&f, NULL);
+	check_in_child(&f, few_descriptors_check, NULL);
+	fixture_close(&f);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(device_of_the_next_daemon_is_another),
+		cmocka_unit_test(few_descriptors_are_emfile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
