@@ -203,7 +203,10 @@ server_run(struct host *h)
 		*c = (char)toupper((unsigned char)*c);
 	text_send(h);
 	host_event(h, RDMA_CM_EVENT_DISCONNECTED);
-	/* Until then the client gets an answer to its DREQ. */
+	/* The client gets its DISCONNECTED by this. */
+	if (rdma_disconnect(h->id) != 0)
+		err(1, "rdma_disconnect");
+	/* Until then it gets another answer if this one is lost. */
 	host_event(h, RDMA_CM_EVENT_TIMEWAIT_EXIT);
 	puts("served");
 }

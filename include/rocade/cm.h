@@ -110,8 +110,9 @@ int rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 int rocade_cm_reject(
 	struct rocade_cm_id *id, const void *private_data, size_t private_len);
 
-/* Disconnects. The event DISCONNECTED follows. ENOTCONN: id is not connected, or is being
- * disconnected already. */
+/* Disconnects. The event DISCONNECTED follows when the peer has disconnected, too, or does not answer.
+ * After a DISCONNECTED by the peer it gives the peer this answer, as rocade_cm_release() does. ENOTCONN: id
+ * is not connected, or both were done already. */
 int rocade_cm_disconnect(struct rocade_cm_id *id);
 
 /* Frees id, in any state. Rejects a pending request, disconnects a connection, and tells
@@ -174,7 +175,9 @@ enum rocade_cm_event_type {
 	ROCADE_CM_REJECTED,
 	/* The peer did not answer, after all retries. Release id. */
 	ROCADE_CM_UNREACHABLE,
-	ROCADE_CM_DISCONNECTED, /* Either side has disconnected. Move the QP to ERR. */
+	/* Either side has disconnected. Move the QP to ERR, and call rocade_cm_disconnect() or
+	 * rocade_cm_release(): the peer waits for that. */
+	ROCADE_CM_DISCONNECTED,
 	/* The time wait has ended: the QPN may be used for another connection. */
 	ROCADE_CM_TIMEWAIT_EXIT,
 	/* A datagram service was found: qpn, qkey, peer and sgid_index tell where to

@@ -242,10 +242,15 @@ cm_established(struct cm_conn *conn, uint64_t now)
 int
 cm_disconnect(struct cm_conn *conn, const void *private, size_t len, uint64_t now)
 {
-	if (conn->state != CM_ESTABLISHED && conn->state != CM_REP_SENT)
+	if (conn->state != CM_ESTABLISHED && conn->state != CM_REP_SENT &&
+		conn->state != CM_DREQ_RCVD)
 		return -ENOTCONN;
 	if (len > mad_private_max(MAD_DREQ))
 		return -EINVAL;
+	if (conn->state == CM_DREQ_RCVD) {
+		conn_drep_send(conn, now);
+		return 0;
+	}
 	conn->cm->stats.disconnected += conn->state == CM_ESTABLISHED;
 	conn_dreq_send(conn, private, len, now);
 	return 0;
@@ -303,6 +308,7 @@ cm_release(struct cm_conn *conn, uint64_t now)
 		(void)cm_reject(conn, CM_REJ_CONSUMER, NULL, 0, now);
 		break;
 	case CM_ESTABLISHED:
+	case CM_DREQ_RCVD:
 	case CM_REP_SENT: /* the RTU of the peer may be on its way */
 		(void)cm_disconnect(conn, NULL, 0, now);
 		break;

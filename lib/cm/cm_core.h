@@ -245,7 +245,8 @@ int cm_reject_mtu(struct cm_conn *conn, uint8_t path_mtu, uint64_t now);
 int cm_confirm(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
 /* Passive side: data arrived before the RTU (IBV_EVENT_COMM_EST). */
 int cm_established(struct cm_conn *conn, uint64_t now);
-/* Returns -ENOTCONN also if a DREQ was sent or received already. */
+/* Sends a DREQ, or the DREP if the peer has sent its DREQ: the user has no more use for what comes from
+ * the peer. Returns -ENOTCONN also if that was done already. */
 int cm_disconnect(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
 
 int cm_sidr_request(struct cm *cm, const struct cm_request *req, void *user, uint64_t now,

@@ -158,14 +158,16 @@ rej_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	return CM_DROP_none;
 }
 
-/* A DREQ gets a DREP, also for an unknown connection: otherwise the peer retries the
- * DREQ. */
-static void
-drep_build(struct mad *drep, const struct mad *dreq)
+/* The user has a QP that may still have packets of the peer to handle, and answer: the DREP, at which the
+ * peer destroys its own QP, goes out when the user has disconnected, too, or releases the connection. */
+static enum cm_drop
+dreq_wait_for_user(struct cm_conn *conn, const struct mad *dreq)
 {
-	mad_init(drep, MAD_DREP, dreq->tid);
-	mad_put(drep, MAD_DREP_local_id, mad_remote_id(dreq));
-	mad_put(drep, MAD_DREP_remote_id, mad_local_id(dreq));
+	conn->cm->stats.disconnected += conn->state == CM_ESTABLISHED;
+	conn->last = *dreq;
+	conn_event(conn, CM_EVENT_DISCONNECTED);
+	conn_enter(conn, CM_DREQ_RCVD);
+	return CM_DROP_none;
 }
 
 static enum cm_drop
@@ -184,18 +186,22 @@ dreq_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	if (conn->state != CM_REQ_RCVD &&
 		mad_get(mad, MAD_DREQ_remote_qpn) != conn->local_qpn)
 		return CM_DROP_field;
-	cm_send(cm, &conn->path, &drep);
 	switch (conn->state) {
 	case CM_TIMEWAIT:
 	case CM_ANSWERED:
+		cm_send(cm, &conn->path, &drep);
+		cm->stats.duplicates++;
+		return CM_DROP_none;
+	case CM_DREQ_RCVD:
 		cm->stats.duplicates++;
 		return CM_DROP_none;
 	case CM_ESTABLISHED:
-		cm->stats.disconnected++;
-		break;
+	case CM_REP_SENT: /* the RTU was lost */
+		return dreq_wait_for_user(conn, mad);
 	default:
 		break;
 	}
+	cm_send(cm, &conn->path, &drep);
 	conn->last = *mad;
 	conn_event(conn, CM_EVENT_DISCONNECTED);
 	conn_timewait(conn, now);

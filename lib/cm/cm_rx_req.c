@@ -66,7 +66,8 @@ req_duplicate(struct cm_conn *conn, const struct mad *req, const struct cm_path 
 {
 	struct cm *cm = conn->cm;
 
-	if (conn->state == CM_TIMEWAIT || conn->state == CM_DREQ_SENT)
+	if (conn->state == CM_TIMEWAIT || conn->state == CM_DREQ_SENT ||
+		conn->state == CM_DREQ_RCVD)
 		return req_refuse(cm, req, path, CM_REJ_STALE, now);
 	if (conn->open.attr != req->attr || memcmp(&conn->open, req, sizeof(*req)) != 0)
 		return req_refuse(cm, req, path, CM_REJ_DUPLICATE_ID, now);

@@ -29,6 +29,7 @@
 	X(REP_SENT) /* passive, timer: retry */                                          \
 	X(ESTABLISHED)                                                                   \
 	X(DREQ_SENT) /* timer: retry */                                                  \
+	X(DREQ_RCVD) /* the user finishes with its QP, and then disconnects, too */      \
 	X(TIMEWAIT)  /* timer: end of time wait */                                       \
 	X(ANSWERED)  /* passive: REJ or SIDR_REP sent, repeated until the timer ends */  \
 	X(SIDR_SENT) /* active, timer: retry */                                          \

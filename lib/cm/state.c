@@ -225,9 +225,33 @@ conn_dreq_send(struct cm_conn *conn, const void *private, size_t len, uint64_t n
 	conn_resend(conn, now);
 }
 
+/* A DREQ gets a DREP, also for an unknown connection: otherwise the peer retries the
+ * DREQ. */
+void
+drep_build(struct mad *drep, const struct mad *dreq)
+{
+	mad_init(drep, MAD_DREP, dreq->tid);
+	mad_put(drep, MAD_DREP_local_id, mad_remote_id(dreq));
+	mad_put(drep, MAD_DREP_remote_id, mad_local_id(dreq));
+}
+
+void
+conn_drep_send(struct cm_conn *conn, uint64_t now)
+{
+	struct mad drep;
+
+	drep_build(&drep, &conn->last);
+	cm_send(conn->cm, &conn->path, &drep);
+	conn_timewait(conn, now);
+}
+
 void
 conn_stale(struct cm_conn *conn, uint64_t now)
 {
+	if (conn->state == CM_DREQ_RCVD) {
+		conn_drep_send(conn, now);
+		return;
+	}
 	if (conn->state != CM_ESTABLISHED && conn->state != CM_REP_SENT &&
 		conn->state != CM_REP_RCVD)
 		return;

@@ -36,6 +36,10 @@ void conn_mad_init(
 	const struct cm_conn *conn, struct mad *mad, enum mad_attr attr, uint64_t tid);
 /* Sends a DREQ, and enters DREQ_SENT. */
 void conn_dreq_send(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
+/* Initialises the answer to a DREQ. */
+void drep_build(struct mad *drep, const struct mad *dreq);
+/* In DREQ_RCVD: answers the DREQ, and enters TIMEWAIT. */
+void conn_drep_send(struct cm_conn *conn, uint64_t now);
 /* The peer has connected anew and lost this connection: disconnects it. */
 void conn_stale(struct cm_conn *conn, uint64_t now);
 /* Builds a REJ in conn->out; the caller sends it. */

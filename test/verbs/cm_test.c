@@ -120,6 +120,8 @@ connect_transfer_disconnect(void **state)
 	assert_int_equal(rocade_cm_disconnect(a), 0);
 	assert_int_equal(rocade_cm_disconnect(a), ENOTCONN);
 	assert_ptr_equal(cm_expect_event(cm_b, ROCADE_CM_DISCONNECTED).id, b);
+	assert_int_equal(rocade_cm_disconnect(b), 0);
+	assert_int_equal(rocade_cm_disconnect(b), ENOTCONN);
 	assert_ptr_equal(cm_expect_event(cm_a, ROCADE_CM_DISCONNECTED).id, a);
 	assert_ptr_equal(cm_expect_event(cm_a, ROCADE_CM_TIMEWAIT_EXIT).id, a);
 	rocade_cm_release(a);

@@ -293,8 +293,9 @@ ends_disconnect(
 	struct rdma_event_channel *channel, struct end *active, struct end *passive)
 {
 	assert_int_equal(rdma_disconnect(active->id), 0);
-	event_take(channel, RDMA_CM_EVENT_DISCONNECTED);
-	event_take(channel, RDMA_CM_EVENT_DISCONNECTED);
+	assert_ptr_equal(event_take(channel, RDMA_CM_EVENT_DISCONNECTED), passive->id);
+	assert_int_equal(rdma_disconnect(passive->id), 0);
+	assert_ptr_equal(event_take(channel, RDMA_CM_EVENT_DISCONNECTED), active->id);
 	end_free(active);
 	end_free(passive);
 }

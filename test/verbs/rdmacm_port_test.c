@@ -278,6 +278,7 @@ connects_from_the_other_interface(void **state)
 	assert_int_equal(qp->state, IBV_QPS_RTS);
 	assert_int_equal(rdma_disconnect(b.id), 0);
 	cm_event_wait(cm, ROCADE_CM_DISCONNECTED);
+	assert_int_equal(rocade_cm_disconnect(id), 0);
 	event_take(channel, RDMA_CM_EVENT_DISCONNECTED);
 	end_free(&b);
 	assert_int_equal(ibv_destroy_qp(qp), 0);

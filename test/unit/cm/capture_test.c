@@ -199,6 +199,7 @@ passive_through(const struct captured_mad *c, const struct captured_mad *rep)
 		mad = dreq->mad;
 		mad_put(&mad, MAD_DREQ_remote_id, e.conn->local_id);
 		assert_int_equal(deliver(cm, &mad, dreq), CM_DROP_none);
+		assert_int_equal(cm_disconnect(e.conn, NULL, 0, now), 0);
 		mad = next_mad(cm);
 		memcpy(mad.data, answer_of(c, MAD_DREP)->mad.data, 4);
 		assert_memory_equal(&mad, &answer_of(c, MAD_DREP)->mad, MAD_LEN);

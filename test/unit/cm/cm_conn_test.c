@@ -24,9 +24,17 @@ connect_and_disconnect(void **state)
 	assert_true(cm_deadline(pair.cm[A]) == TIME_NEVER);
 	assert_int_equal(cm_disconnect(a, "bye", 3, pair.now), 0);
 	cm_pair_drain(&pair);
-	expect_wire(&pair, "a:DREQ b:DREP");
+	expect_wire(&pair, "a:DREQ");
 	assert_memory_equal(
 		expect_event(&pair, B, CM_EVENT_DISCONNECTED).private, "bye", 4);
+	/* The other end answers when its user is done with its QP. */
+	cm_pair_advance(&pair, NS_PER_SEC);
+	assert_string_equal(cm_state_name(b), "DREQ_RCVD");
+	expect_no_event(&pair, A);
+	assert_int_equal(cm_disconnect(b, NULL, 0, pair.now), 0);
+	assert_int_equal(cm_disconnect(b, NULL, 0, pair.now), -ENOTCONN);
+	cm_pair_drain(&pair);
+	expect_wire(&pair, "b:DREP");
 	assert_null(expect_event(&pair, A, CM_EVENT_DISCONNECTED).private);
 	expect_no_event(&pair, A);
 	cm_pair_advance(&pair, TIMEWAIT_NS + NS_PER_SEC);
@@ -376,8 +384,8 @@ released_in_each_state(void **state)
 		"a:REQ b:REJ",
 		"a:REQ b:REP a:REJ",
 		"a:REQ b:REP b:DREQ a:DREP",
-		"a:REQ b:REP a:RTU a:DREQ b:DREP",
-		"a:REQ b:REP a:RTU b:DREQ a:DREP",
+		"a:REQ b:REP a:RTU a:DREQ",
+		"a:REQ b:REP a:RTU b:DREQ",
 	};
 
 	for (unsigned which = 0; which < RTE_DIM(heard); which++) {
@@ -399,6 +407,8 @@ released_in_each_state(void **state)
 		expect_event(&pair, which % 2 == 0 ? B : A,
 			which < 3 ? CM_EVENT_REJECTED : CM_EVENT_DISCONNECTED);
 		cm_release(which % 2 == 0 ? b : a, pair.now);
+		cm_pair_advance(&pair, NS_PER_SEC);
+		expect_wire(&pair, which < 4 ? "" : which == 4 ? "b:DREP" : "a:DREP");
 		cm_pair_advance(&pair, 20 * NS_PER_SEC);
 		expect_wire(&pair, "");
 		cm_pair_fini(&pair);

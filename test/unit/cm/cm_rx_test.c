@@ -53,6 +53,12 @@ conn_in_state(enum cm_state want, unsigned *side)
 	}
 	a = want == CM_REP_RCVD || want == CM_REP_SENT ? reach_rep_rcvd(&pair, &b)
 						       : reach_established(&pair, &b);
+	if (want == CM_DREQ_RCVD) {
+		struct mad dreq = peer_mad(a, MAD_DREQ);
+
+		assert_int_equal(mad_deliver(&pair, A, &dreq), CM_DROP_none);
+		expect_event(&pair, A, CM_EVENT_DISCONNECTED);
+	}
 	if (want == CM_DREQ_SENT || want == CM_TIMEWAIT) {
 		cm_disconnect(a, NULL, 0, pair.now);
 		mad_take(&pair, A);
@@ -98,13 +104,13 @@ static const struct {
 	{CM_REP_SENT, MAD_RTU, CM_DROP_none, CM_ESTABLISHED, 0},
 	{CM_REP_SENT, MAD_REJ, CM_DROP_none, CM_TIMEWAIT, 0},
 	{CM_REP_SENT, MAD_MRA, CM_DROP_state, CM_REP_SENT, 0}, /* an MRA for a REQ */
-	{CM_REP_SENT, MAD_DREQ, CM_DROP_none, CM_TIMEWAIT, MAD_DREP},
+	{CM_REP_SENT, MAD_DREQ, CM_DROP_none, CM_DREQ_RCVD, 0},
 	{CM_REP_SENT, MAD_DREP, CM_DROP_state, CM_REP_SENT, 0},
 	{CM_ESTABLISHED, MAD_REP, CM_DROP_field, CM_ESTABLISHED, 0},
 	{CM_ESTABLISHED, MAD_RTU, CM_DROP_duplicate, CM_ESTABLISHED, 0},
 	{CM_ESTABLISHED, MAD_REJ, CM_DROP_none, CM_TIMEWAIT, 0},
 	{CM_ESTABLISHED, MAD_MRA, CM_DROP_state, CM_ESTABLISHED, 0},
-	{CM_ESTABLISHED, MAD_DREQ, CM_DROP_none, CM_TIMEWAIT, MAD_DREP},
+	{CM_ESTABLISHED, MAD_DREQ, CM_DROP_none, CM_DREQ_RCVD, 0},
 	{CM_ESTABLISHED, MAD_DREP, CM_DROP_state, CM_ESTABLISHED, 0},
 	{CM_ESTABLISHED, MAD_LAP, CM_DROP_none, CM_ESTABLISHED, MAD_APR},
 	{CM_ESTABLISHED, MAD_APR, CM_DROP_state, CM_ESTABLISHED, 0},
@@ -114,6 +120,12 @@ static const struct {
 	{CM_DREQ_SENT, MAD_MRA, CM_DROP_state, CM_DREQ_SENT, 0},
 	{CM_DREQ_SENT, MAD_DREQ, CM_DROP_none, CM_TIMEWAIT, MAD_DREP},
 	{CM_DREQ_SENT, MAD_DREP, CM_DROP_none, CM_TIMEWAIT, 0},
+	{CM_DREQ_RCVD, MAD_REP, CM_DROP_state, CM_DREQ_RCVD, 0},
+	{CM_DREQ_RCVD, MAD_RTU, CM_DROP_state, CM_DREQ_RCVD, 0},
+	{CM_DREQ_RCVD, MAD_REJ, CM_DROP_state, CM_DREQ_RCVD, 0},
+	{CM_DREQ_RCVD, MAD_MRA, CM_DROP_state, CM_DREQ_RCVD, 0},
+	{CM_DREQ_RCVD, MAD_DREQ, CM_DROP_none, CM_DREQ_RCVD, 0},
+	{CM_DREQ_RCVD, MAD_DREP, CM_DROP_state, CM_DREQ_RCVD, 0},
 	{CM_TIMEWAIT, MAD_REP, CM_DROP_state, CM_TIMEWAIT, 0},
 	{CM_TIMEWAIT, MAD_RTU, CM_DROP_state, CM_TIMEWAIT, 0},
 	{CM_TIMEWAIT, MAD_REJ, CM_DROP_state, CM_TIMEWAIT, 0},

@@ -11,17 +11,32 @@ connect_and_disconnect(void **state)
 	uint32_t woken = ctx.server.woken;
 
 	assert_int_equal(disconnect_id(&ctx.client, pair.active), 0);
-	assert_int_equal(ctx.ended_count, 2);
+	assert_int_equal(ctx.ended_count, 1);
 	assert_int_equal(ctx.ended[0], SERVER_QPN);
-	assert_int_equal(ctx.ended[1], CLIENT_QPN);
 	assert_int_equal(ctx.ended_woken[0], woken); /* the event comes after that */
 	assert_int_equal(ctx.server.woken, woken + 1);
 	assert_int_equal(
 		expect_event(&ctx.server, UCM_EVENT_DISCONNECTED).id, pair.passive);
+	/* The other side answers when it disconnects, too. */
+	expect_no_event(&ctx.client);
+	assert_int_equal(disconnect_id(&ctx.server, pair.passive), 0);
+	assert_int_equal(ctx.ended_count, 2);
+	assert_int_equal(ctx.ended[1], CLIENT_QPN);
 	assert_int_equal(
 		expect_event(&ctx.client, UCM_EVENT_DISCONNECTED).id, pair.active);
-	/* The other side can disconnect as well. */
-	assert_int_equal(disconnect_id(&ctx.server, pair.passive), 0);
+}
+
+/* To destroy the ID answers, too. */
+static void
+destroyed_id_confirms_the_end(void **state)
+{
+	struct id_pair pair = pair_connected();
+
+	assert_int_equal(disconnect_id(&ctx.client, pair.active), 0);
+	expect_event(&ctx.server, UCM_EVENT_DISCONNECTED);
+	expect_no_event(&ctx.client);
+	assert_int_equal(destroy_id(&ctx.server, pair.passive, NULL), 0);
+	expect_event(&ctx.client, UCM_EVENT_DISCONNECTED);
 }
 
 static void
@@ -226,6 +241,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			connect_and_disconnect, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			destroyed_id_confirms_the_end, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			commands_in_wrong_states_fail, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(

@@ -99,6 +99,7 @@ time_wait_end_raises_event(void **state)
 	struct id_pair pair = pair_connected();
 
 	assert_int_equal(disconnect_id(&ctx.client, pair.active), 0);
+	assert_int_equal(disconnect_id(&ctx.server, pair.passive), 0);
 	expect_event(&ctx.client, UCM_EVENT_DISCONNECTED);
 	while (TAILQ_EMPTY(&ctx.client.channel->events)) {
 		ctx.now = ucm_deadline(ctx.ucm);
