@@ -45,11 +45,12 @@ struct rdmacm {
 	struct channels closed;
 };
 
+/* The user may differ: a process may change its user between two connections. */
 static bool
 is_same_process(const struct conn *a, const struct conn *b)
 {
 	return a == b || ((a->key[0] | a->key[1]) != 0 && a->key[0] == b->key[0] &&
-				 a->key[1] == b->key[1] && a->uid == b->uid);
+				 a->key[1] == b->key[1]);
 }
 
 /* The process ends connections. Their peers get what it has sent before they learn that, because
