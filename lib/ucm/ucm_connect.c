@@ -183,6 +183,17 @@ decided_release(struct ucm_id *id, uint64_t now)
 		ucm_id_release_conn(id, now);
 }
 
+/* As with Linux, a request that was to be accepted, and could not be, is rejected: the peer does not wait
+ * for a program that takes its failure for the end. */
+static void
+accept_failed(struct ucm_id *id, uint64_t now)
+{
+	if (ucm_id_is_ud(id))
+		(void)cm_sidr_reply(id->conn, CM_SIDR_REJECTED, 0, 0, NULL, 0, now);
+	else
+		(void)cm_reject(id->conn, CM_REJ_CONSUMER, NULL, 0, now);
+}
+
 /* A command without parameters comes from the active side: its QP is ready, and the RTU
  * is sent. */
 int
@@ -201,6 +212,8 @@ ucm_do_accept(struct ucm_call *call)
 				   : cm_confirm(id->conn, NULL, 0, call->now);
 	if (rc == 0)
 		id->state = UCM_ACCEPTED;
+	else
+		accept_failed(id, call->now);
 	decided_release(id, call->now);
 	return rc;
 }

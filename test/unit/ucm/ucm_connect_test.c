@@ -64,7 +64,12 @@ qpn_of_another_process_is_refused(void **state)
 	assert_int_equal(connect_id(&ctx.client, pair.active, CLIENT_QPN, ""), 0);
 	pair.passive = expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST).id;
 	assert_int_equal(accept_id(&ctx.server, pair.passive, 1, CLIENT_QPN), -EINVAL);
-	assert_int_equal(accept_id(&ctx.server, pair.passive, 1, SERVER_QPN), 0);
+	/* The client does not wait for a server that could not accept. */
+	assert_int_equal(
+		expect_event(&ctx.client, UCM_EVENT_REJECTED).status, CM_REJ_CONSUMER);
+	assert_int_equal(accept_id(&ctx.server, pair.passive, 1, SERVER_QPN), -ENOTCONN);
+	assert_int_equal(destroy_id(&ctx.server, pair.passive, NULL), 0);
+	expect_no_event(&ctx.client);
 }
 
 /* Retry counts have 3 bits in a message. Larger ones count as 7, as with Linux: they do not
@@ -203,13 +208,22 @@ datagram_id_gets_remote_qpn(void **state)
 	struct id_pair pair = pair_requested(RDMA_PS_UDP);
 	struct rdma_ucm_event_resp event;
 
-	assert_int_equal(accept_id(&ctx.server, pair.passive, 1, CLIENT_QPN), -EINVAL);
 	assert_int_equal(accept_id(&ctx.server, pair.passive, 1, SERVER_QPN), 0);
 	event = expect_event(&ctx.client, UCM_EVENT_ESTABLISHED);
 	assert_int_equal(event.param.ud.qp_num, SERVER_QPN);
 	assert_int_equal(event.param.ud.qkey, UCM_QKEY);
 	assert_int_equal(event.param.ud.ah_attr.is_global, 1);
 	expect_no_event(&ctx.server);
+}
+
+static void
+failed_accept_of_a_datagram_request_rejects_it(void **state)
+{
+	struct id_pair pair = pair_requested(RDMA_PS_UDP);
+
+	assert_int_equal(accept_id(&ctx.server, pair.passive, 1, CLIENT_QPN), -EINVAL);
+	assert_int_equal(expect_event(&ctx.client, UCM_EVENT_UNREACHABLE).status,
+		CM_SIDR_REJECTED);
 }
 
 static void
@@ -259,6 +273,9 @@ main(void)
 			reject_reasons_are_checked, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			datagram_id_gets_remote_qpn, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			failed_accept_of_a_datagram_request_rejects_it, ucm_setup,
+			ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			datagram_request_is_rejected, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
