@@ -34,6 +34,8 @@ __thread bool mr_fault_aside;
 
 static const int signals[] = {SIGSEGV, SIGBUS};
 static struct sigaction old_actions[RTE_DIM(signals)];
+static bool spent[RTE_DIM(
+	signals)]; /* the handler in old_actions, which is called once, was */
 static bool left_in_chain[RTE_DIM(signals)]; /* see handlers_restore() */
 static uintptr_t page_mask;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -174,20 +176,58 @@ fault_resolve(int sig, const siginfo_t *info)
 	       page_put_aside(sig, info->si_addr, hole && sig == SIGSEGV);
 }
 
+/* Returns whether there is a handler: ours, or that of the application or of a library. */
+static bool
+is_handler(const struct sigaction *action)
+{
+	return action->sa_flags & SA_SIGINFO ||
+	       (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
+/* Restores what was there before. A handler that is called once (SA_RESETHAND) has left the default. */
+static void
+action_restore(unsigned i)
+{
+	static const struct sigaction none = {.sa_handler = SIG_DFL};
+	bool is_spent = __atomic_load_n(&spent[i], __ATOMIC_RELAXED);
+
+	sigaction(signals[i], is_spent ? &none : &old_actions[i], NULL);
+}
+
+/* The call of the handler that was installed before, as the kernel calls it (sigaction(2)): its sa_mask
+ * and SA_RESTART are those of ours (handlers_install()), and the rest is done here. */
+static void
+handler_call(const struct sigaction *old, int sig, siginfo_t *info, void *context)
+{
+	sigset_t set;
+
+	if (old->sa_flags & SA_NODEFER && sigismember(&old->sa_mask, sig) == 0) {
+		sigemptyset(&set);
+		sigaddset(&set, sig);
+		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	}
+	if (old->sa_flags & SA_SIGINFO)
+		old->sa_sigaction(sig, info, context);
+	else
+		old->sa_handler(sig);
+}
+
 static void
 signal_forward(int sig, siginfo_t *info, void *context)
 {
-	const struct sigaction *old = &old_actions[sig == SIGSEGV ? 0 : 1];
+	unsigned i = sig == SIGSEGV ? 0 : 1;
+	const struct sigaction *old = &old_actions[i];
+	bool is_spent = false;
 
-	if (old->sa_flags & SA_SIGINFO) {
-		old->sa_sigaction(sig, info, context);
-	} else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
-		old->sa_handler(sig);
+	if (is_handler(old) && old->sa_flags & SA_RESETHAND)
+		is_spent = __atomic_exchange_n(&spent[i], true, __ATOMIC_RELAXED);
+	if (is_handler(old) && !is_spent) {
+		handler_call(old, sig, info, context);
 	} else if (info->si_code > 0) {
-		sigaction(sig, old, NULL); /* the access faults again */
-	} else if (old->sa_handler == SIG_DFL) {
+		action_restore(i); /* the access faults again */
+	} else if (is_spent || old->sa_handler == SIG_DFL) {
 		/* Sent by kill(2): delivered again when this handler returns. */
-		sigaction(sig, old, NULL);
+		action_restore(i);
 		raise(sig);
 	}
 }
@@ -201,10 +241,11 @@ mr_fault_handler(int sig, siginfo_t *info, void *context)
 
 	/* Not if kill(2) has sent the signal. */
 	bool touch = info->si_code > 0 && on_demand_recover(context);
+	bool ours = touch || fault_resolve(sig, info);
 
-	if (!touch && !fault_resolve(sig, info))
-		signal_forward(sig, info, context);
 	errno = err;
+	if (!ours)
+		signal_forward(sig, info, context);
 }
 
 static bool
@@ -213,29 +254,26 @@ is_our_handler(const struct sigaction *action)
 	return action->sa_flags & SA_SIGINFO && action->sa_sigaction == mr_fault_handler;
 }
 
-/* Returns whether there is a handler: ours, or that of the application or of a library. */
-static bool
-is_handler(const struct sigaction *action)
-{
-	return action->sa_flags & SA_SIGINFO ||
-	       (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
-}
-
 static void
 handlers_install(void)
 {
-	struct sigaction now, action = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+	struct sigaction now, action = {.sa_sigaction = mr_fault_handler};
 
 	page_mask = ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
-	action.sa_sigaction = mr_fault_handler;
-	sigemptyset(&action.sa_mask);
 	for (unsigned i = 0; i < RTE_DIM(signals); i++) {
 		sigaction(signals[i], NULL, &now);
 		/* The other handler calls ours, or has gone and left ours. Ours above it, each
 		 * would call the other without end. */
 		if (left_in_chain[i] && is_handler(&now))
 			continue;
-		sigaction(signals[i], &action, &old_actions[i]);
+		/* An ignored signal interrupts no call of the system. */
+		action.sa_flags = SA_SIGINFO | SA_ONSTACK |
+				  (now.sa_handler == SIG_IGN ? SA_RESTART
+							     : now.sa_flags & SA_RESTART);
+		action.sa_mask = now.sa_mask;
+		__atomic_store_n(&spent[i], false, __ATOMIC_RELAXED);
+		old_actions[i] = now; /* read by ours as soon as it is installed */
+		sigaction(signals[i], &action, NULL);
 	}
 }
 
@@ -249,7 +287,7 @@ handlers_restore(void)
 		sigaction(signals[i], NULL, &now);
 		left_in_chain[i] = !is_our_handler(&now) && is_handler(&now);
 		if (is_our_handler(&now))
-			sigaction(signals[i], &old_actions[i], NULL);
+			action_restore(i);
 	}
 }
 
