@@ -4,7 +4,6 @@
  * to a file. */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include <rocade/rocade.h>
 
 #include "base/no_cancel.h"
+#include "base/own_thread.h"
 #include "dump/frame_copies.h"
 #include "engine/engine.h"
 #include "verbs/verbs_port.h"
@@ -28,7 +28,7 @@
 struct port_dump {
 	struct rocade_port *port;
 	FILE *file;
-	pthread_t thread;
+	struct own_thread thread;
 	pid_t process; /* that the thread is in: a child of fork() has none */
 	bool stop;     /* no copies are made any more */
 	/* CLOCK_REALTIME less the engines' clock when the dump began: as one number, so that
@@ -158,18 +158,10 @@ port_dump_free(struct port_dump *d)
 static int
 dump_thread_start(struct port_dump *d)
 {
-	sigset_t all, old;
-	int err;
-
 	d->process = getpid();
-	/* Signals are left to the application's threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&d->thread, NULL, port_dump_main, d);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err == 0)
-		pthread_setname_np(d->thread, "rocade-dump");
-	return err;
+	d->thread = (struct own_thread){
+		.name = "rocade-dump", .main = port_dump_main, .arg = d};
+	return own_thread_start(&d->thread);
 }
 
 static void
@@ -197,7 +189,7 @@ dump_end(struct port_dump *d, struct rocade_port_dump_stats *stats)
 	/* Pairs with the acquire in port_dump_main(): there are no more copies. */
 	__atomic_store_n(&d->stop, true, __ATOMIC_RELEASE);
 	if (d->process == getpid())
-		pthread_join(d->thread, NULL);
+		pthread_join(d->thread.id, NULL);
 	for (unsigned i = 0; i < d->port->engine_count; i++) {
 		struct dump_queue *q = &d->queues[i];
 		uint32_t lost = frame_copies_lost(q->copies);

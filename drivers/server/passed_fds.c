@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/base_alloc.h"
 #include "base/base_log.h"
 #include "base/common.h"
+#include "base/own_thread.h"
 #include "server/passed_fds.h"
 
 /* A descriptor to close. */
@@ -22,6 +22,7 @@ STAILQ_HEAD(queued_fds, queued_fd);
 /* A thread that closes the descriptors of a user. Freed by the last of its two holders: the daemon
  * and the thread, which the daemon does not wait for. */
 struct fd_closer {
+	struct own_thread thread;
 	TAILQ_ENTRY(fd_closer) link;
 	struct account *account; /* of the user; NULL: there is none */
 	unsigned charged;        /* descriptors for which the user is charged */
@@ -79,25 +80,6 @@ closer_main(void *arg)
 	return NULL;
 }
 
-static int
-closer_thread_start(struct fd_closer *closer)
-{
-	pthread_attr_t attr;
-	sigset_t all, old;
-	pthread_t thread;
-	int err;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	/* Signals are for the daemon's thread. */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&thread, &attr, closer_main, closer);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	return err;
-}
-
 static struct fd_closer *
 closer_start(struct passed_fds *passed, struct account *account)
 {
@@ -110,7 +92,11 @@ closer_start(struct passed_fds *passed, struct account *account)
 	STAILQ_INIT(&closer->waiting);
 	STAILQ_INIT(&closer->closed);
 	closer->holders = 2;
-	if (closer_thread_start(closer) != 0) {
+	closer->thread = (struct own_thread){.name = "rocaded-close",
+		.main = closer_main,
+		.arg = closer,
+		.detached = true};
+	if (own_thread_start(&closer->thread) != 0) {
 		closer->holders = 1;
 		closer_release(closer);
 		return NULL;

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -328,7 +327,6 @@ int
 progress_thread_start(struct progress_thread *t, struct engine *engine, int session_fd,
 	const struct region *region)
 {
-	sigset_t all, old;
 	int err;
 
 	t->engine = engine;
@@ -340,18 +338,15 @@ progress_thread_start(struct progress_thread *t, struct engine *engine, int sess
 	t->flight_requested = &region->daemon->flight_requested;
 	t->flight_qpn = &region->daemon->flight_qpn;
 	t->report = region->report;
-	/* Signals are left to the application's threads. */
-	sigfillset(&all);
-	/* If these were blocked, a fault in this thread would kill the process before any
-	 * handler ran. */
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&t->thread, NULL, progress_thread_main, t);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	/* If faults were blocked, one in this thread would kill the process before any handler
+	 * ran. */
+	t->thread = (struct own_thread){.name = "rocade",
+		.main = progress_thread_main,
+		.arg = t,
+		.takes_faults = true};
+	err = own_thread_start(&t->thread);
 	if (err != 0)
 		return -err;
-	pthread_setname_np(t->thread, "rocade");
 	t->running = true;
 	return 0;
 }
@@ -363,6 +358,6 @@ progress_thread_stop(struct progress_thread *t)
 		return;
 	__atomic_store_n(&t->stop, true, __ATOMIC_RELEASE);
 	progress_thread_wake(t);
-	pthread_join(t->thread, NULL);
+	pthread_join(t->thread.id, NULL);
 	t->running = false;
 }

@@ -5,6 +5,7 @@
 #ifndef ROCADE_SHM_H
 #define ROCADE_SHM_H
 
+#include "base/own_thread.h"
 #include "engine/manual_progress.h"
 #include "port/port.h"
 #include "shm/busy_poll.h"
@@ -12,7 +13,7 @@
 #include "shm/session.h"
 
 struct progress_thread {
-	pthread_t thread;
+	struct own_thread thread;
 	struct engine *engine;
 	int wake_fd;      /* a socket: wake-ups by the daemon */
 	int self_wake_fd; /* an eventfd: wake-ups by this process */

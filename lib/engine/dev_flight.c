@@ -2,13 +2,13 @@
 /* Control path. */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/base_alloc.h"
 #include "base/base_env.h"
 #include "base/base_log.h"
+#include "base/own_thread.h"
 #include "engine/dev_control.h"
 #include "engine/dev_flight.h"
 
@@ -17,7 +17,7 @@
 
 struct flight_printer {
 	struct flight_log log;
-	pthread_t thread;
+	struct own_thread thread;
 	pid_t process; /* that the thread is in: a child of fork() has none */
 	unsigned next; /* slot to look at */
 	bool stop;
@@ -87,24 +87,20 @@ int
 flight_printer_start(struct flight_printer **out)
 {
 	struct flight_printer *p = alloc_get(&alloc_plain, "flight records", sizeof(*p));
-	sigset_t all, old;
 	int err;
 
 	if (p == NULL)
 		return -ENOMEM;
 	sem_init(&p->log.waiting, 0, 0);
 	p->process = getpid();
-	/* Signals are left to the application's threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&p->thread, NULL, flight_printer_main, p);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	p->thread = (struct own_thread){
+		.name = "rocade-flight", .main = flight_printer_main, .arg = p};
+	err = own_thread_start(&p->thread);
 	if (err != 0) {
 		sem_destroy(&p->log.waiting);
 		alloc_put(&alloc_plain, p, sizeof(*p));
 		return -err;
 	}
-	pthread_setname_np(p->thread, "rocade-flight");
 	*out = p;
 	return 0;
 }
@@ -115,7 +111,7 @@ flight_printer_stop(struct flight_printer *p)
 	if (p->process == getpid()) {
 		__atomic_store_n(&p->stop, true, __ATOMIC_RELAXED);
 		(void)sem_post(&p->log.waiting);
-		pthread_join(p->thread, NULL);
+		pthread_join(p->thread.id, NULL);
 	}
 	sem_destroy(&p->log.waiting);
 	alloc_put(&alloc_plain, p, sizeof(*p));

@@ -35,6 +35,10 @@ CLOCKS = re.compile(
     r"|rte_get_timer_cycles|rte_get_hpet_cycles|timespec_get)\b")
 CLOCK_HOMES = re.compile(r"^lib/engine/clock[^/]*\.[ch]$")
 
+# A thread of a library keeps the process alive, unless it is started as own_thread.h says.
+THREADS = re.compile(r"\bpthread_create ?\(")
+THREAD_HOME = "lib/base/own_thread.c"
+
 # How a test would wait for a duration, or until a time of day: test/lib/await.h is for waits.
 SLEEPS = re.compile(
     r"\b(?:u?sleep|(?:clock_)?nanosleep|thrd_sleep|u?alarm|setitimer|\w+_timed(?:wait|lock|rdlock"
@@ -238,6 +242,14 @@ def check_clocks(tree):
                 yield "%s:%d: %s" % (file.path, line, name)
 
 
+def check_threads(tree):
+    """the libraries start threads by own_thread_start() only, so that they keep no process alive"""
+    for file in tree.under("lib", "drivers"):
+        if file.is_c and file.path != THREAD_HOME:
+            for line, name in file.find(THREADS):
+                yield "%s:%d: %s" % (file.path, line, name)
+
+
 def check_sleeps(tree):
     """a test waits by the helper of its language: it neither sleeps nor has a limit of its own"""
     for file in tree.under("test"):
@@ -356,7 +368,7 @@ def check_core_symbols(archive):
 
 
 RULES = [check_layers, check_eal, check_drivers, check_app, check_verbs_structures, check_spdx,
-         check_file_size, check_function_size, check_clocks, check_sleeps,
+         check_file_size, check_function_size, check_clocks, check_threads, check_sleeps,
          check_data_path, check_cycles, check_outside_references, check_map, check_public_headers]
 
 

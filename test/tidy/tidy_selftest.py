@@ -118,6 +118,8 @@ CASES = [
     (tidy.check_clocks, "drivers/loop/x.c", "gettimeofday(&tv, NULL);\n", True),
     (tidy.check_clocks, "lib/engine/clock_x.c", "t = rte_rdtsc();\n", False),
     (tidy.check_clocks, "lib/qp/x.c", 'puts("gettimeofday");\n', False),
+    (tidy.check_threads, "drivers/shm/x.c", "\terr = pthread_create(&t, NULL, f, p);\n", True),
+    (tidy.check_threads, "lib/base/own_thread.c", "\terr = pthread_create(&t, NULL, f, p);\n", False),
     (tidy.check_sleeps, "test/unit/x.c", "\tusleep(1000);\n", True),
     (tidy.check_sleeps, "test/unit/x.h", "\tnanosleep(&t, NULL);\n", True),
     (tidy.check_sleeps, "test/unit/qp/x.c", "\talarm(20);\n", True),

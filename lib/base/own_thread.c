@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Control path. */
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/no_cancel.h"
+#include "base/own_thread.h"
+
+#define CHANGE (UINT64_C(1) << 32)
+
+/* In the low half how many run, in the upper half how often that has changed. A thread counts itself: the
+ * kernel knows it before it is counted, and until after it is no longer. */
+static uint64_t running;
+static bool main_has_ended, looks;
+static pthread_key_t key; /* its value in the main thread is not NULL */
+static bool key_exists;
+
+static void
+thread_begins(void)
+{
+	__atomic_fetch_add(&running, CHANGE + 1, __ATOMIC_SEQ_CST);
+}
+
+static void
+thread_ends(void *unused)
+{
+	(void)unused;
+	__atomic_fetch_add(&running, CHANGE - 1, __ATOMIC_SEQ_CST);
+}
+
+/* Asks the kernel whether the main thread has ended, and how many threads the process has, the main one
+ * included. Returns false if that is unknown. */
+static bool
+threads_read(bool *main_ended, unsigned *count)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	char line[256], state = 0;
+
+	*count = 0;
+	if (file == NULL)
+		return false;
+	while (fgets(line, sizeof(line), file) != NULL) {
+		(void)sscanf(line, "State: %c", &state);
+		(void)sscanf(line, "Threads: %u", count);
+	}
+	fclose(file);
+	*main_ended = state == 'Z';
+	return state != 0 && *count != 0;
+}
+
+bool
+own_threads_are_alone(void)
+{
+	uint64_t before = __atomic_load_n(&running, __ATOMIC_SEQ_CST);
+	bool main_ended;
+	unsigned count;
+
+	if (!threads_read(&main_ended, &count) || !main_ended)
+		return false;
+	/* Otherwise the one number may be of other threads than the other. */
+	return count == 1 + (uint32_t)before &&
+	       __atomic_load_n(&running, __ATOMIC_SEQ_CST) == before;
+}
+
+static void *
+look_main(void *unused)
+{
+	const struct timespec pause = {.tv_nsec = OWN_THREAD_LOOK_MS * 1000000L};
+
+	while (!own_threads_are_alone())
+		(void)nanosleep(&pause, NULL);
+	exit(0); /* as libc does in the last thread */
+	return unused;
+}
+
+/* Called behind the end of the main thread and behind the begin of each thread: one of the two calls sees
+ * both. */
+static void
+look_if_due(void)
+{
+	static struct own_thread thread = {
+		.name = "rocade-last", .main = look_main, .detached = true};
+
+	if (!__atomic_load_n(&main_has_ended, __ATOMIC_SEQ_CST) ||
+		(uint32_t)__atomic_load_n(&running, __ATOMIC_SEQ_CST) == 0 ||
+		__atomic_exchange_n(&looks, true, __ATOMIC_SEQ_CST))
+		return;
+	if (own_thread_start(&thread) != 0)
+		__atomic_store_n(&looks, false, __ATOMIC_SEQ_CST);
+}
+
+static void *
+thread_main(void *arg)
+{
+	const struct own_thread *t = arg;
+	void *result;
+
+	thread_begins();
+	pthread_cleanup_push(thread_ends, NULL);
+	pthread_setname_np(pthread_self(), t->name);
+	look_if_due();
+	result = t->main(t->arg);
+	pthread_cleanup_pop(1);
+	return result;
+}
+
+int
+own_thread_start(struct own_thread *t)
+{
+	pthread_attr_t attr;
+	bool detached = t->detached;
+	sigset_t all, old;
+	pthread_t id;
+	int err;
+
+	pthread_attr_init(&attr);
+	if (detached)
+		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	if (t->takes_faults) {
+		sigdelset(&all, SIGSEGV);
+		sigdelset(&all, SIGBUS);
+	}
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&id, &attr, thread_main, t);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	/* A detached one may have freed t. */
+	if (err == 0 && !detached)
+		t->id = id;
+	return err;
+}
+
+/* The main thread ends, by pthread_exit(3) or pthread_cancel(3), not by exit(3). */
+static void
+main_ends(void *unused)
+{
+	(void)unused;
+	__atomic_store_n(&main_has_ended, true, __ATOMIC_SEQ_CST);
+	look_if_due();
+}
+
+/* The caller is the main thread of the process. */
+static void
+main_mark(void)
+{
+	if (key_exists)
+		(void)pthread_setspecific(key, &key);
+}
+
+/* The thread that forks is the main thread of the child, which has no other. */
+static void
+own_thread_fork_child(void)
+{
+	int state = no_cancel_begin();
+
+	running = 0;
+	main_has_ended = looks = false;
+	main_mark();
+	no_cancel_end(state);
+}
+
+/* When the library is loaded, which is in the main thread unless it is loaded by dlopen(3). */
+static __attribute__((constructor)) void
+main_thread_watch(void)
+{
+	key_exists = pthread_key_create(&key, main_ends) == 0;
+	if (getpid() == gettid())
+		main_mark();
+	(void)pthread_atfork(NULL, NULL, own_thread_fork_child);
+}
+
+/* The function is no longer there behind dlclose(3). */
+static __attribute__((destructor)) void
+main_thread_leave(void)
+{
+	if (key_exists)
+		pthread_key_delete(key);
+}

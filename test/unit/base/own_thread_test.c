@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads of Rocade keep no process alive whose main thread has ended. Each test runs a child; its threads
+ * are the child's program. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "await.h"
+#include "base/own_thread.h"
+
+#define OTHER_STATUS 9
+
+static int to_parent[2];
+static struct own_thread own;
+static bool own_runs;
+
+static void *
+wait_for_ever(void *unused)
+{
+	__atomic_store_n(&own_runs, true, __ATOMIC_RELAXED);
+	for (;;)
+		pause();
+	return unused;
+}
+
+static void *
+end_at_once(void *unused)
+{
+	return unused;
+}
+
+static void
+own_start(void *(*main)(void *))
+{
+	own = (struct own_thread){.name = "own", .main = main};
+	if (own_thread_start(&own) != 0)
+		_exit(OTHER_STATUS);
+}
+
+static bool
+main_has_ended(void)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	char line[256], state = 0;
+
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+		(void)sscanf(line, "State: %c", &state);
+	if (file != NULL)
+		fclose(file);
+	return state == 'Z';
+}
+
+static void
+say(char what)
+{
+	if (write(to_parent[1], &what, 1) != 1)
+		_exit(OTHER_STATUS);
+}
+
+static void
+say_exit(void)
+{
+	say('x');
+}
+
+/* A thread of the program, which does something when the main thread has ended. */
+static void *
+worker(void *unused)
+{
+	if (!awaited(main_has_ended()))
+		_exit(OTHER_STATUS);
+	say(own_threads_are_alone() ? 'a' : 'w');
+	return unused;
+}
+
+static void *
+worker_that_starts(void *unused)
+{
+	if (!awaited(main_has_ended()))
+		_exit(OTHER_STATUS);
+	own_start(wait_for_ever);
+	return worker(unused);
+}
+
+static void *
+worker_that_exits(void *unused)
+{
+	if (!awaited(main_has_ended()))
+		_exit(OTHER_STATUS);
+	exit(7);
+	return unused;
+}
+
+static pid_t
+child_start(void (*child)(void))
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		atexit(say_exit);
+		child();
+		pthread_exit(NULL);
+	}
+	return pid;
+}
+
+/* Runs the child and returns its wait status. said: what it has said until it ended. */
+static int
+child_run(pid_t (*start)(void (*child)(void)), void (*child)(void), char said[8])
+{
+	size_t len = 0;
+	ssize_t got;
+	int status;
+	pid_t pid;
+
+	assert_int_equal(pipe(to_parent), 0);
+	pid = start(child);
+	assert_true(pid > 0);
+	close(to_parent[1]);
+	status = await_child(pid);
+	while ((got = read(to_parent[0], said + len, 7 - len)) > 0)
+		len += (size_t)got;
+	said[len] = 0;
+	close(to_parent[0]);
+	return status;
+}
+
+static void
+thread_start(void *(*main)(void *))
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, main, NULL) != 0)
+		_exit(OTHER_STATUS);
+	pthread_detach(thread);
+}
+
+static void
+own_then_worker(void)
+{
+	own_start(wait_for_ever);
+	thread_start(worker);
+}
+
+/* The exit is that of exit(3): its functions run, behind the last thread of the program. */
+static void
+process_ends_with_its_last_thread(void **state)
+{
+	char said[8];
+
+	assert_int_equal(child_run(child_start, own_then_worker, said), 0);
+	assert_string_equal(said, "wx");
+}
+
+static void
+worker_starts_own(void)
+{
+	thread_start(worker_that_starts);
+}
+
+static void
+own_thread_may_begin_behind_the_main_thread(void **state)
+{
+	char said[8];
+
+	assert_int_equal(child_run(child_start, worker_starts_own, said), 0);
+	assert_string_equal(said, "wx");
+}
+
+static void
+ended_own_then_worker(void)
+{
+	own_start(end_at_once);
+	pthread_join(own.id, NULL);
+	own_then_worker();
+}
+
+/* Else the program's worker would count as the one that has ended. */
+static void
+ended_threads_do_not_count(void **state)
+{
+	char said[8];
+
+	assert_int_equal(child_run(child_start, ended_own_then_worker, said), 0);
+	assert_string_equal(said, "wx");
+}
+
+static void *
+child_start_here(void *child)
+{
+	pid_t *pid = malloc(sizeof(*pid));
+
+	*pid = child_start(*(void (**)(void))child);
+	return pid;
+}
+
+static pid_t
+child_start_in_thread(void (*child)(void))
+{
+	pthread_t thread;
+	void *result;
+	pid_t pid;
+
+	assert_int_equal(pthread_create(&thread, NULL, child_start_here, &child), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	pid = *(pid_t *)result;
+	free(result);
+	return pid;
+}
+
+/* It is the main thread of the child. */
+static void
+any_thread_may_fork(void **state)
+{
+	char said[8];
+
+	assert_int_equal(child_run(child_start_in_thread, own_then_worker, said), 0);
+	assert_string_equal(said, "wx");
+}
+
+static void
+own_only(void)
+{
+	own_start(wait_for_ever);
+}
+
+static void
+main_thread_may_be_the_last(void **state)
+{
+	char said[8];
+
+	assert_int_equal(child_run(child_start, own_only, said), 0);
+	assert_string_equal(said, "x");
+}
+
+static void
+own_then_exit(void)
+{
+	own_start(wait_for_ever);
+	thread_start(worker_that_exits);
+}
+
+static void
+status_of_the_program_stays(void **state)
+{
+	char said[8];
+	int status = child_run(child_start, own_then_exit, said);
+
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 7);
+}
+
+static void
+alone_beside_main(void)
+{
+	own_start(wait_for_ever);
+	if (!awaited(__atomic_load_n(&own_runs, __ATOMIC_RELAXED)))
+		_exit(OTHER_STATUS);
+	/* The main thread is of the program. */
+	say(own_threads_are_alone() ? 'a' : 'w');
+	_exit(0);
+}
+
+static void
+main_thread_counts_while_it_lives(void **state)
+{
+	char said[8];
+
+	assert_int_equal(child_run(child_start, alone_beside_main, said), 0);
+	assert_string_equal(said, "w");
+}
+
+/* ---- Signals ---- */
+
+static sigset_t blocked;
+
+static void *
+mask_read(void *unused)
+{
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	return unused;
+}
+
+static void
+signals_are_left_to_the_program(void **state)
+{
+	struct own_thread t = {.name = "own", .main = mask_read};
+
+	assert_int_equal(own_thread_start(&t), 0);
+	pthread_join(t.id, NULL);
+	assert_int_equal(sigismember(&blocked, SIGTERM), 1);
+	assert_int_equal(sigismember(&blocked, SIGSEGV), 1);
+	t.takes_faults = true;
+	assert_int_equal(own_thread_start(&t), 0);
+	pthread_join(t.id, NULL);
+	assert_int_equal(sigismember(&blocked, SIGTERM), 1);
+	assert_int_equal(sigismember(&blocked, SIGSEGV), 0);
+	assert_int_equal(sigismember(&blocked, SIGBUS), 0);
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	assert_int_equal(sigismember(&blocked, SIGTERM), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(process_ends_with_its_last_thread),
+		cmocka_unit_test(own_thread_may_begin_behind_the_main_thread),
+		cmocka_unit_test(ended_threads_do_not_count),
+		cmocka_unit_test(any_thread_may_fork),
+		cmocka_unit_test(main_thread_may_be_the_last),
+		cmocka_unit_test(status_of_the_program_stays),
+		cmocka_unit_test(main_thread_counts_while_it_lives),
+		cmocka_unit_test(signals_are_left_to_the_program),
+	};
+
+	return cmocka_run_group_tests_name("base own thread", tests, NULL, NULL);
+}
