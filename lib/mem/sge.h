@@ -41,6 +41,41 @@ payload_copy(uint8_t *dst, const uint8_t *src, uint32_t len)
 	memcpy(dst, src, len);
 }
 
+/* Copies bytes of one cache line, in ascending order by stores of 16 bytes at most. memcpy() of a few bytes
+ * stores the last ones first. */
+static inline void
+line_copy(uint8_t *dst, const uint8_t *src, uint32_t len)
+{
+	for (; len >= 16; len -= 16, dst += 16, src += 16) {
+		memcpy(dst, src, 16);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	}
+	for (uint32_t piece = 8; len != 0; piece /= 2) {
+		if ((len & piece) == 0)
+			continue;
+		memcpy(dst, src, piece);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		len -= piece;
+		dst += piece;
+		src += piece;
+	}
+}
+
+/* Copies at least one byte of payload. Another thread sees its last cache line after the lines before it:
+ * docs/memory-order.md. */
+static inline void
+payload_copy_end(uint8_t *dst, const uint8_t *src, uint32_t len)
+{
+	uint32_t in_line = (uint32_t)((uintptr_t)(dst + len - 1) % LINE_SIZE) + 1;
+	uint32_t before = len > in_line ? len - in_line : 0;
+
+	if (before != 0) {
+		payload_copy(dst, src, before);
+		__atomic_thread_fence(__ATOMIC_RELEASE);
+	}
+	line_copy(dst + before, src + before, len - before);
+}
+
 /* Copies payload into a frame. Unless sum is NULL, the copy may be added to the frame's
  * ICRC sum. */
 static inline void

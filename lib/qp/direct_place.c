@@ -92,5 +92,6 @@ qp_icrc_check(const struct qp *qp, struct pkt_view *v)
 	}
 	qp->shared->stats->direct_placed++;
 	v->payload_placed = true;
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* as in resp_write() */
 	return icrc_check_copy(v, to);
 }

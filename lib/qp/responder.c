@@ -275,7 +275,10 @@ resp_write(struct qp *qp, const struct pkt_view *v)
 		/* For applications that poll memory for the bytes of a WRITE: they see those of
 		 * the packets before this one first. No instruction on x86-64. */
 		__atomic_thread_fence(__ATOMIC_RELEASE);
-		payload_copy(to, v->payload, v->payload_len);
+		if (op_is_last(v->op))
+			payload_copy_end(to, v->payload, v->payload_len);
+		else
+			payload_copy(to, v->payload, v->payload_len);
 	}
 	if (op_is_first(v->op))
 		resp->received = 0;
