@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include <rte_byteorder.h>
+#include <rte_ip.h>
 
 #include "qp/qp_state.h"
 #include "qp/transport.h"
 
 #define GRH_LEN 40
-#define IPV4_LEN 20
 #define QKEY_OWN 0x80000000u /* in a work request: the QP's own Q_Key (IBA 10.2.5) */
 /* UCX tells IPv4 from IPv6 by the SL of the completion. */
 #define SL_IPV4 0xA
@@ -146,6 +146,19 @@ ud_admit(const struct qp *qp, const struct pkt_view *v)
 	return DROP_none;
 }
 
+/* The header as it was sent. A sender that offloads its checksum leaves 0, also where the datagram comes
+ * by no port. */
+static void
+grh_ipv4(uint8_t *grh, const uint8_t *ip)
+{
+	struct rte_ipv4_hdr header;
+
+	memcpy(&header, ip, sizeof(header));
+	if (header.hdr_checksum == 0)
+		header.hdr_checksum = rte_ipv4_cksum(&header);
+	memcpy(grh + GRH_LEN - sizeof(header), &header, sizeof(header));
+}
+
 static int
 ud_payload_copy(struct qp *qp, const struct pkt_view *v)
 {
@@ -157,7 +170,7 @@ ud_payload_copy(struct qp *qp, const struct pkt_view *v)
 	if (v->ip_version == 6)
 		memcpy(grh, v->ip, GRH_LEN);
 	else
-		memcpy(grh + GRH_LEN - IPV4_LEN, v->ip, IPV4_LEN);
+		grh_ipv4(grh, v->ip);
 	rc = sge_scatter(&c, grh, GRH_LEN);
 	if (rc == 0 && v->payload_len != 0)
 		rc = sge_scatter(&c, v->payload, v->payload_len);

@@ -182,6 +182,41 @@ grh_of_ipv4_and_ipv6(void **state)
 	}
 }
 
+/* A datagram between programs of one host: its sender has left the checksum to a port. */
+static void
+header_without_checksum_gets_it(void **state)
+{
+	struct ud_dest dest;
+	struct send_req req = {.wr_id = 1, .flags = IBV_SEND_SIGNALED};
+	struct frame *frame = &p.a.wire[0];
+	uint8_t header[20];
+	struct pkt_view v;
+	struct pkt pkt;
+
+	open_ud(false, false);
+	host_recv(&p.b, 1, 0, 100);
+	dest = host_dest(&p.a);
+	req.dest = &dest;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	host_pull(&p.a, PULL_ALL);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	v = wire_view(&p.a, 0);
+	memcpy(header, v.ip, sizeof(header));
+	assert_true(header[10] != 0 || header[11] != 0);
+	memset((uint8_t *)(uintptr_t)v.ip + 10, 0, 2);
+	pkt = (struct pkt){.data = frame->data,
+		.len = (uint16_t)frame->len,
+		.room = (uint16_t)frame->len,
+		.flags = PKT_RX_IPV4_CKSUM_OK};
+	assert_int_equal(pkt_parse_headers(&pkt, 0, &v), DROP_none);
+	assert_true(qp_icrc_check(&p.b.qp, &v));
+	qp_rx(&p.b.qp, &v, p.now);
+	wire_drop(&p.a, 0);
+	assert_memory_equal(p.b.mem + 20, header, sizeof(header));
+	expect_received(&p.b, 1, GRH);
+	close_ud();
+}
+
 /* The 40 bytes and the payload are scattered over SGEs of any length, without gaps, and
  * nothing is written behind them. */
 static void
@@ -390,6 +425,7 @@ main(void)
 		cmocka_unit_test(ud_admission),
 		cmocka_unit_test(completion_fields),
 		cmocka_unit_test(grh_of_ipv4_and_ipv6),
+		cmocka_unit_test(header_without_checksum_gets_it),
 		cmocka_unit_test(grh_across_sges),
 		cmocka_unit_test(short_receive_is_kept),
 		cmocka_unit_test(datagram_without_receive),
