@@ -172,11 +172,11 @@ ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *att
 			ENOSYS, ibv_resolve_eth_l2_from_gid, context, attr, eth_mac, vid);
 	dev = to_ctx(context)->dev;
 	if (dev == NULL)
-		return ENODEV;
+		return errno_set(ENODEV);
 	if (!gid_is_unicast(attr->grh.dgid.raw))
-		return EINVAL;
+		return errno_set(EINVAL);
 	err = next_hop_find(dev, attr->grh.dgid.raw, eth_mac);
 	if (err == 0 && vid != NULL)
 		*vid = dev->conf.net.vlan;
-	return err;
+	return errno_set(err);
 }

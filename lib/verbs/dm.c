@@ -111,7 +111,7 @@ verbs_free_dm(struct ibv_dm *ibv)
 
 	if (err == 0)
 		dm_handle_free(dm);
-	return err;
+	return errno_set(err);
 }
 
 EXPORT struct ibv_dm *

@@ -31,7 +31,7 @@ verbs_dealloc_td(struct ibv_td *ibv)
 
 	/* Pairs with the release in count_down(). */
 	if (__atomic_load_n(&td->domains, __ATOMIC_ACQUIRE) != 0)
-		return EBUSY;
+		return errno_set(EBUSY);
 	count_down(&to_ctx(ibv->context)->objects);
 	alloc_put(&alloc_plain, td, sizeof(*td));
 	return 0;

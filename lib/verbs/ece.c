@@ -23,7 +23,7 @@ ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 		return forward(ENOSYS, ibv_query_ece, qp, ece);
 	extensions = dev_qp_extensions(to_qp(qp)->qp);
 	if (extensions < 0)
-		return -extensions;
+		return errno_set(-extensions);
 	*ece = (struct ibv_ece){
 		.vendor_id = EXT_VENDOR_ID, .options = ece_options((uint32_t)extensions)};
 	return 0;
@@ -38,10 +38,10 @@ ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	if (!context_is_ours(qp->context))
 		return forward(ENOSYS, ibv_set_ece, qp, ece);
 	if (ece->comp_mask != 0)
-		return EINVAL;
+		return errno_set(EINVAL);
 	common = ext_common(ece->vendor_id, ece->options);
 	rc = dev_qp_agree(to_qp(qp)->qp, common);
 	if (rc == 0)
 		ece->options = ece_options(common);
-	return -rc;
+	return errno_set(-rc);
 }

@@ -110,7 +110,7 @@ ibv_dereg_mr(struct ibv_mr *mr)
 	/* Returns when no engine copies through the region any more. */
 	err = -dev_key_free(to_ctx(mr->context)->dev, mr->lkey);
 	if (err != 0)
-		return err;
+		return errno_set(err);
 	if (to_mr(mr)->dm != NULL)
 		dm_core_put(to_ctx(mr->context)->port, to_mr(mr)->dm, true);
 	pd_unuse(to_pd(mr->pd));

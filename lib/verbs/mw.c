@@ -87,14 +87,14 @@ verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 
 	if (qp->qp_type != IBV_QPT_RC && qp->qp_type != IBV_QPT_UC &&
 		qp->qp_type != IBV_QPT_XRC_SEND)
-		return EINVAL;
+		return errno_set(EINVAL);
 	if ((bind->send_flags & ~(unsigned)LOCAL_FLAGS) != 0 ||
 		!wqe_bind_info_check(&bind->bind_info))
-		return EINVAL;
+		return errno_set(EINVAL);
 	sq_lock(&vqp->qp->sq);
 	err = verbs_mw_bind_post(vqp, mw, bind);
 	sq_unlock(&vqp->qp->sq);
 	if (err == 0)
 		engine_doorbell(vqp->qp);
-	return err;
+	return errno_set(err);
 }

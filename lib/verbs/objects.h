@@ -270,6 +270,16 @@ cq_free_slots(const struct dev *dev, uint32_t qpn, uint32_t end)
 		sq_free(&qp->sq, end);
 }
 
+/* Sets errno unless err is 0, for functions that return an errno value: those of libibverbs, which make
+ * system calls, set errno too. */
+static inline int
+errno_set(int err)
+{
+	if (err != 0)
+		errno = err;
+	return err;
+}
+
 /* Set errno, for functions that return NULL or -1. */
 static inline void *
 null_errno(int err)

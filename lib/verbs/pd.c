@@ -204,7 +204,7 @@ ibv_dealloc_pd(struct ibv_pd *ibv)
 		err = EBUSY;
 	if (err == 0)
 		pd_release(pd);
-	return err;
+	return errno_set(err);
 }
 
 EXPORT struct ibv_pd *

@@ -21,6 +21,8 @@ refusal_note(int err, const char *call, const char *reason)
 	} else if (err == 0 && was != NULL && strcmp(was, call) == 0) {
 		__atomic_store_n(&kept.call, NULL, __ATOMIC_RELAXED);
 	}
+	if (err != 0)
+		errno = err; /* the log may have changed it */
 	return err;
 }
 

@@ -16,7 +16,7 @@ struct refusal {
 
 /* Logs a call, at level info, if err is EOPNOTSUPP. Keeps a call if err is EINVAL and none is kept.
  * If err is 0, forgets a call of this name: programs find out by trying what a device can do (UCX:
- * the sizes of a QP). Returns err. Any thread. */
+ * the sizes of a QP). Sets errno unless err is 0. Returns err. Any thread. */
 int refusal_note(int err, const char *call, const char *reason);
 
 /* Why a path, or the attributes of ibv_modify_qp(), is refused, or NULL. */

@@ -38,7 +38,7 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	if (!context_is_ours(ibv->context))
 		return forward(ENOSYS, ibv_destroy_comp_channel, ibv);
 	if (__atomic_load_n(&ibv->refcnt, __ATOMIC_ACQUIRE) != 0)
-		return EBUSY;
+		return errno_set(EBUSY);
 	channel = to_channel(ibv);
 	count_down(&to_ctx(ibv->context)->objects);
 	event_queue_fini(&channel->events);
@@ -87,7 +87,7 @@ int
 verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
 	if (cq->channel == NULL)
-		return EINVAL;
+		return errno_set(EINVAL);
 	cq_arm(&to_cq(cq)->cq, solicited_only != 0);
 	engine_delegate(to_cq(cq)->dev->engines[0]);
 	return 0;

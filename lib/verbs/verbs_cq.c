@@ -103,11 +103,11 @@ ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 		return forward(ENOSYS, ibv_resize_cq, ibv, cqe);
 	cq = to_cq(ibv);
 	if (cqe < 1)
-		return EINVAL;
+		return errno_set(EINVAL);
 	err = -dev_cq_resize(cq->dev, &cq->cq, (uint32_t)cqe, engine_clock());
 	if (err == 0)
 		ibv->cqe = (int)rte_align32pow2((uint32_t)cqe);
-	return err;
+	return errno_set(err);
 }
 
 /* The errors are those of the kernel's ib_uverbs_ex_modify_cq(). */
@@ -139,7 +139,7 @@ ibv_destroy_cq(struct ibv_cq *ibv)
 	busy = cq->cq.engines != 0;
 	pthread_mutex_unlock(&cq->dev->lock);
 	if (busy)
-		return EBUSY;
+		return errno_set(EBUSY);
 	if (cq->cq.moderation.period_ns != 0)
 		dev_cq_moderate(cq->dev, &cq->cq, 0, 0);
 	events_wait_acked(&ibv->mutex, &ibv->cond, &ibv->async_events_completed,

@@ -58,10 +58,10 @@ _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_i
 		return forward(ENOSYS, _ibv_query_gid_ex, context, port_num, gid_index,
 			entry, flags, entry_size);
 	if (flags != 0)
-		return EOPNOTSUPP;
+		return errno_set(EOPNOTSUPP);
 	err = gid_entry_read(to_ctx(context)->dev, port_num, gid_index, &full);
 	if (err != 0)
-		return err;
+		return errno_set(err);
 	memset(entry, 0, entry_size);
 	memcpy(entry, &full, RTE_MIN(entry_size, sizeof(full)));
 	return 0;
@@ -78,11 +78,11 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 		return forward(-ENOSYS, _ibv_query_gid_table, context, entries,
 			max_entries, flags, entry_size);
 	if (flags != 0)
-		return -EOPNOTSUPP;
+		return -errno_set(EOPNOTSUPP);
 	for (uint32_t i = 0; i < DEV_GIDS; i++)
 		n += gid_entry_read(to_ctx(context)->dev, 1, i, &full[n]) == 0;
 	if (max_entries == 0 || n > max_entries)
-		return -EINVAL;
+		return -errno_set(EINVAL);
 	for (size_t i = 0; i < n; i++) {
 		uint8_t *to = (uint8_t *)entries + i * entry_size;
 

@@ -9,7 +9,8 @@ ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	if (!context_is_ours(qp->context))
 		return forward(ENOSYS, ibv_attach_mcast, qp, gid, lid);
-	return -dev_qp_attach(to_ctx(qp->context)->dev, to_qp(qp)->qp, gid->raw);
+	return errno_set(
+		-dev_qp_attach(to_ctx(qp->context)->dev, to_qp(qp)->qp, gid->raw));
 }
 
 EXPORT int
@@ -17,5 +18,6 @@ ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	if (!context_is_ours(qp->context))
 		return forward(ENOSYS, ibv_detach_mcast, qp, gid, lid);
-	return -dev_qp_detach(to_ctx(qp->context)->dev, to_qp(qp)->qp, gid->raw);
+	return errno_set(
+		-dev_qp_detach(to_ctx(qp->context)->dev, to_qp(qp)->qp, gid->raw));
 }

@@ -164,7 +164,7 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	}
 	dev = to_ctx(ibv->context)->dev;
 	if (dev_qp_attached(dev, vqp->qp))
-		return EBUSY;
+		return errno_set(EBUSY);
 	dev_qp_stop(dev, vqp->qp, engine_clock());
 	events_wait_acked_stopped(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 		event_purge(&vqp->qp->events));

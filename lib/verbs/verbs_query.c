@@ -88,7 +88,7 @@ ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	if (!context_is_ours(context))
 		return forward(ENOSYS, ibv_query_device, context, attr);
 	if (to_ctx(context)->dev == NULL)
-		return ENODEV;
+		return errno_set(ENODEV);
 	device_attr_fill(to_ctx(context)->dev, attr);
 	return 0;
 }
@@ -119,11 +119,11 @@ verbs_query_device_ex(struct ibv_context *context,
 	struct ibv_device_attr_ex full;
 
 	if (to_ctx(context)->dev == NULL)
-		return ENODEV;
+		return errno_set(ENODEV);
 	if (input != NULL && input->comp_mask != 0)
-		return EINVAL;
+		return errno_set(EINVAL);
 	if (size < sizeof(attr->orig_attr))
-		return EINVAL;
+		return errno_set(EINVAL);
 	memset(&full, 0, sizeof(full));
 	device_attr_fill(to_ctx(context)->dev, &full.orig_attr);
 	full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
@@ -146,7 +146,7 @@ verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
 	(void)context;
 	if ((values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK) != 0)
-		return EOPNOTSUPP;
+		return errno_set(EOPNOTSUPP);
 	if (values->comp_mask != 0)
 		values->raw_clock = (struct timespec){.tv_nsec = (int64_t)engine_clock()};
 	return 0;
@@ -162,9 +162,9 @@ verbs_query_port(struct ibv_context *context, uint8_t port_num,
 	struct ibv_port_attr full;
 
 	if (dev == NULL)
-		return ENODEV;
+		return errno_set(ENODEV);
 	if (port_num != 1)
-		return EINVAL;
+		return errno_set(EINVAL);
 	up = dev_link_up(dev); /* also detects a change and raises its event */
 	memset(&full, 0, sizeof(full));
 	full.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;

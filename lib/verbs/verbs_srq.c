@@ -162,7 +162,7 @@ ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 		attr->max_wr = core.max_wr;
 		attr->max_sge = core.max_sge;
 	}
-	return err;
+	return errno_set(err);
 }
 
 EXPORT int
@@ -179,7 +179,7 @@ ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 	err = -srq_query(&to_srq(srq)->srq, &core);
 	pthread_mutex_unlock(&dev->lock);
 	if (err != 0)
-		return err;
+		return errno_set(err);
 	*attr = (struct ibv_srq_attr){
 		.max_wr = core.max_wr, .max_sge = core.max_sge, .srq_limit = core.limit};
 	return 0;
@@ -202,7 +202,7 @@ ibv_destroy_srq(struct ibv_srq *ibv)
 	busy = srq->srq.qps != 0;
 	pthread_mutex_unlock(&dev->lock);
 	if (busy)
-		return EBUSY;
+		return errno_set(EBUSY);
 	dev_srq_remove(dev, &srq->srq);
 	if (srq->xrcd != NULL)
 		dev_srq_withdraw(dev, &srq->srq);

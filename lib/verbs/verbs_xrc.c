@@ -151,7 +151,7 @@ verbs_close_xrcd(struct ibv_xrcd *ibv)
 
 	/* Pairs with the release in count_down(). */
 	if (__atomic_load_n(&xrcd->objects, __ATOMIC_ACQUIRE) != 0)
-		return EBUSY;
+		return errno_set(EBUSY);
 	xrcd_put(ctx->port, xrcd->domain);
 	free(xrcd);
 	count_down(&ctx->objects);
