@@ -125,6 +125,14 @@ engine_clock_wall(uint64_t stamp)
 	return stamp + (clock_wall() - clock_now());
 }
 
+uint64_t
+engine_clock_wall_of(struct wall_time *w, uint64_t stamp)
+{
+	if (wall_time_is_due(w, stamp))
+		wall_time_read(w, clock_now(), clock_wall());
+	return wall_time_of(w, stamp);
+}
+
 void
 engine_unlock(struct engine *e)
 {

@@ -11,6 +11,7 @@
 #include <rte_ticketlock.h>
 
 #include "engine/dev.h"
+#include "engine/wall_time.h"
 
 /* One pass of the poll loop: takes the lock, receives a burst, runs timers, drains
  * doorbells, sends. Returns the number of packets received and sent (0: idle). now:
@@ -27,6 +28,8 @@ uint64_t engine_clock(void);
 /* Converts a time of the process's clock to nanoseconds of the wall clock
  * (CLOCK_REALTIME, as it is set now). */
 uint64_t engine_clock_wall(uint64_t stamp);
+/* The same for the stamps of a queue, whose order it keeps. */
+uint64_t engine_clock_wall_of(struct wall_time *w, uint64_t stamp);
 
 /* Returns the time of the next work that neither a packet nor a post announces, such as a
  * timer. 0: there is work now; TIME_NEVER: there is none. Takes the engine lock. */

@@ -127,6 +127,7 @@ struct verbs_cq {
 	/* Between ibv_start_poll() and ibv_end_poll(), under the pollers' lock: */
 	struct cqe cqe;
 	uint64_t stamp; /* time of cqe, if the CQ has time stamps */
+	struct wall_time wall;
 };
 
 struct xrc_domain;

@@ -158,7 +158,7 @@ read_completion_ts(struct ibv_cq_ex *ex)
 static uint64_t
 read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 {
-	return engine_clock_wall(read_completion_ts(ex));
+	return engine_clock_wall_of(&ex_to_cq(ex)->wall, read_completion_ts(ex));
 }
 
 /* Sets only the functions of fields that were requested: the others must not be

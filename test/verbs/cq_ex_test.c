@@ -261,6 +261,33 @@ timestamps_survive_resize(void **state)
 	pair_close(&pair);
 }
 
+/* A completion has one wall clock time, and those of a queue do not fall. */
+static void
+wall_clock_keeps_the_order(void **state)
+{
+	struct ibv_cq_ex *ex;
+	uint64_t last = 0;
+
+	open_ex((struct verbs_pair_conf){.wc_flags = STAMPS});
+	ex = to_ex(pair.b.recv_cq);
+	for (unsigned round = 0; round < 6; round++) {
+		for (uint64_t i = 0; i < 10; i++)
+			message(i);
+		assert_int_equal(ibv_start_poll(ex, &none), 0);
+		do {
+			uint64_t wall = ibv_wc_read_completion_wallclock_ns(ex);
+
+			assert_true(wall >= last);
+			for (unsigned again = 0; again < 10; again++)
+				assert_int_equal(
+					ibv_wc_read_completion_wallclock_ns(ex), wall);
+			last = wall;
+		} while (ibv_next_poll(ex) == 0);
+		ibv_end_poll(ex);
+	}
+	pair_close(&pair);
+}
+
 static void
 create_checks_attributes(void **state)
 {
@@ -312,6 +339,7 @@ main(void)
 		cmocka_unit_test(batch_frees_sq_slots),
 		cmocka_unit_test(reset_removes_completions_of_one_qp),
 		cmocka_unit_test(timestamps_survive_resize),
+		cmocka_unit_test(wall_clock_keeps_the_order),
 		cmocka_unit_test(create_checks_attributes),
 	};
 
