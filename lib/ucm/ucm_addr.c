@@ -8,8 +8,7 @@
 #include "ucm/ucm_addr.h"
 
 #define HOP_LIMIT 64
-#define PORT_FIRST 32768 /* ephemeral ports: 32768 to 60999 */
-#define PORT_COUNT 28232
+#define PORT_TRIES 64          /* ephemeral ports that a command looks at closely */
 #define PORT_UNPRIVILEGED 1024 /* lower ones are for privileged users only */
 
 static const struct sockaddr_in *
@@ -184,15 +183,51 @@ port_free(struct ucm *ucm, const struct ucm_id *id, uint16_t port,
 		&ucm->port_waits, &wanted, id->channel->session->uid, now);
 }
 
-/* Returns a port that no other ID has, or 0 if there is none. */
+/* An ID was added to the bucket of the port, or removed from it. */
+static void
+port_bucket_changed(struct ucm *ucm, uint16_t port)
+{
+	uint32_t at = ((uint32_t)port - UCM_PORT_FIRST) % UCM_PORT_BUCKETS;
+	uint64_t bit = UINT64_C(1) << at % 64;
+
+	if (at >= UCM_PORT_COUNT)
+		return;
+	if (LIST_EMPTY(ucm_port_bucket(ucm, port)))
+		ucm->ports_used[at / 64] &= ~bit;
+	else
+		ucm->ports_used[at / 64] |= bit;
+}
+
+/* Returns the first ephemeral port, counted from 0, from `at` on, and then from the first, whose bucket
+ * is empty. UCM_PORT_COUNT: there is none. */
+static uint32_t
+port_unused(const struct ucm *ucm, uint32_t at)
+{
+	for (uint32_t i = 0; i <= UCM_PORT_WORDS; i++) {
+		uint32_t word = (at / 64 + i) % UCM_PORT_WORDS, port;
+		uint64_t unused = ~ucm->ports_used[word];
+
+		if (i == 0)
+			unused &= ~UINT64_C(0) << at % 64;
+		port = word * 64 + (uint32_t)(unused != 0 ? __builtin_ctzll(unused) : 64);
+		if (unused != 0 && port < UCM_PORT_COUNT)
+			return port;
+	}
+	return UCM_PORT_COUNT;
+}
+
+/* Returns a port that no other ID has, or 0. Of ports that IDs have, at other addresses, or that wait for
+ * other users, it looks at a few: a command takes the same time however many are taken. */
 static uint16_t
 port_choose(struct ucm *ucm, const struct ucm_id *id, const struct ucm_addr *addr,
 	uint64_t now)
 {
-	uint32_t at = (uint32_t)(random_next(&ucm->port_choices) % PORT_COUNT);
-
-	for (uint32_t i = 0; i < PORT_COUNT; i++) {
-		uint16_t port = (uint16_t)(PORT_FIRST + (at + i) % PORT_COUNT);
+	for (unsigned i = 0; i < PORT_TRIES; i++) {
+		uint32_t at =
+			(uint32_t)(random_next(&ucm->port_choices) % UCM_PORT_COUNT);
+		uint32_t unused = port_unused(ucm, at);
+		uint16_t port = (uint16_t)(UCM_PORT_FIRST +
+					   (unused != UCM_PORT_COUNT ? unused : at));
 
 		if (port_free(ucm, id, port, addr, false, now))
 			return port;
@@ -219,8 +254,10 @@ ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr, uint64
 	if (!id->has_port &&
 		!account_take(id->channel->session->account, ACCOUNT_cm_ports, 1))
 		return -EADDRINUSE;
-	if (id->has_port)
+	if (id->has_port) {
 		LIST_REMOVE(id, port_link);
+		port_bucket_changed(ucm, id->port);
+	}
 	id->afonly = is_afonly(id, addr);
 	id->src = *addr;
 	id->src.sa.sin6_port = htons(port);
@@ -228,6 +265,7 @@ ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr, uint64
 	id->has_port = true;
 	id->device = device;
 	LIST_INSERT_HEAD(ucm_port_bucket(ucm, port), id, port_link);
+	port_bucket_changed(ucm, port);
 	return 0;
 }
 
@@ -240,6 +278,7 @@ ucm_unbind(struct ucm_id *id, uint64_t now)
 	if (!id->has_port)
 		return;
 	LIST_REMOVE(id, port_link);
+	port_bucket_changed(session->ucm, id->port);
 	id->has_port = false;
 	account_give(session->account, ACCOUNT_cm_ports, 1);
 	if (id->state == UCM_LISTEN)

@@ -18,6 +18,9 @@
 
 /* Two ephemeral ports, as port_choose() assigns them, never share a bucket. */
 #define UCM_PORT_BUCKETS 32768
+#define UCM_PORT_FIRST 32768 /* ephemeral ports: 32768 to 60999 */
+#define UCM_PORT_COUNT 28232
+#define UCM_PORT_WORDS ((UCM_PORT_COUNT + 63) / 64)
 
 enum ucm_state {
 	UCM_IDLE,
@@ -154,6 +157,8 @@ struct ucm {
 	struct ucm_deferred deferred;
 	struct ucm_channels closing; /* closed channels; oldest first */
 	struct ucm_port_bucket ports[UCM_PORT_BUCKETS];
+	uint64_t ports_used
+		[UCM_PORT_WORDS]; /* a bit for each ephemeral port: its bucket has IDs */
 	struct port_waits port_waits;
 };
 

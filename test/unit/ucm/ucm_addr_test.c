@@ -213,7 +213,9 @@ ephemeral_ports_run_out(void **state)
 	struct rdma_ucm_create_id create = {.ps = RDMA_PS_TCP};
 	struct rdma_ucm_create_id_resp id = {0};
 	struct test_process many = {.base = 0x300};
+	const struct ucm_id *last;
 	unsigned given = 0;
+	uint16_t port;
 
 	limits->ids = 30000;
 	assert_int_equal(ucm_session_create(ctx.ucm, &many, &many.session), 0);
@@ -224,7 +226,26 @@ ephemeral_ports_run_out(void **state)
 	} while (bind_id(&many, id.id, "192.0.2.1", 0) == 0 && ++given);
 	assert_int_equal(given, 28232);
 	assert_int_equal(bind_id(&many, id.id, "192.0.2.1", 0), -EADDRINUSE);
+	/* A port that is given back is given again. */
+	last = ucm_table_find(&many.session->ids, id.id - 1);
+	port = last->port;
+	assert_int_equal(destroy_id(&many, id.id - 1, NULL), 0);
+	assert_int_equal(bind_id(&many, id.id, "192.0.2.1", 0), 0);
+	last = ucm_table_find(&many.session->ids, id.id);
+	assert_int_equal(last->port, port);
+	/* Nor is one that another address has: the first that is looked at. */
+	assert_int_equal(COMMAND(&many, CREATE_ID, &create, &id), 0);
 	assert_int_equal(bind_id(&many, id.id, "198.51.100.1", 0), 0);
+	/* A port that only the other address has is one of 28232: so many are not looked at. */
+	last = ucm_table_find(&many.session->ids, id.id);
+	port = last->port;
+	for (uint32_t i = 1; i < id.id; i++) {
+		last = ucm_table_find(&many.session->ids, i);
+		if (last != NULL && last->port == port)
+			assert_int_equal(destroy_id(&many, i, NULL), 0);
+	}
+	assert_int_equal(COMMAND(&many, CREATE_ID, &create, &id), 0);
+	assert_int_equal(bind_id(&many, id.id, "192.0.2.1", 0), -EADDRINUSE);
 	ucm_session_destroy(many.session, ctx.now);
 }
 
