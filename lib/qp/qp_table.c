@@ -11,7 +11,7 @@ qp_table_init(struct qp_table *t, uint32_t base, uint32_t max_qp)
 	uint32_t size = rte_align32pow2(max_qp);
 	int rc;
 
-	*t = (struct qp_table){.count = 0};
+	*t = (struct qp_table){.max = max_qp};
 	rc = qpn_pool_init(&t->pool, base, size);
 	if (rc != 0)
 		return rc;
@@ -37,8 +37,11 @@ qp_table_fini(struct qp_table *t)
 int
 qp_table_reserve(struct qp_table *t, uint32_t *qpn, uint32_t *index)
 {
-	int rc = qpn_pool_take(&t->pool, qpn);
+	int rc;
 
+	if (t->count >= t->max)
+		return -ENOSPC;
+	rc = qpn_pool_take(&t->pool, qpn);
 	*index = *qpn - t->pool.base;
 	t->count += rc == 0;
 	return rc;

@@ -17,7 +17,7 @@ struct qp_table {
 	 * index is that of a QPN in the pool. */
 	struct qp **slots;
 	struct qpn_pool pool;
-	uint32_t count;
+	uint32_t count, max;
 	bool claimed; /* QPNs are reserved by qp_table_claim() */
 };
 
@@ -27,7 +27,7 @@ int qp_table_init(struct qp_table *t, uint32_t base, uint32_t max_qp);
 void qp_table_fini(struct qp_table *t);
 
 /* Reserves the QPN that has been free the longest, and its index. qp_table_get() returns
- * NULL for it until qp_table_put(). Returns 0 or -ENOSPC. */
+ * NULL for it until qp_table_put(). Returns 0; -ENOSPC if max_qp are reserved. */
 int qp_table_reserve(struct qp_table *t, uint32_t *qpn, uint32_t *index);
 /* Reserves a QPN that the daemon assigned, and an index: the one that was freed last, so
  * that indices stay small. All QPNs of a table must then be reserved this way. Returns 0,

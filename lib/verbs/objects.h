@@ -302,6 +302,20 @@ count_up(uint32_t *count)
 	__atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
 }
 
+/* Returns false if the count is max already. */
+static inline bool
+count_up_to(uint32_t *count, uint32_t max)
+{
+	uint32_t was = __atomic_load_n(count, __ATOMIC_RELAXED);
+
+	while (was < max) {
+		if (__atomic_compare_exchange_n(count, &was, was + 1, true,
+			    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
+}
+
 static inline void
 count_down(uint32_t *count)
 {

@@ -38,6 +38,26 @@ cq_core_create(struct verbs_ctx *ctx, struct verbs_cq *cq,
 	return err;
 }
 
+static struct verbs_cq *
+verbs_cq_alloc(struct verbs_ctx *ctx)
+{
+	struct verbs_cq *cq = NULL;
+
+	if (count_up_to(&ctx->port->cqs, VERBS_MAX_CQ)) {
+		cq = alloc_get(&alloc_plain, "verbs_cq", sizeof(*cq));
+		if (cq == NULL)
+			count_down(&ctx->port->cqs);
+	}
+	return cq;
+}
+
+static void
+verbs_cq_free(struct verbs_ctx *ctx, struct verbs_cq *cq)
+{
+	alloc_put(&alloc_plain, cq, sizeof(*cq));
+	count_down(&ctx->port->cqs);
+}
+
 struct verbs_cq *
 verbs_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
 {
@@ -47,12 +67,12 @@ verbs_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *a
 
 	if (err != 0)
 		return null_errno(refusal_note(err, "ibv_create_cq", NULL));
-	cq = alloc_get(&alloc_plain, "verbs_cq", sizeof(*cq));
+	cq = verbs_cq_alloc(ctx);
 	if (cq == NULL)
 		return null_errno(ENOMEM);
 	err = cq_core_create(ctx, cq, attr);
 	if (err != 0) {
-		alloc_put(&alloc_plain, cq, sizeof(*cq));
+		verbs_cq_free(ctx, cq);
 		return null_errno(refusal_note(err, "ibv_create_cq",
 			"the size is above max_cqe (ibv_devinfo -v)"));
 	}
@@ -157,7 +177,7 @@ ibv_destroy_cq(struct ibv_cq *ibv)
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
 	count_down(&to_ctx(ibv->context)->objects);
-	alloc_put(&alloc_plain, cq, sizeof(*cq));
+	verbs_cq_free(to_ctx(ibv->context), cq);
 	return 0;
 }
 

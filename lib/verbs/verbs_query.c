@@ -56,13 +56,12 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 				  IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	attr->max_sge = RTE_MIN(SEND_MAX_SGE, RECV_MAX_SGE);
 	attr->max_sge_rd = SEND_MAX_SGE;
-	/* CQs and SRQs are limited only by memory; these numbers have been tested. */
-	attr->max_cq = 65536;
+	attr->max_cq = VERBS_MAX_CQ;
 	attr->max_cqe = CQ_MAX_CQE;
 	attr->max_mr = (int)dev->keys.regions_max;
-	attr->max_mw = KEY_MAX;
+	attr->max_mw = KEY_MAX - 1; /* that no region has taken */
 	attr->max_pd = VERBS_MAX_PD;
-	attr->max_srq = 65536;
+	attr->max_srq = VERBS_MAX_SRQ;
 	attr->max_srq_wr = SRQ_MAX_WR;
 	attr->max_srq_sge = RECV_MAX_SGE;
 	attr->max_qp_rd_atom = QP_MAX_RD_ATOMIC;

@@ -7,12 +7,32 @@
 #include "verbs/refusal.h"
 #include "verbs/verbs_qp.h"
 
+static struct verbs_srq *
+verbs_srq_alloc(struct verbs_ctx *ctx)
+{
+	struct verbs_srq *srq = NULL;
+
+	if (count_up_to(&ctx->port->srqs, VERBS_MAX_SRQ)) {
+		srq = alloc_get(&alloc_plain, "verbs_srq", sizeof(*srq));
+		if (srq == NULL)
+			count_down(&ctx->port->srqs);
+	}
+	return srq;
+}
+
+static void
+verbs_srq_free(struct verbs_ctx *ctx, struct verbs_srq *srq)
+{
+	alloc_put(&alloc_plain, srq, sizeof(*srq));
+	count_down(&ctx->port->srqs);
+}
+
 static int
 verbs_srq_create(
 	struct ibv_pd *pd, const struct ibv_srq_attr *attr, struct verbs_srq **out)
 {
-	struct verbs_srq *srq = alloc_get(&alloc_plain, "verbs_srq", sizeof(*srq));
 	struct verbs_ctx *ctx = to_ctx(pd->context);
+	struct verbs_srq *srq = verbs_srq_alloc(ctx);
 	const struct alloc *mem;
 	int err = ENOMEM;
 
@@ -26,7 +46,7 @@ verbs_srq_create(
 			queue_mem_free(mem);
 	}
 	if (err != 0) {
-		alloc_put(&alloc_plain, srq, sizeof(*srq));
+		verbs_srq_free(ctx, srq);
 		return err;
 	}
 	queue_mem_created(mem);
@@ -93,11 +113,12 @@ srq_ex_check(const struct ibv_context *context, const struct ibv_srq_init_attr_e
 static void
 srq_discard(struct verbs_srq *srq)
 {
+	struct verbs_ctx *ctx = to_ctx(srq->ibv.context);
 	const struct alloc *mem = srq->srq.ring.mem;
 
 	srq_fini(&srq->srq);
 	queue_mem_free(mem);
-	alloc_put(&alloc_plain, srq, sizeof(*srq));
+	verbs_srq_free(ctx, srq);
 }
 
 /* Gives the SRQ a number by which packets name it. */
