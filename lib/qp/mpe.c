@@ -9,9 +9,9 @@
 
 #include "qp/resp.h"
 
-/* The FETH: placement type in bits 3-0 (global visibility only), selectivity in bits
- * 5-4. */
+/* The FETH: placement types in bits 3-0, selectivity in bits 5-4. */
 #define FETH_GLOBAL 0x1
+#define FETH_PERSISTENT 0x2
 #define FETH_TYPES 0xF
 #define FETH_SELECT(feth) ((feth) >> 4 & 3)
 #define FETH_REGION 1
@@ -58,6 +58,13 @@ flush_granted(const struct qp *qp, const struct reth *reth, unsigned select)
 				   KEY_ACCESS_FLUSH_GLOBAL) != NULL;
 }
 
+static bool
+flush_is_known(unsigned types, unsigned select)
+{
+	return types != 0 && (types & ~(FETH_GLOBAL | FETH_PERSISTENT)) == 0 &&
+	       select <= FETH_REGION;
+}
+
 /* Global visibility needs no cache flush: caches are coherent. The fence orders the
  * earlier writes before the response: a thread that has learned of the response, and then
  * reads, sees them. */
@@ -75,9 +82,10 @@ resp_flush(struct qp *qp, const struct pkt_view *v)
 	feth = rte_be_to_cpu_32(feth);
 	if (v->payload_len != 0)
 		return FAULT_PACKET_LENGTH;
-	if ((feth & FETH_TYPES) != FETH_GLOBAL || FETH_SELECT(feth) > FETH_REGION)
+	if (!flush_is_known(feth & FETH_TYPES, FETH_SELECT(feth)))
 		return FAULT_OPERATION;
-	if (!flush_granted(qp, reth, FETH_SELECT(feth)))
+	/* No key has the right to persistence, which no memory of Rocade has. */
+	if ((feth & FETH_PERSISTENT) || !flush_granted(qp, reth, FETH_SELECT(feth)))
 		return FAULT_RKEY;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return resp_res_add(qp, &res);

@@ -266,8 +266,10 @@ invalid_flush_is_refused(void **state)
 		{GLOBAL | REGION, INT64_MIN, 5, true, 0},
 		{GLOBAL | 0xFFFFFFC0, REMOTE, 8, true, 0}, /* reserved bits */
 		{0, REMOTE, 8, true, AETH_NAK_INV_REQ},
-		{PERSISTENT, REMOTE, 8, true, AETH_NAK_INV_REQ},
-		{GLOBAL | PERSISTENT, REMOTE, 8, true, AETH_NAK_INV_REQ},
+		{PERSISTENT, REMOTE, 8, true, AETH_NAK_ACCESS},
+		{GLOBAL | PERSISTENT, REMOTE, 8, true, AETH_NAK_ACCESS},
+		{PERSISTENT, REMOTE, 0, true, AETH_NAK_ACCESS},
+		{PERSISTENT | 4, REMOTE, 8, true, AETH_NAK_INV_REQ},
 		{GLOBAL | 4, REMOTE, 8, true, AETH_NAK_INV_REQ},
 		{GLOBAL | 2 << 4, REMOTE, 8, true, AETH_NAK_INV_REQ},
 		{GLOBAL | 3 << 4, REMOTE, 8, true, AETH_NAK_INV_REQ},
