@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A line of advice at the end of a process whose retries were exceeded, or of which a call was
- * refused with EINVAL. ROCADE_ADVICE=0 turns it off. */
+ * refused with EINVAL, or because of a queue that stays full. ROCADE_ADVICE=0 turns it off. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -76,7 +76,7 @@ advice_print(void)
 			"to 7; %s",
 			state.rnr_retries, off);
 	else if (refusal.call != NULL)
-		log_warn("%s returned EINVAL: %s; %s", refusal.call,
+		log_warn("%s returned %s: %s; %s", refusal.call, refusal.err,
 			refusal.reason != NULL ? refusal.reason
 					       : "docs/verbs.md has the reasons",
 			off);

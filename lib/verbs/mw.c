@@ -60,7 +60,7 @@ verbs_mw_bind_post(
 		return EINVAL;
 	wqe = sq_next(sq, sq->prod);
 	if (wqe == NULL) {
-		send_count_full(vqp);
+		send_count_full(vqp, "ibv_bind_mw");
 		return ENOMEM;
 	}
 	wqe->wr_id = bind->wr_id;

@@ -52,7 +52,7 @@ send_list_write(
 			return EINVAL;
 		wqe = sq_next(sq, *prod);
 		if (unlikely(wqe == NULL)) {
-			send_count_full(vqp);
+			send_count_full(vqp, "ibv_post_send");
 			return ENOMEM;
 		}
 		flags = (*wr)->send_flags | always;

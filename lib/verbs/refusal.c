@@ -7,6 +7,23 @@
 
 static struct refusal kept;
 
+static void
+refusal_keep(const char *call, const char *err, const char *reason)
+{
+	__atomic_store_n(&kept.err, err, __ATOMIC_RELAXED);
+	__atomic_store_n(&kept.reason, reason, __ATOMIC_RELAXED);
+	__atomic_store_n(&kept.call, call, __ATOMIC_RELAXED);
+}
+
+void
+refusal_note_full(const char *call)
+{
+	if (__atomic_load_n(&kept.call, __ATOMIC_RELAXED) == NULL)
+		refusal_keep(call, "ENOMEM",
+			"no request in the send queue is signaled, so that no completion makes room: "
+			"set IBV_SEND_SIGNALED once in max_send_wr requests, and poll the CQ");
+}
+
 int
 refusal_note(int err, const char *call, const char *reason)
 {
@@ -16,8 +33,7 @@ refusal_note(int err, const char *call, const char *reason)
 		log_info("%s: this device does not have what it asks for (EOPNOTSUPP)",
 			call);
 	if (err == EINVAL && was == NULL) {
-		__atomic_store_n(&kept.reason, reason, __ATOMIC_RELAXED);
-		__atomic_store_n(&kept.call, call, __ATOMIC_RELAXED);
+		refusal_keep(call, "EINVAL", reason);
 	} else if (err == 0 && was != NULL && strcmp(was, call) == 0) {
 		__atomic_store_n(&kept.call, NULL, __ATOMIC_RELAXED);
 	}
@@ -63,6 +79,7 @@ void
 refusal_get(struct refusal *out)
 {
 	out->call = __atomic_load_n(&kept.call, __ATOMIC_RELAXED);
+	out->err = __atomic_load_n(&kept.err, __ATOMIC_RELAXED);
 	out->reason = __atomic_load_n(&kept.reason, __ATOMIC_RELAXED);
 }
 

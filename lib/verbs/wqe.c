@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rare checks of a send request: memory windows, atomics, a full queue. */
+#include "verbs/refusal.h"
 #include "verbs/wqe.h"
 
 #define MW_ACCESS                                                                        \
@@ -48,12 +49,14 @@ send_check_more(const struct ibv_send_wr *wr, uint64_t total)
 /* Called when the queue is full. Counts the request if the queue can never recover,
  * because no request in it is signaled. */
 void RARE
-send_count_full(struct verbs_qp *vqp)
+send_count_full(struct verbs_qp *vqp, const char *call)
 {
 	struct qp *qp = vqp->qp;
 	uint32_t freed = __atomic_load_n(&qp->sq.freed, __ATOMIC_RELAXED);
 	bool signaled = vqp->any_signaled && (int32_t)(vqp->last_signaled - freed) > 0;
 
-	if (!signaled && qp_state(qp) == IBV_QPS_RTS)
-		qp->sq.full_unsignaled++;
+	if (signaled || qp_state(qp) != IBV_QPS_RTS)
+		return;
+	qp->sq.full_unsignaled++;
+	refusal_note_full(call);
 }

@@ -219,7 +219,7 @@ dest_allowed(const struct verbs_qp *vqp, const struct ibv_ah *ah, uint32_t qpn)
 
 /* Counts a request that found the queue full without a signaled request in it. Called
  * with the SQ's lock held. */
-void send_count_full(struct verbs_qp *vqp);
+void send_count_full(struct verbs_qp *vqp, const char *call);
 
 /* ---- ibv_wr_post(3): wr.c, wr_ops.c, wr_set.c, for each other and for ibv_create_qp_ex(3) ---- */
 

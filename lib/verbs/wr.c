@@ -76,7 +76,7 @@ wr_begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 	}
 	wqe = sq_next(&vqp->qp->sq, wr->prod);
 	if (unlikely(wqe == NULL)) {
-		send_count_full(vqp);
+		send_count_full(vqp, "ibv_wr_complete");
 		wr_fail(wr, ENOMEM);
 		return NULL;
 	}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The line that a program of rocade-run prints at its end: after retries that were exceeded, after
-calls that were refused with EINVAL, not after a good run, and not when it is turned off."""
+calls that were refused with EINVAL or by a queue that stays full, not after a good run, and not when it is turned off."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
-from daemon import LIBRARY, RUN, Daemon, both, wait_for_port  # noqa: E402
+from daemon import CLIENTS, LIBRARY, RUN, Daemon, both, wait_for_port  # noqa: E402
 from process import Process, until  # noqa: E402
 from tap import case, run  # noqa: E402
 
@@ -37,6 +37,19 @@ def refused():
         served, status, text = daemon.pair("ibv_rc_pingpong", "-g", "0", "-m", "1024", "-n", "100")
         case("a good run prints no advice", (served, status) == (0, 0) and "rocade:" not in text,
              text)
+
+
+def full_queue():
+    """A queue is full for ever if no request in it is signaled."""
+    program = os.path.join(CLIENTS, "test/e2e/full_queue")
+    with Daemon() as daemon:
+        for kind, advised in [("unsignaled", True), ("signaled", False)]:
+            process = daemon.start(program, kind)
+            status = process.wait()
+            said = advice(process.output())
+            case("a queue is full, %s" % kind, status == 0 and len(said) == advised and all(
+                one.startswith("ibv_post_send returned ENOMEM: no request in the send queue")
+                for one in said), process.output())
 
 
 def silenced():
@@ -70,4 +83,4 @@ def unanswered():
 
 
 if __name__ == "__main__":
-    sys.exit(run(refused, silenced, unanswered))
+    sys.exit(run(refused, full_queue, silenced, unanswered))
