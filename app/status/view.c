@@ -36,18 +36,26 @@ view_device(FILE *to, const json_t *snapshot)
 	fprintf(to, "\n");
 }
 
-/* With a suffix for thousands, millions and so on. */
-static void
-short_print(FILE *to, double value, int width)
+/* Divides the value for its suffix, of thousands, millions and so on, and returns that. */
+static char
+short_scale(double *value)
 {
 	static const char units[] = " kMGTP";
 	unsigned unit = 0;
 
-	while (value >= 9999.5 && unit + 2 < sizeof(units)) {
-		value /= 1000;
+	while (*value >= 9999.5 && unit + 2 < sizeof(units)) {
+		*value /= 1000;
 		unit++;
 	}
-	fprintf(to, " %*.0f%c", width - 1, value, units[unit]);
+	return units[unit];
+}
+
+static void
+short_print(FILE *to, double value, int width)
+{
+	char unit = short_scale(&value);
+
+	fprintf(to, " %*.0f%c", width - 1, value, unit);
 }
 
 static const char *
@@ -226,6 +234,30 @@ view_pairs(FILE *to, const json_t *client, const json_t *moved)
 	fputc('\n', to);
 }
 
+/* Prints what clients that have ended have moved, unless it is nothing. */
+static void
+view_departed(FILE *to, const json_t *departed)
+{
+	static const char *const what[][2] = {
+		{"tx_packets", "through the daemon: tx pkt"}, {"tx_bytes", ", tx B"},
+		{"rx_packets", ", rx pkt"}, {"rx_bytes", ", rx B"},
+		{"pair_packets", "; by pairs: rx pkt"}, {"pair_bytes", ", rx B"}};
+
+	if (number_of(departed, "tx_packets") + number_of(departed, "rx_packets") +
+			number_of(departed, "pair_packets") !=
+		0) {
+		fprintf(to, "departed clients moved ");
+		for (unsigned i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
+			double value = number_of(departed, what[i][0]);
+			char unit = short_scale(&value);
+
+			fprintf(to, "%s %.0f%.*s", what[i][1], value, unit != ' ', &unit);
+		}
+		fputc('\n', to);
+	}
+	view_errors(to, "departed clients: ", ROCADE_COUNTERS_CLIENT, departed);
+}
+
 /* The daemon does not know the number of a process in another PID namespace. */
 static const char *
 process_text(const json_t *client, char *text, size_t size)
@@ -324,6 +356,5 @@ view_print(FILE *to, const json_t *snapshot, const struct view_conf *conf)
 	json_array_foreach(json_object_get(snapshot, "users"), i, client)
 		view_user(to, client, json_object_get(snapshot, "limits"));
 	view_hidden(to, json_object_get(snapshot, "hidden"));
-	view_errors(to, "departed clients: ", ROCADE_COUNTERS_CLIENT,
-		json_object_get(snapshot, "departed"));
+	view_departed(to, json_object_get(snapshot, "departed"));
 }

@@ -119,6 +119,19 @@ errors_of_a_client_and_a_queue(void **state)
 	free(line);
 }
 
+/* A line has what clients that have ended moved, through the daemon and by pairs. */
+static void
+traffic_of_departed_clients(void **state)
+{
+	free(line_of(json_pack("{s:{s:i,s:i,s:i,s:i,s:i,s:i}}", "departed", "tx_packets",
+			     12, "tx_bytes", 3456, "rx_packets", 7, "rx_bytes", 890,
+			     "pair_packets", 40000, "pair_bytes", 50),
+		"departed clients moved through the daemon: tx pkt 12, tx B 3456, rx pkt 7, "
+		"rx B 890; by pairs: rx pkt 40k, rx B 50"));
+	free(line_of(json_pack("{s:{s:i}}", "departed", "pair_packets", 1),
+		"departed clients moved "));
+}
+
 static void
 without_errors_there_is_no_line(void **state)
 {
@@ -208,6 +221,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(errors_of_an_engine),
 		cmocka_unit_test(errors_of_a_client_and_a_queue),
+		cmocka_unit_test(traffic_of_departed_clients),
 		cmocka_unit_test(without_errors_there_is_no_line),
 		cmocka_unit_test(each_drop_is_an_error),
 		cmocka_unit_test(a_pid_may_be_unknown),
