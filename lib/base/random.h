@@ -33,6 +33,7 @@ enum random_use {
 	RANDOM_EXT_TABLE,
 	RANDOM_EXT_TIDS,
 	RANDOM_DEVICE_INDEX,
+	RANDOM_JOINS,
 };
 
 struct random_numbers {

@@ -125,28 +125,87 @@ ucm_id_release_conn(struct ucm_id *id, uint64_t now)
 	id->conn_ended = true;
 }
 
-void
-ucm_id_destroy(struct ucm_id *id, uint64_t now)
+/* Whatever else the ID has: nothing comes to it any more, and its port is free. */
+static void
+id_close(struct ucm_id *id, uint64_t now)
 {
 	struct account *account = id->channel->session->account;
-	struct ucm_id *mcast;
 
-	while ((mcast = LIST_FIRST(&id->mcasts)) != NULL)
-		ucm_id_destroy(mcast, now);
-	if (id->state == UCM_MCAST)
-		LIST_REMOVE(id, mcast_link);
-	/* Stop listening before purging the pending requests: no new one can come
-	 * then. */
 	if (id->listener != NULL) {
 		cm_unlisten(id->listener, now);
 		account_give(account, ACCOUNT_cm_listeners, 1);
 	}
 	id->listener = NULL;
-	events_purge(id, now);
 	ucm_id_release_conn(id, now);
 	ucm_request_cancel(id->channel->session->ucm, id);
 	ucm_unbind(id, now);
+}
+
+void
+ucm_id_destroy(struct ucm_id *id, uint64_t now)
+{
+	struct ucm_id *mcast;
+
+	while ((mcast = LIST_FIRST(&id->mcasts)) != NULL)
+		ucm_id_destroy(mcast, now);
+	if (id->state == UCM_MCAST) {
+		LIST_REMOVE(id, mcast_link);
+		LIST_REMOVE(id, join_link);
+	}
+	/* Stop listening before purging the pending requests: no new one can come
+	 * then. */
+	id_close(id, now);
+	events_purge(id, now);
 	id_free(id);
+}
+
+/* Returns whether the ID has more groups and events than are destroyed in one call. */
+static bool
+is_large(const struct ucm_id *id)
+{
+	const struct ucm_event *event = TAILQ_FIRST(&id->events);
+	const struct ucm_id *mcast = LIST_FIRST(&id->mcasts);
+	unsigned n = 0;
+
+	for (; event != NULL && n <= UCM_CLOSED_IDS; n++)
+		event = TAILQ_NEXT(event, id_link);
+	for (; mcast != NULL && n <= UCM_CLOSED_IDS; n++)
+		mcast = LIST_NEXT(mcast, mcast_link);
+	return n > UCM_CLOSED_IDS;
+}
+
+/* Returns a channel that no program knows, as one that is closed; NULL: no memory. */
+static struct ucm_channel *
+closed_channel_new(struct ucm_session *session)
+{
+	struct ucm_channel *c = alloc_get(&alloc_plain, "rdma_cm channel", sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	c->session = session;
+	c->closed = true;
+	TAILQ_INIT(&c->events);
+	LIST_INIT(&c->ids);
+	session->channel_count++;
+	TAILQ_INSERT_TAIL(&session->ucm->closing, c, link);
+	return c;
+}
+
+void
+ucm_id_end(struct ucm_id *id, uint64_t now)
+{
+	struct ucm_channel *c =
+		is_large(id) ? closed_channel_new(id->channel->session) : NULL;
+	struct ucm_id *mcast;
+
+	if (c == NULL) {
+		ucm_id_destroy(id, now);
+		return;
+	}
+	id_close(id, now);
+	LIST_FOREACH(mcast, &id->mcasts, mcast_link)
+	ucm_events_migrate(mcast, c);
+	ucm_events_migrate(id, c);
 }
 
 struct ucm_id *
@@ -205,7 +264,7 @@ ucm_do_destroy_id(struct ucm_call *call)
 	if (id == NULL)
 		return -ENOENT;
 	resp->events_reported = id->events_reported;
-	ucm_id_destroy(id, call->now);
+	ucm_id_end(id, call->now);
 	return 0;
 }
 

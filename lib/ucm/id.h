@@ -19,6 +19,9 @@ int ucm_id_create(struct ucm_channel *channel, uint16_t ps, struct ucm_id **out)
  * they announce, rejects requests to it that the program has not seen, and cancels its
  * own deferred request. */
 void ucm_id_destroy(struct ucm_id *id, uint64_t now);
+/* The same for the program. Of an ID with many groups or events a part is left to ucm_run(); its port is
+ * free at once, and no request comes to it. */
+void ucm_id_end(struct ucm_id *id, uint64_t now);
 /* Releases the connection of the ID, if it has one, and gives it back to the account. */
 void ucm_id_release_conn(struct ucm_id *id, uint64_t now);
 /* Returns the ID with this number, or NULL: it must be in the channel of the call, known

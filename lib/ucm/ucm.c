@@ -9,8 +9,6 @@
 #include "ucm/ucm_event.h"
 #include "ucm/ucm_request.h"
 
-#define CLOSED_IDS 32 /* IDs of closed channels that are destroyed in one call */
-
 int
 ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out)
 {
@@ -25,6 +23,7 @@ ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out)
 	ucm->conf = *conf;
 	random_numbers_init(&ucm->psns, &conf->cm.random, RANDOM_PSNS);
 	random_numbers_init(&ucm->port_choices, &conf->cm.random, RANDOM_PORTS);
+	ucm->joins_key = random_key_derive(&conf->cm.random, RANDOM_JOINS);
 	TAILQ_INIT(&ucm->devices);
 	TAILQ_INIT(&ucm->sessions);
 	TAILQ_INIT(&ucm->deferred);
@@ -89,7 +88,7 @@ closing_serve(struct ucm *ucm, uint64_t now)
 {
 	struct ucm_channel *c;
 
-	for (unsigned i = 0; i < CLOSED_IDS; i++) {
+	for (unsigned i = 0; i < UCM_CLOSED_IDS; i++) {
 		while ((c = TAILQ_FIRST(&ucm->closing)) != NULL && LIST_EMPTY(&c->ids))
 			channel_free(c);
 		if (c == NULL)

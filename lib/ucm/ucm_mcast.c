@@ -8,6 +8,29 @@
 #include "ucm/queue.h"
 #include "ucm/ucm_addr.h"
 
+/* The bucket of an ID that is a group of this member. */
+static struct ucm_id_list *
+join_bucket(struct ucm *ucm, const struct ucm_id *member, const uint8_t group[16])
+{
+	uint64_t in[3] = {(uintptr_t)member};
+
+	memcpy(in + 1, group, 16);
+	return &ucm->joins[siphash24(&ucm->joins_key, in, sizeof(in)) % UCM_JOIN_BUCKETS];
+}
+
+static bool
+has_joined(struct ucm *ucm, const struct ucm_id *member, const uint8_t group[16])
+{
+	const struct ucm_id *mcast;
+
+	LIST_FOREACH(mcast, join_bucket(ucm, member, group), join_link)
+	{
+		if (mcast->member == member && memcmp(mcast->dst.gid, group, 16) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int
 mcast_join(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *group,
 	uint64_t uid)
@@ -28,6 +51,7 @@ mcast_join(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *grou
 	mcast->dst = *group;
 	mcast->tos = id->tos;
 	LIST_INSERT_HEAD(&id->mcasts, mcast, mcast_link);
+	LIST_INSERT_HEAD(join_bucket(call->ucm, id, group->gid), mcast, join_link);
 	rc = ucm_ah_fill(mcast, &ah);
 	event = rc == 0 ? ucm_event_new(mcast, UCM_EVENT_MULTICAST_JOIN, 0) : NULL;
 	if (event == NULL) {
@@ -47,7 +71,6 @@ mcast_join_read(
 	struct ucm_call *call, uint32_t number, const void *sa, size_t len, uint64_t uid)
 {
 	struct ucm_id *id = ucm_id_find(call, number);
-	const struct ucm_id *other;
 	struct ucm_addr group;
 	int rc;
 
@@ -59,11 +82,8 @@ mcast_join_read(
 	if (id->device == NULL || !ucm_id_is_ud(id) || !gid_is_multicast(group.gid) ||
 		gid_is_ipv4(group.gid) != gid_is_ipv4(id->src.gid))
 		return -EINVAL;
-	LIST_FOREACH(other, &id->mcasts, mcast_link)
-	{
-		if (memcmp(other->dst.gid, group.gid, 16) == 0)
-			return -EADDRINUSE;
-	}
+	if (has_joined(call->ucm, id, group.gid))
+		return -EADDRINUSE;
 	return mcast_join(call, id, &group, uid);
 }
 

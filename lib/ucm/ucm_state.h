@@ -22,6 +22,9 @@
 #define UCM_PORT_COUNT 28232
 #define UCM_PORT_WORDS ((UCM_PORT_COUNT + 63) / 64)
 
+#define UCM_JOIN_BUCKETS 1024
+#define UCM_CLOSED_IDS 32 /* IDs of closed channels that are destroyed in one call */
+
 enum ucm_state {
 	UCM_IDLE,
 	UCM_BOUND,
@@ -54,7 +57,8 @@ struct ucm_id {
 	LIST_ENTRY(ucm_id) link;      /* in channel->ids */
 	LIST_ENTRY(ucm_id) port_link; /* in ucm->ports, if has_port */
 	LIST_ENTRY(ucm_id) mcast_link;
-	struct ucm_id_list mcasts; /* the groups it has joined */
+	LIST_ENTRY(ucm_id) join_link; /* in ucm->joins, if UCM_MCAST */
+	struct ucm_id_list mcasts;    /* the groups it has joined */
 	struct ucm_channel *channel;
 	struct ucm_id *member;     /* UCM_MCAST: the ID that has joined; else NULL */
 	struct ucm_device *device; /* it is bound to an address of this; NULL: to none */
@@ -152,6 +156,8 @@ struct ucm {
 	struct cm *cm;
 	struct ucm_devices devices; /* in the order they were added */
 	struct random_numbers psns, port_choices;
+	struct random_key joins_key; /* of the hash of member and group */
+	struct ucm_id_list joins[UCM_JOIN_BUCKETS];
 	uint32_t id_count;
 	struct ucm_sessions sessions;
 	struct ucm_deferred deferred;

@@ -120,6 +120,39 @@ closed_listener_rejects(void **state)
 	account_close(account);
 }
 
+/* One command destroys an ID of many groups, each with an unread event. */
+static void
+id_of_many_groups(void **state)
+{
+	struct account *account = ending.session->account;
+	uint32_t id = make_id(&ending, RDMA_PS_UDP), next;
+
+	assert_int_equal(bind_id(&ending, id, "192.0.2.1", LISTEN_PORT), 0);
+	for (unsigned i = 0; i < IDS - 1; i++) {
+		struct rdma_ucm_join_mcast join = {
+			.id = id, .addr_size = sizeof(struct sockaddr_in6)};
+		struct rdma_ucm_create_id_resp resp;
+		struct sockaddr_in6 group = sockaddr_of("224.1.2.0", 0);
+
+		((struct sockaddr_in *)&group)->sin_addr.s_addr += htonl(i);
+		memcpy(&join.addr, &group, sizeof(group));
+		assert_int_equal(COMMAND(&ending, JOIN_MCAST, &join, &resp), 0);
+	}
+	assert_int_equal(ucm_ids(ctx.ucm), IDS);
+	assert_int_equal(destroy_id(&ending, id, NULL), 0);
+	expect_no_event(&ending);
+	assert_int_equal(destroy_id(&ending, id, NULL), -ENOENT);
+	/* The program may use the port for another ID at once. */
+	next = make_id(&ending, RDMA_PS_UDP);
+	assert_int_equal(bind_id(&ending, next, "192.0.2.1", LISTEN_PORT), 0);
+	assert_int_equal(destroy_id(&ending, next, NULL), 0);
+	assert_int_equal(ucm_ids(ctx.ucm), IDS);
+	ucm_run(ctx.ucm, ctx.now);
+	ids_end_in_several_calls();
+	ucm_session_destroy(ending.session, ctx.now);
+	account_close(account);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, ended_setup, ended_teardown)
 
 int
@@ -129,6 +162,7 @@ main(void)
 		TEST(ended_process),
 		TEST(closed_channel),
 		TEST(closed_listener_rejects),
+		TEST(id_of_many_groups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
