@@ -124,12 +124,23 @@ count_add(uint64_t *count, unsigned n)
 		__atomic_fetch_add(count, n, __ATOMIC_RELAXED);
 }
 
+/* Returns how many frames wait, or more if the engine takes some meanwhile. rte_ring_count() reads the
+ * indices without atomics, which is a data race. */
+static uint32_t
+frames_waiting(const struct rte_ring *ring)
+{
+	/* Before the other index, which is never behind it. */
+	uint32_t out = __atomic_load_n(&ring->cons.tail, __ATOMIC_ACQUIRE);
+
+	return (__atomic_load_n(&ring->prod.tail, __ATOMIC_RELAXED) - out) & ring->mask;
+}
+
 /* Copies take at most half of the ring, so that they do not displace frames for Rocade. NULL:
  * there is no room, or no buffer. */
 static struct rte_mbuf *
 frame_copy(const struct shared_queue *q, const struct rte_mbuf *m)
 {
-	return rte_ring_count(q->input) < rte_ring_get_capacity(q->input) / 2
+	return frames_waiting(q->input) < rte_ring_get_capacity(q->input) / 2
 		       ? rte_pktmbuf_copy(m, q->eth.pool, 0, UINT32_MAX)
 		       : NULL;
 }

@@ -25,8 +25,7 @@
 #define SHORT_SLEEP_S 0.09
 #define ACK_TIMEOUT 12 /* 17 ms, and at most four times that (IBA 9.7.6.1.3) */
 #define IDLE_SLEEPS 20
-#define IDLE_SLEEP_S                                                                     \
-	0.033 /* at least, on average: one of 100 ms, and two for other timers */
+#define IDLE_SLEEP_NS 33000000 /* on average: one of 100 ms, two for other timers */
 #define WAKES 20
 
 #ifdef __SANITIZE_THREAD__
@@ -287,31 +286,31 @@ posts_and_calls_of_other_threads_wake(void **state)
 	expect_woken(resolve_from_thread, &sides[0]);
 }
 
-static double
-clock_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-/* An idle engine is woken ten times in a second, for the state of its link. Each wait for it is a sleep
- * in the kernel, meanwhile no other thread of the process runs, and so many sleeps take a while. */
+/* An idle engine is woken ten times in a second, for the state of its link. The waits for it are sleeps in
+ * the kernel, unless the thread had no core until the timer had expired, and IDLE_SLEEPS of them take a
+ * while. All threads but this one sleep. */
 static void
 idle_engine_sleeps(void **state)
 {
 	uint64_t before = thread_sleep_count(gettid());
-	double begin = clock_s();
 	int fd = fd_of(&sides[0]);
+	struct await a = {.pauses = 0};
+	struct timespec begin, end;
+	unsigned waits = 0;
 
-	for (unsigned i = 0; i < IDLE_SLEEPS; i++) {
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	for (; waits < IDLE_SLEEPS || thread_sleep_count(gettid()) - before < IDLE_SLEEPS;
+		waits++) {
+		assert_true(await_goes_on(&a));
 		asleep(&sides[0]);
 		assert_true(await_readable(fd));
 		rocade_engine_disarm(engine_of(&sides[0]));
 	}
-	assert_true(thread_sleep_count(gettid()) - before >= IDLE_SLEEPS);
-	assert_true(clock_s() - begin >= IDLE_SLEEPS * IDLE_SLEEP_S);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	assert_true(((uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000 +
+			    (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec) /
+			    waits >=
+		    IDLE_SLEEP_NS);
 	await(threads_asleep());
 }
 
