@@ -32,6 +32,15 @@ post_gather_end(struct engine *e)
 	engine_schedule_untimed(e, qp); /* the peer window may have filled */
 }
 
+/* The QP leaves the engine. Its requests are not sent any more. */
+static inline void
+post_gather_forget(struct engine *e, const struct qp *qp)
+{
+	stream_forget(&e->post_gather.stream, qp);
+	if (e->post_gather.qp == qp)
+		e->post_gather.qp = NULL;
+}
+
 /* Returns whether the first ready QP is the only one, and is to send requests and nothing else. */
 static inline bool
 post_gather_is_plain(const struct qp *qp)

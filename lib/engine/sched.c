@@ -4,6 +4,7 @@
 #include <rte_prefetch.h>
 
 #include "engine/engine_wake.h"
+#include "engine/post_gather.h"
 #include "engine/sched.h"
 #include "qp/window.h"
 
@@ -72,9 +73,7 @@ engine_forget(struct engine *e, struct qp *qp)
 		engine_unready(e, qp);
 	/* See engine_ack_wait_end(), which comes before. */
 	assert(e->delayed_ack.qp != qp && e->ack_coalesce.qp != qp);
-	stream_forget(&e->post_gather.stream, qp);
-	if (e->post_gather.qp == qp)
-		e->post_gather.qp = NULL; /* the requests are not sent any more */
+	post_gather_forget(e, qp);
 	wheel_cancel(&e->wheel, &qp->sched.timer);
 	if (qp->peer != NULL) {
 		assert(qp->req.unacked == 0 && qp->req.reading == 0);
