@@ -67,6 +67,7 @@ hosts_open(void)
 	for (unsigned i = 0; i < world.hosts; i++) {
 		struct host_conf conf = {
 			.engines = 1 + chance(400),
+			.streams = chance(500) ? (unsigned)draw(1000) : 0,
 			.tx_from_post = chance(500) ? (unsigned)draw(1000) : 0,
 			.peer_window = DRAW_OF(windows),
 			.cqs = 1 + (unsigned)draw(HOST_CQS),
