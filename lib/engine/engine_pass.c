@@ -96,6 +96,24 @@ engine_ack_wait_end(struct engine *e, const struct qp *qp)
 }
 
 void
+engine_forget(struct engine *e, struct qp *qp)
+{
+	engine_doorbells_drain(e);
+	peer_unblock(&e->peers, qp);
+	if (qp->sched.on_ready)
+		engine_unready(e, qp);
+	/* engine_ack_wait_end() comes before. */
+	assert(e->delayed_ack.qp != qp && e->ack_coalesce.qp != qp);
+	post_gather_forget(e, qp);
+	wheel_cancel(&e->wheel, &qp->sched.timer);
+	if (qp->peer != NULL) {
+		assert(qp->req.unacked == 0 && qp->req.reading == 0);
+		peer_put(&e->peers, qp->peer);
+		qp->peer = NULL;
+	}
+}
+
+void
 engine_finish_acks(struct engine *e, const struct qp *qp, uint64_t now)
 {
 	engine_ack_wait_end(e, qp);

@@ -92,6 +92,8 @@ void engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now);
 /* If an acknowledgement of the QP waits for an answer or for more packets, makes the QP ready. Its
  * stream ends, so that no later one waits for more packets. */
 void engine_ack_wait_end(struct engine *e, const struct qp *qp);
+/* Removes the QP from the engine: from every list, its timer, its doorbell, its peer. */
+void engine_forget(struct engine *e, struct qp *qp);
 /* Before a QP moves to ERR, where it sends nothing: runs passes while an acknowledgement or NAK is
  * pending, at most FINAL_PASSES. The application may know of the packets already, and the peer would
  * take them for lost. */

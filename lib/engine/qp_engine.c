@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/sched.h"
+#include "engine/pass.h"
 #include "engine/qp_engine.h"
 #include "port/rss.h"
 #include "wire/build.h"

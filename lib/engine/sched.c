@@ -4,7 +4,6 @@
 #include <rte_prefetch.h>
 
 #include "engine/engine_wake.h"
-#include "engine/post_gather.h"
 #include "engine/sched.h"
 #include "qp/window.h"
 
@@ -62,24 +61,6 @@ engine_schedule(struct engine *e, struct qp *qp)
 {
 	engine_timer_set(e, qp);
 	engine_schedule_untimed(e, qp);
-}
-
-void
-engine_forget(struct engine *e, struct qp *qp)
-{
-	engine_doorbells_drain(e);
-	peer_unblock(&e->peers, qp);
-	if (qp->sched.on_ready)
-		engine_unready(e, qp);
-	/* See engine_ack_wait_end(), which comes before. */
-	assert(e->delayed_ack.qp != qp && e->ack_coalesce.qp != qp);
-	post_gather_forget(e, qp);
-	wheel_cancel(&e->wheel, &qp->sched.timer);
-	if (qp->peer != NULL) {
-		assert(qp->req.unacked == 0 && qp->req.reading == 0);
-		peer_put(&e->peers, qp->peer);
-		qp->peer = NULL;
-	}
 }
 
 /* Schedules a QP that was posted to. Rarely, its requests have been sent already. That is

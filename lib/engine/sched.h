@@ -29,8 +29,6 @@ void engine_timer_set(struct engine *e, struct qp *qp);
 void engine_ready(struct engine *e, struct qp *qp);
 /* Takes the QP off the ready list or the unresolved list, on which it is. */
 void engine_unready(struct engine *e, struct qp *qp);
-/* Removes the QP from the engine: from every list, its timer, its doorbell, its peer. */
-void engine_forget(struct engine *e, struct qp *qp);
 /* Schedules every QP that the owner has posted to, or whose doorbell is pending. */
 void engine_doorbells_drain(struct engine *e);
 /* For a post of the owner: the next pass schedules the QP. */

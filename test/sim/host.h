@@ -20,7 +20,7 @@
 
 struct host_conf {
 	unsigned engines;
-	unsigned streams;      /* passes, in thousandths, that predict that a stream goes on */
+	unsigned streams; /* passes, in thousandths, that predict that a stream goes on */
 	unsigned tx_from_post; /* passes, in thousandths, whose next post may send */
 	uint32_t peer_window;
 	unsigned cqs, srqs;
