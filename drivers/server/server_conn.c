@@ -80,6 +80,7 @@ client_start(struct conn *conn, bool no_pairs)
 		return rc;
 	conn->client->account = conn->account;
 	conn->client->no_pairs = no_pairs;
+	conn->client->privileged = conn_is_privileged(conn);
 	rc = queue_wakes_move(conn);
 	if (rc != 0) {
 		sw_client_remove(conn->client);
@@ -196,11 +197,13 @@ static bool
 request_serve(struct conn *conn, const void *request, size_t len)
 {
 	struct rocade_daemon *d = conn->daemon;
+	struct sw_device device = d->device;
 	struct sw_reply reply;
 
 	if (len == sizeof(struct sw_cm_request))
 		return rdmacm_serve(conn, request);
-	if (!sw_serve(d->sw, &d->device, conn->client, request, len, &reply))
+	device.privileged = conn_is_privileged(conn);
+	if (!sw_serve(d->sw, &device, conn->client, request, len, &reply))
 		return false;
 	if (reply.error == EPROTONOSUPPORT)
 		version_log(conn, request);

@@ -8,12 +8,21 @@
 
 #include "server/server.h"
 
+/* Root and the daemon's user see the clients of all, may bind to ports below 1024, and may use controlled
+ * Q_Keys. Linux asks for CAP_NET_BIND_SERVICE and CAP_NET_RAW, but a socket does not tell those. To refuse the
+ * daemon's user would not help: it can start a daemon of its own. */
+static inline bool
+conn_is_privileged(const struct conn *conn)
+{
+	return conn->uid == 0 || conn->uid == geteuid();
+}
+
 /* Returns whether the connection may see what belongs to a user. Every connection may see
  * totals of all users. */
 static inline bool
 conn_may_see(const struct conn *asker, uid_t uid)
 {
-	return asker->uid == 0 || asker->uid == uid || asker->uid == geteuid();
+	return asker->uid == uid || conn_is_privileged(asker);
 }
 
 /* Returns the first client that the asker may see with an id of at least `from`, or

@@ -13,6 +13,7 @@
 
 #include "base/base_alloc.h"
 #include "engine/clock.h"
+#include "server/server_query.h"
 #include "server/server_rdmacm.h"
 #include "switch/sw_client.h"
 #include "ucm/abi.h"
@@ -292,10 +293,7 @@ rdmacm_client_create(struct conn *conn)
 		alloc_put(&alloc_plain, client, sizeof(*client));
 		return rc;
 	}
-	/* Root and the daemon's user may bind to ports below 1024. To refuse the daemon's
-	 * user would not help: it can start a daemon of its own. */
-	ucm_session_set_user(
-		client->session, conn->uid, conn->uid == 0 || conn->uid == geteuid());
+	ucm_session_set_user(client->session, conn->uid, conn_is_privileged(conn));
 	ucm_session_charge(client->session, conn->account);
 	conn->cm = client;
 	return 0;

@@ -177,7 +177,7 @@ flight_part(const struct conn *asker, const struct sw_request *req,
 static int
 dump_request(const struct conn *asker, const struct sw_request *req, uint32_t *lost)
 {
-	bool all = asker->uid == 0 || asker->uid == geteuid();
+	bool all = conn_is_privileged(asker);
 	uint64_t now = clock_now();
 	struct sw *sw = asker->client->sw;
 	struct sw_dump_filter filter;

@@ -72,6 +72,7 @@ conf_fill(const struct sw_device *device, struct shm *shm, struct dev_conf *conf
 	conf->groups_granted = device->max_groups;
 	conf->group_members_granted = device->max_group_members;
 	conf->memberships_granted = device->max_memberships;
+	conf->privileged = device->privileged;
 	/* Unmodified programs expect that pages are pinned: memory that they unmap while
 	 * it is registered must not end them when a peer accesses it. */
 	conf->mr_fault_handler = true;

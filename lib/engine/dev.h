@@ -81,6 +81,7 @@ struct dev_conf {
 	uint32_t groups_granted;
 	uint32_t group_members_granted; /* of one group */
 	uint32_t memberships_granted;
+	bool privileged; /* QPs may have controlled Q_Keys; of a port with hooks */
 };
 
 /* Receives device events: one per verbs context. */

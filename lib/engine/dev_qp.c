@@ -249,8 +249,9 @@ dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int ma
 	if (reset)
 		qp_reset_locks(qp, &locks);
 	dev_lock_with(dev, &locks);
-	/* The daemon drops datagrams with a controlled Q_Key, whose bit 31 is set. */
-	if (hooks != NULL && mask & IBV_QP_QKEY && attr->qkey & QKEY_CONTROLLED)
+	/* The daemon drops datagrams of others with a controlled Q_Key, whose bit 31 is set. */
+	if (hooks != NULL && !dev->conf.privileged && mask & IBV_QP_QKEY &&
+		attr->qkey & QKEY_CONTROLLED)
 		rc = -EPERM;
 	else if (hooks != NULL && mask & IBV_QP_AV && qp->type != IBV_QPT_UD)
 		rc = qp_modify_path(dev, qp, attr, mask);

@@ -149,8 +149,9 @@ struct sw_device {
 	uint32_t qpn_count; /* in use at a time: a power of two; no two equal modulo it */
 	uint32_t max_qp;    /* per client */
 	uint8_t link_up;
-	uint8_t local; /* no port: traffic between clients only */
-	uint8_t reserved[2];
+	uint8_t local;      /* no port: traffic between clients only */
+	uint8_t privileged; /* the asker may use controlled Q_Keys */
+	uint8_t reserved;
 	uint32_t max_mr; /* per client; 0: no limit */
 	/* What a user may hold while the others hold nothing; 0: no limit. */
 	uint32_t max_groups;        /* multicast groups */

@@ -107,7 +107,8 @@ packet_check(struct sw_packet *p, const struct sw_qp *qp, uint32_t qpn)
 		return &stats->drop_pkey;
 	if (p->view.op->service == SERVICE_UD) {
 		if (unlikely(rte_be_to_cpu_32(view_deth(&p->view)->qkey) &
-			     QKEY_CONTROLLED))
+			     QKEY_CONTROLLED) &&
+			!p->from->privileged)
 			return &stats->drop_qkey;
 		if (unlikely(be24_get(view_deth(&p->view)->src_qpn) != qpn))
 			return &stats->drop_deth;

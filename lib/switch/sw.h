@@ -113,7 +113,8 @@ struct sw_client {
 	uint32_t waiting;                 /* packets of its QPs that wait (sw_wait.h) */
 	TAILQ_HEAD(, sw_pair_side) pairs; /* in the order of their beginning */
 	uint32_t pair_count;
-	bool no_pairs; /* it wants none */
+	bool no_pairs;   /* it wants none */
+	bool privileged; /* may send controlled Q_Keys */
 	/* in sw->ended: index of the group to search next for its QPs */
 	uint32_t next_group;
 	bool dirty, lagging;

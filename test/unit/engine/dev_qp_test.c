@@ -65,6 +65,42 @@ qpns_run_out_and_are_reused(void **state)
 	engine_link_fini(&fixture);
 }
 
+/* Behind the daemon only privileged users have Q_Keys with bit 31. */
+static void
+controlled_qkey_needs_a_privilege(void **state)
+{
+	static const struct dev_hooks hooks;
+	struct engine_link_conf conf = {.max_qp = 4};
+	const int mask = IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_QKEY;
+	const struct qp_attr init = {
+		.state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x80000005};
+	struct qp_attr plain_init = init;
+	struct cq cq;
+	struct qp_conf qc = {
+		.type = IBV_QPT_UD, .send_cq = &cq, .recv_cq = &cq, .max_send_wr = 1};
+	static struct qp qp;
+	struct dev *dev;
+
+	plain_init.qkey = 5;
+	engine_link_init(&fixture, &conf);
+	dev = fixture.a.dev;
+	assert_int_equal(cq_init(&cq, &fixture.mem, 16, NULL, NULL), 0);
+	assert_int_equal(dev_qp_init(dev, &qp, &qc, -1, NULL, NULL), 0);
+	dev->conf.hooks = &hooks;
+	assert_int_equal(dev_qp_modify(dev, &qp, &init, mask), -EPERM);
+	assert_int_equal(qp.state, IBV_QPS_RESET);
+	assert_int_equal(dev_qp_modify(dev, &qp, &plain_init, mask), 0);
+	dev->conf.privileged = true;
+	assert_int_equal(dev_qp_modify(dev, &qp, &init, IBV_QP_QKEY), 0);
+	dev->conf.hooks = NULL;
+	dev->conf.privileged = false;
+	assert_int_equal(dev_qp_modify(dev, &qp, &init, IBV_QP_QKEY), 0);
+	dev_qp_stop(dev, &qp, fixture.now);
+	dev_qp_fini(dev, &qp);
+	cq_fini(&cq);
+	engine_link_fini(&fixture);
+}
+
 /* Before the two ends have agreed, and again after RESET, a QP offers what it can use. */
 static void
 agreed_extensions_last_until_reset(void **state)
@@ -396,6 +432,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(qpns_run_out_and_are_reused),
+		cmocka_unit_test(controlled_qkey_needs_a_privilege),
 		cmocka_unit_test(agreed_extensions_last_until_reset),
 		cmocka_unit_test(other_services_have_no_extensions),
 		cmocka_unit_test(refused_create_leaves_nothing),

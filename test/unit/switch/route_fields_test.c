@@ -66,6 +66,11 @@ fields_of_others_are_dropped(void **state)
 	f.deth_qpn = b.c[0].qpn;
 	changed_frame_send(&b, &f, BTH + 12, 0x80); /* Q_Key */
 	assert_int_equal(stats->drop_qkey, 1);
+	b.c[0].client->privileged = true;
+	changed_frame_send(&b, &f, BTH + 12, 0x80);
+	assert_int_equal(stats->drop_qkey, 1);
+	assert_true(client_received(&b.c[1], NULL));
+	b.c[0].client->privileged = false;
 	memset(f.sgid, 0x20, 16);
 	memset(f.dgid, 0x20, 16);
 	changed_frame_send(&b, &f, HOP_LIMIT, 0);
