@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames of the port's own messages, as received and as sent. Called by net.c and the
- * protocols (net_proto.h). */
+/* Frames of the port's own messages, as received and as sent. For the files of this folder. */
 #ifndef ROCADE_PORT_FRAME_H
 #define ROCADE_PORT_FRAME_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
-/* The signals of a QP for the congestion control of its peer (cc.h). Called by tlp.c,
- * requester.c, completer.c and cnp.c. */
+/* The signals of a QP for the congestion control of its peer (cc.h). Called by cnp.c,
+ * nak.c, qp_io.c, requester.c, sack.c and tlp.c. */
 #ifndef ROCADE_QP_CONGESTION_H
 #define ROCADE_QP_CONGESTION_H
 

@@ -16,7 +16,7 @@
  * does for other peers. A scoreboard ends at the first READ, atomic or the like: their
  * requests take PSNs of which no packet is sent.
  *
- * Called by qp_io.c, completer.c, requester.c and flush.c, with the engine lock held.
+ * Called by qp_io.c, completer.c, requester.c, nak.c and flush.c, with the engine lock held.
  */
 #ifndef ROCADE_QP_SACK_H
 #define ROCADE_QP_SACK_H

@@ -2,7 +2,7 @@
 /* Data path. */
 /*
  * Tail-loss probe: loss recovery of the requester, besides the ACK timeout. Called by
- * requester.c, completer.c, flush.c and qp_io.c. These calls resend nothing: they tell
+ * requester.c, completer.c, nak.c, sack.c, read_gap.c, flush.c and qp_io.c. These calls resend nothing: they tell
  * their caller to.
  */
 #ifndef ROCADE_QP_TLP_H
