@@ -61,7 +61,7 @@ class Limit:
         return self.passed_s() >= self.limit_s
 
 
-def until(condition, least_s=TIMES, every_s=0.02, work=work_s):
+def until(condition, least_s=3 * TIMES, every_s=0.02, work=work_s):
     """Returns the first true value of condition(), or its last value at the limit."""
     limit = Limit(least_s, work)
     while True:
