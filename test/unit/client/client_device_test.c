@@ -95,6 +95,9 @@ few_descriptors_check(void *arg)
 		CHILD_CHECK(fd >= 0 || errno == EMFILE);
 		CHILD_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	}
+	close(fd);
+	CHILD_CHECK(ibv_close_device(context) == 0);
+	ibv_free_device_list(list);
 	return 0;
 }
 

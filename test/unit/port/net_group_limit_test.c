@@ -61,8 +61,8 @@ messages_from_beyond_the_link_are_dropped(void **state)
 	expect_igmp(5 * NS_PER_SEC, 0x16, "239.1.2.3", "239.1.2.3", 0);
 	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
 	mld_query(1000, "ff15::77", 24);
-	while (next_report(now + NS_PER_SEC).data != NULL)
-		;
+	for (struct pkt f; (f = next_report(now + NS_PER_SEC)).data != NULL;)
+		free(f.data);
 	mld_query(1000, "ff15::77", 24);
 	assert_int_equal(frame_receive(frame,
 				 mld_frame(frame, 131, 0, "ff15::78", "ff15::77", 24)),
