@@ -49,14 +49,18 @@ conn_is_lost(const struct conn *conn)
 	return conn->failed || conn->id == NULL;
 }
 
-/* Polls the hosts of all ports: the peer may be one of them. */
+/* Polls the hosts of all ports: the peer may be one of them. Its end of a connection has to disconnect, too,
+ * before this one's does. */
 static void
 hosts_poll(struct host *host)
 {
 	struct host *first = host - host->index;
 
-	for (unsigned i = 0; i < host->conf->n_ports; i++)
+	for (unsigned i = 0; i < host->conf->n_ports; i++) {
 		host_poll_all(&first[i]);
+		if (&first[i] != host)
+			host_cm_tick(&first[i]);
+	}
 }
 
 /* Disconnects all connections, and waits until the peers have confirmed; with again, until the QPs can
@@ -359,4 +363,5 @@ host_cm_close(struct host *host)
 		rocade_cm_unlisten(host->listener);
 	conns_disconnect(host, false);
 	rocade_cm_close(host->cm);
+	host->cm = NULL;
 }
