@@ -86,6 +86,7 @@ static const struct {
 } never[] = {
 	{DROP_handoff_full, "the engines run alternately: no 1024 frames gather"},
 	{DROP_group, "no QP joins a multicast group"},
+	{DROP_membership_rate, "fewer queries are sent than the rate allows"},
 	{DROP_ext_limit, "fewer queries are sent than the rate allows"},
 	{DROP_ext_format, "the adversary sends no datagrams to QP 1"},
 	{DROP_no_resource,

@@ -12,6 +12,7 @@
 
 #define QUIESCE_NS (400 * NS_PER_SEC)
 #define QUIESCE_PASSES 2000000
+#define PASS_NS 100 /* of a poll loop that has to run again at once */
 #define RETIRE_PASSES 32
 
 /* The parameters of a seed */
@@ -262,7 +263,10 @@ world_quiesce(void)
 			ends_trace();
 			sim_fail("requests stay in progress");
 		}
-		sim.now = idle_passes != 0 ? sim.now + 1 : RTE_MAX(sim.now + 1, next);
+		if (idle_passes != 0)
+			sim.now++;
+		else
+			sim.now = next > sim.now ? next : sim.now + PASS_NS;
 	}
 	while (link_deadline(&world.link) != TIME_NEVER) {
 		sim.now = RTE_MAX(sim.now + 1, link_deadline(&world.link));
