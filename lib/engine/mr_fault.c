@@ -34,8 +34,8 @@ __thread bool mr_fault_aside;
 
 static const int signals[] = {SIGSEGV, SIGBUS};
 static struct sigaction old_actions[RTE_DIM(signals)];
-static bool spent[RTE_DIM(
-	signals)]; /* the handler in old_actions, which is called once, was */
+/* The handler in old_actions is one that is called once, and it was. */
+static bool spent[RTE_DIM(signals)];
 static bool left_in_chain[RTE_DIM(signals)]; /* see handlers_restore() */
 static uintptr_t page_mask;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -10,8 +10,8 @@
 #include "base/no_cancel.h"
 #include "queue/event_queue.h"
 
-#define PIPE_PAGES                                                                       \
-	2 /* in one, a byte that is not read yet can leave no room for others */
+/* In one page, a byte that is not read yet can leave no room for others. */
+#define PIPE_PAGES 2
 #define WRITE_MAX 4096 /* bytes that are written in one call */
 
 /*
