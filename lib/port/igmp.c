@@ -135,6 +135,14 @@ igmp_max_response_ns(uint8_t code, bool v3)
 	return ((uint64_t)((code & 0xf) | 0x10) << ((code >> 4 & 7) + 3)) * UNIT_NS;
 }
 
+static bool
+igmp_is_general(const struct igmp *msg)
+{
+	static const uint8_t none[4];
+
+	return memcmp(msg->group, none, 4) == 0;
+}
+
 /* Routers forward no packet with TTL 1, but a host beyond them can choose the TTL that is 1 here. Routers
  * forward no packet to 224.0.0.1, and few have a route to other groups. But they have one to our addresses:
  * a query to those (RFC 3376 4.1.12) counts only if it comes from our subnet. */
@@ -142,9 +150,8 @@ static bool
 igmp_query_is_local(
 	const struct net *net, const struct rte_ipv4_hdr *ip, const struct igmp *msg)
 {
-	static const uint8_t none[4], all_systems[4] = {224, 0, 0, 1};
-	const uint8_t *group =
-		memcmp(msg->group, none, 4) == 0 ? all_systems : msg->group;
+	static const uint8_t all_systems[4] = {224, 0, 0, 1};
+	const uint8_t *group = igmp_is_general(msg) ? all_systems : msg->group;
 	uint8_t src[16], dst[16];
 
 	gid_from_ipv4(&ip->src_addr, src);
@@ -156,16 +163,14 @@ igmp_query_is_local(
 static enum drop_reason
 igmp_query_rx(struct net *net, const struct igmp *msg, uint32_t len, uint64_t now)
 {
-	static const uint8_t general[4];
-	bool v3 = len >= 12;
+	bool v3 = len >= 12, general = igmp_is_general(msg);
 	uint8_t gid[16], version = v3 ? 0 : msg->code == 0 ? 1 : 2;
 
 	gid_from_ipv4(msg->group, gid);
-	if (memcmp(msg->group, general, 4) != 0 && !gid_is_multicast(gid))
+	if (!general && !gid_is_multicast(gid))
 		return DROP_membership;
-	return group_query_rx(net, memcmp(msg->group, general, 4) == 0 ? NULL : gid, true,
-		version, version == 1 ? V1_MAX_NS : igmp_max_response_ns(msg->code, v3),
-		now);
+	return group_query_rx(net, general ? NULL : gid, true, version,
+		version == 1 ? V1_MAX_NS : igmp_max_response_ns(msg->code, v3), now);
 }
 
 enum drop_reason

@@ -39,8 +39,8 @@ bool nd_solicit(const struct net_conf *conf, const uint8_t gid[16], const uint8_
 	struct pkt *frame);
 bool nd_announce(const struct net_conf *conf, const uint8_t gid[16], struct pkt *frame);
 
-/* _rx() handles a received frame, and returns why it was dropped, or DROP_none. _write() writes a report in the given version (0: the
- * newest); it returns false if the report cannot or need not be sent. */
+/* _rx() handles a received frame, and returns why it was dropped, or DROP_none. _write() writes a report in
+ * the given version (0: the newest); it returns false if the report cannot or need not be sent. */
 enum drop_reason igmp_rx(struct net *net, const struct rx_frame *frame, uint64_t now);
 bool igmp_write(const struct net_conf *conf, const uint8_t gid[16],
 	enum group_report_type what, uint8_t version, struct pkt *frame);

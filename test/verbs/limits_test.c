@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The limits that ibv_query_device() reports are limits: so many objects can be made, and one more cannot. A
- * table has each member of struct ibv_device_attr. */
+/* The limits that ibv_query_device() reports are limits: a program can make that number of objects, and not
+ * one more. A table has each member of struct ibv_device_attr. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -164,7 +164,7 @@ srq_sge(int n)
 static const struct row {
 	const char *name;
 	size_t at, size;
-	void *(*make)(void); /* objects: so many at a time */
+	void *(*make)(void); /* makes one of the objects whose number is limited */
 	void *(*make_of)(int size);
 	int (*end)(void *object);
 	int64_t least; /* -1: another test checks it, or it is no limit */

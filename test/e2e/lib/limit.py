@@ -119,8 +119,9 @@ def rests(pid):
 
 
 def sleeps_between(pid, most_s):
-    """Whether an idle process does nothing but sleep, at most `most_s` times in a second, and look. So many
-    looks may take TIMES times the CPU time of as many wake-ups of a plain program. Prints both."""
+    """Whether an idle process does nothing but sleep, at most `most_s` times in a second, and look. Its
+    looks may take TIMES times the CPU time that a plain program needs for that number of wake-ups.
+    Prints both."""
     before = look(pid)
     let_run(2)
     after = look(pid)

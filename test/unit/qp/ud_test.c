@@ -143,24 +143,31 @@ completion_fields(void **state)
 	close_ud();
 }
 
+/* Opens both ends, and sends a datagram without payload. Returns the packet on the wire. */
+static struct pkt_view
+datagram_send(bool ipv6)
+{
+	struct send_req req = {.wr_id = 1, .flags = IBV_SEND_SIGNALED};
+	struct ud_dest dest;
+
+	open_ud(ipv6, false);
+	host_recv(&p.b, 1, 0, 100);
+	dest = host_dest(&p.a);
+	req.dest = &dest;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	host_pull(&p.a, PULL_ALL);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	return wire_view(&p.a, 0);
+}
+
 /* IPv4: 20 zero bytes and the IPv4 header. IPv6: the header. It is unchanged, with the
  * sender's traffic class and hop limit. */
 static void
 grh_of_ipv4_and_ipv6(void **state)
 {
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
-		struct ud_dest dest;
-		struct send_req req = {.wr_id = 1, .flags = IBV_SEND_SIGNALED};
-		struct pkt_view v;
+		struct pkt_view v = datagram_send(ipv6 != 0);
 
-		open_ud(ipv6 != 0, false);
-		host_recv(&p.b, 1, 0, 100);
-		dest = host_dest(&p.a);
-		req.dest = &dest;
-		assert_int_equal(host_post_send(&p.a, &req), 0);
-		host_pull(&p.a, PULL_ALL);
-		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
-		v = wire_view(&p.a, 0);
 		if (ipv6) {
 			uint8_t header[GRH];
 
@@ -186,21 +193,11 @@ grh_of_ipv4_and_ipv6(void **state)
 static void
 header_without_checksum_gets_it(void **state)
 {
-	struct ud_dest dest;
-	struct send_req req = {.wr_id = 1, .flags = IBV_SEND_SIGNALED};
+	struct pkt_view v = datagram_send(false);
 	struct frame *frame = &p.a.wire[0];
 	uint8_t header[20];
-	struct pkt_view v;
 	struct pkt pkt;
 
-	open_ud(false, false);
-	host_recv(&p.b, 1, 0, 100);
-	dest = host_dest(&p.a);
-	req.dest = &dest;
-	assert_int_equal(host_post_send(&p.a, &req), 0);
-	host_pull(&p.a, PULL_ALL);
-	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
-	v = wire_view(&p.a, 0);
 	memcpy(header, v.ip, sizeof(header));
 	assert_true(header[10] != 0 || header[11] != 0);
 	memset((uint8_t *)(uintptr_t)v.ip + 10, 0, 2);

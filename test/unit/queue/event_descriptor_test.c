@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#include "event_pipe.h"
+
 static struct event_queue queue;
 static struct async_event events[3];
 static int objects[3];
@@ -134,33 +136,12 @@ event_behind_a_closed_descriptor_is_no_sigpipe(void **state)
 	assert_int_equal(dup2(queue.own_fd, fd), fd);
 }
 
-/* Fills the pipe as unread events would. Returns how many bytes it has. */
-static unsigned
-pipe_fill(void)
-{
-	unsigned bytes = 0;
-
-	while (write(queue.own_fd, "1", 1) == 1)
-		bytes++;
-	assert_int_equal(errno, EAGAIN);
-	return bytes;
-}
-
-static void
-bytes_take(unsigned n)
-{
-	uint8_t byte;
-
-	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(read(queue.fd, &byte, 1), 1);
-}
-
 /* Further events than the pipe has room for are counted, too. */
 static void
 events_behind_a_full_pipe_are_read(void **state)
 {
 	struct event_record record;
-	unsigned filled = pipe_fill();
+	unsigned filled = pipe_fill(&queue);
 
 	assert_int_equal(fcntl(queue.fd, F_SETFL, O_NONBLOCK), 0);
 	for (unsigned i = 0; i < 3; i++)
@@ -168,7 +149,7 @@ events_behind_a_full_pipe_are_read(void **state)
 	assert_int_equal(queue.unwritten, 3);
 	assert_int_equal(event_purge(&events[1]), 0);
 	assert_int_equal(queue.unwritten, 2);
-	bytes_take(filled - 1);
+	bytes_take(&queue, filled - 1);
 	/* The last of the old bytes is read for the first event, and gives the others room. */
 	expect_next(0);
 	assert_int_equal(queue.unwritten, 0);

@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#include "event_pipe.h"
+
 #include "../rand.h"
 #include "fixture.h"
 
@@ -423,33 +425,12 @@ raise_one(void *arg)
 	return NULL;
 }
 
-/* Fills the pipe as unread events would. Returns how many bytes it has. */
-static unsigned
-pipe_fill(void)
-{
-	unsigned bytes = 0;
-
-	while (write(queue.own_fd, "1", 1) == 1)
-		bytes++;
-	assert_int_equal(errno, EAGAIN);
-	return bytes;
-}
-
-static void
-bytes_take(unsigned n)
-{
-	uint8_t byte;
-
-	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(read(queue.fd, &byte, 1), 1);
-}
-
 /* The woken reader may have a higher priority on the same core: it must not find the lock
  * held by the thread that it preempts. Here the waking write blocks, as the pipe is full. */
 static void
 reader_is_woken_without_the_lock(void **state)
 {
-	unsigned filled = pipe_fill();
+	unsigned filled = pipe_fill(&queue);
 	struct await trying = {.pauses = 0};
 	pthread_t raiser;
 
@@ -462,7 +443,7 @@ reader_is_woken_without_the_lock(void **state)
 			rte_spinlock_unlock(&queue.lock);
 		}
 	}
-	bytes_take(filled);
+	bytes_take(&queue, filled);
 	pthread_join(raiser, NULL);
 	assert_int_equal(fcntl(queue.own_fd, F_SETFL, O_NONBLOCK), 0);
 	expect_next(0);

@@ -236,7 +236,7 @@ ephemeral_ports_run_out(void **state)
 	/* Nor is one that another address has: the first that is looked at. */
 	assert_int_equal(COMMAND(&many, CREATE_ID, &create, &id), 0);
 	assert_int_equal(bind_id(&many, id.id, "198.51.100.1", 0), 0);
-	/* A port that only the other address has is one of 28232: so many are not looked at. */
+	/* A port that only the other address has is one of 28232. The search does not look at each of them. */
 	last = ucm_table_find(&many.session->ids, id.id);
 	port = last->port;
 	for (uint32_t i = 1; i < id.id; i++) {
