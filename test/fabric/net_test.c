@@ -2,18 +2,14 @@
 /* The parts of the network alone: clock, queues with their limits and marks, ECMP,
  * policer, and what is computed from samples. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
 #include <rte_ip.h>
 
+#include "case.h"
 #include "numbers.h"
 #include "random.h"
 #include "switch.h"
-
-#include <cmocka.h>
 
 #define LEN 1000 /* of a frame */
 #define RATE UINT64_C(80)
@@ -64,8 +60,7 @@ note_run(struct event *event)
 	note->order = ++notes;
 }
 
-static void
-events_run_in_order_of_time(void **state)
+TEST(events_run_in_order_of_time)
 {
 	struct note note[100] = {0};
 
@@ -92,8 +87,7 @@ events_run_in_order_of_time(void **state)
 	assert_int_equal(note[8].order, 99);
 }
 
-static void
-event_in_the_past_runs_now(void **state)
+TEST(event_in_the_past_runs_now)
 {
 	struct note note = {.event.run = note_run};
 
@@ -134,8 +128,7 @@ conf_to(struct sink *sink)
 		.ps_per_byte = RATE, .delay = DELAY, .deliver = sink_take, .to = sink};
 }
 
-static void
-queue_sends_at_its_rate(void **state)
+TEST(queue_sends_at_its_rate)
 {
 	struct sink sink;
 	struct outq_conf conf = conf_to(&sink);
@@ -158,8 +151,7 @@ queue_sends_at_its_rate(void **state)
 	assert_int_equal(frames_in_use(), 0);
 }
 
-static void
-queue_drops_behind_its_limit(void **state)
+TEST(queue_drops_behind_its_limit)
 {
 	struct sink sink;
 	struct outq_conf conf = conf_to(&sink);
@@ -178,8 +170,7 @@ queue_drops_behind_its_limit(void **state)
 	assert_int_equal(frames_in_use(), 0);
 }
 
-static void
-dead_link_loses_everything(void **state)
+TEST(dead_link_loses_everything)
 {
 	struct sink sink;
 	struct outq_conf conf = conf_to(&sink);
@@ -194,8 +185,7 @@ dead_link_loses_everything(void **state)
 }
 
 /* With alpha 1 one queue gets half of the memory, and two get a third each. */
-static void
-shared_buffer_has_a_dynamic_threshold(void **state)
+TEST(shared_buffer_has_a_dynamic_threshold)
 {
 	struct buffer buffer = {.size = 60 * LEN, .alpha = 1};
 	struct sink sink;
@@ -226,8 +216,7 @@ shared_buffer_has_a_dynamic_threshold(void **state)
 	assert_int_equal(frames_in_use(), 0);
 }
 
-static void
-red_probability_rises(void **state)
+TEST(red_probability_rises)
 {
 	struct red red = {.kmin = 1000, .kmax = 3000, .pmax = 0.2}, off = {0};
 
@@ -261,8 +250,7 @@ marked_of_10000(uint8_t ecn)
 	return sink.marked;
 }
 
-static void
-red_marks_capable_packets_only(void **state)
+TEST(red_marks_capable_packets_only)
 {
 	assert_int_equal(marked_of_10000(0), 0);
 	assert_in_range(marked_of_10000(2), 900, 1100);
@@ -271,8 +259,7 @@ red_marks_capable_packets_only(void **state)
 
 /* ---- Paths ---- */
 
-static void
-ecmp_keeps_flows_and_spreads_them(void **state)
+TEST(ecmp_keeps_flows_and_spreads_them)
 {
 	unsigned count[4] = {0}, moved = 0;
 
@@ -291,8 +278,7 @@ ecmp_keeps_flows_and_spreads_them(void **state)
 	assert_in_range(moved, 2700, 3300); /* another switch chooses anew */
 }
 
-static void
-policer_lets_the_rate_and_a_burst_pass(void **state)
+TEST(policer_lets_the_rate_and_a_burst_pass)
 {
 	static struct policer p;
 	struct frame *a = frame_make(1, 2, 0xC000, 0), *b = frame_make(1, 2, 0xC001, 0);
@@ -318,8 +304,7 @@ policer_lets_the_rate_and_a_burst_pass(void **state)
 	frame_put(b);
 }
 
-static void
-switch_routes_and_loses(void **state)
+TEST(switch_routes_and_loses)
 {
 	struct sink sink;
 	struct outq_conf conf = conf_to(&sink);
@@ -344,8 +329,7 @@ switch_routes_and_loses(void **state)
 
 /* ---- Numbers ---- */
 
-static void
-numbers_of_samples(void **state)
+TEST(numbers_of_samples)
 {
 	double even[4] = {3, 3, 3, 3}, one[4] = {5, 0, 0, 0}, none[2] = {0};
 	double samples[101];
@@ -358,25 +342,4 @@ numbers_of_samples(void **state)
 	assert_true(percentile(samples, 101, 0.99) == 99);
 	assert_true(percentile(samples, 101, 0.5) == 50);
 	assert_true(isnan(percentile(samples, 0, 0.5)));
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(events_run_in_order_of_time),
-		cmocka_unit_test(event_in_the_past_runs_now),
-		cmocka_unit_test(queue_sends_at_its_rate),
-		cmocka_unit_test(queue_drops_behind_its_limit),
-		cmocka_unit_test(dead_link_loses_everything),
-		cmocka_unit_test(shared_buffer_has_a_dynamic_threshold),
-		cmocka_unit_test(red_probability_rises),
-		cmocka_unit_test(red_marks_capable_packets_only),
-		cmocka_unit_test(ecmp_keeps_flows_and_spreads_them),
-		cmocka_unit_test(policer_lets_the_rate_and_a_burst_pass),
-		cmocka_unit_test(switch_routes_and_loses),
-		cmocka_unit_test(numbers_of_samples),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "case.h"
+
 /* Whether qemu-user runs this program: the stage arm64 sets ROCADE_EMULATED. */
 static inline bool
 emulated(void)
@@ -14,7 +16,15 @@ emulated(void)
 	return getenv("ROCADE_EMULATED") != NULL;
 }
 
-/* For the first statement of a cmocka case. */
+/* A program that has no case under qemu-user. */
+#define TEST_NONE_IF_EMULATED                                                            \
+	static void __attribute__((constructor)) none_if_emulated(void)                  \
+	{                                                                                \
+		if (emulated())                                                          \
+			case_skip_all("qemu-user");                                      \
+	}
+
+/* For the first statement of a case. */
 #define SKIP_IF_EMULATED()                                                               \
 	do {                                                                             \
 		if (emulated())                                                          \

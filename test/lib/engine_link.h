@@ -7,13 +7,9 @@
 #ifndef ROCADE_TEST_ENGINE_LINK_H
 #define ROCADE_TEST_ENGINE_LINK_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "engine/engine.h"
 #include "fake_port.h"
 #include "post.h"

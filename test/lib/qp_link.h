@@ -9,13 +9,9 @@
 #ifndef ROCADE_TEST_QP_LINK_H
 #define ROCADE_TEST_QP_LINK_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "post.h"
 #include "qp/qp.h"
 #include "wire/psn.h"

@@ -3,17 +3,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "await.h"
+#include "case.h"
 #include "verbs_pair.h"
 
 #define IDLE_POLLS 200

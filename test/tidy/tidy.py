@@ -48,10 +48,14 @@ SLEEPS = re.compile(
 PY_SLEEPS = re.compile(r"\b(?:time\.sleep ?\(|signal\.alarm ?\(|timeout=[1-9A-Z])")
 SLEEP_DIRS = ("test/unit/", "test/lib/", "test/verbs/", "test/matrix/", "test/sim/", "test/fabric/",
               "test/fuzz/", "test/e2e/")
-PY_SLEEP_DIRS = ("test/verbs/", "test/sim/", "test/fabric/", "test/fuzz/", "test/e2e/", "test/interop/",
-                 "test/runner/")
+PY_SLEEP_DIRS = ("test/verbs/", "test/sim/", "test/fabric/", "test/fuzz/", "test/e2e/",
+                 "test/interop/", "test/runner/")
 # The two helpers, and a test of a filter that has to allow such calls.
 SLEEP_HOMES = {"test/lib/await.c", "test/e2e/lib/limit.py", "test/unit/app/syscall_filter_test.c"}
+
+# cmocka's tables and what runs them: test/lib/case.h has both.
+TABLES = re.compile(r"\b(?:cmocka_unit_test\w*|CMUnitTest|_?cmocka_run_group_tests\w*)\b|^(?:int )?main(?= ?\()")
+TABLE_HOMES = {"test/lib/case.c", "test/lib/case.h"}
 
 # In these layers each file says by a marker which of its lines belong to the data path: those from
 # "/* Data path. */" to the next "/* Control path. */", or to the end.
@@ -263,6 +267,16 @@ def check_sleeps(tree):
                     yield "%s:%d: %s" % (file.path, number, line.strip())
 
 
+def check_tables(tree):
+    """a test program defines its cases by TEST(), and has the main() of test/lib"""
+    for file in tree.under("test"):
+        if not file.is_c or file.path in TABLE_HOMES:
+            continue
+        for line, name in file.find(TABLES):
+            if name != "main" or file.name.endswith("_test.c"):
+                yield "%s:%d: %s" % (file.path, line, name)
+
+
 def check_data_path(tree):
     """what is marked as data path does not allocate, print, log or read a clock"""
     for file in tree.under("lib", "drivers"):
@@ -369,7 +383,8 @@ def check_core_symbols(archive):
 
 RULES = [check_layers, check_eal, check_drivers, check_app, check_verbs_structures, check_spdx,
          check_file_size, check_function_size, check_clocks, check_threads, check_sleeps,
-         check_data_path, check_cycles, check_outside_references, check_map, check_public_headers]
+         check_tables, check_data_path, check_cycles, check_outside_references, check_map,
+         check_public_headers]
 
 
 def main():

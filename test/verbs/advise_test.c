@@ -3,17 +3,13 @@
  * ibv_advise_mr(3), capabilities. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "../lib/emulated.h"
+#include "case.h"
 #include "on_demand_fixture.h"
 
 static void
@@ -24,8 +20,7 @@ expect_refused(struct ibv_mr *region, int err)
 	errno = 0;
 }
 
-static void
-wrong_registrations_are_refused(void **state)
+TEST(wrong_registrations_are_refused)
 {
 	const unsigned on = IBV_ACCESS_ON_DEMAND;
 	struct ibv_alloc_dm_attr attr = {.length = PAGE};
@@ -60,8 +55,7 @@ rereg(int flags, void *addr, size_t len, int access, int err)
 	assert_int_equal(errno, err);
 }
 
-static void
-region_becomes_on_demand_and_back(void **state)
+TEST(region_becomes_on_demand_and_back)
 {
 	const int on = ALL | IBV_ACCESS_ON_DEMAND, access = IBV_REREG_MR_CHANGE_ACCESS,
 		  place = IBV_REREG_MR_CHANGE_TRANSLATION;
@@ -114,8 +108,7 @@ window_of_on_demand_memory(struct ibv_mr *region)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-static void
-windows_are_checked_too(void **state)
+TEST(windows_are_checked_too)
 {
 	struct ibv_mr *all;
 
@@ -139,8 +132,7 @@ advise_at(enum ibv_advise_mr_advice advice, uint32_t flags, uint64_t addr, uint3
 	return ibv_advise_mr(pair.b.pd, advice, flags, list, 2);
 }
 
-static void
-prefetch_faults_pages_in(void **state)
+TEST(prefetch_faults_pages_in)
 {
 	SKIP_IF_EMULATED();
 	begin(ALL);
@@ -160,8 +152,7 @@ prefetch_faults_pages_in(void **state)
 	end();
 }
 
-static void
-wrong_advice_is_refused(void **state)
+TEST(wrong_advice_is_refused)
 {
 	const enum ibv_advise_mr_advice read = IBV_ADVISE_MR_ADVICE_PREFETCH,
 					write = IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
@@ -203,8 +194,7 @@ wrong_advice_is_refused(void **state)
 	end();
 }
 
-static void
-capabilities_need_the_handler(void **state)
+TEST(capabilities_need_the_handler)
 {
 	const uint32_t datagrams = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
 				   IBV_ODP_SUPPORT_SRQ_RECV,
@@ -230,19 +220,4 @@ capabilities_need_the_handler(void **state)
 	expect_refused(
 		ibv_reg_mr(pair.b.pd, buffer, BYTES, IBV_ACCESS_ON_DEMAND), EOPNOTSUPP);
 	end();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrong_registrations_are_refused),
-		cmocka_unit_test(region_becomes_on_demand_and_back),
-		cmocka_unit_test(windows_are_checked_too),
-		cmocka_unit_test(prefetch_faults_pages_in),
-		cmocka_unit_test(wrong_advice_is_refused),
-		cmocka_unit_test(capabilities_need_the_handler),
-	};
-
-	return cmocka_run_group_tests_name("verbs advise", tests, NULL, NULL);
 }

@@ -3,25 +3,19 @@
  * of the man pages. */
 #include <endian.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "api_fixture.h"
+#include "case.h"
 
-static void
-test_version(void **state)
+TEST(test_version)
 {
 	assert_string_equal(rocade_version(), "0.1.0");
 }
 
-static void
-test_device_list(void **state)
+TEST_WITH(test_device_list, api_setup, api_teardown)
 {
 	struct ibv_device **list, **again;
 	int n;
@@ -50,8 +44,7 @@ test_device_list(void **state)
 	free(list); /* as qperf does: the list is plain memory */
 }
 
-static void
-open_objects_keep_port_and_device(void **state)
+TEST_WITH(open_objects_keep_port_and_device, api_setup, api_teardown)
 {
 	assert_int_equal(rocade_close_port(pair.a.port), EBUSY);
 	assert_non_null(strstr(rocade_error(), "rocade0"));
@@ -60,8 +53,7 @@ open_objects_keep_port_and_device(void **state)
 	assert_int_equal(errno, EBUSY);
 }
 
-static void
-context_members(void **state)
+TEST_WITH(context_members, api_setup, api_teardown)
 {
 	struct ibv_context *c = ibv_open_device(rocade_port_device(pair.a.port));
 
@@ -79,8 +71,7 @@ context_members(void **state)
 	assert_int_equal(ibv_close_device(c), 0);
 }
 
-static void
-test_query_device(void **state)
+TEST_WITH(test_query_device, api_setup, api_teardown)
 {
 	struct ibv_device_attr attr;
 	struct ibv_device_attr_ex ex;
@@ -110,8 +101,7 @@ test_query_device(void **state)
 	assert_int_equal(ibv_query_device_ex(pair.a.context, &input, &ex), EINVAL);
 }
 
-static void
-test_query_port(void **state)
+TEST_WITH(test_query_port, api_setup, api_teardown)
 {
 	struct ibv_port_attr attr, compat;
 
@@ -139,8 +129,7 @@ test_query_port(void **state)
 	assert_int_equal(compat.port_cap_flags2, 0xA5A5);
 }
 
-static void
-test_gids(void **state)
+TEST_WITH(test_gids, api_setup, api_teardown)
 {
 	static const uint8_t ipv4[16] = {[10] = 0xFF, [11] = 0xFF, 192, 0, 2, 1};
 	static const uint8_t zero[16];
@@ -192,8 +181,7 @@ test_gids(void **state)
 int ibv_query_gid_type(
 	struct ibv_context *context, uint8_t port_num, unsigned int index, int *type);
 
-static void
-test_gid_type_and_pkeys(void **state)
+TEST_WITH(test_gid_type_and_pkeys, api_setup, api_teardown)
 {
 	__be16 pkey = 0;
 	int type = -1;
@@ -209,8 +197,7 @@ test_gid_type_and_pkeys(void **state)
 	assert_int_equal(ibv_get_pkey_index(pair.a.context, 1, htobe16(0x8001)), -1);
 }
 
-static void
-cq_create_resize_destroy(void **state)
+TEST_WITH(cq_create_resize_destroy, api_setup, api_teardown)
 {
 	struct ibv_cq *cq;
 
@@ -241,8 +228,7 @@ cq_create_resize_destroy(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void
-cq_moderation_is_checked(void **state)
+TEST_WITH(cq_moderation_is_checked, api_setup, api_teardown)
 {
 	struct ibv_modify_cq_attr attr = {.moderate = {.cq_count = 7, .cq_period = 9}};
 	struct ibv_device_attr_ex device;
@@ -260,31 +246,10 @@ cq_moderation_is_checked(void **state)
 	assert_int_equal(ibv_modify_cq(pair.a.send_cq, &attr), 0);
 }
 
-static void
-dmabuf_is_unsupported(void **state)
+TEST_WITH(dmabuf_is_unsupported, api_setup, api_teardown)
 {
 	assert_null(ibv_reg_dmabuf_mr(pair.a.pd, 0, 1, 0, 0, 0));
 	assert_int_equal(errno, EOPNOTSUPP);
 	assert_null(ibv_qp_to_qp_ex(pair.a.qp[0]));
 	assert_int_equal(ibv_query_qp_data_in_order(pair.a.qp[0], IBV_WR_SEND, 0), 0);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_version),
-		with_pair(test_device_list),
-		with_pair(open_objects_keep_port_and_device),
-		with_pair(context_members),
-		with_pair(test_query_device),
-		with_pair(test_query_port),
-		with_pair(test_gids),
-		with_pair(test_gid_type_and_pkeys),
-		with_pair(cq_create_resize_destroy),
-		with_pair(cq_moderation_is_checked),
-		with_pair(dmabuf_is_unsupported),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

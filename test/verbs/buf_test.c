@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ibv_alloc_buf(3), and ibv_reg_mr_ex() of ibv_reg_mr(3), with the structures of rdma-core 65. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs/newer.h"
 #include "verbs_pair.h"
 
@@ -78,8 +75,7 @@ mr_write(const struct ibv_mr *mr, uint64_t va, uint32_t length)
 	assert_int_equal(ibv_dereg_mr(to), 0);
 }
 
-static void
-buffer_is_registered(void **state)
+TEST_WITH(buffer_is_registered, setup, teardown)
 {
 	struct ibv_buf *buf = NULL;
 	uint8_t *mem = ibv_alloc_buf(pair.a.pd, BYTES, &buf);
@@ -109,8 +105,7 @@ buffer_is_registered(void **state)
 	ibv_free_buf(buf);
 }
 
-static void
-range_is_within_the_buffer_of_the_pd(void **state)
+TEST_WITH(range_is_within_the_buffer_of_the_pd, setup, teardown)
 {
 	const uint64_t mask = MR_INIT_ADDR | MR_INIT_BUF;
 	struct ibv_pd *other = ibv_alloc_pd(pair.a.context);
@@ -136,8 +131,7 @@ range_is_within_the_buffer_of_the_pd(void **state)
 	assert_int_equal(ibv_dealloc_pd(other), 0);
 }
 
-static void
-memory_is_registered_by_a_structure(void **state)
+TEST_WITH(memory_is_registered_by_a_structure, setup, teardown)
 {
 	uint8_t *mem = pair.a.mem;
 	struct ibv_mr *mr = reg((struct mr_init_attr){.length = BYTES,
@@ -166,8 +160,7 @@ memory_is_registered_by_a_structure(void **state)
 
 /* Members without their bit are garbage. A program of rdma-core 59 passes a structure without
  * buf. */
-static void
-members_are_read_if_the_mask_names_them(void **state)
+TEST_WITH(members_are_read_if_the_mask_names_them, setup, teardown)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
@@ -193,8 +186,7 @@ members_are_read_if_the_mask_names_them(void **state)
 }
 
 /* A DMA handle and a DMA-buf are absent; what no device could do is EINVAL. */
-static void
-other_regions_are_refused(void **state)
+TEST_WITH(other_regions_are_refused, setup, teardown)
 {
 	const uint64_t fd = MR_INIT_FD | MR_INIT_FD_OFFSET | MR_INIT_IOVA;
 	uint8_t *mem = pair.a.mem;
@@ -211,20 +203,4 @@ other_regions_are_refused(void **state)
 		.length = 1);
 	reg_fails(EINVAL, .comp_mask = MR_INIT_IOVA, .length = 1);
 	reg_fails(EINVAL, .comp_mask = 0, .length = 1);
-}
-
-#define with_pair(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_pair(buffer_is_registered),
-		with_pair(range_is_within_the_buffer_of_the_pd),
-		with_pair(memory_is_registered_by_a_structure),
-		with_pair(members_are_read_if_the_mask_names_them),
-		with_pair(other_regions_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,17 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "await.h"
+#include "case.h"
 #include "verbs_pair.h"
 
 #define LEN 16
@@ -103,8 +99,7 @@ event_read(void)
 	return true;
 }
 
-static void
-one_event_per_arming(void **state)
+TEST(one_event_per_arming)
 {
 	open_channel();
 	message_send(0);
@@ -120,8 +115,7 @@ one_event_per_arming(void **state)
 	close_channel();
 }
 
-static void
-solicited_arming_ignores_unsolicited(void **state)
+TEST(solicited_arming_ignores_unsolicited)
 {
 	open_channel();
 	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
@@ -142,8 +136,7 @@ solicited_arming_ignores_unsolicited(void **state)
 	close_channel();
 }
 
-static void
-channel_of_other_device_is_refused(void **state)
+TEST(channel_of_other_device_is_refused)
 {
 	struct ibv_comp_channel *foreign;
 
@@ -161,8 +154,7 @@ channel_of_other_device_is_refused(void **state)
 }
 
 /* Arming again while an event is unread allows one more event. */
-static void
-rearming_allows_one_more_event(void **state)
+TEST(rearming_allows_one_more_event)
 {
 	open_channel();
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
@@ -220,8 +212,7 @@ now_us(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static void
-moderated_cq_raises_few_events(void **state)
+TEST(moderated_cq_raises_few_events)
 {
 	uint64_t begin;
 
@@ -265,8 +256,7 @@ destroy_waits(void)
 }
 
 /* ibv_destroy_cq() waits until each event that was read is acknowledged. */
-static void
-destroy_waits_for_acknowledgements(void **state)
+TEST(destroy_waits_for_acknowledgements)
 {
 	struct ibv_cq *got;
 	pthread_t thread;
@@ -334,31 +324,12 @@ wakeups(unsigned rounds, bool moderated)
 	close_channel();
 }
 
-static void
-no_wakeup_is_lost(void **state)
+TEST(no_wakeup_is_lost)
 {
 	wakeups(5000, false);
 }
 
-static void
-no_moderated_wakeup_is_lost(void **state)
+TEST(no_moderated_wakeup_is_lost)
 {
 	wakeups(1000, true);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_event_per_arming),
-		cmocka_unit_test(solicited_arming_ignores_unsolicited),
-		cmocka_unit_test(channel_of_other_device_is_refused),
-		cmocka_unit_test(rearming_allows_one_more_event),
-		cmocka_unit_test(moderated_cq_raises_few_events),
-		cmocka_unit_test(destroy_waits_for_acknowledgements),
-		cmocka_unit_test(no_wakeup_is_lost),
-		cmocka_unit_test(no_moderated_wakeup_is_lost),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,18 +3,14 @@
  * extensions. The test changes messages before they are sent, for peers that cm.h does not
  * have. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
 
+#include "case.h"
 #include "cm/cm_types.h"
 #include "verbs/verbs_cm.h"
-
-#include <cmocka.h>
 
 #include "cm_fixture.h"
 
@@ -153,8 +149,7 @@ expect_connected(struct rocade_cm_id *a, struct rocade_cm_id *b, uint32_t agreed
 	cm_expect_no_event();
 }
 
-static void
-both_ends_agree(void **state)
+TEST_WITH(both_ends_agree, setup, teardown)
 {
 	struct rocade_cm_id *a = connect_request(), *b;
 
@@ -165,8 +160,7 @@ both_ends_agree(void **state)
 }
 
 /* A program can offer less than its QP can use, on each side. */
-static void
-program_offers_nothing(void **state)
+TEST_WITH(program_offers_nothing, setup, teardown)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		struct rocade_cm_id *a, *b;
@@ -182,8 +176,7 @@ program_offers_nothing(void **state)
 }
 
 /* The REP to a peer of another vendor, or without options, has none. */
-static void
-request_of_another_vendor(void **state)
+TEST_WITH(request_of_another_vendor, setup, teardown)
 {
 	static const uint32_t vendors[] = {OTHER_VENDOR, 0};
 
@@ -204,8 +197,7 @@ request_of_another_vendor(void **state)
 }
 
 /* Of the options in a REP only those count that the REQ has offered. */
-static void
-reply_with_other_options(void **state)
+TEST_WITH(reply_with_other_options, setup, teardown)
 {
 	static const struct {
 		uint32_t offered, vendor_id, options, agreed;
@@ -245,8 +237,7 @@ reject_options(void)
 	rocade_cm_release(b);
 }
 
-static void
-rejected_options_are_left_out(void **state)
+TEST_WITH(rejected_options_are_left_out, setup, teardown)
 {
 	struct rocade_cm_id *a = connect_request(), *b;
 	struct rocade_cm_event e;
@@ -265,8 +256,7 @@ rejected_options_are_left_out(void **state)
 }
 
 /* The request is repeated once, and not for another reason. */
-static void
-second_rejection_is_reported(void **state)
+TEST_WITH(second_rejection_is_reported, setup, teardown)
 {
 	struct rocade_cm_id *a = connect_request();
 	struct rocade_cm_event e;
@@ -284,20 +274,4 @@ second_rejection_is_reported(void **state)
 	assert_int_equal(cm_expect_event(cm_a, ROCADE_CM_REJECTED).status, 28);
 	rocade_cm_release(a);
 	cm_expect_no_event();
-}
-
-int
-main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(both_ends_agree),
-		TEST(program_offers_nothing),
-		TEST(request_of_another_vendor),
-		TEST(reply_with_other_options),
-		TEST(rejected_options_are_left_out),
-		TEST(second_rejection_is_reported),
-	};
-
-	return cmocka_run_group_tests_name("cm_ece", tests, NULL, NULL);
 }

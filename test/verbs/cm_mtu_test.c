@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cm.h between ports with different MTUs: the QPs use the smaller path MTU. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "case.h"
 #include "verbs/verbs_cm.h"
-
-#include <cmocka.h>
 
 #include "cm_fixture.h"
 
@@ -38,8 +34,7 @@ expect_mtu(struct ibv_qp *qp, enum ibv_mtu mtu)
 	assert_int_equal(attr.path_mtu, mtu);
 }
 
-static void
-qps_use_the_smaller_mtu(void **state)
+TEST_WITH(qps_use_the_smaller_mtu, setup, teardown)
 {
 	struct rocade_cm_param p = {
 		.size = sizeof(p), .private_data = "hello", .private_len = 5};
@@ -71,14 +66,4 @@ qps_use_the_smaller_mtu(void **state)
 	cm_expect_event(cm_b, ROCADE_CM_DISCONNECTED);
 	rocade_cm_release(b);
 	cm_expect_no_event();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(qps_use_the_smaller_mtu, setup, teardown),
-	};
-
-	return cmocka_run_group_tests_name("cm_mtu", tests, NULL, NULL);
 }

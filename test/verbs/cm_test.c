@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connection manager API of cm.h: listeners, connections, and data over them. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "cm_fixture.h"
 
 static int
@@ -64,8 +60,7 @@ send_both_ways(unsigned qp)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
-static void
-connect_transfer_disconnect(void **state)
+TEST_WITH(connect_transfer_disconnect, setup, teardown)
 {
 	struct rocade_cm_id *a = connect_request(0, CM_PORT, "hello");
 	struct rocade_cm_param p = {.size = sizeof(p),
@@ -132,8 +127,7 @@ connect_transfer_disconnect(void **state)
 
 /* Without parameters all of them are 0: no retries, no RNR retries, no READs. The two
  * that 0 does not mean 0 for have their defaults. */
-static void
-null_parameters_are_zeros(void **state)
+TEST_WITH(null_parameters_are_zeros, setup, teardown)
 {
 	struct ibv_qp_init_attr init;
 	struct rocade_cm_id *a, *b;
@@ -174,8 +168,7 @@ tx_queue_fill(void)
 
 /* The RTU is lost, but data arrives: the data establishes the passive side long before
  * its first retransmission (IBA 12.9.7.2). */
-static void
-data_establishes_before_rtu(void **state)
+TEST_WITH(data_establishes_before_rtu, setup, teardown)
 {
 	struct rocade_cm_id *a = connect_request(0, CM_PORT, ""),
 			    *b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
@@ -214,8 +207,7 @@ data_establishes_before_rtu(void **state)
 }
 
 /* The descriptor is readable while there are events. */
-static void
-fd_is_readable_while_events_are_queued(void **state)
+TEST_WITH(fd_is_readable_while_events_are_queued, setup, teardown)
 {
 	int fd = rocade_cm_fd(cm_b);
 	struct rocade_cm_id *a[2], *b[2];
@@ -269,8 +261,7 @@ accepted_qp_destroy(struct rocade_cm_id *a, struct rocade_cm_id *b)
 }
 
 /* The application destroys a QP before its connection. */
-static void
-qp_destroyed_before_connection(void **state)
+TEST_WITH(qp_destroyed_before_connection, setup, teardown)
 {
 	struct rocade_cm_id *a = connect_request(0, CM_PORT, ""),
 			    *b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
@@ -281,8 +272,7 @@ qp_destroyed_before_connection(void **state)
 
 /* A request is accepted once. A second call, with another QP, leaves both QPs as they are: the
  * first can be destroyed. */
-static void
-accepted_once(void **state)
+TEST_WITH(accepted_once, setup, teardown)
 {
 	struct rocade_cm_id *a = connect_request(0, CM_PORT, ""),
 			    *b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
@@ -294,8 +284,7 @@ accepted_once(void **state)
 }
 
 /* No REP was sent: the request can still be accepted. */
-static void
-accepted_after_a_failure(void **state)
+TEST_WITH(accepted_after_a_failure, setup, teardown)
 {
 	struct rocade_cm_param p = {.size = sizeof(p), .initiator_depth = 200};
 	struct rocade_cm_id *a, *b;
@@ -315,8 +304,7 @@ accepted_after_a_failure(void **state)
 	rocade_cm_release(a);
 }
 
-static void
-two_connections_at_once(void **state)
+TEST_WITH(two_connections_at_once, setup, teardown)
 {
 	struct rocade_cm_id *a[2], *b[2];
 
@@ -345,8 +333,7 @@ two_connections_at_once(void **state)
 	cm_expect_no_event();
 }
 
-static void
-rejected_by_peer_or_closed_listener(void **state)
+TEST_WITH(rejected_by_peer_or_closed_listener, setup, teardown)
 {
 	struct rocade_cm_id *a = connect_request(0, CM_PORT + 1, "");
 	struct rocade_cm_event e = cm_expect_event(cm_a, ROCADE_CM_REJECTED);
@@ -374,8 +361,7 @@ rejected_by_peer_or_closed_listener(void **state)
 }
 
 /* The active QP is in ERR when the reply arrives: both sides get an event. */
-static void
-active_qp_in_error_rejects(void **state)
+TEST_WITH(active_qp_in_error_rejects, setup, teardown)
 {
 	struct rocade_cm_id *a = connect_request(0, CM_PORT, "");
 	struct rocade_cm_event e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
@@ -391,8 +377,7 @@ active_qp_in_error_rejects(void **state)
 	rocade_cm_release(b);
 }
 
-static void
-invalid_calls_are_refused(void **state)
+TEST_WITH(invalid_calls_are_refused, setup, teardown)
 {
 	struct rocade_cm_param p = {.size = sizeof(p)};
 	struct rocade_cm_listener *l;
@@ -438,25 +423,4 @@ invalid_calls_are_refused(void **state)
 	rocade_cm_release(b);
 	assert_string_equal(
 		rocade_cm_event_name((enum rocade_cm_event_type)77), "unknown");
-}
-
-int
-main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(connect_transfer_disconnect),
-		TEST(null_parameters_are_zeros),
-		TEST(data_establishes_before_rtu),
-		TEST(fd_is_readable_while_events_are_queued),
-		TEST(qp_destroyed_before_connection),
-		TEST(accepted_once),
-		TEST(accepted_after_a_failure),
-		TEST(two_connections_at_once),
-		TEST(rejected_by_peer_or_closed_listener),
-		TEST(active_qp_in_error_rejects),
-		TEST(invalid_calls_are_refused),
-	};
-
-	return cmocka_run_group_tests_name("cm", tests, NULL, NULL);
 }

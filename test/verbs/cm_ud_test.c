@@ -2,15 +2,11 @@
 /* The datagram services of cm.h: service ID resolution requests, their replies, and the
  * datagrams that follow. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "await.h"
+#include "case.h"
 #include "cm_ud_fixture.h"
 
 #define GRH 40
@@ -53,8 +49,7 @@ send_datagram(struct verbs_side *from, struct ibv_qp *qp, struct verbs_side *to,
 	return wc.src_qp;
 }
 
-static void
-resolve_then_datagrams(void **state)
+TEST_WITH(resolve_then_datagrams, ud_setup, ud_teardown)
 {
 	struct rocade_cm_id *a = ud_resolve(CM_PORT, "hello");
 	struct rocade_cm_event asked = cm_expect_event(cm_b, ROCADE_CM_REQUEST), e;
@@ -89,9 +84,10 @@ resolve_then_datagrams(void **state)
 	cm_expect_no_event();
 }
 
+TEST_ADD(resolve_then_datagrams_ipv6, resolve_then_datagrams, ud_setup_ipv6, ud_teardown)
+
 /* The largest private data, in both directions. */
-static void
-largest_private_data(void **state)
+TEST_WITH(largest_private_data, ud_setup, ud_teardown)
 {
 	static char question[180], reply[136];
 	struct rocade_cm_ud_param p = ud_param("");
@@ -120,8 +116,7 @@ largest_private_data(void **state)
 	cm_expect_no_event();
 }
 
-static void
-rejected_by_application_or_backlog(void **state)
+TEST_WITH(rejected_by_application_or_backlog, ud_setup, ud_teardown)
 {
 	struct rocade_cm_ud_param p = ud_param("no");
 	struct rocade_cm_event e;
@@ -152,8 +147,7 @@ rejected_by_application_or_backlog(void **state)
 }
 
 /* A connection listener does not get resolution requests, nor the other way round. */
-static void
-listeners_of_both_kinds_are_separate(void **state)
+TEST_WITH(listeners_of_both_kinds_are_separate, ud_setup, ud_teardown)
 {
 	struct rocade_cm_listener *other;
 	struct rocade_cm_event e;
@@ -194,8 +188,7 @@ pair_pass_and_reply(void)
 	return 1;
 }
 
-static void
-lost_request_and_reply_are_repeated(void **state)
+TEST_WITH(lost_request_and_reply_are_repeated, ud_setup, ud_teardown)
 {
 	struct rocade_cm_id *a;
 	struct rocade_cm_event e;
@@ -226,8 +219,7 @@ lost_request_and_reply_are_repeated(void **state)
 	cm_expect_no_event();
 }
 
-static void
-silent_peer_is_unreachable(void **state)
+TEST_WITH(silent_peer_is_unreachable, ud_setup, ud_teardown)
 {
 	struct rocade_cm_event e;
 	struct rocade_cm_id *a;
@@ -245,8 +237,7 @@ silent_peer_is_unreachable(void **state)
 
 /* Requests that the application did not read are rejected; the one it read can still be
  * answered. */
-static void
-closed_listener_rejects_unread_requests(void **state)
+TEST_WITH(closed_listener_rejects_unread_requests, ud_setup, ud_teardown)
 {
 	struct rocade_cm_id *a[2] = {ud_resolve(CM_PORT, ""), NULL};
 	struct rocade_cm_event e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
@@ -266,8 +257,7 @@ closed_listener_rejects_unread_requests(void **state)
 }
 
 /* A's address is removed after the reply arrived and before A reads the event. */
-static void
-local_address_removed_before_event_is_read(void **state)
+TEST_WITH(local_address_removed_before_event_is_read, ud_setup, ud_teardown)
 {
 	struct rocade_cm_id *a = ud_resolve(CM_PORT, "");
 
@@ -281,8 +271,7 @@ local_address_removed_before_event_is_read(void **state)
 }
 
 /* A releases before B replies; the reply finds no ID. */
-static void
-release_before_reply(void **state)
+TEST_WITH(release_before_reply, ud_setup, ud_teardown)
 {
 	struct rocade_cm_id *a = ud_resolve(CM_PORT, "");
 	struct rocade_cm_event e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
@@ -295,8 +284,7 @@ release_before_reply(void **state)
 	pair_drain(&pair);
 }
 
-static void
-invalid_calls_are_refused(void **state)
+TEST_WITH(invalid_calls_are_refused, ud_setup, ud_teardown)
 {
 	struct rocade_cm_ud_param p = ud_param("");
 	struct rocade_cm_listener *l;
@@ -358,26 +346,4 @@ invalid_calls_are_refused(void **state)
 	rocade_cm_release(id);
 	rocade_cm_unlisten(l);
 	cm_expect_no_event();
-}
-
-int
-main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, ud_setup, ud_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(resolve_then_datagrams),
-		{"resolve_then_datagrams_ipv6", resolve_then_datagrams, ud_setup_ipv6,
-			ud_teardown, NULL},
-		TEST(largest_private_data),
-		TEST(rejected_by_application_or_backlog),
-		TEST(listeners_of_both_kinds_are_separate),
-		TEST(lost_request_and_reply_are_repeated),
-		TEST(silent_peer_is_unreachable),
-		TEST(closed_listener_rejects_unread_requests),
-		TEST(local_address_removed_before_event_is_read),
-		TEST(release_before_reply),
-		TEST(invalid_calls_are_refused),
-	};
-
-	return cmocka_run_group_tests_name("cm_ud", tests, NULL, NULL);
 }

@@ -2,15 +2,11 @@
 /* ibv_create_cq_ex(3): completions read in place, and their timestamps. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define STAMPS                                                                           \
@@ -58,8 +54,7 @@ message(uint64_t number)
 	pair_drain(&pair);
 }
 
-static void
-completion_fields_and_batch_ends(void **state)
+TEST(completion_fields_and_batch_ends)
 {
 	struct ibv_cq_ex *ex;
 
@@ -104,8 +99,7 @@ completion_fields_and_batch_ends(void **state)
 }
 
 /* ibv_poll_cq() between batches. */
-static void
-poll_cq_between_batches(void **state)
+TEST(poll_cq_between_batches)
 {
 	struct ibv_cq_ex *ex;
 	struct ibv_wc wc;
@@ -127,8 +121,7 @@ poll_cq_between_batches(void **state)
 }
 
 /* A batch frees SQ slots as it advances. */
-static void
-batch_frees_sq_slots(void **state)
+TEST(batch_frees_sq_slots)
 {
 	struct verbs_pair_conf conf = {.cap = {.max_send_wr = 2, .max_recv_wr = 8}};
 	struct ibv_cq_ex *ex;
@@ -156,8 +149,7 @@ batch_frees_sq_slots(void **state)
 	pair_close(&pair);
 }
 
-static void
-reset_removes_completions_of_one_qp(void **state)
+TEST(reset_removes_completions_of_one_qp)
 {
 	struct ibv_cq_ex *ex;
 
@@ -217,8 +209,7 @@ wall_time_check(struct ibv_cq_ex *ex, uint64_t wall)
 	assert_true(stamp <= wall_clock() + slack);
 }
 
-static void
-timestamps_survive_resize(void **state)
+TEST(timestamps_survive_resize)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RESERVED};
@@ -262,8 +253,7 @@ timestamps_survive_resize(void **state)
 }
 
 /* A completion has one wall clock time, and those of a queue do not fall. */
-static void
-wall_clock_keeps_the_order(void **state)
+TEST(wall_clock_keeps_the_order)
 {
 	struct ibv_cq_ex *ex;
 	uint64_t last = 0;
@@ -288,8 +278,7 @@ wall_clock_keeps_the_order(void **state)
 	pair_close(&pair);
 }
 
-static void
-create_checks_attributes(void **state)
+TEST(create_checks_attributes)
 {
 	static const uint64_t absent[] = {IBV_WC_EX_WITH_CVLAN, IBV_WC_EX_WITH_FLOW_TAG,
 		IBV_WC_EX_WITH_TM_INFO, UINT64_C(1) << 40};
@@ -328,20 +317,4 @@ create_checks_attributes(void **state)
 	assert_int_equal(ibv_start_poll(ex, &none), ENOENT);
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(ex)), 0);
 	pair_close(&pair);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(completion_fields_and_batch_ends),
-		cmocka_unit_test(poll_cq_between_batches),
-		cmocka_unit_test(batch_frees_sq_slots),
-		cmocka_unit_test(reset_removes_completions_of_one_qp),
-		cmocka_unit_test(timestamps_survive_resize),
-		cmocka_unit_test(wall_clock_keeps_the_order),
-		cmocka_unit_test(create_checks_attributes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

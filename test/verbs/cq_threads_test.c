@@ -4,16 +4,12 @@
  * observed. */
 #include <errno.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "../unit/rand.h"
+#include "case.h"
 #include "verbs_pair.h"
 
 #define QPS 4
@@ -146,15 +142,13 @@ resize_under_traffic(uint64_t wc_flags, unsigned pollers)
 	pair_close(&pair);
 }
 
-static void
-resize_loses_no_completion(void **state)
+TEST(resize_loses_no_completion)
 {
 	resize_under_traffic(0, 1);
 	resize_under_traffic(0, POLLERS);
 }
 
-static void
-resize_loses_no_completion_extended(void **state)
+TEST(resize_loses_no_completion_extended)
 {
 	resize_under_traffic(IBV_WC_STANDARD_FLAGS, POLLERS);
 	resize_under_traffic(
@@ -163,8 +157,7 @@ resize_loses_no_completion_extended(void **state)
 }
 
 /* A resize to less than the number of unpolled completions is refused. */
-static void
-resize_below_unpolled_is_refused(void **state)
+TEST(resize_below_unpolled_is_refused)
 {
 	struct ibv_wc wc[8];
 
@@ -204,8 +197,7 @@ write_post(uint64_t wr_id)
 
 /* A CQ with as many entries as its send queue is full. For each completion of an open
  * batch a request is posted, and completes before the batch ends: the CQ has room. */
-static void
-posts_inside_a_batch_do_not_overrun(void **state)
+TEST(posts_inside_a_batch_do_not_overrun)
 {
 	struct ibv_poll_cq_attr none = {0};
 	struct ibv_cq_ex *ex;
@@ -232,17 +224,4 @@ posts_inside_a_batch_do_not_overrun(void **state)
 	for (struct ibv_wc wc; ibv_poll_cq(pair.a.send_cq, 1, &wc) == 1;)
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	pair_close(&pair);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(resize_loses_no_completion),
-		cmocka_unit_test(resize_loses_no_completion_extended),
-		cmocka_unit_test(resize_below_unpolled_is_refused),
-		cmocka_unit_test(posts_inside_a_batch_do_not_overrun),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

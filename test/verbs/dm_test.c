@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Device memory (ibv_alloc_dm(3)): copies, limits, and WRITE and READ of a peer. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define LEN 8192
@@ -43,8 +39,7 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-copies_are_bounded_and_aligned(void **state)
+TEST_WITH(copies_are_bounded_and_aligned, setup, teardown)
 {
 	static const struct {
 		uint64_t offset;
@@ -75,8 +70,7 @@ copies_are_bounded_and_aligned(void **state)
 	}
 }
 
-static void
-wrong_allocations_are_refused(void **state)
+TEST_WITH(wrong_allocations_are_refused, setup, teardown)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_alloc_dm_attr attr = {.length = 0};
@@ -106,8 +100,7 @@ wrong_allocations_are_refused(void **state)
 	assert_int_equal(ibv_free_dm(other), 0);
 }
 
-static void
-wrong_regions_are_refused(void **state)
+TEST_WITH(wrong_regions_are_refused, setup, teardown)
 {
 	struct ibv_mr *mr;
 
@@ -154,8 +147,7 @@ request(enum ibv_wr_opcode opcode, const struct ibv_mr *to, uint32_t offset,
 		pair_event(&pair, &pair.b).event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
-static void
-a_peer_writes_and_reads(void **state)
+TEST_WITH(a_peer_writes_and_reads, setup, teardown)
 {
 	struct ibv_mr *mr = ibv_reg_dm_mr(pair.b.pd, dm, 1024, LEN - 1024, ACCESS);
 	uint8_t seen[4096];
@@ -172,19 +164,4 @@ a_peer_writes_and_reads(void **state)
 	assert_memory_equal(seen, pair.a.mem, 4096);
 	request(IBV_WR_RDMA_WRITE, mr, LEN - 1024 - 4095, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-}
-
-#define WITH_DM(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_DM(copies_are_bounded_and_aligned),
-		WITH_DM(wrong_allocations_are_refused),
-		WITH_DM(wrong_regions_are_refused),
-		WITH_DM(a_peer_writes_and_reads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Allocators of a parent domain (ibv_alloc_parent_domain(3)). */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define PIECES 32
@@ -193,8 +189,7 @@ queues_carry_traffic(bool srq)
 	side_destroy(&s);
 }
 
-static void
-queues_live_in_memory_of_the_allocator(void **state)
+TEST_WITH(queues_live_in_memory_of_the_allocator, setup, teardown)
 {
 	queues_carry_traffic(false);
 	assert_true(pieces_of(ROCADE_RESOURCE_QP) >= 2);
@@ -204,8 +199,7 @@ queues_live_in_memory_of_the_allocator(void **state)
 	assert_int_equal(pieces_of(ROCADE_RESOURCE_SRQ), 1);
 }
 
-static void
-default_memory_is_not_given_back(void **state)
+TEST_WITH(default_memory_is_not_given_back, setup, teardown)
 {
 	answer = DEFAULT;
 	queues_carry_traffic(true);
@@ -213,8 +207,7 @@ default_memory_is_not_given_back(void **state)
 }
 
 /* Without memory the object is not created, and what it had got is given back. */
-static void
-failed_allocation_fails_the_call(void **state)
+TEST_WITH(failed_allocation_fails_the_call, setup, teardown)
 {
 	struct ibv_qp_init_attr attr = {.send_cq = pair.a.send_cq,
 		.recv_cq = pair.a.recv_cq,
@@ -235,19 +228,4 @@ failed_allocation_fails_the_call(void **state)
 		assert_int_equal(given, taken);
 	}
 	assert_int_equal(given, 3);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			queues_live_in_memory_of_the_allocator, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			default_memory_is_not_given_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			failed_allocation_fails_the_call, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,10 @@
 /* Thread domains and parent domains: they serve as PDs, and their objects take no
  * locks. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 #include "verbs/objects.h"
 
@@ -57,8 +53,7 @@ domain_cq(struct ibv_pd *pd)
 
 /* Objects of the domain use a region of the PD, and objects of the PD one of the
  * domain. */
-static void
-domain_objects_carry_traffic(void **state)
+TEST_WITH(domain_objects_carry_traffic, setup, teardown)
 {
 	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
 	struct ibv_qp_init_attr attr = {
@@ -125,8 +120,7 @@ domain_objects_carry_traffic(void **state)
 }
 
 /* An address handle of the PD serves a QP of the domain. */
-static void
-pd_address_handle_serves_domain_qp(void **state)
+TEST_WITH(pd_address_handle_serves_domain_qp, setup, teardown)
 {
 	struct ibv_qp_init_attr attr = {.send_cq = pair.a.send_cq,
 		.recv_cq = pair.a.recv_cq,
@@ -153,8 +147,7 @@ pd_address_handle_serves_domain_qp(void **state)
 }
 
 /* Objects of a parent domain without a thread domain take locks. */
-static void
-domain_without_thread_domain_locks(void **state)
+TEST_WITH(domain_without_thread_domain_locks, setup, teardown)
 {
 	struct ibv_parent_domain_init_attr parent = {.pd = pair.a.pd};
 	struct ibv_pd *plain = ibv_alloc_parent_domain(pair.a.context, &parent);
@@ -169,8 +162,7 @@ domain_without_thread_domain_locks(void **state)
 	assert_int_equal(ibv_dealloc_pd(plain), 0);
 }
 
-static void
-invalid_domains_are_refused(void **state)
+TEST_WITH(invalid_domains_are_refused, setup, teardown)
 {
 	struct ibv_td_init_attr td_attr = {.comp_mask = 1};
 	struct ibv_parent_domain_init_attr attr = {.pd = pair.a.pd, .td = td};
@@ -199,21 +191,4 @@ invalid_domains_are_refused(void **state)
 	assert_int_equal(errno, EINVAL);
 	assert_null(domain_cq(NULL));
 	assert_int_equal(errno, EINVAL);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			domain_objects_carry_traffic, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			pd_address_handle_serves_domain_qp, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			domain_without_thread_domain_locks, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			invalid_domains_are_refused, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
 /* ibv_query_ece(3) and ibv_set_ece(3), as a program calls them that exchanges the options of
  * its QPs with its peer itself, and as librdmacm does. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "xrc_fixture.h"
 
 /* docs/protocol.md 20.1 */
@@ -47,8 +43,7 @@ set(struct ibv_qp *qp, uint32_t vendor_id, uint32_t options, uint32_t want)
 }
 
 /* The passive end accepts what the active end offers, and answers what it has accepted. */
-static void
-two_ends_agree(void **state)
+TEST_WITH(two_ends_agree, setup, xrc_teardown)
 {
 	struct ibv_qp *a = pair.a.qp[0], *b = pair.b.qp[0];
 	struct ibv_ece offer = queried(a), answer;
@@ -78,8 +73,7 @@ two_ends_agree(void **state)
 /* Options of another vendor or version, and bits that are not known, mean nothing. A QP
  * that has agreed on nothing has options of 0, so that librdmacm sends no bit of Rocade's
  * to a peer of another vendor. */
-static void
-foreign_options_agree_on_nothing(void **state)
+TEST_WITH(foreign_options_agree_on_nothing, setup, xrc_teardown)
 {
 	static const struct {
 		uint32_t vendor_id, options, want;
@@ -102,8 +96,7 @@ foreign_options_agree_on_nothing(void **state)
 	}
 }
 
-static void
-unknown_members_are_refused(void **state)
+TEST_WITH(unknown_members_are_refused, setup, xrc_teardown)
 {
 	struct ibv_ece ece = {.vendor_id = VENDOR, .options = SACK, .comp_mask = 1};
 
@@ -114,8 +107,7 @@ unknown_members_are_refused(void **state)
 }
 
 /* The options may be set in every state; RESET ends the agreement. */
-static void
-reset_ends_the_agreement(void **state)
+TEST_WITH(reset_ends_the_agreement, setup, xrc_teardown)
 {
 	struct ibv_qp *qp = pair.a.qp[0];
 
@@ -133,8 +125,7 @@ reset_ends_the_agreement(void **state)
 	assert_int_equal(queried(qp).options, SACK);
 }
 
-static void
-uc_and_ud_have_no_options(void **state)
+TEST_WITH(uc_and_ud_have_no_options, setup, xrc_teardown)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD};
 
@@ -158,8 +149,7 @@ uc_and_ud_have_no_options(void **state)
 }
 
 /* The handles of a target have one agreement. */
-static void
-xrc_qps_agree(void **state)
+TEST_WITH(xrc_qps_agree, setup, xrc_teardown)
 {
 	struct ibv_xrcd *xrcd = xrc_domain(&pair.b);
 	struct ibv_qp *target = xrc_target(pair.b.context, xrcd), *again;
@@ -182,20 +172,4 @@ xrc_qps_agree(void **state)
 	assert_int_equal(ibv_destroy_qp(target), 0);
 	assert_int_equal(ibv_destroy_qp(initiator), 0);
 	assert_int_equal(ibv_close_xrcd(xrcd), 0);
-}
-
-int
-main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, xrc_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(two_ends_agree),
-		TEST(foreign_options_agree_on_nothing),
-		TEST(unknown_members_are_refused),
-		TEST(reset_ends_the_agreement),
-		TEST(uc_and_ud_have_no_options),
-		TEST(xrc_qps_agree),
-	};
-
-	return cmocka_run_group_tests_name("ece", tests, NULL, NULL);
 }

@@ -2,15 +2,11 @@
 /* Calls that return an errno value set errno to it, too, as those of libibverbs do. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "api_fixture.h"
+#include "case.h"
 
 #define expect_errno(err, call)                                                          \
 	do {                                                                             \
@@ -27,8 +23,7 @@
 		assert_int_equal(errno, ENOTTY);                                         \
 	} while (0)
 
-static void
-objects_in_use(void **state)
+TEST_WITH(objects_in_use, api_setup, api_teardown)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(pair.a.context);
 	struct ibv_cq *cq = ibv_create_cq(pair.a.context, 1, NULL, channel, 0);
@@ -49,8 +44,7 @@ objects_in_use(void **state)
 	expect_done(ibv_destroy_comp_channel(channel));
 }
 
-static void
-domains_in_use(void **state)
+TEST_WITH(domains_in_use, api_setup, api_teardown)
 {
 	struct ibv_td_init_attr td_attr = {0};
 	struct ibv_td *td = ibv_alloc_td(pair.a.context, &td_attr);
@@ -80,8 +74,7 @@ domains_in_use(void **state)
 	expect_done(ibv_dealloc_td(td));
 }
 
-static void
-wrong_changes(void **state)
+TEST_WITH(wrong_changes, api_setup, api_teardown)
 {
 	struct ibv_qp_attr qp = {.qp_state = IBV_QPS_RTR};
 	struct ibv_srq_attr srq = {.srq_limit = 100000};
@@ -101,8 +94,7 @@ wrong_changes(void **state)
 	expect_errno(EINVAL, ibv_detach_mcast(pair.a.qp[0], &pair.a.gid, 0));
 }
 
-static void
-wrong_queries(void **state)
+TEST_WITH(wrong_queries, api_setup, api_teardown)
 {
 	struct ibv_port_attr port;
 	struct ibv_values_ex values = {.comp_mask = 1u << 31};
@@ -123,8 +115,7 @@ wrong_queries(void **state)
 }
 
 /* Those that post do the same, once they are refused. */
-static void
-wrong_posts(void **state)
+TEST_WITH(wrong_posts, api_setup, api_teardown)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(pair.a.pd, IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_INLINE,
@@ -136,18 +127,4 @@ wrong_posts(void **state)
 	expect_errno(EINVAL, ibv_bind_mw(pair.a.qp[0], mw, &bind));
 	expect_errno(EINVAL, ibv_post_send(pair.a.qp[0], &wr, &bad));
 	expect_done(ibv_dealloc_mw(mw));
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_pair(objects_in_use),
-		with_pair(domains_in_use),
-		with_pair(wrong_changes),
-		with_pair(wrong_queries),
-		with_pair(wrong_posts),
-	};
-
-	return cmocka_run_group_tests_name("verbs errno", tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Asynchronous events of the port, and QPs while the link is down. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 static struct verbs_pair pair;
@@ -31,8 +27,7 @@ port_state(struct verbs_side *s)
 }
 
 /* Both ends of the wire, and every open context, get the event. */
-static void
-link_events_reach_every_context(void **state)
+TEST(link_events_reach_every_context)
 {
 	struct verbs_pair_conf conf = {.engines = 2};
 	struct verbs_side other;
@@ -65,8 +60,7 @@ link_events_reach_every_context(void **state)
 
 /* While the link is down QPs keep their state; packets are lost, and the retries run
  * out. */
-static void
-link_down_exhausts_retries(void **state)
+TEST(link_down_exhausts_retries)
 {
 	struct verbs_pair_conf conf = {.retry = 2, .timeout = 12, .qps = 2};
 	struct ibv_wc wc;
@@ -93,8 +87,7 @@ link_down_exhausts_retries(void **state)
 	pair_close(&pair);
 }
 
-static void
-address_change_raises_gid_change(void **state)
+TEST(address_change_raises_gid_change)
 {
 	struct verbs_pair_conf conf = {.engines = 1};
 	union ibv_gid gid;
@@ -110,16 +103,4 @@ address_change_raises_gid_change(void **state)
 		rocade_port_set_addresses(pair.a.port, "192.0.2.77/24", NULL, NULL), 0);
 	pair_no_event(&pair, &pair.a);
 	pair_close(&pair);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(link_events_reach_every_context),
-		cmocka_unit_test(link_down_exhausts_retries),
-		cmocka_unit_test(address_change_raises_gid_change),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

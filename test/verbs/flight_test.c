@@ -2,9 +2,6 @@
 /* The flight recorder of an open port: rocade_qp_events(), and what is printed by itself when a
  * QP enters ERR while threads run the engines. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define QPS 4
@@ -100,8 +96,7 @@ run_with_recorder(void)
 	pair_close(&pair);
 }
 
-static void
-failed_qps_are_printed(void **state)
+TEST(failed_qps_are_printed)
 {
 	const char *printed = errors_of(run_with_recorder);
 
@@ -126,8 +121,7 @@ run_without_recorder(void)
 	pair_close(&pair);
 }
 
-static void
-without_recorder_nothing_is_printed(void **state)
+TEST(without_recorder_nothing_is_printed)
 {
 	assert_string_equal(errors_of(run_without_recorder), "");
 }
@@ -150,20 +144,7 @@ run_with_variable(void)
 	assert_int_equal(unsetenv("ROCADE_FLIGHT_RECORDER"), 0);
 }
 
-static void
-the_environment_switches_it(void **state)
+TEST(the_environment_switches_it)
 {
 	assert_string_equal(errors_of(run_with_variable), "");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(failed_qps_are_printed),
-		cmocka_unit_test(without_recorder_nothing_is_printed),
-		cmocka_unit_test(the_environment_switches_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,15 +7,11 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define PRIVATE_WORDS 1024
@@ -58,8 +54,7 @@ setup(void **state)
 		assert_int_equal(stub_calls, 1);                                         \
 	} while (0)
 
-static void
-status_calls_are_forwarded(void **state)
+TEST_WITH(status_calls_are_forwarded, setup, NULL)
 {
 	struct ibv_pd pd = {.context = context};
 	struct ibv_srq srq = {.context = context, .pd = &pd};
@@ -87,8 +82,7 @@ status_calls_are_forwarded(void **state)
 	expect_forwarded(ibv_destroy_ah(&ah), 77);
 }
 
-static void
-pointer_calls_are_forwarded(void **state)
+TEST_WITH(pointer_calls_are_forwarded, setup, NULL)
 {
 	struct ibv_pd pd = {.context = context};
 	struct ibv_srq_init_attr srq_attr = {0};
@@ -108,8 +102,7 @@ pointer_calls_are_forwarded(void **state)
 }
 
 /* These functions of the real library use public members. */
-static void
-calls_on_public_members_work(void **state)
+TEST_WITH(calls_on_public_members_work, setup, NULL)
 {
 	struct ibv_comp_channel channel = {.context = context, .fd = -1, .refcnt = 1};
 	struct ibv_cq cq = {.context = context};
@@ -123,8 +116,7 @@ calls_on_public_members_work(void **state)
 }
 
 /* The forwarding also works while Rocade devices are open. */
-static void
-calls_are_forwarded_beside_rocade_devices(void **state)
+TEST_WITH(calls_are_forwarded_beside_rocade_devices, setup, NULL)
 {
 	struct ibv_pd pd = {.context = context};
 	struct verbs_pair pair;
@@ -149,8 +141,7 @@ library_of(const void *function)
 	return info.dli_fname;
 }
 
-static void
-symbol_versions_select_the_library(void **state)
+TEST(symbol_versions_select_the_library)
 {
 	assert_non_null(strstr(library_of((void *)dealloc_pd_1_0), "libibverbs.so"));
 	assert_non_null(strstr(library_of((void *)ibv_dealloc_pd), "librocade.so"));
@@ -161,18 +152,4 @@ symbol_versions_select_the_library(void **state)
 		(void *)ibv_dealloc_pd);
 	assert_ptr_equal(dlvsym(RTLD_DEFAULT, "ibv_dealloc_pd", "IBVERBS_1.0"),
 		(void *)dealloc_pd_1_0);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(status_calls_are_forwarded, setup),
-		cmocka_unit_test_setup(pointer_calls_are_forwarded, setup),
-		cmocka_unit_test_setup(calls_on_public_members_work, setup),
-		cmocka_unit_test_setup(calls_are_forwarded_beside_rocade_devices, setup),
-		cmocka_unit_test(symbol_versions_select_the_library),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,11 @@
 /* ibv_import_device(3), ibv_import_pd(3), ibv_import_mr(3), ibv_import_dm(3) within a process. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define BYTES 4096
@@ -35,8 +31,7 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-import_takes_over_the_descriptor(void **state)
+TEST_WITH(import_takes_over_the_descriptor, setup, teardown)
 {
 	int fd = dup(imported->cmd_fd);
 	struct ibv_context *again = ibv_import_device(fd);
@@ -60,8 +55,7 @@ import_takes_over_the_descriptor(void **state)
 
 /* A request of a QP on the imported PD names the imported region. The handles are given up before
  * the QP is destroyed, as programs do. */
-static void
-imported_pd_and_region_carry_traffic(void **state)
+TEST_WITH(imported_pd_and_region_carry_traffic, setup, teardown)
 {
 	struct ibv_pd *pd = ibv_import_pd(imported, pair.a.pd->handle);
 	struct ibv_mr *mr = ibv_import_mr(pd, pair.a.mr->handle);
@@ -106,8 +100,7 @@ imported_pd_and_region_carry_traffic(void **state)
 }
 
 /* A PD is destroyed through any of its handles, unless one of them has an object. */
-static void
-pd_ends_for_all_handles(void **state)
+TEST_WITH(pd_ends_for_all_handles, setup, teardown)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(pair.a.context);
 	struct ibv_pd *other = ibv_import_pd(imported, pd->handle);
@@ -133,8 +126,7 @@ pd_ends_for_all_handles(void **state)
 	ibv_unimport_pd(other);
 }
 
-static void
-region_ends_for_all_handles(void **state)
+TEST_WITH(region_ends_for_all_handles, setup, teardown)
 {
 	struct ibv_parent_domain_init_attr domain = {0};
 	struct ibv_pd *pd = ibv_alloc_pd(pair.a.context), *parent;
@@ -179,8 +171,7 @@ dm_new(void)
 	return dm;
 }
 
-static void
-imported_dm_is_the_same_memory(void **state)
+TEST_WITH(imported_dm_is_the_same_memory, setup, teardown)
 {
 	struct ibv_dm *dm = dm_new(), *second = dm_new();
 	struct ibv_dm *other = ibv_import_dm(imported, dm->handle);
@@ -205,8 +196,7 @@ imported_dm_is_the_same_memory(void **state)
 }
 
 /* Device memory is freed through any of its handles, unless one of them has a region. */
-static void
-dm_ends_for_all_handles(void **state)
+TEST_WITH(dm_ends_for_all_handles, setup, teardown)
 {
 	struct ibv_pd *pd = ibv_import_pd(imported, pair.a.pd->handle);
 	struct ibv_dm *dm = dm_new(), *other = ibv_import_dm(imported, dm->handle);
@@ -233,8 +223,7 @@ dm_ends_for_all_handles(void **state)
 }
 
 /* Any handle of a region may deregister it. */
-static void
-region_of_dm_ends_for_all_handles(void **state)
+TEST_WITH(region_of_dm_ends_for_all_handles, setup, teardown)
 {
 	struct ibv_dm *dm = dm_new();
 	struct ibv_mr *mr = ibv_reg_dm_mr(pair.a.pd, dm, 0, BYTES, DM_ACCESS);
@@ -254,8 +243,7 @@ region_of_dm_ends_for_all_handles(void **state)
 	assert_int_equal(ibv_free_dm(dm), 0);
 }
 
-static void
-dms_of_others_are_refused(void **state)
+TEST_WITH(dms_of_others_are_refused, setup, teardown)
 {
 	struct ibv_context *separate = ibv_open_device(pair.a.context->device);
 	struct ibv_dm *dm = dm_new();
@@ -270,8 +258,7 @@ dms_of_others_are_refused(void **state)
 }
 
 /* A handle is valid in its own context only, and that of a region in its own PD. */
-static void
-handles_of_others_are_refused(void **state)
+TEST_WITH(handles_of_others_are_refused, setup, teardown)
 {
 	struct ibv_context *separate = ibv_open_device(pair.a.context->device);
 	struct ibv_pd *pd = ibv_alloc_pd(separate);
@@ -293,29 +280,4 @@ handles_of_others_are_refused(void **state)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 	assert_int_equal(ibv_close_device(separate), 0);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			import_takes_over_the_descriptor, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			imported_pd_and_region_carry_traffic, setup, teardown),
-		cmocka_unit_test_setup_teardown(pd_ends_for_all_handles, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			region_ends_for_all_handles, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			handles_of_others_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			imported_dm_is_the_same_memory, setup, teardown),
-		cmocka_unit_test_setup_teardown(dm_ends_for_all_handles, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			region_of_dm_ends_for_all_handles, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			dms_of_others_are_refused, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inline data whose list grows after it was measured: another thread of the application
  * changes it. Nothing behind the slot is written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
+#include "case.h"
 #include "verbs/wqe.h"
-
-#include <cmocka.h>
 
 #define MEASURED 24
 
@@ -26,22 +22,11 @@ grown(uint32_t first, uint32_t second)
 		assert_int_equal(slot[i], i < MEASURED ? 0x5A : 0);
 }
 
-static void
-list_that_grows_after_it_was_measured(void **state)
+TEST(list_that_grows_after_it_was_measured)
 {
 	grown(16, 8); /* as measured */
 	grown(64, 8);
 	grown(16, 48);
 	grown(24, UINT32_MAX);
 	grown(UINT32_MAX, UINT32_MAX);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(list_that_grows_after_it_was_measured),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,20 +2,16 @@
 /* Engines on lcores, and EAL initialisation while ports are open. Two lcores on one CPU
  * suffice. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <rte_eal.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
 #include "await.h"
+#include "case.h"
 #include "verbs_pair.h"
 
 static struct verbs_pair pair;
@@ -39,8 +35,7 @@ exchange(void)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
-static void
-launch_needs_eal(void **state)
+TEST(launch_needs_eal)
 {
 	struct rocade_port_conf conf = {
 		.size = sizeof(conf), .addresses = "192.0.2.1/24"};
@@ -52,8 +47,7 @@ launch_needs_eal(void **state)
 }
 
 /* EAL starts while Rocade devices are open. Its drivers do not see these devices. */
-static void
-eal_ignores_rocade_devices(void **state)
+TEST(eal_ignores_rocade_devices)
 {
 	char *argv[] = {"launch_test", "--no-huge", "--no-pci", "--no-shconf",
 		"--no-telemetry", "-m", "64", "--log-level=error", "--lcores",
@@ -76,8 +70,7 @@ busy(void *arg)
 	return 0;
 }
 
-static void
-busy_lcore_or_engine_is_refused(void **state)
+TEST(busy_lcore_or_engine_is_refused)
 {
 	bool stop = false;
 
@@ -102,8 +95,7 @@ busy_lcore_or_engine_is_refused(void **state)
 
 /* One lcore for both engines, one lcore each, and an engine that moves to another lcore
  * under traffic. */
-static void
-engines_run_on_lcores(void **state)
+TEST(engines_run_on_lcores)
 {
 	for (unsigned round = 0; round < 20; round++) {
 		unsigned second = round % 2 == 0 ? 1 : 2;
@@ -139,15 +131,4 @@ teardown(void **state)
 	return 0;
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(launch_needs_eal),
-		cmocka_unit_test(eal_ignores_rocade_devices),
-		cmocka_unit_test(busy_lcore_or_engine_is_refused),
-		cmocka_unit_test(engines_run_on_lcores),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

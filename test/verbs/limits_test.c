@@ -2,16 +2,14 @@
 /* The limits that ibv_query_device() reports are limits: a program can make that number of objects, and not
  * one more. A table has each member of struct ibv_device_attr. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <rocade/rocade.h>
+
+#include "case.h"
 
 #define QPS 300
 
@@ -223,8 +221,7 @@ limit_of(const struct row *row)
 	return limit;
 }
 
-static void
-each_member_is_in_the_table(void **state)
+TEST(each_member_is_in_the_table)
 {
 	size_t end = 0;
 
@@ -280,8 +277,7 @@ size_run(const struct row *row)
 			strerror(errno));
 }
 
-static void
-limits_are_limits(void **state)
+TEST(limits_are_limits)
 {
 	for (unsigned i = 0; i < ROWS; i++) {
 		const struct row *row = &rows[i];
@@ -331,13 +327,4 @@ teardown(void **state)
 	return 0;
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_member_is_in_the_table),
-		cmocka_unit_test(limits_are_limits),
-	};
-
-	return cmocka_run_group_tests_name("verbs limits", tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

@@ -2,15 +2,11 @@
 /* Rocade's devices beside those of another library; fake/ibverbs.c stands in for the real
  * one. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "fake/fake.h"
 #include <rocade/rocade.h>
 
@@ -35,8 +31,7 @@ ports_close(void)
 }
 
 /* With no open port, only the real library's devices are listed. */
-static void
-list_without_ports_is_the_real_one(void **state)
+TEST(list_without_ports_is_the_real_one)
 {
 	struct ibv_device **list;
 	const char *first;
@@ -49,8 +44,7 @@ list_without_ports_is_the_real_one(void **state)
 	assert_int_equal(fake_probe(&first), 2);
 }
 
-static void
-lists_are_merged(void **state)
+TEST(lists_are_merged)
 {
 	struct ibv_device **list;
 	int n = 0;
@@ -73,8 +67,7 @@ lists_are_merged(void **state)
 	ports_close();
 }
 
-static void
-calls_on_real_devices_are_forwarded(void **state)
+TEST(calls_on_real_devices_are_forwarded)
 {
 	struct ibv_device **list;
 	struct ibv_context *context;
@@ -109,8 +102,7 @@ calls_on_real_devices_are_forwarded(void **state)
 }
 
 /* Calls on Rocade's devices do not reach the real library. */
-static void
-calls_on_rocade_devices_stay(void **state)
+TEST(calls_on_rocade_devices_stay)
 {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -127,8 +119,7 @@ calls_on_rocade_devices_stay(void **state)
 
 /* A hot-plugged driver lists devices while ports are open: it must not take them for
  * hardware. */
-static void
-driver_sees_real_devices_only(void **state)
+TEST(driver_sees_real_devices_only)
 {
 	const char *first = NULL;
 	int n;
@@ -141,18 +132,4 @@ driver_sees_real_devices_only(void **state)
 	assert_int_equal(n, 4);
 	ibv_free_device_list(list);
 	ports_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(list_without_ports_is_the_real_one),
-		cmocka_unit_test(lists_are_merged),
-		cmocka_unit_test(calls_on_real_devices_are_forwarded),
-		cmocka_unit_test(calls_on_rocade_devices_stay),
-		cmocka_unit_test(driver_sees_real_devices_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

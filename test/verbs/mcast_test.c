@@ -2,14 +2,10 @@
 /* Multicast: copies to attached QPs of every engine, replies to the sender, limits. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define QKEY 0x11111111
@@ -186,8 +182,7 @@ copies(unsigned engines, bool ipv6)
 	qps_close();
 }
 
-static void
-attached_qps_but_sender_get_a_copy(void **state)
+TEST(attached_qps_but_sender_get_a_copy)
 {
 	copies(1, false);
 	copies(1, true);
@@ -196,8 +191,7 @@ attached_qps_but_sender_get_a_copy(void **state)
 }
 
 /* Each attached QP consumes one receive of the shared SRQ. */
-static void
-attached_qps_share_an_srq(void **state)
+TEST(attached_qps_share_an_srq)
 {
 	struct ibv_wc wc[QPS];
 
@@ -215,8 +209,7 @@ attached_qps_share_an_srq(void **state)
 	qps_close();
 }
 
-static void
-attach_and_detach_arguments(void **state)
+TEST(attach_and_detach_arguments)
 {
 	struct ibv_qp *rc;
 	union ibv_gid other;
@@ -255,8 +248,7 @@ qp_stat(struct ibv_qp *qp, const char *name)
 
 /* Datagrams to a group without attached QPs, and with another Q_Key, are counted as
  * drops. A QP attached twice gets one copy. */
-static void
-undeliverable_copies_are_counted(void **state)
+TEST(undeliverable_copies_are_counted)
 {
 	struct ibv_wc wc;
 	struct ibv_qp *odd;
@@ -316,16 +308,14 @@ answer(bool ipv6)
 	qps_close();
 }
 
-static void
-reply_uses_address_in_senders_network(void **state)
+TEST(reply_uses_address_in_senders_network)
 {
 	answer(false);
 	answer(true);
 }
 
 /* The limit of groups is exactly the one that the device reports. */
-static void
-group_limit_is_the_reported_one(void **state)
+TEST(group_limit_is_the_reported_one)
 {
 	struct ibv_device_attr attr;
 	union ibv_gid gid = group;
@@ -348,19 +338,4 @@ group_limit_is_the_reported_one(void **state)
 		assert_int_equal(ibv_detach_mcast(b[0], &gid, 0), 0);
 	}
 	qps_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(attached_qps_but_sender_get_a_copy),
-		cmocka_unit_test(attached_qps_share_an_srq),
-		cmocka_unit_test(attach_and_detach_arguments),
-		cmocka_unit_test(undeliverable_copies_are_counted),
-		cmocka_unit_test(reply_uses_address_in_senders_network),
-		cmocka_unit_test(group_limit_is_the_reported_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define PAGE 4096
@@ -117,20 +114,17 @@ remote_run(enum ibv_wr_opcode opcode, bool mapped_file)
 	end();
 }
 
-static void
-remote_write_to_unmapped_memory(void **state)
+TEST(remote_write_to_unmapped_memory)
 {
 	remote_run(IBV_WR_RDMA_WRITE, false);
 }
 
-static void
-remote_read_of_unmapped_memory(void **state)
+TEST(remote_read_of_unmapped_memory)
 {
 	remote_run(IBV_WR_RDMA_READ, false);
 }
 
-static void
-truncated_file_mapping(void **state)
+TEST(truncated_file_mapping)
 {
 	remote_run(IBV_WR_RDMA_WRITE, true);
 	remote_run(IBV_WR_RDMA_READ, true);
@@ -180,8 +174,7 @@ protected_run(enum ibv_wr_opcode opcode, int rights, bool mapped_file)
 	end();
 }
 
-static void
-access_to_protected_memory(void **state)
+TEST(access_to_protected_memory)
 {
 	protected_run(IBV_WR_RDMA_WRITE, PROT_READ, false);
 	protected_run(IBV_WR_RDMA_WRITE, PROT_NONE, false);
@@ -190,8 +183,7 @@ access_to_protected_memory(void **state)
 	protected_run(IBV_WR_RDMA_READ, PROT_NONE, true);
 }
 
-static void
-local_send_from_unmapped_memory(void **state)
+TEST(local_send_from_unmapped_memory)
 {
 	struct ibv_wc wc;
 
@@ -210,8 +202,7 @@ local_send_from_unmapped_memory(void **state)
 
 /* A region registered at the same address later is a new one; the old key stays
  * invalid. */
-static void
-same_address_can_be_registered_again(void **state)
+TEST(same_address_can_be_registered_again)
 {
 	struct ibv_mr *old;
 
@@ -249,8 +240,7 @@ jump(int sig)
 
 /* A fault of the application reaches the application's handler. Closing the last device
  * restores that handler. */
-static void
-application_fault_reaches_its_handler(void **state)
+TEST(application_fault_reaches_its_handler)
 {
 	struct sigaction own = {.sa_handler = jump}, was, now;
 
@@ -271,8 +261,7 @@ application_fault_reaches_its_handler(void **state)
 }
 
 /* Without mr_fault_handler the application's signals are left alone. */
-static void
-handler_is_installed_only_if_asked_for(void **state)
+TEST(handler_is_installed_only_if_asked_for)
 {
 	static const int signals[] = {SIGSEGV, SIGBUS};
 	struct sigaction own = {.sa_handler = jump}, was[2], now;
@@ -318,8 +307,7 @@ killed_by(const char *guard, bool read_only)
 	return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
 }
 
-static void
-without_handler_the_fault_kills(void **state)
+TEST(without_handler_the_fault_kills)
 {
 	assert_int_equal(killed_by("1", false), 0);
 	assert_int_equal(killed_by("0", false), SIGSEGV);
@@ -347,8 +335,7 @@ chained_handler(int sig, siginfo_t *info, void *context)
 
 /* The handler of a library calls ours. The device is closed and opened again: faults of regions are
  * still handled, and others end the process. */
-static void
-handler_below_another_stays_there(void **state)
+TEST(handler_below_another_stays_there)
 {
 	struct sigaction action = {
 		.sa_sigaction = chained_handler, .sa_flags = SA_SIGINFO};
@@ -375,8 +362,7 @@ handler_below_another_stays_there(void **state)
 }
 
 /* kill(2) still ends the process. A signal that was ignored stays ignored. */
-static void
-sent_signal_has_its_effect(void **state)
+TEST(sent_signal_has_its_effect)
 {
 	int status;
 	pid_t pid = fork();
@@ -391,24 +377,4 @@ sent_signal_has_its_effect(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(remote_write_to_unmapped_memory),
-		cmocka_unit_test(remote_read_of_unmapped_memory),
-		cmocka_unit_test(truncated_file_mapping),
-		cmocka_unit_test(access_to_protected_memory),
-		cmocka_unit_test(local_send_from_unmapped_memory),
-		cmocka_unit_test(same_address_can_be_registered_again),
-		cmocka_unit_test(application_fault_reaches_its_handler),
-		cmocka_unit_test(handler_is_installed_only_if_asked_for),
-		cmocka_unit_test(handler_below_another_stays_there),
-		cmocka_unit_test(sent_signal_has_its_effect),
-		cmocka_unit_test(without_handler_the_fault_kills),
-	};
-
-	return cmocka_run_group_tests_name("verbs guard", tests, NULL, NULL);
 }

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Protection domains and memory regions, as ibv_alloc_pd(3) and ibv_reg_mr(3) specify. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "api_fixture.h"
 #include "../lib/emulated.h"
+#include "case.h"
 
-static void
-pd_in_use_is_ebusy(void **state)
+TEST_WITH(pd_in_use_is_ebusy, api_setup, api_teardown)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(pair.a.context);
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1, .max_sge = 1}};
@@ -30,8 +25,7 @@ pd_in_use_is_ebusy(void **state)
 }
 
 /* ENOMEM past the device's limit; afterwards all PDs can be allocated again. */
-static void
-pd_limit(void **state)
+TEST_WITH(pd_limit, api_setup, api_teardown)
 {
 	struct ibv_device_attr attr;
 	struct ibv_pd **pds;
@@ -62,8 +56,7 @@ mr_register(void *addr, size_t len, int access)
 	return ibv_reg_mr(pair.a.pd, addr, len, access);
 }
 
-static void
-regions_have_attributes_and_own_keys(void **state)
+TEST_WITH(regions_have_attributes_and_own_keys, api_setup, api_teardown)
 {
 	static uint8_t mem[8192];
 	struct ibv_mr *mr, *other;
@@ -97,8 +90,7 @@ regions_have_attributes_and_own_keys(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void
-test_mr_refused(void **state)
+TEST_WITH(test_mr_refused, api_setup, api_teardown)
 {
 	static uint8_t mem[16];
 
@@ -115,8 +107,7 @@ test_mr_refused(void **state)
 }
 
 /* Registering unmapped or write-protected memory fails with EFAULT, without a signal. */
-static void
-inaccessible_memory_is_efault(void **state)
+TEST_WITH(inaccessible_memory_is_efault, api_setup, api_teardown)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *mem = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE,
@@ -149,18 +140,4 @@ inaccessible_memory_is_efault(void **state)
 	assert_int_equal(errno, EFAULT);
 	munmap(mem, 2 * page);
 	munmap(mem + 3 * page, page);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_pair(pd_in_use_is_ebusy),
-		with_pair(pd_limit),
-		with_pair(regions_have_attributes_and_own_keys),
-		with_pair(test_mr_refused),
-		with_pair(inaccessible_memory_is_efault),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,10 @@
 /* Memory windows (ibv_alloc_mw(3), ibv_bind_mw(3)), SEND with invalidate, local
  * invalidate, ATOMIC_WRITE and ibv_rereg_mr(3), used by an application. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 #include "../lib/emulated.h"
 
@@ -113,8 +109,7 @@ post_bind(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind)
 
 /* ---- Memory windows ---- */
 
-static void
-window_capabilities(void **state)
+TEST_WITH(window_capabilities, setup, teardown)
 {
 	const unsigned flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
 			       IBV_DEVICE_MEM_MGT_EXTENSIONS;
@@ -129,8 +124,7 @@ window_capabilities(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void
-type1_window_lifecycle(void **state)
+TEST_WITH(type1_window_lifecycle, setup, teardown)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = {
@@ -174,8 +168,7 @@ type1_window_lifecycle(void **state)
 	access_window(first, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void
-invalid_binds_are_refused(void **state)
+TEST_WITH(invalid_binds_are_refused, setup, teardown)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_1);
 	struct ibv_mw *mw2 = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
@@ -225,8 +218,7 @@ invalid_binds_are_refused(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void
-type2_window_lifecycle(void **state)
+TEST_WITH(type2_window_lifecycle, setup, teardown)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
 	struct ibv_mw_bind_info bind = info();
@@ -254,8 +246,7 @@ type2_window_lifecycle(void **state)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-static void
-send_with_invalidate(void **state)
+TEST_WITH(send_with_invalidate, setup, teardown)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
 	struct ibv_mw_bind_info bind = info();
@@ -279,8 +270,7 @@ send_with_invalidate(void **state)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-static void
-test_atomic_write_refused(void **state)
+TEST_WITH(test_atomic_write_refused, setup, teardown)
 {
 	struct ibv_sge sge = {(uintptr_t)pair.a.mem, 8, pair.a.mr->lkey};
 	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_WRITE,
@@ -328,8 +318,7 @@ builder(struct verbs_side *s)
 	return ex;
 }
 
-static void
-sections_bind_and_invalidate(void **state)
+TEST_WITH(sections_bind_and_invalidate, setup_builders, teardown)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
 	struct ibv_mw_bind_info bind = info();
@@ -388,8 +377,7 @@ rereg_refused(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_
 	assert_memory_equal(mr, &before, sizeof(before));
 }
 
-static void
-rereg_access_memory_and_pd(void **state)
+TEST_WITH(rereg_access_memory_and_pd, setup, teardown)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pair.b.pd, pair.b.mem + FAR, LEN, RIGHTS);
 	struct ibv_pd *pd = ibv_alloc_pd(pair.b.context);
@@ -430,8 +418,7 @@ rereg_access_memory_and_pd(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void
-invalid_rereg_changes_nothing(void **state)
+TEST_WITH(invalid_rereg_changes_nothing, setup, teardown)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pair.b.pd, pair.b.mem + FAR, LEN, RIGHTS);
 	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
@@ -459,24 +446,4 @@ invalid_rereg_changes_nothing(void **state)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 	access_window(mr->rkey, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-}
-
-int
-main(void)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(window_capabilities),
-		T(type1_window_lifecycle),
-		T(invalid_binds_are_refused),
-		T(type2_window_lifecycle),
-		T(send_with_invalidate),
-		T(test_atomic_write_refused),
-		cmocka_unit_test_setup_teardown(
-			sections_bind_and_invalidate, setup_builders, teardown),
-		T(rereg_access_memory_and_pd),
-		T(invalid_rereg_changes_nothing),
-	};
-
-	return cmocka_run_group_tests_name("verbs mw", tests, NULL, NULL);
 }

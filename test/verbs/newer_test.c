@@ -2,14 +2,10 @@
 /* Verbs that libibverbs has since rdma-core 59: no call with an object of Rocade gets to the real
  * library, and every other one does. fake/newer.c stands in for that. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "fake/fake.h"
 #include "verbs/newer.h"
 #include <rocade/rocade.h>
@@ -74,8 +70,7 @@ teardown(void **state)
 		assert_int_equal(fake.newer, 0);                                         \
 	} while (0)
 
-static void
-calls_on_other_objects_are_forwarded(void **state)
+TEST_WITH(calls_on_other_objects_are_forwarded, setup, teardown)
 {
 	struct mr_init_attr attr = {.comp_mask = MR_INIT_ADDR};
 	struct ibv_comp_cntr *counter = (struct ibv_comp_cntr *)their_object;
@@ -107,8 +102,7 @@ calls_on_other_objects_are_forwarded(void **state)
 	expect_forwarded(ibv_qp_attach_comp_cntr(&qp, counter, NULL));
 }
 
-static void
-absent_calls_fail(void **state)
+TEST_WITH(absent_calls_fail, setup, teardown)
 {
 	struct ibv_comp_cntr *counter = (struct ibv_comp_cntr *)their_object;
 	struct ibv_alloc_dm_attr attr = {.length = 64};
@@ -131,8 +125,7 @@ absent_calls_fail(void **state)
 }
 
 /* A buffer of one library on a PD of the other is refused, and neither takes it for its own. */
-static void
-buffers_are_told_apart(void **state)
+TEST_WITH(buffers_are_told_apart, setup, teardown)
 {
 	struct mr_init_attr attr = {.length = 1, .comp_mask = MR_INIT_ADDR | MR_INIT_BUF};
 	struct ibv_buf *buf, *other = (struct ibv_buf *)their_buf;
@@ -151,18 +144,4 @@ buffers_are_told_apart(void **state)
 	expect_errno(ibv_export_buf_dmabuf_fd(buf), -1, ENODATA);
 	ibv_free_buf(buf);
 	assert_int_equal(fake.newer, 0);
-}
-
-#define with_port(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_port(calls_on_other_objects_are_forwarded),
-		with_port(absent_calls_fail),
-		with_port(buffers_are_told_apart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

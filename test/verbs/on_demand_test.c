@@ -3,20 +3,15 @@
  * later. A request that meets a missing page fails; the process and the region live on. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "on_demand_fixture.h"
 
-static void
-registration_faults_nothing_in(void **state)
+TEST(registration_faults_nothing_in)
 {
 	begin(ALL);
 	assert_ptr_equal(mr->addr, buffer);
@@ -47,8 +42,7 @@ remote_run(enum ibv_wr_opcode opcode, uint32_t len)
 	end();
 }
 
-static void
-missing_page_refuses_requests(void **state)
+TEST(missing_page_refuses_requests)
 {
 	remote_run(IBV_WR_RDMA_WRITE, 64);
 	remote_run(IBV_WR_RDMA_WRITE, PAGE);
@@ -58,8 +52,7 @@ missing_page_refuses_requests(void **state)
 }
 
 /* Of a packet either all bytes are written or none. */
-static void
-missing_second_page_writes_nothing(void **state)
+TEST(missing_second_page_writes_nothing)
 {
 	begin(ALL);
 	memset(buffer, 0x11, 2 * PAGE);
@@ -73,8 +66,7 @@ missing_second_page_writes_nothing(void **state)
 }
 
 /* A READ of several packets fails at the one that misses its page. */
-static void
-long_read_fails_in_the_middle(void **state)
+TEST(long_read_fails_in_the_middle)
 {
 	begin(ALL);
 	memset(buffer, 0x22, BYTES);
@@ -88,8 +80,7 @@ long_read_fails_in_the_middle(void **state)
 	end();
 }
 
-static void
-rights_of_the_mapping_count(void **state)
+TEST(rights_of_the_mapping_count)
 {
 	begin(ALL);
 	memset(buffer, 0x11, BYTES);
@@ -109,8 +100,7 @@ rights_of_the_mapping_count(void **state)
 	end();
 }
 
-static void
-truncated_file_refuses_requests(void **state)
+TEST(truncated_file_refuses_requests)
 {
 	int file = memfd_create("on_demand", MFD_CLOEXEC);
 
@@ -129,8 +119,7 @@ truncated_file_refuses_requests(void **state)
 	close(file);
 }
 
-static void
-missing_page_fails_a_send(void **state)
+TEST(missing_page_fails_a_send)
 {
 	begin(IBV_ACCESS_LOCAL_WRITE);
 	memset(buffer + PAGE, 0x11, PAGE);
@@ -165,8 +154,7 @@ receive(uint64_t first, uint64_t second, bool good)
 	completes(&pair.b, pair.b.recv_cq, IBV_WC_LOC_PROT_ERR);
 }
 
-static void
-missing_page_fails_a_receive(void **state)
+TEST(missing_page_fails_a_receive)
 {
 	begin(IBV_ACCESS_LOCAL_WRITE);
 	memset(buffer, 0x11, BYTES);
@@ -185,8 +173,7 @@ missing_page_fails_a_receive(void **state)
 
 /* ---- All memory of the process ---- */
 
-static void
-implicit_region_is_all_memory(void **state)
+TEST(implicit_region_is_all_memory)
 {
 	static uint8_t global[64];
 
@@ -214,8 +201,7 @@ implicit_region_is_all_memory(void **state)
 	end();
 }
 
-static void
-implicit_region_has_its_rights_only(void **state)
+TEST(implicit_region_has_its_rights_only)
 {
 	begin_with(true);
 	mr = ibv_reg_mr(
@@ -224,23 +210,4 @@ implicit_region_has_its_rights_only(void **state)
 	remote(IBV_WR_RDMA_WRITE, at(0, 0), mr->rkey, 64, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(buffer[0], 0);
 	end();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(registration_faults_nothing_in),
-		cmocka_unit_test(missing_page_refuses_requests),
-		cmocka_unit_test(missing_second_page_writes_nothing),
-		cmocka_unit_test(long_read_fails_in_the_middle),
-		cmocka_unit_test(rights_of_the_mapping_count),
-		cmocka_unit_test(truncated_file_refuses_requests),
-		cmocka_unit_test(missing_page_fails_a_send),
-		cmocka_unit_test(missing_page_fails_a_receive),
-		cmocka_unit_test(implicit_region_is_all_memory),
-		cmocka_unit_test(implicit_region_has_its_rights_only),
-	};
-
-	return cmocka_run_group_tests_name("verbs on_demand", tests, NULL, NULL);
 }

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rocade_port_dump(): the file has the frames that the port received and sent. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "../lib/cancelled.h"
+#include "case.h"
 #include "verbs_pair.h"
 
 #define MESSAGES 20
@@ -122,8 +118,7 @@ dumped(struct rocade_port_dump_conf conf, struct rocade_port_dump_stats *stats)
 	return file_read();
 }
 
-static void
-all_frames_are_written(void **state)
+TEST_WITH(all_frames_are_written, setup, teardown)
 {
 	uint64_t frames =
 		pair_stat(&pair.a, "rx_packets") + pair_stat(&pair.a, "tx_packets");
@@ -143,8 +138,7 @@ all_frames_are_written(void **state)
 	assert_int_equal(file_read().packets, frames);
 }
 
-static void
-filters_choose(void **state)
+TEST_WITH(filters_choose, setup, teardown)
 {
 	struct rocade_port_dump_stats stats;
 	struct contents c = dumped(
@@ -164,8 +158,7 @@ filters_choose(void **state)
 }
 
 /* The dump is between the impairment and the port: it has what leaves, and what comes. */
-static void
-dump_and_impairment(void **state)
+TEST_WITH(dump_and_impairment, setup, teardown)
 {
 	const struct rocade_impair all = {.duplicate_ppm = 1000000},
 				   none = {.duplicate_ppm = 0};
@@ -189,8 +182,7 @@ dump_and_impairment(void **state)
 	messages_send();
 }
 
-static void
-misuse_is_refused(void **state)
+TEST_WITH(misuse_is_refused, setup, teardown)
 {
 	struct rocade_port_dump_conf conf = {.size = sizeof(conf), .file = path};
 	struct rocade_port_dump_conf bad = conf;
@@ -228,8 +220,7 @@ frames_dump(void *errors)
 }
 
 /* They open and write a file, and wait for a thread, with the port's lock held. */
-static void
-no_call_is_a_cancellation_point(void **state)
+TEST_WITH(no_call_is_a_cancellation_point, setup, teardown)
 {
 	int errors = 0;
 	struct cancelled c = {.fn = frames_dump, .arg = &errors};
@@ -238,19 +229,4 @@ no_call_is_a_cancellation_point(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, cancelled_main, &c), 0);
 	assert_true(cancelled_after_return(thread, &c));
 	assert_int_equal(errors, 0);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(all_frames_are_written, setup, teardown),
-		cmocka_unit_test_setup_teardown(filters_choose, setup, teardown),
-		cmocka_unit_test_setup_teardown(dump_and_impairment, setup, teardown),
-		cmocka_unit_test_setup_teardown(misuse_is_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			no_call_is_a_cancellation_point, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

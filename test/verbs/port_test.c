@@ -3,16 +3,12 @@
  * counters. */
 #include <errno.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "api_fixture.h"
+#include "case.h"
 
 static struct rocade_port_conf
 port_conf(const char *addresses)
@@ -41,8 +37,7 @@ expect_open_refused(const struct rocade_port_conf *a, int err, const char *word)
 		ibv_free_device_list(list);
 }
 
-static void
-invalid_options_are_refused_by_name(void **state)
+TEST(invalid_options_are_refused_by_name)
 {
 	struct rocade_port_conf c;
 
@@ -95,8 +90,7 @@ invalid_options_are_refused_by_name(void **state)
 	expect_open_refused(&c, EINVAL, "name");
 }
 
-static void
-device_names(void **state)
+TEST(device_names)
 {
 	struct rocade_port_conf conf[2] = {
 		port_conf("192.0.2.1/24"), port_conf("192.0.2.2/24")};
@@ -124,8 +118,7 @@ device_names(void **state)
 }
 
 /* A device list keeps its device objects valid after the port is closed. */
-static void
-device_in_list_outlives_its_port(void **state)
+TEST(device_in_list_outlives_its_port)
 {
 	struct rocade_port_conf conf[2] = {
 		port_conf("192.0.2.1/24"), port_conf("192.0.2.2/24")};
@@ -144,8 +137,7 @@ device_in_list_outlives_its_port(void **state)
 	ibv_free_device_list(list);
 }
 
-static void
-test_addresses(void **state)
+TEST_WITH(test_addresses, api_setup, api_teardown)
 {
 	union ibv_gid gid, other;
 	char text[46];
@@ -170,8 +162,7 @@ test_addresses(void **state)
 }
 
 /* A call of libibverbs, for a program's own packets to the next hop. */
-static void
-test_next_hop_mac(void **state)
+TEST_WITH(test_next_hop_mac, api_setup, api_teardown)
 {
 	struct ibv_ah_attr ah = {.is_global = 1, .port_num = 1};
 	struct ibv_device_attr attr;
@@ -195,8 +186,7 @@ test_next_hop_mac(void **state)
 		ibv_resolve_eth_l2_from_gid(pair.a.context, &ah, mac, NULL), EINVAL);
 }
 
-static void
-test_neighbours(void **state)
+TEST_WITH(test_neighbours, api_setup, api_teardown)
 {
 	struct rocade_neigh rows[8];
 	unsigned n;
@@ -216,8 +206,7 @@ test_neighbours(void **state)
 	assert_int_equal(rocade_port_neighs(pair.a.port, NULL, 0), n);
 }
 
-static void
-test_peers(void **state)
+TEST_WITH(test_peers, api_setup, api_teardown)
 {
 	struct rocade_peer rows[8];
 	unsigned n = rocade_port_peers(pair.a.port, rows, 8);
@@ -244,8 +233,7 @@ test_peers(void **state)
 	assert_int_equal(rocade_port_peers(pair.a.port, NULL, 0), n);
 }
 
-static void
-test_set_addresses(void **state)
+TEST_WITH(test_set_addresses, api_setup, api_teardown)
 {
 	union ibv_gid gid;
 	char text[46];
@@ -277,8 +265,7 @@ addresses_change_often(void *stop)
 }
 
 /* One thread changes addresses, another the gateway: each change stays. */
-static void
-addresses_and_gateway_change_in_two_threads(void **state)
+TEST_WITH(addresses_and_gateway_change_in_two_threads, api_setup, api_teardown)
 {
 	bool stop = false;
 	unsigned wrong = 0;
@@ -302,8 +289,7 @@ addresses_and_gateway_change_in_two_threads(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-static void
-counters_have_name_and_text(void **state)
+TEST_WITH(counters_have_name_and_text, api_setup, api_teardown)
 {
 	struct rocade_stat rows[128];
 	unsigned n = rocade_port_stats(pair.a.port, -1, rows, 128);
@@ -315,23 +301,4 @@ counters_have_name_and_text(void **state)
 	rocade_port_resolve(pair.a.port, &pair.b.gid);
 	pair_drain(&pair);
 	assert_true(pair_stat(&pair.b, "rx_other") > 0);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(invalid_options_are_refused_by_name),
-		cmocka_unit_test(device_names),
-		cmocka_unit_test(device_in_list_outlives_its_port),
-		with_pair(test_addresses),
-		with_pair(test_next_hop_mac),
-		with_pair(test_neighbours),
-		with_pair(test_peers),
-		with_pair(test_set_addresses),
-		with_pair(addresses_and_gateway_change_in_two_threads),
-		with_pair(counters_have_name_and_text),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

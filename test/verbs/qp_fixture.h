@@ -5,8 +5,6 @@
 
 #include "verbs_pair.h"
 
-#define with_pair(test) cmocka_unit_test_setup_teardown(test, qp_setup, qp_teardown)
-
 extern struct verbs_pair pair;
 
 int qp_setup(void **state);

@@ -2,14 +2,10 @@
 /* Work requests and their completions, as ibv_post_send(3), ibv_post_recv(3) and
  * ibv_poll_cq(3) specify. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "qp_fixture.h"
 
 static struct ibv_send_wr
@@ -47,8 +43,7 @@ second_refused(struct ibv_send_wr *second, int err)
 	pair_no_completion(&pair, pair.a.send_cq);
 }
 
-static void
-invalid_sends_are_refused(void **state)
+TEST_WITH(invalid_sends_are_refused, qp_setup, qp_teardown)
 {
 	struct ibv_sge sge[4] = {pair_sge(&pair.a, 0, 1), pair_sge(&pair.a, 0, 1),
 		pair_sge(&pair.a, 0, 1), pair_sge(&pair.a, 0, 1)};
@@ -94,8 +89,7 @@ invalid_sends_are_refused(void **state)
 	second_refused(&wr, EINVAL);
 }
 
-static void
-sends_in_each_state(void **state)
+TEST_WITH(sends_in_each_state, qp_setup, qp_teardown)
 {
 	struct ibv_qp *qp = pair_qp_create(&pair.conf, &pair.a, 0);
 	struct ibv_send_wr wr = send_wr(NULL, 0), *bad;
@@ -122,8 +116,7 @@ sends_in_each_state(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-static void
-invalid_receives_are_refused(void **state)
+TEST_WITH(invalid_receives_are_refused, qp_setup, qp_teardown)
 {
 	struct ibv_sge sge[4] = {pair_sge(&pair.a, 0, 1), pair_sge(&pair.a, 0, 1),
 		pair_sge(&pair.a, 0, 1), pair_sge(&pair.a, 0, 1)};
@@ -156,8 +149,7 @@ invalid_receives_are_refused(void **state)
 }
 
 /* Lists that are posted whole leave bad_wr as it was, of receives and of sends. */
-static void
-test_bad_wr_kept_on_success(void **state)
+TEST_WITH(test_bad_wr_kept_on_success, qp_setup, qp_teardown)
 {
 	struct ibv_recv_wr recv[3] = {
 		{.next = &recv[1]}, {.next = &recv[2]}, {.wr_id = 3}};
@@ -179,8 +171,7 @@ test_bad_wr_kept_on_success(void **state)
 }
 
 /* Receives posted in ERR are flushed in order, without any packet. */
-static void
-receives_posted_in_error_are_flushed(void **state)
+TEST_WITH(receives_posted_in_error_are_flushed, qp_setup, qp_teardown)
 {
 	struct ibv_wc wc[3];
 
@@ -198,8 +189,7 @@ receives_posted_in_error_are_flushed(void **state)
 
 /* Data, immediate data and every member of a completion, with gather and scatter over
  * many SGEs. */
-static void
-data_and_completion_members(void **state)
+TEST_WITH(data_and_completion_members, qp_setup, qp_teardown)
 {
 	struct ibv_sge from[3] = {pair_sge(&pair.a, 10, 100), pair_sge(&pair.a, 5000, 0),
 		pair_sge(&pair.a, 9000, 3001)};
@@ -243,8 +233,7 @@ data_and_completion_members(void **state)
 }
 
 /* A region registered with another address, or from 0, is addressed by that one. */
-static void
-regions_with_other_addresses(void **state)
+TEST_WITH(regions_with_other_addresses, qp_setup, qp_teardown)
 {
 	struct ibv_mr *zero = ibv_reg_mr(pair.a.pd, pair.a.mem + 512, 4096,
 		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED);
@@ -269,8 +258,7 @@ regions_with_other_addresses(void **state)
 
 /* The region is deregistered before the request is sent: a local error with the
  * opcode. */
-static void
-deregistered_lkey_fails_locally(void **state)
+TEST_WITH(deregistered_lkey_fails_locally, qp_setup, qp_teardown)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pair.a.pd, pair.a.mem, 64, 0);
 	struct ibv_sge sge = {
@@ -289,8 +277,7 @@ deregistered_lkey_fails_locally(void **state)
 
 /* The peer does not answer: the request fails after the retries, with no other
  * completion. */
-static void
-test_retry_exceeded(void **state)
+TEST_WITH(test_retry_exceeded, qp_setup, qp_teardown)
 {
 	struct ibv_wc wc;
 
@@ -304,8 +291,7 @@ test_retry_exceeded(void **state)
 }
 
 /* A CQ that overflows raises one error and still returns the completions it has. */
-static void
-test_cq_overrun(void **state)
+TEST_WITH(test_cq_overrun, qp_setup, qp_teardown)
 {
 	struct verbs_side *a = &pair.a;
 	struct ibv_cq *big = a->send_cq, *kept_qp_cq = big;
@@ -344,8 +330,7 @@ test_cq_overrun(void **state)
 	a->send_cq = kept_qp_cq;
 }
 
-static void
-test_ipv6(void **state)
+TEST(test_ipv6)
 {
 	struct ibv_wc wc;
 
@@ -363,8 +348,7 @@ test_ipv6(void **state)
 }
 
 /* 2^31 bytes, the largest message: sixteen times the same buffer. */
-static void
-test_largest_message(void **state)
+TEST(test_largest_message)
 {
 	const uint32_t part = UINT32_C(1) << 27;
 	struct ibv_sge from[16], to[16];
@@ -393,25 +377,4 @@ test_largest_message(void **state)
 	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	pair_close(&pair);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_pair(invalid_sends_are_refused),
-		with_pair(sends_in_each_state),
-		with_pair(invalid_receives_are_refused),
-		with_pair(test_bad_wr_kept_on_success),
-		with_pair(receives_posted_in_error_are_flushed),
-		with_pair(data_and_completion_members),
-		with_pair(regions_with_other_addresses),
-		with_pair(deregistered_lkey_fails_locally),
-		with_pair(test_retry_exceeded),
-		with_pair(test_cq_overrun),
-		cmocka_unit_test(test_ipv6),
-		cmocka_unit_test(test_largest_message),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

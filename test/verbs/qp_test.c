@@ -2,13 +2,9 @@
 /* QPs, as ibv_create_qp(3), ibv_modify_qp(3) and ibv_destroy_qp(3) specify.
  * qp_post_test.c covers work requests. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "qp_fixture.h"
 
 static struct ibv_qp_init_attr
@@ -25,8 +21,7 @@ init_attr(void)
 	};
 }
 
-static void
-test_create_caps(void **state)
+TEST_WITH(test_create_caps, qp_setup, qp_teardown)
 {
 	struct ibv_qp_init_attr attr = init_attr(), got;
 	struct ibv_qp_attr values;
@@ -73,8 +68,7 @@ create_refused(struct ibv_qp_init_attr attr, int err)
 	assert_int_equal(errno, err);
 }
 
-static void
-test_create_refused(void **state)
+TEST_WITH(test_create_refused, qp_setup, qp_teardown)
 {
 	struct ibv_device_attr dev;
 	struct ibv_qp_init_attr attr;
@@ -112,8 +106,7 @@ test_create_refused(void **state)
 }
 
 /* The maximum that the device reports can be created. */
-static void
-reported_maximum_can_be_created(void **state)
+TEST_WITH(reported_maximum_can_be_created, qp_setup, qp_teardown)
 {
 	struct ibv_device_attr dev;
 	struct ibv_qp_init_attr attr = init_attr();
@@ -127,8 +120,7 @@ reported_maximum_can_be_created(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-static void
-test_create_ex(void **state)
+TEST_WITH(test_create_ex, qp_setup, qp_teardown)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = pair.a.send_cq,
@@ -154,8 +146,7 @@ test_create_ex(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
-static void
-qp_limit(void **state)
+TEST_WITH(qp_limit, qp_setup, qp_teardown)
 {
 	struct ibv_qp *qps[1024];
 	struct ibv_qp_init_attr attr;
@@ -174,8 +165,7 @@ qp_limit(void **state)
 		assert_int_equal(ibv_destroy_qp(qps[i]), 0);
 }
 
-static void
-test_modify_query(void **state)
+TEST_WITH(test_modify_query, qp_setup, qp_teardown)
 {
 	struct ibv_qp_attr attr, got;
 	struct ibv_qp_init_attr init;
@@ -278,8 +268,7 @@ test_modify_query(void **state)
 }
 
 /* ibv_query_qp() and ibv_modify_qp() write the QP's state if the mask names it. */
-static void
-state_is_written_if_asked_for(void **state)
+TEST_WITH(state_is_written_if_asked_for, qp_setup, qp_teardown)
 {
 	struct ibv_qp *qp = pair_qp_create(&pair.conf, &pair.a, 0);
 	struct ibv_qp_init_attr init;
@@ -299,8 +288,7 @@ state_is_written_if_asked_for(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-static void
-test_communication_established(void **state)
+TEST_WITH(test_communication_established, qp_setup, qp_teardown)
 {
 	struct ibv_async_event event;
 	struct ibv_qp *a = pair_qp_create(&pair.conf, &pair.a, 0);
@@ -330,8 +318,7 @@ test_communication_established(void **state)
 }
 
 /* RESET discards requests and completions; the QP can be connected again. */
-static void
-reset_discards_and_reconnects(void **state)
+TEST_WITH(reset_discards_and_reconnects, qp_setup, qp_teardown)
 {
 	struct ibv_wc wc;
 
@@ -351,22 +338,4 @@ reset_discards_and_reconnects(void **state)
 	assert_int_equal(wc.wr_id, 3);
 	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.wr_id, 4);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_pair(test_create_caps),
-		with_pair(test_create_refused),
-		with_pair(reported_maximum_can_be_created),
-		with_pair(test_create_ex),
-		with_pair(qp_limit),
-		with_pair(test_modify_query),
-		with_pair(state_is_written_if_asked_for),
-		with_pair(test_communication_established),
-		with_pair(reset_discards_and_reconnects),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,11 @@
  * need. */
 #include <endian.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define ALL_REMOTE                                                                       \
@@ -133,8 +129,7 @@ expect_status(struct ibv_send_wr *wr, enum ibv_wc_status status)
 	return wc;
 }
 
-static void
-test_write(void **state)
+TEST_WITH(test_write, setup, teardown)
 {
 	struct ibv_sge sge[3] = {
 		local_sge(5, 3000), local_sge(100000, 0), local_sge(7000, 2500)};
@@ -155,8 +150,7 @@ test_write(void **state)
 	expect_status(&wr, IBV_WC_SUCCESS);
 }
 
-static void
-test_write_inline(void **state)
+TEST_WITH(test_write_inline, setup, teardown)
 {
 	uint8_t data[64];
 	struct ibv_sge sge = {.addr = (uintptr_t)data, .length = sizeof(data)};
@@ -175,8 +169,7 @@ test_write_inline(void **state)
 }
 
 /* A WRITE with immediate data consumes a receive and leaves its buffers unchanged. */
-static void
-test_write_immediate(void **state)
+TEST_WITH(test_write_immediate, setup, teardown)
 {
 	struct ibv_sge sge = local_sge(0, 5000);
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE_WITH_IMM, &sge, 1, 0);
@@ -197,8 +190,7 @@ test_write_immediate(void **state)
 		assert_int_equal(pair.b.mem[i], 0);
 }
 
-static void
-test_read(void **state)
+TEST_WITH(test_read, setup, teardown)
 {
 	struct ibv_sge sge[3] = {
 		local_sge(10, 1500), local_sge(9000, 1), local_sge(20000, 8000)};
@@ -226,8 +218,7 @@ word(struct verbs_side *s, size_t offset)
 	return (uint64_t *)(void *)(s->mem + offset);
 }
 
-static void
-test_atomics(void **state)
+TEST_WITH(test_atomics, setup, teardown)
 {
 	struct ibv_sge sge = local_sge(64, 8);
 	struct ibv_send_wr wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 1, 0);
@@ -254,8 +245,7 @@ test_atomics(void **state)
 }
 
 /* More atomics than may be outstanding: all complete in order, each executed once. */
-static void
-more_atomics_than_outstanding_limit(void **state)
+TEST_WITH(more_atomics_than_outstanding_limit, setup, teardown)
 {
 	struct ibv_sge sge = local_sge(0, 8);
 	struct ibv_send_wr wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 1, 0);
@@ -298,8 +288,7 @@ expect_access_error(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey)
 	connect_with(ALL_REMOTE, 16);
 }
 
-static void
-access_violations_fail(void **state)
+TEST_WITH(access_violations_fail, setup, teardown)
 {
 	static const struct {
 		enum ibv_wr_opcode opcode;
@@ -376,8 +365,7 @@ mixed_post(unsigned i, unsigned kind)
 /* Both directions lose, duplicate, reorder and corrupt frames. Every byte arrives, and
  * every atomic runs once. The signaled atomic proves that the two requests before it are
  * done. */
-static void
-transfers_survive_impaired_wire(void **state)
+TEST_WITH(transfers_survive_impaired_wire, setup, teardown)
 {
 	const struct rocade_impair some = {.loss_ppm = 20000,
 		.duplicate_ppm = 20000,
@@ -410,23 +398,4 @@ transfers_survive_impaired_wire(void **state)
 		    stats.corrupted != 0);
 	assert_int_equal(rocade_port_impair(pair.a.port, &none), 0);
 	assert_int_equal(rocade_port_impair(pair.b.port, &none), 0);
-}
-
-#define with_pair(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_pair(test_write),
-		with_pair(test_write_inline),
-		with_pair(test_write_immediate),
-		with_pair(test_read),
-		with_pair(test_atomics),
-		with_pair(more_atomics_than_outstanding_limit),
-		with_pair(access_violations_fail),
-		with_pair(transfers_survive_impaired_wire),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

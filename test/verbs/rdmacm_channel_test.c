@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptors of RDMA-CM event channels. */
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "case.h"
 #include "rdmacm_fixture.h"
 
-#include <cmocka.h>
-
 /* The old channel is not readable behind rdma_migrate_id(), and each event is an edge. */
-static void
-events_go_with_their_id(void **state)
+TEST(events_go_with_their_id)
 {
 	struct epoll_event wanted = {.events = EPOLLIN | EPOLLET}, got;
 	struct rdma_event_channel *first, *second;
@@ -21,7 +16,6 @@ events_go_with_their_id(void **state)
 	struct rdma_cm_id *ids[2];
 	int set = epoll_create1(EPOLL_CLOEXEC);
 
-	(void)state;
 	ports_open();
 	first = channel_new();
 	second = channel_new();
@@ -48,14 +42,4 @@ events_go_with_their_id(void **state)
 	rdma_destroy_event_channel(second);
 	close(set);
 	ports_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(events_go_with_their_id),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

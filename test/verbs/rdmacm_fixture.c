@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,9 +11,8 @@
 #include <rocade/rdmacm.h>
 
 #include "await.h"
+#include "case.h"
 #include "rdmacm_fixture.h"
-
-#include <cmocka.h>
 
 struct rocade_port *ports[2];
 static pthread_t poller;

@@ -3,15 +3,12 @@
  * the same ones, however the program has given them. */
 #include <arpa/inet.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "await.h"
+#include "case.h"
 #include "rdmacm_fixture.h"
-
-#include <cmocka.h>
 
 /* All of the first port, whose address is ADDR_A. */
 static const char *const names[] = {
@@ -133,13 +130,11 @@ requests_check(struct rdma_event_channel *channel, struct rdma_cm_id *listener)
 	resolved_check(channel, "0.0.0.0", "::1", listener);
 }
 
-static void
-an_address_has_one_name(void **state)
+TEST(an_address_has_one_name)
 {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener = NULL;
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -158,13 +153,11 @@ an_address_has_one_name(void **state)
 	all_close(channel, listener);
 }
 
-static void
-a_wildcard_keeps_its_name(void **state)
+TEST(a_wildcard_keeps_its_name)
 {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	listener = listener_new(channel, "0.0.0.0", PORT);
@@ -172,15 +165,4 @@ a_wildcard_keeps_its_name(void **state)
 	assert_null(listener->verbs);
 	assert_named(rdma_get_local_addr(listener), "0.0.0.0", PORT);
 	all_close(channel, listener);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_address_has_one_name),
-		cmocka_unit_test(a_wildcard_keeps_its_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

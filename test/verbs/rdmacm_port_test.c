@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,19 +11,16 @@
 #include <rocade/cm.h>
 
 #include "await.h"
+#include "case.h"
 #include "rdmacm_fixture.h"
 
-#include <cmocka.h>
-
 /* IDs and a channel that outlive the ports, and ports that are opened again. */
-static void
-ports_come_and_go(void **state)
+TEST(ports_come_and_go)
 {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener, *id;
 	struct end a, b;
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	listener = listener_new(channel, "0.0.0.0", PORT);
@@ -47,8 +42,7 @@ ports_come_and_go(void **state)
 
 /* librdmacm keeps a context of each device. Without objects they do not keep the port open, and
  * their calls fail after it. */
-static void
-contexts_outlive_their_port(void **state)
+TEST(contexts_outlive_their_port)
 {
 	struct ibv_td_init_attr td = {.comp_mask = 0};
 	struct ibv_xrcd_init_attr xrcd = {
@@ -67,7 +61,6 @@ contexts_outlive_their_port(void **state)
 	uint8_t mac[6];
 	int n = 0;
 
-	(void)state;
 	ports_open();
 	devices = rdma_get_devices(&n);
 	assert_int_equal(n, 2);
@@ -109,15 +102,13 @@ contexts_outlive_their_port(void **state)
 }
 
 /* The port rejects a request that the program has not seen, and the REJ still leaves. */
-static void
-closed_port_sends_its_last_messages(void **state)
+TEST(closed_port_sends_its_last_messages)
 {
 	struct rdma_conn_param param = {.retry_count = 7};
 	struct rdma_event_channel *channel, *other;
 	struct rdma_cm_id *listener, *id;
 	struct end a;
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	other = channel_new();
@@ -134,15 +125,13 @@ closed_port_sends_its_last_messages(void **state)
 }
 
 /* More requests than the port has room for messages: a REJ for each leaves. */
-static void
-closed_port_rejects_many_requests(void **state)
+TEST(closed_port_rejects_many_requests)
 {
 	enum { MANY = 300 };
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *ids[MANY];
 	int fd;
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	fd = raw_listener(PORT, MANY);
@@ -163,12 +152,10 @@ closed_port_rejects_many_requests(void **state)
 	ports_close();
 }
 
-static void
-new_addresses_are_known(void **state)
+TEST(new_addresses_are_known)
 {
 	struct rdma_event_channel *channel;
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	assert_int_equal(bind_errno(channel, "192.0.2.3", 0), EADDRNOTAVAIL);
@@ -193,8 +180,7 @@ cm_event_wait(struct rocade_cm *cm, enum rocade_cm_event_type type)
 
 /* rocade/cm.h and librdmacm have listeners on one port of the network: each gets its own
  * requests, whichever was first. */
-static void
-shares_a_port_with_the_other_interface(void **state)
+TEST(shares_a_port_with_the_other_interface)
 {
 	struct rdma_conn_param param = {.retry_count = 7};
 	struct rdma_event_channel *channel;
@@ -205,7 +191,6 @@ shares_a_port_with_the_other_interface(void **state)
 	struct rocade_cm *cm;
 	struct end a, b;
 
-	(void)state;
 	ports_open();
 	context = ibv_open_device(rocade_port_device(ports[1]));
 	assert_int_equal(rocade_cm_open(context, &cm), 0);
@@ -232,8 +217,7 @@ shares_a_port_with_the_other_interface(void **state)
 }
 
 /* A program that uses rocade/cm.h connects to one that uses librdmacm. */
-static void
-connects_from_the_other_interface(void **state)
+TEST(connects_from_the_other_interface)
 {
 	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	struct rdma_conn_param param = {.retry_count = 7};
@@ -254,7 +238,6 @@ connects_from_the_other_interface(void **state)
 	struct ibv_qp *qp;
 	struct end b;
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	listener = listener_new(channel, ADDR_B, PORT);
@@ -288,20 +271,4 @@ connects_from_the_other_interface(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 	assert_int_equal(ibv_close_device(context), 0);
 	all_close(channel, listener);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ports_come_and_go),
-		cmocka_unit_test(contexts_outlive_their_port),
-		cmocka_unit_test(closed_port_sends_its_last_messages),
-		cmocka_unit_test(closed_port_rejects_many_requests),
-		cmocka_unit_test(new_addresses_are_known),
-		cmocka_unit_test(shares_a_port_with_the_other_interface),
-		cmocka_unit_test(connects_from_the_other_interface),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -18,18 +16,15 @@
 #include <unistd.h>
 
 #include "await.h"
+#include "case.h"
 #include "rdmacm_fixture.h"
 
-#include <cmocka.h>
-
 /* The first test: librdmacm reads the device list once, when it finds a device. */
-static void
-without_a_port_there_is_no_device(void **state)
+TEST(without_a_port_there_is_no_device)
 {
 	struct rdma_cm_id *id;
 	int n = 7;
 
-	(void)state;
 	errno = 0;
 	assert_null(rdma_create_event_channel());
 	assert_int_equal(errno, ENODEV);
@@ -40,12 +35,10 @@ without_a_port_there_is_no_device(void **state)
 }
 
 /* A child does not serve librdmacm, although the parent has no channel yet. */
-static void
-fork_comes_before_the_first_channel(void **state)
+TEST(fork_comes_before_the_first_channel)
 {
 	pid_t pid;
 
-	(void)state;
 	ports_open();
 	pid = fork();
 	if (pid == 0)
@@ -54,14 +47,12 @@ fork_comes_before_the_first_channel(void **state)
 	ports_close();
 }
 
-static void
-connects_over_the_wire(void **state)
+TEST(connects_over_the_wire)
 {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;
 	struct end a, b;
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	listener = listener_new(channel, ADDR_B, PORT);
@@ -80,14 +71,12 @@ connects_over_the_wire(void **state)
 }
 
 /* Within one port, to a wildcard listener. */
-static void
-connects_within_a_port(void **state)
+TEST(connects_within_a_port)
 {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;
 	struct end a, b;
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	listener = listener_new(channel, "0.0.0.0", PORT);
@@ -103,15 +92,13 @@ connects_within_a_port(void **state)
 	all_close(channel, listener);
 }
 
-static void
-other_addresses_are_refused(void **state)
+TEST(other_addresses_are_refused)
 {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id, *listener;
 	struct end end;
 	struct rdma_conn_param param = {.retry_count = 7};
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	assert_int_equal(bind_errno(channel, "10.0.0.1", PORT), EADDRNOTAVAIL);
@@ -134,8 +121,7 @@ other_addresses_are_refused(void **state)
 }
 
 /* An application's own epoll set, and a channel that does not block. */
-static void
-channel_is_a_descriptor(void **state)
+TEST(channel_is_a_descriptor)
 {
 	struct epoll_event wanted = {.events = EPOLLIN}, got;
 	struct rdma_event_channel *channel;
@@ -143,7 +129,6 @@ channel_is_a_descriptor(void **state)
 	struct rdma_cm_id *id;
 	int set = epoll_create1(EPOLL_CLOEXEC);
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	assert_int_equal(
@@ -209,8 +194,7 @@ on_signal(int number)
 
 /* A thread sleeps in rdma_get_cm_event() while another one polls the engines. It sleeps on after a
  * signal whose handler restarts calls. */
-static void
-waits_in_another_thread(void **state)
+TEST(waits_in_another_thread)
 {
 	struct sigaction restart = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, old;
 	struct rdma_event_channel *channel;
@@ -220,7 +204,6 @@ waits_in_another_thread(void **state)
 	int free_fd;
 	void *got;
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	id = id_new(channel, RDMA_PS_TCP);
@@ -252,8 +235,7 @@ waits_in_another_thread(void **state)
 }
 
 /* Calls block, with no event channel of the program: the polling thread does all the work. */
-static void
-synchronous_calls_work(void **state)
+TEST(synchronous_calls_work)
 {
 	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *info;
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
@@ -263,7 +245,6 @@ synchronous_calls_work(void **state)
 			.max_recv_sge = 1}};
 	struct rdma_cm_id *id;
 
-	(void)state;
 	ports_open();
 	assert_int_equal(rdma_getaddrinfo(ADDR_B, "7471", &hints, &info), 0);
 	assert_int_equal(rdma_create_ep(&id, info, NULL, &attr), 0);
@@ -288,8 +269,7 @@ datagram_qp(void)
 }
 
 /* RDMA_PS_UDP: a service is found over the wire; a group is joined. */
-static void
-datagram_services_are_found(void **state)
+TEST(datagram_services_are_found)
 {
 	struct ibv_qp_init_attr attr = datagram_qp();
 	struct rdma_conn_param param = {.private_data_len = 0};
@@ -298,7 +278,6 @@ datagram_services_are_found(void **state)
 	struct rdma_cm_event *event;
 	uint32_t qpn;
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	listener = id_new(channel, RDMA_PS_UDP);
@@ -340,13 +319,11 @@ closed_ones_are_found(struct rdma_event_channel *channel)
 }
 
 /* A descriptor that is closed without DESTROY_ID ends its listener. */
-static void
-closed_channel_ends_its_ids(void **state)
+TEST(closed_channel_ends_its_ids)
 {
 	struct rdma_event_channel *channel;
 	int fd, copy;
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	fd = raw_listener(PORT, 1);
@@ -378,14 +355,12 @@ sleeper_start(int fd)
 }
 
 /* The socket of a channel that the program has closed may outlive the channel. */
-static void
-closed_channel_may_have_copies(void **state)
+TEST(closed_channel_may_have_copies)
 {
 	struct rdma_event_channel *channel;
 	pid_t pid;
 	int fd;
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	fd = raw_listener(PORT, 1);
@@ -417,15 +392,13 @@ child_run(struct rdma_event_channel *channel, struct rdma_cm_id *id)
 	return 0;
 }
 
-static void
-fork_leaves_the_parent_alone(void **state)
+TEST(fork_leaves_the_parent_alone)
 {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener, *bound;
 	struct end a, b;
 	pid_t pid;
 
-	(void)state;
 	ports_open();
 	channel = channel_new();
 	listener = listener_new(channel, ADDR_B, PORT);
@@ -441,25 +414,4 @@ fork_leaves_the_parent_alone(void **state)
 	ends_disconnect(channel, &a, &b);
 	assert_int_equal(rdma_destroy_id(bound), 0);
 	all_close(channel, listener);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_a_port_there_is_no_device),
-		cmocka_unit_test(fork_comes_before_the_first_channel),
-		cmocka_unit_test(connects_over_the_wire),
-		cmocka_unit_test(connects_within_a_port),
-		cmocka_unit_test(other_addresses_are_refused),
-		cmocka_unit_test(channel_is_a_descriptor),
-		cmocka_unit_test(waits_in_another_thread),
-		cmocka_unit_test(synchronous_calls_work),
-		cmocka_unit_test(datagram_services_are_found),
-		cmocka_unit_test(closed_channel_ends_its_ids),
-		cmocka_unit_test(closed_channel_may_have_copies),
-		cmocka_unit_test(fork_leaves_the_parent_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RNR timers on the real clock: never early, and soon after expiry (IBA 9.7.5.2.8). How soon is
  * counted in polls: a loaded machine may delay these, but not the first one after expiry. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define ROUNDS 20
@@ -75,8 +71,7 @@ wait_of(unsigned code, uint64_t timer_ns)
 	pair_close(&pair);
 }
 
-static void
-rnr_wait_matches_timer(void **state)
+TEST(rnr_wait_matches_timer)
 {
 	static const struct {
 		unsigned code;
@@ -86,14 +81,4 @@ rnr_wait_matches_timer(void **state)
 
 	for (unsigned i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
 		wait_of(timers[i].code, timers[i].us * 1000);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rnr_wait_matches_timer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

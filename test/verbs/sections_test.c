@@ -4,15 +4,11 @@
  * thread resizes the CQ, or resets or destroys a QP of it, and waits for the end of the
  * section: both come to an end. */
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "await.h"
+#include "case.h"
 #include "verbs_pair.h"
 
 #define ROUNDS 30
@@ -185,36 +181,6 @@ sections_run(void (*section)(void), void (*change)(void))
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-static void
-resize_waits_for_a_batch(void **state)
-{
-	sections_run(section_of_cq, cq_resize);
-}
-
-static void
-reset_waits_for_a_batch(void **state)
-{
-	sections_run(section_of_cq, qp_reset_again);
-}
-
-static void
-destroy_waits_for_a_batch(void **state)
-{
-	sections_run(section_of_cq, qp_create_destroy);
-}
-
-static void
-reset_waits_for_posts(void **state)
-{
-	sections_run(section_of_sq, qp_reset_again);
-}
-
-static void
-info_waits_for_posts(void **state)
-{
-	sections_run(section_of_sq, qp_info_read);
-}
-
 static int
 setup(void **state)
 {
@@ -243,18 +209,27 @@ teardown(void **state)
 	return 0;
 }
 
-#define WITH_PAIR(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int
-main(void)
+TEST_WITH(resize_waits_for_a_batch, setup, teardown)
 {
-	const struct CMUnitTest tests[] = {
-		WITH_PAIR(resize_waits_for_a_batch),
-		WITH_PAIR(reset_waits_for_a_batch),
-		WITH_PAIR(destroy_waits_for_a_batch),
-		WITH_PAIR(reset_waits_for_posts),
-		WITH_PAIR(info_waits_for_posts),
-	};
+	sections_run(section_of_cq, cq_resize);
+}
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+TEST_WITH(reset_waits_for_a_batch, setup, teardown)
+{
+	sections_run(section_of_cq, qp_reset_again);
+}
+
+TEST_WITH(destroy_waits_for_a_batch, setup, teardown)
+{
+	sections_run(section_of_cq, qp_create_destroy);
+}
+
+TEST_WITH(reset_waits_for_posts, setup, teardown)
+{
+	sections_run(section_of_sq, qp_reset_again);
+}
+
+TEST_WITH(info_waits_for_posts, setup, teardown)
+{
+	sections_run(section_of_sq, qp_info_read);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Traffic to an address of the port itself: QPs of one host connect, and no frame
  * leaves. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define QKEY 7
@@ -63,8 +59,7 @@ transfer(unsigned from, unsigned to, uint32_t len)
 }
 
 /* Two QPs of one engine, then of two engines. */
-static void
-rc_between_local_qps(void **state)
+TEST(rc_between_local_qps)
 {
 	static const uint32_t lens[] = {1, 1023, 1024, 1025, 100000, HALF};
 
@@ -81,8 +76,7 @@ rc_between_local_qps(void **state)
 }
 
 /* A QP may be connected to itself. */
-static void
-rc_qp_connected_to_itself(void **state)
+TEST(rc_qp_connected_to_itself)
 {
 	port_open(1, 1, false);
 	connect_to(pair.a.qp[0], pair.a.qp[0]);
@@ -91,8 +85,7 @@ rc_qp_connected_to_itself(void **state)
 }
 
 /* Packets in both directions, with engine threads. */
-static void
-flood_in_both_directions(void **state)
+TEST(flood_in_both_directions)
 {
 	struct ibv_wc wc[64];
 
@@ -133,8 +126,7 @@ other_qp(enum ibv_qp_type type)
 	return qp;
 }
 
-static void
-ud_qp_sends_to_itself(void **state)
+TEST(ud_qp_sends_to_itself)
 {
 	struct ibv_ah_attr to = {.is_global = 1, .port_num = 1};
 	struct ibv_sge sge = {0}, room = {0};
@@ -165,8 +157,7 @@ ud_qp_sends_to_itself(void **state)
 	port_close();
 }
 
-static void
-uc_qp_connected_to_itself(void **state)
+TEST(uc_qp_connected_to_itself)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	struct ibv_wc wc;
@@ -197,18 +188,4 @@ uc_qp_connected_to_itself(void **state)
 	assert_int_equal(ibv_poll_cq(pair.a.send_cq, 1, &wc), 0);
 	assert_int_equal(ibv_destroy_qp(uc), 0);
 	port_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rc_between_local_qps),
-		cmocka_unit_test(rc_qp_connected_to_itself),
-		cmocka_unit_test(flood_in_both_directions),
-		cmocka_unit_test(ud_qp_sends_to_itself),
-		cmocka_unit_test(uc_qp_connected_to_itself),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,6 @@
  * counted or reported, and no message of an RC QP is lost or doubled. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,9 +10,8 @@
 #include <rte_mbuf.h>
 
 #include "await.h"
+#include "case.h"
 #include "shared_pair.h"
-
-#include <cmocka.h>
 
 #define INPUT_ROOM 1024 /* default of rx_desc */
 
@@ -122,8 +119,7 @@ dropped(void)
 
 /* The application passes frames, and forgets to poll the engine: those that find no room are
  * counted, and sent again when it polls. */
-static void
-engine_is_not_polled(void **state)
+TEST(engine_is_not_polled)
 {
 	struct rte_mbuf *m;
 
@@ -148,8 +144,7 @@ engine_is_not_polled(void **state)
 
 /* Frames that are not of the pool of the receive queue: Rocade gives each back to the pool that it came
  * from, and leaves the application what the application still refers to. */
-static void
-frames_of_other_pools(void **state)
+TEST(frames_of_other_pools)
 {
 	struct rte_mempool *foreign = rte_pktmbuf_pool_create(
 		"foreign", 63, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, 0);
@@ -176,8 +171,7 @@ frames_of_other_pools(void **state)
 }
 
 /* Frames without their headers come back, and one whose end is missing is dropped. */
-static void
-frames_are_cut_off(void **state)
+TEST(frames_are_cut_off)
 {
 	static const uint16_t lengths[] = {0, 1, 13, 14, 20, 33, 34, 41};
 	struct rte_mbuf *m, *cut;
@@ -229,8 +223,7 @@ event_await(enum ibv_event_type type)
 
 /* The application closes its port before the device: the link goes down, what is posted fails, and the
  * device can be closed. No test runs after this one. */
-static void
-port_is_closed_first(void **state)
+TEST(port_is_closed_first)
 {
 	struct ibv_wc wc;
 
@@ -250,16 +243,4 @@ port_is_closed_first(void **state)
 	sides_close();
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(engine_is_not_polled),
-		cmocka_unit_test(frames_of_other_pools),
-		cmocka_unit_test(frames_are_cut_off),
-		cmocka_unit_test(port_is_closed_first),
-	};
-	int failed = cmocka_run_group_tests_name("shared_misuse", tests, app_start, NULL);
-
-	return app_end() != 0 ? 1 : failed;
-}
+TEST_GROUP(app_start, app_end)

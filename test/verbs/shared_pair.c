@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,9 +10,8 @@
 #include <rte_mbuf.h>
 
 #include "await.h"
+#include "case.h"
 #include "shared_pair.h"
-
-#include <cmocka.h>
 
 #define OTHER_TYPE 0x88B5 /* EtherType of the application's frames: local experiments */
 
@@ -307,8 +304,8 @@ interrupts_drain(void)
 		fprintf(stderr, "EAL's interrupt thread runs no alarm\n");
 }
 
-unsigned
-app_end(void)
+int
+app_end(void **state)
 {
 	unsigned left;
 
@@ -322,5 +319,5 @@ app_end(void)
 	left = rte_mempool_in_use_count(pool);
 	if (left != 0)
 		fprintf(stderr, "%u frames of the application are left\n", left);
-	return left;
+	return left != 0 ? -1 : 0;
 }

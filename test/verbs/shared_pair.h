@@ -35,8 +35,8 @@ extern struct rte_mempool *pool; /* of the application */
 
 /* Starts EAL and the application's ports: the setup of a group of tests. */
 int app_start(void **state);
-/* Stops the ports. Returns how many frames of the application are left. */
-unsigned app_end(void);
+/* Stops the ports. Fails if frames of the application are left. */
+int app_end(void **state);
 /* Sends a frame that is none of Rocade's. */
 void other_frame_send(struct side *s);
 /* Receives a burst, and passes it to Rocade. */

@@ -2,16 +2,13 @@
 /* Verbs devices on ports that the application owns. The application sends frames of its own
  * meanwhile. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include <rte_mbuf.h>
 
 #include "await.h"
+#include "case.h"
 #include "shared_pair.h"
-
-#include <cmocka.h>
 
 #define MESSAGES 2000
 
@@ -93,26 +90,22 @@ traffic(enum how how)
 	}
 }
 
-static void
-application_passes_frames(void **state)
+TEST(application_passes_frames)
 {
 	traffic(HOW_FRAMES);
 }
 
-static void
-rocade_polls_the_queue(void **state)
+TEST(rocade_polls_the_queue)
 {
 	traffic(HOW_QUEUES);
 }
 
-static void
-application_sends_for_rocade(void **state)
+TEST(application_sends_for_rocade)
 {
 	traffic(HOW_FUNCTION);
 }
 
-static void
-application_answers_for_rocade(void **state)
+TEST(application_answers_for_rocade)
 {
 	traffic(HOW_APP_ANSWERS);
 }
@@ -129,8 +122,7 @@ expect_refusal(const struct rocade_port_conf *conf,
 	assert_null(port);
 }
 
-static void
-wrong_use_is_refused(void **state)
+TEST(wrong_use_is_refused)
 {
 	struct rocade_port_conf conf = {.size = sizeof(conf),
 		.addresses = "192.0.2.1/24",
@@ -180,17 +172,4 @@ wrong_use_is_refused(void **state)
 	side_close(&sides[0]);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(application_passes_frames),
-		cmocka_unit_test(rocade_polls_the_queue),
-		cmocka_unit_test(application_sends_for_rocade),
-		cmocka_unit_test(application_answers_for_rocade),
-		cmocka_unit_test(wrong_use_is_refused),
-	};
-	int failed = cmocka_run_group_tests_name("shared", tests, app_start, NULL);
-
-	return app_end() != 0 ? 1 : failed;
-}
+TEST_GROUP(app_start, app_end)

@@ -3,18 +3,14 @@
  * SIGBUS: sigaction(2). Each test runs a child, whose end says what it saw. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define PAGE 4096
@@ -120,8 +116,7 @@ close_behind_one_shot_handler(int sig)
 	_exit(calls == 2 ? SEEN : NOT_SEEN);
 }
 
-static void
-one_shot_handler_is_called_once(void **state)
+TEST(one_shot_handler_is_called_once)
 {
 	static const int signals[] = {SIGSEGV, SIGBUS};
 
@@ -155,8 +150,7 @@ fault_with_mask(int sig)
 	fault(sig);
 }
 
-static void
-signals_of_sa_mask_are_blocked(void **state)
+TEST(signals_of_sa_mask_are_blocked)
 {
 	assert_int_equal(end_of(fault_with_mask, SIGSEGV), -SEEN);
 	assert_int_equal(end_of(fault_with_mask, SIGBUS), -SEEN);
@@ -196,8 +190,7 @@ nest_deferred(int sig)
 }
 
 /* A fault in the handler enters it again with SA_NODEFER, and otherwise ends the process. */
-static void
-handler_is_entered_again_if_it_asks(void **state)
+TEST(handler_is_entered_again_if_it_asks)
 {
 	assert_int_equal(end_of(nest, SIGSEGV), -SEEN);
 	assert_int_equal(end_of(nest, SIGBUS), -SEEN);
@@ -237,23 +230,9 @@ ignore(int sig)
 }
 
 /* A signal that was sent interrupts calls of the system if it would without the device. */
-static void
-calls_are_restarted_as_before(void **state)
+TEST(calls_are_restarted_as_before)
 {
 	assert_int_equal(end_of(handle_and_restart, SIGSEGV), -SEEN);
 	assert_int_equal(end_of(handle_and_interrupt, SIGSEGV), -NOT_SEEN);
 	assert_int_equal(end_of(ignore, SIGBUS), -SEEN);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_shot_handler_is_called_once),
-		cmocka_unit_test(signals_of_sa_mask_are_blocked),
-		cmocka_unit_test(handler_is_entered_again_if_it_asks),
-		cmocka_unit_test(calls_are_restarted_as_before),
-	};
-
-	return cmocka_run_group_tests_name("verbs signals", tests, NULL, NULL);
 }

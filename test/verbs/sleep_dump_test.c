@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A dump that ends while the engine sleeps. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "await.h"
+#include "case.h"
 #include "shared_pair.h"
 
-#include <cmocka.h>
-
-static void
-dump_ends_while_the_engine_sleeps(void **state)
+TEST(dump_ends_while_the_engine_sleeps)
 {
 	char path[] = "/tmp/rocade-test-XXXXXX";
 	struct rocade_port_dump_conf conf = {.size = sizeof(conf), .file = path};
@@ -46,15 +41,7 @@ static int
 group_close(void **state)
 {
 	side_close(&sides[0]);
-	return app_end() != 0 ? -1 : 0;
+	return app_end(state);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(dump_ends_while_the_engine_sleeps),
-	};
-
-	return cmocka_run_group_tests_name("sleep_dump", tests, group_open, group_close);
-}
+TEST_GROUP(group_open, group_close)

@@ -6,8 +6,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,9 +14,8 @@
 #include <unistd.h>
 
 #include "await.h"
+#include "case.h"
 #include "shared_pair.h"
-
-#include <cmocka.h>
 
 #define EXCHANGES 500
 /* The timer of an engine without work ends its sleep after 100 ms. */
@@ -128,7 +125,7 @@ pair_close(void **state)
 {
 	side_close(&sides[0]);
 	side_close(&sides[1]);
-	return app_end() != 0 ? -1 : 0;
+	return app_end(state);
 }
 
 /* Connects the QPs anew, with a short ACK timeout. */
@@ -157,8 +154,7 @@ loop_open(struct rocade_port **loop)
 	return rocade_port_engine(loop[0], 0);
 }
 
-static void
-wrong_use_is_refused(void **state)
+TEST(wrong_use_is_refused)
 {
 	struct rocade_port *loop[2];
 	struct rocade_engine *engine;
@@ -176,8 +172,7 @@ wrong_use_is_refused(void **state)
 }
 
 /* A port that announces no packets: the engine looks for them every millisecond. */
-static void
-port_without_announcements_is_polled(void **state)
+TEST(port_without_announcements_is_polled)
 {
 	struct rocade_port *loop[2];
 	struct rocade_engine *engine;
@@ -268,8 +263,7 @@ message_arrives(void)
 	await_by(sides_pass(HOW_FRAMES), (got |= sides_completed()) == 3);
 }
 
-static void
-posts_and_calls_of_other_threads_wake(void **state)
+TEST(posts_and_calls_of_other_threads_wake)
 {
 	for (unsigned i = 0; i < WAKES; i++) {
 		recv_post(&sides[1], 0);
@@ -289,8 +283,7 @@ posts_and_calls_of_other_threads_wake(void **state)
 /* An idle engine is woken ten times in a second, for the state of its link. The waits for it are sleeps in
  * the kernel, unless the thread had no core until the timer had expired, and IDLE_SLEEPS of them take a
  * while. All threads but this one sleep. */
-static void
-idle_engine_sleeps(void **state)
+TEST(idle_engine_sleeps)
 {
 	uint64_t before = thread_sleep_count(gettid());
 	int fd = fd_of(&sides[0]);
@@ -397,8 +390,7 @@ frames_pass(void *arg)
 	return NULL;
 }
 
-static void
-two_sleepers_exchange_messages(void **state)
+TEST(two_sleepers_exchange_messages)
 {
 	struct sleeper s[2] = {{.side = &sides[0], .first = true}, {.side = &sides[1]}};
 	pthread_t threads[2], receiver;
@@ -461,8 +453,7 @@ sleep_until_timeout(void)
 
 /* Nothing arrives: a tail-loss probe and the ACK timeout are the next work. A thread that had no core
  * until then has not slept: once more. */
-static void
-timers_wake(void **state)
+TEST(timers_wake)
 {
 	struct await a = {.pauses = 0};
 	unsigned sleeps = 0;
@@ -481,17 +472,4 @@ timers_wake(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrong_use_is_refused),
-		cmocka_unit_test(port_without_announcements_is_polled),
-		cmocka_unit_test(posts_and_calls_of_other_threads_wake),
-		cmocka_unit_test(idle_engine_sleeps),
-		cmocka_unit_test(two_sleepers_exchange_messages),
-		cmocka_unit_test(timers_wake),
-	};
-
-	return cmocka_run_group_tests_name("sleep", tests, pair_open, pair_close);
-}
+TEST_GROUP(pair_open, pair_close)

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An SRQ with a corrupted ring. The test corrupts it through the private structure. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs/objects.h"
 
 #include "verbs_pair.h"
@@ -74,8 +70,7 @@ expect_srq_error_state(struct ibv_srq *srq)
 }
 
 /* A message detects the corruption. */
-static void
-message_detects_corruption(void **state)
+TEST_WITH(message_detects_corruption, setup, teardown)
 {
 	struct ibv_srq *srq = pair.b.srq;
 	struct ibv_wc wc;
@@ -102,8 +97,7 @@ message_detects_corruption(void **state)
 }
 
 /* A post detects the corruption. */
-static void
-post_detects_corruption(void **state)
+TEST_WITH(post_detects_corruption, setup, teardown)
 {
 	ring_corrupt(pair.b.srq);
 	assert_int_equal(pair_post_srq(&pair.b, 2, 0, 64), 0);
@@ -113,8 +107,7 @@ post_detects_corruption(void **state)
 }
 
 /* A control call detects the corruption. */
-static void
-modify_detects_corruption(void **state)
+TEST_WITH(modify_detects_corruption, setup, teardown)
 {
 	struct ibv_srq_attr attr = {.srq_limit = 1};
 
@@ -123,18 +116,4 @@ modify_detects_corruption(void **state)
 	next_event(IBV_EVENT_SRQ_ERR, pair.b.srq);
 	expect_srq_error_state(pair.b.srq);
 	pair_no_event(&pair, &pair.b);
-}
-
-#define with_pair(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_pair(message_detects_corruption),
-		with_pair(post_detects_corruption),
-		with_pair(modify_detects_corruption),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,6 @@
 
 #include "verbs_pair.h"
 
-#define with_pair(test) cmocka_unit_test_setup_teardown(test, srq_setup, srq_teardown)
-
 extern struct verbs_pair pair;
 
 int srq_setup_conf(const struct verbs_pair_conf *conf);

@@ -2,19 +2,14 @@
 /* Which receive of an SRQ a message consumes, where its data is placed, and its
  * errors. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "srq_fixture.h"
 
 /* Receives are consumed in FIFO order by all QPs; wr_id and qp_num identify them. */
-static void
-receives_are_consumed_in_fifo_order(void **state)
+TEST_WITH(receives_are_consumed_in_fifo_order, srq_setup, srq_teardown)
 {
 	struct ibv_wc wc;
 
@@ -72,8 +67,7 @@ replace_by_uc_and_ud(void)
 
 /* RC, UC and UD QPs on one SRQ: the n-th message takes the n-th receive, whatever the
  * type of its QP, also when messages of all three are under way. */
-static void
-test_fifo_over_rc_uc_and_ud(void **state)
+TEST_WITH(test_fifo_over_rc_uc_and_ud, srq_setup, srq_teardown)
 {
 	static const unsigned order[] = {0, 1, 2, 2, 1, 0, 0, 2, 0, 1, 1, 2};
 	enum { N = sizeof(order) / sizeof(order[0]) };
@@ -118,8 +112,7 @@ test_fifo_over_rc_uc_and_ud(void **state)
 	assert_int_equal(ibv_destroy_ah(wr.wr.ud.ah), 0);
 }
 
-static void
-immediate_data_and_empty_message(void **state)
+TEST_WITH(immediate_data_and_empty_message, srq_setup, srq_teardown)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_IMM,
 		.imm_data = 0xAABBCCDD,
@@ -141,8 +134,7 @@ immediate_data_and_empty_message(void **state)
 }
 
 /* SGEs of one receive in different regions, and overlapping SGEs. */
-static void
-data_is_scattered_over_sges(void **state)
+TEST_WITH(data_is_scattered_over_sges, srq_setup, srq_teardown)
 {
 	struct ibv_mr *other =
 		ibv_reg_mr(pair.b.pd, pair.b.mem + 4096, 100, IBV_ACCESS_LOCAL_WRITE);
@@ -178,8 +170,7 @@ data_is_scattered_over_sges(void **state)
 }
 
 /* An SGE of length 0 means 2^31 bytes; the key is checked only for the bytes written. */
-static void
-test_sge_length_zero(void **state)
+TEST_WITH(test_sge_length_zero, srq_setup, srq_teardown)
 {
 	struct ibv_sge sge = pair_sge(&pair.b, 100, 0);
 	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1}, *bad;
@@ -211,8 +202,7 @@ test_sge_length_zero(void **state)
 }
 
 /* The capacity is a 64-bit sum: two SGEs of 2^31 bytes are 2^32, not 0. */
-static void
-test_capacity_sum(void **state)
+TEST_WITH(test_capacity_sum, srq_setup, srq_teardown)
 {
 	struct ibv_sge to[2] = {pair_sge(&pair.b, 0, 0), pair_sge(&pair.b, 0, 0)};
 	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = to, .num_sge = 2}, *bad;
@@ -254,8 +244,7 @@ key_case(struct ibv_sge sge, enum ibv_wc_status here, enum ibv_wc_status there)
 	pair_drain(&pair);
 }
 
-static void
-receive_key_and_length_errors(void **state)
+TEST_WITH(receive_key_and_length_errors, srq_setup, srq_teardown)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(pair.b.context);
 	struct ibv_mr *read_only = ibv_reg_mr(pair.b.pd, pair.b.mem, 64, 0);
@@ -285,8 +274,7 @@ receive_key_and_length_errors(void **state)
 }
 
 /* The key must be in the SRQ's PD; the QP's PD may be another. */
-static void
-test_qp_of_other_pd(void **state)
+TEST_WITH(test_qp_of_other_pd, srq_setup, srq_teardown)
 {
 	struct verbs_side *b = &pair.b;
 	struct ibv_pd *pd = ibv_alloc_pd(b->context), *kept_pd = b->pd;
@@ -311,8 +299,7 @@ test_qp_of_other_pd(void **state)
 }
 
 /* Two SRQs of different size classes. */
-static void
-test_two_srqs(void **state)
+TEST_WITH(test_two_srqs, srq_setup, srq_teardown)
 {
 	struct verbs_side *b = &pair.b;
 	struct ibv_srq *small = b->srq, *large;
@@ -353,8 +340,7 @@ test_two_srqs(void **state)
 }
 
 /* A message to an empty SRQ gets an RNR NAK; traffic resumes after a post. */
-static void
-empty_srq_answers_rnr_nak(void **state)
+TEST_WITH(empty_srq_answers_rnr_nak, srq_setup, srq_teardown)
 {
 	struct ibv_wc wc;
 
@@ -381,8 +367,7 @@ setup_rnr(void **state)
 	return srq_setup_conf(&(struct verbs_pair_conf){.srq_wr = 4, .rnr_retry = 2});
 }
 
-static void
-test_rnr_exceeded(void **state)
+TEST_WITH(test_rnr_exceeded, setup_rnr, srq_teardown)
 {
 	struct ibv_wc wc;
 
@@ -391,25 +376,4 @@ test_rnr_exceeded(void **state)
 	assert_int_equal(wc.status, IBV_WC_RNR_RETRY_EXC_ERR);
 	assert_int_equal(wc.wr_id, 3);
 	assert_int_equal(pair_stat(&pair.b, "rnr_nak_sent"), 3);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_pair(receives_are_consumed_in_fifo_order),
-		with_pair(test_fifo_over_rc_uc_and_ud),
-		with_pair(immediate_data_and_empty_message),
-		with_pair(data_is_scattered_over_sges),
-		with_pair(test_sge_length_zero),
-		with_pair(test_capacity_sum),
-		with_pair(receive_key_and_length_errors),
-		with_pair(test_qp_of_other_pd),
-		with_pair(test_two_srqs),
-		with_pair(empty_srq_answers_rnr_nak),
-		cmocka_unit_test_setup_teardown(
-			test_rnr_exceeded, setup_rnr, srq_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Limit and size of an SRQ, as ibv_modify_srq(3) specifies. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "srq_fixture.h"
 
 static uint32_t
@@ -28,8 +24,7 @@ limit_event(struct ibv_srq *srq)
 	assert_ptr_equal(event.element.srq, srq);
 }
 
-static void
-limit_event_is_raised_once(void **state)
+TEST_WITH(limit_event_is_raised_once, srq_setup, srq_teardown)
 {
 	struct ibv_srq *srq = pair.b.srq;
 
@@ -77,8 +72,7 @@ limit_event_is_raised_once(void **state)
 	pair_no_event(&pair, &pair.b);
 }
 
-static void
-resize_keeps_outstanding_receives(void **state)
+TEST_WITH(resize_keeps_outstanding_receives, srq_setup, srq_teardown)
 {
 	struct ibv_srq *srq = pair.b.srq;
 	struct ibv_device_attr dev;
@@ -124,8 +118,7 @@ resize_keeps_outstanding_receives(void **state)
 #define ANY 6
 
 /* ibv_modify_srq(3): max_sge is irrelevant, whatever programs leave there. */
-static void
-max_sge_is_ignored(void **state)
+TEST_WITH(max_sge_is_ignored, srq_setup, srq_teardown)
 {
 	static const uint32_t any[ANY] = {0, 1, 2, 16, 17, UINT32_MAX};
 	struct ibv_sge sge[4] = {pair_sge(&pair.b, 0, 1), pair_sge(&pair.b, 1, 1),
@@ -156,8 +149,7 @@ max_sge_is_ignored(void **state)
 }
 
 /* Both attributes change together, or neither. */
-static void
-size_and_limit_change_together(void **state)
+TEST_WITH(size_and_limit_change_together, srq_setup, srq_teardown)
 {
 	struct ibv_srq *srq = pair.b.srq;
 	struct ibv_srq_attr before, after;
@@ -188,17 +180,4 @@ size_and_limit_change_together(void **state)
 	 * event. */
 	assert_int_equal(srq_modify(srq, 200, 0, 150, both), 0);
 	limit_event(srq);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_pair(limit_event_is_raised_once),
-		with_pair(resize_keeps_outstanding_receives),
-		with_pair(max_sge_is_ignored),
-		with_pair(size_and_limit_change_together),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,14 +4,10 @@
  * srq_threads_test.c several threads and engines. */
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "srq_fixture.h"
 #include "../lib/emulated.h"
 
@@ -31,8 +27,7 @@ create(uint32_t max_wr, uint32_t max_sge, struct ibv_srq_attr *actual)
 	return srq;
 }
 
-static void
-sizes_are_checked_and_rounded_up(void **state)
+TEST_WITH(sizes_are_checked_and_rounded_up, srq_setup, srq_teardown)
 {
 	struct ibv_srq_attr actual, got;
 	struct ibv_device_attr dev;
@@ -63,8 +58,7 @@ sizes_are_checked_and_rounded_up(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
-static void
-test_create_ex(void **state)
+TEST_WITH(test_create_ex, srq_setup, srq_teardown)
 {
 	struct ibv_srq_init_attr_ex attr = {
 		.attr = {.max_wr = 5, .max_sge = 1},
@@ -84,8 +78,7 @@ test_create_ex(void **state)
 }
 
 /* The numbers of two contexts of a device differ too. */
-static void
-numbers_are_unique(void **state)
+TEST_WITH(numbers_are_unique, srq_setup, srq_teardown)
 {
 	struct ibv_context *context = ibv_open_device(pair.a.context->device);
 	struct ibv_pd *pds[2] = {pair.a.pd, ibv_alloc_pd(context)};
@@ -118,8 +111,7 @@ outstanding(struct ibv_srq *srq)
 	return info.outstanding;
 }
 
-static void
-test_post_list(void **state)
+TEST_WITH(test_post_list, srq_setup, srq_teardown)
 {
 	struct ibv_sge sge = pair_sge(&pair.b, 0, 64);
 	struct ibv_sge many[4] = {sge, sge, sge, sge};
@@ -157,8 +149,7 @@ test_post_list(void **state)
 }
 
 /* A list that is posted whole leaves bad_wr as it was. */
-static void
-test_bad_wr_kept_on_success(void **state)
+TEST_WITH(test_bad_wr_kept_on_success, srq_setup, srq_teardown)
 {
 	struct ibv_recv_wr wr[3] = {{.next = &wr[1]}, {.next = &wr[2]}, {.wr_id = 3}};
 	struct ibv_recv_wr sentinel, *bad = &sentinel;
@@ -169,8 +160,7 @@ test_bad_wr_kept_on_success(void **state)
 }
 
 /* An empty list succeeds, posts nothing, and leaves bad_wr as it was. */
-static void
-test_empty_list_posts_nothing(void **state)
+TEST_WITH(test_empty_list_posts_nothing, srq_setup, srq_teardown)
 {
 	struct ibv_recv_wr sentinel, *bad = &sentinel;
 
@@ -183,8 +173,7 @@ test_empty_list_posts_nothing(void **state)
 	}
 }
 
-static void
-test_post_full(void **state)
+TEST_WITH(test_post_full, srq_setup, srq_teardown)
 {
 	struct ibv_recv_wr wr = {.wr_id = 5}, second = {.wr_id = 6}, *bad = NULL;
 	struct ibv_srq_attr attr;
@@ -206,8 +195,7 @@ test_post_full(void **state)
 }
 
 /* Posting works with QPs in any state. Only QPs in RTR, RTS and SQD consume receives. */
-static void
-only_connected_qps_consume_receives(void **state)
+TEST_WITH(only_connected_qps_consume_receives, srq_setup, srq_teardown)
 {
 	static const enum ibv_qp_state taking[] = {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD};
 	struct verbs_side *b = &pair.b;
@@ -252,8 +240,7 @@ only_connected_qps_consume_receives(void **state)
 	pair_drain(&pair);
 }
 
-static void
-test_post_recv_on_srq_qp(void **state)
+TEST_WITH(test_post_recv_on_srq_qp, srq_setup, srq_teardown)
 {
 	struct ibv_recv_wr wr = {.wr_id = 1}, *bad = NULL;
 	struct ibv_qp_init_attr init;
@@ -271,8 +258,7 @@ test_post_recv_on_srq_qp(void **state)
 	assert_memory_equal(&init.cap, &attr.cap, sizeof(attr.cap));
 }
 
-static void
-srq_in_use_is_ebusy(void **state)
+TEST_WITH(srq_in_use_is_ebusy, srq_setup, srq_teardown)
 {
 	struct ibv_async_event event;
 	struct ibv_srq *srq = pair.b.srq;
@@ -311,8 +297,7 @@ destroy(void *arg)
 }
 
 /* ibv_destroy_srq() waits for events that were read and not acknowledged. */
-static void
-destroy_waits_for_acknowledgements(void **state)
+TEST_WITH(destroy_waits_for_acknowledgements, srq_setup, srq_teardown)
 {
 	struct destroyer d = {.srq = create(4, 1, NULL)};
 	struct ibv_async_event event;
@@ -369,8 +354,7 @@ taken_receive_is_gone(void)
 }
 
 /* RESET in the middle of a message: the receive that the QP had taken is lost. */
-static void
-test_reset_loses_the_taken_receive(void **state)
+TEST_WITH(test_reset_loses_the_taken_receive, srq_setup, srq_teardown)
 {
 	struct ibv_wc wc;
 
@@ -388,8 +372,7 @@ test_reset_loses_the_taken_receive(void **state)
 }
 
 /* The same for a QP that is destroyed without going through ERR. */
-static void
-test_destroy_loses_the_taken_receive(void **state)
+TEST_WITH(test_destroy_loses_the_taken_receive, srq_setup, srq_teardown)
 {
 	take_without_end();
 	assert_int_equal(ibv_destroy_qp(pair.b.qp[0]), 0);
@@ -399,8 +382,7 @@ test_destroy_loses_the_taken_receive(void **state)
 
 /* A QP with an SRQ that enters ERR raises one event, after its last receive
  * completion. */
-static void
-last_wqe_event_is_raised_once(void **state)
+TEST_WITH(last_wqe_event_is_raised_once, srq_setup, srq_teardown)
 {
 	struct ibv_async_event event;
 	struct ibv_wc wc;
@@ -421,8 +403,7 @@ last_wqe_event_is_raised_once(void **state)
 }
 
 /* When the event is readable, the completion is in the CQ. */
-static void
-last_wqe_event_follows_completion(void **state)
+TEST_WITH(last_wqe_event_follows_completion, srq_setup, srq_teardown)
 {
 	struct ibv_sge sge = pair_sge(&pair.b, 0, 64);
 	struct ibv_recv_wr wr = {.wr_id = 6, .sg_list = &sge, .num_sge = 1}, *bad;
@@ -439,28 +420,4 @@ last_wqe_event_follows_completion(void **state)
 	assert_int_equal(
 		pair_event(&pair, &pair.b).event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
 	pair_no_event(&pair, &pair.b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_pair(sizes_are_checked_and_rounded_up),
-		with_pair(test_create_ex),
-		with_pair(numbers_are_unique),
-		with_pair(test_post_list),
-		with_pair(test_bad_wr_kept_on_success),
-		with_pair(test_empty_list_posts_nothing),
-		with_pair(test_post_full),
-		with_pair(only_connected_qps_consume_receives),
-		with_pair(test_post_recv_on_srq_qp),
-		with_pair(srq_in_use_is_ebusy),
-		with_pair(destroy_waits_for_acknowledgements),
-		with_pair(test_reset_loses_the_taken_receive),
-		with_pair(test_destroy_loses_the_taken_receive),
-		with_pair(last_wqe_event_is_raised_once),
-		with_pair(last_wqe_event_follows_completion),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,18 +8,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "../unit/rand.h"
 #include "await.h"
+#include "case.h"
 #include "verbs_pair.h"
 
 #define QPS 4
@@ -312,14 +308,12 @@ fifo(bool one_order)
 	world_close(&w);
 }
 
-static void
-fifo_order_per_thread(void **state)
+TEST(fifo_order_per_thread)
 {
 	fifo(false);
 }
 
-static void
-fifo_order_of_serialised_posts(void **state)
+TEST(fifo_order_of_serialised_posts)
 {
 	fifo(true);
 }
@@ -327,8 +321,7 @@ fifo_order_of_serialised_posts(void **state)
 #define SIZES 1000 /* the SRQ has room for 1 to this many receives */
 
 /* Resizes under traffic; a size that is too small is refused and changes nothing. */
-static void
-resize_under_traffic(void **state)
+TEST(resize_under_traffic)
 {
 	unsigned done = 0, refused = 0;
 	struct ibv_srq_attr attr;
@@ -371,8 +364,7 @@ event_waits(struct ibv_context *context)
 }
 
 /* Exactly one event for each arming, 100,000 times. */
-static void
-one_limit_event_per_arming(void **state)
+TEST(one_limit_event_per_arming)
 {
 	struct ibv_async_event event;
 	struct ibv_srq_attr attr;
@@ -406,8 +398,7 @@ one_limit_event_per_arming(void **state)
 
 /* No thread runs the engines. posts.c shows that an arming makes no system
  * call. */
-static void
-arming_does_not_wait_for_an_engine(void **state)
+TEST(arming_does_not_wait_for_an_engine)
 {
 	struct ibv_srq_attr attr = {.srq_limit = 1};
 	struct verbs_pair p;
@@ -437,8 +428,7 @@ send_many(void *arg)
 	return NULL;
 }
 
-static void
-threads_share_a_send_queue(void **state)
+TEST(threads_share_a_send_queue)
 {
 	struct verbs_pair p;
 	pthread_t thread[2];
@@ -469,19 +459,4 @@ threads_share_a_send_queue(void **state)
 	assert_int_equal(sent, SENDS);
 	assert_int_equal(received, SENDS);
 	pair_close(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fifo_order_per_thread),
-		cmocka_unit_test(fifo_order_of_serialised_posts),
-		cmocka_unit_test(resize_under_traffic),
-		cmocka_unit_test(one_limit_event_per_arming),
-		cmocka_unit_test(arming_does_not_wait_for_an_engine),
-		cmocka_unit_test(threads_share_a_send_queue),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

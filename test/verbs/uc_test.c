@@ -3,14 +3,10 @@
  * acknowledged. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define FAR 262144 /* offset in b's memory that WRITEs go to */
@@ -167,22 +163,19 @@ message_sizes_run(unsigned srq_wr)
 	close_uc();
 }
 
-static void
-message_sizes(void **state)
+TEST(message_sizes)
 {
 	message_sizes_run(0);
 }
 
-static void
-message_sizes_with_srq(void **state)
+TEST(message_sizes_with_srq)
 {
 	message_sizes_run(16);
 }
 
 /* An impaired wire: messages that arrive are whole and correct, the others are lost, and
  * the QPs keep working. */
-static void
-impaired_messages_arrive_whole_or_not(void **state)
+TEST(impaired_messages_arrive_whole_or_not)
 {
 	const struct rocade_impair bad = {.loss_ppm = 30000,
 		.duplicate_ppm = 10000,
@@ -231,8 +224,7 @@ impaired_messages_arrive_whole_or_not(void **state)
 }
 
 /* Messages that cannot be received are discarded; later ones arrive. */
-static void
-unreceivable_messages_are_discarded(void **state)
+TEST(unreceivable_messages_are_discarded)
 {
 	struct ibv_wc wc;
 
@@ -267,25 +259,10 @@ unreceivable_messages_are_discarded(void **state)
 	close_uc();
 }
 
-static void
-read_and_atomic_are_refused(void **state)
+TEST(read_and_atomic_are_refused)
 {
 	open_uc(0);
 	assert_int_equal(post(IBV_WR_RDMA_READ, 1, 0, 8), EINVAL);
 	assert_int_equal(post(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 8), EINVAL);
 	close_uc();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(message_sizes),
-		cmocka_unit_test(message_sizes_with_srq),
-		cmocka_unit_test(impaired_messages_arrive_whole_or_not),
-		cmocka_unit_test(unreceivable_messages_are_discarded),
-		cmocka_unit_test(read_and_atomic_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,11 @@
  * is used again while the burst of its last datagram is still being built. Each datagram leaves with
  * the traffic class of its own address handle. */
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "await.h"
+#include "case.h"
 #include "verbs_pair.h"
 
 #define QKEY 0x11223344
@@ -139,25 +135,12 @@ each_datagram_has_its_own_address(uint32_t send_wr)
 	pair_close(&pair);
 }
 
-static void
-queue_of_two(void **state)
+TEST(queue_of_two)
 {
 	each_datagram_has_its_own_address(2);
 }
 
-static void
-queue_of_four(void **state)
+TEST(queue_of_four)
 {
 	each_datagram_has_its_own_address(4);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(queue_of_two),
-		cmocka_unit_test(queue_of_four),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

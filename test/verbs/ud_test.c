@@ -2,14 +2,10 @@
 /* Datagrams: UD QPs, address handles and the 40 bytes before a received payload. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define QKEY 0x11223344
@@ -165,20 +161,17 @@ datagram_sizes_run(bool ipv6, unsigned srq_wr)
 	close_ud();
 }
 
-static void
-datagram_sizes_ipv4(void **state)
+TEST(datagram_sizes_ipv4)
 {
 	datagram_sizes_run(false, 0);
 }
 
-static void
-datagram_sizes_ipv6(void **state)
+TEST(datagram_sizes_ipv6)
 {
 	datagram_sizes_run(true, 0);
 }
 
-static void
-datagram_sizes_with_srq(void **state)
+TEST(datagram_sizes_with_srq)
 {
 	datagram_sizes_run(false, 16);
 }
@@ -232,8 +225,7 @@ answer(bool ipv6)
 	close_ud();
 }
 
-static void
-reply_to_source_in_grh(void **state)
+TEST(reply_to_source_in_grh)
 {
 	answer(false);
 	answer(true);
@@ -241,8 +233,7 @@ reply_to_source_in_grh(void **state)
 
 /* A datagram with another Q_Key is dropped and counted. Bit 31 selects the QP's own
  * Q_Key. */
-static void
-qkey_mismatch_is_dropped(void **state)
+TEST(qkey_mismatch_is_dropped)
 {
 	struct ibv_port_attr port;
 	struct ibv_send_wr wr;
@@ -270,8 +261,7 @@ qkey_mismatch_is_dropped(void **state)
 
 /* Without a receive, or with one that is too short, the datagram is dropped and counted.
  * The short receive takes the next one. */
-static void
-datagram_without_room_is_dropped(void **state)
+TEST(datagram_without_room_is_dropped)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -306,8 +296,7 @@ post_refused(struct ibv_send_wr *wr)
 	assert_ptr_equal(bad, wr);
 }
 
-static void
-invalid_sends_are_refused(void **state)
+TEST(invalid_sends_are_refused)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
 	struct ibv_send_wr wr;
@@ -359,8 +348,7 @@ handle_made(unsigned sgid_index, const char *dgid)
 }
 
 /* Entry 0 of the GID table is an IPv4 address, entry 1 the link-local one. */
-static void
-handle_needs_addresses_of_one_ip_version(void **state)
+TEST(handle_needs_addresses_of_one_ip_version)
 {
 	open_ud(false, 0);
 	assert_true(handle_made(0, "192.0.2.2"));
@@ -379,8 +367,7 @@ handle_needs_addresses_of_one_ip_version(void **state)
 
 /* A failed send moves the QP to SQE: it still receives, and RTS restores the send
  * queue. */
-static void
-failed_send_moves_qp_to_sqe(void **state)
+TEST(failed_send_moves_qp_to_sqe)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
 	struct ibv_send_wr wr[3];
@@ -423,8 +410,7 @@ failed_send_moves_qp_to_sqe(void **state)
 }
 
 /* ERR flushes both queues, in order. */
-static void
-error_flushes_both_queues(void **state)
+TEST(error_flushes_both_queues)
 {
 	struct ibv_wc wc[3];
 
@@ -441,8 +427,7 @@ error_flushes_both_queues(void **state)
 }
 
 /* No engine runs between the posts and the call. An adapter has sent the requests by then. */
-static void
-sends_count_against_a_smaller_cq(void **state)
+TEST(sends_count_against_a_smaller_cq)
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
@@ -458,24 +443,4 @@ sends_count_against_a_smaller_cq(void **state)
 	assert_int_equal(ibv_resize_cq(pair.a.send_cq, 6), 0);
 	assert_int_equal(ibv_poll_cq(pair.a.send_cq, 6, wc), 6);
 	close_ud();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(datagram_sizes_ipv4),
-		cmocka_unit_test(datagram_sizes_ipv6),
-		cmocka_unit_test(datagram_sizes_with_srq),
-		cmocka_unit_test(reply_to_source_in_grh),
-		cmocka_unit_test(qkey_mismatch_is_dropped),
-		cmocka_unit_test(datagram_without_room_is_dropped),
-		cmocka_unit_test(invalid_sends_are_refused),
-		cmocka_unit_test(handle_needs_addresses_of_one_ip_version),
-		cmocka_unit_test(failed_send_moves_qp_to_sqe),
-		cmocka_unit_test(error_flushes_both_queues),
-		cmocka_unit_test(sends_count_against_a_smaller_cq),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which sends complete, and when the send queue has room again. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define DEPTH 16
@@ -77,8 +73,7 @@ expect_received(unsigned n)
 }
 
 /* sq_sig_all = 0: only signaled requests complete. */
-static void
-only_signaled_requests_complete(void **state)
+TEST_WITH(only_signaled_requests_complete, setup, teardown)
 {
 	struct ibv_wc wc;
 
@@ -97,8 +92,7 @@ only_signaled_requests_complete(void **state)
 }
 
 /* sq_sig_all = 1: every request completes. */
-static void
-sig_all_completes_every_request(void **state)
+TEST_WITH(sig_all_completes_every_request, setup_all, teardown)
 {
 	struct ibv_wc wc[5];
 
@@ -111,8 +105,7 @@ sig_all_completes_every_request(void **state)
 }
 
 /* A signaled completion means that all earlier requests are done. */
-static void
-completion_covers_earlier_requests(void **state)
+TEST_WITH(completion_covers_earlier_requests, setup, teardown)
 {
 	struct ibv_wc wc;
 
@@ -132,8 +125,7 @@ completion_covers_earlier_requests(void **state)
 
 /* Polling the completion of a request frees its slot and all earlier ones. An
  * acknowledgement, time or a receive completion frees none. */
-static void
-polling_makes_room(void **state)
+TEST_WITH(polling_makes_room, setup, teardown)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad = NULL;
 	struct ibv_wc wc[DEPTH];
@@ -163,8 +155,7 @@ polling_makes_room(void **state)
 }
 
 /* Receive completions on the same CQ free no slots. */
-static void
-receive_completions_make_no_room(void **state)
+TEST_WITH(receive_completions_make_no_room, setup, teardown)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
 	struct ibv_cq *kept = pair.a.recv_cq;
@@ -193,8 +184,7 @@ receive_completions_make_no_room(void **state)
 
 /* A queue full of unsignaled requests stays full until RESET. sq_full_unsignaled counts
  * the refused posts. */
-static void
-unsignaled_requests_fill_queue_until_reset(void **state)
+TEST_WITH(unsignaled_requests_fill_queue_until_reset, setup, teardown)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
 			   *bad;
@@ -229,8 +219,7 @@ unsignaled_requests_fill_queue_until_reset(void **state)
 
 /* A failed unsignaled request completes. Each later one is flushed with a completion, in
  * order, signaled or not. */
-static void
-failed_unsignaled_request_completes(void **state)
+TEST_WITH(failed_unsignaled_request_completes, setup, teardown)
 {
 	struct ibv_wc wc[8];
 
@@ -259,8 +248,7 @@ failed_unsignaled_request_completes(void **state)
 }
 
 /* Unsignaled requests acknowledged before the failed one are done: no completion. */
-static void
-requests_before_failure_do_not_complete(void **state)
+TEST_WITH(requests_before_failure_do_not_complete, setup, teardown)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pair.a.pd, pair.a.mem, 64, 0);
 	struct ibv_sge sge = {
@@ -284,8 +272,7 @@ requests_before_failure_do_not_complete(void **state)
 }
 
 /* Inline data may be overwritten after the post, needs no key, and is limited in size. */
-static void
-inline_data_is_copied(void **state)
+TEST_WITH(inline_data_is_copied, setup, teardown)
 {
 	uint8_t data[100], other[20];
 	struct ibv_sge sge[2] = {{.addr = (uintptr_t)data, .length = 80, .lkey = 0xDEAD},
@@ -331,8 +318,7 @@ inline_data_is_copied(void **state)
 }
 
 /* After a loss the data comes from the slot, although the buffer has changed. */
-static void
-inline_data_is_resent_from_slot(void **state)
+TEST_WITH(inline_data_is_resent_from_slot, setup, teardown)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)pair.a.mem, .length = 64};
 	struct ibv_send_wr wr = {.sg_list = &sge,
@@ -381,8 +367,7 @@ setup_cq_of_one(void **state)
 }
 
 /* A CQ of one entry is enough for a queue with one signaled request at a time. */
-static void
-test_cq_of_one_suffices(void **state)
+TEST_WITH(test_cq_of_one_suffices, setup_cq_of_one, teardown)
 {
 	struct ibv_wc wc[2];
 
@@ -403,8 +388,7 @@ test_cq_of_one_suffices(void **state)
 
 /* A QP fails with 8 unsignaled requests outstanding, whose completions find a full CQ:
  * one event of the CQ, one of the QP, and the completion that was there stays. */
-static void
-test_flush_overruns_a_full_cq(void **state)
+TEST_WITH(test_flush_overruns_a_full_cq, setup_cq_of_one, teardown)
 {
 	unsigned overruns = 0, fatal = 0;
 	struct rocade_cq_info cq;
@@ -432,30 +416,4 @@ test_flush_overruns_a_full_cq(void **state)
 	assert_int_equal(wc[0].wr_id, 77);
 	assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
 	pair_no_completion(&pair, pair.a.send_cq);
-}
-
-#define with_pair(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_pair(only_signaled_requests_complete),
-		cmocka_unit_test_setup_teardown(
-			sig_all_completes_every_request, setup_all, teardown),
-		with_pair(completion_covers_earlier_requests),
-		with_pair(polling_makes_room),
-		with_pair(receive_completions_make_no_room),
-		with_pair(unsignaled_requests_fill_queue_until_reset),
-		with_pair(failed_unsignaled_request_completes),
-		with_pair(requests_before_failure_do_not_complete),
-		with_pair(inline_data_is_copied),
-		with_pair(inline_data_is_resent_from_slot),
-		cmocka_unit_test_setup_teardown(
-			test_cq_of_one_suffices, setup_cq_of_one, teardown),
-		cmocka_unit_test_setup_teardown(
-			test_flush_overruns_a_full_cq, setup_cq_of_one, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,10 @@
 /* Unsupported calls fail as their man pages say, and the device does not advertise
  * them. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 static struct verbs_pair pair;
@@ -38,8 +34,7 @@ expect_null_unsupported(const void *object)
 	errno = 0;
 }
 
-static void
-flows_and_counters_are_unsupported(void **state)
+TEST_WITH(flows_and_counters_are_unsupported, setup, teardown)
 {
 	struct ibv_flow_attr flow = {.type = IBV_FLOW_ATTR_NORMAL, .port = 1};
 	struct ibv_flow_action_esp_attr esp = {0};
@@ -51,8 +46,7 @@ flows_and_counters_are_unsupported(void **state)
 	expect_null_unsupported(ibv_create_counters(pair.a.context, &counters));
 }
 
-static void
-work_queues_are_unsupported(void **state)
+TEST_WITH(work_queues_are_unsupported, setup, teardown)
 {
 	struct ibv_wq_init_attr wq = {.wq_type = IBV_WQT_RQ,
 		.max_wr = 1,
@@ -66,8 +60,7 @@ work_queues_are_unsupported(void **state)
 	expect_null_unsupported(ibv_create_rwq_ind_table(pair.a.context, &table));
 }
 
-static void
-memory_extensions_are_unsupported(void **state)
+TEST_WITH(memory_extensions_are_unsupported, setup, teardown)
 {
 	errno = 0;
 	expect_null_unsupported(ibv_alloc_null_mr(pair.a.pd));
@@ -76,8 +69,7 @@ memory_extensions_are_unsupported(void **state)
 		EOPNOTSUPP);
 }
 
-static void
-rate_limit_and_srq_ops_are_unsupported(void **state)
+TEST_WITH(rate_limit_and_srq_ops_are_unsupported, setup, teardown)
 {
 	struct ibv_qp_rate_limit_attr rate = {.rate_limit = 1000};
 	struct ibv_ops_wr op = {.opcode = IBV_WR_TAG_SYNC}, *bad = NULL;
@@ -88,8 +80,7 @@ rate_limit_and_srq_ops_are_unsupported(void **state)
 }
 
 /* Supported features are advertised in every place that shows them. */
-static void
-supported_features_are_advertised(void **state)
+TEST_WITH(supported_features_are_advertised, setup, teardown)
 {
 	static const unsigned there =
 		IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
@@ -108,8 +99,7 @@ supported_features_are_advertised(void **state)
 }
 
 /* Unsupported features are not advertised (ibv_query_device_ex(3)). */
-static void
-unsupported_features_are_not_advertised(void **state)
+TEST_WITH(unsupported_features_are_not_advertised, setup, teardown)
 {
 	static const unsigned absent =
 		IBV_DEVICE_RESIZE_MAX_WR | IBV_DEVICE_RAW_MULTI |
@@ -130,8 +120,7 @@ unsupported_features_are_not_advertised(void **state)
 	assert_int_equal(attr.odp_caps.general_caps, 0);
 }
 
-static void
-other_qp_types_and_flags_are_unsupported(void **state)
+TEST_WITH(other_qp_types_and_flags_are_unsupported, setup, teardown)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RAW_PACKET, IBV_QPT_DRIVER};
 	static const uint32_t flags[] = {IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
@@ -156,27 +145,4 @@ other_qp_types_and_flags_are_unsupported(void **state)
 		ex.create_flags = flags[i];
 		expect_null_unsupported(ibv_create_qp_ex(pair.a.context, &ex));
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			flows_and_counters_are_unsupported, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			work_queues_are_unsupported, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			memory_extensions_are_unsupported, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			rate_limit_and_srq_ops_are_unsupported, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			supported_features_are_advertised, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			unsupported_features_are_not_advertised, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			other_qp_types_and_flags_are_unsupported, setup, teardown),
-	};
-
-	return cmocka_run_group_tests_name("verbs absent", tests, NULL, NULL);
 }

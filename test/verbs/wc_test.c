@@ -3,14 +3,10 @@
  * CQ that overflowed. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define FAR 262144
@@ -112,8 +108,7 @@ static const struct {
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-static void
-successful_completion_fields(void **state)
+TEST(successful_completion_fields)
 {
 	open_wc((struct verbs_pair_conf){.qps = 1});
 	for (unsigned i = 0; i < ROWS; i++) {
@@ -150,8 +145,7 @@ expect_bad(const struct ibv_wc *wc, uint64_t wr_id, enum ibv_wc_status status,
 }
 
 /* The opcode is set even where the man page does not promise it. */
-static void
-failed_completion_fields(void **state)
+TEST(failed_completion_fields)
 {
 	for (unsigned i = 0; i < ROWS; i++) {
 		struct ibv_wc wc;
@@ -177,8 +171,7 @@ failed_completion_fields(void **state)
 	}
 }
 
-static void
-too_long_message_completion_fields(void **state)
+TEST(too_long_message_completion_fields)
 {
 	struct ibv_wc wc;
 
@@ -200,8 +193,7 @@ fatal_of(const struct ibv_async_event *event, const struct ibv_qp *qp)
 
 /* An overflow raises one CQ_ERR. Each QP of the CQ fails with one QP_FATAL: when it has
  * something to complete, or when the event is read. */
-static void
-cq_overrun_fails_its_qps(void **state)
+TEST(cq_overrun_fails_its_qps)
 {
 	unsigned errors = 0, fatal[3] = {0};
 	struct ibv_qp_init_attr init;
@@ -248,17 +240,4 @@ cq_overrun_fails_its_qps(void **state)
 	pair_no_completion(&pair, pair.a.send_cq);
 	pair_no_event(&pair, &pair.a);
 	close_wc();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(successful_completion_fields),
-		cmocka_unit_test(failed_completion_fields),
-		cmocka_unit_test(too_long_message_completion_fields),
-		cmocka_unit_test(cq_overrun_fails_its_qps),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ibv_wr_post(3): memory windows, invalidation and ATOMIC_WRITE. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verbs_pair.h"
 
 #define OPS                                                                              \
@@ -94,8 +90,7 @@ write_through(uint32_t rkey)
 	return ibv_wr_complete(a);
 }
 
-static void
-send_with_invalidate(void **state)
+TEST_WITH(send_with_invalidate, setup, teardown)
 {
 	uint32_t rkey = window_bind();
 	struct ibv_wc wc;
@@ -120,8 +115,7 @@ send_with_invalidate(void **state)
 	assert_int_equal(pair_event(&pair, &pair.b).event_type, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void
-local_invalidate(void **state)
+TEST_WITH(local_invalidate, setup, teardown)
 {
 	uint32_t rkey = window_bind();
 
@@ -136,8 +130,7 @@ local_invalidate(void **state)
 	assert_int_equal(pair_event(&pair, &pair.b).event_type, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void
-atomic_write_copies_value(void **state)
+TEST_WITH(atomic_write_copies_value, setup, teardown)
 {
 	uint64_t value = UINT64_C(0x1122334455667788);
 
@@ -156,8 +149,7 @@ atomic_write_copies_value(void **state)
 }
 
 /* A request without data takes no SGE; one invalid request fails the whole section. */
-static void
-invalid_request_fails_section(void **state)
+TEST_WITH(invalid_request_fails_section, setup, teardown)
 {
 	struct ibv_mw *type1 = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_1);
 	struct ibv_mw_bind_info bind_info = bind_info_full();
@@ -180,8 +172,7 @@ invalid_request_fails_section(void **state)
 
 /* IBA 10.6.7.2.2: a bind takes the low 8 bits of the key, the index is the window's. The window
  * shows the key when the post returns. */
-static void
-bind_takes_low_bits_of_key(void **state)
+TEST_WITH(bind_takes_low_bits_of_key, setup, teardown)
 {
 	uint32_t first = mw->rkey, key = (first & ~0xFFU) | 0x77;
 	struct ibv_send_wr wr = {.wr_id = 8,
@@ -215,21 +206,4 @@ bind_takes_low_bits_of_key(void **state)
 	done(pair.b.send_cq, 9, IBV_WC_SUCCESS);
 	assert_int_equal(write_through(mw->rkey), 0);
 	done(pair.a.send_cq, 2, IBV_WC_SUCCESS);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(send_with_invalidate, setup, teardown),
-		cmocka_unit_test_setup_teardown(local_invalidate, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			atomic_write_copies_value, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			invalid_request_fails_section, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			bind_takes_low_bits_of_key, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
 /* ibv_wr_post(3): which QPs support it, and datagrams. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "wr_fixture.h"
 
 #define UD_OPS (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
@@ -43,8 +39,7 @@ ud_receive(struct ibv_qp *qp, uint64_t n)
 	assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
 }
 
-static void
-ud_requests_by_sections(void **state)
+TEST(ud_requests_by_sections)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
 	struct ibv_qp *tx, *rx;
@@ -122,8 +117,7 @@ expect_absent(enum ibv_qp_type type, uint64_t ops)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
-static void
-create_checks_operations(void **state)
+TEST(create_checks_operations)
 {
 	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_RC, .pd = NULL};
 	static const uint32_t masks[] = {IBV_QP_INIT_ATTR_XRCD,
@@ -156,15 +150,4 @@ create_checks_operations(void **state)
 	assert_null(ibv_create_qp_ex(pair.b.context, &attr));
 	assert_int_equal(errno, EINVAL);
 	wr_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ud_requests_by_sections),
-		cmocka_unit_test(create_checks_operations),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

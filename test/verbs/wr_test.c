@@ -3,14 +3,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "wr_fixture.h"
 
 static uint64_t
@@ -20,8 +16,7 @@ remote_addr(size_t offset)
 }
 
 /* Every request type in one section, with every way to set data. */
-static void
-every_request_type(void **state)
+TEST(every_request_type)
 {
 	static const size_t at[3] = {7, 5000, 9000};
 	struct ibv_sge sge[3] = {{.length = 900}, {.length = 0}, {.length = 1300}};
@@ -121,8 +116,7 @@ section_begin(void)
 	wr_set_local_sge(0, 100);
 }
 
-static void
-invalid_request_fails_section(void **state)
+TEST(invalid_request_fails_section)
 {
 	struct ibv_sge sge[4] = {0};
 	uint8_t *inline_data;
@@ -185,8 +179,7 @@ invalid_request_fails_section(void **state)
 	wr_close();
 }
 
-static void
-full_queue_is_enomem(void **state)
+TEST(full_queue_is_enomem)
 {
 	struct ibv_wc wc[8];
 
@@ -212,8 +205,7 @@ full_queue_is_enomem(void **state)
 	wr_close();
 }
 
-static void
-aborted_section_posts_nothing(void **state)
+TEST(aborted_section_posts_nothing)
 {
 	struct ibv_wc wc;
 
@@ -236,8 +228,7 @@ aborted_section_posts_nothing(void **state)
 	wr_close();
 }
 
-static void
-wr_flags_apply_to_each_request(void **state)
+TEST(wr_flags_apply_to_each_request)
 {
 	struct ibv_wc wc[3];
 
@@ -267,8 +258,7 @@ wr_flags_apply_to_each_request(void **state)
 	wr_close();
 }
 
-static void
-sections_in_reset_and_error(void **state)
+TEST(sections_in_reset_and_error)
 {
 	struct ibv_wc wc;
 
@@ -285,8 +275,7 @@ sections_in_reset_and_error(void **state)
 	wr_close();
 }
 
-static void
-uc_requests(void **state)
+TEST(uc_requests)
 {
 	struct ibv_wc wc;
 
@@ -342,8 +331,7 @@ poster(void *arg)
 	return NULL;
 }
 
-static void
-section_stays_contiguous(void **state)
+TEST(section_stays_contiguous)
 {
 	pthread_t threads[THREADS];
 	uint64_t half = 0;
@@ -365,21 +353,4 @@ section_stays_contiguous(void **state)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 	pair_threads_stop(&pair);
 	wr_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_request_type),
-		cmocka_unit_test(invalid_request_fails_section),
-		cmocka_unit_test(full_queue_is_enomem),
-		cmocka_unit_test(aborted_section_posts_nothing),
-		cmocka_unit_test(wr_flags_apply_to_each_request),
-		cmocka_unit_test(sections_in_reset_and_error),
-		cmocka_unit_test(uc_requests),
-		cmocka_unit_test(section_stays_contiguous),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,10 @@
  * handles share. xrc_traffic_test.c covers messages. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "xrc_fixture.h"
 
 #define REFUSED(call, err)                                                               \
@@ -20,8 +16,7 @@
 		assert_int_equal(errno, err);                                            \
 	} while (0)
 
-static void
-files_share_domains(void **state)
+TEST_WITH(files_share_domains, xrc_setup, xrc_teardown)
 {
 	struct ibv_context *context = pair.a.context;
 	struct ibv_xrcd_init_attr attr = {
@@ -64,8 +59,7 @@ files_share_domains(void **state)
 	close(other);
 }
 
-static void
-device_reports_xrc(void **state)
+TEST_WITH(device_reports_xrc, xrc_setup, xrc_teardown)
 {
 	struct ibv_device_attr_ex attr;
 
@@ -81,8 +75,7 @@ srq_refused(struct ibv_srq_init_attr_ex attr, int err)
 	REFUSED(ibv_create_srq_ex(pair.a.context, &attr), err);
 }
 
-static void
-xrc_srq_create(void **state)
+TEST_WITH(xrc_srq_create, xrc_setup, xrc_teardown)
 {
 	struct verbs_side *s = &pair.a;
 	struct ibv_xrcd *xrcd = xrc_domain(s), *foreign = xrc_domain(&pair.b);
@@ -148,8 +141,7 @@ xrc_srq_create(void **state)
 }
 
 /* An object in use cannot be freed. */
-static void
-objects_in_use_are_ebusy(void **state)
+TEST_WITH(objects_in_use_are_ebusy, xrc_setup, xrc_teardown)
 {
 	struct verbs_side *s = &pair.a;
 	struct ibv_cq *cq = ibv_create_cq(s->context, 16, NULL, NULL, 0);
@@ -183,8 +175,7 @@ qp_refused(struct ibv_qp_init_attr_ex attr, int err)
 	REFUSED(ibv_create_qp_ex(pair.a.context, &attr), err);
 }
 
-static void
-qp_create_checks_domain_and_type(void **state)
+TEST_WITH(qp_create_checks_domain_and_type, xrc_setup, xrc_teardown)
 {
 	struct verbs_side *s = &pair.a;
 	struct ibv_xrcd *xrcd = xrc_domain(s), *foreign = xrc_domain(&pair.b);
@@ -248,8 +239,7 @@ qp_create_checks_domain_and_type(void **state)
 
 /* Posts to a queue that the QP type does not have are refused. SRQ numbers have 24
  * bits. */
-static void
-posts_to_absent_queues_are_refused(void **state)
+TEST_WITH(posts_to_absent_queues_are_refused, xrc_setup, xrc_teardown)
 {
 	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b);
@@ -283,8 +273,7 @@ posts_to_absent_queues_are_refused(void **state)
 	assert_int_equal(ibv_close_xrcd(xrcd), 0);
 }
 
-static void
-query_returns_target_attributes(void **state)
+TEST_WITH(query_returns_target_attributes, xrc_setup, xrc_teardown)
 {
 	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b);
@@ -339,8 +328,7 @@ qp_open(struct ibv_context *context, struct ibv_xrcd *xrcd, uint32_t qpn,
 	return ibv_open_qp(context, &attr);
 }
 
-static void
-invalid_open_is_refused(void **state)
+TEST_WITH(invalid_open_is_refused, xrc_setup, xrc_teardown)
 {
 	struct verbs_side *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b), *other = xrc_domain(b),
@@ -381,8 +369,7 @@ event_of(struct ibv_context *context)
 
 /* A second context opens the domain by its file and the target by its QPN: one QP with
  * two handles, which exists as long as one of them. */
-static void
-target_with_two_handles(void **state)
+TEST_WITH(target_with_two_handles, xrc_setup, xrc_teardown)
 {
 	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_context *second = ibv_open_device(b->context->device);
@@ -439,8 +426,7 @@ target_with_two_handles(void **state)
 }
 
 /* No handle of a target sends, in any QP state. */
-static void
-target_handles_cannot_send(void **state)
+TEST_WITH(target_handles_cannot_send, xrc_setup, xrc_teardown)
 {
 	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b);
@@ -469,25 +455,4 @@ target_handles_cannot_send(void **state)
 	assert_int_equal(ibv_destroy_qp(target), 0);
 	assert_int_equal(ibv_destroy_qp(initiator), 0);
 	assert_int_equal(ibv_close_xrcd(xrcd), 0);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, xrc_setup, xrc_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(files_share_domains),
-		CASE(device_reports_xrc),
-		CASE(xrc_srq_create),
-		CASE(objects_in_use_are_ebusy),
-		CASE(qp_create_checks_domain_and_type),
-		CASE(posts_to_absent_queues_are_refused),
-		CASE(query_returns_target_attributes),
-		CASE(invalid_open_is_refused),
-		CASE(target_with_two_handles),
-		CASE(target_handles_cannot_send),
-	};
-
-	return cmocka_run_group_tests_name("xrc", tests, NULL, NULL);
 }

@@ -2,15 +2,11 @@
 /* Messages over XRC: every opcode, missing SRQs, many QPs to many SRQs. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "xrc_fixture.h"
 
 /* Every opcode, posted with ibv_post_send() or built with ibv_wr_post(3). */
@@ -117,14 +113,12 @@ operations(struct ibv_qp *initiator, bool built)
 	assert_int_equal(ibv_close_xrcd(xrcd), 0);
 }
 
-static void
-every_opcode_by_post_send(void **state)
+TEST_WITH(every_opcode_by_post_send, xrc_setup, xrc_teardown)
 {
 	operations(xrc_initiator(&pair.a, 0), false);
 }
 
-static void
-every_opcode_by_sections(void **state)
+TEST_WITH(every_opcode_by_sections, xrc_setup, xrc_teardown)
 {
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *ex;
@@ -153,8 +147,7 @@ every_opcode_by_sections(void **state)
 }
 
 /* A message to an unknown SRQ number: both QPs fail, and the target raises events. */
-static void
-unknown_srq_number_fails_both_qps(void **state)
+TEST_WITH(unknown_srq_number_fails_both_qps, xrc_setup, xrc_teardown)
 {
 	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b), *other = xrc_domain(b);
@@ -181,8 +174,7 @@ unknown_srq_number_fails_both_qps(void **state)
 }
 
 /* The number of a basic SRQ names nothing in a packet, although the SRQ is there. */
-static void
-basic_srq_number_is_unknown(void **state)
+TEST_WITH(basic_srq_number_is_unknown, xrc_setup, xrc_teardown)
 {
 	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b);
@@ -210,8 +202,7 @@ basic_srq_number_is_unknown(void **state)
 }
 
 /* The SRQ is destroyed while a message to it is in flight. */
-static void
-message_to_destroyed_srq_fails(void **state)
+TEST_WITH(message_to_destroyed_srq_fails, xrc_setup, xrc_teardown)
 {
 	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b);
@@ -242,8 +233,7 @@ message_to_destroyed_srq_fails(void **state)
 
 /* QPs on two engines send to several SRQs, each QP to all of them, with engine
  * threads. */
-static void
-many_qps_to_many_srqs(void **state)
+TEST(many_qps_to_many_srqs)
 {
 	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_qp *initiator[QPS], *target[QPS];
@@ -328,8 +318,7 @@ many_qps_to_many_srqs(void **state)
 
 /* As ibv_xsrq_pingpong does: each side has an SRQ, a target and an initiator, and replies
  * on the initiator beside the target that wc.qp_num names. */
-static void
-xsrq_pingpong_scheme(void **state)
+TEST_WITH(xsrq_pingpong_scheme, xrc_setup, xrc_teardown)
 {
 	struct verbs_side *side[2] = {&pair.a, &pair.b};
 	struct ibv_qp *send_qp[2], *recv_qp[2];
@@ -371,22 +360,4 @@ xsrq_pingpong_scheme(void **state)
 		assert_int_equal(ibv_close_xrcd(xrcd[i]), 0);
 	}
 	close(fd);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, xrc_setup, xrc_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(every_opcode_by_post_send),
-		CASE(every_opcode_by_sections),
-		CASE(unknown_srq_number_fails_both_qps),
-		CASE(basic_srq_number_is_unknown),
-		CASE(message_to_destroyed_srq_fails),
-		CASE(xsrq_pingpong_scheme),
-		cmocka_unit_test(many_qps_to_many_srqs),
-	};
-
-	return cmocka_run_group_tests_name("xrc_traffic", tests, NULL, NULL);
 }

@@ -3,15 +3,12 @@
 #ifndef ROCADE_TEST_CHILD_H
 #define ROCADE_TEST_CHILD_H
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "await.h"
-
-#include <cmocka.h>
+#include "case.h"
 
 typedef void (*body_fn)(void);
 

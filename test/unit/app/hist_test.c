@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <common/hist.h>
 
+#include "case.h"
+
 static struct hist hist;
 
-static void
-empty_quantile_is_0(void **state)
+TEST(empty_quantile_is_0)
 {
 	hist_clear(&hist);
 	assert_int_equal(hist_quantile(&hist, 500), 0);
 }
 
-static void
-small_values_are_exact(void **state)
+TEST(small_values_are_exact)
 {
 	hist_clear(&hist);
 	for (uint64_t ns = 1; ns <= 1000; ns++)
@@ -34,8 +29,7 @@ small_values_are_exact(void **state)
 }
 
 /* Ranks are rounded up: the 99 % quantile of 10 values is the 10th. */
-static void
-ranks_are_rounded_up(void **state)
+TEST(ranks_are_rounded_up)
 {
 	hist_clear(&hist);
 	for (uint64_t i = 1; i <= 10; i++)
@@ -47,8 +41,7 @@ ranks_are_rounded_up(void **state)
 }
 
 /* Three digits of any value are exact, at both sides of each power of two. */
-static void
-three_digits_are_exact(void **state)
+TEST(three_digits_are_exact)
 {
 	for (unsigned shift = 1; shift < 40; shift++) {
 		for (int64_t off = -1; off <= 1; off++) {
@@ -66,8 +59,7 @@ three_digits_are_exact(void **state)
 	}
 }
 
-static void
-value_beyond_the_last_bucket(void **state)
+TEST(value_beyond_the_last_bucket)
 {
 	hist_clear(&hist);
 	hist_add(&hist, UINT64_MAX / 2);
@@ -75,8 +67,7 @@ value_beyond_the_last_bucket(void **state)
 }
 
 /* An hour of round trips of a microsecond. */
-static void
-more_than_32_bits_of_samples(void **state)
+TEST(more_than_32_bits_of_samples)
 {
 	hist_clear(&hist);
 	hist_add(&hist, 5);
@@ -86,19 +77,4 @@ more_than_32_bits_of_samples(void **state)
 	assert_int_equal(hist_quantile(&hist, 500), 5);
 	assert_int_equal(hist_quantile(&hist, 999), 5);
 	assert_int_equal(hist_quantile(&hist, 1000), 9);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(empty_quantile_is_0),
-		cmocka_unit_test(small_values_are_exact),
-		cmocka_unit_test(ranks_are_rounded_up),
-		cmocka_unit_test(three_digits_are_exact),
-		cmocka_unit_test(value_beyond_the_last_bucket),
-		cmocka_unit_test(more_than_32_bits_of_samples),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The option engine, with a program that has an option of each kind. */
 #include <getopt.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include <common/options.h>
+
+#include "case.h"
 
 struct conf {
 	uint16_t vlan;
@@ -96,8 +93,7 @@ parse(const char *text)
 	return options_parse(&options, &conf, argc, argv, err);
 }
 
-static void
-each_kind_is_stored(void **state)
+TEST(each_kind_is_stored)
 {
 	assert_int_equal(parse("-v 7 --power 4 --size 2k --colour=red --flag --name=abcd "
 			       "--every=2"),
@@ -121,8 +117,7 @@ each_kind_is_stored(void **state)
 	assert_int_equal(parse("--version"), OPTIONS_VERSION);
 }
 
-static void
-errors_name_option_value_and_range(void **state)
+TEST(errors_name_option_value_and_range)
 {
 	static const char *const wrong[][2] = {
 		{"-v 0", "invalid value '0' for --vlan: expected 1 to 4094"},
@@ -155,8 +150,7 @@ errors_name_option_value_and_range(void **state)
 	}
 }
 
-static void
-operands_end_the_options(void **state)
+TEST(operands_end_the_options)
 {
 	options.operands = true;
 	assert_int_equal(parse("-f program --nonsense"), OPTIONS_OK);
@@ -165,8 +159,7 @@ operands_end_the_options(void **state)
 	assert_true(conf.flag);
 }
 
-static void
-options_of_eal_end_at_two_dashes(void **state)
+TEST(options_of_eal_end_at_two_dashes)
 {
 	static const struct {
 		const char *text;
@@ -205,8 +198,7 @@ read_into(const char *text, char *out, size_t size)
 	return code;
 }
 
-static void
-main_gets_exit_codes(void **state)
+TEST(main_gets_exit_codes)
 {
 	char out[2048];
 
@@ -236,18 +228,4 @@ main_gets_exit_codes(void **state)
 		"  -V, --version     print name and version\n"
 		"\n"
 		"The end.\n");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_kind_is_stored),
-		cmocka_unit_test(errors_name_option_value_and_range),
-		cmocka_unit_test(operands_end_the_options),
-		cmocka_unit_test(options_of_eal_end_at_two_dashes),
-		cmocka_unit_test(main_gets_exit_codes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The files at --socket of rocade-perf. No client comes: poll() is one of the test. */
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +9,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include <perf/link.h>
+
+#include "case.h"
 
 static char dir[32], path[64], other[64];
 static struct conf conf = {.server = true, .socket = path};
@@ -86,8 +84,7 @@ after(void **state)
 	return rmdir(dir);
 }
 
-static void
-a_file_is_not_replaced(void **state)
+TEST_WITH(a_file_is_not_replaced, before, after)
 {
 	int fd;
 
@@ -100,8 +97,7 @@ a_file_is_not_replaced(void **state)
 	assert_int_equal(mode_of(path), S_IFREG);
 }
 
-static void
-a_link_is_not_replaced(void **state)
+TEST_WITH(a_link_is_not_replaced, before, after)
 {
 	int fd;
 
@@ -112,8 +108,7 @@ a_link_is_not_replaced(void **state)
 	assert_int_equal(mode_of(other), S_IFREG);
 }
 
-static void
-an_old_socket_is_replaced(void **state)
+TEST_WITH(an_old_socket_is_replaced, before, after)
 {
 	int fd;
 
@@ -125,8 +120,7 @@ an_old_socket_is_replaced(void **state)
 	assert_int_equal(mode_of(path), 0);
 }
 
-static void
-a_socket_that_nobody_connects_is_removed(void **state)
+TEST_WITH(a_socket_that_nobody_connects_is_removed, before, after)
 {
 	int fd;
 
@@ -136,8 +130,7 @@ a_socket_that_nobody_connects_is_removed(void **state)
 	link_close(&conf, fd);
 }
 
-static void
-a_file_in_place_of_the_socket_stays(void **state)
+TEST_WITH(a_file_in_place_of_the_socket_stays, before, after)
 {
 	int fd;
 
@@ -147,20 +140,4 @@ a_file_in_place_of_the_socket_stays(void **state)
 	file_make(path);
 	link_close(&conf, fd);
 	assert_int_equal(mode_of(path), S_IFREG);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_file_is_not_replaced, before, after),
-		cmocka_unit_test_setup_teardown(a_link_is_not_replaced, before, after),
-		cmocka_unit_test_setup_teardown(an_old_socket_is_replaced, before, after),
-		cmocka_unit_test_setup_teardown(
-			a_socket_that_nobody_connects_is_removed, before, after),
-		cmocka_unit_test_setup_teardown(
-			a_file_in_place_of_the_socket_stays, before, after),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What rocade-perf prints. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include <rte_cycles.h>
 
 #include <perf/result.h>
+
+#include "case.h"
 
 static struct result result;
 
@@ -53,8 +50,7 @@ print(const struct conf *conf, char err[ERR_MAX], char *out, size_t size)
 	return rc;
 }
 
-static void
-a_measurement_without_messages_has_failed(void **state)
+TEST(a_measurement_without_messages_has_failed)
 {
 	static const enum mode modes[] = {MODE_SEND, MODE_PINGPONG};
 	char err[ERR_MAX], out[256];
@@ -72,8 +68,7 @@ a_measurement_without_messages_has_failed(void **state)
 	}
 }
 
-static void
-a_line_has_the_numbers(void **state)
+TEST(a_line_has_the_numbers)
 {
 	struct conf conf = {.plan = {.mode = MODE_SEND, .size = 125, .qps = 2}};
 	char err[ERR_MAX], out[256];
@@ -88,15 +83,4 @@ a_line_has_the_numbers(void **state)
 	assert_int_equal(print(&conf, err, out, sizeof(out)), 0);
 	assert_string_equal(out,
 		"pingpong, 125 bytes, 2 QPs: min 700, p50 700, p99 700, p99.9 700 ns\n");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_measurement_without_messages_has_failed),
-		cmocka_unit_test(a_line_has_the_numbers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

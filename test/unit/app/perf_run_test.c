@@ -3,18 +3,16 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include <perf/perf_context.h>
 #include <perf/result.h>
 
 #include <rte_lcore.h>
+
+#include "case.h"
 
 #define HZ 1000
 #define QPN 0x100
@@ -226,8 +224,7 @@ run_prepare(enum mode mode, bool server)
 
 static const enum mode latency_modes[] = {MODE_PINGPONG, MODE_WRITE_LAT, MODE_READ_LAT};
 
-static void
-a_lost_message_ends_each_latency_mode(void **state)
+TEST(a_lost_message_ends_each_latency_mode)
 {
 	static uint8_t target[64]; /* is not written */
 
@@ -241,8 +238,7 @@ a_lost_message_ends_each_latency_mode(void **state)
 	}
 }
 
-static void
-a_lost_message_ends_a_client_that_sleeps(void **state)
+TEST(a_lost_message_ends_a_client_that_sleeps)
 {
 	fate = LOST;
 	run_prepare(MODE_PINGPONG, false);
@@ -252,8 +248,7 @@ a_lost_message_ends_a_client_that_sleeps(void **state)
 	assert_in_range(sleeps, 10, 12); /* not 1024 */
 }
 
-static void
-a_failed_request_ends_the_wait_for_an_answer(void **state)
+TEST(a_failed_request_ends_the_wait_for_an_answer)
 {
 	static uint8_t target[64];
 
@@ -270,8 +265,7 @@ a_failed_request_ends_the_wait_for_an_answer(void **state)
 	assert_non_null(strstr(ctx.reason, "request of QP 0x100 failed: "));
 }
 
-static void
-a_rate_counts_each_request_of_the_window(void **state)
+TEST(a_rate_counts_each_request_of_the_window)
 {
 	fate = COMPLETED;
 	run_prepare(MODE_WRITE, false);
@@ -283,8 +277,7 @@ a_rate_counts_each_request_of_the_window(void **state)
 		result.tally.messages, completed_at[MSG_END] - completed_at[MSG_BEGIN]);
 }
 
-static void
-reads_are_measured(void **state)
+TEST(reads_are_measured)
 {
 	fate = COMPLETED;
 	run_prepare(MODE_READ_LAT, false);
@@ -293,8 +286,7 @@ reads_are_measured(void **state)
 	assert_in_range(completed - result.tally.messages, 0, completed - 1);
 }
 
-static void
-without_permission_there_is_no_priority(void **state)
+TEST(without_permission_there_is_no_priority)
 {
 	run_prepare(MODE_PINGPONG, false);
 	priority_errno = EPERM;
@@ -307,19 +299,4 @@ without_permission_there_is_no_priority(void **state)
 	ctx.lcore = 1;
 	assert_int_equal(events_set_priority(&ctx, true), 0);
 	assert_string_equal(ctx.reason, "");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_lost_message_ends_each_latency_mode),
-		cmocka_unit_test(a_lost_message_ends_a_client_that_sleeps),
-		cmocka_unit_test(a_failed_request_ends_the_wait_for_an_answer),
-		cmocka_unit_test(a_rate_counts_each_request_of_the_window),
-		cmocka_unit_test(reads_are_measured),
-		cmocka_unit_test(without_permission_there_is_no_priority),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

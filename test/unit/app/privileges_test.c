@@ -105,8 +105,7 @@ same_user_body(void)
 	child_assert(geteuid() == before);
 }
 
-static void
-capabilities_go_in_every_thread(void **state)
+TEST(capabilities_go_in_every_thread)
 {
 	assert_child_succeeds(same_user_body);
 }
@@ -139,8 +138,7 @@ refused_body(void)
 	child_assert(privileges_drop(&self, err) == 0);
 }
 
-static void
-only_root_becomes_another_user(void **state)
+TEST(only_root_becomes_another_user)
 {
 	if (geteuid() == 0)
 		assert_child_succeeds(other_user_body);
@@ -170,8 +168,7 @@ deaf_body(void)
 	child_assert(strstr(err, "does not give up its capabilities") != NULL);
 }
 
-static void
-thread_that_keeps_its_capabilities_is_an_error(void **state)
+TEST(thread_that_keeps_its_capabilities_is_an_error)
 {
 	assert_child_succeeds(deaf_body);
 }
@@ -193,8 +190,7 @@ forbidden_body(void)
 }
 #endif
 
-static void
-capabilities_that_stay_are_an_error(void **state)
+TEST(capabilities_that_stay_are_an_error)
 {
 #ifdef HAVE_SECCOMP
 	if (geteuid() == 0)
@@ -202,8 +198,7 @@ capabilities_that_stay_are_an_error(void **state)
 #endif
 }
 
-static void
-users_are_found_by_name_and_number(void **state)
+TEST(users_are_found_by_name_and_number)
 {
 	struct daemon_user a;
 	char err[ERR_MAX];
@@ -229,20 +224,4 @@ users_are_found_by_name_and_number(void **state)
 	assert_int_equal(daemon_user_find(":root", &a, err), -1);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(capabilities_go_in_every_thread),
-		cmocka_unit_test(only_root_becomes_another_user),
-		cmocka_unit_test(capabilities_that_stay_are_an_error),
-		cmocka_unit_test(thread_that_keeps_its_capabilities_is_an_error),
-		cmocka_unit_test(users_are_found_by_name_and_number),
-	};
-
-	if (emulated()) {
-		puts("1..0 # SKIP qemu-user");
-		return 0;
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_NONE_IF_EMULATED

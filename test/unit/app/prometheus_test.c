@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What no daemon of this project sends: names that need escapes, and the same object twice. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "status/prometheus.h"
 
 static const char snapshot_text[] =
@@ -51,8 +47,7 @@ occurrences(const char *text, const char *part)
 
 #define DEVICE "device=\"ro\\\"c\\\\a\\nde\""
 
-static void
-labels_are_escaped(void **state)
+TEST(labels_are_escaped)
 {
 	char *text = printed(&(struct view_conf){.qps = false});
 
@@ -60,8 +55,7 @@ labels_are_escaped(void **state)
 	free(text);
 }
 
-static void
-integers_are_exact(void **state)
+TEST(integers_are_exact)
 {
 	char *text = printed(&(struct view_conf){.qps = false});
 
@@ -70,8 +64,7 @@ integers_are_exact(void **state)
 	free(text);
 }
 
-static void
-series_are_unique(void **state)
+TEST(series_are_unique)
 {
 	char *text = printed(&(struct view_conf){.peers = true});
 
@@ -81,8 +74,7 @@ series_are_unique(void **state)
 	free(text);
 }
 
-static void
-values_are_in_base_units(void **state)
+TEST(values_are_in_base_units)
 {
 	char *text = printed(&(struct view_conf){.peers = true});
 
@@ -94,8 +86,7 @@ values_are_in_base_units(void **state)
 }
 
 /* 0: the process is in another PID namespace. */
-static void
-a_pid_may_be_unknown(void **state)
+TEST(a_pid_may_be_unknown)
 {
 	char *text = printed(&(struct view_conf){.peers = true});
 
@@ -104,8 +95,7 @@ a_pid_may_be_unknown(void **state)
 	free(text);
 }
 
-static void
-a_silent_client_has_no_report(void **state)
+TEST(a_silent_client_has_no_report)
 {
 	char *text = printed(&(struct view_conf){.peers = true});
 
@@ -115,8 +105,7 @@ a_silent_client_has_no_report(void **state)
 	free(text);
 }
 
-static void
-each_queue_has_series(void **state)
+TEST(each_queue_has_series)
 {
 	char *text = printed(&(struct view_conf){.qps = false});
 
@@ -127,20 +116,4 @@ each_queue_has_series(void **state)
 		occurrences(text, "# TYPE rocade_queue_taken_over_total counter\n"), 1);
 	assert_int_equal(occurrences(text, "rocade_queue_drop_handover_full_total{"), 1);
 	free(text);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(labels_are_escaped),
-		cmocka_unit_test(integers_are_exact),
-		cmocka_unit_test(series_are_unique),
-		cmocka_unit_test(values_are_in_base_units),
-		cmocka_unit_test(a_pid_may_be_unknown),
-		cmocka_unit_test(a_silent_client_has_no_report),
-		cmocka_unit_test(each_queue_has_series),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

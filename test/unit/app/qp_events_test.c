@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rocade-status --flight, with a daemon that this file stands for. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <rocade/rocade.h>
 #include <rocade/status.h>
 
+#include "case.h"
 #include "status/qp_events.h"
 #include "status/snapshot.h"
 
@@ -91,14 +87,12 @@ assert_refused(uint32_t client, uint32_t qpn, const char *expected)
 	assert_non_null(strstr(why, expected));
 }
 
-static void
-values_are_read(void **state)
+TEST(values_are_read)
 {
 	static const char *const wrong[] = {"", "x", "0", "-1", "4294967296", "7:", "7:0",
 		"7:0x1000000", "7:x", "7 ", "7:20x", "1234567890123456789:1"};
 	struct flight_conf conf;
 
-	(void)state;
 	assert_true(flight_conf_read(&conf, "7"));
 	assert_int_equal(conf.client, 7);
 	assert_int_equal(conf.qpn, 0);
@@ -110,19 +104,15 @@ values_are_read(void **state)
 		assert_false(flight_conf_read(&conf, wrong[i]));
 }
 
-static void
-one_qp(void **state)
+TEST(one_qp)
 {
-	(void)state;
 	assert_shown(7, 20, "of 20\n");
 	assert_refused(7, 22, "the reason");
 }
 
 /* A QP that has gone since the snapshot is left out. */
-static void
-all_qps(void **state)
+TEST(all_qps)
 {
-	(void)state;
 	snapshot_text = NULL;
 	assert_refused(7, 0, "the reason");
 	snapshot_text =
@@ -133,16 +123,4 @@ all_qps(void **state)
 	assert_refused(5, 0, "no such client");
 	assert_refused(8, 0, "no QPs");
 	assert_refused(9, 0, "the reason");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values_are_read),
-		cmocka_unit_test(one_qp),
-		cmocka_unit_test(all_qps),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

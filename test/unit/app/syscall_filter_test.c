@@ -151,8 +151,7 @@ change_user(void)
 	(void)syscall(SYS_setresuid, -1, -1, -1);
 }
 
-static void
-filter_kills(void **state)
+TEST(filter_kills)
 {
 	static const body_fn never[] = {execute, fork_process, write_file, create_file,
 		map_executable, make_executable, internet_socket, trace_process,
@@ -204,8 +203,7 @@ useful_body(void)
 	free(text);
 }
 
-static void
-filter_allows_what_the_daemon_does(void **state)
+TEST(filter_allows_what_the_daemon_does)
 {
 	if (!filter_built)
 		skip();
@@ -235,8 +233,7 @@ cancel_body(void)
 	child_assert(result == PTHREAD_CANCELED);
 }
 
-static void
-eal_can_cancel_its_threads(void **state)
+TEST(eal_can_cancel_its_threads)
 {
 	if (!filter_built)
 		skip();
@@ -251,8 +248,7 @@ abort_body(void)
 	abort();
 }
 
-static void
-aborting_is_no_forbidden_call(void **state)
+TEST(aborting_is_no_forbidden_call)
 {
 	int status = child_status(abort_body);
 
@@ -274,8 +270,7 @@ unfiltered_body(void)
 	child_assert(socket(AF_INET, SOCK_STREAM, 0) >= 0);
 }
 
-static void
-other_modes_kill_nothing(void **state)
+TEST(other_modes_kill_nothing)
 {
 	assert_child_succeeds(lenient_body);
 	assert_child_succeeds(unfiltered_body);
@@ -304,8 +299,7 @@ threads_body(void)
 	pthread_join(thread, NULL);
 }
 
-static void
-filter_binds_threads_that_run_already(void **state)
+TEST(filter_binds_threads_that_run_already)
 {
 	int status;
 
@@ -315,21 +309,4 @@ filter_binds_threads_that_run_already(void **state)
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(filter_kills),
-		cmocka_unit_test(filter_allows_what_the_daemon_does),
-		cmocka_unit_test(eal_can_cancel_its_threads),
-		cmocka_unit_test(aborting_is_no_forbidden_call),
-		cmocka_unit_test(other_modes_kill_nothing),
-		cmocka_unit_test(filter_binds_threads_that_run_already),
-	};
-
-	if (emulated()) {
-		puts("1..0 # SKIP qemu-user");
-		return 0;
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_NONE_IF_EMULATED

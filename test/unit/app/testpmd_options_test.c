@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "testpmd_options.h"
 
 static struct conf conf;
@@ -45,8 +41,7 @@ accept(const char *text)
 	return options_check(&conf, err);
 }
 
-static void
-default_values(void **state)
+TEST(default_values)
 {
 	assert_int_equal(parse(""), 0);
 	assert_int_equal(conf.qps, 1);
@@ -57,8 +52,7 @@ default_values(void **state)
 	assert_false(conf.no_verify);
 }
 
-static void
-values_are_parsed(void **state)
+TEST(values_are_parsed)
 {
 	assert_int_equal(
 		parse("-q 8 --size 64,4k --rq --no-verify -t 5 --mtu 4096 --dscp 26"), 0);
@@ -78,8 +72,7 @@ values_are_parsed(void **state)
 }
 
 /* Each message names the option, its value and the valid values. */
-static void
-wrong_values_are_named(void **state)
+TEST(wrong_values_are_named)
 {
 	static const struct {
 		const char *text, *say[3];
@@ -121,8 +114,7 @@ wrong_values_are_named(void **state)
 	}
 }
 
-static void
-options_per_port(void **state)
+TEST(options_per_port)
 {
 	assert_int_equal(
 		parse("--vlan 5 --peer 10.0.0.9 --port 3 --addr 10.0.0.1/24 --mode sink "
@@ -139,8 +131,7 @@ options_per_port(void **state)
 	assert_string_equal(conf.ports[1].peer, "10.0.1.2");
 }
 
-static void
-loop_has_two_ports(void **state)
+TEST(loop_has_two_ports)
 {
 	assert_int_equal(accept("--loop"), 0);
 	assert_int_equal(conf.n_ports, 2);
@@ -161,8 +152,7 @@ loop_has_two_ports(void **state)
 	assert_non_null(strstr(err, "0 or 1"));
 }
 
-static void
-conflicting_options_are_refused(void **state)
+TEST(conflicting_options_are_refused)
 {
 	static const struct {
 		const char *text, *say;
@@ -190,8 +180,7 @@ conflicting_options_are_refused(void **state)
 	assert_int_equal(accept("--loop --qpn-base 0xfffffd --qps 2"), 0);
 }
 
-static void
-options_set_at_run_time(void **state)
+TEST(options_set_at_run_time)
 {
 	unsigned use;
 
@@ -210,8 +199,7 @@ options_set_at_run_time(void **state)
 }
 
 /* The table: no name or letter twice, valid ranges, and a text for each option. */
-static void
-option_table_is_consistent(void **state)
+TEST(option_table_is_consistent)
 {
 	const struct option_row *rows = testpmd_options.rows;
 
@@ -226,21 +214,4 @@ option_table_is_consistent(void **state)
 				rows[i].letter == 0 || rows[i].letter != rows[j].letter);
 		}
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(default_values),
-		cmocka_unit_test(values_are_parsed),
-		cmocka_unit_test(wrong_values_are_named),
-		cmocka_unit_test(options_per_port),
-		cmocka_unit_test(loop_has_two_ports),
-		cmocka_unit_test(conflicting_options_are_refused),
-		cmocka_unit_test(options_set_at_run_time),
-		cmocka_unit_test(option_table_is_consistent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "testpmd_parse.h"
 
-static void
-numbers_are_parsed(void **state)
+TEST(numbers_are_parsed)
 {
 	static const char *const bad[] = {"", " 1", "-1", "+1", "1x", "0x", "x", "1.5",
 		"1 ", "18446744073709551616", "101"};
@@ -28,8 +23,7 @@ numbers_are_parsed(void **state)
 	assert_int_equal(value, UINT64_MAX);
 }
 
-static void
-sizes_are_parsed(void **state)
+TEST(sizes_are_parsed)
 {
 	uint64_t value;
 
@@ -46,8 +40,7 @@ sizes_are_parsed(void **state)
 	assert_false(parse_size("17179869184g", UINT64_MAX, &value));
 }
 
-static void
-size_lists_are_parsed(void **state)
+TEST(size_lists_are_parsed)
 {
 	uint64_t sizes[4];
 
@@ -62,8 +55,7 @@ size_lists_are_parsed(void **state)
 	assert_int_equal(parse_size_list("1,2,3,4,5", sizes, 4), 0);
 }
 
-static void
-rates_are_parsed(void **state)
+TEST(rates_are_parsed)
 {
 	uint64_t ppm;
 
@@ -79,8 +71,7 @@ rates_are_parsed(void **state)
 	assert_false(parse_ppm("", &ppm));
 }
 
-static void
-impairments_are_parsed(void **state)
+TEST(impairments_are_parsed)
 {
 	struct impair_conf impair = {.seed = 7};
 
@@ -102,8 +93,7 @@ impairments_are_parsed(void **state)
 	assert_int_equal(impair.seed, 7);
 }
 
-static void
-host_addresses_are_checked(void **state)
+TEST(host_addresses_are_checked)
 {
 	static const char *const bad[] = {"", "1.2.3", "1.2.3.4.5", "256.1.1.1",
 		"0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "host",
@@ -117,8 +107,7 @@ host_addresses_are_checked(void **state)
 	assert_true(parse_host_address("fe80::1", 7, &is_v6) && is_v6);
 }
 
-static void
-address_lists_are_checked(void **state)
+TEST(address_lists_are_checked)
 {
 	assert_true(parse_address_list("192.0.2.1/24"));
 	assert_true(parse_address_list("192.0.2.1/32,2001:db8::1/128,fe80::2/64"));
@@ -131,20 +120,4 @@ address_lists_are_checked(void **state)
 	assert_false(parse_address_list("192.0.2.1/24,x"));
 	assert_false(parse_address_list("224.0.0.1/24"));
 	assert_false(parse_address_list(""));
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_are_parsed),
-		cmocka_unit_test(sizes_are_parsed),
-		cmocka_unit_test(size_lists_are_parsed),
-		cmocka_unit_test(rates_are_parsed),
-		cmocka_unit_test(impairments_are_parsed),
-		cmocka_unit_test(host_addresses_are_checked),
-		cmocka_unit_test(address_lists_are_checked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Receives of rocade-testpmd, with a receive CQ that this file stands for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "testpmd_rx.h"
 
 #define RECEIVES 128
@@ -136,10 +132,8 @@ sink(void **state)
 	return 0;
 }
 
-static void
-a_sink_that_is_behind_stops(void **state)
+TEST_WITH(a_sink_that_is_behind_stops, sink, NULL)
 {
-	(void)state;
 	arriving = 1000000;
 	host.ops->stop(&host);
 	assert_int_equal(host.state, HOST_DONE);
@@ -147,20 +141,16 @@ a_sink_that_is_behind_stops(void **state)
 	assert_in_range(host.tally.messages, RECEIVES, 4 * RECEIVES);
 }
 
-static void
-a_sink_counts_what_has_arrived(void **state)
+TEST_WITH(a_sink_counts_what_has_arrived, sink, NULL)
 {
-	(void)state;
 	arriving = RECEIVES;
 	host.ops->stop(&host);
 	assert_int_equal(host.tally.messages, RECEIVES);
 }
 
 /* The size has changed, and the QP is on its way to a new connection. */
-static void
-messages_of_the_last_connection_are_dropped(void **state)
+TEST_WITH(messages_of_the_last_connection_are_dropped, sink, NULL)
 {
-	(void)state;
 	conf.no_verify = false;
 	conn.resetting = true;
 	message_len = 64;
@@ -175,16 +165,4 @@ messages_of_the_last_connection_are_dropped(void **state)
 	arriving = 1;
 	host.ops->reap(&host);
 	assert_int_not_equal(host.reason[0], '\0'); /* of this connection it is wrong */
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_sink_that_is_behind_stops, sink),
-		cmocka_unit_test_setup(a_sink_counts_what_has_arrived, sink),
-		cmocka_unit_test_setup(messages_of_the_last_connection_are_dropped, sink),
-	};
-
-	return cmocka_run_group_tests_name("testpmd_rx", tests, NULL, NULL);
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "verify.h"
 
 #define LEN_MAX 200
 
 /* One wrong bit in any byte of any length up to LEN_MAX is found. */
-static void
-each_single_bit_error_is_found(void **state)
+TEST(each_single_bit_error_is_found)
 {
 	uint8_t buf[LEN_MAX + 8];
 	uint64_t seed = verify_seed(0x100, 7);
@@ -35,8 +30,7 @@ each_single_bit_error_is_found(void **state)
 	}
 }
 
-static void
-every_bad_byte_is_counted(void **state)
+TEST(every_bad_byte_is_counted)
 {
 	uint8_t buf[100];
 	uint64_t seed = verify_seed(0x100, 7);
@@ -51,8 +45,7 @@ every_bad_byte_is_counted(void **state)
 }
 
 /* The bytes depend on the QP, the message and the offset. */
-static void
-bytes_depend_on_qp_message_and_offset(void **state)
+TEST(bytes_depend_on_qp_message_and_offset)
 {
 	uint8_t a[64], b[64];
 	size_t first;
@@ -71,8 +64,7 @@ bytes_depend_on_qp_message_and_offset(void **state)
 	assert_true(verify_check(b, 63, verify_seed(0x100, 0), &first) > 32);
 }
 
-static void
-alignment_does_not_matter(void **state)
+TEST(alignment_does_not_matter)
 {
 	uint8_t aligned[64], raw[80];
 	uint64_t seed = verify_seed(5, 5);
@@ -87,8 +79,7 @@ alignment_does_not_matter(void **state)
 }
 
 /* The peer may be another build or another machine: the bytes are fixed. */
-static void
-bytes_are_fixed(void **state)
+TEST(bytes_are_fixed)
 {
 	static const uint8_t want[16] = {0x50, 0x37, 0xb6, 0xde, 0xb0, 0xe7, 0x85, 0xa2,
 		0x65, 0xb3, 0x00, 0x5e, 0x6a, 0x61, 0xbd, 0x40};
@@ -96,18 +87,4 @@ bytes_are_fixed(void **state)
 
 	verify_fill(buf, sizeof(buf), verify_seed(0x100, 0));
 	assert_memory_equal(buf, want, sizeof(want));
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_single_bit_error_is_found),
-		cmocka_unit_test(every_bad_byte_is_counted),
-		cmocka_unit_test(bytes_depend_on_qp_message_and_offset),
-		cmocka_unit_test(alignment_does_not_matter),
-		cmocka_unit_test(bytes_are_fixed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which counters rocade-status shows as errors, and its rates. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <rocade/status.h>
 
+#include "case.h"
 #include "status/snapshot.h"
 #include "status/view.h"
 
@@ -66,8 +62,7 @@ names_check(const char *line, const char *list, bool shown)
 	free(copy);
 }
 
-static void
-errors_of_an_engine(void **state)
+TEST(errors_of_an_engine)
 {
 	json_t *client = all_counters(ROCADE_COUNTERS_CLIENT);
 	char *line;
@@ -94,8 +89,7 @@ errors_of_an_engine(void **state)
 	free(line);
 }
 
-static void
-errors_of_a_client_and_a_queue(void **state)
+TEST(errors_of_a_client_and_a_queue)
 {
 	json_t *client = all_counters(ROCADE_COUNTERS_CLIENT);
 	char *line = line_of(json_pack("{s:[o]}", "clients", client), "      daemon: ");
@@ -120,8 +114,7 @@ errors_of_a_client_and_a_queue(void **state)
 }
 
 /* A line has what clients that have ended moved, through the daemon and by pairs. */
-static void
-traffic_of_departed_clients(void **state)
+TEST(traffic_of_departed_clients)
 {
 	free(line_of(json_pack("{s:{s:i,s:i,s:i,s:i,s:i,s:i}}", "departed", "tx_packets",
 			     12, "tx_bytes", 3456, "rx_packets", 7, "rx_bytes", 890,
@@ -132,8 +125,7 @@ traffic_of_departed_clients(void **state)
 		"departed clients moved "));
 }
 
-static void
-without_errors_there_is_no_line(void **state)
+TEST(without_errors_there_is_no_line)
 {
 	const struct view_conf conf = {.qps = false};
 	json_t *snapshot = json_pack("{s:{s:i,s:i,s:i}}", "port", "rx_packets", 5,
@@ -152,8 +144,7 @@ without_errors_there_is_no_line(void **state)
 }
 
 /* The name says it: what was dropped is an error in each set. */
-static void
-each_drop_is_an_error(void **state)
+TEST(each_drop_is_an_error)
 {
 	struct rocade_counter row;
 
@@ -173,8 +164,7 @@ each_drop_is_an_error(void **state)
 }
 
 /* Two clients: one came since the last round. */
-static void
-rates_of_a_new_client(void **state)
+TEST(rates_of_a_new_client)
 {
 	json_t *before = json_pack("{s:[{s:i,s:i,s:i}]}", "clients", "id", 1,
 		"tx_packets", 100, "rx_bytes", 7);
@@ -201,8 +191,7 @@ rates_of_a_new_client(void **state)
 }
 
 /* 0: the process is in another PID namespace. */
-static void
-a_pid_may_be_unknown(void **state)
+TEST(a_pid_may_be_unknown)
 {
 	char *line = line_of(
 		json_pack("{s:[{s:i,s:i}]}", "clients", "id", 5, "pid", 77), "   5 ");
@@ -213,20 +202,4 @@ a_pid_may_be_unknown(void **state)
 		json_pack("{s:[{s:i,s:i}]}", "clients", "id", 5, "pid", 0), "   5 ");
 	assert_non_null(strstr(line, " unknown "));
 	free(line);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(errors_of_an_engine),
-		cmocka_unit_test(errors_of_a_client_and_a_queue),
-		cmocka_unit_test(traffic_of_departed_clients),
-		cmocka_unit_test(without_errors_there_is_no_line),
-		cmocka_unit_test(each_drop_is_an_error),
-		cmocka_unit_test(a_pid_may_be_unknown),
-		cmocka_unit_test(rates_of_a_new_client),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

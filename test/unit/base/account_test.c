@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Accounts of users: limits, parts that are reserved, and a model of both. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "../rand.h"
 #include "base/account.h"
+#include "case.h"
 
-#include <cmocka.h>
-
-static void
-nothing_is_limited_at_first(void **state)
+TEST(nothing_is_limited_at_first)
 {
 	struct accounts all;
 	struct account *a;
@@ -29,8 +24,7 @@ nothing_is_limited_at_first(void **state)
 	account_give(NULL, ACCOUNT_qps, 1);
 }
 
-static void
-one_account_a_user(void **state)
+TEST(one_account_a_user)
 {
 	struct account *a, *b, *c;
 	struct accounts all;
@@ -51,8 +45,7 @@ one_account_a_user(void **state)
 	accounts_fini(&all);
 }
 
-static void
-account_outlives_its_holders_until_its_bucket_is_full(void **state)
+TEST(account_outlives_its_holders_until_its_bucket_is_full)
 {
 	struct account *a, *again;
 	struct accounts all;
@@ -72,8 +65,7 @@ account_outlives_its_holders_until_its_bucket_is_full(void **state)
 	accounts_fini(&all);
 }
 
-static void
-one_user_cannot_take_the_parts_of_others(void **state)
+TEST(one_user_cannot_take_the_parts_of_others)
 {
 	struct account *greedy, *late[ACCOUNT_USERS];
 	struct accounts all;
@@ -110,8 +102,7 @@ one_user_cannot_take_the_parts_of_others(void **state)
 	accounts_fini(&all);
 }
 
-static void
-alone_a_user_may_take_everything(void **state)
+TEST(alone_a_user_may_take_everything)
 {
 	struct accounts all;
 	struct account *a;
@@ -134,8 +125,7 @@ alone_a_user_may_take_everything(void **state)
 	accounts_fini(&all);
 }
 
-static void
-random_users_against_a_model(void **state)
+TEST(random_users_against_a_model)
 {
 	struct account *users[12];
 	struct accounts all;
@@ -172,19 +162,4 @@ random_users_against_a_model(void **state)
 	accounts_fini(&all);
 	assert_int_equal(all.limits[ACCOUNT_cm_ids].used, 0);
 	assert_int_equal(all.limits[ACCOUNT_cm_ids].shared_used, 0);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_limited_at_first),
-		cmocka_unit_test(one_account_a_user),
-		cmocka_unit_test(account_outlives_its_holders_until_its_bucket_is_full),
-		cmocka_unit_test(one_user_cannot_take_the_parts_of_others),
-		cmocka_unit_test(alone_a_user_may_take_everything),
-		cmocka_unit_test(random_users_against_a_model),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

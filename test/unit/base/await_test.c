@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test/lib/await.h, by which the unit tests wait. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "await.h"
-
-#include <cmocka.h>
+#include "case.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 
-static void
-condition_is_awaited(void **state)
+TEST(condition_is_awaited)
 {
 	unsigned looks = 0;
 
@@ -48,8 +43,7 @@ wait_since(uint64_t s)
 		.begin_ns = ((uint64_t)t.tv_sec - s) * NS_PER_S};
 }
 
-static void
-limit_is_measured_when_it_is_reached(void **state)
+TEST(limit_is_measured_when_it_is_reached)
 {
 	struct await a = wait_since(AWAIT_TIMES - 10);
 
@@ -68,8 +62,7 @@ limit_is_measured_when_it_is_reached(void **state)
 	assert_int_equal(measured, 2);
 }
 
-static void
-wait_in_vain_ends(void **state)
+TEST(wait_in_vain_ends)
 {
 	struct await a = wait_since(AWAIT_TIMES * 1000000);
 
@@ -80,8 +73,7 @@ wait_in_vain_ends(void **state)
 
 /* ---- Children ---- */
 
-static void
-end_of_a_child_is_awaited(void **state)
+TEST(end_of_a_child_is_awaited)
 {
 	pid_t child = fork();
 
@@ -147,8 +139,7 @@ sleeper_stop(struct sleeper *s)
 	close(s->ends[1]);
 }
 
-static void
-sleep_of_a_thread_is_seen(void **state)
+TEST(sleep_of_a_thread_is_seen)
 {
 	struct sleeper s;
 
@@ -171,8 +162,7 @@ threads_await(void *arg)
 	return (void *)(uintptr_t)asleep;
 }
 
-static void
-sleep_of_all_threads_is_awaited(void **state)
+TEST(sleep_of_all_threads_is_awaited)
 {
 	struct sleeper s[2];
 	pthread_t waiter;
@@ -199,19 +189,4 @@ sleep_of_all_threads_is_awaited(void **state)
 	assert_non_null(asleep);
 	sleeper_run(&s[0]);
 	sleeper_stop(&s[0]);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(condition_is_awaited),
-		cmocka_unit_test(limit_is_measured_when_it_is_reached),
-		cmocka_unit_test(wait_in_vain_ends),
-		cmocka_unit_test(end_of_a_child_is_awaited),
-		cmocka_unit_test(sleep_of_a_thread_is_seen),
-		cmocka_unit_test(sleep_of_all_threads_is_awaited),
-	};
-
-	return cmocka_run_group_tests_name("await", tests, NULL, NULL);
 }

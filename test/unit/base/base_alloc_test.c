@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/base_alloc.h"
-
-#include <cmocka.h>
+#include "case.h"
 
 /* AddressSanitizer's allocator otherwise aborts where malloc() returns NULL. Visible,
  * because the sanitizer's library looks the function up. */
@@ -17,8 +14,7 @@ __asan_default_options(void)
 	return "allocator_may_return_null=1";
 }
 
-static void
-memory_is_zeroed_and_aligned(void **state)
+TEST(memory_is_zeroed_and_aligned)
 {
 	static const size_t lens[] = {0, 1, 63, 64, 65, 4096, 100000};
 	static const struct alloc *const kinds[] = {&alloc_plain, &alloc_demand};
@@ -42,8 +38,7 @@ memory_is_zeroed_and_aligned(void **state)
 	}
 }
 
-static void
-overflowing_size_is_refused(void **state)
+TEST(overflowing_size_is_refused)
 {
 	/* The first two would be small if the rounding overflowed. */
 	assert_null(alloc_get(&alloc_plain, "test", SIZE_MAX));
@@ -61,8 +56,7 @@ put_counted(void *ctx, void *mem, size_t len)
 	puts_seen += *(unsigned *)ctx + len;
 }
 
-static void
-put_passes_context_and_skips_null(void **state)
+TEST(put_passes_context_and_skips_null)
 {
 	unsigned weight = 100;
 	struct alloc counting = {.put = put_counted, .ctx = &weight};
@@ -72,16 +66,4 @@ put_passes_context_and_skips_null(void **state)
 	assert_int_equal(puts_seen, 0);
 	alloc_put(&counting, &weight, 8);
 	assert_int_equal(puts_seen, 108);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_is_zeroed_and_aligned),
-		cmocka_unit_test(overflowing_size_is_refused),
-		cmocka_unit_test(put_passes_context_and_skips_null),
-	};
-
-	return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
 }

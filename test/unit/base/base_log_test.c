@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +6,7 @@
 
 #include "base/common.h"
 #include "base/base_log.h"
-
-#include <cmocka.h>
+#include "case.h"
 
 struct sink {
 	unsigned lines;
@@ -27,8 +24,7 @@ sink_keep(enum log_level level, const char *line, void *arg)
 	snprintf(sink->line, sizeof(sink->line), "%s", line);
 }
 
-static void
-sink_gets_every_level(void **state)
+TEST(sink_gets_every_level)
 {
 	struct sink sink = {0};
 
@@ -46,8 +42,7 @@ sink_gets_every_level(void **state)
 	log_set_sink(NULL, NULL);
 }
 
-static void
-long_line_is_cut(void **state)
+TEST(long_line_is_cut)
 {
 	struct sink sink = {0};
 	char text[2000];
@@ -88,8 +83,7 @@ stderr_of_levels(void)
 	return text;
 }
 
-static void
-without_a_sink_warnings_go_to_stderr(void **state)
+TEST(without_a_sink_warnings_go_to_stderr)
 {
 	unsetenv("ROCADE_LOG");
 	assert_string_equal(
@@ -99,24 +93,10 @@ without_a_sink_warnings_go_to_stderr(void **state)
 		stderr_of_levels(), "rocade: first 1\nrocade: warning: second\n");
 }
 
-static void
-environment_asks_for_information(void **state)
+TEST(environment_asks_for_information)
 {
 	setenv("ROCADE_LOG", "info", 1);
 	assert_string_equal(stderr_of_levels(),
 		"rocade: first 1\nrocade: warning: second\nrocade: third\n");
 	unsetenv("ROCADE_LOG");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sink_gets_every_level),
-		cmocka_unit_test(long_line_is_cut),
-		cmocka_unit_test(without_a_sink_warnings_go_to_stderr),
-		cmocka_unit_test(environment_asks_for_information),
-	};
-
-	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
 }

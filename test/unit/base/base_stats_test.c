@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/base_stats.h"
-
-#include <cmocka.h>
+#include "case.h"
 
 static void
 row_check(const struct stat_row *rows, size_t row, const char *name)
@@ -15,8 +12,7 @@ row_check(const struct stat_row *rows, size_t row, const char *name)
 	assert_true(rows[row].text[0] != '\0');
 }
 
-static void
-port_rows_follow_the_structure(void **state)
+TEST(port_rows_follow_the_structure)
 {
 	size_t drops = offsetof(struct port_stats, drop) / sizeof(uint64_t);
 	size_t seen = 0;
@@ -32,8 +28,7 @@ port_rows_follow_the_structure(void **state)
 	assert_int_equal(seen, PORT_STAT_COUNT);
 }
 
-static void
-qp_rows_follow_the_structure(void **state)
+TEST(qp_rows_follow_the_structure)
 {
 	size_t seen = 0;
 
@@ -46,8 +41,7 @@ qp_rows_follow_the_structure(void **state)
 }
 
 /* JSON and `show` use the name as the key. */
-static void
-names_are_unique(void **state)
+TEST(names_are_unique)
 {
 	for (size_t i = 0; i < PORT_STAT_COUNT; i++)
 		for (size_t j = 0; j < i; j++)
@@ -59,8 +53,7 @@ names_are_unique(void **state)
 				qp_stat_rows[i].name, qp_stat_rows[j].name);
 }
 
-static void
-add_adds_every_value(void **state)
+TEST(add_adds_every_value)
 {
 	struct port_stats from, to;
 	uint64_t *value = (uint64_t *)&from;
@@ -75,17 +68,4 @@ add_adds_every_value(void **state)
 		assert_int_equal(sum[i], 2 * (i + 1) * UINT64_C(0x100000001));
 		assert_int_equal(value[i], (i + 1) * UINT64_C(0x100000001));
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(port_rows_follow_the_structure),
-		cmocka_unit_test(qp_rows_follow_the_structure),
-		cmocka_unit_test(names_are_unique),
-		cmocka_unit_test(add_adds_every_value),
-	};
-
-	return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
 }

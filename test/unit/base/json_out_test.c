@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json_out.h"
-
-#include <cmocka.h>
+#include "case.h"
 
 static struct json_out
 json_open(char *buf, size_t size)
@@ -26,8 +22,7 @@ check_closed(const struct json_out *j, const char *buf, const char *expected)
 	assert_string_equal(buf, expected);
 }
 
-static void
-containers_nest(void **state)
+TEST(containers_nest)
 {
 	char buf[512];
 	struct json_out j = json_open(buf, sizeof(buf));
@@ -56,8 +51,7 @@ containers_nest(void **state)
 }
 
 /* As deep as is possible, each time with arrays where objects were before. */
-static void
-depth_is_kept(void **state)
+TEST(depth_is_kept)
 {
 	char buf[1024], expected[1024] = "[";
 	struct json_out j = json_open(buf, sizeof(buf));
@@ -85,8 +79,7 @@ depth_is_kept(void **state)
 	check_closed(&j, buf, expected);
 }
 
-static void
-numbers_are_bounded(void **state)
+TEST(numbers_are_bounded)
 {
 	static const struct {
 		uint64_t value;
@@ -105,8 +98,7 @@ numbers_are_bounded(void **state)
 	}
 }
 
-static void
-text_is_escaped(void **state)
+TEST(text_is_escaped)
 {
 	static const struct {
 		const char *text, *json;
@@ -139,8 +131,7 @@ text_is_escaped(void **state)
 	}
 }
 
-static void
-full_stream_reports_an_error(void **state)
+TEST(full_stream_reports_an_error)
 {
 	FILE *full = fopen("/dev/full", "w");
 	struct json_out j = {.to = full};
@@ -150,18 +141,4 @@ full_stream_reports_an_error(void **state)
 	json_out_text(&j, "text", "value");
 	json_out_end(&j);
 	assert_int_equal(fclose(full), EOF);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(containers_nest),
-		cmocka_unit_test(depth_is_kept),
-		cmocka_unit_test(numbers_are_bounded),
-		cmocka_unit_test(text_is_escaped),
-		cmocka_unit_test(full_stream_reports_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

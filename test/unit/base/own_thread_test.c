@@ -2,10 +2,7 @@
 /* Threads of Rocade keep no process alive whose main thread has ended. Each test runs a child; its threads
  * are the child's program. */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +10,9 @@
 #include <unistd.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
 #include "await.h"
 #include "base/own_thread.h"
+#include "case.h"
 
 #define OTHER_STATUS 9
 
@@ -162,8 +158,7 @@ own_then_worker(void)
 }
 
 /* The exit is that of exit(3): its functions run, behind the last thread of the program. */
-static void
-process_ends_with_its_last_thread(void **state)
+TEST(process_ends_with_its_last_thread)
 {
 	char said[8];
 
@@ -177,8 +172,7 @@ worker_starts_own(void)
 	thread_start(worker_that_starts);
 }
 
-static void
-own_thread_may_begin_behind_the_main_thread(void **state)
+TEST(own_thread_may_begin_behind_the_main_thread)
 {
 	char said[8];
 
@@ -195,8 +189,7 @@ ended_own_then_worker(void)
 }
 
 /* Else the program's worker would count as the one that has ended. */
-static void
-ended_threads_do_not_count(void **state)
+TEST(ended_threads_do_not_count)
 {
 	char said[8];
 
@@ -228,8 +221,7 @@ child_start_in_thread(void (*child)(void))
 }
 
 /* It is the main thread of the child. */
-static void
-any_thread_may_fork(void **state)
+TEST(any_thread_may_fork)
 {
 	char said[8];
 
@@ -243,8 +235,7 @@ own_only(void)
 	own_start(wait_for_ever);
 }
 
-static void
-main_thread_may_be_the_last(void **state)
+TEST(main_thread_may_be_the_last)
 {
 	char said[8];
 
@@ -259,8 +250,7 @@ own_then_exit(void)
 	thread_start(worker_that_exits);
 }
 
-static void
-status_of_the_program_stays(void **state)
+TEST(status_of_the_program_stays)
 {
 	char said[8];
 	int status = child_run(child_start, own_then_exit, said);
@@ -280,8 +270,7 @@ alone_beside_main(void)
 	_exit(0);
 }
 
-static void
-main_thread_counts_while_it_lives(void **state)
+TEST(main_thread_counts_while_it_lives)
 {
 	char said[8];
 
@@ -300,8 +289,7 @@ mask_read(void *unused)
 	return unused;
 }
 
-static void
-signals_are_left_to_the_program(void **state)
+TEST(signals_are_left_to_the_program)
 {
 	struct own_thread t = {.name = "own", .main = mask_read};
 
@@ -317,21 +305,4 @@ signals_are_left_to_the_program(void **state)
 	assert_int_equal(sigismember(&blocked, SIGBUS), 0);
 	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
 	assert_int_equal(sigismember(&blocked, SIGTERM), 0);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(process_ends_with_its_last_thread),
-		cmocka_unit_test(own_thread_may_begin_behind_the_main_thread),
-		cmocka_unit_test(ended_threads_do_not_count),
-		cmocka_unit_test(any_thread_may_fork),
-		cmocka_unit_test(main_thread_may_be_the_last),
-		cmocka_unit_test(status_of_the_program_stays),
-		cmocka_unit_test(main_thread_counts_while_it_lives),
-		cmocka_unit_test(signals_are_left_to_the_program),
-	};
-
-	return cmocka_run_group_tests_name("base own thread", tests, NULL, NULL);
 }

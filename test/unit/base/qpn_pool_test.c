@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Free QPNs. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
 #include "base/qpn_pool.h"
-
-#include <cmocka.h>
+#include "case.h"
 
 #define COUNT 8
 
 /* A destroyed QP's number is not soon the number of another. */
-static void
-qpns_are_reused_oldest_first(void **state)
+TEST(qpns_are_reused_oldest_first)
 {
 	static const uint32_t freed[] = {105, 100, 103};
 	struct qpn_pool p;
@@ -42,8 +37,7 @@ qpns_are_reused_oldest_first(void **state)
 }
 
 /* QPNs 0 and 1 are for management, 0xFFFFFF for multicast (IBA 3.9, 10.5.1). */
-static void
-invalid_ranges_are_refused(void **state)
+TEST(invalid_ranges_are_refused)
 {
 	struct qpn_pool p;
 	uint32_t qpn;
@@ -62,8 +56,7 @@ invalid_ranges_are_refused(void **state)
 	qpn_pool_fini(&p);
 }
 
-static void
-bases_differ_and_fit(void **state)
+TEST(bases_differ_and_fit)
 {
 	uint32_t last = 0, same = 0;
 
@@ -75,16 +68,4 @@ bases_differ_and_fit(void **state)
 		last = base;
 	}
 	assert_true(same < 3);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(qpns_are_reused_oldest_first),
-		cmocka_unit_test(invalid_ranges_are_refused),
-		cmocka_unit_test(bases_differ_and_fit),
-	};
-
-	return cmocka_run_group_tests_name("qpn pool", tests, NULL, NULL);
 }

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
 
-#include <cmocka.h>
-
 #include "../rand.h"
+#include "case.h"
 
 static const struct random_key reference = {
 	{UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)}};
 
 /* From the vectors of the authors: the key is 00 01 02..., the message too. */
-static void
-siphash_vectors(void **state)
+TEST(siphash_vectors)
 {
 	static const struct {
 		size_t len;
@@ -55,8 +51,7 @@ splitmix64_state(uint64_t number)
 
 /* A peer that sees one number cannot compute the next one, as it can with a counter or
  * with SplitMix64. */
-static void
-next_number_is_not_predicted(void **state)
+TEST(next_number_is_not_predicted)
 {
 	struct random_numbers numbers;
 	uint64_t test = 99, seen, next;
@@ -77,8 +72,7 @@ next_number_is_not_predicted(void **state)
 }
 
 /* The same key gives the same numbers, another key or use others. */
-static void
-numbers_depend_on_key_and_use(void **state)
+TEST(numbers_depend_on_key_and_use)
 {
 	const struct random_key other = {{reference.word[0], reference.word[1] ^ 1}};
 	struct random_numbers a, b, c, d;
@@ -100,8 +94,7 @@ numbers_depend_on_key_and_use(void **state)
 	}
 }
 
-static void
-drawn_keys_differ(void **state)
+TEST(drawn_keys_differ)
 {
 	struct random_key a = {{0}}, b = {{0}};
 
@@ -116,8 +109,7 @@ drawn_keys_differ(void **state)
 
 /* Each number has one place, random_permute_back() finds it, and neighbours do not stay
  * neighbours. */
-static void
-permutation_is_one(void **state)
+TEST(permutation_is_one)
 {
 	bool *taken = calloc(1u << 16, sizeof(*taken));
 	unsigned beside = 0;
@@ -145,8 +137,7 @@ permutation_is_one(void **state)
 	}
 }
 
-static void
-permutations_differ_by_tweak(void **state)
+TEST(permutations_differ_by_tweak)
 {
 	unsigned same = 0;
 
@@ -154,19 +145,4 @@ permutations_differ_by_tweak(void **state)
 		same += random_permute(&reference, 1, 8, i) ==
 			random_permute(&reference, 2, 8, i);
 	assert_in_range(same, 0, 8);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(siphash_vectors),
-		cmocka_unit_test(next_number_is_not_predicted),
-		cmocka_unit_test(numbers_depend_on_key_and_use),
-		cmocka_unit_test(drawn_keys_differ),
-		cmocka_unit_test(permutation_is_one),
-		cmocka_unit_test(permutations_differ_by_tweak),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/rate.h"
-
-#include <cmocka.h>
+#include "case.h"
 
 #define INTERVAL 100
 #define BURST 8
@@ -22,8 +18,7 @@ take_all(struct rate *rate, uint64_t now)
 	return n;
 }
 
-static void
-burst_then_one_per_interval(void **state)
+TEST(burst_then_one_per_interval)
 {
 	struct rate rate;
 
@@ -37,8 +32,7 @@ burst_then_one_per_interval(void **state)
 }
 
 /* Time that was not used fills the burst again, and no more. */
-static void
-idle_time_fills_the_burst(void **state)
+TEST(idle_time_fills_the_burst)
 {
 	struct rate rate;
 	uint64_t now = 1;
@@ -52,8 +46,7 @@ idle_time_fills_the_burst(void **state)
 	assert_int_equal(take_all(&rate, now + 1000000 * INTERVAL), BURST);
 }
 
-static void
-burst_of_one(void **state)
+TEST(burst_of_one)
 {
 	struct rate rate;
 
@@ -63,16 +56,4 @@ burst_of_one(void **state)
 	/* later than allowed: the next one counts from here */
 	assert_int_equal(take_all(&rate, INTERVAL + 7), 1);
 	assert_int_equal(rate_ready_ns(&rate), 2 * INTERVAL + 7);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(burst_then_one_per_interval),
-		cmocka_unit_test(idle_time_fills_the_burst),
-		cmocka_unit_test(burst_of_one),
-	};
-
-	return cmocka_run_group_tests_name("rate", tests, NULL, NULL);
 }

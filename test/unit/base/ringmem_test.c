@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
 #include "base/base_alloc.h"
 #include "base/ringmem.h"
 #include "../rand.h"
-
-#include <cmocka.h>
+#include "case.h"
 
 struct item {
 	uint64_t number;
@@ -31,8 +28,7 @@ ring_drop(struct rte_ring *r, uint32_t count, size_t esize)
 	alloc_put(&alloc_plain, r, ringmem_size(count, esize));
 }
 
-static void
-impossible_rings_are_refused(void **state)
+TEST(impossible_rings_are_refused)
 {
 	struct rte_ring *r = ring_make(4, 8);
 
@@ -49,8 +45,7 @@ impossible_rings_are_refused(void **state)
 
 /* A ring holds exactly count elements, whatever count is. The memory has the length of
  * ringmem_size(); the address sanitizer reports an access beyond it. */
-static void
-holds_exactly_count(void **state)
+TEST(holds_exactly_count)
 {
 	static const uint32_t counts[] = {1, 2, 3, 4, 7, 8, 255, 256, 1000, 1024};
 
@@ -82,8 +77,7 @@ holds_exactly_count(void **state)
 	}
 }
 
-static void
-bursts_match_a_counter_model(void **state)
+TEST(bursts_match_a_counter_model)
 {
 	for (uint64_t seed = 1; seed <= 50; seed++) {
 		uint64_t rand = seed, put = 0, got = 0;
@@ -136,8 +130,7 @@ produce(void *arg)
 }
 
 /* The elements arrive intact and in order. */
-static void
-threads_lose_nothing(void **state)
+TEST(threads_lose_nothing)
 {
 	struct rte_ring *r = ring_make(64, sizeof(struct item));
 	uint64_t next = 0;
@@ -159,17 +152,4 @@ threads_lose_nothing(void **state)
 	pthread_join(thread, NULL);
 	assert_true(rte_ring_empty(r));
 	ring_drop(r, 64, sizeof(struct item));
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(impossible_rings_are_refused),
-		cmocka_unit_test(holds_exactly_count),
-		cmocka_unit_test(bursts_match_a_counter_model),
-		cmocka_unit_test(threads_lose_nothing),
-	};
-
-	return cmocka_run_group_tests_name("ringmem", tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/slab.h"
 
-#include <cmocka.h>
-
 #include "../rand.h"
+#include "case.h"
 
 static struct slab slab;
 static struct alloc mem;
@@ -66,8 +63,7 @@ assert_zero(const uint8_t *piece, size_t len)
 
 /* A thousand pieces of one length take at most 2 % more memory than their sum, and one
  * block. */
-static void
-many_pieces_have_little_overhead(void **state)
+TEST_WITH(many_pieces_have_little_overhead, setup, teardown)
 {
 	static void *pieces[1000];
 	static const size_t lens[] = {192, 768, 1024, 4608, 9216};
@@ -90,8 +86,7 @@ many_pieces_have_little_overhead(void **state)
 }
 
 /* The first piece of a length takes its length and one line of memory. */
-static void
-first_piece_takes_its_own_size(void **state)
+TEST_WITH(first_piece_takes_its_own_size, setup, teardown)
 {
 	void *piece;
 
@@ -103,8 +98,7 @@ first_piece_takes_its_own_size(void **state)
 	assert_int_equal(parent_gets, 1);
 }
 
-static void
-long_pieces_come_from_parent(void **state)
+TEST_WITH(long_pieces_come_from_parent, setup, teardown)
 {
 	void *piece;
 
@@ -116,8 +110,7 @@ long_pieces_come_from_parent(void **state)
 	assert_null(alloc_get(&mem, "test", SIZE_MAX));
 }
 
-static void
-limit_of_zero_passes_all_on(void **state)
+TEST_WITH(limit_of_zero_passes_all_on, setup, teardown)
 {
 	void *piece;
 
@@ -130,8 +123,7 @@ limit_of_zero_passes_all_on(void **state)
 	alloc_put(&mem, alloc_get(&mem, "test", 0), 0);
 }
 
-static void
-failed_parent_returns_null(void **state)
+TEST_WITH(failed_parent_returns_null, setup, teardown)
 {
 	void *piece;
 
@@ -180,8 +172,7 @@ sweep(uint64_t seed)
 			alloc_put(&mem, held[n].at, held[n].len);
 }
 
-static void
-pieces_do_not_overlap(void **state)
+TEST_WITH(pieces_do_not_overlap, setup, teardown)
 {
 	const char *only = getenv("ROCADE_SEED");
 	uint64_t first = only != NULL ? strtoull(only, NULL, 0) : 1;
@@ -190,21 +181,4 @@ pieces_do_not_overlap(void **state)
 		print_message("# ROCADE_SEED=%lu\n", (unsigned long)seed);
 		sweep(seed);
 	}
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(many_pieces_have_little_overhead),
-		TEST(first_piece_takes_its_own_size),
-		TEST(long_pieces_come_from_parent),
-		TEST(limit_of_zero_passes_all_on),
-		TEST(failed_parent_returns_null),
-		TEST(pieces_do_not_overlap),
-	};
-
-	return cmocka_run_group_tests_name("slab", tests, NULL, NULL);
 }

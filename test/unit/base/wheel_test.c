@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/wheel.h"
 
-#include <cmocka.h>
-
 #include "../rand.h"
+#include "case.h"
 
 #define TIMERS 48
 #define TOP_SPAN_NS (WHEEL_TICK_NS << (WHEEL_LEVELS * WHEEL_SLOT_BITS))
@@ -193,8 +190,7 @@ sweep(uint64_t seed)
 }
 
 /* Random calls, checked against the array. ROCADE_SEED runs a single seed. */
-static void
-random_operations_match_the_model(void **state)
+TEST(random_operations_match_the_model)
 {
 	const char *one = getenv("ROCADE_SEED");
 
@@ -206,8 +202,7 @@ random_operations_match_the_model(void **state)
 }
 
 /* Time advances in steps shorter than a tick: no timer fires more than a tick late. */
-static void
-dense_time_fires_within_a_tick(void **state)
+TEST(dense_time_fires_within_a_tick)
 {
 	struct ctx ctx;
 	uint64_t now_ns = 0;
@@ -229,8 +224,7 @@ dense_time_fires_within_a_tick(void **state)
 	CHECK(&ctx, now_ns <= 12345 + (UINT64_C(1) << 22) + WHEEL_TICK_NS + 3);
 }
 
-static void
-every_ns_of_a_tick_fires_at_its_end(void **state)
+TEST(every_ns_of_a_tick_fires_at_its_end)
 {
 	struct ctx ctx;
 
@@ -245,8 +239,7 @@ every_ns_of_a_tick_fires_at_its_end(void **state)
 }
 
 /* Time jumps to what wheel_next() returns, as in a simulator. */
-static void
-jumping_to_next_is_exact_and_ends(void **state)
+TEST(jumping_to_next_is_exact_and_ends)
 {
 	for (uint64_t seed = 1; seed <= 200; seed++) {
 		struct ctx ctx;
@@ -276,8 +269,7 @@ jumping_to_next_is_exact_and_ends(void **state)
 }
 
 /* A timer set for wheel_cascade_time() is not moved before it fires, and fires in time. */
-static void
-cascade_time_keeps_the_level(void **state)
+TEST(cascade_time_keeps_the_level)
 {
 	uint64_t rand = 11;
 
@@ -302,8 +294,7 @@ cascade_time_keeps_the_level(void **state)
 }
 
 /* wheel_cascade_time() of a past time is not later than that time. */
-static void
-cascade_time_of_the_past_is_past(void **state)
+TEST(cascade_time_of_the_past_is_past)
 {
 	struct ctx ctx;
 
@@ -313,8 +304,7 @@ cascade_time_of_the_past_is_past(void **state)
 			    NS_PER_SEC - NS_PER_MS);
 }
 
-static void
-timers_beyond_the_last_level_fire_in_time(void **state)
+TEST(timers_beyond_the_last_level_fire_in_time)
 {
 	struct ctx ctx;
 
@@ -337,8 +327,7 @@ timers_beyond_the_last_level_fire_in_time(void **state)
 	CHECK(&ctx, ctx.fired == 1 && ctx.wheel.count == 0);
 }
 
-static void
-one_jump_fires_all_in_order(void **state)
+TEST(one_jump_fires_all_in_order)
 {
 	struct ctx ctx;
 
@@ -350,8 +339,7 @@ one_jump_fires_all_in_order(void **state)
 	CHECK(&ctx, wheel_next(&ctx.wheel) == TIME_NEVER);
 }
 
-static void
-passed_time_fires_at_the_next_call(void **state)
+TEST(passed_time_fires_at_the_next_call)
 {
 	struct ctx ctx;
 
@@ -371,8 +359,7 @@ count_fire(struct wheel_timer *timer, uint64_t now_ns, void *arg)
 	++*(unsigned *)arg;
 }
 
-static void
-backward_time_loses_no_timer(void **state)
+TEST(backward_time_loses_no_timer)
 {
 	struct wheel wheel;
 	struct wheel_timer late, soon;
@@ -409,8 +396,7 @@ chain_rearm_past(struct wheel_timer *timer, uint64_t now_ns, void *arg)
 	wheel_set(&chain->wheel, timer, now_ns - 1000);
 }
 
-static void
-rearmed_for_the_past_fires_once_a_call(void **state)
+TEST(rearmed_for_the_past_fires_once_a_call)
 {
 	struct chain chain = {.fired = 0};
 
@@ -427,8 +413,7 @@ rearmed_for_the_past_fires_once_a_call(void **state)
 	assert_int_equal(chain.wheel.count, 1);
 }
 
-static void
-never_disarms(void **state)
+TEST(never_disarms)
 {
 	struct ctx ctx;
 
@@ -446,25 +431,4 @@ never_disarms(void **state)
 	assert_int_equal(wheel_next(&ctx.wheel), TIME_NEVER);
 	wheel_cancel(&ctx.wheel, &ctx.timers[0]);
 	assert_int_equal(ctx.wheel.count, 0);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_operations_match_the_model),
-		cmocka_unit_test(dense_time_fires_within_a_tick),
-		cmocka_unit_test(every_ns_of_a_tick_fires_at_its_end),
-		cmocka_unit_test(jumping_to_next_is_exact_and_ends),
-		cmocka_unit_test(cascade_time_keeps_the_level),
-		cmocka_unit_test(cascade_time_of_the_past_is_past),
-		cmocka_unit_test(timers_beyond_the_last_level_fire_in_time),
-		cmocka_unit_test(one_jump_fires_all_in_order),
-		cmocka_unit_test(passed_time_fires_at_the_next_call),
-		cmocka_unit_test(backward_time_loses_no_timer),
-		cmocka_unit_test(rearmed_for_the_past_fires_once_a_call),
-		cmocka_unit_test(never_disarms),
-	};
-
-	return cmocka_run_group_tests_name("wheel", tests, NULL, NULL);
 }

@@ -16,8 +16,7 @@ mac_resolve(const struct end *e, const char *address, uint8_t mac[6])
 
 /* The daemon asks for neighbours when a packet is to leave. The call does not make it ask, so
  * that EAGAIN would be wrong. */
-static void
-macs_of_others_are_not_resolved(void **state)
+TEST(macs_of_others_are_not_resolved)
 {
 	uint8_t mac[6] = {0};
 	struct client_fixture f;
@@ -37,14 +36,4 @@ macs_of_others_are_not_resolved(void **state)
 	assert_int_equal(mac_resolve(&e, "239.1.2.3", mac), EINVAL);
 	assert_int_equal(end_close(&e), 0);
 	fixture_close(&f);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(macs_of_others_are_not_resolved),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

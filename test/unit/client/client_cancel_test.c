@@ -82,8 +82,7 @@ messages_exchange(void *arg)
 	}
 }
 
-static void
-posts_and_polls_return(void **state)
+TEST(posts_and_polls_return)
 {
 	struct cancel_fixture f;
 	struct ibv_cq *cq;
@@ -133,8 +132,7 @@ domain_open_and_close(void *arg)
 		f->failure = "an XRC domain";
 }
 
-static void
-control_calls_return(void **state)
+TEST(control_calls_return)
 {
 	struct cancel_fixture f;
 
@@ -159,8 +157,7 @@ port_open(void *arg)
 }
 
 /* ibv_close_device() closes descriptors without a lock, where a thread may end, after this one. */
-static void
-the_port_is_opened(void **state)
+TEST(the_port_is_opened)
 {
 	struct cancel_fixture f;
 
@@ -189,8 +186,7 @@ child_make(void *arg)
 }
 
 /* The only thread of the child is one that is to end. */
-static void
-a_child_is_forked(void **state)
+TEST(a_child_is_forked)
 {
 	struct cancel_fixture f;
 	int status;
@@ -213,8 +209,7 @@ cq_destroy(void *cq)
 }
 
 /* That is a cancellation point: it ends a wait that the application would wait for ever. */
-static void
-destroy_waits_for_acknowledgements(void **state)
+TEST(destroy_waits_for_acknowledgements)
 {
 	struct cancel_fixture f;
 	struct ibv_cq *cq;
@@ -256,8 +251,7 @@ qp_destroy(void *arg)
 
 /* A QP is taken apart before that wait. So it is no cancellation point: the next call would take the QP
  * apart once more. */
-static void
-destroy_of_a_qp_ends(void **state)
+TEST(destroy_of_a_qp_ends)
 {
 	struct ibv_qp_attr drain = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
 	struct ibv_async_event event;
@@ -282,19 +276,4 @@ destroy_of_a_qp_ends(void **state)
 	f.end.qp = qp_make(&f.end, IBV_QPT_RC, NULL);
 	assert_non_null(f.end.qp);
 	cancel_close(&f);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(posts_and_polls_return),
-		cmocka_unit_test(control_calls_return),
-		cmocka_unit_test(the_port_is_opened),
-		cmocka_unit_test(a_child_is_forked),
-		cmocka_unit_test(destroy_waits_for_acknowledgements),
-		cmocka_unit_test(destroy_of_a_qp_ends),
-	};
-
-	return cmocka_run_group_tests_name("client_cancel", tests, NULL, NULL);
 }

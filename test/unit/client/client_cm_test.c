@@ -47,8 +47,7 @@ id_resolve(int fd, uint32_t id, uint16_t port)
 	return command(fd, RDMA_USER_CM_CMD_RESOLVE_ADDR, &cmd, sizeof(cmd), 0);
 }
 
-static void
-connection_request_is_delivered(void **state)
+TEST(connection_request_is_delivered)
 {
 	struct rdma_ucm_resolve_route route = {.timeout_ms = 1000};
 	struct rdma_ucm_connect connect = {.conn_param = {.valid = 1}};
@@ -106,8 +105,7 @@ connection_request_is_delivered(void **state)
 	fixture_close(&f);
 }
 
-static void
-channel_ends_with_the_daemon(void **state)
+TEST(channel_ends_with_the_daemon)
 {
 	struct client_fixture f;
 	uint32_t id;
@@ -154,8 +152,7 @@ child_uses_channels(void *arg)
 	return 0;
 }
 
-static void
-forked_child_has_own_channels(void **state)
+TEST(forked_child_has_own_channels)
 {
 	struct client_fixture f;
 	uint32_t id;
@@ -171,8 +168,7 @@ forked_child_has_own_channels(void **state)
 	fixture_close(&f);
 }
 
-static void
-duplicates_are_channels(void **state)
+TEST(duplicates_are_channels)
 {
 	struct client_fixture f;
 	struct stat st;
@@ -268,8 +264,7 @@ check_interface(void)
 	assert_int_equal(statx(-1, NET "/eth0", 0, STATX_TYPE, &stx), -1);
 }
 
-static void
-files_of_the_device_exist(void **state)
+TEST(files_of_the_device_exist)
 {
 	struct client_fixture f;
 	struct stat64 st64;
@@ -311,8 +306,7 @@ files_of_the_device_exist(void **state)
 	fixture_close(&f);
 }
 
-static void
-dlvsym_gives_our_verbs(void **state)
+TEST(dlvsym_gives_our_verbs)
 {
 	void *real = dlopen("libibverbs.so.1", RTLD_NOW), *found;
 	void *libc = dlopen("libc.so.6", RTLD_NOW);
@@ -338,19 +332,4 @@ dlvsym_gives_our_verbs(void **state)
 	assert_null(dlvsym(libc, "ibv_alloc_buf", "IBVERBS_1.17"));
 	dlclose(libc);
 	dlclose(real);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(connection_request_is_delivered),
-		cmocka_unit_test(channel_ends_with_the_daemon),
-		cmocka_unit_test(forked_child_has_own_channels),
-		cmocka_unit_test(duplicates_are_channels),
-		cmocka_unit_test(files_of_the_device_exist),
-		cmocka_unit_test(dlvsym_gives_our_verbs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

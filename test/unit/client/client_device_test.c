@@ -27,8 +27,7 @@ device_of_id(int fd)
 
 /* librdmacm knows a device by its structure and its index. The contexts that it has of the device of an
  * ended daemon are dead, so that of the next daemon is another device. */
-static void
-device_of_the_next_daemon_is_another(void **state)
+TEST(device_of_the_next_daemon_is_another)
 {
 	struct ibv_device *device[2];
 	struct ibv_context *context[3];
@@ -101,8 +100,7 @@ few_descriptors_check(void *arg)
 	return 0;
 }
 
-static void
-few_descriptors_are_emfile(void **state)
+TEST(few_descriptors_are_emfile)
 {
 	struct client_fixture f;
 
@@ -110,15 +108,4 @@ few_descriptors_are_emfile(void **state)
 	daemon_begin(&f, NULL);
 	check_in_child(&f, few_descriptors_check, NULL);
 	fixture_close(&f);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(device_of_the_next_daemon_is_another),
-		cmocka_unit_test(few_descriptors_are_emfile),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

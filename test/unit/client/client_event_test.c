@@ -120,15 +120,13 @@ check_events(bool waited)
 	fixture_close(&f);
 }
 
-static void
-the_daemon_wakes_the_waiting_thread(void **state)
+TEST(the_daemon_wakes_the_waiting_thread)
 {
 	SKIP_IF_EMULATED();
 	check_events(true);
 }
 
-static void
-the_daemon_wakes_the_progress_thread(void **state)
+TEST(the_daemon_wakes_the_progress_thread)
 {
 	setenv("ROCADE_EVENT_WAIT", "0", 1);
 	check_events(false);
@@ -143,8 +141,7 @@ link_set(struct client_fixture *f, bool up)
 	daemon_resume(f);
 }
 
-static void
-contexts_share_a_port_whose_link_is_down(void **state)
+TEST(contexts_share_a_port_whose_link_is_down)
 {
 	struct ibv_async_event event;
 	struct client_fixture f;
@@ -164,16 +161,4 @@ contexts_share_a_port_whose_link_is_down(void **state)
 	assert_int_equal(end_close(&e), 0);
 	assert_int_equal(end_close(&other), 0);
 	fixture_close(&f);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_daemon_wakes_the_waiting_thread),
-		cmocka_unit_test(the_daemon_wakes_the_progress_thread),
-		cmocka_unit_test(contexts_share_a_port_whose_link_is_down),
-	};
-
-	return cmocka_run_group_tests_name("client_event", tests, NULL, NULL);
 }

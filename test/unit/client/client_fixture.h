@@ -7,9 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +18,7 @@
 #include <rocade/status.h>
 
 #include "await.h"
-
-#include <cmocka.h>
+#include "case.h"
 
 struct client_fixture {
 	struct rocade_daemon *d;

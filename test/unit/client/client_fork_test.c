@@ -101,8 +101,7 @@ devices_list(void *arg)
 }
 
 /* The first case: the library has opened no device yet. */
-static void
-child_of_the_first_opening_lists_devices(void **state)
+TEST(child_of_the_first_opening_lists_devices)
 {
 	struct client_fixture f;
 	pthread_t opener, ender;
@@ -164,8 +163,7 @@ verb_with_the_lock(void *arg)
 	return (void *)(intptr_t)rc;
 }
 
-static void
-handlers_of_the_program_prepare_first(void **state)
+TEST(handlers_of_the_program_prepare_first)
 {
 	struct client_fixture f;
 	pthread_t thread;
@@ -211,8 +209,7 @@ guids_get(void *arg)
 }
 
 /* In some of the forks the thread holds the lock of the list. */
-static void
-children_use_the_list(void **state)
+TEST(children_use_the_list)
 {
 	struct client_fixture f;
 	struct ibv_device **list;
@@ -235,15 +232,10 @@ children_use_the_list(void **state)
 	fixture_close(&f);
 }
 
-int
-main(void)
+static int
+watch_forks(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(child_of_the_first_opening_lists_devices),
-		cmocka_unit_test(handlers_of_the_program_prepare_first),
-		cmocka_unit_test(children_use_the_list),
-	};
-
-	pthread_atfork(program_prepare, program_done, program_done);
-	return cmocka_run_group_tests_name("client_fork", tests, NULL, NULL);
+	return pthread_atfork(program_prepare, program_done, program_done);
 }
+
+TEST_GROUP(watch_forks, NULL)

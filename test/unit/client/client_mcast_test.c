@@ -66,8 +66,7 @@ members_to_the_limit(const struct end *e, int limit)
 	free(qps);
 }
 
-static void
-limits_of_groups_are_the_reported_ones(void **state)
+TEST(limits_of_groups_are_the_reported_ones)
 {
 	static const struct {
 		unsigned mode;
@@ -95,14 +94,4 @@ limits_of_groups_are_the_reported_ones(void **state)
 		assert_int_equal(end_close(&e), 0);
 		fixture_close(&f);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limits_of_groups_are_the_reported_ones),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,8 +60,7 @@ end_connect(struct end *e)
 	return rc != 0 ? rc : qp_connect(e->qp, e->qp->qp_num);
 }
 
-static void
-device_exists_while_the_daemon_does(void **state)
+TEST(device_exists_while_the_daemon_does)
 {
 	struct client_fixture f;
 	char name[ROCADE_NAME_MAX];
@@ -77,8 +76,7 @@ device_exists_while_the_daemon_does(void **state)
 	fixture_close(&f);
 }
 
-static void
-messages_pass_through_the_daemon(void **state)
+TEST(messages_pass_through_the_daemon)
 {
 	struct client_fixture f;
 	struct ibv_cq *cq;
@@ -120,8 +118,7 @@ region_write(struct end *e, const struct ibv_mr *to, size_t offset)
 }
 
 /* An unmodified program does not ask for the handler. */
-static void
-unmapped_region_is_refused(void **state)
+TEST(unmapped_region_is_refused)
 {
 	const size_t bytes = 2 * 65536;
 	struct sigaction before[2], now;
@@ -162,6 +159,15 @@ unmapped_region_is_refused(void **state)
 	fixture_close(&f);
 }
 
+static int
+on_demand(void **state)
+{
+	*state = "on demand";
+	return 0;
+}
+
+TEST_ADD(on_demand_region, unmapped_region_is_refused, on_demand, NULL)
+
 static struct ibv_qp *
 datagram_qp_make(const struct end *e)
 {
@@ -187,8 +193,7 @@ datagram_qp_make(const struct end *e)
 	return qp;
 }
 
-static void
-datagrams_reach_a_group(void **state)
+TEST(datagrams_reach_a_group)
 {
 	union ibv_gid group = {.raw = {[10] = 0xff, 0xff, 239, 1, 1, 1}};
 	struct ibv_ah_attr to = {
@@ -233,8 +238,7 @@ datagrams_reach_a_group(void **state)
 	fixture_close(&f);
 }
 
-static void
-daemon_limits_are_reported(void **state)
+TEST(daemon_limits_are_reported)
 {
 	static const struct rocade_daemon_conf few = {
 		.client_qps = 2, .client_mrs = 3, .max_clients = 1};
@@ -260,8 +264,7 @@ daemon_limits_are_reported(void **state)
 	fixture_close(&f);
 }
 
-static void
-daemon_end_fails_the_device_until_it_is_opened_again(void **state)
+TEST(daemon_end_fails_the_device_until_it_is_opened_again)
 {
 	struct ibv_async_event event;
 	struct client_fixture f;
@@ -291,8 +294,7 @@ daemon_end_fails_the_device_until_it_is_opened_again(void **state)
 	fixture_close(&f);
 }
 
-static void
-changed_addresses_reach_the_client(void **state)
+TEST(changed_addresses_reach_the_client)
 {
 	struct rocade_daemon_conf conf = {
 		.size = sizeof(conf), .addresses = "192.0.2.1/24,198.51.100.7/24"};
@@ -353,8 +355,7 @@ child_uses_the_device(void *arg)
 	return 0;
 }
 
-static void
-forked_child_leaves_the_parent_alone(void **state)
+TEST(forked_child_leaves_the_parent_alone)
 {
 	struct client_fixture f;
 	struct end e;
@@ -390,8 +391,7 @@ status_of_answering_clients(void)
 	return NULL;
 }
 
-static void
-status_shows_the_clients_objects(void **state)
+TEST(status_shows_the_clients_objects)
 {
 	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 32, .max_sge = 1}};
 	struct client_fixture f;
@@ -442,8 +442,7 @@ status_shows_the_clients_objects(void **state)
 	fixture_close(&f);
 }
 
-static void
-status_without_access_says_why(void **state)
+TEST(status_without_access_says_why)
 {
 	char name[ROCADE_NAME_MAX], longer[200];
 	struct client_fixture f;
@@ -471,24 +470,4 @@ status_without_access_says_why(void **state)
 	if (getuid() == 0)
 		assert_int_equal(seteuid(0), 0);
 	fixture_close(&f);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(device_exists_while_the_daemon_does),
-		cmocka_unit_test(messages_pass_through_the_daemon),
-		cmocka_unit_test(unmapped_region_is_refused),
-		{"on_demand_region", unmapped_region_is_refused, NULL, NULL, "on demand"},
-		cmocka_unit_test(datagrams_reach_a_group),
-		cmocka_unit_test(daemon_limits_are_reported),
-		cmocka_unit_test(daemon_end_fails_the_device_until_it_is_opened_again),
-		cmocka_unit_test(changed_addresses_reach_the_client),
-		cmocka_unit_test(forked_child_leaves_the_parent_alone),
-		cmocka_unit_test(status_shows_the_clients_objects),
-		cmocka_unit_test(status_without_access_says_why),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Compares this CM with the kernel's: it sends the same bytes for the same calls and
  * messages, except the ids that each side chooses and the ACK delay of its QPs. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "cm_pair.h"
 #include "mads.h"
 #include "wire/pkt_parse.h"
-
-#include <cmocka.h>
 
 static const uint64_t now = NS_PER_SEC;
 
@@ -95,8 +92,7 @@ request_of(const struct captured_mad *c)
 	return r;
 }
 
-static void
-requests_equal_the_kernels(void **state)
+TEST(requests_equal_the_kernels)
 {
 	unsigned found = 0;
 
@@ -207,8 +203,7 @@ passive_through(const struct captured_mad *c, const struct captured_mad *rep)
 	cm_destroy(cm);
 }
 
-static void
-handshakes_equal_the_kernels(void **state)
+TEST(handshakes_equal_the_kernels)
 {
 	unsigned found = 0;
 
@@ -225,8 +220,7 @@ handshakes_equal_the_kernels(void **state)
 }
 
 /* The receiver of a Starting PSN begins to send with it, not its sender (IBA 12.7.31). */
-static void
-starting_psn_is_for_the_receiver(void **state)
+TEST(starting_psn_is_for_the_receiver)
 {
 	static const struct {
 		unsigned number, mad;
@@ -248,8 +242,7 @@ starting_psn_is_for_the_receiver(void **state)
 	}
 }
 
-static void
-rejects_equal_the_kernels(void **state)
+TEST(rejects_equal_the_kernels)
 {
 	const struct captured_mad *req = mad_captured("81-cm-rej-no-listener", 1);
 	const struct captured_mad *sidr = mad_captured("92-cm-sidr-reject", 1);
@@ -276,8 +269,7 @@ rejects_equal_the_kernels(void **state)
 }
 
 /* A user that takes 12 s to accept: the MRA equals the kernel's. */
-static void
-mra_equals_the_kernels(void **state)
+TEST(mra_equals_the_kernels)
 {
 	const struct captured_mad *req = mad_captured("89-cm-mra", 1);
 	struct cm *cm = cm_with(5);
@@ -294,16 +286,4 @@ mra_equals_the_kernels(void **state)
 	cm_destroy(cm);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests_equal_the_kernels),
-		cmocka_unit_test(handshakes_equal_the_kernels),
-		cmocka_unit_test(starting_psn_is_for_the_receiver),
-		cmocka_unit_test(rejects_equal_the_kernels),
-		cmocka_unit_test(mra_equals_the_kernels),
-	};
-
-	return cmocka_run_group_tests_name("capture", tests, mads_load, mads_unload);
-}
+TEST_GROUP(mads_load, mads_unload)

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections made and ended by their users, without loss. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "cm_pair.h"
 #include "port/net.h"
 
-#include <cmocka.h>
-
 static struct cm_pair pair;
 
-static void
-connect_and_disconnect(void **state)
+TEST(connect_and_disconnect)
 {
 	struct cm_conn *a, *b;
 
@@ -47,8 +43,7 @@ connect_and_disconnect(void **state)
 }
 
 /* An event has the peer's values as this side needs them: the depths cross over. */
-static void
-events_carry_the_peers_values(void **state)
+TEST(events_carry_the_peers_values)
 {
 	struct cm_request req = request_from(A, 0x111);
 	struct cm_event e;
@@ -92,8 +87,7 @@ events_carry_the_peers_values(void **state)
 }
 
 /* REQ and REP carry the options of ECE; the other messages have none. */
-static void
-options_are_exchanged(void **state)
+TEST(options_are_exchanged)
 {
 	static const struct cm_ece none;
 	struct cm_request req = request_from(A, 0x111);
@@ -176,8 +170,7 @@ replied_qpn(uint8_t transport, uint32_t local_qpn, uint32_t local_eecn)
 
 /* The REP of an XRC target has its QPN in the field of the EE context (annex A14), as
  * Linux reads and writes it. Earlier versions of Rocade use the field of the others. */
-static void
-xrc_target_names_its_qp(void **state)
+TEST(xrc_target_names_its_qp)
 {
 	struct cm_request req = request_from(A, 0x111);
 	struct cm_conn *a, *b;
@@ -207,8 +200,7 @@ xrc_target_names_its_qp(void **state)
 	assert_int_equal(replied_qpn(CM_RC, 0x444, 0x333), 0x444);
 }
 
-static void
-reject_of_a_request(void **state)
+TEST(reject_of_a_request)
 {
 	struct cm_conn *a, *b;
 	struct cm_event e;
@@ -232,8 +224,7 @@ reject_of_a_request(void **state)
 
 /* The active side can send a REJ instead of the RTU. */
 /* The active side learns which path MTU the passive side can do. */
-static void
-reject_of_a_path_mtu(void **state)
+TEST(reject_of_a_path_mtu)
 {
 	struct cm_event e;
 	struct cm_conn *a, *b;
@@ -262,8 +253,7 @@ reject_of_a_path_mtu(void **state)
 	cm_pair_fini(&pair);
 }
 
-static void
-reject_of_a_reply(void **state)
+TEST(reject_of_a_reply)
 {
 	struct cm_conn *a, *b;
 
@@ -281,8 +271,7 @@ reject_of_a_reply(void **state)
 
 /* A call that the state does not allow returns -ENOTCONN, changes nothing and sends
  * nothing. */
-static void
-calls_in_wrong_states_fail(void **state)
+TEST(calls_in_wrong_states_fail)
 {
 	struct cm_conn *a, *b;
 
@@ -311,8 +300,7 @@ calls_in_wrong_states_fail(void **state)
 	cm_pair_fini(&pair);
 }
 
-static void
-invalid_arguments_are_refused(void **state)
+TEST(invalid_arguments_are_refused)
 {
 	const struct cm_request good = request_from(A, 0x111);
 	struct cm_request r;
@@ -376,8 +364,7 @@ invalid_arguments_are_refused(void **state)
 
 /* A connection released in any state: the peer gets a message and an event, and nothing
  * remains. */
-static void
-released_in_each_state(void **state)
+TEST(released_in_each_state)
 {
 	static const char *const heard[] = {
 		"a:REQ a:REJ",
@@ -416,8 +403,7 @@ released_in_each_state(void **state)
 }
 
 /* Both ends disconnect at the same time. */
-static void
-crossing_dreqs(void **state)
+TEST(crossing_dreqs)
 {
 	struct cm_conn *a, *b;
 
@@ -435,8 +421,7 @@ crossing_dreqs(void **state)
 }
 
 /* Both ends of the connection belong to one manager. */
-static void
-connection_within_one_manager(void **state)
+TEST(connection_within_one_manager)
 {
 	struct cm_request req = request_from(B, 0x111);
 	struct cm_event e;
@@ -468,25 +453,4 @@ connection_within_one_manager(void **state)
 	expect_event(&pair, B, CM_EVENT_DISCONNECTED);
 	cm_release(e.conn, pair.now);
 	cm_pair_fini(&pair);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(connect_and_disconnect),
-		cmocka_unit_test(events_carry_the_peers_values),
-		cmocka_unit_test(options_are_exchanged),
-		cmocka_unit_test(xrc_target_names_its_qp),
-		cmocka_unit_test(reject_of_a_request),
-		cmocka_unit_test(reject_of_a_path_mtu),
-		cmocka_unit_test(reject_of_a_reply),
-		cmocka_unit_test(calls_in_wrong_states_fail),
-		cmocka_unit_test(invalid_arguments_are_refused),
-		cmocka_unit_test(released_in_each_state),
-		cmocka_unit_test(crossing_dreqs),
-		cmocka_unit_test(connection_within_one_manager),
-	};
-
-	return cmocka_run_group_tests_name("conn", tests, NULL, NULL);
 }

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The manager as a whole: configuration, ids, counters, TX queue. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "cm_pair.h"
 #include "cm/table.h"
 
-#include <cmocka.h>
-
 static struct cm_pair pair;
 
-static void
-invalid_configuration_is_refused(void **state)
+TEST(invalid_configuration_is_refused)
 {
 	struct cm_conf good, conf;
 	struct cm *cm;
@@ -38,8 +34,7 @@ invalid_configuration_is_refused(void **state)
 }
 
 /* Ids differ between seeds, are not zero, and are not reused soon. */
-static void
-ids_are_random_and_not_reused_soon(void **state)
+TEST(ids_are_random_and_not_reused_soon)
 {
 	static uint32_t seen[4000];
 	unsigned count = 0;
@@ -76,8 +71,7 @@ ids_are_random_and_not_reused_soon(void **state)
 
 /* Peers see the IDs and the transaction IDs of requests to them. They cannot compute
  * those of other requests: no step from one ID to the next comes twice. */
-static void
-ids_do_not_reveal_the_next(void **state)
+TEST(ids_do_not_reveal_the_next)
 {
 	enum { COUNT = 100 };
 	struct cm_conn *conns[COUNT];
@@ -109,8 +103,7 @@ ids_do_not_reveal_the_next(void **state)
 
 /* A message that does not fit the TX queue is dropped and counted. The retry timer sends
  * it again, as if the wire had lost it. */
-static void
-full_tx_queue_counts_drops(void **state)
+TEST(full_tx_queue_counts_drops)
 {
 	struct cm_request r = request_from(A, 0x100);
 	struct cm_conn *conns[CM_TX_QUEUE_LEN + 10];
@@ -135,8 +128,7 @@ full_tx_queue_counts_drops(void **state)
 }
 
 /* Each counter has a name and a text, in the order of the structure. */
-static void
-each_counter_has_name_and_text(void **state)
+TEST(each_counter_has_name_and_text)
 {
 	const struct cm_stats *stats;
 
@@ -157,8 +149,7 @@ each_counter_has_name_and_text(void **state)
 }
 
 /* Connections to a host that does not answer, all of them opened at the same time. */
-static void
-expired_timers_are_handled_in_batches(void **state)
+TEST(expired_timers_are_handled_in_batches)
 {
 	enum { CONNS = 500 };
 	struct cm_conn *conns[CONNS];
@@ -194,19 +185,4 @@ expired_timers_are_handled_in_batches(void **state)
 	for (unsigned i = 0; i < CONNS; i++)
 		cm_release(conns[i], now);
 	cm_destroy(cm);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(invalid_configuration_is_refused),
-		cmocka_unit_test(ids_are_random_and_not_reused_soon),
-		cmocka_unit_test(ids_do_not_reveal_the_next),
-		cmocka_unit_test(full_tx_queue_counts_drops),
-		cmocka_unit_test(each_counter_has_name_and_text),
-		cmocka_unit_test(expired_timers_are_handled_in_batches),
-	};
-
-	return cmocka_run_group_tests_name("cm", tests, NULL, NULL);
 }

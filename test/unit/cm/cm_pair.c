@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "case.h"
 #include "cm_pair.h"
 #include "port/net.h"
-
-#include <cmocka.h>
 
 #define START_NS (100 * NS_PER_SEC)
 

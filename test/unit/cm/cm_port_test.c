@@ -55,8 +55,7 @@ connect_to(struct cm_port *port, unsigned from, unsigned to, unsigned gid)
 }
 
 /* Over IPv4 and IPv6, between two devices and within one. */
-static void
-connects_over_ipv4_and_ipv6(void **state)
+TEST(connects_over_ipv4_and_ipv6)
 {
 	const struct cm_qp qp = {.qpn = 0x200};
 
@@ -107,8 +106,7 @@ connects_over_ipv4_and_ipv6(void **state)
 
 /* The engine runs the manager's timers: an unanswered REQ is resent, and given up in the
  * end. */
-static void
-engine_runs_the_cm_timers(void **state)
+TEST(engine_runs_the_cm_timers)
 {
 	struct cm_port *a;
 	struct cm_conn *conn;
@@ -128,15 +126,4 @@ engine_runs_the_cm_timers(void **state)
 	cm_port_unlock(a);
 	cm_port_close(a);
 	engine_link_fini(&fixture);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(connects_over_ipv4_and_ipv6),
-		cmocka_unit_test(engine_runs_the_cm_timers),
-	};
-
-	return cmocka_run_group_tests_name("cm port", tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* REQs: reasons to reject them, duplicates, and limits. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "cm_pair.h"
 #include "port/net.h"
-
-#include <cmocka.h>
 
 static struct cm_pair pair;
 
@@ -41,8 +38,7 @@ rej_reason_take(const struct mad *req)
 	return (unsigned)mad_get(&rej, MAD_REJ_reason);
 }
 
-static void
-each_reject_reason(void **state)
+TEST(each_reject_reason)
 {
 	static const struct {
 		enum mad_field field;
@@ -92,8 +88,7 @@ each_reject_reason(void **state)
 	cm_pair_fini(&pair);
 }
 
-static void
-invalid_req_is_dropped(void **state)
+TEST(invalid_req_is_dropped)
 {
 	static const uint32_t qpns[] = {0, 1, 0xFFFFFF};
 	struct mad req;
@@ -110,8 +105,7 @@ invalid_req_is_dropped(void **state)
 	cm_pair_fini(&pair);
 }
 
-static void
-rc_uc_and_xrc_are_accepted(void **state)
+TEST(rc_uc_and_xrc_are_accepted)
 {
 	static const uint8_t kinds[] = {CM_RC, CM_UC, CM_XRC};
 
@@ -133,8 +127,7 @@ rc_uc_and_xrc_are_accepted(void **state)
 	cm_pair_fini(&pair);
 }
 
-static void
-duplicate_req_in_each_state(void **state)
+TEST(duplicate_req_in_each_state)
 {
 	struct mad req, answer;
 	struct cm_conn *b;
@@ -184,8 +177,7 @@ duplicate_req_in_each_state(void **state)
 }
 
 /* A duplicate of a rejected REQ gets the same REJ, and the user gets no event. */
-static void
-duplicate_of_rejected_req(void **state)
+TEST(duplicate_of_rejected_req)
 {
 	struct mad req, rej;
 	struct cm_conn *b;
@@ -211,8 +203,7 @@ duplicate_of_rejected_req(void **state)
 
 /* A restarted peer uses the same QPN again: the old connection ends and the new REQ is
  * rejected, also during the time wait. */
-static void
-restarted_peer_is_stale(void **state)
+TEST(restarted_peer_is_stale)
 {
 	struct cm_conn *a, *b;
 	struct mad req, mad;
@@ -247,8 +238,7 @@ restarted_peer_is_stale(void **state)
 /* A host claims the CA GUID and the QPN of another one, or also its communication ID. It
  * is another peer: it neither ends that host's connection nor keeps that host from
  * connecting. */
-static void
-same_guid_from_another_address(void **state)
+TEST(same_guid_from_another_address)
 {
 	struct cm_path path = path_from(B);
 	struct cm_conn *a, *b, *other[3];
@@ -281,8 +271,7 @@ same_guid_from_another_address(void **state)
 	cm_pair_fini(&pair);
 }
 
-static void
-full_backlog_rejects(void **state)
+TEST(full_backlog_rejects)
 {
 	struct cm_conn *b[8];
 	struct mad req;
@@ -319,8 +308,7 @@ full_backlog_rejects(void **state)
 /* All connections are in use: those that are kept only to repeat a REJ are reused. Then
  * the oldest request that is not decided ends. Its place is free when its user has
  * released it. */
-static void
-no_free_connection(void **state)
+TEST(no_free_connection)
 {
 	struct cm_request r = request_from(B, 0x500);
 	struct cm_conn *conn;
@@ -364,22 +352,4 @@ no_free_connection(void **state)
 		cm_release(&pair.cm[B]->conns[i], pair.now);
 	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_reject_reason),
-		cmocka_unit_test(invalid_req_is_dropped),
-		cmocka_unit_test(rc_uc_and_xrc_are_accepted),
-		cmocka_unit_test(duplicate_req_in_each_state),
-		cmocka_unit_test(duplicate_of_rejected_req),
-		cmocka_unit_test(restarted_peer_is_stale),
-		cmocka_unit_test(same_guid_from_another_address),
-		cmocka_unit_test(full_backlog_rejects),
-		cmocka_unit_test(no_free_connection),
-	};
-
-	return cmocka_run_group_tests_name("rx_req", tests, NULL, NULL);
 }

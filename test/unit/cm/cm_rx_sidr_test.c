@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "cm_pair.h"
-
-#include <cmocka.h>
 
 static struct cm_pair pair;
 
@@ -32,8 +29,7 @@ listen_ud(void)
 	return listener;
 }
 
-static void
-sidr_request_is_answered(void **state)
+TEST(sidr_request_is_answered)
 {
 	struct cm_listener *listener = listen_ud();
 	struct cm_conn *a = sidr_request_send();
@@ -67,8 +63,7 @@ sidr_request_is_answered(void **state)
 	cm_pair_fini(&pair);
 }
 
-static void
-sidr_request_is_refused(void **state)
+TEST(sidr_request_is_refused)
 {
 	struct cm_listener *listener;
 	struct cm_conn *a, *many[3];
@@ -110,8 +105,7 @@ sidr_request_is_refused(void **state)
 }
 
 /* A listener for connections gets no SIDR requests, and a SIDR listener gets no REQs. */
-static void
-cm_and_sidr_listeners_are_separate(void **state)
+TEST(cm_and_sidr_listeners_are_separate)
 {
 	struct cm_request r = request_from(A, 0x111);
 	struct cm_listener *listener = listen_ud(), *same;
@@ -143,8 +137,7 @@ cm_and_sidr_listeners_are_separate(void **state)
 	cm_pair_fini(&pair);
 }
 
-static void
-lost_sidr_req_and_rep(void **state)
+TEST(lost_sidr_req_and_rep)
 {
 	struct cm_listener *listener = listen_ud();
 	struct cm_conn *a = sidr_request_send(), *b;
@@ -164,8 +157,7 @@ lost_sidr_req_and_rep(void **state)
 	cm_pair_fini(&pair);
 }
 
-static void
-no_peer_for_sidr_req(void **state)
+TEST(no_peer_for_sidr_req)
 {
 	struct cm_conn *a;
 
@@ -182,8 +174,7 @@ no_peer_for_sidr_req(void **state)
 
 /* Duplicates before and after the answer, another request under the same id, a reply that
  * no request waits for. */
-static void
-duplicate_and_invalid_sidr_messages(void **state)
+TEST(duplicate_and_invalid_sidr_messages)
 {
 	struct cm_listener *listener = listen_ud();
 	struct cm_conn *a = sidr_request_send();
@@ -213,19 +204,4 @@ duplicate_and_invalid_sidr_messages(void **state)
 	cm_unlisten(listener, pair.now);
 	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sidr_request_is_answered),
-		cmocka_unit_test(sidr_request_is_refused),
-		cmocka_unit_test(cm_and_sidr_listeners_are_separate),
-		cmocka_unit_test(lost_sidr_req_and_rep),
-		cmocka_unit_test(no_peer_for_sidr_req),
-		cmocka_unit_test(duplicate_and_invalid_sidr_messages),
-	};
-
-	return cmocka_run_group_tests_name("rx_sidr", tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Unexpected messages: in each state, with unknown ids, repeated, and from other
  * senders. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
 
 #include "../rand.h"
+#include "case.h"
 #include "cm_pair.h"
 #include "port/net.h"
-
-#include <cmocka.h>
 
 static struct cm_pair pair;
 
@@ -134,8 +131,7 @@ static const struct {
 	{CM_TIMEWAIT, MAD_DREP, CM_DROP_state, CM_TIMEWAIT, 0},
 };
 
-static void
-each_message_in_each_state(void **state)
+TEST(each_message_in_each_state)
 {
 	for (unsigned i = 0; i < RTE_DIM(table); i++) {
 		unsigned side;
@@ -162,8 +158,7 @@ each_message_in_each_state(void **state)
 
 /* From another address, with a wrong peer id, or with a wrong QPN: dropped without an
  * answer. */
-static void
-messages_not_from_the_peer_are_dropped(void **state)
+TEST(messages_not_from_the_peer_are_dropped)
 {
 	static const enum mad_attr attrs[] = {
 		MAD_MRA, MAD_REJ, MAD_REP, MAD_RTU, MAD_DREQ, MAD_DREP, MAD_LAP, MAD_APR};
@@ -194,8 +189,7 @@ messages_not_from_the_peer_are_dropped(void **state)
 }
 
 /* A message from a multicast address gets no answer. */
-static void
-multicast_source_gets_no_answer(void **state)
+TEST(multicast_source_gets_no_answer)
 {
 	static const char *const groups[] = {"224.0.0.1", "239.1.1.1", "ff02::1"};
 	static const enum mad_attr attrs[] = {MAD_REQ, MAD_SIDR_REQ, MAD_DREQ, MAD_REP};
@@ -216,8 +210,7 @@ multicast_source_gets_no_answer(void **state)
 }
 
 /* A REP to the end that sent one. */
-static void
-rep_to_the_passive_side(void **state)
+TEST(rep_to_the_passive_side)
 {
 	struct cm_conn *a, *b;
 	struct mad rep;
@@ -233,8 +226,7 @@ rep_to_the_passive_side(void **state)
 }
 
 /* Unknown ids: a peer that waits for an answer gets one, and answers get none. */
-static void
-unknown_ids(void **state)
+TEST(unknown_ids)
 {
 	static const struct {
 		enum mad_attr attr;
@@ -271,8 +263,7 @@ unknown_ids(void **state)
 
 /* A peer that gives up its REQ does not know our id: the REJ is matched by the peer's CA
  * GUID and id. */
-static void
-rej_is_matched_by_guid(void **state)
+TEST(rej_is_matched_by_guid)
 {
 	struct cm_conn *a, *b;
 	struct mad rej;
@@ -294,8 +285,7 @@ rej_is_matched_by_guid(void **state)
 }
 
 /* An invalid REP is dropped: the REQ waits for a valid one. */
-static void
-invalid_rep_is_dropped(void **state)
+TEST(invalid_rep_is_dropped)
 {
 	static const uint32_t qpns[] = {0, 1, 0xFFFFFF};
 	struct cm_conn *a;
@@ -318,8 +308,7 @@ invalid_rep_is_dropped(void **state)
 
 /* A REP names a QP that is the peer of an established connection: that connection ends,
  * and the new one is rejected as stale. */
-static void
-rep_from_a_stale_peer(void **state)
+TEST(rep_from_a_stale_peer)
 {
 	struct cm_conn *a, *b, *again;
 	struct cm_request req = request_from(A, 0x112);
@@ -347,8 +336,7 @@ rep_from_a_stale_peer(void **state)
 }
 
 /* Random bit errors in messages of both directions: no crash, and all connections end. */
-static void
-random_bit_errors(void **state)
+TEST(random_bit_errors)
 {
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		uint64_t r = seed;
@@ -389,8 +377,7 @@ claims(unsigned side, const struct mad *mad)
 
 /* Another manager may use the same QP 1: a manager claims what its listeners and connections
  * get, and nothing else. */
-static void
-own_messages_are_claimed(void **state)
+TEST(own_messages_are_claimed)
 {
 	struct cm_request ask = request_from(A, 0x100);
 	struct cm_listener *listener;
@@ -435,23 +422,4 @@ own_messages_are_claimed(void **state)
 	cm_release(b, pair.now);
 	cm_pair_advance(&pair, 300 * NS_PER_SEC);
 	cm_pair_fini(&pair);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_message_in_each_state),
-		cmocka_unit_test(messages_not_from_the_peer_are_dropped),
-		cmocka_unit_test(multicast_source_gets_no_answer),
-		cmocka_unit_test(rep_to_the_passive_side),
-		cmocka_unit_test(unknown_ids),
-		cmocka_unit_test(rej_is_matched_by_guid),
-		cmocka_unit_test(invalid_rep_is_dropped),
-		cmocka_unit_test(rep_from_a_stale_peer),
-		cmocka_unit_test(random_bit_errors),
-		cmocka_unit_test(own_messages_are_claimed),
-	};
-
-	return cmocka_run_group_tests_name("rx", tests, NULL, NULL);
 }

@@ -2,14 +2,11 @@
 /* REQs that other hosts send under false addresses: whom they keep from connecting, and
  * what they make this host send. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "case.h"
 #include "cm_pair.h"
-
-#include <cmocka.h>
 
 #define CONNS 512
 #define LIMIT (CONNS / 4)    /* of a listener; half of that of a source */
@@ -162,8 +159,7 @@ honest_host_connects(uint64_t service, uint32_t id)
 }
 
 /* False addresses fill neither the table nor the share of this host's own programs. */
-static void
-flood_leaves_room_for_others(void **state)
+TEST(flood_leaves_room_for_others)
 {
 	struct cm_request r = request_from(B, 0x500);
 	struct cm_conn *conn[RESERVED];
@@ -186,8 +182,7 @@ flood_leaves_room_for_others(void **state)
 
 /* Connections that their peers confirm are not limited by source, but leave the
  * reserve. */
-static void
-reserve_is_for_local_programs(void **state)
+TEST(reserve_is_for_local_programs)
 {
 	struct cm_request r = request_from(B, 0x500);
 	struct cm_path local = path_of(1);
@@ -223,8 +218,7 @@ reserve_is_for_local_programs(void **state)
 }
 
 /* A host with one address, and one listener, push out their own requests only. */
-static void
-source_and_listener_pay_for_themselves(void **state)
+TEST(source_and_listener_pay_for_themselves)
 {
 	struct cm_listener *other;
 	struct cm_conn *mine, *others;
@@ -252,8 +246,7 @@ source_and_listener_pay_for_themselves(void **state)
 }
 
 /* The oldest goes first. Its user is told, and its peer, if it exists, gets a REJ. */
-static void
-oldest_goes_first(void **state)
+TEST(oldest_goes_first)
 {
 	struct cm_conn *conn[LIMIT];
 	struct cm_path path;
@@ -296,8 +289,7 @@ oldest_goes_first(void **state)
 }
 
 /* Released connections that only wait for their peer make room before any other. */
-static void
-ending_connections_make_room(void **state)
+TEST(ending_connections_make_room)
 {
 	struct cm_conn *b[3];
 	struct mad req;
@@ -340,8 +332,7 @@ ending_connections_make_room(void **state)
 
 /* A host under whose address others send REQs gets no more messages than they send, and
  * few that no REQ has asked for. */
-static void
-answers_to_an_address_are_limited(void **state)
+TEST(answers_to_an_address_are_limited)
 {
 	unsigned rejects = 0, sent = 0;
 
@@ -376,8 +367,7 @@ answers_to_an_address_are_limited(void **state)
 }
 
 /* REPs that come too often for their address are not sent, but count as tries. */
-static void
-repeated_reps_are_limited(void **state)
+TEST(repeated_reps_are_limited)
 {
 	uint64_t *until_ns;
 	unsigned sent = 0;
@@ -401,20 +391,4 @@ repeated_reps_are_limited(void **state)
 	assert_int_equal(sent, LIMIT / 2);
 	assert_int_equal(pair.cm[B]->stats.answers_limited, LIMIT / 2 * CM_REP_RETRIES);
 	world_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flood_leaves_room_for_others),
-		cmocka_unit_test(reserve_is_for_local_programs),
-		cmocka_unit_test(source_and_listener_pay_for_themselves),
-		cmocka_unit_test(oldest_goes_first),
-		cmocka_unit_test(ending_connections_make_room),
-		cmocka_unit_test(answers_to_an_address_are_limited),
-		cmocka_unit_test(repeated_reps_are_limited),
-	};
-
-	return cmocka_run_group_tests_name("half_open", tests, NULL, NULL);
 }

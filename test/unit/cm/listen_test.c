@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "cm_pair.h"
 #include "cm/listen.h"
 #include "port/net.h"
 
-#include <cmocka.h>
-
 static struct cm_pair pair;
 
-static void
-listener_of_the_address_wins(void **state)
+TEST(listener_of_the_address_wins)
 {
 	struct cm_listener *one, *two, *again;
 	uint8_t ours[16], other[16];
@@ -64,8 +60,7 @@ listener_of_the_address_wins(void **state)
 }
 
 /* The most specific listener gets the request: of the address, of its family, of all. */
-static void
-listener_of_the_family_wins(void **state)
+TEST(listener_of_the_family_wins)
 {
 	static const uint8_t any4[16] = {[10] = 0xff, 0xff}, any6[16];
 	struct cm_listener *v4, *v6, *again;
@@ -93,8 +88,7 @@ listener_of_the_family_wins(void **state)
 
 /* Closing a listener rejects its unread requests. A connection that its user has read
  * stays. */
-static void
-unlisten_rejects_unread_requests(void **state)
+TEST(unlisten_rejects_unread_requests)
 {
 	struct cm_conn *a[3], *b, *c;
 	struct cm_request r;
@@ -133,8 +127,7 @@ unlisten_rejects_unread_requests(void **state)
 
 /* Requests that their peers give up keep their place in the backlog until the user has
  * read them. */
-static void
-abandoned_requests_keep_their_backlog_place(void **state)
+TEST(abandoned_requests_keep_their_backlog_place)
 {
 	struct cm_request r;
 	struct cm_conn *conn;
@@ -164,8 +157,7 @@ abandoned_requests_keep_their_backlog_place(void **state)
 	cm_pair_fini(&pair);
 }
 
-static void
-listeners_are_limited(void **state)
+TEST(listeners_are_limited)
 {
 	struct cm_listener *l[CM_MAX_LISTENERS], *more;
 
@@ -178,18 +170,4 @@ listeners_are_limited(void **state)
 		cm_unlisten(l[i], pair.now);
 	assert_int_equal(cm_listen(pair.cm[B], 5, NULL, 1, NULL, &more), 0);
 	cm_pair_fini(&pair); /* frees the other listeners */
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(listener_of_the_address_wins),
-		cmocka_unit_test(listener_of_the_family_wins),
-		cmocka_unit_test(unlisten_rejects_unread_requests),
-		cmocka_unit_test(abandoned_requests_keep_their_backlog_place),
-		cmocka_unit_test(listeners_are_limited),
-	};
-
-	return cmocka_run_group_tests_name("listen", tests, NULL, NULL);
 }

@@ -3,20 +3,16 @@
  * the MADs rebuilt byte for byte. */
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "case.h"
 #include "mads.h"
 #include "cm/mad.h"
 #include "port/net.h"
 
-#include <cmocka.h>
-
-static void
-captured_mads_are_valid(void **state)
+TEST(captured_mads_are_valid)
 {
 	bool seen[MAD_ATTR_LAST + 1] = {false};
 
@@ -33,8 +29,7 @@ captured_mads_are_valid(void **state)
 /* ---- Layout ---- */
 
 /* No bit belongs to two fields, and no field covers private data. */
-static void
-fields_do_not_overlap(void **state)
+TEST(fields_do_not_overlap)
 {
 	for (unsigned attr = MAD_ATTR_FIRST; attr <= MAD_ATTR_LAST; attr++) {
 		bool taken[8 * MAD_LEN] = {false};
@@ -57,8 +52,7 @@ fields_do_not_overlap(void **state)
 	}
 }
 
-static void
-value_fits_its_field(void **state)
+TEST(value_fits_its_field)
 {
 	for (unsigned f = 0; f < MAD_FIELD_COUNT; f++) {
 		const struct mad_field_row *row = &mad_field_rows[f];
@@ -139,8 +133,7 @@ row_check(const char *capture, unsigned number, const char *attr, const char *na
 	value_check(where, be, 8, want);
 }
 
-static void
-fields_as_tshark(void **state)
+TEST(fields_as_tshark)
 {
 	FILE *stream = fopen(CAPTURES "/mads.tsv", "r");
 	char line[256], capture[64], attr[16], name[32], want[40];
@@ -161,8 +154,7 @@ fields_as_tshark(void **state)
 }
 
 /* Rebuilt from the field values alone: a bit that no row covers would be missing. */
-static void
-mads_are_rebuilt_from_fields(void **state)
+TEST(mads_are_rebuilt_from_fields)
 {
 	for (unsigned i = 0; i < mad_count; i++) {
 		const struct mad *mad = &mads[i].mad;
@@ -187,8 +179,7 @@ mads_are_rebuilt_from_fields(void **state)
 }
 
 /* The RDMA IP CM header names the packet's addresses, and is rebuilt. */
-static void
-cma_header_is_rebuilt(void **state)
+TEST(cma_header_is_rebuilt)
 {
 	unsigned found = 0;
 
@@ -210,8 +201,7 @@ cma_header_is_rebuilt(void **state)
 	assert_true(found >= 18);
 }
 
-static void
-cma_header_of_ipv6(void **state)
+TEST(cma_header_of_ipv6)
 {
 	static const uint8_t want[CMA_HDR_LEN] = {0, 0x60, 0x12, 0x34, 0x20, 1, 0xd,
 		0xb8, [19] = 1, [20] = 0xfe, 0x80, [35] = 2};
@@ -228,8 +218,7 @@ cma_header_of_ipv6(void **state)
 	assert_memory_equal(&back, &hdr, sizeof(hdr));
 }
 
-static void
-invalid_cma_header_is_refused(void **state)
+TEST(invalid_cma_header_is_refused)
 {
 	static const uint8_t bad[][2] = {
 		{1, 0x40}, {0, 0}, {0, 0x50}, {0x10, 0x60}, {0xff, 0xff}};
@@ -247,8 +236,7 @@ invalid_cma_header_is_refused(void **state)
 }
 
 /* tshark does not dissect SIDR: compared with what the captured programs reported. */
-static void
-sidr_and_mra_fields(void **state)
+TEST(sidr_and_mra_fields)
 {
 	const struct mad *req = mad_of("91-cm-sidr-udaddy", 1);
 	const struct mad *rep = mad_of("91-cm-sidr-udaddy", 2);
@@ -275,8 +263,7 @@ sidr_and_mra_fields(void **state)
 
 /* The places where Linux has the options, too: in front of the service ID of a REQ,
  * behind three numbers of a REP, and in the MAD header. */
-static void
-options_of_ece(void **state)
+TEST(options_of_ece)
 {
 	static const uint8_t options[] = {0x10, 0x20, 0x30, 0x41};
 	static const struct {
@@ -305,8 +292,7 @@ options_of_ece(void **state)
 	}
 }
 
-static void
-invalid_mads_are_refused(void **state)
+TEST(invalid_mads_are_refused)
 {
 	static const struct {
 		unsigned at;
@@ -347,22 +333,4 @@ invalid_mads_are_refused(void **state)
 			    (attr >= MAD_ATTR_FIRST && attr <= MAD_ATTR_LAST));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(captured_mads_are_valid),
-		cmocka_unit_test(fields_do_not_overlap),
-		cmocka_unit_test(value_fits_its_field),
-		cmocka_unit_test(fields_as_tshark),
-		cmocka_unit_test(mads_are_rebuilt_from_fields),
-		cmocka_unit_test(cma_header_is_rebuilt),
-		cmocka_unit_test(cma_header_of_ipv6),
-		cmocka_unit_test(invalid_cma_header_is_refused),
-		cmocka_unit_test(sidr_and_mra_fields),
-		cmocka_unit_test(options_of_ece),
-		cmocka_unit_test(invalid_mads_are_refused),
-	};
-
-	return cmocka_run_group_tests_name("mad", tests, mads_load, mads_unload);
-}
+TEST_GROUP(mads_load, mads_unload)

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
 
+#include "case.h"
 #include "mads.h"
 #include "wire/pkt_parse.h"
-
-#include <cmocka.h>
 
 struct captured_mad mads[CAPTURED_MADS + 1];
 unsigned mad_count;

@@ -2,18 +2,14 @@
 /* Lost messages and silent peers: when messages are resent, and when a connection is
  * given up. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "cm_pair.h"
-
-#include <cmocka.h>
 
 static struct cm_pair pair;
 
-static void
-lost_req(void **state)
+TEST(lost_req)
 {
 	struct cm_conn *a, *b;
 
@@ -38,8 +34,7 @@ lost_req(void **state)
 	cm_pair_fini(&pair);
 }
 
-static void
-lost_rep(void **state)
+TEST(lost_rep)
 {
 	struct cm_conn *a, *b;
 
@@ -62,8 +57,7 @@ lost_rep(void **state)
 	cm_pair_fini(&pair);
 }
 
-static void
-lost_rtu(void **state)
+TEST(lost_rtu)
 {
 	struct cm_conn *a, *b;
 
@@ -80,8 +74,7 @@ lost_rtu(void **state)
 }
 
 /* Data that arrives before the RTU establishes the connection. */
-static void
-data_before_rtu(void **state)
+TEST(data_before_rtu)
 {
 	struct cm_conn *a, *b;
 
@@ -99,8 +92,7 @@ data_before_rtu(void **state)
 	cm_pair_fini(&pair);
 }
 
-static void
-lost_dreq_and_drep(void **state)
+TEST(lost_dreq_and_drep)
 {
 	struct cm_conn *a, *b;
 
@@ -151,8 +143,7 @@ wire_reset(void)
 	pair.wire[0] = '\0';
 }
 
-static void
-no_peer_for_req(void **state)
+TEST(no_peer_for_req)
 {
 	uint64_t took;
 	struct cm_conn *a;
@@ -170,8 +161,7 @@ no_peer_for_req(void **state)
 	cm_pair_fini(&pair);
 }
 
-static void
-no_peer_for_rep(void **state)
+TEST(no_peer_for_rep)
 {
 	uint64_t took;
 	struct cm_conn *a, *b;
@@ -191,8 +181,7 @@ no_peer_for_rep(void **state)
 	cm_pair_fini(&pair);
 }
 
-static void
-no_peer_for_dreq(void **state)
+TEST(no_peer_for_dreq)
 {
 	uint64_t took;
 	struct cm_conn *a, *b;
@@ -214,8 +203,7 @@ no_peer_for_dreq(void **state)
 }
 
 /* A release by the user does not change these times. */
-static void
-no_peer_after_release(void **state)
+TEST(no_peer_after_release)
 {
 	struct cm_conn *a, *b;
 
@@ -233,8 +221,7 @@ no_peer_after_release(void **state)
 }
 
 /* The times that a peer asks for in its REQ are bounded. */
-static void
-timeouts_of_the_peer_are_bounded(void **state)
+TEST(timeouts_of_the_peer_are_bounded)
 {
 	struct cm_conn *a, *b;
 	struct mad req;
@@ -263,8 +250,7 @@ timeouts_of_the_peer_are_bounded(void **state)
 
 /* ---- MRA ---- */
 
-static void
-mra_for_a_slow_user(void **state)
+TEST(mra_for_a_slow_user)
 {
 	struct cm_conn *a, *b;
 
@@ -290,8 +276,7 @@ mra_for_a_slow_user(void **state)
 }
 
 /* An MRA extends the wait for an answer once, by 69 s at most. */
-static void
-mra_is_bounded(void **state)
+TEST(mra_is_bounded)
 {
 	struct cm_conn *a;
 	struct mad req, mra;
@@ -386,8 +371,7 @@ stage_reach(enum stage stage, struct cm_conn **a, struct cm_conn **b)
 
 /* A peer vanishes in each state. Nothing remains of a released connection after the
  * documented time, whether its user releases it at once or after that time. */
-static void
-vanished_in_each_state(void **state)
+TEST(vanished_in_each_state)
 {
 	struct cm_event e;
 
@@ -412,26 +396,4 @@ vanished_in_each_state(void **state)
 				cm_in_use(pair.cm[B]));
 		cm_pair_fini(&pair);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lost_req),
-		cmocka_unit_test(lost_rep),
-		cmocka_unit_test(lost_rtu),
-		cmocka_unit_test(data_before_rtu),
-		cmocka_unit_test(lost_dreq_and_drep),
-		cmocka_unit_test(no_peer_for_req),
-		cmocka_unit_test(no_peer_for_rep),
-		cmocka_unit_test(no_peer_for_dreq),
-		cmocka_unit_test(no_peer_after_release),
-		cmocka_unit_test(timeouts_of_the_peer_are_bounded),
-		cmocka_unit_test(mra_for_a_slow_user),
-		cmocka_unit_test(mra_is_bounded),
-		cmocka_unit_test(vanished_in_each_state),
-	};
-
-	return cmocka_run_group_tests_name("state", tests, NULL, NULL);
 }

@@ -4,16 +4,13 @@
  * Both ends must agree on which connections are established, each event must come once
  * and in order, and after the documented time nothing may remain of released connections.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../rand.h"
+#include "case.h"
 #include "cm_pair.h"
-
-#include <cmocka.h>
 
 #define SEEDS 300
 #define CONNS 24
@@ -291,8 +288,14 @@ print_seed(void)
 			(unsigned long long)running);
 }
 
-static void
-random_users_over_a_lossy_wire(void **state)
+static int
+teardown(void **state)
+{
+	print_seed();
+	return 0;
+}
+
+TEST_WITH(random_users_over_a_lossy_wire, NULL, teardown)
 {
 	uint64_t first = number_of("ROCADE_SEED", 1), both = 0;
 	uint64_t count = getenv("ROCADE_SEED") ? 1 : number_of("ROCADE_SEEDS", SEEDS);
@@ -304,21 +307,4 @@ random_users_over_a_lossy_wire(void **state)
 	running = 0;
 	if (count > 1)
 		assert_true(both > count);
-}
-
-static int
-teardown(void **state)
-{
-	print_seed();
-	return 0;
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(random_users_over_a_lossy_wire, teardown),
-	};
-
-	return cmocka_run_group_tests_name("sweep", tests, NULL, NULL);
 }

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames of an ethdev port: net_ring returns the mbufs that were sent, so the test can
  * play the NIC. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_mbuf.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "ethdev_fixture.h"
 
-static void
-sent_frames_are_received_back(void **state)
+TEST(sent_frames_are_received_back)
 {
 	struct port port = ring;
 	struct pkt pkts[3 * PKT_BURST];
@@ -89,8 +85,7 @@ nic_frame(const char *name, uint16_t len)
 	return m;
 }
 
-static void
-checksum_verdicts_are_passed_on(void **state)
+TEST(checksum_verdicts_are_passed_on)
 {
 	static const struct {
 		uint64_t ol_flags;
@@ -117,8 +112,7 @@ checksum_verdicts_are_passed_on(void **state)
 	assert_int_equal(ethdev_pool_used("net_ring0"), 0);
 }
 
-static void
-checksum_is_left_to_the_nic_when_asked(void **state)
+TEST(checksum_is_left_to_the_nic_when_asked)
 {
 	struct port *port = &ring;
 	void *q = port->queues[0];
@@ -149,8 +143,7 @@ checksum_is_left_to_the_nic_when_asked(void **state)
 }
 
 /* A chain of segments becomes one frame. A chain that fits no buffer is dropped whole. */
-static void
-segment_chains_become_one_frame(void **state)
+TEST(segment_chains_become_one_frame)
 {
 	static const uint16_t lens[] = {1000, 1, 700, 2000};
 	struct port *port = &ring;
@@ -189,8 +182,7 @@ segment_chains_become_one_frame(void **state)
 	assert_int_equal(ethdev_pool_used("net_ring0"), 0);
 }
 
-static void
-stripped_tags_are_put_back(void **state)
+TEST(stripped_tags_are_put_back)
 {
 	struct port *port = &ring;
 	struct rte_mbuf *m = nic_frame("net_ring0", 100);
@@ -212,8 +204,7 @@ stripped_tags_are_put_back(void **state)
 }
 
 /* A clone shares the buffer of another mbuf, so the port copies it. The copy has a buffer of its own. */
-static void
-copies_of_clones_are_no_clones(void **state)
+TEST(copies_of_clones_are_no_clones)
 {
 	struct port *port = &ring;
 	struct rte_mbuf *m, *clone;
@@ -242,8 +233,7 @@ copies_of_clones_are_no_clones(void **state)
 }
 
 /* The pool gives its last buffers, then none. */
-static void
-pool_runs_dry_and_recovers(void **state)
+TEST(pool_runs_dry_and_recovers)
 {
 	struct port *port = &ring;
 	unsigned total = 0, n;
@@ -261,21 +251,10 @@ pool_runs_dry_and_recovers(void **state)
 	free(pkts);
 }
 
-int
-main(int argc, char **argv)
+static int
+start(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sent_frames_are_received_back),
-		cmocka_unit_test(checksum_verdicts_are_passed_on),
-		cmocka_unit_test(checksum_is_left_to_the_nic_when_asked),
-		cmocka_unit_test(segment_chains_become_one_frame),
-		cmocka_unit_test(stripped_tags_are_put_back),
-		cmocka_unit_test(copies_of_clones_are_no_clones),
-		cmocka_unit_test(pool_runs_dry_and_recovers),
-	};
-
-	(void)argc;
-	if (ethdev_start(argv[0]) != 0)
-		return 1;
-	return cmocka_run_group_tests_name("ethdev burst", tests, NULL, NULL);
+	return ethdev_start(program_invocation_name);
 }
+
+TEST_GROUP(start, NULL)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -8,9 +6,8 @@
 
 #include "base/base_log.h"
 
+#include "case.h"
 #include "ethdev_fixture.h"
-
-#include <cmocka.h>
 
 char warning[200];
 struct port ring; /* over net_ring0, open for all tests */

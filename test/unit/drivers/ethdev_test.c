@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ethdev port over virtual PMDs: its options, its link and groups, its memory. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
-#include <cmocka.h>
-
 #include "await.h"
+#include "case.h"
 #include "ethdev/ethdev_rss.h"
 #include "ethdev_fixture.h"
 
@@ -27,8 +24,7 @@ expect_refusal(struct ethdev_conf conf, int ret, const char *words)
 	assert_null(port.ops);
 }
 
-static void
-invalid_options_are_named(void **state)
+TEST(invalid_options_are_named)
 {
 	uint16_t null = ethdev_port_of("net_null0");
 	struct ethdev_conf good = {.port_id = null, .queues = 1}, conf;
@@ -67,8 +63,7 @@ invalid_options_are_named(void **state)
 }
 
 /* net_null keeps a key, fields and a table, as NICs with RSS do. */
-static void
-rss_of_a_port_is_read(void **state)
+TEST(rss_of_a_port_is_read)
 {
 	uint16_t id = ethdev_port_of("net_null0");
 	const struct rte_eth_conf eth = {.rxmode = {.mq_mode = RTE_ETH_MQ_RX_RSS}};
@@ -99,8 +94,7 @@ rss_of_a_port_is_read(void **state)
 	assert_int_equal(rss.table_size, 0);
 }
 
-static void
-start_up_on_a_bare_pmd(void **state)
+TEST(start_up_on_a_bare_pmd)
 {
 	struct ethdev_conf conf = {.port_id = ethdev_port_of("net_null1"), .queues = 2};
 	char err[200] = "";
@@ -135,8 +129,7 @@ start_up_on_a_bare_pmd(void **state)
 	expect_refusal(conf, -ENODEV, "there is no port");
 }
 
-static void
-link_can_be_set(void **state)
+TEST(link_can_be_set)
 {
 	assert_true(ring.ops->link_up(ring.drv));
 	assert_int_equal(ring.ops->set_link(ring.drv, false), 0);
@@ -146,8 +139,7 @@ link_can_be_set(void **state)
 }
 
 /* A device that receives all multicast needs no group list. */
-static void
-all_multicast_is_received(void **state)
+TEST(all_multicast_is_received)
 {
 	static const uint8_t macs[2][6] = {
 		{0x01, 0, 0x5e, 0, 0, 1}, {0x33, 0x33, 0, 0, 0, 1}};
@@ -162,8 +154,7 @@ all_multicast_is_received(void **state)
 
 /* Frames of path MTU 4096 over a PMD that reports 1500: a warning, and the frames
  * arrive. */
-static void
-memif_carries_more_than_its_mtu(void **state)
+TEST(memif_carries_more_than_its_mtu)
 {
 	struct port a, b;
 	struct pkt pkts[PKT_BURST], out;
@@ -205,8 +196,7 @@ heap_used(void)
 	return stats.heap_allocsz_bytes;
 }
 
-static void
-rings_come_from_eal_memory(void **state)
+TEST(rings_come_from_eal_memory)
 {
 	struct alloc mem = ethdev_alloc(SOCKET_ID_ANY);
 	size_t before = heap_used();
@@ -226,21 +216,10 @@ rings_come_from_eal_memory(void **state)
 	assert_null(alloc_get(&mem, "too much", SIZE_MAX / 2));
 }
 
-int
-main(int argc, char **argv)
+static int
+start(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(invalid_options_are_named),
-		cmocka_unit_test(start_up_on_a_bare_pmd),
-		cmocka_unit_test(rss_of_a_port_is_read),
-		cmocka_unit_test(link_can_be_set),
-		cmocka_unit_test(all_multicast_is_received),
-		cmocka_unit_test(memif_carries_more_than_its_mtu),
-		cmocka_unit_test(rings_come_from_eal_memory),
-	};
-
-	(void)argc;
-	if (ethdev_start(argv[0]) != 0)
-		return 1;
-	return cmocka_run_group_tests_name("ethdev", tests, NULL, NULL);
+	return ethdev_start(program_invocation_name);
 }
+
+TEST_GROUP(start, NULL)

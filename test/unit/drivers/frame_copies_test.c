@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies of the frames of a queue. The test plays the port and the reader. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +8,9 @@
 #include <rte_ip.h>
 
 #include "base/answer_wait.h"
+#include "case.h"
 #include "dump/frame_copies.h"
 #include "wire/hdr.h"
-
-#include <cmocka.h>
 
 #define SLOTS 64
 #define LEN 100
@@ -190,8 +187,7 @@ number_of(const struct frame_copy *copy)
 
 static const struct frame_filter everything = {.snap = LEN, .in = true, .out = true};
 
-static void
-both_directions_are_copied(void **state)
+TEST(both_directions_are_copied)
 {
 	struct frame_copy copy;
 
@@ -217,8 +213,7 @@ both_directions_are_copied(void **state)
 	frame_copies_free(copies);
 }
 
-static void
-refused_frames_are_not_copied(void **state)
+TEST(refused_frames_are_not_copied)
 {
 	struct frame_copy copy;
 
@@ -236,8 +231,7 @@ refused_frames_are_not_copied(void **state)
 }
 
 /* A copy that the reader was too late for is counted, in front of the next frame too. */
-static void
-lost_copies_are_counted(void **state)
+TEST(lost_copies_are_counted)
 {
 	struct frame_copy copy;
 
@@ -282,8 +276,7 @@ count(const struct frame_filter *filter, unsigned *in)
 	return n;
 }
 
-static void
-filters_choose(void **state)
+TEST(filters_choose)
 {
 	struct frame_filter f = everything;
 	unsigned in;
@@ -309,8 +302,7 @@ filters_choose(void **state)
 }
 
 /* A frame that is no RoCEv2 packet, or one of another VLAN, belongs to no QP. */
-static void
-other_frames_have_no_qpn(void **state)
+TEST(other_frames_have_no_qpn)
 {
 	struct frame_filter f = everything;
 	struct frame_copy copy;
@@ -331,8 +323,7 @@ other_frames_have_no_qpn(void **state)
 	frame_copies_free(copies);
 }
 
-static void
-copies_take_whole_cache_lines(void **state)
+TEST(copies_take_whole_cache_lines)
 {
 	struct frame_filter filter = {.snap = 1};
 
@@ -341,8 +332,7 @@ copies_take_whole_cache_lines(void **state)
 	assert_int_equal(frame_copies_slot_size(&filter), 128);
 }
 
-static void
-the_rest_is_passed_on(void **state)
+TEST(the_rest_is_passed_on)
 {
 	struct pkt pkts[4];
 
@@ -366,20 +356,4 @@ the_rest_is_passed_on(void **state)
 	ops.rx_answered = queue_rx_answered;
 	assert_int_equal(answered, 1);
 	frame_copies_free(copies);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_directions_are_copied),
-		cmocka_unit_test(refused_frames_are_not_copied),
-		cmocka_unit_test(lost_copies_are_counted),
-		cmocka_unit_test(filters_choose),
-		cmocka_unit_test(other_frames_have_no_qpn),
-		cmocka_unit_test(copies_take_whole_cache_lines),
-		cmocka_unit_test(the_rest_is_passed_on),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

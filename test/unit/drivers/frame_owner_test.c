@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* For whom a frame is on a port that Rocade shares with the application. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/common.h"
+#include "case.h"
 #include "ethdev/frame_owner.h"
-
-#include <cmocka.h>
 
 #define OURS4 "192.0.2.1"
 #define OURS6 "2001:db8::1"
@@ -142,8 +139,7 @@ expect(const char *what, enum frame_owner want, enum frame_owner want_other)
 	free(copy);
 }
 
-static void
-roce_to_own_addresses_is_rocades(void **state)
+TEST(roce_to_own_addresses_is_rocades)
 {
 	static const char *const own[] = {OURS4, OURS6, LOCAL6};
 	static const char *const groups[] = {"239.1.2.3", "ff0e::1234"};
@@ -173,8 +169,7 @@ roce_to_own_addresses_is_rocades(void **state)
 	expect("fragment", FRAME_APP, FRAME_APP);
 }
 
-static void
-options_do_not_hide_the_udp_port(void **state)
+TEST(options_do_not_hide_the_udp_port)
 {
 	udp_frame(OURS4, 4791, -1);
 	memmove(frame + 14 + 24, frame + 14 + 20, 8);
@@ -188,8 +183,7 @@ options_do_not_hide_the_udp_port(void **state)
 	expect("a header of 16 bytes", FRAME_APP, FRAME_APP);
 }
 
-static void
-arp_goes_to_whose_address_it_names(void **state)
+TEST(arp_goes_to_whose_address_it_names)
 {
 	arp_frame(1, OTHER4, OURS4);
 	expect("a request for ours", FRAME_ROCADE, FRAME_APP);
@@ -205,8 +199,7 @@ arp_goes_to_whose_address_it_names(void **state)
 	expect("an answer to another", FRAME_APP, FRAME_APP);
 }
 
-static void
-nd_goes_to_whose_address_it_names(void **state)
+TEST(nd_goes_to_whose_address_it_names)
 {
 	nd_frame(135, "ff02::1:ff00:1", OURS6);
 	expect("a solicitation for ours", FRAME_ROCADE, FRAME_APP);
@@ -226,8 +219,7 @@ nd_goes_to_whose_address_it_names(void **state)
 	expect("a router's advertisement", FRAME_APP, FRAME_APP);
 }
 
-static void
-pings_and_groups(void **state)
+TEST(pings_and_groups)
 {
 	ip_frame(OURS4, 1, (const uint8_t[8]){8}, 8, -1);
 	expect("an echo request", FRAME_ROCADE, FRAME_APP);
@@ -264,8 +256,7 @@ pings_and_groups(void **state)
 }
 
 /* The application forwards frames, and so receives those to the MACs of others. */
-static void
-frames_to_another_mac(void **state)
+TEST(frames_to_another_mac)
 {
 	udp_frame(OURS4, 4791, -1);
 	frame[5] ^= 1;
@@ -278,8 +269,7 @@ frames_to_another_mac(void **state)
 }
 
 /* Other hosts cannot make Rocade copy long frames. */
-static void
-long_messages_are_not_copied(void **state)
+TEST(long_messages_are_not_copied)
 {
 	static uint8_t query[FRAME_MESSAGE_MAX + 1];
 
@@ -291,8 +281,7 @@ long_messages_are_not_copied(void **state)
 }
 
 /* Frames of another VLAN are the application's. */
-static void
-vlans(void **state)
+TEST(vlans)
 {
 	struct frame_addrs tagged = addrs;
 
@@ -313,8 +302,7 @@ vlans(void **state)
 }
 
 /* A frame that is cut anywhere is judged without a read behind its end. */
-static void
-cut_frames_are_the_applications(void **state)
+TEST(cut_frames_are_the_applications)
 {
 	for (unsigned kind = 0; kind < 5; kind++) {
 		uint32_t whole, least = 0;
@@ -349,20 +337,4 @@ cut_frames_are_the_applications(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(roce_to_own_addresses_is_rocades),
-		cmocka_unit_test(options_do_not_hide_the_udp_port),
-		cmocka_unit_test(arp_goes_to_whose_address_it_names),
-		cmocka_unit_test(nd_goes_to_whose_address_it_names),
-		cmocka_unit_test(pings_and_groups),
-		cmocka_unit_test(frames_to_another_mac),
-		cmocka_unit_test(long_messages_are_not_copied),
-		cmocka_unit_test(vlans),
-		cmocka_unit_test(cut_frames_are_the_applications),
-	};
-
-	return cmocka_run_group_tests_name("frame_owner", tests, addresses_set, NULL);
-}
+TEST_GROUP(addresses_set, NULL)

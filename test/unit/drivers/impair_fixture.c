@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "case.h"
 #include "loop/loop.h"
 #include "impair_fixture.h"
-
-#include <cmocka.h>
 
 void
 fixture_open(struct impair_fixture *ctx, const struct impair_conf *conf)

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../rand.h"
+#include "case.h"
 #include "impair_fixture.h"
-
-#include <cmocka.h>
 
 static void
 frames_send(struct impair_fixture *ctx, uint32_t first, unsigned n)
@@ -72,8 +69,7 @@ fixture_make(const struct impair_conf *conf, uint64_t burst_seed)
 	return ctx;
 }
 
-static void
-zero_rates_change_nothing(void **state)
+TEST(zero_rates_change_nothing)
 {
 	const struct impair_conf conf = {.seed = 1};
 	struct impair_fixture *ctx = fixture_make(&conf, 2);
@@ -88,8 +84,7 @@ zero_rates_change_nothing(void **state)
 	free(ctx);
 }
 
-static void
-loses_its_share(void **state)
+TEST(loses_its_share)
 {
 	const struct impair_conf conf = {.loss_ppm = 100000, .seed = 1};
 	struct impair_fixture *ctx = fixture_make(&conf, 2);
@@ -102,8 +97,7 @@ loses_its_share(void **state)
 	free(ctx);
 }
 
-static void
-duplicates_its_share(void **state)
+TEST(duplicates_its_share)
 {
 	const struct impair_conf conf = {.duplicate_ppm = 100000, .seed = 1};
 	struct impair_fixture *ctx = fixture_make(&conf, 2);
@@ -118,8 +112,7 @@ duplicates_its_share(void **state)
 	free(ctx);
 }
 
-static void
-reorders_its_share_and_loses_none(void **state)
+TEST(reorders_its_share_and_loses_none)
 {
 	const struct impair_conf conf = {.reorder_ppm = 50000, .seed = 1};
 	struct impair_fixture *ctx = fixture_make(&conf, 2);
@@ -140,8 +133,7 @@ reorders_its_share_and_loses_none(void **state)
 	free(ctx);
 }
 
-static void
-corrupts_one_bit_behind_the_ethernet_header(void **state)
+TEST(corrupts_one_bit_behind_the_ethernet_header)
 {
 	const struct impair_conf conf = {.corrupt_ppm = 100000, .seed = 1};
 	struct impair_fixture *ctx = fixture_make(&conf, 2);
@@ -152,8 +144,7 @@ corrupts_one_bit_behind_the_ethernet_header(void **state)
 	free(ctx);
 }
 
-static void
-all_impairments_at_once(void **state)
+TEST(all_impairments_at_once)
 {
 	for (uint64_t seed = 1; seed <= 10; seed++) {
 		const struct impair_conf conf = conf_all_impairments(seed);
@@ -165,8 +156,7 @@ all_impairments_at_once(void **state)
 	}
 }
 
-static void
-full_rates_hit_every_frame(void **state)
+TEST(full_rates_hit_every_frame)
 {
 	const struct impair_conf lose = {.loss_ppm = 1000000},
 				 copy = {.duplicate_ppm = 1000000,
@@ -185,8 +175,7 @@ full_rates_hit_every_frame(void **state)
 }
 
 /* The same seed has the same effects, whatever the bursts. Another seed has others. */
-static void
-same_seed_has_same_effects(void **state)
+TEST(same_seed_has_same_effects)
 {
 	struct impair_conf conf = {.loss_ppm = 50000, .duplicate_ppm = 50000, .seed = 7};
 	struct impair_fixture *a = fixture_make(&conf, 1), *b = fixture_make(&conf, 99),
@@ -202,8 +191,7 @@ same_seed_has_same_effects(void **state)
 	free(c);
 }
 
-static void
-wrong_rates_are_refused(void **state)
+TEST(wrong_rates_are_refused)
 {
 	const struct impair_conf good = {.seed = 1}, bad[] = {
 							     {.loss_ppm = 1000001},
@@ -228,8 +216,7 @@ wrong_rates_are_refused(void **state)
 }
 
 /* Unwrapping releases delayed and ready frames. Received frames stay valid. */
-static void
-unwrap_releases_delayed_frames(void **state)
+TEST(unwrap_releases_delayed_frames)
 {
 	const struct impair_conf conf = {
 		.reorder_ppm = 900000, .duplicate_ppm = 500000, .seed = 3};
@@ -258,8 +245,7 @@ unwrap_releases_delayed_frames(void **state)
 }
 
 /* The impairments of received frames do not apply to sent ones. */
-static void
-rx_rates_do_not_impair_tx(void **state)
+TEST(rx_rates_do_not_impair_tx)
 {
 	const struct impair_conf conf = {.loss_ppm = 1000000};
 	static struct impair_fixture ctx;
@@ -278,24 +264,4 @@ rx_rates_do_not_impair_tx(void **state)
 	assert_int_equal(ctx.port[0].ops->rx_burst(ctx.port[0].queues[0], pkts, 3), 2);
 	ctx.port[0].ops->rx_release(ctx.port[0].queues[0], pkts, 2);
 	fixture_close(&ctx, free_before);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(zero_rates_change_nothing),
-		cmocka_unit_test(loses_its_share),
-		cmocka_unit_test(duplicates_its_share),
-		cmocka_unit_test(reorders_its_share_and_loses_none),
-		cmocka_unit_test(corrupts_one_bit_behind_the_ethernet_header),
-		cmocka_unit_test(all_impairments_at_once),
-		cmocka_unit_test(full_rates_hit_every_frame),
-		cmocka_unit_test(same_seed_has_same_effects),
-		cmocka_unit_test(wrong_rates_are_refused),
-		cmocka_unit_test(unwrap_releases_delayed_frames),
-		cmocka_unit_test(rx_rates_do_not_impair_tx),
-	};
-
-	return cmocka_run_group_tests_name("impair", tests, NULL, NULL);
 }

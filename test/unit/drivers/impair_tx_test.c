@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Impairments of sent frames. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../rand.h"
 #include "base/answer_wait.h"
+#include "case.h"
 #include "impair_fixture.h"
-
-#include <cmocka.h>
 
 static unsigned
 tx_drain(struct impair_fixture *ctx)
@@ -74,8 +71,7 @@ tx_run(struct impair_fixture *ctx, const struct impair_conf *conf, uint64_t burs
 	fixture_close(ctx, free_before);
 }
 
-static void
-sent_frames_are_impaired_too(void **state)
+TEST(sent_frames_are_impaired_too)
 {
 	struct impair_fixture *ctx = malloc(sizeof(*ctx));
 
@@ -95,8 +91,7 @@ sent_frames_are_impaired_too(void **state)
 	free(ctx);
 }
 
-static void
-sent_frames_keep_their_order(void **state)
+TEST(sent_frames_keep_their_order)
 {
 	const struct impair_conf none = {.seed = 1}, some = {.loss_ppm = 100000};
 	struct impair_fixture *ctx = malloc(sizeof(*ctx));
@@ -132,8 +127,7 @@ inner_tx_waits(void *queue, uint32_t qpn, struct answer_wait *wait, uint64_t now
 }
 
 /* The wrapper passes the question on. A loop does not know the answer. */
-static void
-receiver_of_the_inner_queue_is_asked(void **state)
+TEST(receiver_of_the_inner_queue_is_asked)
 {
 	const struct impair_conf none = {.seed = 1};
 	struct impair_fixture *ctx = malloc(sizeof(*ctx));
@@ -160,16 +154,4 @@ receiver_of_the_inner_queue_is_asked(void **state)
 	impair_set_inner(ctx->im, &ctx->inner);
 	fixture_close(ctx, free_before);
 	free(ctx);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sent_frames_are_impaired_too),
-		cmocka_unit_test(sent_frames_keep_their_order),
-		cmocka_unit_test(receiver_of_the_inner_queue_is_asked),
-	};
-
-	return cmocka_run_group_tests_name("impair_tx", tests, NULL, NULL);
 }

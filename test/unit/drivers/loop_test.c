@@ -2,16 +2,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "case.h"
 #include "loop/loop.h"
 #include "port/rounds.h"
 #include "../rand.h"
-
-#include <cmocka.h>
 
 #define RING 64
 
@@ -115,8 +112,7 @@ frames_receive(struct port *port, unsigned queue, uint64_t first, unsigned n)
 	return got;
 }
 
-static void
-port_capabilities(void **state)
+TEST(port_capabilities)
 {
 	struct pair pair, other;
 
@@ -140,8 +136,7 @@ port_capabilities(void **state)
 	pair_close(&other);
 }
 
-static void
-wrong_arguments_are_refused(void **state)
+TEST(wrong_arguments_are_refused)
 {
 	struct port a, b;
 
@@ -153,8 +148,7 @@ wrong_arguments_are_refused(void **state)
 	assert_int_equal(loop_open(100000, 2048, 64, &alloc_plain, &a, &b), -EINVAL);
 }
 
-static void
-failed_allocation_leaks_nothing(void **state)
+TEST(failed_allocation_leaks_nothing)
 {
 	for (unsigned at = 1;; at++) {
 		struct counting_alloc counting_alloc = {.fail_at = at};
@@ -177,8 +171,7 @@ failed_allocation_leaks_nothing(void **state)
 }
 
 /* From queue i to queue i, both ways, in order and whole. */
-static void
-frames_arrive_whole(void **state)
+TEST(frames_arrive_whole)
 {
 	struct pair pair;
 
@@ -201,8 +194,7 @@ frames_arrive_whole(void **state)
 	pair_close(&pair);
 }
 
-static void
-full_ring_refuses_and_loses_nothing(void **state)
+TEST(full_ring_refuses_and_loses_nothing)
 {
 	struct pair pair;
 	uint64_t sent = 0, got = 0;
@@ -223,8 +215,7 @@ full_ring_refuses_and_loses_nothing(void **state)
 
 /* The pool is finite. Buffers can be released in any way and order, and allocated
  * again. */
-static void
-released_buffers_can_be_allocated(void **state)
+TEST(released_buffers_can_be_allocated)
 {
 	struct pair pair;
 	struct pkt all[1024], mixed[PKT_BURST];
@@ -254,8 +245,7 @@ released_buffers_can_be_allocated(void **state)
 	pair_close(&pair);
 }
 
-static void
-closed_end_discards_frames(void **state)
+TEST(closed_end_discards_frames)
 {
 	struct pair pair;
 
@@ -302,8 +292,7 @@ run_end(void *arg)
 }
 
 /* Both ends at once, also for the thread sanitizer. */
-static void
-both_ends_in_two_threads(void **state)
+TEST(both_ends_in_two_threads)
 {
 	struct pair pair;
 	struct runner runners[2];
@@ -344,8 +333,7 @@ run_releaser(void *arg)
 }
 
 /* Packets handed to another thread are released there while the sender allocates. */
-static void
-another_thread_releases(void **state)
+TEST(another_thread_releases)
 {
 	struct helper helper = {0};
 	struct pair pair;
@@ -375,8 +363,7 @@ another_thread_releases(void **state)
 }
 
 /* The engines of both sides. Those of a side that is closed make no passes any more. */
-static void
-engines_share_rounds(void **state)
+TEST(engines_share_rounds)
 {
 	struct pair pair;
 	struct rounds *rounds = NULL;
@@ -398,23 +385,4 @@ engines_share_rounds(void **state)
 	pair.port[0].ops->close(pair.port[0].drv);
 	assert_true(rounds_has_ended(rounds, 1));
 	pair.port[1].ops->close(pair.port[1].drv);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(port_capabilities),
-		cmocka_unit_test(wrong_arguments_are_refused),
-		cmocka_unit_test(failed_allocation_leaks_nothing),
-		cmocka_unit_test(frames_arrive_whole),
-		cmocka_unit_test(full_ring_refuses_and_loses_nothing),
-		cmocka_unit_test(released_buffers_can_be_allocated),
-		cmocka_unit_test(closed_end_discards_frames),
-		cmocka_unit_test(both_ends_in_two_threads),
-		cmocka_unit_test(another_thread_releases),
-		cmocka_unit_test(engines_share_rounds),
-	};
-
-	return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
 }

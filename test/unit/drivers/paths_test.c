@@ -2,18 +2,15 @@
 /* The paths of a device, and their contents. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/common.h"
+#include "case.h"
 #include "preload/paths.h"
 #include "preload/served.h"
-
-#include <cmocka.h>
 
 static bool
 has_device(const char *name)
@@ -55,8 +52,7 @@ expect_contents(const char *path, const char *text)
 	}
 }
 
-static void
-files_have_the_kernels_contents(void **state)
+TEST(files_have_the_kernels_contents)
 {
 	int before = fd_next();
 
@@ -72,8 +68,7 @@ files_have_the_kernels_contents(void **state)
 	assert_int_equal(fd_next(), before);
 }
 
-static void
-a_node_is_a_character_device(void **state)
+TEST(a_node_is_a_character_device)
 {
 	struct path_served served;
 	struct stat st;
@@ -85,8 +80,7 @@ a_node_is_a_character_device(void **state)
 	path_done(&served);
 }
 
-static void
-directories_are_served(void **state)
+TEST(directories_are_served)
 {
 	static const char *const paths[] = {"/sys/class/infiniband/rocade0",
 		"/sys/class/infiniband/rocade0/", "/sys/class/infiniband/rocade0/ports/1",
@@ -109,8 +103,7 @@ directories_are_served(void **state)
 	}
 }
 
-static void
-other_paths_are_not_served(void **state)
+TEST(other_paths_are_not_served)
 {
 	static const char *const paths[] = {NULL, "", "/", "rocade0", "/dev/infiniband/",
 		"/dev/infiniband/rocade", "/dev/infiniband/rocade01",
@@ -137,17 +130,4 @@ other_paths_are_not_served(void **state)
 		assert_false(path_serve(paths[i], &served));
 		assert_int_equal(errno, 77);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(files_have_the_kernels_contents),
-		cmocka_unit_test(a_node_is_a_character_device),
-		cmocka_unit_test(directories_are_served),
-		cmocka_unit_test(other_paths_are_not_served),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,18 +3,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "case.h"
 #include "preload/preload_channel.h"
 #include "preload/served.h"
 #include "ucm/backend.h"
-
-#include <cmocka.h>
 
 /* The server: its last command, and its answer. */
 static struct {
@@ -110,8 +107,7 @@ command(int fd, uint32_t cmd, const void *in, size_t in_len, uint16_t out)
 	return channel_write(fd, bytes, sizeof(hdr) + in_len);
 }
 
-static void
-open_depends_on_the_backend(void **state)
+TEST_WITH(open_depends_on_the_backend, setup, teardown)
 {
 	int fd;
 
@@ -139,8 +135,7 @@ open_depends_on_the_backend(void **state)
 }
 
 /* close() is not intercepted: the descriptor's number may belong to another file. */
-static void
-reused_descriptor_is_no_channel(void **state)
+TEST_WITH(reused_descriptor_is_no_channel, setup, teardown)
 {
 	int fd, other;
 
@@ -164,8 +159,7 @@ reused_descriptor_is_no_channel(void **state)
 }
 
 /* A duplicate is a channel as well, and stays one when the original is closed. */
-static void
-duplicate_is_a_channel(void **state)
+TEST_WITH(duplicate_is_a_channel, setup, teardown)
 {
 	struct rdma_ucm_listen cmd = {.id = 1};
 	int fd = channel_open(O_RDWR), other;
@@ -184,8 +178,7 @@ duplicate_is_a_channel(void **state)
 	close(other);
 }
 
-static void
-reply_goes_to_the_callers_buffer(void **state)
+TEST_WITH(reply_goes_to_the_callers_buffer, setup, teardown)
 {
 	struct rdma_ucm_create_id_resp resp[2] = {{1}, {2}};
 	struct rdma_ucm_create_id cmd = {
@@ -215,8 +208,7 @@ reply_goes_to_the_callers_buffer(void **state)
 	close(fd);
 }
 
-static void
-malformed_commands_are_refused(void **state)
+TEST_WITH(malformed_commands_are_refused, setup, teardown)
 {
 	struct rdma_ucm_cmd_hdr hdr = {.cmd = RDMA_USER_CM_CMD_LISTEN, .in = 8};
 	struct rdma_ucm_listen cmd = {.id = 1};
@@ -237,8 +229,7 @@ malformed_commands_are_refused(void **state)
 	close(fd);
 }
 
-static void
-pointers_and_descriptors_are_translated(void **state)
+TEST_WITH(pointers_and_descriptors_are_translated, setup, teardown)
 {
 	uint8_t tos = 0x28;
 	struct rdma_ucm_set_option option = {.optval = (uintptr_t)&tos,
@@ -282,8 +273,7 @@ pointers_and_descriptors_are_translated(void **state)
 	close(far);
 }
 
-static void
-get_event_waits(void **state)
+TEST_WITH(get_event_waits, setup, teardown)
 {
 	struct rdma_ucm_event_resp resp;
 	struct rdma_ucm_get_event cmd = {.response = (uintptr_t)&resp};
@@ -308,8 +298,7 @@ get_event_waits(void **state)
 }
 
 /* The number of a closed channel may belong to another file at once. */
-static void
-close_during_get_event(void **state)
+TEST_WITH(close_during_get_event, setup, teardown)
 {
 	struct rdma_ucm_event_resp resp;
 	struct rdma_ucm_get_event cmd = {.response = (uintptr_t)&resp};
@@ -331,8 +320,7 @@ close_during_get_event(void **state)
 }
 
 /* A program without free descriptors can read its events. */
-static void
-get_event_without_free_descriptors(void **state)
+TEST_WITH(get_event_without_free_descriptors, setup, teardown)
 {
 	struct rdma_ucm_event_resp resp;
 	struct rdma_ucm_get_event cmd = {.response = (uintptr_t)&resp};
@@ -348,28 +336,4 @@ get_event_without_free_descriptors(void **state)
 			    sizeof(resp)) > 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	close(fd);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			open_depends_on_the_backend, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			reused_descriptor_is_no_channel, setup, teardown),
-		cmocka_unit_test_setup_teardown(duplicate_is_a_channel, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			reply_goes_to_the_callers_buffer, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			malformed_commands_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			pointers_and_descriptors_are_translated, setup, teardown),
-		cmocka_unit_test_setup_teardown(get_event_waits, setup, teardown),
-		cmocka_unit_test_setup_teardown(close_during_get_event, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			get_event_without_free_descriptors, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,22 +3,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "case.h"
 #include "preload/preload_channel.h"
 #include "preload/served.h"
 #include "ucm/backend.h"
 
 #include "await.h"
-
-#include <cmocka.h>
 
 static struct {
 	pthread_mutex_t lock;
@@ -144,8 +141,7 @@ on_signal(int number)
 }
 
 /* As for a write() that waits in the kernel. */
-static void
-get_event_restarts_after_a_signal(void **state)
+TEST(get_event_restarts_after_a_signal)
 {
 	struct sigaction restart = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, old;
 	int fd = channel_without_events(1);
@@ -167,8 +163,7 @@ get_event_restarts_after_a_signal(void **state)
 	close(server.far);
 }
 
-static void
-get_event_ends_with_a_signal(void **state)
+TEST(get_event_ends_with_a_signal)
 {
 	struct sigaction plain = {.sa_handler = on_signal}, old;
 	int fd = channel_without_events(1);
@@ -185,8 +180,7 @@ get_event_ends_with_a_signal(void **state)
 }
 
 /* A second event may come without a message: the socket had no room. */
-static void
-message_wakes_all_threads(void **state)
+TEST(message_wakes_all_threads)
 {
 	int fd = channel_without_events(2);
 	struct waiter w[2];
@@ -204,8 +198,7 @@ message_wakes_all_threads(void **state)
 }
 
 /* A server that ends is reported by the next command. */
-static void
-end_of_the_server_wakes(void **state)
+TEST(end_of_the_server_wakes)
 {
 	int fd = channel_without_events(1);
 	struct waiter w;
@@ -217,17 +210,4 @@ end_of_the_server_wakes(void **state)
 	close(server.far);
 	waiter_expect(&w, ENODEV);
 	close(fd);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(get_event_restarts_after_a_signal),
-		cmocka_unit_test(get_event_ends_with_a_signal),
-		cmocka_unit_test(message_wakes_all_threads),
-		cmocka_unit_test(end_of_the_server_wakes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

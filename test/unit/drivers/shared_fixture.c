@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include <rte_eal.h>
 #include <rte_flow.h>
 
 #include "base/base_log.h"
+#include "case.h"
 #include "shared_fixture.h"
-
-#include <cmocka.h>
 
 #define FRAME_BYTES 60
 

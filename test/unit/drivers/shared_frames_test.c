@@ -3,13 +3,10 @@
  * others, and how frames leave. */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "shared_fixture.h"
-
-#include <cmocka.h>
 
 /* Takes all from the engine's side, and checks the numbers of the frames. */
 static void
@@ -31,8 +28,7 @@ expect_received(const struct port *port, const uint8_t *numbers, unsigned n)
 	assert_int_equal(got, n);
 }
 
-static void
-input_takes_what_is_rocades(void **state)
+TEST(input_takes_what_is_rocades)
 {
 	static const uint8_t taken[] = {0, 2, 3, 5};
 	static const uint8_t left[] = {1, 3, 4};
@@ -60,8 +56,7 @@ input_takes_what_is_rocades(void **state)
 }
 
 /* More than a burst at once, with the others between them. */
-static void
-long_input_keeps_the_order(void **state)
+TEST(long_input_keeps_the_order)
 {
 	struct shared_open_conf conf = shared_defaults();
 	struct port port = shared_opened(&conf);
@@ -89,8 +84,7 @@ long_input_keeps_the_order(void **state)
 	port.ops->close(port.drv);
 }
 
-static void
-frames_that_find_no_room_are_counted(void **state)
+TEST(frames_that_find_no_room_are_counted)
 {
 	struct shared_open_conf conf = shared_defaults();
 	struct shared_queue *q;
@@ -124,8 +118,7 @@ app_sends(uint16_t queue, struct rte_mbuf *m)
 }
 
 /* Frames of the application that arrive at Rocade's queue. */
-static void
-exceptions_come_back(void **state)
+TEST(exceptions_come_back)
 {
 	struct shared_open_conf conf = shared_defaults();
 	struct rte_mbuf *frames[8];
@@ -161,8 +154,7 @@ exceptions_come_back(void **state)
 }
 
 /* Neither of the two sources keeps the other one waiting. */
-static void
-queue_and_input_take_turns(void **state)
+TEST(queue_and_input_take_turns)
 {
 	struct shared_open_conf conf = shared_defaults();
 	unsigned from_queue = 0, from_input = 0;
@@ -195,8 +187,7 @@ queue_and_input_take_turns(void **state)
 	assert_int_equal(pool_used(), 0);
 }
 
-static void
-groups_are_for_both_once_joined(void **state)
+TEST(groups_are_for_both_once_joined)
 {
 	static const uint8_t macs[][6] = {
 		{0x33, 0x33, 0, 0, 0, 1}, {0x01, 0x00, 0x5E, 1, 2, 3}};
@@ -218,8 +209,7 @@ groups_are_for_both_once_joined(void **state)
 
 /* Copies of what other hosts send to all do not displace frames for Rocade. They are freed when
  * the device is closed. */
-static void
-copies_leave_room(void **state)
+TEST(copies_leave_room)
 {
 	struct shared_open_conf conf = shared_defaults();
 	struct rte_mbuf *all = frame_of(KIND_ARP_FOR_ALL, 1);
@@ -247,8 +237,7 @@ copies_leave_room(void **state)
 }
 
 /* Headers in a segment of their own, and a tag that the port has stripped. */
-static void
-unusual_frames_are_understood(void **state)
+TEST(unusual_frames_are_understood)
 {
 	struct shared_open_conf conf = shared_defaults();
 	struct port port = shared_opened(&conf);
@@ -303,8 +292,7 @@ app_tx(void *arg, unsigned engine, struct rte_mbuf **frames, uint16_t n)
 	return n;
 }
 
-static void
-frames_leave_by_queue_or_function(void **state)
+TEST(frames_leave_by_queue_or_function)
 {
 	struct shared_open_conf conf = shared_defaults();
 	char name[RTE_MEMPOOL_NAMESIZE];
@@ -351,8 +339,7 @@ frames_leave_by_queue_or_function(void **state)
 	port.ops->close(port.drv);
 }
 
-static void
-addresses_decide(void **state)
+TEST(addresses_decide)
 {
 	struct net_conf net = {.addr_count = 1};
 	struct shared_open_conf conf = shared_defaults();
@@ -385,8 +372,7 @@ addresses_change(void *arg)
 	return NULL;
 }
 
-static void
-changes_of_addresses_are_seen_as_a_whole(void **state)
+TEST(changes_of_addresses_are_seen_as_a_whole)
 {
 	struct shared_open_conf conf = shared_defaults();
 	struct port port = shared_opened(&conf);
@@ -410,28 +396,16 @@ changes_of_addresses_are_seen_as_a_whole(void **state)
 	assert_int_equal(pool_used(), 0);
 }
 
-int
-main(int argc, char **argv)
+static int
+start(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(input_takes_what_is_rocades),
-		cmocka_unit_test(long_input_keeps_the_order),
-		cmocka_unit_test(frames_that_find_no_room_are_counted),
-		cmocka_unit_test(exceptions_come_back),
-		cmocka_unit_test(queue_and_input_take_turns),
-		cmocka_unit_test(groups_are_for_both_once_joined),
-		cmocka_unit_test(copies_leave_room),
-		cmocka_unit_test(unusual_frames_are_understood),
-		cmocka_unit_test(frames_leave_by_queue_or_function),
-		cmocka_unit_test(addresses_decide),
-		cmocka_unit_test(changes_of_addresses_are_seen_as_a_whole),
-	};
-	int failed;
-
-	(void)argc;
-	if (shared_start(argv[0]) != 0)
-		return 1;
-	failed = cmocka_run_group_tests_name("shared_frames", tests, NULL, NULL);
-	rte_eal_cleanup();
-	return failed;
+	return shared_start(program_invocation_name);
 }
+
+static int
+end(void **state)
+{
+	return rte_eal_cleanup();
+}
+
+TEST_GROUP(start, end)

@@ -2,13 +2,10 @@
 /* A port that Rocade shares with the application: opening, flow rules, the end. */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "shared_fixture.h"
-
-#include <cmocka.h>
 
 static void
 expect_refusal(struct shared_open_conf conf, int ret, const char *words)
@@ -22,8 +19,7 @@ expect_refusal(struct shared_open_conf conf, int ret, const char *words)
 	assert_null(port.ops);
 }
 
-static void
-invalid_options_are_named(void **state)
+TEST(invalid_options_are_named)
 {
 	struct rte_mempool *small = rte_pktmbuf_pool_create("small", 63, 0, 0, 1000, 0);
 	struct shared_open_conf conf = shared_defaults();
@@ -51,8 +47,7 @@ invalid_options_are_named(void **state)
 	rte_mempool_free(small);
 }
 
-static void
-no_queue_is_given_twice(void **state)
+TEST(no_queue_is_given_twice)
 {
 	struct shared_open_conf conf = shared_defaults();
 	struct port first, second;
@@ -87,8 +82,7 @@ app_sends(uint16_t queue, struct rte_mbuf *m)
 	assert_int_equal(rte_eth_tx_burst(app_port, queue, &m, 1), 1);
 }
 
-static void
-steering_rules_follow_the_addresses(void **state)
+TEST(steering_rules_follow_the_addresses)
 {
 	struct net_conf net = {.addr_count = 2};
 	struct shared_open_conf conf = shared_defaults();
@@ -128,8 +122,7 @@ steering_rules_follow_the_addresses(void **state)
 }
 
 /* The link is the application's port's, and closing leaves that started. */
-static void
-port_stays_the_applications(void **state)
+TEST(port_stays_the_applications)
 {
 	struct shared_open_conf conf = shared_defaults();
 	struct port port, second;
@@ -162,8 +155,7 @@ port_stays_the_applications(void **state)
 	rte_pktmbuf_free(m);
 }
 
-static void
-application_closes_its_port_first(void **state)
+TEST(application_closes_its_port_first)
 {
 	const struct rte_eth_conf eth = {0};
 	struct shared_open_conf conf = shared_defaults();
@@ -196,8 +188,7 @@ application_closes_its_port_first(void **state)
 	assert_int_equal(pool_used(), 0);
 }
 
-static void
-smaller_mtu_is_reported(void **state)
+TEST(smaller_mtu_is_reported)
 {
 	struct shared_open_conf conf = shared_defaults();
 	struct port port = shared_opened(&conf);
@@ -217,23 +208,16 @@ smaller_mtu_is_reported(void **state)
 	port.ops->close(port.drv);
 }
 
-int
-main(int argc, char **argv)
+static int
+start(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(invalid_options_are_named),
-		cmocka_unit_test(no_queue_is_given_twice),
-		cmocka_unit_test(steering_rules_follow_the_addresses),
-		cmocka_unit_test(port_stays_the_applications),
-		cmocka_unit_test(application_closes_its_port_first),
-		cmocka_unit_test(smaller_mtu_is_reported),
-	};
-	int failed;
-
-	(void)argc;
-	if (shared_start(argv[0]) != 0)
-		return 1;
-	failed = cmocka_run_group_tests_name("shared_port", tests, NULL, NULL);
-	rte_eal_cleanup();
-	return failed;
+	return shared_start(program_invocation_name);
 }
+
+static int
+end(void **state)
+{
+	return rte_eal_cleanup();
+}
+
+TEST_GROUP(start, end)

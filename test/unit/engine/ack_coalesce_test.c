@@ -90,8 +90,7 @@ expect_counts(unsigned coalesced, unsigned missed)
 	assert_int_equal(engine()->stats.ack_coalesced_missed, missed);
 }
 
-static void
-one_acknowledgement_covers_many_packets(void **state)
+TEST(one_acknowledgement_covers_many_packets)
 {
 	begin();
 	stream();
@@ -111,8 +110,7 @@ one_acknowledgement_covers_many_packets(void **state)
 }
 
 /* Packets come slowly: the acknowledgement does not wait for all of them. */
-static void
-waits_for_a_time(void **state)
+TEST(waits_for_a_time)
 {
 	begin();
 	stream();
@@ -139,8 +137,7 @@ waits_for_a_time(void **state)
 }
 
 /* The peer may wait for the acknowledgement. */
-static void
-gap_ends_the_wait(void **state)
+TEST(gap_ends_the_wait)
 {
 	begin();
 	stream();
@@ -160,8 +157,7 @@ gap_ends_the_wait(void **state)
 }
 
 /* The thread has not polled for a while, and packets have come meanwhile. */
-static void
-late_pass_ends_the_wait(void **state)
+TEST(late_pass_ends_the_wait)
 {
 	begin();
 	stream();
@@ -176,8 +172,7 @@ late_pass_ends_the_wait(void **state)
 }
 
 /* Success makes up for the failures before. */
-static void
-goes_on_after_a_gap_in_time(void **state)
+TEST(goes_on_after_a_gap_in_time)
 {
 	begin();
 	stream();
@@ -193,8 +188,7 @@ goes_on_after_a_gap_in_time(void **state)
 	link_close_acknowledged();
 }
 
-static void
-other_qp_ends_the_wait(void **state)
+TEST(other_qp_ends_the_wait)
 {
 	begin();
 	stream();
@@ -219,8 +213,7 @@ other_qp_ends_the_wait(void **state)
 }
 
 /* Packets that come in a burst have one acknowledgement anyway. */
-static void
-bursts_do_not_wait(void **state)
+TEST(bursts_do_not_wait)
 {
 	begin();
 	stream();
@@ -235,8 +228,7 @@ bursts_do_not_wait(void **state)
 }
 
 /* The acknowledgement leaves with the request, or after it, and later ones leave at once. */
-static void
-requests_of_the_qp_end_the_stream(void **state)
+TEST(requests_of_the_qp_end_the_stream)
 {
 	begin();
 	stream();
@@ -252,8 +244,7 @@ requests_of_the_qp_end_the_stream(void **state)
 }
 
 /* A request that waits for the poll. */
-static void
-acknowledgement_leaves_before_a_request(void **state)
+TEST(acknowledgement_leaves_before_a_request)
 {
 	begin();
 	stream();
@@ -267,8 +258,7 @@ acknowledgement_leaves_before_a_request(void **state)
 	link_close_acknowledged();
 }
 
-static void
-naks_do_not_wait(void **state)
+TEST(naks_do_not_wait)
 {
 	begin();
 	stream();
@@ -292,8 +282,7 @@ acknowledgement_waits(void)
 	assert_true(ack_coalesce_waits(engine()));
 }
 
-static void
-destroyed_qp_acknowledges(void **state)
+TEST(destroyed_qp_acknowledges)
 {
 	unsigned sent;
 
@@ -307,8 +296,7 @@ destroyed_qp_acknowledges(void **state)
 	engine_link_fini(&fixture);
 }
 
-static void
-acknowledgement_leaves_before_err(void **state)
+TEST(acknowledgement_leaves_before_err)
 {
 	acknowledgement_waits();
 	expect_acknowledgement_before_err();
@@ -317,8 +305,7 @@ acknowledgement_leaves_before_err(void **state)
 	link_close_unchecked();
 }
 
-static void
-qp_is_reset_meanwhile(void **state)
+TEST(qp_is_reset_meanwhile)
 {
 	acknowledgement_waits();
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
@@ -328,8 +315,7 @@ qp_is_reset_meanwhile(void **state)
 	link_close_unchecked();
 }
 
-static void
-failed_qp_waits_no_longer(void **state)
+TEST(failed_qp_waits_no_longer)
 {
 	acknowledgement_waits();
 	dev_cq_fail(fixture.a.dev, a[0].qp->recv_cq);
@@ -337,8 +323,7 @@ failed_qp_waits_no_longer(void **state)
 }
 
 /* The port takes a frame at a time, and others wait for it. */
-static void
-acknowledgement_leaves_after_the_backlog(void **state)
+TEST(acknowledgement_leaves_after_the_backlog)
 {
 	unsigned sent;
 
@@ -354,8 +339,7 @@ acknowledgement_leaves_after_the_backlog(void **state)
 	link_close_unchecked();
 }
 
-static void
-environment_turns_it_off(void **state)
+TEST(environment_turns_it_off)
 {
 	setenv("ROCADE_ACK_COALESCE", "0", 1);
 	begin();
@@ -410,8 +394,7 @@ manual_end(void)
 	link_close_acknowledged();
 }
 
-static void
-manual_progress_waits_too(void **state)
+TEST(manual_progress_waits_too)
 {
 	manual_begin();
 	for (unsigned n = 2; n < COALESCE_PACKETS; n++)
@@ -423,8 +406,7 @@ manual_progress_waits_too(void **state)
 }
 
 /* The progress thread will not look soon. */
-static void
-forbidden_waits_end(void **state)
+TEST(forbidden_waits_end)
 {
 	manual_begin();
 	engine_allow_delayed_acks(engine(), false);
@@ -438,8 +420,7 @@ forbidden_waits_end(void **state)
 }
 
 /* The application goes to sleep until an event. */
-static void
-sleeping_application_acknowledges(void **state)
+TEST(sleeping_application_acknowledges)
 {
 	unsigned before;
 
@@ -456,8 +437,7 @@ sleeping_application_acknowledges(void **state)
 }
 
 /* The next pass may come a time slice later. */
-static void
-nothing_waits_where_threads_offer_the_core(void **state)
+TEST(nothing_waits_where_threads_offer_the_core)
 {
 	manual_begin();
 	engine()->idle.in_turns = true;
@@ -466,33 +446,4 @@ nothing_waits_where_threads_offer_the_core(void **state)
 	engine()->idle.in_turns = false;
 	assert_int_equal(request_pass(), 0);
 	manual_end();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_acknowledgement_covers_many_packets),
-		cmocka_unit_test(waits_for_a_time),
-		cmocka_unit_test(gap_ends_the_wait),
-		cmocka_unit_test(late_pass_ends_the_wait),
-		cmocka_unit_test(goes_on_after_a_gap_in_time),
-		cmocka_unit_test(other_qp_ends_the_wait),
-		cmocka_unit_test(bursts_do_not_wait),
-		cmocka_unit_test(requests_of_the_qp_end_the_stream),
-		cmocka_unit_test(acknowledgement_leaves_before_a_request),
-		cmocka_unit_test(naks_do_not_wait),
-		cmocka_unit_test(destroyed_qp_acknowledges),
-		cmocka_unit_test(acknowledgement_leaves_before_err),
-		cmocka_unit_test(qp_is_reset_meanwhile),
-		cmocka_unit_test(failed_qp_waits_no_longer),
-		cmocka_unit_test(acknowledgement_leaves_after_the_backlog),
-		cmocka_unit_test(environment_turns_it_off),
-		cmocka_unit_test(manual_progress_waits_too),
-		cmocka_unit_test(forbidden_waits_end),
-		cmocka_unit_test(sleeping_application_acknowledges),
-		cmocka_unit_test(nothing_waits_where_threads_offer_the_core),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

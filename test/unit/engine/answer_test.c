@@ -71,8 +71,7 @@ send_fails(void)
 }
 
 /* Far longer than all tries take. */
-static void
-peer_without_a_pass_is_waited_for(void **state)
+TEST(peer_without_a_pass_is_waited_for)
 {
 	open_link();
 	fixture.b.stopped = true;
@@ -88,8 +87,7 @@ peer_without_a_pass_is_waited_for(void **state)
 }
 
 /* The packets have come, and the pass that would answer them has not. */
-static void
-answer_of_a_pass_that_is_not_complete_is_waited_for(void **state)
+TEST(answer_of_a_pass_that_is_not_complete_is_waited_for)
 {
 	open_link();
 	fixture.b.stopped = true;
@@ -106,8 +104,7 @@ answer_of_a_pass_that_is_not_complete_is_waited_for(void **state)
 	close_link();
 }
 
-static void
-wait_is_bounded(void **state)
+TEST(wait_is_bounded)
 {
 	open_link();
 	fixture.b.stopped = true;
@@ -121,8 +118,7 @@ wait_is_bounded(void **state)
 	close_link();
 }
 
-static void
-lost_packets_expire_as_set(void **state)
+TEST(lost_packets_expire_as_set)
 {
 	uint64_t took;
 
@@ -136,8 +132,7 @@ lost_packets_expire_as_set(void **state)
 	close_link();
 }
 
-static void
-peer_in_err_or_reset_is_found(void **state)
+TEST(peer_in_err_or_reset_is_found)
 {
 	static const enum ibv_qp_state states[] = {IBV_QPS_ERR, IBV_QPS_RESET};
 
@@ -154,8 +149,7 @@ peer_in_err_or_reset_is_found(void **state)
 }
 
 /* Its device is gone, and makes no pass any more. */
-static void
-closed_port_is_not_waited_for(void **state)
+TEST(closed_port_is_not_waited_for)
 {
 	open_link();
 	fixture.b.stopped = true;
@@ -166,8 +160,7 @@ closed_port_is_not_waited_for(void **state)
 }
 
 /* The packets come to another engine than the QP's, which hands them over. */
-static void
-engines_hand_over(void **state)
+TEST(engines_hand_over)
 {
 	uint64_t took;
 
@@ -188,20 +181,4 @@ engines_hand_over(void **state)
 	assert_true(took < FAILS_NS + FAILS_NS);
 	fixture.b.deaf = false;
 	close_link();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(peer_without_a_pass_is_waited_for),
-		cmocka_unit_test(answer_of_a_pass_that_is_not_complete_is_waited_for),
-		cmocka_unit_test(wait_is_bounded),
-		cmocka_unit_test(lost_packets_expire_as_set),
-		cmocka_unit_test(peer_in_err_or_reset_is_found),
-		cmocka_unit_test(closed_port_is_not_waited_for),
-		cmocka_unit_test(engines_hand_over),
-	};
-
-	return cmocka_run_group_tests_name("engine answers", tests, NULL, NULL);
 }

@@ -88,8 +88,7 @@ second_qp_block(void)
 
 /* A QP whose next hop is not resolved takes no room of the window: the one behind it sends,
  * and the engine may sleep. */
-static void
-unresolved_qp_leaves_the_queue(void **state)
+TEST(unresolved_qp_leaves_the_queue)
 {
 	init();
 	second_qp_block();
@@ -107,8 +106,7 @@ unresolved_qp_leaves_the_queue(void **state)
 }
 
 /* The window opens in the pass that drains the doorbell of another QP. */
-static void
-posted_qp_queues_behind_blocked_ones(void **state)
+TEST(posted_qp_queues_behind_blocked_ones)
 {
 	init();
 	second_qp_block();
@@ -122,8 +120,7 @@ posted_qp_queues_behind_blocked_ones(void **state)
 }
 
 /* A control call opens the window, and the thread that polled posts to another QP. */
-static void
-post_does_not_overtake_blocked_qps(void **state)
+TEST(post_does_not_overtake_blocked_qps)
 {
 	static const struct qp_attr reset = {.state = IBV_QPS_RESET};
 
@@ -145,16 +142,4 @@ post_does_not_overtake_blocked_qps(void **state)
 	expect_message(2);
 	link_qp_expect_received(&b[0], 0, 1);
 	fini();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(unresolved_qp_leaves_the_queue),
-		cmocka_unit_test(posted_qp_queues_behind_blocked_ones),
-		cmocka_unit_test(post_does_not_overtake_blocked_qps),
-	};
-
-	return cmocka_run_group_tests_name("engine blocked_order", tests, NULL, NULL);
 }

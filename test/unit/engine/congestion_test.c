@@ -83,8 +83,7 @@ late_acknowledgement(void)
 }
 
 /* The delay ends at the last poll that found the queue empty. */
-static void
-delay_ends_at_the_last_empty_poll(void **state)
+TEST(delay_ends_at_the_last_empty_poll)
 {
 	init();
 	assert_int_equal(late_acknowledgement()->delay_ns, 6 * US);
@@ -92,8 +91,7 @@ delay_ends_at_the_last_empty_poll(void **state)
 }
 
 /* Where the wait of a thread may be all of a delay, its lower bound is 0. */
-static void
-unknown_delay_counts_as_none(void **state)
+TEST(unknown_delay_counts_as_none)
 {
 	struct engine_link_conf conf = {.cc = true, .delay_unknown = true};
 	const struct cc *cc;
@@ -107,8 +105,7 @@ unknown_delay_counts_as_none(void **state)
 
 /* So does that of a packet that another engine has received: this engine has found the ring
  * empty. */
-static void
-delay_ends_at_the_last_empty_ring(void **state)
+TEST(delay_ends_at_the_last_empty_ring)
 {
 	struct engine *other;
 
@@ -134,8 +131,7 @@ delay_ends_at_the_last_empty_ring(void **state)
 }
 
 /* A ring that may hold more packets is not empty. */
-static void
-full_burst_from_a_ring_is_no_empty_poll(void **state)
+TEST(full_burst_from_a_ring_is_no_empty_poll)
 {
 	enum { N = PKT_BURST + 8 };
 	uint64_t polled;
@@ -181,8 +177,7 @@ first_message(uint64_t ns)
 }
 
 /* Below one packet the deadline is the time of the next one, and it leaves then. */
-static void
-next_packet_leaves_at_its_time(void **state)
+TEST(next_packet_leaves_at_its_time)
 {
 	struct peer *peer;
 	uint32_t psn;
@@ -223,8 +218,7 @@ next_packet_leaves_at_its_time(void **state)
 
 /* The time of the next packet has come while no QP was blocked. A control call schedules a QP,
  * which finds the window closed: the next pass is due at once. */
-static void
-control_call_meets_a_window_of_the_past(void **state)
+TEST(control_call_meets_a_window_of_the_past)
 {
 	struct peer *peer;
 
@@ -253,8 +247,7 @@ control_call_meets_a_window_of_the_past(void **state)
 
 /* Packets to an address of the port itself, or of another client of the daemon, stay in
  * the host. */
-static void
-no_control_towards_an_own_address(void **state)
+TEST(no_control_towards_an_own_address)
 {
 	struct qp_attr attr;
 
@@ -278,20 +271,4 @@ no_control_towards_an_own_address(void **state)
 	assert_false(cc_is_on(&a[0].qp->peer->send_cc));
 	assert_int_equal(a[0].qp->peer->send.window, fixture.a.dev->conf.peer_window);
 	fini();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(delay_ends_at_the_last_empty_poll),
-		cmocka_unit_test(unknown_delay_counts_as_none),
-		cmocka_unit_test(delay_ends_at_the_last_empty_ring),
-		cmocka_unit_test(full_burst_from_a_ring_is_no_empty_poll),
-		cmocka_unit_test(next_packet_leaves_at_its_time),
-		cmocka_unit_test(control_call_meets_a_window_of_the_past),
-		cmocka_unit_test(no_control_towards_an_own_address),
-	};
-
-	return cmocka_run_group_tests_name("engine congestion", tests, NULL, NULL);
 }

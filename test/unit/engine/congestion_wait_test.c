@@ -102,8 +102,7 @@ next_packet(unsigned blocked)
 }
 
 /* The window is closed when QPs are posted to. */
-static void
-blocked_qp_wakes_progress_thread(void **state)
+TEST(blocked_qp_wakes_progress_thread)
 {
 	init();
 	window_set(CC_ONE / 4);
@@ -126,8 +125,7 @@ blocked_qp_wakes_progress_thread(void **state)
 }
 
 /* The window closes while QPs wait for it. The QP that closes it has nothing more to send. */
-static void
-closing_window_wakes_progress_thread(void **state)
+TEST(closing_window_wakes_progress_thread)
 {
 	init();
 	window_set(CC_ONE);
@@ -149,8 +147,7 @@ closing_window_wakes_progress_thread(void **state)
 }
 
 /* A QP waits for the window of READs, which opens at its time. Other QPs do not wait for it. */
-static void
-read_waits_for_its_own_window(void **state)
+TEST(read_waits_for_its_own_window)
 {
 	struct sge sge;
 	struct send_req read = {.opcode = IBV_WR_RDMA_READ, .sge = &sge, .num_sge = 1};
@@ -187,16 +184,4 @@ read_waits_for_its_own_window(void **state)
 	assert_int_equal(peer->read.inflight, 0);
 	assert_int_equal(engine_link_blocked(e), 0);
 	fini();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocked_qp_wakes_progress_thread),
-		cmocka_unit_test(closing_window_wakes_progress_thread),
-		cmocka_unit_test(read_waits_for_its_own_window),
-	};
-
-	return cmocka_run_group_tests_name("engine congestion_wait", tests, NULL, NULL);
 }

@@ -90,10 +90,8 @@ expect_failed(void)
 }
 
 /* The peer learns that its request was not completed. */
-static void
-lost_receive_fails_its_qp(void **state)
+TEST(lost_receive_fails_its_qp)
 {
-	(void)state;
 	begin();
 	gathered_then_full(&b[0].recv_cq, IBV_WC_RECV);
 	assert_int_equal(link_qp_recv(&b[0], 5, 0, 8), 0);
@@ -104,24 +102,11 @@ lost_receive_fails_its_qp(void **state)
 	end();
 }
 
-static void
-lost_send_fails_its_qp(void **state)
+TEST(lost_send_fails_its_qp)
 {
-	(void)state;
 	begin();
 	gathered_then_full(&b[0].send_cq, IBV_WC_SEND);
 	message(&a[1], &b[1], 5);
 	expect_failed();
 	end();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lost_receive_fails_its_qp),
-		cmocka_unit_test(lost_send_fails_its_qp),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

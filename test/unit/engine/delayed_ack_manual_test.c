@@ -120,8 +120,7 @@ end(void)
 	link_close_acknowledged();
 }
 
-static void
-acknowledgement_comes_with_the_answer(void **state)
+TEST(acknowledgement_comes_with_the_answer)
 {
 	begin();
 	answered(PROMPT - 1);
@@ -146,8 +145,7 @@ acknowledgement_comes_with_the_answer(void **state)
 }
 
 /* There is no answer: a pass acknowledges when it would be late, and no further request waits. */
-static void
-acknowledgement_waits_for_a_time(void **state)
+TEST(acknowledgement_waits_for_a_time)
 {
 	begin();
 	answered(PROMPT);
@@ -166,8 +164,7 @@ acknowledgement_waits_for_a_time(void **state)
 	end();
 }
 
-static void
-late_answer_ends_the_delays(void **state)
+TEST(late_answer_ends_the_delays)
 {
 	begin();
 	answered(PROMPT);
@@ -182,8 +179,7 @@ late_answer_ends_the_delays(void **state)
 }
 
 /* The next request comes before the answer to this one. */
-static void
-packets_before_the_answer_end_the_wait(void **state)
+TEST(packets_before_the_answer_end_the_wait)
 {
 	begin();
 	answered(PROMPT);
@@ -202,8 +198,7 @@ packets_before_the_answer_end_the_wait(void **state)
 }
 
 /* Packets of the same QP come instead of the answer. */
-static void
-further_packets_do_not_prolong_the_wait(void **state)
+TEST(further_packets_do_not_prolong_the_wait)
 {
 	begin();
 	answered(PROMPT);
@@ -220,8 +215,7 @@ further_packets_do_not_prolong_the_wait(void **state)
 }
 
 /* An acknowledgement that has not waited is none that further packets prolong. */
-static void
-answer_to_the_last_packet_is_in_time(void **state)
+TEST(answer_to_the_last_packet_is_in_time)
 {
 	begin();
 	answered(PROMPT - 1);
@@ -236,8 +230,7 @@ answer_to_the_last_packet_is_in_time(void **state)
 }
 
 /* These give the application a completion: it polls. */
-static void
-other_requests_do_not_wait(void **state)
+TEST(other_requests_do_not_wait)
 {
 	static const enum ibv_wr_opcode opcodes[] = {
 		IBV_WR_SEND, IBV_WR_RDMA_WRITE_WITH_IMM};
@@ -257,8 +250,7 @@ other_requests_do_not_wait(void **state)
 }
 
 /* The progress thread will not look soon. */
-static void
-forbidden_delays_end_at_once(void **state)
+TEST(forbidden_delays_end_at_once)
 {
 	begin();
 	answered(PROMPT);
@@ -285,8 +277,7 @@ acknowledgement_waits(void)
 }
 
 /* The application is about to sleep until an event. */
-static void
-sleeping_application_acknowledges(void **state)
+TEST(sleeping_application_acknowledges)
 {
 	unsigned before;
 
@@ -299,8 +290,7 @@ sleeping_application_acknowledges(void **state)
 	end();
 }
 
-static void
-destroyed_qp_acknowledges(void **state)
+TEST(destroyed_qp_acknowledges)
 {
 	unsigned before;
 
@@ -314,8 +304,7 @@ destroyed_qp_acknowledges(void **state)
 	engine_link_fini(&fixture);
 }
 
-static void
-environment_turns_it_off(void **state)
+TEST(environment_turns_it_off)
 {
 	setenv("ROCADE_TX_FROM_POST", "0", 1);
 	begin();
@@ -323,24 +312,4 @@ environment_turns_it_off(void **state)
 	answered(PROMPT + 2);
 	expect_counts(0, 0);
 	end();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(acknowledgement_comes_with_the_answer),
-		cmocka_unit_test(acknowledgement_waits_for_a_time),
-		cmocka_unit_test(late_answer_ends_the_delays),
-		cmocka_unit_test(packets_before_the_answer_end_the_wait),
-		cmocka_unit_test(further_packets_do_not_prolong_the_wait),
-		cmocka_unit_test(answer_to_the_last_packet_is_in_time),
-		cmocka_unit_test(other_requests_do_not_wait),
-		cmocka_unit_test(forbidden_delays_end_at_once),
-		cmocka_unit_test(sleeping_application_acknowledges),
-		cmocka_unit_test(destroyed_qp_acknowledges),
-		cmocka_unit_test(environment_turns_it_off),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

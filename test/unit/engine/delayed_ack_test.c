@@ -63,8 +63,7 @@ expect_counts(unsigned delayed, unsigned missed)
 	assert_int_equal(engine()->stats.ack_delayed_missed, missed);
 }
 
-static void
-acknowledgement_follows_the_answer(void **state)
+TEST(acknowledgement_follows_the_answer)
 {
 	begin();
 	answered(DELAYED_ACK_ANSWERS);
@@ -84,8 +83,7 @@ acknowledgement_follows_the_answer(void **state)
 }
 
 /* There is no answer: the next poll acknowledges, and no further request waits. */
-static void
-next_poll_acknowledges(void **state)
+TEST(next_poll_acknowledges)
 {
 	begin();
 	answered(DELAYED_ACK_ANSWERS);
@@ -101,8 +99,7 @@ next_poll_acknowledges(void **state)
 }
 
 /* The application has computed meanwhile: the next request is acknowledged at once. */
-static void
-late_answer_ends_the_delays(void **state)
+TEST(late_answer_ends_the_delays)
 {
 	begin();
 	answered(DELAYED_ACK_ANSWERS);
@@ -117,8 +114,7 @@ late_answer_ends_the_delays(void **state)
 	link_close_acknowledged();
 }
 
-static void
-answer_over_another_qp_is_none(void **state)
+TEST(answer_over_another_qp_is_none)
 {
 	begin();
 	answered(DELAYED_ACK_ANSWERS);
@@ -131,8 +127,7 @@ answer_over_another_qp_is_none(void **state)
 }
 
 /* Requests over two QPs, or own requests queued: there is a burst to send anyway. */
-static void
-nothing_waits_when_there_is_more_to_send(void **state)
+TEST(nothing_waits_when_there_is_more_to_send)
 {
 	begin();
 	answered(DELAYED_ACK_ANSWERS);
@@ -159,8 +154,7 @@ delay(void)
 	assert_true(engine()->delayed_ack.delayed);
 }
 
-static void
-destroyed_qp_acknowledges(void **state)
+TEST(destroyed_qp_acknowledges)
 {
 	unsigned sent;
 
@@ -195,15 +189,13 @@ destroyed_case(unsigned answers)
 	engine_link_fini(&fixture);
 }
 
-static void
-destroyed_qp_refuses_a_request(void **state)
+TEST(destroyed_qp_refuses_a_request)
 {
 	destroyed_case(0);
 	destroyed_case(DELAYED_ACK_ANSWERS);
 }
 
-static void
-acknowledgement_leaves_before_err(void **state)
+TEST(acknowledgement_leaves_before_err)
 {
 	delay();
 	expect_acknowledgement_before_err();
@@ -211,8 +203,7 @@ acknowledgement_leaves_before_err(void **state)
 	link_close_unchecked();
 }
 
-static void
-qp_is_reset_meanwhile(void **state)
+TEST(qp_is_reset_meanwhile)
 {
 	delay();
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
@@ -221,8 +212,7 @@ qp_is_reset_meanwhile(void **state)
 	link_close_unchecked();
 }
 
-static void
-environment_turns_it_off(void **state)
+TEST(environment_turns_it_off)
 {
 	setenv("ROCADE_TX_FROM_POST", "0", 1);
 	begin();
@@ -236,23 +226,4 @@ environment_turns_it_off(void **state)
 	}
 	expect_counts(0, 0);
 	link_close_acknowledged();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(acknowledgement_follows_the_answer),
-		cmocka_unit_test(next_poll_acknowledges),
-		cmocka_unit_test(late_answer_ends_the_delays),
-		cmocka_unit_test(answer_over_another_qp_is_none),
-		cmocka_unit_test(nothing_waits_when_there_is_more_to_send),
-		cmocka_unit_test(destroyed_qp_acknowledges),
-		cmocka_unit_test(destroyed_qp_refuses_a_request),
-		cmocka_unit_test(acknowledgement_leaves_before_err),
-		cmocka_unit_test(qp_is_reset_meanwhile),
-		cmocka_unit_test(environment_turns_it_off),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

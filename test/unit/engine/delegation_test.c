@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How long packets wake the progress thread although the application polls. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "engine/delegation.h"
 
 #define BEGIN NS_PER_SEC
 
-static void
-lasts_for_a_while(void **state)
+TEST(lasts_for_a_while)
 {
 	struct delegation d = {0};
 
@@ -24,8 +19,7 @@ lasts_for_a_while(void **state)
 	assert_false(delegation_holds(&d, BEGIN + DELEGATION_FIRST_NS));
 }
 
-static void
-lasts_longer_each_time(void **state)
+TEST(lasts_longer_each_time)
 {
 	struct delegation d = {0};
 	uint64_t now = BEGIN, ns = DELEGATION_FIRST_NS;
@@ -43,8 +37,7 @@ lasts_longer_each_time(void **state)
 }
 
 /* The application takes packets, with nothing that the thread takes in between. */
-static void
-ends_with_bursts_of_the_application(void **state)
+TEST(ends_with_bursts_of_the_application)
 {
 	struct delegation d = {0};
 
@@ -63,16 +56,4 @@ ends_with_bursts_of_the_application(void **state)
 	assert_false(delegation_holds(&d, BEGIN));
 	delegation_begin(&d, BEGIN);
 	assert_true(delegation_holds(&d, BEGIN + DELEGATION_FIRST_NS - 1));
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lasts_for_a_while),
-		cmocka_unit_test(lasts_longer_each_time),
-		cmocka_unit_test(ends_with_bursts_of_the_application),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,8 +55,7 @@ expect_none(void)
 }
 
 /* The control engine polls the link four times a second. */
-static void
-link_poll_raises_port_events(void **state)
+TEST(link_poll_raises_port_events)
 {
 	struct engine *e;
 
@@ -87,8 +86,7 @@ link_poll_raises_port_events(void **state)
 
 /* Our addresses are announced again when the link comes back: neighbours may have been
  * unreachable meanwhile. */
-static void
-addresses_are_announced_after_link_up(void **state)
+TEST(addresses_are_announced_after_link_up)
 {
 	struct pkt frame;
 
@@ -107,8 +105,7 @@ addresses_are_announced_after_link_up(void **state)
 	fini();
 }
 
-static void
-address_change_raises_gid_change(void **state)
+TEST(address_change_raises_gid_change)
 {
 	struct net_conf net;
 
@@ -126,8 +123,7 @@ address_change_raises_gid_change(void **state)
 }
 
 /* Unread events are freed with their listener. */
-static void
-unread_events_are_freed_with_listener(void **state)
+TEST(unread_events_are_freed_with_listener)
 {
 	init();
 	dev_event(fixture.a.dev, IBV_EVENT_GID_CHANGE);
@@ -135,17 +131,4 @@ unread_events_are_freed_with_listener(void **state)
 	fixture.a.port.link_down = true;
 	assert_false(dev_link_up(fixture.a.dev));
 	fini();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(link_poll_raises_port_events),
-		cmocka_unit_test(addresses_are_announced_after_link_up),
-		cmocka_unit_test(address_change_raises_gid_change),
-		cmocka_unit_test(unread_events_are_freed_with_listener),
-	};
-
-	return cmocka_run_group_tests_name("dev event", tests, NULL, NULL);
 }

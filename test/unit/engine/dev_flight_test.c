@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The thread that prints the records of QPs that enter ERR. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "await.h"
 #include "base/base_log.h"
+#include "case.h"
 #include "engine/dev_flight.h"
 
 static unsigned records; /* printed */
@@ -48,15 +44,13 @@ qps_fail(const struct qp *qp, unsigned n)
 }
 
 /* docs/troubleshooting.md: at most 20 QPs a second. At the end all that wait are printed at once. */
-static void
-records_are_printed_one_by_one(void **state)
+TEST(records_are_printed_one_by_one)
 {
 	struct qp_shared shared = {.flight_on = true};
 	struct qp qp = {.shared = &shared, .qpn = 0x11, .sq.mem = &alloc_plain};
 	struct flight_printer *printer;
 	uint64_t began;
 
-	(void)state;
 	log_set_sink(heading_count, NULL);
 	assert_int_equal(flight_create(&qp), 0);
 	assert_int_equal(flight_printer_start(&printer), 0);
@@ -70,14 +64,4 @@ records_are_printed_one_by_one(void **state)
 	assert_int_equal(records_printed(), 2 * FLIGHT_COPIES);
 	flight_destroy(&qp);
 	log_set_sink(NULL, NULL);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(records_are_printed_one_by_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,8 +46,7 @@ qps_close(void)
 }
 
 /* The daemon is told. It then refuses all packets to the peer. */
-static void
-reset_ends_the_registration_of_the_peer(void **state)
+TEST(reset_ends_the_registration_of_the_peer)
 {
 	static const struct dev_hooks hooks = {
 		.peer_set = hook_peer_set, .peer_clear = hook_peer_clear};
@@ -67,8 +66,7 @@ reset_ends_the_registration_of_the_peer(void **state)
 }
 
 /* A refused modification does not change which peer the daemon knows. */
-static void
-refused_modify_keeps_the_registration_of_the_peer(void **state)
+TEST(refused_modify_keeps_the_registration_of_the_peer)
 {
 	static const struct dev_hooks hooks = {
 		.peer_set = hook_peer_set, .peer_clear = hook_peer_clear};
@@ -101,8 +99,7 @@ hook_peer_set_watch(void *arg, uint32_t qpn, const uint8_t sgid[16],
 
 /* The daemon delivers what has waited for a QP once it is told its peer: the QP is in RTR then. For a
  * peer on another host, whose packets do not wait, it is told before. */
-static void
-peer_of_this_daemon_is_registered_in_rtr(void **state)
+TEST(peer_of_this_daemon_is_registered_in_rtr)
 {
 	static const struct dev_hooks hooks = {
 		.peer_set = hook_peer_set_watch, .peer_clear = hook_peer_clear};
@@ -137,16 +134,4 @@ peer_of_this_daemon_is_registered_in_rtr(void **state)
 		assert_int_equal(dev_qp_modify(dev, a[0].qp, &reset, IBV_QP_STATE), 0);
 	}
 	qps_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reset_ends_the_registration_of_the_peer),
-		cmocka_unit_test(refused_modify_keeps_the_registration_of_the_peer),
-		cmocka_unit_test(peer_of_this_daemon_is_registered_in_rtr),
-	};
-
-	return cmocka_run_group_tests_name("engine dev_peer", tests, NULL, NULL);
 }

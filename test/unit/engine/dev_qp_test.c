@@ -17,8 +17,7 @@ static struct link_qp a[QPS], b[QPS];
 static const struct link_qp_conf plain = {.engine = -1};
 
 /* More QPs than max_qp: -ENOMEM. QPNs of destroyed QPs are reused, the oldest first. */
-static void
-qpns_run_out_and_are_reused(void **state)
+TEST(qpns_run_out_and_are_reused)
 {
 	struct engine_link_conf conf = {.max_qp = 4};
 	struct cq cq;
@@ -66,8 +65,7 @@ qpns_run_out_and_are_reused(void **state)
 }
 
 /* Behind the daemon only privileged users have Q_Keys with bit 31. */
-static void
-controlled_qkey_needs_a_privilege(void **state)
+TEST(controlled_qkey_needs_a_privilege)
 {
 	static const struct dev_hooks hooks;
 	struct engine_link_conf conf = {.max_qp = 4};
@@ -102,8 +100,7 @@ controlled_qkey_needs_a_privilege(void **state)
 }
 
 /* Before the two ends have agreed, and again after RESET, a QP offers what it can use. */
-static void
-agreed_extensions_last_until_reset(void **state)
+TEST(agreed_extensions_last_until_reset)
 {
 	struct engine_link_conf conf = {.max_qp = 4};
 	struct link_qp q;
@@ -136,8 +133,7 @@ agreed_extensions_last_until_reset(void **state)
 }
 
 /* Only reliable connections have acknowledgements. */
-static void
-other_services_have_no_extensions(void **state)
+TEST(other_services_have_no_extensions)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD};
 	struct engine_link_conf conf = {.max_qp = 4};
@@ -161,8 +157,7 @@ other_services_have_no_extensions(void **state)
 }
 
 /* A refused create leaves nothing behind. */
-static void
-refused_create_leaves_nothing(void **state)
+TEST(refused_create_leaves_nothing)
 {
 	struct cq cq;
 	struct qp_conf qc = {.type = IBV_QPT_RC, .send_cq = &cq, .recv_cq = &cq};
@@ -185,8 +180,7 @@ refused_create_leaves_nothing(void **state)
 }
 
 /* An invalid path is refused and leaves no peer behind. */
-static void
-refused_path_leaves_no_peer(void **state)
+TEST(refused_path_leaves_no_peer)
 {
 	const int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
@@ -240,8 +234,7 @@ refused_path_leaves_no_peer(void **state)
 
 /* Adapters send a request within a microsecond of its post, so programs destroy a QP right
  * after its last one. Here the pass that would send it is still due. */
-static void
-destroyed_qp_sends_what_was_posted(void **state)
+TEST(destroyed_qp_sends_what_was_posted)
 {
 	struct engine_link_conf conf = {.peer_window = 2};
 
@@ -291,8 +284,7 @@ keep_busy(unsigned i, uint64_t *rand)
 
 /* QPs are reset, moved to ERR, destroyed and created again under traffic. The others go
  * on, and at the end no list, wheel, peer window or pool has a leftover. */
-static void
-churn_under_traffic_leaks_nothing(void **state)
+TEST(churn_under_traffic_leaks_nothing)
 {
 	struct engine_link_conf conf = {.engines = {2, 2}, .peer_window = 40};
 	const struct link_qp_conf qc = {
@@ -349,8 +341,7 @@ churn_under_traffic_leaks_nothing(void **state)
 }
 
 /* QPs of two engines share an SRQ; one is destroyed while it holds a receive. */
-static void
-qps_of_two_engines_share_an_srq(void **state)
+TEST(qps_of_two_engines_share_an_srq)
 {
 	struct engine_link_conf conf = {.engines = {1, 2}};
 	struct link_qp_conf qc = {.engine = -1, .srq = true, .rnr_timer = 1};
@@ -387,8 +378,7 @@ qps_of_two_engines_share_an_srq(void **state)
 }
 
 /* ibv_modify_srq(3): a receive that a QP holds stays intact. */
-static void
-srq_grows_under_a_held_receive(void **state)
+TEST(srq_grows_under_a_held_receive)
 {
 	const struct link_qp_conf qc = {.engine = -1, .srq = true};
 	struct srq_attr attr = {.max_wr = 256};
@@ -425,23 +415,4 @@ srq_grows_under_a_held_receive(void **state)
 	link_qp_destroy(&a[0]);
 	link_qp_destroy(&b[0]);
 	engine_link_fini(&fixture);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(qpns_run_out_and_are_reused),
-		cmocka_unit_test(controlled_qkey_needs_a_privilege),
-		cmocka_unit_test(agreed_extensions_last_until_reset),
-		cmocka_unit_test(other_services_have_no_extensions),
-		cmocka_unit_test(refused_create_leaves_nothing),
-		cmocka_unit_test(refused_path_leaves_no_peer),
-		cmocka_unit_test(destroyed_qp_sends_what_was_posted),
-		cmocka_unit_test(churn_under_traffic_leaks_nothing),
-		cmocka_unit_test(qps_of_two_engines_share_an_srq),
-		cmocka_unit_test(srq_grows_under_a_held_receive),
-	};
-
-	return cmocka_run_group_tests_name("engine dev_qp", tests, NULL, NULL);
 }

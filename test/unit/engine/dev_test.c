@@ -25,8 +25,7 @@ conf_good(void)
 
 /* An invalid configuration is refused: nothing is left behind, and the caller still owns
  * the port. */
-static void
-refused_configuration_leaves_nothing(void **state)
+TEST(refused_configuration_leaves_nothing)
 {
 	struct dev_conf conf;
 	struct dev *dev = NULL;
@@ -64,8 +63,7 @@ refused_configuration_leaves_nothing(void **state)
 }
 
 /* Behind the daemon no packet to another client is lost (docs/protocol.md 7.7). */
-static void
-local_peers_of_a_client_are_lossless(void **state)
+TEST(local_peers_of_a_client_are_lossless)
 {
 	static const struct dev_hooks hooks;
 	struct dev_conf conf = conf_good();
@@ -82,8 +80,7 @@ local_peers_of_a_client_are_lossless(void **state)
 }
 
 /* docs/protocol.md 1: the interface MTU less the largest headers: 88 bytes. */
-static void
-active_mtu_follows_interface_mtu(void **state)
+TEST(active_mtu_follows_interface_mtu)
 {
 	static const struct {
 		uint32_t mtu;
@@ -107,8 +104,7 @@ active_mtu_follows_interface_mtu(void **state)
 }
 
 /* rocade_port_conf.no_cnp. */
-static void
-configuration_turns_cnps_off(void **state)
+TEST(configuration_turns_cnps_off)
 {
 	struct dev_conf conf = conf_good();
 
@@ -125,8 +121,7 @@ configuration_turns_cnps_off(void **state)
 }
 
 /* rocade_port_conf.no_sack. */
-static void
-configuration_turns_extensions_off(void **state)
+TEST(configuration_turns_extensions_off)
 {
 	struct dev_conf conf = conf_good();
 
@@ -144,8 +139,7 @@ configuration_turns_extensions_off(void **state)
 }
 
 /* docs/embedding.md, "Statistics and fault injection". */
-static void
-environment_switches_paths_off(void **state)
+TEST(environment_switches_paths_off)
 {
 	static const char *const names[] = {
 		"ROCADE_DIRECT_PLACE", "ROCADE_TLP", "ROCADE_CNP", "ROCADE_SACK"};
@@ -177,8 +171,7 @@ environment_switches_paths_off(void **state)
 
 /* The GID table: the addresses, then the link-local one; entry 3 repeats entry 0. The
  * default peer window is half the port's receive ring. */
-static void
-gid_table_and_defaults(void **state)
+TEST(gid_table_and_defaults)
 {
 	static const uint8_t local[16] = {
 		0xfe, 0x80, [8] = 0x00, 0, 0, 0xff, 0xfe, 0, 0, 0x01};
@@ -217,8 +210,7 @@ gid_table_and_defaults(void **state)
 
 /* A number of a basic SRQ is none of those by which packets name XRC SRQs, and not used
  * when the numbers begin again. */
-static void
-srq_numbers_are_unique(void **state)
+TEST(srq_numbers_are_unique)
 {
 	struct dev_conf conf = conf_good();
 	struct srq srq = {.srqn = 0};
@@ -245,8 +237,7 @@ srq_numbers_are_unique(void **state)
 }
 
 /* The sum has the counters of each engine once. */
-static void
-stats_sum_all_engines(void **state)
+TEST(stats_sum_all_engines)
 {
 	struct dev_conf conf = conf_good();
 	struct port_stats sum;
@@ -265,8 +256,7 @@ stats_sum_all_engines(void **state)
 	fake_fini(&port);
 }
 
-static void
-key_is_freed_once(void **state)
+TEST(key_is_freed_once)
 {
 	struct dev_conf conf = conf_good();
 	uint8_t memory[16];
@@ -285,8 +275,7 @@ key_is_freed_once(void **state)
 
 /* An idle control engine's deadline is that of the net, another engine's is never. A pass
  * moves no packet. */
-static void
-deadlines_of_idle_engines(void **state)
+TEST(deadlines_of_idle_engines)
 {
 	struct dev_conf conf = conf_good();
 	struct dev *dev;
@@ -340,8 +329,7 @@ clocks_read(void)
 }
 
 /* The clock is monotonic and agrees with CLOCK_MONOTONIC within 0.5 % over 50 ms. */
-static void
-clock_agrees_with_system_clock(void **state)
+TEST(clock_agrees_with_system_clock)
 {
 	uint64_t last, elapsed, least, most;
 	struct reading begin, end;
@@ -363,8 +351,7 @@ clock_agrees_with_system_clock(void **state)
 	assert_int_not_equal(clock_wall(), clock_wall());
 }
 
-static void
-timed_load_returns_the_word(void **state)
+TEST(timed_load_returns_the_word)
 {
 	uint64_t begin, took_ns = UINT64_MAX;
 	const uint32_t word = 0xf00d;
@@ -373,26 +360,4 @@ timed_load_returns_the_word(void **state)
 	begin = clock_now();
 	assert_int_equal(clock_timed_load(&word, &took_ns), word);
 	assert_true(took_ns <= clock_now() - begin);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refused_configuration_leaves_nothing),
-		cmocka_unit_test(local_peers_of_a_client_are_lossless),
-		cmocka_unit_test(active_mtu_follows_interface_mtu),
-		cmocka_unit_test(environment_switches_paths_off),
-		cmocka_unit_test(configuration_turns_cnps_off),
-		cmocka_unit_test(configuration_turns_extensions_off),
-		cmocka_unit_test(gid_table_and_defaults),
-		cmocka_unit_test(srq_numbers_are_unique),
-		cmocka_unit_test(stats_sum_all_engines),
-		cmocka_unit_test(key_is_freed_once),
-		cmocka_unit_test(deadlines_of_idle_engines),
-		cmocka_unit_test(timed_load_returns_the_word),
-		cmocka_unit_test(clock_agrees_with_system_clock),
-	};
-
-	return cmocka_run_group_tests_name("engine dev", tests, NULL, NULL);
 }

@@ -2,15 +2,11 @@
 /* Doorbells: each one that was rung is drained once, in index order, with several threads
  * that ring. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "../rand.h"
+#include "case.h"
 #include "engine/doorbell.h"
 
 #define COUNT 5000
@@ -48,8 +44,7 @@ drain_all(uint32_t *got)
 	return total;
 }
 
-static void
-drain_is_in_index_order(void **state)
+TEST_WITH(drain_is_in_index_order, setup, teardown)
 {
 	static const uint32_t ringing[] = {4999, 0, 63, 64, 64, 511, 512, 4095, 4096, 7};
 	static const uint32_t want[] = {0, 7, 63, 64, 511, 512, 4095, 4096, 4999};
@@ -73,8 +68,7 @@ drain_is_in_index_order(void **state)
 }
 
 /* Random sets of doorbells are drained exactly as they were rung. */
-static void
-random_sets_are_drained(void **state)
+TEST_WITH(random_sets_are_drained, setup, teardown)
 {
 	uint64_t rand = 1;
 	bool rings[COUNT] = {false};
@@ -124,8 +118,7 @@ ringer(void *arg)
 }
 
 /* A drain sees all that was published before the ring; at the end, every value. */
-static void
-concurrent_rings_are_not_lost(void **state)
+TEST_WITH(concurrent_rings_are_not_lost, setup, teardown)
 {
 	uint32_t seen[RINGERS * 2] = {0}, got[COUNT];
 	pthread_t threads[RINGERS];
@@ -151,17 +144,4 @@ concurrent_rings_are_not_lost(void **state)
 		pthread_join(threads[i], NULL);
 	for (unsigned i = 0; i < RINGERS * 2; i++)
 		assert_int_equal(seen[i], i % 2 == RINGS % 2 ? RINGS : RINGS - 1);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(drain_is_in_index_order, setup, teardown),
-		cmocka_unit_test_setup_teardown(random_sets_are_drained, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			concurrent_rings_are_not_lost, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,8 +192,7 @@ expect_woken_by_futex(void)
 	return asleep_by_futex(woken);
 }
 
-static void
-waiter_makes_its_event(void **state)
+TEST_WITH(waiter_makes_its_event, setup, teardown)
 {
 	struct waiter w;
 
@@ -214,8 +213,7 @@ waiter_makes_its_event(void **state)
 }
 
 /* A partner sees how this end sleeps, and changes a word of its own. */
-static void
-waiter_is_woken_by_a_partner(void **state)
+TEST_WITH(waiter_is_woken_by_a_partner, setup, teardown)
 {
 	struct waiter w;
 
@@ -236,8 +234,7 @@ waiter_is_woken_by_a_partner(void **state)
 }
 
 /* Packets that were published before the wait. */
-static void
-packets_before_the_sleep_are_taken(void **state)
+TEST_WITH(packets_before_the_sleep_are_taken, setup, teardown)
 {
 	struct waiter w;
 
@@ -251,8 +248,7 @@ packets_before_the_sleep_are_taken(void **state)
 	message_finish(2);
 }
 
-static void
-event_of_another_thread_wakes_the_waiter(void **state)
+TEST_WITH(event_of_another_thread_wakes_the_waiter, setup, teardown)
 {
 	struct waiter w;
 
@@ -264,8 +260,7 @@ event_of_another_thread_wakes_the_waiter(void **state)
 }
 
 /* All events but the first are for the next calls, and for poll(2). */
-static void
-further_events_are_counted(void **state)
+TEST_WITH(further_events_are_counted, setup, teardown)
 {
 	struct event_record record;
 	struct waiter w;
@@ -295,8 +290,7 @@ on_signal(int number)
 	(void)number;
 }
 
-static void
-signal_ends_the_wait(void **state)
+TEST_WITH(signal_ends_the_wait, setup, teardown)
 {
 	struct sigaction restart = {.sa_handler = on_signal, .sa_flags = SA_RESTART},
 			 plain = {.sa_handler = on_signal}, old;
@@ -319,8 +313,7 @@ signal_ends_the_wait(void **state)
 	assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
 }
 
-static void
-cancelled_waiter_leaves_all_in_order(void **state)
+TEST_WITH(cancelled_waiter_leaves_all_in_order, setup, teardown)
 {
 	struct waiter w;
 	void *rc;
@@ -339,8 +332,7 @@ cancelled_waiter_leaves_all_in_order(void **state)
 
 /* Another queue, a second waiter, O_NONBLOCK, events that wait, no progress thread: the
  * caller reads the descriptor. */
-static void
-others_do_not_wait_here(void **state)
+TEST_WITH(others_do_not_wait_here, setup, teardown)
 {
 	struct event_queue other;
 	struct event_record record;
@@ -394,8 +386,7 @@ consumer_main(void *arg)
 	return NULL;
 }
 
-static void
-no_wake_up_is_lost(void **state)
+TEST_WITH(no_wake_up_is_lost, setup, teardown)
 {
 	pthread_t thread;
 	struct cqe cqe;
@@ -424,23 +415,4 @@ no_wake_up_is_lost(void **state)
 	assert_int_equal(pthread_join(thread, &rc), 0);
 	assert_null(rc);
 	assert_true(e->stats.events_waited != 0);
-}
-
-int
-main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		CASE(waiter_makes_its_event),
-		CASE(waiter_is_woken_by_a_partner),
-		CASE(packets_before_the_sleep_are_taken),
-		CASE(event_of_another_thread_wakes_the_waiter),
-		CASE(further_events_are_counted),
-		CASE(signal_ends_the_wait),
-		CASE(cancelled_waiter_leaves_all_in_order),
-		CASE(others_do_not_wait_here),
-		CASE(no_wake_up_is_lost),
-	};
-
-	return cmocka_run_group_tests_name("engine event_wait", tests, NULL, NULL);
 }

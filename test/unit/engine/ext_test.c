@@ -52,8 +52,7 @@ stats_of(struct link_side *s)
 }
 
 /* With no user of QP 1 on either side. */
-static void
-peer_is_known_after_a_loss(void **state)
+TEST(peer_is_known_after_a_loss)
 {
 	struct peers *peers;
 
@@ -84,8 +83,7 @@ peer_is_known_after_a_loss(void **state)
 
 /* The other host sleeps through everything: it is asked four times, with the right timing,
  * although nothing else happens, and not again for a minute. */
-static void
-silent_peer_has_none(void **state)
+TEST(silent_peer_has_none)
 {
 	link_open();
 	fixture.b.deaf = true;
@@ -125,8 +123,7 @@ connect_anew(void)
 }
 
 /* QPs that end while their peer is asked. */
-static void
-peer_ends_while_it_is_asked(void **state)
+TEST(peer_ends_while_it_is_asked)
 {
 	struct peers *peers;
 
@@ -187,8 +184,7 @@ on_tx(void *arg, struct gsi_msg *msg, uint64_t now)
 }
 
 /* The agent works beside the connection manager, and that is called as without it. */
-static void
-user_of_qp1_gets_the_other_classes(void **state)
+TEST(user_of_qp1_gets_the_other_classes)
 {
 	struct user ua = {.due = TIME_NEVER}, ub = {.due = TIME_NEVER};
 	struct gsi_user user = {.rx = on_rx, .tx = on_tx, .arg = &ua, .due = &ua.due};
@@ -213,8 +209,7 @@ user_of_qp1_gets_the_other_classes(void **state)
 }
 
 /* no_sack and ROCADE_SACK=0: the host sends no query, and its answers name no extension. */
-static void
-host_that_is_off(void **state)
+TEST(host_that_is_off)
 {
 	setenv("ROCADE_SACK", "0", 1);
 	link_open();
@@ -238,8 +233,7 @@ host_that_is_off(void **state)
 }
 
 /* With several paths a QP asks at once, and spreads its packets when the answer has come. */
-static void
-several_paths_ask_before_a_loss(void **state)
+TEST(several_paths_ask_before_a_loss)
 {
 	engine_link_init(&fixture, &(struct engine_link_conf){.paths = 2});
 	link_qp_create(&fixture.a, &a, &plain);
@@ -260,8 +254,7 @@ several_paths_ask_before_a_loss(void **state)
 }
 
 /* QPs of the second engine, and the answer arrives at any engine. */
-static void
-engines_share_what_is_known(void **state)
+TEST(engines_share_what_is_known)
 {
 	const struct engine_link_conf conf = {.engines = {2, 2}};
 	struct link_qp_conf second = plain;
@@ -304,8 +297,7 @@ stray_peer(struct peers *peers, unsigned number)
 }
 
 /* A pass asks about a few peers only, those first that it has not asked about. */
-static void
-many_peers_are_asked_in_turn(void **state)
+TEST(many_peers_are_asked_in_turn)
 {
 	struct peer *peer[200];
 	struct engine *e;
@@ -404,8 +396,7 @@ answer_arrive(struct fake_port *port, const struct pkt *frame)
 
 /* A client's engine sends its queries from QP 1, without the next hop's MAC. Its progress
  * thread wakes up for the next one. */
-static void
-client_of_the_daemon_asks(void **state)
+TEST(client_of_the_daemon_asks)
 {
 	const struct engine_progress_thread progress = {
 		.wake = count_wake, .asleep = &(uint32_t){0}};
@@ -457,22 +448,4 @@ client_of_the_daemon_asks(void **state)
 	peer_put(&e->peers, peer);
 	dev_destroy(dev);
 	fake_fini(&port);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(peer_is_known_after_a_loss),
-		cmocka_unit_test(silent_peer_has_none),
-		cmocka_unit_test(peer_ends_while_it_is_asked),
-		cmocka_unit_test(user_of_qp1_gets_the_other_classes),
-		cmocka_unit_test(host_that_is_off),
-		cmocka_unit_test(several_paths_ask_before_a_loss),
-		cmocka_unit_test(engines_share_what_is_known),
-		cmocka_unit_test(many_peers_are_asked_in_turn),
-		cmocka_unit_test(client_of_the_daemon_asks),
-	};
-
-	return cmocka_run_group_tests_name("ext", tests, NULL, NULL);
 }

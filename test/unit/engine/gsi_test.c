@@ -65,8 +65,7 @@ message_queue(struct link_side *s, struct user *u, const char *to, uint8_t fill)
 	u->due = 0;
 }
 
-static void
-messages_reach_peer_in_order(void **state)
+TEST(messages_reach_peer_in_order)
 {
 	char link_local[46];
 
@@ -111,8 +110,7 @@ claims_large(void *arg, const struct gsi_msg *msg)
 }
 
 /* Each of two users gets what it claims, and the first one what neither does. Both send. */
-static void
-two_users_share_qp_1(void **state)
+TEST(two_users_share_qp_1)
 {
 	static struct user odd, large;
 	struct gsi_user first = {.claims = claims_odd,
@@ -170,8 +168,7 @@ two_users_share_qp_1(void **state)
 }
 
 /* A datagram to a local address is looped back: nothing is sent. */
-static void
-message_to_local_address_is_looped_back(void **state)
+TEST(message_to_local_address_is_looped_back)
 {
 	struct port_stats stats;
 
@@ -193,8 +190,7 @@ message_to_local_address_is_looped_back(void **state)
 
 /* An answer goes to the MAC that the request came from: it costs no resolution, and no
  * user's place in the neighbour table. */
-static void
-answers_need_no_resolution(void **state)
+TEST(answers_need_no_resolution)
 {
 	const struct neigh *e;
 	struct net *net;
@@ -225,8 +221,7 @@ answers_need_no_resolution(void **state)
 
 /* An unresolvable neighbour: datagrams are dropped when ARP fails, and at once when the
  * queue of unresolved ones is full. */
-static void
-unresolvable_messages_are_dropped(void **state)
+TEST(unresolvable_messages_are_dropped)
 {
 	struct port_stats stats;
 
@@ -298,8 +293,7 @@ datagram_drop_reason(unsigned what)
 	return DROP_none;
 }
 
-static void
-invalid_datagrams_are_dropped(void **state)
+TEST(invalid_datagrams_are_dropped)
 {
 	static const enum drop_reason why[] = {DROP_none, DROP_pkey, DROP_none,
 		DROP_qp_type, DROP_length, DROP_length, DROP_address, DROP_qkey,
@@ -317,19 +311,4 @@ invalid_datagrams_are_dropped(void **state)
 	dev_gsi_clear(fixture.b.dev, GSI_USER_CM);
 	assert_int_equal(datagram_drop_reason(0), DROP_qpn);
 	engine_link_fini(&fixture);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_reach_peer_in_order),
-		cmocka_unit_test(two_users_share_qp_1),
-		cmocka_unit_test(message_to_local_address_is_looped_back),
-		cmocka_unit_test(unresolvable_messages_are_dropped),
-		cmocka_unit_test(invalid_datagrams_are_dropped),
-		cmocka_unit_test(answers_need_no_resolution),
-	};
-
-	return cmocka_run_group_tests_name("engine gsi", tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* When a thread that polls in vain offers its core: after many polls, or after few where another
  * thread took the core the last time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "engine/idle_polls.h"
 
 #define QUICK_NS (YIELD_TAKEN_NS / 2)
@@ -26,8 +22,7 @@ polls_until_offer(struct idle_polls *p)
 	return polls;
 }
 
-static void
-plenty_of_cores(void **state)
+TEST(plenty_of_cores)
 {
 	struct idle_polls p;
 
@@ -40,8 +35,7 @@ plenty_of_cores(void **state)
 	assert_int_equal(polls_until_offer(&p), IDLE_POLLS);
 }
 
-static void
-taken_core_is_offered_sooner(void **state)
+TEST(taken_core_is_offered_sooner)
 {
 	struct idle_polls p;
 
@@ -59,8 +53,7 @@ taken_core_is_offered_sooner(void **state)
 }
 
 /* A poll in between that finds something begins the count anew. */
-static void
-found_packet_restarts_the_count(void **state)
+TEST(found_packet_restarts_the_count)
 {
 	struct idle_polls p;
 
@@ -72,8 +65,7 @@ found_packet_restarts_the_count(void **state)
 }
 
 /* Another thread that polls the same engine may have lowered the limit below the count. */
-static void
-count_beyond_the_limit(void **state)
+TEST(count_beyond_the_limit)
 {
 	struct idle_polls p;
 
@@ -84,8 +76,7 @@ count_beyond_the_limit(void **state)
 	assert_int_equal(polls_until_offer(&p), 1);
 }
 
-static void
-forced_by_the_environment(void **state)
+TEST(forced_by_the_environment)
 {
 	struct idle_polls p;
 
@@ -98,8 +89,7 @@ forced_by_the_environment(void **state)
 	assert_int_equal(polls_until_offer(&p), IDLE_POLLS);
 }
 
-static void
-invalid_value_is_reported(void **state)
+TEST(invalid_value_is_reported)
 {
 	static const char *const invalid[] = {"", "0", "Short", "plenty ", "shor"};
 	struct idle_polls p;
@@ -113,8 +103,7 @@ invalid_value_is_reported(void **state)
 }
 
 /* A thread that soon offers the core, too, has nothing to do either. */
-static void
-threads_that_poll_take_turns(void **state)
+TEST(threads_that_poll_take_turns)
 {
 	static const struct {
 		uint64_t took_ns;
@@ -133,20 +122,4 @@ threads_that_poll_take_turns(void **state)
 			assert_int_equal(idle_polls_in_turns(&p), offers[k].in_turns);
 		}
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plenty_of_cores),
-		cmocka_unit_test(taken_core_is_offered_sooner),
-		cmocka_unit_test(found_packet_restarts_the_count),
-		cmocka_unit_test(count_beyond_the_limit),
-		cmocka_unit_test(forced_by_the_environment),
-		cmocka_unit_test(invalid_value_is_reported),
-		cmocka_unit_test(threads_that_poll_take_turns),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

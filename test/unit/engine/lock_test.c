@@ -85,8 +85,7 @@ lock_elsewhere(void)
 	assert_false(owned);
 }
 
-static void
-thread_becomes_the_owner(void **state)
+TEST_WITH(thread_becomes_the_owner, setup, teardown)
 {
 	assert_int_equal(passes(PASSES - 1), 0);
 	assert_int_equal(passes(1), 1);
@@ -104,8 +103,7 @@ thread_becomes_the_owner(void **state)
 
 /* The owner takes the lock once more, in a callback. No other thread may enter before it has left both
  * times. */
-static void
-owner_stays_inside_after_a_nested_lock(void **state)
+TEST_WITH(owner_stays_inside_after_a_nested_lock, setup, teardown)
 {
 	uint32_t owner;
 
@@ -124,8 +122,7 @@ owner_stays_inside_after_a_nested_lock(void **state)
 	assert_false(e->inside[owner]);
 }
 
-static void
-engine_of_a_progress_thread_has_no_owner(void **state)
+TEST_WITH(engine_of_a_progress_thread_has_no_owner, setup, teardown)
 {
 	engine_lock_init(e, false);
 	e->owner_passes = 0;
@@ -153,8 +150,7 @@ thread_ran_ns(pthread_t thread)
 	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
-static void
-other_thread_waits_for_the_owner(void **state)
+TEST_WITH(other_thread_waits_for_the_owner, setup, teardown)
 {
 	pthread_t thread;
 	bool got = false;
@@ -176,8 +172,7 @@ other_thread_waits_for_the_owner(void **state)
 }
 
 /* Each time takes twice as many passes. */
-static void
-other_thread_ends_the_ownership(void **state)
+TEST_WITH(other_thread_ends_the_ownership, setup, teardown)
 {
 	uint64_t wanted = PASSES;
 
@@ -196,8 +191,7 @@ other_thread_ends_the_ownership(void **state)
 }
 
 /* Passes of two threads in turn count for neither. */
-static void
-threads_in_turn(void **state)
+TEST_WITH(threads_in_turn, setup, teardown)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(passes(PASSES - 1), 0);
@@ -226,8 +220,7 @@ owners_main(void *arg)
 }
 
 /* The threads without a mark of their own go on with the ticket lock. */
-static void
-more_threads_than_marks(void **state)
+TEST_WITH(more_threads_than_marks, setup, teardown)
 {
 	pthread_t thread[ENGINE_OWNERS + 2];
 	pthread_barrier_t barrier;
@@ -249,8 +242,7 @@ more_threads_than_marks(void **state)
 }
 
 /* A call from inside does not enter once more. */
-static void
-owner_does_not_enter_twice(void **state)
+TEST_WITH(owner_does_not_enter_twice, setup, teardown)
 {
 	uint32_t owner;
 
@@ -351,8 +343,7 @@ try_main(void *arg)
 	return arg;
 }
 
-static void
-one_thread_is_inside(void **state)
+TEST_WITH(one_thread_is_inside, setup, teardown)
 {
 	void *(*const mains[])(void *) = {poll_main, control_main, poll_main, try_main};
 	pthread_t thread[4];
@@ -402,8 +393,7 @@ links_end(struct link_qp *pa, struct link_qp *pb, unsigned qps)
 }
 
 /* More QPs than one list of posts has room for, each posted to twice. No doorbell rings. */
-static void
-owner_posts_to_many_qps(void **state)
+TEST(owner_posts_to_many_qps)
 {
 	static struct link_qp from[MANY], to[MANY];
 
@@ -426,8 +416,7 @@ owner_posts_to_many_qps(void **state)
 }
 
 /* The engine has nothing else to do, and knows of the post. */
-static void
-post_of_the_owner_is_work(void **state)
+TEST(post_of_the_owner_is_work)
 {
 	links_begin(a, b, 1);
 	assert_int_not_equal(engine_deadline(engine()), 0);
@@ -444,8 +433,7 @@ post_of_the_owner_is_work(void **state)
 }
 
 /* A QP that was posted to is reset before the next pass: the list does not keep it. */
-static void
-qp_ends_after_the_post(void **state)
+TEST(qp_ends_after_the_post)
 {
 	links_begin(a, b, 2);
 	fixture.a.deaf = true;
@@ -457,31 +445,4 @@ qp_ends_after_the_post(void **state)
 	assert_false(a[0].qp->sched.on_ready);
 	assert_true(a[1].qp->sched.on_ready);
 	links_end(a, b, 2);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			thread_becomes_the_owner, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			owner_stays_inside_after_a_nested_lock, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			engine_of_a_progress_thread_has_no_owner, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			other_thread_waits_for_the_owner, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			other_thread_ends_the_ownership, setup, teardown),
-		cmocka_unit_test_setup_teardown(threads_in_turn, setup, teardown),
-		cmocka_unit_test_setup_teardown(more_threads_than_marks, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			owner_does_not_enter_twice, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_thread_is_inside, setup, teardown),
-		cmocka_unit_test(owner_posts_to_many_qps),
-		cmocka_unit_test(post_of_the_owner_is_work),
-		cmocka_unit_test(qp_ends_after_the_post),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,8 +68,7 @@ expect_message(void)
 	link_qp_expect_received(&b, 101, 1);
 }
 
-static void
-post_sends_at_once(void **state)
+TEST(post_sends_at_once)
 {
 	init();
 	assert_int_equal(link_qp_recv(&b, 101, 0, 64), 0);
@@ -79,8 +78,7 @@ post_sends_at_once(void **state)
 	fini();
 }
 
-static void
-lock_holder_drains_doorbell_of_other_thread(void **state)
+TEST(lock_holder_drains_doorbell_of_other_thread)
 {
 	init();
 	assert_int_equal(link_qp_recv(&b, 101, 0, 64), 0);
@@ -94,8 +92,7 @@ lock_holder_drains_doorbell_of_other_thread(void **state)
 	fini();
 }
 
-static void
-earlier_timer_wakes_progress_thread(void **state)
+TEST(earlier_timer_wakes_progress_thread)
 {
 	init();
 	(void)engine_sleep_until(ea);
@@ -118,8 +115,7 @@ earlier_timer_wakes_progress_thread(void **state)
 
 /* The progress thread sleeps no longer than until the event of a moderated CQ is due, also if
  * another thread's pass has written the completion. */
-static void
-moderated_event_ends_the_sleep(void **state)
+TEST(moderated_event_ends_the_sleep)
 {
 	struct event_queue channel;
 	struct event_record record;
@@ -161,8 +157,7 @@ moderated_event_ends_the_sleep(void **state)
 }
 
 /* Packets come as fast as they are taken. */
-static void
-flood_does_not_keep_a_thread_from_its_sleep(void **state)
+TEST(flood_does_not_keep_a_thread_from_its_sleep)
 {
 	uint8_t zeros[64] = {0};
 	struct pkt frame = {.data = zeros, .len = sizeof(zeros)};
@@ -187,8 +182,7 @@ flood_does_not_keep_a_thread_from_its_sleep(void **state)
 
 /* ibv_req_notify_cq() and up to a few more polls: the progress thread keeps progress. An
  * application that goes on polling takes it back. */
-static void
-delegation_survives_a_few_polls(void **state)
+TEST(delegation_survives_a_few_polls)
 {
 	init();
 	engine_delegate(ea);
@@ -204,8 +198,7 @@ delegation_survives_a_few_polls(void **state)
 }
 
 /* Only polls in a row count. */
-static void
-polls_in_vain_offer_the_core(void **state)
+TEST(polls_in_vain_offer_the_core)
 {
 	const struct port_stats *stats;
 
@@ -237,8 +230,7 @@ polls_in_vain_offer_the_core(void **state)
 	fini();
 }
 
-static void
-failed_device_flushes(void **state)
+TEST(failed_device_flushes)
 {
 	struct cqe cqe;
 
@@ -252,8 +244,7 @@ failed_device_flushes(void **state)
 	fini();
 }
 
-static void
-no_pass_without_progress_thread(void **state)
+TEST(no_pass_without_progress_thread)
 {
 	init();
 	engine_set_progress_thread(ea, NULL);
@@ -267,22 +258,4 @@ no_pass_without_progress_thread(void **state)
 	engine_set_progress_thread(ea, &progress_thread);
 	expect_message();
 	fini();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(post_sends_at_once),
-		cmocka_unit_test(lock_holder_drains_doorbell_of_other_thread),
-		cmocka_unit_test(earlier_timer_wakes_progress_thread),
-		cmocka_unit_test(moderated_event_ends_the_sleep),
-		cmocka_unit_test(flood_does_not_keep_a_thread_from_its_sleep),
-		cmocka_unit_test(delegation_survives_a_few_polls),
-		cmocka_unit_test(polls_in_vain_offer_the_core),
-		cmocka_unit_test(failed_device_flushes),
-		cmocka_unit_test(no_pass_without_progress_thread),
-	};
-
-	return cmocka_run_group_tests_name("engine manual_progress", tests, NULL, NULL);
 }

@@ -76,8 +76,7 @@ client_close(void)
 }
 
 /* No engine of the device sends reports, so none can be waited for. */
-static void
-groups_of_a_client_take_no_place_when_left(void **state)
+TEST(groups_of_a_client_take_no_place_when_left)
 {
 	uint8_t gid[16] = {[10] = 0xff, [11] = 0xff, [12] = 239};
 
@@ -95,8 +94,7 @@ groups_of_a_client_take_no_place_when_left(void **state)
 }
 
 /* The daemon charges a membership to the user: one that came to nothing is ended. */
-static void
-refused_attachment_is_no_membership(void **state)
+TEST(refused_attachment_is_no_membership)
 {
 	const uint8_t gid[16] = {[10] = 0xff, [11] = 0xff, [12] = 239, [15] = 9};
 
@@ -120,15 +118,4 @@ refused_attachment_is_no_membership(void **state)
 	assert_int_equal(dev_qp_detach(dev, &qp, gid), 0);
 	assert_int_equal(leaves, 3);
 	client_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(groups_of_a_client_take_no_place_when_left),
-		cmocka_unit_test(refused_attachment_is_no_membership),
-	};
-
-	return cmocka_run_group_tests_name("engine mcast_client", tests, NULL, NULL);
 }

@@ -148,16 +148,14 @@ capture_replay(const char *name, unsigned expected)
 	engine_link_fini(&fixture);
 }
 
-static void
-captured_group_datagrams_are_delivered(void **state)
+TEST(captured_group_datagrams_are_delivered)
 {
 	capture_replay(CAPTURES "/24-ud-mcast.pcap", 2);
 	capture_replay(CAPTURES "/97-cm-mckey.pcap", 2);
 }
 
 /* A group's MAC is derived from its GID without ARP or ND. */
-static void
-group_mac_needs_no_resolution(void **state)
+TEST(group_mac_needs_no_resolution)
 {
 	static const struct {
 		const char *group;
@@ -195,8 +193,7 @@ group_mac_needs_no_resolution(void **state)
 }
 
 /* A datagram that arrives at one engine is delivered once to the group's QPs of all. */
-static void
-group_datagram_reaches_qps_of_all_engines(void **state)
+TEST(group_datagram_reaches_qps_of_all_engines)
 {
 	struct engine_link_conf conf = {.engines = {1, 3}};
 	uint8_t gid[16];
@@ -246,8 +243,7 @@ group_datagram_reaches_qps_of_all_engines(void **state)
 /* A UD QP may be served with nothing posted, when its doorbell was rung for a request that
  * had left already. Another thread may post then. The request waits until the headers are
  * those of its destination. */
-static void
-posted_while_served_waits_for_its_headers(void **state)
+TEST(posted_while_served_waits_for_its_headers)
 {
 	struct engine_link_conf conf = {.engines = {1, 1}};
 	struct engine *e;
@@ -310,8 +306,7 @@ datagram_try(struct ud *u, const uint8_t gid[16])
 
 /* The address that a handle's index names has been replaced by one of the other IP version,
  * or removed. */
-static void
-handle_without_its_source_sends_nothing(void **state)
+TEST(handle_without_its_source_sends_nothing)
 {
 	const struct port_stats *stats;
 	uint8_t ipv4[16], ipv6[16];
@@ -338,18 +333,4 @@ handle_without_its_source_sends_nothing(void **state)
 	assert_int_equal(stats->tx_no_neighbour, 2);
 	ud_destroy(&u);
 	engine_link_fini(&fixture);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(captured_group_datagrams_are_delivered),
-		cmocka_unit_test(group_mac_needs_no_resolution),
-		cmocka_unit_test(group_datagram_reaches_qps_of_all_engines),
-		cmocka_unit_test(handle_without_its_source_sends_nothing),
-		cmocka_unit_test(posted_while_served_waits_for_its_headers),
-	};
-
-	return cmocka_run_group_tests_name("engine mcast", tests, NULL, NULL);
 }

@@ -3,18 +3,14 @@
  * This thread does both. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "engine/mr_fault.h"
 #include "mem/on_demand.h"
 
@@ -87,8 +83,7 @@ is_mapped(const uint8_t *page)
 	return mincore((void *)(uintptr_t)page, PAGE, &present) == 0;
 }
 
-static void
-write_to_unmapped_memory_is_lost(void **state)
+TEST(write_to_unmapped_memory_is_lost)
 {
 	uint8_t *to;
 
@@ -107,8 +102,7 @@ write_to_unmapped_memory_is_lost(void **state)
 	end();
 }
 
-static void
-read_of_unmapped_memory_gives_zeros(void **state)
+TEST(read_of_unmapped_memory_gives_zeros)
 {
 	uint8_t copy[16];
 	const uint8_t *from;
@@ -124,8 +118,7 @@ read_of_unmapped_memory_gives_zeros(void **state)
 	end();
 }
 
-static void
-protected_memory_is_not_changed(void **state)
+TEST(protected_memory_is_not_changed)
 {
 	uint8_t *to;
 
@@ -141,8 +134,7 @@ protected_memory_is_not_changed(void **state)
 	end();
 }
 
-static void
-truncated_file_stays_truncated(void **state)
+TEST(truncated_file_stays_truncated)
 {
 	int file = memfd_create("on_demand", MFD_CLOEXEC);
 	uint8_t *to;
@@ -162,8 +154,7 @@ truncated_file_stays_truncated(void **state)
 }
 
 /* An ordinary region of the same memory is refused from then on, and its page replaced. */
-static void
-ordinary_region_is_invalidated(void **state)
+TEST(ordinary_region_is_invalidated)
 {
 	uint32_t ordinary;
 	uint8_t *to;
@@ -182,8 +173,7 @@ ordinary_region_is_invalidated(void **state)
 }
 
 /* A fault elsewhere is a fault of the program, even in memory of an on-demand region. */
-static void
-only_touched_memory_is_handled(void **state)
+TEST(only_touched_memory_is_handled)
 {
 	int status;
 	pid_t pid = fork();
@@ -199,19 +189,4 @@ only_touched_memory_is_handled(void **state)
 	assert_true(pid > 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(write_to_unmapped_memory_is_lost),
-		cmocka_unit_test(read_of_unmapped_memory_gives_zeros),
-		cmocka_unit_test(protected_memory_is_not_changed),
-		cmocka_unit_test(truncated_file_stays_truncated),
-		cmocka_unit_test(ordinary_region_is_invalidated),
-		cmocka_unit_test(only_touched_memory_is_handled),
-	};
-
-	return cmocka_run_group_tests_name("engine on_demand", tests, NULL, NULL);
 }

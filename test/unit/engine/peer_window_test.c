@@ -140,8 +140,7 @@ expect_all(unsigned per_qp)
 
 /* A QP that is posted to while the window is full is blocked when its doorbell is
  * drained, without a pass. */
-static void
-doorbell_blocks_qp_without_a_pass(void **state)
+TEST(doorbell_blocks_qp_without_a_pass)
 {
 	init(4, 3);
 	warm_up();
@@ -204,8 +203,7 @@ expect_all_filled(void)
 
 /* The window opens by more than a burst: as many QPs are unblocked as a burst can take,
  * the first blocked ones first. */
-static void
-at_most_one_burst_is_unblocked(void **state)
+TEST(at_most_one_burst_is_unblocked)
 {
 	init(QPS, QPS);
 	warm_up();
@@ -234,8 +232,7 @@ at_most_one_burst_is_unblocked(void **state)
 
 /* While a QP could be unblocked, the deadline is 0: a thread that sleeps until the
  * deadline does not leave it blocked. */
-static void
-deadline_is_zero_while_qps_can_be_unblocked(void **state)
+TEST(deadline_is_zero_while_qps_can_be_unblocked)
 {
 	init(QPS, QPS);
 	warm_up();
@@ -256,8 +253,7 @@ deadline_is_zero_while_qps_can_be_unblocked(void **state)
 
 /* The deadline is also 0 when a control call has emptied the window and the engine has
  * not run since. */
-static void
-emptied_window_makes_deadline_zero(void **state)
+TEST(emptied_window_makes_deadline_zero)
 {
 	static const struct qp_attr reset = {.state = IBV_QPS_RESET};
 
@@ -282,8 +278,7 @@ emptied_window_makes_deadline_zero(void **state)
 
 /* A tail-loss probe resends a packet that is in the window already, so a blocked QP may
  * send it. */
-static void
-blocked_qp_sends_tail_loss_probe(void **state)
+TEST(blocked_qp_sends_tail_loss_probe)
 {
 	init(4, 2);
 	warm_up();
@@ -326,8 +321,7 @@ message_from_peer(uint32_t len)
 
 /* A request of the peer schedules its QP to respond, also while the QP is blocked on the
  * peer window. It moves no timer: only responses do. */
-static void
-request_schedules_blocked_qp(void **state)
+TEST(request_schedules_blocked_qp)
 {
 	uint64_t when;
 
@@ -358,8 +352,7 @@ request_schedules_blocked_qp(void **state)
 
 /* A packet that needs no response does not schedule its QP, even if requests have been
  * posted to it: their doorbell does. */
-static void
-partial_message_schedules_no_qp(void **state)
+TEST(partial_message_schedules_no_qp)
 {
 	struct fake_list *rx = &fixture.a.port.q[0].rx;
 	struct pkt last;
@@ -386,8 +379,7 @@ partial_message_schedules_no_qp(void **state)
 }
 
 /* A response moves the QP's timer, here to the end of an RNR wait. */
-static void
-response_moves_qp_timer(void **state)
+TEST(response_moves_qp_timer)
 {
 	init(0, 1);
 	warm_up();
@@ -409,8 +401,7 @@ response_moves_qp_timer(void **state)
 
 /* A QP in ERR on the unresolved list is flushed when it is posted to: its doorbell is not
  * ignored as that of a ready QP is. */
-static void
-doorbell_flushes_unresolved_qp_in_err(void **state)
+TEST(doorbell_flushes_unresolved_qp_in_err)
 {
 	struct event_record event;
 
@@ -436,8 +427,7 @@ doorbell_flushes_unresolved_qp_in_err(void **state)
 }
 
 /* A doorbell of a ready QP does not move it in the ready list. */
-static void
-doorbell_keeps_ready_list_order(void **state)
+TEST(doorbell_keeps_ready_list_order)
 {
 	init(0, 3);
 	warm_up();
@@ -455,23 +445,4 @@ doorbell_keeps_ready_list_order(void **state)
 	assert_ptr_equal(TAILQ_FIRST(&engine()->ready), a[2].qp);
 	expect_all(2);
 	fini();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(doorbell_blocks_qp_without_a_pass),
-		cmocka_unit_test(at_most_one_burst_is_unblocked),
-		cmocka_unit_test(deadline_is_zero_while_qps_can_be_unblocked),
-		cmocka_unit_test(emptied_window_makes_deadline_zero),
-		cmocka_unit_test(blocked_qp_sends_tail_loss_probe),
-		cmocka_unit_test(request_schedules_blocked_qp),
-		cmocka_unit_test(partial_message_schedules_no_qp),
-		cmocka_unit_test(response_moves_qp_timer),
-		cmocka_unit_test(doorbell_flushes_unresolved_qp_in_err),
-		cmocka_unit_test(doorbell_keeps_ready_list_order),
-	};
-
-	return cmocka_run_group_tests_name("engine peer_window", tests, NULL, NULL);
 }

@@ -49,8 +49,7 @@ stream(void)
 		assert_int_equal(turn(0), 1);
 }
 
-static void
-requests_leave_in_one_burst(void **state)
+TEST(requests_leave_in_one_burst)
 {
 	begin();
 	stream();
@@ -67,8 +66,7 @@ requests_leave_in_one_burst(void **state)
 }
 
 /* No further request: what waits leaves with the next pass. The stream goes on if that was in time. */
-static void
-pass_without_a_request_sends(void **state)
+TEST(pass_without_a_request_sends)
 {
 	begin();
 	stream();
@@ -81,8 +79,7 @@ pass_without_a_request_sends(void **state)
 	link_close();
 }
 
-static void
-late_pass_ends_the_stream(void **state)
+TEST(late_pass_ends_the_stream)
 {
 	begin();
 	stream();
@@ -97,8 +94,7 @@ late_pass_ends_the_stream(void **state)
 }
 
 /* A late pass that finds a request is one of no stream. */
-static void
-late_request_is_sent(void **state)
+TEST(late_request_is_sent)
 {
 	begin();
 	stream();
@@ -112,8 +108,7 @@ late_request_is_sent(void **state)
 }
 
 /* Success makes up for the failures before. */
-static void
-gathered_requests_count_as_success(void **state)
+TEST(gathered_requests_count_as_success)
 {
 	begin();
 	stream();
@@ -128,8 +123,7 @@ gathered_requests_count_as_success(void **state)
 }
 
 /* Fewer are in flight: the peer may have nothing else to do. */
-static void
-few_requests_in_flight_do_not_wait(void **state)
+TEST(few_requests_in_flight_do_not_wait)
 {
 	begin();
 	fixture.a.deaf = false;
@@ -150,8 +144,7 @@ few_requests_in_flight_do_not_wait(void **state)
 	link_close();
 }
 
-static void
-lists_do_not_wait(void **state)
+TEST(lists_do_not_wait)
 {
 	begin();
 	stream();
@@ -163,8 +156,7 @@ lists_do_not_wait(void **state)
 	link_close();
 }
 
-static void
-other_qp_ends_the_wait(void **state)
+TEST(other_qp_ends_the_wait)
 {
 	begin();
 	stream();
@@ -175,8 +167,7 @@ other_qp_ends_the_wait(void **state)
 }
 
 /* Requests of two QPs in a pass are a burst anyway. */
-static void
-two_qps_do_not_wait(void **state)
+TEST(two_qps_do_not_wait)
 {
 	begin();
 	stream();
@@ -189,8 +180,7 @@ two_qps_do_not_wait(void **state)
 }
 
 /* An acknowledgement of the first requests makes the QP ready, and no request was posted. */
-static void
-acknowledgements_are_no_requests(void **state)
+TEST(acknowledgements_are_no_requests)
 {
 	uint32_t una_idx;
 
@@ -208,8 +198,7 @@ acknowledgements_are_no_requests(void **state)
 	link_close();
 }
 
-static void
-responses_do_not_wait(void **state)
+TEST(responses_do_not_wait)
 {
 	begin();
 	stream();
@@ -233,8 +222,7 @@ request_waits(void)
 	assert_non_null(engine()->post_gather.qp);
 }
 
-static void
-destroyed_qp_sends(void **state)
+TEST(destroyed_qp_sends)
 {
 	unsigned sent;
 
@@ -248,8 +236,7 @@ destroyed_qp_sends(void **state)
 	engine_link_fini(&fixture);
 }
 
-static void
-qp_is_reset_meanwhile(void **state)
+TEST(qp_is_reset_meanwhile)
 {
 	request_waits();
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
@@ -259,8 +246,7 @@ qp_is_reset_meanwhile(void **state)
 	link_close_unchecked();
 }
 
-static void
-environment_turns_it_off(void **state)
+TEST(environment_turns_it_off)
 {
 	setenv("ROCADE_POST_GATHER", "0", 1);
 	begin();
@@ -272,8 +258,7 @@ environment_turns_it_off(void **state)
 }
 
 /* There a post may be the last call of the application for a while. */
-static void
-manual_progress_does_not_gather(void **state)
+TEST(manual_progress_does_not_gather)
 {
 	begin();
 	engine_set_progress_thread(engine(), &progress_thread);
@@ -283,28 +268,4 @@ manual_progress_does_not_gather(void **state)
 	expect_counts(0, 0);
 	engine_set_progress_thread(engine(), NULL);
 	link_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests_leave_in_one_burst),
-		cmocka_unit_test(pass_without_a_request_sends),
-		cmocka_unit_test(late_pass_ends_the_stream),
-		cmocka_unit_test(late_request_is_sent),
-		cmocka_unit_test(gathered_requests_count_as_success),
-		cmocka_unit_test(few_requests_in_flight_do_not_wait),
-		cmocka_unit_test(lists_do_not_wait),
-		cmocka_unit_test(other_qp_ends_the_wait),
-		cmocka_unit_test(two_qps_do_not_wait),
-		cmocka_unit_test(acknowledgements_are_no_requests),
-		cmocka_unit_test(responses_do_not_wait),
-		cmocka_unit_test(destroyed_qp_sends),
-		cmocka_unit_test(qp_is_reset_meanwhile),
-		cmocka_unit_test(environment_turns_it_off),
-		cmocka_unit_test(manual_progress_does_not_gather),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,8 +98,7 @@ engines_in_use(const struct link_qp *qps)
 	return (unsigned)__builtin_popcount(used);
 }
 
-static void
-packets_reach_the_engine_of_their_qp(void **state)
+TEST(packets_reach_the_engine_of_their_qp)
 {
 	struct counts counts;
 
@@ -116,8 +115,7 @@ packets_reach_the_engine_of_their_qp(void **state)
 }
 
 /* Without RSS that the port knows, most packets are handed over, and arrive as well. */
-static void
-unknown_queues_are_served_by_hand_off(void **state)
+TEST(unknown_queues_are_served_by_hand_off)
 {
 	struct counts counts;
 
@@ -130,8 +128,7 @@ unknown_queues_are_served_by_hand_off(void **state)
 }
 
 /* The port knows nothing of flows whose queue is none of the device's. */
-static void
-queue_of_no_engine_moves_nothing(void **state)
+TEST(queue_of_no_engine_moves_nothing)
 {
 	init(true, &by_turns);
 	link_qps_destroy(a, b, QPS);
@@ -150,8 +147,7 @@ queue_of_no_engine_moves_nothing(void **state)
 	fini();
 }
 
-static void
-chosen_engine_stays(void **state)
+TEST(chosen_engine_stays)
 {
 	static const struct link_qp_conf chosen = {.engine = 2, .rnr_timer = 1};
 
@@ -164,8 +160,7 @@ chosen_engine_stays(void **state)
 }
 
 /* A QP that is connected again, with another peer, moves again. */
-static void
-reset_qp_moves_again(void **state)
+TEST(reset_qp_moves_again)
 {
 	unsigned moved = 0;
 
@@ -197,8 +192,7 @@ reset_qp_moves_again(void **state)
 }
 
 /* A modification that is refused leaves a QP that can be connected. */
-static void
-refused_modification_leaves_a_usable_qp(void **state)
+TEST(refused_modification_leaves_a_usable_qp)
 {
 	const struct engine *before;
 	struct qp_attr attr;
@@ -234,8 +228,7 @@ refused_modification_leaves_a_usable_qp(void **state)
 }
 
 /* A thread that has looked up the engine before the QP moved rings at that one. */
-static void
-doorbell_follows_the_qp(void **state)
+TEST(doorbell_follows_the_qp)
 {
 	struct engine *owner, *before;
 
@@ -253,8 +246,7 @@ doorbell_follows_the_qp(void **state)
 }
 
 /* Queues are shared by several engines only while QPs of several engines use them. */
-static void
-queues_follow_their_qp(void **state)
+TEST(queues_follow_their_qp)
 {
 	init(true, &by_turns);
 	for (unsigned i = 0; i < QPS; i++) {
@@ -267,21 +259,4 @@ queues_follow_their_qp(void **state)
 	assert_int_equal(fixture.b.srq.engines, ENGINES);
 	assert_int_equal(fixture.b.srq.qps, QPS);
 	fini();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_reach_the_engine_of_their_qp),
-		cmocka_unit_test(unknown_queues_are_served_by_hand_off),
-		cmocka_unit_test(queue_of_no_engine_moves_nothing),
-		cmocka_unit_test(chosen_engine_stays),
-		cmocka_unit_test(reset_qp_moves_again),
-		cmocka_unit_test(refused_modification_leaves_a_usable_qp),
-		cmocka_unit_test(doorbell_follows_the_qp),
-		cmocka_unit_test(queues_follow_their_qp),
-	};
-
-	return cmocka_run_group_tests_name("engine qp_engine", tests, NULL, NULL);
 }

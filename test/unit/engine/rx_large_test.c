@@ -123,16 +123,14 @@ corrupted_frame_case(unsigned engines, unsigned wrong, bool small)
 	fini();
 }
 
-static void
-corrupted_frame_is_counted_once_and_resent(void **state)
+TEST(corrupted_frame_is_counted_once_and_resent)
 {
 	for (unsigned i = 0; i < 4 * FRAMES; i++)
 		corrupted_frame_case(1 + i % 2, i / 4, i / 2 % 2);
 }
 
 /* An intact burst is received without drops or retransmissions. */
-static void
-intact_burst_has_no_drops(void **state)
+TEST(intact_burst_has_no_drops)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		init(1 + i / 2);
@@ -166,8 +164,7 @@ frame_arrive(uint8_t opcode, uint32_t qpn, bool right)
 }
 
 /* The ICRC is checked first: a corrupted frame is not counted by its destination. */
-static void
-icrc_is_checked_before_destination(void **state)
+TEST(icrc_is_checked_before_destination)
 {
 	static const struct {
 		uint8_t opcode;
@@ -193,16 +190,4 @@ icrc_is_checked_before_destination(void **state)
 		assert_int_equal(drop_count(rows[i].why), why + 1);
 	}
 	fini();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(corrupted_frame_is_counted_once_and_resent),
-		cmocka_unit_test(intact_burst_has_no_drops),
-		cmocka_unit_test(icrc_is_checked_before_destination),
-	};
-
-	return cmocka_run_group_tests_name("engine rx large", tests, NULL, NULL);
 }

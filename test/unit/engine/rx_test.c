@@ -56,8 +56,7 @@ expect_messages(unsigned n)
 
 /* Packets for the other engine's QPs cross its ring once and in order, whichever queue
  * they arrive at. */
-static void
-handoff_is_once_and_in_order(void **state)
+TEST(handoff_is_once_and_in_order)
 {
 	for (unsigned queue = 0; queue < 2; queue++) {
 		const struct port_stats *stats;
@@ -79,8 +78,7 @@ handoff_is_once_and_in_order(void **state)
 
 /* While the other engine does not run, its ring fills up: further packets are dropped and
  * counted, and its deadline is 0. Later traffic recovers. */
-static void
-packets_beyond_handoff_ring_are_dropped(void **state)
+TEST(packets_beyond_handoff_ring_are_dropped)
 {
 	struct engine *first, *second;
 
@@ -118,8 +116,7 @@ packets_beyond_handoff_ring_are_dropped(void **state)
 
 /* Packets in the ring go back to the port when the device is destroyed;
  * engine_link_fini() counts them. */
-static void
-destroy_returns_handed_off_frames(void **state)
+TEST(destroy_returns_handed_off_frames)
 {
 	init(2);
 	messages_post(10, 100);
@@ -146,8 +143,7 @@ engine_thread(void *arg)
 
 /* Each engine of b runs in a thread. The QPs share no CQ and no SRQ. Every QP receives
  * its messages in order. */
-static void
-engines_in_threads_keep_order(void **state)
+TEST(engines_in_threads_keep_order)
 {
 	pthread_t threads[2];
 	unsigned sent[QPS] = {0}, received[QPS] = {0}, done = 0;
@@ -216,8 +212,7 @@ frame_arrive(struct path_hdr *hdr, uint8_t opcode, uint32_t qpn, int flip)
 
 /* Rows 1 to 3 of docs/protocol.md 8.2: a packet that reaches no QP is counted by its
  * reason. */
-static void
-undelivered_packets_are_counted_by_reason(void **state)
+TEST(undelivered_packets_are_counted_by_reason)
 {
 	const struct port_stats *stats;
 	struct path_hdr hdr;
@@ -259,8 +254,7 @@ undelivered_packets_are_counted_by_reason(void **state)
 }
 
 /* A burst is acknowledged at its end: one ACK for 32 packets. */
-static void
-burst_is_acknowledged_once(void **state)
+TEST(burst_is_acknowledged_once)
 {
 	const struct port_stats *stats;
 
@@ -306,8 +300,7 @@ frames_arrive(struct path_hdr *hdr, unsigned n)
 
 /* Frames of a burst of four or fewer are released in the next pass, those of a larger
  * burst at once. */
-static void
-small_bursts_are_released_in_next_pass(void **state)
+TEST(small_bursts_are_released_in_next_pass)
 {
 	struct engine *e;
 	struct path_hdr hdr;
@@ -338,8 +331,7 @@ small_bursts_are_released_in_next_pass(void **state)
 }
 
 /* An engine releases the frames that were handed to it. */
-static void
-receiving_engine_releases_handed_off_frames(void **state)
+TEST(receiving_engine_releases_handed_off_frames)
 {
 	struct path_hdr hdr;
 
@@ -355,21 +347,4 @@ receiving_engine_releases_handed_off_frames(void **state)
 	assert_int_equal(engine_run(fixture.b.dev->engines[0], fixture.now), 0);
 	assert_int_equal(unreleased(), 0);
 	fini();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(handoff_is_once_and_in_order),
-		cmocka_unit_test(packets_beyond_handoff_ring_are_dropped),
-		cmocka_unit_test(destroy_returns_handed_off_frames),
-		cmocka_unit_test(engines_in_threads_keep_order),
-		cmocka_unit_test(undelivered_packets_are_counted_by_reason),
-		cmocka_unit_test(burst_is_acknowledged_once),
-		cmocka_unit_test(small_bursts_are_released_in_next_pass),
-		cmocka_unit_test(receiving_engine_releases_handed_off_frames),
-	};
-
-	return cmocka_run_group_tests_name("engine rx", tests, NULL, NULL);
 }

@@ -120,10 +120,17 @@ window_seed(uint64_t seed)
 	fini(n);
 }
 
+static int
+teardown(void **state)
+{
+	if (seed_running != 0)
+		print_error("failed with ROCADE_SEED=%lu\n", (unsigned long)seed_running);
+	return 0;
+}
+
 /* Many QPs to one peer never exceed its window in flight, and all messages arrive, with
  * loss and in both directions. */
-static void
-inflight_never_exceeds_peer_window(void **state)
+TEST_WITH(inflight_never_exceeds_peer_window, NULL, teardown)
 {
 	const char *one = getenv("ROCADE_SEED");
 
@@ -134,14 +141,6 @@ inflight_never_exceeds_peer_window(void **state)
 			window_seed(seed);
 	}
 	seed_running = 0;
-}
-
-static int
-teardown(void **state)
-{
-	if (seed_running != 0)
-		print_error("failed with ROCADE_SEED=%lu\n", (unsigned long)seed_running);
-	return 0;
 }
 
 /* Resolves the neighbours of both sides. */
@@ -157,8 +156,7 @@ warm_up(void)
 }
 
 /* A blocked QP keeps its position in the peer's queue while it sends an ACK. */
-static void
-blocked_qp_keeps_place_while_acking(void **state)
+TEST(blocked_qp_keeps_place_while_acking)
 {
 	struct engine_link_conf conf = {.peer_window = 4};
 	struct engine *e;
@@ -216,8 +214,7 @@ blocked_qp_keeps_place_while_acking(void **state)
 
 /* The window has room for one QP at a time: those that find it full keep their places
  * before the one that has sent, so that each has its turn. */
-static void
-blocked_qps_take_turns(void **state)
+TEST(blocked_qps_take_turns)
 {
 	enum { N = 4, EACH = 12 };
 	struct engine_link_conf conf = {.peer_window = 2};
@@ -254,8 +251,7 @@ blocked_qps_take_turns(void **state)
 
 /* A QP leaves the peer's queue when its path changes, in ERR and RESET, and when it is
  * destroyed. */
-static void
-changed_qp_leaves_blocked_queue(void **state)
+TEST(changed_qp_leaves_blocked_queue)
 {
 	struct engine_link_conf conf = {.peer_window = 4};
 	struct engine *e;
@@ -309,8 +305,7 @@ changed_qp_leaves_blocked_queue(void **state)
 /* ---- Timers ---- */
 
 /* An RNR NAK's timer never fires early, and at most one wheel tick and one pass late. */
-static void
-rnr_timer_is_never_early(void **state)
+TEST(rnr_timer_is_never_early)
 {
 	for (uint8_t code = 0; code < 32; code++) {
 		struct link_qp_conf qc = {.engine = 0, .rnr_timer = code};
@@ -338,8 +333,7 @@ rnr_timer_is_never_early(void **state)
 
 /* Each ACK moves the deadline back; the wheel timer follows when it fires. No timeout is
  * missed or early, and no timer stays in the wheel. */
-static void
-ack_timer_follows_deadline(void **state)
+TEST(ack_timer_follows_deadline)
 {
 	struct link_qp_conf qc = {.engine = 0, .timeout = 10, .retry_cnt = 1};
 	uint64_t tr = UINT64_C(4096) << 10;
@@ -370,8 +364,7 @@ ack_timer_follows_deadline(void **state)
 
 /* A thread has read the clock, waited for the engine lock, and another thread has run a pass
  * of a later time meanwhile: the time of the engine does not go back. */
-static void
-time_does_not_go_back(void **state)
+TEST(time_does_not_go_back)
 {
 	struct engine *e;
 
@@ -473,26 +466,8 @@ doorbells_drain_beside_posters(bool cc)
 	fini(POSTERS);
 }
 
-static void
-concurrent_doorbells_are_not_lost(void **state)
+TEST(concurrent_doorbells_are_not_lost)
 {
 	doorbells_drain_beside_posters(false);
 	doorbells_drain_beside_posters(true);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(inflight_never_exceeds_peer_window, teardown),
-		cmocka_unit_test(blocked_qp_keeps_place_while_acking),
-		cmocka_unit_test(blocked_qps_take_turns),
-		cmocka_unit_test(changed_qp_leaves_blocked_queue),
-		cmocka_unit_test(rnr_timer_is_never_early),
-		cmocka_unit_test(ack_timer_follows_deadline),
-		cmocka_unit_test(time_does_not_go_back),
-		cmocka_unit_test(concurrent_doorbells_are_not_lost),
-	};
-
-	return cmocka_run_group_tests_name("engine sched", tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whether packets or requests of a QP are predicted to go on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "engine/stream.h"
 
 #define BEGIN NS_PER_SEC
@@ -39,16 +35,14 @@ stream_run(struct stream *s, uint64_t now)
 	return now;
 }
 
-static void
-is_on_after_enough_without_a_gap(void **state)
+TEST(is_on_after_enough_without_a_gap)
 {
 	struct stream s = stream_new();
 
 	stream_run(&s, BEGIN);
 }
 
-static void
-several_in_a_pass_count(void **state)
+TEST(several_in_a_pass_count)
 {
 	struct stream s = stream_new();
 
@@ -61,8 +55,7 @@ several_in_a_pass_count(void **state)
 		stream_go_on(&s, QP, (UINT32_C(1) << 31) - STREAM_NEEDED_FIRST, BEGIN));
 }
 
-static void
-gap_begins_it_anew(void **state)
+TEST(gap_begins_it_anew)
 {
 	struct stream s = stream_new();
 	uint64_t now = stream_run(&s, BEGIN);
@@ -73,8 +66,7 @@ gap_begins_it_anew(void **state)
 	assert_int_equal(s.needed, STREAM_NEEDED_FIRST);
 }
 
-static void
-other_qp_begins_it_anew(void **state)
+TEST(other_qp_begins_it_anew)
 {
 	struct stream s = stream_new();
 	uint64_t now = stream_run(&s, BEGIN);
@@ -88,8 +80,7 @@ other_qp_begins_it_anew(void **state)
 	assert_null(s.qp);
 }
 
-static void
-failures_need_more_up_to_a_limit(void **state)
+TEST(failures_need_more_up_to_a_limit)
 {
 	static const struct {
 		uint64_t after_ns;
@@ -116,8 +107,7 @@ failures_need_more_up_to_a_limit(void **state)
 }
 
 /* A gap in time leaves what late passes have brought about. */
-static void
-limits_do_not_lower(void **state)
+TEST(limits_do_not_lower)
 {
 	struct stream s = stream_new();
 
@@ -127,8 +117,7 @@ limits_do_not_lower(void **state)
 	assert_int_equal(s.needed, STREAM_NEEDED_LATE / 2);
 }
 
-static void
-successes_need_less(void **state)
+TEST(successes_need_less)
 {
 	struct stream s = stream_new();
 	unsigned n = 0;
@@ -147,20 +136,4 @@ successes_need_less(void **state)
 	for (n = 0; n < STREAM_NEEDED_LATE / 2; n++)
 		stream_succeeded(&s);
 	assert_int_equal(s.needed, STREAM_NEEDED_LATE / 2);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(is_on_after_enough_without_a_gap),
-		cmocka_unit_test(several_in_a_pass_count),
-		cmocka_unit_test(gap_begins_it_anew),
-		cmocka_unit_test(other_qp_begins_it_anew),
-		cmocka_unit_test(failures_need_more_up_to_a_limit),
-		cmocka_unit_test(limits_do_not_lower),
-		cmocka_unit_test(successes_need_less),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,8 +36,7 @@ end(void)
 	link_close();
 }
 
-static void
-posts_send_without_a_pass(void **state)
+TEST(posts_send_without_a_pass)
 {
 	uint64_t polled_ns;
 
@@ -57,8 +56,7 @@ posts_send_without_a_pass(void **state)
 
 /* A request that is complete when it is sent has written a completion. The pass starts the period of its
  * event, and the progress thread is woken for the end of that. */
-static void
-moderated_event_runs_a_pass(void **state)
+TEST(moderated_event_runs_a_pass)
 {
 	struct cqe cqe = {.opcode = IBV_WC_SEND};
 	struct event_queue channel;
@@ -86,8 +84,7 @@ moderated_event_runs_a_pass(void **state)
 }
 
 /* A thread that never polls receives, too. */
-static void
-post_receives_now_and_then(void **state)
+TEST(post_receives_now_and_then)
 {
 	begin(0, false);
 	fixture.now += TRY_TX_NS - 1;
@@ -103,8 +100,7 @@ post_receives_now_and_then(void **state)
 	end();
 }
 
-static void
-other_qps_go_first(void **state)
+TEST(other_qps_go_first)
 {
 	begin(0, false);
 	engine_lock(engine());
@@ -117,8 +113,7 @@ other_qps_go_first(void **state)
 }
 
 /* Without waking the progress thread. */
-static void
-pass_sends_what_is_left_of_a_long_message(void **state)
+TEST(pass_sends_what_is_left_of_a_long_message)
 {
 	begin(0, false);
 	engine()->sleep_until_ns = TIME_NEVER;
@@ -128,8 +123,7 @@ pass_sends_what_is_left_of_a_long_message(void **state)
 	end();
 }
 
-static void
-timer_of_the_request_wakes_the_progress_thread(void **state)
+TEST(timer_of_the_request_wakes_the_progress_thread)
 {
 	begin(0, true);
 	(void)engine_sleep_until(engine());
@@ -144,8 +138,7 @@ timer_of_the_request_wakes_the_progress_thread(void **state)
 }
 
 /* Another thread found the lock taken. */
-static void
-doorbell_that_rings_meanwhile_is_drained(void **state)
+TEST(doorbell_that_rings_meanwhile_is_drained)
 {
 	struct send_req req = {.opcode = IBV_WR_SEND, .flags = IBV_SEND_SIGNALED};
 
@@ -159,8 +152,7 @@ doorbell_that_rings_meanwhile_is_drained(void **state)
 	end();
 }
 
-static void
-pass_looks_after_windows_that_are_full(void **state)
+TEST(pass_looks_after_windows_that_are_full)
 {
 	begin(4, false);
 	fixture.now += 100;
@@ -173,8 +165,7 @@ pass_looks_after_windows_that_are_full(void **state)
 	end();
 }
 
-static void
-environment_turns_it_off(void **state)
+TEST(environment_turns_it_off)
 {
 	begin(0, false);
 	engine()->tx_from_post = false; /* ROCADE_TX_FROM_POST=0 */
@@ -184,22 +175,4 @@ environment_turns_it_off(void **state)
 	assert_int_equal(post(0, 8), 1);
 	expect_posts(1, 1);
 	end();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(posts_send_without_a_pass),
-		cmocka_unit_test(moderated_event_runs_a_pass),
-		cmocka_unit_test(post_receives_now_and_then),
-		cmocka_unit_test(other_qps_go_first),
-		cmocka_unit_test(pass_sends_what_is_left_of_a_long_message),
-		cmocka_unit_test(timer_of_the_request_wakes_the_progress_thread),
-		cmocka_unit_test(doorbell_that_rings_meanwhile_is_drained),
-		cmocka_unit_test(pass_looks_after_windows_that_are_full),
-		cmocka_unit_test(environment_turns_it_off),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

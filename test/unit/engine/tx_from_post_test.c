@@ -27,8 +27,7 @@ begin(uint32_t peer_window)
 
 /* A message of any length leaves at once, up to the budget of a QP. The poll sends the
  * rest. */
-static void
-first_post_after_a_poll_is_sent(void **state)
+TEST(first_post_after_a_poll_is_sent)
 {
 	static const uint32_t lens[] = {0, 1, 64, PMTU, 5 * PMTU, 20 * PMTU};
 
@@ -49,8 +48,7 @@ first_post_after_a_poll_is_sent(void **state)
 }
 
 /* Later posts, of whatever QP, leave in one burst with the next poll. */
-static void
-only_one_post_after_each_poll(void **state)
+TEST(only_one_post_after_each_poll)
 {
 	begin(0);
 	poll();
@@ -63,8 +61,7 @@ only_one_post_after_each_poll(void **state)
 }
 
 /* A QP with two requests in flight, or on the ready list, waits for the next poll. */
-static void
-busy_qp_waits_for_the_poll(void **state)
+TEST(busy_qp_waits_for_the_poll)
 {
 	begin(0);
 	poll();
@@ -86,8 +83,7 @@ busy_qp_waits_for_the_poll(void **state)
 }
 
 /* The peer window limits what a post sends, and blocks the QP. */
-static void
-peer_window_limits_the_post(void **state)
+TEST(peer_window_limits_the_post)
 {
 	begin(4);
 	poll();
@@ -100,8 +96,7 @@ peer_window_limits_the_post(void **state)
 }
 
 /* Frames that the port refused go first: no post overtakes them. */
-static void
-backlog_goes_first(void **state)
+TEST(backlog_goes_first)
 {
 	begin(0);
 	fixture.a.port.q[0].tx_take = 0;
@@ -119,8 +114,7 @@ backlog_goes_first(void **state)
 }
 
 /* A QP that may not send, or whose next hop is unknown, is left to the pass. */
-static void
-stopped_qp_waits(void **state)
+TEST(stopped_qp_waits)
 {
 	begin(0);
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_SQD), 0);
@@ -140,8 +134,7 @@ post_from_thread(void *arg)
 }
 
 /* Only the thread that polled sends: another one would keep the poller waiting. */
-static void
-other_thread_rings_the_doorbell(void **state)
+TEST(other_thread_rings_the_doorbell)
 {
 	pthread_t thread;
 	unsigned sent;
@@ -157,8 +150,7 @@ other_thread_rings_the_doorbell(void **state)
 }
 
 /* While another thread holds the engine lock, a post only rings the doorbell. */
-static void
-taken_lock_is_not_waited_for(void **state)
+TEST(taken_lock_is_not_waited_for)
 {
 	begin(0);
 	poll();
@@ -170,8 +162,7 @@ taken_lock_is_not_waited_for(void **state)
 	link_close();
 }
 
-static void
-environment_turns_it_off(void **state)
+TEST(environment_turns_it_off)
 {
 	setenv("ROCADE_TX_FROM_POST", "0", 1);
 	begin(0);
@@ -181,22 +172,4 @@ environment_turns_it_off(void **state)
 	expect_posts(0, 0);
 	assert_int_equal(poll(), 1);
 	link_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(first_post_after_a_poll_is_sent),
-		cmocka_unit_test(only_one_post_after_each_poll),
-		cmocka_unit_test(busy_qp_waits_for_the_poll),
-		cmocka_unit_test(peer_window_limits_the_post),
-		cmocka_unit_test(backlog_goes_first),
-		cmocka_unit_test(stopped_qp_waits),
-		cmocka_unit_test(other_thread_rings_the_doorbell),
-		cmocka_unit_test(taken_lock_is_not_waited_for),
-		cmocka_unit_test(environment_turns_it_off),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,8 +113,7 @@ placed_send(unsigned places, unsigned qps)
 	}
 }
 
-static void
-placed_frames_leave_before_another_qp_fills_any(void **state)
+TEST_WITH(placed_frames_leave_before_another_qp_fills_any, setup, teardown)
 {
 	placed_send(3, QPS);
 	assert_int_equal(placing.asked, 3);
@@ -135,8 +134,7 @@ placed_frames_leave_before_another_qp_fills_any(void **state)
 }
 
 /* A QP is ready and builds nothing. */
-static void
-qp_that_builds_nothing_does_not_end_the_burst(void **state)
+TEST_WITH(qp_that_builds_nothing_does_not_end_the_burst, setup, teardown)
 {
 	struct engine *e = fixture.a.dev->engines[0];
 
@@ -147,8 +145,7 @@ qp_that_builds_nothing_does_not_end_the_burst(void **state)
 }
 
 /* As a pass does. */
-static void
-post_places_its_packets(void **state)
+TEST_WITH(post_places_its_packets, setup, teardown)
 {
 	struct engine *e = fixture.a.dev->engines[0];
 
@@ -164,18 +161,4 @@ post_places_its_packets(void **state)
 	engine_link_drain(&fixture);
 	link_qp_expect_sent(&a[0], 0, 1, IBV_WC_SUCCESS);
 	link_qp_expect_received(&b[0], 0, 1);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			placed_frames_leave_before_another_qp_fills_any, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			qp_that_builds_nothing_does_not_end_the_burst, setup, teardown),
-		cmocka_unit_test_setup_teardown(post_places_its_packets, setup, teardown),
-	};
-
-	return cmocka_run_group_tests_name("tx_place", tests, NULL, NULL);
 }

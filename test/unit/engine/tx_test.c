@@ -46,8 +46,7 @@ warm_up(unsigned qps)
 }
 
 /* Each QP sends at most 16 packets before the next one, however much each has to send. */
-static void
-ready_qps_share_by_budget(void **state)
+TEST(ready_qps_share_by_budget)
 {
 	unsigned sent[QPS] = {0}, frames = 0;
 	struct pkt frame;
@@ -115,8 +114,7 @@ expect_all(unsigned qps, unsigned n)
 
 /* Frames that tx_burst() refuses are sent first and in order, and no QP builds packets
  * meanwhile. No frame is lost or sent twice, however few the port takes at a time. */
-static void
-refused_frames_are_sent_in_order(void **state)
+TEST(refused_frames_are_sent_in_order)
 {
 	for (unsigned take = 1; take <= 33; take += 4) {
 		init(NULL, &plain, 3);
@@ -136,8 +134,7 @@ refused_frames_are_sent_in_order(void **state)
 
 /* The port takes no frames: the engine tries once a pass, keeps its backlog, and its
  * deadline is 0. */
-static void
-stalled_port_is_tried_once_a_pass(void **state)
+TEST(stalled_port_is_tried_once_a_pass)
 {
 	struct engine *e;
 	unsigned calls;
@@ -163,8 +160,7 @@ stalled_port_is_tried_once_a_pass(void **state)
 
 /* Without transmit buffers the engine counts the failures and goes on when there are
  * some. */
-static void
-transmission_resumes_with_buffers(void **state)
+TEST(transmission_resumes_with_buffers)
 {
 	struct engine *e;
 
@@ -205,8 +201,7 @@ link_cut(bool on)
 
 /* While the neighbour does not answer, the QPs are on the unresolved list and only ARP
  * requests are sent. Then the QPs go on at once, without an ACK timeout. */
-static void
-resolved_qps_go_on_without_timeout(void **state)
+TEST(resolved_qps_go_on_without_timeout)
 {
 	struct engine *e;
 
@@ -229,8 +224,7 @@ resolved_qps_go_on_without_timeout(void **state)
 
 /* A neighbour that never answers: retries run out, the requests complete in order, and
  * the engine is idle in between. */
-static void
-unreachable_neighbour_exhausts_retries(void **state)
+TEST(unreachable_neighbour_exhausts_retries)
 {
 	struct link_qp_conf conf = {.engine = -1, .retry_cnt = 2, .timeout = 10};
 
@@ -249,8 +243,7 @@ unreachable_neighbour_exhausts_retries(void **state)
 }
 
 /* No subnet and no gateway leads to the destination. */
-static void
-missing_route_exhausts_retries(void **state)
+TEST(missing_route_exhausts_retries)
 {
 	struct link_qp_conf conf = {.engine = -1, .retry_cnt = 1, .timeout = 5};
 	struct qp_attr attr;
@@ -270,8 +263,7 @@ missing_route_exhausts_retries(void **state)
 
 /* A QP whose next hop is unresolved moves to ERR: it leaves the unresolved list, and its
  * requests are flushed at once, later ones too. */
-static void
-error_flushes_unresolved_qp(void **state)
+TEST(error_flushes_unresolved_qp)
 {
 	struct engine *e;
 
@@ -303,8 +295,7 @@ error_flushes_unresolved_qp(void **state)
 }
 
 /* A responder's fatal NAK waits until the requester's MAC is resolved. */
-static void
-fatal_nak_waits_for_resolution(void **state)
+TEST(fatal_nak_waits_for_resolution)
 {
 	struct pkt frame;
 	struct cqe cqe;
@@ -384,16 +375,14 @@ stall_case(bool link_down)
 	fini(2);
 }
 
-static void
-long_stall_exhausts_retries(void **state)
+TEST(long_stall_exhausts_retries)
 {
 	stall_case(false);
 	stall_case(true);
 }
 
 /* Frames in the backlog for less than the limit are sent, none is lost. */
-static void
-short_stall_loses_no_frame(void **state)
+TEST(short_stall_loses_no_frame)
 {
 	struct port_stats stats;
 
@@ -413,24 +402,4 @@ short_stall_loses_no_frame(void **state)
 	dev_stats(fixture.a.dev, &stats);
 	assert_int_equal(stats.tx_given_up, 0);
 	fini(1);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ready_qps_share_by_budget),
-		cmocka_unit_test(long_stall_exhausts_retries),
-		cmocka_unit_test(short_stall_loses_no_frame),
-		cmocka_unit_test(refused_frames_are_sent_in_order),
-		cmocka_unit_test(stalled_port_is_tried_once_a_pass),
-		cmocka_unit_test(transmission_resumes_with_buffers),
-		cmocka_unit_test(resolved_qps_go_on_without_timeout),
-		cmocka_unit_test(unreachable_neighbour_exhausts_retries),
-		cmocka_unit_test(missing_route_exhausts_retries),
-		cmocka_unit_test(error_flushes_unresolved_qp),
-		cmocka_unit_test(fatal_nak_waits_for_resolution),
-	};
-
-	return cmocka_run_group_tests_name("engine tx", tests, NULL, NULL);
 }

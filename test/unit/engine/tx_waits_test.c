@@ -72,8 +72,7 @@ close_link(void)
 }
 
 /* The receiver takes nothing for 5 s, far more than all tries take. Then it has lost the packet. */
-static void
-timers_wait_for_the_receiver(void **state)
+TEST(timers_wait_for_the_receiver)
 {
 	unsigned waited;
 
@@ -98,8 +97,7 @@ timers_wait_for_the_receiver(void **state)
 }
 
 /* The driver gives up: the request fails after its tries. */
-static void
-request_fails_when_the_driver_gives_up(void **state)
+TEST(request_fails_when_the_driver_gives_up)
 {
 	open_link();
 	set_queue(true);
@@ -115,8 +113,7 @@ request_fails_when_the_driver_gives_up(void **state)
 }
 
 /* A queue without the call replaces one with it: timeouts are as usual. */
-static void
-queue_is_replaced(void **state)
+TEST(queue_is_replaced)
 {
 	open_link();
 	set_queue(true);
@@ -130,8 +127,7 @@ queue_is_replaced(void **state)
 	close_link();
 }
 
-static void
-environment_is_checked(void **state)
+TEST(environment_is_checked)
 {
 	static const struct {
 		const char *text;
@@ -147,17 +143,4 @@ environment_is_checked(void **state)
 		engine_link_fini(&fixture);
 	}
 	unsetenv("ROCADE_PAIR_WAIT");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(timers_wait_for_the_receiver),
-		cmocka_unit_test(request_fails_when_the_driver_gives_up),
-		cmocka_unit_test(queue_is_replaced),
-		cmocka_unit_test(environment_is_checked),
-	};
-
-	return cmocka_run_group_tests_name("engine tx waits", tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Wall clock times of completions (lib/engine/wall_time.h): one value each, in the order of the queue. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "engine/wall_time.h"
 
 #define WALL (1000 * NS_PER_SEC)
@@ -19,8 +15,7 @@ read_at(struct wall_time *w, uint64_t stamp, uint64_t now, uint64_t wall)
 	return wall_time_of(w, stamp);
 }
 
-static void
-difference_is_read_for_later_stamps(void **state)
+TEST(difference_is_read_for_later_stamps)
 {
 	struct wall_time w = {0};
 
@@ -32,8 +27,7 @@ difference_is_read_for_later_stamps(void **state)
 }
 
 /* A pause between the readings of the two clocks, or a clock that is too fast. */
-static void
-times_do_not_fall(void **state)
+TEST(times_do_not_fall)
 {
 	struct wall_time w = {0};
 
@@ -44,8 +38,7 @@ times_do_not_fall(void **state)
 	assert_int_equal(read_at(&w, 4990, 6000, 0), WALL + 5000);
 }
 
-static void
-clock_that_was_set_back_counts(void **state)
+TEST(clock_that_was_set_back_counts)
 {
 	struct wall_time w = {0};
 
@@ -53,16 +46,4 @@ clock_that_was_set_back_counts(void **state)
 	assert_int_equal(read_at(&w, 150, 200, WALL + 200 - WALL_SET_BACK_NS), WALL + 50);
 	assert_int_equal(
 		read_at(&w, 250, 300, WALL + 300 - NS_PER_SEC), WALL + 250 - NS_PER_SEC);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(difference_is_read_for_later_stamps),
-		cmocka_unit_test(times_do_not_fall),
-		cmocka_unit_test(clock_that_was_set_back_counts),
-	};
-
-	return cmocka_run_group_tests_name("engine wall time", tests, NULL, NULL);
 }

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 
+#include "case.h"
 #include "key_fixture.h"
-
-#include <cmocka.h>
 
 struct key_table table;
 const struct random_key table_random = {{0x7E, 1}};

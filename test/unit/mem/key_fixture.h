@@ -5,9 +5,6 @@
 
 #include "mem/key.h"
 
-#define with_table(name)                                                                 \
-	cmocka_unit_test_setup_teardown(name, table_setup, table_teardown)
-
 extern struct key_table table;
 extern const struct random_key table_random;
 

@@ -2,13 +2,10 @@
 /* Two million checks of random regions, compared with a list and 128-bit arithmetic. */
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
+#include "case.h"
 #include "key_fixture.h"
-
-#include <cmocka.h>
 
 #include "../rand.h"
 
@@ -123,8 +120,7 @@ model_compare(uint64_t *rand, uint64_t seed, unsigned step)
 	return want != NULL;
 }
 
-static void
-random_checks_agree_with_a_list(void **state)
+TEST_WITH(random_checks_agree_with_a_list, table_setup, table_teardown)
 {
 	const char *given = getenv("ROCADE_SEED");
 	uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : 2;
@@ -142,14 +138,4 @@ random_checks_agree_with_a_list(void **state)
 		if (regions[i].key != 0)
 			assert_int_equal(key_free(&table, regions[i].key), 0);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_table(random_checks_agree_with_a_list),
-	};
-
-	return cmocka_run_group_tests_name("key", tests, NULL, NULL);
 }

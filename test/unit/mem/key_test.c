@@ -4,13 +4,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
+#include "case.h"
 #include "key_fixture.h"
-
-#include <cmocka.h>
 
 #include "../rand.h"
 
@@ -27,8 +24,7 @@ key_new(uint64_t va, void *host, uint64_t len)
 	return key;
 }
 
-static void
-bounds_are_exact(void **state)
+TEST_WITH(bounds_are_exact, table_setup, table_teardown)
 {
 	uint8_t mem[100];
 	uint32_t key = key_new(1000, mem, 100);
@@ -47,8 +43,7 @@ bounds_are_exact(void **state)
 	assert_int_equal(key_free(&table, key), 0);
 }
 
-static void
-ranges_end_at_2_to_64(void **state)
+TEST_WITH(ranges_end_at_2_to_64, table_setup, table_teardown)
 {
 	const uint64_t top = UINT64_MAX - 4095;
 	uint8_t mem[4096];
@@ -71,8 +66,7 @@ ranges_end_at_2_to_64(void **state)
 	assert_int_equal(key_free(&table, key), 0);
 }
 
-static void
-access_is_checked(void **state)
+TEST_WITH(access_is_checked, table_setup, table_teardown)
 {
 	uint8_t mem[8];
 	uint32_t key = 7;
@@ -98,8 +92,7 @@ access_is_checked(void **state)
 	assert_int_equal(key_free(&table, key), 0);
 }
 
-static void
-empty_regions_are_valid(void **state)
+TEST_WITH(empty_regions_are_valid, table_setup, table_teardown)
 {
 	uint32_t key = key_new(0, NULL, 0);
 
@@ -108,8 +101,7 @@ empty_regions_are_valid(void **state)
 	assert_int_equal(key_free(&table, key), 0);
 }
 
-static void
-invalid_keys_match_nothing(void **state)
+TEST_WITH(invalid_keys_match_nothing, table_setup, table_teardown)
 {
 	uint8_t mem[8];
 	uint32_t key;
@@ -134,8 +126,7 @@ invalid_keys_match_nothing(void **state)
 
 /* Freed indices are reused in the order of their release, with another variant, as soon
  * as enough of them are free. */
-static void
-oldest_is_reused_first(void **state)
+TEST_WITH(oldest_is_reused_first, table_setup, table_teardown)
 {
 	enum { KEYS = KEY_CHUNK + 200, REUSED = 201 };
 	uint32_t *keys = calloc(KEYS, sizeof(*keys));
@@ -172,8 +163,7 @@ oldest_is_reused_first(void **state)
 
 /* A key of 32 bits has 8 of a variant: each variant of an index comes once before one
  * comes again. */
-static void
-variants_come_round(void **state)
+TEST_WITH(variants_come_round, table_setup, table_teardown)
 {
 	bool seen[256] = {false};
 	struct key_change to = {.pd = 1};
@@ -193,8 +183,7 @@ variants_come_round(void **state)
 
 /* A peer was given one key of a process, and guesses the next ones: those beside it, with
  * its variant or the next one, and those at the same distance as two keys that it knows. */
-static void
-known_keys_do_not_reveal_others(void **state)
+TEST_WITH(known_keys_do_not_reveal_others, table_setup, table_teardown)
 {
 	enum { KEYS = 256, NEAR = 16 };
 	uint32_t keys[KEYS];
@@ -223,8 +212,7 @@ known_keys_do_not_reveal_others(void **state)
 }
 
 /* Another process, or the same program at its next start, has other keys. */
-static void
-keys_of_processes_differ(void **state)
+TEST_WITH(keys_of_processes_differ, table_setup, table_teardown)
 {
 	enum { KEYS = 256 };
 	struct key_table other;
@@ -250,8 +238,7 @@ keys_of_processes_differ(void **state)
 	key_table_fini(&other);
 }
 
-static void
-stale_keys_stay_stale(void **state)
+TEST_WITH(stale_keys_stay_stale, table_setup, table_teardown)
 {
 	uint8_t mem[8];
 	uint32_t first = key_new(0, mem, 8);
@@ -267,8 +254,7 @@ stale_keys_stay_stale(void **state)
 	assert_int_equal(key_free(&table, key), 0);
 }
 
-static void
-full_table_is_refused(void **state)
+TEST_WITH(full_table_is_refused, table_setup, table_teardown)
 {
 	uint32_t *keys = calloc(KEY_MAX, sizeof(*keys));
 	uint32_t none = 7;
@@ -291,8 +277,7 @@ full_table_is_refused(void **state)
 }
 
 /* Reserved windows do not count as regions. */
-static void
-regions_max_is_enforced(void **state)
+TEST_WITH(regions_max_is_enforced, table_setup, table_teardown)
 {
 	uint32_t a, b, none = 7, mw_key;
 	uint8_t mem[8];
@@ -343,8 +328,7 @@ reader_main(void *arg)
 	return NULL;
 }
 
-static void
-readers_see_whole_entries(void **state)
+TEST_WITH(readers_see_whole_entries, table_setup, table_teardown)
 {
 	uint32_t *keys = calloc(PUBLISHED, sizeof(*keys));
 	struct key_table twin; /* tells which key comes next */
@@ -379,8 +363,7 @@ readers_see_whole_entries(void **state)
 
 /* key_change() changes what the flags name and nothing else. The key changes with the
  * translation and with the PD. */
-static void
-changed_region_keeps_the_rest(void **state)
+TEST_WITH(changed_region_keeps_the_rest, table_setup, table_teardown)
 {
 	uint8_t mem[64], other[64];
 	uint32_t key = key_new(1000, mem, 64), old = key, moved;
@@ -430,8 +413,7 @@ changed_region_keeps_the_rest(void **state)
 }
 
 /* Invalidation of an address affects every region that contains it, and no other. */
-static void
-invalidated_memory_denies_access(void **state)
+TEST_WITH(invalidated_memory_denies_access, table_setup, table_teardown)
 {
 	uint8_t mem[64];
 	uint32_t whole = key_new(0, mem, 64), half = key_new(0, mem + 32, 32);
@@ -450,28 +432,4 @@ invalidated_memory_denies_access(void **state)
 	assert_int_equal(key_free(&table, whole), 0);
 	assert_int_equal(key_free(&table, half), 0);
 	assert_false(key_invalidate_at(&table, mem));
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		with_table(bounds_are_exact),
-		with_table(ranges_end_at_2_to_64),
-		with_table(access_is_checked),
-		with_table(empty_regions_are_valid),
-		with_table(changed_region_keeps_the_rest),
-		with_table(invalidated_memory_denies_access),
-		with_table(invalid_keys_match_nothing),
-		with_table(oldest_is_reused_first),
-		with_table(variants_come_round),
-		with_table(known_keys_do_not_reveal_others),
-		with_table(keys_of_processes_differ),
-		with_table(stale_keys_stay_stale),
-		with_table(full_table_is_refused),
-		with_table(regions_max_is_enforced),
-		with_table(readers_see_whole_entries),
-	};
-
-	return cmocka_run_group_tests_name("key", tests, NULL, NULL);
 }

@@ -4,13 +4,10 @@
  * another. */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
+#include "case.h"
 #include "mem/memory_window.h"
-
-#include <cmocka.h>
 
 #define PD 1
 #define QPN 0x11
@@ -71,8 +68,7 @@ lookup(uint32_t key, uint64_t va, uint64_t len, unsigned need)
 	return key_check_remote(&table, key, PD, QPN, va, len, len, need);
 }
 
-static void
-type1_window_admits_qps_of_its_pd(void **state)
+TEST_WITH(type1_window_admits_qps_of_its_pd, setup, teardown)
 {
 	struct mw *w = mw_new(false);
 	struct mw_bind b = whole_region(w);
@@ -126,8 +122,7 @@ type1_window_admits_qps_of_its_pd(void **state)
 	assert_int_equal(bind_mw(&b), -EINVAL);
 }
 
-static void
-type2_window_admits_its_qp(void **state)
+TEST_WITH(type2_window_admits_its_qp, setup, teardown)
 {
 	struct mw *w = mw_new(true);
 	struct mw_bind b = whole_region(w);
@@ -168,8 +163,7 @@ type2_window_admits_its_qp(void **state)
 }
 
 /* IBV_ACCESS_LOCAL_WRITE is a right of the region. */
-static void
-local_write_grants_nothing(void **state)
+TEST_WITH(local_write_grants_nothing, setup, teardown)
 {
 	struct mw *w = mw_new(true);
 	struct mw_bind b = whole_region(w);
@@ -182,8 +176,7 @@ local_write_grants_nothing(void **state)
 	mw_destroy(&table, w);
 }
 
-static void
-zero_based_window_starts_at_zero(void **state)
+TEST_WITH(zero_based_window_starts_at_zero, setup, teardown)
 {
 	struct mw *w = mw_new(true);
 	struct mw_bind b = whole_region(w);
@@ -199,8 +192,7 @@ zero_based_window_starts_at_zero(void **state)
 }
 
 /* Each bind has one wrong argument. */
-static void
-invalid_binds_are_refused(void **state)
+TEST_WITH(invalid_binds_are_refused, setup, teardown)
 {
 	struct mw *w = mw_new(true), *other;
 	uint32_t plain, read_only, zero, elsewhere;
@@ -314,8 +306,7 @@ binder(void *arg)
 	return NULL;
 }
 
-static void
-lookup_during_bind_is_consistent(void **state)
+TEST_WITH(lookup_during_bind_is_consistent, setup, teardown)
 {
 	struct mw *w = mw_new(false);
 	const struct key_entry *e = key_entry(&table, w->rkey);
@@ -333,25 +324,4 @@ lookup_during_bind_is_consistent(void **state)
 	}
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	mw_destroy(&table, w);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			type1_window_admits_qps_of_its_pd, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			type2_window_admits_its_qp, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			local_write_grants_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			zero_based_window_starts_at_zero, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			invalid_binds_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			lookup_during_bind_is_consistent, setup, teardown),
-	};
-
-	return cmocka_run_group_tests_name("memory window", tests, NULL, NULL);
 }

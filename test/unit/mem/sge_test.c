@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "case.h"
 #include "mem/sge.h"
-
-#include <cmocka.h>
 
 #include "../rand.h"
 
@@ -206,8 +203,7 @@ gather_round(void)
 	}
 }
 
-static void
-random_gathers_agree_with_bytes(void **state)
+TEST_WITH(random_gathers_agree_with_bytes, table_setup, table_teardown)
 {
 	sweep_open();
 	arena_fill();
@@ -267,8 +263,7 @@ scatter_round(unsigned *refused)
 	CHECK(pos_equal(pos, before));
 }
 
-static void
-random_scatters_agree_with_bytes(void **state)
+TEST_WITH(random_scatters_agree_with_bytes, table_setup, table_teardown)
 {
 	unsigned refused = 0;
 
@@ -284,8 +279,7 @@ random_scatters_agree_with_bytes(void **state)
 
 /* ---- One rule at a time. ---- */
 
-static void
-refused_gather_changes_nothing(void **state)
+TEST_WITH(refused_gather_changes_nothing, table_setup, table_teardown)
 {
 	uint8_t mem[32] = {1}, dst[32];
 	uint32_t key = key_new(0, mem, 32, 0);
@@ -304,8 +298,7 @@ refused_gather_changes_nothing(void **state)
 	key_drop(key);
 }
 
-static void
-region_gone_between_packets(void **state)
+TEST_WITH(region_gone_between_packets, table_setup, table_teardown)
 {
 	uint8_t mem[32] = {0}, packet[16];
 	uint32_t key = key_new(0, mem, 32, IBV_ACCESS_LOCAL_WRITE);
@@ -321,8 +314,7 @@ region_gone_between_packets(void **state)
 	assert_int_equal(mem[16], 0);
 }
 
-static void
-empty_sges_need_no_key(void **state)
+TEST_WITH(empty_sges_need_no_key, table_setup, table_teardown)
 {
 	struct sge sge[2] = {{1, 0, 0xDEAD}, {UINT64_MAX, 0, 0}};
 	struct sge_pos pos = {0};
@@ -341,8 +333,7 @@ empty_sges_need_no_key(void **state)
 	assert_true(pos_equal(pos, (struct sge_pos){0}));
 }
 
-static void
-check_covers_whole_sges(void **state)
+TEST_WITH(check_covers_whole_sges, table_setup, table_teardown)
 {
 	uint8_t mem[32];
 	uint32_t key = key_new(0, mem, 32, 0);
@@ -357,8 +348,7 @@ check_covers_whole_sges(void **state)
 	key_drop(key);
 }
 
-static void
-later_piece_of_overlap_wins(void **state)
+TEST_WITH(later_piece_of_overlap_wins, table_setup, table_teardown)
 {
 	uint8_t mem[8] = {0};
 	uint32_t key = key_new(0, mem, 8, IBV_ACCESS_LOCAL_WRITE);
@@ -371,8 +361,7 @@ later_piece_of_overlap_wins(void **state)
 }
 
 /* An SGE across 2^64 does not go on at the region at address 0. */
-static void
-addresses_do_not_wrap(void **state)
+TEST_WITH(addresses_do_not_wrap, table_setup, table_teardown)
 {
 	uint8_t low[16] = {0}, high[16] = {0}, packet[32] = {0};
 	uint32_t key = key_new(0, low, 16, IBV_ACCESS_LOCAL_WRITE);
@@ -394,8 +383,7 @@ addresses_do_not_wrap(void **state)
 }
 
 /* The maximum message length in one SGE and in 16: only the edges are accessed. */
-static void
-lengths_up_to_2_to_31(void **state)
+TEST_WITH(lengths_up_to_2_to_31, table_setup, table_teardown)
 {
 	const uint64_t base = UINT64_C(1) << 40;
 	uint8_t *mem = mmap(NULL, GIB2 + 4096, PROT_READ | PROT_WRITE,
@@ -443,8 +431,7 @@ lengths_up_to_2_to_31(void **state)
 
 /* A receive SGE of 2^31 bytes over a small region: access to the bytes written is
  * checked, not to the whole SGE. */
-static void
-long_sge_over_a_short_region(void **state)
+TEST_WITH(long_sge_over_a_short_region, table_setup, table_teardown)
 {
 	uint8_t mem[64] = {0}, packet[65];
 	uint32_t key = key_new(0, mem, 64, IBV_ACCESS_LOCAL_WRITE);
@@ -461,25 +448,4 @@ long_sge_over_a_short_region(void **state)
 	assert_int_equal(scatter(sge, 2, &pos, packet, 1), -EACCES);
 	assert_int_equal(scatter(sge, 2, &pos, packet, 2), -EMSGSIZE);
 	key_drop(key);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, table_setup, table_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(random_gathers_agree_with_bytes),
-		TEST(random_scatters_agree_with_bytes),
-		TEST(refused_gather_changes_nothing),
-		TEST(region_gone_between_packets),
-		TEST(empty_sges_need_no_key),
-		TEST(check_covers_whole_sges),
-		TEST(later_piece_of_overlap_wins),
-		TEST(addresses_do_not_wrap),
-		TEST(lengths_up_to_2_to_31),
-		TEST(long_sge_over_a_short_region),
-	};
-
-	return cmocka_run_group_tests_name("sge", tests, NULL, NULL);
 }

@@ -34,8 +34,7 @@ answered(struct net *net, struct pkt pkt)
 	return out.data != NULL;
 }
 
-static void
-request_is_answered_and_teaches(void **state)
+TEST(request_is_answered_and_teaches)
 {
 	struct net *net = net_of(1, 0);
 	struct pkt in = frame_exact(request, sizeof(request));
@@ -51,8 +50,7 @@ request_is_answered_and_teaches(void **state)
 	net_destroy(net);
 }
 
-static void
-tagged_requests_get_tagged_answers(void **state)
+TEST(tagged_requests_get_tagged_answers)
 {
 	static const uint8_t tag[4] = {0x81, 0x00, 0xe0, 100}; /* priority 7 */
 	struct net *net = net_of(1, 100);
@@ -85,8 +83,7 @@ tagged_requests_get_tagged_answers(void **state)
 }
 
 /* An ARP probe (RFC 5227): answered, but nothing is learned from it. */
-static void
-probe_is_answered_and_teaches_nothing(void **state)
+TEST(probe_is_answered_and_teaches_nothing)
 {
 	static const uint8_t zero[4];
 	struct net *net = net_of(1, 0);
@@ -96,8 +93,7 @@ probe_is_answered_and_teaches_nothing(void **state)
 	net_destroy(net);
 }
 
-static void
-requests_for_others_are_ignored(void **state)
+TEST(requests_for_others_are_ignored)
 {
 	static const uint8_t other_ip[4] = {192, 0, 2, 3}, ours[4] = {192, 0, 2, 1},
 			     far[4] = {10, 0, 0, 1}, group[6] = {1, 0, 0, 0, 0, 2},
@@ -121,8 +117,7 @@ requests_for_others_are_ignored(void **state)
 	net_destroy(net);
 }
 
-static void
-other_hardware_and_protocols_are_ignored(void **state)
+TEST(other_hardware_and_protocols_are_ignored)
 {
 	struct net *net = net_of(1, 0);
 
@@ -139,8 +134,7 @@ other_hardware_and_protocols_are_ignored(void **state)
 
 /* Gratuitous requests, requests for other addresses and unsolicited replies add no
  * neighbour. */
-static void
-unsolicited_arp_adds_no_neighbour(void **state)
+TEST(unsolicited_arp_adds_no_neighbour)
 {
 	static const uint8_t self[4] = {192, 0, 2, 2}, reply = 2;
 	struct net *net = net_of(1, 0);
@@ -202,8 +196,7 @@ asked_mac(struct net *net, uint64_t now)
 
 /* A host that spoofs ARP does not redirect packets while the neighbour is there, and does
  * not make its users resolve again. It causes a request a second at most. */
-static void
-spoofed_arp_redirects_nothing(void **state)
+TEST(spoofed_arp_redirects_nothing)
 {
 	struct net *net = net_with_peer();
 	uint32_t generation = net_generation(net);
@@ -232,8 +225,7 @@ spoofed_arp_redirects_nothing(void **state)
 }
 
 /* The address has moved: the old MAC is asked twice, and remains silent. */
-static void
-moved_address_is_followed(void **state)
+TEST(moved_address_is_followed)
 {
 	struct net *net = net_with_peer();
 	uint32_t generation = net_generation(net);
@@ -257,8 +249,7 @@ moved_address_is_followed(void **state)
 
 /* This host itself does not run for a time after each request: answers may be lost. The old
  * MAC is asked again, but not for ever, as a program may always poll this seldom. */
-static void
-claim_waits_for_a_host_that_does_not_run(void **state)
+TEST(claim_waits_for_a_host_that_does_not_run)
 {
 	struct net *net = net_with_peer();
 	uint64_t now = T0;
@@ -281,8 +272,7 @@ claim_waits_for_a_host_that_does_not_run(void **state)
 
 /* A host whose frames do not come from the MAC that it claims: its own entry or another
  * host's does not change. The answer to a request of ours may be such a frame. */
-static void
-sender_must_be_the_frames_source(void **state)
+TEST(sender_must_be_the_frames_source)
 {
 	static const uint8_t third[6] = {2, 0, 0, 0, 0, 9};
 	struct net *net = net_of(1, 0);
@@ -309,8 +299,7 @@ sender_must_be_the_frames_source(void **state)
 	net_destroy(net);
 }
 
-static void
-requests_are_built_as_the_rfc_says(void **state)
+TEST(requests_are_built_as_the_rfc_says)
 {
 	struct net *net = net_of(2, 0);
 	struct pkt out;
@@ -324,8 +313,7 @@ requests_are_built_as_the_rfc_says(void **state)
 	net_destroy(net);
 }
 
-static void
-no_reply_without_room(void **state)
+TEST(no_reply_without_room)
 {
 	struct net *net = net_of(1, 0);
 	struct pkt in = frame_exact(request, sizeof(request));
@@ -339,25 +327,4 @@ no_reply_without_room(void **state)
 	}
 	free(in.data);
 	net_destroy(net);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(request_is_answered_and_teaches),
-		cmocka_unit_test(tagged_requests_get_tagged_answers),
-		cmocka_unit_test(probe_is_answered_and_teaches_nothing),
-		cmocka_unit_test(requests_for_others_are_ignored),
-		cmocka_unit_test(other_hardware_and_protocols_are_ignored),
-		cmocka_unit_test(unsolicited_arp_adds_no_neighbour),
-		cmocka_unit_test(spoofed_arp_redirects_nothing),
-		cmocka_unit_test(moved_address_is_followed),
-		cmocka_unit_test(claim_waits_for_a_host_that_does_not_run),
-		cmocka_unit_test(sender_must_be_the_frames_source),
-		cmocka_unit_test(requests_are_built_as_the_rfc_says),
-		cmocka_unit_test(no_reply_without_room),
-	};
-
-	return cmocka_run_group_tests_name("arp", tests, NULL, NULL);
 }

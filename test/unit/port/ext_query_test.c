@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The agent for extensions: when it asks, what it believes, what it keeps, and how much others
  * can make it do. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "port/ext_query.h"
 #include "wire/ext_mad.h"
 #include "wire/extensions.h"
-
-#include <cmocka.h>
 
 static struct ext_query *q;
 static struct port_stats stats;
@@ -76,8 +73,7 @@ arrives(const struct gsi_msg *msg)
 
 /* Queries leave at 0, 1, 30 and 1000 ms, and silence counts as an answer 2 s after the
  * first. */
-static void
-silent_host_is_asked_four_times(void **state)
+TEST(silent_host_is_asked_four_times)
 {
 	static const uint64_t at_ms[] = {0, 1, 30, 1000};
 	uint64_t from, tid = 0;
@@ -134,8 +130,7 @@ silent_host_is_asked_four_times(void **state)
 
 /* Neighbour resolution takes 10 ms: queries that are not sent meanwhile are not counted as
  * tries, and the next ones follow the first that is sent. */
-static void
-queries_wait_for_neighbour_resolution(void **state)
+TEST(queries_wait_for_neighbour_resolution)
 {
 	static const uint64_t at_ms[] = {0, 1, 30, 1000};
 	uint64_t from;
@@ -163,8 +158,7 @@ queries_wait_for_neighbour_resolution(void **state)
 }
 
 /* Resolution without an end counts as silence. */
-static void
-query_ends_without_neighbour_resolution(void **state)
+TEST(query_ends_without_neighbour_resolution)
 {
 	uint64_t from;
 
@@ -185,8 +179,7 @@ query_ends_without_neighbour_resolution(void **state)
 }
 
 /* As silence, an error is an answer; a yes is kept for as long. */
-static void
-answers_are_kept(void **state)
+TEST(answers_are_kept)
 {
 	uint32_t generation;
 	struct gsi_msg answer;
@@ -231,8 +224,7 @@ expect_unasked(struct gsi_msg msg)
 
 /* An answer is believed from the host that was asked, at the address that asked, with the
  * transaction ID, while the query is open. */
-static void
-other_answers_are_dropped(void **state)
+TEST(other_answers_are_dropped)
 {
 	struct gsi_msg answer, wrong;
 
@@ -268,8 +260,7 @@ other_answers_are_dropped(void **state)
 }
 
 /* A query for which an answer would be guessed has not left yet. */
-static void
-no_answer_comes_before_the_query(void **state)
+TEST(no_answer_comes_before_the_query)
 {
 	struct gsi_msg answer;
 	struct random_numbers tids;
@@ -304,8 +295,7 @@ query_from(unsigned number, uint64_t tid)
 
 /* Queries are answered in their order, by what this host understands. A query says nothing:
  * anybody can send it in the name of another host. */
-static void
-queries_are_answered(void **state)
+TEST(queries_are_answered)
 {
 	for (unsigned off = 0; off < 2; off++) {
 		open_agent(off);
@@ -337,8 +327,7 @@ queries_are_answered(void **state)
 }
 
 /* Spoofed queries get at most an answer a millisecond, after a burst. */
-static void
-rate_of_answers_is_limited(void **state)
+TEST(rate_of_answers_is_limited)
 {
 	unsigned answers = 0;
 
@@ -369,8 +358,7 @@ rate_of_answers_is_limited(void **state)
 	ext_query_destroy(q);
 }
 
-static void
-agent_that_is_off_sends_no_query(void **state)
+TEST(agent_that_is_off_sends_no_query)
 {
 	open_agent(true);
 	assert_int_equal(ask(1), EXT_KNOWN);
@@ -382,8 +370,7 @@ agent_that_is_off_sends_no_query(void **state)
 
 /* The number of open queries and the rate at which queries leave have a limit. An open query is
  * not lost. */
-static void
-queries_are_limited(void **state)
+TEST(queries_are_limited)
 {
 	struct gsi_msg first;
 	unsigned burst = 0;
@@ -423,8 +410,7 @@ queries_are_limited(void **state)
 }
 
 /* The host that has been known for longest makes room; one that is asked does not. */
-static void
-oldest_answer_makes_room(void **state)
+TEST(oldest_answer_makes_room)
 {
 	struct gsi_msg answer;
 
@@ -455,8 +441,7 @@ oldest_answer_makes_room(void **state)
 }
 
 /* Two addresses of this host know different things of another one. */
-static void
-own_address_counts(void **state)
+TEST(own_address_counts)
 {
 	static const uint8_t second[16] = {0xfd, [15] = 2};
 	struct gsi_msg answer;
@@ -472,25 +457,4 @@ own_address_counts(void **state)
 	assert_true(sent());
 	assert_memory_equal(out.sgid, second, 16);
 	ext_query_destroy(q);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(silent_host_is_asked_four_times),
-		cmocka_unit_test(queries_wait_for_neighbour_resolution),
-		cmocka_unit_test(query_ends_without_neighbour_resolution),
-		cmocka_unit_test(answers_are_kept),
-		cmocka_unit_test(other_answers_are_dropped),
-		cmocka_unit_test(no_answer_comes_before_the_query),
-		cmocka_unit_test(queries_are_answered),
-		cmocka_unit_test(rate_of_answers_is_limited),
-		cmocka_unit_test(agent_that_is_off_sends_no_query),
-		cmocka_unit_test(queries_are_limited),
-		cmocka_unit_test(oldest_answer_makes_room),
-		cmocka_unit_test(own_address_counts),
-	};
-
-	return cmocka_run_group_tests_name("ext_query", tests, NULL, NULL);
 }

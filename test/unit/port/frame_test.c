@@ -2,8 +2,7 @@
 #include "port_fixture.h"
 #include "../rand.h"
 
-static void
-station_macs_are_unicast(void **state)
+TEST(station_macs_are_unicast)
 {
 	assert_true(mac_is_station((uint8_t[]){0x02, 0, 0, 0, 0, 0}));
 	assert_true(mac_is_station((uint8_t[]){0, 0, 0, 0, 0, 1}));
@@ -13,8 +12,7 @@ station_macs_are_unicast(void **state)
 }
 
 /* RFC 1071, section 3. */
-static void
-checksum_of_the_rfc(void **state)
+TEST(checksum_of_the_rfc)
 {
 	static const uint8_t data[] = {0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7};
 	uint16_t sum = sum_fold(sum_add(0, data, sizeof(data)));
@@ -23,8 +21,7 @@ checksum_of_the_rfc(void **state)
 }
 
 /* In pieces of even length, of random total length; and all ones without overflow. */
-static void
-checksum_in_pieces(void **state)
+TEST(checksum_in_pieces)
 {
 	static uint8_t ones[65535];
 	uint64_t rand = 1;
@@ -50,8 +47,7 @@ checksum_in_pieces(void **state)
 	assert_int_equal(sum_fold(sum_add(0xffffffff, ones, 65534)), 0);
 }
 
-static void
-frame_needs_room(void **state)
+TEST(frame_needs_room)
 {
 	static const uint8_t dst[6] = {2, 0, 0, 0, 0, 2};
 
@@ -81,8 +77,7 @@ frame_needs_room(void **state)
 	}
 }
 
-static void
-split_undoes_begin(void **state)
+TEST(split_undoes_begin)
 {
 	static const uint8_t dst[6] = {2, 0, 0, 0, 0, 2};
 
@@ -102,18 +97,4 @@ split_undoes_begin(void **state)
 		assert_false(frame_split(&to, &pkt, &frame));
 		free(pkt.data);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(station_macs_are_unicast),
-		cmocka_unit_test(checksum_of_the_rfc),
-		cmocka_unit_test(checksum_in_pieces),
-		cmocka_unit_test(frame_needs_room),
-		cmocka_unit_test(split_undoes_begin),
-	};
-
-	return cmocka_run_group_tests_name("frame", tests, NULL, NULL);
 }

@@ -3,8 +3,7 @@
 
 #include "port_fixture.h"
 
-static void
-texts_become_gids_and_back(void **state)
+TEST(texts_become_gids_and_back)
 {
 	static const struct {
 		const char *text;
@@ -33,8 +32,7 @@ texts_become_gids_and_back(void **state)
 	}
 }
 
-static void
-gid_byte_layout(void **state)
+TEST(gid_byte_layout)
 {
 	static const uint8_t want[16] = {
 		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 7};
@@ -44,8 +42,7 @@ gid_byte_layout(void **state)
 	assert_false(gid_is_ipv4(gid_of("2001:db8::1")));
 }
 
-static void
-invalid_texts_are_refused(void **state)
+TEST(invalid_texts_are_refused)
 {
 	static const char *const texts[] = {"", "/", "192.0.2", "192.0.2.1.2",
 		"192.0.2.256", "192.0.2.1/33", "192.0.2.1/", "192.0.2.1/-1",
@@ -66,16 +63,14 @@ invalid_texts_are_refused(void **state)
 	assert_int_equal(gid_parse("192.0.2.1/24", gid, NULL), -EINVAL);
 }
 
-static void
-short_buffer_gets_empty_string(void **state)
+TEST(short_buffer_gets_empty_string)
 {
 	char buf[4] = "xxx";
 
 	assert_string_equal(gid_format(gid_of("192.0.2.1"), buf, sizeof(buf)), "");
 }
 
-static void
-kinds_of_addresses(void **state)
+TEST(kinds_of_addresses)
 {
 	static const char *const hosts[] = {"1.0.0.1", "192.0.2.1", "223.255.255.254",
 		"169.254.1.1", "fe80::1", "2001:db8::1", "fd00::1"};
@@ -95,8 +90,7 @@ kinds_of_addresses(void **state)
 	assert_false(gid_is_link_local(gid_of("fec0::1")));
 }
 
-static void
-derived_addresses(void **state)
+TEST(derived_addresses)
 {
 	static const uint8_t mac[6] = {0x52, 0x54, 0x00, 0x12, 0x34, 0x01};
 	static const uint8_t mac4[6] = {0x01, 0x00, 0x5e, 0x01, 0x02, 0x03};
@@ -114,8 +108,7 @@ derived_addresses(void **state)
 	assert_memory_equal(out, mac4, 6);
 }
 
-static void
-prefixes_compare_every_bit(void **state)
+TEST(prefixes_compare_every_bit)
 {
 	struct net_addr addr;
 	uint8_t gid[16];
@@ -137,20 +130,4 @@ prefixes_compare_every_bit(void **state)
 			}
 		}
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(texts_become_gids_and_back),
-		cmocka_unit_test(gid_byte_layout),
-		cmocka_unit_test(invalid_texts_are_refused),
-		cmocka_unit_test(short_buffer_gets_empty_string),
-		cmocka_unit_test(kinds_of_addresses),
-		cmocka_unit_test(derived_addresses),
-		cmocka_unit_test(prefixes_compare_every_bit),
-	};
-
-	return cmocka_run_group_tests_name("gid", tests, NULL, NULL);
 }

@@ -132,8 +132,7 @@ check_answer(const struct pkt *in, const struct pkt *out, bool ipv6)
 }
 
 /* Echo requests of every size up to the maximum. */
-static void
-echoes_come_back(void **state)
+TEST(echoes_come_back)
 {
 	struct net *net = net_of(1, 0);
 
@@ -153,8 +152,7 @@ echoes_come_back(void **state)
 
 /* A reply is as long as its request: without room for it none is built, and nothing is
  * written beyond the room. */
-static void
-no_reply_without_room(void **state)
+TEST(no_reply_without_room)
 {
 	struct net *net = net_of(1, 0);
 
@@ -175,8 +173,7 @@ no_reply_without_room(void **state)
 }
 
 /* The sender may have padded the frame: the reply has no padding. */
-static void
-padding_does_not_come_back(void **state)
+TEST(padding_does_not_come_back)
 {
 	struct net *net = net_of(1, 0);
 
@@ -212,8 +209,7 @@ echo_byte(bool ipv6, unsigned off, uint8_t byte)
 	return echo_with(ipv6, off, &byte, 1);
 }
 
-static void
-only_local_echo_requests_are_answered(void **state)
+TEST(only_local_echo_requests_are_answered)
 {
 	static const uint8_t all[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	struct net *net = net_of(1, 0);
@@ -249,8 +245,7 @@ only_local_echo_requests_are_answered(void **state)
 	net_destroy(net);
 }
 
-static void
-wrong_checksums_are_ignored(void **state)
+TEST(wrong_checksums_are_ignored)
 {
 	struct net *net = net_of(1, 0);
 
@@ -279,8 +274,7 @@ wrong_checksums_are_ignored(void **state)
 	net_destroy(net);
 }
 
-static void
-the_port_may_have_checked_the_header(void **state)
+TEST(the_port_may_have_checked_the_header)
 {
 	struct net *net = net_of(1, 0);
 	struct pkt in = echo(false, 5), out;
@@ -298,8 +292,7 @@ the_port_may_have_checked_the_header(void **state)
 	net_destroy(net);
 }
 
-static void
-cut_frames_are_ignored(void **state)
+TEST(cut_frames_are_ignored)
 {
 	struct net *net = net_of(1, 0);
 
@@ -320,20 +313,4 @@ cut_frames_are_ignored(void **state)
 		free(ref.data);
 	}
 	net_destroy(net);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(echoes_come_back),
-		cmocka_unit_test(no_reply_without_room),
-		cmocka_unit_test(padding_does_not_come_back),
-		cmocka_unit_test(only_local_echo_requests_are_answered),
-		cmocka_unit_test(wrong_checksums_are_ignored),
-		cmocka_unit_test(the_port_may_have_checked_the_header),
-		cmocka_unit_test(cut_frames_are_ignored),
-	};
-
-	return cmocka_run_group_tests_name("icmp", tests, NULL, NULL);
 }

@@ -91,8 +91,7 @@ answered(struct net *net, struct pkt pkt)
 	return out.data != NULL;
 }
 
-static void
-solicit_with_recomputes_the_checksum(void **state)
+TEST(solicit_with_recomputes_the_checksum)
 {
 	struct pkt pkt = solicit_with(0, solicit, 1);
 
@@ -100,8 +99,7 @@ solicit_with_recomputes_the_checksum(void **state)
 	free(pkt.data);
 }
 
-static void
-solicitation_is_answered_and_teaches(void **state)
+TEST(solicitation_is_answered_and_teaches)
 {
 	struct net *net = net_of(1, 0);
 	struct pkt in = frame_exact(solicit, sizeof(solicit)), out;
@@ -126,8 +124,7 @@ solicitation_is_answered_and_teaches(void **state)
 	net_destroy(net);
 }
 
-static void
-unicast_solicitation_without_option(void **state)
+TEST(unicast_solicitation_without_option)
 {
 	struct net *net = net_of(1, 0);
 	struct pkt in = solicit_with(DST, gid_of("2001:db8::1"), 16);
@@ -140,8 +137,7 @@ unicast_solicitation_without_option(void **state)
 }
 
 /* Duplicate address detection: the reply goes to all nodes (RFC 4861 7.2.4). */
-static void
-duplicate_address_detection_is_answered(void **state)
+TEST(duplicate_address_detection_is_answered)
 {
 	struct net *net = net_of(1, 0);
 	uint8_t unspecified[16] = {0};
@@ -167,8 +163,7 @@ duplicate_address_detection_is_answered(void **state)
 	net_destroy(net);
 }
 
-static void
-invalid_solicitations_are_ignored(void **state)
+TEST(invalid_solicitations_are_ignored)
 {
 	struct net *net = net_of(1, 0);
 	struct pkt pkt;
@@ -202,8 +197,7 @@ invalid_solicitations_are_ignored(void **state)
 	net_destroy(net);
 }
 
-static void
-unknown_options_are_passed_over(void **state)
+TEST(unknown_options_are_passed_over)
 {
 	struct net *net = net_of(1, 0);
 	struct pkt pkt = frame_empty(sizeof(solicit) + 24);
@@ -221,8 +215,7 @@ unknown_options_are_passed_over(void **state)
 	net_destroy(net);
 }
 
-static void
-solicitations_are_built_as_the_rfc_says(void **state)
+TEST(solicitations_are_built_as_the_rfc_says)
 {
 	struct net *net = net_of(2, 0);
 	struct pkt out;
@@ -272,8 +265,7 @@ resolve(struct net *net, uint8_t *last, uint64_t now)
 	return ret;
 }
 
-static void
-advertisements_are_learned_when_solicited(void **state)
+TEST(advertisements_are_learned_when_solicited)
 {
 	struct net *net = net_of(1, 0);
 	uint8_t last;
@@ -303,8 +295,7 @@ advertisements_are_learned_when_solicited(void **state)
 
 /* A host advertises the address of another one, or solicits in its name (RFC 4861 7.2.3,
  * 7.2.5): the known link-layer address is asked first. */
-static void
-spoofed_nd_redirects_nothing(void **state)
+TEST(spoofed_nd_redirects_nothing)
 {
 	struct net *net = net_of(1, 0);
 	uint64_t step = NEIGH_CLAIM_NS + WHEEL_TICK_NS, now = T0;
@@ -338,8 +329,7 @@ spoofed_nd_redirects_nothing(void **state)
 }
 
 /* IPv4 neighbours, and this host's IPv4 addresses, belong to ARP. */
-static void
-ipv4_addresses_are_not_for_nd(void **state)
+TEST(ipv4_addresses_are_not_for_nd)
 {
 	struct net *net = net_of(1, 0);
 	struct pkt pkt;
@@ -362,8 +352,7 @@ ipv4_addresses_are_not_for_nd(void **state)
 }
 
 /* A confirmation may lack the link-layer address. */
-static void
-short_advertisement_confirms(void **state)
+TEST(short_advertisement_confirms)
 {
 	struct net *net = net_of(1, 0);
 	uint64_t late = T0 + NEIGH_REFRESH_NS - NS_PER_SEC;
@@ -380,24 +369,4 @@ short_advertisement_confirms(void **state)
 	assert_int_equal(resolve(net, &last, late), 0);
 	assert_int_equal(last, 2);
 	net_destroy(net);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(solicit_with_recomputes_the_checksum),
-		cmocka_unit_test(solicitation_is_answered_and_teaches),
-		cmocka_unit_test(unicast_solicitation_without_option),
-		cmocka_unit_test(duplicate_address_detection_is_answered),
-		cmocka_unit_test(invalid_solicitations_are_ignored),
-		cmocka_unit_test(unknown_options_are_passed_over),
-		cmocka_unit_test(solicitations_are_built_as_the_rfc_says),
-		cmocka_unit_test(advertisements_are_learned_when_solicited),
-		cmocka_unit_test(spoofed_nd_redirects_nothing),
-		cmocka_unit_test(ipv4_addresses_are_not_for_nd),
-		cmocka_unit_test(short_advertisement_confirms),
-	};
-
-	return cmocka_run_group_tests_name("nd", tests, NULL, NULL);
 }

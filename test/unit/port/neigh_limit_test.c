@@ -69,8 +69,7 @@ sent_until(struct net *net, uint64_t *now, uint64_t end)
 }
 
 /* A client registers thousands of peers that do not exist, and ends. */
-static void
-requests_end_with_their_user(void **state)
+TEST(requests_end_with_their_user)
 {
 	struct net *net = net_of(1, 0);
 	struct net_user user;
@@ -92,8 +91,7 @@ requests_end_with_their_user(void **state)
 }
 
 /* The same client goes on, without another call: its neighbours are forgotten. */
-static void
-unused_requests_end(void **state)
+TEST(unused_requests_end)
 {
 	struct net *net = net_of(1, 0);
 	struct net_user user;
@@ -113,8 +111,7 @@ unused_requests_end(void **state)
 }
 
 /* A client that tries unreachable peers for ever: less than one request in 60 s each. */
-static void
-lasting_requests_become_rare(void **state)
+TEST(lasting_requests_become_rare)
 {
 	struct net *net = net_of(1, 0);
 	struct net_user user;
@@ -136,8 +133,7 @@ lasting_requests_become_rare(void **state)
 
 /* The limit of one user leaves others and the port itself alone. A neighbour that answers
  * no longer counts. */
-static void
-each_user_has_its_own_limit(void **state)
+TEST(each_user_has_its_own_limit)
 {
 	struct net *net = net_of(1, 0);
 	struct net_user a, b;
@@ -166,8 +162,7 @@ each_user_has_its_own_limit(void **state)
 	net_destroy(net);
 }
 
-static void
-recycling_user_drops_its_oldest(void **state)
+TEST(recycling_user_drops_its_oldest)
 {
 	struct net *net = net_of(1, 0);
 	struct net_user user;
@@ -184,8 +179,7 @@ recycling_user_drops_its_oldest(void **state)
 
 /* A user with an accomplice who answers for every address: it replaces its own
  * neighbours, and leaves a part of the table to others. */
-static void
-resolved_neighbours_are_limited(void **state)
+TEST(resolved_neighbours_are_limited)
 {
 	struct net *net = net_of(1, 0);
 	struct net_user a, b;
@@ -219,8 +213,7 @@ resolved_neighbours_are_limited(void **state)
 
 /* However many neighbours are wanted, requests leave at a limited rate. A neighbour that
  * is wanted for the first time does not wait behind the retries of others. */
-static void
-requests_are_limited(void **state)
+TEST(requests_are_limited)
 {
 	struct net *net = net_of(1, 0);
 	uint64_t now = T0;
@@ -244,8 +237,7 @@ requests_are_limited(void **state)
 
 /* A host sends requests to connect in the names of thousands of others, and each is
  * answered. */
-static void
-answers_cost_little(void **state)
+TEST(answers_cost_little)
 {
 	struct net *net = net_of(1, 0);
 	uint64_t now = T0;
@@ -275,8 +267,7 @@ answers_cost_little(void **state)
 }
 
 /* The table is full of neighbours in use: a host that only sends gets no place in it. */
-static void
-passive_neighbours_replace_no_other(void **state)
+TEST(passive_neighbours_replace_no_other)
 {
 	struct net *net = net_of(1, 0);
 
@@ -294,8 +285,7 @@ passive_neighbours_replace_no_other(void **state)
 
 /* The MAC that a packet came from serves answers, without a request. It does not serve
  * users: the packet may come from a router, with a false source address. */
-static void
-hints_serve_answers_only(void **state)
+TEST(hints_serve_answers_only)
 {
 	struct net *net = net_of(1, 0);
 	uint8_t mac[6];
@@ -335,8 +325,7 @@ hints_serve_answers_only(void **state)
 
 /* A user who keeps an address unreachable, before its host is there, does not make others
  * wait for the next request. */
-static void
-failed_neighbours_are_asked_for_another_user(void **state)
+TEST(failed_neighbours_are_asked_for_another_user)
 {
 	struct net *net = net_of(1, 0);
 	struct net_user a, b;
@@ -361,8 +350,7 @@ failed_neighbours_are_asked_for_another_user(void **state)
 }
 
 /* After the port's link was down, an unreachable neighbour is asked at once. */
-static void
-failed_neighbours_are_asked_when_the_link_returns(void **state)
+TEST(failed_neighbours_are_asked_when_the_link_returns)
 {
 	struct net *net = net_of(1, 0);
 	uint64_t now = T0;
@@ -379,8 +367,7 @@ failed_neighbours_are_asked_when_the_link_returns(void **state)
 }
 
 /* Nothing is requested by a lookup. */
-static void
-lookup_requests_nothing(void **state)
+TEST(lookup_requests_nothing)
 {
 	struct net *net = net_of(1, 0);
 	uint8_t mac[6];
@@ -396,26 +383,4 @@ lookup_requests_nothing(void **state)
 	assert_int_equal(net_lookup(net, gid_of("203.0.113.1"), mac), -EHOSTUNREACH);
 	assert_int_equal(net_lookup(net, gid_of("192.0.2.1"), mac), 0);
 	net_destroy(net);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests_end_with_their_user),
-		cmocka_unit_test(unused_requests_end),
-		cmocka_unit_test(lasting_requests_become_rare),
-		cmocka_unit_test(each_user_has_its_own_limit),
-		cmocka_unit_test(recycling_user_drops_its_oldest),
-		cmocka_unit_test(resolved_neighbours_are_limited),
-		cmocka_unit_test(requests_are_limited),
-		cmocka_unit_test(answers_cost_little),
-		cmocka_unit_test(passive_neighbours_replace_no_other),
-		cmocka_unit_test(hints_serve_answers_only),
-		cmocka_unit_test(failed_neighbours_are_asked_for_another_user),
-		cmocka_unit_test(failed_neighbours_are_asked_when_the_link_returns),
-		cmocka_unit_test(lookup_requests_nothing),
-	};
-
-	return cmocka_run_group_tests_name("neigh_limit", tests, NULL, NULL);
 }

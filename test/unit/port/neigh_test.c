@@ -48,8 +48,7 @@ exchange(struct net *a, struct net *b, uint64_t now)
 	}
 }
 
-static void
-hosts_find_each_other(void **state)
+TEST(hosts_find_each_other)
 {
 	static const char *const names[] = {
 		"192.0.2.2", "2001:db8::2", "fe80::ff:fe00:2"};
@@ -77,8 +76,7 @@ hosts_find_each_other(void **state)
 	}
 }
 
-static void
-destinations_without_resolution(void **state)
+TEST(destinations_without_resolution)
 {
 	struct net *net = net_of(1, 0);
 	uint8_t mac[6];
@@ -96,8 +94,7 @@ destinations_without_resolution(void **state)
 	net_destroy(net);
 }
 
-static void
-other_networks_share_the_gateway(void **state)
+TEST(other_networks_share_the_gateway)
 {
 	struct net_conf conf = conf_of(254, 0);
 	struct net *net = net_of(1, 0), *gateway;
@@ -120,8 +117,7 @@ other_networks_share_the_gateway(void **state)
 /* Requests at 0, 200 .. 800 ms. After 1 s the neighbour is unreachable, and is asked
  * after 1, 2, 4 .. 60 s for as long as it is wanted. Requests are never early, and at
  * most one tick late. */
-static void
-retry_times_are_exact(void **state)
+TEST(retry_times_are_exact)
 {
 	struct net *net = net_of(1, 0);
 	uint64_t now = T0;
@@ -157,8 +153,7 @@ retry_times_are_exact(void **state)
 	net_destroy(net);
 }
 
-static void
-unreachable_neighbour_recovers(void **state)
+TEST(unreachable_neighbour_recovers)
 {
 	struct net *a = net_of(1, 0), *b = net_of(2, 0);
 	uint64_t now = T0;
@@ -180,8 +175,7 @@ unreachable_neighbour_recovers(void **state)
 /* A known neighbour that was resolved since its last answer is confirmed after 30 s,
  * first by unicast. Its MAC is used meanwhile. When it does not answer, the generation
  * changes. */
-static void
-used_neighbours_are_confirmed(void **state)
+TEST(used_neighbours_are_confirmed)
 {
 	struct net *a = net_of(1, 0), *b = net_of(2, 0);
 	uint64_t now = T0;
@@ -220,8 +214,7 @@ used_neighbours_are_confirmed(void **state)
 /* A user who has cached a MAC resolves again when the generation changes. So after 30 s without
  * a use the generation changes, once, to find out; only a use then has the neighbour
  * confirmed, even much later. */
-static void
-unused_neighbours_are_not_asked(void **state)
+TEST(unused_neighbours_are_not_asked)
 {
 	struct net *a = net_of(1, 0), *b = net_of(2, 0);
 	uint64_t now = T0;
@@ -248,8 +241,7 @@ unused_neighbours_are_not_asked(void **state)
 
 /* A sender that caches the MAC and sends at least every 30 s keeps its neighbour
  * confirmed. */
-static void
-cached_neighbours_are_confirmed(void **state)
+TEST(cached_neighbours_are_confirmed)
 {
 	struct net *a = net_of(1, 0), *b = net_of(2, 0);
 	uint32_t generation;
@@ -271,8 +263,7 @@ cached_neighbours_are_confirmed(void **state)
 
 /* A neighbour that only sent to us is not confirmed before it is used; then it is, even
  * much later. */
-static void
-learned_neighbours_are_not_confirmed(void **state)
+TEST(learned_neighbours_are_not_confirmed)
 {
 	struct net *a = net_of(1, 0), *b = net_of(2, 0);
 	uint64_t now = T0;
@@ -318,8 +309,7 @@ number_learn(struct net *net, uint32_t number, uint64_t now)
 	neigh_seen(net, gid, mac, true, now);
 }
 
-static void
-learned_neighbours_are_limited(void **state)
+TEST(learned_neighbours_are_limited)
 {
 	struct net *net = net_of(1, 0);
 	uint32_t before = net_generation(net);
@@ -335,8 +325,7 @@ learned_neighbours_are_limited(void **state)
 	net_destroy(net);
 }
 
-static void
-table_full_of_used_neighbours(void **state)
+TEST(table_full_of_used_neighbours)
 {
 	struct net *net = net_of(1, 0);
 	uint64_t now = T0;
@@ -363,8 +352,7 @@ table_full_of_used_neighbours(void **state)
 	net_destroy(net);
 }
 
-static void
-failed_neighbours_are_replaced(void **state)
+TEST(failed_neighbours_are_replaced)
 {
 	struct net *net = net_of(1, 0);
 	uint64_t now = T0;
@@ -423,8 +411,7 @@ sweep(uint64_t seed)
 	net_destroy(net);
 }
 
-static void
-random_operations_match_a_model(void **state)
+TEST(random_operations_match_a_model)
 {
 	for (uint64_t seed = 1; seed <= 100; seed++)
 		sweep(seed);
@@ -436,8 +423,7 @@ info_fn(const struct neigh_info *info, void *arg)
 	*(struct neigh_info *)arg = *info;
 }
 
-static void
-entries_are_shown(void **state)
+TEST(entries_are_shown)
 {
 	struct net *a = net_of(1, 0), *b = net_of(2, 0);
 	struct neigh_info info;
@@ -454,27 +440,4 @@ entries_are_shown(void **state)
 	assert_true(mac_is(info.mac, 2));
 	net_destroy(a);
 	net_destroy(b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hosts_find_each_other),
-		cmocka_unit_test(destinations_without_resolution),
-		cmocka_unit_test(other_networks_share_the_gateway),
-		cmocka_unit_test(retry_times_are_exact),
-		cmocka_unit_test(unreachable_neighbour_recovers),
-		cmocka_unit_test(used_neighbours_are_confirmed),
-		cmocka_unit_test(unused_neighbours_are_not_asked),
-		cmocka_unit_test(cached_neighbours_are_confirmed),
-		cmocka_unit_test(learned_neighbours_are_not_confirmed),
-		cmocka_unit_test(learned_neighbours_are_limited),
-		cmocka_unit_test(table_full_of_used_neighbours),
-		cmocka_unit_test(failed_neighbours_are_replaced),
-		cmocka_unit_test(random_operations_match_a_model),
-		cmocka_unit_test(entries_are_shown),
-	};
-
-	return cmocka_run_group_tests_name("neigh", tests, NULL, NULL);
 }

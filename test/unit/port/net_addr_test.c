@@ -12,8 +12,7 @@ check_addr(const char *text)
 	return net_conf_check(&conf);
 }
 
-static void
-host_addresses_are_accepted(void **state)
+TEST(host_addresses_are_accepted)
 {
 	static const char *const good[] = {"192.0.2.1/24", "192.0.2.0/32",
 		"192.0.2.255/32", "192.0.2.0/31", "192.0.2.1/31", "10.0.0.0/4",
@@ -32,8 +31,7 @@ host_addresses_are_accepted(void **state)
 			fail_msg("accepted: %s", bad[i]);
 }
 
-static void
-impossible_configurations_are_refused(void **state)
+TEST(impossible_configurations_are_refused)
 {
 	static const struct net_conf zero;
 	struct net_conf conf = conf_of(1, 0), bad, noise;
@@ -65,8 +63,7 @@ impossible_configurations_are_refused(void **state)
 	assert_null(net);
 }
 
-static void
-gateways_must_be_reachable(void **state)
+TEST(gateways_must_be_reachable)
 {
 	static const struct {
 		const char *text;
@@ -97,8 +94,7 @@ gateways_must_be_reachable(void **state)
 	}
 }
 
-static void
-next_hops(void **state)
+TEST(next_hops)
 {
 	static const struct {
 		const char *dst;
@@ -137,8 +133,7 @@ next_hops(void **state)
 	assert_int_equal(net_next_hop(&conf, gid_of("fe80::9"), hop), -ENETUNREACH);
 }
 
-static void
-source_is_the_closest_address(void **state)
+TEST(source_is_the_closest_address)
 {
 	struct net_conf conf = {.mac = {2, 0, 0, 0, 0, 1}};
 
@@ -157,18 +152,4 @@ source_is_the_closest_address(void **state)
 		net_source(&conf, gid_of("fe80:0:0:1::1")), gid_of("fe80::7"), 16);
 	assert_memory_equal(
 		net_source(&conf, gid_of("2001:db8::2")), gid_of("2001:db8::1"), 16);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(host_addresses_are_accepted),
-		cmocka_unit_test(impossible_configurations_are_refused),
-		cmocka_unit_test(gateways_must_be_reachable),
-		cmocka_unit_test(next_hops),
-		cmocka_unit_test(source_is_the_closest_address),
-	};
-
-	return cmocka_run_group_tests_name("net_addr", tests, NULL, NULL);
 }

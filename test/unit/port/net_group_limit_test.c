@@ -11,8 +11,7 @@ struct from {
 
 /* A host beyond a router can send IGMP to our address, with a TTL that is 1 here. It neither makes us
  * report, nor changes the version of our reports, nor suppresses them. */
-static void
-messages_from_beyond_the_link_are_dropped(void **state)
+TEST(messages_from_beyond_the_link_are_dropped)
 {
 	static const struct from all[] = {
 		{"192.0.2.254", "224.0.0.1", NULL, 1, 0x11, true},
@@ -73,8 +72,7 @@ messages_from_beyond_the_link_are_dropped(void **state)
 
 /* Each query makes the port look at all its groups. So those that come faster than reports may leave are
  * dropped. */
-static void
-queries_are_limited(void **state)
+TEST(queries_are_limited)
 {
 	unsigned taken = 0, dropped = 0;
 
@@ -92,15 +90,4 @@ queries_are_limited(void **state)
 	now += NS_PER_SEC;
 	assert_int_equal(igmp_query(10, NULL, 12), DROP_none);
 	net_destroy(net);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_from_beyond_the_link_are_dropped),
-		cmocka_unit_test(queries_are_limited),
-	};
-
-	return cmocka_run_group_tests_name("net_group_limit", tests, NULL, NULL);
 }

@@ -6,8 +6,7 @@
 #include "net_group_fixture.h"
 
 /* A membership change is reported twice, the second time within a second. */
-static void
-membership_changes_are_reported_twice(void **state)
+TEST(membership_changes_are_reported_twice)
 {
 	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
@@ -40,8 +39,7 @@ membership_changes_are_reported_twice(void **state)
 }
 
 /* The report comes within the query's maximum response time, at random. */
-static void
-reports_come_within_response_time(void **state)
+TEST(reports_come_within_response_time)
 {
 	uint64_t first, last;
 
@@ -83,8 +81,7 @@ reports_come_within_response_time(void **state)
 }
 
 /* All-hosts and interface-local groups are not reported; the solicited-node group is. */
-static void
-all_hosts_groups_are_not_reported(void **state)
+TEST(all_hosts_groups_are_not_reported)
 {
 	struct pkt frame;
 	unsigned n = 0;
@@ -111,8 +108,7 @@ all_hosts_groups_are_not_reported(void **state)
 }
 
 /* An older querier is answered in its version for as long as it is heard. */
-static void
-older_querier_is_answered_in_its_version(void **state)
+TEST(older_querier_is_answered_in_its_version)
 {
 	uint8_t frame[128];
 
@@ -153,8 +149,7 @@ older_querier_is_answered_in_its_version(void **state)
 }
 
 /* Response times with a mantissa and an exponent. */
-static void
-response_times_with_exponent(void **state)
+TEST(response_times_with_exponent)
 {
 	uint64_t latest = 0;
 
@@ -185,8 +180,7 @@ response_times_with_exponent(void **state)
 
 /* Truncated, with a wrong checksum, from beyond a router: no query is answered, and no
  * byte beyond the end is read. */
-static void
-invalid_queries_are_ignored(void **state)
+TEST(invalid_queries_are_ignored)
 {
 	uint8_t frame[128];
 	size_t len;
@@ -221,8 +215,7 @@ invalid_queries_are_ignored(void **state)
 /* A host on the link sends a query to be answered at once. The reports leave at a limited
  * rate; those for a group that is asked for alone, and changes, do not wait behind the
  * others. */
-static void
-reports_are_paced(void **state)
+TEST(reports_are_paced)
 {
 	uint8_t gid[16];
 	unsigned n = 0;
@@ -265,8 +258,7 @@ reports_are_paced(void **state)
 }
 
 /* Each MAC is listed once, and the promised number of groups can be joined. */
-static void
-group_macs_and_limits(void **state)
+TEST(group_macs_and_limits)
 {
 	static uint8_t macs[NET_MAX_MACS][6];
 	uint8_t gid[16];
@@ -360,8 +352,7 @@ reports_take(struct seen_report *seen, unsigned max)
 
 /* A group that was left keeps its place until that was reported, unless another group
  * needs it: then that with the fewest reports to come gives way. */
-static void
-left_group_makes_room(void **state)
+TEST(left_group_makes_room)
 {
 	struct seen_report seen[8];
 	unsigned all, n;
@@ -389,8 +380,7 @@ left_group_makes_room(void **state)
 }
 
 /* A program changes its groups faster than changes are reported. */
-static void
-groups_are_swapped_without_a_pass(void **state)
+TEST(groups_are_swapped_without_a_pass)
 {
 	static struct seen_report seen[4 * NET_GROUPS];
 	unsigned all, n;
@@ -407,23 +397,4 @@ groups_are_swapped_without_a_pass(void **state)
 	for (unsigned i = 3 * all; i < 4 * all; i += 100)
 		assert_int_equal(reports_of(seen, n, 4, i), 2);
 	net_destroy(net);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(membership_changes_are_reported_twice),
-		cmocka_unit_test(reports_come_within_response_time),
-		cmocka_unit_test(all_hosts_groups_are_not_reported),
-		cmocka_unit_test(older_querier_is_answered_in_its_version),
-		cmocka_unit_test(response_times_with_exponent),
-		cmocka_unit_test(invalid_queries_are_ignored),
-		cmocka_unit_test(reports_are_paced),
-		cmocka_unit_test(group_macs_and_limits),
-		cmocka_unit_test(left_group_makes_room),
-		cmocka_unit_test(groups_are_swapped_without_a_pass),
-	};
-
-	return cmocka_run_group_tests_name("net_group", tests, NULL, NULL);
 }

@@ -6,8 +6,7 @@
 #include "../rand.h"
 
 /* All addresses are announced three times, a second apart; then nothing is sent. */
-static void
-addresses_are_announced(void **state)
+TEST(addresses_are_announced)
 {
 	struct net_conf conf = conf_of(1, 0);
 	struct net *net = net_of_conf(&conf);
@@ -49,8 +48,7 @@ addresses_are_announced(void **state)
 
 /* An announcement updates our MAC at a neighbour that knows us, once it has found that
  * the old MAC is silent. */
-static void
-new_mac_is_announced_to_neighbours(void **state)
+TEST(new_mac_is_announced_to_neighbours)
 {
 	struct net_conf conf = conf_of(1, 0);
 	struct net *us = net_of(1, 0), *them = net_of(2, 0);
@@ -85,8 +83,7 @@ count_sent(struct net *net, uint64_t now)
 	return n;
 }
 
-static void
-addresses_change_while_running(void **state)
+TEST(addresses_change_while_running)
 {
 	struct net_conf conf = conf_of(1, 0), bad;
 	struct net *net = net_of(1, 0);
@@ -123,8 +120,7 @@ addresses_change_while_running(void **state)
 
 /* A port without addresses answers, asks and announces nothing. */
 /* Another stack of this host has the addresses, too, and answers for them. */
-static void
-net_beside_another_stack_only_asks(void **state)
+TEST(net_beside_another_stack_only_asks)
 {
 	struct net_conf conf = conf_of(1, 0);
 	struct net *net, *them = net_of(2, 0);
@@ -163,8 +159,7 @@ net_beside_another_stack_only_asks(void **state)
 	net_destroy(them);
 }
 
-static void
-nothing_is_sent_without_address(void **state)
+TEST(nothing_is_sent_without_address)
 {
 	struct net_conf conf = {.mac = {2, 0, 0, 0, 0, 1}};
 	struct net *net = net_of_conf(&conf);
@@ -177,8 +172,7 @@ nothing_is_sent_without_address(void **state)
 	net_destroy(net);
 }
 
-static void
-small_buffers_get_no_frame(void **state)
+TEST(small_buffers_get_no_frame)
 {
 	struct net_conf conf = conf_of(1, 100);
 	struct net *net = net_of_conf(&conf);
@@ -271,8 +265,7 @@ hostile_sweep(uint64_t seed, unsigned *answers)
 }
 
 /* ROCADE_SEED runs one seed again. */
-static void
-hostile_frames_do_no_harm(void **state)
+TEST(hostile_frames_do_no_harm)
 {
 	const char *one = getenv("ROCADE_SEED");
 	unsigned answers = 0;
@@ -327,8 +320,7 @@ engine_thread(void *arg)
 }
 
 /* Also run under the thread sanitizer. */
-static void
-engines_share_a_net(void **state)
+TEST(engines_share_a_net)
 {
 	struct net *net = net_of(1, 0), *peer = net_of(2, 0);
 	struct engine_model engines[2];
@@ -345,21 +337,4 @@ engines_share_a_net(void **state)
 	assert_true(engines[1].found > 0);
 	net_destroy(net);
 	net_destroy(peer);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(addresses_are_announced),
-		cmocka_unit_test(new_mac_is_announced_to_neighbours),
-		cmocka_unit_test(addresses_change_while_running),
-		cmocka_unit_test(net_beside_another_stack_only_asks),
-		cmocka_unit_test(nothing_is_sent_without_address),
-		cmocka_unit_test(small_buffers_get_no_frame),
-		cmocka_unit_test(hostile_frames_do_no_harm),
-		cmocka_unit_test(engines_share_a_net),
-	};
-
-	return cmocka_run_group_tests_name("net", tests, NULL, NULL);
 }

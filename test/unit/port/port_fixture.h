@@ -4,14 +4,11 @@
 #ifndef ROCADE_TEST_PORT_FIXTURE_H
 #define ROCADE_TEST_PORT_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "case.h"
 #include "port/net_proto.h"
-
-#include <cmocka.h>
 
 #define FRAME_ROOM 2048
 

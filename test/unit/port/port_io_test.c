@@ -88,8 +88,7 @@ expect_sent(struct io_fixture *f, uint8_t first, unsigned n)
 	assert_int_equal(fake_sent_count(&f->port), 0);
 }
 
-static void
-refused_frames_leave_first(void **state)
+TEST(refused_frames_leave_first)
 {
 	struct io_fixture f;
 
@@ -120,8 +119,7 @@ refused_frames_leave_first(void **state)
 }
 
 /* The port takes nothing for the limit, counted from the last frame that it took. */
-static void
-stalled_backlog_is_dropped(void **state)
+TEST(stalled_backlog_is_dropped)
 {
 	struct io_fixture f;
 
@@ -144,8 +142,7 @@ stalled_backlog_is_dropped(void **state)
 	io_close(&f);
 }
 
-static void
-backlog_is_dropped_without_link(void **state)
+TEST(backlog_is_dropped_without_link)
 {
 	struct io_fixture f;
 
@@ -163,8 +160,7 @@ backlog_is_dropped_without_link(void **state)
 	io_close(&f);
 }
 
-static void
-full_backlog_refuses_frames(void **state)
+TEST(full_backlog_refuses_frames)
 {
 	struct io_fixture f;
 
@@ -184,8 +180,7 @@ full_backlog_refuses_frames(void **state)
 	io_close(&f);
 }
 
-static void
-frames_come_from_the_cache(void **state)
+TEST(frames_come_from_the_cache)
 {
 	struct pkt frames[PKT_BURST + 3], none;
 	struct io_fixture f;
@@ -215,8 +210,7 @@ frames_come_from_the_cache(void **state)
 
 /* An address resolution in both directions: the request of one port is answered by the
  * other. */
-static void
-own_frames_leave_behind_the_backlog(void **state)
+TEST(own_frames_leave_behind_the_backlog)
 {
 	struct io_fixture f;
 	struct pkt frame, reply;
@@ -248,8 +242,7 @@ own_frames_leave_behind_the_backlog(void **state)
 	io_close(&f);
 }
 
-static void
-requests_are_answered_while_there_is_room(void **state)
+TEST(requests_are_answered_while_there_is_room)
 {
 	struct pkt request = frame_empty(FRAME_ROOM), answer;
 	struct io_fixture f;
@@ -286,8 +279,7 @@ requests_are_answered_while_there_is_room(void **state)
 	free(request.data);
 }
 
-static void
-link_is_polled_and_announced(void **state)
+TEST(link_is_polled_and_announced)
 {
 	struct io_fixture f;
 
@@ -305,21 +297,4 @@ link_is_polled_and_announced(void **state)
 	assert_true(f.link_up);
 	assert_int_equal(net_deadline(f.net), 0);
 	io_close(&f);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refused_frames_leave_first),
-		cmocka_unit_test(stalled_backlog_is_dropped),
-		cmocka_unit_test(backlog_is_dropped_without_link),
-		cmocka_unit_test(full_backlog_refuses_frames),
-		cmocka_unit_test(frames_come_from_the_cache),
-		cmocka_unit_test(own_frames_leave_behind_the_backlog),
-		cmocka_unit_test(requests_are_answered_while_there_is_room),
-		cmocka_unit_test(link_is_polled_and_announced),
-	};
-
-	return cmocka_run_group_tests_name("port io", tests, NULL, NULL);
 }

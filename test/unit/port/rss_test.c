@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RSS: the hash of the known vectors, and what of a NIC's setting must be known. */
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "port/gid.h"
 #include "port/rss.h"
 
@@ -50,8 +47,7 @@ flow_fill(unsigned i)
 	flow.dport = vectors[i].dport;
 }
 
-static void
-known_vectors(void **state)
+TEST_WITH(known_vectors, setup, NULL)
 {
 	for (unsigned i = 0; i < RTE_DIM(vectors); i++) {
 		setup(state);
@@ -64,8 +60,7 @@ known_vectors(void **state)
 	}
 }
 
-static void
-what_is_not_known(void **state)
+TEST_WITH(what_is_not_known, setup, NULL)
 {
 	flow_fill(0);
 	assert_int_equal(rss_queue(&rss, &flow), -1); /* no fields */
@@ -83,15 +78,4 @@ what_is_not_known(void **state)
 	flow_fill(3);
 	rss.key_bytes = 39;
 	assert_int_equal(rss_queue(&rss, &flow), -1);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(known_vectors, setup),
-		cmocka_unit_test_setup(what_is_not_known, setup),
-	};
-
-	return cmocka_run_group_tests_name("port rss", tests, NULL, NULL);
 }

@@ -49,8 +49,7 @@ expect_cnp(void)
 }
 
 /* Row 3 of docs/protocol.md 8.2: the opcodes of UC, UD and XRC are not for an RC QP. */
-static void
-other_service_is_dropped(void **state)
+TEST(other_service_is_dropped)
 {
 	init(false);
 	for (unsigned opcode = 0; opcode < 256; opcode++) {
@@ -67,8 +66,7 @@ other_service_is_dropped(void **state)
 
 /* Row 3 of docs/protocol.md 8.2: requests are taken in RTR, RTS, SQD and SQE, responses
  * in RTS and SQD. */
-static void
-admission_by_qp_state(void **state)
+TEST(admission_by_qp_state)
 {
 	static const struct {
 		enum ibv_qp_state state;
@@ -98,8 +96,7 @@ admission_by_qp_state(void **state)
 }
 
 /* A CE mark is counted and has no other effect. */
-static void
-ce_mark_is_counted(void **state)
+TEST(ce_mark_is_counted)
 {
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
 		init(ipv6);
@@ -121,8 +118,7 @@ ce_mark_is_counted(void **state)
 }
 
 /* Row 4 of docs/protocol.md 8.2: both addresses are those of the QP's path. */
-static void
-wrong_addresses_are_dropped(void **state)
+TEST(wrong_addresses_are_dropped)
 {
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
 		struct pkt_spec c = {
@@ -150,8 +146,7 @@ wrong_addresses_are_dropped(void **state)
 /* Row 5 of docs/protocol.md 8.2, docs/protocol.md 3: P_Keys match when their low 15 bits
  * are equal and not 0 and at least one side is a full member. So 0xFFFF accepts 0xFFFF
  * and 0x7FFF. */
-static void
-pkey_matching(void **state)
+TEST(pkey_matching)
 {
 	static const struct {
 		uint16_t ours, theirs;
@@ -188,8 +183,7 @@ pkey_matching(void **state)
 }
 
 /* The checks run in the order type, state, address, P_Key. */
-static void
-checks_run_in_order(void **state)
+TEST(checks_run_in_order)
 {
 	struct pkt_spec c = {.opcode = OPCODE_UC_SEND_ONLY,
 		.psn = PSN_A,
@@ -210,19 +204,4 @@ checks_run_in_order(void **state)
 	inject(&p.b, &c);
 	expect_dropped(DROP_pkey);
 	qp_link_fini(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(other_service_is_dropped),
-		cmocka_unit_test(admission_by_qp_state),
-		cmocka_unit_test(ce_mark_is_counted),
-		cmocka_unit_test(wrong_addresses_are_dropped),
-		cmocka_unit_test(pkey_matching),
-		cmocka_unit_test(checks_run_in_order),
-	};
-
-	return cmocka_run_group_tests_name("qp admit", tests, NULL, NULL);
 }

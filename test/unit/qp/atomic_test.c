@@ -56,8 +56,7 @@ expect_old(uint32_t psn, uint32_t msn, uint64_t value)
 }
 
 /* The value that the requester gets, and the value in memory afterwards. */
-static void
-atomic_results(void **state)
+TEST(atomic_results)
 {
 	static const struct {
 		enum ibv_wr_opcode opcode;
@@ -104,8 +103,7 @@ atomic_results(void **state)
 }
 
 /* AtomicETH and AtomicAckETH are big-endian on the wire. Each atomic takes one PSN. */
-static void
-atomic_headers_on_the_wire(void **state)
+TEST(atomic_headers_on_the_wire)
 {
 	uint8_t want[28] = {[12] = 0x11,
 		0x22,
@@ -156,8 +154,7 @@ atomic_headers_on_the_wire(void **state)
 }
 
 /* The result is scattered over the SGEs. Nothing is sent if an SGE is not writable. */
-static void
-result_is_scattered(void **state)
+TEST(result_is_scattered)
 {
 	struct send_req req;
 	struct sge list[3];
@@ -203,8 +200,7 @@ nak_case(uint8_t opcode, uint64_t at, uint32_t rkey, uint8_t syndrome)
 }
 
 /* Rows 10, 11, 14 and 16 of docs/protocol.md 8.2, for both opcodes. */
-static void
-invalid_atomic_is_refused(void **state)
+TEST(invalid_atomic_is_refused)
 {
 	static const uint8_t opcodes[] = {OPCODE_RC_COMPARE_SWAP, OPCODE_RC_FETCH_ADD};
 
@@ -252,8 +248,7 @@ invalid_atomic_is_refused(void **state)
 }
 
 /* READs and atomics share the responder resources. */
-static void
-atomics_share_responder_resources(void **state)
+TEST(atomics_share_responder_resources)
 {
 	init(2);
 	*mem_word(&p.b, REMOTE) = 0;
@@ -276,8 +271,7 @@ atomics_share_responder_resources(void **state)
 }
 
 /* READs and atomics together stay within max_rd_atomic. */
-static void
-requester_keeps_max_rd_atomic(void **state)
+TEST(requester_keeps_max_rd_atomic)
 {
 	init(2);
 	*mem_word(&p.b, REMOTE) = 0;
@@ -303,8 +297,7 @@ requester_keeps_max_rd_atomic(void **state)
 /* A duplicate is answered with the saved value, which its PSN alone identifies, and is
  * not executed again (docs/protocol.md 8.7), even with other operands (captures 62 and
  * c5). */
-static void
-duplicate_gets_saved_value(void **state)
+TEST(duplicate_gets_saved_value)
 {
 	init(2);
 	*mem_word(&p.b, REMOTE) = 100;
@@ -338,8 +331,7 @@ duplicate_gets_saved_value(void **state)
 
 /* The request or the response of one of several atomics is lost: each is executed once,
  * in order. */
-static void
-lost_atomics_run_once(void **state)
+TEST(lost_atomics_run_once)
 {
 	for (unsigned lost = 0; lost < 8; lost++) {
 		init(4);
@@ -369,8 +361,7 @@ lost_atomics_run_once(void **state)
 
 /* An atomic is completed only by its own response. An ACK for its PSN is an implied NAK
  * (C9-137; capture d16). An ATOMIC_ACKNOWLEDGE with a NAK syndrome is a bad response. */
-static void
-ack_is_implied_nak(void **state)
+TEST(ack_is_implied_nak)
 {
 	init(4);
 	*mem_word(&p.b, REMOTE) = 3;
@@ -397,8 +388,7 @@ ack_is_implied_nak(void **state)
 }
 
 /* An ATOMIC_ACKNOWLEDGE where the oldest request is a READ or a SEND. */
-static void
-atomic_ack_for_other_request_fails(void **state)
+TEST(atomic_ack_for_other_request_fails)
 {
 	for (int read = 0; read < 2; read++) {
 		init(4);
@@ -436,8 +426,7 @@ adder(void *arg)
 
 /* Remote atomics of both kinds while four threads add to the same word: no addition is
  * lost. The returned value tells which COMPARE_SWAPs failed. */
-static void
-remote_and_cpu_atomics(void **state)
+TEST(remote_and_cpu_atomics)
 {
 	pthread_t thread[THREADS];
 	uint64_t *at, won = 0, value = 0;
@@ -466,24 +455,4 @@ remote_and_cpu_atomics(void **state)
 	assert_int_equal(*at & UINT32_MAX, THREADS * ADDS_PER_THREAD);
 	assert_int_equal(*at >> 32, won);
 	qp_link_fini(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(atomic_results),
-		cmocka_unit_test(atomic_headers_on_the_wire),
-		cmocka_unit_test(result_is_scattered),
-		cmocka_unit_test(invalid_atomic_is_refused),
-		cmocka_unit_test(atomics_share_responder_resources),
-		cmocka_unit_test(requester_keeps_max_rd_atomic),
-		cmocka_unit_test(duplicate_gets_saved_value),
-		cmocka_unit_test(lost_atomics_run_once),
-		cmocka_unit_test(ack_is_implied_nak),
-		cmocka_unit_test(atomic_ack_for_other_request_fails),
-		cmocka_unit_test(remote_and_cpu_atomics),
-	};
-
-	return cmocka_run_group_tests_name("qp atomic", tests, NULL, NULL);
 }

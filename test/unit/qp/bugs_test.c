@@ -81,8 +81,7 @@ depth_case(uint8_t from, uint8_t to, unsigned answered)
 	qp_link_fini(&p);
 }
 
-static void
-responder_depth_changes(void **state)
+TEST(responder_depth_changes)
 {
 	static const uint8_t depths[] = {0, 1, 2, 3, 4, 7, 16};
 
@@ -97,8 +96,7 @@ responder_depth_changes(void **state)
 
 /* A timer fires in a QP that was reset. RESET and ERR stop each timer: retransmission,
  * RNR wait, tail-loss probe. */
-static void
-reset_and_err_stop_timers(void **state)
+TEST(reset_and_err_stop_timers)
 {
 	for (unsigned timer = 0; timer < 3; timer++) {
 		for (unsigned to = 0; to < 2; to++) {
@@ -135,8 +133,7 @@ reset_and_err_stop_timers(void **state)
 
 /* A retransmission timer that is never stopped fires under load. While each request is
  * answered it must not fire. */
-static void
-timer_does_not_fire_under_load(void **state)
+TEST(timer_does_not_fire_under_load)
 {
 	rdma_init();
 	p.a.shared.tlp_off = true;
@@ -158,8 +155,7 @@ timer_does_not_fire_under_load(void **state)
 
 /* A duplicate READ or atomic in the middle of a WRITE or SEND must not end that message,
  * and no acknowledgement may have its PSN. */
-static void
-duplicate_read_inside_message(void **state)
+TEST(duplicate_read_inside_message)
 {
 	static const uint8_t again[] = {OPCODE_RC_READ_REQUEST, OPCODE_RC_FETCH_ADD};
 
@@ -204,8 +200,7 @@ duplicate_read_inside_message(void **state)
 
 /* Several moves to ERR, also while the queue drains: each request is flushed once, and
  * SQ_DRAINED is not raised for a queue that failed. */
-static void
-repeated_err_flushes_once(void **state)
+TEST(repeated_err_flushes_once)
 {
 	for (unsigned draining = 0; draining < 2; draining++) {
 		struct qp_attr attr = {.state = IBV_QPS_SQD, .en_sqd_async_notify = true};
@@ -241,8 +236,7 @@ repeated_err_flushes_once(void **state)
 }
 
 /* A second error while a fatal NAK is still pending. */
-static void
-second_error_during_fatal_nak(void **state)
+TEST(second_error_during_fatal_nak)
 {
 	rdma_init();
 	host_recv(&p.b, 0, 0, 8);
@@ -257,19 +251,4 @@ second_error_during_fatal_nak(void **state)
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
 	expect_idle(&p.b);
 	qp_link_fini(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(responder_depth_changes),
-		cmocka_unit_test(reset_and_err_stop_timers),
-		cmocka_unit_test(timer_does_not_fire_under_load),
-		cmocka_unit_test(duplicate_read_inside_message),
-		cmocka_unit_test(repeated_err_flushes_once),
-		cmocka_unit_test(second_error_during_fatal_nak),
-	};
-
-	return cmocka_run_group_tests_name("qp bugs", tests, NULL, NULL);
 }

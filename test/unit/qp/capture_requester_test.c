@@ -432,8 +432,15 @@ entry_init(const struct capture_case *entry)
 		&replay, &p.a, &run, qpn, first_request.dest_qpn, &first_request, true);
 }
 
-static void
-requester_sends_as_kernel(void **state)
+static int
+teardown(void **state)
+{
+	if (running != NULL)
+		print_error("in %s, frame %u\n", running, next_frame);
+	return 0;
+}
+
+TEST_WITH(requester_sends_as_kernel, NULL, teardown)
 {
 	struct event_record event;
 
@@ -454,22 +461,4 @@ requester_sends_as_kernel(void **state)
 		replay_unload(&replay);
 	}
 	running = NULL;
-}
-
-static int
-teardown(void **state)
-{
-	if (running != NULL)
-		print_error("in %s, frame %u\n", running, next_frame);
-	return 0;
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(requester_sends_as_kernel, teardown),
-	};
-
-	return cmocka_run_group_tests_name("qp capture requester", tests, NULL, NULL);
 }

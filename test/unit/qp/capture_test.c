@@ -368,8 +368,15 @@ frames_replay(const struct capture_case *entry)
 		fail_msg("%s: %u answers, wanted %u", entry->name, given, wanted);
 }
 
-static void
-responder_answers_as_kernel(void **state)
+static int
+teardown(void **state)
+{
+	if (running != NULL)
+		print_error("in %s\n", running);
+	return 0;
+}
+
+TEST_WITH(responder_answers_as_kernel, NULL, teardown)
 {
 	struct event_record event;
 
@@ -396,22 +403,4 @@ responder_answers_as_kernel(void **state)
 		replay_unload(&replay);
 	}
 	running = NULL;
-}
-
-static int
-teardown(void **state)
-{
-	if (running != NULL)
-		print_error("in %s\n", running);
-	return 0;
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(responder_answers_as_kernel, teardown),
-	};
-
-	return cmocka_run_group_tests_name("qp capture", tests, NULL, NULL);
 }

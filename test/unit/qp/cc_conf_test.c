@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The setting of congestion control (lib/qp/cc_conf.c). */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "case.h"
 #include "qp/cc.h"
 
-#include <cmocka.h>
-
-static void
-settings_are_read(void **state)
+TEST(settings_are_read)
 {
 	static const struct {
 		const char *text;
@@ -51,8 +46,7 @@ settings_are_read(void **state)
 }
 
 /* ROCADE_CC overrides the setting of the port; a wrong one is refused by its name. */
-static void
-environment_overrides_the_setting(void **state)
+TEST(environment_overrides_the_setting)
 {
 	static const struct {
 		const char *text, *env;
@@ -85,15 +79,4 @@ environment_overrides_the_setting(void **state)
 			assert_ptr_equal(strstr(why, rows[i].why), why);
 	}
 	unsetenv("ROCADE_CC");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(settings_are_read),
-		cmocka_unit_test(environment_overrides_the_setting),
-	};
-
-	return cmocka_run_group_tests_name("qp cc_conf", tests, NULL, NULL);
 }

@@ -5,14 +5,10 @@
 
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
+#include "case.h"
 #include "qp/cc_target.h"
-
-#include <cmocka.h>
 
 #define US 1000u
 #define CAP 512

@@ -24,8 +24,7 @@ lose(unsigned packets, unsigned every)
 
 /* Up to 2 % of the last packets are lost by chance: no sign of congestion while the delay
  * is low. */
-static void
-random_loss_is_no_congestion(void **state)
+TEST_WITH(random_loss_is_no_congestion, setup, NULL)
 {
 	static const struct {
 		unsigned every, cuts;
@@ -46,16 +45,14 @@ random_loss_is_no_congestion(void **state)
 }
 
 /* Losses of long ago do not count. */
-static void
-losses_are_forgotten(void **state)
+TEST_WITH(losses_are_forgotten, setup, NULL)
 {
 	(void)lose(10000, 20);
 	(void)lose(40000, 1000000);
 	assert_int_equal(lose(10000, 100), 0);
 }
 
-static void
-loss_with_a_high_delay_cuts(void **state)
+TEST_WITH(loss_with_a_high_delay_cuts, setup, NULL)
 {
 	window_set(20);
 	round_trip_ns(24999);
@@ -71,8 +68,7 @@ loss_with_a_high_delay_cuts(void **state)
 }
 
 /* Nothing is known of the delay. */
-static void
-loss_before_the_first_round_trip_cuts(void **state)
+TEST_WITH(loss_before_the_first_round_trip_cuts, setup, NULL)
 {
 	now += NS_PER_MS;
 	assert_int_equal(cc_loss(&cc, now), CC_CUT_LOSS);
@@ -83,8 +79,7 @@ loss_before_the_first_round_trip_cuts(void **state)
 
 /* The first probe may only be early, the second is a loss, the third says that nothing
  * gets through. */
-static void
-probes_in_a_row(void **state)
+TEST_WITH(probes_in_a_row, setup, NULL)
 {
 	window_set(100);
 	now += NS_PER_MS;
@@ -97,8 +92,7 @@ probes_in_a_row(void **state)
 }
 
 /* Before a round trip is known, the window is cut once in 50 us. */
-static void
-losses_before_the_first_round_trip_cut_once(void **state)
+TEST_WITH(losses_before_the_first_round_trip_cut_once, setup, NULL)
 {
 	for (unsigned i = 0; i < 50; i++)
 		(void)cc_cnp(&cc, now + i * US - i);
@@ -109,8 +103,7 @@ losses_before_the_first_round_trip_cut_once(void **state)
 
 /* The peer's host did not run for a while: nothing was lost, and the window is the one
  * before. If packets were lost, it is half of that, but no more than the first one. */
-static void
-answer_restores_the_window(void **state)
+TEST_WITH(answer_restores_the_window, setup, NULL)
 {
 	static const struct {
 		double before;
@@ -140,8 +133,7 @@ answer_restores_the_window(void **state)
 /* ---- CNPs ---- */
 
 /* The first one halves. Then the cut is half of the part of round trips that had one. */
-static void
-cnps_cut_by_their_part(void **state)
+TEST_WITH(cnps_cut_by_their_part, setup, NULL)
 {
 	window_set(400);
 	assert_int_equal(cc_cnp(&cc, now), CC_CUT_CNP);
@@ -162,22 +154,4 @@ cnps_cut_by_their_part(void **state)
 	window_set(400);
 	assert_int_equal(cc_cnp(&cc, now), CC_CUT_CNP);
 	expect_window(200);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(random_loss_is_no_congestion, setup),
-		cmocka_unit_test_setup(losses_are_forgotten, setup),
-		cmocka_unit_test_setup(loss_with_a_high_delay_cuts, setup),
-		cmocka_unit_test_setup(loss_before_the_first_round_trip_cuts, setup),
-		cmocka_unit_test_setup(probes_in_a_row, setup),
-		cmocka_unit_test_setup(
-			losses_before_the_first_round_trip_cut_once, setup),
-		cmocka_unit_test_setup(answer_restores_the_window, setup),
-		cmocka_unit_test_setup(cnps_cut_by_their_part, setup),
-	};
-
-	return cmocka_run_group_tests_name("qp cc_loss", tests, NULL, NULL);
 }

@@ -21,8 +21,7 @@ idle_round_trips(unsigned n, uint32_t us)
 }
 
 /* The level leaves 12.5 us to a round trip of an idle network. */
-static void
-level_follows_idle_samples(void **state)
+TEST_WITH(level_follows_idle_samples, setup, NULL)
 {
 	static const struct {
 		uint32_t us, level;
@@ -42,8 +41,7 @@ level_follows_idle_samples(void **state)
 
 /* A few samples may have met a queue. One of less than 12.5 us shows that the path is
  * short. */
-static void
-few_idle_samples_are_not_believed(void **state)
+TEST_WITH(few_idle_samples_are_not_believed, setup, NULL)
 {
 	for (unsigned high = 0; high <= CC_IDLE_SAMPLES; high++) {
 		init(&(struct cc_conf){.on = true});
@@ -60,8 +58,7 @@ few_idle_samples_are_not_believed(void **state)
 }
 
 /* A window that was cut lets so little out that its samples look idle. */
-static void
-small_window_gives_no_idle_samples(void **state)
+TEST_WITH(small_window_gives_no_idle_samples, setup, NULL)
 {
 	window_set(CC_WINDOW - 0.1);
 	idle_round_trips(CC_IDLE_SAMPLES, 40);
@@ -71,8 +68,7 @@ small_window_gives_no_idle_samples(void **state)
 	assert_int_equal(cc.level, 3);
 }
 
-static void
-level_falls_after_a_second(void **state)
+TEST_WITH(level_falls_after_a_second, setup, NULL)
 {
 	cc.level = 1;
 	cc.level_at = now;
@@ -101,8 +97,7 @@ level_falls_after_a_second(void **state)
 
 /* A path of 60 us: the window falls to little, until a climb shows that more packets do
  * not add to the delay. */
-static void
-climb_finds_a_long_path(void **state)
+TEST_WITH(climb_finds_a_long_path, setup, NULL)
 {
 	unsigned i = 0;
 
@@ -115,8 +110,7 @@ climb_finds_a_long_path(void **state)
 }
 
 /* A window of 8 packets and more is not so small that it needs one. */
-static void
-no_climb_from_a_usable_window(void **state)
+TEST_WITH(no_climb_from_a_usable_window, setup, NULL)
 {
 	for (unsigned i = 0; i < 100; i++) {
 		window_set(9);
@@ -127,8 +121,7 @@ no_climb_from_a_usable_window(void **state)
 
 /* Behind a full link each packet adds to the delay: here a third of a microsecond. The
  * climb ends before it does harm, and the next one comes later. */
-static void
-climb_ends_at_a_full_link(void **state)
+TEST_WITH(climb_ends_at_a_full_link, setup, NULL)
 {
 	uint32_t most = 0;
 	unsigned climbs = 0;
@@ -148,8 +141,7 @@ climb_ends_at_a_full_link(void **state)
 
 /* A path of 25 Gb/s and 60 us holds 45 packets of 4 KiB: the climb fills it, and only then
  * does the delay grow, all at once. */
-static void
-climb_fills_a_long_path(void **state)
+TEST_WITH(climb_fills_a_long_path, setup, NULL)
 {
 	unsigned i = 0;
 
@@ -164,8 +156,7 @@ climb_fills_a_long_path(void **state)
 }
 
 /* The same growth with a small window is that of a full link. */
-static void
-small_window_fills_no_path(void **state)
+TEST_WITH(small_window_fills_no_path, setup, NULL)
 {
 	bool climbed = false;
 
@@ -181,8 +172,7 @@ small_window_fills_no_path(void **state)
 }
 
 /* A delay that falls was that of a queue, not of a long path. */
-static void
-climb_ends_when_the_delay_falls(void **state)
+TEST_WITH(climb_ends_when_the_delay_falls, setup, NULL)
 {
 	for (uint32_t less = 8; less <= 10; less += 2) {
 		init(&(struct cc_conf){.on = true});
@@ -195,8 +185,7 @@ climb_ends_when_the_delay_falls(void **state)
 }
 
 /* Samples right after a loss do not count, not even as the last one of a climb. */
-static void
-climb_does_not_end_after_a_loss(void **state)
+TEST_WITH(climb_does_not_end_after_a_loss, setup, NULL)
 {
 	window_set(3);
 	while (!cc.climbing)
@@ -213,8 +202,7 @@ climb_does_not_end_after_a_loss(void **state)
 }
 
 /* Senders that began together, and whose climbs failed, do not climb together again. */
-static void
-climbs_are_apart(void **state)
+TEST_WITH(climbs_are_apart, setup, NULL)
 {
 	enum { SENDERS = 4, WATCHES = 200 };
 	unsigned climbs = 0, together = 0;
@@ -247,8 +235,7 @@ climbs_are_apart(void **state)
 	assert_true(together < climbs / 2);
 }
 
-static void
-losses_end_a_climb(void **state)
+TEST_WITH(losses_end_a_climb, setup, NULL)
 {
 	window_set(3);
 	while (!cc.climbing)
@@ -266,8 +253,7 @@ losses_end_a_climb(void **state)
 }
 
 /* Where packets are lost the queue is real. */
-static void
-no_climb_after_a_loss(void **state)
+TEST_WITH(no_climb_after_a_loss, setup, NULL)
 {
 	window_set(3);
 	for (unsigned i = 0; i < 100; i++) {
@@ -279,8 +265,7 @@ no_climb_after_a_loss(void **state)
 }
 
 /* Where more than 2 % are lost the level was too high. */
-static void
-losses_lower_the_level(void **state)
+TEST_WITH(losses_lower_the_level, setup, NULL)
 {
 	cc.level = 3;
 	cc.level_at = now;
@@ -296,8 +281,7 @@ losses_lower_the_level(void **state)
 }
 
 /* A sender that has no more than 16 packets to send at once does not reach the top. */
-static void
-climb_of_a_sender_with_little(void **state)
+TEST_WITH(climb_of_a_sender_with_little, setup, NULL)
 {
 	for (unsigned i = 0; cc.level == 0; i++) {
 		struct cc_sample s = {.delay_ns = 60 * US,
@@ -312,8 +296,7 @@ climb_of_a_sender_with_little(void **state)
 }
 
 /* A first window that is larger than the top of a climb. */
-static void
-climb_with_a_large_first_window(void **state)
+TEST_WITH(climb_with_a_large_first_window, setup, NULL)
 {
 	init(&(struct cc_conf){.on = true, .window = 200});
 	for (unsigned i = 0; cc.level == 0; i++) {
@@ -330,8 +313,7 @@ climb_with_a_large_first_window(void **state)
 }
 
 /* Failed climbs of a time before a pause do not count. */
-static void
-pause_forgets_failed_climbs(void **state)
+TEST_WITH(pause_forgets_failed_climbs, setup, NULL)
 {
 	unsigned i = 0;
 
@@ -346,8 +328,7 @@ pause_forgets_failed_climbs(void **state)
 
 /* A delay that stays far above the level may be that of a full queue: the level stays, and the
  * window is cut. */
-static void
-full_queue_does_not_raise_the_level(void **state)
+TEST_WITH(full_queue_does_not_raise_the_level, setup, NULL)
 {
 	static const uint32_t queues_us[] = {130, 300, 800, 3000};
 
@@ -380,8 +361,7 @@ check_begin(void)
 
 /* A level that rose is checked once: the window is a packet for two round trips. If the
  * delay is less then, by more than a quarter, the level was that of a queue. */
-static void
-level_is_checked_after_a_rise(void **state)
+TEST_WITH(level_is_checked_after_a_rise, setup, NULL)
 {
 	static const struct {
 		uint32_t us, level;
@@ -407,8 +387,7 @@ level_is_checked_after_a_rise(void **state)
 }
 
 /* A loss ends the check, for resends give no samples. It begins again later. */
-static void
-loss_ends_a_check(void **state)
+TEST_WITH(loss_ends_a_check, setup, NULL)
 {
 	check_begin();
 	(void)cc_loss(&cc, now);
@@ -425,8 +404,7 @@ loss_ends_a_check(void **state)
 }
 
 /* A least round trip that was not seen for 10 ms is measured again. */
-static void
-path_is_measured_again(void **state)
+TEST_WITH(path_is_measured_again, setup, NULL)
 {
 	uint64_t start;
 
@@ -451,35 +429,4 @@ path_is_measured_again(void **state)
 		round_trip(i % 2 ? 18 : 24);
 		assert_false(cc.checking);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(level_follows_idle_samples, setup),
-		cmocka_unit_test_setup(few_idle_samples_are_not_believed, setup),
-		cmocka_unit_test_setup(small_window_gives_no_idle_samples, setup),
-		cmocka_unit_test_setup(level_falls_after_a_second, setup),
-		cmocka_unit_test_setup(climb_finds_a_long_path, setup),
-		cmocka_unit_test_setup(climb_ends_at_a_full_link, setup),
-		cmocka_unit_test_setup(climb_fills_a_long_path, setup),
-		cmocka_unit_test_setup(small_window_fills_no_path, setup),
-		cmocka_unit_test_setup(climb_ends_when_the_delay_falls, setup),
-		cmocka_unit_test_setup(climb_does_not_end_after_a_loss, setup),
-		cmocka_unit_test_setup(climbs_are_apart, setup),
-		cmocka_unit_test_setup(losses_end_a_climb, setup),
-		cmocka_unit_test_setup(no_climb_after_a_loss, setup),
-		cmocka_unit_test_setup(no_climb_from_a_usable_window, setup),
-		cmocka_unit_test_setup(losses_lower_the_level, setup),
-		cmocka_unit_test_setup(climb_of_a_sender_with_little, setup),
-		cmocka_unit_test_setup(climb_with_a_large_first_window, setup),
-		cmocka_unit_test_setup(pause_forgets_failed_climbs, setup),
-		cmocka_unit_test_setup(full_queue_does_not_raise_the_level, setup),
-		cmocka_unit_test_setup(level_is_checked_after_a_rise, setup),
-		cmocka_unit_test_setup(loss_ends_a_check, setup),
-		cmocka_unit_test_setup(path_is_measured_again, setup),
-	};
-
-	return cmocka_run_group_tests_name("qp cc_target", tests, NULL, NULL);
 }

@@ -5,8 +5,7 @@
 
 /* ---- Growth ---- */
 
-static void
-window_doubles_at_first(void **state)
+TEST_WITH(window_doubles_at_first, setup, NULL)
 {
 	for (unsigned packets = 8; packets < CAP; packets *= 2) {
 		assert_int_equal(cc_window(&cc), packets);
@@ -19,8 +18,7 @@ window_doubles_at_first(void **state)
 
 /* Until half of the lowest level is left to the target: for 8 packets 25 us and 9.39 us,
  * less 12.5 us. */
-static void
-slow_start_ends_below_the_target(void **state)
+TEST_WITH(slow_start_ends_below_the_target, setup, NULL)
 {
 	round_trip_ns(21880);
 	expect_window(16);
@@ -31,8 +29,7 @@ slow_start_ends_below_the_target(void **state)
 	expect_window(10);
 }
 
-static void
-growth_is_one_packet_in_a_round_trip(void **state)
+TEST_WITH(growth_is_one_packet_in_a_round_trip, setup, NULL)
 {
 	struct cc_sample s = {.delay_ns = BASE_US * US, .rtt_ns = BASE_US * US};
 
@@ -53,8 +50,7 @@ growth_is_one_packet_in_a_round_trip(void **state)
 }
 
 /* Also where a packet is less than a part in 256 of it. */
-static void
-large_window_grows(void **state)
+TEST_WITH(large_window_grows, setup, NULL)
 {
 	struct cc_sample s = {
 		.delay_ns = 9 * US, .rtt_ns = 9 * US, .packets = 1, .inflight = CAP};
@@ -67,8 +63,7 @@ large_window_grows(void **state)
 
 /* What had cut the window is over when 8 round trips leave 12.5 us to the target: then it
  * grows by a quarter in each. */
-static void
-calm_path_makes_the_window_grow_faster(void **state)
+TEST_WITH(calm_path_makes_the_window_grow_faster, setup, NULL)
 {
 	window_set(64);
 	assert_int_equal(round_trip(80), CC_CUT_DELAY);
@@ -87,8 +82,7 @@ calm_path_makes_the_window_grow_faster(void **state)
 }
 
 /* A sender that uses less than half of its window does not widen it. */
-static void
-unused_window_does_not_grow(void **state)
+TEST_WITH(unused_window_does_not_grow, setup, NULL)
 {
 	struct cc_sample s = {.delay_ns = BASE_US * US, .rtt_ns = BASE_US * US};
 
@@ -108,8 +102,7 @@ unused_window_does_not_grow(void **state)
 /* ---- Delay ---- */
 
 /* 25 us, and 32.26 us / sqrt(packets) - 2.02 us, to 7 %. */
-static void
-target_follows_the_window(void **state)
+TEST_WITH(target_follows_the_window, setup, NULL)
 {
 	for (double packets = 0.1; packets < 2 * CAP; packets *= 1.01) {
 		double scaling = fmax(32260 / sqrt(packets) - 2016, 0);
@@ -126,8 +119,7 @@ target_follows_the_window(void **state)
 
 /* By 0.8 times the part of the delay above the target, no more than half, and no less than
  * for packets in queues. */
-static void
-delay_cuts_in_proportion(void **state)
+TEST_WITH(delay_cuts_in_proportion, setup, NULL)
 {
 	static const uint32_t delays_us[] = {26, 28, 30, 40, 50, 67, 70, 100, 799, 6399};
 
@@ -145,8 +137,7 @@ delay_cuts_in_proportion(void **state)
 }
 
 /* 13 packets in queues: 13 / 52 of the window, so a quarter of the delay. */
-static void
-packets_in_queues_shrink_the_window(void **state)
+TEST_WITH(packets_in_queues_shrink_the_window, setup, NULL)
 {
 	round_trip(BASE_US);
 	window_set(52);
@@ -162,8 +153,7 @@ packets_in_queues_shrink_the_window(void **state)
 }
 
 /* The queue counts in bytes: 13 packets of 4 KiB, so 50 of 1 KiB and 423 of 64 bytes. */
-static void
-short_packets_in_queues_are_few_bytes(void **state)
+TEST_WITH(short_packets_in_queues_are_few_bytes, setup, NULL)
 {
 	static const struct {
 		uint32_t payload, packets;
@@ -184,8 +174,7 @@ short_packets_in_queues_are_few_bytes(void **state)
 }
 
 /* Until packets have been measured, they are taken for long ones. No packet counts as longer. */
-static void
-packet_lengths_are_smoothed(void **state)
+TEST_WITH(packet_lengths_are_smoothed, setup, NULL)
 {
 	assert_int_equal(cc.packet, CC_LONGEST);
 	cc_packet(&cc, 0);
@@ -196,8 +185,7 @@ packet_lengths_are_smoothed(void **state)
 }
 
 /* A sender that has only met a full path assumes no longer one than its level is for. */
-static void
-queue_of_others_is_no_long_path(void **state)
+TEST_WITH(queue_of_others_is_no_long_path, setup, NULL)
 {
 	cc.path_ns = 24 * US;
 	window_set(52);
@@ -211,8 +199,7 @@ queue_of_others_is_no_long_path(void **state)
 	assert_int_equal(round_trip_ns(30000), CC_CUT_NONE);
 }
 
-static void
-one_cut_in_a_round_trip(void **state)
+TEST_WITH(one_cut_in_a_round_trip, setup, NULL)
 {
 	struct cc_sample s = {
 		.delay_ns = 80 * US, .rtt_ns = 40 * US, .packets = 1, .inflight = 127};
@@ -231,8 +218,7 @@ one_cut_in_a_round_trip(void **state)
 }
 
 /* The product does not overflow with the highest target. */
-static void
-long_delay_cuts_by_half(void **state)
+TEST_WITH(long_delay_cuts_by_half, setup, NULL)
 {
 	init(&(struct cc_conf){.on = true, .target_us = 1000});
 	window_set(128);
@@ -242,8 +228,7 @@ long_delay_cuts_by_half(void **state)
 
 /* Above the highest level it is no queue, but a host that did not run: the window stays as
  * it is. */
-static void
-delay_above_the_highest_level_is_no_queue(void **state)
+TEST_WITH(delay_above_the_highest_level_is_no_queue, setup, NULL)
 {
 	window_set(100);
 	assert_int_equal(round_trip(6399), CC_CUT_DELAY);
@@ -257,8 +242,7 @@ delay_above_the_highest_level_is_no_queue(void **state)
 
 /* A host with slow turns: of four delays the least one counts, so the window is cut only if
  * all of them are long. */
-static void
-unsteady_delays_count_by_the_least_of_four(void **state)
+TEST_WITH(unsteady_delays_count_by_the_least_of_four, setup, NULL)
 {
 	window_set(100);
 	cc.unsteady = true;
@@ -276,8 +260,7 @@ unsteady_delays_count_by_the_least_of_four(void **state)
 }
 
 /* A turn of 1 to 80 us makes the delays unsteady, a queue does not. */
-static void
-uneven_delays_are_unsteady(void **state)
+TEST_WITH(uneven_delays_are_unsteady, setup, NULL)
 {
 	for (unsigned uneven = 0; uneven < 2; uneven++) {
 		init(&(struct cc_conf){.on = true});
@@ -295,8 +278,7 @@ uneven_delays_are_unsteady(void **state)
 }
 
 /* A sender that uses less than half of its window did not make the queue. */
-static void
-unused_window_is_not_cut(void **state)
+TEST_WITH(unused_window_is_not_cut, setup, NULL)
 {
 	struct cc_sample s = {.delay_ns = 100 * US, .rtt_ns = 80 * US, .packets = 4};
 
@@ -311,8 +293,7 @@ unused_window_is_not_cut(void **state)
 
 /* ---- Below one packet ---- */
 
-static void
-least_window_is_a_tenth_of_a_packet(void **state)
+TEST_WITH(least_window_is_a_tenth_of_a_packet, setup, NULL)
 {
 	struct cc_sample s = {
 		.delay_ns = 200 * US, .rtt_ns = 50 * US, .packets = 1, .inflight = CAP};
@@ -340,8 +321,7 @@ least_window_is_a_tenth_of_a_packet(void **state)
 
 /* ---- Pauses ---- */
 
-static void
-pause_restarts(void **state)
+TEST_WITH(pause_restarts, setup, NULL)
 {
 	round_trips(10, BASE_US);
 	window_set(200);
@@ -361,15 +341,13 @@ pause_restarts(void **state)
 
 /* ---- Configuration ---- */
 
-static void
-off_means_no_control(void **state)
+TEST(off_means_no_control)
 {
 	init(&(struct cc_conf){0});
 	assert_false(cc_is_on(&cc));
 }
 
-static void
-first_window_is_within_the_cap(void **state)
+TEST(first_window_is_within_the_cap)
 {
 	cc_init(&cc, &(struct cc_conf){.on = true, .window = 20}, 4);
 	assert_true(cc_is_on(&cc));
@@ -386,8 +364,7 @@ first_window_is_within_the_cap(void **state)
 }
 
 /* A delay target is only of use with delays. */
-static void
-target_makes_delays_count(void **state)
+TEST(target_makes_delays_count)
 {
 	struct cc_conf conf = {.on = true, .delay_unknown = true};
 
@@ -396,36 +373,4 @@ target_makes_delays_count(void **state)
 	conf.target_us = 40;
 	cc_init(&cc, &conf, CAP);
 	assert_false(cc.delay_unknown);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(window_doubles_at_first, setup),
-		cmocka_unit_test_setup(slow_start_ends_below_the_target, setup),
-		cmocka_unit_test_setup(growth_is_one_packet_in_a_round_trip, setup),
-		cmocka_unit_test_setup(large_window_grows, setup),
-		cmocka_unit_test_setup(calm_path_makes_the_window_grow_faster, setup),
-		cmocka_unit_test_setup(unused_window_does_not_grow, setup),
-		cmocka_unit_test_setup(target_follows_the_window, setup),
-		cmocka_unit_test_setup(delay_cuts_in_proportion, setup),
-		cmocka_unit_test_setup(packets_in_queues_shrink_the_window, setup),
-		cmocka_unit_test_setup(short_packets_in_queues_are_few_bytes, setup),
-		cmocka_unit_test_setup(packet_lengths_are_smoothed, setup),
-		cmocka_unit_test_setup(queue_of_others_is_no_long_path, setup),
-		cmocka_unit_test_setup(one_cut_in_a_round_trip, setup),
-		cmocka_unit_test_setup(long_delay_cuts_by_half, setup),
-		cmocka_unit_test_setup(delay_above_the_highest_level_is_no_queue, setup),
-		cmocka_unit_test_setup(unsteady_delays_count_by_the_least_of_four, setup),
-		cmocka_unit_test_setup(uneven_delays_are_unsteady, setup),
-		cmocka_unit_test_setup(unused_window_is_not_cut, setup),
-		cmocka_unit_test_setup(least_window_is_a_tenth_of_a_packet, setup),
-		cmocka_unit_test_setup(pause_restarts, setup),
-		cmocka_unit_test(off_means_no_control),
-		cmocka_unit_test(first_window_is_within_the_cap),
-		cmocka_unit_test(target_makes_delays_count),
-	};
-
-	return cmocka_run_group_tests_name("qp cc", tests, NULL, NULL);
 }

@@ -87,8 +87,7 @@ static const uint8_t frame_v6[] = {0x02, 0x00, 0x00, 0x00, 0x00, 0x02, 0x02, 0x0
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
 	0x00, 0x00, 0x00, 0x6f, 0xa3, 0x6d, 0x9e};
 
-static void
-each_byte_of_the_frame(void **state)
+TEST(each_byte_of_the_frame)
 {
 	static const struct {
 		const uint8_t *frame;
@@ -125,8 +124,7 @@ each_byte_of_the_frame(void **state)
 
 /* Each type of QP that has a path answers CE, and no other bits, in each state that
  * accepts the packet. */
-static void
-ce_is_answered_by_a_cnp(void **state)
+TEST(ce_is_answered_by_a_cnp)
 {
 	static const enum ibv_qp_type types[] = {
 		IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_XRC_SEND};
@@ -148,8 +146,7 @@ ce_is_answered_by_a_cnp(void **state)
 }
 
 /* The requester answers marked responses. */
-static void
-ce_of_a_response_is_answered(void **state)
+TEST(ce_of_a_response_is_answered)
 {
 	struct pkt_spec c = {.opcode = OPCODE_RC_ACKNOWLEDGE,
 		.syndrome = AETH_ACK,
@@ -167,8 +164,7 @@ ce_of_a_response_is_answered(void **state)
 	fini();
 }
 
-static void
-one_cnp_in_50_us(void **state)
+TEST(one_cnp_in_50_us)
 {
 	init(IBV_QPT_UC, false);
 	/* Several marked packets before the QP sends. */
@@ -196,8 +192,7 @@ one_cnp_in_50_us(void **state)
 }
 
 /* Both QPs of the link send a CNP at the same time. */
-static void
-the_limit_is_per_qp(void **state)
+TEST(the_limit_is_per_qp)
 {
 	struct pkt_spec c = {.opcode = OPCODE_UC_WRITE_ONLY, .psn = PSN_B, .tclass = CE};
 
@@ -214,8 +209,7 @@ the_limit_is_per_qp(void **state)
 }
 
 /* Before the READ response and the ACK, one packet at a time. */
-static void
-cnp_leaves_before_other_responses(void **state)
+TEST(cnp_leaves_before_other_responses)
 {
 	struct pkt_spec read = {.opcode = OPCODE_RC_READ_REQUEST,
 		.psn = PSN_A,
@@ -248,8 +242,7 @@ cnp_leaves_before_other_responses(void **state)
 }
 
 /* Nothing is sent: cnps are off, the QP has no path, the packet was refused. */
-static void
-no_cnp_is_sent(void **state)
+TEST(no_cnp_is_sent)
 {
 	struct pkt_spec c = {.opcode = OPCODE_UC_WRITE_ONLY, .psn = PSN_A, .tclass = CE};
 
@@ -282,8 +275,7 @@ no_cnp_is_sent(void **state)
 }
 
 /* ERR and RESET forget a CNP that is due, RESET the time of the last one, too. */
-static void
-errors_and_reset_forget(void **state)
+TEST(errors_and_reset_forget)
 {
 	init(IBV_QPT_UC, false);
 	write_arrives(CE);
@@ -326,8 +318,7 @@ cnp_arrives(const struct pkt_spec *change, enum drop_reason why)
 	expect_idle(&p.b);
 }
 
-static void
-received_cnps_are_believed_after_checks(void **state)
+TEST(received_cnps_are_believed_after_checks)
 {
 	static const struct pkt_spec good = {.tclass = CNP_TCLASS},
 				     source = {.src_ip_change = 1},
@@ -358,8 +349,7 @@ received_cnps_are_believed_after_checks(void **state)
 
 /* The two ECN bits of the traffic class are sent as they are, in requests and in
  * responses. */
-static void
-ecn_bits_of_the_traffic_class_are_sent(void **state)
+TEST(ecn_bits_of_the_traffic_class_are_sent)
 {
 	for (unsigned i = 0; i < 8; i++) {
 		bool ipv6 = i >= 4;
@@ -377,23 +367,4 @@ ecn_bits_of_the_traffic_class_are_sent(void **state)
 		assert_int_equal(wire_view(&p.b, 1).tclass, addr.tclass);
 		fini();
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_byte_of_the_frame),
-		cmocka_unit_test(ce_is_answered_by_a_cnp),
-		cmocka_unit_test(ce_of_a_response_is_answered),
-		cmocka_unit_test(one_cnp_in_50_us),
-		cmocka_unit_test(the_limit_is_per_qp),
-		cmocka_unit_test(cnp_leaves_before_other_responses),
-		cmocka_unit_test(no_cnp_is_sent),
-		cmocka_unit_test(errors_and_reset_forget),
-		cmocka_unit_test(received_cnps_are_believed_after_checks),
-		cmocka_unit_test(ecn_bits_of_the_traffic_class_are_sent),
-	};
-
-	return cmocka_run_group_tests_name("qp cnp", tests, NULL, NULL);
 }

@@ -22,8 +22,7 @@ expect_sent_range(unsigned from, unsigned to, enum ibv_wc_status status)
 }
 
 /* An ACK acknowledges every packet up to its PSN (docs/protocol.md 7.4). */
-static void
-ack_covers_earlier_packets(void **state)
+TEST(ack_covers_earlier_packets)
 {
 	qp_link_init_default(&p);
 	send_lost(5, 2000);
@@ -41,8 +40,7 @@ ack_covers_earlier_packets(void **state)
 
 /* Ghosts and stale responses of any kind are dropped, a stale NAK too (docs/protocol.md
  * 7.4). */
-static void
-ghosts_and_stale_are_dropped(void **state)
+TEST(ghosts_and_stale_are_dropped)
 {
 	static const uint8_t syndromes[] = {
 		0x1F, 0x00, 0x21, 0x60, 0x61, 0x62, 0x63, 0x7F};
@@ -113,16 +111,14 @@ syndrome_run(unsigned s)
 	qp_link_fini(&p);
 }
 
-static void
-aeth_syndromes(void **state)
+TEST(aeth_syndromes)
 {
 	for (unsigned s = 0; s < 256; s++)
 		syndrome_run(s);
 }
 
 /* READ and atomic responses to a SEND: BAD_RESP_ERR (docs/protocol.md 7.4). */
-static void
-rdma_response_to_send_fails(void **state)
+TEST(rdma_response_to_send_fails)
 {
 	static const uint8_t opcodes[] = {OPCODE_RC_READ_RESPONSE_FIRST,
 		OPCODE_RC_READ_RESPONSE_MIDDLE, OPCODE_RC_READ_RESPONSE_LAST,
@@ -143,8 +139,7 @@ rdma_response_to_send_fails(void **state)
 
 /* An unsignaled request that fails completes, and so do all requests behind it
  * (ibv_post_send(3)). Those before it do not complete. */
-static void
-failed_unsignaled_request_completes(void **state)
+TEST(failed_unsignaled_request_completes)
 {
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 5; i++)
@@ -161,8 +156,7 @@ failed_unsignaled_request_completes(void **state)
 
 /* NAK 0x60 acknowledges the packets before its PSN. The rest is resent unchanged, for
  * each lost packet of three messages (docs/protocol.md 7.5). */
-static void
-sequence_nak_goes_back_n(void **state)
+TEST(sequence_nak_goes_back_n)
 {
 	for (unsigned lost = 0; lost < 8; lost++) {
 		qp_link_init_default(&p);
@@ -202,8 +196,7 @@ sequence_nak_goes_back_n(void **state)
 
 /* Further NAKs for the same loss neither restart the retransmission nor charge retry_cnt
  * (docs/protocol.md 7.5). */
-static void
-repeated_nak_is_not_charged(void **state)
+TEST(repeated_nak_is_not_charged)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -230,8 +223,7 @@ repeated_nak_is_not_charged(void **state)
 
 /* NAK 0x60 charges retry_cnt. With no retry left: RETRY_EXC_ERR (docs/protocol.md
  * 7.6). */
-static void
-sequence_nak_charges_retry_cnt(void **state)
+TEST(sequence_nak_charges_retry_cnt)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -261,8 +253,7 @@ sequence_nak_charges_retry_cnt(void **state)
 
 /* The NAK is lost. The responder sends no second one, and the timeout repairs the
  * loss. */
-static void
-lost_nak_is_repaired_by_timeout(void **state)
+TEST(lost_nak_is_repaired_by_timeout)
 {
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 4; i++) {
@@ -290,8 +281,7 @@ lost_nak_is_repaired_by_timeout(void **state)
 
 /* An ACK of the first transmission arrives during the second: the packets that it
  * acknowledges are not sent again. */
-static void
-late_ack_ends_retransmission(void **state)
+TEST(late_ack_ends_retransmission)
 {
 	qp_link_init_default(&p);
 	send_lost(6, 1500);
@@ -314,8 +304,7 @@ late_ack_ends_retransmission(void **state)
 
 /* CQ overrun (docs/protocol.md 9): CQ_ERR, and QP_FATAL for the completion without
  * room. */
-static void
-send_cq_overflow(void **state)
+TEST(send_cq_overflow)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -330,24 +319,4 @@ send_cq_overflow(void **state)
 	expect_idle(&p.a);
 	assert_false(qp_wants_tx(&p.a.qp));
 	qp_link_fini(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ack_covers_earlier_packets),
-		cmocka_unit_test(ghosts_and_stale_are_dropped),
-		cmocka_unit_test(aeth_syndromes),
-		cmocka_unit_test(rdma_response_to_send_fails),
-		cmocka_unit_test(failed_unsignaled_request_completes),
-		cmocka_unit_test(sequence_nak_goes_back_n),
-		cmocka_unit_test(repeated_nak_is_not_charged),
-		cmocka_unit_test(sequence_nak_charges_retry_cnt),
-		cmocka_unit_test(lost_nak_is_repaired_by_timeout),
-		cmocka_unit_test(late_ack_ends_retransmission),
-		cmocka_unit_test(send_cq_overflow),
-	};
-
-	return cmocka_run_group_tests_name("qp completer", tests, NULL, NULL);
 }

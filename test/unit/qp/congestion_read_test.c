@@ -47,8 +47,7 @@ asked(unsigned i)
 }
 
 /* The requests for a READ share the window: as many as max_rd_atomic, 8 at most. */
-static void
-requests_share_the_window(void **state)
+TEST(requests_share_the_window)
 {
 	static const struct {
 		uint8_t max_rd;
@@ -76,8 +75,7 @@ requests_share_the_window(void **state)
 }
 
 /* Neither window counts the packets of the other. */
-static void
-windows_are_independent(void **state)
+TEST(windows_are_independent)
 {
 	init_reads(16);
 	writes_post(1, 8);
@@ -105,8 +103,7 @@ windows_are_independent(void **state)
 }
 
 /* The first response is measured, and the window opens as that of SENDs does. */
-static void
-responses_widen_the_window(void **state)
+TEST(responses_widen_the_window)
 {
 	init();
 	read_post(1, 24);
@@ -136,8 +133,7 @@ responses_widen_the_window(void **state)
 	fini();
 }
 
-static void
-long_delays_cut_the_read_window(void **state)
+TEST(long_delays_cut_the_read_window)
 {
 	init();
 	read_post(1, 8);
@@ -151,8 +147,7 @@ long_delays_cut_the_read_window(void **state)
 
 /* A lost response counts as a loss. A lost request does not, because it takes another way than
  * the responses. */
-static void
-lost_responses_cut(void **state)
+TEST(lost_responses_cut)
 {
 	for (unsigned response = 0; response < 2; response++) {
 		init();
@@ -177,8 +172,7 @@ lost_responses_cut(void **state)
 }
 
 /* The cap limits READs, too. The last request may exceed it. */
-static void
-reads_stay_within_the_cap(void **state)
+TEST(reads_stay_within_the_cap)
 {
 	init();
 	read_window_set(400 * CC_ONE);
@@ -194,8 +188,7 @@ reads_stay_within_the_cap(void **state)
 }
 
 /* A resend counts the packets anew, an error gives them back. */
-static void
-reads_that_end_early(void **state)
+TEST(reads_that_end_early)
 {
 	init();
 	read_post(0, 8);
@@ -215,8 +208,7 @@ reads_that_end_early(void **state)
 
 /* A request that is sent again ends where it did, although the window is smaller: the first
  * answer may still come. It takes the time that its packets take in the window. */
-static void
-resent_request_keeps_its_end(void **state)
+TEST(resent_request_keeps_its_end)
 {
 	init();
 	bytes_fill(p.b.mem + FROM, 32 * MTU, 3);
@@ -244,8 +236,7 @@ resent_request_keeps_its_end(void **state)
 }
 
 /* Below one packet each READ request has its time, and SENDs do not wait for it. */
-static void
-less_than_a_packet_waits(void **state)
+TEST(less_than_a_packet_waits)
 {
 	init();
 	read_post(1, 1);
@@ -274,8 +265,7 @@ less_than_a_packet_waits(void **state)
 
 /* Responses are no sign of a send window in use: that of the WRITE behind them has one
  * packet. The ACK of a WRITE waits for the responses of READs before it: no sample. */
-static void
-samples_do_not_mix(void **state)
+TEST(samples_do_not_mix)
 {
 	init();
 	for (unsigned i = 0; i < 3; i++) {
@@ -306,8 +296,7 @@ samples_do_not_mix(void **state)
 }
 
 /* A QP that gets no answer to its READ does not hold the window of the others. */
-static void
-stalled_reads_do_not_count(void **state)
+TEST(stalled_reads_do_not_count)
 {
 	init();
 	read_post(1, 1);
@@ -339,8 +328,7 @@ stalled_reads_do_not_count(void **state)
 }
 
 /* A change of the peer takes the READs under way along. */
-static void
-change_of_peer(void **state)
+TEST(change_of_peer)
 {
 	struct peer other = {.qps = 1};
 
@@ -365,25 +353,4 @@ change_of_peer(void **state)
 		qp_set_peer(&p.a.qp, &p.a.peer);
 		fini();
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests_share_the_window),
-		cmocka_unit_test(windows_are_independent),
-		cmocka_unit_test(responses_widen_the_window),
-		cmocka_unit_test(long_delays_cut_the_read_window),
-		cmocka_unit_test(lost_responses_cut),
-		cmocka_unit_test(reads_stay_within_the_cap),
-		cmocka_unit_test(reads_that_end_early),
-		cmocka_unit_test(resent_request_keeps_its_end),
-		cmocka_unit_test(less_than_a_packet_waits),
-		cmocka_unit_test(samples_do_not_mix),
-		cmocka_unit_test(stalled_reads_do_not_count),
-		cmocka_unit_test(change_of_peer),
-	};
-
-	return cmocka_run_group_tests_name("qp congestion_read", tests, NULL, NULL);
 }

@@ -5,8 +5,7 @@
 
 /* Only what the window lets out is sent. Its first packet asks for an ACK to be measured,
  * and its last one for the ACK that opens the window for twice as much. */
-static void
-window_lets_out_what_it_holds(void **state)
+TEST(window_lets_out_what_it_holds)
 {
 	init();
 	writes_post(1, 60);
@@ -28,8 +27,7 @@ window_lets_out_what_it_holds(void **state)
 }
 
 /* The rest of its burst, and bursts that are sent meanwhile, do not count. */
-static void
-first_packet_is_measured(void **state)
+TEST(first_packet_is_measured)
 {
 	init();
 	writes_post(1, 4);
@@ -53,8 +51,7 @@ first_packet_is_measured(void **state)
 
 /* A probe copies the measured packet. An ACK of it would be ambiguous, but that of the last
  * packet is not, and without any sample a QP would wait longer and longer. */
-static void
-first_sample_survives_a_probe(void **state)
+TEST(first_sample_survives_a_probe)
 {
 	init();
 	writes_post(1, 4);
@@ -79,8 +76,7 @@ first_sample_survives_a_probe(void **state)
 
 /* The time that the ACK waited for the poll is not part of the delay, but of the smoothed
  * round trip, which is for timers. */
-static void
-own_poll_is_no_delay(void **state)
+TEST(own_poll_is_no_delay)
 {
 	init();
 	writes_post(1, 1);
@@ -103,8 +99,7 @@ own_poll_is_no_delay(void **state)
 	fini();
 }
 
-static void
-long_round_trips_cut(void **state)
+TEST(long_round_trips_cut)
 {
 	init();
 	writes_post(1, 60);
@@ -121,8 +116,7 @@ long_round_trips_cut(void **state)
 }
 
 /* A packet that was sent twice gives no sample (Karn). */
-static void
-resent_packets_are_no_sample(void **state)
+TEST(resent_packets_are_no_sample)
 {
 	init();
 	writes_post(1, 2);
@@ -136,8 +130,7 @@ resent_packets_are_no_sample(void **state)
 	fini();
 }
 
-static void
-nak_is_a_loss(void **state)
+TEST(nak_is_a_loss)
 {
 	init();
 	writes_post(1, 30);
@@ -156,8 +149,7 @@ nak_is_a_loss(void **state)
 
 /* A probe whose answer acknowledges just the copy has found a loss; one whose answer
  * acknowledges more was only early. */
-static void
-probe_that_finds_a_loss(void **state)
+TEST(probe_that_finds_a_loss)
 {
 	for (unsigned lost = 0; lost < 2; lost++) {
 		init();
@@ -183,8 +175,7 @@ probe_that_finds_a_loss(void **state)
 
 /* Not before there is a round trip: then the probes only tell that it is longer than 250
  * us. */
-static void
-second_probe_is_a_loss(void **state)
+TEST(second_probe_is_a_loss)
 {
 	for (unsigned known = 0; known < 2; known++) {
 		init();
@@ -208,8 +199,7 @@ second_probe_is_a_loss(void **state)
 }
 
 /* A CNP is believed after the checks of cnp_test.c. */
-static void
-cnp_cuts_the_window(void **state)
+TEST(cnp_cuts_the_window)
 {
 	struct pkt_spec c = {.opcode = OPCODE_CNP, .payload_len = CNP_PAYLOAD};
 
@@ -227,8 +217,7 @@ cnp_cuts_the_window(void **state)
 
 /* Below one packet: one packet, and then none before its time, even if that packet is
  * acknowledged. A probe does not wait. */
-static void
-less_than_a_packet_waits(void **state)
+TEST(less_than_a_packet_waits)
 {
 	uint64_t wait;
 
@@ -270,8 +259,7 @@ less_than_a_packet_waits(void **state)
 }
 
 /* Off: the window is the cap, and no signal changes it. */
-static void
-off_changes_nothing(void **state)
+TEST(off_changes_nothing)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 	struct pkt_spec c = {.opcode = OPCODE_CNP, .payload_len = CNP_PAYLOAD};
@@ -292,8 +280,7 @@ off_changes_nothing(void **state)
 
 /* The length of the packets that are measured is known: of a short message its own, of a long one
  * the path MTU. */
-static void
-packet_length_is_measured(void **state)
+TEST(packet_length_is_measured)
 {
 	init();
 	for (unsigned i = 0; i < 60; i++) {
@@ -311,26 +298,4 @@ packet_length_is_measured(void **state)
 	}
 	assert_in_range(p.a.peer.send_cc.packet, MTU + CC_HEADERS - 8, MTU + CC_HEADERS);
 	fini();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packet_length_is_measured),
-		cmocka_unit_test(window_lets_out_what_it_holds),
-		cmocka_unit_test(first_packet_is_measured),
-		cmocka_unit_test(first_sample_survives_a_probe),
-		cmocka_unit_test(own_poll_is_no_delay),
-		cmocka_unit_test(long_round_trips_cut),
-		cmocka_unit_test(resent_packets_are_no_sample),
-		cmocka_unit_test(nak_is_a_loss),
-		cmocka_unit_test(probe_that_finds_a_loss),
-		cmocka_unit_test(second_probe_is_a_loss),
-		cmocka_unit_test(cnp_cuts_the_window),
-		cmocka_unit_test(less_than_a_packet_waits),
-		cmocka_unit_test(off_changes_nothing),
-	};
-
-	return cmocka_run_group_tests_name("qp congestion", tests, NULL, NULL);
 }

@@ -5,8 +5,7 @@
 #include "qp/req.h"
 
 /* Packets that were resent count as acknowledged, but do not widen the window. */
-static void
-resend_does_not_widen(void **state)
+TEST(resend_does_not_widen)
 {
 	init();
 	writes_post(1, 8);
@@ -28,8 +27,7 @@ resend_does_not_widen(void **state)
 /* A QP whose remote QP is gone does not hold the window of the others. From its second
  * probe on its packets do not count, and it sends no further ones but its probes, and one
  * after the ACK timeout. The window is not cut if others have had an answer meanwhile. */
-static void
-stalled_qp_does_not_count(void **state)
+TEST(stalled_qp_does_not_count)
 {
 	for (unsigned others = 0; others < 2; others++) {
 		init();
@@ -54,8 +52,7 @@ stalled_qp_does_not_count(void **state)
 	}
 }
 
-static void
-stalled_qp_sends_one_packet_after_its_timeout(void **state)
+TEST(stalled_qp_sends_one_packet_after_its_timeout)
 {
 	init();
 	writes_post(1, 1);
@@ -89,8 +86,7 @@ stalled_qp_sends_one_packet_after_its_timeout(void **state)
 }
 
 /* The same without an ACK timeout, though no copy is sent. The rest of the requests is. */
-static void
-stalled_qp_without_timeout(void **state)
+TEST(stalled_qp_without_timeout)
 {
 	unsigned rest = 0;
 
@@ -114,8 +110,7 @@ stalled_qp_without_timeout(void **state)
 
 /* Its ACK is lost, so the QP is stalled. The answer to the next request acknowledges both, or a
  * NAK shows what is missing. */
-static void
-next_request_without_timeout_ends_the_stall(void **state)
+TEST(next_request_without_timeout_ends_the_stall)
 {
 	for (unsigned request_lost = 0; request_lost < 2; request_lost++) {
 		init();
@@ -143,8 +138,7 @@ next_request_without_timeout_ends_the_stall(void **state)
 
 /* The remote host did not run for a while: the probes cut the window, but the answer shows
  * that nothing was lost, and the window is the one before. */
-static void
-late_answer_restores_the_window(void **state)
+TEST(late_answer_restores_the_window)
 {
 	init();
 	writes_post(1, 1);
@@ -169,8 +163,7 @@ late_answer_restores_the_window(void **state)
 
 /* Probes are counted since the last progress, also for a QP that has no round trip of its
  * own, whose wait stays doubled. */
-static void
-probes_between_progress_do_not_add_up(void **state)
+TEST(probes_between_progress_do_not_add_up)
 {
 	init();
 	p.a.peer.srtt_ns = p.a.peer.send_cc.srtt_ns = 9 * US;
@@ -188,8 +181,7 @@ probes_between_progress_do_not_add_up(void **state)
 
 /* A round trip that began with one peer is no sample of another, which may be without
  * control. */
-static void
-change_of_peer_ends_the_sample(void **state)
+TEST(change_of_peer_ends_the_sample)
 {
 	struct peer other;
 
@@ -209,21 +201,4 @@ change_of_peer_ends_the_sample(void **state)
 		qp_set_peer(&p.a.qp, &p.a.peer);
 		fini();
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(resend_does_not_widen),
-		cmocka_unit_test(stalled_qp_does_not_count),
-		cmocka_unit_test(stalled_qp_sends_one_packet_after_its_timeout),
-		cmocka_unit_test(stalled_qp_without_timeout),
-		cmocka_unit_test(next_request_without_timeout_ends_the_stall),
-		cmocka_unit_test(late_answer_restores_the_window),
-		cmocka_unit_test(probes_between_progress_do_not_add_up),
-		cmocka_unit_test(change_of_peer_ends_the_sample),
-	};
-
-	return cmocka_run_group_tests_name("qp congestion_uncounted", tests, NULL, NULL);
 }

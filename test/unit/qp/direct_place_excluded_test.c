@@ -62,8 +62,7 @@ expect_next_not_delivered(enum way way)
 
 /* ---- The packet ---- */
 
-static void
-wrong_header_not_delivered(void **state)
+TEST_BOTH_WAYS(wrong_header_not_delivered)
 {
 	static const struct pkt_spec rows[] = {{.psn = 1}, {.psn = 2}, {.psn = PSN_MASK},
 		{.psn = PSN_MASK - 1}, {.psn = 1 << 23}, {.src_ip_change = 1},
@@ -86,8 +85,7 @@ wrong_header_not_delivered(void **state)
 }
 
 /* All lengths but the full path MTU. */
-static void
-other_length_not_delivered(void **state)
+TEST_BOTH_WAYS(other_length_not_delivered)
 {
 	static const uint32_t lens[] = {
 		0, 4, 252, 256, 512, 1020, 1021, 1023, 1025, 1028, 2048};
@@ -107,8 +105,7 @@ other_length_not_delivered(void **state)
 
 /* All other opcodes: first and last packets, MIDDLE of another kind of message or of
  * another service. */
-static void
-other_opcode_not_delivered(void **state)
+TEST_BOTH_WAYS(other_opcode_not_delivered)
 {
 	for (enum way way = 0; way < WAYS; way++) {
 		unsigned others = 0;
@@ -135,8 +132,7 @@ other_opcode_not_delivered(void **state)
 /* ---- The QP ---- */
 
 /* The states that take requests, and those that take responses (IBA 10.3.1). */
-static void
-delivery_by_qp_state(void **state)
+TEST_BOTH_WAYS(delivery_by_qp_state)
 {
 	static const bool requests[] = {[IBV_QPS_RTR] = true,
 		[IBV_QPS_RTS] = true,
@@ -163,8 +159,7 @@ delivery_by_qp_state(void **state)
 }
 
 /* No message is in progress. */
-static void
-no_message_in_progress(void **state)
+TEST_BOTH_WAYS(no_message_in_progress)
 {
 	for (enum way way = 0; way < WAYS; way++) {
 		struct pkt_spec c;
@@ -180,8 +175,7 @@ no_message_in_progress(void **state)
 }
 
 /* Fields of the QP left over from an earlier message are not used. */
-static void
-stale_message_state_is_unused(void **state)
+TEST_BOTH_WAYS(stale_message_state_is_unused)
 {
 	static const enum way ways[] = {WAY_SEND, WAY_SRQ};
 	struct pkt_spec write;
@@ -215,8 +209,7 @@ key_in_use(enum way way)
 }
 
 /* A key that was valid for the first packet is not valid for the second. */
-static void
-invalid_key_not_delivered(void **state)
+TEST_BOTH_WAYS(invalid_key_not_delivered)
 {
 	for (enum way way = 0; way < WAYS; way++) {
 		uint32_t *key, right, poor;
@@ -238,8 +231,7 @@ invalid_key_not_delivered(void **state)
 }
 
 /* Remote writes are forbidden while a WRITE is in progress. */
-static void
-forbidden_write_not_delivered(void **state)
+TEST_BOTH_WAYS(forbidden_write_not_delivered)
 {
 	first_packet_deliver(WAY_WRITE, 4 * 1024);
 	to->qp.access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
@@ -251,8 +243,7 @@ forbidden_write_not_delivered(void **state)
 
 /* At least one byte of a WRITE must be left for the last packet, as each MIDDLE
  * implies. */
-static void
-last_bytes_of_write_not_delivered(void **state)
+TEST_BOTH_WAYS(last_bytes_of_write_not_delivered)
 {
 	static const uint32_t lens[] = {1025, 1024 + 512, 2 * 1024 - 1, 2 * 1024};
 
@@ -267,8 +258,7 @@ last_bytes_of_write_not_delivered(void **state)
 }
 
 /* A receive or a READ with less room than the packet's payload. */
-static void
-short_buffer_not_delivered(void **state)
+TEST_BOTH_WAYS(short_buffer_not_delivered)
 {
 	for (enum way way = 0; way < WAYS; way++) {
 		first_packet_deliver(way, 2 * 1024 - 1);
@@ -279,8 +269,7 @@ short_buffer_not_delivered(void **state)
 
 /* A payload that crosses two SGEs is placed after the ICRC check. Packets behind it
  * are placed directly again. */
-static void
-payload_across_sges_not_delivered(void **state)
+TEST_BOTH_WAYS(payload_across_sges_not_delivered)
 {
 	static const uint32_t cuts[] = {1, 1023, 1025, 1024 + 512, 2047, 2049, 4095};
 
@@ -312,8 +301,7 @@ payload_across_sges_not_delivered(void **state)
 
 /* The first response of a READ is never a MIDDLE, also not where the READ before
  * ended. */
-static void
-first_read_response_not_delivered(void **state)
+TEST_BOTH_WAYS(first_read_response_not_delivered)
 {
 	struct pkt_spec c;
 
@@ -335,8 +323,7 @@ first_read_response_not_delivered(void **state)
 }
 
 /* The read position must be that of the oldest packet. */
-static void
-read_position_must_match(void **state)
+TEST_BOTH_WAYS(read_position_must_match)
 {
 	first_packet_deliver(WAY_READ, 4 * 1024);
 	assert_int_equal(to->qp.req.read_pos_psn, psn_add(PSN_A, 1));
@@ -351,8 +338,7 @@ read_position_must_match(void **state)
 }
 
 /* The oldest request is not a READ, also when one of its packets is acknowledged. */
-static void
-response_without_read_not_delivered(void **state)
+TEST_BOTH_WAYS(response_without_read_not_delivered)
 {
 	struct pkt_spec c;
 
@@ -401,8 +387,7 @@ none_delivered(enum ibv_qp_type type, enum way way)
 	direct_finish(way);
 }
 
-static void
-other_services_not_delivered(void **state)
+TEST_BOTH_WAYS(other_services_not_delivered)
 {
 	none_delivered(IBV_QPT_UC, WAY_SEND);
 	none_delivered(IBV_QPT_UC, WAY_WRITE);
@@ -411,26 +396,4 @@ other_services_not_delivered(void **state)
 	none_delivered(IBV_QPT_XRC_SEND, WAY_READ);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		direct_test(wrong_header_not_delivered),
-		direct_test(other_length_not_delivered),
-		direct_test(other_opcode_not_delivered),
-		direct_test(delivery_by_qp_state),
-		direct_test(no_message_in_progress),
-		direct_test(stale_message_state_is_unused),
-		direct_test(invalid_key_not_delivered),
-		direct_test(forbidden_write_not_delivered),
-		direct_test(last_bytes_of_write_not_delivered),
-		direct_test(short_buffer_not_delivered),
-		direct_test(payload_across_sges_not_delivered),
-		direct_test(first_read_response_not_delivered),
-		direct_test(read_position_must_match),
-		direct_test(response_without_read_not_delivered),
-		direct_test(other_services_not_delivered),
-	};
-
-	return cmocka_run_group_tests_name("qp direct_place not", tests, direct_on, NULL);
-}
+TEST_GROUP(direct_on, NULL)

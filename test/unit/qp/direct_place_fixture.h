@@ -26,12 +26,11 @@ enum way {
 };
 
 /* direct_on(), the setup of the group, turns direct placement on, also where the CPU cannot
- * copy and sum in one pass. Runs each test a second time with direct placement off. */
-#define direct_test(test)                                                                \
-	{#test, test, NULL, NULL, NULL},                                                 \
-	{                                                                                \
-#test "_two_passes", test, direct_off, direct_on, NULL                   \
-	}
+ * copy and sum in one pass. The case runs a second time with direct placement off. */
+#define TEST_BOTH_WAYS(name)                                                             \
+	static void name(void **state);                                                  \
+	TEST_ADD(name##_two_passes, name, direct_off, direct_on)                         \
+	TEST(name)
 int direct_off(void **state);
 int direct_on(void **state);
 

@@ -38,8 +38,7 @@ message_in_order(enum way way)
 	direct_finish(way);
 }
 
-static void
-middle_packets_are_delivered_directly(void **state)
+TEST_BOTH_WAYS(middle_packets_are_delivered_directly)
 {
 	for (unsigned i = 0; i < WAYS * 2; i++) {
 		for (int code = IBV_MTU_256; code <= IBV_MTU_4096; code++) {
@@ -55,8 +54,7 @@ middle_packets_are_delivered_directly(void **state)
 	}
 }
 
-static void
-switched_off_places_nothing(void **state)
+TEST_BOTH_WAYS(switched_off_places_nothing)
 {
 	for (enum way way = 0; way < WAYS; way++) {
 		direct_open_default(way);
@@ -93,8 +91,7 @@ receive_overwritten_frame(void)
 }
 
 /* The payload is copied once: the bytes that the ICRC covered stay in memory. */
-static void
-payload_is_copied_once(void **state)
+TEST_BOTH_WAYS(payload_is_copied_once)
 {
 	for (enum way way = 0; way < WAYS; way++) {
 		direct_open_default(way);
@@ -149,8 +146,7 @@ damaged_packet_run(enum way way, unsigned i, int where)
 	assert_int_equal(to->stats.drop[DROP_icrc], 1);
 }
 
-static void
-damaged_packet_changes_only_its_bytes(void **state)
+TEST_BOTH_WAYS(damaged_packet_changes_only_its_bytes)
 {
 	for (enum way way = 0; way < WAYS; way++) {
 		for (unsigned i = 1; i < PACKETS - 1; i++) {
@@ -183,8 +179,7 @@ second_packet_resend(enum way way)
 }
 
 /* The same packet arrives damaged several times, and the packets behind it are lost. */
-static void
-packet_damaged_repeatedly(void **state)
+TEST_BOTH_WAYS(packet_damaged_repeatedly)
 {
 	for (enum way way = 0; way < WAYS; way++) {
 		direct_open_default(way);
@@ -202,16 +197,4 @@ packet_damaged_repeatedly(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		direct_test(middle_packets_are_delivered_directly),
-		direct_test(switched_off_places_nothing),
-		direct_test(payload_is_copied_once),
-		direct_test(damaged_packet_changes_only_its_bytes),
-		direct_test(packet_damaged_repeatedly),
-	};
-
-	return cmocka_run_group_tests_name("qp direct_place", tests, direct_on, NULL);
-}
+TEST_GROUP(direct_on, NULL)

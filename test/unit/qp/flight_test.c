@@ -82,8 +82,7 @@ copies_take(void)
 }
 
 /* Without a receive: RNR NAKs until none may come any more. */
-static void
-rnr_until_error(void **state)
+TEST(rnr_until_error)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -126,8 +125,7 @@ rnr_until_error(void **state)
 }
 
 /* Losses: a NAK, a probe, ACK timeouts until none may come any more. */
-static void
-losses(void **state)
+TEST(losses)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -172,8 +170,7 @@ receiver_away(void *arg, const struct qp *qp, struct answer_wait *wait, uint64_t
 }
 
 /* A timer that expires while the receiver has not taken the packet. */
-static void
-packets_wait(void **state)
+TEST(packets_wait)
 {
 	static struct answer_wait wait;
 	struct qp_link_conf conf = qp_link_defaults();
@@ -199,8 +196,7 @@ packets_wait(void **state)
 }
 
 /* The packets of a message are one event; the next message is another one. */
-static void
-messages_are_one_event(void **state)
+TEST(messages_are_one_event)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -220,8 +216,7 @@ messages_are_one_event(void **state)
 }
 
 /* A fault by the application's wish is none: a QP that it moves to ERR leaves no copy. */
-static void
-only_faults_leave_copies(void **state)
+TEST(only_faults_leave_copies)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -239,8 +234,7 @@ only_faults_leave_copies(void **state)
 }
 
 /* The oldest events go first. */
-static void
-the_last_events_are_kept(void **state)
+TEST(the_last_events_are_kept)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -260,8 +254,7 @@ the_last_events_are_kept(void **state)
 }
 
 /* Each kind of event has a text whose fields are all filled in. */
-static void
-each_kind_has_a_text(void **state)
+TEST(each_kind_has_a_text)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -284,8 +277,7 @@ each_kind_has_a_text(void **state)
 }
 
 /* On request the last line says how long ago the last event was. */
-static void
-a_request_ends_with_its_time(void **state)
+TEST(a_request_ends_with_its_time)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 	static struct flight_copy copy;
@@ -311,8 +303,7 @@ a_request_ends_with_its_time(void **state)
 }
 
 /* Any bytes of another process make lines, as many as there can be. */
-static void
-any_bytes_can_be_printed(void **state)
+TEST(any_bytes_can_be_printed)
 {
 	static struct flight_copy copy;
 	uint64_t rand = 1;
@@ -340,8 +331,7 @@ any_bytes_can_be_printed(void **state)
 }
 
 /* A QP without a record notes nothing and has nothing to print. */
-static void
-a_qp_without_a_record(void **state)
+TEST(a_qp_without_a_record)
 {
 	static struct flight_copy copy;
 
@@ -354,23 +344,4 @@ a_qp_without_a_record(void **state)
 	assert_false(flight_copy_get(&p.a.qp, &copy));
 	assert_int_equal(copies_take(), 0);
 	qp_link_fini(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rnr_until_error),
-		cmocka_unit_test(losses),
-		cmocka_unit_test(packets_wait),
-		cmocka_unit_test(messages_are_one_event),
-		cmocka_unit_test(only_faults_leave_copies),
-		cmocka_unit_test(the_last_events_are_kept),
-		cmocka_unit_test(each_kind_has_a_text),
-		cmocka_unit_test(a_request_ends_with_its_time),
-		cmocka_unit_test(any_bytes_can_be_printed),
-		cmocka_unit_test(a_qp_without_a_record),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

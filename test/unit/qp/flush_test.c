@@ -16,8 +16,7 @@ init(bool srq)
 
 /* ERR flushes both queues in order: requests that are complete, sent, half sent and not
  * sent, signaled or not. */
-static void
-err_flushes_in_order(void **state)
+TEST(err_flushes_in_order)
 {
 	init(false);
 	for (unsigned i = 0; i < 6; i++)
@@ -43,8 +42,7 @@ err_flushes_in_order(void **state)
 }
 
 /* Any number of later posts is accepted and flushed. */
-static void
-later_posts_are_flushed(void **state)
+TEST(later_posts_are_flushed)
 {
 	init(false);
 	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
@@ -71,8 +69,7 @@ later_posts_are_flushed(void **state)
 
 /* Receives of an SRQ are not flushed, except one that the QP has taken.
  * QP_LAST_WQE_REACHED is raised once, behind the last receive completion (o11-5.2.5). */
-static void
-srq_receives_are_not_flushed(void **state)
+TEST(srq_receives_are_not_flushed)
 {
 	for (unsigned held = 0; held < 2; held++) {
 		init(true);
@@ -103,8 +100,7 @@ srq_receives_are_not_flushed(void **state)
 
 /* RESET discards all requests without a completion and clears PSNs, MSN and opcode state.
  * It removes unpolled CQEs: polling one later would free slots of the reconnected QP. */
-static void
-reset_discards_everything(void **state)
+TEST(reset_discards_everything)
 {
 	struct cqe cqe;
 
@@ -147,8 +143,7 @@ reset_discards_everything(void **state)
 }
 
 /* RESET changes what pollers and posters use: they are kept out, each by its lock. */
-static void
-reset_needs_locks_of_both_cqs_and_sq(void **state)
+TEST(reset_needs_locks_of_both_cqs_and_sq)
 {
 	struct app_locks set = {.count = 0}, shared = {.count = 0};
 
@@ -168,8 +163,7 @@ reset_needs_locks_of_both_cqs_and_sq(void **state)
 }
 
 /* RESET from every state, and twice. */
-static void
-reset_from_every_state(void **state)
+TEST(reset_from_every_state)
 {
 	for (unsigned s = IBV_QPS_RESET; s <= IBV_QPS_ERR; s++) {
 		init(true);
@@ -190,8 +184,7 @@ reset_from_every_state(void **state)
 
 /* Both queues use one CQ: RESET cleans it once and completely, and leaves the CQEs of
  * other QPs. */
-static void
-reset_cleans_shared_cq(void **state)
+TEST(reset_cleans_shared_cq)
 {
 	struct cqe other_cqe = {.wr_id = 77, .qpn = 0x99, .opcode = IBV_WC_RECV}, cqe;
 
@@ -206,20 +199,4 @@ reset_cleans_shared_cq(void **state)
 	assert_int_equal(cqe.wr_id, 77);
 	p.a.qp.recv_cq = &p.a.recv_cq;
 	qp_link_fini(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(err_flushes_in_order),
-		cmocka_unit_test(later_posts_are_flushed),
-		cmocka_unit_test(srq_receives_are_not_flushed),
-		cmocka_unit_test(reset_discards_everything),
-		cmocka_unit_test(reset_needs_locks_of_both_cqs_and_sq),
-		cmocka_unit_test(reset_from_every_state),
-		cmocka_unit_test(reset_cleans_shared_cq),
-	};
-
-	return cmocka_run_group_tests_name("qp flush", tests, NULL, NULL);
 }

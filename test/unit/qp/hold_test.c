@@ -28,8 +28,7 @@ expect_nth(unsigned n)
 #define expect_silence() assert_int_equal(host_pull(&p.b, PULL_ALL), 0)
 
 /* The missing packet comes: all behind it are executed in order, by one ACK. */
-static void
-held_packets_follow_the_missing_one(void **state)
+TEST(held_packets_follow_the_missing_one)
 {
 	open_pair();
 	post_receives(4);
@@ -51,8 +50,7 @@ held_packets_follow_the_missing_one(void **state)
 }
 
 /* Each second one comes with a copy of its headers (host_rx()). */
-static void
-held_packets_are_whole(void **state)
+TEST(held_packets_are_whole)
 {
 	open_pair();
 	post_receives(4);
@@ -72,8 +70,7 @@ held_packets_are_whole(void **state)
 }
 
 /* The ACK covers held packets without AckReq, too. */
-static void
-acknowledgement_covers_all_that_was_held(void **state)
+TEST(acknowledgement_covers_all_that_was_held)
 {
 	open_pair();
 	post_receives(3);
@@ -89,8 +86,7 @@ acknowledgement_covers_all_that_was_held(void **state)
 
 /* Another packet is missing behind the first one: its NAK leaves at once, and acknowledges
  * what was executed. */
-static void
-next_hole_is_asked_for_at_once(void **state)
+TEST(next_hole_is_asked_for_at_once)
 {
 	open_pair();
 	post_receives(6);
@@ -111,8 +107,7 @@ next_hole_is_asked_for_at_once(void **state)
 
 /* The missing packet comes before the NAK was sent: there is none. If it was not the only
  * one, the NAK names the next. */
-static void
-reordering_needs_no_nak(void **state)
+TEST(reordering_needs_no_nak)
 {
 	open_pair();
 	post_receives(5);
@@ -130,8 +125,7 @@ reordering_needs_no_nak(void **state)
 
 /* A packet that is too far ahead is dropped. When all before it have come, it is asked
  * for. */
-static void
-reach_is_limited(void **state)
+TEST(reach_is_limited)
 {
 	open_pair();
 	post_receives(3);
@@ -152,8 +146,7 @@ reach_is_limited(void **state)
 }
 
 /* After an RNR NAK the peer sends everything again. */
-static void
-rnr_nak_drops_held_packets(void **state)
+TEST(rnr_nak_drops_held_packets)
 {
 	open_pair();
 	post_receives(1);
@@ -168,8 +161,7 @@ rnr_nak_drops_held_packets(void **state)
 }
 
 /* The rkey of a held WRITE goes: it writes nothing, and the WRITE fails in its turn. */
-static void
-keys_are_checked_when_the_hole_fills(void **state)
+TEST(keys_are_checked_when_the_hole_fills)
 {
 	uint8_t before[8];
 
@@ -200,8 +192,7 @@ keys_are_checked_when_the_hole_fills(void **state)
 
 /* Memory is full: a QP's own packets stay, and the next one is dropped; of other QPs, the
  * one that has waited longest gives up what it holds. */
-static void
-full_arena_means_go_back_n(void **state)
+TEST(full_arena_means_go_back_n)
 {
 	static struct qp_link other;
 
@@ -248,8 +239,7 @@ resend(unsigned n)
 
 /* Only the missing packet is sent again, for the first loss, too. After an answer to just
  * that packet two are sent again; after an answer to more it is one. */
-static void
-missing_packets_are_sent_alone(void **state)
+TEST(missing_packets_are_sent_alone)
 {
 	open_pair();
 	send_and_lose(8, 1);
@@ -273,8 +263,7 @@ missing_packets_are_sent_alone(void **state)
 }
 
 /* A copy is lost: a tail-loss probe finds that after 25 us. */
-static void
-lost_copy_is_probed(void **state)
+TEST(lost_copy_is_probed)
 {
 	open_pair();
 	send_and_lose(1, 0);
@@ -297,8 +286,7 @@ lost_copy_is_probed(void **state)
 
 /* A peer that holds nothing: each answer acknowledges just what was sent again, and next
  * time it is twice as much, at last everything. */
-static void
-peer_without_hold_gets_all_packets(void **state)
+TEST(peer_without_hold_gets_all_packets)
 {
 	open_pair();
 	p.b.shared.hold = NULL;
@@ -330,8 +318,7 @@ peer_without_hold_gets_all_packets(void **state)
 
 /* All packets are sent again, and the first of them is answered by an acknowledgement of
  * more: the peer holds packets. */
-static void
-early_answer_shows_that_the_peer_holds(void **state)
+TEST(early_answer_shows_that_the_peer_holds)
 {
 	open_pair();
 	p.a.peer.resend_shift = RESEND_ALL_SHIFT;
@@ -347,8 +334,7 @@ early_answer_shows_that_the_peer_holds(void **state)
 
 /* A lost READ request: all requests from it on are sent again, because each of them needs
  * its response. */
-static void
-read_is_not_sent_alone(void **state)
+TEST(read_is_not_sent_alone)
 {
 	open_pair();
 	host_read(&p.a, 100, 0x4000, 0, 8);
@@ -365,27 +351,4 @@ read_is_not_sent_alone(void **state)
 	expect_received(&p.b, 0, 8);
 	assert_int_equal(p.a.stats.resent_few, 0);
 	hold_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(held_packets_follow_the_missing_one),
-		cmocka_unit_test(held_packets_are_whole),
-		cmocka_unit_test(acknowledgement_covers_all_that_was_held),
-		cmocka_unit_test(next_hole_is_asked_for_at_once),
-		cmocka_unit_test(reordering_needs_no_nak),
-		cmocka_unit_test(reach_is_limited),
-		cmocka_unit_test(rnr_nak_drops_held_packets),
-		cmocka_unit_test(keys_are_checked_when_the_hole_fills),
-		cmocka_unit_test(full_arena_means_go_back_n),
-		cmocka_unit_test(missing_packets_are_sent_alone),
-		cmocka_unit_test(lost_copy_is_probed),
-		cmocka_unit_test(peer_without_hold_gets_all_packets),
-		cmocka_unit_test(early_answer_shows_that_the_peer_holds),
-		cmocka_unit_test(read_is_not_sent_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

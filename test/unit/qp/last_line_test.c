@@ -85,8 +85,7 @@ write_run(enum way way, uint32_t len, uint32_t offset)
 	write_len = 0;
 }
 
-static void
-last_line_is_stored_last(void **state)
+TEST(last_line_is_stored_last)
 {
 	static const uint32_t lens[] = {1, 7, 8, 13, 16, 24, 63, 64, 65, 100, 128, 512,
 		1024, 2049, 3 * 1024 + 8, 5 * 1024};
@@ -104,8 +103,7 @@ last_line_is_stored_last(void **state)
 }
 
 /* A word at the end of the line, which programs poll, is stored at once. */
-static void
-last_word_is_one_store(void **state)
+TEST(last_word_is_one_store)
 {
 	way_open(WAY_PLAIN);
 	write_run(WAY_PLAIN, 8, 0);
@@ -124,13 +122,4 @@ direct_on(void **state)
 	return 0;
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(last_line_is_stored_last),
-		cmocka_unit_test(last_word_is_one_store),
-	};
-
-	return cmocka_run_group_tests_name("qp last line", tests, direct_on, NULL);
-}
+TEST_GROUP(direct_on, NULL)

@@ -79,8 +79,7 @@ operation_check(unsigned kind, uint64_t wr_id, uint32_t len, uint64_t before)
 
 /* A QP without tail-loss probes loses the last packet of its only message, or the last
  * response packet. The message is resent exactly one timeout later. */
-static void
-lost_last_packet_costs_one_timeout(void **state)
+TEST(lost_last_packet_costs_one_timeout)
 {
 	for (unsigned kind = 0; kind < KINDS; kind++) {
 		for (unsigned answer = 0; answer < 2; answer++) {
@@ -116,8 +115,7 @@ lost_last_packet_costs_one_timeout(void **state)
 /* Each of four READ responses is moved to each other position. The missing one is
  * requested again, a response that came too early is dropped, and at most one timeout is
  * needed. */
-static void
-reordered_read_responses(void **state)
+TEST(reordered_read_responses)
 {
 	for (unsigned from = 0; from < 4; from++) {
 		for (unsigned to = 0; to < 4; to++) {
@@ -143,8 +141,7 @@ reordered_read_responses(void **state)
 
 /* The responses of three READs and an atomic arrive in reverse order; then also each
  * twice. */
-static void
-responses_in_reverse_order(void **state)
+TEST(responses_in_reverse_order)
 {
 	for (unsigned twice = 0; twice < 2; twice++) {
 		open_pair(PSN_A, 4);
@@ -210,8 +207,7 @@ wrap_case(unsigned kind, uint32_t psn, unsigned lost, bool answer)
 	qp_link_fini(&p);
 }
 
-static void
-psn_wraps_inside_operation(void **state)
+TEST(psn_wraps_inside_operation)
 {
 	for (unsigned kind = 0; kind < KINDS; kind++) {
 		for (uint32_t before = 1; before < 4 && (kind != ADD || before < 3);
@@ -225,8 +221,7 @@ psn_wraps_inside_operation(void **state)
 }
 
 /* The MSN wraps: responses name 0 after 0xFFFFFF, and the requester completes. */
-static void
-msn_wraps(void **state)
+TEST(msn_wraps)
 {
 	open_pair(PSN_A, 4);
 	p.b.qp.resp.msn = PSN_MASK - 1;
@@ -254,8 +249,7 @@ msn_wraps(void **state)
 
 /* More READs and atomics than responder resources: a duplicate of a forgotten one is
  * dropped, a duplicate of a remembered one is answered each time. */
-static void
-forgotten_duplicate_is_dropped(void **state)
+TEST(forgotten_duplicate_is_dropped)
 {
 	struct pkt_spec c = {.ack_req = true, .dma_len = 8, .swap_add = 1};
 
@@ -290,8 +284,7 @@ forgotten_duplicate_is_dropped(void **state)
 
 /* READ responses, atomic responses and all NAKs are sent without AckReq, too. A SEND or
  * WRITE without AckReq is not acknowledged. */
-static void
-responses_without_ackreq(void **state)
+TEST(responses_without_ackreq)
 {
 	struct pkt_spec c = {.dma_len = 8, .swap_add = 1};
 
@@ -337,20 +330,4 @@ responses_without_ackreq(void **state)
 	wire_drop_all(&p.b);
 	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
 	qp_link_fini(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lost_last_packet_costs_one_timeout),
-		cmocka_unit_test(reordered_read_responses),
-		cmocka_unit_test(responses_in_reverse_order),
-		cmocka_unit_test(psn_wraps_inside_operation),
-		cmocka_unit_test(msn_wraps),
-		cmocka_unit_test(forgotten_duplicate_is_dropped),
-		cmocka_unit_test(responses_without_ackreq),
-	};
-
-	return cmocka_run_group_tests_name("qp loss", tests, NULL, NULL);
 }

@@ -28,8 +28,7 @@ expect_refused(const struct qp_attr *attr, int mask, enum ibv_mtu mtu_max)
 }
 
 /* Each value just outside its range, in the transition that requires it. */
-static void
-values_out_of_range(void **state)
+TEST(values_out_of_range)
 {
 	struct qp_attr good, bad;
 
@@ -73,8 +72,7 @@ values_out_of_range(void **state)
 }
 
 /* The largest values can be set and queried. */
-static void
-query_returns_attributes(void **state)
+TEST(query_returns_attributes)
 {
 	struct qp_attr attr, got;
 
@@ -148,8 +146,7 @@ draining(void)
 
 /* SQD finishes started messages, then raises SQ_DRAINED once. Until then sq_draining is 1
  * and SQD->RTS is EINVAL (docs/protocol.md 13.3). */
-static void
-sqd_drains_started_messages(void **state)
+TEST(sqd_drains_started_messages)
 {
 	for (unsigned notify = 0; notify < 2; notify++) {
 		init(true);
@@ -185,8 +182,7 @@ sqd_drains_started_messages(void **state)
 }
 
 /* An idle queue is drained at once. */
-static void
-sqd_of_idle_queue(void **state)
+TEST(sqd_of_idle_queue)
 {
 	init(true);
 	for (unsigned i = 0; i < 3; i++) {
@@ -213,8 +209,7 @@ sqd_of_idle_queue(void **state)
 }
 
 /* SQD -> SQD changes limits. A new retry_cnt counts from then on. */
-static void
-sqd_changes_limits(void **state)
+TEST(sqd_changes_limits)
 {
 	struct qp_attr attr;
 
@@ -240,8 +235,7 @@ sqd_changes_limits(void **state)
 }
 
 /* A timeout that is set, changed or cleared in SQD counts for the requests under way. */
-static void
-sqd_changes_the_timeout_of_requests(void **state)
+TEST(sqd_changes_the_timeout_of_requests)
 {
 	static const struct {
 		uint8_t from, to;
@@ -301,8 +295,7 @@ attr_equal(const struct qp_attr *a, const struct qp_attr *b)
 }
 
 /* RESET gives a QP the attributes of a new one. ERR changes only the state. */
-static void
-reset_restores_attributes(void **state)
+TEST(reset_restores_attributes)
 {
 	static const enum ibv_qp_type types[] = {
 		IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND};
@@ -338,8 +331,7 @@ reset_restores_attributes(void **state)
 }
 
 /* A mask of 0 changes nothing, in any state (docs/protocol.md 13.2). */
-static void
-empty_mask_changes_nothing(void **state)
+TEST(empty_mask_changes_nothing)
 {
 	static struct qp before;
 	struct qp_attr attr = {.state = IBV_QPS_ERR, .timeout = 99};
@@ -366,8 +358,7 @@ init_type(enum ibv_qp_type type)
 }
 
 /* A request posted in SQE is flushed, also if RTS comes first. Then the queue works. */
-static void
-posts_in_sqe_are_flushed(void **state)
+TEST(posts_in_sqe_are_flushed)
 {
 	struct send_req bad = {.wr_id = 1, .num_sge = 1};
 	struct sge sge;
@@ -393,8 +384,7 @@ posts_in_sqe_are_flushed(void **state)
 
 /* A message fails while SQD finishes it: SQE, and the QP no longer drains. The receive
  * side, here with an SRQ, works in both states. */
-static void
-message_fails_while_draining(void **state)
+TEST(message_fails_while_draining)
 {
 	init_type(IBV_QPT_UC);
 	host_send(&p.b, 1, 0, 3000, IBV_SEND_SIGNALED);
@@ -427,8 +417,7 @@ message_fails_while_draining(void **state)
 
 /* SQD with every service: started requests finish, requests posted meanwhile are sent in
  * RTS, requests of the peer are accepted. */
-static void
-sqd_with_every_service(void **state)
+TEST(sqd_with_every_service)
 {
 	static const enum ibv_qp_type types[] = {
 		IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND};
@@ -466,24 +455,4 @@ sqd_with_every_service(void **state)
 		}
 		qp_link_fini(&p);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values_out_of_range),
-		cmocka_unit_test(query_returns_attributes),
-		cmocka_unit_test(sqd_drains_started_messages),
-		cmocka_unit_test(sqd_of_idle_queue),
-		cmocka_unit_test(sqd_changes_limits),
-		cmocka_unit_test(sqd_changes_the_timeout_of_requests),
-		cmocka_unit_test(sqd_with_every_service),
-		cmocka_unit_test(message_fails_while_draining),
-		cmocka_unit_test(posts_in_sqe_are_flushed),
-		cmocka_unit_test(reset_restores_attributes),
-		cmocka_unit_test(empty_mask_changes_nothing),
-	};
-
-	return cmocka_run_group_tests_name("qp modify", tests, NULL, NULL);
 }

@@ -138,8 +138,7 @@ expect_done(unsigned i, enum ibv_wc_opcode opcode)
 
 /* ---- ATOMIC_WRITE ---- */
 
-static void
-atomic_write_stores_8_bytes(void **state)
+TEST(atomic_write_stores_8_bytes)
 {
 	struct pkt_view v;
 
@@ -163,8 +162,7 @@ atomic_write_stores_8_bytes(void **state)
 }
 
 /* An ATOMIC_WRITE is executed once. A duplicate is acknowledged again. */
-static void
-duplicate_atomic_write(void **state)
+TEST(duplicate_atomic_write)
 {
 	init(4, 4);
 	inject_atomic_write(PSN_A, remote_addr(REMOTE), p.b.rkey, 8, 8);
@@ -183,8 +181,7 @@ duplicate_atomic_write(void **state)
 	fini();
 }
 
-static void
-invalid_atomic_write_is_refused(void **state)
+TEST(invalid_atomic_write_is_refused)
 {
 	const struct {
 		int64_t at;
@@ -225,8 +222,7 @@ invalid_atomic_write_is_refused(void **state)
 
 /* ---- FLUSH ---- */
 
-static void
-flush_headers_and_response(void **state)
+TEST(flush_headers_and_response)
 {
 	static const uint32_t feths[] = {GLOBAL, GLOBAL | REGION};
 	struct pkt_view v;
@@ -252,8 +248,7 @@ flush_headers_and_response(void **state)
 	fini();
 }
 
-static void
-invalid_flush_is_refused(void **state)
+TEST(invalid_flush_is_refused)
 {
 	const struct {
 		uint32_t feth;
@@ -299,8 +294,7 @@ invalid_flush_is_refused(void **state)
 }
 
 /* The QP's access flags do not grant the operation. */
-static void
-access_flags_are_required(void **state)
+TEST(access_flags_are_required)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 
@@ -323,8 +317,7 @@ access_flags_are_required(void **state)
 /* ---- Depth ---- */
 
 /* The requester counts both against max_rd_atomic. With 0 they fail. */
-static void
-requester_counts_both_operations(void **state)
+TEST(requester_counts_both_operations)
 {
 	init(2, 2);
 	post_atomic(1, 0, REMOTE, 0);
@@ -345,8 +338,7 @@ requester_counts_both_operations(void **state)
 /* A peer that does not count FLUSHes (rxe): a FLUSH without a free responder resource is
  * dropped as if lost, and so is a READ or atomic for which FLUSHes left none. Too many
  * READs are still an error. */
-static void
-flush_beyond_depth_is_dropped(void **state)
+TEST(flush_beyond_depth_is_dropped)
 {
 	init(4, 2);
 	for (uint32_t i = 0; i < 3; i++)
@@ -378,8 +370,7 @@ flush_beyond_depth_is_dropped(void **state)
 
 /* ---- Responses at the requester ---- */
 
-static void
-wrong_response_fails(void **state)
+TEST(wrong_response_fails)
 {
 	static const struct {
 		uint8_t opcode;
@@ -406,8 +397,7 @@ wrong_response_fails(void **state)
 
 /* Both are resent with the same PSN until their own response arrives. An ACK does not
  * complete them. */
-static void
-resent_until_answered(void **state)
+TEST(resent_until_answered)
 {
 	init(4, 4);
 	post_atomic(1, 0, REMOTE, 0);
@@ -426,23 +416,4 @@ resent_until_answered(void **state)
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	assert_int_equal(p.b.qp.resp.msn, 2);
 	fini();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(atomic_write_stores_8_bytes),
-		cmocka_unit_test(duplicate_atomic_write),
-		cmocka_unit_test(invalid_atomic_write_is_refused),
-		cmocka_unit_test(flush_headers_and_response),
-		cmocka_unit_test(invalid_flush_is_refused),
-		cmocka_unit_test(access_flags_are_required),
-		cmocka_unit_test(requester_counts_both_operations),
-		cmocka_unit_test(flush_beyond_depth_is_dropped),
-		cmocka_unit_test(wrong_response_fails),
-		cmocka_unit_test(resent_until_answered),
-	};
-
-	return cmocka_run_group_tests_name("qp mpe", tests, NULL, NULL);
 }

@@ -6,8 +6,7 @@
 #include "multipath_fixture.h"
 
 /* All packets of path 1 get lost. It gets another port; the other paths keep theirs. */
-static void
-dead_path_gets_another_port(void **state)
+TEST(dead_path_gets_another_port)
 {
 	uint16_t before[PATHS];
 
@@ -57,8 +56,7 @@ answer(void)
 
 /* Path 1 loses three packets, but others arrive in between. Its first copy stays under way, so
  * that this is one busy period. */
-static void
-lossy_path_keeps_its_port(void **state)
+TEST(lossy_path_keeps_its_port)
 {
 	uint16_t before;
 
@@ -91,8 +89,7 @@ lossy_path_keeps_its_port(void **state)
 }
 
 /* However often the paths move, no two have one port. */
-static void
-ports_differ(void **state)
+TEST(ports_differ)
 {
 	open_paths();
 	for (unsigned i = 0; i < 10000; i++) {
@@ -109,8 +106,7 @@ ports_differ(void **state)
 
 /* Three probes of a connection that does not spread yet: its only path gets another port. The
  * others' ports do not follow it. */
-static void
-probes_move_the_own_path(void **state)
+TEST(probes_move_the_own_path)
 {
 	uint16_t own, other;
 
@@ -137,8 +133,7 @@ probes_move_the_own_path(void **state)
 	close_paths();
 }
 
-static void
-ack_timeout_moves_all_paths(void **state)
+TEST(ack_timeout_moves_all_paths)
 {
 	uint16_t before[PATHS];
 
@@ -163,8 +158,7 @@ ack_timeout_moves_all_paths(void **state)
 
 /* Acknowledgements get lost: the second duplicate makes the responder send from another port.
  * Two of one burst, or with something new in between, do not. */
-static void
-duplicates_move_the_responder(void **state)
+TEST(duplicates_move_the_responder)
 {
 	uint16_t port;
 
@@ -208,8 +202,7 @@ duplicates_move_the_responder(void **state)
 }
 
 /* A QP in RESET keeps its ports, and what it knew of packets is gone. */
-static void
-reset_begins_anew(void **state)
+TEST(reset_begins_anew)
 {
 	uint16_t port;
 
@@ -227,8 +220,7 @@ reset_begins_anew(void **state)
 }
 
 /* Only MULTIPATH_QPS QPs of an engine have several paths, and only reliable ones. */
-static void
-states_have_a_limit(void **state)
+TEST(states_have_a_limit)
 {
 	struct multipaths all;
 	struct qp_shared shared = {.multipaths = &all};
@@ -256,8 +248,7 @@ states_have_a_limit(void **state)
 	free(qps);
 }
 
-static void
-setting_is_checked(void **state)
+TEST(setting_is_checked)
 {
 	static const char *const bad[] = {"", "0", "9", "4x", "12", "-1", "four"};
 	uint8_t paths = 3;
@@ -280,22 +271,4 @@ setting_is_checked(void **state)
 		assert_int_equal(paths, n - '0');
 	}
 	unsetenv("ROCADE_PATHS");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(dead_path_gets_another_port),
-		cmocka_unit_test(lossy_path_keeps_its_port),
-		cmocka_unit_test(ports_differ),
-		cmocka_unit_test(probes_move_the_own_path),
-		cmocka_unit_test(ack_timeout_moves_all_paths),
-		cmocka_unit_test(duplicates_move_the_responder),
-		cmocka_unit_test(reset_begins_anew),
-		cmocka_unit_test(states_have_a_limit),
-		cmocka_unit_test(setting_is_checked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

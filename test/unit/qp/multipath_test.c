@@ -4,8 +4,7 @@
 #include "multipath_fixture.h"
 #include "qp/nak.h"
 
-static void
-packets_take_all_paths(void **state)
+TEST(packets_take_all_paths)
 {
 	static const bool kinds[][2] = {{false, false}, {true, false}, {false, true}};
 
@@ -33,8 +32,7 @@ packets_take_all_paths(void **state)
 }
 
 /* Path 0 is slower than the others. Nothing is sent again, and no retry is charged. */
-static void
-packets_that_are_overtaken_are_not_lost(void **state)
+TEST(packets_that_are_overtaken_are_not_lost)
 {
 	open_paths();
 	send_some(8); /* paths 1, 2, 3, 0, 1, 2, 3, 0 */
@@ -52,8 +50,7 @@ packets_that_are_overtaken_are_not_lost(void **state)
 }
 
 /* A later packet of its path shows that a packet is lost. The copy takes another path. */
-static void
-path_keeps_its_order(void **state)
+TEST(path_keeps_its_order)
 {
 	open_paths();
 	send_some(8);
@@ -75,8 +72,7 @@ path_keeps_its_order(void **state)
 	close_paths();
 }
 
-static void
-last_packet_of_a_path_is_late_after_four_round_trips(void **state)
+TEST(last_packet_of_a_path_is_late_after_four_round_trips)
 {
 	open_paths();
 	send_some(4);
@@ -101,8 +97,7 @@ last_packet_of_a_path_is_late_after_four_round_trips(void **state)
 }
 
 /* The peer drops what it held. All that is sent again as soon as it says so. */
-static void
-packets_that_the_peer_dropped_are_sent_again(void **state)
+TEST(packets_that_the_peer_dropped_are_sent_again)
 {
 	open_paths();
 	send_some(8);
@@ -123,8 +118,7 @@ packets_that_the_peer_dropped_are_sent_again(void **state)
 
 /* The answer to a probe acknowledges one packet. Those behind it were sent a short time ago:
  * they may be on their way. */
-static void
-answer_to_a_probe_resends_nothing_too_early(void **state)
+TEST(answer_to_a_probe_resends_nothing_too_early)
 {
 	open_paths();
 	send_some(1);
@@ -145,8 +139,7 @@ answer_to_a_probe_resends_nothing_too_early(void **state)
 
 /* A probe copies the first packet to path 2, but the packet itself arrives. That says nothing
  * about the last packet of path 2. */
-static void
-packet_that_was_sent_twice_is_no_evidence(void **state)
+TEST(packet_that_was_sent_twice_is_no_evidence)
 {
 	open_paths();
 	send_some(8);
@@ -165,8 +158,7 @@ packet_that_was_sent_twice_is_no_evidence(void **state)
 
 /* Arrivals before an idle time say nothing about packets after it, however long it was: times
  * have 32 bits. */
-static void
-idle_time_begins_anew(void **state)
+TEST(idle_time_begins_anew)
 {
 	static const uint64_t idle[] = {NS_PER_SEC, 3 * NS_PER_SEC, 5 * NS_PER_SEC};
 
@@ -186,8 +178,7 @@ idle_time_begins_anew(void **state)
 }
 
 /* Nor do arrivals before the QP goes back, as for an RNR NAK. Requests wait all the time. */
-static void
-rollback_begins_anew(void **state)
+TEST(rollback_begins_anew)
 {
 	static const uint64_t waits[] = {NS_PER_SEC, 3 * NS_PER_SEC, 5 * NS_PER_SEC};
 
@@ -220,8 +211,7 @@ rollback_begins_anew(void **state)
 }
 
 /* While packets of path 1 are under way the others take what comes. */
-static void
-slow_path_gets_fewer_packets(void **state)
+TEST(slow_path_gets_fewer_packets)
 {
 	open_paths();
 	send_some(8);
@@ -240,8 +230,7 @@ slow_path_gets_fewer_packets(void **state)
 }
 
 /* SENDs behind a READ take its path, so that a NAK of the READ shows that it is lost. */
-static void
-reads_keep_all_on_one_path(void **state)
+TEST(reads_keep_all_on_one_path)
 {
 	open_paths();
 	host_read(&p.a, posted++, 0, 0, 8);
@@ -269,8 +258,7 @@ reads_keep_all_on_one_path(void **state)
 	close_paths();
 }
 
-static void
-peer_without_sacks_gets_one_path(void **state)
+TEST(peer_without_sacks_gets_one_path)
 {
 	open_paths();
 	p.a.peer.extensions = 0;
@@ -289,8 +277,7 @@ peer_without_sacks_gets_one_path(void **state)
 }
 
 /* A QP without probes does not spread its packets: a NAK shows a loss. */
-static void
-timeout_of_zero_gets_one_path(void **state)
+TEST(timeout_of_zero_gets_one_path)
 {
 	open_paths();
 	p.a.qp.params.timeout = 0;
@@ -311,8 +298,7 @@ timeout_of_zero_gets_one_path(void **state)
 
 /* The peer's host understands SACKs, but this process of it sends none: the requester pauses,
  * 1 ms at first, then 2 ms. */
-static void
-silent_process_makes_it_pause(void **state)
+TEST(silent_process_makes_it_pause)
 {
 	open_paths();
 	p.a.qp.sacks = false;
@@ -345,27 +331,4 @@ silent_process_makes_it_pause(void **state)
 		pass(2 * RTT);
 	}
 	close_paths();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_take_all_paths),
-		cmocka_unit_test(packets_that_are_overtaken_are_not_lost),
-		cmocka_unit_test(path_keeps_its_order),
-		cmocka_unit_test(last_packet_of_a_path_is_late_after_four_round_trips),
-		cmocka_unit_test(packet_that_was_sent_twice_is_no_evidence),
-		cmocka_unit_test(packets_that_the_peer_dropped_are_sent_again),
-		cmocka_unit_test(answer_to_a_probe_resends_nothing_too_early),
-		cmocka_unit_test(idle_time_begins_anew),
-		cmocka_unit_test(rollback_begins_anew),
-		cmocka_unit_test(slow_path_gets_fewer_packets),
-		cmocka_unit_test(reads_keep_all_on_one_path),
-		cmocka_unit_test(peer_without_sacks_gets_one_path),
-		cmocka_unit_test(timeout_of_zero_gets_one_path),
-		cmocka_unit_test(silent_process_makes_it_pause),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shows the state of a peer, and reduces impossible values. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
+#include "case.h"
 #include "qp/peer_info.h"
 #include "qp/qp.h"
-
-#include <cmocka.h>
 
 #define WINDOW 100
 
@@ -27,8 +23,7 @@ peer_make(struct peers *peers, bool cc)
 	return peer;
 }
 
-static void
-shows_a_peer(void **state)
+TEST(shows_a_peer)
 {
 	struct qp qp[2] = {{.qpn = 0}};
 	struct peer_info info;
@@ -73,8 +68,7 @@ shows_a_peer(void **state)
 	peers_fini(&peers);
 }
 
-static void
-shows_congestion_control(void **state)
+TEST(shows_congestion_control)
 {
 	struct peer_info info;
 	struct peers peers;
@@ -103,8 +97,7 @@ shows_congestion_control(void **state)
 	peers_fini(&peers);
 }
 
-static void
-possible_values_stay(void **state)
+TEST(possible_values_stay)
 {
 	struct peer_info info = {.gid = {0xfe, 0x80, [15] = 7},
 		.engine = 1,
@@ -134,8 +127,7 @@ window_is(const struct peer_window_info *w, uint32_t qps, uint32_t inflight, uin
 	assert_int_equal(w->cc_window, cap * CC_ONE);
 }
 
-static void
-impossible_values_are_reduced(void **state)
+TEST(impossible_values_are_reduced)
 {
 	struct peer_info info;
 
@@ -158,17 +150,4 @@ impossible_values_are_reduced(void **state)
 	peer_info_clamp(&info, 0);
 	assert_int_equal(info.qps, 0);
 	assert_int_equal(info.send.inflight, 0);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shows_a_peer),
-		cmocka_unit_test(shows_congestion_control),
-		cmocka_unit_test(possible_values_stay),
-		cmocka_unit_test(impossible_values_are_reduced),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

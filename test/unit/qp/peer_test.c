@@ -2,14 +2,10 @@
 /* Peers: lookup by GID, the accounting of the window, and the list of peers that have
  * blocked QPs. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
+#include "case.h"
 #include "qp/qp.h"
-
-#include <cmocka.h>
 
 #include "../rand.h"
 
@@ -93,8 +89,7 @@ chain_len(uint32_t bucket)
 /* ---- Lookup ---- */
 
 /* QPs with the same destination get one peer, which lives as long as one of them. */
-static void
-one_peer_for_each_gid(void **state)
+TEST_WITH(one_peer_for_each_gid, setup, teardown)
 {
 	struct peer *peer = get(gid_ipv4(1)), *other;
 
@@ -114,8 +109,7 @@ one_peer_for_each_gid(void **state)
 }
 
 /* Behind the daemon, local peers are lossless, and only those. */
-static void
-local_peers_of_a_client_are_lossless(void **state)
+TEST_WITH(local_peers_of_a_client_are_lossless, setup, teardown)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		bool client = i & 1, local = i >> 1;
@@ -129,8 +123,7 @@ local_peers_of_a_client_are_lossless(void **state)
 }
 
 /* Two GIDs that differ in any one bit are two peers. */
-static void
-every_bit_of_the_gid_counts(void **state)
+TEST_WITH(every_bit_of_the_gid_counts, setup, teardown)
 {
 	struct peer *peer = get(gid_ipv4(5));
 
@@ -150,8 +143,7 @@ every_bit_of_the_gid_counts(void **state)
 }
 
 /* Peers of one bucket are found, and leave it from its start, its middle and its end. */
-static void
-peers_of_one_bucket(void **state)
+TEST_WITH(peers_of_one_bucket, setup, teardown)
 {
 	enum { N = 40 };
 	struct peer *peer[N];
@@ -182,8 +174,7 @@ peers_of_one_bucket(void **state)
 }
 
 /* The table grows with its peers: buckets stay short, and every peer is found. */
-static void
-ten_thousand_peers(void **state)
+TEST_WITH(ten_thousand_peers, setup, teardown)
 {
 	enum { N = 10000 };
 	static struct peer *peer[N];
@@ -209,8 +200,7 @@ ten_thousand_peers(void **state)
 }
 
 /* Without memory there is no new peer. Without memory for more buckets there is. */
-static void
-no_memory(void **state)
+TEST_WITH(no_memory, setup, teardown)
 {
 	enum { N = 200 };
 	struct peer *peer[N];
@@ -240,8 +230,7 @@ no_memory(void **state)
 
 /* ---- The window ---- */
 
-static void
-charges_fill_the_window(void **state)
+TEST_WITH(charges_fill_the_window, setup, teardown)
 {
 	struct peer *peer = get(gid_ipv4(1));
 	struct peer_window *w = &peer->send;
@@ -270,8 +259,7 @@ charges_fill_the_window(void **state)
 
 /* Windows are listed while they have blocked QPs, in the order in which they got the first;
  * QPs of a window in the order in which they were blocked. */
-static void
-blocked_in_order(void **state)
+TEST_WITH(blocked_in_order, setup, teardown)
 {
 	static struct qp qp[4];
 	struct peer *one = get(gid_ipv4(1)), *two = get(gid_ipv4(2));
@@ -309,8 +297,7 @@ blocked_in_order(void **state)
 }
 
 /* A QP is blocked on one window at a time. */
-static void
-blocked_on_the_other_window(void **state)
+TEST_WITH(blocked_on_the_other_window, setup, teardown)
 {
 	struct peer *peer = get(gid_ipv4(1));
 	static struct qp qp[2];
@@ -333,24 +320,4 @@ blocked_on_the_other_window(void **state)
 	peer_unblock(&peers, &qp[0]);
 	assert_true(TAILQ_EMPTY(&peers.blocked));
 	peer_put(&peers, peer);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(one_peer_for_each_gid),
-		TEST(local_peers_of_a_client_are_lossless),
-		TEST(every_bit_of_the_gid_counts),
-		TEST(peers_of_one_bucket),
-		TEST(ten_thousand_peers),
-		TEST(no_memory),
-		TEST(charges_fill_the_window),
-		TEST(blocked_in_order),
-		TEST(blocked_on_the_other_window),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

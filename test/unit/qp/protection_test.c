@@ -201,8 +201,7 @@ operation_run(const struct operation *op, enum wrong wrong)
 	qp_link_fini(&p);
 }
 
-static void
-each_operation_with_each_invalid_key(void **state)
+TEST(each_operation_with_each_invalid_key)
 {
 	for (unsigned i = 0; i < RTE_DIM(operations); i++) {
 		for (int wrong = NOTHING; wrong < WRONGS; wrong++) {
@@ -217,8 +216,7 @@ each_operation_with_each_invalid_key(void **state)
 
 /* The key of a memory window is for peers. Local requests can neither send from it nor
  * receive into it. */
-static void
-mw_key_is_no_lkey(void **state)
+TEST(mw_key_is_no_lkey)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 	struct sge sge;
@@ -247,15 +245,4 @@ mw_key_is_no_lkey(void **state)
 		assert_int_equal(key_free(&p.b.keys, region), 0);
 		qp_link_fini(&p);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_operation_with_each_invalid_key),
-		cmocka_unit_test(mw_key_is_no_lkey),
-	};
-
-	return cmocka_run_group_tests_name("qp protection", tests, NULL, NULL);
 }

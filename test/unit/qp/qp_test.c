@@ -47,8 +47,7 @@ conf_good(void)
 	};
 }
 
-static void
-invalid_configuration_is_refused(void **state)
+TEST(invalid_configuration_is_refused)
 {
 	struct qp_conf conf;
 
@@ -89,8 +88,7 @@ invalid_configuration_is_refused(void **state)
 	assert_int_equal(mem_used, 0);
 }
 
-static void
-failed_allocation_leaks_nothing(void **state)
+TEST(failed_allocation_leaks_nothing)
 {
 	struct qp_conf conf = conf_good();
 	unsigned gets = 0;
@@ -150,8 +148,7 @@ idle_qp_bytes(uint32_t max_send_wr)
 /* Memory of an idle QP besides its rings. Above 1 KiB, 100,000 QPs would no longer fit 100 MB. With
  * twice the depth the rings of the send queue take twice as much, so they drop out of the
  * difference, as in docs/perf.md. Memory of the same size at each depth counts. */
-static void
-idle_qp_size(void **state)
+TEST(idle_qp_size)
 {
 	assert_true(sizeof(struct qp) + VERBS_BYTES <= 960);
 	assert_in_range(2 * idle_qp_bytes(64) - idle_qp_bytes(128), 960, 1024);
@@ -171,8 +168,7 @@ fake_qp(uint32_t qpn, uint32_t index)
 }
 
 /* QPNs 0 and 1 are for management, 0xFFFFFF for multicast (IBA 3.9, 10.5.1). */
-static void
-qpn_table_limits(void **state)
+TEST(qpn_table_limits)
 {
 	struct qp_table t;
 	uint32_t qpn, index;
@@ -207,8 +203,7 @@ qpn_table_limits(void **state)
 
 /* The QPN that has been free the longest is used first, so that late packets for a
  * destroyed QP do not meet a new QP soon. */
-static void
-oldest_free_qpn_first(void **state)
+TEST(oldest_free_qpn_first)
 {
 	struct qp_table t;
 	static const uint32_t freed[] = {0x105, 0x100, 0x103};
@@ -250,8 +245,7 @@ oldest_free_qpn_first(void **state)
 
 /* The daemon's QPNs come from all 24 bits. Indices stay small all the same. A packet for
  * an earlier QP does not reach the QP that has its place in the table. */
-static void
-qpns_of_the_daemon(void **state)
+TEST(qpns_of_the_daemon)
 {
 	static const uint32_t qpns[] = {0xABCD05, 0x000013, 0x77770E};
 	struct qp_table t;
@@ -293,17 +287,4 @@ teardown(void **state)
 	return 0;
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(invalid_configuration_is_refused),
-		cmocka_unit_test(failed_allocation_leaks_nothing),
-		cmocka_unit_test(idle_qp_size),
-		cmocka_unit_test(qpn_table_limits),
-		cmocka_unit_test(oldest_free_qpn_first),
-		cmocka_unit_test(qpns_of_the_daemon),
-	};
-
-	return cmocka_run_group_tests_name("qp", tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

@@ -53,8 +53,7 @@ expect_one_ack(uint32_t psn, uint32_t msn)
 /* A duplicate READ must have the R_Key and a part of the range of the original, and is
  * answered from memory with the current MSN (docs/protocol.md 8.7). ePSN and MSN do not
  * change. */
-static void
-duplicate_read_of_part(void **state)
+TEST(duplicate_read_of_part)
 {
 	read_init_receives(4);
 	inject_area_read(PSN_A, 0, 3000);
@@ -82,8 +81,7 @@ duplicate_read_of_part(void **state)
 }
 
 /* A duplicate that matches no responder resource is dropped. */
-static void
-unmatched_duplicate_is_dropped(void **state)
+TEST(unmatched_duplicate_is_dropped)
 {
 	uint32_t key;
 
@@ -126,8 +124,7 @@ unmatched_duplicate_is_dropped(void **state)
 /* The R_Key is checked again (docs/protocol.md 8.7). If it is gone: NAK 0x62 with the PSN
  * of the duplicate. The READ was answered, so the duplicate may be a late copy: the
  * connection stands. */
-static void
-duplicate_with_freed_key(void **state)
+TEST(duplicate_with_freed_key)
 {
 	uint32_t key;
 
@@ -148,8 +145,7 @@ duplicate_with_freed_key(void **state)
 }
 
 /* A READ that was not answered completely is fatal when its key is gone. */
-static void
-key_freed_during_response(void **state)
+TEST(key_freed_during_response)
 {
 	uint32_t key;
 
@@ -168,8 +164,7 @@ key_freed_during_response(void **state)
 /* READs behind a duplicate are not answered again unless requested: one doubled packet
  * must not cause a flood. Requested again in any order, they are answered in PSN
  * order. */
-static void
-duplicates_in_psn_order(void **state)
+TEST(duplicates_in_psn_order)
 {
 	read_init_receives(4);
 	for (unsigned i = 0; i < 4; i++)
@@ -190,8 +185,7 @@ duplicates_in_psn_order(void **state)
 
 /* While a response is being sent: the same request changes nothing, an earlier part
  * starts over, a new READ queues behind. */
-static void
-duplicate_during_response(void **state)
+TEST(duplicate_during_response)
 {
 	read_init_receives(2);
 	inject_area_read(PSN_A, 0, 5000);
@@ -222,8 +216,7 @@ duplicate_during_response(void **state)
 /* SEND and READ, both responses lost, SEND repeated: its ACK names at most the PSN before
  * the READ, which rxe would complete by that ACK. Behind the READ it names the last
  * executed PSN. */
-static void
-ack_stops_before_read(void **state)
+TEST(ack_stops_before_read)
 {
 	read_init_receives(4);
 	host_send(&p.a, 1, 0, 8, IBV_SEND_SIGNALED);
@@ -267,8 +260,7 @@ ack_stops_before_read(void **state)
 
 /* A duplicate SEND neither removes nor lowers a pending acknowledgement, and neither does
  * a duplicate READ. */
-static void
-pending_ack_is_kept(void **state)
+TEST(pending_ack_is_kept)
 {
 	read_init_receives(4);
 	inject_send(PSN_A);
@@ -291,8 +283,7 @@ pending_ack_is_kept(void **state)
 
 /* READ and SEND are resent together: the ACK of the SEND follows the READ response.
  * Without it the peer would wait for its timeout. */
-static void
-ack_follows_repeated_response(void **state)
+TEST(ack_follows_repeated_response)
 {
 	read_init_receives(4);
 	inject_send(PSN_A);
@@ -314,8 +305,7 @@ ack_follows_repeated_response(void **state)
 
 /* For each size of the ring its free-running index passes 2^32: every READ is answered,
  * and the last ones are answered again. */
-static void
-resource_index_wraps(void **state)
+TEST(resource_index_wraps)
 {
 	for (uint8_t depth = 1; depth <= QP_MAX_RD_ATOMIC; depth++) {
 		struct responder *resp;
@@ -341,8 +331,7 @@ resource_index_wraps(void **state)
 
 /* The PSNs of a READ of 2^24 packets ago have a new meaning. It was forgotten long before
  * and limits no acknowledgement. */
-static void
-old_read_is_forgotten(void **state)
+TEST(old_read_is_forgotten)
 {
 	read_init_receives(4);
 	inject_area_read(PSN_A, 0, 3000);
@@ -367,24 +356,4 @@ old_read_is_forgotten(void **state)
 	inject_area_read(PSN_A, 0, 3000);
 	expect_silence();
 	qp_link_fini_discard(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(duplicate_read_of_part),
-		cmocka_unit_test(unmatched_duplicate_is_dropped),
-		cmocka_unit_test(duplicate_with_freed_key),
-		cmocka_unit_test(key_freed_during_response),
-		cmocka_unit_test(duplicates_in_psn_order),
-		cmocka_unit_test(duplicate_during_response),
-		cmocka_unit_test(ack_stops_before_read),
-		cmocka_unit_test(pending_ack_is_kept),
-		cmocka_unit_test(ack_follows_repeated_response),
-		cmocka_unit_test(resource_index_wraps),
-		cmocka_unit_test(old_read_is_forgotten),
-	};
-
-	return cmocka_run_group_tests_name("qp read_dup", tests, NULL, NULL);
 }

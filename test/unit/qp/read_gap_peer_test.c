@@ -12,8 +12,7 @@ respond_rxe(uint8_t opcode, unsigned nth)
 
 /* A peer that may forget what lies before a part that it was asked for is asked for the oldest
  * missing part only, and for the next one when that has come. It may go on with LAST. */
-static void
-other_peers_get_one_repeat_at_a_time(void **state)
+TEST(other_peers_get_one_repeat_at_a_time)
 {
 	gap_open(4, false);
 	gap_read(8);
@@ -38,8 +37,7 @@ other_peers_get_one_repeat_at_a_time(void **state)
 }
 
 /* FIRST and LAST fit only where a repeat begins and ends, besides the original places. */
-static void
-opcodes_are_those_of_the_repeat(void **state)
+TEST(opcodes_are_those_of_the_repeat)
 {
 	static const struct {
 		uint8_t opcode;
@@ -67,8 +65,7 @@ opcodes_are_those_of_the_repeat(void **state)
 
 /* These make the requester go back, as without a record: a wrong length or
  * opcode, an atomic's response, a NAK, memory that is gone. */
-static void
-requester_goes_back(void **state)
+TEST(requester_goes_back)
 {
 	for (unsigned what = 0; what < 5; what++) {
 		struct pkt_spec c = {
@@ -116,8 +113,7 @@ requester_goes_back(void **state)
 }
 
 /* With no record left the QP goes back. Errors give records back. */
-static void
-records_are_limited(void **state)
+TEST(records_are_limited)
 {
 	static struct read_gaps none;
 
@@ -141,8 +137,7 @@ records_are_limited(void **state)
 
 /* The responder answers parts that it is asked for in turn, and what it was sending before
  * them goes on. */
-static void
-responder_sends_parts_in_turn(void **state)
+TEST(responder_sends_parts_in_turn)
 {
 	gap_open(4, true);
 	inject_read(PSN_A, read_va(0), p.b.rkey, 12 * MTU);
@@ -162,8 +157,7 @@ responder_sends_parts_in_turn(void **state)
 }
 
 /* Another peer for the QP: it goes back. */
-static void
-change_of_peer_goes_back(void **state)
+TEST(change_of_peer_goes_back)
 {
 	struct peer other = {.qps = 1};
 
@@ -181,19 +175,4 @@ change_of_peer_goes_back(void **state)
 	assert_int_equal(other.read.inflight + other.send.inflight, 0);
 	qp_set_peer(&p.a.qp, &p.a.peer);
 	gap_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(other_peers_get_one_repeat_at_a_time),
-		cmocka_unit_test(opcodes_are_those_of_the_repeat),
-		cmocka_unit_test(requester_goes_back),
-		cmocka_unit_test(records_are_limited),
-		cmocka_unit_test(responder_sends_parts_in_turn),
-		cmocka_unit_test(change_of_peer_goes_back),
-	};
-
-	return cmocka_run_group_tests_name("qp read gap peer", tests, NULL, NULL);
 }

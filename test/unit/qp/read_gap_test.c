@@ -5,8 +5,7 @@
 
 /* The responses behind a missing one are in memory at once. One packet is requested again, and
  * its answer completes the READ. */
-static void
-only_the_missing_range_is_requested(void **state)
+TEST(only_the_missing_range_is_requested)
 {
 	gap_open(4, true);
 	gap_read(8);
@@ -34,8 +33,7 @@ only_the_missing_range_is_requested(void **state)
 
 /* Several ranges are requested again at once, in rising order of PSNs, and each only up to the
  * end of its original request: with max_rd_atomic 4 that is each 32nd packet. */
-static void
-ranges_end_with_their_request(void **state)
+TEST(ranges_end_with_their_request)
 {
 	gap_open(4, true);
 	host_read(&p.a, 0, 0, REMOTE, 0x7000); /* 28 packets */
@@ -61,8 +59,7 @@ ranges_end_with_their_request(void **state)
 /* Two READs. The second one was executed before the repeat of the first one is: its response
  * is dropped, and it sees no older memory than the first one. It is requested again at once,
  * behind that repeat; but if the repeat is lost, too, once the first one is complete. */
-static void
-later_read_is_executed_later(void **state)
+TEST(later_read_is_executed_later)
 {
 	gap_open(4, true);
 	host_read(&p.a, 0, 0, REMOTE, 3 * MTU);
@@ -95,8 +92,7 @@ later_read_is_executed_later(void **state)
  * dropped: they will be, too. So a fourth READ leaves only behind the repeat of the third: else
  * its responses would be dropped, too, and so would those of each one after it. A later READ is
  * requested again as a whole, once all its responses have come. */
-static void
-new_reads_leave_behind_the_repeats(void **state)
+TEST(new_reads_leave_behind_the_repeats)
 {
 	gap_open(8, true);
 	for (unsigned i = 0; i < 3; i++)
@@ -130,8 +126,7 @@ new_reads_leave_behind_the_repeats(void **state)
 
 /* A response that comes earlier than the answer to a repeat can is another copy: it is dropped,
  * and no repeat was in vain: that of the next READ leaves. */
-static void
-early_response_is_no_answer(void **state)
+TEST(early_response_is_no_answer)
 {
 	gap_open(4, true);
 	host_read(&p.a, 0, 0, REMOTE, 2 * MTU);
@@ -157,8 +152,7 @@ early_response_is_no_answer(void **state)
 }
 
 /* An ACK covers a SEND behind a READ whose last response is lost. It is not forgotten. */
-static void
-acknowledgement_behind_a_missing_response_counts(void **state)
+TEST(acknowledgement_behind_a_missing_response_counts)
 {
 	gap_open(4, true);
 	host_read(&p.a, 0, 0, REMOTE, 3 * MTU);
@@ -185,8 +179,7 @@ acknowledgement_behind_a_missing_response_counts(void **state)
 }
 
 /* The answer to a repeat is lost. The response to a later request shows that. */
-static void
-later_response_shows_a_lost_repeat(void **state)
+TEST(later_response_shows_a_lost_repeat)
 {
 	gap_open(4, true);
 	gap_read(8);
@@ -210,8 +203,7 @@ later_response_shows_a_lost_repeat(void **state)
 
 /* The answer to one repeat shows that those to an earlier one, and to the begin of its own
  * range, are lost. */
-static void
-answer_shows_what_was_lost_before_it(void **state)
+TEST(answer_shows_what_was_lost_before_it)
 {
 	gap_open(4, true);
 	gap_read(12);
@@ -232,8 +224,7 @@ answer_shows_what_was_lost_before_it(void **state)
 
 /* The only repeat is lost, and nothing comes behind it. A probe asks once more for what is
  * missing, a second one for all. */
-static void
-probes_find_a_lost_last_repeat(void **state)
+TEST(probes_find_a_lost_last_repeat)
 {
 	gap_open(4, true);
 	gap_read(8);
@@ -257,8 +248,7 @@ probes_find_a_lost_last_repeat(void **state)
 }
 
 /* The answer to a repeat comes after the requester went back: it may end in the middle. */
-static void
-late_answer_to_a_repeat_fits(void **state)
+TEST(late_answer_to_a_repeat_fits)
 {
 	gap_open(4, true);
 	gap_read(8);
@@ -277,8 +267,7 @@ late_answer_to_a_repeat_fits(void **state)
 }
 
 /* A response that has been placed is dropped when it comes again, whatever it contains. */
-static void
-placed_response_is_not_overwritten(void **state)
+TEST(placed_response_is_not_overwritten)
 {
 	struct pkt_spec c = {.opcode = MIDDLE, .psn = PSN_A + 4, .payload_len = MTU};
 
@@ -295,8 +284,7 @@ placed_response_is_not_overwritten(void **state)
 }
 
 /* A missing response comes late: it is placed, and the rest of the range is requested. */
-static void
-late_response_is_taken(void **state)
+TEST(late_response_is_taken)
 {
 	gap_open(4, true);
 	gap_read(8);
@@ -314,8 +302,7 @@ late_response_is_taken(void **state)
 }
 
 /* Responses that are placed do not count against the limit of 128: new requests leave. */
-static void
-placed_responses_make_room(void **state)
+TEST(placed_responses_make_room)
 {
 	gap_open(4, true);
 	p.a.qp.params.max_rd_atomic = p.b.qp.params.max_dest_rd_atomic = 16;
@@ -333,26 +320,4 @@ placed_responses_make_room(void **state)
 	assert_int_equal(req_outstanding(&p.a.qp), 144);
 	assert_int_equal(p.a.qp.req.reading, 129);
 	gap_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_the_missing_range_is_requested),
-		cmocka_unit_test(ranges_end_with_their_request),
-		cmocka_unit_test(later_read_is_executed_later),
-		cmocka_unit_test(new_reads_leave_behind_the_repeats),
-		cmocka_unit_test(early_response_is_no_answer),
-		cmocka_unit_test(acknowledgement_behind_a_missing_response_counts),
-		cmocka_unit_test(later_response_shows_a_lost_repeat),
-		cmocka_unit_test(answer_shows_what_was_lost_before_it),
-		cmocka_unit_test(probes_find_a_lost_last_repeat),
-		cmocka_unit_test(late_answer_to_a_repeat_fits),
-		cmocka_unit_test(placed_response_is_not_overwritten),
-		cmocka_unit_test(late_response_is_taken),
-		cmocka_unit_test(placed_responses_make_room),
-	};
-
-	return cmocka_run_group_tests_name("qp read gap", tests, NULL, NULL);
 }

@@ -21,8 +21,7 @@ expect_refused(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
 }
 
 /* Rows 10, 11, 13 and 14 of docs/protocol.md 8.2. */
-static void
-invalid_read_is_refused(void **state)
+TEST(invalid_read_is_refused)
 {
 	uint32_t key;
 
@@ -70,8 +69,7 @@ invalid_read_is_refused(void **state)
 
 /* Row 11 of docs/protocol.md 8.2: more than max_dest_rd_atomic unanswered READs. The
  * accepted ones are answered first, then the NAK follows in PSN order. */
-static void
-too_many_reads_are_refused(void **state)
+TEST(too_many_reads_are_refused)
 {
 	read_init(4, 2);
 	for (unsigned i = 0; i < 3; i++)
@@ -94,8 +92,7 @@ too_many_reads_are_refused(void **state)
 }
 
 /* The peer waits for what was accepted: a smaller limit is refused until it is answered. */
-static void
-limit_is_not_below_unanswered_reads(void **state)
+TEST(limit_is_not_below_unanswered_reads)
 {
 	struct qp_attr attr = {.state = IBV_QPS_SQD, .max_dest_rd_atomic = 1};
 
@@ -120,8 +117,7 @@ limit_is_not_below_unanswered_reads(void **state)
 
 /* The key is freed while the response is being sent: NAK 0x62 with the PSN of the next
  * response packet. Requests behind it are not answered. */
-static void
-key_freed_during_response(void **state)
+TEST(key_freed_during_response)
 {
 	uint32_t key;
 
@@ -158,8 +154,7 @@ key_freed_during_response(void **state)
 
 /* A QP in ERR sends nothing. But before a fatal NAK the accepted READs are answered; an
  * error there raises no second event. */
-static void
-err_stops_responses(void **state)
+TEST(err_stops_responses)
 {
 	uint32_t key;
 
@@ -187,8 +182,7 @@ err_stops_responses(void **state)
 }
 
 /* max_rd_atomic can change in SQD once the queue is drained. */
-static void
-max_rd_atomic_changes_in_sqd(void **state)
+TEST(max_rd_atomic_changes_in_sqd)
 {
 	struct qp_attr attr = {.max_rd_atomic = 1};
 
@@ -225,8 +219,7 @@ inject_response(uint8_t opcode, uint32_t psn, uint8_t syndrome, uint32_t len)
 
 /* Opcode, length and syndrome of a READ response must be right (docs/protocol.md 5.1 and
  * 7.4), otherwise BAD_RESP_ERR, and its payload is not written. */
-static void
-invalid_read_response_fails(void **state)
+TEST(invalid_read_response_fails)
 {
 	static const struct {
 		uint32_t len; /* of the READ */
@@ -282,8 +275,7 @@ invalid_read_response_fails(void **state)
 }
 
 /* A READ response to an atomic. */
-static void
-read_response_to_atomic_fails(void **state)
+TEST(read_response_to_atomic_fails)
 {
 	read_init(4, 4);
 	host_atomic(&p.a, 1, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, REMOTE, 1, 0);
@@ -297,8 +289,7 @@ read_response_to_atomic_fails(void **state)
 /* Local memory: without LOCAL_WRITE the READ is not sent. If the memory is deregistered
  * before the response, the READ fails and nothing is written; requests before it
  * complete. */
-static void
-local_memory_is_checked(void **state)
+TEST(local_memory_is_checked)
 {
 	struct send_req req;
 	struct sge sge;
@@ -335,8 +326,7 @@ local_memory_is_checked(void **state)
 }
 
 /* With max_rd_atomic 0 a READ fails. The requests before it complete first. */
-static void
-read_with_depth_0_fails(void **state)
+TEST(read_with_depth_0_fails)
 {
 	read_init(0, 4);
 	host_recv(&p.b, 5, 0, 8);
@@ -349,23 +339,4 @@ read_with_depth_0_fails(void **state)
 	expect_sent_vendor(&p.a, 1, IBV_WC_LOC_QP_OP_ERR, VENDOR_DEPTH);
 	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
 	qp_link_fini(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(invalid_read_is_refused),
-		cmocka_unit_test(too_many_reads_are_refused),
-		cmocka_unit_test(limit_is_not_below_unanswered_reads),
-		cmocka_unit_test(key_freed_during_response),
-		cmocka_unit_test(err_stops_responses),
-		cmocka_unit_test(max_rd_atomic_changes_in_sqd),
-		cmocka_unit_test(invalid_read_response_fails),
-		cmocka_unit_test(read_response_to_atomic_fails),
-		cmocka_unit_test(local_memory_is_checked),
-		cmocka_unit_test(read_with_depth_0_fails),
-	};
-
-	return cmocka_run_group_tests_name("qp read refused", tests, NULL, NULL);
 }

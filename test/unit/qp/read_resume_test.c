@@ -20,8 +20,7 @@ run_until_complete(unsigned from, unsigned end)
 
 /* Each frame of READ 3000, SEND, READ 100 is lost once, in either direction. Data and
  * order are right, and each request is executed once. */
-static void
-each_frame_lost_once(void **state)
+TEST(each_frame_lost_once)
 {
 	for (unsigned lost = 0; lost < 8; lost++) {
 		bool request = lost < 3;
@@ -58,8 +57,7 @@ each_frame_lost_once(void **state)
 /* A READ is resent for its first missing response, with PSN, address and length moved
  * accordingly (docs/protocol.md 7.5; capture 59), once per loss. Then FIRST (IBA) or
  * MIDDLE (rxe) is accepted. */
-static void
-read_resumes_at_missing_response(void **state)
+TEST(read_resumes_at_missing_response)
 {
 	for (int rxe = 0; rxe < 2; rxe++) {
 		struct pkt_view v;
@@ -102,8 +100,7 @@ read_resumes_at_missing_response(void **state)
 
 /* A response may restart only at the PSN that was requested again: not at the next one,
  * and not after an acknowledgement moved una. */
-static void
-response_restarts_only_where_requested(void **state)
+TEST(response_restarts_only_where_requested)
 {
 	read_init_receives(4);
 	host_send(&p.a, 0, 0, 8, 0);
@@ -123,8 +120,7 @@ response_restarts_only_where_requested(void **state)
 /* An ACK behind an unanswered READ is an implied NAK: the requester resends from the READ
  * (docs/protocol.md 7.4; capture d16). The ACK has the PSN of the READ, one inside or one
  * behind. */
-static void
-ack_without_response_is_implied_nak(void **state)
+TEST(ack_without_response_is_implied_nak)
 {
 	for (unsigned at = 0; at < 5; at++) {
 		read_init_receives(4);
@@ -150,17 +146,4 @@ ack_without_response_is_implied_nak(void **state)
 		assert_memory_equal(p.a.mem + 0x2000, p.b.mem + REMOTE, 3000);
 		qp_link_fini_discard(&p);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_frame_lost_once),
-		cmocka_unit_test(read_resumes_at_missing_response),
-		cmocka_unit_test(response_restarts_only_where_requested),
-		cmocka_unit_test(ack_without_response_is_implied_nak),
-	};
-
-	return cmocka_run_group_tests_name("qp read resume", tests, NULL, NULL);
 }

@@ -72,8 +72,7 @@ size_run(uint32_t len, uint32_t chunk)
 	qp_link_fini(&p);
 }
 
-static void
-read_sizes(void **state)
+TEST(read_sizes)
 {
 	for (int variant = 0; variant < 10; variant++) {
 		enum ibv_mtu mtu = (enum ibv_mtu)(IBV_MTU_256 + variant / 2);
@@ -94,8 +93,7 @@ read_sizes(void **state)
 
 /* A long READ leaves in chunks: one at a time if the peer answers one READ, several if it
  * answers more. Never more are outstanding than max_rd_atomic and the window allow. */
-static void
-long_read_is_split(void **state)
+TEST(long_read_is_split)
 {
 	static const struct {
 		uint8_t max_rd;
@@ -126,8 +124,7 @@ long_read_is_split(void **state)
 }
 
 /* Several SGEs at the requester, cut anywhere. */
-static void
-response_is_scattered(void **state)
+TEST(response_is_scattered)
 {
 	struct sge list[4];
 	struct send_req req;
@@ -152,8 +149,7 @@ response_is_scattered(void **state)
 }
 
 /* A READ of 0 bytes gets an empty RESPONSE_ONLY; its R_Key is not checked. */
-static void
-read_of_0_bytes(void **state)
+TEST(read_of_0_bytes)
 {
 	read_init(4, 4);
 	inject_read(PSN_A, UINT64_MAX, 0xDEADBE00, 0);
@@ -197,8 +193,7 @@ huge_key(struct host *h, uint8_t *at)
 	return key;
 }
 
-static void
-read_of_2_31_bytes(void **state)
+TEST(read_of_2_31_bytes)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 	uint8_t *from = huge_map(), *to = huge_map();
@@ -227,8 +222,7 @@ read_of_2_31_bytes(void **state)
 
 /* One request at the smallest MTU has half of all PSNs. PSNs before it are still
  * duplicates, and so are PSNs in it. */
-static void
-read_request_of_2_31_bytes(void **state)
+TEST(read_request_of_2_31_bytes)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 	uint8_t *from = huge_map();
@@ -271,8 +265,7 @@ read_request_of_2_31_bytes(void **state)
 /* Responses leave in PSN order (docs/protocol.md 8.5): an ACK behind an unfinished READ
  * waits for its response, and the READ response replaces an ACK before it. One packet per
  * call. */
-static void
-ack_waits_for_read(void **state)
+TEST(ack_waits_for_read)
 {
 	read_init(4, 4);
 	host_recv(&p.b, 0, 0, 8);
@@ -294,8 +287,7 @@ ack_waits_for_read(void **state)
 }
 
 /* A NAK for a gap behind a READ also waits for the READ response, and names ePSN. */
-static void
-nak_waits_for_read(void **state)
+TEST(nak_waits_for_read)
 {
 	read_init(4, 4);
 	inject_read(PSN_A, read_va(0), p.b.rkey, 3000);
@@ -314,8 +306,7 @@ nak_waits_for_read(void **state)
 
 /* A READ response acknowledges the requests before it, unsignaled ones, too. The SENDs
  * behind it are completed by their ACK. */
-static void
-read_response_acknowledges_earlier_requests(void **state)
+TEST(read_response_acknowledges_earlier_requests)
 {
 	read_init(4, 4);
 	for (unsigned i = 0; i < 3; i++)
@@ -339,8 +330,7 @@ read_response_acknowledges_earlier_requests(void **state)
 }
 
 /* A later completion proves that the data of an earlier READ is in memory. */
-static void
-later_completion_covers_read(void **state)
+TEST(later_completion_covers_read)
 {
 	struct send_req req;
 	struct sge sge;
@@ -370,8 +360,7 @@ later_completion_covers_read(void **state)
 
 /* A fence waits for all READs and atomics before it (docs/protocol.md 7.2), also when
  * they are resent. */
-static void
-fence_waits_for_reads(void **state)
+TEST(fence_waits_for_reads)
 {
 	read_init(4, 4);
 	host_recv(&p.b, 0, 0x1000, 8);
@@ -407,8 +396,7 @@ fence_waits_for_reads(void **state)
 }
 
 /* READ responses and requests share the budget: a flood of READs starves no requests. */
-static void
-reads_do_not_starve_requests(void **state)
+TEST(reads_do_not_starve_requests)
 {
 	read_init(4, 4);
 	for (unsigned i = 0; i < 4; i++)
@@ -418,25 +406,4 @@ reads_do_not_starve_requests(void **state)
 	for (unsigned i = 0; i < 8; i++)
 		assert_int_equal(op_is_response(wire_view(&p.b, i).op), i < 4);
 	qp_link_fini_discard(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(read_sizes),
-		cmocka_unit_test(long_read_is_split),
-		cmocka_unit_test(response_is_scattered),
-		cmocka_unit_test(read_of_0_bytes),
-		cmocka_unit_test(read_of_2_31_bytes),
-		cmocka_unit_test(read_request_of_2_31_bytes),
-		cmocka_unit_test(ack_waits_for_read),
-		cmocka_unit_test(nak_waits_for_read),
-		cmocka_unit_test(read_response_acknowledges_earlier_requests),
-		cmocka_unit_test(later_completion_covers_read),
-		cmocka_unit_test(fence_waits_for_reads),
-		cmocka_unit_test(reads_do_not_starve_requests),
-	};
-
-	return cmocka_run_group_tests_name("qp read", tests, NULL, NULL);
 }

@@ -45,8 +45,7 @@ send_two(uint32_t len)
 /* Row 17 of docs/protocol.md 8.2: a SEND is longer than its receive, which shows in the
  * first, a middle or the last packet. NAK 0x61, LOC_LEN_ERR; nothing is written behind
  * the receive. */
-static void
-receive_too_short(void **state)
+TEST(receive_too_short)
 {
 	static const uint32_t lens[][2] = {/* message, receive */
 		{1, 0}, {8, 7}, {1024, 1023}, {2049, 1000}, {3000, 1500}, {2500, 2499}};
@@ -79,8 +78,7 @@ receive_too_short(void **state)
 /* Row 18 of docs/protocol.md 8.2: the memory of the receive cannot be written. NAK 0x63,
  * REM_OP_ERR at the sender, LOC_PROT_ERR at the receiver. The key is wrong, without local
  * write, too short or of another PD. */
-static void
-receive_key_invalid(void **state)
+TEST(receive_key_invalid)
 {
 	for (unsigned i = 0; i < 5 * 2 * 2; i++) {
 		bool srq = i & 1;
@@ -115,8 +113,7 @@ receive_key_invalid(void **state)
 
 /* Keys are checked for the bytes of each packet: the key of an SGE behind the message is
  * not checked, a key that is freed in the middle of the message is. */
-static void
-receive_key_is_checked_per_packet(void **state)
+TEST(receive_key_is_checked_per_packet)
 {
 	struct sge list[2];
 
@@ -147,8 +144,7 @@ receive_key_is_checked_per_packet(void **state)
 }
 
 /* The PD of the SRQ is used, not that of the QP (ibv_create_srq(3), IBA 10.2.9.1). */
-static void
-srq_pd_is_used(void **state)
+TEST(srq_pd_is_used)
 {
 	init(true, true);
 	recv_key(10, 0, 4096, p.b.recv_key);
@@ -166,8 +162,7 @@ srq_pd_is_used(void **state)
 
 /* Receives are taken in the order of posting, one per message. One without SGEs takes a
  * message of 0 bytes. */
-static void
-receives_in_order(void **state)
+TEST(receives_in_order)
 {
 	for (unsigned srq = 0; srq < 2; srq++) {
 		init(srq, false);
@@ -183,8 +178,7 @@ receives_in_order(void **state)
 }
 
 /* An empty SRQ: RNR NAK. The limit event of ibv_modify_srq(3) is raised before. */
-static void
-empty_srq_sends_rnr_nak(void **state)
+TEST(empty_srq_sends_rnr_nak)
 {
 	struct srq_attr attr = {.limit = 2};
 
@@ -209,8 +203,7 @@ empty_srq_sends_rnr_nak(void **state)
 
 /* IBA 11.5.2.18, SRQ error: no receive is taken any more. A message that needs one gets
  * NAK 0x63, and its QP goes to ERR. SRQ_ERR is raised once. */
-static void
-srq_error_moves_qp_to_err(void **state)
+TEST(srq_error_moves_qp_to_err)
 {
 	init(true, false);
 	host_recv(&p.b, 0, 0, 64);
@@ -227,8 +220,7 @@ srq_error_moves_qp_to_err(void **state)
 
 /* Row 18 of docs/protocol.md 8.2, CQ overflow: NAK 0x63, CQ_ERR and QP_FATAL. The message
  * does not count as received. */
-static void
-receive_cq_overflow(void **state)
+TEST(receive_cq_overflow)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -252,8 +244,7 @@ receive_cq_overflow(void **state)
 /* docs/protocol.md 9: COMM_EST is raised once, at the first packet in RTR (IBA 11.6.3.5),
  * also at one behind a gap. A packet that is not admitted does not raise it, and neither
  * does one in RTS. */
-static void
-comm_est_is_raised_once(void **state)
+TEST(comm_est_is_raised_once)
 {
 	for (unsigned gap = 0; gap < 2; gap++) {
 		init(false, false);
@@ -286,22 +277,4 @@ comm_est_is_raised_once(void **state)
 	host_pull(&p.b, PULL_ALL);
 	wire_drop_all(&p.b);
 	qp_link_fini(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(receive_too_short),
-		cmocka_unit_test(receive_key_invalid),
-		cmocka_unit_test(receive_key_is_checked_per_packet),
-		cmocka_unit_test(srq_pd_is_used),
-		cmocka_unit_test(receives_in_order),
-		cmocka_unit_test(empty_srq_sends_rnr_nak),
-		cmocka_unit_test(srq_error_moves_qp_to_err),
-		cmocka_unit_test(receive_cq_overflow),
-		cmocka_unit_test(comm_est_is_raised_once),
-	};
-
-	return cmocka_run_group_tests_name("qp receive", tests, NULL, NULL);
 }

@@ -11,8 +11,7 @@ static struct qp_link p;
 
 /* The last packet of a pull has AckReq: without it there is no ACK (docs/protocol.md
  * 7.3). The others have none, so that ACKs can be coalesced. */
-static void
-last_packet_has_ackreq(void **state)
+TEST(last_packet_has_ackreq)
 {
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 10; i++)
@@ -32,8 +31,7 @@ last_packet_has_ackreq(void **state)
 
 /* The last packet of a signaled request has AckReq, so that its completion does not wait
  * for the requests behind it. */
-static void
-signaled_request_has_ackreq(void **state)
+TEST(signaled_request_has_ackreq)
 {
 	qp_link_init_default(&p);
 	host_send(&p.a, 0, 0, 2048, IBV_SEND_SIGNALED);
@@ -50,8 +48,7 @@ signaled_request_has_ackreq(void **state)
 
 /* At most 128 packets are unacknowledged. AckReq is set at least every quarter of that,
  * so that acknowledgements arrive before the window is used up. */
-static void
-at_most_128_packets_unacked(void **state)
+TEST(at_most_128_packets_unacked)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 	unsigned without = 0;
@@ -81,8 +78,7 @@ at_most_128_packets_unacked(void **state)
 }
 
 /* The peer window, which other QPs share. */
-static void
-peer_window_is_kept(void **state)
+TEST(peer_window_is_kept)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -114,8 +110,7 @@ peer_window_is_kept(void **state)
 
 /* PSN arithmetic is modulo 2^24 (IBA 9.7.1). The wrap lies at each position inside
  * messages and acknowledged ranges. The responder's MSN wraps, too. */
-static void
-psn_wraps(void **state)
+TEST(psn_wraps)
 {
 	for (unsigned i = 0; i < 16; i++) {
 		struct qp_link_conf conf = qp_link_defaults();
@@ -191,8 +186,7 @@ protection_run(uint32_t len, unsigned flags, unsigned before, unsigned burst)
 	qp_link_fini(&p);
 }
 
-static void
-bad_local_key_fails_request(void **state)
+TEST(bad_local_key_fails_request)
 {
 	for (unsigned i = 0; i < 2 * 2 * 4 * 3; i++)
 		protection_run((i & 1) != 0 ? 8 : 3000,
@@ -201,8 +195,7 @@ bad_local_key_fails_request(void **state)
 }
 
 /* As bad_local_key_fails_request(), and the requests before are resent first. */
-static void
-bad_local_key_after_loss(void **state)
+TEST(bad_local_key_after_loss)
 {
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 3; i++) {
@@ -224,8 +217,7 @@ bad_local_key_after_loss(void **state)
 
 /* A region is deregistered between a packet and its retransmission, or in the middle of
  * its message. */
-static void
-key_freed_while_sending(void **state)
+TEST(key_freed_while_sending)
 {
 	for (unsigned resend = 0; resend < 2; resend++) {
 		struct qp_link_conf conf = qp_link_defaults();
@@ -255,8 +247,7 @@ key_freed_while_sending(void **state)
 }
 
 /* A key of another PD is as wrong as none (IBA 10.6.3.2). */
-static void
-key_of_other_pd_fails(void **state)
+TEST(key_of_other_pd_fails)
 {
 	uint32_t other;
 	struct sge sge;
@@ -275,8 +266,7 @@ key_of_other_pd_fails(void **state)
 }
 
 /* A post to a full queue fails until a completion has been polled (ibv_post_send(3)). */
-static void
-full_queue_is_refused(void **state)
+TEST(full_queue_is_refused)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 	struct send_req req = {.wr_id = 9};
@@ -302,8 +292,7 @@ full_queue_is_refused(void **state)
 
 /* SQD: started messages finish and are acknowledged, although posted ones are behind
  * them. No message is started (docs/protocol.md 13.3). */
-static void
-sqd_finishes_started_messages(void **state)
+TEST(sqd_finishes_started_messages)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -339,8 +328,7 @@ sqd_finishes_started_messages(void **state)
 }
 
 /* No request is sent before RTS, and none in ERR (docs/protocol.md 13). */
-static void
-no_requests_before_rts(void **state)
+TEST(no_requests_before_rts)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -358,25 +346,4 @@ no_requests_before_rts(void **state)
 	expect_sent_vendor(&p.a, 1, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	assert_false(qp_wants_tx(&p.a.qp));
 	qp_link_fini(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(last_packet_has_ackreq),
-		cmocka_unit_test(signaled_request_has_ackreq),
-		cmocka_unit_test(at_most_128_packets_unacked),
-		cmocka_unit_test(peer_window_is_kept),
-		cmocka_unit_test(psn_wraps),
-		cmocka_unit_test(bad_local_key_fails_request),
-		cmocka_unit_test(bad_local_key_after_loss),
-		cmocka_unit_test(key_freed_while_sending),
-		cmocka_unit_test(key_of_other_pd_fails),
-		cmocka_unit_test(full_queue_is_refused),
-		cmocka_unit_test(sqd_finishes_started_messages),
-		cmocka_unit_test(no_requests_before_rts),
-	};
-
-	return cmocka_run_group_tests_name("qp requester", tests, NULL, NULL);
 }

@@ -52,8 +52,7 @@ post_receives(unsigned n)
 /* A packet with AckReq is acknowledged when it is executed. One ACK may cover several
  * packets (docs/protocol.md 8.5). A packet without AckReq is not acknowledged. An ACK
  * inside a message has the packet's PSN and the MSN before the message. */
-static void
-acks_are_coalesced(void **state)
+TEST(acks_are_coalesced)
 {
 	qp_link_init_default(&p);
 	post_receives(6);
@@ -83,8 +82,7 @@ acks_are_coalesced(void **state)
  * one gets NAK 0x60 with ePSN and the MSN. ePSN - 2^23 .. ePSN - 1 is a duplicate and is
  * acknowledged with ePSN - 1, with AckReq or without. Exactly half the PSN space away is
  * a duplicate. The steps of capture c4-psn. */
-static void
-psn_gaps_and_duplicates(void **state)
+TEST(psn_gaps_and_duplicates)
 {
 	qp_link_init_default(&p);
 	post_receives(4);
@@ -126,8 +124,7 @@ psn_gaps_and_duplicates(void **state)
 
 /* A duplicate of any kind does not disturb the message in progress (docs/protocol.md
  * 8.7), and its payload is not written again. */
-static void
-duplicate_inside_message(void **state)
+TEST(duplicate_inside_message)
 {
 	static const uint8_t opcodes[] = {OPCODE_RC_SEND_FIRST, OPCODE_RC_SEND_MIDDLE,
 		OPCODE_RC_SEND_LAST, OPCODE_RC_SEND_LAST_IMM, OPCODE_RC_SEND_ONLY,
@@ -156,8 +153,7 @@ duplicate_inside_message(void **state)
 /* Packets are reordered within a burst. A NAK that is still pending names the ePSN at the
  * time it leaves. It becomes an ACK if nothing is missing any more, even if the last
  * packet has no AckReq: an earlier one had it. */
-static void
-pending_nak_in_reordered_burst(void **state)
+TEST(pending_nak_in_reordered_burst)
 {
 	qp_link_init_default(&p);
 	post_receives(6);
@@ -184,8 +180,7 @@ pending_nak_in_reordered_burst(void **state)
 /* Row 12 of docs/protocol.md 8.2: without a receive, an RNR NAK with the packet's PSN and
  * min_rnr_timer. Then silence until that PSN comes again, without NAK 0x60 for later
  * packets. Duplicates are still acknowledged. */
-static void
-rnr_nak_until_psn_returns(void **state)
+TEST(rnr_nak_until_psn_returns)
 {
 	qp_link_init_default(&p);
 	post_receives(1);
@@ -218,8 +213,7 @@ rnr_nak_until_psn_returns(void **state)
 /* The receive is posted and the packet resent while its RNR NAK is still pending: an ACK
  * leaves instead, for an earlier packet with AckReq. An RNR NAK replaces a pending
  * sequence NAK. */
-static void
-pending_rnr_nak_is_withdrawn(void **state)
+TEST(pending_rnr_nak_is_withdrawn)
 {
 	qp_link_init_default(&p);
 	post_receives(1);
@@ -325,8 +319,7 @@ opcode_run(unsigned opcode, bool inside)
 	qp_link_fini(&p);
 }
 
-static void
-opcode_sequence(void **state)
+TEST(opcode_sequence)
 {
 	for (unsigned opcode = 0; opcode < 256; opcode++) {
 		if (op_rows[opcode].kind == OP_UNKNOWN)
@@ -406,28 +399,10 @@ length_run(const struct length_case *c, enum ibv_mtu mtu)
 	qp_link_fini(&p);
 }
 
-static void
-send_packet_lengths(void **state)
+TEST(send_packet_lengths)
 {
 	for (unsigned mtu = IBV_MTU_256; mtu <= IBV_MTU_2048; mtu++) {
 		for (unsigned i = 0; i < RTE_DIM(length_cases); i++)
 			length_run(&length_cases[i], (enum ibv_mtu)mtu);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(acks_are_coalesced),
-		cmocka_unit_test(psn_gaps_and_duplicates),
-		cmocka_unit_test(duplicate_inside_message),
-		cmocka_unit_test(pending_nak_in_reordered_burst),
-		cmocka_unit_test(rnr_nak_until_psn_returns),
-		cmocka_unit_test(pending_rnr_nak_is_withdrawn),
-		cmocka_unit_test(opcode_sequence),
-		cmocka_unit_test(send_packet_lengths),
-	};
-
-	return cmocka_run_group_tests_name("qp responder", tests, NULL, NULL);
 }

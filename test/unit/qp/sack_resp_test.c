@@ -11,8 +11,7 @@ expect_all_received(unsigned n)
 }
 
 /* A SACK says what is held, behind the NAK of a new hole, or alone. */
-static void
-sack_names_held_packets(void **state)
+TEST(sack_names_held_packets)
 {
 	open_default();
 	post_receives(7);
@@ -50,8 +49,7 @@ sack_names_held_packets(void **state)
 }
 
 /* The last packet that a map can name, and PSNs around the wrap. */
-static void
-map_has_room_for_all_held_packets(void **state)
+TEST(map_has_room_for_all_held_packets)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 	struct pkt_view v;
@@ -74,8 +72,7 @@ map_has_room_for_all_held_packets(void **state)
 }
 
 /* Nothing is held any more: a SACK that was due is not sent. */
-static void
-sack_goes_with_what_was_held(void **state)
+TEST(sack_goes_with_what_was_held)
 {
 	open_default();
 	inject_nth(1, true);
@@ -98,8 +95,7 @@ sack_goes_with_what_was_held(void **state)
 }
 
 /* Hosts that have not agreed: NAKs alone. */
-static void
-without_agreement_there_is_none(void **state)
+TEST(without_agreement_there_is_none)
 {
 	open_default();
 	p.b.peer.extensions = 0;
@@ -119,8 +115,7 @@ without_agreement_there_is_none(void **state)
 }
 
 /* A SACK waits for room in the burst, as every response. */
-static void
-sack_waits_for_room(void **state)
+TEST(sack_waits_for_room)
 {
 	open_default();
 	post_receives(2);
@@ -136,18 +131,4 @@ sack_waits_for_room(void **state)
 	wire_drop_all(&p.b);
 	expect_all_received(2);
 	close_pair();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sack_names_held_packets),
-		cmocka_unit_test(map_has_room_for_all_held_packets),
-		cmocka_unit_test(sack_goes_with_what_was_held),
-		cmocka_unit_test(without_agreement_there_is_none),
-		cmocka_unit_test(sack_waits_for_room),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

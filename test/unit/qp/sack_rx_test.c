@@ -55,8 +55,7 @@ end_in_error(void)
 	close_pair();
 }
 
-static void
-only_agreed_ones_of_the_peer_are_taken(void **state)
+TEST(only_agreed_ones_of_the_peer_are_taken)
 {
 	struct pkt_spec c, good = sack_spec(PSN_A, PSN_A + 2, 0x2);
 
@@ -86,8 +85,7 @@ only_agreed_ones_of_the_peer_are_taken(void **state)
 
 /* A SACK of a peer that has not been asked shows that it understands them, unless they are
  * switched off. One that is refused shows nothing. */
-static void
-sack_shows_that_the_peer_understands(void **state)
+TEST(sack_shows_that_the_peer_understands)
 {
 	struct pkt_spec c, good = sack_spec(PSN_A, PSN_A + 2, 0x2);
 	struct peers peers = {.ext_off = true};
@@ -111,8 +109,7 @@ sack_shows_that_the_peer_understands(void **state)
 }
 
 /* A lost packet has the peer asked, once, whether it understands them. */
-static void
-first_loss_asks_the_peer(void **state)
+TEST(first_loss_asks_the_peer)
 {
 	struct peers peers = {.ext_off = false};
 
@@ -138,8 +135,7 @@ first_loss_asks_the_peer(void **state)
 }
 
 /* Packets that were never sent, or that are acknowledged. */
-static void
-psns_outside_of_the_window_are_refused(void **state)
+TEST(psns_outside_of_the_window_are_refused)
 {
 	struct pkt_spec c;
 
@@ -157,8 +153,7 @@ psns_outside_of_the_window_are_refused(void **state)
 }
 
 /* In states that send nothing, and for QPs that have no requester. */
-static void
-states_and_types_that_have_none(void **state)
+TEST(states_and_types_that_have_none)
 {
 	struct pkt_spec c = sack_spec(PSN_A, PSN_A + 1, 1);
 	struct qp_link_conf conf = qp_link_defaults_rdma();
@@ -184,8 +179,7 @@ states_and_types_that_have_none(void **state)
 
 /* A peer that says it holds everything, but acknowledges nothing: the window opens, up to
  * the limit of the QP, and probes and the ACK timeout resend. */
-static void
-lies_cost_only_the_liar(void **state)
+TEST(lies_cost_only_the_liar)
 {
 	open_default();
 	send_into_the_void(8);
@@ -229,16 +223,14 @@ expect_copies_after(uint32_t srtt_ns, uint64_t least)
 }
 
 /* Each packet is sent again once in half a round trip, or in 250 us as long as none is known. */
-static void
-copies_have_a_limit(void **state)
+TEST(copies_have_a_limit)
 {
 	expect_copies_after(20 * NS_PER_US, 10 * NS_PER_US);
 	expect_copies_after(0, 250 * NS_PER_US);
 }
 
 /* Some of the copies that are due are acknowledged before they are sent, or held after all. */
-static void
-copies_stay_due_or_not(void **state)
+TEST(copies_stay_due_or_not)
 {
 	open_default();
 	send_into_the_void(8);
@@ -260,8 +252,7 @@ copies_stay_due_or_not(void **state)
 }
 
 /* The end of a READ of 2^23 packets is outstanding, which began as far before. */
-static void
-long_read_has_no_scoreboard(void **state)
+TEST(long_read_has_no_scoreboard)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 	struct requester *req = &p.a.qp.req;
@@ -300,8 +291,7 @@ long_read_has_no_scoreboard(void **state)
 }
 
 /* All scoreboards are taken: the NAK alone decides. */
-static void
-without_a_scoreboard_naks_decide(void **state)
+TEST(without_a_scoreboard_naks_decide)
 {
 	struct sack_board_list free;
 
@@ -320,8 +310,7 @@ without_a_scoreboard_naks_decide(void **state)
 
 /* A NAK comes before a SACK, or after it, or alone: the packet is sent again once, and
  * charged once. */
-static void
-nak_and_sack_resend_once(void **state)
+TEST(nak_and_sack_resend_once)
 {
 	open_default();
 	send_into_the_void(4);
@@ -350,8 +339,7 @@ nak_and_sack_resend_once(void **state)
 
 /* A NAK has come, and before its packet is sent again, the first SACK of the peer, which does
  * not show that the packet is lost: its echo is the copy of an earlier one. */
-static void
-nak_before_the_first_sack_resends(void **state)
+TEST(nak_before_the_first_sack_resends)
 {
 	open_default();
 	p.a.qp.sacks = false;
@@ -367,8 +355,7 @@ nak_before_the_first_sack_resends(void **state)
 }
 
 /* No retry is left for a NAK: the request fails. */
-static void
-naks_use_up_the_retries(void **state)
+TEST(naks_use_up_the_retries)
 {
 	open_default();
 	p.a.qp.req.retry_left = 0;
@@ -379,8 +366,7 @@ naks_use_up_the_retries(void **state)
 }
 
 /* The memory of a request is gone: its copy cannot be built. */
-static void
-copy_of_lost_memory_waits_for_the_timeout(void **state)
+TEST(copy_of_lost_memory_waits_for_the_timeout)
 {
 	struct sge sge;
 	uint32_t key;
@@ -411,8 +397,7 @@ copy_of_lost_memory_waits_for_the_timeout(void **state)
 
 /* The round trip of a held packet is measured, although una_psn does not move. That of a
  * packet that was sent again is not. */
-static void
-held_packets_give_round_trips(void **state)
+TEST(held_packets_give_round_trips)
 {
 	open_default();
 	send_into_the_void(4);
@@ -432,8 +417,7 @@ held_packets_give_round_trips(void **state)
 }
 
 /* The measured packet is lost, and sent again: the measurement of its copies begins anew. */
-static void
-lost_packets_are_not_measured(void **state)
+TEST(lost_packets_are_not_measured)
 {
 	open_default();
 	p.a.qp.req.srtt_ns = 10 * NS_PER_US;
@@ -448,29 +432,4 @@ lost_packets_are_not_measured(void **state)
 	assert_true(p.a.qp.req.rtt_start == p.now);
 	wire_drop_all(&p.a);
 	end_in_error();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_agreed_ones_of_the_peer_are_taken),
-		cmocka_unit_test(sack_shows_that_the_peer_understands),
-		cmocka_unit_test(first_loss_asks_the_peer),
-		cmocka_unit_test(psns_outside_of_the_window_are_refused),
-		cmocka_unit_test(states_and_types_that_have_none),
-		cmocka_unit_test(lies_cost_only_the_liar),
-		cmocka_unit_test(copies_have_a_limit),
-		cmocka_unit_test(copies_stay_due_or_not),
-		cmocka_unit_test(long_read_has_no_scoreboard),
-		cmocka_unit_test(without_a_scoreboard_naks_decide),
-		cmocka_unit_test(nak_and_sack_resend_once),
-		cmocka_unit_test(nak_before_the_first_sack_resends),
-		cmocka_unit_test(naks_use_up_the_retries),
-		cmocka_unit_test(copy_of_lost_memory_waits_for_the_timeout),
-		cmocka_unit_test(held_packets_give_round_trips),
-		cmocka_unit_test(lost_packets_are_not_measured),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

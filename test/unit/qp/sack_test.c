@@ -22,8 +22,7 @@ open_measured(void)
 }
 
 /* All lost packets are sent again within one round trip, and nothing else is. */
-static void
-all_losses_are_repaired_in_one_round_trip(void **state)
+TEST(all_losses_are_repaired_in_one_round_trip)
 {
 	open_default();
 	send_and_lose(20, 0x2a313);
@@ -40,8 +39,7 @@ all_losses_are_repaired_in_one_round_trip(void **state)
 
 /* The first loss: the requester has never had a SACK of the peer, and the peer sends none
  * before it has heard that the requester understands them. */
-static void
-first_losses_are_repaired_without_sacks(void **state)
+TEST(first_losses_are_repaired_without_sacks)
 {
 	open_default();
 	p.a.qp.sacks = false;
@@ -66,8 +64,7 @@ first_losses_are_repaired_without_sacks(void **state)
 
 /* Without probes nothing would find what is missing behind the few packets that a NAK asks for. A
  * peer that holds packets sends SACKs, another one drops them. */
-static void
-nak_without_probes_resends_all(void **state)
+TEST(nak_without_probes_resends_all)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		bool holds = i % 2 != 0;
@@ -95,8 +92,7 @@ nak_without_probes_resends_all(void **state)
 
 /* The peer understands SACKs, but the process of this QP sends none, and holds nothing: it is
  * served as any other peer. */
-static void
-silent_process_of_a_peer_gets_more_packets(void **state)
+TEST(silent_process_of_a_peer_gets_more_packets)
 {
 	open_default();
 	p.a.qp.sacks = false;
@@ -116,8 +112,7 @@ silent_process_of_a_peer_gets_more_packets(void **state)
 
 /* The peer drops what it held and has nothing more to say. A probe finds that out, and all is
  * sent again. */
-static void
-dropped_tail_is_sent_again_after_one_probe(void **state)
+TEST(dropped_tail_is_sent_again_after_one_probe)
 {
 	open_default();
 	send_and_lose(8, 0x1);
@@ -141,8 +136,7 @@ dropped_tail_is_sent_again_after_one_probe(void **state)
 }
 
 /* The copy of packet 0 is lost. A later copy has come, which shows that. */
-static void
-lost_copy_is_shown_by_a_later_copy(void **state)
+TEST(lost_copy_is_shown_by_a_later_copy)
 {
 	open_measured();
 	send_and_lose(8, 0x11);
@@ -158,8 +152,7 @@ lost_copy_is_shown_by_a_later_copy(void **state)
 }
 
 /* The copy is lost, and a new packet comes, which was sent after it. */
-static void
-lost_copy_is_shown_by_a_new_packet(void **state)
+TEST(lost_copy_is_shown_by_a_new_packet)
 {
 	open_measured();
 	send_and_lose(4, 0x1);
@@ -177,8 +170,7 @@ lost_copy_is_shown_by_a_new_packet(void **state)
 
 /* Nothing follows a lost copy: a tail-loss probe finds it. The scoreboard says what else is
  * missing. */
-static void
-lost_copies_are_probed(void **state)
+TEST(lost_copies_are_probed)
 {
 	open_measured();
 	send_and_lose(8, 0xb);
@@ -195,8 +187,7 @@ lost_copies_are_probed(void **state)
 }
 
 /* An answer to an earlier packet says nothing about a copy that is under way. */
-static void
-copies_under_way_are_not_repeated(void **state)
+TEST(copies_under_way_are_not_repeated)
 {
 	open_measured();
 	send_and_lose(8, 0x1);
@@ -215,8 +206,7 @@ copies_under_way_are_not_repeated(void **state)
 }
 
 /* Packets that the peer holds do not count in the window: new ones are sent. */
-static void
-held_packets_leave_room_in_the_window(void **state)
+TEST(held_packets_leave_room_in_the_window)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 
@@ -242,8 +232,7 @@ held_packets_leave_room_in_the_window(void **state)
 }
 
 /* The peer drops what it held. Its NAKs say so. */
-static void
-dropped_packets_are_sent_again(void **state)
+TEST(dropped_packets_are_sent_again)
 {
 	open_default();
 	send_and_lose(6, 0x1);
@@ -262,8 +251,7 @@ dropped_packets_are_sent_again(void **state)
 }
 
 /* The scoreboard ends at a READ, whose request the requester goes back for. */
-static void
-reads_end_what_is_held(void **state)
+TEST(reads_end_what_is_held)
 {
 	open_default();
 	host_recv(&p.b, 0, 0, 1024);
@@ -290,8 +278,7 @@ reads_end_what_is_held(void **state)
 }
 
 /* An XRC target sends them to its initiator. */
-static void
-xrc_has_them(void **state)
+TEST(xrc_has_them)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 
@@ -306,8 +293,7 @@ xrc_has_them(void **state)
 }
 
 /* ICRC, addresses and header fields of a SACK over IPv6. */
-static void
-sacks_pass_over_ipv6(void **state)
+TEST(sacks_pass_over_ipv6)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 
@@ -321,27 +307,4 @@ sacks_pass_over_ipv6(void **state)
 	respond(1);
 	expect_all();
 	close_pair();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_losses_are_repaired_in_one_round_trip),
-		cmocka_unit_test(first_losses_are_repaired_without_sacks),
-		cmocka_unit_test(nak_without_probes_resends_all),
-		cmocka_unit_test(silent_process_of_a_peer_gets_more_packets),
-		cmocka_unit_test(dropped_tail_is_sent_again_after_one_probe),
-		cmocka_unit_test(lost_copy_is_shown_by_a_later_copy),
-		cmocka_unit_test(lost_copy_is_shown_by_a_new_packet),
-		cmocka_unit_test(lost_copies_are_probed),
-		cmocka_unit_test(copies_under_way_are_not_repeated),
-		cmocka_unit_test(held_packets_leave_room_in_the_window),
-		cmocka_unit_test(dropped_packets_are_sent_again),
-		cmocka_unit_test(reads_end_what_is_held),
-		cmocka_unit_test(xrc_has_them),
-		cmocka_unit_test(sacks_pass_over_ipv6),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

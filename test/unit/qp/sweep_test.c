@@ -256,8 +256,15 @@ seed_run(uint64_t seed)
 	return true;
 }
 
-static void
-random_traffic_matches_model(void **state)
+static int
+teardown(void **state)
+{
+	if (seed_running != 0)
+		print_error("failed with ROCADE_SEED=%lu\n", (unsigned long)seed_running);
+	return 0;
+}
+
+TEST_WITH(random_traffic_matches_model, NULL, teardown)
 {
 	const char *one = getenv("ROCADE_SEED"), *many = getenv("ROCADE_SEEDS");
 	uint64_t seeds = getenv("ROCADE_TEST_LONG") != NULL ? SEEDS_LONG : SEEDS;
@@ -272,22 +279,4 @@ random_traffic_matches_model(void **state)
 	seed_running = 0;
 	assert_true(abandoned <= 1 + (seeds - from) / 50);
 	assert_true(one != NULL || ops_all_seen());
-}
-
-static int
-teardown(void **state)
-{
-	if (seed_running != 0)
-		print_error("failed with ROCADE_SEED=%lu\n", (unsigned long)seed_running);
-	return 0;
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(random_traffic_matches_model, teardown),
-	};
-
-	return cmocka_run_group_tests_name("qp sweep", tests, NULL, NULL);
 }

@@ -56,8 +56,7 @@ rnr_run(unsigned code)
 	qp_link_fini(&p);
 }
 
-static void
-rnr_wait_by_timer_code(void **state)
+TEST(rnr_wait_by_timer_code)
 {
 	for (unsigned code = 0; code < 32; code++)
 		rnr_run(code);
@@ -97,16 +96,14 @@ rnr_retry_run(uint8_t retry)
 	qp_link_fini_reset(&p);
 }
 
-static void
-rnr_retry_limit(void **state)
+TEST(rnr_retry_limit)
 {
 	for (uint8_t retry = 0; retry <= 7; retry++)
 		rnr_retry_run(retry);
 }
 
 /* Progress restores rnr_retry: with a value of 1 ten requests get an RNR NAK each. */
-static void
-progress_restores_rnr_retry(void **state)
+TEST(progress_restores_rnr_retry)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -130,8 +127,7 @@ progress_restores_rnr_retry(void **state)
 /* rxe sends NAK 0x60 for the packets behind an RNR NAK (docs/protocol.md 19). In the RNR
  * wait it neither resends nor charges a retry. A repeated RNR NAK neither prolongs the
  * wait nor charges one. */
-static void
-sequence_nak_in_rnr_wait_is_ignored(void **state)
+TEST(sequence_nak_in_rnr_wait_is_ignored)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 	uint64_t deadline;
@@ -165,8 +161,7 @@ sequence_nak_in_rnr_wait_is_ignored(void **state)
 }
 
 /* An ACK of the PSN of the RNR NAK ends the wait: the request has been executed. */
-static void
-ack_ends_rnr_wait(void **state)
+TEST(ack_ends_rnr_wait)
 {
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 3; i++)
@@ -188,8 +183,7 @@ ack_ends_rnr_wait(void **state)
 
 /* Tr = 4.096 us * 2^code, 0 = none (docs/protocol.md 7.6). The timeout must come between
  * Tr and 4 Tr. */
-static void
-ack_timeout_by_code(void **state)
+TEST(ack_timeout_by_code)
 {
 	for (uint8_t code = 0; code < 32; code++) {
 		struct qp_link_conf conf = qp_link_defaults();
@@ -223,8 +217,7 @@ ack_timeout_by_code(void **state)
 }
 
 /* The timer restarts when una moves, and on no other response. */
-static void
-ack_timer_restarts_on_progress(void **state)
+TEST(ack_timer_restarts_on_progress)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 	uint64_t tr = UINT64_C(4096) << 14;
@@ -254,8 +247,7 @@ ack_timer_restarts_on_progress(void **state)
 /* 1 + retry_cnt transmissions without progress (docs/protocol.md 7.6), then
  * RETRY_EXC_ERR, and the rest is flushed in order. 7 means seven (docs/protocol.md
  * 19). */
-static void
-retry_cnt_limit(void **state)
+TEST(retry_cnt_limit)
 {
 	for (uint8_t retry = 0; retry <= 7; retry++) {
 		struct qp_link_conf conf = qp_link_defaults();
@@ -285,8 +277,7 @@ retry_cnt_limit(void **state)
 }
 
 /* Retries are restored when una moves, also inside a message. */
-static void
-progress_restores_retry_cnt(void **state)
+TEST(progress_restores_retry_cnt)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -309,8 +300,7 @@ progress_restores_retry_cnt(void **state)
 
 /* A lost ACK: the duplicate is acknowledged with ePSN - 1 and completes nothing a second
  * time (docs/protocol.md 8.7). */
-static void
-lost_ack_is_repeated(void **state)
+TEST(lost_ack_is_repeated)
 {
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 3; i++) {
@@ -335,23 +325,4 @@ lost_ack_is_repeated(void **state)
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 	expect_idle(&p.b);
 	qp_link_fini(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rnr_wait_by_timer_code),
-		cmocka_unit_test(rnr_retry_limit),
-		cmocka_unit_test(progress_restores_rnr_retry),
-		cmocka_unit_test(sequence_nak_in_rnr_wait_is_ignored),
-		cmocka_unit_test(ack_ends_rnr_wait),
-		cmocka_unit_test(ack_timeout_by_code),
-		cmocka_unit_test(ack_timer_restarts_on_progress),
-		cmocka_unit_test(retry_cnt_limit),
-		cmocka_unit_test(progress_restores_retry_cnt),
-		cmocka_unit_test(lost_ack_is_repeated),
-	};
-
-	return cmocka_run_group_tests_name("qp timer", tests, NULL, NULL);
 }

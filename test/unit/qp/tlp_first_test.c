@@ -6,8 +6,7 @@
 #include "tlp_fixture.h"
 
 /* The first packet of a QP is lost, and no QP of the peer has measured a round trip. */
-static void
-first_loss_without_sample(void **state)
+TEST(first_loss_without_sample)
 {
 	init();
 	send_lost(0);
@@ -20,8 +19,7 @@ first_loss_without_sample(void **state)
 }
 
 /* The same when another QP of the peer has measured one. */
-static void
-first_loss_with_sample_of_peer(void **state)
+TEST(first_loss_with_sample_of_peer)
 {
 	static const uint32_t rtts[] = {10 * US, 40 * US, 300 * US};
 
@@ -37,8 +35,7 @@ first_loss_with_sample_of_peer(void **state)
 }
 
 /* The samples of all QPs count for the peer. */
-static void
-samples_count_for_peer(void **state)
+TEST(samples_count_for_peer)
 {
 	init();
 	round_trip(0, 80 * US);
@@ -52,8 +49,7 @@ samples_count_for_peer(void **state)
 
 /* The first round trip of a QP is longer than the wait, so the packet is sent twice and is
  * no sample. The wait stays doubled, until a packet that is sent once is one. */
-static void
-first_wait_is_doubled_until_sample(void **state)
+TEST(first_wait_is_doubled_until_sample)
 {
 	static const uint64_t rtt = 900 * US;
 
@@ -77,8 +73,7 @@ first_wait_is_doubled_until_sample(void **state)
 
 /* The same once a QP has a sample, when round trips grow beyond the wait (Karn's second rule):
  * otherwise each packet would be sent twice, and none would give a sample. */
-static void
-wait_stays_doubled_after_a_copy(void **state)
+TEST(wait_stays_doubled_after_a_copy)
 {
 	static const uint64_t rtt = 150 * US;
 	struct qp_link_conf conf = qp_link_defaults_rdma();
@@ -105,8 +100,7 @@ wait_stays_doubled_after_a_copy(void **state)
 }
 
 /* The same with several packets in flight. The last one is sent once, and is a sample. */
-static void
-late_burst_is_sampled(void **state)
+TEST(late_burst_is_sampled)
 {
 	static const uint64_t rtt = 900 * US;
 
@@ -126,8 +120,7 @@ late_burst_is_sampled(void **state)
 
 /* A whole burst is lost. Only its first packet is copied. When the copy is acknowledged,
  * the others are sent again, so there is no sample. */
-static void
-resent_burst_is_not_sampled(void **state)
+TEST(resent_burst_is_not_sampled)
 {
 	init();
 	send_signaled(0, 4);
@@ -150,8 +143,7 @@ resent_burst_is_not_sampled(void **state)
 
 /* No packet to another client of the daemon is lost before the daemon has kept it for a time. So the
  * QP waits for 500 ms at least, with and without a sample. */
-static void
-lossless_peer_is_probed_late(void **state)
+TEST(lossless_peer_is_probed_late)
 {
 	init();
 	p.a.qp.peer->lossless = true;
@@ -170,8 +162,7 @@ lossless_peer_is_probed_late(void **state)
 }
 
 /* If 500 ms are longer than the ACK timeout, that comes first. */
-static void
-lossless_peer_with_short_ack_timeout(void **state)
+TEST(lossless_peer_with_short_ack_timeout)
 {
 	init();
 	p.a.qp.peer->lossless = true;
@@ -181,22 +172,4 @@ lossless_peer_with_short_ack_timeout(void **state)
 	assert_int_equal(p.a.stats.tlp_sent, 0);
 	assert_int_equal(p.a.stats.ack_timeouts, 1);
 	qp_link_fini_discard(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(first_loss_without_sample),
-		cmocka_unit_test(first_loss_with_sample_of_peer),
-		cmocka_unit_test(samples_count_for_peer),
-		cmocka_unit_test(first_wait_is_doubled_until_sample),
-		cmocka_unit_test(wait_stays_doubled_after_a_copy),
-		cmocka_unit_test(late_burst_is_sampled),
-		cmocka_unit_test(resent_burst_is_not_sampled),
-		cmocka_unit_test(lossless_peer_is_probed_late),
-		cmocka_unit_test(lossless_peer_with_short_ack_timeout),
-	};
-
-	return cmocka_run_group_tests_name("qp tlp_first", tests, NULL, NULL);
 }

@@ -10,8 +10,7 @@
 
 /* The probe cannot copy its packet because the memory is deregistered. A longer message
  * behind it is half sent and goes on. */
-static void
-probe_memory_deregistered(void **state)
+TEST(probe_memory_deregistered)
 {
 	uint32_t mtu, key;
 	struct sge sge;
@@ -46,8 +45,7 @@ probe_memory_deregistered(void **state)
 
 /* The rest of the probed message cannot be sent, because its memory is deregistered. The
  * message fails, and no timer of the QP runs on. */
-static void
-probed_message_fails(void **state)
+TEST(probed_message_fails)
 {
 	uint32_t mtu, key;
 	struct sge sge[2];
@@ -77,8 +75,7 @@ probed_message_fails(void **state)
 }
 
 /* Switched off, a loss costs the ACK timeout even after an RTT sample. */
-static void
-no_probe_when_switched_off(void **state)
+TEST(no_probe_when_switched_off)
 {
 	init();
 	p.a.shared.tlp_off = true;
@@ -93,8 +90,7 @@ no_probe_when_switched_off(void **state)
 
 /* The wait is four smoothed round trips, at least 100 us. A sample counts for an
  * eighth. */
-static void
-probe_wait_follows_rtt(void **state)
+TEST(probe_wait_follows_rtt)
 {
 	static const uint64_t rtts[] = {
 		1, 3 * US, 25 * US, 26 * US, 500 * US, 4 * NS_PER_MS};
@@ -123,8 +119,7 @@ probe_wait_follows_rtt(void **state)
 
 /* The wait doubles each time, up to the ACK timeout. The ACK timer runs from the last
  * progress, and only it charges retry_cnt. */
-static void
-probe_wait_doubles(void **state)
+TEST(probe_wait_doubles)
 {
 	uint64_t start, wait;
 	unsigned resent = 0;
@@ -152,8 +147,7 @@ probe_wait_doubles(void **state)
 }
 
 /* No probe if its wait would be as long as the ACK timeout. */
-static void
-no_probe_beyond_ack_timeout(void **state)
+TEST(no_probe_beyond_ack_timeout)
 {
 	init();
 	round_trip(0, TIMEOUT_NS / 4);
@@ -164,8 +158,7 @@ no_probe_beyond_ack_timeout(void **state)
 
 /* The peer is dead. Probes do not prolong the wait: the QP fails after 1 + retry_cnt
  * timeouts. */
-static void
-probes_do_not_prolong_retries(void **state)
+TEST(probes_do_not_prolong_retries)
 {
 	uint64_t start;
 
@@ -185,8 +178,7 @@ probes_do_not_prolong_retries(void **state)
 }
 
 /* The probe is the packet una, not the lost one. Progress restarts the wait. */
-static void
-probe_copies_oldest_packet(void **state)
+TEST(probe_copies_oldest_packet)
 {
 	init();
 	round_trip(0, 50 * US);
@@ -224,8 +216,7 @@ probe_copies_oldest_packet(void **state)
 }
 
 /* The response was only late: one packet is copied, and nothing else is sent twice. */
-static void
-late_response_costs_one_copy(void **state)
+TEST(late_response_costs_one_copy)
 {
 	init();
 	round_trip(0, 50 * US);
@@ -249,8 +240,7 @@ late_response_costs_one_copy(void **state)
 
 /* Karn's rule: the response to a packet that was sent twice is no sample, whichever of
  * the two it answers. The response to the next packet that was sent once is. */
-static void
-karn_rule(void **state)
+TEST(karn_rule)
 {
 	init();
 	round_trip(0, 50 * US);
@@ -285,8 +275,7 @@ karn_rule(void **state)
 }
 
 /* No probe in an RNR wait, in which NAK 0x60 neither resends nor charges retry_cnt. */
-static void
-no_probe_in_rnr_wait(void **state)
+TEST(no_probe_in_rnr_wait)
 {
 	uint64_t wait = 640 * US; /* code 12 */
 
@@ -312,8 +301,7 @@ no_probe_in_rnr_wait(void **state)
 }
 
 /* Timeout 0: the application wants no resend by a timer. */
-static void
-no_probe_without_ack_timeout(void **state)
+TEST(no_probe_without_ack_timeout)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 
@@ -329,8 +317,7 @@ no_probe_without_ack_timeout(void **state)
 }
 
 /* A lost NAK or a lost first resend costs no full timeout. */
-static void
-lost_nak_costs_no_timeout(void **state)
+TEST(lost_nak_costs_no_timeout)
 {
 	for (int resend = 0; resend < 2; resend++) {
 		uint64_t start;
@@ -364,8 +351,7 @@ lost_nak_costs_no_timeout(void **state)
 }
 
 /* A READ is probed by a request for its first missing response. */
-static void
-read_is_probed_by_request(void **state)
+TEST(read_is_probed_by_request)
 {
 	init();
 	round_trip(0, 50 * US);
@@ -396,8 +382,7 @@ read_sent(uint32_t packets)
 
 /* Of a READ the first response is measured: in a lossy network all of them rarely come in
  * a row. */
-static void
-first_response_is_measured(void **state)
+TEST(first_response_is_measured)
 {
 	init();
 	read_sent(8);
@@ -415,8 +400,7 @@ first_response_is_measured(void **state)
 
 /* Without a sample the wait would double at each loss and stay long, because no response
  * covers more than the probe. */
-static void
-lossy_reads_are_probed_in_time(void **state)
+TEST(lossy_reads_are_probed_in_time)
 {
 	init();
 	read_sent(20);
@@ -437,8 +421,7 @@ lossy_reads_are_probed_in_time(void **state)
 }
 
 /* A burst of a READ that is sent again and a new one gives no sample. */
-static void
-resent_read_gives_no_sample(void **state)
+TEST(resent_read_gives_no_sample)
 {
 	init();
 	read_sent(1);
@@ -452,30 +435,4 @@ resent_read_gives_no_sample(void **state)
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	assert_int_equal(p.a.qp.req.srtt_ns, 0);
 	qp_link_fini_discard(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(probe_memory_deregistered),
-		cmocka_unit_test(probed_message_fails),
-		cmocka_unit_test(no_probe_when_switched_off),
-		cmocka_unit_test(probe_wait_follows_rtt),
-		cmocka_unit_test(probe_wait_doubles),
-		cmocka_unit_test(no_probe_beyond_ack_timeout),
-		cmocka_unit_test(probes_do_not_prolong_retries),
-		cmocka_unit_test(probe_copies_oldest_packet),
-		cmocka_unit_test(late_response_costs_one_copy),
-		cmocka_unit_test(karn_rule),
-		cmocka_unit_test(no_probe_in_rnr_wait),
-		cmocka_unit_test(no_probe_without_ack_timeout),
-		cmocka_unit_test(lost_nak_costs_no_timeout),
-		cmocka_unit_test(read_is_probed_by_request),
-		cmocka_unit_test(first_response_is_measured),
-		cmocka_unit_test(lossy_reads_are_probed_in_time),
-		cmocka_unit_test(resent_read_gives_no_sample),
-	};
-
-	return cmocka_run_group_tests_name("qp tlp", tests, NULL, NULL);
 }

@@ -86,8 +86,7 @@ size_run(const struct size_case *c)
 
 /* n = ceil(len / PMTU) packets FIRST, MIDDLE.., LAST, or one packet ONLY
  * (docs/protocol.md 5.2). */
-static void
-send_sizes(void **state)
+TEST(send_sizes)
 {
 	for (unsigned code = IBV_MTU_256; code <= IBV_MTU_4096; code++) {
 		uint32_t mtu = mtu_bytes(code);
@@ -106,8 +105,7 @@ send_sizes(void **state)
 }
 
 /* SGEs on both sides are cut differently. Some SGEs that are sent are empty. */
-static void
-sges_cut_differently(void **state)
+TEST(sges_cut_differently)
 {
 	struct sge from[4], to[4];
 	struct send_req req = {
@@ -141,8 +139,7 @@ sges_cut_differently(void **state)
 
 /* Buffers of inline data may be reused when ibv_post_send() returns (ibv_post_send(3)).
  * With two packets the second one is read from the WQE, too. */
-static void
-inline_data_is_copied(void **state)
+TEST(inline_data_is_copied)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -165,8 +162,7 @@ inline_data_is_copied(void **state)
 
 /* Unsignaled requests complete without a CQE. Polling the next signaled one frees their
  * slots (ibv_post_send(3)). */
-static void
-signaled_completion_frees_slots(void **state)
+TEST(signaled_completion_frees_slots)
 {
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 63; i++) {
@@ -190,8 +186,7 @@ signaled_completion_frees_slots(void **state)
 }
 
 /* Traffic in both directions at once: an acknowledgement and requests share a pull. */
-static void
-traffic_in_both_directions(void **state)
+TEST(traffic_in_both_directions)
 {
 	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 32; i++) {
@@ -225,8 +220,7 @@ giant_list(struct sge *list, const struct host *h, uint32_t key)
 
 /* The longest message has 2^31 bytes (IBA 9.4.1). One byte more, which a hostile peer may
  * send, is an invalid request (IBA 9.7.4.1.7). */
-static void
-message_of_2_31_bytes(void **state)
+TEST(message_of_2_31_bytes)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 	struct sge list[16];
@@ -271,8 +265,7 @@ message_of_2_31_bytes(void **state)
 
 /* 2^31 bytes at path MTU 256 are 2^23 packets: the first and the last PSN are as far
  * apart as PSNs can be distinguished (IBA 9.7.1). The first packet is lost twice. */
-static void
-message_of_2_23_packets(void **state)
+TEST(message_of_2_23_packets)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 	struct sge list[16];
@@ -312,20 +305,4 @@ message_of_2_23_packets(void **state)
 	expect_idle(&p.a);
 	assert_int_equal(p.a.qp.req.una_psn, psn_add(PSN_A, 5));
 	qp_link_fini_reset(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(send_sizes),
-		cmocka_unit_test(sges_cut_differently),
-		cmocka_unit_test(inline_data_is_copied),
-		cmocka_unit_test(signaled_completion_frees_slots),
-		cmocka_unit_test(traffic_in_both_directions),
-		cmocka_unit_test(message_of_2_31_bytes),
-		cmocka_unit_test(message_of_2_23_packets),
-	};
-
-	return cmocka_run_group_tests_name("qp transfer", tests, NULL, NULL);
 }

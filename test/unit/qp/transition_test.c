@@ -216,26 +216,22 @@ masks_check(enum ibv_qp_type of, const struct wanted *rows_wanted, unsigned coun
 	assert_int_equal(rows, wanted_count);
 }
 
-static void
-rc_transitions(void **state)
+TEST(rc_transitions)
 {
 	masks_check(IBV_QPT_RC, rc_wanted, RTE_DIM(rc_wanted));
 }
 
-static void
-uc_transitions(void **state)
+TEST(uc_transitions)
 {
 	masks_check(IBV_QPT_UC, uc_wanted, RTE_DIM(uc_wanted));
 }
 
-static void
-ud_transitions(void **state)
+TEST(ud_transitions)
 {
 	masks_check(IBV_QPT_UD, ud_wanted, RTE_DIM(ud_wanted));
 }
 
-static void
-xrc_transitions(void **state)
+TEST(xrc_transitions)
 {
 	masks_check(IBV_QPT_XRC_SEND, xrc_send_wanted, RTE_DIM(xrc_send_wanted));
 	masks_check(IBV_QPT_XRC_RECV, xrc_recv_wanted, RTE_DIM(xrc_recv_wanted));
@@ -355,8 +351,7 @@ modify_each_mask(unsigned from, unsigned to)
 	return passed;
 }
 
-static void
-modify_follows_table(void **state)
+TEST(modify_follows_table)
 {
 	static const struct {
 		enum ibv_qp_type type;
@@ -387,8 +382,7 @@ modify_follows_table(void **state)
 }
 
 /* Other types have no rows. Invalid states have no transitions. */
-static void
-unknown_types_and_states(void **state)
+TEST(unknown_types_and_states)
 {
 	wanted = rc_wanted;
 	wanted_count = RTE_DIM(rc_wanted);
@@ -406,19 +400,4 @@ unknown_types_and_states(void **state)
 				-EINVAL);
 		}
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rc_transitions),
-		cmocka_unit_test(uc_transitions),
-		cmocka_unit_test(ud_transitions),
-		cmocka_unit_test(xrc_transitions),
-		cmocka_unit_test(modify_follows_table),
-		cmocka_unit_test(unknown_types_and_states),
-	};
-
-	return cmocka_run_group_tests_name("qp transition", tests, NULL, NULL);
 }

@@ -63,8 +63,7 @@ open_link(bool cc)
 /* Many more ACK timeouts than there are retries cost nothing. The question is asked again soon, and then
  * less and less often, up to the timeout. When the answer is on its way no more, the next question is a
  * timeout as usual. */
-static void
-ack_timeouts_wait(void **state)
+TEST(ack_timeouts_wait)
 {
 	uint64_t since;
 
@@ -100,8 +99,7 @@ ack_timeouts_wait(void **state)
 }
 
 /* A peer that makes the QP wait for the longest time is not waited for again, until it has answered. */
-static void
-wait_is_bounded(void **state)
+TEST(wait_is_bounded)
 {
 	open_link(false);
 	p.a.shared.tlp_off = true;
@@ -130,8 +128,7 @@ wait_is_bounded(void **state)
 }
 
 /* Each packet has its own time. */
-static void
-next_packet_is_waited_for_anew(void **state)
+TEST(next_packet_is_waited_for_anew)
 {
 	open_link(false);
 	p.a.shared.tlp_off = true;
@@ -148,8 +145,7 @@ next_packet_is_waited_for_anew(void **state)
 }
 
 /* No probe is sent, and the wait for it does not double. */
-static void
-probes_wait(void **state)
+TEST(probes_wait)
 {
 	open_link(false);
 	round_trip(0, 10 * US);
@@ -172,8 +168,7 @@ probes_wait(void **state)
 
 /* With waits for the probe of 40 ms, and ACK timeouts of 67 ms: the one that expires does not move
  * the other. */
-static void
-each_timer_goes_on_by_itself(void **state)
+TEST(each_timer_goes_on_by_itself)
 {
 	const uint64_t wait = 40 * NS_PER_MS;
 	uint64_t start;
@@ -199,8 +194,7 @@ each_timer_goes_on_by_itself(void **state)
 }
 
 /* The time that the packets have waited is no round trip. The next round trip is measured. */
-static void
-wait_is_no_round_trip(void **state)
+TEST(wait_is_no_round_trip)
 {
 	open_link(false);
 	round_trip(0, 10 * US);
@@ -217,8 +211,7 @@ wait_is_no_round_trip(void **state)
 
 /* It is no sample of congestion control either, nor a probe that could cut its window. The packets
  * do not count in the window, which other QPs need, until there is an answer. */
-static void
-congestion_control_is_not_told(void **state)
+TEST(congestion_control_is_not_told)
 {
 	uint32_t cwnd;
 
@@ -241,8 +234,7 @@ congestion_control_is_not_told(void **state)
 }
 
 /* A READ is not requested again, neither by a probe nor by an ACK timeout. */
-static void
-reads_wait(void **state)
+TEST(reads_wait)
 {
 	open_link(false);
 	round_trip(0, 10 * US);
@@ -271,8 +263,7 @@ reads_wait(void **state)
 }
 
 /* The wait after an RNR NAK ends in time, and the port is not asked. */
-static void
-rnr_wait_ends(void **state)
+TEST(rnr_wait_ends)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 
@@ -288,22 +279,4 @@ rnr_wait_ends(void **state)
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	expect_received(&p.b, 0, 8);
 	qp_link_fini(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ack_timeouts_wait),
-		cmocka_unit_test(probes_wait),
-		cmocka_unit_test(wait_is_bounded),
-		cmocka_unit_test(next_packet_is_waited_for_anew),
-		cmocka_unit_test(each_timer_goes_on_by_itself),
-		cmocka_unit_test(wait_is_no_round_trip),
-		cmocka_unit_test(congestion_control_is_not_told),
-		cmocka_unit_test(reads_wait),
-		cmocka_unit_test(rnr_wait_ends),
-	};
-
-	return cmocka_run_group_tests_name("qp tx waits", tests, NULL, NULL);
 }

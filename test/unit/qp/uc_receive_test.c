@@ -4,8 +4,7 @@
 
 /* WRITE with immediate without a receive: the packet is dropped and its message with it.
  * The packet's PSN does not come again. */
-static void
-write_with_imm_without_receive(void **state)
+TEST(write_with_imm_without_receive)
 {
 	struct pkt_spec c = {.opcode = OPCODE_UC_WRITE_FIRST,
 		.psn = PSN_A,
@@ -42,8 +41,7 @@ write_with_imm_without_receive(void **state)
 
 /* SEND without a receive: the whole message is dropped. The next one finds its
  * receive. */
-static void
-send_without_receive(void **state)
+TEST(send_without_receive)
 {
 	uc_open_default();
 	host_send(&p.a, 1, 0, 2500, 0);
@@ -60,8 +58,7 @@ send_without_receive(void **state)
 
 /* A message longer than its receive is dropped. The receive serves the next message; one
  * of an SRQ completes in error. */
-static void
-message_too_long(void **state)
+TEST(message_too_long)
 {
 	for (unsigned srq = 0; srq < 2; srq++) {
 		struct qp_link_conf conf = qp_link_defaults();
@@ -88,8 +85,7 @@ message_too_long(void **state)
 /* The receive of an SRQ that a discarded message had taken completes in error. Nothing
  * else happens to the QP (class E). The lost packet is any of the message; later messages
  * arrive. */
-static void
-srq_receive_of_lost_message(void **state)
+TEST(srq_receive_of_lost_message)
 {
 	for (unsigned lost = 0; lost < 4; lost++) {
 		struct qp_link_conf conf = qp_link_defaults();
@@ -118,8 +114,7 @@ srq_receive_of_lost_message(void **state)
 }
 
 /* The CQ has no room for that completion: QP_FATAL, and no packet is taken any more. */
-static void
-srq_receive_of_lost_message_cq_full(void **state)
+TEST(srq_receive_of_lost_message_cq_full)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 	uint32_t psn = PSN_A;
@@ -146,8 +141,7 @@ srq_receive_of_lost_message_cq_full(void **state)
 
 /* A receive whose memory cannot be written moves the QP to ERR (row 18 of
  * docs/protocol.md 8.2). */
-static void
-unwritable_receive_moves_qp_to_err(void **state)
+TEST(unwritable_receive_moves_qp_to_err)
 {
 	struct sge sge;
 
@@ -166,8 +160,7 @@ unwritable_receive_moves_qp_to_err(void **state)
 }
 
 /* The receive that a discarded message had taken is flushed when the QP enters ERR. */
-static void
-taken_receive_is_flushed(void **state)
+TEST(taken_receive_is_flushed)
 {
 	uc_open_default();
 	host_recv(&p.b, 70, 0, 8192);
@@ -177,20 +170,4 @@ taken_receive_is_flushed(void **state)
 	assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
 	expect_recv_error(&p.b, 70, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	uc_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(write_with_imm_without_receive),
-		cmocka_unit_test(send_without_receive),
-		cmocka_unit_test(message_too_long),
-		cmocka_unit_test(srq_receive_of_lost_message),
-		cmocka_unit_test(srq_receive_of_lost_message_cq_full),
-		cmocka_unit_test(unwritable_receive_moves_qp_to_err),
-		cmocka_unit_test(taken_receive_is_flushed),
-	};
-
-	return cmocka_run_group_tests_name("qp uc receive", tests, NULL, NULL);
 }

@@ -7,8 +7,7 @@
 
 /* A message of three packets and one of one packet. Each packet is lost once: its message
  * is discarded, the next message takes its receive, the other message arrives. */
-static void
-lost_packet_discards_message(void **state)
+TEST(lost_packet_discards_message)
 {
 	for (unsigned lost = 0; lost < 5; lost++) {
 		bool first = lost >= 3, second = lost != 3;
@@ -45,8 +44,7 @@ lost_packet_discards_message(void **state)
 
 /* A WRITE loses a packet: the bytes before it stay written, those behind are not
  * written. */
-static void
-lost_packet_of_write(void **state)
+TEST(lost_packet_of_write)
 {
 	for (unsigned lost = 0; lost < 4; lost++) {
 		uc_open_default();
@@ -167,8 +165,7 @@ order_case(unsigned in, unsigned row, bool gap)
 	uc_close();
 }
 
-static void
-opcode_sequence(void **state)
+TEST(opcode_sequence)
 {
 	for (unsigned in = 0; in < MESSAGES; in++) {
 		for (unsigned row = 0; row < RTE_DIM(orders); row++) {
@@ -180,8 +177,7 @@ opcode_sequence(void **state)
 
 /* A FIRST or ONLY begins a message with any PSN: older, half the PSN space away, across
  * the wrap. The packets behind it must be consecutive. */
-static void
-first_starts_at_any_psn(void **state)
+TEST(first_starts_at_any_psn)
 {
 	static const uint32_t psns[] = {
 		PSN_A, PSN_A, PSN_A - 1, PSN_A + 0x7FFFFF, 0xFFFFFF, 0, 5, 0x800005};
@@ -200,8 +196,7 @@ first_starts_at_any_psn(void **state)
 /* ---- Errors ---- */
 
 /* Invalid lengths (docs/protocol.md 5.1), each between messages or in a message. */
-static void
-invalid_lengths_discard_message(void **state)
+TEST(invalid_lengths_discard_message)
 {
 	static const struct {
 		unsigned in;
@@ -246,8 +241,7 @@ invalid_lengths_discard_message(void **state)
 
 /* A wrong key, a wrong range or a QP without the right: the WRITE is discarded, nothing
  * is written, no event is raised. */
-static void
-invalid_key_discards_write(void **state)
+TEST(invalid_key_discards_write)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		struct pkt_spec c = {.opcode = OPCODE_UC_WRITE_ONLY,
@@ -273,8 +267,7 @@ invalid_key_discards_write(void **state)
 
 /* An error of the send queue moves the QP to SQE: requests behind are flushed, receiving
  * goes on. RTS starts sending again. */
-static void
-send_error_moves_qp_to_sqe(void **state)
+TEST(send_error_moves_qp_to_sqe)
 {
 	struct sge sge;
 	struct send_req req = {
@@ -306,8 +299,7 @@ send_error_moves_qp_to_sqe(void **state)
 }
 
 /* The opcodes are those of RC messages. AckReq is never set, SE is set if requested. */
-static void
-opcodes_and_flags_sent(void **state)
+TEST(opcodes_and_flags_sent)
 {
 	uc_open_default();
 	host_send(&p.a, 1, 0, 2500, IBV_SEND_SOLICITED);
@@ -326,8 +318,7 @@ opcodes_and_flags_sent(void **state)
 }
 
 /* Requests before the one that cannot be sent succeed, in the same burst. */
-static void
-send_error_after_good_requests(void **state)
+TEST(send_error_after_good_requests)
 {
 	struct sge sge;
 	struct send_req req = {.wr_id = 3, .sge = &sge, .num_sge = 1};
@@ -348,8 +339,7 @@ send_error_after_good_requests(void **state)
 
 /* The send CQ overflows in the middle of a list: nothing behind it is sent (IBA
  * 11.6.3.1). */
-static void
-send_cq_overflow(void **state)
+TEST(send_cq_overflow)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 
@@ -368,23 +358,4 @@ send_cq_overflow(void **state)
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	wire_drop_all(&p.a);
 	uc_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lost_packet_discards_message),
-		cmocka_unit_test(lost_packet_of_write),
-		cmocka_unit_test(opcode_sequence),
-		cmocka_unit_test(first_starts_at_any_psn),
-		cmocka_unit_test(invalid_lengths_discard_message),
-		cmocka_unit_test(invalid_key_discards_write),
-		cmocka_unit_test(send_error_moves_qp_to_sqe),
-		cmocka_unit_test(send_error_after_good_requests),
-		cmocka_unit_test(opcodes_and_flags_sent),
-		cmocka_unit_test(send_cq_overflow),
-	};
-
-	return cmocka_run_group_tests_name("qp uc", tests, NULL, NULL);
 }

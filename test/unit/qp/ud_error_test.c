@@ -44,8 +44,7 @@ send_to(struct host *h, uint64_t wr_id, const struct ud_dest *dest)
 
 /* A pull builds datagrams of one path only. The caller needs the headers of the next path
  * for the rest. */
-static void
-one_path_per_pull(void **state)
+TEST(one_path_per_pull)
 {
 	struct qp_link_conf conf = ud_conf();
 	struct ud_dest here, there;
@@ -71,8 +70,7 @@ one_path_per_pull(void **state)
 }
 
 /* A CQ that overflows keeps its completions, and its QP goes to ERR (IBA 11.6.3.1). */
-static void
-send_cq_overflow(void **state)
+TEST(send_cq_overflow)
 {
 	struct qp_link_conf conf = ud_conf();
 	struct ud_dest dest;
@@ -95,8 +93,7 @@ send_cq_overflow(void **state)
 }
 
 /* The same for a request that was posted in SQE: the QP does not get from ERR to RTS. */
-static void
-send_cq_overflow_between_sqe_and_rts(void **state)
+TEST(send_cq_overflow_between_sqe_and_rts)
 {
 	struct qp_link_conf conf = ud_conf();
 	struct ud_dest dest;
@@ -120,8 +117,7 @@ send_cq_overflow_between_sqe_and_rts(void **state)
 	qp_link_fini(&fixture);
 }
 
-static void
-receive_cq_overflow(void **state)
+TEST(receive_cq_overflow)
 {
 	struct qp_link_conf conf = ud_conf();
 	struct pkt_spec c = datagram(8);
@@ -139,17 +135,4 @@ receive_cq_overflow(void **state)
 	inject(b, &c);
 	assert_int_equal(b->stats.drop[DROP_qp_state], 1);
 	qp_link_fini(&fixture);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_path_per_pull),
-		cmocka_unit_test(send_cq_overflow),
-		cmocka_unit_test(send_cq_overflow_between_sqe_and_rts),
-		cmocka_unit_test(receive_cq_overflow),
-	};
-
-	return cmocka_run_group_tests_name("qp ud error", tests, NULL, NULL);
 }

@@ -62,8 +62,7 @@ inject_datagram(uint32_t payload_len)
 
 /* All 32 bits of the Q_Key must be right, bit 31 too. Otherwise the packet is dropped and
  * counted (C9-133). */
-static void
-qkey_mismatch_is_dropped(void **state)
+TEST(qkey_mismatch_is_dropped)
 {
 	struct pkt_spec c = datagram(8);
 
@@ -82,8 +81,7 @@ qkey_mismatch_is_dropped(void **state)
 
 /* Dropped: another destination address, another P_Key, another service. Any source
  * address and PSN is accepted, with and without AckReq (docs/protocol.md 11.2). */
-static void
-ud_admission(void **state)
+TEST(ud_admission)
 {
 	struct pkt_spec c;
 
@@ -117,8 +115,7 @@ ud_admission(void **state)
 
 /* A receive completion has the payload's length plus 40, the sender's QPN, the immediate
  * data unchanged, and the GRH flag. */
-static void
-completion_fields(void **state)
+TEST(completion_fields)
 {
 	struct pkt_spec c = datagram(12);
 	struct cqe cqe;
@@ -162,8 +159,7 @@ datagram_send(bool ipv6)
 
 /* IPv4: 20 zero bytes and the IPv4 header. IPv6: the header. It is unchanged, with the
  * sender's traffic class and hop limit. */
-static void
-grh_of_ipv4_and_ipv6(void **state)
+TEST(grh_of_ipv4_and_ipv6)
 {
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
 		struct pkt_view v = datagram_send(ipv6 != 0);
@@ -190,8 +186,7 @@ grh_of_ipv4_and_ipv6(void **state)
 }
 
 /* A datagram between programs of one host: its sender has left the checksum to a port. */
-static void
-header_without_checksum_gets_it(void **state)
+TEST(header_without_checksum_gets_it)
 {
 	struct pkt_view v = datagram_send(false);
 	struct frame *frame = &p.a.wire[0];
@@ -216,8 +211,7 @@ header_without_checksum_gets_it(void **state)
 
 /* The 40 bytes and the payload are scattered over SGEs of any length, without gaps, and
  * nothing is written behind them. */
-static void
-grh_across_sges(void **state)
+TEST(grh_across_sges)
 {
 	for (unsigned srq = 0; srq < 2; srq++) {
 		for (uint32_t cut = 1; cut < GRH + 24; cut++) {
@@ -246,8 +240,7 @@ grh_across_sges(void **state)
 
 /* A receive that is too short is kept for a datagram that fits. One without room for the
  * GRH takes none (row 17 of docs/protocol.md 8.2; docs/protocol.md 19). */
-static void
-short_receive_is_kept(void **state)
+TEST(short_receive_is_kept)
 {
 	static const struct {
 		uint32_t room, len;
@@ -282,8 +275,7 @@ short_receive_is_kept(void **state)
 
 /* Without a receive the datagram is dropped and counted. The next one that finds a
  * receive is taken. */
-static void
-datagram_without_receive(void **state)
+TEST(datagram_without_receive)
 {
 	open_ud(false, false);
 	inject_datagram(8);
@@ -296,8 +288,7 @@ datagram_without_receive(void **state)
 
 /* An SRQ: a datagram is dropped when it is empty, the limit event is raised, and an SRQ
  * error moves the QP to ERR. */
-static void
-datagrams_to_srq(void **state)
+TEST(datagrams_to_srq)
 {
 	struct srq_attr attr = {.limit = 1};
 
@@ -324,8 +315,7 @@ datagrams_to_srq(void **state)
 
 /* Row 18 of docs/protocol.md 8.2: a receive whose memory cannot be written moves the QP
  * to ERR. */
-static void
-unwritable_receive_moves_qp_to_err(void **state)
+TEST(unwritable_receive_moves_qp_to_err)
 {
 	struct sge sge;
 
@@ -345,8 +335,7 @@ unwritable_receive_moves_qp_to_err(void **state)
 
 /* A datagram has the Q_Key of the request, or that of the QP if bit 31 is set (IBA
  * 10.2.5), the QP's QPN, consecutive PSNs, no AckReq. Inline data makes no difference. */
-static void
-sent_datagram_fields(void **state)
+TEST(sent_datagram_fields)
 {
 	struct ud_dest dest;
 	struct sge sge;
@@ -381,8 +370,7 @@ sent_datagram_fields(void **state)
 }
 
 /* An unreadable SGE: SQE. Requests behind it are flushed, receiving goes on. */
-static void
-send_error_moves_qp_to_sqe(void **state)
+TEST(send_error_moves_qp_to_sqe)
 {
 	struct ud_dest dest;
 	struct sge sge;
@@ -412,25 +400,4 @@ send_error_moves_qp_to_sqe(void **state)
 	wire_drop_all(&p.a);
 	expect_sent(&p.a, 4, IBV_WC_SUCCESS);
 	close_ud();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(qkey_mismatch_is_dropped),
-		cmocka_unit_test(ud_admission),
-		cmocka_unit_test(completion_fields),
-		cmocka_unit_test(grh_of_ipv4_and_ipv6),
-		cmocka_unit_test(header_without_checksum_gets_it),
-		cmocka_unit_test(grh_across_sges),
-		cmocka_unit_test(short_receive_is_kept),
-		cmocka_unit_test(datagram_without_receive),
-		cmocka_unit_test(datagrams_to_srq),
-		cmocka_unit_test(unwritable_receive_moves_qp_to_err),
-		cmocka_unit_test(sent_datagram_fields),
-		cmocka_unit_test(send_error_moves_qp_to_sqe),
-	};
-
-	return cmocka_run_group_tests_name("qp ud", tests, NULL, NULL);
 }

@@ -23,8 +23,7 @@ win_post_inv(uint64_t wr_id, unsigned flags, uint32_t rkey, uint32_t len)
 
 /* ---- Invalidated ---- */
 
-static void
-local_invalidate(void **state)
+TEST(local_invalidate)
 {
 	uint32_t rkey;
 
@@ -39,8 +38,7 @@ local_invalidate(void **state)
 
 /* SEND_ONLY and SEND_LAST with invalidate: the data is received, the key is invalid, and
  * the receive completion has the key. A later access is refused (capture 47). */
-static void
-send_with_invalidate(void **state)
+TEST(send_with_invalidate)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		uint32_t len = i == 0 ? 9 : 2500, rkey;
@@ -72,8 +70,7 @@ send_with_invalidate(void **state)
 }
 
 /* A duplicate invalidates nothing: the window has been bound again in the meantime. */
-static void
-duplicate_invalidates_nothing(void **state)
+TEST(duplicate_invalidates_nothing)
 {
 	uint32_t rkey;
 
@@ -95,8 +92,7 @@ duplicate_invalidates_nothing(void **state)
 
 /* Row 19 of docs/protocol.md 8.2: the key is not that of a window bound by this QP. No
  * data is written, no key is invalidated, and the QPs go to ERR. */
-static void
-invalid_key_to_invalidate_is_refused(void **state)
+TEST(invalid_key_to_invalidate_is_refused)
 {
 	for (unsigned i = 0; i < 6; i++) {
 		struct mw *type1;
@@ -137,8 +133,7 @@ invalid_key_to_invalidate_is_refused(void **state)
 
 /* A list of requests of all kinds: completions in order, each operation executed once,
  * whichever packet is lost. Completions of local operations cover the requests before. */
-static void
-local_operations_in_order(void **state)
+TEST(local_operations_in_order)
 {
 	for (unsigned lose = 0; lose < 3; lose++) {
 		struct mw *own;
@@ -187,8 +182,7 @@ local_operations_in_order(void **state)
 }
 
 /* Local operations with nothing behind them are completed by the READ response. */
-static void
-read_response_completes_local_operations(void **state)
+TEST(read_response_completes_local_operations)
 {
 	uint32_t rkey;
 
@@ -209,8 +203,7 @@ read_response_completes_local_operations(void **state)
 }
 
 /* UC has windows too. Their operations need no response. */
-static void
-mw_on_uc(void **state)
+TEST(mw_on_uc)
 {
 	struct qp_link_conf conf = qp_link_defaults();
 	uint32_t rkey;
@@ -234,20 +227,4 @@ mw_on_uc(void **state)
 	expect_sent_vendor(&p.b, 2, IBV_WC_MW_BIND_ERR, VENDOR_MEMORY_WINDOW);
 	assert_int_equal(p.b.qp.state, IBV_QPS_SQE);
 	win_fini();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(local_invalidate),
-		cmocka_unit_test(send_with_invalidate),
-		cmocka_unit_test(duplicate_invalidates_nothing),
-		cmocka_unit_test(invalid_key_to_invalidate_is_refused),
-		cmocka_unit_test(local_operations_in_order),
-		cmocka_unit_test(read_response_completes_local_operations),
-		cmocka_unit_test(mw_on_uc),
-	};
-
-	return cmocka_run_group_tests_name("qp window inv", tests, NULL, NULL);
 }

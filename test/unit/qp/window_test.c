@@ -9,8 +9,7 @@
 
 /* ---- Bound ---- */
 
-static void
-mw_grants_access(void **state)
+TEST(mw_grants_access)
 {
 	uint32_t rkey;
 
@@ -27,8 +26,7 @@ mw_grants_access(void **state)
 }
 
 /* Accesses that exceed the range of the window by a byte or more. */
-static void
-mw_range_is_enforced(void **state)
+TEST(mw_range_is_enforced)
 {
 	static const struct {
 		enum ibv_wr_opcode opcode;
@@ -57,8 +55,7 @@ mw_range_is_enforced(void **state)
 }
 
 /* The rights of the window count, not those of the region. */
-static void
-mw_rights_are_enforced(void **state)
+TEST(mw_rights_are_enforced)
 {
 	static const struct {
 		unsigned access;
@@ -90,8 +87,7 @@ mw_rights_are_enforced(void **state)
 }
 
 /* The R_Key of a READ is checked for each response packet. */
-static void
-invalidate_stops_read_response(void **state)
+TEST(invalidate_stops_read_response)
 {
 	uint32_t rkey;
 
@@ -112,8 +108,7 @@ invalidate_stops_read_response(void **state)
 
 /* A local operation behind unsignaled requests: the packet before it has AckReq, also
  * when it is resent. */
-static void
-packet_before_local_operation_has_ackreq(void **state)
+TEST(packet_before_local_operation_has_ackreq)
 {
 	uint32_t rkey;
 
@@ -138,8 +133,7 @@ packet_before_local_operation_has_ackreq(void **state)
 
 /* ---- Errors, end of a window ---- */
 
-static void
-failed_bind_flushes_queue(void **state)
+TEST(failed_bind_flushes_queue)
 {
 	win_init();
 	host_recv(&p.a, 1, 0, 64);
@@ -160,8 +154,7 @@ failed_bind_flushes_queue(void **state)
 
 /* A window of type 2 is invalidated by RESET of its QP, one of type 1 is not (IBA
  * 10.6.7.2.6). */
-static void
-reset_invalidates_type2_mw(void **state)
+TEST(reset_invalidates_type2_mw)
 {
 	struct mw *type1;
 	uint32_t rkey, other;
@@ -183,8 +176,7 @@ reset_invalidates_type2_mw(void **state)
 }
 
 /* The QP is destroyed with a window bound. */
-static void
-destroy_invalidates_mw(void **state)
+TEST(destroy_invalidates_mw)
 {
 	uint32_t rkey;
 
@@ -193,21 +185,4 @@ destroy_invalidates_mw(void **state)
 	qp_reset(&p.b.qp);
 	assert_null(key_find(&p.b.keys, rkey));
 	win_fini();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mw_grants_access),
-		cmocka_unit_test(mw_range_is_enforced),
-		cmocka_unit_test(mw_rights_are_enforced),
-		cmocka_unit_test(invalidate_stops_read_response),
-		cmocka_unit_test(packet_before_local_operation_has_ackreq),
-		cmocka_unit_test(failed_bind_flushes_queue),
-		cmocka_unit_test(reset_invalidates_type2_mw),
-		cmocka_unit_test(destroy_invalidates_mw),
-	};
-
-	return cmocka_run_group_tests_name("qp window", tests, NULL, NULL);
 }

@@ -82,8 +82,7 @@ key_run(enum key_kind kind, const struct write_packet *packet)
 /* Row 14 of docs/protocol.md 8.2: the first packet is checked for the range of the whole
  * message. Each invalid key: NAK 0x62, the event, the receives are flushed, no byte is
  * written. */
-static void
-invalid_rkey_is_refused(void **state)
+TEST(invalid_rkey_is_refused)
 {
 	static const struct write_packet packets[] = {
 		{OPCODE_RC_WRITE_FIRST, 1024, 2000},
@@ -106,8 +105,7 @@ invalid_rkey_is_refused(void **state)
 }
 
 /* The last byte of the region, and of the address space, can be written. */
-static void
-last_byte_can_be_written(void **state)
+TEST(last_byte_can_be_written)
 {
 	static const struct write_packet whole = {OPCODE_RC_WRITE_ONLY, 1000, 1000};
 	struct qp_link_conf conf = qp_link_defaults_rdma();
@@ -132,8 +130,7 @@ last_byte_can_be_written(void **state)
 
 /* The region is deregistered in the middle of a message: written bytes stay, the next
  * packet is refused, and the requester completes with the error. */
-static void
-region_freed_during_message(void **state)
+TEST(region_freed_during_message)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 	struct send_req req;
@@ -159,16 +156,4 @@ region_freed_during_message(void **state)
 	expect_sent_vendor(&p.a, 1, IBV_WC_REM_ACCESS_ERR, VENDOR_REMOTE_NAK);
 	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
 	qp_link_fini(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(invalid_rkey_is_refused),
-		cmocka_unit_test(last_byte_can_be_written),
-		cmocka_unit_test(region_freed_during_message),
-	};
-
-	return cmocka_run_group_tests_name("qp write key", tests, NULL, NULL);
 }

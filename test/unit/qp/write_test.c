@@ -82,8 +82,7 @@ size_run(uint32_t len, bool imm, bool inlined)
 }
 
 /* Each edge of each MTU, over both IP versions. */
-static void
-write_sizes(void **state)
+TEST(write_sizes)
 {
 	for (int variant = 0; variant < 4; variant++) {
 		for (int mtu = IBV_MTU_256; mtu <= IBV_MTU_4096; mtu++) {
@@ -103,8 +102,7 @@ write_sizes(void **state)
 	}
 }
 
-static void
-inline_write(void **state)
+TEST(inline_write)
 {
 	static const uint32_t lens[] = {0, 1, 255, 256, 257, 512};
 
@@ -133,8 +131,7 @@ expect_qp_error(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
 
 /* Rows 13 and 15 of docs/protocol.md 8.2: lengths against the MTU and the DMA length. The
  * first invalid packet gets NAK 0x61, and none of its bytes is written. */
-static void
-invalid_lengths_are_refused(void **state)
+TEST(invalid_lengths_are_refused)
 {
 	static const struct {
 		struct write_packet pkts[3];
@@ -192,8 +189,7 @@ invalid_lengths_are_refused(void **state)
 }
 
 /* With a DMA length of 0 neither address nor R_Key is checked (docs/protocol.md 5.2). */
-static void
-write_of_0_bytes(void **state)
+TEST(write_of_0_bytes)
 {
 	static const struct write_packet zero = {OPCODE_RC_WRITE_ONLY, 0, 0};
 	struct qp_link_conf conf = qp_link_defaults_rdma();
@@ -211,8 +207,7 @@ write_of_0_bytes(void **state)
 
 /* Row 10 of docs/protocol.md 8.2: without IBV_ACCESS_REMOTE_WRITE in the QP's access
  * flags a WRITE is an invalid request, whatever the key grants. */
-static void
-qp_access_is_required(void **state)
+TEST(qp_access_is_required)
 {
 	static const struct write_packet packets[] = {
 		{OPCODE_RC_WRITE_ONLY, 8, 8},
@@ -235,8 +230,7 @@ qp_access_is_required(void **state)
 }
 
 /* Both NAKs at the requester: status, and the requests behind are flushed. */
-static void
-nak_fails_write(void **state)
+TEST(nak_fails_write)
 {
 	for (int access = 0; access < 2; access++) {
 		struct qp_link_conf conf = qp_link_defaults_rdma();
@@ -280,8 +274,7 @@ write_imm(uint64_t wr_id, uint32_t len)
 
 /* Row 12 of docs/protocol.md 8.2: the last packet takes the receive, so the RNR NAK names
  * that packet. The packets before are written once and not resent. With RQ and SRQ. */
-static void
-rnr_nak_at_last_packet(void **state)
+TEST(rnr_nak_at_last_packet)
 {
 	for (int srq = 0; srq < 2; srq++) {
 		struct qp_link_conf conf = qp_link_defaults_rdma();
@@ -314,8 +307,7 @@ rnr_nak_at_last_packet(void **state)
 }
 
 /* A wrong key costs no receive, because it is checked first. */
-static void
-bad_key_keeps_receive(void **state)
+TEST(bad_key_keeps_receive)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 	struct sge sge;
@@ -340,8 +332,7 @@ bad_key_keeps_receive(void **state)
 /* Each packet of a message is lost once, then its ACK. The data is right, and one receive
  * is taken. A duplicate writes nothing: the application may have changed the memory
  * since. */
-static void
-lost_packets_of_write(void **state)
+TEST(lost_packets_of_write)
 {
 	for (unsigned lost = 0; lost < 5; lost++) {
 		struct qp_link_conf conf = qp_link_defaults_rdma();
@@ -376,8 +367,7 @@ lost_packets_of_write(void **state)
 }
 
 /* An unreadable local SGE: no packet of the WRITE is sent. */
-static void
-unreadable_sge_sends_nothing(void **state)
+TEST(unreadable_sge_sends_nothing)
 {
 	static const uint32_t lens[] = {8, 3000};
 
@@ -394,23 +384,4 @@ unreadable_sge_sends_nothing(void **state)
 		expect_sent_vendor(&p.a, 1, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
 		qp_link_fini(&p);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(write_sizes),
-		cmocka_unit_test(inline_write),
-		cmocka_unit_test(invalid_lengths_are_refused),
-		cmocka_unit_test(write_of_0_bytes),
-		cmocka_unit_test(qp_access_is_required),
-		cmocka_unit_test(nak_fails_write),
-		cmocka_unit_test(rnr_nak_at_last_packet),
-		cmocka_unit_test(bad_key_keeps_receive),
-		cmocka_unit_test(lost_packets_of_write),
-		cmocka_unit_test(unreadable_sge_sends_nothing),
-	};
-
-	return cmocka_run_group_tests_name("qp write", tests, NULL, NULL);
 }

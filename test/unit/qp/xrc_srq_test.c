@@ -29,8 +29,7 @@ second_received(uint64_t wr_id, enum ibv_wc_status status, uint32_t len_or_vendo
 
 /* The SRQ of a message determines its receive, its CQ and its PD. Completions of the
  * initiator stay in order. */
-static void
-messages_to_two_srqs(void **state)
+TEST(messages_to_two_srqs)
 {
 	xrc_init();
 	second_init(XRCD);
@@ -54,8 +53,7 @@ messages_to_two_srqs(void **state)
 }
 
 /* An unknown SRQ number or an SRQ of another XRC domain: NAK 0x61, for every opcode. */
-static void
-unknown_srq_is_refused(void **state)
+TEST(unknown_srq_is_refused)
 {
 	for (int op = 0; op < 4; op++) {
 		struct sge sge;
@@ -82,8 +80,7 @@ unknown_srq_is_refused(void **state)
 
 /* A message that changes its SRQ: the receive that it had taken completes in error in the
  * CQ of its SRQ. */
-static void
-srq_change_inside_message(void **state)
+TEST(srq_change_inside_message)
 {
 	xrc_init();
 	second_init(XRCD);
@@ -106,8 +103,7 @@ srq_change_inside_message(void **state)
 }
 
 /* Remote access uses the PD of the SRQ. The target has no PD. */
-static void
-remote_keys_use_srq_pd(void **state)
+TEST(remote_keys_use_srq_pd)
 {
 	struct sge sge;
 	struct send_req req;
@@ -145,8 +141,7 @@ remote_keys_use_srq_pd(void **state)
 
 /* The SRQ is destroyed in the middle of a message: its receive goes with it, and the rest
  * of the message is refused. */
-static void
-srq_destroyed_inside_message(void **state)
+TEST(srq_destroyed_inside_message)
 {
 	xrc_init();
 	second_init(XRCD);
@@ -161,8 +156,7 @@ srq_destroyed_inside_message(void **state)
 	qp_link_fini(&p);
 }
 
-static void
-srq_error_sends_nak(void **state)
+TEST(srq_error_sends_nak)
 {
 	xrc_init();
 	p.b.srq.error = true;
@@ -174,8 +168,7 @@ srq_error_sends_nak(void **state)
 }
 
 /* An empty SRQ: RNR NAK for the message, and messages behind it wait as well. */
-static void
-empty_srq_sends_rnr_nak(void **state)
+TEST(empty_srq_sends_rnr_nak)
 {
 	xrc_init();
 	second_init(XRCD);
@@ -199,8 +192,7 @@ empty_srq_sends_rnr_nak(void **state)
 	qp_link_fini(&p);
 }
 
-static void
-srq_limit_event(void **state)
+TEST(srq_limit_event)
 {
 	struct srq_attr attr = {.limit = 2};
 
@@ -214,21 +206,4 @@ srq_limit_event(void **state)
 	expect_received(&p.b, 1, 8);
 	expect_sent(&p.a, 11, IBV_WC_SUCCESS);
 	qp_link_fini(&p);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_to_two_srqs),
-		cmocka_unit_test(unknown_srq_is_refused),
-		cmocka_unit_test(srq_change_inside_message),
-		cmocka_unit_test(remote_keys_use_srq_pd),
-		cmocka_unit_test(srq_destroyed_inside_message),
-		cmocka_unit_test(srq_error_sends_nak),
-		cmocka_unit_test(empty_srq_sends_rnr_nak),
-		cmocka_unit_test(srq_limit_event),
-	};
-
-	return cmocka_run_group_tests_name("qp xrc srq", tests, NULL, NULL);
 }

@@ -21,8 +21,7 @@ xrceth_check(unsigned index, uint8_t opcode, uint32_t psn)
 
 /* Each request packet begins with the XRCETH, MIDDLE and LAST too. Responses have
  * none. */
-static void
-xrceth_on_requests(void **state)
+TEST(xrceth_on_requests)
 {
 	struct sge sge;
 	struct send_req req;
@@ -76,8 +75,7 @@ xrceth_on_requests(void **state)
 
 /* An initiator takes no requests, a target takes no responses. RC opcodes are for
  * neither. */
-static void
-initiator_and_target_admission(void **state)
+TEST(initiator_and_target_admission)
 {
 	xrc_init();
 	inject_request(&p.a, OPCODE_XRC_SEND_ONLY, PSN_B, 8);
@@ -91,8 +89,7 @@ initiator_and_target_admission(void **state)
 }
 
 /* A READ and its duplicate are answered in the PD of its SRQ, whatever came behind it. */
-static void
-read_keeps_pd_of_its_srq(void **state)
+TEST(read_keeps_pd_of_its_srq)
 {
 	struct pkt_spec read = {.opcode = OPCODE_XRC_READ_REQUEST,
 		.psn = PSN_A,
@@ -134,8 +131,7 @@ read_keeps_pd_of_its_srq(void **state)
 
 /* ERR raises the event at once, as the target has no receives outstanding. After RESET
  * its receive completions stay, because they are the SRQ's. */
-static void
-target_in_err_and_reset(void **state)
+TEST(target_in_err_and_reset)
 {
 	xrc_init();
 	host_recv(&p.b, 1, 0x8000, XRC_MTU);
@@ -159,8 +155,7 @@ target_in_err_and_reset(void **state)
 }
 
 /* The first packet in RTR raises COMM_EST, also one for an unknown SRQ. */
-static void
-comm_est_of_target(void **state)
+TEST(comm_est_of_target)
 {
 	struct qp_link_conf conf = qp_link_defaults_rdma();
 	struct qp_attr attr;
@@ -189,8 +184,7 @@ comm_est_of_target(void **state)
 }
 
 /* XRC is reliable as RC: when retries are exceeded the QP goes to ERR, not to SQE. */
-static void
-exceeded_retries_move_initiator_to_err(void **state)
+TEST(exceeded_retries_move_initiator_to_err)
 {
 	xrc_init();
 	host_send(&p.a, 11, 0, 8, 0);
@@ -207,8 +201,7 @@ exceeded_retries_move_initiator_to_err(void **state)
 }
 
 /* Each handle of a target gets the events. */
-static void
-each_handle_gets_events(void **state)
+TEST(each_handle_gets_events)
 {
 	struct event_queue queue[2];
 	struct qp_listener listener[2];
@@ -236,8 +229,7 @@ each_handle_gets_events(void **state)
 
 /* Parameters that a QP type does not have are ignored. A target needs an XRC domain, and
  * no CQs. */
-static void
-create_checks_domain_and_cqs(void **state)
+TEST(create_checks_domain_and_cqs)
 {
 	struct qp_conf conf = {.type = IBV_QPT_XRC_RECV,
 		.max_send_wr = UINT32_MAX,
@@ -263,21 +255,4 @@ create_checks_domain_and_cqs(void **state)
 	qp_reset(&qp);
 	qp_fini(&qp);
 	cq_fini(&cq);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(xrceth_on_requests),
-		cmocka_unit_test(initiator_and_target_admission),
-		cmocka_unit_test(read_keeps_pd_of_its_srq),
-		cmocka_unit_test(target_in_err_and_reset),
-		cmocka_unit_test(comm_est_of_target),
-		cmocka_unit_test(exceeded_retries_move_initiator_to_err),
-		cmocka_unit_test(each_handle_gets_events),
-		cmocka_unit_test(create_checks_domain_and_cqs),
-	};
-
-	return cmocka_run_group_tests_name("qp xrc", tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "queue/app_locks.h"
 
 static rte_spinlock_t locks[APP_LOCKS_MAX];
 
 /* If one lock is taken, whichever it is, the others are free afterwards. */
-static void
-all_are_taken_or_none(void **state)
+TEST(all_are_taken_or_none)
 {
 	struct app_locks set = {.count = 0};
 
@@ -35,8 +30,7 @@ all_are_taken_or_none(void **state)
 }
 
 /* One CQ for sends and receives. */
-static void
-lock_is_taken_once(void **state)
+TEST(lock_is_taken_once)
 {
 	struct app_locks set = {.count = 0};
 
@@ -47,15 +41,4 @@ lock_is_taken_once(void **state)
 	assert_int_equal(set.count, 2);
 	assert_true(app_locks_try(&set));
 	app_locks_release(&set);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_are_taken_or_none),
-		cmocka_unit_test(lock_is_taken_once),
-	};
-
-	return cmocka_run_group_tests_name("app_locks", tests, NULL, NULL);
 }

@@ -2,13 +2,10 @@
 /* The completions of a burst, gathered and written together. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "queue/cq_gather.h"
-
-#include <cmocka.h>
 
 #include "fixture.h"
 
@@ -97,10 +94,8 @@ channel_events(void)
 	return n;
 }
 
-static void
-burst_is_written_at_its_end(void **state)
+TEST_WITH(burst_is_written_at_its_end, cqs_open, cqs_close)
 {
-	(void)state;
 	cq_gather_begin(&gather);
 	for (unsigned i = 0; i < 5; i++)
 		assert_true(gathered_put(&cq, i));
@@ -112,10 +107,8 @@ burst_is_written_at_its_end(void **state)
 	expect_polled(&cq, 5, 0);
 }
 
-static void
-burst_is_written_before_an_event(void **state)
+TEST_WITH(burst_is_written_before_an_event, cqs_open, cqs_close)
 {
-	(void)state;
 	cq_gather_begin(&gather);
 	assert_true(gathered_put(&cq, 0));
 	cq_gather_flush(&gather);
@@ -126,18 +119,14 @@ burst_is_written_before_an_event(void **state)
 	expect_polled(&cq, 1, 1);
 }
 
-static void
-outside_a_burst_each_is_written(void **state)
+TEST_WITH(outside_a_burst_each_is_written, cqs_open, cqs_close)
 {
-	(void)state;
 	assert_true(gathered_put(&cq, 1));
 	expect_polled(&cq, 1, 1);
 }
 
-static void
-one_engines_cq_is_written_at_once(void **state)
+TEST_WITH(one_engines_cq_is_written_at_once, cqs_open, cqs_close)
 {
-	(void)state;
 	cq_detach(&cq, 1);
 	cq_gather_begin(&gather);
 	assert_true(gathered_put(&cq, 1));
@@ -146,10 +135,8 @@ one_engines_cq_is_written_at_once(void **state)
 	cq_attach(&cq, 1);
 }
 
-static void
-long_burst_is_written_in_parts(void **state)
+TEST_WITH(long_burst_is_written_in_parts, cqs_open, cqs_close)
 {
-	(void)state;
 	cq_gather_begin(&gather);
 	for (unsigned i = 0; i < CQ_GATHER_MAX + 1; i++)
 		assert_true(gathered_put(&cq, i));
@@ -158,10 +145,8 @@ long_burst_is_written_in_parts(void **state)
 	expect_polled(&cq, CQ_GATHER_MAX, 1);
 }
 
-static void
-another_cq_ends_the_gathering(void **state)
+TEST_WITH(another_cq_ends_the_gathering, cqs_open, cqs_close)
 {
-	(void)state;
 	cq_gather_begin(&gather);
 	assert_true(gathered_put(&cq, 0));
 	assert_true(gathered_put(&cq, 1));
@@ -173,10 +158,8 @@ another_cq_ends_the_gathering(void **state)
 	expect_polled(&cq, 2, 1);
 }
 
-static void
-a_burst_raises_one_event(void **state)
+TEST_WITH(a_burst_raises_one_event, cqs_open, cqs_close)
 {
-	(void)state;
 	cq_arm(&cq, false);
 	cq_gather_begin(&gather);
 	for (unsigned i = 0; i < 3; i++)
@@ -186,13 +169,11 @@ a_burst_raises_one_event(void **state)
 	assert_int_equal(channel_events(), 1);
 }
 
-static void
-solicited_completion_of_a_burst_raises_the_event(void **state)
+TEST_WITH(solicited_completion_of_a_burst_raises_the_event, cqs_open, cqs_close)
 {
 	const struct cqe solicited = {.wr_id = 1, .flags = CQE_SOLICITED};
 	const uint64_t now = 0;
 
-	(void)state;
 	cq_arm(&cq, true);
 	cq_gather_begin(&gather);
 	assert_true(gathered_put(&cq, 0));
@@ -213,14 +194,12 @@ solicited_completion_of_a_burst_raises_the_event(void **state)
 
 /* One engine reserves a slot, another writes a solicited completion behind it. The event comes before
  * either can be polled: the write of the first one raises another. */
-static void
-write_before_a_solicited_completion_raises_its_event(void **state)
+TEST_WITH(write_before_a_solicited_completion_raises_its_event, cqs_open, cqs_close)
 {
 	const struct cqe first = {.wr_id = 0},
 			 last = {.wr_id = 1, .flags = CQE_SOLICITED};
 	const uint64_t now = 0;
 
-	(void)state;
 	for (unsigned gathered = 0; gathered < 2; gathered++) {
 		int64_t index = cq_reserve(&cq, &now);
 
@@ -247,10 +226,8 @@ write_before_a_solicited_completion_raises_its_event(void **state)
 
 /* With less room than two engines may gather, the first completion that does not fit is refused
  * when it is put. */
-static void
-full_cq_refuses_as_without_gathering(void **state)
+TEST_WITH(full_cq_refuses_as_without_gathering, cqs_open, cqs_close)
 {
-	(void)state;
 	for (unsigned i = 0; i < SIZE - 2 * CQ_GATHER_MAX + 1; i++)
 		assert_true(gathered_put(&cq, i));
 	cq_gather_begin(&gather);
@@ -265,13 +242,11 @@ full_cq_refuses_as_without_gathering(void **state)
 }
 
 /* Another engine has taken the room of what is gathered. */
-static void
-lost_room_is_an_overrun(void **state)
+TEST_WITH(lost_room_is_an_overrun, cqs_open, cqs_close)
 {
 	const struct cqe cqe = {.wr_id = 0};
 	const uint64_t now = 0;
 
-	(void)state;
 	cq_gather_begin(&gather);
 	for (unsigned i = 0; i < 2; i++)
 		assert_true(gathered_put(&cq, i));
@@ -292,10 +267,8 @@ lost_room_is_an_overrun(void **state)
 
 /* The CQ is in the error state when the completions are written. The rest of the burst leaves the
  * lost ones where they are. */
-static void
-error_of_the_cq_loses_what_is_gathered(void **state)
+TEST_WITH(error_of_the_cq_loses_what_is_gathered, cqs_open, cqs_close)
 {
-	(void)state;
 	cq_gather_begin(&gather);
 	for (unsigned i = 0; i < 2; i++)
 		assert_true(gathered_put(&cq, i));
@@ -316,12 +289,10 @@ error_of_the_cq_loses_what_is_gathered(void **state)
 	expect_polled(&other, 13, 1);
 }
 
-static void
-stamped_cq_is_written_at_once(void **state)
+TEST_WITH(stamped_cq_is_written_at_once, cqs_open, cqs_close)
 {
 	struct cq stamped;
 
-	(void)state;
 	assert_int_equal(cq_init(&stamped, &alloc_counting, SIZE, &events, &stamped), 0);
 	assert_int_equal(cq_enable_stamps(&stamped), 0);
 	cq_attach(&stamped, 0);
@@ -334,28 +305,4 @@ stamped_cq_is_written_at_once(void **state)
 	cq_detach(&stamped, 0);
 	cq_detach(&stamped, 1);
 	cq_fini(&stamped);
-}
-
-int
-main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, cqs_open, cqs_close)
-	const struct CMUnitTest tests[] = {
-		CASE(burst_is_written_at_its_end),
-		CASE(burst_is_written_before_an_event),
-		CASE(outside_a_burst_each_is_written),
-		CASE(one_engines_cq_is_written_at_once),
-		CASE(long_burst_is_written_in_parts),
-		CASE(another_cq_ends_the_gathering),
-		CASE(a_burst_raises_one_event),
-		CASE(solicited_completion_of_a_burst_raises_the_event),
-		CASE(write_before_a_solicited_completion_raises_its_event),
-		CASE(full_cq_refuses_as_without_gathering),
-		CASE(lost_room_is_an_overrun),
-		CASE(error_of_the_cq_loses_what_is_gathered),
-		CASE(stamped_cq_is_written_at_once),
-	};
-#undef CASE
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

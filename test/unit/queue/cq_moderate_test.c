@@ -2,13 +2,10 @@
 /* Moderated completion events: by number, by time, and the end of the moderation. Time is an
  * argument. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "queue/cq_gather.h"
-
-#include <cmocka.h>
 
 #include "fixture.h"
 
@@ -93,10 +90,8 @@ events_read(void)
 	return found;
 }
 
-static void
-count_raises_the_event(void **state)
+TEST_WITH(count_raises_the_event, cqs_open, cqs_close)
 {
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		cq_arm(&cq, false);
 		completions_put(&cq, COUNT - 1);
@@ -111,10 +106,8 @@ count_raises_the_event(void **state)
 	assert_true(cq_moderator_due(&moderator) == TIME_NEVER);
 }
 
-static void
-time_raises_the_event(void **state)
+TEST_WITH(time_raises_the_event, cqs_open, cqs_close)
 {
-	(void)state;
 	assert_true(cq_moderator_due(&moderator) == TIME_NEVER);
 	cq_arm(&cq, false);
 	completions_put(&cq, 1);
@@ -136,10 +129,8 @@ time_raises_the_event(void **state)
 }
 
 /* The time of an event that the number has raised is not that of the next one. */
-static void
-each_event_has_its_own_time(void **state)
+TEST_WITH(each_event_has_its_own_time, cqs_open, cqs_close)
 {
-	(void)state;
 	cq_arm(&cq, false);
 	completions_put(&cq, 1);
 	cq_moderator_run(&moderator, START);
@@ -153,10 +144,8 @@ each_event_has_its_own_time(void **state)
 	assert_int_equal(events_read(), 1);
 }
 
-static void
-several_cqs_wait(void **state)
+TEST_WITH(several_cqs_wait, cqs_open, cqs_close)
 {
-	(void)state;
 	cq_moderate(&other, COUNT, 2 * PERIOD_US);
 	cq_arm(&cq, false);
 	cq_arm(&other, false);
@@ -182,13 +171,11 @@ several_cqs_wait(void **state)
 }
 
 /* Completions that the CQ is not armed for do not count. */
-static void
-only_solicited_completions_count(void **state)
+TEST_WITH(only_solicited_completions_count, cqs_open, cqs_close)
 {
 	const struct cqe solicited = {.wr_id = 1, .flags = CQE_SOLICITED};
 	const uint64_t now = 0;
 
-	(void)state;
 	cq_arm(&cq, true);
 	completions_put(&cq, 2 * COUNT);
 	assert_true(cq_moderator_due(&moderator) == TIME_NEVER);
@@ -199,14 +186,12 @@ only_solicited_completions_count(void **state)
 	assert_int_equal(events_read(), 1);
 }
 
-static void
-gathered_completions_count_each(void **state)
+TEST_WITH(gathered_completions_count_each, cqs_open, cqs_close)
 {
 	static struct cq_gather gather;
 	const struct cqe cqe = {.wr_id = 1};
 	const uint64_t now = 0;
 
-	(void)state;
 	cq_attach(&cq, 1); /* CQs of several engines gather */
 	cq_arm(&cq, false);
 	cq_gather_begin(&gather);
@@ -218,10 +203,8 @@ gathered_completions_count_each(void **state)
 	cq_detach(&cq, 1);
 }
 
-static void
-end_of_moderation_raises_what_waits(void **state)
+TEST_WITH(end_of_moderation_raises_what_waits, cqs_open, cqs_close)
 {
-	(void)state;
 	cq_arm(&cq, false);
 	completions_put(&cq, 1);
 	cq_moderate(&cq, COUNT, 0);
@@ -238,26 +221,4 @@ end_of_moderation_raises_what_waits(void **state)
 	cq_arm(&cq, false);
 	cq_moderate(&cq, 0, 0);
 	assert_int_equal(events_read(), 0);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			count_raises_the_event, cqs_open, cqs_close),
-		cmocka_unit_test_setup_teardown(
-			time_raises_the_event, cqs_open, cqs_close),
-		cmocka_unit_test_setup_teardown(
-			each_event_has_its_own_time, cqs_open, cqs_close),
-		cmocka_unit_test_setup_teardown(several_cqs_wait, cqs_open, cqs_close),
-		cmocka_unit_test_setup_teardown(
-			only_solicited_completions_count, cqs_open, cqs_close),
-		cmocka_unit_test_setup_teardown(
-			gathered_completions_count_each, cqs_open, cqs_close),
-		cmocka_unit_test_setup_teardown(
-			end_of_moderation_raises_what_waits, cqs_open, cqs_close),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,10 @@
 /* Resizing a CQ that holds CQEs, and the time stamps of CQs that record them. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "queue/cq.h"
-
-#include <cmocka.h>
 
 #include "../rand.h"
 #include "fixture.h"
@@ -171,8 +168,7 @@ sweep(uint64_t seed, bool stamps)
 	cq_close();
 }
 
-static void
-resize_keeps_order_and_stamps(void **state)
+TEST(resize_keeps_order_and_stamps)
 {
 	uint64_t seed = test_seed(1);
 
@@ -181,8 +177,7 @@ resize_keeps_order_and_stamps(void **state)
 		sweep(seed + i, i % 2 != 0);
 }
 
-static void
-overrun_after_resize_is_an_error(void **state)
+TEST(overrun_after_resize_is_an_error)
 {
 	cq_open(4, false);
 	for (unsigned i = 0; i < 4; i++)
@@ -204,8 +199,7 @@ overrun_after_resize_is_an_error(void **state)
 	cq_close();
 }
 
-static void
-refused_resize_changes_nothing(void **state)
+TEST(refused_resize_changes_nothing)
 {
 	cq_open(4, true);
 	assert_true(cqe_put(1, 1));
@@ -229,8 +223,7 @@ event_is_there(void)
 	return event_next(&channel, &record) == 0;
 }
 
-static void
-arming_survives_resize(void **state)
+TEST(arming_survives_resize)
 {
 	cq_open(4, false);
 	assert_true(cqe_put(0, 1));
@@ -240,17 +233,4 @@ arming_survives_resize(void **state)
 	assert_true(cqe_put(1, 1));
 	assert_true(event_is_there());
 	cq_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(resize_keeps_order_and_stamps),
-		cmocka_unit_test(overrun_after_resize_is_an_error),
-		cmocka_unit_test(refused_resize_changes_nothing),
-		cmocka_unit_test(arming_survives_resize),
-	};
-
-	return cmocka_run_group_tests_name("cq_resize", tests, NULL, NULL);
 }

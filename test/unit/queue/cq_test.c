@@ -2,13 +2,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "queue/cq.h"
-
-#include <cmocka.h>
 
 #include "../rand.h"
 #include "fixture.h"
@@ -112,8 +109,7 @@ expect_error_once(void)
 	assert_int_equal(event_next(&events, &record), -EAGAIN);
 }
 
-static void
-sizes_are_checked(void **state)
+TEST(sizes_are_checked)
 {
 	assert_int_equal(cq_init(&cq, &alloc_counting, 0, NULL, NULL), -EINVAL);
 	assert_int_equal(
@@ -130,8 +126,7 @@ sizes_are_checked(void **state)
 	cq_close();
 }
 
-static void
-second_engine_makes_it_shared(void **state)
+TEST(second_engine_makes_it_shared)
 {
 	cq_open(4);
 	cq_attach(&cq, ENGINES_MAX - 1);
@@ -151,8 +146,7 @@ second_engine_makes_it_shared(void **state)
 
 /* Every fill level, with both kinds of write, over many rounds of the ring and the wrap
  * of the indices. */
-static void
-cqes_come_out_as_they_went_in(void **state)
+TEST(cqes_come_out_as_they_went_in)
 {
 	static const uint32_t sizes[] = {1, 2, 8, 64};
 	uint64_t in = 0, out = 0, seed = 1;
@@ -178,8 +172,7 @@ cqes_come_out_as_they_went_in(void **state)
 	}
 }
 
-static void
-overrun_keeps_queued_cqes(void **state)
+TEST(overrun_keeps_queued_cqes)
 {
 	for (unsigned kind = 0; kind < 2; kind++) {
 		cq_open(8);
@@ -209,8 +202,7 @@ overrun_keeps_queued_cqes(void **state)
 /* A shared writer that was stalled while others wrote and a poller polled sees a tail
  * beyond its head, as tail or as tail_seen. Its exchange would fail; no error is
  * raised. */
-static void
-stale_head_is_no_overrun(void **state)
+TEST(stale_head_is_no_overrun)
 {
 	for (unsigned kind = 0; kind < 2; kind++) {
 		cq_open(8);
@@ -224,8 +216,7 @@ stale_head_is_no_overrun(void **state)
 	}
 }
 
-static void
-purge_takes_one_qp(void **state)
+TEST(purge_takes_one_qp)
 {
 	cq_open(16);
 	cq_advance();
@@ -261,8 +252,7 @@ purge_takes_one_qp(void **state)
 
 /* Cleaned CQEs are removed without a poll. The others keep their order and time stamps,
  * also around the end of the ring. */
-static void
-purge_gives_slots_back(void **state)
+TEST(purge_gives_slots_back)
 {
 	uint64_t time;
 
@@ -294,8 +284,7 @@ purge_gives_slots_back(void **state)
 
 /* A poller in the middle of a batch, without the lock in a thread domain, continues from
  * its position. */
-static void
-purge_inside_a_batch(void **state)
+TEST(purge_inside_a_batch)
 {
 	const struct cqe *cqe;
 	uint32_t tail;
@@ -412,16 +401,14 @@ run_writers(unsigned num, uint32_t size, uint64_t total)
 	cq_close();
 }
 
-static void
-one_writer_and_a_poller(void **state)
+TEST(one_writer_and_a_poller)
 {
 	run_writers(1, 1, 20000);
 	run_writers(1, 8, 200000);
 	run_writers(1, 256, 1000000);
 }
 
-static void
-two_writers_and_a_poller(void **state)
+TEST(two_writers_and_a_poller)
 {
 	run_writers(2, 2, 20000);
 	run_writers(2, 8, 200000);
@@ -441,8 +428,7 @@ overrunner_main(void *arg)
 
 /* Both writers overrun the CQ: the CQEs that fit are intact, and the error is raised
  * once. */
-static void
-two_writers_overrun(void **state)
+TEST(two_writers_overrun)
 {
 	thread_failure = NULL;
 	writers_num = 2;
@@ -464,24 +450,4 @@ two_writers_overrun(void **state)
 		assert_null(thread_failure);
 		cq_close();
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes_are_checked),
-		cmocka_unit_test(second_engine_makes_it_shared),
-		cmocka_unit_test(cqes_come_out_as_they_went_in),
-		cmocka_unit_test(overrun_keeps_queued_cqes),
-		cmocka_unit_test(stale_head_is_no_overrun),
-		cmocka_unit_test(purge_takes_one_qp),
-		cmocka_unit_test(purge_gives_slots_back),
-		cmocka_unit_test(purge_inside_a_batch),
-		cmocka_unit_test(one_writer_and_a_poller),
-		cmocka_unit_test(two_writers_and_a_poller),
-		cmocka_unit_test(two_writers_overrun),
-	};
-
-	return cmocka_run_group_tests_name("cq", tests, NULL, NULL);
 }

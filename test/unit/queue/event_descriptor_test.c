@@ -3,17 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "case.h"
 #include "queue/event_queue.h"
-
-#include <cmocka.h>
 
 #include "event_pipe.h"
 
@@ -54,15 +51,13 @@ expect_next(unsigned i)
 	assert_ptr_equal(record.object, &objects[i]);
 }
 
-static void
-descriptors_are_close_on_exec(void **state)
+TEST_WITH(descriptors_are_close_on_exec, queue_setup, queue_teardown)
 {
 	assert_true(fcntl(queue.fd, F_GETFD) & FD_CLOEXEC);
 	assert_true(fcntl(queue.own_fd, F_GETFD) & FD_CLOEXEC);
 }
 
-static void
-descriptor_is_never_writable(void **state)
+TEST_WITH(descriptor_is_never_writable, queue_setup, queue_teardown)
 {
 	struct pollfd p = {
 		.fd = queue.fd, .events = POLLIN | POLLOUT | POLLPRI | POLLRDHUP};
@@ -75,8 +70,7 @@ descriptor_is_never_writable(void **state)
 	assert_int_equal(poll(&p, 1, 0), 0);
 }
 
-static void
-each_event_is_an_edge(void **state)
+TEST_WITH(each_event_is_an_edge, queue_setup, queue_teardown)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 	int set = epoll_create1(EPOLL_CLOEXEC);
@@ -103,8 +97,7 @@ expect_sigio(const sigset_t *set)
 	assert_int_equal(sigtimedwait(set, NULL, &none), -1);
 }
 
-static void
-event_raises_sigio(void **state)
+TEST_WITH(event_raises_sigio, queue_setup, queue_teardown)
 {
 	struct event_taker taker = {0};
 	sigset_t set, old;
@@ -124,8 +117,7 @@ event_raises_sigio(void **state)
 }
 
 /* The program has closed the descriptor; it destroys the channel later. */
-static void
-event_behind_a_closed_descriptor_is_no_sigpipe(void **state)
+TEST_WITH(event_behind_a_closed_descriptor_is_no_sigpipe, queue_setup, queue_teardown)
 {
 	int fd = queue.fd;
 
@@ -137,8 +129,7 @@ event_behind_a_closed_descriptor_is_no_sigpipe(void **state)
 }
 
 /* Further events than the pipe has room for are counted, too. */
-static void
-events_behind_a_full_pipe_are_read(void **state)
+TEST_WITH(events_behind_a_full_pipe_are_read, queue_setup, queue_teardown)
 {
 	struct event_record record;
 	unsigned filled = pipe_fill(&queue);
@@ -157,21 +148,4 @@ events_behind_a_full_pipe_are_read(void **state)
 	/* One byte is that of the event that was destroyed. */
 	assert_int_equal(event_next(&queue, &record), -EAGAIN);
 	assert_int_equal(read(queue.own_fd, &record, sizeof(record)), -1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, queue_setup, queue_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(descriptors_are_close_on_exec),
-		TEST(descriptor_is_never_writable),
-		TEST(each_event_is_an_edge),
-		TEST(event_raises_sigio),
-		TEST(event_behind_a_closed_descriptor_is_no_sigpipe),
-		TEST(events_behind_a_full_pipe_are_read),
-	};
-
-	return cmocka_run_group_tests_name("event_descriptor", tests, NULL, NULL);
 }

@@ -4,16 +4,13 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "case.h"
 #include "queue/event_queue.h"
-
-#include <cmocka.h>
 
 #include "event_pipe.h"
 
@@ -90,8 +87,7 @@ expect_none(void)
 	assert_ptr_equal(record.object, &record);
 }
 
-static void
-events_come_in_order(void **state)
+TEST_WITH(events_come_in_order, queue_setup, queue_teardown)
 {
 	queue_nonblocking();
 	expect_none();
@@ -106,8 +102,7 @@ events_come_in_order(void **state)
 	expect_none();
 }
 
-static void
-each_raise_is_read_once(void **state)
+TEST_WITH(each_raise_is_read_once, queue_setup, queue_teardown)
 {
 	queue_nonblocking();
 	raise_event(0);
@@ -126,8 +121,7 @@ each_raise_is_read_once(void **state)
 
 /* Several types of one object: after each event the object goes to the end of the
  * queue. */
-static void
-types_of_one_object_alternate(void **state)
+TEST_WITH(types_of_one_object_alternate, queue_setup, queue_teardown)
 {
 	static const enum ibv_event_type order[] = {IBV_EVENT_COMM_EST, IBV_EVENT_SRQ_ERR,
 		IBV_EVENT_SQ_DRAINED, IBV_EVENT_COMM_EST, IBV_EVENT_QP_FATAL,
@@ -151,8 +145,7 @@ types_of_one_object_alternate(void **state)
 	assert_int_equal(event_purge(&events[0]), 5);
 }
 
-static void
-maximum_number_of_types(void **state)
+TEST_WITH(maximum_number_of_types, queue_setup, queue_teardown)
 {
 	struct event_record record;
 
@@ -171,8 +164,7 @@ maximum_number_of_types(void **state)
 	expect_none();
 }
 
-static void
-unread_count_saturates(void **state)
+TEST_WITH(unread_count_saturates, queue_setup, queue_teardown)
 {
 	queue_nonblocking();
 	for (unsigned i = 0; i < EVENT_UNREAD_MAX + 10; i++)
@@ -188,8 +180,7 @@ unread_count_saturates(void **state)
 	assert_int_equal(event_purge(&events[0]), EVENT_UNREAD_MAX + 1);
 }
 
-static void
-purge_takes_back(void **state)
+TEST_WITH(purge_takes_back, queue_setup, queue_teardown)
 {
 	queue_nonblocking();
 	raise_event(0);
@@ -213,8 +204,7 @@ purge_takes_back(void **state)
 
 /* The descriptor counts more than the list holds, as while another reader is between the
  * two: no event is delivered that was not raised. */
-static void
-counts_without_events_are_skipped(void **state)
+TEST_WITH(counts_without_events_are_skipped, queue_setup, queue_teardown)
 {
 	queue_nonblocking();
 	assert_int_equal(write(queue.own_fd, "12", 2), 2);
@@ -226,8 +216,7 @@ counts_without_events_are_skipped(void **state)
 }
 
 /* While a thread takes the events, the descriptor does not count them. */
-static void
-taker_gets_the_events(void **state)
+TEST_WITH(taker_gets_the_events, queue_setup, queue_teardown)
 {
 	struct event_taker taker = {0}, other = {0};
 	struct event_record record;
@@ -268,8 +257,7 @@ taker_gets_the_events(void **state)
 	event_purge(&events[0]);
 }
 
-static void
-purge_takes_from_the_taker(void **state)
+TEST_WITH(purge_takes_from_the_taker, queue_setup, queue_teardown)
 {
 	struct event_taker taker = {0};
 	struct event_record record;
@@ -290,8 +278,7 @@ purge_takes_from_the_taker(void **state)
 	assert_false(readable());
 }
 
-static void
-event_without_queue_is_ignored(void **state)
+TEST_WITH(event_without_queue_is_ignored, queue_setup, queue_teardown)
 {
 	struct async_event ev;
 
@@ -320,8 +307,7 @@ reader_main(void *arg)
 	return (void *)(intptr_t)event_next(&queue, &record);
 }
 
-static void
-signal_ends_the_wait(void **state)
+TEST_WITH(signal_ends_the_wait, queue_setup, queue_teardown)
 {
 	struct sigaction action = {.sa_handler = on_signal}, old;
 	pthread_t reader;
@@ -376,8 +362,7 @@ blocked_reader_main(void *arg)
 	}
 }
 
-static void
-threads_lose_nothing(void **state)
+TEST_WITH(threads_lose_nothing, queue_setup, queue_teardown)
 {
 	pthread_t raisers[2], readers[2];
 	uint32_t purges = 0;
@@ -427,8 +412,7 @@ raise_one(void *arg)
 
 /* The woken reader may have a higher priority on the same core: it must not find the lock
  * held by the thread that it preempts. Here the waking write blocks, as the pipe is full. */
-static void
-reader_is_woken_without_the_lock(void **state)
+TEST_WITH(reader_is_woken_without_the_lock, queue_setup, queue_teardown)
 {
 	unsigned filled = pipe_fill(&queue);
 	struct await trying = {.pauses = 0};
@@ -448,28 +432,4 @@ reader_is_woken_without_the_lock(void **state)
 	assert_int_equal(fcntl(queue.own_fd, F_SETFL, O_NONBLOCK), 0);
 	expect_next(0);
 	assert_false(readable());
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, queue_setup, queue_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(events_come_in_order),
-		TEST(each_raise_is_read_once),
-		TEST(types_of_one_object_alternate),
-		TEST(maximum_number_of_types),
-		TEST(unread_count_saturates),
-		TEST(purge_takes_back),
-		TEST(taker_gets_the_events),
-		TEST(purge_takes_from_the_taker),
-		TEST(counts_without_events_are_skipped),
-		TEST(event_without_queue_is_ignored),
-		TEST(signal_ends_the_wait),
-		TEST(threads_lose_nothing),
-		TEST(reader_is_woken_without_the_lock),
-	};
-
-	return cmocka_run_group_tests_name("event_queue", tests, NULL, NULL);
 }

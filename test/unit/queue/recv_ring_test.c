@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 
+#include "case.h"
 #include "queue/recv_ring.h"
-
-#include <cmocka.h>
 
 #include "traffic.h"
 
@@ -54,8 +51,7 @@ expect_empty(void)
 	assert_int_equal(recv_ring_take_shared(&ring, &wqe), -EAGAIN);
 }
 
-static void
-sizes_are_rounded_up(void **state)
+TEST(sizes_are_rounded_up)
 {
 	static const uint32_t sizes[][2] = {
 		{0, 1}, {1, 1}, {2, 2}, {3, 4}, {64, 64}, {65, 128}, {1 << 20, 1 << 20}};
@@ -75,8 +71,7 @@ sizes_are_rounded_up(void **state)
 }
 
 /* Every number of SGEs, through every slot, with both kinds of take. */
-static void
-wqes_come_out_as_they_went_in(void **state)
+TEST(wqes_come_out_as_they_went_in)
 {
 	uint64_t number = 0;
 
@@ -95,8 +90,7 @@ wqes_come_out_as_they_went_in(void **state)
 }
 
 /* The thread of a taker loses its core between claim and copy. */
-static void
-stalled_taker_delays_no_other(void **state)
+TEST(stalled_taker_delays_no_other)
 {
 	struct recv_wqe wqe;
 	uint32_t stalled;
@@ -120,8 +114,7 @@ stalled_taker_delays_no_other(void **state)
 	ring_close();
 }
 
-static void
-rings_of_one_and_without_sges(void **state)
+TEST(rings_of_one_and_without_sges)
 {
 	ring_open(1, 0);
 	for (unsigned i = 0; i < 20; i++) {
@@ -134,8 +127,7 @@ rings_of_one_and_without_sges(void **state)
 }
 
 /* A list becomes visible when it is published, not before. */
-static void
-lists_appear_at_once(void **state)
+TEST(lists_appear_at_once)
 {
 	uint32_t prod;
 
@@ -153,8 +145,7 @@ lists_appear_at_once(void **state)
 	ring_close();
 }
 
-static void
-invalid_rings_are_detected(void **state)
+TEST(invalid_rings_are_detected)
 {
 	static const int32_t ahead[] = {9, 10, 1000, INT32_MAX, -1, -2, -8};
 	struct recv_wqe wqe;
@@ -177,8 +168,7 @@ invalid_rings_are_detected(void **state)
 	}
 }
 
-static void
-clear_forgets_everything(void **state)
+TEST(clear_forgets_everything)
 {
 	ring_open(8, 1);
 	for (unsigned round = 0; round < 20; round++) {
@@ -200,8 +190,7 @@ clear_forgets_everything(void **state)
 	ring_close();
 }
 
-static void
-failed_resize_changes_nothing(void **state)
+TEST(failed_resize_changes_nothing)
 {
 	struct recv_ring before;
 
@@ -283,8 +272,7 @@ sweep_resize(void)
 		CHECK(ring.max_wr == rte_align32pow2(max_wr));
 }
 
-static void
-random_calls_agree_with_a_list(void **state)
+TEST(random_calls_agree_with_a_list)
 {
 	unsigned phase = 0;
 
@@ -342,16 +330,14 @@ run_traffic(unsigned takers, uint32_t max_wr, uint64_t total)
 	ring_close();
 }
 
-static void
-one_taker_sees_fifo(void **state)
+TEST(one_taker_sees_fifo)
 {
 	run_traffic(1, 1, 20000);
 	run_traffic(1, 16, 300000);
 	run_traffic(1, 1024, 1000000);
 }
 
-static void
-two_takers_see_fifo(void **state)
+TEST(two_takers_see_fifo)
 {
 	run_traffic(2, 1, 20000);
 	run_traffic(2, 2, 50000);
@@ -361,8 +347,7 @@ two_takers_see_fifo(void **state)
 
 /* A signal stalls a taker between its reads of cons and prod and its exchange, while the
  * small ring wraps around. */
-static void
-stalled_takers_see_fifo(void **state)
+TEST(stalled_takers_see_fifo)
 {
 	struct traffic t = {.ring = &ring,
 		.take = take_shared,
@@ -383,25 +368,4 @@ stalled_takers_see_fifo(void **state)
 	if (wrong != NULL)
 		fail_msg("failed: %s", wrong);
 	ring_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes_are_rounded_up),
-		cmocka_unit_test(wqes_come_out_as_they_went_in),
-		cmocka_unit_test(rings_of_one_and_without_sges),
-		cmocka_unit_test(stalled_taker_delays_no_other),
-		cmocka_unit_test(lists_appear_at_once),
-		cmocka_unit_test(invalid_rings_are_detected),
-		cmocka_unit_test(clear_forgets_everything),
-		cmocka_unit_test(failed_resize_changes_nothing),
-		cmocka_unit_test(random_calls_agree_with_a_list),
-		cmocka_unit_test(one_taker_sees_fifo),
-		cmocka_unit_test(two_takers_see_fifo),
-		cmocka_unit_test(stalled_takers_see_fifo),
-	};
-
-	return cmocka_run_group_tests_name("recv_ring", tests, NULL, NULL);
 }

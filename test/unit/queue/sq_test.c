@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "queue/sq.h"
-
-#include <cmocka.h>
 
 #include "../rand.h"
 #include "fixture.h"
@@ -28,8 +25,7 @@ sq_close(void)
 	assert_int_equal(counting.bytes, 0);
 }
 
-static void
-sizes_are_rounded_up(void **state)
+TEST(sizes_are_rounded_up)
 {
 	static const struct {
 		uint32_t max_wr, max_sge, max_inline;
@@ -56,8 +52,7 @@ sizes_are_rounded_up(void **state)
 	}
 }
 
-static void
-failed_init_leaks_nothing(void **state)
+TEST(failed_init_leaks_nothing)
 {
 	counting_refuse(0);
 	assert_int_equal(sq_init(&sq, &alloc_counting, 8, 1, 0, false), -ENOMEM);
@@ -66,8 +61,7 @@ failed_init_leaks_nothing(void **state)
 }
 
 /* What READs need is allocated once, and freed with the queue. */
-static void
-reads_are_allowed_once(void **state)
+TEST(reads_are_allowed_once)
 {
 	size_t before;
 
@@ -86,8 +80,7 @@ reads_are_allowed_once(void **state)
 }
 
 /* Slots and PSN ranges do not share bytes, up to the last byte of each. */
-static void
-slots_do_not_overlap(void **state)
+TEST(slots_do_not_overlap)
 {
 	sq_open(4, 3, 100);
 	for (uint32_t i = 0; i < 4; i++) {
@@ -108,8 +101,7 @@ slots_do_not_overlap(void **state)
 }
 
 /* Only sq_free() makes room, up to its index, across the wrap of the indices. */
-static void
-only_free_gives_room(void **state)
+TEST(only_free_gives_room)
 {
 	uint32_t prod = UINT32_MAX - 5, freed = UINT32_MAX - 5;
 
@@ -131,8 +123,7 @@ only_free_gives_room(void **state)
 	sq_close();
 }
 
-static void
-clear_starts_anew(void **state)
+TEST(clear_starts_anew)
 {
 	sq_open(4, 1, 0);
 	sq_publish(&sq, 3);
@@ -225,8 +216,7 @@ poller_main(void *arg)
 	return NULL;
 }
 
-static void
-threads_see_whole_requests(void **state)
+TEST(threads_see_whole_requests)
 {
 	pthread_t threads[4];
 
@@ -246,8 +236,7 @@ threads_see_whole_requests(void **state)
 }
 
 /* Any number of bits is cleared, across words and around the end, and no other one. */
-static void
-bits_of_psns(void **state)
+TEST(bits_of_psns)
 {
 	struct psn_bits bits;
 
@@ -262,21 +251,4 @@ bits_of_psns(void **state)
 				assert_int_equal(psn_bit(&bits, psn + i), i >= n - 1);
 		}
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes_are_rounded_up),
-		cmocka_unit_test(failed_init_leaks_nothing),
-		cmocka_unit_test(reads_are_allowed_once),
-		cmocka_unit_test(slots_do_not_overlap),
-		cmocka_unit_test(only_free_gives_room),
-		cmocka_unit_test(clear_starts_anew),
-		cmocka_unit_test(threads_see_whole_requests),
-		cmocka_unit_test(bits_of_psns),
-	};
-
-	return cmocka_run_group_tests_name("sq", tests, NULL, NULL);
 }

@@ -4,12 +4,9 @@
 #define ROCADE_TEST_QUEUE_SRQ_FIXTURE_H
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 
+#include "case.h"
 #include "queue/srq.h"
-
-#include <cmocka.h>
 
 #include "traffic.h"
 

@@ -16,8 +16,7 @@ receives_take(unsigned count)
 
 /* ---- The limit ---- */
 
-static void
-limit_fires_once_below(void **state)
+TEST(limit_fires_once_below)
 {
 	srq_open(16, 1);
 	for (unsigned round = 0; round < 6; round++) {
@@ -39,8 +38,7 @@ limit_fires_once_below(void **state)
 	srq_close();
 }
 
-static void
-limit_above_count_fires_at_once(void **state)
+TEST(limit_above_count_fires_at_once)
 {
 	srq_open(16, 1);
 	srq_fixture_post(3, 1);
@@ -58,8 +56,7 @@ limit_above_count_fires_at_once(void **state)
 	srq_close();
 }
 
-static void
-limit_is_disarmed_and_replaced(void **state)
+TEST(limit_is_disarmed_and_replaced)
 {
 	srq_open(16, 1);
 	srq_fixture_post(16, 1);
@@ -89,8 +86,7 @@ limit_is_disarmed_and_replaced(void **state)
 
 /* Arming the same limit again makes another word, so the exchange of an engine that read
  * the first one fails. */
-static void
-armings_are_numbered(void **state)
+TEST(armings_are_numbered)
 {
 	uint64_t old;
 
@@ -110,8 +106,7 @@ armings_are_numbered(void **state)
 
 /* A thread arms the limit while the store of cons by a take is under way. The end of the
  * pass, or the next take, fires for that take, also if receives were posted meanwhile. */
-static void
-take_not_counted_by_arming_fires(void **state)
+TEST(take_not_counted_by_arming_fires)
 {
 	struct srq *taken = NULL;
 
@@ -152,8 +147,7 @@ take_not_counted_by_arming_fires(void **state)
 
 /* The engine takes all that was posted when the limit was armed, and one WQE more that was
  * posted since, before it sees the limit: that fires. */
-static void
-take_of_later_post_before_limit_is_seen_fires(void **state)
+TEST(take_of_later_post_before_limit_is_seen_fires)
 {
 	struct srq *taken = NULL;
 
@@ -185,8 +179,7 @@ take_of_later_post_before_limit_is_seen_fires(void **state)
 
 /* ---- Resize ---- */
 
-static void
-bad_modifies_change_nothing(void **state)
+TEST(bad_modifies_change_nothing)
 {
 	static const struct {
 		uint32_t max_wr, max_sge, limit;
@@ -233,8 +226,7 @@ bad_modifies_change_nothing(void **state)
 	srq_close();
 }
 
-static void
-size_below_armed_limit_is_refused(void **state)
+TEST(size_below_armed_limit_is_refused)
 {
 	srq_open(32, 1);
 	srq_fixture_post(32, 1);
@@ -263,8 +255,7 @@ size_below_armed_limit_is_refused(void **state)
 	srq_close();
 }
 
-static void
-refused_memory_changes_nothing(void **state)
+TEST(refused_memory_changes_nothing)
 {
 	srq_open(16, 1);
 	srq_fixture_post(4, 1);
@@ -278,8 +269,7 @@ refused_memory_changes_nothing(void **state)
 }
 
 /* max_sge is ignored, and that of the SRQ is written back. */
-static void
-sizes_are_written_back(void **state)
+TEST(sizes_are_written_back)
 {
 	struct srq_attr attr = {.max_wr = 33, .max_sge = 0, .limit = 5};
 
@@ -309,8 +299,7 @@ sizes_are_written_back(void **state)
 }
 
 /* With both flags a new limit above the count fires at once. */
-static void
-resize_and_limit_fire_at_once(void **state)
+TEST(resize_and_limit_fire_at_once)
 {
 	srq_open(16, 1);
 	srq_fixture_post(7, 1);
@@ -319,24 +308,4 @@ resize_and_limit_fire_at_once(void **state)
 	srq_expect_no_event();
 	srq_expect_attr(32, 1, 0);
 	srq_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limit_fires_once_below),
-		cmocka_unit_test(limit_above_count_fires_at_once),
-		cmocka_unit_test(limit_is_disarmed_and_replaced),
-		cmocka_unit_test(armings_are_numbered),
-		cmocka_unit_test(take_not_counted_by_arming_fires),
-		cmocka_unit_test(take_of_later_post_before_limit_is_seen_fires),
-		cmocka_unit_test(bad_modifies_change_nothing),
-		cmocka_unit_test(size_below_armed_limit_is_refused),
-		cmocka_unit_test(refused_memory_changes_nothing),
-		cmocka_unit_test(sizes_are_written_back),
-		cmocka_unit_test(resize_and_limit_fire_at_once),
-	};
-
-	return cmocka_run_group_tests_name("srq", tests, NULL, NULL);
 }

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SRQ numbers: found while they exist, not reused soon, all of them usable. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "queue/srq_table.h"
 
 static struct srq_table t;
 
-static void
-released_number_is_not_reused_at_once(void **state)
+TEST(released_number_is_not_reused_at_once)
 {
 	struct srq a = {.srqn = 0}, b = {.srqn = 0}, c = {.srqn = 0};
 
@@ -39,8 +35,7 @@ released_number_is_not_reused_at_once(void **state)
 	srq_table_fini(&t);
 }
 
-static void
-full_table_reuses_the_free_number(void **state)
+TEST(full_table_reuses_the_free_number)
 {
 	struct srq *all = calloc(SRQ_TABLE_MAX, sizeof(*all)), extra = {.srqn = 7};
 
@@ -65,15 +60,4 @@ full_table_reuses_the_free_number(void **state)
 	}
 	srq_table_fini(&t);
 	free(all);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(released_number_is_not_reused_at_once),
-		cmocka_unit_test(full_table_reuses_the_free_number),
-	};
-
-	return cmocka_run_group_tests_name("srq table", tests, NULL, NULL);
 }

@@ -15,8 +15,7 @@ init_only(uint32_t max_wr, uint32_t max_sge)
 	return rc;
 }
 
-static void
-sizes_are_checked(void **state)
+TEST(sizes_are_checked)
 {
 	assert_int_equal(init_only(0, 1), -EINVAL);
 	assert_int_equal(init_only(SRQ_MAX_WR + 1, 1), -EINVAL);
@@ -34,8 +33,7 @@ sizes_are_checked(void **state)
 	srq_close();
 }
 
-static void
-second_engine_makes_it_shared(void **state)
+TEST(second_engine_makes_it_shared)
 {
 	struct srq *first = NULL, *second = NULL;
 
@@ -62,8 +60,7 @@ second_engine_makes_it_shared(void **state)
 }
 
 /* The FIFO order continues when takes become shared. */
-static void
-takes_are_fifo_in_both_modes(void **state)
+TEST(takes_are_fifo_in_both_modes)
 {
 	struct recv_wqe wqe;
 
@@ -82,8 +79,7 @@ takes_are_fifo_in_both_modes(void **state)
 
 /* ---- The error state ---- */
 
-static void
-invalid_ring_is_a_permanent_error(void **state)
+TEST(invalid_ring_is_a_permanent_error)
 {
 	struct recv_wqe wqe;
 	struct srq_attr attr = {.max_wr = 77};
@@ -111,8 +107,7 @@ invalid_ring_is_a_permanent_error(void **state)
 }
 
 /* A modify or a post finds the invalid ring, too. */
-static void
-modify_and_post_detect_invalid_ring(void **state)
+TEST(modify_and_post_detect_invalid_ring)
 {
 	srq_open(16, 1);
 	srq.ring.prod += 17;
@@ -152,8 +147,7 @@ take_in_error_main(void *arg)
 	return NULL;
 }
 
-static void
-two_engines_raise_one_error(void **state)
+TEST(two_engines_raise_one_error)
 {
 	pthread_t threads[2];
 
@@ -173,19 +167,4 @@ two_engines_raise_one_error(void **state)
 		srq_close();
 	}
 	pthread_barrier_destroy(&barrier);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes_are_checked),
-		cmocka_unit_test(second_engine_makes_it_shared),
-		cmocka_unit_test(takes_are_fifo_in_both_modes),
-		cmocka_unit_test(invalid_ring_is_a_permanent_error),
-		cmocka_unit_test(modify_and_post_detect_invalid_ring),
-		cmocka_unit_test(two_engines_raise_one_error),
-	};
-
-	return cmocka_run_group_tests_name("srq", tests, NULL, NULL);
 }

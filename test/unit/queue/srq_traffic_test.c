@@ -2,12 +2,9 @@
 /* An SRQ with engines and posting threads at work: limit, resize, and the change between
  * the kinds of take. srq_test.c has a case for each rule. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 
+#include "case.h"
 #include "queue/srq.h"
-
-#include <cmocka.h>
 
 #include "traffic.h"
 
@@ -142,8 +139,7 @@ armings_run(struct traffic *t)
 	assert_int_equal(limit_wait(), 0);
 }
 
-static void
-one_event_for_each_arming(void **state)
+TEST(one_event_for_each_arming)
 {
 	struct traffic t;
 
@@ -155,8 +151,7 @@ one_event_for_each_arming(void **state)
 	srq_close();
 }
 
-static void
-one_event_for_each_arming_of_one_engine(void **state)
+TEST(one_event_for_each_arming_of_one_engine)
 {
 	struct traffic t = {.ring = &srq.ring,
 		.take = traffic_take_alone,
@@ -200,8 +195,7 @@ resize_once(uint64_t *rand)
 	return rc == 0;
 }
 
-static void
-resizes_under_traffic(void **state)
+TEST(resizes_under_traffic)
 {
 	uint64_t rand = test_seed(6);
 	unsigned done = 0;
@@ -224,8 +218,7 @@ resizes_under_traffic(void **state)
 }
 
 /* Engines attach and detach while threads post: takes change between the two kinds. */
-static void
-attaches_under_traffic(void **state)
+TEST(attaches_under_traffic)
 {
 	struct traffic t;
 
@@ -245,17 +238,4 @@ attaches_under_traffic(void **state)
 	}
 	traffic_end(&t);
 	srq_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_event_for_each_arming),
-		cmocka_unit_test(one_event_for_each_arming_of_one_engine),
-		cmocka_unit_test(resizes_under_traffic),
-		cmocka_unit_test(attaches_under_traffic),
-	};
-
-	return cmocka_run_group_tests_name("srq_traffic", tests, NULL, NULL);
 }

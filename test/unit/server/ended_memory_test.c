@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The memory of ended clients is unmapped one mapping at a time, and charged until then. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "await.h"
 #include "base/base_alloc.h"
 #include "base/common.h"
+#include "case.h"
 #include "server/ended_memory.h"
 
 #define PAGE 4096
@@ -64,8 +60,7 @@ is_mapped(const struct mapping *m)
 	return msync(m->at, PAGE, MS_ASYNC) == 0;
 }
 
-static void
-mappings_are_unmapped_one_by_one(void **state)
+TEST_WITH(mappings_are_unmapped_one_by_one, setup, teardown)
 {
 	struct mapping m[3];
 	uint64_t now = NS_PER_SEC;
@@ -90,8 +85,7 @@ mappings_are_unmapped_one_by_one(void **state)
 }
 
 /* The user may have ended all connections meanwhile. */
-static void
-account_lives_until_the_last_one(void **state)
+TEST_WITH(account_lives_until_the_last_one, setup, teardown)
 {
 	struct mapping m = mapping_create(user, PAGE), n = mapping_create(user, PAGE);
 
@@ -106,8 +100,7 @@ account_lives_until_the_last_one(void **state)
 }
 
 /* Clients that come and go faster than memory is unmapped must not be refused. */
-static void
-own_mappings_make_room(void **state)
+TEST_WITH(own_mappings_make_room, setup, teardown)
 {
 	struct account *other = account_open(&accounts, 1001, 0);
 	struct mapping kept, m[5];
@@ -140,8 +133,7 @@ own_mappings_make_room(void **state)
 }
 
 /* A client that has not started: one part is not mapped yet. */
-static void
-nothing_mapped_is_given_back_at_once(void **state)
+TEST_WITH(nothing_mapped_is_given_back_at_once, setup, teardown)
 {
 	assert_true(account_take(user, ACCOUNT_memory_kib, 7));
 	ended_memory_add(&all, &(struct mapping){.size = 7 * 1024, .fd = -1}, user, 7);
@@ -159,8 +151,7 @@ closed_await(void)
 }
 
 /* The client's locks go with the last close of the file, which the mapping keeps open, too. */
-static void
-descriptor_is_closed_behind_its_mapping(void **state)
+TEST_WITH(descriptor_is_closed_behind_its_mapping, setup, teardown)
 {
 	struct mapping m = {.size = PAGE, .fd = memfd_create("rocade", MFD_CLOEXEC)};
 
@@ -184,22 +175,4 @@ descriptor_is_closed_behind_its_mapping(void **state)
 	ended_memory_add(&all, &m, user, 0);
 	assert_true(closed_await());
 	assert_int_equal(fcntl(m.fd, F_GETFD), -1);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			mappings_are_unmapped_one_by_one, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			account_lives_until_the_last_one, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			nothing_mapped_is_given_back_at_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			descriptor_is_closed_behind_its_mapping, setup, teardown),
-		cmocka_unit_test_setup_teardown(own_mappings_make_room, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

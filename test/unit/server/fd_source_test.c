@@ -27,8 +27,7 @@ next(struct fd_sets *sets)
 	return fd_sets_next(sets, &ended);
 }
 
-static void
-requests_are_not_behind_wakes(void **state)
+TEST(requests_are_not_behind_wakes)
 {
 	struct fixture_client c[CLIENTS];
 	struct server_fixture b;
@@ -63,8 +62,7 @@ requests_are_not_behind_wakes(void **state)
 }
 
 /* The set for sleeping tells of each message once. */
-static void
-sources_that_are_left_end_the_next_sleep(void **state)
+TEST(sources_that_are_left_end_the_next_sleep)
 {
 	struct fd_source sources[2];
 	struct fd_sets sets;
@@ -95,8 +93,7 @@ sources_that_are_left_end_the_next_sleep(void **state)
 	fd_sets_close(&sets);
 }
 
-static void
-removed_source_is_in_no_set(void **state)
+TEST(removed_source_is_in_no_set)
 {
 	struct fd_source source, again;
 	struct fd_sets sets;
@@ -155,8 +152,7 @@ set_check(const char *set)
 }
 
 /* The kernel has one lock for such sets, and anyone can keep it. */
-static void
-no_set_is_in_another(void **state)
+TEST(no_set_is_in_another)
 {
 	struct fixture_client c;
 	struct server_fixture b;
@@ -182,17 +178,4 @@ no_set_is_in_another(void **state)
 	client_detach(&b, &c);
 	daemon_handle_all(&b);
 	fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests_are_not_behind_wakes),
-		cmocka_unit_test(sources_that_are_left_end_the_next_sleep),
-		cmocka_unit_test(removed_source_is_in_no_set),
-		cmocka_unit_test(no_set_is_in_another),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,8 +22,7 @@ fixture_open_old(struct server_fixture *b)
 static const struct sw_request request = {
 	.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION, .type = SW_DEVICE_INFO};
 
-static void
-kernel_refuses_descriptors(void **state)
+TEST(kernel_refuses_descriptors)
 {
 	struct lingering l;
 	struct server_fixture b;
@@ -55,8 +54,7 @@ lingering_client(struct server_fixture *b, struct lingering *l)
 	return fd;
 }
 
-static void
-received_descriptor_does_not_stop_the_daemon(void **state)
+TEST(received_descriptor_does_not_stop_the_daemon)
 {
 	struct sw_reply reply;
 	struct lingering l;
@@ -106,15 +104,13 @@ queued_descriptor_case(unsigned how)
 	fixture_close(&b);
 }
 
-static void
-queued_descriptor_does_not_stop_the_daemon(void **state)
+TEST(queued_descriptor_does_not_stop_the_daemon)
 {
 	for (unsigned how = 0; how < 3; how++)
 		queued_descriptor_case(how);
 }
 
-static void
-queue_of_a_client_that_has_gone_is_emptied(void **state)
+TEST(queue_of_a_client_that_has_gone_is_emptied)
 {
 	struct lingering l;
 	struct server_fixture b;
@@ -152,8 +148,7 @@ many_fds_send(struct server_fixture *b, unsigned n)
 }
 
 /* Neither those of the message that the daemon looks at, nor those behind it. */
-static void
-descriptors_do_not_fill_the_daemons_table(void **state)
+TEST(descriptors_do_not_fill_the_daemons_table)
 {
 	struct server_fixture b;
 	unsigned fds;
@@ -171,8 +166,7 @@ descriptors_do_not_fill_the_daemons_table(void **state)
 }
 
 /* A user's sockets are charged until they are closed, and do not keep those of others waiting. */
-static void
-user_waits_for_its_own_descriptors_only(void **state)
+TEST(user_waits_for_its_own_descriptors_only)
 {
 	struct account *own, *other;
 	struct lingering l;
@@ -212,8 +206,7 @@ user_waits_for_its_own_descriptors_only(void **state)
 
 /* While the thread of the user waits, what the daemon has given to its clients stays open and charged: the
  * daemon's thread closes none of it. */
-static void
-given_descriptors_are_closed_by_the_thread(void **state)
+TEST(given_descriptors_are_closed_by_the_thread)
 {
 	struct sw_request open = {.type = SW_CM_OPEN};
 	int given[SW_ATTACH_FDS];
@@ -255,8 +248,7 @@ threads_count(void)
 }
 
 /* The daemon ends although the thread still waits. */
-static void
-daemon_ends_before_a_close(void **state)
+TEST(daemon_ends_before_a_close)
 {
 	struct lingering l;
 	struct server_fixture b;
@@ -276,8 +268,7 @@ daemon_ends_before_a_close(void **state)
 	assert_int_equal(fds_count(), fds);
 }
 
-static void
-wake_sockets_carry_no_descriptors(void **state)
+TEST(wake_sockets_carry_no_descriptors)
 {
 	struct sw_request req = {.type = SW_CM_OPEN};
 	int fds[SW_ATTACH_FDS] = {-1, -1, -1, -1};
@@ -303,21 +294,11 @@ wake_sockets_carry_no_descriptors(void **state)
 	fixture_close(&b);
 }
 
-int
-main(void)
+static int
+count_threads(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kernel_refuses_descriptors),
-		cmocka_unit_test(received_descriptor_does_not_stop_the_daemon),
-		cmocka_unit_test(queued_descriptor_does_not_stop_the_daemon),
-		cmocka_unit_test(queue_of_a_client_that_has_gone_is_emptied),
-		cmocka_unit_test(descriptors_do_not_fill_the_daemons_table),
-		cmocka_unit_test(user_waits_for_its_own_descriptors_only),
-		cmocka_unit_test(given_descriptors_are_closed_by_the_thread),
-		cmocka_unit_test(daemon_ends_before_a_close),
-		cmocka_unit_test(wake_sockets_carry_no_descriptors),
-	};
-
 	threads_at_begin = threads_count();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
 }
+
+TEST_GROUP(count_threads, NULL)

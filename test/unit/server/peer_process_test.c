@@ -26,8 +26,7 @@ connect_and_end(struct server_fixture *b)
 	return fd;
 }
 
-static void
-process_of_a_connection_is_watched(void **state)
+TEST(process_of_a_connection_is_watched)
 {
 	struct server_fixture b;
 	const struct conn *conn;
@@ -51,8 +50,7 @@ process_of_a_connection_is_watched(void **state)
 /* The process has ended before the daemon accepts its connection, and left the socket to
  * another one. Its number may be another process's by now: the connection has none, or a
  * pidfd that shows the end. */
-static void
-ended_process_is_not_another_one(void **state)
+TEST(ended_process_is_not_another_one)
 {
 	struct server_fixture b;
 	const struct conn *conn;
@@ -76,8 +74,7 @@ ended_process_is_not_another_one(void **state)
 }
 
 /* As if the number of the ended process were already this process's. */
-static void
-number_given_away_is_not_followed(void **state)
+TEST(number_given_away_is_not_followed)
 {
 	struct pollfd process = {.events = POLLIN};
 	socklen_t len = sizeof(process.fd);
@@ -107,25 +104,11 @@ number_given_away_is_not_followed(void **state)
 	fixture_close(&b);
 }
 
-static void
-process_without_a_number_is_unknown(void **state)
+TEST(process_without_a_number_is_unknown)
 {
 	char text[PEER_PROCESS_TEXT];
 
 	assert_string_equal(peer_process_text(0, text, sizeof(text)), "unknown process");
 	assert_string_equal(
 		peer_process_text(2147483647, text, sizeof(text)), "process 2147483647");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(process_of_a_connection_is_watched),
-		cmocka_unit_test(ended_process_is_not_another_one),
-		cmocka_unit_test(number_given_away_is_not_followed),
-		cmocka_unit_test(process_without_a_number_is_unknown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

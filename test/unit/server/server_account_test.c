@@ -46,8 +46,7 @@ reserved(const struct account_fixture *f, enum account_kind kind)
 	return f->b.d->accounts.limits[kind].reserve;
 }
 
-static void
-places_are_reserved(void **state)
+TEST(places_are_reserved)
 {
 	struct fixture_client c[3];
 	struct account_fixture f;
@@ -65,8 +64,7 @@ places_are_reserved(void **state)
 	account_fixture_close(&f);
 }
 
-static void
-connections_are_reserved(void **state)
+TEST(connections_are_reserved)
 {
 	struct account_fixture f;
 	int fds[7];
@@ -81,8 +79,7 @@ connections_are_reserved(void **state)
 	account_fixture_close(&f);
 }
 
-static void
-descriptors_are_reserved(void **state)
+TEST(descriptors_are_reserved)
 {
 	struct sw_request req = {.type = SW_CM_OPEN};
 	struct fixture_client c;
@@ -108,8 +105,7 @@ descriptors_are_reserved(void **state)
 	account_fixture_close(&f);
 }
 
-static void
-memory_is_reserved(void **state)
+TEST(memory_is_reserved)
 {
 	struct fixture_client c[2];
 	struct account_fixture f;
@@ -132,8 +128,7 @@ memory_is_reserved(void **state)
 	account_fixture_close(&f);
 }
 
-static void
-qps_are_reserved(void **state)
+TEST(qps_are_reserved)
 {
 	struct sw_request take = {.type = SW_QPN_TAKE}, give = {.type = SW_QPN_GIVE};
 	struct fixture_client c[2];
@@ -176,8 +171,7 @@ group_change(
 	return reply.error;
 }
 
-static void
-groups_are_reserved(void **state)
+TEST(groups_are_reserved)
 {
 	struct sw_request take = {.type = SW_QPN_TAKE};
 	struct account_fixture f;
@@ -202,8 +196,7 @@ groups_are_reserved(void **state)
 	account_fixture_close(&f);
 }
 
-static void
-group_members_are_reserved(void **state)
+TEST(group_members_are_reserved)
 {
 	struct sw_request take = {.type = SW_QPN_TAKE};
 	struct account_fixture f;
@@ -247,8 +240,7 @@ group_fill(struct account_fixture *f, int fd)
 	return n;
 }
 
-static void
-members_of_one_group_are_reserved(void **state)
+TEST(members_of_one_group_are_reserved)
 {
 	struct fixture_client c[2];
 	struct sw_client *others;
@@ -366,14 +358,12 @@ id_resolve(struct account_fixture *f, int fd, uint32_t channel, uint32_t id)
 	return own->held[ACCOUNT_cm_events] == before ? ENOSPC : 0;
 }
 
-static void
-cm_ids_are_reserved(void **state)
+TEST(cm_ids_are_reserved)
 {
 	assert_int_equal(ids_make(ACCOUNT_cm_ids, NULL), RDMACM_CONNECTIONS / 16);
 }
 
-static void
-cm_ports_are_reserved(void **state)
+TEST(cm_ports_are_reserved)
 {
 	assert_int_equal(ids_make(ACCOUNT_cm_ports, id_bind), 28232 / 16);
 }
@@ -388,15 +378,13 @@ id_listen(struct account_fixture *f, int fd, uint32_t channel, uint32_t id)
 		f, fd, channel, RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), &reply);
 }
 
-static void
-cm_listeners_are_reserved(void **state)
+TEST(cm_listeners_are_reserved)
 {
 	assert_int_equal(
 		ids_make(ACCOUNT_cm_listeners, id_listen), CM_MAX_LISTENERS / 16);
 }
 
-static void
-cm_connections_are_reserved(void **state)
+TEST(cm_connections_are_reserved)
 {
 	struct account_fixture f;
 
@@ -406,14 +394,12 @@ cm_connections_are_reserved(void **state)
 	account_fixture_close(&f);
 }
 
-static void
-cm_events_are_reserved(void **state)
+TEST(cm_events_are_reserved)
 {
 	assert_int_equal(ids_make(ACCOUNT_cm_events, id_resolve), 65536 / 16);
 }
 
-static void
-alone_a_user_holds_everything(void **state)
+TEST(alone_a_user_holds_everything)
 {
 	struct server_fixture b;
 
@@ -425,8 +411,7 @@ alone_a_user_holds_everything(void **state)
 	fixture_close(&b);
 }
 
-static void
-status_shows_users_and_limits(void **state)
+TEST(status_shows_users_and_limits)
 {
 	struct sw_request req = {.type = SW_STATUS, .qpn = SW_STATUS_USER};
 	static struct sw_data_reply reply;
@@ -454,28 +439,4 @@ status_shows_users_and_limits(void **state)
 	assert_non_null(strstr((char *)reply.bytes, want));
 	client_detach(&f.b, &c);
 	account_fixture_close(&f);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(places_are_reserved),
-		cmocka_unit_test(connections_are_reserved),
-		cmocka_unit_test(descriptors_are_reserved),
-		cmocka_unit_test(memory_is_reserved),
-		cmocka_unit_test(qps_are_reserved),
-		cmocka_unit_test(groups_are_reserved),
-		cmocka_unit_test(group_members_are_reserved),
-		cmocka_unit_test(members_of_one_group_are_reserved),
-		cmocka_unit_test(cm_ids_are_reserved),
-		cmocka_unit_test(cm_ports_are_reserved),
-		cmocka_unit_test(cm_listeners_are_reserved),
-		cmocka_unit_test(cm_connections_are_reserved),
-		cmocka_unit_test(cm_events_are_reserved),
-		cmocka_unit_test(alone_a_user_holds_everything),
-		cmocka_unit_test(status_shows_users_and_limits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,7 @@ expect_refused(struct rocade_daemon_conf c, const char *word)
 		fail_msg("\"%s\" does not begin with \"%s\"", rocade_error(), word);
 }
 
-static void
-each_member_is_checked(void **state)
+TEST(each_member_is_checked)
 {
 	struct rocade_daemon_conf c = valid_conf();
 
@@ -76,8 +75,7 @@ device_info(struct server_fixture *b, int fd)
 	return reply.device;
 }
 
-static void
-addresses_change_at_run_time(void **state)
+TEST(addresses_change_at_run_time)
 {
 	struct rocade_daemon_conf c = valid_conf();
 	struct sw_device before, now;
@@ -123,8 +121,7 @@ qpn_take(struct server_fixture *b, int fd)
 	return reply.error;
 }
 
-static void
-limits_change_at_run_time(void **state)
+TEST(limits_change_at_run_time)
 {
 	struct rocade_daemon_conf c = valid_conf();
 	struct fixture_client first, second;
@@ -159,16 +156,4 @@ limits_change_at_run_time(void **state)
 	client_detach(&b, &first);
 	client_detach(&b, &second);
 	fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_member_is_checked),
-		cmocka_unit_test(addresses_change_at_run_time),
-		cmocka_unit_test(limits_change_at_run_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

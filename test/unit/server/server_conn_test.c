@@ -7,8 +7,7 @@
 #include "base/base_log.h"
 #include "server/server_own.h"
 
-static void
-device_info_before_attach(void **state)
+TEST(device_info_before_attach)
 {
 	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
@@ -34,8 +33,7 @@ device_info_before_attach(void **state)
 	fixture_close(&b);
 }
 
-static void
-passed_descriptors_cannot_harm_the_daemon(void **state)
+TEST(passed_descriptors_cannot_harm_the_daemon)
 {
 	struct sw_request req = {.type = SW_ATTACH};
 	struct fixture_client c;
@@ -66,8 +64,7 @@ passed_descriptors_cannot_harm_the_daemon(void **state)
 	fixture_close(&b);
 }
 
-static void
-client_is_woken(void **state)
+TEST(client_is_woken)
 {
 	struct fixture_client c;
 	char bytes[8];
@@ -82,8 +79,7 @@ client_is_woken(void **state)
 	fixture_close(&b);
 }
 
-static void
-malformed_request_disconnects(void **state)
+TEST(malformed_request_disconnects)
 {
 	uint8_t bytes[sizeof(struct sw_request) + 64] = {0};
 	struct sw_request req = {.magic = 1, .version = SW_PROTO_VERSION};
@@ -106,8 +102,7 @@ malformed_request_disconnects(void **state)
 	fixture_close(&b);
 }
 
-static void
-client_that_does_not_read_is_disconnected(void **state)
+TEST(client_that_does_not_read_is_disconnected)
 {
 	struct sw_request req = {.magic = SW_PROTO_MAGIC,
 		.version = SW_PROTO_VERSION,
@@ -128,8 +123,7 @@ client_that_does_not_read_is_disconnected(void **state)
 	fixture_close(&b);
 }
 
-static void
-refused_attach_leaks_nothing(void **state)
+TEST(refused_attach_leaks_nothing)
 {
 	struct sw_request req = {.type = SW_ATTACH};
 	struct fixture_client c;
@@ -171,8 +165,7 @@ warning_keep(enum log_level level, const char *line, void *arg)
 	snprintf(warning, sizeof(warning), "%s", line);
 }
 
-static void
-connections_of_a_user_are_limited(void **state)
+TEST(connections_of_a_user_are_limited)
 {
 	char expected[128];
 	struct sw_request req = {.type = SW_DEVICE_INFO};
@@ -211,8 +204,7 @@ connections_of_a_user_are_limited(void **state)
 	fixture_close(&b);
 }
 
-static void
-version_mismatch_reports_our_version(void **state)
+TEST(version_mismatch_reports_our_version)
 {
 	struct sw_request req = {.magic = SW_PROTO_MAGIC,
 		.version = SW_PROTO_VERSION - 1,
@@ -246,8 +238,7 @@ version_mismatch_reports_our_version(void **state)
 	fixture_close(&b);
 }
 
-static void
-connections_of_all_are_limited(void **state)
+TEST(connections_of_all_are_limited)
 {
 	struct server_fixture b;
 	int fds[4];
@@ -265,8 +256,7 @@ connections_of_all_are_limited(void **state)
 	fixture_close(&b);
 }
 
-static void
-accept_without_free_descriptor_disconnects(void **state)
+TEST(accept_without_free_descriptor_disconnects)
 {
 	struct rlimit before, none;
 	struct sw_request req = {.type = SW_DEVICE_INFO};
@@ -297,8 +287,7 @@ accept_without_free_descriptor_disconnects(void **state)
 	fixture_close(&b);
 }
 
-static void
-corrupt_ring_disconnects(void **state)
+TEST(corrupt_ring_disconnects)
 {
 	struct fixture_client good, bad;
 	struct sw_reply reply;
@@ -321,8 +310,7 @@ corrupt_ring_disconnects(void **state)
 	fixture_close(&b);
 }
 
-static void
-process_name_is_escaped_in_status(void **state)
+TEST(process_name_is_escaped_in_status)
 {
 	struct sw_request req = {.type = SW_STATUS, .qpn = SW_STATUS_CLIENT};
 	static struct sw_data_reply reply;
@@ -353,8 +341,7 @@ process_name_is_escaped_in_status(void **state)
 	fixture_close(&b);
 }
 
-static void
-unread_data_is_bounded(void **state)
+TEST(unread_data_is_bounded)
 {
 	struct sw_request req = {
 		.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION, .type = SW_STATUS};
@@ -379,8 +366,7 @@ unread_data_is_bounded(void **state)
 }
 
 /* The socket's file may be another user's, or gone. */
-static void
-own_process_connects_without_the_path(void **state)
+TEST(own_process_connects_without_the_path)
 {
 	struct sw_request req = {.type = SW_STATUS, .qpn = SW_STATUS_DEVICE};
 	static struct sw_data_reply reply;
@@ -404,8 +390,7 @@ own_process_connects_without_the_path(void **state)
 	fixture_close(&b);
 }
 
-static void
-own_connection_that_waits_ends_with_the_daemon(void **state)
+TEST(own_connection_that_waits_ends_with_the_daemon)
 {
 	struct server_fixture b;
 	char byte;
@@ -417,28 +402,4 @@ own_connection_that_waits_ends_with_the_daemon(void **state)
 	fixture_close(&b);
 	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), 0);
 	close(fd);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(device_info_before_attach),
-		cmocka_unit_test(passed_descriptors_cannot_harm_the_daemon),
-		cmocka_unit_test(client_is_woken),
-		cmocka_unit_test(malformed_request_disconnects),
-		cmocka_unit_test(version_mismatch_reports_our_version),
-		cmocka_unit_test(client_that_does_not_read_is_disconnected),
-		cmocka_unit_test(refused_attach_leaks_nothing),
-		cmocka_unit_test(connections_of_a_user_are_limited),
-		cmocka_unit_test(connections_of_all_are_limited),
-		cmocka_unit_test(accept_without_free_descriptor_disconnects),
-		cmocka_unit_test(corrupt_ring_disconnects),
-		cmocka_unit_test(process_name_is_escaped_in_status),
-		cmocka_unit_test(unread_data_is_bounded),
-		cmocka_unit_test(own_process_connects_without_the_path),
-		cmocka_unit_test(own_connection_that_waits_ends_with_the_daemon),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,8 +53,7 @@ second_run(struct control_fixture *f, bool moved, uint64_t every_ns)
 	return served;
 }
 
-static void
-alone_a_user_is_not_limited(void **state)
+TEST(alone_a_user_is_not_limited)
 {
 	struct control_fixture f;
 
@@ -65,8 +64,7 @@ alone_a_user_is_not_limited(void **state)
 	control_fixture_close(&f);
 }
 
-static void
-a_user_has_a_tenth_while_packets_move(void **state)
+TEST(a_user_has_a_tenth_while_packets_move)
 {
 	struct control_fixture f;
 
@@ -75,8 +73,7 @@ a_user_has_a_tenth_while_packets_move(void **state)
 	control_fixture_close(&f);
 }
 
-static void
-a_user_has_a_tenth_while_another_asks(void **state)
+TEST(a_user_has_a_tenth_while_another_asks)
 {
 	struct control_fixture f;
 
@@ -90,8 +87,7 @@ a_user_has_a_tenth_while_another_asks(void **state)
 	control_fixture_close(&f);
 }
 
-static void
-every_request_costs_something(void **state)
+TEST(every_request_costs_something)
 {
 	struct control_fixture f;
 
@@ -102,8 +98,7 @@ every_request_costs_something(void **state)
 	control_fixture_close(&f);
 }
 
-static void
-no_request_makes_its_user_wait_for_long(void **state)
+TEST(no_request_makes_its_user_wait_for_long)
 {
 	struct control_fixture f;
 
@@ -118,8 +113,7 @@ no_request_makes_its_user_wait_for_long(void **state)
 	control_fixture_close(&f);
 }
 
-static void
-events_leave_time_for_packets(void **state)
+TEST(events_leave_time_for_packets)
 {
 	struct control_fixture f;
 	struct rocade_daemon *d;
@@ -143,8 +137,7 @@ events_leave_time_for_packets(void **state)
 	control_fixture_close(&f);
 }
 
-static void
-events_end_after_half_a_millisecond(void **state)
+TEST(events_end_after_half_a_millisecond)
 {
 	assert_false(control_events_end(START_NS, START_NS));
 	assert_false(control_events_end(START_NS, START_NS + 499 * NS_PER_US));
@@ -165,8 +158,7 @@ is_reported(const struct server_fixture *b, const struct conn *conn)
 	return false;
 }
 
-static void
-a_parked_connection_waits_and_goes_on(void **state)
+TEST(a_parked_connection_waits_and_goes_on)
 {
 	static const struct sw_request req = {.magic = SW_PROTO_MAGIC,
 		.version = SW_PROTO_VERSION,
@@ -209,8 +201,7 @@ a_parked_connection_waits_and_goes_on(void **state)
 	control_fixture_close(&f);
 }
 
-static void
-connections_of_another_user_are_not_behind(void **state)
+TEST(connections_of_another_user_are_not_behind)
 {
 	struct control_fixture f;
 	struct rocade_daemon *d;
@@ -264,8 +255,7 @@ own_account_open(struct server_fixture *b)
 	return account_open(&b->d->accounts, getuid(), START_NS);
 }
 
-static void
-the_end_of_a_process_is_charged(void **state)
+TEST(the_end_of_a_process_is_charged)
 {
 	struct server_fixture b;
 	struct account *own = own_account_open(&b);
@@ -293,8 +283,7 @@ the_end_of_a_process_is_charged(void **state)
 	fixture_close(&b);
 }
 
-static void
-the_end_of_a_channel_is_charged(void **state)
+TEST(the_end_of_a_channel_is_charged)
 {
 	struct sw_request open = {.type = SW_CM_OPEN};
 	int fd, ends[SW_ATTACH_FDS];
@@ -329,8 +318,7 @@ replies_read(int fd)
 }
 
 /* All requests of a round take longer than the daemon handles events at a time. */
-static void
-connections_are_served_in_turn(void **state)
+TEST(connections_are_served_in_turn)
 {
 	static const struct sw_request req = {
 		.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION, .type = SW_STATUS};
@@ -361,8 +349,7 @@ connections_are_served_in_turn(void **state)
 	fixture_close(&b);
 }
 
-static void
-refused_connections_are_charged(void **state)
+TEST(refused_connections_are_charged)
 {
 	struct server_fixture b;
 	struct account *own = own_account_open(&b);
@@ -378,26 +365,4 @@ refused_connections_are_charged(void **state)
 	close(fd);
 	account_close(own);
 	fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(alone_a_user_is_not_limited),
-		cmocka_unit_test(a_user_has_a_tenth_while_packets_move),
-		cmocka_unit_test(a_user_has_a_tenth_while_another_asks),
-		cmocka_unit_test(every_request_costs_something),
-		cmocka_unit_test(no_request_makes_its_user_wait_for_long),
-		cmocka_unit_test(events_leave_time_for_packets),
-		cmocka_unit_test(events_end_after_half_a_millisecond),
-		cmocka_unit_test(a_parked_connection_waits_and_goes_on),
-		cmocka_unit_test(connections_of_another_user_are_not_behind),
-		cmocka_unit_test(the_end_of_a_process_is_charged),
-		cmocka_unit_test(the_end_of_a_channel_is_charged),
-		cmocka_unit_test(connections_are_served_in_turn),
-		cmocka_unit_test(refused_connections_are_charged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +18,13 @@
 #include <rocade/daemon.h>
 #include <rocade/rocade.h>
 
+#include "case.h"
 #include "server/server_conn.h"
 #include "server/server_query.h"
 #include "server/server_rdmacm.h"
 #include "server/server_share.h"
 
 #include "await.h"
-
-#include <cmocka.h>
 
 struct server_fixture {
 	char dir[32];

@@ -36,8 +36,7 @@ qpn_take(struct server_fixture *b, struct fixture_client *c)
 	return taken.qpn;
 }
 
-static void
-record_of_a_qp_is_asked_for_and_passed_on(void **state)
+TEST(record_of_a_qp_is_asked_for_and_passed_on)
 {
 	struct report_flight got;
 	struct fixture_client c[2];
@@ -94,8 +93,7 @@ record_of_a_qp_is_asked_for_and_passed_on(void **state)
 	fixture_close(&b);
 }
 
-static void
-records_are_for_their_user(void **state)
+TEST(records_are_for_their_user)
 {
 	struct fixture_client c[2];
 	struct server_fixture b;
@@ -126,15 +124,4 @@ records_are_for_their_user(void **state)
 	client_detach(&b, &c[0]);
 	client_detach(&b, &c[1]);
 	fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(record_of_a_qp_is_asked_for_and_passed_on),
-		cmocka_unit_test(records_are_for_their_user),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

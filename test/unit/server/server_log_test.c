@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The daemon's log: levels and destinations. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +11,8 @@
 #include <rocade/daemon.h>
 
 #include "base/base_log.h"
+#include "case.h"
 #include "server/server_log.h"
-
-#include <cmocka.h>
 
 /* Logs a line of each level. text: what was written to standard error. */
 static void
@@ -43,8 +40,7 @@ log_all_levels(enum rocade_daemon_log level, char *text, size_t size)
 	close(ends[0]);
 }
 
-static void
-lines_up_to_the_level(void **state)
+TEST(lines_up_to_the_level)
 {
 	char text[256];
 
@@ -57,8 +53,7 @@ lines_up_to_the_level(void **state)
 	assert_non_null(strstr(text, "rocaded: three\nrocaded: four\n."));
 }
 
-static void
-journal_lines_have_priorities(void **state)
+TEST(journal_lines_have_priorities)
 {
 	char text[256];
 
@@ -139,8 +134,7 @@ full_then_read(int writer, int reader)
 	assert_int_equal(server_log_lost() - before, MANY);
 }
 
-static void
-full_pipe_loses_lines_and_blocks_nothing(void **state)
+TEST(full_pipe_loses_lines_and_blocks_nothing)
 {
 	int ends[2];
 
@@ -153,8 +147,7 @@ full_pipe_loses_lines_and_blocks_nothing(void **state)
 	close(ends[1]);
 }
 
-static void
-full_socket_loses_lines_and_blocks_nothing(void **state)
+TEST(full_socket_loses_lines_and_blocks_nothing)
 {
 	int ends[2];
 
@@ -166,8 +159,7 @@ full_socket_loses_lines_and_blocks_nothing(void **state)
 }
 
 /* As another user, who may not open the pipe again. */
-static void
-full_pipe_of_another_user_blocks_nothing(void **state)
+TEST(full_pipe_of_another_user_blocks_nothing)
 {
 	int ends[2], status;
 	pid_t child;
@@ -189,8 +181,7 @@ full_pipe_of_another_user_blocks_nothing(void **state)
 	close(ends[1]);
 }
 
-static void
-file_takes_every_line(void **state)
+TEST(file_takes_every_line)
 {
 	FILE *file = tmpfile();
 	uint64_t before = server_log_lost();
@@ -206,19 +197,4 @@ file_takes_every_line(void **state)
 	assert_string_equal(text, "rocaded: number 1\n");
 	assert_int_equal(server_log_lost(), before);
 	fclose(file);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_up_to_the_level),
-		cmocka_unit_test(journal_lines_have_priorities),
-		cmocka_unit_test(full_pipe_loses_lines_and_blocks_nothing),
-		cmocka_unit_test(full_socket_loses_lines_and_blocks_nothing),
-		cmocka_unit_test(full_pipe_of_another_user_blocks_nothing),
-		cmocka_unit_test(file_takes_every_line),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,8 +205,7 @@ wakes_read(struct connection *n)
 		;
 }
 
-static void
-disconnect_follows_the_packets(void **state)
+TEST(disconnect_follows_the_packets)
 {
 	struct rdma_ucm_disconnect cmd = {0};
 	struct sw_cm_reply reply;
@@ -224,8 +223,7 @@ disconnect_follows_the_packets(void **state)
 	connection_close(&n);
 }
 
-static void
-destruction_of_the_id_follows_the_packets(void **state)
+TEST(destruction_of_the_id_follows_the_packets)
 {
 	struct rdma_ucm_destroy_id cmd = {0};
 	struct sw_cm_reply reply;
@@ -242,8 +240,7 @@ destruction_of_the_id_follows_the_packets(void **state)
 	connection_close(&n);
 }
 
-static void
-end_of_the_channel_follows_the_packets(void **state)
+TEST(end_of_the_channel_follows_the_packets)
 {
 	struct connection n;
 
@@ -259,8 +256,7 @@ end_of_the_channel_follows_the_packets(void **state)
 }
 
 /* The process ends: the connection of RDMA-CM is found closed before that of its verbs. */
-static void
-end_of_the_process_follows_the_packets(void **state)
+TEST(end_of_the_process_follows_the_packets)
 {
 	struct connection n;
 
@@ -276,8 +272,7 @@ end_of_the_process_follows_the_packets(void **state)
 
 /* The receiver has no room: the packets that do not fit stay in a's ring. c reads what it has, and
  * gets the others. */
-static void
-packets_without_room_are_kept(void **state)
+TEST(packets_without_room_are_kept)
 {
 	struct rdma_ucm_disconnect cmd = {0};
 	struct sw_cm_reply reply;
@@ -302,18 +297,4 @@ packets_without_room_are_kept(void **state)
 	sw_run(n.b.d->sw, n.b.d->sw->now);
 	assert_int_equal(packets_shown(&n), 2);
 	connection_close(&n);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(disconnect_follows_the_packets),
-		cmocka_unit_test(destruction_of_the_id_follows_the_packets),
-		cmocka_unit_test(end_of_the_channel_follows_the_packets),
-		cmocka_unit_test(end_of_the_process_follows_the_packets),
-		cmocka_unit_test(packets_without_room_are_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,7 @@
 #include "lingering.h"
 #include "../../lib/emulated.h"
 
-static void
-parts_have_one_writer(void **state)
+TEST(parts_have_one_writer)
 {
 	const int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 	struct two t;
@@ -47,8 +46,7 @@ parts_have_one_writer(void **state)
 	two_close(&t);
 }
 
-static void
-pages_are_allocated_by_their_writer(void **state)
+TEST(pages_are_allocated_by_their_writer)
 {
 	struct two t;
 	void *own;
@@ -72,8 +70,7 @@ used(const struct two *t, enum account_kind kind)
 }
 
 /* A part each, and two descriptors until both have mapped what they need and these are closed. */
-static void
-pair_is_charged_until_it_ends(void **state)
+TEST(pair_is_charged_until_it_ends)
 {
 	uint32_t kib, descriptors, part;
 	struct two t;
@@ -109,8 +106,7 @@ pair_is_charged_until_it_ends(void **state)
 }
 
 /* Without room the QPs are connected all the same. */
-static void
-pair_without_room_is_refused(void **state)
+TEST(pair_without_room_is_refused)
 {
 	static const enum account_kind kinds[] = {
 		ACCOUNT_memory_kib, ACCOUNT_descriptors};
@@ -143,8 +139,7 @@ pair_without_room_is_refused(void **state)
 }
 
 /* Another process could map it for writing, or remove pages. */
-static void
-part_without_seals_ends_the_pair(void **state)
+TEST(part_without_seals_ends_the_pair)
 {
 	struct two t;
 	int fd;
@@ -170,8 +165,7 @@ expect_already(struct two *t, unsigned c)
 }
 
 /* No descriptor comes along then, however often it asks. */
-static void
-descriptors_are_given_once(void **state)
+TEST(descriptors_are_given_once)
 {
 	struct stat st;
 	struct two t;
@@ -212,8 +206,7 @@ expect_pairs(struct two *t, unsigned c, const char *text)
 	assert_non_null(strstr((char *)reply.bytes, text));
 }
 
-static void
-pairs_are_shown_and_can_be_refused(void **state)
+TEST(pairs_are_shown_and_can_be_refused)
 {
 	static const struct {
 		uint32_t pairs, no_pairs;
@@ -319,8 +312,7 @@ ends_take(struct two *t, int ends[2])
 
 /* One of two clients allows descriptors in the queue of its end, as older kernels do, and gives up the end
  * with one in it. The user's thread closes it, and what the daemon has given to both. */
-static void
-wake_connection_does_not_stop_the_daemon(void **state)
+TEST(wake_connection_does_not_stop_the_daemon)
 {
 	const int on = 1;
 	struct lingering l;
@@ -345,8 +337,7 @@ wake_connection_does_not_stop_the_daemon(void **state)
 	fixture_close(&t.b);
 }
 
-static void
-partner_refuses_descriptors(void **state)
+TEST(partner_refuses_descriptors)
 {
 	struct lingering l;
 	struct two t;
@@ -370,8 +361,7 @@ partner_refuses_descriptors(void **state)
 	two_close(&t);
 }
 
-static void
-clients_end_at_any_time(void **state)
+TEST(clients_end_at_any_time)
 {
 	SKIP_IF_EMULATED();
 	for (unsigned count = 0; count <= RTE_DIM(steps); count++) {
@@ -385,23 +375,4 @@ clients_end_at_any_time(void **state)
 		steps_make(&t, count);
 		two_close(&t);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parts_have_one_writer),
-		cmocka_unit_test(pages_are_allocated_by_their_writer),
-		cmocka_unit_test(pair_is_charged_until_it_ends),
-		cmocka_unit_test(pair_without_room_is_refused),
-		cmocka_unit_test(part_without_seals_ends_the_pair),
-		cmocka_unit_test(descriptors_are_given_once),
-		cmocka_unit_test(pairs_are_shown_and_can_be_refused),
-		cmocka_unit_test(wake_connection_does_not_stop_the_daemon),
-		cmocka_unit_test(partner_refuses_descriptors),
-		cmocka_unit_test(clients_end_at_any_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

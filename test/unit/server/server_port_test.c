@@ -32,8 +32,7 @@ port_make(struct fake_port *fake, uint32_t mtu)
 	return port_make_queues(fake, mtu, 1);
 }
 
-static void
-failed_create_leaves_the_port_open(void **state)
+TEST(failed_create_leaves_the_port_open)
 {
 	struct fake_port fake;
 	struct rocade_daemon_conf c = {.size = sizeof(c),
@@ -48,8 +47,7 @@ failed_create_leaves_the_port_open(void **state)
 	fake_fini(&fake);
 }
 
-static void
-device_has_mac_and_mtu_of_the_port(void **state)
+TEST(device_has_mac_and_mtu_of_the_port)
 {
 	struct fake_port fake;
 	struct fixture_client c;
@@ -88,8 +86,7 @@ datagram_build(const struct fixture_client *c, uint32_t qpn, uint8_t *to)
 	return pkt.len;
 }
 
-static void
-posted_packets_are_sent_before_close(void **state)
+TEST(posted_packets_are_sent_before_close)
 {
 	struct rocade_daemon_conf conf = {.client_ring = 256};
 	struct sw_request req = {.type = SW_QPN_TAKE};
@@ -161,8 +158,7 @@ frames_waiting(struct fake_port *fake)
 }
 
 /* The daemon polls the port, or naps between polls. It can run again after a stop. */
-static void
-daemon_can_run_again(void **state)
+TEST(daemon_can_run_again)
 {
 	struct rocade_daemon_conf c = {.addresses = "192.0.2.1/24"};
 	struct fake_port fake;
@@ -188,8 +184,7 @@ daemon_can_run_again(void **state)
 	fake_fini(&fake);
 }
 
-static void
-status_shows_what_users_hold_of_the_port(void **state)
+TEST(status_shows_what_users_hold_of_the_port)
 {
 	struct sw_request take = {.type = SW_QPN_TAKE},
 			  peer = {.type = SW_PEER_SET, .dest_qpn = 77},
@@ -281,8 +276,7 @@ packets_taken(struct rocade_daemon *d, unsigned queue)
 
 /* Two queues and threads: each has a client, whose packets it takes. The second thread sleeps, and
  * its client wakes it. */
-static void
-queues_have_threads(void **state)
+TEST(queues_have_threads)
 {
 	struct sw_request req = {.type = SW_STATUS, .qpn = SW_STATUS_DEVICE};
 	static struct sw_data_reply status;
@@ -336,8 +330,7 @@ queues_have_threads(void **state)
 }
 
 /* Packets that a client of the second queue has posted are sent although that queue has stopped. */
-static void
-posted_packets_of_all_queues_are_sent_before_close(void **state)
+TEST(posted_packets_of_all_queues_are_sent_before_close)
 {
 	struct fixture_client c[2];
 	struct fake_port fake;
@@ -370,20 +363,4 @@ posted_packets_of_all_queues_are_sent_before_close(void **state)
 	assert_int_equal(rmdir(b.dir), 0);
 	fds_await(&b);
 	fake_fini(&fake);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(failed_create_leaves_the_port_open),
-		cmocka_unit_test(device_has_mac_and_mtu_of_the_port),
-		cmocka_unit_test(status_shows_what_users_hold_of_the_port),
-		cmocka_unit_test(posted_packets_are_sent_before_close),
-		cmocka_unit_test(daemon_can_run_again),
-		cmocka_unit_test(queues_have_threads),
-		cmocka_unit_test(posted_packets_of_all_queues_are_sent_before_close),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

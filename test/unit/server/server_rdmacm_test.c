@@ -31,8 +31,7 @@ expect_end(int end)
 }
 
 /* The process still has the channel, for example because a child of it has. */
-static void
-channel_ends_with_its_connection(void **state)
+TEST(channel_ends_with_its_connection)
 {
 	struct server_fixture b;
 	uint32_t number;
@@ -51,8 +50,7 @@ channel_ends_with_its_connection(void **state)
 	fixture_close(&b);
 }
 
-static void
-channel_event_and_close(void **state)
+TEST(channel_event_and_close)
 {
 	struct rdma_ucm_get_event get = {0};
 	struct sw_cm_reply reply;
@@ -91,8 +89,7 @@ channel_event_and_close(void **state)
 	fixture_close(&b);
 }
 
-static void
-ids_of_another_process_are_refused(void **state)
+TEST(ids_of_another_process_are_refused)
 {
 	struct rdma_ucm_destroy_id destroy = {0};
 	struct sw_cm_reply reply;
@@ -169,8 +166,7 @@ cm_end_connect(struct server_fixture *b, struct cm_end *e, uint32_t qpn)
 
 /* The connections of this test are all of one process, so the daemon sees one PID: no right rests on
  * that. It rests on the key. */
-static void
-qpn_of_another_process_is_refused(void **state)
+TEST(qpn_of_another_process_is_refused)
 {
 	struct sw_request take = {.type = SW_QPN_TAKE};
 	struct sw_reply taken;
@@ -211,8 +207,7 @@ qpn_of_another_process_is_refused(void **state)
 }
 
 /* Two processes that have shown no key are not one. */
-static void
-connections_without_a_key_stay_apart(void **state)
+TEST(connections_without_a_key_stay_apart)
 {
 	struct sw_request take = {.type = SW_QPN_TAKE};
 	struct sw_reply taken;
@@ -231,8 +226,7 @@ connections_without_a_key_stay_apart(void **state)
 	fixture_close(&b);
 }
 
-static void
-malformed_command_disconnects(void **state)
+TEST(malformed_command_disconnects)
 {
 	static const uint8_t longest[UCM_MAX];
 	struct sw_cm_request bad = {.magic = 1};
@@ -255,8 +249,7 @@ malformed_command_disconnects(void **state)
 }
 
 /* The daemon's own user may bind to ports below 1024, and root. Another one may not. */
-static void
-low_ports_are_for_the_daemons_user(void **state)
+TEST(low_ports_are_for_the_daemons_user)
 {
 	const uid_t uids[] = {geteuid(), 0, geteuid() + 1};
 	struct server_fixture b;
@@ -276,20 +269,4 @@ low_ports_are_for_the_daemons_user(void **state)
 		rdmacm_reap(b.d);
 	}
 	fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(channel_event_and_close),
-		cmocka_unit_test(ids_of_another_process_are_refused),
-		cmocka_unit_test(channel_ends_with_its_connection),
-		cmocka_unit_test(qpn_of_another_process_is_refused),
-		cmocka_unit_test(connections_without_a_key_stay_apart),
-		cmocka_unit_test(malformed_command_disconnects),
-		cmocka_unit_test(low_ports_are_for_the_daemons_user),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,8 +50,7 @@ expect_reply(struct ends *e, unsigned n)
 	}
 }
 
-static void
-descriptors_follow_read_replies(void **state)
+TEST(descriptors_follow_read_replies)
 {
 	struct ends e;
 
@@ -65,8 +64,7 @@ descriptors_follow_read_replies(void **state)
 	ends_close(&e);
 }
 
-static void
-replies_without_descriptors_follow_at_once(void **state)
+TEST(replies_without_descriptors_follow_at_once)
 {
 	struct ends e;
 
@@ -78,15 +76,4 @@ replies_without_descriptors_follow_at_once(void **state)
 	expect_reply(&e, 0);
 	assert_true(send_with(&e, 1));
 	ends_close(&e);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(descriptors_follow_read_replies),
-		cmocka_unit_test(replies_without_descriptors_follow_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

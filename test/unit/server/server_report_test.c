@@ -33,8 +33,7 @@ report_of(struct server_fixture *b, int fd, uint32_t id, uint32_t at)
 	return client_fetch(b, fd, &req, &reply) == 0 ? (int)reply.len : -1;
 }
 
-static void
-clients_are_missing_until_they_answer(void **state)
+TEST(clients_are_missing_until_they_answer)
 {
 	struct fixture_client c[2];
 	struct server_fixture b;
@@ -64,8 +63,7 @@ clients_are_missing_until_they_answer(void **state)
 	fixture_close(&b);
 }
 
-static void
-requests_are_rate_limited(void **state)
+TEST(requests_are_rate_limited)
 {
 	struct fixture_client c, late;
 	const struct conn *asker;
@@ -115,8 +113,7 @@ report_read(struct server_fixture *b, struct fixture_client *c, struct report *c
 	return got;
 }
 
-static void
-snapshot_is_a_bounded_copy(void **state)
+TEST(snapshot_is_a_bounded_copy)
 {
 	struct sw_request take = {.type = SW_QPN_TAKE};
 	static struct report copy;
@@ -151,8 +148,7 @@ snapshot_is_a_bounded_copy(void **state)
 	fixture_close(&b);
 }
 
-static void
-rows_are_bounded_by_their_room(void **state)
+TEST(rows_are_bounded_by_their_room)
 {
 	static struct report copy;
 	struct fixture_client c;
@@ -169,8 +165,7 @@ rows_are_bounded_by_their_room(void **state)
 	fixture_close(&b);
 }
 
-static void
-head_is_one_piece(void **state)
+TEST(head_is_one_piece)
 {
 	const uint32_t head = offsetof(struct report, qps);
 	struct fixture_client c;
@@ -189,8 +184,7 @@ head_is_one_piece(void **state)
 	fixture_close(&b);
 }
 
-static void
-peers_are_bounded_and_checked(void **state)
+TEST(peers_are_bounded_and_checked)
 {
 	struct sw_request take = {.type = SW_QPN_TAKE};
 	static struct report copy;
@@ -245,8 +239,7 @@ peers_are_bounded_and_checked(void **state)
 	fixture_close(&b);
 }
 
-static void
-snapshots_in_order_of_client_ids(void **state)
+TEST(snapshots_in_order_of_client_ids)
 {
 	struct fixture_client c[3];
 	uint32_t next = 0;
@@ -326,8 +319,7 @@ rows_of(const char *text, const char *key, uint32_t id)
 	return n;
 }
 
-static void
-users_see_their_own_clients(void **state)
+TEST(users_see_their_own_clients)
 {
 	struct users_fixture f;
 	const char *text;
@@ -367,8 +359,7 @@ users_see_their_own_clients(void **state)
 	users_fixture_close(&f);
 }
 
-static void
-users_see_their_own_statistics(void **state)
+TEST(users_see_their_own_statistics)
 {
 	struct users_fixture f;
 
@@ -388,22 +379,4 @@ users_see_their_own_statistics(void **state)
 	assert_true(report_of(&f.b, f.c[0].fd, f.c[1].reply.client_id, 0) > 0);
 	assert_int_equal(reply.id, f.c[1].reply.client_id);
 	users_fixture_close(&f);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clients_are_missing_until_they_answer),
-		cmocka_unit_test(requests_are_rate_limited),
-		cmocka_unit_test(snapshot_is_a_bounded_copy),
-		cmocka_unit_test(rows_are_bounded_by_their_room),
-		cmocka_unit_test(head_is_one_piece),
-		cmocka_unit_test(peers_are_bounded_and_checked),
-		cmocka_unit_test(snapshots_in_order_of_client_ids),
-		cmocka_unit_test(users_see_their_own_clients),
-		cmocka_unit_test(users_see_their_own_statistics),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,8 +11,7 @@
 #include "../../lib/held_page.h"
 
 /* Holes would cost the daemon a page fault each, and memory. */
-static void
-client_cannot_punch_holes(void **state)
+TEST(client_cannot_punch_holes)
 {
 	const int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 	struct fixture_client c;
@@ -79,8 +78,7 @@ is_mapped(const void *mem, const char *rights)
 }
 
 /* Before it has started, too. */
-static void
-client_cannot_write_the_daemons_memory(void **state)
+TEST(client_cannot_write_the_daemons_memory)
 {
 	int fds[SW_ATTACH_FDS], fd, other;
 	struct region_geom geom;
@@ -114,8 +112,7 @@ client_cannot_write_the_daemons_memory(void **state)
 }
 
 /* A fault in the daemon cannot change what the client has written. */
-static void
-daemon_maps_the_clients_memory_for_reading(void **state)
+TEST(daemon_maps_the_clients_memory_for_reading)
 {
 	struct fixture_client c;
 	const struct conn *conn;
@@ -144,8 +141,7 @@ blocks(int fd, off_t size)
 
 /* A page that the daemon is the first to touch would be charged to it. A client that keeps
  * such pages when it disconnects could have the daemon run out of memory. */
-static void
-client_allocates_all_pages(void **state)
+TEST(client_allocates_all_pages)
 {
 	struct sw_request start = {.type = SW_START};
 	int fds[SW_ATTACH_FDS], fd;
@@ -183,8 +179,7 @@ client_allocates_all_pages(void **state)
 }
 
 /* The daemon does not serve a client whose memory is not sealed. */
-static void
-client_starts_once_with_sealed_memory(void **state)
+TEST(client_starts_once_with_sealed_memory)
 {
 	struct sw_request attach = {.type = SW_ATTACH}, start = {.type = SW_START},
 			  take = {.type = SW_QPN_TAKE};
@@ -266,8 +261,7 @@ writer_await(const struct writer *w)
 }
 
 /* A client keeps the file of its memory locked, and starts. */
-static void
-client_that_locks_its_memory_does_not_stop_the_daemon(void **state)
+TEST(client_that_locks_its_memory_does_not_stop_the_daemon)
 {
 	struct sw_request start = {.type = SW_START};
 	int fds[SW_ATTACH_FDS], fd;
@@ -296,19 +290,4 @@ client_that_locks_its_memory_does_not_stop_the_daemon(void **state)
 	close(fd);
 	daemon_handle_all(&b);
 	fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(client_cannot_punch_holes),
-		cmocka_unit_test(client_cannot_write_the_daemons_memory),
-		cmocka_unit_test(daemon_maps_the_clients_memory_for_reading),
-		cmocka_unit_test(client_allocates_all_pages),
-		cmocka_unit_test(client_starts_once_with_sealed_memory),
-		cmocka_unit_test(client_that_locks_its_memory_does_not_stop_the_daemon),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

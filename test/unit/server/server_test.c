@@ -16,8 +16,7 @@ expect_refused(const struct rocade_daemon_conf *conf, int err, const char *word)
 		fail_msg("\"%s\" does not say \"%s\"", rocade_error(), word);
 }
 
-static void
-invalid_configuration_is_refused(void **state)
+TEST(invalid_configuration_is_refused)
 {
 	struct rocade_daemon_conf good = {.size = sizeof(good),
 		.socket = "/nonexistent/socket",
@@ -50,8 +49,7 @@ invalid_configuration_is_refused(void **state)
 	assert_int_equal(fds_count(), fds);
 }
 
-static void
-socket_has_one_daemon(void **state)
+TEST(socket_has_one_daemon)
 {
 	struct rocade_daemon_conf conf = {
 		.size = sizeof(conf), .addresses = "192.0.2.1/24", .socket_mode = 0640};
@@ -100,8 +98,7 @@ listener_make(const char *path, int type, int backlog)
 	return fd;
 }
 
-static void
-socket_of_a_service_manager_is_served(void **state)
+TEST(socket_of_a_service_manager_is_served)
 {
 	struct rocade_daemon_conf conf = {
 		.size = sizeof(conf), .addresses = "192.0.2.1/24"};
@@ -137,8 +134,7 @@ socket_of_a_service_manager_is_served(void **state)
 }
 
 /* A client waits behind the connections of others that the daemon has not accepted yet. */
-static void
-few_connections_wait(void **state)
+TEST(few_connections_wait)
 {
 	struct server_fixture b;
 	int fds[100];
@@ -159,8 +155,7 @@ few_connections_wait(void **state)
 	fixture_close(&b);
 }
 
-static void
-table_of_descriptors_is_long_enough(void **state)
+TEST(table_of_descriptors_is_long_enough)
 {
 	unsigned long size = 0;
 	struct server_fixture b;
@@ -224,8 +219,7 @@ is_disconnected(int fd)
 
 /* Each write to the wake-up descriptor wakes the daemon, though the daemon never reads
  * it. rocade_daemon_stop() ends the loop. */
-static void
-sleeping_daemon_is_woken(void **state)
+TEST(sleeping_daemon_is_woken)
 {
 	struct fixture_client c, bad;
 	struct ring_prod tx;
@@ -260,8 +254,7 @@ sleeping_daemon_is_woken(void **state)
 	fixture_close(&b);
 }
 
-static void
-destroy_disconnects_clients(void **state)
+TEST(destroy_disconnects_clients)
 {
 	struct fixture_client c;
 	struct server_fixture b;
@@ -278,20 +271,4 @@ destroy_disconnects_clients(void **state)
 	fixture_close(&b);
 	assert_true(is_disconnected(fd));
 	close(fd);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(invalid_configuration_is_refused),
-		cmocka_unit_test(socket_has_one_daemon),
-		cmocka_unit_test(socket_of_a_service_manager_is_served),
-		cmocka_unit_test(few_connections_wait),
-		cmocka_unit_test(table_of_descriptors_is_long_enough),
-		cmocka_unit_test(sleeping_daemon_is_woken),
-		cmocka_unit_test(destroy_disconnects_clients),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,8 +21,7 @@ file_read(const char *text)
 	assert_int_equal(unlink(path), 0);
 }
 
-static void
-owner_pays_for_its_ranges(void **state)
+TEST(owner_pays_for_its_ranges)
 {
 	file_read("root:100000:65536\n1234:300000:10\nno-such-user:400000:5\n");
 	assert_int_equal(subuids.count, 3);
@@ -41,8 +40,7 @@ owner_pays_for_its_ranges(void **state)
 	assert_int_equal(subuids_payer(&subuids, 300000), 300000);
 }
 
-static void
-other_lines_are_skipped(void **state)
+TEST(other_lines_are_skipped)
 {
 	file_read("\n# comment\nroot\nroot:1\nroot:0:10\nroot:5:0\nroot:-5:10\nroot:5:x\n"
 		  "root:4294967290:10\nroot:99999999999:1\nroot:5:4294967299\n:::\n"
@@ -60,8 +58,7 @@ other_lines_are_skipped(void **state)
 
 /* This process has a subordinate uid of a user who has all that it may have: it gets nothing. Its rights are
  * those of its own uid. */
-static void
-subordinate_uids_pay_by_their_owner(void **state)
+TEST(subordinate_uids_pay_by_their_owner)
 {
 	struct subuid_range range = {
 		.first = (uint32_t)getuid(), .count = 1, .owner = 4711};
@@ -91,16 +88,4 @@ subordinate_uids_pay_by_their_owner(void **state)
 	account_give(owner, ACCOUNT_clients, owner->held[ACCOUNT_clients]);
 	account_close(owner);
 	fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(owner_pays_for_its_ranges),
-		cmocka_unit_test(other_lines_are_skipped),
-		cmocka_unit_test(subordinate_uids_pay_by_their_owner),
-	};
-
-	return cmocka_run_group_tests_name("subuids", tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* When the progress thread polls before it sleeps, and when it offers its core. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "shm/busy_poll.h"
 
 static uint64_t now;
@@ -35,8 +31,7 @@ begin(struct busy_poll *b)
 	short_sleeps(b, BUSY_POLL_SLEEPS);
 }
 
-static void
-polls_after_short_sleeps(void **state)
+TEST(polls_after_short_sleeps)
 {
 	struct busy_poll b = {0};
 
@@ -54,8 +49,7 @@ polls_after_short_sleeps(void **state)
 	assert_false(busy_poll_goes_on(&b, now));
 }
 
-static void
-long_sleep_begins_the_count_anew(void **state)
+TEST(long_sleep_begins_the_count_anew)
 {
 	struct busy_poll b;
 
@@ -71,8 +65,7 @@ long_sleep_begins_the_count_anew(void **state)
 	assert_false(busy_poll_goes_on(&b, now));
 }
 
-static void
-core_is_offered_more_often_where_it_is_shared(void **state)
+TEST(core_is_offered_more_often_where_it_is_shared)
 {
 	struct busy_poll b;
 
@@ -87,8 +80,7 @@ core_is_offered_more_often_where_it_is_shared(void **state)
 	assert_false(busy_poll_offers(&b, BUSY_POLL_OFFER + 1));
 }
 
-static void
-short_cores_end_it_for_a_while(void **state)
+TEST(short_cores_end_it_for_a_while)
 {
 	struct busy_poll b;
 
@@ -98,17 +90,4 @@ short_cores_end_it_for_a_while(void **state)
 	busy_poll_moved(&b, now);
 	assert_false(busy_poll_goes_on(&b, now));
 	assert_true(busy_poll_goes_on(&b, now + 1));
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(polls_after_short_sleeps),
-		cmocka_unit_test(long_sleep_begins_the_count_anew),
-		cmocka_unit_test(core_is_offered_more_often_where_it_is_shared),
-		cmocka_unit_test(short_cores_end_it_for_a_while),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

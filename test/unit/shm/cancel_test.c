@@ -47,8 +47,7 @@ send_to_the_partner(void *arg)
 	send_with_the_lock(QP_1);
 }
 
-static void
-a_post_wakes_the_daemon(void **state)
+TEST(a_post_wakes_the_daemon)
 {
 	uint64_t count;
 
@@ -60,8 +59,7 @@ a_post_wakes_the_daemon(void **state)
 	fixture_close(&f);
 }
 
-static void
-a_post_wakes_the_partner(void **state)
+TEST(a_post_wakes_the_partner)
 {
 	fixture_open(&f);
 	asleep_set(&f.b.shm->region.client->rx_asleep);
@@ -89,8 +87,7 @@ data_fetch(void *arg)
 	(void)session_fetch(&f.a.shm->session, &req, arg);
 }
 
-static void
-requests_get_their_replies(void **state)
+TEST(requests_get_their_replies)
 {
 	const size_t head = offsetof(struct sw_data_reply, bytes);
 	static struct sw_data_reply data, got;
@@ -126,8 +123,7 @@ event_purge_all(void *event)
 	(void)event_purge(event);
 }
 
-static void
-events_are_raised_and_purged(void **state)
+TEST(events_are_raised_and_purged)
 {
 	struct async_event event;
 	struct event_queue queue;
@@ -145,8 +141,7 @@ engine_wake_one(void *e)
 	engine_wake_if_asleep(e);
 }
 
-static void
-an_engine_is_woken(void **state)
+TEST(an_engine_is_woken)
 {
 	struct dev *dev = lock_device_make();
 	struct engine *e = dev->engines[0];
@@ -177,8 +172,7 @@ line_log(void *arg)
 	log_err("a line");
 }
 
-static void
-a_line_is_logged(void **state)
+TEST(a_line_is_logged)
 {
 	unsigned lines = 0;
 
@@ -186,19 +180,4 @@ a_line_is_logged(void **state)
 	expect_return(line_log, NULL);
 	log_set_sink(NULL, NULL);
 	assert_int_equal(lines, 1);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_post_wakes_the_daemon),
-		cmocka_unit_test(a_post_wakes_the_partner),
-		cmocka_unit_test(requests_get_their_replies),
-		cmocka_unit_test(events_are_raised_and_purged),
-		cmocka_unit_test(an_engine_is_woken),
-		cmocka_unit_test(a_line_is_logged),
-	};
-
-	return cmocka_run_group_tests_name("cancel", tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The mean of how long a cache line takes from the core of a partner. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "shm/line_time.h"
 
 #define NEAR_NS 40
@@ -20,16 +16,14 @@ mean_after(uint32_t mean, uint64_t took_ns, unsigned samples)
 	return mean;
 }
 
-static void
-partner_is_near_until_it_was_measured(void **state)
+TEST(partner_is_near_until_it_was_measured)
 {
 	assert_false(line_time_is_far(0));
 	/* One sample alone may be that of an interrupted thread. */
 	assert_false(line_time_is_far(line_time_mean(0, UINT64_MAX)));
 }
 
-static void
-mean_follows_the_samples(void **state)
+TEST(mean_follows_the_samples)
 {
 	uint32_t mean = mean_after(0, NEAR_NS, 1);
 
@@ -46,8 +40,7 @@ mean_follows_the_samples(void **state)
 	assert_in_range(mean, 1, LINE_SAMPLES);
 }
 
-static void
-interruption_does_not_make_it_far(void **state)
+TEST(interruption_does_not_make_it_far)
 {
 	uint32_t mean = mean_after(0, NEAR_NS, 20);
 
@@ -56,16 +49,4 @@ interruption_does_not_make_it_far(void **state)
 		assert_false(line_time_is_far(mean));
 		mean = mean_after(mean, NEAR_NS, 20);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(partner_is_near_until_it_was_measured),
-		cmocka_unit_test(mean_follows_the_samples),
-		cmocka_unit_test(interruption_does_not_make_it_far),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,7 @@
 #include "pair_question.h"
 
 /* A QP that sends by the daemon asks it, as far as that knows. */
-static void
-daemon_is_asked(void **state)
+TEST(daemon_is_asked)
 {
 	struct answer_wait wait = {.on = true};
 	struct pair_fixture f;
@@ -33,8 +32,7 @@ daemon_is_asked(void **state)
 }
 
 /* The QP sends by the daemon, and its peer by the pair: the answer may be there. */
-static void
-answer_comes_by_the_pair(void **state)
+TEST(answer_comes_by_the_pair)
 {
 	struct answer_wait wait = {.on = true};
 	struct pair_fixture f;
@@ -53,8 +51,7 @@ answer_comes_by_the_pair(void **state)
 }
 
 /* A lost reply makes the QP ask again, and a late one to an earlier question says nothing. */
-static void
-daemon_is_asked_again(void **state)
+TEST(daemon_is_asked_again)
 {
 	struct answer_wait wait = {.on = true};
 	struct ring_desc first, ask;
@@ -84,8 +81,7 @@ daemon_is_asked_again(void **state)
 
 /* Without room for the question the daemon has not taken the packets. A QP without a peer does not
  * ask. */
-static void
-question_waits_for_room(void **state)
+TEST(question_waits_for_room)
 {
 	struct answer_wait wait = {.on = true};
 	struct pair_fixture f;
@@ -108,8 +104,7 @@ question_waits_for_room(void **state)
 
 /* The daemon is shown up to where the client has answered. Its replies to the client's own questions need
  * no answer. */
-static void
-answered_packets_are_shown(void **state)
+TEST(answered_packets_are_shown)
 {
 	struct answer_wait wait = {.on = true};
 	const struct region_client *shown;
@@ -134,8 +129,7 @@ answered_packets_are_shown(void **state)
 }
 
 /* Or the partner takes an acknowledgement, and goes away before the answer behind it comes. */
-static void
-packets_of_a_burst_are_shown_at_once(void **state)
+TEST(packets_of_a_burst_are_shown_at_once)
 {
 	const struct pair_part *part;
 	struct pair_fixture f;
@@ -162,19 +156,4 @@ packets_of_a_burst_are_shown_at_once(void **state)
 	side_expect(&f.b, 2, 0);
 	f.a.port.ops->tx_release(f.a.shm, pkts, 2);
 	fixture_close(&f);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(daemon_is_asked),
-		cmocka_unit_test(daemon_is_asked_again),
-		cmocka_unit_test(answer_comes_by_the_pair),
-		cmocka_unit_test(question_waits_for_room),
-		cmocka_unit_test(answered_packets_are_shown),
-		cmocka_unit_test(packets_of_a_burst_are_shown_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

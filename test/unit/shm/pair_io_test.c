@@ -5,8 +5,7 @@
 
 #define SLOTS 8 /* of the fixture's rings */
 
-static void
-packets_go_by_the_pair(void **state)
+TEST(packets_go_by_the_pair)
 {
 	struct region_client *counters;
 	struct pair_fixture f;
@@ -30,8 +29,7 @@ packets_go_by_the_pair(void **state)
 	fixture_close(&f);
 }
 
-static void
-received_packet_is_a_copy(void **state)
+TEST(received_packet_is_a_copy)
 {
 	struct pair_fixture f;
 	struct pkt pkt;
@@ -49,8 +47,7 @@ received_packet_is_a_copy(void **state)
 }
 
 /* The receiver has all that the QP has sent by the daemon before the QP sends by the pair. */
-static void
-change_to_the_pair_keeps_the_order(void **state)
+TEST(change_to_the_pair_keeps_the_order)
 {
 	struct pair_fixture f;
 	struct pkt pkts[3];
@@ -80,8 +77,7 @@ change_to_the_pair_keeps_the_order(void **state)
 }
 
 /* The receiver knew of some packets of the daemon before others came, and then those of the pair. */
-static void
-ring_of_the_daemon_is_emptied_first(void **state)
+TEST(ring_of_the_daemon_is_emptied_first)
 {
 	struct pair_fixture f;
 	struct pkt pkt;
@@ -103,8 +99,7 @@ ring_of_the_daemon_is_emptied_first(void **state)
 }
 
 /* Until the peer says that it accepts packets, or sends some. */
-static void
-peer_has_to_accept(void **state)
+TEST(peer_has_to_accept)
 {
 	struct pair_fixture f;
 
@@ -154,8 +149,7 @@ struct fault {
 	bool taken;
 };
 
-static void
-only_packets_of_connected_qps_are_taken(void **state)
+TEST(only_packets_of_connected_qps_are_taken)
 {
 	static const struct fault faults[] = {
 		{.name = "none", .taken = true},
@@ -207,8 +201,7 @@ only_packets_of_connected_qps_are_taken(void **state)
 	fixture_close(&f);
 }
 
-static void
-ipv6_packets_are_taken(void **state)
+TEST(ipv6_packets_are_taken)
 {
 	uint8_t bytes[256] = {0};
 	struct pair_fixture f;
@@ -232,8 +225,7 @@ ipv6_packets_are_taken(void **state)
 	fixture_close(&f);
 }
 
-static void
-malformed_slots_are_dropped(void **state)
+TEST(malformed_slots_are_dropped)
 {
 	uint8_t bytes[256] = {0};
 	struct pair_fixture f;
@@ -254,8 +246,7 @@ malformed_slots_are_dropped(void **state)
 }
 
 /* While the daemon's answer is under way, it is not known whether the packet is accepted. */
-static void
-packet_waits_for_the_answer_of_the_daemon(void **state)
+TEST(packet_waits_for_the_answer_of_the_daemon)
 {
 	struct pair_fixture f;
 
@@ -273,22 +264,4 @@ packet_waits_for_the_answer_of_the_daemon(void **state)
 	side_expect(&f.b, 0, 0);
 	assert_int_equal(f.b.stats.pair_not_connected, 1);
 	fixture_close(&f);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_go_by_the_pair),
-		cmocka_unit_test(received_packet_is_a_copy),
-		cmocka_unit_test(change_to_the_pair_keeps_the_order),
-		cmocka_unit_test(ring_of_the_daemon_is_emptied_first),
-		cmocka_unit_test(peer_has_to_accept),
-		cmocka_unit_test(only_packets_of_connected_qps_are_taken),
-		cmocka_unit_test(ipv6_packets_are_taken),
-		cmocka_unit_test(malformed_slots_are_dropped),
-		cmocka_unit_test(packet_waits_for_the_answer_of_the_daemon),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

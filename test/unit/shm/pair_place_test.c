@@ -76,8 +76,7 @@ is_own(const struct pkt *pkt)
 	       region_tx_buf(&f.a.shm->region, (uint32_t)(uintptr_t)pkt->owner);
 }
 
-static void
-long_packets_are_placed_behind_the_first_one(void **state)
+TEST_WITH(long_packets_are_placed_behind_the_first_one, setup, teardown)
 {
 	struct pkt pkts[3];
 
@@ -105,8 +104,7 @@ long_packets_are_placed_behind_the_first_one(void **state)
 }
 
 /* The QP has built fewer packets. */
-static void
-frames_without_a_packet_get_their_buffers_back(void **state)
+TEST_WITH(frames_without_a_packet_get_their_buffers_back, setup, teardown)
 {
 	struct pkt pkts[4];
 
@@ -122,8 +120,7 @@ frames_without_a_packet_get_their_buffers_back(void **state)
 	expect_taken(5, LONG, 0);
 }
 
-static void
-no_more_are_placed_than_the_ring_has_room_for(void **state)
+TEST_WITH(no_more_are_placed_than_the_ring_has_room_for, setup, teardown)
 {
 	struct pkt pkts[4];
 
@@ -142,8 +139,7 @@ no_more_are_placed_than_the_ring_has_room_for(void **state)
 	frames_release(pkts, 4);
 }
 
-static void
-none_is_placed_where_packets_go_another_way(void **state)
+TEST_WITH(none_is_placed_where_packets_go_another_way, setup, teardown)
 {
 	struct pkt pkt;
 
@@ -160,8 +156,7 @@ none_is_placed_where_packets_go_another_way(void **state)
 	expect_taken(1, LONG, 0);
 }
 
-static void
-none_is_placed_where_the_partner_is_far(void **state)
+TEST_WITH(none_is_placed_where_the_partner_is_far, setup, teardown)
 {
 	struct pkt pkts[3];
 
@@ -180,8 +175,7 @@ none_is_placed_where_the_partner_is_far(void **state)
 }
 
 /* The loads of the partner's index are timed, those that have got its cache line. */
-static void
-distance_of_the_partner_is_measured(void **state)
+TEST_WITH(distance_of_the_partner_is_measured, setup, teardown)
 {
 	const uint32_t far = 7000;
 
@@ -199,8 +193,7 @@ distance_of_the_partner_is_measured(void **state)
 }
 
 /* The partner's index is invalid. */
-static void
-none_is_placed_in_a_spoiled_pair(void **state)
+TEST_WITH(none_is_placed_in_a_spoiled_pair, setup, teardown)
 {
 	struct pkt pkts[SLOTS];
 
@@ -213,8 +206,7 @@ none_is_placed_in_a_spoiled_pair(void **state)
 }
 
 /* A dump of the client's packets begins after they were placed: the daemon gets what they hold. */
-static void
-placed_packets_may_leave_by_the_daemon(void **state)
+TEST_WITH(placed_packets_may_leave_by_the_daemon, setup, teardown)
 {
 	struct pkt pkts[2], others[SLOTS];
 
@@ -244,8 +236,7 @@ placed_packets_may_leave_by_the_daemon(void **state)
 	f.a.d.region.daemon->pairs_off = 0;
 }
 
-static void
-environment_turns_it_off(void **state)
+TEST_WITH(environment_turns_it_off, setup, teardown)
 {
 	struct pkt pkt;
 
@@ -260,30 +251,11 @@ environment_turns_it_off(void **state)
 	f.b.port.ops->rx_release(f.b.shm, &pkt, 1);
 }
 
-int
-main(void)
+static int
+longer_buffers(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			long_packets_are_placed_behind_the_first_one, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			frames_without_a_packet_get_their_buffers_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			no_more_are_placed_than_the_ring_has_room_for, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			none_is_placed_where_packets_go_another_way, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			none_is_placed_in_a_spoiled_pair, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			none_is_placed_where_the_partner_is_far, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			distance_of_the_partner_is_measured, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			placed_packets_may_leave_by_the_daemon, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			environment_turns_it_off, setup, teardown),
-	};
-
 	fixture_buf_size = 2048;
-	return cmocka_run_group_tests_name("pair_place", tests, NULL, NULL);
+	return 0;
 }
+
+TEST_GROUP(longer_buffers, NULL)

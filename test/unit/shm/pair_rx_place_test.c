@@ -46,8 +46,7 @@ release(struct pkt *pkts, unsigned n)
 	f.b.port.ops->rx_release(f.b.shm, pkts, n);
 }
 
-static void
-payload_is_read_in_the_slot(void **state)
+TEST_WITH(payload_is_read_in_the_slot, setup, teardown)
 {
 	uint32_t begin = told(), index = side_pair(&f.a)->prod;
 	struct pkt pkt;
@@ -77,8 +76,7 @@ payload_is_read_in_the_slot(void **state)
 	assert_int_equal(f.b.stats.pair_rx_placed, 3 * SLOTS);
 }
 
-static void
-headers_are_a_copy(void **state)
+TEST_WITH(headers_are_a_copy, setup, teardown)
 {
 	uint32_t index = side_pair(&f.a)->prod;
 	uint8_t headers[PARSE_HEADERS];
@@ -95,8 +93,7 @@ headers_are_a_copy(void **state)
 }
 
 /* The partner cannot write over a slot whose packet is being read. */
-static void
-slots_come_back_when_all_are_released(void **state)
+TEST_WITH(slots_come_back_when_all_are_released, setup, teardown)
 {
 	struct pkt pkts[BURST], more[BURST], waits[2];
 	const struct port_ops *ops = f.a.port.ops;
@@ -133,8 +130,7 @@ slots_come_back_when_all_are_released(void **state)
 }
 
 /* As the engine builds no packet. */
-static void
-packet_must_end_where_its_udp_length_says(void **state)
+TEST_WITH(packet_must_end_where_its_udp_length_says, setup, teardown)
 {
 	uint32_t begin = told(), index = side_pair(&f.a)->prod;
 	struct pkt pkt;
@@ -154,8 +150,7 @@ packet_must_end_where_its_udp_length_says(void **state)
 }
 
 /* IPv6 has longer headers. */
-static void
-ipv6_has_its_udp_length_elsewhere(void **state)
+TEST_WITH(ipv6_has_its_udp_length_elsewhere, setup, teardown)
 {
 	uint32_t index = side_pair(&f.a)->prod;
 	const unsigned udp_len = LONG - 54;
@@ -181,8 +176,7 @@ ipv6_has_its_udp_length_elsewhere(void **state)
 	release(&pkt, 1);
 }
 
-static void
-others_are_dropped_or_wait(void **state)
+TEST_WITH(others_are_dropped_or_wait, setup, teardown)
 {
 	uint32_t begin = told(), index = side_pair(&f.a)->prod;
 	struct pkt pkt;
@@ -203,8 +197,7 @@ others_are_dropped_or_wait(void **state)
 	assert_int_equal(told(), begin + 2);
 }
 
-static void
-environment_turns_it_off(void **state)
+TEST_WITH(environment_turns_it_off, setup, teardown)
 {
 	uint32_t index = side_pair(&f.a)->prod;
 	struct pkt pkt;
@@ -219,25 +212,11 @@ environment_turns_it_off(void **state)
 	assert_int_equal(f.b.stats.pair_rx_placed, 0);
 }
 
-int
-main(void)
+static int
+longer_buffers(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			payload_is_read_in_the_slot, setup, teardown),
-		cmocka_unit_test_setup_teardown(headers_are_a_copy, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			slots_come_back_when_all_are_released, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			packet_must_end_where_its_udp_length_says, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			ipv6_has_its_udp_length_elsewhere, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			others_are_dropped_or_wait, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			environment_turns_it_off, setup, teardown),
-	};
-
 	fixture_buf_size = 2048;
-	return cmocka_run_group_tests_name("pair_rx_place", tests, NULL, NULL);
+	return 0;
 }
+
+TEST_GROUP(longer_buffers, NULL)

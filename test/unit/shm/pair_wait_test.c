@@ -5,8 +5,7 @@
 #define SLOTS 8 /* of the fixture's rings */
 #define LAGS_MAX (PAIR_LAG_LAST_NS / PAIR_LAG_NS)
 
-static void
-full_ring_waits_then_drops(void **state)
+TEST(full_ring_waits_then_drops)
 {
 	struct pair_fixture f;
 	struct pkt pkts[BURST];
@@ -40,8 +39,7 @@ full_ring_waits_then_drops(void **state)
 }
 
 /* A partner claims to have taken what was not sent, or to have given packets back. */
-static void
-invalid_index_spoils_the_pair(void **state)
+TEST(invalid_index_spoils_the_pair)
 {
 	static const int off[] = {1, 100, -1};
 
@@ -79,8 +77,7 @@ invalid_index_spoils_the_pair(void **state)
 	}
 }
 
-static void
-sleeping_partner_is_woken_by_the_futex(void **state)
+TEST(sleeping_partner_is_woken_by_the_futex)
 {
 	struct pair_fixture f;
 	uint32_t *wakes;
@@ -99,8 +96,7 @@ sleeping_partner_is_woken_by_the_futex(void **state)
 	fixture_close(&f);
 }
 
-static void
-sleeping_partner_is_woken_by_the_connection(void **state)
+TEST(sleeping_partner_is_woken_by_the_connection)
 {
 	struct pair_fixture f;
 
@@ -127,8 +123,7 @@ sleeping_partner_is_woken_by_the_connection(void **state)
 }
 
 /* Nor does a partner hold up a client that has the other end of a full connection. */
-static void
-partner_that_is_woken_all_the_time_reads_nothing(void **state)
+TEST(partner_that_is_woken_all_the_time_reads_nothing)
 {
 	struct pair_fixture f;
 
@@ -146,8 +141,7 @@ partner_that_is_woken_all_the_time_reads_nothing(void **state)
 }
 
 /* Its end is closed once, and its packets still go by the pair, which the daemon ends. */
-static void
-partner_that_has_ended_is_not_woken(void **state)
+TEST(partner_that_has_ended_is_not_woken)
 {
 	struct pair_fixture f;
 	unsigned fds;
@@ -171,8 +165,7 @@ partner_that_has_ended_is_not_woken(void **state)
 	fixture_close(&f);
 }
 
-static void
-lagging_partner_is_woken_once(void **state)
+TEST(lagging_partner_is_woken_once)
 {
 	struct pair_fixture f;
 	struct pkt pkt;
@@ -230,8 +223,7 @@ lag_length(struct pair_fixture *f)
 }
 
 /* Its application polls, when it has the core again. */
-static void
-partner_is_woken_late_where_threads_take_turns(void **state)
+TEST(partner_is_woken_late_where_threads_take_turns)
 {
 	struct pair_fixture f;
 
@@ -255,8 +247,7 @@ partner_is_woken_late_where_threads_take_turns(void **state)
 }
 
 /* It may wait for a core. */
-static void
-partner_that_lags_often_is_woken_later(void **state)
+TEST(partner_that_lags_often_is_woken_later)
 {
 	struct pair_fixture f;
 	unsigned last;
@@ -280,8 +271,7 @@ partner_that_lags_often_is_woken_later(void **state)
 	fixture_close(&f);
 }
 
-static void
-packets_stay_without_a_buffer(void **state)
+TEST(packets_stay_without_a_buffer)
 {
 	struct pkt pkts[PAIR_RX_BUFFERS];
 	struct pair_fixture f;
@@ -303,8 +293,7 @@ packets_stay_without_a_buffer(void **state)
 }
 
 /* A client dumps packets: they go by the daemon, behind those that are in the pair. */
-static void
-packets_are_dumped_by_the_daemon(void **state)
+TEST(packets_are_dumped_by_the_daemon)
 {
 	struct pair_fixture f;
 
@@ -328,8 +317,7 @@ packets_are_dumped_by_the_daemon(void **state)
 }
 
 /* The packets wait in the ring, then in a pass of the partner, and then its answer in the ring. */
-static void
-timers_wait_for_the_answer(void **state)
+TEST(timers_wait_for_the_answer)
 {
 	struct answer_wait wait = {.on = true}, other = {.on = true};
 	struct pair_fixture f;
@@ -361,8 +349,7 @@ timers_wait_for_the_answer(void **state)
 
 /* There is no answer. The QP waits only while an answer could be among the packets that the partner goes
  * on to send. */
-static void
-timers_expire_although_the_ring_is_never_empty(void **state)
+TEST(timers_expire_although_the_ring_is_never_empty)
 {
 	struct answer_wait wait = {.on = true};
 	unsigned taken = 0, asked = 0;
@@ -388,8 +375,7 @@ timers_expire_although_the_ring_is_never_empty(void **state)
 }
 
 /* The partner drops them: the peer is gone. Its engine gets none of them, and completes no pass for them. */
-static void
-timers_expire_when_the_partner_drops_the_packets(void **state)
+TEST(timers_expire_when_the_partner_drops_the_packets)
 {
 	struct answer_wait wait = {.on = true};
 	struct pair_fixture f;
@@ -409,8 +395,7 @@ timers_expire_when_the_partner_drops_the_packets(void **state)
 }
 
 /* The partner has to make room for the announcement. */
-static void
-announcement_waits_for_room(void **state)
+TEST(announcement_waits_for_room)
 {
 	struct pair_fixture f;
 
@@ -430,28 +415,4 @@ announcement_waits_for_room(void **state)
 	side_expect(&f.a, 0, 0);
 	assert_int_equal(f.a.stats.pair_not_connected + f.a.stats.pair_malformed, 0);
 	fixture_close(&f);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(full_ring_waits_then_drops),
-		cmocka_unit_test(invalid_index_spoils_the_pair),
-		cmocka_unit_test(sleeping_partner_is_woken_by_the_futex),
-		cmocka_unit_test(sleeping_partner_is_woken_by_the_connection),
-		cmocka_unit_test(partner_that_is_woken_all_the_time_reads_nothing),
-		cmocka_unit_test(partner_that_has_ended_is_not_woken),
-		cmocka_unit_test(lagging_partner_is_woken_once),
-		cmocka_unit_test(partner_is_woken_late_where_threads_take_turns),
-		cmocka_unit_test(partner_that_lags_often_is_woken_later),
-		cmocka_unit_test(packets_stay_without_a_buffer),
-		cmocka_unit_test(packets_are_dumped_by_the_daemon),
-		cmocka_unit_test(timers_wait_for_the_answer),
-		cmocka_unit_test(timers_expire_although_the_ring_is_never_empty),
-		cmocka_unit_test(timers_expire_when_the_partner_drops_the_packets),
-		cmocka_unit_test(announcement_waits_for_room),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

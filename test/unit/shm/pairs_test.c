@@ -57,8 +57,7 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-pair_begins_and_ends(void **state)
+TEST_WITH(pair_begins_and_ends, setup, teardown)
 {
 	struct stat st;
 	unsigned fds;
@@ -128,8 +127,7 @@ part_faulty(unsigned fault)
 	return fd;
 }
 
-static void
-invalid_parts_are_refused(void **state)
+TEST_WITH(invalid_parts_are_refused, setup, teardown)
 {
 	unsigned fds = fds_count();
 
@@ -157,8 +155,7 @@ invalid_parts_are_refused(void **state)
 	assert_int_equal(fds_count(), fds + 2);
 }
 
-static void
-part_without_a_connection_is_refused(void **state)
+TEST_WITH(part_without_a_connection_is_refused, setup, teardown)
 {
 	unsigned fds = fds_count();
 	int fd = part_create();
@@ -171,8 +168,7 @@ part_without_a_connection_is_refused(void **state)
 	assert_int_equal(fds_count(), fds);
 }
 
-static void
-another_geometry_is_refused(void **state)
+TEST_WITH(another_geometry_is_refused, setup, teardown)
 {
 	int fd = part_create(), fds[] = {fd, fd};
 
@@ -196,8 +192,7 @@ another_geometry_is_refused(void **state)
 	close(fd);
 }
 
-static void
-events_out_of_order_are_refused(void **state)
+TEST_WITH(events_out_of_order_are_refused, setup, teardown)
 {
 	int fd = part_faulty(0), own = part_create();
 
@@ -214,8 +209,7 @@ events_out_of_order_are_refused(void **state)
 	close(fd);
 }
 
-static void
-packets_left_at_the_end_are_taken(void **state)
+TEST_WITH(packets_left_at_the_end_are_taken, setup, teardown)
 {
 	side_register(&f.a, QP_1, f.b.id, true);
 	side_register(&f.b, QP_1, f.a.id, true);
@@ -230,8 +224,7 @@ packets_left_at_the_end_are_taken(void **state)
 }
 
 /* A slot stays: its QP waits for the daemon's answer. The end does not wait for that. */
-static void
-end_is_not_held_up(void **state)
+TEST_WITH(end_is_not_held_up, setup, teardown)
 {
 	side_register(&f.a, QP_1, f.b.id, true);
 	side_register(&f.b, QP_1, f.a.id, true);
@@ -248,8 +241,7 @@ end_is_not_held_up(void **state)
 }
 
 /* Two programs form a pair once more. The QP waits for nothing that it has sent by the first one. */
-static void
-second_pair_begins_anew(void **state)
+TEST_WITH(second_pair_begins_anew, setup, teardown)
 {
 	struct pair_qp *q = &f.a.shm->pairs.qps[QP_1 & f.a.shm->pairs.mask];
 	struct answer_wait wait = {.on = true};
@@ -276,8 +268,7 @@ second_pair_begins_anew(void **state)
 
 /* Both accept packets of the pair. But the progress thread of one has not had a core since, and has not
  * mapped the part of the other: until then packets to it go by the daemon. */
-static void
-partner_gets_nothing_before_it_reads(void **state)
+TEST_WITH(partner_gets_nothing_before_it_reads, setup, teardown)
 {
 	side_register(&f.a, QP_1, f.b.id, true);
 	side_register(&f.b, QP_1, f.a.id, true);
@@ -295,8 +286,7 @@ partner_gets_nothing_before_it_reads(void **state)
 	side_expect(&f.b, 1, 2);
 }
 
-static void
-spoiled_pair_is_told_once(void **state)
+TEST_WITH(spoiled_pair_is_told_once, setup, teardown)
 {
 	struct sw_reply none = reply_valid();
 	struct answer_wait wait = {.on = true};
@@ -326,8 +316,7 @@ spoiled_pair_is_told_once(void **state)
 	assert_int_equal(side_event(&f.a, SW_PAIR_END, f.b.id, -1), SW_PAIR_END);
 }
 
-static void
-many_pairs_have_a_limit(void **state)
+TEST_WITH(many_pairs_have_a_limit, setup, teardown)
 {
 	struct futex_word words[FUTEX_WORDS_MAX];
 	int peer = part_faulty(0);
@@ -360,8 +349,7 @@ many_pairs_have_a_limit(void **state)
 }
 
 /* The words on which a thread sleeps change with the pairs that there are. */
-static void
-sleeping_threads_look_again(void **state)
+TEST_WITH(sleeping_threads_look_again, setup, teardown)
 {
 	struct futex_word words[FUTEX_WORDS_MAX];
 	const uint32_t *changes = &f.a.shm->pairs.changes;
@@ -401,8 +389,7 @@ count_unshared(void *mem, size_t size)
 	unshared++;
 }
 
-static void
-forked_child_has_no_pairs(void **state)
+TEST_WITH(forked_child_has_no_pairs, setup, teardown)
 {
 	unsigned fds;
 
@@ -421,8 +408,7 @@ forked_child_has_no_pairs(void **state)
 }
 
 /* The session has ended: there is nothing to serve. */
-static void
-lost_daemon_ends_the_requests(void **state)
+TEST_WITH(lost_daemon_ends_the_requests, setup, teardown)
 {
 	f.a.shm->pairs.spoiled = true;
 	shutdown(f.a.d.fd, SHUT_RDWR);
@@ -430,8 +416,7 @@ lost_daemon_ends_the_requests(void **state)
 	assert_int_equal(f.a.shm->pairs.count, 0);
 }
 
-static void
-environment_is_checked(void **state)
+TEST_WITH(environment_is_checked, setup, teardown)
 {
 	struct shm_pairs *p = calloc(1, sizeof(*p));
 
@@ -442,29 +427,4 @@ environment_is_checked(void **state)
 	pthread_mutex_destroy(&p->sleep_lock);
 	unsetenv("ROCADE_PAIRS");
 	free(p);
-}
-
-int
-main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		CASE(pair_begins_and_ends),
-		CASE(invalid_parts_are_refused),
-		CASE(part_without_a_connection_is_refused),
-		CASE(another_geometry_is_refused),
-		CASE(events_out_of_order_are_refused),
-		CASE(packets_left_at_the_end_are_taken),
-		CASE(end_is_not_held_up),
-		CASE(second_pair_begins_anew),
-		CASE(partner_gets_nothing_before_it_reads),
-		CASE(spoiled_pair_is_told_once),
-		CASE(many_pairs_have_a_limit),
-		CASE(sleeping_threads_look_again),
-		CASE(forked_child_has_no_pairs),
-		CASE(lost_daemon_ends_the_requests),
-		CASE(environment_is_checked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

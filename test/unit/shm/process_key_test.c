@@ -2,18 +2,15 @@
 /* The process key: one in a process, another one in each child. */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "case.h"
 #include "shm/process_key.h"
-
-#include <cmocka.h>
 
 #define THREADS 8
 
@@ -33,15 +30,13 @@ key_read(void *arg)
 }
 
 /* The first calls of the process come at once. */
-static void
-threads_have_one_key(void **state)
+TEST(threads_have_one_key)
 {
 	static const struct key none;
 	struct key keys[THREADS] = {{{0}}};
 	pthread_t threads[THREADS];
 	void *got;
 
-	(void)state;
 	assert_int_equal(pthread_barrier_init(&barrier, NULL, THREADS), 0);
 	for (unsigned i = 0; i < THREADS; i++)
 		assert_int_equal(
@@ -91,12 +86,10 @@ child_key(bool handlers)
 	return keys[0];
 }
 
-static void
-a_child_has_another_key(void **state)
+TEST(a_child_has_another_key)
 {
 	struct key own, again, children[3];
 
-	(void)state;
 	assert_int_equal(process_key_get(own.bytes), 0);
 	for (unsigned i = 0; i < 3; i++) {
 		children[i] = child_key(i != 1);
@@ -106,15 +99,4 @@ a_child_has_another_key(void **state)
 	assert_memory_not_equal(&children[0], &children[2], sizeof(own));
 	assert_int_equal(process_key_get(again.bytes), 0);
 	assert_memory_equal(&again, &own, sizeof(own));
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(threads_have_one_key),
-		cmocka_unit_test(a_child_has_another_key),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

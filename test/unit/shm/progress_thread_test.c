@@ -6,8 +6,7 @@
 #include "thread_fixture.h"
 #include "../../lib/cancelled.h"
 
-static void
-sleeping_thread_sets_the_flag(void **state)
+TEST(sleeping_thread_sets_the_flag)
 {
 	uint32_t woken = 0;
 	struct thread_fixture k;
@@ -22,8 +21,7 @@ sleeping_thread_sets_the_flag(void **state)
 }
 
 /* Of a thread that pthread_cancel(3) is about to end. It may hold an engine lock. */
-static void
-waking_is_no_cancellation_point(void **state)
+TEST(waking_is_no_cancellation_point)
 {
 	struct thread_fixture k;
 	struct cancelled c = {.fn = progress_thread_wake, .arg = &k.shm.progress_thread};
@@ -40,8 +38,7 @@ waking_is_no_cancellation_point(void **state)
 
 /* A thread of the application sleeps for packets: the progress thread, which wakes for other
  * things, does not take them over. */
-static void
-waiting_thread_keeps_the_flag(void **state)
+TEST(waiting_thread_keeps_the_flag)
 {
 	uint32_t woken = 0, *asleep, number;
 	struct thread_fixture k;
@@ -66,8 +63,7 @@ waiting_thread_keeps_the_flag(void **state)
 	fixture_close(&k);
 }
 
-static void
-stats_request_is_answered(void **state)
+TEST(stats_request_is_answered)
 {
 	struct report *report;
 	struct thread_fixture k;
@@ -86,8 +82,7 @@ stats_request_is_answered(void **state)
 	fixture_close(&k);
 }
 
-static void
-request_for_a_record_is_answered(void **state)
+TEST(request_for_a_record_is_answered)
 {
 	struct report_flight *flight;
 	struct thread_fixture k;
@@ -108,8 +103,7 @@ request_for_a_record_is_answered(void **state)
 	fixture_close(&k);
 }
 
-static void
-device_change_is_reread(void **state)
+TEST(device_change_is_reread)
 {
 	struct thread_fixture k;
 
@@ -124,8 +118,7 @@ device_change_is_reread(void **state)
 	assert_int_equal(refreshed, 4); /* once per change */
 }
 
-static void
-changed_addresses_are_taken_over(void **state)
+TEST(changed_addresses_are_taken_over)
 {
 	struct event_record event;
 	struct dev_listener listener;
@@ -148,8 +141,7 @@ changed_addresses_are_taken_over(void **state)
 	memset(&described, 0, sizeof(described));
 }
 
-static void
-signals_are_blocked(void **state)
+TEST(signals_are_blocked)
 {
 	sigset_t usr1, before, pending;
 	struct thread_fixture k;
@@ -196,8 +188,7 @@ check_daemon_end(bool session)
 	fixture_close(&k);
 }
 
-static void
-daemon_end_is_fatal_to_the_device(void **state)
+TEST(daemon_end_is_fatal_to_the_device)
 {
 	check_daemon_end(true);
 	check_daemon_end(false);
@@ -213,8 +204,7 @@ lock_is_waited_for(const rte_ticketlock_t *lock)
 }
 
 /* The progress thread, which waits for the engine lock, does not exist in the child. */
-static void
-forked_child_can_take_the_engine_lock(void **state)
+TEST(forked_child_can_take_the_engine_lock)
 {
 	struct engine *e;
 	struct thread_fixture k;
@@ -235,23 +225,4 @@ forked_child_can_take_the_engine_lock(void **state)
 	engine_unlock(e);
 	assert_int_equal(await_child(pid), 0);
 	fixture_close(&k);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sleeping_thread_sets_the_flag),
-		cmocka_unit_test(waking_is_no_cancellation_point),
-		cmocka_unit_test(waiting_thread_keeps_the_flag),
-		cmocka_unit_test(stats_request_is_answered),
-		cmocka_unit_test(request_for_a_record_is_answered),
-		cmocka_unit_test(device_change_is_reread),
-		cmocka_unit_test(changed_addresses_are_taken_over),
-		cmocka_unit_test(signals_are_blocked),
-		cmocka_unit_test(daemon_end_is_fatal_to_the_device),
-		cmocka_unit_test(forked_child_can_take_the_engine_lock),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

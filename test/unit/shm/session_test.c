@@ -7,8 +7,7 @@
 
 #define NOBODY 65534
 
-static void
-request_and_reply(void **state)
+TEST(request_and_reply)
 {
 	struct sw_request req = {.type = SW_QPN_GIVE, .qpn = 4711};
 	struct sw_reply out = reply_valid(), in;
@@ -32,8 +31,7 @@ request_and_reply(void **state)
 	session_close(&s);
 }
 
-static void
-invalid_reply_closes_the_session(void **state)
+TEST(invalid_reply_closes_the_session)
 {
 	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply out = reply_valid(), in;
@@ -62,8 +60,7 @@ invalid_reply_closes_the_session(void **state)
 	session_close(&s);
 }
 
-static void
-data_is_fetched(void **state)
+TEST(data_is_fetched)
 {
 	const size_t head = offsetof(struct sw_data_reply, bytes);
 	struct sw_request req = {.type = SW_STATUS};
@@ -94,8 +91,7 @@ data_is_fetched(void **state)
 }
 
 /* A reply of another version may have another length. */
-static void
-daemon_of_another_version_is_refused(void **state)
+TEST(daemon_of_another_version_is_refused)
 {
 	struct sw_request req = {.type = SW_STATUS};
 	struct sw_reply out = reply_valid(), in;
@@ -128,8 +124,7 @@ daemon_of_another_version_is_refused(void **state)
 	session_close(&s);
 }
 
-static void
-surplus_descriptors_are_closed(void **state)
+TEST(surplus_descriptors_are_closed)
 {
 	struct sw_request req = {.type = SW_STATUS};
 	struct sw_reply out = reply_valid(), in;
@@ -160,8 +155,7 @@ surplus_descriptors_are_closed(void **state)
 }
 
 /* The process may open no more. */
-static void
-descriptors_without_room_are_emfile(void **state)
+TEST(descriptors_without_room_are_emfile)
 {
 	struct sw_request req = {.type = SW_STATUS};
 	struct sw_reply out = reply_valid(), in;
@@ -191,8 +185,7 @@ descriptors_without_room_are_emfile(void **state)
 	session_close(&s);
 }
 
-static void
-no_daemon_at_the_socket(void **state)
+TEST(no_daemon_at_the_socket)
 {
 	unsigned before = fds_count();
 	char path[200];
@@ -221,8 +214,7 @@ listen_as(uid_t uid, const char *path)
 	return fd;
 }
 
-static void
-users_whose_daemon_is_accepted(void **state)
+TEST(users_whose_daemon_is_accepted)
 {
 	static const char *const wrong[] = {
 		"", "1002x", "x", " 1002", "+1002", "-1", "4294968298", "1003"};
@@ -238,8 +230,7 @@ users_whose_daemon_is_accepted(void **state)
 }
 
 /* Another user was first at a path where all may create files. */
-static void
-daemon_of_another_user_is_refused(void **state)
+TEST(daemon_of_another_user_is_refused)
 {
 	char dir[] = "/tmp/rocade-test-XXXXXX", path[64], text[256];
 	uid_t uid = geteuid() == 0 ? NOBODY : geteuid();
@@ -269,8 +260,7 @@ daemon_of_another_user_is_refused(void **state)
 	assert_int_equal(fds_count(), before);
 }
 
-static void
-device_description_is_checked(void **state)
+TEST(device_description_is_checked)
 {
 	struct sw_reply good = reply_valid(), out;
 	struct sw_device device;
@@ -303,23 +293,4 @@ device_description_is_checked(void **state)
 	assert_int_equal(session_device(&s, &device), -EIO);
 	close(end);
 	session_close(&s);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(request_and_reply),
-		cmocka_unit_test(invalid_reply_closes_the_session),
-		cmocka_unit_test(data_is_fetched),
-		cmocka_unit_test(daemon_of_another_version_is_refused),
-		cmocka_unit_test(surplus_descriptors_are_closed),
-		cmocka_unit_test(descriptors_without_room_are_emfile),
-		cmocka_unit_test(no_daemon_at_the_socket),
-		cmocka_unit_test(users_whose_daemon_is_accepted),
-		cmocka_unit_test(daemon_of_another_user_is_refused),
-		cmocka_unit_test(device_description_is_checked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

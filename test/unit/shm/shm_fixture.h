@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "case.h"
 #include "engine/dev.h"
 #include "engine/engine_lock.h"
 #include "engine/engine_state.h"
 #include "shm/process_key.h"
 #include "shm/shm.h"
-
-#include <cmocka.h>
 
 static inline unsigned
 fds_count(void)

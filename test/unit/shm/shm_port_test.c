@@ -110,8 +110,7 @@ daemon_sends(struct shm_fixture *b, uint16_t len, uint16_t flags)
 	ring_publish(&b->d.rx);
 }
 
-static void
-attach_sets_up_the_port(void **state)
+TEST(attach_sets_up_the_port)
 {
 	struct shm_fixture b;
 
@@ -127,8 +126,7 @@ attach_sets_up_the_port(void **state)
 	fixture_close(&b);
 }
 
-static void
-tx_buffers_return(void **state)
+TEST(tx_buffers_return)
 {
 	struct shm_fixture b;
 
@@ -149,8 +147,7 @@ tx_buffers_return(void **state)
 	fixture_close(&b);
 }
 
-static void
-tx_is_limited_by_the_ring(void **state)
+TEST(tx_is_limited_by_the_ring)
 {
 	struct shm_fixture b;
 
@@ -165,8 +162,7 @@ tx_is_limited_by_the_ring(void **state)
 	fixture_close(&b);
 }
 
-static void
-sleeping_daemon_is_woken_once(void **state)
+TEST(sleeping_daemon_is_woken_once)
 {
 	uint64_t count;
 	struct shm_fixture b;
@@ -183,8 +179,7 @@ sleeping_daemon_is_woken_once(void **state)
 	fixture_close(&b);
 }
 
-static void
-rx_buffers_return_in_order(void **state)
+TEST(rx_buffers_return_in_order)
 {
 	struct pkt pkts[8];
 	struct shm_fixture b;
@@ -217,8 +212,7 @@ rx_buffers_return_in_order(void **state)
 	fixture_close(&b);
 }
 
-static void
-corrupt_ring_values_are_bounded(void **state)
+TEST(corrupt_ring_values_are_bounded)
 {
 	struct pkt pkt;
 	uint32_t cons;
@@ -243,8 +237,7 @@ corrupt_ring_values_are_bounded(void **state)
 	fixture_close(&b);
 }
 
-static void
-dead_port_moves_no_packets(void **state)
+TEST(dead_port_moves_no_packets)
 {
 	struct pkt pkt;
 	uint32_t prod;
@@ -262,8 +255,7 @@ dead_port_moves_no_packets(void **state)
 }
 
 /* Replies that are no valid attachment: refused, and nothing remains. */
-static void
-invalid_attach_reply_is_refused(void **state)
+TEST(invalid_attach_reply_is_refused)
 {
 	unsigned before = fds_count();
 
@@ -337,8 +329,7 @@ attach_to(struct daemon_end *d, struct session *s)
 	return shm_attach(s, &port, &device, &shm);
 }
 
-static void
-memory_is_checked(void **state)
+TEST(memory_is_checked)
 {
 	const struct region_geom geom = reply_valid().geom;
 	unsigned before = fds_count();
@@ -364,8 +355,7 @@ memory_is_checked(void **state)
 }
 
 /* Whether there are huge pages for the file would show at the first access only. */
-static void
-huge_pages_are_refused(void **state)
+TEST(huge_pages_are_refused)
 {
 	struct sw_reply reply = reply_valid();
 	unsigned before = fds_count();
@@ -400,8 +390,7 @@ huge_pages_are_refused(void **state)
 }
 
 /* The pages are charged to this process: it is the first one to touch them. */
-static void
-all_pages_are_allocated(void **state)
+TEST(all_pages_are_allocated)
 {
 	struct shm_fixture b;
 
@@ -418,8 +407,7 @@ all_pages_are_allocated(void **state)
 	}
 }
 
-static void
-missing_memory_is_reported(void **state)
+TEST(missing_memory_is_reported)
 {
 	unsigned before = fds_count();
 	struct daemon_end d;
@@ -433,8 +421,7 @@ missing_memory_is_reported(void **state)
 	assert_int_equal(fds_count(), before);
 }
 
-static void
-device_hooks_send_requests(void **state)
+TEST(device_hooks_send_requests)
 {
 	uint8_t sgid[16] = {1}, dgid[16] = {2};
 	struct sw_reply reply = reply_valid();
@@ -475,26 +462,4 @@ device_hooks_send_requests(void **state)
 	assert_int_equal(qpn, 1);
 	fixture_close(&b);
 	lock_device_free(dev);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(attach_sets_up_the_port),
-		cmocka_unit_test(tx_buffers_return),
-		cmocka_unit_test(tx_is_limited_by_the_ring),
-		cmocka_unit_test(sleeping_daemon_is_woken_once),
-		cmocka_unit_test(rx_buffers_return_in_order),
-		cmocka_unit_test(corrupt_ring_values_are_bounded),
-		cmocka_unit_test(dead_port_moves_no_packets),
-		cmocka_unit_test(invalid_attach_reply_is_refused),
-		cmocka_unit_test(memory_is_checked),
-		cmocka_unit_test(huge_pages_are_refused),
-		cmocka_unit_test(all_pages_are_allocated),
-		cmocka_unit_test(missing_memory_is_reported),
-		cmocka_unit_test(device_hooks_send_requests),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,8 +152,7 @@ command(uint32_t cmd)
 	assert_int_equal(len, 1);
 }
 
-static void
-packets_are_handled_before_the_event(void **state)
+TEST(packets_are_handled_before_the_event)
 {
 	rdmacm_open();
 	packets_arrive(PACKETS);
@@ -169,8 +168,7 @@ packets_are_handled_before_the_event(void **state)
 }
 
 /* The daemon knows by the key that the channel and the QPs are of one process. */
-static void
-channel_shows_the_key_of_the_process(void **state)
+TEST(channel_shows_the_key_of_the_process)
 {
 	uint8_t key[SW_PROCESS_KEY];
 
@@ -179,15 +177,4 @@ channel_shows_the_key_of_the_process(void **state)
 	assert_int_equal(process_key_get(key), 0);
 	assert_memory_equal(f.opened.sgid, key, sizeof(key));
 	rdmacm_close();
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_are_handled_before_the_event),
-		cmocka_unit_test(channel_shows_the_key_of_the_process),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,8 +28,7 @@ request_snapshot(void)
 	assert_int_equal(report.written_gen, report.requested_gen);
 }
 
-static void
-snapshot_of_srqs(void **state)
+TEST(snapshot_of_srqs)
 {
 	static const struct link_qp_conf plain = {.srq = true, .wr = 16};
 	struct srq_attr limit = {.limit = 3};
@@ -70,8 +69,7 @@ snapshot_of_srqs(void **state)
 	engine_link_fini(&fixture);
 }
 
-static void
-snapshot_of_qps(void **state)
+TEST(snapshot_of_qps)
 {
 	static const struct link_qp_conf plain = {.wr = 16};
 	const struct report_qp *row;
@@ -109,8 +107,7 @@ snapshot_of_qps(void **state)
 	engine_link_fini(&fixture);
 }
 
-static void
-record_of_a_qp(void **state)
+TEST(record_of_a_qp)
 {
 	static const struct link_qp_conf plain = {.wr = 16};
 	struct report_flight *flight = &report.flight;
@@ -147,8 +144,7 @@ record_of_a_qp(void **state)
 	engine_link_fini(&fixture);
 }
 
-static void
-snapshot_is_limited_to_its_rows(void **state)
+TEST(snapshot_is_limited_to_its_rows)
 {
 	static const struct link_qp_conf plain = {.wr = 1};
 	struct link_qp *qps = calloc(REPORT_QPS + 10, sizeof(*qps));
@@ -166,8 +162,7 @@ snapshot_is_limited_to_its_rows(void **state)
 	engine_link_fini(&fixture);
 }
 
-static void
-snapshot_of_peers(void **state)
+TEST(snapshot_of_peers)
 {
 	static const struct link_qp_conf plain = {.wr = 16};
 	const struct peer_info *row;
@@ -232,8 +227,7 @@ host_connect(struct link_qp *q, uint8_t host)
 		0);
 }
 
-static void
-snapshot_is_limited_to_its_peers(void **state)
+TEST(snapshot_is_limited_to_its_peers)
 {
 	struct link_qp qps[REPORT_PEERS + 10];
 
@@ -256,19 +250,4 @@ snapshot_is_limited_to_its_peers(void **state)
 	for (unsigned i = 0; i < REPORT_PEERS + 10; i++)
 		link_qp_destroy(&qps[i]);
 	engine_link_fini(&fixture);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(snapshot_of_srqs),
-		cmocka_unit_test(snapshot_of_qps),
-		cmocka_unit_test(snapshot_is_limited_to_its_rows),
-		cmocka_unit_test(record_of_a_qp),
-		cmocka_unit_test(snapshot_of_peers),
-		cmocka_unit_test(snapshot_is_limited_to_its_peers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

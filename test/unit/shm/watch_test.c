@@ -9,8 +9,7 @@
 #include "shm/watch.h"
 #include "thread_fixture.h"
 
-static void
-events_of_pairs_are_served(void **state)
+TEST(events_of_pairs_are_served)
 {
 	struct thread_fixture k;
 
@@ -36,8 +35,7 @@ events_of_pairs_are_served(void **state)
 
 /* With pairs, the thread notices that the application polls no more, and says that it sleeps. No
  * other process wakes it for that. */
-static void
-end_of_polling_is_noticed(void **state)
+TEST(end_of_polling_is_noticed)
 {
 	uint32_t woken = 0, *asleep;
 	struct thread_fixture k;
@@ -123,8 +121,7 @@ packet_left(const struct thread_fixture *k, int partner, uint8_t why, uint32_t *
 }
 
 /* From then on packets wake the thread. */
-static void
-lag_has_packets_wake_the_thread(void **state)
+TEST(lag_has_packets_wake_the_thread)
 {
 	struct thread_fixture k;
 	uint32_t woken = 0;
@@ -147,8 +144,7 @@ lag_has_packets_wake_the_thread(void **state)
 }
 
 /* Acknowledgements may wait only while the thread looks after an application that polls. */
-static void
-acknowledgements_wait_while_the_application_polls(void **state)
+TEST(acknowledgements_wait_while_the_application_polls)
 {
 	uint32_t woken = 0, *asleep;
 	struct thread_fixture k;
@@ -178,8 +174,7 @@ acknowledgements_wait_while_the_application_polls(void **state)
 }
 
 /* A partner may not have taken packets: the thread looks again in time. */
-static void
-partners_are_looked_after(void **state)
+TEST(partners_are_looked_after)
 {
 	struct thread_fixture k;
 
@@ -193,8 +188,7 @@ partners_are_looked_after(void **state)
 }
 
 /* The sleeps between two looks. */
-static void
-looks_become_rare_while_the_application_polls(void **state)
+TEST(looks_become_rare_while_the_application_polls)
 {
 	uint64_t ns = watch_next(0, false, false);
 
@@ -211,19 +205,4 @@ looks_become_rare_while_the_application_polls(void **state)
 	assert_int_equal(watch_next(ns, true, true), WATCH_ACKS_NS);
 	ns = watch_next(ns, false, true);
 	assert_int_equal(watch_next(ns, true, true), WATCH_FIRST_NS);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(looks_become_rare_while_the_application_polls),
-		cmocka_unit_test(events_of_pairs_are_served),
-		cmocka_unit_test(end_of_polling_is_noticed),
-		cmocka_unit_test(lag_has_packets_wake_the_thread),
-		cmocka_unit_test(acknowledgements_wait_while_the_application_polls),
-		cmocka_unit_test(partners_are_looked_after),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

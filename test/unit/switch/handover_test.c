@@ -6,8 +6,7 @@
 
 static const uint32_t one_user[CLIENTS] = {0};
 
-static void
-ring_is_bounded_and_in_order(void **state)
+TEST(ring_is_bounded_and_in_order)
 {
 	struct switch_fixture b;
 	struct sw_thread *from, *to;
@@ -49,8 +48,7 @@ ring_is_bounded_and_in_order(void **state)
 	fixture_close(&b);
 }
 
-static void
-too_many_bytes_are_refused(void **state)
+TEST(too_many_bytes_are_refused)
 {
 	static const uint8_t bytes[CLIENT_BUF_SIZE + 1];
 	const struct handed_bytes fits = {bytes, 1, bytes, CLIENT_BUF_SIZE};
@@ -67,8 +65,7 @@ too_many_bytes_are_refused(void **state)
 }
 
 /* No packet names a client that was freed; the packets of others stay. */
-static void
-freed_client_is_forgotten(void **state)
+TEST(freed_client_is_forgotten)
 {
 	static const uint8_t byte;
 	const struct handed_bytes bytes = {&byte, 1, &byte, 1};
@@ -100,16 +97,4 @@ freed_client_is_forgotten(void **state)
 	assert_int_equal(handover_count(ring), 0);
 	assert_int_equal(other->stats.rx_packets, 1);
 	fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ring_is_bounded_and_in_order),
-		cmocka_unit_test(too_many_bytes_are_refused),
-		cmocka_unit_test(freed_client_is_forgotten),
-	};
-
-	return cmocka_run_group_tests_name("switch_handover", tests, NULL, NULL);
 }

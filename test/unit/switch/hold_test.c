@@ -5,8 +5,7 @@
 #define ALICE 1000
 #define BOB 1001
 
-static void
-full_ring_blocks_the_sender(void **state)
+TEST(full_ring_blocks_the_sender)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -38,8 +37,7 @@ full_ring_blocks_the_sender(void **state)
 	fixture_close(&b);
 }
 
-static void
-slow_receiver_loses_packets(void **state)
+TEST(slow_receiver_loses_packets)
 {
 	struct switch_fixture b;
 	struct frame_spec f, other;
@@ -74,8 +72,7 @@ slow_receiver_loses_packets(void **state)
 	fixture_close(&b);
 }
 
-static void
-final_flush_does_not_wait(void **state)
+TEST(final_flush_does_not_wait)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -129,8 +126,7 @@ users_open(struct switch_fixture *b, struct frame_spec *f)
 	*f = frame_spec_valid(b);
 }
 
-static void
-stopped_receiver_of_another_user_blocks_once(void **state)
+TEST(stopped_receiver_of_another_user_blocks_once)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -147,8 +143,7 @@ stopped_receiver_of_another_user_blocks_once(void **state)
 
 /* A receiver that takes half of its ring just before the sender need not wait any more:
  * senders of another user wait for 1 % of the time. */
-static void
-receiver_that_drains_slowly_is_charged(void **state)
+TEST(receiver_that_drains_slowly_is_charged)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -171,8 +166,7 @@ receiver_that_drains_slowly_is_charged(void **state)
 }
 
 /* It takes a packet every 2 us, always less than is sent. */
-static void
-receiver_that_keeps_busy_is_not_charged(void **state)
+TEST(receiver_that_keeps_busy_is_not_charged)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -187,8 +181,7 @@ receiver_that_keeps_busy_is_not_charged(void **state)
 
 /* A member that never takes a packet loses them. The sender and the other member notice
  * nothing. */
-static void
-group_loses_at_its_slow_member(void **state)
+TEST(group_loses_at_its_slow_member)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -211,20 +204,4 @@ group_loses_at_its_slow_member(void **state)
 	assert_int_equal(b.c[2].client->stats.rx_packets, CLIENT_SLOTS);
 	assert_int_equal(b.c[2].client->stats.rx_full, 3);
 	fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(full_ring_blocks_the_sender),
-		cmocka_unit_test(slow_receiver_loses_packets),
-		cmocka_unit_test(final_flush_does_not_wait),
-		cmocka_unit_test(stopped_receiver_of_another_user_blocks_once),
-		cmocka_unit_test(receiver_that_drains_slowly_is_charged),
-		cmocka_unit_test(receiver_that_keeps_busy_is_not_charged),
-		cmocka_unit_test(group_loses_at_its_slow_member),
-	};
-
-	return cmocka_run_group_tests_name("hold", tests, NULL, NULL);
 }

@@ -39,8 +39,7 @@ time_pass(struct switch_fixture *b, uint64_t ns)
 }
 
 /* Bob cannot send into a connection of Alice's. */
-static void
-remote_qp_belongs_to_one_user(void **state)
+TEST(remote_qp_belongs_to_one_user)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -65,8 +64,7 @@ remote_qp_belongs_to_one_user(void **state)
 }
 
 /* A congestion notification goes to the registered peer only. */
-static void
-cnp_goes_to_the_registered_peer(void **state)
+TEST(cnp_goes_to_the_registered_peer)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -100,8 +98,7 @@ cnp_goes_to_the_registered_peer(void **state)
 }
 
 /* A refused registration leaves the former one. */
-static void
-refused_registration_changes_nothing(void **state)
+TEST(refused_registration_changes_nothing)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -158,8 +155,7 @@ release(struct switch_fixture *b, enum release how)
 
 /* After its last registration a remote QP stays its user's for a while, who need not wait
  * for it. Then another user may register it. */
-static void
-released_remote_qp_waits(void **state)
+TEST(released_remote_qp_waits)
 {
 	for (unsigned how = 0; how < RELEASES; how++) {
 		struct switch_fixture b;
@@ -185,8 +181,7 @@ released_remote_qp_waits(void **state)
 }
 
 /* A client that attaches anew, and again, keeps nothing from other users for ever. */
-static void
-user_without_clients_keeps_its_remote_qps(void **state)
+TEST(user_without_clients_keeps_its_remote_qps)
 {
 	struct switch_fixture b;
 
@@ -203,8 +198,7 @@ user_without_clients_keeps_its_remote_qps(void **state)
 }
 
 /* Packets that the client sent before the end of the registration still arrive. */
-static void
-clearing_the_peer_forwards_first(void **state)
+TEST(clearing_the_peer_forwards_first)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -223,8 +217,7 @@ clearing_the_peer_forwards_first(void **state)
 }
 
 /* One user's waiting remote QPs do not push out another's. */
-static void
-waiting_remote_qps_are_limited(void **state)
+TEST(waiting_remote_qps_are_limited)
 {
 	const struct random_key key = {{1, 2}};
 	struct sw_remote_owner many, few;
@@ -255,20 +248,4 @@ waiting_remote_qps_are_limited(void **state)
 	sw_remote_owner_fini(&t, &many);
 	sw_remote_owner_fini(&t, &few);
 	sw_remotes_fini(&t);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(remote_qp_belongs_to_one_user),
-		cmocka_unit_test(cnp_goes_to_the_registered_peer),
-		cmocka_unit_test(refused_registration_changes_nothing),
-		cmocka_unit_test(released_remote_qp_waits),
-		cmocka_unit_test(user_without_clients_keeps_its_remote_qps),
-		cmocka_unit_test(clearing_the_peer_forwards_first),
-		cmocka_unit_test(waiting_remote_qps_are_limited),
-	};
-
-	return cmocka_run_group_tests_name("peer", tests, NULL, NULL);
 }

@@ -16,8 +16,7 @@ request_for_qpn(
 	return reply.error;
 }
 
-static void
-malformed_request_is_refused(void **state)
+TEST(malformed_request_is_refused)
 {
 	struct sw_request req = {
 		.magic = SW_PROTO_MAGIC, .version = 1, .type = SW_DEVICE_INFO};
@@ -34,8 +33,7 @@ malformed_request_is_refused(void **state)
 	fixture_close(&b);
 }
 
-static void
-version_mismatch_reports_our_version(void **state)
+TEST(version_mismatch_reports_our_version)
 {
 	struct sw_request req = {.magic = SW_PROTO_MAGIC,
 		.version = SW_PROTO_VERSION + 1,
@@ -50,8 +48,7 @@ version_mismatch_reports_our_version(void **state)
 	fixture_close(&b);
 }
 
-static void
-requests_need_an_attachment(void **state)
+TEST(requests_need_an_attachment)
 {
 	struct switch_fixture b;
 
@@ -65,8 +62,7 @@ requests_need_an_attachment(void **state)
 	fixture_close(&b);
 }
 
-static void
-qpn_of_another_client_is_refused(void **state)
+TEST(qpn_of_another_client_is_refused)
 {
 	static const uint32_t types[] = {
 		SW_QPN_GIVE, SW_PEER_SET, SW_PEER_CLEAR, SW_GROUP_JOIN, SW_GROUP_LEAVE};
@@ -88,8 +84,7 @@ qpn_of_another_client_is_refused(void **state)
 	fixture_close(&b);
 }
 
-static void
-invalid_peer_is_refused(void **state)
+TEST(invalid_peer_is_refused)
 {
 	static const uint32_t bad[] = {0, 1, 0xFFFFFF, 0x1000000, UINT32_MAX};
 	struct sw_request req = {.type = SW_PEER_SET, .dest_qpn = 5};
@@ -108,8 +103,7 @@ invalid_peer_is_refused(void **state)
 	fixture_close(&b);
 }
 
-static void
-groups_are_joined_and_left(void **state)
+TEST(groups_are_joined_and_left)
 {
 	struct sw_request req = {.type = SW_GROUP_JOIN};
 	struct sw_reply reply;
@@ -141,19 +135,4 @@ groups_are_joined_and_left(void **state)
 		assert_int_equal(reply.error, i < SW_GROUPS ? 0 : ENOSPC);
 	}
 	fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(malformed_request_is_refused),
-		cmocka_unit_test(version_mismatch_reports_our_version),
-		cmocka_unit_test(requests_need_an_attachment),
-		cmocka_unit_test(qpn_of_another_client_is_refused),
-		cmocka_unit_test(invalid_peer_is_refused),
-		cmocka_unit_test(groups_are_joined_and_left),
-	};
-
-	return cmocka_run_group_tests_name("proto", tests, NULL, NULL);
 }

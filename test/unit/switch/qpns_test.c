@@ -27,8 +27,7 @@ give(struct qpns *t, uint32_t qpn, uint64_t now)
 }
 
 /* With a base QPNs are assigned upwards from it. Each use of an entry has another QPN. */
-static void
-qpns_from_a_base(void **state)
+TEST(qpns_from_a_base)
 {
 	struct qpns t;
 	uint32_t qpn;
@@ -73,8 +72,7 @@ entry_use_up(struct qpns *t, uint64_t now)
 
 /* A client that takes and gives back the only free QPN does not get one for the second
  * time before QPN_WAIT_NS. */
-static void
-used_up_entry_waits(void **state)
+TEST(used_up_entry_waits)
 {
 	struct qpns t;
 	uint32_t qpn, first;
@@ -97,8 +95,7 @@ used_up_entry_waits(void **state)
 }
 
 /* Management QPNs and that of multicast are left out. */
-static void
-special_qpns_are_not_assigned(void **state)
+TEST(special_qpns_are_not_assigned)
 {
 	struct qpns t;
 
@@ -113,8 +110,7 @@ special_qpns_are_not_assigned(void **state)
 }
 
 /* Without a base QPNs come from all places, and in another order with another key. */
-static void
-qpns_are_random(void **state)
+TEST(qpns_are_random)
 {
 	static const struct random_key other = {{1, 3}};
 	uint32_t low = UINT32_MAX, high = 0, qpn, near = 0, same = 0, last = 0;
@@ -140,8 +136,7 @@ qpns_are_random(void **state)
 	qpns_fini(&u);
 }
 
-static void
-invalid_range_is_refused(void **state)
+TEST(invalid_range_is_refused)
 {
 	struct qpns t;
 
@@ -153,18 +148,4 @@ invalid_range_is_refused(void **state)
 	assert_int_equal(qpns_init(&t, 0xFFFFFE - COUNT + 2, COUNT, &key), -EINVAL);
 	assert_int_equal(qpns_init(&t, 0xFFFFFE - COUNT + 1, COUNT, &key), 0);
 	qpns_fini(&t);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(qpns_from_a_base),
-		cmocka_unit_test(used_up_entry_waits),
-		cmocka_unit_test(special_qpns_are_not_assigned),
-		cmocka_unit_test(qpns_are_random),
-		cmocka_unit_test(invalid_range_is_refused),
-	};
-
-	return cmocka_run_group_tests_name("qpns", tests, NULL, NULL);
 }

@@ -4,8 +4,7 @@
 static const struct region_geom good = {
 	.tx_slots = 4, .rx_slots = 8, .tx_bufs = 6, .buf_size = 256};
 
-static void
-parts_do_not_overlap(void **state)
+TEST(parts_do_not_overlap)
 {
 	size_t client_size = region_client_size(&good);
 	size_t daemon_size = region_daemon_size(&good);
@@ -40,8 +39,7 @@ parts_do_not_overlap(void **state)
 }
 
 /* Whatever a side writes for the other one lies in its own part. */
-static void
-ends_show_their_indices_in_their_own_part(void **state)
+TEST(ends_show_their_indices_in_their_own_part)
 {
 	size_t client_size = region_client_size(&good);
 	size_t daemon_size = region_daemon_size(&good);
@@ -69,8 +67,7 @@ ends_show_their_indices_in_their_own_part(void **state)
 	free(daemon);
 }
 
-static void
-invalid_geometries_are_refused(void **state)
+TEST(invalid_geometries_are_refused)
 {
 	static const struct region_geom bad[] = {
 		{3, 8, 6, 256}, /* not a power of two */
@@ -89,16 +86,4 @@ invalid_geometries_are_refused(void **state)
 	assert_true(region_geom_ok(&good));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(region_geom_ok(&bad[i]));
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parts_do_not_overlap),
-		cmocka_unit_test(ends_show_their_indices_in_their_own_part),
-		cmocka_unit_test(invalid_geometries_are_refused),
-	};
-
-	return cmocka_run_group_tests_name("region", tests, NULL, NULL);
 }

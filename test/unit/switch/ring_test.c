@@ -29,8 +29,7 @@ pair_put(struct pair *p, uint32_t value)
 	ring_put(&p->prod, &desc);
 }
 
-static void
-descriptors_in_order_until_full(void **state)
+TEST(descriptors_in_order_until_full)
 {
 	struct pair p;
 
@@ -57,8 +56,7 @@ descriptors_in_order_until_full(void **state)
 	}
 }
 
-static void
-corrupt_producer_index_is_detected(void **state)
+TEST(corrupt_producer_index_is_detected)
 {
 	static const uint32_t lies[] = {SLOTS + 3, 1, 0, UINT32_MAX, 1u << 31};
 	struct pair p;
@@ -76,8 +74,7 @@ corrupt_producer_index_is_detected(void **state)
 	}
 }
 
-static void
-corrupt_consumer_index_is_detected(void **state)
+TEST(corrupt_consumer_index_is_detected)
 {
 	static const uint32_t lies[] = {0, 4, UINT32_MAX, SLOTS, 1u << 31};
 	struct pair p;
@@ -96,8 +93,7 @@ corrupt_consumer_index_is_detected(void **state)
 	}
 }
 
-static void
-sleeper_is_woken_once(void **state)
+TEST(sleeper_is_woken_once)
 {
 	uint32_t asleep = 0, woken = 0;
 
@@ -122,8 +118,7 @@ sleeper_is_woken_once(void **state)
 	}
 }
 
-static void
-sleep_tells_how_to_wake(void **state)
+TEST(sleep_tells_how_to_wake)
 {
 	uint32_t asleep = 0, woken = 0;
 
@@ -154,8 +149,7 @@ asleep_set_often(void *arg)
 }
 
 /* The waker would take two sleeps of one number for one. */
-static void
-threads_set_different_numbers(void **state)
+TEST(threads_set_different_numbers)
 {
 	uint32_t asleep = 0;
 	pthread_t thread;
@@ -197,8 +191,7 @@ talker(void *arg)
 }
 
 /* The consumer sleeps whenever the ring is empty: no wake-up is lost. */
-static void
-two_threads_and_no_lost_wakeup(void **state)
+TEST(two_threads_and_no_lost_wakeup)
 {
 	struct wakeup_talk *t = calloc(1, sizeof(*t) + 64);
 	struct wakeup_talk *at =
@@ -227,20 +220,4 @@ two_threads_and_no_lost_wakeup(void **state)
 	}
 	pthread_join(thread, NULL);
 	free(t);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(descriptors_in_order_until_full),
-		cmocka_unit_test(corrupt_producer_index_is_detected),
-		cmocka_unit_test(corrupt_consumer_index_is_detected),
-		cmocka_unit_test(sleeper_is_woken_once),
-		cmocka_unit_test(sleep_tells_how_to_wake),
-		cmocka_unit_test(threads_set_different_numbers),
-		cmocka_unit_test(two_threads_and_no_lost_wakeup),
-	};
-
-	return cmocka_run_group_tests_name("ring", tests, NULL, NULL);
 }

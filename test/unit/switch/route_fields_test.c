@@ -7,8 +7,7 @@
 
 /* An IPv6 packet with the same addresses as GIDs would pass for the IPv4 packet that QP
  * may send. */
-static void
-mapped_addresses_are_dropped(void **state)
+TEST(mapped_addresses_are_dropped)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -46,8 +45,7 @@ changed_frame_send(
 }
 
 /* Fields that a client's library always sets rightly. */
-static void
-fields_of_others_are_dropped(void **state)
+TEST(fields_of_others_are_dropped)
 {
 	enum { BTH = 14 + 20 + 8, TTL = 14 + 8, HOP_LIMIT = 14 + 7 };
 	struct switch_fixture b;
@@ -85,15 +83,4 @@ fields_of_others_are_dropped(void **state)
 	changed_frame_send(&b, &f, BTH + 12, 0x7f);
 	assert_true(client_received(&b.c[1], NULL));
 	fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mapped_addresses_are_dropped),
-		cmocka_unit_test(fields_of_others_are_dropped),
-	};
-
-	return cmocka_run_group_tests_name("switch route fields", tests, NULL, NULL);
 }

@@ -16,8 +16,7 @@
 			assert_false(client_received(&(b)->c[i_], NULL));                \
 	} while (0)
 
-static void
-packets_reach_the_peer(void **state)
+TEST(packets_reach_the_peer)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -37,8 +36,7 @@ packets_reach_the_peer(void **state)
 }
 
 /* A READ response names no source QP: the descriptor does. */
-static void
-responses_reach_the_peer(void **state)
+TEST(responses_reach_the_peer)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -55,8 +53,7 @@ responses_reach_the_peer(void **state)
 	fixture_close(&b);
 }
 
-static void
-qpn_of_another_client_sends_nothing(void **state)
+TEST(qpn_of_another_client_sends_nothing)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -70,8 +67,7 @@ qpn_of_another_client_sends_nothing(void **state)
 	fixture_close(&b);
 }
 
-static void
-other_destinations_are_dropped(void **state)
+TEST(other_destinations_are_dropped)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -90,8 +86,7 @@ other_destinations_are_dropped(void **state)
 	fixture_close(&b);
 }
 
-static void
-both_ends_must_register_the_peer(void **state)
+TEST(both_ends_must_register_the_peer)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -127,8 +122,7 @@ client_reuse_qpn(struct switch_fixture *b, struct fixture_client *c, uint32_t qp
 
 /* Client 1 destroys its QP. Client 2 gets the QPN, and names client 0 as its peer. That
  * does not make it the peer of client 0. */
-static void
-next_owner_of_a_qpn_has_no_connection(void **state)
+TEST(next_owner_of_a_qpn_has_no_connection)
 {
 	struct sw_request give = {.type = SW_QPN_GIVE};
 	struct switch_fixture b;
@@ -161,8 +155,7 @@ next_owner_of_a_qpn_has_no_connection(void **state)
 
 /* A QP that registers a QPN which is not in use is not connected to the later owner of the
  * QPN. */
-static void
-unused_qpn_is_no_peer(void **state)
+TEST(unused_qpn_is_no_peer)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -178,8 +171,7 @@ unused_qpn_is_no_peer(void **state)
 	fixture_close(&b);
 }
 
-static void
-other_source_addresses_are_dropped(void **state)
+TEST(other_source_addresses_are_dropped)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -194,8 +186,7 @@ other_source_addresses_are_dropped(void **state)
 	fixture_close(&b);
 }
 
-static void
-management_qps_are_unreachable(void **state)
+TEST(management_qps_are_unreachable)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -213,8 +204,7 @@ management_qps_are_unreachable(void **state)
 	fixture_close(&b);
 }
 
-static void
-deth_must_name_the_sender(void **state)
+TEST(deth_must_name_the_sender)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -235,8 +225,7 @@ deth_must_name_the_sender(void **state)
 	fixture_close(&b);
 }
 
-static void
-descriptors_out_of_bounds_are_dropped(void **state)
+TEST(descriptors_out_of_bounds_are_dropped)
 {
 	struct switch_fixture b;
 	struct fixture_client *c = &b.c[0];
@@ -253,8 +242,7 @@ descriptors_out_of_bounds_are_dropped(void **state)
 }
 
 /* Frames cut short at each length are dropped. */
-static void
-malformed_frames_are_dropped(void **state)
+TEST(malformed_frames_are_dropped)
 {
 	struct switch_fixture b;
 	struct fixture_client *c = &b.c[0];
@@ -279,8 +267,7 @@ malformed_frames_are_dropped(void **state)
 	fixture_close(&b);
 }
 
-static void
-random_header_bytes(void **state)
+TEST(random_header_bytes)
 {
 	uint64_t seed = getenv("ROCADE_TEST_SEED") != NULL
 				? strtoull(getenv("ROCADE_TEST_SEED"), NULL, 0)
@@ -315,8 +302,7 @@ random_header_bytes(void **state)
 
 /* A client may change its buffer after the post. The headers that arrive are those that
  * were checked. Here the client changes the source after the copy. */
-static void
-checked_copy_is_delivered(void **state)
+TEST(checked_copy_is_delivered)
 {
 	struct switch_fixture b;
 	struct fixture_client *c = &b.c[0];
@@ -330,8 +316,7 @@ checked_copy_is_delivered(void **state)
 	fixture_close(&b);
 }
 
-static void
-group_members_get_copies(void **state)
+TEST(group_members_get_copies)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -356,28 +341,4 @@ group_members_get_copies(void **state)
 	f.dest_qpn = b.c[1].qpn;
 	expect_tx_drop(&b, &f, b.c[0].qpn, special_qpn);
 	fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_reach_the_peer),
-		cmocka_unit_test(responses_reach_the_peer),
-		cmocka_unit_test(qpn_of_another_client_sends_nothing),
-		cmocka_unit_test(other_destinations_are_dropped),
-		cmocka_unit_test(both_ends_must_register_the_peer),
-		cmocka_unit_test(next_owner_of_a_qpn_has_no_connection),
-		cmocka_unit_test(unused_qpn_is_no_peer),
-		cmocka_unit_test(other_source_addresses_are_dropped),
-		cmocka_unit_test(management_qps_are_unreachable),
-		cmocka_unit_test(deth_must_name_the_sender),
-		cmocka_unit_test(descriptors_out_of_bounds_are_dropped),
-		cmocka_unit_test(malformed_frames_are_dropped),
-		cmocka_unit_test(random_header_bytes),
-		cmocka_unit_test(checked_copy_is_delivered),
-		cmocka_unit_test(group_members_get_copies),
-	};
-
-	return cmocka_run_group_tests_name("route", tests, NULL, NULL);
 }

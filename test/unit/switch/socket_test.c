@@ -15,8 +15,7 @@ path(const char *given, bool client)
 	return addr.sun_path;
 }
 
-static void
-given_path_precedes_environment(void **state)
+TEST(given_path_precedes_environment)
 {
 	assert_int_equal(setenv(SW_SOCKET_ENV, "/from/environment", 1), 0);
 	assert_string_equal(path("/given", true), "/given");
@@ -25,8 +24,7 @@ given_path_precedes_environment(void **state)
 	unsetenv(SW_SOCKET_ENV);
 }
 
-static void
-default_path_is_the_users(void **state)
+TEST(default_path_is_the_users)
 {
 	struct sockaddr_un addr;
 
@@ -42,8 +40,7 @@ default_path_is_the_users(void **state)
 		sw_socket_path(NULL, false, &addr), geteuid() == 0 ? 0 : -ENOENT);
 }
 
-static void
-too_long_path_is_refused(void **state)
+TEST(too_long_path_is_refused)
 {
 	struct sockaddr_un addr;
 	char text[sizeof(addr.sun_path) + 1];
@@ -53,16 +50,4 @@ too_long_path_is_refused(void **state)
 	assert_int_equal(sw_socket_path(text, true, &addr), -EINVAL);
 	text[sizeof(addr.sun_path) - 1] = '\0';
 	assert_int_equal(sw_socket_path(text, true, &addr), 0);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(given_path_precedes_environment),
-		cmocka_unit_test(default_path_is_the_users),
-		cmocka_unit_test(too_long_path_is_refused),
-	};
-
-	return cmocka_run_group_tests_name("socket", tests, NULL, NULL);
 }

@@ -102,22 +102,19 @@ answer_is_followed(uint32_t threads)
 	up_close(&u);
 }
 
-static void
-reply_comes_behind_the_answers(void **state)
+TEST(reply_comes_behind_the_answers)
 {
 	answer_is_followed(1);
 }
 
-static void
-threads_hand_over_questions(void **state)
+TEST(threads_hand_over_questions)
 {
 	answer_is_followed(2);
 }
 
 /* The peer's client has put the answer into its ring, and the switch has not forwarded it: it serves the
  * client that asks first. */
-static void
-answers_are_to_be_forwarded(void **state)
+TEST(answers_are_to_be_forwarded)
 {
 	struct ring_desc reply;
 
@@ -130,8 +127,7 @@ answers_are_to_be_forwarded(void **state)
 }
 
 /* No answer can come from a peer that is gone, or that has not registered the QP. */
-static void
-lost_peers_are_found(void **state)
+TEST(lost_peers_are_found)
 {
 	struct sw_request clear = {.type = SW_PEER_CLEAR};
 	struct sw_reply none;
@@ -152,8 +148,7 @@ lost_peers_are_found(void **state)
 }
 
 /* A client asks for its own QPs only, and learns nothing of others. */
-static void
-others_learn_nothing(void **state)
+TEST(others_learn_nothing)
 {
 	uint64_t refused;
 
@@ -176,8 +171,7 @@ others_learn_nothing(void **state)
 }
 
 /* A client whose ring is full loses the reply, and asks again. */
-static void
-full_ring_loses_the_reply(void **state)
+TEST(full_ring_loses_the_reply)
 {
 	fixture_open(&u.b);
 	for (unsigned i = 0; i < CLIENT_SLOTS; i++) {
@@ -192,19 +186,4 @@ full_ring_loses_the_reply(void **state)
 	ring_release(&u.b.c[0].rx, CLIENT_SLOTS);
 	(void)ask_on((struct ring_desc){.len = 0}, SW_ASK_DONE, 0);
 	fixture_close(&u.b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reply_comes_behind_the_answers),
-		cmocka_unit_test(threads_hand_over_questions),
-		cmocka_unit_test(answers_are_to_be_forwarded),
-		cmocka_unit_test(lost_peers_are_found),
-		cmocka_unit_test(others_learn_nothing),
-		cmocka_unit_test(full_ring_loses_the_reply),
-	};
-
-	return cmocka_run_group_tests_name("switch asks", tests, NULL, NULL);
 }

@@ -80,8 +80,7 @@ frame_pass(struct switch_fixture *b)
 	return f;
 }
 
-static void
-both_ends_are_copied(void **state)
+TEST(both_ends_are_copied)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -103,8 +102,7 @@ both_ends_are_copied(void **state)
 	fixture_close(&b);
 }
 
-static void
-filters_apply(void **state)
+TEST(filters_apply)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -139,8 +137,7 @@ filters_apply(void **state)
 }
 
 /* No copy is longer than the snap length, or than the room of a buffer. */
-static void
-copies_are_cut(void **state)
+TEST(copies_are_cut)
 {
 	static const uint32_t snaps[] = {1, 14, 20, 60, 109, 110, 111, 150};
 	uint8_t frame[CLIENT_BUF_SIZE], want[CLIENT_BUF_SIZE];
@@ -180,8 +177,7 @@ copies_are_cut(void **state)
 }
 
 /* A full ring costs copies, which are counted, and nothing else. */
-static void
-copies_without_room_are_lost(void **state)
+TEST(copies_without_room_are_lost)
 {
 	uint8_t frame[CLIENT_BUF_SIZE];
 	struct sw_dump_head head;
@@ -229,8 +225,7 @@ expect_other_users_hidden(void)
 }
 
 /* Also those of users for whom one pays. */
-static void
-other_users_are_hidden(void **state)
+TEST(other_users_are_hidden)
 {
 	expect_other_users_hidden();
 	fixture_payer = 2;
@@ -239,8 +234,7 @@ other_users_are_hidden(void **state)
 }
 
 /* Packets that are dropped, or that do not come from the client's QP, are not copied. */
-static void
-dropped_packets_are_not_copied(void **state)
+TEST(dropped_packets_are_not_copied)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -256,8 +250,7 @@ dropped_packets_are_not_copied(void **state)
 	fixture_close(&b);
 }
 
-static void
-wrong_requests_are_refused(void **state)
+TEST(wrong_requests_are_refused)
 {
 	const struct sw_dump_filter wrong = {.directions = 4};
 	struct switch_fixture b;
@@ -288,8 +281,7 @@ wrong_requests_are_refused(void **state)
 }
 
 /* Half of the places are left for those who may see all. */
-static void
-places_are_limited(void **state)
+TEST(places_are_limited)
 {
 	struct sw_client others[SW_DUMPS];
 	struct sw_user users[SW_DUMPS];
@@ -313,8 +305,7 @@ places_are_limited(void **state)
 }
 
 /* The request needs a client; what it asks for is the server's to decide. */
-static void
-request_needs_a_client(void **state)
+TEST(request_needs_a_client)
 {
 	struct sw_request req = {.type = SW_DUMP};
 	struct switch_fixture b;
@@ -326,22 +317,4 @@ request_needs_a_client(void **state)
 	client_request(&b, &b.c[2], &req, &reply);
 	assert_int_equal(reply.error, 0);
 	fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_ends_are_copied),
-		cmocka_unit_test(filters_apply),
-		cmocka_unit_test(copies_are_cut),
-		cmocka_unit_test(copies_without_room_are_lost),
-		cmocka_unit_test(other_users_are_hidden),
-		cmocka_unit_test(dropped_packets_are_not_copied),
-		cmocka_unit_test(wrong_requests_are_refused),
-		cmocka_unit_test(places_are_limited),
-		cmocka_unit_test(request_needs_a_client),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,8 +60,7 @@ client_end(void)
 	return account;
 }
 
-static void
-qps_are_freed_in_several_passes(void **state)
+TEST_WITH(qps_are_freed_in_several_passes, ended_setup, ended_teardown)
 {
 	uint32_t qpn = f.c[0].qpn, left = QPS, free_before;
 	struct frame_spec spec = {
@@ -104,8 +103,7 @@ members_count(void)
 	return count;
 }
 
-static void
-groups_are_left_in_several_passes(void **state)
+TEST_WITH(groups_are_left_in_several_passes, ended_setup, ended_teardown)
 {
 	uint32_t qpns[MEMBERS], last, now_left;
 	uint8_t gid[16];
@@ -135,17 +133,4 @@ groups_are_left_in_several_passes(void **state)
 	/* The other client's QP is still a member of each. */
 	assert_int_equal(f.c[1].client->memberships, GROUPS);
 	assert_int_equal(members_count(), GROUPS);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			qps_are_freed_in_several_passes, ended_setup, ended_teardown),
-		cmocka_unit_test_setup_teardown(
-			groups_are_left_in_several_passes, ended_setup, ended_teardown),
-	};
-
-	return cmocka_run_group_tests_name("sw_ended", tests, NULL, NULL);
 }

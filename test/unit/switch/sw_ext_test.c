@@ -153,8 +153,7 @@ open_resolved(void)
 }
 
 /* The daemon asks once, with its own transaction ID, and answers every client. */
-static void
-clients_share_an_answer(void **state)
+TEST(clients_share_an_answer)
 {
 	for (unsigned v6 = 0; v6 < 2; v6++) {
 		for (unsigned no = 0; no < 2; no++) {
@@ -191,8 +190,7 @@ clients_share_an_answer(void **state)
 }
 
 /* The daemon repeats its query by itself, and wakes up for that. */
-static void
-silent_host_has_none(void **state)
+TEST(silent_host_has_none)
 {
 	static const uint64_t at_ms[EXT_QUERY_TRIES + 1] = {0, 1, 30, 1000};
 	struct datagram query, asked;
@@ -219,8 +217,7 @@ silent_host_has_none(void **state)
 }
 
 /* Queries do not wait for ARP, where connection requests wait: they are repeated. */
-static void
-unresolved_host_is_asked_later(void **state)
+TEST(unresolved_host_is_asked_later)
 {
 	struct datagram query, asked;
 
@@ -239,8 +236,7 @@ unresolved_host_is_asked_later(void **state)
 }
 
 /* The daemon answers for its other clients. A daemon without a port sends no query. */
-static void
-local_queries_need_no_port(void **state)
+TEST(local_queries_need_no_port)
 {
 	struct datagram query, asked;
 	struct uplink *up;
@@ -278,8 +274,7 @@ expect_dropped(const struct datagram *d, const uint64_t *count)
 }
 
 /* A client sends nothing else to or from QP 1. */
-static void
-other_datagrams_are_dropped(void **state)
+TEST(other_datagrams_are_dropped)
 {
 	struct datagram good, d;
 	struct sw_stats *stats;
@@ -349,8 +344,7 @@ hosts_asked(struct fixture_client *c, uint8_t subnet, unsigned n)
 }
 
 /* All clients of a user have one limit; another user has its own. */
-static void
-users_have_limits(void **state)
+TEST(users_have_limits)
 {
 	struct fixture_client *c = u.b.c;
 	struct datagram query;
@@ -378,8 +372,7 @@ users_have_limits(void **state)
 }
 
 /* Together, users ask for no more hosts at a time than the agent does. */
-static void
-all_users_have_a_limit(void **state)
+TEST(all_users_have_a_limit)
 {
 	struct fixture_client *c = &u.b.c[0];
 	unsigned asked = 0;
@@ -409,8 +402,7 @@ cm_received(void *arg, const uint8_t *bytes, const uint8_t ours[16],
 
 /* The daemon answers other hosts, with and without a connection manager, which gets all other
  * classes. */
-static void
-other_hosts_are_answered(void **state)
+TEST(other_hosts_are_answered)
 {
 	struct datagram query, answer;
 	struct ext_mad mad;
@@ -448,8 +440,7 @@ other_hosts_are_answered(void **state)
 
 /* no_sack: the daemon sends no query. The answers to its clients and to other hosts name no
  * extension. */
-static void
-daemon_that_is_off(void **state)
+TEST(daemon_that_is_off)
 {
 	const struct random_key key = {{1, 2}};
 	struct datagram query, answer;
@@ -471,22 +462,4 @@ daemon_that_is_off(void **state)
 	assert_int_equal(ext_mad_read(answer.bytes, &mad), EXT_MAD_ANSWER);
 	assert_int_equal(mad.extensions, 0);
 	up_close(&u);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clients_share_an_answer),
-		cmocka_unit_test(silent_host_has_none),
-		cmocka_unit_test(unresolved_host_is_asked_later),
-		cmocka_unit_test(local_queries_need_no_port),
-		cmocka_unit_test(other_datagrams_are_dropped),
-		cmocka_unit_test(users_have_limits),
-		cmocka_unit_test(all_users_have_a_limit),
-		cmocka_unit_test(other_hosts_are_answered),
-		cmocka_unit_test(daemon_that_is_off),
-	};
-
-	return cmocka_run_group_tests_name("sw_ext", tests, NULL, NULL);
 }

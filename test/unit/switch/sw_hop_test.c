@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The next hops that a thread remembers. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "case.h"
 #include "switch/sw_hop.h"
-
-#include <cmocka.h>
 
 #define HOSTS 64
 
@@ -23,8 +20,7 @@ hop_to(uint8_t host, uint32_t generation)
 	return hop;
 }
 
-static void
-hop_is_found_for_its_generation(void **state)
+TEST(hop_is_found_for_its_generation)
 {
 	static struct sw_thread t;
 	struct sw_hop hop = hop_to(7, 3), other = hop_to(8, 3);
@@ -46,8 +42,7 @@ hop_is_found_for_its_generation(void **state)
 }
 
 /* The hosts of a small subnet do not share places. */
-static void
-neighbouring_hosts_are_all_remembered(void **state)
+TEST(neighbouring_hosts_are_all_remembered)
 {
 	static struct sw_thread t;
 	unsigned found = 0;
@@ -64,15 +59,4 @@ neighbouring_hosts_are_all_remembered(void **state)
 		found += sw_hop_find(&t, hop.dgid, 1, mac) && mac[5] == i;
 	}
 	assert_in_range(found, HOSTS * 3 / 4, HOSTS);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hop_is_found_for_its_generation),
-		cmocka_unit_test(neighbouring_hosts_are_all_remembered),
-	};
-
-	return cmocka_run_group_tests_name("switch_sw_hop", tests, NULL, NULL);
 }

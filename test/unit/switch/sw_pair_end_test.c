@@ -11,8 +11,7 @@
 /* ---- Clients that have a pair ---- */
 
 /* The QP of another host has a QPN that a QP here has, too. */
-static void
-remote_peer_has_no_pair(void **state)
+TEST(remote_peer_has_no_pair)
 {
 	struct sw_request req = {.type = SW_PEER_SET};
 	struct switch_fixture b;
@@ -33,8 +32,7 @@ remote_peer_has_no_pair(void **state)
 	pair_fixture_close(&b);
 }
 
-static void
-pairs_of_a_client_are_limited(void **state)
+TEST(pairs_of_a_client_are_limited)
 {
 	struct switch_fixture b;
 	uint32_t second;
@@ -71,8 +69,7 @@ pairs_of_a_client_are_limited(void **state)
 /* ---- Events ---- */
 
 /* It has nothing to unmap. */
-static void
-client_told_of_nothing_is_not_told_of_the_end(void **state)
+TEST(client_told_of_nothing_is_not_told_of_the_end)
 {
 	for (unsigned told = 0; told < 2; told++) {
 		struct switch_fixture b;
@@ -99,8 +96,7 @@ client_told_of_nothing_is_not_told_of_the_end(void **state)
 }
 
 /* The QPs stay connected. They exchange their packets by the daemon. */
-static void
-failed_pair_ends_for_both(void **state)
+TEST(failed_pair_ends_for_both)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -130,8 +126,7 @@ failed_pair_ends_for_both(void **state)
 }
 
 /* A new pair of the two begins when the old one has ended, also before both know that. */
-static void
-pair_follows_the_one_before(void **state)
+TEST(pair_follows_the_one_before)
 {
 	struct switch_fixture b;
 
@@ -194,8 +189,7 @@ qp_leave(struct switch_fixture *b, unsigned client, enum leaving how)
 	}
 }
 
-static void
-pair_ends_with_its_last_qp(void **state)
+TEST(pair_ends_with_its_last_qp)
 {
 	for (unsigned how = 0; how < LEAVINGS; how++) {
 		struct switch_fixture b;
@@ -216,8 +210,7 @@ pair_ends_with_its_last_qp(void **state)
 }
 
 /* A QP of its QPN is another one. */
-static void
-next_qp_of_a_qpn_has_no_pair(void **state)
+TEST(next_qp_of_a_qpn_has_no_pair)
 {
 	struct sw_request give = {.type = SW_QPN_GIVE};
 	struct switch_fixture b;
@@ -286,8 +279,7 @@ knows_pair(unsigned client, unsigned steps)
 	return steps > STEP_TOLD_1 && steps <= STEP_LEFT_1;
 }
 
-static void
-client_may_end_at_any_time(void **state)
+TEST(client_may_end_at_any_time)
 {
 	for (unsigned steps = 0; steps <= STEPS; steps++) {
 		for (unsigned dead = 0; dead < 2; dead++) {
@@ -325,8 +317,7 @@ client_may_end_at_any_time(void **state)
 }
 
 /* Its QPs are freed some at a time. Its memory is unmapped. */
-static void
-ended_client_has_no_new_pair(void **state)
+TEST(ended_client_has_no_new_pair)
 {
 	struct switch_fixture b;
 	struct sw_conf conf;
@@ -365,8 +356,7 @@ ended_client_has_no_new_pair(void **state)
 }
 
 /* Each pair has its own events. */
-static void
-client_with_two_partners(void **state)
+TEST(client_with_two_partners)
 {
 	struct switch_fixture b;
 	uint32_t second;
@@ -399,8 +389,7 @@ is_off(const struct switch_fixture *b, unsigned client)
 }
 
 /* Packets of a pair are not seen by the daemon, which copies packets for dumps. */
-static void
-pairs_are_off_during_a_dump(void **state)
+TEST(pairs_are_off_during_a_dump)
 {
 	const struct sw_dump_filter any = {.directions = SW_DUMP_IN | SW_DUMP_OUT};
 
@@ -426,24 +415,4 @@ pairs_are_off_during_a_dump(void **state)
 		assert_false(is_off(&b, 0) || is_off(&b, 1));
 		pair_fixture_close(&b);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(remote_peer_has_no_pair),
-		cmocka_unit_test(pairs_of_a_client_are_limited),
-		cmocka_unit_test(client_told_of_nothing_is_not_told_of_the_end),
-		cmocka_unit_test(failed_pair_ends_for_both),
-		cmocka_unit_test(pair_follows_the_one_before),
-		cmocka_unit_test(pair_ends_with_its_last_qp),
-		cmocka_unit_test(next_qp_of_a_qpn_has_no_pair),
-		cmocka_unit_test(client_may_end_at_any_time),
-		cmocka_unit_test(ended_client_has_no_new_pair),
-		cmocka_unit_test(client_with_two_partners),
-		cmocka_unit_test(pairs_are_off_during_a_dump),
-	};
-
-	return cmocka_run_group_tests_name("sw_pair_end", tests, NULL, NULL);
 }

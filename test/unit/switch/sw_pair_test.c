@@ -41,8 +41,7 @@ expect_already(struct switch_fixture *b, unsigned c)
 	assert_int_equal(event_reply(b, c, 0, 0).error, EALREADY);
 }
 
-static void
-events_with_descriptors_come_once(void **state)
+TEST(events_with_descriptors_come_once)
 {
 	struct switch_fixture b;
 
@@ -63,8 +62,7 @@ events_with_descriptors_come_once(void **state)
 	pair_fixture_close(&b);
 }
 
-static void
-events_come_in_order(void **state)
+TEST(events_come_in_order)
 {
 	struct switch_fixture b;
 	uint32_t x, y, woken;
@@ -93,8 +91,7 @@ events_come_in_order(void **state)
 }
 
 /* Further QPs use the same pair. It ends with the last one. */
-static void
-pair_ends_with_its_last_qp(void **state)
+TEST(pair_ends_with_its_last_qp)
 {
 	struct switch_fixture b;
 	uint32_t x, y;
@@ -125,8 +122,7 @@ pair_ends_with_its_last_qp(void **state)
 }
 
 /* However far it has come: the other client is told of the end if it was told of the pair. */
-static void
-client_that_ends_ends_its_pairs(void **state)
+TEST(client_that_ends_ends_its_pairs)
 {
 	for (unsigned steps = 0; steps < 4; steps++) {
 		struct switch_fixture b;
@@ -162,8 +158,7 @@ client_that_ends_ends_its_pairs(void **state)
 	}
 }
 
-static void
-failed_pair_ends_and_another_one_can_come(void **state)
+TEST(failed_pair_ends_and_another_one_can_come)
 {
 	struct switch_fixture b;
 
@@ -179,8 +174,7 @@ failed_pair_ends_and_another_one_can_come(void **state)
 	pair_fixture_close(&b);
 }
 
-static void
-memory_that_is_not_sealed_ends_the_pair(void **state)
+TEST(memory_that_is_not_sealed_ends_the_pair)
 {
 	struct switch_fixture b;
 
@@ -195,8 +189,7 @@ memory_that_is_not_sealed_ends_the_pair(void **state)
 	pair_fixture_close(&b);
 }
 
-static void
-wrong_acknowledgements_are_refused(void **state)
+TEST(wrong_acknowledgements_are_refused)
 {
 	struct switch_fixture b;
 	uint32_t id;
@@ -219,8 +212,7 @@ wrong_acknowledgements_are_refused(void **state)
 	pair_fixture_close(&b);
 }
 
-static void
-pairs_are_limited(void **state)
+TEST(pairs_are_limited)
 {
 	struct switch_fixture b;
 	struct sw_stats stats;
@@ -246,8 +238,7 @@ pairs_are_limited(void **state)
 }
 
 /* Also one of which only one client knows yet. */
-static void
-pairs_end_when_clients_may_have_none(void **state)
+TEST(pairs_end_when_clients_may_have_none)
 {
 	struct switch_fixture b;
 
@@ -277,8 +268,7 @@ expect_no_pair(struct switch_fixture *b)
 	assert_int_equal(calls.created, 0);
 }
 
-static void
-some_clients_have_no_pairs(void **state)
+TEST(some_clients_have_no_pairs)
 {
 	struct switch_fixture b;
 	uint32_t x, y;
@@ -314,8 +304,7 @@ expect_no_pairs_of_two_users(void)
 }
 
 /* Nor have clients of users for whom one pays. */
-static void
-clients_of_two_users_have_no_pairs(void **state)
+TEST(clients_of_two_users_have_no_pairs)
 {
 	expect_no_pairs_of_two_users();
 	fixture_payer = 2;
@@ -338,8 +327,7 @@ wake_note(void *owner, const uint32_t *futex)
 }
 
 /* A client whose ring is empty has its packets in the rings of the receivers. */
-static void
-sent_packets_leave_the_ring_after_receivers_can_see_them(void **state)
+TEST(sent_packets_leave_the_ring_after_receivers_can_see_them)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -357,8 +345,7 @@ sent_packets_leave_the_ring_after_receivers_can_see_them(void **state)
 	pair_fixture_close(&b);
 }
 
-static void
-packets_go_through_the_daemon_while_a_client_dumps(void **state)
+TEST(packets_go_through_the_daemon_while_a_client_dumps)
 {
 	const struct sw_dump_filter filter = {.directions = SW_DUMP_IN | SW_DUMP_OUT};
 	struct sw_request give = {.type = SW_QPN_GIVE};
@@ -376,8 +363,7 @@ packets_go_through_the_daemon_while_a_client_dumps(void **state)
 	pair_fixture_close(&b);
 }
 
-static void
-clients_count_what_comes_by_pairs(void **state)
+TEST(clients_count_what_comes_by_pairs)
 {
 	struct switch_fixture b;
 	struct sw_stats stats;
@@ -392,28 +378,4 @@ clients_count_what_comes_by_pairs(void **state)
 	assert_int_equal(b.sw->departed.pair_packets, 7);
 	assert_int_equal(b.sw->departed.pair_bytes, 700);
 	pair_fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(events_come_in_order),
-		cmocka_unit_test(events_with_descriptors_come_once),
-		cmocka_unit_test(pair_ends_with_its_last_qp),
-		cmocka_unit_test(client_that_ends_ends_its_pairs),
-		cmocka_unit_test(failed_pair_ends_and_another_one_can_come),
-		cmocka_unit_test(memory_that_is_not_sealed_ends_the_pair),
-		cmocka_unit_test(wrong_acknowledgements_are_refused),
-		cmocka_unit_test(pairs_are_limited),
-		cmocka_unit_test(pairs_end_when_clients_may_have_none),
-		cmocka_unit_test(some_clients_have_no_pairs),
-		cmocka_unit_test(clients_of_two_users_have_no_pairs),
-		cmocka_unit_test(
-			sent_packets_leave_the_ring_after_receivers_can_see_them),
-		cmocka_unit_test(packets_go_through_the_daemon_while_a_client_dumps),
-		cmocka_unit_test(clients_count_what_comes_by_pairs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,8 +69,7 @@ to_peer(void)
 	return f;
 }
 
-static void
-packets_cross_in_both_directions(void **state)
+TEST(packets_cross_in_both_directions)
 {
 	struct fixture_client *c = u.b.c;
 	struct frame_spec there, back;
@@ -101,8 +100,7 @@ packets_cross_in_both_directions(void **state)
 }
 
 /* Packets from a client, and packets for it, are shown without a pass of either thread. */
-static void
-packets_are_shown_at_once(void **state)
+TEST(packets_are_shown_at_once)
 {
 	struct fixture_client *c = u.b.c;
 	struct frame_spec there, back;
@@ -130,8 +128,7 @@ packets_are_shown_at_once(void **state)
 
 /* A frame goes to its client's thread, whichever queue received it. The fixture checks that each
  * is given back to the port. */
-static void
-frames_go_to_the_thread_of_their_client(void **state)
+TEST(frames_go_to_the_thread_of_their_client)
 {
 	struct frame_spec f;
 
@@ -158,8 +155,7 @@ frames_go_to_the_thread_of_their_client(void **state)
 
 /* While thread 0 does not run, its ring fills: frames are lost and counted, and frames for the
  * other thread's own client are not. */
-static void
-full_ring_loses_frames(void **state)
+TEST(full_ring_loses_frames)
 {
 	struct frame_spec f, own;
 	unsigned got = 0;
@@ -192,8 +188,7 @@ full_ring_loses_frames(void **state)
 }
 
 /* A client's packets stay in its ring while the ring to the other thread is full. */
-static void
-full_ring_blocks_a_client(void **state)
+TEST(full_ring_blocks_a_client)
 {
 	struct fixture_client *c = u.b.c;
 	struct frame_spec f, remote;
@@ -218,8 +213,7 @@ full_ring_blocks_a_client(void **state)
 }
 
 /* Senders of another thread wait while a client's ring is half full, but not for ever. */
-static void
-client_that_takes_nothing_blocks_for_a_while(void **state)
+TEST(client_that_takes_nothing_blocks_for_a_while)
 {
 	struct fixture_client *c = u.b.c;
 	struct frame_spec f;
@@ -266,8 +260,7 @@ client_that_takes_nothing_blocks_for_a_while(void **state)
 }
 
 /* Thread 0 resolves the next hop for a client of thread 1, which then sends on its own queue. */
-static void
-next_hop_is_resolved_by_thread_0(void **state)
+TEST(next_hop_is_resolved_by_thread_0)
 {
 	struct fixture_client *c = &u.b.c[1];
 	struct frame_spec f;
@@ -304,8 +297,7 @@ next_hop_is_resolved_by_thread_0(void **state)
 }
 
 /* Each client with members gets one copy, whichever thread has received or sent it. */
-static void
-groups_span_threads(void **state)
+TEST(groups_span_threads)
 {
 	struct frame_spec f;
 
@@ -349,8 +341,7 @@ groups_span_threads(void **state)
 }
 
 /* Thread 0 answers what is not RoCEv2, on every queue. */
-static void
-arp_on_another_queue_is_answered(void **state)
+TEST(arp_on_another_queue_is_answered)
 {
 	enum drop_reason why;
 	struct pkt frame, in = {.room = 256};
@@ -379,8 +370,7 @@ arp_on_another_queue_is_answered(void **state)
 }
 
 /* A client of thread 1 asks what the daemon itself understands: thread 0 answers. */
-static void
-query_is_answered_by_thread_0(void **state)
+TEST(query_is_answered_by_thread_0)
 {
 	const struct ext_mad mad = {.tid = 9, .extensions = EXT_ALL};
 	struct path_addr addr = {.udp_sport = 0xC000, .hop_limit = 64};
@@ -406,8 +396,7 @@ query_is_answered_by_thread_0(void **state)
 
 /* A client of thread 1 ends right after it has posted a packet for another host, whose next hop only
  * thread 0 knows. */
-static void
-last_packet_of_a_client_is_sent(void **state)
+TEST(last_packet_of_a_client_is_sent)
 {
 	struct fixture_client *c = &u.b.c[1];
 	struct frame_spec f;
@@ -430,8 +419,7 @@ last_packet_of_a_client_is_sent(void **state)
 }
 
 /* Packets on their way to a client that ends, and its own, do no harm. */
-static void
-client_ends_while_packets_are_on_their_way(void **state)
+TEST(client_ends_while_packets_are_on_their_way)
 {
 	struct fixture_client *c = u.b.c;
 	struct frame_spec f, back;
@@ -457,25 +445,4 @@ client_ends_while_packets_are_on_their_way(void **state)
 	assert_int_equal(c[0].client->stats.drop_no_qp, 1);
 	assert_int_equal(thread(1)->stats.drop_handover_full, 0);
 	up_close(&u);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_cross_in_both_directions),
-		cmocka_unit_test(packets_are_shown_at_once),
-		cmocka_unit_test(frames_go_to_the_thread_of_their_client),
-		cmocka_unit_test(full_ring_loses_frames),
-		cmocka_unit_test(full_ring_blocks_a_client),
-		cmocka_unit_test(client_that_takes_nothing_blocks_for_a_while),
-		cmocka_unit_test(next_hop_is_resolved_by_thread_0),
-		cmocka_unit_test(groups_span_threads),
-		cmocka_unit_test(arp_on_another_queue_is_answered),
-		cmocka_unit_test(query_is_answered_by_thread_0),
-		cmocka_unit_test(last_packet_of_a_client_is_sent),
-		cmocka_unit_test(client_ends_while_packets_are_on_their_way),
-	};
-
-	return cmocka_run_group_tests_name("switch_sw_take", tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
 /* Clients that attach, detach, corrupt their rings, sleep, and exceed their limits. */
 #include "switch_fixture.h"
 
-static void
-removed_client_leaves_nothing(void **state)
+TEST(removed_client_leaves_nothing)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -24,8 +23,7 @@ removed_client_leaves_nothing(void **state)
 	fixture_close(&b);
 }
 
-static void
-removed_client_leaves_its_groups(void **state)
+TEST(removed_client_leaves_its_groups)
 {
 	uint8_t gid[2][16];
 	uint32_t more[CLIENT_QPS - 1];
@@ -55,8 +53,7 @@ removed_client_leaves_its_groups(void **state)
 }
 
 /* As many groups as there may be: several share a bucket. Each is found until its last member has left. */
-static void
-groups_come_and_go_in_any_order(void **state)
+TEST(groups_come_and_go_in_any_order)
 {
 	uint8_t gid[16];
 	struct switch_fixture b;
@@ -88,8 +85,7 @@ groups_come_and_go_in_any_order(void **state)
 	fixture_close(&b);
 }
 
-static void
-final_flush_delivers(void **state)
+TEST(final_flush_delivers)
 {
 	struct sw_request req = {.type = SW_QPN_GIVE};
 	struct sw_reply reply;
@@ -118,8 +114,7 @@ final_flush_delivers(void **state)
 	fixture_close(&b);
 }
 
-static void
-corrupt_ring_ends_one_client(void **state)
+TEST(corrupt_ring_ends_one_client)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -148,8 +143,7 @@ corrupt_ring_ends_one_client(void **state)
 	fixture_close(&b);
 }
 
-static void
-qpns_and_clients_are_limited(void **state)
+TEST(qpns_and_clients_are_limited)
 {
 	struct sw_request req = {.type = SW_QPN_TAKE};
 	struct sw_client *none;
@@ -167,8 +161,7 @@ qpns_and_clients_are_limited(void **state)
 	fixture_close(&b);
 }
 
-static void
-packet_rate_is_limited(void **state)
+TEST(packet_rate_is_limited)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -195,8 +188,7 @@ packet_rate_is_limited(void **state)
 }
 
 /* A client cannot evade the rate by destroying QPs. */
-static void
-final_flush_counts_for_the_rate(void **state)
+TEST(final_flush_counts_for_the_rate)
 {
 	struct sw_request req = {.type = SW_QPN_GIVE};
 	struct sw_reply reply;
@@ -228,8 +220,7 @@ final_flush_counts_for_the_rate(void **state)
 	fixture_close(&b);
 }
 
-static void
-sleeping_client_is_woken(void **state)
+TEST(sleeping_client_is_woken)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -248,8 +239,7 @@ sleeping_client_is_woken(void **state)
 
 /* A thread of the client sleeps until the index changes. It is woken once, and the progress
  * thread only if it takes nothing in time. */
-static void
-waiting_client_is_woken_by_futex(void **state)
+TEST(waiting_client_is_woken_by_futex)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -276,8 +266,7 @@ waiting_client_is_woken_by_futex(void **state)
 }
 
 /* A client that polls is not woken. When it stops polling its thread is woken, once. */
-static void
-client_that_stops_polling_is_woken(void **state)
+TEST(client_that_stops_polling_is_woken)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -311,8 +300,7 @@ daemon_sleeps(struct fixture_client *c)
 	return asleep_wake_wanted(&c->region.daemon->tx_asleep, &c->daemon_woken);
 }
 
-static void
-the_daemon_sleeps_only_on_empty_rings(void **state)
+TEST(the_daemon_sleeps_only_on_empty_rings)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -336,8 +324,7 @@ the_daemon_sleeps_only_on_empty_rings(void **state)
 	fixture_close(&b);
 }
 
-static void
-invalid_configuration_is_refused(void **state)
+TEST(invalid_configuration_is_refused)
 {
 	struct sw_conf conf;
 	struct switch_fixture b;
@@ -354,26 +341,4 @@ invalid_configuration_is_refused(void **state)
 	conf.limits.geom.rx_slots = 3;
 	assert_int_equal(sw_create(&conf, client_wake, &sw), -EINVAL);
 	fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(removed_client_leaves_nothing),
-		cmocka_unit_test(removed_client_leaves_its_groups),
-		cmocka_unit_test(groups_come_and_go_in_any_order),
-		cmocka_unit_test(final_flush_delivers),
-		cmocka_unit_test(corrupt_ring_ends_one_client),
-		cmocka_unit_test(qpns_and_clients_are_limited),
-		cmocka_unit_test(packet_rate_is_limited),
-		cmocka_unit_test(final_flush_counts_for_the_rate),
-		cmocka_unit_test(sleeping_client_is_woken),
-		cmocka_unit_test(waiting_client_is_woken_by_futex),
-		cmocka_unit_test(client_that_stops_polling_is_woken),
-		cmocka_unit_test(the_daemon_sleeps_only_on_empty_rings),
-		cmocka_unit_test(invalid_configuration_is_refused),
-	};
-
-	return cmocka_run_group_tests_name("sw", tests, NULL, NULL);
 }

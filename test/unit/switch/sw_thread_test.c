@@ -11,8 +11,7 @@
 
 #define ROUNDS 2000 /* of control calls, while packets move */
 
-static void
-clients_are_spread(void **state)
+TEST(clients_are_spread)
 {
 	static const uint32_t one_user[CLIENTS] = {0};
 	struct switch_fixture b;
@@ -36,8 +35,7 @@ clients_are_spread(void **state)
 	fixture_close(&b);
 }
 
-static void
-number_of_threads_is_limited(void **state)
+TEST(number_of_threads_is_limited)
 {
 	struct switch_fixture b;
 	struct sw_conf conf;
@@ -55,8 +53,7 @@ number_of_threads_is_limited(void **state)
 	fixture_close(&b);
 }
 
-static void
-port_needs_a_queue_for_each_thread(void **state)
+TEST(port_needs_a_queue_for_each_thread)
 {
 	struct uplink_fixture u;
 	struct uplink *up;
@@ -160,8 +157,7 @@ control_calls(struct switch_fixture *b)
 	client_attach(b, &b->c[2]);
 }
 
-static void
-control_calls_beside_two_threads(void **state)
+TEST(control_calls_beside_two_threads)
 {
 	struct switch_fixture *b = &shared.b;
 	struct frame_spec there, back;
@@ -213,8 +209,7 @@ control_calls_beside_two_threads(void **state)
 }
 
 /* Client 1 of thread 1 sends to client 0, whose QP loses and gets its peer meanwhile. */
-static void
-packets_wait_beside_two_threads(void **state)
+TEST(packets_wait_beside_two_threads)
 {
 	struct switch_fixture *b = &shared.b;
 	struct frame_spec there, back;
@@ -274,8 +269,7 @@ wake_count(void *arg, uint32_t index)
 
 /* A thread that sleeps is woken once, when something is shown to it, and does not go to sleep while
  * there is something to take. */
-static void
-sleeping_thread_is_woken(void **state)
+TEST(sleeping_thread_is_woken)
 {
 	struct switch_fixture *b = &shared.b;
 	struct frame_spec there, back;
@@ -344,8 +338,7 @@ waiter_main(void *arg)
 	return NULL;
 }
 
-static void
-waiting_thread_of_a_client_is_woken(void **state)
+TEST(waiting_thread_of_a_client_is_woken)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -367,20 +360,4 @@ waiting_thread_of_a_client_is_woken(void **state)
 	while (client_received(&b.c[1], NULL))
 		;
 	fixture_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clients_are_spread),
-		cmocka_unit_test(number_of_threads_is_limited),
-		cmocka_unit_test(port_needs_a_queue_for_each_thread),
-		cmocka_unit_test(control_calls_beside_two_threads),
-		cmocka_unit_test(packets_wait_beside_two_threads),
-		cmocka_unit_test(sleeping_thread_is_woken),
-		cmocka_unit_test(waiting_thread_of_a_client_is_woken),
-	};
-
-	return cmocka_run_group_tests_name("switch_sw_thread", tests, NULL, NULL);
 }

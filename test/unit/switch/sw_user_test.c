@@ -3,8 +3,7 @@
 
 static const struct random_key key = {{1, 2}};
 
-static void
-clients_share_their_user(void **state)
+TEST(clients_share_their_user)
 {
 	struct sw_users users;
 	struct sw_user *alice, *bob;
@@ -23,8 +22,7 @@ clients_share_their_user(void **state)
 }
 
 /* A user without clients is remembered, but not for ever. */
-static void
-users_without_clients_are_forgotten(void **state)
+TEST(users_without_clients_are_forgotten)
 {
 	struct sw_users users;
 	struct sw_user *user;
@@ -42,8 +40,7 @@ users_without_clients_are_forgotten(void **state)
 	sw_users_fini(&users);
 }
 
-static void
-remembered_users_are_limited(void **state)
+TEST(remembered_users_are_limited)
 {
 	struct sw_users users;
 
@@ -53,16 +50,4 @@ remembered_users_are_limited(void **state)
 	assert_int_equal(users.kept_count, SW_USERS_KEPT);
 	assert_int_equal(TAILQ_FIRST(&users.kept)->uid, 9);
 	sw_users_fini(&users);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clients_share_their_user),
-		cmocka_unit_test(users_without_clients_are_forgotten),
-		cmocka_unit_test(remembered_users_are_limited),
-	};
-
-	return cmocka_run_group_tests_name("sw_user", tests, NULL, NULL);
 }

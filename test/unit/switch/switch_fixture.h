@@ -4,12 +4,11 @@
 #define ROCADE_TEST_SWITCH_FIXTURE_H
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/futex.h"
+#include "case.h"
 #include "mem/sge.h"
 #include "switch/proto.h"
 #include "switch/sw_client.h"
@@ -20,8 +19,6 @@
 #include "wire/pkt_parse.h"
 #include "wire/psn.h"
 #include "../rand.h"
-
-#include <cmocka.h>
 
 #include "../../lib/pages.h"
 

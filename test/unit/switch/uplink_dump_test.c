@@ -61,8 +61,7 @@ arrive_copied(struct uplink_fixture *u, const struct frame_spec *f, uint32_t qpn
 	expect_no_copy(u);
 }
 
-static void
-packets_from_the_port(void **state)
+TEST(packets_from_the_port)
 {
 	uint8_t gid[16];
 	struct uplink_fixture u;
@@ -82,8 +81,7 @@ packets_from_the_port(void **state)
 	up_close(&u);
 }
 
-static void
-packets_to_the_port(void **state)
+TEST(packets_to_the_port)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -113,8 +111,7 @@ packets_to_the_port(void **state)
 
 /* A thread hands copies over to the thread of the client that dumps. A packet to a group is handed
  * over in one piece, and the thread of its member copies it. */
-static void
-copies_of_another_thread(void **state)
+TEST(copies_of_another_thread)
 {
 	struct uplink_fixture u;
 	struct fixture_client *from;
@@ -163,8 +160,7 @@ copies_of_another_thread(void **state)
 
 /* A thread without the next hop hands its client's packets over to thread 0: they are copied as the
  * later ones, which it sends itself. */
-static void
-packets_that_thread_0_sends(void **state)
+TEST(packets_that_thread_0_sends)
 {
 	struct uplink_fixture u;
 	struct fixture_client *from;
@@ -196,8 +192,7 @@ packets_that_thread_0_sends(void **state)
 
 /* No client sends to the one that dumps: its full ring holds no sender, and takes none of the time for
  * which its user's clients may hold some. */
-static void
-full_ring_of_copies_holds_no_sender(void **state)
+TEST(full_ring_of_copies_holds_no_sender)
 {
 	struct uplink_fixture u;
 	struct fixture_client *from;
@@ -221,18 +216,4 @@ full_ring_of_copies_holds_no_sender(void **state)
 	assert_false(u.b.c[2].client->holding);
 	assert_int_equal(u.b.c[2].client->user->holds[0].credit, before.credit);
 	up_close(&u);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_from_the_port),
-		cmocka_unit_test(packets_to_the_port),
-		cmocka_unit_test(copies_of_another_thread),
-		cmocka_unit_test(packets_that_thread_0_sends),
-		cmocka_unit_test(full_ring_of_copies_holds_no_sender),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,8 +86,7 @@ arrive(struct uplink_fixture *u, const struct datagram_spec *l, const uint8_t fr
 	up_pass(u);
 }
 
-static void
-datagram_is_received(void **state)
+TEST(datagram_is_received)
 {
 	struct datagram_spec l = datagram_spec_valid();
 	struct gsi_log h = {.count = 0};
@@ -116,8 +115,7 @@ datagram_is_received(void **state)
 	up_close(&u);
 }
 
-static void
-invalid_datagrams_are_dropped(void **state)
+TEST(invalid_datagrams_are_dropped)
 {
 	struct datagram_spec good = datagram_spec_valid(), l;
 	struct gsi_log h = {.count = 0};
@@ -182,8 +180,7 @@ expect_sent_datagram(struct uplink_fixture *u, uint16_t vlan, uint8_t from)
 	assert_memory_equal(view.payload, want, GSI_LEN);
 }
 
-static void
-datagrams_are_sent_after_resolution(void **state)
+TEST(datagrams_are_sent_after_resolution)
 {
 	uint8_t bytes[GSI_LEN], elsewhere[16];
 	struct uplink_fixture u;
@@ -229,8 +226,7 @@ requests_sent(struct uplink_fixture *u)
 }
 
 /* An answer leaves at once, to the MAC that the request came from. */
-static void
-answers_need_no_resolution(void **state)
+TEST(answers_need_no_resolution)
 {
 	struct datagram_spec l = datagram_spec_valid();
 	struct gsi_log h = {.count = 0};
@@ -253,8 +249,7 @@ answers_need_no_resolution(void **state)
 
 /* A host sends requests to connect in the names of thousands of others, and each is
  * answered. Neither is a host of the link asked for, nor does a client notice. */
-static void
-spoofed_requests_fill_no_table(void **state)
+TEST(spoofed_requests_fill_no_table)
 {
 	struct datagram_spec l = datagram_spec_valid();
 	struct gsi_log h = {.count = 0};
@@ -297,8 +292,7 @@ spoofed_requests_fill_no_table(void **state)
 }
 
 /* Others take the place of the neighbour that a queued answer waits for. */
-static void
-answers_do_not_wait_for_ever(void **state)
+TEST(answers_do_not_wait_for_ever)
 {
 	uint8_t bytes[GSI_LEN] = {0}, from[16];
 	struct uplink_fixture u;
@@ -352,8 +346,7 @@ client_sends(struct uplink_fixture *u, uint32_t uid, unsigned n)
 
 /* A user with many clients has no more than its share of the queue of packets for
  * unresolved next hops. */
-static void
-user_has_a_share_of_the_queue(void **state)
+TEST(user_has_a_share_of_the_queue)
 {
 	struct uplink_fixture u;
 
@@ -369,8 +362,7 @@ user_has_a_share_of_the_queue(void **state)
 
 /* Users fill the queue of packets for unresolved next hops, and are gone. The connection
  * manager has a part of it to itself. */
-static void
-connection_manager_keeps_its_queue(void **state)
+TEST(connection_manager_keeps_its_queue)
 {
 	uint8_t bytes[GSI_LEN] = {0};
 	struct uplink_fixture u;
@@ -406,8 +398,7 @@ connection_manager_keeps_its_queue(void **state)
 
 /* Connection requests to hosts that do not exist do not keep one to a host that exists
  * from waiting for its MAC address. */
-static void
-newest_request_waits(void **state)
+TEST(newest_request_waits)
 {
 	uint8_t bytes[GSI_LEN] = {0}, silent[16];
 	struct uplink_fixture u;
@@ -431,8 +422,7 @@ newest_request_waits(void **state)
 }
 
 /* A datagram that there is no room for does not count as an unreachable neighbour. */
-static void
-full_backlog_refuses_datagrams(void **state)
+TEST(full_backlog_refuses_datagrams)
 {
 	uint8_t bytes[GSI_LEN] = {0}, elsewhere[16];
 	struct uplink_fixture u;
@@ -454,23 +444,4 @@ full_backlog_refuses_datagrams(void **state)
 	assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, elsewhere, false));
 	assert_int_equal(u.up->stats.tx_no_neighbour, 1);
 	up_close(&u);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(datagram_is_received),
-		cmocka_unit_test(invalid_datagrams_are_dropped),
-		cmocka_unit_test(datagrams_are_sent_after_resolution),
-		cmocka_unit_test(answers_need_no_resolution),
-		cmocka_unit_test(spoofed_requests_fill_no_table),
-		cmocka_unit_test(answers_do_not_wait_for_ever),
-		cmocka_unit_test(user_has_a_share_of_the_queue),
-		cmocka_unit_test(connection_manager_keeps_its_queue),
-		cmocka_unit_test(newest_request_waits),
-		cmocka_unit_test(full_backlog_refuses_datagrams),
-	};
-
-	return cmocka_run_group_tests_name("uplink_gsi", tests, NULL, NULL);
 }

@@ -31,8 +31,7 @@ from_peer(const struct uplink_fixture *u)
 			assert_false(client_received(&(u)->b.c[i_], NULL));              \
 	} while (0)
 
-static void
-frames_are_delivered_by_qpn(void **state)
+TEST(frames_are_delivered_by_qpn)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -56,8 +55,7 @@ frames_are_delivered_by_qpn(void **state)
 	up_close(&u);
 }
 
-static void
-frames_for_others_are_dropped(void **state)
+TEST(frames_for_others_are_dropped)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -88,8 +86,7 @@ frames_for_others_are_dropped(void **state)
 }
 
 /* IPv6 packets that claim the IPv4 addresses of the daemon and of its peer. */
-static void
-mapped_addresses_are_dropped(void **state)
+TEST(mapped_addresses_are_dropped)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -109,8 +106,7 @@ mapped_addresses_are_dropped(void **state)
 	up_close(&u);
 }
 
-static void
-random_header_bytes(void **state)
+TEST(random_header_bytes)
 {
 	uint64_t rng = 1;
 	struct uplink_fixture u;
@@ -139,8 +135,7 @@ random_header_bytes(void **state)
 	up_close(&u);
 }
 
-static void
-group_traffic_in_both_directions(void **state)
+TEST(group_traffic_in_both_directions)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -180,18 +175,4 @@ group_traffic_in_both_directions(void **state)
 	client_detach(&u.b.c[2]);
 	assert_int_equal(net_leave(u.up->net, gid), -EINVAL);
 	up_close(&u);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames_are_delivered_by_qpn),
-		cmocka_unit_test(frames_for_others_are_dropped),
-		cmocka_unit_test(mapped_addresses_are_dropped),
-		cmocka_unit_test(random_header_bytes),
-		cmocka_unit_test(group_traffic_in_both_directions),
-	};
-
-	return cmocka_run_group_tests_name("uplink", tests, NULL, NULL);
 }

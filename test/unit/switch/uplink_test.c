@@ -55,8 +55,7 @@ expect_sent(struct uplink_fixture *u, const struct frame_spec *f, uint32_t l2)
 	assert_memory_equal(u->frame + l2, want + 14, len - 14u);
 }
 
-static void
-sent_with_the_ports_ethernet_header(void **state)
+TEST(sent_with_the_ports_ethernet_header)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -86,8 +85,7 @@ sent_with_the_ports_ethernet_header(void **state)
 	up_close(&u);
 }
 
-static void
-peer_registration_resolves_the_next_hop(void **state)
+TEST(peer_registration_resolves_the_next_hop)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -109,8 +107,7 @@ peer_registration_resolves_the_next_hop(void **state)
 	up_close(&u);
 }
 
-static void
-frames_wait_for_resolution(void **state)
+TEST(frames_wait_for_resolution)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -141,8 +138,7 @@ frames_wait_for_resolution(void **state)
 	up_close(&u);
 }
 
-static void
-unresolved_neighbour_drops_frames(void **state)
+TEST(unresolved_neighbour_drops_frames)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -197,8 +193,7 @@ requests_until(struct uplink_fixture *u, uint64_t end)
 
 /* A client registers thousands of peers that do not exist, one after the other, and ends.
  * The requests for them are few, end soon, and do not keep another client waiting. */
-static void
-many_peers_cause_no_arp_storm(void **state)
+TEST(many_peers_cause_no_arp_storm)
 {
 	struct uplink_fixture u;
 	uint8_t dgid[16];
@@ -233,8 +228,7 @@ many_peers_cause_no_arp_storm(void **state)
 	up_close(&u);
 }
 
-static void
-vlan_tag_is_added_and_removed(void **state)
+TEST(vlan_tag_is_added_and_removed)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -278,8 +272,7 @@ vlan_tag_is_added_and_removed(void **state)
 	up_close(&u);
 }
 
-static void
-full_port_blocks_remote_traffic_only(void **state)
+TEST(full_port_blocks_remote_traffic_only)
 {
 	struct uplink_fixture u;
 	struct frame_spec f, local;
@@ -322,8 +315,7 @@ full_port_blocks_remote_traffic_only(void **state)
 }
 
 /* The port was idle for long, and is busy only for a moment. */
-static void
-control_answer_waits_for_a_busy_port(void **state)
+TEST(control_answer_waits_for_a_busy_port)
 {
 	uint8_t mac[6], room[256];
 	struct pkt frame = {.data = room, .room = sizeof(room)};
@@ -347,8 +339,7 @@ control_answer_waits_for_a_busy_port(void **state)
 	up_close(&u);
 }
 
-static void
-stalled_port_drops_frames(void **state)
+TEST(stalled_port_drops_frames)
 {
 	unsigned sent = 0;
 	struct uplink_fixture u;
@@ -382,8 +373,7 @@ stalled_port_drops_frames(void **state)
 	up_close(&u);
 }
 
-static void
-clients_see_link_and_address_changes(void **state)
+TEST(clients_see_link_and_address_changes)
 {
 	struct sw_request request = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
@@ -434,8 +424,7 @@ clients_see_link_and_address_changes(void **state)
 	up_close(&u);
 }
 
-static void
-frames_beyond_the_mtu_are_dropped(void **state)
+TEST(frames_beyond_the_mtu_are_dropped)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -453,24 +442,4 @@ frames_beyond_the_mtu_are_dropped(void **state)
 	assert_false(up_sent(&u));
 	assert_int_equal(u.b.c[0].client->stats.drop_too_long, 1);
 	up_close(&u);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sent_with_the_ports_ethernet_header),
-		cmocka_unit_test(peer_registration_resolves_the_next_hop),
-		cmocka_unit_test(frames_wait_for_resolution),
-		cmocka_unit_test(unresolved_neighbour_drops_frames),
-		cmocka_unit_test(many_peers_cause_no_arp_storm),
-		cmocka_unit_test(vlan_tag_is_added_and_removed),
-		cmocka_unit_test(full_port_blocks_remote_traffic_only),
-		cmocka_unit_test(control_answer_waits_for_a_busy_port),
-		cmocka_unit_test(stalled_port_drops_frames),
-		cmocka_unit_test(clients_see_link_and_address_changes),
-		cmocka_unit_test(frames_beyond_the_mtu_are_dropped),
-	};
-
-	return cmocka_run_group_tests_name("uplink", tests, NULL, NULL);
 }

@@ -95,8 +95,7 @@ time_pass(uint64_t ns)
 
 /* They are delivered in order when the QP registers its peer, without a pass, and the next ones
  * after them. */
-static void
-packets_wait_for_their_qp(void **state)
+TEST(packets_wait_for_their_qp)
 {
 	struct frame_spec f = waiting_open();
 	uint64_t sent = stats(0)->tx_packets;
@@ -121,8 +120,7 @@ packets_wait_for_their_qp(void **state)
 }
 
 /* A sender repeats what is not answered. No second copy is kept. */
-static void
-repeated_packets_wait_once(void **state)
+TEST(repeated_packets_wait_once)
 {
 	struct frame_spec f = waiting_open();
 
@@ -141,8 +139,7 @@ repeated_packets_wait_once(void **state)
 }
 
 /* The other QPs of both clients go on. */
-static void
-other_qps_go_on(void **state)
+TEST(other_qps_go_on)
 {
 	struct frame_spec f = waiting_open(), other = f;
 	uint32_t from = client_take_qpn(&b, &b.c[0]), to = client_take_qpn(&b, &b.c[1]);
@@ -159,8 +156,7 @@ other_qps_go_on(void **state)
 }
 
 /* A QP without a peer has requested nothing that could be answered. */
-static void
-responses_do_not_wait(void **state)
+TEST(responses_do_not_wait)
 {
 	struct frame_spec f = waiting_open();
 
@@ -177,8 +173,7 @@ responses_do_not_wait(void **state)
 }
 
 /* The packets of a QP are dropped together: later ones are of no use without the first. */
-static void
-packets_wait_for_a_limited_time(void **state)
+TEST(packets_wait_for_a_limited_time)
 {
 	struct frame_spec f = waiting_open();
 
@@ -198,8 +193,7 @@ packets_wait_for_a_limited_time(void **state)
 }
 
 /* The packets that wait of a QP, and of a client, are limited. */
-static void
-packets_of_a_client_are_limited(void **state)
+TEST(packets_of_a_client_are_limited)
 {
 	struct frame_spec f = waiting_open();
 	uint32_t qpn = b.c[0].qpn, psn = 0;
@@ -230,8 +224,7 @@ packets_of_a_client_are_limited(void **state)
 }
 
 /* A user cannot take the part that is reserved for others. */
-static void
-packets_of_a_user_are_limited(void **state)
+TEST(packets_of_a_user_are_limited)
 {
 	struct frame_spec f = waiting_open();
 	struct account_limit *limit = &b.sw->threads[0]->wait->packets;
@@ -251,8 +244,7 @@ packets_of_a_user_are_limited(void **state)
 
 /* The receiver's ring is full: what is left goes first once there is room. Then the sender is
  * blocked, as by any full ring. */
-static void
-full_ring_keeps_the_order(void **state)
+TEST(full_ring_keeps_the_order)
 {
 	struct frame_spec f = waiting_open();
 	struct ring_desc desc;
@@ -279,8 +271,7 @@ full_ring_keeps_the_order(void **state)
 }
 
 /* A receiver that takes nothing loses them, and the sender goes on. */
-static void
-full_ring_blocks_for_a_limited_time(void **state)
+TEST(full_ring_blocks_for_a_limited_time)
 {
 	struct frame_spec f = waiting_open();
 
@@ -295,8 +286,7 @@ full_ring_blocks_for_a_limited_time(void **state)
 }
 
 /* The QP is reset before the rest is delivered. */
-static void
-reset_qp_gets_no_rest(void **state)
+TEST(reset_qp_gets_no_rest)
 {
 	struct frame_spec f = waiting_open();
 
@@ -321,8 +311,7 @@ enum end {
 };
 
 /* When an end goes, its packets are freed at once, also those that are to be delivered. */
-static void
-ended_qps_leave_nothing(void **state)
+TEST(ended_qps_leave_nothing)
 {
 	for (enum end end = 0; end < 2 * ENDS; end++) {
 		struct frame_spec f = waiting_open();
@@ -349,8 +338,7 @@ ended_qps_leave_nothing(void **state)
 }
 
 /* A packet from thread 1 to a client of thread 0, and the other way. */
-static void
-packets_wait_in_the_thread_of_their_client(void **state)
+TEST(packets_wait_in_the_thread_of_their_client)
 {
 	for (unsigned from = 0; from < 2; from++) {
 		struct uplink_fixture u;
@@ -391,8 +379,7 @@ wake_count(void *arg, uint32_t index)
 }
 
 /* A thread that may sleep has to look for room in the ring of the receiver's thread. */
-static void
-thread_with_a_rest_is_woken(void **state)
+TEST(thread_with_a_rest_is_woken)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -423,26 +410,4 @@ thread_with_a_rest_is_woken(void **state)
 	expect_psns(0, &f, 0, 1);
 	u.b = b;
 	up_close(&u);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_wait_for_their_qp),
-		cmocka_unit_test(repeated_packets_wait_once),
-		cmocka_unit_test(other_qps_go_on),
-		cmocka_unit_test(responses_do_not_wait),
-		cmocka_unit_test(packets_wait_for_a_limited_time),
-		cmocka_unit_test(packets_of_a_client_are_limited),
-		cmocka_unit_test(packets_of_a_user_are_limited),
-		cmocka_unit_test(full_ring_keeps_the_order),
-		cmocka_unit_test(full_ring_blocks_for_a_limited_time),
-		cmocka_unit_test(reset_qp_gets_no_rest),
-		cmocka_unit_test(ended_qps_leave_nothing),
-		cmocka_unit_test(packets_wait_in_the_thread_of_their_client),
-		cmocka_unit_test(thread_with_a_rest_is_woken),
-	};
-
-	return cmocka_run_group_tests_name("switch wait", tests, NULL, NULL);
 }

@@ -8,8 +8,7 @@
 #include "ucm_fixture.h"
 #include "ucm/backend.h"
 
-static void
-backend_is_set_and_cleared(void **state)
+TEST_WITH(backend_is_set_and_cleared, ucm_setup, ucm_teardown)
 {
 	static const struct ucm_backend backend;
 
@@ -29,8 +28,7 @@ polled(int fd)
 }
 
 /* As with the kernel's rdma_cm. */
-static void
-channel_is_never_writable(void **state)
+TEST(channel_is_never_writable)
 {
 	int ends[2];
 
@@ -48,8 +46,7 @@ channel_is_never_writable(void **state)
 	close(ends[1]);
 }
 
-static void
-each_wake_is_an_edge(void **state)
+TEST(each_wake_is_an_edge)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 	int set = epoll_create1(EPOLL_CLOEXEC), ends[2];
@@ -75,8 +72,7 @@ wakes_left(int fd)
 	       sizeof(numbers[0]);
 }
 
-static void
-wakes_are_taken_by_number(void **state)
+TEST(wakes_are_taken_by_number)
 {
 	int ends[2];
 
@@ -101,8 +97,7 @@ wakes_are_taken_by_number(void **state)
 }
 
 /* More events than the socket has room for. */
-static void
-full_socket_stays_readable(void **state)
+TEST(full_socket_stays_readable)
 {
 	uint32_t last = 5000;
 	int ends[2];
@@ -118,19 +113,4 @@ full_socket_stays_readable(void **state)
 	assert_int_equal(polled(ends[1]), 0);
 	close(ends[0]);
 	close(ends[1]);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			backend_is_set_and_cleared, ucm_setup, ucm_teardown),
-		cmocka_unit_test(channel_is_never_writable),
-		cmocka_unit_test(each_wake_is_an_edge),
-		cmocka_unit_test(wakes_are_taken_by_number),
-		cmocka_unit_test(full_socket_stays_readable),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

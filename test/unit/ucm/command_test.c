@@ -2,8 +2,7 @@
 /* Unknown commands, and commands of a wrong size. */
 #include "ucm_fixture.h"
 
-static void
-short_and_unknown_commands_are_refused(void **state)
+TEST_WITH(short_and_unknown_commands_are_refused, ucm_setup, ucm_teardown)
 {
 	uint8_t bytes[UCM_MAX] = {0};
 	static const uint16_t least[] = {
@@ -33,8 +32,7 @@ short_and_unknown_commands_are_refused(void **state)
 	assert_int_equal(command_run(&ctx.client, 1000, bytes, 8, NULL), -ENOSYS);
 }
 
-static void
-unknown_channel_is_refused(void **state)
+TEST_WITH(unknown_channel_is_refused, ucm_setup, ucm_teardown)
 {
 	struct rdma_ucm_create_id cmd = {.ps = RDMA_PS_TCP};
 	struct test_process other = ctx.client;
@@ -45,8 +43,7 @@ unknown_channel_is_refused(void **state)
 	assert_int_equal(COMMAND(&other, CREATE_ID, &cmd, NULL), -EBADF);
 }
 
-static void
-random_commands(void **state)
+TEST_WITH(random_commands, ucm_setup, ucm_teardown)
 {
 	uint64_t x = 88172645463325252u;
 
@@ -63,18 +60,4 @@ random_commands(void **state)
 		(void)command_run(x & 64 ? &ctx.client : &ctx.server,
 			(uint32_t)(x >> 40) % 24, bytes, sizeof(bytes), NULL);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			short_and_unknown_commands_are_refused, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			unknown_channel_is_refused, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(random_commands, ucm_setup, ucm_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

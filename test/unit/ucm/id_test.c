@@ -4,8 +4,7 @@
 
 #include "ucm/id.h"
 
-static void
-id_of_another_channel_is_refused(void **state)
+TEST_WITH(id_of_another_channel_is_refused, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.server, RDMA_PS_TCP), number;
 	struct ucm_channel *second;
@@ -23,8 +22,7 @@ id_of_another_channel_is_refused(void **state)
 	assert_int_equal(destroy_id(&ctx.server, id, NULL), -ENOENT);
 }
 
-static void
-ids_and_channels_are_limited(void **state)
+TEST_WITH(ids_and_channels_are_limited, ucm_setup, ucm_teardown)
 {
 	struct rdma_ucm_create_id cmd = {.ps = RDMA_PS_TCP};
 	struct ucm_channel *channel;
@@ -49,8 +47,7 @@ ids_and_channels_are_limited(void **state)
 
 /* The PSN with which a peer's QP begins tells nothing about that of the next
  * connection. */
-static void
-starting_psns_are_not_in_order(void **state)
+TEST_WITH(starting_psns_are_not_in_order, ucm_setup, ucm_teardown)
 {
 	uint32_t psn[MAX_IDS];
 
@@ -65,8 +62,7 @@ starting_psns_are_not_in_order(void **state)
 	}
 }
 
-static void
-unsupported_port_space_is_refused(void **state)
+TEST_WITH(unsupported_port_space_is_refused, ucm_setup, ucm_teardown)
 {
 	struct rdma_ucm_create_id cmd = {.ps = RDMA_PS_IPOIB};
 
@@ -75,8 +71,7 @@ unsupported_port_space_is_refused(void **state)
 	assert_int_equal(COMMAND(&ctx.client, CREATE_ID, &cmd, NULL), -EPROTONOSUPPORT);
 }
 
-static void
-id_migrates_with_its_events(void **state)
+TEST_WITH(id_migrates_with_its_events, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP), number;
 	struct test_process other = ctx.client;
@@ -103,8 +98,7 @@ id_migrates_with_its_events(void **state)
 	assert_int_equal(destroy_id(&other, id, NULL), 0);
 }
 
-static void
-destroyed_listener_rejects_unread_requests(void **state)
+TEST_WITH(destroyed_listener_rejects_unread_requests, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = {.listener = make_listener(RDMA_PS_TCP)};
 	uint32_t events = 9;
@@ -123,8 +117,7 @@ destroyed_listener_rejects_unread_requests(void **state)
 	expect_event(&ctx.client, UCM_EVENT_REJECTED);
 }
 
-static void
-closed_channel_destroys_its_ids(void **state)
+TEST_WITH(closed_channel_destroys_its_ids, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = {.listener = make_listener(RDMA_PS_TCP)};
 
@@ -135,8 +128,7 @@ closed_channel_destroys_its_ids(void **state)
 	expect_event(&ctx.client, UCM_EVENT_REJECTED);
 }
 
-static void
-ended_process_disconnects(void **state)
+TEST_WITH(ended_process_disconnects, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_connected();
 	struct test_process *s = &ctx.server;
@@ -145,30 +137,4 @@ ended_process_disconnects(void **state)
 	assert_int_equal(
 		expect_event(&ctx.client, UCM_EVENT_DISCONNECTED).id, pair.active);
 	assert_int_equal(ucm_session_create(ctx.ucm, s, &s->session), 0);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			id_of_another_channel_is_refused, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			ids_and_channels_are_limited, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			starting_psns_are_not_in_order, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			unsupported_port_space_is_refused, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			id_migrates_with_its_events, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			destroyed_listener_rejects_unread_requests, ucm_setup,
-			ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			closed_channel_destroys_its_ids, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			ended_process_disconnects, ucm_setup, ucm_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
 /* Options of an id. */
 #include "ucm_fixture.h"
 
-static void
-options_are_checked(void **state)
+TEST_WITH(options_are_checked, ucm_setup, ucm_teardown)
 {
 	static const struct {
 		uint32_t level, name, len;
@@ -40,8 +39,7 @@ options_are_checked(void **state)
 		-EINVAL);
 }
 
-static void
-options_reach_the_qp(void **state)
+TEST_WITH(options_reach_the_qp, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_TCP);
 	struct ucm_set_option cmd = {.head = {.id = pair.passive,
@@ -71,8 +69,7 @@ ack_timeout_set(struct test_process *p, uint32_t id, uint8_t code)
 
 /* The REQ has the timeout of the active side for the QP of the other side (IBA 12.7.34),
  * whose program may set another one. 0 is no timeout, of the own QP alone. */
-static void
-ack_timeouts_of_both_ends(void **state)
+TEST_WITH(ack_timeouts_of_both_ends, ucm_setup, ucm_teardown)
 {
 	static const struct {
 		int active, listener, passive; /* options; -1: not set */
@@ -117,19 +114,4 @@ ack_timeouts_of_both_ends(void **state)
 		ctx.now += 10 * NS_PER_SEC;
 		ucm_run(ctx.ucm, ctx.now);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			options_are_checked, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			options_reach_the_qp, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			ack_timeouts_of_both_ends, ucm_setup, ucm_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,8 +39,7 @@ bind_try(struct test_process *p, uint16_t ps, const char *text, uint16_t port)
 	return rc;
 }
 
-static void
-port_waits_for_its_user(void **state)
+TEST_WITH(port_waits_for_its_user, users_setup, ucm_teardown)
 {
 	listen_and_end(&ctx.server, NULL, PORT);
 	assert_int_equal(bind_try(&ctx.client, RDMA_PS_TCP, NULL, PORT), -EADDRINUSE);
@@ -58,8 +57,7 @@ port_waits_for_its_user(void **state)
 	assert_int_equal(bind_try(&ctx.client, RDMA_PS_TCP, NULL, PORT), 0);
 }
 
-static void
-port_waits_at_its_address(void **state)
+TEST_WITH(port_waits_at_its_address, users_setup, ucm_teardown)
 {
 	listen_and_end(&ctx.server, "192.0.2.1", PORT);
 	assert_int_equal(
@@ -69,8 +67,7 @@ port_waits_at_its_address(void **state)
 }
 
 /* A program that dies does not give its port to another user either. */
-static void
-port_of_an_ended_process_waits(void **state)
+TEST_WITH(port_of_an_ended_process_waits, users_setup, ucm_teardown)
 {
 	struct test_process dying = {.base = 0x300};
 	uint32_t id;
@@ -89,16 +86,14 @@ port_of_an_ended_process_waits(void **state)
 }
 
 /* No peer has a reason to send requests to a port without a listener. */
-static void
-port_without_a_listener_does_not_wait(void **state)
+TEST_WITH(port_without_a_listener_does_not_wait, users_setup, ucm_teardown)
 {
 	assert_int_equal(bind_try(&ctx.server, RDMA_PS_TCP, NULL, PORT), 0);
 	assert_int_equal(bind_try(&ctx.client, RDMA_PS_TCP, NULL, PORT), 0);
 }
 
 /* A user who ends many listeners loses its own ports, not those of another user. */
-static void
-ports_of_a_user_are_limited(void **state)
+TEST_WITH(ports_of_a_user_are_limited, users_setup, ucm_teardown)
 {
 	listen_and_end(&ctx.server, NULL, PORT);
 	for (uint16_t i = 0; i < PORT_WAITS_USER; i++)
@@ -114,8 +109,7 @@ ports_of_a_user_are_limited(void **state)
 
 /* Of all users together there is a limit too, at which the oldest port goes. A port that
  * the daemon chooses is one that does not wait. */
-static void
-ports_of_all_users_are_limited(void **state)
+TEST_WITH(ports_of_all_users_are_limited, users_setup, ucm_teardown)
 {
 	struct ucm_addr any = {.any = true, .sa = {.sin6_family = AF_INET}};
 	struct ucm_binding b = {.addr = &any, .ps = RDMA_PS_TCP, .afonly = true};
@@ -142,21 +136,4 @@ ports_of_all_users_are_limited(void **state)
 	/* They are freed when their time is over and another one begins. */
 	port_wait_begin(t, &b, 1, ctx.now + PORT_WAIT_NS);
 	assert_int_equal(t->count, 1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, users_setup, ucm_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(port_waits_for_its_user),
-		TEST(port_waits_at_its_address),
-		TEST(port_of_an_ended_process_waits),
-		TEST(port_without_a_listener_does_not_wait),
-		TEST(ports_of_a_user_are_limited),
-		TEST(ports_of_all_users_are_limited),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,7 @@
 
 #include <infiniband/verbs.h>
 
-static void
-both_ends_match(void **state)
+TEST_WITH(both_ends_match, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_connected();
 	struct ib_uverbs_qp_attr a = qp_attr_of(&ctx.client, pair.active, IBV_QPS_RTR);
@@ -37,8 +36,7 @@ both_ends_match(void **state)
 						  IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-static void
-init_attributes(void **state)
+TEST_WITH(init_attributes, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_routed_id(RDMA_PS_TCP), ud = make_routed_id(RDMA_PS_UDP);
 	struct ib_uverbs_qp_attr attr = qp_attr_of(&ctx.client, id, IBV_QPS_INIT);
@@ -63,8 +61,7 @@ init_attributes(void **state)
 }
 
 /* No connection uses an address that was removed meanwhile. */
-static void
-removed_address_fails(void **state)
+TEST_WITH(removed_address_fails, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_TCP),
 		       ud = pair_requested(RDMA_PS_UDP);
@@ -85,8 +82,7 @@ removed_address_fails(void **state)
 }
 
 /* The reply to a datagram id whose address was removed meanwhile. */
-static void
-removed_address_before_sidr_reply(void **state)
+TEST_WITH(removed_address_before_sidr_reply, ucm_setup, ucm_teardown)
 {
 	struct id_pair ud = pair_requested(RDMA_PS_UDP);
 	struct ucm_addr *src =
@@ -101,8 +97,7 @@ removed_address_before_sidr_reply(void **state)
 }
 
 /* Port space IB takes any type of QP. The two ends of XRC need different attributes. */
-static void
-xrc_attributes(void **state)
+TEST_WITH(xrc_attributes, ucm_setup, ucm_teardown)
 {
 	struct rdma_ucm_create_id cmd = {.ps = RDMA_PS_IB, .qp_type = IBV_QPT_XRC_RECV};
 	struct rdma_ucm_create_id_resp server, client;
@@ -132,8 +127,7 @@ xrc_attributes(void **state)
 }
 
 /* The longest timer where RNR retries are counted, else a short one. */
-static void
-min_rnr_timer_follows_rnr_retry(void **state)
+TEST_WITH(min_rnr_timer_follows_rnr_retry, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_connected();
 
@@ -143,8 +137,7 @@ min_rnr_timer_follows_rnr_retry(void **state)
 		qp_attr_of(&ctx.server, pair.passive, IBV_QPS_RTR).min_rnr_timer, 12);
 }
 
-static void
-attributes_in_wrong_states_fail(void **state)
+TEST_WITH(attributes_in_wrong_states_fail, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_init_qp_attr cmd = {.id = id, .qp_state = IBV_QPS_INIT};
@@ -157,24 +150,4 @@ attributes_in_wrong_states_fail(void **state)
 	assert_int_equal(COMMAND(&ctx.client, INIT_QP_ATTR, &cmd, NULL), -EINVAL);
 	cmd.qp_state = IBV_QPS_SQD;
 	assert_int_equal(COMMAND(&ctx.client, INIT_QP_ATTR, &cmd, NULL), -EINVAL);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(both_ends_match, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(init_attributes, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			removed_address_fails, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			removed_address_before_sidr_reply, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(xrc_attributes, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			min_rnr_timer_follows_rnr_retry, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			attributes_in_wrong_states_fail, ucm_setup, ucm_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

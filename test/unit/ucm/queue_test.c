@@ -2,8 +2,7 @@
 /* Events: order, count, limit. */
 #include "ucm_fixture.h"
 
-static void
-read_events_are_counted(void **state)
+TEST_WITH(read_events_are_counted, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP), events = 9;
 
@@ -23,8 +22,7 @@ read_events_are_counted(void **state)
 }
 
 /* A reply tells up to which event all are gone, also that of a command that fails. */
-static void
-replies_tell_the_oldest_event(void **state)
+TEST_WITH(replies_tell_the_oldest_event, ucm_setup, ucm_teardown)
 {
 	uint32_t ids[2] = {
 		make_id(&ctx.client, RDMA_PS_TCP), make_id(&ctx.client, RDMA_PS_TCP)};
@@ -54,8 +52,7 @@ replies_tell_the_oldest_event(void **state)
 	assert_false(ctx.client.result.pending);
 }
 
-static void
-requests_count_for_the_listener(void **state)
+TEST_WITH(requests_count_for_the_listener, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_TCP);
 	uint32_t events;
@@ -66,8 +63,7 @@ requests_count_for_the_listener(void **state)
 	assert_int_equal(events, 1);
 }
 
-static void
-full_event_queue_refuses_commands(void **state)
+TEST_WITH(full_event_queue_refuses_commands, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	unsigned n = 0;
@@ -79,21 +75,4 @@ full_event_queue_refuses_commands(void **state)
 	assert_int_equal(n, MAX_IDS * UCM_EVENTS_PER_ID);
 	expect_event(&ctx.client, UCM_EVENT_ADDR_ERROR);
 	assert_int_equal(resolve_addr(&ctx.client, id, "203.0.113.9", 1), 0);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			read_events_are_counted, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			replies_tell_the_oldest_event, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			requests_count_for_the_listener, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			full_event_queue_refuses_commands, ucm_setup, ucm_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,8 +37,7 @@ assert_connections(uint32_t server, uint32_t client)
 	assert_int_equal(client_user->held[ACCOUNT_cm_connections], client);
 }
 
-static void
-each_end_is_charged_to_its_user(void **state)
+TEST_WITH(each_end_is_charged_to_its_user, accounts_setup, accounts_teardown)
 {
 	struct id_pair pair = pair_connected();
 
@@ -52,8 +51,7 @@ each_end_is_charged_to_its_user(void **state)
 }
 
 /* An ID may live on for long after its connection. */
-static void
-an_ended_connection_is_given_back(void **state)
+TEST_WITH(an_ended_connection_is_given_back, accounts_setup, accounts_teardown)
 {
 	uint32_t client = make_routed_id(RDMA_PS_TCP);
 
@@ -68,8 +66,7 @@ an_ended_connection_is_given_back(void **state)
 
 /* A server keeps the IDs of clients that it has answered. Only the repetition of the answer
  * needs the connection: it ends by its timer. */
-static void
-an_answered_request_is_given_back(void **state)
+TEST_WITH(an_answered_request_is_given_back, accounts_setup, accounts_teardown)
 {
 	static const struct {
 		uint16_t ps;
@@ -102,8 +99,7 @@ an_answered_request_is_given_back(void **state)
 }
 
 /* The active side that rejects the reply is in time wait, whose end is an event. */
-static void
-a_rejected_reply_is_not_given_back(void **state)
+TEST_WITH(a_rejected_reply_is_not_given_back, accounts_setup, accounts_teardown)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_TCP);
 	struct rdma_ucm_reject reject = {.id = pair.active};
@@ -120,8 +116,7 @@ a_rejected_reply_is_not_given_back(void **state)
 	assert_connections(0, 0);
 }
 
-static void
-connections_are_limited(void **state)
+TEST_WITH(connections_are_limited, accounts_setup, accounts_teardown)
 {
 	uint32_t listener = make_listener(RDMA_PS_TCP);
 	uint32_t first = make_routed_id(RDMA_PS_TCP),
@@ -147,8 +142,8 @@ connections_are_limited(void **state)
 }
 
 /* The events of the listener's user are used up. */
-static void
-a_request_without_an_event_costs_no_connection(void **state)
+TEST_WITH(
+	a_request_without_an_event_costs_no_connection, accounts_setup, accounts_teardown)
 {
 	uint32_t client;
 
@@ -160,8 +155,7 @@ a_request_without_an_event_costs_no_connection(void **state)
 	assert_connections(0, 0);
 }
 
-static void
-listeners_are_limited(void **state)
+TEST_WITH(listeners_are_limited, accounts_setup, accounts_teardown)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.server, RDMA_PS_TCP);
@@ -175,8 +169,7 @@ listeners_are_limited(void **state)
 	assert_int_equal(server_user->held[ACCOUNT_cm_listeners], 1);
 }
 
-static void
-a_failed_listen_is_given_back(void **state)
+TEST_WITH(a_failed_listen_is_given_back, accounts_setup, accounts_teardown)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP);
 	struct cm_listener *taken;
@@ -188,24 +181,4 @@ a_failed_listen_is_given_back(void **state)
 	assert_int_equal(listen_id(&ctx.server, a, 1), -EADDRINUSE);
 	assert_int_equal(server_user->held[ACCOUNT_cm_listeners], 0);
 	cm_unlisten(taken, ctx.now);
-}
-
-#define TEST(name)                                                                       \
-	cmocka_unit_test_setup_teardown(name, accounts_setup, accounts_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(each_end_is_charged_to_its_user),
-		TEST(an_ended_connection_is_given_back),
-		TEST(an_answered_request_is_given_back),
-		TEST(a_rejected_reply_is_not_given_back),
-		TEST(connections_are_limited),
-		TEST(a_request_without_an_event_costs_no_connection),
-		TEST(listeners_are_limited),
-		TEST(a_failed_listen_is_given_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

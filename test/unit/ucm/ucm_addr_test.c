@@ -3,8 +3,7 @@
 #include "ucm_fixture.h"
 #include "ucm/id.h"
 
-static void
-port_has_one_owner(void **state)
+TEST_WITH(port_has_one_owner, ucm_setup, ucm_teardown)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.client, RDMA_PS_TCP);
@@ -35,8 +34,7 @@ set_reuse(struct test_process *p, uint32_t id)
 
 /* As with Linux: two IDs share the port as long as none listens, and one that is alone
  * may listen. */
-static void
-port_is_shared_with_reuseaddr(void **state)
+TEST_WITH(port_is_shared_with_reuseaddr, ucm_setup, ucm_teardown)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.client, RDMA_PS_TCP);
@@ -67,8 +65,7 @@ chosen_port(struct test_process *p, uint32_t id, const char *text)
 
 /* An ID that asks for any port does not share one, as with Linux: it would get another
  * one's requests, or could not listen. */
-static void
-chosen_port_is_not_shared(void **state)
+TEST_WITH(chosen_port_is_not_shared, ucm_setup, ucm_teardown)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.client, RDMA_PS_TCP);
@@ -84,8 +81,7 @@ chosen_port_is_not_shared(void **state)
 	assert_int_equal(listen_id(&ctx.client, b, 1), 0);
 }
 
-static void
-users_do_not_share_ports(void **state)
+TEST_WITH(users_do_not_share_ports, ucm_setup, ucm_teardown)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.client, RDMA_PS_TCP),
@@ -108,8 +104,7 @@ users_do_not_share_ports(void **state)
 
 /* The same within a user: of two bound IDs, the one with the closer address does not
  * take the requests of the other. */
-static void
-closer_address_takes_no_requests(void **state)
+TEST_WITH(closer_address_takes_no_requests, ucm_setup, ucm_teardown)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.client, RDMA_PS_TCP);
@@ -122,8 +117,7 @@ closer_address_takes_no_requests(void **state)
 	assert_int_equal(listen_id(&ctx.server, a, 1), -EADDRINUSE);
 }
 
-static void
-low_ports_need_privilege(void **state)
+TEST_WITH(low_ports_need_privilege, ucm_setup, ucm_teardown)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.client, RDMA_PS_TCP);
@@ -174,8 +168,7 @@ listener_gets_request(const char *address)
 
 /* As with sockets: 0.0.0.0 is of IPv4, :: of both families unless the program sets
  * AFONLY. */
-static void
-wildcards_cover_their_families(void **state)
+TEST_WITH(wildcards_cover_their_families, ucm_setup, ucm_teardown)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.server, RDMA_PS_TCP);
@@ -206,8 +199,7 @@ wildcards_cover_their_families(void **state)
 }
 
 /* Each ephemeral port of an address is given once. */
-static void
-ephemeral_ports_run_out(void **state)
+TEST_WITH(ephemeral_ports_run_out, ucm_setup, ucm_teardown)
 {
 	struct ucm_limits *limits = &ctx.ucm->conf.limits;
 	struct rdma_ucm_create_id create = {.ps = RDMA_PS_TCP};
@@ -249,8 +241,7 @@ ephemeral_ports_run_out(void **state)
 	ucm_session_destroy(many.session, ctx.now);
 }
 
-static void
-only_local_addresses_can_be_bound(void **state)
+TEST_WITH(only_local_addresses_can_be_bound, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_bind bind = {.id = id, .addr_size = sizeof(struct sockaddr_in6)};
@@ -265,8 +256,7 @@ only_local_addresses_can_be_bound(void **state)
 	assert_int_equal(COMMAND(&ctx.client, BIND, &bind, NULL), 0);
 }
 
-static void
-changed_addresses_can_be_bound(void **state)
+TEST_WITH(changed_addresses_can_be_bound, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct net_conf net = ctx.device->conf.net;
@@ -277,8 +267,7 @@ changed_addresses_can_be_bound(void **state)
 	assert_int_equal(bind_id(&ctx.client, id, "192.0.2.77", 0), 0);
 }
 
-static void
-gid_index_of_address(void **state)
+TEST_WITH(gid_index_of_address, ucm_setup, ucm_teardown)
 {
 	static const struct {
 		const char *addr;
@@ -294,35 +283,4 @@ gid_index_of_address(void **state)
 		assert_int_equal(ucm_ah_fill(&id, &ah), 0);
 		assert_int_equal(ah.grh.sgid_index, rows[i].index);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			port_has_one_owner, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			port_is_shared_with_reuseaddr, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			chosen_port_is_not_shared, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			users_do_not_share_ports, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			closer_address_takes_no_requests, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			low_ports_need_privilege, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			wildcards_cover_their_families, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			ephemeral_ports_run_out, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			only_local_addresses_can_be_bound, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			changed_addresses_can_be_bound, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			gid_index_of_address, ucm_setup, ucm_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

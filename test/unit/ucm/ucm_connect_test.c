@@ -4,8 +4,7 @@
 
 #include <infiniband/verbs.h>
 
-static void
-connect_and_disconnect(void **state)
+TEST_WITH(connect_and_disconnect, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_connected();
 	uint32_t woken = ctx.server.woken;
@@ -27,8 +26,7 @@ connect_and_disconnect(void **state)
 }
 
 /* To destroy the ID answers, too. */
-static void
-destroyed_id_confirms_the_end(void **state)
+TEST_WITH(destroyed_id_confirms_the_end, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_connected();
 
@@ -39,8 +37,7 @@ destroyed_id_confirms_the_end(void **state)
 	expect_event(&ctx.client, UCM_EVENT_DISCONNECTED);
 }
 
-static void
-commands_in_wrong_states_fail(void **state)
+TEST_WITH(commands_in_wrong_states_fail, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 
@@ -53,8 +50,7 @@ commands_in_wrong_states_fail(void **state)
 	assert_int_equal(resolve_addr(&ctx.client, id, "192.0.2.1", 1), -EINVAL);
 }
 
-static void
-qpn_of_another_process_is_refused(void **state)
+TEST_WITH(qpn_of_another_process_is_refused, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = {.listener = make_listener(RDMA_PS_TCP)};
 
@@ -74,8 +70,7 @@ qpn_of_another_process_is_refused(void **state)
 
 /* Retry counts have 3 bits in a message. Larger ones count as 7, as with Linux: they do not
  * wrap. */
-static void
-large_retry_counts_count_as_seven(void **state)
+TEST_WITH(large_retry_counts_count_as_seven, ucm_setup, ucm_teardown)
 {
 	struct rdma_ucm_connect connect = {.conn_param = {.qp_num = CLIENT_QPN,
 						   .retry_count = 10,
@@ -100,8 +95,7 @@ large_retry_counts_count_as_seven(void **state)
 	assert_int_equal(qp_attr_of(&ctx.server, accept.id, IBV_QPS_RTS).retry_cnt, 7);
 }
 
-static void
-no_listener_is_rejected(void **state)
+TEST_WITH(no_listener_is_rejected, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_routed_id(RDMA_PS_TCP);
 	struct rdma_ucm_event_resp event;
@@ -114,8 +108,7 @@ no_listener_is_rejected(void **state)
 
 /* A listener has one transport: a QP of another one could not talk to its QP (IBA
  * 12.6.7.2). */
-static void
-listener_rejects_another_transport(void **state)
+TEST_WITH(listener_rejects_another_transport, ucm_setup, ucm_teardown)
 {
 	static const struct {
 		uint8_t listener, asks;
@@ -155,8 +148,7 @@ listener_rejects_another_transport(void **state)
 	}
 }
 
-static void
-reject_carries_private_data(void **state)
+TEST_WITH(reject_carries_private_data, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_TCP);
 	struct rdma_ucm_reject cmd = {
@@ -170,8 +162,7 @@ reject_carries_private_data(void **state)
 }
 
 /* The reasons that rdma_reject(3) and rdma_reject_ece(3) give, and no others. */
-static void
-reject_reasons_are_checked(void **state)
+TEST_WITH(reject_reasons_are_checked, ucm_setup, ucm_teardown)
 {
 	static const struct {
 		uint8_t reason;
@@ -202,8 +193,7 @@ reject_reasons_are_checked(void **state)
 	}
 }
 
-static void
-datagram_id_gets_remote_qpn(void **state)
+TEST_WITH(datagram_id_gets_remote_qpn, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_UDP);
 	struct rdma_ucm_event_resp event;
@@ -216,8 +206,7 @@ datagram_id_gets_remote_qpn(void **state)
 	expect_no_event(&ctx.server);
 }
 
-static void
-failed_accept_of_a_datagram_request_rejects_it(void **state)
+TEST_WITH(failed_accept_of_a_datagram_request_rejects_it, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_UDP);
 
@@ -226,8 +215,7 @@ failed_accept_of_a_datagram_request_rejects_it(void **state)
 		CM_SIDR_REJECTED);
 }
 
-static void
-datagram_request_is_rejected(void **state)
+TEST_WITH(datagram_request_is_rejected, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_UDP);
 	struct rdma_ucm_reject cmd = {.id = pair.passive};
@@ -238,8 +226,7 @@ datagram_request_is_rejected(void **state)
 	assert_int_equal(event.status, CM_SIDR_REJECTED);
 }
 
-static void
-data_before_rtu_establishes(void **state)
+TEST_WITH(data_before_rtu_establishes, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_TCP);
 	struct rdma_ucm_notify cmd = {.id = pair.passive, .event = 4 /* COMM_EST */};
@@ -247,40 +234,4 @@ data_before_rtu_establishes(void **state)
 	assert_int_equal(accept_id(&ctx.server, pair.passive, 9, SERVER_QPN), 0);
 	assert_int_equal(COMMAND(&ctx.server, NOTIFY, &cmd, NULL), 0);
 	assert_int_equal(expect_event(&ctx.server, UCM_EVENT_ESTABLISHED).uid, 9);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			connect_and_disconnect, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			destroyed_id_confirms_the_end, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			commands_in_wrong_states_fail, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			qpn_of_another_process_is_refused, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			large_retry_counts_count_as_seven, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			no_listener_is_rejected, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			listener_rejects_another_transport, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			reject_carries_private_data, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			reject_reasons_are_checked, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			datagram_id_gets_remote_qpn, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			failed_accept_of_a_datagram_request_rejects_it, ucm_setup,
-			ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			datagram_request_is_rejected, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			data_before_rtu_establishes, ucm_setup, ucm_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,8 +41,7 @@ setup(void **state)
 	return 0;
 }
 
-static void
-invalid_devices_are_refused(void **state)
+TEST_WITH(invalid_devices_are_refused, setup, ucm_teardown)
 {
 	struct ucm_device_conf good = second_conf(), conf;
 	struct ucm_device *device;
@@ -73,8 +72,7 @@ guid_of(struct test_process *p, uint32_t id)
 	return be64toh(resp.node_guid);
 }
 
-static void
-bound_address_names_the_device(void **state)
+TEST_WITH(bound_address_names_the_device, setup, ucm_teardown)
 {
 	uint32_t one = make_id(&ctx.client, RDMA_PS_TCP);
 	uint32_t two = make_id(&ctx.client, RDMA_PS_TCP);
@@ -98,8 +96,7 @@ guid_towards(const char *peer)
 	return guid;
 }
 
-static void
-destination_chooses_the_device(void **state)
+TEST_WITH(destination_chooses_the_device, setup, ucm_teardown)
 {
 	struct net_conf net = second->conf.net;
 
@@ -117,8 +114,7 @@ destination_chooses_the_device(void **state)
 
 /* Between two devices of the program the request goes over the network, as between hosts. It
  * names the device's GUID and path MTU. */
-static void
-request_to_the_other_device_leaves(void **state)
+TEST_WITH(request_to_the_other_device_leaves, setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_resolve_ip cmd = {.id = id,
@@ -136,8 +132,7 @@ request_to_the_other_device_leaves(void **state)
 	expect_no_event(&ctx.server);
 }
 
-static void
-wildcard_listens_on_all_devices(void **state)
+TEST_WITH(wildcard_listens_on_all_devices, setup, ucm_teardown)
 {
 	uint32_t listener = make_listener(RDMA_PS_TCP), id;
 
@@ -155,8 +150,7 @@ wildcard_listens_on_all_devices(void **state)
 	assert_true(guid_of(&ctx.server, listener) == 0);
 }
 
-static void
-removal_ends_what_is_bound_to_the_device(void **state)
+TEST_WITH(removal_ends_what_is_bound_to_the_device, setup, ucm_teardown)
 {
 	struct id_pair pair = pair_connected();
 	uint32_t other = make_id(&ctx.client, RDMA_PS_TCP);
@@ -190,8 +184,7 @@ removal_ends_what_is_bound_to_the_device(void **state)
 	assert_int_equal(destroy_id(&ctx.client, ud, NULL), 0);
 }
 
-static void
-removal_drops_unseen_requests_and_stops_later_ones(void **state)
+TEST_WITH(removal_drops_unseen_requests_and_stops_later_ones, setup, ucm_teardown)
 {
 	uint32_t routed = make_routed_id(RDMA_PS_TCP), id = make_routed_id(RDMA_PS_TCP);
 
@@ -206,8 +199,7 @@ removal_drops_unseen_requests_and_stops_later_ones(void **state)
 }
 
 /* An ID whose device was removed does not move to another one. */
-static void
-removal_leaves_ids_without_a_device(void **state)
+TEST_WITH(removal_leaves_ids_without_a_device, setup, ucm_teardown)
 {
 	uint32_t bound = make_id(&ctx.client, RDMA_PS_TCP);
 	uint32_t waiting = make_id(&ctx.client, RDMA_PS_TCP);
@@ -228,8 +220,7 @@ removal_leaves_ids_without_a_device(void **state)
 	expect_no_event(&ctx.client);
 }
 
-static void
-no_device_is_an_error_of_the_address(void **state)
+TEST_WITH(no_device_is_an_error_of_the_address, setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 
@@ -244,8 +235,7 @@ no_device_is_an_error_of_the_address(void **state)
 }
 
 /* Each peer gets the last message. A call sends no more than its caller has room for. */
-static void
-removal_sends_all_last_messages(void **state)
+TEST_WITH(removal_sends_all_last_messages, setup, ucm_teardown)
 {
 	static struct test_process many = {.base = 0x300};
 	unsigned calls = 1;
@@ -273,24 +263,4 @@ removal_sends_all_last_messages(void **state)
 	for (unsigned i = 0; i < MANY; i++)
 		expect_event(&many, UCM_EVENT_DEVICE_REMOVAL);
 	ucm_session_destroy(many.session, ctx.now);
-}
-
-int
-main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, ucm_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(invalid_devices_are_refused),
-		TEST(bound_address_names_the_device),
-		TEST(destination_chooses_the_device),
-		TEST(request_to_the_other_device_leaves),
-		TEST(wildcard_listens_on_all_devices),
-		TEST(removal_ends_what_is_bound_to_the_device),
-		TEST(removal_drops_unseen_requests_and_stops_later_ones),
-		TEST(removal_leaves_ids_without_a_device),
-		TEST(removal_sends_all_last_messages),
-		TEST(no_device_is_an_error_of_the_address),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,8 +72,7 @@ sack(void)
  * sends what its QP can use (ibv_query_ece), the passive end gives that to its QP
  * (ibv_set_ece), answers with the vendor ID of the request and what its QP has taken, and
  * the active end gives that to its QP. */
-static void
-two_programs_agree(void **state)
+TEST_WITH(two_programs_agree, ucm_setup, ucm_teardown)
 {
 	uint32_t active = routed_to_listener(RDMA_PS_TCP), passive;
 	struct rdma_ucm_event_resp event;
@@ -100,8 +99,7 @@ two_programs_agree(void **state)
 }
 
 /* Options of another vendor pass unchanged: they are the programs' business. */
-static void
-options_pass_unchanged(void **state)
+TEST_WITH(options_pass_unchanged, ucm_setup, ucm_teardown)
 {
 	uint32_t active = routed_to_listener(RDMA_PS_TCP);
 	struct rdma_ucm_event_resp event;
@@ -120,8 +118,7 @@ options_pass_unchanged(void **state)
 }
 
 /* Commands of a library that knows no ECE end before it. */
-static void
-older_library_has_no_options(void **state)
+TEST_WITH(older_library_has_no_options, ucm_setup, ucm_teardown)
 {
 	struct rdma_ucm_connect connect = {
 		.conn_param = {.qp_num = CLIENT_QPN, .valid = 1}, .ece = sack()};
@@ -145,8 +142,7 @@ older_library_has_no_options(void **state)
 
 /* A vendor ID of more than 24 bits fits in no message. The client's ID can be used afterwards, and the
  * server's request is rejected. */
-static void
-large_vendor_id_is_refused(void **state)
+TEST_WITH(large_vendor_id_is_refused, ucm_setup, ucm_teardown)
 {
 	uint32_t active = routed_to_listener(RDMA_PS_TCP);
 	struct rdma_ucm_event_resp event;
@@ -159,8 +155,7 @@ large_vendor_id_is_refused(void **state)
 }
 
 /* rdma_reject_ece(3) */
-static void
-options_are_rejected(void **state)
+TEST_WITH(options_are_rejected, ucm_setup, ucm_teardown)
 {
 	uint32_t active = routed_to_listener(RDMA_PS_TCP);
 	struct rdma_ucm_reject reject = {.reason = CM_REJ_VENDOR_OPTION};
@@ -175,8 +170,7 @@ options_are_rejected(void **state)
 }
 
 /* A request to a port that has no listener yet keeps them. Bad ones are refused at once. */
-static void
-deferred_request_keeps_its_options(void **state)
+TEST_WITH(deferred_request_keeps_its_options, ucm_setup, ucm_teardown)
 {
 	uint32_t server = make_id(&ctx.server, RDMA_PS_TCP), active;
 	struct rdma_ucm_event_resp event;
@@ -192,8 +186,7 @@ deferred_request_keeps_its_options(void **state)
 }
 
 /* Resolution of a datagram service has no options: UD QPs have none. */
-static void
-datagrams_have_no_options(void **state)
+TEST_WITH(datagrams_have_no_options, ucm_setup, ucm_teardown)
 {
 	uint32_t active = routed_to_listener(RDMA_PS_UDP);
 	struct rdma_ucm_event_resp event;
@@ -206,9 +199,15 @@ datagrams_have_no_options(void **state)
 	expect_ece(&event, 0, 0);
 }
 
+static int
+remote_setup(void **state)
+{
+	fixture_open(true);
+	return 0;
+}
+
 /* To another host the options leave in a REQ. */
-static void
-request_leaves_with_options(void **state)
+TEST_WITH(request_leaves_with_options, remote_setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct cm_ece ece;
@@ -223,30 +222,4 @@ request_leaves_with_options(void **state)
 	ece = mad_get_ece(&ctx.sent);
 	assert_int_equal(ece.vendor_id, EXT_VENDOR_ID);
 	assert_int_equal(ece.options, ext_options(EXT_SACK));
-}
-
-static int
-remote_setup(void **state)
-{
-	fixture_open(true);
-	return 0;
-}
-
-int
-main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, ucm_setup, ucm_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(two_programs_agree),
-		TEST(options_pass_unchanged),
-		TEST(older_library_has_no_options),
-		TEST(large_vendor_id_is_refused),
-		TEST(options_are_rejected),
-		TEST(deferred_request_keeps_its_options),
-		TEST(datagrams_have_no_options),
-		cmocka_unit_test_setup_teardown(
-			request_leaves_with_options, remote_setup, ucm_teardown),
-	};
-
-	return cmocka_run_group_tests_name("ucm_ece", tests, NULL, NULL);
 }

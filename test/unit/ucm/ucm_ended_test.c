@@ -57,8 +57,7 @@ ids_end_in_several_calls(void)
 	}
 }
 
-static void
-ended_process(void **state)
+TEST_WITH(ended_process, ended_setup, ended_teardown)
 {
 	struct account *account = ending.session->account;
 
@@ -72,8 +71,7 @@ ended_process(void **state)
 }
 
 /* The program goes on, and has another channel. */
-static void
-closed_channel(void **state)
+TEST_WITH(closed_channel, ended_setup, ended_teardown)
 {
 	struct account *account = ending.session->account;
 	uint32_t number;
@@ -95,8 +93,7 @@ closed_channel(void **state)
 }
 
 /* A listener that waits for its end gets no requests, and its program is not woken. */
-static void
-closed_listener_rejects(void **state)
+TEST_WITH(closed_listener_rejects, ended_setup, ended_teardown)
 {
 	struct account *account = ending.session->account;
 	uint32_t listener = make_id(&ending, RDMA_PS_TCP), asker = 0;
@@ -121,8 +118,7 @@ closed_listener_rejects(void **state)
 }
 
 /* One command destroys an ID of many groups, each with an unread event. */
-static void
-id_of_many_groups(void **state)
+TEST_WITH(id_of_many_groups, ended_setup, ended_teardown)
 {
 	struct account *account = ending.session->account;
 	uint32_t id = make_id(&ending, RDMA_PS_UDP), next;
@@ -151,19 +147,4 @@ id_of_many_groups(void **state)
 	ids_end_in_several_calls();
 	ucm_session_destroy(ending.session, ctx.now);
 	account_close(account);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, ended_setup, ended_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(ended_process),
-		TEST(closed_channel),
-		TEST(closed_listener_rejects),
-		TEST(id_of_many_groups),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,8 +9,7 @@ setup(void **state)
 	return 0;
 }
 
-static void
-connect_request_has_peer_parameters(void **state)
+TEST_WITH(connect_request_has_peer_parameters, setup, ucm_teardown)
 {
 	struct id_pair pair = {.listener = make_listener(RDMA_PS_TCP)};
 	struct rdma_ucm_event_resp event;
@@ -32,8 +31,7 @@ connect_request_has_peer_parameters(void **state)
 	assert_int_equal(ctx.sent_count, 0);
 }
 
-static void
-remote_machine_gets_a_mad(void **state)
+TEST_WITH(remote_machine_gets_a_mad, setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_event_resp event;
@@ -58,8 +56,7 @@ remote_machine_gets_a_mad(void **state)
 	assert_int_equal(event.status, CM_REJ_NO_SERVICE);
 }
 
-static void
-no_answer_raises_unreachable(void **state)
+TEST_WITH(no_answer_raises_unreachable, setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_event_resp event;
@@ -77,8 +74,7 @@ no_answer_raises_unreachable(void **state)
 	assert_int_equal(mad_attr_of(&ctx.sent), MAD_REJ);
 }
 
-static void
-request_without_free_id_is_rejected(void **state)
+TEST_WITH(request_without_free_id_is_rejected, setup, ucm_teardown)
 {
 	uint32_t active, ids[MAX_IDS];
 
@@ -93,8 +89,7 @@ request_without_free_id_is_rejected(void **state)
 	assert_int_equal(destroy_id(&ctx.server, ids[1], NULL), 0);
 }
 
-static void
-time_wait_end_raises_event(void **state)
+TEST_WITH(time_wait_end_raises_event, setup, ucm_teardown)
 {
 	struct id_pair pair = pair_connected();
 
@@ -172,8 +167,7 @@ busy_serve(void)
 	}
 }
 
-static void
-flood_leaves_room_for_others(void **state)
+TEST_WITH(flood_leaves_room_for_others, setup, ucm_teardown)
 {
 	uint32_t id;
 
@@ -198,8 +192,7 @@ flood_leaves_room_for_others(void **state)
 }
 
 /* A request that had to make room can no longer be accepted or rejected. */
-static void
-ended_request_cannot_be_accepted(void **state)
+TEST_WITH(ended_request_cannot_be_accepted, setup, ucm_teardown)
 {
 	struct rdma_ucm_event_resp event;
 	struct rdma_ucm_reject reject = {0};
@@ -220,8 +213,7 @@ ended_request_cannot_be_accepted(void **state)
 }
 
 /* A REQ that asks for a QP without ACK timeout: the QP gets the default. */
-static void
-request_without_ack_timeout(void **state)
+TEST_WITH(request_without_ack_timeout, setup, ucm_teardown)
 {
 	uint32_t id;
 
@@ -230,29 +222,4 @@ request_without_ack_timeout(void **state)
 	id = expect_event(&busy, UCM_EVENT_CONNECT_REQUEST).id;
 	assert_int_equal(qp_attr_of(&busy, id, IBV_QPS_RTS).timeout, 19);
 	ucm_session_destroy(busy.session, ctx.now);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			connect_request_has_peer_parameters, setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			remote_machine_gets_a_mad, setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			no_answer_raises_unreachable, setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			request_without_free_id_is_rejected, setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			time_wait_end_raises_event, setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			flood_leaves_room_for_others, setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			ended_request_cannot_be_accepted, setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			request_without_ack_timeout, setup, ucm_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

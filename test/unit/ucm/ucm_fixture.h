@@ -4,16 +4,13 @@
 #define ROCADE_TEST_UCM_FIXTURE_H
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "case.h"
 #include "ucm/queue.h"
 #include "ucm/ucm_addr.h"
 #include "ucm/ucm_request.h"
-
-#include <cmocka.h>
 
 #define MAX_IDS 8
 #define MAX_CHANNELS 4

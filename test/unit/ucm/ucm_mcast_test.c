@@ -2,8 +2,7 @@
 /* Multicast groups: join and leave. */
 #include "ucm_fixture.h"
 
-static void
-join_and_leave(void **state)
+TEST_WITH(join_and_leave, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_UDP);
 	struct rdma_ucm_join_ip_mcast cmd = {
@@ -38,8 +37,7 @@ join_and_leave(void **state)
 
 /* librdmacm counts the acknowledgement of a group's event for the group and for the ID that
  * has joined: rdma_leave_multicast() waits for the first, rdma_destroy_id() for both. */
-static void
-joins_count_for_the_member(void **state)
+TEST_WITH(joins_count_for_the_member, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_routed_id(RDMA_PS_UDP), events;
 	struct rdma_ucm_join_ip_mcast cmd = {
@@ -59,8 +57,7 @@ joins_count_for_the_member(void **state)
 	assert_int_equal(events, 4);
 }
 
-static void
-destroyed_id_leaves_its_groups(void **state)
+TEST_WITH(destroyed_id_leaves_its_groups, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_routed_id(RDMA_PS_UDP);
 	struct rdma_ucm_join_mcast cmd = {
@@ -77,8 +74,7 @@ destroyed_id_leaves_its_groups(void **state)
 	expect_no_event(&ctx.client);
 }
 
-static void
-invalid_groups_are_refused(void **state)
+TEST_WITH(invalid_groups_are_refused, ucm_setup, ucm_teardown)
 {
 	uint32_t ud = make_routed_id(RDMA_PS_UDP), rc = make_routed_id(RDMA_PS_TCP);
 	struct rdma_ucm_join_ip_mcast cmd = {
@@ -90,20 +86,4 @@ invalid_groups_are_refused(void **state)
 	cmd.addr = sockaddr_of("239.1.1.1", 0);
 	cmd.id = rc;
 	assert_int_equal(COMMAND(&ctx.client, JOIN_IP_MCAST, &cmd, NULL), -EINVAL);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(join_and_leave, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			joins_count_for_the_member, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			destroyed_id_leaves_its_groups, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			invalid_groups_are_refused, ucm_setup, ucm_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,8 +40,7 @@ asker(void)
 	return id;
 }
 
-static void
-smaller_mtu_is_asked_for(void **state)
+TEST_WITH(smaller_mtu_is_asked_for, setup, ucm_teardown)
 {
 	uint32_t id = asker();
 	uint64_t local_id = mad_get(&ctx.sent, MAD_REQ_local_id);
@@ -65,8 +64,7 @@ smaller_mtu_is_asked_for(void **state)
 }
 
 /* The program learns of a rejection that a smaller path MTU does not help against. */
-static void
-other_rejections_are_reported(void **state)
+TEST_WITH(other_rejections_are_reported, setup, ucm_teardown)
 {
 	static const struct {
 		uint8_t info;
@@ -86,8 +84,7 @@ other_rejections_are_reported(void **state)
 }
 
 /* A peer that rejects each REQ: each asks for less, so there are few. */
-static void
-requests_end(void **state)
+TEST_WITH(requests_end, setup, ucm_teardown)
 {
 	uint32_t id = asker();
 
@@ -103,8 +100,7 @@ requests_end(void **state)
 }
 
 /* The user has no place for a second connection: the first rejection is reported. */
-static void
-request_without_room_is_not_repeated(void **state)
+TEST_WITH(request_without_room_is_not_repeated, setup, ucm_teardown)
 {
 	struct accounts all;
 	struct account *user;
@@ -154,8 +150,7 @@ request_arrive(uint8_t mtu, uint32_t local_id)
 	ucm_rx(ctx.ucm, (const uint8_t *)&req, sizeof(req), &path, ctx.now);
 }
 
-static void
-larger_mtu_is_rejected(void **state)
+TEST_WITH(larger_mtu_is_rejected, setup, ucm_teardown)
 {
 	uint32_t id;
 
@@ -176,19 +171,4 @@ larger_mtu_is_rejected(void **state)
 	request_arrive(IBV_MTU_512, 7);
 	id = expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST).id;
 	assert_int_equal(qp_attr_of(&ctx.server, id, IBV_QPS_RTR).path_mtu, IBV_MTU_512);
-}
-
-int
-main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, ucm_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(smaller_mtu_is_asked_for),
-		TEST(other_rejections_are_reported),
-		TEST(requests_end),
-		TEST(request_without_room_is_not_repeated),
-		TEST(larger_mtu_is_rejected),
-	};
-
-	return cmocka_run_group_tests_name("ucm_mtu", tests, NULL, NULL);
 }

@@ -131,10 +131,8 @@ requests_check(uint32_t listener, const char *text, bool plain)
 	}
 }
 
-static void
-an_address_has_one_name(void **state)
+TEST_WITH(an_address_has_one_name, ucm_setup, ucm_teardown)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2 * RTE_DIM(names); i++) {
 		uint32_t listener = make_id(&ctx.server, RDMA_PS_TCP);
 		bool plain = i % 2;
@@ -150,10 +148,8 @@ an_address_has_one_name(void **state)
 }
 
 /* A wildcard stays one. The IDs of its requests have the device's address. */
-static void
-a_wildcard_keeps_its_name(void **state)
+TEST_WITH(a_wildcard_keeps_its_name, ucm_setup, ucm_teardown)
 {
-	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(wildcards); i++) {
 		uint32_t listener = make_id(&ctx.server, RDMA_PS_TCP);
 		struct sockaddr_in6 any = sockaddr_given(wildcards[i], LISTEN_PORT);
@@ -169,13 +165,11 @@ a_wildcard_keeps_its_name(void **state)
 }
 
 /* The first address of the device is one of IPv6: loopback addresses stand for that one. */
-static void
-loopback_is_the_first_address(void **state)
+TEST_WITH(loopback_is_the_first_address, ucm_setup, ucm_teardown)
 {
 	static const char *const loopbacks[] = {"127.0.0.1", "::1", "::ffff:127.0.0.1"};
 	struct net_conf net = ctx.device->conf.net;
 
-	(void)state;
 	net.addr[0] = ctx.device->conf.net.addr[2];
 	net.addr[2] = ctx.device->conf.net.addr[0];
 	ucm_device_set_net(ctx.device, &net);
@@ -197,34 +191,15 @@ loopback_is_the_first_address(void **state)
 }
 
 /* The program has the interface of a link-local address in the name. */
-static void
-an_ipv6_address_keeps_its_scope(void **state)
+TEST_WITH(an_ipv6_address_keeps_its_scope, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_bind_ip bind = {
 		.id = id, .addr = sockaddr_given("fe80::1", LISTEN_PORT)};
 	struct ends ends;
 
-	(void)state;
 	bind.addr.sin6_scope_id = 3;
 	assert_int_equal(COMMAND(&ctx.client, BIND_IP, &bind, NULL), 0);
 	ends = ends_of(&ctx.client, id);
 	assert_memory_equal(&ends.local, &bind.addr, sizeof(bind.addr));
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			an_address_has_one_name, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_wildcard_keeps_its_name, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			loopback_is_the_first_address, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			an_ipv6_address_keeps_its_scope, ucm_setup, ucm_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,7 @@
 
 #include <infiniband/ib.h>
 
-static void
-wildcard_id_has_no_device(void **state)
+TEST_WITH(wildcard_id_has_no_device, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_query cmd = {.id = id};
@@ -21,8 +20,7 @@ wildcard_id_has_no_device(void **state)
 	assert_memory_equal(&resp.src_addr, &any, sizeof(any));
 }
 
-static void
-query_route_of_a_connection(void **state)
+TEST_WITH(query_route_of_a_connection, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_connected();
 	struct rdma_ucm_query cmd = {.id = pair.passive};
@@ -41,8 +39,7 @@ query_route_of_a_connection(void **state)
 	assert_memory_equal(a.ib_route[0].dgid, p.ib_route[0].sgid, 16);
 }
 
-static void
-query_addresses(void **state)
+TEST_WITH(query_addresses, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_routed_id(RDMA_PS_TCP);
 	struct rdma_ucm_query cmd = {.id = id, .option = RDMA_USER_CM_QUERY_ADDR};
@@ -55,8 +52,7 @@ query_addresses(void **state)
 	assert_int_equal(COMMAND(&ctx.client, QUERY, &cmd, &resp), -ENOSYS);
 }
 
-static void
-query_gids(void **state)
+TEST_WITH(query_gids, ucm_setup, ucm_teardown)
 {
 	struct rdma_ucm_query cmd = {
 		.id = make_routed_id(RDMA_PS_TCP), .option = RDMA_USER_CM_QUERY_GID};
@@ -78,8 +74,7 @@ query_gids(void **state)
 	assert_memory_equal(&sa.sib_addr, gid, 16);
 }
 
-static void
-query_paths(void **state)
+TEST_WITH(query_paths, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_query cmd = {.id = id, .option = RDMA_USER_CM_QUERY_PATH};
@@ -106,20 +101,4 @@ query_paths(void **state)
 	assert_int_equal(record[49], 0x81);
 	assert_memory_equal(record + 50, "\xff\xff", 2);
 	assert_int_equal(record[54], 2 << 6 | 5);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			wildcard_id_has_no_device, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			query_route_of_a_connection, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(query_addresses, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(query_gids, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(query_paths, ucm_setup, ucm_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

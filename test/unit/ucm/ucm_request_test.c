@@ -2,8 +2,7 @@
 /* Connect requests deferred until their port has a listener. */
 #include "ucm_fixture.h"
 
-static void
-request_waits_for_listen(void **state)
+TEST_WITH(request_waits_for_listen, ucm_setup, ucm_teardown)
 {
 	uint32_t server = make_id(&ctx.server, RDMA_PS_TCP),
 		 client = make_routed_id(RDMA_PS_TCP);
@@ -20,8 +19,7 @@ request_waits_for_listen(void **state)
 		"hello", 6);
 }
 
-static void
-deferral_is_bounded(void **state)
+TEST_WITH(deferral_is_bounded, ucm_setup, ucm_teardown)
 {
 	uint32_t server = make_id(&ctx.server, RDMA_PS_TCP),
 		 client = make_routed_id(RDMA_PS_TCP);
@@ -36,8 +34,7 @@ deferral_is_bounded(void **state)
 		expect_event(&ctx.client, UCM_EVENT_REJECTED).status, CM_REJ_NO_SERVICE);
 }
 
-static void
-only_a_bound_port_defers_longer(void **state)
+TEST_WITH(only_a_bound_port_defers_longer, ucm_setup, ucm_teardown)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.server, RDMA_PS_UDP);
@@ -56,8 +53,7 @@ only_a_bound_port_defers_longer(void **state)
 
 /* A port that is not bound yet: the request is deferred for a shorter time, and ends
  * before longer ones. */
-static void
-unbound_port_defers_shorter(void **state)
+TEST_WITH(unbound_port_defers_shorter, ucm_setup, ucm_teardown)
 {
 	uint32_t server = make_id(&ctx.server, RDMA_PS_TCP),
 		 other = make_id(&ctx.server, RDMA_PS_UDP),
@@ -78,8 +74,7 @@ unbound_port_defers_shorter(void **state)
 	expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
 }
 
-static void
-destroyed_id_cancels_deferral(void **state)
+TEST_WITH(destroyed_id_cancels_deferral, ucm_setup, ucm_teardown)
 {
 	uint32_t server = make_id(&ctx.server, RDMA_PS_TCP),
 		 client = make_routed_id(RDMA_PS_TCP);
@@ -93,8 +88,7 @@ destroyed_id_cancels_deferral(void **state)
 }
 
 /* Sending all of them at once would keep packets waiting. */
-static void
-deferred_requests_are_sent_in_batches(void **state)
+TEST_WITH(deferred_requests_are_sent_in_batches, ucm_setup, ucm_teardown)
 {
 	uint32_t server = make_id(&ctx.server, RDMA_PS_UDP);
 
@@ -113,25 +107,4 @@ deferred_requests_are_sent_in_batches(void **state)
 	for (unsigned i = 0; i < 2; i++)
 		expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
 	expect_no_event(&ctx.server);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			request_waits_for_listen, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			deferral_is_bounded, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			only_a_bound_port_defers_longer, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			unbound_port_defers_shorter, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			destroyed_id_cancels_deferral, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			deferred_requests_are_sent_in_batches, ucm_setup, ucm_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
 /* Resolution of the peer's address, and the source that it selects. */
 #include "ucm_fixture.h"
 
-static void
-resolve_selects_the_source(void **state)
+TEST_WITH(resolve_selects_the_source, ucm_setup, ucm_teardown)
 {
 	static const struct {
 		const char *dst, *src;
@@ -29,8 +28,7 @@ resolve_selects_the_source(void **state)
 	}
 }
 
-static void
-loopback_names_resolve(void **state)
+TEST_WITH(loopback_names_resolve, ucm_setup, ucm_teardown)
 {
 	static const char *const names[] = {"127.0.0.1", "0.0.0.0", "::1"};
 
@@ -43,8 +41,7 @@ loopback_names_resolve(void **state)
 	}
 }
 
-static void
-unreachable_address_raises_addr_error(void **state)
+TEST_WITH(unreachable_address_raises_addr_error, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_resolve_ip cmd = {.id = id,
@@ -60,19 +57,4 @@ unreachable_address_raises_addr_error(void **state)
 	assert_int_equal(COMMAND(&ctx.client, RESOLVE_IP, &cmd, NULL), 0);
 	event = expect_event(&ctx.client, UCM_EVENT_ADDR_ERROR);
 	assert_int_equal((int)event.status, -EINVAL);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			resolve_selects_the_source, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			loopback_names_resolve, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			unreachable_address_raises_addr_error, ucm_setup, ucm_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
 /* The instance: configuration, sessions, deadline. */
 #include "ucm_fixture.h"
 
-static void
-invalid_configuration_is_refused(void **state)
+TEST_WITH(invalid_configuration_is_refused, ucm_setup, ucm_teardown)
 {
 	struct ucm_conf good = ctx.ucm->conf, conf;
 	struct ucm *ucm;
@@ -22,16 +21,14 @@ invalid_configuration_is_refused(void **state)
 #undef REFUSED
 }
 
-static void
-idle_instance_has_no_deadline(void **state)
+TEST_WITH(idle_instance_has_no_deadline, ucm_setup, ucm_teardown)
 {
 	assert_true(ucm_deadline(ctx.ucm) == TIME_NEVER);
 	pair_connected();
 	assert_int_equal(ucm_stats(ctx.ucm)->established, 2);
 }
 
-static void
-invalid_mads_are_dropped(void **state)
+TEST_WITH(invalid_mads_are_dropped, ucm_setup, ucm_teardown)
 {
 	static const uint8_t none[MAD_LEN];
 	struct cm_path path = {.local = false};
@@ -39,19 +36,4 @@ invalid_mads_are_dropped(void **state)
 	ucm_rx(ctx.ucm, none, 10, &path, ctx.now);
 	ucm_rx(ctx.ucm, none, sizeof(none), &path, ctx.now);
 	assert_int_equal(ucm_ids(ctx.ucm), 0);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			invalid_configuration_is_refused, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			idle_instance_has_no_deadline, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			invalid_mads_are_dropped, ucm_setup, ucm_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 
+#include "case.h"
 #include "frame.h"
 #include "print.h"
 #include "wire/build.h"
-
-#include <cmocka.h>
 
 #include "../rand.h"
 
@@ -174,8 +171,7 @@ frame_check(struct path_hdr *hdr, const struct path_addr *addr,
 	free(pkt.data);
 }
 
-static void
-built_frame_equals_reference_and_parses(void **state)
+TEST(built_frame_equals_reference_and_parses)
 {
 	static const uint32_t lens[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 63, 64, 65,
 		255, 256, 511, 1023, 1024, 2047, 4093, 4096, 4095, 4094, 0};
@@ -212,8 +208,7 @@ built_frame_equals_reference_and_parses(void **state)
 }
 
 /* The path's cached state: the same length again, and other lengths in between. */
-static void
-lengths_alternate(void **state)
+TEST(lengths_alternate)
 {
 	static const uint32_t lens[] = {64, 64, 0, 64, 64, 68, 65, 0, 0, 4096, 64};
 	static const uint8_t payload[PAYLOAD_MAX] = {1, 2, 3};
@@ -277,8 +272,7 @@ frame_is_fresh(struct path_hdr *hdr, const struct path_addr *addr, uint32_t len)
 }
 
 /* Random lengths: the state cached for the last two lengths is right for each. */
-static void
-cached_lengths_in_any_order(void **state)
+TEST(cached_lengths_in_any_order)
 {
 	for (uint64_t seed = 1; seed <= LENGTH_SEEDS * PATH_KINDS; seed++) {
 		struct path_addr addr = path_kind(seed % PATH_KINDS);
@@ -301,8 +295,7 @@ cached_lengths_in_any_order(void **state)
 
 /* After path_hdr_no_offload() frames carry the checksum, in any order of lengths: those
  * cached without a checksum, and others. */
-static void
-checksum_is_filled_after_offload(void **state)
+TEST(checksum_is_filled_after_offload)
 {
 	for (unsigned kind = 0; kind < PATH_KINDS; kind++) {
 		for (unsigned first = 0; first < 3; first++) {
@@ -355,8 +348,7 @@ flipped_frame_is_fresh(struct path_hdr *hdr, const struct path_addr *addr,
 
 /* The source port of single frames, and of the path, changes with the ICRC, for the cached
  * lengths and for others. */
-static void
-source_port_changes(void **state)
+TEST(source_port_changes)
 {
 	static const uint32_t lens[] = {100, 0, 64, 100, 4096, 0};
 
@@ -380,8 +372,7 @@ source_port_changes(void **state)
 	}
 }
 
-static void
-checksum_extremes(void **state)
+TEST(checksum_extremes)
 {
 	/* Addresses that make the sum carry, at every length: 20 + 8 + 12 + 4 and up. */
 	struct path_addr addr = path_make(PATH_IPV4);
@@ -414,8 +405,7 @@ checksum_extremes(void **state)
 	}
 }
 
-static void
-destination_changes(void **state)
+TEST(destination_changes)
 {
 	static const uint8_t mac[6] = {0x02, 1, 2, 3, 4, 5};
 	struct path_addr addr = path_make(PATH_IPV4_VLAN);
@@ -429,8 +419,7 @@ destination_changes(void **state)
 	frame_check(&hdr, &addr, &bth, (const uint8_t *)"", (const uint8_t *)"abcd", 4);
 }
 
-static void
-init_clears_everything(void **state)
+TEST(init_clears_everything)
 {
 	struct path_addr addr = path_make(PATH_IPV6);
 	struct path_hdr clean, dirty;
@@ -446,8 +435,7 @@ init_clears_everything(void **state)
 	assert_memory_equal(&clean, &dirty, sizeof(clean));
 }
 
-static void
-source_ports(void **state)
+TEST(source_ports)
 {
 	/* As Linux: flow labels and QPNs from captures. */
 	assert_int_equal(roce_udp_sport(0x54321, 1, 2), 0xC334);
@@ -467,22 +455,4 @@ source_ports(void **state)
 	/* 0xFFFFFF squared is 0xFFFFFE000001; folded 0xFFFFF1FFFF1E, of that the last 20
 	 * bits: 0x3F1E ^ 0x3F. */
 	assert_int_equal(roce_udp_sport(0, 0xFFFFFF, 0xFFFFFF), 0xC000 | 0x3F21);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(built_frame_equals_reference_and_parses),
-		cmocka_unit_test(lengths_alternate),
-		cmocka_unit_test(cached_lengths_in_any_order),
-		cmocka_unit_test(checksum_is_filled_after_offload),
-		cmocka_unit_test(source_port_changes),
-		cmocka_unit_test(checksum_extremes),
-		cmocka_unit_test(destination_changes),
-		cmocka_unit_test(init_clears_everything),
-		cmocka_unit_test(source_ports),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,11 @@
 /* Every captured frame of another implementation is parsed, rebuilt byte for byte,
  * truncated at every length, and corrupted at random. capture_tshark_test.c compares it
  * with what tshark reads. */
-#include <setjmp.h>
-#include <stdarg.h>
 
 #include "captures.h"
+#include "case.h"
 #include "frame.h"
 #include "wire/build.h"
-
-#include <cmocka.h>
 
 #include "../rand.h"
 
@@ -38,8 +35,7 @@ expected_reason(const struct captured *f)
 	return DROP_none;
 }
 
-static void
-all_frames_parse(void **state)
+TEST(all_frames_parse)
 {
 	assert_int_equal(captured_count, CAPTURED_FRAMES);
 	for (size_t i = 0; i < captured_count; i++) {
@@ -116,8 +112,7 @@ rebuild(struct path_hdr *hdr, const struct pkt_view *v, struct pkt *pkt)
 	bth->ecn = v->bth->ecn; /* not covered by the ICRC */
 }
 
-static void
-rebuilt_frames_are_identical(void **state)
+TEST(rebuilt_frames_are_identical)
 {
 	unsigned rebuilt = 0;
 
@@ -148,8 +143,7 @@ rebuilt_frames_are_identical(void **state)
 }
 
 /* The ICRC of each frame, computed without the code of lib/wire. */
-static void
-icrc_matches_reference(void **state)
+TEST(icrc_matches_reference)
 {
 	for (size_t i = 0; i < captured_count; i++) {
 		const struct captured *f = &captured[i];
@@ -172,8 +166,7 @@ static const uint8_t never_seen[] = {
 	0xb0, 0xb2, 0xb3, 0xb6, 0xb7, OPCODE_SACK, /* of Rocade alone */
 };
 
-static void
-captures_have_all_available_opcodes(void **state)
+TEST(captures_have_all_available_opcodes)
 {
 	bool seen[256] = {false}, absent[256] = {false};
 
@@ -197,8 +190,7 @@ captures_have_all_available_opcodes(void **state)
 }
 
 /* A truncated frame is dropped until the last byte that the IP header counts is there. */
-static void
-truncated_frames_are_runts(void **state)
+TEST(truncated_frames_are_runts)
 {
 	for (size_t i = 0; i < captured_count; i++) {
 		const struct captured *f = &captured[i];
@@ -219,8 +211,7 @@ truncated_frames_are_runts(void **state)
 
 /* Truncated frames with matching lengths, checksum and ICRC: what is left is a valid
  * packet or too short for its opcode, and no byte beyond the end is read. */
-static void
-truncated_frames_with_matching_lengths(void **state)
+TEST(truncated_frames_with_matching_lengths)
 {
 	for (size_t i = 0; i < captured_count; i++) {
 		const struct captured *f = &captured[i];
@@ -257,8 +248,7 @@ truncated_frames_with_matching_lengths(void **state)
 
 /* Random bytes in the headers: no read outside the frame (checked by the sanitizer), and
  * no view that exceeds the frame. */
-static void
-frames_corrupted_at_random(void **state)
+TEST(frames_corrupted_at_random)
 {
 	uint64_t rand = SEED;
 
@@ -287,18 +277,4 @@ frames_corrupted_at_random(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_frames_parse),
-		cmocka_unit_test(icrc_matches_reference),
-		cmocka_unit_test(captures_have_all_available_opcodes),
-		cmocka_unit_test(rebuilt_frames_are_identical),
-		cmocka_unit_test(truncated_frames_are_runts),
-		cmocka_unit_test(truncated_frames_with_matching_lengths),
-		cmocka_unit_test(frames_corrupted_at_random),
-	};
-
-	return cmocka_run_group_tests(tests, captures_setup, captures_teardown);
-}
+TEST_GROUP(captures_setup, captures_teardown)

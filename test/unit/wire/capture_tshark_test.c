@@ -2,15 +2,13 @@
 /* Every captured frame of another implementation, compared with what tshark reads. */
 #include <arpa/inet.h>
 #include <inttypes.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "captures.h"
+#include "case.h"
 #include "frame.h"
 #include "print.h"
-
-#include <cmocka.h>
 
 /* Columns of headers.tsv after capture and frame. */
 enum {
@@ -339,8 +337,7 @@ expected_read(struct expected *e, char *rest)
 	}
 }
 
-static void
-headers_and_lines_match_tshark(void **state)
+TEST(headers_and_lines_match_tshark)
 {
 	FILE *stream = fopen(CAPTURES "/headers.tsv", "r");
 	struct expected e;
@@ -365,12 +362,4 @@ headers_and_lines_match_tshark(void **state)
 	assert_int_equal(i, CAPTURED_FRAMES);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(headers_and_lines_match_tshark),
-	};
-
-	return cmocka_run_group_tests(tests, captures_setup, captures_teardown);
-}
+TEST_GROUP(captures_setup, captures_teardown)

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The bytes of a query for extensions and of its answers: Rocade's, Linux's, and others. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "case.h"
 #include "wire/ext_mad.h"
 #include "wire/extensions.h"
-
-#include <cmocka.h>
 
 #define TID UINT64_C(0x0123456789ABCDEF)
 
@@ -16,8 +13,7 @@ static const uint8_t query_bytes[GSI_LEN] = {1, 0x32, 1, 0x01, 0, 0, 0, 0, 0x01,
 	0x45, 0x67, 0x89, 0xAB, 0xCD, 0xEF, 0, 1, [37] = 0x02, 0x52, 0x4F, 0x10, 0, 0,
 	0x01};
 
-static void
-query_has_the_documented_bytes(void **state)
+TEST(query_has_the_documented_bytes)
 {
 	const struct ext_mad mad = {.tid = TID, .extensions = EXT_SACK};
 	uint8_t bytes[GSI_LEN];
@@ -32,8 +28,7 @@ query_has_the_documented_bytes(void **state)
 	assert_int_equal(got.extensions, EXT_SACK);
 }
 
-static void
-answer_differs_in_its_method(void **state)
+TEST(answer_differs_in_its_method)
 {
 	const struct ext_mad mad = {.tid = TID, .extensions = EXT_SACK};
 	uint8_t bytes[GSI_LEN], want[GSI_LEN];
@@ -64,8 +59,7 @@ answer_with(unsigned at, uint8_t value)
 }
 
 /* The kernel's ib_mad returns a query that no agent handles, with a status. */
-static void
-other_answers_name_no_extension(void **state)
+TEST(other_answers_name_no_extension)
 {
 	assert_int_equal(answer_with(255, 1), EXT_SACK);   /* ignored */
 	assert_int_equal(answer_with(43, 0xFF), EXT_SACK); /* and others, unknown here */
@@ -81,8 +75,7 @@ other_answers_name_no_extension(void **state)
 }
 
 /* Other messages of the class are neither. */
-static void
-other_messages_are_told_apart(void **state)
+TEST(other_messages_are_told_apart)
 {
 	static const struct {
 		uint8_t at, value;
@@ -97,17 +90,4 @@ other_messages_are_told_apart(void **state)
 		bytes[rows[i].at] = rows[i].value;
 		assert_int_equal(ext_mad_read(bytes, &got), EXT_MAD_OTHER);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(query_has_the_documented_bytes),
-		cmocka_unit_test(answer_differs_in_its_method),
-		cmocka_unit_test(other_answers_name_no_extension),
-		cmocka_unit_test(other_messages_are_told_apart),
-	};
-
-	return cmocka_run_group_tests_name("ext_mad", tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 
+#include "case.h"
 #include "wire/hdr.h"
 
-#include <cmocka.h>
-
-static void
-rnr_timer_table(void **state)
+TEST(rnr_timer_table)
 {
 	/* Hundredths of a millisecond, as IBA 9.7.5.2.8 prints them. */
 	static const uint32_t hundredths[32] = {65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32,
@@ -18,8 +14,7 @@ rnr_timer_table(void **state)
 		assert_int_equal(rnr_timer_ns[i], hundredths[i] * 10000);
 }
 
-static void
-mtu_codes(void **state)
+TEST(mtu_codes)
 {
 	assert_int_equal(mtu_bytes(1), 256);
 	assert_int_equal(mtu_bytes(2), 512);
@@ -28,8 +23,7 @@ mtu_codes(void **state)
 	assert_int_equal(mtu_bytes(5), 4096);
 }
 
-static void
-be24_fields(void **state)
+TEST(be24_fields)
 {
 	uint8_t bytes[5] = {0xA5, 0, 0, 0, 0xA5};
 
@@ -42,16 +36,4 @@ be24_fields(void **state)
 	assert_int_equal(be24_get(bytes + 1), 0x123456);
 	be24_put(bytes + 1, 0xFFFFFF);
 	assert_int_equal(be24_get(bytes + 1), 0xFFFFFF);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rnr_timer_table),
-		cmocka_unit_test(mtu_codes),
-		cmocka_unit_test(be24_fields),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

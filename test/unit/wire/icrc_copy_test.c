@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copy and CRC in one pass, compared with copy followed by CRC: bytes and whole
  * frames. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/common.h"
+#include "case.h"
 #include "frame.h"
 #include "wire/icrc.h"
-
-#include <cmocka.h>
 
 #include "../rand.h"
 #include "headers.h"
@@ -46,8 +43,7 @@ copy_checked(uint32_t crc, size_t to, size_t from, size_t len)
 		fail_msg("%zu bytes from %zu to %zu", len, from, to);
 }
 
-static void
-copy_and_crc_of_every_length(void **state)
+TEST(copy_and_crc_of_every_length)
 {
 	uint64_t seed = 1;
 
@@ -63,8 +59,7 @@ copy_and_crc_of_every_length(void **state)
 }
 
 /* Every bit of the source affects the CRC. */
-static void
-every_bit_affects_the_crc(void **state)
+TEST(every_bit_affects_the_crc)
 {
 	uint64_t seed = 2;
 	uint32_t crc;
@@ -80,8 +75,7 @@ every_bit_affects_the_crc(void **state)
 }
 
 /* Up to 80 bytes before the payload: some whole blocks of 16, and not. */
-static void
-crc_continues_from_the_bytes_before(void **state)
+TEST(crc_continues_from_the_bytes_before)
 {
 	uint8_t before[80];
 	uint64_t seed = 6;
@@ -99,8 +93,7 @@ crc_continues_from_the_bytes_before(void **state)
 }
 
 /* Headers, long pieces, short pieces in between, and the remaining bytes. */
-static void
-crc_of_a_frame_in_pieces(void **state)
+TEST(crc_of_a_frame_in_pieces)
 {
 	uint64_t seed = 3;
 	struct icrc_sum sum = {.from = dst, .crc = 5};
@@ -185,8 +178,7 @@ frame_right(const uint8_t *frame, size_t bytes, size_t to)
 
 /* Intact frames, then with one bit corrupted in the PSN, the payload or the ICRC, and
  * with one bit changed that routers may change. */
-static void
-both_checks_detect_corruption(void **state)
+TEST(both_checks_detect_corruption)
 {
 	static uint8_t frame[HEAD + 4096 + ICRC_LEN];
 	uint64_t seed = 4;
@@ -212,8 +204,7 @@ both_checks_detect_corruption(void **state)
 }
 
 /* Both checks cover the same bits of the headers. */
-static void
-both_checks_cover_the_same_bits(void **state)
+TEST(both_checks_cover_the_same_bits)
 {
 	static uint8_t frame[HEAD + 1024 + ICRC_LEN];
 	uint64_t seed = 5;
@@ -235,8 +226,7 @@ both_checks_cover_the_same_bits(void **state)
 	}
 }
 
-static void
-default_follows_the_cpu(void **state)
+TEST(default_follows_the_cpu)
 {
 	bool wide = false;
 
@@ -247,20 +237,12 @@ default_follows_the_cpu(void **state)
 	assert_int_equal(default_min, wide ? ICRC_COPY_MIN : UINT32_MAX);
 }
 
-int
-main(void)
+static int
+copy_always(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(copy_and_crc_of_every_length),
-		cmocka_unit_test(every_bit_affects_the_crc),
-		cmocka_unit_test(crc_continues_from_the_bytes_before),
-		cmocka_unit_test(crc_of_a_frame_in_pieces),
-		cmocka_unit_test(both_checks_detect_corruption),
-		cmocka_unit_test(both_checks_cover_the_same_bits),
-		cmocka_unit_test(default_follows_the_cpu),
-	};
-
 	default_min = icrc_copy_min;
 	icrc_copy_min = ICRC_COPY_MIN;
-	return cmocka_run_group_tests_name("icrc_copy", tests, NULL, NULL);
+	return 0;
 }
+
+TEST_GROUP(copy_always, NULL)

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "case.h"
 #include "frame.h"
 #include "wire/icrc.h"
 
-#include <cmocka.h>
-
 #include "../rand.h"
 
-static void
-crc_in_one_and_two_pieces(void **state)
+TEST(crc_in_one_and_two_pieces)
 {
 	static const uint8_t ones[8] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
 	static const uint8_t digits[] = "123456789";
@@ -25,8 +21,7 @@ crc_in_one_and_two_pieces(void **state)
 	assert_int_equal(~icrc_update(0, ones, 8), 0xDEBB20E3);
 }
 
-static void
-isal_and_zlib_agree(void **state)
+TEST(isal_and_zlib_agree)
 {
 	uint8_t bytes[4096 + 7];
 	crc_fn *isal = crc_named("isal"), *zlib = crc_named("zlib");
@@ -46,10 +41,8 @@ isal_and_zlib_agree(void **state)
 		}
 }
 
-static void
-choice_follows_the_cpu(void **state)
+TEST(choice_follows_the_cpu)
 {
-	(void)state;
 	if (getenv("ROCADE_CRC") != NULL || getenv("ROCADE_EMULATED") != NULL)
 		return;
 #ifdef __x86_64__
@@ -70,8 +63,7 @@ behind_path(uint32_t crc, const uint8_t *udp, size_t payload_len)
 	return icrc_update(crc, bytes, 4 + 12 + payload_len);
 }
 
-static void
-vectors_by_parts(void **state)
+TEST(vectors_by_parts)
 {
 	uint32_t crc;
 
@@ -81,8 +73,7 @@ vectors_by_parts(void **state)
 	assert_int_equal(behind_path(crc, frame_vector6 + UDP6_OFF, 8), 0xc3a3af96);
 }
 
-static void
-reference_agrees(void **state)
+TEST(reference_agrees)
 {
 	assert_int_equal(ref_icrc(frame_vector4 + IP_OFF, NULL), 0xfcd173f3);
 	assert_int_equal(ref_icrc(frame_vector6 + IP_OFF, NULL), 0xc3a3af96);
@@ -104,8 +95,7 @@ bit_masked(size_t at, unsigned bit, bool v4)
 	return (ip == 0 && bit < 4) || (ip >= 1 && ip <= 3) || ip == 7;
 }
 
-static void
-icrc_covers_unmasked_bits(void **state)
+TEST(icrc_covers_unmasked_bits)
 {
 	for (unsigned v4 = 0; v4 < 2; v4++) {
 		size_t len = v4 ? VECTOR4_LEN : VECTOR6_LEN;
@@ -150,8 +140,7 @@ frame_of_words(uint8_t *frame, bool v4, unsigned words, uint64_t *rand)
 }
 
 /* Every length, so that every kind of tail occurs; random contents. */
-static void
-icrc_of_every_length(void **state)
+TEST(icrc_of_every_length)
 {
 	uint64_t seed = 0x1c2c, rand = seed;
 	static uint8_t frame[IP_OFF + 40 + 8 + 12 + 4096 + 4];
@@ -172,8 +161,7 @@ icrc_of_every_length(void **state)
 }
 
 /* A client cannot write the memory in which it receives. */
-static void
-frame_is_only_read(void **state)
+TEST(frame_is_only_read)
 {
 	const size_t page = 4096;
 	uint8_t *mem = mmap(
@@ -196,21 +184,4 @@ frame_is_only_read(void **state)
 		}
 	}
 	munmap(mem, page);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(crc_in_one_and_two_pieces),
-		cmocka_unit_test(isal_and_zlib_agree),
-		cmocka_unit_test(choice_follows_the_cpu),
-		cmocka_unit_test(vectors_by_parts),
-		cmocka_unit_test(reference_agrees),
-		cmocka_unit_test(icrc_covers_unmasked_bits),
-		cmocka_unit_test(icrc_of_every_length),
-		cmocka_unit_test(frame_is_only_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "case.h"
 #include "print.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
-
-#include <cmocka.h>
 
 /* Written by hand from the tables of IBA: the extended headers in wire order, and the
  * offset of the main one. */
@@ -118,8 +115,7 @@ name_check(uint8_t opcode, const char *prefix, const char *name)
 	assert_string_equal(opcode_name(opcode), want);
 }
 
-static void
-rows_match_handwritten_tables(void **state)
+TEST(rows_match_handwritten_tables)
 {
 	bool known[256] = {false};
 
@@ -148,15 +144,13 @@ rows_match_handwritten_tables(void **state)
 		assert_int_equal(op_rows[op].kind != OP_UNKNOWN, known[op]);
 }
 
-static void
-unknown_names(void **state)
+TEST(unknown_names)
 {
 	assert_string_equal(opcode_name(0x15), "opcode 0x15");
 	assert_string_equal(opcode_name(0xff), "opcode 0xff");
 }
 
-static void
-positions_and_responses(void **state)
+TEST(positions_and_responses)
 {
 	assert_true(op_is_first(&op_rows[OPCODE_RC_SEND_FIRST]));
 	assert_false(op_is_last(&op_rows[OPCODE_RC_SEND_FIRST]));
@@ -177,8 +171,7 @@ positions_and_responses(void **state)
 
 /* HEADERS_MAX is what the packet with the longest headers needs beside the payload, and a
  * packet of each opcode with payload fits. */
-static void
-longest_headers(void **state)
+TEST(longest_headers)
 {
 	size_t longest = 0;
 
@@ -195,17 +188,4 @@ longest_headers(void **state)
 	assert_int_equal(mtu_code_fitting(4096 + HEADERS_MAX), 5);
 	assert_int_equal(mtu_code_fitting(9000), 5);
 	assert_int_equal(mtu_code_fitting(0), 1);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_match_handwritten_tables),
-		cmocka_unit_test(unknown_names),
-		cmocka_unit_test(positions_and_responses),
-		cmocka_unit_test(longest_headers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tests' capture reader: which files it reads, and which it refuses. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "case.h"
 #include "pcap.h"
 
-#include <cmocka.h>
-
-static void
-truncated_and_foreign_files_are_refused(void **state)
+TEST(truncated_and_foreign_files_are_refused)
 {
 	static const uint8_t header[24] = {0xA1, 0xB2, 0xC3, 0xD4, 0, 2, 0, 4, [23] = 1};
 	static const uint8_t record[20] = {
@@ -52,14 +48,4 @@ truncated_and_foreign_files_are_refused(void **state)
 	close(fd);
 	unlink(path);
 	assert_int_equal(pcap_file_load(&file, path), -ENOENT);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(truncated_and_foreign_files_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

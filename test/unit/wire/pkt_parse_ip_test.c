@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Invalid and valid IP headers. */
-#include <setjmp.h>
-#include <stdarg.h>
 
+#include "case.h"
 #include "frame.h"
 
-#include <cmocka.h>
-
-static void
-drop_ip_header(void **state)
+TEST(drop_ip_header)
 {
 	static const uint8_t first[] = {0x00, 0x35, 0x55, 0x65, 0x44, 0x46, 0x4F};
 	static const uint8_t protocols[] = {0, 6, 41, 43, 59, 89, 132, 255};
@@ -41,8 +37,7 @@ drop_ip_header(void **state)
 }
 
 /* IGMP and MLD are for the port; they are the only protocols with IP options. */
-static void
-membership_packets_may_have_options(void **state)
+TEST(membership_packets_may_have_options)
 {
 	static const uint8_t first[] = {0x45, 0x46, 0x4F, 0x44, 0x36};
 	struct raw_frame c;
@@ -61,8 +56,7 @@ membership_packets_may_have_options(void **state)
 	assert_int_equal(raw_frame_parse(&c, 0), PARSE_OTHER);
 }
 
-static void
-drop_ip_checksum(void **state)
+TEST(drop_ip_checksum)
 {
 	struct raw_frame c = raw_frame4();
 
@@ -89,8 +83,7 @@ drop_ip_checksum(void **state)
 	assert_int_equal(parse_exact(c.data, c.len, 0, 0, NULL, NULL), DROP_ip_checksum);
 }
 
-static void
-ip_checksum_extremes(void **state)
+TEST(ip_checksum_extremes)
 {
 	/* Sums with one and two carries: many identifications and addresses. */
 	struct raw_frame c = raw_frame4();
@@ -109,8 +102,7 @@ ip_checksum_extremes(void **state)
 
 /* A GID ::ffff:a.b.c.d stands for an IPv4 address, so no IPv6 packet of one host to another
  * may have one; neither RoCEv2 nor one for the port itself. */
-static void
-drop_mapped_address(void **state)
+TEST(drop_mapped_address)
 {
 	static const uint8_t addrs[][16] = {
 		{[10] = 0xff, [11] = 0xff, [12] = 192, [14] = 2, [15] = 1},
@@ -155,8 +147,7 @@ drop_mapped_address(void **state)
 	assert_int_equal(raw_frame_parse(&to_group, 0), DROP_none);
 }
 
-static void
-drop_fragment(void **state)
+TEST(drop_fragment)
 {
 	static const uint16_t fields[] = {0x2000, 0x0001, 0x1FFF, 0x2001, 0x6000};
 	struct raw_frame c;
@@ -174,19 +165,4 @@ drop_fragment(void **state)
 	c = raw_frame6();
 	c.data[IP_OFF + 6] = 44;
 	assert_int_equal(raw_frame_parse(&c, 0), DROP_fragment);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(drop_ip_header),
-		cmocka_unit_test(membership_packets_may_have_options),
-		cmocka_unit_test(drop_ip_checksum),
-		cmocka_unit_test(ip_checksum_extremes),
-		cmocka_unit_test(drop_mapped_address),
-		cmocka_unit_test(drop_fragment),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Valid frames, and the drop reason of each kind of invalid frame. IP headers are in
  * pkt_parse_ip_test.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 
+#include "case.h"
 #include "frame.h"
-
-#include <cmocka.h>
 
 #include "headers.h"
 
 #define TAG_LEN 4
 
-static void
-vectors_parse(void **state)
+TEST(vectors_parse)
 {
 	struct pkt_view view;
 	uint8_t *copy;
@@ -50,8 +46,7 @@ vectors_parse(void **state)
 
 /* The sender may still write the frame: a change of its headers there has no effect, a change of its
  * payload has. */
-static void
-headers_are_those_of_the_copy(void **state)
+TEST(headers_are_those_of_the_copy)
 {
 	static const uint8_t *const vectors[] = {frame_vector4, frame_vector6};
 	static const size_t lens[] = {VECTOR4_LEN, VECTOR6_LEN};
@@ -82,8 +77,7 @@ headers_are_those_of_the_copy(void **state)
 	}
 }
 
-static void
-header_bits(void **state)
+TEST(header_bits)
 {
 	struct raw_frame c = raw_frame4();
 	uint8_t *bth = c.data + BTH4_OFF;
@@ -116,8 +110,7 @@ header_bits(void **state)
 	assert_int_equal(view.tclass, 0x88);
 }
 
-static void
-drop_runt(void **state)
+TEST(drop_runt)
 {
 	struct raw_frame c = raw_frame4();
 
@@ -139,8 +132,7 @@ drop_runt(void **state)
 	assert_int_equal(raw_frame_parse(&c, 0), DROP_runt);
 }
 
-static void
-drop_ethertype(void **state)
+TEST(drop_ethertype)
 {
 	static const uint16_t types[] = {
 		0, 46, 0x05DC, 0x0801, 0x88CC, 0x88A8, 0x8915, 0xFFFF};
@@ -163,8 +155,7 @@ drop_ethertype(void **state)
 	assert_int_equal(raw_frame_parse(&c, 0), DROP_ethertype);
 }
 
-static void
-vlan_rules(void **state)
+TEST(vlan_rules)
 {
 	/* tag (-1: none), port's VLAN, result */
 	static const struct {
@@ -198,8 +189,7 @@ vlan_rules(void **state)
 	}
 }
 
-static void
-drop_udp(void **state)
+TEST(drop_udp)
 {
 	struct raw_frame c = raw_frame4();
 
@@ -239,8 +229,7 @@ drop_udp(void **state)
 	}
 }
 
-static void
-udp_length_rules(void **state)
+TEST(udp_length_rules)
 {
 	struct raw_frame c = raw_frame4();
 
@@ -258,8 +247,7 @@ udp_length_rules(void **state)
 	assert_int_equal(raw_frame_parse(&c, 0), DROP_none);
 }
 
-static void
-drop_tver_and_opcode(void **state)
+TEST(drop_tver_and_opcode)
 {
 	for (unsigned tver = 1; tver < 16; tver++) {
 		struct raw_frame c = raw_frame4();
@@ -278,8 +266,7 @@ drop_tver_and_opcode(void **state)
 	}
 }
 
-static void
-drop_length(void **state)
+TEST(drop_length)
 {
 	/* Too short for BTH and ICRC. */
 	for (unsigned len = 8; len < 24; len++) {
@@ -312,8 +299,7 @@ drop_length(void **state)
 	}
 }
 
-static void
-drop_icrc(void **state)
+TEST(drop_icrc)
 {
 	struct raw_frame c = raw_frame4();
 
@@ -328,8 +314,7 @@ drop_icrc(void **state)
 	assert_int_equal(raw_frame_parse(&c, 0), DROP_icrc);
 }
 
-static void
-arp_and_icmp_are_left_to_the_port(void **state)
+TEST(arp_and_icmp_are_left_to_the_port)
 {
 	static const int tags[] = {-1, 0, 5, 6};
 	static const unsigned want[] = {PARSE_OTHER, PARSE_OTHER, DROP_vlan, DROP_vlan};
@@ -365,8 +350,7 @@ arp_and_icmp_are_left_to_the_port(void **state)
 	assert_int_equal(raw_frame_parse(&c, 0), DROP_fragment);
 }
 
-static void
-ethernet_padding(void **state)
+TEST(ethernet_padding)
 {
 	struct raw_frame c = raw_frame4();
 	struct pkt_view view;
@@ -377,26 +361,4 @@ ethernet_padding(void **state)
 			parse_exact(c.data, c.len, 0, 0, &view, NULL), DROP_none);
 		assert_int_equal(view.payload_len, 0);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vectors_parse),
-		cmocka_unit_test(headers_are_those_of_the_copy),
-		cmocka_unit_test(header_bits),
-		cmocka_unit_test(drop_runt),
-		cmocka_unit_test(drop_ethertype),
-		cmocka_unit_test(vlan_rules),
-		cmocka_unit_test(drop_udp),
-		cmocka_unit_test(udp_length_rules),
-		cmocka_unit_test(drop_tver_and_opcode),
-		cmocka_unit_test(drop_length),
-		cmocka_unit_test(drop_icrc),
-		cmocka_unit_test(arp_and_icmp_are_left_to_the_port),
-		cmocka_unit_test(ethernet_padding),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 
+#include "case.h"
 #include "frame.h"
 #include "print.h"
-
-#include <cmocka.h>
 
 /* Prints an IPv4 frame built from the vector with this opcode, these extended headers and
  * this payload length. */
@@ -49,8 +46,7 @@ print_op(uint8_t opcode, const void *ext, size_t ext_len, unsigned payload_len)
 /* The bytes of a string literal and their number. */
 #define EXT(text) text, sizeof(text) - 1
 
-static void
-headers_are_printed(void **state)
+TEST(headers_are_printed)
 {
 	assert_string_equal(print_op(0x00, EXT(""), 13),
 		HOSTS "RC SEND_FIRST qp 0x13 psn 0x1000 len 13 pad 3");
@@ -86,8 +82,7 @@ headers_are_printed(void **state)
 		print_op(0x81, EXT(""), 16), HOSTS "CNP qp 0x13 psn 0x1000 len 16");
 }
 
-static void
-syndromes_are_printed(void **state)
+TEST(syndromes_are_printed)
 {
 	static const struct {
 		const char *ext;
@@ -116,8 +111,7 @@ syndromes_are_printed(void **state)
 	}
 }
 
-static void
-bth_flags_and_ipv6(void **state)
+TEST(bth_flags_and_ipv6)
 {
 	uint8_t frame[VECTOR6_LEN], *copy;
 	struct pkt_view view;
@@ -142,8 +136,7 @@ bth_flags_and_ipv6(void **state)
 	free(copy);
 }
 
-static void
-short_buffers_truncate_the_line(void **state)
+TEST(short_buffers_truncate_the_line)
 {
 	static const char want[] = HOSTS "RC SEND_ONLY qp 0x13 psn 0x1000 ackreq len 0";
 	struct pkt_view view;
@@ -164,17 +157,4 @@ short_buffers_truncate_the_line(void **state)
 		free(line);
 	}
 	free(copy);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(headers_are_printed),
-		cmocka_unit_test(syndromes_are_printed),
-		cmocka_unit_test(bth_flags_and_ipv6),
-		cmocka_unit_test(short_buffers_truncate_the_line),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
 
+#include "case.h"
 #include "wire/psn.h"
-
-#include <cmocka.h>
 
 #define HALF 0x800000
 
-static void
-add_wraps(void **state)
+TEST(add_wraps)
 {
 	assert_int_equal(psn_add(0, 0), 0);
 	assert_int_equal(psn_add(0x1000, 3), 0x1003);
@@ -21,8 +17,7 @@ add_wraps(void **state)
 	assert_int_equal(psn_add(1, 0xFF000001), 2);
 }
 
-static void
-diff_is_signed(void **state)
+TEST(diff_is_signed)
 {
 	static const uint32_t bases[] = {
 		0, 1, 0x1000, 0x7FFFFF, 0x800000, 0xFFFFFE, 0xFFFFFF};
@@ -41,23 +36,10 @@ diff_is_signed(void **state)
 	}
 }
 
-static void
-half_way_is_earlier(void **state)
+TEST(half_way_is_earlier)
 {
 	/* ePSN + 2^23 is a duplicate, from either side (as in rxe). */
 	assert_int_equal(psn_diff(0x801002, 0x001002), -HALF);
 	assert_int_equal(psn_diff(0x001002, 0x801002), -HALF);
 	assert_int_equal(psn_diff(0x801001, 0x001002), HALF - 1);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(add_wraps),
-		cmocka_unit_test(diff_is_signed),
-		cmocka_unit_test(half_way_is_earlier),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

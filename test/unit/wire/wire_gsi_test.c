@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Datagrams of QP 1: what gsi_frame_build() builds is admitted, other datagrams are not. */
-#include <setjmp.h>
-#include <stdarg.h>
 
+#include "case.h"
 #include "frame.h"
 #include "wire/wire_gsi.h"
-
-#include <cmocka.h>
 
 #define FRAME_MAX (PATH_HDR_MAX + 12 + 8 + GSI_LEN + 4)
 
@@ -36,8 +33,7 @@ datagram_build(bool v6, uint32_t psn, struct pkt_view *view)
 	return data;
 }
 
-static void
-built_datagram_is_admitted(void **state)
+TEST(built_datagram_is_admitted)
 {
 	for (unsigned v6 = 0; v6 < 2; v6++) {
 		uint8_t want[16] = {[10] = 0xff, 0xff, 192, 0, 2}, src[16], dst[16];
@@ -60,8 +56,7 @@ built_datagram_is_admitted(void **state)
 	}
 }
 
-static void
-other_datagrams_are_refused(void **state)
+TEST(other_datagrams_are_refused)
 {
 	struct pkt_view good, view;
 	uint8_t *data = datagram_build(false, 5, &good);
@@ -83,15 +78,4 @@ other_datagrams_are_refused(void **state)
 	CASE(DROP_qkey, deth->qkey ^= 1);
 #undef CASE
 	free(data);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(built_datagram_is_admitted),
-		cmocka_unit_test(other_datagrams_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
