@@ -48,7 +48,7 @@ SLEEPS = re.compile(
 PY_SLEEPS = re.compile(r"\b(?:time\.sleep ?\(|signal\.alarm ?\(|timeout=[1-9A-Z])")
 SLEEP_DIRS = ("test/unit/", "test/lib/", "test/verbs/", "test/matrix/", "test/sim/", "test/fabric/",
               "test/fuzz/", "test/e2e/")
-PY_SLEEP_DIRS = ("test/verbs/", "test/sim/", "test/fabric/", "test/fuzz/", "test/e2e/",
+PY_SLEEP_DIRS = ("test/unit/", "test/verbs/", "test/sim/", "test/fabric/", "test/fuzz/", "test/e2e/",
                  "test/interop/", "test/runner/")
 # The two helpers, and a test of a filter that has to allow such calls.
 SLEEP_HOMES = {"test/lib/await.c", "test/e2e/lib/limit.py", "test/unit/app/syscall_filter_test.c"}

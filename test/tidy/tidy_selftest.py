@@ -139,6 +139,7 @@ CASES = [
     (tidy.check_sleeps, "test/matrix/x.c", "\tothers_run_us(1000);\n", False),
     (tidy.check_sleeps, "test/verbs/x.c", "\tepoll_wait(set, &got, 1, LIMIT);\n", True),
     (tidy.check_sleeps, "test/verbs/x.py", "    time.sleep(1)\n", True),
+    (tidy.check_sleeps, "test/unit/app/x.py", "    time.sleep(1)\n", True),
     (tidy.check_sleeps, "test/verbs/x.py", "    subprocess.run(command, timeout=60)\n", True),
     (tidy.check_sleeps, "test/verbs/x.py", "    attr.timeout = 14  # sleep\n", False),
     (tidy.check_sleeps, "test/e2e/lib/x.py", "    time.sleep(0.1)\n", True),

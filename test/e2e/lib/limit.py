@@ -4,6 +4,7 @@ the clock alone. A wait fails after the time that it is given at least, and afte
 this machine needs then for a fixed piece of work. test/lib/await.h does the same in C."""
 
 import os
+import select
 import subprocess
 import threading
 import time
@@ -71,6 +72,11 @@ def until(condition, least_s=3 * TIMES, every_s=0.02, work=work_s):
         if limit.reached():
             return condition()
         time.sleep(every_s)
+
+
+def readable(one, least_s=3 * TIMES):
+    """Whether there is something to read from a socket before the limit."""
+    return bool(until(lambda: select.select([one], [], [], 0)[0], least_s))
 
 
 def within(took_s, least_s=TIMES):

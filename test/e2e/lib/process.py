@@ -43,9 +43,9 @@ def tail(text):
 class Process:
     """A started program. text: what it has printed so far. With apart=True its standard error is
     kept apart, in `errors`. With feed=True say() writes to its standard input; otherwise that is
-    empty."""
+    `stdin`, by default empty."""
 
-    def __init__(self, command, apart=False, feed=False, **more):
+    def __init__(self, command, apart=False, feed=False, stdin=subprocess.DEVNULL, **more):
         self.command = [str(word) for word in command]
         self.name = shown(command)
         self.text, self.errors = "", ""
@@ -54,7 +54,7 @@ class Process:
         print("#$ " + self.name, flush=True)
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            [str(word) for word in command], stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
+            [str(word) for word in command], stdin=subprocess.PIPE if feed else stdin,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE if apart else subprocess.STDOUT,
             start_new_session=True, **more)
         self.pid = self.process.pid

@@ -4,32 +4,27 @@
 of preloaded libraries."""
 
 import fcntl
+import functools
 import glob
 import os
 import pty
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import termios
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../e2e/lib"))
+import process  # noqa: E402
+from limit import until  # noqa: E402
+from process import Process  # noqa: E402
+from tap import case, run  # noqa: E402
 
 RUN, ROCADED = sys.argv[1:3]
-LIMIT_S = 60
 # In place of Rocade's library, which can be preloaded only if it is not sanitized.
 with open("/proc/self/maps", encoding="ascii") as maps:
     LIBRARY = re.search(r"/\S*/libc[.-]\S+", maps.read())[0]
-
-cases = []
-
-
-def case(name, good, why=""):
-    cases.append(bool(good))
-    print("%sok %d - %s" % ("" if good else "not ", len(cases), name), flush=True)
-    if not good:
-        print("# %s" % str(why).replace("\n", "\n# "))
 
 
 def command(*program, daemon=ROCADED, library=LIBRARY):
@@ -37,8 +32,16 @@ def command(*program, daemon=ROCADED, library=LIBRARY):
 
 
 def started(*program, daemon=ROCADED, library=LIBRARY, **more):
-    return subprocess.run(command(*program, daemon=daemon, library=library), capture_output=True,
-                          text=True, check=False, timeout=LIMIT_S, **more)
+    return process.run(command(*program, daemon=daemon, library=library), **more)
+
+
+def in_folder(function):
+    """Gives a group of cases a folder, which is removed at its end."""
+    @functools.wraps(function)
+    def call():
+        with tempfile.TemporaryDirectory() as folder:
+            function(folder)
+    return call
 
 
 def script(folder, name, text):
@@ -49,6 +52,7 @@ def script(folder, name, text):
     return path
 
 
+@in_folder
 def messages(folder):
     """The daemon prints other lines before it listens, and in parts."""
     talks = script(folder, "talks", 'echo "a first line" >&2; printf "a second " >&2\n'
@@ -78,13 +82,13 @@ def messages(folder):
          lines[1].startswith("/tmp/rocade-") and not os.path.exists(os.path.dirname(lines[1])), done)
 
 
-def left(process):
+def left(launcher):
     """What an ended launcher has left: its daemon, or the folder of the socket, whose path the
     program has printed. Waits until they are gone."""
-    path = process.path
-    end = time.monotonic() + LIMIT_S
-    while True:
-        found = [path] if os.path.exists(os.path.dirname(path)) else []
+    path, found = launcher.path, []
+
+    def none_left():
+        found[:] = [path] if os.path.exists(os.path.dirname(path)) else []
         for line in glob.glob("/proc/[0-9]*/cmdline"):
             try:
                 with open(line, "rb") as file:
@@ -92,9 +96,9 @@ def left(process):
                         found.append(line)
             except OSError:
                 pass
-        if not found or time.monotonic() > end:
-            return found
-        time.sleep(0.02)
+        return not found
+    until(none_left)
+    return found
 
 
 # Prints the path of the socket, and the signal that ends it.
@@ -112,42 +116,40 @@ def heed():
         signal.signal(signal.Signals["SIG" + name], signal.SIG_DFL)
 
 
+def launch(*program, daemon=ROCADED, **more):
+    """A launcher whose program, or daemon, prints the path of the socket first."""
+    launcher = Process(command(*program, daemon=daemon), apart=True, **more)
+    launcher.path = launcher.wait_line().strip()
+    return launcher
+
+
 def launched(name, preexec_fn=heed):
     """A launcher whose program waits for a signal."""
-    process = subprocess.Popen(command("sh", "-c", PROGRAM % (name, name)), text=True,
-                               stdout=subprocess.PIPE, start_new_session=True,
-                               preexec_fn=preexec_fn)
-    process.path = process.stdout.readline().strip()
-    return process
+    return launch("sh", "-c", PROGRAM % (name, name), preexec_fn=preexec_fn)
 
 
-def ended(process):
-    """Returns the exit status and the output; kills what does not end."""
-    try:
-        text, _ = process.communicate(timeout=LIMIT_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        return None, process.communicate()[0]
-    return process.returncode, text
+def ended(launcher):
+    """Returns the exit status, and the output behind the first line; kills what does not end."""
+    status, _ = launcher.finish()
+    return status, launcher.text.partition("\n")[2]
 
 
+@in_folder
 def signals(folder):
     for name in SIGNALS:
-        process = launched(name)
-        os.kill(process.pid, signal.Signals["SIG" + name])
-        got = ended(process)
+        launcher = launched(name)
+        os.kill(launcher.pid, signal.Signals["SIG" + name])
+        got = ended(launcher)
         case("SIG%s to the launcher reaches the program" % name, got == (9, name + "\n"), got)
-        found = left(process)
+        found = left(launcher)
         case("after SIG%s nothing is left" % name, not found, found)
-    process = subprocess.Popen(command("sh", "-c", "kill -KILL $$"), text=True)
-    case("the status of a program that a signal ended", ended(process)[0] == 128 + 9)
-    waits = script(folder, "waits", 'echo "$3"; exec sleep %d\n' % LIMIT_S)
-    process = subprocess.Popen(command("true", daemon=waits), text=True, stdout=subprocess.PIPE,
-                               preexec_fn=heed)
-    process.path = process.stdout.readline().strip()
-    os.kill(process.pid, signal.SIGTERM)
-    got = ended(process)
-    found = left(process)
+    launcher = Process(command("sh", "-c", "kill -KILL $$"))
+    case("the status of a program that a signal ended", ended(launcher)[0] == 128 + 9)
+    waits = script(folder, "waits", 'echo "$3"; exec sleep 1000\n')
+    launcher = launch("true", daemon=waits, preexec_fn=heed)
+    os.kill(launcher.pid, signal.SIGTERM)
+    got = ended(launcher)
+    found = left(launcher)
     case("a signal before the daemon listens ends the launcher, which cleans up",
          got[0] == -signal.SIGTERM and not found, (got, found))
 
@@ -169,21 +171,18 @@ def terminal():
     def own_terminal():
         heed()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    process = subprocess.Popen(command(sys.executable, "-c", COUNTER), stdin=other_end, text=True,
-                               stdout=subprocess.PIPE, start_new_session=True,
-                               preexec_fn=own_terminal)
-    process.path = process.stdout.readline().strip()
+    launcher = launch(sys.executable, "-c", COUNTER, stdin=other_end, preexec_fn=own_terminal)
     # The launcher is stopped until the program has taken its SIGINT. Then it has one, too, which it
     # would pass on before SIGUSR1.
-    os.kill(process.pid, signal.SIGSTOP)
-    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+    os.kill(launcher.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, launcher.pid, os.WSTOPPED | os.WNOWAIT)
     os.write(main_end, b"\x03")
-    first = process.stdout.readline()
-    os.kill(process.pid, signal.SIGUSR1)
-    os.kill(process.pid, signal.SIGCONT)
-    got = ended(process)
-    case("Ctrl-C reaches the program once", first == "interrupt\n" and got == (0, ""), (first, got))
-    found = left(process)
+    launcher.wait_line("interrupt")
+    os.kill(launcher.pid, signal.SIGUSR1)
+    os.kill(launcher.pid, signal.SIGCONT)
+    got = ended(launcher)
+    case("Ctrl-C reaches the program once", got == (0, "interrupt\n"), got)
+    found = left(launcher)
     case("after Ctrl-C nothing is left", not found, found)
 
 
@@ -200,13 +199,14 @@ def ignored():
         mask >> (number - 1) & 1 for number in (signal.SIGCHLD, signal.SIGHUP, signal.SIGINT)), done)
     done = started("grep", "SigBlk", "/proc/self/status")
     case("the program blocks no signal", int(done.stdout.split()[1], 16) == 0, done)
-    process = launched("TERM", preexec_fn=ignore)
-    os.kill(process.pid, signal.SIGINT)
-    os.kill(process.pid, signal.SIGTERM)
-    got = ended(process)
+    launcher = launched("TERM", preexec_fn=ignore)
+    os.kill(launcher.pid, signal.SIGINT)
+    os.kill(launcher.pid, signal.SIGTERM)
+    got = ended(launcher)
     case("an ignored signal is not passed on", got == (9, "TERM\n"), got)
 
 
+@in_folder
 def preloads(folder):
     """The library is preloaded once, before what the user preloads."""
     library, longer, other = [os.path.join(folder, name) for name in ("a.so", "a.so.old", "b.so")]
@@ -227,16 +227,5 @@ def preloads(folder):
              "blanks and colons" in done.stderr, done)
 
 
-def main():
-    with tempfile.TemporaryDirectory() as folder:
-        messages(folder)
-        signals(folder)
-        preloads(folder)
-    terminal()
-    ignored()
-    print("1..%d" % len(cases))
-    return 0 if all(cases) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(messages, signals, preloads, terminal, ignored))

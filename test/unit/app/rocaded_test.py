@@ -6,9 +6,12 @@ for wrong files, options that override the file, and the keys and options of the
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../e2e/lib"))
+import process  # noqa: E402
+from tap import case, run, skip  # noqa: E402
 
 ROCADED, SOURCE = sys.argv[1:3]
 CONFIG = os.path.join(SOURCE, "config", "rocaded.conf")
@@ -57,18 +60,7 @@ WRONG = [
 
 
 def rocaded(*args):
-    return subprocess.run([ROCADED, *args], capture_output=True, text=True, check=False,
-                          timeout=30, env=dict(os.environ, LC_ALL="C"))
-
-
-cases = []
-
-
-def case(name, good, why=""):
-    cases.append(bool(good))
-    print("%sok %d - %s" % ("" if good else "not ", len(cases), name))
-    if not good:
-        print("# %s" % why)
+    return process.run([ROCADED, *args], env=dict(os.environ, LC_ALL="C"))
 
 
 # The exposure that systemd-analyze(1) may find at most (0: none, 10: all), in tenths: of the unit
@@ -85,8 +77,7 @@ def unit(drop_in):
     lacks = not analyze and "no systemd-analyze" or not os.path.isdir(
         "/run/systemd") and not os.access("/run", os.W_OK) and "cannot make /run/systemd"
     if lacks:
-        cases.append(True)
-        print("ok %d - %s passes systemd-analyze # SKIP %s" % (len(cases), name, lacks))
+        skip(name + " passes systemd-analyze", lacks)
         return
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(os.path.join(SOURCE, "config", "rocaded.socket"), folder)
@@ -98,8 +89,7 @@ def unit(drop_in):
         if drop_in:
             os.mkdir(path + ".d")
             shutil.copy(os.path.join(SOURCE, "config", "rocaded.service.d", drop_in), path + ".d")
-        done = [subprocess.run([analyze, *args], capture_output=True, text=True, check=False,
-                               timeout=60) for args in (
+        done = [process.run([analyze, *args]) for args in (
             ("verify", "--man=no", path, path.replace(".service", ".socket")),
             ("security", "--no-pager", "--offline=true", "--threshold=%d" % EXPOSURE[drop_in],
              path))]
@@ -110,7 +100,7 @@ def unit(drop_in):
          done[1].returncode == 0 and "exposure level" in done[1].stdout, done[1])
 
 
-def main():
+def settings():
     done = rocaded("--check-config", CONFIG)
     case("config/rocaded.conf is valid", done.returncode == 0 and ": OK\n" in done.stdout,
          done.stderr)
@@ -197,9 +187,7 @@ def main():
     missing = [o for o in options if o not in keys and o not in (
         "config", "check-config", "help", "version")]
     case("config/rocaded.conf has every key", not missing, missing)
-    print("1..%d" % len(cases))
-    return 0 if all(cases) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(settings))

@@ -6,9 +6,11 @@ the commands of `help`, the fields of --json and the version."""
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../e2e/lib"))
+import process  # noqa: E402
 
 PROGRAM, SOURCE = sys.argv[1:3]
 EXIT = {"help": 0, "version": 0, "usage": 2}
@@ -28,8 +30,7 @@ def read(path):
 
 
 def run(*args, text=None):
-    return subprocess.run((PROGRAM,) + args, input=text, capture_output=True, text=True,
-                          check=False, timeout=60)
+    return process.run((PROGRAM,) + args, feed=text)
 
 
 def words(text):

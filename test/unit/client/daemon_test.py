@@ -15,23 +15,18 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../e2e/lib"))
+import process  # noqa: E402
+from limit import readable, until  # noqa: E402
+from process import Process  # noqa: E402
+from tap import case, run  # noqa: E402
 
 ROCADED, RUN, STATUS, FLOW = [os.path.abspath(a) for a in sys.argv[1:5]]
 PRELOAD = "preload" in sys.argv[5:]
-TIMEOUT_S = 60
-cases = []
-
-
-def case(name, good, why=""):
-    cases.append(bool(good))
-    print("%sok %d - %s" % ("" if good else "not ", len(cases), name), flush=True)
-    if not good:
-        print("\n".join("# " + line for line in str(why).splitlines()), flush=True)
 
 
 def not_confined(pid, uid=os.geteuid()):
@@ -63,18 +58,12 @@ class Daemon:
             file.write(text)
 
     def start(self):
-        self.process = subprocess.Popen(self.command, env=self.env, stderr=subprocess.PIPE,
-                                        text=True)
+        self.process = Process(self.command, env=self.env)
         return self.said("listening at")
 
     def said(self, word):
-        """The next line with the word, or all lines if none has it."""
-        lines = []
-        for line in self.process.stderr:
-            lines.append(line)
-            if word in line:
-                return line
-        return "".join(lines)
+        """The next line with the word."""
+        return self.process.wait_line(word)
 
     def __enter__(self):
         return self
@@ -82,30 +71,27 @@ class Daemon:
     def __exit__(self, *_):
         if self.process and self.process.poll() is None:
             self.process.kill()
-            self.process.wait()
-        if self.process:
-            self.process.stderr.close()
         shutil.rmtree(self.dir)
 
     def end(self, number=signal.SIGTERM):
         self.process.send_signal(number)
-        return self.process.wait(TIMEOUT_S)
+        return self.process.wait()
 
     def run(self, *command, **more):
-        return subprocess.run(command, env=dict(self.env, **more), capture_output=True, text=True,
-                              check=False, timeout=TIMEOUT_S)
+        return process.run(command, env=dict(self.env, **more))
+
+    def begin(self, *command):
+        return Process(command, apart=True, env=self.env)
 
     def flow(self):
-        process = subprocess.Popen([FLOW, "idle"], env=self.env, stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, text=True)
-        process.stdout.readline()
-        # A client whose process does not run just now does not answer.
-        end = time.monotonic() + TIMEOUT_S
-        while time.monotonic() < end:
+        client = Process([FLOW, "idle"], feed=True, env=self.env)
+        client.wait_line()
+
+        def answers():
             clients = json.loads(self.run(STATUS, "--json").stdout)["clients"]
-            if [c for c in clients if c["pid"] == process.pid and c["answered"]]:
-                break
-        return process
+            return [c for c in clients if c["pid"] == client.pid and c["answered"]]
+        until(answers)  # a client whose process does not run just now does not answer
+        return client
 
 
 def reload():
@@ -173,7 +159,6 @@ def other_user():
         case("--user: SIGTERM ends rocaded with 0", daemon.end() == 0)
         case("--user: the socket stays in a directory of another user",
              os.path.exists(daemon.socket))
-        daemon.process.stderr.close()
         os.chmod(daemon.config, 0o644)
         line = daemon.start()
         case("--user: the next rocaded replaces it", "listening at" in line, line)
@@ -219,21 +204,17 @@ def status():
              "rates" not in rows[0]["clients"][0] and "rates" in rows[2]["clients"][0], watch)
         watch = daemon.run(STATUS, "--watch=0.1", "--count", "2")
         case("rocade-status --watch prints rates", "tx pkt/s" in watch.stdout, watch)
-        process = subprocess.Popen([STATUS, "--watch"], env=daemon.env, text=True,
-                                   stdout=subprocess.PIPE)
-        process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=TIMEOUT_S)
-        case("SIGINT ends rocade-status --watch with 0", process.returncode == 0)
-        flow.communicate("", timeout=TIMEOUT_S)
-        case("the client ends with 0", flow.returncode == 0)
-        watch = subprocess.Popen([STATUS, "--watch=0.1"], env=daemon.env, text=True,
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        watch.stdout.readline()
+        watch = daemon.begin(STATUS, "--watch")
+        watch.wait_line()
+        watch.send_signal(signal.SIGINT)
+        case("SIGINT ends rocade-status --watch with 0", watch.wait() == 0, watch.output())
+        status_of_flow, said = flow.finish()
+        case("the client ends with 0", status_of_flow == 0, said)
+        watch = daemon.begin(STATUS, "--watch=0.1")
+        watch.wait_line()
         daemon.end(signal.SIGINT)
-        _, err = watch.communicate(timeout=TIMEOUT_S)
-        case("rocade-status --watch ends with 1 when the daemon does", watch.returncode == 1 and
-             daemon.socket in err, err)
+        case("rocade-status --watch ends with 1 when the daemon does", watch.wait() == 1 and
+             daemon.socket in watch.errors, watch.errors)
     for args, code, said in ((["--help"], 0, "--watch"), (["--version"], 0, "rocade-status "),
                              (["--nonsense"], 2, "unknown option"), (["more"], 2, "'more'"),
                              (["--watch=x"], 2, "invalid value 'x' for --watch"),
@@ -301,10 +282,9 @@ def launch():
     with Daemon("--local") as daemon:
         silent = os.path.join(daemon.dir, "silent")
         with open(silent, "w", encoding="utf-8") as file:
-            file.write("#!/bin/sh\nexec sleep 60\n")
+            file.write("#!/bin/sh\nexec sleep 1000\n")
         os.chmod(silent, 0o755)
-        waits = subprocess.Popen([RUN, "--daemon", silent, "--start-local", "true"], text=True,
-                                 stderr=subprocess.PIPE)
+        waits = daemon.begin(RUN, "--daemon", silent, "--start-local", "true")
         for args, code, said in (
                 (["--help"], 0, "--start-local"), (["--version"], 0, "rocade-run "),
                 (["--nonsense"], 2, "unknown option"), ([], 2, "missing PROGRAM"),
@@ -334,9 +314,8 @@ def launch():
         case("rocade-run preloads the library once", done.stdout.startswith(daemon.socket + " "),
              done)
         daemon.end()
-        _, err = waits.communicate(timeout=TIMEOUT_S)
-        case("--start-local waits 10 s for a daemon that does not listen", waits.returncode == 1 and
-             "silent does not listen after 10 s" in err, err)
+        case("--start-local waits 10 s for a daemon that does not listen", waits.wait() == 1 and
+             "silent does not listen after 10 s" in waits.errors, waits.errors)
         local = [RUN, "--daemon", ROCADED, "--start-local", "--library", daemon.config]
         daemon.configure("no library\n")
         done = daemon.run(*local, "true")
@@ -346,13 +325,11 @@ def launch():
              done.returncode == 137, done)
         case("--start-local: the daemon ends with the program", done.stdout.strip() and
              not os.path.exists(os.path.dirname(done.stdout.strip())), done)
-        process = subprocess.Popen([*local, "sh", "-c", "echo; exec sleep 60"], env=daemon.env,
-                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        process.stdout.readline()
-        process.send_signal(signal.SIGTERM)
+        launcher = daemon.begin(*local, "sh", "-c", "echo; exec sleep 1000")
+        launcher.wait_line()
+        launcher.send_signal(signal.SIGTERM)
         case("--start-local passes SIGTERM on to the program",
-             process.wait(TIMEOUT_S) == 128 + signal.SIGTERM)
-        process.stdout.close()
+             launcher.wait() == 128 + signal.SIGTERM)
         done = daemon.run(*local, "--device", "other", "true")
         case("--start-local checks the device", done.returncode == 1 and "'other'" in done.stderr,
              done)
@@ -381,13 +358,16 @@ def telemetry():
         where = [path for path in where if os.path.exists(path)]
         case("DPDK's telemetry listens", where, run_dir)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as talk:
-            talk.settimeout(TIMEOUT_S)
             talk.connect(where[0])
-            talk.recv(1 << 16)
+
+            def heard():
+                readable(talk)
+                return json.loads(talk.recv(1 << 16, socket.MSG_DONTWAIT))
+            heard()
 
             def ask(command):
                 talk.send(command.encode())
-                return json.loads(talk.recv(1 << 16))[command.split(",")[0]]
+                return heard()[command.split(",")[0]]
             device = ask("/rocade/devices")["rocade0"]
             case("telemetry: the device", device["local"] == 0 and device["mtu"] == 4184, device)
             ids = ask("/rocade/clients")
@@ -408,7 +388,7 @@ def telemetry():
                  not ask("/rocade/client") and not ask("/rocade/peers"))
         text = daemon.run(STATUS).stdout
         case("rocade-status shows the port", "port: link " in text, text)
-        flow.communicate("", timeout=TIMEOUT_S)
+        flow.finish()
         case("SIGTERM ends rocaded with 0", daemon.end() == 0)
     for args, said in ((["--port", "net_none0"], "--port: invalid value 'net_none0'"),
                        (["--port", "0", "--socket", "/nonexistent/x/y"], "socket: /nonexistent")):
@@ -424,17 +404,5 @@ def telemetry():
     shutil.rmtree(run_dir)
 
 
-def main():
-    reload()
-    other_user()
-    modes()
-    status()
-    strangers()
-    launch()
-    telemetry()
-    print("1..%d" % len(cases))
-    return 0 if all(cases) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(reload, other_user, modes, status, strangers, launch, telemetry))

@@ -5,25 +5,22 @@
     service_test.py ROCADED STATUS"""
 
 import os
+import select
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../e2e/lib"))
+import process  # noqa: E402
+from limit import let_run, readable  # noqa: E402
+from process import Process  # noqa: E402
+from tap import case, run  # noqa: E402
+
 ROCADED, STATUS = [os.path.abspath(a) for a in sys.argv[1:3]]
-TIMEOUT_S = 60
 WATCHDOG_US = 400000
-cases = []
-
-
-def case(name, good, why=""):
-    cases.append(bool(good))
-    print("%sok %d - %s" % ("" if good else "not ", len(cases), name), flush=True)
-    if not good:
-        print("\n".join("# " + line for line in str(why).splitlines()), flush=True)
 
 
 class Manager:
@@ -40,7 +37,6 @@ class Manager:
             if name in os.environ:
                 self.env[name] = os.environ[name]
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.notify.settimeout(TIMEOUT_S)
         address = "\0rocade-test-%d" % os.getpid() if abstract else self.dir + "/notify"
         self.notify.bind(address)
         self.env["NOTIFY_SOCKET"] = address.replace("\0", "@")
@@ -52,17 +48,17 @@ class Manager:
         if listener:
             fds = [listener.fileno()]
             script = 'export LISTEN_FDS=%d LISTEN_PID=%s; exec "$@" 3<&%d' % (count, pid, *fds)
-        self.process = subprocess.Popen(
-            ["sh", "-c", script, "sh", ROCADED, "--config", self.config],
-            env=dict(self.env, **env), stderr=subprocess.PIPE, text=True, pass_fds=fds)
+        self.process = Process(["sh", "-c", script, "sh", ROCADED, "--config", self.config],
+                               env=dict(self.env, **env), pass_fds=fds)
 
-    def heard(self, timeout_s=TIMEOUT_S):
+    def heard(self):
         """Returns the next message, or None."""
-        self.notify.settimeout(timeout_s)
-        try:
-            return self.notify.recv(4096).decode()
-        except TimeoutError:
-            return None
+        return self.notify.recv(4096).decode() if readable(self.notify) else None
+
+    def silent(self, seconds):
+        """Whether no message comes while the daemon has time for it."""
+        let_run(seconds)
+        return not select.select([self.notify], [], [], 0)[0]
 
     def next_but(self, word):
         """Returns the next message that is not `word`."""
@@ -71,16 +67,16 @@ class Manager:
             text = self.heard()
         return text
 
-    def forget(self):
-        """Reads what has been sent so far."""
-        while self.heard(0.01):
-            pass
+    def stop(self):
+        """Stops the daemon, and reads what it has sent until then."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+        while not self.silent(0):
+            self.heard()
 
     def end(self):
         self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(TIMEOUT_S)
-        self.process.stderr.close()
-        return status
+        return self.process.wait()
 
     def __enter__(self):
         return self
@@ -88,7 +84,6 @@ class Manager:
     def __exit__(self, *_):
         if self.process and self.process.poll() is None:
             self.process.kill()
-            self.process.wait()
         self.notify.close()
         shutil.rmtree(self.dir)
 
@@ -99,14 +94,13 @@ def states():
             manager.start()
             where = "an abstract address" if abstract else "a path"
             case("rocaded says by %s that it is ready" % where, manager.heard() == "READY=1")
-            case("when it is ready, it answers", subprocess.run(
-                [STATUS], env=manager.env, stdout=subprocess.DEVNULL, check=False,
-                timeout=TIMEOUT_S).returncode == 0)
+            done = process.run([STATUS], env=manager.env)
+            case("when it is ready, it answers", done.returncode == 0, done)
             manager.process.send_signal(signal.SIGHUP)
             said = [manager.heard(), manager.heard()]
             case("it says that it reads its settings again", said == ["RELOADING=1", "READY=1"],
                  said)
-            case("without WATCHDOG_USEC it sends no keep-alive messages", manager.heard(0.5) is None)
+            case("without WATCHDOG_USEC it sends no keep-alive messages", manager.silent(0.5))
             case("SIGTERM ends it with 0", manager.end() == 0)
             case("it says that it ends", manager.heard() == "STOPPING=1")
 
@@ -120,9 +114,8 @@ def watchdog():
         case("it sends keep-alive messages", said == ["WATCHDOG=1"] * 5, said)
         took = time.monotonic() - began
         case("not more often than twice in WATCHDOG_USEC", took > 5 * WATCHDOG_US / 2e6, took)
-        manager.process.send_signal(signal.SIGSTOP)
-        manager.forget()
-        case("a daemon that does not run sends none", manager.heard(3 * WATCHDOG_US / 1e6) is None)
+        manager.stop()
+        case("a daemon that does not run sends none", manager.silent(3 * WATCHDOG_US / 1e6))
         manager.process.send_signal(signal.SIGCONT)
         case("it goes on sending them", manager.heard() == "WATCHDOG=1")
         manager.end()
@@ -132,14 +125,14 @@ def watchdog():
         with Manager() as manager:
             manager.start(**dict({"WATCHDOG_USEC": "100000"}, **env))
             manager.heard()
-            case("a watchdog %s is ignored" % name, manager.heard(0.5) is None)
+            case("a watchdog %s is ignored" % name, manager.silent(0.5))
             manager.end()
     for name, path in (("an address of another family", "vsock:2:1234"),
                        ("a path without a listener", "/nonexistent/notify"),
                        ("a path that is too long", "/" + "n" * 200)):
         with Manager() as manager:
             manager.start(NOTIFY_SOCKET=path)
-            line = manager.process.stderr.readline()
+            line = manager.process.wait_line()
             case("NOTIFY_SOCKET with %s is ignored" % name, "listening at" in line, line)
             manager.end()
 
@@ -151,7 +144,7 @@ def passed(kind=socket.SOCK_SEQPACKET, backlog=8, **more):
         if backlog:
             listener.listen(backlog)
         manager.start(listener, **more)
-        yield manager, manager.process.stderr.readline()
+        yield manager, manager.process.wait_line()
 
 
 def activation():
@@ -159,8 +152,7 @@ def activation():
         case("rocaded serves a socket that it is passed", "listening at " + manager.path in line,
              line)
         case("and is ready", manager.heard() == "READY=1")
-        done = subprocess.run([STATUS], env=manager.env, stdout=subprocess.PIPE, check=False,
-                              timeout=TIMEOUT_S, text=True)
+        done = process.run([STATUS], env=manager.env)
         case("a client attaches to it", done.returncode == 0 and manager.path in done.stdout, done)
         case("SIGTERM ends rocaded with 0", manager.end() == 0)
         case("the socket stays", os.path.exists(manager.path))
@@ -170,21 +162,12 @@ def activation():
             ("that is one of two", "several sockets: expected one", {"count": 2})):
         for manager, line in passed(**more):
             case("a socket %s is refused" % name, said in line and
-                 manager.process.wait(TIMEOUT_S) == 1, line)
-            manager.process.stderr.close()
+                 manager.process.wait() == 1, line)
     for manager, line in passed(pid="1", backlog=0):
         case("a socket for another process is ignored", "Address already in use" not in line and
              "listening at" in line, line)
         manager.end()
 
 
-def main():
-    states()
-    watchdog()
-    activation()
-    print("1..%d" % len(cases))
-    return 0 if all(cases) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(states, watchdog, activation))
