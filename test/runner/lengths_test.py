@@ -117,6 +117,37 @@ def listed(*options):
                SOURCE, "/nonexistent").stdout.splitlines()
 
 
+def tool(name, *words):
+    """The exit status of a program of tools/lib, and what it says."""
+    done = run(sys.executable, os.path.join(SOURCE, "tools/lib", name), *words)
+    return done.returncode, (done.stderr or done.stdout).strip()
+
+
+def nothing_to_do(folder):
+    """Programs of tools/lib that are given nothing to do, or no build: (name, what they say, expected)."""
+    build = os.path.join(folder, "test/cost")
+    os.makedirs(build)
+    program = os.path.join(build, "cost")
+    with open(program, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\n")
+    os.chmod(program, 0o755)
+    none = "[Errno 2] No such file or directory: '%s/" % folder
+    yield "a pattern that no mutant matches", tool("mutants.py", SOURCE, folder, "of no mutant"), (
+        2, "mutants.py: no mutant of %s/test/mutants matches 'of no mutant'" % SOURCE)
+    yield "a file without mutants", tool("mutants.py", "--in", "a.md", SOURCE, folder), (
+        2, "mutants.py: no mutant of %s/test/mutants is in a.md" % SOURCE)
+    yield "a pattern that is none", tool("mutants.py", SOURCE, folder, "(")[0], 2
+    yield "a build without fuzz targets", tool("fuzz.py", SOURCE, folder, folder, "1"), (
+        2, "fuzz.py: no program %s/test/fuzz/*_fuzz: configure the build with -Dfuzz=true" % folder)
+    yield "a cost program without workloads", tool("cost.py", folder), (
+        1, "1..1\nnot ok 1 - counted\n# %s lists no workload" % os.path.realpath(program))
+    yield "the coverage of a folder without a limit", tool("coverage.py", SOURCE, folder, folder, "lib")[0], 2
+    yield "the targets of no build", tool("test_targets.py", folder, "one"), (
+        1, "test_targets.py: %smeson-info/intro-targets.json'" % none)
+    yield "the change of no build", tool("change.py", folder, folder, "HEAD"), (
+        1, "change.py: %smeson-info/intro-targets.json'" % none)
+
+
 def mutants_in(path):
     """The mutants of the tree whose line is in this file."""
     return [fault["fault"] for fault in mutants.read_all(SOURCE)
@@ -150,6 +181,8 @@ def rows():
         "lib/qp/tlp.c")
     yield "the mutants of a page", listed("--in", "docs/testing.md"), []
     yield "a file of mutants has some", mutants_in("lib/qp/tlp.c") != [], True
+    with tempfile.TemporaryDirectory() as folder:
+        yield from nothing_to_do(folder)
     with tempfile.TemporaryDirectory() as folder:
         copied(folder)
         yield "--change in no git tree", refused(folder, "--change"), (

@@ -108,7 +108,11 @@ def main():
         sys.exit(__doc__)
     source, build = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     names = sorted(commit.changed_since(source, sys.argv[3]))
-    for test in sorted({test["name"] for test in concerned(source, build, names)}):
+    try:
+        tests = concerned(source, build, names)
+    except OSError as error:
+        sys.exit("change.py: %s" % error)
+    for test in sorted({test["name"] for test in tests}):
         print("sim" if test == "sim" else "test " + test)
     for name in names:
         print("file " + name)

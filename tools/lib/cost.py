@@ -62,8 +62,9 @@ def measure(program, workload):
         with open(out, encoding="utf-8", errors="replace") as file:
             counts = tally(file, os.path.basename(program))
     messages = int(done.stdout)
-    if not 0 < counts[1] <= counts[0]:
-        raise ValueError("%s: callgrind counted %d and %d" % (workload, *counts))
+    if not 0 < counts[1] <= counts[0] or messages <= 0:
+        raise ValueError("%s: callgrind counted %d and %d in %d messages" % (
+            workload, *counts, messages))
     return tuple(round(count / messages, 1) for count in counts)
 
 
@@ -146,6 +147,8 @@ def main():
     program = os.path.join(os.path.realpath(args.build), "test/cost/cost")
     try:
         workloads = run(program, "--list").stdout.split()
+        if not workloads:
+            raise ValueError("%s lists no workload" % program)
         key = tuple(run("valgrind", "--tool=none", program, "--key").stdout.strip().split("\t"))
         results = {workload: measure(program, workload) for workload in workloads}
     except (OSError, ValueError, subprocess.CalledProcessError) as error:

@@ -52,9 +52,14 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     source, build, out = sys.argv[1:4]
-    least = {folder: float(percent)
-             for folder, percent in (a.split("=") for a in sys.argv[4:])}
-    lines, good = judge(gcovr(source, build, out, least), least)
+    try:
+        least = {folder: float(percent)
+                 for folder, percent in (a.split("=") for a in sys.argv[4:])}
+        report = gcovr(source, build, out, least)
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        print("coverage.py: %s" % error, file=sys.stderr)
+        return 2
+    lines, good = judge(report, least)
     print("\n".join(lines))
     return 0 if good else 1
 

@@ -10,8 +10,9 @@ WORK gets these; the first is kept for the next run. With PATTERN only the mutan
 matches, with --in only those of these files. With --most N only N: first those of the files that changed in the last day before the
 newest commit, at most two thirds of N, then others. The hash of the commit draws them, so that a
 commit has the same mutants each time, and each commit has others. --list prints the mutants and
-tries none. A mutant that does not apply or
-does not build is a failure too."""
+tries none. A mutant that does not apply or does not build is a failure too.
+
+Exit status: 0 each mutant was found, 1 not, 2 a wrong option, or options that leave no mutant."""
 
 import argparse
 import concurrent.futures
@@ -377,6 +378,11 @@ def try_all(pool, faults):
     return failed
 
 
+def refuse(why):
+    print("mutants.py: %s" % why, file=sys.stderr)
+    return 2
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--most", type=int, default=0)
@@ -388,7 +394,10 @@ def main():
     options = parser.parse_args()
     source, work = options.source, options.work
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    faults = [f for f in read_all(source) if re.search(options.pattern, f["fault"])]
+    try:
+        faults = [f for f in read_all(source) if re.search(options.pattern, f["fault"])]
+    except (re.error, ValueError) as error:
+        return refuse(error)
     if options.files:
         faults = in_files(source, faults, options.files)
     if 0 < options.most < len(faults):
@@ -396,6 +405,10 @@ def main():
     if options.list:
         print("".join(fault["fault"] + "\n" for fault in faults), end="")
         return 0
+    if not faults:
+        return refuse("no mutant of %s/test/mutants%s%s" % (
+            source, " is in " + " or ".join(options.files) if options.files else "",
+            " matches '%s'" % options.pattern if options.pattern else ""))
     first = Workspace(os.path.join(work, "first"))
     os.makedirs(first.top, exist_ok=True)
     first.prepare(source)

@@ -148,21 +148,24 @@ stage_fuzz() {
 
 # The files that differ from the commit $rev, and the tests that depend on them.
 stage_change() {
-	local kind name tests=() files=() sim=no
+	local kind name listed list=$out/log/change.list tests=() files=() sim=no
 	build_release change && meson_tests change-tidy release 5 --suite tidy
 	[ -f "$out/release/build.ninja" ] || return 1
+	# shellcheck disable=SC2016 # the inner shell has these arguments
+	check change "what depends on it" sh -c 'tools/lib/change.py "$1" "$2" "$3" >"$4"' change \
+		"$top" "$out/release" "$rev" "$list" || return 1
 	while read -r kind name; do
 		case $kind in
 		test) tests+=("$name") ;;
 		sim) sim=yes ;;
 		file) files+=(--in "$name") ;;
 		esac
-	done < <(tools/lib/change.py "$top" "$out/release" "$rev")
+	done <"$list"
 	echo "  $((${#files[@]} / 2)) files differ from $rev, ${#tests[@]} tests depend on them"
 	[ ${#tests[@]} = 0 ] || meson_tests change release 5 "${tests[@]}"
 	[ "$sim" = no ] || tap change-sim "$out/release/test/sim/sim" --seeds 500 --jobs "$jobs"
 	[ ${#files[@]} != 0 ] || return 0
-	if [ -n "$(tools/lib/mutants.py --list "${files[@]}" "$top" "$out/mutants")" ]; then
-		tap change-mutants tools/lib/mutants.py "${files[@]}" "$top" "$out/mutants"
-	fi
+	# If even the list fails, the mutants say why.
+	listed=$(tools/lib/mutants.py --list "${files[@]}" "$top" "$out/mutants") || listed=failed
+	[ -z "$listed" ] || tap change-mutants tools/lib/mutants.py "${files[@]}" "$top" "$out/mutants"
 }

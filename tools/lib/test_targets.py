@@ -41,10 +41,10 @@ def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     build = os.path.abspath(sys.argv[1])
-    outputs = {target["id"]: target["filename"] for target in read(build, "targets")}
     try:
+        outputs = {target["id"]: target["filename"] for target in read(build, "targets")}
         tests = chosen(read(build, "tests"), sys.argv[2:])
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         sys.exit("test_targets.py: %s" % error)
     print("\n".join(targets_of(tests, outputs, build)))
 
