@@ -21,6 +21,18 @@ static_assert(RTE_CACHE_LINE_SIZE % LINE_SIZE == 0, "alignment of DPDK's structu
 
 /* Engines of a device, at most. */
 #define ENGINES_MAX 16
+#define ENGINES_ALL UINT32_MAX /* a bit for each */
+
+/* The engines that a count by engine has, a bit each. */
+static inline uint32_t
+engines_used(const uint32_t counts[ENGINES_MAX])
+{
+	uint32_t engines = 0;
+
+	for (unsigned i = 0; i < ENGINES_MAX; i++)
+		engines |= (uint32_t)(counts[i] != 0) << i;
+	return engines;
+}
 
 /* For rare cases: not inlined, so that its callers do not spill registers for it. */
 #define RARE __attribute__((cold, noinline))

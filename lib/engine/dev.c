@@ -9,6 +9,7 @@
 #include "engine/dev_control.h"
 #include "engine/dev_flight.h"
 #include "engine/engine_state.h"
+#include "engine/grace.h"
 #include "engine/gsi.h"
 
 #define RX_RING_DEFAULT 1024
@@ -28,17 +29,33 @@
 #endif
 
 void
+dev_engines_lock_of(struct dev *dev, uint32_t engines)
+{
+	for (unsigned i = 0; i < dev->engine_count; i++) {
+		if (engines & 1u << i)
+			engine_lock(dev->engines[i]);
+	}
+}
+
+void
+dev_engines_unlock_of(struct dev *dev, uint32_t engines)
+{
+	for (unsigned i = dev->engine_count; i-- > 0;) {
+		if (engines & 1u << i)
+			engine_unlock(dev->engines[i]);
+	}
+}
+
+void
 dev_engines_lock(struct dev *dev)
 {
-	for (unsigned i = 0; i < dev->engine_count; i++)
-		engine_lock(dev->engines[i]);
+	dev_engines_lock_of(dev, ENGINES_ALL);
 }
 
 void
 dev_engines_unlock(struct dev *dev)
 {
-	for (unsigned i = dev->engine_count; i-- > 0;)
-		engine_unlock(dev->engines[i]);
+	dev_engines_unlock_of(dev, ENGINES_ALL);
 }
 
 void
@@ -193,6 +210,12 @@ dev_filter_set(struct dev *dev)
 			net_group_macs(dev->net, macs, NET_MAX_MACS));
 }
 
+static void
+dev_readers_await(void *arg)
+{
+	dev_grace_wait(arg);
+}
+
 int
 dev_create(const struct dev_conf *conf, const struct port *port, const struct alloc *mem,
 	struct dev **out)
@@ -228,6 +251,7 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 	cq_moderator_init(&dev->cq_moderator);
 	dev->link_up = port->ops->link_up(port->drv);
 	key_table_init(&dev->keys, &random);
+	dev->keys.readers = (struct key_readers){dev_readers_await, dev};
 	if (conf->mrs_granted != 0)
 		dev->keys.regions_max = RTE_MIN(conf->mrs_granted, KEY_MAX - 1);
 	srq_table_init(&dev->srqs, srqn_base_choose(&random));
@@ -249,28 +273,6 @@ dev_destroy(struct dev *dev)
 	assert(dev->qps.count == 0 && dev->group_count == 0);
 	dev_release(dev);
 	port.ops->close(port.drv);
-}
-
-int
-dev_key_free(struct dev *dev, uint32_t key)
-{
-	int rc;
-
-	dev_engines_lock(dev);
-	rc = key_free(&dev->keys, key);
-	dev_engines_unlock(dev);
-	return rc;
-}
-
-int
-dev_key_change(struct dev *dev, uint32_t *key, int flags, const struct key_change *to)
-{
-	int rc;
-
-	dev_engines_lock(dev);
-	rc = key_change(&dev->keys, key, flags, to);
-	dev_engines_unlock(dev);
-	return rc;
 }
 
 static bool
@@ -323,15 +325,17 @@ dev_srq_remove(struct dev *dev, struct srq *srq)
 int
 dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask)
 {
+	uint32_t engines;
 	int rc;
 
 	if (mask == IBV_SRQ_LIMIT)
 		return srq_modify(srq, attr, mask); /* beside running engines */
 	/* For calls that read the size. */
 	pthread_mutex_lock(&dev->lock);
-	dev_engines_lock(dev);
+	engines = srq_engines(srq);
+	dev_engines_lock_of(dev, engines);
 	rc = srq_modify(srq, attr, mask);
-	dev_engines_unlock(dev);
+	dev_engines_unlock_of(dev, engines);
 	pthread_mutex_unlock(&dev->lock);
 	return rc;
 }

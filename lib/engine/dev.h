@@ -94,7 +94,7 @@ struct dev {
 	struct dev_conf conf;
 	struct port port;
 	struct net *net;
-	struct key_table keys;
+	struct key_table keys; /* its readers are the engines */
 	struct qp_table qps;
 	struct srq_table srqs;     /* XRC SRQs */
 	LIST_HEAD(, srq) srq_list; /* all SRQs */
@@ -140,6 +140,10 @@ void dev_destroy(struct dev *dev);
  * was unpublished before. */
 void dev_engines_lock(struct dev *dev);
 void dev_engines_unlock(struct dev *dev);
+/* The same for some engines, a bit each. The caller holds dev->lock, by which these stay the ones that
+ * use an object. */
+void dev_engines_lock_of(struct dev *dev, uint32_t engines);
+void dev_engines_unlock_of(struct dev *dev, uint32_t engines);
 
 /* Initialises a QP in memory of the caller. engine: index, or -1 for round robin. Attaches
  * the QP to its CQs and SRQ. Its asynchronous events go to events, and name object.
@@ -185,7 +189,7 @@ bool dev_qp_unshare(
 	struct dev *dev, struct qp *qp, struct qp_listener *listener, uint64_t now);
 /* Adds a listener for the QP's events. dev_qp_unlisten() removes it, and so does stopping
  * the QP. */
-void dev_qp_listen(struct dev *dev, struct qp *qp, struct qp_listener *listener);
+void dev_qp_listen(struct qp *qp, struct qp_listener *listener);
 void dev_qp_unlisten(struct dev *dev, struct qp_listener *listener);
 
 /* Returns a number for a new XRC domain. */
@@ -205,24 +209,16 @@ void dev_srq_remove(struct dev *dev, struct srq *srq);
 
 int dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);
 
-/* As cq_replace(), with all engine locks held. A smaller CQ has to have room for the
+/* As cq_replace(), with the locks of the CQ's engines held. A smaller CQ has to have room for the
  * completions of what was posted to UD and UC QPs before. */
 int dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe, uint64_t now);
 
 /* As cq_moderate(). */
 void dev_cq_moderate(struct dev *dev, struct cq *cq, uint16_t count, uint16_t period_us);
 
-/* As key_change(), with all engine locks held. */
-int dev_key_change(
-	struct dev *dev, uint32_t *key, int flags, const struct key_change *to);
-
 /* The CQ is in error: moves its QPs to the error state, also those with nothing to
  * complete. */
 void dev_cq_fail(struct dev *dev, struct cq *cq);
-
-/* Deregisters the key. When it returns, no engine accesses the region any more. Returns 0
- * or -EINVAL. */
-int dev_key_free(struct dev *dev, uint32_t key);
 
 /* Sums the engines' counters. */
 void dev_stats(struct dev *dev, struct port_stats *out);

@@ -15,7 +15,11 @@ void dev_unlock_with(struct dev *dev, const struct app_locks *locks);
  * before the device is in use. */
 void dev_filter_set(struct dev *dev);
 
-/* As dev_qp_stop(), with dev->lock, all engine locks and those of qp_reset_locks() held. */
+/* The engine of the QP, and those that use its queues: with their locks held the QP can be reset. A bit
+ * each. With dev->lock held. */
+uint32_t dev_qp_engines(const struct qp *qp);
+/* As dev_qp_stop(), with dev->lock, and the locks of dev_qp_engines() and qp_reset_locks() held. Other
+ * engines may use the QP until dev_grace_wait() returns. */
 void dev_qp_remove(struct dev *dev, struct qp *qp, uint64_t now);
 
 /* For dev.c: create and destroy what its engines share to wait for answers (engine_answer.c). Returns 0 or

@@ -22,6 +22,7 @@ int
 dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe, uint64_t now)
 {
 	struct app_locks locks = {.count = 0};
+	uint32_t engines;
 	struct cq other;
 	int rc;
 
@@ -32,11 +33,12 @@ dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe, uint64_t now)
 		return rc;
 	cq_add_lock(cq, &locks);
 	dev_lock_with(dev, &locks);
-	dev_engines_lock(dev);
+	engines = cq_engines(cq);
+	dev_engines_lock_of(dev, engines);
 	if (cqe < cq->size)
 		cq_sends_finish(dev, cq, now);
 	rc = cq_replace(cq, &other, cqe);
-	dev_engines_unlock(dev);
+	dev_engines_unlock_of(dev, engines);
 	dev_unlock_with(dev, &locks);
 	cq_fini(&other);
 	return rc;

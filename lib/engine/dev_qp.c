@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control path. */
-/* Control calls on QPs. A change runs with all engine locks held, so it never meets a
- * packet half processed. */
+/* Control calls on QPs. A change runs with the lock of the QP's engine held, so it never meets a
+ * packet half processed. One that changes the QP's queues, too, runs with the locks of all engines that
+ * use them. Other engines go on. They find the QP in the table only to learn which engine it is of. */
 #include <errno.h>
 #include <string.h>
 
 #include "engine/clock.h"
 #include "engine/dev_control.h"
 #include "engine/engine_state.h"
+#include "engine/grace.h"
 #include "engine/next_hop.h"
 #include "engine/pass.h"
 #include "engine/sched.h"
@@ -21,6 +23,18 @@ engine_choose(struct dev *dev, int wanted)
 	if (wanted >= 0)
 		return (unsigned)wanted;
 	return dev->next_engine++ % dev->engine_count;
+}
+
+static uint32_t
+engine_bit(const struct engine *e)
+{
+	return 1u << e->index;
+}
+
+uint32_t
+dev_qp_engines(const struct qp *qp)
+{
+	return engine_bit(qp->sched.engine) | qp_queue_engines(qp);
 }
 
 /* True if packets to it stay in this host: they go to this port, or to another client of
@@ -76,7 +90,8 @@ int
 dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int engine,
 	struct event_queue *events, void *object)
 {
-	uint32_t qpn, index;
+	uint32_t qpn, index, engines;
+	struct engine *to;
 	int rc;
 
 	if (engine < -1 || engine >= (int)dev->engine_count)
@@ -102,10 +117,12 @@ dev_qp_init(struct dev *dev, struct qp *qp, const struct qp_conf *conf, int engi
 	}
 	qp->sq.doorbell = index;
 	qp->sched.engine_chosen = engine >= 0;
-	dev_engines_lock(dev);
-	engine_attach(dev->engines[engine_choose(dev, engine)], qp);
+	to = dev->engines[engine_choose(dev, engine)];
+	engines = qp_queue_engines(qp) | engine_bit(to);
+	dev_engines_lock_of(dev, engines);
+	engine_attach(to, qp);
 	qp_table_put(&dev->qps, qp);
-	dev_engines_unlock(dev);
+	dev_engines_unlock_of(dev, engines);
 out:
 	pthread_mutex_unlock(&dev->lock);
 	return rc;
@@ -130,9 +147,11 @@ path_check(const struct qp_path *p)
 	return gid_reaches(p->sgid, p->dgid) && gid_is_unicast(p->dgid) ? 0 : -EINVAL;
 }
 
-/* With all engine locks held. */
+/* With the lock of the QP's engine held, those of dev_qp_engines() for RESET and where the QP moves to
+ * another engine (to, else NULL), and that one's. */
 static int
-qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
+qp_modify_locked(struct dev *dev, struct qp *qp, struct engine *to,
+	const struct qp_attr *attr, int mask)
 {
 	struct peer *peer = NULL;
 	bool steered = false;
@@ -143,8 +162,7 @@ qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int
 		rc = path_check(&attr->path);
 		if (rc != 0)
 			return rc;
-		steered = !is_own_gid(dev, attr->path.dgid) &&
-			  engine_steer(dev, qp, attr, mask);
+		steered = to != NULL && engine_steer(dev, qp, to, attr, mask);
 	}
 	e = qp->sched.engine;
 	/* The last pass may have been long ago. In SQD a new timeout counts from now on. */
@@ -184,11 +202,19 @@ qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int
 static int
 qp_modify_plain(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 {
+	uint32_t engines = engine_bit(qp->sched.engine);
+	struct engine *to = NULL;
 	int rc;
 
-	dev_engines_lock(dev);
-	rc = qp_modify_locked(dev, qp, attr, mask);
-	dev_engines_unlock(dev);
+	if (mask & IBV_QP_AV && !is_own_gid(dev, attr->path.dgid))
+		to = engine_steer_choose(dev, qp, attr, mask);
+	if (to != NULL)
+		engines |= dev_qp_engines(qp) | engine_bit(to);
+	if (mask & IBV_QP_STATE && attr->state == IBV_QPS_RESET)
+		engines |= dev_qp_engines(qp);
+	dev_engines_lock_of(dev, engines);
+	rc = qp_modify_locked(dev, qp, to, attr, mask);
+	dev_engines_unlock_of(dev, engines);
 	return rc;
 }
 
@@ -212,9 +238,9 @@ qp_modify_then_register(
 		return rc;
 	rc = peer_register(dev, qp, attr, mask);
 	if (rc != 0) {
-		dev_engines_lock(dev);
+		engine_lock(qp->sched.engine);
 		qp_rtr_undo(qp);
-		dev_engines_unlock(dev);
+		engine_unlock(qp->sched.engine);
 	}
 	return rc;
 }
@@ -271,7 +297,7 @@ dev_qp_lock(struct qp *qp)
 		struct engine *e = __atomic_load_n(&qp->sched.engine, __ATOMIC_RELAXED);
 
 		engine_lock(e);
-		/* engine_steer() moves a QP with the locks of all engines held. */
+		/* engine_steer() moves a QP with the locks of both engines held. */
 		if (likely(qp->sched.engine == e))
 			return e;
 		engine_unlock(e);
@@ -337,11 +363,12 @@ qp_listener_remove(struct qp_listener *listener)
 }
 
 void
-dev_qp_listen(struct dev *dev, struct qp *qp, struct qp_listener *listener)
+dev_qp_listen(struct qp *qp, struct qp_listener *listener)
 {
-	dev_engines_lock(dev);
+	struct engine *e = dev_qp_lock(qp);
+
 	LIST_INSERT_HEAD(&qp->listeners, listener, link);
-	dev_engines_unlock(dev);
+	engine_unlock(e);
 }
 
 void
@@ -367,13 +394,16 @@ void
 dev_qp_stop(struct dev *dev, struct qp *qp, uint64_t now)
 {
 	struct app_locks locks = {.count = 0};
+	uint32_t engines;
 
 	qp_reset_locks(qp, &locks);
 	dev_lock_with(dev, &locks);
-	dev_engines_lock(dev);
+	engines = dev_qp_engines(qp);
+	dev_engines_lock_of(dev, engines);
 	dev_qp_remove(dev, qp, now);
-	dev_engines_unlock(dev);
+	dev_engines_unlock_of(dev, engines);
 	dev_unlock_with(dev, &locks);
+	dev_grace_wait(dev);
 }
 
 void

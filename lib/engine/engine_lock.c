@@ -110,7 +110,9 @@ engine_trylock(struct engine *e)
 void
 engine_lock_release(struct engine *e)
 {
-	if (e->owner != 0 && !e->was_inside)
+	if (e->owner == 0)
+		engine_grace_report(e);
+	else if (!e->was_inside)
 		engine_owner_leave(e, e->owner);
 	rte_ticketlock_unlock(&e->lock);
 }

@@ -63,9 +63,22 @@ engine_owner_enter(struct engine *e)
 	return 0;
 }
 
+/* For a thread that is about to leave: it uses nothing any more that it has looked up inside. */
+static inline void
+engine_grace_report(struct engine *e)
+{
+	/* Pairs with the fetch_add in dev_grace_wait(): the next lookups find nothing that was withdrawn
+	 * before. */
+	uint32_t asked = __atomic_load_n(&e->grace_asked, __ATOMIC_ACQUIRE);
+
+	/* Pairs with the acquire in engine_grace_await(). */
+	__atomic_store_n(&e->grace_passed, asked, __ATOMIC_RELEASE);
+}
+
 static inline void
 engine_owner_leave(struct engine *e, uint32_t owner)
 {
+	engine_grace_report(e);
 	/* Pairs with the acquire in owner_end(). */
 	__atomic_store_n(&e->inside[owner], false, __ATOMIC_RELEASE);
 }

@@ -165,8 +165,13 @@ packets_process(
 	for (unsigned i = 0; i < n; i++) {
 		struct qp *qp = parsed[i].qp;
 
-		if (unlikely(qp != NULL && qp->sched.engine != e)) {
-			if (engine_hand_off(e, qp->sched.engine, &pkts[i]))
+		/* That of another engine may move, or be destroyed: nothing else of it is read. */
+		struct engine *of =
+			qp != NULL ? __atomic_load_n(&qp->sched.engine, __ATOMIC_RELAXED)
+				   : NULL;
+
+		if (unlikely(of != NULL && of != e)) {
+			if (engine_hand_off(e, of, &pkts[i]))
 				continue;
 		} else if (likely(qp != NULL)) {
 			packet_dispatch(e, qp, &parsed[i].view, icrc_deferred, now);

@@ -140,7 +140,9 @@ struct engine {
 	rte_ticketlock_t lock LINE_ALIGNED;
 	/* By number of the owner. Each is written by its thread. */
 	bool inside[ENGINE_OWNERS + 1];
-	bool was_inside;       /* the owner, before it took the ticket lock */
+	bool was_inside; /* the owner, before it took the ticket lock */
+	uint32_t
+		grace_passed; /* the last grace_asked that a thread saw when it left; see grace.h */
 	uintptr_t last_thread; /* that ran a pass with the ticket lock */
 	uint64_t last_passes;  /* of it, in a row */
 	uint64_t
@@ -164,6 +166,7 @@ struct engine {
 	/* The owner's number, 0: there is none. Written with the ticket lock held, read by each
 	 * thread that polls the engine or posts */
 	uint32_t owner;
+	uint32_t grace_asked; /* counts the calls of dev_grace_wait() */
 	uintptr_t owner_thread[ENGINE_OWNERS + 1]; /* by number; never changes again */
 };
 

@@ -35,6 +35,21 @@ queues_detach(struct qp *qp, unsigned engine)
 		srq_detach(qp->srq, engine);
 }
 
+uint32_t
+qp_queue_engines(const struct qp *qp)
+{
+	uint32_t engines;
+
+	if (qp->type == IBV_QPT_XRC_RECV)
+		return 0;
+	engines = cq_engines(qp->send_cq);
+	if (qp->recv_cq != NULL)
+		engines |= cq_engines(qp->recv_cq);
+	if (qp->srq != NULL)
+		engines |= srq_engines(qp->srq);
+	return engines;
+}
+
 void
 engine_attach(struct engine *e, struct qp *qp)
 {
@@ -72,25 +87,32 @@ connection_queue(const struct dev *dev, const struct qp *qp, const struct qp_att
 	return dev->port.ops->flow_queue(dev->port.drv, &flow);
 }
 
-bool
-engine_steer(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
+struct engine *
+engine_steer_choose(
+	const struct dev *dev, const struct qp *qp, const struct qp_attr *attr, int mask)
 {
 	int queue;
 
 	if (dev->engine_count == 1 || dev->port.ops->flow_queue == NULL ||
-		qp->state != IBV_QPS_INIT || !(mask & IBV_QP_STATE) ||
+		qp_state(qp) != IBV_QPS_INIT || !(mask & IBV_QP_STATE) ||
 		attr->state != IBV_QPS_RTR || qp->type == IBV_QPT_UD ||
 		qp->sched.engine_chosen)
-		return false;
+		return NULL;
 	queue = connection_queue(dev, qp, attr);
 	if (queue < 0 || (unsigned)queue >= dev->engine_count)
-		return false;
-	/* A refused modification changes nothing. */
+		return NULL;
+	return dev->engines[queue];
+}
+
+bool
+engine_steer(struct dev *dev, struct qp *qp, struct engine *to,
+	const struct qp_attr *attr, int mask)
+{
 	if (qp_modify_check(qp, attr, mask, dev->active_mtu) != 0)
 		return false;
-	if (qp->sched.engine != dev->engines[queue]) {
+	if (qp->sched.engine != to) {
 		engine_detach(qp);
-		engine_attach(dev->engines[queue], qp);
+		engine_attach(to, qp);
 	}
 	return true;
 }

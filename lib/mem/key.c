@@ -4,14 +4,8 @@
 #include <string.h>
 
 #include "base/base_alloc.h"
-#include "mem/key.h"
+#include "mem/key_index.h"
 #include "mem/on_demand.h"
-
-static struct key_entry *
-entry_at(const struct key_table *t, uint32_t index)
-{
-	return &t->chunks[index >> KEY_CHUNK_BITS][index & (KEY_CHUNK - 1)];
-}
 
 void
 key_table_init(struct key_table *t, const struct random_key *key)
@@ -31,90 +25,6 @@ key_table_fini(struct key_table *t)
 		alloc_put(&alloc_plain, t->chunks[i], KEY_CHUNK_BYTES);
 		t->chunks[i] = NULL;
 	}
-}
-
-/* Each index has a secret order of the 256 variants, and takes them in turn. */
-static uint8_t
-variant_of(const struct key_table *t, uint32_t index, uint8_t turn)
-{
-	return (uint8_t)random_permute(&t->variant_key, index, 8, turn);
-}
-
-static uint8_t
-turn_of(const struct key_table *t, uint32_t key)
-{
-	return (uint8_t)random_permute_back(&t->variant_key, key >> 8, 8, key & 0xFF);
-}
-
-/* Returns the index at a place in the secret order of indices. */
-static uint32_t
-index_at(const struct key_table *t, uint32_t place)
-{
-	const unsigned group_bits = KEY_BITS - KEY_GROUP_BITS;
-	uint32_t group = random_permute(
-		&t->index_key, KEY_MAX, group_bits, place >> KEY_GROUP_BITS);
-
-	place &= (1u << KEY_GROUP_BITS) - 1;
-	return group << KEY_GROUP_BITS |
-	       random_permute(&t->index_key, group, KEY_GROUP_BITS, place);
-}
-
-static bool
-chunk_present(struct key_table *t, uint32_t chunk)
-{
-	void *mem;
-
-	if (t->chunks[chunk] != NULL)
-		return true;
-	mem = alloc_get(&alloc_plain, "keys", KEY_CHUNK_BYTES);
-	/* Pairs with the acquire of the chunk in key_find(). */
-	__atomic_store_n(&t->chunks[chunk], mem, __ATOMIC_RELEASE);
-	return mem != NULL;
-}
-
-/* Returns an index that was never used, or 0 if none is left or its chunk cannot be
- * allocated. */
-static uint32_t
-index_fresh(struct key_table *t)
-{
-	uint32_t index = 0;
-
-	while (index == 0) { /* 0 stands at one place of the order: it is left out */
-		if (t->fresh == KEY_MAX)
-			return 0;
-		index = index_at(t, t->fresh);
-		if (!chunk_present(t, index >> KEY_CHUNK_BITS))
-			return 0;
-		t->fresh++;
-	}
-	return index;
-}
-
-static uint32_t
-index_reuse(struct key_table *t)
-{
-	uint32_t index = t->free_head;
-
-	if (index == 0)
-		return 0;
-	t->free_head = (uint32_t)entry_at(t, index)->va;
-	if (t->free_head == 0)
-		t->free_tail = 0;
-	t->free_count--;
-	return index;
-}
-
-/* Returns 0 if no index is left. */
-static uint32_t
-index_take(struct key_table *t)
-{
-	uint32_t index = 0;
-
-	if (t->free_count < KEY_CHUNK)
-		index = index_fresh(t);
-	if (index == 0)
-		index = index_reuse(t);
-	return index;
 }
 
 static bool
@@ -182,13 +92,13 @@ region_host(struct key_table *t, void *host, uint64_t len)
 static struct key_entry *
 entry_take(struct key_table *t, uint32_t *key)
 {
-	uint32_t index = index_take(t);
+	uint32_t index = key_index_take(t);
 	struct key_entry *e;
 
 	if (index == 0)
 		return NULL;
-	e = entry_at(t, index);
-	*key = index << 8 | variant_of(t, index, (uint8_t)(e->len + 1));
+	e = key_entry_at(t, index);
+	*key = index << 8 | key_variant(t, index, (uint8_t)(e->len + 1));
 	t->used++;
 	return e;
 }
@@ -210,7 +120,7 @@ key_alloc(struct key_table *t, uint32_t pd, uint64_t va, void *host, uint64_t le
 		e->va = va;
 		e->len = len;
 		e->host = region_host(t, host, len);
-		e->rights = rights_of(pd, access);
+		__atomic_store_n(&e->rights, rights_of(pd, access), __ATOMIC_RELAXED);
 		/* Pairs with the acquire of the key in key_find(). */
 		__atomic_store_n(&e->key, *key, __ATOMIC_RELEASE);
 	}
@@ -218,45 +128,54 @@ key_alloc(struct key_table *t, uint32_t pd, uint64_t va, void *host, uint64_t le
 	return e != NULL ? 0 : -ENOMEM;
 }
 
-static void
-index_release(struct key_table *t, uint32_t index)
-{
-	entry_at(t, index)->va = 0;
-	if (t->free_tail != 0)
-		entry_at(t, t->free_tail)->va = index;
-	else
-		t->free_head = index;
-	t->free_tail = index;
-	t->free_count++;
-}
-
-/* Returns the entry of this key to the table. key: the last key of its index. No release
- * is needed: the caller holds all engine locks, which excludes every reader. */
+/* Returns the entry of this key to the table. key: the last key of its index. No reader has found
+ * the entry. */
 static void
 entry_put(struct key_table *t, uint32_t key)
 {
-	struct key_entry *e = entry_at(t, key >> 8);
+	struct key_entry *e = key_entry_at(t, key >> 8);
 
 	__atomic_store_n(&e->key, 0, __ATOMIC_RELAXED);
-	e->len = turn_of(t, key);
-	e->rights = 0;
-	index_release(t, key >> 8);
+	e->len = key_turn(t, key);
+	__atomic_store_n(&e->rights, 0, __ATOMIC_RELAXED);
+	key_index_release(t, key >> 8);
 	t->used--;
 }
 
-/* Finds the region of a key that is about to be freed or changed. -EINVAL if key is not
- * that of a region, -EBUSY while memory windows are bound to it. */
+/* Finds the region of a key that is about to be freed or changed, and lets no memory window be bound
+ * to it from here on. -EINVAL if key is not that of a region, -EBUSY while memory windows are
+ * bound to it, or another thread is about to do the same. */
 static int
-region_find(const struct key_table *t, uint32_t key, struct key_entry **out)
+region_leave(const struct key_table *t, uint32_t key, struct key_entry **out)
 {
 	const struct key_entry *e = key_find(t, key);
+	uint32_t none = 0;
 
-	if (e == NULL || e->rights >> 8 == KEY_PD_MW)
+	if (e == NULL || key_rights(e) >> 8 == KEY_PD_MW)
 		return -EINVAL;
-	if (__atomic_load_n(key_mw_count(t, key), __ATOMIC_RELAXED) != 0)
+	if (!__atomic_compare_exchange_n(key_mw_count(t, key), &none, KEY_LEAVING, false,
+		    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return -EBUSY;
-	*out = entry_at(t, key >> 8);
+	*out = key_entry_at(t, key >> 8);
 	return 0;
+}
+
+/* Lets windows be bound again. An engine that has just been refused one may still have counted it. */
+static void
+region_return(const struct key_table *t, uint32_t key)
+{
+	__atomic_fetch_sub(key_mw_count(t, key), KEY_LEAVING, __ATOMIC_RELAXED);
+}
+
+/* Releases the table's lock for the time. */
+static void
+readers_await(struct key_table *t)
+{
+	if (t->readers.await == NULL)
+		return;
+	rte_spinlock_unlock(&t->lock);
+	t->readers.await(t->readers.arg);
+	rte_spinlock_lock(&t->lock);
 }
 
 int
@@ -266,13 +185,72 @@ key_free(struct key_table *t, uint32_t key)
 	int rc;
 
 	rte_spinlock_lock(&t->lock);
-	rc = region_find(t, key, &e);
+	rc = region_leave(t, key, &e);
 	if (rc == 0) {
+		__atomic_store_n(&e->key, 0, __ATOMIC_RELAXED);
+		readers_await(t);
 		entry_put(t, key);
 		t->regions--;
+		region_return(t, key);
 	}
 	rte_spinlock_unlock(&t->lock);
 	return rc;
+}
+
+/* Computes the entry as it is to be. */
+static int
+region_changed(struct key_table *t, const struct key_entry *e, int flags,
+	const struct key_change *to, struct key_entry *next)
+{
+	int rc = 0;
+
+	*next = (struct key_entry){e->va, e->len, e->host, e->key, key_rights(e)};
+	if (next->rights >> 8 == KEY_PD_INVALIDATED)
+		return -EFAULT;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		next->va = to->va;
+		next->len = to->len;
+		next->host = region_host(t, to->host, to->len);
+		rc = region_check(0, to->va, to->host, to->len, 0);
+	}
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		next->rights = rights_pack(to->pd, next->rights & 0xFF);
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		next->rights = rights_of(key_pd(next->rights), to->access);
+	if (rc == 0)
+		rc = region_check(flags & IBV_REREG_MR_CHANGE_PD ? to->pd : 0, 0, NULL, 0,
+			flags & IBV_REREG_MR_CHANGE_ACCESS ? to->access : 0);
+	if (flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD))
+		next->key =
+			(e->key & ~0xFFu) |
+			key_variant(t, e->key >> 8, (uint8_t)(key_turn(t, e->key) + 1));
+	return rc;
+}
+
+/* An entry whose key stays changes its rights only, for the next lookup. Fails if the memory is
+ * found to be gone meanwhile. */
+static int
+rights_replace(struct key_table *t, struct key_entry *e, uint32_t before, uint32_t rights)
+{
+	if (!__atomic_compare_exchange_n(&e->rights, &before, rights, false,
+		    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return -EFAULT;
+	readers_await(t);
+	return 0;
+}
+
+/* An entry with a new key is withdrawn, and published again when no reader of the old key is left. */
+static void
+entry_replace(struct key_table *t, struct key_entry *e, const struct key_entry *next)
+{
+	__atomic_store_n(&e->key, 0, __ATOMIC_RELAXED);
+	readers_await(t);
+	e->va = next->va;
+	e->len = next->len;
+	e->host = next->host;
+	__atomic_store_n(&e->rights, next->rights, __ATOMIC_RELAXED);
+	/* Pairs with the acquire of the key in key_find(). */
+	__atomic_store_n(&e->key, next->key, __ATOMIC_RELEASE);
 }
 
 int
@@ -283,32 +261,17 @@ key_change(struct key_table *t, uint32_t *key, int flags, const struct key_chang
 	int rc;
 
 	rte_spinlock_lock(&t->lock);
-	rc = region_find(t, *key, &e);
-	if (rc == 0 && e->rights >> 8 == KEY_PD_INVALIDATED)
-		rc = -EFAULT;
+	rc = region_leave(t, *key, &e);
 	if (rc != 0)
 		goto out;
-	next = *e;
-	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-		next.va = to->va;
-		next.len = to->len;
-		next.host = region_host(t, to->host, to->len);
-		rc = region_check(0, to->va, to->host, to->len, 0);
-	}
-	if (flags & IBV_REREG_MR_CHANGE_PD)
-		next.rights = rights_pack(to->pd, next.rights & 0xFF);
-	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
-		next.rights = rights_of(key_pd(next.rights), to->access);
+	rc = region_changed(t, e, flags, to, &next);
+	if (rc == 0 && next.key == *key)
+		rc = rights_replace(t, e, key_rights(e), next.rights);
+	else if (rc == 0)
+		entry_replace(t, e, &next);
 	if (rc == 0)
-		rc = region_check(flags & IBV_REREG_MR_CHANGE_PD ? to->pd : 0, 0, NULL, 0,
-			flags & IBV_REREG_MR_CHANGE_ACCESS ? to->access : 0);
-	if (flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD))
-		next.key = (*key & ~0xFFu) |
-			   variant_of(t, *key >> 8, (uint8_t)(turn_of(t, *key) + 1));
-	if (rc == 0) {
-		*e = next;
 		*key = next.key;
-	}
+	region_return(t, *key);
 out:
 	rte_spinlock_unlock(&t->lock);
 	return rc;
@@ -377,14 +340,16 @@ uint8_t *
 key_on_demand_check(const struct key_entry *e, uint32_t pd, uint64_t va, uint64_t len,
 	uint64_t touch, unsigned need)
 {
+	uint32_t rights = e != NULL ? key_rights(e) : 0;
 	uintptr_t host;
 
-	need |= KEY_ACCESS_ON_DEMAND;
-	if (e == NULL || key_pd(e->rights) != pd || (e->rights & need) != need ||
+	if (e == NULL || key_pd(rights) != pd || (rights & need) != need ||
 		!key_entry_holds(e, va, len))
 		return NULL;
 	host = entry_host(e, va);
-	if (!on_demand_touch(host, touch, (need & KEY_ACCESS_WRITES) != 0))
+	/* Since the caller has looked, the region may have become one that is not on-demand. */
+	if (rights & KEY_ACCESS_ON_DEMAND &&
+		!on_demand_touch(host, touch, (need & KEY_ACCESS_WRITES) != 0))
 		return NULL;
 	return (uint8_t *)host;
 }

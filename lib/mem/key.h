@@ -9,7 +9,9 @@
  *
  * Registration and deregistration are control path, serialised by the table's lock. The
  * data path reads without a lock: a new entry is published by storing its key with
- * release. key_free() requires all engine locks, so that no engine reads the entry.
+ * release. An entry that is freed or changed is first withdrawn: no lookup finds it any more.
+ * Then key_free() waits for the readers that have found it (key_readers), without the table's
+ * lock, before the entry or its memory is used again.
  */
 #ifndef ROCADE_MEM_KEY_H
 #define ROCADE_MEM_KEY_H
@@ -63,6 +65,17 @@ static_assert(sizeof(struct key_entry) == 32, "two per cache line");
 #define KEY_PD_ON_DEMAND 0x800000u
 #define KEY_PD_MAX (KEY_PD_ON_DEMAND - 1)
 
+/* Waits until each reader that may have looked a key up before the call has stopped using what it
+ * found. Without await there are no readers in other threads. */
+struct key_readers {
+	void (*await)(void *arg);
+	void *arg;
+};
+
+/* A bit of the count of memory windows: the region is being freed or changed. No window is bound to
+ * it meanwhile. */
+#define KEY_LEAVING (1u << 31)
+
 struct key_table {
 	/* Allocated on demand, never moved. KEY_CHUNK entries, then KEY_CHUNK counts
 	 * (uint32_t) of the memory windows bound to each: KEY_CHUNK_BYTES. */
@@ -78,6 +91,7 @@ struct key_table {
 	/* Of the orders of indices and variants. Others at each start, so that keys of an
 	 * earlier process do not match. */
 	struct random_key index_key, variant_key;
+	struct key_readers readers; /* set before the first key_free() */
 };
 
 void key_table_init(struct key_table *t, const struct random_key *key);
@@ -103,15 +117,17 @@ int key_alloc(struct key_table *t, uint32_t pd, uint64_t va, void *host, uint64_
 	unsigned access, uint32_t *key);
 
 /* Deregisters a region. -EINVAL if key is not that of a region, -EBUSY while memory
- * windows are bound to it. The caller holds all engine locks. */
+ * windows are bound to it. When it returns no reader uses the region's memory. The caller holds no
+ * lock that a reader may wait for. */
 int key_free(struct key_table *t, uint32_t key);
 
 /*
  * key_change() changes a region (ibv_rereg_mr(3)). flags: IBV_REREG_MR_*; only the fields
  * that flags select are read. A new PD or translation changes the variant: *key is then
  * the new key, and the old one is refused. Returns the errors of key_alloc() and
- * key_free(), or -EFAULT after key_invalidate_at(); on error nothing has changed. The
- * caller holds all engine locks.
+ * key_free(), or -EFAULT after key_invalidate_at(); on error nothing has changed. When it
+ * returns no reader uses the memory, the PD or the rights of before. The caller holds no lock that a
+ * reader may wait for.
  */
 struct key_change {
 	uint32_t pd;
@@ -151,8 +167,8 @@ void key_release(struct key_table *t, uint32_t key);
 void *key_object(const struct key_table *t, uint32_t key);
 /* Returns the entry of a key's index, whichever key it has now. NULL: no such index. */
 struct key_entry *key_entry(const struct key_table *t, uint32_t key);
-/* Returns the count of memory windows bound to a region. Access it atomically: several
- * engines bind. */
+/* Returns the count of memory windows bound to a region, and KEY_LEAVING. Access it atomically:
+ * several engines bind. */
 uint32_t *key_mw_count(const struct key_table *t, uint32_t key);
 
 /* Returns the live entry of a key, else NULL. */
@@ -165,7 +181,7 @@ key_find(const struct key_table *t, uint32_t key)
 	/* Index 0 wraps around and is rejected too: key 0 would match a free entry. */
 	if (unlikely(index - 1 >= KEY_MAX - 1))
 		return NULL;
-	/* Pairs with the release in chunk_present() of key.c. */
+	/* Pairs with the release in chunk_present() of key_index.c. */
 	chunk = __atomic_load_n(&t->chunks[index >> KEY_CHUNK_BITS], __ATOMIC_ACQUIRE);
 	if (unlikely(chunk == NULL))
 		return NULL;
@@ -173,6 +189,13 @@ key_find(const struct key_table *t, uint32_t key)
 	/* Pairs with the releases in key_alloc() and mw_bind_to(). */
 	return likely(__atomic_load_n(&chunk->key, __ATOMIC_ACQUIRE) == key) ? chunk
 									     : NULL;
+}
+
+/* The rights of an entry whose key was looked up may change: a check loads them once. */
+static inline uint32_t
+key_rights(const struct key_entry *e)
+{
+	return __atomic_load_n(&e->rights, __ATOMIC_RELAXED);
 }
 
 /* Returns the PD of a region with these rights. */
@@ -198,9 +221,10 @@ uint8_t *key_on_demand_check(const struct key_entry *e, uint32_t pd, uint64_t va
 	uint64_t len, uint64_t touch, unsigned need);
 
 static inline uint8_t *
-key_entry_check(const struct key_entry *e, uint64_t va, uint64_t len, unsigned need)
+key_entry_check(const struct key_entry *e, uint32_t rights, uint64_t va, uint64_t len,
+	unsigned need)
 {
-	if (unlikely((e->rights & need) != need || !key_entry_holds(e, va, len)))
+	if (unlikely((rights & need) != need || !key_entry_holds(e, va, len)))
 		return NULL;
 	return e->host + (va - e->va);
 }
@@ -217,10 +241,11 @@ key_check_part(const struct key_table *t, uint32_t key, uint32_t pd, uint64_t va
 	uint64_t len, uint64_t touch, unsigned need)
 {
 	const struct key_entry *e = key_find(t, key);
+	uint32_t rights = likely(e != NULL) ? key_rights(e) : 0;
 
-	if (unlikely(e == NULL || e->rights >> 8 != pd))
+	if (unlikely(e == NULL || rights >> 8 != pd))
 		return key_on_demand_check(e, pd, va, len, touch, need);
-	return key_entry_check(e, va, len, need);
+	return key_entry_check(e, rights, va, len, need);
 }
 
 /* For an access to all the bytes at once. */
@@ -236,8 +261,9 @@ static inline bool
 key_grants(const struct key_table *t, uint32_t key, uint32_t pd, unsigned need)
 {
 	const struct key_entry *e = key_find(t, key);
+	uint32_t rights = e != NULL ? key_rights(e) : 0;
 
-	return e != NULL && key_pd(e->rights) == pd && (e->rights & need) == need;
+	return e != NULL && key_pd(rights) == pd && (rights & need) == need;
 }
 
 #endif

@@ -64,15 +64,16 @@ mw_bind_check(const struct key_table *t, const struct mw *mw, const struct mw_bi
 {
 	const unsigned writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 	const struct key_entry *mr = key_find(t, b->parent);
+	uint32_t rights = mr != NULL ? key_rights(mr) : 0;
 
 	/* The PD comparison also rejects memory windows and invalidated regions: their PD
 	 * field holds a value that is no PD (KEY_PD_MW, KEY_PD_INVALIDATED). */
-	if (mr == NULL || key_pd(mr->rights) != mw->pd ||
-		(mr->rights & IBV_ACCESS_MW_BIND) == 0 ||
-		(mr->rights & IBV_ACCESS_ZERO_BASED) != 0)
+	if (mr == NULL || key_pd(rights) != mw->pd ||
+		(rights & IBV_ACCESS_MW_BIND) == 0 ||
+		(rights & IBV_ACCESS_ZERO_BASED) != 0)
 		return NULL;
 	if ((b->access & ~MW_BIND_ACCESS) != 0 ||
-		((b->access & writes) != 0 && (mr->rights & IBV_ACCESS_LOCAL_WRITE) == 0))
+		((b->access & writes) != 0 && (rights & IBV_ACCESS_LOCAL_WRITE) == 0))
 		return NULL;
 	return key_entry_holds(mr, b->va, b->len) ? mr : NULL;
 }
@@ -83,7 +84,6 @@ mw_bind_to(struct key_table *t, struct mw *mw, uint32_t qpn, struct mw_list *lis
 {
 	struct key_entry *e = key_entry(t, b->rkey);
 
-	__atomic_fetch_add(key_mw_count(t, b->parent), 1, __ATOMIC_RELAXED);
 	if (mw->type2)
 		LIST_INSERT_HEAD(list, mw, link);
 	/* Orders the stores below after the store of key 0. Pairs with the acquire fence
@@ -100,6 +100,18 @@ mw_bind_to(struct key_table *t, struct mw *mw, uint32_t qpn, struct mw_list *lis
 	__atomic_store_n(&e->key, b->rkey, __ATOMIC_RELEASE);
 }
 
+/* Counts a window of the region. Returns false if that is being freed or changed. */
+static bool
+region_hold(const struct key_table *t, uint32_t key)
+{
+	uint32_t *count = key_mw_count(t, key);
+
+	if ((__atomic_fetch_add(count, 1, __ATOMIC_RELAXED) & KEY_LEAVING) == 0)
+		return true;
+	__atomic_fetch_sub(count, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
 static int
 mw_bind_locked(struct key_table *t, struct mw *mw, uint32_t qpn, struct mw_list *list,
 	const struct mw_bind *b)
@@ -112,7 +124,7 @@ mw_bind_locked(struct key_table *t, struct mw *mw, uint32_t qpn, struct mw_list 
 		return -EINVAL;
 	if (b->len != 0) {
 		mr = mw_bind_check(t, mw, b);
-		if (mr == NULL)
+		if (mr == NULL || !region_hold(t, b->parent))
 			return -EINVAL;
 	}
 	mw_unbind(t, mw);

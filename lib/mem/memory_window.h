@@ -11,8 +11,8 @@
  * the new key. A reader checks the key before and after it reads the binding. It gets the
  * binding of its key, or is refused. A single store of 0 invalidates. A copy that another
  * engine began before that store may finish after it, like a packet that arrived earlier.
- * The region's memory stays valid meanwhile, because deregistration takes all engine
- * locks.
+ * The region's memory stays valid meanwhile, because deregistration waits for the passes of
+ * all engines.
  */
 #ifndef ROCADE_MEM_MEMORY_WINDOW_H
 #define ROCADE_MEM_MEMORY_WINDOW_H
@@ -87,16 +87,18 @@ key_check_remote(const struct key_table *t, uint32_t key, uint32_t pd, uint32_t 
 	uint64_t va, uint64_t len, uint64_t touch, unsigned need)
 {
 	const struct key_entry *e = key_find(t, key);
+	uint32_t rights;
 
 	if (unlikely(e == NULL))
 		return NULL;
-	if (unlikely(e->rights >> 8 != pd)) {
-		if (e->rights >> 8 != KEY_PD_MW)
+	rights = key_rights(e);
+	if (unlikely(rights >> 8 != pd)) {
+		if (rights >> 8 != KEY_PD_MW)
 			return key_on_demand_check(e, pd, va, len, touch, need);
 		return mw_check(
 			t, e, (struct mw_use){va, len, touch, key, pd, qpn, need});
 	}
-	return key_entry_check(e, va, len, need);
+	return key_entry_check(e, rights, va, len, need);
 }
 
 #endif

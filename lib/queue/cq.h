@@ -91,17 +91,25 @@ int cq_init_like(const struct cq *cq, uint32_t cqe, struct cq *out);
 /*
  * Resizes: moves the unpolled CQEs, in order, to the ring of with, an empty CQ made by
  * cq_init_like(), and exchanges the rings. Returns -EINVAL, without any change, if more
- * than cqe are unpolled. The caller holds all engine locks and the pollers' lock.
+ * than cqe are unpolled. The caller holds the locks of cq_engines() and the pollers' lock.
  */
 int cq_replace(struct cq *cq, struct cq *with, uint32_t cqe);
 
-/* Control path. The caller holds all engine locks. */
+/* Control path. The engines whose QPs are attached, a bit each: with their locks held none writes the CQ.
+ * The device's lock is held. */
+static inline uint32_t
+cq_engines(const struct cq *cq)
+{
+	return engines_used(cq->engine_qps);
+}
+
+/* Control path. The caller holds the locks of cq_engines(), and of this engine. */
 void cq_attach(struct cq *cq, unsigned engine);
 void cq_detach(struct cq *cq, unsigned engine);
 
 /* Cleans the CQ: marks every unpolled CQE of this QP as cleaned and frees its slot in the
  * CQ. In an unlocked CQ, whose poller may be between cq_peek() and cq_consume(), polling
- * frees the slots when it skips the CQEs. The caller holds all engine locks and the
+ * frees the slots when it skips the CQEs. The caller holds the locks of cq_engines() and the
  * pollers' lock. */
 void cq_clean(struct cq *cq, uint32_t qpn);
 

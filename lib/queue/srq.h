@@ -4,7 +4,7 @@
  * Shared receive queue (ibv_create_srq(3), ibv_modify_srq(3), IBA 10.2.9, 11.5.2.18): a
  * receive ring, a limit and an error state. Engines take; application threads post, and
  * arm the limit beside running engines. Resize, attach and destroy are control calls that
- * run with all engine locks held.
+ * run with the locks of its engines held (srq_engines()).
  */
 #ifndef ROCADE_QUEUE_SRQ_H
 #define ROCADE_QUEUE_SRQ_H
@@ -67,8 +67,15 @@ int srq_init(struct srq *srq, const struct alloc *mem, uint32_t pd, uint32_t max
  * acknowledgement. */
 void srq_fini(struct srq *srq);
 
+/* The engines that take from it, a bit each. The device's lock is held. */
+static inline uint32_t
+srq_engines(const struct srq *srq)
+{
+	return srq->cq != NULL ? ENGINES_ALL : engines_used(srq->engine_qps);
+}
+
 /* Attaches or detaches a QP of this engine. taken_list: the engine's, for srq_settle().
- * The caller holds all engine locks; takes the producer lock. */
+ * The caller holds the locks of srq_engines(), and of this engine; takes the producer lock. */
 void srq_attach(struct srq *srq, unsigned engine, struct srq **taken_list);
 void srq_detach(struct srq *srq, unsigned engine);
 
@@ -83,7 +90,7 @@ void srq_detach(struct srq *srq, unsigned engine);
  *
  * After a successful resize attr holds the actual sizes. Raises the limit event at once
  * if fewer WQEs than the limit are outstanding. Takes the producer lock. For
- * IBV_SRQ_MAX_WR the caller holds all engine locks.
+ * IBV_SRQ_MAX_WR the caller holds the locks of srq_engines().
  */
 int srq_modify(struct srq *srq, struct srq_attr *attr, int mask);
 

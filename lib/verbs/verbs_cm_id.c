@@ -107,7 +107,7 @@ void
 cm_qp_listener_add(struct rocade_cm_id *id)
 {
 	async_event_init(&id->qp_listener.events, &id->cm->events, id);
-	dev_qp_listen(id->cm->ctx->dev, to_qp(id->qp)->qp, &id->qp_listener);
+	dev_qp_listen(to_qp(id->qp)->qp, &id->qp_listener);
 	id->listening = true;
 }
 

@@ -202,7 +202,7 @@ host_fini(struct host *h)
 	cq_fini(&h->send_cq);
 	cq_fini(&h->recv_cq);
 	event_queue_fini(&h->events);
-	CHECK(dev_key_free(h->dev, h->key) == 0, "dev_key_free");
+	CHECK(key_free(&h->dev->keys, h->key) == 0, "key_free");
 	dev_destroy(h->dev);
 	CHECK(h->nic.lent == 0, "host %u keeps %u frames", h->index, h->nic.lent);
 	nic_fini(&h->nic);

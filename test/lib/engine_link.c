@@ -92,7 +92,7 @@ side_fini(struct link_side *s)
 	assert_int_equal(event_next(&s->events, &event), -EAGAIN);
 	event_queue_fini(&s->events);
 	srq_fini(&s->srq);
-	assert_int_equal(dev_key_free(s->dev, s->lkey), 0);
+	assert_int_equal(key_free(&s->dev->keys, s->lkey), 0);
 	dev_destroy(s->dev);
 	fake_fini(&s->port);
 	free(s->mem);

@@ -267,8 +267,8 @@ TEST(key_is_freed_once)
 	assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
 	assert_int_equal(
 		key_alloc(&dev->keys, 1, 0x1000, memory, sizeof(memory), 0, &key), 0);
-	assert_int_equal(dev_key_free(dev, key), 0);
-	assert_int_equal(dev_key_free(dev, key), -EINVAL);
+	assert_int_equal(key_free(&dev->keys, key), 0);
+	assert_int_equal(key_free(&dev->keys, key), -EINVAL);
 	dev_destroy(dev);
 	fake_fini(&port);
 }

@@ -325,3 +325,34 @@ TEST_WITH(lookup_during_bind_is_consistent, setup, teardown)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	mw_destroy(&table, w);
 }
+
+/* While readers are waited for. */
+static void
+bind_is_refused(void *arg)
+{
+	struct mw *w = arg;
+	struct mw_bind b = whole_region(w);
+
+	assert_int_equal(bind_mw(&b), -EINVAL);
+	assert_null(lookup(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
+}
+
+TEST_WITH(region_that_is_freed_or_changed_takes_no_window, setup, teardown)
+{
+	struct mw *w = mw_new(false);
+	struct key_change to = {.access = ALL};
+	struct mw_bind b = whole_region(w);
+
+	table.readers = (struct key_readers){bind_is_refused, w};
+	assert_int_equal(key_change(&table, &region, IBV_REREG_MR_CHANGE_ACCESS, &to), 0);
+	assert_int_equal(bind_mw(&b), 0);
+	assert_int_equal(*key_mw_count(&table, region), 1);
+	b.rkey = ibv_inc_rkey(b.rkey);
+	b.len = 0;
+	assert_int_equal(bind_mw(&b), 0);
+	assert_int_equal(key_free(&table, region), 0);
+	assert_int_equal(*key_mw_count(&table, region), 0);
+	assert_int_equal(key_alloc(&table, PD, VA, memory, BYTES, ALL, &region), 0);
+	table.readers.await = NULL;
+	mw_destroy(&table, w);
+}
