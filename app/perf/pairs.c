@@ -128,7 +128,7 @@ end_open(struct pair_end *end, const struct pairs_device *device, unsigned engin
 	return end_queues_create(end, device, share);
 }
 
-static const char *
+const char *
 pair_qp_connect(struct ibv_qp *qp, const struct ibv_qp *peer, const union ibv_gid *to)
 {
 	const int init =

@@ -76,6 +76,10 @@ struct pairs {
 const char *pairs_open(struct pairs *pairs, const struct pairs_conf *conf);
 void pairs_close(struct pairs *pairs);
 
+/* Takes a new QP to RTS, towards another one at this address. Returns NULL, or what failed. */
+const char *pair_qp_connect(
+	struct ibv_qp *qp, const struct ibv_qp *peer, const union ibv_gid *to);
+
 /* Sets the requests that the pair posts from now on: IBV_WR_SEND of PAIR_SEND_BYTES (the default),
  * IBV_WR_RDMA_WRITE or IBV_WR_RDMA_READ of PAIR_BYTES. */
 void pair_requests_set(struct pair *pair, enum ibv_wr_opcode opcode);

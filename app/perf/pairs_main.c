@@ -17,7 +17,7 @@
 #include <common/eal_end.h>
 #include <common/options.h>
 
-#include "pairs.h"
+#include "pairs_control.h"
 
 #define PROGRAM "rocade-pairs"
 #define RESOLVE_S 10
@@ -25,7 +25,7 @@
 #define CLOCK_PASSES 16 /* passes between two reads of the clock */
 
 struct conf {
-	uint64_t pairs, share, crossed, loop, seconds, warmup_ms;
+	uint64_t pairs, share, crossed, loop, seconds, warmup_ms, control, control_rate;
 	const char *json;
 };
 
@@ -34,6 +34,7 @@ struct lane {
 	struct pair *pair;
 	uint64_t begin_tsc, end_tsc; /* of the window, the same for all lanes */
 	uint64_t from;               /* pair->received when the window began */
+	uint64_t last_tsc, longest;  /* between two reads of the clock in the window */
 	uint64_t messages;
 	double seconds;
 	unsigned *ended; /* lanes whose window has ended */
@@ -42,9 +43,12 @@ struct lane {
 
 static const char *const share_names[] = {"nothing", "srq", "cq", NULL};
 
+static const char *const control_names[] = {"none", "deregister", "connect", NULL};
+
 static struct conf conf = {.pairs = 1, .seconds = 2, .warmup_ms = 500};
 static struct pairs pairs;
 static struct lane lanes[PAIRS_MAX];
+static struct pairs_control_run control;
 
 static const struct option_row option_rows[] = {
 	{.kind = OPTION_NUM,
@@ -68,6 +72,21 @@ static const struct option_row option_rows[] = {
 		.max = 1,
 		.text = "the QP of engine i sends to that of engine i + 1, so that packets "
 			"arrive at another engine than their QP's and are handed to it"},
+	{.kind = OPTION_WORD,
+		.name = "control",
+		.arg = "WHAT",
+		OPTION_MEMBER(struct conf, control),
+		.words = control_names,
+		.valid = "none, deregister or connect",
+		.text = "control calls beside the traffic, on one more lcore: register and "
+			"deregister a region, or create and connect two QPs (none)"},
+	{.kind = OPTION_NUM,
+		.name = "control-rate",
+		.arg = "N",
+		OPTION_MEMBER(struct conf, control_rate),
+		.min = 0,
+		.max = 10000000,
+		.text = "how many times a second; 0: as many as possible (0)"},
 	{.kind = OPTION_FLAG,
 		.name = "loop",
 		OPTION_MEMBER(struct conf, loop),
@@ -191,6 +210,9 @@ lane_run(void *arg)
 		if (likely(passes % CLOCK_PASSES != 0))
 			continue;
 		now = rte_rdtsc();
+		if (from_tsc != 0 && lane->seconds == 0)
+			lane->longest = RTE_MAX(lane->longest, now - lane->last_tsc);
+		lane->last_tsc = now;
 		if (from_tsc == 0 && now >= lane->begin_tsc) {
 			from_tsc = now;
 			lane->from = pair->received;
@@ -213,7 +235,7 @@ static bool
 lanes_run(void)
 {
 	static unsigned ended;
-	static bool failed;
+	static bool failed, stop;
 	uint64_t hz = rte_get_tsc_hz(), begin = rte_rdtsc() + conf.warmup_ms * hz / 1000;
 	unsigned n = 1, lcore;
 
@@ -223,14 +245,22 @@ lanes_run(void)
 			.end_tsc = begin + conf.seconds * hz,
 			.ended = &ended,
 			.failed = &failed};
+	control = (struct pairs_control_run){.pairs = &pairs,
+		.what = (enum pairs_control)conf.control,
+		.rate = conf.control_rate,
+		.stop = &stop};
 	RTE_LCORE_FOREACH_WORKER(lcore)
 	{
 		if (n < conf.pairs)
-			rte_eal_remote_launch(lane_run, &lanes[n++], lcore);
+			rte_eal_remote_launch(lane_run, &lanes[n], lcore);
+		else if (n == conf.pairs && conf.control != CONTROL_NONE)
+			rte_eal_remote_launch(pairs_control_run, &control, lcore);
+		n++;
 	}
 	lane_run(&lanes[0]);
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	rte_eal_mp_wait_lcore();
-	return !failed;
+	return !failed && control.failed == NULL;
 }
 
 /* Returns the sum of a counter over the engines of both devices. */
@@ -251,6 +281,17 @@ pairs_counter(const char *name)
 	return sum;
 }
 
+/* The longest time that CLOCK_PASSES passes of a lane have taken. */
+static double
+longest_us(void)
+{
+	uint64_t longest = 0;
+
+	for (unsigned i = 0; i < conf.pairs; i++)
+		longest = RTE_MAX(longest, lanes[i].longest);
+	return (double)longest * 1e6 / (double)rte_get_tsc_hz();
+}
+
 static json_t *
 pairs_json(double rate)
 {
@@ -262,6 +303,10 @@ pairs_json(double rate)
 	json_object_set_new(object, "pairs", json_integer((json_int_t)conf.pairs));
 	json_object_set_new(object, "share", json_string(share_names[conf.share]));
 	json_object_set_new(object, "crossed", json_boolean(conf.crossed != 0));
+	json_object_set_new(object, "control", json_string(control_names[conf.control]));
+	json_object_set_new(
+		object, "control_rounds", json_integer((json_int_t)control.rounds));
+	json_object_set_new(object, "longest_passes_us", json_real(longest_us()));
 	json_object_set_new(object, "size", json_integer(64));
 	json_object_set_new(object, "messages_per_s", json_real(rate));
 	json_object_set_new(object, "messages_per_s_of_pair", each);
@@ -285,9 +330,11 @@ pairs_print(void)
 		rate += (double)lanes[i].messages / lanes[i].seconds;
 	object = pairs_json(rate);
 	if (conf.json == NULL || strcmp(conf.json, "-") != 0)
-		printf("%" PRIu64 " pairs, sharing %s%s: %.3f Mmsg/s\n", conf.pairs,
-			share_names[conf.share], conf.crossed ? ", crossed" : "",
-			rate / 1e6);
+		printf("%" PRIu64 " pairs, sharing %s%s: %.3f Mmsg/s; longest %u passes: "
+		       "%.1f us; control calls: %s, %" PRIu64 " rounds\n",
+			conf.pairs, share_names[conf.share],
+			conf.crossed ? ", crossed" : "", rate / 1e6, CLOCK_PASSES,
+			longest_us(), control_names[conf.control], control.rounds);
 	else
 		rc = json_dumpf(object, stdout, JSON_INDENT(2)) != 0 || puts("") < 0;
 	if (conf.json != NULL && strcmp(conf.json, "-") != 0)
@@ -296,6 +343,17 @@ pairs_print(void)
 	return rc == 0 ? EXIT_OK
 		       : pairs_report(
 				 EXIT_RUN, "cannot write the --json file", conf.json);
+}
+
+static void
+lanes_report(int code)
+{
+	if (control.failed != NULL)
+		pairs_report(code, "a control call failed", control.failed);
+	for (unsigned i = 0; i < conf.pairs && control.failed == NULL; i++)
+		pairs_report(code, "a pair ended",
+			pairs.pair[i].failed != NULL ? pairs.pair[i].failed
+						     : "another pair failed");
 }
 
 static int
@@ -313,10 +371,7 @@ pairs_run(void)
 		pairs_report(code, "cannot resolve the MAC address of the other port",
 			"no answer within 10 s");
 	else if (!lanes_run())
-		for (unsigned i = 0; i < conf.pairs; i++)
-			pairs_report(code, "a pair ended",
-				pairs.pair[i].failed != NULL ? pairs.pair[i].failed
-							     : "another pair failed");
+		lanes_report(code);
 	else
 		code = pairs_print();
 	pairs_close(&pairs);
@@ -334,9 +389,10 @@ main(int argc, char **argv)
 	if (rte_eal_init(separator, argv) < 0)
 		return pairs_report(
 			EXIT_ENVIRONMENT, "EAL does not start", rte_strerror(rte_errno));
-	if (rte_lcore_count() < conf.pairs)
+	if (rte_lcore_count() < conf.pairs + (conf.control != CONTROL_NONE))
 		code = pairs_report(EXIT_USAGE, "too few lcores",
-			"expected one for each of --pairs (--lcores of EAL)");
+			"expected one for each of --pairs, and one for --control (--lcores "
+			"of EAL)");
 	else if (pairs_ports_open() != 0)
 		code = pairs_report(
 			EXIT_ENVIRONMENT, "cannot open the ports", rocade_error());
