@@ -42,7 +42,7 @@ def hugepages_free():
 def eal(core, *devices, memory_mb=512):
     """Returns the EAL options of a process with a core of its own and without a NIC."""
     cpus = sorted(os.sched_getaffinity(0))
-    pages = ["--in-memory"] if hugepages_free() * 2 >= 2 * memory_mb + 64 else [
+    pages = ["--in-memory"] if is_root() and hugepages_free() * 2 >= 2 * memory_mb + 64 else [
         "--no-huge", "--no-shconf"]
     out = ["--lcores", "0@%d" % cpus[core % len(cpus)], "-m", str(memory_mb), "--no-pci",
            "--no-telemetry", "--log-level", "pmd.*:error"] + pages
