@@ -356,6 +356,13 @@ link_qps_destroy(struct link_qp *a, struct link_qp *b, unsigned n)
 	}
 }
 
+void
+link_qps_fini(struct engine_link *link, struct link_qp *a, struct link_qp *b, unsigned n)
+{
+	link_qps_destroy(a, b, n);
+	engine_link_fini(link);
+}
+
 int
 link_qp_modify(struct link_qp *q, enum ibv_qp_state state)
 {

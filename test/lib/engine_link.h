@@ -97,6 +97,9 @@ void link_qp_connect(
 void link_qps_create(struct engine_link *l, struct link_qp *a, struct link_qp *b,
 	unsigned n, const struct link_qp_conf *conf);
 void link_qps_destroy(struct link_qp *a, struct link_qp *b, unsigned n);
+/* As link_qps_destroy(), then engine_link_fini(). */
+void link_qps_fini(
+	struct engine_link *link, struct link_qp *a, struct link_qp *b, unsigned n);
 struct qp_attr link_qp_attr(const struct link_qp *q, const struct link_qp *to,
 	const struct link_qp_conf *conf);
 int link_qp_modify(struct link_qp *q, enum ibv_qp_state state);

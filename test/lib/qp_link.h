@@ -249,6 +249,14 @@ void expect_event_at(
 	expect_frame_at(from, index, opcode, psn, ack_req, __FILE__, __LINE__)
 #define expect_ack(from, index, syndrome, psn, msn)                                      \
 	expect_ack_at(from, index, syndrome, psn, msn, __FILE__, __LINE__)
+/* All that the host sends is this acknowledgement, which is lost. */
+#define expect_one_ack(from, syndrome, psn, msn)                                         \
+	do {                                                                             \
+		assert_int_equal(host_pull(from, PULL_ALL), 1);                          \
+		expect_ack(from, 0, syndrome, psn, msn);                                 \
+		wire_drop(from, 0);                                                      \
+	} while (0)
+#define expect_no_frame(from) assert_int_equal(host_pull(from, PULL_ALL), 0)
 #define expect_response(from, index, opcode, psn, msn, len_or_value)                     \
 	expect_response_at(                                                              \
 		from, index, opcode, psn, msn, len_or_value, __FILE__, __LINE__)

@@ -432,7 +432,7 @@ pair_post_recv(
 	return ibv_post_recv(s->qp[qp], &wr, &bad);
 }
 
-static bool
+bool
 fd_readable(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};

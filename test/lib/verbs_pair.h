@@ -65,6 +65,8 @@ struct verbs_pair {
 void pair_open(struct verbs_pair *p, const struct verbs_pair_conf *conf);
 void pair_close(struct verbs_pair *p);
 
+bool fd_readable(int fd);
+
 /* Creates one more QP on a side, with the attributes of `conf`, in RESET. The caller
  * destroys it. */
 struct ibv_qp *pair_qp_create(

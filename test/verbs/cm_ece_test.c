@@ -38,14 +38,6 @@ setup(void **state)
 	return 0;
 }
 
-static int
-teardown(void **state)
-{
-	cm_managers_close();
-	pair_close(&pair);
-	return 0;
-}
-
 static struct rocade_cm_id *
 connect_request(void)
 {
@@ -149,7 +141,7 @@ expect_connected(struct rocade_cm_id *a, struct rocade_cm_id *b, uint32_t agreed
 	cm_expect_no_event();
 }
 
-TEST_WITH(both_ends_agree, setup, teardown)
+TEST_WITH(both_ends_agree, setup, cm_pair_close)
 {
 	struct rocade_cm_id *a = connect_request(), *b;
 
@@ -160,7 +152,7 @@ TEST_WITH(both_ends_agree, setup, teardown)
 }
 
 /* A program can offer less than its QP can use, on each side. */
-TEST_WITH(program_offers_nothing, setup, teardown)
+TEST_WITH(program_offers_nothing, setup, cm_pair_close)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		struct rocade_cm_id *a, *b;
@@ -176,7 +168,7 @@ TEST_WITH(program_offers_nothing, setup, teardown)
 }
 
 /* The REP to a peer of another vendor, or without options, has none. */
-TEST_WITH(request_of_another_vendor, setup, teardown)
+TEST_WITH(request_of_another_vendor, setup, cm_pair_close)
 {
 	static const uint32_t vendors[] = {OTHER_VENDOR, 0};
 
@@ -197,7 +189,7 @@ TEST_WITH(request_of_another_vendor, setup, teardown)
 }
 
 /* Of the options in a REP only those count that the REQ has offered. */
-TEST_WITH(reply_with_other_options, setup, teardown)
+TEST_WITH(reply_with_other_options, setup, cm_pair_close)
 {
 	static const struct {
 		uint32_t offered, vendor_id, options, agreed;
@@ -237,7 +229,7 @@ reject_options(void)
 	rocade_cm_release(b);
 }
 
-TEST_WITH(rejected_options_are_left_out, setup, teardown)
+TEST_WITH(rejected_options_are_left_out, setup, cm_pair_close)
 {
 	struct rocade_cm_id *a = connect_request(), *b;
 	struct rocade_cm_event e;
@@ -256,7 +248,7 @@ TEST_WITH(rejected_options_are_left_out, setup, teardown)
 }
 
 /* The request is repeated once, and not for another reason. */
-TEST_WITH(second_rejection_is_reported, setup, teardown)
+TEST_WITH(second_rejection_is_reported, setup, cm_pair_close)
 {
 	struct rocade_cm_id *a = connect_request();
 	struct rocade_cm_event e;

@@ -41,6 +41,14 @@ cm_managers_close(void)
 	rocade_cm_close(cm_b);
 }
 
+int
+cm_pair_close(void **state)
+{
+	cm_managers_close();
+	pair_close(&pair);
+	return 0;
+}
+
 struct rocade_cm_event
 cm_expect_event(struct rocade_cm *cm, enum rocade_cm_event_type type)
 {
@@ -74,12 +82,4 @@ cm_stat(struct rocade_cm *cm, const char *name)
 			return rows[i].value;
 	fail_msg("no counter %s", name);
 	return 0;
-}
-
-bool
-fd_readable(int fd)
-{
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-
-	return poll(&p, 1, 0) == 1;
 }

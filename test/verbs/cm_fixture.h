@@ -18,6 +18,8 @@ void cm_pair_open(const struct verbs_pair_conf *conf);
 void cm_pair_listen(unsigned qps);
 /* Closes both managers and the listener. */
 void cm_managers_close(void);
+/* The same, and the pair: a teardown. */
+int cm_pair_close(void **state);
 
 /* Waits for the next event of a side and expects this type. */
 struct rocade_cm_event cm_expect_event(
@@ -25,6 +27,5 @@ struct rocade_cm_event cm_expect_event(
 /* Expects no event on either side. */
 void cm_expect_no_event(void);
 uint64_t cm_stat(struct rocade_cm *cm, const char *name);
-bool fd_readable(int fd);
 
 #endif

@@ -15,14 +15,6 @@ setup(void **state)
 	return 0;
 }
 
-static int
-teardown(void **state)
-{
-	cm_managers_close();
-	pair_close(&pair);
-	return 0;
-}
-
 static void
 expect_mtu(struct ibv_qp *qp, enum ibv_mtu mtu)
 {
@@ -34,7 +26,7 @@ expect_mtu(struct ibv_qp *qp, enum ibv_mtu mtu)
 	assert_int_equal(attr.path_mtu, mtu);
 }
 
-TEST_WITH(qps_use_the_smaller_mtu, setup, teardown)
+TEST_WITH(qps_use_the_smaller_mtu, setup, cm_pair_close)
 {
 	struct rocade_cm_param p = {
 		.size = sizeof(p), .private_data = "hello", .private_len = 5};

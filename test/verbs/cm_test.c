@@ -14,14 +14,6 @@ setup(void **state)
 	return 0;
 }
 
-static int
-teardown(void **state)
-{
-	cm_managers_close();
-	pair_close(&pair);
-	return 0;
-}
-
 static struct rocade_cm_id *
 connect_request(unsigned qp, uint16_t port, const char *text)
 {
@@ -60,7 +52,7 @@ send_both_ways(unsigned qp)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
-TEST_WITH(connect_transfer_disconnect, setup, teardown)
+TEST_WITH(connect_transfer_disconnect, setup, cm_pair_close)
 {
 	struct rocade_cm_id *a = connect_request(0, CM_PORT, "hello");
 	struct rocade_cm_param p = {.size = sizeof(p),
@@ -127,7 +119,7 @@ TEST_WITH(connect_transfer_disconnect, setup, teardown)
 
 /* Without parameters all of them are 0: no retries, no RNR retries, no READs. The two
  * that 0 does not mean 0 for have their defaults. */
-TEST_WITH(null_parameters_are_zeros, setup, teardown)
+TEST_WITH(null_parameters_are_zeros, setup, cm_pair_close)
 {
 	struct ibv_qp_init_attr init;
 	struct rocade_cm_id *a, *b;
@@ -168,7 +160,7 @@ tx_queue_fill(void)
 
 /* The RTU is lost, but data arrives: the data establishes the passive side long before
  * its first retransmission (IBA 12.9.7.2). */
-TEST_WITH(data_establishes_before_rtu, setup, teardown)
+TEST_WITH(data_establishes_before_rtu, setup, cm_pair_close)
 {
 	struct rocade_cm_id *a = connect_request(0, CM_PORT, ""),
 			    *b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
@@ -207,7 +199,7 @@ TEST_WITH(data_establishes_before_rtu, setup, teardown)
 }
 
 /* The descriptor is readable while there are events. */
-TEST_WITH(fd_is_readable_while_events_are_queued, setup, teardown)
+TEST_WITH(fd_is_readable_while_events_are_queued, setup, cm_pair_close)
 {
 	int fd = rocade_cm_fd(cm_b);
 	struct rocade_cm_id *a[2], *b[2];
@@ -261,7 +253,7 @@ accepted_qp_destroy(struct rocade_cm_id *a, struct rocade_cm_id *b)
 }
 
 /* The application destroys a QP before its connection. */
-TEST_WITH(qp_destroyed_before_connection, setup, teardown)
+TEST_WITH(qp_destroyed_before_connection, setup, cm_pair_close)
 {
 	struct rocade_cm_id *a = connect_request(0, CM_PORT, ""),
 			    *b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
@@ -272,7 +264,7 @@ TEST_WITH(qp_destroyed_before_connection, setup, teardown)
 
 /* A request is accepted once. A second call, with another QP, leaves both QPs as they are: the
  * first can be destroyed. */
-TEST_WITH(accepted_once, setup, teardown)
+TEST_WITH(accepted_once, setup, cm_pair_close)
 {
 	struct rocade_cm_id *a = connect_request(0, CM_PORT, ""),
 			    *b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
@@ -284,7 +276,7 @@ TEST_WITH(accepted_once, setup, teardown)
 }
 
 /* No REP was sent: the request can still be accepted. */
-TEST_WITH(accepted_after_a_failure, setup, teardown)
+TEST_WITH(accepted_after_a_failure, setup, cm_pair_close)
 {
 	struct rocade_cm_param p = {.size = sizeof(p), .initiator_depth = 200};
 	struct rocade_cm_id *a, *b;
@@ -304,7 +296,7 @@ TEST_WITH(accepted_after_a_failure, setup, teardown)
 	rocade_cm_release(a);
 }
 
-TEST_WITH(two_connections_at_once, setup, teardown)
+TEST_WITH(two_connections_at_once, setup, cm_pair_close)
 {
 	struct rocade_cm_id *a[2], *b[2];
 
@@ -333,7 +325,7 @@ TEST_WITH(two_connections_at_once, setup, teardown)
 	cm_expect_no_event();
 }
 
-TEST_WITH(rejected_by_peer_or_closed_listener, setup, teardown)
+TEST_WITH(rejected_by_peer_or_closed_listener, setup, cm_pair_close)
 {
 	struct rocade_cm_id *a = connect_request(0, CM_PORT + 1, "");
 	struct rocade_cm_event e = cm_expect_event(cm_a, ROCADE_CM_REJECTED);
@@ -361,7 +353,7 @@ TEST_WITH(rejected_by_peer_or_closed_listener, setup, teardown)
 }
 
 /* The active QP is in ERR when the reply arrives: both sides get an event. */
-TEST_WITH(active_qp_in_error_rejects, setup, teardown)
+TEST_WITH(active_qp_in_error_rejects, setup, cm_pair_close)
 {
 	struct rocade_cm_id *a = connect_request(0, CM_PORT, "");
 	struct rocade_cm_event e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
@@ -377,7 +369,7 @@ TEST_WITH(active_qp_in_error_rejects, setup, teardown)
 	rocade_cm_release(b);
 }
 
-TEST_WITH(invalid_calls_are_refused, setup, teardown)
+TEST_WITH(invalid_calls_are_refused, setup, cm_pair_close)
 {
 	struct rocade_cm_param p = {.size = sizeof(p)};
 	struct rocade_cm_listener *l;

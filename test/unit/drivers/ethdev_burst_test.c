@@ -251,10 +251,4 @@ TEST(pool_runs_dry_and_recovers)
 	free(pkts);
 }
 
-static int
-start(void **state)
-{
-	return ethdev_start(program_invocation_name);
-}
-
-TEST_GROUP(start, NULL)
+TEST_GROUP(ethdev_start, NULL)

@@ -18,7 +18,7 @@ unsigned ethdev_pool_used(const char *name);
 /* Fill a frame by its number and length, and compare it. */
 void frame_fill(struct pkt *pkt, uint32_t number, uint16_t len);
 bool frame_is(const struct pkt *pkt, uint32_t number, uint16_t len);
-/* Starts EAL with the PMDs of the tests, and opens net_ring0. */
-int ethdev_start(char *program);
+/* Of the group: starts EAL with the PMDs of the tests, and opens net_ring0. */
+int ethdev_start(void **state);
 
 #endif

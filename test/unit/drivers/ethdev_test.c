@@ -216,10 +216,4 @@ TEST(rings_come_from_eal_memory)
 	assert_null(alloc_get(&mem, "too much", SIZE_MAX / 2));
 }
 
-static int
-start(void **state)
-{
-	return ethdev_start(program_invocation_name);
-}
-
-TEST_GROUP(start, NULL)
+TEST_GROUP(ethdev_start, NULL)

@@ -42,11 +42,11 @@ app_port_start(void)
 }
 
 int
-shared_start(char *program)
+shared_start(void **state)
 {
-	char *args[] = {program, "--no-huge", "--no-pci", "--no-shconf", "--no-telemetry",
-		"-m", "128", "-l", "0", "--log-level=error", "--vdev=net_ring0",
-		"--vdev=net_null0"};
+	char *args[] = {program_invocation_name, "--no-huge", "--no-pci", "--no-shconf",
+		"--no-telemetry", "-m", "128", "-l", "0", "--log-level=error",
+		"--vdev=net_ring0", "--vdev=net_null0"};
 
 	if (rte_eal_init(RTE_DIM(args), args) < 0) {
 		fprintf(stderr, "EAL does not start\n");
@@ -57,6 +57,12 @@ shared_start(char *program)
 	assert_non_null(pool);
 	app_port_start();
 	return 0;
+}
+
+int
+shared_end(void **state)
+{
+	return rte_eal_cleanup();
 }
 
 struct shared_open_conf

@@ -14,8 +14,9 @@ extern char warning[200];        /* the driver's last warning */
 extern struct rte_mempool *pool; /* of the application */
 extern uint16_t app_port;
 
-/* Starts EAL and the application's port. */
-int shared_start(char *program);
+/* Of the group: starts EAL and the application's port; ends EAL. */
+int shared_start(void **state);
+int shared_end(void **state);
 struct shared_open_conf shared_defaults(void);
 /* Opens a port with the address 192.0.2.1. */
 struct port shared_opened(const struct shared_open_conf *conf);

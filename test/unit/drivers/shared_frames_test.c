@@ -396,16 +396,4 @@ TEST(changes_of_addresses_are_seen_as_a_whole)
 	assert_int_equal(pool_used(), 0);
 }
 
-static int
-start(void **state)
-{
-	return shared_start(program_invocation_name);
-}
-
-static int
-end(void **state)
-{
-	return rte_eal_cleanup();
-}
-
-TEST_GROUP(start, end)
+TEST_GROUP(shared_start, shared_end)

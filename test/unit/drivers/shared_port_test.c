@@ -208,16 +208,4 @@ TEST(smaller_mtu_is_reported)
 	port.ops->close(port.drv);
 }
 
-static int
-start(void **state)
-{
-	return shared_start(program_invocation_name);
-}
-
-static int
-end(void **state)
-{
-	return rte_eal_cleanup();
-}
-
-TEST_GROUP(start, end)
+TEST_GROUP(shared_start, shared_end)

@@ -44,8 +44,7 @@ static void
 close_link(void)
 {
 	engine_link_advance(&fixture, NS_PER_SEC);
-	link_qps_destroy(&a, &b, 1);
-	engine_link_fini(&fixture);
+	link_qps_fini(&fixture, &a, &b, 1);
 }
 
 static struct port_stats *

@@ -59,13 +59,6 @@ init(void)
 }
 
 static void
-fini(void)
-{
-	link_qps_destroy(a, b, QPS);
-	engine_link_fini(&fixture);
-}
-
-static void
 tx_pass(void)
 {
 	engine_run(engine(), fixture.now);
@@ -102,7 +95,7 @@ TEST(unresolved_qp_leaves_the_queue)
 	assert_int_equal(a[2].qp->req.unacked, 1);
 	assert_true(engine_deadline(engine()) > fixture.now);
 	expect_all();
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* The window opens in the pass that drains the doorbell of another QP. */
@@ -116,7 +109,7 @@ TEST(posted_qp_queues_behind_blocked_ones)
 	assert_true(a[2].qp->sched.on_blocked);
 	assert_int_equal(a[2].qp->req.unacked, 0);
 	expect_all();
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* A control call opens the window, and the thread that polled posts to another QP. */
@@ -141,5 +134,5 @@ TEST(post_does_not_overtake_blocked_qps)
 	expect_message(1);
 	expect_message(2);
 	link_qp_expect_received(&b[0], 0, 1);
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }

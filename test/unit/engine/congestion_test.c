@@ -36,13 +36,6 @@ init(void)
 	init_engines(1);
 }
 
-static void
-fini(void)
-{
-	link_qps_destroy(a, b, 1);
-	engine_link_fini(&fixture);
-}
-
 static struct engine *
 engine(void)
 {
@@ -87,7 +80,7 @@ TEST(delay_ends_at_the_last_empty_poll)
 {
 	init();
 	assert_int_equal(late_acknowledgement()->delay_ns, 6 * US);
-	fini();
+	link_qps_fini(&fixture, a, b, 1);
 }
 
 /* Where the wait of a thread may be all of a delay, its lower bound is 0. */
@@ -100,7 +93,7 @@ TEST(unknown_delay_counts_as_none)
 	cc = late_acknowledgement();
 	assert_int_equal(cc->delay_ns, 0);
 	assert_int_not_equal(cc->srtt_ns, 0);
-	fini();
+	link_qps_fini(&fixture, a, b, 1);
 }
 
 /* So does that of a packet that another engine has received: this engine has found the ring
@@ -127,7 +120,7 @@ TEST(delay_ends_at_the_last_empty_ring)
 	engine_run(engine(), fixture.now);
 	assert_int_equal(a[0].qp->peer->send_cc.delay_ns, 6 * US);
 	expect_message(1);
-	fini();
+	link_qps_fini(&fixture, a, b, 1);
 }
 
 /* A ring that may hold more packets is not empty. */
@@ -161,7 +154,7 @@ TEST(full_burst_from_a_ring_is_no_empty_poll)
 	engine_link_drain(&fixture);
 	link_qp_expect_sent(&b[0], 0, N, IBV_WC_SUCCESS);
 	link_qp_expect_received(&a[0], 0, N);
-	fini();
+	link_qps_fini(&fixture, a, b, 1);
 }
 
 /* The first message: its round trip takes this long. */
@@ -213,7 +206,7 @@ TEST(next_packet_leaves_at_its_time)
 	engine_link_advance(&fixture, 10 * NS_PER_MS);
 	expect_message(1);
 	expect_message(2);
-	fini();
+	link_qps_fini(&fixture, a, b, 1);
 }
 
 /* The time of the next packet has come while no QP was blocked. A control call schedules a QP,
@@ -242,7 +235,7 @@ TEST(control_call_meets_a_window_of_the_past)
 	assert_int_equal(engine_deadline(engine()), 0);
 	engine_link_drain(&fixture);
 	expect_message(2);
-	fini();
+	link_qps_fini(&fixture, a, b, 1);
 }
 
 /* Packets to an address of the port itself, or of another client of the daemon, stay in
@@ -270,5 +263,5 @@ TEST(no_control_towards_an_own_address)
 		0);
 	assert_false(cc_is_on(&a[0].qp->peer->send_cc));
 	assert_int_equal(a[0].qp->peer->send.window, fixture.a.dev->conf.peer_window);
-	fini();
+	link_qps_fini(&fixture, a, b, 1);
 }

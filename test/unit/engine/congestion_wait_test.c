@@ -67,13 +67,6 @@ init(void)
 	wakes = 0;
 }
 
-static void
-fini(void)
-{
-	link_qps_destroy(a, b, QPS);
-	engine_link_fini(&fixture);
-}
-
 /* All packets in flight are acknowledged, and the window stays as it is. */
 static void
 acknowledge(void)
@@ -121,7 +114,7 @@ TEST(blocked_qp_wakes_progress_thread)
 	acknowledge();
 	for (unsigned i = 0; i < QPS; i++)
 		expect_message(i);
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* The window closes while QPs wait for it. The QP that closes it has nothing more to send. */
@@ -143,7 +136,7 @@ TEST(closing_window_wakes_progress_thread)
 	acknowledge();
 	for (unsigned i = 0; i < QPS; i++)
 		expect_message(i);
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* A QP waits for the window of READs, which opens at its time. Other QPs do not wait for it. */
@@ -183,5 +176,5 @@ TEST(read_waits_for_its_own_window)
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
 	assert_int_equal(peer->read.inflight, 0);
 	assert_int_equal(engine_link_blocked(e), 0);
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }

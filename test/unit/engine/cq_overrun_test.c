@@ -52,8 +52,7 @@ end(void)
 		assert_int_equal(link_qp_modify(&a[i], IBV_QPS_ERR), 0);
 		assert_int_equal(link_qp_modify(&b[i], IBV_QPS_ERR), 0);
 	}
-	link_qps_destroy(a, b, QPS);
-	engine_link_fini(&fixture);
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* The engine gathers a completion of b[0]. Then the other one fills the CQ. */

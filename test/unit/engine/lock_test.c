@@ -388,8 +388,7 @@ links_begin(struct link_qp *pa, struct link_qp *pb, unsigned qps)
 static void
 links_end(struct link_qp *pa, struct link_qp *pb, unsigned qps)
 {
-	link_qps_destroy(pa, pb, qps);
-	engine_link_fini(&fixture);
+	link_qps_fini(&fixture, pa, pb, qps);
 }
 
 /* More QPs than one list of posts has room for, each posted to twice. No doorbell rings. */

@@ -34,13 +34,6 @@ init(uint32_t window, unsigned qps)
 }
 
 static void
-fini(void)
-{
-	link_qps_destroy(a, b, count);
-	engine_link_fini(&fixture);
-}
-
-static void
 send_post(unsigned i, uint64_t wr_id)
 {
 	assert_int_equal(link_qp_send(&a[i], wr_id, 0, 8, IBV_SEND_SIGNALED), 0);
@@ -168,7 +161,7 @@ TEST(doorbell_blocks_qp_without_a_pass)
 	engine_link_deliver(&fixture);
 	assert_int_equal(fixture.b.roce_frames, 0);
 	expect_all(4);
-	fini();
+	link_qps_fini(&fixture, a, b, count);
 }
 
 /* The first n requests of the first QP complete. */
@@ -198,7 +191,7 @@ expect_all_filled(void)
 		link_qp_expect_sent(&a[i], 0, 1, IBV_WC_SUCCESS);
 		link_qp_expect_received(&b[i], 0, 1);
 	}
-	fini();
+	link_qps_fini(&fixture, a, b, count);
 }
 
 /* The window opens by more than a burst: as many QPs are unblocked as a burst can take,
@@ -273,7 +266,7 @@ TEST(emptied_window_makes_deadline_zero)
 	engine_link_drain(&fixture);
 	link_qp_expect_sent(&a[1], 0, 1, IBV_WC_SUCCESS);
 	link_qp_expect_received(&b[1], 0, 1);
-	fini();
+	link_qps_fini(&fixture, a, b, count);
 }
 
 /* A tail-loss probe resends a packet that is in the window already, so a blocked QP may
@@ -296,7 +289,7 @@ TEST(blocked_qp_sends_tail_loss_probe)
 	assert_int_equal(fixture.b.roce_frames, 1);
 	receives_post(0, 5);
 	expect_first_qp(5);
-	fini();
+	link_qps_fini(&fixture, a, b, count);
 }
 
 /* ---- The ready list ---- */
@@ -347,7 +340,7 @@ TEST(request_schedules_blocked_qp)
 	expect_served();
 	receives_post(0, 5);
 	expect_first_qp(5);
-	fini();
+	link_qps_fini(&fixture, a, b, count);
 }
 
 /* A packet that needs no response does not schedule its QP, even if requests have been
@@ -375,7 +368,7 @@ TEST(partial_message_schedules_no_qp)
 	assert_true(a[0].qp->sched.on_ready);
 	expect_served();
 	expect_first_qp(1);
-	fini();
+	link_qps_fini(&fixture, a, b, count);
 }
 
 /* A response moves the QP's timer, here to the end of an RNR wait. */
@@ -396,7 +389,7 @@ TEST(response_moves_qp_timer)
 	assert_false(a[0].qp->sched.on_ready);
 	receives_post(0, 1);
 	expect_first_qp(1);
-	fini();
+	link_qps_fini(&fixture, a, b, count);
 }
 
 /* A QP in ERR on the unresolved list is flushed when it is posted to: its doorbell is not
@@ -423,7 +416,7 @@ TEST(doorbell_flushes_unresolved_qp_in_err)
 	tx_pass();
 	link_qp_expect_sent(&a[0], 0, 2, IBV_WC_WR_FLUSH_ERR);
 	assert_false(a[0].qp->sched.on_ready);
-	fini();
+	link_qps_fini(&fixture, a, b, count);
 }
 
 /* A doorbell of a ready QP does not move it in the ready list. */
@@ -444,5 +437,5 @@ TEST(doorbell_keeps_ready_list_order)
 	assert_int_equal(ready_count(), 3);
 	assert_ptr_equal(TAILQ_FIRST(&engine()->ready), a[2].qp);
 	expect_all(2);
-	fini();
+	link_qps_fini(&fixture, a, b, count);
 }

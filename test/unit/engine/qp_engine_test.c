@@ -43,13 +43,6 @@ init(bool known, const struct link_qp_conf *conf)
 }
 
 static void
-fini(void)
-{
-	link_qps_destroy(a, b, QPS);
-	engine_link_fini(&fixture);
-}
-
-static void
 messages_pass(void)
 {
 	struct cqe cqe;
@@ -111,7 +104,7 @@ TEST(packets_reach_the_engine_of_their_qp)
 		assert_int_equal(counts.handed, 0);
 	}
 	assert_int_equal(engines_in_use(a), ENGINES);
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* Without RSS that the port knows, most packets are handed over, and arrive as well. */
@@ -124,7 +117,7 @@ TEST(unknown_queues_are_served_by_hand_off)
 	counts = counts_of(fixture.b.dev);
 	assert_int_equal(counts.steered, 0);
 	assert_in_range(counts.handed, counts.received / 2, counts.received);
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* The port knows nothing of flows whose queue is none of the device's. */
@@ -144,7 +137,7 @@ TEST(queue_of_no_engine_moves_nothing)
 	for (uint16_t i = 0; i < rss.table_size; i++)
 		rss.table[i] = 0;
 	messages_pass();
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 TEST(chosen_engine_stays)
@@ -156,7 +149,7 @@ TEST(chosen_engine_stays)
 		assert_int_equal(a[i].qp->sched.engine->index, 2);
 	assert_int_equal(counts_of(fixture.a.dev).steered, 0);
 	messages_pass();
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* A QP that is connected again, with another peer, moves again. */
@@ -188,7 +181,7 @@ TEST(reset_qp_moves_again)
 		assert_true(link_qp_poll_recv(&b[QPS - 1 - i], &cqe));
 	}
 	assert_int_equal(counts_of(fixture.a.dev).handed, 0);
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* A modification that is refused leaves a QP that can be connected. */
@@ -224,7 +217,7 @@ TEST(refused_modification_leaves_a_usable_qp)
 	engine_link_drain(&fixture);
 	link_qp_expect_sent(&a[0], 9, 1, IBV_WC_SUCCESS);
 	assert_true(link_qp_poll_recv(&b[0], &cqe));
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* A thread that has looked up the engine before the QP moved rings at that one. */
@@ -242,7 +235,7 @@ TEST(doorbell_follows_the_qp)
 	assert_true(doorbells_pending(&owner->doorbells));
 	assert_false(a[0].qp->sched.on_ready);
 	engine_link_drain(&fixture);
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* Queues are shared by several engines only while QPs of several engines use them. */
@@ -258,5 +251,5 @@ TEST(queues_follow_their_qp)
 	assert_true(fixture.b.srq.shared);
 	assert_int_equal(fixture.b.srq.engines, ENGINES);
 	assert_int_equal(fixture.b.srq.qps, QPS);
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }

@@ -37,13 +37,6 @@ init(unsigned engines_b)
 	}
 }
 
-static void
-fini(void)
-{
-	link_qps_destroy(a, b, QPS);
-	engine_link_fini(&fixture);
-}
-
 static uint64_t
 drop_count(enum drop_reason why)
 {
@@ -120,7 +113,7 @@ corrupted_frame_case(unsigned engines, unsigned wrong, bool small)
 	assert_int_equal(drop_count(DROP_icrc), 1);
 	assert_int_not_equal(engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
 	expect_messages(small);
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 TEST(corrupted_frame_is_counted_once_and_resent)
@@ -141,7 +134,7 @@ TEST(intact_burst_has_no_drops)
 		assert_int_equal(
 			engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
 		expect_messages(i % 2);
-		fini();
+		link_qps_fini(&fixture, a, b, QPS);
 	}
 }
 
@@ -189,5 +182,5 @@ TEST(icrc_is_checked_before_destination)
 		assert_int_equal(drop_count(DROP_icrc), icrc + 1);
 		assert_int_equal(drop_count(rows[i].why), why + 1);
 	}
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }

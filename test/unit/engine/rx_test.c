@@ -27,13 +27,6 @@ init(unsigned engines_b)
 }
 
 static void
-fini(void)
-{
-	link_qps_destroy(a, b, QPS);
-	engine_link_fini(&fixture);
-}
-
-static void
 messages_post(unsigned n, uint32_t len)
 {
 	for (unsigned i = 0; i < QPS; i++) {
@@ -72,7 +65,7 @@ TEST(handoff_is_once_and_in_order)
 			engine_stats(fixture.b.dev->engines[1 - queue])->rx_handoff, 0);
 		assert_int_equal(
 			engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
-		fini();
+		link_qps_fini(&fixture, a, b, QPS);
 	}
 }
 
@@ -111,7 +104,7 @@ TEST(packets_beyond_handoff_ring_are_dropped)
 	messages_post(50, 100);
 	engine_link_advance(&fixture, NS_PER_SEC);
 	expect_messages(50);
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* Packets in the ring go back to the port when the device is destroyed;
@@ -126,7 +119,7 @@ TEST(destroy_returns_handed_off_frames)
 		engine_link_deliver(&fixture);
 	}
 	assert_int_equal(engine_deadline(fixture.b.dev->engines[1]), 0);
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* ---- Threads ---- */
@@ -191,7 +184,7 @@ TEST(engines_in_threads_keep_order)
 		while (link_qp_poll_send(&a[i], &cqe))
 			;
 	}
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* ---- Dispatch ---- */
@@ -250,7 +243,7 @@ TEST(undelivered_packets_are_counted_by_reason)
 	cq_fini(&b[3].send_cq);
 	cq_fini(&b[3].recv_cq);
 	link_qp_create(&fixture.b, &b[3], &plain);
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* A burst is acknowledged at its end: one ACK for 32 packets. */
@@ -279,7 +272,7 @@ TEST(burst_is_acknowledged_once)
 	}
 	link_qp_expect_sent(&a[0], 0, 32, IBV_WC_SUCCESS);
 	link_qp_expect_received(&b[0], 0, 32);
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 /* ---- Release of frames ---- */
@@ -327,7 +320,8 @@ TEST(small_bursts_are_released_in_next_pass)
 	assert_int_equal(unreleased(), 0);
 	assert_int_equal(engine_run(e, fixture.now), 4);
 	assert_int_equal(unreleased(), 4);
-	fini(); /* releases these frames too: engine_link_fini() counts */
+	link_qps_fini(&fixture, a, b,
+		QPS); /* releases these frames too: engine_link_fini() counts */
 }
 
 /* An engine releases the frames that were handed to it. */
@@ -346,5 +340,5 @@ TEST(receiving_engine_releases_handed_off_frames)
 	assert_int_equal(unreleased(), 2);
 	assert_int_equal(engine_run(fixture.b.dev->engines[0], fixture.now), 0);
 	assert_int_equal(unreleased(), 0);
-	fini();
+	link_qps_fini(&fixture, a, b, QPS);
 }

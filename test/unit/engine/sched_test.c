@@ -25,13 +25,6 @@ init(const struct engine_link_conf *conf, const struct link_qp_conf *qc, unsigne
 	link_qps_create(&fixture, a, b, qps, qc);
 }
 
-static void
-fini(unsigned qps)
-{
-	link_qps_destroy(a, b, qps);
-	engine_link_fini(&fixture);
-}
-
 static struct peer *
 only_peer(struct link_side *s)
 {
@@ -117,7 +110,7 @@ window_seed(uint64_t seed)
 		link_qp_expect_received(&b[i], 0, MESSAGES);
 	}
 	assert_int_equal(only_peer(&fixture.a)->send.inflight, 0);
-	fini(n);
+	link_qps_fini(&fixture, a, b, n);
 }
 
 static int
@@ -209,7 +202,7 @@ TEST(blocked_qp_keeps_place_while_acking)
 		while (link_qp_poll_send(&b[i], &cqe))
 			assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 	}
-	fini(3);
+	link_qps_fini(&fixture, a, b, 3);
 }
 
 /* The window has room for one QP at a time: those that find it full keep their places
@@ -246,7 +239,7 @@ TEST(blocked_qps_take_turns)
 		link_qp_expect_sent(&a[i], 0, EACH, IBV_WC_SUCCESS);
 		link_qp_expect_received(&b[i], 0, EACH);
 	}
-	fini(N);
+	link_qps_fini(&fixture, a, b, N);
 }
 
 /* A QP leaves the peer's queue when its path changes, in ERR and RESET, and when it is
@@ -299,7 +292,7 @@ TEST(changed_qp_leaves_blocked_queue)
 	cq_fini(&a[3].send_cq);
 	cq_fini(&a[3].recv_cq);
 	link_qp_create(&fixture.a, &a[3], &plain);
-	fini(5);
+	link_qps_fini(&fixture, a, b, 5);
 }
 
 /* ---- Timers ---- */
@@ -327,7 +320,7 @@ TEST(rnr_timer_is_never_early)
 			engine_stats(fixture.a.dev->engines[0])->retransmitted, 1);
 		link_qp_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
 		link_qp_expect_received(&b[0], 1, 1);
-		fini(1);
+		link_qps_fini(&fixture, a, b, 1);
 	}
 }
 
@@ -359,7 +352,7 @@ TEST(ack_timer_follows_deadline)
 	link_qp_expect_sent(&a[0], 50, 1, IBV_WC_RETRY_EXC_ERR);
 	engine_link_advance(&fixture, 10 * tr);
 	assert_int_equal(e->wheel.count, 0);
-	fini(1);
+	link_qps_fini(&fixture, a, b, 1);
 }
 
 /* A thread has read the clock, waited for the engine lock, and another thread has run a pass
@@ -382,7 +375,7 @@ TEST(time_does_not_go_back)
 	link_qp_expect_received(&b[0], 2, 1);
 	assert_in_range(a[0].qp->req.srtt_ns, 1, 1000);
 	assert_int_equal(e->shared.now, fixture.now + 1000);
-	fini(1);
+	link_qps_fini(&fixture, a, b, 1);
 }
 
 /* ---- Doorbells ---- */
@@ -463,7 +456,7 @@ doorbells_drain_beside_posters(bool cc)
 	for (unsigned i = 0; i < POSTERS; i++)
 		pthread_join(threads[i], NULL);
 	assert_false(doorbells_pending(&fixture.a.dev->engines[0]->doorbells));
-	fini(POSTERS);
+	link_qps_fini(&fixture, a, b, POSTERS);
 }
 
 TEST(concurrent_doorbells_are_not_lost)

@@ -32,8 +32,7 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	link_qps_destroy(a, b, QPS);
-	engine_link_fini(&fixture);
+	link_qps_fini(&fixture, a, b, QPS);
 	return 0;
 }
 

@@ -21,13 +21,6 @@ init(const struct engine_link_conf *conf, const struct link_qp_conf *qc, unsigne
 	link_qps_create(&fixture, a, b, qps, qc);
 }
 
-static void
-fini(unsigned qps)
-{
-	link_qps_destroy(a, b, qps);
-	engine_link_fini(&fixture);
-}
-
 /* One message for each QP: resolves the neighbours. */
 static void
 warm_up(unsigned qps)
@@ -88,7 +81,7 @@ TEST(ready_qps_share_by_budget)
 		link_qp_expect_received(&b[i], 0, i == 2 ? 5 : 100);
 		link_qp_expect_sent(&a[i], i == 2 ? 4 : 99, 1, IBV_WC_SUCCESS);
 	}
-	fini(QPS);
+	link_qps_fini(&fixture, a, b, QPS);
 }
 
 static void
@@ -128,7 +121,7 @@ TEST(refused_frames_are_sent_in_order)
 		if (take < 16)
 			assert_true(
 				engine_stats(fixture.a.dev->engines[0])->tx_stalled > 0);
-		fini(3);
+		link_qps_fini(&fixture, a, b, 3);
 	}
 }
 
@@ -155,7 +148,7 @@ TEST(stalled_port_is_tried_once_a_pass)
 	fixture.a.port.q[0].tx_take = 7;
 	engine_link_drain(&fixture);
 	expect_all(3, 60);
-	fini(3);
+	link_qps_fini(&fixture, a, b, 3);
 }
 
 /* Without transmit buffers the engine counts the failures and goes on when there are
@@ -186,7 +179,7 @@ TEST(transmission_resumes_with_buffers)
 	/* three buffers at a time; lost frames are retransmitted */
 	engine_link_advance(&fixture, NS_PER_SEC);
 	expect_all(3, 60);
-	fini(3);
+	link_qps_fini(&fixture, a, b, 3);
 }
 
 /* ---- Next hops ---- */
@@ -219,7 +212,7 @@ TEST(resolved_qps_go_on_without_timeout)
 	expect_all(3, 20);
 	assert_int_equal(e->stats.ack_timeouts, 0);
 	assert_int_equal(e->stats.retransmitted, 0);
-	fini(3);
+	link_qps_fini(&fixture, a, b, 3);
 }
 
 /* A neighbour that never answers: retries run out, the requests complete in order, and
@@ -239,7 +232,7 @@ TEST(unreachable_neighbour_exhausts_retries)
 	}
 	assert_true(engine_stats(fixture.a.dev->engines[0])->tx_no_neighbour > 0);
 	assert_int_equal(engine_stats(fixture.a.dev->engines[0])->ack_timeouts, 2 * 3);
-	fini(2);
+	link_qps_fini(&fixture, a, b, 2);
 }
 
 /* No subnet and no gateway leads to the destination. */
@@ -258,7 +251,7 @@ TEST(missing_route_exhausts_retries)
 	assert_int_equal(link_qp_send(&a[0], 1, 0, 8, 0), 0);
 	engine_link_advance(&fixture, NS_PER_SEC);
 	link_qp_expect_sent(&a[0], 1, 1, IBV_WC_RETRY_EXC_ERR);
-	fini(1);
+	link_qps_fini(&fixture, a, b, 1);
 }
 
 /* A QP whose next hop is unresolved moves to ERR: it leaves the unresolved list, and its
@@ -291,7 +284,7 @@ TEST(error_flushes_unresolved_qp)
 	/* RESET removes a QP from the list as well. */
 	assert_int_equal(link_qp_modify(&a[1], IBV_QPS_RESET), 0);
 	assert_true(TAILQ_EMPTY(&e->unresolved));
-	fini(2);
+	link_qps_fini(&fixture, a, b, 2);
 }
 
 /* A responder's fatal NAK waits until the requester's MAC is resolved. */
@@ -322,7 +315,7 @@ TEST(fatal_nak_waits_for_resolution)
 	link_qp_expect_sent(&a[0], 1, 1, IBV_WC_REM_INV_REQ_ERR);
 	while (fake_sent(&fixture.b.port, &frame))
 		free(frame.data);
-	fini(1);
+	link_qps_fini(&fixture, a, b, 1);
 }
 
 /* The port stops taking frames: retries run out, at once if the link is down, otherwise
@@ -369,10 +362,10 @@ stall_case(bool link_down)
 	fixture.a.port.link_down = false;
 	fixture.now += NS_PER_SEC;
 	engine_link_drain(&fixture);
-	fini(2);
+	link_qps_fini(&fixture, a, b, 2);
 	init(NULL, &quick, 2);
 	warm_up(2);
-	fini(2);
+	link_qps_fini(&fixture, a, b, 2);
 }
 
 TEST(long_stall_exhausts_retries)
@@ -401,5 +394,5 @@ TEST(short_stall_loses_no_frame)
 	link_qp_expect_received(&b[0], 1, 1);
 	dev_stats(fixture.a.dev, &stats);
 	assert_int_equal(stats.tx_given_up, 0);
-	fini(1);
+	link_qps_fini(&fixture, a, b, 1);
 }

@@ -67,8 +67,7 @@ close_link(void)
 {
 	engine_link_advance(&fixture, NS_PER_SEC);
 	assert_int_equal(engine()->wheel.count, 0);
-	link_qps_destroy(&a, &b, 1);
-	engine_link_fini(&fixture);
+	link_qps_fini(&fixture, &a, &b, 1);
 }
 
 /* The receiver takes nothing for 5 s, far more than all tries take. Then it has lost the packet. */

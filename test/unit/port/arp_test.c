@@ -24,16 +24,6 @@ request_with(unsigned off, const void *bytes, size_t len)
 	return pkt;
 }
 
-static bool
-answered(struct net *net, struct pkt pkt)
-{
-	struct pkt out = net_ask(net, &pkt, T0);
-
-	free(out.data);
-	free(pkt.data);
-	return out.data != NULL;
-}
-
 TEST(request_is_answered_and_teaches)
 {
 	struct net *net = net_of(1, 0);

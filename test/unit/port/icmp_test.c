@@ -98,16 +98,6 @@ echo(bool ipv6, uint32_t payload)
 	return pkt;
 }
 
-static bool
-answered(struct net *net, struct pkt pkt)
-{
-	struct pkt out = net_ask(net, &pkt, T0);
-
-	free(out.data);
-	free(pkt.data);
-	return out.data != NULL;
-}
-
 static void
 check_answer(const struct pkt *in, const struct pkt *out, bool ipv6)
 {

@@ -81,16 +81,6 @@ cut(struct pkt pkt, uint16_t len)
 	return out;
 }
 
-static bool
-answered(struct net *net, struct pkt pkt)
-{
-	struct pkt out = net_ask(net, &pkt, T0);
-
-	free(out.data);
-	free(pkt.data);
-	return out.data != NULL;
-}
-
 TEST(solicit_with_recomputes_the_checksum)
 {
 	struct pkt pkt = solicit_with(0, solicit, 1);

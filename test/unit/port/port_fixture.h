@@ -199,4 +199,15 @@ net_knows(struct net *net, const char *text)
 	return e != NULL && e->state == NEIGH_REACHABLE;
 }
 
+/* Whether a packet is answered. Frees both. */
+static inline bool
+answered(struct net *net, struct pkt pkt)
+{
+	struct pkt out = net_ask(net, &pkt, T0);
+
+	free(out.data);
+	free(pkt.data);
+	return out.data != NULL;
+}
+
 #endif

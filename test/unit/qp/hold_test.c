@@ -19,28 +19,20 @@ expect_nth(unsigned n)
 	assert_true(bytes_match(p.b.mem + 1024 * n, 8, n));
 }
 
-#define expect_one_ack(syndrome, psn, msn)                                               \
-	do {                                                                             \
-		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);                          \
-		expect_ack(&p.b, 0, syndrome, psn, msn);                                 \
-		wire_drop(&p.b, 0);                                                      \
-	} while (0)
-#define expect_silence() assert_int_equal(host_pull(&p.b, PULL_ALL), 0)
-
 /* The missing packet comes: all behind it are executed in order, by one ACK. */
 TEST(held_packets_follow_the_missing_one)
 {
 	open_pair();
 	post_receives(4);
 	inject_nth(1, false);
-	expect_one_ack(AETH_NAK_SEQ, PSN_A, 0);
+	expect_one_ack(&p.b, AETH_NAK_SEQ, PSN_A, 0);
 	inject_nth(3, true);
 	inject_nth(2, false);
 	inject_nth(3, true); /* twice */
-	expect_silence();
+	expect_no_frame(&p.b);
 	expect_idle(&p.b);
 	inject_nth(0, false);
-	expect_one_ack(AETH_ACK, PSN_A + 3, 4);
+	expect_one_ack(&p.b, AETH_ACK, PSN_A + 3, 4);
 	for (unsigned i = 0; i < 4; i++)
 		expect_nth(i);
 	assert_int_equal(p.b.stats.held, 3);
@@ -60,7 +52,7 @@ TEST(held_packets_are_whole)
 				     .payload_len = 300 + 4 * i,
 				     .payload_key = i,
 				     .ack_req = i == 3});
-	expect_one_ack(AETH_ACK, PSN_A + 3, 4);
+	expect_one_ack(&p.b, AETH_ACK, PSN_A + 3, 4);
 	for (unsigned i = 0; i < 4; i++) {
 		expect_received(&p.b, i, 300 + 4 * i);
 		assert_true(bytes_match(p.b.mem + 1024 * i, 300 + 4 * i, i));
@@ -76,9 +68,9 @@ TEST(acknowledgement_covers_all_that_was_held)
 	post_receives(3);
 	inject_nth(1, false);
 	inject_nth(2, false);
-	expect_one_ack(AETH_NAK_SEQ, PSN_A, 0);
+	expect_one_ack(&p.b, AETH_NAK_SEQ, PSN_A, 0);
 	inject_nth(0, true);
-	expect_one_ack(AETH_ACK, PSN_A + 2, 3);
+	expect_one_ack(&p.b, AETH_ACK, PSN_A + 2, 3);
 	for (unsigned i = 0; i < 3; i++)
 		expect_nth(i);
 	hold_close();
@@ -93,13 +85,13 @@ TEST(next_hole_is_asked_for_at_once)
 	inject_nth(1, true);
 	inject_nth(3, true);
 	inject_nth(5, true);
-	expect_one_ack(AETH_NAK_SEQ, PSN_A, 0);
+	expect_one_ack(&p.b, AETH_NAK_SEQ, PSN_A, 0);
 	inject_nth(0, true);
-	expect_one_ack(AETH_NAK_SEQ, PSN_A + 2, 2);
+	expect_one_ack(&p.b, AETH_NAK_SEQ, PSN_A + 2, 2);
 	inject_nth(2, true);
-	expect_one_ack(AETH_NAK_SEQ, PSN_A + 4, 4);
+	expect_one_ack(&p.b, AETH_NAK_SEQ, PSN_A + 4, 4);
 	inject_nth(4, true);
-	expect_one_ack(AETH_ACK, PSN_A + 5, 6);
+	expect_one_ack(&p.b, AETH_ACK, PSN_A + 5, 6);
 	for (unsigned i = 0; i < 6; i++)
 		expect_nth(i);
 	hold_close();
@@ -113,11 +105,11 @@ TEST(reordering_needs_no_nak)
 	post_receives(5);
 	inject_nth(1, true);
 	inject_nth(0, false);
-	expect_one_ack(AETH_ACK, PSN_A + 1, 2);
+	expect_one_ack(&p.b, AETH_ACK, PSN_A + 1, 2);
 	inject_nth(3, true);
 	inject_nth(4, true);
 	inject_nth(2, false);
-	expect_one_ack(AETH_ACK, PSN_A + 4, 5);
+	expect_one_ack(&p.b, AETH_ACK, PSN_A + 4, 5);
 	for (unsigned i = 0; i < 5; i++)
 		expect_nth(i);
 	hold_close();
@@ -136,7 +128,7 @@ TEST(reach_is_limited)
 	assert_int_equal(p.b.stats.held, 2);
 	assert_int_equal(p.b.stats.drop[DROP_psn_gap], 1);
 	inject_nth(0, true);
-	expect_one_ack(AETH_NAK_SEQ, PSN_A + 2, 2);
+	expect_one_ack(&p.b, AETH_NAK_SEQ, PSN_A + 2, 2);
 	expect_nth(0);
 	expect_nth(1);
 	assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
@@ -152,9 +144,9 @@ TEST(rnr_nak_drops_held_packets)
 	post_receives(1);
 	inject_nth(1, true);
 	inject_nth(2, true);
-	expect_one_ack(AETH_NAK_SEQ, PSN_A, 0);
+	expect_one_ack(&p.b, AETH_NAK_SEQ, PSN_A, 0);
 	inject_nth(0, true);
-	expect_one_ack(AETH_RNR_NAK | 12, PSN_A + 1, 1);
+	expect_one_ack(&p.b, AETH_RNR_NAK | 12, PSN_A + 1, 1);
 	assert_true(TAILQ_EMPTY(&arena.waiting));
 	expect_nth(0);
 	hold_close();
@@ -180,7 +172,7 @@ TEST(keys_are_checked_when_the_hole_fills)
 	assert_int_equal(p.b.stats.held, 2);
 	assert_int_equal(key_free(&p.b.keys, p.b.rkey), 0);
 	inject_nth(0, true);
-	expect_one_ack(AETH_NAK_ACCESS, PSN_A + 1, 1);
+	expect_one_ack(&p.b, AETH_NAK_ACCESS, PSN_A + 1, 1);
 	assert_memory_equal(p.b.mem + 0x4000, before, sizeof(before));
 	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_ERR);
 	assert_true(TAILQ_EMPTY(&arena.waiting));
@@ -213,10 +205,10 @@ TEST(full_arena_means_go_back_n)
 	assert_int_equal(other.b.stats.drop[DROP_psn_gap], 1);
 	/* Nothing is held of the first QP any more, so its NAK stays due. */
 	inject_nth(0, true);
-	expect_one_ack(AETH_NAK_SEQ, PSN_A + 1, 1);
+	expect_one_ack(&p.b, AETH_NAK_SEQ, PSN_A + 1, 1);
 	for (unsigned i = 1; i < 4; i++)
 		inject_nth(i, true);
-	expect_one_ack(AETH_ACK, PSN_A + 3, 4);
+	expect_one_ack(&p.b, AETH_ACK, PSN_A + 3, 4);
 	for (unsigned i = 0; i < 4; i++)
 		expect_nth(i);
 	assert_int_equal(host_pull(&other.b, PULL_ALL), 1);

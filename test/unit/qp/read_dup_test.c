@@ -40,16 +40,6 @@ expect_responses(const uint8_t *opcodes, unsigned n, uint32_t psn, uint32_t msn,
 		expect_responses(ops, RTE_DIM(ops), psn, msn, offset, len);              \
 	} while (0)
 
-static void
-expect_one_ack(uint32_t psn, uint32_t msn)
-{
-	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
-	expect_ack(&p.b, 0, AETH_ACK, psn, msn);
-	wire_drop_all(&p.b);
-}
-
-#define expect_silence() assert_int_equal(host_pull(&p.b, PULL_ALL), 0)
-
 /* A duplicate READ must have the R_Key and a part of the range of the original, and is
  * answered from memory with the current MSN (docs/protocol.md 8.7). ePSN and MSN do not
  * change. */
@@ -59,7 +49,7 @@ TEST(duplicate_read_of_part)
 	inject_area_read(PSN_A, 0, 3000);
 	expect_read(PSN_A, 1, 0, 3000, FIRST, MIDDLE, LAST);
 	inject_send(PSN_A + 3);
-	expect_one_ack(PSN_A + 3, 2);
+	expect_one_ack(&p.b, AETH_ACK, PSN_A + 3, 2);
 	inject_area_read(PSN_A, 0, 3000);
 	expect_read(PSN_A, 2, 0, 3000, FIRST, MIDDLE, LAST);
 	inject_area_read(PSN_A + 1, 1024, 1976);
@@ -103,7 +93,7 @@ TEST(unmatched_duplicate_is_dropped)
 			     .va = (uintptr_t)p.b.mem + REMOTE,
 			     .rkey = p.b.rkey,
 			     .swap_add = 1});
-	expect_silence();
+	expect_no_frame(&p.b);
 	/* the atomic was not executed */
 	assert_true(bytes_match(p.b.mem + REMOTE, 8, 1));
 	/* Two READs later it is forgotten. */
@@ -114,7 +104,7 @@ TEST(unmatched_duplicate_is_dropped)
 	inject_area_read(PSN_A + 5, 0, 8);
 	expect_read(PSN_A + 5, 4, 0, 8, ONLY);
 	inject_area_read(PSN_A + 1, 0, 3000);
-	expect_silence();
+	expect_no_frame(&p.b);
 	assert_int_equal(p.b.qp.state, IBV_QPS_RTS);
 	expect_received(&p.b, 0, 8);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
@@ -248,13 +238,13 @@ TEST(ack_stops_before_read)
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
 	wire_drop_all(&p.b);
 	inject_send(PSN_A + 2);
-	expect_one_ack(PSN_A + 2, 8);
+	expect_one_ack(&p.b, AETH_ACK, PSN_A + 2, 8);
 	inject_send(PSN_A + 4);
-	expect_one_ack(PSN_A + 5, 8);
+	expect_one_ack(&p.b, AETH_ACK, PSN_A + 5, 8);
 	inject_send(PSN_A + 5);
-	expect_one_ack(PSN_A + 5, 8);
+	expect_one_ack(&p.b, AETH_ACK, PSN_A + 5, 8);
 	inject_send(PSN_A + 7);
-	expect_one_ack(PSN_A + 7, 8);
+	expect_one_ack(&p.b, AETH_ACK, PSN_A + 7, 8);
 	qp_link_fini_discard(&p);
 }
 
@@ -264,13 +254,13 @@ TEST(pending_ack_is_kept)
 {
 	read_init_receives(4);
 	inject_send(PSN_A);
-	expect_one_ack(PSN_A, 1);
+	expect_one_ack(&p.b, AETH_ACK, PSN_A, 1);
 	inject_area_read(PSN_A + 1, 0, 3000);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
 	wire_drop_all(&p.b);
 	inject_send(PSN_A + 4);
 	inject_send(PSN_A); /* alone it would limit the ACK to PSN_A */
-	expect_one_ack(PSN_A + 4, 3);
+	expect_one_ack(&p.b, AETH_ACK, PSN_A + 4, 3);
 	inject_area_read(PSN_A + 5, 0, 3000);
 	inject_send(PSN_A + 8);
 	inject_area_read(PSN_A + 5, 0, 3000);
@@ -354,6 +344,6 @@ TEST(old_read_is_forgotten)
 	expect_ack(&p.b, 0, AETH_ACK, PSN_A + 1, p.b.qp.resp.msn);
 	wire_drop_all(&p.b);
 	inject_area_read(PSN_A, 0, 3000);
-	expect_silence();
+	expect_no_frame(&p.b);
 	qp_link_fini_discard(&p);
 }

@@ -7,13 +7,6 @@
 
 static struct qp_link p;
 
-#define expect_one_ack(syndrome, psn, msn)                                               \
-	do {                                                                             \
-		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);                          \
-		expect_ack(&p.b, 0, syndrome, psn, msn);                                 \
-		wire_drop(&p.b, 0);                                                      \
-	} while (0)
-
 static void
 init(bool srq, bool srq_pd)
 {
@@ -129,7 +122,7 @@ TEST(receive_key_is_checked_per_packet)
 	inject_request(&p.b, OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024);
 	assert_int_equal(p.b.qp.state, IBV_QPS_RTS);
 	inject_request(&p.b, OPCODE_RC_SEND_LAST, PSN_A + 2, 1);
-	expect_one_ack(AETH_NAK_REM_OP, PSN_A + 2, 1);
+	expect_one_ack(&p.b, AETH_NAK_REM_OP, PSN_A + 2, 1);
 	expect_recv_error(&p.b, 1, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
 	qp_link_fini(&p);
 
@@ -138,7 +131,7 @@ TEST(receive_key_is_checked_per_packet)
 	inject_request(&p.b, OPCODE_RC_SEND_FIRST, PSN_A, 1024);
 	assert_int_equal(key_free(&p.b.keys, p.b.recv_key), 0);
 	inject_request(&p.b, OPCODE_RC_SEND_LAST, PSN_A + 1, 8);
-	expect_one_ack(AETH_NAK_REM_OP, PSN_A + 1, 0);
+	expect_one_ack(&p.b, AETH_NAK_REM_OP, PSN_A + 1, 0);
 	expect_recv_error(&p.b, 0, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
 	qp_link_fini(&p);
 }
@@ -230,7 +223,7 @@ TEST(receive_cq_overflow)
 		host_recv(&p.b, i, 0, 64);
 	for (unsigned i = 0; i < 3; i++)
 		inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A + i, 64);
-	expect_one_ack(AETH_NAK_REM_OP, PSN_A + 2, 2);
+	expect_one_ack(&p.b, AETH_NAK_REM_OP, PSN_A + 2, 2);
 	expect_event(&p.b, IBV_EVENT_CQ_ERR);
 	expect_event(&p.b, IBV_EVENT_QP_FATAL);
 	expect_received(&p.b, 0, 64);

@@ -23,4 +23,12 @@ teardown(void **state)
 	return 0;
 }
 
+/* Of the group: buffers in which long packets fit. */
+static inline int
+longer_buffers(void **state)
+{
+	fixture_buf_size = 2048;
+	return 0;
+}
+
 #endif

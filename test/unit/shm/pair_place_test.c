@@ -251,11 +251,4 @@ TEST_WITH(environment_turns_it_off, setup, teardown)
 	f.b.port.ops->rx_release(f.b.shm, &pkt, 1);
 }
 
-static int
-longer_buffers(void **state)
-{
-	fixture_buf_size = 2048;
-	return 0;
-}
-
 TEST_GROUP(longer_buffers, NULL)

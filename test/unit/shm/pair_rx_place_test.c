@@ -212,11 +212,4 @@ TEST_WITH(environment_turns_it_off, setup, teardown)
 	assert_int_equal(f.b.stats.pair_rx_placed, 0);
 }
 
-static int
-longer_buffers(void **state)
-{
-	fixture_buf_size = 2048;
-	return 0;
-}
-
 TEST_GROUP(longer_buffers, NULL)
