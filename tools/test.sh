@@ -59,6 +59,10 @@ EOF
 }
 
 top=$(cd "$(dirname "$0")/.." && pwd)
+# git refuses a tree of another user, whose programs are run here.
+git_options=${GIT_CONFIG_COUNT:-0}
+export "GIT_CONFIG_KEY_$git_options=safe.directory" "GIT_CONFIG_VALUE_$git_options=$top"
+export GIT_CONFIG_COUNT=$((git_options + 1))
 out=$top/build-test
 results=$out/results
 all_stages='shellcheck release tidy sanitize clang install packages e2e interop'

@@ -53,8 +53,8 @@ def programs_of_all():
             sorted(set(map(len, runs))))
 
 
-def run(*words, cwd=None):
-    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False)
+def run(*words, **more):
+    return subprocess.run(words, capture_output=True, text=True, check=False, **more)
 
 
 def git(folder, *words):
@@ -105,9 +105,9 @@ def copied(folder):
     return folder
 
 
-def refused(top, *words):
+def refused(top, *words, **variables):
     """The exit status of tools/test.sh, and what it says without its name."""
-    done = run(os.path.join(top, "tools/test.sh"), *words)
+    done = run(os.path.join(top, "tools/test.sh"), *words, env=dict(os.environ, **variables))
     return done.returncode, done.stderr.strip().partition(": ")[2]
 
 
@@ -189,6 +189,9 @@ def rows():
             2, "--change compares with a commit, and %s is no git tree" % folder)
         git(folder, "init")
         yield "--change with an unknown commit", refused(folder, "--change", "none"), (
+            2, "invalid value 'none' for --change: expected a commit")
+        yield "--change in a git tree of another user", refused(
+            folder, "--change", "none", GIT_TEST_ASSUME_DIFFERENT_OWNER="1"), (
             2, "invalid value 'none' for --change: expected a commit")
         yield "--change with a stage", refused(folder, "--change", "--stage", "tidy"), (
             2, "--change cannot be combined with --stage or --long")
