@@ -16,6 +16,7 @@
 #include "switch/proto.h"
 #include "switch/socket.h"
 #include "switch/uplink.h"
+#include "ucm/ucm.h"
 
 #define CONNS_PER_CLIENT 3 /* one attached, one for RDMA-CM, one for queries */
 
@@ -33,6 +34,7 @@ struct conn {
 	int wake_fd; /* the daemon's end of a socket pair: a write wakes the client */
 	struct sw_client *client; /* NULL: not attached */
 	struct rdmacm_client *cm; /* NULL: RDMA-CM is not in use */
+	struct ucm_taker taker;   /* the client takes packets of its process */
 	struct region_geom geom;  /* of the memory that it shares with the daemon */
 	void *daemon_mem;         /* written by the daemon. NULL: nothing is shared */
 	void *client_mem;         /* written by the client; from SW_START on */

@@ -117,6 +117,8 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 		if (reply->qpn == 0)
 			report_request(conn);
 		reply->qpn = report_missing(conn);
+	} else if (reply->error == 0 && reply->type == SW_TAKEN) {
+		rdmacm_taken(conn, reply->qpn);
 	}
 	if (reply->error != 0)
 		return reply_send(conn->socket.fd, reply, NULL, 0);
@@ -272,6 +274,7 @@ conn_make(
 	conn->pid = who->pid;
 	conn->uid = who->uid;
 	conn->account = account;
+	ucm_taker_init(&conn->taker);
 	/* Bounds the replies that a client leaves unread. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
 	if (fd_source_add(&d->sets[0], &conn->socket, fd, FD_SOURCE_CLIENT, conn) != 0) {
@@ -426,6 +429,7 @@ conn_close(struct conn *conn)
 	if (conn->client != NULL) {
 		log_info("client %u: disconnected", conn->client->id);
 		sw_client_remove(conn->client);
+		rdmacm_taken(conn, conn->taker.asked); /* it takes no more */
 	}
 	if (conn->daemon_mem != NULL)
 		account_give(conn->account, ACCOUNT_clients, 1);

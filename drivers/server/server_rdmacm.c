@@ -15,6 +15,7 @@
 #include "engine/clock.h"
 #include "server/server_query.h"
 #include "server/server_rdmacm.h"
+#include "server/server_share.h"
 #include "switch/sw_client.h"
 #include "ucm/abi.h"
 #include "ucm/backend.h"
@@ -144,14 +145,31 @@ wire_send(void *arg, const struct mad *mad, const struct cm_path *path)
 					path->dgid, !mad_opens(mad));
 }
 
-static void
-rdmacm_qp_ended(void *arg, uint32_t qpn)
+/* Its client is shown what has come, and asked to take it. The QP may be gone, and its QPN another
+ * process's, which this one must not wait for. */
+static struct ucm_taker *
+rdmacm_qp_ended(void *owner, uint32_t qpn)
 {
-	const struct rocade_daemon *d = arg;
-	const struct sw_qp *qp = qpns_find(&d->sw->qpns, qpn);
+	const struct conn *conn = owner;
+	const struct sw_qp *qp = qpns_find(&conn->daemon->sw->qpns, qpn);
+	struct conn *client;
 
-	if (qp != NULL)
-		sw_client_show_received(qp->owner);
+	if (qp == NULL || !owns_qpn(owner, qpn))
+		return NULL;
+	sw_client_show_received(qp->owner);
+	client = qp->owner->owner;
+	/* Pairs with the acquire in packets_answer() of the client's progress thread. */
+	__atomic_store_n(&qp->owner->region.daemon->take_requested, ++client->taker.asked,
+		__ATOMIC_RELEASE);
+	share_wake(client, NULL);
+	return &client->taker;
+}
+
+void
+rdmacm_taken(struct conn *conn, uint32_t upto)
+{
+	ucm_taken(conn->daemon->cm->ucm, &conn->taker, upto, clock_now());
+	rdmacm_timer_arm(conn->daemon);
 }
 
 static void

@@ -26,6 +26,8 @@ void rdmacm_set_net(struct rocade_daemon *d);
 int rdmacm_open(struct conn *conn, int *fd, uint32_t *number);
 /* Serves a struct sw_cm_request. Returns false if the connection must be closed. */
 bool rdmacm_serve(struct conn *conn, const void *request);
+/* The client has taken its packets, as it was asked to for the upto-th time. */
+void rdmacm_taken(struct conn *conn, uint32_t upto);
 /* The connection ends. */
 void rdmacm_forget(struct conn *conn);
 /* Frees closed channels, to which events of the current batch may have referred. */

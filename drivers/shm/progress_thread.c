@@ -98,6 +98,29 @@ pairs_are_due(const struct progress_thread *t)
 			__atomic_load_n(&shm->pairs.spoiled, __ATOMIC_RELAXED));
 }
 
+/* Returns whether the daemon waits until the packets are taken that came before an event of RDMA-CM. */
+static bool
+packets_are_due(const struct progress_thread *t)
+{
+	return unlikely(
+		__atomic_load_n(t->take_requested, __ATOMIC_RELAXED) != t->take_seen);
+}
+
+/* Whatever runs the passes, completions and their events are there before the daemon learns that they
+ * are. */
+static void
+packets_answer(struct progress_thread *t)
+{
+	struct shm *shm = container_of(t, struct shm, progress_thread);
+	struct sw_request req = {.type = SW_TAKEN};
+	struct sw_reply reply;
+
+	/* Pairs with the release in rdmacm_qp_ended(). */
+	req.qpn = t->take_seen = __atomic_load_n(t->take_requested, __ATOMIC_ACQUIRE);
+	shm_take_received(shm);
+	(void)session_call(&shm->session, &req, &reply, NULL, 0);
+}
+
 /* Updates link and addresses from the daemon. */
 static void
 device_refresh(struct progress_thread *t)
@@ -179,7 +202,7 @@ progress_thread_run(struct progress_thread *t)
 		if (engine_progress_calls(t->engine) != polls)
 			return true;
 		if (__atomic_load_n(&t->stop, __ATOMIC_RELAXED) || device_changed(t) ||
-			pairs_are_due(t))
+			pairs_are_due(t) || packets_are_due(t))
 			return false;
 	}
 	return false;
@@ -197,6 +220,8 @@ announced_handle(struct progress_thread *t)
 		t->pair_events_seen = __atomic_load_n(t->pair_events, __ATOMIC_ACQUIRE);
 		pairs_serve(container_of(t, struct shm, progress_thread));
 	}
+	if (packets_are_due(t))
+		packets_answer(t);
 }
 
 /* Returns whether the application polls, so that this thread need not be woken for packets. With
@@ -334,6 +359,7 @@ progress_thread_start(struct progress_thread *t, struct engine *engine, int sess
 	t->asleep = &region->client->rx_asleep;
 	t->changes = &region->daemon->changes;
 	t->pair_events = &region->daemon->pair_events;
+	t->take_requested = &region->daemon->take_requested;
 	t->report_requested = &region->daemon->report_requested;
 	t->flight_requested = &region->daemon->flight_requested;
 	t->flight_qpn = &region->daemon->flight_qpn;

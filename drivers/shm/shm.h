@@ -28,6 +28,9 @@ struct progress_thread {
 	uint32_t changes_seen;
 	const uint32_t *pair_events; /* in the daemon's memory: of the pairs, how many */
 	uint32_t pair_events_seen;
+	const uint32_t *
+		take_requested; /* in the daemon's memory: to take all packets, how often */
+	uint32_t take_seen;
 	bool moved; /* packets, since it last slept */
 	/* When it woke, packets had not to wake it: the application polls. */
 	bool watched;
@@ -75,8 +78,8 @@ int shm_attach(const struct session *session, struct port *port, struct sw_devic
 
 extern const struct dev_hooks shm_hooks; /* arg: the struct shm */
 
-/* shm_port.c, for shm_rdmacm.c: runs the engine until it has handled what the daemon has put into
- * the port's ring before this call. */
+/* shm_port.c, for progress_thread.c and shm_rdmacm.c: runs the engine until it has handled what the
+ * daemon has put into the port's ring, and partners into their pairs, before this call. */
 void shm_take_received(struct shm *shm);
 
 /* progress_thread.c, for shm_open.c: returns 0 or -errno. */

@@ -144,7 +144,8 @@ received_take(struct shm *shm, void *arg)
 
 /* The daemon has put the packets that came before an event into the ports' rings before it gave the
  * event away. The program gets their completions before the event too: when its peer has
- * disconnected it destroys the QP. */
+ * disconnected it destroys the QP. Normally the progress thread has taken them before the event became
+ * readable, but the daemon does not wait for it for longer than a second. */
 static void
 packets_before_event_take(void)
 {

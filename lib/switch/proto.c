@@ -129,6 +129,10 @@ client_request_serve(
 	case SW_DUMP:
 		err = 0; /* the caller knows what the client may see */
 		break;
+	case SW_TAKEN:
+		reply->qpn = req->qpn; /* for the caller */
+		err = 0;
+		break;
 	default:
 		err = EOPNOTSUPP;
 		break;

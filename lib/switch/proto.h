@@ -26,7 +26,7 @@
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 16
+#define SW_PROTO_VERSION 17
 #define SW_NAME_MAX 64
 #define SW_PROCESS_KEY 16 /* bytes of a process key */
 
@@ -102,6 +102,10 @@ enum sw_request_type {
 	 * descriptors where the event has some. EALREADY: that event was in an earlier reply, with
 	 * its descriptors, and has not been acknowledged. */
 	SW_PAIR,
+	/* The client has read qpn in region_daemon.take_requested, and has then taken the packets
+	 * that were in its ring and its pairs, and written their completions. The daemon asks for that
+	 * when a peer has disconnected: the process gets that event afterwards, or a second later. */
+	SW_TAKEN,
 };
 
 /* A client does what the event asks for, then asks for the next one. */
@@ -227,8 +231,8 @@ struct sw_client;
 
 /*
  * Serves a request of len bytes. If reply->error is 0, the caller carries out SW_ATTACH,
- * SW_START, SW_STATUS, SW_CM_OPEN and the requests for statistics, for which reply->qpn is
- * the request's qpn. It sends the reply, or a struct sw_data_reply in its place. client:
+ * SW_START, SW_STATUS, SW_CM_OPEN, SW_TAKEN and the requests for statistics, for which reply->qpn
+ * is the request's qpn. It sends the reply, or a struct sw_data_reply in its place. client:
  * NULL if not attached. Returns false if the bytes are not this protocol: the caller
  * disconnects.
  */

@@ -58,6 +58,8 @@ struct region_daemon {
 	uint32_t flight_qpn;       /* the QP, written before the generation */
 	uint32_t pair_events; /* counts events of its pairs (switch/proto.h, SW_PAIR) */
 	uint32_t
+		take_requested; /* how often it was asked to take all packets (SW_TAKEN) */
+	uint32_t
 		pairs_off; /* it sends nothing by its pairs: a client dumps its packets */
 };
 

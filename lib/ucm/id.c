@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base_alloc.h"
+#include "ucm/held.h"
 #include "ucm/id.h"
 #include "ucm/queue.h"
 #include "ucm/ucm_addr.h"
@@ -78,6 +79,7 @@ ucm_id_create(struct ucm_channel *channel, uint16_t ps, struct ucm_id **out)
 	id->psn = (uint32_t)random_next(&session->ucm->psns) & 0xFFFFFF;
 	LIST_INIT(&id->mcasts);
 	TAILQ_INIT(&id->events);
+	TAILQ_INIT(&id->waiting);
 	LIST_INSERT_HEAD(&channel->ids, id, link);
 	session->ucm->id_count++;
 	*out = id;
@@ -138,6 +140,7 @@ id_close(struct ucm_id *id, uint64_t now)
 	id->listener = NULL;
 	ucm_id_release_conn(id, now);
 	ucm_request_cancel(id->channel->session->ucm, id);
+	ucm_held_forget(id);
 	ucm_unbind(id, now);
 }
 

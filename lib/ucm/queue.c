@@ -43,17 +43,36 @@ channel_put(struct ucm_channel *channel, struct ucm_event *event)
 void
 ucm_event_put(struct ucm_event *event)
 {
-	TAILQ_INSERT_TAIL(&event->owner_id->events, event, id_link);
-	channel_put(event->owner_id->channel, event);
+	struct ucm_id *id = event->owner_id;
+
+	TAILQ_INSERT_TAIL(&id->events, event, id_link);
+	event->waits = id->held;
+	if (event->waits)
+		TAILQ_INSERT_TAIL(&id->waiting, event, link);
+	else
+		channel_put(id->channel, event);
+}
+
+void
+ucm_events_show(struct ucm_id *id)
+{
+	struct ucm_event *event;
+
+	while ((event = TAILQ_FIRST(&id->waiting)) != NULL) {
+		TAILQ_REMOVE(&id->waiting, event, link);
+		event->waits = false;
+		channel_put(id->channel, event);
+	}
 }
 
 void
 ucm_event_drop(struct ucm_event *event)
 {
-	struct ucm_channel *channel = event->owner_id->channel;
+	struct ucm_id *id = event->owner_id;
+	struct ucm_channel *channel = id->channel;
 
-	TAILQ_REMOVE(&channel->events, event, link);
-	TAILQ_REMOVE(&event->owner_id->events, event, id_link);
+	TAILQ_REMOVE(event->waits ? &id->waiting : &channel->events, event, link);
+	TAILQ_REMOVE(&id->events, event, id_link);
 	if (event->new_id != NULL)
 		event->new_id->request = NULL;
 	channel->session->events--;
@@ -73,6 +92,8 @@ ucm_events_migrate(struct ucm_id *id, struct ucm_channel *to)
 	LIST_INSERT_HEAD(&to->ids, id, link);
 	id->channel = to;
 	TAILQ_FOREACH (event, &id->events, id_link) {
+		if (event->waits)
+			continue;
 		TAILQ_REMOVE(&from->events, event, link);
 		/* The new ID moves with the event that announces it. */
 		if (event->new_id != NULL)

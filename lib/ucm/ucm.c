@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base_alloc.h"
+#include "ucm/held.h"
 #include "ucm/id.h"
 #include "ucm/queue.h"
 #include "ucm/ucm_event.h"
@@ -28,6 +29,8 @@ ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out)
 	TAILQ_INIT(&ucm->sessions);
 	TAILQ_INIT(&ucm->deferred);
 	TAILQ_INIT(&ucm->closing);
+	TAILQ_INIT(&ucm->held);
+	TAILQ_INIT(&ucm->held_ready);
 	for (unsigned i = 0; i < UCM_PORT_BUCKETS; i++)
 		LIST_INIT(&ucm->ports[i]);
 	port_waits_init(&ucm->port_waits);
@@ -231,6 +234,7 @@ ucm_run(struct ucm *ucm, uint64_t now)
 {
 	cm_run(ucm->cm, now);
 	ucm_request_run(ucm, now);
+	ucm_held_run(ucm, now);
 	closing_serve(ucm, now);
 	ucm_pump(ucm, now);
 }
@@ -239,7 +243,7 @@ uint64_t
 ucm_deadline(const struct ucm *ucm)
 {
 	const struct ucm_id *first = TAILQ_FIRST(&ucm->deferred);
-	uint64_t due = cm_deadline(ucm->cm);
+	uint64_t due = RTE_MIN(cm_deadline(ucm->cm), ucm_held_deadline(ucm));
 
 	if (!TAILQ_EMPTY(&ucm->closing))
 		return 0;

@@ -18,6 +18,8 @@
 #ifndef ROCADE_UCM_UCM_H
 #define ROCADE_UCM_UCM_H
 
+#include <sys/queue.h>
+
 #include "base/account.h"
 #include "cm/cm_core.h"
 #include "port/net.h"
@@ -38,10 +40,21 @@ struct ucm_ops {
 	 * route, no buffer or no room. NULL: there is no network. */
 	bool (*send)(void *arg, const struct mad *mad, const struct cm_path *path);
 	/* The peer has ended the connection of this QP. The program gets what has come for the QP
-	 * before it learns that, because it destroys the QP then. May be NULL. */
-	void (*qp_ended)(void *arg, uint32_t qpn);
+	 * before it learns that, because it destroys the QP then: asks for that the part of the
+	 * program that takes packets, raises its `asked`, and returns it. NULL: no packets are
+	 * waited for. Not called for a session that has ended. May be NULL. */
+	struct ucm_taker *(*qp_ended)(void *owner, uint32_t qpn);
 	void *arg;
 };
+
+/* The part of a program that takes packets: its owner asks it to take all that has come. */
+struct ucm_taker {
+	TAILQ_HEAD(, ucm_id) ids; /* that wait for it */
+	uint32_t asked;           /* how often */
+};
+
+/* At most so long an event waits for the packets that came before it: the program may be stopped. */
+#define UCM_HELD_NS NS_PER_SEC
 
 struct ucm_conf {
 	struct cm_conf cm;
@@ -105,6 +118,11 @@ int ucm_channel_open(struct ucm_session *session, void *owner, struct ucm_channe
 /* Destroys its IDs, too: a few at once, the others by ucm_run(). Until then they are
  * charged to their user. */
 void ucm_channel_close(struct ucm_channel *channel, uint64_t now);
+
+void ucm_taker_init(struct ucm_taker *taker);
+/* The taker has taken the packets, as it was asked to for the upto-th time. The events that waited for
+ * that become readable: some at once, the others by ucm_run(). A taker that ends has taken all. */
+void ucm_taken(struct ucm *ucm, struct ucm_taker *taker, uint32_t upto, uint64_t now);
 
 /* Result of a command: the length of its reply, and the state of the channel after it. */
 struct ucm_result {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "port/net_addr.h"
+#include "ucm/held.h"
 #include "ucm/id.h"
 #include "ucm/queue.h"
 #include "ucm/ucm_addr.h"
@@ -201,12 +202,16 @@ on_sidr_reply(struct ucm_id *id, const struct cm_event *event)
 }
 
 static void
-on_disconnected(struct ucm_id *id, const struct cm_event *event)
+on_disconnected(struct ucm_id *id, const struct cm_event *event, uint64_t now)
 {
-	const struct ucm_ops *ops = &id->channel->session->ucm->conf.ops;
+	const struct ucm_session *session = id->channel->session;
+	const struct ucm_ops *ops = &session->ucm->conf.ops;
+	struct ucm_taker *taker = NULL;
 
-	if (ops->qp_ended != NULL)
-		ops->qp_ended(ops->arg, id->local.qpn);
+	if (ops->qp_ended != NULL && !session->ended)
+		taker = ops->qp_ended(session->owner, id->local.qpn);
+	if (taker != NULL)
+		ucm_held_begin(id, taker, now);
 	ucm_event_raise(id, UCM_EVENT_DISCONNECTED, event, 0);
 }
 
@@ -241,7 +246,7 @@ event_translate(const struct cm_event *event, uint64_t now)
 		ucm_event_raise(id, UCM_EVENT_UNREACHABLE, event, -ETIMEDOUT);
 		break;
 	case CM_EVENT_DISCONNECTED:
-		on_disconnected(id, event);
+		on_disconnected(id, event, now);
 		break;
 	case CM_EVENT_SIDR_REPLY:
 		on_sidr_reply(id, event);

@@ -24,6 +24,7 @@
 
 #define UCM_JOIN_BUCKETS 1024
 #define UCM_CLOSED_IDS 32 /* IDs of closed channels that are destroyed in one call */
+#define UCM_HELD_IDS 32   /* IDs whose events become readable in one call */
 
 enum ucm_state {
 	UCM_IDLE,
@@ -51,6 +52,7 @@ LIST_HEAD(ucm_port_bucket, ucm_id);
 LIST_HEAD(ucm_id_list, ucm_id);
 TAILQ_HEAD(ucm_sessions, ucm_session);
 TAILQ_HEAD(ucm_deferred, ucm_id);
+TAILQ_HEAD(ucm_held_ids, ucm_id);
 TAILQ_HEAD(ucm_channels, ucm_channel);
 
 struct ucm_id {
@@ -72,7 +74,16 @@ struct ucm_id {
 	/* Events fetched by the program, with those of its groups. DESTROY_ID returns it:
 	 * librdmacm then waits until as many were acknowledged (rdma_ack_cm_event(3)). */
 	uint32_t events_reported;
-	struct ucm_events events;  /* unread events that count for it */
+	struct ucm_events events; /* unread events that count for it */
+	/* Its events wait for the packets that came before them (held.c): those since then are in
+	 * `waiting`, not in its channel. It is in ucm->held, or in ucm->held_ready. */
+	bool held;
+	struct ucm_events waiting;
+	TAILQ_ENTRY(ucm_id) held_link;
+	TAILQ_ENTRY(ucm_id) taker_link;
+	struct ucm_taker *taker; /* NULL: in ucm->held_ready, or not held */
+	uint32_t taker_asked;    /* what that was asked for when the ID began to wait */
+	uint64_t held_until_ns;
 	struct ucm_event *request; /* unread CONNECT_REQUEST that announces it; NULL */
 	enum ucm_state state;
 	struct ucm_addr src, dst;
@@ -103,7 +114,9 @@ struct ucm_id {
 };
 
 struct ucm_event {
-	TAILQ_ENTRY(ucm_event) link;    /* in owner_id->channel->events */
+	/* in owner_id->channel->events, or in owner_id->waiting */
+	TAILQ_ENTRY(ucm_event) link;
+	bool waits;                     /* in owner_id->waiting */
 	TAILQ_ENTRY(ucm_event) id_link; /* in owner_id->events */
 	/* ID whose events_reported counts it. That of a group's member does, too. */
 	struct ucm_id *owner_id;
@@ -161,7 +174,9 @@ struct ucm {
 	uint32_t id_count;
 	struct ucm_sessions sessions;
 	struct ucm_deferred deferred;
-	struct ucm_channels closing; /* closed channels; oldest first */
+	struct ucm_channels closing;    /* closed channels; oldest first */
+	struct ucm_held_ids held;       /* IDs whose events wait; oldest first */
+	struct ucm_held_ids held_ready; /* whose events become readable */
 	struct ucm_port_bucket ports[UCM_PORT_BUCKETS];
 	uint64_t ports_used
 		[UCM_PORT_WORDS]; /* a bit for each ephemeral port: its bucket has IDs */

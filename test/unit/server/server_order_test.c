@@ -183,15 +183,40 @@ packets_shown(struct connection *n)
 	return ring_count(&n->c.rx);
 }
 
-/* c's event, which says that the connection has ended, comes behind the packets. */
+static bool
+event_is_announced(const struct connection *n)
+{
+	uint32_t number;
+
+	return recv(n->c.channel_fd, &number, 4, MSG_DONTWAIT) == 4;
+}
+
+/* c is shown the packets, and is asked to take them. */
+static void
+check_question(struct connection *n, unsigned packets)
+{
+	char byte;
+
+	assert_int_equal(packets_shown(n), packets);
+	assert_int_equal(n->c.verbs.region.daemon->take_requested, 1);
+	assert_int_equal(
+		recv(n->c.verbs.fds[SW_FD_CLIENT_WAKE], &byte, 1, MSG_DONTWAIT), 1);
+	assert_false(event_is_announced(n));
+}
+
+/* c's event, which says that the connection has ended, comes when c has taken the packets. */
 static void
 check_order(struct connection *n, unsigned packets)
 {
+	struct sw_request taken = {.type = SW_TAKEN};
 	struct rdma_ucm_event_resp event;
-	uint32_t number;
 
-	assert_int_equal(recv(n->c.channel_fd, &number, 4, MSG_DONTWAIT), 4);
-	assert_int_equal(packets_shown(n), packets);
+	check_question(n, packets);
+	end_call(n, &n->c, &taken); /* of an earlier question */
+	assert_false(event_is_announced(n));
+	taken.qpn = 1;
+	end_call(n, &n->c, &taken);
+	assert_true(event_is_announced(n));
 	assert_int_equal(event_fetch(n, &n->c, &event), UCM_EVENT_DISCONNECTED);
 }
 
@@ -296,5 +321,51 @@ TEST(packets_without_room_are_kept)
 	ring_release(&n.c.rx, slots);
 	sw_run(n.b.d->sw, n.b.d->sw->now);
 	assert_int_equal(packets_shown(&n), 2);
+	connection_close(&n);
+}
+
+/* The process has ended as a client, and has RDMA-CM still: nothing is waited for. */
+TEST(client_that_ends_is_not_waited_for)
+{
+	struct rdma_ucm_disconnect cmd = {0};
+	struct rdma_ucm_event_resp event;
+	struct sw_cm_reply reply;
+	struct connection n;
+
+	connection_open(&n);
+	cmd.id = n.a.id;
+	packets_post(&n, 1);
+	wakes_read(&n);
+	assert_int_equal(end_command(&n, &n.a, RDMA_USER_CM_CMD_DISCONNECT, &cmd,
+				 sizeof(cmd), &reply),
+		0);
+	check_question(&n, 1);
+	client_detach(&n.b, &n.c.verbs);
+	assert_true(event_is_announced(&n));
+	assert_int_equal(event_fetch(&n, &n.c, &event), UCM_EVENT_DISCONNECTED);
+	n.c.verbs.fd = -1;
+	connection_close(&n);
+}
+
+/* The QPN of c's connection is another process's by now, which c must not wait for. */
+TEST(foreign_client_is_not_waited_for)
+{
+	struct rdma_ucm_disconnect cmd = {0};
+	struct rdma_ucm_event_resp event;
+	struct sw_cm_reply reply;
+	struct connection n;
+	struct conn *client;
+
+	connection_open(&n);
+	cmd.id = n.a.id;
+	client = qpns_find(&n.b.d->sw->qpns, n.c.qpn)->owner->owner;
+	client->key[0] ^= 1;
+	wakes_read(&n);
+	assert_int_equal(end_command(&n, &n.a, RDMA_USER_CM_CMD_DISCONNECT, &cmd,
+				 sizeof(cmd), &reply),
+		0);
+	assert_true(event_is_announced(&n));
+	assert_int_equal(event_fetch(&n, &n.c, &event), UCM_EVENT_DISCONNECTED);
+	assert_int_equal(n.c.verbs.region.daemon->take_requested, 0);
 	connection_close(&n);
 }

@@ -103,6 +103,22 @@ TEST(request_for_a_record_is_answered)
 	fixture_close(&k);
 }
 
+/* The daemon holds an event: it learns that the packets are taken when they are. */
+TEST(packets_are_taken_before_the_answer)
+{
+	struct thread_fixture k;
+	uint32_t before = takes;
+
+	fixture_open(&k);
+	for (uint32_t n = 1; n < 20; n++) {
+		__atomic_store_n(&k.region.daemon->take_requested, n, __ATOMIC_RELEASE);
+		assert_int_equal(send(k.wake, "", 1, 0), 1);
+		wait_until_set(&answer, n);
+		assert_int_equal(takes_answered, before + n);
+	}
+	fixture_close(&k);
+}
+
 TEST(device_change_is_reread)
 {
 	struct thread_fixture k;

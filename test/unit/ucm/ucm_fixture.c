@@ -32,13 +32,16 @@ send_remote(void *arg, const struct mad *mad, const struct cm_path *path)
 }
 
 /* Before the event: no process is woken for it yet. */
-static void
-qp_ended(void *arg, uint32_t qpn)
+static struct ucm_taker *
+qp_ended(void *owner, uint32_t qpn)
 {
-	struct ucm_fixture *b = arg;
+	bool takes = ctx.takes && owner == &ctx.server;
 
-	b->ended[b->ended_count % 2] = qpn;
-	b->ended_woken[b->ended_count++ % 2] = b->server.woken;
+	assert_true(owns_qpn(owner, qpn));
+	ctx.ended[ctx.ended_count % 2] = qpn;
+	ctx.ended_woken[ctx.ended_count++ % 2] = ctx.server.woken;
+	ctx.taker.asked += takes;
+	return takes ? &ctx.taker : NULL;
 }
 
 static void

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* DISCONNECTED, and the events of its ID behind it, wait until the program has taken the packets that came
+ * before it, for a second at most. */
+#include "ucm_fixture.h"
+#include "ucm/held.h"
+#include "ucm/id.h"
+
+#define IN_A_CALL 32
+
+static int
+held_setup(void **state)
+{
+	fixture_open(true);
+	ucm_taker_init(&ctx.taker);
+	ctx.takes = true;
+	return 0;
+}
+
+static void
+time_pass(uint64_t ns)
+{
+	ctx.now += ns;
+	ucm_run(ctx.ucm, ctx.now);
+}
+
+static struct id_pair
+pair_disconnected(void)
+{
+	struct id_pair pair = pair_connected();
+
+	assert_int_equal(disconnect_id(&ctx.client, pair.active), 0);
+	assert_int_equal(ctx.taker.asked, 1);
+	expect_no_event(&ctx.server);
+	return pair;
+}
+
+static void
+disconnected_waits_for_the_packets(void **state)
+{
+	struct id_pair pair = pair_disconnected();
+	uint32_t woken = ctx.server.woken;
+
+	assert_int_equal(ucm_deadline(ctx.ucm), ctx.now + UCM_HELD_NS);
+	ucm_taken(ctx.ucm, &ctx.taker, 0, ctx.now); /* of an earlier question */
+	time_pass(UCM_HELD_NS - 1);
+	expect_no_event(&ctx.server);
+	assert_int_equal(ctx.server.woken, woken);
+	ucm_taken(ctx.ucm, &ctx.taker, 1, ctx.now);
+	assert_int_equal(ctx.server.woken, woken + 1);
+	assert_int_equal(
+		expect_event(&ctx.server, UCM_EVENT_DISCONNECTED).id, pair.passive);
+	expect_no_event(&ctx.server);
+}
+
+/* The program is stopped. */
+static void
+disconnected_waits_for_a_second(void **state)
+{
+	struct id_pair pair = pair_disconnected();
+
+	time_pass(UCM_HELD_NS);
+	assert_int_equal(
+		expect_event(&ctx.server, UCM_EVENT_DISCONNECTED).id, pair.passive);
+	ucm_taken(ctx.ucm, &ctx.taker, 1, ctx.now); /* late */
+	expect_no_event(&ctx.server);
+}
+
+/* Later events of the ID wait behind it, those of others do not. */
+static void
+events_of_one_id_keep_their_order(void **state)
+{
+	struct id_pair pair = pair_disconnected();
+	struct ucm_id *id = ucm_table_find(&ctx.server.session->ids, pair.passive);
+	struct ucm_event *event = ucm_event_new(id, UCM_EVENT_TIMEWAIT_EXIT, 0);
+	uint32_t other = make_id(&ctx.server, RDMA_PS_TCP);
+
+	assert_non_null(event);
+	ucm_event_put(event);
+	assert_int_equal(resolve_addr(&ctx.server, other, "192.0.2.1", 1), 0);
+	expect_event(&ctx.server, UCM_EVENT_ADDR_RESOLVED);
+	expect_no_event(&ctx.server);
+	ucm_taken(ctx.ucm, &ctx.taker, 1, ctx.now);
+	expect_event(&ctx.server, UCM_EVENT_DISCONNECTED);
+	expect_event(&ctx.server, UCM_EVENT_TIMEWAIT_EXIT);
+	expect_no_event(&ctx.server);
+}
+
+static void
+id_that_waits_is_destroyed(void **state)
+{
+	struct id_pair pair = pair_disconnected();
+	uint32_t events;
+
+	assert_int_equal(destroy_id(&ctx.server, pair.passive, &events), 0);
+	assert_int_equal(events, 1); /* ESTABLISHED */
+	assert_int_equal(ctx.server.session->events, 0);
+	assert_true(TAILQ_EMPTY(&ctx.taker.ids));
+	ucm_taken(ctx.ucm, &ctx.taker, 1, ctx.now);
+	time_pass(UCM_HELD_NS);
+	expect_no_event(&ctx.server);
+}
+
+/* It comes to the channel that the ID then has. */
+static void
+id_that_waits_migrates(void **state)
+{
+	struct test_process to = ctx.server;
+	struct id_pair pair = pair_disconnected();
+	struct rdma_ucm_migrate_id cmd = {.id = pair.passive, .fd = ctx.server.number};
+	struct rdma_ucm_migrate_resp resp;
+
+	to.woken = 0;
+	assert_int_equal(ucm_channel_open(to.session, &to, &to.channel, &to.number), 0);
+	assert_int_equal(COMMAND(&to, MIGRATE_ID, &cmd, &resp), 0);
+	expect_no_event(&to);
+	ucm_taken(ctx.ucm, &ctx.taker, 1, ctx.now);
+	expect_no_event(&ctx.server);
+	assert_int_equal(expect_event(&to, UCM_EVENT_DISCONNECTED).id, pair.passive);
+}
+
+/* Nothing waits for a closed channel. */
+static void
+channel_with_a_waiting_id_is_closed(void **state)
+{
+	uint32_t number = ctx.server.number;
+
+	(void)pair_disconnected();
+	ucm_channel_close(ctx.server.channel, ctx.now);
+	assert_true(TAILQ_EMPTY(&ctx.taker.ids));
+	assert_int_equal(ucm_channel_open(ctx.server.session, &ctx.server,
+				 &ctx.server.channel, &ctx.server.number),
+		0);
+	assert_int_not_equal(ctx.server.number, number);
+	ctx.server.woken = 0;
+	expect_no_event(&ctx.server);
+}
+
+/* A call makes the events of some IDs readable, in the order in which they waited. */
+static void
+many_ids_become_ready_in_parts(void **state)
+{
+	static const unsigned count = 3 * IN_A_CALL;
+	struct test_process many = {.base = 0x300};
+	unsigned seen = 0;
+
+	ctx.ucm->conf.limits.ids = count;
+	assert_int_equal(ucm_session_create(ctx.ucm, &many, &many.session), 0);
+	assert_int_equal(
+		ucm_channel_open(many.session, &many, &many.channel, &many.number), 0);
+	for (unsigned i = 0; i < count; i++) {
+		struct ucm_id *id =
+			ucm_table_find(&many.session->ids, make_id(&many, RDMA_PS_TCP));
+
+		ctx.taker.asked++;
+		ucm_held_begin(id, &ctx.taker, ctx.now);
+		ucm_event_put(ucm_event_new(id, UCM_EVENT_DISCONNECTED, 0));
+	}
+	ucm_taken(ctx.ucm, &ctx.taker, count - 1, ctx.now);
+	for (; many.woken < count - 1; ucm_run(ctx.ucm, ctx.now)) {
+		assert_true(many.woken > seen && many.woken <= seen + IN_A_CALL);
+		seen = many.woken;
+		assert_int_equal(ucm_deadline(ctx.ucm), 0);
+	}
+	assert_int_equal(ucm_deadline(ctx.ucm), ctx.now + UCM_HELD_NS);
+	time_pass(UCM_HELD_NS);
+	assert_int_equal(many.woken, count);
+	for (unsigned i = 1; i <= count; i++)
+		assert_int_equal(expect_event(&many, UCM_EVENT_DISCONNECTED).id, i);
+	ucm_session_destroy(many.session, ctx.now);
+	while (ucm_deadline(ctx.ucm) == 0)
+		ucm_run(ctx.ucm, ctx.now);
+}
+
+#define HELD_TEST(name) cmocka_unit_test_setup_teardown(name, held_setup, ucm_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		HELD_TEST(disconnected_waits_for_the_packets),
+		HELD_TEST(disconnected_waits_for_a_second),
+		HELD_TEST(events_of_one_id_keep_their_order),
+		HELD_TEST(id_that_waits_is_destroyed),
+		HELD_TEST(id_that_waits_migrates),
+		HELD_TEST(channel_with_a_waiting_id_is_closed),
+		HELD_TEST(many_ids_become_ready_in_parts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
