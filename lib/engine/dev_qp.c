@@ -169,7 +169,7 @@ qp_modify_locked(struct dev *dev, struct qp *qp, struct engine *to,
 	if (qp->sq.flight != NULL || (mask & IBV_QP_TIMEOUT && qp->state == IBV_QPS_SQD))
 		e->shared.now = clock_now();
 	if (mask & IBV_QP_STATE && attr->state == IBV_QPS_ERR)
-		engine_finish_acks(e, qp, clock_now());
+		engine_finish_qp(e, qp, clock_now());
 	/* RESET drops what is pending, and completions: none is to be written here. */
 	if (mask & IBV_QP_STATE && attr->state == IBV_QPS_RESET)
 		engine_ack_wait_end(e, qp);
@@ -191,6 +191,8 @@ qp_modify_locked(struct dev *dev, struct qp *qp, struct engine *to,
 	e->stats.qps_steered += steered;
 	if (qp->state == IBV_QPS_RESET)
 		engine_forget(e, qp);
+	else if (qp->state == IBV_QPS_ERR)
+		peer_unblock(&e->peers, qp); /* it sends no requests any more */
 	if (mask & IBV_QP_AV) {
 		peer_change(e, qp, peer);
 		engine_headers_build(dev, qp);

@@ -114,14 +114,6 @@ engine_forget(struct engine *e, struct qp *qp)
 }
 
 void
-engine_finish_acks(struct engine *e, const struct qp *qp, uint64_t now)
-{
-	engine_ack_wait_end(e, qp);
-	for (unsigned n = 0; n < FINAL_PASSES && qp->aeth_pending != 0; n++)
-		engine_pass(e, now);
-}
-
-void
 engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now)
 {
 	if (e->post_gather.qp == qp)

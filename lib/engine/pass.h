@@ -85,19 +85,16 @@ bool engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now);
 /* engine_pass.c */
 /* Runs a pass. */
 unsigned engine_pass(struct engine *e, uint64_t now);
-/* Before a QP is destroyed, or a CQ of it gets smaller: runs passes while it has requests or
- * responses to send, at most FINAL_PASSES. Without them, a request that was posted while another
- * thread ran a pass would be lost, where an adapter sends it. */
+/* Before a QP is destroyed or moves to ERR, or a CQ of it gets smaller: runs passes while it has requests
+ * or responses to send, at most FINAL_PASSES. Without them, a request that was posted while no thread could
+ * run a pass would be lost, where an adapter sends it. The application may also know of the packets that are
+ * not acknowledged yet, and the peer would take them for lost. */
 void engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now);
 /* If an acknowledgement of the QP waits for an answer or for more packets, makes the QP ready. Its
  * stream ends, so that no later one waits for more packets. */
 void engine_ack_wait_end(struct engine *e, const struct qp *qp);
 /* Removes the QP from the engine: from every list, its timer, its doorbell, its peer. */
 void engine_forget(struct engine *e, struct qp *qp);
-/* Before a QP moves to ERR, where it sends nothing: runs passes while an acknowledgement or NAK is
- * pending, at most FINAL_PASSES. The application may know of the packets already, and the peer would
- * take them for lost. */
-void engine_finish_acks(struct engine *e, const struct qp *qp, uint64_t now);
 /* Returns when the next timer fires, the next peer window opens for blocked QPs, the next moderated
  * event is due, or QP 1 has something to send. */
 uint64_t engine_next_time(const struct engine *e);

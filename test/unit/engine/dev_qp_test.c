@@ -256,11 +256,37 @@ TEST(destroyed_qp_sends_what_was_posted)
 	link_qp_expect_received(&b[0], 0, 2);
 	link_qp_destroy(&b[0]);
 	/* In ERR nothing is sent. */
-	assert_int_equal(link_qp_send(&a[1], 9, 0, 8, 0), 0);
 	assert_int_equal(link_qp_modify(&a[1], IBV_QPS_ERR), 0);
+	assert_int_equal(link_qp_send(&a[1], 9, 0, 8, 0), 0);
 	link_qps_destroy(&a[1], &b[1], 1);
 	engine_link_drain(&fixture);
 	assert_int_equal(fixture.b.roce_frames, 4);
+	engine_link_fini(&fixture);
+}
+
+/* The same where rdma_disconnect(3) moves the QP to ERR. The requests are flushed all the same. */
+TEST(qp_sends_what_was_posted_before_err)
+{
+	struct cqe cqe;
+
+	engine_link_init(&fixture, NULL);
+	link_qps_create(&fixture, a, b, 1, &plain);
+	link_qp_message(&a[0], &b[0], 9);
+	engine_link_drain(&fixture);
+	link_qp_expect_message(&a[0], &b[0], 9);
+	for (unsigned k = 0; k < 2; k++) {
+		assert_int_equal(link_qp_recv(&b[0], k, 0, 8), 0);
+		assert_int_equal(link_qp_send(&a[0], k, 0, 8, 0), 0);
+	}
+	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_ERR), 0);
+	engine_link_drain(&fixture);
+	link_qp_expect_received(&b[0], 0, 2);
+	for (unsigned k = 0; k < 2; k++) {
+		assert_true(link_qp_poll_send(&a[0], &cqe));
+		assert_int_equal(cqe.wr_id, k);
+		assert_int_equal(cqe.status, IBV_WC_WR_FLUSH_ERR);
+	}
+	link_qps_destroy(a, b, 1);
 	engine_link_fini(&fixture);
 }
 
