@@ -65,9 +65,9 @@ rnr_nak_queue(struct qp *qp, const struct pkt_view *v)
 	return VERDICT_DROP;
 }
 
-/* Takes the receive for a new message. */
-static enum verdict
-take_receive(struct qp *qp, const struct pkt_view *v)
+/* Takes the next receive, if the QP holds none. -EAGAIN: there is none; -EIO. */
+static inline int
+hold_receive(struct qp *qp)
 {
 	int rc = 0;
 
@@ -75,11 +75,21 @@ take_receive(struct qp *qp, const struct pkt_view *v)
 	if (likely(!qp->resp.wqe_held))
 		rc = qp->srq != NULL ? srq_take(qp->srq, qp->wqe)
 				     : recv_ring_take(qp->rq, qp->wqe);
+	if (likely(rc == 0))
+		qp->resp.wqe_held = true;
+	return rc;
+}
+
+/* Takes the receive for a new message. */
+static enum verdict
+take_receive(struct qp *qp, const struct pkt_view *v)
+{
+	int rc = hold_receive(qp);
+
 	if (unlikely(rc == -EAGAIN))
 		return rnr_nak_queue(qp, v);
 	if (unlikely(rc < 0))
 		return FAULT_SRQ_ERROR;
-	qp->resp.wqe_held = true;
 	if (v->op->kind == OP_SEND) {
 		qp->resp.received = 0;
 		qp->resp.pos = (struct sge_pos){0};
@@ -247,6 +257,15 @@ write_length_fits(const struct pkt_view *v, uint32_t left)
 	return op_is_last(v->op) ? v->payload_len == left : v->payload_len < left;
 }
 
+/* The receive of a WRITE with immediate completes with a local access error (IBA 11.6.2). Without a
+ * receive the NAK is the same. UC discards the message, which takes none. */
+static enum verdict RARE
+write_refuse(struct qp *qp, bool imm)
+{
+	return imm && qp_reliable(qp) && hold_receive(qp) == 0 ? FAULT_IMM_RKEY
+							       : FAULT_RKEY;
+}
+
 static enum verdict
 resp_write(struct qp *qp, const struct pkt_view *v)
 {
@@ -264,7 +283,7 @@ resp_write(struct qp *qp, const struct pkt_view *v)
 		to = key_check_remote(qp->shared->keys, w.rkey, qp->pd, qp->qpn, w.va,
 			w.left, v->payload_len, IBV_ACCESS_REMOTE_WRITE);
 		if (unlikely(to == NULL))
-			return FAULT_RKEY;
+			return write_refuse(qp, imm);
 	}
 	if (imm)
 		verdict = take_receive(qp, v);

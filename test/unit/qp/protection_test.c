@@ -191,9 +191,10 @@ operation_run(const struct operation *op, enum wrong wrong)
 		assert_int_equal(p.b.wire_count, 1);
 		expect_ack(&p.b, 0, AETH_NAK_ACCESS, PSN_A, 0);
 		assert_true(bytes_match(p.b.mem, conf.mem_bytes, 5));
-		expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
-		if (op->opcode == OPCODE_RC_WRITE_ONLY_IMM)
-			expect_recv_error(&p.b, 1, IBV_WC_WR_FLUSH_ERR, ANY);
+		if (op->opcode == OPCODE_RC_WRITE_ONLY_IMM) /* IBA 11.6.2 */
+			expect_recv_error(&p.b, 1, IBV_WC_LOC_ACCESS_ERR, VENDOR_RKEY);
+		else
+			expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
 	}
 	wire_drop_all(&p.b);
 	mw_destroy(&p.b.keys, mw);

@@ -72,16 +72,20 @@ key_run(enum key_kind kind, const struct write_packet *packet)
 	inject_write(packet, PSN_A, key, va);
 	write_expect_ack(AETH_NAK_ACCESS, PSN_A, 0);
 	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
-	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
-	expect_recv_error(&p.b, 1, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	if (packet->opcode == OPCODE_RC_WRITE_ONLY_IMM) { /* IBA 11.6.2 */
+		expect_recv_error(&p.b, 1, IBV_WC_LOC_ACCESS_ERR, VENDOR_RKEY);
+	} else {
+		expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
+		expect_recv_error(&p.b, 1, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	}
 	expect_untouched(REMOTE - GUARD, 4096 + 2 * GUARD);
 	(void)key_free(&p.b.keys, owned);
 	qp_link_fini(&p);
 }
 
 /* Row 14 of docs/protocol.md 8.2: the first packet is checked for the range of the whole
- * message. Each invalid key: NAK 0x62, the event, the receives are flushed, no byte is
- * written. */
+ * message. Each invalid key: NAK 0x62, the event, the receives are flushed, no byte is written. The
+ * receive of an immediate reports the error in place of the event. */
 TEST(invalid_rkey_is_refused)
 {
 	static const struct write_packet packets[] = {
@@ -102,6 +106,21 @@ TEST(invalid_rkey_is_refused)
 		if (kind < KEY_BEHIND)
 			key_run(kind, &only);
 	}
+}
+
+/* A WRITE with immediate and an invalid key that finds no receive is refused at once. */
+TEST(invalid_rkey_without_receive)
+{
+	static const struct write_packet only = {OPCODE_RC_WRITE_ONLY_IMM, 1000, 1000};
+	struct qp_link_conf conf = qp_link_defaults_rdma();
+
+	qp_link_init(&p, &conf);
+	write_target_clear(1000);
+	inject_write(&only, PSN_A, 0xABCDE00, (uintptr_t)p.b.mem + REMOTE);
+	write_expect_ack(AETH_NAK_ACCESS, PSN_A, 0);
+	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
+	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
+	qp_link_fini(&p);
 }
 
 /* The last byte of the region, and of the address space, can be written. */
