@@ -115,7 +115,10 @@ verbs_post_srq_recv(
 	if (unlikely(failed))
 		err = srq_discard_list(ring, &wr);
 	recv_ring_unlock(ring);
-	if (unlikely(err != 0) && bad_wr != NULL)
-		*bad_wr = wr;
+	if (unlikely(err != 0)) {
+		refusal_note(err, "ibv_post_srq_recv", NULL);
+		if (bad_wr != NULL)
+			*bad_wr = wr;
+	}
 	return err;
 }

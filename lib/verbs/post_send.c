@@ -74,7 +74,7 @@ post_refuse_target(struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 		return 0;
 	if (bad_wr != NULL)
 		*bad_wr = wr;
-	return EINVAL;
+	return refusal_note(EINVAL, "ibv_post_send", NULL);
 }
 
 int

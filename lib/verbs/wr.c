@@ -2,6 +2,7 @@
 /* ibv_wr_post(3): each call builds a request in its slot. The SQ's lock is held from
  * ibv_wr_start() to ibv_wr_complete(). After the first error nothing of the batch is
  * published. */
+#include "verbs/refusal.h"
 #include "verbs/wqe.h"
 
 void RARE
@@ -311,7 +312,7 @@ wr_complete(struct ibv_qp_ex *ex)
 	sq_unlock(sq);
 	if (posted)
 		engine_doorbell(vqp->qp);
-	return err;
+	return unlikely(err != 0) ? refusal_note(err, "ibv_wr_complete", NULL) : 0;
 }
 
 static void

@@ -122,9 +122,12 @@ TEST_WITH(wrong_posts, api_setup, api_teardown)
 		.bind_info = {
 			.mr = pair.a.mr, .addr = (uintptr_t)pair.a.mem, .length = 1}};
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_DRIVER1};
+	struct ibv_recv_wr *bad_recv, recv = {.num_sge = -1};
 
 	assert_non_null(mw);
 	expect_errno(EINVAL, ibv_bind_mw(pair.a.qp[0], mw, &bind));
 	expect_errno(EINVAL, ibv_post_send(pair.a.qp[0], &wr, &bad));
+	expect_errno(EINVAL, ibv_post_recv(pair.a.qp[0], &recv, &bad_recv));
+	expect_errno(EINVAL, ibv_post_srq_recv(pair.a.srq, &recv, &bad_recv));
 	expect_done(ibv_dealloc_mw(mw));
 }

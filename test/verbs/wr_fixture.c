@@ -54,6 +54,8 @@ wr_expect_success(
 void
 wr_expect_refused(int err)
 {
+	errno = 0;
 	assert_int_equal(ibv_wr_complete(ex), err);
+	assert_int_equal(errno, err);
 	pair_no_completion(&pair, pair.a.send_cq);
 }
