@@ -39,12 +39,28 @@ engine_answer_waits(
 	return q->ops->tx_waits != NULL && q->ops->tx_waits(q->queue, qp->qpn, wait, now);
 }
 
+/* Returns whether a QP that the last pass had no more room for has responses to send: one of those that the
+ * next pass serves, which are no more than the packets of a pass. */
+static bool RARE
+ready_qps_respond(const struct engine *e)
+{
+	const struct qp *qp = TAILQ_FIRST(&e->ready);
+
+	for (unsigned i = 0; qp != NULL && i < ENGINE_TX_PASS; i++) {
+		if (qp_has_response_pending(qp))
+			return true;
+		qp = TAILQ_NEXT(qp, sched.ready_link);
+	}
+	return false;
+}
+
 /* Returns whether the engine keeps answers to what it has received. */
 static bool
 keeps_answers(const struct engine *e)
 {
 	return e->io.backlog_count != 0 || e->delayed_ack.delayed ||
-	       __atomic_load_n(&e->ack_coalesce.qp, __ATOMIC_RELAXED) != NULL;
+	       __atomic_load_n(&e->ack_coalesce.qp, __ATOMIC_RELAXED) != NULL ||
+	       (unlikely(!TAILQ_EMPTY(&e->ready)) && ready_qps_respond(e));
 }
 
 void

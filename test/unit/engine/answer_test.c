@@ -103,6 +103,51 @@ TEST(answer_of_a_pass_that_is_not_complete_is_waited_for)
 	close_link();
 }
 
+/* The packets of other QPs fill the pass that receives a request, so that its acknowledgement leaves in a
+ * later one. */
+TEST(answer_of_a_later_pass_is_waited_for)
+{
+	enum { QPS = 6, LAST = QPS - 1, LEN = 2 * ENGINE_BUDGET * 1024 };
+	struct link_qp from[QPS], to[QPS];
+	const struct engine_link_conf conf = {.rings = true};
+	const struct round_engine *round;
+	struct engine *e;
+	uint32_t number;
+
+	static_assert(LAST * ENGINE_BUDGET > ENGINE_TX_PASS, "more than a pass sends");
+	engine_link_init(&fixture, &conf);
+	link_qps_create(&fixture, to, from, QPS, &qp_conf);
+	e = fixture.b.dev->engines[0];
+	round = e->round;
+	for (unsigned i = 0; i < QPS; i++) { /* resolves the next hop */
+		link_qp_message(&from[i], &to[i], 0);
+		engine_link_drain(&fixture);
+		link_qp_expect_message(&from[i], &to[i], 0);
+	}
+	for (unsigned i = 0; i < LAST; i++) {
+		assert_int_equal(link_qp_recv(&to[i], 1, 0, LEN), 0);
+		assert_int_equal(link_qp_send(&from[i], 1, 0, LEN, 0), 0);
+	}
+	number = rounds_begin(fixture.rounds);
+	engine_run(e, fixture.now);
+	assert_int_equal(round->began, number);
+	link_qp_message(&to[LAST], &from[LAST], 2);
+	engine_run(fixture.a.dev->engines[0], fixture.now);
+	engine_link_deliver(&fixture);
+	engine_run(e, fixture.now);
+	assert_true(qp_has_response_pending(from[LAST].qp));
+	assert_int_not_equal(round->done, number);
+	engine_run(e, fixture.now);
+	assert_false(qp_has_response_pending(from[LAST].qp));
+	assert_int_equal(round->done, number);
+	engine_link_drain(&fixture);
+	link_qp_expect_message(&to[LAST], &from[LAST], 2);
+	for (unsigned i = 0; i < LAST; i++)
+		link_qp_expect_received(&to[i], 1, 1);
+	link_qps_destroy(to, from, QPS);
+	engine_link_fini(&fixture);
+}
+
 TEST(wait_is_bounded)
 {
 	open_link();
