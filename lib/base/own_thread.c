@@ -12,24 +12,29 @@
 
 #define CHANGE (UINT64_C(1) << 32)
 
-/* In the low half how many run, in the upper half how often that has changed. A thread counts itself: the
- * kernel knows it before it is counted, and until after it is no longer. */
-static uint64_t running;
-static bool main_has_ended, looks;
+/* Of the process. librocade and librocade-verbs have a copy of this file each: the dynamic linker gives all
+ * copies in a process the same variable. */
+__attribute__((visibility("default"))) struct {
+	/* In the low half how many run, in the upper half how often that has changed. A thread counts
+	 * itself: the kernel knows it before it is counted, and until after it is no longer. */
+	uint64_t running;
+	bool main_has_ended, looks;
+} rocade_own_threads;
+
 static pthread_key_t key; /* its value in the main thread is not NULL */
 static bool key_exists;
 
 static void
 thread_begins(void)
 {
-	__atomic_fetch_add(&running, CHANGE + 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&rocade_own_threads.running, CHANGE + 1, __ATOMIC_SEQ_CST);
 }
 
 static void
 thread_ends(void *unused)
 {
 	(void)unused;
-	__atomic_fetch_add(&running, CHANGE - 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&rocade_own_threads.running, CHANGE - 1, __ATOMIC_SEQ_CST);
 }
 
 /* Asks the kernel whether the main thread has ended, and how many threads the process has, the main one
@@ -55,7 +60,7 @@ threads_read(bool *main_ended, unsigned *count)
 bool
 own_threads_are_alone(void)
 {
-	uint64_t before = __atomic_load_n(&running, __ATOMIC_SEQ_CST);
+	uint64_t before = __atomic_load_n(&rocade_own_threads.running, __ATOMIC_SEQ_CST);
 	bool main_ended;
 	unsigned count;
 
@@ -63,7 +68,7 @@ own_threads_are_alone(void)
 		return false;
 	/* Otherwise the one number may be of other threads than the other. */
 	return count == 1 + (uint32_t)before &&
-	       __atomic_load_n(&running, __ATOMIC_SEQ_CST) == before;
+	       __atomic_load_n(&rocade_own_threads.running, __ATOMIC_SEQ_CST) == before;
 }
 
 static void *
@@ -85,12 +90,13 @@ look_if_due(void)
 	static struct own_thread thread = {
 		.name = "rocade-last", .main = look_main, .detached = true};
 
-	if (!__atomic_load_n(&main_has_ended, __ATOMIC_SEQ_CST) ||
-		(uint32_t)__atomic_load_n(&running, __ATOMIC_SEQ_CST) == 0 ||
-		__atomic_exchange_n(&looks, true, __ATOMIC_SEQ_CST))
+	if (!__atomic_load_n(&rocade_own_threads.main_has_ended, __ATOMIC_SEQ_CST) ||
+		(uint32_t)__atomic_load_n(
+			&rocade_own_threads.running, __ATOMIC_SEQ_CST) == 0 ||
+		__atomic_exchange_n(&rocade_own_threads.looks, true, __ATOMIC_SEQ_CST))
 		return;
 	if (own_thread_start(&thread) != 0)
-		__atomic_store_n(&looks, false, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&rocade_own_threads.looks, false, __ATOMIC_SEQ_CST);
 }
 
 static void *
@@ -140,7 +146,7 @@ static void
 main_ends(void *unused)
 {
 	(void)unused;
-	__atomic_store_n(&main_has_ended, true, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&rocade_own_threads.main_has_ended, true, __ATOMIC_SEQ_CST);
 	look_if_due();
 }
 
@@ -158,8 +164,8 @@ own_thread_fork_child(void)
 {
 	int state = no_cancel_begin();
 
-	running = 0;
-	main_has_ended = looks = false;
+	rocade_own_threads.running = 0;
+	rocade_own_threads.main_has_ended = rocade_own_threads.looks = false;
 	main_mark();
 	no_cancel_end(state);
 }

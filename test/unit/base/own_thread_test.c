@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads of Rocade keep no process alive whose main thread has ended. Each test runs a child; its threads
  * are the child's program. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>
@@ -194,6 +195,30 @@ TEST(ended_threads_do_not_count)
 	char said[8];
 
 	assert_int_equal(child_run(child_start, ended_own_then_worker, said), 0);
+	assert_string_equal(said, "wx");
+}
+
+/* Of the program are only two threads, the main thread and the worker, whichever library is asked. */
+static void
+own_in_two_libraries(void)
+{
+	static struct own_thread other = {.name = "other", .main = wait_for_ever};
+	int (*start)(struct own_thread *);
+	void *copy = dlopen(COPY, RTLD_NOW);
+
+	start = copy != NULL
+			? (int (*)(struct own_thread *))dlsym(copy, "own_thread_start")
+			: NULL;
+	if (start == NULL || start == own_thread_start || start(&other) != 0)
+		_exit(OTHER_STATUS);
+	own_then_worker();
+}
+
+TEST(libraries_count_together)
+{
+	char said[8];
+
+	assert_int_equal(child_run(child_start, own_in_two_libraries, said), 0);
 	assert_string_equal(said, "wx");
 }
 
