@@ -94,7 +94,7 @@ client_start(struct conn *conn, bool no_pairs)
 
 /* Carries out the requests that sw_serve() leaves to its caller. */
 static bool
-request_complete(struct conn *conn, struct sw_reply *reply)
+request_complete(struct conn *conn, const struct sw_request *req, struct sw_reply *reply)
 {
 	int fds[SW_ATTACH_FDS] = {-1, -1, -1, -1};
 	unsigned n = 0;
@@ -108,7 +108,7 @@ request_complete(struct conn *conn, struct sw_reply *reply)
 	} else if (reply->error == 0 && reply->type == SW_START) {
 		reply->error = -client_start(conn, reply->qpn != 0);
 	} else if (reply->error == 0 && reply->type == SW_CM_OPEN) {
-		reply->error = -rdmacm_open(conn, &fds[0], &reply->qpn);
+		reply->error = -rdmacm_open(conn, req->dest_qpn, &fds[0], &reply->qpn);
 		passed = fds[0];
 		n = 1;
 	} else if (reply->error == 0 && reply->type == SW_PAIR) {
@@ -215,7 +215,7 @@ request_serve(struct conn *conn, const void *request, size_t len)
 		return data_serve(conn, request);
 	if (reply.error == 0)
 		reply.error = -query_request(conn, request, &reply.qpn);
-	return request_complete(conn, &reply);
+	return request_complete(conn, request, &reply);
 }
 
 void

@@ -295,7 +295,7 @@ rdmacm_print(struct json_out *j, const struct rocade_daemon *d)
 }
 
 static int
-rdmacm_client_create(struct conn *conn)
+rdmacm_client_create(struct conn *conn, uint32_t forks)
 {
 	struct rdmacm_client *client;
 	int rc;
@@ -313,6 +313,8 @@ rdmacm_client_create(struct conn *conn)
 	}
 	ucm_session_set_user(client->session, conn->uid, conn_is_privileged(conn));
 	ucm_session_charge(client->session, conn->account);
+	ucm_session_set_device_index(
+		client->session, sw_device_index(conn->daemon->device.index, forks));
 	conn->cm = client;
 	return 0;
 }
@@ -345,10 +347,10 @@ channel_sockets_create(struct conn *conn, struct channel *channel, int *fd)
 }
 
 int
-rdmacm_open(struct conn *conn, int *fd, uint32_t *number)
+rdmacm_open(struct conn *conn, uint32_t forks, int *fd, uint32_t *number)
 {
 	struct channel *channel;
-	int rc = rdmacm_client_create(conn);
+	int rc = rdmacm_client_create(conn, forks);
 
 	if (rc != 0)
 		return rc;

@@ -21,9 +21,9 @@ void rdmacm_channel(const struct fd_source *source);
 void rdmacm_set_port(struct rocade_daemon *d);
 void rdmacm_set_net(struct rocade_daemon *d);
 
-/* For server_conn.c. Opens a channel for the process. fd: the descriptor for the process.
- * Returns 0 or -errno. */
-int rdmacm_open(struct conn *conn, int *fd, uint32_t *number);
+/* For server_conn.c. Opens a channel for the process. forks: as for SW_CM_OPEN. fd: the descriptor for the
+ * process. Returns 0 or -errno. */
+int rdmacm_open(struct conn *conn, uint32_t forks, int *fd, uint32_t *number);
 /* Serves a struct sw_cm_request. Returns false if the connection must be closed. */
 bool rdmacm_serve(struct conn *conn, const void *request);
 /* The client has taken its packets, as it was asked to for the upto-th time. */

@@ -18,6 +18,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shm *ports;
+static uint32_t forks; /* from the process that has loaded the library to this one */
 
 /* Lock order everywhere: devices, device list, ports, device, session, engine locks. Those of CQs
  * and SQs come before all of these, see queue/app_locks.h. */
@@ -94,6 +95,7 @@ fork_child(void)
 {
 	int state = no_cancel_begin();
 
+	forks++;
 	fork_done(true);
 	no_cancel_end(state);
 }
@@ -112,6 +114,12 @@ fork_handle(void)
 
 	free(first);
 	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+uint32_t
+process_forks(void)
+{
+	return forks;
 }
 
 void

@@ -95,6 +95,9 @@ void report_write(struct dev *dev, uint32_t requested_gen, struct report *report
 void report_flight_write(struct dev *dev, uint32_t qpn, uint32_t requested_gen,
 	struct report_flight *flight);
 
+/* fork.c, for shm_open.c and shm_rdmacm.c: how many forks there were from the process that has loaded the
+ * library to this one (sw_device_index()). */
+uint32_t process_forks(void);
 /* fork.c, for the files of this folder: the ports of this process. */
 void shm_list_add(struct shm *shm);
 void shm_list_remove(struct shm *shm);

@@ -49,8 +49,8 @@ shm_discover(void)
 	}
 	missing_device_log(&session, rc);
 	if (rc == 0)
-		device_source_offer(
-			device.name, daemon_device_guid(&device), (int)device.index);
+		device_source_offer(device.name, daemon_device_guid(&device),
+			(int)sw_device_index(device.index, process_forks()));
 	else
 		device_source_withdraw();
 }

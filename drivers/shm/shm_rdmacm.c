@@ -62,7 +62,7 @@ session_unlock(int old)
 static int
 channel_open_locked(struct ucm_token *token, int *fd)
 {
-	struct sw_request req = {.type = SW_CM_OPEN};
+	struct sw_request req = {.type = SW_CM_OPEN, .dest_qpn = process_forks()};
 	struct sw_reply reply;
 	int rc = process_key_get(req.sgid);
 

@@ -71,7 +71,8 @@ enum sw_request_type {
 	 * such client. EINVAL: the piece would begin amid what is before the QP rows. */
 	SW_REPORT,
 	/* Opens an RDMA-CM channel for the process. sgid: the key of the process, as for
-	 * SW_ATTACH. The reply carries a socket, and the channel's number in qpn. */
+	 * SW_ATTACH. dest_qpn: its forks (sw_device_index()). The first channel of a connection
+	 * tells them. The reply carries a socket, and the channel's number in qpn. */
 	SW_CM_OPEN,
 	SW_CM_COMMAND, /* a struct sw_cm_request, answered by a struct sw_cm_reply */
 	SW_PEER_CLEAR, /* forwards what is in the ring, then ends the registration */
@@ -168,6 +169,15 @@ struct sw_device {
 };
 #define SW_DEVICE_INDEX 0x40000000u
 #define SW_DEVICE_INDEX_BITS 0x3FFFFFFFu
+
+/* Returns the index that the device has in a process that has come of forks forks since the library was
+ * loaded. The contexts that a child of fork() has of its parent's are dead as those of an earlier daemon
+ * are. */
+static inline uint32_t
+sw_device_index(uint32_t index, uint32_t forks)
+{
+	return SW_DEVICE_INDEX | ((index + forks) & SW_DEVICE_INDEX_BITS);
+}
 
 struct sw_reply {
 	uint32_t magic;

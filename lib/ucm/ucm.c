@@ -127,6 +127,7 @@ ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out)
 		return -ENOMEM;
 	s->ucm = ucm;
 	s->owner = owner;
+	s->device_index = UCM_NO_INDEX;
 	rc = ucm_table_init(&s->ids, ucm->conf.limits.ids);
 	if (rc == 0)
 		rc = ucm_table_init(&s->channels, ucm->conf.limits.channels);
@@ -145,6 +146,12 @@ ucm_session_set_user(struct ucm_session *session, uint32_t uid, bool privileged)
 {
 	session->uid = uid;
 	session->privileged = privileged;
+}
+
+void
+ucm_session_set_device_index(struct ucm_session *session, uint32_t index)
+{
+	session->device_index = index;
 }
 
 void

@@ -34,7 +34,8 @@ struct ucm_limits { /* of a session */
 struct ucm_ops {
 	/* Returns whether the QPN belongs to the session's owner. */
 	bool (*owns_qpn)(void *owner, uint32_t qpn);
-	/* The channel has one more event. number: how many it has had. */
+	/* The channel has one more event, or several that another channel had. number: how many it has
+	 * had. */
 	void (*wake)(void *channel_owner, uint32_t number);
 	/* Sends a message to another host. Returns false if that fails: no port, no
 	 * route, no buffer or no room. NULL: there is no network. */
@@ -104,6 +105,9 @@ int ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out);
  * IDs of one user may share a port, only a privileged user may bind to a port below 1024,
  * and a port at which a user has listened is only this user's for PORT_WAIT_NS more. */
 void ucm_session_set_user(struct ucm_session *session, uint32_t uid, bool privileged);
+/* The process knows the device, of which there is one, by this index. Before this call it is that of
+ * ucm_device_add(). */
+void ucm_session_set_device_index(struct ucm_session *session, uint32_t index);
 /* Counts what the session will hold towards a user's account, which must live until the
  * session ends. */
 void ucm_session_charge(struct ucm_session *session, struct account *account);

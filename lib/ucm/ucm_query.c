@@ -38,6 +38,14 @@ has_route(const struct ucm_id *id)
 	       id->state == UCM_ACCEPTED;
 }
 
+static uint32_t
+device_index(const struct ucm_id *id)
+{
+	uint32_t told = id->channel->session->device_index;
+
+	return told != UCM_NO_INDEX ? told : id->device->conf.index;
+}
+
 int
 ucm_do_query_route(struct ucm_call *call)
 {
@@ -53,7 +61,7 @@ ucm_do_query_route(struct ucm_call *call)
 	if (id->device == NULL)
 		return 0;
 	resp->node_guid = htobe64(id->device->conf.guid);
-	resp->ibdev_index = id->device->conf.index;
+	resp->ibdev_index = device_index(id);
 	resp->port_num = 1;
 	resp->num_paths = has_route(id);
 	path_fill(call->ucm, id, &resp->ib_route[0]);
@@ -145,7 +153,7 @@ ucm_do_query(struct ucm_call *call)
 	if (id->device == NULL)
 		return 0;
 	resp->node_guid = htobe64(id->device->conf.guid);
-	resp->ibdev_index = id->device->conf.index;
+	resp->ibdev_index = device_index(id);
 	resp->port_num = 1;
 	resp->pkey = PKEY;
 	return 0;

@@ -153,7 +153,8 @@ struct ucm_session {
 	struct account *account; /* NULL: not limited by user */
 	uint32_t events;         /* unread, in all its channels */
 	uint32_t uid;
-	bool privileged; /* may bind to ports below 1024 */
+	uint32_t device_index; /* UCM_NO_INDEX: that of the device */
+	bool privileged;       /* may bind to ports below 1024 */
 	struct ucm_table ids;
 	struct ucm_table channels;
 };

@@ -5,14 +5,14 @@
 
 #include <sys/resource.h>
 
-/* The index of the device that an ID at an address of this machine has. */
+/* The index of the device that an ID at an address of this machine, and at this port, has. */
 static uint32_t
-device_of_id(int fd)
+device_of_id(int fd, uint16_t port)
 {
 	struct rdma_ucm_query_addr_resp resp = {.node_guid = 0};
 	struct rdma_ucm_query query = {
 		.response = (uintptr_t)&resp, .option = RDMA_USER_CM_QUERY_ADDR};
-	struct sockaddr_in at = address("192.0.2.1", 7175);
+	struct sockaddr_in at = address("192.0.2.1", port);
 	struct rdma_ucm_bind bind = {.addr_size = sizeof(at)};
 
 	assert_int_equal(id_create(fd, 1, &bind.id), 0);
@@ -50,7 +50,7 @@ TEST(device_of_the_next_daemon_is_another)
 		context[i] = ibv_open_device(device[i]);
 		assert_non_null(context[i]);
 		fd = open(RDMA_CM, O_RDWR | O_CLOEXEC);
-		assert_int_equal(device_of_id(fd), ibv_get_device_index(device[i]));
+		assert_int_equal(device_of_id(fd, 7175), ibv_get_device_index(device[i]));
 		close(fd);
 		if (i == 0)
 			daemon_end(&f);
@@ -64,6 +64,57 @@ TEST(device_of_the_next_daemon_is_another)
 	assert_non_null(context[2]);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(ibv_close_device(context[i]), 0);
+	fixture_close(&f);
+}
+
+/* Uses the device of this process, which is not the parent's. */
+static int
+child_device_check(void *arg)
+{
+	const struct ibv_device *parents = arg;
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	int fd = open(RDMA_CM, O_RDWR | O_CLOEXEC);
+
+	CHILD_CHECK(list != NULL && list[0] != NULL && list[1] == NULL && fd >= 0);
+	CHILD_CHECK(list[0] != parents);
+	CHILD_CHECK(ibv_get_device_index(list[0]) !=
+		    ibv_get_device_index((struct ibv_device *)(uintptr_t)parents));
+	CHILD_CHECK(device_of_id(fd, 7176) == (uint32_t)ibv_get_device_index(list[0]));
+	context = ibv_open_device(list[0]);
+	CHILD_CHECK(context != NULL);
+	pd = ibv_alloc_pd(context);
+	cq = ibv_create_cq(context, 1, NULL, NULL, 0);
+	CHILD_CHECK(pd != NULL && cq != NULL);
+	CHILD_CHECK(ibv_create_qp(pd, &(struct ibv_qp_init_attr){.send_cq = cq,
+					      .recv_cq = cq,
+					      .qp_type = IBV_QPT_RC}) != NULL);
+	return 0;
+}
+
+/* As behind a restart of the daemon: the contexts that librdmacm has of the parent's device are dead. */
+TEST(device_of_a_child_is_another)
+{
+	struct ibv_context *context;
+	struct ibv_device **list;
+	struct client_fixture f;
+	int fd;
+
+	fixture_open(&f);
+	daemon_begin(&f, NULL);
+	list = ibv_get_device_list(NULL);
+	assert_non_null(list);
+	context = ibv_open_device(list[0]);
+	assert_non_null(context);
+	fd = open(RDMA_CM, O_RDWR | O_CLOEXEC);
+	assert_int_equal(device_of_id(fd, 7177), ibv_get_device_index(list[0]));
+	check_in_child(&f, child_device_check, list[0]);
+	assert_int_equal(device_of_id(fd, 7178), ibv_get_device_index(list[0]));
+	close(fd);
+	assert_int_equal(ibv_close_device(context), 0);
+	ibv_free_device_list(list);
 	fixture_close(&f);
 }
 

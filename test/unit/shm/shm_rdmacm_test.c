@@ -32,6 +32,12 @@ shm_list_each(void (*fn)(struct shm *shm, void *arg), void *arg)
 	fn(f.shm, arg);
 }
 
+uint32_t
+process_forks(void)
+{
+	return 3;
+}
+
 static void
 no_wake(void *arg)
 {
@@ -174,6 +180,7 @@ TEST(channel_shows_the_key_of_the_process)
 
 	rdmacm_open();
 	assert_int_equal(f.opened.type, SW_CM_OPEN);
+	assert_int_equal(f.opened.dest_qpn, 3);
 	assert_int_equal(process_key_get(key), 0);
 	assert_memory_equal(f.opened.sgid, key, sizeof(key));
 	rdmacm_close();
