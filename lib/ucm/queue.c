@@ -31,13 +31,25 @@ ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int status)
 }
 
 static void
-channel_put(struct ucm_channel *channel, struct ucm_event *event)
+channel_append(struct ucm_channel *channel, struct ucm_event *event)
 {
 	TAILQ_INSERT_TAIL(&channel->events, event, link);
-	if (channel->closed)
-		return;
 	event->wake = ++channel->wakes;
-	channel->session->ucm->conf.ops.wake(channel->owner, event->wake);
+}
+
+/* The channel has events that it has not announced. */
+static void
+channel_wake(const struct ucm_channel *channel)
+{
+	if (!channel->closed)
+		channel->session->ucm->conf.ops.wake(channel->owner, channel->wakes);
+}
+
+static void
+channel_put(struct ucm_channel *channel, struct ucm_event *event)
+{
+	channel_append(channel, event);
+	channel_wake(channel);
 }
 
 void
@@ -84,6 +96,7 @@ void
 ucm_events_migrate(struct ucm_id *id, struct ucm_channel *to)
 {
 	struct ucm_channel *from = id->channel;
+	uint32_t wakes = to->wakes;
 	struct ucm_event *event;
 
 	if (from == to)
@@ -98,8 +111,11 @@ ucm_events_migrate(struct ucm_id *id, struct ucm_channel *to)
 		/* The new ID moves with the event that announces it. */
 		if (event->new_id != NULL)
 			ucm_events_migrate(event->new_id, to);
-		channel_put(to, event);
+		channel_append(to, event);
 	}
+	/* Once: there may be a thousand, and each call of the system takes time. */
+	if (to->wakes != wakes)
+		channel_wake(to);
 }
 
 int

@@ -76,3 +76,27 @@ TEST_WITH(full_event_queue_refuses_commands, ucm_setup, ucm_teardown)
 	expect_event(&ctx.client, UCM_EVENT_ADDR_ERROR);
 	assert_int_equal(resolve_addr(&ctx.client, id, "203.0.113.9", 1), 0);
 }
+
+/* The channel to which an ID moves is woken once, and knows the last event. */
+TEST_WITH(moved_events_wake_once, ucm_setup, ucm_teardown)
+{
+	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
+	struct test_process to = {.session = ctx.client.session};
+	struct rdma_ucm_migrate_id cmd = {.id = id, .fd = ctx.client.number};
+	struct rdma_ucm_migrate_resp resp;
+
+	assert_int_equal(ucm_channel_open(to.session, &to, &to.channel, &to.number), 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(resolve_addr(&ctx.client, id, "203.0.113.9", 1), 0);
+	assert_int_equal(ctx.client.wakes, 4);
+	assert_int_equal(COMMAND(&to, MIGRATE_ID, &cmd, &resp), 0);
+	assert_int_equal(to.woken, 4);
+	assert_int_equal(to.wakes, 1);
+	assert_int_equal(to.result.wakes, 0);
+	for (unsigned i = 1; i <= 4; i++) {
+		expect_event(&to, UCM_EVENT_ADDR_ERROR);
+		assert_int_equal(to.result.wakes, i);
+	}
+	assert_int_equal(COMMAND(&to, MIGRATE_ID, &cmd, &resp), -ENOENT);
+	ucm_channel_close(to.channel, ctx.now);
+}

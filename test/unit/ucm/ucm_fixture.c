@@ -16,8 +16,9 @@ wake(void *owner, uint32_t number)
 {
 	struct test_process *p = owner;
 
-	assert_int_equal(number, p->woken + 1);
+	assert_true(number > p->woken);
 	p->woken = number;
+	p->wakes++;
 }
 
 static bool

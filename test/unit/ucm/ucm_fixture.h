@@ -21,8 +21,9 @@
 struct test_process {
 	struct ucm_session *session;
 	struct ucm_channel *channel;
-	uint32_t number; /* the channel's */
-	uint32_t woken;
+	uint32_t number;          /* the channel's */
+	uint32_t woken;           /* by the event with this number */
+	uint32_t wakes;           /* how often */
 	uint32_t base;            /* its first QPN */
 	struct ucm_result result; /* of the last command */
 };
