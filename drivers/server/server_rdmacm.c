@@ -148,7 +148,7 @@ wire_send(void *arg, const struct mad *mad, const struct cm_path *path)
 /* Its client is shown what has come, and asked to take it. The QP may be gone, and its QPN another
  * process's, which this one must not wait for. */
 static struct ucm_taker *
-rdmacm_qp_ended(void *owner, uint32_t qpn)
+rdmacm_qp_ended(void *owner, uint32_t qpn, bool asks)
 {
 	const struct conn *conn = owner;
 	const struct sw_qp *qp = qpns_find(&conn->daemon->sw->qpns, qpn);
@@ -157,6 +157,8 @@ rdmacm_qp_ended(void *owner, uint32_t qpn)
 	if (qp == NULL || !owns_qpn(owner, qpn))
 		return NULL;
 	sw_client_show_received(qp->owner);
+	if (!asks)
+		return NULL;
 	client = qp->owner->owner;
 	/* Pairs with the acquire in packets_answer() of the client's progress thread. */
 	__atomic_store_n(&qp->owner->region.daemon->take_requested, ++client->taker.asked,

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/base_alloc.h"
-#include "ucm/held.h"
 #include "ucm/id.h"
 #include "ucm/queue.h"
 #include "ucm/ucm_addr.h"
@@ -79,7 +78,6 @@ ucm_id_create(struct ucm_channel *channel, uint16_t ps, struct ucm_id **out)
 	id->psn = (uint32_t)random_next(&session->ucm->psns) & 0xFFFFFF;
 	LIST_INIT(&id->mcasts);
 	TAILQ_INIT(&id->events);
-	TAILQ_INIT(&id->waiting);
 	LIST_INSERT_HEAD(&channel->ids, id, link);
 	session->ucm->id_count++;
 	*out = id;
@@ -140,7 +138,6 @@ id_close(struct ucm_id *id, uint64_t now)
 	id->listener = NULL;
 	ucm_id_release_conn(id, now);
 	ucm_request_cancel(id->channel->session->ucm, id);
-	ucm_held_forget(id);
 	ucm_unbind(id, now);
 }
 
@@ -188,6 +185,7 @@ closed_channel_new(struct ucm_session *session)
 	c->session = session;
 	c->closed = true;
 	TAILQ_INIT(&c->events);
+	TAILQ_INIT(&c->waiting);
 	LIST_INIT(&c->ids);
 	session->channel_count++;
 	TAILQ_INSERT_TAIL(&session->ucm->closing, c, link);

@@ -33,6 +33,7 @@ ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int status)
 static void
 channel_append(struct ucm_channel *channel, struct ucm_event *event)
 {
+	event->waits = false;
 	TAILQ_INSERT_TAIL(&channel->events, event, link);
 	event->wake = ++channel->wakes;
 }
@@ -45,46 +46,144 @@ channel_wake(const struct ucm_channel *channel)
 		channel->session->ucm->conf.ops.wake(channel->owner, channel->wakes);
 }
 
-static void
+/* Returns whether the event can be read. */
+static bool
 channel_put(struct ucm_channel *channel, struct ucm_event *event)
 {
-	channel_append(channel, event);
-	channel_wake(channel);
+	event->waits = event->taker != NULL || !TAILQ_EMPTY(&channel->waiting);
+	if (event->waits)
+		TAILQ_INSERT_TAIL(&channel->waiting, event, link);
+	else
+		channel_append(channel, event);
+	return !event->waits;
 }
 
 void
 ucm_event_put(struct ucm_event *event)
 {
-	struct ucm_id *id = event->owner_id;
+	struct ucm_channel *channel = event->owner_id->channel;
 
-	TAILQ_INSERT_TAIL(&id->events, event, id_link);
-	event->waits = id->held;
-	if (event->waits)
-		TAILQ_INSERT_TAIL(&id->waiting, event, link);
-	else
-		channel_put(id->channel, event);
+	TAILQ_INSERT_TAIL(&event->owner_id->events, event, id_link);
+	if (channel_put(channel, event))
+		channel_wake(channel);
+}
+
+/* ---- Events that wait for the packets that came before them ---- */
+
+void
+ucm_taker_init(struct ucm_taker *taker)
+{
+	TAILQ_INIT(&taker->events);
+	taker->asked = 0;
 }
 
 void
-ucm_events_show(struct ucm_id *id)
+ucm_event_hold(struct ucm_event *event, struct ucm_taker *taker, uint64_t now)
+{
+	struct ucm *ucm = event->owner_id->channel->session->ucm;
+
+	event->taker = taker;
+	event->taker_asked = taker->asked;
+	event->held_until_ns = now + UCM_HELD_NS;
+	TAILQ_INSERT_TAIL(&taker->events, event, taker_link);
+	TAILQ_INSERT_TAIL(&ucm->held, event, held_link);
+}
+
+/* The first event of the channel that waits may have changed. */
+static void
+channel_look(struct ucm_channel *channel)
+{
+	const struct ucm_event *first = TAILQ_FIRST(&channel->waiting);
+
+	if (channel->shows || first == NULL || first->taker != NULL)
+		return;
+	channel->shows = true;
+	TAILQ_INSERT_TAIL(&channel->session->ucm->showing, channel, show_link);
+}
+
+static void
+event_release(struct ucm_event *event)
+{
+	struct ucm_channel *channel = event->owner_id->channel;
+
+	TAILQ_REMOVE(&event->taker->events, event, taker_link);
+	TAILQ_REMOVE(&channel->session->ucm->held, event, held_link);
+	event->taker = NULL;
+	channel_look(channel);
+}
+
+void
+ucm_taken(struct ucm *ucm, struct ucm_taker *taker, uint32_t upto, uint64_t now)
 {
 	struct ucm_event *event;
 
-	while ((event = TAILQ_FIRST(&id->waiting)) != NULL) {
-		TAILQ_REMOVE(&id->waiting, event, link);
-		event->waits = false;
-		channel_put(id->channel, event);
+	while ((event = TAILQ_FIRST(&taker->events)) != NULL &&
+		(int32_t)(event->taker_asked - upto) <= 0)
+		event_release(event);
+	ucm_events_run(ucm, now);
+}
+
+void
+ucm_events_end(struct ucm_channel *channel)
+{
+	if (channel->shows)
+		TAILQ_REMOVE(&channel->session->ucm->showing, channel, show_link);
+	channel->shows = false;
+}
+
+/* A few at a time: each event wakes the program, and a command must stay short. */
+void
+ucm_events_run(struct ucm *ucm, uint64_t now)
+{
+	struct ucm_channel *channel;
+	struct ucm_event *event;
+
+	while ((event = TAILQ_FIRST(&ucm->held)) != NULL && event->held_until_ns <= now)
+		event_release(event);
+	for (unsigned i = 0;
+		i < UCM_SHOWN_EVENTS && (channel = TAILQ_FIRST(&ucm->showing)) != NULL;) {
+		event = TAILQ_FIRST(&channel->waiting);
+		if (event == NULL || event->taker != NULL) {
+			ucm_events_end(channel);
+			continue;
+		}
+		TAILQ_REMOVE(&channel->waiting, event, link);
+		channel_append(channel, event);
+		channel_wake(channel);
+		i++;
 	}
+}
+
+uint64_t
+ucm_events_deadline(const struct ucm *ucm)
+{
+	const struct ucm_event *first = TAILQ_FIRST(&ucm->held);
+
+	if (!TAILQ_EMPTY(&ucm->showing))
+		return 0;
+	return first != NULL ? first->held_until_ns : TIME_NEVER;
+}
+
+/* ---- */
+
+/* Takes the event out of its channel. What waits behind it may go on. */
+static void
+channel_remove(struct ucm_channel *channel, struct ucm_event *event)
+{
+	TAILQ_REMOVE(event->waits ? &channel->waiting : &channel->events, event, link);
+	if (event->waits)
+		channel_look(channel);
 }
 
 void
 ucm_event_drop(struct ucm_event *event)
 {
-	struct ucm_id *id = event->owner_id;
-	struct ucm_channel *channel = id->channel;
+	struct ucm_channel *channel = event->owner_id->channel;
 
-	TAILQ_REMOVE(event->waits ? &id->waiting : &channel->events, event, link);
-	TAILQ_REMOVE(&id->events, event, id_link);
+	if (event->taker != NULL)
+		event_release(event);
+	channel_remove(channel, event);
+	TAILQ_REMOVE(&event->owner_id->events, event, id_link);
 	if (event->new_id != NULL)
 		event->new_id->request = NULL;
 	channel->session->events--;
@@ -105,13 +204,11 @@ ucm_events_migrate(struct ucm_id *id, struct ucm_channel *to)
 	LIST_INSERT_HEAD(&to->ids, id, link);
 	id->channel = to;
 	TAILQ_FOREACH (event, &id->events, id_link) {
-		if (event->waits)
-			continue;
-		TAILQ_REMOVE(&from->events, event, link);
+		channel_remove(from, event);
 		/* The new ID moves with the event that announces it. */
 		if (event->new_id != NULL)
 			ucm_events_migrate(event->new_id, to);
-		channel_append(to, event);
+		(void)channel_put(to, event);
 	}
 	/* Once: there may be a thousand, and each call of the system takes time. */
 	if (to->wakes != wakes)

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/base_alloc.h"
-#include "ucm/held.h"
 #include "ucm/id.h"
 #include "ucm/queue.h"
 #include "ucm/ucm_event.h"
@@ -30,7 +29,7 @@ ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out)
 	TAILQ_INIT(&ucm->deferred);
 	TAILQ_INIT(&ucm->closing);
 	TAILQ_INIT(&ucm->held);
-	TAILQ_INIT(&ucm->held_ready);
+	TAILQ_INIT(&ucm->showing);
 	for (unsigned i = 0; i < UCM_PORT_BUCKETS; i++)
 		LIST_INIT(&ucm->ports[i]);
 	port_waits_init(&ucm->port_waits);
@@ -61,7 +60,8 @@ channel_free(struct ucm_channel *c)
 {
 	struct ucm_session *s = c->session;
 
-	assert(TAILQ_EMPTY(&c->events));
+	assert(TAILQ_EMPTY(&c->events) && TAILQ_EMPTY(&c->waiting));
+	ucm_events_end(c);
 	TAILQ_REMOVE(&s->ucm->closing, c, link);
 	alloc_put(&alloc_plain, c, sizeof(*c));
 	if (--s->channel_count == 0 && s->ended)
@@ -200,6 +200,7 @@ ucm_channel_open(struct ucm_session *session, void *owner, struct ucm_channel **
 	c->session = session;
 	c->owner = owner;
 	TAILQ_INIT(&c->events);
+	TAILQ_INIT(&c->waiting);
 	LIST_INIT(&c->ids);
 	rc = ucm_table_add(&session->channels, c, &c->number);
 	if (rc != 0) {
@@ -241,7 +242,7 @@ ucm_run(struct ucm *ucm, uint64_t now)
 {
 	cm_run(ucm->cm, now);
 	ucm_request_run(ucm, now);
-	ucm_held_run(ucm, now);
+	ucm_events_run(ucm, now);
 	closing_serve(ucm, now);
 	ucm_pump(ucm, now);
 }
@@ -250,7 +251,7 @@ uint64_t
 ucm_deadline(const struct ucm *ucm)
 {
 	const struct ucm_id *first = TAILQ_FIRST(&ucm->deferred);
-	uint64_t due = RTE_MIN(cm_deadline(ucm->cm), ucm_held_deadline(ucm));
+	uint64_t due = RTE_MIN(cm_deadline(ucm->cm), ucm_events_deadline(ucm));
 
 	if (!TAILQ_EMPTY(&ucm->closing))
 		return 0;

@@ -40,21 +40,23 @@ struct ucm_ops {
 	/* Sends a message to another host. Returns false if that fails: no port, no
 	 * route, no buffer or no room. NULL: there is no network. */
 	bool (*send)(void *arg, const struct mad *mad, const struct cm_path *path);
-	/* The peer has ended the connection of this QP. The program gets what has come for the QP
-	 * before it learns that, because it destroys the QP then: asks for that the part of the
-	 * program that takes packets, raises its `asked`, and returns it. NULL: no packets are
-	 * waited for. Not called for a session that has ended. May be NULL. */
-	struct ucm_taker *(*qp_ended)(void *owner, uint32_t qpn);
+	/* The connection of this QP has ended: the program is shown what has come for it. asks: the
+	 * peer has ended it, and the program gets that before it learns so, because it destroys the
+	 * QP then: asks for it the part of the program that takes packets, raises its `asked`, and
+	 * returns it. NULL: no packets are waited for. Not called for a session that has ended. May
+	 * be NULL. */
+	struct ucm_taker *(*qp_ended)(void *owner, uint32_t qpn, bool asks);
 	void *arg;
 };
 
 /* The part of a program that takes packets: its owner asks it to take all that has come. */
 struct ucm_taker {
-	TAILQ_HEAD(, ucm_id) ids; /* that wait for it */
-	uint32_t asked;           /* how often */
+	TAILQ_HEAD(, ucm_event) events; /* that wait for it */
+	uint32_t asked;                 /* how often */
 };
 
-/* At most so long an event waits for the packets that came before it: the program may be stopped. */
+/* At most so long an event, and those behind it in its channel, wait for the packets that came before it:
+ * the program may be stopped. */
 #define UCM_HELD_NS NS_PER_SEC
 
 struct ucm_conf {

@@ -255,6 +255,7 @@ ucm_do_disconnect(struct ucm_call *call)
 		return -ENOENT;
 	if (!ucm_id_has_conn(id) || ucm_id_is_ud(id))
 		return -EINVAL;
+	id->disconnects = true;
 	/* No error: the peer may have disconnected first. */
 	if (id->conn != NULL)
 		(void)cm_disconnect(id->conn, NULL, 0, call->now);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "port/net_addr.h"
-#include "ucm/held.h"
 #include "ucm/id.h"
 #include "ucm/queue.h"
 #include "ucm/ucm_addr.h"
@@ -49,8 +48,9 @@ ud_fill(const struct ucm_id *id, struct rdma_ucm_ud_param *p,
 	p->private_data_len = (uint8_t)len;
 }
 
-static void
-ucm_event_raise(struct ucm_id *id, enum ucm_event_type type, const struct cm_event *event,
+/* Returns the event, to be put; NULL: there is none for the program. */
+static struct ucm_event *
+event_make(struct ucm_id *id, enum ucm_event_type type, const struct cm_event *event,
 	int status)
 {
 	struct ucm_event *e;
@@ -58,15 +58,25 @@ ucm_event_raise(struct ucm_id *id, enum ucm_event_type type, const struct cm_eve
 	/* The program has not accepted the request of this ID, so the ID has no uid to
 	 * put into an event. The program learns of the failure when its accept fails. */
 	if (!id->uid_set)
-		return;
+		return NULL;
 	e = ucm_event_new(id, type, status);
 	if (e == NULL)
-		return;
+		return NULL;
 	if (ucm_id_is_ud(id))
 		ud_fill(id, &e->resp.param.ud, event);
 	else
 		conn_fill(&e->resp, event);
-	ucm_event_put(e);
+	return e;
+}
+
+static void
+ucm_event_raise(struct ucm_id *id, enum ucm_event_type type, const struct cm_event *event,
+	int status)
+{
+	struct ucm_event *e = event_make(id, type, event, status);
+
+	if (e != NULL)
+		ucm_event_put(e);
 }
 
 /* Creates the ID for a request to a listener, and charges the connection. Returns NULL at
@@ -207,12 +217,16 @@ on_disconnected(struct ucm_id *id, const struct cm_event *event, uint64_t now)
 	const struct ucm_session *session = id->channel->session;
 	const struct ucm_ops *ops = &session->ucm->conf.ops;
 	struct ucm_taker *taker = NULL;
+	struct ucm_event *e;
 
 	if (ops->qp_ended != NULL && !session->ended)
-		taker = ops->qp_ended(session->owner, id->local.qpn);
+		taker = ops->qp_ended(session->owner, id->local.qpn, !id->disconnects);
+	e = event_make(id, UCM_EVENT_DISCONNECTED, event, 0);
+	if (e == NULL)
+		return;
 	if (taker != NULL)
-		ucm_held_begin(id, taker, now);
-	ucm_event_raise(id, UCM_EVENT_DISCONNECTED, event, 0);
+		ucm_event_hold(e, taker, now);
+	ucm_event_put(e);
 }
 
 /* Frees the connection of the ID if it has ended. The ID may live on for long. */

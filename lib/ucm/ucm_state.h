@@ -23,8 +23,8 @@
 #define UCM_PORT_WORDS ((UCM_PORT_COUNT + 63) / 64)
 
 #define UCM_JOIN_BUCKETS 1024
-#define UCM_CLOSED_IDS 32 /* IDs of closed channels that are destroyed in one call */
-#define UCM_HELD_IDS 32   /* IDs whose events become readable in one call */
+#define UCM_CLOSED_IDS 32   /* IDs of closed channels that are destroyed in one call */
+#define UCM_SHOWN_EVENTS 32 /* events that become readable in one call */
 
 enum ucm_state {
 	UCM_IDLE,
@@ -52,7 +52,6 @@ LIST_HEAD(ucm_port_bucket, ucm_id);
 LIST_HEAD(ucm_id_list, ucm_id);
 TAILQ_HEAD(ucm_sessions, ucm_session);
 TAILQ_HEAD(ucm_deferred, ucm_id);
-TAILQ_HEAD(ucm_held_ids, ucm_id);
 TAILQ_HEAD(ucm_channels, ucm_channel);
 
 struct ucm_id {
@@ -74,16 +73,7 @@ struct ucm_id {
 	/* Events fetched by the program, with those of its groups. DESTROY_ID returns it:
 	 * librdmacm then waits until as many were acknowledged (rdma_ack_cm_event(3)). */
 	uint32_t events_reported;
-	struct ucm_events events; /* unread events that count for it */
-	/* Its events wait for the packets that came before them (held.c): those since then are in
-	 * `waiting`, not in its channel. It is in ucm->held, or in ucm->held_ready. */
-	bool held;
-	struct ucm_events waiting;
-	TAILQ_ENTRY(ucm_id) held_link;
-	TAILQ_ENTRY(ucm_id) taker_link;
-	struct ucm_taker *taker; /* NULL: in ucm->held_ready, or not held */
-	uint32_t taker_asked;    /* what that was asked for when the ID began to wait */
-	uint64_t held_until_ns;
+	struct ucm_events events;  /* unread events that count for it */
 	struct ucm_event *request; /* unread CONNECT_REQUEST that announces it; NULL */
 	enum ucm_state state;
 	struct ucm_addr src, dst;
@@ -92,6 +82,7 @@ struct ucm_id {
 	bool has_port;
 	bool removed; /* its device was removed: it cannot move to another */
 	bool conn_ended;
+	bool disconnects; /* the program has disconnected, and so has ended the QP itself */
 	bool reuse;
 	bool afonly; /* a wildcard covers its own family only */
 	bool afonly_set;
@@ -114,9 +105,14 @@ struct ucm_id {
 };
 
 struct ucm_event {
-	/* in owner_id->channel->events, or in owner_id->waiting */
-	TAILQ_ENTRY(ucm_event) link;
-	bool waits;                     /* in owner_id->waiting */
+	TAILQ_ENTRY(ucm_event) link; /* in events or waiting of owner_id->channel */
+	bool waits;                  /* in waiting */
+	/* It waits until the taker has taken what it was asked for by then; NULL: for nothing. */
+	struct ucm_taker *taker;
+	TAILQ_ENTRY(ucm_event) taker_link;
+	TAILQ_ENTRY(ucm_event) held_link; /* in ucm->held */
+	uint32_t taker_asked;
+	uint64_t held_until_ns;
 	TAILQ_ENTRY(ucm_event) id_link; /* in owner_id->events */
 	/* ID whose events_reported counts it. That of a group's member does, too. */
 	struct ucm_id *owner_id;
@@ -135,6 +131,10 @@ struct ucm_channel {
 	uint32_t number;
 	uint32_t wakes; /* events that it has had */
 	struct ucm_events events;
+	/* The events from the first one on that waits for a taker. So the order stays. */
+	struct ucm_events waiting;
+	bool shows; /* in ucm->showing: the first of these waits for nothing */
+	TAILQ_ENTRY(ucm_channel) show_link;
 	struct ucm_id_list ids;
 };
 
@@ -175,9 +175,9 @@ struct ucm {
 	uint32_t id_count;
 	struct ucm_sessions sessions;
 	struct ucm_deferred deferred;
-	struct ucm_channels closing;    /* closed channels; oldest first */
-	struct ucm_held_ids held;       /* IDs whose events wait; oldest first */
-	struct ucm_held_ids held_ready; /* whose events become readable */
+	struct ucm_channels closing; /* closed channels; oldest first */
+	struct ucm_events held;      /* events that wait for a taker; oldest first */
+	struct ucm_channels showing; /* channels whose events become readable */
 	struct ucm_port_bucket ports[UCM_PORT_BUCKETS];
 	uint64_t ports_used
 		[UCM_PORT_WORDS]; /* a bit for each ephemeral port: its bucket has IDs */

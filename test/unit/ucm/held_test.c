@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DISCONNECTED, and the events of its ID behind it, wait until the program has taken the packets that came
- * before it, for a second at most. */
+/* DISCONNECTED, and the events behind it in its channel, wait until the program has taken the packets that
+ * came before it, for a second at most. */
 #include "ucm_fixture.h"
-#include "ucm/held.h"
 #include "ucm/id.h"
 
 #define IN_A_CALL 32
@@ -65,36 +64,53 @@ disconnected_waits_for_a_second(void **state)
 	expect_no_event(&ctx.server);
 }
 
-/* Later events of the ID wait behind it, those of others do not. */
+/* Programs rely on the order: the peer may connect again. Another channel does not wait. */
 static void
-events_of_one_id_keep_their_order(void **state)
+events_of_a_channel_keep_their_order(void **state)
 {
 	struct id_pair pair = pair_disconnected();
-	struct ucm_id *id = ucm_table_find(&ctx.server.session->ids, pair.passive);
-	struct ucm_event *event = ucm_event_new(id, UCM_EVENT_TIMEWAIT_EXIT, 0);
-	uint32_t other = make_id(&ctx.server, RDMA_PS_TCP);
+	uint32_t other = make_id(&ctx.server, RDMA_PS_TCP),
+		 again = make_routed_id(RDMA_PS_TCP);
 
-	assert_non_null(event);
-	ucm_event_put(event);
+	assert_int_equal(connect_id(&ctx.client, again, CLIENT_QPN + 1, ""), 0);
 	assert_int_equal(resolve_addr(&ctx.server, other, "192.0.2.1", 1), 0);
-	expect_event(&ctx.server, UCM_EVENT_ADDR_RESOLVED);
 	expect_no_event(&ctx.server);
 	ucm_taken(ctx.ucm, &ctx.taker, 1, ctx.now);
-	expect_event(&ctx.server, UCM_EVENT_DISCONNECTED);
-	expect_event(&ctx.server, UCM_EVENT_TIMEWAIT_EXIT);
+	assert_int_equal(
+		expect_event(&ctx.server, UCM_EVENT_DISCONNECTED).id, pair.passive);
+	expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
+	expect_event(&ctx.server, UCM_EVENT_ADDR_RESOLVED);
 	expect_no_event(&ctx.server);
 }
 
+/* Its QP is in ERR, and gets no packets any more. */
+static void
+end_that_disconnects_first_waits_for_nothing(void **state)
+{
+	struct id_pair pair = pair_disconnected();
+
+	assert_int_equal(disconnect_id(&ctx.server, pair.passive), 0);
+	assert_int_equal(ctx.taker.asked, 1);
+	assert_int_equal(
+		expect_event(&ctx.client, UCM_EVENT_DISCONNECTED).id, pair.active);
+}
+
+/* What waits behind its event goes on. */
 static void
 id_that_waits_is_destroyed(void **state)
 {
 	struct id_pair pair = pair_disconnected();
-	uint32_t events;
+	uint32_t other = make_id(&ctx.server, RDMA_PS_TCP), events;
 
+	assert_int_equal(resolve_addr(&ctx.server, other, "192.0.2.1", 1), 0);
+	expect_no_event(&ctx.server);
 	assert_int_equal(destroy_id(&ctx.server, pair.passive, &events), 0);
 	assert_int_equal(events, 1); /* ESTABLISHED */
-	assert_int_equal(ctx.server.session->events, 0);
-	assert_true(TAILQ_EMPTY(&ctx.taker.ids));
+	assert_int_equal(ctx.server.session->events, 1);
+	assert_true(TAILQ_EMPTY(&ctx.taker.events));
+	assert_int_equal(ucm_deadline(ctx.ucm), 0);
+	ucm_run(ctx.ucm, ctx.now);
+	expect_event(&ctx.server, UCM_EVENT_ADDR_RESOLVED);
 	ucm_taken(ctx.ucm, &ctx.taker, 1, ctx.now);
 	time_pass(UCM_HELD_NS);
 	expect_no_event(&ctx.server);
@@ -126,7 +142,7 @@ channel_with_a_waiting_id_is_closed(void **state)
 
 	(void)pair_disconnected();
 	ucm_channel_close(ctx.server.channel, ctx.now);
-	assert_true(TAILQ_EMPTY(&ctx.taker.ids));
+	assert_true(TAILQ_EMPTY(&ctx.taker.events));
 	assert_int_equal(ucm_channel_open(ctx.server.session, &ctx.server,
 				 &ctx.server.channel, &ctx.server.number),
 		0);
@@ -135,9 +151,9 @@ channel_with_a_waiting_id_is_closed(void **state)
 	expect_no_event(&ctx.server);
 }
 
-/* A call makes the events of some IDs readable, in the order in which they waited. */
+/* A call makes some events readable, in their order. */
 static void
-many_ids_become_ready_in_parts(void **state)
+many_events_become_readable_in_parts(void **state)
 {
 	static const unsigned count = 3 * IN_A_CALL;
 	struct test_process many = {.base = 0x300};
@@ -150,10 +166,11 @@ many_ids_become_ready_in_parts(void **state)
 	for (unsigned i = 0; i < count; i++) {
 		struct ucm_id *id =
 			ucm_table_find(&many.session->ids, make_id(&many, RDMA_PS_TCP));
+		struct ucm_event *event = ucm_event_new(id, UCM_EVENT_DISCONNECTED, 0);
 
 		ctx.taker.asked++;
-		ucm_held_begin(id, &ctx.taker, ctx.now);
-		ucm_event_put(ucm_event_new(id, UCM_EVENT_DISCONNECTED, 0));
+		ucm_event_hold(event, &ctx.taker, ctx.now);
+		ucm_event_put(event);
 	}
 	ucm_taken(ctx.ucm, &ctx.taker, count - 1, ctx.now);
 	for (; many.woken < count - 1; ucm_run(ctx.ucm, ctx.now)) {
@@ -179,11 +196,12 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		HELD_TEST(disconnected_waits_for_the_packets),
 		HELD_TEST(disconnected_waits_for_a_second),
-		HELD_TEST(events_of_one_id_keep_their_order),
+		HELD_TEST(events_of_a_channel_keep_their_order),
+		HELD_TEST(end_that_disconnects_first_waits_for_nothing),
 		HELD_TEST(id_that_waits_is_destroyed),
 		HELD_TEST(id_that_waits_migrates),
 		HELD_TEST(channel_with_a_waiting_id_is_closed),
-		HELD_TEST(many_ids_become_ready_in_parts),
+		HELD_TEST(many_events_become_readable_in_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,9 +34,9 @@ send_remote(void *arg, const struct mad *mad, const struct cm_path *path)
 
 /* Before the event: no process is woken for it yet. */
 static struct ucm_taker *
-qp_ended(void *owner, uint32_t qpn)
+qp_ended(void *owner, uint32_t qpn, bool asks)
 {
-	bool takes = ctx.takes && owner == &ctx.server;
+	bool takes = ctx.takes && asks;
 
 	assert_true(owns_qpn(owner, qpn));
 	ctx.ended[ctx.ended_count % 2] = qpn;

@@ -39,7 +39,7 @@ struct ucm_fixture {
 	uint32_t ended[2]; /* QPs whose connection the peer has ended, the last ones */
 	unsigned ended_count;
 	uint32_t ended_woken[2]; /* the server's wake-ups until then */
-	bool takes;              /* the server's events wait for the taker */
+	bool takes;              /* events wait for the taker */
 	struct ucm_taker taker;
 };
 
