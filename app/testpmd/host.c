@@ -95,3 +95,17 @@ host_fail(struct host *host, const char *format, ...)
 		host->tally.last_ns = clock_ns();
 	host->state = HOST_FAILED;
 }
+
+void
+host_wrong_bytes(struct host *host, const struct conn *conn, const char *what,
+	uint64_t msg, const uint8_t *data, uint64_t len, uint64_t seed, size_t bad,
+	size_t first)
+{
+	host->tally.bad_messages++;
+	host->tally.bad_bytes += bad;
+	host_set_error(host,
+		"message %" PRIu64 " (%s) of QP 0x%x is wrong: %zu of its %" PRIu64
+		" bytes, the first at offset %zu: 0x%02x, expected 0x%02x",
+		msg, what, conn->qpn, bad, len, first, data[first],
+		verify_byte(seed, first));
+}

@@ -8,14 +8,27 @@
 #include <rocade/rocade.h>
 
 #include "testpmd_conf.h"
+#include "exchange.h"
 #include "rxq.h"
 #include "testpmd_tx.h"
+#include "verify.h"
+#include "target.h"
 
 #define ENGINES_MAX 16
 /* More than a port and a QP have counters. A test compares those of a port. */
 #define STATS_MAX 192
 #define QP_STATS_MAX 32
 #define NS_PER_SECOND UINT64_C(1000000000)
+
+/* The QP's ring in the target. Counts of WRITEs from the last connect on. */
+struct conn_ring {
+	uint64_t posted, acked; /* by the sender */
+	uint64_t checked;       /* by the receiver; what the sender knows of it */
+	struct op_walk at;      /* the receiver: the next WRITE to check */
+	uint64_t
+		asked_ns; /* when the sender has asked for a check; 0: it does not wait for one */
+	bool finished; /* the receiver has found the end of the run right */
+};
 
 /* One QP. Its messages are numbered from its last connect. */
 struct conn {
@@ -47,6 +60,15 @@ struct conn {
 	uint64_t received;  /* messages */
 	uint32_t rx_size_i; /* index of the next message's size in conf->sizes */
 
+	/* Other operations than SEND (tx_op.c). */
+	uint32_t op_i;       /* index of the next message's operation in the mix */
+	struct op_walk ack;  /* the next message to be acknowledged */
+	struct op_walk take; /* the next message that completes a receive */
+	struct conn_ring ring;
+	uint64_t fadd_sum; /* acknowledged */
+	uint64_t cas_posted,
+		cas_value; /* when all that is posted, or acknowledged, is done */
+
 	/* restart.c: values at the last check */
 	uint32_t seen_psn;
 	uint64_t seen_duplicates, seen_naks;
@@ -69,6 +91,8 @@ struct tally {
 	/* send: acknowledged; sink and pingpong: received */
 	uint64_t messages, bytes;
 	uint64_t sent, sent_bytes; /* acknowledged */
+	uint64_t of_op
+		[OP_KINDS]; /* messages acknowledged, with other operations than SEND */
 	uint64_t verified_bytes, bad_bytes, bad_messages;
 	uint64_t refills; /* after an SRQ limit event */
 	uint64_t limit_events;
@@ -158,6 +182,8 @@ struct host {
 	unsigned n_answered;
 	unsigned n_replies_pending;
 	struct tx tx;
+	struct target target; /* of a receiver */
+	struct exchange exchange;
 	struct rxq *rxqs; /* one for the SRQ, or one per QP */
 	unsigned n_rxqs;
 
@@ -214,8 +240,26 @@ void host_set_error(struct host *host, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void host_fail(struct host *host, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Records that a message has bad wrong bytes, the first at offset first. */
+void host_wrong_bytes(struct host *host, const struct conn *conn, const char *what,
+	uint64_t msg, const uint8_t *data, uint64_t len, uint64_t seed, size_t bad,
+	size_t first);
 void host_log(const struct host *host, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* Compares a message, and counts it as verified. Returns false if it is wrong, and has
+ * recorded it. */
+static inline bool
+host_verify(struct host *host, const struct conn *conn, const char *what, uint64_t msg,
+	const uint8_t *data, uint64_t len, uint64_t seed)
+{
+	size_t first = 0, bad = verify_check(data, len, seed, &first);
+
+	host->tally.verified_bytes += len;
+	if (bad != 0)
+		host_wrong_bytes(host, conn, what, msg, data, len, seed, bad, first);
+	return bad == 0;
+}
 
 /* testpmd_connect.c: brings the QPs that which() selects (NULL: all) from any state to
  * RTS. Their messages are numbered from 0 again. Returns 0, or -1 after host_fail(). */

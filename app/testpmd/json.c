@@ -98,6 +98,22 @@ add_result(json_t *out, const struct tally *tally, const struct result *result)
 	add_drops(out, stats);
 }
 
+/* The messages of each operation. */
+static void
+add_operations(json_t *out, const struct host *host)
+{
+	json_t *operations = json_object();
+
+	for (unsigned i = 0; i < OP_KINDS && host->ops->sends && !host->passive; i++) {
+		if (mix_has(&host->conf->mix, i))
+			json_object_set_new(operations, op_rows[i].name,
+				json_uint(conf_exchanges(host->conf)
+						  ? host->tally.of_op[i]
+						  : host->tally.messages));
+	}
+	json_object_set_new(out, "operations", operations);
+}
+
 static json_t *
 port_object(struct host *host, const struct result *result)
 {
@@ -112,6 +128,7 @@ port_object(struct host *host, const struct result *result)
 	json_object_set_new(out, "reason",
 		host->reason[0] != '\0' ? json_string(host->reason) : json_null());
 	add_result(out, &host->tally, result);
+	add_operations(out, host);
 	add_impair(out, host);
 	add_stats(out, &result->stats);
 	return out;

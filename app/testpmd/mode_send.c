@@ -3,7 +3,7 @@
  * acknowledges it (--wait). Then posts one list per QP, round robin. */
 #include <inttypes.h>
 
-#include "host.h"
+#include "tx_op.h"
 
 #define DRAIN_NS (10 * NS_PER_SECOND)
 
@@ -13,6 +13,7 @@ send_start(struct host *host)
 	host->n_answered = 0;
 	host->path.resolve_rc = -1;
 	host->idle_since_ns = 0;
+	tx_op_start(host);
 	for (unsigned i = 0; i < host->n_conns; i++) {
 		struct conn *conn = &host->conns[i];
 		uint64_t share = host_share(host, conn);
@@ -28,6 +29,8 @@ send_reap(struct host *host)
 {
 	unsigned n = tx_reap(host);
 
+	if (host->exchange.on)
+		n += exchange_poll(host);
 	host->tally.messages = host->tally.sent;
 	host->tally.bytes = host->tally.sent_bytes;
 	return n;
@@ -52,7 +55,9 @@ send_push(struct host *host)
 {
 	unsigned moved = 0;
 
-	if (host->state == HOST_WAITING && host->path.resolve_rc == 0) {
+	if (host->state == HOST_WAITING && host->exchange.on) {
+		return 0; /* an answer to HELLO begins the run */
+	} else if (host->state == HOST_WAITING && host->path.resolve_rc == 0) {
 		for (unsigned i = 0; i < host->n_conns; i++)
 			moved += first_message_send(host, &host->conns[i]);
 		if (host->n_answered == host->n_conns)
@@ -94,6 +99,23 @@ all_acked(const struct host *host)
 	return true;
 }
 
+/* Whether all is acknowledged and, where the ends tell each other more, found right. */
+static bool
+send_finished(struct host *host, uint64_t now_ns)
+{
+	if (!all_acked(host))
+		return false;
+	if (!host->exchange.on)
+		return true;
+	if (host->tally.last_ns == 0)
+		host->tally.last_ns = now_ns;
+	if (host->state == HOST_RUNNING) {
+		host->state = HOST_DRAINING;
+		host->drain_ns = now_ns;
+	}
+	return exchange_finish(host, now_ns);
+}
+
 static void
 drain_fail(struct host *host)
 {
@@ -101,6 +123,12 @@ drain_fail(struct host *host)
 
 	for (unsigned i = 0; i < host->n_conns; i++)
 		missing += host->conns[i].posted - host->conns[i].acked;
+	if (missing == 0) {
+		host_fail(host,
+			"%s has not told for %u s whether it has received all right",
+			host->pc->peer, (unsigned)(DRAIN_NS / NS_PER_SECOND));
+		return;
+	}
 	host_fail(host,
 		"%" PRIu64 " messages to %s are not acknowledged %u s after the last "
 		"post: %s",
@@ -113,8 +141,12 @@ drain_fail(struct host *host)
 static void
 send_wait(struct host *host, uint64_t now_ns)
 {
-	if (!host_wait_over(host, now_ns, "did not answer") &&
-		host_resolved(host, now_ns))
+	if (host_wait_over(host, now_ns, "did not answer") ||
+		!host_resolved(host, now_ns))
+		return;
+	if (host->exchange.on)
+		exchange_hello(host, now_ns);
+	else
 		host_retry(host);
 }
 
@@ -130,7 +162,11 @@ send_tick(struct host *host, uint64_t now_ns)
 	host_watch_link(host, now_ns);
 	if (host->state == HOST_FAILED)
 		return;
-	if (all_acked(host))
+	if (host->exchange.on)
+		exchange_tick(host, now_ns);
+	if (host->state == HOST_FAILED)
+		return;
+	if (send_finished(host, now_ns))
 		host_set_done(host);
 	else if (host->state == HOST_DRAINING &&
 		 elapsed_ns(now_ns, host->drain_ns) > DRAIN_NS)

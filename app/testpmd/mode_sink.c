@@ -14,6 +14,8 @@ sink_reap(struct host *host)
 {
 	unsigned n = rx_reap(host, NULL);
 
+	if (host->exchange.on)
+		n += exchange_poll(host);
 	if (host->state == HOST_WAITING && host->tally.messages != 0)
 		host_set_running(host);
 	return n;
@@ -39,6 +41,7 @@ static void
 sink_tick(struct host *host, uint64_t now_ns)
 {
 	host_watch_restart(host, now_ns);
+	exchange_watch(host, now_ns);
 	if (host_active(host))
 		host_tick_passive(host, now_ns);
 }

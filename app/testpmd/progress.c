@@ -133,7 +133,8 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 		host_wait_over(host, now_ns, "sent nothing");
 		return;
 	}
-	uint64_t idle_since_ns = host_idle_for(host, tally->messages, now_ns);
+	const struct exchange *ex = &host->exchange;
+	uint64_t idle_since_ns = host_idle_for(host, tally->messages + ex->heard, now_ns);
 
 	tally->last_ns = host->idle_since_ns;
 	if (conf->count != 0 && wait_limit_s(host) != 0 &&
@@ -144,7 +145,8 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 			host->pc->peer, wait_limit_s(host), tally->messages, conf->count);
 		return;
 	}
-	if (conf->count != 0 && tally->messages >= conf->count) {
+	if (ex->on ? ex->ended && (conf->count | conf->duration_s) != 0
+		   : conf->count != 0 && tally->messages >= conf->count) {
 		host->state = HOST_LINGERING;
 		host->drain_ns = now_ns;
 		host->idle_since_ns = 0;
@@ -154,7 +156,11 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 				   conf->duration_s * NS_PER_SECOND + TAIL_NS)) {
 		/* The sender's duration began later, and its last messages are in flight:
 		 * wait until nothing arrives for QUIET_NS, or TAIL_NS at most. */
-		host->state = HOST_DONE;
+		if (ex->on)
+			host_fail(host, "%s has not told the end of its run",
+				host->pc->peer);
+		else
+			host->state = HOST_DONE;
 	}
 }
 

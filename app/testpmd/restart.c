@@ -93,8 +93,9 @@ host_watch_restart(struct host *host, uint64_t now_ns)
 {
 	struct snapshot stats;
 
-	/* With RDMA-CM a restarted peer connects again itself. */
-	if (host->by_cm || now_ns < host->restart.check_ns ||
+	/* With RDMA-CM a restarted peer connects again itself. One that says HELLO tells that it
+	 * was restarted. */
+	if (host->by_cm || host->exchange.on || now_ns < host->restart.check_ns ||
 		(host->state != HOST_WAITING && host->state != HOST_RUNNING))
 		return;
 	host->restart.check_ns = now_ns + CHECK_NS;

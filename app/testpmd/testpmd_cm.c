@@ -33,8 +33,8 @@ param_of(const struct host *host)
 
 	return (struct rocade_cm_param){.size = sizeof(struct rocade_cm_param),
 		.sgid_index = host->path.sgid_index,
-		.responder_resources = 1,
-		.initiator_depth = 1,
+		.responder_resources = (uint8_t)host->verbs.attr.max_qp_rd_atom,
+		.initiator_depth = (uint8_t)host->verbs.attr.max_qp_init_rd_atom,
 		.retry_count = (uint8_t)conf->retry_cnt,
 		.rnr_retry_count = (uint8_t)conf->rnr_retry,
 		.min_rnr_timer = (uint8_t)conf->min_rnr_timer,

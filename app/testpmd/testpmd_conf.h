@@ -6,6 +6,8 @@
 
 #include <common/options.h>
 
+#include "op.h"
+
 #define PROGRAM "rocade-testpmd"
 
 #define PORTS_MAX 16
@@ -69,6 +71,9 @@ struct conf {
 	uint64_t size_max; /* largest of sizes */
 	uint64_t size_cap; /* size that buffers were allocated for */
 	uint64_t burst, inline_max, signal_every, sq_depth;
+	enum type_kind type; /* of the QPs */
+	struct op_mix mix;   /* what is sent */
+	bool size_given;
 	bool rq; /* a receive queue per QP */
 	uint64_t depth, srq_limit;
 	uint64_t duration_s, count, wait_s;
@@ -79,5 +84,20 @@ struct conf {
 	uint64_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	struct impair_conf impair;
 };
+
+/* Whether the ends agree on what they do before they start (exchange.h), and the receiver has a target.
+ * SENDs on RC QPs need neither. */
+static inline bool
+conf_exchanges(const struct conf *conf)
+{
+	return conf->type != TYPE_RC || !mix_is_send(&conf->mix);
+}
+
+/* The bytes of a message of this operation, with this index in sizes. */
+static inline uint64_t
+op_len(const struct conf *conf, const struct op_row *op, uint32_t size_i)
+{
+	return (op->flags & OP_WORD) != 0 ? OP_WORD_LEN : conf->sizes[size_i];
+}
 
 #endif

@@ -113,7 +113,10 @@ host_set_path(struct host *host, char err[ERR_MAX])
 static int
 qp_to_init(struct conn *conn)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				   IBV_ACCESS_REMOTE_ATOMIC};
 
 	return ibv_modify_qp(conn->qp, &attr,
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
@@ -127,7 +130,7 @@ qp_to_rtr(struct host *host, struct conn *conn)
 		.path_mtu = host->path.mtu,
 		.dest_qp_num = conn->qpn,
 		.rq_psn = (uint32_t)conf->psn,
-		.max_dest_rd_atomic = 1,
+		.max_dest_rd_atomic = (uint8_t)host->verbs.attr.max_qp_rd_atom,
 		.min_rnr_timer = (uint8_t)conf->min_rnr_timer,
 		.ah_attr = {.is_global = 1,
 			.port_num = 1,
@@ -150,7 +153,7 @@ qp_to_rts(struct host *host, struct conn *conn)
 		.retry_cnt = (uint8_t)conf->retry_cnt,
 		.rnr_retry = (uint8_t)conf->rnr_retry,
 		.sq_psn = (uint32_t)conf->psn,
-		.max_rd_atomic = 1};
+		.max_rd_atomic = (uint8_t)host->verbs.attr.max_qp_init_rd_atom};
 
 	return ibv_modify_qp(conn->qp, &attr,
 		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
@@ -178,6 +181,12 @@ conn_restart(struct host *host, struct conn *conn)
 	conn->size_i = 0;
 	conn->received = 0;
 	conn->rx_size_i = 0;
+	conn->op_i = 0;
+	conn->ack = conn->take = (struct op_walk){0};
+	conn->ring = (struct conn_ring){0};
+	conn->fadd_sum = conn->cas_posted = conn->cas_value = 0;
+	target_restart(host, conn);
+	exchange_restart(host);
 	conn->seen_psn = (uint32_t)host->conf->psn;
 	conn->stalled_checks = 0;
 }

@@ -167,6 +167,8 @@ host_buffers_create(struct host *host, char err[ERR_MAX])
 			conf->size_max);
 	if (rc == 0 && host->ops->sends)
 		rc = tx_init(host);
+	if (rc == 0 && host->ops->receives)
+		rc = target_init(host);
 	if (rc == 0)
 		return 0;
 	return error_set(err,
@@ -215,6 +217,8 @@ host_open(struct host *host, char err[ERR_MAX])
 		if (conn_create(host, i, err) != 0)
 			return -1;
 	}
+	if (exchange_open(host, err) != 0)
+		return -1;
 	return host_buffers_create(host, err);
 }
 
@@ -282,6 +286,8 @@ host_close(struct host *host)
 	for (unsigned i = 0; i < host->n_rxqs && host->rxqs != NULL; i++)
 		rxq_fini(&host->rxqs[i]);
 	tx_fini(&host->tx);
+	target_fini(&host->target);
+	exchange_close(&host->exchange);
 	free(host->base.qps);
 	free(host->conns);
 	free(host->rxqs);

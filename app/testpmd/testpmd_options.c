@@ -123,6 +123,19 @@ set_mode(struct conf *conf, const char *value)
 }
 
 static bool
+set_op(struct conf *conf, const char *value)
+{
+	if (!parse_mix(value, &conf->mix))
+		return false;
+	/* An atomic has one size: --size need not be given for it. */
+	if (!conf->size_given && (mix_all(&conf->mix) & OP_WORD) != 0) {
+		conf->sizes[0] = conf->size_max = OP_WORD_LEN;
+		conf->n_sizes = 1;
+	}
+	return true;
+}
+
+static bool
 set_size(struct conf *conf, const char *value)
 {
 	uint64_t sizes[SIZES_MAX], max = 0;
@@ -135,6 +148,7 @@ set_size(struct conf *conf, const char *value)
 	memcpy(conf->sizes, sizes, sizeof(sizes[0]) * n);
 	conf->n_sizes = n;
 	conf->size_max = max;
+	conf->size_given = true;
 	return true;
 }
 
@@ -241,6 +255,7 @@ options_defaults(struct conf *conf)
 		.rnr_retry = 7,
 		.min_rnr_timer = 6,
 		.impair = {.seed = 1}};
+	(void)parse_mix("send", &conf->mix);
 	conf->current = &conf->common;
 }
 

@@ -141,6 +141,40 @@ check_queues(const struct conf *conf, char err[ERR_MAX])
 	return 0;
 }
 
+static int
+check_op(const struct conf *conf, char err[ERR_MAX])
+{
+	char mix[192], valid[128];
+	const struct op_row *lacks = mix_lacks(&conf->mix, conf->type);
+
+	mix_print(&conf->mix, mix, sizeof(mix));
+	if (lacks != NULL) {
+		type_ops_print(conf->type, valid, sizeof(valid));
+		return error_set(err,
+			"invalid value '%s' for --op: expected %s with --type %s",
+			lacks->name, valid, qp_type_name(conf->type));
+	}
+	if ((mix_all(&conf->mix) & OP_WORD) != 0 && conf->size_given &&
+		(conf->n_sizes != 1 || conf->sizes[0] != OP_WORD_LEN))
+		return error_set(err,
+			"invalid value '%" PRIu64 "' for --size: expected 8 with --op %s",
+			conf->sizes[0] == OP_WORD_LEN ? conf->sizes[1] : conf->sizes[0],
+			mix);
+	if (conf_exchanges(conf) && conf->signal_every == 0)
+		return error_set(err,
+			"invalid value '0' for --signal-every: expected at least 1 with --op %s, "
+			"which is verified when it completes",
+			mix);
+	for (unsigned i = 0; i < conf->n_ports; i++) {
+		if (conf_exchanges(conf) && conf->ports[i].mode == MODE_PINGPONG)
+			return error_set(err,
+				"invalid value '%s' for --op: expected send with --mode "
+				"pingpong",
+				mix);
+	}
+	return 0;
+}
+
 int
 options_check(const struct conf *conf, char err[ERR_MAX])
 {
@@ -156,5 +190,5 @@ options_check(const struct conf *conf, char err[ERR_MAX])
 		if (check_port(conf, &conf->ports[i], err) != 0)
 			return -1;
 	}
-	return check_queues(conf, err);
+	return check_op(conf, err) == 0 ? check_queues(conf, err) : -1;
 }

@@ -131,6 +131,12 @@ print_table(struct run *run, struct result *results)
 	print_count("messages", counts, n);
 	COLLECT(counts, n, host->tally.bytes)
 	print_count("bytes", counts, n);
+	for (unsigned op = 0; op < OP_KINDS && conf_exchanges(&run->conf); op++) {
+		if (!mix_has(&run->conf.mix, op))
+			continue;
+		COLLECT(counts, n, host->tally.of_op[op])
+		print_count(op_rows[op].name, counts, n);
+	}
 	COLLECT(reals, n, result->seconds)
 	print_real("seconds", reals, n, 3);
 	COLLECT(reals, n, result->rate / 1e6)

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "host.h"
+#include "tx_op.h"
 #include "verify.h"
 
 /* Limit of the send buffers of all QPs, unless one message for each QP needs more. */
@@ -91,17 +91,19 @@ tx_build(struct host *host, struct conn *conn, unsigned i, uint64_t msg, uint32_
 	struct tx *tx = &host->tx;
 	uint32_t len = (uint32_t)conf->sizes[conn->size_i];
 	uint8_t *buf = conn->tx + conn->slot * tx->stride;
+	bool last = msg + 1 == conn->limit; /* no later completion would cover it */
 	unsigned flags =
 		len <= conf->inline_max && conf->inline_max != 0 ? IBV_SEND_INLINE : 0;
 
-	if (!conf->no_verify)
+	if (host->exchange.on)
+		last |= tx_op_build(host, conn, &tx->wr[i], buf, msg, &len, &flags);
+	else if (!conf->no_verify)
 		verify_fill(buf, len, verify_seed(conn->qpn, msg));
 	if (++conn->slot == tx->slots)
 		conn->slot = 0;
 	if (++conn->size_i >= conf->n_sizes)
 		conn->size_i = 0;
-	/* The last message is always signaled: no later completion would cover it. */
-	if (++conn->unsignaled == every || msg + 1 == conn->limit) {
+	if (++conn->unsignaled == every || last) {
 		conn->unsignaled = 0;
 		flags |= IBV_SEND_SIGNALED;
 	}
@@ -158,6 +160,8 @@ tx_post_burst(struct host *host, struct conn *conn)
 
 	if (host->conf->signal_every == 0)
 		room = burst; /* ibv_post_send() refuses what exceeds the queue */
+	if (host->exchange.ring && tx_op_room(host, conn) < room)
+		room = tx_op_room(host, conn);
 	if (room < n) {
 		/* Wait for room for a whole list. Exception: all outstanding requests are
 		 * unsignaled, so that only posting more makes room. */
@@ -197,7 +201,8 @@ tx_acked(struct host *host, struct conn *conn, uint64_t acked)
 	uint64_t n = acked - conn->acked;
 
 	host->tally.sent += n;
-	host->tally.sent_bytes += tx_bytes(host, conn->acked, n);
+	host->tally.sent_bytes += host->exchange.on ? tx_op_acked(host, conn, acked)
+						    : tx_bytes(host, conn->acked, n);
 	conn->acked = acked;
 	if (!conn->answered) {
 		conn->answered = true;

@@ -17,6 +17,18 @@ verify_seed(uint32_t qpn, uint64_t message)
 	return x ^ (x >> 31);
 }
 
+uint64_t
+verify_seed_at(uint64_t seed, uint64_t offset)
+{
+	return seed + offset / 8 * STEP;
+}
+
+uint8_t
+verify_byte(uint64_t seed, uint64_t offset)
+{
+	return (uint8_t)(verify_seed_at(seed, offset) >> (offset % 8 * 8));
+}
+
 void
 verify_fill(void *buf, size_t len, uint64_t seed)
 {
@@ -50,14 +62,14 @@ size_t
 verify_check(const void *buf, size_t len, uint64_t seed, size_t *first)
 {
 	const uint8_t *p = buf;
-	uint64_t tail_seed = htole64(seed + len / 8 * STEP);
+	uint64_t tail_seed = htole64(verify_seed_at(seed, len));
 	size_t bad = 0;
 
 	if (differing_bits(p, len / 8, seed) == 0 &&
 		memcmp(p + (len & ~(size_t)7), &tail_seed, len & 7) == 0)
 		return 0;
 	for (size_t i = 0; i < len; i++) {
-		if (p[i] == (uint8_t)((seed + i / 8 * STEP) >> (i % 8 * 8)))
+		if (p[i] == verify_byte(seed, i))
 			continue;
 		if (bad == 0)
 			*first = i;

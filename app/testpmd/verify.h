@@ -13,6 +13,10 @@
 #include <stdint.h>
 
 uint64_t verify_seed(uint32_t qpn, uint64_t message);
+/* The seed of the bytes from an offset, a multiple of 8, on. */
+uint64_t verify_seed_at(uint64_t seed, uint64_t offset);
+/* The byte at this offset. */
+uint8_t verify_byte(uint64_t seed, uint64_t offset);
 void verify_fill(void *buf, size_t len, uint64_t seed);
 /* Returns the number of wrong bytes. Sets *first to the offset of the first one, if there
  * are any. */

@@ -88,6 +88,42 @@ host_tick_passive(struct host *h, uint64_t now_ns)
 	(void)now_ns;
 }
 
+void
+host_wrong_bytes(struct host *h, const struct conn *c, const char *what, uint64_t msg,
+	const uint8_t *data, uint64_t len, uint64_t seed, size_t bad, size_t first)
+{
+	(void)c;
+	(void)msg;
+	(void)data;
+	(void)len;
+	(void)seed;
+	(void)bad;
+	(void)first;
+	host_set_error(h, "%s", what);
+}
+
+unsigned
+exchange_poll(struct host *h)
+{
+	(void)h;
+	return 0;
+}
+
+void
+exchange_watch(struct host *h, uint64_t now_ns)
+{
+	(void)h;
+	(void)now_ns;
+}
+
+uint64_t
+exchange_options(const struct host *h, char text[EXCHANGE_TEXT])
+{
+	(void)h;
+	text[0] = '\0';
+	return 0;
+}
+
 const char *
 ibv_wc_status_str(enum ibv_wc_status status)
 {

@@ -33,8 +33,7 @@ pair_disconnected(void)
 	return pair;
 }
 
-static void
-disconnected_waits_for_the_packets(void **state)
+TEST_WITH(disconnected_waits_for_the_packets, held_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_disconnected();
 	uint32_t woken = ctx.server.woken;
@@ -52,8 +51,7 @@ disconnected_waits_for_the_packets(void **state)
 }
 
 /* The program is stopped. */
-static void
-disconnected_waits_for_a_second(void **state)
+TEST_WITH(disconnected_waits_for_a_second, held_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_disconnected();
 
@@ -65,8 +63,7 @@ disconnected_waits_for_a_second(void **state)
 }
 
 /* Programs rely on the order: the peer may connect again. Another channel does not wait. */
-static void
-events_of_a_channel_keep_their_order(void **state)
+TEST_WITH(events_of_a_channel_keep_their_order, held_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_disconnected();
 	uint32_t other = make_id(&ctx.server, RDMA_PS_TCP),
@@ -84,8 +81,7 @@ events_of_a_channel_keep_their_order(void **state)
 }
 
 /* Its QP is in ERR, and gets no packets any more. */
-static void
-end_that_disconnects_first_waits_for_nothing(void **state)
+TEST_WITH(end_that_disconnects_first_waits_for_nothing, held_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_disconnected();
 
@@ -96,8 +92,7 @@ end_that_disconnects_first_waits_for_nothing(void **state)
 }
 
 /* What waits behind its event goes on. */
-static void
-id_that_waits_is_destroyed(void **state)
+TEST_WITH(id_that_waits_is_destroyed, held_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_disconnected();
 	uint32_t other = make_id(&ctx.server, RDMA_PS_TCP), events;
@@ -117,8 +112,7 @@ id_that_waits_is_destroyed(void **state)
 }
 
 /* It comes to the channel that the ID then has. */
-static void
-id_that_waits_migrates(void **state)
+TEST_WITH(id_that_waits_migrates, held_setup, ucm_teardown)
 {
 	struct test_process to = ctx.server;
 	struct id_pair pair = pair_disconnected();
@@ -135,8 +129,7 @@ id_that_waits_migrates(void **state)
 }
 
 /* Nothing waits for a closed channel. */
-static void
-channel_with_a_waiting_id_is_closed(void **state)
+TEST_WITH(channel_with_a_waiting_id_is_closed, held_setup, ucm_teardown)
 {
 	uint32_t number = ctx.server.number;
 
@@ -152,8 +145,7 @@ channel_with_a_waiting_id_is_closed(void **state)
 }
 
 /* A call makes some events readable, in their order. */
-static void
-many_events_become_readable_in_parts(void **state)
+TEST_WITH(many_events_become_readable_in_parts, held_setup, ucm_teardown)
 {
 	static const unsigned count = 3 * IN_A_CALL;
 	struct test_process many = {.base = 0x300};
@@ -186,23 +178,4 @@ many_events_become_readable_in_parts(void **state)
 	ucm_session_destroy(many.session, ctx.now);
 	while (ucm_deadline(ctx.ucm) == 0)
 		ucm_run(ctx.ucm, ctx.now);
-}
-
-#define HELD_TEST(name) cmocka_unit_test_setup_teardown(name, held_setup, ucm_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		HELD_TEST(disconnected_waits_for_the_packets),
-		HELD_TEST(disconnected_waits_for_a_second),
-		HELD_TEST(events_of_a_channel_keep_their_order),
-		HELD_TEST(end_that_disconnects_first_waits_for_nothing),
-		HELD_TEST(id_that_waits_is_destroyed),
-		HELD_TEST(id_that_waits_migrates),
-		HELD_TEST(channel_with_a_waiting_id_is_closed),
-		HELD_TEST(many_events_become_readable_in_parts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The UD QP, and the datagrams on it. */
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host.h"
+
+#define GRH 40
+#define DATAGRAM 256 /* a path MTU is not smaller */
+#define DEPTH 1024   /* datagrams that are sent, or received, between two polls */
+#define BATCH 16
+#define SIGNAL_EVERY 64
+#define QKEY 0x2d52544du
+
+static const char exchange_magic[4] = {'R', 'T', 'P', 'X'};
+_Static_assert(sizeof(struct exchange_msg) <= DATAGRAM, "fits into every path MTU");
+
+static int
+datagram_post(struct exchange *ex, unsigned slot)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)ex->mem + slot * (GRH + DATAGRAM),
+		.length = GRH + DATAGRAM,
+		.lkey = ex->mr->lkey};
+	struct ibv_recv_wr *bad, wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1};
+
+	return ibv_post_recv(ex->qp, &wr, &bad);
+}
+
+static int
+ud_to_rts(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
+	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR};
+	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS};
+	int rc = ibv_modify_qp(
+		qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+
+	if (rc == 0)
+		rc = ibv_modify_qp(qp, &rtr, IBV_QP_STATE);
+	return rc == 0 ? ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN) : rc;
+}
+
+static int
+qp_open(struct host *host)
+{
+	struct exchange *ex = &host->exchange;
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UD,
+		.cap = {.max_send_wr = DEPTH,
+			.max_recv_wr = DEPTH,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.max_inline_data = sizeof(struct exchange_msg)}};
+	size_t len = DEPTH * (GRH + DATAGRAM);
+	int rc;
+
+	ex->cq = ibv_create_cq(host->verbs.ctx, 2 * DEPTH, NULL, NULL, 0);
+	if (ex->cq == NULL)
+		return errno;
+	init.send_cq = init.recv_cq = ex->cq;
+	ex->qp = ibv_create_qp(host->verbs.pd, &init);
+	if (ex->qp == NULL)
+		return errno;
+	ex->mem = buffer_map(len);
+	if (ex->mem == NULL)
+		return ENOMEM;
+	ex->mr = ibv_reg_mr(host->verbs.pd, ex->mem, len, IBV_ACCESS_LOCAL_WRITE);
+	if (ex->mr == NULL)
+		return errno;
+	rc = ud_to_rts(ex->qp);
+	for (unsigned i = 0; i < DEPTH && rc == 0; i++)
+		rc = datagram_post(ex, i);
+	return rc;
+}
+
+int
+exchange_open(struct host *host, char err[ERR_MAX])
+{
+	uint32_t want = (uint32_t)(host->conf->qpn_base + host->n_conns);
+	int rc = qp_open(host);
+
+	if (rc != 0)
+		return error_set(err, "cannot create the QP behind --qps %u: %s",
+			host->n_conns, strerror(rc));
+	host->exchange.qpn = host->exchange.qp->qp_num;
+	if (host->exchange.qpn != want)
+		return error_set(err,
+			"the QP behind --qps %u has QPN 0x%x instead of 0x%x",
+			host->n_conns, host->exchange.qpn, want);
+	return 0;
+}
+
+void
+exchange_close(struct exchange *ex)
+{
+	if (ex->qp != NULL)
+		ibv_destroy_qp(ex->qp);
+	if (ex->cq != NULL)
+		ibv_destroy_cq(ex->cq);
+	if (ex->ah != NULL)
+		ibv_destroy_ah(ex->ah);
+	if (ex->mr != NULL)
+		ibv_dereg_mr(ex->mr);
+	buffer_unmap(ex->mem, DEPTH * (GRH + DATAGRAM));
+	*ex = (struct exchange){0};
+}
+
+int
+exchange_start(struct host *host)
+{
+	struct exchange *ex = &host->exchange;
+	struct ibv_ah_attr attr = {.is_global = 1,
+		.port_num = 1,
+		.grh = {.dgid = host->path.peer,
+			.sgid_index = host->path.sgid_index,
+			.hop_limit = (uint8_t)host->conf->hop_limit,
+			.traffic_class = (uint8_t)host->conf->tclass}};
+
+	ex->on = conf_exchanges(host->conf);
+	ex->ring = (mix_any(&host->conf->mix) & OP_RING) != 0 && !host->conf->no_verify;
+	ex->heard_ns = clock_ns();
+	ex->agreed = ex->ended = ex->receives = false;
+	ex->refused_ns = 0;
+	ex->hello_ns = ex->alive_ns = ex->end_ns = 0;
+	if (ex->ah != NULL)
+		ibv_destroy_ah(ex->ah);
+	ex->ah = ibv_create_ah(host->verbs.pd, &attr);
+	if (ex->ah == NULL) {
+		host_fail(host, "cannot address %s: %s", host->pc->peer, strerror(errno));
+		return -1;
+	}
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		host->conns[i].ring.finished = false;
+		host->conns[i].ring.asked_ns = 0;
+	}
+	return 0;
+}
+
+void
+exchange_restart(struct host *host)
+{
+	/* A receiver gets its session from HELLO. */
+	if (host->ops->sends)
+		host->exchange.session = clock_ns();
+}
+
+uint64_t
+exchange_options(const struct host *host, char text[EXCHANGE_TEXT])
+{
+	const struct conf *conf = host->conf;
+	char all[256 + SIZES_MAX * 12], mix[192];
+	uint64_t digest = UINT64_C(0xcbf29ce484222325);
+	size_t len;
+
+	mix_print(&conf->mix, mix, sizeof(mix));
+	len = (size_t)snprintf(
+		all, sizeof(all), "--op %s --qps %u --size ", mix, host->n_conns);
+	for (unsigned i = 0; i < conf->n_sizes; i++)
+		len += (size_t)snprintf(all + len, sizeof(all) - len, "%s%" PRIu64,
+			i != 0 ? "," : "", conf->sizes[i]);
+	snprintf(all + len, sizeof(all) - len, "%s",
+		conf->no_verify ? " --no-verify" : "");
+	for (const char *c = all; *c != '\0'; c++)
+		digest = (digest ^ (uint8_t)*c) * UINT64_C(0x100000001b3); /* FNV-1a */
+	snprintf(text, EXCHANGE_TEXT, "%.*s", EXCHANGE_TEXT - 1, all);
+	return digest;
+}
+
+struct exchange_msg
+exchange_question(const struct host *host, enum exchange_kind kind)
+{
+	struct exchange_msg msg = {
+		.kind = (uint8_t)kind, .session = htole64(host->exchange.session)};
+
+	memcpy(msg.magic, exchange_magic, sizeof(msg.magic));
+	return msg;
+}
+
+/* A datagram that finds no room in the send queue is lost, as any other. */
+void
+exchange_post(struct host *host, const struct exchange_msg *msg)
+{
+	struct exchange *ex = &host->exchange;
+	bool signal = ex->unsignaled + 1 >= SIGNAL_EVERY;
+	struct ibv_sge sge = {.addr = (uintptr_t)msg, .length = sizeof(*msg)};
+	struct ibv_send_wr *bad,
+		wr = {.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_SEND,
+			.send_flags = IBV_SEND_INLINE | (signal ? IBV_SEND_SIGNALED : 0),
+			.wr.ud = {.ah = ex->ah,
+				.remote_qpn = ex->qpn,
+				.remote_qkey = QKEY}};
+
+	if (ibv_post_send(ex->qp, &wr, &bad) == 0)
+		ex->unsignaled = signal ? 0 : ex->unsignaled + 1;
+}
+
+static void
+datagram_take(struct host *host, const struct ibv_wc *wc)
+{
+	struct exchange *ex = &host->exchange;
+	struct exchange_msg msg;
+
+	if (wc->byte_len != GRH + sizeof(msg) || wc->src_qp != ex->qpn)
+		return;
+	memcpy(&msg, ex->mem + wc->wr_id * (GRH + DATAGRAM) + GRH, sizeof(msg));
+	if (memcmp(msg.magic, exchange_magic, sizeof(msg.magic)) != 0)
+		return;
+	if (host->passive && msg.answer == 0)
+		exchange_asked(host, &msg);
+	else if (!host->passive && msg.answer != 0)
+		exchange_answered(host, &msg);
+}
+
+unsigned
+exchange_poll(struct host *host)
+{
+	struct exchange *ex = &host->exchange;
+	struct ibv_wc wc[BATCH];
+	int n;
+
+	if (ex->polling)
+		return 0;
+	n = ibv_poll_cq(ex->cq, BATCH, wc);
+	ex->polling = true;
+	for (int i = 0; i < n; i++) {
+		if (wc[i].status != IBV_WC_SUCCESS || wc[i].opcode != IBV_WC_RECV)
+			continue;
+		if (host_active(host))
+			datagram_take(host, &wc[i]);
+		if (datagram_post(ex, (unsigned)wc[i].wr_id) != 0)
+			host_fail(host, "cannot post a receive of a datagram");
+	}
+	ex->polling = false;
+	return n > 0 ? (unsigned)n : 0;
+}

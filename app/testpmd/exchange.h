@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * If more is sent than SENDs on RC QPs, the ends of a run exchange datagrams. Each has a UD QP for it,
+ * whose QPN is that behind the last QP of the run. The sender asks, until the receiver has answered:
+ *
+ * HELLO  Are your options the same as mine? The receiver connects its QPs if the session is new to it,
+ *        and answers with its options, and with the address and the R_Key of its target.
+ * CHECK  Have you checked the WRITEs of this QP up to this one? Is all right, if this was the last
+ *        message of the run?
+ * END    The run is over.
+ *
+ * ALIVE tells a receiver, which WRITEs and READs do not wake, that the run goes on.
+ */
+#ifndef TESTPMD_EXCHANGE_H
+#define TESTPMD_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include <common/options.h>
+
+#include "target.h"
+
+#define EXCHANGE_TEXT 128
+#define EXCHANGE_AGAIN_NS UINT64_C(10000000) /* from a question to the next */
+
+struct exchange {
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct ibv_ah *ah;
+	uint8_t *mem; /* of the receives */
+	uint32_t qpn; /* of both ends */
+	uint32_t unsignaled;
+
+	bool on;       /* the run uses it */
+	bool ring;     /* the run's WRITEs wait for checks */
+	bool polling;  /* inside exchange_poll() */
+	bool receives; /* a message that completes a receive is expected now */
+	bool agreed; /* the options are the same, and the receiver's QPs are connected */
+	bool ended;  /* END has come, or was answered */
+	uint64_t
+		refused_ns; /* when the receiver first heard of other options; 0: never */
+	uint64_t session;   /* another one when the sender's QPs have been reset */
+	uint64_t heard;     /* datagrams of this run */
+	uint64_t hello_ns, alive_ns, end_ns, heard_ns;
+	struct target_map peer; /* the receiver's target */
+};
+
+/* exchange.c: return 0, or -1 with a message in err. */
+int exchange_open(struct host *host, char err[ERR_MAX]);
+void exchange_close(struct exchange *exchange);
+/* At `start`, when the path to the peer is set. Returns 0, or -1 after host_fail(). */
+int exchange_start(struct host *host);
+/* A reset QP of the sender begins another session. */
+void exchange_restart(struct host *host);
+/* Receives datagrams. Returns their number. */
+unsigned exchange_poll(struct host *host);
+
+/* exchange_answer.c: the receiver, about every millisecond. Ends a run whose sender has other options. */
+void exchange_watch(struct host *host, uint64_t now_ns);
+
+/* exchange_ask.c: the sender. Each repeats what is not answered. */
+void exchange_hello(struct host *host, uint64_t now_ns);
+/* While the run goes on. */
+void exchange_tick(struct host *host, uint64_t now_ns);
+/* Asks for a check of the WRITEs that are acknowledged, if it is time for it. */
+void exchange_check(struct host *host, struct conn *conn);
+/* When all is acknowledged: returns true if the receiver has found all right. */
+bool exchange_finish(struct host *host, uint64_t now_ns);
+
+/* Between exchange.c and its users. The wire has little-endian numbers. */
+enum exchange_kind { EXCHANGE_HELLO, EXCHANGE_CHECK, EXCHANGE_END, EXCHANGE_ALIVE };
+
+struct exchange_msg {
+	char magic[4];
+	uint8_t kind;
+	uint8_t answer; /* 0: a question */
+	uint8_t last;   /* CHECK: no message follows in this run */
+	uint8_t wrong;  /* an answer to CHECK: what was checked is wrong */
+	uint64_t session;
+	union {
+		struct {
+			uint64_t digest; /* of the options */
+			char text[EXCHANGE_TEXT];
+			uint64_t addr, read_len, stride;
+			uint32_t slots, rkey;
+		} hello;
+		struct {
+			uint64_t qp;     /* its index */
+			uint64_t writes; /* of them are acknowledged; checked */
+			uint64_t
+				messages; /* are acknowledged, from the last connect on */
+			uint64_t fadd, cas;
+		} check;
+	} u;
+};
+
+struct exchange_msg exchange_question(const struct host *host, enum exchange_kind kind);
+void exchange_post(struct host *host, const struct exchange_msg *msg);
+/* The options that both ends need to have the same, in words; returns a digest of them. */
+uint64_t exchange_options(const struct host *host, char text[EXCHANGE_TEXT]);
+void exchange_asked(
+	struct host *host, const struct exchange_msg *msg); /* exchange_answer.c */
+void exchange_answered(
+	struct host *host, const struct exchange_msg *msg); /* exchange_ask.c */
+
+#endif

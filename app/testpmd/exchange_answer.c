@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The receiver's answers (exchange.h). A question may come twice, and gets the same answer. */
+#include <endian.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "testpmd_rx.h"
+
+/* A sender with other options asks until an answer arrives, of which some may be lost. */
+#define REFUSALS 10
+
+static void
+answer(struct host *host, const struct exchange_msg *question)
+{
+	struct exchange_msg msg = *question;
+
+	msg.answer = 1;
+	exchange_post(host, &msg);
+}
+
+static void
+hello_answer(struct host *host, const struct exchange_msg *question)
+{
+	const struct target_map *map = &host->target.map;
+	struct exchange_msg msg = *question;
+
+	msg.u.hello.digest = htole64(exchange_options(host, msg.u.hello.text));
+	msg.u.hello.addr = htole64(map->addr);
+	msg.u.hello.read_len = htole64(map->read_len);
+	msg.u.hello.stride = htole64(map->stride);
+	msg.u.hello.slots = htole32(map->slots);
+	msg.u.hello.rkey = htole32(map->rkey);
+	answer(host, &msg);
+}
+
+/* Connects the QPs for a sender whose QPs begin anew. Returns 0, or -1 after host_fail(). */
+static int
+session_begin(struct host *host, uint64_t session)
+{
+	bool again = host->exchange.agreed;
+
+	host->exchange.session = session;
+	if (again)
+		host_log(host, "%s was restarted: it begins anew; reconnected",
+			host->pc->peer);
+	host->tally.restarts += again;
+	/* With RDMA-CM the sender has connected the QPs itself. */
+	return host->by_cm ? 0 : host_connect(host, NULL);
+}
+
+static void
+hello_asked(struct host *host, const struct exchange_msg *msg)
+{
+	struct exchange *ex = &host->exchange;
+	char own[EXCHANGE_TEXT];
+
+	if (host->state == HOST_LINGERING) {
+		host_set_done(
+			host); /* the sender has the last answer, and has started again */
+		return;
+	}
+	if (le64toh(msg->u.hello.digest) != exchange_options(host, own)) {
+		hello_answer(host, msg);
+		host_set_error(host,
+			"%s runs with '%.*s', and this end with '%s': both ends need the same",
+			host->pc->peer, EXCHANGE_TEXT - 1, msg->u.hello.text, own);
+		if (ex->refused_ns == 0)
+			ex->refused_ns = clock_ns();
+		return;
+	}
+	if (le64toh(msg->session) != ex->session &&
+		session_begin(host, le64toh(msg->session)) != 0)
+		return;
+	if (mix_has(&host->conf->mix, OP_READ))
+		target_fill(host);
+	ex->agreed = true;
+	ex->receives = (mix_any(&host->conf->mix) & OP_RECEIVED) != 0;
+	ex->ended = false;
+	if (host->state == HOST_WAITING)
+		host_set_running(host);
+	hello_answer(host, msg);
+}
+
+/* Whether the QP's receives and words are as they are after this number of messages. */
+static bool
+last_is_right(struct host *host, struct conn *conn, const struct exchange_msg *msg)
+{
+	const struct conf *conf = host->conf;
+	uint64_t messages = le64toh(msg->u.check.messages);
+	uint64_t want = mix_count(&conf->mix, messages, OP_RECEIVED);
+	unsigned i = (unsigned)(conn - host->conns);
+	uint64_t words[2];
+
+	rx_drain(host);
+	if (conn->received != want) {
+		host_fail(host,
+			"QP 0x%x has received %" PRIu64 " of %" PRIu64
+			" messages, and its sender "
+			"has ended",
+			conn->qpn, conn->received, want);
+		return false;
+	}
+	memcpy(words, host->target.mem + target_word(&host->target.map, i, 0),
+		sizeof(words));
+	if (conf->no_verify || (words[WORD_FADD] == le64toh(msg->u.check.fadd) &&
+				       words[WORD_CAS] == le64toh(msg->u.check.cas)))
+		return true;
+	host_fail(host,
+		"after message %" PRIu64
+		" of QP 0x%x the sum of its fetch-and-adds is 0x%" PRIx64
+		", expected 0x%" PRIx64 ", and its compare-and-swaps have left 0x%" PRIx64
+		", expected 0x%" PRIx64,
+		messages - 1, conn->qpn, words[WORD_FADD], le64toh(msg->u.check.fadd),
+		words[WORD_CAS], le64toh(msg->u.check.cas));
+	return false;
+}
+
+static void
+check_asked(struct host *host, const struct exchange_msg *msg)
+{
+	uint64_t i = le64toh(msg->u.check.qp), writes = le64toh(msg->u.check.writes);
+	struct exchange_msg reply = *msg;
+	struct conn *conn;
+
+	if (i >= host->n_conns)
+		return;
+	conn = &host->conns[i];
+	/* An old question, which waited in a queue, is not answered. */
+	if (host->exchange.ring &&
+		(writes < conn->ring.checked ||
+			writes > conn->ring.checked + host->target.map.slots))
+		return;
+	if (host->exchange.ring)
+		reply.wrong = !target_verify(host, conn, writes);
+	if (msg->last != 0)
+		reply.wrong |= !last_is_right(host, conn, msg);
+	answer(host, &reply);
+}
+
+void
+exchange_asked(struct host *host, const struct exchange_msg *msg)
+{
+	struct exchange *ex = &host->exchange;
+
+	ex->heard++;
+	if (msg->kind == EXCHANGE_HELLO) {
+		hello_asked(host, msg);
+		return;
+	}
+	if (!ex->agreed || le64toh(msg->session) != ex->session)
+		return;
+	if (msg->kind == EXCHANGE_CHECK) {
+		check_asked(host, msg);
+	} else if (msg->kind == EXCHANGE_END) {
+		ex->ended = true;
+		answer(host, msg);
+	}
+}
+
+void
+exchange_watch(struct host *host, uint64_t now_ns)
+{
+	uint64_t refused_ns = host->exchange.refused_ns;
+
+	(void)exchange_poll(host);
+	if (refused_ns != 0 &&
+		elapsed_ns(now_ns, refused_ns) >= REFUSALS * EXCHANGE_AGAIN_NS)
+		host_fail(host, "%s has other options", host->pc->peer);
+}

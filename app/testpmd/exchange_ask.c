@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The sender's questions (exchange.h). A question or its answer may be lost: it is asked again. */
+#include <endian.h>
+#include <inttypes.h>
+
+#include "host.h"
+
+#define ALIVE_NS (NS_PER_SECOND / 10)
+
+void
+exchange_hello(struct host *host, uint64_t now_ns)
+{
+	struct exchange_msg msg = exchange_question(host, EXCHANGE_HELLO);
+
+	if (now_ns < host->exchange.hello_ns)
+		return;
+	host->exchange.hello_ns = now_ns + EXCHANGE_AGAIN_NS;
+	msg.u.hello.digest = htole64(exchange_options(host, msg.u.hello.text));
+	exchange_post(host, &msg);
+}
+
+static void
+check_ask(struct host *host, struct conn *conn, bool last, uint64_t now_ns)
+{
+	struct exchange_msg msg = exchange_question(host, EXCHANGE_CHECK);
+
+	msg.last = last;
+	msg.u.check.qp = htole64((uint64_t)(conn - host->conns));
+	msg.u.check.writes = htole64(conn->ring.acked);
+	msg.u.check.messages = htole64(conn->acked);
+	msg.u.check.fadd = htole64(conn->fadd_sum);
+	msg.u.check.cas = htole64(conn->cas_value);
+	conn->ring.asked_ns = now_ns;
+	exchange_post(host, &msg);
+}
+
+/* Half a ring at a time: meanwhile the other half is written. */
+void
+exchange_check(struct host *host, struct conn *conn)
+{
+	if (conn->ring.asked_ns == 0 &&
+		conn->ring.acked - conn->ring.checked >= host->exchange.peer.slots / 2)
+		check_ask(host, conn, false, clock_ns());
+}
+
+void
+exchange_tick(struct host *host, uint64_t now_ns)
+{
+	struct exchange *ex = &host->exchange;
+	bool waits = false;
+
+	if (now_ns >= ex->alive_ns) {
+		struct exchange_msg msg = exchange_question(host, EXCHANGE_ALIVE);
+
+		exchange_post(host, &msg);
+		ex->alive_ns = now_ns + ALIVE_NS;
+	}
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		struct conn *conn = &host->conns[i];
+
+		if (conn->ring.asked_ns != 0 &&
+			elapsed_ns(now_ns, conn->ring.asked_ns) >= EXCHANGE_AGAIN_NS)
+			check_ask(host, conn, false, now_ns);
+		waits |= conn->ring.asked_ns != 0;
+	}
+	if (!waits)
+		ex->heard_ns = now_ns;
+	else if (host->conf->wait_s != 0 &&
+		 elapsed_ns(now_ns, ex->heard_ns) >= host->conf->wait_s * NS_PER_SECOND)
+		host_fail(host, "%s has checked no WRITE for %" PRIu64 " s (--wait)",
+			host->pc->peer, host->conf->wait_s);
+}
+
+bool
+exchange_finish(struct host *host, uint64_t now_ns)
+{
+	struct exchange *ex = &host->exchange;
+	bool finished = true;
+
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		struct conn *conn = &host->conns[i];
+
+		finished &= conn->ring.finished;
+		if (!conn->ring.finished && now_ns >= ex->end_ns)
+			check_ask(host, conn, true, now_ns);
+	}
+	if (finished && now_ns >= ex->end_ns) {
+		struct exchange_msg msg = exchange_question(host, EXCHANGE_END);
+
+		exchange_post(host, &msg);
+	}
+	if (now_ns >= ex->end_ns)
+		ex->end_ns = now_ns + EXCHANGE_AGAIN_NS;
+	return ex->ended;
+}
+
+/* ---- Answers ---- */
+
+static void
+hello_answered(struct host *host, const struct exchange_msg *msg)
+{
+	struct exchange *ex = &host->exchange;
+	char own[EXCHANGE_TEXT];
+
+	if (host->state != HOST_WAITING)
+		return;
+	if (le64toh(msg->u.hello.digest) != exchange_options(host, own)) {
+		host_fail(host,
+			"%s runs with '%.*s', and this end with '%s': both ends need the same",
+			host->pc->peer, EXCHANGE_TEXT - 1, msg->u.hello.text, own);
+		return;
+	}
+	ex->peer = (struct target_map){.addr = le64toh(msg->u.hello.addr),
+		.read_len = le64toh(msg->u.hello.read_len),
+		.stride = le64toh(msg->u.hello.stride),
+		.slots = le32toh(msg->u.hello.slots),
+		.rkey = le32toh(msg->u.hello.rkey)};
+	if (ex->peer.slots == 0 || ex->peer.stride < host->conf->size_max ||
+		ex->peer.read_len < host->conf->size_max) {
+		host_fail(host, "%s has no room for --size %" PRIu64, host->pc->peer,
+			host->conf->size_max);
+		return;
+	}
+	ex->agreed = true;
+	host_set_running(host);
+}
+
+static void
+check_answered(struct host *host, const struct exchange_msg *msg)
+{
+	uint64_t i = le64toh(msg->u.check.qp), writes = le64toh(msg->u.check.writes);
+	struct conn *conn = i < host->n_conns ? &host->conns[i] : NULL;
+
+	if (conn == NULL || writes > conn->ring.acked || writes < conn->ring.checked)
+		return;
+	if (msg->wrong != 0) {
+		host_fail(host, "%s has received wrong data on QP 0x%x", host->pc->peer,
+			conn->qpn);
+		return;
+	}
+	conn->ring.checked = writes;
+	conn->ring.asked_ns = 0;
+	host->exchange.heard_ns = clock_ns();
+	if (msg->last != 0 && le64toh(msg->u.check.messages) == conn->acked)
+		conn->ring.finished = true;
+}
+
+void
+exchange_answered(struct host *host, const struct exchange_msg *msg)
+{
+	if (le64toh(msg->session) != host->exchange.session)
+		return;
+	if (msg->kind == EXCHANGE_HELLO)
+		hello_answered(host, msg);
+	else if (msg->kind == EXCHANGE_CHECK)
+		check_answered(host, msg);
+	else if (msg->kind == EXCHANGE_END)
+		host->exchange.ended = true;
+}

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocade-testpmd with every operation and mixes of them: in one process, with and without loss, through
+an SRQ and through receive queues, over several runs, and between two processes over net_memif: ends with
+other options, and ends that restart."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+from tap import case, run  # noqa: E402
+from testpmd import SCRATCH, Testpmd, eal, loop  # noqa: E402
+
+OPS = ("send", "send-imm", "write", "write-imm", "read", "fadd", "cas", "atomic-write")
+ALL = "send:3,send-imm:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
+WORDS = ("fadd", "cas", "atomic-write")
+ADDRESS = ["192.0.2.1", "192.0.2.2"]
+LOSS = ["--impair", "loss=1%", "--timeout", "8"]
+
+
+def names(mix):
+    return [item.split(":")[0] for item in mix.split(",")]
+
+
+def good(report, mix, count):
+    """All messages are counted by operation, and every byte of them was verified at one end."""
+    ends = {port["mode"]: port for port in report["ports"]}
+    operations = ends["send"]["operations"]
+    return report["result"] == "pass" and report["messages"] == count and \
+        sorted(operations) == sorted(names(mix)) and min(operations.values()) > 0 and \
+        sum(operations.values()) == count and report["bad_bytes"] == report["bad_messages"] == 0 and \
+        report["bytes_verified"] == report["bytes"]
+
+
+def matrix():
+    for mix in OPS + (ALL,):
+        for queue in ("--srq", "--rq"):
+            for how, options in (("lossless", []), ("1 % loss", LOSS)):
+                count = 4000 if options else 20000
+                sizes = [] if mix in WORDS else ["-s", "64,8,1500,0,4096"]
+                done, report = loop("-q", "4", "-c", str(count), "--op", mix, queue, *sizes, *options)
+                case("%s, %s, %s" % (mix, queue, how), done.returncode == 0 and report and
+                     good(report, mix, count) and (not options or report["retransmits"] > 0),
+                     done.stdout + done.stderr)
+
+
+def shapes():
+    rows = [
+        ("the weights are kept", "write:70,read:20,send:10", ["-c", "10000"], 10000),
+        ("a small send queue", ALL, ["-c", "5000", "--sq-depth", "3", "--signal-every", "2"], 5000),
+        ("each request signaled, and a burst of 1", ALL, ["-c", "5000", "--signal-every", "1", "-b", "1"],
+         5000),
+        ("inline", ALL, ["-c", "5000", "--inline", "128", "-s", "1,64,128,129"], 5000),
+        ("1 MiB", "write:2,read:1,write-imm:1", ["-c", "100", "-s", "1m"], 100),
+        ("300 QPs", ALL, ["-c", "30000", "-q", "300"], 30000),
+        ("two engines, and path MTU 256", ALL, ["-c", "10000", "-q", "8", "--engines", "2", "--mtu", "256",
+                                                "-s", "600"], 10000),
+        ("all impairments", ALL, ["-c", "10000", "-q", "4", "--timeout", "8", "--impair",
+                                  "loss=1%,dup=1%,reorder=1%,corrupt=0.5%"], 10000),
+    ]
+    for name, mix, options, count in rows:
+        done, report = loop("--op", mix, *options)
+        case(name, done.returncode == 0 and report and good(report, mix, count),
+             done.stdout + done.stderr)
+    done, report = loop("--op", "write:70,read:20,send:10", "-c", "10000")
+    case("a mix has its shares", report and report["ports"][0]["operations"] == {
+        "write": 7000, "read": 2000, "send": 1000}, report)
+    done, report = loop("--op", ALL, "-c", "20000", "--no-verify")
+    case("--no-verify verifies nothing", done.returncode == 0 and report["messages"] == 20000 and
+         report["bytes_verified"] == 0, done.stdout + done.stderr)
+
+
+def several_runs():
+    text = "start\nwait\nstart\nwait\nset op read\nstart\nwait\nset op send\nstart\nwait\n" \
+        "set op cas:1,write:3\nstart\nwait\nset op frobnicate\nquit\n"
+    done, report = loop("-i", "-q", "3", "-c", "5000", "--op", ALL, text=text)
+    case("`set op` between runs", done.returncode == 0 and done.stdout.count("\nPASS") == 5 and
+         good(report, "cas:1,write:3", 5000), done.stdout + done.stderr)
+    case("`set op` with another name: one line of error",
+         "invalid value 'frobnicate' for --op: expected send, send-imm" in done.stderr and
+         done.stderr.count("\n") == 1, done.stderr)
+
+
+def wrong_options():
+    for options, words in (
+            (["--op", "frobnicate"], "invalid value 'frobnicate' for --op: expected send, send-imm"),
+            (["--op", "send,write"], "each with a weight from 1 to 1000: write:70,read:20,send:10"),
+            (["--op", "write:0"], "invalid value 'write:0' for --op"),
+            (["--op", "fadd", "-s", "64"], "invalid value '64' for --size: expected 8 with --op fadd"),
+            (["--op", "read", "-m", "pingpong"], "expected send with --mode pingpong"),
+            (["--op", "read", "--signal-every", "0"], "expected at least 1 with --op read")):
+        done, _ = loop(*options)
+        case("%s: status 2 and one line" % " ".join(options), done.returncode == 2 and
+             words in done.stderr and done.stderr.count("\n") == 1 and not done.stdout,
+             "%d %s" % (done.returncode, done.stderr))
+
+
+class Wire:
+    """A memif, whose server is the receiver."""
+
+    count = 0
+
+    def __init__(self):
+        Wire.count += 1
+        self.socket = os.path.join(SCRATCH, "memif%d" % Wire.count)
+
+    def end(self, side, mode, *options):
+        device = "net_memif0,role=%s,socket=%s,socket-abstract=no,bsize=2048,rsize=11" % (
+            "client" if side == 0 else "server", self.socket)
+        program = Testpmd(["-i", "-a", "--mode", mode, "--addr", ADDRESS[side] + "/24", "--peer",
+                           ADDRESS[1 - side], "--if-mtu", "1500", *options],
+                          eal(side, device, memory_mb=256))
+        program.expect(r"^port 0: \w+, \d+ QPs", 20)
+        return program
+
+
+def pair(receiver, sender):
+    wire = Wire()
+    ends = [wire.end(1, "sink", *receiver), wire.end(0, "send", *sender)]
+    for end in ends:
+        end.expect("^(PASS|FAIL)", 60)
+    ends[0].freeze()  # DPDK's driver crashes if rings are polled while the other end unmaps them
+    ends[1].say("quit")
+    ends[1].wait(20)
+    ends[0].kill()
+    return ends
+
+
+def two_processes():
+    ends = pair(["--op", ALL, "-c", "20000", "-q", "4"], ["--op", ALL, "-c", "20000", "-q", "4"])
+    case("a mix between two processes", all("\nPASS" in end.text for end in ends) and
+         good({**ends[1].json(), "ports": ends[0].json()["ports"] + ends[1].json()["ports"],
+               "bytes_verified": ends[0].json()["bytes_verified"] + ends[1].json()["bytes_verified"]},
+              ALL, 20000), ends[0].tail() + ends[1].tail())
+    for name, receiver, sender in (
+            ("another operation", ["--op", "read"], ["--op", "write"]),
+            ("another size", ["--op", "write"], ["--op", "write", "-s", "128"]),
+            ("a receiver with --op send", [], ["--op", "write"])):
+        ends = pair([*receiver, "-t", "2"], [*sender, "-t", "2"])
+        said = ["--op read" if "read" in receiver else "--op write" if receiver else "--op send",
+                "--size 128" if "-s" in sender else "--op write", "both ends need the same"]
+        case("%s: both ends say so" % name, all("\nFAIL: " in end.text and all(
+            words in end.text for words in said) for end in ends), ends[0].tail() + ends[1].tail())
+    ends = pair(["--op", "write", "-t", "2"], ["-t", "2"])
+    case("a sender with --op send: the receiver says so", "\nFAIL: 192.0.2.1 sends messages that this end "
+         "with '--op write" in ends[0].text, ends[0].tail() + ends[1].tail())
+
+
+if __name__ == "__main__":
+    sys.exit(run(matrix, shapes, several_runs, wrong_options, two_processes))

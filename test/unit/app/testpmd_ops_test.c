@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Operations of rocade-testpmd, with a peer that this file stands for: it carries out the requests of a
+ * sender in the target of a receiver, right or with one fault. */
+#include <endian.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "case.h"
+#include "testpmd_rx.h"
+#include "tx_op.h"
+
+#define QPN 0x100
+#define SIZE 40
+#define SLOTS 64
+
+static struct conf conf;
+static struct port_conf pc = {.peer = "192.0.2.2"};
+static struct host tx, rx;
+static struct conn tx_conn, rx_conn;
+static struct rxq rxq;
+static struct rx_buf rx_buf;
+static uint32_t spare[1];
+static struct ibv_cq cq;
+static uint8_t buffers[SLOTS * 64], received[64];
+static struct ibv_wc completion; /* of the receive CQ; opcode -1: none */
+static unsigned asked;
+
+static void
+said(struct host *h, const char *format, va_list args)
+{
+	if (h->reason[0] == '\0')
+		vsnprintf(h->reason, sizeof(h->reason), format, args);
+}
+
+void
+host_fail(struct host *h, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	said(h, format, args);
+	va_end(args);
+	h->state = HOST_FAILED;
+}
+
+void
+host_set_error(struct host *h, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	said(h, format, args);
+	va_end(args);
+}
+
+void
+host_wrong_bytes(struct host *h, const struct conn *c, const char *what, uint64_t msg,
+	const uint8_t *data, uint64_t len, uint64_t seed, size_t bad, size_t first)
+{
+	(void)c;
+	(void)len;
+	h->tally.bad_messages++;
+	host_set_error(h, "%s %d: %zu bad, %zu: %02x not %02x", what, (int)msg, bad,
+		first, data[first], verify_byte(seed, first));
+}
+
+void
+exchange_check(struct host *h, struct conn *c)
+{
+	(void)h;
+	(void)c;
+	asked++;
+}
+
+uint64_t
+exchange_options(const struct host *h, char text[EXCHANGE_TEXT])
+{
+	(void)h;
+	strcpy(text, "--op here");
+	return 0;
+}
+
+void *
+buffer_map(size_t len)
+{
+	return calloc(1, len);
+}
+
+void
+buffer_unmap(void *mem, size_t len)
+{
+	(void)len;
+	free(mem);
+}
+
+int
+rxq_post(struct rxq *q)
+{
+	q->n_spare = 0;
+	return 0;
+}
+
+#undef ibv_reg_mr
+struct ibv_mr *
+ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	static struct ibv_mr mr = {.rkey = 7};
+
+	(void)pd;
+	(void)addr;
+	(void)length;
+	(void)access;
+	return &mr;
+}
+
+struct ibv_mr *
+ibv_reg_mr_iova2(
+	struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
+{
+	(void)iova;
+	return ibv_reg_mr(pd, addr, length, (int)access);
+}
+
+int
+ibv_dereg_mr(struct ibv_mr *mr)
+{
+	(void)mr;
+	return 0;
+}
+
+const char *
+ibv_wc_status_str(enum ibv_wc_status status)
+{
+	(void)status;
+	return "";
+}
+
+int
+ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	(void)srq;
+	(void)attr;
+	(void)mask;
+	return 0;
+}
+
+static int
+fake_poll_cq(struct ibv_cq *unused, int n, struct ibv_wc *wc)
+{
+	(void)unused;
+	(void)n;
+	if ((int)completion.opcode == -1)
+		return 0;
+	*wc = completion;
+	completion.opcode = (enum ibv_wc_opcode) - 1;
+	return 1;
+}
+
+/* ---- The peer ---- */
+
+/* Completes a receive of rx with len bytes. */
+static void
+receive(enum ibv_wc_opcode opcode, unsigned flags, uint32_t imm, uint32_t len)
+{
+	completion = (struct ibv_wc){.status = IBV_WC_SUCCESS,
+		.qp_num = QPN,
+		.opcode = opcode,
+		.wc_flags = flags,
+		.imm_data = imm,
+		.byte_len = len};
+	rx_reap(&rx, NULL);
+}
+
+static void
+atomic_run(const struct ibv_send_wr *wr, uint64_t *result)
+{
+	uint64_t *word = (uint64_t *)(uintptr_t)wr->wr.atomic.remote_addr;
+
+	*result = *word;
+	if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		*word += wr->wr.atomic.compare_add;
+	else if (*word == wr->wr.atomic.compare_add)
+		*word = wr->wr.atomic.swap;
+}
+
+static void
+request_run(const struct ibv_send_wr *wr, uint8_t *buf, uint32_t len)
+{
+	void *remote = (void *)(uintptr_t)wr->wr.rdma.remote_addr;
+
+	switch (wr->opcode) {
+	case IBV_WR_SEND:
+		memcpy(received, buf, len);
+		receive(IBV_WC_RECV, 0, 0, len);
+		break;
+	case IBV_WR_SEND_WITH_IMM:
+		memcpy(received, buf, len);
+		receive(IBV_WC_RECV, IBV_WC_WITH_IMM, wr->imm_data, len);
+		break;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_ATOMIC_WRITE:
+		memcpy(remote, buf, len);
+		break;
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		memcpy(remote, buf, len);
+		receive(IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM, wr->imm_data, len);
+		break;
+	case IBV_WR_RDMA_READ:
+		memcpy(buf, remote, len);
+		break;
+	default:
+		atomic_run(wr, (uint64_t *)(void *)buf);
+	}
+}
+
+/* Posts the sender's next message, and lets the peer carry it out. */
+static void
+message(void)
+{
+	struct ibv_send_wr wr = {0};
+	uint8_t *buf = buffers + tx_conn.posted % SLOTS * 64;
+	uint32_t len;
+	unsigned flags;
+
+	tx_op_build(&tx, &tx_conn, &wr, buf, tx_conn.posted, &len, &flags);
+	tx_conn.posted++;
+	if (++tx_conn.size_i == conf.n_sizes)
+		tx_conn.size_i = 0;
+	request_run(&wr, buf, len);
+}
+
+static void
+messages_acknowledged(void)
+{
+	tx_op_acked(&tx, &tx_conn, tx_conn.posted);
+}
+
+/* A sender and a receiver with one QP that run this mix. */
+static void
+run_begin(const char *text)
+{
+	static struct ibv_context ctx = {.ops.poll_cq = fake_poll_cq};
+
+	target_fini(&rx.target);
+	conf = (struct conf){.sizes = {SIZE, 8, 33},
+		.n_sizes = 3,
+		.size_max = SIZE,
+		.size_cap = SIZE,
+		.sq_depth = SLOTS};
+	assert_true(parse_mix(text, &conf.mix));
+	completion.opcode = (enum ibv_wc_opcode) - 1;
+	cq = (struct ibv_cq){.context = &ctx};
+	rx_buf.data = received;
+	rxq = (struct rxq){.bufs = &rx_buf, .spare = spare, .n_bufs = 1, .capacity = 1};
+	tx_conn = (struct conn){.qpn = QPN, .tx = buffers};
+	rx_conn = (struct conn){.qpn = QPN, .rxq = &rxq};
+	rx = (struct host){.conf = &conf,
+		.pc = &pc,
+		.conns = &rx_conn,
+		.n_conns = 1,
+		.verbs.recv_cq = &cq,
+		.exchange = {.on = true, .receives = true}};
+	assert_int_equal(target_init(&rx), 0);
+	target_fill(&rx);
+	tx = (struct host){.conf = &conf,
+		.pc = &pc,
+		.conns = &tx_conn,
+		.n_conns = 1,
+		.tx = {.stride = 64, .slots = SLOTS},
+		.exchange = {.on = true, .ring = true, .peer = rx.target.map}};
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	target_fini(&rx.target);
+	return 0;
+}
+
+#define ALL "send:3,send-imm:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
+
+TEST_WITH(every_operation_is_verified, NULL, teardown)
+{
+	run_begin(ALL);
+	for (unsigned round = 0; round < 100; round++) {
+		for (unsigned i = 0; i < SLOTS; i++)
+			message();
+		messages_acknowledged();
+		assert_true(target_verify(&rx, &rx_conn, tx_conn.ring.acked));
+		tx_conn.ring.checked = rx_conn.ring.checked;
+		assert_string_equal(rx.reason, "");
+		assert_string_equal(tx.reason, "");
+	}
+	assert_int_equal(tx_conn.acked + tx_conn.posted, 100 * SLOTS);
+	assert_int_equal(
+		rx_conn.received, mix_count(&conf.mix, tx_conn.posted, OP_RECEIVED));
+	assert_int_equal(
+		rx_conn.ring.checked, mix_count(&conf.mix, tx_conn.posted, OP_RING));
+	for (unsigned i = 0; i < OP_KINDS; i++)
+		assert_true(tx.tally.of_op[i] > 100);
+	assert_true(tx.tally.verified_bytes > 1000 && rx.tally.verified_bytes > 1000);
+}
+
+/* Runs eight messages of an operation. Before the sender sees them acknowledged, harm() does harm. */
+static void
+harmed(const char *text, void (*harm)(void), struct host *finder, const char *say)
+{
+	run_begin(text);
+	for (unsigned i = 0; i < 8; i++)
+		message();
+	harm();
+	messages_acknowledged();
+	(void)target_verify(&rx, &rx_conn, tx_conn.ring.acked);
+	if (strstr(finder->reason, say) == NULL)
+		fail_msg("%s: \"%s\" does not say \"%s\"", text, finder->reason, say);
+	assert_int_equal(finder->tally.bad_messages, 1);
+}
+
+static void
+harm_slot_5(void)
+{
+	rx.target.mem[target_slot(&rx.target.map, 1, 0, 5) + 3] ^= 1;
+}
+
+/* An earlier WRITE arrives again, late. */
+static void
+harm_by_replay(void)
+{
+	memcpy(rx.target.mem + target_slot(&rx.target.map, 1, 0, 6), buffers + 3 * 64, 8);
+}
+
+static void
+harm_result_2(void)
+{
+	buffers[2 * 64 + 1] ^= 0x10;
+}
+
+/* A request that was carried out twice. */
+static void
+harm_word(void)
+{
+	buffers[7 * 64] ^= 1;
+}
+
+TEST_WITH(one_wrong_byte_is_found, NULL, teardown)
+{
+	harmed("write", harm_slot_5, &rx, "write 5: 1 bad, 3: ");
+	harmed("write-imm", harm_slot_5, &rx, "write-imm 5: 1 bad, 3: ");
+	harmed("atomic-write", harm_slot_5, &rx, "atomic-write 5: 1 bad, 3: ");
+	harmed("write", harm_by_replay, &rx, "write 6: 8 bad, 0: ");
+	harmed("read", harm_result_2, &tx, "read 2: 1 bad, 1: ");
+	harmed("fadd", harm_result_2, &tx, "fadd, message 2 of QP 0x100, returned 0x");
+	harmed("cas", harm_word, &tx, "cas, message 7 of QP 0x100, returned 0x");
+}
+
+/* A READ of another message has other bytes, whatever its size. */
+TEST_WITH(reads_differ, NULL, teardown)
+{
+	uint8_t first[64];
+
+	run_begin("read");
+	message();
+	memcpy(first, buffers, 64);
+	for (unsigned i = 1; i < SLOTS; i++)
+		message();
+	for (unsigned i = 1; i < SLOTS; i++)
+		assert_memory_not_equal(first, buffers + i * 64, 8);
+}
+
+TEST_WITH(immediates_and_order_are_verified, NULL, teardown)
+{
+	uint64_t seed = verify_seed(QPN, 0);
+
+	run_begin("write-imm");
+	receive(IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM, htobe32((uint32_t)seed),
+		SIZE);
+	assert_string_equal(rx.reason, "");
+	receive(IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM, htobe32((uint32_t)seed), 8);
+	assert_non_null(
+		strstr(rx.reason, "the immediate of message 1 (write-imm) of QP 0x100"));
+	run_begin("write-imm");
+	receive(IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM, htobe32((uint32_t)seed),
+		SIZE - 1);
+	assert_non_null(strstr(rx.reason, "has 39 bytes, expected 40"));
+	run_begin("send:1,write-imm:1");
+	receive(IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM, htobe32((uint32_t)seed),
+		SIZE);
+	assert_non_null(strstr(rx.reason, "another operation than send"));
+	run_begin("send-imm");
+	receive(IBV_WC_RECV, 0, 0, SIZE);
+	assert_non_null(strstr(rx.reason, "another operation than send-imm"));
+}
+
+/* A peer that does not know of --op sends at once. */
+TEST_WITH(a_message_before_the_ends_agree_is_refused, NULL, teardown)
+{
+	run_begin("write");
+	rx.exchange.receives = false;
+	receive(IBV_WC_RECV, 0, 0, SIZE);
+	assert_int_equal(rx.state, HOST_FAILED);
+	assert_non_null(strstr(
+		rx.reason, "192.0.2.2 sends messages that this end with '--op here'"));
+}
+
+/* The message that fills the ring is signaled, and a check is asked for when it is acknowledged. */
+TEST_WITH(a_full_ring_is_signaled, NULL, teardown)
+{
+	struct ibv_send_wr wr = {0};
+	unsigned flags, slots;
+	uint32_t len;
+
+	run_begin("write");
+	slots = rx.target.map.slots;
+	for (unsigned i = 0; i + 1 < slots; i++)
+		assert_false(tx_op_build(&tx, &tx_conn, &wr, buffers, i, &len, &flags));
+	assert_true(tx_op_build(&tx, &tx_conn, &wr, buffers, slots - 1, &len, &flags));
+	assert_int_equal(tx_op_room(&tx, &tx_conn), 0);
+	tx_conn.ring.checked = 10;
+	assert_int_equal(tx_op_room(&tx, &tx_conn), 10);
+}
