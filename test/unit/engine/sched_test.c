@@ -292,7 +292,7 @@ TEST(changed_qp_leaves_blocked_queue)
 	cq_fini(&a[2].send_cq);
 	cq_fini(&a[2].recv_cq);
 	link_qp_create(&fixture.a, &a[2], &plain);
-	fini(5);
+	link_qps_fini(&fixture, a, b, 5);
 }
 
 /* ---- Timers ---- */
