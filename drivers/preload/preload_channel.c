@@ -131,6 +131,37 @@ channel_open(int flags)
 	return fd;
 }
 
+/* Another thread may close the descriptor, and reuse its number, at any time: it is the duplicate that is
+ * looked at before it is shut down. */
+static void
+channel_disconnect(int fd)
+{
+	const struct channel *c = &channels[fd];
+	struct stat st;
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (own < 0)
+		return;
+	if (fd_stat(own, &st) && st.st_ino == c->ino && st.st_dev == c->dev)
+		(void)shutdown(own, SHUT_RDWR);
+	close(own);
+}
+
+static void
+channels_disconnect(uint32_t generation)
+{
+	for (int fd = 0; fd < FDS; fd++)
+		if (channel_find(fd) != NULL &&
+			channels[fd].token.generation == generation)
+			channel_disconnect(fd);
+}
+
+static __attribute__((constructor)) void
+disconnect_register(void)
+{
+	ucm_disconnect_set(channels_disconnect);
+}
+
 /* Waits until there may be an event. It waits in recv(2), because that restarts after a
  * signal whose handler restarts calls (SA_RESTART), as the kernel's write() of GET_EVENT
  * does; poll(2) never restarts. The message stays in the socket for the backend. */

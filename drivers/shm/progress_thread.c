@@ -15,6 +15,7 @@
 #include "base/no_cancel.h"
 #include "shm/shm.h"
 #include "shm/watch.h"
+#include "ucm/backend.h"
 
 #define IDLE_PASSES 2             /* passes without a packet before it sleeps */
 #define CHECK_NS (50 * NS_PER_US) /* check interval while the application polls */
@@ -28,6 +29,17 @@ fd_drain(int fd)
 	ssize_t got = read(fd, bytes, sizeof(bytes));
 
 	(void)got;
+}
+
+/* The daemon has not replied in time. RDMA-CM has a connection of its own, which a daemon that is stopped
+ * does not close. */
+static void
+rdmacm_tell(const struct shm *shm)
+{
+	const struct ucm_backend *rdmacm = ucm_backend_get();
+
+	if (rdmacm != NULL && rdmacm->lost != NULL)
+		rdmacm->lost(shm->daemon_index);
 }
 
 /* Sleeps until woken or until ns have passed. Returns false if the thread must end. */
@@ -54,6 +66,8 @@ progress_thread_sleep(struct progress_thread *t, uint64_t ns)
 	if (n > 0 && (fds[2].revents != 0 || fds[1].revents & ~POLLIN)) {
 		__atomic_store_n(&t->lost, true, __ATOMIC_RELAXED);
 		dev_fail(engine_dev(t->engine));
+		if (__atomic_load_n(&shm->session.timed_out, __ATOMIC_RELAXED))
+			rdmacm_tell(shm);
 	}
 	return !__atomic_load_n(&t->stop, __ATOMIC_ACQUIRE);
 }

@@ -60,6 +60,7 @@ session_adopt(struct session *s, int fd)
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	s->daemon_version = SW_PROTO_VERSION;
+	s->timed_out = false;
 	pthread_mutex_init(&s->lock, NULL);
 	s->fd = fd;
 }
@@ -123,6 +124,14 @@ session_close(struct session *s)
 	pthread_mutex_destroy(&s->lock);
 }
 
+int
+session_lost(struct session *s)
+{
+	if (errno == EAGAIN)
+		__atomic_store_n(&s->timed_out, true, __ATOMIC_RELAXED);
+	return -ENODEV;
+}
+
 /* Takes the descriptors of a reply; closes those that were not asked for. */
 static void
 fds_receive(struct msghdr *msg, int *fds, unsigned fd_count)
@@ -181,7 +190,7 @@ session_reply_read(struct session *s, struct sw_reply *reply, int *fds, unsigned
 		len = recvmsg(s->fd, &msg, MSG_CMSG_CLOEXEC);
 	} while (len < 0 && errno == EINTR);
 	if (len < 0)
-		return -ENODEV;
+		return session_lost(s);
 	fds_receive(&msg, fds, fd_count);
 	/* The process has no room for the descriptors: the kernel has discarded some. */
 	if ((msg.msg_flags & MSG_CTRUNC) != 0) {
@@ -206,6 +215,8 @@ session_data_read(struct session *s, struct sw_data_reply *reply)
 	do {
 		len = recv(s->fd, reply, sizeof(*reply), 0);
 	} while (len < 0 && errno == EINTR);
+	if (len < 0)
+		return session_lost(s);
 	rc = head_check(s, len, reply->magic, reply->version);
 	if (rc != 0)
 		return rc;
@@ -249,7 +260,7 @@ session_send(struct session *s, const struct sw_request *request)
 	do {
 		sent = send(s->fd, &full, sizeof(full), MSG_NOSIGNAL);
 	} while (sent < 0 && errno == EINTR);
-	return sent == sizeof(full) ? 0 : -ENODEV;
+	return sent == sizeof(full) ? 0 : session_lost(s);
 }
 
 /* A late reply would be mistaken for the reply to the next request. The shutdown also

@@ -17,6 +17,9 @@ struct session {
 	int fd;                  /* -1: closed */
 	uid_t daemon_uid;        /* of the process that listens */
 	uint32_t daemon_version; /* of the protocol, in the latest reply */
+	/* The daemon has not replied in time, and counts as ended: for the other connections of the
+	 * process to this daemon, too, which do not report it if it is only stopped. */
+	bool timed_out;
 };
 
 /*
@@ -36,6 +39,8 @@ bool session_uid_accepted(uid_t uid, uid_t own, const char *told);
 void session_error_text(
 	const struct session *s, const char *path, int rc, char *text, size_t size);
 void session_close(struct session *s);
+/* A send or receive has failed with errno: notes whether the time of a reply is over. Returns -ENODEV. */
+int session_lost(struct session *s);
 
 /* Sends a request and receives the reply. Returns 0, the daemon's error as -errno,
  * -EPROTONOSUPPORT if the daemon has another version of the protocol, or -ENODEV if the

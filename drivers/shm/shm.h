@@ -68,7 +68,8 @@ struct shm {
 	/* what the engine needs to wake the progress thread */
 	struct engine_progress_thread engine_thread;
 	struct progress_thread progress_thread;
-	struct shm *next; /* list of the ports of this process, for fork() */
+	uint32_t daemon_index; /* of the daemon's device: which daemon it is */
+	struct shm *next;      /* list of the ports of this process, for fork() */
 };
 
 /* shm_port.c, for shm_open.c: attaches to the daemon over a session and fills the port.

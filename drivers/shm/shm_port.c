@@ -389,6 +389,7 @@ shm_attach(const struct session *session, struct port *port, struct sw_device *d
 		shm_free(shm);
 		return rc;
 	}
+	shm->daemon_index = reply.device.index;
 	shm_port_fill(shm, &reply.device, port);
 	*device = reply.device;
 	*out = shm;

@@ -16,6 +16,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct session session = {.fd = -1};
 /* of the connection: fork() and a new connection change it */
 static uint32_t generation = 1;
+static uint32_t daemon_index; /* of the daemon's device: which daemon it is */
 
 static void
 rdmacm_fork_prepare(void)
@@ -42,6 +43,16 @@ rdmacm_fork_child(void)
 	no_cancel_end(state);
 }
 
+/* Returns whether the daemon has not replied in time, once. With the lock. */
+static bool
+is_late(int rc)
+{
+	bool late = rc == -ENODEV && session.timed_out;
+
+	session.timed_out = false;
+	return late;
+}
+
 /* Programs end threads that wait for events by pthread_cancel(). */
 static int
 session_lock(void)
@@ -59,6 +70,41 @@ session_unlock(int old)
 	no_cancel_end(old);
 }
 
+/* Its port is found dead by its progress thread. */
+static void
+port_end(struct shm *shm, void *arg)
+{
+	if (shm->daemon_index == *(const uint32_t *)arg)
+		(void)shutdown(shm->session.fd, SHUT_RDWR);
+}
+
+/* The daemon has not replied in time: it counts as ended for the whole process, and closes nothing if it is
+ * stopped. Without locks. */
+static void
+daemon_is_late(uint32_t index, uint32_t ended)
+{
+	int state = no_cancel_begin();
+
+	ucm_channels_disconnect(ended);
+	shm_list_each(port_end, &index);
+	no_cancel_end(state);
+}
+
+/* A port has found that. */
+static void
+rdmacm_lost(uint32_t index)
+{
+	int old = session_lock();
+	bool same = session.fd >= 0 && daemon_index == index;
+	uint32_t ended = generation;
+
+	if (same)
+		session_close(&session);
+	session_unlock(old);
+	if (same)
+		ucm_channels_disconnect(ended);
+}
+
 static int
 channel_open_locked(struct ucm_token *token, int *fd)
 {
@@ -73,6 +119,8 @@ channel_open_locked(struct ucm_token *token, int *fd)
 	if (rc != 0)
 		return rc;
 	rc = session_call(&session, &req, &reply, fd, 1);
+	if (rc == 0)
+		daemon_index = reply.device.index;
 	if (rc == 0 && *fd < 0)
 		rc = -EPROTO;
 	if (rc == -ENODEV)
@@ -89,10 +137,15 @@ rdmacm_channel_open(struct ucm_token *token, int *fd)
 	int old = session_lock(), got = -1;
 	int rc = channel_open_locked(token, &got);
 
+	bool late = is_late(rc);
+	uint32_t index = daemon_index, ended = generation;
+
 	/* The daemon ended since the last call: try again, there may be a new one. */
-	if (rc == -ENODEV)
+	if (rc == -ENODEV && !late)
 		rc = channel_open_locked(token, &got);
 	session_unlock(old);
+	if (late)
+		daemon_is_late(index, ended);
 	if (rc == 0)
 		*fd = got;
 	return rc;
@@ -107,10 +160,12 @@ command_exchange(const struct sw_cm_request *req, struct sw_cm_reply *reply)
 		n = send(session.fd, req, sizeof(*req), MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
 	if (n != sizeof(*req))
-		return -ENODEV;
+		return session_lost(&session);
 	do {
 		n = recv(session.fd, reply, sizeof(*reply), 0);
 	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return session_lost(&session);
 	if (n != sizeof(*reply) || reply->magic != SW_PROTO_MAGIC || reply->len > UCM_MAX)
 		return -ENODEV;
 	return 0;
@@ -166,14 +221,20 @@ rdmacm_channel_command(const struct ucm_token *token, int fd, uint32_t cmd,
 		.cmd = cmd,
 		.len = (uint32_t)in_len};
 	struct sw_cm_reply reply;
+	uint32_t index;
 	int old, rc;
+	bool late;
 
 	if (in_len > sizeof(req.bytes))
 		return -EINVAL;
 	memcpy(req.bytes, in, in_len);
 	old = session_lock();
 	rc = command_locked(token, fd, &req, &reply);
+	late = is_late(rc);
+	index = daemon_index;
 	session_unlock(old);
+	if (late)
+		daemon_is_late(index, token->generation);
 	if (rc != 0)
 		return rc;
 	if (cmd == RDMA_USER_CM_CMD_GET_EVENT)
@@ -183,8 +244,9 @@ rdmacm_channel_command(const struct ucm_token *token, int fd, uint32_t cmd,
 	return 0;
 }
 
-static const struct ucm_backend backend = {
-	.open = rdmacm_channel_open, .command = rdmacm_channel_command};
+static const struct ucm_backend backend = {.open = rdmacm_channel_open,
+	.command = rdmacm_channel_command,
+	.lost = rdmacm_lost};
 
 static __attribute__((constructor)) void
 backend_register(void)

@@ -147,7 +147,7 @@ static bool
 needs_no_client(uint32_t type)
 {
 	return type == SW_STATUS || type == SW_REPORT_REQUEST || type == SW_REPORT ||
-	       type == SW_CM_OPEN || type == SW_FLIGHT_REQUEST || type == SW_FLIGHT;
+	       type == SW_FLIGHT_REQUEST || type == SW_FLIGHT;
 }
 
 /* Requests of a connection that is not yet a client. */
@@ -182,7 +182,8 @@ sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client
 	/* A client of another version learns the daemon's version from the reply. */
 	if (req.version != SW_PROTO_VERSION)
 		reply->error = EPROTONOSUPPORT;
-	else if (req.type == SW_DEVICE_INFO || is_attachment(req.type))
+	else if (req.type == SW_DEVICE_INFO || req.type == SW_CM_OPEN ||
+		 is_attachment(req.type))
 		device_show(sw, device, &reply->device);
 	else if (needs_no_client(req.type))
 		reply->qpn = req.qpn;

@@ -72,7 +72,8 @@ enum sw_request_type {
 	SW_REPORT,
 	/* Opens an RDMA-CM channel for the process. sgid: the key of the process, as for
 	 * SW_ATTACH. dest_qpn: its forks (sw_device_index()). The first channel of a connection
-	 * tells them. The reply carries a socket, and the channel's number in qpn. */
+	 * tells them. The reply carries a socket, the channel's number in qpn, and describes the
+	 * device. */
 	SW_CM_OPEN,
 	SW_CM_COMMAND, /* a struct sw_cm_request, answered by a struct sw_cm_reply */
 	SW_PEER_CLEAR, /* forwards what is in the ring, then ends the registration */

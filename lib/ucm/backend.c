@@ -7,6 +7,7 @@
 #include "ucm/backend.h"
 
 static const struct ucm_backend *current;
+static void (*channels_disconnect)(uint32_t generation); /* set before main() */
 
 void
 ucm_backend_set(const struct ucm_backend *backend)
@@ -19,6 +20,19 @@ const struct ucm_backend *
 ucm_backend_get(void)
 {
 	return __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+}
+
+void
+ucm_disconnect_set(void (*disconnect)(uint32_t generation))
+{
+	channels_disconnect = disconnect;
+}
+
+void
+ucm_channels_disconnect(uint32_t generation)
+{
+	if (channels_disconnect != NULL)
+		channels_disconnect(generation);
 }
 
 /* A descriptor of the kernel's rdma_cm is never writable. So the program's end keeps as many unread bytes

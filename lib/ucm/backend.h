@@ -27,6 +27,9 @@ struct ucm_backend {
 	 * ended. */
 	int (*command)(const struct ucm_token *token, int fd, uint32_t cmd,
 		const void *in, size_t in_len, void *out, size_t *out_len);
+	/* The server whose device has this index has not replied to this process in time, and counts
+	 * as ended. NULL: it is in this process. */
+	void (*lost)(uint32_t device_index);
 };
 
 /* Makes the two sockets of a channel: the server's end, and the program's, which is never writable. A
@@ -37,6 +40,11 @@ int ucm_sockets_create(int ends[2]);
 void ucm_wake_send(int end, uint32_t number);
 /* For the program: takes the signals up to a number, by struct ucm_result. */
 void ucm_wakes_take(int fd, uint32_t upto, bool pending);
+
+/* The emulation sets what makes the channels of a generation report a hang-up. The backend has that done when
+ * the server counts as ended and may not have closed its ends. */
+void ucm_disconnect_set(void (*disconnect)(uint32_t generation));
+void ucm_channels_disconnect(uint32_t generation);
 
 void ucm_backend_set(const struct ucm_backend *backend);
 /* Returns NULL if no backend is registered. */

@@ -166,7 +166,7 @@ ucm_events_deadline(const struct ucm *ucm)
 
 /* ---- */
 
-/* Takes the event out of its channel. The events behind it may go on. */
+/* Takes the event out of its channel. The events that wait behind it may go on. */
 static void
 channel_remove(struct ucm_channel *channel, struct ucm_event *event)
 {

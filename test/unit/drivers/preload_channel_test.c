@@ -76,7 +76,8 @@ backend_command(const struct ucm_token *token, int fd, uint32_t cmd, const void 
 
 const struct served served_by = {.backend = ucm_backend_get};
 
-static const struct ucm_backend backend = {backend_open, backend_command};
+static const struct ucm_backend backend = {
+	.open = backend_open, .command = backend_command};
 
 static int
 setup(void **state)
@@ -94,6 +95,36 @@ teardown(void **state)
 		close(server.far);
 	ucm_backend_set(NULL);
 	return 0;
+}
+
+static short
+events_of(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	assert_true(poll(&p, 1, 0) >= 0);
+	return p.revents;
+}
+
+/* The server counts as ended, and is only stopped. Duplicates are channels, too. */
+TEST_WITH(channels_disconnect_without_the_server, setup, teardown)
+{
+	int fd = channel_open(O_RDWR), copy = channel_dup(fd, dup(fd)), other = dup(0);
+
+	assert_true(fd >= 0 && copy >= 0 && other >= 0);
+	ucm_channels_disconnect(6); /* of another connection */
+	assert_int_equal(events_of(fd), 0);
+	ucm_channels_disconnect(7);
+	assert_true((events_of(fd) & POLLHUP) != 0);
+	assert_true((events_of(copy) & POLLHUP) != 0);
+	close(copy);
+	/* Its number is another file's. */
+	close(fd);
+	assert_int_equal(dup2(other, fd), fd);
+	ucm_channels_disconnect(7);
+	assert_int_equal(fcntl(fd, F_GETFD), 0);
+	close(fd);
+	close(other);
 }
 
 static ssize_t

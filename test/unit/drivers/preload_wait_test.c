@@ -58,7 +58,8 @@ backend_command(const struct ucm_token *token, int fd, uint32_t cmd, const void 
 
 const struct served served_by = {.backend = ucm_backend_get};
 
-static const struct ucm_backend backend = {backend_open, backend_command};
+static const struct ucm_backend backend = {
+	.open = backend_open, .command = backend_command};
 
 /* Opens a channel whose first commands find no event. */
 static int

@@ -5,6 +5,7 @@
 
 #include "thread_fixture.h"
 #include "../../lib/cancelled.h"
+#include "ucm/backend.h"
 
 TEST(sleeping_thread_sets_the_flag)
 {
@@ -208,6 +209,38 @@ TEST(daemon_end_is_fatal_to_the_device)
 {
 	check_daemon_end(true);
 	check_daemon_end(false);
+}
+
+static uint32_t lost_index;
+
+static void
+lost_note(uint32_t index)
+{
+	__atomic_store_n(&lost_index, index, __ATOMIC_RELEASE);
+}
+
+/* The daemon may be stopped: RDMA-CM, which has a connection of its own, learns it. */
+TEST(late_daemon_is_lost_for_rdmacm)
+{
+	static const struct ucm_backend backend = {.lost = lost_note};
+	struct thread_fixture k;
+
+	ucm_backend_set(&backend);
+	fixture_open(&k);
+	k.shm.daemon_index = 77;
+	close(k.session);
+	k.session = -1;
+	await(qp_state(a.qp) == IBV_QPS_ERR);
+	fixture_close(&k);
+	assert_int_equal(lost_index, 0); /* it has ended, and closes all connections */
+	fixture_open(&k);
+	k.shm.daemon_index = 77;
+	__atomic_store_n(&k.shm.session.timed_out, true, __ATOMIC_RELAXED);
+	shutdown(k.shm.progress_thread.session_fd, SHUT_RDWR);
+	wait_until_set(&lost_index, 77);
+	assert_int_equal(qp_state(a.qp), IBV_QPS_ERR);
+	fixture_close(&k);
+	ucm_backend_set(NULL);
 }
 
 static bool

@@ -31,6 +31,30 @@ TEST(request_and_reply)
 	session_close(&s);
 }
 
+/* It counts as ended, and may be only stopped. One that has ended is not late. */
+TEST(daemon_may_be_late)
+{
+	const struct timeval soon = {.tv_usec = 1000};
+	struct sw_request req = {.type = SW_DEVICE_INFO};
+	struct sw_reply in;
+	struct session s;
+	int end = session_pair(&s);
+
+	close(end);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
+	assert_false(s.timed_out);
+	session_close(&s);
+	end = session_pair(&s);
+	assert_int_equal(
+		setsockopt(s.fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)), 0);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
+	assert_true(s.timed_out);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
+	assert_true(s.timed_out);
+	close(end);
+	session_close(&s);
+}
+
 TEST(invalid_reply_closes_the_session)
 {
 	struct sw_request req = {.type = SW_DEVICE_INFO};

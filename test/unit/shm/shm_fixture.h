@@ -44,6 +44,7 @@ session_pair(struct session *s)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	pthread_mutex_init(&s->lock, NULL);
+	s->timed_out = false;
 	s->fd = ends[0];
 	return ends[1];
 }

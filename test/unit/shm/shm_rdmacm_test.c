@@ -23,6 +23,7 @@ static struct rdmacm_fixture {
 	struct ucm_token token;
 	int channel_fd;
 	unsigned fds;
+	bool silent; /* the daemon answers no command */
 } f;
 
 /* In place of fork.c's: there is one port. */
@@ -63,7 +64,8 @@ commands_serve(void *arg)
 	reply_send(fd, &opened, sizeof(opened), ends, 1);
 	close(ends[0]);
 	while (recv(fd, &req, sizeof(req), 0) == sizeof(req))
-		if (send(fd, &reply, sizeof(reply), MSG_NOSIGNAL) != sizeof(reply))
+		if (!f.silent &&
+			send(fd, &reply, sizeof(reply), MSG_NOSIGNAL) != sizeof(reply))
 			break;
 	close(ends[1]);
 	return NULL;
@@ -171,6 +173,64 @@ TEST(packets_are_handled_before_the_event)
 	command(RDMA_USER_CM_CMD_GET_EVENT);
 	assert_int_equal(packets_left(), 0);
 	rdmacm_close();
+}
+
+static uint32_t disconnected;
+
+static void
+disconnect_note(uint32_t generation)
+{
+	disconnected = generation;
+}
+
+static int
+command_status(void)
+{
+	uint8_t out[UCM_MAX];
+	size_t len = 0;
+
+	return ucm_backend_get()->command(
+		&f.token, f.channel_fd, RDMA_USER_CM_CMD_QUERY, "", 1, out, &len);
+}
+
+/* A port has not got a reply of its daemon in time: the channels of this daemon hang up. */
+TEST(lost_daemon_ends_the_channels)
+{
+	ucm_disconnect_set(disconnect_note);
+	rdmacm_open();
+	disconnected = 0;
+	ucm_backend_get()->lost((SW_DEVICE_INDEX | 7) + 1);
+	assert_int_equal(disconnected, 0);
+	assert_int_equal(command_status(), 0);
+	ucm_backend_get()->lost(SW_DEVICE_INDEX | 7);
+	assert_int_equal(disconnected, f.token.generation);
+	assert_int_equal(command_status(), -ENODEV);
+	rdmacm_close();
+	ucm_disconnect_set(NULL);
+}
+
+/* The daemon answers no command: its port ends, and the channels hang up. */
+TEST(late_reply_ends_the_port)
+{
+	const struct timeval soon = {.tv_usec = 1000};
+	struct pollfd port = {.events = POLLRDHUP};
+
+	ucm_disconnect_set(disconnect_note);
+	rdmacm_open();
+	disconnected = 0;
+	assert_int_equal(command_status(), 0);
+	__atomic_store_n(&f.silent, true, __ATOMIC_RELAXED);
+	for (int fd = 3; fd < 256; fd++)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
+	assert_int_equal(command_status(), -ENODEV);
+	assert_int_equal(disconnected, f.token.generation);
+	port.fd = f.shm->session.fd;
+	assert_int_equal(poll(&port, 1, 0), 1);
+	disconnected = 0;
+	assert_int_equal(command_status(), -ENODEV);
+	assert_int_equal(disconnected, 0); /* once */
+	rdmacm_close();
+	ucm_disconnect_set(NULL);
 }
 
 /* The daemon knows by the key that the channel and the QPs are of one process. */

@@ -91,7 +91,7 @@ TEST_WITH(end_that_disconnects_first_waits_for_nothing, held_setup, ucm_teardown
 		expect_event(&ctx.client, UCM_EVENT_DISCONNECTED).id, pair.active);
 }
 
-/* The events behind its own go on. */
+/* The events that wait behind its own go on. */
 TEST_WITH(id_that_waits_is_destroyed, held_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_disconnected();
