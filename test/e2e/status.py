@@ -13,6 +13,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
 from daemon import CLIENTS, STATUS_PROGRAM, Daemon  # noqa: E402
+from limit import received  # noqa: E402
 from process import Process, until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 
@@ -372,11 +373,10 @@ def telemetry():
     # EAL takes no '-' in the keys of its answers.
     with Daemon("--port", "net_null0", "--address", "192.0.2.1/24", "--name", "ro-cade0",
                 eal=eal), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as talk:
-        talk.settimeout(60)
         talk.connect("/var/run/dpdk/%s/dpdk_telemetry.v2" % prefix)
-        talk.recv(4096)
+        received(talk, 4096)
         talk.send(b"/rocade/devices")
-        device = json.loads(talk.recv(65536))["/rocade/devices"]
+        device = json.loads(received(talk, 65536))["/rocade/devices"]
         case("telemetry: a device with a '-' in its name", list(device) == ["ro_cade0"] and
              device["ro_cade0"]["name"] == "ro-cade0", device)
     with Daemon("--port", "net_null0", "--mtu", "4184", "--address", "192.0.2.1/24", "--sleep-us",
@@ -384,13 +384,12 @@ def telemetry():
                     socket.AF_UNIX, socket.SOCK_SEQPACKET) as talk:
         # A daemon that systemd starts may not connect to its own socket either.
         os.chmod(daemon.socket, 0)
-        talk.settimeout(60)
         talk.connect("/var/run/dpdk/%s/dpdk_telemetry.v2" % prefix)
-        talk.recv(4096)
+        received(talk, 4096)
 
         def ask(what):
             talk.send(what.encode())
-            return list(json.loads(talk.recv(65536)).values())[0]
+            return list(json.loads(received(talk, 65536)).values())[0]
         idle = flow(daemon, "idle")
         number = client_of(daemon, idle)["id"]
         device = ask("/rocade/devices")["rocade0"]

@@ -12,6 +12,7 @@ import struct
 import tempfile
 
 import process
+from limit import received
 from process import LIMIT_S, Process, WaitFailed, until
 
 BUILD = os.environ.get("ROCADE_BUILD", "build")
@@ -107,7 +108,6 @@ class Daemon:
     def status(self):
         """Asks the daemon for its status, as rocade-status does."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-            s.settimeout(60)
             s.connect(self.socket)
             state = json.loads("{%s}" % self._part(s, DEVICE, 0)[1])
             for name, kind in (("users", USER), ("clients", CLIENT)):
@@ -122,7 +122,7 @@ class Daemon:
     def _part(s, kind, first):
         """Returns the id of the last row of a part of the state, and its text; None: there is none."""
         s.send(struct.pack("<6I32x", MAGIC, VERSION, STATUS, kind, first, 0))
-        reply = s.recv(65536)
+        reply = received(s, 65536)
         error, row, size = struct.unpack_from("<3I", reply, 12)
         assert error in (0, errno.ENOENT) and len(reply) == 24 + size, (error, size, len(reply))
         return row, reply[24:].decode() if error == 0 else None

@@ -5,6 +5,7 @@ this machine needs then for a fixed piece of work. test/lib/await.h does the sam
 
 import os
 import select
+import socket
 import subprocess
 import threading
 import time
@@ -76,7 +77,13 @@ def until(condition, least_s=3 * TIMES, every_s=0.02, work=work_s):
 
 def readable(one, least_s=3 * TIMES):
     """Whether there is something to read from a socket before the limit."""
-    return bool(until(lambda: select.select([one], [], [], 0)[0], least_s))
+    return bool(until(lambda: select.select([one], [], [], 0.1)[0], least_s, every_s=0))
+
+
+def received(one, most):
+    """Returns what a socket receives, at most so many bytes. At the limit: BlockingIOError."""
+    readable(one)
+    return one.recv(most, socket.MSG_DONTWAIT)
 
 
 def within(took_s, least_s=TIMES):

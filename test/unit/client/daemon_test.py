@@ -21,7 +21,7 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../e2e/lib"))
 import process  # noqa: E402
-from limit import readable, until  # noqa: E402
+from limit import received, until  # noqa: E402
 from process import Process  # noqa: E402
 from tap import case, run  # noqa: E402
 
@@ -361,8 +361,7 @@ def telemetry():
             talk.connect(where[0])
 
             def heard():
-                readable(talk)
-                return json.loads(talk.recv(1 << 16, socket.MSG_DONTWAIT))
+                return json.loads(received(talk, 1 << 16))
             heard()
 
             def ask(command):
