@@ -131,7 +131,7 @@ ucm_events_end(struct ucm_channel *channel)
 	channel->shows = false;
 }
 
-/* A few at a time: each event wakes the program, and a command must stay short. */
+/* A few at a time, of the channels in turn: each event wakes its program, and a command must stay short. */
 void
 ucm_events_run(struct ucm *ucm, uint64_t now)
 {
@@ -143,14 +143,14 @@ ucm_events_run(struct ucm *ucm, uint64_t now)
 	for (unsigned i = 0;
 		i < UCM_SHOWN_EVENTS && (channel = TAILQ_FIRST(&ucm->showing)) != NULL;) {
 		event = TAILQ_FIRST(&channel->waiting);
-		if (event == NULL || event->taker != NULL) {
-			ucm_events_end(channel);
-			continue;
+		if (event != NULL && event->taker == NULL) {
+			TAILQ_REMOVE(&channel->waiting, event, link);
+			channel_append(channel, event);
+			channel_wake(channel);
+			i++;
 		}
-		TAILQ_REMOVE(&channel->waiting, event, link);
-		channel_append(channel, event);
-		channel_wake(channel);
-		i++;
+		ucm_events_end(channel);
+		channel_look(channel); /* behind the others */
 	}
 }
 
@@ -164,7 +164,7 @@ ucm_events_deadline(const struct ucm *ucm)
 	return first != NULL ? first->held_until_ns : TIME_NEVER;
 }
 
-/* ---- */
+/* ---- The end of events, and their move to another channel ---- */
 
 /* Takes the event out of its channel. The events that wait behind it may go on. */
 static void

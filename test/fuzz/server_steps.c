@@ -101,6 +101,9 @@ pair_step(struct client *c, struct input *in)
 	case 5: /* ids are given in turn from 1 on */
 		partner = more;
 		break;
+	case 7: /* it has taken its packets, or says so */
+		client_ask(c, SW_TAKEN, more, 0, NULL);
+		return;
 	default:
 		break;
 	}

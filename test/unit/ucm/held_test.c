@@ -179,3 +179,33 @@ TEST_WITH(many_events_become_readable_in_parts, held_setup, ucm_teardown)
 	while (ucm_deadline(ctx.ucm) == 0)
 		ucm_run(ctx.ucm, ctx.now);
 }
+
+/* A program with many events does not keep that of another one waiting. */
+TEST_WITH(channels_take_turns, held_setup, ucm_teardown)
+{
+	struct test_process many = {.base = 0x300};
+	struct ucm_id *id;
+	struct ucm_event *event;
+
+	ctx.ucm->conf.limits.ids = 3 * IN_A_CALL;
+	assert_int_equal(ucm_session_create(ctx.ucm, &many, &many.session), 0);
+	assert_int_equal(
+		ucm_channel_open(many.session, &many, &many.channel, &many.number), 0);
+	ctx.taker.asked++;
+	id = ucm_table_find(&many.session->ids, make_id(&many, RDMA_PS_TCP));
+	for (unsigned i = 0; i < 3 * IN_A_CALL; i++) {
+		event = ucm_event_new(id, UCM_EVENT_DISCONNECTED, 0);
+		ucm_event_hold(event, &ctx.taker, ctx.now);
+		ucm_event_put(event);
+	}
+	id = ucm_table_find(&ctx.server.session->ids, make_id(&ctx.server, RDMA_PS_TCP));
+	event = ucm_event_new(id, UCM_EVENT_DISCONNECTED, 0);
+	ucm_event_hold(event, &ctx.taker, ctx.now);
+	ucm_event_put(event);
+	ucm_taken(ctx.ucm, &ctx.taker, 1, ctx.now);
+	assert_int_equal(many.wakes, IN_A_CALL - 1);
+	expect_event(&ctx.server, UCM_EVENT_DISCONNECTED);
+	ucm_session_destroy(many.session, ctx.now);
+	while (ucm_deadline(ctx.ucm) == 0)
+		ucm_run(ctx.ucm, ctx.now);
+}
