@@ -163,6 +163,14 @@ case $top in
 	die "the tree is in '$top': expected a folder that is not below /tmp, /var/tmp, /run or /dev"
 	;;
 esac
+# Programs of the stage e2e run as a user without rights.
+case "$(id -u) ${stages:-e2e} " in
+"0 "*e2e*)
+	if ! setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$top/tools/test.sh"; then
+		die "the tree is in '$top': expected a folder that other users may enter, for the stage e2e"
+	fi
+	;;
+esac
 if ! mkdir -p "$out" 2>/dev/null || [ ! -w "$out" ]; then
 	die "cannot write to '$out'"
 fi

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +57,7 @@ struct plot {
 static FILE *
 file_open(const char *directory, const char *name, const char *ending)
 {
-	char path[512];
+	char path[PATH_MAX];
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/%s.%s", directory, name, ending);

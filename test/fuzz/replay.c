@@ -3,6 +3,7 @@
  * of files. Part of every build, so that the targets always compile and inputs that once
  * crashed are tested. */
 #include <dirent.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 #include "fuzz.h"
@@ -40,7 +41,7 @@ folder_run(const char *path)
 {
 	struct dirent **names;
 	int n = scandir(path, &names, NULL, alphasort);
-	char full[4096];
+	char full[PATH_MAX];
 
 	for (int i = 0; i < n; i++) {
 		if (names[i]->d_name[0] != '.') {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,7 +214,7 @@ impairment_letter(const char *name)
 void
 replay_load(struct replay *r, const char *name)
 {
-	char path[512], line[1024], *columns[10];
+	char path[PATH_MAX], line[1024], *columns[10];
 	const char *at = runs_text();
 	const uint8_t *first;
 

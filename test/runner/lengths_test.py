@@ -203,6 +203,12 @@ def rows():
         blank = copied(os.path.join(folder, "a tree"))
         yield "a path with a blank", refused(blank), (
             3, "the tree is in '%s': expected a path without blanks" % blank)
+    here = os.getcwd()  # of the build
+    if os.geteuid() == 0 and not here.startswith(("/tmp/", "/var/tmp/", "/run/", "/dev/")):
+        with tempfile.TemporaryDirectory(dir=here) as folder:
+            yield "a folder that others may not enter", refused(copied(folder), "--stage", "e2e"), (
+                3, "the tree is in '%s': expected a folder that other users may enter, for the stage "
+                "e2e" % folder)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,7 +39,7 @@ frames_add(const char *path, const struct pcap_file *file)
 int
 captures_load(const char *folder)
 {
-	char pattern[4096];
+	char pattern[PATH_MAX];
 	glob_t paths;
 	int err;
 
