@@ -8,12 +8,10 @@
 
 #include "host.h"
 
-#define GRH 40
 #define DATAGRAM 256 /* a path MTU is not smaller */
 #define DEPTH 1024   /* datagrams that are sent, or received, between two polls */
 #define BATCH 16
 #define SIGNAL_EVERY 64
-#define QKEY 0x2d52544du
 
 static const char exchange_magic[4] = {'R', 'T', 'P', 'X'};
 _Static_assert(sizeof(struct exchange_msg) <= DATAGRAM, "fits into every path MTU");
@@ -21,8 +19,8 @@ _Static_assert(sizeof(struct exchange_msg) <= DATAGRAM, "fits into every path MT
 static int
 datagram_post(struct exchange *ex, unsigned slot)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)ex->mem + slot * (GRH + DATAGRAM),
-		.length = GRH + DATAGRAM,
+	struct ibv_sge sge = {.addr = (uintptr_t)ex->mem + slot * (GRH_LEN + DATAGRAM),
+		.length = GRH_LEN + DATAGRAM,
 		.lkey = ex->mr->lkey};
 	struct ibv_recv_wr *bad, wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1};
 
@@ -32,7 +30,8 @@ datagram_post(struct exchange *ex, unsigned slot)
 static int
 ud_to_rts(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
+	struct ibv_qp_attr init = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = UD_QKEY};
 	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR};
 	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS};
 	int rc = ibv_modify_qp(
@@ -53,7 +52,7 @@ qp_open(struct host *host)
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 			.max_inline_data = sizeof(struct exchange_msg)}};
-	size_t len = DEPTH * (GRH + DATAGRAM);
+	size_t len = DEPTH * (GRH_LEN + DATAGRAM);
 	int rc;
 
 	ex->cq = ibv_create_cq(host->verbs.ctx, 2 * DEPTH, NULL, NULL, 0);
@@ -103,7 +102,7 @@ exchange_close(struct exchange *ex)
 		ibv_destroy_ah(ex->ah);
 	if (ex->mr != NULL)
 		ibv_dereg_mr(ex->mr);
-	buffer_unmap(ex->mem, DEPTH * (GRH + DATAGRAM));
+	buffer_unmap(ex->mem, DEPTH * (GRH_LEN + DATAGRAM));
 	*ex = (struct exchange){0};
 }
 
@@ -155,8 +154,8 @@ exchange_options(const struct host *host, char text[EXCHANGE_TEXT])
 	size_t len;
 
 	mix_print(&conf->mix, mix, sizeof(mix));
-	len = (size_t)snprintf(
-		all, sizeof(all), "--op %s --qps %u --size ", mix, host->n_conns);
+	len = (size_t)snprintf(all, sizeof(all), "--type %s --op %s --qps %u --size ",
+		qp_type_name(conf->type), mix, host->n_conns);
 	for (unsigned i = 0; i < conf->n_sizes; i++)
 		len += (size_t)snprintf(all + len, sizeof(all) - len, "%s%" PRIu64,
 			i != 0 ? "," : "", conf->sizes[i]);
@@ -192,7 +191,7 @@ exchange_post(struct host *host, const struct exchange_msg *msg)
 			.send_flags = IBV_SEND_INLINE | (signal ? IBV_SEND_SIGNALED : 0),
 			.wr.ud = {.ah = ex->ah,
 				.remote_qpn = ex->qpn,
-				.remote_qkey = QKEY}};
+				.remote_qkey = UD_QKEY}};
 
 	if (ibv_post_send(ex->qp, &wr, &bad) == 0)
 		ex->unsignaled = signal ? 0 : ex->unsignaled + 1;
@@ -204,9 +203,9 @@ datagram_take(struct host *host, const struct ibv_wc *wc)
 	struct exchange *ex = &host->exchange;
 	struct exchange_msg msg;
 
-	if (wc->byte_len != GRH + sizeof(msg) || wc->src_qp != ex->qpn)
+	if (wc->byte_len != GRH_LEN + sizeof(msg) || wc->src_qp != ex->qpn)
 		return;
-	memcpy(&msg, ex->mem + wc->wr_id * (GRH + DATAGRAM) + GRH, sizeof(msg));
+	memcpy(&msg, ex->mem + wc->wr_id * (GRH_LEN + DATAGRAM) + GRH_LEN, sizeof(msg));
 	if (memcmp(msg.magic, exchange_magic, sizeof(msg.magic)) != 0)
 		return;
 	if (host->passive && msg.answer == 0)

@@ -23,8 +23,11 @@
 
 #include "target.h"
 
+#define UD_QKEY 0x2d52544du /* of all UD QPs */
 #define EXCHANGE_TEXT 128
 #define EXCHANGE_AGAIN_NS UINT64_C(10000000) /* from a question to the next */
+#define EXCHANGE_REPEATS                                                                 \
+	10 /* of a question: more are hardly lost, nor are their answers */
 
 struct exchange {
 	struct ibv_qp *qp;
@@ -46,6 +49,7 @@ struct exchange {
 	uint64_t session;   /* another one when the sender's QPs have been reset */
 	uint64_t heard;     /* datagrams of this run */
 	uint64_t hello_ns, alive_ns, end_ns, heard_ns;
+	uint32_t peer_srqn;     /* of an XRC SRQ */
 	struct target_map peer; /* the receiver's target */
 };
 
@@ -86,7 +90,7 @@ struct exchange_msg {
 			uint64_t digest; /* of the options */
 			char text[EXCHANGE_TEXT];
 			uint64_t addr, read_len, stride;
-			uint32_t slots, rkey;
+			uint32_t slots, rkey, srqn;
 		} hello;
 		struct {
 			uint64_t qp;     /* its index */

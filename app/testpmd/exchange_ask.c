@@ -121,6 +121,7 @@ hello_answered(struct host *host, const struct exchange_msg *msg)
 			host->conf->size_max);
 		return;
 	}
+	ex->peer_srqn = le32toh(msg->u.hello.srqn);
 	ex->agreed = true;
 	host_set_running(host);
 }

@@ -18,6 +18,8 @@
 /* More than a port and a QP have counters. A test compares those of a port. */
 #define STATS_MAX 192
 #define QP_STATS_MAX 32
+#define SEEN_MAX 1024 /* datagrams that may overtake each other */
+#define GRH_LEN 40    /* before the payload of a received datagram */
 #define NS_PER_SECOND UINT64_C(1000000000)
 
 /* The QP's ring in the target. Counts of WRITEs from the last connect on. */
@@ -64,6 +66,9 @@ struct conn {
 	uint32_t op_i;       /* index of the next message's operation in the mix */
 	struct op_walk ack;  /* the next message to be acknowledged */
 	struct op_walk take; /* the next message that completes a receive */
+	uint64_t seen[SEEN_MAX /
+		      64]; /* UC, UD: the last SEEN_MAX of them, by number % SEEN_MAX */
+	bool incomplete;   /* UC, UD: what the sender asked for last was not there yet */
 	struct conn_ring ring;
 	uint64_t fadd_sum; /* acknowledged */
 	uint64_t cas_posted,
@@ -94,7 +99,8 @@ struct tally {
 	uint64_t of_op
 		[OP_KINDS]; /* messages acknowledged, with other operations than SEND */
 	uint64_t verified_bytes, bad_bytes, bad_messages;
-	uint64_t refills; /* after an SRQ limit event */
+	uint64_t lost, late, duplicates; /* messages; of UC and UD */
+	uint64_t refills;                /* after an SRQ limit event */
 	uint64_t limit_events;
 	uint64_t restarts; /* noticed restarts of the peer */
 	uint64_t start_ns; /* of `start` */
@@ -125,6 +131,8 @@ struct host_verbs {
 	struct ibv_pd *pd;
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_srq *srq;
+	struct ibv_xrcd *xrcd;
+	uint32_t srqn; /* of an XRC SRQ, else 0 */
 	struct ibv_device_attr attr;
 };
 

@@ -95,6 +95,9 @@ add_result(json_t *out, const struct tally *tally, const struct result *result)
 	json_object_set_new(out, "bad_messages", json_uint(tally->bad_messages));
 	json_object_set_new(out, "refills", json_uint(tally->refills));
 	json_object_set_new(out, "peer_restarts", json_uint(tally->restarts));
+	json_object_set_new(out, "lost_messages", json_uint(tally->lost));
+	json_object_set_new(out, "late_messages", json_uint(tally->late));
+	json_object_set_new(out, "duplicate_messages", json_uint(tally->duplicates));
 	add_drops(out, stats);
 }
 
@@ -124,6 +127,7 @@ port_object(struct host *host, const struct result *result)
 	json_object_set_new(out, "addr", json_string(host->pc->addr));
 	json_object_set_new(out, "peer", json_string(host->pc->peer));
 	json_object_set_new(out, "path_mtu", json_uint(UINT64_C(128) << host->path.mtu));
+	json_object_set_new(out, "type", json_string(qp_type_name(host->conf->type)));
 	json_object_set_new(out, "qps", json_uint(host->n_conns));
 	json_object_set_new(out, "reason",
 		host->reason[0] != '\0' ? json_string(host->reason) : json_null());
@@ -160,6 +164,9 @@ add_whole(json_t *out, struct run *run, const struct result *results)
 		tally.limit_events += other->limit_events;
 		tally.refills += other->refills;
 		tally.restarts += other->restarts;
+		tally.lost += other->lost;
+		tally.late += other->late;
+		tally.duplicates += other->duplicates;
 		for (unsigned row = 0; row < whole.stats.n; row++)
 			whole.stats.rows[row].value += results[i].stats.rows[row].value;
 	}

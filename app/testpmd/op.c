@@ -12,7 +12,7 @@ const struct op_row op_rows[OP_KINDS] = {
 #include "op.def"
 };
 
-static const char *const type_names[] = {"rc", NULL};
+static const char *const type_names[] = {"rc", "uc", "ud", "xrc", NULL};
 
 bool
 parse_type(const char *text, enum type_kind *type)

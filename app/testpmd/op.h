@@ -16,7 +16,7 @@ enum op_kind {
 	OP_KINDS
 };
 
-enum type_kind { TYPE_RC, TYPE_KINDS };
+enum type_kind { TYPE_RC, TYPE_UC, TYPE_UD, TYPE_XRC, TYPE_KINDS };
 
 enum op_flag {
 	OP_GIVES = 1,    /* its payload goes to the peer */
@@ -34,6 +34,13 @@ struct op_row {
 };
 
 extern const struct op_row op_rows[OP_KINDS];
+
+/* Whether messages may be lost, and the run goes on. */
+static inline bool
+type_is_lossy(enum type_kind type)
+{
+	return type == TYPE_UC || type == TYPE_UD;
+}
 
 bool parse_type(const char *text, enum type_kind *type);
 const char *qp_type_name(enum type_kind type);

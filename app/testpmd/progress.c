@@ -111,6 +111,9 @@ host_linger(struct host *host, uint64_t now_ns)
 	uint64_t enough_ns = 5 * timeout_ns;
 	struct snapshot stats;
 
+	/* So is the answer to END, for which the sender asks again. */
+	if (host->exchange.on && enough_ns < EXCHANGE_REPEATS * EXCHANGE_AGAIN_NS)
+		enough_ns = EXCHANGE_REPEATS * EXCHANGE_AGAIN_NS;
 	if (enough_ns > QUIET_NS)
 		enough_ns = QUIET_NS;
 	host_snapshot(host, -1, &stats);

@@ -71,33 +71,84 @@ target_fill(struct host *host)
 void
 target_restart(struct host *host, const struct conn *conn)
 {
+	const struct target_map *map = &host->target.map;
 	unsigned i = (unsigned)(conn - host->conns);
 
-	if (host->target.mem != NULL)
-		memset(host->target.mem + target_word(&host->target.map, i, 0), 0,
-			WORDS_OF_QP * sizeof(uint64_t));
+	if (host->target.mem == NULL)
+		return;
+	memset(host->target.mem + target_word(map, i, 0), 0,
+		WORDS_OF_QP * sizeof(uint64_t));
+	/* The slots that a lossy run has not checked. Others are clear. */
+	if (type_is_lossy(host->conf->type) && host->exchange.session != 0)
+		memset(host->target.mem + target_slot(map, host->n_conns, i, 0), 0,
+			map->slots * map->stride);
+}
+
+/* The WRITE at a place of a QP's messages, and what its slot holds. */
+struct slot {
+	const struct op_row *op;
+	uint8_t *data;
+	uint64_t msg, len, seed;
+};
+
+/* Moves *at on to the next WRITE, which is the wth of the QP. */
+static struct slot
+slot_find(struct host *host, const struct conn *conn, struct op_walk *at, uint64_t w)
+{
+	const struct conf *conf = host->conf;
+	const struct op_row *op = walk_find(at, &conf->mix, conf->n_sizes, OP_RING);
+	unsigned i = (unsigned)(conn - host->conns);
+
+	return (struct slot){.op = op,
+		.data = host->target.mem +
+			target_slot(&host->target.map, host->n_conns, i, w),
+		.msg = at->msg,
+		.len = op_len(conf, op, at->size_i),
+		.seed = verify_seed(conn->qpn, at->msg)};
+}
+
+/* Returns false if a byte is neither that of the message, nor 0. */
+static bool
+lossy_slot_verify(struct host *host, const struct conn *conn, const struct slot *slot)
+{
+	size_t first;
+
+	if (verify_check(slot->data, slot->len, slot->seed, &first) == 0)
+		return host_verify(host, conn, slot->op->name, slot->msg, slot->data,
+			slot->len, slot->seed);
+	for (uint64_t i = 0; i < slot->len; i++) {
+		if (slot->data[i] == 0)
+			slot->data[i] = verify_byte(slot->seed, i);
+	}
+	if (verify_check(slot->data, slot->len, slot->seed, &first) != 0)
+		return host_verify(host, conn, slot->op->name, slot->msg, slot->data,
+			slot->len, slot->seed);
+	return true;
 }
 
 /* Checks the slot of the next WRITE. */
 static bool
-slot_check(struct host *host, struct conn *conn)
+slot_verify(struct host *host, struct conn *conn)
 {
 	const struct conf *conf = host->conf;
-	struct op_walk *at = &conn->ring.at;
-	const struct op_row *op = walk_find(at, &conf->mix, conf->n_sizes, OP_RING);
-	uint64_t len = op_len(conf, op, at->size_i);
-	const uint8_t *data = host->target.mem +
-			      target_slot(&host->target.map, host->n_conns,
-				      (unsigned)(conn - host->conns), conn->ring.checked);
-	bool right = host_verify(host, conn, op->name, at->msg, data, len,
-		verify_seed(conn->qpn, at->msg));
+	struct slot slot = slot_find(host, conn, &conn->ring.at, conn->ring.checked);
+	uint64_t verified = host->tally.verified_bytes;
+	bool counts = (slot.op->flags & OP_RECEIVED) == 0,
+	     lossy = type_is_lossy(conf->type), right;
 
-	if ((op->flags & OP_RECEIVED) == 0) {
+	right = lossy ? lossy_slot_verify(host, conn, &slot)
+		      : host_verify(host, conn, slot.op->name, slot.msg, slot.data,
+				slot.len, slot.seed);
+	if (lossy)
+		memset(slot.data, 0, slot.len);
+	if (counts && host->tally.verified_bytes == verified && slot.len != 0) {
+		host->tally.lost++;
+	} else if (counts) {
 		host->tally.messages++;
-		host->tally.bytes += len;
+		host->tally.bytes += slot.len;
 	}
 	conn->ring.checked++;
-	walk_next(at, &conf->mix, conf->n_sizes);
+	walk_next(&conn->ring.at, &conf->mix, conf->n_sizes);
 	return right;
 }
 
@@ -107,6 +158,22 @@ target_verify(struct host *host, struct conn *conn, uint64_t end)
 	bool right = true;
 
 	while (conn->ring.checked < end)
-		right &= slot_check(host, conn);
+		right &= slot_verify(host, conn);
 	return right;
+}
+
+bool
+target_is_complete(struct host *host, const struct conn *conn, uint64_t end)
+{
+	struct op_walk at = conn->ring.at;
+	size_t first;
+
+	for (uint64_t w = conn->ring.checked; w < end; w++) {
+		struct slot slot = slot_find(host, conn, &at, w);
+
+		if (verify_check(slot.data, slot.len, slot.seed, &first) != 0)
+			return false;
+		walk_next(&at, &host->conf->mix, host->conf->n_sizes);
+	}
+	return true;
 }

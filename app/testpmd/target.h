@@ -66,7 +66,11 @@ void target_fini(struct target *target);
 void target_fill(struct host *host);
 /* Clears the words of a QP, whose messages are numbered from 0 again. */
 void target_restart(struct host *host, const struct conn *conn);
-/* Checks what the QP's WRITEs before the endth have left. Returns false if any byte is wrong. */
+/* Checks what the QP's WRITEs before the endth have left. Returns false if any byte is wrong. On UC a
+ * WRITE may be lost, in part or as a whole: the slot is cleared when it is checked, so that its bytes
+ * are then those of its message, or 0. */
 bool target_verify(struct host *host, struct conn *conn, uint64_t end);
+/* Whether all bytes of these WRITEs have come. */
+bool target_is_complete(struct host *host, const struct conn *conn, uint64_t end);
 
 #endif

@@ -104,6 +104,8 @@ conns_disconnect(struct host *host, bool again)
 static int
 host_cm_open(struct host *host, char err[ERR_MAX])
 {
+	if (host->conf->type != TYPE_RC)
+		return error_set(err, "RDMA-CM connects RC QPs: expected --type rc");
 	if (host->n_conns > CM_CONNS_MAX)
 		return error_set(err,
 			"invalid value '%u' for --qps: expected at most "

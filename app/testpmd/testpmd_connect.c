@@ -14,6 +14,13 @@
 
 #define FLUSH_NS NS_PER_SECOND
 
+#define INIT (IBV_QP_PKEY_INDEX | IBV_QP_PORT)
+#define PATH (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define RESPONDER (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define REQUESTER                                                                        \
+	(IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |          \
+		IBV_QP_MAX_QP_RD_ATOMIC)
+
 static unsigned
 common_bits(const union ibv_gid *a, const union ibv_gid *b)
 {
@@ -100,6 +107,12 @@ host_set_path(struct host *host, char err[ERR_MAX])
 	host->path.mtu = conf->mtu != 0 ? mtu_code(conf->mtu) : port.active_mtu;
 	if (host_source_choose(host, &port, err) != 0)
 		return -1;
+	if (conf->type == TYPE_UD && conf->size_max > UINT64_C(128) << host->path.mtu)
+		return error_set(err,
+			"invalid value '%" PRIu64
+			"' for --size: expected at most %u with --type "
+			"ud, the path MTU",
+			conf->size_max, 128u << host->path.mtu);
 	/* The ends negotiate nothing. In pingpong, the one with the lower address sends
 	 * first. */
 	if (host->ops == &sink_ops)
@@ -110,16 +123,29 @@ host_set_path(struct host *host, char err[ERR_MAX])
 	return 0;
 }
 
+/* The attributes that a type of QP has in each state, in addition to the state (ibv_modify_qp(3)). */
+static const struct {
+	int init, rtr, rts;
+} qp_attributes[] = {
+	[IBV_QPT_RC] = {INIT | IBV_QP_ACCESS_FLAGS, PATH | RESPONDER, REQUESTER},
+	[IBV_QPT_UC] = {INIT | IBV_QP_ACCESS_FLAGS, PATH, IBV_QP_SQ_PSN},
+	[IBV_QPT_UD] = {INIT | IBV_QP_QKEY, 0, IBV_QP_SQ_PSN},
+	[IBV_QPT_XRC_SEND] = {INIT | IBV_QP_ACCESS_FLAGS, PATH, REQUESTER},
+	[IBV_QPT_XRC_RECV] = {INIT | IBV_QP_ACCESS_FLAGS, PATH | RESPONDER,
+		IBV_QP_SQ_PSN | IBV_QP_TIMEOUT},
+};
+
 static int
 qp_to_init(struct conn *conn)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
+		.qkey = UD_QKEY,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 				   IBV_ACCESS_REMOTE_ATOMIC};
 
-	return ibv_modify_qp(conn->qp, &attr,
-		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	return ibv_modify_qp(
+		conn->qp, &attr, IBV_QP_STATE | qp_attributes[conn->qp->qp_type].init);
 }
 
 static int
@@ -139,9 +165,8 @@ qp_to_rtr(struct host *host, struct conn *conn)
 				.hop_limit = (uint8_t)conf->hop_limit,
 				.traffic_class = (uint8_t)conf->tclass}}};
 
-	return ibv_modify_qp(conn->qp, &attr,
-		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	return ibv_modify_qp(
+		conn->qp, &attr, IBV_QP_STATE | qp_attributes[conn->qp->qp_type].rtr);
 }
 
 static int
@@ -155,9 +180,8 @@ qp_to_rts(struct host *host, struct conn *conn)
 		.sq_psn = (uint32_t)conf->psn,
 		.max_rd_atomic = (uint8_t)host->verbs.attr.max_qp_init_rd_atom};
 
-	return ibv_modify_qp(conn->qp, &attr,
-		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	return ibv_modify_qp(
+		conn->qp, &attr, IBV_QP_STATE | qp_attributes[conn->qp->qp_type].rts);
 }
 
 static void
@@ -184,6 +208,8 @@ conn_restart(struct host *host, struct conn *conn)
 	conn->op_i = 0;
 	conn->ack = conn->take = (struct op_walk){0};
 	conn->ring = (struct conn_ring){0};
+	conn->incomplete = false;
+	memset(conn->seen, 0, sizeof(conn->seen));
 	conn->fadd_sum = conn->cas_posted = conn->cas_value = 0;
 	target_restart(host, conn);
 	exchange_restart(host);

@@ -100,13 +100,42 @@ host_cqs_create(struct host *host, char err[ERR_MAX])
 	return 0;
 }
 
+/* Returns NULL, with errno set, on failure. */
+static struct ibv_srq *
+xrc_srq_create(struct host *host, const struct ibv_srq_attr *attr)
+{
+	struct ibv_xrcd_init_attr domain = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT};
+	struct ibv_srq_init_attr_ex init = {.attr = *attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_XRCD |
+			     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_XRC,
+		.cq = host->verbs.recv_cq,
+		.pd = host->verbs.pd};
+	struct ibv_srq *srq;
+
+	host->verbs.xrcd = ibv_open_xrcd(host->verbs.ctx, &domain);
+	if (host->verbs.xrcd == NULL)
+		return NULL;
+	init.xrcd = host->verbs.xrcd;
+	srq = ibv_create_srq_ex(host->verbs.ctx, &init);
+	if (srq != NULL)
+		(void)ibv_get_srq_num(srq, &host->verbs.srqn);
+	return srq;
+}
+
 static int
 host_srq_create(struct host *host, char err[ERR_MAX])
 {
 	struct ibv_srq_init_attr init = {
 		.attr = {.max_wr = (uint32_t)host->conf->depth, .max_sge = 1}};
 
-	host->verbs.srq = ibv_create_srq(host->verbs.pd, &init);
+	if (host->conf->type == TYPE_XRC)
+		host->verbs.srq = xrc_srq_create(host, &init.attr);
+	else
+		host->verbs.srq = ibv_create_srq(host->verbs.pd, &init);
 	if (host->verbs.srq == NULL)
 		return error_set(err,
 			"invalid value '%" PRIu64 "' for --depth: cannot create an SRQ "
@@ -115,6 +144,32 @@ host_srq_create(struct host *host, char err[ERR_MAX])
 	rxq_init(&host->rxqs[0], host->verbs.srq, NULL);
 	host->rxqs[0].capacity = (uint32_t)host->conf->depth;
 	return 0;
+}
+
+static enum ibv_qp_type
+host_qp_type(const struct host *host)
+{
+	static const enum ibv_qp_type types[] = {[TYPE_RC] = IBV_QPT_RC,
+		[TYPE_UC] = IBV_QPT_UC,
+		[TYPE_UD] = IBV_QPT_UD,
+		[TYPE_XRC] = IBV_QPT_XRC_SEND};
+
+	if (host->conf->type == TYPE_XRC && host->ops->receives)
+		return IBV_QPT_XRC_RECV;
+	return types[host->conf->type];
+}
+
+static struct ibv_qp *
+conn_qp_create(struct host *host, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_init_attr_ex target = {.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = host->verbs.xrcd};
+
+	init->qp_type = host_qp_type(host);
+	if (init->qp_type == IBV_QPT_XRC_RECV)
+		return ibv_create_qp_ex(host->verbs.ctx, &target);
+	return ibv_create_qp(host->verbs.pd, init);
 }
 
 static int
@@ -126,7 +181,6 @@ conn_create(struct host *host, unsigned i, char err[ERR_MAX])
 	struct ibv_qp_init_attr init = {.send_cq = host->verbs.send_cq,
 		.recv_cq = host->verbs.recv_cq,
 		.srq = host->verbs.srq,
-		.qp_type = IBV_QPT_RC,
 		.cap = {.max_send_wr = host->ops->sends ? (uint32_t)conf->sq_depth : 1,
 			.max_send_sge = 1,
 			.max_recv_wr = own_rq ? (uint32_t)conf->depth : 1,
@@ -134,7 +188,7 @@ conn_create(struct host *host, unsigned i, char err[ERR_MAX])
 			.max_inline_data =
 				host->ops->sends ? (uint32_t)conf->inline_max : 0}};
 
-	conn->qp = ibv_create_qp(host->verbs.pd, &init);
+	conn->qp = conn_qp_create(host, &init);
 	if (conn->qp == NULL)
 		return error_set(err,
 			"cannot create QP %u of %u (--sq-depth %" PRIu64
@@ -164,7 +218,7 @@ host_buffers_create(struct host *host, char err[ERR_MAX])
 
 	for (unsigned i = 0; i < host->n_rxqs && rc == 0; i++)
 		rc = rxq_grow(&host->rxqs[i], host->verbs.pd, (uint32_t)conf->depth,
-			conf->size_max);
+			conf->size_max + (conf->type == TYPE_UD ? GRH_LEN : 0));
 	if (rc == 0 && host->ops->sends)
 		rc = tx_init(host);
 	if (rc == 0 && host->ops->receives)
@@ -279,6 +333,8 @@ host_close(struct host *host)
 	}
 	if (host->verbs.srq != NULL)
 		ibv_destroy_srq(host->verbs.srq);
+	if (host->verbs.xrcd != NULL)
+		ibv_close_xrcd(host->verbs.xrcd);
 	if (host->verbs.send_cq != NULL)
 		ibv_destroy_cq(host->verbs.send_cq);
 	if (host->verbs.recv_cq != NULL)

@@ -123,6 +123,12 @@ set_mode(struct conf *conf, const char *value)
 }
 
 static bool
+set_type(struct conf *conf, const char *value)
+{
+	return parse_type(value, &conf->type);
+}
+
+static bool
 set_op(struct conf *conf, const char *value)
 {
 	if (!parse_mix(value, &conf->mix))

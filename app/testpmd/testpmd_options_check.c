@@ -141,6 +141,31 @@ check_queues(const struct conf *conf, char err[ERR_MAX])
 	return 0;
 }
 
+/* The number of a message that follows lost ones is found by its first 8 bytes. */
+static int
+check_type(const struct conf *conf, char err[ERR_MAX])
+{
+	for (unsigned i = 0; i < conf->n_sizes && type_is_lossy(conf->type); i++) {
+		if (conf->sizes[i] < 8 && !conf->no_verify)
+			return error_set(err,
+				"invalid value '%" PRIu64
+				"' for --size: expected at least 8 "
+				"with --type %s, or --no-verify",
+				conf->sizes[i], qp_type_name(conf->type));
+	}
+	if (conf->type == TYPE_UD && conf->mtu != 0 && conf->size_max > conf->mtu)
+		return error_set(err,
+			"invalid value '%" PRIu64
+			"' for --size: expected at most %" PRIu64
+			" (--mtu) with --type ud",
+			conf->size_max, conf->mtu);
+	if (conf->type == TYPE_XRC && conf->rq)
+		return error_set(err,
+			"invalid option --rq: expected --srq with --type xrc, which has no receive "
+			"queues");
+	return 0;
+}
+
 static int
 check_op(const struct conf *conf, char err[ERR_MAX])
 {
@@ -165,11 +190,13 @@ check_op(const struct conf *conf, char err[ERR_MAX])
 			"invalid value '0' for --signal-every: expected at least 1 with --op %s, "
 			"which is verified when it completes",
 			mix);
+	if (check_type(conf, err) != 0)
+		return -1;
 	for (unsigned i = 0; i < conf->n_ports; i++) {
 		if (conf_exchanges(conf) && conf->ports[i].mode == MODE_PINGPONG)
 			return error_set(err,
-				"invalid value '%s' for --op: expected send with --mode "
-				"pingpong",
+				"invalid value '%s' for --op: expected send, with --type rc, "
+				"with --mode pingpong",
 				mix);
 	}
 	return 0;

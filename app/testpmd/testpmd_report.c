@@ -161,6 +161,14 @@ print_table(struct run *run, struct result *results)
 	print_count("bytes verified", counts, n);
 	COLLECT(counts, n, host->tally.bad_bytes)
 	print_count("bad bytes", counts, n);
+	if (!type_is_lossy(run->conf.type))
+		return;
+	COLLECT(counts, n, host->tally.lost)
+	print_count("lost messages", counts, n);
+	COLLECT(counts, n, host->tally.late)
+	print_count("late messages", counts, n);
+	COLLECT(counts, n, host->tally.duplicates)
+	print_count("duplicate messages", counts, n);
 }
 
 /* Printed only if there were impaired frames. */

@@ -1,76 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <endian.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "testpmd_rx.h"
-#include "verify.h"
 
 #define REAP_BATCH 64
 
 static void
-rx_len_check(struct host *host, const struct conn *conn, uint64_t msg, uint32_t len,
-	uint64_t want)
-{
-	if (len == want)
-		return;
-	host->tally.bad_messages++;
-	host_set_error(host,
-		"message %" PRIu64 " of QP 0x%x has %" PRIu32 " bytes, "
-		"expected %" PRIu64 " (--size must be the same on both ends)",
-		msg, conn->qpn, len, want);
-}
-
-/* A message of a mix of operations. The content of a WRITE is checked in the ring. */
-static void
-rx_take_op(struct host *host, struct conn *conn, const struct ibv_wc *wc)
-{
-	const struct conf *conf = host->conf;
-	const struct op_row *op =
-		walk_find(&conn->take, &conf->mix, conf->n_sizes, OP_RECEIVED);
-	uint64_t msg = conn->take.msg, seed = verify_seed(conn->qpn, msg);
-	bool write = (op->flags & OP_RING) != 0, imm = (op->flags & OP_IMM) != 0;
-	uint32_t found =
-		(wc->wc_flags & IBV_WC_WITH_IMM) != 0 ? be32toh(wc->imm_data) : 0;
-
-	if (write != (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM) ||
-		imm != ((wc->wc_flags & IBV_WC_WITH_IMM) != 0))
-		host_fail(host,
-			"message %" PRIu64
-			" of QP 0x%x is another operation than %s: messages "
-			"are out of order",
-			msg, conn->qpn, op->name);
-	else if (imm && found != (uint32_t)seed)
-		host_fail(host,
-			"the immediate of message %" PRIu64
-			" (%s) of QP 0x%x is 0x%08" PRIx32 ", expected 0x%08" PRIx32,
-			msg, op->name, conn->qpn, found, (uint32_t)seed);
-	rx_len_check(host, conn, msg, wc->byte_len, op_len(conf, op, conn->take.size_i));
-	if (!conf->no_verify && !write)
-		(void)host_verify(host, conn, op->name, msg,
-			conn->rxq->bufs[wc->wr_id].data, wc->byte_len, seed);
-	walk_next(&conn->take, &conf->mix, conf->n_sizes);
-}
-
-static void
-rx_take_unexpected(struct host *host)
-{
-	char own[EXCHANGE_TEXT];
-
-	(void)exchange_options(host, own);
-	host_fail(host,
-		"%s sends messages that this end with '%s' does not expect: both ends need the "
-		"same",
-		host->pc->peer, own);
-}
-
-static void
 rx_failed(struct host *host, struct conn *conn, const struct ibv_wc *wc)
 {
-	bool told = conn->failed;
+	bool told = conn->failed, lossy = type_is_lossy(host->conf->type);
 
 	/* Flushed by a reset of this end, or after the completion that has the cause. */
 	if (conn->resetting || told || wc->status == IBV_WC_WR_FLUSH_ERR)
+		return;
+	/* UC: the receive of an SRQ that an incomplete message has used. */
+	if (lossy && wc->status == IBV_WC_REM_INV_REQ_ERR)
 		return;
 	conn->failed = true;
 	if (wc->status == IBV_WC_LOC_LEN_ERR)
@@ -83,18 +28,30 @@ rx_failed(struct host *host, struct conn *conn, const struct ibv_wc *wc)
 			ibv_wc_status_str(wc->status));
 }
 
+static void
+rx_take_op(struct host *host, struct conn *conn, const struct ibv_wc *wc)
+{
+	uint32_t grh = host->conf->type == TYPE_UD ? GRH_LEN : 0;
+	struct ibv_wc payload = *wc;
+
+	payload.byte_len -= grh;
+	if (!rx_op_take(host, conn, &payload, conn->rxq->bufs[wc->wr_id].data + grh))
+		return;
+	conn->received++;
+	host->tally.messages++;
+	host->tally.bytes += payload.byte_len;
+}
+
 static inline void
 rx_take(struct host *host, struct conn *conn, const struct ibv_wc *wc)
 {
 	const struct conf *conf = host->conf;
 
-	if (host->exchange.on && !host->exchange.receives) {
-		rx_take_unexpected(host);
-		return;
-	}
 	if (host->exchange.on) {
 		rx_take_op(host, conn, wc);
-	} else if (!conf->no_verify) {
+		return;
+	}
+	if (!conf->no_verify) {
 		rx_len_check(host, conn, conn->received, wc->byte_len,
 			conf->sizes[conn->rx_size_i]);
 		(void)host_verify(host, conn, "send", conn->received,

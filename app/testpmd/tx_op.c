@@ -82,6 +82,12 @@ tx_op_build(struct host *host, struct conn *conn, struct ibv_send_wr *wr, uint8_
 		verify_fill(buf, *len, seed);
 	wr->opcode = op->opcode;
 	wr->imm_data = htobe32((uint32_t)seed);
+	if (conf->type == TYPE_UD) {
+		wr->wr.ud.ah = host->exchange.ah;
+		wr->wr.ud.remote_qpn = conn->qpn;
+		wr->wr.ud.remote_qkey = UD_QKEY;
+	}
+	wr->qp_type.xrc.remote_srqn = host->exchange.peer_srqn;
 	if ((op->flags & OP_RING) != 0 || op->opcode == IBV_WR_RDMA_READ)
 		rdma_build(host, conn, wr, seed, *len);
 	else if ((op->flags & OP_WORD) != 0)

@@ -44,6 +44,39 @@ def matrix():
                      done.stdout + done.stderr)
 
 
+def types():
+    mixes = {"uc": ("send", "send-imm", "write", "write-imm",
+                    "send:1,write:2,write-imm:2,send-imm:1"),
+             "ud": ("send", "send-imm", "send:1,send-imm:2"),
+             "xrc": ("send", "write-imm", "read", "cas", "send:2,send-imm:1,write:3,write-imm:2,read:1,"
+                     "fadd:1,cas:1")}
+    for kind, of_kind in mixes.items():
+        for mix in of_kind:
+            for queue in ("--srq",) if kind == "xrc" else ("--srq", "--rq"):
+                lossy(kind, mix, queue)
+
+
+def lossy(kind, mix, queue):
+    options = ["-q", "4", "--type", kind, "--op", mix, queue]
+    if mix != "cas":
+        options += ["-s", "64,1500,8,4096"]
+    done, report = loop("-c", "10000", *options)
+    case("%s, %s, %s" % (kind, mix, queue), done.returncode == 0 and report and
+         good(report, mix, 10000) and report["lost_messages"] == 0, done.stdout + done.stderr)
+    done, report = loop("-c", "10000", *options, "--impair", "loss=1%,dup=1%,reorder=1%", "--timeout", "8")
+    passed = done.returncode == 0 and report["bad_messages"] == 0
+    if kind == "xrc":
+        passed = passed and good(report, mix, 10000)
+    else:
+        sink = next(port for port in report["ports"] if port["mode"] == "sink")
+        passed = passed and report["messages"] == 10000 == sink["messages"] + sink["lost_messages"] and \
+            0 < sink["lost_messages"] < 1000 and sink["bytes_verified"] >= sink["bytes"]
+        if "write" not in names(mix):
+            passed = passed and sink["late_messages"] > 0 and sink["duplicate_messages"] > 0
+    case("%s, %s, %s, 1 %% loss, repeats and late frames" % (kind, mix, queue), passed,
+         done.stdout + done.stderr)
+
+
 def shapes():
     rows = [
         ("the weights are kept", "write:70,read:20,send:10", ["-c", "10000"], 10000),
@@ -87,7 +120,14 @@ def wrong_options():
             (["--op", "send,write"], "each with a weight from 1 to 1000: write:70,read:20,send:10"),
             (["--op", "write:0"], "invalid value 'write:0' for --op"),
             (["--op", "fadd", "-s", "64"], "invalid value '64' for --size: expected 8 with --op fadd"),
-            (["--op", "read", "-m", "pingpong"], "expected send with --mode pingpong"),
+            (["--op", "read", "-m", "pingpong"], "expected send, with --type rc, with --mode pingpong"),
+            (["--type", "rd"], "invalid value 'rd' for --type: expected rc, uc, ud or xrc"),
+            (["--type", "uc", "--op", "read"], "expected send, send-imm, write, write-imm with --type uc"),
+            (["--type", "ud", "--op", "send:1,write:1"], "expected send, send-imm with --type ud"),
+            (["--type", "ud", "-s", "2048", "--mtu", "1024"], "at most 1024 (--mtu) with --type ud"),
+            (["--type", "uc", "-s", "7"], "expected at least 8 with --type uc"),
+            (["--type", "xrc", "--op", "atomic-write"], "with --type xrc"),
+            (["--type", "xrc", "--rq"], "expected --srq with --type xrc"),
             (["--op", "read", "--signal-every", "0"], "expected at least 1 with --op read")):
         done, _ = loop(*options)
         case("%s: status 2 and one line" % " ".join(options), done.returncode == 2 and
@@ -143,8 +183,8 @@ def two_processes():
             words in end.text for words in said) for end in ends), ends[0].tail() + ends[1].tail())
     ends = pair(["--op", "write", "-t", "2"], ["-t", "2"])
     case("a sender with --op send: the receiver says so", "\nFAIL: 192.0.2.1 sends messages that this end "
-         "with '--op write" in ends[0].text, ends[0].tail() + ends[1].tail())
+         "with '--type rc --op write" in ends[0].text, ends[0].tail() + ends[1].tail())
 
 
 if __name__ == "__main__":
-    sys.exit(run(matrix, shapes, several_runs, wrong_options, two_processes))
+    sys.exit(run(matrix, types, shapes, several_runs, wrong_options, two_processes))

@@ -98,7 +98,14 @@ TEST(types_have_operations)
 	char text[128];
 
 	assert_true(parse_mix("send", &mix));
-	assert_null(mix_lacks(&mix, TYPE_RC));
+	for (unsigned type = 0; type < TYPE_KINDS; type++)
+		assert_null(mix_lacks(&mix, (enum type_kind)type));
+	assert_true(parse_mix("send:1,read:1", &mix));
+	assert_null(mix_lacks(&mix, TYPE_XRC));
+	assert_ptr_equal(mix_lacks(&mix, TYPE_UC), &op_rows[OP_READ]);
+	assert_ptr_equal(mix_lacks(&mix, TYPE_UD), &op_rows[OP_READ]);
+	assert_true(parse_mix("atomic-write", &mix));
+	assert_non_null(mix_lacks(&mix, TYPE_XRC));
 	type_ops_print(TYPE_RC, text, sizeof(text));
 	for (unsigned i = 0; i < OP_KINDS; i++)
 		assert_non_null(strstr(text, op_rows[i].name));

@@ -11,6 +11,7 @@
 #include "case.h"
 #include "testpmd_rx.h"
 #include "tx_op.h"
+#include "testpmd_host.h"
 
 #define QPN 0x100
 #define SIZE 40
@@ -26,126 +27,6 @@ static uint32_t spare[1];
 static struct ibv_cq cq;
 static uint8_t buffers[SLOTS * 64], received[64];
 static struct ibv_wc completion; /* of the receive CQ; opcode -1: none */
-static unsigned asked;
-
-static void
-said(struct host *h, const char *format, va_list args)
-{
-	if (h->reason[0] == '\0')
-		vsnprintf(h->reason, sizeof(h->reason), format, args);
-}
-
-void
-host_fail(struct host *h, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	said(h, format, args);
-	va_end(args);
-	h->state = HOST_FAILED;
-}
-
-void
-host_set_error(struct host *h, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	said(h, format, args);
-	va_end(args);
-}
-
-void
-host_wrong_bytes(struct host *h, const struct conn *c, const char *what, uint64_t msg,
-	const uint8_t *data, uint64_t len, uint64_t seed, size_t bad, size_t first)
-{
-	(void)c;
-	(void)len;
-	h->tally.bad_messages++;
-	host_set_error(h, "%s %d: %zu bad, %zu: %02x not %02x", what, (int)msg, bad,
-		first, data[first], verify_byte(seed, first));
-}
-
-void
-exchange_check(struct host *h, struct conn *c)
-{
-	(void)h;
-	(void)c;
-	asked++;
-}
-
-uint64_t
-exchange_options(const struct host *h, char text[EXCHANGE_TEXT])
-{
-	(void)h;
-	strcpy(text, "--op here");
-	return 0;
-}
-
-void *
-buffer_map(size_t len)
-{
-	return calloc(1, len);
-}
-
-void
-buffer_unmap(void *mem, size_t len)
-{
-	(void)len;
-	free(mem);
-}
-
-int
-rxq_post(struct rxq *q)
-{
-	q->n_spare = 0;
-	return 0;
-}
-
-#undef ibv_reg_mr
-struct ibv_mr *
-ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
-{
-	static struct ibv_mr mr = {.rkey = 7};
-
-	(void)pd;
-	(void)addr;
-	(void)length;
-	(void)access;
-	return &mr;
-}
-
-struct ibv_mr *
-ibv_reg_mr_iova2(
-	struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
-{
-	(void)iova;
-	return ibv_reg_mr(pd, addr, length, (int)access);
-}
-
-int
-ibv_dereg_mr(struct ibv_mr *mr)
-{
-	(void)mr;
-	return 0;
-}
-
-const char *
-ibv_wc_status_str(enum ibv_wc_status status)
-{
-	(void)status;
-	return "";
-}
-
-int
-ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
-{
-	(void)srq;
-	(void)attr;
-	(void)mask;
-	return 0;
-}
 
 static int
 fake_poll_cq(struct ibv_cq *unused, int n, struct ibv_wc *wc)
@@ -276,7 +157,6 @@ run_begin(const char *text)
 static int
 teardown(void **state)
 {
-	(void)state;
 	target_fini(&rx.target);
 	return 0;
 }
@@ -404,6 +284,66 @@ TEST_WITH(a_message_before_the_ends_agree_is_refused, NULL, teardown)
 	assert_int_equal(rx.state, HOST_FAILED);
 	assert_non_null(strstr(
 		rx.reason, "192.0.2.2 sends messages that this end with '--op here'"));
+}
+
+/* Gives the receiver the bytes of message msg, of an operation with SENDs only. */
+static void
+datagram(uint64_t msg)
+{
+	verify_fill(received, conf.sizes[msg % conf.n_sizes], verify_seed(QPN, msg));
+	receive(IBV_WC_RECV, 0, 0, (uint32_t)conf.sizes[msg % conf.n_sizes]);
+}
+
+TEST_WITH(lost_late_and_repeated_messages_are_counted, NULL, teardown)
+{
+	static const uint64_t arrive[] = {0, 1, 4, 3, 3, 1, 5, 900, 899, 902};
+
+	run_begin("send");
+	conf.type = TYPE_UC;
+	for (size_t i = 0; i < sizeof(arrive) / sizeof(arrive[0]); i++)
+		datagram(arrive[i]);
+	assert_string_equal(rx.reason, "");
+	assert_int_equal(rx_conn.received, 8);
+	assert_int_equal(rx.tally.messages, 8);
+	assert_int_equal(rx.tally.late, 2);
+	assert_int_equal(rx.tally.duplicates, 2);
+	rx_lost(&rx, &rx_conn, 1000, 1000 - rx_conn.received);
+	assert_int_equal(rx.tally.lost, 992);
+	datagram(1000); /* of the next run */
+	assert_int_equal(rx_conn.received, 1001);
+	assert_int_equal(rx_conn.take.msg, 1001);
+	memset(received, 0x5a, sizeof(received));
+	receive(IBV_WC_RECV, 0, 0, SIZE);
+	assert_int_equal(rx.tally.bad_messages, 2); /* its bytes and its length */
+}
+
+/* UC: a WRITE of which nothing has come, one of which a part has come, and one with a wrong byte. */
+TEST_WITH(incomplete_writes_are_lost, NULL, teardown)
+{
+	uint8_t *slot;
+
+	run_begin("write");
+	conf.type = TYPE_UC;
+	for (unsigned i = 0; i < 8; i++)
+		message();
+	messages_acknowledged();
+	memset(rx.target.mem + target_slot(&rx.target.map, 1, 0, 3), 0, SIZE);
+	memset(rx.target.mem + target_slot(&rx.target.map, 1, 0, 6) + 16, 0, SIZE - 16);
+	assert_true(target_is_complete(&rx, &rx_conn, 3));
+	assert_false(target_is_complete(&rx, &rx_conn, 4));
+	assert_true(target_verify(&rx, &rx_conn, 8));
+	assert_string_equal(rx.reason, "");
+	assert_int_equal(rx.tally.lost, 2);
+	assert_int_equal(rx.tally.messages, 6);
+	message();
+	messages_acknowledged();
+	slot = rx.target.mem + target_slot(&rx.target.map, 1, 0, 8);
+	slot[2] ^= 4;
+	assert_false(target_verify(&rx, &rx_conn, 9));
+	assert_int_equal(rx.tally.bad_messages, 1);
+	/* A slot is clear when its next WRITE comes. */
+	for (unsigned i = 0; i < SIZE; i++)
+		assert_int_equal(slot[i], 0);
 }
 
 /* The message that fills the ring is signaled, and a check is asked for when it is acknowledged. */

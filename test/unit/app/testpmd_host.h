@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The parts of a host that testpmd_ops_test.c does without: it says its errors to host->reason only, and
+ * its memory regions are none. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned asked; /* calls of exchange_check() */
+
+static void
+said(struct host *h, const char *format, va_list args)
+{
+	if (h->reason[0] == '\0')
+		vsnprintf(h->reason, sizeof(h->reason), format, args);
+}
+
+void
+host_fail(struct host *h, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	said(h, format, args);
+	va_end(args);
+	h->state = HOST_FAILED;
+}
+
+void
+host_set_error(struct host *h, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	said(h, format, args);
+	va_end(args);
+}
+
+void
+host_wrong_bytes(struct host *h, const struct conn *c, const char *what, uint64_t msg,
+	const uint8_t *data, uint64_t len, uint64_t seed, size_t bad, size_t first)
+{
+	(void)c;
+	(void)len;
+	h->tally.bad_messages++;
+	host_set_error(h, "%s %d: %zu bad, %zu: %02x not %02x", what, (int)msg, bad,
+		first, data[first], verify_byte(seed, first));
+}
+
+void
+exchange_check(struct host *h, struct conn *c)
+{
+	(void)h;
+	(void)c;
+	asked++;
+}
+
+uint64_t
+exchange_options(const struct host *h, char text[EXCHANGE_TEXT])
+{
+	(void)h;
+	strcpy(text, "--op here");
+	return 0;
+}
+
+void *
+buffer_map(size_t len)
+{
+	return calloc(1, len);
+}
+
+void
+buffer_unmap(void *mem, size_t len)
+{
+	(void)len;
+	free(mem);
+}
+
+int
+rxq_post(struct rxq *q)
+{
+	q->n_spare = 0;
+	return 0;
+}
+
+#undef ibv_reg_mr
+struct ibv_mr *
+ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	static struct ibv_mr mr = {.rkey = 7};
+
+	(void)pd;
+	(void)addr;
+	(void)length;
+	(void)access;
+	return &mr;
+}
+
+struct ibv_mr *
+ibv_reg_mr_iova2(
+	struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
+{
+	(void)iova;
+	return ibv_reg_mr(pd, addr, length, (int)access);
+}
+
+int
+ibv_dereg_mr(struct ibv_mr *mr)
+{
+	(void)mr;
+	return 0;
+}
+
+const char *
+ibv_wc_status_str(enum ibv_wc_status status)
+{
+	(void)status;
+	return "";
+}
+
+int
+ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	(void)srq;
+	(void)attr;
+	(void)mask;
+	return 0;
+}
