@@ -48,10 +48,10 @@ hist_add(struct hist *hist, uint64_t ns)
 }
 
 uint64_t
-hist_quantile(const struct hist *hist, unsigned per_mille)
+hist_quantile_fine(const struct hist *hist, unsigned per_10000)
 {
 	/* Rounded up: of 10 values, p99 is the 10th. */
-	uint64_t rank = (hist->count * per_mille + 999) / 1000;
+	uint64_t rank = (hist->count * per_10000 + 9999) / 10000;
 	uint64_t seen = 0;
 
 	if (hist->count == 0)

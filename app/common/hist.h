@@ -16,8 +16,14 @@ struct hist {
 
 void hist_clear(struct hist *hist);
 void hist_add(struct hist *hist, uint64_t ns);
-/* Returns the value that per_mille of the samples do not exceed, rounded up to the top of
- * its bucket; 0 if the histogram is empty. */
-uint64_t hist_quantile(const struct hist *hist, unsigned per_mille);
+/* Returns the value that per_10000 of 10,000 samples do not exceed, rounded up to the top of its
+ * bucket; 0 if the histogram is empty. */
+uint64_t hist_quantile_fine(const struct hist *hist, unsigned per_10000);
+
+static inline uint64_t
+hist_quantile(const struct hist *hist, unsigned per_mille)
+{
+	return hist_quantile_fine(hist, per_mille * 10);
+}
 
 #endif

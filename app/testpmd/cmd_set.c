@@ -32,7 +32,7 @@ WORD(word_srq_name, name, "limit#size");
 /* The options that `set` may change: those with a value and an effect other than
  * OPT_START. A test compares this with the option table. */
 WORD(word_name, name,
-	"addr#peer#gateway4#gateway6#op#size#burst#signal-every#srq-limit#duration#count#"
+	"addr#peer#gateway4#gateway6#op#size#burst#signal-every#srq-limit#rate#duration#count#"
 	"wait#psn#mtu"
 	"#tclass#dscp#hop-limit#timeout#retry-cnt#rnr-retry#min-rnr-timer#stats-period");
 WORD(word_rest, rest, TOKEN_STRING_MULTI);

@@ -4,12 +4,12 @@
 #ifndef TESTPMD_HOST_H
 #define TESTPMD_HOST_H
 
-#include <common/hist.h>
 #include <rocade/rocade.h>
 
 #include "testpmd_conf.h"
 #include "exchange.h"
 #include "rxq.h"
+#include "testpmd_rate.h"
 #include "testpmd_tx.h"
 #include "verify.h"
 #include "target.h"
@@ -192,6 +192,7 @@ struct host {
 	struct tx tx;
 	struct target target; /* of a receiver */
 	struct exchange exchange;
+	struct rate rate; /* of a sender */
 	struct rxq *rxqs; /* one for the SRQ, or one per QP */
 	unsigned n_rxqs;
 

@@ -81,6 +81,8 @@ add_result(json_t *out, const struct tally *tally, const struct result *result)
 	json_object_set_new(
 		out, "lat_p999_ns", json_latency(result->has_latency, result->p999_ns));
 	json_object_set_new(
+		out, "lat_p9999_ns", json_latency(result->has_latency, result->p9999_ns));
+	json_object_set_new(
 		out, "lat_max_ns", json_latency(result->has_latency, result->max_ns));
 	json_object_set_new(
 		out, "cqes_saved", json_uint(snapshot_value(stats, "cqe_saved")));
@@ -117,6 +119,33 @@ add_operations(json_t *out, const struct host *host)
 	json_object_set_new(out, "operations", operations);
 }
 
+/* --rate: the rate that was asked for, and the latencies of each operation. */
+static void
+add_rate(json_t *out, const struct host *host)
+{
+	const struct hist *hists = host->rate.of_op;
+	json_t *latency = json_object();
+
+	for (unsigned i = 0; i < OP_KINDS && host->rate.on; i++) {
+		if (hists[i].count == 0)
+			continue;
+		json_object_set_new(latency, op_rows[i].name,
+			json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "count",
+				(json_int_t)hists[i].count, "min_ns",
+				(json_int_t)hists[i].min_ns, "p50_ns",
+				(json_int_t)hist_quantile(&hists[i], 500), "p90_ns",
+				(json_int_t)hist_quantile(&hists[i], 900), "p99_ns",
+				(json_int_t)hist_quantile(&hists[i], 990), "p999_ns",
+				(json_int_t)hist_quantile(&hists[i], 999), "p9999_ns",
+				(json_int_t)hist_quantile_fine(&hists[i], 9999), "max_ns",
+				(json_int_t)hists[i].max_ns));
+	}
+	json_object_set_new(out, "latency", latency);
+	json_object_set_new(out, "rate_asked",
+		json_real(host->rate.on ? rate_messages(host->conf) : 0));
+	json_object_set_new(out, "behind", json_uint(host->rate.behind));
+}
+
 static json_t *
 port_object(struct host *host, const struct result *result)
 {
@@ -133,6 +162,7 @@ port_object(struct host *host, const struct result *result)
 		host->reason[0] != '\0' ? json_string(host->reason) : json_null());
 	add_result(out, &host->tally, result);
 	add_operations(out, host);
+	add_rate(out, host);
 	add_impair(out, host);
 	add_stats(out, &result->stats);
 	return out;

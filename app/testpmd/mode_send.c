@@ -62,6 +62,8 @@ send_push(struct host *host)
 			moved += first_message_send(host, &host->conns[i]);
 		if (host->n_answered == host->n_conns)
 			host_set_running(host);
+	} else if (host->rate.on && host->state == HOST_RUNNING) {
+		moved = rate_push(host);
 	} else if (host->state == HOST_RUNNING || host->state == HOST_DRAINING) {
 		for (unsigned i = 0; i < host->n_conns; i++)
 			moved += tx_post_burst(host, &host->conns[i]);
@@ -85,6 +87,7 @@ send_stop(struct host *host)
 		if (limit < conn->limit)
 			conn->limit = limit;
 	}
+	rate_stop(host);
 	host->state = HOST_DRAINING;
 	host->drain_ns = clock_ns();
 }

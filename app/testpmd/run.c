@@ -151,7 +151,7 @@ host_start(struct run *run, struct host *host)
 	host->reconnect = false;
 	tally_begin(host);
 	host->restart.check_ns = 0;
-	if (exchange_start(host) != 0)
+	if (exchange_start(host) != 0 || rate_start(host) != 0)
 		return -1;
 	host_snapshot(host, -1, &host->base.run);
 	rocade_port_impair_stats(host->port, &host->base.impair);

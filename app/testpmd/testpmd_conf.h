@@ -44,6 +44,12 @@ struct impair_conf {
 
 #define DUMP_PATH_MAX 400
 
+/* Of --rate; per_s is 0 without it. */
+struct rate_conf {
+	uint64_t per_s; /* messages, or bits of their payload */
+	bool bits;
+};
+
 struct conf {
 	struct port_conf ports[PORTS_MAX];
 	unsigned n_ports;
@@ -76,6 +82,7 @@ struct conf {
 	bool size_given;
 	bool rq; /* a receive queue per QP */
 	uint64_t depth, srq_limit;
+	struct rate_conf rate;
 	uint64_t duration_s, count, wait_s;
 	bool wait_given;
 	bool no_verify;

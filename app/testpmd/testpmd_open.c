@@ -344,6 +344,7 @@ host_close(struct host *host)
 	tx_fini(&host->tx);
 	target_fini(&host->target);
 	exchange_close(&host->exchange);
+	rate_close(&host->rate);
 	free(host->base.qps);
 	free(host->conns);
 	free(host->rxqs);

@@ -159,6 +159,12 @@ set_size(struct conf *conf, const char *value)
 }
 
 static bool
+set_rate(struct conf *conf, const char *value)
+{
+	return parse_rate(value, &conf->rate);
+}
+
+static bool
 set_wait(struct conf *conf, const char *value)
 {
 	conf->wait_given = true;

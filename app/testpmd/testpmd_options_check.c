@@ -202,6 +202,26 @@ check_op(const struct conf *conf, char err[ERR_MAX])
 	return 0;
 }
 
+static int
+check_rate(const struct conf *conf, char err[ERR_MAX])
+{
+	if (conf->rate.per_s == 0)
+		return 0;
+	if (conf->sleep)
+		return error_set(
+			err, "invalid option --rate: expected it without --sleep");
+	if (conf->rate.bits && conf->size_max == 0 &&
+		(mix_any(&conf->mix) & OP_WORD) == 0)
+		return error_set(err,
+			"invalid option --rate: expected messages a second with --size 0");
+	for (unsigned i = 0; i < conf->n_ports; i++) {
+		if (conf->ports[i].mode == MODE_PINGPONG)
+			return error_set(err,
+				"invalid option --rate: expected --mode send, not pingpong");
+	}
+	return 0;
+}
+
 int
 options_check(const struct conf *conf, char err[ERR_MAX])
 {
@@ -217,5 +237,7 @@ options_check(const struct conf *conf, char err[ERR_MAX])
 		if (check_port(conf, &conf->ports[i], err) != 0)
 			return -1;
 	}
-	return check_op(conf, err) == 0 ? check_queues(conf, err) : -1;
+	if (check_op(conf, err) != 0 || check_rate(conf, err) != 0)
+		return -1;
+	return check_queues(conf, err);
 }

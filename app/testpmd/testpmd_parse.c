@@ -48,6 +48,26 @@ parse_ppm(const char *text, uint64_t *ppm)
 }
 
 bool
+parse_rate(const char *text, struct rate_conf *rate)
+{
+	double unit = 1, value;
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]) || strncmp(text, "0x", 2) == 0)
+		return false;
+	value = strtod(text, &end);
+	if (*end == 'k' || *end == 'm' || *end == 'g')
+		unit = *end == 'k' ? 1e3 : *end == 'm' ? 1e6 : 1e9;
+	end += unit != 1;
+	value = value * unit + 0.5;
+	if (value >= 1e15 || (end[0] != '\0' && strcmp(end, "bps") != 0))
+		return false;
+	rate->per_s = (uint64_t)value;
+	rate->bits = end[0] != '\0';
+	return true;
+}
+
+bool
 parse_impair(const char *text, struct impair_conf *impair)
 {
 	struct impair_conf new = {.seed = impair->seed};

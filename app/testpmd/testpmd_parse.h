@@ -13,6 +13,8 @@
 unsigned parse_size_list(const char *text, uint64_t *sizes, unsigned max);
 /* Parses "1%", "0.25%" or "100ppm" to parts per million. */
 bool parse_ppm(const char *text, uint64_t *ppm);
+/* Parses "250k", or "10gbps". */
+bool parse_rate(const char *text, struct rate_conf *rate);
 /* Parses "loss=1%,dup=1%", "loss 1% dup 1%" or "off". Shares not named become 0; the seed
  * stays. */
 bool parse_impair(const char *text, struct impair_conf *impair);

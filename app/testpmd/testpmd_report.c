@@ -146,6 +146,8 @@ print_table(struct run *run, struct result *results)
 	print_latency("latency p50, us", results, offsetof(struct result, p50_ns), n);
 	print_latency("latency p99, us", results, offsetof(struct result, p99_ns), n);
 	print_latency("latency p99.9, us", results, offsetof(struct result, p999_ns), n);
+	print_latency(
+		"latency p99.99, us", results, offsetof(struct result, p9999_ns), n);
 	print_latency("latency max, us", results, offsetof(struct result, max_ns), n);
 	COLLECT(counts, n, snapshot_value(&result->stats, "cqe_saved"))
 	print_count("completions saved", counts, n);
@@ -169,6 +171,32 @@ print_table(struct run *run, struct result *results)
 	print_count("late messages", counts, n);
 	COLLECT(counts, n, host->tally.duplicates)
 	print_count("duplicate messages", counts, n);
+}
+
+/* The latencies of each operation of a run with --rate. */
+static void
+print_op_latencies(const struct host *host)
+{
+	const struct hist *hists = host->rate.of_op;
+
+	if (!host->rate.on || host->hist.count == 0)
+		return;
+	printf("  port %" PRIu64 ", us from due:%12s%12s%12s%12s%12s%12s\n",
+		host->pc->port, "p50", "p90", "p99", "p99.9", "p99.99", "max");
+	for (unsigned i = 0; i < OP_KINDS; i++) {
+		if (hists[i].count == 0)
+			continue;
+		printf("    %-19s%12.3f%12.3f%12.3f%12.3f%12.3f%12.3f\n", op_rows[i].name,
+			(double)hist_quantile(&hists[i], 500) / 1e3,
+			(double)hist_quantile(&hists[i], 900) / 1e3,
+			(double)hist_quantile(&hists[i], 990) / 1e3,
+			(double)hist_quantile(&hists[i], 999) / 1e3,
+			(double)hist_quantile_fine(&hists[i], 9999) / 1e3,
+			(double)hists[i].max_ns / 1e3);
+	}
+	if (host->rate.behind != 0)
+		printf("    %" PRIu64 " messages were due and not posted at the end\n",
+			host->rate.behind);
 }
 
 /* Printed only if there were impaired frames. */
@@ -232,6 +260,8 @@ report_final(struct run *run)
 	}
 	printf("\n");
 	print_table(run, results);
+	for (unsigned i = 0; i < run->n_hosts; i++)
+		print_op_latencies(&run->hosts[i]);
 	print_impaired(run);
 	print_drops(run, results);
 	fflush(stdout);

@@ -18,7 +18,7 @@ struct result {
 	double rate; /* messages per second */
 	double gbps; /* 10^9 bits of payload per second */
 	bool has_latency;
-	uint64_t p50_ns, p99_ns, p999_ns, min_ns, max_ns;
+	uint64_t p50_ns, p99_ns, p999_ns, p9999_ns, min_ns, max_ns;
 	struct snapshot stats; /* counters of this run */
 };
 /* testpmd_stats.c */

@@ -54,11 +54,13 @@ result_of(struct host *host, struct result *result)
 		result->rate = (double)tally->messages / result->seconds;
 		result->gbps = (double)tally->bytes * 8 / result->seconds / 1e9;
 	}
-	if (host->ops == &pingpong_ops && !host->passive && hist->count != 0) {
+	if ((host->rate.on || (host->ops == &pingpong_ops && !host->passive)) &&
+		hist->count != 0) {
 		result->has_latency = true;
 		result->p50_ns = hist_quantile(hist, 500);
 		result->p99_ns = hist_quantile(hist, 990);
 		result->p999_ns = hist_quantile(hist, 999);
+		result->p9999_ns = hist_quantile_fine(hist, 9999);
 		result->min_ns = hist->min_ns;
 		result->max_ns = hist->max_ns;
 	}

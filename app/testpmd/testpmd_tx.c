@@ -65,7 +65,8 @@ tx_fini(struct tx *tx)
 uint32_t
 tx_signal_every(const struct host *host)
 {
-	uint64_t every = host->conf->signal_every;
+	/* With --rate each message has a latency. */
+	uint64_t every = host->rate.on ? 1 : host->conf->signal_every;
 
 	return (uint32_t)(every < host->tx.depth ? every : host->tx.depth);
 }
@@ -148,6 +149,17 @@ tx_post(struct host *host, struct conn *conn, unsigned n)
 	return n;
 }
 
+uint64_t
+tx_room(const struct host *host, const struct conn *conn)
+{
+	uint64_t left = conn->limit - conn->posted;
+	uint64_t room = host->tx.depth - (conn->posted - conn->acked);
+
+	if (host->exchange.ring && tx_op_room(host, conn) < room)
+		room = tx_op_room(host, conn);
+	return left < room ? left : room;
+}
+
 unsigned
 tx_post_burst(struct host *host, struct conn *conn)
 {
@@ -200,6 +212,8 @@ tx_acked(struct host *host, struct conn *conn, uint64_t acked)
 {
 	uint64_t n = acked - conn->acked;
 
+	if (host->rate.on)
+		rate_acked(host, conn, conn->acked, acked);
 	host->tally.sent += n;
 	host->tally.sent_bytes += host->exchange.on ? tx_op_acked(host, conn, acked)
 						    : tx_bytes(host, conn->acked, n);

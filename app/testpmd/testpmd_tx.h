@@ -31,6 +31,8 @@ uint32_t tx_signal_every(const struct host *host);
 /* Posts up to n more messages of the QP. Returns how many. Calls host_fail() if the post
  * was refused. */
 unsigned tx_post(struct host *host, struct conn *conn, unsigned n);
+/* How many messages the QP can post now. */
+uint64_t tx_room(const struct host *host, const struct conn *conn);
 /* Posts as much of a burst as there is room for. */
 unsigned tx_post_burst(struct host *host, struct conn *conn);
 /* Polls the send CQ. Returns the number of CQEs. On an error sets conn->failed and,

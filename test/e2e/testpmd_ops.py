@@ -15,6 +15,7 @@ OPS = ("send", "send-imm", "write", "write-imm", "read", "fadd", "cas", "atomic-
 ALL = "send:3,send-imm:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
 WORDS = ("fadd", "cas", "atomic-write")
 ADDRESS = ["192.0.2.1", "192.0.2.2"]
+QUANTILES = ("min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "max_ns")
 LOSS = ["--impair", "loss=1%", "--timeout", "8"]
 
 
@@ -103,6 +104,35 @@ def shapes():
          report["bytes_verified"] == 0, done.stdout + done.stderr)
 
 
+def rates():
+    mix = "send:1,write:2,read:1"
+    done, report = loop("-t", "1", "-q", "4", "--op", mix, "--rate", "5k")
+    sender = report["ports"][0]
+    case("--rate 5k: latencies of each operation", done.returncode == 0 and
+         sorted(sender["latency"]) == sorted(sender["operations"]) and
+         all(row["count"] == sender["operations"][name] for name, row in sender["latency"].items()) and
+         all([row[key] for key in QUANTILES] == sorted(row[key] for key in QUANTILES)
+             for row in sender["latency"].values()) and
+         sender["rate_asked"] == 5000 and report["lat_p9999_ns"] <= report["lat_max_ns"],
+         done.stdout + done.stderr)
+    # No more are sent than are due, whatever the machine does meanwhile.
+    case("--rate 5k: no faster", sender["messages"] <= 5000 * sender["seconds"] + 2, sender)
+    done, report = loop("-c", "3000", "-s", "1000", "--rate", "80mbps")
+    case("--rate 80mbps of 1000 bytes", done.returncode == 0 and report["messages"] == 3000 and
+         report["ports"][0]["rate_asked"] == 10000 and report["ports"][0]["latency"]["send"]["count"] == 2999,
+         done.stdout + done.stderr)
+    done, report = loop("-t", "1", "--rate", "1g", "--op", "write")
+    case("a rate that is too high: what is not posted is counted", done.returncode == 0 and
+         report["ports"][0]["behind"] > report["messages"], done.stdout + done.stderr)
+    done, report = loop("-c", "1000", "--rate", "50k", "--type", "ud")
+    case("UD has a rate, and no latencies", done.returncode == 0 and report["lat_max_ns"] is None and
+         report["ports"][0]["latency"] == {}, done.stdout + done.stderr)
+    done, report = loop("-i", "-c", "1000", "--rate", "50k", text="start\nwait\nset rate 0\nstart\nwait\n"
+                        "quit\n")
+    case("`set rate 0`", done.returncode == 0 and done.stdout.count("\nPASS") == 2 and
+         report["lat_max_ns"] is None, done.stdout + done.stderr)
+
+
 def several_runs():
     text = "start\nwait\nstart\nwait\nset op read\nstart\nwait\nset op send\nstart\nwait\n" \
         "set op cas:1,write:3\nstart\nwait\nset op frobnicate\nquit\n"
@@ -121,6 +151,9 @@ def wrong_options():
             (["--op", "write:0"], "invalid value 'write:0' for --op"),
             (["--op", "fadd", "-s", "64"], "invalid value '64' for --size: expected 8 with --op fadd"),
             (["--op", "read", "-m", "pingpong"], "expected send, with --type rc, with --mode pingpong"),
+            (["--rate", "fast"], "invalid value 'fast' for --rate: expected messages a second"),
+            (["--rate", "1k", "--sleep"], "expected it without --sleep"),
+            (["--rate", "1k", "-m", "pingpong"], "expected --mode send, not pingpong"),
             (["--type", "rd"], "invalid value 'rd' for --type: expected rc, uc, ud or xrc"),
             (["--type", "uc", "--op", "read"], "expected send, send-imm, write, write-imm with --type uc"),
             (["--type", "ud", "--op", "send:1,write:1"], "expected send, send-imm with --type ud"),
@@ -187,4 +220,4 @@ def two_processes():
 
 
 if __name__ == "__main__":
-    sys.exit(run(matrix, types, shapes, several_runs, wrong_options, two_processes))
+    sys.exit(run(matrix, types, shapes, rates, several_runs, wrong_options, two_processes))

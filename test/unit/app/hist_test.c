@@ -11,6 +11,7 @@ TEST(empty_quantile_is_0)
 {
 	hist_clear(&hist);
 	assert_int_equal(hist_quantile(&hist, 500), 0);
+	assert_int_equal(hist_quantile_fine(&hist, 9999), 0);
 }
 
 TEST(small_values_are_exact)

@@ -346,6 +346,37 @@ TEST_WITH(incomplete_writes_are_lost, NULL, teardown)
 		assert_int_equal(slot[i], 0);
 }
 
+/* A message is late from the time on at which it was due, not from its post on. */
+TEST_WITH(latency_counts_from_the_time_due, NULL, teardown)
+{
+	(void)state;
+	run_begin("write:1,read:1");
+	tx.ops = &send_ops;
+	tx_conn.qp = NULL;
+	conf.burst = 4;
+	conf.rate.per_s = 1000000; /* one in 1000 ns */
+	tx.tx.depth = SLOTS;
+	tx_conn.limit = UINT64_MAX;
+	now_ns = 5000000;
+	room = 1;
+	tx.state = HOST_RUNNING;
+	assert_int_equal(rate_start(&tx), 0);
+	assert_int_equal(rate_push(&tx), 1);
+	now_ns += 9000;
+	room = 4;
+	assert_int_equal(rate_push(&tx), 4); /* of 9 that are due */
+	now_ns += 1000;
+	rate_acked(&tx, &tx_conn, 0, 5);
+	assert_int_equal(tx.hist.count, 5);
+	assert_int_equal(tx.hist.max_ns, 10000);
+	assert_int_equal(tx.hist.min_ns, 6000);
+	assert_int_equal(tx.rate.of_op[OP_WRITE].count, 3);
+	assert_int_equal(tx.rate.of_op[OP_READ].count, 2);
+	rate_stop(&tx);
+	assert_int_equal(tx.rate.behind, 6);
+	rate_close(&tx.rate);
+}
+
 /* The message that fills the ring is signaled, and a check is asked for when it is acknowledged. */
 TEST_WITH(a_full_ring_is_signaled, NULL, teardown)
 {

@@ -71,6 +71,23 @@ TEST(rates_are_parsed)
 	assert_false(parse_ppm("", &ppm));
 }
 
+TEST(rates_of_messages_are_parsed)
+{
+	static const char *const bad[] = {"", "k", "-1", "10kk", "10 k", "10kb", "0x10",
+		"10gbit", "bps", "1e16", "nan"};
+	struct rate_conf rate = {.per_s = 7};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(parse_rate(bad[i], &rate));
+	assert_int_equal(rate.per_s, 7);
+	assert_true(parse_rate("250k", &rate) && rate.per_s == 250000 && !rate.bits);
+	assert_true(parse_rate("1.5m", &rate) && rate.per_s == 1500000 && !rate.bits);
+	assert_true(
+		parse_rate("10gbps", &rate) && rate.per_s == 10000000000 && rate.bits);
+	assert_true(parse_rate("9bps", &rate) && rate.per_s == 9 && rate.bits);
+	assert_true(parse_rate("0", &rate) && rate.per_s == 0);
+}
+
 TEST(impairments_are_parsed)
 {
 	struct impair_conf impair = {.seed = 7};
