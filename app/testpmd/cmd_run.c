@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* help, start, stop, wait, clear, show, quit */
+/* start, stop, wait, clear, show, quit */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,11 +8,10 @@
 #include <cmdline_parse_string.h>
 
 #include "commands.h"
-#include "testpmd_options.h"
 
 /* The words of a command, in order. */
 struct words {
-	cmdline_fixed_string_t a, b, c;
+	cmdline_fixed_string_t a, b, c, d;
 	uint32_t number;
 };
 
@@ -20,7 +19,6 @@ struct words {
 	static cmdline_parse_token_string_t name =                                       \
 		TOKEN_STRING_INITIALIZER(struct words, field, text)
 
-WORD(word_help, a, "help");
 WORD(word_start, a, "start");
 WORD(word_stop, a, "stop");
 WORD(word_quit, a, "quit#exit");
@@ -28,60 +26,14 @@ WORD(word_wait, a, "wait");
 WORD(word_clear, a, "clear");
 WORD(word_show, a, "show");
 WORD(word_what, b, "port#engine#qp#srq#cq#mr#neigh#peer");
-WORD(word_how, c, "stats#all");
+WORD(word_how, c, "stats#info#all");
+WORD(word_all, d, "all");
+WORD(word_port, b, "port");
+WORD(word_stats, c, "stats");
 WORD(word_qp, b, "qp");
 WORD(word_events, c, "events");
 static cmdline_parse_token_num_t word_number =
 	TOKEN_NUM_INITIALIZER(struct words, number, RTE_UINT32);
-
-static void
-do_help(void *parsed, struct cmdline *cl, void *data)
-{
-	(void)parsed;
-	(void)cl;
-	(void)data;
-	fputs("start                     start a run\n"
-	      "stop                      stop it and print the result\n"
-	      "wait                      wait until the run ends\n"
-	      "wait S                    wait S seconds, while a run continues\n"
-	      "show WHAT [stats|all]     WHAT: port, engine, qp, srq, cq, mr, neigh or "
-	      "peer;\n"
-	      "                          stats: counters that are not 0; all: all "
-	      "counters\n"
-	      "show qp N events          the last events of the Nth QP of each port, from 0; "
-	      "with\n"
-	      "                          --flight-recorder\n"
-	      "listen PORT               wait for RDMA-CM connections, one per QP\n"
-	      "connect IP PORT           connect all QPs by RDMA-CM; `start` then uses "
-	      "them\n"
-	      "clear                     reset the counters of `show`\n"
-	      "set srq N limit L         arm the limit of SRQ N; 0: disarm\n"
-	      "set srq N size S          resize SRQ N to S receives\n"
-	      "set impair rx loss 1% [dup 1%] [reorder 1%] [corrupt 0.1%], or: off\n"
-	      "set dump FILE, or: off    write the frames of the ports as pcapng\n"
-	      "set NAME VALUE            set an option of the program, or of the "
-	      "only port\n"
-	      "set port N NAME VALUE     set an option of port N\n"
-	      "                          NAME:",
-		stdout);
-	int at = 31;
-	for (unsigned i = 0; i < testpmd_options.count; i++) {
-		const struct option_row *row = &testpmd_options.rows[i];
-
-		if ((row->use & OPT_EFFECT) == OPT_START)
-			continue;
-		if (at + 2 + (int)strlen(row->name) > 88)
-			at = printf("\n%26s", "") - 1;
-		at += printf(" %s", row->name);
-	}
-	printf("\n"
-	       "quit                      stop, and end the program\n"
-	       "# begins a comment. For the options see --help\n");
-}
-
-cmdline_parse_inst_t cmd_help = {.f = do_help,
-	.help_str = "help: list the commands",
-	.tokens = {(void *)&word_help, NULL}};
 
 static void
 do_start(void *parsed, struct cmdline *cl, void *data)
@@ -191,13 +143,18 @@ cmdline_parse_inst_t cmd_clear = {.f = do_clear,
 	.help_str = "clear: reset the counters of `show`",
 	.tokens = {(void *)&word_clear, NULL}};
 
+cmdline_parse_inst_t cmd_clear_all = {.f = do_clear,
+	.help_str = "clear port stats all: the same",
+	.tokens = {(void *)&word_clear, (void *)&word_port, (void *)&word_stats,
+		(void *)&word_all, NULL}};
+
 static void
 do_show(void *parsed, struct cmdline *cl, void *data)
 {
 	static const char *const names[] = {
 		"port", "engine", "qp", "srq", "cq", "mr", "neigh", "peer"};
 	const struct words *words = parsed;
-	bool all = data == NULL ? false : strcmp(words->c, "all") == 0;
+	bool all = data != NULL && strcmp(words->c, "all") == 0;
 
 	(void)cl;
 	for (unsigned what = 0; what < sizeof(names) / sizeof(names[0]); what++) {
@@ -216,6 +173,13 @@ cmdline_parse_inst_t cmd_show_how = {.f = do_show,
 	.data = (void *)1,
 	.help_str = "show WHAT stats|all: counters",
 	.tokens = {(void *)&word_show, (void *)&word_what, (void *)&word_how, NULL}};
+
+/* As dpdk-testpmd has it: the last word says that all ports are meant, as ever here. */
+cmdline_parse_inst_t cmd_show_all = {.f = do_show,
+	.data = (void *)1,
+	.help_str = "show WHAT stats|info all: state and counters that are not 0",
+	.tokens = {(void *)&word_show, (void *)&word_what, (void *)&word_how,
+		(void *)&word_all, NULL}};
 
 static void
 do_show_events(void *parsed, struct cmdline *cl, void *data)

@@ -44,6 +44,8 @@ struct impair_conf {
 
 #define DUMP_PATH_MAX 400
 
+#define SWEEP_MAX 32
+
 /* Of --rate; per_s is 0 without it. */
 struct rate_conf {
 	uint64_t per_s; /* messages, or bits of their payload */
@@ -82,7 +84,9 @@ struct conf {
 	bool size_given;
 	bool rq; /* a receive queue per QP */
 	uint64_t depth, srq_limit;
-	struct rate_conf rate;
+	struct rate_conf rate, sweep[SWEEP_MAX];
+	unsigned n_sweep; /* 0: no --rate-sweep */
+	const char *sweep_file;
 	uint64_t duration_s, count, wait_s;
 	bool wait_given;
 	bool no_verify;

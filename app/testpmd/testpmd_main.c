@@ -8,6 +8,7 @@
 #include <common/eal_end.h>
 
 #include "commands.h"
+#include "sweep.h"
 #include "testpmd_options.h"
 #include "testpmd_report.h"
 
@@ -84,6 +85,10 @@ testpmd_run(void)
 	const struct conf *conf = &run.conf;
 	bool ends = conf->interactive;
 
+	if (conf->n_sweep != 0) {
+		sweep_run(&run);
+		return;
+	}
 	if (conf->cmdline_file != NULL) {
 		if (commands_run_file(conf->cmdline_file) != 0 && !conf->interactive) {
 			run.failed = true;

@@ -165,6 +165,25 @@ set_rate(struct conf *conf, const char *value)
 }
 
 static bool
+set_rate_sweep(struct conf *conf, const char *value)
+{
+	unsigned n = parse_rate_list(value, conf->sweep, SWEEP_MAX);
+
+	if (n == 0)
+		return false;
+	conf->n_sweep = n;
+	conf->rate = conf->sweep[0];
+	return true;
+}
+
+static bool
+set_sweep_file(struct conf *conf, const char *value)
+{
+	conf->sweep_file = value;
+	return value[0] != '\0' && strlen(value) <= DUMP_PATH_MAX;
+}
+
+static bool
 set_wait(struct conf *conf, const char *value)
 {
 	conf->wait_given = true;
@@ -261,6 +280,7 @@ options_defaults(struct conf *conf)
 		.signal_every = 64,
 		.sq_depth = 512,
 		.wait_s = 30,
+		.sweep_file = "rate-sweep",
 		.hop_limit = 64,
 		.timeout = 14,
 		.retry_cnt = 7,

@@ -205,11 +205,25 @@ check_op(const struct conf *conf, char err[ERR_MAX])
 static int
 check_rate(const struct conf *conf, char err[ERR_MAX])
 {
+	bool sends = false;
+
 	if (conf->rate.per_s == 0)
 		return 0;
 	if (conf->sleep)
 		return error_set(
 			err, "invalid option --rate: expected it without --sleep");
+	if (conf->n_sweep != 0 && (conf->duration_s == 0 || conf->count != 0))
+		return error_set(err,
+			"invalid option --rate-sweep: expected it with --duration, and without "
+			"--count");
+	if (conf->n_sweep != 0 && (conf->interactive || conf->cmdline_file != NULL))
+		return error_set(err,
+			"invalid option --rate-sweep: expected it without -i and "
+			"--cmdline-file (`set rate`)");
+	if (conf->n_sweep != 0 && type_is_lossy(conf->type))
+		return error_set(err,
+			"invalid option --rate-sweep: expected --type rc or xrc, whose "
+			"completions give latencies");
 	if (conf->rate.bits && conf->size_max == 0 &&
 		(mix_any(&conf->mix) & OP_WORD) == 0)
 		return error_set(err,
@@ -218,7 +232,11 @@ check_rate(const struct conf *conf, char err[ERR_MAX])
 		if (conf->ports[i].mode == MODE_PINGPONG)
 			return error_set(err,
 				"invalid option --rate: expected --mode send, not pingpong");
+		sends |= conf->ports[i].mode == MODE_SEND;
 	}
+	if (conf->n_sweep != 0 && !sends)
+		return error_set(
+			err, "invalid option --rate-sweep: expected --mode send");
 	return 0;
 }
 

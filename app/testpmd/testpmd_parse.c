@@ -67,6 +67,26 @@ parse_rate(const char *text, struct rate_conf *rate)
 	return true;
 }
 
+unsigned
+parse_rate_list(const char *text, struct rate_conf *rates, unsigned max)
+{
+	char copy[512], *state;
+	unsigned n = 0;
+
+	if (strlen(text) >= sizeof(copy) || text[0] == ',' ||
+		strstr(text, ",,") != NULL || text[0] == '\0' ||
+		text[strlen(text) - 1] == ',')
+		return 0;
+	strcpy(copy, text);
+	for (char *item = strtok_r(copy, ",", &state); item != NULL;
+		item = strtok_r(NULL, ",", &state)) {
+		if (n == max || !parse_rate(item, &rates[n]) || rates[n].per_s == 0)
+			return 0;
+		n++;
+	}
+	return n;
+}
+
 bool
 parse_impair(const char *text, struct impair_conf *impair)
 {

@@ -15,6 +15,8 @@ unsigned parse_size_list(const char *text, uint64_t *sizes, unsigned max);
 bool parse_ppm(const char *text, uint64_t *ppm);
 /* Parses "250k", or "10gbps". */
 bool parse_rate(const char *text, struct rate_conf *rate);
+/* Parses a list of at most max of them, none of which is 0. Returns their number; 0 if invalid. */
+unsigned parse_rate_list(const char *text, struct rate_conf *rates, unsigned max);
 /* Parses "loss=1%,dup=1%", "loss 1% dup 1%" or "off". Shares not named become 0; the seed
  * stays. */
 bool parse_impair(const char *text, struct impair_conf *impair);

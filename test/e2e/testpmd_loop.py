@@ -166,6 +166,22 @@ def commands():
          "unknown command 'nonsense'" in done.stderr, done.stderr)
 
 
+def helps():
+    """`help` by topic, and commands with the words of dpdk-testpmd."""
+    for topic, words, other in (("control", "connect IP PORT", "set srq N"), ("display", "show WHAT", "start"),
+                                ("config", "set srq N limit", "show WHAT"), ("ports", "set addr LIST", "set burst"),
+                                ("traffic", "set burst N", "set addr")):
+        done, _ = loop("-i", text="help %s\nquit\n" % topic)
+        case("`help %s`" % topic, words in done.stdout and other not in done.stdout and not done.stderr,
+             done.stdout + done.stderr)
+    done, _ = loop("-i", "-c", "1000", text="start\nwait\nshow port stats all\nclear port stats all\n"
+                   "show port info all\nquit\n")
+    shown = done.stdout[done.stdout.index("PASS"):]
+    case("`show port stats all`, `clear port stats all`, `show port info all`", done.returncode == 0 and
+         not done.stderr and shown.count("port 0: send, done") == 2 and shown.count("rx_roce ") == 2,
+         done.stdout + done.stderr)
+
+
 def recorder():
     fails = ["-i", "--retry-cnt", "1", "--timeout", "8"]
     text = "start\nwait 1\nset impair rx loss 100%\nwait\nshow qp 0 events\nquit\n"
@@ -276,4 +292,4 @@ def ordinary_user():
 
 if __name__ == "__main__":
     sys.exit(run(sends, lcores, limit, pingpong, impairment, unsignaled, size_changes, commands,
-                 recorder, stop_and_start, terminal, table_of_wrong_options, ordinary_user))
+                 helps, recorder, stop_and_start, terminal, table_of_wrong_options, ordinary_user))

@@ -4,8 +4,11 @@
 an SRQ and through receive queues, over several runs, and between two processes over net_memif: ends with
 other options, and ends that restart."""
 
+import csv
+import json
 import os
 import sys
+from xml.etree import ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from tap import case, run  # noqa: E402
@@ -133,6 +136,27 @@ def rates():
          report["lat_max_ns"] is None, done.stdout + done.stderr)
 
 
+def sweep():
+    name = os.path.join(SCRATCH, "sweep")
+    done, _ = loop("-t", "1", "-q", "2", "--op", "write:3,read:1", "--rate-sweep", "2k,20k,1g", "--sweep-file",
+                   name)
+    with open(name + ".csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    with open(name + ".json", encoding="utf-8") as file:
+        steps = json.load(file)["steps"]
+    picture = ElementTree.parse(name + ".svg").getroot()
+    case("--rate-sweep: a run for each rate", done.returncode == 0 and done.stdout.count("\nPASS") == 3 and
+         [float(row["asked_per_s"]) for row in rows] == [2000, 20000, 1e9], done.stdout + done.stderr)
+    case("--rate-sweep: CSV and JSON have the same", len(rows) == len(steps) == 3 and all(
+        list(row) == list(step) and all(abs(float(row[key]) - step[key]) <= 0.51 for key in step)
+        for row, step in zip(rows, steps)), (rows, steps))
+    case("--rate-sweep: a rate that is not reached", int(rows[2]["behind"]) > 0 and
+         float(rows[2]["rate_per_s"]) < 1e9, rows)
+    tags = [tag.tag.split("}")[1] for tag in picture]
+    case("--rate-sweep: a curve for each percentile", tags.count("polyline") == 4 and
+         tags.count("circle") == 4 * 3, tags)
+
+
 def several_runs():
     text = "start\nwait\nstart\nwait\nset op read\nstart\nwait\nset op send\nstart\nwait\n" \
         "set op cas:1,write:3\nstart\nwait\nset op frobnicate\nquit\n"
@@ -154,6 +178,9 @@ def wrong_options():
             (["--rate", "fast"], "invalid value 'fast' for --rate: expected messages a second"),
             (["--rate", "1k", "--sleep"], "expected it without --sleep"),
             (["--rate", "1k", "-m", "pingpong"], "expected --mode send, not pingpong"),
+            (["--rate-sweep", "1k,0", "-t", "1"], "invalid value '1k,0' for --rate-sweep"),
+            (["--rate-sweep", "1k"], "expected it with --duration"),
+            (["--rate-sweep", "1k", "-t", "1", "--type", "ud"], "expected --type rc or xrc"),
             (["--type", "rd"], "invalid value 'rd' for --type: expected rc, uc, ud or xrc"),
             (["--type", "uc", "--op", "read"], "expected send, send-imm, write, write-imm with --type uc"),
             (["--type", "ud", "--op", "send:1,write:1"], "expected send, send-imm with --type ud"),
@@ -220,4 +247,4 @@ def two_processes():
 
 
 if __name__ == "__main__":
-    sys.exit(run(matrix, types, shapes, rates, several_runs, wrong_options, two_processes))
+    sys.exit(run(matrix, types, shapes, rates, sweep, several_runs, wrong_options, two_processes))

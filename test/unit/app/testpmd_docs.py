@@ -93,7 +93,7 @@ EAL = {"vdev", "no-pci", "no-huge", "in-memory", "no-shconf", "lcores", "file-pr
 
 def commands_and_json(doc, man):
     listed = run("--", "--loop", "-i", text="help\nquit\n").stdout
-    names = listed[listed.index("NAME:") + 5:listed.index("quit ")].split()
+    names = re.search(r"NAME:(.*?)\n# begins", listed, re.S).group(1).split()
     case("`help` lists the settings", [] if len(names) > 10 else [listed])
     unknown = []
     for name in names:

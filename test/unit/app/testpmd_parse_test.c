@@ -86,6 +86,16 @@ TEST(rates_of_messages_are_parsed)
 		parse_rate("10gbps", &rate) && rate.per_s == 10000000000 && rate.bits);
 	assert_true(parse_rate("9bps", &rate) && rate.per_s == 9 && rate.bits);
 	assert_true(parse_rate("0", &rate) && rate.per_s == 0);
+	struct rate_conf list[3];
+
+	assert_int_equal(parse_rate_list("1k,2gbps,3", list, 3), 3);
+	assert_true(list[0].per_s == 1000 && list[1].bits && list[2].per_s == 3);
+	assert_int_equal(parse_rate_list("1,2,3,4", list, 3), 0);
+	assert_int_equal(parse_rate_list("1,0", list, 3), 0);
+	assert_int_equal(parse_rate_list("", list, 3), 0);
+	assert_int_equal(parse_rate_list("1,,2", list, 3), 0);
+	assert_int_equal(parse_rate_list(",1", list, 3), 0);
+	assert_int_equal(parse_rate_list("1,", list, 3), 0);
 }
 
 TEST(impairments_are_parsed)
