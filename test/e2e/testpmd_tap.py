@@ -121,6 +121,7 @@ def paths(spaces):
     check_capture("paths", capture.path, 4000)
 
 
+MIX = "send:3,send-imm:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
 MOST = 60  # looks in a second: ten for the link, and some for packets of the kernel
 
 
@@ -150,25 +151,26 @@ def sizes(spaces):
     check_capture("sizes", capture.path, 3000)
 
 
-def restarts(spaces):
-    sink = end(spaces, 1, "--mode", "sink", "-q", "4", "-i", "-a")
-    sender = end(spaces, 0, "--mode", "send", "-q", "4", "-i", "-a")
+def restarts(spaces, mix):
+    options = ["-q", "4", "--op", mix]
+    sink = end(spaces, 1, "--mode", "sink", *options, "-i", "-a")
+    sender = end(spaces, 0, "--mode", "send", *options, "-i", "-a")
     flows = r"sink: [\d.]+ Mmsg/s .* [\d,]{4,} messages"
-    case("messages arrive before the restart", sink.expect(flows, 30), sink.tail() + sender.tail())
+    case(mix + ": messages arrive before the restart", sink.expect(flows, 30), sink.tail() + sender.tail())
     sink.kill()
-    case("the sender reports that a killed sink does not answer", sender.expect(
+    case(mix + ": the sender reports that a killed sink does not answer", sender.expect(
         "192.0.2.2 stopped answering .*`start` reconnects", 30), sender.tail())
-    sink = end(spaces, 1, "--mode", "sink", "-q", "4", "-i", "-a")
+    sink = end(spaces, 1, "--mode", "sink", *options, "-i", "-a")
     sender.say("start")
-    case("`start` connects to the restarted sink", sink.expect(flows, 30),
+    case(mix + ": `start` connects to the restarted sink", sink.expect(flows, 30),
          sink.tail() + sender.tail())
     sender.kill()
-    sender = end(spaces, 0, "--mode", "send", "-q", "4", "-c", "5000")
-    case("a restarted sender can send", sender.wait(60) == 0, sender.tail() + sink.tail())
-    case("the sink reports the restarted sender", sink.expect("192.0.2.1 was restarted", 5),
+    sender = end(spaces, 0, "--mode", "send", *options, "-c", "5000")
+    case(mix + ": a restarted sender can send", sender.wait(60) == 0, sender.tail() + sink.tail())
+    case(mix + ": the sink reports the restarted sender", sink.expect("192.0.2.1 was restarted", 5),
          sink.tail())
     sink.say("stop")
-    case("the sink passes, all verified", sink.expect("^PASS", 20), sink.tail())
+    case(mix + ": the sink passes, all verified", sink.expect("^PASS", 20), sink.tail())
     sink.kill()
 
 
@@ -222,7 +224,8 @@ def main():
     spaces = tap_wire()
     return run(lambda: traffic(spaces), lambda: paths(spaces), lambda: sizes(spaces),
                lambda: sleeping(spaces),
-               lambda: restarts(spaces), lambda: pingpong_restarts(spaces),
+               lambda: restarts(spaces, "send"),
+               lambda: restarts(spaces, MIX), lambda: pingpong_restarts(spaces),
                lambda: kernel_neighbour(spaces), ROW.case)
 
 
