@@ -55,7 +55,8 @@ qp_open(struct host *host)
 	size_t len = DEPTH * (GRH_LEN + DATAGRAM);
 	int rc;
 
-	ex->cq = ibv_create_cq(host->verbs.ctx, 2 * DEPTH, NULL, NULL, 0);
+	ex->cq = ibv_create_cq(
+		host->verbs.ctx, 2 * DEPTH, &ex->ready, host->verbs.channel, 0);
 	if (ex->cq == NULL)
 		return errno;
 	init.send_cq = init.recv_cq = ex->cq;
@@ -223,7 +224,7 @@ exchange_poll(struct host *host)
 
 	if (ex->polling)
 		return 0;
-	n = ibv_poll_cq(ex->cq, BATCH, wc);
+	n = host_poll_cq(host, ex->cq, BATCH, wc);
 	ex->polling = true;
 	for (int i = 0; i < n; i++) {
 		if (wc[i].status != IBV_WC_SUCCESS || wc[i].opcode != IBV_WC_RECV)

@@ -38,6 +38,7 @@ struct exchange {
 	uint32_t qpn; /* of both ends */
 	uint32_t unsignaled;
 
+	bool ready;    /* context of cq */
 	bool on;       /* the run uses it */
 	bool ring;     /* the run's WRITEs wait for checks */
 	bool polling;  /* inside exchange_poll() */

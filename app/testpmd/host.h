@@ -102,6 +102,7 @@ struct tally {
 	uint64_t lost, late, duplicates; /* messages; of UC and UD */
 	uint64_t refills;                /* after an SRQ limit event */
 	uint64_t limit_events;
+	uint64_t cq_events;
 	uint64_t restarts; /* noticed restarts of the peer */
 	uint64_t start_ns; /* of `start` */
 	uint64_t first_ns, last_ns;
@@ -128,12 +129,14 @@ extern const struct mode_ops send_ops, sink_ops, pingpong_ops;
 
 struct host_verbs {
 	struct ibv_context *ctx;
+	struct ibv_comp_channel *channel; /* --events; else NULL */
 	struct ibv_pd *pd;
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_srq *srq;
 	struct ibv_xrcd *xrcd;
 	uint32_t srqn; /* of an XRC SRQ, else 0 */
 	struct ibv_device_attr attr;
+	bool send_ready, recv_ready; /* contexts of the CQs, for cq_events.c */
 };
 
 /* The path to the peer. */
@@ -189,6 +192,7 @@ struct host {
 	unsigned n_conns;
 	unsigned n_answered;
 	unsigned n_replies_pending;
+	bool drains; /* inside rx_drain() */
 	struct tx tx;
 	struct target target; /* of a receiver */
 	struct exchange exchange;
@@ -218,6 +222,19 @@ elapsed_ns(uint64_t now_ns, uint64_t since_ns)
 /* testpmd_open.c: returns 0, or -1 with a message in err and everything undone. */
 int hosts_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX]);
 void host_close(struct host *host);
+/* cq_events.c: returns NULL, with errno set, on failure. */
+struct ibv_comp_channel *cq_channel_open(struct ibv_context *ctx);
+/* As ibv_poll_cq(), with --events. The context of the CQ is a bool: whether it had an event, and was
+ * not empty since. */
+int host_poll_ready(struct host *host, struct ibv_cq *cq, int n, struct ibv_wc *wc);
+
+static inline int
+host_poll_cq(struct host *host, struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	return host->verbs.channel == NULL ? ibv_poll_cq(cq, n, wc)
+					   : host_poll_ready(host, cq, n, wc);
+}
+
 /* testpmd_events.c: handles the pending asynchronous events. Prints those that concern the
  * user. */
 void host_events(struct host *host);

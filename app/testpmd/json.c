@@ -86,6 +86,7 @@ add_result(json_t *out, const struct tally *tally, const struct result *result)
 		out, "lat_max_ns", json_latency(result->has_latency, result->max_ns));
 	json_object_set_new(
 		out, "cqes_saved", json_uint(snapshot_value(stats, "cqe_saved")));
+	json_object_set_new(out, "cq_events", json_uint(tally->cq_events));
 	json_object_set_new(out, "limit_events", json_uint(tally->limit_events));
 	json_object_set_new(out, "rnr_naks",
 		json_uint(snapshot_value(stats, "rnr_nak_sent") +
@@ -192,6 +193,7 @@ add_whole(json_t *out, struct run *run, const struct result *results)
 		tally.bad_bytes += other->bad_bytes;
 		tally.bad_messages += other->bad_messages;
 		tally.limit_events += other->limit_events;
+		tally.cq_events += other->cq_events;
 		tally.refills += other->refills;
 		tally.restarts += other->restarts;
 		tally.lost += other->lost;

@@ -298,6 +298,8 @@ run_step(struct run *run)
 		run_sleep(run);
 	else if (!run->active)
 		nanosleep(&idle, NULL);
+	else if (run->conf.events && run->hosts[0].launched && run->conf.rate.per_s == 0)
+		run_await_events(run);
 	else
 		return;
 	run->pass |= PASSES_PER_CHECK - 1; /* read the clock in the next pass */

@@ -40,6 +40,9 @@ void run_stop_engines(struct run *run);
  * milliseconds: few while there was work lately. */
 int run_sleep_open(struct run *run, char err[ERR_MAX]);
 void run_sleep(struct run *run);
+/* --events, where worker lcores run all engines: returns when a completion event has come, or after a
+ * millisecond. */
+void run_await_events(struct run *run);
 
 /* Waits until all QPs of the host are connected by RDMA-CM, at most --wait seconds.
  * Returns 0, or -1 with the host failed. */

@@ -9,6 +9,7 @@
  * row without work. */
 #define SLEEP_MS 10
 #define SLEEP_IDLE_MS 100
+#define TICK_MS 1
 #define IDLE_SLEEPS 100
 #define FDS_MAX (PORTS_MAX * ENGINES_MAX + 1) /* the engines, and the commands */
 
@@ -63,6 +64,17 @@ engines_arm(struct run *run, struct pollfd fds[FDS_MAX],
 		}
 	}
 	return n;
+}
+
+void
+run_await_events(struct run *run)
+{
+	struct pollfd fds[PORTS_MAX];
+
+	for (unsigned i = 0; i < run->n_hosts; i++)
+		fds[i] = (struct pollfd){
+			.fd = run->hosts[i].verbs.channel->fd, .events = POLLIN};
+	(void)poll(fds, run->n_hosts, TICK_MS);
 }
 
 void

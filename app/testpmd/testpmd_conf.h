@@ -83,6 +83,7 @@ struct conf {
 	struct op_mix mix;   /* what is sent */
 	bool size_given;
 	bool rq; /* a receive queue per QP */
+	bool events;
 	uint64_t depth, srq_limit;
 	struct rate_conf rate, sweep[SWEEP_MAX];
 	unsigned n_sweep; /* 0: no --rate-sweep */

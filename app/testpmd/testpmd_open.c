@@ -93,8 +93,17 @@ host_cqs_create(struct host *host, char err[ERR_MAX])
 			" entries (--sq-depth, --depth); expected at most %d",
 			host->n_conns, conf->rq ? host->n_conns * depth : send,
 			host->verbs.attr.max_cqe);
-	host->verbs.send_cq = ibv_create_cq(host->verbs.ctx, (int)send, NULL, NULL, 0);
-	host->verbs.recv_cq = ibv_create_cq(host->verbs.ctx, (int)recv, NULL, NULL, 0);
+	if (conf->events)
+		host->verbs.channel = cq_channel_open(host->verbs.ctx);
+	if (conf->events && host->verbs.channel == NULL)
+		return error_set(
+			err, "cannot create a completion channel: %s", strerror(errno));
+	/* Not armed yet: they are polled first. */
+	host->verbs.send_ready = host->verbs.recv_ready = host->exchange.ready = true;
+	host->verbs.send_cq = ibv_create_cq(host->verbs.ctx, (int)send,
+		&host->verbs.send_ready, host->verbs.channel, 0);
+	host->verbs.recv_cq = ibv_create_cq(host->verbs.ctx, (int)recv,
+		&host->verbs.recv_ready, host->verbs.channel, 0);
 	if (host->verbs.send_cq == NULL || host->verbs.recv_cq == NULL)
 		return error_set(err, "cannot create a CQ: %s", strerror(errno));
 	return 0;
@@ -344,6 +353,8 @@ host_close(struct host *host)
 	tx_fini(&host->tx);
 	target_fini(&host->target);
 	exchange_close(&host->exchange);
+	if (host->verbs.channel != NULL)
+		ibv_destroy_comp_channel(host->verbs.channel);
 	rate_close(&host->rate);
 	free(host->base.qps);
 	free(host->conns);

@@ -151,6 +151,9 @@ print_table(struct run *run, struct result *results)
 	print_latency("latency max, us", results, offsetof(struct result, max_ns), n);
 	COLLECT(counts, n, snapshot_value(&result->stats, "cqe_saved"))
 	print_count("completions saved", counts, n);
+	COLLECT(counts, n, host->tally.cq_events)
+	if (run->conf.events)
+		print_count("completion events", counts, n);
 	COLLECT(counts, n, host->tally.limit_events)
 	print_count("SRQ limit events", counts, n);
 	COLLECT(counts, n,

@@ -77,7 +77,7 @@ unsigned
 rx_reap(struct host *host, void (*taken)(struct host *host, struct conn *conn))
 {
 	struct ibv_wc wc[REAP_BATCH];
-	int n = ibv_poll_cq(host->verbs.recv_cq, REAP_BATCH, wc);
+	int n = host_poll_cq(host, host->verbs.recv_cq, REAP_BATCH, wc);
 
 	if (n < 0) {
 		host_fail(host, "the receive CQ is in error");
@@ -115,11 +115,13 @@ rx_drain(struct host *host)
 		left += rxq_posted(&host->rxqs[i]);
 	for (unsigned i = 0; i < host->n_conns; i++)
 		left += host->conns[i].posted - host->conns[i].acked;
+	host->drains = true;
 	/* Each call takes a batch of each kind, if there is one. */
 	for (uint64_t calls = left / REAP_BATCH + 1; calls != 0; calls--) {
 		if (host->ops->reap(host) == 0)
-			return;
+			break;
 	}
+	host->drains = false;
 }
 
 void

@@ -228,7 +228,7 @@ unsigned
 tx_reap(struct host *host)
 {
 	struct ibv_wc wc[REAP_BATCH];
-	int n = ibv_poll_cq(host->verbs.send_cq, REAP_BATCH, wc);
+	int n = host_poll_cq(host, host->verbs.send_cq, REAP_BATCH, wc);
 
 	if (n < 0) {
 		host_fail(host, "the send CQ is in error");

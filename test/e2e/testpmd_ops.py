@@ -38,13 +38,14 @@ def good(report, mix, count):
 
 def matrix():
     for mix in OPS + (ALL,):
-        for queue in ("--srq", "--rq"):
+        for queue in (["--srq"], ["--rq"], ["--srq", "--events"]):
             for how, options in (("lossless", []), ("1 % loss", LOSS)):
-                count = 4000 if options else 20000
+                count = 3000 if options else 10000
                 sizes = [] if mix in WORDS else ["-s", "64,8,1500,0,4096"]
-                done, report = loop("-q", "4", "-c", str(count), "--op", mix, queue, *sizes, *options)
-                case("%s, %s, %s" % (mix, queue, how), done.returncode == 0 and report and
-                     good(report, mix, count) and (not options or report["retransmits"] > 0),
+                done, report = loop("-q", "4", "-c", str(count), "--op", mix, *queue, *sizes, *options)
+                case("%s, %s, %s" % (mix, " ".join(queue), how), done.returncode == 0 and report and
+                     good(report, mix, count) and (not options or report["retransmits"] > 0) and
+                     (report["cq_events"] > 0) == ("--events" in queue),
                      done.stdout + done.stderr)
 
 
@@ -90,6 +91,7 @@ def shapes():
         ("inline", ALL, ["-c", "5000", "--inline", "128", "-s", "1,64,128,129"], 5000),
         ("1 MiB", "write:2,read:1,write-imm:1", ["-c", "100", "-s", "1m"], 100),
         ("300 QPs", ALL, ["-c", "30000", "-q", "300"], 30000),
+        ("UD by events", "send", ["-c", "10000", "--type", "ud", "--events"], 10000),
         ("two engines, and path MTU 256", ALL, ["-c", "10000", "-q", "8", "--engines", "2", "--mtu", "256",
                                                 "-s", "600"], 10000),
         ("all impairments", ALL, ["-c", "10000", "-q", "4", "--timeout", "8", "--impair",

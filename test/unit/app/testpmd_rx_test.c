@@ -102,6 +102,13 @@ host_wrong_bytes(struct host *h, const struct conn *c, const char *what, uint64_
 	host_set_error(h, "%s", what);
 }
 
+int
+host_poll_ready(struct host *h, struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	(void)h;
+	return ibv_poll_cq(cq, n, wc);
+}
+
 unsigned
 exchange_poll(struct host *h)
 {
