@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* --events of rocade-testpmd, with a CQ that this file stands for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "case.h"
 #include "host.h"
 
 static unsigned entries; /* of the CQ */
@@ -98,10 +94,8 @@ poll_it(void)
 	return host_poll_ready(&host, &cq, 4, wc);
 }
 
-static void
-a_cq_without_an_event_is_not_polled(void **state)
+TEST_WITH(a_cq_without_an_event_is_not_polled, setup, NULL)
 {
-	(void)state;
 	assert_int_equal(poll_it(), 0); /* empty: armed */
 	assert_true(armed);
 	polls = 0;
@@ -116,10 +110,8 @@ a_cq_without_an_event_is_not_polled(void **state)
 	assert_true(armed);
 }
 
-static void
-what_comes_before_the_cq_is_armed_is_found(void **state)
+TEST_WITH(what_comes_before_the_cq_is_armed_is_found, setup, NULL)
 {
-	(void)state;
 	late = 6;
 	assert_int_equal(poll_it(), 4);
 	assert_int_equal(poll_it(), 2);
@@ -128,25 +120,11 @@ what_comes_before_the_cq_is_armed_is_found(void **state)
 	assert_int_equal(poll_it(), 1);
 }
 
-static void
-a_drain_needs_no_event(void **state)
+TEST_WITH(a_drain_needs_no_event, setup, NULL)
 {
-	(void)state;
 	assert_int_equal(poll_it(), 0);
 	entries = 2; /* their event is still on its way */
 	assert_int_equal(poll_it(), 0);
 	host.drains = true;
 	assert_int_equal(poll_it(), 2);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_cq_without_an_event_is_not_polled, setup),
-		cmocka_unit_test_setup(what_comes_before_the_cq_is_armed_is_found, setup),
-		cmocka_unit_test_setup(a_drain_needs_no_event, setup),
-	};
-
-	return cmocka_run_group_tests_name("testpmd_events", tests, NULL, NULL);
 }
