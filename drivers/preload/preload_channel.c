@@ -147,19 +147,13 @@ channel_disconnect(int fd)
 	close(own);
 }
 
-static void
-channels_disconnect(uint32_t generation)
+void
+channels_of_daemon_disconnect(uint32_t generation)
 {
 	for (int fd = 0; fd < FDS; fd++)
 		if (channel_find(fd) != NULL &&
 			channels[fd].token.generation == generation)
 			channel_disconnect(fd);
-}
-
-static __attribute__((constructor)) void
-disconnect_register(void)
-{
-	ucm_disconnect_set(channels_disconnect);
 }
 
 /* Waits until there may be an event. It waits in recv(2), because that restarts after a

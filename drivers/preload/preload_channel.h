@@ -5,6 +5,7 @@
 #define ROCADE_PRELOAD_CHANNEL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define CHANNEL_PATH "/dev/infiniband/rdma_cm"
@@ -18,5 +19,7 @@ bool channel_is(int fd);
 int channel_dup(int from, int to);
 /* As write(): runs a command. Returns -2 if fd is no channel. */
 ssize_t channel_write(int fd, const void *buf, size_t len);
+/* For ucm_disconnect_set(): hangs up the channels of this connection with the daemon. */
+void channels_of_daemon_disconnect(uint32_t generation);
 
 #endif

@@ -2,6 +2,7 @@
 /* served.h in librocade-verbs: the device of the daemon. */
 #include <string.h>
 
+#include "preload/preload_channel.h"
 #include "preload/served.h"
 #include "verbs/device_source.h"
 
@@ -30,6 +31,12 @@ client_is_check(const char *path)
 {
 	(void)path;
 	return false;
+}
+
+static __attribute__((constructor)) void
+disconnect_register(void)
+{
+	ucm_disconnect_set(channels_of_daemon_disconnect);
 }
 
 const struct served served_by = {

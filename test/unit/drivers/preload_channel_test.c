@@ -112,16 +112,16 @@ TEST_WITH(channels_disconnect_without_the_server, setup, teardown)
 	int fd = channel_open(O_RDWR), copy = channel_dup(fd, dup(fd)), other = dup(0);
 
 	assert_true(fd >= 0 && copy >= 0 && other >= 0);
-	ucm_channels_disconnect(6); /* of another connection */
+	channels_of_daemon_disconnect(6); /* of another connection */
 	assert_int_equal(events_of(fd), 0);
-	ucm_channels_disconnect(7);
+	channels_of_daemon_disconnect(7);
 	assert_true((events_of(fd) & POLLHUP) != 0);
 	assert_true((events_of(copy) & POLLHUP) != 0);
 	close(copy);
 	/* Its number is another file's. */
 	close(fd);
 	assert_int_equal(dup2(other, fd), fd);
-	ucm_channels_disconnect(7);
+	channels_of_daemon_disconnect(7);
 	assert_int_equal(fcntl(fd, F_GETFD), 0);
 	close(fd);
 	close(other);
