@@ -227,17 +227,15 @@ TEST(late_daemon_is_lost_for_rdmacm)
 
 	ucm_backend_set(&backend);
 	fixture_open(&k);
-	k.shm.daemon_index = 77;
 	close(k.session);
 	k.session = -1;
 	await(qp_state(a.qp) == IBV_QPS_ERR);
 	fixture_close(&k);
 	assert_int_equal(lost_index, 0); /* it has ended, and closes all connections */
 	fixture_open(&k);
-	k.shm.daemon_index = 77;
 	__atomic_store_n(&k.shm.session.timed_out, true, __ATOMIC_RELAXED);
 	shutdown(k.shm.progress_thread.session_fd, SHUT_RDWR);
-	wait_until_set(&lost_index, 77);
+	wait_until_set(&lost_index, DAEMON_INDEX);
 	assert_int_equal(qp_state(a.qp), IBV_QPS_ERR);
 	fixture_close(&k);
 	ucm_backend_set(NULL);

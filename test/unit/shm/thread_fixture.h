@@ -12,6 +12,8 @@
 #include "engine_link.h"
 #include "../../lib/pages.h"
 
+#define DAEMON_INDEX 77
+
 static struct engine_link fixture;
 static struct link_qp a, b;
 static uint32_t refreshed;
@@ -116,6 +118,7 @@ fixture_open(struct thread_fixture *k)
 	link_qp_connect(&a, &b, &plain);
 	dev_srq_add(fixture.a.dev, &fixture.a.srq);
 	k->shm.dev = fixture.a.dev;
+	k->shm.daemon_index = DAEMON_INDEX;
 	region_init(&k->region, pages_make(region_client_size(&geom)),
 		pages_make(region_daemon_size(&geom)), &geom);
 	assert_int_equal(
