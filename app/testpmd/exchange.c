@@ -123,9 +123,17 @@ exchange_start(struct host *host)
 	ex->heard_ns = clock_ns();
 	ex->agreed = ex->ended = ex->receives = false;
 	ex->refused_ns = 0;
+	ex->run += host->ops->sends; /* a receiver gets its number from HELLO */
 	ex->hello_ns = ex->alive_ns = ex->end_ns = 0;
 	if (ex->ah != NULL)
 		ibv_destroy_ah(ex->ah);
+	if (ex->on && host->ops->receives && host->target.mem == NULL &&
+		(errno = target_init(host)) != 0) {
+		host_fail(host,
+			"cannot allocate the memory for WRITEs and READs of --op: %s",
+			strerror(errno));
+		return -1;
+	}
 	ex->ah = ibv_create_ah(host->verbs.pd, &attr);
 	if (ex->ah == NULL) {
 		host_fail(host, "cannot address %s: %s", host->pc->peer, strerror(errno));
@@ -171,8 +179,9 @@ exchange_options(const struct host *host, char text[EXCHANGE_TEXT])
 struct exchange_msg
 exchange_question(const struct host *host, enum exchange_kind kind)
 {
-	struct exchange_msg msg = {
-		.kind = (uint8_t)kind, .session = htole64(host->exchange.session)};
+	struct exchange_msg msg = {.kind = (uint8_t)kind,
+		.session = htole64(host->exchange.session),
+		.run = htole64(host->exchange.run)};
 
 	memcpy(msg.magic, exchange_magic, sizeof(msg.magic));
 	return msg;

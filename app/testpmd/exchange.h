@@ -48,6 +48,7 @@ struct exchange {
 	uint64_t
 		refused_ns; /* when the receiver first heard of other options; 0: never */
 	uint64_t session;   /* another one when the sender's QPs have been reset */
+	uint64_t run;       /* counts the sender's runs */
 	uint64_t heard;     /* datagrams of this run */
 	uint64_t hello_ns, alive_ns, end_ns, heard_ns;
 	uint32_t peer_srqn;     /* of an XRC SRQ */
@@ -86,6 +87,7 @@ struct exchange_msg {
 	uint8_t last;   /* CHECK: no message follows in this run */
 	uint8_t wrong;  /* an answer to CHECK: what was checked is wrong */
 	uint64_t session;
+	uint64_t run; /* of the sender */
 	union {
 		struct {
 			uint64_t digest; /* of the options */

@@ -56,8 +56,8 @@ hello_asked(struct host *host, const struct exchange_msg *msg)
 	char own[EXCHANGE_TEXT];
 
 	if (host->state == HOST_LINGERING) {
-		host_set_done(
-			host); /* the sender has the last answer, and has started again */
+		if (le64toh(msg->run) != ex->run)
+			host_set_done(host); /* the sender has the last answer */
 		return;
 	}
 	if (le64toh(msg->u.hello.digest) != exchange_options(host, own)) {
@@ -76,7 +76,8 @@ hello_asked(struct host *host, const struct exchange_msg *msg)
 		target_fill(host);
 	ex->agreed = true;
 	ex->receives = (mix_any(&host->conf->mix) & OP_RECEIVED) != 0;
-	ex->ended = false;
+	ex->ended = ex->ended && le64toh(msg->run) == ex->run;
+	ex->run = le64toh(msg->run);
 	if (host->state == HOST_WAITING)
 		host_set_running(host);
 	hello_answer(host, msg);
@@ -183,7 +184,8 @@ exchange_asked(struct host *host, const struct exchange_msg *msg)
 		hello_asked(host, msg);
 		return;
 	}
-	if (!ex->agreed || le64toh(msg->session) != ex->session)
+	if (!ex->agreed || le64toh(msg->session) != ex->session ||
+		le64toh(msg->run) != ex->run)
 		return;
 	if (msg->kind == EXCHANGE_CHECK) {
 		check_asked(host, msg);

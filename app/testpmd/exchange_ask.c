@@ -149,7 +149,8 @@ check_answered(struct host *host, const struct exchange_msg *msg)
 void
 exchange_answered(struct host *host, const struct exchange_msg *msg)
 {
-	if (le64toh(msg->session) != host->exchange.session)
+	if (le64toh(msg->session) != host->exchange.session ||
+		le64toh(msg->run) != host->exchange.run)
 		return;
 	if (msg->kind == EXCHANGE_HELLO)
 		hello_answered(host, msg);

@@ -178,6 +178,10 @@ show_mr(const struct host *host)
 	if (mr != NULL)
 		printf("port %" PRIu64 ": lkey 0x%08x, %zu bytes at %p, to send\n",
 			host->pc->port, mr->lkey, mr->length, mr->addr);
+	mr = host->target.mr;
+	if (mr != NULL)
+		printf("port %" PRIu64 ": rkey 0x%08x, %zu bytes at %p, for the peer\n",
+			host->pc->port, mr->rkey, mr->length, mr->addr);
 	for (unsigned q = 0; q < host->n_rxqs; q++) {
 		for (unsigned s = 0; s < host->rxqs[q].n_slabs; s++) {
 			mr = host->rxqs[q].slabs[s].mr;

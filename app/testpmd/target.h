@@ -59,7 +59,7 @@ target_read(const struct target_map *map, uint64_t seed, uint64_t len)
 /* The seed (verify.h) of the bytes from this offset of the area on. */
 uint64_t target_read_seed(uint64_t offset);
 
-/* Returns 0, or an errno value with everything undone. */
+/* At the first run that needs it. Returns 0, or an errno value with everything undone. */
 int target_init(struct host *host);
 void target_fini(struct target *target);
 /* Fills the area for READs, unless it is filled. */

@@ -230,8 +230,6 @@ host_buffers_create(struct host *host, char err[ERR_MAX])
 			conf->size_max + (conf->type == TYPE_UD ? GRH_LEN : 0));
 	if (rc == 0 && host->ops->sends)
 		rc = tx_init(host);
-	if (rc == 0 && host->ops->receives)
-		rc = target_init(host);
 	if (rc == 0)
 		return 0;
 	return error_set(err,
