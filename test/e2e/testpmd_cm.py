@@ -60,6 +60,30 @@ def connects(spaces, version):
     case(name + "the sink reports the disconnect", sink.expect("has disconnected", 1), sink.tail())
 
 
+def mix(spaces):
+    """Two runs of a mix of operations over the same connections, and one after new ones."""
+    options = ["-q", "4", "-c", "4000", "--op", "send:1,write-imm:1,write:2,read:1,cas:1", "-s", "64,2000"]
+    sink = end(spaces, 1, "--mode", "sink", *options)
+    sink.say("listen 7471")
+    sink.say("start")
+    sink.expect("listening on port 7471", 30)
+    sender = end(spaces, 0, "--mode", "send", *options)
+    for step in ("connect 192.0.2.2 7471", "", "connect 192.0.2.2 7471"):
+        marks = len(sender.text), len(sink.text)
+        if step:
+            sender.say(step)
+            sender.expect(CONNECTED, 60, marks[0])
+        sender.say("start")
+        good = sender.expect("^(PASS|FAIL)", 60, marks[0]) and sink.expect(
+            "^(PASS|FAIL)", 60, marks[1])
+        case("a mix of operations over %s" % (step and "new connections" or "the same connections"), good and
+             "FAIL" not in sender.text[marks[0]:] + sink.text, sender.tail() + sink.tail())
+        mark = len(sink.text)
+        sink.say("start")
+        sink.expect("^port 0: sink", 20, mark)
+    quit_both(sender, sink)
+
+
 def no_listener(spaces):
     sink = end(spaces, 1, "--mode", "sink")
     sink.say("listen 7471")
@@ -184,7 +208,7 @@ def main():
     if not is_root() or not os.path.exists("/dev/net/tun"):
         return run(loop, lambda: skip("net_tap", "needs root and /dev/net/tun"))
     spaces = tap_wire()
-    return run(loop, lambda: connects(spaces, 4), lambda: connects(spaces, 6),
+    return run(loop, lambda: connects(spaces, 4), lambda: connects(spaces, 6), lambda: mix(spaces),
                lambda: no_listener(spaces), lambda: killed(spaces), lambda: changed_options(spaces),
                lambda: on_the_wire(spaces))
 
