@@ -9,7 +9,6 @@
  * --lcore by EAL's worker lcores.
  */
 #include <getopt.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,6 +225,7 @@ struct receiver {
 	uint64_t next[QPS]; /* number of the next message of each QP */
 	uint64_t count;
 	uint64_t refills;
+	uint64_t limit_events;    /* of the SRQ, as far as they are answered */
 	uint64_t used[SRQ_DEPTH]; /* slots to repost */
 	unsigned used_count;
 };
@@ -250,10 +250,24 @@ message_check(const struct side *s, struct receiver *r, const struct ibv_wc *wc)
 	r->used[r->used_count++] = wc->wr_id;
 }
 
+/* The event also waits in the device's queue of asynchronous events. To ask there would be a system call
+ * in each pass. */
+static bool
+limit_was_reached(const struct side *s, struct receiver *r)
+{
+	struct rocade_srq_info info;
+
+	if (r->used_count <= SRQ_DEPTH - SRQ_LIMIT)
+		return false; /* enough receives are left */
+	if (rocade_srq_info(s->srq, &info) != 0 || info.limit_events == r->limit_events)
+		return false;
+	r->limit_events = info.limit_events;
+	return true;
+}
+
 static void
 messages_receive(struct side *s, struct receiver *r)
 {
-	struct pollfd event_waits = {.fd = s->context->async_fd, .events = POLLIN};
 	struct ibv_async_event event;
 	struct ibv_wc wc[32];
 	int n = ibv_poll_cq(s->cq, 32, wc);
@@ -264,11 +278,12 @@ messages_receive(struct side *s, struct receiver *r)
 		message_check(s, r, &wc[i]);
 	}
 	/* Refill only after the SRQ's limit event. */
-	if (poll(&event_waits, 1, 0) != 1 || ibv_get_async_event(s->context, &event) != 0)
+	if (!limit_was_reached(s, r))
 		return;
+	/* It is taken out of the queue, so that the queue does not fill. */
+	if (ibv_get_async_event(s->context, &event) != 0)
+		die("embed: ibv_get_async_event: %m");
 	ibv_ack_async_event(&event);
-	if (event.event_type != IBV_EVENT_SRQ_LIMIT_REACHED)
-		return;
 	r->refills++;
 	while (r->used_count != 0)
 		slot_post(s, r->used[--r->used_count]);

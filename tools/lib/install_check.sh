@@ -73,6 +73,13 @@ consumer "and with rocade-static" $(pkg-config --cflags rocade-static) \
 	$(pkg-config --static --libs rocade-static libdpdk)
 # shellcheck disable=SC2046
 consumer "and with rocade-rdmacm" $(pkg-config --cflags --libs rocade-rdmacm)
+cp -r "$prefix/share/doc/rocade/examples" "$scratch" && make -C "$scratch/examples" CFLAGS='-O2 -Wall -Werror' >&2
+tap "the installed examples build with their Makefile" $?
+result=$(LD_LIBRARY_PATH="$prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+	"$scratch/examples/embed" --no-huge --no-pci --no-shconf -l 0 -m 256 -- --messages 5000)
+echo "$result" >&2
+[ "${result#5000 messages of 1000 bytes by 4 QPs into one SRQ, all verified}" != "$result" ]
+tap "and one of them runs" $?
 [ "$("$prefix/bin/rocade-doctor" --version)" = "rocade-doctor $(pkg-config --modversion "$pc")" ]
 tap "rocade-doctor runs where it is installed" $?
 # shellcheck disable=SC2016 # for the inner shell
