@@ -190,11 +190,8 @@ class Workspace:
     def read_tests(self):
         outputs = {target["id"]: target["filename"] for target in self.introspect("targets")}
         for test in self.introspect("tests"):
-            program = test["cmd"][0]
-            if not program.startswith(self.build + os.sep):  # a script, which runs programs
-                test["programs"] = [f for d in test["depends"] for f in outputs[d]]
-            else:
-                test["programs"] = [program]
+            # The program itself, what a script runs, and what a program loads.
+            test["programs"] = [f for d in test["depends"] for f in outputs[d]]
             self.tests.setdefault(test["name"], test)
 
     def prepare(self, source):
