@@ -20,7 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shm *ports;
 static uint32_t forks; /* from the process that has loaded the library to this one */
 
-/* Lock order everywhere: devices, device list, ports, device, session, engine locks. Those of CQs
+/* Lock order everywhere: devices, device list, ports, device, session, engine locks, keys. Those of CQs
  * and SQs come before all of these, see queue/app_locks.h. */
 static void
 fork_prepare(void)
@@ -31,6 +31,7 @@ fork_prepare(void)
 		pthread_mutex_lock(&s->dev->lock);
 		pthread_mutex_lock(&s->session.lock);
 		dev_engines_lock(s->dev);
+		rte_spinlock_lock(&s->dev->keys.lock);
 	}
 }
 
@@ -71,6 +72,7 @@ static void
 fork_done(bool child)
 {
 	for (struct shm *s = ports; s != NULL; s = s->next) {
+		rte_spinlock_unlock(&s->dev->keys.lock);
 		if (child)
 			port_disable(s);
 		else

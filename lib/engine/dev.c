@@ -275,6 +275,28 @@ dev_destroy(struct dev *dev)
 	port.ops->close(port.drv);
 }
 
+int
+dev_key_free(struct dev *dev, uint32_t key)
+{
+	int rc;
+
+	pthread_mutex_lock(&dev->lock);
+	rc = key_free(&dev->keys, key);
+	pthread_mutex_unlock(&dev->lock);
+	return rc;
+}
+
+int
+dev_key_change(struct dev *dev, uint32_t *key, int flags, const struct key_change *to)
+{
+	int rc;
+
+	pthread_mutex_lock(&dev->lock);
+	rc = key_change(&dev->keys, key, flags, to);
+	pthread_mutex_unlock(&dev->lock);
+	return rc;
+}
+
 static bool
 srqn_is_free(const struct dev *dev, uint32_t srqn)
 {

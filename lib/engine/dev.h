@@ -140,8 +140,8 @@ void dev_destroy(struct dev *dev);
  * was unpublished before. */
 void dev_engines_lock(struct dev *dev);
 void dev_engines_unlock(struct dev *dev);
-/* The same for some engines, a bit each. The caller holds dev->lock, by which these stay the ones that
- * use an object. */
+/* The same for some engines, a bit each. For those that use an object the caller holds dev->lock, by which
+ * they stay the same. */
 void dev_engines_lock_of(struct dev *dev, uint32_t engines);
 void dev_engines_unlock_of(struct dev *dev, uint32_t engines);
 
@@ -208,6 +208,11 @@ void dev_srq_add(struct dev *dev, struct srq *srq);
 void dev_srq_remove(struct dev *dev, struct srq *srq);
 
 int dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);
+
+/* As key_free() and key_change(), one call at a time: a child of fork() finds none begun. */
+int dev_key_free(struct dev *dev, uint32_t key);
+int dev_key_change(
+	struct dev *dev, uint32_t *key, int flags, const struct key_change *to);
 
 /* As cq_replace(), with the locks of the CQ's engines held. A smaller CQ has to have room for the
  * completions of what was posted to UD and UC QPs before. */

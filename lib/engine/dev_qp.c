@@ -296,11 +296,11 @@ struct engine *
 dev_qp_lock(struct qp *qp)
 {
 	for (;;) {
-		struct engine *e = __atomic_load_n(&qp->sched.engine, __ATOMIC_RELAXED);
+		struct engine *e = qp_engine_now(qp);
 
 		engine_lock(e);
 		/* engine_steer() moves a QP with the locks of both engines held. */
-		if (likely(qp->sched.engine == e))
+		if (likely(qp_engine_now(qp) == e))
 			return e;
 		engine_unlock(e);
 	}

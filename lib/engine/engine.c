@@ -37,7 +37,7 @@ tx_from_post(struct engine *e, struct qp *qp)
 	/* The QP may have moved since engine_doorbell() looked. One request may be in flight: if
 	 * the peer delays its acknowledgement (delayed_ack.h), the application gets the peer's
 	 * answer, and posts the next request, before that acknowledgement has come. */
-	if (e->progress_thread != NULL || unlikely(qp->sched.engine != e) ||
+	if (e->progress_thread != NULL || unlikely(qp_engine_now(qp) != e) ||
 		qp->req.next_idx - qp->req.una_idx > 1) {
 		e->stats.tx_from_post_missed++;
 		return false;
@@ -60,7 +60,7 @@ tx_from_post(struct engine *e, struct qp *qp)
 static void
 owner_posted(struct engine *e, struct qp *qp, uint32_t owner)
 {
-	bool moved = qp->sched.engine != e;
+	bool moved = qp_engine_now(qp) != e;
 	bool sent = tx_thread_take(e) && tx_from_post(e, qp);
 
 	if (!sent && likely(!moved))
@@ -76,7 +76,7 @@ owner_posted(struct engine *e, struct qp *qp, uint32_t owner)
 void
 engine_doorbell(struct qp *qp)
 {
-	struct engine *e = __atomic_load_n(&qp->sched.engine, __ATOMIC_RELAXED);
+	struct engine *e = qp_engine_now(qp);
 	uint32_t index = qp->sq.doorbell;
 	uint32_t owner = engine_owner_enter(e);
 

@@ -166,9 +166,7 @@ packets_process(
 		struct qp *qp = parsed[i].qp;
 
 		/* That of another engine may move, or be destroyed: nothing else of it is read. */
-		struct engine *of =
-			qp != NULL ? __atomic_load_n(&qp->sched.engine, __ATOMIC_RELAXED)
-				   : NULL;
+		struct engine *of = qp != NULL ? qp_engine_now(qp) : NULL;
 
 		if (unlikely(of != NULL && of != e)) {
 			if (engine_hand_off(e, of, &pkts[i]))

@@ -133,7 +133,7 @@ try_tx_locked(struct engine *e, struct qp *qp)
 	uint64_t now;
 	bool sent;
 
-	if (e->progress_thread == NULL || !e->tx_from_post || qp->sched.engine != e ||
+	if (e->progress_thread == NULL || !e->tx_from_post || qp_engine_now(qp) != e ||
 		!TAILQ_EMPTY(&e->ready) || e->delayed_ack.qp != NULL)
 		return false;
 	now = clock_now();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control path. */
-/* Which engine a QP belongs to. With dev->lock, and the locks of the engines that qp_engines() has, before
+/* Which engine a QP belongs to. With dev->lock, and the locks of the engines that dev_qp_engines() has, before
  * and after. */
 #ifndef ROCADE_ENGINE_QP_ENGINE_H
 #define ROCADE_ENGINE_QP_ENGINE_H

@@ -80,7 +80,7 @@ doorbell_schedule(struct engine *e, struct qp *qp)
 static void RARE
 doorbell_pass_on(const struct qp *qp)
 {
-	struct engine *owner = qp->sched.engine;
+	struct engine *owner = qp_engine_now(qp);
 
 	doorbells_ring(&owner->doorbells, qp->sq.doorbell);
 	engine_wake_if_asleep(owner);
@@ -136,7 +136,7 @@ doorbells_schedule(struct engine *e)
 
 			if (unlikely(qp == NULL))
 				continue; /* destroyed */
-			if (unlikely(qp->sched.engine != e))
+			if (unlikely(qp_engine_now(qp) != e))
 				doorbell_pass_on(qp);
 			else
 				qps[kept++] = qp;

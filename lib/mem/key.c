@@ -142,22 +142,31 @@ entry_put(struct key_table *t, uint32_t key)
 	t->used--;
 }
 
-/* Finds the region of a key that is about to be freed or changed, and lets no memory window be bound
- * to it from here on. -EINVAL if key is not that of a region, -EBUSY while memory windows are
- * bound to it, or another thread is about to do the same. */
+/* Finds the region of a key that is about to be freed or changed. -EINVAL if key is not that of a
+ * region, -EBUSY while memory windows are bound to it, or another thread is about to do the same. */
 static int
-region_leave(const struct key_table *t, uint32_t key, struct key_entry **out)
+region_find(const struct key_table *t, uint32_t key, struct key_entry **out)
 {
 	const struct key_entry *e = key_find(t, key);
-	uint32_t none = 0;
 
 	if (e == NULL || key_rights(e) >> 8 == KEY_PD_MW)
 		return -EINVAL;
-	if (!__atomic_compare_exchange_n(key_mw_count(t, key), &none, KEY_LEAVING, false,
-		    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	if (__atomic_load_n(key_mw_count(t, key), __ATOMIC_RELAXED) != 0)
 		return -EBUSY;
 	*out = key_entry_at(t, key >> 8);
 	return 0;
+}
+
+/* From here on no memory window is bound to the region. -EBUSY: one has been since region_find(). */
+static int
+region_leave(const struct key_table *t, uint32_t key)
+{
+	uint32_t none = 0;
+
+	return __atomic_compare_exchange_n(key_mw_count(t, key), &none, KEY_LEAVING,
+		       false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
+		       ? 0
+		       : -EBUSY;
 }
 
 /* Lets windows be bound again. An engine that has just been refused one may still have counted it. */
@@ -178,6 +187,18 @@ readers_await(struct key_table *t)
 	rte_spinlock_lock(&t->lock);
 }
 
+/* Returns when no reader uses the entry. Until then the handler of a fault knows its memory. */
+static void
+entry_withdraw(struct key_table *t, struct key_entry *e)
+{
+	__atomic_store_n(&e->key, KEY_WITHDRAWN, __ATOMIC_RELAXED);
+	readers_await(t);
+	__atomic_store_n(&e->key, 0, __ATOMIC_RELAXED);
+	/* That handler does not see the stores behind this with the key before it. Pairs with the acquire
+	 * in entry_invalidate_at(). */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
 int
 key_free(struct key_table *t, uint32_t key)
 {
@@ -185,10 +206,11 @@ key_free(struct key_table *t, uint32_t key)
 	int rc;
 
 	rte_spinlock_lock(&t->lock);
-	rc = region_leave(t, key, &e);
+	rc = region_find(t, key, &e);
+	if (rc == 0)
+		rc = region_leave(t, key);
 	if (rc == 0) {
-		__atomic_store_n(&e->key, 0, __ATOMIC_RELAXED);
-		readers_await(t);
+		entry_withdraw(t, e);
 		entry_put(t, key);
 		t->regions--;
 		region_return(t, key);
@@ -197,14 +219,14 @@ key_free(struct key_table *t, uint32_t key)
 	return rc;
 }
 
-/* Computes the entry as it is to be. */
+/* Computes the entry as it is to be. before: as it is. */
 static int
-region_changed(struct key_table *t, const struct key_entry *e, int flags,
+region_changed(struct key_table *t, const struct key_entry *before, int flags,
 	const struct key_change *to, struct key_entry *next)
 {
 	int rc = 0;
 
-	*next = (struct key_entry){e->va, e->len, e->host, e->key, key_rights(e)};
+	*next = *before;
 	if (next->rights >> 8 == KEY_PD_INVALIDATED)
 		return -EFAULT;
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
@@ -221,14 +243,14 @@ region_changed(struct key_table *t, const struct key_entry *e, int flags,
 		rc = region_check(flags & IBV_REREG_MR_CHANGE_PD ? to->pd : 0, 0, NULL, 0,
 			flags & IBV_REREG_MR_CHANGE_ACCESS ? to->access : 0);
 	if (flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD))
-		next->key =
-			(e->key & ~0xFFu) |
-			key_variant(t, e->key >> 8, (uint8_t)(key_turn(t, e->key) + 1));
+		next->key = (next->key & ~0xFFu) |
+			    key_variant(t, next->key >> 8,
+				    (uint8_t)(key_turn(t, next->key) + 1));
 	return rc;
 }
 
-/* An entry whose key stays changes its rights only, for the next lookup. Fails if the memory is
- * found to be gone meanwhile. */
+/* An entry whose key stays changes its rights only, for the next lookup. -EFAULT: a reader has found
+ * meanwhile that the memory is gone. */
 static int
 rights_replace(struct key_table *t, struct key_entry *e, uint32_t before, uint32_t rights)
 {
@@ -239,36 +261,52 @@ rights_replace(struct key_table *t, struct key_entry *e, uint32_t before, uint32
 	return 0;
 }
 
-/* An entry with a new key is withdrawn, and published again when no reader of the old key is left. */
-static void
-entry_replace(struct key_table *t, struct key_entry *e, const struct key_entry *next)
+/* An entry with a new key is withdrawn, and published again when no reader of the old key is left.
+ * -EFAULT: such a reader has found that the memory is gone, and it is to stay. The old key is published
+ * again then. */
+static int
+entry_replace(struct key_table *t, struct key_entry *e, const struct key_entry *before,
+	const struct key_entry *next)
 {
-	__atomic_store_n(&e->key, 0, __ATOMIC_RELAXED);
-	readers_await(t);
-	e->va = next->va;
-	e->len = next->len;
-	e->host = next->host;
-	__atomic_store_n(&e->rights, next->rights, __ATOMIC_RELAXED);
+	bool moves = next->va != before->va || next->len != before->len ||
+		     next->host != before->host;
+	const struct key_entry *then = next;
+
+	entry_withdraw(t, e);
+	if (!moves && key_rights(e) != before->rights) {
+		then = before;
+	} else {
+		e->va = next->va;
+		e->len = next->len;
+		e->host = next->host;
+		__atomic_store_n(&e->rights, next->rights, __ATOMIC_RELAXED);
+	}
 	/* Pairs with the acquire of the key in key_find(). */
-	__atomic_store_n(&e->key, next->key, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->key, then->key, __ATOMIC_RELEASE);
+	return then == next ? 0 : -EFAULT;
 }
 
 int
 key_change(struct key_table *t, uint32_t *key, int flags, const struct key_change *to)
 {
 	struct key_entry *e;
-	struct key_entry next;
+	struct key_entry before, next;
 	int rc;
 
 	rte_spinlock_lock(&t->lock);
-	rc = region_leave(t, *key, &e);
+	rc = region_find(t, *key, &e);
 	if (rc != 0)
 		goto out;
-	rc = region_changed(t, e, flags, to, &next);
-	if (rc == 0 && next.key == *key)
-		rc = rights_replace(t, e, key_rights(e), next.rights);
-	else if (rc == 0)
-		entry_replace(t, e, &next);
+	before = (struct key_entry){e->va, e->len, e->host, *key, key_rights(e)};
+	rc = region_changed(t, &before, flags, to, &next);
+	if (rc == 0)
+		rc = region_leave(t, *key);
+	if (rc != 0)
+		goto out;
+	if (next.key == *key)
+		rc = rights_replace(t, e, before.rights, next.rights);
+	else
+		rc = entry_replace(t, e, &before, &next);
 	if (rc == 0)
 		*key = next.key;
 	region_return(t, *key);

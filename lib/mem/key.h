@@ -38,7 +38,8 @@ struct key_entry {
 	uint64_t len; /* bytes; 0: a valid, empty region; free entry: its last turn */
 	/* process address of that first byte; memory window: its struct mw */
 	uint8_t *host;
-	uint32_t key;    /* 0: a free entry, or a memory window that is not bound */
+	/* 0: a free entry, or a memory window that is not bound; or KEY_WITHDRAWN */
+	uint32_t key;
 	uint32_t rights; /* PD << 8 | KEY_ACCESS_* */
 };
 static_assert(sizeof(struct key_entry) == 32, "two per cache line");
@@ -71,6 +72,10 @@ struct key_readers {
 	void (*await)(void *arg);
 	void *arg;
 };
+
+/* The key of an entry that is withdrawn while its readers are waited for: no lookup finds it, because it has
+ * index 0. Its region is still accessed. */
+#define KEY_WITHDRAWN 1u
 
 /* A bit of the count of memory windows: the region is being freed or changed. No window is bound to
  * it meanwhile. */
@@ -186,7 +191,7 @@ key_find(const struct key_table *t, uint32_t key)
 	if (unlikely(chunk == NULL))
 		return NULL;
 	chunk += index & (KEY_CHUNK - 1);
-	/* Pairs with the releases in key_alloc() and mw_bind_to(). */
+	/* Pairs with the releases in key_alloc(), entry_replace() and mw_bind_to(). */
 	return likely(__atomic_load_n(&chunk->key, __ATOMIC_ACQUIRE) == key) ? chunk
 									     : NULL;
 }

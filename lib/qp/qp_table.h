@@ -2,8 +2,9 @@
 /* Data path. */
 /*
  * Maps a QPN to its QP. Each QP has an index as well, for arrays of QPs. The caller of
- * qp_table_put() or qp_table_hide() holds all engine locks, and the caller of another
- * change the device's lock. Engines and pollers look up without these locks.
+ * qp_table_put() or qp_table_hide() holds the locks of the QP's engines, and that of any
+ * change the device's lock. Engines and pollers look up without these locks. A QP that is hidden
+ * is freed after a grace period.
  */
 #ifndef ROCADE_QP_QP_TABLE_H
 #define ROCADE_QP_QP_TABLE_H

@@ -108,7 +108,7 @@ ibv_dereg_mr(struct ibv_mr *mr)
 	if (!context_is_ours(mr->context))
 		return forward(ENOSYS, ibv_dereg_mr, mr);
 	/* Returns when no engine copies through the region any more. */
-	err = -key_free(&to_ctx(mr->context)->dev->keys, mr->lkey);
+	err = -dev_key_free(to_ctx(mr->context)->dev, mr->lkey);
 	if (err != 0)
 		return errno_set(err);
 	if (to_mr(mr)->dm != NULL)
@@ -194,7 +194,7 @@ ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_
 	to.va = now & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
 	if (flags & IBV_REREG_MR_CHANGE_PD)
 		to.pd = to_pd(pd)->number;
-	err = -key_change(&to_ctx(ibv->context)->dev->keys, &ibv->lkey, flags, &to);
+	err = -dev_key_change(to_ctx(ibv->context)->dev, &ibv->lkey, flags, &to);
 	if (err != 0)
 		return rereg_fail(err);
 	ibv->rkey = ibv->handle = ibv->lkey;

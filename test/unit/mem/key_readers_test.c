@@ -52,3 +52,39 @@ TEST_WITH(readers_are_waited_for, table_setup, table_teardown)
 	assert_int_equal(waits, 3);
 	table.readers.await = NULL;
 }
+
+/* The memory of the region is gone: a reader of before runs into that while it is waited for. */
+static void
+reader_faults(void *arg)
+{
+	assert_true(key_invalidate_at(&table, arg));
+	waits++;
+}
+
+TEST_WITH(fault_of_a_reader_that_is_waited_for_is_known, table_setup, table_teardown)
+{
+	uint8_t mem[64], other[64];
+	uint32_t key = key_new(mem, 64), old = key;
+	struct key_change to = {.pd = 2, .host = other, .len = 32};
+
+	waits = 0;
+	table.readers = (struct key_readers){reader_faults, mem};
+	/* The region that stays has lost its memory: it can be deregistered, no more. */
+	assert_int_equal(key_change(&table, &key, IBV_REREG_MR_CHANGE_PD, &to), -EFAULT);
+	assert_int_equal(key, old);
+	assert_non_null(key_find(&table, key));
+	assert_null(key_check(&table, key, 1, 0, 1, 0));
+	assert_null(key_check(&table, key, 2, 0, 1, 0));
+	assert_int_equal(*key_mw_count(&table, key), 0);
+	assert_int_equal(key_free(&table, key), 0);
+	assert_false(key_invalidate_at(&table, mem));
+	/* One that moves to other memory does not need it. */
+	key = key_new(mem, 64);
+	assert_int_equal(
+		key_change(&table, &key, IBV_REREG_MR_CHANGE_TRANSLATION, &to), 0);
+	assert_ptr_equal(key_check(&table, key, 1, 0, 32, 0), other);
+	assert_false(key_invalidate_at(&table, mem));
+	table.readers.await = NULL;
+	assert_int_equal(key_free(&table, key), 0);
+	assert_int_equal(waits, 3);
+}
