@@ -160,6 +160,7 @@ exchange_options(const struct host *host, char text[EXCHANGE_TEXT])
 	const struct conf *conf = host->conf;
 	char all[256 + SIZES_MAX * 12], mix[192];
 	uint64_t digest = UINT64_C(0xcbf29ce484222325);
+	unsigned mtu = 128u << host->path.mtu;
 	size_t len;
 
 	mix_print(&conf->mix, mix, sizeof(mix));
@@ -168,12 +169,30 @@ exchange_options(const struct host *host, char text[EXCHANGE_TEXT])
 	for (unsigned i = 0; i < conf->n_sizes; i++)
 		len += (size_t)snprintf(all + len, sizeof(all) - len, "%s%" PRIu64,
 			i != 0 ? "," : "", conf->sizes[i]);
-	snprintf(all + len, sizeof(all) - len, "%s",
+	/* RDMA-CM tells each end the PSN and the path MTU of the other. */
+	if (!host->by_cm && conf->psn != 0)
+		len += (size_t)snprintf(
+			all + len, sizeof(all) - len, " --psn %" PRIu64, conf->psn);
+	if (!host->by_cm && conf->size_max > mtu) /* one packet fits either */
+		len += (size_t)snprintf(all + len, sizeof(all) - len, " --mtu %u", mtu);
+	len += (size_t)snprintf(all + len, sizeof(all) - len, "%s",
 		conf->no_verify ? " --no-verify" : "");
 	for (const char *c = all; *c != '\0'; c++)
 		digest = (digest ^ (uint8_t)*c) * UINT64_C(0x100000001b3); /* FNV-1a */
+	if (conf->count != 0)
+		snprintf(all + len, sizeof(all) - len, " --count %" PRIu64, conf->count);
 	snprintf(text, EXCHANGE_TEXT, "%.*s", EXCHANGE_TEXT - 1, all);
 	return digest;
+}
+
+bool
+exchange_differs(const struct host *host, const struct exchange_msg *hello,
+	char own[EXCHANGE_TEXT])
+{
+	uint64_t count = le64toh(hello->u.hello.count), own_count = host->conf->count;
+
+	return exchange_options(host, own) != le64toh(hello->u.hello.digest) ||
+	       (count != 0 && own_count != 0 && count != own_count);
 }
 
 struct exchange_msg

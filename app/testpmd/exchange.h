@@ -92,6 +92,7 @@ struct exchange_msg {
 		struct {
 			uint64_t digest; /* of the options */
 			char text[EXCHANGE_TEXT];
+			uint64_t count; /* --count, 0: none */
 			uint64_t addr, read_len, stride;
 			uint32_t slots, rkey, srqn;
 		} hello;
@@ -107,8 +108,12 @@ struct exchange_msg {
 
 struct exchange_msg exchange_question(const struct host *host, enum exchange_kind kind);
 void exchange_post(struct host *host, const struct exchange_msg *msg);
-/* The options that both ends need to have the same, in words; returns a digest of them. */
+/* The options that both ends need to have the same, in words; returns a digest of them. The words have
+ * --count, too, which one end may do without: the digest does not. */
 uint64_t exchange_options(const struct host *host, char text[EXCHANGE_TEXT]);
+/* Whether a HELLO has other options than this end, whose words are in own then. */
+bool exchange_differs(const struct host *host, const struct exchange_msg *hello,
+	char own[EXCHANGE_TEXT]);
 void exchange_asked(
 	struct host *host, const struct exchange_msg *msg); /* exchange_answer.c */
 void exchange_answered(

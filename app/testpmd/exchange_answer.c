@@ -22,6 +22,7 @@ hello_answer(struct host *host, const struct exchange_msg *question)
 	struct exchange_msg msg = *question;
 
 	msg.u.hello.digest = htole64(exchange_options(host, msg.u.hello.text));
+	msg.u.hello.count = htole64(host->conf->count);
 	msg.u.hello.addr = htole64(map->addr);
 	msg.u.hello.read_len = htole64(map->read_len);
 	msg.u.hello.stride = htole64(map->stride);
@@ -60,7 +61,7 @@ hello_asked(struct host *host, const struct exchange_msg *msg)
 			host_set_done(host); /* the sender has the last answer */
 		return;
 	}
-	if (le64toh(msg->u.hello.digest) != exchange_options(host, own)) {
+	if (exchange_differs(host, msg, own)) {
 		hello_answer(host, msg);
 		host_set_error(host,
 			"%s runs with '%.*s', and this end with '%s': both ends need the same",

@@ -16,6 +16,7 @@ exchange_hello(struct host *host, uint64_t now_ns)
 		return;
 	host->exchange.hello_ns = now_ns + EXCHANGE_AGAIN_NS;
 	msg.u.hello.digest = htole64(exchange_options(host, msg.u.hello.text));
+	msg.u.hello.count = htole64(host->conf->count);
 	exchange_post(host, &msg);
 }
 
@@ -30,7 +31,10 @@ check_ask(struct host *host, struct conn *conn, bool last, uint64_t now_ns)
 	msg.u.check.messages = htole64(conn->acked);
 	msg.u.check.fadd = htole64(conn->fadd_sum);
 	msg.u.check.cas = htole64(conn->cas_value);
-	conn->ring.asked_ns = now_ns;
+	/* exchange_finish() repeats the last question itself. Another one for each QP would take its
+	 * place in the send queue. */
+	if (!last)
+		conn->ring.asked_ns = now_ns;
 	exchange_post(host, &msg);
 }
 
@@ -104,7 +108,7 @@ hello_answered(struct host *host, const struct exchange_msg *msg)
 
 	if (host->state != HOST_WAITING)
 		return;
-	if (le64toh(msg->u.hello.digest) != exchange_options(host, own)) {
+	if (exchange_differs(host, msg, own)) {
 		host_fail(host,
 			"%s runs with '%.*s', and this end with '%s': both ends need the same",
 			host->pc->peer, EXCHANGE_TEXT - 1, msg->u.hello.text, own);

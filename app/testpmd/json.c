@@ -142,8 +142,7 @@ add_rate(json_t *out, const struct host *host)
 				(json_int_t)hists[i].max_ns));
 	}
 	json_object_set_new(out, "latency", latency);
-	json_object_set_new(out, "rate_asked",
-		json_real(host->rate.on ? rate_messages(host->conf) : 0));
+	json_object_set_new(out, "rate_asked", json_real(host->rate.asked));
 	json_object_set_new(out, "behind", json_uint(host->rate.behind));
 }
 

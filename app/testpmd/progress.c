@@ -37,7 +37,7 @@ wait_hint(const struct host *host)
 	switch (host->path.resolve_rc) {
 	case 0:
 		return ": the host is reachable, but no rocade-testpmd receives with "
-		       "the same --qpn-base, --qps and --psn";
+		       "the same --type, --qpn-base, --qps and --psn";
 	case ENETUNREACH:
 		return ": it is in no network of --addr, and there is no gateway";
 	default:

@@ -15,7 +15,7 @@ row_of(struct host *host)
 	struct result result;
 
 	result_of(host, &result);
-	return (struct sweep_row){.asked = rate_messages(host->conf),
+	return (struct sweep_row){.asked = host->rate.asked,
 		.rate = result.rate,
 		.p50 = (double)result.p50_ns / 1e3,
 		.p99 = (double)result.p99_ns / 1e3,

@@ -51,6 +51,7 @@ bool
 parse_rate(const char *text, struct rate_conf *rate)
 {
 	double unit = 1, value;
+	uint64_t whole;
 	char *end;
 
 	if (!isdigit((unsigned char)text[0]) || strncmp(text, "0x", 2) == 0)
@@ -59,10 +60,15 @@ parse_rate(const char *text, struct rate_conf *rate)
 	if (*end == 'k' || *end == 'm' || *end == 'g')
 		unit = *end == 'k' ? 1e3 : *end == 'm' ? 1e6 : 1e9;
 	end += unit != 1;
-	value = value * unit + 0.5;
+	value *= unit;
 	if (value >= 1e15 || (end[0] != '\0' && strcmp(end, "bps") != 0))
 		return false;
-	rate->per_s = (uint64_t)value;
+	whole = (uint64_t)(value + 0.5);
+	/* 1.1g is none in binary: a relative error of a few 2^-53. */
+	if ((value > (double)whole ? value - (double)whole : (double)whole - value) >
+		value * 1e-12)
+		return false;
+	rate->per_s = whole;
 	rate->bits = end[0] != '\0';
 	return true;
 }

@@ -19,7 +19,8 @@ mean_bytes(const struct conf *conf)
 	return sum / conf->mix.period;
 }
 
-double
+/* Returns --rate in messages a second; 0: none. */
+static double
 rate_messages(const struct conf *conf)
 {
 	if (conf->rate.bits)
@@ -34,6 +35,7 @@ rate_start(struct host *host)
 	double messages = rate_messages(host->conf);
 
 	rate->on = messages > 0 && host->ops == &send_ops;
+	rate->asked = rate->on ? messages : 0;
 	rate->begin_ns = rate->posted = rate->behind = 0;
 	rate->next = 0;
 	if (!rate->on)

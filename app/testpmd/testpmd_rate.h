@@ -12,12 +12,12 @@
 
 #include <common/hist.h>
 
-struct conf;
 struct host;
 struct conn;
 
 struct rate {
 	bool on;            /* for this run */
+	double asked;       /* messages a second; 0: none */
 	double each_ns;     /* from one message to the next, all QPs together */
 	uint64_t begin_ns;  /* when the first one was due */
 	uint64_t posted;    /* messages of this run */
@@ -27,8 +27,6 @@ struct rate {
 	struct hist *of_op; /* latencies of each operation */
 };
 
-/* Returns --rate in messages a second; 0: none. */
-double rate_messages(const struct conf *conf);
 /* At `start`. Returns 0, or -1 after host_fail(). */
 int rate_start(struct host *host);
 void rate_close(struct rate *rate);

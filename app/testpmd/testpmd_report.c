@@ -120,6 +120,26 @@ print_latency(const char *label, const struct result *results, size_t offset, un
 		(values)[i] = (expression);                                              \
 	}
 
+/* The messages of each operation, which the sender counts. */
+static void
+print_operations(const struct run *run)
+{
+	char text[32];
+
+	for (unsigned op = 0; op < OP_KINDS && conf_exchanges(&run->conf); op++) {
+		if (!mix_has(&run->conf.mix, op))
+			continue;
+		printf("  %-*s", LABEL_WIDTH, op_rows[op].name);
+		for (unsigned i = 0; i < run->n_hosts; i++)
+			printf("%*s", COLUMN_WIDTH,
+				run->hosts[i].passive
+					? "-"
+					: format_grouped(
+						  run->hosts[i].tally.of_op[op], text));
+		printf("\n");
+	}
+}
+
 static void
 print_table(struct run *run, struct result *results)
 {
@@ -131,12 +151,7 @@ print_table(struct run *run, struct result *results)
 	print_count("messages", counts, n);
 	COLLECT(counts, n, host->tally.bytes)
 	print_count("bytes", counts, n);
-	for (unsigned op = 0; op < OP_KINDS && conf_exchanges(&run->conf); op++) {
-		if (!mix_has(&run->conf.mix, op))
-			continue;
-		COLLECT(counts, n, host->tally.of_op[op])
-		print_count(op_rows[op].name, counts, n);
-	}
+	print_operations(run);
 	COLLECT(reals, n, result->seconds)
 	print_real("seconds", reals, n, 3);
 	COLLECT(reals, n, result->rate / 1e6)

@@ -91,6 +91,8 @@ def shapes():
         ("inline", ALL, ["-c", "5000", "--inline", "128", "-s", "1,64,128,129"], 5000),
         ("1 MiB", "write:2,read:1,write-imm:1", ["-c", "100", "-s", "1m"], 100),
         ("300 QPs", ALL, ["-c", "30000", "-q", "300"], 30000),
+        ("5000 QPs, more than the datagrams in a send queue", "write", [
+            "-c", "10000", "-q", "5000", "--sq-depth", "16", "--signal-every", "8"], 10000),
         ("UD by events", "send", ["-c", "10000", "--type", "ud", "--events"], 10000),
         ("two engines, and path MTU 256", ALL, ["-c", "10000", "-q", "8", "--engines", "2", "--mtu", "256",
                                                 "-s", "600"], 10000),
@@ -104,6 +106,8 @@ def shapes():
     done, report = loop("--op", "write:70,read:20,send:10", "-c", "10000")
     case("a mix has its shares", report and report["ports"][0]["operations"] == {
         "write": 7000, "read": 2000, "send": 1000}, report)
+    case("the table has the operations of the sender only", [line.split() for line in done.stdout.splitlines()
+         if line.startswith("  read ")] == [["read", "2,000", "-"]], done.stdout)
     done, report = loop("--op", ALL, "-c", "20000", "--no-verify")
     case("--no-verify verifies nothing", done.returncode == 0 and report["messages"] == 20000 and
          report["bytes_verified"] == 0, done.stdout + done.stderr)
@@ -132,6 +136,9 @@ def rates():
     done, report = loop("-c", "1000", "--rate", "50k", "--type", "ud")
     case("UD has a rate, and no latencies", done.returncode == 0 and report["lat_max_ns"] is None and
          report["ports"][0]["latency"] == {}, done.stdout + done.stderr)
+    done, report = loop("-i", "-c", "300", "--rate", "1k", text="start\nset rate 7k\nwait\nquit\n")
+    case("`set rate` in a run is for the next one", done.returncode == 0 and report["ports"][0]["rate_asked"] ==
+         1000, report)
     done, report = loop("-i", "-c", "1000", "--rate", "50k", text="start\nwait\nset rate 0\nstart\nwait\n"
                         "quit\n")
     case("`set rate 0`", done.returncode == 0 and done.stdout.count("\nPASS") == 2 and
@@ -178,6 +185,7 @@ def wrong_options():
             (["--op", "fadd", "-s", "64"], "invalid value '64' for --size: expected 8 with --op fadd"),
             (["--op", "read", "-m", "pingpong"], "expected send, with --type rc, with --mode pingpong"),
             (["--rate", "fast"], "invalid value 'fast' for --rate: expected messages a second"),
+            (["--rate", "0.4"], "invalid value '0.4' for --rate: expected messages a second"),
             (["--rate", "1k", "--sleep"], "expected it without --sleep"),
             (["--rate", "1k", "-m", "pingpong"], "expected --mode send, not pingpong"),
             (["--rate-sweep", "1k,0", "-t", "1"], "invalid value '1k,0' for --rate-sweep"),
@@ -237,12 +245,19 @@ def two_processes():
     for name, receiver, sender in (
             ("another operation", ["--op", "read"], ["--op", "write"]),
             ("another size", ["--op", "write"], ["--op", "write", "-s", "128"]),
+        ("another count", ["--op", "write", "-c", "1000"], ["--op", "write", "-c", "2000"]),
+        ("another PSN", ["--op", "write"], ["--op", "write", "--psn", "77"]),
+        ("another path MTU", ["--op", "write", "-s", "600"], ["--op", "write", "-s", "600", "--mtu", "256"]),
             ("a receiver with --op send", [], ["--op", "write"])):
         ends = pair([*receiver, "-t", "2"], [*sender, "-t", "2"])
         said = ["--op read" if "read" in receiver else "--op write" if receiver else "--op send",
-                "--size 128" if "-s" in sender else "--op write", "both ends need the same"]
+                {"128": "--size 128", "2000": "--count 2000", "77": "--psn 77", "256": "--mtu 256"}.get(
+                    sender[-1], "--op write"), "both ends need the same"]
         case("%s: both ends say so" % name, all("\nFAIL: " in end.text and all(
             words in end.text for words in said) for end in ends), ends[0].tail() + ends[1].tail())
+    ends = pair(["--op", "write", "-t", "2"], ["--op", "write", "-c", "2000", "--mtu", "256"])
+    case("one end with --count, and messages of one packet with two path MTUs", all(
+        "\nPASS" in end.text for end in ends), ends[0].tail() + ends[1].tail())
     ends = pair(["--op", "write", "-t", "2"], ["-t", "2"])
     case("a sender with --op send: the receiver says so", "\nFAIL: 192.0.2.1 sends messages that this end "
          "with '--type rc --op write" in ends[0].text, ends[0].tail() + ends[1].tail())

@@ -74,7 +74,7 @@ TEST(rates_are_parsed)
 TEST(rates_of_messages_are_parsed)
 {
 	static const char *const bad[] = {"", "k", "-1", "10kk", "10 k", "10kb", "0x10",
-		"10gbit", "bps", "1e16", "nan"};
+		"10gbit", "bps", "1e16", "nan", "0.4", "1.5", "0.0001k", "2.5bps"};
 	struct rate_conf rate = {.per_s = 7};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -84,6 +84,9 @@ TEST(rates_of_messages_are_parsed)
 	assert_true(parse_rate("1.5m", &rate) && rate.per_s == 1500000 && !rate.bits);
 	assert_true(
 		parse_rate("10gbps", &rate) && rate.per_s == 10000000000 && rate.bits);
+	assert_true(parse_rate("1.1g", &rate) && rate.per_s == 1100000000);
+	assert_true(
+		parse_rate("123456.789123457g", &rate) && rate.per_s == 123456789123457);
 	assert_true(parse_rate("9bps", &rate) && rate.per_s == 9 && rate.bits);
 	assert_true(parse_rate("0", &rate) && rate.per_s == 0);
 	struct rate_conf list[3];
