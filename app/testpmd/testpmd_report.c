@@ -120,13 +120,16 @@ print_latency(const char *label, const struct result *results, size_t offset, un
 		(values)[i] = (expression);                                              \
 	}
 
-/* The messages of each operation, which the sender counts. */
+/* The messages of each operation, which only a sender counts. */
 static void
 print_operations(const struct run *run)
 {
+	bool counts = false;
 	char text[32];
 
-	for (unsigned op = 0; op < OP_KINDS && conf_exchanges(&run->conf); op++) {
+	for (unsigned i = 0; i < run->n_hosts; i++)
+		counts |= conf_exchanges(&run->conf) && !run->hosts[i].passive;
+	for (unsigned op = 0; op < OP_KINDS && counts; op++) {
 		if (!mix_has(&run->conf.mix, op))
 			continue;
 		printf("  %-*s", LABEL_WIDTH, op_rows[op].name);
