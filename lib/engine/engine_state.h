@@ -170,4 +170,11 @@ struct engine {
 	uintptr_t owner_thread[ENGINE_OWNERS + 1]; /* by number; never changes again */
 };
 
+/* For threads without the lock of the QP's engine: the QP may move to another one. */
+static inline struct engine *
+qp_engine_now(const struct qp *qp)
+{
+	return __atomic_load_n(&qp->sched.engine, __ATOMIC_RELAXED);
+}
+
 #endif

@@ -491,13 +491,6 @@ qp_reliable(const struct qp *qp)
 	       qp->type == IBV_QPT_XRC_RECV;
 }
 
-/* For threads without the lock of the QP's engine: the QP may move to another one. */
-static inline struct engine *
-qp_engine_now(const struct qp *qp)
-{
-	return __atomic_load_n(&qp->sched.engine, __ATOMIC_RELAXED);
-}
-
 static inline enum ibv_qp_state
 qp_state(const struct qp *qp)
 {
