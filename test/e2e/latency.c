@@ -360,8 +360,11 @@ cm_accept(const char *node, int link)
 	if (write(link, "", 1) != 1)
 		die("write");
 	while (rdma_get_request(listener, &id) == 0) {
-		/* A connection whose peer has given up fails, and ends here. */
+		/* A connection whose peer has given up fails, and ends here. If the RTU was lost, the
+		 * DREQ of the peer comes first: the event for which rdma_accept() has waited is
+		 * DISCONNECTED then, and there is no other one to wait for. */
 		if (rdma_accept(id, NULL) == 0 &&
+			id->event->event == RDMA_CM_EVENT_ESTABLISHED &&
 			rdma_get_cm_event(id->channel, &event) == 0) {
 			rdma_ack_cm_event(event);
 		}
