@@ -4,7 +4,8 @@
 host attacks it over the wire. That is compared with a busy neighbour in the attacker's place: a client
 of the attacker's user that only sends as fast as it can (`latency busy`).
 
-  attacks.py [--long] [WAY...]   WAY: only these attacks; --long: ten minutes instead of 60 s
+  attacks.py [--long] [--seconds N] [WAY...]   WAY: only these attacks; --long: ten minutes instead of 60 s;
+                                               --seconds: each attack for so long
 
 Two hosts with a daemon each, and a third host, on one network. The correct clients are of two users.
 test/e2e/latency.c has them and what they measure: round trips over RC and UD (`local`: between two
@@ -13,6 +14,7 @@ connection (`make`), and connecting by RDMA-CM (`cm`). The first daemon believes
 which cannot refuse descriptors that clients send. The attacks are described in test/e2e/hostile.c and
 lib/spoof.py."""
 
+import argparse
 import json
 import os
 import sys
@@ -195,10 +197,13 @@ def main():
 
 
 def attacks():
-    words = [word for word in sys.argv[1:] if word != "--long"]
-    ways = [both for both in WAYS if not words or both[1] in words]
-    long = LONG or "--long" in sys.argv
-    seconds = 600 / (len(ways) + 4) if long else 1.2
+    options = argparse.ArgumentParser()
+    options.add_argument("--long", action="store_true", default=LONG)
+    options.add_argument("--seconds", type=float)
+    options.add_argument("ways", nargs="*", choices=[[], *(way for _, way in WAYS)])
+    options = options.parse_args()
+    ways = [both for both in WAYS if not options.ways or both[1] in options.ways]
+    seconds = 600 / (len(ways) + 4) if options.long else 1.2
     spaces, _ = bridged("left", "right", "third")
     print("# ROCADE_SEED=%d" % SEED)
     with Host(spaces, 0, AF_PACKET, *OPTIONS, through=(*OLD_KERNEL, *DAEMON_FIRST)) as left, \
@@ -218,8 +223,8 @@ def attacks():
         show("alone", *alone)
         show("busy neighbour", plain, stopped)
         for kind, way in ways:
-            time_s = 3 if way in STOPS and not long else seconds
-            judge(kind, way, time_s, plain, attack)
+            time_s = 3 if way in STOPS and not options.long else seconds
+            judge(kind, way, options.seconds or time_s, plain, attack)
         nested, sets = nested_sets(left.process.pid)
         case("no epoll set of the daemon is in another one", not nested and sets >= 2,
              "%s of %d sets have another one in them" % (nested, sets))
