@@ -51,6 +51,7 @@ struct victim {
 	bool meets;
 	bool meet_sends; /* it sends by them */
 	bool met_failed;
+	bool met_first_round;
 	unsigned met_sends; /* under way */
 	unsigned met_left;  /* still to be sent in this round */
 	uint64_t met_got;
@@ -248,7 +249,7 @@ meet(struct victim *v, const struct end *e, const unsigned qpns[MEETS])
 		printf(" %u", v->met[i].qp->qp_num);
 	}
 	printf("\n");
-	v->meets = true;
+	v->meets = v->met_first_round = true;
 	v->met_failed = v->meet_sends = false;
 	v->met_sends = v->met_left = 0;
 	v->met_got = 0;
@@ -297,17 +298,20 @@ met_serve(struct victim *v)
 		met_take(v, &wc);
 	if (!v->meets || !v->meet_sends || v->met_failed)
 		return;
-	/* In rounds, so that each QP has room. */
+	/* In rounds, so that each QP has room. The first round is posted at once: a QP whose ACK timeout
+	 * has expired sends nothing new, and then the ring of a partner that takes nothing would never be
+	 * full. The others are posted one at a time, so that a partner may fall asleep between two. */
 	if (v->met_sends == 0 && v->met_left == 0)
 		v->met_left = MEETS * MEET_SENDS;
-	/* One at a time, so that a partner may fall asleep between two. */
-	if (v->met_left != 0) {
+	for (unsigned most = v->met_first_round ? v->met_left : 1;
+		v->met_left != 0 && most != 0; most--) {
 		v->met_left--;
 		v->met_sends++;
 		if (send_post(&v->met[v->met_left % MEETS],
 			    DEPTH + v->met_left / MEETS) != 0)
 			die("ibv_post_send");
 	}
+	v->met_first_round = false;
 }
 
 static void
