@@ -119,7 +119,7 @@ def attacked(kind, way, seconds, hosts, space, clients):
         process_.say("\n")
     if way in ("busy", "crowd"):
         let_run(seconds)
-    status, text = process_.finish(60)
+    status, text = process_.finish(seconds + 60)
     gone = kind == "wire" or until(lambda: all(
         user["uid"] != ATTACKER or user["clients"] + user["descriptors"] == 0
         for user in hosts[0].status()["users"]), 20)
