@@ -81,7 +81,7 @@ def readable(one, least_s=3 * TIMES):
 
 
 def received(one, most):
-    """Returns what a socket receives, at most so many bytes. At the limit: BlockingIOError."""
+    """Returns what a socket receives, at most `most` bytes. At the limit: BlockingIOError."""
     readable(one)
     return one.recv(most, socket.MSG_DONTWAIT)
 
