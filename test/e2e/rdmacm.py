@@ -15,10 +15,11 @@ import time
 from collections import namedtuple
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
-from daemon import Daemon, rping_status, wait_for_port  # noqa: E402
+from daemon import CLIENTS, Daemon, rping_status, wait_for_port  # noqa: E402
 from process import until  # noqa: E402
 from tap import case, run  # noqa: E402
 
+CM_ORDER = os.path.join(CLIENTS, "test/e2e/cm_order")
 ADDRESS = "192.0.2.1"
 TIMEOUT_S = 60
 
@@ -190,6 +191,15 @@ def refused():
         first.kill()
 
 
+def order():
+    """A program has all messages that came before its peer has disconnected when it learns that."""
+    with Daemon() as daemon:
+        for way, pairs in (("by a pair", "1"), ("by the daemon", "0")):
+            done = daemon.run("env", "ROCADE_PAIRS=" + pairs, CM_ORDER, ADDRESS, 300, timeout_s=TIMEOUT_S)
+            case("%s: what is sent before rdma_disconnect() comes before RDMA_CM_EVENT_DISCONNECTED" % way,
+                 done.returncode == 0 and done.stdout.startswith("0 messages"), done.stdout + done.stderr)
+
+
 if __name__ == "__main__":
     sys.exit(run(*([programs] if sys.argv[1:] else [programs, copy, death, duplicated_channel,
-                                                    refused])))
+                                                    refused, order])))
