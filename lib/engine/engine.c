@@ -212,9 +212,7 @@ engine_create(struct dev *dev, unsigned index)
 			CORES_ENV, getenv(CORES_ENV));
 	e->event_wait_off = !env_enabled("ROCADE_EVENT_WAIT");
 	e->ack_coalesce.off = !env_enabled("ROCADE_ACK_COALESCE");
-	e->post_gather.off = !env_enabled("ROCADE_POST_GATHER");
 	e->ack_coalesce.stream.needed = STREAM_NEEDED_FIRST;
-	e->post_gather.stream.needed = STREAM_NEEDED_FIRST;
 	e->tx_from_post = env_enabled("ROCADE_TX_FROM_POST"); /* else posts only ring */
 	e->shared = (struct qp_shared){.keys = &dev->keys,
 		.srqs = &dev->srqs,

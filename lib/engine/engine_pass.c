@@ -6,7 +6,6 @@
 #include "engine/engine_lock.h"
 #include "engine/mr_fault.h"
 #include "engine/pass.h"
-#include "engine/post_gather.h"
 #include "engine/sched.h"
 
 #define FINAL_PASSES 4
@@ -33,14 +32,12 @@ cq_events_raise(struct engine *e, uint64_t now)
 	e->earliest_ns = RTE_MIN(e->earliest_ns, cq_moderator_due(m));
 }
 
-/* Lets packets of a stream wait for more, or ends their wait. */
+/* Lets the ACK of a stream wait for more packets, or ends its wait. */
 static __rte_noinline void
-streams_look(struct engine *e, unsigned moved, bool none_ready, uint64_t now)
+ack_stream_look(struct engine *e, unsigned moved, bool none_ready, uint64_t now)
 {
 	if (!e->ack_coalesce.off && (moved < COALESCE_PACKETS || ack_coalesce_waits(e)))
 		ack_coalesce_look(e, moved, none_ready, now);
-	if (!e->post_gather.off && e->progress_thread == NULL)
-		post_gather_look(e, none_ready, now);
 }
 
 unsigned
@@ -71,9 +68,8 @@ engine_pass(struct engine *e, uint64_t now)
 		unlikely(e->delayed_ack.qp != NULL) ? delayed_ack_look(e, moved) : now;
 	if (none_ready && moved != 0 && moved <= DELAYED_ACK_BURST)
 		delayed_ack_begin(e, ack_since);
-	if ((none_ready && !TAILQ_EMPTY(&e->ready)) || ack_coalesce_waits(e) ||
-		e->post_gather.qp != NULL)
-		streams_look(e, moved, none_ready, now);
+	if ((none_ready && !TAILQ_EMPTY(&e->ready)) || ack_coalesce_waits(e))
+		ack_stream_look(e, moved, none_ready, now);
 	moved += engine_tx(e, now);
 	if (e->taken_srqs != NULL)
 		srq_settle(&e->taken_srqs);
@@ -104,7 +100,6 @@ engine_forget(struct engine *e, struct qp *qp)
 		engine_unready(e, qp);
 	/* engine_ack_wait_end() comes before. */
 	assert(e->delayed_ack.qp != qp && e->ack_coalesce.qp != qp);
-	post_gather_forget(e, qp);
 	wheel_cancel(&e->wheel, &qp->sched.timer);
 	if (qp->peer != NULL) {
 		assert(qp->req.unacked == 0 && qp->req.reading == 0);
@@ -116,8 +111,6 @@ engine_forget(struct engine *e, struct qp *qp)
 void
 engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now)
 {
-	if (e->post_gather.qp == qp)
-		post_gather_end(e);
 	for (unsigned n = 0;; n++) {
 		/* The last pass may have delayed an ACK or NAK of the QP. */
 		engine_ack_wait_end(e, qp);
@@ -174,7 +167,6 @@ static bool
 engine_busy(const struct engine *e)
 {
 	if (!TAILQ_EMPTY(&e->ready) || e->posted_count != 0 ||
-		e->post_gather.qp != NULL ||
 		((e->delayed_ack.delayed || ack_coalesce_waits(e)) &&
 			!delayed_ack_is_manual(e)) ||
 		e->io.backlog_count != 0 || doorbells_pending(&e->doorbells))

@@ -60,14 +60,6 @@ struct ack_coalesce {
 	struct stream stream; /* of packets */
 };
 
-/* See post_gather.h. */
-struct post_gather {
-	struct qp *qp;        /* whose requests wait for more; else NULL */
-	uint32_t unsent;      /* that wait */
-	bool off;             /* never changes */
-	struct stream stream; /* of requests */
-};
-
 struct engine {
 	/* Hot: the poll loop. */
 	struct dev *dev;
@@ -85,7 +77,6 @@ struct engine {
 	struct engine_qps unresolved; /* wait for the next hop's MAC */
 	struct delayed_ack delayed_ack;
 	struct ack_coalesce ack_coalesce;
-	struct post_gather post_gather;
 	struct port_io io;
 	/* loopback queue: packets to the port itself, processed next */
 	struct pkt loopback[PKT_BURST];

@@ -26,7 +26,7 @@
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 17
+#define SW_PROTO_VERSION 18
 #define SW_NAME_MAX 64
 #define SW_PROCESS_KEY 16 /* bytes of a process key */
 

@@ -218,7 +218,6 @@ print_requests(const struct cover *c)
 	print_row("loss", "held packets dropped", c->hold_evicted, true);
 	print_row("paths", "other than the first", c->spread, true);
 	print_row("stream", "acknowledgement waits", c->ack_coalesced, true);
-	print_row("stream", "posts wait", c->posts_gathered, true);
 	print_row("paths", "moved", c->paths_moved, true);
 	print_row("loss", "READ response placed behind a missing one", c->read_placed,
 		true);

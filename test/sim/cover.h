@@ -35,7 +35,7 @@ struct cover {
 	uint64_t cnp_sent, cnp_received;
 	uint64_t sack_received, resent_few, hold_evicted;
 	uint64_t spread, paths_moved;
-	uint64_t ack_coalesced, posts_gathered;
+	uint64_t ack_coalesced;
 	uint64_t read_placed, read_repeated;
 	uint64_t cc_waits, cc_cut_delay, cc_cut_loss, cc_cut_cnp;
 	uint64_t retries_ran_out, lost;

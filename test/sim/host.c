@@ -172,8 +172,7 @@ host_pass(struct host *h, unsigned engine)
 		e->delayed_ack.answers = DELAYED_ACK_ANSWERS;
 	/* As if a stream had gone on for long. */
 	if (chance(h->conf.streams))
-		e->ack_coalesce.stream.needed = e->post_gather.stream.needed =
-			(uint32_t)draw(3);
+		e->ack_coalesce.stream.needed = (uint32_t)draw(3);
 	if (host_has_frames(h))
 		h->kept = sim.now;
 	return moved;
@@ -256,7 +255,6 @@ host_stats(struct host *h)
 	cover.sack_received += stats.sack_received;
 	cover.resent_few += stats.resent_few;
 	cover.ack_coalesced += stats.ack_coalesced;
-	cover.posts_gathered += stats.posts_gathered;
 	cover.spread += stats.spread;
 	cover.paths_moved += stats.paths_moved;
 	cover.hold_evicted += stats.hold_evicted;

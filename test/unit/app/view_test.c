@@ -71,7 +71,7 @@ TEST(errors_of_an_engine)
 	line = line_of(json_pack("{s:[o]}", "clients", client), "      engine: ");
 	names_check(line,
 		"rx_packets tx_bytes rx_other qps_steered ecn_marked cc_waits tx_from_post "
-		"tx_from_post_missed posts_gathered posts_gathered_missed ack_delayed "
+		"tx_from_post_missed ack_delayed "
 		"ack_delayed_missed ack_coalesced ack_coalesced_missed core_offers "
 		"events_waited events_waited_missed pair_tx pair_tx_placed pair_tx_far "
 		"pair_rx_placed pair_wakeups pair_lags rx_linearised spread "

@@ -74,7 +74,6 @@ begin(void)
 	struct engine_link_conf conf = {0};
 
 	link_open(&conf, &plain);
-	fixture.b.dev->engines[0]->post_gather.off = true;
 	/* The neighbours get to know each other. */
 	for (unsigned i = 0; i < QPS; i++) {
 		request(i);
