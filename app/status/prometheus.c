@@ -107,6 +107,10 @@ static const struct metric srq_metrics[] = {
 static const struct metric qp_metrics[] = {
 	{"sq_fill", "sq_requests", GAUGE, 0, "requests in the send queue"},
 	{"sq_size", "sq_size", GAUGE, 0, "requests that the send queue has room for"},
+	{"sq_unacked_ns", "sq_unacknowledged_seconds", GAUGE, 1e-9,
+		"age of the oldest unacknowledged request; 0: none"},
+	{"sq_unsignaled_ns", "sq_unsignaled_seconds", GAUGE, 1e-9,
+		"age of the oldest unsignaled request that holds its slot; 0: none"},
 	{"rq_fill", "rq_receives", GAUGE, 0, "posted receives"},
 	{"rq_size", "rq_size", GAUGE, 0, "receives that the receive queue has room for"},
 };

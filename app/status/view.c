@@ -137,6 +137,16 @@ view_srqs(FILE *to, const json_t *client)
 	}
 }
 
+/* Prints how long the oldest request of this kind has been there, if there is one. */
+static void
+view_age(FILE *to, const json_t *qp, const char *name, const char *kind)
+{
+	double ns = number_of(qp, name);
+
+	if (ns != 0)
+		fprintf(to, ", oldest %s %.3f s", kind, ns / 1e9);
+}
+
 static void
 view_qps(FILE *to, const json_t *client)
 {
@@ -151,6 +161,8 @@ view_qps(FILE *to, const json_t *client)
 			fprintf(to, " to 0x%06x", (unsigned)number_of(qp, "dest_qpn"));
 		fprintf(to, ", SQ %.0f of %.0f", number_of(qp, "sq_fill"),
 			number_of(qp, "sq_size"));
+		view_age(to, qp, "sq_unacked_ns", "unacknowledged");
+		view_age(to, qp, "sq_unsignaled_ns", "unsignaled");
 		if (number_of(qp, "srqn") != 0)
 			fprintf(to, ", SRQ 0x%06x", (unsigned)number_of(qp, "srqn"));
 		else if (number_of(qp, "rq_size") != 0)

@@ -3,7 +3,9 @@
  * request. */
 #include <string.h>
 
+#include "engine/clock.h"
 #include "engine/engine.h"
+#include "qp/send_age.h"
 #include "shm/shm.h"
 
 #define CHUNK 64 /* QPs read before the engine locks are released once */
@@ -22,8 +24,11 @@ srq_fill(const struct srq *srq, struct report_srq *row)
 }
 
 static void
-qp_fill(const struct qp *qp, struct report_qp *row)
+qp_fill(struct qp *qp, struct report_qp *row, uint64_t now)
 {
+	struct send_ages ages;
+
+	send_ages(qp, now, &ages);
 	*row = (struct report_qp){.qpn = qp->qpn,
 		.dest_qpn = qp->dest_qpn,
 		.srqn = qp->srq != NULL ? qp->srq->srqn : 0,
@@ -32,6 +37,8 @@ qp_fill(const struct qp *qp, struct report_qp *row)
 		.sq_size = qp->sq.max_wr,
 		.type = qp->type,
 		.state = qp->state,
+		.sq_unacked_ns = ages.unacked_ns,
+		.sq_unsignaled_ns = ages.unsignaled_ns,
 		.stats = qp->stats};
 	if (qp->rq != NULL) {
 		row->rq_fill = recv_ring_outstanding(qp->rq);
@@ -59,6 +66,7 @@ srqs_fill(const struct dev *dev, struct report *report)
 static uint32_t
 qps_fill(struct dev *dev, struct report *report)
 {
+	uint64_t now = clock_now();
 	uint32_t n = 0;
 
 	dev_engines_lock(dev);
@@ -66,7 +74,7 @@ qps_fill(struct dev *dev, struct report *report)
 		if (dev->qps.slots[i] == NULL)
 			continue;
 		if (n < REPORT_QPS)
-			qp_fill(dev->qps.slots[i], &report->qps[n]);
+			qp_fill(dev->qps.slots[i], &report->qps[n], now);
 		if (++n % CHUNK == 0) {
 			dev_engines_unlock(dev);
 			dev_engines_lock(dev);

@@ -63,6 +63,8 @@ qp_print(struct json_out *j, const struct report_qp *qp)
 	json_out_uint(j, "srqn", qp->srqn);
 	json_out_uint(j, "sq_fill", qp->sq_fill);
 	json_out_uint(j, "sq_size", qp->sq_size);
+	json_out_uint(j, "sq_unacked_ns", qp->sq_unacked_ns);
+	json_out_uint(j, "sq_unsignaled_ns", qp->sq_unsignaled_ns);
 	json_out_uint(j, "rq_fill", qp->rq_fill);
 	json_out_uint(j, "rq_size", qp->rq_size);
 	for (size_t i = 0; i < QP_STAT_COUNT; i++)

@@ -232,6 +232,27 @@ struct rocade_qp_info {
 	uint32_t sq_psn; /* next PSN to send */
 	uint32_t rq_psn; /* next PSN expected */
 	uint32_t msn;
+	/*
+	 * Ages in nanoseconds; 0: there is no such request. A post reads no clock, and no request
+	 * has a timestamp: a request counts from the first time at which the library knows that it
+	 * was there, so the true age is never less. A look is a call of rocade_qp_info(), or a
+	 * report to rocade-status.
+	 *
+	 * Of the oldest request that is not acknowledged. At least the time since the peer last
+	 * acknowledged a packet, or since one was sent while none was unacknowledged, to a
+	 * millisecond; RNR NAKs and timeouts do not start it anew. A request that cannot be sent
+	 * yet counts from the first look at it.
+	 */
+	uint64_t sq_unacked_ns;
+	/*
+	 * Of the oldest unsignaled request that holds its slot, acknowledged or not: its buffer is
+	 * the library's until the completion of a later request is polled. RC, XRC: counts from the
+	 * first expiry of the QP's timer after the post, at most an ACK timeout later (timeout of
+	 * ibv_modify_qp(3)). UC, UD, and RC with timeout 0: from the first look at it. When the
+	 * program polls a completion long after it was written, the requests behind it may count
+	 * from later ones. 0 also if the oldest 4096 that hold slots are all signaled.
+	 */
+	uint64_t sq_unsignaled_ns;
 };
 int rocade_qp_info(struct ibv_qp *qp, struct rocade_qp_info *info);
 

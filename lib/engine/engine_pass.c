@@ -7,6 +7,7 @@
 #include "engine/mr_fault.h"
 #include "engine/pass.h"
 #include "engine/sched.h"
+#include "qp/send_age.h"
 
 #define FINAL_PASSES 4
 
@@ -20,6 +21,7 @@ timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
 	 * the timer may fire before the deadline. engine_schedule() sets it again. */
 	if (qp_deadline(qp) <= now)
 		qp_timeout(qp, now);
+	send_age_timer(qp, now);
 	engine_schedule(e, qp);
 }
 

@@ -11,6 +11,7 @@
 #include "engine/next_hop.h"
 #include "engine/pass.h"
 #include "engine/sched.h"
+#include "qp/send_age.h"
 #include "qp/window.h"
 
 /* ---- The port's own frames ---- */
@@ -97,13 +98,14 @@ peer_windows_unblock(struct engine *e, uint64_t now)
 
 /* Puts the QP on the unresolved list, if it has anything to send. It leaves the peer's queue:
  * there it would take room of the window that other QPs can use. */
-static void
+static void RARE
 unresolved_add(struct engine *e, struct qp *qp, uint64_t now)
 {
 	peer_unblock(&e->peers, qp);
 	qp_tx(qp, NULL, 0, now); /* in ERR: flushes */
 	if (!qp_wants_tx(qp))
 		return;
+	send_age_mark(qp, now);
 	qp->sched.on_ready = qp->sched.on_unresolved = true;
 	TAILQ_INSERT_TAIL(&e->unresolved, qp, sched.ready_link);
 }

@@ -13,6 +13,7 @@
 #include "qp/read_gap.h"
 #include "qp/req.h"
 #include "qp/sack.h"
+#include "qp/send_age.h"
 #include "qp/tlp.h"
 
 /* Completes the requests whose packets all lie before *end. Stops at a request that needs
@@ -73,9 +74,9 @@ una_advance(struct qp *qp, uint32_t end, uint64_t now)
 	req->in_recovery = false;
 	req->read_restart = req->next_psn == end && req->sent_psn != end;
 	req->rnr_deadline = TIME_NEVER;
-	req->ack_deadline = req->next_psn != end && qp->params.timeout != 0
-				    ? now + req_timeout_ns(qp)
-				    : TIME_NEVER;
+	req->ack_deadline = TIME_NEVER;
+	if (req->next_psn != end)
+		req_timer_start(qp, now);
 	if (tlp_progress(qp, packets, now))
 		req_rollback(qp, end);
 	if (unlikely(req_oldest_fault(req) != VERDICT_GO))
@@ -382,6 +383,7 @@ comp_ack_timeout(struct qp *qp)
 	qp->shared->stats->ack_timeouts++;
 	flight_note(qp, FLIGHT_ACK_TIMEOUT, qp->req.una_psn, 0);
 	qp->req.in_recovery = false;
+	send_age_keep(qp);
 	qp->req.ack_deadline = TIME_NEVER;
 	if (unlikely(qp->multipath != 0))
 		multipath_timeout(qp);

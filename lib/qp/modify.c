@@ -6,6 +6,7 @@
 #include "qp/qp_state.h"
 #include "qp/req.h"
 #include "qp/resp.h"
+#include "qp/send_age.h"
 
 #define MAX_TIMEOUT_CODE 31
 #define MAX_RETRY 7
@@ -67,6 +68,7 @@ timeout_change(struct qp *qp, uint8_t timeout)
 {
 	struct requester *req = &qp->req;
 
+	send_age_keep(qp);
 	qp->params.timeout = timeout;
 	if (timeout == 0)
 		req->ack_deadline = req->tlp_deadline = TIME_NEVER;

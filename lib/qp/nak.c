@@ -4,6 +4,7 @@
 #include "qp/flight.h"
 #include "qp/nak.h"
 #include "qp/sack.h"
+#include "qp/send_age.h"
 #include "qp/tlp.h"
 
 /* Charges a retry to retry_cnt. Returns true if none is left. */
@@ -35,6 +36,7 @@ nak_resend(struct qp *qp, enum verdict fault)
 		return fault;
 	flight_note(qp, FLIGHT_RESEND_ALL, req->una_psn, retries_note(qp));
 	req_rollback(qp, req->una_psn);
+	send_age_keep(qp);
 	req->ack_deadline = TIME_NEVER;
 	tlp_cancel(qp);
 	return VERDICT_DROP;
@@ -95,6 +97,7 @@ rnr_nak(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 	 * retries for lost packets. */
 	req->retry_left = qp->params.retry_cnt;
 	req_rollback(qp, psn);
+	send_age_keep(qp);
 	req->ack_deadline = TIME_NEVER;
 	req->rnr_deadline = now + rnr_timer_ns[timer];
 	tlp_cancel(qp);

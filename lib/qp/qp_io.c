@@ -10,6 +10,7 @@
 #include "qp/req.h"
 #include "qp/resp.h"
 #include "qp/sack.h"
+#include "qp/send_age.h"
 #include "qp/tlp.h"
 #include "qp/transport.h"
 
@@ -261,6 +262,7 @@ timers_go_on(struct qp *qp, uint64_t now)
 	if (RTE_MIN(req->ack_deadline, req->tlp_deadline) > now || !answer_waits(qp, now))
 		return false;
 	waited = now - qp_answer_wait(qp)->since_ns;
+	send_age_keep(qp);
 	if (req->ack_deadline <= now)
 		req->ack_deadline = now + answer_ask_ns(req_timeout_ns(qp), waited);
 	if (req->tlp_deadline <= now)

@@ -13,6 +13,13 @@
 #define AETH_PENDING_ACK AETH_PENDING(AETH_ACK)
 #define AETH_PENDING_SEQ_NAK AETH_PENDING(AETH_NAK_SEQ)
 
+/* Tr = 4.096 us * 2^timeout (C9-141). */
+static inline uint64_t
+req_timeout_ns(const struct qp *qp)
+{
+	return UINT64_C(4096) << qp->params.timeout;
+}
+
 static inline uint32_t
 qp_pmtu(const struct qp *qp)
 {

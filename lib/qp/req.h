@@ -11,6 +11,7 @@
 #include "qp/qp_state.h"
 #include "qp/read_gap_state.h"
 #include "qp/sack_board.h"
+#include "qp/send_age.h"
 #include "qp/wr_row.h"
 
 /* True if all packets of a request lie before psn. Compares the last PSN, not the end: a
@@ -75,11 +76,14 @@ req_probes(const struct qp *qp)
 	return qp->params.timeout != 0 && !qp->shared->tlp_off;
 }
 
-/* Tr = 4.096 us * 2^timeout (C9-141). */
-static inline uint64_t
-req_timeout_ns(const struct qp *qp)
+/* Starts the ACK timer, if the QP has one. */
+static inline void
+req_timer_start(struct qp *qp, uint64_t now)
 {
-	return UINT64_C(4096) << qp->params.timeout;
+	if (likely(qp->params.timeout != 0))
+		qp->req.ack_deadline = now + req_timeout_ns(qp);
+	else
+		send_age_untimed(qp, now);
 }
 
 static inline struct answer_wait *

@@ -406,8 +406,8 @@ req_sent(struct qp *qp, const struct tlp_burst *burst, unsigned copies, uint32_t
 		flight_write(qp, FLIGHT_SENT, burst->psn,
 			(req->next_psn - burst->psn) & PSN_MASK);
 	req_account(qp);
-	if (req->ack_deadline == TIME_NEVER && qp->params.timeout != 0)
-		req->ack_deadline = now + req_timeout_ns(qp);
+	if (req->ack_deadline == TIME_NEVER)
+		req_timer_start(qp, now);
 	tlp_sent(qp, burst, now);
 	if (burst->cc)
 		congestion_sent(qp,

@@ -131,6 +131,8 @@ struct sq {
 	/* The QP's flight recorder (qp/flight.h), or NULL. It is the QP's; struct qp is
 	 * full, and this line is not. */
 	struct flight *flight;
+	/* At mark_tick[i] the requests before mark_end[i] had been posted: see qp/send_age.h. */
+	uint32_t mark_end[2];
 	/* written by posting threads */
 	rte_spinlock_t lock LINE_ALIGNED;
 	uint32_t prod; /* stored with release; the engine reads it with acquire */
@@ -146,6 +148,8 @@ struct sq {
 	uint32_t doorbell; /* index of the QP's doorbell; set by the engine */
 	/* Posts refused because the queue was full with no signaled request in it. */
 	uint32_t full_unsignaled;
+	/* Written by the engine, rarely; this line has room for it. */
+	uint32_t mark_tick[2];
 };
 static_assert(sizeof(struct sq) == 2 * LINE_SIZE,
 	"one cache line of the engine, one of the posting threads");

@@ -25,6 +25,8 @@ struct report_qp {
 	uint8_t type;  /* enum ibv_qp_type */
 	uint8_t state; /* enum ibv_qp_state */
 	uint16_t reserved;
+	/* in nanoseconds, see qp/send_age.h */
+	uint64_t sq_unacked_ns, sq_unsignaled_ns;
 	struct qp_stats stats;
 };
 

@@ -4,7 +4,9 @@
 
 #include "verbs/objects.h"
 #include "verbs/forward.h"
+#include "engine/clock.h"
 #include "qp/flight.h"
+#include "qp/send_age.h"
 #include "wire/psn.h"
 
 EXPORT unsigned
@@ -60,6 +62,7 @@ EXPORT int
 rocade_qp_info(struct ibv_qp *ibv, struct rocade_qp_info *info)
 {
 	struct rocade_qp_info got = {0};
+	struct send_ages ages;
 	struct engine *e;
 	struct qp *qp;
 
@@ -78,7 +81,10 @@ rocade_qp_info(struct ibv_qp *ibv, struct rocade_qp_info *info)
 	got.sq_psn = qp->req.next_psn;
 	got.rq_psn = qp->resp.epsn;
 	got.msn = qp->resp.msn;
+	send_ages(qp, clock_now(), &ages);
 	engine_unlock(e);
+	got.sq_unacked_ns = ages.unacked_ns;
+	got.sq_unsignaled_ns = ages.unsignaled_ns;
 	/* Not with the engine lock: between ibv_wr_start() and ibv_wr_complete() a thread has
 	 * the SQ's lock, and may make a control call. */
 	got.sq_signaled = signaled_count(&qp->sq, &got.sq_outstanding);

@@ -120,6 +120,10 @@ def peers():
         case("packets in flight are shown", until(lambda: [
             (p["address"], p["send"]["inflight"]) for p in client_of(daemon, host)["peers"]] == [
                 ("192.0.2.100", 3)]), str(client_of(daemon, host)))
+        case("the age of a request without an answer is shown", any(
+            q["sq_unacked_ns"] > 0 for q in client_of(daemon, host)["qps"]) and re.search(
+                r", SQ 1 of 16, oldest unacknowledged \d+\.\d{3} s, RQ ",
+                status(daemon, "--qps").stdout), status(daemon, "--qps").stdout)
         host.kill()
         del daemon.env["ROCADE_TLP"]
         hosts = flow(daemon, "hosts", "100")

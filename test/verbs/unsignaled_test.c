@@ -199,9 +199,12 @@ TEST_WITH(unsignaled_requests_fill_queue_until_reset, setup, teardown)
 	assert_int_equal(qp_info().sq_outstanding, DEPTH);
 	assert_int_equal(qp_info().sq_signaled, 0);
 	assert_int_equal(qp_info().sq_full_unsignaled, 100);
+	assert_int_equal(qp_info().sq_unacked_ns, 0);
+	assert_int_not_equal(qp_info().sq_unsignaled_ns, 0);
 	pair_modify_state(pair.a.qp[0], IBV_QPS_RESET);
 	pair_modify_state(pair.b.qp[0], IBV_QPS_RESET);
 	assert_int_equal(qp_info().sq_outstanding, 0);
+	assert_int_equal(qp_info().sq_unsignaled_ns, 0);
 	pair_connect(&pair, 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
 	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);

@@ -5,6 +5,7 @@
 
 #include "engine/engine_state.h"
 #include "engine_link.h"
+#include "qp/send_age.h"
 
 static struct engine_link fixture;
 static struct link_qp a, b;
@@ -73,6 +74,7 @@ close_link(void)
 /* The receiver takes nothing for 5 s, far more than all tries take. Then it has lost the packet. */
 TEST(timers_wait_for_the_receiver)
 {
+	struct send_ages ages;
 	unsigned waited;
 
 	open_link();
@@ -83,6 +85,8 @@ TEST(timers_wait_for_the_receiver)
 	waited = fixture.b.roce_frames;
 	engine_link_advance(&fixture, 5 * NS_PER_SEC);
 	assert_int_equal(fixture.b.roce_frames, waited);
+	send_ages(a.qp, fixture.now, &ages);
+	assert_in_range(ages.unacked_ns, 5 * NS_PER_SEC - 2 * NS_PER_MS, 5 * NS_PER_SEC);
 	assert_true(receiver.asked > 1000);
 	assert_int_equal(engine()->stats.timeouts_waited, 1);
 	assert_int_equal(engine()->stats.ack_timeouts, 0);

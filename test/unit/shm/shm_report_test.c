@@ -101,7 +101,17 @@ TEST(snapshot_of_qps)
 	link_qp_expect_sent(&a, 0, 3, IBV_WC_SUCCESS);
 	request_snapshot();
 	assert_int_equal(qp_row(a.qp->qpn)->sq_fill, 0);
+	assert_int_equal(qp_row(a.qp->qpn)->sq_unacked_ns, 0);
+	assert_int_equal(qp_row(a.qp->qpn)->sq_unsignaled_ns, 0);
 	link_qp_expect_received(&b, 0, 3);
+	assert_int_equal(link_qp_send(&a, 3, 0, 64, 0), 0);
+	request_snapshot();
+	assert_int_not_equal(qp_row(a.qp->qpn)->sq_unacked_ns, 0);
+	engine_link_drain(&fixture);
+	request_snapshot();
+	assert_int_equal(qp_row(a.qp->qpn)->sq_unacked_ns, 0);
+	assert_int_not_equal(qp_row(a.qp->qpn)->sq_unsignaled_ns, 0);
+	link_qp_expect_received(&b, 3, 1);
 	link_qp_destroy(&a);
 	link_qp_destroy(&b);
 	engine_link_fini(&fixture);
