@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks lib/verbs/symbols.def: every symbol of the installed libibverbs and librdmacm, and of those of
 rdma-core 65, has exactly one row. Rocade's libraries export each verb that the rows say is theirs, with
-the version by which programs are linked: with another one they would bind to the real function."""
+the version by which programs are linked: with another one they would bind to the real function. The
+functions of the installed headers are those that lib/verbs/librocade.map lists, and the libraries have
+them."""
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -35,6 +38,64 @@ def listed(path):
     with open(path, encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in file if not line.startswith("#")]
     return {(name, node) for node, name in rows[1:]}
+
+
+def headers(root):
+    """Returns the texts of the headers that are installed, without comments: {name: text}."""
+    with open(os.path.join(root, "include/meson.build"), encoding="utf-8") as file:
+        names = re.findall(r"'(rocade/\w+\.h)'", file.read())
+    texts = {}
+    for name in names:
+        with open(os.path.join(root, "include", name), encoding="utf-8") as file:
+            texts[name] = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+    return texts
+
+
+def declared(text):
+    """Returns the functions that a header declares."""
+    return set(re.findall(r"^[a-z][\w *]*[ *](\w+)\(", text, re.M))
+
+
+def map_names(text, node):
+    """Returns the names of a node of a version script."""
+    body = re.search(r"^%s \{(.*?)^\}" % node, re.sub(r"/\*.*?\*/", "", text, flags=re.S), re.M | re.S)
+    names = re.search(r"global:(.*?)(?:local:|$)", body.group(1), re.S) if body else None
+    return set(re.findall(r"(\S+);", names.group(1))) if names else set()
+
+
+def api_cases(texts, script, library, other):
+    """The functions of the headers, the names of the version script, the symbols of librocade and
+    those of librocade-rdmacm."""
+    ours = {name: {version for version, _ in found} for name, found in symbols(library).items()
+            if name.startswith("rocade_")}
+    extra = {name for name in symbols(other) if name.startswith("rocade_")}
+    functions = set().union(*map(declared, texts.values()))
+    public, private = map_names(script, "ROCADE_0"), map_names(script, "ROCADE_PRIVATE")
+    return [
+        ("each function of an installed header is in an installed library",
+         sorted(functions - set(ours) - extra) if functions else ["no function"]),
+        ("each name of the node ROCADE_0 is a function of an installed header",
+         sorted(public - functions) if public else ["no name"]),
+        ("no name of the node ROCADE_PRIVATE is", sorted(private & functions)),
+        ("librocade has the names of both nodes, in these, and no others",
+         ["%s: %s" % (name, ours.get(name)) for name in sorted(set(ours) | public | private)
+          if ours.get(name) != {"ROCADE_0" if name in public else "ROCADE_PRIVATE"} or
+          name not in public | private]),
+        ("librocade-rdmacm has functions of the headers only", sorted(extra - functions)),
+        ("what is no function of a header, or no name of a node, is not found", api_selftest()),
+    ]
+
+
+def api_selftest():
+    """Returns what is found in vain, or not found."""
+    text = "struct a {\n\tint x;\n};\nint rocade_a(\n\tint (*f)(int), void *arg);\nconst char *rocade_b(void);"
+    script = "A_0 {\n\tglobal:\n\t\ta;\n\t\tb;\n\tlocal:\n\t\tc;\n};\n\nB {\n\tglobal:\n\t\td;\n} A_0;\n"
+    wrong = []
+    if declared(text) != {"rocade_a", "rocade_b"}:
+        wrong.append("functions: %s" % declared(text))
+    if (map_names(script, "A_0"), map_names(script, "B")) != ({"a", "b"}, {"d"}):
+        wrong.append("names: %s, %s" % (map_names(script, "A_0"), map_names(script, "B")))
+    return wrong
 
 
 class Table:
@@ -88,15 +149,15 @@ def library_cases(name, library, table):
          ["%s: %s" % (n, ours.get(n)) for n, node in sorted(table.forwards.items())
           if ours.get(n) != {(node or None, True)}]),
         (name + " has no other verb", sorted(verbs - set(table.forwards))),
-        (name + ": rocade_* symbols have version ROCADE_0",
+        (name + ": rocade_* symbols are in the nodes ROCADE_0 and ROCADE_PRIVATE",
          ["%s: %s" % (n, v) for n, v in sorted(ours.items()) if n.startswith("rocade_")
-          and v != {("ROCADE_0", True)}]),
+          and v not in ({("ROCADE_0", True)}, {("ROCADE_PRIVATE", True)})]),
     ]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("ibverbs", "rdmacm", "table", "newest", "rocade", "preload"):
+    for name in ("ibverbs", "rdmacm", "table", "newest", "rocade", "preload", "inside", "root"):
         parser.add_argument(name)
     args = parser.parse_args()
 
@@ -124,6 +185,8 @@ def main():
     ]
     cases += library_cases("librocade", args.rocade, table)
     cases += library_cases("librocade-verbs", args.preload, table)
+    with open(os.path.join(args.root, "lib/verbs/librocade.map"), encoding="utf-8") as file:
+        cases += api_cases(headers(args.root), file.read(), args.rocade, args.inside)
     cases += [
         ("librocade exports no other symbol",
          [n for n in sorted(symbols(args.rocade)) if not re.match(r"_?ibv_|rocade_", n)]),

@@ -203,7 +203,7 @@ TEST(unsignaled_age_counts_from_the_mark)
 	qp_link_fini_reset(&p);
 }
 
-/* A mark that is further back than the queue is long covers nothing. RESET forgets it. */
+/* A mark that is further back than the queue is long covers nothing. */
 TEST(unsignaled_age_is_of_requests_in_the_queue)
 {
 	struct qp_link_conf conf = qp_link_defaults();
@@ -268,5 +268,10 @@ TEST(unsignaled_age_ends_when_flushed_completions_are_polled)
 	expect_sent(&p.a, 0, IBV_WC_WR_FLUSH_ERR);
 	expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
 	expect_ages(0, 0);
+	/* After RESET the first request has the index that the mark covered. */
+	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
+	host_connect(&p.a);
+	send_n(1, 0);
+	expect_ages(1, 1);
 	qp_link_fini_reset(&p);
 }
