@@ -47,6 +47,18 @@ hist_add(struct hist *hist, uint64_t ns)
 	hist->bucket[hist_bucket_of(ns)]++;
 }
 
+void
+hist_merge(struct hist *hist, const struct hist *other)
+{
+	hist->count += other->count;
+	if (other->min_ns < hist->min_ns)
+		hist->min_ns = other->min_ns;
+	if (other->max_ns > hist->max_ns)
+		hist->max_ns = other->max_ns;
+	for (unsigned i = 0; i < HIST_BUCKETS; i++)
+		hist->bucket[i] += other->bucket[i];
+}
+
 uint64_t
 hist_quantile_fine(const struct hist *hist, unsigned per_10000)
 {

@@ -16,6 +16,8 @@ struct hist {
 
 void hist_clear(struct hist *hist);
 void hist_add(struct hist *hist, uint64_t ns);
+/* Adds the samples of another histogram. */
+void hist_merge(struct hist *hist, const struct hist *other);
 /* Returns the value that per_10000 of 10,000 samples do not exceed, rounded up to the top of its
  * bucket; 0 if the histogram is empty. */
 uint64_t hist_quantile_fine(const struct hist *hist, unsigned per_10000);

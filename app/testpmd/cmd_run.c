@@ -191,10 +191,10 @@ do_show_events(void *parsed, struct cmdline *cl, void *data)
 	for (unsigned i = 0; i < the_run->n_hosts; i++) {
 		struct host *host = &the_run->hosts[i];
 
-		if (words->number >= host->n_conns)
-			command_failed("show: port %" PRIu64
-				       " has QPs 0 to %u, not %" PRIu32,
-				host->pc->port, host->n_conns - 1, words->number);
+		if (words->number >= host->conf->qps)
+			command_failed("show: port %" PRIu64 " has QPs 0 to %" PRIu64
+				       ", not %" PRIu32,
+				host->pc->port, host->conf->qps - 1, words->number);
 		else if (!show_qp_events(host, words->number))
 			command_failed("show: %s", rocade_error());
 	}

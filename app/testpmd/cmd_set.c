@@ -56,8 +56,10 @@ host_option(struct host *host, const char *name, unsigned use)
 		command_failed("--%s: %s", name, rocade_error());
 		return false;
 	}
+	for (unsigned c = 0; c < conf_cores(host->conf); c++)
+		host_of_core(host, c)->reconnect |=
+			address || (use & OPT_EFFECT) == OPT_RECONNECT;
 	if (address || (use & OPT_EFFECT) == OPT_RECONNECT) {
-		host->reconnect = true;
 		host_cm_outdate(host);
 	}
 	return true;
@@ -164,13 +166,21 @@ cmdline_parse_inst_t cmd_set_port = {.f = do_set_port,
 	.tokens = {(void *)&word_set, (void *)&word_port, (void *)&word_index,
 		(void *)&word_name, (void *)&word_rest, NULL}};
 
-/* SRQs are numbered across all ports. */
+/* SRQs are numbered across all ports, and the cores of each. */
 static struct host *
 srq_host(uint32_t index)
 {
 	for (unsigned i = 0; i < the_run->n_hosts; i++) {
-		if (the_run->hosts[i].verbs.srq != NULL && index-- == 0)
-			return &the_run->hosts[i];
+		struct host *head = &the_run->hosts[i];
+		unsigned cores =
+			conf_shares_srq(&the_run->conf) ? 1 : conf_cores(&the_run->conf);
+
+		for (unsigned c = 0; c < cores; c++) {
+			struct host *host = host_of_core(head, c);
+
+			if (host->verbs.srq != NULL && index-- == 0)
+				return host;
+		}
 	}
 	return NULL;
 }

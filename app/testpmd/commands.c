@@ -119,6 +119,7 @@ run_line(const char *line)
 	}
 	snprintf(buf, sizeof(buf), "%s\n", line);
 	command_has_failed = false;
+	cores_hold(the_run);
 	switch (cmdline_parse(cl, buf)) {
 	case CMDLINE_PARSE_AMBIGUOUS:
 		command_failed("ambiguous command '%s' (see `help`)", line);
@@ -232,6 +233,8 @@ read_terminal(struct run *run)
 		n = read(STDIN_FILENO, &c, 1);
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			return true;
+		if (n == 1 && (c == '\r' || c == '\n'))
+			cores_hold(run); /* it runs a command */
 		if (n != 1 || cmdline_in(cl, &c, 1) < 0)
 			return false;
 	}

@@ -45,7 +45,7 @@ enum show_what {
 	SHOW_NEIGH,
 	SHOW_PEER
 };
-void show_host(struct host *host, enum show_what what, bool all);
+void show_host(struct host *head, enum show_what what, bool all);
 /* Prints the record of the port's QP with this index. Returns false if there is none, and
  * rocade_error() says why, or the port has no such QP. */
 bool show_qp_events(struct host *host, uint32_t index);

@@ -23,11 +23,24 @@ host_impair(struct host *host, char err[ERR_MAX])
 	return error_set(err, "%s", rocade_error());
 }
 
+static int
+srq_is_own(const struct host *host, char err[ERR_MAX])
+{
+	return conf_shares_srq(host->conf)
+		       ? error_set(
+				 err, "the cores share this SRQ: expected --srq-per-core")
+		       : 0;
+}
+
 int
 host_srq_limit(struct host *host, uint32_t limit, char err[ERR_MAX])
 {
 	struct ibv_srq_attr attr = {.srq_limit = limit};
-	int rc = ibv_modify_srq(host->verbs.srq, &attr, IBV_SRQ_LIMIT);
+	int rc;
+
+	if (srq_is_own(host, err) != 0)
+		return -1;
+	rc = ibv_modify_srq(host->verbs.srq, &attr, IBV_SRQ_LIMIT);
 
 	if (rc != 0)
 		return error_set(err,
@@ -42,6 +55,8 @@ host_srq_resize(struct host *host, uint32_t size, char err[ERR_MAX])
 	struct rxq *rxq = &host->rxqs[0];
 	struct ibv_srq_attr attr = {.max_wr = size};
 
+	if (srq_is_own(host, err) != 0)
+		return -1;
 	if (size > (uint32_t)host->verbs.recv_cq->cqe)
 		return error_set(err,
 			"expected at most %d, the size of the receive CQ (start with a "
@@ -90,7 +105,13 @@ host_clear(struct host *host)
 	for (unsigned e = 0; e < host->n_engines; e++)
 		host_snapshot(host, (int)e, &host->base.engine[e]);
 	(void)rocade_port_impair_stats(host->port, &host->base.show_impair);
-	host->base.limit_events = host->tally.limit_events;
-	host->base.refills = host->tally.refills;
-	return clear_qps(host);
+	for (unsigned c = 0; c < conf_cores(host->conf); c++) {
+		struct host *own = host_of_core(host, c);
+
+		own->base.limit_events = own->tally.limit_events;
+		own->base.refills = own->tally.refills;
+		if (clear_qps(own) != 0)
+			return -1;
+	}
+	return 0;
 }

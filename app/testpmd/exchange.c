@@ -78,17 +78,17 @@ qp_open(struct host *host)
 int
 exchange_open(struct host *host, char err[ERR_MAX])
 {
-	uint32_t want = (uint32_t)(host->conf->qpn_base + host->n_conns);
+	uint32_t want = (uint32_t)(host->conf->qpn_base + host->conf->qps + host->core);
 	int rc = qp_open(host);
 
 	if (rc != 0)
-		return error_set(err, "cannot create the QP behind --qps %u: %s",
-			host->n_conns, strerror(rc));
+		return error_set(err, "cannot create the QP behind --qps %" PRIu64 ": %s",
+			host->conf->qps, strerror(rc));
 	host->exchange.qpn = host->exchange.qp->qp_num;
 	if (host->exchange.qpn != want)
 		return error_set(err,
-			"the QP behind --qps %u has QPN 0x%x instead of 0x%x",
-			host->n_conns, host->exchange.qpn, want);
+			"the QP behind --qps %" PRIu64 " has QPN 0x%x instead of 0x%x",
+			host->conf->qps, host->exchange.qpn, want);
 	return 0;
 }
 
@@ -164,8 +164,9 @@ exchange_options(const struct host *host, char text[EXCHANGE_TEXT])
 	size_t len;
 
 	mix_print(&conf->mix, mix, sizeof(mix));
-	len = (size_t)snprintf(all, sizeof(all), "--type %s --op %s --qps %u --size ",
-		qp_type_name(conf->type), mix, host->n_conns);
+	len = (size_t)snprintf(all, sizeof(all),
+		"--type %s --op %s --qps %" PRIu64 " --size ", qp_type_name(conf->type),
+		mix, conf->qps);
 	for (unsigned i = 0; i < conf->n_sizes; i++)
 		len += (size_t)snprintf(all + len, sizeof(all) - len, "%s%" PRIu64,
 			i != 0 ? "," : "", conf->sizes[i]);
@@ -175,6 +176,9 @@ exchange_options(const struct host *host, char text[EXCHANGE_TEXT])
 			all + len, sizeof(all) - len, " --psn %" PRIu64, conf->psn);
 	if (!host->by_cm && conf->size_max > mtu) /* one packet fits either */
 		len += (size_t)snprintf(all + len, sizeof(all) - len, " --mtu %u", mtu);
+	if (conf_cores(conf) > 1) /* a core asks the same core of the other end */
+		len += (size_t)snprintf(
+			all + len, sizeof(all) - len, " --nb-cores %u", conf_cores(conf));
 	len += (size_t)snprintf(all + len, sizeof(all) - len, "%s",
 		conf->no_verify ? " --no-verify" : "");
 	for (const char *c = all; *c != '\0'; c++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * If more is sent than SENDs on RC QPs, the ends of a run exchange datagrams. Each has a UD QP for it,
- * whose QPN is that behind the last QP of the run. The sender asks, until the receiver has answered:
+ * whose QPN is that behind the last QP of the run, or one for each core, and core i of one end asks core
+ * i of the other. The sender asks, until the receiver has answered:
  *
  * HELLO  Are your options the same as mine? The receiver connects its QPs if the session is new to it,
  *        and answers with its options, and with the address and the R_Key of its target.

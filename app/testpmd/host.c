@@ -34,7 +34,7 @@ host_poll_all(struct host *host)
 
 	if (host->app_port != NULL)
 		moved += app_port_poll(host->app_port);
-	if (!host->launched)
+	if (host->runner == ENGINES_BY_MAIN)
 		moved += host_poll_engines(host);
 	return moved;
 }
@@ -43,11 +43,32 @@ uint64_t
 host_share(const struct host *host, const struct conn *conn)
 {
 	uint64_t count = host->conf->count;
-	uint64_t index = (uint64_t)(conn - host->conns);
+	uint64_t index = host->first_conn + (uint64_t)(conn - host->conns);
 
 	if (count == 0)
 		return UINT64_MAX;
-	return count / host->n_conns + (index < count % host->n_conns);
+	return count / host->conf->qps + (index < count % host->conf->qps);
+}
+
+uint64_t
+host_count(const struct host *host)
+{
+	uint64_t count = host->conf->count, rest = count % host->conf->qps;
+	uint64_t more = rest > host->first_conn ? rest - host->first_conn : 0;
+
+	return count / host->conf->qps * host->n_conns +
+	       (more < host->n_conns ? more : host->n_conns);
+}
+
+void
+host_publish(struct host *host)
+{
+	struct host_view *view = &host->view;
+
+	__atomic_store_n(&view->messages, host->tally.messages, __ATOMIC_RELAXED);
+	__atomic_store_n(&view->bytes, host->tally.bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&view->bad_bytes, host->tally.bad_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&view->state, host->state, __ATOMIC_RELAXED);
 }
 
 void
@@ -56,18 +77,26 @@ host_log(const struct host *host, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
+	flockfile(stdout);
 	printf("port %" PRIu64 ": ", host->pc->port);
 	vprintf(format, args);
 	printf("\n");
+	funlockfile(stdout);
 	va_end(args);
 }
 
+/* The cores of a port often find the same error: it is printed once. */
 static void
 error_record(struct host *host, const char *format, va_list args)
 {
+	struct host *none = NULL;
+
 	if (host->reason[0] != '\0')
 		return;
 	vsnprintf(host->reason, sizeof(host->reason), format, args);
+	if (!__atomic_compare_exchange_n(&host->head->teller, &none, host, false,
+		    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
 	fflush(stdout);
 	fprintf(stderr, "port %" PRIu64 ": %s\n", host->pc->port, host->reason);
 }

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A host is one port with its device, its QPs and their traffic. Only the main thread
- * uses it. Engines run in the main thread or on worker lcores. */
+/*
+ * A host is one port with its device, its QPs and their traffic, or with --nb-cores the share of one
+ * core: a port then has a host for each core, with QPs, CQs and counters of its own. The host of core 0
+ * is the head of the port, and also has what the port has once.
+ *
+ * One thread at a time uses a host: the main thread, or with --nb-cores, while a run is active and the
+ * cores are not held, the core's (cores.h). Engines run in the main thread, on worker lcores of their
+ * own, or in the loops of the cores.
+ */
 #ifndef TESTPMD_HOST_H
 #define TESTPMD_HOST_H
 
@@ -36,10 +43,11 @@ struct conn_ring {
 struct conn {
 	struct ibv_qp *qp;
 	uint32_t qpn;
-	bool connected;          /* modified since RESET */
-	bool failed;             /* a request failed, or the peer restarted: reconnect */
-	bool answered;           /* the peer acknowledged a message since the connect */
-	bool last_wqe;           /* the LAST_WQE_REACHED event came */
+	bool connected; /* modified since RESET */
+	bool failed;    /* a request failed, or the peer restarted: reconnect */
+	bool answered;  /* the peer acknowledged a message since the connect */
+	/* The LAST_WQE_REACHED event came. Where cores share an SRQ, another one may get it. */
+	bool last_wqe;
 	bool resetting;          /* on its way to RESET: must not post */
 	struct rocade_cm_id *id; /* RDMA-CM connection (testpmd_cm.c), or NULL */
 	bool established;        /* the RDMA-CM connection is established */
@@ -128,7 +136,7 @@ struct mode_ops {
 extern const struct mode_ops send_ops, sink_ops, pingpong_ops;
 
 struct host_verbs {
-	struct ibv_context *ctx;
+	struct ibv_context *ctx; /* where cores share an SRQ: of the head, as the SRQ */
 	struct ibv_comp_channel *channel; /* --events; else NULL */
 	struct ibv_pd *pd;
 	struct ibv_cq *send_cq, *recv_cq;
@@ -160,6 +168,19 @@ struct host_base {
 	uint64_t *qps;                  /* QP_STATS_MAX of each QP; NULL: all 0 */
 };
 
+/* The main thread may read this copy while the core uses the host, which writes it about every
+ * millisecond. Only atomic accesses. */
+struct host_view {
+	uint64_t messages, bytes, bad_bytes;
+	enum host_state state;
+} __attribute__((aligned(64)));
+
+enum engine_runner {
+	ENGINES_BY_MAIN,  /* the main loop */
+	ENGINES_BY_LCORE, /* worker lcores that do nothing else */
+	ENGINES_BY_CORES  /* the traffic loops of --nb-cores */
+};
+
 /* restart.c */
 struct host_restart {
 	uint64_t check_ns; /* time of the next check */
@@ -169,6 +190,13 @@ struct host_restart {
 
 struct host {
 	unsigned index;
+	unsigned core;       /* 0 without --nb-cores */
+	unsigned first_conn; /* index of conns[0] among the QPs of the port */
+	struct host *head;   /* the host of core 0 */
+	struct host *others; /* of the head: those of the other cores */
+	struct host *
+		teller; /* of the head, atomic: the host of the port that printed its error */
+	struct host_view view;
 	const struct conf *conf;
 	struct port_conf *pc;
 	const struct mode_ops *ops;
@@ -184,7 +212,7 @@ struct host {
 	struct app_port *app_port; /* --shared; else NULL */
 	struct rocade_engine *engines[ENGINES_MAX];
 	unsigned n_engines;
-	bool launched; /* worker lcores run the engines */
+	enum engine_runner runner;
 	struct host_verbs verbs;
 	struct host_path path;
 
@@ -221,7 +249,8 @@ elapsed_ns(uint64_t now_ns, uint64_t since_ns)
 
 /* testpmd_open.c: returns 0, or -1 with a message in err and everything undone. */
 int hosts_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX]);
-void host_close(struct host *host);
+/* Closes the hosts of all cores of a port. */
+void port_close(struct host *head);
 /* cq_events.c: returns NULL, with errno set, on failure. */
 struct ibv_comp_channel *cq_channel_open(struct ibv_context *ctx);
 /* As ibv_poll_cq(), with --events. The context of the CQ is a bool: whether it had an event, and was
@@ -239,6 +268,12 @@ host_poll_cq(struct host *host, struct ibv_cq *cq, int n, struct ibv_wc *wc)
  * user. */
 void host_events(struct host *host);
 
+static inline struct host *
+host_of_core(struct host *head, unsigned core)
+{
+	return core == 0 ? head : &head->others[core - 1];
+}
+
 static inline struct conn *
 host_conn(struct host *host, uint32_t qpn)
 {
@@ -255,11 +290,14 @@ host_active(const struct host *host)
 
 /* host.c */
 unsigned host_poll_engines(struct host *host);
-/* As the main loop does: the port, if this program receives for it, and the engines, unless worker
- * lcores run them. */
+/* As the main loop does: the port, if this program receives for it, and the engines, unless others run
+ * them. */
 unsigned host_poll_all(struct host *host);
-/* The share of conf->count messages that this QP sends or receives in a run. */
+/* The share of conf->count messages that this QP, or all QPs of this host, send or receive in a run. */
 uint64_t host_share(const struct host *host, const struct conn *conn);
+uint64_t host_count(const struct host *host);
+/* Copies to host->view. */
+void host_publish(struct host *host);
 /* Records and prints the host's first error; later ones are its consequences. host_fail()
  * also ends the host's run. */
 void host_set_error(struct host *host, const char *format, ...)
@@ -327,7 +365,10 @@ int host_clear(struct host *host);
 void host_watch_restart(struct host *host, uint64_t now_ns);
 bool conn_has_failed(const struct conn *conn);
 
-/* testpmd_stats.c */
+/* testpmd_stats.c: the sum over the cores, and one error. Only while no core uses the hosts. */
+void port_tally(struct host *head, struct tally *sum);
+const char *port_reason(struct host *head);
+bool port_active(struct host *head);
 void host_snapshot(struct host *host, int engine, struct snapshot *snapshot);
 uint64_t snapshot_value(const struct snapshot *snapshot, const char *name);
 /* Received frames impaired on purpose since base. */

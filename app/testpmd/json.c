@@ -61,12 +61,10 @@ add_impair(json_t *out, struct host *host)
 	json_object_set_new(out, "impaired", impair);
 }
 
-/* The fields common to a port and the whole run. */
+/* The fields common to a core, a port and the whole run. */
 static void
-add_result(json_t *out, const struct tally *tally, const struct result *result)
+add_counts(json_t *out, const struct tally *tally, const struct result *result)
 {
-	const struct snapshot *stats = &result->stats;
-
 	json_object_set_new(out, "messages", json_uint(tally->messages));
 	json_object_set_new(out, "bytes", json_uint(tally->bytes));
 	json_object_set_new(out, "seconds", json_real(result->seconds));
@@ -84,15 +82,8 @@ add_result(json_t *out, const struct tally *tally, const struct result *result)
 		out, "lat_p9999_ns", json_latency(result->has_latency, result->p9999_ns));
 	json_object_set_new(
 		out, "lat_max_ns", json_latency(result->has_latency, result->max_ns));
-	json_object_set_new(
-		out, "cqes_saved", json_uint(snapshot_value(stats, "cqe_saved")));
 	json_object_set_new(out, "cq_events", json_uint(tally->cq_events));
 	json_object_set_new(out, "limit_events", json_uint(tally->limit_events));
-	json_object_set_new(out, "rnr_naks",
-		json_uint(snapshot_value(stats, "rnr_nak_sent") +
-			  snapshot_value(stats, "rnr_nak_received")));
-	json_object_set_new(
-		out, "retransmits", json_uint(snapshot_value(stats, "retransmitted")));
 	json_object_set_new(out, "bytes_verified", json_uint(tally->verified_bytes));
 	json_object_set_new(out, "bad_bytes", json_uint(tally->bad_bytes));
 	json_object_set_new(out, "bad_messages", json_uint(tally->bad_messages));
@@ -101,55 +92,93 @@ add_result(json_t *out, const struct tally *tally, const struct result *result)
 	json_object_set_new(out, "lost_messages", json_uint(tally->lost));
 	json_object_set_new(out, "late_messages", json_uint(tally->late));
 	json_object_set_new(out, "duplicate_messages", json_uint(tally->duplicates));
-	add_drops(out, stats);
 }
 
+/* The fields common to a port and the whole run. */
+static void
+add_result(json_t *out, const struct tally *tally, const struct result *result)
+{
+	const struct snapshot *stats = &result->stats;
+
+	add_counts(out, tally, result);
+	json_object_set_new(
+		out, "cqes_saved", json_uint(snapshot_value(stats, "cqe_saved")));
+	json_object_set_new(out, "rnr_naks",
+		json_uint(snapshot_value(stats, "rnr_nak_sent") +
+			  snapshot_value(stats, "rnr_nak_received")));
+	json_object_set_new(
+		out, "retransmits", json_uint(snapshot_value(stats, "retransmitted")));
+	add_drops(out, stats);
+}
 /* The messages of each operation. */
 static void
-add_operations(json_t *out, const struct host *host)
+add_operations(json_t *out, const struct host *host, const struct tally *tally)
 {
 	json_t *operations = json_object();
 
 	for (unsigned i = 0; i < OP_KINDS && host->ops->sends && !host->passive; i++) {
 		if (mix_has(&host->conf->mix, i))
 			json_object_set_new(operations, op_rows[i].name,
-				json_uint(conf_exchanges(host->conf)
-						  ? host->tally.of_op[i]
-						  : host->tally.messages));
+				json_uint(conf_exchanges(host->conf) ? tally->of_op[i]
+								     : tally->messages));
 	}
 	json_object_set_new(out, "operations", operations);
 }
 
 /* --rate: the rate that was asked for, and the latencies of each operation. */
 static void
-add_rate(json_t *out, const struct host *host)
+add_rate(json_t *out, struct host *host)
 {
-	const struct hist *hists = host->rate.of_op;
 	json_t *latency = json_object();
 
 	for (unsigned i = 0; i < OP_KINDS && host->rate.on; i++) {
-		if (hists[i].count == 0)
+		const struct hist *hist = port_hist(host, i);
+
+		if (hist->count == 0)
 			continue;
 		json_object_set_new(latency, op_rows[i].name,
 			json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "count",
-				(json_int_t)hists[i].count, "min_ns",
-				(json_int_t)hists[i].min_ns, "p50_ns",
-				(json_int_t)hist_quantile(&hists[i], 500), "p90_ns",
-				(json_int_t)hist_quantile(&hists[i], 900), "p99_ns",
-				(json_int_t)hist_quantile(&hists[i], 990), "p999_ns",
-				(json_int_t)hist_quantile(&hists[i], 999), "p9999_ns",
-				(json_int_t)hist_quantile_fine(&hists[i], 9999), "max_ns",
-				(json_int_t)hists[i].max_ns));
+				(json_int_t)hist->count, "min_ns",
+				(json_int_t)hist->min_ns, "p50_ns",
+				(json_int_t)hist_quantile(hist, 500), "p90_ns",
+				(json_int_t)hist_quantile(hist, 900), "p99_ns",
+				(json_int_t)hist_quantile(hist, 990), "p999_ns",
+				(json_int_t)hist_quantile(hist, 999), "p9999_ns",
+				(json_int_t)hist_quantile_fine(hist, 9999), "max_ns",
+				(json_int_t)hist->max_ns));
 	}
 	json_object_set_new(out, "latency", latency);
 	json_object_set_new(out, "rate_asked", json_real(host->rate.asked));
-	json_object_set_new(out, "behind", json_uint(host->rate.behind));
+	json_object_set_new(out, "behind", json_uint(port_behind(host)));
+}
+
+/* The share of each core. */
+static void
+add_cores(json_t *out, const struct run *run, struct host *head)
+{
+	json_t *list = json_array();
+
+	for (unsigned c = 0; c < conf_cores(head->conf); c++) {
+		struct host *host = host_of_core(head, c);
+		json_t *core = json_object();
+		struct result result;
+
+		result_of_core(host, &result);
+		json_object_set_new(core, "core", json_uint(c));
+		json_object_set_new(core, "lcore",
+			run->cores.n != 0 ? json_uint(run->cores.lcore[c]) : json_null());
+		json_object_set_new(core, "qps", json_uint(host->n_conns));
+		add_counts(core, &result.tally, &result);
+		json_array_append_new(list, core);
+	}
+	json_object_set_new(out, "cores", list);
 }
 
 static json_t *
-port_object(struct host *host, const struct result *result)
+port_object(const struct run *run, struct host *host, const struct result *result)
 {
 	json_t *out = json_object();
+	const char *reason = port_reason(host);
 
 	json_object_set_new(out, "port", json_uint(host->pc->port));
 	json_object_set_new(out, "mode", json_string(mode_name(host->pc->mode)));
@@ -157,13 +186,14 @@ port_object(struct host *host, const struct result *result)
 	json_object_set_new(out, "peer", json_string(host->pc->peer));
 	json_object_set_new(out, "path_mtu", json_uint(UINT64_C(128) << host->path.mtu));
 	json_object_set_new(out, "type", json_string(qp_type_name(host->conf->type)));
-	json_object_set_new(out, "qps", json_uint(host->n_conns));
-	json_object_set_new(out, "reason",
-		host->reason[0] != '\0' ? json_string(host->reason) : json_null());
-	add_result(out, &host->tally, result);
-	add_operations(out, host);
+	json_object_set_new(out, "qps", json_uint(host->conf->qps));
+	json_object_set_new(
+		out, "reason", reason != NULL ? json_string(reason) : json_null());
+	add_result(out, &result->tally, result);
+	add_operations(out, host, &result->tally);
 	add_rate(out, host);
 	add_impair(out, host);
+	add_cores(out, run, host);
 	add_stats(out, &result->stats);
 	return out;
 }
@@ -182,9 +212,9 @@ add_whole(json_t *out, struct run *run, const struct result *results)
 			initiator = i;
 	}
 	whole = results[initiator];
-	tally = run->hosts[initiator].tally;
+	tally = results[initiator].tally;
 	for (unsigned i = 0; i < run->n_hosts; i++) {
-		const struct tally *other = &run->hosts[i].tally;
+		const struct tally *other = &results[i].tally;
 
 		if (i == initiator)
 			continue;
@@ -217,9 +247,10 @@ json_write(struct run *run)
 	ports = json_array();
 	for (unsigned i = 0; i < run->n_hosts; i++) {
 		result_of(&run->hosts[i], &results[i]);
-		json_array_append_new(ports, port_object(&run->hosts[i], &results[i]));
-		if (reason == NULL && run->hosts[i].reason[0] != '\0')
-			reason = run->hosts[i].reason;
+		json_array_append_new(
+			ports, port_object(run, &run->hosts[i], &results[i]));
+		if (reason == NULL)
+			reason = port_reason(&run->hosts[i]);
 	}
 	json_object_set_new(out, "version", json_string(rocade_version()));
 	json_object_set_new(out, "result", json_string(reason == NULL ? "pass" : "fail"));

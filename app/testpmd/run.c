@@ -14,11 +14,10 @@
 #include "testpmd_report.h"
 #include "run.h"
 
-#define PASSES_PER_CHECK 32 /* passes of the loop between two reads of the clock */
-#define TICK_NS (NS_PER_SECOND / 1000)
 #define COMMANDS_NS (NS_PER_SECOND / 50)
 #define PASSES_BEFORE_SLEEP 4 /* in a row, without work */
 #define IDLE_NS 50000         /* sleep per pass while no run is active */
+#define CORES_NS 200000       /* sleep per pass while cores run the traffic */
 #define STOP_NS (15 * NS_PER_SECOND)
 
 static volatile sig_atomic_t signals;
@@ -57,26 +56,41 @@ run_catch_signals(void)
 	sigaction(SIGPIPE, &pipe_action, NULL);
 }
 
+/* Returns the next worker lcore that runs no traffic loop, and behind the last one the first;
+ * RTE_MAX_LCORE: there is none. */
+static unsigned
+next_lcore(const struct run *run, unsigned lcore)
+{
+	for (unsigned round = 0; round < 2; round++) {
+		while ((lcore = rte_get_next_lcore(lcore, 1, 0)) < RTE_MAX_LCORE) {
+			if (!cores_have(&run->cores, lcore))
+				return lcore;
+		}
+		lcore = (unsigned)-1;
+	}
+	return RTE_MAX_LCORE;
+}
+
 int
 run_launch_engines(struct run *run, char err[ERR_MAX])
 {
-	unsigned lcore = rte_get_next_lcore(-1, 1, 0);
+	unsigned lcore = next_lcore(run, -1);
 
 	if (lcore >= RTE_MAX_LCORE)
-		return 0;
+		return run->cores.n != 0 ? cores_launch(run, true, err) : 0;
 	for (unsigned i = 0; i < run->n_hosts; i++) {
 		struct host *host = &run->hosts[i];
 
-		host->launched = true;
+		host->runner = ENGINES_BY_LCORE;
 		for (unsigned e = 0; e < host->n_engines; e++) {
 			if (rocade_engine_launch(host->engines[e], lcore) != 0)
 				return error_set(err,
 					"cannot use lcore %u for engine %u: %s", lcore, e,
 					rocade_error());
-			lcore = rte_get_next_lcore(lcore, 1, 1);
+			lcore = next_lcore(run, lcore);
 		}
 	}
-	return 0;
+	return run->cores.n != 0 ? cores_launch(run, false, err) : 0;
 }
 
 void
@@ -85,10 +99,12 @@ run_stop_engines(struct run *run)
 	for (unsigned i = 0; i < run->n_hosts; i++) {
 		struct host *host = &run->hosts[i];
 
-		for (unsigned e = 0; e < host->n_engines && host->launched; e++)
+		for (unsigned e = 0;
+			e < host->n_engines && host->runner == ENGINES_BY_LCORE; e++)
 			rocade_engine_stop(host->engines[e]);
-		host->launched = false;
+		host->runner = ENGINES_BY_MAIN;
 	}
+	cores_end(run);
 }
 
 static void run_step(struct run *run);
@@ -153,15 +169,25 @@ host_start(struct run *run, struct host *host)
 	host->restart.check_ns = 0;
 	if (exchange_start(host) != 0 || rate_start(host) != 0)
 		return -1;
-	host_snapshot(host, -1, &host->base.run);
-	rocade_port_impair_stats(host->port, &host->base.impair);
 	host->ops->start(host);
 	if (host->state == HOST_FAILED)
 		return -1;
 	host->state = HOST_WAITING;
-	host_log(host, "%s, %u QPs from 0x%x, path MTU %u, peer %s",
-		mode_name(host->pc->mode), host->n_conns, host->conns[0].qpn,
-		128u << host->path.mtu, host->pc->peer);
+	return 0;
+}
+
+/* Starts the hosts of all cores of a port. */
+static int
+port_run_start(struct run *run, struct host *head)
+{
+	head->teller = NULL;
+	for (unsigned c = 0; c < conf_cores(&run->conf); c++) {
+		if (host_start(run, host_of_core(head, c)) != 0)
+			return -1;
+	}
+	host_log(head, "%s, %" PRIu64 " QPs from 0x%x, path MTU %u, peer %s",
+		mode_name(head->pc->mode), run->conf.qps, head->conns[0].qpn,
+		128u << head->path.mtu, head->pc->peer);
 	return 0;
 }
 
@@ -169,7 +195,11 @@ int
 run_start(struct run *run)
 {
 	for (unsigned i = 0; i < run->n_hosts; i++) {
-		if (host_start(run, &run->hosts[i]) != 0) {
+		struct host *head = &run->hosts[i];
+
+		host_snapshot(head, -1, &head->base.run);
+		rocade_port_impair_stats(head->port, &head->base.impair);
+		if (port_run_start(run, head) != 0) {
 			run->failed = true; /* host_start() printed why */
 			return -1;
 		}
@@ -186,22 +216,51 @@ run_start(struct run *run)
 static void
 run_finish(struct run *run)
 {
+	cores_hold(run);
 	run->active = false;
 	for (unsigned i = 0; i < run->n_hosts; i++)
-		run->failed |= run->hosts[i].reason[0] != '\0';
+		run->failed |= port_reason(&run->hosts[i]) != NULL;
 	report_final(run);
 }
 
 /* Whether every initiator (host that is not passive: a sender, or the end of pingpong
  * that sends first) is done. */
 static bool
-initiators_are_done(const struct run *run)
+initiators_are_done(struct run *run)
 {
 	for (unsigned i = 0; i < run->n_hosts; i++) {
-		if (!run->hosts[i].passive && host_active(&run->hosts[i]))
+		if (!run->hosts[i].passive && port_active(&run->hosts[i]))
 			return false;
 	}
 	return true;
+}
+
+/* Stops the active hosts of a port. */
+static void
+port_stop(struct host *head)
+{
+	for (unsigned c = 0; c < conf_cores(head->conf); c++) {
+		struct host *host = host_of_core(head, c);
+
+		if (host_active(host))
+			host->ops->stop(host);
+	}
+}
+
+/* When the host of one core has failed, the run of the port has. */
+static void
+port_follow_failure(struct host *head)
+{
+	bool failed = false;
+
+	for (unsigned c = 0; c < conf_cores(head->conf); c++)
+		failed |= host_of_core(head, c)->state == HOST_FAILED;
+	for (unsigned c = 0; c < conf_cores(head->conf) && failed; c++) {
+		struct host *host = host_of_core(head, c);
+
+		if (host_active(host))
+			host_fail(host, "another core has failed");
+	}
 }
 
 /* Whether the run is over. Both ends of --loop are in this process: what the sender knows
@@ -211,15 +270,54 @@ run_over(struct run *run)
 {
 	bool over = true;
 
+	for (unsigned i = 0; i < run->n_hosts && run->cores.n > 1; i++)
+		port_follow_failure(&run->hosts[i]);
 	if (run->conf.loop && initiators_are_done(run)) {
 		for (unsigned i = 0; i < run->n_hosts; i++) {
-			if (run->hosts[i].passive && host_active(&run->hosts[i]))
-				run->hosts[i].ops->stop(&run->hosts[i]);
+			if (run->hosts[i].passive)
+				port_stop(&run->hosts[i]);
 		}
 	}
 	for (unsigned i = 0; i < run->n_hosts; i++)
-		over &= !host_active(&run->hosts[i]);
+		over &= !port_active(&run->hosts[i]);
 	return over;
+}
+
+void
+host_tick(struct host *host, bool runs, uint64_t now_ns)
+{
+	host_events(host);
+	host_cm_tick(host);
+	if (runs && host_active(host))
+		host->ops->tick(host, now_ns);
+}
+
+/* Whether the cores, and not this thread, use the hosts. */
+static bool
+cores_run(const struct run *run)
+{
+	return run->cores.n != 0 && !run->cores.held;
+}
+
+static void
+hosts_tick(struct run *run)
+{
+	for (unsigned i = 0; i < run->n_hosts && !cores_run(run); i++) {
+		for (unsigned c = 0; c < conf_cores(&run->conf); c++)
+			host_tick(host_of_core(&run->hosts[i], c), run->active,
+				run->now_ns);
+	}
+	if (!run->active)
+		return;
+	if (run->conf.stats_period != 0 && run->now_ns >= run->line_ns)
+		report_line(run);
+	if (cores_run(run)) {
+		if (!cores_report(run))
+			return;
+		cores_hold(run);
+	}
+	if (run_over(run))
+		run_finish(run);
 }
 
 static void
@@ -227,19 +325,7 @@ run_tick(struct run *run)
 {
 	if (run->now_ns >= run->tick_ns) {
 		run->tick_ns = run->now_ns + TICK_NS;
-		for (unsigned i = 0; i < run->n_hosts; i++) {
-			struct host *host = &run->hosts[i];
-
-			host_events(host);
-			host_cm_tick(host);
-			if (run->active && host_active(host))
-				host->ops->tick(host, run->now_ns);
-		}
-		if (run->active && run->conf.stats_period != 0 &&
-			run->now_ns >= run->line_ns)
-			report_line(run);
-		if (run->active && run_over(run))
-			run_finish(run);
+		hosts_tick(run);
 	}
 	if (run->poll_commands != NULL && !run->polling &&
 		run->now_ns >= run->commands_ns) {
@@ -259,22 +345,30 @@ limit_near(const struct host *host)
 	       rxq_posted(&host->rxqs[0]) < host->conf->srq_limit;
 }
 
+unsigned
+host_pass(struct host *host)
+{
+	unsigned moved = host->ops->reap(host);
+
+	if (limit_near(host))
+		host_events(host);
+	if (host_active(host))
+		moved += host->ops->push(host);
+	return moved;
+}
+
 static unsigned
 run_pass(struct run *run)
 {
 	unsigned moved = 0;
 
+	cores_go(run);
 	for (unsigned i = 0; i < run->n_hosts; i++) {
 		struct host *host = &run->hosts[i];
 
 		moved += host_poll_all(host);
-		if (!run->active || !host_active(host))
-			continue;
-		moved += host->ops->reap(host);
-		if (limit_near(host))
-			host_events(host);
-		if (host_active(host))
-			moved += host->ops->push(host);
+		if (run->cores.n == 0 && run->active && host_active(host))
+			moved += host_pass(host);
 	}
 	if (++run->pass % PASSES_PER_CHECK == 0) {
 		run->now_ns = clock_ns();
@@ -287,7 +381,8 @@ run_pass(struct run *run)
 static void
 run_step(struct run *run)
 {
-	static const struct timespec idle = {.tv_nsec = IDLE_NS};
+	static const struct timespec idle = {.tv_nsec = IDLE_NS},
+				     watching = {.tv_nsec = CORES_NS};
 
 	if (run_pass(run) != 0) {
 		run->empty_passes = 0;
@@ -298,7 +393,10 @@ run_step(struct run *run)
 		run_sleep(run);
 	else if (!run->active)
 		nanosleep(&idle, NULL);
-	else if (run->conf.events && run->hosts[0].launched && run->conf.rate.per_s == 0)
+	else if (run->cores.n != 0)
+		nanosleep(&watching, NULL);
+	else if (run->conf.events && run->hosts[0].runner == ENGINES_BY_LCORE &&
+		 run->conf.rate.per_s == 0)
 		run_await_events(run);
 	else
 		return;
@@ -320,20 +418,31 @@ run_loop(struct run *run, uint64_t until_ns)
 	}
 }
 
+/* Whether a host of this kind is active. */
+static bool
+any_active(struct run *run, bool passive)
+{
+	bool active = false;
+
+	for (unsigned i = 0; i < run->n_hosts; i++)
+		active |= run->hosts[i].passive == passive &&
+			  (cores_run(run) ? cores_active(run, i)
+					  : port_active(&run->hosts[i]));
+	return active;
+}
+
 /* Runs the loop until no host of this kind is active, at most for STOP_NS. */
 static void
 hosts_wait(struct run *run, bool passive)
 {
+	static const struct timespec watching = {.tv_nsec = CORES_NS};
 	uint64_t until_ns = clock_ns() + STOP_NS;
-	bool busy;
 
 	do {
-		busy = false;
 		run_pass(run);
-		for (unsigned i = 0; i < run->n_hosts; i++)
-			busy |= run->hosts[i].passive == passive &&
-				host_active(&run->hosts[i]);
-	} while (busy && run->active && run->now_ns < until_ns);
+		if (run->cores.n != 0)
+			nanosleep(&watching, NULL);
+	} while (any_active(run, passive) && run->active && run->now_ns < until_ns);
 }
 
 void
@@ -345,11 +454,10 @@ run_stop(struct run *run)
 		return;
 	run->polling = true; /* no commands in the meantime */
 	for (int passive = 0; passive < 2; passive++) {
+		cores_hold(run);
 		for (unsigned i = 0; i < run->n_hosts; i++) {
-			struct host *host = &run->hosts[i];
-
-			if (host->passive == (passive != 0) && host_active(host))
-				host->ops->stop(host);
+			if (run->hosts[i].passive == (passive != 0))
+				port_stop(&run->hosts[i]);
 		}
 		hosts_wait(run, passive != 0);
 	}

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The main loop: engines, modes, time, signals and the command line, all in the main
- * thread. */
+/* The main loop: time, signals and the command line, and without --nb-cores also the traffic and, without
+ * worker lcores, the engines. */
 #ifndef TESTPMD_RUN_H
 #define TESTPMD_RUN_H
 
+#include "cores.h"
 #include "host.h"
 
 struct run {
 	struct conf conf;
 	struct host hosts[PORTS_MAX];
-	unsigned n_hosts;
+	unsigned n_hosts; /* ports: the heads of their hosts */
+	struct cores cores;
 	bool active; /* between start and the end of the run */
 	bool failed; /* a run of this program failed */
 	bool quit;
@@ -27,10 +29,42 @@ struct run {
 	unsigned idle_sleeps;          /* since the last pass that had work */
 };
 
+/* When a loop reads the clock: once in some passes, and at once after a sleep. */
+struct ticker {
+	uint64_t now_ns, tick_ns;
+	unsigned pass;
+};
+
+#define PASSES_PER_CHECK 32 /* passes of a loop between two reads of the clock */
+#define TICK_NS (NS_PER_SECOND / 1000)
+
+static inline void
+ticker_hurry(struct ticker *ticker)
+{
+	ticker->pass |= PASSES_PER_CHECK - 1;
+}
+
+/* Called in each pass. Returns true about every millisecond. */
+static inline bool
+ticker_is_due(struct ticker *ticker)
+{
+	if (++ticker->pass % PASSES_PER_CHECK != 0)
+		return false;
+	ticker->now_ns = clock_ns();
+	if (ticker->now_ns < ticker->tick_ns)
+		return false;
+	ticker->tick_ns = ticker->now_ns + TICK_NS;
+	return true;
+}
+
+/* One pass of an active host, and what any host does about every millisecond. runs: a run is active. */
+unsigned host_pass(struct host *host);
+void host_tick(struct host *host, bool runs, uint64_t now_ns);
+
 /* SIGINT and SIGTERM end the run, and then the program. */
 void run_catch_signals(void);
 
-/* Launches the engines on the worker lcores, if EAL has any. Returns 0, or -1 with a
+/* Launches the engines on the worker lcores that run no traffic loop, if there are any. Returns 0, or -1 with a
  * message in err. */
 int run_launch_engines(struct run *run, char err[ERR_MAX]);
 void run_stop_engines(struct run *run);

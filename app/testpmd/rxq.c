@@ -34,14 +34,25 @@ rxq_init(struct rxq *rxq, struct ibv_srq *srq, struct ibv_qp *qp)
 	return 0;
 }
 
+int
+rxq_share(struct rxq *rxq, const struct rxq *from)
+{
+	*rxq = *from;
+	rxq->borrowed = true;
+	rxq->n_spare = 0;
+	rxq->spare = malloc(from->n_bufs * sizeof(*rxq->spare));
+	return rxq->spare != NULL ? 0 : ENOMEM;
+}
+
 void
 rxq_fini(struct rxq *rxq)
 {
-	for (unsigned i = 0; i < rxq->n_slabs; i++) {
+	for (unsigned i = 0; i < rxq->n_slabs && !rxq->borrowed; i++) {
 		ibv_dereg_mr(rxq->slabs[i].mr);
 		buffer_unmap(rxq->slabs[i].mem, rxq->slabs[i].len);
 	}
-	free(rxq->bufs);
+	if (!rxq->borrowed)
+		free(rxq->bufs);
 	free(rxq->spare);
 	*rxq = (struct rxq){0};
 }
@@ -140,6 +151,12 @@ rxq_post(struct rxq *rxq)
 		if ((int32_t)room <= 0)
 			return 0;
 		int rc = rxq_post_list(rxq, n < RXQ_BATCH ? n : RXQ_BATCH);
+
+		/* An engine that takes a receive from an SRQ and has lost its CPU keeps the slot, and
+		 * the SRQ can be full until that engine goes on. */
+		rxq->refused = rc == ENOMEM && rxq->srq != NULL;
+		if (rxq->refused)
+			return 0;
 		if (rc != 0)
 			return rc;
 	}

@@ -30,6 +30,9 @@ struct rxq {
 	uint32_t capacity;    /* of the queue, in receives */
 	uint64_t len;         /* of a buffer */
 	bool refill_on_limit; /* refill only on the limit event */
+	bool refused;  /* an SRQ had no room for spare buffers: they are posted later */
+	bool borrowed; /* bufs are those of another struct rxq */
+	unsigned sharers; /* other cores that post to the SRQ */
 	struct rx_slab slabs[RXQ_SLABS_MAX];
 	unsigned n_slabs;
 };
@@ -37,6 +40,9 @@ struct rxq {
 /* Always returns 0. */
 int rxq_init(struct rxq *rxq, struct ibv_srq *srq, struct ibv_qp *qp);
 void rxq_fini(struct rxq *rxq);
+/* Several cores post to one SRQ. Each has its own struct rxq, whose spare buffers are those that it took
+ * itself; from has the buffers. Returns 0 or an errno value. */
+int rxq_share(struct rxq *rxq, const struct rxq *from);
 /* Adds n buffers of len bytes. len may be 0, and must be the same in every call. Returns
  * 0 or an errno value. */
 int rxq_grow(struct rxq *rxq, struct ibv_pd *pd, uint32_t n, uint64_t len);
@@ -58,12 +64,13 @@ rxq_return(struct rxq *rxq, uint32_t index)
  * value. */
 int rxq_post(struct rxq *rxq);
 
-/* For the data path: posts only when a full list is spare, or a quarter of a small queue.
- * Posts nothing if the queue is refilled on its limit event. */
+/* For the data path: posts only when a full list is spare, or a quarter of a small queue, less where
+ * other cores have spare buffers, too: what is spare at all of them is not posted. Posts nothing if the queue is refilled on its limit event. */
 static inline int
 rxq_refill(struct rxq *rxq)
 {
-	uint32_t enough = rxq->capacity < 4 * RXQ_BATCH ? rxq->capacity / 4 : RXQ_BATCH;
+	uint32_t part = rxq->capacity / (4 * (rxq->sharers + 1));
+	uint32_t enough = part < RXQ_BATCH ? part : RXQ_BATCH;
 
 	return rxq->n_spare < enough || rxq->refill_on_limit ? 0 : rxq_post(rxq);
 }

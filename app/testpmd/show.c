@@ -23,14 +23,26 @@ print_stats(const struct snapshot *now, const struct snapshot *base, bool all)
 	}
 }
 
+/* Returns an active host of the port, if there is one. */
+static struct host *
+active_host(struct host *head)
+{
+	for (unsigned c = 0; c < conf_cores(head->conf); c++) {
+		if (host_active(host_of_core(head, c)))
+			return host_of_core(head, c);
+	}
+	return head;
+}
+
 static void
 show_port(struct host *host, bool all)
 {
 	struct rocade_impair_stats impair;
+	struct host *one = active_host(host);
 	struct snapshot now;
 
 	printf("port %" PRIu64 ": %s, %s, link %s, %s, path MTU %u\n", host->pc->port,
-		mode_name(host->pc->mode), state_names[host->state],
+		mode_name(host->pc->mode), state_names[one->state],
 		rocade_port_link_up(host->port) ? "up" : "down", host->pc->addr,
 		host->path.mtu != 0 ? 128u << host->path.mtu : 0);
 	printf("  peer %s, gateways %s %s\n",
@@ -52,11 +64,14 @@ show_port(struct host *host, bool all)
 static void
 show_engine(struct host *host, bool all)
 {
+	static const char *const runners[] = {
+		"the main loop", "a worker lcore", "a core of --nb-cores"};
+
 	for (unsigned e = 0; e < host->n_engines; e++) {
 		struct snapshot now;
 
 		printf("port %" PRIu64 " engine %u: run by %s\n", host->pc->port, e,
-			host->launched ? "a worker lcore" : "the main loop");
+			runners[host->runner]);
 		host_snapshot(host, (int)e, &now);
 		print_stats(&now, &host->base.engine[e], all);
 	}
@@ -112,7 +127,9 @@ show_one_qp(const struct conn *conn, const uint64_t *base, bool all)
 static void
 show_qp(struct host *host, bool all)
 {
-	printf("port %" PRIu64 ": %u QPs\n", host->pc->port, host->n_conns);
+	if (host->core == 0)
+		printf("port %" PRIu64 ": %" PRIu64 " QPs\n", host->pc->port,
+			host->conf->qps);
 	for (unsigned i = 0; i < host->n_conns; i++)
 		show_one_qp(&host->conns[i],
 			host->base.qps != NULL ? &host->base.qps[i * QP_STATS_MAX] : NULL,
@@ -129,10 +146,17 @@ line_print(const char *line, void *arg)
 bool
 show_qp_events(struct host *host, uint32_t index)
 {
-	if (index >= host->n_conns)
+	unsigned c = 0;
+
+	if (index >= host->conf->qps)
 		return false;
 	printf("port %" PRIu64 ", QP %" PRIu32 ":\n", host->pc->port, index);
-	return rocade_qp_events(host->conns[index].qp, line_print, NULL) == 0;
+	while (index - host_of_core(host, c)->first_conn >=
+		host_of_core(host, c)->n_conns)
+		c++;
+	host = host_of_core(host, c);
+	return rocade_qp_events(
+		       host->conns[index - host->first_conn].qp, line_print, NULL) == 0;
 }
 
 static void
@@ -141,6 +165,8 @@ show_srq(struct host *host)
 	struct rocade_srq_info info;
 	uint32_t number;
 
+	if (host->core != 0 && (host->verbs.srq == NULL || conf_shares_srq(host->conf)))
+		return;
 	if (host->verbs.srq == NULL || rocade_srq_info(host->verbs.srq, &info) != 0 ||
 		ibv_get_srq_num(host->verbs.srq, &number) != 0) {
 		printf("port %" PRIu64 ": no SRQ\n", host->pc->port);
@@ -182,7 +208,7 @@ show_mr(const struct host *host)
 	if (mr != NULL)
 		printf("port %" PRIu64 ": rkey 0x%08x, %zu bytes at %p, for the peer\n",
 			host->pc->port, mr->rkey, mr->length, mr->addr);
-	for (unsigned q = 0; q < host->n_rxqs; q++) {
+	for (unsigned q = 0; q < host->n_rxqs && !host->rxqs[q].borrowed; q++) {
 		for (unsigned s = 0; s < host->rxqs[q].n_slabs; s++) {
 			mr = host->rxqs[q].slabs[s].mr;
 			printf("port %" PRIu64
@@ -256,34 +282,40 @@ show_peer(struct host *host)
 		show_one_peer(&rows[i]);
 }
 
+/* Objects that each core has of its own. */
+static void
+show_core(struct host *host, enum show_what what, bool all)
+{
+	if (what == SHOW_QP) {
+		show_qp(host, all);
+	} else if (what == SHOW_SRQ) {
+		show_srq(host);
+	} else if (what == SHOW_CQ) {
+		show_one_cq(host, "send", host->verbs.send_cq);
+		show_one_cq(host, "receive", host->verbs.recv_cq);
+	} else {
+		show_mr(host);
+	}
+}
+
 void
-show_host(struct host *host, enum show_what what, bool all)
+show_host(struct host *head, enum show_what what, bool all)
 {
 	switch (what) {
 	case SHOW_PORT:
-		show_port(host, all);
+		show_port(head, all);
 		break;
 	case SHOW_ENGINE:
-		show_engine(host, all);
-		break;
-	case SHOW_QP:
-		show_qp(host, all);
-		break;
-	case SHOW_SRQ:
-		show_srq(host);
-		break;
-	case SHOW_CQ:
-		show_one_cq(host, "send", host->verbs.send_cq);
-		show_one_cq(host, "receive", host->verbs.recv_cq);
-		break;
-	case SHOW_MR:
-		show_mr(host);
+		show_engine(head, all);
 		break;
 	case SHOW_NEIGH:
-		show_neigh(host);
+		show_neigh(head);
 		break;
 	case SHOW_PEER:
-		show_peer(host);
+		show_peer(head);
 		break;
+	default:
+		for (unsigned c = 0; c < conf_cores(head->conf); c++)
+			show_core(host_of_core(head, c), what, all);
 	}
 }

@@ -22,7 +22,7 @@ row_of(struct host *host)
 		.p999 = (double)result.p999_ns / 1e3,
 		.p9999 = (double)result.p9999_ns / 1e3,
 		.max = (double)result.max_ns / 1e3,
-		.behind = host->rate.behind};
+		.behind = port_behind(host)};
 }
 
 static int

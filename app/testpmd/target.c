@@ -26,7 +26,7 @@ target_init(struct host *host)
 	struct target *target = &host->target;
 	struct target_map *map = &target->map;
 	uint64_t stride = ((conf->size_cap | 7) + 63) & ~UINT64_C(63);
-	uint64_t fit = RING_MEM_MAX / stride / host->n_conns;
+	uint64_t fit = RING_MEM_MAX / stride / host->n_conns / conf_cores(conf);
 
 	map->stride = stride;
 	map->slots = (uint32_t)(fit < 2                    ? 2

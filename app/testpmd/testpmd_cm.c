@@ -106,6 +106,10 @@ host_cm_open(struct host *host, char err[ERR_MAX])
 {
 	if (host->conf->type != TYPE_RC)
 		return error_set(err, "RDMA-CM connects RC QPs: expected --type rc");
+	if (conf_cores(host->conf) > 1)
+		return error_set(err,
+			"RDMA-CM connects the QPs of one core: expected --nb-cores 1, not %u",
+			conf_cores(host->conf));
 	if (host->n_conns > CM_CONNS_MAX)
 		return error_set(err,
 			"invalid value '%u' for --qps: expected at most "
@@ -168,6 +172,7 @@ host_cm_connect(struct host *host, const char *peer, uint16_t port, char err[ERR
 	host->by_cm = true;
 	host->reconnect = false;
 	host->reason[0] = '\0';
+	host->teller = NULL;
 	host->state = HOST_IDLE;
 	if (host_to_init(host, NULL) != 0)
 		return error_set(err, "%s", host->reason);

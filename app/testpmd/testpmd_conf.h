@@ -18,6 +18,7 @@
 #define MSG_SIZE_MAX (UINT64_C(1) << 31)
 #define BURST_MAX 256
 #define QPS_MAX 65536
+#define CORES_MAX 128
 
 enum mode_kind { MODE_SEND, MODE_SINK, MODE_PINGPONG };
 
@@ -67,6 +68,9 @@ struct conf {
 	const char *json_file;
 	uint64_t stats_period;
 
+	uint64_t nb_cores; /* traffic loops on worker lcores; 0: one in the main thread */
+	uint16_t corelist[CORES_MAX]; /* lcores of the traffic loops */
+	unsigned n_corelist;          /* 0: the first worker lcores */
 	uint64_t engines, rxd, txd, peer_window, paths;
 	bool no_cksum_offload, no_cnp, no_sack, flight_recorder;
 	const char *cc;   /* NULL: the default */
@@ -83,6 +87,7 @@ struct conf {
 	struct op_mix mix;   /* what is sent */
 	bool size_given;
 	bool rq; /* a receive queue per QP */
+	bool srq_per_core;
 	bool events;
 	uint64_t depth, srq_limit;
 	struct rate_conf rate, sweep[SWEEP_MAX];
@@ -96,6 +101,20 @@ struct conf {
 	uint64_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	struct impair_conf impair;
 };
+
+/* How many traffic loops there are, each with its share of the QPs. */
+static inline unsigned
+conf_cores(const struct conf *conf)
+{
+	return conf->nb_cores == 0 ? 1 : (unsigned)conf->nb_cores;
+}
+
+/* Whether the SRQ of a port is that of several cores. */
+static inline bool
+conf_shares_srq(const struct conf *conf)
+{
+	return conf_cores(conf) > 1 && !conf->rq && !conf->srq_per_core;
+}
 
 /* Whether the ends agree on what they do before they start (exchange.h), and the receiver has a target.
  * SENDs on RC QPs need neither. */

@@ -193,7 +193,7 @@ conn_restart(struct host *host, struct conn *conn)
 	conn->resetting = false;
 	conn->failed = false;
 	conn->answered = false;
-	conn->last_wqe = false;
+	__atomic_store_n(&conn->last_wqe, false, __ATOMIC_RELAXED);
 	conn->outdated = false;
 	conn->posted = 0;
 	conn->acked = 0;
@@ -225,7 +225,7 @@ conn_to_err(struct conn *conn)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-	conn->last_wqe = false;
+	__atomic_store_n(&conn->last_wqe, false, __ATOMIC_RELAXED);
 	return ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
 }
 
@@ -233,7 +233,9 @@ static bool
 conn_is_flushed(const struct conn *conn)
 {
 	return conn->rxq == NULL ||
-	       (conn->rxq->srq != NULL ? conn->last_wqe : rxq_posted(conn->rxq) == 0);
+	       (conn->rxq->srq != NULL
+			       ? __atomic_load_n(&conn->last_wqe, __ATOMIC_ACQUIRE)
+			       : rxq_posted(conn->rxq) == 0);
 }
 
 static bool

@@ -25,6 +25,17 @@ limit_reached(struct host *host)
 	host->tally.refills++;
 }
 
+/* Where cores share an SRQ, they share a context, and a core may get the event of another one's QP. */
+static struct conn *
+conn_of_port(struct host *host, uint32_t qpn)
+{
+	struct conn *conn = NULL;
+
+	for (unsigned c = 0; c < conf_cores(host->conf) && conn == NULL; c++)
+		conn = host_conn(host_of_core(host->head, c), qpn);
+	return conn;
+}
+
 static void
 event_handle(struct host *host, const struct ibv_async_event *event)
 {
@@ -35,9 +46,10 @@ event_handle(struct host *host, const struct ibv_async_event *event)
 		limit_reached(host);
 		break;
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		conn = host_conn(host, event->element.qp->qp_num);
+		conn = conn_of_port(host, event->element.qp->qp_num);
+		/* pairs with conn_is_flushed(): its completions are in the CQ */
 		if (conn != NULL)
-			conn->last_wqe = true;
+			__atomic_store_n(&conn->last_wqe, true, __ATOMIC_RELEASE);
 		break;
 	case IBV_EVENT_COMM_EST:
 	case IBV_EVENT_SQ_DRAINED:
@@ -57,7 +69,9 @@ event_handle(struct host *host, const struct ibv_async_event *event)
 	case IBV_EVENT_PORT_ERR:
 	case IBV_EVENT_GID_CHANGE:
 		/* On stderr, apart from the results: a link may come up after the
-		 * start. */
+		 * start. Each core gets it. */
+		if (host->core != 0)
+			break;
 		fprintf(stderr, "port %" PRIu64 ": %s\n", host->pc->port,
 			ibv_event_type_str(event->event_type));
 		break;
@@ -79,7 +93,7 @@ host_events(struct host *host)
 		struct ibv_async_event copy = event;
 
 		/* Acknowledged before it is handled, so that no call of the handler can
-		 * wait for the acknowledgement. Only host_close() destroys the objects,
+		 * wait for the acknowledgement. Only port_close() destroys the objects,
 		 * so that the event's stays valid. */
 		ibv_ack_async_event(&event);
 		event_handle(host, &copy);

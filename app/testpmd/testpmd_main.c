@@ -25,6 +25,8 @@ testpmd_options_read(struct conf *conf, int argc, char **argv)
 	code = options_read(&testpmd_options, conf, argc, argv);
 	if (code >= 0)
 		return code;
+	if (conf->nb_cores == 0)
+		conf->nb_cores = conf->n_corelist;
 	if (!conf->loop && conf->n_ports == 0)
 		conf->ports[conf->n_ports++] = conf->common;
 	if ((!conf->loop || options_complete_loop(conf, err) == 0) &&
@@ -118,7 +120,10 @@ main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (testpmd_eal_start(&run.conf, separator, argv, &eal) != 0)
 		return EXIT_ENVIRONMENT;
-	if (hosts_prepare(eal, err) != 0) {
+	if (cores_choose(&run, eal, err) != 0) {
+		fprintf(stderr, PROGRAM ": %s\n", err);
+		code = EXIT_USAGE;
+	} else if (hosts_prepare(eal, err) != 0) {
 		fprintf(stderr, PROGRAM ": %s\n", err);
 		code = EXIT_ENVIRONMENT;
 	} else if (commands_open(&run) != 0) {
@@ -131,7 +136,7 @@ main(int argc, char **argv)
 	commands_close();
 	run_stop_engines(&run);
 	for (unsigned i = 0; i < run.n_hosts; i++)
-		host_close(&run.hosts[i]);
+		port_close(&run.hosts[i]);
 	if (eal)
 		eal_end();
 	return code;

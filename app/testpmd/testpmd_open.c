@@ -135,6 +135,12 @@ xrc_srq_create(struct host *host, const struct ibv_srq_attr *attr)
 	return srq;
 }
 
+static bool
+borrows_srq(const struct host *host)
+{
+	return conf_shares_srq(host->conf) && host->core != 0;
+}
+
 static int
 host_srq_create(struct host *host, char err[ERR_MAX])
 {
@@ -152,6 +158,8 @@ host_srq_create(struct host *host, char err[ERR_MAX])
 			host->conf->depth, host->verbs.attr.max_srq_wr, strerror(errno));
 	rxq_init(&host->rxqs[0], host->verbs.srq, NULL);
 	host->rxqs[0].capacity = (uint32_t)host->conf->depth;
+	host->rxqs[0].sharers =
+		conf_shares_srq(host->conf) ? conf_cores(host->conf) - 1 : 0;
 	return 0;
 }
 
@@ -202,12 +210,12 @@ conn_create(struct host *host, unsigned i, char err[ERR_MAX])
 		return error_set(err,
 			"cannot create QP %u of %u (--sq-depth %" PRIu64
 			", --depth %" PRIu64 ", --inline %" PRIu64 "): %s",
-			i + 1, host->n_conns, conf->sq_depth, conf->depth,
-			conf->inline_max, strerror(errno));
+			host->first_conn + i + 1, (unsigned)conf->qps, conf->sq_depth,
+			conf->depth, conf->inline_max, strerror(errno));
 	conn->qpn = conn->qp->qp_num;
-	if (conn->qpn != conf->qpn_base + i)
-		return error_set(err, "QP %u has QPN 0x%x instead of --qpn-base + %u", i,
-			conn->qpn, i);
+	if (conn->qpn != conf->qpn_base + host->first_conn + i)
+		return error_set(err, "QP %u has QPN 0x%x instead of --qpn-base + %u",
+			host->first_conn + i, conn->qpn, host->first_conn + i);
 	if (host->rxqs == NULL)
 		return 0;
 	conn->rxq = &host->rxqs[host->verbs.srq != NULL ? 0 : i];
@@ -225,7 +233,9 @@ host_buffers_create(struct host *host, char err[ERR_MAX])
 	const struct conf *conf = host->conf;
 	int rc = 0;
 
-	for (unsigned i = 0; i < host->n_rxqs && rc == 0; i++)
+	if (host->n_rxqs != 0 && borrows_srq(host))
+		rc = rxq_share(&host->rxqs[0], &host->head->rxqs[0]);
+	for (unsigned i = 0; i < host->n_rxqs && !borrows_srq(host) && rc == 0; i++)
 		rc = rxq_grow(&host->rxqs[i], host->verbs.pd, (uint32_t)conf->depth,
 			conf->size_max + (conf->type == TYPE_UD ? GRH_LEN : 0));
 	if (rc == 0 && host->ops->sends)
@@ -238,10 +248,15 @@ host_buffers_create(struct host *host, char err[ERR_MAX])
 		conf->size_max, conf->depth, host->n_conns, strerror(rc));
 }
 
+/* Each core has a context of its own, which gets the events of its objects only. The QPs of an SRQ have
+ * one context. */
 static int
-host_device_open(struct host *host, char err[ERR_MAX])
+host_context_open(struct host *host, char err[ERR_MAX])
 {
-	host->verbs.ctx = ibv_open_device(rocade_port_device(host->port));
+	if (borrows_srq(host))
+		host->verbs.ctx = host->head->verbs.ctx;
+	else
+		host->verbs.ctx = ibv_open_device(rocade_port_device(host->port));
 	if (host->verbs.ctx == NULL ||
 		ibv_query_device(host->verbs.ctx, &host->verbs.attr) != 0)
 		return error_set(err,
@@ -249,6 +264,14 @@ host_device_open(struct host *host, char err[ERR_MAX])
 			host->pc->port, strerror(errno));
 	fcntl(host->verbs.ctx->async_fd, F_SETFL,
 		fcntl(host->verbs.ctx->async_fd, F_GETFL) | O_NONBLOCK);
+	return 0;
+}
+
+static int
+host_device_open(struct host *host, char err[ERR_MAX])
+{
+	if (host_context_open(host, err) != 0)
+		return -1;
 	host->verbs.pd = ibv_alloc_pd(host->verbs.ctx);
 	if (host->verbs.pd == NULL)
 		return error_set(err, "cannot create a PD: %s", strerror(errno));
@@ -263,7 +286,6 @@ host_open(struct host *host, char err[ERR_MAX])
 {
 	const struct conf *conf = host->conf;
 
-	host->n_conns = (unsigned)conf->qps;
 	host->conns = calloc(host->n_conns, sizeof(*host->conns));
 	host->n_rxqs = !host->ops->receives ? 0 : conf->rq ? host->n_conns : 1;
 	if (host->n_rxqs != 0)
@@ -272,15 +294,15 @@ host_open(struct host *host, char err[ERR_MAX])
 		return error_set(err, "out of memory");
 	if (host_device_open(host, err) != 0 || host_cqs_create(host, err) != 0)
 		return -1;
-	if (host->n_rxqs != 0 && !conf->rq && host_srq_create(host, err) != 0)
+	if (host->n_rxqs != 0 && borrows_srq(host))
+		host->verbs.srq = host->head->verbs.srq;
+	else if (host->n_rxqs != 0 && !conf->rq && host_srq_create(host, err) != 0)
 		return -1;
 	for (unsigned i = 0; i < host->n_conns; i++) {
 		if (conn_create(host, i, err) != 0)
 			return -1;
 	}
-	if (exchange_open(host, err) != 0)
-		return -1;
-	return host_buffers_create(host, err);
+	return 0;
 }
 
 /* The default of --depth: as many receives as fit into RX_MEM_MAX. */
@@ -288,7 +310,9 @@ static uint64_t
 default_depth(const struct conf *conf)
 {
 	uint64_t depth = conf->rq ? 512 : 4096;
-	uint64_t queues = conf->rq ? conf->qps : 1;
+	uint64_t queues = conf->rq             ? conf->qps
+			  : conf->srq_per_core ? conf_cores(conf)
+					       : 1;
 	uint64_t fit = RX_MEM_MAX / ((conf->size_max | 63) + 1) / queues;
 
 	if (fit < depth)
@@ -304,6 +328,51 @@ ops_of(enum mode_kind mode)
 				   : &pingpong_ops;
 }
 
+static void
+host_init(struct host *host, const struct host *head, unsigned core)
+{
+	unsigned cores = conf_cores(head->conf), qps = (unsigned)head->conf->qps;
+	unsigned more = qps % cores; /* cores that have one QP more */
+
+	host->index = head->index;
+	host->conf = head->conf;
+	host->pc = head->pc;
+	host->ops = head->ops;
+	host->port = head->port;
+	host->reconnect = true;
+	host->core = core;
+	host->n_conns = qps / cores + (core < more);
+	host->first_conn = core * (qps / cores) + (core < more ? core : more);
+}
+
+/* Opens the hosts of all cores. QPNs are given in the order in which QPs are created. */
+static int
+port_hosts_open(struct host *head, char err[ERR_MAX])
+{
+	unsigned cores = conf_cores(head->conf);
+
+	if (cores > 1)
+		head->others = aligned_alloc(
+			_Alignof(struct host), (cores - 1) * sizeof(*head->others));
+	if (cores > 1 && head->others == NULL)
+		return error_set(err, "out of memory");
+	for (unsigned c = 1; c < cores; c++)
+		head->others[c - 1] = (struct host){.head = head};
+	for (unsigned c = 0; c < cores; c++)
+		host_init(host_of_core(head, c), head, c);
+	for (unsigned c = 0; c < cores; c++) {
+		if (host_open(host_of_core(head, c), err) != 0)
+			return -1;
+	}
+	for (unsigned c = 0; c < cores; c++) {
+		struct host *host = host_of_core(head, c);
+
+		if (exchange_open(host, err) != 0 || host_buffers_create(host, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
 int
 hosts_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX])
 {
@@ -314,31 +383,30 @@ hosts_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX])
 		goto undo;
 	for (unsigned i = 0; i < n; i++) {
 		hosts[i].index = i;
+		hosts[i].head = &hosts[i];
 		hosts[i].conf = conf;
 		hosts[i].pc = &conf->ports[i];
 		hosts[i].ops = ops_of(conf->ports[i].mode);
-		hosts[i].reconnect = true;
 		if (conf->dump != NULL && host_dump(&hosts[i], conf->dump, err) != 0)
 			goto undo;
-		if (host_open(&hosts[i], err) != 0)
+		if (port_hosts_open(&hosts[i], err) != 0)
 			goto undo;
 	}
 	return 0;
 undo:
 	for (unsigned i = 0; i < n; i++)
-		host_close(&hosts[i]);
+		port_close(&hosts[i]);
 	return -1;
 }
 
-void
+static void
 host_close(struct host *host)
 {
-	host_cm_close(host);
 	for (unsigned i = 0; i < host->n_conns && host->conns != NULL; i++) {
 		if (host->conns[i].qp != NULL)
 			ibv_destroy_qp(host->conns[i].qp);
 	}
-	if (host->verbs.srq != NULL)
+	if (host->verbs.srq != NULL && !borrows_srq(host))
 		ibv_destroy_srq(host->verbs.srq);
 	if (host->verbs.xrcd != NULL)
 		ibv_close_xrcd(host->verbs.xrcd);
@@ -359,11 +427,22 @@ host_close(struct host *host)
 	free(host->rxqs);
 	if (host->verbs.pd != NULL)
 		ibv_dealloc_pd(host->verbs.pd);
-	if (host->verbs.ctx != NULL)
+	if (host->verbs.ctx != NULL && !borrows_srq(host))
 		ibv_close_device(host->verbs.ctx);
-	host_dump_end(host);
-	if (host->port != NULL)
-		rocade_close_port(host->port);
-	app_port_close(host->app_port);
-	*host = (struct host){0};
+}
+
+void
+port_close(struct host *head)
+{
+	host_cm_close(head);
+	for (unsigned c = head->others != NULL ? conf_cores(head->conf) : 0; c-- > 1;)
+		host_close(host_of_core(head, c));
+	if (head->conf != NULL)
+		host_close(head);
+	free(head->others);
+	host_dump_end(head);
+	if (head->port != NULL)
+		rocade_close_port(head->port);
+	app_port_close(head->app_port);
+	*head = (struct host){0};
 }

@@ -142,6 +142,15 @@ set_op(struct conf *conf, const char *value)
 }
 
 static bool
+set_corelist(struct conf *conf, const char *value)
+{
+	unsigned n = parse_lcore_list(value, conf->corelist, CORES_MAX);
+
+	conf->n_corelist = n;
+	return n != 0;
+}
+
+static bool
 set_size(struct conf *conf, const char *value)
 {
 	uint64_t sizes[SIZES_MAX], max = 0;

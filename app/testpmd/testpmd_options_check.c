@@ -132,12 +132,46 @@ check_queues(const struct conf *conf, char err[ERR_MAX])
 			"invalid value '%" PRIu64 "' for --srq-limit: expected at most "
 			"%" PRIu64 " (--depth)",
 			conf->srq_limit, conf->depth);
-	if (conf->qpn_base + conf->qps > 0xffffff)
+	if (conf->qpn_base + conf->qps + conf_cores(conf) - 1 > 0xffffff)
 		return error_set(err,
 			"invalid value '%" PRIu64
 			"' for --qps: expected no QPN above 0xfffffe (--qpn-base is 0x%" PRIx64
 			")",
 			conf->qps, conf->qpn_base);
+	return 0;
+}
+
+static int
+check_cores(const struct conf *conf, char err[ERR_MAX])
+{
+	if (conf->nb_cores > conf->qps)
+		return error_set(err,
+			"invalid value '%" PRIu64 "' for --nb-cores: expected at most "
+			"%" PRIu64 " (--qps), so that each core has a QP",
+			conf->nb_cores, conf->qps);
+	if (conf->n_corelist != 0 && conf->nb_cores > conf->n_corelist)
+		return error_set(err,
+			"invalid value '%" PRIu64
+			"' for --nb-cores: expected at most %u, "
+			"the lcores of --corelist",
+			conf->nb_cores, conf->n_corelist);
+	if (conf->nb_cores != 0 && conf->sleep)
+		return error_set(err,
+			"invalid option --sleep: expected it without --nb-cores, whose lcores "
+			"never sleep");
+	if (conf->srq_per_core && conf->rq)
+		return error_set(
+			err, "invalid option --srq-per-core: expected it without --rq");
+	if (conf_shares_srq(conf) && conf->srq_limit != 0)
+		return error_set(err,
+			"invalid value '%" PRIu64 "' for --srq-limit: expected 0, or "
+			"--srq-per-core, with several cores",
+			conf->srq_limit);
+	if (conf_shares_srq(conf) && conf->type == TYPE_XRC)
+		return error_set(err,
+			"invalid value '%" PRIu64 "' for --nb-cores: expected 1, or "
+			"--srq-per-core, with --type xrc, whose SRQ has one CQ",
+			conf->nb_cores);
 	return 0;
 }
 
@@ -255,7 +289,8 @@ options_check(const struct conf *conf, char err[ERR_MAX])
 		if (check_port(conf, &conf->ports[i], err) != 0)
 			return -1;
 	}
-	if (check_op(conf, err) != 0 || check_rate(conf, err) != 0)
+	if (check_op(conf, err) != 0 || check_rate(conf, err) != 0 ||
+		check_cores(conf, err) != 0)
 		return -1;
 	return check_queues(conf, err);
 }

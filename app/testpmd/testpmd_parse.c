@@ -8,6 +8,33 @@
 #include "testpmd_parse.h"
 
 unsigned
+parse_lcore_list(const char *text, uint16_t *lcores, unsigned max)
+{
+	char item[8];
+	unsigned n = 0;
+
+	for (;;) {
+		size_t len = strcspn(text, ",");
+		uint64_t lcore;
+
+		if (len >= sizeof(item) || n == max)
+			return 0;
+		memcpy(item, text, len);
+		item[len] = '\0';
+		if (!parse_number(item, 0, UINT16_MAX, &lcore))
+			return 0;
+		for (unsigned i = 0; i < n; i++) {
+			if (lcores[i] == lcore)
+				return 0;
+		}
+		lcores[n++] = (uint16_t)lcore;
+		if (text[len] == '\0')
+			return n;
+		text += len + 1;
+	}
+}
+
+unsigned
 parse_size_list(const char *text, uint64_t *sizes, unsigned max)
 {
 	char item[32];

@@ -8,6 +8,9 @@
 
 #include "testpmd_conf.h"
 
+/* Parses a list such as "1,2" of at most max numbers up to 65535, none of them twice. Returns how
+ * many there are; 0 if invalid. */
+unsigned parse_lcore_list(const char *text, uint16_t *lcores, unsigned max);
 /* Parses a list such as "64,1024,4096" of at most max sizes. Returns their number; 0 if
  * invalid. */
 unsigned parse_size_list(const char *text, uint64_t *sizes, unsigned max);

@@ -16,9 +16,9 @@ struct host;
 struct conn;
 
 struct rate {
-	bool on;            /* for this run */
-	double asked;       /* messages a second; 0: none */
-	double each_ns;     /* from one message to the next, all QPs together */
+	bool on;        /* for this run */
+	double asked;   /* messages a second, of all cores together; 0: none */
+	double each_ns; /* from one message of this core to the next, all QPs together */
 	uint64_t begin_ns;  /* when the first one was due */
 	uint64_t posted;    /* messages of this run */
 	uint64_t behind;    /* messages that were due, and not posted, at the end */

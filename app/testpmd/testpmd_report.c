@@ -27,42 +27,67 @@ format_grouped(uint64_t value, char buf[32])
 	return buf;
 }
 
+/* The sum of the copies that the cores of a port have written last. */
+static struct host_view
+port_view(struct host *head)
+{
+	struct host_view sum = {.state = HOST_IDLE};
+
+	for (unsigned c = 0; c < conf_cores(head->conf); c++) {
+		const struct host_view *view = &host_of_core(head, c)->view;
+		enum host_state state = __atomic_load_n(&view->state, __ATOMIC_RELAXED);
+
+		sum.messages += __atomic_load_n(&view->messages, __ATOMIC_RELAXED);
+		sum.bytes += __atomic_load_n(&view->bytes, __ATOMIC_RELAXED);
+		sum.bad_bytes += __atomic_load_n(&view->bad_bytes, __ATOMIC_RELAXED);
+		if (c == 0 || state == HOST_WAITING)
+			sum.state = state;
+	}
+	return sum;
+}
+
+/* The part of a line that is about this port. */
+static void
+report_port(struct run *run, unsigned i, double seconds)
+{
+	struct host *host = &run->hosts[i];
+	uint64_t again = host_run_stat(host, "retransmitted");
+	uint64_t rnr = host_run_stat(host, "rnr_nak_received") +
+		       host_run_stat(host, "rnr_nak_sent");
+	char text[32];
+
+	if (run->cores.n == 0)
+		host_publish(host);
+	struct host_view view = port_view(host);
+	double messages = (double)(view.messages - run->line_messages[i]);
+	double bytes = (double)(view.bytes - run->line_bytes[i]);
+
+	printf(" | port %" PRIu64 " %s", host->pc->port, mode_name(host->pc->mode));
+	if (view.state == HOST_WAITING)
+		printf(": waiting for %s", host->pc->peer);
+	else
+		printf(": %.3f Mmsg/s %.3f Gb/s, %s messages", messages / seconds / 1e6,
+			bytes * 8 / seconds / 1e9, format_grouped(view.messages, text));
+	if (again != 0)
+		printf(", %s retransmitted", format_grouped(again, text));
+	if (rnr != 0)
+		printf(", %s RNR", format_grouped(rnr, text));
+	if (view.bad_bytes != 0)
+		printf(", %s BAD BYTES", format_grouped(view.bad_bytes, text));
+	run->line_messages[i] = view.messages;
+	run->line_bytes[i] = view.bytes;
+}
+
 void
 report_line(struct run *run)
 {
 	double seconds =
 		(double)(run->now_ns - run->line_last_ns) / (double)NS_PER_SECOND;
-	char text[32];
 
 	printf("%5.0f s", (double)(run->now_ns - run->hosts[0].tally.start_ns) /
 				  (double)NS_PER_SECOND);
-	for (unsigned i = 0; i < run->n_hosts; i++) {
-		struct host *host = &run->hosts[i];
-		double messages = (double)(host->tally.messages - run->line_messages[i]);
-		double bytes = (double)(host->tally.bytes - run->line_bytes[i]);
-
-		printf(" | port %" PRIu64 " %s", host->pc->port,
-			mode_name(host->pc->mode));
-		if (host->state == HOST_WAITING)
-			printf(": waiting for %s", host->pc->peer);
-		else
-			printf(": %.3f Mmsg/s %.3f Gb/s, %s messages",
-				messages / seconds / 1e6, bytes * 8 / seconds / 1e9,
-				format_grouped(host->tally.messages, text));
-		uint64_t again = host_run_stat(host, "retransmitted");
-		uint64_t rnr = host_run_stat(host, "rnr_nak_received") +
-			       host_run_stat(host, "rnr_nak_sent");
-
-		if (again != 0)
-			printf(", %s retransmitted", format_grouped(again, text));
-		if (rnr != 0)
-			printf(", %s RNR", format_grouped(rnr, text));
-		if (host->tally.bad_bytes != 0)
-			printf(", %s BAD BYTES",
-				format_grouped(host->tally.bad_bytes, text));
-		run->line_messages[i] = host->tally.messages;
-		run->line_bytes[i] = host->tally.bytes;
-	}
+	for (unsigned i = 0; i < run->n_hosts; i++)
+		report_port(run, i, seconds);
 	printf("\n");
 	run->line_last_ns = run->now_ns;
 	run->line_ns += run->conf.stats_period * NS_PER_SECOND;
@@ -122,7 +147,7 @@ print_latency(const char *label, const struct result *results, size_t offset, un
 
 /* The messages of each operation, which only a sender counts. */
 static void
-print_operations(const struct run *run)
+print_operations(const struct run *run, const struct result *results)
 {
 	bool counts = false;
 	char text[32];
@@ -138,7 +163,7 @@ print_operations(const struct run *run)
 				run->hosts[i].passive
 					? "-"
 					: format_grouped(
-						  run->hosts[i].tally.of_op[op], text));
+						  results[i].tally.of_op[op], text));
 		printf("\n");
 	}
 }
@@ -150,11 +175,11 @@ print_table(struct run *run, struct result *results)
 	uint64_t counts[PORTS_MAX] = {0};
 	double reals[PORTS_MAX] = {0};
 
-	COLLECT(counts, n, host->tally.messages)
+	COLLECT(counts, n, result->tally.messages)
 	print_count("messages", counts, n);
-	COLLECT(counts, n, host->tally.bytes)
+	COLLECT(counts, n, result->tally.bytes)
 	print_count("bytes", counts, n);
-	print_operations(run);
+	print_operations(run, results);
 	COLLECT(reals, n, result->seconds)
 	print_real("seconds", reals, n, 3);
 	COLLECT(reals, n, result->rate / 1e6)
@@ -169,10 +194,10 @@ print_table(struct run *run, struct result *results)
 	print_latency("latency max, us", results, offsetof(struct result, max_ns), n);
 	COLLECT(counts, n, snapshot_value(&result->stats, "cqe_saved"))
 	print_count("completions saved", counts, n);
-	COLLECT(counts, n, host->tally.cq_events)
+	COLLECT(counts, n, result->tally.cq_events)
 	if (run->conf.events)
 		print_count("completion events", counts, n);
-	COLLECT(counts, n, host->tally.limit_events)
+	COLLECT(counts, n, result->tally.limit_events)
 	print_count("SRQ limit events", counts, n);
 	COLLECT(counts, n,
 		snapshot_value(&result->stats, "rnr_nak_sent") +
@@ -180,44 +205,72 @@ print_table(struct run *run, struct result *results)
 	print_count("RNR NAKs", counts, n);
 	COLLECT(counts, n, snapshot_value(&result->stats, "retransmitted"))
 	print_count("retransmitted packets", counts, n);
-	COLLECT(counts, n, host->tally.verified_bytes)
+	COLLECT(counts, n, result->tally.verified_bytes)
 	print_count("bytes verified", counts, n);
-	COLLECT(counts, n, host->tally.bad_bytes)
+	COLLECT(counts, n, result->tally.bad_bytes)
 	print_count("bad bytes", counts, n);
 	if (!type_is_lossy(run->conf.type))
 		return;
-	COLLECT(counts, n, host->tally.lost)
+	COLLECT(counts, n, result->tally.lost)
 	print_count("lost messages", counts, n);
-	COLLECT(counts, n, host->tally.late)
+	COLLECT(counts, n, result->tally.late)
 	print_count("late messages", counts, n);
-	COLLECT(counts, n, host->tally.duplicates)
+	COLLECT(counts, n, result->tally.duplicates)
 	print_count("duplicate messages", counts, n);
 }
 
 /* The latencies of each operation of a run with --rate. */
 static void
-print_op_latencies(const struct host *host)
+print_op_latencies(struct host *host, const struct result *result)
 {
-	const struct hist *hists = host->rate.of_op;
+	uint64_t behind = port_behind(host);
 
-	if (!host->rate.on || host->hist.count == 0)
+	if (!host->rate.on || !result->has_latency)
 		return;
 	printf("  port %" PRIu64 ", us from due:%12s%12s%12s%12s%12s%12s\n",
 		host->pc->port, "p50", "p90", "p99", "p99.9", "p99.99", "max");
 	for (unsigned i = 0; i < OP_KINDS; i++) {
-		if (hists[i].count == 0)
+		const struct hist *hist = port_hist(host, i);
+
+		if (hist->count == 0)
 			continue;
 		printf("    %-19s%12.3f%12.3f%12.3f%12.3f%12.3f%12.3f\n", op_rows[i].name,
-			(double)hist_quantile(&hists[i], 500) / 1e3,
-			(double)hist_quantile(&hists[i], 900) / 1e3,
-			(double)hist_quantile(&hists[i], 990) / 1e3,
-			(double)hist_quantile(&hists[i], 999) / 1e3,
-			(double)hist_quantile_fine(&hists[i], 9999) / 1e3,
-			(double)hists[i].max_ns / 1e3);
+			(double)hist_quantile(hist, 500) / 1e3,
+			(double)hist_quantile(hist, 900) / 1e3,
+			(double)hist_quantile(hist, 990) / 1e3,
+			(double)hist_quantile(hist, 999) / 1e3,
+			(double)hist_quantile_fine(hist, 9999) / 1e3,
+			(double)hist->max_ns / 1e3);
 	}
-	if (host->rate.behind != 0)
+	if (behind != 0)
 		printf("    %" PRIu64 " messages were due and not posted at the end\n",
-			host->rate.behind);
+			behind);
+}
+
+/* The share of each core. */
+static void
+print_cores(struct run *run, struct host *head)
+{
+	char text[32];
+
+	printf("  port %" PRIu64 ", by core:%10s%7s%16s%12s%12s%12s%12s%12s\n",
+		head->pc->port, "lcore", "QPs", "messages", "Mmsg/s", "Gb/s", "p50, us",
+		"p99, us", "bad bytes");
+	for (unsigned c = 0; c < run->cores.n; c++) {
+		struct host *host = host_of_core(head, c);
+		struct result result;
+
+		result_of_core(host, &result);
+		printf("    core %-9u%10u%7u%16s%12.3f%12.3f", c, run->cores.lcore[c],
+			host->n_conns, format_grouped(result.tally.messages, text),
+			result.rate / 1e6, result.gbps);
+		if (result.has_latency)
+			printf("%12.3f%12.3f", (double)result.p50_ns / 1e3,
+				(double)result.p99_ns / 1e3);
+		else
+			printf("%12s%12s", "-", "-");
+		printf("%12s\n", format_grouped(result.tally.bad_bytes, text));
+	}
 }
 
 /* Printed only if there were impaired frames. */
@@ -263,12 +316,12 @@ void
 report_final(struct run *run)
 {
 	struct result results[PORTS_MAX];
-	const struct host *failed_host = NULL;
+	const char *reason = NULL;
 
 	for (unsigned i = 0; i < run->n_hosts; i++) {
 		result_of(&run->hosts[i], &results[i]);
-		if (failed_host == NULL && run->hosts[i].reason[0] != '\0')
-			failed_host = &run->hosts[i];
+		if (reason == NULL)
+			reason = port_reason(&run->hosts[i]);
 	}
 	printf("  %-*s", LABEL_WIDTH, "");
 	for (unsigned i = 0; i < run->n_hosts; i++) {
@@ -282,7 +335,9 @@ report_final(struct run *run)
 	printf("\n");
 	print_table(run, results);
 	for (unsigned i = 0; i < run->n_hosts; i++)
-		print_op_latencies(&run->hosts[i]);
+		print_op_latencies(&run->hosts[i], &results[i]);
+	for (unsigned i = 0; i < run->n_hosts && run->cores.n != 0; i++)
+		print_cores(run, &run->hosts[i]);
 	print_impaired(run);
 	print_drops(run, results);
 	fflush(stdout);
@@ -290,8 +345,8 @@ report_final(struct run *run)
 	 * verdict finds it. */
 	if (json_write(run) != 0)
 		run->failed = true;
-	if (failed_host != NULL)
-		printf("FAIL: %s\n", failed_host->reason);
+	if (reason != NULL)
+		printf("FAIL: %s\n", reason);
 	else
 		printf("PASS\n");
 }

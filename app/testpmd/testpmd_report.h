@@ -12,8 +12,9 @@ void report_final(struct run *run);
 /* json.c: returns 0, or -1 after printing an error. */
 int json_write(struct run *run);
 
-/* The result of a run of one host. */
+/* The result of a run of one port, or of one core of it. */
 struct result {
+	struct tally tally;
 	double seconds;
 	double rate; /* messages per second */
 	double gbps; /* 10^9 bits of payload per second */
@@ -22,6 +23,12 @@ struct result {
 	struct snapshot stats; /* counters of this run */
 };
 /* testpmd_stats.c */
-void result_of(struct host *host, struct result *result);
+void result_of(struct host *head, struct result *result);
+/* Without the counters of the port. */
+void result_of_core(struct host *host, struct result *result);
+/* The latencies of the port, of an operation or (OP_KINDS) of all. Valid until the next call. */
+const struct hist *port_hist(struct host *head, unsigned op);
+/* Messages that were due and not posted at the end. */
+uint64_t port_behind(struct host *head);
 
 #endif

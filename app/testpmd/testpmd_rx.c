@@ -83,6 +83,9 @@ rx_reap(struct host *host, void (*taken)(struct host *host, struct conn *conn))
 		host_fail(host, "the receive CQ is in error");
 		return 0;
 	}
+	/* Another core may take what completes next. */
+	if (n == 0 && host->verbs.srq != NULL && host->rxqs[0].refused)
+		rx_refill(host, &host->conns[0]);
 	for (int i = 0; i < n; i++) {
 		struct conn *conn = host_conn(host, wc[i].qp_num);
 

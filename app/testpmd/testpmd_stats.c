@@ -42,12 +42,89 @@ host_impaired_since(struct host *host, const struct rocade_impair_stats *base,
 }
 
 void
-result_of(struct host *host, struct result *result)
+port_tally(struct host *head, struct tally *sum)
 {
-	const struct tally *tally = &host->tally;
-	const struct hist *hist = &host->hist;
+	*sum = head->tally;
+	for (unsigned c = 1; c < conf_cores(head->conf); c++) {
+		const struct tally *more = &host_of_core(head, c)->tally;
 
-	*result = (struct result){0};
+		sum->messages += more->messages;
+		sum->bytes += more->bytes;
+		for (unsigned op = 0; op < OP_KINDS; op++)
+			sum->of_op[op] += more->of_op[op];
+		sum->verified_bytes += more->verified_bytes;
+		sum->bad_bytes += more->bad_bytes;
+		sum->bad_messages += more->bad_messages;
+		sum->lost += more->lost;
+		sum->late += more->late;
+		sum->duplicates += more->duplicates;
+		sum->refills += more->refills;
+		sum->limit_events += more->limit_events;
+		sum->cq_events += more->cq_events;
+		/* Each core notices the same restart. */
+		if (more->restarts > sum->restarts)
+			sum->restarts = more->restarts;
+		if (sum->first_ns == 0 ||
+			(more->first_ns != 0 && more->first_ns < sum->first_ns))
+			sum->first_ns = more->first_ns;
+		if (more->last_ns > sum->last_ns)
+			sum->last_ns = more->last_ns;
+	}
+}
+
+const char *
+port_reason(struct host *head)
+{
+	const struct host *teller = __atomic_load_n(&head->teller, __ATOMIC_RELAXED);
+
+	return teller != NULL ? teller->reason : NULL;
+}
+
+bool
+port_active(struct host *head)
+{
+	bool active = false;
+
+	for (unsigned c = 0; c < conf_cores(head->conf); c++)
+		active |= host_active(host_of_core(head, c));
+	return active;
+}
+
+/* The histogram of a host, of all operations or (op) of one. */
+static const struct hist *
+host_hist(const struct host *host, unsigned op)
+{
+	return op == OP_KINDS ? &host->hist : &host->rate.of_op[op];
+}
+
+const struct hist *
+port_hist(struct host *head, unsigned op)
+{
+	static struct hist sum;
+
+	if (conf_cores(head->conf) == 1)
+		return host_hist(head, op);
+	hist_clear(&sum);
+	for (unsigned c = 0; c < conf_cores(head->conf); c++)
+		hist_merge(&sum, host_hist(host_of_core(head, c), op));
+	return &sum;
+}
+
+uint64_t
+port_behind(struct host *head)
+{
+	uint64_t behind = 0;
+
+	for (unsigned c = 0; c < conf_cores(head->conf); c++)
+		behind += host_of_core(head, c)->rate.behind;
+	return behind;
+}
+
+static void
+result_fill(struct result *result, const struct host *host, const struct hist *hist)
+{
+	const struct tally *tally = &result->tally;
+
 	if (tally->first_ns != 0 && tally->last_ns > tally->first_ns) {
 		result->seconds = (double)(tally->last_ns - tally->first_ns) /
 				  (double)NS_PER_SECOND;
@@ -64,7 +141,22 @@ result_of(struct host *host, struct result *result)
 		result->min_ns = hist->min_ns;
 		result->max_ns = hist->max_ns;
 	}
-	host_snapshot(host, -1, &result->stats);
+}
+
+void
+result_of_core(struct host *host, struct result *result)
+{
+	*result = (struct result){.tally = host->tally};
+	result_fill(result, host, &host->hist);
+}
+
+void
+result_of(struct host *head, struct result *result)
+{
+	*result = (struct result){0};
+	port_tally(head, &result->tally);
+	result_fill(result, head, port_hist(head, OP_KINDS));
+	host_snapshot(head, -1, &result->stats);
 	for (unsigned i = 0; i < result->stats.n; i++)
-		result->stats.rows[i].value -= host->base.run.rows[i].value;
+		result->stats.rows[i].value -= head->base.run.rows[i].value;
 }

@@ -25,7 +25,7 @@ tx_init(struct host *host)
 	if (!conf->no_verify) {
 		/* A buffer belongs to its message until that is acknowledged, so fewer
 		 * buffers mean fewer outstanding messages. */
-		uint64_t fit = MEM_MAX / stride / host->n_conns;
+		uint64_t fit = MEM_MAX / stride / conf->qps;
 
 		if (fit < tx->depth)
 			tx->depth = fit == 0 ? 1 : (uint32_t)fit;

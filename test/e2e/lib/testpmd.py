@@ -51,6 +51,14 @@ def eal(core, *devices, memory_mb=512):
     return out
 
 
+def eal_cores(cores, *devices, memory_mb=256):
+    """Returns the EAL options of a process with so many lcores, from 0 on, on all CPUs together."""
+    cpus = ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0)))
+    options = eal(0, *devices, memory_mb=memory_mb)
+    options[1] = "(0-%d)@(%s)" % (cores - 1, cpus)
+    return options
+
+
 def preloaded(name, **env):
     """Returns the environment of a program into which a library of test/e2e is preloaded."""
     return dict(env, LD_PRELOAD=os.path.join(BUILD, "test", "e2e", name + ".so"),
@@ -85,13 +93,13 @@ class Testpmd(Process):
         return "\n".join(self.text.splitlines()[-30:])
 
 
-def loop(*options, text=None):
+def loop(*options, text=None, eal_options=()):
     """Runs both ends in one process. Returns the finished process, and its report or None."""
     path = os.path.join(SCRATCH, "loop.json")
     if os.path.exists(path):
         os.unlink(path)
-    done = run([PROGRAM, "--", "--loop", "-T", "0", "--json", path] + list(options),
-                       feed=text)
+    done = run([PROGRAM, *eal_options, "--", "--loop", "-T", "0", "--json", path, *options],
+               feed=text)
     report = None
     if os.path.exists(path) and os.path.getsize(path):
         with open(path, encoding="utf-8") as file:

@@ -79,3 +79,19 @@ TEST(more_than_32_bits_of_samples)
 	assert_int_equal(hist_quantile(&hist, 999), 5);
 	assert_int_equal(hist_quantile(&hist, 1000), 9);
 }
+
+/* The sum of two is that of all their samples. */
+TEST(histograms_are_merged)
+{
+	static struct hist more, all;
+
+	hist_clear(&hist);
+	hist_clear(&more);
+	hist_clear(&all);
+	for (uint64_t i = 1; i <= 1000; i++) {
+		hist_add(i % 3 == 0 ? &hist : &more, i * i);
+		hist_add(&all, i * i);
+	}
+	hist_merge(&hist, &more);
+	assert_memory_equal(&hist, &all, sizeof(hist));
+}

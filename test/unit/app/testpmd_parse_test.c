@@ -151,3 +151,18 @@ TEST(address_lists_are_checked)
 	assert_false(parse_address_list("224.0.0.1/24"));
 	assert_false(parse_address_list(""));
 }
+
+TEST(lists_of_lcores_are_parsed)
+{
+	static const char *const bad[] = {
+		"", ",", "1,", ",1", "1,,2", "1,1", "x", "65536", "1-3", "1,2,3,4"};
+	uint16_t lcores[3];
+
+	assert_int_equal(parse_lcore_list("3,0,127", lcores, 3), 3);
+	assert_int_equal(lcores[0], 3);
+	assert_int_equal(lcores[1], 0);
+	assert_int_equal(lcores[2], 127);
+	assert_int_equal(parse_lcore_list("65535", lcores, 3), 1);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(parse_lcore_list(bad[i], lcores, 3), 0);
+}

@@ -191,6 +191,20 @@ TEST_WITH(a_sink_counts_what_has_arrived, sink, NULL)
 	assert_int_equal(host.tally.messages, RECEIVES);
 }
 
+/* Four cores share an SRQ, and the spare receives of the others are not posted either. */
+TEST_WITH(cores_that_share_an_srq_leave_most_receives_posted, sink, NULL)
+{
+	rxq.sharers = 3;
+	for (unsigned i = 1; i < RECEIVES / 4 / 4; i++) {
+		arriving = 1;
+		host.ops->reap(&host);
+		assert_int_equal(posts, 0);
+	}
+	arriving = 1;
+	host.ops->reap(&host);
+	assert_int_equal(posts, 1);
+}
+
 /* The size has changed, and the QP is on its way to a new connection. */
 TEST_WITH(messages_of_the_last_connection_are_dropped, sink, NULL)
 {
