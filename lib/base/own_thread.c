@@ -13,8 +13,9 @@
 #define CHANGE (UINT64_C(1) << 32)
 
 /* Of the process. librocade and librocade-verbs have a copy of this file each: the dynamic linker gives all
- * copies in a process the same variable. */
-__attribute__((visibility("default"))) struct {
+ * copies in a process the same variable. Weak: several definitions are meant, which AddressSanitizer would
+ * report otherwise. */
+__attribute__((weak, visibility("default"))) struct {
 	/* In the low half how many run, in the upper half how often that has changed. A thread counts
 	 * itself: the kernel knows it before it is counted, and until after it is no longer. */
 	uint64_t running;
