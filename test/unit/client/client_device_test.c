@@ -76,6 +76,7 @@ child_device_check(void *arg)
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
+	struct ibv_qp *qp;
 	int fd = open(RDMA_CM, O_RDWR | O_CLOEXEC);
 
 	CHILD_CHECK(list != NULL && list[0] != NULL && list[1] == NULL && fd >= 0);
@@ -88,9 +89,14 @@ child_device_check(void *arg)
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, 1, NULL, NULL, 0);
 	CHILD_CHECK(pd != NULL && cq != NULL);
-	CHILD_CHECK(ibv_create_qp(pd, &(struct ibv_qp_init_attr){.send_cq = cq,
-					      .recv_cq = cq,
-					      .qp_type = IBV_QPT_RC}) != NULL);
+	qp = ibv_create_qp(
+		pd, &(struct ibv_qp_init_attr){
+			    .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC});
+	CHILD_CHECK(qp != NULL);
+	CHILD_CHECK(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0 &&
+		    ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+	ibv_free_device_list(list);
+	close(fd);
 	return 0;
 }
 
