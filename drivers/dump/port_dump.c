@@ -298,16 +298,20 @@ rocade_port_dump(struct rocade_port *port, const struct rocade_port_dump_conf *c
 }
 
 EXPORT int
-rocade_port_dump_stop(struct rocade_port *port, struct rocade_port_dump_stats *stats)
+rocade_port_dump_stop_sized(
+	struct rocade_port *port, struct rocade_port_dump_stats *stats, size_t size)
 {
+	struct rocade_port_dump_stats sum = {0};
 	int err = ENOENT, state = no_cancel_begin();
 
 	pthread_mutex_lock(&port->lock);
 	if (port->dump != NULL)
-		err = dump_end(port->dump, stats);
+		err = dump_end(port->dump, &sum);
 	port->dump = NULL;
 	pthread_mutex_unlock(&port->lock);
 	no_cancel_end(state);
+	if (stats != NULL && err != ENOENT)
+		out_give(stats, size, &sum, sizeof(sum));
 	if (err == EIO)
 		return rocade_fail(
 			EIO, "the file could not be written, and lacks frames");

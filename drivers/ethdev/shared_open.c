@@ -130,17 +130,20 @@ rocade_engine_exceptions(
 }
 
 EXPORT int
-rocade_shared_stats(struct rocade_engine *engine, struct rocade_shared_stats *stats)
+rocade_shared_stats_sized(
+	struct rocade_engine *engine, struct rocade_shared_stats *stats, size_t size)
 {
+	struct rocade_shared_stats got;
 	struct shared_queue *q = queue_of(engine);
 
 	if (q == NULL)
 		return rocade_fail(EINVAL, "not an engine of a shared port");
-	*stats = (struct rocade_shared_stats){
+	got = (struct rocade_shared_stats){
 		.input_full = __atomic_load_n(&q->input_full, __ATOMIC_RELAXED),
 		.exceptions_full = __atomic_load_n(&q->exceptions_full, __ATOMIC_RELAXED),
 		.no_copy = __atomic_load_n(&q->no_copy, __ATOMIC_RELAXED),
 		.flow_rules = q->port->steer.rule_count,
 	};
+	out_give(stats, size, &got, sizeof(got));
 	return 0;
 }

@@ -123,7 +123,7 @@ port_impair(struct rocade_port *port, enum impair_lane lane,
 
 static void
 port_impair_stats(struct rocade_port *port, enum impair_lane lane,
-	struct rocade_impair_stats *stats)
+	struct rocade_impair_stats *stats, size_t size)
 {
 	struct rocade_impair_stats sum = {0};
 
@@ -140,31 +140,44 @@ port_impair_stats(struct rocade_port *port, enum impair_lane lane,
 		sum.corrupted += one.corrupted;
 	}
 	pthread_mutex_unlock(&port->lock);
-	*stats = sum;
+	out_give(stats, size, &sum, sizeof(sum));
+}
+
+static int
+port_impair_sized(struct rocade_port *port, enum impair_lane lane,
+	const struct rocade_impair *impair, size_t size)
+{
+	int err = conf_size_check(impair, size, sizeof(*impair), "struct rocade_impair");
+
+	return err != 0 ? err : port_impair(port, lane, impair);
 }
 
 EXPORT int
-rocade_port_impair(struct rocade_port *port, const struct rocade_impair *impair)
+rocade_port_impair_sized(
+	struct rocade_port *port, const struct rocade_impair *impair, size_t size)
 {
-	return port_impair(port, IMPAIR_RX, impair);
+	return port_impair_sized(port, IMPAIR_RX, impair, size);
 }
 
 EXPORT int
-rocade_port_impair_tx(struct rocade_port *port, const struct rocade_impair *impair)
+rocade_port_impair_tx_sized(
+	struct rocade_port *port, const struct rocade_impair *impair, size_t size)
 {
-	return port_impair(port, IMPAIR_TX, impair);
+	return port_impair_sized(port, IMPAIR_TX, impair, size);
 }
 
 EXPORT int
-rocade_port_impair_stats(struct rocade_port *port, struct rocade_impair_stats *stats)
+rocade_port_impair_stats_sized(
+	struct rocade_port *port, struct rocade_impair_stats *stats, size_t size)
 {
-	port_impair_stats(port, IMPAIR_RX, stats);
+	port_impair_stats(port, IMPAIR_RX, stats, size);
 	return 0;
 }
 
 EXPORT int
-rocade_port_impair_tx_stats(struct rocade_port *port, struct rocade_impair_stats *stats)
+rocade_port_impair_tx_stats_sized(
+	struct rocade_port *port, struct rocade_impair_stats *stats, size_t size)
 {
-	port_impair_stats(port, IMPAIR_TX, stats);
+	port_impair_stats(port, IMPAIR_TX, stats, size);
 	return 0;
 }

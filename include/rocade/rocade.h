@@ -11,6 +11,11 @@
  * say otherwise; rocade_error() then describes the failure. Any thread may call any
  * function, but rocade_close_port() must be the last call on its port. Strings passed in
  * are copied. A port does not survive fork().
+ *
+ * Structures may get members at their end in later releases, except struct rocade_stat and
+ * struct rocade_peer_window. A program tells the library how long its structures are: by their first
+ * member, size, or in a function of this header, which calls rocade_*_sized(). A function that fills a
+ * structure fills what the program has, and sets to 0 what the library does not know.
  */
 #ifndef ROCADE_ROCADE_H
 #define ROCADE_ROCADE_H
@@ -254,7 +259,12 @@ struct rocade_qp_info {
 	 */
 	uint64_t sq_unsignaled_ns;
 };
-int rocade_qp_info(struct ibv_qp *qp, struct rocade_qp_info *info);
+int rocade_qp_info_sized(struct ibv_qp *qp, struct rocade_qp_info *info, size_t size);
+static inline int
+rocade_qp_info(struct ibv_qp *qp, struct rocade_qp_info *info)
+{
+	return rocade_qp_info_sized(qp, info, sizeof(*info));
+}
 
 /* Calls line() for a heading and for each of the QP's last events, at most 256, oldest first:
  * "+12 us: peer answered RNR for PSN 17, wait 0.64 ms, try 3 of 7". The time is that since the
@@ -270,7 +280,12 @@ struct rocade_srq_info {
 	uint64_t limit_events; /* IBV_EVENT_SRQ_LIMIT_REACHED raised so far */
 	bool error;
 };
-int rocade_srq_info(struct ibv_srq *srq, struct rocade_srq_info *info);
+int rocade_srq_info_sized(struct ibv_srq *srq, struct rocade_srq_info *info, size_t size);
+static inline int
+rocade_srq_info(struct ibv_srq *srq, struct rocade_srq_info *info)
+{
+	return rocade_srq_info_sized(srq, info, sizeof(*info));
+}
 
 /* The resource_type that the allocators of a parent domain are called with
  * (ibv_alloc_parent_domain(3)): what the memory is for. */
@@ -285,7 +300,12 @@ struct rocade_cq_info {
 	uint32_t outstanding; /* written and not yet polled */
 	bool error;
 };
-int rocade_cq_info(struct ibv_cq *cq, struct rocade_cq_info *info);
+int rocade_cq_info_sized(struct ibv_cq *cq, struct rocade_cq_info *info, size_t size);
+static inline int
+rocade_cq_info(struct ibv_cq *cq, struct rocade_cq_info *info)
+{
+	return rocade_cq_info_sized(cq, info, sizeof(*info));
+}
 
 struct rocade_neigh {
 	union ibv_gid gid;
@@ -297,8 +317,13 @@ struct rocade_neigh {
 	uint64_t age_ns;
 };
 /* Fills up to n rows with the port's neighbours. Returns how many there are. */
-unsigned rocade_port_neighs(
-	struct rocade_port *port, struct rocade_neigh *rows, unsigned n);
+unsigned rocade_port_neighs_sized(
+	struct rocade_port *port, struct rocade_neigh *rows, unsigned n, size_t row_size);
+static inline unsigned
+rocade_port_neighs(struct rocade_port *port, struct rocade_neigh *rows, unsigned n)
+{
+	return rocade_port_neighs_sized(port, rows, n, sizeof(*rows));
+}
 
 /* How many packets may be in flight to or from a peer at once (docs/protocol.md 7.2, 17.2). */
 struct rocade_peer_window {
@@ -327,8 +352,13 @@ struct rocade_peer {
 	struct rocade_peer_window send, read;
 };
 /* Fills up to n rows with the peers of all engines. Returns how many there are. */
-unsigned rocade_port_peers(
-	struct rocade_port *port, struct rocade_peer *rows, unsigned n);
+unsigned rocade_port_peers_sized(
+	struct rocade_port *port, struct rocade_peer *rows, unsigned n, size_t row_size);
+static inline unsigned
+rocade_port_peers(struct rocade_port *port, struct rocade_peer *rows, unsigned n)
+{
+	return rocade_port_peers_sized(port, rows, n, sizeof(*rows));
+}
 
 /* ---- Impairment: loss and other faults on purpose, for tests ---- */
 
@@ -343,17 +373,40 @@ struct rocade_impair {
 /* Impair the frames received (rocade_port_impair()) or sent (rocade_port_impair_tx()) on
  * every queue of the port from now on. All rates 0: off. EINVAL: a rate exceeds 1000000.
  * ENOMEM. */
-int rocade_port_impair(struct rocade_port *port, const struct rocade_impair *impair);
-int rocade_port_impair_tx(struct rocade_port *port, const struct rocade_impair *impair);
+int rocade_port_impair_sized(
+	struct rocade_port *port, const struct rocade_impair *impair, size_t size);
+int rocade_port_impair_tx_sized(
+	struct rocade_port *port, const struct rocade_impair *impair, size_t size);
+static inline int
+rocade_port_impair(struct rocade_port *port, const struct rocade_impair *impair)
+{
+	return rocade_port_impair_sized(port, impair, sizeof(*impair));
+}
+static inline int
+rocade_port_impair_tx(struct rocade_port *port, const struct rocade_impair *impair)
+{
+	return rocade_port_impair_tx_sized(port, impair, sizeof(*impair));
+}
 
 struct rocade_impair_stats {
 	uint64_t lost, duplicated, reordered, corrupted;
 };
 /* The effects on all queues since the port was opened, of frames received and of frames
  * sent. Return 0. */
-int rocade_port_impair_stats(struct rocade_port *port, struct rocade_impair_stats *stats);
-int rocade_port_impair_tx_stats(
-	struct rocade_port *port, struct rocade_impair_stats *stats);
+int rocade_port_impair_stats_sized(
+	struct rocade_port *port, struct rocade_impair_stats *stats, size_t size);
+int rocade_port_impair_tx_stats_sized(
+	struct rocade_port *port, struct rocade_impair_stats *stats, size_t size);
+static inline int
+rocade_port_impair_stats(struct rocade_port *port, struct rocade_impair_stats *stats)
+{
+	return rocade_port_impair_stats_sized(port, stats, sizeof(*stats));
+}
+static inline int
+rocade_port_impair_tx_stats(struct rocade_port *port, struct rocade_impair_stats *stats)
+{
+	return rocade_port_impair_tx_stats_sized(port, stats, sizeof(*stats));
+}
 
 /* ---- Frames of a port, for Wireshark ---- */
 
@@ -377,7 +430,13 @@ struct rocade_port_dump_stats {
 /* Writes what waits, and closes the file. stats: may be NULL. rocade_close_port() does the same.
  * ENOENT: no frames are being written. EIO: the file lacks frames, because it could not be
  * written; *stats is valid. */
-int rocade_port_dump_stop(struct rocade_port *port, struct rocade_port_dump_stats *stats);
+int rocade_port_dump_stop_sized(
+	struct rocade_port *port, struct rocade_port_dump_stats *stats, size_t size);
+static inline int
+rocade_port_dump_stop(struct rocade_port *port, struct rocade_port_dump_stats *stats)
+{
+	return rocade_port_dump_stop_sized(port, stats, sizeof(*stats));
+}
 
 #ifdef __cplusplus
 }

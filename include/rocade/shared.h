@@ -114,7 +114,13 @@ struct rocade_shared_stats {
 	uint32_t flow_rules; /* rte_flow rules in effect, of all engines */
 };
 /* Fills in the counters of an engine. EINVAL: not an engine of a shared port. */
-int rocade_shared_stats(struct rocade_engine *engine, struct rocade_shared_stats *stats);
+int rocade_shared_stats_sized(
+	struct rocade_engine *engine, struct rocade_shared_stats *stats, size_t size);
+static inline int
+rocade_shared_stats(struct rocade_engine *engine, struct rocade_shared_stats *stats)
+{
+	return rocade_shared_stats_sized(engine, stats, sizeof(*stats));
+}
 
 #ifdef __cplusplus
 }

@@ -115,7 +115,8 @@ rocade_port_set_link(struct rocade_port *port, bool up)
 }
 
 struct neigh_rows {
-	struct rocade_neigh *rows;
+	char *rows;
+	size_t size; /* of a row of the program */
 	unsigned n;
 	unsigned count;
 };
@@ -124,21 +125,20 @@ static void
 neigh_row(const struct neigh_info *info, void *arg)
 {
 	struct neigh_rows *to = arg;
-	struct rocade_neigh *row;
+	struct rocade_neigh row = {.state = info->state, .age_ns = info->age_ns};
 
 	if (to->count++ >= to->n)
 		return;
-	row = &to->rows[to->count - 1];
-	memcpy(row->gid.raw, info->gid, sizeof(row->gid.raw));
-	memcpy(row->mac, info->mac, sizeof(row->mac));
-	row->state = info->state;
-	row->age_ns = info->age_ns;
+	memcpy(row.gid.raw, info->gid, sizeof(row.gid.raw));
+	memcpy(row.mac, info->mac, sizeof(row.mac));
+	out_give(to->rows + (to->count - 1) * to->size, to->size, &row, sizeof(row));
 }
 
 EXPORT unsigned
-rocade_port_neighs(struct rocade_port *port, struct rocade_neigh *rows, unsigned n)
+rocade_port_neighs_sized(
+	struct rocade_port *port, struct rocade_neigh *rows, unsigned n, size_t row_size)
 {
-	struct neigh_rows to = {.rows = rows, .n = n};
+	struct neigh_rows to = {.rows = (char *)rows, .size = row_size, .n = n};
 
 	net_each(port->dev->net, engine_clock(), neigh_row, &to);
 	return to.count;

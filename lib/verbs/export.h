@@ -4,6 +4,8 @@
 #ifndef ROCADE_VERBS_EXPORT_H
 #define ROCADE_VERBS_EXPORT_H
 
+#include <string.h>
+
 #include <rocade/rocade.h>
 
 /* All others are hidden. librocade.map lists the version node of each name. */
@@ -12,5 +14,16 @@
 /* Sets the text and returns err (a positive errno value), for `return
  * rocade_fail(...)`. */
 int rocade_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Gives the program a structure that the library has filled, of len bytes, in the size bytes that the
+ * program has for it: see rocade.h. */
+static inline void
+out_give(void *to, size_t size, const void *from, size_t len)
+{
+	size_t both = size < len ? size : len;
+
+	memcpy(to, from, both);
+	memset((char *)to + both, 0, size - both);
+}
 
 #endif

@@ -59,7 +59,7 @@ signaled_count(struct sq *sq, uint32_t *outstanding)
 }
 
 EXPORT int
-rocade_qp_info(struct ibv_qp *ibv, struct rocade_qp_info *info)
+rocade_qp_info_sized(struct ibv_qp *ibv, struct rocade_qp_info *info, size_t size)
 {
 	struct rocade_qp_info got = {0};
 	struct send_ages ages;
@@ -88,7 +88,7 @@ rocade_qp_info(struct ibv_qp *ibv, struct rocade_qp_info *info)
 	/* Not with the engine lock: between ibv_wr_start() and ibv_wr_complete() a thread has
 	 * the SQ's lock, and may make a control call. */
 	got.sq_signaled = signaled_count(&qp->sq, &got.sq_outstanding);
-	*info = got;
+	out_give(info, size, &got, sizeof(got));
 	return 0;
 }
 
@@ -119,26 +119,35 @@ window_row(const struct peer_window_info *w)
 		.cc_target_ns = w->cc_target_ns};
 }
 
-/* Fills the row at *arg, and advances to the next. */
+struct peer_rows {
+	char *next;
+	size_t size; /* of a row of the program */
+};
+
+/* Fills the next row. */
 static void
 peer_row(const struct peer_info *peer, void *arg)
 {
-	struct rocade_peer **next = arg, *row = (*next)++;
-
-	*row = (struct rocade_peer){.engine = peer->engine,
+	struct peer_rows *to = arg;
+	struct rocade_peer row = {.engine = peer->engine,
 		.qps = peer->qps,
 		.cap = peer->cap,
 		.srtt_ns = peer->srtt_ns,
 		.cc = peer_info_cc_is_on(peer),
 		.send = window_row(&peer->send),
 		.read = window_row(&peer->read)};
-	memcpy(row->gid.raw, peer->gid, sizeof(row->gid.raw));
+	memcpy(row.gid.raw, peer->gid, sizeof(row.gid.raw));
+	out_give(to->next, to->size, &row, sizeof(row));
+	to->next += to->size;
 }
 
 EXPORT unsigned
-rocade_port_peers(struct rocade_port *port, struct rocade_peer *rows, unsigned n)
+rocade_port_peers_sized(
+	struct rocade_port *port, struct rocade_peer *rows, unsigned n, size_t row_size)
 {
-	return dev_peers_each(port->dev, n, peer_row, &rows);
+	struct peer_rows to = {.next = (char *)rows, .size = row_size};
+
+	return dev_peers_each(port->dev, n, peer_row, &to);
 }
 
 EXPORT unsigned

@@ -182,18 +182,20 @@ ibv_destroy_cq(struct ibv_cq *ibv)
 }
 
 EXPORT int
-rocade_cq_info(struct ibv_cq *ibv, struct rocade_cq_info *info)
+rocade_cq_info_sized(struct ibv_cq *ibv, struct rocade_cq_info *info, size_t size)
 {
+	struct rocade_cq_info got = {0};
 	const struct cq *cq;
 
 	if (!context_is_ours(ibv->context))
 		return rocade_fail(EINVAL, "the CQ is not of a Rocade device");
 	cq = &to_cq(ibv)->cq;
 	pthread_mutex_lock(&to_cq(ibv)->dev->lock); /* excludes a resize */
-	info->size = cq->size;
-	info->outstanding = __atomic_load_n(&cq->head, __ATOMIC_RELAXED) -
-			    __atomic_load_n(&cq->tail, __ATOMIC_RELAXED);
-	info->error = __atomic_load_n(&cq->error, __ATOMIC_RELAXED);
+	got.size = cq->size;
+	got.outstanding = __atomic_load_n(&cq->head, __ATOMIC_RELAXED) -
+			  __atomic_load_n(&cq->tail, __ATOMIC_RELAXED);
+	got.error = __atomic_load_n(&cq->error, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&to_cq(ibv)->dev->lock);
+	out_give(info, size, &got, sizeof(got));
 	return 0;
 }

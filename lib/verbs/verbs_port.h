@@ -67,7 +67,8 @@ int port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf 
 	struct dev_conf *out);
 
 /* Checks the member size of a configuration, of which this library knows so many bytes. Returns 0
- * or EINVAL with its text. type: its name in the text. */
+ * or EINVAL with its text. type: its name in the text. After 0.1.0 a release that adds a member
+ * has to accept the sizes before, and takes 0 for the member: docs/embedding.md, "API and ABI". */
 int conf_size_check(const void *conf, size_t size, size_t known, const char *type);
 
 /* Converts addresses and gateways, each if it is not NULL; leaves the rest of net

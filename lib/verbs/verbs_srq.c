@@ -241,8 +241,9 @@ ibv_destroy_srq(struct ibv_srq *ibv)
 }
 
 EXPORT int
-rocade_srq_info(struct ibv_srq *ibv, struct rocade_srq_info *info)
+rocade_srq_info_sized(struct ibv_srq *ibv, struct rocade_srq_info *info, size_t size)
 {
+	struct rocade_srq_info got = {0};
 	struct srq *srq;
 	struct dev *dev;
 
@@ -251,12 +252,13 @@ rocade_srq_info(struct ibv_srq *ibv, struct rocade_srq_info *info)
 	srq = &to_srq(ibv)->srq;
 	dev = to_ctx(ibv->context)->dev;
 	pthread_mutex_lock(&dev->lock);
-	info->max_wr = srq->ring.max_wr;
-	info->max_sge = srq->ring.max_sge;
-	info->outstanding = recv_ring_outstanding(&srq->ring);
-	info->limit = srq_limit(srq);
-	info->limit_events = __atomic_load_n(&srq->limit_fired, __ATOMIC_RELAXED);
-	info->error = __atomic_load_n(&srq->error, __ATOMIC_RELAXED);
+	got.max_wr = srq->ring.max_wr;
+	got.max_sge = srq->ring.max_sge;
+	got.outstanding = recv_ring_outstanding(&srq->ring);
+	got.limit = srq_limit(srq);
+	got.limit_events = __atomic_load_n(&srq->limit_fired, __ATOMIC_RELAXED);
+	got.error = __atomic_load_n(&srq->error, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&dev->lock);
+	out_give(info, size, &got, sizeof(got));
 	return 0;
 }
