@@ -101,7 +101,7 @@ enum host_state {
 
 /* Counters of one run. */
 struct tally {
-	/* send: acknowledged; sink and pingpong: received */
+	/* send: acknowledged; sink, pingpong and both: received */
 	uint64_t messages, bytes;
 	uint64_t sent, sent_bytes; /* acknowledged */
 	uint64_t of_op
@@ -125,6 +125,7 @@ struct host;
 
 struct mode_ops {
 	bool sends, receives;
+	bool paced; /* --rate is for it */
 	void (*start)(struct host *host);
 	unsigned (*reap)(struct host *host); /* polls completions, posts receives */
 	unsigned (*push)(struct host *host); /* posts sends */
@@ -133,7 +134,7 @@ struct mode_ops {
 	void (*tick)(struct host *host, uint64_t now_ns); /* about every millisecond */
 };
 
-extern const struct mode_ops send_ops, sink_ops, pingpong_ops;
+extern const struct mode_ops send_ops, sink_ops, pingpong_ops, both_ops;
 
 struct host_verbs {
 	struct ibv_context *ctx; /* where cores share an SRQ: of the head, as the SRQ */
@@ -232,6 +233,7 @@ struct host {
 	struct hist hist;
 	struct host_base base;
 	uint64_t drain_ns; /* when HOST_DRAINING or HOST_LINGERING began */
+	bool stopping;     /* both: by the user */
 	/* the count given to host_idle_for(), and since when it has not changed */
 	uint64_t idle_mark, idle_since_ns;
 	struct host_restart restart;
@@ -385,6 +387,8 @@ bool host_wait_over(struct host *host, uint64_t now_ns, const char *what);
 /* Returns true if the path to the peer is resolved; asks for it otherwise. */
 bool host_resolved(struct host *host, uint64_t now_ns);
 bool host_duration_over(const struct host *host, uint64_t now_ns);
+/* HOST_LINGERING: acknowledges what the peer repeats, until the peer is silent. */
+void host_linger(struct host *host, uint64_t now_ns);
 /* Periodic work of a passive host. Ends its run when it is complete. */
 void host_tick_passive(struct host *host, uint64_t now_ns);
 /* Returns for how long mark has not changed. Setting idle_since_ns to 0 restarts the

@@ -67,6 +67,8 @@ add_counts(json_t *out, const struct tally *tally, const struct result *result)
 {
 	json_object_set_new(out, "messages", json_uint(tally->messages));
 	json_object_set_new(out, "bytes", json_uint(tally->bytes));
+	json_object_set_new(out, "sent_messages", json_uint(tally->sent));
+	json_object_set_new(out, "sent_bytes", json_uint(tally->sent_bytes));
 	json_object_set_new(out, "seconds", json_real(result->seconds));
 	json_object_set_new(out, "rate", json_real(result->rate));
 	json_object_set_new(out, "gbps", json_real(result->gbps));
@@ -114,13 +116,14 @@ add_result(json_t *out, const struct tally *tally, const struct result *result)
 static void
 add_operations(json_t *out, const struct host *host, const struct tally *tally)
 {
+	uint64_t messages = host->ops == &both_ops ? tally->sent : tally->messages;
 	json_t *operations = json_object();
 
 	for (unsigned i = 0; i < OP_KINDS && host->ops->sends && !host->passive; i++) {
 		if (mix_has(&host->conf->mix, i))
 			json_object_set_new(operations, op_rows[i].name,
 				json_uint(conf_exchanges(host->conf) ? tally->of_op[i]
-								     : tally->messages));
+								     : messages));
 	}
 	json_object_set_new(out, "operations", operations);
 }

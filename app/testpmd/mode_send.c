@@ -3,11 +3,10 @@
  * acknowledges it (--wait). Then posts one list per QP, round robin. */
 #include <inttypes.h>
 
+#include "mode_send.h"
 #include "tx_op.h"
 
-#define DRAIN_NS (10 * NS_PER_SECOND)
-
-static void
+void
 send_start(struct host *host)
 {
 	host->n_answered = 0;
@@ -50,7 +49,7 @@ first_message_send(struct host *host, struct conn *conn)
 	return n;
 }
 
-static unsigned
+unsigned
 send_push(struct host *host)
 {
 	unsigned moved = 0;
@@ -73,7 +72,7 @@ send_push(struct host *host)
 
 /* Where the last message is not signaled, sends one more that is: its completion is the
  * only evidence that those before it arrived. */
-static void
+void
 send_stop(struct host *host)
 {
 	if (host->state == HOST_WAITING) {
@@ -92,8 +91,8 @@ send_stop(struct host *host)
 	host->drain_ns = clock_ns();
 }
 
-static bool
-all_acked(const struct host *host)
+bool
+send_all_acked(const struct host *host)
 {
 	for (unsigned i = 0; i < host->n_conns; i++) {
 		if (host->conns[i].acked != host->conns[i].limit)
@@ -106,7 +105,7 @@ all_acked(const struct host *host)
 static bool
 send_finished(struct host *host, uint64_t now_ns)
 {
-	if (!all_acked(host))
+	if (!send_all_acked(host))
 		return false;
 	if (!host->exchange.on)
 		return true;
@@ -119,8 +118,8 @@ send_finished(struct host *host, uint64_t now_ns)
 	return exchange_finish(host, now_ns);
 }
 
-static void
-drain_fail(struct host *host)
+void
+send_drain_fail(struct host *host)
 {
 	uint64_t missing = 0;
 
@@ -141,7 +140,7 @@ drain_fail(struct host *host)
 			: "the peer has no receive posted for them");
 }
 
-static void
+void
 send_wait(struct host *host, uint64_t now_ns)
 {
 	if (host_wait_over(host, now_ns, "did not answer") ||
@@ -173,10 +172,11 @@ send_tick(struct host *host, uint64_t now_ns)
 		host_set_done(host);
 	else if (host->state == HOST_DRAINING &&
 		 elapsed_ns(now_ns, host->drain_ns) > DRAIN_NS)
-		drain_fail(host);
+		send_drain_fail(host);
 }
 
 const struct mode_ops send_ops = {.sends = true,
+	.paced = true,
 	.start = send_start,
 	.reap = send_reap,
 	.push = send_push,

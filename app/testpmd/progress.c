@@ -104,7 +104,7 @@ host_idle_for(struct host *host, uint64_t mark, uint64_t now_ns)
 
 /* A receiver lingers because its last ACKs may be lost: if it left at once, the sender
  * would retry in vain. After a few timeouts without a packet the sender has them. */
-static void
+void
 host_linger(struct host *host, uint64_t now_ns)
 {
 	uint64_t timeout_ns = UINT64_C(4096) << host->conf->timeout;

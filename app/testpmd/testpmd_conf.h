@@ -20,7 +20,7 @@
 #define QPS_MAX 65536
 #define CORES_MAX 128
 
-enum mode_kind { MODE_SEND, MODE_SINK, MODE_PINGPONG };
+enum mode_kind { MODE_SEND, MODE_SINK, MODE_PINGPONG, MODE_BOTH };
 
 /* How ports are shared with this program (app_port.h). */
 enum shared_kind { SHARED_NOT, SHARED_FRAMES, SHARED_QUEUES, SHARED_SEGMENTS };

@@ -325,6 +325,7 @@ ops_of(enum mode_kind mode)
 {
 	return mode == MODE_SEND   ? &send_ops
 	       : mode == MODE_SINK ? &sink_ops
+	       : mode == MODE_BOTH ? &both_ops
 				   : &pingpong_ops;
 }
 

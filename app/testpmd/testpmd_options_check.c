@@ -54,7 +54,7 @@ mode_opposite(enum mode_kind mode)
 	case MODE_SINK:
 		return MODE_SEND;
 	default:
-		return MODE_PINGPONG;
+		return mode;
 	}
 }
 
@@ -81,7 +81,7 @@ options_complete_loop(struct conf *conf, char err[ERR_MAX])
 	if (b->mode != mode_opposite(a->mode))
 		return error_set(err,
 			"invalid value '%s' for --mode: the other end of --loop has "
-			"--mode %s; expected send and sink, or pingpong for both",
+			"--mode %s; expected send and sink, or pingpong or both at each end",
 			mode_name(b->mode), mode_name(a->mode));
 	return 0;
 }
@@ -227,11 +227,13 @@ check_op(const struct conf *conf, char err[ERR_MAX])
 	if (check_type(conf, err) != 0)
 		return -1;
 	for (unsigned i = 0; i < conf->n_ports; i++) {
-		if (conf_exchanges(conf) && conf->ports[i].mode == MODE_PINGPONG)
+		enum mode_kind mode = conf->ports[i].mode;
+
+		if (conf_exchanges(conf) && (mode == MODE_PINGPONG || mode == MODE_BOTH))
 			return error_set(err,
 				"invalid value '%s' for --op: expected send, with --type rc, "
-				"with --mode pingpong",
-				mix);
+				"with --mode %s",
+				mix, mode_name(mode));
 	}
 	return 0;
 }
@@ -265,7 +267,7 @@ check_rate(const struct conf *conf, char err[ERR_MAX])
 	for (unsigned i = 0; i < conf->n_ports; i++) {
 		if (conf->ports[i].mode == MODE_PINGPONG)
 			return error_set(err,
-				"invalid option --rate: expected --mode send, not pingpong");
+				"invalid option --rate: expected --mode send or both, not pingpong");
 		sends |= conf->ports[i].mode == MODE_SEND;
 	}
 	if (conf->n_sweep != 0 && !sends)

@@ -153,7 +153,7 @@ parse_impair(const char *text, struct impair_conf *impair)
 	return true;
 }
 
-static const char *const mode_names[] = {"send", "sink", "pingpong", NULL};
+static const char *const mode_names[] = {"send", "sink", "pingpong", "both", NULL};
 
 bool
 parse_mode(const char *text, enum mode_kind *mode)

@@ -34,7 +34,7 @@ rate_start(struct host *host)
 	struct rate *rate = &host->rate;
 	double messages = rate_messages(host->conf);
 
-	rate->on = messages > 0 && host->ops == &send_ops;
+	rate->on = messages > 0 && host->ops->paced;
 	rate->asked = rate->on ? messages : 0;
 	rate->begin_ns = rate->posted = rate->behind = 0;
 	rate->next = 0;

@@ -168,6 +168,16 @@ print_operations(const struct run *run, const struct result *results)
 	}
 }
 
+static bool
+any_sends_and_receives(const struct run *run)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < run->n_hosts; i++)
+		any |= run->hosts[i].ops == &both_ops;
+	return any;
+}
+
 static void
 print_table(struct run *run, struct result *results)
 {
@@ -179,6 +189,12 @@ print_table(struct run *run, struct result *results)
 	print_count("messages", counts, n);
 	COLLECT(counts, n, result->tally.bytes)
 	print_count("bytes", counts, n);
+	if (any_sends_and_receives(run)) {
+		COLLECT(counts, n, result->tally.sent)
+		print_count("messages sent", counts, n);
+		COLLECT(counts, n, result->tally.sent_bytes)
+		print_count("bytes sent", counts, n);
+	}
 	print_operations(run, results);
 	COLLECT(reals, n, result->seconds)
 	print_real("seconds", reals, n, 3);

@@ -50,6 +50,8 @@ port_tally(struct host *head, struct tally *sum)
 
 		sum->messages += more->messages;
 		sum->bytes += more->bytes;
+		sum->sent += more->sent;
+		sum->sent_bytes += more->sent_bytes;
 		for (unsigned op = 0; op < OP_KINDS; op++)
 			sum->of_op[op] += more->of_op[op];
 		sum->verified_bytes += more->verified_bytes;

@@ -100,6 +100,14 @@ def latencies():
              for core in port["cores"]), done.stdout + done.stderr)
 
 
+def directions():
+    done, report = cores(2, "-m", "both", "-q", "5", "-c", "5000", "-s", "64,8,1500,0,4096", "--rq")
+    case("2 cores: both directions", done.returncode == 0 and all(
+        shared(port, 2) and port["messages"] == port["sent_messages"] == 5000 and
+        port["bytes_verified"] == port["bytes"] == port["sent_bytes"] for port in report["ports"]),
+        done.stdout + done.stderr)
+
+
 def lcores():
     """Which lcores run what."""
     done, report = loop("--corelist", "3,1", "-q", "2", "-c", "1000", eal_options=eal_cores(4))
@@ -187,10 +195,10 @@ class Wire:
         return program
 
 
-def pair(receiver, sender, *options):
+def pair(receiver, sender, *options, modes=("sink", "send")):
     """Runs two ends with so many cores; 0: without --nb-cores."""
     wire = Wire()
-    ends = [wire.end(1, "sink", receiver, *options), wire.end(0, "send", sender, *options)]
+    ends = [wire.end(1, modes[0], receiver, *options), wire.end(0, modes[1], sender, *options)]
     for end in ends:
         end.expect("^(PASS|FAIL)", 60)
     ends[0].freeze()  # DPDK's driver crashes if rings are polled while the other end unmaps them
@@ -207,6 +215,10 @@ def two_processes():
             "\nPASS" in end.text for end in ends) and ends[1].json()["messages"] == 10000 and
             sum(end.json()["bytes_verified"] for end in ends) == ends[1].json()["bytes"],
             ends[0].tail() + ends[1].tail())
+    ends = pair(0, 2, "-q", "4", "-c", "10000", modes=("both", "both"))
+    case("both directions, without and with cores", all(
+        "\nPASS" in end.text and end.json()["messages"] == end.json()["sent_messages"] == 10000 and
+        end.json()["bytes_verified"] == end.json()["bytes"] for end in ends), ends[0].tail() + ends[1].tail())
     ends = pair(1, 2, "-q", "4", "-c", "1000", "--op", "write")
     case("other operations need the same number of cores", all(
         "\nFAIL: " in end.text and "--nb-cores 2" in end.text and "both ends need the same" in end.text
@@ -214,4 +226,4 @@ def two_processes():
 
 
 if __name__ == "__main__":
-    sys.exit(run(matrix, shapes, latencies, lcores, commands, wrong_options, two_processes))
+    sys.exit(run(matrix, shapes, latencies, directions, lcores, commands, wrong_options, two_processes))

@@ -95,6 +95,30 @@ def pingpong():
          0.99 * least <= report["seconds"] <= 1.01 * most, (least, report["seconds"], most))
 
 
+def both():
+    """Each end sends, and verifies what it receives."""
+    for options, least, most in (
+            (["-c", "20000", "-q", "3", "-s", "0,64,1500,4097"], 20000, 20000),
+            (["-c", "5000", "-q", "3", "--rq", "--events"], 5000, 5000),
+            (["-c", "5000", "-q", "3", "--impair", "loss=1%,dup=1%,reorder=1%", "--timeout", "8"], 5000, 5000),
+            (["-c", "1"], 1, 1),
+            (["-t", "1", "-q", "2"], 1, 1 << 40)):
+        done, report = loop("-m", "both", *options)
+        ends = report["ports"] if report else []
+        case("--mode both %s" % " ".join(options), done.returncode == 0 and all(
+            end["bytes_verified"] == end["bytes"] and least <= end["messages"] <= most and
+            end["messages"] == other["sent_messages"] == other["operations"]["send"] and
+            end["bytes"] == other["sent_bytes"]
+            for end, other in zip(ends, reversed(ends))), done.stdout + done.stderr)
+    done, report = loop("-m", "both", "-i", "-q", "2", text="start\nwait 1\nstop\nstart\nwait 1\nquit\n")
+    case("--mode both: two runs are stopped", done.returncode == 0 and done.stdout.count("\nPASS") == 2 and
+         report["ports"][0]["messages"] == report["ports"][1]["sent_messages"] > 0, done.stdout + done.stderr)
+    done, report = loop("-m", "both", "-t", "1", "--rate", "2k")
+    case("--mode both --rate: latencies of both directions", done.returncode == 0 and all(
+        port["lat_p50_ns"] is not None and port["rate_asked"] == 2000 for port in report["ports"]),
+        done.stdout + done.stderr)
+
+
 def impairment():
     count = 300000 if LONG else 30000
     done, report = loop("-c", str(count), "-q", "4", "-s", "64,3000",
@@ -245,7 +269,7 @@ def table_of_wrong_options():
     rows = [
         (["--size", "64x"], "invalid value '64x' for --size: expected bytes"),
         (["--qps", "0"], "invalid value '0' for --qps: expected 1 to 65536"),
-        (["--mode", "both"], "invalid value 'both' for --mode: expected send, sink or"),
+        (["--mode", "duplex"], "invalid value 'duplex' for --mode: expected send, sink, pingpong"),
         (["--addr", "1.2.3/24"], "invalid value '1.2.3/24' for --addr: expected ADDRESS/"),
         (["--peer", "255.255.255.255"], "invalid value '255.255.255.255' for --peer"),
         (["--frobnicate"], "unknown option '--frobnicate'"),
@@ -291,5 +315,5 @@ def ordinary_user():
 
 
 if __name__ == "__main__":
-    sys.exit(run(sends, lcores, limit, pingpong, impairment, unsignaled, size_changes, commands,
+    sys.exit(run(sends, lcores, limit, pingpong, both, impairment, unsignaled, size_changes, commands,
                  helps, recorder, stop_and_start, terminal, table_of_wrong_options, ordinary_user))

@@ -187,7 +187,7 @@ def wrong_options():
             (["--rate", "fast"], "invalid value 'fast' for --rate: expected a whole number of messages a second"),
             (["--rate", "0.4"], "invalid value '0.4' for --rate: expected a whole number of messages a second"),
             (["--rate", "1k", "--sleep"], "expected it without --sleep"),
-            (["--rate", "1k", "-m", "pingpong"], "expected --mode send, not pingpong"),
+            (["--rate", "1k", "-m", "pingpong"], "expected --mode send or both, not pingpong"),
             (["--rate-sweep", "1k,0", "-t", "1"], "invalid value '1k,0' for --rate-sweep"),
             (["--rate-sweep", "1k"], "expected it with --duration"),
             (["--rate-sweep", "1k", "-t", "1", "--type", "ud"], "expected --type rc or xrc"),

@@ -10,7 +10,7 @@ static unsigned asked;  /* calls of exchange_check() */
 static uint64_t now_ns; /* what clock_ns() returns */
 static uint64_t room;   /* what tx_room() returns */
 
-const struct mode_ops send_ops;
+const struct mode_ops send_ops = {.paced = true};
 
 uint64_t
 clock_ns(void)

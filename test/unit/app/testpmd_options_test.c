@@ -81,7 +81,7 @@ TEST(wrong_values_are_named)
 		{"--size 3g", {"--size", "3g", "2g"}},
 		{"--qps 0", {"--qps", "0", "1 to 65536"}},
 		{"--mtu 1500", {"--mtu", "1500", "1024"}},
-		{"--mode both", {"--mode", "both", "send, sink or pingpong"}},
+		{"--mode duplex", {"--mode", "duplex", "send, sink, pingpong or both"}},
 		{"--addr 10.0.0.300/24", {"--addr", "10.0.0.300/24", "ADDRESS/PREFIX"}},
 		{"--peer 224.0.0.1", {"--peer", "224.0.0.1", "host"}},
 		{"--gateway4 fe80::1", {"--gateway4", "fe80::1", "IPv4"}},
@@ -143,6 +143,11 @@ TEST(loop_has_two_ports)
 	assert_int_equal(conf.ports[1].mode, MODE_SEND);
 	assert_int_equal(accept("--loop --mode pingpong"), 0);
 	assert_int_equal(conf.ports[1].mode, MODE_PINGPONG);
+	assert_int_equal(accept("--loop --mode both"), 0);
+	assert_int_equal(conf.ports[1].mode, MODE_BOTH);
+	assert_int_equal(accept("--loop --port 0 --mode both --port 1 --mode sink"), -1);
+	assert_int_equal(accept("--loop --mode both --type ud"), -1);
+	assert_non_null(strstr(err, "with --mode both"));
 	assert_int_equal(accept("--loop --port 1 --mode send --addr 2001:db8::9/64"), 0);
 	assert_int_equal(conf.ports[0].mode, MODE_SINK);
 	assert_string_equal(conf.ports[0].peer, "2001:db8::9");

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* --mode both: each end sends as --mode send does, and receives. An end whose messages are acknowledged
+ * goes on to receive until it has all (--count), and until the peer has been silent for a moment. */
+#include <inttypes.h>
+
+#include "mode_send.h"
+#include "testpmd_rx.h"
+
+#define STOP_TAIL_NS NS_PER_SECOND /* a peer that is not stopped goes on to send */
+
+static void
+both_start(struct host *host)
+{
+	host->stopping = false;
+	send_start(host);
+	rx_start(host);
+}
+
+static unsigned
+both_reap(struct host *host)
+{
+	return tx_reap(host) + rx_reap(host, NULL);
+}
+
+static void
+both_stop(struct host *host)
+{
+	host->stopping = true;
+	if (host->state == HOST_WAITING || host->state == HOST_RUNNING)
+		send_stop(host);
+}
+
+/* Whether all messages of the peer have come. Fails the host if none has for --wait seconds. */
+static bool
+all_received(struct host *host, uint64_t now_ns)
+{
+	const struct conf *conf = host->conf;
+	uint64_t idle_ns = host_idle_for(host, host->tally.messages, now_ns);
+
+	if (conf->count == 0)
+		return false;
+	if (host->tally.messages >= host_count(host))
+		return true;
+	if (conf->wait_s != 0 && idle_ns > conf->wait_s * NS_PER_SECOND)
+		host_fail(host,
+			"%s sent nothing more for %" PRIu64 " s: %" PRIu64 " of %" PRIu64
+			" messages arrived",
+			host->pc->peer, conf->wait_s, host->tally.messages,
+			host_count(host));
+	return false;
+}
+
+static void
+both_linger(struct host *host, uint64_t now_ns)
+{
+	host_linger(host, now_ns);
+	if (host->state != HOST_DONE && host->stopping &&
+		elapsed_ns(now_ns, host->drain_ns) >= STOP_TAIL_NS)
+		host->state = HOST_DONE;
+	if (host->state == HOST_DONE)
+		rx_drain(host);
+}
+
+static void
+both_tick(struct host *host, uint64_t now_ns)
+{
+	if (host->state == HOST_LINGERING) {
+		both_linger(host, now_ns);
+		return;
+	}
+	if (host->state == HOST_WAITING)
+		send_wait(host, now_ns);
+	else if (host_duration_over(host, now_ns))
+		send_stop(host);
+	if (host->state != HOST_RUNNING && host->state != HOST_DRAINING)
+		return;
+	host_watch_link(host, now_ns);
+	if (host->state == HOST_FAILED)
+		return;
+	if (send_all_acked(host)) {
+		if (host->state == HOST_RUNNING && !all_received(host, now_ns))
+			return;
+		host->tally.last_ns = now_ns;
+		host->state = HOST_LINGERING;
+		host->drain_ns = now_ns;
+		host->idle_since_ns = 0;
+	} else if (host->state == HOST_DRAINING &&
+		   elapsed_ns(now_ns, host->drain_ns) > DRAIN_NS) {
+		send_drain_fail(host);
+	}
+}
+
+const struct mode_ops both_ops = {.sends = true,
+	.receives = true,
+	.paced = true,
+	.start = both_start,
+	.reap = both_reap,
+	.push = send_push,
+	.stop = both_stop,
+	.tick = both_tick};

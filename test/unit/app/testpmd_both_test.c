@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When an end of --mode both ends its run. This file stands for all that sends and receives. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "case.h"
+#include "mode_send.h"
+#include "testpmd_rx.h"
+
+static bool acked, duration_over, silent, stopped;
+static struct conf conf = {.wait_s = 30};
+static struct port_conf pc = {.peer = "192.0.2.2"};
+static struct host host;
+
+void
+send_start(struct host *h)
+{
+	(void)h;
+}
+
+unsigned
+send_push(struct host *h)
+{
+	(void)h;
+	return 0;
+}
+
+void
+send_stop(struct host *h)
+{
+	h->state = HOST_DRAINING;
+	stopped = true;
+}
+
+void
+send_wait(struct host *h, uint64_t now_ns)
+{
+	(void)h;
+	(void)now_ns;
+}
+
+bool
+send_all_acked(const struct host *h)
+{
+	(void)h;
+	return acked;
+}
+
+void
+send_drain_fail(struct host *h)
+{
+	h->state = HOST_FAILED;
+}
+
+unsigned
+tx_reap(struct host *h)
+{
+	(void)h;
+	return 0;
+}
+
+unsigned
+rx_reap(struct host *h, void (*taken)(struct host *host, struct conn *conn))
+{
+	(void)h;
+	(void)taken;
+	return 0;
+}
+
+void
+rx_start(struct host *h)
+{
+	(void)h;
+}
+
+void
+rx_drain(struct host *h)
+{
+	(void)h;
+}
+
+uint64_t
+host_count(const struct host *h)
+{
+	return h->conf->count;
+}
+
+uint64_t
+host_idle_for(struct host *h, uint64_t mark, uint64_t now_ns)
+{
+	(void)mark;
+	return now_ns - h->idle_since_ns;
+}
+
+bool
+host_duration_over(const struct host *h, uint64_t now_ns)
+{
+	(void)now_ns;
+	return duration_over && h->state == HOST_RUNNING;
+}
+
+void
+host_watch_link(struct host *h, uint64_t now_ns)
+{
+	(void)h;
+	(void)now_ns;
+}
+
+void
+host_linger(struct host *h, uint64_t now_ns)
+{
+	(void)now_ns;
+	if (silent)
+		h->state = HOST_DONE;
+}
+
+void
+host_fail(struct host *h, const char *format, ...)
+{
+	(void)format;
+	h->state = HOST_FAILED;
+}
+
+/* An end that has sent 100 messages, and received 99 of 100. */
+static int
+setup(void **state)
+{
+	(void)state;
+	acked = true;
+	duration_over = silent = stopped = false;
+	conf.count = 100;
+	host = (struct host){.conf = &conf,
+		.pc = &pc,
+		.ops = &both_ops,
+		.state = HOST_RUNNING,
+		.tally.messages = 99};
+	return 0;
+}
+
+TEST_WITH(an_end_goes_on_until_it_has_received_all, setup, NULL)
+{
+	host.ops->tick(&host, 1);
+	assert_int_equal(host.state, HOST_RUNNING);
+	host.tally.messages = 100;
+	acked = false;
+	host.ops->tick(&host, 2);
+	assert_int_equal(host.state, HOST_RUNNING);
+	acked = true;
+	host.ops->tick(&host, 3);
+	assert_int_equal(host.state, HOST_LINGERING);
+	assert_int_equal(host.tally.last_ns, 3);
+	host.ops->tick(&host, 4);
+	assert_int_equal(host.state, HOST_LINGERING);
+	silent = true;
+	host.ops->tick(&host, 5);
+	assert_int_equal(host.state, HOST_DONE);
+}
+
+TEST_WITH(an_end_waits_for_the_next_message_as_long_as_wait_says, setup, NULL)
+{
+	host.ops->tick(&host, 30 * NS_PER_SECOND);
+	assert_int_equal(host.state, HOST_RUNNING);
+	host.ops->tick(&host, 30 * NS_PER_SECOND + 1);
+	assert_int_equal(host.state, HOST_FAILED);
+}
+
+/* Without --count an end does not know how many messages come. */
+TEST_WITH(an_end_without_a_count_sends_until_its_duration_is_over, setup, NULL)
+{
+	conf.count = 0;
+	host.ops->tick(&host, 1);
+	assert_int_equal(host.state, HOST_RUNNING);
+	duration_over = true;
+	host.ops->tick(&host, 2);
+	assert_true(stopped);
+	assert_int_equal(host.state, HOST_LINGERING);
+}
+
+/* The peer goes on to send. */
+TEST_WITH(a_stopped_end_lingers_for_a_second, setup, NULL)
+{
+	host.ops->stop(&host);
+	host.ops->tick(&host, 1);
+	assert_int_equal(host.state, HOST_LINGERING);
+	host.ops->tick(&host, NS_PER_SECOND);
+	assert_int_equal(host.state, HOST_LINGERING);
+	host.ops->tick(&host, NS_PER_SECOND + 1);
+	assert_int_equal(host.state, HOST_DONE);
+}
