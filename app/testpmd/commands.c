@@ -128,7 +128,8 @@ run_line(const char *line)
 		command_failed("unknown command '%s' (see `help`)", line);
 		break;
 	case CMDLINE_PARSE_BAD_ARGS:
-		command_failed("invalid arguments in '%s' (see `help`)", line);
+		if (!command_explain(line))
+			command_failed("invalid arguments in '%s' (see `help`)", line);
 		break;
 	}
 	fflush(stdout);

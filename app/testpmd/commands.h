@@ -28,6 +28,10 @@ extern struct run *the_run;
 /* Prints the error of a command to stderr. A file of commands ends there. */
 void command_failed(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* cmd_wrong.c: prints what is wrong with the arguments of a command, and what is valid. Returns false if it
+ * does not know the command. */
+bool command_explain(const char *line);
+
 /* cmd_*.c */
 extern cmdline_parse_inst_t cmd_help, cmd_help_topic, cmd_clear_all, cmd_show_all,
 	cmd_start, cmd_stop, cmd_quit, cmd_wait, cmd_wait_s, cmd_clear, cmd_show,

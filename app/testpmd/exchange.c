@@ -155,43 +155,56 @@ exchange_restart(struct host *host)
 }
 
 uint64_t
-exchange_options(const struct host *host, char text[EXCHANGE_TEXT])
+exchange_options(const struct host *host, char text[OPTIONS_TEXT])
 {
 	const struct conf *conf = host->conf;
-	char all[256 + SIZES_MAX * 12], mix[192];
+	char mix[192];
 	uint64_t digest = UINT64_C(0xcbf29ce484222325);
 	unsigned mtu = 128u << host->path.mtu;
 	size_t len;
 
 	mix_print(&conf->mix, mix, sizeof(mix));
-	len = (size_t)snprintf(all, sizeof(all),
+	len = (size_t)snprintf(text, OPTIONS_TEXT,
 		"--type %s --op %s --qps %" PRIu64 " --size ", qp_type_name(conf->type),
 		mix, conf->qps);
 	for (unsigned i = 0; i < conf->n_sizes; i++)
-		len += (size_t)snprintf(all + len, sizeof(all) - len, "%s%" PRIu64,
+		len += (size_t)snprintf(text + len, OPTIONS_TEXT - len, "%s%" PRIu64,
 			i != 0 ? "," : "", conf->sizes[i]);
 	/* RDMA-CM tells each end the PSN and the path MTU of the other. */
 	if (!host->by_cm && conf->psn != 0)
 		len += (size_t)snprintf(
-			all + len, sizeof(all) - len, " --psn %" PRIu64, conf->psn);
+			text + len, OPTIONS_TEXT - len, " --psn %" PRIu64, conf->psn);
 	if (!host->by_cm && conf->size_max > mtu) /* one packet fits either */
-		len += (size_t)snprintf(all + len, sizeof(all) - len, " --mtu %u", mtu);
+		len += (size_t)snprintf(text + len, OPTIONS_TEXT - len, " --mtu %u", mtu);
 	if (conf_cores(conf) > 1) /* a core asks the same core of the other end */
-		len += (size_t)snprintf(
-			all + len, sizeof(all) - len, " --nb-cores %u", conf_cores(conf));
-	len += (size_t)snprintf(all + len, sizeof(all) - len, "%s",
+		len += (size_t)snprintf(text + len, OPTIONS_TEXT - len, " --nb-cores %u",
+			conf_cores(conf));
+	len += (size_t)snprintf(text + len, OPTIONS_TEXT - len, "%s",
 		conf->no_verify ? " --no-verify" : "");
-	for (const char *c = all; *c != '\0'; c++)
+	for (const char *c = text; *c != '\0'; c++)
 		digest = (digest ^ (uint8_t)*c) * UINT64_C(0x100000001b3); /* FNV-1a */
 	if (conf->count != 0)
-		snprintf(all + len, sizeof(all) - len, " --count %" PRIu64, conf->count);
-	snprintf(text, EXCHANGE_TEXT, "%.*s", EXCHANGE_TEXT - 1, all);
+		snprintf(
+			text + len, OPTIONS_TEXT - len, " --count %" PRIu64, conf->count);
 	return digest;
 }
 
+void
+exchange_options_put(const struct host *host, struct exchange_msg *hello)
+{
+	char all[OPTIONS_TEXT], *text = hello->u.hello.text;
+
+	hello->u.hello.digest = htole64(exchange_options(host, all));
+	hello->u.hello.count = htole64(host->conf->count);
+	if (strlen(all) < EXCHANGE_TEXT)
+		strcpy(text, all);
+	else
+		snprintf(text, EXCHANGE_TEXT, "%.*s...", EXCHANGE_TEXT - 4, all);
+}
+
 bool
-exchange_differs(const struct host *host, const struct exchange_msg *hello,
-	char own[EXCHANGE_TEXT])
+exchange_differs(
+	const struct host *host, const struct exchange_msg *hello, char own[OPTIONS_TEXT])
 {
 	uint64_t count = le64toh(hello->u.hello.count), own_count = host->conf->count;
 

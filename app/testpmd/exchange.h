@@ -24,8 +24,9 @@
 
 #include "target.h"
 
-#define UD_QKEY 0x2d52544du /* of all UD QPs */
-#define EXCHANGE_TEXT 128
+#define UD_QKEY 0x2d52544du                  /* of all UD QPs */
+#define EXCHANGE_TEXT 128                    /* of a datagram: longer options are cut */
+#define OPTIONS_TEXT (512 + SIZES_MAX * 12)  /* all options */
 #define EXCHANGE_AGAIN_NS UINT64_C(10000000) /* from a question to the next */
 #define EXCHANGE_REPEATS                                                                 \
 	10 /* of a question: more are hardly lost, nor are their answers */
@@ -111,10 +112,12 @@ struct exchange_msg exchange_question(const struct host *host, enum exchange_kin
 void exchange_post(struct host *host, const struct exchange_msg *msg);
 /* The options that both ends need to have the same, in words; returns a digest of them. The words have
  * --count, too, which one end may do without: the digest does not. */
-uint64_t exchange_options(const struct host *host, char text[EXCHANGE_TEXT]);
+uint64_t exchange_options(const struct host *host, char text[OPTIONS_TEXT]);
 /* Whether a HELLO has other options than this end, whose words are in own then. */
 bool exchange_differs(const struct host *host, const struct exchange_msg *hello,
-	char own[EXCHANGE_TEXT]);
+	char own[OPTIONS_TEXT]);
+/* Fills in the options of a HELLO. */
+void exchange_options_put(const struct host *host, struct exchange_msg *hello);
 void exchange_asked(
 	struct host *host, const struct exchange_msg *msg); /* exchange_answer.c */
 void exchange_answered(

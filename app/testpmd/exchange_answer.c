@@ -21,8 +21,7 @@ hello_answer(struct host *host, const struct exchange_msg *question)
 	const struct target_map *map = &host->target.map;
 	struct exchange_msg msg = *question;
 
-	msg.u.hello.digest = htole64(exchange_options(host, msg.u.hello.text));
-	msg.u.hello.count = htole64(host->conf->count);
+	exchange_options_put(host, &msg);
 	msg.u.hello.addr = htole64(map->addr);
 	msg.u.hello.read_len = htole64(map->read_len);
 	msg.u.hello.stride = htole64(map->stride);
@@ -54,7 +53,7 @@ static void
 hello_asked(struct host *host, const struct exchange_msg *msg)
 {
 	struct exchange *ex = &host->exchange;
-	char own[EXCHANGE_TEXT];
+	char own[OPTIONS_TEXT];
 
 	if (host->state == HOST_LINGERING) {
 		if (le64toh(msg->run) != ex->run)

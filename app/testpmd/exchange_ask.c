@@ -15,8 +15,7 @@ exchange_hello(struct host *host, uint64_t now_ns)
 	if (now_ns < host->exchange.hello_ns)
 		return;
 	host->exchange.hello_ns = now_ns + EXCHANGE_AGAIN_NS;
-	msg.u.hello.digest = htole64(exchange_options(host, msg.u.hello.text));
-	msg.u.hello.count = htole64(host->conf->count);
+	exchange_options_put(host, &msg);
 	exchange_post(host, &msg);
 }
 
@@ -104,7 +103,7 @@ static void
 hello_answered(struct host *host, const struct exchange_msg *msg)
 {
 	struct exchange *ex = &host->exchange;
-	char own[EXCHANGE_TEXT];
+	char own[OPTIONS_TEXT];
 
 	if (host->state != HOST_WAITING)
 		return;

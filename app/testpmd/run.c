@@ -157,6 +157,7 @@ host_start(struct run *run, struct host *host)
 		return -1;
 	if (host_set_path(host, err) != 0) {
 		host_fail(host, "%s", err);
+		run->wrong = true;
 		return -1;
 	}
 	for (unsigned i = 0; i < host->n_conns; i++)

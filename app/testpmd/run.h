@@ -14,6 +14,7 @@ struct run {
 	struct cores cores;
 	bool active; /* between start and the end of the run */
 	bool failed; /* a run of this program failed */
+	bool wrong;  /* because of a value that does not fit the port */
 	bool quit;
 	bool polling; /* inside poll_commands(): do not call it again */
 	/* Called every few milliseconds to run commands; may be NULL. */

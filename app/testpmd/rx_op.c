@@ -175,7 +175,7 @@ rx_op_take(struct host *host, struct conn *conn, const struct ibv_wc *wc,
 	const uint8_t *data)
 {
 	const struct conf *conf = host->conf;
-	char own[EXCHANGE_TEXT];
+	char own[OPTIONS_TEXT];
 	bool counts;
 
 	if (!host->exchange.receives) {

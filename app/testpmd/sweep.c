@@ -67,7 +67,7 @@ static void
 files_write(struct run *run, const struct sweep_row *rows, unsigned n)
 {
 	static const char *const kinds[] = {"csv", "json", "svg"};
-	char title[EXCHANGE_TEXT];
+	char title[OPTIONS_TEXT];
 
 	(void)exchange_options(&run->hosts[0], title);
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "sweep.h"
 
@@ -14,6 +15,7 @@
 #define TOP 40
 #define BOTTOM 50
 #define TICKS_X 5
+#define TITLE_MAX 90 /* characters of the options that fit */
 
 struct scale {
 	double max_x;      /* messages a second */
@@ -131,8 +133,9 @@ sweep_svg_write(
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
 		"font-family=\"sans-serif\" font-size=\"12\">\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-		"<text x=\"%d\" y=\"20\">Latency over load: %s</text>\n",
-		WIDTH, HEIGHT, LEFT, title);
+		"<text x=\"%d\" y=\"20\">Latency over load: %.*s%s</text>\n",
+		WIDTH, HEIGHT, LEFT, TITLE_MAX, title,
+		strlen(title) > TITLE_MAX ? "..." : "");
 	axes_write(file, &scale);
 	for (unsigned i = 0; i < CURVES; i++)
 		curve_write(file, &scale, rows, n, &curves[i]);

@@ -85,7 +85,7 @@ struct conf {
 	uint64_t burst, inline_max, signal_every, sq_depth;
 	enum type_kind type; /* of the QPs */
 	struct op_mix mix;   /* what is sent */
-	bool size_given;
+	bool size_given, signal_given;
 	bool rq; /* a receive queue per QP */
 	bool srq_per_core;
 	bool events;

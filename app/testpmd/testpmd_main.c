@@ -107,6 +107,15 @@ testpmd_run(void)
 		run_loop(&run, UINT64_MAX);
 }
 
+/* Commands run several times: then the code is that of a failed run. */
+static int
+failure_code(void)
+{
+	bool commands = run.conf.interactive || run.conf.cmdline_file != NULL;
+
+	return run.wrong && !commands ? EXIT_USAGE : EXIT_RUN;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -131,7 +140,7 @@ main(int argc, char **argv)
 	} else {
 		run_catch_signals();
 		testpmd_run();
-		code = run.failed ? EXIT_RUN : EXIT_OK;
+		code = run.failed ? failure_code() : EXIT_OK;
 	}
 	commands_close();
 	run_stop_engines(&run);

@@ -193,6 +193,13 @@ set_sweep_file(struct conf *conf, const char *value)
 }
 
 static bool
+set_signal_every(struct conf *conf, const char *value)
+{
+	conf->signal_given = true;
+	return parse_number(value, 0, 1048576, &conf->signal_every);
+}
+
+static bool
 set_wait(struct conf *conf, const char *value)
 {
 	conf->wait_given = true;

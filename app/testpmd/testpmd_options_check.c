@@ -116,7 +116,8 @@ check_port(const struct conf *conf, const struct port_conf *port, char err[ERR_M
 static int
 check_queues(const struct conf *conf, char err[ERR_MAX])
 {
-	if (conf->signal_every > conf->sq_depth)
+	/* The default fits any depth: tx_signal_every(). */
+	if (conf->signal_given && conf->signal_every > conf->sq_depth)
 		return error_set(err,
 			"invalid value '%" PRIu64 "' for --signal-every: expected at "
 			"most %" PRIu64 " (--sq-depth), or the send queue fills up "

@@ -33,6 +33,7 @@ def sends():
         ("only 0-byte messages", ["-c", "1000", "-s", "0"], 1000),
         ("large messages", ["-c", "40", "-s", "8m", "-q", "2"], 40),
         ("a small send queue", ["-c", "5000", "--sq-depth", "3", "--signal-every", "2"], 5000),
+        ("a send queue of one request", ["-c", "500", "--sq-depth", "1"], 500),
         ("bursts that do not divide the queue",
          ["-c", "50000", "--sq-depth", "100", "--signal-every", "100", "-b", "33"], 50000),
         ("the PSN wraps", ["-c", "5000", "--psn", "16776000"], 5000),
@@ -174,6 +175,13 @@ def commands():
          all(p["path_mtu"] == 512 for p in report["ports"]), report["ports"])
     for line, words in (("set srq 0 size 0", "Invalid"), ("set srq 9 limit 1", "no such SRQ"),
                         ("set srq 0 limit 99999", "Invalid"), ("frobnicate", "unknown command"),
+                        ("set type ud", "cannot set 'type' after program start; expected addr, peer,"),
+                        ("set port 0 qps 3", "cannot set 'qps' after program start; expected addr,"),
+                        ("set frob 1", "unknown option 'frob'; expected srq, impair, dump, port, addr,"),
+                        ("set burst", "missing value: expected 1 to 256"),
+                        ("set op", "missing value: expected send, send-imm,"),
+                        ("show frob", "invalid 'frob'; expected port, engine, qp,"),
+                        ("help op", "unknown topic 'op'; expected control, display, config, ports or traffic"),
                         ("set size 1m", "the largest --size at program start"),
                         ("set port 0 peer 0.0.0.0", "invalid value '0.0.0.0' for --peer"),
                         ("set port 7 peer 1.2.3.4", "port not open"),
@@ -285,8 +293,8 @@ def table_of_wrong_options():
         (["--port", "0", "--peer", "198.51.100.1"], 1, "in no network of --addr"),
         (["--port", "0", "--peer", "192.0.2.77", "--wait", "1"], 1, "no ARP or ND answer for this address"),
         (["--inline", "65535"], 3, "--inline 65535"),
-        (["--mtu", "4096", "--if-mtu", "1500"], 1, "--if-mtu"),
-        (["--port", "0", "--addr", "192.0.2.1/24", "--peer", "2001:db8::2"], 1,
+        (["--mtu", "4096", "--if-mtu", "1500"], 2, "--if-mtu"),
+        (["--port", "0", "--addr", "192.0.2.1/24", "--peer", "2001:db8::2"], 2,
          "no address of its family"),
     ]
     for options, code, words in rows:

@@ -147,8 +147,9 @@ def rates():
 
 def sweep():
     name = os.path.join(SCRATCH, "sweep")
+    sizes = ",".join(str(size) for size in range(64, 128, 2))
     done, _ = loop("-t", "1", "-q", "2", "--op", "write:3,read:1", "--rate-sweep", "2k,20k,1g", "--sweep-file",
-                   name)
+                   name, "-s", sizes)
     with open(name + ".csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     with open(name + ".json", encoding="utf-8") as file:
@@ -159,6 +160,8 @@ def sweep():
     case("--rate-sweep: CSV and JSON have the same", len(rows) == len(steps) == 3 and all(
         list(row) == list(step) and all(abs(float(row[key]) - step[key]) <= 0.51 for key in step)
         for row, step in zip(rows, steps)), (rows, steps))
+    with open(name + ".json", encoding="utf-8") as file:
+        case("--rate-sweep: the title has all options", json.load(file)["title"].endswith(sizes), file.name)
     case("--rate-sweep: a rate that is not reached", int(rows[2]["behind"]) > 0 and
          float(rows[2]["rate_per_s"]) < 1e9, rows)
     tags = [tag.tag.split("}")[1] for tag in picture]
@@ -195,6 +198,7 @@ def wrong_options():
             (["--type", "uc", "--op", "read"], "expected send, send-imm, write, write-imm with --type uc"),
             (["--type", "ud", "--op", "send:1,write:1"], "expected send, send-imm with --type ud"),
             (["--type", "ud", "-s", "2048", "--mtu", "1024"], "at most 1024 (--mtu) with --type ud"),
+            (["--type", "ud", "-s", "5000"], "expected at most 4096 with --type ud, the path MTU"),
             (["--type", "uc", "-s", "7"], "expected at least 8 with --type uc"),
             (["--type", "xrc", "--op", "atomic-write"], "with --type xrc"),
             (["--type", "xrc", "--rq"], "expected --srq with --type xrc"),

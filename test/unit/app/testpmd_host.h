@@ -90,7 +90,7 @@ exchange_check(struct host *h, struct conn *c)
 }
 
 uint64_t
-exchange_options(const struct host *h, char text[EXCHANGE_TEXT])
+exchange_options(const struct host *h, char text[OPTIONS_TEXT])
 {
 	(void)h;
 	strcpy(text, "--op here");

@@ -167,6 +167,7 @@ TEST(conflicting_options_are_refused)
 		{"--addr 10.0.0.1/24 --peer 10.0.0.1", "own address"},
 		{"--addr 10.0.0.3/24,10.0.0.1/24 --peer 10.0.0.1", "own address"},
 		{"--loop --signal-every 513", "--sq-depth"},
+		{"--loop --sq-depth 8 --signal-every 9", "at most 8 (--sq-depth)"},
 		{"--loop --rq --srq-limit 5", "--srq-limit"},
 		{"--loop --depth 10 --srq-limit 11", "--depth"},
 		{"--loop --qpn-base 0xfffffe --qps 2", "--qpn-base"},
@@ -190,6 +191,7 @@ TEST(conflicting_options_are_refused)
 	}
 	assert_int_equal(accept("--addr 10.0.0.12/24 --peer 10.0.0.1"), 0);
 	assert_int_equal(accept("--addr 10.0.0.1/24 -i"), 0);
+	assert_int_equal(accept("--loop --sq-depth 1"), 0);
 	assert_int_equal(accept("--loop --qpn-base 0xfffffd --qps 2"), 0);
 	assert_int_equal(accept("--loop --qpn-base 0xfffffb --qps 3 --nb-cores 2"), 0);
 	assert_int_equal(

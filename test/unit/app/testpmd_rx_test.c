@@ -124,7 +124,7 @@ exchange_watch(struct host *h, uint64_t now_ns)
 }
 
 uint64_t
-exchange_options(const struct host *h, char text[EXCHANGE_TEXT])
+exchange_options(const struct host *h, char text[OPTIONS_TEXT])
 {
 	(void)h;
 	text[0] = '\0';
