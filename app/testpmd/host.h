@@ -234,6 +234,7 @@ struct host {
 	struct host_base base;
 	uint64_t drain_ns; /* when HOST_DRAINING or HOST_LINGERING began */
 	bool stopping;     /* both: by the user */
+	bool follows; /* both: a QP sends when it has received the peer's first message */
 	/* the count given to host_idle_for(), and since when it has not changed */
 	uint64_t idle_mark, idle_since_ns;
 	struct host_restart restart;

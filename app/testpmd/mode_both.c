@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --mode both: each end sends as --mode send does, and receives. An end whose messages are acknowledged
+/* --mode both: each end sends as --mode send does, and receives. The end with the lower address begins on each
+ * QP: it resets QPs until the peer answers, which would lose what it has received. An end whose messages are acknowledged
  * goes on to receive until it has all (--count), and until the peer has been silent for a moment. */
 #include <inttypes.h>
 

@@ -43,6 +43,8 @@ first_message_send(struct host *host, struct conn *conn)
 
 	if (conn->posted != conn->acked || conn->answered || conn->failed)
 		return 0;
+	if (host->follows && conn->received == 0)
+		return 0;
 	conn->limit = conn->posted + 1;
 	unsigned n = tx_post(host, conn, 1);
 	conn->limit = limit;

@@ -113,10 +113,13 @@ host_set_path(struct host *host, char err[ERR_MAX])
 			"' for --size: expected at most %u with --type "
 			"ud, the path MTU",
 			conf->size_max, 128u << host->path.mtu);
-	/* The ends negotiate nothing. In pingpong, the one with the lower address sends
-	 * first. */
+	/* The ends negotiate nothing. In pingpong, and with --mode both, the one with the
+	 * lower address sends first. */
 	if (host->ops == &sink_ops)
 		host->passive = true;
+	else if (host->ops == &both_ops)
+		host->follows = memcmp(&host->path.own, &host->path.peer,
+					sizeof(host->path.own)) > 0;
 	else if (host->ops == &pingpong_ops)
 		host->passive = memcmp(&host->path.own, &host->path.peer,
 					sizeof(host->path.own)) > 0;

@@ -14,8 +14,8 @@ import ports  # noqa: E402
 import process  # noqa: E402
 from capture import Capture  # noqa: E402
 from tap import case, run, skip  # noqa: E402
-from testpmd import (ICRC_CHECK, SCRATCH, Testpmd, add_space, eal, ip, is_root,  # noqa: E402
-                     ping, plug, tap_wire, verified)
+from testpmd import (ICRC_CHECK, SCRATCH, Testpmd, add_space, eal, eal_cores, ip,  # noqa: E402
+                     is_root, ping, plug, tap_wire, verified)
 
 ADDRESS = ["192.0.2.1/24,2001:db8::1/64", "192.0.2.2/24,2001:db8::2/64"]
 V4 = ["192.0.2.1", "192.0.2.2"]
@@ -23,9 +23,12 @@ V6 = ["2001:db8::1", "2001:db8::2"]
 ROW = ports.Row("net_tap")
 
 
-def end(spaces, side, *options, peers=V4):
-    program = Testpmd(["--addr", ADDRESS[side], "--peer", peers[1 - side]] + list(options),
-                      eal(side, "net_tap0,iface=port", memory_mb=256), space=spaces[side])
+def end(spaces, side, *options, peers=V4, cores=0):
+    how, how_eal = [], eal(side, "net_tap0,iface=port", memory_mb=256)
+    if cores != 0:
+        how, how_eal = ["--nb-cores", str(cores)], eal_cores(cores + 1, "net_tap0,iface=port")
+    program = Testpmd(["--addr", ADDRESS[side], "--peer", peers[1 - side], *how, *options], how_eal,
+                      space=spaces[side])
     # Wait for the start: the PMD sets the address of the kernel's end while it starts.
     program.expect(r"^port 0: \w+, \d+ QPs", 20)
     plug(spaces[side], "port", "br0")
@@ -151,27 +154,53 @@ def sizes(spaces):
     check_capture("sizes", capture.path, 3000)
 
 
-def restarts(spaces, mix):
+def restarts(spaces, mix, cores=0):
     options = ["-q", "4", "--op", mix]
-    sink = end(spaces, 1, "--mode", "sink", *options, "-i", "-a")
-    sender = end(spaces, 0, "--mode", "send", *options, "-i", "-a")
+    sink = end(spaces, 1, "--mode", "sink", *options, "-i", "-a", cores=cores)
+    sender = end(spaces, 0, "--mode", "send", *options, "-i", "-a", cores=cores)
+    mix += ", %d cores" % cores if cores != 0 else ""
     flows = r"sink: [\d.]+ Mmsg/s .* [\d,]{4,} messages"
     case(mix + ": messages arrive before the restart", sink.expect(flows, 30), sink.tail() + sender.tail())
     sink.kill()
     case(mix + ": the sender reports that a killed sink does not answer", sender.expect(
         "192.0.2.2 stopped answering .*`start` reconnects", 30), sender.tail())
-    sink = end(spaces, 1, "--mode", "sink", *options, "-i", "-a")
+    sink = end(spaces, 1, "--mode", "sink", *options, "-i", "-a", cores=cores)
     sender.say("start")
     case(mix + ": `start` connects to the restarted sink", sink.expect(flows, 30),
          sink.tail() + sender.tail())
     sender.kill()
-    sender = end(spaces, 0, "--mode", "send", *options, "-c", "5000")
+    sender = end(spaces, 0, "--mode", "send", *options, "-c", "5000", cores=cores)
     case(mix + ": a restarted sender can send", sender.wait(60) == 0, sender.tail() + sink.tail())
     case(mix + ": the sink reports the restarted sender", sink.expect("192.0.2.1 was restarted", 5),
          sink.tail())
     sink.say("stop")
     case(mix + ": the sink passes, all verified", sink.expect("^PASS", 20), sink.tail())
     sink.kill()
+
+
+def both_restarts(spaces):
+    """In turn each end is restarted."""
+    ends = [end(spaces, side, "--mode", "both", "-q", "3", "-i", "-a") for side in (0, 1)]
+    flows = r"both: [\d.]+ Mmsg/s .* [\d,]{3,} messages"
+    for side in (0, 1):
+        other = ends[1 - side]
+        case("both directions flow before end %d is killed" % side, all(
+            program.expect(flows, 30) for program in ends), ends[0].tail() + ends[1].tail())
+        mark = len(other.text)
+        ends[side].kill()
+        case("the other end reports that end %d does not answer" % side, other.expect(
+            r"stopped answering|the link to", 30, mark), other.tail())
+        ends[side] = end(spaces, side, "--mode", "both", "-q", "3", "-i", "-a")
+        mark = len(other.text)
+        other.say("start")
+        case("both directions flow with the restarted end %d" % side, ends[side].expect(flows, 30) and
+             other.expect(flows, 30, mark), ends[0].tail() + ends[1].tail())
+    for program in ends:
+        program.say("stop")
+    case("stopped ends pass, all verified", all(program.expect("^PASS", 20) for program in ends),
+         ends[0].tail() + ends[1].tail())
+    for program in ends:
+        program.kill()
 
 
 def pingpong_restarts(spaces):
@@ -225,7 +254,8 @@ def main():
     return run(lambda: traffic(spaces), lambda: paths(spaces), lambda: sizes(spaces),
                lambda: sleeping(spaces),
                lambda: restarts(spaces, "send"),
-               lambda: restarts(spaces, MIX), lambda: pingpong_restarts(spaces),
+               lambda: restarts(spaces, MIX), lambda: restarts(spaces, MIX, 2),
+               lambda: both_restarts(spaces), lambda: pingpong_restarts(spaces),
                lambda: kernel_neighbour(spaces), ROW.case)
 
 
