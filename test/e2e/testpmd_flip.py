@@ -78,7 +78,7 @@ def flips():
     sink, code = receive(0x10)
     report = sink.json()
     case("one flipped bit: exit status 1", code == 1, "%s %s" % (code, sink.tail()))
-    case("one flipped bit: the message has QP, message and offset", "message 1 of QP 0x100 is "
+    case("one flipped bit: the message has QP, message and offset", "message 1 (send) of QP 0x100 is "
          "wrong: 1 of its 100 bytes, the first at offset 37" in sink.text, sink.tail())
     case("one flipped bit: the report counts it", report["result"] == "fail" and
          report["bad_bytes"] == 1 and report["bad_messages"] == 1 and report["messages"] == 2,
