@@ -17,13 +17,13 @@
 #include "ethdev/ethdev_interrupt.h"
 #include "ethdev/ethdev_rss.h"
 #include "ethdev/ethdev_offload.h"
+#include "ethdev/ethdev_pool.h"
 #include "ethdev/vlan_filter.h"
 #include "port/net.h"
 
 #define DESC_DEFAULT 1024
 #define MTU_MIN 576 /* every IPv4 host accepts that (RFC 791) */
 #define ETHDEV_MTU_MAX 9600
-#define ROOM_STEP 1024 /* many NICs take receive buffers in units of this */
 #define LINK_WAIT_MS 250
 #define LINK_STEP_MS 10
 
@@ -41,6 +41,7 @@ struct ethdev {
 	bool keep_promiscuous; /* it stays on at close */
 	bool rx_interrupts, rx_interrupts_wanted;
 	struct rte_mempool *pool;
+	bool pool_is_given;
 	struct rte_eth_dev_info info;
 	struct rss rss; /* of several queues */
 	char name[RTE_ETH_NAME_MAX_LEN];
@@ -93,8 +94,8 @@ ethdev_query(
 		dev->mtu = RTE_MIN((uint32_t)mtu, (uint32_t)ETHDEV_MTU_MAX);
 	if (dev->mtu < MTU_MIN)
 		dev->mtu = RTE_ETHER_MTU;
-	dev->socket = rte_eth_dev_socket_id(conf->port_id);
-	return 0;
+	return ethdev_socket_choose(
+		conf->port_id, conf->numa, &dev->socket, err, err_size);
 }
 
 /* Returns the maximum IP MTU that the PMD reports. Some report less than they carry:
@@ -198,24 +199,22 @@ ethdev_configure(
 }
 
 static int
-mbuf_pool_create(struct ethdev *dev, char *err, size_t err_size)
+mbuf_pool_get(
+	struct ethdev *dev, const struct ethdev_conf *conf, char *err, size_t err_size)
 {
 	uint32_t each = dev->rx_desc + dev->tx_desc + BURSTS_IN_FLIGHT * PKT_BURST;
-	uint32_t count = dev->queue_count * each + rte_lcore_count() * 2 * POOL_CACHE;
-	uint32_t room = RTE_PKTMBUF_HEADROOM +
-			RTE_ALIGN_CEIL(dev->mtu + L2_BYTES, (uint32_t)ROOM_STEP);
-	char name[RTE_MEMPOOL_NAMESIZE];
+	const struct ethdev_pool_need need = {.port_id = dev->port_id,
+		.count = dev->queue_count * each,
+		.frame = dev->mtu + L2_BYTES,
+		.socket = dev->socket};
+	int ret;
 
-	room = RTE_MAX(room, (uint32_t)RTE_MBUF_DEFAULT_BUF_SIZE);
-	snprintf(name, sizeof(name), "rocade_%u", dev->port_id);
-	dev->pool = rte_pktmbuf_pool_create(
-		name, count, POOL_CACHE, 0, (uint16_t)room, dev->socket);
-	if (dev->pool == NULL)
-		return ethdev_fail(err, err_size, -ENOMEM,
-			"no memory for %u buffers of %u bytes: %s; give EAL more (-m, "
-			"hugepages) or use fewer engines or descriptors",
-			count, room, rte_strerror(rte_errno));
-	return 0;
+	if (conf->pool == NULL)
+		return ethdev_pool_create(&need, &dev->pool, err, err_size);
+	ret = ethdev_pool_check(&need, conf->pool, err, err_size);
+	dev->pool_is_given = true;
+	dev->pool = conf->pool;
+	return ret;
 }
 
 static int
@@ -344,7 +343,8 @@ ethdev_struct_alloc(const struct ethdev_conf *conf)
 static void
 ethdev_struct_free(struct ethdev *dev)
 {
-	rte_mempool_free(dev->pool);
+	if (!dev->pool_is_given)
+		rte_mempool_free(dev->pool);
 	free(dev->queues);
 	alloc_put(&alloc_plain, dev,
 		sizeof(*dev) + dev->queue_count * sizeof(struct ethdev_queue));
@@ -476,7 +476,7 @@ ethdev_open(const struct ethdev_conf *conf, struct port *port, char *err, size_t
 	if (ret == 0)
 		ret = ethdev_configure(dev, conf, err, err_size);
 	if (ret == 0)
-		ret = mbuf_pool_create(dev, err, err_size);
+		ret = mbuf_pool_get(dev, conf, err, err_size);
 	if (ret != 0) {
 		ethdev_struct_free(dev);
 		return ret;

@@ -37,6 +37,8 @@ ethdev_create(
 		.tx_desc = conf->tx_desc,
 		.no_cksum_offload = conf->no_cksum_offload,
 		.rx_interrupts = conf->rx_interrupts,
+		.pool = conf->pool,
+		.numa = conf->numa,
 	};
 	char why[200] = "";
 	int err;
@@ -70,9 +72,10 @@ is_virtual(uint16_t port_id)
 
 int
 ethdev_publish(struct dev_conf *conf, const struct port *port, uint16_t port_id,
-	struct rocade_port **out)
+	uint16_t numa, struct rocade_port **out)
 {
-	struct alloc mem = ethdev_alloc(rte_eth_dev_socket_id(port_id));
+	struct alloc mem =
+		ethdev_alloc(numa != 0 ? numa - 1 : rte_eth_dev_socket_id(port_id));
 	struct dev *dev;
 	int err;
 
@@ -111,5 +114,5 @@ rocade_open_port(const struct rocade_port_conf *conf, struct rocade_port **out)
 		err = ethdev_create(&read, &dev, &port);
 	if (err != 0)
 		return err;
-	return ethdev_publish(&dev, &port, read.ethdev, out);
+	return ethdev_publish(&dev, &port, read.ethdev, read.numa, out);
 }

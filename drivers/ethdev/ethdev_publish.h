@@ -6,9 +6,10 @@
 #include "port/port.h"
 #include "verbs/verbs_port.h"
 
-/* Creates the device of an open port, which is ethdev port port_id, and lists it. Returns 0, or
- * an errno value with its text for rocade_error(); the port is closed then. */
+/* Creates the device of an open port, which is ethdev port port_id, and lists it. numa: 1 + the NUMA
+ * node of its memory; 0: that of the port. Returns 0, or an errno value with its text for
+ * rocade_error(); the port is closed then. */
 int ethdev_publish(struct dev_conf *conf, const struct port *port, uint16_t port_id,
-	struct rocade_port **out);
+	uint16_t numa, struct rocade_port **out);
 
 #endif

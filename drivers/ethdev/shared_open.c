@@ -81,6 +81,10 @@ rocade_open_shared(const struct rocade_port_conf *conf,
 	struct port port;
 	int err = port_conf_read(conf, &read, &dev);
 
+	if (err == 0 && (read.pool != NULL || read.numa != 0))
+		err = rocade_fail(EINVAL,
+			"pool, numa: only rocade_open_port() uses them; struct "
+			"rocade_shared_conf has a pool");
 	if (err == 0)
 		err = shared_conf_read(shared_conf, &shared);
 	if (err == 0 && rte_lcore_count() == 0)
@@ -95,7 +99,7 @@ rocade_open_shared(const struct rocade_port_conf *conf,
 	if (err != 0)
 		return err;
 	dev.net.other_stack = shared.app_answers;
-	return ethdev_publish(&dev, &port, read.ethdev, out);
+	return ethdev_publish(&dev, &port, read.ethdev, 0, out);
 }
 
 static struct shared_queue *

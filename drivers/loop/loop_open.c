@@ -19,6 +19,10 @@ loop_conf_check(const struct rocade_port_conf conf[2])
 			"engines: %u and %u: both sides of a loop must have "
 			"the same number",
 			conf[0].engines, conf[1].engines);
+	if (conf[0].pool != NULL || conf[1].pool != NULL || conf[0].numa != 0 ||
+		conf[1].numa != 0)
+		return rocade_fail(
+			EINVAL, "pool, numa: only rocade_open_port() uses them");
 	if (conf[0].rx_desc > LOOP_RING_MAX / 2)
 		return rocade_fail(EINVAL, "rx_desc: %u is not in 1..%d", conf[0].rx_desc,
 			LOOP_RING_MAX / 2);

@@ -32,6 +32,7 @@ extern "C" {
 
 struct rocade_port;
 struct rocade_engine;
+struct rte_mempool;
 
 /* Returns a constant string, for example "0.1.0". */
 const char *rocade_version(void);
@@ -93,6 +94,14 @@ struct rocade_port_conf {
 	 * QP that enters the error state because of a fault writes them to the log, as
 	 * warnings. The environment variable ROCADE_FLIGHT_RECORDER=1 does the same. */
 	bool flight_recorder;
+	/* 1 + the NUMA node of all memory of rocade_open_port(); 0: the node of the port. Choose the
+	 * node of the lcores that run the engines. */
+	uint16_t numa;
+	/* rocade_open_port(): where the port's frames come from, in both directions. Of
+	 * rte_pktmbuf_pool_create(), with room for the MTU and 18 bytes behind the headroom, and
+	 * for each engine as many buffers as an RX and a TX queue have descriptors, and 2048. It may
+	 * serve other ports, too, and must outlive this one. NULL: a pool of Rocade. */
+	struct rte_mempool *pool;
 };
 
 /*

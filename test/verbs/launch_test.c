@@ -9,6 +9,7 @@
 #include <rte_eal.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
+#include <rte_mbuf.h>
 
 #include "await.h"
 #include "case.h"
@@ -51,15 +52,33 @@ TEST(eal_ignores_rocade_devices)
 {
 	char *argv[] = {"launch_test", "--no-huge", "--no-pci", "--no-shconf",
 		"--no-telemetry", "-m", "64", "--log-level=error", "--lcores",
-		"(0,1,2)@0"};
+		"(0,1,2)@0", "--vdev=net_null0"};
 	struct rocade_port_conf conf = {
 		.size = sizeof(conf), .addresses = "192.0.2.1/24"};
 	struct rocade_port *port = NULL;
 
-	assert_true(rte_eal_init(10, argv) >= 0);
+	assert_true(rte_eal_init(11, argv) >= 0);
 	conf.ethdev = 7;
 	assert_int_equal(rocade_open_port(&conf, &port), ENODEV);
 	assert_null(port);
+}
+
+TEST(pool_and_numa_reach_the_port)
+{
+	struct rte_mempool *small = rte_pktmbuf_pool_create("small", 64, 0, 0, 2048, 0);
+	struct rocade_port_conf conf = {
+		.size = sizeof(conf), .addresses = "192.0.2.1/24", .pool = small};
+	struct rocade_port *port = NULL;
+
+	assert_non_null(small);
+	assert_int_equal(rocade_open_port(&conf, &port), EINVAL);
+	assert_non_null(strstr(rocade_error(), "pool: small has 64 buffers"));
+	conf.pool = NULL;
+	conf.numa = 1 + 77;
+	assert_int_equal(rocade_open_port(&conf, &port), EINVAL);
+	assert_non_null(strstr(rocade_error(), "NUMA node 77"));
+	assert_null(port);
+	rte_mempool_free(small);
 }
 
 static int

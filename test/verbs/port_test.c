@@ -88,6 +88,12 @@ TEST(invalid_options_are_refused_by_name)
 	c = port_conf("192.0.2.1/24");
 	c.name = "";
 	expect_open_refused(&c, EINVAL, "name");
+	c = port_conf("192.0.2.1/24");
+	c.numa = 1;
+	expect_open_refused(&c, EINVAL, "numa");
+	c = port_conf("192.0.2.1/24");
+	c.pool = (struct rte_mempool *)&c;
+	expect_open_refused(&c, EINVAL, "pool");
 }
 
 TEST(device_names)

@@ -155,6 +155,12 @@ TEST(wrong_use_is_refused)
 	expect_refusal(
 		&conf, &shared, EINVAL, "first_tx_queue: 0 to 1 are not among the 1");
 	conf.engines = 1;
+	conf.pool = pool;
+	expect_refusal(&conf, &shared, EINVAL, "only rocade_open_port() uses them");
+	conf.pool = NULL;
+	conf.numa = 1;
+	expect_refusal(&conf, &shared, EINVAL, "only rocade_open_port() uses them");
+	conf.numa = 0;
 	conf.addresses = "224.0.0.1/24";
 	expect_refusal(&conf, &shared, EINVAL, "an address is not a valid host address");
 	/* Another kind of port takes nothing, and has nothing. */

@@ -83,8 +83,8 @@ ethdev_start(void **state)
 	char name[64], memif0[192], memif1[192];
 	char *args[] = {program_invocation_name, "--no-huge", "--no-pci", "--no-shconf",
 		"--no-telemetry", "-m", "128", "-l", "0", "--log-level=error",
-		"--vdev=net_null0", "--vdev=net_null1", "--vdev=net_ring0", memif0,
-		memif1};
+		"--vdev=net_null0", "--vdev=net_null1", "--vdev=net_null2",
+		"--vdev=net_ring0", memif0, memif1};
 
 	snprintf(name, sizeof(name), "@rocade-ethdev-test-%d", (int)getpid());
 	snprintf(memif0, sizeof(memif0),

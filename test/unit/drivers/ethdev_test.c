@@ -39,6 +39,9 @@ TEST(invalid_options_are_named)
 	expect_refusal(conf, -EINVAL, "engines: 0 is not in 1..");
 	conf.queues = 5000;
 	expect_refusal(conf, -EINVAL, "engines: 5000 is not in 1..");
+	conf.queues = 1;
+	conf.numa = 1 + RTE_MAX_NUMA_NODES;
+	expect_refusal(conf, -EINVAL, "stands for NUMA node");
 	conf = good;
 	conf.mtu = 575;
 	expect_refusal(conf, -EINVAL, "mtu: 575 is not in 576..");
@@ -96,7 +99,8 @@ TEST(rss_of_a_port_is_read)
 
 TEST(start_up_on_a_bare_pmd)
 {
-	struct ethdev_conf conf = {.port_id = ethdev_port_of("net_null1"), .queues = 2};
+	struct ethdev_conf conf = {
+		.port_id = ethdev_port_of("net_null1"), .queues = 2, .numa = 1};
 	char err[200] = "";
 	struct rte_ether_addr mac;
 	struct pkt pkts[PKT_BURST];
@@ -127,6 +131,54 @@ TEST(start_up_on_a_bare_pmd)
 	port.ops->close(port.drv);
 	assert_false(rte_eth_dev_is_valid_port(conf.port_id));
 	expect_refusal(conf, -ENODEV, "there is no port");
+}
+
+/* The pool of the program: it is checked, used, and left to the program. */
+TEST(frames_come_from_a_given_pool)
+{
+	struct ethdev_conf conf = {.port_id = ethdev_port_of("net_null2"),
+		.queues = 1,
+		.rx_desc = 256,
+		.tx_desc = 256};
+	unsigned least = 256 + 256 + 2048;
+	struct rte_mempool *small = rte_pktmbuf_pool_create("small", 64, 0, 0, 2048, 0);
+	struct rte_mempool *few =
+		rte_pktmbuf_pool_create("few", least - 1, 0, 0, 2048, 0);
+	struct rte_mempool *narrow = rte_pktmbuf_pool_create(
+		"narrow", least, 0, 0, RTE_PKTMBUF_HEADROOM + 1517, 0);
+	struct rte_mempool *raw =
+		rte_mempool_create("raw", 4096, 2048, 0, 0, NULL, NULL, NULL, NULL, 0, 0);
+	struct rte_mempool *good = rte_pktmbuf_pool_create(
+		"good", least, 0, 0, RTE_PKTMBUF_HEADROOM + 1518, 0);
+	char err[200] = "";
+	struct pkt pkts[PKT_BURST];
+	struct port port;
+
+	assert_true(small != NULL && few != NULL && narrow != NULL && raw != NULL &&
+		    good != NULL);
+	conf.pool = small;
+	expect_refusal(conf, -EINVAL, "small has 64 buffers");
+	conf.pool = few;
+	expect_refusal(conf, -EINVAL, "need 2560");
+	conf.pool = narrow;
+	expect_refusal(conf, -EINVAL, "narrow has buffers of 1645 bytes");
+	conf.pool = raw;
+	expect_refusal(conf, -EINVAL, "raw is not one of rte_pktmbuf_pool_create()");
+	conf.pool = good;
+	assert_int_equal(ethdev_open(&conf, &port, err, sizeof(err)), 0);
+	assert_int_equal(port.ops->tx_alloc(port.queues[0], pkts, PKT_BURST), PKT_BURST);
+	assert_int_equal(rte_mempool_in_use_count(good), PKT_BURST);
+	for (unsigned i = 0; i < PKT_BURST; i++)
+		pkts[i].len = 60;
+	assert_int_equal(port.ops->tx_burst(port.queues[0], pkts, PKT_BURST), PKT_BURST);
+	port.ops->close(port.drv);
+	assert_ptr_equal(rte_mempool_lookup("good"), good);
+	assert_true(rte_mempool_full(good));
+	rte_mempool_free(small);
+	rte_mempool_free(few);
+	rte_mempool_free(narrow);
+	rte_mempool_free(raw);
+	rte_mempool_free(good);
 }
 
 TEST(link_can_be_set)
