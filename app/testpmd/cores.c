@@ -60,9 +60,14 @@ events_await(const struct core *core)
 {
 	struct pollfd fds[PORTS_MAX];
 
-	for (unsigned i = 0; i < core->run->n_hosts; i++)
+	for (unsigned i = 0; i < core->run->n_hosts; i++) {
+		const struct host *host = core_host(core, i);
+
+		/* One that is done takes no events. */
 		fds[i] = (struct pollfd){
-			.fd = core_host(core, i)->verbs.channel->fd, .events = POLLIN};
+			.fd = host_active(host) ? host->verbs.channel->fd : -1,
+			.events = POLLIN};
+	}
 	(void)poll(fds, core->run->n_hosts, EVENT_MS);
 }
 

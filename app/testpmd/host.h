@@ -233,6 +233,7 @@ struct host {
 	struct hist hist;
 	struct host_base base;
 	uint64_t drain_ns; /* when HOST_DRAINING or HOST_LINGERING began */
+	uint64_t lingered; /* --mode both, HOST_LINGERING: messages at the last look */
 	bool stopping;     /* both: by the user */
 	bool follows; /* both: a QP sends when it has received the peer's first message */
 	/* the count given to host_idle_for(), and since when it has not changed */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --mode both: each end sends as --mode send does, and receives. The end with the lower address begins on each
- * QP: it resets QPs until the peer answers, which would lose what it has received. An end whose messages are acknowledged
- * goes on to receive until it has all (--count), and until the peer has been silent for a moment. */
+/* --mode both: each end sends as --mode send does, and receives. The end with the lower address begins on
+ * each QP: it resets QPs until the peer answers, which would lose what it has received. An end whose
+ * messages are acknowledged goes on to receive until it has all (--count), and until the peer has been
+ * silent for a moment. */
 #include <inttypes.h>
 
 #include "mode_send.h"
@@ -54,6 +55,11 @@ all_received(struct host *host, uint64_t now_ns)
 static void
 both_linger(struct host *host, uint64_t now_ns)
 {
+	/* The rate is that of the time in which messages came. */
+	if (host->tally.messages != host->lingered) {
+		host->lingered = host->tally.messages;
+		host->tally.last_ns = now_ns;
+	}
 	host_linger(host, now_ns);
 	if (host->state != HOST_DONE && host->stopping &&
 		elapsed_ns(now_ns, host->drain_ns) >= STOP_TAIL_NS)
@@ -82,6 +88,7 @@ both_tick(struct host *host, uint64_t now_ns)
 		if (host->state == HOST_RUNNING && !all_received(host, now_ns))
 			return;
 		host->tally.last_ns = now_ns;
+		host->lingered = host->tally.messages;
 		host->state = HOST_LINGERING;
 		host->drain_ns = now_ns;
 		host->idle_since_ns = 0;

@@ -122,6 +122,44 @@ host_linger(struct host *host, uint64_t now_ns)
 		host->state = HOST_DONE;
 }
 
+/* Whether other cores of the port receive messages, and are active: by what they have published. */
+static void
+others_see(const struct host *host, bool *receive, bool *are_active)
+{
+	*receive = *are_active = false;
+	for (unsigned c = 0; c < conf_cores(host->conf); c++) {
+		const struct host *other = host_of_core(host->head, c);
+		enum host_state state =
+			__atomic_load_n(&other->view.state, __ATOMIC_RELAXED);
+
+		if (other == host ||
+			__atomic_load_n(&other->view.messages, __ATOMIC_RELAXED) == 0)
+			continue;
+		*receive = true;
+		*are_active |= state >= HOST_WAITING && state <= HOST_LINGERING;
+	}
+}
+
+/* Before the first message. The sender may have fewer QPs, or messages, than there are cores: a core that
+ * gets none waits for as long as others of the port receive. */
+static void
+first_await(struct host *host, uint64_t now_ns)
+{
+	const struct conf *conf = host->conf;
+	bool others_receive, others_are_active;
+
+	if (host->exchange.on) {
+		host_wait_over(host, now_ns, "sent nothing");
+		return;
+	}
+	others_see(host, &others_receive, &others_are_active);
+	if ((conf->count != 0 && host_count(host) == 0) ||
+		(others_receive && !others_are_active))
+		host_set_done(host);
+	else if (!others_receive)
+		host_wait_over(host, now_ns, "sent nothing");
+}
+
 void
 host_tick_passive(struct host *host, uint64_t now_ns)
 {
@@ -133,11 +171,7 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 		return;
 	}
 	if (host->state == HOST_WAITING) {
-		/* With fewer messages than QPs a core may get none. */
-		if (!host->exchange.on && conf->count != 0 && host_count(host) == 0)
-			host_set_done(host);
-		else
-			host_wait_over(host, now_ns, "sent nothing");
+		first_await(host, now_ns);
 		return;
 	}
 	const struct exchange *ex = &host->exchange;

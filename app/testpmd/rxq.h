@@ -65,7 +65,8 @@ rxq_return(struct rxq *rxq, uint32_t index)
 int rxq_post(struct rxq *rxq);
 
 /* For the data path: posts only when a full list is spare, or a quarter of a small queue, less where
- * other cores have spare buffers, too: what is spare at all of them is not posted. Posts nothing if the queue is refilled on its limit event. */
+ * other cores have spare buffers, too: what is spare at all of them is not posted. Posts nothing if the
+ * queue is refilled on its limit event. */
 static inline int
 rxq_refill(struct rxq *rxq)
 {

@@ -66,10 +66,11 @@ srqs_fill(const struct dev *dev, struct report *report)
 static uint32_t
 qps_fill(struct dev *dev, struct report *report)
 {
-	uint64_t now = clock_now();
 	uint32_t n = 0;
+	uint64_t now;
 
 	dev_engines_lock(dev);
+	now = clock_now(); /* behind the lock: what is posted then was there */
 	for (uint32_t i = 0; i <= dev->qps.pool.mask && n < dev->qps.count; i++) {
 		if (dev->qps.slots[i] == NULL)
 			continue;
@@ -78,6 +79,7 @@ qps_fill(struct dev *dev, struct report *report)
 		if (++n % CHUNK == 0) {
 			dev_engines_unlock(dev);
 			dev_engines_lock(dev);
+			now = clock_now();
 		}
 	}
 	dev_engines_unlock(dev);

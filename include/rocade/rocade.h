@@ -255,7 +255,7 @@ struct rocade_qp_info {
 	 * Of the oldest request that is not acknowledged. At least the time since the peer last
 	 * acknowledged a packet, or since one was sent while none was unacknowledged, to a
 	 * millisecond; RNR NAKs and timeouts do not start it anew. A request that cannot be sent
-	 * yet counts from the first look at it.
+	 * yet counts from the first look at it, and so does one of a QP with timeout 0.
 	 */
 	uint64_t sq_unacked_ns;
 	/*

@@ -5,8 +5,9 @@
  * spent once for several of them (ack_coalesce.h). Something waits for the next ones meanwhile. The
  * prediction bounds what that costs when none come:
  *
- * A stream is on when `needed` packets have come, and the passes that found some were less than STREAM_GAP_NS apart. After a gap while something has waited, `needed` is multiplied by
- * STREAM_BACKOFF, up to STREAM_NEEDED_GAP. So if each wait is in vain, 4 us are lost in that many packets.
+ * A stream is on when `needed` packets have come, and the passes that found some were less than
+ * STREAM_GAP_NS apart. After a gap while something has waited, `needed` is multiplied by STREAM_BACKOFF, up
+ * to STREAM_NEEDED_GAP. So if each wait is in vain, 4 us are lost in that many packets.
  * If the pass that found the gap came only after STREAM_LATE_NS, because the thread computes between its
  * polls, a peer may have waited for longer than all that was saved: up to STREAM_NEEDED_LATE are needed.
  * While waits are not in vain, `needed` falls again.

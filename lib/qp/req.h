@@ -11,7 +11,6 @@
 #include "qp/qp_state.h"
 #include "qp/read_gap_state.h"
 #include "qp/sack_board.h"
-#include "qp/send_age.h"
 #include "qp/wr_row.h"
 
 /* True if all packets of a request lie before psn. Compares the last PSN, not the end: a
@@ -82,8 +81,6 @@ req_timer_start(struct qp *qp, uint64_t now)
 {
 	if (likely(qp->params.timeout != 0))
 		qp->req.ack_deadline = now + req_timeout_ns(qp);
-	else
-		send_age_untimed(qp, now);
 }
 
 static inline struct answer_wait *

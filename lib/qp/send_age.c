@@ -23,10 +23,9 @@ mark_covers(const struct qp *qp, unsigned i, uint32_t idx)
 }
 
 static uint64_t
-mark_time(const struct qp *qp, unsigned i, uint64_t now)
+tick_time(uint32_t tick, uint64_t now)
 {
-	uint32_t now_tick = (uint32_t)(now >> SEND_AGE_TICK_SHIFT);
-	uint32_t ticks = now_tick - qp->sq.mark_tick[i];
+	uint32_t ticks = (uint32_t)(now >> SEND_AGE_TICK_SHIFT) - tick;
 
 	/* One that was set in this tick is at its end. */
 	if ((int32_t)ticks < 0)
@@ -34,13 +33,19 @@ mark_time(const struct qp *qp, unsigned i, uint64_t now)
 	return ((now >> SEND_AGE_TICK_SHIFT) - ticks) << SEND_AGE_TICK_SHIFT;
 }
 
+/* Rounds up. */
+static uint32_t
+tick_of(uint64_t when)
+{
+	return (uint32_t)((when + (UINT64_C(1) << SEND_AGE_TICK_SHIFT) - 1) >>
+			  SEND_AGE_TICK_SHIFT);
+}
+
 static void
 mark_set(struct qp *qp, unsigned i, uint32_t end, uint64_t when)
 {
 	qp->sq.mark_end[i] = end;
-	qp->sq.mark_tick[i] =
-		(uint32_t)((when + (UINT64_C(1) << SEND_AGE_TICK_SHIFT) - 1) >>
-			   SEND_AGE_TICK_SHIFT);
+	qp->sq.mark_tick[i] = tick_of(when);
 }
 
 /* Returns the first time known at which request idx was there; now: none is. */
@@ -49,7 +54,7 @@ posted_since(const struct qp *qp, uint32_t idx, uint64_t now)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		if (mark_covers(qp, i, idx))
-			return mark_time(qp, i, now);
+			return tick_time(qp->sq.mark_tick[i], now);
 	}
 	return now;
 }
@@ -78,21 +83,21 @@ send_age_mark(struct qp *qp, uint64_t now)
 	mark_set(qp, 1, posted, now);
 }
 
-/* The oldest unacknowledged request, and all before it, were there at `when`. */
-static void
-oldest_mark(struct qp *qp, uint64_t when)
-{
-	uint32_t freed = __atomic_load_n(&qp->sq.freed, __ATOMIC_ACQUIRE);
-	uint32_t idx = qp->req.una_idx;
-	uint64_t now = qp->shared->now;
-	bool older[2];
+/* ---- The oldest unacknowledged request alone: its time holds until una_idx advances ---- */
 
-	for (unsigned i = 0; i < 2; i++) {
-		older[i] = mark_time(qp, i, now) <= when;
-		if (older[i] && mark_covers(qp, i, idx))
-			return;
-	}
-	mark_set(qp, older[0] && mark_covers(qp, 0, freed) ? 1 : 0, idx + 1, when);
+static bool
+oldest_is_known(const struct qp *qp)
+{
+	return qp->sq.oldest_end == qp->req.una_idx + 1;
+}
+
+static void
+oldest_note(struct qp *qp, uint64_t when)
+{
+	if (oldest_is_known(qp))
+		return;
+	qp->sq.oldest_end = qp->req.una_idx + 1;
+	qp->sq.oldest_tick = tick_of(when);
 }
 
 /* ---- The ACK timer ---- */
@@ -112,19 +117,17 @@ send_age_keep(struct qp *qp)
 	/* The timer does not run while packets that were acknowledged late are to be sent again:
 	 * una_psn has just advanced. */
 	if (any_unacked(qp))
-		oldest_mark(qp, stands_since(qp, qp->shared->now));
-}
-
-void RARE
-send_age_untimed(struct qp *qp, uint64_t now)
-{
-	oldest_mark(qp, now);
+		oldest_note(qp, stands_since(qp, qp->shared->now));
 }
 
 static uint64_t
 unacked_since(const struct qp *qp, uint64_t now)
 {
-	return RTE_MIN(stands_since(qp, now), posted_since(qp, qp->req.una_idx, now));
+	uint64_t since =
+		RTE_MIN(stands_since(qp, now), posted_since(qp, qp->req.una_idx, now));
+
+	return oldest_is_known(qp) ? RTE_MIN(since, tick_time(qp->sq.oldest_tick, now))
+				   : since;
 }
 
 /* ---- Ages ---- */
@@ -153,6 +156,8 @@ send_ages(struct qp *qp, uint64_t now, struct send_ages *ages)
 
 	*ages = (struct send_ages){0};
 	send_age_mark(qp, now);
+	if (any_unacked(qp)) /* without an ACK timer it counts from the first look */
+		oldest_note(qp, stands_since(qp, now));
 	idx = __atomic_load_n(&qp->sq.freed, __ATOMIC_ACQUIRE);
 	posted = sq_posted(&qp->sq);
 	if (qp->req.una_idx != posted)
@@ -165,7 +170,8 @@ send_ages(struct qp *qp, uint64_t now, struct send_ages *ages)
 	if (idx == posted)
 		return;
 	since = posted_since(qp, idx, now);
-	if (idx == qp->req.una_idx)
+	/* It was posted before the oldest unacknowledged one, or is that. */
+	if (ages->unacked_ns != 0 && (int32_t)(idx - qp->req.una_idx) <= 0)
 		since = RTE_MIN(since, unacked_since(qp, now));
 	ages->unsignaled_ns = age(since, now);
 }

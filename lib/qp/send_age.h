@@ -28,9 +28,6 @@ struct send_ages {
 
 /* The ACK timer is about to be stopped or moved although una_psn has not advanced. */
 void send_age_keep(struct qp *qp);
-/* Packets are unacknowledged, and the QP has no ACK timer: una_psn has just advanced, or was just sent
- * for the first time, unless that is noted already. */
-void send_age_untimed(struct qp *qp, uint64_t now);
 /* Notes how far the program has posted. */
 void send_age_mark(struct qp *qp, uint64_t now);
 

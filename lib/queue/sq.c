@@ -77,5 +77,5 @@ sq_clear(struct sq *sq)
 	 * refuses it before it writes. */
 	__atomic_store_n(&sq->prod, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&sq->freed, 0, __ATOMIC_RELAXED);
-	sq->mark_end[0] = sq->mark_end[1] = 0;
+	sq->mark_end[0] = sq->mark_end[1] = sq->oldest_end = 0;
 }

@@ -140,16 +140,17 @@ struct sq {
 	uint32_t freed;
 	uint32_t max_wr; /* a power of two */
 	struct sq_ring post;
-	uint32_t max_sge;
-	uint32_t max_inline;
+	uint16_t max_sge;
+	uint16_t max_inline;
 	bool unlocked;
 	/* flags added to every request: IBV_SEND_SIGNALED with sq_sig_all */
 	uint8_t always;
 	uint32_t doorbell; /* index of the QP's doorbell; set by the engine */
 	/* Posts refused because the queue was full with no signaled request in it. */
 	uint32_t full_unsignaled;
-	/* Written by the engine, rarely; this line has room for it. */
-	uint32_t mark_tick[2];
+	/* Written by the engine, rarely; this line has room for it. At oldest_tick the request before
+	 * oldest_end became the oldest unacknowledged one, or was sent. */
+	uint32_t mark_tick[2], oldest_tick, oldest_end;
 };
 static_assert(sizeof(struct sq) == 2 * LINE_SIZE,
 	"one cache line of the engine, one of the posting threads");

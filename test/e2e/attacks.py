@@ -202,6 +202,8 @@ def attacks():
     options.add_argument("--seconds", type=float)
     options.add_argument("ways", nargs="*", choices=[[], *(way for _, way in WAYS)])
     options = options.parse_args()
+    if options.seconds is not None and options.seconds <= 0:
+        sys.exit("attacks.py: invalid value '%g' for --seconds: expected more than 0" % options.seconds)
     ways = [both for both in WAYS if not options.ways or both[1] in options.ways]
     seconds = 600 / (len(ways) + 4) if options.long else 1.2
     spaces, _ = bridged("left", "right", "third")

@@ -108,23 +108,68 @@ TEST(unacked_age_grows_under_rnr)
 	qp_link_fini(&p);
 }
 
-/* With the ACK timeout of conf. */
+/* Behind an unsignaled request that is acknowledged and holds its slot, and with more posts and looks
+ * meanwhile. rnr: the peer has no receive; else it is silent. */
+static void
+behind_held_slot_run(bool rnr)
+{
+	struct qp_link_conf conf = qp_link_defaults();
+	uint64_t start;
+
+	conf.timeout = 10; /* 4.2 ms */
+	conf.rnr_retry = 7;
+	qp_link_init(&p, &conf);
+	host_recv(&p.b, 0, 0, 100);
+	send_n(1, 0);
+	qp_link_drain(&p);
+	expect_received(&p.b, 0, 100);
+	p.now += STEP;
+	start = p.now;
+	for (unsigned i = 0; i < 20; i++) {
+		send_n(1, 0);
+		if (rnr)
+			qp_link_drain(&p);
+		else
+			lose_all();
+		qp_link_advance(&p, NS_PER_MS);
+		expect_age(ages().unacked_ns, p.now - start);
+	}
+	if (rnr)
+		assert_in_range(p.a.stats.rnr_nak_received, 10, 20);
+	else
+		assert_true(p.a.stats.ack_timeouts >= 3);
+	qp_link_fini_reset(&p);
+}
+
+TEST(unacked_age_grows_behind_a_held_slot)
+{
+	behind_held_slot_run(false);
+	behind_held_slot_run(true);
+}
+
+/* With the ACK timeout of conf. Without one, requests count from the first look at them. */
 static void
 progress_run(const struct qp_link_conf *conf)
 {
+	bool looks = conf->timeout == 0;
+
 	qp_link_init(&p, conf);
 	send_n(3, IBV_SEND_SIGNALED);
 	lose_all();
 	qp_link_advance(&p, 5 * STEP);
 	inject_ack(&p.a, AETH_ACK, PSN_A);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	if (looks)
+		(void)ages();
 	qp_link_advance(&p, 2 * STEP);
 	expect_ages(2 * STEP, 0);
-	/* The third request was posted before that call. */
+	/* The third request was posted before that look, or the one before. */
 	inject_ack(&p.a, AETH_ACK, PSN_A + 1);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	if (looks)
+		(void)ages();
 	qp_link_advance(&p, 3 * STEP);
-	expect_ages(3 * STEP, 0);
+	expect_ages((looks ? 5 : 3) * STEP, 0);
 	inject_ack(&p.a, AETH_ACK, PSN_A + 2);
 	expect_ages(0, 0);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
@@ -132,6 +177,8 @@ progress_run(const struct qp_link_conf *conf)
 	qp_link_advance(&p, 4 * STEP);
 	send_n(1, IBV_SEND_SIGNALED);
 	lose_all();
+	if (looks)
+		(void)ages();
 	qp_link_advance(&p, STEP);
 	expect_ages(STEP, 0);
 	inject_ack(&p.a, AETH_ACK, PSN_A + 3);
