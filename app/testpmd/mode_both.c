@@ -75,14 +75,7 @@ both_tick(struct host *host, uint64_t now_ns)
 		both_linger(host, now_ns);
 		return;
 	}
-	if (host->state == HOST_WAITING)
-		send_wait(host, now_ns);
-	else if (host_duration_over(host, now_ns))
-		send_stop(host);
-	if (host->state != HOST_RUNNING && host->state != HOST_DRAINING)
-		return;
-	host_watch_link(host, now_ns);
-	if (host->state == HOST_FAILED)
+	if (!send_step(host, now_ns))
 		return;
 	if (send_all_acked(host)) {
 		if (host->state == HOST_RUNNING && !all_received(host, now_ns))

@@ -142,7 +142,7 @@ send_drain_fail(struct host *host)
 			: "the peer has no receive posted for them");
 }
 
-void
+static void
 send_wait(struct host *host, uint64_t now_ns)
 {
 	if (host_wait_over(host, now_ns, "did not answer") ||
@@ -154,17 +154,23 @@ send_wait(struct host *host, uint64_t now_ns)
 		host_retry(host);
 }
 
-static void
-send_tick(struct host *host, uint64_t now_ns)
+bool
+send_step(struct host *host, uint64_t now_ns)
 {
 	if (host->state == HOST_WAITING)
 		send_wait(host, now_ns);
 	else if (host_duration_over(host, now_ns))
 		send_stop(host);
 	if (host->state != HOST_RUNNING && host->state != HOST_DRAINING)
-		return;
+		return false;
 	host_watch_link(host, now_ns);
-	if (host->state == HOST_FAILED)
+	return host->state != HOST_FAILED;
+}
+
+static void
+send_tick(struct host *host, uint64_t now_ns)
+{
+	if (!send_step(host, now_ns))
 		return;
 	if (host->exchange.on)
 		exchange_tick(host, now_ns);

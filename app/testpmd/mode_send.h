@@ -12,8 +12,9 @@ void send_start(struct host *host);
 unsigned send_push(struct host *host);
 /* Posts no new messages. The host then waits for what is outstanding. */
 void send_stop(struct host *host);
-/* While the host waits for the peer's first answer. */
-void send_wait(struct host *host, uint64_t now_ns);
+/* A tick of the sending part: waits for the peer's first answer, ends after --duration, looks at
+ * the link. Returns whether the run goes on. */
+bool send_step(struct host *host, uint64_t now_ns);
 bool send_all_acked(const struct host *host);
 /* The last messages are not acknowledged in time. */
 void send_drain_fail(struct host *host);

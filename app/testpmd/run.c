@@ -394,7 +394,7 @@ run_step(struct run *run)
 		run_sleep(run);
 	else if (!run->active)
 		nanosleep(&idle, NULL);
-	else if (run->cores.n != 0)
+	else if (run->cores.n != 0 && run->conf.shared != SHARED_FRAMES)
 		nanosleep(&watching, NULL);
 	else if (run->conf.events && run->hosts[0].runner == ENGINES_BY_LCORE &&
 		 run->conf.rate.per_s == 0)

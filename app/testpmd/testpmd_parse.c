@@ -7,53 +7,65 @@
 
 #include "testpmd_parse.h"
 
-unsigned
-parse_lcore_list(const char *text, uint16_t *lcores, unsigned max)
+#define ITEM_MAX 32
+
+/* Parses item n of a list into list[n]. */
+typedef bool (*parse_item)(const char *item, void *list, unsigned n);
+
+/* Returns the number of items, none of them empty; 0 if one is invalid or there are more than max. */
+static unsigned
+parse_list(const char *text, void *list, unsigned max, parse_item parse)
 {
-	char item[8];
-	unsigned n = 0;
+	char item[ITEM_MAX];
 
-	for (;;) {
+	for (unsigned n = 0; n < max; n++) {
 		size_t len = strcspn(text, ",");
-		uint64_t lcore;
 
-		if (len >= sizeof(item) || n == max)
+		if (len == 0 || len >= sizeof(item))
 			return 0;
 		memcpy(item, text, len);
 		item[len] = '\0';
-		if (!parse_number(item, 0, UINT16_MAX, &lcore))
+		if (!parse(item, list, n))
 			return 0;
-		for (unsigned i = 0; i < n; i++) {
-			if (lcores[i] == lcore)
-				return 0;
-		}
-		lcores[n++] = (uint16_t)lcore;
 		if (text[len] == '\0')
-			return n;
+			return n + 1;
 		text += len + 1;
 	}
+	return 0;
+}
+
+static bool
+item_lcore(const char *item, void *list, unsigned n)
+{
+	uint16_t *lcores = list;
+	uint64_t lcore;
+
+	if (!parse_number(item, 0, UINT16_MAX, &lcore))
+		return false;
+	for (unsigned i = 0; i < n; i++) {
+		if (lcores[i] == lcore)
+			return false;
+	}
+	lcores[n] = (uint16_t)lcore;
+	return true;
+}
+
+unsigned
+parse_lcore_list(const char *text, uint16_t *lcores, unsigned max)
+{
+	return parse_list(text, lcores, max, item_lcore);
+}
+
+static bool
+item_size(const char *item, void *list, unsigned n)
+{
+	return parse_size(item, MSG_SIZE_MAX, &((uint64_t *)list)[n]);
 }
 
 unsigned
 parse_size_list(const char *text, uint64_t *sizes, unsigned max)
 {
-	char item[32];
-	unsigned n = 0;
-
-	for (;;) {
-		size_t len = strcspn(text, ",");
-
-		if (len >= sizeof(item) || n == max)
-			return 0;
-		memcpy(item, text, len);
-		item[len] = '\0';
-		if (!parse_size(item, MSG_SIZE_MAX, &sizes[n]))
-			return 0;
-		n++;
-		if (text[len] == '\0')
-			return n;
-		text += len + 1;
-	}
+	return parse_list(text, sizes, max, item_size);
 }
 
 bool
@@ -100,24 +112,18 @@ parse_rate(const char *text, struct rate_conf *rate)
 	return true;
 }
 
+static bool
+item_rate(const char *item, void *list, unsigned n)
+{
+	struct rate_conf *rates = list;
+
+	return parse_rate(item, &rates[n]) && rates[n].per_s != 0;
+}
+
 unsigned
 parse_rate_list(const char *text, struct rate_conf *rates, unsigned max)
 {
-	char copy[512], *state;
-	unsigned n = 0;
-
-	if (strlen(text) >= sizeof(copy) || text[0] == ',' ||
-		strstr(text, ",,") != NULL || text[0] == '\0' ||
-		text[strlen(text) - 1] == ',')
-		return 0;
-	strcpy(copy, text);
-	for (char *item = strtok_r(copy, ",", &state); item != NULL;
-		item = strtok_r(NULL, ",", &state)) {
-		if (n == max || !parse_rate(item, &rates[n]) || rates[n].per_s == 0)
-			return 0;
-		n++;
-	}
-	return n;
+	return parse_list(text, rates, max, item_rate);
 }
 
 bool

@@ -23,8 +23,9 @@ struct send_ages {
 /* Marks are rounded up to a tick of 1.05 ms. An age wraps around after 26 days. */
 #define SEND_AGE_TICK_SHIFT 20
 
-/* Of more requests than this that hold their slots only the oldest ones are looked at. */
-#define SEND_AGE_SCAN 4096
+/* Of more requests than this that hold their slots only the oldest ones are looked at: a report looks
+ * at all QPs, with the engine locks held. */
+#define SEND_AGE_SCAN 256
 
 /* The ACK timer is about to be stopped or moved although una_psn has not advanced. */
 void send_age_keep(struct qp *qp);

@@ -4,8 +4,10 @@
 host attacks it over the wire. That is compared with a busy neighbour in the attacker's place: a client
 of the attacker's user that only sends as fast as it can (`latency busy`).
 
-  attacks.py [--long] [--seconds N] [WAY...]   WAY: only these attacks; --long: ten minutes instead of 60 s;
-                                               --seconds: each attack for so long
+  attacks.py [--long] [--seconds N] [--together] [WAY...]
+      WAY: only these attacks; --long: ten minutes instead of 60 s; --seconds: how long each attack goes on;
+      --together: attacks by clients all at the same time, each by a user of its own, compared with as many
+      busy neighbours, which are measured for as long
 
 Two hosts with a daemon each, and a third host, on one network. The correct clients are of two users.
 test/e2e/latency.c has them and what they measure: round trips over RC and UD (`local`: between two
@@ -95,7 +97,7 @@ class Clients:
         return row, stopped
 
 
-def attack_process(kind, way, seconds, hosts, space):
+def attack_process(kind, way, user, seconds, hosts, space):
     if kind == "wire":
         spoof = Process(["ip", "netns", "exec", space, *CLIENT_FIRST, sys.executable, SPOOF, way, seconds, SEED],
                         feed=True)
@@ -104,30 +106,32 @@ def attack_process(kind, way, seconds, hosts, space):
     program = [LATENCY, "busy"] if way == "busy" else [HOSTILE, way, seconds, SEED]
     if way == "busy":
         program = [RUN, "--library", LIBRARY] + program
-    return Process([*as_user(ATTACKER, CAPABILITIES.get(way)), *program],
+    return Process([*as_user(user, CAPABILITIES.get(way)), *program],
                    env=dict(hosts[0].env, ROCADE_PAIRS="0"), feed=True)
 
 
-def attacked(kind, way, seconds, hosts, space, clients):
-    """Attacks. Returns what correct clients measured until the daemon had freed what the attacker held,
-    the longest time for which a core was stopped, and what the attacker printed."""
+def attacked(kind, ways, seconds, hosts, space, clients):
+    """Attacks in these ways at the same time, each by a user of its own. Returns what correct clients
+    measured until the daemon had freed what the attackers held, the longest time for which a core was
+    stopped, and what the attackers printed."""
+    users = [ATTACKER - 10 * i for i in range(len(ways))]
     if kind == "local":
         clients.row()
-    process_ = attack_process(kind, way, seconds, hosts, space)
+    attackers = [attack_process(kind, way, user, seconds, hosts, space) for way, user in zip(ways, users)]
     if kind == "wire":
         clients.row()
-        process_.say("\n")
-    if way in ("busy", "crowd"):
+        attackers[0].say("\n")
+    if "busy" in ways or "crowd" in ways:
         let_run(seconds)
-    status, text = process_.finish(seconds + 60)
+    ends = [attacker.finish(seconds + 60) for attacker in attackers]
     gone = kind == "wire" or until(lambda: all(
-        user["uid"] != ATTACKER or user["clients"] + user["descriptors"] == 0
+        user["uid"] not in users or user["clients"] + user["descriptors"] == 0
         for user in hosts[0].status()["users"]), 20)
     row, stopped = clients.row()
-    said = " ".join(text.split()).removeprefix("ready ")
-    case("%s %s: the attack has run, and left nothing" % (kind, way), status == 0 and gone,
-         "%s, %s\n%s" % (status, text, hosts[0].status()))
-    return row, stopped, said
+    for way, (status, text) in zip(ways, ends):
+        case("%s %s: the attack has run, and left nothing" % (kind, way), status == 0 and gone,
+             "%s, %s\n%s" % (status, text, hosts[0].status()))
+    return row, stopped, "; ".join(" ".join(text.split()).removeprefix("ready ") for _, text in ends)
 
 
 def nested_sets(pid):
@@ -164,22 +168,29 @@ def exceeded(row, stopped, plain):
     return wrong
 
 
+def neighbour_s(seconds):
+    """For how long a busy neighbour is measured, in seconds: longer than a short attack, because the
+    longest of few round trips says little."""
+    return min(3 * seconds, max(seconds, 60))
+
+
 def unanswered(row):
     return ["%s: %d round trips, %d lost" % (kind, value["count"], value["lost"])
             for kind, value in row.items() if value["lost"] or value["count"] == 0]
 
 
-def judge(kind, way, seconds, plain, attack):
+def judge(kind, ways, seconds, plain, attack):
     """Attacks. Times are measured twice, the neighbour's and those of the attack, if they exceed the
     limit: an attack that stops the daemon does so each time, the machine does it now and then."""
-    row, stopped, said = attack(kind, way, seconds)
+    way = " ".join(ways)
+    row, stopped, said = attack(kind, ways, seconds)
     show(way, row, stopped, said)
     lost, slow = unanswered(row), exceeded(row, stopped, plain)
     if slow:
         print("# once more: " + "; ".join(slow))
-        plain, stopped, _ = attack("local", "busy", 3 * seconds)
+        plain, stopped, _ = attack("local", ["busy"] * len(ways), neighbour_s(seconds))
         show("busy neighbour", plain, stopped)
-        row, stopped, said = attack(kind, way, seconds)
+        row, stopped, said = attack(kind, ways, seconds)
         show(way, row, stopped, said)
         lost += unanswered(row)
         slow = exceeded(row, stopped, plain)
@@ -200,11 +211,14 @@ def attacks():
     options = argparse.ArgumentParser()
     options.add_argument("--long", action="store_true", default=LONG)
     options.add_argument("--seconds", type=float)
+    options.add_argument("--together", action="store_true")
     options.add_argument("ways", nargs="*", choices=[[], *(way for _, way in WAYS)])
     options = options.parse_args()
     if options.seconds is not None and options.seconds <= 0:
         sys.exit("attacks.py: invalid value '%g' for --seconds: expected more than 0" % options.seconds)
     ways = [both for both in WAYS if not options.ways or both[1] in options.ways]
+    if options.together and any(kind != "local" for kind, _ in ways):
+        sys.exit("attacks.py: invalid option --together: expected WAYs of clients, not arp, nd, roce or req")
     seconds = 600 / (len(ways) + 4) if options.long else 1.2
     spaces, _ = bridged("left", "right", "third")
     print("# ROCADE_SEED=%d" % SEED)
@@ -217,16 +231,19 @@ def attacks():
         let_run(seconds)
         alone = clients.row()
 
-        def attack(kind, way, time_s):
-            return attacked(kind, way, time_s, hosts, spaces[2], clients)
-        plain, stopped, _ = attack("local", "busy", 3 * seconds)
+        def attack(kind, ways, time_s):
+            return attacked(kind, ways, time_s, hosts, spaces[2], clients)
+        neighbours = ["busy"] * (len(ways) if options.together else 1)
+        plain, stopped, _ = attack("local", neighbours, neighbour_s(options.seconds or seconds))
         print("# us: p50, p99.9, longest; the last column: for how long a core was stopped")
         print("# %-14s" % "" + "".join(" | %20s" % name for name in plain) + " |   core")
         show("alone", *alone)
         show("busy neighbour", plain, stopped)
-        for kind, way in ways:
+        if options.together:
+            judge("local", [way for _, way in ways], options.seconds or max(3, seconds), plain, attack)
+        for kind, way in ways if not options.together else ():
             time_s = 3 if way in STOPS and not options.long else seconds
-            judge(kind, way, options.seconds or time_s, plain, attack)
+            judge(kind, [way], options.seconds or time_s, plain, attack)
         nested, sets = nested_sets(left.process.pid)
         case("no epoll set of the daemon is in another one", not nested and sets >= 2,
              "%s of %d sets have another one in them" % (nested, sets))

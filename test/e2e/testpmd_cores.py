@@ -10,10 +10,9 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from tap import case, run, skip  # noqa: E402
-from testpmd import SCRATCH, Testpmd, eal_cores, loop  # noqa: E402
+from testpmd import MemifWire, eal_cores, loop  # noqa: E402
 
 ALL = "send:3,send-imm:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
-ADDRESS = ["192.0.2.1", "192.0.2.2"]
 LOSS = ["--impair", "loss=1%", "--timeout", "8"]
 SUMS = ("messages", "bytes", "bytes_verified", "bad_bytes", "bad_messages", "cq_events", "qps",
         "limit_events", "lost_messages", "late_messages", "duplicate_messages")
@@ -24,7 +23,7 @@ def without_eal(text):
 
 
 def cores(count, *options, lcores=None, text=None):
-    """Runs both ends with so many traffic loops, on lcores 1 and up; lcores: with the main one."""
+    """Runs both ends with that number of traffic loops, on lcores 1 and up; lcores: with the main one."""
     done, report = loop("--nb-cores", str(count), *options, text=text,
                         eal_options=eal_cores(lcores or count + 1))
     return done._replace(stderr=without_eal(done.stderr)), report
@@ -175,51 +174,22 @@ def wrong_options():
          "before --\n", done.stderr)
 
 
-class Wire:
-    """A memif, whose server is the receiver."""
-
-    count = 0
-
-    def __init__(self):
-        Wire.count += 1
-        self.socket = os.path.join(SCRATCH, "memif%d" % Wire.count)
-
-    def end(self, side, mode, count, *options):
-        device = "net_memif0,role=%s,socket=%s,socket-abstract=no,bsize=2048,rsize=11" % (
-            "client" if side == 0 else "server", self.socket)
-        how = ["--nb-cores", str(count)] if count else []
-        program = Testpmd(["-i", "-a", "--mode", mode, "--addr", ADDRESS[side] + "/24", "--peer",
-                           ADDRESS[1 - side], "--if-mtu", "1500", *how, *options],
-                          eal_cores(count + 1, device))
-        program.expect(r"^port 0: \w+, \d+ QPs", 20)
-        return program
-
-
-def pair(receiver, sender, *options, modes=("sink", "send")):
-    """Runs two ends with so many cores; 0: without --nb-cores."""
-    wire = Wire()
-    ends = [wire.end(1, modes[0], receiver, *options), wire.end(0, modes[1], sender, *options)]
-    for end in ends:
-        end.expect("^(PASS|FAIL)", 60)
-    ends[0].freeze()  # DPDK's driver crashes if rings are polled while the other end unmaps them
-    ends[1].say("quit")
-    ends[1].wait(20)
-    ends[0].kill()
-    return ends
+def run_ends(numbers, *options, modes=("sink", "send")):
+    return MemifWire().run(options, options, numbers, modes)
 
 
 def two_processes():
     for receiver, sender, options in ((0, 2, []), (2, 1, []), (2, 2, ["--op", ALL])):
-        ends = pair(receiver, sender, "-q", "4", "-c", "10000", *options)
+        ends = run_ends((receiver, sender), "-q", "4", "-c", "10000", *options)
         case("%d cores receive from %d: %s" % (receiver, sender, " ".join(options)), all(
             "\nPASS" in end.text for end in ends) and ends[1].json()["messages"] == 10000 and
             sum(end.json()["bytes_verified"] for end in ends) == ends[1].json()["bytes"],
             ends[0].tail() + ends[1].tail())
-    ends = pair(0, 2, "-q", "4", "-c", "10000", modes=("both", "both"))
+    ends = run_ends((0, 2), "-q", "4", "-c", "10000", modes=("both", "both"))
     case("both directions, without and with cores", all(
         "\nPASS" in end.text and end.json()["messages"] == end.json()["sent_messages"] == 10000 and
         end.json()["bytes_verified"] == end.json()["bytes"] for end in ends), ends[0].tail() + ends[1].tail())
-    ends = pair(1, 2, "-q", "4", "-c", "1000", "--op", "write")
+    ends = run_ends((1, 2), "-q", "4", "-c", "1000", "--op", "write")
     case("other operations need the same number of cores", all(
         "\nFAIL: " in end.text and "--nb-cores 2" in end.text and "both ends need the same" in end.text
         for end in ends), ends[0].tail() + ends[1].tail())

@@ -12,12 +12,11 @@ from xml.etree import ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from tap import case, run  # noqa: E402
-from testpmd import SCRATCH, Testpmd, eal, loop  # noqa: E402
+from testpmd import SCRATCH, MemifWire, loop  # noqa: E402
 
 OPS = ("send", "send-imm", "write", "write-imm", "read", "fadd", "cas", "atomic-write")
 ALL = "send:3,send-imm:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
 WORDS = ("fadd", "cas", "atomic-write")
-ADDRESS = ["192.0.2.1", "192.0.2.2"]
 QUANTILES = ("min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "max_ns")
 LOSS = ["--impair", "loss=1%", "--timeout", "8"]
 
@@ -209,39 +208,8 @@ def wrong_options():
              "%d %s" % (done.returncode, done.stderr))
 
 
-class Wire:
-    """A memif, whose server is the receiver."""
-
-    count = 0
-
-    def __init__(self):
-        Wire.count += 1
-        self.socket = os.path.join(SCRATCH, "memif%d" % Wire.count)
-
-    def end(self, side, mode, *options):
-        device = "net_memif0,role=%s,socket=%s,socket-abstract=no,bsize=2048,rsize=11" % (
-            "client" if side == 0 else "server", self.socket)
-        program = Testpmd(["-i", "-a", "--mode", mode, "--addr", ADDRESS[side] + "/24", "--peer",
-                           ADDRESS[1 - side], "--if-mtu", "1500", *options],
-                          eal(side, device, memory_mb=256))
-        program.expect(r"^port 0: \w+, \d+ QPs", 20)
-        return program
-
-
-def pair(receiver, sender):
-    wire = Wire()
-    ends = [wire.end(1, "sink", *receiver), wire.end(0, "send", *sender)]
-    for end in ends:
-        end.expect("^(PASS|FAIL)", 60)
-    ends[0].freeze()  # DPDK's driver crashes if rings are polled while the other end unmaps them
-    ends[1].say("quit")
-    ends[1].wait(20)
-    ends[0].kill()
-    return ends
-
-
 def two_processes():
-    ends = pair(["--op", ALL, "-c", "20000", "-q", "4"], ["--op", ALL, "-c", "20000", "-q", "4"])
+    ends = MemifWire().run(["--op", ALL, "-c", "20000", "-q", "4"], ["--op", ALL, "-c", "20000", "-q", "4"])
     case("a mix between two processes", all("\nPASS" in end.text for end in ends) and
          good({**ends[1].json(), "ports": ends[0].json()["ports"] + ends[1].json()["ports"],
                "bytes_verified": ends[0].json()["bytes_verified"] + ends[1].json()["bytes_verified"]},
@@ -253,16 +221,16 @@ def two_processes():
         ("another PSN", ["--op", "write"], ["--op", "write", "--psn", "77"]),
         ("another path MTU", ["--op", "write", "-s", "600"], ["--op", "write", "-s", "600", "--mtu", "256"]),
             ("a receiver with --op send", [], ["--op", "write"])):
-        ends = pair([*receiver, "-t", "2"], [*sender, "-t", "2"])
+        ends = MemifWire().run([*receiver, "-t", "2"], [*sender, "-t", "2"])
         said = ["--op read" if "read" in receiver else "--op write" if receiver else "--op send",
                 {"128": "--size 128", "2000": "--count 2000", "77": "--psn 77", "256": "--mtu 256"}.get(
                     sender[-1], "--op write"), "both ends need the same"]
         case("%s: both ends say so" % name, all("\nFAIL: " in end.text and all(
             words in end.text for words in said) for end in ends), ends[0].tail() + ends[1].tail())
-    ends = pair(["--op", "write", "-t", "2"], ["--op", "write", "-c", "2000", "--mtu", "256"])
+    ends = MemifWire().run(["--op", "write", "-t", "2"], ["--op", "write", "-c", "2000", "--mtu", "256"])
     case("one end with --count, and messages of one packet with two path MTUs", all(
         "\nPASS" in end.text for end in ends), ends[0].tail() + ends[1].tail())
-    ends = pair(["--op", "write", "-t", "2"], ["-t", "2"])
+    ends = MemifWire().run(["--op", "write", "-t", "2"], ["-t", "2"])
     case("a sender with --op send: the receiver says so", "\nFAIL: 192.0.2.1 sends messages that this end "
          "with '--type rc --op write" in ends[0].text, ends[0].tail() + ends[1].tail())
 

@@ -28,6 +28,7 @@ LONG = os.environ.get("ROCADE_TEST_LONG") == "1"
 SCRATCH = tempfile.mkdtemp(prefix="rocade-e2e-")
 atexit.register(shutil.rmtree, SCRATCH, True)
 _spaces = []
+ADDRESS = ["192.0.2.1", "192.0.2.2"]
 
 
 def is_root():
@@ -91,6 +92,39 @@ class Testpmd(Process):
 
     def tail(self):
         return "\n".join(self.text.splitlines()[-30:])
+
+
+class MemifWire:
+    """Two ends over a memif, whose server is the receiver, end 1."""
+
+    count = 0
+
+    def __init__(self):
+        MemifWire.count += 1
+        self.socket = os.path.join(SCRATCH, "memif%d" % MemifWire.count)
+
+    def end(self, side, mode, *options, cores=0):
+        """Starts an end; cores: with that number of traffic loops, 0: without --nb-cores."""
+        device = "net_memif0,role=%s,socket=%s,socket-abstract=no,bsize=2048,rsize=11" % (
+            "client" if side == 0 else "server", self.socket)
+        lcores = eal_cores(cores + 1, device) if cores else eal(side, device, memory_mb=256)
+        how = ["--nb-cores", str(cores)] if cores else []
+        program = Testpmd(["-i", "-a", "--mode", mode, "--addr", ADDRESS[side] + "/24", "--peer",
+                           ADDRESS[1 - side], "--if-mtu", "1500", *how, *options], lcores)
+        program.expect(r"^port 0: \w+, \d+ QPs", 20)
+        return program
+
+    def run(self, receiver, sender, cores=(0, 0), modes=("sink", "send")):
+        """Runs two ends with these options until each has a result. Returns them: receiver, sender."""
+        ends = [self.end(1, modes[0], *receiver, cores=cores[0]),
+                self.end(0, modes[1], *sender, cores=cores[1])]
+        for end in ends:
+            end.expect("^(PASS|FAIL)", 60)
+        ends[0].freeze()  # DPDK's driver crashes if rings are polled while the other end unmaps them
+        ends[1].say("quit")
+        ends[1].wait(20)
+        ends[0].kill()
+        return ends
 
 
 def loop(*options, text=None, eal_options=()):

@@ -33,13 +33,6 @@ send_stop(struct host *h)
 	stopped = true;
 }
 
-void
-send_wait(struct host *h, uint64_t now_ns)
-{
-	(void)h;
-	(void)now_ns;
-}
-
 bool
 send_all_acked(const struct host *h)
 {
@@ -94,17 +87,12 @@ host_idle_for(struct host *h, uint64_t mark, uint64_t now_ns)
 }
 
 bool
-host_duration_over(const struct host *h, uint64_t now_ns)
+send_step(struct host *h, uint64_t now_ns)
 {
 	(void)now_ns;
-	return duration_over && h->state == HOST_RUNNING;
-}
-
-void
-host_watch_link(struct host *h, uint64_t now_ns)
-{
-	(void)h;
-	(void)now_ns;
+	if (duration_over && h->state == HOST_RUNNING)
+		send_stop(h);
+	return h->state == HOST_RUNNING || h->state == HOST_DRAINING;
 }
 
 void
