@@ -56,8 +56,8 @@ host_option(struct host *host, const char *name, unsigned use)
 		command_failed("--%s: %s", name, rocade_error());
 		return false;
 	}
-	for (unsigned c = 0; c < conf_cores(host->conf); c++)
-		host_of_core(host, c)->reconnect |=
+	for (unsigned c = 0; c < host->head->n_hosts; c++)
+		host_at(host, c)->reconnect |=
 			address || (use & OPT_EFFECT) == OPT_RECONNECT;
 	if (address || (use & OPT_EFFECT) == OPT_RECONNECT) {
 		host_cm_outdate(host);
@@ -94,6 +94,7 @@ set_option(const char *name, const char *value, struct port_conf *port)
 	unsigned use;
 
 	changed.current = &changed.ports[port_index];
+	changed.current->peer_open = false;
 	if (option_set(&changed, name, value, &use, err) != 0) {
 		command_failed("%s", err);
 		return;
@@ -109,6 +110,13 @@ set_option(const char *name, const char *value, struct port_conf *port)
 	}
 	if (the_run->active && (use & OPT_EFFECT) == OPT_RECONNECT) {
 		command_failed("set %s: a run is active (`stop` ends it)", name);
+		return;
+	}
+	if (port_peers(changed.current) != port_peers(&conf->ports[port_index])) {
+		command_failed(
+			"invalid value '%s' for --%s: expected as many peers as at "
+			"program start, which have the QPs: %u",
+			value, name, port_peers(&conf->ports[port_index]));
 		return;
 	}
 	if (!size_fits(&changed, conf)) {
@@ -172,13 +180,11 @@ srq_host(uint32_t index)
 {
 	for (unsigned i = 0; i < the_run->n_hosts; i++) {
 		struct host *head = &the_run->hosts[i];
-		unsigned cores =
-			conf_shares_srq(&the_run->conf) ? 1 : conf_cores(&the_run->conf);
 
-		for (unsigned c = 0; c < cores; c++) {
-			struct host *host = host_of_core(head, c);
+		for (unsigned c = 0; c < head->n_hosts; c++) {
+			struct host *host = host_at(head, c);
 
-			if (host->verbs.srq != NULL && index-- == 0)
+			if (host->verbs.srq != NULL && !borrows_srq(host) && index-- == 0)
 				return host;
 		}
 	}

@@ -105,8 +105,8 @@ host_clear(struct host *host)
 	for (unsigned e = 0; e < host->n_engines; e++)
 		host_snapshot(host, (int)e, &host->base.engine[e]);
 	(void)rocade_port_impair_stats(host->port, &host->base.show_impair);
-	for (unsigned c = 0; c < conf_cores(host->conf); c++) {
-		struct host *own = host_of_core(host, c);
+	for (unsigned c = 0; c < host->head->n_hosts; c++) {
+		struct host *own = host_at(host, c);
 
 		own->base.limit_events = own->tally.limit_events;
 		own->base.refills = own->tally.refills;

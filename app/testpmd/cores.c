@@ -37,21 +37,35 @@ core_engines_poll(struct core *core)
 	return moved;
 }
 
+/* The host of its first peer. */
 static struct host *
 core_host(const struct core *core, unsigned port)
 {
-	return host_of_core(&core->run->hosts[port], core->index);
+	return host_at(&core->run->hosts[port], core->index);
 }
 
 static void
 core_tick(struct core *core)
 {
 	for (unsigned i = 0; i < core->run->n_hosts; i++) {
-		struct host *host = core_host(core, i);
+		struct host *head = &core->run->hosts[i];
 
-		host_tick(host, true, core->ticker.now_ns);
-		host_publish(host);
+		for (unsigned c = core->index; c < head->n_hosts;
+			c += core->run->cores.n) {
+			host_tick(host_at(head, c), true, core->ticker.now_ns);
+			host_publish(host_at(head, c));
+		}
 	}
+}
+
+static bool
+core_is_active(const struct core *core, struct host *head)
+{
+	bool active = false;
+
+	for (unsigned c = core->index; c < head->n_hosts; c += core->run->cores.n)
+		active |= host_active(host_at(head, c));
+	return active;
 }
 
 /* --events: waits for the completion events of this core's CQs. */
@@ -64,8 +78,9 @@ events_await(const struct core *core)
 		const struct host *host = core_host(core, i);
 
 		/* One that is done takes no events. */
-		fds[i] = (struct pollfd){
-			.fd = host_active(host) ? host->verbs.channel->fd : -1,
+		fds[i] = (struct pollfd){.fd = core_is_active(core, host->head)
+						       ? host->verbs.channel->fd
+						       : -1,
 			.events = POLLIN};
 	}
 	(void)poll(fds, core->run->n_hosts, EVENT_MS);
@@ -77,12 +92,8 @@ core_pass(struct core *core)
 	const struct conf *conf = &core->run->conf;
 	unsigned moved = core_engines_poll(core);
 
-	for (unsigned i = 0; i < core->run->n_hosts; i++) {
-		struct host *host = core_host(core, i);
-
-		if (host_active(host))
-			moved += host_pass(host);
-	}
+	for (unsigned i = 0; i < core->run->n_hosts; i++)
+		moved += hosts_pass(core_host(core, i));
 	if (moved == 0 && conf->events && core->n_engines == 0 && conf->rate.per_s == 0) {
 		events_await(core);
 		ticker_hurry(&core->ticker);
@@ -141,8 +152,8 @@ cores_go(struct run *run)
 	if (cores->n == 0 || !cores->held || !run->active)
 		return;
 	for (unsigned i = 0; i < run->n_hosts; i++) {
-		for (unsigned c = 0; c < cores->n; c++)
-			host_publish(host_of_core(&run->hosts[i], c));
+		for (unsigned c = 0; c < run->hosts[i].n_hosts; c++)
+			host_publish(host_at(&run->hosts[i], c));
 	}
 	cores->held = false;
 	/* pairs with core_run(): what the main thread has changed is there first */
@@ -150,10 +161,9 @@ cores_go(struct run *run)
 }
 
 static enum host_state
-state_seen(const struct run *run, unsigned port, unsigned core)
+state_seen(const struct host *head, unsigned i)
 {
-	const struct host *head = &run->hosts[port];
-	const struct host *host = core == 0 ? head : &head->others[core - 1];
+	const struct host *host = i == 0 ? head : &head->others[i - 1];
 
 	return __atomic_load_n(&host->view.state, __ATOMIC_RELAXED);
 }
@@ -167,20 +177,22 @@ state_is_active(enum host_state state)
 bool
 cores_active(const struct run *run, unsigned port)
 {
+	const struct host *head = &run->hosts[port];
 	bool active = false;
 
-	for (unsigned c = 0; c < run->cores.n; c++)
-		active |= state_is_active(state_seen(run, port, c));
+	for (unsigned c = 0; c < head->n_hosts; c++)
+		active |= state_is_active(state_seen(head, c));
 	return active;
 }
 
 static bool
 one_has_failed(const struct run *run, unsigned port)
 {
+	const struct host *head = &run->hosts[port];
 	bool failed = false;
 
-	for (unsigned c = 0; c < run->cores.n; c++)
-		failed |= state_seen(run, port, c) == HOST_FAILED;
+	for (unsigned c = 0; c < head->n_hosts; c++)
+		failed |= state_seen(head, c) == HOST_FAILED;
 	return failed;
 }
 

@@ -78,17 +78,19 @@ qp_open(struct host *host)
 int
 exchange_open(struct host *host, char err[ERR_MAX])
 {
-	uint32_t want = (uint32_t)(host->conf->qpn_base + host->conf->qps + host->core);
+	uint32_t want = exchange_qpn(
+		host->conf, host->peer * conf_cores(host->conf) + host->core);
 	int rc = qp_open(host);
 
 	if (rc != 0)
-		return error_set(err, "cannot create the QP behind --qps %" PRIu64 ": %s",
-			host->conf->qps, strerror(rc));
-	host->exchange.qpn = host->exchange.qp->qp_num;
-	if (host->exchange.qpn != want)
 		return error_set(err,
-			"the QP behind --qps %" PRIu64 " has QPN 0x%x instead of 0x%x",
-			host->conf->qps, host->exchange.qpn, want);
+			"cannot create the QP before --qpn-base 0x%" PRIx64 ": %s",
+			host->conf->qpn_base, strerror(rc));
+	if (host->exchange.qp->qp_num != want)
+		return error_set(err,
+			"the QP before --qpn-base 0x%" PRIx64
+			" has QPN 0x%x instead of 0x%x",
+			host->conf->qpn_base, host->exchange.qp->qp_num, want);
 	return 0;
 }
 
@@ -136,7 +138,8 @@ exchange_start(struct host *host)
 	}
 	ex->ah = ibv_create_ah(host->verbs.pd, &attr);
 	if (ex->ah == NULL) {
-		host_fail(host, "cannot address %s: %s", host->pc->peer, strerror(errno));
+		host_fail(
+			host, "cannot address %s: %s", host_peer(host), strerror(errno));
 		return -1;
 	}
 	for (unsigned i = 0; i < host->n_conns; i++) {
@@ -166,7 +169,7 @@ exchange_options(const struct host *host, char text[OPTIONS_TEXT])
 	mix_print(&conf->mix, mix, sizeof(mix));
 	len = (size_t)snprintf(text, OPTIONS_TEXT,
 		"--type %s --op %s --qps %" PRIu64 " --size ", qp_type_name(conf->type),
-		mix, conf->qps);
+		mix, conf_qps(conf, host->pc));
 	for (unsigned i = 0; i < conf->n_sizes; i++)
 		len += (size_t)snprintf(text + len, OPTIONS_TEXT - len, "%s%" PRIu64,
 			i != 0 ? "," : "", conf->sizes[i]);
@@ -184,8 +187,8 @@ exchange_options(const struct host *host, char text[OPTIONS_TEXT])
 	for (const char *c = text; *c != '\0'; c++)
 		digest = (digest ^ (uint8_t)*c) * UINT64_C(0x100000001b3); /* FNV-1a */
 	if (conf->count != 0)
-		snprintf(
-			text + len, OPTIONS_TEXT - len, " --count %" PRIu64, conf->count);
+		snprintf(text + len, OPTIONS_TEXT - len, " --count %" PRIu64,
+			conf_count(conf, host->pc));
 	return digest;
 }
 
@@ -195,7 +198,7 @@ exchange_options_put(const struct host *host, struct exchange_msg *hello)
 	char all[OPTIONS_TEXT], *text = hello->u.hello.text;
 
 	hello->u.hello.digest = htole64(exchange_options(host, all));
-	hello->u.hello.count = htole64(host->conf->count);
+	hello->u.hello.count = htole64(conf_count(host->conf, host->pc));
 	if (strlen(all) < EXCHANGE_TEXT)
 		strcpy(text, all);
 	else
@@ -206,7 +209,8 @@ bool
 exchange_differs(
 	const struct host *host, const struct exchange_msg *hello, char own[OPTIONS_TEXT])
 {
-	uint64_t count = le64toh(hello->u.hello.count), own_count = host->conf->count;
+	uint64_t count = le64toh(hello->u.hello.count),
+		 own_count = conf_count(host->conf, host->pc);
 
 	return exchange_options(host, own) != le64toh(hello->u.hello.digest) ||
 	       (count != 0 && own_count != 0 && count != own_count);
@@ -236,11 +240,24 @@ exchange_post(struct host *host, const struct exchange_msg *msg)
 			.opcode = IBV_WR_SEND,
 			.send_flags = IBV_SEND_INLINE | (signal ? IBV_SEND_SIGNALED : 0),
 			.wr.ud = {.ah = ex->ah,
-				.remote_qpn = ex->qpn,
+				.remote_qpn = ex->peer_qpn,
 				.remote_qkey = UD_QKEY}};
 
 	if (ibv_post_send(ex->qp, &wr, &bad) == 0)
 		ex->unsignaled = signal ? 0 : ex->unsignaled + 1;
+}
+
+/* Two hosts may have given the same place among the peers of this one. A GRH ends with an IPv4 header, or
+ * is an IPv6 header. */
+static bool
+is_from_peer(const struct host *host, const uint8_t *grh)
+{
+	static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+	const uint8_t *peer = host->path.peer.raw;
+
+	if (memcmp(peer, v4_prefix, sizeof(v4_prefix)) == 0)
+		return memcmp(peer + 12, grh + GRH_LEN - 8, 4) == 0;
+	return memcmp(peer, grh + 8, sizeof(host->path.peer)) == 0;
 }
 
 static void
@@ -249,7 +266,8 @@ datagram_take(struct host *host, const struct ibv_wc *wc)
 	struct exchange *ex = &host->exchange;
 	struct exchange_msg msg;
 
-	if (wc->byte_len != GRH_LEN + sizeof(msg) || wc->src_qp != ex->qpn)
+	if (wc->byte_len != GRH_LEN + sizeof(msg) || wc->src_qp != ex->peer_qpn ||
+		!is_from_peer(host, ex->mem + wc->wr_id * (GRH_LEN + DATAGRAM)))
 		return;
 	memcpy(&msg, ex->mem + wc->wr_id * (GRH_LEN + DATAGRAM) + GRH_LEN, sizeof(msg));
 	if (memcmp(msg.magic, exchange_magic, sizeof(msg.magic)) != 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * If more is sent than SENDs on RC QPs, the ends of a run exchange datagrams. Each has a UD QP for it,
- * whose QPN is that behind the last QP of the run, or one for each core, and core i of one end asks core
- * i of the other. The sender asks, until the receiver has answered:
+ * whose QPN is that before --qpn-base, or one for each host, and core i of one end asks core i of the
+ * other. The sender asks, until the receiver has answered:
  *
  * HELLO  Are your options the same as mine? The receiver connects its QPs if the session is new to it,
  *        and answers with its options, and with the address and the R_Key of its target.
@@ -22,6 +22,7 @@
 
 #include <common/options.h>
 
+#include "testpmd_conf.h"
 #include "target.h"
 
 #define UD_QKEY 0x2d52544du                  /* of all UD QPs */
@@ -36,8 +37,8 @@ struct exchange {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct ibv_ah *ah;
-	uint8_t *mem; /* of the receives */
-	uint32_t qpn; /* of both ends */
+	uint8_t *mem;      /* of the receives */
+	uint32_t peer_qpn; /* of the other end */
 	uint32_t unsignaled;
 
 	bool ready;    /* context of cq */
@@ -56,6 +57,13 @@ struct exchange {
 	uint32_t peer_srqn;     /* of an XRC SRQ */
 	struct target_map peer; /* the receiver's target */
 };
+
+/* The QPN of the datagrams of the host with this index among those of its port. */
+static inline uint32_t
+exchange_qpn(const struct conf *conf, unsigned i)
+{
+	return (uint32_t)conf->qpn_base - 1 - i;
+}
 
 /* exchange.c: return 0, or -1 with a message in err. */
 int exchange_open(struct host *host, char err[ERR_MAX]);

@@ -41,7 +41,7 @@ session_begin(struct host *host, uint64_t session)
 
 	if (again)
 		host_log(host, "%s was restarted: it begins anew; reconnected",
-			host->pc->peer);
+			host_peer(host));
 	host->tally.restarts += again;
 	/* With RDMA-CM the sender has connected the QPs itself. */
 	rc = host->by_cm ? 0 : host_connect(host, NULL);
@@ -64,7 +64,7 @@ hello_asked(struct host *host, const struct exchange_msg *msg)
 		hello_answer(host, msg);
 		host_set_error(host,
 			"%s runs with '%.*s', and this end with '%s': both ends need the same",
-			host->pc->peer, EXCHANGE_TEXT - 1, msg->u.hello.text, own);
+			host_peer(host), EXCHANGE_TEXT - 1, msg->u.hello.text, own);
 		if (ex->refused_ns == 0)
 			ex->refused_ns = clock_ns();
 		return;
@@ -203,5 +203,5 @@ exchange_watch(struct host *host, uint64_t now_ns)
 	(void)exchange_poll(host);
 	if (refused_ns != 0 &&
 		elapsed_ns(now_ns, refused_ns) >= EXCHANGE_REPEATS * EXCHANGE_AGAIN_NS)
-		host_fail(host, "%s has other options", host->pc->peer);
+		host_fail(host, "%s has other options", host_peer(host));
 }

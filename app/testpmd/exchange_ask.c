@@ -71,7 +71,7 @@ exchange_tick(struct host *host, uint64_t now_ns)
 	else if (host->conf->wait_s != 0 &&
 		 elapsed_ns(now_ns, ex->heard_ns) >= host->conf->wait_s * NS_PER_SECOND)
 		host_fail(host, "%s has checked no WRITE for %" PRIu64 " s (--wait)",
-			host->pc->peer, host->conf->wait_s);
+			host_peer(host), host->conf->wait_s);
 }
 
 bool
@@ -110,7 +110,7 @@ hello_answered(struct host *host, const struct exchange_msg *msg)
 	if (exchange_differs(host, msg, own)) {
 		host_fail(host,
 			"%s runs with '%.*s', and this end with '%s': both ends need the same",
-			host->pc->peer, EXCHANGE_TEXT - 1, msg->u.hello.text, own);
+			host_peer(host), EXCHANGE_TEXT - 1, msg->u.hello.text, own);
 		return;
 	}
 	ex->peer = (struct target_map){.addr = le64toh(msg->u.hello.addr),
@@ -120,7 +120,7 @@ hello_answered(struct host *host, const struct exchange_msg *msg)
 		.rkey = le32toh(msg->u.hello.rkey)};
 	if (ex->peer.slots == 0 || ex->peer.stride < host->conf->size_max ||
 		ex->peer.read_len < host->conf->size_max) {
-		host_fail(host, "%s has no room for --size %" PRIu64, host->pc->peer,
+		host_fail(host, "%s has no room for --size %" PRIu64, host_peer(host),
 			host->conf->size_max);
 		return;
 	}
@@ -138,7 +138,7 @@ check_answered(struct host *host, const struct exchange_msg *msg)
 	if (conn == NULL || writes > conn->ring.acked || writes < conn->ring.checked)
 		return;
 	if (msg->wrong != 0) {
-		host_fail(host, "%s has received wrong data on QP 0x%x", host->pc->peer,
+		host_fail(host, "%s has received wrong data on QP 0x%x", host_peer(host),
 			conn->qpn);
 		return;
 	}

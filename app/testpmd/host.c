@@ -39,24 +39,71 @@ host_poll_all(struct host *host)
 	return moved;
 }
 
+void
+host_tick(struct host *host, bool runs, uint64_t now_ns)
+{
+	host_events(host);
+	host_cm_tick(host);
+	if (runs && host_active(host))
+		host->ops->tick(host, now_ns);
+}
+
+/* Whether the limit event may be pending: fewer receives are posted than the limit. Every
+ * pass then polls for it. */
+static inline bool
+limit_near(const struct host *host)
+{
+	return host->n_rxqs != 0 && host->rxqs[0].refill_on_limit &&
+	       rxq_posted(&host->rxqs[0]) < host->conf->srq_limit;
+}
+
+static unsigned
+host_pass(struct host *host)
+{
+	unsigned moved = host->ops->reap(host);
+
+	if (limit_near(host))
+		host_events(host);
+	if (host_active(host))
+		moved += host->ops->push(host);
+	return moved;
+}
+
+unsigned
+hosts_pass(struct host *first)
+{
+	unsigned cores = conf_cores(first->conf), moved = 0;
+
+	for (unsigned i = first->core; i < first->head->n_hosts; i += cores) {
+		struct host *host = host_at(first->head, i);
+
+		if (host_active(host))
+			moved += host_pass(host);
+	}
+	return moved;
+}
+
 uint64_t
 host_share(const struct host *host, const struct conn *conn)
 {
-	uint64_t count = host->conf->count;
-	uint64_t index = host->first_conn + (uint64_t)(conn - host->conns);
+	uint64_t count = conf_count(host->conf, host->pc);
+	uint64_t qps = conf_qps(host->conf, host->pc);
+	uint64_t index = (host->first_conn + (uint64_t)(conn - host->conns)) % qps;
 
-	if (count == 0)
+	if (host->conf->count == 0)
 		return UINT64_MAX;
-	return count / host->conf->qps + (index < count % host->conf->qps);
+	return count / qps + (index < count % qps);
 }
 
 uint64_t
 host_count(const struct host *host)
 {
-	uint64_t count = host->conf->count, rest = count % host->conf->qps;
-	uint64_t more = rest > host->first_conn ? rest - host->first_conn : 0;
+	uint64_t count = conf_count(host->conf, host->pc);
+	uint64_t qps = conf_qps(host->conf, host->pc);
+	uint64_t first = host->first_conn % qps, rest = count % qps;
+	uint64_t more = rest > first ? rest - first : 0;
 
-	return count / host->conf->qps * host->n_conns +
+	return count / qps * host->n_conns +
 	       (more < host->n_conns ? more : host->n_conns);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A host is one port with its device, its QPs and their traffic, or with --nb-cores the share of one
- * core: a port then has a host for each core, with QPs, CQs and counters of its own. The host of core 0
- * is the head of the port, and also has what the port has once.
+ * A host is one port with its device, its QPs and their traffic, or with --nb-cores or several peers the
+ * share of one core and one peer: a port then has a host for each core and each peer, with QPs, CQs and
+ * counters of its own. The host of core 0 and the first peer is the head of the port, and also has what
+ * the port has once.
  *
  * One thread at a time uses a host: the main thread, or with --nb-cores, while a run is active and the
  * cores are not held, the core's (cores.h). Engines run in the main thread, on worker lcores of their
@@ -15,6 +16,7 @@
 
 #include "testpmd_conf.h"
 #include "exchange.h"
+#include "peers.h"
 #include "rxq.h"
 #include "testpmd_rate.h"
 #include "testpmd_tx.h"
@@ -43,6 +45,10 @@ struct conn_ring {
 struct conn {
 	struct ibv_qp *qp;
 	uint32_t qpn;
+	uint32_t peer_qpn; /* of the QP that it is connected with */
+	/* What the bytes of its messages are computed from (verify_seed()), and of those that it receives:
+	 * the QPNs of both ends. */
+	uint32_t flow_out, flow_in;
 	bool connected; /* modified since RESET */
 	bool failed;    /* a request failed, or the peer restarted: reconnect */
 	bool answered;  /* the peer acknowledged a message since the connect */
@@ -137,8 +143,8 @@ struct mode_ops {
 extern const struct mode_ops send_ops, sink_ops, pingpong_ops, both_ops;
 
 struct host_verbs {
-	struct ibv_context *ctx; /* where cores share an SRQ: of the head, as the SRQ */
-	struct ibv_comp_channel *channel; /* --events; else NULL */
+	struct ibv_context *ctx;          /* that of lender() */
+	struct ibv_comp_channel *channel; /* --events, one for all peers; else NULL */
 	struct ibv_pd *pd;
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_srq *srq;
@@ -192,9 +198,12 @@ struct host_restart {
 struct host {
 	unsigned index;
 	unsigned core;       /* 0 without --nb-cores */
+	unsigned peer;       /* index among the peers of the port */
 	unsigned first_conn; /* index of conns[0] among the QPs of the port */
-	struct host *head;   /* the host of core 0 */
-	struct host *others; /* of the head: those of the other cores */
+	struct host *head;   /* the host of core 0 and peer 0 */
+	struct host *first;  /* the host of this core and peer 0 */
+	struct host *others; /* of the head: the other hosts of the port */
+	unsigned n_hosts;    /* of the head: hosts of the port */
 	struct host *
 		teller; /* of the head, atomic: the host of the port that printed its error */
 	struct host_view view;
@@ -272,10 +281,32 @@ host_poll_cq(struct host *host, struct ibv_cq *cq, int n, struct ibv_wc *wc)
  * user. */
 void host_events(struct host *host);
 
+/* The hosts of a port: those of its first peer, one for each core, then those of the next peer. */
 static inline struct host *
-host_of_core(struct host *head, unsigned core)
+host_at(struct host *head, unsigned i)
 {
-	return core == 0 ? head : &head->others[core - 1];
+	return i == 0 ? head : &head->others[i - 1];
+}
+
+static inline const char *
+host_peer(const struct host *host)
+{
+	return host->pc->peers[host->peer].addr;
+}
+
+/* The host that lends its context to this one. With --nb-cores a context gets the events of the objects of
+ * one core only. The QPs of an SRQ have one context. */
+static inline struct host *
+lender(struct host *host)
+{
+	return conf_shares_srq(host->conf) ? host->head : host->first;
+}
+
+/* Whether it receives through the SRQ of lender(). An XRC SRQ has one CQ, and so one peer. */
+static inline bool
+borrows_srq(struct host *host)
+{
+	return lender(host) != host && !host->conf->rq && host->conf->type != TYPE_XRC;
 }
 
 static inline struct conn *
@@ -293,6 +324,10 @@ host_active(const struct host *host)
 }
 
 /* host.c */
+/* One pass of the active hosts of a core of a port, the first of which is given, and what any host does
+ * about every millisecond. runs: a run is active. */
+unsigned hosts_pass(struct host *first);
+void host_tick(struct host *host, bool runs, uint64_t now_ns);
 unsigned host_poll_engines(struct host *host);
 /* As the main loop does: the port, if this program receives for it, and the engines, unless others run
  * them. */
@@ -334,9 +369,11 @@ host_verify(struct host *host, const struct conn *conn, const char *what, uint64
 int host_connect(struct host *host, bool (*which)(const struct conn *conn));
 /* As host_connect(), but only to INIT, with receives posted. */
 int host_to_init(struct host *host, bool (*which)(const struct conn *conn));
-/* Sets the peer's address, path MTU and source GID from the configuration. Returns 0, or
- * -1 with a message in err. */
+/* Sets the peer's address, path MTU and source GID from the configuration, and the QPNs of the other end.
+ * Returns 0, or -1 with a message in err. */
 int host_set_path(struct host *host, char err[ERR_MAX]);
+/* Whether there is a route to the peer. Returns 0, or -1 with a message in err. */
+int host_check_route(struct host *host, char err[ERR_MAX]);
 
 /* testpmd_cm.c: return 0, or -1 with a message in err. host_cm_connect() only sends the
  * requests. host_cm_tick() handles the replies, and host_cm_established() returns the
@@ -369,8 +406,10 @@ int host_clear(struct host *host);
 void host_watch_restart(struct host *host, uint64_t now_ns);
 bool conn_has_failed(const struct conn *conn);
 
-/* testpmd_stats.c: the sum over the cores, and one error. Only while no core uses the hosts. */
-void port_tally(struct host *head, struct tally *sum);
+/* testpmd_stats.c: the sum over cores and peers, or those of one core or one peer, and one error. Only
+ * while no core uses the hosts. */
+#define ALL_HOSTS (-1)
+void port_tally(struct host *head, int core, int peer, struct tally *sum);
 const char *port_reason(struct host *head);
 bool port_active(struct host *head);
 void host_snapshot(struct host *host, int engine, struct snapshot *snapshot);

@@ -162,19 +162,40 @@ add_cores(json_t *out, const struct run *run, struct host *head)
 	json_t *list = json_array();
 
 	for (unsigned c = 0; c < conf_cores(head->conf); c++) {
-		struct host *host = host_of_core(head, c);
 		json_t *core = json_object();
 		struct result result;
 
-		result_of_core(host, &result);
+		result_of_share(head, (int)c, ALL_HOSTS, &result);
 		json_object_set_new(core, "core", json_uint(c));
 		json_object_set_new(core, "lcore",
 			run->cores.n != 0 ? json_uint(run->cores.lcore[c]) : json_null());
-		json_object_set_new(core, "qps", json_uint(host->n_conns));
+		json_object_set_new(
+			core, "qps", json_uint(qps_of_share(head, (int)c, ALL_HOSTS)));
 		add_counts(core, &result.tally, &result);
 		json_array_append_new(list, core);
 	}
 	json_object_set_new(out, "cores", list);
+}
+
+/* The share of each peer. */
+static void
+add_peers(json_t *out, struct host *head)
+{
+	json_t *list = json_array();
+
+	for (unsigned p = 0; p < port_peers(head->pc); p++) {
+		json_t *peer = json_object();
+		struct result result;
+
+		result_of_share(head, ALL_HOSTS, (int)p, &result);
+		json_object_set_new(peer, "peer", json_string(head->pc->peers[p].addr));
+		json_object_set_new(
+			peer, "qps", json_uint(qps_of_share(head, ALL_HOSTS, (int)p)));
+		add_counts(peer, &result.tally, &result);
+		json_array_append_new(list, peer);
+	}
+	json_object_set_new(out, "peers", list);
+	json_object_set_new(out, "fairness", json_real(port_fairness(head)));
 }
 
 static json_t *
@@ -197,6 +218,7 @@ port_object(const struct run *run, struct host *host, const struct result *resul
 	add_rate(out, host);
 	add_impair(out, host);
 	add_cores(out, run, host);
+	add_peers(out, host);
 	add_stats(out, &result->stats);
 	return out;
 }

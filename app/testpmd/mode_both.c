@@ -47,7 +47,7 @@ all_received(struct host *host, uint64_t now_ns)
 		host_fail(host,
 			"%s sent nothing more for %" PRIu64 " s: %" PRIu64 " of %" PRIu64
 			" messages arrived",
-			host->pc->peer, conf->wait_s, host->tally.messages,
+			host_peer(host), conf->wait_s, host->tally.messages,
 			host_count(host));
 	return false;
 }

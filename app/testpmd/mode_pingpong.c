@@ -124,7 +124,7 @@ pingpong_stop(struct host *host)
 		return;
 	}
 	if (host->state == HOST_WAITING) {
-		host_fail(host, "stopped before %s answered", host->pc->peer);
+		host_fail(host, "stopped before %s answered", host_peer(host));
 		return;
 	}
 	for (unsigned i = 0; i < host->n_conns; i++) {
@@ -158,7 +158,7 @@ tick_initiator(struct host *host, uint64_t now_ns)
 		host_fail(host,
 			"%s received a message and has not returned it for %u s: it "
 			"was stopped or restarted (`start` reconnects)",
-			host->pc->peer, (unsigned)(LOST_NS / NS_PER_SECOND));
+			host_peer(host), (unsigned)(LOST_NS / NS_PER_SECOND));
 }
 
 static void
@@ -167,7 +167,7 @@ tick_passive(struct host *host, uint64_t now_ns)
 	host_watch_restart(host, now_ns);
 	if (host->state == HOST_RUNNING && host_retry(host))
 		host_log(host, "%s stopped answering: reconnected, waiting for it",
-			host->pc->peer);
+			host_peer(host));
 	if (host_active(host))
 		host_tick_passive(host, now_ns);
 }

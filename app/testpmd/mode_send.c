@@ -78,7 +78,7 @@ void
 send_stop(struct host *host)
 {
 	if (host->state == HOST_WAITING) {
-		host_fail(host, "stopped before %s answered", host->pc->peer);
+		host_fail(host, "stopped before %s answered", host_peer(host));
 		return;
 	}
 	for (unsigned i = 0; i < host->n_conns; i++) {
@@ -130,13 +130,13 @@ send_drain_fail(struct host *host)
 	if (missing == 0) {
 		host_fail(host,
 			"%s has not told for %u s whether it has received all right",
-			host->pc->peer, (unsigned)(DRAIN_NS / NS_PER_SECOND));
+			host_peer(host), (unsigned)(DRAIN_NS / NS_PER_SECOND));
 		return;
 	}
 	host_fail(host,
 		"%" PRIu64 " messages to %s are not acknowledged %u s after the last "
 		"post: %s",
-		missing, host->pc->peer, (unsigned)(DRAIN_NS / NS_PER_SECOND),
+		missing, host_peer(host), (unsigned)(DRAIN_NS / NS_PER_SECOND),
 		host->conf->signal_every == 0
 			? "with --signal-every 0 no request is signaled"
 			: "the peer has no receive posted for them");

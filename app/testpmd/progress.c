@@ -37,7 +37,8 @@ wait_hint(const struct host *host)
 	switch (host->path.resolve_rc) {
 	case 0:
 		return ": the host is reachable, but no rocade-testpmd receives with "
-		       "the same --type, --qpn-base, --qps and --psn";
+		       "the same --type, --qpn-base, --psn and --qps for each peer, or "
+		       "its --peer has this end at another place than @N says";
 	case ENETUNREACH:
 		return ": it is in no network of --addr, and there is no gateway";
 	default:
@@ -63,7 +64,7 @@ host_wait_over(struct host *host, uint64_t now_ns, const char *what)
 	if (wait_s == 0 ||
 		elapsed_ns(now_ns, host->tally.start_ns) < wait_s * NS_PER_SECOND)
 		return false;
-	host_fail(host, "%s %s within %" PRIu64 " s (--wait)%s", host->pc->peer, what,
+	host_fail(host, "%s %s within %" PRIu64 " s (--wait)%s", host_peer(host), what,
 		wait_s, wait_hint(host));
 	return true;
 }
@@ -78,7 +79,7 @@ host_resolved(struct host *host, uint64_t now_ns)
 	host->path.resolve_ns = now_ns + RESOLVE_EVERY_NS;
 	host->path.resolve_rc = rocade_port_resolve(host->port, &host->path.peer);
 	if (host->path.resolve_rc == ENETUNREACH || host->path.resolve_rc == EINVAL)
-		host_fail(host, "cannot reach --peer %s%s", host->pc->peer,
+		host_fail(host, "cannot reach --peer %s%s", host_peer(host),
 			wait_hint(host));
 	return host->path.resolve_rc == 0;
 }
@@ -122,17 +123,18 @@ host_linger(struct host *host, uint64_t now_ns)
 		host->state = HOST_DONE;
 }
 
-/* Whether other cores of the port receive messages, and are active: by what they have published. */
+/* Whether other cores of the port receive messages of the same peer, and are active: by what they have
+ * published. */
 static void
 others_see(const struct host *host, bool *receive, bool *are_active)
 {
 	*receive = *are_active = false;
-	for (unsigned c = 0; c < conf_cores(host->conf); c++) {
-		const struct host *other = host_of_core(host->head, c);
+	for (unsigned c = 0; c < host->head->n_hosts; c++) {
+		const struct host *other = host_at(host->head, c);
 		enum host_state state =
 			__atomic_load_n(&other->view.state, __ATOMIC_RELAXED);
 
-		if (other == host ||
+		if (other == host || other->peer != host->peer ||
 			__atomic_load_n(&other->view.messages, __ATOMIC_RELAXED) == 0)
 			continue;
 		*receive = true;
@@ -183,7 +185,7 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 		host_fail(host,
 			"%s sent nothing more for %" PRIu64 " s: %" PRIu64 " of %" PRIu64
 			" messages arrived",
-			host->pc->peer, wait_limit_s(host), tally->messages,
+			host_peer(host), wait_limit_s(host), tally->messages,
 			host_count(host));
 		return;
 	}
@@ -200,7 +202,7 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 		 * wait until nothing arrives for QUIET_NS, or TAIL_NS at most. */
 		if (ex->on)
 			host_fail(host, "%s has not told the end of its run",
-				host->pc->peer);
+				host_peer(host));
 		else
 			host->state = HOST_DONE;
 	}
@@ -227,5 +229,5 @@ host_watch_link(struct host *host, uint64_t now_ns)
 		host_fail(host,
 			"the link to %s is down: the peer stopped or was restarted "
 			"(`start` reconnects)",
-			host->pc->peer);
+			host_peer(host));
 }

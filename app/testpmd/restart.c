@@ -117,6 +117,6 @@ host_watch_restart(struct host *host, uint64_t now_ns)
 		host_log(host,
 			"%s was restarted: it sends from its first PSN again; "
 			"reconnected",
-			host->pc->peer);
+			host_peer(host));
 	host->restart.logged_ns = now_ns;
 }

@@ -147,8 +147,6 @@ host_start(struct run *run, struct host *host)
 {
 	char err[ERR_MAX];
 
-	host->reason[0] = '\0';
-	host->state = HOST_IDLE;
 	if (host->by_cm && host_cm_renew(host, err) != 0) {
 		host_fail(host, "%s", err);
 		return -1;
@@ -177,13 +175,35 @@ host_start(struct run *run, struct host *host)
 	return 0;
 }
 
-/* Starts the hosts of all cores of a port. */
+/* Before anything starts. */
+static int
+port_run_check(struct run *run, struct host *head)
+{
+	char err[ERR_MAX];
+
+	head->teller = NULL;
+	for (unsigned i = 0; i < head->n_hosts; i++) {
+		host_at(head, i)->reason[0] = '\0';
+		host_at(head, i)->state = HOST_IDLE;
+	}
+	for (unsigned i = 0; i < head->n_hosts && !head->by_cm; i++) {
+		struct host *host = host_at(head, i);
+
+		if (host_set_path(host, err) == 0 && host_check_route(host, err) == 0)
+			continue;
+		host_fail(host, "%s", err);
+		run->wrong = true;
+		return -1;
+	}
+	return 0;
+}
+
+/* Starts the hosts of all cores and peers of a port. */
 static int
 port_run_start(struct run *run, struct host *head)
 {
-	head->teller = NULL;
-	for (unsigned c = 0; c < conf_cores(&run->conf); c++) {
-		if (host_start(run, host_of_core(head, c)) != 0)
+	for (unsigned i = 0; i < head->n_hosts; i++) {
+		if (host_start(run, host_at(head, i)) != 0)
 			return -1;
 	}
 	host_log(head, "%s, %" PRIu64 " QPs from 0x%x, path MTU %u, peer %s",
@@ -195,6 +215,12 @@ port_run_start(struct run *run, struct host *head)
 int
 run_start(struct run *run)
 {
+	for (unsigned i = 0; i < run->n_hosts; i++) {
+		if (port_run_check(run, &run->hosts[i]) != 0) {
+			run->failed = true; /* it printed why */
+			return -1;
+		}
+	}
 	for (unsigned i = 0; i < run->n_hosts; i++) {
 		struct host *head = &run->hosts[i];
 
@@ -240,27 +266,27 @@ initiators_are_done(struct run *run)
 static void
 port_stop(struct host *head)
 {
-	for (unsigned c = 0; c < conf_cores(head->conf); c++) {
-		struct host *host = host_of_core(head, c);
+	for (unsigned c = 0; c < head->n_hosts; c++) {
+		struct host *host = host_at(head, c);
 
 		if (host_active(host))
 			host->ops->stop(host);
 	}
 }
 
-/* When the host of one core has failed, the run of the port has. */
+/* When one host has failed, the run of the port has. */
 static void
 port_follow_failure(struct host *head)
 {
 	bool failed = false;
 
-	for (unsigned c = 0; c < conf_cores(head->conf); c++)
-		failed |= host_of_core(head, c)->state == HOST_FAILED;
-	for (unsigned c = 0; c < conf_cores(head->conf) && failed; c++) {
-		struct host *host = host_of_core(head, c);
+	for (unsigned c = 0; c < head->n_hosts; c++)
+		failed |= host_at(head, c)->state == HOST_FAILED;
+	for (unsigned c = 0; c < head->n_hosts && failed; c++) {
+		struct host *host = host_at(head, c);
 
 		if (host_active(host))
-			host_fail(host, "another core has failed");
+			host_fail(host, "the run of the port has failed");
 	}
 }
 
@@ -271,7 +297,7 @@ run_over(struct run *run)
 {
 	bool over = true;
 
-	for (unsigned i = 0; i < run->n_hosts && run->cores.n > 1; i++)
+	for (unsigned i = 0; i < run->n_hosts; i++)
 		port_follow_failure(&run->hosts[i]);
 	if (run->conf.loop && initiators_are_done(run)) {
 		for (unsigned i = 0; i < run->n_hosts; i++) {
@@ -282,15 +308,6 @@ run_over(struct run *run)
 	for (unsigned i = 0; i < run->n_hosts; i++)
 		over &= !port_active(&run->hosts[i]);
 	return over;
-}
-
-void
-host_tick(struct host *host, bool runs, uint64_t now_ns)
-{
-	host_events(host);
-	host_cm_tick(host);
-	if (runs && host_active(host))
-		host->ops->tick(host, now_ns);
 }
 
 /* Whether the cores, and not this thread, use the hosts. */
@@ -304,9 +321,8 @@ static void
 hosts_tick(struct run *run)
 {
 	for (unsigned i = 0; i < run->n_hosts && !cores_run(run); i++) {
-		for (unsigned c = 0; c < conf_cores(&run->conf); c++)
-			host_tick(host_of_core(&run->hosts[i], c), run->active,
-				run->now_ns);
+		for (unsigned c = 0; c < run->hosts[i].n_hosts; c++)
+			host_tick(host_at(&run->hosts[i], c), run->active, run->now_ns);
 	}
 	if (!run->active)
 		return;
@@ -337,27 +353,6 @@ run_tick(struct run *run)
 	}
 }
 
-/* Whether the limit event may be pending: fewer receives are posted than the limit. Every
- * pass then polls for it. */
-static inline bool
-limit_near(const struct host *host)
-{
-	return host->n_rxqs != 0 && host->rxqs[0].refill_on_limit &&
-	       rxq_posted(&host->rxqs[0]) < host->conf->srq_limit;
-}
-
-unsigned
-host_pass(struct host *host)
-{
-	unsigned moved = host->ops->reap(host);
-
-	if (limit_near(host))
-		host_events(host);
-	if (host_active(host))
-		moved += host->ops->push(host);
-	return moved;
-}
-
 static unsigned
 run_pass(struct run *run)
 {
@@ -368,8 +363,8 @@ run_pass(struct run *run)
 		struct host *host = &run->hosts[i];
 
 		moved += host_poll_all(host);
-		if (run->cores.n == 0 && run->active && host_active(host))
-			moved += host_pass(host);
+		if (run->cores.n == 0 && run->active)
+			moved += hosts_pass(host);
 	}
 	if (++run->pass % PASSES_PER_CHECK == 0) {
 		run->now_ns = clock_ns();

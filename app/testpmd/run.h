@@ -58,10 +58,6 @@ ticker_is_due(struct ticker *ticker)
 	return true;
 }
 
-/* One pass of an active host, and what any host does about every millisecond. runs: a run is active. */
-unsigned host_pass(struct host *host);
-void host_tick(struct host *host, bool runs, uint64_t now_ns);
-
 /* SIGINT and SIGTERM end the run, and then the program. */
 void run_catch_signals(void);
 

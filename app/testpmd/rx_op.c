@@ -74,7 +74,7 @@ find_late(const struct conf *conf, const struct conn *conn, const struct ibv_wc 
 		const struct op_row *op = &op_rows[conf->mix.order[n % conf->mix.period]];
 
 		if ((op->flags & OP_RECEIVED) != 0 &&
-			is_message(conf, op, wc, data, verify_seed(conn->qpn, n))) {
+			is_message(conf, op, wc, data, verify_seed(conn->flow_in, n))) {
 			*msg = n;
 			return true;
 		}
@@ -94,7 +94,8 @@ find_next(const struct conf *conf, struct conn *conn, const struct ibv_wc *wc,
 		const struct op_row *op =
 			walk_find(&walk, &conf->mix, conf->n_sizes, OP_RECEIVED);
 
-		if (is_message(conf, op, wc, data, verify_seed(conn->qpn, walk.msg))) {
+		if (is_message(
+			    conf, op, wc, data, verify_seed(conn->flow_in, walk.msg))) {
 			take_move(conf, conn, walk.msg);
 			return true;
 		}
@@ -123,7 +124,7 @@ message_verify(struct host *host, struct conn *conn, const struct ibv_wc *wc,
 {
 	const struct conf *conf = host->conf;
 	const struct op_row *op = &op_rows[conf->mix.order[msg % conf->mix.period]];
-	uint64_t seed = verify_seed(conn->qpn, msg);
+	uint64_t seed = verify_seed(conn->flow_in, msg);
 	uint32_t found =
 		(wc->wc_flags & IBV_WC_WITH_IMM) != 0 ? be32toh(wc->imm_data) : 0;
 
@@ -183,7 +184,7 @@ rx_op_take(struct host *host, struct conn *conn, const struct ibv_wc *wc,
 		host_fail(host,
 			"%s sends messages that this end with '%s' does not expect: both ends "
 			"need the same",
-			host->pc->peer, own);
+			host_peer(host), own);
 		return false;
 	}
 	if (type_is_lossy(conf->type) && !lossy_take(host, conn, wc, data, &counts))

@@ -27,9 +27,9 @@ print_stats(const struct snapshot *now, const struct snapshot *base, bool all)
 static struct host *
 active_host(struct host *head)
 {
-	for (unsigned c = 0; c < conf_cores(head->conf); c++) {
-		if (host_active(host_of_core(head, c)))
-			return host_of_core(head, c);
+	for (unsigned c = 0; c < head->n_hosts; c++) {
+		if (host_active(host_at(head, c)))
+			return host_at(head, c);
 	}
 	return head;
 }
@@ -127,7 +127,7 @@ show_one_qp(const struct conn *conn, const uint64_t *base, bool all)
 static void
 show_qp(struct host *host, bool all)
 {
-	if (host->core == 0)
+	if (host == host->head)
 		printf("port %" PRIu64 ": %" PRIu64 " QPs\n", host->pc->port,
 			host->conf->qps);
 	for (unsigned i = 0; i < host->n_conns; i++)
@@ -151,10 +151,9 @@ show_qp_events(struct host *host, uint32_t index)
 	if (index >= host->conf->qps)
 		return false;
 	printf("port %" PRIu64 ", QP %" PRIu32 ":\n", host->pc->port, index);
-	while (index - host_of_core(host, c)->first_conn >=
-		host_of_core(host, c)->n_conns)
+	while (index - host_at(host, c)->first_conn >= host_at(host, c)->n_conns)
 		c++;
-	host = host_of_core(host, c);
+	host = host_at(host, c);
 	return rocade_qp_events(
 		       host->conns[index - host->first_conn].qp, line_print, NULL) == 0;
 }
@@ -165,7 +164,7 @@ show_srq(struct host *host)
 	struct rocade_srq_info info;
 	uint32_t number;
 
-	if (host->core != 0 && (host->verbs.srq == NULL || conf_shares_srq(host->conf)))
+	if (host != host->head && (host->verbs.srq == NULL || borrows_srq(host)))
 		return;
 	if (host->verbs.srq == NULL || rocade_srq_info(host->verbs.srq, &info) != 0 ||
 		ibv_get_srq_num(host->verbs.srq, &number) != 0) {
@@ -315,7 +314,7 @@ show_host(struct host *head, enum show_what what, bool all)
 		show_peer(head);
 		break;
 	default:
-		for (unsigned c = 0; c < conf_cores(head->conf); c++)
-			show_core(host_of_core(head, c), what, all);
+		for (unsigned c = 0; c < head->n_hosts; c++)
+			show_core(host_at(head, c), what, all);
 	}
 }

@@ -26,7 +26,7 @@ target_init(struct host *host)
 	struct target *target = &host->target;
 	struct target_map *map = &target->map;
 	uint64_t stride = ((conf->size_cap | 7) + 63) & ~UINT64_C(63);
-	uint64_t fit = RING_MEM_MAX / stride / host->n_conns / conf_cores(conf);
+	uint64_t fit = RING_MEM_MAX / stride / host->n_conns / host->head->n_hosts;
 
 	map->stride = stride;
 	map->slots = (uint32_t)(fit < 2                    ? 2
@@ -104,7 +104,7 @@ slot_find(struct host *host, const struct conn *conn, struct op_walk *at, uint64
 			target_slot(&host->target.map, host->n_conns, i, w),
 		.msg = at->msg,
 		.len = op_len(conf, op, at->size_i),
-		.seed = verify_seed(conn->qpn, at->msg)};
+		.seed = verify_seed(conn->flow_in, at->msg)};
 }
 
 /* Returns false if a byte is neither that of the message, nor 0. */

@@ -110,6 +110,11 @@ host_cm_open(struct host *host, char err[ERR_MAX])
 		return error_set(err,
 			"RDMA-CM connects the QPs of one core: expected --nb-cores 1, not %u",
 			conf_cores(host->conf));
+	if (port_peers(host->pc) > 1)
+		return error_set(err,
+			"RDMA-CM connects the QPs of one peer: expected one address for "
+			"--peer, not %u",
+			port_peers(host->pc));
 	if (host->n_conns > CM_CONNS_MAX)
 		return error_set(err,
 			"invalid value '%u' for --qps: expected at most "
@@ -151,11 +156,11 @@ peer_replace(struct host *host, const char *peer, char err[ERR_MAX])
 			"invalid value '%s': expected an IPv4 or IPv6 address that a host can "
 			"have",
 			peer);
-	memcpy(before, host->pc->peer, sizeof(before));
-	snprintf(host->pc->peer, sizeof(host->pc->peer), "%s", peer);
+	snprintf(before, sizeof(before), "%s", host_peer(host));
+	peers_replace(host->pc, peer);
 	if (host_set_path(host, err) == 0)
 		return 0;
-	memcpy(host->pc->peer, before, sizeof(before));
+	peers_replace(host->pc, before);
 	return -1;
 }
 
@@ -243,13 +248,15 @@ on_cm_request(struct host *host, const struct rocade_cm_event *event)
 {
 	struct conn *conn = conn_of_request(host, event);
 	struct rocade_cm_param param = param_of(host);
+	char peer[PEER_TEXT_MAX];
 	int rc;
 
 	if (conn == NULL) {
 		rocade_cm_release(event->id); /* rejects it */
 		return;
 	}
-	rocade_gid_format(&event->peer, host->pc->peer, sizeof(host->pc->peer));
+	rocade_gid_format(&event->peer, peer, sizeof(peer));
+	peers_replace(host->pc, peer);
 	conn->id = event->id;
 	conn->cm_peer = event->peer;
 	rc = rocade_cm_accept(event->id, conn->qp, &param, conn);
@@ -269,17 +276,17 @@ static void
 report_rejected(struct host *host, int status)
 {
 	if (status == 8)
-		host_fail(host, "no listener on this port of %s", host->pc->peer);
+		host_fail(host, "no listener on this port of %s", host_peer(host));
 	else if (status == 10)
 		host_fail(host,
 			"%s still has old connections of these QPs and is closing "
 			"them; try again in a few seconds",
-			host->pc->peer);
+			host_peer(host));
 	else if (status < 0)
-		host_fail(host, "cannot connect a QP to %s: %s", host->pc->peer,
+		host_fail(host, "cannot connect a QP to %s: %s", host_peer(host),
 			strerror(-status));
 	else
-		host_fail(host, "%s rejected a connection (reason %d)%s", host->pc->peer,
+		host_fail(host, "%s rejected a connection (reason %d)%s", host_peer(host),
 			status,
 			status == 28 ? ": all its QPs are connected, or the "
 				       "application refused"
@@ -297,12 +304,12 @@ on_cm_end(struct host *host, struct conn *conn, const struct rocade_cm_event *ev
 	if (host->listener == NULL && event->type == ROCADE_CM_REJECTED)
 		report_rejected(host, event->status);
 	else if (host->listener == NULL && event->type == ROCADE_CM_UNREACHABLE)
-		host_fail(host, "%s does not answer", host->pc->peer);
+		host_fail(host, "%s does not answer", host_peer(host));
 	else if (host->listener == NULL)
-		host_fail(host, "%s has disconnected", host->pc->peer);
+		host_fail(host, "%s has disconnected", host_peer(host));
 	else if (host_to_init(host, conn_is_lost) == 0 && was_established &&
 		 host_cm_established(host) == 0)
-		host_log(host, "%s has disconnected", host->pc->peer);
+		host_log(host, "%s has disconnected", host_peer(host));
 }
 
 static void
@@ -310,7 +317,8 @@ on_cm_established(struct host *host, struct conn *conn)
 {
 	conn->established = conn->connected = true;
 	if (host_cm_established(host) == host->n_conns)
-		host_log(host, "%u QPs connected with %s", host->n_conns, host->pc->peer);
+		host_log(
+			host, "%u QPs connected with %s", host->n_conns, host_peer(host));
 }
 
 void
@@ -347,7 +355,7 @@ host_cm_renew(struct host *host, char err[ERR_MAX])
 	if (!outdated && lost && host->listener == NULL)
 		return error_set(err,
 			"connections to %s are lost (`connect` makes new ones)",
-			host->pc->peer);
+			host_peer(host));
 	if (!outdated)
 		return 0;
 	if (host->listener == NULL)

@@ -14,6 +14,8 @@
 #define SIZES_MAX 64
 #define ADDR_TEXT_MAX 512
 #define PEER_TEXT_MAX 64
+#define PEERS_MAX 64
+#define PEER_LIST_MAX (PEERS_MAX * PEER_TEXT_MAX)
 
 #define MSG_SIZE_MAX (UINT64_C(1) << 31)
 #define BURST_MAX 256
@@ -25,6 +27,12 @@ enum mode_kind { MODE_SEND, MODE_SINK, MODE_PINGPONG, MODE_BOTH };
 /* How ports are shared with this program (app_port.h). */
 enum shared_kind { SHARED_NOT, SHARED_FRAMES, SHARED_QUEUES, SHARED_SEGMENTS };
 
+/* A peer of a port. */
+struct peer_conf {
+	char addr[PEER_TEXT_MAX];
+	unsigned place; /* of this end among the peers of that one */
+};
+
 /* Options of one port. Given before the first --port, they apply to all ports. */
 struct port_conf {
 	uint64_t port; /* ethdev port id; 0 or 1 with --loop */
@@ -35,7 +43,11 @@ struct port_conf {
 	char addr[ADDR_TEXT_MAX];
 	char gateway4[PEER_TEXT_MAX];
 	char gateway6[PEER_TEXT_MAX];
-	char peer[PEER_TEXT_MAX];
+	char peer[PEER_LIST_MAX]; /* --peer, as it was given */
+	bool peer_open;           /* another --peer adds to it */
+	/* peers.c: those of --peer, without this end; n_peers may be 0 */
+	struct peer_conf peers[PEERS_MAX];
+	unsigned n_peers;
 };
 
 struct impair_conf {
@@ -107,6 +119,26 @@ static inline unsigned
 conf_cores(const struct conf *conf)
 {
 	return conf->nb_cores == 0 ? 1 : (unsigned)conf->nb_cores;
+}
+
+/* How many peers have a share of the QPs of a port. */
+static inline unsigned
+port_peers(const struct port_conf *pc)
+{
+	return pc->n_peers == 0 ? 1 : pc->n_peers;
+}
+
+/* The share of each peer: QPs, and messages of --count. */
+static inline uint64_t
+conf_qps(const struct conf *conf, const struct port_conf *pc)
+{
+	return conf->qps / port_peers(pc);
+}
+
+static inline uint64_t
+conf_count(const struct conf *conf, const struct port_conf *pc)
+{
+	return conf->count / port_peers(pc);
 }
 
 /* Whether the SRQ of a port is that of several cores. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Connecting without a connection manager. QP i of one end is connected to QP i of the
- * other, QPN --qpn-base + i on both, and every PSN starts at --psn. Nothing is exchanged.
+ * other, QPN --qpn-base + i on both, and every PSN starts at --psn. With several peers i counts
+ * the QPs for each, and the place of this end among the peers of the other one says which QPs
+ * these are there. Nothing is exchanged.
  * An end that starts or restarts therefore always begins at --psn, and the other end
  * reconnects when it notices (restart.c).
  */
@@ -74,7 +76,7 @@ host_source_choose(struct host *host, const struct ibv_port_attr *port, char err
 			"invalid value '%s' for --peer: the port has no address of its "
 			"family; expected the family of --addr %s, and a link-local "
 			"address on both ends or on none",
-			host->pc->peer, host->pc->addr);
+			host_peer(host), host->pc->addr);
 	host->path.sgid_index = (uint8_t)best;
 	return 0;
 }
@@ -85,20 +87,61 @@ mtu_code(uint64_t bytes)
 	return (enum ibv_mtu)(__builtin_ctzll(bytes) - 7); /* 256: IBV_MTU_256, 1 */
 }
 
+/* The QPN-like number that is the same on both ends for the messages from one QP to another one, and the
+ * QPN where both have the same. */
+static uint32_t
+flow_of(uint32_t from, uint32_t to)
+{
+	return (to + (from ^ to) * 0x9e3779b1u) & 0xffffff;
+}
+
+/* Which QPs of the peer the QPs are connected with. RDMA-CM knows it, and the bytes of messages are
+ * computed from the own QPN. */
+static void
+host_set_qpns(struct host *host)
+{
+	const struct conf *conf = host->conf;
+	unsigned cores = conf_cores(conf), place = host->pc->peers[host->peer].place;
+	uint32_t qps = (uint32_t)conf_qps(conf, host->pc);
+	uint32_t there = (uint32_t)conf->qpn_base + place * qps;
+	uint32_t here = (uint32_t)conf->qpn_base + host->peer * qps;
+
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		struct conn *conn = &host->conns[i];
+
+		conn->peer_qpn = host->by_cm ? conn->qpn : conn->qpn - here + there;
+		conn->flow_out = flow_of(conn->qpn, conn->peer_qpn);
+		conn->flow_in = flow_of(conn->peer_qpn, conn->qpn);
+	}
+	host->exchange.peer_qpn = exchange_qpn(conf, place * cores + host->core);
+}
+
+int
+host_check_route(struct host *host, char err[ERR_MAX])
+{
+	if (rocade_port_resolve(host->port, &host->path.peer) != ENETUNREACH)
+		return 0;
+	return error_set(err,
+		"cannot reach --peer %s: it is in no network of --addr, and there is no "
+		"gateway; expected an address in a network of --addr %s, or %s",
+		host_peer(host), host->pc->addr,
+		is_v4(&host->path.peer) ? "--gateway4" : "--gateway6");
+}
+
 int
 host_set_path(struct host *host, char err[ERR_MAX])
 {
 	const struct conf *conf = host->conf;
 	struct ibv_port_attr port;
 
-	if (host->pc->peer[0] == '\0')
+	if (host_peer(host)[0] == '\0')
 		return error_set(err,
 			"missing --peer: expected the address of the peer (`set peer "
 			"192.0.2.2`)");
-	if (rocade_gid_parse(host->pc->peer, &host->path.peer) != 0 ||
+	if (rocade_gid_parse(host_peer(host), &host->path.peer) != 0 ||
 		ibv_query_port(host->verbs.ctx, 1, &port) != 0)
-		return error_set(err, "invalid value '%s' for --peer: %s", host->pc->peer,
-			rocade_error());
+		return error_set(err, "invalid value '%s' for --peer: %s",
+			host_peer(host), rocade_error());
 	if (conf->mtu != 0 && mtu_code(conf->mtu) > port.active_mtu)
 		return error_set(err,
 			"invalid value '%" PRIu64 "' for --mtu: expected at most %u, "
@@ -113,6 +156,7 @@ host_set_path(struct host *host, char err[ERR_MAX])
 			"' for --size: expected at most %u with --type "
 			"ud, the path MTU",
 			conf->size_max, 128u << host->path.mtu);
+	host_set_qpns(host);
 	/* The ends negotiate nothing. In pingpong, and with --mode both, the one with the
 	 * lower address sends first. */
 	if (host->ops == &sink_ops)
@@ -157,7 +201,7 @@ qp_to_rtr(struct host *host, struct conn *conn)
 	const struct conf *conf = host->conf;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
 		.path_mtu = host->path.mtu,
-		.dest_qp_num = conn->qpn,
+		.dest_qp_num = conn->peer_qpn,
 		.rq_psn = (uint32_t)conf->psn,
 		.max_dest_rd_atomic = (uint8_t)host->verbs.attr.max_qp_rd_atom,
 		.min_rnr_timer = (uint8_t)conf->min_rnr_timer,
@@ -335,12 +379,12 @@ host_connect(struct host *host, bool (*which)(const struct conn *conn))
 		host_fail(host,
 			"the connection to %s is lost (`connect` makes a new "
 			"one)",
-			host->pc->peer);
+			host_peer(host));
 		return -1;
 	}
 	rc = conns_reset(host, which, conn_connect);
 	if (rc != 0)
-		host_fail(host, "cannot connect the QPs to %s: %s", host->pc->peer,
+		host_fail(host, "cannot connect the QPs to %s: %s", host_peer(host),
 			strerror(rc));
 	return rc == 0 ? 0 : -1;
 }

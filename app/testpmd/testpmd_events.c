@@ -25,28 +25,41 @@ limit_reached(struct host *host)
 	host->tally.refills++;
 }
 
-/* Where cores share an SRQ, they share a context, and a core may get the event of another one's QP. */
-static struct conn *
-conn_of_port(struct host *host, uint32_t qpn)
+/* Hosts share contexts (lender()), so that one may get the event of the QP or SRQ of another one. */
+static struct host *
+host_of_qp(struct host *host, uint32_t qpn)
 {
-	struct conn *conn = NULL;
+	for (unsigned i = 0; i < host->head->n_hosts; i++) {
+		if (host_conn(host_at(host->head, i), qpn) != NULL)
+			return host_at(host->head, i);
+	}
+	return host;
+}
 
-	for (unsigned c = 0; c < conf_cores(host->conf) && conn == NULL; c++)
-		conn = host_conn(host_of_core(host->head, c), qpn);
-	return conn;
+/* The one that all that receive through the SRQ borrow it of is the first. */
+static struct host *
+host_of_srq(struct host *host, const struct ibv_srq *srq)
+{
+	for (unsigned i = 0; i < host->head->n_hosts; i++) {
+		if (host_at(host->head, i)->verbs.srq == srq)
+			return host_at(host->head, i);
+	}
+	return host;
 }
 
 static void
 event_handle(struct host *host, const struct ibv_async_event *event)
 {
 	struct conn *conn;
+	struct host *of;
 
 	switch (event->event_type) {
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		limit_reached(host);
+		limit_reached(host_of_srq(host, event->element.srq));
 		break;
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		conn = conn_of_port(host, event->element.qp->qp_num);
+		of = host_of_qp(host, event->element.qp->qp_num);
+		conn = host_conn(of, event->element.qp->qp_num);
 		/* pairs with conn_is_flushed(): its completions are in the CQ */
 		if (conn != NULL)
 			__atomic_store_n(&conn->last_wqe, true, __ATOMIC_RELEASE);
@@ -57,8 +70,10 @@ event_handle(struct host *host, const struct ibv_async_event *event)
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
-		host_fail(host, "QP 0x%x: %s", event->element.qp->qp_num,
-			ibv_event_type_str(event->event_type));
+		of = host_of_qp(host, event->element.qp->qp_num);
+		/* Another core uses its own hosts. */
+		host_fail(of->core == host->core ? of : host, "QP 0x%x: %s",
+			event->element.qp->qp_num, ibv_event_type_str(event->event_type));
 		break;
 	case IBV_EVENT_CQ_ERR:
 	case IBV_EVENT_SRQ_ERR:
@@ -69,8 +84,8 @@ event_handle(struct host *host, const struct ibv_async_event *event)
 	case IBV_EVENT_PORT_ERR:
 	case IBV_EVENT_GID_CHANGE:
 		/* On stderr, apart from the results: a link may come up after the
-		 * start. Each core gets it. */
-		if (host->core != 0)
+		 * start. Each context gets it. */
+		if (lender(host) != host->head)
 			break;
 		fprintf(stderr, "port %" PRIu64 ": %s\n", host->pc->port,
 			ibv_event_type_str(event->event_type));

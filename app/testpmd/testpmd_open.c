@@ -27,7 +27,8 @@ port_conf_fill(
 		.engines = (uint16_t)conf->engines,
 		.rx_desc = (uint16_t)conf->rxd,
 		.tx_desc = (uint16_t)conf->txd,
-		.qpn_base = (uint32_t)conf->qpn_base,
+		.qpn_base = (uint32_t)conf->qpn_base -
+			    conf_cores(conf) * port_peers(pc), /* exchange.h */
 		.peer_window = (uint32_t)conf->peer_window,
 		.no_cksum_offload = conf->no_cksum_offload,
 		.no_cnp = conf->no_cnp,
@@ -94,7 +95,9 @@ host_cqs_create(struct host *host, char err[ERR_MAX])
 			host->n_conns, conf->rq ? host->n_conns * depth : send,
 			host->verbs.attr.max_cqe);
 	if (conf->events)
-		host->verbs.channel = cq_channel_open(host->verbs.ctx);
+		host->verbs.channel = host->first != host
+					      ? host->first->verbs.channel
+					      : cq_channel_open(host->verbs.ctx);
 	if (conf->events && host->verbs.channel == NULL)
 		return error_set(
 			err, "cannot create a completion channel: %s", strerror(errno));
@@ -133,12 +136,6 @@ xrc_srq_create(struct host *host, const struct ibv_srq_attr *attr)
 	if (srq != NULL)
 		(void)ibv_get_srq_num(srq, &host->verbs.srqn);
 	return srq;
-}
-
-static bool
-borrows_srq(const struct host *host)
-{
-	return conf_shares_srq(host->conf) && host->core != 0;
 }
 
 static int
@@ -233,7 +230,7 @@ host_buffers_create(struct host *host, char err[ERR_MAX])
 	const struct conf *conf = host->conf;
 	int rc = 0;
 
-	if (host->n_rxqs != 0 && borrows_srq(host))
+	if (host->n_rxqs != 0 && borrows_srq(host) && host->first == host)
 		rc = rxq_share(&host->rxqs[0], &host->head->rxqs[0]);
 	for (unsigned i = 0; i < host->n_rxqs && !borrows_srq(host) && rc == 0; i++)
 		rc = rxq_grow(&host->rxqs[i], host->verbs.pd, (uint32_t)conf->depth,
@@ -248,13 +245,11 @@ host_buffers_create(struct host *host, char err[ERR_MAX])
 		conf->size_max, conf->depth, host->n_conns, strerror(rc));
 }
 
-/* Each core has a context of its own, which gets the events of its objects only. The QPs of an SRQ have
- * one context. */
 static int
 host_context_open(struct host *host, char err[ERR_MAX])
 {
-	if (borrows_srq(host))
-		host->verbs.ctx = host->head->verbs.ctx;
+	if (lender(host) != host)
+		host->verbs.ctx = lender(host)->verbs.ctx;
 	else
 		host->verbs.ctx = ibv_open_device(rocade_port_device(host->port));
 	if (host->verbs.ctx == NULL ||
@@ -281,23 +276,37 @@ host_device_open(struct host *host, char err[ERR_MAX])
 	return 0;
 }
 
+/* One thread uses the receives of all peers of a core. */
+static int
+host_rxqs_alloc(struct host *host)
+{
+	host->n_rxqs = !host->ops->receives ? 0 : host->conf->rq ? host->n_conns : 1;
+	if (host->n_rxqs == 0)
+		return 0;
+	host->rxqs = borrows_srq(host) && host->first != host
+			     ? host->first->rxqs
+			     : calloc(host->n_rxqs, sizeof(*host->rxqs));
+	return host->rxqs != NULL ? 0 : -1;
+}
+
 static int
 host_open(struct host *host, char err[ERR_MAX])
 {
-	const struct conf *conf = host->conf;
-
 	host->conns = calloc(host->n_conns, sizeof(*host->conns));
-	host->n_rxqs = !host->ops->receives ? 0 : conf->rq ? host->n_conns : 1;
-	if (host->n_rxqs != 0)
-		host->rxqs = calloc(host->n_rxqs, sizeof(*host->rxqs));
-	if (host->conns == NULL || (host->n_rxqs != 0 && host->rxqs == NULL))
+	if (host->conns == NULL || host_rxqs_alloc(host) != 0)
 		return error_set(err, "out of memory");
 	if (host_device_open(host, err) != 0 || host_cqs_create(host, err) != 0)
 		return -1;
 	if (host->n_rxqs != 0 && borrows_srq(host))
-		host->verbs.srq = host->head->verbs.srq;
-	else if (host->n_rxqs != 0 && !conf->rq && host_srq_create(host, err) != 0)
+		host->verbs.srq = lender(host)->verbs.srq;
+	else if (host->n_rxqs != 0 && !host->conf->rq && host_srq_create(host, err) != 0)
 		return -1;
+	return 0;
+}
+
+static int
+host_conns_create(struct host *host, char err[ERR_MAX])
+{
 	for (unsigned i = 0; i < host->n_conns; i++) {
 		if (conn_create(host, i, err) != 0)
 			return -1;
@@ -310,10 +319,12 @@ static uint64_t
 default_depth(const struct conf *conf)
 {
 	uint64_t depth = conf->rq ? 512 : 4096;
-	uint64_t queues = conf->rq             ? conf->qps
-			  : conf->srq_per_core ? conf_cores(conf)
-					       : 1;
-	uint64_t fit = RX_MEM_MAX / ((conf->size_max | 63) + 1) / queues;
+	uint64_t queues = conf->srq_per_core ? conf_cores(conf) : 1;
+	uint64_t fit;
+
+	if (conf->rq || conf->type == TYPE_XRC) /* an SRQ for each peer at most */
+		queues = conf->qps;
+	fit = RX_MEM_MAX / ((conf->size_max | 63) + 1) / queues;
 
 	if (fit < depth)
 		depth = fit == 0 ? 1 : fit;
@@ -330,45 +341,54 @@ ops_of(enum mode_kind mode)
 }
 
 static void
-host_init(struct host *host, const struct host *head, unsigned core)
+host_init(struct host *host, struct host *head, unsigned i)
 {
-	unsigned cores = conf_cores(head->conf), qps = (unsigned)head->conf->qps;
+	unsigned cores = conf_cores(head->conf), core = i % cores, peer = i / cores;
+	unsigned qps = (unsigned)conf_qps(head->conf, head->pc);
 	unsigned more = qps % cores; /* cores that have one QP more */
 
 	host->index = head->index;
+	host->head = head;
+	host->first = host_at(head, core);
 	host->conf = head->conf;
 	host->pc = head->pc;
 	host->ops = head->ops;
 	host->port = head->port;
 	host->reconnect = true;
 	host->core = core;
+	host->peer = peer;
 	host->n_conns = qps / cores + (core < more);
-	host->first_conn = core * (qps / cores) + (core < more ? core : more);
+	host->first_conn =
+		peer * qps + core * (qps / cores) + (core < more ? core : more);
 }
 
-/* Opens the hosts of all cores. QPNs are given in the order in which QPs are created. */
+/* Opens the hosts of all cores and peers. QPNs are given in the order in which QPs are created. */
 static int
 port_hosts_open(struct host *head, char err[ERR_MAX])
 {
-	unsigned cores = conf_cores(head->conf);
+	unsigned n = conf_cores(head->conf) * port_peers(head->pc);
 
-	if (cores > 1)
+	if (n > 1)
 		head->others = aligned_alloc(
-			_Alignof(struct host), (cores - 1) * sizeof(*head->others));
-	if (cores > 1 && head->others == NULL)
+			_Alignof(struct host), (n - 1) * sizeof(*head->others));
+	if (n > 1 && head->others == NULL)
 		return error_set(err, "out of memory");
-	for (unsigned c = 1; c < cores; c++)
-		head->others[c - 1] = (struct host){.head = head};
-	for (unsigned c = 0; c < cores; c++)
-		host_init(host_of_core(head, c), head, c);
-	for (unsigned c = 0; c < cores; c++) {
-		if (host_open(host_of_core(head, c), err) != 0)
+	for (unsigned i = 1; i < n; i++)
+		head->others[i - 1] = (struct host){0};
+	head->n_hosts = n;
+	for (unsigned i = 0; i < n; i++)
+		host_init(host_at(head, i), head, i);
+	for (unsigned i = 0; i < n; i++) {
+		if (host_open(host_at(head, i), err) != 0)
 			return -1;
 	}
-	for (unsigned c = 0; c < cores; c++) {
-		struct host *host = host_of_core(head, c);
-
-		if (exchange_open(host, err) != 0 || host_buffers_create(host, err) != 0)
+	for (unsigned i = n; i-- > 0;) {
+		if (exchange_open(host_at(head, i), err) != 0)
+			return -1;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		if (host_conns_create(host_at(head, i), err) != 0 ||
+			host_buffers_create(host_at(head, i), err) != 0)
 			return -1;
 	}
 	return 0;
@@ -403,6 +423,8 @@ undo:
 static void
 host_close(struct host *host)
 {
+	bool own_rxqs = host->first == host || host->rxqs != host->first->rxqs;
+
 	for (unsigned i = 0; i < host->n_conns && host->conns != NULL; i++) {
 		if (host->conns[i].qp != NULL)
 			ibv_destroy_qp(host->conns[i].qp);
@@ -415,20 +437,21 @@ host_close(struct host *host)
 		ibv_destroy_cq(host->verbs.send_cq);
 	if (host->verbs.recv_cq != NULL)
 		ibv_destroy_cq(host->verbs.recv_cq);
-	for (unsigned i = 0; i < host->n_rxqs && host->rxqs != NULL; i++)
+	for (unsigned i = 0; i < host->n_rxqs && host->rxqs != NULL && own_rxqs; i++)
 		rxq_fini(&host->rxqs[i]);
 	tx_fini(&host->tx);
 	target_fini(&host->target);
 	exchange_close(&host->exchange);
-	if (host->verbs.channel != NULL)
+	if (host->verbs.channel != NULL && host->first == host)
 		ibv_destroy_comp_channel(host->verbs.channel);
 	rate_close(&host->rate);
 	free(host->base.qps);
 	free(host->conns);
-	free(host->rxqs);
+	if (own_rxqs)
+		free(host->rxqs);
 	if (host->verbs.pd != NULL)
 		ibv_dealloc_pd(host->verbs.pd);
-	if (host->verbs.ctx != NULL && !borrows_srq(host))
+	if (host->verbs.ctx != NULL && lender(host) == host)
 		ibv_close_device(host->verbs.ctx);
 }
 
@@ -436,9 +459,9 @@ void
 port_close(struct host *head)
 {
 	host_cm_close(head);
-	for (unsigned c = head->others != NULL ? conf_cores(head->conf) : 0; c-- > 1;)
-		host_close(host_of_core(head, c));
-	if (head->conf != NULL)
+	for (unsigned i = head->n_hosts; i-- > 1;)
+		host_close(host_at(head, i));
+	if (head->n_hosts != 0)
 		host_close(head);
 	free(head->others);
 	host_dump_end(head);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "peers.h"
 #include "testpmd_options.h"
 #include "testpmd_parse.h"
 
@@ -29,15 +30,18 @@ set_port(struct conf *conf, const char *value)
 	conf->current = &conf->ports[conf->n_ports++];
 	*conf->current = conf->common;
 	conf->current->port = id;
-	conf->current->mode_given = false;
+	conf->current->mode_given = conf->current->peer_open = false;
 	return true;
 }
 
 static bool
 set_addr(struct conf *conf, const char *value)
 {
-	return parse_address_list(value) &&
-	       copy_text(conf->current->addr, sizeof(conf->current->addr), value);
+	if (!parse_address_list(value) ||
+		!copy_text(conf->current->addr, sizeof(conf->current->addr), value))
+		return false;
+	peers_set(conf->current);
+	return true;
 }
 
 static bool
@@ -46,14 +50,13 @@ set_address(char *dst, const char *value, int family)
 	bool is_v6;
 
 	return parse_host_address(value, strlen(value), &is_v6) &&
-	       (family == 0 || (family == 6) == is_v6) &&
-	       copy_text(dst, PEER_TEXT_MAX, value);
+	       (family == 6) == is_v6 && copy_text(dst, PEER_TEXT_MAX, value);
 }
 
 static bool
 set_peer(struct conf *conf, const char *value)
 {
-	return set_address(conf->current->peer, value, 0);
+	return peers_add(conf->current, value);
 }
 
 static bool

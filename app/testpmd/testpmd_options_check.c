@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "peers.h"
 #include "testpmd_options.h"
 #include "testpmd_parse.h"
 
@@ -73,6 +74,8 @@ options_complete_loop(struct conf *conf, char err[ERR_MAX])
 		first_address(a->peer, b->addr);
 	if (b->peer[0] == '\0')
 		first_address(b->peer, a->addr);
+	peers_set(a);
+	peers_set(b);
 	/* If only one end has a --mode, the other gets the opposite one. */
 	if (!b->mode_given)
 		b->mode = mode_opposite(a->mode);
@@ -83,6 +86,32 @@ options_complete_loop(struct conf *conf, char err[ERR_MAX])
 			"invalid value '%s' for --mode: the other end of --loop has "
 			"--mode %s; expected send and sink, or pingpong or both at each end",
 			mode_name(b->mode), mode_name(a->mode));
+	return 0;
+}
+
+/* Each peer has the same share. The ends know the QPNs of each other by that. */
+static int
+check_peers(const struct conf *conf, const struct port_conf *port, char err[ERR_MAX])
+{
+	unsigned n = port_peers(port);
+
+	if (conf->qps % n != 0)
+		return error_set(err,
+			"invalid value '%" PRIu64
+			"' for --qps: expected a multiple of %u, the number of peers "
+			"(--peer), so that each has as many QPs",
+			conf->qps, n);
+	if (conf->count % n != 0)
+		return error_set(err,
+			"invalid value '%" PRIu64
+			"' for --count: expected a multiple of %u, the number of peers "
+			"(--peer), so that each has as many messages",
+			conf->count, n);
+	if (n > 1 && port->mode == MODE_PINGPONG)
+		return error_set(err,
+			"invalid value 'pingpong' for --mode: expected send, sink or both "
+			"with %u peers (--peer)",
+			n);
 	return 0;
 }
 
@@ -99,18 +128,12 @@ check_port(const struct conf *conf, const struct port_conf *port, char err[ERR_M
 			"missing --peer for port %" PRIu64 ": expected the address of "
 			"the peer, for example --peer 192.0.2.2",
 			port->port);
-	size_t peer_len = strlen(port->peer);
-	for (const char *a = port->addr; peer_len != 0; a++) {
-		if (strncmp(a, port->peer, peer_len) == 0 && a[peer_len] == '/')
-			return error_set(err,
-				"invalid value '%s' for --peer: this is the port's own "
-				"address; expected the address of the peer",
-				port->peer);
-		a = strchr(a, ',');
-		if (a == NULL)
-			break;
-	}
-	return 0;
+	if (port->peer[0] != '\0' && port->n_peers == 0)
+		return error_set(err,
+			"invalid value '%s' for --peer: this is the port's own "
+			"address; expected the address of the peer",
+			port->peer);
+	return check_peers(conf, port, err);
 }
 
 static int
@@ -133,23 +156,48 @@ check_queues(const struct conf *conf, char err[ERR_MAX])
 			"invalid value '%" PRIu64 "' for --srq-limit: expected at most "
 			"%" PRIu64 " (--depth)",
 			conf->srq_limit, conf->depth);
-	if (conf->qpn_base + conf->qps + conf_cores(conf) - 1 > 0xffffff)
+	return 0;
+}
+
+/* QPNs of this end, and of the peers, where this end may have another place. */
+static int
+check_qpns(const struct conf *conf, const struct port_conf *port, char err[ERR_MAX])
+{
+	unsigned places = port_peers(port);
+
+	for (unsigned i = 0; i < port->n_peers; i++) {
+		if (port->peers[i].place >= places)
+			places = port->peers[i].place + 1;
+	}
+	if (conf->qpn_base + conf_qps(conf, port) * places - 1 > 0xfffffe)
 		return error_set(err,
 			"invalid value '%" PRIu64
 			"' for --qps: expected no QPN above 0xfffffe (--qpn-base is 0x%" PRIx64
 			")",
 			conf->qps, conf->qpn_base);
+	if (conf->qpn_base < 2 + (uint64_t)places * conf_cores(conf))
+		return error_set(err,
+			"invalid value '%" PRIu64
+			"' for --qpn-base: expected at least %u, as the QPs before it, one "
+			"for each peer and core, ask and answer",
+			conf->qpn_base, 2 + places * conf_cores(conf));
 	return 0;
 }
 
 static int
 check_cores(const struct conf *conf, char err[ERR_MAX])
 {
-	if (conf->nb_cores > conf->qps)
-		return error_set(err,
-			"invalid value '%" PRIu64 "' for --nb-cores: expected at most "
-			"%" PRIu64 " (--qps), so that each core has a QP",
-			conf->nb_cores, conf->qps);
+	for (unsigned i = 0; i < conf->n_ports; i++) {
+		uint64_t qps = conf_qps(conf, &conf->ports[i]);
+
+		if (conf->nb_cores > qps)
+			return error_set(err,
+				"invalid value '%" PRIu64
+				"' for --nb-cores: expected at most "
+				"%" PRIu64
+				" (--qps, of each peer), so that each core has a QP",
+				conf->nb_cores, qps);
+	}
 	if (conf->n_corelist != 0 && conf->nb_cores > conf->n_corelist)
 		return error_set(err,
 			"invalid value '%" PRIu64
@@ -289,7 +337,8 @@ options_check(const struct conf *conf, char err[ERR_MAX])
 			"invalid option --sleep: expected it without --shared frames, where this "
 			"program polls the port");
 	for (unsigned i = 0; i < conf->n_ports; i++) {
-		if (check_port(conf, &conf->ports[i], err) != 0)
+		if (check_port(conf, &conf->ports[i], err) != 0 ||
+			check_qpns(conf, &conf->ports[i], err) != 0)
 			return -1;
 	}
 	if (check_op(conf, err) != 0 || check_rate(conf, err) != 0 ||

@@ -40,7 +40,7 @@ rate_start(struct host *host)
 	rate->next = 0;
 	if (!rate->on)
 		return 0;
-	rate->each_ns = 1e9 * conf_cores(host->conf) / messages;
+	rate->each_ns = 1e9 * host->head->n_hosts / messages;
 	if (rate->of_op == NULL)
 		rate->of_op = calloc(OP_KINDS, sizeof(*rate->of_op));
 	if (rate->due_ns == NULL)

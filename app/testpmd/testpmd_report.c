@@ -27,14 +27,14 @@ format_grouped(uint64_t value, char buf[32])
 	return buf;
 }
 
-/* The sum of the copies that the cores of a port have written last. */
+/* The sum of the copies that the hosts of a port have written last. */
 static struct host_view
 port_view(struct host *head)
 {
 	struct host_view sum = {.state = HOST_IDLE};
 
-	for (unsigned c = 0; c < conf_cores(head->conf); c++) {
-		const struct host_view *view = &host_of_core(head, c)->view;
+	for (unsigned c = 0; c < head->n_hosts; c++) {
+		const struct host_view *view = &host_at(head, c)->view;
 		enum host_state state = __atomic_load_n(&view->state, __ATOMIC_RELAXED);
 
 		sum.messages += __atomic_load_n(&view->messages, __ATOMIC_RELAXED);
@@ -44,6 +44,19 @@ port_view(struct host *head)
 			sum.state = state;
 	}
 	return sum;
+}
+
+/* The first peer of which nothing has come. */
+static const char *
+waits_for(struct host *head)
+{
+	for (unsigned i = 0; i < head->n_hosts; i++) {
+		const struct host *host = host_at(head, i);
+
+		if (__atomic_load_n(&host->view.state, __ATOMIC_RELAXED) == HOST_WAITING)
+			return host_peer(host);
+	}
+	return host_peer(head);
 }
 
 /* The part of a line that is about this port. */
@@ -56,15 +69,15 @@ report_port(struct run *run, unsigned i, double seconds)
 		       host_run_stat(host, "rnr_nak_sent");
 	char text[32];
 
-	if (run->cores.n == 0)
-		host_publish(host);
+	for (unsigned c = 0; c < host->n_hosts && run->cores.n == 0; c++)
+		host_publish(host_at(host, c));
 	struct host_view view = port_view(host);
 	double messages = (double)(view.messages - run->line_messages[i]);
 	double bytes = (double)(view.bytes - run->line_bytes[i]);
 
 	printf(" | port %" PRIu64 " %s", host->pc->port, mode_name(host->pc->mode));
 	if (view.state == HOST_WAITING)
-		printf(": waiting for %s", host->pc->peer);
+		printf(": waiting for %s", waits_for(host));
 	else
 		printf(": %.3f Mmsg/s %.3f Gb/s, %s messages", messages / seconds / 1e6,
 			bytes * 8 / seconds / 1e9, format_grouped(view.messages, text));
@@ -263,30 +276,50 @@ print_op_latencies(struct host *host, const struct result *result)
 			behind);
 }
 
-/* The share of each core. */
+/* The share of a core or of a peer, behind its name. */
+static void
+print_share(struct host *head, int core, int peer)
+{
+	struct result result;
+	char text[32];
+
+	result_of_share(head, core, peer, &result);
+	printf("%7u%16s%12.3f%12.3f", qps_of_share(head, core, peer),
+		format_grouped(result.tally.messages, text), result.rate / 1e6,
+		result.gbps);
+	if (result.has_latency)
+		printf("%12.3f%12.3f", (double)result.p50_ns / 1e3,
+			(double)result.p99_ns / 1e3);
+	else
+		printf("%12s%12s", "-", "-");
+	printf("%12s\n", format_grouped(result.tally.bad_bytes, text));
+}
+
+#define SHARE_HEADS "%7s%16s%12s%12s%12s%12s%12s\n"
+#define SHARE_NAMES "QPs", "messages", "Mmsg/s", "Gb/s", "p50, us", "p99, us", "bad bytes"
+
 static void
 print_cores(struct run *run, struct host *head)
 {
-	char text[32];
-
-	printf("  port %" PRIu64 ", by core:%10s%7s%16s%12s%12s%12s%12s%12s\n",
-		head->pc->port, "lcore", "QPs", "messages", "Mmsg/s", "Gb/s", "p50, us",
-		"p99, us", "bad bytes");
+	printf("  port %" PRIu64 ", by core:%10s" SHARE_HEADS, head->pc->port, "lcore",
+		SHARE_NAMES);
 	for (unsigned c = 0; c < run->cores.n; c++) {
-		struct host *host = host_of_core(head, c);
-		struct result result;
-
-		result_of_core(host, &result);
-		printf("    core %-9u%10u%7u%16s%12.3f%12.3f", c, run->cores.lcore[c],
-			host->n_conns, format_grouped(result.tally.messages, text),
-			result.rate / 1e6, result.gbps);
-		if (result.has_latency)
-			printf("%12.3f%12.3f", (double)result.p50_ns / 1e3,
-				(double)result.p99_ns / 1e3);
-		else
-			printf("%12s%12s", "-", "-");
-		printf("%12s\n", format_grouped(result.tally.bad_bytes, text));
+		printf("    core %-9u%10u", c, run->cores.lcore[c]);
+		print_share(head, (int)c, ALL_HOSTS);
 	}
+}
+
+/* With --mode both the messages that were received. */
+static void
+print_peers(struct host *head)
+{
+	printf("  port %" PRIu64 ", by peer:%10s" SHARE_HEADS, head->pc->port, "",
+		SHARE_NAMES);
+	for (unsigned p = 0; p < port_peers(head->pc); p++) {
+		printf("    %-24s", head->pc->peers[p].addr);
+		print_share(head, ALL_HOSTS, (int)p);
+	}
+	printf("    Jain's index of the peers' messages: %.3f\n", port_fairness(head));
 }
 
 /* Printed only if there were impaired frames. */
@@ -354,6 +387,10 @@ report_final(struct run *run)
 		print_op_latencies(&run->hosts[i], &results[i]);
 	for (unsigned i = 0; i < run->n_hosts && run->cores.n != 0; i++)
 		print_cores(run, &run->hosts[i]);
+	for (unsigned i = 0; i < run->n_hosts; i++) {
+		if (port_peers(run->hosts[i].pc) > 1)
+			print_peers(&run->hosts[i]);
+	}
 	print_impaired(run);
 	print_drops(run, results);
 	fflush(stdout);

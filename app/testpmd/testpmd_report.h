@@ -24,8 +24,11 @@ struct result {
 };
 /* testpmd_stats.c */
 void result_of(struct host *head, struct result *result);
-/* Without the counters of the port. */
-void result_of_core(struct host *host, struct result *result);
+/* Of one core, of one peer, or of all (ALL_HOSTS), without the counters of the port; and their QPs. */
+void result_of_share(struct host *head, int core, int peer, struct result *result);
+unsigned qps_of_share(struct host *head, int core, int peer);
+/* Jain's fairness index of the messages of the peers. */
+double port_fairness(struct host *head);
 /* The latencies of the port, of an operation or (OP_KINDS) of all. Valid until the next call. */
 const struct hist *port_hist(struct host *head, unsigned op);
 /* Messages that were due and not posted at the end. */

@@ -56,7 +56,7 @@ rx_take(struct host *host, struct conn *conn, const struct ibv_wc *wc)
 			conf->sizes[conn->rx_size_i]);
 		(void)host_verify(host, conn, "send", conn->received,
 			conn->rxq->bufs[wc->wr_id].data, wc->byte_len,
-			verify_seed(conn->qpn, conn->received));
+			verify_seed(conn->flow_in, conn->received));
 	}
 	if (++conn->rx_size_i >= conf->n_sizes)
 		conn->rx_size_i = 0;

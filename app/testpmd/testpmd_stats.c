@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "peers.h"
 #include "testpmd_report.h"
 
 void
@@ -41,13 +42,25 @@ host_impaired_since(struct host *host, const struct rocade_impair_stats *base,
 	stats->corrupted -= base->corrupted;
 }
 
-void
-port_tally(struct host *head, struct tally *sum)
+static bool
+is_one_of(const struct host *host, int core, int peer)
 {
-	*sum = head->tally;
-	for (unsigned c = 1; c < conf_cores(head->conf); c++) {
-		const struct tally *more = &host_of_core(head, c)->tally;
+	return (core == ALL_HOSTS || host->core == (unsigned)core) &&
+	       (peer == ALL_HOSTS || host->peer == (unsigned)peer);
+}
 
+void
+port_tally(struct host *head, int core, int peer, struct tally *sum)
+{
+	uint64_t restarts[PEERS_MAX] = {0};
+
+	*sum = (struct tally){.start_ns = head->tally.start_ns};
+	for (unsigned c = 0; c < head->n_hosts; c++) {
+		const struct host *host = host_at(head, c);
+		const struct tally *more = &host->tally;
+
+		if (!is_one_of(host, core, peer))
+			continue;
 		sum->messages += more->messages;
 		sum->bytes += more->bytes;
 		sum->sent += more->sent;
@@ -63,15 +76,17 @@ port_tally(struct host *head, struct tally *sum)
 		sum->refills += more->refills;
 		sum->limit_events += more->limit_events;
 		sum->cq_events += more->cq_events;
-		/* Each core notices the same restart. */
-		if (more->restarts > sum->restarts)
-			sum->restarts = more->restarts;
+		/* Each core notices the same restart of a peer. */
+		if (more->restarts > restarts[host->peer])
+			restarts[host->peer] = more->restarts;
 		if (sum->first_ns == 0 ||
 			(more->first_ns != 0 && more->first_ns < sum->first_ns))
 			sum->first_ns = more->first_ns;
 		if (more->last_ns > sum->last_ns)
 			sum->last_ns = more->last_ns;
 	}
+	for (unsigned p = 0; p < PEERS_MAX; p++)
+		sum->restarts += restarts[p];
 }
 
 const char *
@@ -87,8 +102,8 @@ port_active(struct host *head)
 {
 	bool active = false;
 
-	for (unsigned c = 0; c < conf_cores(head->conf); c++)
-		active |= host_active(host_of_core(head, c));
+	for (unsigned c = 0; c < head->n_hosts; c++)
+		active |= host_active(host_at(head, c));
 	return active;
 }
 
@@ -99,17 +114,26 @@ host_hist(const struct host *host, unsigned op)
 	return op == OP_KINDS ? &host->hist : &host->rate.of_op[op];
 }
 
-const struct hist *
-port_hist(struct host *head, unsigned op)
+/* Valid until the next call. */
+static const struct hist *
+hosts_hist(struct host *head, int core, int peer, unsigned op)
 {
 	static struct hist sum;
 
-	if (conf_cores(head->conf) == 1)
+	if (head->n_hosts == 1)
 		return host_hist(head, op);
 	hist_clear(&sum);
-	for (unsigned c = 0; c < conf_cores(head->conf); c++)
-		hist_merge(&sum, host_hist(host_of_core(head, c), op));
+	for (unsigned c = 0; c < head->n_hosts; c++) {
+		if (is_one_of(host_at(head, c), core, peer))
+			hist_merge(&sum, host_hist(host_at(head, c), op));
+	}
 	return &sum;
+}
+
+const struct hist *
+port_hist(struct host *head, unsigned op)
+{
+	return hosts_hist(head, ALL_HOSTS, ALL_HOSTS, op);
 }
 
 uint64_t
@@ -117,8 +141,8 @@ port_behind(struct host *head)
 {
 	uint64_t behind = 0;
 
-	for (unsigned c = 0; c < conf_cores(head->conf); c++)
-		behind += host_of_core(head, c)->rate.behind;
+	for (unsigned c = 0; c < head->n_hosts; c++)
+		behind += host_at(head, c)->rate.behind;
 	return behind;
 }
 
@@ -146,18 +170,43 @@ result_fill(struct result *result, const struct host *host, const struct hist *h
 }
 
 void
-result_of_core(struct host *host, struct result *result)
+result_of_share(struct host *head, int core, int peer, struct result *result)
 {
-	*result = (struct result){.tally = host->tally};
-	result_fill(result, host, &host->hist);
+	*result = (struct result){0};
+	port_tally(head, core, peer, &result->tally);
+	result_fill(result, head, hosts_hist(head, core, peer, OP_KINDS));
+}
+
+unsigned
+qps_of_share(struct host *head, int core, int peer)
+{
+	unsigned qps = 0;
+
+	for (unsigned i = 0; i < head->n_hosts; i++)
+		qps += is_one_of(host_at(head, i), core, peer) ? host_at(head, i)->n_conns
+							       : 0;
+	return qps;
+}
+
+double
+port_fairness(struct host *head)
+{
+	unsigned n = port_peers(head->pc);
+	uint64_t messages[PEERS_MAX];
+
+	for (unsigned p = 0; p < n; p++) {
+		struct tally tally;
+
+		port_tally(head, ALL_HOSTS, (int)p, &tally);
+		messages[p] = tally.messages;
+	}
+	return peers_fairness(messages, n);
 }
 
 void
 result_of(struct host *head, struct result *result)
 {
-	*result = (struct result){0};
-	port_tally(head, &result->tally);
-	result_fill(result, head, port_hist(head, OP_KINDS));
+	result_of_share(head, ALL_HOSTS, ALL_HOSTS, result);
 	host_snapshot(head, -1, &result->stats);
 	for (unsigned i = 0; i < result->stats.n; i++)
 		result->stats.rows[i].value -= head->base.run.rows[i].value;

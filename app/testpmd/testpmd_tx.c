@@ -99,7 +99,7 @@ tx_build(struct host *host, struct conn *conn, unsigned i, uint64_t msg, uint32_
 	if (host->exchange.on)
 		last |= tx_op_build(host, conn, &tx->wr[i], buf, msg, &len, &flags);
 	else if (!conf->no_verify)
-		verify_fill(buf, len, verify_seed(conn->qpn, msg));
+		verify_fill(buf, len, verify_seed(conn->flow_out, msg));
 	if (++conn->slot == tx->slots)
 		conn->slot = 0;
 	if (++conn->size_i >= conf->n_sizes)
@@ -200,10 +200,10 @@ tx_failed(struct host *host, struct conn *conn, const struct ibv_wc *wc)
 			"%s stopped answering (QP 0x%x, message %" PRIu64 ": no answer "
 			"after %" PRIu64 " retries): it stopped or was restarted "
 			"(`start` reconnects)",
-			host->pc->peer, conn->qpn, wc->wr_id - 1, host->conf->retry_cnt);
+			host_peer(host), conn->qpn, wc->wr_id - 1, host->conf->retry_cnt);
 	else
 		host_fail(host, "send to %s failed: QP 0x%x, message %" PRIu64 ": %s",
-			host->pc->peer, conn->qpn, wc->wr_id - 1,
+			host_peer(host), conn->qpn, wc->wr_id - 1,
 			ibv_wc_status_str(wc->status));
 }
 

@@ -71,7 +71,7 @@ tx_op_build(struct host *host, struct conn *conn, struct ibv_send_wr *wr, uint8_
 	const struct conf *conf = host->conf;
 	const struct op_row *op = &op_rows[conf->mix.order[conn->op_i]];
 	bool gives = (op->flags & OP_GIVES) != 0, inlines;
-	uint64_t seed = verify_seed(conn->qpn, msg);
+	uint64_t seed = verify_seed(conn->flow_out, msg);
 
 	if (++conn->op_i >= conf->mix.period)
 		conn->op_i = 0;
@@ -84,7 +84,7 @@ tx_op_build(struct host *host, struct conn *conn, struct ibv_send_wr *wr, uint8_
 	wr->imm_data = htobe32((uint32_t)seed);
 	if (conf->type == TYPE_UD) {
 		wr->wr.ud.ah = host->exchange.ah;
-		wr->wr.ud.remote_qpn = conn->qpn;
+		wr->wr.ud.remote_qpn = conn->peer_qpn;
 		wr->wr.ud.remote_qkey = UD_QKEY;
 	}
 	wr->qp_type.xrc.remote_srqn = host->exchange.peer_srqn;
@@ -117,7 +117,7 @@ old_value_check(struct host *host, const struct conn *conn, const struct op_row 
 static void
 result_verify(struct host *host, struct conn *conn, const struct op_row *op, uint64_t len)
 {
-	uint64_t msg = conn->ack.msg, seed = verify_seed(conn->qpn, msg);
+	uint64_t msg = conn->ack.msg, seed = verify_seed(conn->flow_out, msg);
 	const uint8_t *buf = conn->tx + msg % host->tx.slots * host->tx.stride;
 
 	if (op->opcode == IBV_WR_RDMA_READ) {

@@ -152,7 +152,8 @@ def commands():
 
 def wrong_options():
     for count, options, words in (
-            (3, ["-q", "2"], "invalid value '3' for --nb-cores: expected at most 2 (--qps)"),
+            (3, ["-q", "2"], "invalid value '3' for --nb-cores: expected at most 2 (--qps, "
+             "of each peer)"),
             (3, ["-q", "3"], "invalid value '3' for --nb-cores: expected at most 2, as EAL (-l) has the "
                              "worker lcores 1, 2"),
             (1, ["--corelist", "7"], "invalid value '7' for --corelist: expected worker lcores of EAL (-l): "

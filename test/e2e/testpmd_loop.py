@@ -290,7 +290,7 @@ def table_of_wrong_options():
              words in done.stderr and done.stderr.count("\n") == 1 and not done.stdout,
              "%d %s" % (done.returncode, done.stderr))
     rows = [
-        (["--port", "0", "--peer", "198.51.100.1"], 1, "in no network of --addr"),
+        (["--port", "0", "--peer", "198.51.100.1"], 2, "in no network of --addr"),
         (["--port", "0", "--peer", "192.0.2.77", "--wait", "1"], 1, "no ARP or ND answer for this address"),
         (["--inline", "65535"], 3, "--inline 65535"),
         (["--mtu", "4096", "--if-mtu", "1500"], 2, "--if-mtu"),

@@ -218,13 +218,14 @@ def two_processes():
             ("another operation", ["--op", "read"], ["--op", "write"]),
             ("another size", ["--op", "write"], ["--op", "write", "-s", "128"]),
         ("another count", ["--op", "write", "-c", "1000"], ["--op", "write", "-c", "2000"]),
+        ("another number of QPs", ["--op", "write"], ["--op", "write", "-q", "2"]),
         ("another PSN", ["--op", "write"], ["--op", "write", "--psn", "77"]),
         ("another path MTU", ["--op", "write", "-s", "600"], ["--op", "write", "-s", "600", "--mtu", "256"]),
             ("a receiver with --op send", [], ["--op", "write"])):
         ends = MemifWire().run([*receiver, "-t", "2"], [*sender, "-t", "2"])
         said = ["--op read" if "read" in receiver else "--op write" if receiver else "--op send",
-                {"128": "--size 128", "2000": "--count 2000", "77": "--psn 77", "256": "--mtu 256"}.get(
-                    sender[-1], "--op write"), "both ends need the same"]
+                {"128": "--size 128", "2": "--qps 2", "2000": "--count 2000", "77": "--psn 77",
+                 "256": "--mtu 256"}.get(sender[-1], "--op write"), "both ends need the same"]
         case("%s: both ends say so" % name, all("\nFAIL: " in end.text and all(
             words in end.text for words in said) for end in ends), ends[0].tail() + ends[1].tail())
     ends = MemifWire().run(["--op", "write", "-t", "2"], ["--op", "write", "-c", "2000", "--mtu", "256"])

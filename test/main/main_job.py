@@ -11,6 +11,7 @@ E2E = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "e2e")
 sys.path[:0] = [E2E, os.path.join(E2E, "lib")]
 import testpmd_af_packet  # noqa: E402
 import testpmd_memif  # noqa: E402
+import testpmd_peers  # noqa: E402
 import testpmd_ring  # noqa: E402
 import testpmd_tap  # noqa: E402
 from tap import case, run, skip  # noqa: E402
@@ -34,6 +35,9 @@ def in_process():
     done, report = loop(*JOB, "--impair", "loss=1%")
     case("loop, 1 % loss: every message arrives verified", done.returncode == 0 and
          verified(report) and report["messages"] == COUNT, done.stdout + done.stderr)
+    done, report = loop(*JOB, *testpmd_peers.TWO)
+    case("loop, two peers: every message arrives verified", done.returncode == 0 and verified(report) and
+         all(testpmd_peers.shares(port, COUNT // 2) for port in report["ports"]), done.stdout + done.stderr)
     good, why, sent, got = testpmd_ring.both(*JOB)
     case("net_ring: every message arrives verified", good and testpmd_ring.arrived(got) and
          got["messages"] == COUNT, why or (sent, got))

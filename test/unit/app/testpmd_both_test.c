@@ -10,7 +10,7 @@
 
 static bool acked, duration_over, silent, stopped;
 static struct conf conf = {.wait_s = 30};
-static struct port_conf pc = {.peer = "192.0.2.2"};
+static struct port_conf pc = {.peers = {{.addr = "192.0.2.2"}}};
 static struct host host;
 
 void

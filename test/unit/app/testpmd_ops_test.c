@@ -18,7 +18,7 @@
 #define SLOTS 64
 
 static struct conf conf;
-static struct port_conf pc = {.peer = "192.0.2.2"};
+static struct port_conf pc = {.peers = {{.addr = "192.0.2.2"}}};
 static struct host tx, rx;
 static struct conn tx_conn, rx_conn;
 static struct rxq rxq;
@@ -136,10 +136,12 @@ run_begin(const char *text)
 	cq = (struct ibv_cq){.context = &ctx};
 	rx_buf.data = received;
 	rxq = (struct rxq){.bufs = &rx_buf, .spare = spare, .n_bufs = 1, .capacity = 1};
-	tx_conn = (struct conn){.qpn = QPN, .tx = buffers};
-	rx_conn = (struct conn){.qpn = QPN, .rxq = &rxq};
+	tx_conn = (struct conn){.qpn = QPN, .flow_out = QPN, .tx = buffers};
+	rx_conn = (struct conn){.qpn = QPN, .flow_in = QPN, .rxq = &rxq};
 	rx = (struct host){.conf = &conf,
 		.pc = &pc,
+		.head = &rx,
+		.n_hosts = 1,
 		.conns = &rx_conn,
 		.n_conns = 1,
 		.verbs.recv_cq = &cq,
@@ -148,6 +150,8 @@ run_begin(const char *text)
 	target_fill(&rx);
 	tx = (struct host){.conf = &conf,
 		.pc = &pc,
+		.head = &tx,
+		.n_hosts = 1,
 		.conns = &tx_conn,
 		.n_conns = 1,
 		.tx = {.stride = 64, .slots = SLOTS},

@@ -173,14 +173,27 @@ TEST(conflicting_options_are_refused)
 		{"--loop --qpn-base 0xfffffe --qps 2", "--qpn-base"},
 		{"--loop --shared queues", "--shared"},
 		{"--addr 10.0.0.1/24 -i --shared frames --sleep", "--sleep"},
-		{"--loop --nb-cores 3 --qps 2", "at most 2 (--qps)"},
+		{"--loop --nb-cores 3 --qps 2", "at most 2 (--qps"},
 		{"--loop --nb-cores 3 --qps 3 --corelist 1,2",
 			"at most 2, the lcores of"},
 		{"--loop --nb-cores 1 --sleep", "--sleep"},
 		{"--loop --rq --srq-per-core", "without --rq"},
 		{"--loop --nb-cores 2 --qps 2 --srq-limit 1", "--srq-per-core"},
 		{"--loop --nb-cores 2 --qps 2 --type xrc", "--srq-per-core"},
-		{"--loop --qpn-base 0xfffffc --qps 3 --nb-cores 2", "--qpn-base"},
+		{"--loop --qpn-base 0xfffffd --qps 3 --nb-cores 2", "--qpn-base"},
+		{"--loop --qpn-base 3 --qps 2 --nb-cores 2", "at least 4"},
+		{"--addr 10.0.0.1/24 --peer 10.0.0.2,10.0.0.3 -q 1",
+			"for --qps: expected a multiple of 2"},
+		{"--addr 10.0.0.1/24 --peer 10.0.0.2,10.0.0.3 -q 3",
+			"for --qps: expected a multiple of 2"},
+		{"--addr 10.0.0.1/24 --peer 10.0.0.2,10.0.0.3 -q 2 -c 3",
+			"for --count: expected a multiple of 2"},
+		{"--addr 10.0.0.1/24 --peer 10.0.0.2,10.0.0.3 -q 2 -m pingpong",
+			"--mode"},
+		{"--addr 10.0.0.1/24 --peer 10.0.0.2,10.0.0.3 -q 2 --nb-cores 2",
+			"at most 1 (--qps, of each peer)"},
+		{"--addr 10.0.0.1/24 --peer 10.0.0.2@9 --qpn-base 0xfffff7", "--qps"},
+		{"--addr 10.0.0.1/24 --peer 10.0.0.2@9 --qpn-base 11", "at least 12"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -191,9 +204,12 @@ TEST(conflicting_options_are_refused)
 	}
 	assert_int_equal(accept("--addr 10.0.0.12/24 --peer 10.0.0.1"), 0);
 	assert_int_equal(accept("--addr 10.0.0.1/24 -i"), 0);
+	assert_int_equal(accept("--addr 10.0.0.1/24 --peer 10.0.0.2,10.0.0.3 -q 4 -c 6 "
+				"--nb-cores 2 --qpn-base 6"),
+		0);
 	assert_int_equal(accept("--loop --sq-depth 1"), 0);
 	assert_int_equal(accept("--loop --qpn-base 0xfffffd --qps 2"), 0);
-	assert_int_equal(accept("--loop --qpn-base 0xfffffb --qps 3 --nb-cores 2"), 0);
+	assert_int_equal(accept("--loop --qpn-base 0xfffffc --qps 3 --nb-cores 2"), 0);
 	assert_int_equal(
 		accept("--loop --nb-cores 2 -q 2 --type xrc --srq-per-core --srq-limit 1"),
 		0);

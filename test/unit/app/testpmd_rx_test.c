@@ -160,7 +160,7 @@ sink(void **state)
 		bufs[i].data = buffer;
 	rxq = (struct rxq){
 		.bufs = bufs, .spare = spare, .n_bufs = RECEIVES, .capacity = RECEIVES};
-	conn = (struct conn){.qp = &qp, .qpn = QPN, .rxq = &rxq};
+	conn = (struct conn){.qp = &qp, .qpn = QPN, .flow_in = QPN, .rxq = &rxq};
 	host = (struct host){.conf = &conf,
 		.pc = &pc,
 		.ops = &sink_ops,
