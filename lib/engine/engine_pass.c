@@ -103,6 +103,7 @@ engine_forget(struct engine *e, struct qp *qp)
 	/* engine_ack_wait_end() comes before. */
 	assert(e->delayed_ack.qp != qp && e->ack_coalesce.qp != qp);
 	wheel_cancel(&e->wheel, &qp->sched.timer);
+	claim_forget(qp);
 	if (qp->peer != NULL) {
 		assert(qp->req.unacked == 0 && qp->req.reading == 0);
 		peer_put(&e->peers, qp->peer);

@@ -18,12 +18,6 @@
 #define LARGE 1024    /* bytes of a frame */
 #define LARGE_GROUP 4 /* frames */
 
-/* A parsed packet and its QP. */
-struct parsed {
-	struct qp *qp; /* NULL: nothing to dispatch */
-	struct pkt_view view;
-};
-
 /* ---- QP 1 ---- */
 
 static enum drop_reason
@@ -102,7 +96,7 @@ qp_prefetch_rx(const struct qp *qp, bool response)
 }
 
 static __rte_always_inline void
-packet_parse(struct engine *e, const struct pkt *pkt, struct parsed *p,
+packet_parse(struct engine *e, const struct pkt *pkt, struct rx_packet *p,
 	bool icrc_deferred, uint64_t now)
 {
 	unsigned why = icrc_deferred ? pkt_parse_headers(pkt, e->vlan, &p->view)
@@ -145,12 +139,12 @@ packet_dispatch(struct engine *e, struct qp *qp, struct pkt_view *view,
 /* Parses all frames, then dispatches them to their QPs. Moves the frames that were not
  * handed to another engine to the front and returns their number: the caller releases
  * them. icrc_deferred: the ICRC is checked at dispatch, or by the engine that a frame is
- * handed to, which parses it again. */
+ * handed to, which parses it again. claiming: receives may be taken together (qp/claim.h). */
 static __rte_always_inline unsigned
-packets_process(
-	struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferred, uint64_t now)
+packets_process(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferred,
+	bool claiming, uint64_t now)
 {
-	struct parsed parsed[PKT_BURST];
+	struct rx_packet parsed[PKT_BURST];
 	unsigned kept = 0;
 
 	CYCLES_START(since);
@@ -162,6 +156,10 @@ packets_process(
 		packet_parse(e, &pkts[i], &parsed[i], icrc_deferred, now);
 	}
 	CYCLES_LAP(e, parse, since);
+	if (claiming) {
+		e->shared.claim.burst = parsed;
+		e->shared.claim.end = parsed + n;
+	}
 	for (unsigned i = 0; i < n; i++) {
 		struct qp *qp = parsed[i].qp;
 
@@ -178,6 +176,8 @@ packets_process(
 			pkts[kept] = pkts[i];
 		kept++;
 	}
+	if (claiming)
+		e->shared.claim.burst = e->shared.claim.end = NULL;
 	CYCLES_LAP(e, dispatch, since);
 	return kept;
 }
@@ -190,7 +190,7 @@ large_packets_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t n
 
 	for (unsigned i = 0; i < n; i += LARGE_GROUP) {
 		unsigned some = packets_process(
-			e, pkts + i, RTE_MIN(n - i, LARGE_GROUP + 0u), true, now);
+			e, pkts + i, RTE_MIN(n - i, LARGE_GROUP + 0u), true, false, now);
 
 		if (unlikely(kept != i))
 			memmove(pkts + kept, pkts + i, some * sizeof(pkts[0]));
@@ -202,8 +202,9 @@ large_packets_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t n
 static unsigned
 burst_process_plain(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
-	return likely(pkts[0].len < LARGE) ? packets_process(e, pkts, n, false, now)
-					   : large_packets_process(e, pkts, n, now);
+	return likely(pkts[0].len < LARGE)
+		       ? packets_process(e, pkts, n, false, false, now)
+		       : large_packets_process(e, pkts, n, now);
 }
 
 /* Other engines have taken the room of completions that were gathered. */
@@ -229,7 +230,8 @@ burst_process_gathering(struct engine *e, struct pkt *pkts, unsigned n, uint64_t
 	unsigned kept;
 
 	cq_gather_begin(&e->shared.gather);
-	kept = burst_process_plain(e, pkts, n, now);
+	kept = likely(pkts[0].len < LARGE) ? packets_process(e, pkts, n, false, true, now)
+					   : large_packets_process(e, pkts, n, now);
 	cq_gather_end(&e->shared.gather);
 	if (unlikely(e->shared.gather.lost != 0))
 		lost_completions_report(e);

@@ -103,6 +103,7 @@ qp_error(struct qp *qp)
 		qp_complete_recv_error(
 			qp, qp->wqe->wr_id, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	}
+	claim_flush(qp);
 	qp_flush(qp);
 	/* o11-5.2.5: once, after the last receive completion. */
 	if ((qp->srq != NULL || qp->type == IBV_QPT_XRC_RECV) && !qp->last_wqe_raised) {
@@ -158,6 +159,7 @@ qp_reset(struct qp *qp)
 	req_reset(qp, 0);
 	resp_set_depth(qp, 0);
 	hold_drop(qp);
+	claim_forget(qp);
 	resp_reset(qp, 0);
 	if (qp->type == IBV_QPT_XRC_RECV)
 		xrc_reset(qp);

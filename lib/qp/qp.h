@@ -14,13 +14,12 @@
 #include "base/base_stats.h"
 #include "base/wheel.h"
 #include "mem/key.h"
+#include "qp/claim.h"
 #include "qp/peer.h"
 #include "queue/cq_gather.h"
 #include "queue/sq.h"
-#include "queue/srq.h"
 #include "queue/srq_table.h"
 #include "wire/build.h"
-#include "wire/pkt_parse.h"
 
 #define QP_MAX_RD_ATOMIC 16 /* READs and atomics outstanding, in each direction */
 #define QP_MAX_UNACKED 128  /* unacknowledged packets of one QP, at most */
@@ -58,6 +57,7 @@ struct qp_shared {
 	uint64_t answer_wait_ns;         /* for at most this long */
 	struct answer_wait *answer_wait; /* by QPN & mask */
 	uint32_t answer_wait_mask;
+	struct qp_claim claim;
 };
 
 /* A path: the attributes of ibv_ah_attr, with the source GID looked up. */

@@ -67,24 +67,29 @@ rnr_nak_queue(struct qp *qp, const struct pkt_view *v)
 
 /* Takes the next receive, if the QP holds none. -EAGAIN: there is none; -EIO. */
 static inline int
-hold_receive(struct qp *qp)
+hold_receive(struct qp *qp, const struct pkt_view *v)
 {
 	int rc = 0;
 
 	/* UC: the receive of a discarded message serves the next. */
-	if (likely(!qp->resp.wqe_held))
-		rc = qp->srq != NULL ? srq_take(qp->srq, qp->wqe)
-				     : recv_ring_take(qp->rq, qp->wqe);
+	if (likely(!qp->resp.wqe_held)) {
+		if (qp->srq == NULL)
+			rc = recv_ring_take(qp->rq, qp->wqe);
+		else if (likely(!qp->srq->shared))
+			rc = srq_take_alone(qp->srq, qp->wqe);
+		else
+			rc = claim_take(qp, v);
+	}
 	if (likely(rc == 0))
 		qp->resp.wqe_held = true;
 	return rc;
 }
 
-/* Takes the receive for a new message. */
-static enum verdict
+/* Takes the receive for a new message. Inlined: the call shows in the instructions of a message. */
+static __rte_always_inline enum verdict
 take_receive(struct qp *qp, const struct pkt_view *v)
 {
-	int rc = hold_receive(qp);
+	int rc = hold_receive(qp, v);
 
 	if (unlikely(rc == -EAGAIN))
 		return rnr_nak_queue(qp, v);
@@ -260,10 +265,10 @@ write_length_fits(const struct pkt_view *v, uint32_t left)
 /* The receive of a WRITE with immediate completes with a local access error (IBA 11.6.2). Without a
  * receive the NAK is the same. UC discards the message, which takes none. */
 static enum verdict RARE
-write_refuse(struct qp *qp, bool imm)
+write_refuse(struct qp *qp, const struct pkt_view *v, bool imm)
 {
-	return imm && qp_reliable(qp) && hold_receive(qp) == 0 ? FAULT_IMM_RKEY
-							       : FAULT_RKEY;
+	return imm && qp_reliable(qp) && hold_receive(qp, v) == 0 ? FAULT_IMM_RKEY
+								  : FAULT_RKEY;
 }
 
 static enum verdict
@@ -283,7 +288,7 @@ resp_write(struct qp *qp, const struct pkt_view *v)
 		to = key_check_remote(qp->shared->keys, w.rkey, qp->pd, qp->qpn, w.va,
 			w.left, v->payload_len, IBV_ACCESS_REMOTE_WRITE);
 		if (unlikely(to == NULL))
-			return write_refuse(qp, imm);
+			return write_refuse(qp, v, imm);
 	}
 	if (imm)
 		verdict = take_receive(qp, v);

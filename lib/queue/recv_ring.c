@@ -109,7 +109,7 @@ recv_ring_clear(struct recv_ring *r)
 
 /* Copies one SGE without a branch, because most receives have one. */
 static inline int
-slot_copy(const struct recv_ring *r, const struct recv_slot *slot, struct recv_wqe *out)
+slot_copy(uint32_t max_sge, const struct recv_slot *slot, struct recv_wqe *out)
 {
 	uint32_t num = slot->num_sge;
 
@@ -118,7 +118,7 @@ slot_copy(const struct recv_ring *r, const struct recv_slot *slot, struct recv_w
 	out->sge[0] = slot->sge[0];
 	if (likely(num <= 1))
 		return 0;
-	if (unlikely(num > r->max_sge))
+	if (unlikely(num > max_sge))
 		return -EIO;
 	sge_copy(&out->sge[1], &slot->sge[1], num - 1);
 	return 0;
@@ -137,7 +137,7 @@ recv_ring_take(struct recv_ring *r, struct recv_wqe *out)
 	if (unlikely(count - 1 >= r->max_wr))
 		return count == 0 ? -EAGAIN : -EIO;
 	rte_prefetch0(recv_ring_slot(r, cons + 1));
-	rc = slot_copy(r, slot, out);
+	rc = slot_copy(r->max_sge, slot, out);
 	/* Ordered by the release of cons, which the poster acquires first. */
 	__atomic_store_n(&slot->seq, cons + r->max_wr, __ATOMIC_RELAXED);
 	/* Pairs with the acquire of cons in recv_ring_next(). */
@@ -158,14 +158,14 @@ recv_ring_slot_wait(const struct recv_slot *slot, uint32_t prod)
 }
 
 /*
- * Claims an index. cons is read before prod: with the opposite order prod could be the
- * older value, and cons ahead of it would look like a corrupted ring. In this order prod
- * may be too far ahead of a cons that other engines have moved since. Empty or corrupted
- * is therefore returned only if cons is unchanged afterwards. A try fails only if another
- * taker has claimed an index meanwhile.
+ * Claims up to `most` indices, from *index on, and returns their number. cons is read before prod:
+ * with the opposite order prod could be the older value, and cons ahead of it would look like a
+ * corrupted ring. In this order prod may be too far ahead of a cons that other engines have moved
+ * since. Empty or corrupted is therefore returned only if cons is unchanged afterwards. A try fails
+ * only if another taker has claimed an index meanwhile.
  */
 static inline int
-cons_claim(struct recv_ring *r, uint32_t *index)
+cons_claim(struct recv_ring *r, uint32_t most, uint32_t *index)
 {
 	/* Pairs with the exchange below in another engine, which passes on its view of
 	 * prod. */
@@ -174,6 +174,7 @@ cons_claim(struct recv_ring *r, uint32_t *index)
 	for (unsigned i = 0; i < RECV_RING_TRIES; i++) {
 		/* Pairs with the release in recv_ring_publish(). */
 		uint32_t count = __atomic_load_n(&r->prod, __ATOMIC_ACQUIRE) - cons;
+		uint32_t n;
 
 		if (unlikely(count - 1 >= r->max_wr)) {
 			uint32_t again = __atomic_load_n(&r->cons, __ATOMIC_ACQUIRE);
@@ -183,10 +184,11 @@ cons_claim(struct recv_ring *r, uint32_t *index)
 			cons = again;
 			continue;
 		}
+		n = RTE_MIN(most, (count + 1) / 2);
 		*index = cons;
-		if (__atomic_compare_exchange_n(&r->cons, &cons, cons + 1, false,
+		if (__atomic_compare_exchange_n(&r->cons, &cons, cons + n, false,
 			    __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
-			return 0;
+			return (int)n;
 	}
 	return -EAGAIN;
 }
@@ -196,15 +198,70 @@ recv_ring_take_shared(struct recv_ring *r, struct recv_wqe *out)
 {
 	struct recv_slot *slot;
 	uint32_t index;
-	int rc = cons_claim(r, &index);
+	int rc = cons_claim(r, 1, &index);
 
-	if (unlikely(rc != 0))
+	if (unlikely(rc < 0))
 		return rc;
 	slot = recv_ring_slot(r, index);
 	rte_prefetch0(recv_ring_slot(r, index + 1));
-	rc = slot_copy(r, slot, out);
+	rc = slot_copy(r->max_sge, slot, out);
 	/* Returns the slot to the poster. Pairs with the acquire of seq in
 	 * recv_ring_next(). */
 	__atomic_store_n(&slot->seq, index + r->max_wr, __ATOMIC_RELEASE);
 	return rc;
+}
+
+static_assert(sizeof(struct recv_slot) + RECV_MAX_SGE * sizeof(struct sge) ==
+		      sizeof(struct recv_wqe),
+	"a claim has room for the largest WQEs");
+
+/* Copies a slot as it is. The number of its SGEs is checked when the copy is used. */
+static inline void
+slot_keep(const struct recv_ring *r, const struct recv_slot *slot, struct recv_slot *to)
+{
+	uint32_t num = slot->num_sge;
+
+	to->wr_id = slot->wr_id;
+	to->num_sge = num;
+	to->sge[0] = slot->sge[0];
+	for (uint32_t i = 1; unlikely(i < RTE_MIN(num, r->max_sge)); i++)
+		to->sge[i] = slot->sge[i];
+}
+
+static inline struct recv_slot *
+claim_slot(struct recv_claim *claim, uint32_t i)
+{
+	return (struct recv_slot *)((uint8_t *)claim->wqes + (size_t)i * claim->stride);
+}
+
+int
+recv_ring_claim(struct recv_ring *r, uint32_t most, struct recv_claim *claim)
+{
+	uint32_t index;
+	int n = cons_claim(r, RTE_MIN(most, RECV_CLAIM_MAX + 0u), &index);
+
+	claim->next = claim->count = 0;
+	if (unlikely(n < 0))
+		return n;
+	/* All lines are requested before the first is used. */
+	for (int i = 0; i < n; i++)
+		__builtin_prefetch(recv_ring_slot(r, index + i), 1);
+	claim->stride = r->stride;
+	claim->max_sge = r->max_sge;
+	claim->count = (uint32_t)n;
+	for (int i = 0; i < n; i++) {
+		struct recv_slot *slot = recv_ring_slot(r, index + i);
+
+		slot_keep(r, slot, claim_slot(claim, i));
+		/* Returns the slot to the poster. Pairs with the acquire of seq in
+		 * recv_ring_next(). */
+		__atomic_store_n(&slot->seq, index + i + r->max_wr, __ATOMIC_RELEASE);
+	}
+	return 0;
+}
+
+int
+recv_claim_take(struct recv_claim *claim, struct recv_wqe *out)
+{
+	return slot_copy(claim->max_sge, claim_slot(claim, claim->next++), out);
 }

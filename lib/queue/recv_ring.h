@@ -13,7 +13,7 @@
  *
  * A taker whose thread loses its core between claim and copy delays other threads by at
  * most RECV_RING_TRIES tries: other takers claim the WQEs behind its own, and a poster
- * that reaches its slot finds the ring full.
+ * that reaches its slots finds the ring full.
  */
 #ifndef ROCADE_QUEUE_RECV_RING_H
 #define ROCADE_QUEUE_RECV_RING_H
@@ -25,6 +25,7 @@
 
 #define RECV_MAX_SGE 16 /* the device's max_sge and max_srq_sge */
 #define RECV_RING_TRIES 1000
+#define RECV_CLAIM_MAX 32 /* WQEs that one claim takes at most: a burst of packets */
 
 struct recv_slot {
 	uint64_t wr_id;
@@ -39,6 +40,13 @@ struct recv_wqe {
 	uint32_t num_sge;
 	uint32_t reserved;
 	struct sge sge[RECV_MAX_SGE];
+};
+
+/* WQEs that a claim has taken: as they were in the ring, packed. */
+struct recv_claim {
+	uint32_t next, count; /* those from next on are not used yet */
+	uint32_t stride, max_sge;
+	uint64_t wqes[RECV_CLAIM_MAX * sizeof(struct recv_wqe) / 8];
 };
 
 struct recv_ring {
@@ -150,5 +158,16 @@ int recv_ring_take(struct recv_ring *r, struct recv_wqe *out);
  * cons, which is sequentially consistent. -EAGAIN also if other takers were faster
  * RECV_RING_TRIES times. */
 int recv_ring_take_shared(struct recv_ring *r, struct recv_wqe *out);
+
+/*
+ * Takes up to `most` of the oldest WQEs, RECV_CLAIM_MAX at most, by one compare-and-swap, and at
+ * least one: not more than half of the outstanding ones, so that other engines find some. Returns
+ * 0, or as recv_ring_take_shared(): then nothing is taken.
+ */
+int recv_ring_claim(struct recv_ring *r, uint32_t most, struct recv_claim *claim);
+
+/* Takes the next WQE of a claim, which must have one. Returns 0, or -EIO if the ring was
+ * corrupted. out->wr_id is valid in both cases. */
+int recv_claim_take(struct recv_claim *claim, struct recv_wqe *out);
 
 #endif

@@ -136,8 +136,8 @@ srq_fire(struct srq *srq, uint64_t armed)
  * Sets the limit (0: disarms it), with the producer lock held, while engines take. For a
  * take at the same time, either this thread sees the new cons and counts without that
  * WQE, or the engine reads the new limit after the take and compares:
- * - several engines: srq_take() reads the limit after cons_claim();
- * - one engine: the next srq_take(), or srq_settle() at the end of the pass, finds
+ * - several engines: srq_take_shared() and srq_claim() read the limit after cons_claim();
+ * - one engine: the next srq_take_alone(), or srq_settle() at the end of the pass, finds
  *   another limit word than srq->seen and calls srq_look().
  */
 static void
@@ -276,30 +276,66 @@ srq_note_take(struct srq *srq)
 	*srq->taken_list = srq;
 }
 
-int
-srq_take(struct srq *srq, struct recv_wqe *out)
+/* The result of a take. armed: the limit word, see srq_check_limit(). */
+static inline int
+srq_taken(struct srq *srq, uint64_t armed, int rc)
 {
-	uint64_t armed;
-	int rc;
-
-	if (unlikely(srq_failed(srq)))
-		return -EIO;
-	if (srq->shared) {
-		rc = recv_ring_take_shared(&srq->ring, out);
-		/* After the claim: pairs with the fence in srq_arm_limit(). */
-		armed = __atomic_load_n(&srq->limit, __ATOMIC_SEQ_CST);
-	} else {
-		armed = __atomic_load_n(&srq->limit, __ATOMIC_ACQUIRE);
-		if (unlikely(armed != srq->seen))
-			srq_look(srq, armed);
-		rc = recv_ring_take(&srq->ring, out);
-		if (!srq->taken)
-			srq_note_take(srq);
-	}
 	if (likely(rc == 0)) {
 		if (unlikely((uint32_t)armed != 0))
 			srq_check_limit(srq, armed);
 		return 0;
 	}
 	return rc == -EIO ? srq_fail(srq) : rc;
+}
+
+int
+srq_take_alone(struct srq *srq, struct recv_wqe *out)
+{
+	uint64_t armed;
+	int rc;
+
+	if (unlikely(srq_failed(srq)))
+		return -EIO;
+	armed = __atomic_load_n(&srq->limit, __ATOMIC_ACQUIRE);
+	if (unlikely(armed != srq->seen))
+		srq_look(srq, armed);
+	rc = recv_ring_take(&srq->ring, out);
+	if (!srq->taken)
+		srq_note_take(srq);
+	return srq_taken(srq, armed, rc);
+}
+
+int
+srq_take_shared(struct srq *srq, struct recv_wqe *out)
+{
+	int rc;
+
+	if (unlikely(srq_failed(srq)))
+		return -EIO;
+	rc = recv_ring_take_shared(&srq->ring, out);
+	/* After the claim: pairs with the fence in srq_arm_limit(). */
+	return srq_taken(srq, __atomic_load_n(&srq->limit, __ATOMIC_SEQ_CST), rc);
+}
+
+int
+srq_claim_take(struct srq *srq, struct recv_claim *claim, struct recv_wqe *out)
+{
+	int rc = recv_claim_take(claim, out);
+
+	if (unlikely(srq_failed(srq)))
+		return -EIO;
+	return likely(rc == 0) ? 0 : srq_fail(srq);
+}
+
+int
+srq_claim(struct srq *srq, uint32_t more, struct recv_claim *claim, struct recv_wqe *out)
+{
+	int rc;
+
+	if (unlikely(srq_failed(srq)))
+		return -EIO;
+	rc = recv_ring_claim(&srq->ring, more + 1, claim);
+	/* As in srq_take_shared(). */
+	rc = srq_taken(srq, __atomic_load_n(&srq->limit, __ATOMIC_SEQ_CST), rc);
+	return likely(rc == 0) ? srq_claim_take(srq, claim, out) : rc;
 }

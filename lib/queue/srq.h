@@ -97,9 +97,29 @@ int srq_modify(struct srq *srq, struct srq_attr *attr, int mask);
 /* Returns -EIO in the error state. The limit reads 0 once its event was raised. */
 int srq_query(struct srq *srq, struct srq_attr *attr);
 
+/* Of an SRQ that one engine uses, and of one that several use (srq->shared): see srq_take(). */
+int srq_take_alone(struct srq *srq, struct recv_wqe *out);
+int srq_take_shared(struct srq *srq, struct recv_wqe *out);
+
 /* Data path. Returns 0, -EAGAIN if empty, or -EIO in the error state. If this call finds
  * the ring corrupted, it raises IBV_EVENT_SRQ_ERR once. Raises the limit event if due. */
-int srq_take(struct srq *srq, struct recv_wqe *out);
+static inline int
+srq_take(struct srq *srq, struct recv_wqe *out)
+{
+	return unlikely(srq->shared) ? srq_take_shared(srq, out)
+				     : srq_take_alone(srq, out);
+}
+
+/*
+ * As srq_take(), of a shared SRQ, with up to `more` receives behind the first one, for messages
+ * that have arrived and are going to take them: by one atomic operation. They count as taken.
+ * claim has those that are not used yet; srq_claim_take() takes them in turn. At the call it has
+ * none.
+ */
+int srq_claim(
+	struct srq *srq, uint32_t more, struct recv_claim *claim, struct recv_wqe *out);
+/* As srq_take(), of a claim that is not used up. */
+int srq_claim_take(struct srq *srq, struct recv_claim *claim, struct recv_wqe *out);
 
 /* To be called at the end of a pass that has taken from SRQs: fires the limits that were
  * armed while the pass took, and empties the list. */

@@ -41,8 +41,10 @@ static const struct allowed {
 } allowed[] = {
 	/* Of the loop: a burst's buffers, once for each of its senders. */
 	{"buffers of the port", {"loop_"}, 2 * POLLS, NULL},
-	{"takes of the SRQ", {"recv_ring_take_shared", "cons_claim", "srq_"}, SENDS,
-		"srq"},
+	/* A burst's together. */
+	{"takes of the SRQ",
+		{"recv_ring_claim", "recv_ring_take_shared", "cons_claim", "srq_"},
+		SENDS / PAIR_BURST, "srq"},
 	{"lock of the SRQ's posts",
 		{"verbs_post_srq_recv", "recv_ring_lock", "rte_spinlock"}, POSTS, "srq"},
 	/* A burst's together, and each signaled request. */

@@ -377,3 +377,79 @@ TEST_WITH(test_rnr_exceeded, setup_rnr, srq_teardown)
 	assert_int_equal(wc.wr_id, 3);
 	assert_int_equal(pair_stat(&pair.b, "rnr_nak_sent"), 3);
 }
+
+/* ---- Engines that share the SRQ take the receives of a burst together ---- */
+
+static int
+shared_setup(void **state)
+{
+	return srq_setup_conf(
+		&(struct verbs_pair_conf){.engines = 2, .qps = 2, .srq_wr = 16});
+}
+
+/* Posts n SENDs of 64 bytes on QP 0 as one list. */
+static void
+list_send(unsigned n)
+{
+	struct ibv_sge sge = pair_sge(&pair.a, 0, 64);
+	struct ibv_send_wr wr[16] = {{.wr_id = 0}}, *bad;
+
+	for (unsigned i = 0; i < n; i++)
+		wr[i] = (struct ibv_send_wr){.wr_id = i,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_SEND,
+			.next = i + 1 < n ? &wr[i + 1] : NULL};
+	assert_int_equal(ibv_post_send(pair.a.qp[0], wr, &bad), 0);
+}
+
+/* A message fails in the middle of a burst: the receives that were taken for the messages behind
+ * it are flushed with the QP, in order and before the last event. The others stay. */
+TEST_WITH(burst_of_failed_qp_is_flushed, shared_setup, srq_teardown)
+{
+	static const enum ibv_wc_status status[] = {IBV_WC_SUCCESS, IBV_WC_SUCCESS,
+		IBV_WC_LOC_LEN_ERR, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR,
+		IBV_WC_WR_FLUSH_ERR};
+	struct ibv_wc wc[6];
+
+	for (unsigned i = 0; i < 16; i++)
+		assert_int_equal(pair_post_srq(&pair.b, i, i * 64, i == 2 ? 63 : 64), 0);
+	list_send(6);
+	assert_int_equal(
+		pair_event(&pair, &pair.b).event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
+	assert_int_equal(ibv_poll_cq(pair.b.recv_cq, 6, wc), 6);
+	for (unsigned i = 0; i < 6; i++) {
+		assert_int_equal(wc[i].wr_id, i);
+		assert_int_equal(wc[i].status, status[i]);
+		assert_int_equal(wc[i].qp_num, pair.b.qp[0]->qp_num);
+	}
+	pair_no_event(&pair, &pair.b);
+	/* The other engine's QP. */
+	for (unsigned i = 6; i < 16; i++) {
+		assert_int_equal(pair_send(&pair.a, 1, i, 0, 64, 0), 0);
+		pair_poll_cq(&pair, pair.b.recv_cq, wc, 1);
+		assert_int_equal(wc[0].wr_id, i);
+		assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
+		assert_int_equal(wc[0].qp_num, pair.b.qp[1]->qp_num);
+	}
+}
+
+/* More messages than receives: those without one are sent again. */
+TEST_WITH(burst_empties_shared_srq, shared_setup, srq_teardown)
+{
+	struct ibv_wc wc[12];
+
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(pair_post_srq(&pair.b, i, i * 64, 64), 0);
+	list_send(12);
+	pair_poll_cq(&pair, pair.b.recv_cq, wc, 5);
+	while (pair_stat(&pair.b, "rnr_nak_sent") == 0)
+		pair_poll(&pair);
+	for (unsigned i = 5; i < 12; i++)
+		assert_int_equal(pair_post_srq(&pair.b, i, i * 64, 64), 0);
+	pair_poll_cq(&pair, pair.b.recv_cq, wc + 5, 7);
+	for (unsigned i = 0; i < 12; i++) {
+		assert_int_equal(wc[i].wr_id, i);
+		assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
+	}
+}

@@ -168,6 +168,81 @@ TEST(invalid_rings_are_detected)
 	}
 }
 
+/* A claim takes at most half of what is outstanding. Its slots are free at once. */
+TEST(claims_take_half_in_order)
+{
+	static const uint32_t counts[] = {4, 4, 4, 2, 1, 1};
+	struct recv_claim claim;
+	struct recv_wqe wqe;
+	uint64_t taken = 0, posted = 8;
+
+	ring_open(8, RECV_MAX_SGE);
+	for (unsigned i = 0; i < 8; i++)
+		assert_true(ring_post(&ring, i, i * 7 % 17));
+	for (unsigned round = 0; round < RTE_DIM(counts); round++) {
+		assert_int_equal(recv_ring_claim(&ring, UINT32_MAX, &claim), 0);
+		assert_int_equal(claim.count, counts[round]);
+		for (unsigned i = 0; round < 2 && i < counts[round]; i++, posted++)
+			assert_true(ring_post(&ring, posted, posted * 7 % 17));
+		while (claim.next != claim.count) {
+			assert_int_equal(recv_claim_take(&claim, &wqe), 0);
+			assert_int_equal(WQE_NUMBER(wqe.wr_id), taken);
+			assert_int_equal(wqe.num_sge, taken * 7 % 17);
+			assert_true(wqe_right(&wqe));
+			taken++;
+		}
+	}
+	assert_int_equal(taken, posted);
+	expect_empty();
+	assert_int_equal(recv_ring_claim(&ring, 1, &claim), -EAGAIN);
+	assert_int_equal(claim.next, claim.count);
+	ring_close();
+}
+
+/* No more than are asked for, and no more than a claim has room for. */
+TEST(claims_are_bounded)
+{
+	struct recv_claim claim;
+
+	ring_open(128, 1);
+	for (unsigned i = 0; i < 128; i++)
+		assert_true(ring_post(&ring, i, 1));
+	assert_int_equal(recv_ring_claim(&ring, 1, &claim), 0);
+	assert_int_equal(claim.count, 1);
+	assert_int_equal(recv_ring_claim(&ring, 5, &claim), 0);
+	assert_int_equal(claim.count, 5);
+	assert_int_equal(recv_ring_claim(&ring, UINT32_MAX, &claim), 0);
+	assert_int_equal(claim.count, RECV_CLAIM_MAX);
+	assert_int_equal(recv_ring_outstanding(&ring), 128 - 6 - RECV_CLAIM_MAX);
+	ring_close();
+}
+
+/* Indices are checked by the claim, the number of SGEs when the WQE is used. */
+TEST(invalid_rings_are_detected_by_claims)
+{
+	struct recv_claim claim;
+	struct recv_wqe wqe;
+
+	ring_open(8, 2);
+	ring.prod = ring.cons + 9;
+	assert_int_equal(recv_ring_claim(&ring, 8, &claim), -EIO);
+	assert_int_equal(claim.next, claim.count);
+	recv_ring_clear(&ring);
+	for (unsigned i = 0; i < 6; i++)
+		assert_true(ring_post(&ring, i, 2));
+	recv_ring_slot(&ring, ring.cons + 1)->num_sge = 3;
+	recv_ring_slot(&ring, ring.cons + 2)->num_sge = UINT32_MAX;
+	assert_int_equal(recv_ring_claim(&ring, 8, &claim), 0);
+	assert_int_equal(claim.count, 3);
+	assert_int_equal(recv_claim_take(&claim, &wqe), 0);
+	assert_int_equal(recv_claim_take(&claim, &wqe), -EIO);
+	assert_int_equal(WQE_NUMBER(wqe.wr_id), 1);
+	assert_int_equal(recv_claim_take(&claim, &wqe), -EIO);
+	assert_int_equal(WQE_NUMBER(wqe.wr_id), 2);
+	assert_int_equal(recv_ring_outstanding(&ring), 3);
+	ring_close();
+}
+
 TEST(clear_forgets_everything)
 {
 	ring_open(8, 1);
@@ -310,11 +385,28 @@ take_shared(void *arg, struct recv_wqe *out)
 	return recv_ring_take_shared(arg, out);
 }
 
+/* Claims of 1 to 40. */
+static int
+take_claimed(void *arg, struct recv_wqe *out)
+{
+	static __thread struct recv_claim claim;
+	static __thread uint64_t rand;
+
+	if (claim.next == claim.count) {
+		int rc = recv_ring_claim(arg, 1 + rand_below(&rand, 40), &claim);
+
+		if (rc != 0)
+			return rc;
+	}
+	return recv_claim_take(&claim, out);
+}
+
 static void
-run_traffic(unsigned takers, uint32_t max_wr, uint64_t total)
+traffic_run(unsigned takers, int (*take)(void *arg, struct recv_wqe *out),
+	uint32_t max_wr, uint64_t total)
 {
 	struct traffic t = {.ring = &ring,
-		.take = takers == 1 ? take_plain : take_shared,
+		.take = take,
 		.take_arg = &ring,
 		.takers = takers,
 		.total = total};
@@ -330,6 +422,12 @@ run_traffic(unsigned takers, uint32_t max_wr, uint64_t total)
 	ring_close();
 }
 
+static void
+run_traffic(unsigned takers, uint32_t max_wr, uint64_t total)
+{
+	traffic_run(takers, takers == 1 ? take_plain : take_shared, max_wr, total);
+}
+
 TEST(one_taker_sees_fifo)
 {
 	run_traffic(1, 1, 20000);
@@ -343,6 +441,13 @@ TEST(two_takers_see_fifo)
 	run_traffic(2, 2, 50000);
 	run_traffic(2, 16, 300000);
 	run_traffic(2, 1024, 1000000);
+}
+
+TEST(claimants_see_fifo)
+{
+	traffic_run(2, take_claimed, 1, 20000);
+	traffic_run(2, take_claimed, 16, 300000);
+	traffic_run(2, take_claimed, 1024, 1000000);
 }
 
 /* A signal stalls a taker between its reads of cons and prod and its exchange, while the

@@ -177,6 +177,53 @@ TEST(take_of_later_post_before_limit_is_seen_fires)
 	srq_close();
 }
 
+/* The receives of a claim count as taken: the limit fires at the claim, once, and their use changes
+ * nothing. */
+TEST(claim_fires_limit_once)
+{
+	struct recv_claim claim = {.count = 0};
+	struct recv_wqe wqe;
+
+	for (unsigned below = 0; below < 2; below++) {
+		srq_open(16, 1);
+		srq.shared = true;
+		srq_fixture_post(16, 1);
+		assert_int_equal(srq_fixture_modify(0, 0, 8 + below, IBV_SRQ_LIMIT), 0);
+		assert_int_equal(srq_claim(&srq, 31, &claim, &wqe), 0);
+		assert_int_equal(claim.count, 8);
+		if (below)
+			srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+		while (claim.next != claim.count)
+			assert_int_equal(srq_claim_take(&srq, &claim, &wqe), 0);
+		srq_expect_no_event();
+		receives_take(1);
+		if (!below)
+			srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+		srq_expect_no_event();
+		srq_close();
+	}
+}
+
+/* A corrupted WQE of a claim moves the SRQ into the error state when its turn comes. */
+TEST(claim_of_failed_srq_gives_nothing)
+{
+	struct recv_claim claim = {.count = 0};
+	struct recv_wqe wqe;
+
+	srq_open(16, 1);
+	srq.shared = true;
+	srq_fixture_post(8, 1);
+	recv_ring_slot(&srq.ring, srq.ring.cons + 1)->num_sge = 2;
+	assert_int_equal(srq_claim(&srq, 7, &claim, &wqe), 0);
+	srq_expect_no_event();
+	assert_int_equal(srq_claim_take(&srq, &claim, &wqe), -EIO);
+	srq_expect_event(IBV_EVENT_SRQ_ERR);
+	assert_int_equal(srq_claim_take(&srq, &claim, &wqe), -EIO);
+	assert_int_equal(srq_claim(&srq, 1, &claim, &wqe), -EIO);
+	srq_expect_no_event();
+	srq_close();
+}
+
 /* ---- Resize ---- */
 
 TEST(bad_modifies_change_nothing)

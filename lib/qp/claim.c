@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data path. */
+#include "qp/claim.h"
+#include "qp/qp_state.h"
+
+static bool
+message_takes(const struct op_row *op)
+{
+	return op->kind == OP_SEND ? op_is_first(op) : (op->hdrs & HDR_IMM) != 0;
+}
+
+/* The number of messages that take a receive behind packet v of the burst, without a packet of
+ * another QP between. */
+static uint32_t
+messages_behind(const struct qp_claim *c, struct qp *qp, const struct pkt_view *v)
+{
+	uintptr_t at = (uintptr_t)v - offsetof(struct rx_packet, view);
+	const struct rx_packet *packet = (const struct rx_packet *)at;
+	uint32_t psn = v->psn, messages = 0;
+
+	/* A packet that was held is not in the burst. */
+	if (qp->type != IBV_QPT_RC || qp->resp.hold != 0 || at < (uintptr_t)c->burst ||
+		at >= (uintptr_t)c->end)
+		return 0;
+	while (++packet < c->end && packet->qp == qp) {
+		const struct op_row *op = packet->view.op;
+
+		psn = psn_add(psn, 1);
+		if ((op->kind != OP_SEND && op->kind != OP_WRITE) ||
+			packet->view.psn != psn ||
+			qp_admit(qp, &packet->view) != DROP_none)
+			break;
+		messages += message_takes(op);
+	}
+	return messages;
+}
+
+int
+claim_take(struct qp *qp, const struct pkt_view *v)
+{
+	struct qp_claim *c = &qp->shared->claim;
+	uint32_t more;
+	int rc;
+
+	if (c->qp == qp) {
+		rc = srq_claim_take(qp->srq, &c->claim, qp->wqe);
+	} else {
+		more = likely(c->qp == NULL) ? messages_behind(c, qp, v) : 0;
+		if (more == 0)
+			return srq_take_shared(qp->srq, qp->wqe);
+		rc = srq_claim(qp->srq, more, &c->claim, qp->wqe);
+	}
+	c->qp = c->claim.next != c->claim.count ? qp : NULL;
+	return rc;
+}
+
+void RARE
+claim_flush(struct qp *qp)
+{
+	struct qp_claim *c = &qp->shared->claim;
+
+	if (c->qp != qp)
+		return;
+	c->qp = NULL;
+	while (c->claim.next != c->claim.count) {
+		(void)recv_claim_take(&c->claim, qp->wqe);
+		qp_complete_recv_error(
+			qp, qp->wqe->wr_id, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	}
+}
+
+void
+claim_forget(struct qp *qp)
+{
+	/* No engine: it has no claim. */
+	if (qp->shared != NULL && qp->shared->claim.qp == qp)
+		qp->shared->claim.qp = NULL;
+}
