@@ -219,6 +219,7 @@ engine_create(struct dev *dev, unsigned index)
 		.gids = dev->gids,
 		.gid_count = DEV_GIDS,
 		.stats = &e->stats,
+		.claim = &e->claim,
 		.direct_place_off = !env_enabled("ROCADE_DIRECT_PLACE"),
 		.tlp_off = !env_enabled("ROCADE_TLP"),
 		.cnp_off = dev->conf.no_cnp || !env_enabled("ROCADE_CNP")};

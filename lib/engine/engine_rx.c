@@ -157,8 +157,8 @@ packets_process(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferr
 	}
 	CYCLES_LAP(e, parse, since);
 	if (claiming) {
-		e->shared.claim.burst = parsed;
-		e->shared.claim.end = parsed + n;
+		e->claim.burst = parsed;
+		e->claim.end = parsed + n;
 	}
 	for (unsigned i = 0; i < n; i++) {
 		struct qp *qp = parsed[i].qp;
@@ -177,7 +177,7 @@ packets_process(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferr
 		kept++;
 	}
 	if (claiming)
-		e->shared.claim.burst = e->shared.claim.end = NULL;
+		e->claim.burst = e->claim.end = NULL;
 	CYCLES_LAP(e, dispatch, since);
 	return kept;
 }

@@ -127,6 +127,8 @@ struct engine {
 	uint32_t posted_count;
 	struct qp *posted[ENGINE_POSTED];
 
+	struct qp_claim claim; /* used by QPs with a shared SRQ */
+
 	/* The engine lock, see engine_lock.h. */
 	rte_ticketlock_t lock LINE_ALIGNED;
 	/* By number of the owner. Each is written by its thread. */

@@ -9,10 +9,11 @@ message_takes(const struct op_row *op)
 	return op->kind == OP_SEND ? op_is_first(op) : (op->hdrs & HDR_IMM) != 0;
 }
 
-/* The number of messages that take a receive behind packet v of the burst, without a packet of
- * another QP between. */
+/* Returns how many messages take a receive behind packet v of the burst, without a packet of another
+ * QP between; at most `most`. */
 static uint32_t
-messages_behind(const struct qp_claim *c, struct qp *qp, const struct pkt_view *v)
+messages_behind(
+	const struct qp_claim *c, struct qp *qp, const struct pkt_view *v, uint32_t most)
 {
 	uintptr_t at = (uintptr_t)v - offsetof(struct rx_packet, view);
 	const struct rx_packet *packet = (const struct rx_packet *)at;
@@ -22,7 +23,7 @@ messages_behind(const struct qp_claim *c, struct qp *qp, const struct pkt_view *
 	if (qp->type != IBV_QPT_RC || qp->resp.hold != 0 || at < (uintptr_t)c->burst ||
 		at >= (uintptr_t)c->end)
 		return 0;
-	while (++packet < c->end && packet->qp == qp) {
+	while (messages < most && ++packet < c->end && packet->qp == qp) {
 		const struct op_row *op = packet->view.op;
 
 		psn = psn_add(psn, 1);
@@ -38,14 +39,17 @@ messages_behind(const struct qp_claim *c, struct qp *qp, const struct pkt_view *
 int
 claim_take(struct qp *qp, const struct pkt_view *v)
 {
-	struct qp_claim *c = &qp->shared->claim;
-	uint32_t more;
+	struct qp_claim *c = qp->shared->claim;
+	uint32_t most, more = 0;
 	int rc;
 
 	if (c->qp == qp) {
 		rc = srq_claim_take(qp->srq, &c->claim, qp->wqe);
 	} else {
-		more = likely(c->qp == NULL) ? messages_behind(c, qp, v) : 0;
+		/* As far as recv_ring_claim() goes. */
+		most = recv_ring_outstanding(&qp->srq->ring) / 2;
+		if (likely(most != 0 && c->qp == NULL))
+			more = messages_behind(c, qp, v, most);
 		if (more == 0)
 			return srq_take_shared(qp->srq, qp->wqe);
 		rc = srq_claim(qp->srq, more, &c->claim, qp->wqe);
@@ -57,7 +61,7 @@ claim_take(struct qp *qp, const struct pkt_view *v)
 void RARE
 claim_flush(struct qp *qp)
 {
-	struct qp_claim *c = &qp->shared->claim;
+	struct qp_claim *c = qp->shared->claim;
 
 	if (c->qp != qp)
 		return;
@@ -72,7 +76,11 @@ claim_flush(struct qp *qp)
 void
 claim_forget(struct qp *qp)
 {
+	struct qp_claim *c = qp->shared != NULL ? qp->shared->claim : NULL;
+
 	/* No engine: it has no claim. */
-	if (qp->shared != NULL && qp->shared->claim.qp == qp)
-		qp->shared->claim.qp = NULL;
+	if (c == NULL || c->qp != qp)
+		return;
+	c->qp = NULL;
+	c->claim.next = c->claim.count = 0;
 }

@@ -57,7 +57,7 @@ struct qp_shared {
 	uint64_t answer_wait_ns;         /* for at most this long */
 	struct answer_wait *answer_wait; /* by QPN & mask */
 	uint32_t answer_wait_mask;
-	struct qp_claim claim;
+	struct qp_claim *claim; /* the engine's */
 };
 
 /* A path: the attributes of ibv_ah_attr, with the source GID looked up. */

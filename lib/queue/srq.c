@@ -320,11 +320,12 @@ srq_take_shared(struct srq *srq, struct recv_wqe *out)
 int
 srq_claim_take(struct srq *srq, struct recv_claim *claim, struct recv_wqe *out)
 {
-	int rc = recv_claim_take(claim, out);
-
 	if (unlikely(srq_failed(srq)))
 		return -EIO;
-	return likely(rc == 0) ? 0 : srq_fail(srq);
+	if (likely(recv_claim_take(claim, out) == 0))
+		return 0;
+	claim->next--;
+	return srq_fail(srq);
 }
 
 int

@@ -118,7 +118,7 @@ srq_take(struct srq *srq, struct recv_wqe *out)
  */
 int srq_claim(
 	struct srq *srq, uint32_t more, struct recv_claim *claim, struct recv_wqe *out);
-/* As srq_take(), of a claim that is not used up. */
+/* As srq_take(), of a claim that is not used up. With -EIO the receive stays in the claim. */
 int srq_claim_take(struct srq *srq, struct recv_claim *claim, struct recv_wqe *out);
 
 /* To be called at the end of a pass that has taken from SRQs: fires the limits that were

@@ -147,7 +147,8 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 		.srqs = &h->srqs,
 		.gids = (const uint8_t(*)[16])h->gid,
 		.gid_count = 1,
-		.stats = &h->stats};
+		.stats = &h->stats,
+		.claim = &h->claim};
 	peer_windows_init(&h->peer, conf->peer_window, &(struct cc_conf){.on = conf->cc});
 	h->peer.qps = 1;
 	assert_int_equal(qp_init(&h->qp, qpn, &qc, mem, &h->events, h), 0);

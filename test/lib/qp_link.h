@@ -56,6 +56,7 @@ struct host {
 	struct host *other;
 	struct qp_link *link;
 	struct qp_shared shared;
+	struct qp_claim claim;
 	struct port_stats stats;
 	struct key_table keys;
 	struct cq send_cq, recv_cq;
