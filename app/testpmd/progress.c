@@ -30,11 +30,16 @@ host_set_done(struct host *host)
 static const char *
 wait_hint(const struct host *host)
 {
+	int rc = host->path.resolve_rc;
+
 	if (host->passive)
 		return "";
+	if (rc ==
+		-1) /* QPs were connected again, and the address was not asked for since */
+		rc = rocade_port_resolve(host->port, &host->path.peer);
 	if (!rocade_port_link_up(host->port))
 		return ": the link is down";
-	switch (host->path.resolve_rc) {
+	switch (rc) {
 	case 0:
 		return ": the host is reachable, but no rocade-testpmd receives with "
 		       "the same --type, --qpn-base, --psn and --qps for each peer, or "

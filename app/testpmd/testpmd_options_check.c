@@ -278,11 +278,15 @@ check_op(const struct conf *conf, char err[ERR_MAX])
 	for (unsigned i = 0; i < conf->n_ports; i++) {
 		enum mode_kind mode = conf->ports[i].mode;
 
-		if (conf_exchanges(conf) && (mode == MODE_PINGPONG || mode == MODE_BOTH))
+		if (!conf_exchanges(conf) || (mode != MODE_PINGPONG && mode != MODE_BOTH))
+			continue;
+		if (conf->type != TYPE_RC)
 			return error_set(err,
-				"invalid value '%s' for --op: expected send, with --type rc, "
-				"with --mode %s",
-				mix, mode_name(mode));
+				"invalid value '%s' for --type: expected rc with --mode %s",
+				qp_type_name(conf->type), mode_name(mode));
+		return error_set(err,
+			"invalid value '%s' for --op: expected send with --mode %s", mix,
+			mode_name(mode));
 	}
 	return 0;
 }

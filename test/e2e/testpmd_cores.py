@@ -190,6 +190,11 @@ def two_processes():
     case("both directions, without and with cores", all(
         "\nPASS" in end.text and end.json()["messages"] == end.json()["sent_messages"] == 10000 and
         end.json()["bytes_verified"] == end.json()["bytes"] for end in ends), ends[0].tail() + ends[1].tail())
+    ends = MemifWire().run(["-q", "2", "-t", "1", "-w", "2"], ["-q", "4", "-t", "1", "-w", "2"],
+                           modes=("both", "both"))
+    case("both directions, another number of QPs: the message does not blame ARP",
+         "\nFAIL: 192.0.2.2 did not answer within 2 s (--wait): the host is reachable, but no rocade-testpmd "
+         "receives with the same" in ends[1].text, ends[1].tail())
     ends = run_ends((1, 2), "-q", "4", "-c", "1000", "--op", "write")
     case("other operations need the same number of cores", all(
         "\nFAIL: " in end.text and "--nb-cores 2" in end.text and "both ends need the same" in end.text
