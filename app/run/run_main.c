@@ -16,7 +16,7 @@
 #include "stacks.h"
 
 #define NO_UID UINT64_MAX
-#define PRELOAD_SEPARATORS " :" /* ld.so(8) */
+#define PRELOAD_SEPARATORS ": " /* ld.so(8) */
 
 #define MEMBER(field) OPTION_MEMBER(struct conf, field)
 static const struct option_row option_rows[] = {
@@ -94,33 +94,33 @@ device_find(const struct conf *s, char name[ROCADE_NAME_MAX])
 	return 0;
 }
 
-/* Returns whether the library is an entry of the list. */
+/* Returns whether the list has this entry. */
 static bool
-preload_has(const char *list, const char *library)
+list_has(const char *list, const char *entry, const char *separators)
 {
 	size_t len;
 
 	for (; *list != '\0'; list += len) {
-		list += strspn(list, PRELOAD_SEPARATORS);
-		len = strcspn(list, PRELOAD_SEPARATORS);
-		if (len == strlen(library) && strncmp(list, library, len) == 0)
+		list += strspn(list, separators);
+		len = strcspn(list, separators);
+		if (len == strlen(entry) && strncmp(list, entry, len) == 0)
 			return true;
 	}
 	return false;
 }
 
-/* Prepends the library to LD_PRELOAD. The user's own preloads stay. */
+/* Puts an entry before the list in a variable. The user's own entries stay. */
 static void
-preload_add(const char *library)
+env_prepend(const char *name, const char *entry, const char *separators)
 {
-	const char *present = getenv("LD_PRELOAD");
+	const char *present = getenv(name);
 	char *list = NULL;
 
 	if (present == NULL || present[0] == '\0')
-		setenv("LD_PRELOAD", library, 1);
-	else if (!preload_has(present, library) &&
-		 asprintf(&list, "%s:%s", library, present) > 0)
-		setenv("LD_PRELOAD", list, 1);
+		setenv(name, entry, 1);
+	else if (!list_has(present, entry, separators) &&
+		 asprintf(&list, "%s%c%s", entry, separators[0], present) > 0)
+		setenv(name, list, 1);
 	free(list);
 }
 
@@ -145,8 +145,8 @@ environment_set(const struct conf *s)
 	if (s->socket != NULL)
 		setenv("ROCADE_SOCKET", s->socket, 1);
 	if (s->no_advice)
-		setenv("ROCADE_ADVICE", "0", 1);
-	preload_add(s->library);
+		env_prepend("ROCADE_OFF", "advice", ",");
+	env_prepend("LD_PRELOAD", s->library, PRELOAD_SEPARATORS);
 	stacks_env_set(device);
 	return 0;
 }

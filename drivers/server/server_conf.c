@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 
 #include "base/base_alloc.h"
-#include "base/base_env.h"
+#include "base/off.h"
 #include "base/random.h"
 #include "cm/cm_core.h"
 #include "server/server_conf.h"
@@ -212,12 +212,15 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	uint32_t mtu = conf->mtu;
 	struct sw_conf sw = {.qpn_base = conf->qpn_base,
 		.qpn_count = QPN_COUNT,
-		.no_sack = !env_enabled("ROCADE_SACK"),
+		.no_sack = is_off(OFF_SACK),
 		.max_clients = or_default(conf->max_clients, CLIENTS_DEFAULT)};
 	struct sw_device *device = &d->device;
 	struct random_key random;
+	char why[OFF_WHY_MAX];
 	int err = net_read(conf, &device->net);
 
+	if (err == 0 && off_check(why, sizeof(why)) != 0)
+		err = rocade_fail(EINVAL, "%s", why);
 	if (err == 0 && random_key_draw(&random) != 0)
 		err = rocade_fail(EIO, "no random numbers: getrandom() failed");
 	if (err != 0)

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A line of advice at the end of a process whose retries were exceeded, or of which a call was
- * refused with EINVAL, or because of a queue that stays full. ROCADE_ADVICE=0 turns it off. */
+ * refused with EINVAL, or because of a queue that stays full. ROCADE_OFF=advice turns it off. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/base_env.h"
+#include "base/off.h"
 #include "base/base_log.h"
 #include "shm/shm.h"
 #include "verbs/refusal.h"
-
-#define ADVICE_ENV "ROCADE_ADVICE"
 
 static struct {
 	pid_t pid; /* of the process that has opened a port. A forked child is another */
@@ -61,7 +59,7 @@ retries_advice(void)
 static void
 advice_print(void)
 {
-	static const char off[] = ADVICE_ENV "=0 turns this line off";
+	static const char off[] = OFF_ENV "=advice turns this line off";
 	struct refusal refusal;
 
 	refusal_get(&refusal);
@@ -85,7 +83,7 @@ advice_print(void)
 static __attribute__((destructor)) void
 process_ends(void)
 {
-	if (state.pid != getpid() || !env_enabled(ADVICE_ENV))
+	if (state.pid != getpid() || is_off(OFF_ADVICE))
 		return;
 	shm_list_each(shm_port_count, NULL);
 	advice_print();

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base_log.h"
+#include "base/off.h"
 #include "qp/multipath.h"
 #include "shm/shm.h"
 #include "verbs/device_source.h"
@@ -127,7 +128,7 @@ static int
 shm_dev_create(struct shm *shm, const struct sw_device *device, const struct port *port)
 {
 	struct dev_conf conf;
-	char why[160];
+	char why[OFF_WHY_MAX];
 	int rc = -EPROTO;
 
 	conf_fill(device, shm, &conf);
@@ -135,6 +136,8 @@ shm_dev_create(struct shm *shm, const struct sw_device *device, const struct por
 		rc = cc_conf_read(NULL, &conf.cc, why, sizeof(why));
 	if (rc == 0)
 		rc = multipath_conf_read(&conf.paths, why, sizeof(why));
+	if (rc == 0)
+		rc = off_check(why, sizeof(why));
 	if (rc == -EINVAL)
 		log_err("%s", why);
 	if (rc == 0)

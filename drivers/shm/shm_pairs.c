@@ -9,13 +9,11 @@
 #include <unistd.h>
 
 #include "base/base_alloc.h"
-#include "base/base_env.h"
 #include "base/base_log.h"
+#include "base/off.h"
 #include "shm/attach.h"
 #include "shm/shm.h"
 
-#define PAIRS_ENV "ROCADE_PAIRS"
-#define PLACE_ENV "ROCADE_PAIR_PLACE"
 #define PAIR_FDS 2 /* descriptors of an event, at most */
 
 /* ---- The set ---- */
@@ -23,8 +21,8 @@
 void
 pairs_init(struct shm_pairs *p)
 {
-	p->off = !env_enabled(PAIRS_ENV);
-	p->place_off = !env_enabled(PLACE_ENV);
+	p->off = is_off(OFF_PAIRS);
+	p->place_off = is_off(OFF_PAIR_PLACE);
 	pthread_mutex_init(&p->sleep_lock, NULL);
 }
 

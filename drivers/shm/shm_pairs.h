@@ -104,8 +104,8 @@ struct shm_pairs {
 	uint32_t starved;
 	bool announce_due; /* a QP is to be announced, and there is a pair for it */
 	bool spoiled;      /* a pair is, and the daemon may not know */
-	bool off;          /* ROCADE_PAIRS=0 */
-	bool place_off;   /* ROCADE_PAIR_PLACE=0: long packets are copied, at both ends */
+	bool off;          /* ROCADE_OFF=pairs */
+	bool place_off; /* ROCADE_OFF=pair-place: long packets are copied, at both ends */
 	uint8_t *buffers; /* PAIR_RX_BUFFERS of geom.buf_size */
 	uint8_t free[PAIR_RX_BUFFERS];
 	uint32_t free_count;

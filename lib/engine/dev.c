@@ -5,7 +5,7 @@
 
 #include <rte_byteorder.h>
 
-#include "base/base_env.h"
+#include "base/off.h"
 #include "engine/dev_control.h"
 #include "engine/dev_flight.h"
 #include "engine/engine_state.h"
@@ -161,8 +161,7 @@ parts_create(struct dev *dev, const struct random_key *random)
 			&dev->qps, qpn_base_choose(&dev->conf, random), dev->conf.max_qp);
 	}
 	if (rc == 0)
-		rc = gsi_create(random, dev->conf.no_sack || !env_enabled("ROCADE_SACK"),
-			&dev->gsi);
+		rc = gsi_create(random, dev->conf.no_sack || is_off(OFF_SACK), &dev->gsi);
 	if (rc == 0 && dev->conf.flight_recorder)
 		rc = flight_printer_start(&dev->flight);
 	if (rc == 0)

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/base_alloc.h"
-#include "base/base_env.h"
 #include "base/base_log.h"
 #include "base/own_thread.h"
 #include "engine/dev_control.h"
@@ -26,8 +25,9 @@ struct flight_printer {
 bool
 flight_recorder_wanted(void)
 {
-	return getenv("ROCADE_FLIGHT_RECORDER") != NULL &&
-	       env_enabled("ROCADE_FLIGHT_RECORDER");
+	const char *value = getenv("ROCADE_FLIGHT_RECORDER");
+
+	return value != NULL && strcmp(value, "0") != 0;
 }
 
 static void

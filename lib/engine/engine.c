@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/base_env.h"
+#include "base/off.h"
 #include "base/base_log.h"
 #include "engine/clock.h"
 #include "engine/delayed_ack.h"
@@ -210,19 +210,20 @@ engine_create(struct dev *dev, unsigned index)
 	if (!idle_polls_init(&e->idle, getenv(CORES_ENV)))
 		log_err("%s: invalid value '%s': expected auto, short or plenty",
 			CORES_ENV, getenv(CORES_ENV));
-	e->event_wait_off = !env_enabled("ROCADE_EVENT_WAIT");
-	e->ack_coalesce.off = !env_enabled("ROCADE_ACK_COALESCE");
+	e->event_wait_off = is_off(OFF_EVENT_WAIT);
+	e->claim.off = is_off(OFF_SRQ_CLAIM);
+	e->ack_coalesce.off = is_off(OFF_ACK_COALESCE);
 	e->ack_coalesce.stream.needed = STREAM_NEEDED_FIRST;
-	e->tx_from_post = env_enabled("ROCADE_TX_FROM_POST"); /* else posts only ring */
+	e->tx_from_post = !is_off(OFF_TX_FROM_POST); /* else posts only ring */
 	e->shared = (struct qp_shared){.keys = &dev->keys,
 		.srqs = &dev->srqs,
 		.gids = dev->gids,
 		.gid_count = DEV_GIDS,
 		.stats = &e->stats,
 		.claim = &e->claim,
-		.direct_place_off = !env_enabled("ROCADE_DIRECT_PLACE"),
-		.tlp_off = !env_enabled("ROCADE_TLP"),
-		.cnp_off = dev->conf.no_cnp || !env_enabled("ROCADE_CNP")};
+		.direct_place_off = is_off(OFF_DIRECT_PLACE),
+		.tlp_off = is_off(OFF_TLP),
+		.cnp_off = dev->conf.no_cnp || is_off(OFF_CNP)};
 	engine_answers_init(e);
 	if (dev->flight != NULL) {
 		e->shared.flight_on = true;
@@ -234,10 +235,10 @@ engine_create(struct dev *dev, unsigned index)
 	engine_lock_init(e, dev->conf.hooks == NULL);
 	clock_init();
 	wheel_init(&e->wheel, 0);
-	if (env_enabled("ROCADE_HOLD"))
+	if (!is_off(OFF_HOLD))
 		e->shared.hold = &e->hold;
 	e->shared.sack = &e->sack;
-	if (env_enabled("ROCADE_READ_GAP"))
+	if (!is_off(OFF_READ_GAP))
 		e->shared.read_gaps = &e->read_gaps;
 	read_gaps_init(&e->read_gaps);
 	e->shared.peers = &e->peers;

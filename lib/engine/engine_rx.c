@@ -139,10 +139,11 @@ packet_dispatch(struct engine *e, struct qp *qp, struct pkt_view *view,
 /* Parses all frames, then dispatches them to their QPs. Moves the frames that were not
  * handed to another engine to the front and returns their number: the caller releases
  * them. icrc_deferred: the ICRC is checked at dispatch, or by the engine that a frame is
- * handed to, which parses it again. claiming: receives may be taken together (qp/claim.h). */
+ * handed to, which parses it again. claim: receives are taken
+ * together for the messages of the burst (qp/claim.h); NULL: one by one. */
 static __rte_always_inline unsigned
 packets_process(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferred,
-	bool claiming, uint64_t now)
+	struct qp_claim *claim, uint64_t now)
 {
 	struct rx_packet parsed[PKT_BURST];
 	unsigned kept = 0;
@@ -156,9 +157,9 @@ packets_process(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferr
 		packet_parse(e, &pkts[i], &parsed[i], icrc_deferred, now);
 	}
 	CYCLES_LAP(e, parse, since);
-	if (claiming) {
-		e->claim.burst = parsed;
-		e->claim.end = parsed + n;
+	if (claim != NULL) {
+		claim->burst = parsed;
+		claim->end = parsed + n;
 	}
 	for (unsigned i = 0; i < n; i++) {
 		struct qp *qp = parsed[i].qp;
@@ -176,8 +177,8 @@ packets_process(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferr
 			pkts[kept] = pkts[i];
 		kept++;
 	}
-	if (claiming)
-		e->claim.burst = e->claim.end = NULL;
+	if (claim != NULL)
+		claim->burst = claim->end = NULL;
 	CYCLES_LAP(e, dispatch, since);
 	return kept;
 }
@@ -190,7 +191,7 @@ large_packets_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t n
 
 	for (unsigned i = 0; i < n; i += LARGE_GROUP) {
 		unsigned some = packets_process(
-			e, pkts + i, RTE_MIN(n - i, LARGE_GROUP + 0u), true, false, now);
+			e, pkts + i, RTE_MIN(n - i, LARGE_GROUP + 0u), true, NULL, now);
 
 		if (unlikely(kept != i))
 			memmove(pkts + kept, pkts + i, some * sizeof(pkts[0]));
@@ -202,9 +203,8 @@ large_packets_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t n
 static unsigned
 burst_process_plain(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
-	return likely(pkts[0].len < LARGE)
-		       ? packets_process(e, pkts, n, false, false, now)
-		       : large_packets_process(e, pkts, n, now);
+	return likely(pkts[0].len < LARGE) ? packets_process(e, pkts, n, false, NULL, now)
+					   : large_packets_process(e, pkts, n, now);
 }
 
 /* Other engines have taken the room of completions that were gathered. */
@@ -223,15 +223,20 @@ lost_completions_report(struct engine *e)
 	gather->lost = 0;
 }
 
-/* With several engines, which may share CQs. */
+static_assert(
+	RECV_CLAIM_MAX == PKT_BURST, "a claim has room for the messages of a burst");
+
+/* With several engines, which may share CQs and SRQs. */
 static __rte_noinline unsigned
 burst_process_gathering(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
+	struct qp_claim *claim = e->claim.off ? NULL : &e->claim;
 	unsigned kept;
 
 	cq_gather_begin(&e->shared.gather);
-	kept = likely(pkts[0].len < LARGE) ? packets_process(e, pkts, n, false, true, now)
-					   : large_packets_process(e, pkts, n, now);
+	kept = likely(pkts[0].len < LARGE)
+		       ? packets_process(e, pkts, n, false, claim, now)
+		       : large_packets_process(e, pkts, n, now);
 	cq_gather_end(&e->shared.gather);
 	if (unlikely(e->shared.gather.lost != 0))
 		lost_completions_report(e);

@@ -8,7 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/base_env.h"
+#include "base/off.h"
 #include "engine/mr_fault.h"
 #include "mem/on_demand.h"
 
@@ -295,7 +295,7 @@ void
 mr_fault_get(void)
 {
 	pthread_mutex_lock(&lock);
-	if (open_contexts++ == 0 && env_enabled("ROCADE_MR_FAULT_HANDLER")) {
+	if (open_contexts++ == 0 && !is_off(OFF_MR_FAULT_HANDLER)) {
 		handlers_install();
 		installed = true;
 	}

@@ -12,7 +12,7 @@
  * that runs an engine, and on an address inside a region. Other signals go to the handler
  * installed before. On-demand regions (mem/on_demand.h) rely on the handler for every page
  * that is missing, and are never invalidated. An application that installs a handler later
- * should call the one it replaces. ROCADE_MR_FAULT_HANDLER=0 in the environment leaves the
+ * should call the one it replaces. ROCADE_OFF=mr-fault-handler in the environment leaves the
  * signals alone.
  */
 #ifndef ROCADE_ENGINE_MR_FAULT_H

@@ -10,20 +10,20 @@ message_takes(const struct op_row *op)
 }
 
 /* Returns how many messages take a receive behind packet v of the burst, without a packet of another
- * QP between; at most `most`. */
+ * QP between, as far as recv_ring_claim() goes. */
 static uint32_t
-messages_behind(
-	const struct qp_claim *c, struct qp *qp, const struct pkt_view *v, uint32_t most)
+messages_behind(const struct qp_claim *c, struct qp *qp, const struct pkt_view *v)
 {
 	uintptr_t at = (uintptr_t)v - offsetof(struct rx_packet, view);
-	const struct rx_packet *packet = (const struct rx_packet *)at;
-	uint32_t psn = v->psn, messages = 0;
+	const struct rx_packet *packet = (const struct rx_packet *)at + 1;
+	uint32_t most, psn = v->psn, messages = 0;
 
 	/* A packet that was held is not in the burst. */
-	if (qp->type != IBV_QPT_RC || qp->resp.hold != 0 || at < (uintptr_t)c->burst ||
-		at >= (uintptr_t)c->end)
+	if (at < (uintptr_t)c->burst || packet >= c->end || packet->qp != qp ||
+		qp->type != IBV_QPT_RC || qp->resp.hold != 0)
 		return 0;
-	while (messages < most && ++packet < c->end && packet->qp == qp) {
+	most = recv_ring_outstanding(&qp->srq->ring) / 2;
+	for (; messages < most && packet < c->end && packet->qp == qp; packet++) {
 		const struct op_row *op = packet->view.op;
 
 		psn = psn_add(psn, 1);
@@ -40,18 +40,20 @@ int
 claim_take(struct qp *qp, const struct pkt_view *v)
 {
 	struct qp_claim *c = qp->shared->claim;
-	uint32_t most, more = 0;
+	struct port_stats *stats = qp->shared->stats;
+	uint32_t more;
 	int rc;
 
 	if (c->qp == qp) {
 		rc = srq_claim_take(qp->srq, &c->claim, qp->wqe);
+		stats->srq_claimed += rc == 0;
 	} else {
-		/* As far as recv_ring_claim() goes. */
-		most = recv_ring_outstanding(&qp->srq->ring) / 2;
-		if (likely(most != 0 && c->qp == NULL))
-			more = messages_behind(c, qp, v, most);
-		if (more == 0)
-			return srq_take_shared(qp->srq, qp->wqe);
+		more = likely(c->qp == NULL) ? messages_behind(c, qp, v) : 0;
+		if (more == 0) {
+			rc = srq_take_shared(qp->srq, qp->wqe);
+			stats->srq_claim_missed += rc == 0;
+			return rc;
+		}
 		rc = srq_claim(qp->srq, more, &c->claim, qp->wqe);
 	}
 	c->qp = c->claim.next != c->claim.count ? qp : NULL;

@@ -26,6 +26,7 @@ struct rx_packet {
 
 /* Of an engine; used with the engine lock held. */
 struct qp_claim {
+	bool off; /* ROCADE_OFF=srq-claim: no burst is set */
 	/* the burst that is being dispatched, whose ICRCs have been checked; NULL: there is none */
 	const struct rx_packet *burst, *end;
 	struct qp

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/off.h"
 #include "qp/multipath.h"
 #include "verbs/verbs_port.h"
 
@@ -128,7 +129,7 @@ port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out
 	struct dev_conf *out)
 {
 	struct dev_conf dev = {.cc = {.on = true}};
-	char why[160];
+	char why[OFF_WHY_MAX];
 	int err;
 
 	if (conf == NULL)
@@ -139,7 +140,8 @@ port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out
 	if (err == 0)
 		dev.paths = (uint8_t)conf->paths;
 	if (err == 0 && (cc_conf_read(conf->cc, &dev.cc, why, sizeof(why)) != 0 ||
-				multipath_conf_read(&dev.paths, why, sizeof(why)) != 0))
+				multipath_conf_read(&dev.paths, why, sizeof(why)) != 0 ||
+				off_check(why, sizeof(why)) != 0))
 		err = rocade_fail(EINVAL, "%s", why);
 	if (err == 0 && conf->addresses == NULL)
 		err = addresses_read(NULL, &dev.net);

@@ -9,11 +9,12 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import process  # noqa: E402
 from daemon import CLIENTS, LIBRARY, RUN, Daemon, both, wait_for_port  # noqa: E402
 from process import Process, until  # noqa: E402
 from tap import case, run  # noqa: E402
 
-LINE = re.compile(r"^rocade: warning: (.*); ROCADE_ADVICE=0 turns this line off$", re.M)
+LINE = re.compile(r"^rocade: warning: (.*); ROCADE_OFF=advice turns this line off$", re.M)
 
 
 def advice(text):
@@ -55,7 +56,7 @@ def full_queue():
 def silenced():
     with Daemon() as daemon:
         for name, before, env in [("--no-advice", ["--no-advice"], {}),
-                                  ("ROCADE_ADVICE=0", [], {"ROCADE_ADVICE": "0"}),
+                                  ("ROCADE_OFF=advice", [], {"ROCADE_OFF": "advice"}),
                                   ("neither", [], {})]:
             words = [RUN, "--library", LIBRARY, *before, "ibv_rc_pingpong"]
             server = Process(words, env=dict(daemon.env, **env))
@@ -64,6 +65,14 @@ def silenced():
             text = both(server, client, 30)[2]
             case("advice with %s" % name, "Failed to modify QP" in text and
                  len(advice(text)) == (name == "neither"), text)
+        daemon.env["ROCADE_OFF"] = "pairs,tlp"
+        kept = process.run([RUN, "--library", LIBRARY, "--no-advice", "printenv", "ROCADE_OFF"], env=daemon.env)
+        case("--no-advice keeps what the user turns off", kept.stdout == "advice,pairs,tlp\n", kept.stdout)
+        daemon.env["ROCADE_OFF"] = "pairs,tpl"
+        wrong = daemon.run("ibv_devinfo")
+        case("a name that does not exist is refused", wrong.returncode != 0 and
+             "rocade: ROCADE_OFF: invalid entry 'tpl': expected names of this list" in wrong.stderr,
+             wrong.stderr)
 
 
 def unanswered():

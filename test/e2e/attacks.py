@@ -70,7 +70,7 @@ class Clients:
         self.clients = {}
         # A name is put before what the client measures: `local rc`. `make` and `cm` of one user need none.
         # The attacks are on the daemon: all packets of the correct clients cross it.
-        env = dict(hosts[0].env, ROCADE_PAIRS="0")
+        env = dict(hosts[0].env, ROCADE_OFF="pairs")
         for name, user, words in (("local", CORRECT_USER, ("pair", hosts[0].socket)),
                                   ("wire", CORRECT_USER, ("pair", hosts[1].socket)),
                                   ("", CORRECT_USER, ("make",)), ("other", OTHER_USER, ("make",)),
@@ -107,7 +107,7 @@ def attack_process(kind, way, user, seconds, hosts, space):
     if way == "busy":
         program = [RUN, "--library", LIBRARY] + program
     return Process([*as_user(user, CAPABILITIES.get(way)), *program],
-                   env=dict(hosts[0].env, ROCADE_PAIRS="0"), feed=True)
+                   env=dict(hosts[0].env, ROCADE_OFF="pairs"), feed=True)
 
 
 def attacked(kind, ways, seconds, hosts, space, clients):

@@ -70,7 +70,7 @@ class CorrectPair:
 
     def __init__(self, daemon):
         self.daemon = daemon
-        self.pair = daemon.start("env", "ROCADE_PAIRS=0", FLOW, "pair", feed=True)
+        self.pair = daemon.start("env", "ROCADE_OFF=pairs", FLOW, "pair", feed=True)
         self.pair.wait_line()
         self.clients = {c["id"] for c in daemon.status()["clients"]}
         self.resources, self.kib = resources(daemon)

@@ -32,7 +32,7 @@ class Host(Daemon):
                          "--mtu", mtu, "--sleep-us", str(sleep_us), *more_options,
                          space=spaces[side], eal=options)
         # The test is about packets that cross the threads of the daemon.
-        self.env["ROCADE_PAIRS"] = "0"
+        self.env["ROCADE_OFF"] = "pairs"
 
     def queues(self):
         return self.status()["queues"]

@@ -208,7 +208,7 @@ def stopped():
     """A process that is stopped keeps its connections, although all tries take 1 ms: by a pair, and by
     the daemon. It loses them when it is stopped for longer than others wait for it."""
     with Daemon() as daemon:
-        for way, env in (("by a pair", {}), ("by the daemon", {"ROCADE_PAIRS": "0"})):
+        for way, env in (("by a pair", {}), ("by the daemon", {"ROCADE_OFF": "pairs"})):
             victim = Victim(daemon, ROCADE_TEST_TIMEOUT="5", **env)
             case("%s: two processes exchange messages" % way, victim.moves(MANY))
             for name, pid in (("the one that answers", int(victim.friend)),

@@ -115,7 +115,7 @@ def peers():
         # Other hosts: with congestion control.
         daemon.env["ROCADE_CC"] = "swift,target=70"
         # Without probes, after which packets without an answer do not count.
-        daemon.env["ROCADE_TLP"] = "0"
+        daemon.env["ROCADE_OFF"] = "tlp"
         host = flow(daemon, "hosts", "1")
         case("packets in flight are shown", until(lambda: [
             (p["address"], p["send"]["inflight"]) for p in client_of(daemon, host)["peers"]] == [
@@ -125,7 +125,7 @@ def peers():
                 r", SQ 1 of 16, oldest unacknowledged \d+\.\d{3} s, RQ ",
                 status(daemon, "--qps").stdout), status(daemon, "--qps").stdout)
         host.kill()
-        del daemon.env["ROCADE_TLP"]
+        del daemon.env["ROCADE_OFF"]
         hosts = flow(daemon, "hosts", "100")
         client = reported(daemon, hosts)
         seen = client["peers"]

@@ -85,6 +85,9 @@ TEST(invalid_options_are_refused_by_name)
 	c.paths = 4;
 	expect_open_refused(&c, EINVAL, "ROCADE_PATHS: nine: expected 1 to 8");
 	unsetenv("ROCADE_PATHS");
+	setenv("ROCADE_OFF", "tlp,probes", 1);
+	expect_open_refused(&c, EINVAL, "ROCADE_OFF: invalid entry 'probes'");
+	unsetenv("ROCADE_OFF");
 	c = port_conf("192.0.2.1/24");
 	c.name = "";
 	expect_open_refused(&c, EINVAL, "name");

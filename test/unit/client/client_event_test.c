@@ -128,9 +128,9 @@ TEST(the_daemon_wakes_the_waiting_thread)
 
 TEST(the_daemon_wakes_the_progress_thread)
 {
-	setenv("ROCADE_EVENT_WAIT", "0", 1);
+	setenv("ROCADE_OFF", "event-wait", 1);
 	check_events(false);
-	unsetenv("ROCADE_EVENT_WAIT");
+	unsetenv("ROCADE_OFF");
 }
 
 static void

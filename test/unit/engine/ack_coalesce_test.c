@@ -340,9 +340,9 @@ TEST(acknowledgement_leaves_after_the_backlog)
 
 TEST(environment_turns_it_off)
 {
-	setenv("ROCADE_ACK_COALESCE", "0", 1);
+	setenv("ROCADE_OFF", "ack-coalesce", 1);
 	begin();
-	unsetenv("ROCADE_ACK_COALESCE");
+	unsetenv("ROCADE_OFF");
 	stream();
 	stream();
 	assert_false(ack_coalesce_is_on(engine()));

@@ -306,9 +306,9 @@ TEST(destroyed_qp_acknowledges)
 
 TEST(environment_turns_it_off)
 {
-	setenv("ROCADE_TX_FROM_POST", "0", 1);
+	setenv("ROCADE_OFF", "tx-from-post", 1);
 	begin();
-	unsetenv("ROCADE_TX_FROM_POST");
+	unsetenv("ROCADE_OFF");
 	answered(PROMPT + 2);
 	expect_counts(0, 0);
 	end();

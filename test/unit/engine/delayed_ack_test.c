@@ -214,9 +214,9 @@ TEST(qp_is_reset_meanwhile)
 
 TEST(environment_turns_it_off)
 {
-	setenv("ROCADE_TX_FROM_POST", "0", 1);
+	setenv("ROCADE_OFF", "tx-from-post", 1);
 	begin();
-	unsetenv("ROCADE_TX_FROM_POST");
+	unsetenv("ROCADE_OFF");
 	for (unsigned i = 0; i < 2 * DELAYED_ACK_ANSWERS; i++) {
 		request(0);
 		assert_int_equal(poll(), 1);

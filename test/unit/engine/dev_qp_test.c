@@ -366,41 +366,65 @@ TEST(churn_under_traffic_leaks_nothing)
 	engine_link_fini(&fixture);
 }
 
-/* QPs of two engines share an SRQ; one is destroyed while it holds a receive. */
-TEST(qps_of_two_engines_share_an_srq)
+/* QPs of two engines share an SRQ. Returns how many receives messages have taken together with one
+ * before; each other one is counted as taken alone, or began such a claim. */
+static uint64_t
+srq_of_two_engines(uint32_t len, bool claims)
 {
 	struct engine_link_conf conf = {.engines = {1, 2}};
 	struct link_qp_conf qc = {.engine = -1, .srq = true, .rnr_timer = 1};
 	unsigned received = 0;
+	uint64_t claimed = 0, missed = 0;
 
 	engine_link_init(&fixture, &conf);
+	for (unsigned i = 0; i < 2; i++)
+		fixture.b.dev->engines[i]->claim.off = !claims;
 	for (unsigned i = 0; i < QPS; i++) {
 		link_qp_create(&fixture.a, &a[i], &plain);
 		link_qp_create(&fixture.b, &b[i], &qc);
 		link_qp_connect(&a[i], &b[i], &qc);
 		for (unsigned k = 0; k < 20; k++)
-			assert_int_equal(link_qp_send(&a[i], k, 0, 2000, 0), 0);
+			assert_int_equal(link_qp_send(&a[i], k, 0, len, 0), 0);
 	}
 	assert_true(fixture.b.srq.shared);
 	for (unsigned turn = 0; turn < 100000 && received < QPS * 20; turn++) {
 		struct cqe cqe;
 
 		while (recv_ring_outstanding(&fixture.b.srq.ring) < 7)
-			assert_int_equal(link_qp_recv(&b[0], 0, 0, 2000), 0);
+			assert_int_equal(link_qp_recv(&b[0], 0, 0, len), 0);
 		engine_link_pass(&fixture);
 		fixture.now += 5000;
 		for (unsigned i = 0; i < QPS; i++) {
 			while (link_qp_poll_recv(&b[i], &cqe)) {
 				assert_int_equal(cqe.status, IBV_WC_SUCCESS);
-				assert_int_equal(cqe.byte_len, 2000);
+				assert_int_equal(cqe.byte_len, len);
 				received++;
 			}
 		}
 	}
 	assert_int_equal(received, QPS * 20);
+	for (unsigned i = 0; i < 2; i++) {
+		claimed += fixture.b.dev->engines[i]->stats.srq_claimed;
+		missed += fixture.b.dev->engines[i]->stats.srq_claim_missed;
+	}
+	assert_true(claims || missed == received);
+	assert_true(!claims || missed <= received - claimed);
 	link_qps_destroy(a, b, QPS);
 	assert_int_equal(fixture.b.srq.qps, 0);
 	engine_link_fini(&fixture);
+	return claimed;
+}
+
+TEST(qps_of_two_engines_share_an_srq)
+{
+	assert_int_equal(srq_of_two_engines(2000, true), 0);
+}
+
+/* Small messages of a burst take their receives together, unless that is off. */
+TEST(receives_are_claimed_unless_that_is_off)
+{
+	assert_int_not_equal(srq_of_two_engines(16, true), 0);
+	assert_int_equal(srq_of_two_engines(16, false), 0);
 }
 
 /* ibv_modify_srq(3): a receive that a QP holds stays intact. */

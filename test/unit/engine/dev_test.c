@@ -141,29 +141,29 @@ TEST(configuration_turns_extensions_off)
 /* docs/embedding.md, "Statistics and fault injection". */
 TEST(environment_switches_paths_off)
 {
-	static const char *const names[] = {
-		"ROCADE_DIRECT_PLACE", "ROCADE_TLP", "ROCADE_CNP", "ROCADE_SACK"};
-	static const char *const values[] = {"0", "1", NULL};
+	static const char *const values[] = {
+		"direct-place,tlp,cnp,sack,srq-claim", "hold,read-gap", "", NULL};
 	struct dev_conf conf = conf_good();
 
 	for (unsigned i = 0; i < RTE_DIM(values); i++) {
 		struct dev *dev;
 		const struct engine *e;
 
-		for (unsigned j = 0; j < RTE_DIM(names); j++) {
-			if (values[i] != NULL)
-				setenv(names[j], values[i], 1);
-			else
-				unsetenv(names[j]);
-		}
+		if (values[i] != NULL)
+			setenv("ROCADE_OFF", values[i], 1);
+		else
+			unsetenv("ROCADE_OFF");
 		fake_init(&port, 1, 1);
 		assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
 		e = dev->engines[0];
 		assert_int_equal(e->shared.direct_place_off, i == 0);
 		assert_int_equal(e->shared.tlp_off, i == 0);
 		assert_int_equal(e->shared.cnp_off, i == 0);
+		assert_int_equal(e->claim.off, i == 0);
 		assert_int_equal(e->peers.ext_off, i == 0);
 		assert_int_equal(ext_query_own(dev->gsi->ext) == 0, i == 0);
+		assert_int_equal(e->shared.hold == NULL, i == 1);
+		assert_int_equal(e->shared.read_gaps == NULL, i == 1);
 		dev_destroy(dev);
 		fake_fini(&port);
 	}

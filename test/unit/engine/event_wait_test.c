@@ -345,7 +345,7 @@ TEST_WITH(others_do_not_wait_here, setup, teardown)
 	assert_int_equal(fcntl(channel.fd, F_SETFL, O_RDWR | O_NONBLOCK), 0);
 	assert_int_equal(engine_event_wait(e, &channel, &record), -EAGAIN);
 	assert_int_equal(fcntl(channel.fd, F_SETFL, O_RDWR), 0);
-	e->event_wait_off = true; /* ROCADE_EVENT_WAIT=0 */
+	e->event_wait_off = true; /* ROCADE_OFF=event-wait */
 	assert_int_equal(engine_event_wait(e, &channel, &record), -EAGAIN);
 	e->event_wait_off = false;
 	engine_set_progress_thread(e, NULL);

@@ -208,12 +208,12 @@ TEST(user_of_qp1_gets_the_other_classes)
 	link_close();
 }
 
-/* no_sack and ROCADE_SACK=0: the host sends no query, and its answers name no extension. */
+/* no_sack and ROCADE_OFF=sack: the host sends no query, and its answers name no extension. */
 TEST(host_that_is_off)
 {
-	setenv("ROCADE_SACK", "0", 1);
+	setenv("ROCADE_OFF", "sack", 1);
 	link_open();
-	unsetenv("ROCADE_SACK");
+	unsetenv("ROCADE_OFF");
 	loss(&a);
 	assert_int_equal(a.qp->peer->ext_state, PEER_EXT_UNKNOWN);
 	engine_link_advance(&fixture, NS_PER_SEC);

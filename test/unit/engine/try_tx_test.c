@@ -168,7 +168,7 @@ TEST(pass_looks_after_windows_that_are_full)
 TEST(environment_turns_it_off)
 {
 	begin(0, false);
-	engine()->tx_from_post = false; /* ROCADE_TX_FROM_POST=0 */
+	engine()->tx_from_post = false; /* ROCADE_OFF=tx-from-post */
 	assert_int_equal(post(0, 8), 1);
 	expect_posts(0, 1);
 	engine()->tx_from_post = true;

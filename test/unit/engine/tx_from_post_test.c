@@ -164,9 +164,9 @@ TEST(taken_lock_is_not_waited_for)
 
 TEST(environment_turns_it_off)
 {
-	setenv("ROCADE_TX_FROM_POST", "0", 1);
+	setenv("ROCADE_OFF", "tx-from-post", 1);
 	begin(0);
-	unsetenv("ROCADE_TX_FROM_POST");
+	unsetenv("ROCADE_OFF");
 	poll();
 	assert_int_equal(post(0, 8), 0);
 	expect_posts(0, 0);

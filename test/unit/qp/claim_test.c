@@ -58,12 +58,16 @@ taken_by(unsigned first)
 static void
 end(unsigned claimed)
 {
+	uint64_t missed = p.b.stats.srq_claim_missed, before = p.b.stats.srq_claimed;
+
 	for (unsigned i = 1; i < claimed; i++) {
 		assert_ptr_equal(p.b.claim.qp, &p.b.qp);
 		assert_int_equal(taken_by(i), 0);
 		assert_int_equal(p.b.qp.wqe->wr_id, i);
 	}
 	assert_null(p.b.claim.qp);
+	assert_int_equal(p.b.stats.srq_claimed - before, claimed - 1);
+	assert_int_equal(p.b.stats.srq_claim_missed, missed);
 	p.b.claim.burst = p.b.claim.end = NULL;
 	wire_drop(&p.a, 0);
 	qp_link_fini_discard(&p);

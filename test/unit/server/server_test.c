@@ -45,6 +45,9 @@ TEST(invalid_configuration_is_refused)
 	c = good;
 	c.addresses = "192.0.2";
 	expect_refused(&c, EINVAL, "192.0.2");
+	setenv("ROCADE_OFF", "pairs,sacks", 1);
+	expect_refused(&good, EINVAL, "ROCADE_OFF: invalid entry 'sacks'");
+	unsetenv("ROCADE_OFF");
 	expect_refused(&good, ENOENT, "/nonexistent/socket");
 	assert_int_equal(fds_count(), fds);
 }

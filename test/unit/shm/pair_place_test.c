@@ -241,9 +241,9 @@ TEST_WITH(environment_turns_it_off, setup, teardown)
 	struct pkt pkt;
 
 	fixture_close(&f);
-	setenv("ROCADE_PAIR_PLACE", "0", 1);
+	setenv("ROCADE_OFF", "pair-place", 1);
 	fixture_open(&f);
-	unsetenv("ROCADE_PAIR_PLACE");
+	unsetenv("ROCADE_OFF");
 	for (unsigned i = 0; i < 3; i++)
 		first_long_send();
 	assert_int_equal(f.a.stats.pair_tx_placed, 0);

@@ -202,7 +202,8 @@ TEST_WITH(environment_turns_it_off, setup, teardown)
 	uint32_t index = side_pair(&f.a)->prod;
 	struct pkt pkt;
 
-	f.b.shm->pairs.place_off = true; /* ROCADE_PAIR_PLACE=0: see pair_place_test.c */
+	f.b.shm->pairs.place_off =
+		true; /* ROCADE_OFF=pair-place: see pair_place_test.c */
 	long_send(1, LONG, 3);
 	take(&pkt, 1);
 	assert_int_equal(pkt.flags, PKT_RX_IPV4_CKSUM_OK);

@@ -421,10 +421,10 @@ TEST_WITH(environment_is_checked, setup, teardown)
 	struct shm_pairs *p = calloc(1, sizeof(*p));
 
 	assert_non_null(p);
-	setenv("ROCADE_PAIRS", "0", 1);
+	setenv("ROCADE_OFF", "pairs", 1);
 	pairs_init(p);
 	assert_true(p->off);
 	pthread_mutex_destroy(&p->sleep_lock);
-	unsetenv("ROCADE_PAIRS");
+	unsetenv("ROCADE_OFF");
 	free(p);
 }
