@@ -241,10 +241,11 @@ pairs_open(struct pairs *pairs, const struct pairs_conf *conf)
 
 		pair->index = i;
 		pair->all = pairs;
-		failed = end_open(&pair->sender, &pairs->sending, i, conf->share);
+		failed = end_open(
+			&pair->sender, &pairs->sending, i % conf->engines, conf->share);
 		if (failed == NULL)
-			failed = end_open(
-				&pair->receiver, &pairs->receiving, i, conf->share);
+			failed = end_open(&pair->receiver, &pairs->receiving,
+				i % conf->engines, conf->share);
 	}
 	if (failed == NULL &&
 		(ibv_query_gid(pairs->sending.context, 1, 0, &gid[0]) != 0 ||
@@ -386,6 +387,20 @@ pair_receive(struct pair *pair)
 			return pair_fail(pair, "a receive");
 	}
 	return true;
+}
+
+void
+pairs_engines_poll(struct pairs *pairs, unsigned engine)
+{
+	/* Pair i is of engine i, if there are as many engines. */
+	rocade_engine_poll(pairs->pair[engine].sender.engine);
+	rocade_engine_poll(pairs->pair[engine].receiver.engine);
+}
+
+bool
+pair_work(struct pair *pair, bool post)
+{
+	return (!post || pair_post(pair)) && pair_receive(pair) && pair_reap(pair);
 }
 
 bool

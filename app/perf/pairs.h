@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pairs of engines: two devices of this process with several engines each. Engine i of the
- * sending device and engine i of the receiving device are pair i, which one thread polls. The
- * sending engine has a QP that sends to a QP of the receiving engine. Uses public calls only. */
+/* Pairs of QPs: two devices of this process with several engines each. Pair i has a QP of engine i of
+ * the sending device, which sends to a QP of engine i of the receiving device. One thread runs a pair:
+ * it polls both engines, posts and polls the CQs (pair_pass()). Or threads only post and poll CQs
+ * (pair_work()), while others poll the engines (pairs_engines_poll()). Uses public calls only. */
 #ifndef PERF_PAIRS_H
 #define PERF_PAIRS_H
 
@@ -22,6 +23,7 @@ enum pairs_share { SHARE_NOTHING, SHARE_SRQ, SHARE_CQ };
 
 struct pairs_conf {
 	unsigned pairs;
+	unsigned engines; /* pair i uses engine i % engines of both devices */
 	enum pairs_share share;
 	/* The QP of engine i sends to that of engine i + 1. Where queue i of one port receives
 	 * what queue i of the other sends, each packet is then handed to another engine. */
@@ -70,7 +72,7 @@ struct pairs {
 	struct pair pair[PAIRS_MAX];
 };
 
-/* The ports are sending.port and receiving.port of pairs, open, with conf->pairs engines or more.
+/* The ports are sending.port and receiving.port of pairs, open, with conf->engines engines or more.
  * The rest of pairs is zero. Returns NULL, or what failed. pairs_close() is required after both,
  * and leaves the ports open. */
 const char *pairs_open(struct pairs *pairs, const struct pairs_conf *conf);
@@ -86,5 +88,9 @@ void pair_requests_set(struct pair *pair, enum ibv_wr_opcode opcode);
 /* Posts a list of requests if post is set and the send queue has room; polls both engines and both
  * CQs, posts the receives again. Returns false after a failure: pair->failed. */
 bool pair_pass(struct pair *pair, bool post);
+/* The same without polling the engines: pairs_engines_poll() does that in another thread. */
+bool pair_work(struct pair *pair, bool post);
+/* Polls engine `engine` of both devices. */
+void pairs_engines_poll(struct pairs *pairs, unsigned engine);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rocade-pairs: the message rate of pairs of engines, each on a core of its own, for
- * tools/bench.sh. */
+/* rocade-pairs: the message rate of pairs of engines, each on a core of its own, or of threads that
+ * post beside lcores that run the engines, for tools/bench.sh. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,20 +25,20 @@
 #define CLOCK_PASSES 16 /* passes between two reads of the clock */
 
 struct conf {
-	uint64_t pairs, share, crossed, loop, seconds, warmup_ms, control, control_rate;
+	uint64_t pairs, posters, share, crossed, loop, seconds, warmup_ms, control,
+		control_rate;
 	const char *json;
 };
 
-/* An lcore, which polls a pair. */
+/* An lcore that runs a pair, with --posters without its engines. */
 struct lane {
 	struct pair *pair;
+	bool (*pass)(struct pair *pair, bool post);
 	uint64_t begin_tsc, end_tsc; /* of the window, the same for all lanes */
 	uint64_t from;               /* pair->received when the window began */
 	uint64_t last_tsc, longest;  /* between two reads of the clock in the window */
 	uint64_t messages;
 	double seconds;
-	unsigned *ended; /* lanes whose window has ended */
-	bool *failed;
 } __attribute__((aligned(PAIR_LINE)));
 
 static const char *const share_names[] = {"nothing", "srq", "cq", NULL};
@@ -49,6 +49,8 @@ static struct conf conf = {.pairs = 1, .seconds = 2, .warmup_ms = 500};
 static struct pairs pairs;
 static struct lane lanes[PAIRS_MAX];
 static struct pairs_control_run control;
+static unsigned ended; /* lanes whose window has ended */
+static bool failed;    /* a lane has */
 
 static const struct option_row option_rows[] = {
 	{.kind = OPTION_NUM,
@@ -58,6 +60,13 @@ static const struct option_row option_rows[] = {
 		.min = 1,
 		.max = PAIRS_MAX,
 		.text = "pairs of engines; each runs on an lcore of EAL's (1)"},
+	{.kind = OPTION_NUM,
+		.name = "posters",
+		.arg = "N",
+		OPTION_MEMBER(struct conf, posters),
+		.max = PAIRS_MAX,
+		.text = "lcores that post and poll CQs, each with QPs of its own, beside "
+			"those that poll the engines; 0: these do both (0)"},
 	{.kind = OPTION_WORD,
 		.name = "share",
 		.arg = "WHAT",
@@ -120,7 +129,8 @@ static const struct options options = {.program = PROGRAM,
 		"Usage: " PROGRAM " [EAL options] -- [options]\n"
 		"\n"
 		"Measures how many 64 B SENDs pairs of engines move. Pair i is engine i of a "
-		"sending device\nand engine i of a receiving one, polled by one lcore.\n",
+		"sending device\nand engine i of a receiving one, polled by one lcore. It posts, too, "
+		"or others do (--posters).\n",
 	.notes = "",
 	.rows = option_rows,
 	.count = sizeof(option_rows) / sizeof(option_rows[0]),
@@ -168,6 +178,13 @@ pairs_ports_close(void)
 		rocade_close_port(pairs.receiving.port);
 }
 
+/* Lanes, each with a pair of QPs. */
+static unsigned
+lanes_count(void)
+{
+	return (unsigned)(conf.posters != 0 ? conf.posters : conf.pairs);
+}
+
 /* Both ends resolve each other, so that no window begins with that. */
 static bool
 pairs_resolve(void)
@@ -183,16 +200,32 @@ pairs_resolve(void)
 		if (rte_rdtsc() > end)
 			return false;
 		for (unsigned i = 0; i < conf.pairs; i++)
-			(void)pair_pass(&pairs.pair[i], false);
+			pairs_engines_poll(&pairs, i);
 	}
 	return true;
 }
 
 static void
-lane_fail(struct lane *lane, const char *failed)
+lane_fail(struct lane *lane, const char *why)
 {
-	lane->pair->failed = failed;
-	__atomic_store_n(lane->failed, true, __ATOMIC_RELAXED);
+	lane->pair->failed = why;
+	__atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+}
+
+static bool
+lanes_have_ended(void)
+{
+	return __atomic_load_n(&ended, __ATOMIC_RELAXED) == lanes_count() ||
+	       __atomic_load_n(&failed, __ATOMIC_RELAXED);
+}
+
+/* Polls the engines of pair `arg` until all lanes have ended. */
+static int
+engines_run(void *arg)
+{
+	while (!lanes_have_ended())
+		pairs_engines_poll(&pairs, (unsigned)(uintptr_t)arg);
+	return 0;
 }
 
 /* Runs the pair until every lane's window has ended: the others must not be measured alone. */
@@ -205,7 +238,7 @@ lane_run(void *arg)
 		 now;
 
 	for (unsigned passes = 1;; passes++) {
-		if (unlikely(!pair_pass(pair, true)))
+		if (unlikely(!lane->pass(pair, true)))
 			lane_fail(lane, pair->failed);
 		if (likely(passes % CLOCK_PASSES != 0))
 			continue;
@@ -220,42 +253,51 @@ lane_run(void *arg)
 			lane->messages = pair->received - lane->from;
 			lane->seconds =
 				(double)(now - from_tsc) / (double)rte_get_tsc_hz();
-			__atomic_fetch_add(lane->ended, 1, __ATOMIC_RELAXED);
+			__atomic_fetch_add(&ended, 1, __ATOMIC_RELAXED);
 		}
 		if (now > stall_tsc)
 			lane_fail(lane, "another pair did not end");
-		if (__atomic_load_n(lane->ended, __ATOMIC_RELAXED) == conf.pairs ||
-			__atomic_load_n(lane->failed, __ATOMIC_RELAXED))
+		if (lanes_have_ended())
 			return 0;
 	}
+}
+
+/* Starts what runs on the n-th lcore after the main one: the other lanes, the engines, control calls. */
+static void
+worker_launch(unsigned n, unsigned lcore)
+{
+	unsigned lanes_left = lanes_count() - 1;
+	unsigned engines = conf.posters != 0 ? (unsigned)conf.pairs : 0;
+
+	if (n < lanes_left)
+		rte_eal_remote_launch(lane_run, &lanes[n + 1], lcore);
+	else if (n < lanes_left + engines)
+		rte_eal_remote_launch(
+			engines_run, (void *)(uintptr_t)(n - lanes_left), lcore);
+	else if (n == lanes_left + engines && conf.control != CONTROL_NONE)
+		rte_eal_remote_launch(pairs_control_run, &control, lcore);
 }
 
 /* Returns false if a pair has failed. */
 static bool
 lanes_run(void)
 {
-	static unsigned ended;
-	static bool failed, stop;
+	static bool stop;
 	uint64_t hz = rte_get_tsc_hz(), begin = rte_rdtsc() + conf.warmup_ms * hz / 1000;
-	unsigned n = 1, lcore;
+	unsigned n = 0, lcore;
 
-	for (unsigned i = 0; i < conf.pairs; i++)
+	for (unsigned i = 0; i < lanes_count(); i++)
 		lanes[i] = (struct lane){.pair = &pairs.pair[i],
+			.pass = conf.posters != 0 ? pair_work : pair_pass,
 			.begin_tsc = begin,
-			.end_tsc = begin + conf.seconds * hz,
-			.ended = &ended,
-			.failed = &failed};
+			.end_tsc = begin + conf.seconds * hz};
 	control = (struct pairs_control_run){.pairs = &pairs,
 		.what = (enum pairs_control)conf.control,
 		.rate = conf.control_rate,
 		.stop = &stop};
 	RTE_LCORE_FOREACH_WORKER(lcore)
 	{
-		if (n < conf.pairs)
-			rte_eal_remote_launch(lane_run, &lanes[n], lcore);
-		else if (n == conf.pairs && conf.control != CONTROL_NONE)
-			rte_eal_remote_launch(pairs_control_run, &control, lcore);
-		n++;
+		worker_launch(n++, lcore);
 	}
 	lane_run(&lanes[0]);
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
@@ -287,7 +329,7 @@ longest_us(void)
 {
 	uint64_t longest = 0;
 
-	for (unsigned i = 0; i < conf.pairs; i++)
+	for (unsigned i = 0; i < lanes_count(); i++)
 		longest = RTE_MAX(longest, lanes[i].longest);
 	return (double)longest * 1e6 / (double)rte_get_tsc_hz();
 }
@@ -297,10 +339,11 @@ pairs_json(double rate)
 {
 	json_t *object = json_object(), *each = json_array();
 
-	for (unsigned i = 0; i < conf.pairs; i++)
+	for (unsigned i = 0; i < lanes_count(); i++)
 		json_array_append_new(
 			each, json_real((double)lanes[i].messages / lanes[i].seconds));
 	json_object_set_new(object, "pairs", json_integer((json_int_t)conf.pairs));
+	json_object_set_new(object, "posters", json_integer((json_int_t)conf.posters));
 	json_object_set_new(object, "share", json_string(share_names[conf.share]));
 	json_object_set_new(object, "crossed", json_boolean(conf.crossed != 0));
 	json_object_set_new(object, "control", json_string(control_names[conf.control]));
@@ -326,13 +369,14 @@ pairs_print(void)
 	json_t *object;
 	int rc = 0;
 
-	for (unsigned i = 0; i < conf.pairs; i++)
+	for (unsigned i = 0; i < lanes_count(); i++)
 		rate += (double)lanes[i].messages / lanes[i].seconds;
 	object = pairs_json(rate);
 	if (conf.json == NULL || strcmp(conf.json, "-") != 0)
-		printf("%" PRIu64 " pairs, sharing %s%s: %.3f Mmsg/s; longest %u passes: "
+		printf("%" PRIu64 " pairs, %" PRIu64
+		       " posters, sharing %s%s: %.3f Mmsg/s; longest %u passes: "
 		       "%.1f us; control calls: %s, %" PRIu64 " rounds\n",
-			conf.pairs, share_names[conf.share],
+			conf.pairs, conf.posters, share_names[conf.share],
 			conf.crossed ? ", crossed" : "", rate / 1e6, CLOCK_PASSES,
 			longest_us(), control_names[conf.control], control.rounds);
 	else
@@ -350,7 +394,7 @@ lanes_report(int code)
 {
 	if (control.failed != NULL)
 		pairs_report(code, "a control call failed", control.failed);
-	for (unsigned i = 0; i < conf.pairs && control.failed == NULL; i++)
+	for (unsigned i = 0; i < lanes_count() && control.failed == NULL; i++)
 		pairs_report(code, "a pair ended",
 			pairs.pair[i].failed != NULL ? pairs.pair[i].failed
 						     : "another pair failed");
@@ -359,14 +403,15 @@ lanes_report(int code)
 static int
 pairs_run(void)
 {
-	const struct pairs_conf how = {.pairs = (unsigned)conf.pairs,
+	const struct pairs_conf how = {.pairs = lanes_count(),
+		.engines = (unsigned)conf.pairs,
 		.share = (enum pairs_share)conf.share,
 		.crossed = conf.crossed != 0};
-	const char *failed = pairs_open(&pairs, &how);
+	const char *wrong = pairs_open(&pairs, &how);
 	int code = EXIT_RUN;
 
-	if (failed != NULL)
-		pairs_report(code, "cannot open the pairs, failed", failed);
+	if (wrong != NULL)
+		pairs_report(code, "cannot open the pairs, failed", wrong);
 	else if (!pairs_resolve())
 		pairs_report(code, "cannot resolve the MAC address of the other port",
 			"no answer within 10 s");
@@ -389,10 +434,14 @@ main(int argc, char **argv)
 	if (rte_eal_init(separator, argv) < 0)
 		return pairs_report(
 			EXIT_ENVIRONMENT, "EAL does not start", rte_strerror(rte_errno));
-	if (rte_lcore_count() < conf.pairs + (conf.control != CONTROL_NONE))
+	if (conf.posters != 0 && (conf.posters < conf.pairs || conf.crossed != 0))
+		code = pairs_report(EXIT_USAGE, "invalid option --posters",
+			"expected no fewer than --pairs, and not --crossed");
+	else if (rte_lcore_count() <
+		 conf.pairs + conf.posters + (conf.control != CONTROL_NONE))
 		code = pairs_report(EXIT_USAGE, "too few lcores",
-			"expected one for each of --pairs, and one for --control (--lcores "
-			"of EAL)");
+			"expected one for each of --pairs and --posters, and one for "
+			"--control (--lcores of EAL)");
 	else if (pairs_ports_open() != 0)
 		code = pairs_report(
 			EXIT_ENVIRONMENT, "cannot open the ports", rocade_error());

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +16,14 @@
 struct line {
 	uintptr_t number; /* address >> LINE_BITS; 0: a free entry */
 	const void *writer[TRACE_PARTS], *reader[TRACE_PARTS]; /* of the first access */
+	unsigned holders; /* parts that have a copy, as bits: one after a write */
+	bool written;
 };
 
 static struct line lines[LINES];
 static struct trace_rmw rmws[RMWS];
 static unsigned used, rmw_count;
+static unsigned long moves;
 static int part = -1;
 
 #define PC __builtin_return_address(0)
@@ -63,6 +67,20 @@ line_get(uintptr_t number)
 	}
 }
 
+/* An access of this part: returns whether the line comes from the other one, or is taken from it. A
+ * line that both only read moves no more: both have a copy. */
+static bool
+moves_now(struct line *line, int write)
+{
+	unsigned own = 1u << part, others = line->holders & ~own;
+	bool move =
+		others != 0 && (write || (line->written && (line->holders & own) == 0));
+
+	line->holders = write ? own : line->holders | own;
+	line->written |= write;
+	return move;
+}
+
 static void
 access_note(const volatile void *at, size_t size, int write, const void *pc)
 {
@@ -77,6 +95,7 @@ access_note(const volatile void *at, size_t size, int write, const void *pc)
 
 		if (*by == NULL)
 			*by = pc;
+		moves += moves_now(line, write);
 	}
 }
 
@@ -355,6 +374,12 @@ trace_read_lines(struct trace_shared *rows, unsigned n)
 		}
 	}
 	return count;
+}
+
+unsigned long
+trace_moves(void)
+{
+	return moves;
 }
 
 unsigned long

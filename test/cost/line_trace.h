@@ -31,6 +31,9 @@ unsigned trace_shared_lines(struct trace_shared *rows, unsigned n);
 /* Lines that one part wrote and the other read, by the functions of the first accesses: the writer's
  * first. */
 unsigned trace_read_lines(struct trace_shared *rows, unsigned n);
+/* How often a line moved: a part accessed it after the other one had written it, or wrote what the other
+ * one had read. */
+unsigned long trace_moves(void);
 /* Lines that a part wrote. */
 unsigned long trace_lines(unsigned part);
 

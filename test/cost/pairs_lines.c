@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two pairs of engines (app/perf/pairs.h) over a loop, each with a thread of its own. The threads run
- * in turn, so that each run is the same. line_trace.h records what each of them writes.
+/* Two pairs of engines (app/perf/pairs.h) over a loop, each with a thread of its own; or one thread that
+ * posts and polls CQs, and one that polls the engines. The threads run in turn, so that each run is the
+ * same. line_trace.h records what each of them writes.
  *
  *     pairs_lines nothing    shared nothing: the private path. No cache line is written by both or
  *                            written by one and read by the other
  *     pairs_lines crossed    packets arrive at the wrong engine
  *     pairs_lines srq        one SRQ
  *     pairs_lines cq         one CQ for requests, and one for receives
+ *     pairs_lines posted     one thread posts SENDs, and their receives to an SRQ. Not more than
+ *                            MOVES_MAX lines move for a message
  *
  * In each of them only the rows below have atomic read-modify-writes, and no more than they say. */
 #include <pthread.h>
@@ -28,8 +31,10 @@
 #define POLLS (POSTS * PASSES * 2) /* of engines, and of CQs */
 #define SENDS (POSTS * PAIR_BURST / 2)
 #define PASS_NS 1000
+#define MOVES_MAX 4
 
 static struct pairs pairs;
+static bool posted; /* mode "posted" */
 static sem_t turn[PAIRS];
 
 /* Where atomic read-modify-writes may be: in functions whose names begin so. */
@@ -47,6 +52,10 @@ static const struct allowed {
 		SENDS / PAIR_BURST, "srq"},
 	{"lock of the SRQ's posts",
 		{"verbs_post_srq_recv", "recv_ring_lock", "rte_spinlock"}, POSTS, "srq"},
+	{"lock of the SRQ's posts", {"verbs_post_srq_recv"}, TURNS, "posted"},
+	/* Of each engine that posts have rung. The thread that posts has none. */
+	{"doorbells of posts", {"doorbells_drain", "flag_clear", "flags_clear"},
+		PASSES *TURNS, "posted"},
 	/* A burst's together, and each signaled request. */
 	{"CQEs", {"cq_reserve", "cq_put", "cq_gather", "gathered_write", "slots_reserve"},
 		2 * POSTS, "cq"},
@@ -70,7 +79,7 @@ turns_must(int good, const char *what)
 
 /* A turn: SENDs, then WRITEs or READs. */
 static void
-turn_run(struct pair *pair, unsigned number)
+pair_turn(struct pair *pair, unsigned number)
 {
 	static const enum ibv_wr_opcode opcodes[] = {
 		IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ};
@@ -83,17 +92,35 @@ turn_run(struct pair *pair, unsigned number)
 	trace_end();
 }
 
+/* A turn of the thread that posts, or of that which polls the engines. */
+static void
+posted_turn(unsigned part, unsigned number)
+{
+	if (number >= TURNS_WARM)
+		trace_begin(part);
+	for (unsigned i = 0; i < PASSES; i++) {
+		if (part == 1)
+			pairs_engines_poll(&pairs, 0);
+		else
+			turns_must(pair_work(&pairs.pair[0], i == 0), "a post");
+	}
+	trace_end();
+}
+
 static void *
 turns_thread(void *arg)
 {
-	struct pair *pair = arg;
+	unsigned part = (unsigned)(uintptr_t)arg;
 
 	for (unsigned i = 0; i < TURNS_WARM + TURNS; i++) {
-		while (sem_wait(&turn[pair->index]) != 0)
+		while (sem_wait(&turn[part]) != 0)
 			;
 		clock_step(PASS_NS);
-		turn_run(pair, i);
-		sem_post(&turn[(pair->index + 1) % PAIRS]);
+		if (posted)
+			posted_turn(part, i);
+		else
+			pair_turn(&pairs.pair[part], i);
+		sem_post(&turn[(part + 1) % PAIRS]);
 	}
 	return NULL;
 }
@@ -107,14 +134,15 @@ turns_open(const char *mode)
 		.engines = PAIRS,
 		.max_qp = 64,
 		.rx_desc = 128}};
-	struct pairs_conf conf = {
-		.pairs = PAIRS, .crossed = strcmp(mode, "crossed") == 0};
+	struct pairs_conf conf = {.pairs = posted ? 1 : PAIRS,
+		.engines = posted ? 1 : PAIRS,
+		.crossed = strcmp(mode, "crossed") == 0};
 	struct rocade_port *ports[2];
 	const char *failed;
 
 	port[1] = port[0];
 	port[1].addresses = "192.0.2.2/24";
-	if (strcmp(mode, "srq") == 0)
+	if (posted || strcmp(mode, "srq") == 0)
 		conf.share = SHARE_SRQ;
 	else if (strcmp(mode, "cq") == 0)
 		conf.share = SHARE_CQ;
@@ -194,6 +222,11 @@ turns_check(const char *mode)
 	printf("%lu and %lu lines written, %lu by both; %lu written by one and read by the "
 	       "other\n",
 		trace_lines(0), trace_lines(1), written, read);
+	if (posted) {
+		printf("%lu times a line moved, for %u messages\n", trace_moves(),
+			TURNS * PAIR_BURST);
+		wrong += trace_moves() > MOVES_MAX * TURNS * PAIR_BURST;
+	}
 	if (strcmp(mode, "nothing") == 0)
 		wrong += written != 0 || read != 0;
 	else
@@ -209,13 +242,14 @@ main(int argc, char **argv)
 	uint64_t received = 0;
 	unsigned wrong;
 
-	turns_must(argc == 2, "one argument: nothing, crossed, srq or cq");
+	turns_must(argc == 2, "one argument: nothing, crossed, srq, cq or posted");
+	posted = strcmp(argv[1], "posted") == 0;
 	turns_open(argv[1]);
 	for (unsigned i = 0; i < PAIRS; i++)
 		turns_must(sem_init(&turn[i], 0, i == 0) == 0, "sem_init");
 	for (unsigned i = 0; i < PAIRS; i++)
-		turns_must(pthread_create(
-				   &thread[i], NULL, turns_thread, &pairs.pair[i]) == 0,
+		turns_must(pthread_create(&thread[i], NULL, turns_thread,
+				   (void *)(uintptr_t)i) == 0,
 			"pthread_create");
 	for (unsigned i = 0; i < PAIRS; i++)
 		pthread_join(thread[i], NULL);

@@ -84,11 +84,11 @@ def two_engines():
     return got and got["engines"] == 2
 
 
-def pairs(**options):
-    """The numbers of two pairs of engines; None if a pair has moved nothing, or not the right
+def pairs(engines=2, **options):
+    """The numbers of pairs of engines; None if a pair has moved nothing, or not the right
     packets were handed to another engine."""
     try:
-        got = bench.pairs(1, 2, **options)
+        got = bench.pairs(1, engines, **options)
     except runners.Failed as error:
         print(error, file=sys.stderr)
         return None
@@ -124,6 +124,8 @@ def main():
     case("rocade-pairs measures pairs of engines that share nothing", pairs())
     case("rocade-pairs measures pairs of engines with one SRQ", pairs(share="srq"))
     case("rocade-pairs measures pairs of engines with one CQ", pairs(share="cq"))
+    case("rocade-pairs measures a thread that posts beside an lcore that runs the engines",
+         pairs(engines=1, share="srq", posters=1))
     case("rocade-pairs measures packets that are handed to another engine", pairs(crossed=True))
     case("rocade-perf measures the memory of an SRQ and of many QPs", memory())
     case("rocade-perf measures rates through the daemon", all(rates(bench.perf_daemon)))

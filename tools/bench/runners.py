@@ -158,16 +158,19 @@ class Bench:
         return self.result(out, seconds)
 
     def pairs(self, seconds, pairs, **options):
-        """One process with both ports and a thread on each core: a pair of engines each."""
+        """One process with both ports. A thread on each core runs a pair of engines; with posters, threads
+        on the first core post, and lcores on the last ones run the engines."""
         self.number += 1
         out = self.path("json")
-        lcores = ",".join("%d@%d" % lane for lane in enumerate(CORES[:pairs]))
+        posters = options.get("posters", 0)
+        cores = [CORES[0]] * posters + list(CORES[-pairs:] if posters else CORES[:pairs])
+        lcores = ",".join("%d@%d" % lane for lane in enumerate(cores))
         command = [self.pairs_program] + self.eal("server", lcores, self.megabytes) + [
             "--vdev", self.memif("client", number=1), "--", "--pairs", str(pairs),
             "--seconds", str(seconds), "--warmup-ms", str(min(500, 200 * seconds)),
             "--json", out]
         for name, value in options.items():
-            command += ["--" + name] + [value] * (value is not True)
+            command += ["--" + name] + [str(value)] * (value is not True)
         process = self.start("pairs", command)
         try:
             process.wait(seconds + 60)
