@@ -162,6 +162,16 @@ refusal_set(const struct options *o, int value, const char *argument, char err[E
 	return error_set(err, what, optopt != 0 ? option : argument);
 }
 
+int
+option_refused(const struct options *o, const struct option_row *row, const char *value,
+	const char *expected, char err[ERR_MAX])
+{
+	const char *why = o->why != NULL ? o->why() : "";
+
+	return error_set(err, "invalid value '%s' for --%s: %s%s%s", value, row->name,
+		why, why[0] != '\0' ? "; " : "", expected);
+}
+
 enum options_result
 options_parse(const struct options *o, struct conf *conf, int argc, char **argv,
 	char err[ERR_MAX])
@@ -182,8 +192,7 @@ options_parse(const struct options *o, struct conf *conf, int argc, char **argv,
 		if (row->kind == OPTION_HELP || row->kind == OPTION_VERSION)
 			return row->kind == OPTION_HELP ? OPTIONS_HELP : OPTIONS_VERSION;
 		if (!option_store(row, conf, optarg, expected))
-			return error_set(err, "invalid value '%s' for --%s: %s", optarg,
-				row->name, expected);
+			return option_refused(o, row, optarg, expected, err);
 		if (o->stored != NULL)
 			o->stored(conf, row);
 	}

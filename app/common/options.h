@@ -62,6 +62,8 @@ struct options {
 	bool operands; /* stop at the first argument that is no option: argv[optind] */
 	/* If not NULL: called for each option that has been stored. */
 	void (*stored)(struct conf *conf, const struct option_row *row);
+	/* If not NULL: which part of the value that was refused last is wrong, and why; or "". */
+	const char *(*why)(void);
 };
 
 enum options_result { OPTIONS_WRONG = -1, OPTIONS_OK, OPTIONS_HELP, OPTIONS_VERSION };
@@ -76,6 +78,10 @@ const struct option_row *option_find(const struct options *o, const char *name);
 /* Stores a value. On failure returns false, and writes "expected ..." */
 bool option_store(const struct option_row *row, struct conf *conf, const char *value,
 	char expected[ERR_MAX]);
+
+/* Writes that the value was refused, and returns -1. */
+int option_refused(const struct options *o, const struct option_row *row,
+	const char *value, const char *expected, char err[ERR_MAX]);
 
 /* Stores the options, without argv[0]. Stops at --help, --version and the first error,
  * which it writes to err. */

@@ -242,35 +242,63 @@ workers_print(char text[256])
 	return n;
 }
 
+/* The lcores of a list are worker lcores. */
 static int
-core_list_check(const struct conf *conf, bool eal, char err[ERR_MAX])
+lcore_list_check(const char *option, const uint16_t *list, unsigned n,
+	const char *workers, char err[ERR_MAX])
 {
+	for (unsigned i = 0; i < n; i++) {
+		if (list[i] >= RTE_MAX_LCORE || !rte_lcore_is_enabled(list[i]) ||
+			list[i] == rte_get_main_lcore())
+			return error_set(err,
+				"invalid value '%u' for --%s: expected worker lcores "
+				"of EAL (-l): %s",
+				list[i], option, workers);
+	}
+	return 0;
+}
+
+static int
+core_lists_check(const struct conf *conf, bool eal, char err[ERR_MAX])
+{
+	uint64_t needed = conf->nb_cores + conf->n_engine_lcores;
 	char workers[256];
 	unsigned n = eal ? workers_print(workers) : 0;
 
 	if (n == 0)
 		return error_set(err,
-			"invalid value '%" PRIu64
-			"' for --nb-cores: EAL has no worker lcores; "
+			"invalid value '%" PRIu64 "' for --%s: EAL has no worker lcores; "
 			"expected -l 0-%" PRIu64 " or more before --",
-			conf->nb_cores, conf->nb_cores);
-	for (unsigned i = 0; i < conf->n_corelist; i++) {
-		unsigned lcore = conf->corelist[i];
-
-		if (lcore >= RTE_MAX_LCORE || !rte_lcore_is_enabled(lcore) ||
-			lcore == rte_get_main_lcore())
-			return error_set(err,
-				"invalid value '%u' for --corelist: expected worker lcores "
-				"of EAL (-l): %s",
-				lcore, workers);
-	}
-	if (conf->nb_cores > n)
+			conf->nb_cores != 0 ? conf->nb_cores : conf->engine_lcores[0],
+			conf->nb_cores != 0 ? "nb-cores" : "engine-lcores", needed);
+	if (lcore_list_check(
+		    "corelist", conf->corelist, conf->n_corelist, workers, err) != 0 ||
+		lcore_list_check("engine-lcores", conf->engine_lcores,
+			conf->n_engine_lcores, workers, err) != 0)
+		return -1;
+	if (needed <= n)
+		return 0;
+	if (conf->n_engine_lcores != 0)
 		return error_set(err,
 			"invalid value '%" PRIu64
 			"' for --nb-cores: expected at most %u, as EAL "
-			"(-l) has the worker lcores %s",
-			conf->nb_cores, n, workers);
-	return 0;
+			"(-l) has the worker lcores %s, and --engine-lcores has %u of them",
+			conf->nb_cores, n - conf->n_engine_lcores, workers,
+			conf->n_engine_lcores);
+	return error_set(err,
+		"invalid value '%" PRIu64 "' for --nb-cores: expected at most %u, as EAL "
+		"(-l) has the worker lcores %s",
+		conf->nb_cores, n, workers);
+}
+
+/* The next worker lcore that runs no engine of --engine-lcores. */
+static unsigned
+next_core_lcore(const struct conf *conf, unsigned lcore)
+{
+	do
+		lcore = rte_get_next_lcore(lcore, 1, 0);
+	while (lcore < RTE_MAX_LCORE && conf_is_engine_lcore(conf, lcore));
+	return lcore;
 }
 
 int
@@ -278,12 +306,14 @@ cores_choose(struct run *run, bool eal, char err[ERR_MAX])
 {
 	const struct conf *conf = &run->conf;
 	struct cores *cores = &run->cores;
-	unsigned lcore = rte_get_next_lcore(-1, 1, 0);
+	unsigned lcore = (unsigned)-1;
 
+	if (conf->nb_cores == 0 && conf->n_engine_lcores == 0)
+		return 0;
+	if (core_lists_check(conf, eal, err) != 0)
+		return -1;
 	if (conf->nb_cores == 0)
 		return 0;
-	if (core_list_check(conf, eal, err) != 0)
-		return -1;
 	cores->lcore = calloc(conf->nb_cores, sizeof(*cores->lcore));
 	cores->list = aligned_alloc(
 		_Alignof(struct core), conf->nb_cores * sizeof(*cores->list));
@@ -291,8 +321,8 @@ cores_choose(struct run *run, bool eal, char err[ERR_MAX])
 		return error_set(err, "out of memory");
 	cores->n = (unsigned)conf->nb_cores;
 	for (unsigned i = 0; i < cores->n; i++) {
+		lcore = next_core_lcore(conf, lcore);
 		cores->lcore[i] = conf->n_corelist != 0 ? conf->corelist[i] : lcore;
-		lcore = rte_get_next_lcore(lcore, 1, 0);
 	}
 	return 0;
 }
@@ -310,6 +340,7 @@ engines_spread(struct run *run)
 			struct core *core = &run->cores.list[n++ % run->cores.n];
 
 			core->engines[core->n_engines++] = host->engines[e];
+			host->engine_lcores[e] = run->cores.lcore[core->index];
 		}
 		host->runner = ENGINES_BY_CORES;
 	}

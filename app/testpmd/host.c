@@ -39,13 +39,24 @@ host_poll_all(struct host *host)
 	return moved;
 }
 
+static uint64_t
+progress_of(const struct host *host)
+{
+	return host->tally.messages + host->tally.sent;
+}
+
 void
 host_tick(struct host *host, bool runs, uint64_t now_ns)
 {
 	host_events(host);
 	host_cm_tick(host);
-	if (runs && host_active(host))
-		host->ops->tick(host, now_ns);
+	if (!runs || !host_active(host))
+		return;
+	if (host->progress != progress_of(host)) {
+		host->progress = progress_of(host);
+		host->progress_ns = now_ns;
+	}
+	host->ops->tick(host, now_ns);
 }
 
 /* Whether the limit event may be pending: fewer receives are posted than the limit. Every
@@ -167,8 +178,11 @@ host_fail(struct host *host, const char *format, ...)
 	error_record(host, format, args);
 	va_end(args);
 	host->reconnect = true;
+	/* The rate is that of the time in which there was progress, not of the wait before the failure. */
 	if (host->state != HOST_FAILED)
-		host->tally.last_ns = clock_ns();
+		host->tally.last_ns = host->progress != progress_of(host)
+					      ? clock_ns()
+					      : host->progress_ns;
 	host->state = HOST_FAILED;
 }
 
@@ -177,8 +191,19 @@ host_wrong_bytes(struct host *host, const struct conn *conn, const char *what,
 	uint64_t msg, const uint8_t *data, uint64_t len, uint64_t seed, size_t bad,
 	size_t first)
 {
+	int place = host->reason[0] != '\0' ? -1
+					    : peers_place_of(host->conf, host->pc,
+						      conn->qpn, msg, data, len);
+
 	host->tally.bad_messages++;
 	host->tally.bad_bytes += bad;
+	if (place >= 0 && (unsigned)place != host->pc->peers[host->peer].place)
+		host_set_error(host,
+			"message %" PRIu64
+			" (%s) of QP 0x%x was sent to peer number %d of %s: expected "
+			"--peer %s@%d",
+			msg, what, conn->qpn, place, host_peer(host), host_peer(host),
+			place);
 	host_set_error(host,
 		"message %" PRIu64 " (%s) of QP 0x%x is wrong: %zu of its %" PRIu64
 		" bytes, the first at offset %zu: 0x%02x, expected 0x%02x",

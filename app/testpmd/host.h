@@ -46,8 +46,8 @@ struct conn {
 	struct ibv_qp *qp;
 	uint32_t qpn;
 	uint32_t peer_qpn; /* of the QP that it is connected with */
-	/* What the bytes of its messages are computed from (verify_seed()), and of those that it receives:
-	 * the QPNs of both ends. */
+	/* The bytes of the messages that it sends, and of those that it receives, are computed from these
+	 * (verify_seed()), which are made of the QPNs of both ends. */
 	uint32_t flow_out, flow_in;
 	bool connected; /* modified since RESET */
 	bool failed;    /* a request failed, or the peer restarted: reconnect */
@@ -92,6 +92,8 @@ struct conn {
 	uint32_t seen_psn;
 	uint64_t seen_duplicates, seen_naks;
 	unsigned stalled_checks;
+	/* The peer has repeated its first message for long: it gets no acknowledgement. */
+	bool unheard;
 };
 
 enum host_state {
@@ -223,6 +225,7 @@ struct host {
 	struct rocade_engine *engines[ENGINES_MAX];
 	unsigned n_engines;
 	enum engine_runner runner;
+	unsigned engine_lcores[ENGINES_MAX]; /* that run them, unless ENGINES_BY_MAIN */
 	struct host_verbs verbs;
 	struct host_path path;
 
@@ -241,9 +244,11 @@ struct host {
 	struct tally tally;
 	struct hist hist;
 	struct host_base base;
-	uint64_t drain_ns; /* when HOST_DRAINING or HOST_LINGERING began */
-	uint64_t lingered; /* --mode both, HOST_LINGERING: messages at the last look */
-	bool stopping;     /* both: by the user */
+	uint64_t progress,
+		progress_ns; /* messages at the last tick, and when they changed */
+	uint64_t drain_ns;   /* when HOST_DRAINING or HOST_LINGERING began */
+	uint64_t lingered;   /* --mode both, HOST_LINGERING: messages at the last look */
+	bool stopping;       /* both: by the user */
 	bool follows; /* both: a QP sends when it has received the peer's first message */
 	/* the count given to host_idle_for(), and since when it has not changed */
 	uint64_t idle_mark, idle_since_ns;
@@ -405,6 +410,8 @@ int host_clear(struct host *host);
 /* restart.c: detects that the peer sends from its first PSN again, and reconnects. */
 void host_watch_restart(struct host *host, uint64_t now_ns);
 bool conn_has_failed(const struct conn *conn);
+/* At the end of a receiver's run: fails the host if a peer does not hear it. */
+void host_require_heard(struct host *host);
 
 /* testpmd_stats.c: the sum over cores and peers, or those of one core or one peer, and one error. Only
  * while no core uses the hosts. */

@@ -177,6 +177,21 @@ add_cores(json_t *out, const struct run *run, struct host *head)
 	json_object_set_new(out, "cores", list);
 }
 
+/* Which lcore runs each engine. */
+static void
+add_engines(json_t *out, const struct host *head)
+{
+	json_t *list = json_array();
+
+	for (unsigned e = 0; e < head->n_engines; e++)
+		json_array_append_new(
+			list, json_pack("{s:I,s:o}", "engine", (json_int_t)e, "lcore",
+				      head->runner != ENGINES_BY_MAIN
+					      ? json_uint(head->engine_lcores[e])
+					      : json_null()));
+	json_object_set_new(out, "engines", list);
+}
+
 /* The share of each peer. */
 static void
 add_peers(json_t *out, struct host *head)
@@ -195,7 +210,8 @@ add_peers(json_t *out, struct host *head)
 		json_array_append_new(list, peer);
 	}
 	json_object_set_new(out, "peers", list);
-	json_object_set_new(out, "fairness", json_real(port_fairness(head)));
+	json_object_set_new(out, "fairness",
+		port_fairness(head) > 0 ? json_real(port_fairness(head)) : json_null());
 }
 
 static json_t *
@@ -218,6 +234,7 @@ port_object(const struct run *run, struct host *host, const struct result *resul
 	add_rate(out, host);
 	add_impair(out, host);
 	add_cores(out, run, host);
+	add_engines(out, host);
 	add_peers(out, host);
 	add_stats(out, &result->stats);
 	return out;

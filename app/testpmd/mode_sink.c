@@ -33,6 +33,7 @@ static void
 sink_stop(struct host *host)
 {
 	rx_drain(host);
+	host_require_heard(host);
 	if (host->state != HOST_FAILED)
 		host_set_done(host);
 }

@@ -4,7 +4,7 @@
 
 #include <common/number.h>
 
-#include "op.h"
+#include "testpmd_parse.h"
 
 #define T(type) (1u << TYPE_##type)
 const struct op_row op_rows[OP_KINDS] = {
@@ -76,48 +76,44 @@ mix_reduce(struct op_mix *mix)
 	}
 }
 
+struct mix_list {
+	struct op_mix mix;
+	bool alone; /* without a weight */
+};
+
 /* Reads "NAME" or "NAME:WEIGHT". */
-static bool
-parse_item(char *item, bool alone, struct op_mix *mix)
+static const char *
+item_op(const char *item, void *list, unsigned n)
 {
-	char *colon = strchr(item, ':');
+	struct mix_list *into = list;
+	size_t len = strcspn(item, ":");
 	uint64_t weight = 1;
 
-	if (colon != NULL)
-		*colon = '\0';
-	if (colon != NULL ? !parse_number(colon + 1, 1, OP_WEIGHT_MAX, &weight) : !alone)
-		return false;
+	(void)n;
+	if (item[len] == ':' ? !parse_number(item + len + 1, 1, OP_WEIGHT_MAX, &weight)
+			     : !into->alone)
+		return "has no weight from 1 to 1000 behind :";
 	for (unsigned i = 0; i < OP_KINDS; i++) {
-		if (strcmp(item, op_rows[i].name) != 0)
+		if (strncmp(item, op_rows[i].name, len) != 0 ||
+			op_rows[i].name[len] != '\0')
 			continue;
-		if (mix->weights[i] != 0)
-			return false;
-		mix->weights[i] = (uint16_t)weight;
-		return true;
+		if (into->mix.weights[i] != 0)
+			return "comes twice";
+		into->mix.weights[i] = (uint16_t)weight;
+		return NULL;
 	}
-	return false;
+	return "is no operation";
 }
 
 bool
 parse_mix(const char *text, struct op_mix *mix)
 {
-	struct op_mix new = {0};
-	bool alone = strchr(text, ',') == NULL;
+	struct mix_list list = {.alone = strchr(text, ',') == NULL};
+	struct op_mix new;
 
-	for (;;) {
-		size_t len = strcspn(text, ",");
-		char item[32];
-
-		if (len >= sizeof(item))
-			return false;
-		memcpy(item, text, len);
-		item[len] = '\0';
-		if (!parse_item(item, alone, &new))
-			return false;
-		if (text[len] == '\0')
-			break;
-		text += len + 1;
-	}
+	if (parse_list(text, &list, OP_KINDS, item_op) == 0)
+		return false;
+	new = list.mix;
 	mix_reduce(&new);
 	mix_order(&new);
 	*mix = new;

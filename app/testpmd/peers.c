@@ -5,6 +5,9 @@
 
 #include "peers.h"
 #include "testpmd_parse.h"
+#include "verify.h"
+
+#define PLACE_DIGITS 3 /* of @N */
 
 /* An address of a list. */
 struct peer_item {
@@ -35,50 +38,32 @@ peer_address_read(const char *text, size_t len, struct peer_item *item)
 	return inet_pton(AF_INET, item->text, item->raw + sizeof(v4_prefix)) == 1;
 }
 
-static bool
-peer_item_read(const char *text, size_t len, struct peer_item *item)
+static const char *
+item_peer(const char *text, void *list, unsigned n)
 {
-	size_t at = strcspn(text, "@,");
-	char place[4];
+	struct peer_item *items = list, *item = &items[n];
+	size_t at = strcspn(text, "@");
 
-	item->placed = at < len;
+	item->placed = text[at] != '\0';
 	item->place = 0;
-	if (!item->placed)
-		return peer_address_read(text, len, item);
-	if (len - at - 1 >= sizeof(place))
-		return false;
-	memcpy(place, text + at + 1, len - at - 1);
-	place[len - at - 1] = '\0';
-	return parse_number(place, 0, PEERS_MAX - 1, &item->place) &&
-	       peer_address_read(text, at, item);
-}
-
-static bool
-peer_list_has(const struct peer_list *list, unsigned n, const uint8_t raw[16])
-{
+	if (!peer_address_read(text, at, item))
+		return "has no address that a host can have";
+	if (item->placed &&
+		(strlen(text + at + 1) > PLACE_DIGITS ||
+			!parse_number(text + at + 1, 0, PEERS_MAX - 1, &item->place)))
+		return "has no number from 0 to 63 behind @";
 	for (unsigned i = 0; i < n; i++) {
-		if (memcmp(list->items[i].raw, raw, 16) == 0)
-			return true;
+		if (memcmp(items[i].raw, item->raw, sizeof(item->raw)) == 0)
+			return "comes twice";
 	}
-	return false;
+	return NULL;
 }
 
 static bool
 peer_list_read(const char *text, struct peer_list *list)
 {
-	for (list->n = 0;; list->n++) {
-		size_t len = strcspn(text, ",");
-		struct peer_item *item = &list->items[list->n];
-
-		if (list->n == PEERS_MAX || !peer_item_read(text, len, item) ||
-			peer_list_has(list, list->n, item->raw))
-			return false;
-		if (text[len] == '\0')
-			break;
-		text += len + 1;
-	}
-	list->n++;
-	return true;
+	list->n = parse_list(text, list->items, PEERS_MAX, item_peer);
+	return list->n != 0;
 }
 
 /* Whether the address is one of --addr. */
@@ -124,6 +109,41 @@ peers_set(struct port_conf *pc)
 }
 
 bool
+peers_own_is_placed(const struct port_conf *pc, char own[PEER_TEXT_MAX])
+{
+	struct peer_list list;
+
+	if (pc->peer[0] == '\0' || !peer_list_read(pc->peer, &list))
+		return false;
+	for (unsigned i = 0; i < list.n; i++) {
+		const struct peer_item *item = &list.items[i];
+
+		if (!item->placed || !is_own_address(pc, item->raw))
+			continue;
+		strcpy(own, item->text);
+		return true;
+	}
+	return false;
+}
+
+int
+peers_place_of(const struct conf *conf, const struct port_conf *pc, uint32_t qpn,
+	uint64_t msg, const uint8_t *data, uint64_t len)
+{
+	uint32_t base = (uint32_t)conf->qpn_base, qps = (uint32_t)conf_qps(conf, pc);
+	uint32_t index = (qpn - base) % qps;
+	size_t first;
+
+	for (uint32_t place = 0; place < PEERS_MAX && len >= sizeof(uint64_t); place++) {
+		uint32_t flow = verify_flow(base + place * qps + index, qpn);
+
+		if (verify_check(data, len, verify_seed(flow, msg), &first) == 0)
+			return (int)place;
+	}
+	return -1;
+}
+
+bool
 peers_add(struct port_conf *pc, const char *text)
 {
 	char all[PEER_LIST_MAX];
@@ -157,5 +177,5 @@ peers_fairness(const uint64_t *values, unsigned n)
 		sum += (double)values[i];
 		squares += (double)values[i] * (double)values[i];
 	}
-	return squares > 0 ? sum * sum / (n * squares) : 1;
+	return squares > 0 ? sum * sum / (n * squares) : 0;
 }

@@ -42,7 +42,7 @@ wait_hint(const struct host *host)
 	switch (rc) {
 	case 0:
 		return ": the host is reachable, but no rocade-testpmd receives with "
-		       "the same --type, --qpn-base, --psn and --qps for each peer, or "
+		       "the same --type, --qpn-base, --psn, --nb-cores and --qps for each peer, or "
 		       "its --peer has this end at another place than @N says";
 	case ENETUNREACH:
 		return ": it is in no network of --addr, and there is no gateway";
@@ -187,6 +187,7 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 	tally->last_ns = host->idle_since_ns;
 	if (conf->count != 0 && wait_limit_s(host) != 0 &&
 		idle_since_ns > wait_limit_s(host) * NS_PER_SECOND) {
+		host_require_heard(host);
 		host_fail(host,
 			"%s sent nothing more for %" PRIu64 " s: %" PRIu64 " of %" PRIu64
 			" messages arrived",
@@ -210,6 +211,7 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 				host_peer(host));
 		else
 			host->state = HOST_DONE;
+		host_require_heard(host);
 	}
 }
 

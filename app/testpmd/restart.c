@@ -44,6 +44,7 @@ conn_is_stalled(struct conn *conn)
 	if (rocade_qp_info(conn->qp, &info) != 0)
 		return false;
 	if (info.rq_psn != conn->seen_psn) {
+		conn->unheard = false;
 		conn->seen_psn = info.rq_psn;
 		conn->seen_naks = naks;
 	} else {
@@ -79,13 +80,31 @@ conns_check(struct host *host)
 
 		if (!conn_is_stalled(conn)) {
 			conn->stalled_checks = 0;
-		} else if (++conn->stalled_checks >= STALLED_CHECKS &&
-			   past_first_message(host, conn)) {
+		} else if (++conn->stalled_checks < STALLED_CHECKS) {
+			continue;
+		} else if (past_first_message(host, conn)) {
 			conn->failed = true;
 			found++;
+		} else {
+			conn->unheard = true;
 		}
 	}
 	return found;
+}
+
+void
+host_require_heard(struct host *host)
+{
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		if (!host->conns[i].unheard)
+			continue;
+		host_fail(host,
+			"%s repeats its first message to QP 0x%x, as it gets no acknowledgement: "
+			"expected the same --qpn-base and --qps for each peer on both ends, and "
+			"behind this --peer @N, if this end is its peer number N",
+			host_peer(host), host->conns[i].qpn);
+		return;
+	}
 }
 
 void

@@ -71,10 +71,20 @@ next_lcore(const struct run *run, unsigned lcore)
 	return RTE_MAX_LCORE;
 }
 
+/* The lcore of the nth engine of all ports; last: that of the one before. */
+static unsigned
+engine_lcore(const struct run *run, unsigned n, unsigned last)
+{
+	const struct conf *conf = &run->conf;
+
+	return conf->n_engine_lcores != 0 ? conf->engine_lcores[n % conf->n_engine_lcores]
+					  : next_lcore(run, last);
+}
+
 int
 run_launch_engines(struct run *run, char err[ERR_MAX])
 {
-	unsigned lcore = next_lcore(run, -1);
+	unsigned n = 0, lcore = engine_lcore(run, 0, (unsigned)-1);
 
 	if (lcore >= RTE_MAX_LCORE)
 		return run->cores.n != 0 ? cores_launch(run, true, err) : 0;
@@ -87,7 +97,8 @@ run_launch_engines(struct run *run, char err[ERR_MAX])
 				return error_set(err,
 					"cannot use lcore %u for engine %u: %s", lcore, e,
 					rocade_error());
-			lcore = next_lcore(run, lcore);
+			host->engine_lcores[e] = lcore;
+			lcore = engine_lcore(run, ++n, lcore);
 		}
 	}
 	return run->cores.n != 0 ? cores_launch(run, false, err) : 0;
@@ -113,6 +124,7 @@ static void
 tally_begin(struct host *host)
 {
 	host->tally = (struct tally){.start_ns = clock_ns()};
+	host->progress = host->progress_ns = 0;
 	host->base.limit_events = host->base.refills = 0;
 }
 

@@ -61,7 +61,8 @@ ticker_is_due(struct ticker *ticker)
 /* SIGINT and SIGTERM end the run, and then the program. */
 void run_catch_signals(void);
 
-/* Launches the engines on the worker lcores that run no traffic loop, if there are any. Returns 0, or -1 with a
+/* Launches the engines on the lcores of --engine-lcores, or on the worker lcores that run no traffic loop, if
+ * there are any. Returns 0, or -1 with a
  * message in err. */
 int run_launch_engines(struct run *run, char err[ERR_MAX]);
 void run_stop_engines(struct run *run);

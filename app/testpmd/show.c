@@ -70,8 +70,11 @@ show_engine(struct host *host, bool all)
 	for (unsigned e = 0; e < host->n_engines; e++) {
 		struct snapshot now;
 
-		printf("port %" PRIu64 " engine %u: run by %s\n", host->pc->port, e,
+		printf("port %" PRIu64 " engine %u: run by %s", host->pc->port, e,
 			runners[host->runner]);
+		if (host->runner != ENGINES_BY_MAIN)
+			printf(" (lcore %u)", host->engine_lcores[e]);
+		printf("\n");
 		host_snapshot(host, (int)e, &now);
 		print_stats(&now, &host->base.engine[e], all);
 	}

@@ -81,8 +81,11 @@ struct conf {
 	uint64_t stats_period;
 
 	uint64_t nb_cores; /* traffic loops on worker lcores; 0: one in the main thread */
-	uint16_t corelist[CORES_MAX]; /* lcores of the traffic loops */
-	unsigned n_corelist;          /* 0: the first worker lcores */
+	uint16_t corelist[CORES_MAX];      /* lcores of the traffic loops */
+	unsigned n_corelist;               /* 0: the first worker lcores */
+	uint16_t engine_lcores[CORES_MAX]; /* lcores of the engines of all ports */
+	unsigned n_engine_lcores;          /* 0: without --engine-lcores */
+	const char *engine_lcores_text;    /* as it was given */
 	uint64_t engines, rxd, txd, peer_window, paths;
 	bool no_cksum_offload, no_cnp, no_sack, flight_recorder;
 	const char *cc;   /* NULL: the default */
@@ -119,6 +122,17 @@ static inline unsigned
 conf_cores(const struct conf *conf)
 {
 	return conf->nb_cores == 0 ? 1 : (unsigned)conf->nb_cores;
+}
+
+/* Whether --engine-lcores has this lcore. */
+static inline bool
+conf_is_engine_lcore(const struct conf *conf, unsigned lcore)
+{
+	bool found = false;
+
+	for (unsigned i = 0; i < conf->n_engine_lcores; i++)
+		found |= conf->engine_lcores[i] == lcore;
+	return found;
 }
 
 /* How many peers have a share of the QPs of a port. */

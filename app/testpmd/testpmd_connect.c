@@ -87,14 +87,6 @@ mtu_code(uint64_t bytes)
 	return (enum ibv_mtu)(__builtin_ctzll(bytes) - 7); /* 256: IBV_MTU_256, 1 */
 }
 
-/* The QPN-like number that is the same on both ends for the messages from one QP to another one, and the
- * QPN where both have the same. */
-static uint32_t
-flow_of(uint32_t from, uint32_t to)
-{
-	return (to + (from ^ to) * 0x9e3779b1u) & 0xffffff;
-}
-
 /* Which QPs of the peer the QPs are connected with. RDMA-CM knows it, and the bytes of messages are
  * computed from the own QPN. */
 static void
@@ -110,8 +102,8 @@ host_set_qpns(struct host *host)
 		struct conn *conn = &host->conns[i];
 
 		conn->peer_qpn = host->by_cm ? conn->qpn : conn->qpn - here + there;
-		conn->flow_out = flow_of(conn->qpn, conn->peer_qpn);
-		conn->flow_in = flow_of(conn->peer_qpn, conn->qpn);
+		conn->flow_out = verify_flow(conn->qpn, conn->peer_qpn);
+		conn->flow_in = verify_flow(conn->peer_qpn, conn->qpn);
 	}
 	host->exchange.peer_qpn = exchange_qpn(conf, place * cores + host->core);
 }
@@ -262,6 +254,7 @@ conn_restart(struct host *host, struct conn *conn)
 	exchange_restart(host);
 	conn->seen_psn = (uint32_t)host->conf->psn;
 	conn->stalled_checks = 0;
+	conn->unheard = false;
 }
 
 /* Moves the QP to ERR, so that all its receives come back through the CQ. RESET would

@@ -154,6 +154,16 @@ set_corelist(struct conf *conf, const char *value)
 }
 
 static bool
+set_engine_lcores(struct conf *conf, const char *value)
+{
+	unsigned n = parse_lcore_list(value, conf->engine_lcores, CORES_MAX);
+
+	conf->n_engine_lcores = n;
+	conf->engine_lcores_text = value;
+	return n != 0;
+}
+
+static bool
 set_size(struct conf *conf, const char *value)
 {
 	uint64_t sizes[SIZES_MAX], max = 0;
@@ -239,8 +249,13 @@ set_json_file(struct conf *conf, const char *value)
 	conf->json_file = value;
 	if (strcmp(value, "-") == 0)
 		return true;
+	/* A run that does not start leaves no empty file. */
+	bool there = access(value, F_OK) == 0;
 	FILE *file = fopen(value, "a");
-	return file != NULL && fclose(file) == 0;
+
+	if (file == NULL || fclose(file) != 0)
+		return false;
+	return there || unlink(value) == 0;
 }
 
 #define MEMBER(field) OPTION_MEMBER(struct conf, field)
@@ -283,7 +298,8 @@ const struct options testpmd_options = {.program = PROGRAM,
 	.rows = option_rows,
 	.count = sizeof(option_rows) / sizeof(option_rows[0]),
 	.column = 28,
-	.letters = true};
+	.letters = true,
+	.why = list_why};
 
 void
 options_defaults(struct conf *conf)
@@ -320,7 +336,8 @@ option_set(struct conf *conf, const char *name, const char *value, unsigned *use
 	if (row == NULL || (row->use & OPT_EFFECT) == OPT_START)
 		return error_set(err, "cannot set '%s' after program start", name);
 	*use = row->use;
+	list_why_clear();
 	if (option_store(row, conf, value, expected))
 		return 0;
-	return error_set(err, "invalid value '%s' for --%s: %s", value, name, expected);
+	return option_refused(&testpmd_options, row, value, expected, err);
 }

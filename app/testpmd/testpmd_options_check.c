@@ -91,22 +91,32 @@ options_complete_loop(struct conf *conf, char err[ERR_MAX])
 
 /* Each peer has the same share. The ends know the QPNs of each other by that. */
 static int
+check_share(const char *option, const char *of, uint64_t value, unsigned peers,
+	char err[ERR_MAX])
+{
+	if (value % peers == 0)
+		return 0;
+	return error_set(err,
+		"invalid value '%" PRIu64
+		"' for --%s: expected a multiple of %u, the number "
+		"of peers (--peer), so that each has as many %s",
+		value, option, peers, of);
+}
+
+static int
 check_peers(const struct conf *conf, const struct port_conf *port, char err[ERR_MAX])
 {
 	unsigned n = port_peers(port);
+	char own[PEER_TEXT_MAX];
 
-	if (conf->qps % n != 0)
+	if (peers_own_is_placed(port, own))
 		return error_set(err,
-			"invalid value '%" PRIu64
-			"' for --qps: expected a multiple of %u, the number of peers "
-			"(--peer), so that each has as many QPs",
-			conf->qps, n);
-	if (conf->count % n != 0)
-		return error_set(err,
-			"invalid value '%" PRIu64
-			"' for --count: expected a multiple of %u, the number of peers "
-			"(--peer), so that each has as many messages",
-			conf->count, n);
+			"invalid value '%s' for --peer: %s is the port's own address; expected "
+			"it without @N, in a list of all ends",
+			port->peer, own);
+	if (check_share("qps", "QPs", conf->qps, n, err) != 0 ||
+		check_share("count", "messages", conf->count, n, err) != 0)
+		return -1;
 	if (n > 1 && port->mode == MODE_PINGPONG)
 		return error_set(err,
 			"invalid value 'pingpong' for --mode: expected send, sink or both "
@@ -181,6 +191,35 @@ check_qpns(const struct conf *conf, const struct port_conf *port, char err[ERR_M
 			"' for --qpn-base: expected at least %u, as the QPs before it, one "
 			"for each peer and core, ask and answer",
 			conf->qpn_base, 2 + places * conf_cores(conf));
+	return 0;
+}
+
+/* Those who post and poll have other lcores than the engines, which are divided evenly. */
+static int
+check_engine_lcores(const struct conf *conf, char err[ERR_MAX])
+{
+	uint64_t engines = conf->engines * conf->n_ports;
+
+	if (conf->n_engine_lcores == 0)
+		return 0;
+	if (engines % conf->n_engine_lcores != 0)
+		return error_set(err,
+			"invalid value '%s' for --engine-lcores: expected a number of lcores "
+			"that divides %" PRIu64
+			", the engines of all ports (--engines), so that each runs as many, "
+			"not %u",
+			conf->engine_lcores_text, engines, conf->n_engine_lcores);
+	for (unsigned i = 0; i < conf->n_corelist; i++) {
+		if (conf_is_engine_lcore(conf, conf->corelist[i]))
+			return error_set(err,
+				"invalid value '%s' for --engine-lcores: expected other lcores "
+				"than those of --corelist, which has %u, too",
+				conf->engine_lcores_text, conf->corelist[i]);
+	}
+	if (conf->sleep)
+		return error_set(err,
+			"invalid option --sleep: expected it without --engine-lcores, which "
+			"never sleep");
 	return 0;
 }
 
@@ -346,7 +385,7 @@ options_check(const struct conf *conf, char err[ERR_MAX])
 			return -1;
 	}
 	if (check_op(conf, err) != 0 || check_rate(conf, err) != 0 ||
-		check_cores(conf, err) != 0)
+		check_cores(conf, err) != 0 || check_engine_lcores(conf, err) != 0)
 		return -1;
 	return check_queues(conf, err);
 }

@@ -1,53 +1,81 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "testpmd_parse.h"
 
-#define ITEM_MAX 32
+#define ITEM_MAX 80
+#define PREFIX_DIGITS 3
 
-/* Parses item n of a list into list[n]. */
-typedef bool (*parse_item)(const char *item, void *list, unsigned n);
+static char why[160]; /* list_why() */
 
-/* Returns the number of items, none of them empty; 0 if one is invalid or there are more than max. */
-static unsigned
-parse_list(const char *text, void *list, unsigned max, parse_item parse)
+const char *
+list_why(void)
+{
+	return why;
+}
+
+void
+list_why_clear(void)
+{
+	why[0] = '\0';
+}
+
+/* Parses item n, of len bytes. Returns what is wrong with it, or NULL. */
+static const char *
+item_parse(const char *text, size_t len, void *list, unsigned n, parse_item parse)
 {
 	char item[ITEM_MAX];
 
-	for (unsigned n = 0; n < max; n++) {
-		size_t len = strcspn(text, ",");
+	if (len == 0)
+		return "is empty";
+	if (len >= sizeof(item))
+		return "is too long";
+	memcpy(item, text, len);
+	item[len] = '\0';
+	return parse(item, list, n);
+}
 
-		if (len == 0 || len >= sizeof(item))
-			return 0;
-		memcpy(item, text, len);
-		item[len] = '\0';
-		if (!parse(item, list, n))
+unsigned
+parse_list(const char *text, void *list, unsigned max, parse_item parse)
+{
+	bool alone = strchr(text, ',') == NULL;
+
+	list_why_clear();
+	for (unsigned n = 0;; n++) {
+		size_t len = strcspn(text, ",");
+		const char *wrong = n < max ? item_parse(text, len, list, n, parse)
+					    : "is one too many";
+
+		if (wrong != NULL && !alone)
+			snprintf(why, sizeof(why), "entry %u, '%.*s', %s", n + 1,
+				(int)(len < ITEM_MAX ? len : ITEM_MAX), text, wrong);
+		if (wrong != NULL)
 			return 0;
 		if (text[len] == '\0')
 			return n + 1;
 		text += len + 1;
 	}
-	return 0;
 }
 
-static bool
+static const char *
 item_lcore(const char *item, void *list, unsigned n)
 {
 	uint16_t *lcores = list;
 	uint64_t lcore;
 
 	if (!parse_number(item, 0, UINT16_MAX, &lcore))
-		return false;
+		return "is no number of an lcore";
 	for (unsigned i = 0; i < n; i++) {
 		if (lcores[i] == lcore)
-			return false;
+			return "comes twice";
 	}
 	lcores[n] = (uint16_t)lcore;
-	return true;
+	return NULL;
 }
 
 unsigned
@@ -56,10 +84,12 @@ parse_lcore_list(const char *text, uint16_t *lcores, unsigned max)
 	return parse_list(text, lcores, max, item_lcore);
 }
 
-static bool
+static const char *
 item_size(const char *item, void *list, unsigned n)
 {
-	return parse_size(item, MSG_SIZE_MAX, &((uint64_t *)list)[n]);
+	return parse_size(item, MSG_SIZE_MAX, &((uint64_t *)list)[n])
+		       ? NULL
+		       : "is no number of bytes up to 2g";
 }
 
 unsigned
@@ -112,12 +142,13 @@ parse_rate(const char *text, struct rate_conf *rate)
 	return true;
 }
 
-static bool
+static const char *
 item_rate(const char *item, void *list, unsigned n)
 {
 	struct rate_conf *rates = list;
 
-	return parse_rate(item, &rates[n]) && rates[n].per_s != 0;
+	return parse_rate(item, &rates[n]) && rates[n].per_s != 0 ? NULL
+								  : "is no rate above 0";
 }
 
 unsigned
@@ -208,26 +239,25 @@ parse_host_address(const char *text, size_t len, bool *is_v6)
 	       !IN6_IS_ADDR_LOOPBACK(&v6) && !IN6_IS_ADDR_V4MAPPED(&v6);
 }
 
+static const char *
+item_address(const char *item, void *list, unsigned n)
+{
+	size_t slash = strcspn(item, "/");
+	uint64_t bits;
+	bool is_v6;
+
+	(void)list;
+	(void)n;
+	if (!parse_host_address(item, slash, &is_v6))
+		return "has no address that a host can have";
+	return item[slash] == '/' && strlen(item + slash + 1) <= PREFIX_DIGITS &&
+			       parse_number(item + slash + 1, 1, is_v6 ? 128 : 32, &bits)
+		       ? NULL
+		       : "has no length of a prefix behind /";
+}
+
 bool
 parse_address_list(const char *text)
 {
-	for (;;) {
-		size_t len = strcspn(text, ",");
-		size_t slash = strcspn(text, "/");
-		char prefix[4];
-		uint64_t bits;
-		bool is_v6;
-
-		if (slash >= len || len - slash - 1 >= sizeof(prefix))
-			return false;
-		if (!parse_host_address(text, slash, &is_v6))
-			return false;
-		memcpy(prefix, text + slash + 1, len - slash - 1);
-		prefix[len - slash - 1] = '\0';
-		if (!parse_number(prefix, 1, is_v6 ? 128 : 32, &bits))
-			return false;
-		if (text[len] == '\0')
-			return true;
-		text += len + 1;
-	}
+	return parse_list(text, NULL, UINT_MAX, item_address) != 0;
 }

@@ -8,6 +8,15 @@
 
 #include "testpmd_conf.h"
 
+/* Parses entry n of a list into list[n]. Returns NULL, or what is wrong with it: "comes twice". */
+typedef const char *(*parse_item)(const char *item, void *list, unsigned n);
+/* Parses a list of entries with commas between them, none of them empty. Returns their number; 0 if one is
+ * invalid, or there are more than max: list_why() then says which. */
+unsigned parse_list(const char *text, void *list, unsigned max, parse_item parse);
+/* Which entry of the list that was parsed last is wrong, and why: "entry 2, '', is empty". Empty if none is, or
+ * if it is the only one. */
+const char *list_why(void);
+void list_why_clear(void);
 /* Parses a list such as "1,2" of at most max numbers up to 65535, none of them twice. Returns how
  * many there are; 0 if invalid. */
 unsigned parse_lcore_list(const char *text, uint16_t *lcores, unsigned max);

@@ -27,11 +27,12 @@ format_grouped(uint64_t value, char buf[32])
 	return buf;
 }
 
-/* The sum of the copies that the hosts of a port have written last. */
+/* The sum of the copies that the hosts of a port have written last. The state is HOST_WAITING if all hosts
+ * are in it. */
 static struct host_view
 port_view(struct host *head)
 {
-	struct host_view sum = {.state = HOST_IDLE};
+	struct host_view sum = {.state = HOST_WAITING};
 
 	for (unsigned c = 0; c < head->n_hosts; c++) {
 		const struct host_view *view = &host_at(head, c)->view;
@@ -40,23 +41,44 @@ port_view(struct host *head)
 		sum.messages += __atomic_load_n(&view->messages, __ATOMIC_RELAXED);
 		sum.bytes += __atomic_load_n(&view->bytes, __ATOMIC_RELAXED);
 		sum.bad_bytes += __atomic_load_n(&view->bad_bytes, __ATOMIC_RELAXED);
-		if (c == 0 || state == HOST_WAITING)
+		if (state != HOST_WAITING)
 			sum.state = state;
 	}
 	return sum;
 }
 
-/* The first peer of which nothing has come. */
-static const char *
-waits_for(struct host *head)
+/* Whether nothing has come of this peer: all its hosts wait. */
+static bool
+peer_is_missing(struct host *head, unsigned peer)
 {
+	bool missing = true;
+
 	for (unsigned i = 0; i < head->n_hosts; i++) {
 		const struct host *host = host_at(head, i);
 
-		if (__atomic_load_n(&host->view.state, __ATOMIC_RELAXED) == HOST_WAITING)
-			return host_peer(host);
+		missing &= host->peer != peer ||
+			   __atomic_load_n(&host->view.state, __ATOMIC_RELAXED) ==
+				   HOST_WAITING;
 	}
-	return host_peer(head);
+	return missing;
+}
+
+/* Names the first missing peer, and says how many more there are. */
+static void
+print_missing(struct host *head, const char *before)
+{
+	unsigned missing = 0;
+	const char *first = NULL;
+
+	for (unsigned p = 0; p < port_peers(head->pc); p++) {
+		if (!peer_is_missing(head, p))
+			continue;
+		first = missing++ == 0 ? head->pc->peers[p].addr : first;
+	}
+	if (missing != 0)
+		printf("%swaiting for %s", before, first);
+	if (missing > 1)
+		printf(" and %u more", missing - 1);
 }
 
 /* The part of a line that is about this port. */
@@ -76,11 +98,13 @@ report_port(struct run *run, unsigned i, double seconds)
 	double bytes = (double)(view.bytes - run->line_bytes[i]);
 
 	printf(" | port %" PRIu64 " %s", host->pc->port, mode_name(host->pc->mode));
-	if (view.state == HOST_WAITING)
-		printf(": waiting for %s", waits_for(host));
-	else
+	if (view.state == HOST_WAITING) {
+		print_missing(host, ": ");
+	} else {
 		printf(": %.3f Mmsg/s %.3f Gb/s, %s messages", messages / seconds / 1e6,
 			bytes * 8 / seconds / 1e9, format_grouped(view.messages, text));
+		print_missing(host, ", ");
+	}
 	if (again != 0)
 		printf(", %s retransmitted", format_grouped(again, text));
 	if (rnr != 0)
@@ -298,6 +322,19 @@ print_share(struct host *head, int core, int peer)
 #define SHARE_HEADS "%7s%16s%12s%12s%12s%12s%12s\n"
 #define SHARE_NAMES "QPs", "messages", "Mmsg/s", "Gb/s", "p50, us", "p99, us", "bad bytes"
 
+/* Which lcores run the engines, while others post and poll. */
+static void
+print_engines(const struct host *head)
+{
+	if (head->runner != ENGINES_BY_LCORE)
+		return;
+	printf("  port %" PRIu64 ", engines:", head->pc->port);
+	for (unsigned e = 0; e < head->n_engines; e++)
+		printf("%s engine %u on lcore %u", e != 0 ? "," : "", e,
+			head->engine_lcores[e]);
+	printf("\n");
+}
+
 static void
 print_cores(struct run *run, struct host *head)
 {
@@ -319,7 +356,11 @@ print_peers(struct host *head)
 		printf("    %-24s", head->pc->peers[p].addr);
 		print_share(head, ALL_HOSTS, (int)p);
 	}
-	printf("    Jain's index of the peers' messages: %.3f\n", port_fairness(head));
+	if (port_fairness(head) > 0)
+		printf("    Jain's index of the peers' messages: %.3f\n",
+			port_fairness(head));
+	else
+		printf("    Jain's index of the peers' messages: none, as there were none\n");
 }
 
 /* Printed only if there were impaired frames. */
@@ -387,6 +428,8 @@ report_final(struct run *run)
 		print_op_latencies(&run->hosts[i], &results[i]);
 	for (unsigned i = 0; i < run->n_hosts && run->cores.n != 0; i++)
 		print_cores(run, &run->hosts[i]);
+	for (unsigned i = 0; i < run->n_hosts; i++)
+		print_engines(&run->hosts[i]);
 	for (unsigned i = 0; i < run->n_hosts; i++) {
 		if (port_peers(run->hosts[i].pc) > 1)
 			print_peers(&run->hosts[i]);

@@ -12,6 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The QPN-like number that is the same on both ends for the messages from one QP to another one, and the
+ * QPN where both have the same. */
+static inline uint32_t
+verify_flow(uint32_t from, uint32_t to)
+{
+	return (to + (from ^ to) * 0x9e3779b1u) & 0xffffff;
+}
+
 uint64_t verify_seed(uint32_t qpn, uint64_t message);
 /* The seed of the bytes from an offset, a multiple of 8, on. */
 uint64_t verify_seed_at(uint64_t seed, uint64_t offset);

@@ -142,7 +142,7 @@ def long_values():
     case("`set size` takes 64 sizes", done.returncode == 0 and report and
          report["bytes"] == 10 * sum(int(size) for size in sizes), (done.stdout, done.stderr))
     done, _ = loop("-i", text="set size %s,1\n" % ",".join(sizes))
-    case("`set size` names its limit", "for --size: expected bytes, 0 to 2g, suffix k, m or g "
+    case("`set size` names its limit", "for --size: entry 65, '1', is one too many; expected bytes, 0 to 2g, suffix k, m or g "
          "allowed, up to 64 sizes" in done.stderr, done.stderr)
 
 

@@ -107,6 +107,59 @@ def directions():
         done.stdout + done.stderr)
 
 
+def lcores_of(port):
+    """The lcores that have run a port's engines and its traffic."""
+    return [engine["lcore"] for engine in port["engines"]], [core["lcore"] for core in port["cores"]]
+
+
+def engines():
+    """Lcores run the engines, while others post receives and unsignaled sends into shared rings."""
+    rows = [
+        ("one lcore for all", ["--engine-lcores", "2"], ([2], [2]), [None]),
+        ("an lcore for each", ["--engine-lcores", "3,1"], ([3], [1]), [None]),
+        ("two engines a port", ["--engines", "2", "--engine-lcores", "4,1"], ([4, 1], [4, 1]), [None]),
+        ("two cores post", ["--engine-lcores", "1,3", "--nb-cores", "2"], ([1], [3]), [2, 4]),
+        ("two named cores post", ["--engine-lcores", "4,2", "--corelist", "3,1"], ([4], [2]), [3, 1]),
+        ("two cores post all operations, with events", [
+            "--engine-lcores", "2", "--nb-cores", "2", "--op", ALL, "--events"], ([2], [2]), [1, 3]),
+    ]
+    for name, options, ran, posted in rows:
+        done, report = loop("-q", "4", "-c", "20000", *options, eal_options=eal_cores(5))
+        case("--engine-lcores: %s" % name, done.returncode == 0 and report["bad_bytes"] == 0 and
+             report["bytes_verified"] == report["bytes"] and report["messages"] == 20000 and
+             report["cqes_saved"] > 10000 and
+             [lcores_of(port) for port in report["ports"]] == [(lcores, posted) for lcores in ran] and
+             all(sum(core["messages"] for core in port["cores"]) == port["messages"]
+                 for port in report["ports"]) and
+             "port 1, engines: engine 0 on lcore %d" % ran[1][0] in done.stdout, done.stdout + done.stderr)
+    done, report = loop("-m", "pingpong", "-q", "4", "-c", "2000", "--engine-lcores", "1", "--nb-cores", "2",
+                        eal_options=eal_cores(4))
+    case("--engine-lcores: latencies of each core", done.returncode == 0 and shared_latency(report["ports"][0]),
+         done.stdout + done.stderr)
+    for options, words in (
+            (["--engine-lcores", "7"], "invalid value '7' for --engine-lcores: expected worker lcores of EAL (-l): "
+                                       "1, 2"),
+            (["--engine-lcores", "0"], "invalid value '0' for --engine-lcores: expected worker lcores"),
+            (["--engine-lcores", "1,1"], "for --engine-lcores: entry 2, '1', comes twice"),
+            (["--engine-lcores", "1,2", "--nb-cores", "1"], "invalid value '1' for --nb-cores: expected at most 0, as "
+             "EAL (-l) has the worker lcores 1, 2, and --engine-lcores has 2 of them"),
+            (["--engine-lcores", "1", "--corelist", "1"], "expected other lcores than those of --corelist")):
+        done, _ = loop(*options, eal_options=eal_cores(3))
+        said = without_eal(done.stderr)
+        case("%s: status 2 and one line" % " ".join(options), done.returncode == 2 and words in said and
+             said.count("\n") == 1 and not done.stdout, "%d %s" % (done.returncode, said))
+    done, _ = loop("--engine-lcores", "1")
+    case("--engine-lcores without EAL: status 2 and one line", done.returncode == 2 and done.stderr ==
+         "rocade-testpmd: invalid value '1' for --engine-lcores: EAL has no worker lcores; expected -l 0-1 or more "
+         "before --\n", done.stderr)
+
+
+def shared_latency(port):
+    return port["messages"] == sum(core["messages"] for core in port["cores"]) and \
+        port["lat_min_ns"] == min(core["lat_min_ns"] for core in port["cores"]) and \
+        port["lat_max_ns"] == max(core["lat_max_ns"] for core in port["cores"])
+
+
 def lcores():
     """Which lcores run what."""
     done, report = loop("--corelist", "3,1", "-q", "2", "-c", "1000", eal_options=eal_cores(4))
@@ -116,6 +169,7 @@ def lcores():
         done, _ = cores(count, "-i", "-q", "3", lcores=4, text="show engine\nquit\n")
         case("%d cores on 3 worker lcores: %s runs the engines" % (count, by), done.returncode == 0 and
              done.stdout.count("run by " + by) == 2, done.stdout + done.stderr)
+    engines()
     if len(os.sched_getaffinity(0)) < 2:
         skip("a core on a CPU of its own", "one CPU only")
         return
@@ -159,7 +213,7 @@ def wrong_options():
             (1, ["--corelist", "7"], "invalid value '7' for --corelist: expected worker lcores of EAL (-l): "
                                      "1, 2"),
             (1, ["--corelist", "0"], "invalid value '0' for --corelist: expected worker lcores"),
-            (1, ["--corelist", "1,1"], "invalid value '1,1' for --corelist: expected up to 128"),
+            (1, ["--corelist", "1,1"], "invalid value '1,1' for --corelist: entry 2, '1', comes twice; expected"),
             (2, ["-q", "2", "--corelist", "1"], "at most 1, the lcores of --corelist"),
             (1, ["--sleep"], "expected it without --nb-cores"),
             (2, ["-q", "2", "--srq-limit", "5"], "expected 0, or --srq-per-core"),

@@ -4,17 +4,19 @@
 eight in namespaces all to one, one to two and all to all over net_af_packet; and wrong lists."""
 
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from tap import case, run, skip  # noqa: E402
-from testpmd import (Testpmd, add_space, eal, eal_cores, ip, is_root, loop, verified)  # noqa: E402
+from testpmd import (SCRATCH, Testpmd, add_space, eal, eal_cores, ip, is_root, loop, verified)  # noqa: E402
 
 ALL = "send:3,send-imm:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
 TWO = ["--port", "0", "--addr", "192.0.2.1/24,198.51.100.1/24", "--peer", "192.0.2.2,198.51.100.2@1",
        "--port", "1", "--addr", "192.0.2.2/24,198.51.100.2/24", "--peer", "192.0.2.1", "--peer",
        "198.51.100.1@1"]
 SENDERS = 8
+LOOP_REPORT = os.path.join(SCRATCH, "loop.json")
 
 
 def shares(port, messages=None):
@@ -65,9 +67,11 @@ def in_one_process():
 def wrong():
     peers = ["--addr", "192.0.2.1/24", "--peer"]
     rows = [
-        (peers + ["192.0.2.2,192.0.2.2"], 2, "invalid value '192.0.2.2,192.0.2.2' for --peer: expected IPv4 or "
-         "IPv6 addresses that hosts can have, each once"),
-        (peers + ["192.0.2.2", "--peer", "192.0.2.2"], 2, "for --peer: expected"),
+        (peers + ["192.0.2.2,192.0.2.2"], 2, "invalid value '192.0.2.2,192.0.2.2' for --peer: entry 2, "
+         "'192.0.2.2', comes twice; expected IPv4 or IPv6 addresses that hosts can have, each once"),
+        (peers + ["192.0.2.2", "--peer", "192.0.2.2"], 2, "for --peer: entry 2, '192.0.2.2', comes twice"),
+        (peers + ["192.0.2.2,,192.0.2.3"], 2, "for --peer: entry 2, '', is empty; expected"),
+        (peers + ["192.0.2.1@1,192.0.2.2"], 2, "192.0.2.1 is the port's own address; expected it without @N"),
         (peers + ["192.0.2.2,192.0.2.3"], 2, "invalid value '1' for --qps: expected a multiple of 2"),
         (peers + ["192.0.2.2,192.0.2.3", "-q", "2", "-m", "pingpong"], 2, "expected send, sink or both with 2 "
          "peers"),
@@ -78,14 +82,28 @@ def wrong():
     for options, code, words in rows:
         done, _ = loop("--port", "0", *options)
         case("%s: status %d and one line" % (" ".join(options[3:]), code), done.returncode == code and
-             words in done.stderr and done.stderr.count("\n") == 1 and not done.stdout,
-             "%d %s%s" % (done.returncode, done.stdout, done.stderr))
+             words in done.stderr and done.stderr.count("\n") == 1 and not done.stdout and
+             not os.path.exists(LOOP_REPORT), "%d %s%s" % (done.returncode, done.stdout, done.stderr))
     done, report = loop("-q", "4", "-c", "400", "--wait", "1", *[
         "192.0.2.2,198.51.100.2" if word.endswith(".2@1") else word for word in TWO])
     case("an end at another place than its peer has it at", done.returncode == 1 and
          "198.51.100.2 did not answer within 1 s (--wait)" in done.stderr and "another place than @N" in done.stderr
          and [peer["messages"] for peer in report["ports"][0]["peers"]] == [200, 0] and
          report["ports"][0]["fairness"] == 0.5, done.stdout + done.stderr)
+    case("the wait for the missing one is no part of the time of the run", 0 < report["seconds"] < 0.5 and
+         report["rate"] * report["seconds"] > 199, done.stdout + done.stderr)
+    done, report = loop("-q", "2", "-c", "4", "--wait", "1", "--impair", "loss=100%", *TWO)
+    case("no message: no fairness", done.returncode == 1 and report["ports"][0]["fairness"] is None and
+         report["seconds"] == 0 and "index of the peers' messages: none, as there were none" in done.stdout,
+         done.stdout + done.stderr)
+    for how, words in ((["-c", "400"], "of QP 0x101 was sent to peer number 1 of 198.51.100.1: expected --peer "
+                        "198.51.100.1@1"),
+                       (["-c", "400", "--no-verify"], "198.51.100.1 repeats its first message to QP 0x101, as it gets "
+                        "no acknowledgement: expected")):
+        done, report = loop("-q", "2", "--wait", "2", *how, *[
+            "198.51.100.1" if word == "198.51.100.1@1" else word for word in TWO])
+        case("a forgotten @N: %s" % " ".join(how), done.returncode == 1 and words in done.stderr,
+             done.stdout + done.stderr)
     done, _ = loop("-q", "2", *TWO, "-i", text="set port 0 peer 192.0.2.2\nset port 0 peer 192.0.2.2,192.0.2.7\n"
                    "connect 192.0.2.2 7471\nquit\n")
     case("a port keeps its number of peers", [line.split(":")[0] for line in done.stderr.splitlines()] == [
@@ -190,6 +208,8 @@ def in_namespaces():
     codes = [sink.wait(120), sender.wait(120)]
     case("a peer that does not come is named", codes[0] == 1 and
          "FAIL: %s sent nothing within 5 s (--wait)" % address(2) in sink.text, "%s\n%s" % (codes, sink.tail()))
+    case("a line has the rate of the others, and the missing one", re.search(
+        "Gb/s, 100 messages, waiting for %s$" % re.escape(address(2)), sink.text, re.M) is not None, sink.tail())
 
 
 if __name__ == "__main__":

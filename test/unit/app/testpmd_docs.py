@@ -117,7 +117,7 @@ def commands_and_json(doc, man):
          len(names) > 50 else [counters])
     port = out["ports"][0]
     fields = set(out) | set(port) | set(port["impaired"]) | \
-        set(port["cores"][0]) | set(port["peers"][0])
+        set(port["cores"][0]) | set(port["engines"][0]) | set(port["peers"][0])
     documented = set(re.findall(r"^\| `(\w+)` \|", doc[doc.index("## JSON"):], re.M))
     case("docs/testpmd.md has every field of the JSON", sorted(fields - documented))
     case("docs/testpmd.md has no other field", sorted(documented - fields))

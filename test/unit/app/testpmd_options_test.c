@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "case.h"
 #include "testpmd_options.h"
@@ -78,6 +79,12 @@ TEST(wrong_values_are_named)
 		const char *text, *say[3];
 	} rows[] = {
 		{"--size 64x", {"--size", "64x", "bytes"}},
+		{"--size 64,,65",
+			{"--size", "64,,65", "entry 2, '', is empty; expected bytes"}},
+		{"--op send:1,sent:1",
+			{"--op", "entry 2, 'sent:1', is no operation", "send-imm"}},
+		{"--op send:1,read", {"--op", "entry 2, 'read',", "no weight"}},
+		{"--peer 10.0.0.2 --peer 10.0.0.2", {"--peer", "entry 2", "twice"}},
 		{"--size 3g", {"--size", "3g", "2g"}},
 		{"--qps 0", {"--qps", "0", "1 to 65536"}},
 		{"--mtu 1500", {"--mtu", "1500", "1024"}},
@@ -177,6 +184,13 @@ TEST(conflicting_options_are_refused)
 		{"--loop --nb-cores 3 --qps 3 --corelist 1,2",
 			"at most 2, the lcores of"},
 		{"--loop --nb-cores 1 --sleep", "--sleep"},
+		{"--loop --engine-lcores 1,2,3",
+			"invalid value '1,2,3' for --engine-lcores: expected a number of "
+			"lcores that divides 2, the engines of all ports"},
+		{"--loop --engines 2 --engine-lcores 1,2,3", "divides 4"},
+		{"--loop --corelist 1,2 -q 2 --nb-cores 2 --engine-lcores 3,2",
+			"than those of --corelist, which has 2, too"},
+		{"--loop --engine-lcores 1 --sleep", "--sleep"},
 		{"--loop --rq --srq-per-core", "without --rq"},
 		{"--loop --nb-cores 2 --qps 2 --srq-limit 1", "--srq-per-core"},
 		{"--loop --nb-cores 2 --qps 2 --type xrc", "--srq-per-core"},
@@ -192,6 +206,8 @@ TEST(conflicting_options_are_refused)
 			"--mode"},
 		{"--addr 10.0.0.1/24 --peer 10.0.0.2,10.0.0.3 -q 2 --nb-cores 2",
 			"at most 1 (--qps, of each peer)"},
+		{"--addr 10.0.0.1/24 --peer 10.0.0.1@1,10.0.0.2",
+			"10.0.0.1 is the port's own address; expected it without @N"},
 		{"--addr 10.0.0.1/24 --peer 10.0.0.2@9 --qpn-base 0xfffff7", "--qps"},
 		{"--addr 10.0.0.1/24 --peer 10.0.0.2@9 --qpn-base 11", "at least 12"},
 	};
@@ -208,12 +224,38 @@ TEST(conflicting_options_are_refused)
 				"--nb-cores 2 --qpn-base 6"),
 		0);
 	assert_int_equal(accept("--loop --sq-depth 1"), 0);
+	assert_int_equal(accept("--loop --engine-lcores 2"), 0);
+	assert_int_equal(accept("--loop --engines 3 --engine-lcores 2,4,5"), 0);
+	assert_int_equal(accept("--loop --corelist 1,2 -q 2 --nb-cores 2 "
+				"--engine-lcores 3,4"),
+		0);
 	assert_int_equal(accept("--loop --qpn-base 0xfffffd --qps 2"), 0);
 	assert_int_equal(accept("--loop --qpn-base 0xfffffc --qps 3 --nb-cores 2"), 0);
 	assert_int_equal(
 		accept("--loop --nb-cores 2 -q 2 --type xrc --srq-per-core --srq-limit 1"),
 		0);
 	assert_int_equal(accept("--loop --nb-cores 2 -q 2 --corelist 1,2,3"), 0);
+}
+
+/* A run that does not start leaves no empty file, and a file that was there as it was. */
+TEST(a_json_file_is_not_made_before_there_is_a_result)
+{
+	char path[64], text[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "testpmd-options-%d.json", getpid());
+	snprintf(text, sizeof(text), "--json %s", path);
+	assert_int_equal(parse(text), 0);
+	assert_int_equal(access(path, F_OK), -1);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fputs("x", file) >= 0 && fclose(file) == 0, 1);
+	assert_int_equal(parse(text), 0);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	assert_int_equal(fgetc(file), 'x');
+	fclose(file);
+	unlink(path);
 }
 
 TEST(options_set_at_run_time)
@@ -231,6 +273,10 @@ TEST(options_set_at_run_time)
 	assert_int_equal(option_set(&conf, "qps", "2", &use, err), -1);
 	assert_non_null(strstr(err, "after program start"));
 	assert_int_equal(option_set(&conf, "nonsense", "2", &use, err), -1);
+	assert_int_equal(option_set(&conf, "size", "1,,2", &use, err), -1);
+	assert_non_null(strstr(err, "for --size: entry 2, '', is empty; expected"));
+	assert_int_equal(option_set(&conf, "psn", "x", &use, err), -1);
+	assert_null(strstr(err, "entry"));
 	assert_int_equal(option_set(&conf, "loop", "1", &use, err), -1);
 }
 

@@ -152,6 +152,35 @@ TEST(address_lists_are_checked)
 	assert_false(parse_address_list(""));
 }
 
+TEST(the_wrong_entry_of_a_list_is_named)
+{
+	static const struct {
+		const char *text, *why;
+	} rows[] = {
+		{"1,,2", "entry 2, '', is empty"},
+		{"1,2,", "entry 3, '', is empty"},
+		{"7,3,7", "entry 3, '7', comes twice"},
+		{"7,x", "entry 2, 'x', is no number of an lcore"},
+		{"1,2,3,4", "entry 4, '4', is one too many"},
+		{"x", ""},
+		{"1,2", ""},
+	};
+	uint16_t lcores[3];
+	uint64_t sizes[3];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		(void)parse_lcore_list(rows[i].text, lcores, 3);
+		assert_string_equal(list_why(), rows[i].why);
+	}
+	assert_int_equal(parse_size_list("64,3g", sizes, 3), 0);
+	assert_string_equal(list_why(), "entry 2, '3g', is no number of bytes up to 2g");
+	assert_false(parse_address_list("192.0.2.1/24,192.0.2.2"));
+	assert_string_equal(
+		list_why(), "entry 2, '192.0.2.2', has no length of a prefix behind /");
+	list_why_clear();
+	assert_string_equal(list_why(), "");
+}
+
 TEST(lists_of_lcores_are_parsed)
 {
 	static const char *const bad[] = {

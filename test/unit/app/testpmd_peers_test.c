@@ -4,6 +4,8 @@
 
 #include "case.h"
 #include "peers.h"
+#include "testpmd_parse.h"
+#include "verify.h"
 
 static struct port_conf pc;
 
@@ -120,5 +122,50 @@ TEST(fairness_is_jains_index)
 	assert_true(peers_fairness((const uint64_t[]){5, 5, 5, 5}, 4) == 1.0);
 	assert_true(peers_fairness((const uint64_t[]){7, 0, 0, 0}, 4) == 0.25);
 	assert_true(peers_fairness((const uint64_t[]){3, 1}, 2) == 0.8);
-	assert_true(peers_fairness((const uint64_t[]){0, 0}, 2) == 1.0);
+	assert_true(peers_fairness((const uint64_t[]){0, 0}, 2) == 0.0);
+}
+
+TEST(the_wrong_peer_of_a_list_is_named)
+{
+	set_up("192.0.2.1/24");
+	assert_false(peers_add(&pc, "192.0.2.2,,192.0.2.3"));
+	assert_string_equal(list_why(), "entry 2, '', is empty");
+	assert_false(peers_add(&pc, "192.0.2.2,192.0.2.3@64"));
+	assert_string_equal(list_why(),
+		"entry 2, '192.0.2.3@64', has no number from 0 to 63 behind @");
+	assert_true(peers_add(&pc, "192.0.2.2"));
+	assert_false(peers_add(&pc, "192.0.2.2"));
+	assert_string_equal(list_why(), "entry 2, '192.0.2.2', comes twice");
+}
+
+TEST(an_own_address_has_no_place)
+{
+	char own[PEER_TEXT_MAX] = "";
+
+	set_up("192.0.2.1/24,192.0.2.2/24");
+	assert_true(peers_add(&pc, "192.0.2.9@3,192.0.2.2"));
+	assert_false(peers_own_is_placed(&pc, own));
+	assert_string_equal(own, "");
+	pc.peer_open = false;
+	assert_true(peers_add(&pc, "192.0.2.9,192.0.2.2@0"));
+	assert_true(peers_own_is_placed(&pc, own));
+	assert_string_equal(own, "192.0.2.2");
+}
+
+/* An end with 2 QPs for each of two peers gets a message whose sender has it at place 5. */
+TEST(the_place_of_this_end_is_found_by_the_bytes_of_a_message)
+{
+	static struct conf conf = {.qpn_base = 0x100, .qps = 4};
+	uint8_t data[24];
+
+	set_up("192.0.2.1/24");
+	assert_true(peers_add(&pc, "192.0.2.8,192.0.2.9"));
+	verify_fill(data, sizeof(data),
+		verify_seed(verify_flow(0x100 + 5 * 2 + 1, 0x103), 77));
+	assert_int_equal(peers_place_of(&conf, &pc, 0x103, 77, data, sizeof(data)), 5);
+	assert_int_equal(peers_place_of(&conf, &pc, 0x103, 78, data, sizeof(data)), -1);
+	assert_int_equal(peers_place_of(&conf, &pc, 0x102, 77, data, sizeof(data)), -1);
+	/* A few bytes may be right by chance. */
+	assert_int_equal(peers_place_of(&conf, &pc, 0x103, 77, data, 7), -1);
+	assert_int_equal(peers_place_of(&conf, &pc, 0x103, 77, data, 8), 5);
 }
