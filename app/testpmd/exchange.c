@@ -123,8 +123,10 @@ exchange_start(struct host *host)
 	ex->on = conf_exchanges(host->conf);
 	ex->ring = (mix_any(&host->conf->mix) & OP_RING) != 0 && !host->conf->no_verify;
 	ex->heard_ns = clock_ns();
-	ex->agreed = ex->ended = ex->receives = false;
-	ex->refused_ns = 0;
+	ex->agreed = ex->ended = false;
+	ex->asked.agreed = ex->asked.ended = ex->asked.receives = false;
+	ex->asked.refused_ns = 0;
+	ex->asked.heard_ns = ex->heard_ns;
 	ex->run += host->ops->sends; /* a receiver gets its number from HELLO */
 	ex->hello_ns = ex->alive_ns = ex->end_ns = 0;
 	if (ex->ah != NULL)
@@ -152,9 +154,11 @@ exchange_start(struct host *host)
 void
 exchange_restart(struct host *host)
 {
-	/* A receiver gets its session from HELLO. */
 	if (host->ops->sends)
 		host->exchange.session = clock_ns();
+	/* A receiver gets the peer's session from HELLO, and connects its QPs then. */
+	if (host->ops->sends && host->ops->receives)
+		host->exchange.asked.session = 0;
 }
 
 uint64_t
@@ -182,8 +186,9 @@ exchange_options(const struct host *host, char text[OPTIONS_TEXT])
 	if (conf_cores(conf) > 1) /* a core asks the same core of the other end */
 		len += (size_t)snprintf(text + len, OPTIONS_TEXT - len, " --nb-cores %u",
 			conf_cores(conf));
-	len += (size_t)snprintf(text + len, OPTIONS_TEXT - len, "%s",
-		conf->no_verify ? " --no-verify" : "");
+	len += (size_t)snprintf(text + len, OPTIONS_TEXT - len, "%s%s",
+		conf->no_verify ? " --no-verify" : "",
+		host->ops == &both_ops ? " --mode both" : "");
 	for (const char *c = text; *c != '\0'; c++)
 		digest = (digest ^ (uint8_t)*c) * UINT64_C(0x100000001b3); /* FNV-1a */
 	if (conf->count != 0)
@@ -272,9 +277,9 @@ datagram_take(struct host *host, const struct ibv_wc *wc)
 	memcpy(&msg, ex->mem + wc->wr_id * (GRH_LEN + DATAGRAM) + GRH_LEN, sizeof(msg));
 	if (memcmp(msg.magic, exchange_magic, sizeof(msg.magic)) != 0)
 		return;
-	if (host->passive && msg.answer == 0)
+	if (host->ops->receives && msg.answer == 0)
 		exchange_asked(host, &msg);
-	else if (!host->passive && msg.answer != 0)
+	else if (host->ops->sends && msg.answer != 0)
 		exchange_answered(host, &msg);
 }
 

@@ -2,7 +2,8 @@
 /*
  * If more is sent than SENDs on RC QPs, the ends of a run exchange datagrams. Each has a UD QP for it,
  * whose QPN is that before --qpn-base, or one for each host, and core i of one end asks core i of the
- * other. The sender asks, until the receiver has answered:
+ * other. The sender asks, until the receiver has answered. With --mode both each end asks and answers: that
+ * with the higher address asks when it has been asked, so that its QPs are connected once.
  *
  * HELLO  Are your options the same as mine? The receiver connects its QPs if the session is new to it,
  *        and answers with its options, and with the address and the R_Key of its target.
@@ -32,6 +33,17 @@
 #define EXCHANGE_REPEATS                                                                 \
 	10 /* of a question: more are hardly lost, nor are their answers */
 
+/* The run of the end that asks, as this end knows it, which answers. */
+struct exchange_asked {
+	bool receives; /* a message that completes a receive is expected now */
+	bool agreed;   /* the options are the same, and the QPs are connected */
+	bool ended;    /* END has come */
+	uint64_t session, run;
+	uint64_t heard, heard_ns; /* datagrams of this run, and when the last one came */
+	uint64_t refused_ns;      /* when it first heard of other options; 0: never */
+};
+
+/* The members from agreed on are those of an end that asks. */
 struct exchange {
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
@@ -41,18 +53,16 @@ struct exchange {
 	uint32_t peer_qpn; /* of the other end */
 	uint32_t unsignaled;
 
-	bool ready;    /* context of cq */
-	bool on;       /* the run uses it */
-	bool ring;     /* the run's WRITEs wait for checks */
-	bool polling;  /* inside exchange_poll() */
-	bool receives; /* a message that completes a receive is expected now */
+	bool ready;   /* context of cq */
+	bool on;      /* the run uses it */
+	bool ring;    /* the run's WRITEs wait for checks */
+	bool polling; /* inside exchange_poll() */
+	struct exchange_asked asked;
+
 	bool agreed; /* the options are the same, and the receiver's QPs are connected */
-	bool ended;  /* END has come, or was answered */
-	uint64_t
-		refused_ns; /* when the receiver first heard of other options; 0: never */
-	uint64_t session;   /* another one when the sender's QPs have been reset */
-	uint64_t run;       /* counts the sender's runs */
-	uint64_t heard;     /* datagrams of this run */
+	bool ended;  /* END was answered */
+	uint64_t session; /* another one when the QPs have been reset */
+	uint64_t run;     /* counts the runs */
 	uint64_t hello_ns, alive_ns, end_ns, heard_ns;
 	uint32_t peer_srqn;     /* of an XRC SRQ */
 	struct target_map peer; /* the receiver's target */
@@ -75,7 +85,7 @@ void exchange_restart(struct host *host);
 /* Receives datagrams. Returns their number. */
 unsigned exchange_poll(struct host *host);
 
-/* exchange_answer.c: the receiver, about every millisecond. Ends a run whose sender has other options. */
+/* exchange_answer.c: one that receives, about every millisecond. Ends a run whose sender has other options. */
 void exchange_watch(struct host *host, uint64_t now_ns);
 
 /* exchange_ask.c: the sender. Each repeats what is not answered. */
@@ -103,6 +113,8 @@ struct exchange_msg {
 			uint64_t digest; /* of the options */
 			char text[EXCHANGE_TEXT];
 			uint64_t count; /* --count, 0: none */
+			/* --mode both: the peer's session that this end has agreed to, or 0 */
+			uint64_t of_session;
 			uint64_t addr, read_len, stride;
 			uint32_t slots, rkey, srqn;
 		} hello;

@@ -35,8 +35,7 @@ hello_answer(struct host *host, const struct exchange_msg *question)
 static int
 session_begin(struct host *host, uint64_t session)
 {
-	bool again = host->exchange.agreed;
-
+	bool again = host->exchange.asked.agreed;
 	int rc;
 
 	if (again)
@@ -45,18 +44,51 @@ session_begin(struct host *host, uint64_t session)
 	host->tally.restarts += again;
 	/* With RDMA-CM the sender has connected the QPs itself. */
 	rc = host->by_cm ? 0 : host_connect(host, NULL);
-	host->exchange.session = session;
+	host->exchange.asked.session = session;
 	return rc;
+}
+
+/* --mode both: the QPs are connected once, by the end that was asked first. Returns whether a HELLO is one
+ * of the connection that this end has, or begins it. */
+static bool
+both_accept(struct host *host, const struct exchange_msg *msg)
+{
+	struct exchange *ex = &host->exchange;
+	uint64_t session = le64toh(msg->session);
+
+	if (!host->follows && le64toh(msg->u.hello.of_session) != ex->session)
+		return false; /* it will be asked again, too */
+	if (session == ex->asked.session)
+		return true;
+	if (ex->agreed && (host->follows || ex->asked.session != 0)) {
+		host_fail(host, "%s was restarted (`start` reconnects)", host_peer(host));
+		return false;
+	}
+	if (host->follows)
+		return session_begin(host, session) == 0;
+	ex->asked.session = session;
+	return true;
+}
+
+static bool
+hello_accept(struct host *host, const struct exchange_msg *msg)
+{
+	uint64_t session = le64toh(msg->session);
+
+	if (host->ops == &both_ops)
+		return both_accept(host, msg);
+	return session == host->exchange.asked.session ||
+	       session_begin(host, session) == 0;
 }
 
 static void
 hello_asked(struct host *host, const struct exchange_msg *msg)
 {
-	struct exchange *ex = &host->exchange;
+	struct exchange_asked *asked = &host->exchange.asked;
 	char own[OPTIONS_TEXT];
 
 	if (host->state == HOST_LINGERING) {
-		if (le64toh(msg->run) != ex->run)
+		if (le64toh(msg->run) != asked->run)
 			host_set_done(host); /* the sender has the last answer */
 		return;
 	}
@@ -65,20 +97,19 @@ hello_asked(struct host *host, const struct exchange_msg *msg)
 		host_set_error(host,
 			"%s runs with '%.*s', and this end with '%s': both ends need the same",
 			host_peer(host), EXCHANGE_TEXT - 1, msg->u.hello.text, own);
-		if (ex->refused_ns == 0)
-			ex->refused_ns = clock_ns();
+		if (asked->refused_ns == 0)
+			asked->refused_ns = clock_ns();
 		return;
 	}
-	if (le64toh(msg->session) != ex->session &&
-		session_begin(host, le64toh(msg->session)) != 0)
+	if (!hello_accept(host, msg))
 		return;
 	if (mix_has(&host->conf->mix, OP_READ))
 		target_fill(host);
-	ex->agreed = true;
-	ex->receives = (mix_any(&host->conf->mix) & OP_RECEIVED) != 0;
-	ex->ended = ex->ended && le64toh(msg->run) == ex->run;
-	ex->run = le64toh(msg->run);
-	if (host->state == HOST_WAITING)
+	asked->agreed = true;
+	asked->receives = (mix_any(&host->conf->mix) & OP_RECEIVED) != 0;
+	asked->ended = asked->ended && le64toh(msg->run) == asked->run;
+	asked->run = le64toh(msg->run);
+	if (host->passive && host->state == HOST_WAITING)
 		host_set_running(host);
 	hello_answer(host, msg);
 }
@@ -162,8 +193,8 @@ check_asked(struct host *host, const struct exchange_msg *msg)
 	conn = &host->conns[i];
 	/* An old question, which waited in a queue, is not answered. */
 	if (host->exchange.ring &&
-		(writes < conn->ring.checked ||
-			writes > conn->ring.checked + host->target.map.slots))
+		(writes < conn->checked.writes ||
+			writes > conn->checked.writes + host->target.map.slots))
 		return;
 	if (type_is_lossy(host->conf->type) && is_early(host, conn, msg, writes))
 		return;
@@ -177,20 +208,21 @@ check_asked(struct host *host, const struct exchange_msg *msg)
 void
 exchange_asked(struct host *host, const struct exchange_msg *msg)
 {
-	struct exchange *ex = &host->exchange;
+	struct exchange_asked *asked = &host->exchange.asked;
 
-	ex->heard++;
+	asked->heard++;
+	asked->heard_ns = clock_ns();
 	if (msg->kind == EXCHANGE_HELLO) {
 		hello_asked(host, msg);
 		return;
 	}
-	if (!ex->agreed || le64toh(msg->session) != ex->session ||
-		le64toh(msg->run) != ex->run)
+	if (!asked->agreed || le64toh(msg->session) != asked->session ||
+		le64toh(msg->run) != asked->run)
 		return;
 	if (msg->kind == EXCHANGE_CHECK) {
 		check_asked(host, msg);
 	} else if (msg->kind == EXCHANGE_END) {
-		ex->ended = true;
+		asked->ended = true;
 		answer(host, msg);
 	}
 }
@@ -198,7 +230,7 @@ exchange_asked(struct host *host, const struct exchange_msg *msg)
 void
 exchange_watch(struct host *host, uint64_t now_ns)
 {
-	uint64_t refused_ns = host->exchange.refused_ns;
+	uint64_t refused_ns = host->exchange.asked.refused_ns;
 
 	(void)exchange_poll(host);
 	if (refused_ns != 0 &&

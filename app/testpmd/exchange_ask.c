@@ -15,6 +15,7 @@ exchange_hello(struct host *host, uint64_t now_ns)
 	if (now_ns < host->exchange.hello_ns)
 		return;
 	host->exchange.hello_ns = now_ns + EXCHANGE_AGAIN_NS;
+	msg.u.hello.of_session = htole64(host->exchange.asked.session);
 	exchange_options_put(host, &msg);
 	exchange_post(host, &msg);
 }
@@ -80,6 +81,8 @@ exchange_finish(struct host *host, uint64_t now_ns)
 	struct exchange *ex = &host->exchange;
 	bool finished = true;
 
+	if (ex->ended)
+		return true;
 	for (unsigned i = 0; i < host->n_conns; i++) {
 		struct conn *conn = &host->conns[i];
 

@@ -31,14 +31,19 @@
 #define GRH_LEN 40    /* before the payload of a received datagram */
 #define NS_PER_SECOND UINT64_C(1000000000)
 
-/* The QP's ring in the target. Counts of WRITEs from the last connect on. */
+/* The QP's ring in the target of the peer. Counts of WRITEs from the last connect on. */
 struct conn_ring {
-	uint64_t posted, acked; /* by the sender */
-	uint64_t checked;       /* by the receiver; what the sender knows of it */
-	struct op_walk at;      /* the receiver: the next WRITE to check */
+	uint64_t posted, acked;
+	uint64_t checked; /* by the peer, as far as this end knows */
 	uint64_t
-		asked_ns; /* when the sender has asked for a check; 0: it does not wait for one */
-	bool finished; /* the receiver has found the end of the run right */
+		asked_ns; /* when a check was asked for; 0: this end does not wait for one */
+	bool finished;    /* the peer has found the end of the run right */
+};
+
+/* The QP's ring in the own target. */
+struct conn_checked {
+	uint64_t writes;   /* of the peer */
+	struct op_walk at; /* the next one to check */
 };
 
 /* One QP. Its messages are numbered from its last connect. */
@@ -84,6 +89,7 @@ struct conn {
 		      64]; /* UC, UD: the last SEEN_MAX of them, by number % SEEN_MAX */
 	bool incomplete;   /* UC, UD: what the sender asked for last was not there yet */
 	struct conn_ring ring;
+	struct conn_checked checked;
 	uint64_t fadd_sum; /* acknowledged */
 	uint64_t cas_posted,
 		cas_value; /* when all that is posted, or acknowledged, is done */

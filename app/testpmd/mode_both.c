@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* --mode both: each end sends as --mode send does, and receives. The end with the lower address begins on
  * each QP: it resets QPs until the peer answers, which would lose what it has received. An end whose
- * messages are acknowledged goes on to receive until it has all (--count), and until the peer has been
- * silent for a moment. */
+ * messages are acknowledged goes on to receive until it has all (--count) or, where the ends tell each other
+ * more, until the peer has told the end of its run, and until the peer has been silent for a moment. */
 #include <inttypes.h>
 
 #include "mode_send.h"
@@ -21,7 +21,9 @@ both_start(struct host *host)
 static unsigned
 both_reap(struct host *host)
 {
-	return tx_reap(host) + rx_reap(host, NULL);
+	unsigned n = tx_reap(host) + rx_reap(host, NULL);
+
+	return n + (host->exchange.on ? exchange_poll(host) : 0);
 }
 
 static void
@@ -52,6 +54,32 @@ all_received(struct host *host, uint64_t now_ns)
 	return false;
 }
 
+/* Whether the peer has told the end of its run, or this end has been stopped. Fails the host if the peer is
+ * silent, or goes on for long after --duration. */
+static bool
+peer_has_ended(struct host *host, uint64_t now_ns)
+{
+	const struct exchange_asked *asked = &host->exchange.asked;
+
+	if (asked->ended || host->stopping)
+		return true;
+	if (elapsed_ns(now_ns, asked->heard_ns) > DRAIN_NS ||
+		(host->conf->duration_s != 0 &&
+			elapsed_ns(now_ns, host->drain_ns) > DRAIN_NS))
+		host_fail(host, "%s has not told the end of its run", host_peer(host));
+	return false;
+}
+
+static bool
+both_finished(struct host *host, uint64_t now_ns)
+{
+	if (!send_finished(host, now_ns))
+		return false;
+	if (host->exchange.on)
+		return peer_has_ended(host, now_ns);
+	return host->state != HOST_RUNNING || all_received(host, now_ns);
+}
+
 static void
 both_linger(struct host *host, uint64_t now_ns)
 {
@@ -75,17 +103,20 @@ both_tick(struct host *host, uint64_t now_ns)
 		both_linger(host, now_ns);
 		return;
 	}
-	if (!send_step(host, now_ns))
+	exchange_watch(host, now_ns);
+	if (!host_active(host) || !send_step(host, now_ns))
 		return;
-	if (send_all_acked(host)) {
-		if (host->state == HOST_RUNNING && !all_received(host, now_ns))
-			return;
+	if (host->exchange.on)
+		exchange_tick(host, now_ns);
+	if (host->state == HOST_FAILED)
+		return;
+	if (both_finished(host, now_ns)) {
 		host->tally.last_ns = now_ns;
 		host->lingered = host->tally.messages;
 		host->state = HOST_LINGERING;
 		host->drain_ns = now_ns;
 		host->idle_since_ns = 0;
-	} else if (host->state == HOST_DRAINING &&
+	} else if (host->state == HOST_DRAINING && !host->exchange.ended &&
 		   elapsed_ns(now_ns, host->drain_ns) > DRAIN_NS) {
 		send_drain_fail(host);
 	}

@@ -93,7 +93,7 @@ send_stop(struct host *host)
 	host->drain_ns = clock_ns();
 }
 
-bool
+static bool
 send_all_acked(const struct host *host)
 {
 	for (unsigned i = 0; i < host->n_conns; i++) {
@@ -103,8 +103,7 @@ send_all_acked(const struct host *host)
 	return true;
 }
 
-/* Whether all is acknowledged and, where the ends tell each other more, found right. */
-static bool
+bool
 send_finished(struct host *host, uint64_t now_ns)
 {
 	if (!send_all_acked(host))
@@ -148,10 +147,10 @@ send_wait(struct host *host, uint64_t now_ns)
 	if (host_wait_over(host, now_ns, "did not answer") ||
 		!host_resolved(host, now_ns))
 		return;
-	if (host->exchange.on)
-		exchange_hello(host, now_ns);
-	else
+	if (!host->exchange.on)
 		host_retry(host);
+	else if (!host->follows || host->exchange.asked.agreed)
+		exchange_hello(host, now_ns);
 }
 
 bool

@@ -15,7 +15,8 @@ void send_stop(struct host *host);
 /* A tick of the sending part: waits for the peer's first answer, ends after --duration, looks at
  * the link. Returns whether the run goes on. */
 bool send_step(struct host *host, uint64_t now_ns);
-bool send_all_acked(const struct host *host);
+/* Whether all is acknowledged and, where the ends tell each other more, found right. */
+bool send_finished(struct host *host, uint64_t now_ns);
 /* The last messages are not acknowledged in time. */
 void send_drain_fail(struct host *host);
 

@@ -182,7 +182,8 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 		return;
 	}
 	const struct exchange *ex = &host->exchange;
-	uint64_t idle_since_ns = host_idle_for(host, tally->messages + ex->heard, now_ns);
+	uint64_t idle_since_ns =
+		host_idle_for(host, tally->messages + ex->asked.heard, now_ns);
 
 	tally->last_ns = host->idle_since_ns;
 	if (conf->count != 0 && wait_limit_s(host) != 0 &&
@@ -195,7 +196,7 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 			host_count(host));
 		return;
 	}
-	if (ex->on ? ex->ended && (conf->count | conf->duration_s) != 0
+	if (ex->on ? ex->asked.ended && (conf->count | conf->duration_s) != 0
 		   : conf->count != 0 && tally->messages >= host_count(host)) {
 		host->state = HOST_LINGERING;
 		host->drain_ns = now_ns;

@@ -179,7 +179,7 @@ rx_op_take(struct host *host, struct conn *conn, const struct ibv_wc *wc,
 	char own[OPTIONS_TEXT];
 	bool counts;
 
-	if (!host->exchange.receives) {
+	if (!host->exchange.asked.receives) {
 		(void)exchange_options(host, own);
 		host_fail(host,
 			"%s sends messages that this end with '%s' does not expect: both ends "

@@ -79,7 +79,7 @@ target_restart(struct host *host, const struct conn *conn)
 	memset(host->target.mem + target_word(map, i, 0), 0,
 		WORDS_OF_QP * sizeof(uint64_t));
 	/* The slots that a lossy run has not checked. Others are clear. */
-	if (type_is_lossy(host->conf->type) && host->exchange.session != 0)
+	if (type_is_lossy(host->conf->type) && host->exchange.asked.session != 0)
 		memset(host->target.mem + target_slot(map, host->n_conns, i, 0), 0,
 			map->slots * map->stride);
 }
@@ -131,7 +131,7 @@ static bool
 slot_verify(struct host *host, struct conn *conn)
 {
 	const struct conf *conf = host->conf;
-	struct slot slot = slot_find(host, conn, &conn->ring.at, conn->ring.checked);
+	struct slot slot = slot_find(host, conn, &conn->checked.at, conn->checked.writes);
 	uint64_t verified = host->tally.verified_bytes;
 	bool counts = (slot.op->flags & OP_RECEIVED) == 0,
 	     lossy = type_is_lossy(conf->type), right;
@@ -147,8 +147,8 @@ slot_verify(struct host *host, struct conn *conn)
 		host->tally.messages++;
 		host->tally.bytes += slot.len;
 	}
-	conn->ring.checked++;
-	walk_next(&conn->ring.at, &conf->mix, conf->n_sizes);
+	conn->checked.writes++;
+	walk_next(&conn->checked.at, &conf->mix, conf->n_sizes);
 	return right;
 }
 
@@ -157,7 +157,7 @@ target_verify(struct host *host, struct conn *conn, uint64_t end)
 {
 	bool right = true;
 
-	while (conn->ring.checked < end)
+	while (conn->checked.writes < end)
 		right &= slot_verify(host, conn);
 	return right;
 }
@@ -165,10 +165,10 @@ target_verify(struct host *host, struct conn *conn, uint64_t end)
 bool
 target_is_complete(struct host *host, const struct conn *conn, uint64_t end)
 {
-	struct op_walk at = conn->ring.at;
+	struct op_walk at = conn->checked.at;
 	size_t first;
 
-	for (uint64_t w = conn->ring.checked; w < end; w++) {
+	for (uint64_t w = conn->checked.writes; w < end; w++) {
 		struct slot slot = slot_find(host, conn, &at, w);
 
 		if (verify_check(slot.data, slot.len, slot.seed, &first) != 0)

@@ -247,6 +247,7 @@ conn_restart(struct host *host, struct conn *conn)
 	conn->op_i = 0;
 	conn->ack = conn->take = (struct op_walk){0};
 	conn->ring = (struct conn_ring){0};
+	conn->checked = (struct conn_checked){0};
 	conn->incomplete = false;
 	memset(conn->seen, 0, sizeof(conn->seen));
 	conn->fadd_sum = conn->cas_posted = conn->cas_value = 0;

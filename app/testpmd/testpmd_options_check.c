@@ -317,7 +317,11 @@ check_op(const struct conf *conf, char err[ERR_MAX])
 	for (unsigned i = 0; i < conf->n_ports; i++) {
 		enum mode_kind mode = conf->ports[i].mode;
 
-		if (!conf_exchanges(conf) || (mode != MODE_PINGPONG && mode != MODE_BOTH))
+		if (mode == MODE_BOTH && conf->type == TYPE_XRC)
+			return error_set(err,
+				"invalid value 'xrc' for --type: expected rc, uc or ud with "
+				"--mode both, as an XRC QP either sends or receives");
+		if (!conf_exchanges(conf) || mode != MODE_PINGPONG)
 			continue;
 		if (conf->type != TYPE_RC)
 			return error_set(err,

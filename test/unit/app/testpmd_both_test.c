@@ -34,10 +34,32 @@ send_stop(struct host *h)
 }
 
 bool
-send_all_acked(const struct host *h)
+send_finished(struct host *h, uint64_t now_ns)
 {
 	(void)h;
+	(void)now_ns;
 	return acked;
+}
+
+void
+exchange_watch(struct host *h, uint64_t now_ns)
+{
+	(void)h;
+	(void)now_ns;
+}
+
+void
+exchange_tick(struct host *h, uint64_t now_ns)
+{
+	(void)h;
+	(void)now_ns;
+}
+
+unsigned
+exchange_poll(struct host *h)
+{
+	(void)h;
+	return 0;
 }
 
 void
@@ -118,6 +140,7 @@ setup(void **state)
 	acked = true;
 	duration_over = silent = stopped = false;
 	conf.count = 100;
+	conf.duration_s = 0;
 	host = (struct host){.conf = &conf,
 		.pc = &pc,
 		.ops = &both_ops,
@@ -175,4 +198,70 @@ TEST_WITH(a_stopped_end_lingers_for_a_second, setup, NULL)
 	assert_int_equal(host.state, HOST_LINGERING);
 	host.ops->tick(&host, NS_PER_SECOND + 1);
 	assert_int_equal(host.state, HOST_DONE);
+}
+
+/* Where the ends tell each other more. */
+static int
+setup_exchange(void **state)
+{
+	setup(state);
+	host.exchange.on = true;
+	host.exchange.asked.heard_ns = 1;
+	host.drain_ns = 1;
+	return 0;
+}
+
+TEST_WITH(an_end_whose_messages_are_right_waits_for_the_end_of_the_peer, setup_exchange,
+	NULL)
+{
+	host.state = HOST_DRAINING;
+	host.exchange.ended = true;
+	host.ops->tick(&host, 2);
+	assert_int_equal(host.state, HOST_DRAINING);
+	/* The peer goes on for longer than a sender waits for its answers. */
+	host.exchange.asked.heard_ns = DRAIN_NS;
+	host.ops->tick(&host, 2 * DRAIN_NS);
+	assert_int_equal(host.state, HOST_DRAINING);
+	host.exchange.asked.ended = true;
+	host.ops->tick(&host, 2 * DRAIN_NS);
+	assert_int_equal(host.state, HOST_LINGERING);
+}
+
+TEST_WITH(an_end_whose_peer_falls_silent_fails, setup_exchange, NULL)
+{
+	host.state = HOST_DRAINING;
+	host.exchange.ended = true;
+	host.ops->tick(&host, DRAIN_NS + 1);
+	assert_int_equal(host.state, HOST_DRAINING);
+	host.ops->tick(&host, DRAIN_NS + 2);
+	assert_int_equal(host.state, HOST_FAILED);
+}
+
+TEST_WITH(a_peer_that_goes_on_long_after_the_duration_fails_the_run, setup_exchange, NULL)
+{
+	conf.duration_s = 1;
+	host.state = HOST_DRAINING;
+	host.exchange.ended = true;
+	host.exchange.asked.heard_ns = DRAIN_NS + 2;
+	host.ops->tick(&host, DRAIN_NS + 1);
+	assert_int_equal(host.state, HOST_DRAINING);
+	host.ops->tick(&host, DRAIN_NS + 2);
+	assert_int_equal(host.state, HOST_FAILED);
+}
+
+TEST_WITH(an_end_that_gets_no_answer_fails, setup_exchange, NULL)
+{
+	host.state = HOST_DRAINING;
+	acked = false;
+	host.ops->tick(&host, DRAIN_NS + 1);
+	assert_int_equal(host.state, HOST_DRAINING);
+	host.ops->tick(&host, DRAIN_NS + 2);
+	assert_int_equal(host.state, HOST_FAILED);
+}
+
+TEST_WITH(a_stopped_end_waits_for_no_end_of_the_peer, setup_exchange, NULL)
+{
+	host.ops->stop(&host);
+	host.ops->tick(&host, 2);
+	assert_int_equal(host.state, HOST_LINGERING);
 }

@@ -145,7 +145,7 @@ run_begin(const char *text)
 		.conns = &rx_conn,
 		.n_conns = 1,
 		.verbs.recv_cq = &cq,
-		.exchange = {.on = true, .receives = true}};
+		.exchange = {.on = true, .asked = {.receives = true}}};
 	assert_int_equal(target_init(&rx), 0);
 	target_fill(&rx);
 	tx = (struct host){.conf = &conf,
@@ -175,7 +175,7 @@ TEST_WITH(every_operation_is_verified, NULL, teardown)
 			message();
 		messages_acknowledged();
 		assert_true(target_verify(&rx, &rx_conn, tx_conn.ring.acked));
-		tx_conn.ring.checked = rx_conn.ring.checked;
+		tx_conn.ring.checked = rx_conn.checked.writes;
 		assert_string_equal(rx.reason, "");
 		assert_string_equal(tx.reason, "");
 	}
@@ -183,7 +183,7 @@ TEST_WITH(every_operation_is_verified, NULL, teardown)
 	assert_int_equal(
 		rx_conn.received, mix_count(&conf.mix, tx_conn.posted, OP_RECEIVED));
 	assert_int_equal(
-		rx_conn.ring.checked, mix_count(&conf.mix, tx_conn.posted, OP_RING));
+		rx_conn.checked.writes, mix_count(&conf.mix, tx_conn.posted, OP_RING));
 	for (unsigned i = 0; i < OP_KINDS; i++)
 		assert_true(tx.tally.of_op[i] > 100);
 	assert_true(tx.tally.verified_bytes > 1000 && rx.tally.verified_bytes > 1000);
@@ -283,7 +283,7 @@ TEST_WITH(immediates_and_order_are_verified, NULL, teardown)
 TEST_WITH(a_message_before_the_ends_agree_is_refused, NULL, teardown)
 {
 	run_begin("write");
-	rx.exchange.receives = false;
+	rx.exchange.asked.receives = false;
 	receive(IBV_WC_RECV, 0, 0, SIZE);
 	assert_int_equal(rx.state, HOST_FAILED);
 	assert_non_null(strstr(

@@ -153,8 +153,10 @@ TEST(loop_has_two_ports)
 	assert_int_equal(accept("--loop --mode both"), 0);
 	assert_int_equal(conf.ports[1].mode, MODE_BOTH);
 	assert_int_equal(accept("--loop --port 0 --mode both --port 1 --mode sink"), -1);
-	assert_int_equal(accept("--loop --mode both --type ud"), -1);
-	assert_non_null(strstr(err, "with --mode both"));
+	assert_int_equal(accept("--loop --mode both --type ud"), 0);
+	assert_int_equal(accept("--loop --mode both --op write:1,read:2,cas:1"), 0);
+	assert_int_equal(accept("--loop --mode both --type xrc"), -1);
+	assert_non_null(strstr(err, "expected rc, uc or ud with --mode both"));
 	assert_int_equal(accept("--loop --port 1 --mode send --addr 2001:db8::9/64"), 0);
 	assert_int_equal(conf.ports[0].mode, MODE_SINK);
 	assert_string_equal(conf.ports[0].peer, "2001:db8::9");
