@@ -65,16 +65,18 @@ do_connect(void *parsed, struct cmdline *cl, void *data)
 	const struct cm_words *words = parsed;
 	struct host *host = command_host(false);
 	char err[ERR_MAX];
+	int peer;
 
 	(void)cl;
 	(void)data;
 	if (!command_allowed("connect", host))
 		return;
 	commands_wait_begin();
-	if (host_cm_connect(host, words->peer, words->port, err) != 0)
+	peer = host_cm_connect(host, words->peer, words->port, err);
+	if (peer < 0)
 		command_failed("connect: %s", err);
-	else if (run_await_cm(the_run, host) != 0)
-		command_failed("connect: %s", host->reason);
+	else if (run_await_cm(the_run, host, peer) != 0)
+		command_failed("connect: %s", port_reason(host));
 	commands_wait_end();
 }
 

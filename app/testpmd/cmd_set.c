@@ -125,6 +125,13 @@ set_option(const char *name, const char *value, struct port_conf *port)
 			value, conf->size_cap);
 		return;
 	}
+	if ((mix_any(&changed.mix) & OP_INV) != 0 && !conf->binds) {
+		command_failed(
+			"invalid value '%s' for --op: expected send-inv at program "
+			"start, when send queues get room for binds",
+			value);
+		return;
+	}
 	if (changed.stats_period != conf->stats_period)
 		the_run->line_ns = clock_ns() + changed.stats_period * NS_PER_SECOND;
 	changed.current = conf->current;

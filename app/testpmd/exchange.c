@@ -78,8 +78,8 @@ qp_open(struct host *host)
 int
 exchange_open(struct host *host, char err[ERR_MAX])
 {
-	uint32_t want = exchange_qpn(
-		host->conf, host->peer * conf_cores(host->conf) + host->core);
+	uint32_t want =
+		exchange_qpn(host->conf, host->core, port_peers(host->pc), host->peer);
 	int rc = qp_open(host);
 
 	if (rc != 0)
@@ -122,8 +122,10 @@ exchange_start(struct host *host)
 
 	ex->on = conf_exchanges(host->conf);
 	ex->ring = (mix_any(&host->conf->mix) & OP_RING) != 0 && !host->conf->no_verify;
+	ex->mws = (mix_any(&host->conf->mix) & OP_INV) != 0;
 	ex->heard_ns = clock_ns();
 	ex->agreed = ex->ended = false;
+	__atomic_store_n(&ex->peers_there, 0, __ATOMIC_RELAXED);
 	ex->asked.agreed = ex->asked.ended = ex->asked.receives = false;
 	ex->asked.refused_ns = 0;
 	ex->asked.heard_ns = ex->heard_ns;
@@ -135,6 +137,11 @@ exchange_start(struct host *host)
 		(errno = target_init(host)) != 0) {
 		host_fail(host,
 			"cannot allocate the memory for WRITEs and READs of --op: %s",
+			strerror(errno));
+		return -1;
+	}
+	if (ex->mws && (errno = mws_init(host)) != 0) {
+		host_fail(host, "cannot allocate the memory windows of send-inv: %s",
 			strerror(errno));
 		return -1;
 	}
@@ -159,6 +166,15 @@ exchange_restart(struct host *host)
 	/* A receiver gets the peer's session from HELLO, and connects its QPs then. */
 	if (host->ops->sends && host->ops->receives)
 		host->exchange.asked.session = 0;
+}
+
+bool
+exchange_is_of_core(const struct host *host, uint32_t qpn, uint32_t peers)
+{
+	unsigned place = host->pc->peers[host->peer].place;
+
+	return peers > place && peers <= PEERS_MAX &&
+	       qpn == exchange_qpn(host->conf, host->core, peers, place);
 }
 
 uint64_t
@@ -204,6 +220,7 @@ exchange_options_put(const struct host *host, struct exchange_msg *hello)
 
 	hello->u.hello.digest = htole64(exchange_options(host, all));
 	hello->u.hello.count = htole64(conf_count(host->conf, host->pc));
+	hello->u.hello.peers = htole32(port_peers(host->pc));
 	if (strlen(all) < EXCHANGE_TEXT)
 		strcpy(text, all);
 	else
@@ -271,11 +288,16 @@ datagram_take(struct host *host, const struct ibv_wc *wc)
 	struct exchange *ex = &host->exchange;
 	struct exchange_msg msg;
 
-	if (wc->byte_len != GRH_LEN + sizeof(msg) || wc->src_qp != ex->peer_qpn ||
+	if (wc->byte_len != GRH_LEN + sizeof(msg) ||
 		!is_from_peer(host, ex->mem + wc->wr_id * (GRH_LEN + DATAGRAM)))
 		return;
 	memcpy(&msg, ex->mem + wc->wr_id * (GRH_LEN + DATAGRAM) + GRH_LEN, sizeof(msg));
 	if (memcmp(msg.magic, exchange_magic, sizeof(msg.magic)) != 0)
+		return;
+	if (msg.kind == EXCHANGE_HELLO && host->core != 0 &&
+		exchange_is_of_core(host, wc->src_qp, le32toh(msg.u.hello.peers)))
+		ex->peer_qpn = wc->src_qp;
+	if (wc->src_qp != ex->peer_qpn)
 		return;
 	if (host->ops->receives && msg.answer == 0)
 		exchange_asked(host, &msg);

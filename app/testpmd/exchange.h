@@ -10,6 +10,8 @@
  * CHECK  Have you checked the WRITEs of this QP up to this one? Is all right, if this was the last
  *        message of the run?
  * END    The run is over.
+ * MWS    What are the R_Keys of the memory windows of this QP? (mws.h) The receiver also tells them
+ *        without a question, when it has bound more of them.
  *
  * ALIVE tells a receiver, which WRITEs and READs do not wake, that the run goes on.
  */
@@ -24,6 +26,7 @@
 #include <common/options.h>
 
 #include "testpmd_conf.h"
+#include "mws.h"
 #include "target.h"
 
 #define UD_QKEY 0x2d52544du                  /* of all UD QPs */
@@ -49,13 +52,17 @@ struct exchange {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct ibv_ah *ah;
-	uint8_t *mem;      /* of the receives */
-	uint32_t peer_qpn; /* of the other end */
+	uint8_t *mem; /* of the receives */
+	uint32_t
+		peer_qpn; /* of the other end; of another core than 0 it is known late: peers_there */
+	uint32_t
+		peers_there; /* of core 0, atomic: how many peers the other end has; 0: not known yet */
 	uint32_t unsignaled;
 
 	bool ready;   /* context of cq */
 	bool on;      /* the run uses it */
 	bool ring;    /* the run's WRITEs wait for checks */
+	bool mws;     /* the run's SENDs wait for R_Keys */
 	bool polling; /* inside exchange_poll() */
 	struct exchange_asked asked;
 
@@ -68,11 +75,12 @@ struct exchange {
 	struct target_map peer; /* the receiver's target */
 };
 
-/* The QPN of the datagrams of the host with this index among those of its port. */
+/* The QPN of the datagrams of the host of this core and peer of an end with this number of peers. For core 0 it
+ * does not depend on how many cores and peers that end has. */
 static inline uint32_t
-exchange_qpn(const struct conf *conf, unsigned i)
+exchange_qpn(const struct conf *conf, unsigned core, unsigned peers, unsigned peer)
 {
-	return (uint32_t)conf->qpn_base - 1 - i;
+	return (uint32_t)conf->qpn_base - 1 - core * peers - peer;
 }
 
 /* exchange.c: return 0, or -1 with a message in err. */
@@ -87,6 +95,8 @@ unsigned exchange_poll(struct host *host);
 
 /* exchange_answer.c: one that receives, about every millisecond. Ends a run whose sender has other options. */
 void exchange_watch(struct host *host, uint64_t now_ns);
+/* Tells the sender the R_Keys of the memory windows of a QP. */
+void exchange_tell_mws(struct host *host, const struct conn *conn);
 
 /* exchange_ask.c: the sender. Each repeats what is not answered. */
 void exchange_hello(struct host *host, uint64_t now_ns);
@@ -98,7 +108,13 @@ void exchange_check(struct host *host, struct conn *conn);
 bool exchange_finish(struct host *host, uint64_t now_ns);
 
 /* Between exchange.c and its users. The wire has little-endian numbers. */
-enum exchange_kind { EXCHANGE_HELLO, EXCHANGE_CHECK, EXCHANGE_END, EXCHANGE_ALIVE };
+enum exchange_kind {
+	EXCHANGE_HELLO,
+	EXCHANGE_CHECK,
+	EXCHANGE_END,
+	EXCHANGE_ALIVE,
+	EXCHANGE_MWS
+};
 
 struct exchange_msg {
 	char magic[4];
@@ -117,6 +133,7 @@ struct exchange_msg {
 			uint64_t of_session;
 			uint64_t addr, read_len, stride;
 			uint32_t slots, rkey, srqn;
+			uint32_t peers; /* of the end that says so */
 		} hello;
 		struct {
 			uint64_t qp;     /* its index */
@@ -125,11 +142,17 @@ struct exchange_msg {
 				messages; /* are acknowledged, from the last connect on */
 			uint64_t fadd, cas;
 		} check;
+		struct {
+			uint64_t qp; /* its index */
+			struct mws_told told;
+		} mws;
 	} u;
 };
 
 struct exchange_msg exchange_question(const struct host *host, enum exchange_kind kind);
 void exchange_post(struct host *host, const struct exchange_msg *msg);
+/* Whether a datagram with this QPN may be of the core of the other end, which has so many peers. */
+bool exchange_is_of_core(const struct host *host, uint32_t qpn, uint32_t peers);
 /* The options that both ends need to have the same, in words; returns a digest of them. The words have
  * --count, too, which one end may do without: the digest does not. */
 uint64_t exchange_options(const struct host *host, char text[OPTIONS_TEXT]);

@@ -31,6 +31,23 @@ hello_answer(struct host *host, const struct exchange_msg *question)
 	answer(host, &msg);
 }
 
+void
+exchange_tell_mws(struct host *host, const struct conn *conn)
+{
+	struct exchange_msg msg = exchange_question(host, EXCHANGE_MWS);
+	struct mws_told told = {0};
+
+	mws_tell(host, conn, &told);
+	msg.session = htole64(host->exchange.asked.session);
+	msg.run = htole64(host->exchange.asked.run);
+	msg.u.mws.qp = htole64((uint64_t)(conn - host->conns));
+	msg.u.mws.told.from = htole64(told.from);
+	msg.u.mws.told.n = htole32(told.n);
+	for (uint32_t i = 0; i < told.n; i++)
+		msg.u.mws.told.rkeys[i] = htole32(told.rkeys[i]);
+	answer(host, &msg);
+}
+
 /* Connects the QPs for a sender whose QPs begin anew. Returns 0, or -1 after host_fail(). */
 static int
 session_begin(struct host *host, uint64_t session)
@@ -109,6 +126,8 @@ hello_asked(struct host *host, const struct exchange_msg *msg)
 	asked->receives = (mix_any(&host->conf->mix) & OP_RECEIVED) != 0;
 	asked->ended = asked->ended && le64toh(msg->run) == asked->run;
 	asked->run = le64toh(msg->run);
+	if (host->exchange.mws)
+		mws_bind(host);
 	if (host->passive && host->state == HOST_WAITING)
 		host_set_running(host);
 	hello_answer(host, msg);
@@ -221,6 +240,9 @@ exchange_asked(struct host *host, const struct exchange_msg *msg)
 		return;
 	if (msg->kind == EXCHANGE_CHECK) {
 		check_asked(host, msg);
+	} else if (msg->kind == EXCHANGE_MWS && host->exchange.mws) {
+		if (le64toh(msg->u.mws.qp) < host->n_conns)
+			exchange_tell_mws(host, &host->conns[le64toh(msg->u.mws.qp)]);
 	} else if (msg->kind == EXCHANGE_END) {
 		asked->ended = true;
 		answer(host, msg);

@@ -7,12 +7,27 @@
 
 #define ALIVE_NS (NS_PER_SECOND / 10)
 
+/* Whether the QPN of the other end is known: by the answer to core 0, whose own QPN needs none. An end with another
+ * number of cores is named there. */
+static bool
+peer_qpn_known(struct host *host)
+{
+	const struct host *zero =
+		host_at(host->head, host->peer * conf_cores(host->conf));
+	uint32_t peers = __atomic_load_n(&zero->exchange.peers_there, __ATOMIC_RELAXED);
+
+	if (host->core != 0 && peers != 0)
+		host->exchange.peer_qpn = exchange_qpn(
+			host->conf, host->core, peers, host->pc->peers[host->peer].place);
+	return host->core == 0 || peers != 0;
+}
+
 void
 exchange_hello(struct host *host, uint64_t now_ns)
 {
 	struct exchange_msg msg = exchange_question(host, EXCHANGE_HELLO);
 
-	if (now_ns < host->exchange.hello_ns)
+	if (now_ns < host->exchange.hello_ns || !peer_qpn_known(host))
 		return;
 	host->exchange.hello_ns = now_ns + EXCHANGE_AGAIN_NS;
 	msg.u.hello.of_session = htole64(host->exchange.asked.session);
@@ -47,6 +62,29 @@ exchange_check(struct host *host, struct conn *conn)
 		check_ask(host, conn, false, clock_ns());
 }
 
+/* A QP whose SENDs have used all R_Keys that it knows. Returns whether it waits for more. */
+static bool
+mws_ask(struct host *host, struct conn *conn, uint64_t now_ns)
+{
+	struct mws_known *known = &host->mws.known[conn - host->conns];
+	struct exchange_msg msg;
+
+	if (mws_room(host, conn) != 0 || conn->posted == conn->limit)
+		return false;
+	if (known->asked_ns == 0) {
+		/* The receiver tells them without being asked, unless that is lost. */
+		known->asked_ns = now_ns;
+		return true;
+	}
+	if (elapsed_ns(now_ns, known->asked_ns) < EXCHANGE_AGAIN_NS)
+		return true;
+	known->asked_ns = now_ns;
+	msg = exchange_question(host, EXCHANGE_MWS);
+	msg.u.mws.qp = htole64((uint64_t)(conn - host->conns));
+	exchange_post(host, &msg);
+	return true;
+}
+
 void
 exchange_tick(struct host *host, uint64_t now_ns)
 {
@@ -66,13 +104,15 @@ exchange_tick(struct host *host, uint64_t now_ns)
 			elapsed_ns(now_ns, conn->ring.asked_ns) >= EXCHANGE_AGAIN_NS)
 			check_ask(host, conn, false, now_ns);
 		waits |= conn->ring.asked_ns != 0;
+		waits |= host->exchange.mws && mws_ask(host, conn, now_ns);
 	}
 	if (!waits)
 		ex->heard_ns = now_ns;
 	else if (host->conf->wait_s != 0 &&
 		 elapsed_ns(now_ns, ex->heard_ns) >= host->conf->wait_s * NS_PER_SECOND)
-		host_fail(host, "%s has checked no WRITE for %" PRIu64 " s (--wait)",
-			host_peer(host), host->conf->wait_s);
+		host_fail(host, "%s has %s for %" PRIu64 " s (--wait)", host_peer(host),
+			ex->ring ? "checked no WRITE" : "bound no memory window",
+			host->conf->wait_s);
 }
 
 bool
@@ -128,6 +168,7 @@ hello_answered(struct host *host, const struct exchange_msg *msg)
 		return;
 	}
 	ex->peer_srqn = le32toh(msg->u.hello.srqn);
+	__atomic_store_n(&ex->peers_there, le32toh(msg->u.hello.peers), __ATOMIC_RELAXED);
 	ex->agreed = true;
 	host_set_running(host);
 }
@@ -152,6 +193,21 @@ check_answered(struct host *host, const struct exchange_msg *msg)
 		conn->ring.finished = true;
 }
 
+static void
+mws_answered(struct host *host, const struct exchange_msg *msg)
+{
+	uint64_t i = le64toh(msg->u.mws.qp);
+	struct mws_told told = {
+		.from = le64toh(msg->u.mws.told.from), .n = le32toh(msg->u.mws.told.n)};
+
+	if (i >= host->n_conns || told.n > MWS_OF_QP)
+		return;
+	for (uint32_t r = 0; r < told.n; r++)
+		told.rkeys[r] = le32toh(msg->u.mws.told.rkeys[r]);
+	if (mws_learn(host, &host->conns[i], &told))
+		host->exchange.heard_ns = clock_ns();
+}
+
 void
 exchange_answered(struct host *host, const struct exchange_msg *msg)
 {
@@ -162,6 +218,8 @@ exchange_answered(struct host *host, const struct exchange_msg *msg)
 		hello_answered(host, msg);
 	else if (msg->kind == EXCHANGE_CHECK)
 		check_answered(host, msg);
+	else if (msg->kind == EXCHANGE_MWS && host->exchange.mws)
+		mws_answered(host, msg);
 	else if (msg->kind == EXCHANGE_END)
 		host->exchange.ended = true;
 }

@@ -49,7 +49,6 @@ void
 host_tick(struct host *host, bool runs, uint64_t now_ns)
 {
 	host_events(host);
-	host_cm_tick(host);
 	if (!runs || !host_active(host))
 		return;
 	if (host->progress != progress_of(host)) {

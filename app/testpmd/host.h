@@ -16,6 +16,7 @@
 
 #include "testpmd_conf.h"
 #include "exchange.h"
+#include "mws.h"
 #include "peers.h"
 #include "rxq.h"
 #include "testpmd_rate.h"
@@ -27,8 +28,9 @@
 /* More than a port and a QP have counters. A test compares those of a port. */
 #define STATS_MAX 192
 #define QP_STATS_MAX 32
-#define SEEN_MAX 1024 /* datagrams that may overtake each other */
-#define GRH_LEN 40    /* before the payload of a received datagram */
+#define SEEN_MAX 1024  /* datagrams that may overtake each other */
+#define GRH_LEN 40     /* before the payload of a received datagram */
+#define ALL_HOSTS (-1) /* of all cores, or of all peers */
 #define NS_PER_SECOND UINT64_C(1000000000)
 
 /* The QP's ring in the target of the peer. Counts of WRITEs from the last connect on. */
@@ -242,6 +244,7 @@ struct host {
 	bool drains; /* inside rx_drain() */
 	struct tx tx;
 	struct target target; /* of a receiver */
+	struct mws mws;       /* of send-inv */
 	struct exchange exchange;
 	struct rate rate; /* of a sender */
 	struct rxq *rxqs; /* one for the SRQ, or one per QP */
@@ -387,19 +390,21 @@ int host_set_path(struct host *host, char err[ERR_MAX]);
 int host_check_route(struct host *host, char err[ERR_MAX]);
 
 /* testpmd_cm.c: return 0, or -1 with a message in err. host_cm_connect() only sends the
- * requests. host_cm_tick() handles the replies, and host_cm_established() returns the
- * number of established connections. */
-int host_cm_listen(struct host *host, uint16_t port, char err[ERR_MAX]);
+ * requests to a peer, and returns its number. host_cm_tick() handles the replies, with the cores of
+ * run (may be NULL) held, and host_cm_established() returns the number of connections with a peer, or
+ * (ALL_HOSTS) with all, that are established. */
+struct run;
+int host_cm_listen(struct host *head, uint16_t port, char err[ERR_MAX]);
 int host_cm_connect(
-	struct host *host, const char *peer, uint16_t port, char err[ERR_MAX]);
-unsigned host_cm_established(const struct host *host);
-void host_cm_tick(struct host *host);
+	struct host *head, const char *address, uint16_t port, char err[ERR_MAX]);
+unsigned host_cm_established(struct host *head, int peer);
+void host_cm_tick(struct host *head, struct run *run);
 /* Notes that an option of the connections has changed. */
-void host_cm_outdate(struct host *host);
+void host_cm_outdate(struct host *head);
 /* For `start`: a listener closes outdated connections, so that its peer makes new ones; at the
  * other end they are an error, and so are lost ones. */
-int host_cm_renew(struct host *host, char err[ERR_MAX]);
-void host_cm_close(struct host *host);
+int host_cm_renew(struct host *head, char err[ERR_MAX]);
+void host_cm_close(struct host *head);
 
 /* control.c: changes to an open host. Return 0, or -1 with a message in err. */
 int host_impair(struct host *host, char err[ERR_MAX]);
@@ -421,7 +426,6 @@ void host_require_heard(struct host *host);
 
 /* testpmd_stats.c: the sum over cores and peers, or those of one core or one peer, and one error. Only
  * while no core uses the hosts. */
-#define ALL_HOSTS (-1)
 void port_tally(struct host *head, int core, int peer, struct tally *sum);
 const char *port_reason(struct host *head);
 bool port_active(struct host *head);

@@ -14,6 +14,8 @@ sink_reap(struct host *host)
 {
 	unsigned n = rx_reap(host, NULL);
 
+	if (host->exchange.mws)
+		n += tx_reap(host); /* binds */
 	if (host->exchange.on)
 		n += exchange_poll(host);
 	if (host->state == HOST_WAITING && host->tally.messages != 0)

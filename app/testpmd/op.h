@@ -23,7 +23,8 @@ enum op_flag {
 	OP_RECEIVED = 2, /* completes a receive of the peer */
 	OP_IMM = 4,      /* carries immediate data */
 	OP_RING = 8,     /* goes to a slot of the peer's ring (target.h) */
-	OP_WORD = 16     /* has 8 bytes, whatever --size says */
+	OP_WORD = 16,    /* has 8 bytes, whatever --size says */
+	OP_INV = 32      /* invalidates a memory window of the peer (mws.h) */
 };
 
 struct op_row {
@@ -56,9 +57,9 @@ struct op_mix {
 	uint8_t order[OP_ORDER_MAX];
 };
 
-#define OP_VALID                                                                         \
-	"send, send-imm, write, write-imm, read, fadd, cas or atomic-write, or several " \
-	"of them, each with a weight from 1 to 1000: write:70,read:20,send:10"
+#define OP_VALID                                                                           \
+	"send, send-imm, send-inv, write, write-imm, read, fadd, cas or atomic-write, or " \
+	"several of them, each with a weight from 1 to 1000: write:70,read:20,send:10"
 
 /* Reads "write", or "write:70,read:20". Returns false, with *mix unchanged, if the text is invalid or
  * names an operation twice. */

@@ -128,10 +128,22 @@ tally_begin(struct host *host)
 	host->base.limit_events = host->base.refills = 0;
 }
 
+static bool
+port_has_failed(struct host *head)
+{
+	bool failed = false;
+
+	for (unsigned c = 0; c < head->n_hosts; c++)
+		failed |= host_at(head, c)->state == HOST_FAILED;
+	return failed;
+}
+
 int
-run_await_cm(struct run *run, struct host *host)
+run_await_cm(struct run *run, struct host *host, int peer)
 {
 	const struct conf *conf = host->conf;
+	unsigned qps =
+		(unsigned)(peer == ALL_HOSTS ? conf->qps : conf_qps(conf, host->pc));
 	/* An interactive listener without --wait has no limit, as its user still has to
 	 * start the other end. */
 	bool no_limit = host->listener != NULL && conf->interactive && !conf->wait_given;
@@ -139,19 +151,19 @@ run_await_cm(struct run *run, struct host *host)
 	uint64_t until = clock_ns() + wait_s * NS_PER_SECOND;
 
 	tally_begin(host);
-	while (host_cm_established(host) != host->n_conns && host->state != HOST_FAILED) {
+	while (host_cm_established(host, peer) != qps && !port_has_failed(host)) {
 		if (signals != 0)
 			host_fail(host,
 				"stopped before all QPs were connected (%u of %u)",
-				host_cm_established(host), host->n_conns);
+				host_cm_established(host, peer), qps);
 		else if (wait_s != 0 && clock_ns() >= until)
 			host_fail(host,
 				"%u of %u QPs are connected after %" PRIu64 " s (--wait)",
-				host_cm_established(host), host->n_conns, wait_s);
+				host_cm_established(host, peer), qps, wait_s);
 		else
 			run_step(run);
 	}
-	return host->state == HOST_FAILED ? -1 : 0;
+	return port_has_failed(host) ? -1 : 0;
 }
 
 static int
@@ -159,12 +171,6 @@ host_start(struct run *run, struct host *host)
 {
 	char err[ERR_MAX];
 
-	if (host->by_cm && host_cm_renew(host, err) != 0) {
-		host_fail(host, "%s", err);
-		return -1;
-	}
-	if (host->by_cm && run_await_cm(run, host) != 0)
-		return -1;
 	if (host_set_path(host, err) != 0) {
 		host_fail(host, "%s", err);
 		run->wrong = true;
@@ -214,6 +220,14 @@ port_run_check(struct run *run, struct host *head)
 static int
 port_run_start(struct run *run, struct host *head)
 {
+	char err[ERR_MAX];
+
+	if (head->by_cm && host_cm_renew(head, err) != 0) {
+		host_fail(head, "%s", err);
+		return -1;
+	}
+	if (head->by_cm && run_await_cm(run, head, ALL_HOSTS) != 0)
+		return -1;
 	for (unsigned i = 0; i < head->n_hosts; i++) {
 		if (host_start(run, host_at(head, i)) != 0)
 			return -1;
@@ -290,10 +304,8 @@ port_stop(struct host *head)
 static void
 port_follow_failure(struct host *head)
 {
-	bool failed = false;
+	bool failed = port_has_failed(head);
 
-	for (unsigned c = 0; c < head->n_hosts; c++)
-		failed |= host_at(head, c)->state == HOST_FAILED;
 	for (unsigned c = 0; c < head->n_hosts && failed; c++) {
 		struct host *host = host_at(head, c);
 
@@ -332,6 +344,8 @@ cores_run(const struct run *run)
 static void
 hosts_tick(struct run *run)
 {
+	for (unsigned i = 0; i < run->n_hosts; i++)
+		host_cm_tick(&run->hosts[i], run);
 	for (unsigned i = 0; i < run->n_hosts && !cores_run(run); i++) {
 		for (unsigned c = 0; c < run->hosts[i].n_hosts; c++)
 			host_tick(host_at(&run->hosts[i], c), run->active, run->now_ns);

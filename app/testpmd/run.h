@@ -76,9 +76,9 @@ void run_sleep(struct run *run);
  * millisecond. */
 void run_await_events(struct run *run);
 
-/* Waits until all QPs of the host are connected by RDMA-CM, at most --wait seconds.
- * Returns 0, or -1 with the host failed. */
-int run_await_cm(struct run *run, struct host *host);
+/* Waits until the QPs of a peer, or (ALL_HOSTS) of all, are connected by RDMA-CM, at most --wait seconds.
+ * Returns 0, or -1 with a host of the port failed. */
+int run_await_cm(struct run *run, struct host *head, int peer);
 
 /* Returns 0, or -1 after printing an error. */
 int run_start(struct run *run);

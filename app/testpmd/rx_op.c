@@ -17,7 +17,8 @@ is_of(const struct op_row *op, const struct ibv_wc *wc)
 {
 	return ((op->flags & OP_RING) != 0) ==
 		       (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM) &&
-	       ((op->flags & OP_IMM) != 0) == ((wc->wc_flags & IBV_WC_WITH_IMM) != 0);
+	       ((op->flags & OP_IMM) != 0) == ((wc->wc_flags & IBV_WC_WITH_IMM) != 0) &&
+	       ((op->flags & OP_INV) != 0) == ((wc->wc_flags & IBV_WC_WITH_INV) != 0);
 }
 
 /* Whether it is the message with this seed, as far as what tells its number shows. */
@@ -134,6 +135,8 @@ message_verify(struct host *host, struct conn *conn, const struct ibv_wc *wc,
 			" of QP 0x%x is another operation than %s: messages "
 			"are out of order",
 			msg, conn->qpn, op->name);
+	else if ((op->flags & OP_INV) != 0)
+		mws_invalidated(host, conn, msg, wc->invalidated_rkey);
 	else if ((op->flags & OP_IMM) != 0 && found != (uint32_t)seed)
 		host_fail(host,
 			"the immediate of message %" PRIu64

@@ -11,7 +11,7 @@
 	(UINT64_C(64) << 10) /* READs of one size begin at offsets up to this one */
 #define REMOTE                                                                           \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |     \
-		IBV_ACCESS_REMOTE_ATOMIC)
+		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
 
 uint64_t
 target_read_seed(uint64_t offset)

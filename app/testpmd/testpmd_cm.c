@@ -1,33 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * RDMA-CM: `listen` and `connect`. Each QP is a connection. The private data of a request
- * names the index of its QP, so that QP i of one end is connected to QP i of the other,
- * as without RDMA-CM (testpmd_connect.c). A request without such data gets the next free
- * QP.
+ * names the index of its QP among those for this peer, so that QP i of one end is connected
+ * to QP i of the other, as without RDMA-CM (testpmd_connect.c). A request without such data
+ * gets the next free QP.
+ *
+ * A port has one connection manager, that of its head. Only the main thread uses it: while
+ * cores run the traffic, it holds them for each event.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <rocade/cm.h>
-
-#include "host.h"
+#include "testpmd_cm.h"
 #include "testpmd_parse.h"
 
 #define CM_CONNS_MAX 1000 /* the connection manager allows 1024 */
 #define CLOSE_NS NS_PER_SECOND
 #define TIMEWAIT_NS (4 * NS_PER_SECOND) /* the connection manager's time wait is 2.1 s */
 
-/* Private data of a request. */
-struct conn_request {
-	char magic[4];
-	uint8_t index[4]; /* big-endian */
-};
-static const char request_magic[4] = {'R', 'T', 'P', 'D'};
-
-static struct rocade_cm_param
-param_of(const struct host *host)
+struct rocade_cm_param
+cm_param(const struct host *host)
 {
 	const struct conf *conf = host->conf;
 
@@ -43,8 +37,8 @@ param_of(const struct host *host)
 		.psn = (uint32_t)conf->psn};
 }
 
-static bool
-conn_is_lost(const struct conn *conn)
+bool
+cm_conn_is_lost(const struct conn *conn)
 {
 	return conn->failed || conn->id == NULL;
 }
@@ -52,25 +46,28 @@ conn_is_lost(const struct conn *conn)
 /* Polls the hosts of all ports: the peer may be one of them. Its end of a connection has to disconnect, too,
  * before this one's does. */
 static void
-hosts_poll(struct host *host)
+hosts_poll(struct host *head)
 {
-	struct host *first = host - host->index;
+	struct host *first = head - head->index;
 
-	for (unsigned i = 0; i < host->conf->n_ports; i++) {
+	for (unsigned i = 0; i < head->conf->n_ports; i++) {
 		host_poll_all(&first[i]);
-		if (&first[i] != host)
-			host_cm_tick(&first[i]);
+		if (&first[i] != head)
+			host_cm_tick(&first[i], NULL);
 	}
 }
 
-/* Disconnects all connections, and waits until the peers have confirmed; with again, until the QPs can
- * be connected with the same peers again. */
-static void
-conns_disconnect(struct host *host, bool again)
+/* Whether the host has QPs of this peer, or (ALL_HOSTS) of any. */
+static bool
+host_is_of(const struct host *host, int peer)
 {
-	enum rocade_cm_event_type last =
-		again ? ROCADE_CM_TIMEWAIT_EXIT : ROCADE_CM_DISCONNECTED;
-	uint64_t until = clock_ns() + (again ? TIMEWAIT_NS : CLOSE_NS);
+	return peer == ALL_HOSTS || host->peer == (unsigned)peer;
+}
+
+/* Begins to disconnect the connections of a host. Returns how many there were. */
+static unsigned
+host_disconnect(struct host *host)
+{
 	unsigned open = 0;
 
 	for (unsigned i = 0; i < host->n_conns; i++) {
@@ -84,287 +81,267 @@ conns_disconnect(struct host *host, bool again)
 		}
 		conn->established = false;
 	}
+	return open;
+}
+
+/* Disconnects the connections with a peer, and waits until it has confirmed; with again, until the QPs can
+ * be connected with the same peer again. */
+static void
+conns_disconnect(struct host *head, int peer, bool again)
+{
+	enum rocade_cm_event_type last =
+		again ? ROCADE_CM_TIMEWAIT_EXIT : ROCADE_CM_DISCONNECTED;
+	uint64_t until = clock_ns() + (again ? TIMEWAIT_NS : CLOSE_NS);
+	unsigned open = 0;
+
+	for (unsigned h = 0; h < head->n_hosts; h++)
+		open += host_is_of(host_at(head, h), peer)
+				? host_disconnect(host_at(head, h))
+				: 0;
 	while (open != 0 && clock_ns() < until) {
 		struct rocade_cm_event event;
 
-		hosts_poll(host);
-		while (rocade_cm_next_event(host->cm, &event) == 0) {
+		hosts_poll(head);
+		while (rocade_cm_next_event(head->cm, &event) == 0) {
 			if (event.type == ROCADE_CM_REQUEST)
 				rocade_cm_release(event.id);
 			open -= event.type == last;
 		}
 	}
-	for (unsigned i = 0; i < host->n_conns; i++) {
-		if (host->conns[i].id != NULL)
-			rocade_cm_release(host->conns[i].id);
-		host->conns[i].id = NULL;
+	for (unsigned h = 0; h < head->n_hosts; h++) {
+		struct host *host = host_at(head, h);
+
+		for (unsigned i = 0; i < host->n_conns && host_is_of(host, peer); i++) {
+			if (host->conns[i].id != NULL)
+				rocade_cm_release(host->conns[i].id);
+			host->conns[i].id = NULL;
+		}
 	}
 }
 
 static int
-host_cm_open(struct host *host, char err[ERR_MAX])
+host_cm_open(struct host *head, char err[ERR_MAX])
 {
-	if (host->conf->type != TYPE_RC)
+	const struct conf *conf = head->conf;
+
+	if (conf->type != TYPE_RC)
 		return error_set(err, "RDMA-CM connects RC QPs: expected --type rc");
-	if (conf_cores(host->conf) > 1)
+	if (conf_cores(conf) > 1 && !conf_shares_srq(conf))
 		return error_set(err,
-			"RDMA-CM connects the QPs of one core: expected --nb-cores 1, not %u",
-			conf_cores(host->conf));
-	if (port_peers(host->pc) > 1)
+			"RDMA-CM connects the QPs of one device context: expected --srq, not "
+			"--%s, with --nb-cores %u",
+			conf->rq ? "rq" : "srq-per-core", conf_cores(conf));
+	if (conf->qps > CM_CONNS_MAX)
 		return error_set(err,
-			"RDMA-CM connects the QPs of one peer: expected one address for "
-			"--peer, not %u",
-			port_peers(host->pc));
-	if (host->n_conns > CM_CONNS_MAX)
-		return error_set(err,
-			"invalid value '%u' for --qps: expected at most "
+			"invalid value '%" PRIu64 "' for --qps: expected at most "
 			"%u with RDMA-CM",
-			host->n_conns, CM_CONNS_MAX);
-	if (host->cm == NULL && rocade_cm_open(host->verbs.ctx, &host->cm) != 0)
+			conf->qps, CM_CONNS_MAX);
+	if (head->cm == NULL && rocade_cm_open(head->verbs.ctx, &head->cm) != 0)
 		return error_set(err, "%s", rocade_error());
+	return 0;
+}
+
+/* All hosts of the port are connected by RDMA-CM from now on. */
+static void
+hosts_by_cm(struct host *head)
+{
+	for (unsigned i = 0; i < head->n_hosts; i++) {
+		host_at(head, i)->by_cm = true;
+		host_at(head, i)->reconnect = false;
+	}
+}
+
+/* Prepares the QPs of a peer, or (ALL_HOSTS) of all. Returns 0, or -1 with a message in err. */
+static int
+hosts_to_init(struct host *head, int peer, bool (*which)(const struct conn *conn),
+	char err[ERR_MAX])
+{
+	for (unsigned i = 0; i < head->n_hosts; i++) {
+		struct host *host = host_at(head, i);
+
+		if (host_is_of(host, peer) && host_to_init(host, which) != 0)
+			return error_set(err, "%s", host->reason);
+	}
 	return 0;
 }
 
 int
-host_cm_listen(struct host *host, uint16_t port, char err[ERR_MAX])
+host_cm_listen(struct host *head, uint16_t port, char err[ERR_MAX])
 {
-	if (host_cm_open(host, err) != 0)
+	uint32_t qps = (uint32_t)head->conf->qps;
+
+	if (host_cm_open(head, err) != 0)
 		return -1;
-	if (host->listener != NULL)
-		rocade_cm_unlisten(host->listener);
-	host->listener = NULL;
-	if (rocade_cm_listen(host->cm, port, host->n_conns, host, &host->listener) != 0)
+	if (head->listener != NULL)
+		rocade_cm_unlisten(head->listener);
+	head->listener = NULL;
+	if (rocade_cm_listen(head->cm, port, qps, head, &head->listener) != 0)
 		return error_set(err, "%s", rocade_error());
-	host->by_cm = true;
-	host->reconnect = false;
-	if (host_to_init(host, conn_is_lost) != 0)
-		return error_set(err, "%s", host->reason);
-	host_log(host, "listening on port %u, %u QPs from 0x%x", port, host->n_conns,
-		host->conns[0].qpn);
+	hosts_by_cm(head);
+	if (hosts_to_init(head, ALL_HOSTS, cm_conn_is_lost, err) != 0)
+		return -1;
+	host_log(head, "listening on port %u, %u QPs from 0x%x", port, qps,
+		head->conns[0].qpn);
 	return 0;
 }
 
-/* Sets the peer and the path to it. On an error the peer stays. */
+/* The paths of the hosts of this peer. */
 static int
-peer_replace(struct host *host, const char *peer, char err[ERR_MAX])
+hosts_set_path(struct host *head, unsigned peer, char err[ERR_MAX])
 {
-	char before[PEER_TEXT_MAX];
-	bool is_v6;
+	for (unsigned i = 0; i < head->n_hosts; i++) {
+		struct host *host = host_at(head, i);
 
-	if (!parse_host_address(peer, strlen(peer), &is_v6))
+		if (host->peer == peer && host_set_path(host, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+int
+cm_peer_find(const struct port_conf *pc, const union ibv_gid *gid)
+{
+	for (unsigned p = 0; p < pc->n_peers; p++) {
+		union ibv_gid other;
+
+		if (rocade_gid_parse(pc->peers[p].addr, &other) == 0 &&
+			memcmp(&other, gid, sizeof(other)) == 0)
+			return (int)p;
+	}
+	return -1;
+}
+
+/* Sets the only peer, or finds it among several ones, and sets the path to it. Returns its number, or -1 with
+ * a message in err: the peer stays as it was. */
+static int
+peer_choose(struct host *head, const char *peer, char err[ERR_MAX])
+{
+	struct port_conf *pc = head->pc, before = *pc;
+	union ibv_gid gid;
+	bool is_v6;
+	int found;
+
+	if (!parse_host_address(peer, strlen(peer), &is_v6) ||
+		rocade_gid_parse(peer, &gid) != 0)
 		return error_set(err,
 			"invalid value '%s': expected an IPv4 or IPv6 address that a host can "
 			"have",
 			peer);
-	snprintf(before, sizeof(before), "%s", host_peer(host));
-	peers_replace(host->pc, peer);
-	if (host_set_path(host, err) == 0)
-		return 0;
-	peers_replace(host->pc, before);
+	found = cm_peer_find(pc, &gid);
+	if (found < 0 && port_peers(pc) > 1)
+		return error_set(err, "invalid value '%s': expected one of --peer: %s",
+			peer, pc->peer);
+	if (found < 0) {
+		peers_replace(pc, peer);
+		found = 0;
+	}
+	if (hosts_set_path(head, (unsigned)found, err) == 0)
+		return found;
+	*pc = before;
 	return -1;
 }
 
-/* Connects all QPs anew. */
-int
-host_cm_connect(struct host *host, const char *peer, uint16_t port, char err[ERR_MAX])
+/* Requests the connections of a host. */
+static int
+host_request(struct host *host, uint16_t port, char err[ERR_MAX])
 {
-	struct rocade_cm_param param;
+	uint32_t of_peer = (uint32_t)conf_qps(host->conf, host->pc);
+	struct rocade_cm_param param = cm_param(host);
 	struct conn_request conn_request;
 
-	if (host_cm_open(host, err) != 0 || peer_replace(host, peer, err) != 0)
-		return -1;
-	conns_disconnect(host, true);
-	host->by_cm = true;
-	host->reconnect = false;
-	host->reason[0] = '\0';
-	host->teller = NULL;
-	host->state = HOST_IDLE;
-	if (host_to_init(host, NULL) != 0)
-		return error_set(err, "%s", host->reason);
-	param = param_of(host);
 	param.private_data = &conn_request;
 	param.private_len = sizeof(conn_request);
-	memcpy(conn_request.magic, request_magic, sizeof(conn_request.magic));
+	memcpy(conn_request.magic, CM_REQUEST_MAGIC, sizeof(conn_request.magic));
 	for (unsigned i = 0; i < host->n_conns; i++) {
 		struct conn *conn = &host->conns[i];
+		uint32_t index = (host->first_conn + i) % of_peer;
 
 		for (unsigned k = 0; k < 4; k++)
-			conn_request.index[k] = (uint8_t)(i >> (24 - 8 * k));
-		if (rocade_cm_connect(host->cm, conn->qp, &host->path.peer, port, &param,
-			    conn, &conn->id) != 0)
+			conn_request.index[k] = (uint8_t)(index >> (24 - 8 * k));
+		if (rocade_cm_connect(host->head->cm, conn->qp, &host->path.peer, port,
+			    &param, conn, &conn->id) != 0)
 			return error_set(err, "%s", rocade_error());
 	}
 	return 0;
 }
 
+/* Connects all QPs of the peer anew. */
+int
+host_cm_connect(struct host *head, const char *address, uint16_t port, char err[ERR_MAX])
+{
+	int peer;
+
+	if (host_cm_open(head, err) != 0 || (peer = peer_choose(head, address, err)) < 0)
+		return -1;
+	conns_disconnect(head, peer, true);
+	hosts_by_cm(head);
+	head->teller = NULL;
+	for (unsigned i = 0; i < head->n_hosts; i++) {
+		host_at(head, i)->reason[0] = '\0';
+		host_at(head, i)->state = HOST_IDLE;
+	}
+	if (hosts_to_init(head, peer, NULL, err) != 0)
+		return -1;
+	for (unsigned i = 0; i < head->n_hosts; i++) {
+		if (host_is_of(host_at(head, i), peer) &&
+			host_request(host_at(head, i), port, err) != 0)
+			return -1;
+	}
+	return peer;
+}
+
 unsigned
-host_cm_established(const struct host *host)
+host_cm_established(struct host *head, int peer)
 {
 	unsigned up = 0;
 
-	for (unsigned i = 0; i < host->n_conns; i++)
-		up += host->conns[i].established;
+	for (unsigned h = 0; h < head->n_hosts; h++) {
+		const struct host *host = host_at(head, h);
+
+		for (unsigned i = 0; i < host->n_conns && host_is_of(host, peer); i++)
+			up += host->conns[i].established;
+	}
 	return up;
 }
 
-/* ---- Events ---- */
-
-/* A peer that asks again for a connected QP was restarted: its old connection is dropped.
- * Returns false if the QP is connected to another peer. */
-static bool
-conn_drop_old(struct host *host, struct conn *conn, const union ibv_gid *peer)
-{
-	if (memcmp(&conn->cm_peer, peer, sizeof(*peer)) != 0)
-		return false;
-	rocade_cm_release(conn->id);
-	conn->id = NULL;
-	conn->established = false;
-	return host_to_init(host, conn_is_lost) == 0;
-}
-
-static struct conn *
-conn_of_request(struct host *host, const struct rocade_cm_event *event)
-{
-	const struct conn_request *conn_request = event->private_data;
-	uint32_t i = 0;
-
-	if (event->private_len >= sizeof(*conn_request) &&
-		memcmp(conn_request->magic, request_magic, sizeof(conn_request->magic)) ==
-			0) {
-		for (unsigned k = 0; k < 4; k++)
-			i = i << 8 | conn_request->index[k];
-		if (i < host->n_conns && host->conns[i].id != NULL &&
-			!conn_drop_old(host, &host->conns[i], &event->peer))
-			return NULL;
-	} else {
-		while (i < host->n_conns && host->conns[i].id != NULL)
-			i++;
-	}
-	return i < host->n_conns ? &host->conns[i] : NULL;
-}
-
-static void
-on_cm_request(struct host *host, const struct rocade_cm_event *event)
-{
-	struct conn *conn = conn_of_request(host, event);
-	struct rocade_cm_param param = param_of(host);
-	char peer[PEER_TEXT_MAX];
-	int rc;
-
-	if (conn == NULL) {
-		rocade_cm_release(event->id); /* rejects it */
-		return;
-	}
-	rocade_gid_format(&event->peer, peer, sizeof(peer));
-	peers_replace(host->pc, peer);
-	conn->id = event->id;
-	conn->cm_peer = event->peer;
-	rc = rocade_cm_accept(event->id, conn->qp, &param, conn);
-	if (rc == 0) {
-		conn->connected = true;
-		return;
-	}
-	host_log(host, "cannot accept a connection: %s", rocade_error());
-	conn->id = NULL;
-	rocade_cm_release(event->id);
-	(void)host_to_init(host, conn_is_lost);
-}
-
-/* status: of the event REJECTED (rocade/cm.h). IBA 12.6.7.2: 8 is Invalid Service ID, 10
- * Stale Connection, 28 Consumer Reject. */
-static void
-report_rejected(struct host *host, int status)
-{
-	if (status == 8)
-		host_fail(host, "no listener on this port of %s", host_peer(host));
-	else if (status == 10)
-		host_fail(host,
-			"%s still has old connections of these QPs and is closing "
-			"them; try again in a few seconds",
-			host_peer(host));
-	else if (status < 0)
-		host_fail(host, "cannot connect a QP to %s: %s", host_peer(host),
-			strerror(-status));
-	else
-		host_fail(host, "%s rejected a connection (reason %d)%s", host_peer(host),
-			status,
-			status == 28 ? ": all its QPs are connected, or the "
-				       "application refused"
-				     : "");
-}
-
-static void
-on_cm_end(struct host *host, struct conn *conn, const struct rocade_cm_event *event)
-{
-	bool was_established = conn->established;
-
-	conn->established = false;
-	conn->id = NULL;
-	rocade_cm_release(event->id);
-	if (host->listener == NULL && event->type == ROCADE_CM_REJECTED)
-		report_rejected(host, event->status);
-	else if (host->listener == NULL && event->type == ROCADE_CM_UNREACHABLE)
-		host_fail(host, "%s does not answer", host_peer(host));
-	else if (host->listener == NULL)
-		host_fail(host, "%s has disconnected", host_peer(host));
-	else if (host_to_init(host, conn_is_lost) == 0 && was_established &&
-		 host_cm_established(host) == 0)
-		host_log(host, "%s has disconnected", host_peer(host));
-}
-
-static void
-on_cm_established(struct host *host, struct conn *conn)
-{
-	conn->established = conn->connected = true;
-	if (host_cm_established(host) == host->n_conns)
-		host_log(
-			host, "%u QPs connected with %s", host->n_conns, host_peer(host));
-}
-
 void
-host_cm_tick(struct host *host)
+host_cm_outdate(struct host *head)
 {
-	struct rocade_cm_event event;
+	for (unsigned h = 0; h < head->n_hosts; h++) {
+		struct host *host = host_at(head, h);
 
-	while (host->cm != NULL && rocade_cm_next_event(host->cm, &event) == 0) {
-		if (event.type == ROCADE_CM_REQUEST)
-			on_cm_request(host, &event);
-		else if (event.type == ROCADE_CM_ESTABLISHED)
-			on_cm_established(host, event.user);
-		else if (event.type != ROCADE_CM_TIMEWAIT_EXIT)
-			on_cm_end(host, event.user, &event);
+		for (unsigned i = 0; i < host->n_conns; i++)
+			host->conns[i].outdated = host->conns[i].id != NULL;
 	}
-}
-
-void
-host_cm_outdate(struct host *host)
-{
-	for (unsigned i = 0; i < host->n_conns; i++)
-		host->conns[i].outdated = host->conns[i].id != NULL;
 }
 
 int
-host_cm_renew(struct host *host, char err[ERR_MAX])
+host_cm_renew(struct host *head, char err[ERR_MAX])
 {
-	bool outdated = false, lost = false;
+	const char *lost = NULL;
+	bool outdated = false;
 
-	for (unsigned i = 0; i < host->n_conns; i++) {
-		outdated |= host->conns[i].outdated;
-		lost |= host->conns[i].id == NULL;
+	for (unsigned h = 0; h < head->n_hosts; h++) {
+		struct host *host = host_at(head, h);
+
+		for (unsigned i = 0; i < host->n_conns; i++) {
+			outdated |= host->conns[i].outdated;
+			if (host->conns[i].id == NULL && lost == NULL)
+				lost = host_peer(host);
+		}
 	}
-	if (!outdated && lost && host->listener == NULL)
+	if (!outdated && lost != NULL && head->listener == NULL)
 		return error_set(err,
-			"connections to %s are lost (`connect` makes new ones)",
-			host_peer(host));
+			"connections to %s are lost (`connect` makes new ones)", lost);
 	if (!outdated)
 		return 0;
-	if (host->listener == NULL)
+	if (head->listener == NULL)
 		return error_set(err,
 			"options of the connections have changed: enter `connect` again");
-	conns_disconnect(host, false);
-	if (host_to_init(host, NULL) != 0)
-		return error_set(err, "%s", host->reason);
-	host_log(host,
+	conns_disconnect(head, ALL_HOSTS, false);
+	if (hosts_to_init(head, ALL_HOSTS, NULL, err) != 0)
+		return -1;
+	host_log(head,
 		"options of the connections have changed: waiting for new connections");
 	return 0;
 }
@@ -376,7 +353,7 @@ host_cm_close(struct host *host)
 		return;
 	if (host->listener != NULL)
 		rocade_cm_unlisten(host->listener);
-	conns_disconnect(host, false);
+	conns_disconnect(host, ALL_HOSTS, false);
 	rocade_cm_close(host->cm);
 	host->cm = NULL;
 }

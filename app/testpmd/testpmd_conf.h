@@ -97,6 +97,7 @@ struct conf {
 	unsigned n_sizes;
 	uint64_t size_max; /* largest of sizes */
 	uint64_t size_cap; /* size that buffers were allocated for */
+	bool binds;        /* send queues have room for the binds of send-inv */
 	uint64_t burst, inline_max, signal_every, sq_depth;
 	enum type_kind type; /* of the QPs */
 	struct op_mix mix;   /* what is sent */

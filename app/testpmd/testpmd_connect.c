@@ -87,13 +87,12 @@ mtu_code(uint64_t bytes)
 	return (enum ibv_mtu)(__builtin_ctzll(bytes) - 7); /* 256: IBV_MTU_256, 1 */
 }
 
-/* Which QPs of the peer the QPs are connected with. RDMA-CM knows it, and the bytes of messages are
- * computed from the own QPN. */
+/* Which QPs of the peer the QPs are connected with: with RDMA-CM, if both ends have the same --qpn-base. */
 static void
 host_set_qpns(struct host *host)
 {
 	const struct conf *conf = host->conf;
-	unsigned cores = conf_cores(conf), place = host->pc->peers[host->peer].place;
+	unsigned place = host->pc->peers[host->peer].place;
 	uint32_t qps = (uint32_t)conf_qps(conf, host->pc);
 	uint32_t there = (uint32_t)conf->qpn_base + place * qps;
 	uint32_t here = (uint32_t)conf->qpn_base + host->peer * qps;
@@ -101,11 +100,12 @@ host_set_qpns(struct host *host)
 	for (unsigned i = 0; i < host->n_conns; i++) {
 		struct conn *conn = &host->conns[i];
 
-		conn->peer_qpn = host->by_cm ? conn->qpn : conn->qpn - here + there;
+		conn->peer_qpn = conn->qpn - here + there;
 		conn->flow_out = verify_flow(conn->qpn, conn->peer_qpn);
 		conn->flow_in = verify_flow(conn->peer_qpn, conn->qpn);
 	}
-	host->exchange.peer_qpn = exchange_qpn(conf, place * cores + host->core);
+	/* Core 0 learns how many peers the other end has. */
+	host->exchange.peer_qpn = host->core == 0 ? exchange_qpn(conf, 0, 0, place) : 0;
 }
 
 int
@@ -252,6 +252,7 @@ conn_restart(struct host *host, struct conn *conn)
 	memset(conn->seen, 0, sizeof(conn->seen));
 	conn->fadd_sum = conn->cas_posted = conn->cas_value = 0;
 	target_restart(host, conn);
+	mws_restart(host, conn);
 	exchange_restart(host);
 	conn->seen_psn = (uint32_t)host->conf->psn;
 	conn->stalled_checks = 0;

@@ -75,12 +75,22 @@ host_ports_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_
 	return rc == 0 ? 0 : -1;
 }
 
+/* A receiver posts nothing but binds. */
+static uint32_t
+host_sq_depth(const struct host *host)
+{
+	uint32_t binds = host->conf->binds && host->ops->receives ? MWS_OF_QP : 0;
+	uint32_t sends = host->ops->sends ? (uint32_t)host->conf->sq_depth : 0;
+
+	return sends + binds != 0 ? sends + binds : 1;
+}
+
 static int
 host_cqs_create(struct host *host, char err[ERR_MAX])
 {
 	const struct conf *conf = host->conf;
 	uint64_t depth = host->rxqs == NULL ? 0 : conf->depth;
-	uint64_t send = host->n_conns * (host->ops->sends ? conf->sq_depth : 1);
+	uint64_t send = (uint64_t)host->n_conns * host_sq_depth(host);
 	uint64_t recv = conf->rq ? host->n_conns * depth : 4 * depth;
 
 	if (recv < RECV_CQ_MIN)
@@ -195,7 +205,7 @@ conn_create(struct host *host, unsigned i, char err[ERR_MAX])
 	struct ibv_qp_init_attr init = {.send_cq = host->verbs.send_cq,
 		.recv_cq = host->verbs.recv_cq,
 		.srq = host->verbs.srq,
-		.cap = {.max_send_wr = host->ops->sends ? (uint32_t)conf->sq_depth : 1,
+		.cap = {.max_send_wr = host_sq_depth(host),
 			.max_send_sge = 1,
 			.max_recv_wr = own_rq ? (uint32_t)conf->depth : 1,
 			.max_recv_sge = 1,
@@ -382,8 +392,12 @@ port_hosts_open(struct host *head, char err[ERR_MAX])
 		if (host_open(host_at(head, i), err) != 0)
 			return -1;
 	}
-	for (unsigned i = n; i-- > 0;) {
-		if (exchange_open(host_at(head, i), err) != 0)
+	for (unsigned i = n;
+		i-- > 0;) { /* those of a core one after another: exchange_qpn() */
+		unsigned core = i / port_peers(head->pc), peer = i % port_peers(head->pc);
+
+		if (exchange_open(host_at(head, peer * conf_cores(head->conf) + core),
+			    err) != 0)
 			return -1;
 	}
 	for (unsigned i = 0; i < n; i++) {
@@ -400,6 +414,7 @@ hosts_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX])
 	if (conf->depth == 0)
 		conf->depth = default_depth(conf);
 	conf->size_cap = conf->size_max;
+	conf->binds = (mix_any(&conf->mix) & OP_INV) != 0;
 	if (host_ports_open(hosts, n, conf, err) != 0)
 		goto undo;
 	for (unsigned i = 0; i < n; i++) {
@@ -440,6 +455,7 @@ host_close(struct host *host)
 	for (unsigned i = 0; i < host->n_rxqs && host->rxqs != NULL && own_rxqs; i++)
 		rxq_fini(&host->rxqs[i]);
 	tx_fini(&host->tx);
+	mws_fini(&host->mws, host->n_conns);
 	target_fini(&host->target);
 	exchange_close(&host->exchange);
 	if (host->verbs.channel != NULL && host->first == host)

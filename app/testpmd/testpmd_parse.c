@@ -20,6 +20,12 @@ list_why(void)
 }
 
 void
+list_why_set(const char *text)
+{
+	snprintf(why, sizeof(why), "it %s", text);
+}
+
+void
 list_why_clear(void)
 {
 	why[0] = '\0';

@@ -17,6 +17,8 @@ unsigned parse_list(const char *text, void *list, unsigned max, parse_item parse
  * if it is the only one. */
 const char *list_why(void);
 void list_why_clear(void);
+/* For a value that is not a list, or of which the reason matters although it is the only entry. */
+void list_why_set(const char *text);
 /* Parses a list such as "1,2" of at most max numbers up to 65535, none of them twice. Returns how
  * many there are; 0 if invalid. */
 unsigned parse_lcore_list(const char *text, uint16_t *lcores, unsigned max);

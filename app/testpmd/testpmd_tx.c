@@ -155,7 +155,7 @@ tx_room(const struct host *host, const struct conn *conn)
 	uint64_t left = conn->limit - conn->posted;
 	uint64_t room = host->tx.depth - (conn->posted - conn->acked);
 
-	if (host->exchange.ring && tx_op_room(host, conn) < room)
+	if (host->exchange.on && tx_op_room(host, conn) < room)
 		room = tx_op_room(host, conn);
 	return left < room ? left : room;
 }
@@ -172,7 +172,7 @@ tx_post_burst(struct host *host, struct conn *conn)
 
 	if (host->conf->signal_every == 0)
 		room = burst; /* ibv_post_send() refuses what exceeds the queue */
-	if (host->exchange.ring && tx_op_room(host, conn) < room)
+	if (host->exchange.on && tx_op_room(host, conn) < room)
 		room = tx_op_room(host, conn);
 	if (room < n) {
 		/* Wait for room for a whole list. Exception: all outstanding requests are
@@ -239,6 +239,8 @@ tx_reap(struct host *host)
 
 		if (conn == NULL)
 			host_fail(host, "completion for unknown QP 0x%x", wc[i].qp_num);
+		else if ((wc[i].wr_id & MWS_WR_ID) != 0)
+			mws_bind_done(host, conn, &wc[i]);
 		else if (wc[i].status != IBV_WC_SUCCESS)
 			tx_failed(host, conn, &wc[i]);
 		else

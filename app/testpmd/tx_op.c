@@ -81,7 +81,10 @@ tx_op_build(struct host *host, struct conn *conn, struct ibv_send_wr *wr, uint8_
 	if (gives && !conf->no_verify)
 		verify_fill(buf, *len, seed);
 	wr->opcode = op->opcode;
-	wr->imm_data = htobe32((uint32_t)seed);
+	if ((op->flags & OP_INV) != 0)
+		wr->invalidate_rkey = mws_use(host, conn);
+	else
+		wr->imm_data = htobe32((uint32_t)seed);
 	if (conf->type == TYPE_UD) {
 		wr->wr.ud.ah = host->exchange.ah;
 		wr->wr.ud.remote_qpn = conn->peer_qpn;

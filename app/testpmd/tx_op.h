@@ -17,11 +17,19 @@ bool tx_op_build(struct host *host, struct conn *conn, struct ibv_send_wr *wr,
  * bytes. */
 uint64_t tx_op_acked(struct host *host, struct conn *conn, uint64_t end);
 
-/* How many WRITEs the QP may post before the receiver has checked more of them. */
+/* How many messages the QP may post: WRITEs, before the receiver has checked more of them, and SENDs with
+ * invalidate, before it has bound more windows. A message of another kind counts as one of these. */
 static inline uint64_t
 tx_op_room(const struct host *host, const struct conn *conn)
 {
-	return host->exchange.peer.slots - (conn->ring.posted - conn->ring.checked);
+	const struct exchange *ex = &host->exchange;
+	uint64_t room = UINT64_MAX;
+
+	if (ex->ring)
+		room = ex->peer.slots - (conn->ring.posted - conn->ring.checked);
+	if (ex->mws && mws_room(host, conn) < room)
+		room = mws_room(host, conn);
+	return room;
 }
 
 #endif

@@ -10,9 +10,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from tap import case, run  # noqa: E402
 from testpmd import MemifWire, eal_cores, loop  # noqa: E402
 
-OPS = ("send-imm", "write", "write-imm", "read", "fadd", "cas", "atomic-write")
+OPS = ("send-imm", "send-inv", "write", "write-imm", "read", "fadd", "cas", "atomic-write")
 WORDS = ("fadd", "cas", "atomic-write")
-ALL = "send:3,send-imm:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
+ALL = "send:3,send-imm:2,send-inv:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
 LOSS = ["--impair", "loss=1%", "--timeout", "8"]
 TWO = ["--port", "0", "--addr", "192.0.2.1/24,198.51.100.1/24", "--peer", "192.0.2.2,198.51.100.2@1",
        "--port", "1", "--addr", "192.0.2.2/24,198.51.100.2/24", "--peer", "192.0.2.1", "--peer",
@@ -102,7 +102,8 @@ def two_processes():
     for kind in (["--op", ALL], ["--type", "uc", "--op", "write:1,send:1"], ["--type", "ud"]):
         ends = MemifWire().run(options + kind, options + kind, modes=("both", "both"))
         good, why = ended(ends)
-        case("two processes: %s" % " ".join(kind), good and both([end.json() for end in ends], 5000), why)
+        case("two processes: %s" % " ".join(kind), good and both([
+            end.json()["ports"][0] for end in ends], 5000), why)
     options = ["-q", "2", "-t", "1", "-w", "5", "--op", "write:1,read:1"]
     ends = MemifWire().run(options, options, modes=("both", "both"))
     good, why = ended(ends)
@@ -128,8 +129,8 @@ def stopped():
         for end in (first, second):
             end.say("set count 2000")
             end.say("start")
-        for end in (first, second):
-            end.expect("^(PASS|FAIL)", 60)
+        for i, end in enumerate((first, second)):
+            end.expect("^(PASS|FAIL)", 60, mark[i])
         again = [end.text[mark[i]:] for i, end in enumerate((first, second))]
     case("after one end was stopped, `start` at both connects", all("\nPASS" in text for text in again),
          "\n".join(again))

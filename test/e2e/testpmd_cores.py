@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from tap import case, run, skip  # noqa: E402
 from testpmd import MemifWire, eal_cores, loop  # noqa: E402
 
-ALL = "send:3,send-imm:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
+ALL = "send:3,send-imm:2,send-inv:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
 LOSS = ["--impair", "loss=1%", "--timeout", "8"]
 SUMS = ("messages", "bytes", "bytes_verified", "bad_bytes", "bad_messages", "cq_events", "qps",
         "limit_events", "lost_messages", "late_messages", "duplicate_messages")
@@ -190,8 +190,12 @@ def commands():
         len(re.findall(line, done.stdout, re.M)) == count for line, count in (
             ("^  0x00010[012] RTS ", 6), ("^port 1: SRQ ", 1), ("^port 0: send CQ", 2))), done.stdout)
     case("commands that cores do not have", done.stderr.splitlines() == [
-        "set srq 0 size 8192: the cores share this SRQ: expected --srq-per-core",
-        "listen: RDMA-CM connects the QPs of one core: expected --nb-cores 1, not 2"], done.stderr)
+        "set srq 0 size 8192: the cores share this SRQ: expected --srq-per-core"] and
+        "port 1: listening on port 7471, 3 QPs from 0x100" in done.stdout, done.stdout + done.stderr)
+    done, _ = cores(2, "-i", "-q", "2", "--rq", text="listen 7471\nquit\n")
+    case("RDMA-CM needs one SRQ for all cores", done.stderr.splitlines() == [
+        "listen: RDMA-CM connects the QPs of one device context: expected --srq, not --rq, with --nb-cores 2"],
+        done.stderr)
     text = "start\nset srq 1 limit 32\nset srq 1 size 8192\nshow srq\nwait 1\nstop\nquit\n"
     done, report = cores(2, "-i", "-q", "3", "--srq-per-core", text=text)
     case("an SRQ for each core: `set srq 1` is that of core 1", done.returncode == 0 and not done.stderr and

@@ -14,8 +14,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from tap import case, run  # noqa: E402
 from testpmd import SCRATCH, MemifWire, loop  # noqa: E402
 
-OPS = ("send", "send-imm", "write", "write-imm", "read", "fadd", "cas", "atomic-write")
-ALL = "send:3,send-imm:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
+OPS = ("send", "send-imm", "send-inv", "write", "write-imm", "read", "fadd", "cas", "atomic-write")
+ALL = "send:3,send-imm:2,send-inv:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
 WORDS = ("fadd", "cas", "atomic-write")
 QUANTILES = ("min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "max_ns")
 LOSS = ["--impair", "loss=1%", "--timeout", "8"]
@@ -186,7 +186,9 @@ def wrong_options():
             (["--op", "write:0"], "invalid value 'write:0' for --op"),
             (["--op", "fadd", "-s", "64"], "invalid value '64' for --size: expected 8 with --op fadd"),
             (["--op", "read", "-m", "pingpong"], "'read' for --op: expected send with --mode pingpong"),
-            (["--type", "uc", "-m", "both"], "'uc' for --type: expected rc with --mode both"),
+            (["--type", "xrc", "-m", "both"], "'xrc' for --type: expected rc, uc or ud with --mode both"),
+            (["--type", "uc", "-m", "pingpong"], "'uc' for --type: expected rc with --mode pingpong"),
+            (["--type", "uc", "--op", "send-inv"], "'send-inv' for --op: expected send, send-imm, write, write-imm"),
             (["--rate", "fast"], "invalid value 'fast' for --rate: expected a whole number of messages a second"),
             (["--rate", "0.4"], "invalid value '0.4' for --rate: expected a whole number of messages a second"),
             (["--rate", "1k", "--sleep"], "expected it without --sleep"),

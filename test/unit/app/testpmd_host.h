@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned asked;  /* calls of exchange_check() */
+static unsigned asked; /* calls of exchange_check() */
+static unsigned tells; /* calls of exchange_tell_mws() */
+static bool tells_lost;
 static uint64_t now_ns; /* what clock_ns() returns */
 static uint64_t room;   /* what tx_room() returns */
 
@@ -27,10 +29,10 @@ tx_room(const struct host *host, const struct conn *conn)
 }
 
 int
-host_poll_ready(struct host *host, struct ibv_cq *cq, int n, struct ibv_wc *wc)
+host_poll_ready(struct host *host, struct ibv_cq *polled, int n, struct ibv_wc *wc)
 {
 	(void)host;
-	return ibv_poll_cq(cq, n, wc);
+	return ibv_poll_cq(polled, n, wc);
 }
 
 unsigned
@@ -87,6 +89,18 @@ exchange_check(struct host *h, struct conn *c)
 	(void)h;
 	(void)c;
 	asked++;
+}
+
+/* The datagram arrives, unless it is lost. */
+void
+exchange_tell_mws(struct host *h, const struct conn *c)
+{
+	struct mws_told told;
+
+	mws_tell(h, c, &told);
+	tells++;
+	if (!tells_lost)
+		(void)mws_learn(&tx, &tx_conn, &told);
 }
 
 uint64_t

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a receiver notices that its peer repeats messages. This file stands for the port and for verbs. */
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "case.h"
+#include "host.h"
+
+#define CHECK_NS (NS_PER_SECOND / 10)
+
+static uint64_t duplicates; /* that the QP has received */
+static uint32_t psn;        /* that it expects */
+static unsigned connects;
+static uint64_t now_ns;
+static struct conf conf = {.sizes = {64}, .n_sizes = 1};
+static struct port_conf pc = {.peers = {{.addr = "192.0.2.2"}}};
+static struct conn conn;
+static struct host host;
+
+int
+rocade_qp_info_sized(struct ibv_qp *qp, struct rocade_qp_info *info, size_t size)
+{
+	(void)qp;
+	(void)size;
+	*info = (struct rocade_qp_info){.rq_psn = psn};
+	return 0;
+}
+
+unsigned
+rocade_qp_stats(struct ibv_qp *qp, struct rocade_stat *rows, unsigned n)
+{
+	(void)qp;
+	(void)n;
+	rows[0] = (struct rocade_stat){.name = "duplicates", .value = duplicates};
+	return 1;
+}
+
+void
+host_snapshot(struct host *h, int engine, struct snapshot *snapshot)
+{
+	(void)h;
+	(void)engine;
+	snapshot->n = 0;
+}
+
+uint64_t
+snapshot_value(const struct snapshot *snapshot, const char *name)
+{
+	(void)snapshot;
+	return strcmp(name, "duplicates") == 0 ? duplicates : 0;
+}
+
+int
+host_connect(struct host *h, bool (*which)(const struct conn *conn))
+{
+	(void)h;
+	connects += which(&conn);
+	conn.failed = false;
+	return 0;
+}
+
+void
+host_log(const struct host *h, const char *format, ...)
+{
+	(void)h;
+	(void)format;
+}
+
+void
+host_fail(struct host *h, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(h->reason, sizeof(h->reason), format, args);
+	va_end(args);
+	h->state = HOST_FAILED;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	duplicates = connects = 0;
+	psn = 0;
+	now_ns = NS_PER_SECOND;
+	conn = (struct conn){.qpn = 0x100};
+	host = (struct host){.conf = &conf,
+		.pc = &pc,
+		.path.mtu = IBV_MTU_1024,
+		.conns = &conn,
+		.n_conns = 1,
+		.state = HOST_RUNNING};
+	return 0;
+}
+
+/* Looks n times, with a duplicate before each. */
+static void
+checks(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		duplicates++;
+		now_ns += CHECK_NS;
+		host_watch_restart(&host, now_ns);
+	}
+}
+
+TEST_WITH(a_peer_that_repeats_its_first_message_for_long_hears_nothing, setup, NULL)
+{
+	psn = 1;
+	checks(6); /* the first one sees the message itself */
+	host_require_heard(&host);
+	assert_int_equal(host.state, HOST_RUNNING);
+	checks(1);
+	assert_int_equal(connects, 0);
+	host_require_heard(&host);
+	assert_int_equal(host.state, HOST_FAILED);
+	assert_non_null(
+		strstr(host.reason, "192.0.2.2 repeats its first message to QP 0x100"));
+}
+
+TEST_WITH(a_peer_that_goes_on_has_heard_the_acknowledgement, setup, NULL)
+{
+	psn = 1;
+	checks(8);
+	assert_true(conn.unheard);
+	psn = 2;
+	checks(1);
+	host_require_heard(&host);
+	assert_int_equal(host.state, HOST_RUNNING);
+}
+
+TEST_WITH(a_restarted_peer_is_connected_again, setup, NULL)
+{
+	psn = 9;
+	checks(7);
+	assert_int_equal(connects, 1);
+	assert_int_equal(host.tally.restarts, 1);
+	host_require_heard(&host);
+	assert_int_equal(host.state, HOST_RUNNING);
+}
