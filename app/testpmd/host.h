@@ -51,6 +51,8 @@ struct conn_checked {
 /* One QP. Its messages are numbered from its last connect. */
 struct conn {
 	struct ibv_qp *qp;
+	struct ibv_qp *
+		xrc_target; /* that receives, with the QPN behind that of qp; else NULL */
 	uint32_t qpn;
 	uint32_t peer_qpn; /* of the QP that it is connected with */
 	/* The bytes of the messages that it sends, and of those that it receives, are computed from these
@@ -209,6 +211,7 @@ struct host {
 	unsigned index;
 	unsigned core;       /* 0 without --nb-cores */
 	unsigned peer;       /* index among the peers of the port */
+	unsigned two_qpns;   /* 1: each of conns has two (conf_qpns()), else 0 */
 	unsigned first_conn; /* index of conns[0] among the QPs of the port */
 	struct host *head;   /* the host of core 0 and peer 0 */
 	struct host *first;  /* the host of this core and peer 0 */
@@ -276,6 +279,10 @@ elapsed_ns(uint64_t now_ns, uint64_t since_ns)
 
 /* testpmd_open.c: returns 0, or -1 with a message in err and everything undone. */
 int hosts_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX]);
+/* testpmd_qp.c: the depth of a send queue, and all QPs of a host, to which QPNs are given in this order. Returns 0,
+ * or -1 with a message in err. */
+uint32_t host_sq_depth(const struct host *host);
+int host_conns_create(struct host *host, char err[ERR_MAX]);
 /* Closes the hosts of all cores of a port. */
 void port_close(struct host *head);
 /* cq_events.c: returns NULL, with errno set, on failure. */
@@ -326,7 +333,7 @@ borrows_srq(struct host *host)
 static inline struct conn *
 host_conn(struct host *host, uint32_t qpn)
 {
-	uint32_t i = qpn - host->conns[0].qpn;
+	uint32_t i = (qpn - host->conns[0].qpn) >> host->two_qpns;
 
 	return i < host->n_conns ? &host->conns[i] : NULL;
 }

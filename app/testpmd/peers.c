@@ -130,7 +130,8 @@ int
 peers_place_of(const struct conf *conf, const struct port_conf *pc, uint32_t qpn,
 	uint64_t msg, const uint8_t *data, uint64_t len)
 {
-	uint32_t base = (uint32_t)conf->qpn_base, qps = (uint32_t)conf_qps(conf, pc);
+	uint32_t base = (uint32_t)conf->qpn_base,
+		 qps = (uint32_t)conf_qps(conf, pc) * conf_qpns(conf, pc);
 	uint32_t index = (qpn - base) % qps;
 	size_t first;
 

@@ -91,19 +91,19 @@ qp_state_name(enum ibv_qp_state state)
 
 /* base: the counters at `clear`; NULL: all 0. */
 static void
-show_one_qp(const struct conn *conn, const uint64_t *base, bool all)
+show_one_qp(struct ibv_qp *qp, const uint64_t *base, bool all)
 {
 	struct rocade_stat rows[QP_STATS_MAX];
 	struct ibv_qp_init_attr init;
 	struct rocade_qp_info info;
 	struct ibv_qp_attr attr;
 
-	if (ibv_query_qp(conn->qp, &attr, IBV_QP_STATE, &init) != 0 ||
-		rocade_qp_info(conn->qp, &info) != 0)
+	if (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) != 0 ||
+		rocade_qp_info(qp, &info) != 0)
 		return;
 	printf("  0x%06x %-5s engine %u, to 0x%06x, SQ %" PRIu32 "/%" PRIu32 " (%" PRIu32
 	       " signaled), %" PRIu32 " packets unacknowledged, ",
-		conn->qpn, qp_state_name(attr.qp_state), info.engine, info.dest_qpn,
+		qp->qp_num, qp_state_name(attr.qp_state), info.engine, info.dest_qpn,
 		info.sq_outstanding, info.sq_max_wr, info.sq_signaled, info.sq_unacked);
 	if (info.rq_max_wr != 0)
 		printf("RQ %" PRIu32 "/%" PRIu32 ", ", info.rq_outstanding,
@@ -115,7 +115,7 @@ show_one_qp(const struct conn *conn, const uint64_t *base, bool all)
 		       "signaled (%" PRIu32 " posts refused); no slot is freed before "
 		       "RESET: signal at least one request in every %" PRIu32 "\n",
 			info.sq_outstanding, info.sq_full_unsignaled, info.sq_max_wr);
-	unsigned n = rocade_qp_stats(conn->qp, rows, QP_STATS_MAX);
+	unsigned n = rocade_qp_stats(qp, rows, QP_STATS_MAX);
 	for (unsigned i = 0; i < n && i < QP_STATS_MAX; i++) {
 		uint64_t before = base != NULL ? base[i] : 0;
 		/* A counter of 32 bits may have begun again. */
@@ -133,10 +133,14 @@ show_qp(struct host *host, bool all)
 	if (host == host->head)
 		printf("port %" PRIu64 ": %" PRIu64 " QPs\n", host->pc->port,
 			host->conf->qps);
-	for (unsigned i = 0; i < host->n_conns; i++)
-		show_one_qp(&host->conns[i],
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		show_one_qp(host->conns[i].qp,
 			host->base.qps != NULL ? &host->base.qps[i * QP_STATS_MAX] : NULL,
 			all);
+		/* Its counters are since the start. */
+		if (host->conns[i].xrc_target != NULL)
+			show_one_qp(host->conns[i].xrc_target, NULL, all);
+	}
 }
 
 static void

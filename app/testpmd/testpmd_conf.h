@@ -156,6 +156,14 @@ conf_count(const struct conf *conf, const struct port_conf *pc)
 	return conf->count / port_peers(pc);
 }
 
+/* How many QPNs there are for each QP of --qps: an XRC QP sends or receives, so that with --mode both there are
+ * two, first that which sends. */
+static inline unsigned
+conf_qpns(const struct conf *conf, const struct port_conf *pc)
+{
+	return conf->type == TYPE_XRC && pc->mode == MODE_BOTH ? 2 : 1;
+}
+
 /* Whether the SRQ of a port is that of several cores. */
 static inline bool
 conf_shares_srq(const struct conf *conf)

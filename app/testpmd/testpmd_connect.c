@@ -94,8 +94,8 @@ host_set_qpns(struct host *host)
 	const struct conf *conf = host->conf;
 	unsigned place = host->pc->peers[host->peer].place;
 	uint32_t qps = (uint32_t)conf_qps(conf, host->pc);
-	uint32_t there = (uint32_t)conf->qpn_base + place * qps;
-	uint32_t here = (uint32_t)conf->qpn_base + host->peer * qps;
+	uint32_t there = (uint32_t)conf->qpn_base + ((place * qps) << host->two_qpns);
+	uint32_t here = (uint32_t)conf->qpn_base + ((host->peer * qps) << host->two_qpns);
 
 	for (unsigned i = 0; i < host->n_conns; i++) {
 		struct conn *conn = &host->conns[i];
@@ -175,7 +175,7 @@ static const struct {
 };
 
 static int
-qp_to_init(struct conn *conn)
+qp_to_init(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
@@ -183,17 +183,16 @@ qp_to_init(struct conn *conn)
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 				   IBV_ACCESS_REMOTE_ATOMIC};
 
-	return ibv_modify_qp(
-		conn->qp, &attr, IBV_QP_STATE | qp_attributes[conn->qp->qp_type].init);
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | qp_attributes[qp->qp_type].init);
 }
 
 static int
-qp_to_rtr(struct host *host, struct conn *conn)
+qp_to_rtr(struct host *host, struct ibv_qp *qp, uint32_t peer_qpn)
 {
 	const struct conf *conf = host->conf;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
 		.path_mtu = host->path.mtu,
-		.dest_qp_num = conn->peer_qpn,
+		.dest_qp_num = peer_qpn,
 		.rq_psn = (uint32_t)conf->psn,
 		.max_dest_rd_atomic = (uint8_t)host->verbs.attr.max_qp_rd_atom,
 		.min_rnr_timer = (uint8_t)conf->min_rnr_timer,
@@ -204,12 +203,11 @@ qp_to_rtr(struct host *host, struct conn *conn)
 				.hop_limit = (uint8_t)conf->hop_limit,
 				.traffic_class = (uint8_t)conf->tclass}}};
 
-	return ibv_modify_qp(
-		conn->qp, &attr, IBV_QP_STATE | qp_attributes[conn->qp->qp_type].rtr);
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | qp_attributes[qp->qp_type].rtr);
 }
 
 static int
-qp_to_rts(struct host *host, struct conn *conn)
+qp_to_rts(struct host *host, struct ibv_qp *qp)
 {
 	const struct conf *conf = host->conf;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS,
@@ -219,8 +217,7 @@ qp_to_rts(struct host *host, struct conn *conn)
 		.sq_psn = (uint32_t)conf->psn,
 		.max_rd_atomic = (uint8_t)host->verbs.attr.max_qp_init_rd_atom};
 
-	return ibv_modify_qp(
-		conn->qp, &attr, IBV_QP_STATE | qp_attributes[conn->qp->qp_type].rts);
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | qp_attributes[qp->qp_type].rts);
 }
 
 static void
@@ -259,6 +256,17 @@ conn_restart(struct host *host, struct conn *conn)
 	conn->unheard = false;
 }
 
+/* Moves the QP, or both, to a state that needs no other attribute. */
+static int
+conn_modify(struct conn *conn, struct ibv_qp_attr *attr)
+{
+	int rc = ibv_modify_qp(conn->qp, attr, IBV_QP_STATE);
+
+	if (rc == 0 && conn->xrc_target != NULL)
+		rc = ibv_modify_qp(conn->xrc_target, attr, IBV_QP_STATE);
+	return rc;
+}
+
 /* Moves the QP to ERR, so that all its receives come back through the CQ. RESET would
  * purge their completions, and a receive that the QP had taken from the SRQ would be lost
  * (ibv_destroy_qp(3), LAST_WQE_REACHED). */
@@ -268,7 +276,7 @@ conn_to_err(struct conn *conn)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
 	__atomic_store_n(&conn->last_wqe, false, __ATOMIC_RELAXED);
-	return ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
+	return conn_modify(conn, &attr);
 }
 
 static bool
@@ -308,11 +316,13 @@ static int
 conn_to_init(struct host *host, struct conn *conn)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
-	int rc = ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
+	int rc = conn_modify(conn, &attr);
 
 	conn_restart(host, conn);
 	if (rc == 0)
-		rc = qp_to_init(conn);
+		rc = qp_to_init(conn->qp);
+	if (rc == 0 && conn->xrc_target != NULL)
+		rc = qp_to_init(conn->xrc_target);
 	if (rc == 0 && conn->rxq != NULL)
 		rc = rxq_post(conn->rxq);
 	return rc;
@@ -323,10 +333,15 @@ conn_connect(struct host *host, struct conn *conn)
 {
 	int rc = conn_to_init(host, conn);
 
+	/* A QP that sends is connected with one that receives. */
 	if (rc == 0)
-		rc = qp_to_rtr(host, conn);
+		rc = qp_to_rtr(host, conn->qp, conn->peer_qpn + host->two_qpns);
 	if (rc == 0)
-		rc = qp_to_rts(host, conn);
+		rc = qp_to_rts(host, conn->qp);
+	if (rc == 0 && conn->xrc_target != NULL)
+		rc = qp_to_rtr(host, conn->xrc_target, conn->peer_qpn);
+	if (rc == 0 && conn->xrc_target != NULL)
+		rc = qp_to_rts(host, conn->xrc_target);
 	conn->connected = rc == 0;
 	return rc;
 }

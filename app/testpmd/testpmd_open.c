@@ -75,16 +75,6 @@ host_ports_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_
 	return rc == 0 ? 0 : -1;
 }
 
-/* A receiver posts nothing but binds. */
-static uint32_t
-host_sq_depth(const struct host *host)
-{
-	uint32_t binds = host->conf->binds && host->ops->receives ? MWS_OF_QP : 0;
-	uint32_t sends = host->ops->sends ? (uint32_t)host->conf->sq_depth : 0;
-
-	return sends + binds != 0 ? sends + binds : 1;
-}
-
 static int
 host_cqs_create(struct host *host, char err[ERR_MAX])
 {
@@ -170,69 +160,6 @@ host_srq_create(struct host *host, char err[ERR_MAX])
 	return 0;
 }
 
-static enum ibv_qp_type
-host_qp_type(const struct host *host)
-{
-	static const enum ibv_qp_type types[] = {[TYPE_RC] = IBV_QPT_RC,
-		[TYPE_UC] = IBV_QPT_UC,
-		[TYPE_UD] = IBV_QPT_UD,
-		[TYPE_XRC] = IBV_QPT_XRC_SEND};
-
-	if (host->conf->type == TYPE_XRC && host->ops->receives)
-		return IBV_QPT_XRC_RECV;
-	return types[host->conf->type];
-}
-
-static struct ibv_qp *
-conn_qp_create(struct host *host, struct ibv_qp_init_attr *init)
-{
-	struct ibv_qp_init_attr_ex target = {.qp_type = IBV_QPT_XRC_RECV,
-		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
-		.xrcd = host->verbs.xrcd};
-
-	init->qp_type = host_qp_type(host);
-	if (init->qp_type == IBV_QPT_XRC_RECV)
-		return ibv_create_qp_ex(host->verbs.ctx, &target);
-	return ibv_create_qp(host->verbs.pd, init);
-}
-
-static int
-conn_create(struct host *host, unsigned i, char err[ERR_MAX])
-{
-	const struct conf *conf = host->conf;
-	struct conn *conn = &host->conns[i];
-	bool own_rq = host->rxqs != NULL && host->verbs.srq == NULL;
-	struct ibv_qp_init_attr init = {.send_cq = host->verbs.send_cq,
-		.recv_cq = host->verbs.recv_cq,
-		.srq = host->verbs.srq,
-		.cap = {.max_send_wr = host_sq_depth(host),
-			.max_send_sge = 1,
-			.max_recv_wr = own_rq ? (uint32_t)conf->depth : 1,
-			.max_recv_sge = 1,
-			.max_inline_data =
-				host->ops->sends ? (uint32_t)conf->inline_max : 0}};
-
-	conn->qp = conn_qp_create(host, &init);
-	if (conn->qp == NULL)
-		return error_set(err,
-			"cannot create QP %u of %u (--sq-depth %" PRIu64
-			", --depth %" PRIu64 ", --inline %" PRIu64 "): %s",
-			host->first_conn + i + 1, (unsigned)conf->qps, conf->sq_depth,
-			conf->depth, conf->inline_max, strerror(errno));
-	conn->qpn = conn->qp->qp_num;
-	if (conn->qpn != conf->qpn_base + host->first_conn + i)
-		return error_set(err, "QP %u has QPN 0x%x instead of --qpn-base + %u",
-			host->first_conn + i, conn->qpn, host->first_conn + i);
-	if (host->rxqs == NULL)
-		return 0;
-	conn->rxq = &host->rxqs[host->verbs.srq != NULL ? 0 : i];
-	if (own_rq) {
-		rxq_init(conn->rxq, NULL, conn->qp);
-		conn->rxq->capacity = (uint32_t)conf->depth;
-	}
-	return 0;
-}
-
 /* Receive buffers and send buffers. */
 static int
 host_buffers_create(struct host *host, char err[ERR_MAX])
@@ -314,16 +241,6 @@ host_open(struct host *host, char err[ERR_MAX])
 	return 0;
 }
 
-static int
-host_conns_create(struct host *host, char err[ERR_MAX])
-{
-	for (unsigned i = 0; i < host->n_conns; i++) {
-		if (conn_create(host, i, err) != 0)
-			return -1;
-	}
-	return 0;
-}
-
 /* The default of --depth: as many receives as fit into RX_MEM_MAX. */
 static uint64_t
 default_depth(const struct conf *conf)
@@ -365,6 +282,7 @@ host_init(struct host *host, struct host *head, unsigned i)
 	host->ops = head->ops;
 	host->port = head->port;
 	host->reconnect = true;
+	host->two_qpns = conf_qpns(head->conf, head->pc) - 1;
 	host->core = core;
 	host->peer = peer;
 	host->n_conns = qps / cores + (core < more);
@@ -443,6 +361,8 @@ host_close(struct host *host)
 	for (unsigned i = 0; i < host->n_conns && host->conns != NULL; i++) {
 		if (host->conns[i].qp != NULL)
 			ibv_destroy_qp(host->conns[i].qp);
+		if (host->conns[i].xrc_target != NULL)
+			ibv_destroy_qp(host->conns[i].xrc_target);
 	}
 	if (host->verbs.srq != NULL && !borrows_srq(host))
 		ibv_destroy_srq(host->verbs.srq);

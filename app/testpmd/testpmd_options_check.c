@@ -179,7 +179,8 @@ check_qpns(const struct conf *conf, const struct port_conf *port, char err[ERR_M
 		if (port->peers[i].place >= places)
 			places = port->peers[i].place + 1;
 	}
-	if (conf->qpn_base + conf_qps(conf, port) * places - 1 > 0xfffffe)
+	if (conf->qpn_base + conf_qps(conf, port) * conf_qpns(conf, port) * places - 1 >
+		0xfffffe)
 		return error_set(err,
 			"invalid value '%" PRIu64
 			"' for --qps: expected no QPN above 0xfffffe (--qpn-base is 0x%" PRIx64
@@ -317,10 +318,6 @@ check_op(const struct conf *conf, char err[ERR_MAX])
 	for (unsigned i = 0; i < conf->n_ports; i++) {
 		enum mode_kind mode = conf->ports[i].mode;
 
-		if (mode == MODE_BOTH && conf->type == TYPE_XRC)
-			return error_set(err,
-				"invalid value 'xrc' for --type: expected rc, uc or ud with "
-				"--mode both, as an XRC QP either sends or receives");
 		if (!conf_exchanges(conf) || mode != MODE_PINGPONG)
 			continue;
 		if (conf->type != TYPE_RC)

@@ -13,16 +13,18 @@ import process  # noqa: E402
 from capture import Capture  # noqa: E402
 from process import until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
-from testpmd import SCRATCH, Testpmd, eal, is_root, plug, tap_wire, verified  # noqa: E402
+from testpmd import SCRATCH, Testpmd, eal, eal_cores, is_root, plug, tap_wire, verified  # noqa: E402
 
 ADDRESS = ["192.0.2.1/24,2001:db8::1/64", "192.0.2.2/24,2001:db8::2/64"]
 PEER = {4: "192.0.2.2", 6: "2001:db8::2"}
 CONNECTED = r"^port 0: \d+ QPs connected with"
 
 
-def end(spaces, side, *options, mac=""):
-    program = Testpmd(["--addr", ADDRESS[side], "-i"] + list(options),
-                      eal(side, "net_tap0,iface=port" + mac, memory_mb=256), space=spaces[side])
+def end(spaces, side, *options, mac="", cores=0):
+    device = "net_tap0,iface=port" + mac
+    program = Testpmd(["--addr", ADDRESS[side], "-i"] + list(options) + (
+        ["--nb-cores", str(cores)] if cores else []), eal_cores(cores + 1, device) if cores else eal(
+            side, device, memory_mb=256), space=spaces[side])
     # Wait for the start: the PMD sets the address of the kernel's end while it starts.
     program.say("show port")
     program.expect(r"^port 0", 60)
@@ -107,31 +109,33 @@ def connect(sender):
     return sender.expect(CONNECTED + "|^connect: 192.0.2.2 still has old connections", 60, mark)
 
 
-def killed(spaces):
+def killed(spaces, cores=0):
     """A killed sender sends no DREQ. The next sender has the same QPNs. If it has the same MAC too,
-    the sink's CM takes it for the same host and finds the old connections stale."""
-    sink = end(spaces, 1, "--mode", "sink", "-q", "4")
+    the sink's CM takes it for the same host and finds the old connections stale. cores: those of the sink, which
+    are held for its events."""
+    name = "%d cores: " % cores if cores else ""
+    sink = end(spaces, 1, "--mode", "sink", "-q", "4", cores=cores)
     sink.say("listen 7471")
     sink.say("start")
     sink.expect("listening on port", 30)
     for life, mac in enumerate((",mac=02:00:00:00:01:01", ",mac=02:00:00:00:01:01", "")):
         sender = end(spaces, 0, "--mode", "send", "-q", "4", mac=mac)
         if life == 1:
-            case("sender 1 is rejected while the sink closes the stale connections",
+            case(name + "sender 1 is rejected while the sink closes the stale connections",
                  connect(sender).group().endswith("still has old connections"), sender.tail())
             until(lambda: connect(sender).group().startswith("port"), every_s=1)
         else:
-            case("sender %d connects" % life, connect(sender).group().startswith("port"),
+            case(name + "sender %d connects" % life, connect(sender).group().startswith("port"),
                  sender.tail())
         sender.say("start")
-        case("sender %d sends" % life, sender.expect(r"send: [\d.]+ Mmsg/s .* [\d,]{4,} messages",
+        case(name + "sender %d sends" % life, sender.expect(r"send: [\d.]+ Mmsg/s .* [\d,]{4,} messages",
                                                      60), sender.tail() + sink.tail())
         if life < 2:
             sender.kill()
     sender.say("stop")
-    case("the last sender passes", sender.expect("^PASS", 30), sender.tail())
+    case(name + "the last sender passes", sender.expect("^PASS", 30), sender.tail())
     sink.say("stop")
-    case("the sink passes, all verified", sink.expect("^PASS", 30) and verified(sink.json()),
+    case(name + "the sink passes, all verified", sink.expect("^PASS", 30) and verified(sink.json()),
          sink.tail())
     quit_both(sender, sink)
 
@@ -209,7 +213,8 @@ def main():
         return run(loop, lambda: skip("net_tap", "needs root and /dev/net/tun"))
     spaces = tap_wire()
     return run(loop, lambda: connects(spaces, 4), lambda: connects(spaces, 6), lambda: mix(spaces),
-               lambda: no_listener(spaces), lambda: killed(spaces), lambda: changed_options(spaces),
+               lambda: no_listener(spaces), lambda: killed(spaces),
+               lambda: killed(spaces, 2), lambda: changed_options(spaces),
                lambda: on_the_wire(spaces))
 
 

@@ -186,7 +186,6 @@ def wrong_options():
             (["--op", "write:0"], "invalid value 'write:0' for --op"),
             (["--op", "fadd", "-s", "64"], "invalid value '64' for --size: expected 8 with --op fadd"),
             (["--op", "read", "-m", "pingpong"], "'read' for --op: expected send with --mode pingpong"),
-            (["--type", "xrc", "-m", "both"], "'xrc' for --type: expected rc, uc or ud with --mode both"),
             (["--type", "uc", "-m", "pingpong"], "'uc' for --type: expected rc with --mode pingpong"),
             (["--type", "uc", "--op", "send-inv"], "'send-inv' for --op: expected send, send-imm, write, write-imm"),
             (["--rate", "fast"], "invalid value 'fast' for --rate: expected a whole number of messages a second"),

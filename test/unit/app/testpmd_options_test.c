@@ -161,8 +161,7 @@ TEST(loop_has_two_ports)
 	assert_int_equal(accept("--loop --port 0 --mode both --port 1 --mode sink"), -1);
 	assert_int_equal(accept("--loop --mode both --type ud"), 0);
 	assert_int_equal(accept("--loop --mode both --op write:1,read:2,cas:1"), 0);
-	assert_int_equal(accept("--loop --mode both --type xrc"), -1);
-	assert_non_null(strstr(err, "expected rc, uc or ud with --mode both"));
+	assert_int_equal(accept("--loop --mode both --type xrc"), 0);
 	assert_int_equal(accept("--loop --port 1 --mode send --addr 2001:db8::9/64"), 0);
 	assert_int_equal(conf.ports[0].mode, MODE_SINK);
 	assert_string_equal(conf.ports[0].peer, "2001:db8::9");
@@ -186,6 +185,7 @@ TEST(conflicting_options_are_refused)
 		{"--loop --rq --srq-limit 5", "--srq-limit"},
 		{"--loop --depth 10 --srq-limit 11", "--depth"},
 		{"--loop --qpn-base 0xfffffe --qps 2", "--qpn-base"},
+		{"--loop --qpn-base 0xfffffc --qps 2 --type xrc -m both", "for --qps"},
 		{"--loop --shared queues", "--shared"},
 		{"--addr 10.0.0.1/24 -i --shared frames --sleep", "--sleep"},
 		{"--loop --nb-cores 3 --qps 2", "at most 2 (--qps"},
@@ -238,6 +238,8 @@ TEST(conflicting_options_are_refused)
 				"--engine-lcores 3,4"),
 		0);
 	assert_int_equal(accept("--loop --qpn-base 0xfffffd --qps 2"), 0);
+	assert_int_equal(
+		accept("--loop --qpn-base 0xfffffb --qps 2 --type xrc -m both"), 0);
 	assert_int_equal(accept("--loop --qpn-base 0xfffffc --qps 3 --nb-cores 2"), 0);
 	assert_int_equal(
 		accept("--loop --nb-cores 2 -q 2 --type xrc --srq-per-core --srq-limit 1"),
