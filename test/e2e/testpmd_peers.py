@@ -231,6 +231,13 @@ def in_namespaces():
          "%s did not answer within 1 s" % address(0) in other.text and
          "%s sent nothing within 8 s" % address(2) in sink.text and "restarted" not in sink.text,
          "%s\n%s\n%s" % (codes, other.tail(), sink.tail()))
+    sink = net.start(0, "sink", address(1), "--type", "ud")
+    sender = net.start(1, "send", address(0), "--type", "ud", "-t", "2")
+    sender.expect("Mmsg/s", 60)
+    sink.kill()
+    code = sender.wait(60)
+    case("UD: the time of a sender whose sink was killed is that in which it sent", code == 1 and
+         "has not told for 10 s whether" in sender.text and 1 < sender.json()["seconds"] < 8, sender.tail())
     ends = [net.start(0, "sink", ",".join([address(1), address(2)]), "-q", "4", "-c", "400", "--op", "write", cores=2),
             net.start(2, "send", address(0) + "@1", "-q", "2", "-c", "200", "--op", "write")]
     good, why = ended(ends)
