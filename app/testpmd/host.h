@@ -315,12 +315,12 @@ host_peer(const struct host *host)
 	return host->pc->peers[host->peer].addr;
 }
 
-/* The host that lends its context to this one. With --nb-cores a context gets the events of the objects of
- * one core only. The QPs of an SRQ have one context. */
+/* The host that lends its context to this one. The QPs of an SRQ have one context, and so have those that RDMA-CM
+ * connects. With --srq-per-core the context of each core gets the limit events of its SRQ only. */
 static inline struct host *
 lender(struct host *host)
 {
-	return conf_shares_srq(host->conf) ? host->head : host->first;
+	return host->conf->srq_per_core ? host->first : host->head;
 }
 
 /* Whether it receives through the SRQ of lender(). An XRC SRQ has one CQ, and so one peer. */

@@ -78,11 +78,12 @@ def by_cm():
              report["bad_bytes"] == 0 and report["bytes_verified"] > 0 and
              all(shares(port) for port in report["ports"]) and
              "port 0: 4 QPs connected with 198.51.100.2" in done.stdout, done.stdout + done.stderr)
-    done, report = loop("-q", "5", "-c", "4000", "-i", *cores, text="listen 7471\nconnect 192.0.2.2 7471\nstart\n"
-                        "wait\nquit\n", eal_options=eal_cores(3))
-    case("two cores by RDMA-CM", done.returncode == 0 and report["messages"] == 4000 and
-         report["bytes_verified"] == report["bytes"] and
-         all(core["messages"] > 0 for core in report["ports"][1]["cores"]), done.stdout + done.stderr)
+    for queue in ("--srq", "--rq"):
+        done, report = loop("-q", "5", "-c", "4000", "-i", queue, *cores, text="listen 7471\n"
+                            "connect 192.0.2.2 7471\nstart\nwait\nquit\n", eal_options=eal_cores(3))
+        case("two cores by RDMA-CM, %s" % queue, done.returncode == 0 and report["messages"] == 4000 and
+             report["bytes_verified"] == report["bytes"] and
+             all(core["messages"] > 0 for core in report["ports"][1]["cores"]), done.stdout + done.stderr)
     done, _ = loop("-q", "2", "-w", "2", "-i", *TWO, text="listen 7471\nconnect 192.0.2.2 7471\nstart\nquit\n")
     case("a peer that is not connected is named",
          "connections to 198.51.100.2 are lost (`connect` makes new ones)" in done.stderr, done.stdout + done.stderr)
