@@ -6,8 +6,8 @@
 #include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_ethdev.h>
-#include <rte_lcore.h>
 
+#include "ethdev/eal_check.h"
 #include "ethdev/ethdev.h"
 #include "ethdev/ethdev_publish.h"
 
@@ -105,9 +105,8 @@ rocade_open_port(const struct rocade_port_conf *conf, struct rocade_port **out)
 	struct port port;
 	int err = port_conf_read(conf, &read, &dev);
 
-	if (err == 0 && rte_lcore_count() == 0)
-		err = rocade_fail(
-			EINVAL, "EAL is not initialised: call rte_eal_init() first");
+	if (err == 0)
+		err = eal_check();
 	if (err == 0)
 		err = port_name_choose(&dev);
 	if (err == 0)

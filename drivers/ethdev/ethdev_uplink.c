@@ -3,11 +3,11 @@
 #include <errno.h>
 
 #include <rte_ethdev.h>
-#include <rte_lcore.h>
 
 #include <rocade/daemon.h>
 
 #include "base/base_alloc.h"
+#include "ethdev/eal_check.h"
 #include "ethdev/ethdev.h"
 #include "switch/uplink.h"
 #include "verbs/export.h"
@@ -34,9 +34,9 @@ rocade_daemon_open_ethdev(
 	if (conf->queues > SW_THREADS_MAX)
 		return rocade_fail(EINVAL, "queues: %u is not in 1..%u", conf->queues,
 			SW_THREADS_MAX);
-	if (rte_lcore_count() == 0)
-		return rocade_fail(
-			EINVAL, "EAL is not initialised: call rte_eal_init() first");
+	err = eal_check();
+	if (err != 0)
+		return err;
 	port = alloc_get(&alloc_plain, "port", sizeof(*port));
 	if (port == NULL)
 		return rocade_fail(ENOMEM, "no memory for a port");

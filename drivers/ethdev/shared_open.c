@@ -3,9 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rte_lcore.h>
-
 #include "engine/engine_sleep.h"
+#include "ethdev/eal_check.h"
 #include "ethdev/ethdev_publish.h"
 #include "ethdev/shared_port.h"
 
@@ -87,9 +86,8 @@ rocade_open_shared(const struct rocade_port_conf *conf,
 			"rocade_shared_conf has a pool");
 	if (err == 0)
 		err = shared_conf_read(shared_conf, &shared);
-	if (err == 0 && rte_lcore_count() == 0)
-		err = rocade_fail(
-			EINVAL, "EAL is not initialised: call rte_eal_init() first");
+	if (err == 0)
+		err = eal_check();
 	if (err == 0)
 		err = port_name_choose(&dev);
 	if (err == 0)

@@ -107,8 +107,9 @@ struct rocade_port_conf {
 /*
  * Takes an ethdev port that is not started: configures and starts it, and adds the verbs
  * device. EAL must be initialised. *port is valid until rocade_close_port(). EINVAL: a
- * member of conf is wrong, or EAL is not initialised. ENODEV: no such ethdev port. EBUSY:
- * the port is started already. EEXIST: the name is in use. EIO: the PMD refused. ENOMEM.
+ * member of conf is wrong, or EAL is not initialised. EOPNOTSUPP: a secondary process of
+ * DPDK. ENODEV: no such ethdev port. EBUSY: the port is started already. EEXIST: the name is
+ * in use. EIO: the PMD refused. ENOMEM.
  * A failure can leave the ethdev port closed, as after rte_eth_dev_close().
  */
 int rocade_open_port(const struct rocade_port_conf *conf, struct rocade_port **port);

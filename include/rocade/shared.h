@@ -83,7 +83,8 @@ struct rocade_shared_conf {
  * that can wait behind rocade_engine_input() for each engine (0: 1024). tx_desc and
  * rx_interrupts are not used: a sleeping engine is woken by rocade_engine_input(), and polls its
  * receive queue every millisecond or every 4 ms.
- * EINVAL: a member is wrong, or the port has too few queues. ENODEV: no such port. EBUSY: a
+ * EINVAL: a member is wrong, or the port has too few queues. EOPNOTSUPP: a secondary process of
+ * DPDK. ENODEV: no such port. EBUSY: a
  * queue is that of another device opened with this function. EEXIST: the name is in use. EIO: the
  * PMD does not tell what is needed. ENOMEM. A port of rocade_open_port() cannot be shared.
  */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
@@ -14,6 +15,15 @@
 #include "shared_pair.h"
 
 #define INPUT_ROOM 1024 /* default of rx_desc */
+
+/* In place of EAL's: what calls of Rocade are told. */
+static enum rte_proc_type_t process_type = RTE_PROC_PRIMARY;
+
+__attribute__((visibility("default"))) enum rte_proc_type_t
+rte_eal_process_type(void)
+{
+	return process_type;
+}
 
 static struct await passing; /* since the sides were opened */
 static unsigned posted, done, received;
@@ -219,6 +229,27 @@ event_await(enum ibv_event_type type)
 		assert_int_equal(event.event_type, type);
 		return;
 	}
+}
+
+/* A secondary process of DPDK can open no port, whatever its configuration. */
+TEST(secondary_process_is_refused)
+{
+	struct rocade_port_conf conf = {.size = sizeof(conf),
+		.addresses = "192.0.2.1/24",
+		.ethdev = sides[0].ethdev};
+	struct rocade_shared_conf shared = {.size = sizeof(shared)};
+	struct rocade_port *port = NULL;
+
+	process_type = RTE_PROC_SECONDARY;
+	assert_int_equal(rocade_open_shared(&conf, &shared, &port), EOPNOTSUPP);
+	assert_non_null(strstr(rocade_error(), "a secondary process of DPDK"));
+	assert_int_equal(rocade_open_port(&conf, &port), EOPNOTSUPP);
+	assert_non_null(strstr(rocade_error(), "only the primary process"));
+	assert_null(port);
+	process_type = RTE_PROC_PRIMARY;
+	assert_int_equal(rocade_open_port(&conf, &port), EBUSY); /* the application's */
+	side_open(&sides[0], HOW_FRAMES);
+	side_close(&sides[0]);
 }
 
 /* The application closes its port before the device: the link goes down, what is posted fails, and the
