@@ -15,6 +15,7 @@
 #include "ethdev/ethdev.h"
 #include "ethdev/ethdev_fail.h"
 #include "ethdev/ethdev_interrupt.h"
+#include "ethdev/ethdev_mbufs.h"
 #include "ethdev/ethdev_rss.h"
 #include "ethdev/ethdev_offload.h"
 #include "ethdev/ethdev_pool.h"
@@ -454,6 +455,10 @@ ethdev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 	port->caps.max_frame = dev->mtu + L2_BYTES;
 	port->caps.rx_ring = dev->rx_desc;
 	port->caps.tx_ipv4_cksum = dev->offloads.tx_ipv4_cksum;
+	port->mbufs = &ethdev_mbufs;
+	port->own_pool = dev->pool_is_given ? NULL : dev->pool;
+	/* Frames of net_ring come from the mempool of the port that sent them. */
+	port->frame_pool = dev->pool;
 	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
 	ethdev_describe(dev);
 	return 0;

@@ -13,6 +13,7 @@
 #include "base/base_log.h"
 #include "base/no_cancel.h"
 #include "ethdev/ethdev_fail.h"
+#include "ethdev/ethdev_mbufs.h"
 #include "ethdev/shared_port.h"
 
 #define INPUT_ROOM 1024
@@ -418,6 +419,8 @@ port_fill(const struct shared_port *s, const struct shared_open_conf *conf,
 	port->caps.max_frame = s->mtu + L2_BYTES;
 	port->caps.rx_ring = rx_ring;
 	port->caps.tx_ipv4_cksum = has_tx_cksum(conf);
+	port->mbufs = &ethdev_mbufs;
+	port->own_pool = s->own_pool ? s->pool : NULL;
 	memcpy(port->mac, mac->addr_bytes, sizeof(port->mac));
 }
 

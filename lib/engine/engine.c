@@ -15,6 +15,7 @@
 #include "engine/manual_progress.h"
 #include "engine/mr_fault.h"
 #include "engine/pass.h"
+#include "qp/mbuf_receive.h"
 
 /* True for the first post of a thread after a pass that it has run. Only one: what else is posted
  * before the next pass leaves in one burst. */
@@ -223,7 +224,12 @@ engine_create(struct dev *dev, unsigned index)
 		.claim = &e->claim,
 		.direct_place_off = is_off(OFF_DIRECT_PLACE),
 		.tlp_off = is_off(OFF_TLP),
-		.cnp_off = dev->conf.no_cnp || is_off(OFF_CNP)};
+		.cnp_off = dev->conf.no_cnp || is_off(OFF_CNP),
+		.mbuf = {.ops = dev->port.mbufs,
+			.own_pool = dev->port.own_pool,
+			.frame_pool = dev->port.frame_pool,
+			.reserve = MBUF_RESERVE * dev->port.queue_count,
+			.copies = is_off(OFF_MBUF_HANDOVER)}};
 	engine_answers_init(e);
 	if (dev->flight != NULL) {
 		e->shared.flight_on = true;

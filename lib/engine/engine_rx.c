@@ -8,6 +8,7 @@
 #include "engine/clock_cycles.h"
 #include "engine/pass.h"
 #include "engine/sched.h"
+#include "qp/mbuf_receive.h"
 #include "wire/ext_mad.h"
 
 #define RELEASE_LATER_MAX 4 /* largest burst released in the next pass */
@@ -138,7 +139,8 @@ packet_dispatch(struct engine *e, struct qp *qp, struct pkt_view *view,
 
 /* Parses all frames, then dispatches them to their QPs. Moves the frames that were not
  * handed to another engine to the front and returns their number: the caller releases
- * them. icrc_deferred: the ICRC is checked at dispatch, or by the engine that a frame is
+ * them, also those that have no owner any more, because a QP has taken it (mbuf_receive.h).
+ * icrc_deferred: the ICRC is checked at dispatch, or by the engine that a frame is
  * handed to, which parses it again. claim: receives are taken
  * together for the messages of the burst (qp/claim.h); NULL: one by one. */
 static __rte_always_inline unsigned
@@ -157,6 +159,8 @@ packets_process(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferr
 		packet_parse(e, &pkts[i], &parsed[i], icrc_deferred, now);
 	}
 	CYCLES_LAP(e, parse, since);
+	/* It stays so behind the burst: packets from elsewhere are not on the stack. */
+	e->shared.mbuf.rx = (struct rx_frames){parsed, parsed + n, pkts};
 	if (claim != NULL) {
 		claim->burst = parsed;
 		claim->end = parsed + n;
@@ -217,6 +221,7 @@ lost_completions_report(struct engine *e)
 		const struct cqe *cqe = &gather->cqes[i];
 		struct qp *qp = qp_table_get(&e->dev->qps, cqe->qpn);
 
+		mbuf_cqe_drop(qp, cqe);
 		qp_completion_lost(qp, (cqe->opcode & IBV_WC_RECV) != 0);
 		engine_schedule(e, qp);
 	}

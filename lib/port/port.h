@@ -12,9 +12,11 @@
 #include "wire/pkt.h"
 
 struct answer_wait;
+struct mbuf_ops;
 struct net_conf;
 struct port_flow;
 struct rounds;
+struct rte_mempool;
 
 struct port_caps {
 	/* bytes of the longest frame that fits a buffer, with the L2 header */
@@ -27,7 +29,7 @@ struct port_ops {
 	/* Receives up to n frames, each in one segment. Returns how many. */
 	unsigned (*rx_burst)(void *queue, struct pkt *pkts, unsigned n);
 	/* Gives received frames back to the port. Also accepts frames of tx_alloc(),
-	 * filled or not. */
+	 * filled or not. Of a port with mbufs, owner may be NULL: the mbuf is the application's now. */
 	void (*rx_release)(void *queue, struct pkt *pkts, unsigned n);
 	/* Allocates up to n empty frames: data, room and owner are set, len and flags are
 	 * 0. Returns how many. */
@@ -95,6 +97,12 @@ struct port {
 	unsigned queue_count;
 	struct port_caps caps;
 	uint8_t mac[6];
+	/* The owner of each frame is an mbuf, see mem/mbuf_ops.h; NULL: it is something else. */
+	const struct mbuf_ops *mbufs;
+	/* The mempool that ends with the port: its buffers are not given away. NULL: there is none. */
+	const struct rte_mempool *own_pool;
+	/* Only its buffers are given away; NULL: those of any other mempool. */
+	const struct rte_mempool *frame_pool;
 };
 
 #endif

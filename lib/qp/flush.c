@@ -6,6 +6,7 @@
 
 #include "qp/flight.h"
 #include "qp/hold.h"
+#include "qp/mbuf_receive.h"
 #include "qp/qp_state.h"
 #include "qp/read_gap.h"
 #include "qp/req.h"
@@ -98,6 +99,7 @@ qp_error(struct qp *qp)
 	hold_drop(qp);
 	qp->resp.cnp_due = false;
 	resp_due_changed(qp);
+	mbuf_receive_drop(qp);
 	if (qp->resp.wqe_held) {
 		qp->resp.wqe_held = false;
 		qp_complete_recv_error(
@@ -119,6 +121,7 @@ cqes_clean(struct qp *qp)
 {
 	if (qp->type == IBV_QPT_XRC_RECV)
 		return;
+	mbuf_cqes_drop(qp);
 	cq_clean(qp->send_cq, qp->qpn);
 	if (qp->recv_cq != NULL && qp->recv_cq != qp->send_cq)
 		cq_clean(qp->recv_cq, qp->qpn);
@@ -159,6 +162,7 @@ qp_reset(struct qp *qp)
 	req_reset(qp, 0);
 	resp_set_depth(qp, 0);
 	hold_drop(qp);
+	mbuf_receive_drop(qp);
 	claim_forget(qp);
 	resp_reset(qp, 0);
 	if (qp->type == IBV_QPT_XRC_RECV)

@@ -14,7 +14,7 @@
 #include "base/base_stats.h"
 #include "base/wheel.h"
 #include "mem/key.h"
-#include "qp/claim.h"
+#include "qp/mbuf_state.h"
 #include "qp/peer.h"
 #include "queue/cq_gather.h"
 #include "queue/sq.h"
@@ -30,13 +30,11 @@ struct qp_shared {
 	const struct srq_table *srqs; /* XRC SRQs */
 	const uint8_t (*gids)[16];    /* the port's addresses; all zero: unused */
 	unsigned gid_count;
-	struct port_stats *stats; /* the engine's */
-	/* Switched off: direct placement (direct_place.c), tail-loss probes (tlp.c) */
-	bool direct_place_off, tlp_off;
-	bool cnp_off;   /* no CNPs are sent for packets with CE */
+	struct port_stats *stats;       /* the engine's */
+	bool direct_place_off, tlp_off; /* switched off: direct_place.c, tlp.c */
+	bool cnp_off;                   /* no CNPs are sent for packets with CE */
 	bool flight_on; /* QPs note events in their flight recorders (flight.h) */
-	/* Time of the engine's poll pass: timestamp of completions, time of CNPs. */
-	uint64_t now;
+	uint64_t now;   /* time of the engine's pass: of completions, of CNPs */
 	/* NULL: responders hold no packets, and requesters resend all for a NAK */
 	struct hold_arena *hold;
 	struct sack_boards *sack; /* NULL: requesters use no selective acknowledgements */
@@ -58,6 +56,7 @@ struct qp_shared {
 	struct answer_wait *answer_wait; /* by QPN & mask */
 	uint32_t answer_wait_mask;
 	struct qp_claim *claim; /* the engine's */
+	struct mbuf_state mbuf;
 };
 
 /* A path: the attributes of ibv_ah_attr, with the source GID looked up. */
@@ -216,6 +215,7 @@ struct responder {
 	bool plain_write : 1;
 	bool cnp_due : 1;  /* a congestion notification is to be sent, see cnp.h */
 	bool sack_due : 1; /* a selective acknowledgement is to be sent, see hold.h */
+	bool chained : 1;  /* qp->wqe has mbufs of a message, see mbuf_receive.h */
 	uint8_t hold : 6;  /* 1 + index in hold_arena.holds; 0: the QP holds no packets */
 	uint32_t received; /* bytes of the message so far */
 	struct sge_pos pos;

@@ -79,6 +79,9 @@ qp_conf_check(const struct qp_conf *c)
 	if (c->srq == NULL &&
 		(c->max_recv_wr > SQ_MAX_WR || c->max_recv_sge > RECV_MAX_SGE))
 		return -EINVAL;
+	/* A CQ of a thread domain is cleaned while its poller may have a completion. */
+	if (srq_has_mbufs(c->srq) && (c->type != IBV_QPT_RC || c->recv_cq->unlocked))
+		return -EINVAL;
 	return 0;
 }
 

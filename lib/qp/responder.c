@@ -9,6 +9,7 @@
 
 #include "qp/flight.h"
 #include "qp/hold.h"
+#include "qp/mbuf_receive.h"
 #include "qp/qp_state.h"
 #include "qp/resp.h"
 
@@ -102,6 +103,17 @@ take_receive(struct qp *qp, const struct pkt_view *v)
 	return VERDICT_GO;
 }
 
+/* The receive has no room for the payload: its SRQ may want it in mbufs. */
+static enum verdict RARE
+recv_payload_take(struct qp *qp, const struct pkt_view *v)
+{
+	int rc = srq_has_mbufs(qp->srq) ? mbuf_receive(qp, v) : -EMSGSIZE;
+
+	if (rc == -ENOBUFS)
+		return rnr_nak_queue(qp, v);
+	return rc == 0 ? VERDICT_GO : FAULT_RECV_SHORT;
+}
+
 /* Copies the payload to where the receive says. */
 static enum verdict
 recv_payload_copy(struct qp *qp, const struct pkt_view *v)
@@ -119,7 +131,7 @@ recv_payload_copy(struct qp *qp, const struct pkt_view *v)
 	}
 	if (likely(rc == 0))
 		return VERDICT_GO;
-	return rc == -EMSGSIZE ? FAULT_RECV_SHORT : FAULT_RECV_SGE;
+	return rc == -EMSGSIZE ? recv_payload_take(qp, v) : FAULT_RECV_SGE;
 }
 
 /* Row 19 of docs/protocol.md 8.2, IBA 9.9.6.3 class J. Checked before the data is
@@ -164,10 +176,11 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 		cqe.wc_flags = IBV_WC_WITH_INV;
 	}
 	qp->resp.wqe_held = false;
-	return likely(cq_complete(
-		       &qp->shared->gather, qp->recv_cq, &cqe, &qp->shared->now))
-		       ? VERDICT_GO
-		       : FAULT_RECV_CQ_FULL;
+	if (unlikely(!cq_complete(
+		    &qp->shared->gather, qp->recv_cq, &cqe, &qp->shared->now)))
+		return FAULT_RECV_CQ_FULL;
+	qp->resp.chained = false; /* it is the application's */
+	return VERDICT_GO;
 }
 
 /* A packet of a SEND or WRITE was executed: acknowledges it if AckReq was set. */

@@ -3,6 +3,7 @@
 /* Applies the fault of a packet to its QP: a NAK, a completion in error or an event, and an
  * error state. */
 #include "qp/flight.h"
+#include "qp/mbuf_receive.h"
 #include "qp/qp_state.h"
 #include "qp/transport.h"
 
@@ -23,6 +24,7 @@ static const struct fault_row fault_rows[] = {
 static void
 recv_fail(struct qp *qp, const struct fault_row *fault)
 {
+	mbuf_receive_drop(qp);
 	if (qp->resp.wqe_held) {
 		qp->resp.wqe_held = false;
 		qp_complete_recv_error(qp, qp->wqe->wr_id,

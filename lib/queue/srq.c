@@ -27,6 +27,21 @@ srq_init(struct srq *srq, const struct alloc *mem, uint32_t pd, uint32_t max_wr,
 	return recv_ring_init(&srq->ring, mem, max_wr, max_sge);
 }
 
+int
+srq_set_mbufs(struct srq *srq, const struct srq_mbufs *mbufs)
+{
+	int rc = -EBUSY;
+
+	recv_ring_lock(&srq->ring);
+	if (srq->qps == 0 && recv_ring_outstanding(&srq->ring) == 0) {
+		srq->mbufs = *mbufs;
+		srq->ring.max_sge = 0;
+		rc = 0;
+	}
+	recv_ring_unlock(&srq->ring);
+	return rc;
+}
+
 void
 srq_fini(struct srq *srq)
 {
@@ -111,7 +126,8 @@ modify_check(const struct srq *srq, const struct srq_attr *want, bool resize)
 		return -EINVAL;
 	if (!resize)
 		return 0;
-	if (!srq_size_valid(want->max_wr, srq->ring.max_sge))
+	/* With mbufs max_sge is 0. */
+	if (!srq_size_valid(want->max_wr, RTE_MAX(srq->ring.max_sge, 1u)))
 		return -EINVAL;
 	return want->max_wr < recv_ring_outstanding(&srq->ring) ? -EINVAL : 0;
 }

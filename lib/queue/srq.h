@@ -17,6 +17,15 @@
 #define SRQ_MAX_WR (1u << 20) /* the device's max_srq_wr */
 
 struct cq;
+struct rte_mempool;
+
+/* Messages are handed over in mbufs: qp/mbuf_receive.h. Set before a QP is attached. */
+struct srq_mbufs {
+	struct rte_mempool *pool; /* for payload that is copied; NULL: the SRQ has SGEs */
+	uint32_t max_message;     /* bytes */
+};
+#define SRQ_MBUFS_MAX_MESSAGE                                                            \
+	(UINT32_C(8) << 20) /* fewer than 2^16 packets of 256 bytes */
 
 struct srq {
 	struct recv_ring ring;
@@ -38,9 +47,10 @@ struct srq {
 	bool error; /* the ring was found corrupted; the SRQ can only be destroyed */
 	uint64_t limit_fired; /* limit events raised so far */
 	uint32_t srqn;
-	uint32_t pd;          /* protection domain of the SGEs' keys */
-	uint32_t xrcd;        /* number of the XRC domain; 0: not an XRC SRQ */
-	struct cq *cq;        /* XRC SRQ: the CQ of its completions */
+	uint32_t pd;   /* protection domain of the SGEs' keys */
+	uint32_t xrcd; /* number of the XRC domain; 0: not an XRC SRQ */
+	struct cq *cq; /* XRC SRQ: the CQ of its completions */
+	struct srq_mbufs mbufs;
 	LIST_ENTRY(srq) link; /* in the device's list; protected by the device's lock */
 	/* Control path: the attached QPs and their engines, and of each engine its QPs and its
 	 * list for taken_list. */
@@ -66,6 +76,16 @@ int srq_init(struct srq *srq, const struct alloc *mem, uint32_t pd, uint32_t max
 /* No QP may be attached (asserted). The caller purges the events and waits for their
  * acknowledgement. */
 void srq_fini(struct srq *srq);
+
+/* Control path. Its messages are handed over in mbufs from now on: receives have no SGEs then.
+ * -EBUSY: a QP is attached, or receives are posted. Takes the producer lock. */
+int srq_set_mbufs(struct srq *srq, const struct srq_mbufs *mbufs);
+
+static inline bool
+srq_has_mbufs(const struct srq *srq)
+{
+	return srq != NULL && srq->mbufs.pool != NULL;
+}
 
 /* The engines that take from it, a bit each. The device's lock is held. */
 static inline uint32_t

@@ -32,6 +32,7 @@ queues_create(struct end *end, unsigned qps)
 	end->srq = ibv_create_srq(end->pd, &srq);
 	must(end->send_cq != NULL && end->recv_cq != NULL && end->srq != NULL,
 		"creation of CQs and SRQ");
+	ends_srq_prepare(end);
 }
 
 static void
@@ -124,7 +125,7 @@ receives_post(struct end *end)
 			.length = ENDS_SLOT,
 			.lkey = end->mr->lkey};
 		end->recv_wr[i] = (struct ibv_recv_wr){
-			.wr_id = i, .sg_list = &end->recv_sge[i], .num_sge = 1};
+			.wr_id = i, .sg_list = &end->recv_sge[i], .num_sge = !end->mbufs};
 		must(ibv_post_srq_recv(end->srq, &end->recv_wr[i], &bad) == 0,
 			"ibv_post_srq_recv");
 	}
@@ -133,7 +134,7 @@ receives_post(struct end *end)
 void
 ends_open(struct ends *ends, unsigned qps, enum ibv_qp_type type)
 {
-	const struct rocade_port_conf conf[2] = {
+	struct rocade_port_conf conf[2] = {
 		{.size = sizeof(conf[0]),
 			.addresses = "192.0.2.1/24",
 			.qpn_base = QPN_BASE},
@@ -142,9 +143,8 @@ ends_open(struct ends *ends, unsigned qps, enum ibv_qp_type type)
 			.qpn_base = QPN_BASE},
 	};
 
-	memset(ends, 0, sizeof(*ends));
 	ends->qps = qps;
-	must(rocade_open_loop(conf, ends->port) == 0, rocade_error());
+	ends_ports_open(conf, ends->port);
 	end_open(&ends->client, ends->port[0], qps, type);
 	end_open(&ends->server, ends->port[1], qps, type);
 	for (unsigned i = 0; i < qps; i++) {

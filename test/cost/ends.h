@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two devices of this process, joined by a loop; QP i of one is connected to QP i of the
- * other. Uses public calls only. A failed call prints a message and ends the program. */
+/* Two devices of this process, joined by a loop, or by net_ring (COST_RING); QP i of one is
+ * connected to QP i of the other. Uses public calls only. A failed call prints a message and ends the
+ * program. */
 #ifndef ROCADE_TEST_COST_ENDS_H
 #define ROCADE_TEST_COST_ENDS_H
 
@@ -23,6 +24,8 @@ struct end {
 	/* wr_id is the index. All are posted. */
 	struct ibv_recv_wr recv_wr[ENDS_RECEIVES];
 	struct ibv_sge recv_sge[ENDS_RECEIVES];
+	bool mbufs; /* messages come in mbufs, and receives have no SGE */
+	unsigned next_recv;
 };
 
 struct ends {
@@ -31,8 +34,24 @@ struct ends {
 	unsigned qps;
 };
 
+/* Set ends->server.mbufs before, with COST_RING. */
 void ends_open(struct ends *ends, unsigned qps, enum ibv_qp_type type);
 void ends_close(struct ends *ends);
+
+/* Of ends_loop.c or ends_ring.c. */
+void ends_ports_open(struct rocade_port_conf conf[2], struct rocade_port *port[2]);
+void ends_srq_prepare(struct end *end);
+/* A message has been received: returns which of recv_wr is to be posted again. */
+#ifdef COST_RING
+unsigned ends_message_take(struct end *end, const struct ibv_wc *wc);
+#else
+static inline unsigned
+ends_message_take(struct end *end, const struct ibv_wc *wc)
+{
+	(void)end;
+	return (unsigned)wc->wr_id;
+}
+#endif
 
 /* Prints `what` and exits, unless `good`. */
 void must(int good, const char *what);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Instructions per message, both ends together. Runs a fixed amount of work over a loop,
- * for tools/lib/cost.py, which counts the instructions of measured() with callgrind.
+ * for tools/lib/cost.py, which counts the instructions of measured() with callgrind. With
+ * COST_RING, ring_cost: the same over net_ring.
  *
  *     cost NAME     runs that workload; prints how many messages measured() moved
  *     cost --list   prints the workloads
+ *     cost --rate NAME   prints the nanoseconds of CPU per message of many messages
  *     cost --key    prints what the count depends on besides the source: compiler,
  *                   CPU flags */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "clock_cost.h"
 #include "ends.h"
@@ -19,6 +22,7 @@
 #define MESSAGES 8192        /* messages measured */
 #define PASS_NS 1000
 #define IDLE_PASSES 10000 /* passes without a message, after which one must be lost */
+#define RATE_MESSAGES 1000000
 #define POLL_MAX 64
 #define QKEY 0x11
 
@@ -29,13 +33,19 @@ static const struct workload {
 	unsigned qps;
 	enum ibv_qp_type type;
 	bool pingpong; /* each end answers a message with one before its engine's next pass */
+	bool mbufs; /* messages are received in mbufs */
 } workloads[] = {
-	{"send-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, false},
-	{"write-4096", IBV_WR_RDMA_WRITE, 4096, 1, IBV_QPT_RC, false},
-	{"read-4096", IBV_WR_RDMA_READ, 4096, 1, IBV_QPT_RC, false},
-	{"send-64-qps-256", IBV_WR_SEND, 64, 256, IBV_QPT_RC, false},
-	{"ud-send-64", IBV_WR_SEND, 64, 1, IBV_QPT_UD, false},
-	{"pingpong-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, true},
+#ifdef COST_RING
+	{"ring-send-4096", IBV_WR_SEND, 4096, 1, IBV_QPT_RC, false, false},
+	{"ring-send-4096-mbuf", IBV_WR_SEND, 4096, 1, IBV_QPT_RC, false, true},
+#else
+	{"send-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, false, false},
+	{"write-4096", IBV_WR_RDMA_WRITE, 4096, 1, IBV_QPT_RC, false, false},
+	{"read-4096", IBV_WR_RDMA_READ, 4096, 1, IBV_QPT_RC, false, false},
+	{"send-64-qps-256", IBV_WR_SEND, 64, 256, IBV_QPT_RC, false, false},
+	{"ud-send-64", IBV_WR_SEND, 64, 1, IBV_QPT_UD, false, false},
+	{"pingpong-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, true, false},
+#endif
 };
 
 struct run {
@@ -145,7 +155,7 @@ pass_receive(struct end *end)
 	must(n >= 0, "ibv_poll_cq");
 	for (int i = 0; i < n; i++) {
 		must(wc[i].status == IBV_WC_SUCCESS, "completion of a receive");
-		*link = &end->recv_wr[wc[i].wr_id];
+		*link = &end->recv_wr[ends_message_take(end, &wc[i])];
 		link = &(*link)->next;
 	}
 	*link = NULL;
@@ -223,6 +233,19 @@ measured(struct run *run)
 }
 
 static void
+rate_print(struct run *run)
+{
+	struct timespec start, end;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+	(run->work->pingpong ? pingpong_run : stream_run)(run, RATE_MESSAGES);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+	printf("%.1f\n", ((double)(end.tv_sec - start.tv_sec) * 1e9 +
+				 (double)(end.tv_nsec - start.tv_nsec)) /
+				 RATE_MESSAGES);
+}
+
+static void
 key_print(void)
 {
 #if defined(__clang__)
@@ -254,7 +277,12 @@ int
 main(int argc, char **argv)
 {
 	static struct run run;
+	bool rate = argc == 3 && strcmp(argv[1], "--rate") == 0;
 
+	if (rate) {
+		argv++;
+		argc--;
+	}
 	if (argc == 2 && strcmp(argv[1], "--key") == 0) {
 		key_print();
 		return 0;
@@ -269,11 +297,16 @@ main(int argc, char **argv)
 	if (argc == 2 && strcmp(argv[1], "--list") == 0)
 		return 0;
 	must(run.work != NULL, "unknown workload (see --list)");
+	run.ends.server.mbufs = run.work->mbufs;
 	ends_open(&run.ends, run.work->qps, run.work->type);
 	requests_prepare(&run);
 	(run.work->pingpong ? pingpong_run : stream_run)(&run, WARMUP_MESSAGES);
-	measured(&run);
-	printf("%u\n", MESSAGES);
+	if (rate) {
+		rate_print(&run);
+	} else {
+		measured(&run);
+		printf("%u\n", MESSAGES);
+	}
 	if (run.work->type == IBV_QPT_UD)
 		must(ibv_destroy_ah(run.wr[0].wr.ud.ah) == 0, "ibv_destroy_ah");
 	ends_close(&run.ends);

@@ -9,6 +9,8 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include <rocade/mbuf.h>
+
 #include "await.h"
 #include "case.h"
 #include "shared_pair.h"
@@ -190,6 +192,14 @@ side_open(struct side *s, enum how how)
 	s->pd = ibv_alloc_pd(s->context);
 	s->cq = ibv_create_cq(s->context, 2 * DEPTH, NULL, NULL, 0);
 	s->mr = ibv_reg_mr(s->pd, s->mem, sizeof(s->mem), IBV_ACCESS_LOCAL_WRITE);
+	s->srq = NULL;
+	if (s->mbufs != NULL) {
+		struct ibv_srq_init_attr srq = {.attr = {.max_wr = DEPTH, .max_sge = 1}};
+
+		s->srq = ibv_create_srq(s->pd, &srq);
+		assert_int_equal(rocade_srq_set_mbufs(s->srq, s->mbufs), 0);
+		init.srq = s->srq;
+	}
 	init.send_cq = init.recv_cq = s->cq;
 	s->qp = ibv_create_qp(s->pd, &init);
 	assert_non_null(s->qp);
@@ -247,6 +257,8 @@ void
 side_close(struct side *s)
 {
 	ibv_destroy_qp(s->qp);
+	if (s->srq != NULL)
+		assert_int_equal(ibv_destroy_srq(s->srq), 0);
 	ibv_destroy_cq(s->cq);
 	ibv_dereg_mr(s->mr);
 	ibv_dealloc_pd(s->pd);
@@ -262,6 +274,11 @@ recv_post(struct side *s, unsigned slot)
 		.lkey = s->mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
 
+	if (s->srq != NULL) {
+		wr.num_sge = 0;
+		assert_int_equal(ibv_post_srq_recv(s->srq, &wr, &bad), 0);
+		return;
+	}
 	assert_int_equal(ibv_post_recv(s->qp, &wr, &bad), 0);
 }
 

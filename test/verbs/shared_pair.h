@@ -6,6 +6,8 @@
 
 #include <rocade/shared.h>
 
+struct rocade_srq_mbufs;
+
 #define DEPTH 64
 #define MSG_BYTES 3000
 
@@ -19,6 +21,7 @@ struct side {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
+	struct ibv_srq *srq; /* NULL: the QP has a receive queue of its own */
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	union ibv_gid gid;
@@ -28,6 +31,8 @@ struct side {
 	/* Frames that Rocade has taken, in calls of rocade_engine_input() that have returned. Atomic. */
 	uint64_t taken;
 	uint8_t timeout; /* code of the ACK timeout; 0: 17, 537 ms */
+	/* The QP has an SRQ that hands over mbufs; NULL: a receive queue of its own. */
+	const struct rocade_srq_mbufs *mbufs;
 };
 
 extern struct side sides[2];

@@ -4,8 +4,8 @@
 
     cost.py [--update] BUILD
 
-callgrind counts the instructions of each workload of BUILD/test/cost/cost (a release build): all
-of them, and those in Rocade's code, that is without the CRC and copies of system libraries. A
+callgrind counts the instructions of each workload of BUILD/test/cost/cost and of ring_cost there (a
+release build): all of them, and those in Rocade's code, that is without the CRC and copies of system libraries. A
 count more than 1 % above the number that test/cost/numbers.tsv has for this compiler and CPU (as
 valgrind shows it) fails. Without such a number, the nearest one of the same major version of the
 compiler and the same architecture is compared with, and 10 % above it fails. Without that, too,
@@ -27,6 +27,7 @@ HEAD = """# Instructions of a message, both ends together: all, and those in Roc
 # tools/lib/cost.py --update BUILD writes this file; docs/testing.md says when.
 # compiler\tCPU\tworkload\tall\town
 """
+PROGRAMS = ("cost", "ring_cost")
 KINDS = ("instructions", "instructions in Rocade's code")
 # The counts must not depend on the caller's environment.
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
@@ -144,13 +145,15 @@ def main():
     parser.add_argument("build", metavar="BUILD", help="build directory, -Dbuildtype=release")
     args = parser.parse_args()
 
-    program = os.path.join(os.path.realpath(args.build), "test/cost/cost")
+    results = {}
     try:
-        workloads = run(program, "--list").stdout.split()
-        if not workloads:
-            raise ValueError("%s lists no workload" % program)
-        key = tuple(run("valgrind", "--tool=none", program, "--key").stdout.strip().split("\t"))
-        results = {workload: measure(program, workload) for workload in workloads}
+        for name in PROGRAMS:
+            program = os.path.join(os.path.realpath(args.build), "test/cost", name)
+            workloads = run(program, "--list").stdout.split()
+            if not workloads:
+                raise ValueError("%s lists no workload" % program)
+            key = tuple(run("valgrind", "--tool=none", program, "--key").stdout.strip().split("\t"))
+            results.update({workload: measure(program, workload) for workload in workloads})
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
         print("1..1\nnot ok 1 - counted\n# %s %s" % (error, getattr(error, "stderr", "")))
         return 1

@@ -166,6 +166,12 @@ TEST(frames_come_from_a_given_pool)
 	expect_refusal(conf, -EINVAL, "raw is not one of rte_pktmbuf_pool_create()");
 	conf.pool = good;
 	assert_int_equal(ethdev_open(&conf, &port, err, sizeof(err)), 0);
+	/* Only its buffers are given away, and not those of a pool of Rocade. */
+	assert_non_null(port.mbufs);
+	assert_null(port.own_pool);
+	assert_ptr_equal(port.frame_pool, good);
+	assert_ptr_equal(ring.own_pool, ring.frame_pool);
+	assert_non_null(ring.own_pool);
 	assert_int_equal(port.ops->tx_alloc(port.queues[0], pkts, PKT_BURST), PKT_BURST);
 	assert_int_equal(rte_mempool_in_use_count(good), PKT_BURST);
 	for (unsigned i = 0; i < PKT_BURST; i++)

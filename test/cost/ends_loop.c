@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ends.h"
+
+void
+ends_ports_open(struct rocade_port_conf conf[2], struct rocade_port *port[2])
+{
+	must(rocade_open_loop(conf, port) == 0, rocade_error());
+}
+
+void
+ends_srq_prepare(struct end *end)
+{
+	must(!end->mbufs, "mbufs over a loop");
+}
