@@ -32,7 +32,7 @@ static uint64_t pools[3];
 static struct qp_link p;
 static struct hold_arena arena;
 static unsigned live, counted; /* mbufs that are not freed; calls of available() */
-static uint32_t spare;         /* buffers of PORT_POOL beyond the reserve */
+static uint32_t spare;         /* buffers beyond the reserve, but of SRQ_POOL */
 static bool none_for_copies;
 
 static inline struct rte_mbuf *
@@ -67,7 +67,7 @@ static inline uint32_t
 fake_available(const struct rte_mempool *pool)
 {
 	counted++;
-	return pool == PORT_POOL ? RESERVE + spare : 0;
+	return pool != SRQ_POOL ? RESERVE + spare : 0;
 }
 
 static inline struct rte_mbuf *
