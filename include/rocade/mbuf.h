@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages in mbufs of the application, without a copy.
+ * Messages in mbufs of the application, without a copy, received and sent.
  *
  * An SRQ can hand over the messages of its QPs in mbufs (rocade_srq_set_mbufs()). Its receives have no
  * memory: each stands for a message, and is posted, taken, counted and flushed as any other. The mbuf
@@ -72,6 +72,30 @@ rocade_wc_mbuf(const struct ibv_wc *wc)
 		return NULL;
 	return (struct rte_mbuf *)(uintptr_t)wc->wr_id;
 }
+
+/*
+ * Posts a request whose payload is in an mbuf: as ibv_post_send(3) does for a list of this one, with an
+ * IBV_WR_SEND, a SEND with immediate data or invalidate, an RDMA WRITE or one with immediate data, and
+ * without SGEs. The message is the pkt_len bytes of the mbuf, which may be a chain of up to 64 segments;
+ * other requests may be posted before and behind it. Any thread, as for ibv_post_send(3).
+ *
+ * Ownership. The mbuf is Rocade's until the request completes, signaled or not: Rocade then frees it
+ * (the reference that it was given), as it does if the request fails, is flushed, or is dropped because
+ * the QP is reset or destroyed. Until then the program writes neither to it nor to its other holders'
+ * data. On an error the mbuf stays the program's.
+ *
+ * With send_mbufs of struct rocade_port_conf a message that is one packet and one direct segment with
+ * a single holder is not copied, if it has room for the headers, 14 + 4 + 40 + 8 + 12 + 24 bytes at
+ * most, in front, and for pad and ICRC, 7 bytes at most, behind: the packet is built around it, and
+ * overwrites that room. The mbuf has a second reference while the port sends it, so the program may find
+ * it in use for a while after the completion. The payload of other packets is copied (mbufs_tx_placed,
+ * mbufs_tx_copied): of longer messages, of chains, to a peer on the same port, sent again while the port
+ * still has the first, with impairment or a dump, and of UC QPs.
+ *
+ * EINVAL: as ibv_post_send(3); or the mbuf's segments do not add up, or are more than 64. ENOMEM: the
+ * queue is full. EOPNOTSUPP: the port's frames are no mbufs.
+ */
+int rocade_post_send_mbuf(struct ibv_qp *qp, struct ibv_send_wr *wr, struct rte_mbuf *m);
 
 #ifdef __cplusplus
 }

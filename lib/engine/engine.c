@@ -166,10 +166,21 @@ engine_queue(const struct engine *e)
 	return e->io.queue;
 }
 
+/* Packets may leave in mbufs of the application, unless a wrapper of the queue changes frames. */
+static void
+mbufs_sends_set(struct engine *e)
+{
+	const struct port *port = &e->dev->port;
+
+	e->shared.mbuf.sends = port->caps.tx_mbufs && !e->shared.mbuf.copies &&
+			       e->io.queue.ops == port->ops;
+}
+
 void
 engine_set_queue(struct engine *e, const struct port_queue *queue)
 {
 	e->io.queue = *queue;
+	mbufs_sends_set(e);
 	e->tells_answers = queue->ops->rx_answered != NULL;
 }
 
@@ -230,6 +241,7 @@ engine_create(struct dev *dev, unsigned index)
 			.frame_pool = dev->port.frame_pool,
 			.reserve = MBUF_RESERVE * dev->port.queue_count,
 			.copies = is_off(OFF_MBUF_HANDOVER)}};
+	mbufs_sends_set(e);
 	engine_answers_init(e);
 	if (dev->flight != NULL) {
 		e->shared.flight_on = true;

@@ -7,6 +7,7 @@
 #include "qp/flight.h"
 #include "qp/hold.h"
 #include "qp/mbuf_receive.h"
+#include "qp/mbuf_send.h"
 #include "qp/qp_state.h"
 #include "qp/read_gap.h"
 #include "qp/req.h"
@@ -27,9 +28,11 @@ qp_flush(struct qp *qp)
 {
 	uint32_t end = sq_posted(&qp->sq);
 
-	while (qp->req.una_idx != end)
+	while (qp->req.una_idx != end) {
+		mbuf_send_done(qp, qp->req.una_idx);
 		qp_complete_send(
 			qp, qp->req.una_idx++, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	}
 	qp->req.next_idx = qp->req.started_idx = end;
 	/* A completion found no room in the CQ: the QP goes to ERR, also from SQE. */
 	if (unlikely(qp->fatal_raised))
@@ -148,6 +151,7 @@ qp_reset(struct qp *qp)
 	stop_requester(qp);
 	/* Before sq_clear(): a CQE polled after it would free slots of new requests. */
 	cqes_clean(qp);
+	mbuf_send_drop(qp);
 	sq_clear(&qp->sq);
 	if (qp->rq != NULL) {
 		recv_ring_lock(qp->rq);

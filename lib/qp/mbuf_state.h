@@ -23,6 +23,13 @@ struct mbuf_state {
 		spare; /* buffers of it that may be given away before it is counted again */
 	uint32_t reserve; /* buffers of it that are not given away */
 	bool copies;      /* switched off: all payload is copied */
+	/* For mbuf_send.h: the port sends mbufs with other holders; and the packets that are being
+	 * built do not leave by it. */
+	bool sends, diverted;
+	/* Frames that were allocated for packets which leave in mbufs of the application instead. The
+	 * engine takes them back when these are sent. */
+	uint32_t displaced_count;
+	struct pkt displaced[PKT_BURST];
 };
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /* A QP's completions of send requests, and in error; its asynchronous events. */
+#include "qp/mbuf_send.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
 
@@ -67,15 +68,29 @@ qp_complete_recv_error(
 	return cqe_put(qp, qp->recv_cq, &cqe);
 }
 
+/* The oldest request has an mbuf, or is signaled, or both. */
+static __rte_noinline bool
+complete_marked(struct qp *qp, uint32_t marks)
+{
+	if (marks & PSN_RANGE_MBUF)
+		mbuf_send_done(qp, qp->req.una_idx);
+	if (marks & PSN_RANGE_SIGNALED)
+		return qp_complete_send(qp, qp->req.una_idx, IBV_WC_SUCCESS, VENDOR_NONE);
+	qp->shared->stats->cqe_saved++;
+	return true;
+}
+
 bool
 qp_complete_oldest(struct qp *qp)
 {
 	struct requester *req = &qp->req;
+	uint32_t marks = sq_psn_range(&qp->sq, req->una_idx)->end &
+			 (PSN_RANGE_SIGNALED | PSN_RANGE_MBUF);
 
 	qp->stats.tx_msgs++;
-	if (!(sq_psn_range(&qp->sq, req->una_idx)->end & PSN_RANGE_SIGNALED))
+	if (likely(marks == 0))
 		qp->shared->stats->cqe_saved++;
-	else if (!qp_complete_send(qp, req->una_idx, IBV_WC_SUCCESS, VENDOR_NONE))
+	else if (!complete_marked(qp, marks))
 		return false;
 	req->una_idx++;
 	return true;

@@ -8,6 +8,7 @@
 #include <rte_byteorder.h>
 
 #include "qp/congestion.h"
+#include "qp/mbuf_send.h"
 #include "qp/multipath.h"
 #include "qp/req.h"
 
@@ -133,10 +134,10 @@ ext_fill(uint8_t *ext, const struct send_wqe *wqe, const struct op_row *op)
 		memcpy(ext + op->ext_len - sizeof(wqe->imm), &wqe->imm, sizeof(wqe->imm));
 }
 
-/* Builds a packet of a SEND, WRITE or ATOMIC_WRITE; see req_build(). */
-static inline bool
+/* Builds a packet of a SEND, WRITE or ATOMIC_WRITE; see req_build(). from_mbuf: a constant. */
+static __rte_always_inline bool
 build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt *pkt,
-	bool final)
+	bool final, bool from_mbuf)
 {
 	struct requester *req = &qp->req;
 	uint64_t offset = (uint64_t)index << qp->pmtu_shift;
@@ -157,20 +158,34 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 			rc && (final || (last && (wqe->flags & IBV_SEND_SIGNALED)) ||
 				      (req->next_psn & (ACK_EVERY - 1)) == ACK_EVERY - 1),
 	};
-	uint8_t *ext = frame_begin(&qp->hdr, pkt, &bth, len);
-	struct icrc_sum sum = frame_sum(&qp->hdr, pkt);
 	const struct op_row *op = &op_rows[bth.opcode];
+	struct icrc_sum sum;
+	uint8_t *ext;
 
+	if (from_mbuf)
+		mbuf_send_place(qp, wqe, pkt, frame_len(&qp->hdr, bth.opcode, len));
+	ext = frame_begin(&qp->hdr, pkt, &bth, len);
+	sum = frame_sum(&qp->hdr, pkt);
 	if (unlikely(qp->multipath != 0))
 		multipath_choose(qp, pkt, &sum);
 	if (op->hdrs != 0)
 		ext_fill(ext, wqe, op);
-	if (len != 0 &&
-		req_payload_copy(qp, wqe, offset, ext + op->ext_len, len, &sum) != 0)
+	if (from_mbuf)
+		mbuf_send_copy(wqe, pkt, (uint32_t)offset, ext + op->ext_len, len, &sum);
+	else if (len != 0 &&
+		 req_payload_copy(qp, wqe, offset, ext + op->ext_len, len, &sum) != 0)
 		return false;
 	frame_end_sum(&qp->hdr, pkt, len, sum);
 	req_advance(qp, 1);
 	return true;
+}
+
+/* A packet of a request whose payload is in an mbuf. Out of line: it keeps req_build() as it is. */
+static __rte_noinline bool
+build_from_mbuf(struct qp *qp, const struct send_wqe *wqe, uint32_t index,
+	struct pkt *pkt, bool final)
+{
+	return build_data(qp, wqe, index, pkt, final, true);
 }
 
 /* Packets that a READ request asks for, at most. A responder queues parts of the first RES_PARTS
@@ -322,7 +337,9 @@ req_build(struct qp *qp, struct pkt *pkt, bool final)
 		build_other(qp, wqe, index, pkt);
 		return true;
 	}
-	if (unlikely(!build_data(qp, wqe, index, pkt, final || atomic_write)))
+	if (unlikely(wqe->flags & WQE_MBUF))
+		return build_from_mbuf(qp, wqe, index, pkt, final);
+	if (unlikely(!build_data(qp, wqe, index, pkt, final || atomic_write, false)))
 		return false;
 	if (unlikely(atomic_write)) {
 		req->reads++;

@@ -4,6 +4,7 @@
  * error state. */
 #include "qp/flight.h"
 #include "qp/mbuf_receive.h"
+#include "qp/mbuf_send.h"
 #include "qp/qp_state.h"
 #include "qp/transport.h"
 
@@ -75,6 +76,7 @@ send_fail(struct qp *qp, const struct fault_row *fault)
 		qp->shared->stats->retries_exceeded++;
 	else if (fault->status == IBV_WC_RNR_RETRY_EXC_ERR)
 		qp->shared->stats->rnr_retries_exceeded++;
+	mbuf_send_done(qp, qp->req.una_idx);
 	qp_complete_send(
 		qp, qp->req.una_idx++, (enum ibv_wc_status)fault->status, fault->vendor);
 	if (qp_reliable(qp))

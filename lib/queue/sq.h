@@ -20,6 +20,9 @@
 #define SQ_MAX_WR (1u << 16)
 #define WR_ROWS 16 /* opcodes of work requests: enum ibv_wr_opcode */
 
+/* In send_wqe.flags, beside IBV_SEND_*: the payload is in an mbuf (qp/mbuf_send.h). */
+#define WQE_MBUF 0x80
+
 struct send_wqe {
 	uint64_t wr_id;
 	uint32_t len;   /* bytes of the message; FLUSH: of the range */
@@ -85,6 +88,13 @@ static_assert(sizeof(struct psn_range) == 8, "eight per cache line");
 #define PSN_RANGE_SIGNALED (UINT32_C(1) << 24)
 /* READ, atomic, ATOMIC_WRITE or FLUSH: completed by its own response only */
 #define PSN_RANGE_NEEDS_RESPONSE (UINT32_C(1) << 25)
+/* it gives up an mbuf when it completes */
+#define PSN_RANGE_MBUF (UINT32_C(1) << 30)
+/* from the bits of the flags to those of the range */
+#define PSN_RANGE_FLAGS_SHIFT 23
+static_assert((IBV_SEND_SIGNALED << PSN_RANGE_FLAGS_SHIFT) == PSN_RANGE_SIGNALED &&
+		      ((uint32_t)WQE_MBUF << PSN_RANGE_FLAGS_SHIFT) == PSN_RANGE_MBUF,
+	"one shift for both");
 
 static inline uint32_t
 psn_range_end(const struct psn_range *range)

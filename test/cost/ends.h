@@ -44,7 +44,16 @@ void ends_srq_prepare(struct end *end);
 /* A message has been received: returns which of recv_wr is to be posted again. */
 #ifdef COST_RING
 unsigned ends_message_take(struct end *end, const struct ibv_wc *wc);
+/* Posts the request from an mbuf. */
+void ends_mbuf_post(struct ibv_qp *qp, struct ibv_send_wr *wr);
 #else
+static inline void
+ends_mbuf_post(struct ibv_qp *qp, struct ibv_send_wr *wr)
+{
+	(void)qp;
+	(void)wr;
+}
+
 static inline unsigned
 ends_message_take(struct end *end, const struct ibv_wc *wc)
 {

@@ -48,6 +48,7 @@ ends_ports_open(struct rocade_port_conf conf[2], struct rocade_port *port[2])
 		conf[i].ethdev = (uint16_t)id[i];
 		conf[i].mtu = MTU;
 		conf[i].pool = pool;
+		conf[i].send_mbufs = true;
 		must(rocade_open_port(&conf[i], &port[i]) == 0, rocade_error());
 	}
 }
@@ -69,4 +70,13 @@ ends_message_take(struct end *end, const struct ibv_wc *wc)
 		return (unsigned)wc->wr_id;
 	rte_pktmbuf_free(rocade_wc_mbuf(wc));
 	return end->next_recv++ % ENDS_RECEIVES;
+}
+
+void
+ends_mbuf_post(struct ibv_qp *qp, struct ibv_send_wr *wr)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+
+	must(m != NULL && rte_pktmbuf_append(m, ENDS_SLOT) != NULL, "an mbuf to send");
+	must(rocade_post_send_mbuf(qp, wr, m) == 0, rocade_error());
 }

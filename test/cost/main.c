@@ -24,6 +24,11 @@
 #define IDLE_PASSES 10000 /* passes without a message, after which one must be lost */
 #define RATE_MESSAGES 1000000
 #define POLL_MAX 64
+#ifdef COST_RING
+#define RING 1
+#else
+#define RING 0
+#endif
 #define QKEY 0x11
 
 static const struct workload {
@@ -34,17 +39,19 @@ static const struct workload {
 	enum ibv_qp_type type;
 	bool pingpong; /* each end answers a message with one before its engine's next pass */
 	bool mbufs; /* messages are received in mbufs */
+	bool posts; /* and sent from mbufs */
 } workloads[] = {
 #ifdef COST_RING
-	{"ring-send-4096", IBV_WR_SEND, 4096, 1, IBV_QPT_RC, false, false},
-	{"ring-send-4096-mbuf", IBV_WR_SEND, 4096, 1, IBV_QPT_RC, false, true},
+	{"ring-send-4096", IBV_WR_SEND, 4096, 1, IBV_QPT_RC, false, false, false},
+	{"ring-send-4096-mbuf", IBV_WR_SEND, 4096, 1, IBV_QPT_RC, false, true, false},
+	{"ring-post-4096-mbuf", IBV_WR_SEND, 4096, 1, IBV_QPT_RC, false, false, true},
 #else
-	{"send-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, false, false},
-	{"write-4096", IBV_WR_RDMA_WRITE, 4096, 1, IBV_QPT_RC, false, false},
-	{"read-4096", IBV_WR_RDMA_READ, 4096, 1, IBV_QPT_RC, false, false},
-	{"send-64-qps-256", IBV_WR_SEND, 64, 256, IBV_QPT_RC, false, false},
-	{"ud-send-64", IBV_WR_SEND, 64, 1, IBV_QPT_UD, false, false},
-	{"pingpong-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, true, false},
+	{"send-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, false, false, false},
+	{"write-4096", IBV_WR_RDMA_WRITE, 4096, 1, IBV_QPT_RC, false, false, false},
+	{"read-4096", IBV_WR_RDMA_READ, 4096, 1, IBV_QPT_RC, false, false, false},
+	{"send-64-qps-256", IBV_WR_SEND, 64, 256, IBV_QPT_RC, false, false, false},
+	{"ud-send-64", IBV_WR_SEND, 64, 1, IBV_QPT_UD, false, false, false},
+	{"pingpong-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, true, false, false},
 #endif
 };
 
@@ -76,7 +83,10 @@ requests_prepare(struct run *run)
 	for (unsigned i = 0; i < BURST; i++) {
 		struct ibv_send_wr *wr = &run->wr[i];
 
-		run->sge[i] = (struct ibv_sge){.addr = (uintptr_t)ends->client.mem,
+		/* Over net_ring from different memory, as the mbufs are. */
+		size_t slot = RING ? (size_t)ENDS_SLOT * (2 + i) : 0;
+
+		run->sge[i] = (struct ibv_sge){.addr = (uintptr_t)ends->client.mem + slot,
 			.length = work->bytes,
 			.lkey = ends->client.mr->lkey};
 		*wr = (struct ibv_send_wr){
@@ -89,6 +99,19 @@ requests_prepare(struct run *run)
 			wr->wr.rdma.remote_addr = (uintptr_t)ends->server.mem + ENDS_SLOT;
 			wr->wr.rdma.rkey = ends->server.mr->rkey;
 		}
+	}
+}
+
+/* Posts n requests from mbufs. */
+static void
+mbufs_post(struct run *run, struct ibv_qp *qp, unsigned first, unsigned n)
+{
+	for (unsigned i = first; i < first + n; i++) {
+		struct ibv_send_wr wr = run->wr[i];
+
+		wr.next = NULL;
+		wr.num_sge = 0;
+		ends_mbuf_post(qp, &wr);
 	}
 }
 
@@ -106,8 +129,11 @@ list_post(struct run *run, unsigned first, unsigned n)
 		run->wr[i].send_flags = id % SIGNAL_EVERY == 0 ? IBV_SEND_SIGNALED : 0;
 		run->wr[i].next = i + 1 < first + n ? &run->wr[i + 1] : NULL;
 	}
-	must(ibv_post_send(run->ends.client.qp[qp], &run->wr[first], &bad) == 0,
-		"ibv_post_send");
+	if (run->work->posts)
+		mbufs_post(run, run->ends.client.qp[qp], first, n);
+	else
+		must(ibv_post_send(run->ends.client.qp[qp], &run->wr[first], &bad) == 0,
+			"ibv_post_send");
 	run->posted[qp] = id;
 	run->started += n;
 }
