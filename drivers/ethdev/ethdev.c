@@ -459,7 +459,7 @@ ethdev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 	port->caps.tx_ipv4_cksum = dev->offloads.tx_ipv4_cksum;
 	port->caps.tx_mbufs = dev->send_mbufs;
 	port->mbufs = &ethdev_mbufs;
-	port->own_pool = dev->pool_is_given ? NULL : dev->pool;
+	port->tx_pool = dev->pool;
 	/* Frames of net_ring come from the mempool of the port that sent them. */
 	port->frame_pool = dev->pool;
 	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));

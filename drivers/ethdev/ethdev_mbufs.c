@@ -4,6 +4,7 @@
 #include <rte_mbuf.h>
 
 #include "ethdev/ethdev_mbufs.h"
+#include "ethdev/ethdev_pool.h"
 
 static uint32_t
 mbufs_room(const struct rte_mempool *pool)
@@ -14,6 +15,12 @@ mbufs_room(const struct rte_mempool *pool)
 		return 0;
 	room = rte_pktmbuf_data_room_size((struct rte_mempool *)(uintptr_t)pool);
 	return room > RTE_PKTMBUF_HEADROOM ? room - RTE_PKTMBUF_HEADROOM : 0;
+}
+
+static bool
+mbufs_is_own(const struct rte_mempool *pool)
+{
+	return strncmp(pool->name, POOL_NAME, strlen(POOL_NAME)) == 0;
 }
 
 /* rte_mempool_avail_count() would read the caches of all lcores. */
@@ -44,6 +51,7 @@ mbufs_release(struct rte_mbuf *m)
 
 const struct mbuf_ops ethdev_mbufs = {
 	.room = mbufs_room,
+	.is_own = mbufs_is_own,
 	.available = mbufs_available,
 	.copy = mbufs_copy,
 	.release = mbufs_release,

@@ -22,7 +22,7 @@ ethdev_pool_create(const struct ethdev_pool_need *need, struct rte_mempool **poo
 	char name[RTE_MEMPOOL_NAMESIZE];
 
 	room = RTE_MAX(room, (uint32_t)RTE_MBUF_DEFAULT_BUF_SIZE);
-	snprintf(name, sizeof(name), "rocade_%u", need->port_id);
+	snprintf(name, sizeof(name), POOL_NAME "%u", need->port_id);
 	*pool = rte_pktmbuf_pool_create(
 		name, count, POOL_CACHE, 0, (uint16_t)room, need->socket);
 	if (*pool == NULL)

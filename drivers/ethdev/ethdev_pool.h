@@ -5,6 +5,8 @@
 
 #include <rte_mempool.h>
 
+#define POOL_NAME "rocade_" /* how the names of Rocade's mempools begin */
+
 struct ethdev_pool_need {
 	uint16_t port_id;
 	uint32_t count; /* buffers */

@@ -9,6 +9,7 @@
 #include <rte_lcore.h>
 
 #include "ethdev/ethdev_fail.h"
+#include "ethdev/ethdev_pool.h"
 #include "ethdev/shared_port.h"
 
 #define TX_DESC_ASSUMED 1024
@@ -56,7 +57,7 @@ shared_pool_create(struct shared_port *port, unsigned number, char *err, size_t 
 	if (port->pool != NULL)
 		return 0;
 	room = RTE_MAX(room, (uint32_t)RTE_MBUF_DEFAULT_BUF_SIZE);
-	snprintf(name, sizeof(name), "rocade_shared_%u", number);
+	snprintf(name, sizeof(name), POOL_NAME "shared_%u", number);
 	port->pool = rte_pktmbuf_pool_create(name, count, POOL_CACHE, 0, (uint16_t)room,
 		rte_eth_dev_socket_id(port->port_id));
 	if (port->pool == NULL)

@@ -421,7 +421,7 @@ port_fill(const struct shared_port *s, const struct shared_open_conf *conf,
 	port->caps.tx_ipv4_cksum = has_tx_cksum(conf);
 	port->caps.tx_mbufs = conf->send_mbufs;
 	port->mbufs = &ethdev_mbufs;
-	port->own_pool = s->own_pool ? s->pool : NULL;
+	port->tx_pool = s->pool;
 	memcpy(port->mac, mac->addr_bytes, sizeof(port->mac));
 }
 

@@ -9,10 +9,11 @@
  *
  * A frame is given away if it has no other holder, and is of a mempool of the application: pool of
  * struct rocade_port_conf, or any that rocade_engine_input() and the receive queues of a shared port get
- * frames from. Otherwise its payload is copied into an mbuf of the SRQ's mempool: a frame of a pool of Rocade, a
+ * frames from. A frame of several segments is first copied into one. Otherwise its payload is copied into an mbuf of the SRQ's mempool: a frame of a pool of Rocade, a
  * clone, an external buffer, a packet that was held behind a missing one, and a frame of a mempool that
- * runs low. Of that 256 buffers for each engine of the port stay for received frames, so that an
- * application which keeps its messages for long does not cost other QPs theirs. Buffers that wait in
+ * runs low. Of that, and of the mempool that the port sends from, 256 buffers for each engine of the
+ * port are left for frames, so that an application which keeps its messages for long does not cost
+ * other QPs theirs. Buffers that wait in
  * caches of lcores do not count. The counters mbufs_handed and mbufs_copied say how often each
  * happened. If there is no mbuf for the copy, either, the peer gets an RNR NAK, and sends the packet
  * again (mbufs_missing).
@@ -41,7 +42,8 @@ struct rocade_srq_mbufs {
 	 * the headroom. It may be the port's, and must outlive the SRQ. */
 	struct rte_mempool *pool;
 	/* Bytes of the longest message, 1 to 8388608: a longer one fails, as one that is longer than
-	 * a receive. So much memory can each QP keep for a message that is not complete. */
+	 * a receive. Each QP can keep as many buffers for a message that is not complete as the message
+	 * has packets: max_message / path MTU, rounded up. */
 	uint32_t max_message;
 };
 

@@ -19,8 +19,9 @@
  * Rocade's addresses, and those to another unicast MAC than the port's.
  *
  * Ownership. Frames that Rocade takes belong to it, and it frees them to the pool they came from,
- * at the latest in rocade_close_port(). It does not write to them, except that it puts back a VLAN
- * tag that the port has stripped. For each engine up to rx_desc frames may wait to be processed,
+ * at the latest in rocade_close_port(), but for those that become messages of an SRQ with mbufs and
+ * are the application's again (mbuf.h). It does not write to the others, except that it puts back a
+ * VLAN tag that the port has stripped. For each engine up to rx_desc frames may wait to be processed,
  * 1024 exceptions to be fetched, and 1024 to be handed to each other engine: a pool that is to
  * withstand an engine that is not polled has as many more. Frames that Rocade sends, and copies,
  * come from its own pool (or from conf->pool), and the PMD or the application's function frees

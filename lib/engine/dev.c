@@ -361,6 +361,21 @@ dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask
 	return rc;
 }
 
+int
+dev_srq_set_mbufs(struct dev *dev, struct srq *srq, const struct srq_mbufs *mbufs)
+{
+	int rc;
+
+	pthread_mutex_lock(&dev->lock);
+	rc = srq_set_mbufs(srq, mbufs);
+	/* Relaxed: a QP with this SRQ is attached later, with the lock of its engine. */
+	for (unsigned i = 0; rc == 0 && i < dev->engine_count; i++)
+		__atomic_store_n(
+			&dev->engines[i]->shared.burst.wanted, true, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&dev->lock);
+	return rc;
+}
+
 void
 dev_stats(struct dev *dev, struct port_stats *out)
 {

@@ -208,6 +208,8 @@ void dev_srq_add(struct dev *dev, struct srq *srq);
 void dev_srq_remove(struct dev *dev, struct srq *srq);
 
 int dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);
+/* srq_set_mbufs(). Engines show QPs their bursts from then on. */
+int dev_srq_set_mbufs(struct dev *dev, struct srq *srq, const struct srq_mbufs *mbufs);
 
 /* As key_free() and key_change(), one call at a time: a child of fork() finds none begun. */
 int dev_key_free(struct dev *dev, uint32_t key);

@@ -172,7 +172,7 @@ mbufs_sends_set(struct engine *e)
 {
 	const struct port *port = &e->dev->port;
 
-	e->shared.mbuf.sends = port->caps.tx_mbufs && !e->shared.mbuf.copies &&
+	e->shared.mbuf.sends = port->caps.tx_mbufs && !e->shared.mbuf.copies_all &&
 			       e->io.queue.ops == port->ops;
 }
 
@@ -204,6 +204,19 @@ engine_stats(struct engine *e)
 
 /* Control path. */
 
+static void
+mbufs_init(struct engine *e)
+{
+	const struct port *port = &e->dev->port;
+
+	e->shared.mbuf = (struct mbuf_state){.ops = port->mbufs,
+		.frame_pool = port->frame_pool,
+		.copies = {.pool = port->tx_pool},
+		.reserve = MBUF_RESERVE * port->queue_count,
+		.copies_all = is_off(OFF_MBUF_HANDOVER)};
+	mbufs_sends_set(e);
+}
+
 struct engine *
 engine_create(struct dev *dev, unsigned index)
 {
@@ -233,15 +246,11 @@ engine_create(struct dev *dev, unsigned index)
 		.gid_count = DEV_GIDS,
 		.stats = &e->stats,
 		.claim = &e->claim,
+		.burst = {.wanted = dev->port.queue_count > 1},
 		.direct_place_off = is_off(OFF_DIRECT_PLACE),
 		.tlp_off = is_off(OFF_TLP),
-		.cnp_off = dev->conf.no_cnp || is_off(OFF_CNP),
-		.mbuf = {.ops = dev->port.mbufs,
-			.own_pool = dev->port.own_pool,
-			.frame_pool = dev->port.frame_pool,
-			.reserve = MBUF_RESERVE * dev->port.queue_count,
-			.copies = is_off(OFF_MBUF_HANDOVER)}};
-	mbufs_sends_set(e);
+		.cnp_off = dev->conf.no_cnp || is_off(OFF_CNP)};
+	mbufs_init(e);
 	engine_answers_init(e);
 	if (dev->flight != NULL) {
 		e->shared.flight_on = true;

@@ -141,14 +141,15 @@ packet_dispatch(struct engine *e, struct qp *qp, struct pkt_view *view,
  * handed to another engine to the front and returns their number: the caller releases
  * them, also those that have no owner any more, because a QP has taken it (mbuf_receive.h).
  * icrc_deferred: the ICRC is checked at dispatch, or by the engine that a frame is
- * handed to, which parses it again. claim: receives are taken
- * together for the messages of the burst (qp/claim.h); NULL: one by one. */
+ * handed to, which parses it again. */
 static __rte_always_inline unsigned
-packets_process(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferred,
-	struct qp_claim *claim, uint64_t now)
+packets_process(
+	struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferred, uint64_t now)
 {
 	struct rx_packet parsed[PKT_BURST];
+	struct rx_burst *burst = &e->shared.burst;
 	unsigned kept = 0;
+	bool wanted;
 
 	CYCLES_START(since);
 	for (unsigned i = 0; i < n; i++) {
@@ -159,11 +160,12 @@ packets_process(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferr
 		packet_parse(e, &pkts[i], &parsed[i], icrc_deferred, now);
 	}
 	CYCLES_LAP(e, parse, since);
-	/* It stays so behind the burst: packets from elsewhere are not on the stack. */
-	e->shared.mbuf.rx = (struct rx_frames){parsed, parsed + n, pkts};
-	if (claim != NULL) {
-		claim->burst = parsed;
-		claim->end = parsed + n;
+	wanted = __atomic_load_n(&burst->wanted, __ATOMIC_RELAXED);
+	if (unlikely(wanted)) {
+		burst->packets = parsed;
+		burst->end = parsed + n;
+		burst->frames = pkts;
+		burst->checked = !icrc_deferred;
 	}
 	for (unsigned i = 0; i < n; i++) {
 		struct qp *qp = parsed[i].qp;
@@ -181,8 +183,8 @@ packets_process(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferr
 			pkts[kept] = pkts[i];
 		kept++;
 	}
-	if (claim != NULL)
-		claim->burst = claim->end = NULL;
+	if (unlikely(wanted))
+		burst->end = NULL;
 	CYCLES_LAP(e, dispatch, since);
 	return kept;
 }
@@ -195,7 +197,7 @@ large_packets_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t n
 
 	for (unsigned i = 0; i < n; i += LARGE_GROUP) {
 		unsigned some = packets_process(
-			e, pkts + i, RTE_MIN(n - i, LARGE_GROUP + 0u), true, NULL, now);
+			e, pkts + i, RTE_MIN(n - i, LARGE_GROUP + 0u), true, now);
 
 		if (unlikely(kept != i))
 			memmove(pkts + kept, pkts + i, some * sizeof(pkts[0]));
@@ -207,7 +209,7 @@ large_packets_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t n
 static unsigned
 burst_process_plain(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
-	return likely(pkts[0].len < LARGE) ? packets_process(e, pkts, n, false, NULL, now)
+	return likely(pkts[0].len < LARGE) ? packets_process(e, pkts, n, false, now)
 					   : large_packets_process(e, pkts, n, now);
 }
 
@@ -235,13 +237,11 @@ static_assert(
 static __rte_noinline unsigned
 burst_process_gathering(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
-	struct qp_claim *claim = e->claim.off ? NULL : &e->claim;
 	unsigned kept;
 
 	cq_gather_begin(&e->shared.gather);
-	kept = likely(pkts[0].len < LARGE)
-		       ? packets_process(e, pkts, n, false, claim, now)
-		       : large_packets_process(e, pkts, n, now);
+	kept = likely(pkts[0].len < LARGE) ? packets_process(e, pkts, n, false, now)
+					   : large_packets_process(e, pkts, n, now);
 	cq_gather_end(&e->shared.gather);
 	if (unlikely(e->shared.gather.lost != 0))
 		lost_completions_report(e);

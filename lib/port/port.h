@@ -100,8 +100,8 @@ struct port {
 	uint8_t mac[6];
 	/* The owner of each frame is an mbuf, see mem/mbuf_ops.h; NULL: it is something else. */
 	const struct mbuf_ops *mbufs;
-	/* The mempool that ends with the port: its buffers are not given away. NULL: there is none. */
-	const struct rte_mempool *own_pool;
+	/* That of the frames it sends. */
+	const struct rte_mempool *tx_pool;
 	/* Only its buffers are given away; NULL: those of any other mempool. */
 	const struct rte_mempool *frame_pool;
 };

@@ -12,18 +12,18 @@ message_takes(const struct op_row *op)
 /* Returns how many messages take a receive behind packet v of the burst, without a packet of another
  * QP between, as far as recv_ring_claim() goes. */
 static uint32_t
-messages_behind(const struct qp_claim *c, struct qp *qp, const struct pkt_view *v)
+messages_behind(const struct rx_burst *burst, struct qp *qp, const struct pkt_view *v)
 {
-	uintptr_t at = (uintptr_t)v - offsetof(struct rx_packet, view);
-	const struct rx_packet *packet = (const struct rx_packet *)at + 1;
+	const struct rx_packet *packet = rx_burst_packet(burst, v);
 	uint32_t most, psn = v->psn, messages = 0;
 
-	/* A packet that was held is not in the burst. */
-	if (at < (uintptr_t)c->burst || packet >= c->end || packet->qp != qp ||
-		qp->type != IBV_QPT_RC || qp->resp.hold != 0)
+	/* With mbufs a message may have to wait for one, and its receive with it. */
+	if (packet == NULL || ++packet == burst->end || packet->qp != qp ||
+		!burst->checked || qp->type != IBV_QPT_RC || qp->resp.hold != 0 ||
+		srq_has_mbufs(qp->srq))
 		return 0;
 	most = recv_ring_outstanding(&qp->srq->ring) / 2;
-	for (; messages < most && packet < c->end && packet->qp == qp; packet++) {
+	for (; messages < most && packet < burst->end && packet->qp == qp; packet++) {
 		const struct op_row *op = packet->view.op;
 
 		psn = psn_add(psn, 1);
@@ -48,7 +48,9 @@ claim_take(struct qp *qp, const struct pkt_view *v)
 		rc = srq_claim_take(qp->srq, &c->claim, qp->wqe);
 		stats->srq_claimed += rc == 0;
 	} else {
-		more = likely(c->qp == NULL) ? messages_behind(c, qp, v) : 0;
+		more = likely(c->qp == NULL && !c->off)
+			       ? messages_behind(&qp->shared->burst, qp, v)
+			       : 0;
 		if (more == 0) {
 			rc = srq_take_shared(qp->srq, qp->wqe);
 			stats->srq_claim_missed += rc == 0;

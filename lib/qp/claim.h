@@ -5,7 +5,7 @@
  * of a burst that begin one behind the other on one QP.
  *
  * The messages are counted before the take, and only those that are going to take a receive: packets
- * in sequence of an RC QP, which admits them and holds no packets. Such a message takes its receive
+ * in sequence of an RC QP, which admits them, holds no packets, and whose SRQ has no mbufs. Such a message takes its receive
  * unless a message before it moves the QP to ERR. So receives of a claim are used by the messages
  * that they were taken for, in order, within the burst, or are flushed with the QP. None goes back,
  * and none is kept from other engines: they have been taken, as by an engine that was faster.
@@ -13,22 +13,14 @@
 #ifndef ROCADE_QP_CLAIM_H
 #define ROCADE_QP_CLAIM_H
 
+#include "qp/rx_burst.h"
 #include "queue/srq.h"
-#include "wire/pkt_parse.h"
 
 struct qp;
 
-/* A packet of a burst, and its QP. */
-struct rx_packet {
-	struct qp *qp; /* NULL: nothing to dispatch */
-	struct pkt_view view;
-};
-
 /* Of an engine; used with the engine lock held. */
 struct qp_claim {
-	bool off; /* ROCADE_OFF=srq-claim: no burst is set */
-	/* the burst that is being dispatched, whose ICRCs have been checked; NULL: there is none */
-	const struct rx_packet *burst, *end;
+	bool off; /* ROCADE_OFF=srq-claim */
 	struct qp
 		*qp; /* whose messages take the rest of the claim; NULL: it is used up */
 	struct recv_claim claim;

@@ -26,42 +26,49 @@ mbuf_of(uint64_t wr_id)
 	return (struct rte_mbuf *)(uintptr_t)wr_id;
 }
 
-/* Returns the frame of a packet of the burst that is being dispatched. NULL: it is not one, as a packet
- * that was held, or its payload is elsewhere. */
+/* Returns the frame of a packet of the burst. NULL: it is not one of it, or its payload is elsewhere. */
 static struct pkt *
-frame_of(const struct rx_frames *rx, const struct pkt_view *v)
+frame_of(const struct rx_burst *burst, const struct pkt_view *v)
 {
-	uintptr_t at = (uintptr_t)v - offsetof(struct rx_packet, view);
+	const struct rx_packet *packet = rx_burst_packet(burst, v);
 
-	if (at < (uintptr_t)rx->parsed || at >= (uintptr_t)rx->end || v->payload_apart)
-		return NULL;
-	return &rx->pkts[(const struct rx_packet *)at - rx->parsed];
+	return packet != NULL && !v->payload_apart
+		       ? &burst->frames[packet - burst->packets]
+		       : NULL;
 }
 
-/* Returns whether a buffer of the mempool may be given away. The others are for frames of all QPs. */
+/* Returns whether a buffer of the mempool may be taken from it for good. The others are for frames of all
+ * QPs. */
 static bool
-spare_take(struct qp_shared *shared, const struct rte_mempool *pool)
+spare_take(const struct mbuf_state *state, struct mbuf_spare *spare)
 {
 	uint32_t available;
 
-	if (unlikely(shared->mbuf.spare == 0)) {
-		available = shared->mbuf.ops->available(pool);
-		if (available <= shared->mbuf.reserve)
+	if (unlikely(spare->count == 0)) {
+		available = state->ops->available(spare->pool);
+		if (available <= state->reserve)
 			return false;
-		shared->mbuf.spare =
-			RTE_MIN(available - shared->mbuf.reserve, MBUF_SPARE_MOST + 0u);
+		spare->count = RTE_MIN(available - state->reserve, MBUF_SPARE_MOST + 0u);
 	}
-	shared->mbuf.spare--;
+	spare->count--;
 	return true;
 }
 
-/* True if the frame has no other holder, and its mempool is one of the application. */
+static void RARE
+frame_pool_change(struct mbuf_state *state, const struct rte_mempool *pool)
+{
+	state->frames = (struct mbuf_spare){.pool = pool};
+	state->frames_are_given =
+		!state->ops->is_own(pool) &&
+		(state->frame_pool == NULL || pool == state->frame_pool);
+}
+
+/* True if the frame has no other holder. */
 static bool
-frame_is_free(const struct mbuf_state *state, const struct rte_mbuf *m)
+frame_is_free(const struct rte_mbuf *m)
 {
 	/* Relaxed: of one holder only that one changes it. */
-	return RTE_MBUF_DIRECT(m) && m->nb_segs == 1 && m->pool != state->own_pool &&
-	       (state->frame_pool == NULL || m->pool == state->frame_pool) &&
+	return RTE_MBUF_DIRECT(m) && m->nb_segs == 1 &&
 	       __atomic_load_n(&m->refcnt, __ATOMIC_RELAXED) == 1;
 }
 
@@ -69,18 +76,17 @@ frame_is_free(const struct mbuf_state *state, const struct rte_mbuf *m)
 static struct rte_mbuf *
 frame_take(struct qp_shared *shared, const struct pkt_view *v)
 {
-	struct pkt *frame = frame_of(&shared->mbuf.rx, v);
+	struct mbuf_state *state = &shared->mbuf;
+	struct pkt *frame = frame_of(&shared->burst, v);
 	struct rte_mbuf *m;
 
 	if (unlikely(frame == NULL))
 		return NULL;
 	m = frame->owner;
-	if (unlikely(m->pool != shared->mbuf.pool)) {
-		shared->mbuf.pool = m->pool;
-		shared->mbuf.spare = 0;
-	}
-	if (unlikely(shared->mbuf.copies || !frame_is_free(&shared->mbuf, m) ||
-		     !spare_take(shared, m->pool)))
+	if (unlikely(m->pool != state->frames.pool))
+		frame_pool_change(state, m->pool);
+	if (unlikely(state->copies_all || !state->frames_are_given || !frame_is_free(m) ||
+		     !spare_take(state, &state->frames)))
 		return NULL;
 	frame->owner = NULL;
 	m->data_off = (uint16_t)(v->payload - (const uint8_t *)m->buf_addr);
@@ -94,13 +100,23 @@ frame_take(struct qp_shared *shared, const struct pkt_view *v)
 	return m;
 }
 
+/* Of a mempool that the port needs: what may be taken from it. NULL: the port has no need of it. */
+static struct mbuf_spare *
+spare_of(struct mbuf_state *state, const struct rte_mempool *pool)
+{
+	if (pool == state->frames.pool)
+		return &state->frames;
+	return pool == state->copies.pool ? &state->copies : NULL;
+}
+
 static struct rte_mbuf *
 payload_copied(
 	struct qp_shared *shared, struct rte_mempool *pool, const struct pkt_view *v)
 {
+	struct mbuf_spare *spare = spare_of(&shared->mbuf, pool);
 	struct rte_mbuf *m;
 
-	if (pool == shared->mbuf.pool && !spare_take(shared, pool))
+	if (spare != NULL && !spare_take(&shared->mbuf, spare))
 		return NULL;
 	m = shared->mbuf.ops->copy(pool, v->payload, v->payload_len);
 	shared->stats->mbufs_copied += m != NULL;
@@ -160,8 +176,7 @@ mbuf_receive_drop(struct qp *qp)
 void RARE
 mbuf_cqe_drop(const struct qp *qp, const struct cqe *cqe)
 {
-	if (srq_has_mbufs(qp->srq) && cqe->opcode == IBV_WC_RECV &&
-		cqe->status == IBV_WC_SUCCESS && cqe->byte_len != 0)
+	if ((cqe->wc_flags & CQE_WC_MBUF) != 0)
 		qp->shared->mbuf.ops->release(mbuf_of(cqe->wr_id));
 }
 

@@ -19,8 +19,10 @@
 /* Frames that are given away before the free buffers of the mempool are counted again. */
 #define MBUF_SPARE_MOST PKT_BURST
 /* Buffers of a mempool of received frames that are left to the port, for each engine: what may be
- * given away before it counts again, a burst received, a burst allocated, and the tx backlog. */
-#define MBUF_RESERVE (MBUF_SPARE_MOST + 2 * PKT_BURST + 4 * PKT_BURST)
+ * given away before it counts again, a burst received, one looped back, one allocated, and the tx
+ * backlog of four. */
+#define MBUF_RESERVE (MBUF_SPARE_MOST + 7 * PKT_BURST)
+static_assert(MBUF_RESERVE == 256, "as rocade/mbuf.h says");
 
 /* Takes the payload of a SEND packet, which is not empty. Returns 0; -EMSGSIZE: the message is longer
  * than the SRQ allows; -ENOBUFS: there is no mbuf, and nothing has changed. */

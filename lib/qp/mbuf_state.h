@@ -5,24 +5,23 @@
 #define ROCADE_QP_MBUF_STATE_H
 
 #include "mem/mbuf_ops.h"
-#include "qp/claim.h"
+#include "wire/pkt.h"
 
-/* The frames of the burst that is being dispatched, or was last, and its packets. All zero: there was
- * none. */
-struct rx_frames {
-	const struct rx_packet *parsed, *end;
-	struct pkt *pkts;
+/* Buffers of a mempool that the port needs for frames. */
+struct mbuf_spare {
+	const struct rte_mempool *pool;
+	uint32_t
+		count; /* that may be taken from it before the free ones are counted again */
 };
 
 struct mbuf_state {
-	struct rx_frames rx;
 	const struct mbuf_ops *ops; /* NULL: the frames of the port are no mbufs */
-	const struct rte_mempool *own_pool, *frame_pool; /* see port/port.h */
-	const struct rte_mempool *pool;                  /* that spare is of */
-	uint32_t
-		spare; /* buffers of it that may be given away before it is counted again */
-	uint32_t reserve; /* buffers of it that are not given away */
-	bool copies;      /* switched off: all payload is copied */
+	const struct rte_mempool *frame_pool; /* see port/port.h */
+	struct mbuf_spare frames; /* the mempool of the last frame that a QP looked at */
+	struct mbuf_spare copies; /* the mempool that the port sends from */
+	uint32_t reserve;         /* buffers of each that are left to the port */
+	bool frames_are_given;    /* buffers of frames.pool may be given away */
+	bool copies_all;          /* switched off: all payload is copied */
 	/* For mbuf_send.h: the port sends mbufs with other holders; and the packets that are being
 	 * built do not leave by it. */
 	bool sends, diverted;

@@ -14,6 +14,7 @@
 #include "base/base_stats.h"
 #include "base/wheel.h"
 #include "mem/key.h"
+#include "qp/claim.h"
 #include "qp/mbuf_state.h"
 #include "qp/peer.h"
 #include "queue/cq_gather.h"
@@ -30,9 +31,8 @@ struct qp_shared {
 	const struct srq_table *srqs; /* XRC SRQs */
 	const uint8_t (*gids)[16];    /* the port's addresses; all zero: unused */
 	unsigned gid_count;
-	struct port_stats *stats;       /* the engine's */
-	bool direct_place_off, tlp_off; /* switched off: direct_place.c, tlp.c */
-	bool cnp_off;                   /* no CNPs are sent for packets with CE */
+	struct port_stats *stats;                /* the engine's */
+	bool direct_place_off, tlp_off, cnp_off; /* switched off */
 	bool flight_on; /* QPs note events in their flight recorders (flight.h) */
 	uint64_t now;   /* time of the engine's pass: of completions, of CNPs */
 	/* NULL: responders hold no packets, and requesters resend all for a NAK */
@@ -42,9 +42,8 @@ struct qp_shared {
 	/* NULL: responses behind a missing one are dropped, and all is requested again */
 	struct read_gaps *read_gaps;
 	struct peers *peers; /* NULL: no peer is asked which extensions it has */
-	/* Time of the last poll that emptied the receive queue and the hand-off rings,
-	 * before this pass. Packets of this pass arrived later: a lower bound of round
-	 * trips (congestion.c). Those from a hand-off ring may have arrived earlier. */
+	/* Time of the last poll that emptied the receive queue and the hand-off rings: packets of this
+	 * pass arrived later, but for those of a hand-off ring. A lower bound of round trips (congestion.c). */
 	uint64_t polled_ns;
 	struct cq_gather gather;   /* on while a burst is processed */
 	struct flight_log *flight; /* NULL: no record is printed by itself */
@@ -56,6 +55,7 @@ struct qp_shared {
 	struct answer_wait *answer_wait; /* by QPN & mask */
 	uint32_t answer_wait_mask;
 	struct qp_claim *claim; /* the engine's */
+	struct rx_burst burst;
 	struct mbuf_state mbuf;
 };
 

@@ -156,6 +156,29 @@ rkey_invalidate(struct qp *qp, const struct pkt_view *v)
 }
 
 static inline enum verdict
+receive_cqe_put(struct qp *qp, const struct cqe *cqe)
+{
+	qp->resp.wqe_held = false;
+	return likely(cq_complete(
+		       &qp->shared->gather, qp->recv_cq, cqe, &qp->shared->now))
+		       ? VERDICT_GO
+		       : FAULT_RECV_CQ_FULL;
+}
+
+/* The message is in mbufs, which become the application's. */
+static __rte_noinline enum verdict
+chain_complete(struct qp *qp, struct cqe *cqe)
+{
+	enum verdict verdict;
+
+	cqe->wc_flags |= CQE_WC_MBUF;
+	verdict = receive_cqe_put(qp, cqe);
+	if (verdict == VERDICT_GO)
+		qp->resp.chained = false;
+	return verdict;
+}
+
+static inline enum verdict
 complete_receive(struct qp *qp, const struct pkt_view *v)
 {
 	struct cqe cqe = {
@@ -175,12 +198,9 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 		cqe.imm = rkey_invalidate(qp, v);
 		cqe.wc_flags = IBV_WC_WITH_INV;
 	}
-	qp->resp.wqe_held = false;
-	if (unlikely(!cq_complete(
-		    &qp->shared->gather, qp->recv_cq, &cqe, &qp->shared->now)))
-		return FAULT_RECV_CQ_FULL;
-	qp->resp.chained = false; /* it is the application's */
-	return VERDICT_GO;
+	if (unlikely(qp->resp.chained))
+		return chain_complete(qp, &cqe);
+	return receive_cqe_put(qp, &cqe);
 }
 
 /* A packet of a SEND or WRITE was executed: acknowledges it if AckReq was set. */

@@ -40,6 +40,10 @@ static_assert(sizeof(struct cqe) == 32, "two per cache line");
 #define CQE_SOLICITED 0x04
 #define CQE_CLEANED 0x02 /* its QP was reset or destroyed: polling skips it */
 
+/* In wc_flags, beside IBV_WC_*, and not reported: wr_id is an mbuf (qp/mbuf_receive.h). */
+#define CQE_WC_MBUF 0x80
+#define CQE_WC_REPORTED 0x7F
+
 enum cq_armed { CQ_IDLE, CQ_ARMED_SOLICITED, CQ_ARMED };
 
 struct cq {

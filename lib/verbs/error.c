@@ -4,7 +4,7 @@
 
 #include "verbs/export.h"
 
-static __thread char error_text[256];
+static __thread char error_text[512];
 
 int
 rocade_fail(int err, const char *fmt, ...)

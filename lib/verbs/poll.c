@@ -38,7 +38,7 @@ wc_fill(struct ibv_wc *wc, const struct cqe *cqe)
 	wc->imm_data = cqe->imm;
 	wc->qp_num = cqe->qpn;
 	wc->src_qp = cqe->src_qpn & 0xFFFFFF;
-	wc->wc_flags = cqe->wc_flags;
+	wc->wc_flags = cqe->wc_flags & CQE_WC_REPORTED;
 	wc->pkey_index = 0;
 	wc->slid = 0;
 	wc->sl = (uint8_t)(cqe->src_qpn >> 24);

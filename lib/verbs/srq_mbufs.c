@@ -63,9 +63,7 @@ rocade_srq_set_mbufs(struct ibv_srq *ibv, const struct rocade_srq_mbufs *conf)
 	if (err != 0)
 		return err;
 	mbufs = (struct srq_mbufs){conf->pool, conf->max_message};
-	pthread_mutex_lock(&dev->lock);
-	err = -srq_set_mbufs(&to_srq(ibv)->srq, &mbufs);
-	pthread_mutex_unlock(&dev->lock);
+	err = -dev_srq_set_mbufs(dev, &to_srq(ibv)->srq, &mbufs);
 	return err == 0
 		       ? 0
 		       : rocade_fail(err,

@@ -125,7 +125,7 @@ read_src_qp(struct ibv_cq_ex *ex)
 static unsigned
 read_wc_flags(struct ibv_cq_ex *ex)
 {
-	return ex_to_cq(ex)->cqe.wc_flags;
+	return ex_to_cq(ex)->cqe.wc_flags & CQE_WC_REPORTED;
 }
 
 static uint8_t

@@ -12,6 +12,7 @@
 #include "ethdev/ethdev_rss.h"
 #include "ethdev/ethdev_offload.h"
 #include "ethdev_fixture.h"
+#include "mem/mbuf_ops.h"
 
 static void
 expect_refusal(struct ethdev_conf conf, int ret, const char *words)
@@ -189,10 +190,11 @@ TEST(frames_come_from_a_given_pool)
 	assert_non_null(port.mbufs);
 	assert_true(port.caps.tx_mbufs);
 	assert_false(ring.caps.tx_mbufs);
-	assert_null(port.own_pool);
+	assert_ptr_equal(port.tx_pool, good);
 	assert_ptr_equal(port.frame_pool, good);
-	assert_ptr_equal(ring.own_pool, ring.frame_pool);
-	assert_non_null(ring.own_pool);
+	assert_false(port.mbufs->is_own(good));
+	assert_ptr_equal(ring.tx_pool, ring.frame_pool);
+	assert_true(port.mbufs->is_own(ring.tx_pool));
 	assert_int_equal(port.ops->tx_alloc(port.queues[0], pkts, PKT_BURST), PKT_BURST);
 	assert_int_equal(rte_mempool_in_use_count(good), PKT_BURST);
 	for (unsigned i = 0; i < PKT_BURST; i++)

@@ -406,6 +406,7 @@ srq_of_two_engines(uint32_t len, bool claims)
 	for (unsigned i = 0; i < 2; i++) {
 		claimed += fixture.b.dev->engines[i]->stats.srq_claimed;
 		missed += fixture.b.dev->engines[i]->stats.srq_claim_missed;
+		assert_null(fixture.b.dev->engines[i]->shared.burst.end);
 	}
 	assert_true(claims || missed == received);
 	assert_true(!claims || missed <= received - claimed);

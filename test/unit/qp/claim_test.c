@@ -9,7 +9,7 @@
 static struct qp_link p;
 static struct qp other;
 static struct rx_packet burst[PACKETS];
-static uint8_t ip[64]; /* of a packet from another address */
+static uint8_t ip[20]; /* of a packet from another address */
 
 static void
 set_op(unsigned i, uint8_t opcode)
@@ -40,8 +40,8 @@ begin(unsigned receives)
 	}
 	memcpy(ip, burst[0].view.ip, sizeof(ip));
 	ip[15]++; /* the last byte of the IPv4 source address */
-	p.b.claim.burst = burst;
-	p.b.claim.end = burst + PACKETS;
+	p.b.shared.burst = (struct rx_burst){
+		.packets = burst, .end = burst + PACKETS, .checked = true};
 }
 
 /* Returns how many receives the message takes that begins with packet `first`. */
@@ -68,7 +68,7 @@ end(unsigned claimed)
 	assert_null(p.b.claim.qp);
 	assert_int_equal(p.b.stats.srq_claimed - before, claimed - 1);
 	assert_int_equal(p.b.stats.srq_claim_missed, missed);
-	p.b.claim.burst = p.b.claim.end = NULL;
+	p.b.shared.burst.end = NULL;
 	wire_drop(&p.a, 0);
 	qp_link_fini_discard(&p);
 }
@@ -167,8 +167,29 @@ TEST(a_qp_that_holds_packets_takes_one)
 TEST(a_packet_that_is_not_of_the_burst_takes_one)
 {
 	begin(32);
-	p.b.claim.end = burst;
+	p.b.shared.burst.end = burst;
 	assert_int_equal(taken_by(0), 1);
+	end(1);
+}
+
+/* A burst of large frames, or one that another engine checks again. */
+TEST(a_burst_whose_icrcs_are_not_checked_takes_one)
+{
+	begin(32);
+	p.b.shared.burst.checked = false;
+	assert_int_equal(taken_by(0), 1);
+	end(1);
+}
+
+TEST(a_message_that_may_wait_for_an_mbuf_takes_one)
+{
+	struct rte_mempool *pool =
+		(struct rte_mempool *)&other; /* only its address matters */
+
+	begin(32);
+	p.b.srq.mbufs.pool = pool;
+	assert_int_equal(taken_by(0), 1);
+	p.b.srq.mbufs.pool = NULL;
 	end(1);
 }
 

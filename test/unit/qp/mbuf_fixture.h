@@ -88,7 +88,17 @@ fake_free(struct rte_mbuf *m)
 	}
 }
 
-static const struct mbuf_ops fake_ops = {fake_room, fake_available, fake_copy, fake_free};
+static inline bool
+fake_is_own(const struct rte_mempool *pool)
+{
+	return pool == OWN_POOL;
+}
+
+static const struct mbuf_ops fake_ops = {.room = fake_room,
+	.is_own = fake_is_own,
+	.available = fake_available,
+	.copy = fake_copy,
+	.release = fake_free};
 
 static inline void
 link_open(uint32_t cqe)
@@ -100,8 +110,7 @@ link_open(uint32_t cqe)
 	qp_link_init(&p, &conf);
 	assert_int_equal(hold_arena_init(&arena), 0);
 	p.b.shared.hold = &arena;
-	p.b.shared.mbuf = (struct mbuf_state){
-		.ops = &fake_ops, .own_pool = OWN_POOL, .reserve = RESERVE};
+	p.b.shared.mbuf = (struct mbuf_state){.ops = &fake_ops, .reserve = RESERVE};
 	p.b.srq.mbufs = (struct srq_mbufs){SRQ_POOL, MAX_MESSAGE};
 	p.b.srq.ring.max_sge = 0;
 	spare = UINT32_MAX - RESERVE;
@@ -135,9 +144,10 @@ mbuf_in(struct rte_mbuf *m)
 		.owner = m};
 
 	assert_int_equal(pkt_parse(&pkt, 0, &packet.view), DROP_none);
-	p.b.shared.mbuf.rx = (struct rx_frames){&packet, &packet + 1, &pkt};
+	p.b.shared.burst =
+		(struct rx_burst){.packets = &packet, .end = &packet + 1, .frames = &pkt};
 	qp_rx(&p.b.qp, &packet.view, p.now);
-	p.b.shared.mbuf.rx.end = NULL;
+	p.b.shared.burst.end = NULL;
 	if (pkt.owner != NULL)
 		fake_free(pkt.owner);
 }

@@ -29,13 +29,37 @@ TEST(low_mempool_keeps_its_reserve)
 		fake_free(one_take(i, 100));
 	}
 	assert_int_equal(p.b.stats.mbufs_handed, 4);
-	assert_int_equal(p.b.shared.mbuf.spare, MBUF_SPARE_MOST - 2);
+	assert_int_equal(p.b.shared.mbuf.frames.count, MBUF_SPARE_MOST - 2);
 	/* Another mempool is counted anew: nothing of it may be given away. */
 	host_recv(&p.b, 1, 0, 0);
 	p.b.srq.mbufs.pool = SRQ_POOL;
 	mbuf_in(frame_make(SRQ_POOL, OPCODE_RC_SEND_ONLY, 5, 100));
 	assert_int_equal(p.b.stats.mbufs_handed, 4);
 	assert_int_equal(p.b.stats.mbufs_missing, 2);
+	link_close();
+}
+
+/* So is that of the mempool which the port sends from, whatever the mempool of the frames. */
+TEST(copies_keep_the_reserve_of_the_port)
+{
+	link_open(64);
+	receives_post(3);
+	p.b.srq.mbufs.pool = OWN_POOL;
+	p.b.shared.mbuf.copies.pool = OWN_POOL;
+	p.b.shared.mbuf.copies_all = true;
+	spare = 2;
+	for (unsigned i = 0; i < 2; i++) {
+		frame_in(OPCODE_RC_SEND_ONLY, i, 100);
+		fake_free(one_take(i, 100));
+	}
+	assert_int_equal(counted, 1);
+	spare = 0;
+	frame_in(OPCODE_RC_SEND_ONLY, 2, 100);
+	expect_one_ack(&p.b, AETH_RNR_NAK | 12, PSN_A + 2, 2);
+	spare = 1;
+	frame_in(OPCODE_RC_SEND_ONLY, 2, 100);
+	fake_free(one_take(2, 100));
+	assert_int_equal(p.b.stats.mbufs_copied, 3);
 	link_close();
 }
 
@@ -50,7 +74,7 @@ TEST(missing_mbuf_is_an_rnr_nak)
 
 		link_open(64);
 		receives_post(1);
-		p.b.shared.mbuf.copies = true;
+		p.b.shared.mbuf.copies_all = true;
 		for (unsigned i = 0; i < 3; i++) {
 			if (i == missing) {
 				none_for_copies = true;

@@ -97,8 +97,9 @@ TEST(other_frames_are_copied)
 		frame->ol_flags = rows[i].ol_flags;
 		frame->refcnt = rows[i].refcnt;
 		frame->nb_segs = rows[i].segs;
-		p.b.shared.mbuf.copies = rows[i].off;
+		p.b.shared.mbuf.copies_all = rows[i].off;
 		p.b.shared.mbuf.frame_pool = rows[i].only;
+		p.b.shared.mbuf.frames.pool = NULL; /* judged anew */
 		mbuf_in(frame);
 		m = one_take(i, 500);
 		assert_ptr_equal(m->pool, SRQ_POOL);
@@ -107,6 +108,24 @@ TEST(other_frames_are_copied)
 	assert_int_equal(p.b.stats.mbufs_handed, 0);
 	assert_int_equal(p.b.stats.mbufs_copied, RTE_DIM(rows));
 	link_close();
+}
+
+/* A completion that is left of an XRC target whose number the QP has now. Its wr_id is no mbuf. */
+TEST(completions_of_the_last_owner_of_the_number_are_no_mbufs)
+{
+	struct cqe cqe = {.wr_id = 7,
+		.byte_len = 500,
+		.qpn = 0,
+		.opcode = IBV_WC_RECV,
+		.status = IBV_WC_SUCCESS};
+
+	link_open(64);
+	receives_post(1);
+	cqe.qpn = p.b.qp.qpn;
+	assert_true(cq_put(&p.b.recv_cq, &cqe, NULL));
+	frame_in(OPCODE_RC_SEND_ONLY, 0, 100);
+	assert_int_equal(live, 1);
+	link_close(); /* frees the other one */
 }
 
 /* A packet behind a missing one is held, and copied once more when that comes. */
@@ -202,14 +221,14 @@ TEST(overflowed_completion_is_freed)
 /* A gathered completion for which other engines took the room. */
 TEST(lost_completion_is_freed)
 {
-	struct cqe cqe = {.opcode = IBV_WC_RECV, .byte_len = 8};
+	struct cqe cqe = {.opcode = IBV_WC_RECV, .byte_len = 8, .wc_flags = CQE_WC_MBUF};
 
 	link_open(64);
 	cqe.wr_id = (uintptr_t)fake_alloc(PORT_POOL, "12345678", 8);
 	mbuf_cqe_drop(&p.b.qp, &cqe);
 	assert_int_equal(live, 0);
 	/* These have none. */
-	cqe.byte_len = 0;
+	cqe = (struct cqe){.opcode = IBV_WC_RECV, .byte_len = 0};
 	mbuf_cqe_drop(&p.b.qp, &cqe);
 	cqe = (struct cqe){.opcode = IBV_WC_RECV_RDMA_WITH_IMM, .byte_len = 8};
 	mbuf_cqe_drop(&p.b.qp, &cqe);

@@ -25,7 +25,11 @@ mbuf_put(struct rte_mbuf *m)
 	}
 }
 
-static const struct mbuf_ops put_ops = {fake_room, fake_available, fake_copy, mbuf_put};
+static const struct mbuf_ops put_ops = {.room = fake_room,
+	.is_own = fake_is_own,
+	.available = fake_available,
+	.copy = fake_copy,
+	.release = mbuf_put};
 
 static void
 send_open(enum ibv_qp_type type, uint32_t cqe)
