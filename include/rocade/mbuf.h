@@ -9,14 +9,14 @@
  *
  * A frame is given away if it has no other holder, and is of a mempool of the application: pool of
  * struct rocade_port_conf, or any that rocade_engine_input() and the receive queues of a shared port get
- * frames from. A frame of several segments is first copied into one. Otherwise its payload is copied into an mbuf of the SRQ's mempool: a frame of a pool of Rocade, a
+ * frames from. A frame of several segments is first copied into one. Otherwise its payload is copied
+ * into an mbuf of the SRQ's mempool: a frame of a pool of Rocade (whose name begins with "rocade_"), a
  * clone, an external buffer, a packet that was held behind a missing one, and a frame of a mempool that
  * runs low. Of that, and of the mempool that the port sends from, 256 buffers for each engine of the
  * port are left for frames, so that an application which keeps its messages for long does not cost
- * other QPs theirs. Buffers that wait in
- * caches of lcores do not count. The counters mbufs_handed and mbufs_copied say how often each
- * happened. If there is no mbuf for the copy, either, the peer gets an RNR NAK, and sends the packet
- * again (mbufs_missing).
+ * other QPs theirs. Buffers that wait in caches of lcores do not count. The counters mbufs_handed and
+ * mbufs_copied say how often each happened. If there is no mbuf for the copy, either, the peer gets an
+ * RNR NAK, and sends the packet again (mbufs_missing).
  *
  * Ownership. The mbufs of a completion that was polled are the application's, which frees them
  * (rte_pktmbuf_free()), any time and in any thread, also after the QP, the SRQ or the port has gone.
