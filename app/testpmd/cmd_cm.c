@@ -76,7 +76,7 @@ do_connect(void *parsed, struct cmdline *cl, void *data)
 	if (peer < 0)
 		command_failed("connect: %s", err);
 	else if (run_await_cm(the_run, host, peer) != 0)
-		command_failed("connect: %s", port_reason(host));
+		command_failed("connect: %s", port_failed(host, peer)->reason);
 	commands_wait_end();
 }
 

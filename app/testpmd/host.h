@@ -66,6 +66,7 @@ struct conn {
 	bool resetting;          /* on its way to RESET: must not post */
 	struct rocade_cm_id *id; /* RDMA-CM connection (testpmd_cm.c), or NULL */
 	bool established;        /* the RDMA-CM connection is established */
+	bool asked;              /* this end has requested it, and has not accepted it */
 	bool outdated;           /* an option of the connection has changed since */
 	union ibv_gid cm_peer;   /* the other end of id */
 
@@ -115,6 +116,13 @@ enum host_state {
 	HOST_LINGERING,
 	HOST_DONE,
 	HOST_FAILED
+};
+
+/* RDMA-CM: whether this end disconnects the connections of a host, and until when it waits. */
+enum closing {
+	CLOSING_NOT,
+	CLOSING_CONFIRM, /* until the peer has confirmed */
+	CLOSING_REUSE    /* until the QPs can be connected with the same peer again */
 };
 
 /* Counters of one run. */
@@ -228,6 +236,7 @@ struct host {
 	bool passive;
 	bool reconnect; /* without RDMA-CM: the next start reconnects every QP */
 	bool by_cm;     /* `listen` or `connect` was given */
+	enum closing closing;
 	struct rocade_cm *cm;
 	struct rocade_cm_listener *listener;
 
@@ -397,7 +406,7 @@ int host_set_path(struct host *host, char err[ERR_MAX]);
 int host_check_route(struct host *host, char err[ERR_MAX]);
 
 /* testpmd_cm.c: return 0, or -1 with a message in err. host_cm_connect() only sends the
- * requests to a peer, and returns its number. host_cm_tick() handles the replies, with the cores of
+ * requests to a peer, and returns its number. host_cm_tick() handles all events, with the cores of
  * run (may be NULL) held, and host_cm_established() returns the number of connections with a peer, or
  * (ALL_HOSTS) with all, that are established. */
 struct run;
@@ -405,6 +414,13 @@ int host_cm_listen(struct host *head, uint16_t port, char err[ERR_MAX]);
 int host_cm_connect(
 	struct host *head, const char *address, uint16_t port, char err[ERR_MAX]);
 unsigned host_cm_established(struct host *head, int peer);
+/* The first host of a peer, or (ALL_HOSTS) of the port. */
+static inline struct host *
+host_of_peer(struct host *head, int peer)
+{
+	return peer == ALL_HOSTS ? head
+				 : host_at(head, (unsigned)peer * conf_cores(head->conf));
+}
 void host_cm_tick(struct host *head, struct run *run);
 /* Notes that an option of the connections has changed. */
 void host_cm_outdate(struct host *head);
@@ -436,6 +452,8 @@ void host_require_heard(struct host *host);
 void port_tally(struct host *head, int core, int peer, struct tally *sum);
 const char *port_reason(struct host *head);
 bool port_active(struct host *head);
+/* A host of a peer, or (ALL_HOSTS) of any, that has failed, or NULL. */
+struct host *port_failed(struct host *head, int peer);
 void host_snapshot(struct host *host, int engine, struct snapshot *snapshot);
 uint64_t snapshot_value(const struct snapshot *snapshot, const char *name);
 /* Received frames impaired on purpose since base. */

@@ -128,16 +128,6 @@ tally_begin(struct host *host)
 	host->base.limit_events = host->base.refills = 0;
 }
 
-static bool
-port_has_failed(struct host *head)
-{
-	bool failed = false;
-
-	for (unsigned c = 0; c < head->n_hosts; c++)
-		failed |= host_at(head, c)->state == HOST_FAILED;
-	return failed;
-}
-
 int
 run_await_cm(struct run *run, struct host *host, int peer)
 {
@@ -149,21 +139,22 @@ run_await_cm(struct run *run, struct host *host, int peer)
 	bool no_limit = host->listener != NULL && conf->interactive && !conf->wait_given;
 	uint64_t wait_s = no_limit ? 0 : conf->wait_s;
 	uint64_t until = clock_ns() + wait_s * NS_PER_SECOND;
+	struct host *of = host_of_peer(host, peer);
 
 	tally_begin(host);
-	while (host_cm_established(host, peer) != qps && !port_has_failed(host)) {
+	while (host_cm_established(host, peer) != qps &&
+		port_failed(host, peer) == NULL) {
 		if (signals != 0)
-			host_fail(host,
-				"stopped before all QPs were connected (%u of %u)",
+			host_fail(of, "stopped before all QPs were connected (%u of %u)",
 				host_cm_established(host, peer), qps);
 		else if (wait_s != 0 && clock_ns() >= until)
-			host_fail(host,
+			host_fail(of,
 				"%u of %u QPs are connected after %" PRIu64 " s (--wait)",
 				host_cm_established(host, peer), qps, wait_s);
 		else
 			run_step(run);
 	}
-	return port_has_failed(host) ? -1 : 0;
+	return port_failed(host, peer) != NULL ? -1 : 0;
 }
 
 static int
@@ -304,7 +295,7 @@ port_stop(struct host *head)
 static void
 port_follow_failure(struct host *head)
 {
-	bool failed = port_has_failed(head);
+	bool failed = port_failed(head, ALL_HOSTS) != NULL;
 
 	for (unsigned c = 0; c < head->n_hosts && failed; c++) {
 		struct host *host = host_at(head, c);

@@ -77,7 +77,7 @@ void run_sleep(struct run *run);
 void run_await_events(struct run *run);
 
 /* Waits until the QPs of a peer, or (ALL_HOSTS) of all, are connected by RDMA-CM, at most --wait seconds.
- * Returns 0, or -1 with a host of the port failed. */
+ * Returns 0, or -1 with one of these hosts failed. */
 int run_await_cm(struct run *run, struct host *head, int peer);
 
 /* Returns 0, or -1 after printing an error. */

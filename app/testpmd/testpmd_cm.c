@@ -52,8 +52,7 @@ hosts_poll(struct host *head)
 
 	for (unsigned i = 0; i < head->conf->n_ports; i++) {
 		host_poll_all(&first[i]);
-		if (&first[i] != head)
-			host_cm_tick(&first[i], NULL);
+		host_cm_tick(&first[i], NULL);
 	}
 }
 
@@ -64,58 +63,65 @@ host_is_of(const struct host *host, int peer)
 	return peer == ALL_HOSTS || host->peer == (unsigned)peer;
 }
 
-/* Begins to disconnect the connections of a host. Returns how many there were. */
-static unsigned
-host_disconnect(struct host *host)
+/* Begins to disconnect the connections of a host. Those that are not connected end at once. */
+static void
+host_disconnect(struct host *host, enum closing closing)
 {
-	unsigned open = 0;
-
+	host->closing = closing;
 	for (unsigned i = 0; i < host->n_conns; i++) {
 		struct conn *conn = &host->conns[i];
 
-		if (conn->id != NULL && rocade_cm_disconnect(conn->id) == 0) {
-			open++;
-		} else if (conn->id != NULL) {
+		if (conn->id != NULL && rocade_cm_disconnect(conn->id) != 0) {
 			rocade_cm_release(conn->id);
 			conn->id = NULL;
 		}
 		conn->established = false;
 	}
+}
+
+/* Ends what host_disconnect() has begun. */
+static void
+host_close_ids(struct host *host)
+{
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		if (host->conns[i].id != NULL)
+			rocade_cm_release(host->conns[i].id);
+		host->conns[i].id = NULL;
+	}
+	host->closing = CLOSING_NOT;
+}
+
+/* Whether the peer, or any, has connections that have not ended. */
+static bool
+conns_are_open(struct host *head, int peer)
+{
+	bool open = false;
+
+	for (unsigned h = 0; h < head->n_hosts; h++) {
+		const struct host *host = host_at(head, h);
+
+		for (unsigned i = 0; i < host->n_conns && host_is_of(host, peer); i++)
+			open |= host->conns[i].id != NULL;
+	}
 	return open;
 }
 
-/* Disconnects the connections with a peer, and waits until it has confirmed; with again, until the QPs can
- * be connected with the same peer again. */
+/* Disconnects the connections with a peer, and waits. Meanwhile host_cm_tick() handles the events of all
+ * connections: only those of this peer end here. */
 static void
-conns_disconnect(struct host *head, int peer, bool again)
+conns_disconnect(struct host *head, int peer, enum closing closing)
 {
-	enum rocade_cm_event_type last =
-		again ? ROCADE_CM_TIMEWAIT_EXIT : ROCADE_CM_DISCONNECTED;
-	uint64_t until = clock_ns() + (again ? TIMEWAIT_NS : CLOSE_NS);
-	unsigned open = 0;
+	uint64_t until = clock_ns() + (closing == CLOSING_REUSE ? TIMEWAIT_NS : CLOSE_NS);
 
-	for (unsigned h = 0; h < head->n_hosts; h++)
-		open += host_is_of(host_at(head, h), peer)
-				? host_disconnect(host_at(head, h))
-				: 0;
-	while (open != 0 && clock_ns() < until) {
-		struct rocade_cm_event event;
-
-		hosts_poll(head);
-		while (rocade_cm_next_event(head->cm, &event) == 0) {
-			if (event.type == ROCADE_CM_REQUEST)
-				rocade_cm_release(event.id);
-			open -= event.type == last;
-		}
-	}
 	for (unsigned h = 0; h < head->n_hosts; h++) {
-		struct host *host = host_at(head, h);
-
-		for (unsigned i = 0; i < host->n_conns && host_is_of(host, peer); i++) {
-			if (host->conns[i].id != NULL)
-				rocade_cm_release(host->conns[i].id);
-			host->conns[i].id = NULL;
-		}
+		if (host_is_of(host_at(head, h), peer))
+			host_disconnect(host_at(head, h), closing);
+	}
+	while (conns_are_open(head, peer) && clock_ns() < until)
+		hosts_poll(head);
+	for (unsigned h = 0; h < head->n_hosts; h++) {
+		if (host_is_of(host_at(head, h), peer))
+			host_close_ids(host_at(head, h));
 	}
 }
 
@@ -261,6 +267,8 @@ host_request(struct host *host, uint16_t port, char err[ERR_MAX])
 		if (rocade_cm_connect(host->head->cm, conn->qp, &host->path.peer, port,
 			    &param, conn, &conn->id) != 0)
 			return error_set(err, "%s", rocade_error());
+		conn->asked = true;
+		conn->cm_peer = host->path.peer;
 	}
 	return 0;
 }
@@ -273,7 +281,7 @@ host_cm_connect(struct host *head, const char *address, uint16_t port, char err[
 
 	if (host_cm_open(head, err) != 0 || (peer = peer_choose(head, address, err)) < 0)
 		return -1;
-	conns_disconnect(head, peer, true);
+	conns_disconnect(head, peer, CLOSING_REUSE);
 	hosts_by_cm(head);
 	head->teller = NULL;
 	for (unsigned i = 0; i < head->n_hosts; i++) {
@@ -338,7 +346,7 @@ host_cm_renew(struct host *head, char err[ERR_MAX])
 	if (head->listener == NULL)
 		return error_set(err,
 			"options of the connections have changed: enter `connect` again");
-	conns_disconnect(head, ALL_HOSTS, false);
+	conns_disconnect(head, ALL_HOSTS, CLOSING_CONFIRM);
 	if (hosts_to_init(head, ALL_HOSTS, NULL, err) != 0)
 		return -1;
 	host_log(head,
@@ -353,7 +361,7 @@ host_cm_close(struct host *host)
 		return;
 	if (host->listener != NULL)
 		rocade_cm_unlisten(host->listener);
-	conns_disconnect(host, ALL_HOSTS, false);
+	conns_disconnect(host, ALL_HOSTS, CLOSING_CONFIRM);
 	rocade_cm_close(host->cm);
 	host->cm = NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RDMA-CM: what the peers do. */
+/* RDMA-CM: what the peers do. All who wait for events call host_cm_tick(), which finds the connection of
+ * each: they look at what it has left in the connections. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,11 +10,12 @@
 #include "testpmd_cm.h"
 
 /* A peer that asks again for a connected QP was restarted: its old connection is dropped.
- * Returns false if the QP is connected to another peer. */
+ * Returns false if the QP is connected to another peer, or this end is asking for it. */
 static bool
 conn_drop_old(struct host *host, struct conn *conn, const union ibv_gid *peer)
 {
-	if (memcmp(&conn->cm_peer, peer, sizeof(*peer)) != 0)
+	if (memcmp(&conn->cm_peer, peer, sizeof(*peer)) != 0 ||
+		(conn->asked && !conn->established))
 		return false;
 	rocade_cm_release(conn->id);
 	conn->id = NULL;
@@ -75,18 +77,28 @@ host_of(struct host *head, const struct conn *conn)
 	return head;
 }
 
-/* The peer that asks: one of several, or the only one, which another one may replace. -1: none of several. */
+/* The only peer is the one that was accepted last. */
+static void
+peer_accepted(struct host *head, const union ibv_gid *gid)
+{
+	char text[PEER_TEXT_MAX];
+
+	if (cm_peer_find(head->pc, gid) >= 0)
+		return;
+	rocade_gid_format(gid, text, sizeof(text));
+	peers_replace(head->pc, text);
+}
+
+/* The peer that asks: one of several, or the only one, which another one may replace. -1: none of several, or
+ * one whose connections this end disconnects. */
 static int
 peer_of_request(struct host *head, const struct rocade_cm_event *event)
 {
-	char text[PEER_TEXT_MAX];
 	int peer = cm_peer_find(head->pc, &event->peer);
 
-	if (peer >= 0 || port_peers(head->pc) > 1)
-		return peer;
-	rocade_gid_format(&event->peer, text, sizeof(text));
-	peers_replace(head->pc, text);
-	return 0;
+	if (peer < 0 && port_peers(head->pc) == 1)
+		peer = 0;
+	return peer >= 0 && host_of_peer(head, peer)->closing != CLOSING_NOT ? -1 : peer;
 }
 
 static void
@@ -103,8 +115,10 @@ on_cm_request(struct host *head, const struct rocade_cm_event *event)
 		rocade_cm_release(event->id); /* rejects it */
 		return;
 	}
+	peer_accepted(head, &event->peer);
 	param = cm_param(host);
 	conn->id = event->id;
+	conn->asked = false;
 	conn->cm_peer = event->peer;
 	rc = rocade_cm_accept(event->id, conn->qp, &param, conn);
 	if (rc == 0) {
@@ -140,24 +154,39 @@ report_rejected(struct host *host, int status)
 				     : "");
 }
 
+/* An end that also listens accepts the QP's next connection. It says how its own request has ended, as any
+ * other end does. */
 static void
 on_cm_end(struct host *host, struct conn *conn, const struct rocade_cm_event *event)
 {
-	const struct rocade_cm_listener *listener = host->head->listener;
-	bool was_established = conn->established;
+	bool listens = host->head->listener != NULL;
+	bool tells = conn->asked || !listens, was_established = conn->established;
 
 	conn->established = false;
 	conn->id = NULL;
 	rocade_cm_release(event->id);
-	if (listener == NULL && event->type == ROCADE_CM_REJECTED)
+	if (tells && event->type == ROCADE_CM_REJECTED)
 		report_rejected(host, event->status);
-	else if (listener == NULL && event->type == ROCADE_CM_UNREACHABLE)
+	else if (tells && event->type == ROCADE_CM_UNREACHABLE)
 		host_fail(host, "%s does not answer", host_peer(host));
-	else if (listener == NULL)
+	else if (!listens)
 		host_fail(host, "%s has disconnected", host_peer(host));
-	else if (host_to_init(host, cm_conn_is_lost) == 0 && was_established &&
-		 host_cm_established(host->head, (int)host->peer) == 0)
+	if (listens && host_to_init(host, cm_conn_is_lost) == 0 && was_established &&
+		host_cm_established(host->head, (int)host->peer) == 0)
 		host_log(host, "%s has disconnected", host_peer(host));
+}
+
+/* Of a connection that this end disconnects (host_disconnect()). */
+static void
+on_cm_closing(struct host *host, struct conn *conn, const struct rocade_cm_event *event)
+{
+	bool reuse = host->closing == CLOSING_REUSE;
+
+	if (event->type == ROCADE_CM_ESTABLISHED ||
+		(event->type == ROCADE_CM_DISCONNECTED && reuse))
+		return;
+	conn->id = NULL;
+	rocade_cm_release(event->id);
 }
 
 static void
@@ -170,6 +199,25 @@ on_cm_established(struct host *host, struct conn *conn)
 		host_log(host, "%u QPs connected with %s", of_peer, host_peer(host));
 }
 
+static void
+on_cm_event(struct host *head, const struct rocade_cm_event *event)
+{
+	struct conn *conn = event->user;
+	struct host *host;
+
+	if (event->type == ROCADE_CM_REQUEST) {
+		on_cm_request(head, event);
+		return;
+	}
+	host = host_of(head, conn);
+	if (host->closing != CLOSING_NOT)
+		on_cm_closing(host, conn, event);
+	else if (event->type == ROCADE_CM_ESTABLISHED)
+		on_cm_established(host, conn);
+	else if (event->type != ROCADE_CM_TIMEWAIT_EXIT)
+		on_cm_end(host, conn, event);
+}
+
 void
 host_cm_tick(struct host *head, struct run *run)
 {
@@ -178,11 +226,6 @@ host_cm_tick(struct host *head, struct run *run)
 	while (head->cm != NULL && rocade_cm_next_event(head->cm, &event) == 0) {
 		if (run != NULL)
 			cores_hold(run);
-		if (event.type == ROCADE_CM_REQUEST)
-			on_cm_request(head, &event);
-		else if (event.type == ROCADE_CM_ESTABLISHED)
-			on_cm_established(host_of(head, event.user), event.user);
-		else if (event.type != ROCADE_CM_TIMEWAIT_EXIT)
-			on_cm_end(host_of(head, event.user), event.user, &event);
+		on_cm_event(head, &event);
 	}
 }

@@ -97,6 +97,19 @@ port_reason(struct host *head)
 	return teller != NULL ? teller->reason : NULL;
 }
 
+struct host *
+port_failed(struct host *head, int peer)
+{
+	for (unsigned h = 0; h < head->n_hosts; h++) {
+		struct host *host = host_at(head, h);
+
+		if (host->state == HOST_FAILED &&
+			(peer == ALL_HOSTS || host->peer == (unsigned)peer))
+			return host;
+	}
+	return NULL;
+}
+
 bool
 port_active(struct host *head)
 {
