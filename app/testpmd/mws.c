@@ -19,6 +19,32 @@ known_of(const struct host *host, const struct conn *conn)
 }
 
 int
+mws_check(const struct host *host, char err[ERR_MAX])
+{
+	uint64_t windows = (uint64_t)host->verbs.attr.max_mw;
+
+	if (!host->ops->receives || host->conf->qps * MWS_OF_QP <= windows)
+		return 0;
+	return error_set(err,
+		"invalid value '%" PRIu64 "' for --qps: expected at most %" PRIu64
+		" with --op send-inv, as each QP has %u memory windows, and the device %" PRIu64,
+		host->conf->qps, windows / MWS_OF_QP, MWS_OF_QP, windows);
+}
+
+static void
+bound_free(struct mws *mws, unsigned n_conns)
+{
+	for (unsigned i = 0; i < n_conns * MWS_OF_QP && mws->bound != NULL; i++) {
+		struct ibv_mw *mw = mws->bound[i / MWS_OF_QP].mw[i % MWS_OF_QP];
+
+		if (mw != NULL)
+			ibv_dealloc_mw(mw);
+	}
+	free(mws->bound);
+	mws->bound = NULL;
+}
+
+int
 mws_init(struct host *host)
 {
 	struct mws *mws = &host->mws;
@@ -37,8 +63,12 @@ mws_init(struct host *host)
 		struct ibv_mw **mw = &mws->bound[i / MWS_OF_QP].mw[i % MWS_OF_QP];
 
 		*mw = ibv_alloc_mw(host->verbs.pd, IBV_MW_TYPE_2);
-		if (*mw == NULL)
-			return errno;
+		if (*mw == NULL) {
+			int rc = errno;
+
+			bound_free(mws, host->n_conns);
+			return rc;
+		}
 	}
 	return 0;
 }
@@ -46,13 +76,7 @@ mws_init(struct host *host)
 void
 mws_fini(struct mws *mws, unsigned n_conns)
 {
-	for (unsigned i = 0; i < n_conns * MWS_OF_QP && mws->bound != NULL; i++) {
-		struct ibv_mw *mw = mws->bound[i / MWS_OF_QP].mw[i % MWS_OF_QP];
-
-		if (mw != NULL)
-			ibv_dealloc_mw(mw);
-	}
-	free(mws->bound);
+	bound_free(mws, n_conns);
 	free(mws->known);
 	*mws = (struct mws){0};
 }

@@ -14,6 +14,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <common/options.h>
+
 #define MWS_OF_QP 32
 /* Of the wr_id of a bind: a request of another kind has the number of a message there. */
 #define MWS_WR_ID (UINT64_C(1) << 63)
@@ -48,7 +50,10 @@ struct mws_told {
 	uint32_t rkeys[MWS_OF_QP];
 };
 
-/* At the first run that needs them. Returns 0, or an errno value; mws_fini() frees what there is. */
+/* Whether the device has windows for all QPs of the port. Returns 0, or -1 with a message in err. */
+int mws_check(const struct host *host, char err[ERR_MAX]);
+/* At the first run that needs them. Returns 0, or an errno value with no window allocated: the next run tries
+ * again. */
 int mws_init(struct host *host);
 void mws_fini(struct mws *mws, unsigned n_conns);
 /* The messages of the QP are numbered from 0 again. Its RESET has unbound the windows. */

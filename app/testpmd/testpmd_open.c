@@ -196,7 +196,7 @@ host_context_open(struct host *host, char err[ERR_MAX])
 			host->pc->port, strerror(errno));
 	fcntl(host->verbs.ctx->async_fd, F_SETFL,
 		fcntl(host->verbs.ctx->async_fd, F_GETFL) | O_NONBLOCK);
-	return 0;
+	return host->conf->binds ? mws_check(host, err) : 0;
 }
 
 static int

@@ -210,6 +210,13 @@ def wrong_options():
              "%d %s" % (done.returncode, done.stderr))
 
 
+def too_many_windows():
+    done, _ = loop("-q", "32768", "--sq-depth", "32", "-m", "sink", "--op", "send-inv")
+    case("more QPs than the device has memory windows for: one line", done.returncode == 3 and
+         "invalid value '32768' for --qps: expected at most 32767 with --op send-inv, as each QP has 32" in done.stderr
+         and done.stderr.count("\n") == 1 and not done.stdout, "%d %s" % (done.returncode, done.stderr))
+
+
 def two_processes():
     ends = MemifWire().run(["--op", ALL, "-c", "20000", "-q", "4"], ["--op", ALL, "-c", "20000", "-q", "4"])
     case("a mix between two processes", all("\nPASS" in end.text for end in ends) and
@@ -239,4 +246,4 @@ def two_processes():
 
 
 if __name__ == "__main__":
-    sys.exit(run(matrix, types, shapes, rates, sweep, several_runs, wrong_options, two_processes))
+    sys.exit(run(matrix, types, shapes, rates, sweep, several_runs, wrong_options, too_many_windows, two_processes))

@@ -101,3 +101,35 @@ TEST_WITH(a_restarted_qp_has_no_windows, NULL, teardown)
 	assert_int_equal(tx_op_room(&tx, &tx_conn), MWS_OF_QP);
 	assert_string_equal(rx.reason, "");
 }
+
+/* The next run tries again: it takes no window that there is not. */
+TEST_WITH(windows_that_the_device_does_not_have_are_none, NULL, teardown)
+{
+	run_begin("send-inv");
+	mws_fini(&rx.mws, 1);
+	windows_left = MWS_OF_QP - 1;
+	assert_int_equal(mws_init(&rx), ENOMEM);
+	assert_null(rx.mws.bound);
+	assert_int_equal(windows, 0);
+	windows_left = UINT_MAX;
+	assert_int_equal(mws_init(&rx), 0);
+	for (unsigned i = 0; i < MWS_OF_QP; i++)
+		assert_non_null(rx.mws.bound[0].mw[i]);
+}
+
+TEST_WITH(more_qps_than_the_device_has_windows_for_are_refused, NULL, teardown)
+{
+	char err[ERR_MAX];
+
+	run_begin("send-inv");
+	conf.qps = 32767;
+	rx.verbs.attr.max_mw = (1 << 20) - 1;
+	assert_int_equal(mws_check(&rx, err), 0);
+	conf.qps = 32768;
+	assert_int_equal(mws_check(&rx, err), -1);
+	assert_string_equal(err,
+		"invalid value '32768' for --qps: expected at most 32767 with --op send-inv, "
+		"as each QP has 32 memory windows, and the device 1048575");
+	tx.verbs.attr.max_mw = 0; /* a sender has none */
+	assert_int_equal(mws_check(&tx, err), 0);
+}

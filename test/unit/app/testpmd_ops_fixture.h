@@ -2,6 +2,8 @@
 /* For the tests of operations of rocade-testpmd: a peer that carries out the requests of a sender in the
  * target and the memory windows of a receiver. */
 #include <endian.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -65,12 +67,22 @@ static struct ibv_send_wr binds[BINDS]; /* that are posted, and not executed */
 static unsigned n_binds;
 static uint32_t valid[MWS_OF_QP]; /* R_Keys that are bound; 0: none */
 
+static unsigned windows_left = UINT_MAX; /* of the device */
+static unsigned windows;                 /* that are allocated */
+
 static struct ibv_mw *
 fake_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	static uint32_t index;
-	struct ibv_mw *mw = calloc(1, sizeof(*mw));
+	struct ibv_mw *mw;
 
+	if (windows_left == 0) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	windows_left--;
+	windows++;
+	mw = calloc(1, sizeof(*mw));
 	*mw = (struct ibv_mw){.context = pd->context,
 		.pd = pd,
 		.type = type,
@@ -81,6 +93,7 @@ fake_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 static int
 fake_dealloc_mw(struct ibv_mw *mw)
 {
+	windows--;
 	free(mw);
 	return 0;
 }
