@@ -103,7 +103,8 @@ struct conn {
 	uint32_t seen_psn;
 	uint64_t seen_duplicates, seen_naks;
 	unsigned stalled_checks;
-	/* The peer has repeated its first message for long: it gets no acknowledgement. */
+	uint64_t repeated_ns; /* of the last one that saw duplicates */
+	/* The peer has repeated its first message for long: it got no acknowledgement. */
 	bool unheard;
 };
 
@@ -444,8 +445,8 @@ int host_clear(struct host *host);
 /* restart.c: detects that the peer sends from its first PSN again, and reconnects. */
 void host_watch_restart(struct host *host, uint64_t now_ns);
 bool conn_has_failed(const struct conn *conn);
-/* At the end of a receiver's run: fails the host if a peer does not hear it. */
-void host_require_heard(struct host *host);
+/* At the end of a receiver's run: fails the host if the peer does not hear it. fails: the run fails anyway. */
+void host_require_heard(struct host *host, bool fails);
 
 /* testpmd_stats.c: the sum over cores and peers, or those of one core or one peer, and one error. Only
  * while no core uses the hosts. */

@@ -188,7 +188,7 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 	tally->last_ns = host->idle_since_ns;
 	if (conf->count != 0 && wait_limit_s(host) != 0 &&
 		idle_since_ns > wait_limit_s(host) * NS_PER_SECOND) {
-		host_require_heard(host);
+		host_require_heard(host, true);
 		host_fail(host,
 			"%s sent nothing more for %" PRIu64 " s: %" PRIu64 " of %" PRIu64
 			" messages arrived",
@@ -212,7 +212,7 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 				host_peer(host));
 		else
 			host->state = HOST_DONE;
-		host_require_heard(host);
+		host_require_heard(host, false);
 	}
 }
 

@@ -71,7 +71,7 @@ past_first_message(const struct host *host, const struct conn *conn)
 }
 
 static unsigned
-conns_check(struct host *host)
+conns_check(struct host *host, uint64_t now_ns)
 {
 	unsigned found = 0;
 
@@ -80,7 +80,10 @@ conns_check(struct host *host)
 
 		if (!conn_is_stalled(conn)) {
 			conn->stalled_checks = 0;
-		} else if (++conn->stalled_checks < STALLED_CHECKS) {
+			continue;
+		}
+		conn->repeated_ns = now_ns;
+		if (++conn->stalled_checks < STALLED_CHECKS) {
 			continue;
 		} else if (past_first_message(host, conn)) {
 			conn->failed = true;
@@ -92,17 +95,61 @@ conns_check(struct host *host)
 	return found;
 }
 
-void
-host_require_heard(struct host *host)
+/* Whether the sender has gone on: it sends no second message before the first one of each of its QPs is
+ * acknowledged. */
+static bool
+sender_went_on(const struct host *host)
 {
+	bool second = false;
+
+	for (unsigned i = 0; i < host->n_conns; i++)
+		second |= host->conns[i].received > 1;
+	return second;
+}
+
+/* Whether the sender is in this process (--loop), and its run is good. */
+static bool
+sender_is_done(const struct host *host)
+{
+	struct host *head = host->head, *sender;
+	bool done = host->conf->loop;
+
+	if (!done)
+		return false;
+	sender = head->index == 0 ? head + 1 : head - 1;
+	for (unsigned h = 0; h < sender->n_hosts; h++)
+		done &= host_at(sender, h)->state == HOST_DONE;
+	return done;
+}
+
+/* A sender that is not acknowledged repeats each time that its ACK timeout is over. As host_linger() does, this
+ * takes a few of them without a repeat for the acknowledgement's arrival. */
+static bool
+conn_repeats(const struct host *host, struct conn *conn, uint64_t now_ns)
+{
+	uint64_t timeout_ns = UINT64_C(4096) << host->conf->timeout;
+
+	return conn_is_stalled(conn) ||
+	       elapsed_ns(now_ns, conn->repeated_ns) < 5 * timeout_ns;
+}
+
+void
+host_require_heard(struct host *host, bool fails)
+{
+	if (sender_went_on(host) || sender_is_done(host))
+		return;
 	for (unsigned i = 0; i < host->n_conns; i++) {
-		if (!host->conns[i].unheard)
+		struct conn *conn = &host->conns[i];
+
+		bool repeats = conn->unheard && conn_repeats(host, conn, clock_ns());
+
+		if (!conn->unheard || !(fails || repeats))
 			continue;
 		host_fail(host,
 			"%s repeats its first message to QP 0x%x, as it gets no acknowledgement: "
 			"expected the same --qpn-base and --qps for each peer on both ends, and "
 			"behind this --peer @N, if this end is its peer number N",
-			host_peer(host), host->conns[i].qpn);
+			host_peer(host), conn->qpn);
 		return;
 	}
 }
@@ -126,7 +173,7 @@ host_watch_restart(struct host *host, uint64_t now_ns)
 	if (mark == host->restart.mark)
 		return; /* the usual case costs one call, whatever the number of QPs */
 	host->restart.mark = mark;
-	unsigned found = conns_check(host);
+	unsigned found = conns_check(host, now_ns);
 
 	if (found == 0 || host_connect(host, conn_has_failed) != 0)
 		return;

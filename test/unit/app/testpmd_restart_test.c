@@ -15,10 +15,16 @@ static uint64_t duplicates; /* that the QP has received */
 static uint32_t psn;        /* that it expects */
 static unsigned connects;
 static uint64_t now_ns;
-static struct conf conf = {.sizes = {64}, .n_sizes = 1};
+static struct conf conf = {.sizes = {64}, .n_sizes = 1, .timeout = 14};
 static struct port_conf pc = {.peers = {{.addr = "192.0.2.2"}}};
-static struct conn conn;
-static struct host host;
+static struct conn conns[2]; /* the second one is there when a test says so */
+static struct host host, both_ends[2];
+
+uint64_t
+clock_ns(void)
+{
+	return now_ns;
+}
 
 int
 rocade_qp_info_sized(struct ibv_qp *qp, struct rocade_qp_info *info, size_t size)
@@ -57,8 +63,8 @@ int
 host_connect(struct host *h, bool (*which)(const struct conn *conn))
 {
 	(void)h;
-	connects += which(&conn);
-	conn.failed = false;
+	connects += which(&conns[0]);
+	conns[0].failed = false;
 	return 0;
 }
 
@@ -87,11 +93,13 @@ setup(void **state)
 	duplicates = connects = 0;
 	psn = 0;
 	now_ns = NS_PER_SECOND;
-	conn = (struct conn){.qpn = 0x100};
+	conf.loop = false;
+	conns[0] = (struct conn){.qpn = 0x100, .received = 1};
+	conns[1] = (struct conn){.qpn = 0x101, .received = 1};
 	host = (struct host){.conf = &conf,
 		.pc = &pc,
 		.path.mtu = IBV_MTU_1024,
-		.conns = &conn,
+		.conns = conns,
 		.n_conns = 1,
 		.state = HOST_RUNNING};
 	return 0;
@@ -112,11 +120,11 @@ TEST_WITH(a_peer_that_repeats_its_first_message_for_long_hears_nothing, setup, N
 {
 	psn = 1;
 	checks(6); /* the first one sees the message itself */
-	host_require_heard(&host);
+	host_require_heard(&host, false);
 	assert_int_equal(host.state, HOST_RUNNING);
 	checks(1);
 	assert_int_equal(connects, 0);
-	host_require_heard(&host);
+	host_require_heard(&host, false);
 	assert_int_equal(host.state, HOST_FAILED);
 	assert_non_null(
 		strstr(host.reason, "192.0.2.2 repeats its first message to QP 0x100"));
@@ -126,11 +134,83 @@ TEST_WITH(a_peer_that_goes_on_has_heard_the_acknowledgement, setup, NULL)
 {
 	psn = 1;
 	checks(8);
-	assert_true(conn.unheard);
+	assert_true(conns[0].unheard);
 	psn = 2;
 	checks(1);
-	host_require_heard(&host);
+	host_require_heard(&host, false);
 	assert_int_equal(host.state, HOST_RUNNING);
+}
+
+/* Its next message comes without a duplicate, and so without a check. */
+TEST_WITH(a_peer_that_goes_on_without_a_repeat_has_heard_it, setup, NULL)
+{
+	psn = 1;
+	checks(8);
+	psn = 2;
+	host_require_heard(&host, false);
+	assert_int_equal(host.state, HOST_RUNNING);
+}
+
+/* Each QP sends its second message when the first one of all is acknowledged. */
+TEST_WITH(a_peer_that_goes_on_with_another_qp_has_heard_it, setup, NULL)
+{
+	host.n_conns = 2;
+	psn = 1;
+	checks(8);
+	conns[1].received = 2;
+	host_require_heard(&host, true);
+	assert_int_equal(host.state, HOST_RUNNING);
+}
+
+/* A QP that gets one message. */
+TEST_WITH(a_peer_that_repeats_no_more_has_heard_it, setup, NULL)
+{
+	uint64_t timeouts_ns = 5 * (UINT64_C(4096) << 14);
+
+	psn = 1;
+	checks(8);
+	now_ns += timeouts_ns;
+	host_require_heard(&host, false);
+	assert_int_equal(host.state, HOST_RUNNING);
+	now_ns--;
+	host_require_heard(&host, false);
+	assert_int_equal(host.state, HOST_FAILED);
+}
+
+TEST_WITH(a_repeat_since_the_last_check_counts, setup, NULL)
+{
+	psn = 1;
+	checks(8);
+	duplicates++;
+	now_ns += NS_PER_SECOND;
+	host_require_heard(&host, false);
+	assert_int_equal(host.state, HOST_FAILED);
+}
+
+/* The run has failed: the peer may have given up. */
+TEST_WITH(a_failed_run_says_what_its_peer_did_before, setup, NULL)
+{
+	psn = 1;
+	checks(8);
+	now_ns += NS_PER_SECOND;
+	host_require_heard(&host, true);
+	assert_int_equal(host.state, HOST_FAILED);
+}
+
+TEST_WITH(a_sender_in_this_process_says_whether_it_is_done, setup, NULL)
+{
+	conf.loop = true;
+	both_ends[0] = (struct host){.n_hosts = 1, .state = HOST_FAILED};
+	both_ends[1] = (struct host){.index = 1, .n_hosts = 1};
+	host.head = &both_ends[1];
+	psn = 1;
+	checks(8);
+	both_ends[0].state = HOST_DONE;
+	host_require_heard(&host, false);
+	assert_int_equal(host.state, HOST_RUNNING);
+	both_ends[0].state = HOST_FAILED;
+	host_require_heard(&host, false);
+	assert_int_equal(host.state, HOST_FAILED);
 }
 
 TEST_WITH(a_restarted_peer_is_connected_again, setup, NULL)
@@ -139,6 +219,6 @@ TEST_WITH(a_restarted_peer_is_connected_again, setup, NULL)
 	checks(7);
 	assert_int_equal(connects, 1);
 	assert_int_equal(host.tally.restarts, 1);
-	host_require_heard(&host);
+	host_require_heard(&host, false);
 	assert_int_equal(host.state, HOST_RUNNING);
 }
