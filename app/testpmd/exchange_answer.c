@@ -98,6 +98,17 @@ hello_accept(struct host *host, const struct exchange_msg *msg)
 	       session_begin(host, session) == 0;
 }
 
+/* With RDMA-CM the main loop fetches the event that makes a QP ready to send, and HELLO may come before. */
+static bool
+conns_are_ready(const struct host *host)
+{
+	bool ready = true;
+
+	for (unsigned i = 0; i < host->n_conns && host->by_cm; i++)
+		ready &= host->conns[i].established;
+	return ready;
+}
+
 static void
 hello_asked(struct host *host, const struct exchange_msg *msg)
 {
@@ -118,8 +129,8 @@ hello_asked(struct host *host, const struct exchange_msg *msg)
 			asked->refused_ns = clock_ns();
 		return;
 	}
-	if (!hello_accept(host, msg))
-		return;
+	if (!conns_are_ready(host) || !hello_accept(host, msg))
+		return; /* the sender asks again */
 	if (mix_has(&host->conf->mix, OP_READ))
 		target_fill(host);
 	asked->agreed = true;

@@ -89,7 +89,7 @@ void
 exchange_tick(struct host *host, uint64_t now_ns)
 {
 	struct exchange *ex = &host->exchange;
-	bool waits = false;
+	bool writes = false, windows = false; /* what is waited for */
 
 	if (now_ns >= ex->alive_ns) {
 		struct exchange_msg msg = exchange_question(host, EXCHANGE_ALIVE);
@@ -103,15 +103,17 @@ exchange_tick(struct host *host, uint64_t now_ns)
 		if (conn->ring.asked_ns != 0 &&
 			elapsed_ns(now_ns, conn->ring.asked_ns) >= EXCHANGE_AGAIN_NS)
 			check_ask(host, conn, false, now_ns);
-		waits |= conn->ring.asked_ns != 0;
-		waits |= host->exchange.mws && mws_ask(host, conn, now_ns);
+		writes |= conn->ring.asked_ns != 0;
+		windows |= host->exchange.mws && mws_ask(host, conn, now_ns);
 	}
-	if (!waits)
+	if (!writes && !windows)
 		ex->heard_ns = now_ns;
 	else if (host->conf->wait_s != 0 &&
 		 elapsed_ns(now_ns, ex->heard_ns) >= host->conf->wait_s * NS_PER_SECOND)
 		host_fail(host, "%s has %s for %" PRIu64 " s (--wait)", host_peer(host),
-			ex->ring ? "checked no WRITE" : "bound no memory window",
+			!windows  ? "checked no WRITE"
+			: !writes ? "bound no memory window"
+				  : "checked no WRITE and bound no memory window",
 			host->conf->wait_s);
 }
 

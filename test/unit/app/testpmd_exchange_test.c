@@ -409,3 +409,41 @@ TEST(a_receiver_binds_when_it_has_agreed)
 	hello(700, 500);
 	assert_int_equal(binds, 1);
 }
+
+/* With RDMA-CM the receiver's QPs are in RTR until the main loop has fetched an event. */
+TEST(a_receiver_answers_when_its_connections_are_established)
+{
+	invalidates_begin();
+	host.by_cm = true;
+	conn.connected = true;
+	hello(700, 500);
+	assert_int_equal(binds, 0);
+	assert_int_equal(posts, 0);
+	conn.established = true;
+	hello(700, 500);
+	assert_int_equal(binds, 1);
+	assert_int_equal(posts, 1);
+	assert_int_equal(last.answer, 1);
+}
+
+/* Of a mix of WRITEs and SENDs with invalidate. */
+TEST(the_failure_names_what_was_waited_for)
+{
+	invalidates_begin();
+	host.exchange.ring = true;
+	exchange_tick(&host, 1);
+	exchange_tick(&host, 30 * NS_PER_SECOND);
+	assert_non_null(strstr(host.reason, "has bound no memory window for 30 s"));
+	invalidates_begin();
+	host.exchange.ring = true;
+	known.bound = 1;
+	conn.ring.asked_ns = 1;
+	exchange_tick(&host, 30 * NS_PER_SECOND);
+	assert_non_null(strstr(host.reason, "has checked no WRITE for 30 s"));
+	invalidates_begin();
+	host.exchange.ring = true;
+	conn.ring.asked_ns = 1;
+	exchange_tick(&host, 30 * NS_PER_SECOND);
+	assert_non_null(strstr(
+		host.reason, "has checked no WRITE and bound no memory window for 30 s"));
+}
