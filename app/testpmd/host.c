@@ -190,9 +190,10 @@ host_wrong_bytes(struct host *host, const struct conn *conn, const char *what,
 	uint64_t msg, const uint8_t *data, uint64_t len, uint64_t seed, size_t bad,
 	size_t first)
 {
-	int place = host->reason[0] != '\0' ? -1
-					    : peers_place_of(host->conf, host->pc,
-						      conn->qpn, msg, data, len);
+	int place = host->reason[0] != '\0'
+			    ? -1
+			    : peers_place_of(host->conf, host->pc, conn->qpn,
+				      host_is_back(host, true), msg, data, len);
 
 	host->tally.bad_messages++;
 	host->tally.bad_bytes += bad;

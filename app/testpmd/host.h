@@ -348,6 +348,14 @@ host_conn(struct host *host, uint32_t qpn)
 	return i < host->n_conns ? &host->conns[i] : NULL;
 }
 
+/* Whether the messages that this end sends, or (of_peer) receives, and the area for READs of that end, are of the
+ * direction back (verify.h). */
+static inline bool
+host_is_back(const struct host *host, bool of_peer)
+{
+	return host->ops == &both_ops && host->follows != of_peer;
+}
+
 static inline bool
 host_active(const struct host *host)
 {

@@ -128,7 +128,7 @@ peers_own_is_placed(const struct port_conf *pc, char own[PEER_TEXT_MAX])
 
 int
 peers_place_of(const struct conf *conf, const struct port_conf *pc, uint32_t qpn,
-	uint64_t msg, const uint8_t *data, uint64_t len)
+	bool back, uint64_t msg, const uint8_t *data, uint64_t len)
 {
 	uint32_t base = (uint32_t)conf->qpn_base,
 		 qps = (uint32_t)conf_qps(conf, pc) * conf_qpns(conf, pc);
@@ -136,7 +136,7 @@ peers_place_of(const struct conf *conf, const struct port_conf *pc, uint32_t qpn
 	size_t first;
 
 	for (uint32_t place = 0; place < PEERS_MAX && len >= sizeof(uint64_t); place++) {
-		uint32_t flow = verify_flow(base + place * qps + index, qpn);
+		uint32_t flow = verify_flow(base + place * qps + index, qpn, back);
 
 		if (verify_check(data, len, verify_seed(flow, msg), &first) == 0)
 			return (int)place;

@@ -24,9 +24,9 @@ void peers_set(struct port_conf *pc);
 /* Whether an address of the list that is this end's own has @N. Copies it. */
 bool peers_own_is_placed(const struct port_conf *pc, char own[PEER_TEXT_MAX]);
 /* By the bytes of message msg to the QP with this QPN: which place this end has at its sender, if each end
- * has the QPs of this one for the other; -1: none. */
+ * has the QPs of this one for the other; -1: none. back: of verify_flow(). */
 int peers_place_of(const struct conf *conf, const struct port_conf *pc, uint32_t qpn,
-	uint64_t msg, const uint8_t *data, uint64_t len);
+	bool back, uint64_t msg, const uint8_t *data, uint64_t len);
 /* Jain's fairness index of n numbers: 1 if all are the same, 1 / n if all but one are 0; 0 if all are 0,
  * which have none. */
 double peers_fairness(const uint64_t *values, unsigned n);

@@ -14,9 +14,9 @@
 		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
 
 uint64_t
-target_read_seed(uint64_t offset)
+target_read_seed(bool back, uint64_t offset)
 {
-	return verify_seed_at(verify_seed(0, 0), offset);
+	return verify_seed_at(verify_seed(back ? VERIFY_BACK : 0, 0), offset);
 }
 
 int
@@ -62,10 +62,12 @@ void
 target_fill(struct host *host)
 {
 	struct target *target = &host->target;
+	bool back = host_is_back(host, false);
 
-	if (!target->filled)
-		verify_fill(target->mem, target->map.read_len, target_read_seed(0));
+	if (!target->filled || target->back != back)
+		verify_fill(target->mem, target->map.read_len, target_read_seed(back, 0));
 	target->filled = true;
+	target->back = back;
 }
 
 void

@@ -32,7 +32,7 @@ struct target {
 	size_t len;
 	struct ibv_mr *mr;
 	struct target_map map;
-	bool filled; /* the area for READs */
+	bool filled, back; /* the area for READs; back: of verify_flow() */
 };
 
 /* Offsets in a target for n QPs, of QP i. */
@@ -56,8 +56,8 @@ target_read(const struct target_map *map, uint64_t seed, uint64_t len)
 	return (seed >> 8) % ((map->read_len - len) / 8 + 1) * 8;
 }
 
-/* The seed (verify.h) of the bytes from this offset of the area on. */
-uint64_t target_read_seed(uint64_t offset);
+/* The seed (verify.h) of the bytes from this offset of the area on. back: of the end that has the area. */
+uint64_t target_read_seed(bool back, uint64_t offset);
 
 /* At the first run that needs it. Returns 0, or an errno value with everything undone. */
 int target_init(struct host *host);

@@ -101,8 +101,10 @@ host_set_qpns(struct host *host)
 		struct conn *conn = &host->conns[i];
 
 		conn->peer_qpn = conn->qpn - here + there;
-		conn->flow_out = verify_flow(conn->qpn, conn->peer_qpn);
-		conn->flow_in = verify_flow(conn->peer_qpn, conn->qpn);
+		conn->flow_out =
+			verify_flow(conn->qpn, conn->peer_qpn, host_is_back(host, false));
+		conn->flow_in =
+			verify_flow(conn->peer_qpn, conn->qpn, host_is_back(host, true));
 	}
 	/* Core 0 learns how many peers the other end has. */
 	host->exchange.peer_qpn = host->core == 0 ? exchange_qpn(conf, 0, 0, place) : 0;
@@ -148,7 +150,6 @@ host_set_path(struct host *host, char err[ERR_MAX])
 			"' for --size: expected at most %u with --type "
 			"ud, the path MTU",
 			conf->size_max, 128u << host->path.mtu);
-	host_set_qpns(host);
 	/* The ends negotiate nothing. In pingpong, and with --mode both, the one with the
 	 * lower address sends first. */
 	if (host->ops == &sink_ops)
@@ -159,6 +160,7 @@ host_set_path(struct host *host, char err[ERR_MAX])
 	else if (host->ops == &pingpong_ops)
 		host->passive = memcmp(&host->path.own, &host->path.peer,
 					sizeof(host->path.own)) > 0;
+	host_set_qpns(host);
 	return 0;
 }
 

@@ -126,7 +126,8 @@ result_verify(struct host *host, struct conn *conn, const struct op_row *op, uin
 	if (op->opcode == IBV_WR_RDMA_READ) {
 		uint64_t at = target_read(&host->exchange.peer, seed, len);
 
-		host_verify(host, conn, op->name, msg, buf, len, target_read_seed(at));
+		host_verify(host, conn, op->name, msg, buf, len,
+			target_read_seed(host_is_back(host, true), at));
 	} else if (op->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		old_value_check(host, conn, op, buf, conn->fadd_sum);
 		conn->fadd_sum += fadd_of(seed);

@@ -13,6 +13,7 @@ static uint64_t now_ns; /* what clock_ns() returns */
 static uint64_t room;   /* what tx_room() returns */
 
 const struct mode_ops send_ops = {.paced = true};
+const struct mode_ops both_ops = {.sends = true, .receives = true};
 
 uint64_t
 clock_ns(void)

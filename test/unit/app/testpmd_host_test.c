@@ -14,6 +14,7 @@ static struct port_conf pc = {
 	.n_peers = 2, .peers = {{.addr = "192.0.2.2"}, {.addr = "192.0.2.3"}}};
 static struct conn conn = {.qpn = 0x101};
 static struct host host;
+const struct mode_ops both_ops;
 
 void
 host_events(struct host *h)
@@ -98,9 +99,9 @@ TEST_WITH(a_run_without_progress_has_no_time, setup, NULL)
 TEST_WITH(bytes_of_another_place_name_it, setup, NULL)
 {
 	uint8_t data[16];
-	uint64_t want = verify_seed(verify_flow(0x100, 0x101), 9);
+	uint64_t want = verify_seed(verify_flow(0x100, 0x101, false), 9);
 
-	verify_fill(data, sizeof(data), verify_seed(verify_flow(0x104, 0x101), 9));
+	verify_fill(data, sizeof(data), verify_seed(verify_flow(0x104, 0x101, false), 9));
 	host_wrong_bytes(&host, &conn, "send", 9, data, sizeof(data), want, 16, 0);
 	assert_string_equal(host.reason,
 		"message 9 (send) of QP 0x101 was sent to peer number 4 of 192.0.2.3: expected "
@@ -111,7 +112,7 @@ TEST_WITH(bytes_of_another_place_name_it, setup, NULL)
 TEST_WITH(other_wrong_bytes_are_shown, setup, NULL)
 {
 	uint8_t data[16];
-	uint64_t want = verify_seed(verify_flow(0x100, 0x101), 9);
+	uint64_t want = verify_seed(verify_flow(0x100, 0x101, false), 9);
 
 	verify_fill(data, sizeof(data), want);
 	data[5] ^= 1;

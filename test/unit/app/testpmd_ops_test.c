@@ -235,3 +235,20 @@ TEST_WITH(a_full_ring_is_signaled, NULL, teardown)
 	tx_conn.ring.checked = 10;
 	assert_int_equal(tx_op_room(&tx, &tx_conn), 10);
 }
+
+/* --mode both: the area that is read is that of the end that does not begin, not the own one. */
+TEST_WITH(a_read_of_the_own_memory_is_wrong, NULL, teardown)
+{
+	run_begin("read");
+	rx.ops = tx.ops = &both_ops;
+	rx.follows = true;
+	target_fill(&rx);
+	message();
+	messages_acknowledged();
+	assert_string_equal(tx.reason, "");
+	rx.follows = false;
+	target_fill(&rx);
+	message();
+	messages_acknowledged();
+	assert_non_null(strstr(tx.reason, "read 1: "));
+}

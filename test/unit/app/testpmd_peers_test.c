@@ -161,11 +161,16 @@ TEST(the_place_of_this_end_is_found_by_the_bytes_of_a_message)
 	set_up("192.0.2.1/24");
 	assert_true(peers_add(&pc, "192.0.2.8,192.0.2.9"));
 	verify_fill(data, sizeof(data),
-		verify_seed(verify_flow(0x100 + 5 * 2 + 1, 0x103), 77));
-	assert_int_equal(peers_place_of(&conf, &pc, 0x103, 77, data, sizeof(data)), 5);
-	assert_int_equal(peers_place_of(&conf, &pc, 0x103, 78, data, sizeof(data)), -1);
-	assert_int_equal(peers_place_of(&conf, &pc, 0x102, 77, data, sizeof(data)), -1);
+		verify_seed(verify_flow(0x100 + 5 * 2 + 1, 0x103, false), 77));
+	assert_int_equal(
+		peers_place_of(&conf, &pc, 0x103, false, 77, data, sizeof(data)), 5);
+	assert_int_equal(
+		peers_place_of(&conf, &pc, 0x103, false, 78, data, sizeof(data)), -1);
+	assert_int_equal(
+		peers_place_of(&conf, &pc, 0x102, false, 77, data, sizeof(data)), -1);
+	assert_int_equal(
+		peers_place_of(&conf, &pc, 0x103, true, 77, data, sizeof(data)), -1);
 	/* A few bytes may be right by chance. */
-	assert_int_equal(peers_place_of(&conf, &pc, 0x103, 77, data, 7), -1);
-	assert_int_equal(peers_place_of(&conf, &pc, 0x103, 77, data, 8), 5);
+	assert_int_equal(peers_place_of(&conf, &pc, 0x103, false, 77, data, 7), -1);
+	assert_int_equal(peers_place_of(&conf, &pc, 0x103, false, 77, data, 8), 5);
 }

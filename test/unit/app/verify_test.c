@@ -88,3 +88,21 @@ TEST(bytes_are_fixed)
 	verify_fill(buf, sizeof(buf), verify_seed(0x100, 0));
 	assert_memory_equal(buf, want, sizeof(want));
 }
+
+/* --mode both: the QPNs of both ends may be the same. */
+TEST(a_message_that_comes_back_is_wrong)
+{
+	uint8_t out[64];
+	size_t first;
+
+	for (uint32_t qpn = 0x100; qpn < 0x180; qpn++) {
+		uint32_t begins = verify_flow(qpn, qpn, false),
+			 follows = verify_flow(qpn, qpn, true);
+
+		assert_int_equal(begins, qpn);
+		verify_fill(out, sizeof(out), verify_seed(begins, 3));
+		assert_true(verify_check(out, 64, verify_seed(follows, 3), &first) > 32);
+		verify_fill(out, sizeof(out), verify_seed(follows, 3));
+		assert_true(verify_check(out, 64, verify_seed(begins, 3), &first) > 32);
+	}
+}
