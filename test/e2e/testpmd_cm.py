@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""`listen` and `connect` of rocade-testpmd: two hosts, network namespaces with net_tap ports,
+"""`listen` and `connect` of rocade-testpmd: two or three hosts, network namespaces with net_tap ports,
 connect by RDMA-CM over IPv4 and IPv6. A port without a listener rejects. A killed sender connects
 again with the same QPNs. tshark decodes the messages."""
 
@@ -20,15 +20,15 @@ PEER = {4: "192.0.2.2", 6: "2001:db8::2"}
 CONNECTED = r"^port 0: \d+ QPs connected with"
 
 
-def end(spaces, side, *options, mac="", cores=0):
-    device = "net_tap0,iface=port" + mac
-    program = Testpmd(["--addr", ADDRESS[side], "-i"] + list(options) + (
+def end(spaces, side, *options, mac="", cores=0, address=None, iface="port"):
+    device = "net_tap0,iface=%s%s" % (iface, mac)
+    program = Testpmd(["--addr", address or ADDRESS[side], "-i"] + list(options) + (
         ["--nb-cores", str(cores)] if cores else []), eal_cores(cores + 1, device) if cores else eal(
             side, device, memory_mb=256), space=spaces[side])
     # Wait for the start: the PMD sets the address of the kernel's end while it starts.
     program.say("show port")
     program.expect(r"^port 0", 60)
-    plug(spaces[side], "port", "br0")
+    plug(spaces[side], iface, "br0")
     return program
 
 
@@ -64,7 +64,7 @@ def connects(spaces, version):
 
 def mix(spaces):
     """Two runs of a mix of operations over the same connections, and one after new ones."""
-    options = ["-q", "4", "-c", "4000", "--op", "send:1,write-imm:1,write:2,read:1,cas:1", "-s", "64,2000"]
+    options = ["-q", "4", "-c", "4000", "--op", "send:1,send-inv:1,write-imm:1,write:2,read:1,cas:1", "-s", "64,2000"]
     sink = end(spaces, 1, "--mode", "sink", *options)
     sink.say("listen 7471")
     sink.say("start")
@@ -100,6 +100,11 @@ def no_listener(spaces):
         "0 of 1 QPs are connected after 3 s", 60), sender.tail())
     sender.say("connect 192.0.2.2 7471")
     case("connect succeeds after the failed ones", sender.expect(CONNECTED, 60), sender.tail())
+    mark = len(sender.text)
+    sender.say("listen 7470")
+    sender.say("connect 192.0.2.2 7472")
+    case("an end that listens, too, reports it", sender.expect(
+        "connect: no listener on this port of 192.0.2.2", 60, mark), sender.tail())
     quit_both(sender, sink)
 
 
@@ -174,6 +179,29 @@ def changed_options(spaces):
     quit_both(sender, sink)
 
 
+def third(spaces):
+    """One end with two peers. The second one leaves while the first one is connected again."""
+    hub = end(spaces, 0, "--mode", "send", "-q", "2", "--peer", "192.0.2.2,192.0.2.3")
+    peers = [end(spaces, 1, "--mode", "sink", "--peer", "192.0.2.1"), end(
+        spaces, 1, "--mode", "sink", "--peer", "192.0.2.1@1", address="192.0.2.3/24", iface="third")]
+    for number, peer in enumerate(peers):
+        peer.say("listen 7471")
+        peer.expect("listening on port", 30)
+        hub.say("connect 192.0.2.%d 7471" % (2 + number))
+        case("peer %d connects" % number, hub.expect("1 QPs connected with 192.0.2.%d" % (2 + number), 60) and
+             peer.expect(CONNECTED, 30), hub.tail() + peer.tail())
+    mark = len(hub.text)
+    hub.say("connect 192.0.2.2 7471")
+    peers[0].expect("has disconnected", 30)  # the hub waits until the QP can be connected again
+    peers[1].say("quit")
+    case("the other peer is answered when it leaves meanwhile", hub.expect("192.0.2.3 has disconnected", 30, mark) and
+         peers[1].wait(30) == 0 and hub.expect("1 QPs connected with 192.0.2.2", 60, mark), hub.tail())
+    hub.say("start")
+    case("`start` knows that it has left", hub.expect("connections to 192.0.2.3 are lost", 30, mark), hub.tail())
+    peers[1].kill()
+    quit_both(hub, peers[0])
+
+
 def loop():
     script = os.path.join(SCRATCH, "loop")
     with open(script, "w", encoding="utf-8") as file:
@@ -214,7 +242,7 @@ def main():
     spaces = tap_wire()
     return run(loop, lambda: connects(spaces, 4), lambda: connects(spaces, 6), lambda: mix(spaces),
                lambda: no_listener(spaces), lambda: killed(spaces),
-               lambda: killed(spaces, 2), lambda: changed_options(spaces),
+               lambda: killed(spaces, 2), lambda: changed_options(spaces), lambda: third(spaces),
                lambda: on_the_wire(spaces))
 
 
