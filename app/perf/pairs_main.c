@@ -73,8 +73,8 @@ static const struct option_row option_rows[] = {
 		OPTION_MEMBER(struct conf, share),
 		.words = share_names,
 		.valid = "nothing, srq or cq",
-		.text = "what the engines of a device share: nothing, one SRQ, or one CQ "
-			"for requests and one for receives (nothing)"},
+		.text = "what the engines of a device share: nothing; srq: one SRQ; cq: one "
+			"CQ for requests and one for receives (nothing)"},
 	{.kind = OPTION_FLAG,
 		.name = "crossed",
 		OPTION_MEMBER(struct conf, crossed),

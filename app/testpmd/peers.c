@@ -108,22 +108,36 @@ peers_set(struct port_conf *pc)
 	}
 }
 
-bool
-peers_own_is_placed(const struct port_conf *pc, char own[PEER_TEXT_MAX])
+const char *
+peers_list_wrong(const struct port_conf *pc, char entry[PEER_TEXT_MAX])
 {
 	struct peer_list list;
+	unsigned own = PEERS_MAX;
 
 	if (pc->peer[0] == '\0' || !peer_list_read(pc->peer, &list))
-		return false;
+		return NULL;
 	for (unsigned i = 0; i < list.n; i++) {
-		const struct peer_item *item = &list.items[i];
-
-		if (!item->placed || !is_own_address(pc, item->raw))
+		strcpy(entry, list.items[i].text);
+		if (!is_own_address(pc, list.items[i].raw))
 			continue;
-		strcpy(own, item->text);
-		return true;
+		if (list.items[i].placed)
+			return "is the port's own address; expected it without @N, in a list "
+			       "of all ends";
+		if (own != PEERS_MAX)
+			return "is the second of the port's own addresses; expected one of "
+			       "each end";
+		own = i;
 	}
-	return false;
+	for (unsigned i = 0; own != PEERS_MAX && i < list.n; i++) {
+		strcpy(entry, list.items[i].text);
+		if (list.items[i].placed)
+			return "has @N in a list of all ends; expected none, as the order of "
+			       "the list says it";
+		if ((strchr(entry, ':') == NULL) !=
+			(strchr(list.items[own].text, ':') == NULL))
+			return "is of another family than the port's own address in the list";
+	}
+	return NULL;
 }
 
 int

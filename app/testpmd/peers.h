@@ -21,8 +21,8 @@ bool peers_add(struct port_conf *pc, const char *text);
 void peers_replace(struct port_conf *pc, const char *address);
 /* After a change of --addr. */
 void peers_set(struct port_conf *pc);
-/* Whether an address of the list that is this end's own has @N. Copies it. */
-bool peers_own_is_placed(const struct port_conf *pc, char own[PEER_TEXT_MAX]);
+/* Returns which rule of a list of all ends an entry of --peer breaks, and copies the entry. NULL: none. */
+const char *peers_list_wrong(const struct port_conf *pc, char entry[PEER_TEXT_MAX]);
 /* By the bytes of message msg to the QP with this QPN: which place this end has at its sender, if each end
  * has the QPs of this one for the other; -1: none. back: of verify_flow(). */
 int peers_place_of(const struct conf *conf, const struct port_conf *pc, uint32_t qpn,

@@ -107,13 +107,12 @@ static int
 check_peers(const struct conf *conf, const struct port_conf *port, char err[ERR_MAX])
 {
 	unsigned n = port_peers(port);
-	char own[PEER_TEXT_MAX];
+	char entry[PEER_TEXT_MAX];
+	const char *wrong = peers_list_wrong(port, entry);
 
-	if (peers_own_is_placed(port, own))
-		return error_set(err,
-			"invalid value '%s' for --peer: %s is the port's own address; expected "
-			"it without @N, in a list of all ends",
-			port->peer, own);
+	if (wrong != NULL)
+		return error_set(err, "invalid value '%s' for --peer: %s %s", port->peer,
+			entry, wrong);
 	if (check_share("qps", "QPs", conf->qps, n, err) != 0 ||
 		check_share("count", "messages", conf->count, n, err) != 0)
 		return -1;

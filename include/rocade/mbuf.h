@@ -49,7 +49,7 @@ struct rocade_srq_mbufs {
 
 /*
  * Hands over the messages of the SRQ in mbufs from now on. To be called before receives are posted and
- * QPs are created with it, and while no other thread does either. Receives with SGEs are refused then
+ * QPs are created with it, and while no other thread does either; a second call replaces the first. Receives with SGEs are refused then
  * (EINVAL), and ibv_query_srq(3) reports max_sge 0. QPs with it are RC, and their receive CQ is of no
  * thread domain: else ibv_create_qp(3) fails with EINVAL. RDMA WRITE with immediate data takes a receive
  * as before, and writes to registered memory.
@@ -94,7 +94,8 @@ rocade_wc_mbuf(const struct ibv_wc *wc)
  * mbufs_tx_copied): of longer messages, of chains, to a peer on the same port, sent again while the port
  * still has the first, with impairment or a dump, and of UC QPs.
  *
- * EINVAL: as ibv_post_send(3); or the mbuf's segments do not add up, or are more than 64. ENOMEM: the
+ * EINVAL: as ibv_post_send(3); or an argument is NULL; or the mbuf's segments do not add up, are longer
+ * than their buffers, or more than 64. ENOMEM: the
  * queue is full. EOPNOTSUPP: the port's frames are no mbufs.
  */
 int rocade_post_send_mbuf(struct ibv_qp *qp, struct ibv_send_wr *wr, struct rte_mbuf *m);

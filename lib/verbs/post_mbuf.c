@@ -10,7 +10,7 @@
 
 #define SEGMENTS_MAX 64
 
-/* Returns whether the segments have as many bytes as the first one says. */
+/* Returns whether the segments have as many bytes as the first one says, each within its buffer. */
 static bool
 segments_fit(const struct rte_mbuf *m)
 {
@@ -19,7 +19,7 @@ segments_fit(const struct rte_mbuf *m)
 	if (segs == 0 || segs > SEGMENTS_MAX)
 		return false;
 	for (; m != NULL && segs != 0; m = m->next, segs--) {
-		if (m->data_len > len)
+		if (m->data_len > len || m->data_off + m->data_len > m->buf_len)
 			return false;
 		len -= m->data_len;
 	}
@@ -55,7 +55,8 @@ request_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr,
 			wr->qp_type.xrc.remote_srqn, 0xFFFFFF);
 	if (!segments_fit(m))
 		return rocade_fail(EINVAL,
-			"the mbuf has more than %d segments, or pkt_len is not their sum",
+			"the mbuf has more than %d segments, one is longer than its buffer, "
+			"or pkt_len is not their sum",
 			SEGMENTS_MAX);
 	return 0;
 }
@@ -63,15 +64,18 @@ request_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr,
 EXPORT int
 rocade_post_send_mbuf(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct rte_mbuf *m)
 {
-	const struct wr_row *row = send_row(wr);
+	const struct wr_row *row;
 	struct verbs_qp *vqp = to_qp(ibv);
 	struct qp *qp;
 	struct send_wqe *wqe;
 	unsigned flags;
 	int err;
 
+	if (ibv == NULL || wr == NULL || m == NULL)
+		return rocade_fail(EINVAL, "the QP, the request or the mbuf is NULL");
 	if (!context_is_ours(ibv->context))
 		return rocade_fail(EINVAL, "the QP is not of a Rocade device");
+	row = send_row(wr);
 	err = request_check(vqp, wr, row, m);
 	if (err != 0)
 		return err;

@@ -38,7 +38,7 @@ mbufs_conf_read(const struct dev *dev, const struct rocade_srq_mbufs *conf)
 static int
 mbufs_allowed(const struct ibv_srq *ibv)
 {
-	if (!context_is_ours(ibv->context))
+	if (ibv == NULL || !context_is_ours(ibv->context))
 		return rocade_fail(EINVAL, "the SRQ is not of a Rocade device");
 	if (((const struct verbs_srq *)ibv)->xrcd != NULL)
 		return rocade_fail(EOPNOTSUPP, "an XRC SRQ hands over no mbufs");

@@ -195,6 +195,13 @@ TEST(wrong_use_is_refused)
 	m->nb_segs = 65;
 	expect_refusal(wr, m, "more than 64 segments");
 	m->nb_segs = 3;
+	m->data_off = (uint16_t)(m->buf_len - m->data_len + 1);
+	expect_refusal(wr, m, "is longer than its buffer");
+	m->data_off = RTE_PKTMBUF_HEADROOM;
+	expect_refusal(wr, NULL, "or the mbuf is NULL");
+	assert_int_equal(rocade_post_send_mbuf(sides[0].qp, NULL, m), EINVAL);
+	assert_int_equal(rocade_post_send_mbuf(NULL, &wr, m), EINVAL);
+	m->nb_segs = 3;
 	for (unsigned i = 0; i < DEPTH; i++) {
 		assert_int_equal(
 			rocade_post_send_mbuf(sides[0].qp, &wr, message_make(i, 10)), 0);

@@ -236,6 +236,7 @@ TEST(wrong_use_is_refused)
 	srq = ibv_create_srq(sides[0].pd, &attr);
 	assert_non_null(srq);
 	expect_refusal(srq, NULL, EINVAL, "no configuration of the mbufs");
+	expect_refusal(NULL, &conf, EINVAL, "not of a Rocade device");
 	conf.size = 8;
 	expect_refusal(srq, &conf, EINVAL, "size: 8 is not sizeof");
 	conf.size = sizeof(conf);

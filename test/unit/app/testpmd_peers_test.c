@@ -138,18 +138,35 @@ TEST(the_wrong_peer_of_a_list_is_named)
 	assert_string_equal(list_why(), "entry 2, '192.0.2.2', comes twice");
 }
 
-TEST(an_own_address_has_no_place)
+/* A list with an address of this end is one of all ends. */
+TEST(a_list_of_all_ends_has_rules)
 {
-	char own[PEER_TEXT_MAX] = "";
+	static const struct {
+		const char *list, *entry, *wrong; /* NULL: it is a good list */
+	} rows[] = {{"192.0.2.9@3,192.0.2.8", NULL, NULL},
+		{"192.0.2.9,192.0.2.2,192.0.2.8", NULL, NULL},
+		{"192.0.2.9@3,2001:db8::9", NULL, NULL},
+		{"192.0.2.9,192.0.2.2@0", "192.0.2.2", "without @N"},
+		{"192.0.2.9@3,192.0.2.2", "192.0.2.9", "has @N in a list of all ends"},
+		{"192.0.2.1,192.0.2.9,192.0.2.2", "192.0.2.2",
+			"the second of the port's own"},
+		{"192.0.2.1,2001:db8::1", "2001:db8::1", "the second of the port's own"},
+		{"192.0.2.1,2001:db8::9", "2001:db8::9", "another family"},
+		{"192.0.2.9,2001:db8::1", "192.0.2.9", "another family"}};
 
-	set_up("192.0.2.1/24,192.0.2.2/24");
-	assert_true(peers_add(&pc, "192.0.2.9@3,192.0.2.2"));
-	assert_false(peers_own_is_placed(&pc, own));
-	assert_string_equal(own, "");
-	pc.peer_open = false;
-	assert_true(peers_add(&pc, "192.0.2.9,192.0.2.2@0"));
-	assert_true(peers_own_is_placed(&pc, own));
-	assert_string_equal(own, "192.0.2.2");
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char entry[PEER_TEXT_MAX];
+		const char *wrong;
+
+		set_up("192.0.2.1/24,192.0.2.2/24,2001:db8::1/64");
+		assert_true(peers_add(&pc, rows[i].list));
+		wrong = peers_list_wrong(&pc, entry);
+		assert_int_equal(wrong == NULL, rows[i].wrong == NULL);
+		if (wrong == NULL)
+			continue;
+		assert_non_null(strstr(wrong, rows[i].wrong));
+		assert_string_equal(entry, rows[i].entry);
+	}
 }
 
 /* An end with 2 QPs for each of two peers gets a message whose sender has it at place 5. */
