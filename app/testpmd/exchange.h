@@ -151,7 +151,7 @@ struct exchange_msg {
 
 struct exchange_msg exchange_question(const struct host *host, enum exchange_kind kind);
 void exchange_post(struct host *host, const struct exchange_msg *msg);
-/* Whether a datagram with this QPN may be of the core of the other end, which has so many peers. */
+/* Whether a datagram with this QPN may be of the core of the other end, which has `peers` peers. */
 bool exchange_is_of_core(const struct host *host, uint32_t qpn, uint32_t peers);
 /* The options that both ends need to have the same, in words; returns a digest of them. The words have
  * --count, too, which one end may do without: the digest does not. */

@@ -454,7 +454,7 @@ int host_clear(struct host *host);
 void host_watch_restart(struct host *host, uint64_t now_ns);
 bool conn_has_failed(const struct conn *conn);
 /* At the end of a receiver's run: fails the host if the peer does not hear it. fails: the run fails anyway. */
-void host_require_heard(struct host *host, bool fails);
+void host_require_heard(struct host *host, bool fails, uint64_t now_ns);
 
 /* testpmd_stats.c: the sum over cores and peers, or those of one core or one peer, and one error. Only
  * while no core uses the hosts. */
@@ -481,6 +481,8 @@ bool host_resolved(struct host *host, uint64_t now_ns);
 bool host_duration_over(const struct host *host, uint64_t now_ns);
 /* HOST_LINGERING: acknowledges what the peer repeats, until the peer is silent. */
 void host_linger(struct host *host, uint64_t now_ns);
+/* A peer that is silent for five ACK timeouts has the acknowledgements, or has gone. */
+#define HOST_QUIET_NS(host) (5 * (UINT64_C(4096) << (host)->conf->timeout))
 /* Periodic work of a passive host. Ends its run when it is complete. */
 void host_tick_passive(struct host *host, uint64_t now_ns);
 /* Returns for how long mark has not changed. Setting idle_since_ns to 0 restarts the

@@ -35,7 +35,7 @@ static void
 sink_stop(struct host *host)
 {
 	rx_drain(host);
-	host_require_heard(host, false);
+	host_require_heard(host, false, clock_ns());
 	if (host->state != HOST_FAILED)
 		host_set_done(host);
 }

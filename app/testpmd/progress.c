@@ -113,8 +113,7 @@ host_idle_for(struct host *host, uint64_t mark, uint64_t now_ns)
 void
 host_linger(struct host *host, uint64_t now_ns)
 {
-	uint64_t timeout_ns = UINT64_C(4096) << host->conf->timeout;
-	uint64_t enough_ns = 5 * timeout_ns;
+	uint64_t enough_ns = HOST_QUIET_NS(host);
 	struct snapshot stats;
 
 	/* So is the answer to END, for which the sender asks again. */
@@ -188,7 +187,7 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 	tally->last_ns = host->idle_since_ns;
 	if (conf->count != 0 && wait_limit_s(host) != 0 &&
 		idle_since_ns > wait_limit_s(host) * NS_PER_SECOND) {
-		host_require_heard(host, true);
+		host_require_heard(host, true, now_ns);
 		host_fail(host,
 			"%s sent nothing more for %" PRIu64 " s: %" PRIu64 " of %" PRIu64
 			" messages arrived",
@@ -212,7 +211,7 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 				host_peer(host));
 		else
 			host->state = HOST_DONE;
-		host_require_heard(host, false);
+		host_require_heard(host, false, now_ns);
 	}
 }
 

@@ -122,26 +122,23 @@ sender_is_done(const struct host *host)
 	return done;
 }
 
-/* A sender that is not acknowledged repeats each time that its ACK timeout is over. As host_linger() does, this
- * takes a few of them without a repeat for the acknowledgement's arrival. */
+/* A sender that is not acknowledged repeats each time that its ACK timeout is over. */
 static bool
 conn_repeats(const struct host *host, struct conn *conn, uint64_t now_ns)
 {
-	uint64_t timeout_ns = UINT64_C(4096) << host->conf->timeout;
-
 	return conn_is_stalled(conn) ||
-	       elapsed_ns(now_ns, conn->repeated_ns) < 5 * timeout_ns;
+	       elapsed_ns(now_ns, conn->repeated_ns) < HOST_QUIET_NS(host);
 }
 
 void
-host_require_heard(struct host *host, bool fails)
+host_require_heard(struct host *host, bool fails, uint64_t now_ns)
 {
 	if (sender_went_on(host) || sender_is_done(host))
 		return;
 	for (unsigned i = 0; i < host->n_conns; i++) {
 		struct conn *conn = &host->conns[i];
 
-		bool repeats = conn->unheard && conn_repeats(host, conn, clock_ns());
+		bool repeats = conn->unheard && conn_repeats(host, conn, now_ns);
 
 		if (!conn->unheard || !(fails || repeats))
 			continue;

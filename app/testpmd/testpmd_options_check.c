@@ -194,7 +194,7 @@ check_qpns(const struct conf *conf, const struct port_conf *port, char err[ERR_M
 	return 0;
 }
 
-/* Those who post and poll have other lcores than the engines, which are divided evenly. */
+/* The threads that post and poll have other lcores than the engines, which are divided evenly. */
 static int
 check_engine_lcores(const struct conf *conf, char err[ERR_MAX])
 {

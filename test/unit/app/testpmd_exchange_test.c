@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who asks whom with --mode both, and what a sender of SENDs with invalidate asks. This file stands for the
+/* The questions of --mode both, and those of a sender of SENDs with invalidate. This file stands for the
  * datagrams, and for what a host does with them. */
 #include <endian.h>
 #include <stdarg.h>

@@ -120,11 +120,11 @@ TEST_WITH(a_peer_that_repeats_its_first_message_for_long_hears_nothing, setup, N
 {
 	psn = 1;
 	checks(6); /* the first one sees the message itself */
-	host_require_heard(&host, false);
+	host_require_heard(&host, false, now_ns);
 	assert_int_equal(host.state, HOST_RUNNING);
 	checks(1);
 	assert_int_equal(connects, 0);
-	host_require_heard(&host, false);
+	host_require_heard(&host, false, now_ns);
 	assert_int_equal(host.state, HOST_FAILED);
 	assert_non_null(
 		strstr(host.reason, "192.0.2.2 repeats its first message to QP 0x100"));
@@ -137,7 +137,7 @@ TEST_WITH(a_peer_that_goes_on_has_heard_the_acknowledgement, setup, NULL)
 	assert_true(conns[0].unheard);
 	psn = 2;
 	checks(1);
-	host_require_heard(&host, false);
+	host_require_heard(&host, false, now_ns);
 	assert_int_equal(host.state, HOST_RUNNING);
 }
 
@@ -147,7 +147,7 @@ TEST_WITH(a_peer_that_goes_on_without_a_repeat_has_heard_it, setup, NULL)
 	psn = 1;
 	checks(8);
 	psn = 2;
-	host_require_heard(&host, false);
+	host_require_heard(&host, false, now_ns);
 	assert_int_equal(host.state, HOST_RUNNING);
 }
 
@@ -158,7 +158,7 @@ TEST_WITH(a_peer_that_goes_on_with_another_qp_has_heard_it, setup, NULL)
 	psn = 1;
 	checks(8);
 	conns[1].received = 2;
-	host_require_heard(&host, true);
+	host_require_heard(&host, true, now_ns);
 	assert_int_equal(host.state, HOST_RUNNING);
 }
 
@@ -170,10 +170,10 @@ TEST_WITH(a_peer_that_repeats_no_more_has_heard_it, setup, NULL)
 	psn = 1;
 	checks(8);
 	now_ns += timeouts_ns;
-	host_require_heard(&host, false);
+	host_require_heard(&host, false, now_ns);
 	assert_int_equal(host.state, HOST_RUNNING);
 	now_ns--;
-	host_require_heard(&host, false);
+	host_require_heard(&host, false, now_ns);
 	assert_int_equal(host.state, HOST_FAILED);
 }
 
@@ -183,7 +183,7 @@ TEST_WITH(a_repeat_since_the_last_check_counts, setup, NULL)
 	checks(8);
 	duplicates++;
 	now_ns += NS_PER_SECOND;
-	host_require_heard(&host, false);
+	host_require_heard(&host, false, now_ns);
 	assert_int_equal(host.state, HOST_FAILED);
 }
 
@@ -193,7 +193,7 @@ TEST_WITH(a_failed_run_says_what_its_peer_did_before, setup, NULL)
 	psn = 1;
 	checks(8);
 	now_ns += NS_PER_SECOND;
-	host_require_heard(&host, true);
+	host_require_heard(&host, true, now_ns);
 	assert_int_equal(host.state, HOST_FAILED);
 }
 
@@ -206,10 +206,10 @@ TEST_WITH(a_sender_in_this_process_says_whether_it_is_done, setup, NULL)
 	psn = 1;
 	checks(8);
 	both_ends[0].state = HOST_DONE;
-	host_require_heard(&host, false);
+	host_require_heard(&host, false, now_ns);
 	assert_int_equal(host.state, HOST_RUNNING);
 	both_ends[0].state = HOST_FAILED;
-	host_require_heard(&host, false);
+	host_require_heard(&host, false, now_ns);
 	assert_int_equal(host.state, HOST_FAILED);
 }
 
@@ -219,6 +219,6 @@ TEST_WITH(a_restarted_peer_is_connected_again, setup, NULL)
 	checks(7);
 	assert_int_equal(connects, 1);
 	assert_int_equal(host.tally.restarts, 1);
-	host_require_heard(&host, false);
+	host_require_heard(&host, false, now_ns);
 	assert_int_equal(host.state, HOST_RUNNING);
 }

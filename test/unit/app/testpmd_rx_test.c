@@ -81,9 +81,16 @@ tx_reap(struct host *h)
 	return 0;
 }
 
-void
-host_require_heard(struct host *h, bool fails)
+uint64_t
+clock_ns(void)
 {
+	return 0;
+}
+
+void
+host_require_heard(struct host *h, bool fails, uint64_t now)
+{
+	(void)now;
 	(void)h;
 	(void)fails;
 }
