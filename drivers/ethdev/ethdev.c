@@ -41,7 +41,6 @@ struct ethdev {
 	bool promiscuous;      /* turned on here */
 	bool keep_promiscuous; /* it stays on at close */
 	bool rx_interrupts, rx_interrupts_wanted;
-	bool send_mbufs;
 	struct rte_mempool *pool;
 	bool pool_is_given;
 	struct rte_eth_dev_info info;
@@ -162,7 +161,7 @@ ethdev_configure(
 	int ret;
 
 	offloads_choose(&dev->offloads, &dev->info, dev->queue_count,
-		conf->no_cksum_offload, conf->send_mbufs, &eth);
+		conf->no_cksum_offload, &eth);
 	if (dev->queue_count > 1 && !dev->offloads.rss)
 		log_info("%s has no RSS by IP or UDP: its own rules choose the receive "
 			 "queue of a packet",
@@ -332,7 +331,6 @@ ethdev_struct_alloc(const struct ethdev_conf *conf)
 	dev->queue_count = conf->queues;
 	dev->keep_promiscuous = conf->keep_promiscuous;
 	dev->rx_interrupts = dev->rx_interrupts_wanted = conf->rx_interrupts;
-	dev->send_mbufs = conf->send_mbufs;
 	for (uint16_t i = 0; i < conf->queues; i++)
 		dev->queue[i].wait_fd = -1;
 	dev->queues = calloc(conf->queues, sizeof(dev->queues[0]));
@@ -457,7 +455,6 @@ ethdev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 	port->caps.max_frame = dev->mtu + L2_BYTES;
 	port->caps.rx_ring = dev->rx_desc;
 	port->caps.tx_ipv4_cksum = dev->offloads.tx_ipv4_cksum;
-	port->caps.tx_mbufs = dev->send_mbufs;
 	port->mbufs = &ethdev_mbufs;
 	port->tx_pool = dev->pool;
 	/* Frames of net_ring come from the mempool of the port that sent them. */

@@ -6,13 +6,12 @@
 
 void
 offloads_choose(struct ethdev_offloads *out, const struct rte_eth_dev_info *info,
-	uint16_t queues, bool no_cksum, bool any_mbufs, struct rte_eth_conf *eth)
+	uint16_t queues, bool no_cksum, struct rte_eth_conf *eth)
 {
 	uint64_t hash = info->flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
 
 	*out = (struct ethdev_offloads){
 		.fast_free =
-			!any_mbufs &&
 			(info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0,
 		.rss = queues > 1 && hash != 0,
 		.rx_ipv4_cksum = !no_cksum && (info->rx_offload_capa &

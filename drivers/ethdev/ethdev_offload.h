@@ -14,10 +14,9 @@ struct ethdev_offloads {
 	bool rss;
 };
 
-/* Chooses the offloads of a port with this many queue pairs, and requests them in eth. any_mbufs: the
- * port sends mbufs of any mempool, with other holders. */
+/* Chooses the offloads of a port with this many queue pairs, and requests them in eth. */
 void offloads_choose(struct ethdev_offloads *out, const struct rte_eth_dev_info *info,
-	uint16_t queues, bool no_cksum, bool any_mbufs, struct rte_eth_conf *eth);
+	uint16_t queues, bool no_cksum, struct rte_eth_conf *eth);
 
 /* Writes their names to text, of OFFLOADS_TEXT bytes, and returns it. */
 const char *offloads_text(const struct ethdev_offloads *offloads, char *text);

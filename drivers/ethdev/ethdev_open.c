@@ -38,7 +38,6 @@ ethdev_create(
 		.no_cksum_offload = conf->no_cksum_offload,
 		.rx_interrupts = conf->rx_interrupts,
 		.pool = conf->pool,
-		.send_mbufs = conf->send_mbufs,
 		.numa = conf->numa,
 	};
 	char why[200] = "";

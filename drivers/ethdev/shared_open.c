@@ -58,7 +58,6 @@ port_open(const struct rocade_port_conf *conf, const struct rocade_shared_conf *
 		.input_room = conf->rx_desc,
 		.mtu = mtu,
 		.no_cksum_offload = conf->no_cksum_offload,
-		.send_mbufs = conf->send_mbufs,
 		.shared = *shared,
 	};
 	char why[300] = "";

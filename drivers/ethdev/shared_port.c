@@ -419,7 +419,6 @@ port_fill(const struct shared_port *s, const struct shared_open_conf *conf,
 	port->caps.max_frame = s->mtu + L2_BYTES;
 	port->caps.rx_ring = rx_ring;
 	port->caps.tx_ipv4_cksum = has_tx_cksum(conf);
-	port->caps.tx_mbufs = conf->send_mbufs;
 	port->mbufs = &ethdev_mbufs;
 	port->tx_pool = s->pool;
 	memcpy(port->mac, mac->addr_bytes, sizeof(port->mac));

@@ -56,7 +56,6 @@ struct shared_open_conf {
 	uint16_t input_room; /* frames; 0: 1024 */
 	uint32_t mtu;        /* IP MTU */
 	bool no_cksum_offload;
-	bool send_mbufs;
 	struct rocade_shared_conf shared;
 };
 

@@ -86,13 +86,8 @@ rocade_wc_mbuf(const struct ibv_wc *wc)
  * the QP is reset or destroyed. Until then the program writes neither to it nor to its other holders'
  * data. On an error the mbuf stays the program's.
  *
- * With send_mbufs of struct rocade_port_conf a message that is one packet and one direct segment with
- * a single holder is not copied, if it has room for the headers, 14 + 4 + 40 + 8 + 12 + 24 bytes at
- * most, in front, and for pad and ICRC, 7 bytes at most, behind: the packet is built around it, and
- * overwrites that room. The mbuf has a second reference while the port sends it, so the program may find
- * it in use for a while after the completion. The payload of other packets is copied (mbufs_tx_placed,
- * mbufs_tx_copied): of longer messages, of chains, to a peer on the same port, sent again while the port
- * still has the first, with impairment or a dump, and of UC QPs.
+ * Each packet is copied from the mbuf into a frame in the pass that computes its ICRC, which has to read
+ * the payload anyway: the program saves a copy of its own, and registered memory.
  *
  * EINVAL: as ibv_post_send(3); or an argument is NULL; or the mbuf's segments do not add up, are longer
  * than their buffers, or more than 64. ENOMEM: the

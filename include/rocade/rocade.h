@@ -102,10 +102,6 @@ struct rocade_port_conf {
 	 * for each engine as many buffers as an RX and a TX queue have descriptors, and 2048. It may
 	 * serve other ports, too, and must outlive this one. NULL: a pool of Rocade. */
 	struct rte_mempool *pool;
-	/* Packets may leave in mbufs of the program (rocade_post_send_mbuf()): of any mempool, and with
-	 * another holder. Turns RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE off. On a shared port: its transmit
-	 * queues, or tx, take such mbufs. Else the payload of these requests is copied. */
-	bool send_mbufs;
 };
 
 /*

@@ -166,21 +166,10 @@ engine_queue(const struct engine *e)
 	return e->io.queue;
 }
 
-/* Packets may leave in mbufs of the application, unless a wrapper of the queue changes frames. */
-static void
-mbufs_sends_set(struct engine *e)
-{
-	const struct port *port = &e->dev->port;
-
-	e->shared.mbuf.sends = port->caps.tx_mbufs && !e->shared.mbuf.copies_all &&
-			       e->io.queue.ops == port->ops;
-}
-
 void
 engine_set_queue(struct engine *e, const struct port_queue *queue)
 {
 	e->io.queue = *queue;
-	mbufs_sends_set(e);
 	e->tells_answers = queue->ops->rx_answered != NULL;
 }
 
@@ -214,7 +203,6 @@ mbufs_init(struct engine *e)
 		.copies = {.pool = port->tx_pool},
 		.reserve = MBUF_RESERVE * port->queue_count,
 		.copies_all = is_off(OFF_MBUF_HANDOVER)};
-	mbufs_sends_set(e);
 }
 
 struct engine *

@@ -205,31 +205,6 @@ frames_fill(struct engine *e, struct qp *qp, struct pkt *frames, unsigned n, boo
 	return built;
 }
 
-/* The frames that packets in mbufs of the application have left (mbuf_send.h) go back to the cache. It
- * has room in front for as many as were sent from it. */
-static void
-displaced_return(struct engine *e)
-{
-	struct mbuf_state *state = &e->shared.mbuf;
-	struct port_io *io = &e->io;
-	uint32_t n = state->displaced_count;
-
-	assert(n <= io->cache_first);
-	state->displaced_count = 0;
-	io->cache_first -= n;
-	io->cache_count += n;
-	memcpy(io->cache + io->cache_first, state->displaced, n * sizeof(struct pkt));
-}
-
-/* Sends the first n frames of the cache, which are filled. */
-static inline void
-cache_send(struct engine *e, unsigned n, uint64_t now)
-{
-	port_io_cache_send(&e->io, n, now);
-	if (unlikely(e->shared.mbuf.displaced_count != 0))
-		displaced_return(e);
-}
-
 /* Fills frames of the tx cache from ready QPs, each within its budget. Returns the number
  * of frames, from the first on, that the port is to send. Packets that a QP builds for an
  * unreachable next hop are not sent: its retries run out and report that. */
@@ -264,7 +239,6 @@ ready_qps_tx(struct engine *e, uint64_t now)
 			continue;
 		}
 		psn = qp->req.next_psn;
-		e->shared.mbuf.diverted = rc != ROUTE_PEER;
 		placed = e->io.queue.ops->tx_place != NULL && used == 0 &&
 			 rc == ROUTE_PEER;
 		built = frames_fill(e, qp, frames + used,
@@ -301,12 +275,11 @@ engine_tx_qp(struct engine *e, struct qp *qp, uint64_t now)
 		!port_io_flush(&e->io, now) || port_io_cache_fill(&e->io, 1) == 0 ||
 		next_hop_resolve(e, qp, now) != ROUTE_PEER)
 		return false;
-	e->shared.mbuf.diverted = false;
 	built = frames_fill(e, qp, e->io.cache + e->io.cache_first,
 		RTE_MIN(e->io.cache_count, ENGINE_BUDGET + 0u), &placed, qp_tx_requests,
 		now);
 	if (likely(built != 0))
-		cache_send(e, built, now);
+		port_io_cache_send(&e->io, built, now);
 	engine_schedule(e, qp);
 	return true;
 }
@@ -349,7 +322,7 @@ engine_tx(struct engine *e, uint64_t now)
 			moved += loopback_process(e, now);
 		else if (used == 0)
 			break;
-		cache_send(e, used, now);
+		port_io_cache_send(&e->io, used, now);
 		CYCLES_LAP(e, tx_burst, since);
 		moved += used;
 	}

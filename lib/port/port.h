@@ -23,7 +23,6 @@ struct port_caps {
 	uint32_t max_frame;
 	uint32_t rx_ring;   /* capacity of one receive ring, in frames */
 	bool tx_ipv4_cksum; /* honours PKT_TX_IPV4_CKSUM */
-	bool tx_mbufs;      /* sends mbufs of any mempool, and with other holders */
 };
 
 struct port_ops {

@@ -87,7 +87,9 @@ qp_icrc_check(const struct qp *qp, struct pkt_view *v)
 		return icrc_check(v);
 	to = direct_place_target(qp, v);
 	if (to == NULL) {
-		qp->shared->stats->direct_place_missed++;
+		/* A message in mbufs has no other place than its frames. */
+		if (v->op->kind != OP_SEND || !srq_has_mbufs(qp->srq))
+			qp->shared->stats->direct_place_missed++;
 		return icrc_check(v);
 	}
 	qp->shared->stats->direct_placed++;

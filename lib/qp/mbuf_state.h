@@ -22,13 +22,6 @@ struct mbuf_state {
 	uint32_t reserve;         /* buffers of each that are left to the port */
 	bool frames_are_given;    /* buffers of frames.pool may be given away */
 	bool copies_all;          /* switched off: all payload is copied */
-	/* For mbuf_send.h: the port sends mbufs with other holders; and the packets that are being
-	 * built do not leave by it. */
-	bool sends, diverted;
-	/* Frames that were allocated for packets which leave in mbufs of the application instead. The
-	 * engine takes them back when these are sent. */
-	uint32_t displaced_count;
-	struct pkt displaced[PKT_BURST];
 };
 
 #endif

@@ -162,8 +162,6 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	struct icrc_sum sum;
 	uint8_t *ext;
 
-	if (from_mbuf)
-		mbuf_send_place(qp, wqe, pkt, frame_len(&qp->hdr, bth.opcode, len));
 	ext = frame_begin(&qp->hdr, pkt, &bth, len);
 	sum = frame_sum(&qp->hdr, pkt);
 	if (unlikely(qp->multipath != 0))
@@ -171,7 +169,7 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	if (op->hdrs != 0)
 		ext_fill(ext, wqe, op);
 	if (from_mbuf)
-		mbuf_send_copy(wqe, pkt, (uint32_t)offset, ext + op->ext_len, len, &sum);
+		mbuf_send_copy(wqe, (uint32_t)offset, ext + op->ext_len, len, &sum);
 	else if (len != 0 &&
 		 req_payload_copy(qp, wqe, offset, ext + op->ext_len, len, &sum) != 0)
 		return false;

@@ -28,6 +28,13 @@ struct end {
 	unsigned next_recv;
 };
 
+/* Where the payload of a request is before it is posted. */
+enum ends_source {
+	ENDS_MEMORY,   /* in registered memory */
+	ENDS_MBUF,     /* in an mbuf, which is posted */
+	ENDS_MBUF_COPY /* in an mbuf, which the program copies into registered memory */
+};
+
 struct ends {
 	struct rocade_port *port[2];
 	struct end client, server;
@@ -44,14 +51,15 @@ void ends_srq_prepare(struct end *end);
 /* A message has been received: returns which of recv_wr is to be posted again. */
 #ifdef COST_RING
 unsigned ends_message_take(struct end *end, const struct ibv_wc *wc);
-/* Posts the request from an mbuf. */
-void ends_mbuf_post(struct ibv_qp *qp, struct ibv_send_wr *wr);
+/* Allocates an mbuf and posts it, or posts a copy of it in the memory of wr and frees it. */
+void ends_mbuf_post(struct ibv_qp *qp, struct ibv_send_wr *wr, bool copy);
 #else
 static inline void
-ends_mbuf_post(struct ibv_qp *qp, struct ibv_send_wr *wr)
+ends_mbuf_post(struct ibv_qp *qp, struct ibv_send_wr *wr, bool copy)
 {
 	(void)qp;
 	(void)wr;
+	(void)copy;
 }
 
 static inline unsigned

@@ -48,7 +48,6 @@ ends_ports_open(struct rocade_port_conf conf[2], struct rocade_port *port[2])
 		conf[i].ethdev = (uint16_t)id[i];
 		conf[i].mtu = MTU;
 		conf[i].pool = pool;
-		conf[i].send_mbufs = true;
 		must(rocade_open_port(&conf[i], &port[i]) == 0, rocade_error());
 	}
 }
@@ -73,10 +72,19 @@ ends_message_take(struct end *end, const struct ibv_wc *wc)
 }
 
 void
-ends_mbuf_post(struct ibv_qp *qp, struct ibv_send_wr *wr)
+ends_mbuf_post(struct ibv_qp *qp, struct ibv_send_wr *wr, bool copy)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	struct ibv_send_wr *bad;
 
 	must(m != NULL && rte_pktmbuf_append(m, ENDS_SLOT) != NULL, "an mbuf to send");
-	must(rocade_post_send_mbuf(qp, wr, m) == 0, rocade_error());
+	if (!copy) {
+		wr->num_sge = 0;
+		must(rocade_post_send_mbuf(qp, wr, m) == 0, rocade_error());
+		return;
+	}
+	memcpy((void *)(uintptr_t)wr->sg_list->addr, rte_pktmbuf_mtod(m, void *),
+		ENDS_SLOT);
+	rte_pktmbuf_free(m);
+	must(ibv_post_send(qp, wr, &bad) == 0, "ibv_post_send");
 }

@@ -39,19 +39,23 @@ static const struct workload {
 	enum ibv_qp_type type;
 	bool pingpong; /* each end answers a message with one before its engine's next pass */
 	bool mbufs; /* messages are received in mbufs */
-	bool posts; /* and sent from mbufs */
+	enum ends_source source;
 } workloads[] = {
 #ifdef COST_RING
-	{"ring-send-4096", IBV_WR_SEND, 4096, 1, IBV_QPT_RC, false, false, false},
-	{"ring-send-4096-mbuf", IBV_WR_SEND, 4096, 1, IBV_QPT_RC, false, true, false},
-	{"ring-post-4096-mbuf", IBV_WR_SEND, 4096, 1, IBV_QPT_RC, false, false, true},
+	{"ring-send-4096", IBV_WR_SEND, 4096, 1, IBV_QPT_RC, false, false, ENDS_MEMORY},
+	{"ring-send-4096-mbuf", IBV_WR_SEND, 4096, 1, IBV_QPT_RC, false, true,
+		ENDS_MEMORY},
+	{"ring-post-4096-mbuf", IBV_WR_SEND, 4096, 1, IBV_QPT_RC, false, false,
+		ENDS_MBUF},
+	{"ring-copy-4096-mbuf", IBV_WR_SEND, 4096, 1, IBV_QPT_RC, false, false,
+		ENDS_MBUF_COPY},
 #else
-	{"send-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, false, false, false},
-	{"write-4096", IBV_WR_RDMA_WRITE, 4096, 1, IBV_QPT_RC, false, false, false},
-	{"read-4096", IBV_WR_RDMA_READ, 4096, 1, IBV_QPT_RC, false, false, false},
-	{"send-64-qps-256", IBV_WR_SEND, 64, 256, IBV_QPT_RC, false, false, false},
-	{"ud-send-64", IBV_WR_SEND, 64, 1, IBV_QPT_UD, false, false, false},
-	{"pingpong-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, true, false, false},
+	{"send-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, false, false, ENDS_MEMORY},
+	{"write-4096", IBV_WR_RDMA_WRITE, 4096, 1, IBV_QPT_RC, false, false, ENDS_MEMORY},
+	{"read-4096", IBV_WR_RDMA_READ, 4096, 1, IBV_QPT_RC, false, false, ENDS_MEMORY},
+	{"send-64-qps-256", IBV_WR_SEND, 64, 256, IBV_QPT_RC, false, false, ENDS_MEMORY},
+	{"ud-send-64", IBV_WR_SEND, 64, 1, IBV_QPT_UD, false, false, ENDS_MEMORY},
+	{"pingpong-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, true, false, ENDS_MEMORY},
 #endif
 };
 
@@ -102,7 +106,7 @@ requests_prepare(struct run *run)
 	}
 }
 
-/* Posts n requests from mbufs. */
+/* Posts n requests whose payload is in mbufs. */
 static void
 mbufs_post(struct run *run, struct ibv_qp *qp, unsigned first, unsigned n)
 {
@@ -110,8 +114,7 @@ mbufs_post(struct run *run, struct ibv_qp *qp, unsigned first, unsigned n)
 		struct ibv_send_wr wr = run->wr[i];
 
 		wr.next = NULL;
-		wr.num_sge = 0;
-		ends_mbuf_post(qp, &wr);
+		ends_mbuf_post(qp, &wr, run->work->source == ENDS_MBUF_COPY);
 	}
 }
 
@@ -129,7 +132,7 @@ list_post(struct run *run, unsigned first, unsigned n)
 		run->wr[i].send_flags = id % SIGNAL_EVERY == 0 ? IBV_SEND_SIGNALED : 0;
 		run->wr[i].next = i + 1 < first + n ? &run->wr[i + 1] : NULL;
 	}
-	if (run->work->posts)
+	if (run->work->source != ENDS_MEMORY)
 		mbufs_post(run, run->ends.client.qp[qp], first, n);
 	else
 		must(ibv_post_send(run->ends.client.qp[qp], &run->wr[first], &bad) == 0,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the example of docs/embedding.md: over a loop and over two ethdev ports, with the
-program's poll loop and with lcores. Needs neither root nor hugepages."""
+"""Runs the examples of docs/embedding.md. embed: over a loop and over two ethdev ports, with the
+program's poll loop and with lcores. mbufs: over two ethdev ports. Needs neither root nor hugepages."""
 
 import os
 import re
@@ -32,8 +32,21 @@ def verified(result, messages):
         % messages, result.stdout.strip())
 
 
+def in_mbufs(result, messages):
+    """Each message, and each reply, is received in the mbuf of its frame."""
+    return result.returncode == 0 and result.stdout == (
+        "%d messages of 1000 bytes sent, returned and verified\n"
+        "%d messages and replies received in the mbufs of their frames\n" % (messages, 2 * messages))
+
+
+def show(number, name, good, result):
+    print("%s %d - %s" % ("ok" if good else "not ok", number, name))
+    for line in [] if good else (result.stdout + result.stderr).splitlines():
+        print("# " + line)
+
+
 def main():
-    program = sys.argv[1]
+    program, mbufs = sys.argv[1:]
     lcores = "0,1" if (os.cpu_count() or 1) > 1 else "(0,1)@0"
     workers = ["-l", lcores] if lcores == "0,1" else ["--lcores", lcores]
     with tempfile.TemporaryDirectory() as folder:
@@ -50,23 +63,24 @@ def main():
             ("an unknown option", EAL + ["-l", "0"], ["--nonsense"], "usage"),
             ("a wrong number", EAL + ["-l", "0"], ["--messages", "x"], "--messages"),
         ]
-        print("1..%d" % (len(cases) + len(refused) + 1))
+        print("1..%d" % (len(cases) + len(refused) + 3))
         number = 0
         for name, eal, options, messages in cases:
             number += 1
             result = run(program, eal, options + ["--messages", str(messages)])
-            good = verified(result, messages)
-            print("%s %d - %s" % ("ok" if good else "not ok", number, name))
-            for line in [] if good else (result.stdout + result.stderr).splitlines():
-                print("# " + line)
+            show(number, name, verified(result, messages), result)
         for name, eal, options, word in refused:
             number += 1
             result = run(program, eal, options)
-            good = result.returncode == 1 and word in result.stderr
-            print("%s %d - refused: %s" % ("ok" if good else "not ok", number, name))
+            show(number, "refused: " + name, result.returncode == 1 and word in result.stderr,
+                 result)
+        result = run(mbufs, EAL + ["-l", "0"] + wire, ["5000"])
+        show(number + 1, "mbufs over net_memif", in_mbufs(result, 5000), result)
+        result = run(mbufs, EAL + ["-l", "0"], ["5000"])
+        show(number + 2, "mbufs without ports is refused",
+             result.returncode == 1 and "expected 2" in result.stderr, result)
     result = subprocess.run([program, "--help"], text=True, capture_output=True, check=False)
-    good = result.returncode == 0 and "Exit status" in result.stdout
-    print("%s %d - --help" % ("ok" if good else "not ok", number + 1))
+    show(number + 3, "--help", result.returncode == 0 and "Exit status" in result.stdout, result)
 
 
 if __name__ == "__main__":

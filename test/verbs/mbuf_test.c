@@ -71,7 +71,7 @@ message_check(const struct rte_mbuf *m, unsigned number)
 	}
 }
 
-/* Passes until so many messages have arrived and completed; the first `keep` are put into kept. */
+/* Passes until `until` messages have arrived and completed; the first `keep` are put into kept. */
 static void
 messages_pass(enum how how, unsigned until, struct rte_mbuf **kept, unsigned keep)
 {
@@ -112,6 +112,7 @@ TEST(messages_are_handed_over)
 		assert_int_equal(side_stat(&sides[1], "mbufs_handed"), 3 * MESSAGES);
 		assert_int_equal(side_stat(&sides[1], "mbufs_copied"), 0);
 		assert_int_equal(side_stat(&sides[1], "mbufs_missing"), 0);
+		assert_int_equal(side_stat(&sides[1], "direct_place_missed"), 0);
 		for (unsigned i = 0; i < KEPT; i++) {
 			message_check(kept[i], i);
 			assert_ptr_equal(kept[i]->pool, pool);

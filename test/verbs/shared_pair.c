@@ -171,10 +171,8 @@ sides_pass(enum how how)
 void
 side_open(struct side *s, enum how how)
 {
-	struct rocade_port_conf conf = {.size = sizeof(conf),
-		.addresses = s->address,
-		.ethdev = s->ethdev,
-		.send_mbufs = s->send_mbufs};
+	struct rocade_port_conf conf = {
+		.size = sizeof(conf), .addresses = s->address, .ethdev = s->ethdev};
 	struct rocade_shared_conf shared = {.size = sizeof(shared),
 		.rx_queues = how == HOW_QUEUES,
 		.tx = how == HOW_FUNCTION ? app_tx : NULL,

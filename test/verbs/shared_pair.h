@@ -31,7 +31,6 @@ struct side {
 	/* Frames that Rocade has taken, in calls of rocade_engine_input() that have returned. Atomic. */
 	uint64_t taken;
 	uint8_t timeout; /* code of the ACK timeout; 0: 17, 537 ms */
-	bool send_mbufs; /* of the port */
 	/* The QP has an SRQ that hands over mbufs; NULL: a receive queue of its own. */
 	const struct rocade_srq_mbufs *mbufs;
 };

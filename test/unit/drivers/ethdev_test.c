@@ -135,23 +135,6 @@ TEST(start_up_on_a_bare_pmd)
 	expect_refusal(conf, -ENODEV, "there is no port");
 }
 
-/* MBUF_FAST_FREE takes mbufs of one mempool with one holder. */
-TEST(fast_free_goes_without_mbufs_of_the_program)
-{
-	const struct rte_eth_dev_info info = {
-		.tx_offload_capa = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE};
-
-	for (unsigned any_mbufs = 0; any_mbufs < 2; any_mbufs++) {
-		struct rte_eth_conf eth = {.rxmode = {.mtu = 1500}};
-		struct ethdev_offloads offloads;
-
-		offloads_choose(&offloads, &info, 1, false, any_mbufs, &eth);
-		assert_int_equal(offloads.fast_free, !any_mbufs);
-		assert_int_equal(eth.txmode.offloads,
-			any_mbufs ? 0 : RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
-	}
-}
-
 /* The pool of the program: it is checked, used, and left to the program. */
 TEST(frames_come_from_a_given_pool)
 {
@@ -184,12 +167,9 @@ TEST(frames_come_from_a_given_pool)
 	conf.pool = raw;
 	expect_refusal(conf, -EINVAL, "raw is not one of rte_pktmbuf_pool_create()");
 	conf.pool = good;
-	conf.send_mbufs = true;
 	assert_int_equal(ethdev_open(&conf, &port, err, sizeof(err)), 0);
 	/* Only its buffers are given away, and not those of a pool of Rocade. */
 	assert_non_null(port.mbufs);
-	assert_true(port.caps.tx_mbufs);
-	assert_false(ring.caps.tx_mbufs);
 	assert_ptr_equal(port.tx_pool, good);
 	assert_ptr_equal(port.frame_pool, good);
 	assert_false(port.mbufs->is_own(good));
