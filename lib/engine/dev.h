@@ -165,6 +165,9 @@ int dev_qp_extensions(struct qp *qp);
  * in use from the next modification with IBV_QP_AV on, and until RESET. Returns 0 or
  * -EOPNOTSUPP. */
 int dev_qp_agree(struct qp *qp, uint32_t extensions);
+/* qp_count_by(), with the lock of the QP's engine. */
+struct comp_cntr;
+int dev_qp_count(struct qp *qp, struct comp_cntr *cntr, uint32_t ops);
 /* Sends what the QP has posted, as far as a few passes of its engine can, removes it
  * from the engine and cleans its CQEs. It keeps its QPN and memory until dev_qp_fini(),
  * so that the caller can wait for its events. */

@@ -14,6 +14,7 @@
 #include "engine/pass.h"
 #include "engine/sched.h"
 #include "engine/qp_engine.h"
+#include "qp/counting.h"
 #include "qp/flight.h"
 #include "wire/extensions.h"
 
@@ -354,6 +355,16 @@ dev_qp_agree(struct qp *qp, uint32_t extensions)
 	qp->ece_set = true;
 	engine_unlock(e);
 	return 0;
+}
+
+int
+dev_qp_count(struct qp *qp, struct comp_cntr *cntr, uint32_t ops)
+{
+	struct engine *e = dev_qp_lock(qp);
+	int rc = qp_count_by(qp, cntr, ops);
+
+	engine_unlock(e);
+	return rc;
 }
 
 static void

@@ -99,8 +99,7 @@ struct requester {
 	uint32_t next_psn;    /* next packet to send; goes back to resend */
 	uint32_t sent_psn;    /* after the highest PSN ever sent */
 	uint16_t unacked;     /* packets of SENDs and WRITEs in peer->send.inflight */
-	/* requests that need a response of their own (READ, atomic, ...), sent and not
-	 * answered */
+	/* requests with a response of their own (READ, atomic, ...), sent, not answered */
 	uint8_t reads;
 	uint8_t tlp_state; /* enum tlp_state */
 	/* enum verdict; not VERDICT_GO: request fail_idx fails so once it is the oldest */
@@ -216,6 +215,7 @@ struct responder {
 	bool cnp_due : 1;  /* a congestion notification is to be sent, see cnp.h */
 	bool sack_due : 1; /* a selective acknowledgement is to be sent, see hold.h */
 	bool chained : 1;  /* qp->wqe has mbufs of a message, see mbuf_receive.h */
+	bool counts : 1;   /* the QP has completion counters, see counting.h */
 	uint8_t hold : 6;  /* 1 + index in hold_arena.holds; 0: the QP holds no packets */
 	uint32_t received; /* bytes of the message so far */
 	struct sge_pos pos;
@@ -300,11 +300,9 @@ struct qp {
 	bool ece_set : 1;     /* extensions was set since RESET; false: it is 0 */
 	bool sacks : 1;       /* the peer's QP has sent a selective acknowledgement */
 	bool probed_read : 1; /* the last probe was of a READ or the like */
-	/* a missing range of a READ was requested again since RESET */
-	bool read_repeated : 1;
+	bool read_repeated : 1; /* a missing range of a READ was asked for again since RESET */
 	uint8_t sack_board; /* req.sacked: index of the scoreboard */
-	/* 1 + index of the gap record, see read_gap.h; 0: the QP has none */
-	uint8_t read_gap;
+	uint8_t read_gap;   /* 1 + index of the gap record, see read_gap.h; 0: none */
 	uint16_t multipath; /* 1 + index of its multipath state; 0: it has one path */
 	struct responder resp LINE_ALIGNED;
 	/* the responder's current receive, with room for the largest that it may take */
@@ -327,11 +325,13 @@ struct qp {
 	bool cnp_timed : 1;    /* a CNP was sent since RESET */
 	/* tail-loss probes since the last progress, up to 3: see congestion_probe() */
 	uint8_t cc_probes : 2;
-	/* the copies due or sent for a NAK: see peer_resend_shift() */
-	uint8_t resend_shift : 2;
-	uint8_t wqe_sges; /* SGEs that wqe has room for; 0: no wqe */
-	uint32_t xrcd;    /* XRC target: number of its domain */
-	uint32_t cnp_ns;  /* cnp_timed: time of the last CNP, its low 32 bits */
+	uint8_t resend_shift : 2; /* copies due or sent for a NAK: peer_resend_shift() */
+	uint8_t wqe_sges;         /* SGEs that wqe has room for; 0: no wqe */
+	union {
+		uint32_t xrcd;     /* XRC target: number of its domain */
+		uint32_t counting; /* others: index of their counters, see counting.h */
+	};
+	uint32_t cnp_ns; /* cnp_timed: time of the last CNP, its low 32 bits */
 	LIST_HEAD(, qp_listener) listeners; /* further event listeners, besides events */
 	struct async_event events;
 

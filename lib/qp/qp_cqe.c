@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /* A QP's completions of send requests, and in error; its asynchronous events. */
+#include "qp/counting.h"
 #include "qp/mbuf_send.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
@@ -50,6 +51,8 @@ qp_complete_send(struct qp *qp, uint32_t idx, enum ibv_wc_status status, uint32_
 		.status = (uint8_t)status,
 	};
 
+	if (unlikely(status != IBV_WC_SUCCESS) && (wqe->flags & WQE_COUNTED) != 0)
+		qp_count_send(qp, idx, true);
 	return cqe_put(qp, qp->send_cq, &cqe);
 }
 
@@ -65,15 +68,19 @@ qp_complete_recv_error(
 		.status = (uint8_t)status,
 	};
 
+	if (unlikely(qp->resp.counts))
+		qp_count_recv(qp, 0, true);
 	return cqe_put(qp, qp->recv_cq, &cqe);
 }
 
-/* The oldest request has an mbuf, or is signaled, or both. */
+/* The oldest request has an mbuf, or is counted, or is signaled. */
 static __rte_noinline bool
 complete_marked(struct qp *qp, uint32_t marks)
 {
 	if (marks & PSN_RANGE_MBUF)
 		mbuf_send_done(qp, qp->req.una_idx);
+	if (marks & PSN_RANGE_COUNTED)
+		qp_count_send(qp, qp->req.una_idx, false);
 	if (marks & PSN_RANGE_SIGNALED)
 		return qp_complete_send(qp, qp->req.una_idx, IBV_WC_SUCCESS, VENDOR_NONE);
 	qp->shared->stats->cqe_saved++;
@@ -84,8 +91,7 @@ bool
 qp_complete_oldest(struct qp *qp)
 {
 	struct requester *req = &qp->req;
-	uint32_t marks = sq_psn_range(&qp->sq, req->una_idx)->end &
-			 (PSN_RANGE_SIGNALED | PSN_RANGE_MBUF);
+	uint32_t marks = sq_psn_range(&qp->sq, req->una_idx)->end & PSN_RANGE_MARKS;
 
 	qp->stats.tx_msgs++;
 	if (likely(marks == 0))

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "qp/counting.h"
 #include "qp/flight.h"
 #include "qp/qp_state.h"
 #include "qp/req.h"
@@ -213,6 +214,7 @@ qp_fini(struct qp *qp)
 	assert(!qp->sched.on_ready && !qp->sched.on_blocked &&
 		!wheel_timer_armed(&qp->sched.timer));
 	resp_set_depth(qp, 0);
+	qp_counting_end(qp);
 	flight_destroy(qp);
 	rings_fini(qp);
 }

@@ -168,8 +168,7 @@ req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
 	struct psn_range *range = sq_psn_range(&qp->sq, req->next_idx);
 	uint32_t end = psn_add(req->next_psn, packets);
 
-	end |= (wqe->flags & (uint32_t)(IBV_SEND_SIGNALED | WQE_MBUF))
-	       << PSN_RANGE_FLAGS_SHIFT;
+	end |= (wqe->flags & WQE_MARKS) << PSN_RANGE_FLAGS_SHIFT;
 	if (wr_has_response(wr_row(wqe)->kind))
 		end |= PSN_RANGE_NEEDS_RESPONSE;
 	range->first_psn = req->next_psn;

@@ -12,6 +12,7 @@
 #include <rte_byteorder.h>
 #include <rte_common.h>
 
+#include "qp/counting.h"
 #include "qp/read_parts.h"
 #include "qp/resp.h"
 
@@ -148,6 +149,8 @@ resp_read(struct qp *qp, const struct pkt_view *v)
 		return FAULT_RKEY;
 	res.packets = RTE_MAX(
 		(uint32_t)(((uint64_t)res.len + qp_pmtu(qp) - 1) >> qp->pmtu_shift), 1u);
+	if (unlikely(qp->resp.counts))
+		qp_count_remote(qp, COUNTED_REMOTE_READ, res.len);
 	return resp_res_add(qp, &res);
 }
 

@@ -9,6 +9,7 @@
 
 #include "qp/flight.h"
 #include "qp/hold.h"
+#include "qp/counting.h"
 #include "qp/mbuf_receive.h"
 #include "qp/qp_state.h"
 #include "qp/resp.h"
@@ -19,7 +20,8 @@ resp_reset(struct qp *qp, uint32_t psn)
 	struct resp_res *res = qp->resp.res;
 	uint32_t max = qp->resp.res_max;
 
-	qp->resp = (struct responder){.epsn = psn, .res = res, .res_max = max};
+	qp->resp = (struct responder){
+		.epsn = psn, .res = res, .res_max = max, .counts = qp_counts(qp)};
 	qp->aeth_pending = 0;
 	resp_due_changed(qp);
 }
@@ -165,17 +167,24 @@ receive_cqe_put(struct qp *qp, const struct cqe *cqe)
 		       : FAULT_RECV_CQ_FULL;
 }
 
-/* The message is in mbufs, which become the application's. */
+/* The message is in mbufs, which become the application's, or is counted, or both. */
 static __rte_noinline enum verdict
-chain_complete(struct qp *qp, struct cqe *cqe)
+complete_special(struct qp *qp, struct cqe *cqe)
 {
 	enum verdict verdict;
 
-	cqe->wc_flags |= CQE_WC_MBUF;
+	if (qp->resp.chained)
+		cqe->wc_flags |= CQE_WC_MBUF;
 	verdict = receive_cqe_put(qp, cqe);
-	if (verdict == VERDICT_GO)
-		qp->resp.chained = false;
-	return verdict;
+	if (verdict != VERDICT_GO)
+		return verdict;
+	qp->resp.chained = false;
+	if (!qp->resp.counts)
+		return VERDICT_GO;
+	qp_count_recv(qp, qp->resp.received, false);
+	if (cqe->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+		qp_count_remote(qp, COUNTED_REMOTE_WRITE, qp->resp.received);
+	return VERDICT_GO;
 }
 
 static inline enum verdict
@@ -198,8 +207,8 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 		cqe.imm = rkey_invalidate(qp, v);
 		cqe.wc_flags = IBV_WC_WITH_INV;
 	}
-	if (unlikely(qp->resp.chained))
-		return chain_complete(qp, &cqe);
+	if (unlikely(qp->resp.chained || qp->resp.counts))
+		return complete_special(qp, &cqe);
 	return receive_cqe_put(qp, &cqe);
 }
 
@@ -240,6 +249,8 @@ data_executed(struct qp *qp, const struct pkt_view *v, enum op_kind kind, bool r
 		if (unlikely(verdict != VERDICT_GO))
 			return verdict;
 		resp_message_done(qp);
+		if (!receive && unlikely(qp->resp.counts))
+			qp_count_remote(qp, COUNTED_REMOTE_WRITE, qp->resp.received);
 	}
 	return resp_executed(qp, v);
 }

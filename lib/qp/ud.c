@@ -11,6 +11,7 @@
 #include <rte_byteorder.h>
 #include <rte_ip.h>
 
+#include "qp/counting.h"
 #include "qp/qp_state.h"
 #include "qp/transport.h"
 
@@ -107,8 +108,8 @@ ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 		burst.built++;
 		/* Never resent, so the request needs no range of PSNs. */
 		req->next_psn = req->una_psn = req->sent_psn = psn_add(req->next_psn, 1);
-		sq_psn_range(&qp->sq, req->next_idx)->end =
-			wqe->flags & IBV_SEND_SIGNALED ? PSN_RANGE_SIGNALED : 0;
+		sq_psn_range(&qp->sq, req->next_idx)->end = (wqe->flags & WQE_MARKS)
+							    << PSN_RANGE_FLAGS_SHIFT;
 		req->started_idx = ++req->next_idx;
 		if (unlikely(!qp_complete_oldest(qp)))
 			burst.verdict = FAULT_SEND_CQ_FULL;
@@ -205,6 +206,8 @@ ud_recv_complete(struct qp *qp, const struct pkt_view *v)
 enum verdict
 ud_rx(struct qp *qp, const struct pkt_view *v)
 {
+	enum verdict verdict;
+
 	if (!qp->resp.wqe_held) {
 		int rc = qp->srq != NULL ? srq_take(qp->srq, qp->wqe)
 					 : recv_ring_take(qp->rq, qp->wqe);
@@ -223,5 +226,8 @@ ud_rx(struct qp *qp, const struct pkt_view *v)
 	if (ud_payload_copy(qp, v) != 0)
 		return FAULT_RECV_SGE;
 	qp->stats.rx_msgs++;
-	return ud_recv_complete(qp, v);
+	verdict = ud_recv_complete(qp, v);
+	if (unlikely(qp->resp.counts) && verdict == VERDICT_GO)
+		qp_count_recv(qp, GRH_LEN + v->payload_len, false);
+	return verdict;
 }

@@ -22,6 +22,8 @@
 
 /* In send_wqe.flags, beside IBV_SEND_*: the payload is in an mbuf (qp/mbuf_send.h). */
 #define WQE_MBUF 0x80
+/* The QP has completion counters (qp/counting.h). */
+#define WQE_COUNTED 0x40
 
 struct send_wqe {
 	uint64_t wr_id;
@@ -90,11 +92,17 @@ static_assert(sizeof(struct psn_range) == 8, "eight per cache line");
 #define PSN_RANGE_NEEDS_RESPONSE (UINT32_C(1) << 25)
 /* it gives up an mbuf when it completes */
 #define PSN_RANGE_MBUF (UINT32_C(1) << 30)
+/* it is counted when it completes */
+#define PSN_RANGE_COUNTED (UINT32_C(1) << 29)
 /* from the bits of the flags to those of the range */
 #define PSN_RANGE_FLAGS_SHIFT 23
-static_assert((IBV_SEND_SIGNALED << PSN_RANGE_FLAGS_SHIFT) == PSN_RANGE_SIGNALED &&
-		      ((uint32_t)WQE_MBUF << PSN_RANGE_FLAGS_SHIFT) == PSN_RANGE_MBUF,
-	"one shift for both");
+static_assert(
+	(IBV_SEND_SIGNALED << PSN_RANGE_FLAGS_SHIFT) == PSN_RANGE_SIGNALED &&
+		((uint32_t)WQE_MBUF << PSN_RANGE_FLAGS_SHIFT) == PSN_RANGE_MBUF &&
+		((uint32_t)WQE_COUNTED << PSN_RANGE_FLAGS_SHIFT) == PSN_RANGE_COUNTED,
+	"one shift for all");
+#define WQE_MARKS ((uint32_t)(IBV_SEND_SIGNALED | WQE_MBUF | WQE_COUNTED))
+#define PSN_RANGE_MARKS (WQE_MARKS << PSN_RANGE_FLAGS_SHIFT)
 
 static inline uint32_t
 psn_range_end(const struct psn_range *range)
@@ -153,7 +161,7 @@ struct sq {
 	uint16_t max_sge;
 	uint16_t max_inline;
 	bool unlocked;
-	/* flags added to every request: IBV_SEND_SIGNALED with sq_sig_all */
+	/* flags added to every request: IBV_SEND_SIGNALED with sq_sig_all, WQE_COUNTED */
 	uint8_t always;
 	uint32_t doorbell; /* index of the QP's doorbell; set by the engine */
 	/* Posts refused because the queue was full with no signaled request in it. */

@@ -46,6 +46,33 @@ static_assert(
 	sizeof(struct mr_init_attr) == 72 && offsetof(struct mr_init_attr, buf) == 64,
 	"the ABI of struct ibv_mr_init_attr");
 
+/* struct ibv_comp_cntr: what the application sees of it */
+struct comp_cntr_head {
+	struct ibv_context *context;
+	uint32_t handle;
+};
+/* enum ibv_comp_cntr_type */
+#define COMP_CNTR_WRS 0
+#define COMP_CNTR_BYTES 1
+/* struct ibv_comp_cntr_init_attr */
+struct comp_cntr_init_attr {
+	uint32_t comp_mask, type, flags;
+};
+/* struct ibv_comp_cntr_caps */
+struct comp_cntr_caps {
+	uint64_t max_value;
+	uint32_t max_counters;
+	uint32_t qp_attach_ops; /* bits of enum counted_op */
+};
+/* struct ibv_qp_attach_comp_cntr_attr */
+struct comp_cntr_attach_attr {
+	uint32_t comp_mask, op_mask;
+};
+static_assert(sizeof(struct comp_cntr_init_attr) == 12 &&
+		      sizeof(struct comp_cntr_caps) == 16 &&
+		      sizeof(struct comp_cntr_attach_attr) == 8,
+	"the ABI of completion counters");
+
 /* IBVERBS_1.15 */
 struct ibv_dmah *ibv_alloc_dmah(
 	struct ibv_context *context, struct ibv_dmah_init_attr *attr);

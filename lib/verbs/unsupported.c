@@ -2,7 +2,6 @@
 /* Calls that Rocade's objects do not support (docs/verbs.md lists them). For other
  * objects they are forwarded to the real library. */
 #include <endian.h>
-#include <string.h>
 
 #include "verbs/forward.h"
 #include "verbs/newer.h"
@@ -35,15 +34,6 @@ ibv_dm_export_dmabuf_fd(struct ibv_dm *dm)
 	return minus_errno(refusal_note(EOPNOTSUPP, "ibv_dm_export_dmabuf_fd", NULL));
 }
 
-EXPORT int
-ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed)
-{
-	if (!context_is_ours(context))
-		return forward(
-			ENOSYS, ibv_query_port_speed, context, port_num, port_speed);
-	return refusal_note(EOPNOTSUPP, "ibv_query_port_speed", NULL);
-}
-
 EXPORT struct ibv_dmah *
 ibv_alloc_dmah(struct ibv_context *context, struct ibv_dmah_init_attr *attr)
 {
@@ -52,52 +42,9 @@ ibv_alloc_dmah(struct ibv_context *context, struct ibv_dmah_init_attr *attr)
 	return null_errno(refusal_note(EOPNOTSUPP, "ibv_alloc_dmah", NULL));
 }
 
+/* Rocade creates no such object: it is of another device. */
 EXPORT int
-_ibv_query_comp_cntr_caps(
-	struct ibv_context *context, struct ibv_comp_cntr_caps *caps, size_t caps_size)
+ibv_dealloc_dmah(struct ibv_dmah *dmah)
 {
-	if (!context_is_ours(context))
-		return forward(
-			ENOSYS, _ibv_query_comp_cntr_caps, context, caps, caps_size);
-	memset(caps, 0, caps_size);
-	return refusal_note(EOPNOTSUPP, "ibv_query_comp_cntr_caps", NULL);
+	return forward(ENOSYS, ibv_dealloc_dmah, dmah);
 }
-
-EXPORT struct ibv_comp_cntr *
-ibv_create_comp_cntr(struct ibv_context *context, struct ibv_comp_cntr_init_attr *attr)
-{
-	if (!context_is_ours(context))
-		return forward(NULL, ibv_create_comp_cntr, context, attr);
-	return null_errno(refusal_note(EOPNOTSUPP, "ibv_create_comp_cntr", NULL));
-}
-
-EXPORT int
-ibv_qp_attach_comp_cntr(struct ibv_qp *qp, struct ibv_comp_cntr *counter,
-	struct ibv_qp_attach_comp_cntr_attr *attr)
-{
-	if (!context_is_ours(qp->context))
-		return forward(ENOSYS, ibv_qp_attach_comp_cntr, qp, counter, attr);
-	return refusal_note(EOPNOTSUPP, "ibv_qp_attach_comp_cntr", NULL);
-}
-
-/* Rocade creates no object of these kinds. So the calls are for objects of others. */
-#define FORWARD_ONLY(call, declared, ...)                                                \
-	EXPORT int call declared                                                         \
-	{                                                                                \
-		return forward(ENOSYS, call, __VA_ARGS__);                               \
-	}
-
-FORWARD_ONLY(ibv_dealloc_dmah, (struct ibv_dmah * dmah), dmah)
-FORWARD_ONLY(ibv_destroy_comp_cntr, (struct ibv_comp_cntr * counter), counter)
-FORWARD_ONLY(ibv_set_comp_cntr, (struct ibv_comp_cntr * counter, uint64_t value), counter,
-	value)
-FORWARD_ONLY(ibv_set_err_comp_cntr, (struct ibv_comp_cntr * counter, uint64_t value),
-	counter, value)
-FORWARD_ONLY(ibv_inc_comp_cntr, (struct ibv_comp_cntr * counter, uint64_t amount),
-	counter, amount)
-FORWARD_ONLY(ibv_inc_err_comp_cntr, (struct ibv_comp_cntr * counter, uint64_t amount),
-	counter, amount)
-FORWARD_ONLY(ibv_read_comp_cntr, (struct ibv_comp_cntr * counter, uint64_t *value),
-	counter, value)
-FORWARD_ONLY(ibv_read_err_comp_cntr, (struct ibv_comp_cntr * counter, uint64_t *value),
-	counter, value)

@@ -13,6 +13,7 @@
 #define VERBS_MAX_PD 65536
 #define VERBS_MAX_CQ 65536
 #define VERBS_MAX_SRQ 65536
+#define VERBS_MAX_COMP_CNTR 65536
 
 struct impair;    /* drivers/impair */
 struct port_dump; /* drivers/dump */
@@ -49,7 +50,7 @@ struct rocade_port {
 	void (*on_close)(struct rocade_port *port);
 	struct port_dump *dump;                       /* rocade_port_dump(); NULL: none */
 	void (*dump_close)(struct rocade_port *port); /* before on_close; NULL as there */
-	uint32_t cqs, srqs;                           /* that exist */
+	uint32_t cqs, srqs, comp_cntrs;               /* that exist */
 	LIST_HEAD(, pd_core) pds;
 	LIST_HEAD(, dm_core) dms;
 	uint32_t next_dm;                    /* number of the next device memory */

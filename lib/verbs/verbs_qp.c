@@ -187,7 +187,7 @@ qp_init_attr_fill(const struct verbs_qp *vqp, struct ibv_qp_init_attr *attr)
 		.recv_cq = vqp->ibv.recv_cq,
 		.srq = vqp->ibv.srq,
 		.qp_type = vqp->ibv.qp_type,
-		.sq_sig_all = vqp->qp->sq.always != 0,
+		.sq_sig_all = (vqp->qp->sq.always & IBV_SEND_SIGNALED) != 0,
 	};
 	qp_caps_fill(vqp->qp, &attr->cap);
 }

@@ -6,6 +6,7 @@
 
 #include "verbs/context_ops.h"
 #include "verbs/forward.h"
+#include "verbs/newer.h"
 #include "verbs/objects.h"
 
 /* A locally administered OUI ("RO"), assigned to no vendor. */
@@ -18,6 +19,7 @@
 static_assert(PORT_ATTR_COMPAT_SIZE == offsetof(struct ibv_port_attr, port_cap_flags2),
 	"the first version of struct ibv_port_attr");
 
+#define PORT_SPEED 250    /* in 100 Mb/s */
 #define CLOCK_KHZ 1000000 /* completions are stamped in nanoseconds */
 
 #define PKEY_DEFAULT 0xFFFF /* full member of the default partition: the only one */
@@ -178,12 +180,27 @@ verbs_query_port(struct ibv_context *context, uint8_t port_num,
 	full.bad_pkey_cntr = (uint32_t)stats.drop[DROP_pkey];
 	full.qkey_viol_cntr = (uint32_t)stats.drop[DROP_qkey];
 	full.max_vl_num = 1;
-	full.active_width = 1; /* 1X of 25 Gb/s: a software port has no width */
+	/* 1X of 25 Gb/s: a software port has no width. PORT_SPEED says the same. */
+	full.active_width = 1;
 	full.active_speed = 32;
 	full.link_layer = IBV_LINK_LAYER_ETHERNET;
 	full.flags = IBV_QPF_GRH_REQUIRED;
 	memset(attr, 0, size);
 	memcpy(attr, &full, RTE_MIN(size, sizeof(full)));
+	return 0;
+}
+
+EXPORT int
+ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed)
+{
+	if (!context_is_ours(context))
+		return forward(
+			ENOSYS, ibv_query_port_speed, context, port_num, port_speed);
+	if (to_ctx(context)->dev == NULL)
+		return errno_set(ENODEV);
+	if (port_num != 1)
+		return errno_set(EINVAL);
+	*port_speed = PORT_SPEED;
 	return 0;
 }
 

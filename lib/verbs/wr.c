@@ -64,7 +64,7 @@ wr_begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 	struct verbs_qp *vqp = ex_to_qp(ex);
 	struct verbs_wr *wr = &vqp->wr;
 	/* the setter determines whether data is inline */
-	unsigned flags = (ex->wr_flags & ~(unsigned)IBV_SEND_INLINE) | wr->always;
+	unsigned flags = (ex->wr_flags & ~(unsigned)IBV_SEND_INLINE);
 	struct send_wqe *wqe;
 
 	wr_finish(vqp);
@@ -84,7 +84,7 @@ wr_begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 	wqe->wr_id = ex->wr_id;
 	wqe->len = 0;
 	wqe->opcode = (uint8_t)opcode;
-	wqe->flags = (uint8_t)flags;
+	wqe->flags = (uint8_t)(flags | wr->always);
 	wqe->num_sge = 0;
 	wr->dest = false;
 	wr->wqe = wqe;
