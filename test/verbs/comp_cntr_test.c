@@ -362,7 +362,7 @@ TEST(wrong_arguments_are_refused)
 {
 	struct verbs_pair_conf conf = {.qps = 2, .unconnected = true};
 	struct comp_cntr_attach_attr masked = {.comp_mask = 1, .op_mask = 1};
-	struct ibv_comp_cntr *one, *far;
+	struct ibv_comp_cntr *one, *other, *far;
 	struct ibv_qp_init_attr xrc = {.qp_type = IBV_QPT_XRC_SEND,
 		.cap = {.max_send_wr = 1, .max_send_sge = 1}};
 	struct ibv_qp *qp;
@@ -372,6 +372,7 @@ TEST(wrong_arguments_are_refused)
 	expect_refused((struct comp_cntr_init_attr){.flags = 1}, EOPNOTSUPP);
 	expect_refused((struct comp_cntr_init_attr){.comp_mask = 1}, EOPNOTSUPP);
 	one = create(pair.a.context, COMP_CNTR_WRS);
+	other = create(pair.a.context, COMP_CNTR_WRS);
 	far = create(pair.b.context, COMP_CNTR_WRS);
 	assert_int_equal(attach(pair.a.qp[0], far, 1), EINVAL);
 	assert_int_equal(attach(pair.a.qp[0], one, 0), EINVAL);
@@ -381,6 +382,7 @@ TEST(wrong_arguments_are_refused)
 		EINVAL);
 	assert_int_equal(attach(pair.a.qp[0], one, 3), 0);
 	assert_int_equal(attach(pair.a.qp[0], one, 2), EBUSY);
+	assert_int_equal(attach(pair.a.qp[0], other, 2), EBUSY);
 	assert_int_equal(attach(pair.a.qp[0], one, 4), 0);
 	pair_to_init(pair.a.qp[0]);
 	assert_int_equal(attach(pair.a.qp[0], one, 8), 0); /* INIT */
@@ -394,6 +396,7 @@ TEST(wrong_arguments_are_refused)
 	assert_int_equal(ibv_destroy_qp(pair.a.qp[0]), 0);
 	pair.a.qp[0] = NULL;
 	assert_int_equal(ibv_destroy_comp_cntr(one), 0);
+	assert_int_equal(ibv_destroy_comp_cntr(other), 0);
 	assert_int_equal(ibv_destroy_comp_cntr(far), 0);
 	pair_close(&pair);
 }

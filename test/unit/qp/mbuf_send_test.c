@@ -7,17 +7,20 @@
 
 static uint8_t buffers[BURST][4400];
 
+/* They are freed at the end, so that a second release is seen. */
+static struct rte_mbuf *released[64];
+static unsigned released_count;
+
 static void
 mbuf_put(struct rte_mbuf *m)
 {
-	struct rte_mbuf *next;
-
-	for (; m != NULL; m = next) {
-		next = m->next;
+	for (; m != NULL; m = m->next) {
+		assert_true(m->refcnt != 0);
 		if (--m->refcnt != 0)
 			continue;
 		assert_true(live-- != 0);
-		free(m);
+		assert_true(released_count < RTE_DIM(released));
+		released[released_count++] = m;
 	}
 }
 
@@ -43,6 +46,8 @@ send_close(void)
 {
 	qp_link_fini_reset(&p);
 	assert_int_equal(live, 0);
+	while (released_count != 0)
+		free(released[--released_count]);
 }
 
 /* len bytes of pattern key, in one segment. */
