@@ -72,6 +72,38 @@ ethdev_conf_check(const struct ethdev_conf *conf, char *err, size_t err_size)
 	return 0;
 }
 
+/* Returns the maximum IP MTU that the PMD reports. Some report less than they carry:
+ * net_memif 1518 bytes a frame, although it carries what its bsize= holds. So it limits
+ * only what is requested of the PMD. */
+static uint32_t
+mtu_max_reported(const struct ethdev *dev)
+{
+	const struct rte_eth_dev_info *info = &dev->info;
+	uint32_t overhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN, max = UINT16_MAX;
+
+	if (info->max_mtu != 0)
+		max = info->max_mtu;
+	if (info->max_mtu != UINT16_MAX && info->max_mtu != 0 &&
+		info->max_rx_pktlen > info->max_mtu)
+		overhead = info->max_rx_pktlen - info->max_mtu;
+	if (info->max_rx_pktlen > overhead)
+		max = RTE_MIN(max, info->max_rx_pktlen - overhead);
+	return max;
+}
+
+/* net_tap drops frames that are longer than its MTU when it is to send them (DPDK 22.11,
+ * tap_write_mbufs()). */
+static int
+mtu_check(const struct ethdev *dev, char *err, size_t err_size)
+{
+	if (strcmp(dev->info.driver_name, "net_tap") != 0 ||
+		dev->mtu <= mtu_max_reported(dev))
+		return 0;
+	return ethdev_fail(err, err_size, -EINVAL,
+		"mtu: %u is more than %s (net_tap) carries: expected at most %u",
+		dev->mtu, dev->name, mtu_max_reported(dev));
+}
+
 static int
 ethdev_query(
 	struct ethdev *dev, const struct ethdev_conf *conf, char *err, size_t err_size)
@@ -95,27 +127,11 @@ ethdev_query(
 		dev->mtu = RTE_MIN((uint32_t)mtu, (uint32_t)ETHDEV_MTU_MAX);
 	if (dev->mtu < MTU_MIN)
 		dev->mtu = RTE_ETHER_MTU;
+	ret = mtu_check(dev, err, err_size);
+	if (ret != 0)
+		return ret;
 	return ethdev_socket_choose(
 		conf->port_id, conf->numa, &dev->socket, err, err_size);
-}
-
-/* Returns the maximum IP MTU that the PMD reports. Some report less than they carry:
- * net_memif 1518 bytes a frame, although it carries what its bsize= holds. So it limits
- * only what is requested of the PMD. */
-static uint32_t
-mtu_max_reported(const struct ethdev *dev)
-{
-	const struct rte_eth_dev_info *info = &dev->info;
-	uint32_t overhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN, max = UINT16_MAX;
-
-	if (info->max_mtu != 0)
-		max = info->max_mtu;
-	if (info->max_mtu != UINT16_MAX && info->max_mtu != 0 &&
-		info->max_rx_pktlen > info->max_mtu)
-		overhead = info->max_rx_pktlen - info->max_mtu;
-	if (info->max_rx_pktlen > overhead)
-		max = RTE_MIN(max, info->max_rx_pktlen - overhead);
-	return max;
 }
 
 /* Returns the MTU to set; 0: leave it unchanged. A port whose present MTU exceeds what it

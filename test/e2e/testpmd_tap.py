@@ -5,6 +5,7 @@ QPs into one SRQ, limit events, 1 % loss in the second half; restarts of either 
 pings the port. tshark and an independent ICRC check accept the captured frames."""
 
 import os
+import re
 import shutil
 import sys
 
@@ -126,6 +127,23 @@ def paths(spaces):
 
 MIX = "send:3,send-imm:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
 MOST = 60  # looks in a second: ten for the link, and some for packets of the kernel
+
+
+def queues(spaces):
+    """Two queue pairs and engines at each end. The kernel spreads what arrives by its own hash."""
+    good, why, sent, got = pair(spaces, "-q", "8", "-c", "20000", "-s", "64,1000,4096", "--engines",
+                                "2")
+    case("8 QPs of two engines send into one SRQ, verified", good and verified(got) and
+         got["messages"] == 20000, why or (sent, got))
+
+
+def jumbo(spaces):
+    """net_tap sends no frame that is longer than its MTU, which is 1504 at most."""
+    program = Testpmd(["--addr", ADDRESS[0], "--peer", V4[1], "--mode", "sink", "--if-mtu", "4184"],
+                      eal(0, "net_tap0,iface=port", memory_mb=256), space=spaces[0])
+    case("an MTU that the port does not carry is refused", program.wait(20) == 3 and re.search(
+        r"mtu: 4184 is more than net_tap0 \(net_tap\) carries: expected at most \d+", program.text),
+         program.tail())
 
 
 def sleeping(spaces):
@@ -252,6 +270,7 @@ def main():
         return run(lambda: skip("net_tap", "needs root and /dev/net/tun"))
     spaces = tap_wire()
     return run(lambda: traffic(spaces), lambda: paths(spaces), lambda: sizes(spaces),
+               lambda: queues(spaces), lambda: jumbo(spaces),
                lambda: sleeping(spaces),
                lambda: restarts(spaces, "send"),
                lambda: restarts(spaces, MIX), lambda: restarts(spaces, MIX, 2),

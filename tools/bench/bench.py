@@ -14,7 +14,8 @@ import plan
 import plot
 import states
 import table
-from runners import Bench, Failed
+from runners import Bench
+from wires import Failed
 
 
 def note(text):

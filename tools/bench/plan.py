@@ -8,7 +8,9 @@ SIZES = (8, 64, 256, 1024, 4096, 65536, 1 << 20)
 QPS = (1, 16, 256, 4096, 65536)
 LOSSES_PPM = (0, 100, 1000, 10000, 50000)
 FRAME_64 = 122      # Ethernet, IPv4, UDP, BTH, 64 bytes, ICRC
-FRAME_4096 = 4170   # the same with 4096 bytes and RETH
+FRAME_1024 = 1082   # the same with 1024 bytes
+FRAME_4096 = 4170   # with 4096 bytes and RETH
+KERNEL_WIRES = ("tap", "packet")  # wires.py
 
 
 @dataclasses.dataclass
@@ -151,6 +153,28 @@ def ways_measurements():
                       quick=False)
 
 
+def frames(wire, size):
+    return Measurement("%s testpmd %d" % (wire, size),
+                       lambda bench, timing: bench.testpmd(size, timing.seconds, wire=wire),
+                       quick=False)
+
+
+def stream(wire, op, size):
+    return Measurement("%s %s %d" % (wire, op, size),
+                       lambda bench, timing: bench.stream(wire, op, size, timing.seconds),
+                       quick=False)
+
+
+def wires_measurements():
+    """Ports whose other end is the kernel, beside raw frames over the same ports."""
+    for wire in KERNEL_WIRES:
+        yield frames(wire, FRAME_1024)
+        yield stream(wire, "send", 1024)
+    # net_tap sends no frame that is longer than 1,522 bytes (DPDK 22.11).
+    yield frames("packet", FRAME_4096)
+    yield stream("packet", "write", 4096)
+
+
 def grid_measurements():
     for ppm in LOSSES_PPM:
         yield measurement("loss %d" % ppm, "write", False, size=65536, mtu=4096, loss_ppm=ppm,
@@ -173,7 +197,8 @@ def grid_measurements():
 
 
 def sweep_measurements():
-    return [*memory_measurements(), *ways_measurements(), *grid_measurements()]
+    return [*memory_measurements(), *ways_measurements(), *wires_measurements(),
+            *grid_measurements()]
 
 
 MEASUREMENTS = [dataclasses.replace(m, main=True) for m in main_measurements()]

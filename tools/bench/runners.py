@@ -8,14 +8,12 @@ import re
 import subprocess
 import time
 
+import wires
 from states import EVERY_MS, LineProbe
+from wires import Failed
 
 CORES = (0, 1)  # client (sender), server (receiver)
 DAEMON_CORES = "0,1"  # the scheduler chooses
-
-
-class Failed(Exception):
-    """One sentence."""
 
 
 class Bench:
@@ -60,11 +58,12 @@ class Bench:
         return ("net_memif%d,role=%s,id=0,socket=%s,socket-abstract=no,bsize=8192,rsize=11%s"
                 % (number, role, self.path("memif"), ",zero-copy=yes" if zero_copy else ""))
 
-    def eal(self, role, lcores, megabytes, zero_copy=False):
+    def eal(self, role, lcores, megabytes, zero_copy=False, wire="memif"):
         """memif offers zero copy to its client only: the server maps the client's memory."""
         zero_copy = zero_copy and role == "client"
+        device = self.memif(role, zero_copy) if wire == "memif" else wires.device(wire, role)
         return ["--lcores", lcores, "-m", str(megabytes), "--no-pci", "--no-telemetry",
-                "--in-memory", "--log-level", "pmd.*:error", "--vdev", self.memif(role, zero_copy)
+                "--in-memory", "--log-level", "pmd.*:error", "--vdev", device
                 ] + ["--single-file-segments"] * zero_copy
 
     def line_probe(self):
@@ -249,30 +248,72 @@ class Bench:
         return {"latency_ns": {name: got["lat_%s_ns" % name] for name in ("p50", "p99", "p999")},
                 "messages": got["messages"], "size": 64}
 
+    # ---- Ports whose other end is the kernel: rocade-testpmd ----
+
+    def stream(self, wire, op, size, seconds):
+        """Messages a second of one QP, without verification: dpdk-testpmd looks at no frame, either."""
+        self.number += 1
+        out = self.path("json")
+        wires.prepare(wire)
+        common = ["--op", op, "--size", str(size), "--no-verify", "--signal-every", "64"]
+        if wire == "packet":
+            common += ["--if-mtu", str(wires.MTU), "--mtu", str(size)]
+
+        def start(role, core, *options):
+            process = self.start(role, [self.testpmd_program, *self.eal(
+                role, "0@%d" % core, self.megabytes, wire=wire), "--", *common, *options])
+            self.await_line(role, process, "port 0: ")
+            wires.plug(wire, role)
+            return process
+        server = start("server", CORES[1], "--mode", "sink", "--addr", "192.0.2.2/24", "--peer",
+                       "192.0.2.1")
+        client = None
+        try:
+            client = start("client", CORES[0], "--mode", "send", "--addr", "192.0.2.1/24", "--peer",
+                           "192.0.2.2", "--duration", str(seconds), "--json", out)
+            client.wait(seconds + 60)
+        except subprocess.TimeoutExpired as error:
+            raise Failed("rocade-testpmd did not end: " + self.why("client")) from error
+        finally:
+            for process in filter(None, (client, server)):
+                stop(process)
+        if client.returncode != 0:
+            raise Failed("rocade-testpmd: client: status %d, %s; server: %s" % (
+                client.returncode, self.why("client"), self.why("server")))
+        self.measured(seconds, time.monotonic())
+        with open(out, encoding="utf-8") as file:
+            got = json.load(file)
+        return {"messages_per_s": got["rate"], "retransmits": got["retransmits"],
+                "size": size}
+
     # ---- The limit: dpdk-testpmd ----
 
-    def testpmd_start(self, side, role, mode, size, zero_copy):
-        mbuf = 8320 if size > 2000 else 2176
+    def testpmd_start(self, side, role, mode, size, zero_copy, wire):
+        mbuf = 8320 if size > 2000 or wire == "packet" else 2176  # the latter: as its framesz
         return self.start(
             side, ["stdbuf", "-oL", "dpdk-testpmd"] +
             # Two lcores on one core: the first one only reads commands.
-            self.eal(role, "0@{0},1@{0}".format(CORES[role == "server"]), 512, zero_copy) +
+            self.eal(role, "0@{0},1@{0}".format(CORES[role == "server"]), 512, zero_copy, wire) +
             # testpmd ignores --txpkts that exceed the mbuf size known so far: keep this order.
             ["--", "-i", "--forward-mode=" + mode, "--mbuf-size=%d" % mbuf,
              "--total-num-mbufs=16384", "--txpkts=%d" % size],
             stdin=subprocess.PIPE, text=True)
 
-    def testpmd(self, size, seconds, zero_copy=False):
+    def testpmd(self, size, seconds, zero_copy=False, wire="memif"):
         """Frames a second from txonly to rxonly."""
         self.number += 1
-        receiver = self.testpmd_start("receiver", "server", "rxonly", size, zero_copy)
+        wires.prepare(wire)
+        receiver = self.testpmd_start("receiver", "server", "rxonly", size, zero_copy, wire)
         sender = None
         try:
-            self.await_path(self.path("memif"), receiver, "receiver")
+            if wire == "memif":
+                self.await_path(self.path("memif"), receiver, "receiver")
             self.await_line("receiver", receiver, "testpmd>")
+            wires.plug(wire, "server")
             say(receiver, "start")
-            sender = self.testpmd_start("sender", "client", "txonly", size, zero_copy)
+            sender = self.testpmd_start("sender", "client", "txonly", size, zero_copy, wire)
             self.await_line("sender", sender, "testpmd>")
+            wires.plug(wire, "client")
             say(sender, "start")
             time.sleep(0.7)
             say(receiver, "show port stats 0")

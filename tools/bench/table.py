@@ -85,6 +85,12 @@ RATIOS = [
      "pingpong again", (p50, p50), None, None, True),
     ("two clients of a daemon, SEND ping-pong, p50 / raw frames' p50", "daemon pingpong",
      "raw pingpong again", (p50, p50), 4, 2.5, True),
+    ("1 KiB SEND over net_tap / testpmd's frames of 1082 B", "tap send 1024", "tap testpmd 1082",
+     ("messages_per_s", "frames_per_s"), 0.9, 1, False),
+    ("1 KiB SEND over net_af_packet / testpmd's frames of 1082 B", "packet send 1024",
+     "packet testpmd 1082", ("messages_per_s", "frames_per_s"), 0.9, 1, False),
+    ("4 KiB WRITE over net_af_packet / testpmd's frames of 4170 B", "packet write 4096",
+     "packet testpmd 4170", ("messages_per_s", "frames_per_s"), 0.9, 1, False),
 ]
 
 PACKET = 4096  # bytes of payload: the path MTU of the measurements of large messages
@@ -183,6 +189,12 @@ NUMBERS = [
     ("SEND 64 B, two clients of a daemon, half of a round trip", "daemon pingpong", "latency_ns"),
     ("SEND 64 B, two clients of a daemon, completion channels", "daemon pingpong events",
      "latency_ns"),
+    ("testpmd over net_tap and a bridge, 1082 B frames", "tap testpmd 1082", "frames_per_s"),
+    ("SEND 1 KiB over net_tap and a bridge", "tap send 1024", "messages_per_s"),
+    ("testpmd over net_af_packet and a veth, 1082 B frames", "packet testpmd 1082", "frames_per_s"),
+    ("SEND 1 KiB over net_af_packet and a veth", "packet send 1024", "messages_per_s"),
+    ("testpmd over net_af_packet and a veth, 4170 B frames", "packet testpmd 4170", "frames_per_s"),
+    ("WRITE 4 KiB over net_af_packet and a veth, MTU 4096", "packet write 4096", "messages_per_s"),
 ]
 
 
