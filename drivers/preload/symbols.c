@@ -1,32 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Some programs, for example NCCL, look up verbs in a handle of libibverbs by dlvsym(),
- * which would bypass this library. They get this library's functions instead. */
+/* Some programs, for example NCCL and brpc, open libibverbs by dlopen() and look up verbs in its handle
+ * by dlsym() or dlvsym(), which would bypass this library. They get this library's functions instead. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <string.h>
 
+#include "preload/early.h"
+#include "preload/real_dl.h"
 #include "verbs/export.h"
 #include "verbs/forward.h"
-
-typedef void *dlvsym_fn(void *handle, const char *name, const char *version);
 
 static bool
 is_verb(const char *name)
 {
 	return strncmp(name, "ibv_", 4) == 0 || strncmp(name, "_ibv_", 5) == 0;
-}
-
-static bool
-is_from_libibverbs(const void *symbol)
-{
-	const char *base;
-	Dl_info info;
-
-	if (dladdr(symbol, &info) == 0 || info.dli_fname == NULL)
-		return false;
-	base = strrchr(info.dli_fname, '/');
-	base = base != NULL ? base + 1 : info.dli_fname;
-	return strncmp(base, "libibverbs.", 11) == 0;
 }
 
 /* Returns a handle of this library, which is loaded and stays loaded. */
@@ -44,51 +31,64 @@ library_handle(void)
 	return found;
 }
 
-/* AddressSanitizer calls dlvsym() before it is initialised. */
-#define UNSANITIZED no_sanitize("address", "undefined")
+/* version NULL: the default one. */
+static void *
+lookup(void *handle, const char *name, const char *version)
+{
+	return version == NULL ? real_dlsym()(handle, name)
+			       : real_dlvsym()(handle, name, version);
+}
 
 /* Returns our function in place of the real one, or NULL if this is not a verb of
  * libibverbs. */
-static __attribute__((noinline, UNSANITIZED)) void *
-verb_replacement(dlvsym_fn *real, void *handle, const char *name, const char *version)
+static EARLY __attribute__((noinline)) void *
+verb_replacement(void *handle, const char *name, const char *version)
 {
 	const void *symbol;
 
+	/* Sanitizers and allocators look up functions behind themselves: neither the name nor
+	 * forward_depth, a variable of the thread, is read then. */
 	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || !is_verb(name) ||
 		forward_depth > 0)
 		return NULL;
-	symbol = real(handle, name, version);
+	symbol = lookup(handle, name, version);
 	/* An older libibverbs lacks a verb that this library has. Whether the handle is
 	 * libibverbs's, a verb of all versions shows. */
 	if (symbol == NULL)
-		symbol = real(handle, "ibv_query_gid", "IBVERBS_1.1");
-	if (symbol == NULL || !is_from_libibverbs(symbol) || library_handle() == NULL)
+		symbol = lookup(handle, "ibv_query_gid", "IBVERBS_1.1");
+	if (symbol == NULL || !forward_address_in(symbol, "libibverbs.") ||
+		library_handle() == NULL)
 		return NULL;
-	return real(library_handle(), name, version);
+	return lookup(library_handle(), name, version);
 }
 
 /* The last call is a jump, so that the real function sees the caller's return address,
- * from which it determines what follows RTLD_NEXT. */
+ * from which it determines what follows RTLD_NEXT. It also leaves the text of dlerror(). */
 #ifdef __clang__
 #define TAIL_CALL __attribute__((musttail))
-#define TAIL_CALLER
+#define TAIL_CALLER EARLY
 #else
 #define TAIL_CALL
-#define TAIL_CALLER __attribute__((optimize("O2"), UNSANITIZED))
+#define TAIL_CALLER __attribute__((optimize("O2", "optimize-sibling-calls"), UNSANITIZED))
 #endif
+
+EXPORT TAIL_CALLER void *
+dlsym(void *handle, const char *name)
+{
+	dlsym_fn *real = real_dlsym();
+	void *ours = verb_replacement(handle, name, NULL);
+
+	if (ours != NULL)
+		return ours;
+	TAIL_CALL return real(handle, name);
+}
 
 EXPORT TAIL_CALLER void *
 dlvsym(void *handle, const char *name, const char *version)
 {
-	static dlvsym_fn *next;
-	dlvsym_fn *real = __atomic_load_n(&next, __ATOMIC_RELAXED);
-	void *ours;
+	dlvsym_fn *real = real_dlvsym();
+	void *ours = verb_replacement(handle, name, version);
 
-	if (real == NULL) {
-		real = (dlvsym_fn *)dlsym(RTLD_NEXT, "dlvsym");
-		__atomic_store_n(&next, real, __ATOMIC_RELAXED);
-	}
-	ours = verb_replacement(real, handle, name, version);
 	if (ours != NULL)
 		return ours;
 	TAIL_CALL return real(handle, name, version);

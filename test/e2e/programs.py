@@ -115,10 +115,12 @@ dl.dlvsym.argtypes, dl.dlvsym.restype = [c_void_p, c_char_p, c_char_p], c_void_p
 real = dl.dlopen(b"libibverbs.so.1", 2)
 found = dl.dlvsym(real, b"ibv_get_device_list", b"IBVERBS_1.1")
 ours = ctypes.cast(ibv.ibv_get_device_list, c_void_p).value
+dl.dlsym.argtypes, dl.dlsym.restype = [c_void_p, c_char_p], c_void_p
+plain = dl.dlsym(real, b"ibv_get_device_list")
 other = dl.dlvsym(real, b"ibv_fork_init", b"IBVERBS_1.1")
 none = dl.dlvsym(real, b"ibv_get_device_list", b"IBVERBS_9.9")
 print(dict(before=before, name=name, stat=libc_stat, text=text, usable=usable, missing=missing,
-           symbol=found == ours, other=bool(other), none=none))
+           symbol=found == plain == ours, other=bool(other), none=none))
 """
 
 

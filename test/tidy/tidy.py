@@ -72,7 +72,7 @@ CLOCK_READERS = {"lib/engine/engine.c", "lib/engine/manual_progress.c", "drivers
 CYCLES_ALLOWED = {}
 CYCLES_MAX = 5
 # The functions of libc that drivers/preload replaces. Its files call them by these names, too.
-INTERPOSED = {"close", "dup", "dup2", "dup3", "fcntl", "open", "open64", "openat", "read", "stat", "write"}
+INTERPOSED = {"close", "dlsym", "dlvsym", "dup", "dup2", "dup3", "fcntl", "open", "open64", "openat", "read", "stat", "write"}
 
 # The names that librocade may export: its own, and those of the libraries that it replaces.
 EXPORTS = re.compile(r"^(rocade_\w+|_?ibv_\w+|rdma_\w+|(mbps|mult)_to_ibv_rate)$")

@@ -5,7 +5,6 @@
 #undef _FILE_OFFSET_BITS
 #include "client_cm_fixture.h"
 
-#include <dlfcn.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -304,32 +303,4 @@ TEST(files_of_the_device_exist)
 	assert_null(fopen("/nonexistent/infiniband/file", "r"));
 	assert_int_equal(stat("relative/infiniband/", &st), -1);
 	fixture_close(&f);
-}
-
-TEST(dlvsym_gives_our_verbs)
-{
-	void *real = dlopen("libibverbs.so.1", RTLD_NOW), *found;
-	void *libc = dlopen("libc.so.6", RTLD_NOW);
-	Dl_info info;
-
-	if (real == NULL)
-		skip();
-	found = dlvsym(real, "ibv_get_device_list", "IBVERBS_1.1");
-	assert_non_null(found);
-	assert_true(dladdr(found, &info) != 0);
-	assert_non_null(strstr(info.dli_fname, "librocade-verbs"));
-	assert_null(dlvsym(real, "ibv_no_such_verb", "IBVERBS_1.1"));
-	/* A verb that libibverbs has only since rdma-core 62, under its own version. */
-	found = dlvsym(real, "ibv_alloc_buf", "IBVERBS_1.17");
-	assert_non_null(found);
-	assert_true(dladdr(found, &info) != 0);
-	assert_non_null(strstr(info.dli_fname, "librocade-verbs"));
-	assert_null(dlvsym(real, "ibv_alloc_buf", "IBVERBS_1.1"));
-	/* Symbols that are no verbs, and other handles. */
-	assert_null(dlvsym(RTLD_DEFAULT, "ibv_get_device_list", "IBVERBS_9"));
-	assert_null(dlvsym(real, "no_verb", "IBVERBS_1.1"));
-	assert_non_null(libc);
-	assert_null(dlvsym(libc, "ibv_alloc_buf", "IBVERBS_1.17"));
-	dlclose(libc);
-	dlclose(real);
 }
