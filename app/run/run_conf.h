@@ -9,12 +9,16 @@
 #define PROGRAM "rocade-run"
 #define EXIT_NOT_FOUND 127
 
+/* Whether the devices of the host are in the program's list of devices. AS_SET: as ROCADE_OFF says. */
+enum host_devices { HOST_DEVICES_SHOW, HOST_DEVICES_HIDE, HOST_DEVICES_AS_SET };
+
 struct conf {
 	const char *socket;
 	const char *device;
 	const char *library;
 	const char *daemon;
-	uint64_t daemon_uid; /* UINT64_MAX: not given */
+	uint64_t daemon_uid;  /* UINT64_MAX: not given */
+	uint8_t host_devices; /* enum host_devices */
 	bool start_local;
 	bool no_advice;
 };

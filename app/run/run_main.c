@@ -12,11 +12,16 @@
 
 #include <common/options.h>
 
+#include "env_list.h"
 #include "run_conf.h"
 #include "stacks.h"
 
 #define NO_UID UINT64_MAX
-#define PRELOAD_SEPARATORS ": " /* ld.so(8) */
+#define HOST_DEVICES "host-devices" /* in ROCADE_OFF */
+#define PRELOAD_SEPARATORS ": "     /* ld.so(8) */
+
+static const char *const host_devices[] = {
+	[HOST_DEVICES_SHOW] = "show", [HOST_DEVICES_HIDE] = "hide", NULL};
 
 #define MEMBER(field) OPTION_MEMBER(struct conf, field)
 static const struct option_row option_rows[] = {
@@ -28,6 +33,10 @@ static const struct option_row option_rows[] = {
 		.text = "accept a daemon of this user (default: of root and of yours)"},
 	{OPTION_FLAG, 0, "start-local", NULL, MEMBER(start_local), .max = true,
 		.text = "run a private `rocaded --local` as long as PROGRAM runs"},
+	{OPTION_WORD, 0, "host-devices", "WHICH", MEMBER(host_devices),
+		.words = host_devices, .valid = "show or hide",
+		.text = "show the host's own devices beside Rocade's, or hide them (show; "
+			"with --start-local hide)"},
 	{OPTION_FLAG, 0, "no-advice", NULL, MEMBER(no_advice), .max = true,
 		.text = "print no line of advice when PROGRAM has ended after errors"},
 	{OPTION_TEXT, 0, "library", "PATH", MEMBER(library),
@@ -94,34 +103,17 @@ device_find(const struct conf *s, char name[ROCADE_NAME_MAX])
 	return 0;
 }
 
-/* Returns whether the list has this entry. */
-static bool
-list_has(const char *list, const char *entry, const char *separators)
-{
-	size_t len;
-
-	for (; *list != '\0'; list += len) {
-		list += strspn(list, separators);
-		len = strcspn(list, separators);
-		if (len == strlen(entry) && strncmp(list, entry, len) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Puts an entry before the list in a variable. The user's own entries stay. */
 static void
-env_prepend(const char *name, const char *entry, const char *separators)
+host_devices_set(const struct conf *s)
 {
-	const char *present = getenv(name);
-	char *list = NULL;
+	bool hide = s->host_devices == HOST_DEVICES_HIDE;
 
-	if (present == NULL || present[0] == '\0')
-		setenv(name, entry, 1);
-	else if (!list_has(present, entry, separators) &&
-		 asprintf(&list, "%s%c%s", entry, separators[0], present) > 0)
-		setenv(name, list, 1);
-	free(list);
+	if (s->host_devices == HOST_DEVICES_AS_SET)
+		hide = s->start_local;
+	if (hide)
+		env_prepend("ROCADE_OFF", HOST_DEVICES, ",");
+	else if (s->host_devices == HOST_DEVICES_SHOW)
+		env_remove("ROCADE_OFF", HOST_DEVICES, ",");
 }
 
 int
@@ -144,6 +136,7 @@ environment_set(const struct conf *s)
 	}
 	if (s->socket != NULL)
 		setenv("ROCADE_SOCKET", s->socket, 1);
+	host_devices_set(s);
 	if (s->no_advice)
 		env_prepend("ROCADE_OFF", "advice", ",");
 	env_prepend("LD_PRELOAD", s->library, PRELOAD_SEPARATORS);
@@ -163,7 +156,7 @@ int
 main(int argc, char **argv)
 {
 	char library[4096], daemon[4096];
-	struct conf s = {.daemon_uid = NO_UID};
+	struct conf s = {.daemon_uid = NO_UID, .host_devices = HOST_DEVICES_AS_SET};
 	int rc = options_read(&options, &s, argc, argv);
 
 	if (rc >= 0)

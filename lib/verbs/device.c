@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device list (ibv_get_device_list(3)): Rocade's devices, then the real library's. */
+/* The device list (ibv_get_device_list(3)): Rocade's devices, then the real library's unless
+ * ROCADE_OFF has host-devices. */
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base_log.h"
+#include "base/off.h"
 #include "verbs/device_source.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
@@ -94,16 +96,18 @@ rdmacm_missing_warn(void)
 EXPORT struct ibv_device **
 ibv_get_device_list(int *num_devices)
 {
-	struct ibv_device **real;
+	struct ibv_device **real = NULL;
+	bool host_devices = !is_off(OFF_HOST_DEVICES);
 	int real_count = 0;
 
 	if (forward_depth > 0 || forward_caller(__builtin_return_address(0)))
 		return forward(NULL, ibv_get_device_list, num_devices);
 	if (forward_address_in(__builtin_return_address(0), "librdmacm."))
 		rdmacm_missing_warn();
-	real = forward(NULL, ibv_get_device_list, &real_count);
+	if (host_devices)
+		real = forward(NULL, ibv_get_device_list, &real_count);
 	device_source_refresh();
-	if (device_count() == 0 && real == NULL) {
+	if (device_count() == 0 && real == NULL && host_devices) {
 		if (num_devices != NULL)
 			*num_devices = 0;
 		return NULL; /* errno is that of the real library */

@@ -117,6 +117,36 @@ TEST(calls_on_rocade_devices_stay)
 	ports_close();
 }
 
+/* ROCADE_OFF=host-devices: the list has Rocade's devices only, or none. A driver still finds its own. */
+TEST(host_devices_can_be_hidden)
+{
+	struct ibv_device **list;
+	const char *first;
+	int n = -1;
+
+	assert_int_equal(setenv("ROCADE_OFF", "host-devices", 1), 0);
+	memset(&fake, 0, sizeof(fake));
+	list = ibv_get_device_list(&n);
+	assert_non_null(list);
+	assert_int_equal(n, 0);
+	assert_null(list[0]);
+	ibv_free_device_list(list);
+	ports_open();
+	list = ibv_get_device_list(&n);
+	assert_int_equal(n, 2);
+	assert_ptr_equal(list[0], rocade_port_device(ports[0]));
+	assert_ptr_equal(list[1], rocade_port_device(ports[1]));
+	assert_null(list[2]);
+	ibv_free_device_list(list);
+	assert_int_equal(fake.lists, 0);
+	assert_int_equal(fake_probe(&first), 2);
+	assert_int_equal(unsetenv("ROCADE_OFF"), 0);
+	list = ibv_get_device_list(&n);
+	assert_int_equal(n, 4);
+	ibv_free_device_list(list);
+	ports_close();
+}
+
 /* A hot-plugged driver lists devices while ports are open: it must not take them for
  * hardware. */
 TEST(driver_sees_real_devices_only)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """rocade-run --start-local: a daemon that has something to say, signals, the exit status, the list
-of preloaded libraries."""
+of preloaded libraries, the host's devices."""
 
 import fcntl
 import functools
@@ -227,5 +227,23 @@ def preloads(folder):
              "blanks and colons" in done.stderr, done)
 
 
+def host_devices():
+    """The host's own devices are hidden by ROCADE_OFF, which keeps its other entries."""
+    for option, before, want in [
+            ([], "", "host-devices"), ([], "tlp", "host-devices,tlp"),
+            ([], "tlp,host-devices", "tlp,host-devices"),
+            (["--host-devices", "hide"], "cnp", "host-devices,cnp"),
+            (["--host-devices", "show"], "", ""), (["--host-devices", "show"], "host-devices", ""),
+            (["--host-devices=show"], "tlp,host-devices,cnp", "tlp,cnp"),
+            (["--host-devices", "show"], "cnp,tlp", "cnp,tlp")]:
+        done = process.run([RUN, *option, *command("sh", "-c", "echo $ROCADE_OFF")[1:]],
+                           env=dict(os.environ, ROCADE_OFF=before))
+        case("ROCADE_OFF=%s %s: %s" % (before, " ".join(option), want), done.returncode == 0 and
+             done.stdout == want + "\n", done)
+    done = process.run([RUN, "--host-devices", "some", "true"])
+    case("refused: --host-devices some", done.returncode == 2 and
+         "'some'" in done.stderr and "expected show or hide" in done.stderr, done)
+
+
 if __name__ == "__main__":
-    sys.exit(run(messages, signals, preloads, terminal, ignored))
+    sys.exit(run(messages, signals, preloads, terminal, ignored, host_devices))

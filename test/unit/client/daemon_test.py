@@ -310,6 +310,13 @@ def launch():
                           UCX_NET_DEVICES="mine", ROCADE_SOCKET="/other")
         case("rocade-run keeps what is set", "%s:/nonexistent.so %s mine =rocade0" % (
             daemon.socket, daemon.socket) in done.stdout, done)
+        off = ["--library", daemon.socket, "sh", "-c", "echo $ROCADE_OFF"]
+        for option, before, want in (([], "tlp", "tlp"), ([], "host-devices", "host-devices"),
+                                     (["--host-devices", "hide"], "", "host-devices"),
+                                     (["--host-devices", "show"], "host-devices", "")):
+            done = daemon.run(RUN, *option, *off, ROCADE_OFF=before)
+            case("rocade-run %s with ROCADE_OFF=%s" % (" ".join(option), before),
+                 done.stdout == want + "\n", done)
         done = daemon.run(RUN, *show, LD_PRELOAD=daemon.socket)
         case("rocade-run preloads the library once", done.stdout.startswith(daemon.socket + " "),
              done)
