@@ -17,8 +17,9 @@ struct conf {
 	const char *device;
 	const char *library;
 	const char *daemon;
-	uint64_t daemon_uid;  /* UINT64_MAX: not given */
-	uint8_t host_devices; /* enum host_devices */
+	const char *suppressions; /* for ThreadSanitizer */
+	uint64_t daemon_uid;      /* UINT64_MAX: not given */
+	uint8_t host_devices;     /* enum host_devices */
 	bool start_local;
 	bool no_advice;
 };

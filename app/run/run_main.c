@@ -14,6 +14,7 @@
 
 #include "env_list.h"
 #include "run_conf.h"
+#include "sanitizer_env.h"
 #include "stacks.h"
 
 #define NO_UID UINT64_MAX
@@ -141,6 +142,7 @@ environment_set(const struct conf *s)
 		env_prepend("ROCADE_OFF", "advice", ",");
 	env_prepend("LD_PRELOAD", s->library, PRELOAD_SEPARATORS);
 	stacks_env_set(device);
+	sanitizer_env_set(s->suppressions);
 	return 0;
 }
 
@@ -155,7 +157,7 @@ program_exec(char **argv)
 int
 main(int argc, char **argv)
 {
-	char library[4096], daemon[4096];
+	char library[4096], daemon[4096], suppressions[4096];
 	struct conf s = {.daemon_uid = NO_UID, .host_devices = HOST_DEVICES_AS_SET};
 	int rc = options_read(&options, &s, argc, argv);
 
@@ -180,6 +182,8 @@ main(int argc, char **argv)
 	if (s.daemon == NULL)
 		s.daemon = path_beside_self(
 			"../rocaded/rocaded", ROCADE_DAEMON, daemon, sizeof(daemon));
+	s.suppressions = path_beside_self("../../drivers/preload/tsan.supp",
+		ROCADE_SUPPRESSIONS, suppressions, sizeof(suppressions));
 	if (s.start_local)
 		return local_run(&s, argv + optind);
 	rc = environment_set(&s);

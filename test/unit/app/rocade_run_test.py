@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """rocade-run --start-local: a daemon that has something to say, signals, the exit status, the list
-of preloaded libraries, the host's devices."""
+of preloaded libraries, the host's devices, options of
+sanitizers."""
 
 import fcntl
 import functools
@@ -245,5 +246,27 @@ def host_devices():
          "'some'" in done.stderr and "expected show or hide" in done.stderr, done)
 
 
+def sanitizers():
+    """What the run-time libraries of sanitizers read comes before the user's options."""
+    def options(name, value):
+        # A sanitized rocade-run reads the user's options, too.
+        done = started("sh", "-c", "echo $%s" % name, env=dict(os.environ, **{name: value}))
+        return done.stdout.rstrip("\n")
+    off = "verify_asan_link_order=0"
+    for before, want in [("", off), ("exitcode=5", off + ":exitcode=5"),
+                         ("exitcode=5:" + off, "exitcode=5:" + off)]:
+        got = options("ASAN_OPTIONS", before)
+        case("ASAN_OPTIONS '%s'" % before, got == want, got)
+    got = options("TSAN_OPTIONS", "exitcode=5")
+    found = re.fullmatch('suppressions="(/.*/tsan.supp)":exitcode=5', got)
+    case("TSAN_OPTIONS names a file of suppressions", found, got)
+    with open(found[1] if found else "/dev/null", encoding="ascii") as file:
+        lines = file.read().splitlines()
+    case("the file has suppressions for the library", {
+        "called_from_lib:librocade-verbs.so", "thread:librocade-verbs.so"} <= set(lines), lines)
+    got = options("TSAN_OPTIONS", "suppressions=/dev/null")
+    case("the user's file of suppressions stays alone", got == "suppressions=/dev/null", got)
+
+
 if __name__ == "__main__":
-    sys.exit(run(messages, signals, preloads, terminal, ignored, host_devices))
+    sys.exit(run(messages, signals, preloads, terminal, ignored, host_devices, sanitizers))
