@@ -69,7 +69,9 @@ verb_replacement(void *handle, const char *name, const char *version)
 #define TAIL_CALLER EARLY
 #else
 #define TAIL_CALL
-#define TAIL_CALLER __attribute__((optimize("O2", "optimize-sibling-calls"), UNSANITIZED))
+#define TAIL_CALLER                                                                      \
+	__attribute__((optimize("O2", "optimize-sibling-calls"),                         \
+		no_profile_instrument_function, UNSANITIZED))
 #endif
 
 EXPORT TAIL_CALLER void *

@@ -228,6 +228,20 @@ TEST(special_handles)
 }
 
 #ifdef PRELOADED
+/* The run-time library of a sanitizer, if there is one, calls these. */
+TEST(sanitizers_get_their_options)
+{
+	const char *(*options)(void), *(*suppressions)(void);
+
+	*(void **)&options = dlsym(RTLD_DEFAULT, "__asan_default_options");
+	*(void **)&suppressions = dlsym(RTLD_DEFAULT, "__tsan_default_suppressions");
+	assert_non_null(options);
+	assert_string_equal(options(), "verify_asan_link_order=0");
+	assert_non_null(suppressions);
+	assert_string_equal(suppressions(),
+		"called_from_lib:librocade-verbs.so\nthread:librocade-verbs.so\n");
+}
+
 /* An allocator that looks its functions up at the first call, before any constructor ran. */
 TEST(an_allocator_looks_functions_up_early)
 {
