@@ -17,6 +17,7 @@
 #include "ethdev/ethdev_interrupt.h"
 #include "ethdev/ethdev_mbufs.h"
 #include "ethdev/ethdev_rss.h"
+#include "ethdev/ethdev_mtu.h"
 #include "ethdev/ethdev_offload.h"
 #include "ethdev/ethdev_pool.h"
 #include "ethdev/vlan_filter.h"
@@ -72,36 +73,14 @@ ethdev_conf_check(const struct ethdev_conf *conf, char *err, size_t err_size)
 	return 0;
 }
 
-/* Returns the maximum IP MTU that the PMD reports. Some report less than they carry:
- * net_memif 1518 bytes a frame, although it carries what its bsize= holds. So it limits
- * only what is requested of the PMD. */
-static uint32_t
-mtu_max_reported(const struct ethdev *dev)
-{
-	const struct rte_eth_dev_info *info = &dev->info;
-	uint32_t overhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN, max = UINT16_MAX;
-
-	if (info->max_mtu != 0)
-		max = info->max_mtu;
-	if (info->max_mtu != UINT16_MAX && info->max_mtu != 0 &&
-		info->max_rx_pktlen > info->max_mtu)
-		overhead = info->max_rx_pktlen - info->max_mtu;
-	if (info->max_rx_pktlen > overhead)
-		max = RTE_MIN(max, info->max_rx_pktlen - overhead);
-	return max;
-}
-
-/* net_tap drops frames that are longer than its MTU when it is to send them (DPDK 22.11,
- * tap_write_mbufs()). */
 static int
 mtu_check(const struct ethdev *dev, char *err, size_t err_size)
 {
-	if (strcmp(dev->info.driver_name, "net_tap") != 0 ||
-		dev->mtu <= mtu_max_reported(dev))
+	if (!ethdev_mtu_is_strict(&dev->info) || dev->mtu <= ethdev_mtu_max(&dev->info))
 		return 0;
 	return ethdev_fail(err, err_size, -EINVAL,
-		"mtu: %u is more than %s (net_tap) carries: expected at most %u",
-		dev->mtu, dev->name, mtu_max_reported(dev));
+		"mtu: %u is more than %s (%s) carries: expected at most %u", dev->mtu,
+		dev->name, dev->info.driver_name, ethdev_mtu_max(&dev->info));
 }
 
 static int
@@ -139,7 +118,7 @@ ethdev_query(
 static uint32_t
 mtu_to_set(const struct ethdev *dev)
 {
-	uint32_t max = mtu_max_reported(dev);
+	uint32_t max = ethdev_mtu_max(&dev->info);
 	uint16_t present = 0;
 
 	if (dev->mtu <= max)
