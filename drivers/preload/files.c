@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The libc functions through which programs read the paths of a device: open(), fopen(),
- * stat(), lstat(), statx() and access() in all variants. All other paths go on to the next library
- * that has the function. */
+/* The libc functions that open a file: those of a device have the present text, and the node of RDMA-CM
+ * is a channel. All other paths go on to the next library that has the function. */
 /* open() and open64() are different functions here. */
 #undef _FILE_OFFSET_BITS
 #include <errno.h>
@@ -9,8 +8,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "preload/preload_channel.h"
 #include "preload/next.h"
@@ -18,45 +15,65 @@
 #include "preload/served.h"
 #include "verbs/export.h"
 
-/* Used by glibc before 2.33, and by programs built with it. */
-int __xstat(int version, const char *path, struct stat *st);
-int __xstat64(int version, const char *path, struct stat64 *st);
+/* Called in place of open() and its variants if _FORTIFY_SOURCE is set. */
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+int __openat_2(int dirfd, const char *path, int flags);
+int __openat64_2(int dirfd, const char *path, int flags);
 
-/* Calls the function on the replacement of the path, if there is one. Its value is
- * `none`, with ENOSYS, if no library has the function. */
-#define CALL_REPLACED(none, name, path, call)                                            \
-	__extension__({                                                                  \
-		__typeof__(&name) real_ = NEXT_FUNCTION(name);                           \
-		__typeof__(none) value_ = (none);                                        \
-		struct path_served served_;                                              \
-                                                                                         \
-		if (real_ == NULL) {                                                     \
-			errno = ENOSYS;                                                  \
-		} else if (path_serve(path, &served_)) {                                 \
-			path = served_.path;                                             \
-			value_ = real_ call;                                             \
-			path_done(&served_);                                             \
-		} else {                                                                 \
-			value_ = real_ call;                                             \
-		}                                                                        \
-		value_;                                                                  \
-	})
+/* Children of fork() and vfork() call these functions before exec(), where the dynamic
+ * loader must not be called. So the constructor below looks them up. */
+#define FIND(name)                                                                       \
+	static __typeof__(&name) next_##name(void)                                       \
+	{                                                                                \
+		return NEXT_FUNCTION(name);                                              \
+	}
+FIND(openat)
+FIND(openat64)
+FIND(fopen)
+FIND(fopen64)
+FIND(freopen)
+FIND(freopen64)
+#undef FIND
 
-static bool
-is_channel_path(const char *path)
+static __attribute__((constructor)) void
+next_opens_find(void)
 {
-	return path != NULL && strcmp(path, CHANNEL_PATH) == 0;
+	(void)next_openat();
+	(void)next_openat64();
+	(void)next_fopen();
+	(void)next_fopen64();
+	(void)next_freopen();
+	(void)next_freopen64();
 }
 
-/* Returns -2 if it is another path, or if there is no server of RDMA-CM. */
-static int
-open_channel(const char *path, int flags)
+/* sysfs makes no files, and these are read-only for root, too. */
+static bool
+is_refused(const char *path, int flags)
 {
+	if (((flags & O_ACCMODE) == O_RDONLY && (flags & (O_CREAT | O_TRUNC)) == 0) ||
+		!path_is_in_tree(path))
+		return false;
+	errno = EACCES;
+	return true;
+}
+
+static int
+path_open(__typeof__(&openat) next, int dirfd, const char *path, int flags, mode_t mode)
+{
+	struct path_buf buf;
+	int fd = -2;
+
 	if (served_by.check(path)) {
 		errno = ENOENT;
 		return -1;
 	}
-	return is_channel_path(path) ? channel_open(flags) : -2;
+	path = path_serve_read(dirfd, path, &buf);
+	if (path != NULL && strcmp(path, CHANNEL_PATH) == 0)
+		fd = channel_open(flags);
+	if (fd != -2) /* without a server it is the kernel's file, if there is one */
+		return fd;
+	return is_refused(path, flags) ? -1 : next(dirfd, path, flags, mode);
 }
 
 /* The third argument of open(), if there is one. */
@@ -73,88 +90,108 @@ open_channel(const char *path, int flags)
 EXPORT int
 open(const char *path, int flags, ...)
 {
-	int fd = open_channel(path, flags);
 	mode_t mode = 0;
 
-	if (fd != -2)
-		return fd;
 	MODE_READ(flags, mode);
-	/* Without a server the kernel's file, if there is one. */
-	if (is_channel_path(path))
-		return NEXT_FUNCTION(open)(path, flags, mode);
-	return CALL_REPLACED(-1, open, path, (path, flags, mode));
+	return path_open(next_openat(), AT_FDCWD, path, flags, mode);
 }
 
 EXPORT int
 open64(const char *path, int flags, ...)
 {
-	int fd = open_channel(path, flags);
 	mode_t mode = 0;
 
-	if (fd != -2)
-		return fd;
 	MODE_READ(flags, mode);
-	if (is_channel_path(path))
-		return NEXT_FUNCTION(open64)(path, flags, mode);
-	return CALL_REPLACED(-1, open64, path, (path, flags, mode));
+	return path_open(next_openat64(), AT_FDCWD, path, flags, mode);
 }
+
+EXPORT int
+openat(int dirfd, const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+
+	MODE_READ(flags, mode);
+	return path_open(next_openat(), dirfd, path, flags, mode);
+}
+
+EXPORT int
+openat64(int dirfd, const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+
+	MODE_READ(flags, mode);
+	return path_open(next_openat64(), dirfd, path, flags, mode);
+}
+
+EXPORT int
+__open_2(const char *path, int flags)
+{
+	return path_open(next_openat(), AT_FDCWD, path, flags, 0);
+}
+
+EXPORT int
+__open64_2(const char *path, int flags)
+{
+	return path_open(next_openat64(), AT_FDCWD, path, flags, 0);
+}
+
+EXPORT int
+__openat_2(int dirfd, const char *path, int flags)
+{
+	return path_open(next_openat(), dirfd, path, flags, 0);
+}
+
+EXPORT int
+__openat64_2(int dirfd, const char *path, int flags)
+{
+	return path_open(next_openat64(), dirfd, path, flags, 0);
+}
+
+EXPORT int
+creat(const char *path, mode_t mode)
+{
+	return path_open(
+		next_openat(), AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+}
+
+EXPORT int
+creat64(const char *path, mode_t mode)
+{
+	return path_open(
+		next_openat64(), AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+}
+
+#define STREAM_OPEN(next, path, mode, arguments)                                         \
+	__extension__({                                                                  \
+		struct path_buf buf_;                                                    \
+		const char *mode_ = (mode);                                              \
+                                                                                         \
+		path = path_serve_read(AT_FDCWD, path, &buf_);                           \
+		is_refused(path, mode_[0] != 'r' || strchr(mode_, '+') ? O_RDWR : 0)     \
+			? NULL                                                           \
+			: (next)arguments;                                               \
+	})
 
 EXPORT FILE *
 fopen(const char *path, const char *mode)
 {
-	return CALL_REPLACED((FILE *)NULL, fopen, path, (path, mode));
+	return STREAM_OPEN(next_fopen(), path, mode, (path, mode));
 }
 
 EXPORT FILE *
 fopen64(const char *path, const char *mode)
 {
-	return CALL_REPLACED((FILE *)NULL, fopen64, path, (path, mode));
+	return STREAM_OPEN(next_fopen64(), path, mode, (path, mode));
 }
 
-EXPORT int
-access(const char *path, int mode)
+EXPORT FILE *
+freopen(const char *path, const char *mode, FILE *stream)
 {
-	return CALL_REPLACED(-1, access, path, (path, mode));
+	return STREAM_OPEN(next_freopen(), path, mode, (path, mode, stream));
 }
 
-EXPORT int
-stat(const char *path, struct stat *st)
+EXPORT FILE *
+freopen64(const char *path, const char *mode, FILE *stream)
 {
-	return CALL_REPLACED(-1, stat, path, (path, st));
-}
-
-EXPORT int
-stat64(const char *path, struct stat64 *st)
-{
-	return CALL_REPLACED(-1, stat64, path, (path, st));
-}
-
-EXPORT int
-lstat(const char *path, struct stat *st)
-{
-	return CALL_REPLACED(-1, lstat, path, (path, st));
-}
-
-EXPORT int
-lstat64(const char *path, struct stat64 *st)
-{
-	return CALL_REPLACED(-1, lstat64, path, (path, st));
-}
-
-EXPORT int
-statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *st)
-{
-	return CALL_REPLACED(-1, statx, path, (dirfd, path, flags, mask, st));
-}
-
-EXPORT int
-__xstat(int version, const char *path, struct stat *st)
-{
-	return CALL_REPLACED(-1, __xstat, path, (version, path, st));
-}
-
-EXPORT int
-__xstat64(int version, const char *path, struct stat64 *st)
-{
-	return CALL_REPLACED(-1, __xstat64, path, (version, path, st));
+	return STREAM_OPEN(next_freopen64(), path, mode, (path, mode, stream));
 }

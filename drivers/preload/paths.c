@@ -1,209 +1,185 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "preload/paths.h"
+#include "preload/preload_channel.h"
 #include "preload/served.h"
+#include "preload/sysfs_session.h"
+#include "verbs/sysfs_tree.h"
 
-#define NODES "/dev/infiniband/"
-#define CLASS "/sys/class/infiniband/"
-#define CM_ABI "/sys/class/misc/rdma_cm/abi_version"
-#define NAME_MAX_LEN 64 /* as IBV_SYSFS_NAME_MAX */
-#define GID_MAX 16      /* size of the GID table of every Rocade device */
+/* Not this library's link_target(), which shows other targets. */
+static ssize_t
+link_target(const char *path, char *target, size_t size)
+{
+	return syscall(SYS_readlinkat, AT_FDCWD, path, target, size);
+}
 
-/* Paths below the directory of a device; '#' stands for a GID index. Other files are
- * missing, as for kernel devices without hardware. */
-static const struct {
-	const char *path;
-	const char *text;
-} files[] = {
-	/* Without it UCX and NCCL take the GID for RoCE v1. */
-	{"ports/1/gid_attrs/types/#", "RoCE v2\n"},
-	{"ports/1/gid_attrs/ndevs/#", PATH_INTERFACE "\n"},
-};
-
-#define FILE_COUNT (sizeof(files) / sizeof(files[0]))
-
-/* Returns whether the text is the decimal number of a GID index and nothing more. */
+/* The quick test for most paths. */
 static bool
-is_gid_index(const char *text)
+may_be_served(const char *path)
 {
-	unsigned value = 0, digits = 0;
-
-	if (text[0] == '0')
-		return text[1] == '\0';
-	for (; *text >= '0' && *text <= '9' && digits < 3; text++, digits++)
-		value = value * 10 + (unsigned)(*text - '0');
-	return digits != 0 && *text == '\0' && value < GID_MAX;
+	return sysfs_depth == 0 && path != NULL && path[0] == '/' &&
+	       (strstr(path, "/infiniband") != NULL || strstr(path, "/rdma_cm") != NULL ||
+		       strstr(path, "/pciffff:ff") != NULL);
 }
 
-static const char *
-text_find(const char *path)
-{
-	for (size_t i = 0; i < FILE_COUNT; i++) {
-		size_t stem = strlen(files[i].path) - 1;
-
-		if (strncmp(path, files[i].path, stem) == 0 && is_gid_index(path + stem))
-			return files[i].text;
-	}
-	return NULL;
-}
-
-/* Returns whether one of the files is in this directory or below it. */
+/* Copies the path without the slashes and dots that mean nothing. Returns false if it is too long. */
 static bool
-is_directory(const char *path)
+path_tidy(const char *path, char *to, size_t size)
 {
-	size_t len = strlen(path);
+	size_t len = 0;
 
-	while (len > 0 && path[len - 1] == '/')
-		len--;
-	for (size_t i = 0; i < FILE_COUNT; i++) {
-		if (len == 0 || (strncmp(files[i].path, path, len) == 0 &&
-					files[i].path[len] == '/'))
-			return true;
+	while (*path != '\0') {
+		size_t part = strcspn(path + 1, "/") + 1;
+
+		if (len + part >= size)
+			return false;
+		if (part > 1 && !(part == 2 && path[1] == '.')) {
+			memcpy(to + len, path, part);
+			len += part;
+		}
+		path += part;
 	}
-	return false;
-}
-
-/* Returns the rest behind a component of the path and the slashes that follow, or NULL. */
-static const char *
-path_after(const char *path, const char *component)
-{
-	size_t len = strlen(component);
-
-	if (strncmp(path, component, len) != 0 || (path[len] != '/' && path[len] != '\0'))
-		return NULL;
-	return path + len + strspn(path + len, "/");
-}
-
-static bool
-text_file_create(const char *text, struct path_served *out)
-{
-	size_t len = strlen(text);
-
-	out->fd = memfd_create("rocade-sysfs", MFD_CLOEXEC);
-	if (out->fd < 0)
-		return false;
-	if (write(out->fd, text, len) != (ssize_t)len) {
-		path_done(out);
-		return false;
-	}
-	/* Each open() of this path starts at offset 0. */
-	snprintf(out->buf, sizeof(out->buf), "/proc/self/fd/%d", out->fd);
-	out->path = out->buf;
+	to[len] = '\0';
 	return true;
 }
 
-/* Returns the rest of the path after the prefix and the name of one of Rocade's devices, or
- * NULL. */
+/* The tree has links to what the kernel has, and to /dev/null for nodes: these have absolute targets.
+ * end: of the component of the path that may be one. */
 static const char *
-path_below(const char *path, const char *prefix)
+target_of(const char *root, const char *path, size_t end, char *target, size_t size)
 {
-	size_t prefix_len = strlen(prefix), len;
-	char name[NAME_MAX_LEN];
+	char link[PATH_MAX];
+	ssize_t len;
 
-	if (strncmp(path, prefix, prefix_len) != 0)
+	if (snprintf(link, sizeof(link), "%s%.*s", root, (int)end, path) >=
+		(int)sizeof(link))
 		return NULL;
-	path += prefix_len;
-	len = strcspn(path, "/");
-	if (len == 0 || len >= sizeof(name))
+	len = link_target(link, target, size - 1);
+	if (len < 0)
+		return errno == EINVAL ? "" : NULL; /* no link, or nothing */
+	target[len] = '\0';
+	return target;
+}
+
+static const char *
+absolute_serve(const char *path, struct path_buf *buf)
+{
+	char tidy[PATH_MAX], target_buf[PATH_MAX];
+	const char *root, *target;
+	size_t top, end;
+
+	if (!path_tidy(path, tidy, sizeof(tidy)))
+		return path;
+	top = sysfs_root_length(tidy);
+	if (top == 0 || !served_by.device(NULL))
+		return path;
+	root = sysfs_session_root();
+	if (root == NULL)
+		return path;
+	end = top + strspn(tidy + top, "/");
+	end += strcspn(tidy + end, "/");
+	target = target_of(root, tidy, end, target_buf, sizeof(target_buf));
+	if (target == NULL || snprintf(buf->text, sizeof(buf->text), "%s%s", root,
+				      tidy) >= (int)sizeof(buf->text))
+		return path;
+	if (target[0] != '/')
+		return buf->text;
+	if (strcmp(target, "/dev/null") != 0)
+		return path;
+	snprintf(buf->text, sizeof(buf->text), "%s%s", target, tidy + end);
+	return buf->text;
+}
+
+const char *
+path_serve(const char *path, struct path_buf *buf)
+{
+	const char *used = path;
+	int err = errno;
+
+	if (!may_be_served(path))
+		return path;
+	sysfs_depth++;
+	used = absolute_serve(path, buf);
+	sysfs_depth--;
+	errno = err;
+	return used;
+}
+
+/* Returns the whole path, if this is one in the tree of this process, and else NULL. */
+static const char *
+relative_find(int dirfd, const char *path, struct path_buf *buf)
+{
+	const char *last = strrchr(path, '/'), *root;
+	char link[32], folder[PATH_MAX];
+	ssize_t len;
+
+	last = last != NULL ? last + 1 : path;
+	if (!sysfs_live_name(last) && strcmp(last, "rdma_cm") != 0)
 		return NULL;
-	memcpy(name, path, len);
-	name[len] = '\0';
-	return served_by.device(name) ? path + len : NULL;
+	snprintf(link, sizeof(link),
+		dirfd == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/%d", dirfd);
+	len = link_target(link, folder, sizeof(folder) - 1);
+	if (len <= 0)
+		return NULL;
+	folder[len] = '\0';
+	/* Another process may have brought this one here. */
+	root = strstr(folder, "/rocade-sysfs-") != NULL ? sysfs_session_root() : NULL;
+	if (root == NULL || strncmp(folder, root, strlen(root)) != 0 ||
+		snprintf(buf->text, sizeof(buf->text), "%s/%s", folder, path) >=
+			(int)sizeof(buf->text))
+		return NULL;
+	return buf->text;
 }
 
-/* Looks for a path of RDMA-CM, which all devices share. */
-static bool
-cm_path_serve(const char *path, struct path_served *out)
+const char *
+path_serve_read(int dirfd, const char *path, struct path_buf *buf)
 {
-	if (strcmp(path, NODES "rdma_cm") == 0) {
-		out->path = "/dev/null";
-		return served_by.device(NULL);
+	int err = errno;
+	const char *found;
+
+	if (path == NULL || sysfs_depth != 0 || strcmp(path, CHANNEL_PATH) == 0)
+		return path;
+	if (path[0] == '/') {
+		path = path_serve(path, buf);
+		found = path;
+	} else {
+		sysfs_depth++;
+		found = relative_find(dirfd, path, buf);
+		sysfs_depth--;
+		if (found != NULL &&
+			strcmp(found + path_hidden(found), CHANNEL_PATH) == 0)
+			path = CHANNEL_PATH;
 	}
-	return strcmp(path, CM_ABI) == 0 && served_by.device(NULL) &&
-	       text_file_create("4\n", out);
-}
-
-/* Below device/net programs find the interface, as the kernel has it. */
-static bool
-interface_serve(const char *rest, struct path_served *out)
-{
-	static const char top[] = "/sys/class/net";
-	const char *below = path_after(rest, "device");
-	int len;
-
-	if (below == NULL)
-		return false;
-	out->path = "/sys/class";
-	if (*below == '\0')
-		return true;
-	below = path_after(below, "net");
-	if (below == NULL)
-		return false;
-	out->path = top;
-	out->one_interface = *below == '\0';
-	if (out->one_interface)
-		return true;
-	below = path_after(below, PATH_INTERFACE);
-	if (below == NULL)
-		return false;
-	len = snprintf(out->buf, sizeof(out->buf), "%s/" PATH_INTERFACE "%s%s", top,
-		*below != '\0' ? "/" : "", below);
-	out->path = out->buf;
-	return len < (int)sizeof(out->buf);
-}
-
-static bool
-device_path_serve(const char *path, struct path_served *out)
-{
-	const char *rest = path_below(path, NODES), *text;
-
-	if (rest != NULL) {
-		out->path = "/dev/null";
-		return *rest == '\0';
+	if (found != NULL && path_is_in_tree(found)) {
+		sysfs_depth++;
+		sysfs_session_refresh(found);
+		sysfs_depth--;
 	}
-	rest = path_below(path, CLASS);
-	if (rest == NULL)
-		return false;
-	while (*rest == '/')
-		rest++;
-	text = text_find(rest);
-	if (text != NULL)
-		return text_file_create(text, out);
-	if (interface_serve(rest, out))
-		return true;
-	out->path = "/sys/class";
-	return is_directory(rest);
+	errno = err;
+	return path;
+}
+
+unsigned
+path_hidden(const char *path)
+{
+	const char *root = sysfs_session_known();
+	size_t len = root != NULL ? strlen(root) : 0;
+
+	if (len == 0 || strncmp(path, root, len) != 0 ||
+		(strncmp(path + len, "/sys", 4) != 0 &&
+			strncmp(path + len, "/dev", 4) != 0))
+		return 0;
+	return (unsigned)len;
 }
 
 bool
-path_serve(const char *path, struct path_served *out)
+path_is_in_tree(const char *path)
 {
-	int err = errno;
-	bool served;
-
-	/* The quick test for most paths. */
-	if (path == NULL || path[0] != '/' ||
-		(strstr(path, "/infiniband/") == NULL &&
-			strstr(path, "/rdma_cm/") == NULL))
-		return false;
-	out->fd = -1;
-	out->one_interface = false;
-	served = cm_path_serve(path, out) || device_path_serve(path, out);
-	errno = err;
-	return served;
-}
-
-void
-path_done(const struct path_served *served)
-{
-	int err = errno;
-
-	if (served->fd >= 0)
-		close(served->fd);
-	errno = err;
+	return path != NULL && path_hidden(path) != 0;
 }

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Paths through which programs learn about an RDMA device. The kernel does not provide
- * them for Rocade's device. */
+ * them for Rocade's device: a directory has them (sysfs_session.h), to which the library redirects
+ * the calls that name one of them. */
 #ifndef ROCADE_PRELOAD_PATHS_H
 #define ROCADE_PRELOAD_PATHS_H
 
+#include <limits.h>
 #include <stdbool.h>
 
-/* The network interface that programs are shown. The kernel has none of the device; this one always
- * exists and is up. */
-#define PATH_INTERFACE "lo"
-
-struct path_served {
-	const char *path;   /* use this path instead */
-	int fd;             /* must stay open while path is in use; -1: none */
-	bool one_interface; /* a directory of which only PATH_INTERFACE is shown */
-	char buf[128];
+struct path_buf {
+	char text[PATH_MAX];
 };
 
 /*
- * Returns whether the path belongs to one of Rocade's devices (preload/served.h), with the path
- * to use instead. A device node is replaced by /dev/null: programs check that the node exists,
- * but do not use it. A file is replaced by one with the text that the kernel would
- * provide. Preserves errno.
+ * Returns the path to use: another one if this is a path of Rocade's devices, and else the path
+ * itself. A device node is replaced by /dev/null: programs check that the node exists, but do not
+ * use it. A relative path stays, as its directory is the real one already. Preserves errno. Any thread.
  */
-bool path_serve(const char *path, struct path_served *out);
-/* Preserves errno. */
-void path_done(const struct path_served *served);
+const char *path_serve(const char *path, struct path_buf *buf);
+/* As path_serve(), for a call that reads the file, relative to the directory dirfd, or AT_FDCWD: it has
+ * the present text. The node of RDMA-CM is returned under its own name. */
+const char *path_serve_read(int dirfd, const char *path, struct path_buf *buf);
+/* Returns whether this is a path in the tree, whose files refuse to be written. */
+bool path_is_in_tree(const char *path);
+/* Returns how many characters at the beginning of a path, to be left out, lead to the tree. */
+unsigned path_hidden(const char *path);
 
 #endif

@@ -7,11 +7,19 @@
 
 #include <stdbool.h>
 
+#include "verbs/device_facts.h"
 #include "ucm/backend.h"
 
 struct served {
-	/* Returns whether Rocade has a device with this name. NULL: whether it has any. */
+	/* Returns whether Rocade has a device with this name. NULL: whether it has any. False inside the
+	 * real libibverbs, which is to find the kernel's devices only. */
 	bool (*device)(const char *name);
+	/* Returns whether Rocade has a device with this index, and its state. */
+	bool (*facts)(unsigned index, struct device_facts *out);
+	/* There may be several devices, and others at another time. */
+	bool several;
+	/* Writes a line of the log. */
+	void (*warn)(const char *line);
 	/* Returns the server of RDMA-CM; NULL: there is none. */
 	const struct ucm_backend *(*backend)(void);
 	/* Returns whether this is the path of rocade_rdmacm_check(), which asks whether a call

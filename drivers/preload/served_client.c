@@ -2,22 +2,38 @@
 /* served.h in librocade-verbs: the device of the daemon. */
 #include <string.h>
 
+#include "base/base_log.h"
 #include "preload/preload_channel.h"
 #include "preload/served.h"
 #include "verbs/device_source.h"
+#include "verbs/forward.h"
 
 static bool
 client_has_device(const char *name)
 {
 	const char *own = device_source_name();
 
+	if (forward_depth > 0)
+		return false;
 	/* A program may read the paths of a device before it lists devices, and a shell lists
 	 * none. */
-	if (own == NULL && name != NULL) {
+	if (own == NULL) {
 		device_source_refresh();
 		own = device_source_name();
 	}
 	return own != NULL && (name == NULL || strcmp(name, own) == 0);
+}
+
+static bool
+client_facts(unsigned index, struct device_facts *out)
+{
+	return index == 0 && device_source_facts(out);
+}
+
+static void
+client_warn(const char *line)
+{
+	log_warn("%s", line);
 }
 
 static const struct ucm_backend *
@@ -41,6 +57,8 @@ disconnect_register(void)
 
 const struct served served_by = {
 	.device = client_has_device,
+	.facts = client_facts,
+	.warn = client_warn,
 	.backend = client_cm_backend,
 	.check = client_is_check,
 };

@@ -15,6 +15,12 @@ inside_has_device(const char *name)
 	return rocade_rdmacm_device(name);
 }
 
+static bool
+inside_facts(unsigned index, struct device_facts *out)
+{
+	return rocade_rdmacm_facts(index, out);
+}
+
 static const struct ucm_backend *
 inside_cm_backend(void)
 {
@@ -56,6 +62,9 @@ rocade_rdmacm_check(void)
 
 const struct served served_by = {
 	.device = inside_has_device,
+	.facts = inside_facts,
+	.warn = rocade_rdmacm_warn,
+	.several = true,
 	.backend = inside_cm_backend,
 	.check = inside_is_check,
 };

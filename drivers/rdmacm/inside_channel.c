@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "base/base_alloc.h"
+#include "base/base_log.h"
 #include "base/no_cancel.h"
 #include "rdmacm/inside.h"
+#include "verbs/forward.h"
 #include "verbs/link_order.h"
 #include "verbs/rdmacm_inside.h"
 
@@ -145,7 +147,19 @@ EXPORT bool
 rocade_rdmacm_device(const char *name)
 {
 	/* In a child a lock of the parent may be held for ever. */
-	if (inside.forked)
+	if (inside.forked || forward_depth > 0)
 		return false;
 	return name != NULL ? port_is_open(name) : port_count() != 0;
+}
+
+EXPORT bool
+rocade_rdmacm_facts(unsigned index, struct device_facts *out)
+{
+	return !inside.forked && port_facts(index, out);
+}
+
+EXPORT void
+rocade_rdmacm_warn(const char *line)
+{
+	log_warn("%s", line);
 }

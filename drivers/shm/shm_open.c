@@ -7,20 +7,9 @@
 #include "base/off.h"
 #include "qp/multipath.h"
 #include "shm/shm.h"
+#include "shm/shm_facts.h"
 #include "verbs/device_source.h"
 #include "verbs/verbs_port.h"
-
-static uint64_t
-daemon_device_guid(const struct sw_device *device)
-{
-	uint8_t gid[16];
-	uint64_t guid = 0;
-
-	gid_link_local(device->net.mac, gid);
-	for (unsigned i = 8; i < 16; i++)
-		guid = guid << 8 | gid[i];
-	return guid;
-}
 
 /* Says why a list of devices lacks the daemon's: the program might run without RDMA
  * unnoticed. Once, until there is a device again; programs list devices many times. */
@@ -50,7 +39,7 @@ shm_discover(void)
 	}
 	missing_device_log(&session, rc);
 	if (rc == 0)
-		device_source_offer(device.name, daemon_device_guid(&device),
+		device_source_offer(device.name, shm_device_guid(&device),
 			(int)sw_device_index(device.index, process_forks()));
 	else
 		device_source_withdraw();
@@ -192,8 +181,15 @@ source_open(struct rocade_port **out)
 	return 0;
 }
 
+static int
+source_facts(struct device_facts *out)
+{
+	return shm_facts(NULL, out);
+}
+
 static const struct device_source source = {
 	.refresh = shm_discover,
+	.facts = source_facts,
 	.open = source_open,
 	.close = source_close,
 };

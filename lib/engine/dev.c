@@ -77,21 +77,20 @@ dev_unlock_with(struct dev *dev, const struct app_locks *locks)
 	pthread_mutex_unlock(&dev->lock);
 }
 
-/* The GID table: configured addresses first, then the link-local one. Slot 3 repeats slot
- * 0 for scripts that take index 3 for "RoCE v2 over IPv4". */
-static void
-gids_fill(struct dev *dev, const struct net_conf *net)
+/* Configured addresses come first, then the link-local one. Slot 3 repeats slot 0 for scripts that
+ * take index 3 for "RoCE v2 over IPv4". */
+void
+dev_gids_fill(const struct net_conf *net, uint8_t gids[DEV_GIDS][16])
 {
-	uint8_t gids[DEV_GIDS][16] = {{0}};
 	unsigned n = 0;
 
+	memset(gids, 0, sizeof(uint8_t[DEV_GIDS][16]));
 	for (unsigned i = 0; i < net->addr_count && n < DEV_GIDS - 1; i++) {
 		if (n == 3)
 			n++;
 		memcpy(gids[n++], net->addr[i].gid, 16);
 	}
 	memcpy(gids[3], gids[0], 16);
-	memcpy(dev->gids, gids, sizeof(gids));
 }
 
 /* Adds the MAC and the link-local address to the configuration. With hooks no engine sends
@@ -156,7 +155,7 @@ parts_create(struct dev *dev, const struct random_key *random)
 	if (rc == 0)
 		rc = net_create(&net, &dev->net);
 	if (rc == 0) {
-		gids_fill(dev, &net);
+		dev_gids_fill(&net, dev->gids);
 		rc = qp_table_init(
 			&dev->qps, qpn_base_choose(&dev->conf, random), dev->conf.max_qp);
 	}
@@ -437,7 +436,7 @@ dev_set_net(struct dev *dev, const struct net_conf *net)
 
 		memcpy(before, dev->gids, sizeof(before));
 		dev->conf.net = *net;
-		gids_fill(dev, &full);
+		dev_gids_fill(&full, dev->gids);
 		if (memcmp(before, dev->gids, sizeof(before)) != 0)
 			dev_event(dev, IBV_EVENT_GID_CHANGE);
 	}

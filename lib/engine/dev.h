@@ -230,6 +230,8 @@ void dev_cq_moderate(struct dev *dev, struct cq *cq, uint16_t count, uint16_t pe
  * complete. */
 void dev_cq_fail(struct dev *dev, struct cq *cq);
 
+/* Makes the GID table. net: with the link-local address. */
+void dev_gids_fill(const struct net_conf *net, uint8_t gids[DEV_GIDS][16]);
 /* Sums the engines' counters. */
 void dev_stats(struct dev *dev, struct port_stats *out);
 /* Calls fn for peers of all engines, at most max of them, with the lock of their engine

@@ -30,6 +30,16 @@ device_source_refresh(void)
 	no_cancel_end(state);
 }
 
+bool
+device_source_facts(struct device_facts *out)
+{
+	int state = no_cancel_begin();
+	bool found = source != NULL && source->facts(out) == 0;
+
+	no_cancel_end(state);
+	return found;
+}
+
 /* Returns the device with this index, which is made if there is none. NULL: no memory. */
 static struct verbs_device *
 device_of_index(const char *name, int index)

@@ -6,12 +6,18 @@
 
 #include <stdbool.h>
 
+#include "verbs/device_facts.h"
 #include "ucm/backend.h"
 
 /* The server of rdma_cm for this process: its channels work while a port is open. */
 const struct ucm_backend *rocade_rdmacm_backend(void);
-/* Returns whether an open port has this name. NULL: whether any port is open. Any thread. */
+/* Returns whether an open port has this name. NULL: whether any port is open. False inside the real
+ * libibverbs, which is to find the kernel's devices only. Any thread. */
 bool rocade_rdmacm_device(const char *name);
+/* Returns whether there is an open port with this index, and its state. Any thread. */
+bool rocade_rdmacm_facts(unsigned index, struct device_facts *out);
+/* Writes a line of librocade's log. */
+void rocade_rdmacm_warn(const char *line);
 /* librocade-rdmacm is in the process. */
 void rocade_rdmacm_loaded(void);
 /* For rocade_rdmacm_check(). reached: whether a call of open() gets to librocade-rdmacm. */

@@ -335,6 +335,34 @@ port_count(void)
 	return n;
 }
 
+bool
+port_facts(unsigned index, struct device_facts *out)
+{
+	struct rocade_port *p;
+
+	memset(out, 0, sizeof(*out));
+	pthread_mutex_lock(&list_lock);
+	for (p = ports; p != NULL && index > 0; p = p->next)
+		index--;
+	if (p != NULL) {
+		struct port_stats stats;
+
+		dev_stats(p->dev, &stats);
+		snprintf(out->name, sizeof(out->name), "%s", p->dev->conf.name);
+		out->guid = p->dev->guid;
+		out->link_up = dev_link_up(p->dev);
+		pthread_mutex_lock(&p->dev->lock);
+		memcpy(out->gids, p->dev->gids, sizeof(out->gids));
+		pthread_mutex_unlock(&p->dev->lock);
+		out->tx_packets = stats.tx_packets;
+		out->tx_bytes = stats.tx_bytes;
+		out->rx_packets = stats.rx_packets;
+		out->rx_bytes = stats.rx_bytes;
+	}
+	pthread_mutex_unlock(&list_lock);
+	return p != NULL;
+}
+
 unsigned
 port_devices_get(struct ibv_device **list, unsigned max)
 {

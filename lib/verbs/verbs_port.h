@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "verbs/device_facts.h"
 #include "engine/engine.h"
 #include "verbs/export.h"
 
@@ -130,6 +131,8 @@ void port_list_fork_done(void);
 
 /* Returns the number of open ports. */
 unsigned port_count(void);
+/* Returns whether there is an open port with this index, and its state. */
+bool port_facts(unsigned index, struct device_facts *out);
 /* Returns up to max devices, each with a reference that port_device_put() releases. */
 unsigned port_devices_get(struct ibv_device **list, unsigned max);
 void port_device_put(struct verbs_device *device);

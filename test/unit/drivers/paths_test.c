@@ -1,16 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The paths of a device, and their contents. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <rocade/rocade.h>
 
 #include "base/common.h"
 #include "case.h"
 #include "preload/paths.h"
 #include "preload/served.h"
+#include "preload/sysfs_session.h"
+#include "verbs/sysfs_tree.h"
+
+#define DEVICE "/sys/class/infiniband/rocade0"
+
+static struct device_facts device = {.name = "rocade0",
+	.guid = 0x0123456789abcdef,
+	.instance = 7,
+	.link_up = true,
+	.gids = {{0xfe, 0x80, [15] = 1}},
+	.tx_packets = 3,
+	.tx_bytes = 400,
+	.rx_packets = 5,
+	.rx_bytes = 800};
 
 static bool
 has_device(const char *name)
@@ -18,116 +37,254 @@ has_device(const char *name)
 	return name == NULL || strcmp(name, "rocade0") == 0;
 }
 
-const struct served served_by = {.device = has_device};
-
-/* Returns the lowest free descriptor. */
-static int
-fd_next(void)
+static bool
+device_facts(unsigned index, struct device_facts *out)
 {
-	int fd = open("/dev/null", O_RDONLY);
+	*out = device;
+	return index == 0;
+}
 
-	assert_true(fd >= 0);
-	close(fd);
-	return fd;
+const struct served served_by = {.device = has_device, .facts = device_facts};
+
+const char *
+rocade_version(void)
+{
+	return "1.2.3";
 }
 
 static void
 expect_contents(const char *path, const char *text)
 {
-	struct path_served served;
+	struct path_buf buf;
+	const char *served = path_serve_read(AT_FDCWD, path, &buf);
 	char got[64];
 	ssize_t len;
-	int fd;
+	int fd = open(served, O_RDONLY);
 
-	for (unsigned twice = 0; twice < 2; twice++) {
-		assert_true(path_serve(path, &served));
-		fd = open(served.path, O_RDONLY);
-		path_done(&served);
-		assert_true(fd >= 0);
-		len = read(fd, got, sizeof(got));
-		assert_int_equal(len, strlen(text));
-		assert_memory_equal(got, text, (size_t)len);
-		assert_int_equal(read(fd, got, sizeof(got)), 0);
-		close(fd);
-	}
+	assert_true(served != path);
+	assert_true(fd >= 0);
+	len = read(fd, got, sizeof(got));
+	close(fd);
+	assert_int_equal(len, strlen(text));
+	assert_memory_equal(got, text, (size_t)len);
 }
 
 TEST(files_have_the_kernels_contents)
 {
-	int before = fd_next();
-
-	expect_contents(
-		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0", "RoCE v2\n");
-	expect_contents(
-		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/15", "RoCE v2\n");
-	expect_contents(
-		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/ndevs/3", "lo\n");
+	expect_contents(DEVICE "/ports/1/gid_attrs/types/0", "RoCE v2\n");
+	expect_contents(DEVICE "/ports/1/gid_attrs/types/15", "RoCE v2\n");
+	expect_contents(DEVICE "/ports/1/gid_attrs/ndevs/3", "lo\n");
 	expect_contents("/sys/class/misc/rdma_cm/abi_version", "4\n");
-	expect_contents("/sys/class/infiniband/rocade0/device/net/lo/address",
-		"00:00:00:00:00:00\n");
-	assert_int_equal(fd_next(), before);
+	expect_contents(DEVICE "/device/net/lo/address", "00:00:00:00:00:00\n");
+	expect_contents(DEVICE "//ports/./1//gids/0",
+		"fe80:0000:0000:0000:0000:0000:0000:0001\n");
+	expect_contents(
+		DEVICE "/ports/1/gids/15", "0000:0000:0000:0000:0000:0000:0000:0000\n");
+	expect_contents(DEVICE "/node_guid", "0123:4567:89ab:cdef\n");
+	expect_contents(DEVICE "/fw_ver", "1.2.3\n");
+	expect_contents(DEVICE "/ports/1/counters/port_rcv_data", "200\n");
+	expect_contents(DEVICE "/ports/1/hw_counters/sent_pkts", "3\n");
+	expect_contents(DEVICE "/device/numa_node", "-1\n");
+	expect_contents("/sys/class/infiniband_verbs/uverbs0/ibdev", "rocade0\n");
+	expect_contents(
+		"/sys/devices/pciffff:ff/ffff:ff:00.0/infiniband/rocade0/node_type",
+		"1: CA\n");
+}
+
+TEST(a_file_has_the_present_text_at_each_open)
+{
+	expect_contents(DEVICE "/ports/1/state", "4: ACTIVE\n");
+	device.link_up = false;
+	expect_contents(DEVICE "/ports/1/state", "1: DOWN\n");
+	expect_contents("/sys/class/infiniband/rocade0/device/infiniband/rocade0/ports/1/"
+			"phys_state",
+		"2: Polling\n");
+	device.link_up = true;
+	device.tx_packets = UINT64_MAX;
+	expect_contents(
+		DEVICE "/ports/1/counters/port_xmit_packets", "18446744073709551615\n");
+	expect_contents(DEVICE "/ports/1/phys_state", "5: LinkUp\n");
+}
+
+/* A program that is in the directory names the file alone. */
+TEST(a_relative_path_has_the_present_text)
+{
+	struct path_buf buf;
+	struct stat before, after;
+	const char *folder = path_serve(DEVICE "/ports/1/counters", &buf);
+	int dir = open(folder, O_RDONLY | O_DIRECTORY);
+
+	assert_true(dir >= 0);
+	assert_int_equal(fstatat(dir, "port_rcv_packets", &before, 0), 0);
+	device.rx_packets = 1234567;
+	assert_string_equal(
+		path_serve_read(dir, "port_rcv_packets", &buf), "port_rcv_packets");
+	assert_int_equal(fstatat(dir, "port_rcv_packets", &after, 0), 0);
+	assert_int_not_equal(before.st_ino, after.st_ino);
+	assert_int_equal(after.st_size, 8);
+	/* Another directory with such a file. */
+	assert_string_equal(path_serve_read(AT_FDCWD, "state", &buf), "state");
+	close(dir);
+}
+
+TEST(only_files_that_change_are_found)
+{
+	static const char *const others[] = {"", "/", "state", "ports/1/state",
+		"/ports/1/state", DEVICE "/ports/2/state", DEVICE "/ports/1/states",
+		DEVICE "/ports/1/gids/", DEVICE "/ports/1/gids/16",
+		DEVICE "/ports/1/gids/00", DEVICE "/ports/1/gids/0x",
+		DEVICE "/ports/1/gid_attrs/types/0", DEVICE "/node_guid"};
+	struct sysfs_live live;
+
+	for (unsigned i = 0; i < RTE_DIM(others); i++)
+		assert_false(sysfs_live_find(others[i], &live));
+	assert_true(sysfs_live_find("/x/mlx5_0/ports/1/gids/10", &live));
+	assert_int_equal(live.index, 10);
+	assert_string_equal(live.device, "mlx5_0");
+	assert_true(sysfs_live_name("port_rcv_data"));
+	assert_true(sysfs_live_name("15"));
+	assert_false(sysfs_live_name("16"));
+	assert_false(sysfs_live_name("rate"));
+	assert_false(sysfs_live_name(""));
 }
 
 TEST(a_node_is_a_character_device)
 {
-	struct path_served served;
-	struct stat st;
+	static const char *const nodes[] = {"/dev/infiniband/rocade0",
+		"/dev/infiniband/uverbs0", "//dev/infiniband/./rdma_cm"};
 
-	assert_true(path_serve("/dev/infiniband/rocade0", &served));
-	assert_int_equal(stat(served.path, &st), 0);
-	assert_true(S_ISCHR(st.st_mode));
-	assert_int_equal(access(served.path, R_OK | W_OK), 0);
-	path_done(&served);
+	for (unsigned i = 0; i < RTE_DIM(nodes); i++) {
+		struct path_buf buf;
+		struct stat st;
+		const char *path = path_serve(nodes[i], &buf);
+
+		assert_int_equal(lstat(path, &st), 0);
+		assert_true(S_ISCHR(st.st_mode));
+		assert_int_equal(access(path, R_OK | W_OK), 0);
+	}
+}
+
+/* Returns the names in the directory, with blanks between them, in no order. */
+static unsigned
+entries(const char *path, const char *want)
+{
+	struct path_buf buf;
+	DIR *dir = opendir(path_serve(path, &buf));
+	struct dirent *entry;
+	unsigned count = 0, found = 0;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)) != NULL) {
+		count += entry->d_name[0] != '.';
+		found += strcmp(entry->d_name, want) == 0;
+	}
+	closedir(dir);
+	assert_int_equal(found, 1);
+	return count;
 }
 
 TEST(directories_are_served)
 {
-	static const char *const paths[] = {"/sys/class/infiniband/rocade0",
-		"/sys/class/infiniband/rocade0/", "/sys/class/infiniband/rocade0/ports/1",
-		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types",
-		"/sys/class/infiniband/rocade0/device",
-		"/sys/class/infiniband/rocade0/device/",
-		"/sys/class/infiniband/rocade0/device/net",
-		"/sys/class/infiniband/rocade0/device/net/",
-		"/sys/class/infiniband/rocade0/device/net/lo",
-		"/sys/class/infiniband/rocade0/device//net//lo//"};
-	struct path_served served;
-	struct stat st;
+	static const char *const paths[] = {"/sys/class/infiniband",
+		"/sys/class/infiniband/", DEVICE, DEVICE "/", DEVICE "/ports/1",
+		DEVICE "/ports/1/gid_attrs/types", DEVICE "/device", DEVICE "/device/",
+		DEVICE "/device/net", DEVICE "/device/net/lo",
+		DEVICE "/device//net//lo//", "/dev/infiniband"};
 
 	for (unsigned i = 0; i < RTE_DIM(paths); i++) {
-		assert_true(path_serve(paths[i], &served));
-		assert_int_equal(stat(served.path, &st), 0);
+		struct path_buf buf;
+		struct stat st;
+
+		assert_int_equal(stat(path_serve(paths[i], &buf), &st), 0);
 		assert_true(S_ISDIR(st.st_mode));
-		assert_int_equal(served.one_interface, i == 6 || i == 7);
-		path_done(&served);
 	}
+	assert_int_equal(entries(DEVICE "/device/net", "lo"), 1);
+	assert_int_equal(entries(DEVICE "/ports/1/gids", "15"), 16);
+	(void)entries("/sys/class/infiniband", "rocade0");
+	(void)entries("/dev/infiniband", "rdma_cm");
+	/* Above are the kernel's others. */
+	(void)entries("/sys/class/infiniband/../net", "lo");
 }
 
 TEST(other_paths_are_not_served)
 {
-	static const char *const paths[] = {NULL, "", "/", "rocade0", "/dev/infiniband/",
+	static const char *const paths[] = {NULL, "", "/", "rocade0",
 		"/dev/infiniband/rocade", "/dev/infiniband/rocade01",
-		"/dev/infiniband/rocade0/x", "/dev/infiniband/rdma_cm0",
-		"/sys/class/infiniband/", "/sys/class/infiniband/mlx5_0/ports/1",
-		"/sys/class/infiniband/rocade00/ports/1",
-		"/sys/class/infiniband/rocade0/port",
-		"/sys/class/infiniband/rocade0/ports/2/gid_attrs/types/0",
-		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/16",
-		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0x",
-		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/00",
-		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/-1",
-		"/sys/class/infiniband/rocade0/device/numa_node",
-		"/sys/class/infiniband/rocade0/devices",
-		"/sys/class/infiniband/rocade0/device/net/eth0",
-		"/sys/class/infiniband/rocade0/device/net/lo0/address",
-		"/sys/class/infiniband/rocade0/device/net/lo/"
-		"12345678901234567890123456789012345678901234567890"
-		"123456789012345678901234567890123456789012345678901234567890"};
-	struct path_served served;
+		"/dev/infiniband/rdma_cm0", "/dev/infiniband_x",
+		"/sys/class/infiniband/mlx5_0", "/sys/class/infiniband/mlx5_0/ports/1",
+		"/sys/class/infiniband/rocade00/ports/1", "/sys/class/infiniband_mad",
+		"/sys/class/net/infiniband", "/home/sys/class/infiniband/rocade0"};
 
 	for (unsigned i = 0; i < RTE_DIM(paths); i++) {
+		struct path_buf buf;
+
 		errno = 77;
-		assert_false(path_serve(paths[i], &served));
+		assert_ptr_equal(path_serve(paths[i], &buf), paths[i]);
 		assert_int_equal(errno, 77);
 	}
+}
+
+TEST(absent_files_are_absent)
+{
+	static const char *const paths[] = {DEVICE "/port",
+		DEVICE "/ports/2/gid_attrs/types/0", DEVICE "/ports/1/gid_attrs/types/16",
+		DEVICE "/ports/1/gids/00", DEVICE "/devices", DEVICE "/device/net/eth0",
+		"/dev/infiniband/rocade0/x"};
+
+	for (unsigned i = 0; i < RTE_DIM(paths); i++) {
+		struct path_buf buf;
+
+		assert_int_equal(access(path_serve(paths[i], &buf), F_OK), -1);
+		assert_int_equal(errno, i == 6 ? ENOTDIR : ENOENT);
+	}
+}
+
+TEST(the_trees_own_name_is_hidden)
+{
+	struct path_buf buf;
+	const char *path = path_serve(DEVICE, &buf);
+
+	assert_string_equal(path + path_hidden(path), DEVICE);
+	assert_int_equal(path_hidden("/sys/class/infiniband"), 0);
+	assert_true(path_is_in_tree(path));
+	assert_false(path_is_in_tree("/dev/null"));
+	assert_int_equal(path_hidden(sysfs_session_known()), 0);
+}
+
+/* A program that closes all descriptors gives up its lock. */
+TEST(a_tree_that_was_removed_is_made_again)
+{
+	struct path_buf buf;
+	char was[PATH_MAX];
+
+	snprintf(was, sizeof(was), "%s", path_serve(DEVICE, &buf));
+	sysfs_tree_remove(AT_FDCWD, sysfs_session_known());
+	assert_int_equal(access(was, F_OK), -1);
+	assert_string_equal(path_serve(DEVICE, &buf), was);
+	expect_contents(DEVICE "/node_type", "1: CA\n");
+}
+
+/* Processes that were killed leave a tree, which nothing locks. */
+TEST(a_tree_that_no_process_uses_is_removed)
+{
+	struct path_buf buf;
+	char stale[PATH_MAX], used[PATH_MAX], root[PATH_MAX], *dash;
+	int fd;
+
+	(void)path_serve(DEVICE, &buf);
+	snprintf(root, sizeof(root), "%s", sysfs_session_known());
+	dash = strrchr(root, '-');
+	snprintf(stale, sizeof(stale), "%.*s-stale", (int)(dash - root), root);
+	snprintf(used, sizeof(used), "%.*s-used", (int)(dash - root), root);
+	assert_int_equal(mkdir(stale, 0700), 0);
+	assert_int_equal(mkdir(used, 0700), 0);
+	fd = open(used, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(flock(fd, LOCK_SH), 0);
+	sysfs_tree_remove(AT_FDCWD, root);
+	(void)path_serve(DEVICE, &buf);
+	assert_int_equal(access(stale, F_OK), -1);
+	assert_int_equal(access(used, F_OK), 0);
+	assert_int_equal(access(root, F_OK), 0);
+	close(fd);
+	assert_int_equal(rmdir(used), 0);
 }

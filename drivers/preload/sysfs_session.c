@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The tree is a directory NAME-UID-KEY. Each process that uses it has a shared flock(2) on it, which
+ * ends with the process however that ends. A process that ends by exit(3) takes the lock exclusively
+ * and then removes the tree; where that fails, another process still uses it. A process that makes a
+ * tree removes those of the same user that no process has locked, which processes left that were
+ * killed.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/no_cancel.h"
+#include "preload/served.h"
+#include "preload/sysfs_session.h"
+#include "verbs/sysfs_tree.h"
+
+#define NAME "rocade-sysfs"
+#define FD_LEAST 256 /* above those that a program expects to get next */
+#define TRIES 16     /* each one fails only if another process ends just then */
+
+struct sysfs_session {
+	char root[128];
+	int fd;
+	dev_t dev;
+	ino_t ino;
+	pid_t pid; /* that has opened fd */
+	struct sysfs_session *older;
+};
+
+__thread unsigned sysfs_depth;
+
+/* Never freed: other threads may use the path of an earlier one. */
+static struct sysfs_session *current;
+
+static struct sysfs_session *
+session_current(void)
+{
+	/* Pairs with the release in sysfs_session_root(). */
+	return __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+}
+
+static bool
+is_same(const struct sysfs_session *s, const struct stat *st)
+{
+	return st->st_dev == s->dev && st->st_ino == s->ino;
+}
+
+/* Opens the tree, if there is one of this user, and locks it. Returns 0 or -errno. */
+static int
+root_lock(struct sysfs_session *s, int how)
+{
+	struct stat st, now;
+	int fd = open(s->root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int rc = 0, high;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 077) != 0)
+		rc = -EPERM;
+	else if (flock(fd, how) != 0)
+		rc = -errno;
+	else if (lstat(s->root, &now) != 0 || now.st_ino != st.st_ino ||
+		 now.st_dev != st.st_dev)
+		rc = -EAGAIN; /* the last process has removed it meanwhile */
+	high = rc == 0 ? fcntl(fd, F_DUPFD_CLOEXEC, FD_LEAST) : -1;
+	if (rc != 0 || high >= 0)
+		close(fd);
+	s->fd = high >= 0 ? high : fd;
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
+	s->pid = getpid();
+	return rc;
+}
+
+/* With an exclusive lock. Another process finds the tree whole or not at all. */
+static void
+root_remove(const char *root)
+{
+	char away[160];
+
+	snprintf(away, sizeof(away), "%s.%d.old", root, (int)getpid());
+	if (rename(root, away) == 0)
+		sysfs_tree_remove(AT_FDCWD, away);
+}
+
+/* Removes what processes of this user have left that were killed. */
+static void
+sweep(const char *folder)
+{
+	struct sysfs_session s;
+	struct dirent *entry;
+	char prefix[64];
+	DIR *dir = opendir(folder);
+
+	snprintf(prefix, sizeof(prefix), NAME "-%u-", (unsigned)geteuid());
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
+			snprintf(s.root, sizeof(s.root), "%s/%s", folder,
+				entry->d_name) >= (int)sizeof(s.root))
+			continue;
+		if (root_lock(&s, LOCK_EX | LOCK_NB) == 0) {
+			root_remove(s.root);
+			close(s.fd);
+		}
+	}
+	if (dir != NULL)
+		closedir(dir);
+}
+
+static int
+devices_add(int root)
+{
+	struct device_facts facts;
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && served_by.facts(i, &facts); i++)
+		rc = sysfs_device_add(root, &facts);
+	return rc;
+}
+
+/* Makes the tree under another name, and gives it its own when it is whole. */
+static int
+root_make(const struct sysfs_session *s)
+{
+	char made[160];
+	int fd, rc;
+
+	snprintf(made, sizeof(made), "%s.%d.new", s->root, (int)gettid());
+	if (mkdir(made, 0700) != 0)
+		return -errno;
+	fd = open(made, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	rc = fd >= 0 && flock(fd, LOCK_SH) == 0 ? sysfs_tree_make(fd) : -errno;
+	if (rc == 0)
+		rc = devices_add(fd);
+	if (rc == 0 && rename(made, s->root) != 0)
+		rc = -errno;
+	if (rc != 0)
+		sysfs_tree_remove(AT_FDCWD, made);
+	if (fd >= 0)
+		close(fd);
+	/* Another process was faster. */
+	return rc == -ENOTEMPTY || rc == -EEXIST ? 0 : rc;
+}
+
+static int
+root_join(struct sysfs_session *s, const char *folder, uint64_t key)
+{
+	int rc = -EAGAIN;
+
+	if (snprintf(s->root, sizeof(s->root), "%s/" NAME "-%u-%016" PRIx64, folder,
+		    (unsigned)geteuid(), key) >= (int)sizeof(s->root) - 32)
+		return -ENAMETOOLONG;
+	for (unsigned i = 0; i < TRIES && (rc == -EAGAIN || rc == -ENOENT); i++) {
+		rc = root_lock(s, LOCK_SH);
+		if (rc != -ENOENT)
+			continue;
+		sweep(folder);
+		rc = root_make(s);
+		if (rc == 0)
+			rc = -EAGAIN;
+	}
+	return rc;
+}
+
+/* By which processes agree on a tree: the device of a daemon has the same number in all of them. */
+static uint64_t
+key_of(const struct device_facts *facts)
+{
+	uint64_t key = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+	const char *at = facts->name;
+
+	for (; *at != '\0'; at++)
+		key = (key ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
+	return (key ^ facts->guid) + facts->instance +
+	       (facts->instance == 0 ? (uint64_t)getpid() << 32 : 0);
+}
+
+/* Returns whether `rocade-run --mount` has made the files of the device where the kernel has such. */
+static bool
+is_mounted(const char *name)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1", name);
+	return access(path, F_OK) == 0;
+}
+
+static struct sysfs_session *
+session_join(void)
+{
+	const char *folders[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/tmp"};
+	struct device_facts facts;
+	struct sysfs_session *s;
+	char line[256];
+	int rc = -ENOENT;
+
+	if (!served_by.facts(0, &facts) || is_mounted(facts.name))
+		return NULL;
+	s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return NULL;
+	for (unsigned i = 0; rc != 0 && i < RTE_DIM(folders); i++) {
+		if (folders[i] != NULL && folders[i][0] == '/')
+			rc = root_join(s, folders[i], key_of(&facts));
+	}
+	if (rc == 0)
+		return s;
+	snprintf(line, sizeof(line),
+		"no directory for the sysfs files of %s in $XDG_RUNTIME_DIR, /dev/shm or "
+		"/tmp: %s",
+		facts.name, strerror(-rc));
+	served_by.warn(line);
+	free(s);
+	return NULL;
+}
+
+/* Devices of this process that were opened or closed since the tree was made. */
+static void
+devices_update(const struct sysfs_session *s)
+{
+	struct device_facts facts;
+
+	if (!served_by.several)
+		return;
+	sysfs_devices_sweep(s->fd, served_by.device);
+	for (unsigned i = 0; served_by.facts(i, &facts); i++) {
+		if (!sysfs_device_is_there(s->fd, facts.name))
+			(void)sysfs_device_add(s->fd, &facts);
+	}
+}
+
+const char *
+sysfs_session_known(void)
+{
+	const struct sysfs_session *s = session_current();
+
+	return s != NULL ? s->root : NULL;
+}
+
+const char *
+sysfs_session_root(void)
+{
+	struct sysfs_session *s = session_current(), *before = s;
+	struct stat st;
+	int state;
+
+	/* A program may have closed the descriptor, and the last other process has removed the tree. */
+	if (s != NULL && lstat(s->root, &st) == 0 && is_same(s, &st) &&
+		fstat(s->fd, &st) == 0 && is_same(s, &st)) {
+		devices_update(s);
+		return s->root;
+	}
+	state = no_cancel_begin();
+	s = session_join();
+	no_cancel_end(state);
+	if (s == NULL)
+		return NULL;
+	s->older = before;
+	if (__atomic_compare_exchange_n(
+		    &current, &before, s, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+		return s->root;
+	/* Another thread has done so. */
+	close(s->fd);
+	free(s);
+	return before->root;
+}
+
+void
+sysfs_session_refresh(const char *path)
+{
+	const struct sysfs_session *s = session_current();
+	struct device_facts facts;
+	struct sysfs_live live;
+
+	if (s == NULL || !sysfs_live_find(path, &live))
+		return;
+	for (unsigned i = 0; served_by.facts(i, &facts); i++) {
+		if (strcmp(facts.name, live.device) == 0) {
+			(void)sysfs_live_write(s->fd, &live, &facts);
+			return;
+		}
+	}
+}
+
+static __attribute__((destructor)) void
+session_leave(void)
+{
+	const struct sysfs_session *s = session_current();
+	struct stat st;
+
+	/* A child of fork() has the parent's descriptor, and with it the parent's lock. */
+	if (s == NULL || s->pid != getpid() || fstat(s->fd, &st) != 0 || !is_same(s, &st))
+		return;
+	sysfs_depth++;
+	if (flock(s->fd, LOCK_EX | LOCK_NB) == 0)
+		root_remove(s->root);
+	sysfs_depth--;
+}

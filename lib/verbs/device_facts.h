@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state of a device that programs read in sysfs. */
+#ifndef ROCADE_VERBS_DEVICE_FACTS_H
+#define ROCADE_VERBS_DEVICE_FACTS_H
+
+#include "engine/dev.h"
+
+struct device_facts {
+	char name[64];
+	uint64_t guid;     /* in host order */
+	uint32_t instance; /* another one for each daemon */
+	bool link_up;
+	uint8_t gids[DEV_GIDS][16];
+	uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes;
+};
+
+#endif

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs find the device in /sys/class/infiniband and /dev/infiniband: by each function of libc, in
+each way to name a path, in C, C++, Python and shells, and the tools of infiniband-diags."""
+
+import glob
+import os
+import signal
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import process  # noqa: E402
+from daemon import CLIENTS, Daemon  # noqa: E402
+from tap import case, run  # noqa: E402
+
+CLASS = "/sys/class/infiniband/rocade0"
+FILES = ("openat openat64 open open64 fopen fopen64 freopen freopen64 fstatat fstatat64 statx "
+         "faccessat stat stat64 lstat lstat64 access eaccess euidaccess").split()
+REFUSED = "creat open-rdwr fopen-w".split()
+FOLDERS = ("scandirat fdopendir opendir readdir64 scandir scandir64 statfs statvfs glob ftw ftw64 "
+           "nftw nftw64 fts fts-nochdir").split()
+RESULTS = ("readlinkat fstatat-nofollow readlink realpath canonicalize_file_name chdir getcwd "
+           "get_current_dir_name fchdir").split()
+AT = "openat openat64 fstatat fstatat64 statx faccessat scandirat fdopendir".split()
+AT_RESULTS = ["readlinkat", "fstatat-nofollow"]
+ROWS = {
+    "absolute": FILES + REFUSED + FOLDERS + RESULTS,
+    "link": FILES + REFUSED + FOLDERS,
+    "chdir": ["chdir-ports", *FILES, *FOLDERS, "chdir-class", *RESULTS, "chdir-root"],
+    "descriptor": ["open-ports", *AT, "open-class", *AT_RESULTS]}
+CPP = ("exists ifstream directory_iterator is_symlink read_symlink canonical "
+       "recursive_directory_iterator status current_path relative").split()
+
+
+def program(name):
+    return os.path.join(os.path.abspath(CLIENTS), "test/e2e", name)
+
+
+def of_c():
+    """A row for each function and each way."""
+    with Daemon() as daemon:
+        done = daemon.run(program("sysfs_calls"), "rocade0")
+        got = {tuple(line.split(" ", 2)[:2]): line for line in done.stdout.splitlines()}
+        for way, functions in ROWS.items():
+            for function in functions:
+                line = got.pop((function, way), "no line")
+                case("C: %s() by %s" % (function, way), line.endswith(" ok"),
+                     line + "\n" + done.stderr)
+        case("C: the program has no other rows", done.returncode == 0 and not got,
+             "%s %s %s" % (done.returncode, got, done.stderr))
+
+
+def of_cpp():
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sysfs_walk.cc")
+    with tempfile.TemporaryDirectory() as folder, Daemon() as daemon:
+        built = os.path.join(folder, "sysfs_walk")
+        process.run(["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", source, "-o", built], 120)
+        done = daemon.run(built, "rocade0")
+        for name in CPP:
+            case("C++: %s" % name, name + " ok" in done.stdout.splitlines(),
+                 done.stdout + done.stderr)
+
+
+PYTHON = """
+import glob, os, pathlib
+top = "/sys/class/infiniband/rocade0"
+ports = top + "/ports/1"
+def text(path, **more):
+    with open(path, encoding="ascii", **more) as file:
+        return file.read()
+print("listdir", os.listdir("/sys/class/infiniband") == ["rocade0"])
+print("open", text(ports + "/state") == "4: ACTIVE\\n")
+print("exists", os.path.exists(ports) and os.path.islink(top) and os.path.isdir(top))
+print("glob", len(glob.glob("/sys/class/infiniband/*/ports/*/gids/*")) == 16)
+print("pathlib", len(list(pathlib.Path(ports).glob("gids/*"))) == 16)
+print("scandir", sorted(e.name for e in os.scandir(ports + "/pkeys")) == ["0"])
+print("walk", any("port_rcv_data" in files for _, _, files in os.walk(top)))
+print("fwalk", any("port_rcv_data" in files for _, _, files, _ in os.fwalk(ports)))
+real = os.path.realpath(top)
+print("realpath", real.startswith("/sys/devices/") and os.path.exists(real))
+folder = os.open(ports, os.O_RDONLY)
+opener = lambda path, flags: os.open(path, flags, dir_fd=folder)
+print("dir_fd", text("state", opener=opener) == "4: ACTIVE\\n" and
+      os.stat("gids", dir_fd=folder).st_nlink > 0)
+os.chdir(ports)
+print("chdir", os.getcwd() == real + "/ports/1" and text("state") == "4: ACTIVE\\n")
+print("nodes", {"rdma_cm", "rocade0", "uverbs0"} <= set(os.listdir("/dev/infiniband")))
+print("verbs", text("/sys/class/infiniband_verbs/uverbs0/ibdev") == "rocade0\\n")
+print("access", os.access(ports + "/state", os.R_OK) and not os.path.exists(ports + "/none"))
+print("net", os.listdir(top + "/device/net") == ["lo"])
+"""
+
+
+def of_python():
+    with Daemon() as daemon:
+        done = daemon.run(sys.executable, "-c", PYTHON)
+        lines = done.stdout.splitlines()
+        for line in lines:
+            case("Python: " + line.split()[0], line.endswith(" True"), line + done.stderr)
+        case("Python: all rows ran", done.returncode == 0 and len(lines) == 15, done.stderr)
+
+
+SHELL = """
+cd /sys/class/infiniband || exit 1
+for device in *; do echo "class $device"; done
+cd rocade0/ports/1 && cat state
+test -e gids/15 && test -d ../../device && test -L ../../device && echo tests
+read -r state <"$PWD/state" && echo "read $state"
+pwd -P
+for gid in /sys/class/infiniband/*/ports/*/gids/1?; do echo "${gid##*/}"; done | tail -n 1
+cat ../../node_type /sys/class/infiniband/rocade0/ports/1/link_layer
+ls /sys/class/infiniband/rocade0/ports
+find /sys/class/infiniband/ -name rocade0
+find -L /sys/class/infiniband/rocade0/ports -name rate
+readlink -f /sys/class/infiniband/rocade0
+(cd /sys/class/infiniband/rocade0/device/ && ls -d numa_node)
+ls -l /sys/class/infiniband/rocade0/ports/1/state >/dev/null && echo long
+echo 1 2>/dev/null >/sys/class/infiniband/rocade0/ports/1/state || echo refused
+"""
+REAL = "/sys/devices/pciffff:ff/ffff:ff:00.0/infiniband/rocade0"
+SHELL_SAYS = """class rocade0
+4: ACTIVE
+tests
+read 4: ACTIVE
+%s/ports/1
+15
+1: CA
+Ethernet
+1
+/sys/class/infiniband/rocade0
+/sys/class/infiniband/rocade0/ports/1/rate
+%s
+numa_node
+long
+refused
+""" % (REAL, REAL)
+
+
+def of_shells():
+    with Daemon() as daemon:
+        for shell in "dash", "bash":
+            done = daemon.run(shell, "-c", SHELL)
+            case("%s finds the device's files" % shell, done.stdout == SHELL_SAYS and
+                 not done.stderr, done.stdout + done.stderr)
+
+
+def trees(folder):
+    return sorted(glob.glob(folder + "/rocade-sysfs-*"))
+
+
+def lifetime():
+    """A tree is there as long as a process that uses it; what a killed one left is used and removed."""
+    with Daemon() as daemon:
+        runtime = os.path.join(daemon.dir, "run")
+        os.mkdir(runtime)
+        daemon.env["XDG_RUNTIME_DIR"] = runtime
+        done = daemon.run("ls", CLASS)
+        case("a program that ends removes the tree", done.returncode == 0 and
+             not trees(runtime), done.stdout + done.stderr + str(trees(runtime)))
+        waits = daemon.start(sys.executable, "-c",
+                             "import os; os.listdir('%s'); print('in', flush=True); input()" % CLASS,
+                             feed=True)
+        waits.wait_line("in")
+        made = trees(runtime)
+        inode = [os.stat(tree).st_ino for tree in made]
+        daemon.run("ls", CLASS)
+        case("processes share a tree", len(made) == 1 and trees(runtime) == made and
+             [os.stat(tree).st_ino for tree in made] == inode, made)
+        waits.send_signal(signal.SIGKILL)
+        waits.wait()
+        case("a killed process leaves the tree", trees(runtime) == made, trees(runtime))
+        done = daemon.run("cat", CLASS + "/node_type")
+        case("which the next one uses and removes", done.stdout == "1: CA\n" and
+             not trees(runtime), done.stdout + str(trees(runtime)))
+        daemon.run("ls", "/sys/class/net")
+        case("a program that does not look makes none", not trees(runtime), trees(runtime))
+
+
+def counter(daemon, name):
+    return int(daemon.run("cat", "%s/ports/1/%s" % (CLASS, name)).stdout)
+
+
+def live():
+    with Daemon() as daemon:
+        before = counter(daemon, "counters/port_rcv_data")
+        packets = counter(daemon, "hw_counters/rcvd_pkts")
+        status, _, text = daemon.pair("ibv_rc_pingpong", "-g", "0", "-n", "100", "-s", "4096")
+        moved = counter(daemon, "counters/port_rcv_data") - before
+        case("counters rise by what programs have received", status == 0 and
+             moved * 4 >= 200 * 4096 and counter(daemon, "hw_counters/rcvd_pkts") >= packets + 200,
+             "%d words\n%s" % (moved, text))
+        sent = counter(daemon, "counters/port_xmit_data")
+        case("on a machine of its own all that was sent was received",
+             sent == counter(daemon, "counters/port_rcv_data"), sent)
+
+
+def tools():
+    with Daemon() as daemon:
+        done = daemon.run("ibstat")
+        case("ibstat shows the device", done.returncode == 0 and all(
+            word in done.stdout for word in ("CA 'rocade0'", "State: Active", "Physical state: LinkUp",
+                                             "Rate: 25", "Link layer: Ethernet")),
+             done.stdout + done.stderr)
+        done = daemon.run("ibstat", "-l")
+        case("ibstat -l lists it", done.stdout == "rocade0\n", done.stdout + done.stderr)
+        done = daemon.run("ibstatus")
+        case("ibstatus shows the device", done.returncode == 0 and all(
+            word in done.stdout for word in ("Infiniband device 'rocade0' port 1 status",
+                                             "4: ACTIVE", "5: LinkUp", "25 Gb/sec (1X EDR)",
+                                             "Ethernet")), done.stdout + done.stderr)
+        done = daemon.run("ibv_devinfo")
+        case("ibv_devinfo lists the device once, without warnings",
+             done.stdout.count("hca_id:") == 1 and not done.stderr, done.stdout + done.stderr)
+
+
+GROUPS = {f.__name__: f for f in (of_c, of_cpp, of_python, of_shells, lifetime, live, tools)}
+
+if __name__ == "__main__":
+    sys.exit(run(*(GROUPS[name] for name in sys.argv[1:] or GROUPS)))
