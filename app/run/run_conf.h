@@ -22,6 +22,7 @@ struct conf {
 	uint8_t host_devices;     /* enum host_devices */
 	bool start_local;
 	bool no_advice;
+	bool mount;
 };
 
 /* run_main.c: sets the environment of the program. Returns 0 or an exit code. */
@@ -32,5 +33,8 @@ void program_exec(char **argv);
 /* start_local.c: runs the program beside a daemon of its own. Returns the exit status of the
  * program, or 128 + n for signal n, as shells do. */
 int local_run(struct conf *s, char **argv);
+/* start_local.c: runs the program with --mount, and keeps the files of the namespace current. Returns as
+ * local_run(). */
+int mounted_run(struct conf *s, char **argv);
 
 #endif

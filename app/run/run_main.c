@@ -38,6 +38,8 @@ static const struct option_row option_rows[] = {
 		.words = host_devices, .valid = "show or hide",
 		.text = "show the host's own devices beside Rocade's, or hide them (show; "
 			"with --start-local hide)"},
+	{OPTION_FLAG, 0, "mount", NULL, MEMBER(mount), .max = true,
+		.text = "show the device's files to all programs, in a mount namespace"},
 	{OPTION_FLAG, 0, "no-advice", NULL, MEMBER(no_advice), .max = true,
 		.text = "print no line of advice when PROGRAM has ended after errors"},
 	{OPTION_TEXT, 0, "library", "PATH", MEMBER(library),
@@ -186,6 +188,8 @@ main(int argc, char **argv)
 		ROCADE_SUPPRESSIONS, suppressions, sizeof(suppressions));
 	if (s.start_local)
 		return local_run(&s, argv + optind);
+	if (s.mount)
+		return mounted_run(&s, argv + optind);
 	rc = environment_set(&s);
 	if (rc != 0)
 		return rc;

@@ -15,6 +15,7 @@
 
 #include <common/options.h>
 
+#include "mount_tree.h"
 #include "run_conf.h"
 
 #define READY_S 10    /* a daemon that does not listen after this long has failed */
@@ -192,8 +193,23 @@ is_of_terminal(const siginfo_t *info)
 	       info->si_code == SI_KERNEL;
 }
 
+/* Waits for a signal of those that are blocked. With --mount it does the work of that meanwhile. */
 static int
-child_run(char **argv)
+signal_wait(const struct conf *s, siginfo_t *info)
+{
+	static const struct timespec interval = {.tv_sec = MOUNT_REFRESH_S};
+	int number;
+
+	if (!s->mount)
+		return sigwaitinfo(&signals.waited, info);
+	number = sigtimedwait(&signals.waited, info, &interval);
+	if (number < 0 && errno == EAGAIN)
+		mount_refresh(s);
+	return number;
+}
+
+static int
+child_run(const struct conf *s, char **argv)
 {
 	pid_t child = fork(), ended = 0;
 	siginfo_t info;
@@ -204,7 +220,7 @@ child_run(char **argv)
 		program_exec(argv);
 	}
 	while (child > 0 && ended == 0) {
-		int number = sigwaitinfo(&signals.waited, &info);
+		int number = signal_wait(s, &info);
 
 		if (number == SIGCHLD)
 			ended = waitpid(child, &status, WNOHANG);
@@ -238,9 +254,11 @@ local_run(struct conf *s, char **argv)
 	daemon = daemon_start(s);
 	if (daemon > 0) {
 		status = environment_set(s);
+		if (status == 0 && s->mount)
+			status = mount_enter(s);
 		ran = status == 0 && !signal_has_come();
 		if (ran)
-			status = child_run(argv);
+			status = child_run(s, argv);
 		daemon_end(daemon);
 	} else if (!signal_has_come()) {
 		fprintf(stderr, PROGRAM ": cannot start %s --local\n", s->daemon);
@@ -250,4 +268,17 @@ local_run(struct conf *s, char **argv)
 	if (!ran)
 		signals_restore();
 	return status;
+}
+
+int
+mounted_run(struct conf *s, char **argv)
+{
+	int status = environment_set(s);
+
+	if (status == 0)
+		status = mount_enter(s);
+	if (status != 0)
+		return status;
+	signals_block();
+	return child_run(s, argv);
 }

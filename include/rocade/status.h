@@ -71,6 +71,18 @@ struct rocade_counter {
  * texts are NULL. Any thread. */
 struct rocade_counter rocade_counter(enum rocade_counters set, unsigned i);
 
+/*
+ * Makes the files by which programs find the daemon's device in /sys and /dev, below the directory root, a
+ * descriptor: in such as a mount namespace has for that. The directories of rocade_sysfs_root() must be
+ * ones in which files can be made. rocade_sysfs_refresh() writes those that change.
+ *
+ * Both return as rocade_status(), or what the kernel returned. One thread.
+ */
+int rocade_sysfs_make(const char *socket, int root);
+int rocade_sysfs_refresh(const char *socket, int root);
+/* Returns the path with index i below which these files are, or NULL after the last one. */
+const char *rocade_sysfs_root(unsigned i);
+
 #define ROCADE_NAME_MAX 64
 
 /* Asks the daemon for the name of its device. Returns as rocade_status() does; EPROTO:

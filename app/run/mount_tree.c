@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <rocade/rocade.h>
+#include <rocade/status.h>
+
+#include <common/options.h>
+
+#include "mount_tree.h"
+
+static int root_fd = -1; /* of "/" in the namespace */
+
+static bool
+file_put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	size_t len = strlen(text);
+	bool good = fd >= 0 && write(fd, text, len) == (ssize_t)len;
+
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+/* A user may make a mount namespace in a user namespace. The program keeps its user, group and
+ * supplementary groups. */
+static bool
+user_namespace_enter(void)
+{
+	unsigned uid = geteuid(), gid = getegid();
+	char users[64], groups[64];
+
+	snprintf(users, sizeof(users), "%u %u 1", uid, uid);
+	snprintf(groups, sizeof(groups), "%u %u 1", gid, gid);
+	return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
+	       file_put("/proc/self/setgroups", "deny") &&
+	       file_put("/proc/self/uid_map", users) &&
+	       file_put("/proc/self/gid_map", groups);
+}
+
+/* In the user namespace all other users have the same number. The daemon was accepted by its real one
+ * before. */
+static bool
+daemon_uid_tell(const struct conf *s)
+{
+	char number[24] = "", device[ROCADE_NAME_MAX];
+	FILE *file;
+
+	if (rocade_device_name(s->socket, device) == 0)
+		return true;
+	file = fopen("/proc/sys/kernel/overflowuid", "re");
+	if (file == NULL || fgets(number, sizeof(number), file) == NULL)
+		snprintf(number, sizeof(number), "65534");
+	if (file != NULL)
+		fclose(file);
+	number[strcspn(number, "\n")] = '\0';
+	setenv("ROCADE_DAEMON_UID", number, 1);
+	return rocade_device_name(s->socket, device) == 0;
+}
+
+/* Puts one entry of the directory below the new one into that: a link again, and else a bind mount. */
+static bool
+entry_keep(int below, const char *directory, const char *name)
+{
+	char from[PATH_MAX], to[PATH_MAX], target[PATH_MAX];
+	struct stat st;
+	ssize_t len;
+	int fd;
+
+	if (fstatat(below, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return errno == ENOENT;
+	if (snprintf(from, sizeof(from), "/proc/self/fd/%d/%s", below, name) >=
+			(int)sizeof(from) ||
+		snprintf(to, sizeof(to), "%s/%s", directory, name) >= (int)sizeof(to))
+		return false;
+	if (S_ISLNK(st.st_mode)) {
+		len = readlinkat(below, name, target, sizeof(target) - 1);
+		if (len < 0)
+			return false;
+		target[len] = '\0';
+		return symlink(target, to) == 0;
+	}
+	if (S_ISDIR(st.st_mode)) {
+		if (mkdir(to, 0755) != 0)
+			return false;
+	} else {
+		fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd < 0)
+			return false;
+		close(fd);
+	}
+	return mount(from, to, NULL, MS_BIND | MS_REC, NULL) == 0;
+}
+
+/* Mounts a directory of memory over this one, with the same entries. */
+static bool
+directory_cover(const char *directory)
+{
+	int below = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = opendir(directory);
+	bool good = below >= 0 && list != NULL &&
+		    mount("rocade", directory, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+			    "mode=755") == 0;
+	struct dirent *entry;
+
+	while (good && (entry = readdir(list)) != NULL) {
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			good = entry_keep(below, directory, entry->d_name);
+	}
+	if (list != NULL)
+		closedir(list);
+	if (below >= 0)
+		close(below);
+	return good;
+}
+
+/* Covers each directory in which one of the tree's paths has to be made: neither the kernel's own files
+ * nor those of the machine change. *covered: the last one. */
+static bool
+directories_cover(const char **covered)
+{
+	static char directory[PATH_MAX], before[PATH_MAX];
+	const char *root;
+
+	*covered = directory;
+	for (unsigned i = 0; (root = rocade_sysfs_root(i)) != NULL; i++) {
+		snprintf(directory, sizeof(directory), "%s", root);
+		if (access(directory, F_OK) != 0)
+			*strrchr(directory, '/') = '\0';
+		/* Two roots may be in one directory; a path that is there now is in it. */
+		if (strcmp(directory, before) == 0)
+			continue;
+		if (!directory_cover(directory))
+			return false;
+		strcpy(before, directory);
+	}
+	return true;
+}
+
+static int
+failed(const char *what, const char *path)
+{
+	fprintf(stderr, PROGRAM ": --mount: cannot %s%s: %s\n", what, path,
+		strerror(errno));
+	return EXIT_RUN;
+}
+
+int
+mount_enter(const struct conf *s)
+{
+	const char *covered;
+
+	if (unshare(CLONE_NEWNS) != 0 && (errno != EPERM || !user_namespace_enter())) {
+		fprintf(stderr,
+			PROGRAM
+			": --mount needs root, or a kernel and a container that allow "
+			"user namespaces (unshare: %s); without --mount, programs that "
+			"are linked dynamically find the device's files, too\n",
+			strerror(errno));
+		return EXIT_RUN;
+	}
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
+		return failed("make the mounts private", "");
+	if (!directories_cover(&covered))
+		return failed("mount over ", covered);
+	if (!daemon_uid_tell(s))
+		return failed("connect to the daemon in the namespace", "");
+	root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return failed("open ", "/");
+	if (rocade_sysfs_make(s->socket, root_fd) == 0)
+		return 0;
+	fprintf(stderr, PROGRAM ": --mount: %s\n", rocade_error());
+	return EXIT_RUN;
+}
+
+void
+mount_refresh(const struct conf *s)
+{
+	if (root_fd >= 0)
+		(void)rocade_sysfs_refresh(s->socket, root_fd);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rocade_sysfs_make() and the like: the files of the daemon's device for programs that no preload reaches. */
+#include <errno.h>
+#include <string.h>
+
+#include <rocade/status.h>
+
+#include "shm/shm_facts.h"
+#include "verbs/export.h"
+#include "verbs/sysfs_tree.h"
+
+static int
+result(int rc)
+{
+	return rc == 0 ? 0 : rocade_fail(-rc, "sysfs: %s", strerror(-rc));
+}
+
+int
+rocade_sysfs_make(const char *socket, int root)
+{
+	struct device_facts facts;
+	int rc = shm_facts(socket, &facts);
+
+	if (rc == 0)
+		rc = sysfs_tree_make(root);
+	if (rc == 0)
+		rc = sysfs_device_add(root, &facts);
+	return result(rc);
+}
+
+int
+rocade_sysfs_refresh(const char *socket, int root)
+{
+	struct device_facts facts;
+	int rc = shm_facts(socket, &facts);
+
+	return result(rc == 0 ? sysfs_device_refresh(root, &facts) : rc);
+}
+
+const char *
+rocade_sysfs_root(unsigned i)
+{
+	return sysfs_root(i);
+}

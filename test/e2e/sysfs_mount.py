@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocade-run --mount: programs that no preload reaches find the device's files, as those in Go and those
+that are linked statically (here busybox), for root and for a user in a user namespace."""
+
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import process  # noqa: E402
+from daemon import LIBRARY, RUN, Daemon  # noqa: E402
+from tap import case, run  # noqa: E402
+
+CLASS = "/sys/class/infiniband/rocade0"
+COUNTER = CLASS + "/ports/1/hw_counters/rcvd_pkts"
+USER, GROUP = 65531, 65530
+LOOK = """
+busybox ls /sys/class/infiniband
+busybox cat %s/ports/1/state %s/device/numa_node
+busybox cat /sys/class/infiniband_verbs/uverbs0/ibdev
+busybox ls %s/ports/1/gids | busybox wc -l
+busybox cat /sys/class/net/lo/address
+busybox test -c /dev/infiniband/uverbs0 && echo node
+echo x >/dev/null && busybox test -c /dev/null && busybox head -c 1 /dev/zero | busybox wc -c
+busybox id -u
+""" % (CLASS, CLASS, CLASS)
+
+
+def says(uid):
+    return ("rocade0\n4: ACTIVE\n-1\nrocade0\n16\n00:00:00:00:00:00\nnode\n1\n%d\n" % uid)
+
+
+def mounts():
+    with open("/proc/self/mounts", encoding="utf-8") as file:
+        return file.read()
+
+
+def of_root():
+    with Daemon() as daemon:
+        before = mounts()
+        done = daemon.run("--mount", "sh", "-c", LOOK)
+        case("root: a static program finds the files, and the others as before",
+             done.stdout == says(0) and not done.stderr, done.stdout + done.stderr)
+        case("root: the machine does not change", mounts() == before and
+             not os.path.exists("/sys/class/infiniband/rocade0"), mounts())
+        done = daemon.run("--mount", "sh", "-c", "exit 7")
+        case("the exit status is the program's", done.returncode == 7, done)
+        done = daemon.run("--mount", "sh", "-c", "kill -TERM $$")
+        case("a signal gives 128 and its number", done.returncode == 143, done)
+        done = daemon.run("--mount", "ibv_devinfo")
+        case("a program with the preload finds the device once", done.returncode == 0 and
+             done.stdout.count("hca_id:") == 1 and not done.stderr, done.stdout + done.stderr)
+        done = daemon.run("--mount", "ibstat", "-l")
+        case("ibstat finds it once", done.stdout == "rocade0\n", done.stdout + done.stderr)
+
+
+def as_group_member():
+    return ["setpriv", "--reuid=%d" % USER, "--regid=%d" % USER, "--groups=%d" % GROUP]
+
+
+def user_run(daemon, *command, prefix=()):
+    return process.run([*prefix, RUN, "--library", LIBRARY, "--mount", *command], 60, env=daemon.env)
+
+
+def of_a_user():
+    """The daemon's socket is open to a supplementary group of the user only, and the daemon is root's,
+    who has no number in the user namespace."""
+    with Daemon("--socket-mode", "660") as daemon:
+        os.chown(daemon.socket, 0, GROUP)
+        os.chmod(daemon.dir, 0o755)
+        done = user_run(daemon, "sh", "-c", LOOK, prefix=as_group_member())
+        case("a user: a static program finds the files", done.stdout == says(USER) and
+             not done.stderr, done.stdout + done.stderr)
+        pair = "ibv_rc_pingpong -g 0 -n 10 >/dev/null & sleep_pid=$!; " \
+            "until ibv_rc_pingpong -g 0 -n 10 127.0.0.1; do busybox usleep 50000; done; wait $sleep_pid"
+        done = user_run(daemon, "sh", "-c", pair, prefix=as_group_member())
+        case("a user: programs use the device in the namespace", done.returncode == 0 and
+             "iters in" in done.stdout, done.stdout + done.stderr)
+
+
+CURRENT = """
+busybox cat %s
+ibv_rc_pingpong -g 0 -n 100 >/dev/null & server=$!
+until ibv_rc_pingpong -g 0 -n 100 127.0.0.1 >/dev/null 2>&1; do busybox usleep 50000; done
+wait $server
+while test "$(busybox cat %s)" = 0; do busybox usleep 50000; done
+busybox cat %s
+""" % (COUNTER, COUNTER, COUNTER)
+
+
+def kept_current():
+    with Daemon() as daemon:
+        done = daemon.run("--mount", "sh", "-c", CURRENT, timeout_s=60)
+        case("counters rise while the program runs", re.fullmatch("0\n[1-9][0-9]*\n", done.stdout),
+             done.stdout + done.stderr)
+    done = process.run([RUN, "--library", LIBRARY, "--start-local", "--mount", "busybox", "cat",
+                        CLASS + "/ports/1/state"])
+    case("--start-local --mount", done.stdout == "4: ACTIVE\n", done.stdout + done.stderr)
+
+
+def refused():
+    """Linux makes no user namespace in a chroot environment."""
+    with Daemon("--socket-mode", "666") as daemon:
+        os.chmod(daemon.dir, 0o755)
+        jail = os.path.join("/run", "jail")
+        os.mkdir(jail)
+        process.run(["mount", "--rbind", "/", jail])
+        done = user_run(daemon, "echo", "ran", prefix=[
+            "chroot", "--userspec=%d:%d" % (USER, USER), jail])
+        case("without user namespaces one sentence says so, and the program does not run",
+             done.returncode == 1 and not done.stdout and done.stderr.count("\n") == 1 and
+             "--mount needs root" in done.stderr, done.stdout + done.stderr)
+        process.run(["umount", "-l", jail])
+
+
+GROUPS = {f.__name__: f for f in (of_root, of_a_user, kept_current, refused)}
+
+if __name__ == "__main__":
+    sys.exit(run(*(GROUPS[name] for name in sys.argv[1:] or GROUPS)))
