@@ -23,6 +23,7 @@ struct conf {
 	bool start_local;
 	bool no_advice;
 	bool mount;
+	bool explain;
 };
 
 /* run_main.c: sets the environment of the program. Returns 0 or an exit code. */

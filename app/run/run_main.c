@@ -40,6 +40,8 @@ static const struct option_row option_rows[] = {
 			"with --start-local hide)"},
 	{OPTION_FLAG, 0, "mount", NULL, MEMBER(mount), .max = true,
 		.text = "show the device's files to all programs, in a mount namespace"},
+	{OPTION_FLAG, 0, "explain", NULL, MEMBER(explain), .max = true,
+		.text = "print at the end for what PROGRAM has looked in vain"},
 	{OPTION_FLAG, 0, "no-advice", NULL, MEMBER(no_advice), .max = true,
 		.text = "print no line of advice when PROGRAM has ended after errors"},
 	{OPTION_TEXT, 0, "library", "PATH", MEMBER(library),
@@ -140,6 +142,8 @@ environment_set(const struct conf *s)
 	if (s->socket != NULL)
 		setenv("ROCADE_SOCKET", s->socket, 1);
 	host_devices_set(s);
+	if (s->explain)
+		setenv("ROCADE_EXPLAIN", "1", 1);
 	if (s->no_advice)
 		env_prepend("ROCADE_OFF", "advice", ",");
 	env_prepend("LD_PRELOAD", s->library, PRELOAD_SEPARATORS);

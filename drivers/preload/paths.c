@@ -19,12 +19,19 @@ link_target(const char *path, char *target, size_t size)
 	return syscall(SYS_readlinkat, AT_FDCWD, path, target, size);
 }
 
+static bool
+explains(void)
+{
+	return served_by.explains != NULL && served_by.explains();
+}
+
 /* The quick test for most paths. */
 static bool
 may_be_served(const char *path)
 {
 	return sysfs_depth == 0 && path != NULL && path[0] == '/' &&
-	       (strstr(path, "/infiniband") != NULL || strstr(path, "/rdma_cm") != NULL ||
+	       (explains() || strstr(path, "/infiniband") != NULL ||
+		       strstr(path, "/rdma_cm") != NULL ||
 		       strstr(path, "/pciffff:ff") != NULL);
 }
 
@@ -96,6 +103,20 @@ absolute_serve(const char *path, struct path_buf *buf)
 	return buf->text;
 }
 
+/* Of `rocade-run --explain`: a path by which programs look for RDMA, and which is not there. */
+static void
+absent_note(const char *path, const char *used)
+{
+	static const char *const tops[] = {"/dev/infiniband", "/sys/bus/pci/",
+		"/sys/class/infiniband", "/sys/class/misc/", "/sys/module/"};
+
+	for (unsigned i = 0; i < RTE_DIM(tops); i++) {
+		if (strncmp(path, tops[i], strlen(tops[i])) == 0 &&
+			faccessat(AT_FDCWD, used, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+			served_by.absent(path);
+	}
+}
+
 const char *
 path_serve(const char *path, struct path_buf *buf)
 {
@@ -106,6 +127,8 @@ path_serve(const char *path, struct path_buf *buf)
 		return path;
 	sysfs_depth++;
 	used = absolute_serve(path, buf);
+	if (explains())
+		absent_note(path, used);
 	sysfs_depth--;
 	errno = err;
 	return used;

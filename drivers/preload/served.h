@@ -20,6 +20,10 @@ struct served {
 	bool several;
 	/* Writes a line of the log. */
 	void (*warn)(const char *line);
+	/* Notes a path that a program has looked for in vain, if explains() says that this is wanted.
+	 * NULL: never. */
+	bool (*explains)(void);
+	void (*absent)(const char *path);
 	/* Returns the server of RDMA-CM; NULL: there is none. */
 	const struct ucm_backend *(*backend)(void);
 	/* Returns whether this is the path of rocade_rdmacm_check(), which asks whether a call

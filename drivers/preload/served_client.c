@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/base_log.h"
+#include "base/in_vain.h"
 #include "preload/preload_channel.h"
 #include "preload/served.h"
 #include "verbs/device_source.h"
@@ -36,6 +37,12 @@ client_warn(const char *line)
 	log_warn("%s", line);
 }
 
+static void
+client_absent(const char *path)
+{
+	in_vain_note(IN_VAIN_PATH, path);
+}
+
 static const struct ucm_backend *
 client_cm_backend(void)
 {
@@ -59,6 +66,8 @@ const struct served served_by = {
 	.device = client_has_device,
 	.facts = client_facts,
 	.warn = client_warn,
+	.explains = in_vain_wanted,
+	.absent = client_absent,
 	.backend = client_cm_backend,
 	.check = client_is_check,
 };

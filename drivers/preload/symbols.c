@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/in_vain.h"
 #include "preload/early.h"
 #include "preload/real_dl.h"
 #include "verbs/export.h"
@@ -44,14 +45,15 @@ lookup(void *handle, const char *name, const char *version)
 static EARLY __attribute__((noinline)) void *
 verb_replacement(void *handle, const char *name, const char *version)
 {
-	const void *symbol;
+	const void *real, *symbol;
+	void *ours;
 
 	/* Sanitizers and allocators look up functions behind themselves: neither the name nor
 	 * forward_depth, a variable of the thread, is read then. */
 	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || !is_verb(name) ||
 		forward_depth > 0)
 		return NULL;
-	symbol = lookup(handle, name, version);
+	symbol = real = lookup(handle, name, version);
 	/* An older libibverbs lacks a verb that this library has. Whether the handle is
 	 * libibverbs's, a verb of all versions shows. */
 	if (symbol == NULL)
@@ -59,7 +61,10 @@ verb_replacement(void *handle, const char *name, const char *version)
 	if (symbol == NULL || !forward_address_in(symbol, "libibverbs.") ||
 		library_handle() == NULL)
 		return NULL;
-	return lookup(library_handle(), name, version);
+	ours = lookup(library_handle(), name, version);
+	if (ours == NULL && real == NULL)
+		in_vain_note(IN_VAIN_SYMBOL, name);
+	return ours;
 }
 
 /* The last call is a jump, so that the real function sees the caller's return address,

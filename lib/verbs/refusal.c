@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/base_log.h"
+#include "base/in_vain.h"
 #include "verbs/refusal.h"
 
 static struct refusal kept;
@@ -29,9 +30,11 @@ refusal_note(int err, const char *call, const char *reason)
 {
 	const char *was = __atomic_load_n(&kept.call, __ATOMIC_RELAXED);
 
-	if (err == EOPNOTSUPP)
+	if (err == EOPNOTSUPP) {
+		in_vain_note(IN_VAIN_CALL, call);
 		log_info("%s: this device does not have what it asks for (EOPNOTSUPP)",
 			call);
+	}
 	if (err == EINVAL && was == NULL) {
 		refusal_keep(call, "EINVAL", reason);
 	} else if (err == 0 && was != NULL && strcmp(was, call) == 0) {

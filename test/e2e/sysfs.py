@@ -214,7 +214,36 @@ def tools():
              done.stdout.count("hca_id:") == 1 and not done.stderr, done.stdout + done.stderr)
 
 
-GROUPS = {f.__name__: f for f in (of_c, of_cpp, of_python, of_shells, lifetime, live, tools)}
+DLVSYM = """
+import ctypes
+dl = ctypes.CDLL(None)
+dl.dlvsym.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
+handle = ctypes.CDLL("libibverbs.so.1")._handle
+dl.dlvsym(handle, b"ibv_none", b"IBVERBS_1.1")
+dl.dlvsym(handle, b"ibv_open_device", b"IBVERBS_1.1")
+"""
+
+
+def explain():
+    """rocade-run --explain."""
+    with Daemon() as daemon:
+        for command, line in [
+                (("cat", "/dev/infiniband/umad0"), "cat looked in vain for the path /dev/infiniband/umad0"),
+                (("ls", CLASS + "/ports/2"), "ls looked in vain for the path %s/ports/2" % CLASS),
+                (("rdma", "link"), "rdma looked in vain for netlink NETLINK_RDMA (as rdma(8) does: "
+                 "ibv_devinfo and ibstat show the device)"),
+                (("/usr/bin/python3", "-c", DLVSYM), "python3 looked in vain for the symbol ibv_none")]:
+            done = daemon.run("--explain", *command)
+            said = [one for one in done.stderr.splitlines() if " looked in vain " in one]
+            case("--explain: %s" % line[:60], said == ["rocade: " + line], done.stderr)
+            done = daemon.run(*command)
+            case("without --explain %s prints none" % command[0], " in vain " not in done.stderr,
+                 done.stderr)
+        done = daemon.run("--explain", "ibstat", "-l")
+        case("--explain: nothing of what is there", " %s" % CLASS not in done.stderr, done.stderr)
+
+
+GROUPS = {f.__name__: f for f in (of_c, of_cpp, of_python, of_shells, lifetime, live, tools, explain)}
 
 if __name__ == "__main__":
     sys.exit(run(*(GROUPS[name] for name in sys.argv[1:] or GROUPS)))
