@@ -26,7 +26,8 @@ libjansson-dev librdmacm-dev libseccomp-dev zlib1g-dev python3 iproute2 iputils-
 tests='busybox-static clang clang-format dapl2-utils dpdk-dev dpkg-dev fio g++ gcc-aarch64-linux-gnu
 gcovr hpcc ibverbs-utils infiniband-diags kmod libblas-dev libbpf-dev libclang-rt-dev libcmocka-dev
 libfabric-bin libgloo-dev libmpich-dev libopenmpi-dev librdmacm1 libsystemd-dev lintian mandoc mpich nftables
-open-iscsi openmpi-bin perftest prometheus python3-pyverbs python3-scapy python3-yaml
+open-iscsi openmpi-bin perftest prometheus prometheus-node-exporter
+python3-pyverbs python3-scapy python3-yaml
 qemu-block-extra qemu-system-x86 qemu-user qemu-utils qperf rdmacm-utils redis-server shellcheck
 strace systemd tcpdump tgt tshark ucx-utils valgrind'
 long='ceph-common ceph-mgr ceph-mon ceph-osd'

@@ -20,14 +20,18 @@ FILES = ("openat openat64 open open64 fopen fopen64 freopen freopen64 fstatat fs
 REFUSED = "creat open-rdwr fopen-w".split()
 FOLDERS = ("scandirat fdopendir opendir readdir64 scandir scandir64 statfs statvfs glob ftw ftw64 "
            "nftw nftw64 fts fts-nochdir").split()
+# What _FORTIFY_SOURCE calls.
+CHECKED = "__open_2 __open64_2 __openat_2 __openat64_2".split()
+CHECKED_RESULTS = "__realpath_chk __getcwd_chk __readlink_chk __readlinkat_chk".split()
 RESULTS = ("readlinkat fstatat-nofollow readlink realpath canonicalize_file_name chdir getcwd "
            "get_current_dir_name fchdir").split()
 AT = "openat openat64 fstatat fstatat64 statx faccessat scandirat fdopendir".split()
 AT_RESULTS = ["readlinkat", "fstatat-nofollow"]
 ROWS = {
-    "absolute": FILES + REFUSED + FOLDERS + RESULTS,
-    "link": FILES + REFUSED + FOLDERS,
-    "chdir": ["chdir-ports", *FILES, *FOLDERS, "chdir-class", *RESULTS, "chdir-root"],
+    "absolute": FILES + REFUSED + FOLDERS + RESULTS + CHECKED + CHECKED_RESULTS,
+    "link": FILES + REFUSED + FOLDERS + CHECKED,
+    "chdir": ["chdir-ports", *FILES, *FOLDERS, *CHECKED, "chdir-class", *RESULTS,
+              *CHECKED_RESULTS, "chdir-root"],
     "descriptor": ["open-ports", *AT, "open-class", *AT_RESULTS]}
 CPP = ("exists ifstream directory_iterator is_symlink read_symlink canonical "
        "recursive_directory_iterator status current_path relative").split()
@@ -173,6 +177,12 @@ def lifetime():
         done = daemon.run("cat", CLASS + "/node_type")
         case("which the next one uses and removes", done.stdout == "1: CA\n" and
              not trees(runtime), done.stdout + str(trees(runtime)))
+        os.mkdir(made[0])
+        os.chmod(made[0], 0o755)
+        done = daemon.run("cat", CLASS + "/node_type")
+        case("a directory that is open to others is not used", done.stdout == "1: CA\n" and
+             os.listdir(made[0]) == [], done.stdout + done.stderr)
+        os.rmdir(made[0])
         daemon.run("ls", "/sys/class/net")
         case("a program that does not look makes none", not trees(runtime), trees(runtime))
 

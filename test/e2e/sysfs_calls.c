@@ -20,6 +20,17 @@
 
 #define CLASS "/sys/class/infiniband/"
 
+/* Called in place of the functions without "2" or "chk" if _FORTIFY_SOURCE is set. */
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+int __openat_2(int dirfd, const char *path, int flags);
+int __openat64_2(int dirfd, const char *path, int flags);
+char *__realpath_chk(const char *path, char *resolved, size_t size);
+char *__getcwd_chk(char *buf, size_t size, size_t room);
+ssize_t __readlink_chk(const char *path, char *buf, size_t size, size_t room);
+ssize_t __readlinkat_chk(
+	int dirfd, const char *path, char *buf, size_t size, size_t room);
+
 static char device[128]; /* its directory */
 static char ports[192];  /* the directory ports/1 */
 static const char *way;
@@ -68,6 +79,10 @@ opens(int dirfd, const char *path)
 		return;
 	row("open", text_is(open(path, O_RDONLY), want));
 	row("open64", text_is(open64(path, O_RDONLY), want));
+	row("__open_2", text_is(__open_2(path, O_RDONLY), want));
+	row("__open64_2", text_is(__open64_2(path, O_RDONLY), want));
+	row("__openat_2", text_is(__openat_2(AT_FDCWD, path, O_RDONLY), want));
+	row("__openat64_2", text_is(__openat64_2(AT_FDCWD, path, O_RDONLY), want));
 	row("fopen", stream_is(fopen(path, "r"), want));
 	row("fopen64", stream_is(fopen64(path, "r"), want));
 	row("freopen", stream_is(freopen(path, "r", fopen("/dev/null", "r")), want));
@@ -286,11 +301,20 @@ results(int dirfd, const char *path)
 	row("realpath", realpath(path, text) != NULL &&
 				strncmp(text, "/sys/devices/", 13) == 0 &&
 				strstr(text, want));
+	row("__realpath_chk",
+		__realpath_chk(path, cwd, sizeof(cwd)) != NULL && strcmp(cwd, text) == 0);
+	row("__readlink_chk", __readlink_chk(path, cwd, 6, sizeof(cwd)) == 6 &&
+				      strncmp(cwd, "../../", 6) == 0);
+	row("__readlinkat_chk",
+		__readlinkat_chk(AT_FDCWD, path, cwd, 6, sizeof(cwd)) == 6 &&
+			strncmp(cwd, "../../", 6) == 0);
 	made = canonicalize_file_name(path);
 	row("canonicalize_file_name", made != NULL && strcmp(made, text) == 0);
 	free(made);
 	row("chdir", chdir(path) == 0);
 	row("getcwd", getcwd(cwd, sizeof(cwd)) != NULL && strcmp(cwd, text) == 0);
+	row("__getcwd_chk", __getcwd_chk(cwd, sizeof(cwd), sizeof(cwd)) != NULL &&
+				    strcmp(cwd, text) == 0);
 	made = get_current_dir_name();
 	row("get_current_dir_name", made != NULL && strncmp(made, "/sys/", 5) == 0);
 	free(made);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""rocade-run --mount: programs that no preload reaches find the device's files, as those in Go and those
-that are linked statically (here busybox), for root and for a user in a user namespace."""
+"""rocade-run --mount: programs that no preload reaches find the device's files, as those in Go (node_exporter) and
+those that are linked statically (busybox), for root and for a user in a user namespace."""
 
 import os
 import re
@@ -99,6 +99,28 @@ def kept_current():
     case("--start-local --mount", done.stdout == "4: ACTIVE\n", done.stdout + done.stderr)
 
 
+EXPORTER = """
+prometheus-node-exporter --collector.disable-defaults --collector.infiniband \\
+    --web.listen-address=127.0.0.1:9177 2>/dev/null & exporter=$!
+until busybox wget -q -O - http://127.0.0.1:9177/metrics; do busybox usleep 50000; done
+kill $exporter
+"""
+METRICS = {
+    'node_infiniband_state_id{device="rocade0",port="1"} 4',
+    'node_infiniband_physical_state_id{device="rocade0",port="1"} 5',
+    'node_infiniband_rate_bytes_per_second{device="rocade0",port="1"} 3.125e+09',
+    'node_infiniband_port_data_received_bytes_total{device="rocade0",port="1"} 0',
+    'node_scrape_collector_success{collector="infiniband"} 1'}
+
+
+def node_exporter():
+    """A program in Go."""
+    with Daemon() as daemon:
+        done = daemon.run("--mount", "sh", "-c", EXPORTER, timeout_s=60)
+        case("node_exporter has the device's metrics", METRICS <= set(done.stdout.splitlines()),
+             done.stdout + done.stderr)
+
+
 def refused():
     """Linux makes no user namespace in a chroot environment."""
     with Daemon("--socket-mode", "666") as daemon:
@@ -114,7 +136,7 @@ def refused():
         process.run(["umount", "-l", jail])
 
 
-GROUPS = {f.__name__: f for f in (of_root, of_a_user, kept_current, refused)}
+GROUPS = {f.__name__: f for f in (of_root, of_a_user, kept_current, node_exporter, refused)}
 
 if __name__ == "__main__":
     sys.exit(run(*(GROUPS[name] for name in sys.argv[1:] or GROUPS)))
