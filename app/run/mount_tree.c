@@ -155,11 +155,35 @@ failed(const char *what, const char *path)
 	return EXIT_RUN;
 }
 
+/* This process may be a program of another rocade-run: its calls mean the kernel's files. */
+static int
+paths_make(const struct conf *s)
+{
+	const char *covered, *off = getenv("ROCADE_OFF");
+	char *before = off != NULL ? strdup(off) : NULL;
+	int rc = 0;
+
+	setenv("ROCADE_OFF", "sysfs", 1);
+	if (!directories_cover(&covered))
+		rc = failed("mount over ", covered);
+	else if (!daemon_uid_tell(s))
+		rc = failed("connect to the daemon in the namespace", "");
+	root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (rc == 0 && rocade_sysfs_make(s->socket, root_fd) != 0) {
+		fprintf(stderr, PROGRAM ": --mount: %s\n", rocade_error());
+		rc = EXIT_RUN;
+	}
+	if (before != NULL)
+		setenv("ROCADE_OFF", before, 1);
+	else
+		unsetenv("ROCADE_OFF");
+	free(before);
+	return rc;
+}
+
 int
 mount_enter(const struct conf *s)
 {
-	const char *covered;
-
 	if (unshare(CLONE_NEWNS) != 0 && (errno != EPERM || !user_namespace_enter())) {
 		fprintf(stderr,
 			PROGRAM
@@ -171,17 +195,7 @@ mount_enter(const struct conf *s)
 	}
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
 		return failed("make the mounts private", "");
-	if (!directories_cover(&covered))
-		return failed("mount over ", covered);
-	if (!daemon_uid_tell(s))
-		return failed("connect to the daemon in the namespace", "");
-	root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0)
-		return failed("open ", "/");
-	if (rocade_sysfs_make(s->socket, root_fd) == 0)
-		return 0;
-	fprintf(stderr, PROGRAM ": --mount: %s\n", rocade_error());
-	return EXIT_RUN;
+	return paths_make(s);
 }
 
 void

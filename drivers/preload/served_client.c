@@ -4,6 +4,7 @@
 
 #include "base/base_log.h"
 #include "base/in_vain.h"
+#include "base/off.h"
 #include "preload/preload_channel.h"
 #include "preload/served.h"
 #include "verbs/device_source.h"
@@ -14,7 +15,7 @@ client_has_device(const char *name)
 {
 	const char *own = device_source_name();
 
-	if (forward_depth > 0)
+	if (forward_depth > 0 || is_off(OFF_SYSFS))
 		return false;
 	/* A program may read the paths of a device before it lists devices, and a shell lists
 	 * none. */

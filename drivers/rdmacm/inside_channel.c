@@ -8,6 +8,7 @@
 #include "base/base_alloc.h"
 #include "base/base_log.h"
 #include "base/no_cancel.h"
+#include "base/off.h"
 #include "rdmacm/inside.h"
 #include "verbs/forward.h"
 #include "verbs/link_order.h"
@@ -147,7 +148,7 @@ EXPORT bool
 rocade_rdmacm_device(const char *name)
 {
 	/* In a child a lock of the parent may be held for ever. */
-	if (inside.forked || forward_depth > 0)
+	if (inside.forked || forward_depth > 0 || is_off(OFF_SYSFS))
 		return false;
 	return name != NULL ? port_is_open(name) : port_count() != 0;
 }

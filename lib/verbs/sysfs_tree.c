@@ -81,16 +81,17 @@ parents_make(int root, const char *path)
 	return 0;
 }
 
+/* A file that is there is the kernel's, of all devices. */
 static int
 file_write(int root, const char *path, const char *text)
 {
 	int fd = openat(
-		root, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+		root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	size_t len = strlen(text);
 	int rc = 0;
 
 	if (fd < 0)
-		return -errno;
+		return errno == EEXIST ? 0 : -errno;
 	if (write(fd, text, len) != (ssize_t)len)
 		rc = -EIO;
 	(void)fchmod(fd, 0444); /* whatever the umask is */
@@ -408,6 +409,7 @@ sysfs_live_write(
 		(int)sizeof(path))
 		return -ENAMETOOLONG;
 	snprintf(made, sizeof(made), NEW_FILE ".%d", (int)gettid());
+	(void)unlinkat(root, made, 0); /* of a process that was killed */
 	rc = file_write(root, made, text);
 	if (rc == 0 && renameat(root, made, root, path) != 0)
 		rc = -errno;

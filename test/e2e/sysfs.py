@@ -11,7 +11,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
-from daemon import CLIENTS, Daemon  # noqa: E402
+from daemon import CLIENTS, LIBRARY, RUN, Daemon  # noqa: E402
 from tap import case, run  # noqa: E402
 
 CLASS = "/sys/class/infiniband/rocade0"
@@ -149,6 +149,33 @@ def of_shells():
                  not done.stderr, done.stdout + done.stderr)
 
 
+BESIDE = """
+import os
+top = "/sys/class/infiniband"
+print(sorted(os.listdir(top)), sorted(os.listdir("/sys/class/infiniband_verbs")))
+for name in "kernel0", "rocade0":
+    path = top + "/" + name
+    real = os.path.realpath(path)
+    with open(path + "/ports/1/link_layer", encoding="ascii") as file:
+        print(real, os.path.exists(real + "/ports"), os.path.isdir(path), file.read().strip())
+print(sorted(os.listdir("/dev/infiniband")))
+"""
+BESIDE_SAYS = """['kernel0', 'rocade0'] ['abi_version', 'uverbs0', 'uverbs1']
+/sys/devices/pciffff:ff/ffff:ff:00.0/infiniband/kernel0 True True Ethernet
+/sys/devices/pciffff:ff/ffff:ff:01.0/infiniband/rocade0 True True Ethernet
+['kernel0', 'rdma_cm', 'rocade0', 'uverbs0', 'uverbs1']
+"""
+
+
+def beside_the_kernel():
+    """A device that is in the kernel's directories: that of another daemon, by --mount."""
+    with Daemon("--name", "kernel0") as other, Daemon() as daemon:
+        done = other.run("--mount", RUN, "--library", LIBRARY, "--socket", daemon.socket,
+                         "/usr/bin/python3", "-c", BESIDE)
+        case("the kernel's devices stay", done.stdout == BESIDE_SAYS and not done.stderr,
+             done.stdout + done.stderr)
+
+
 def trees(folder):
     return sorted(glob.glob(folder + "/rocade-sysfs-*"))
 
@@ -183,6 +210,9 @@ def lifetime():
         case("a directory that is open to others is not used", done.stdout == "1: CA\n" and
              os.listdir(made[0]) == [], done.stdout + done.stderr)
         os.rmdir(made[0])
+        done = daemon.run("env", "ROCADE_OFF=sysfs", "ls", CLASS)
+        case("ROCADE_OFF=sysfs turns the files off", done.returncode == 2 and not done.stdout,
+             done.stdout + done.stderr)
         daemon.run("ls", "/sys/class/net")
         case("a program that does not look makes none", not trees(runtime), trees(runtime))
 
@@ -253,7 +283,8 @@ def explain():
         case("--explain: nothing of what is there", " %s" % CLASS not in done.stderr, done.stderr)
 
 
-GROUPS = {f.__name__: f for f in (of_c, of_cpp, of_python, of_shells, lifetime, live, tools, explain)}
+GROUPS = {f.__name__: f for f in (
+    of_c, of_cpp, of_python, of_shells, beside_the_kernel, lifetime, live, tools, explain)}
 
 if __name__ == "__main__":
     sys.exit(run(*(GROUPS[name] for name in sys.argv[1:] or GROUPS)))

@@ -99,6 +99,45 @@ def kept_current():
     case("--start-local --mount", done.stdout == "4: ACTIVE\n", done.stdout + done.stderr)
 
 
+BESIDE = """
+busybox ls /sys/class/infiniband /sys/class/infiniband_verbs /dev/infiniband
+busybox cat /sys/class/infiniband/*/ports/1/link_layer /sys/class/infiniband_verbs/abi_version
+busybox cat /sys/class/misc/rdma_cm/abi_version
+"""
+BESIDE_SAYS = """/dev/infiniband:
+kernel0
+rdma_cm
+rocade0
+uverbs0
+uverbs1
+
+/sys/class/infiniband:
+kernel0
+rocade0
+
+/sys/class/infiniband_verbs:
+abi_version
+uverbs0
+uverbs1
+Ethernet
+Ethernet
+6
+4
+"""
+
+
+def beside_the_kernel():
+    """A device that is in the kernel's directories: that of another daemon, by --mount. For a user
+    these files are read-only, as those of the kernel are for all."""
+    for name, prefix in ("root", ()), ("a user", as_group_member()):
+        with Daemon("--name", "kernel0", "--socket-mode", "666") as other, \
+                Daemon("--socket-mode", "666") as daemon:
+            done = user_run(other, RUN, "--library", LIBRARY, "--socket", daemon.socket, "--mount",
+                            "sh", "-c", BESIDE, prefix=prefix)
+            case("%s: the kernel's devices stay" % name, done.stdout == BESIDE_SAYS and
+                 not done.stderr, done.stdout + done.stderr)
+
+
 EXPORTER = """
 prometheus-node-exporter --collector.disable-defaults --collector.infiniband \\
     --web.listen-address=127.0.0.1:9177 2>/dev/null & exporter=$!
@@ -136,7 +175,8 @@ def refused():
         process.run(["umount", "-l", jail])
 
 
-GROUPS = {f.__name__: f for f in (of_root, of_a_user, kept_current, node_exporter, refused)}
+GROUPS = {f.__name__: f for f in (of_root, of_a_user, kept_current, beside_the_kernel,
+                                  node_exporter, refused)}
 
 if __name__ == "__main__":
     sys.exit(run(*(GROUPS[name] for name in sys.argv[1:] or GROUPS)))
