@@ -77,7 +77,7 @@ TEST(closed_ports_have_none)
 	char path[256];
 
 	/* More often than a bus has slots. */
-	for (unsigned i = 0; i < 20; i++) {
+	for (unsigned i = 0; i < 40; i++) {
 		ports_open();
 		assert_int_equal(entries(CLASS), 2);
 		snprintf(path, sizeof(path), CLASS "%s/ports/1/state", name_of(1));
