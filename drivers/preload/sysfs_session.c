@@ -232,8 +232,10 @@ devices_update(const struct sysfs_session *s)
 		return;
 	sysfs_devices_sweep(s->fd, served_by.device);
 	for (unsigned i = 0; served_by.facts(i, &facts); i++) {
-		if (!sysfs_device_is_there(s->fd, facts.name))
-			(void)sysfs_device_add(s->fd, &facts);
+		if (sysfs_device_is_there(s->fd, &facts))
+			continue;
+		sysfs_device_remove(s->fd, facts.name);
+		(void)sysfs_device_add(s->fd, &facts);
 	}
 }
 

@@ -295,13 +295,19 @@ sysfs_devices_sweep(int root, bool (*is_used)(const char *name))
 }
 
 bool
-sysfs_device_is_there(int root, const char *name)
+sysfs_device_is_there(int root, const struct device_facts *facts)
 {
-	char path[PATH_MAX];
-	struct stat st;
+	char path[PATH_MAX], text[SYSFS_TEXT_MAX], guid[SYSFS_TEXT_MAX];
+	ssize_t len;
+	int fd;
 
-	snprintf(path, sizeof(path), CLASS "%s/ports/1", name);
-	return fstatat(root, path, &st, 0) == 0;
+	snprintf(path, sizeof(path), CLASS "%s/node_guid", facts->name);
+	fd = openat(root, path, O_RDONLY | O_CLOEXEC);
+	len = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	guid_text(facts, 0, guid);
+	return len == (ssize_t)strlen(guid) && memcmp(text, guid, (size_t)len) == 0;
 }
 
 void

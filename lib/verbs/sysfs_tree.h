@@ -20,8 +20,8 @@ int sysfs_device_add(int root, const struct device_facts *facts);
 /* Both remove the files of devices of the tree; the links to the kernel's devices stay. */
 void sysfs_device_remove(int root, const char *name);
 void sysfs_devices_sweep(int root, bool (*is_used)(const char *name));
-/* Returns whether the tree has a device of this name. */
-bool sysfs_device_is_there(int root, const char *name);
+/* Returns whether the tree has the device, and no earlier one of its name. */
+bool sysfs_device_is_there(int root, const struct device_facts *facts);
 /* Removes the directory of this name, and all that is in it, from another one. */
 void sysfs_tree_remove(int folder, const char *name);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program that embeds Rocade finds its open ports in sysfs, and those only. */
 #include <dirent.h>
+#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -47,6 +48,18 @@ expect_text(const char *device, const char *file, const char *want)
 	assert_string_equal(text, want);
 }
 
+static void
+expect_guid(unsigned port)
+{
+	uint64_t guid = be64toh(ibv_get_device_guid(rocade_port_device(ports[port])));
+	char text[64];
+
+	snprintf(text, sizeof(text), "%04x:%04x:%04x:%04x\n", (unsigned)(guid >> 48),
+		(unsigned)(guid >> 32) & 0xFFFF, (unsigned)(guid >> 16) & 0xFFFF,
+		(unsigned)guid & 0xFFFF);
+	expect_text(name_of(port), "node_guid", text);
+}
+
 TEST(open_ports_have_files)
 {
 	char uevent[2][64], path[256];
@@ -82,6 +95,7 @@ TEST(closed_ports_have_none)
 		assert_int_equal(entries(CLASS), 2);
 		snprintf(path, sizeof(path), CLASS "%s/ports/1/state", name_of(1));
 		assert_int_equal(access(path, R_OK), 0);
+		expect_guid(1);
 		port_close(1);
 		assert_int_equal(access(path, R_OK), -1);
 		assert_int_equal(entries(CLASS), 1);
