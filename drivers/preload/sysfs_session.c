@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -170,17 +171,20 @@ root_join(struct sysfs_session *s, const char *folder, uint64_t key)
 	return rc;
 }
 
-/* By which processes agree on a tree: the device of a daemon has the same number in all of them. */
+/* By which processes agree on a tree: the device of a daemon has the same number in all of them. A program
+ * that embeds Rocade shares its tree with no other. */
 static uint64_t
 key_of(const struct device_facts *facts)
 {
 	uint64_t key = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
 	const char *at = facts->name;
+	uint64_t own = 0;
 
+	if (served_by.several && getrandom(&own, sizeof(own), 0) != sizeof(own))
+		own = (uint64_t)getpid();
 	for (; *at != '\0'; at++)
 		key = (key ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
-	return (key ^ facts->guid) + facts->instance +
-	       (facts->instance == 0 ? (uint64_t)getpid() << 32 : 0);
+	return ((key ^ facts->guid) + facts->instance) ^ own;
 }
 
 /* Returns whether `rocade-run --mount` has made the files of the device where the kernel has such. */
@@ -197,6 +201,7 @@ static struct sysfs_session *
 session_join(void)
 {
 	const char *folders[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/tmp"};
+	static bool said;
 	struct device_facts facts;
 	struct sysfs_session *s;
 	char line[256];
@@ -213,11 +218,13 @@ session_join(void)
 	}
 	if (rc == 0)
 		return s;
-	snprintf(line, sizeof(line),
-		"no directory for the sysfs files of %s in $XDG_RUNTIME_DIR, /dev/shm or "
-		"/tmp: %s",
-		facts.name, strerror(-rc));
-	served_by.warn(line);
+	if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
+		snprintf(line, sizeof(line),
+			"no directory for the sysfs files of %s in $XDG_RUNTIME_DIR, /dev/shm "
+			"or /tmp: %s",
+			facts.name, strerror(-rc));
+		served_by.warn(line);
+	}
 	free(s);
 	return NULL;
 }

@@ -217,6 +217,25 @@ def lifetime():
         case("a program that does not look makes none", not trees(runtime), trees(runtime))
 
 
+READ_ONLY = """
+for folder in /dev/shm /tmp; do
+    mount --bind $folder $folder && mount -o remount,bind,ro $folder || exit 9
+done
+exec "$@"
+"""
+
+
+def read_only():
+    """A container in which no directory can be made."""
+    with Daemon() as daemon:
+        env = {name: value for name, value in daemon.env.items() if name != "XDG_RUNTIME_DIR"}
+        done = process.run(["unshare", "--mount", "sh", "-c", READ_ONLY, "sh", RUN, "--library", LIBRARY,
+                            "ls", "-l", "/sys/class/infiniband", CLASS], env=env)
+        case("where no directory can be made one line says so", done.returncode == 2 and
+             done.stderr.count("rocade: warning: no directory for the sysfs files of rocade0") == 1,
+             done.stdout + done.stderr)
+
+
 def counter(daemon, name):
     return int(daemon.run("cat", "%s/ports/1/%s" % (CLASS, name)).stdout)
 
@@ -284,7 +303,8 @@ def explain():
 
 
 GROUPS = {f.__name__: f for f in (
-    of_c, of_cpp, of_python, of_shells, beside_the_kernel, lifetime, live, tools, explain)}
+    of_c, of_cpp, of_python, of_shells, beside_the_kernel, lifetime, read_only, live, tools,
+    explain)}
 
 if __name__ == "__main__":
     sys.exit(run(*(GROUPS[name] for name in sys.argv[1:] or GROUPS)))
