@@ -18,6 +18,24 @@ ssize_t __readlink_chk(const char *path, char *buf, size_t size, size_t room);
 ssize_t __readlinkat_chk(
 	int dirfd, const char *path, char *buf, size_t size, size_t room);
 
+/* Children of fork() and vfork() may call these functions before exec(), where the dynamic loader must not
+ * be called. So the constructor below looks them up. */
+#define FIND(name)                                                                       \
+	static __typeof__(&name) next_##name(void)                                       \
+	{                                                                                \
+		return NEXT_FUNCTION(name);                                              \
+	}
+FIND(getcwd)
+FIND(readlinkat)
+#undef FIND
+
+static __attribute__((constructor)) void
+next_results_find(void)
+{
+	(void)next_getcwd();
+	(void)next_readlinkat();
+}
+
 /* Takes what leads to the tree from the beginning. */
 static char *
 shown(char *path)
@@ -55,12 +73,12 @@ canonicalize_file_name(const char *path)
 EXPORT char *
 getcwd(char *buf, size_t size)
 {
-	char *path = NEXT_FUNCTION(getcwd)(buf, size);
+	char *path = next_getcwd()(buf, size);
 	char full[PATH_MAX];
 
 	/* The name that is shown has room where the real one has none. */
 	if (path == NULL && errno == ERANGE && buf != NULL &&
-		NEXT_FUNCTION(getcwd)(full, sizeof(full)) != NULL) {
+		next_getcwd()(full, sizeof(full)) != NULL) {
 		(void)shown(full);
 		errno = ERANGE;
 		if (strlen(full) < size)
@@ -92,7 +110,7 @@ link_read(int dirfd, const char *path, char *buf, size_t size)
 	ssize_t len;
 
 	path = path_serve(path, &served);
-	len = NEXT_FUNCTION(readlinkat)(dirfd, path, target, sizeof(target) - 1);
+	len = next_readlinkat()(dirfd, path, target, sizeof(target) - 1);
 	if (len < 0)
 		return len;
 	if (size == 0) {
