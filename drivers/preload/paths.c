@@ -12,7 +12,7 @@
 #include "preload/sysfs_session.h"
 #include "verbs/sysfs_tree.h"
 
-/* Not this library's link_target(), which shows other targets. */
+/* Not this library's readlink(), which shows other targets. */
 static ssize_t
 link_target(const char *path, char *target, size_t size)
 {
@@ -35,23 +35,28 @@ may_be_served(const char *path)
 		       strstr(path, "/pciffff:ff") != NULL);
 }
 
-/* Copies the path without the slashes and dots that mean nothing. Returns false if it is too long. */
+/* Copies the path without the slashes and dots that mean nothing. At the end they mean the directory that a
+ * link leads to, and are one slash. Returns false if it is too long. */
 static bool
 path_tidy(const char *path, char *to, size_t size)
 {
 	size_t len = 0;
+	bool slash = false;
 
 	while (*path != '\0') {
 		size_t part = strcspn(path + 1, "/") + 1;
 
-		if (len + part >= size)
+		if (len + part + 1 >= size)
 			return false;
-		if (part > 1 && !(part == 2 && path[1] == '.')) {
+		slash = part == 1 || (part == 2 && path[1] == '.');
+		if (!slash) {
 			memcpy(to + len, path, part);
 			len += part;
 		}
 		path += part;
 	}
+	if (slash)
+		to[len++] = '/';
 	to[len] = '\0';
 	return true;
 }

@@ -23,8 +23,8 @@ FOLDERS = ("scandirat fdopendir opendir readdir64 scandir scandir64 statfs statv
 # What _FORTIFY_SOURCE calls.
 CHECKED = "__open_2 __open64_2 __openat_2 __openat64_2".split()
 CHECKED_RESULTS = "__realpath_chk __getcwd_chk __readlink_chk __readlinkat_chk".split()
-RESULTS = ("readlinkat fstatat-nofollow readlink realpath canonicalize_file_name chdir getcwd "
-           "get_current_dir_name fchdir").split()
+RESULTS = ("readlinkat fstatat-nofollow lstat-slash lstat-dot readlink realpath "
+           "canonicalize_file_name chdir getcwd get_current_dir_name fchdir").split()
 AT = "openat openat64 fstatat fstatat64 statx faccessat scandirat fdopendir".split()
 AT_RESULTS = ["readlinkat", "fstatat-nofollow"]
 ROWS = {

@@ -295,6 +295,10 @@ results(int dirfd, const char *path)
 		close(here);
 		return;
 	}
+	snprintf(text, sizeof(text), "%s/", path);
+	row("lstat-slash", lstat(text, &st) == 0 && S_ISDIR(st.st_mode));
+	snprintf(text, sizeof(text), "%s/.", path);
+	row("lstat-dot", lstat(text, &st) == 0 && S_ISDIR(st.st_mode));
 	memset(text, 0, sizeof(text));
 	row("readlink", readlink(path, text, sizeof(text) - 1) > 0 &&
 				strncmp(text, "../../devices/", 14) == 0);
