@@ -297,6 +297,8 @@ sysfs_session_refresh(const char *path)
 			return;
 		}
 	}
+	/* The daemon has ended. */
+	(void)sysfs_live_write_down(s->fd, &live);
 }
 
 static __attribute__((destructor)) void

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rocade_sysfs_make() and the like: the files of the daemon's device for programs that no preload reaches. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <rocade/status.h>
@@ -8,6 +9,8 @@
 #include "shm/shm_facts.h"
 #include "verbs/export.h"
 #include "verbs/sysfs_tree.h"
+
+static char made[ROCADE_NAME_MAX]; /* the device of rocade_sysfs_make() */
 
 static int
 result(int rc)
@@ -25,6 +28,8 @@ rocade_sysfs_make(const char *socket, int root)
 		rc = sysfs_tree_make(root);
 	if (rc == 0)
 		rc = sysfs_device_add(root, &facts);
+	if (rc == 0)
+		snprintf(made, sizeof(made), "%s", facts.name);
 	return result(rc);
 }
 
@@ -34,7 +39,11 @@ rocade_sysfs_refresh(const char *socket, int root)
 	struct device_facts facts;
 	int rc = shm_facts(socket, &facts);
 
-	return result(rc == 0 ? sysfs_device_refresh(root, &facts) : rc);
+	if (rc == 0)
+		rc = sysfs_device_refresh(root, &facts);
+	else if (made[0] != '\0')
+		sysfs_device_write_down(root, made);
+	return result(rc);
 }
 
 const char *

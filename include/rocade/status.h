@@ -74,7 +74,8 @@ struct rocade_counter rocade_counter(enum rocade_counters set, unsigned i);
 /*
  * Makes the files by which programs find the daemon's device in /sys and /dev, below the directory root, a
  * descriptor: in such as a mount namespace has for that. The directories of rocade_sysfs_root() must be
- * ones in which files can be made. rocade_sysfs_refresh() writes those that change.
+ * ones in which files can be made. rocade_sysfs_refresh() writes those that change: when the
+ * daemon has ended, that the port is down.
  *
  * Both return as rocade_status(), or what the kernel returned. One thread.
  */

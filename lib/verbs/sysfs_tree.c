@@ -425,6 +425,28 @@ sysfs_live_write(
 }
 
 int
+sysfs_live_write_down(int root, const struct sysfs_live *live)
+{
+	struct device_facts facts = {.link_up = false};
+
+	if (rows[live->row].function != state_text &&
+		rows[live->row].function != phys_state_text)
+		return 0;
+	snprintf(facts.name, sizeof(facts.name), "%s", live->device);
+	return sysfs_live_write(root, live, &facts);
+}
+
+void
+sysfs_device_write_down(int root, const char *name)
+{
+	struct sysfs_live live = {.index = 0};
+
+	snprintf(live.device, sizeof(live.device), "%s", name);
+	for (; live.row < RTE_DIM(rows); live.row++)
+		(void)sysfs_live_write_down(root, &live);
+}
+
+int
 sysfs_device_refresh(int root, const struct device_facts *facts)
 {
 	int rc = 0;

@@ -33,6 +33,9 @@ bool sysfs_live_name(const char *name);
 /* Replaces the file by one with the present text: a reader of the one before sees no part of it. */
 int sysfs_live_write(
 	int root, const struct sysfs_live *live, const struct device_facts *facts);
+/* As above, of a device whose state cannot be found out: its port is down, and other files stay. */
+int sysfs_live_write_down(int root, const struct sysfs_live *live);
+void sysfs_device_write_down(int root, const char *name);
 /* All files of the device that change. */
 int sysfs_device_refresh(int root, const struct device_facts *facts);
 

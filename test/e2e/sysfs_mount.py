@@ -89,10 +89,22 @@ busybox cat %s
 """ % (COUNTER, COUNTER, COUNTER)
 
 
+ENDED = """
+busybox cat %s/ports/1/state
+kill -KILL $1
+while test "$(busybox cat %s/ports/1/state)" = "4: ACTIVE"; do busybox usleep 50000; done
+busybox cat %s/ports/1/state
+""" % (CLASS, CLASS, CLASS)
+
+
 def kept_current():
     with Daemon() as daemon:
         done = daemon.run("--mount", "sh", "-c", CURRENT, timeout_s=60)
         case("counters rise while the program runs", re.fullmatch("0\n[1-9][0-9]*\n", done.stdout),
+             done.stdout + done.stderr)
+    with Daemon() as daemon:
+        done = daemon.run("--mount", "sh", "-c", ENDED, "sh", daemon.process.pid, timeout_s=60)
+        case("the port is down when the daemon has ended", done.stdout == "4: ACTIVE\n1: DOWN\n",
              done.stdout + done.stderr)
     done = process.run([RUN, "--library", LIBRARY, "--start-local", "--mount", "busybox", "cat",
                         CLASS + "/ports/1/state"])

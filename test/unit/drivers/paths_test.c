@@ -31,6 +31,8 @@ static struct device_facts device = {.name = "rocade0",
 	.rx_packets = 5,
 	.rx_bytes = 800};
 
+static bool ended; /* the daemon */
+
 static bool
 has_device(const char *name)
 {
@@ -41,7 +43,7 @@ static bool
 device_facts(unsigned index, struct device_facts *out)
 {
 	*out = device;
-	return index == 0;
+	return index == 0 && !ended;
 }
 
 const struct served served_by = {.device = has_device, .facts = device_facts};
@@ -104,6 +106,17 @@ TEST(a_file_has_the_present_text_at_each_open)
 	expect_contents(
 		DEVICE "/ports/1/counters/port_xmit_packets", "18446744073709551615\n");
 	expect_contents(DEVICE "/ports/1/phys_state", "5: LinkUp\n");
+}
+
+TEST(the_port_of_a_daemon_that_has_ended_is_down)
+{
+	expect_contents(DEVICE "/ports/1/counters/port_xmit_data", "100\n");
+	ended = true;
+	expect_contents(DEVICE "/ports/1/state", "1: DOWN\n");
+	expect_contents(DEVICE "/ports/1/phys_state", "2: Polling\n");
+	expect_contents(DEVICE "/ports/1/counters/port_xmit_data", "100\n");
+	ended = false;
+	expect_contents(DEVICE "/ports/1/state", "4: ACTIVE\n");
 }
 
 /* A program that is in the directory names the file alone. */
