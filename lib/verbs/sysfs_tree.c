@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -407,6 +409,7 @@ sysfs_live_write(
 	int root, const struct sysfs_live *live, const struct device_facts *facts)
 {
 	char path[PATH_MAX], rest[PATH_MAX], text[SYSFS_TEXT_MAX], made[64];
+	uint64_t number;
 	int rc;
 
 	rows[live->row].function(facts, live->index, text);
@@ -414,8 +417,10 @@ sysfs_live_write(
 	if (snprintf(path, sizeof(path), CLASS "%s/%s", facts->name, rest) >=
 		(int)sizeof(path))
 		return -ENAMETOOLONG;
-	snprintf(made, sizeof(made), NEW_FILE ".%d", (int)gettid());
-	(void)unlinkat(root, made, 0); /* of a process that was killed */
+	/* Processes of two PID namespaces may share the tree. */
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		number = (uint64_t)gettid();
+	snprintf(made, sizeof(made), NEW_FILE ".%016" PRIx64, number);
 	rc = file_write(root, made, text);
 	if (rc == 0 && renameat(root, made, root, path) != 0)
 		rc = -errno;
