@@ -20,7 +20,9 @@ from testpmd import SOURCE, is_root, loop, tap_wire, verified  # noqa: E402
 UNSHARE = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 ISOLATED = "--isolated"
 COUNT = 20000
-JOB = ["-q", "8", "-c", str(COUNT), "-s", "64,1000,4096", "--depth", "1024", "--srq-limit", "256"]
+# An end that gets no core for half a second, beside other load, is alive: 8 s until it is given up.
+JOB = ["-q", "8", "-c", str(COUNT), "-s", "64,1000,4096", "--depth", "1024", "--srq-limit", "256",
+       "--timeout", "18"]
 
 
 def judge(name, good, why, sent, got):
