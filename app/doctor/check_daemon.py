@@ -162,6 +162,10 @@ def counters(f):
         out.append(wrong("counters", "the port has no link%s" % (
             "" if interface is None else ": the interface %s, or the cable" % interface),
             *(["ip link set dev %s up" % interface] if interface else [])))
+    impair = f.status.get("impair", {})
+    if any(value for name, value in impair.items() if name.endswith("_ppm")):
+        out.append(note("counters", "packets are lost, duplicated, reordered or corrupted on purpose: the daemon "
+                        "was started with --impair"))
     found = totals(f.status)
     for where, name, sentence, commands in COUNTERS:
         count = found[where].get(name, 0)

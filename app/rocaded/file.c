@@ -88,6 +88,7 @@ entry_read(struct conf *s, uint64_t section, const char *key, const char *value,
 {
 	const struct option_row *row;
 	char expected[ERR_MAX];
+	const char *why;
 	unsigned *first;
 
 	if (strlen(key) > KEY_MAX || strlen(value) > VALUE_MAX)
@@ -103,9 +104,11 @@ entry_read(struct conf *s, uint64_t section, const char *key, const char *value,
 	if (*first != 0)
 		return error_set(
 			err, "%s: duplicate key, first set in line %u", key, *first);
-	if (!option_store(row, s, value, expected))
-		return error_set(
-			err, "%s: invalid value '%.300s': %.300s", key, value, expected);
+	if (!option_store(row, s, value, expected)) {
+		why = rocaded_options.why();
+		return error_set(err, "%s: invalid value '%.300s': %s%s%.300s", key,
+			value, why, why[0] != '\0' ? "; " : "", expected);
+	}
 	*first = line;
 	return 0;
 }

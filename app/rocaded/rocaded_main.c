@@ -13,6 +13,7 @@
 #include <rocade/rocade.h>
 
 #include <common/eal_end.h>
+#include <common/impair_option.h>
 
 #include "privileges.h"
 #include "service.h"
@@ -157,11 +158,24 @@ settings_reread(struct command *c, struct conf *s)
 	settings_fini(&wanted);
 }
 
+/* Before the line that says that the daemon listens: rocade-run shows what comes before that. */
+static void
+impairment_notice(const struct conf *s)
+{
+	char text[IMPAIR_TEXT_MAX];
+
+	if (impair_wanted(&s->daemon.impair))
+		rocade_daemon_notice("packets %s are impaired on purpose: %s",
+			s->local ? "between clients" : "of the port",
+			impair_format(&s->daemon.impair, text));
+}
+
 static int
 serve(struct command *c, struct conf *s)
 {
 	int rc = 0;
 
+	impairment_notice(s);
 	rocade_daemon_notice("listening at %s", rocade_daemon_socket(serving));
 	service_notify("READY=1");
 	while (rc == 0 && !stopped) {

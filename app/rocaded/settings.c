@@ -4,6 +4,8 @@
 
 #include <rocade/rocade.h>
 
+#include <common/impair_option.h>
+
 #include "settings.h"
 
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
@@ -32,6 +34,12 @@ addresses_set(struct conf *s, const char *value)
 	s->addresses[len] = '\0';
 	s->daemon.addresses = s->addresses;
 	return *value == '\0';
+}
+
+static bool
+impair_setting_set(struct conf *s, const char *value)
+{
+	return impair_parse(value, &s->daemon.impair) == NULL;
 }
 
 #define MEMBER(m) OPTION_MEMBER(struct conf, m)
@@ -83,7 +91,8 @@ const struct options rocaded_options = {.program = PROGRAM,
 	.rows = rows,
 	.count = ROWS,
 	.column = 24,
-	.stored = option_stored};
+	.stored = option_stored,
+	.why = impair_why};
 
 void
 settings_init(struct conf *s)
@@ -91,6 +100,7 @@ settings_init(struct conf *s)
 	memset(s, 0, sizeof(*s));
 	s->daemon.size = sizeof(s->daemon);
 	s->daemon.client_pairs = 64;
+	s->daemon.impair.seed = 1;
 	s->log_level = ROCADE_LOG_WARNING;
 }
 

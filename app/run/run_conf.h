@@ -19,7 +19,9 @@ struct conf {
 	const char *daemon;
 	const char *suppressions; /* for ThreadSanitizer */
 	uint64_t daemon_uid;      /* UINT64_MAX: not given */
-	uint8_t host_devices;     /* enum host_devices */
+	const char *impair,
+		*impair_seed; /* for the daemon, as they were given; or NULL */
+	uint8_t host_devices; /* enum host_devices */
 	bool start_local;
 	bool no_advice;
 	bool mount;

@@ -10,6 +10,8 @@
 #include <rocade/rocade.h>
 #include <rocade/status.h>
 
+#include <common/impair_option.h>
+#include <common/number.h>
 #include <common/options.h>
 
 #include "env_list.h"
@@ -23,6 +25,24 @@
 
 static const char *const host_devices[] = {
 	[HOST_DEVICES_SHOW] = "show", [HOST_DEVICES_HIDE] = "hide", NULL};
+
+static bool
+impair_keep(struct conf *s, const char *value)
+{
+	struct rocade_impair impair = {0};
+
+	s->impair = value;
+	return impair_parse(value, &impair) == NULL;
+}
+
+static bool
+impair_seed_keep(struct conf *s, const char *value)
+{
+	uint64_t seed;
+
+	s->impair_seed = value;
+	return parse_number(value, 0, UINT64_MAX, &seed);
+}
 
 #define MEMBER(field) OPTION_MEMBER(struct conf, field)
 static const struct option_row option_rows[] = {
@@ -42,6 +62,12 @@ static const struct option_row option_rows[] = {
 		.text = "show the device's files to all programs, in a mount namespace"},
 	{OPTION_FLAG, 0, "explain", NULL, MEMBER(explain), .max = true,
 		.text = "print at the end for what PROGRAM has looked in vain"},
+	{OPTION_FN, 0, "impair", "LIST", .set = impair_keep, .valid = IMPAIR_VALID,
+		.text = "with --start-local: lose, duplicate, reorder and corrupt packets on "
+			"purpose: loss=1%,dup=1%,reorder=1%,corrupt=0.1%"},
+	{OPTION_FN, 0, "impair-seed", "N", .set = impair_seed_keep,
+		.valid = "a number from 0 to 18446744073709551615",
+		.text = "seed of these faults (default: 1)"},
 	{OPTION_FLAG, 0, "no-advice", NULL, MEMBER(no_advice), .max = true,
 		.text = "print no line of advice when PROGRAM has ended after errors"},
 	{OPTION_TEXT, 0, "library", "PATH", MEMBER(library),
@@ -59,7 +85,8 @@ static const struct options options = {.program = PROGRAM,
 	.rows = option_rows,
 	.count = sizeof(option_rows) / sizeof(option_rows[0]),
 	.column = 19,
-	.operands = true};
+	.operands = true,
+	.why = impair_why};
 
 /* Returns the path relative to this executable if it exists (build tree), else the
  * installed one. */
@@ -171,6 +198,16 @@ main(int argc, char **argv)
 		return rc;
 	if (optind == argc) {
 		fprintf(stderr, PROGRAM ": missing PROGRAM (see --help)\n");
+		return EXIT_USAGE;
+	}
+	if (s.impair != NULL && !s.start_local) {
+		fprintf(stderr, PROGRAM
+			": --impair requires --start-local: a daemon that is started "
+			"otherwise has an option --impair itself\n");
+		return EXIT_USAGE;
+	}
+	if (s.impair_seed != NULL && s.impair == NULL) {
+		fprintf(stderr, PROGRAM ": --impair-seed requires --impair\n");
 		return EXIT_USAGE;
 	}
 	if (s.library == NULL)

@@ -156,6 +156,19 @@ daemon_end(pid_t pid)
 	}
 }
 
+static void
+daemon_exec(const struct conf *s)
+{
+	const char *argv[] = {s->daemon, "--local", "--socket", s->socket,
+		s->impair != NULL ? "--impair" : NULL, s->impair,
+		s->impair_seed != NULL ? "--impair-seed" : NULL, s->impair_seed, NULL};
+
+	execvp(s->daemon, (char **)(uintptr_t)argv);
+	dprintf(STDERR_FILENO, PROGRAM ": cannot run %s: %s (see --daemon)\n", s->daemon,
+		strerror(errno));
+	_exit(EXIT_NOT_FOUND);
+}
+
 static pid_t
 daemon_start(const struct conf *s)
 {
@@ -170,11 +183,7 @@ daemon_start(const struct conf *s)
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		setpgid(0, 0); /* Ctrl-C goes to the program only */
 		dup2(pipe_fds[1], STDERR_FILENO);
-		execlp(s->daemon, s->daemon, "--local", "--socket", s->socket,
-			(char *)NULL);
-		dprintf(STDERR_FILENO, PROGRAM ": cannot run %s: %s (see --daemon)\n",
-			s->daemon, strerror(errno));
-		_exit(EXIT_NOT_FOUND);
+		daemon_exec(s);
 	}
 	close(pipe_fds[1]);
 	if (pid > 0 && !daemon_ready_wait(s, pipe_fds[0])) {

@@ -2,6 +2,8 @@
 #include <pwd.h>
 #include <rocade/status.h>
 
+#include <common/impair_option.h>
+
 #include "snapshot.h"
 #include "view.h"
 
@@ -11,6 +13,28 @@ text_of(const json_t *object, const char *name)
 	const char *text = json_string_value(json_object_get(object, name));
 
 	return text != NULL ? text : "";
+}
+
+/* If the daemon impairs packets: which, how many of them, and how often it was done. */
+static void
+view_impair(FILE *to, const json_t *impair, bool local)
+{
+	const struct rocade_impair rates = {
+		.loss_ppm = (uint32_t)number_of(impair, "loss_ppm"),
+		.duplicate_ppm = (uint32_t)number_of(impair, "duplicate_ppm"),
+		.reorder_ppm = (uint32_t)number_of(impair, "reorder_ppm"),
+		.corrupt_ppm = (uint32_t)number_of(impair, "corrupt_ppm"),
+		.seed = (uint64_t)json_integer_value(json_object_get(impair, "seed"))};
+	char text[IMPAIR_TEXT_MAX];
+
+	if (!impair_wanted(&rates))
+		return;
+	fprintf(to,
+		"packets %s are impaired on purpose: %s: %.0f lost, %.0f duplicated, "
+		"%.0f reordered, %.0f corrupted\n",
+		local ? "between clients" : "of the port", impair_format(&rates, text),
+		number_of(impair, "lost"), number_of(impair, "duplicated"),
+		number_of(impair, "reordered"), number_of(impair, "corrupted"));
 }
 
 static void
@@ -34,6 +58,8 @@ view_device(FILE *to, const json_t *snapshot)
 		fprintf(to, "; %.0f clients disconnected for corrupted rings",
 			number_of(device, "disconnected"));
 	fprintf(to, "\n");
+	view_impair(to, json_object_get(snapshot, "impair"),
+		json_is_true(json_object_get(device, "local")));
 }
 
 /* Divides the value for its suffix, of thousands, millions and so on, and returns that. */

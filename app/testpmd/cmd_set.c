@@ -8,6 +8,8 @@
 #include <cmdline_parse_num.h>
 #include <cmdline_parse_string.h>
 
+#include <common/impair_option.h>
+
 #include "commands.h"
 #include "testpmd_options.h"
 #include "testpmd_parse.h"
@@ -239,11 +241,8 @@ do_set_impair(void *parsed, struct cmdline *cl, void *data)
 	(void)cl;
 	(void)data;
 	if (!parse_impair(words->rest, &conf->impair)) {
-		command_failed(
-			"invalid value '%s' for set impair rx: expected off, or loss, "
-			"dup, reorder and corrupt, each with a share in %% or ppm: "
-			"loss 1%% dup 500ppm",
-			words->rest);
+		command_failed("invalid value '%s' for set impair rx: %s; expected %s",
+			words->rest, list_why(), IMPAIR_VALID);
 		return;
 	}
 	for (unsigned i = 0; i < the_run->n_hosts; i++) {

@@ -11,13 +11,9 @@
 int
 host_impair(struct host *host, char err[ERR_MAX])
 {
-	const struct impair_conf *conf = &host->conf->impair;
-	struct rocade_impair impair = {.loss_ppm = (uint32_t)conf->loss_ppm,
-		.duplicate_ppm = (uint32_t)conf->dup_ppm,
-		.reorder_ppm = (uint32_t)conf->reorder_ppm,
-		.corrupt_ppm = (uint32_t)conf->corrupt_ppm,
-		.seed = conf->seed + host->index};
+	struct rocade_impair impair = host->conf->impair;
 
+	impair.seed += host->index;
 	if (rocade_port_impair(host->port, &impair) == 0)
 		return 0;
 	return error_set(err, "%s", rocade_error());

@@ -4,6 +4,8 @@
 #ifndef TESTPMD_CONF_H
 #define TESTPMD_CONF_H
 
+#include <rocade/rocade.h>
+
 #include <common/options.h>
 
 #include "op.h"
@@ -48,11 +50,6 @@ struct port_conf {
 	/* peers.c: those of --peer, without this end; n_peers may be 0 */
 	struct peer_conf peers[PEERS_MAX];
 	unsigned n_peers;
-};
-
-struct impair_conf {
-	uint64_t loss_ppm, dup_ppm, reorder_ppm, corrupt_ppm;
-	uint64_t seed;
 };
 
 #define DUMP_PATH_MAX 400
@@ -115,7 +112,7 @@ struct conf {
 
 	uint64_t mtu, tclass, hop_limit;
 	uint64_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
-	struct impair_conf impair;
+	struct rocade_impair impair;
 };
 
 /* How many traffic loops there are, each with its share of the QPs. */

@@ -6,6 +6,7 @@
 #include <rte_errno.h>
 
 #include <common/eal_end.h>
+#include <common/impair_option.h>
 
 #include "commands.h"
 #include "sweep.h"
@@ -55,13 +56,6 @@ testpmd_eal_start(const struct conf *conf, int separator, char **argv, bool *sta
 	}
 	*started = true;
 	return 0;
-}
-
-static bool
-impair_wanted(const struct impair_conf *impair)
-{
-	return (impair->loss_ppm | impair->dup_ppm | impair->reorder_ppm |
-		       impair->corrupt_ppm) != 0;
 }
 
 static int

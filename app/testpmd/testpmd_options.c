@@ -3,6 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <common/impair_option.h>
+
 #include "peers.h"
 #include "testpmd_options.h"
 #include "testpmd_parse.h"

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <common/impair_option.h>
+
 #include "testpmd_parse.h"
 
 #define ITEM_MAX 80
@@ -105,24 +107,6 @@ parse_size_list(const char *text, uint64_t *sizes, unsigned max)
 }
 
 bool
-parse_ppm(const char *text, uint64_t *ppm)
-{
-	char *end;
-
-	if (!isdigit((unsigned char)text[0]) || strncmp(text, "0x", 2) == 0)
-		return false;
-	double value = strtod(text, &end);
-	if (strcmp(end, "%") == 0)
-		value *= 10000;
-	else if (strcmp(end, "ppm") != 0)
-		return false;
-	if (value > 1000000)
-		return false;
-	*ppm = (uint64_t)(value + 0.5);
-	return true;
-}
-
-bool
 parse_rate(const char *text, struct rate_conf *rate)
 {
 	double unit = 1, value;
@@ -164,36 +148,14 @@ parse_rate_list(const char *text, struct rate_conf *rates, unsigned max)
 }
 
 bool
-parse_impair(const char *text, struct impair_conf *impair)
+parse_impair(const char *text, struct rocade_impair *impair)
 {
-	struct impair_conf new = {.seed = impair->seed};
-	char copy[256];
-	char *state;
+	const char *wrong = impair_parse(text, impair);
 
-	if (strlen(text) >= sizeof(copy))
-		return false;
-	strcpy(copy, text);
-	char *word = strtok_r(copy, " ,=\t", &state);
-	if (word == NULL)
-		return false;
-	if (strcmp(word, "off") == 0) {
-		if (strtok_r(NULL, " ,=\t", &state) != NULL)
-			return false;
-		word = NULL;
-	}
-	for (; word != NULL; word = strtok_r(NULL, " ,=\t", &state)) {
-		const char *value = strtok_r(NULL, " ,=\t", &state);
-		uint64_t *ppm = strcmp(word, "loss") == 0      ? &new.loss_ppm
-				: strcmp(word, "dup") == 0     ? &new.dup_ppm
-				: strcmp(word, "reorder") == 0 ? &new.reorder_ppm
-				: strcmp(word, "corrupt") == 0 ? &new.corrupt_ppm
-							       : NULL;
-
-		if (ppm == NULL || value == NULL || !parse_ppm(value, ppm))
-			return false;
-	}
-	*impair = new;
-	return true;
+	list_why_clear();
+	if (wrong != NULL)
+		list_why_set(wrong);
+	return wrong == NULL;
 }
 
 static const char *const mode_names[] = {"send", "sink", "pingpong", "both", NULL};

@@ -25,15 +25,12 @@ unsigned parse_lcore_list(const char *text, uint16_t *lcores, unsigned max);
 /* Parses a list such as "64,1024,4096" of at most max sizes. Returns their number; 0 if
  * invalid. */
 unsigned parse_size_list(const char *text, uint64_t *sizes, unsigned max);
-/* Parses "1%", "0.25%" or "100ppm" to parts per million. */
-bool parse_ppm(const char *text, uint64_t *ppm);
 /* Parses "250k", or "10gbps". */
 bool parse_rate(const char *text, struct rate_conf *rate);
 /* Parses a list of at most max of them, none of which is 0. Returns their number; 0 if invalid. */
 unsigned parse_rate_list(const char *text, struct rate_conf *rates, unsigned max);
-/* Parses "loss=1%,dup=1%", "loss 1% dup 1%" or "off". Shares not named become 0; the seed
- * stays. */
-bool parse_impair(const char *text, struct impair_conf *impair);
+/* As impair_parse(), with the reason in list_why(). */
+bool parse_impair(const char *text, struct rocade_impair *impair);
 bool parse_mode(const char *text, enum mode_kind *mode);
 const char *mode_name(enum mode_kind mode);
 

@@ -17,6 +17,7 @@
 #include "base/own_thread.h"
 #include "dump/frame_copies.h"
 #include "engine/engine.h"
+#include "port/impair.h"
 #include "verbs/verbs_port.h"
 
 #define ROOM_KIB 4096
@@ -111,7 +112,7 @@ queue_replace(struct rocade_engine *e, const struct port_queue *queue)
 		return;
 	}
 	e->inner = *queue;
-	e->impair_set_inner(e->impair, queue);
+	impair_set_inner(e->impair, queue);
 }
 
 static int

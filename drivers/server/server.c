@@ -18,6 +18,7 @@
 #include "server/server_control.h"
 #include "server/server_conf.h"
 #include "server/server_conn.h"
+#include "server/server_impair.h"
 #include "server/server_own.h"
 #include "server/server_queue.h"
 #include "server/server_rdmacm.h"
@@ -185,6 +186,8 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	err = events_open(d);
 	if (err == 0)
 		err = switch_create(d, conf);
+	if (err == 0)
+		err = server_impair_open(d, conf);
 	if (err == 0 && subuids_read(&d->subuids, SUBUIDS_PATH) != 0)
 		err = rocade_fail(ENOMEM, "no memory for the ranges of " SUBUIDS_PATH);
 	if (err == 0)
@@ -244,8 +247,10 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 		/* The last packets of clients, and the IGMP or MLD reports that leave
 		 * their groups. */
 		(void)uplink_tx(d->up, clock_now());
+		server_impair_end(d);
 		uplink_destroy(d->up);
 	}
+	server_impair_end(d); /* the port is the caller's */
 	if (d->bound)
 		(void)unlink(d->addr.sun_path);
 	conn_listen_end(d);

@@ -9,6 +9,7 @@
 
 #include <rocade/daemon.h>
 
+#include "port/impair.h"
 #include "server/ended_memory.h"
 #include "server/fd_source.h"
 #include "server/passed_fds.h"
@@ -72,6 +73,10 @@ struct rocade_daemon {
 	struct uplink *up; /* NULL: traffic between clients only */
 	uint64_t sleep_us; /* read by the threads of further queues */
 	struct sw_device device;
+	struct impair_conf impair; /* of the port, else of what clients send */
+	/* Of each queue of the port; NULL: not impaired. The threads use the queues. */
+	struct impair *impairs[SW_THREADS_MAX];
+	struct port_queue impaired_queues[SW_THREADS_MAX];
 	struct sockaddr_un addr;
 	/* Of each thread. A further queue has clients' eventfds in it only. */
 	struct fd_sets sets[SW_THREADS_MAX];

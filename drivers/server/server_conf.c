@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "cm/cm_core.h"
 #include "server/server_conf.h"
+#include "server/server_impair.h"
 #include "server/server_rdmacm.h"
 #include "server/server_pair.h"
 #include "server/server_share.h"
@@ -169,6 +170,8 @@ rocade_daemon_check(const struct rocade_daemon_conf *conf)
 	err = device_check(conf);
 	if (err == 0)
 		err = limits_check(conf);
+	if (err == 0)
+		err = server_impair_check(conf);
 	return err == 0 ? net_check(conf) : err;
 }
 
@@ -316,6 +319,7 @@ port_attach(struct rocade_daemon *d, struct rocade_daemon_port *port)
 		return rocade_fail(
 			err, "invalid addresses for the port: %s", strerror(err));
 	alloc_put(&alloc_plain, port, sizeof(*port));
+	server_impair_begin(d);
 	rdmacm_set_port(d);
 	return 0;
 }

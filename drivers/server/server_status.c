@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/json_out.h"
+#include "server/server_impair.h"
 #include "server/server_log.h"
 #include "server/server_query.h"
 #include "server/server_rdmacm.h"
@@ -218,9 +219,10 @@ status_print_hidden(struct json_out *j, const struct conn *asker)
 static void
 device_part_print(struct json_out *j, const struct conn *asker)
 {
-	const struct rocade_daemon *d = asker->daemon;
+	struct rocade_daemon *d = asker->daemon;
 
 	status_print_device(j, d);
+	server_impair_print(j, d);
 	if (d->up != NULL)
 		status_print_port(j, d->up);
 	if (d->sw->thread_count > 1)

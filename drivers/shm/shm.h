@@ -69,6 +69,7 @@ struct shm {
 	struct engine_progress_thread engine_thread;
 	struct progress_thread progress_thread;
 	uint32_t daemon_index; /* of the daemon's device: which daemon it is */
+	uint32_t client_id;    /* that the daemon has given it */
 	struct shm *next;      /* list of the ports of this process, for fork() */
 };
 

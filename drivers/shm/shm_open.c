@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The daemon's device: found when devices are listed, attached to when it is opened. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <rocade/rocade.h>
 
 #include "base/base_log.h"
 #include "base/off.h"
+#include "port/impair.h"
 #include "qp/multipath.h"
 #include "shm/shm.h"
 #include "shm/shm_facts.h"
@@ -66,6 +70,7 @@ conf_fill(const struct sw_device *device, struct shm *shm, struct dev_conf *conf
 	/* Unmodified programs expect that pages are pinned: memory that they unmap while
 	 * it is registered must not end them when a peer accesses it. */
 	conf->mr_fault_handler = true;
+	conf->lossy = impair_is_on(&device->impair);
 	/* The daemon has a turn in each round trip. */
 	conf->cc = (struct cc_conf){.on = !device->local, .delay_unknown = true};
 }
@@ -152,6 +157,31 @@ source_close(struct dev *dev)
 	dev_destroy(dev);
 }
 
+/* Impairs the packets that the program sends, by the daemon, by a pair or back to the program itself.
+ * Those that it receives are in memory that a client may not write to. */
+static int
+impair_as_told(struct shm *shm, struct rocade_port *port, const struct impair_conf *told)
+{
+	const struct rocade_impair conf = {.loss_ppm = told->loss_ppm,
+		.duplicate_ppm = told->duplicate_ppm,
+		.reorder_ppm = told->reorder_ppm,
+		.corrupt_ppm = told->corrupt_ppm,
+		.seed = told->seed + shm->client_id};
+	struct engine *e = shm->dev->engines[0];
+	int err;
+
+	if (!impair_is_on(told))
+		return 0;
+	err = rocade_port_impair_tx(port, &conf);
+	if (err != 0)
+		return err;
+	engine_lock(e);
+	impair_count_in(
+		port->engines[0].impair, IMPAIR_TX, &shm->region.client->impaired);
+	engine_unlock(e);
+	return 0;
+}
+
 static int
 source_open(struct rocade_port **out)
 {
@@ -174,11 +204,12 @@ source_open(struct rocade_port **out)
 	advice_port_opened(device.local);
 	shm_list_add(shm);
 	*out = port_wrap(shm->dev);
-	if (*out == NULL) {
-		source_close(shm->dev);
-		return ENOMEM;
-	}
-	return 0;
+	rc = *out != NULL ? impair_as_told(shm, *out, &device.impair) : ENOMEM;
+	if (rc == 0)
+		return 0;
+	free(*out);
+	source_close(shm->dev);
+	return rc;
 }
 
 static int

@@ -390,6 +390,7 @@ shm_attach(const struct session *session, struct port *port, struct sw_device *d
 		return rc;
 	}
 	shm->daemon_index = reply.device.index;
+	shm->client_id = reply.client_id;
 	shm_port_fill(shm, &reply.device, port);
 	*device = reply.device;
 	*out = shm;

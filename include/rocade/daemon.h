@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rocade/rocade.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -88,6 +90,9 @@ struct rocade_daemon_conf {
 	/* Maximum interval between polls of an idle port, in microseconds, up to 1000000.
 	 * 0: the daemon polls all the time. */
 	uint32_t sleep_us;
+	/* Loss and other faults on purpose, for tests: of what the port sends and receives, each frame
+	 * on its own; without a port, of what clients send. */
+	struct rocade_impair impair;
 };
 
 /* Checks conf as far as that is possible without opening anything. EINVAL or ENOMEM. */

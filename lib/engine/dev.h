@@ -68,6 +68,7 @@ struct dev_conf {
 	const struct random_key *random;
 	uint32_t max_qp;      /* 1..2^17 */
 	uint32_t peer_window; /* packets; 0: half of the port's receive ring */
+	bool lossy;           /* with hooks: packets to local peers are lost on purpose */
 	bool no_cnp;          /* send no CNPs for packets with CE */
 	bool no_sack;         /* ask no host for extensions, and announce none */
 	uint8_t paths; /* of each QP, up to PATHS_MAX; 0 and 1: one, see multipath.h */

@@ -173,6 +173,14 @@ engine_set_queue(struct engine *e, const struct port_queue *queue)
 	e->tells_answers = queue->ops->rx_answered != NULL;
 }
 
+void
+engine_frame_held(void *engine)
+{
+	struct engine *e = engine;
+
+	e->earliest_ns = 0;
+}
+
 struct dev *
 engine_dev(struct engine *e)
 {
@@ -270,7 +278,7 @@ engine_create(struct dev *dev, unsigned index)
 		return NULL;
 	}
 	e->peers.ext_off = ext_query_own(dev->gsi->ext) == 0;
-	e->peers.lossless = dev->conf.hooks != NULL;
+	e->peers.lossless = dev->conf.hooks != NULL && !dev->conf.lossy;
 	return e;
 }
 

@@ -55,6 +55,9 @@ void engine_unlock_forked(struct engine *e);
  * engine lock held. */
 struct port_queue engine_queue(const struct engine *e);
 void engine_set_queue(struct engine *e, const struct port_queue *queue);
+/* The queue holds a frame back, for the next passes: those are due now, also if the progress thread
+ * sleeps. With the engine lock held. */
+void engine_frame_held(void *engine);
 
 /* Where the engine keeps the time of its pass, or of the post that sends at once. With the engine
  * lock held. */

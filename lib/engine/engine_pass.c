@@ -172,7 +172,8 @@ engine_busy(const struct engine *e)
 	if (!TAILQ_EMPTY(&e->ready) || e->posted_count != 0 ||
 		((e->delayed_ack.delayed || ack_coalesce_waits(e)) &&
 			!delayed_ack_is_manual(e)) ||
-		e->io.backlog_count != 0 || doorbells_pending(&e->doorbells))
+		e->io.backlog_count != 0 || doorbells_pending(&e->doorbells) ||
+		port_queue_holds(&e->io.queue))
 		return true;
 	if (!TAILQ_EMPTY(&e->peers.asking) && !TAILQ_FIRST(&e->peers.asking)->ext_asked)
 		return true;

@@ -84,7 +84,7 @@ sleep_fd_drain(int fd)
 	(void)got;
 }
 
-/* For the queue of the port: those that wrap it (drivers/impair, drivers/dump) can end while the
+/* For the queue of the port: those that wrap it (port/impair.h, drivers/dump) can end while the
  * engine sleeps. */
 static void
 port_rx_arm(const struct engine *e, bool on)

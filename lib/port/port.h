@@ -45,6 +45,8 @@ struct port_ops {
 	/* Sends pkts[0..n). Returns how many it took, in order. The caller keeps the
 	 * rest. */
 	unsigned (*tx_burst)(void *queue, struct pkt *pkts, unsigned n);
+	/* Returns whether it holds sent frames back that leave in later polls (port/impair.h). NULL: never. */
+	bool (*holds)(void *queue);
 	/* Returns a descriptor that polls readable when frames may be waiting, -1 if
 	 * there is none. */
 	int (*wait_fd)(void *queue);
@@ -88,6 +90,12 @@ struct port_queue {
 	const struct port_ops *ops;
 	void *queue;
 };
+
+static inline bool
+port_queue_holds(const struct port_queue *q)
+{
+	return q->ops->holds != NULL && q->ops->holds(q->queue);
+}
 
 /* Filled in by a driver's open call. */
 struct port {

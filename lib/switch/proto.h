@@ -21,12 +21,13 @@
 #ifndef ROCADE_SWITCH_PROTO_H
 #define ROCADE_SWITCH_PROTO_H
 
+#include "port/impair.h"
 #include "port/net.h"
 #include "switch/pair.h"
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 18
+#define SW_PROTO_VERSION 19
 #define SW_NAME_MAX 64
 #define SW_PROCESS_KEY 16 /* bytes of a process key */
 
@@ -167,6 +168,9 @@ struct sw_device {
 	 * another one, of these bits and the highest of them: a program that has a device of an earlier
 	 * daemon, with contexts that are dead, takes the daemon's for a new one. */
 	uint32_t index;
+	/* The client impairs what it sends, whichever way, by this and its own sequence of faults:
+	 * the seed is that of all, and the client adds its id. */
+	struct impair_conf impair;
 };
 #define SW_DEVICE_INDEX 0x40000000u
 #define SW_DEVICE_INDEX_BITS 0x3FFFFFFFu

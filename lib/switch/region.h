@@ -14,6 +14,7 @@
 #define ROCADE_SWITCH_REGION_H
 
 #include "base/asleep.h"
+#include "port/impair.h"
 #include "switch/sw_report.h"
 #include "switch/ring.h"
 
@@ -44,6 +45,8 @@ struct region_client {
 	/* packets that it has taken from its pairs (switch/pair.h), and their bytes */
 	uint64_t pair_packets LINE_ALIGNED;
 	uint64_t pair_bytes;
+	/* packets that it has impaired, because the daemon told it to (struct sw_device) */
+	struct impair_stats impaired;
 };
 
 struct region_daemon {

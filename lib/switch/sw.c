@@ -269,16 +269,6 @@ sw_client_show_received(struct sw_client *client)
 		thread_show(client->thread);
 }
 
-/* Reads how many packets the client says that it has taken from its pairs. */
-static void
-pair_counters_read(const struct sw_client *client, struct sw_stats *stats)
-{
-	const struct region_client *head = client->region.client;
-
-	stats->pair_packets = __atomic_load_n(&head->pair_packets, __ATOMIC_RELAXED);
-	stats->pair_bytes = __atomic_load_n(&head->pair_bytes, __ATOMIC_RELAXED);
-}
-
 /* Its thread does not touch its rings any more. */
 static void
 client_stop(struct sw_client *client)
@@ -295,7 +285,7 @@ client_stop(struct sw_client *client)
 	if (client->holding)
 		TAILQ_REMOVE(&t->holding, client, holding_link);
 	TAILQ_REMOVE(&t->clients, client, served_link);
-	pair_counters_read(client, &client->stats);
+	sw_client_said_read(client, &client->stats);
 	client->dirty = client->lagging = false;
 	__atomic_store_n(&client->holding, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&client->corrupt, true, __ATOMIC_RELAXED);
@@ -371,7 +361,7 @@ sw_client_stats_read(struct sw_client *c, struct sw_stats *stats)
 	sw_thread_lock(c->thread);
 	*stats = c->stats;
 	sw_thread_unlock(c->thread);
-	pair_counters_read(c, stats);
+	sw_client_said_read(c, stats);
 	stats_add(stats, &c->control_stats);
 }
 

@@ -241,3 +241,18 @@ sw_changed(struct sw *sw, bool link_up)
 		client_wake(c, sw->threads[0], NULL);
 	}
 }
+
+void
+sw_client_said_read(const struct sw_client *c, struct sw_stats *stats)
+{
+	const struct region_client *head = c->region.client;
+	const struct impair_stats *impaired = &head->impaired;
+
+	stats->pair_packets = __atomic_load_n(&head->pair_packets, __ATOMIC_RELAXED);
+	stats->pair_bytes = __atomic_load_n(&head->pair_bytes, __ATOMIC_RELAXED);
+	stats->impair_lost = __atomic_load_n(&impaired->lost, __ATOMIC_RELAXED);
+	stats->impair_duplicated =
+		__atomic_load_n(&impaired->duplicated, __ATOMIC_RELAXED);
+	stats->impair_reordered = __atomic_load_n(&impaired->reordered, __ATOMIC_RELAXED);
+	stats->impair_corrupted = __atomic_load_n(&impaired->corrupted, __ATOMIC_RELAXED);
+}

@@ -80,5 +80,7 @@ void sw_lagging_check(struct sw_thread *t, uint64_t now);
 /* Lets senders of other threads go on to clients that have taken packets, or whose time is over. */
 void sw_holding_check(struct sw_thread *t);
 void sw_client_mark_corrupt(struct sw_client *c);
+/* Reads the counters that the client itself writes. */
+void sw_client_said_read(const struct sw_client *c, struct sw_stats *stats);
 
 #endif

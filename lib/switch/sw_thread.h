@@ -66,9 +66,7 @@ struct sw_thread {
 	uint64_t now; /* of this pass */
 	/* a client is being flushed: its packets are not offered again */
 	bool final_flush;
-	/* its queue of the port; NULL: there is none */
-	void *queue;
-	struct port_io *io;
+	struct port_io *io; /* on its queue of the port; NULL: there is none */
 	struct port_stats *port_stats;
 	/* To each other thread. A bit in unpublished: it has packets that are not shown yet. */
 	struct handover *to[SW_THREADS_MAX];

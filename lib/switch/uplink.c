@@ -353,7 +353,7 @@ uplink_deadline(const struct uplink *u)
 {
 	uint64_t next_ns = TIME_NEVER;
 
-	if (u->io.backlog_count != 0)
+	if (u->io.backlog_count != 0 || port_queue_holds(&u->io.queue))
 		return 0;
 	if (u->neigh_queue_count != 0)
 		next_ns = u->neigh_queue[0].until_ns;

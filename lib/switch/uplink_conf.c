@@ -82,11 +82,10 @@ uplink_queues_create(struct uplink *u)
 	for (uint32_t i = 0; i < sw->thread_count; i++) {
 		struct sw_thread *t = sw->threads[i];
 
-		t->queue = u->port.queues[i];
 		t->io = i == 0 ? &u->io : &q[i - 1].io;
 		t->port_stats = i == 0 ? &u->stats : &q[i - 1].stats;
-		port_io_init(t->io, &(struct port_queue){u->port.ops, t->queue}, u->net,
-			t->port_stats, &u->link_up, UPLINK_STALL_NS);
+		port_io_init(t->io, &(struct port_queue){u->port.ops, u->port.queues[i]},
+			u->net, t->port_stats, &u->link_up, UPLINK_STALL_NS);
 	}
 	return 0;
 }
@@ -104,7 +103,6 @@ uplink_queues_destroy(struct uplink *u)
 		port_io_fini(t->io);
 		t->io = NULL;
 		t->port_stats = NULL;
-		t->queue = NULL;
 	}
 	alloc_put(&alloc_plain, u->queues, (sw->thread_count - 1) * sizeof(*u->queues));
 }

@@ -110,10 +110,11 @@ uplink_packet_rx(
 unsigned
 uplink_queue_rx(struct uplink *u, struct sw_thread *t, uint64_t now)
 {
+	const struct port_queue *q = &t->io->queue;
 	struct pkt pkts[PKT_BURST];
 	unsigned n, kept = 0;
 
-	n = u->port.ops->rx_burst(t->queue, pkts, PKT_BURST);
+	n = q->ops->rx_burst(q->queue, pkts, PKT_BURST);
 	for (unsigned i = 0; i < n; i++) {
 		if (i + 1 < n)
 			__builtin_prefetch(pkts[i + 1].data);
@@ -124,7 +125,7 @@ uplink_queue_rx(struct uplink *u, struct sw_thread *t, uint64_t now)
 			pkts[kept++] = pkts[i];
 	}
 	if (kept != 0)
-		u->port.ops->rx_release(t->queue, pkts, kept);
+		q->ops->rx_release(q->queue, pkts, kept);
 	t->stats.rx_packets += n;
 	return n;
 }
@@ -141,6 +142,8 @@ uplink_rx(struct uplink *u, uint64_t now)
 void
 uplink_frame_taken(struct uplink *u, struct sw_thread *t, struct pkt *frame, uint64_t now)
 {
+	const struct port_queue *q = &t->io->queue;
+
 	if (!uplink_packet_rx(u, t, frame, now))
-		u->port.ops->rx_release(t->queue, frame, 1);
+		q->ops->rx_release(q->queue, frame, 1);
 }

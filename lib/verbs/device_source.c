@@ -161,6 +161,8 @@ device_source_context_remove(struct rocade_port *port)
 		/* After fork() the device may have another port. */
 		if (port->device->port == port)
 			port->device->port = NULL;
+		if (port->on_close != NULL)
+			port->on_close(port);
 		port->source->close(port->dev);
 		pthread_mutex_destroy(&port->lock);
 		free(port);

@@ -16,7 +16,7 @@
 #define VERBS_MAX_SRQ 65536
 #define VERBS_MAX_COMP_CNTR 65536
 
-struct impair;    /* drivers/impair */
+struct impair;    /* port/impair.h */
 struct port_dump; /* drivers/dump */
 struct xrc_domain;
 struct pd_core;
@@ -30,8 +30,6 @@ struct rocade_engine {
 	struct impair *impair; /* installed on the engine's queue; NULL: none */
 	struct port_queue
 		inner; /* the queue that impair wraps; with a dump its wrapper */
-	/* of impair: another wrapper has been put around inner, or taken from it */
-	void (*impair_set_inner)(struct impair *impair, const struct port_queue *inner);
 	bool launched;
 	unsigned lcore; /* while launched */
 };

@@ -80,7 +80,8 @@ def page(name, *expected, shells=None):
 
 
 def ci():
-    page("ci.md", r"^nothing is wrong", r"lkey 0x\w{8}\n-- step 3.*\n.*lkey 0x\w{8}", BYTES)
+    page("ci.md", r"^nothing is wrong", r"lkey 0x\w{8}\n-- step 4.*\n.*lkey 0x\w{8}",
+         r"impaired on purpose: loss=1%,dup=1%,reorder=1%,corrupt=0.1%, seed 1: \d{2,} lost", BYTES)
 
 
 def mpi():

@@ -148,6 +148,10 @@ def gids_and_counters():
             {"name": "rocade-dump", "rx_full": 9}])), ["ok"]),
         ("a counter of an engine", has(sentence(counters, status=state(clients=[
             {"engine": {"ack_timeouts": 5}}])), "ack_timeouts is 5", "--peer"), []),
+        ("losses on purpose are said to be", has(sentence(counters, status=state(
+            impair={"loss_ppm": 1, "seed": 1})), "on purpose: the daemon was started with --impair"), []),
+        ("without them nothing is said", says(counters, status=state(
+            impair={"loss_ppm": 0, "seed": 1, "lost": 0})), ["ok"]),
         ("every counter exists", unknown_counters(), [])]
 
 

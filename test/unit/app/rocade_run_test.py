@@ -268,5 +268,35 @@ def sanitizers():
     case("the user's file of suppressions stays alone", got == "suppressions=/dev/null", got)
 
 
+@in_folder
+def impairment(folder):
+    """The daemon gets the options as they were given. What is wrong is refused before it is started."""
+    said = os.path.join(folder, "said")
+    daemon = script(folder, "daemon", 'echo "$@" >%s; exit 1\n' % said)
+    start = [RUN, "--start-local", "--library", LIBRARY, "--daemon", daemon]
+    for more, want in [((), ""), (("--impair", "loss=1%"), " --impair loss=1%"),
+                       (("--impair", "off", "--impair-seed", "7"), " --impair off --impair-seed 7")]:
+        process.run(start + list(more) + ["true"])
+        with open(said, encoding="ascii") as file:
+            got = re.sub(r"--socket \S+", "--socket PATH", file.read())
+        case("the daemon's options with '%s'" % " ".join(more),
+             got == "--local --socket PATH%s\n" % want, got)
+        os.unlink(said)
+    for words, wrong in [
+            ((*start, "--impair", "loss=1%,loss=2%"), "it names loss twice; expected off, or some of loss"),
+            ((*start, "--impair", "loss=150%"), "it has '150%' for loss, which is no share from 1ppm to 100%"),
+            ((*start, "--impair", "x=1%"), "it has 'x' where a kind of fault is expected"),
+            ((*start, "--impair", "loss=1%", "--impair-seed", "one"),
+             "invalid value 'one' for --impair-seed: expected a number from 0"),
+            ((*start, "--impair-seed", "1"), "--impair-seed requires --impair"),
+            ((RUN, "--impair", "loss=1%"), "--impair requires --start-local")]:
+        done = process.run([*words, "true"])
+        case("refused: " + " ".join(words[len(start) if len(words) > 5 else 1:]), done.returncode == 2 and
+             done.stderr.count("\n") == 1 and wrong in done.stderr and not os.path.exists(said), done)
+    done = process.run(command()[:-2] + ["--daemon", ROCADED, "--impair", "loss=1%,dup=0.5%", "true"])
+    case("a line says that packets are impaired", done.returncode == 0 and
+         "packets between clients are impaired on purpose: loss=1%,dup=0.5%, seed 1" in done.stderr, done)
+
+
 if __name__ == "__main__":
-    sys.exit(run(messages, signals, preloads, terminal, ignored, host_devices, sanitizers))
+    sys.exit(run(messages, signals, preloads, terminal, ignored, host_devices, sanitizers, impairment))

@@ -44,6 +44,10 @@ WRONG = [
     (LOCAL + "[port]\naddress = 224.0.0.1/4\n", 4, "non-host address"),
     (LOCAL + "[port]\ngateway4 = 10.1.1.1\n", 4, 'gateway4: "10.1.1.1" is not in the subnet'),
     (LOCAL + "[port]\ngateway6 = 10.1.1.1\n", 4, 'gateway6: invalid value "10.1.1.1": expected an IPv6 address'),
+    (LOCAL + "[port]\nimpair = loss=1%,loss=2%\n", 4,
+     "impair: invalid value 'loss=1%,loss=2%': it names loss twice; expected off, or some of loss, dup,"),
+    (LOCAL + "[port]\nimpair = lost=1%\n", 4, "it has 'lost' where a kind of fault is expected; expected"),
+    (LOCAL + "[port]\nimpair-seed = x\n", 4, "impair-seed: invalid value 'x': expected 0 to 18446744073709551615"),
     (LOCAL + "[clients]\nclient-ring = 100\n", 4, "client-ring: 100 is not a power of two"),
     (LOCAL + "[clients]\nclient-qps = 0\n", 4,
      "client-qps: invalid value '0': expected 1 to 65536"),
@@ -168,6 +172,12 @@ def settings():
                         "user: no user 'nobody-here': expected USER or USER:GROUP"),
                        (("--check-config", CONFIG, "--user", "root:nobody-here"),
                         "user: no group 'nobody-here': expected"),
+                       (("--local", "--impair", "loss=1%,loss=2%"),
+                        "invalid value 'loss=1%,loss=2%' for --impair: it names loss twice; expected off, or"),
+                       (("--local", "--impair", "delay=1ms"),
+                        "it has 'delay' where a kind of fault is expected; expected off, or some of loss,"),
+                       (("--local", "--impair", "dup=101%"), "it has '101%' for dup, which is no share"),
+                       (("--local", "--impair-seed", "-1"), "invalid value '-1' for --impair-seed: expected 0 to"),
                        (("--nonsense",), "unknown option '--nonsense' (see --help)")]:
         done = rocaded(*args)
         case("refused: rocaded " + " ".join(args), done.returncode == 2 and said in done.stderr,

@@ -55,22 +55,6 @@ TEST(size_lists_are_parsed)
 	assert_int_equal(parse_size_list("1,2,3,4,5", sizes, 4), 0);
 }
 
-TEST(rates_are_parsed)
-{
-	uint64_t ppm;
-
-	assert_true(parse_ppm("1%", &ppm) && ppm == 10000);
-	assert_true(parse_ppm("0.1%", &ppm) && ppm == 1000);
-	assert_true(parse_ppm("100%", &ppm) && ppm == 1000000);
-	assert_true(parse_ppm("250ppm", &ppm) && ppm == 250);
-	assert_false(parse_ppm("1", &ppm));
-	assert_false(parse_ppm("101%", &ppm));
-	assert_false(parse_ppm("-1%", &ppm));
-	assert_false(parse_ppm("nan%", &ppm));
-	assert_false(parse_ppm("1%%", &ppm));
-	assert_false(parse_ppm("", &ppm));
-}
-
 TEST(rates_of_messages_are_parsed)
 {
 	static const char *const bad[] = {"", "k", "-1", "10kk", "10 k", "10kb", "0x10",
@@ -101,25 +85,15 @@ TEST(rates_of_messages_are_parsed)
 	assert_int_equal(parse_rate_list("1,", list, 3), 0);
 }
 
-TEST(impairments_are_parsed)
+TEST(wrong_impairments_are_explained)
 {
-	struct impair_conf impair = {.seed = 7};
+	struct rocade_impair impair = {.seed = 7};
 
-	assert_true(parse_impair("loss=1%,dup=0.5%", &impair));
+	assert_true(parse_impair("loss 1% dup 0.5%", &impair));
+	assert_string_equal(list_why(), "");
+	assert_false(parse_impair("loss=2%,loss=3%", &impair));
+	assert_string_equal(list_why(), "it names loss twice");
 	assert_int_equal(impair.loss_ppm, 10000);
-	assert_int_equal(impair.dup_ppm, 5000);
-	assert_true(parse_impair("reorder 1% corrupt 0.1%", &impair));
-	assert_int_equal(impair.loss_ppm, 0);
-	assert_int_equal(impair.reorder_ppm, 10000);
-	assert_int_equal(impair.corrupt_ppm, 1000);
-	assert_false(parse_impair("loss", &impair));
-	assert_false(parse_impair("loss=", &impair));
-	assert_false(parse_impair("lost=1%", &impair));
-	assert_false(parse_impair("", &impair));
-	assert_false(parse_impair("off loss=1%", &impair));
-	assert_int_equal(impair.corrupt_ppm, 1000);
-	assert_true(parse_impair("off", &impair));
-	assert_int_equal(impair.reorder_ppm, 0);
 	assert_int_equal(impair.seed, 7);
 }
 

@@ -99,7 +99,7 @@ TEST(errors_of_a_client_and_a_queue)
 		"requests ext_queries id qp_count",
 		false);
 	names_check(line,
-		"rx_full rx_unheld throttled pairs_refused refused peer_taken "
+		"rx_full rx_unheld throttled impair_lost impair_corrupted pairs_refused refused peer_taken "
 		"drop_descriptor drop_not_owner drop_port_full",
 		true);
 	free(line);
@@ -110,6 +110,24 @@ TEST(errors_of_a_client_and_a_queue)
 	client = all_counters(ROCADE_COUNTERS_QUEUE);
 	line = line_of(json_pack("{s:[o]}", "queues", client), "queue 0: drop");
 	assert_string_equal(line, "queue 0: drop_handover_full 1");
+	free(line);
+}
+
+/* One who wonders about losses must see that they are wanted. */
+TEST(impairment_is_shown)
+{
+	char *line = line_of(
+		json_pack("{s:{s:i,s:i,s:i,s:i,s:i}}", "impair", "loss_ppm", 10000,
+			"corrupt_ppm", 500, "seed", 3, "lost", 77, "corrupted", 8),
+		"packets ");
+
+	assert_string_equal(line,
+		"packets of the port are impaired on purpose: loss=1%,corrupt=0.05%, seed 3: "
+		"77 lost, 0 duplicated, 0 reordered, 8 corrupted");
+	free(line);
+	line = line_of(json_pack("{s:{s:b},s:{s:i}}", "device", "local", true, "impair",
+			       "reorder_ppm", 1),
+		"packets between clients are impaired on purpose: reorder=0.0001%");
 	free(line);
 }
 

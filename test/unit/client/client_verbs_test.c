@@ -2,12 +2,12 @@
 /* A client of the daemon from the program's side: device, traffic, end of the daemon, fork,
  * status. */
 #include "client_fixture.h"
+#include "client_messages.h"
 
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "../../e2e/flow_end.h"
 #include "../../lib/emulated.h"
 
 static bool
@@ -21,43 +21,6 @@ device_listed(void)
 	if (list != NULL)
 		ibv_free_device_list(list);
 	return found;
-}
-
-/* Returns 0 or an errno value. */
-static int
-wc_wait(struct ibv_cq *cq, struct ibv_wc *wc)
-{
-	return awaited(ibv_poll_cq(cq, 1, wc) == 1) ? 0 : ETIMEDOUT;
-}
-
-/* Connects the end to itself and sends n messages. Returns 0 or an errno value. */
-static int
-messages_pass(struct end *e, unsigned n)
-{
-	struct ibv_wc wc;
-	int rc = 0;
-
-	for (unsigned i = 0; rc == 0 && i < n; i++) {
-		memset(e->buf + DEPTH * SIZE, (int)i, SIZE);
-		rc = recv_post(e, 0);
-		rc = rc != 0 ? rc : send_post(e, DEPTH);
-		for (unsigned done = 0; rc == 0 && done < 2; done++) {
-			rc = wc_wait(e->cq, &wc);
-			if (rc == 0 && wc.status != IBV_WC_SUCCESS)
-				rc = EIO;
-		}
-		if (rc == 0 && memcmp(e->buf, e->buf + DEPTH * SIZE, SIZE) != 0)
-			rc = EILSEQ;
-	}
-	return rc;
-}
-
-static int
-end_connect(struct end *e)
-{
-	int rc = qp_init(e->qp);
-
-	return rc != 0 ? rc : qp_connect(e->qp, e->qp->qp_num);
 }
 
 TEST(device_exists_while_the_daemon_does)

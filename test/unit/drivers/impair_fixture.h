@@ -3,7 +3,7 @@
 #ifndef ROCADE_TEST_IMPAIR_FIXTURE_H
 #define ROCADE_TEST_IMPAIR_FIXTURE_H
 
-#include "impair/impair.h"
+#include "port/impair.h"
 
 #define RING 256
 #define FRAMES 20000

@@ -155,3 +155,75 @@ TEST(receiver_of_the_inner_queue_is_asked)
 	fixture_close(ctx, free_before);
 	free(ctx);
 }
+
+static unsigned holds;
+
+static void
+note_hold(void *arg)
+{
+	assert_ptr_equal(arg, &holds);
+	holds++;
+}
+
+static void
+one_sent(struct impair_fixture *ctx, uint32_t number)
+{
+	struct pkt pkt;
+
+	assert_int_equal(ctx->outer.ops->tx_alloc(ctx->outer.queue, &pkt, 1), 1);
+	numbered_frame_fill(&pkt, number);
+	assert_int_equal(ctx->outer.ops->tx_burst(ctx->outer.queue, &pkt, 1), 1);
+}
+
+/* An engine that sleeps must learn of a frame that leaves in later polls only. */
+TEST(held_frame_is_announced)
+{
+	const struct impair_conf none = {.seed = 1}, hold = {.reorder_ppm = 1000000};
+	struct impair_fixture *ctx = malloc(sizeof(*ctx));
+	struct impair_stats stats = {0};
+	struct pkt pkts[PKT_BURST];
+	unsigned free_before[2];
+
+	assert_non_null(ctx);
+	fixture_open(ctx, &none);
+	for (unsigned i = 0; i < 2; i++)
+		free_before[i] = pool_free(&ctx->port[i]);
+	impair_on_hold(ctx->im, note_hold, &holds);
+	impair_count_in(ctx->im, IMPAIR_TX, &stats);
+	one_sent(ctx, 0);
+	assert_false(port_queue_holds(&ctx->outer));
+	assert_int_equal(impair_set(ctx->im, IMPAIR_TX, &hold), 0);
+	one_sent(ctx, 1);
+	assert_int_equal(holds, 1);
+	assert_int_equal(stats.reordered, 1);
+	for (unsigned polls = 0; port_queue_holds(&ctx->outer); polls++) {
+		assert_true(polls < 100);
+		assert_int_equal(
+			ctx->outer.ops->rx_burst(ctx->outer.queue, pkts, PKT_BURST), 0);
+	}
+	assert_int_equal(tx_drain(ctx), 2);
+	assert_int_equal(ctx->order[1], 1);
+	impair_stats_get(ctx->im, IMPAIR_TX, &ctx->stats);
+	assert_int_equal(ctx->stats.reordered, 1);
+	fixture_close(ctx, free_before);
+	free(ctx);
+}
+
+/* A frame that was reordered is not lost when the impairment ends. */
+TEST(held_frame_is_sent_at_the_end)
+{
+	const struct impair_conf none = {.seed = 1}, hold = {.reorder_ppm = 1000000};
+	struct impair_fixture *ctx = malloc(sizeof(*ctx));
+
+	assert_non_null(ctx);
+	fixture_open(ctx, &none);
+	assert_int_equal(impair_set(ctx->im, IMPAIR_TX, &hold), 0);
+	one_sent(ctx, 5);
+	assert_int_equal(tx_drain(ctx), 0);
+	impair_unwrap(ctx->im);
+	assert_int_equal(tx_drain(ctx), 1);
+	assert_int_equal(ctx->order[0], 5);
+	for (unsigned i = 0; i < 2; i++)
+		ctx->port[i].ops->close(ctx->port[i].drv);
+	free(ctx);
+}

@@ -62,16 +62,17 @@ TEST(refused_configuration_leaves_nothing)
 	fake_fini(&port);
 }
 
-/* Behind the daemon no packet to another client is lost (docs/protocol.md 7.7). */
+/* Behind the daemon no packet to another client is lost (docs/protocol.md 7.7), unless on purpose. */
 TEST(local_peers_of_a_client_are_lossless)
 {
 	static const struct dev_hooks hooks;
 	struct dev_conf conf = conf_good();
 	struct dev *dev;
 
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		fake_init(&port, 1, 1);
-		conf.hooks = i == 1 ? &hooks : NULL;
+		conf.hooks = i == 0 ? NULL : &hooks;
+		conf.lossy = i == 2;
 		assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
 		assert_int_equal(dev->engines[0]->peers.lossless, i == 1);
 		dev_destroy(dev);

@@ -111,6 +111,45 @@ TEST(earlier_timer_wakes_progress_thread)
 	fini();
 }
 
+static bool holding;
+
+static bool
+queue_holds(void *queue)
+{
+	assert_non_null(queue);
+	return holding;
+}
+
+/* A frame that the queue holds back (port/impair.h) leaves in later passes, for which the thread is needed. */
+TEST(held_frame_wakes_progress_thread)
+{
+	struct port_queue queue;
+	struct port_ops ops;
+
+	init();
+	queue = engine_queue(ea);
+	ops = *queue.ops;
+	ops.holds = queue_holds;
+	queue.ops = &ops;
+	engine_lock(ea);
+	engine_set_queue(ea, &queue);
+	engine_unlock(ea);
+	wheel_cancel(&ea->wheel, &a.qp->sched.timer);
+	assert_true(engine_sleep_until(ea) != 0);
+	ea->sleep_until_ns = TIME_NEVER;
+	assert_int_equal(engine_try_pass(ea), 0);
+	assert_int_equal(wakes, 0);
+	holding = true;
+	engine_lock(ea);
+	engine_frame_held(ea);
+	engine_unlock(ea);
+	assert_int_equal(wakes, 1);
+	assert_int_equal(engine_sleep_until(ea), 0);
+	holding = false;
+	assert_true(engine_sleep_until(ea) != 0);
+	fini();
+}
+
 #define PERIOD_US 2000
 
 /* The progress thread sleeps no longer than until the event of a moderated CQ is due, also if

@@ -49,6 +49,9 @@ TEST(each_member_is_checked)
 	c.sleep_us = 1000001;
 	expect_refused(c, "sleep_us: 1000001");
 	c = valid_conf();
+	c.impair.corrupt_ppm = 1000001;
+	expect_refused(c, "impair: of 0, 0, 0 and 1000001 ppm one is not in 0..1000000");
+	c = valid_conf();
 	c.addresses = "192.0.2.1/24,192.0.2.1/24";
 	expect_refused(c, "addresses: ");
 	c = valid_conf();

@@ -38,6 +38,7 @@ TEST(failed_create_leaves_the_port_open)
 	struct rocade_daemon_conf c = {.size = sizeof(c),
 		.socket = "/nonexistent/socket",
 		.addresses = "192.0.2.1/24",
+		.impair = {.loss_ppm = 1},
 		.port = port_make(&fake, 1500)};
 	struct rocade_daemon *d;
 
@@ -86,11 +87,13 @@ datagram_build(const struct fixture_client *c, uint32_t qpn, uint8_t *to)
 	return pkt.len;
 }
 
-TEST(posted_packets_are_sent_before_close)
+/* Posts datagrams, and returns how many of them the port has sent when the daemon has ended. *reports: of
+ * IGMP. */
+static unsigned
+posted_are_sent(struct rocade_daemon_conf conf, unsigned *reports)
 {
-	struct rocade_daemon_conf conf = {.client_ring = 256};
 	struct sw_request req = {.type = SW_QPN_TAKE};
-	unsigned datagrams = 0, reports = 0;
+	unsigned datagrams = 0;
 	struct sw_reply reply;
 	struct fake_port fake;
 	struct fixture_client c;
@@ -100,6 +103,8 @@ TEST(posted_packets_are_sent_before_close)
 	struct server_fixture b;
 	uint32_t qpn;
 
+	*reports = 0;
+	conf.client_ring = 256;
 	conf.port = port_make(&fake, 1500);
 	fake.q[0].tx_take = 8; /* of a burst: sending takes several passes */
 	fixture_open(&b, conf);
@@ -123,18 +128,68 @@ TEST(posted_packets_are_sent_before_close)
 	assert_true(fake.closed);
 	while (fake_sent(&fake, &frame)) {
 		datagrams += frame.data[0] == 0x01 && frame.data[23] == 17;
-		reports += frame.data[0] == 0x01 && frame.data[23] == 2;
+		*reports += frame.data[0] == 0x01 && frame.data[23] == 2;
 		free(frame.data);
 	}
-	assert_int_equal(datagrams, POSTED);
-	assert_in_range(
-		reports, 1, 2); /* the join, and the leave if it was sent in time */
 	client_unmap(&c);
 	for (unsigned i = 0; i < SW_ATTACH_FDS; i++)
 		close(c.fds[i]);
 	close(c.fd);
 	assert_int_equal(rmdir(b.dir), 0);
 	fds_await(&b);
+	fake_fini(&fake);
+	return datagrams;
+}
+
+TEST(posted_packets_are_sent_before_close)
+{
+	unsigned reports;
+
+	assert_int_equal(
+		posted_are_sent((struct rocade_daemon_conf){0}, &reports), POSTED);
+	/* the join, and the leave if it was sent in time */
+	assert_in_range(reports, 1, 2);
+}
+
+TEST(packets_of_the_port_are_impaired)
+{
+	struct rocade_daemon_conf conf = {.impair = {.loss_ppm = 1000000}};
+	unsigned reports;
+
+	assert_int_equal(posted_are_sent(conf, &reports), 0);
+	assert_int_equal(reports, 0);
+	/* Frames that are held back leave before the port is closed. */
+	conf.impair = (struct rocade_impair){.reorder_ppm = 1000000};
+	assert_int_equal(posted_are_sent(conf, &reports), POSTED);
+	conf.impair = (struct rocade_impair){.loss_ppm = 200000, .seed = 3};
+	assert_in_range(posted_are_sent(conf, &reports), POSTED / 2, POSTED - 1);
+}
+
+/* Also what comes. The state shows the rates and what has been lost. */
+TEST(received_packets_are_impaired_and_counted)
+{
+	struct rocade_daemon_conf conf = {.impair = {.loss_ppm = 1000000, .seed = 4}};
+	struct sw_request req = {.type = SW_STATUS, .qpn = SW_STATUS_DEVICE};
+	static struct sw_data_reply status;
+	struct pkt in = {.data = (uint8_t[64]){0xff}, .len = 64};
+	struct fixture_client c;
+	struct server_fixture b;
+	struct fake_port fake;
+
+	conf.port = port_make(&fake, 1500);
+	fixture_open(&b, conf);
+	assert_true(fake_arrive(&fake, 0, &in));
+	assert_int_equal(uplink_rx(b.d->up, 1), 0);
+	assert_int_equal(b.d->up->stats.rx_packets, 0);
+	assert_int_equal(client_attach(&b, &c), 0);
+	/* The port is impaired, not what its clients send. */
+	assert_false(impair_is_on(&c.reply.device.impair));
+	assert_int_equal(client_fetch(&b, c.fd, &req, &status), 0);
+	assert_non_null(strstr((char *)status.bytes,
+		"\"impair\": {\"loss_ppm\": 1000000, \"duplicate_ppm\": 0, "
+		"\"reorder_ppm\": 0, \"corrupt_ppm\": 0, \"seed\": 4, \"lost\": 1, "));
+	client_detach(&b, &c);
+	fixture_close(&b);
 	fake_fini(&fake);
 }
 

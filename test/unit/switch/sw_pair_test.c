@@ -363,7 +363,7 @@ TEST(packets_go_through_the_daemon_while_a_client_dumps)
 	pair_fixture_close(&b);
 }
 
-TEST(clients_count_what_comes_by_pairs)
+TEST(clients_count_what_comes_by_pairs_and_what_they_impair)
 {
 	struct switch_fixture b;
 	struct sw_stats stats;
@@ -371,11 +371,18 @@ TEST(clients_count_what_comes_by_pairs)
 	pair_fixture_open(&b);
 	b.c[0].region.client->pair_packets = 7;
 	b.c[0].region.client->pair_bytes = 700;
+	b.c[0].region.client->impaired = (struct impair_stats){1, 2, 3, 4};
 	sw_client_stats_read(b.c[0].client, &stats);
 	assert_int_equal(stats.pair_packets, 7);
 	assert_int_equal(stats.pair_bytes, 700);
+	assert_int_equal(stats.impair_lost, 1);
+	assert_int_equal(stats.impair_duplicated, 2);
+	assert_int_equal(stats.impair_reordered, 3);
+	assert_int_equal(stats.impair_corrupted, 4);
 	client_detach(&b.c[0]);
 	assert_int_equal(b.sw->departed.pair_packets, 7);
 	assert_int_equal(b.sw->departed.pair_bytes, 700);
+	assert_int_equal(b.sw->departed.impair_lost, 1);
+	assert_int_equal(b.sw->departed.impair_corrupted, 4);
 	pair_fixture_close(&b);
 }

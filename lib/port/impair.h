@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Loss, duplication, reordering and corruption of received and sent frames, from a seed:
- * wraps a queue of any port. For tests and the command `set impair`. No cost while no
- * queue is wrapped. */
-#ifndef ROCADE_IMPAIR_H
-#define ROCADE_IMPAIR_H
+ * wraps a queue of any port. For tests, the command `set impair` and `rocaded --impair`. No cost
+ * while no queue is wrapped. */
+#ifndef ROCADE_PORT_IMPAIR_H
+#define ROCADE_PORT_IMPAIR_H
 
 #include "port/port.h"
 
@@ -20,6 +20,22 @@ struct impair_stats {
 	uint64_t lost, duplicated, reordered, corrupted;
 };
 
+static inline bool
+impair_is_on(const struct impair_conf *conf)
+{
+	return (conf->loss_ppm | conf->duplicate_ppm | conf->reorder_ppm |
+		       conf->corrupt_ppm) != 0;
+}
+
+static inline void
+impair_stats_add(struct impair_stats *to, const struct impair_stats *from)
+{
+	to->lost += from->lost;
+	to->duplicated += from->duplicated;
+	to->reordered += from->reordered;
+	to->corrupted += from->corrupted;
+}
+
 enum impair_lane { IMPAIR_RX, IMPAIR_TX, IMPAIR_LANES };
 
 struct impair;
@@ -34,9 +50,14 @@ int impair_wrap(const struct port_queue *inner, uint32_t max_frame, struct impai
 void impair_set_inner(struct impair *im, const struct port_queue *inner);
 /* Sets the rates, and restarts the sequence of the seed. -EINVAL: nothing has changed. */
 int impair_set(struct impair *im, enum impair_lane which, const struct impair_conf *conf);
+/* Called for a sent frame that is held back: an engine that sleeps has to poll, for it to leave. */
+void impair_on_hold(struct impair *im, void (*held)(void *arg), void *arg);
+/* Counts there from now on, in place of the wrapper's own counters. */
+void impair_count_in(
+	struct impair *im, enum impair_lane which, struct impair_stats *stats);
 void impair_stats_get(
 	const struct impair *im, enum impair_lane which, struct impair_stats *out);
-/* Releases the held frames and frees the wrapper. */
+/* Sends the held frames that are to be sent, releases the others and frees the wrapper. */
 void impair_unwrap(struct impair *im);
 
 #endif

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "engine/engine.h"
-#include "impair/impair.h"
+#include "port/impair.h"
 #include "verbs/verbs_port.h"
 
 #define MILLION 1000000
@@ -60,8 +60,8 @@ impair_queue_wrap(struct rocade_engine *e)
 		e->impair = NULL;
 		return -rc;
 	}
+	impair_on_hold(e->impair, engine_frame_held, engine);
 	e->inner = inner;
-	e->impair_set_inner = impair_set_inner;
 	engine_set_queue(engine, &outer);
 	return 0;
 }
@@ -125,7 +125,7 @@ static void
 port_impair_stats(struct rocade_port *port, enum impair_lane lane,
 	struct rocade_impair_stats *stats, size_t size)
 {
-	struct rocade_impair_stats sum = {0};
+	struct impair_stats sum = {0};
 
 	pthread_mutex_lock(&port->lock);
 	for (unsigned i = 0; i < port->engine_count; i++) {
@@ -134,13 +134,15 @@ port_impair_stats(struct rocade_port *port, enum impair_lane lane,
 		if (port->engines[i].impair == NULL)
 			continue;
 		impair_stats_get(port->engines[i].impair, lane, &one);
-		sum.lost += one.lost;
-		sum.duplicated += one.duplicated;
-		sum.reordered += one.reordered;
-		sum.corrupted += one.corrupted;
+		impair_stats_add(&sum, &one);
 	}
 	pthread_mutex_unlock(&port->lock);
-	out_give(stats, size, &sum, sizeof(sum));
+	out_give(stats, size,
+		&(struct rocade_impair_stats){.lost = sum.lost,
+			.duplicated = sum.duplicated,
+			.reordered = sum.reordered,
+			.corrupted = sum.corrupted},
+		sizeof(*stats));
 }
 
 static int

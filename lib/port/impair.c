@@ -6,13 +6,13 @@
  * with no frames behind it: it is released after some idle polls.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_ether.h>
 
+#include "base/base_alloc.h"
 #include "base/splitmix64.h"
-#include "impair/impair.h"
+#include "port/impair.h"
 
 #define PPM UINT32_C(1000000)
 #define HELD_MAX 16       /* frames beyond that are not reordered */
@@ -27,7 +27,8 @@ struct held {
 
 struct lane {
 	struct impair_conf conf;
-	struct impair_stats stats;
+	struct impair_stats *stats; /* own, unless impair_count_in() was called */
+	struct impair_stats own;
 	uint64_t rand;
 	bool on;
 	unsigned idle_polls;
@@ -41,6 +42,8 @@ struct lane {
 struct impair {
 	struct port_queue inner;
 	uint32_t max_frame;
+	void (*held)(void *arg); /* NULL: none */
+	void *held_arg;
 	struct lane lanes[IMPAIR_LANES];
 };
 static_assert(READY_MAX >= 3 * PKT_BURST + HELD_MAX, "what one poll may make ready");
@@ -83,7 +86,7 @@ frame_corrupt(struct lane *lane, struct pkt *pkt)
 	pkt->data[RTE_ETHER_HDR_LEN + (r >> 3) % bytes] ^= (uint8_t)(1 << (r & 7));
 	/* The port's checksum result was that of the original frame. */
 	pkt->flags &= ~(uint32_t)PKT_RX_IPV4_CKSUM_OK;
-	lane->stats.corrupted++;
+	lane->stats->corrupted++;
 }
 
 /* The copy is in a transmit buffer of the port. Its release needs no special case. */
@@ -102,7 +105,7 @@ frame_duplicate(struct impair *im, struct lane *lane, const struct pkt *pkt)
 	memcpy(copy.data, pkt->data, pkt->len);
 	copy.len = pkt->len;
 	copy.flags = pkt->flags;
-	lane->stats.duplicated++;
+	lane->stats->duplicated++;
 	frame_forward(lane, &copy);
 }
 
@@ -119,7 +122,7 @@ frame_impair(struct impair *im, struct lane *lane, struct pkt *pkt)
 	if (lose) {
 		/* rx_release() also takes transmit buffers */
 		inner->ops->rx_release(inner->queue, pkt, 1);
-		lane->stats.lost++;
+		lane->stats->lost++;
 		return;
 	}
 	if (copy)
@@ -128,7 +131,9 @@ frame_impair(struct impair *im, struct lane *lane, struct pkt *pkt)
 		frame_corrupt(lane, pkt);
 	if (hold && lane->held_count < HELD_MAX) {
 		lane->held[lane->held_count++] = (struct held){*pkt, behind};
-		lane->stats.reordered++;
+		lane->stats->reordered++;
+		if (lane == &im->lanes[IMPAIR_TX] && im->held != NULL)
+			im->held(im->held_arg);
 		return;
 	}
 	frame_forward(lane, pkt);
@@ -286,6 +291,14 @@ impair_rx_answered(void *queue)
 		inner->ops->rx_answered(inner->queue);
 }
 
+static bool
+impair_holds(void *queue)
+{
+	const struct lane *lane = &((struct impair *)queue)->lanes[IMPAIR_TX];
+
+	return lane->held_count != 0 || lane->ready_at != lane->ready_count;
+}
+
 /* No link_up and no close: the port belongs to the code that opened it. */
 static const struct port_ops impair_ops = {
 	.rx_burst = impair_rx_burst,
@@ -293,6 +306,7 @@ static const struct port_ops impair_ops = {
 	.tx_alloc = impair_tx_alloc,
 	.tx_release = impair_tx_release,
 	.tx_burst = impair_tx_burst,
+	.holds = impair_holds,
 	.wait_fd = impair_wait_fd,
 	.tx_waits = impair_tx_waits,
 	.rx_answered = impair_rx_answered,
@@ -308,8 +322,7 @@ impair_set(struct impair *im, enum impair_lane which, const struct impair_conf *
 		return -EINVAL;
 	lane->conf = *conf;
 	lane->rand = conf->seed;
-	lane->on = (conf->loss_ppm | conf->duplicate_ppm | conf->reorder_ppm |
-			   conf->corrupt_ppm) != 0;
+	lane->on = impair_is_on(conf);
 	return 0;
 }
 
@@ -317,12 +330,14 @@ int
 impair_wrap(const struct port_queue *inner, uint32_t max_frame, struct impair **out,
 	struct port_queue *outer)
 {
-	struct impair *im = calloc(1, sizeof(*im));
+	struct impair *im = alloc_get(&alloc_plain, "impairment", sizeof(*im));
 
 	if (im == NULL)
 		return -ENOMEM;
 	im->inner = *inner;
 	im->max_frame = max_frame;
+	for (unsigned i = 0; i < IMPAIR_LANES; i++)
+		im->lanes[i].stats = &im->lanes[i].own;
 	*out = im;
 	*outer = (struct port_queue){.ops = &impair_ops, .queue = im};
 	return 0;
@@ -335,10 +350,23 @@ impair_set_inner(struct impair *im, const struct port_queue *inner)
 }
 
 void
+impair_on_hold(struct impair *im, void (*held)(void *arg), void *arg)
+{
+	im->held = held;
+	im->held_arg = arg;
+}
+
+void
+impair_count_in(struct impair *im, enum impair_lane which, struct impair_stats *stats)
+{
+	im->lanes[which].stats = stats;
+}
+
+void
 impair_stats_get(
 	const struct impair *im, enum impair_lane which, struct impair_stats *out)
 {
-	*out = im->lanes[which].stats;
+	*out = *im->lanes[which].stats;
 }
 
 void
@@ -348,8 +376,10 @@ impair_unwrap(struct impair *im)
 		struct lane *lane = &im->lanes[i];
 
 		held_release(lane);
+		if (i == IMPAIR_TX)
+			ready_send(im);
 		im->inner.ops->rx_release(im->inner.queue, lane->ready + lane->ready_at,
 			lane->ready_count - lane->ready_at);
 	}
-	free(im);
+	alloc_put(&alloc_plain, im, sizeof(*im));
 }
