@@ -12,8 +12,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
-from daemon import CLIENTS, LIBRARY, ROCADED, RUN, STATUS_PROGRAM, Daemon, rping_status  # noqa: E402
-from hosts import AF_PACKET, V4, Host, across, veth  # noqa: E402
+from daemon import CLIENTS, LIBRARY, ROCADED, RUN, STATUS_PROGRAM, Daemon, rping_status, wait_for_port  # noqa: E402
+from hosts import AF_PACKET, SOCKETS, V4, Host, across, veth  # noqa: E402
 from process import until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import is_root  # noqa: E402
@@ -83,6 +83,40 @@ def ways():
              "impaired" not in process.run([STATUS_PROGRAM, "--socket", daemon.socket]).stdout, (text, state))
 
 
+MATRIX = os.path.join(CLIENTS, "test/matrix/matrix-system")
+LEAST = 340  # cases
+
+
+def both_pass(listening, connecting):
+    """Returns whether both ends of a matrix pass, and why not."""
+    ends = [connecting.finish(300), listening.finish(60)]
+    totals = [re.search(r"(\d+) passed, 0 failed, 0 skipped", text) for _, text in ends]
+    return (all(status == 0 for status, _ in ends) and all(totals) and int(totals[0][1]) >= LEAST,
+            "\n".join(line for _, text in ends for line in text.splitlines() if not line.startswith("PASS")))
+
+
+def matrix(listener, connector, address, *env):
+    """Every opcode of RC and XRC between two programs, with verified data and the faults that end a QP."""
+    words = ["env", *env, MATRIX, "--gid-index", "0", "--lossy", "--copies", "--only", "RC", "--wait", "60"]
+    listening = listener.start(*words, "--listen", address)
+    wait_for_port(18600, listening, 30, listener.space)
+    return both_pass(listening, connector.start(*words, "--connect", address))
+
+
+def conformance():
+    """Each kind of fault, many of them; all of them by pairs and by the daemon."""
+    pairs, no_pairs = ("pairs", ()), ("the daemon", ("ROCADE_OFF=pairs",))
+    for rates, *ways_taken in [("loss=5%", pairs), ("dup=20%", pairs), ("reorder=20%", no_pairs), ("corrupt=5%", pairs),
+                               ("loss=3%,dup=5%,reorder=10%,corrupt=1%", pairs, no_pairs)]:
+        with Daemon("--impair", rates) as daemon:
+            for name, env in ways_taken:
+                good, why = matrix(daemon, daemon, "127.0.0.1", *env)
+                case("conformance of RC with %s, by %s" % (rates, name), good, why)
+            done = daemon.status()["impair"]
+            case("that many faults have happened", all(
+                done[KINDS[kind]] > 100 for kind in re.findall(r"\w+(?==)", rates)), done)
+
+
 def start_local():
     """perftest, each with both ends under one rocade-run."""
     for program in ("ib_send_bw -n 2000", "ib_write_bw -n 2000", "ib_read_bw -n 1000", "ib_atomic_bw -n 1000",
@@ -121,6 +155,8 @@ def hosts():
                         ("ib_read_bw", "-x", "0", "-F", "-n", "500")):
             served, sent, text = across(both, *program, timeout_s=120)
             case("between hosts: " + " ".join(program), served == 0 and sent == 0, text)
+        good, why = matrix(right, left, SOCKETS[1])
+        case("between hosts: conformance of RC", good, why)
         for host in both:
             done = host.status()["impair"]
             case("all faults have happened", min(done[c] for c in KINDS.values()) > 0, done)
@@ -137,4 +173,4 @@ def hosts():
 
 
 if __name__ == "__main__":
-    sys.exit(run(kinds, ways, start_local, local_rdmacm, hosts))
+    sys.exit(run(kinds, ways, conformance, start_local, local_rdmacm, hosts))

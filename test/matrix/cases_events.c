@@ -28,7 +28,7 @@ cause_request(struct matrix *t, const struct cause *c)
 	wr.wr.rdma.rkey = t->peer.rkey ^ (c->wrong_key ? 0x5A : 0);
 	TRY(link_send(t, &wr));
 	TRY(link_poll(t, t->send_cq, &wc));
-	NEED(t, wc.status == c->status);
+	NEED(t, write ? link_refused(t, wc.status, c->status) : wc.status == c->status);
 	return NULL;
 }
 
