@@ -154,3 +154,12 @@ real_dlvsym(void)
 	}
 	return real;
 }
+
+/* Constructors have the loader's lock, so the list does not change: later, if this library was opened by
+ * dlopen(), a library before it could be closed meanwhile. */
+static EARLY __attribute__((constructor)) void
+real_functions_find(void)
+{
+	(void)real_dlsym();
+	(void)real_dlvsym();
+}

@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rte_spinlock.h>
-
 #include "qp/counting.h"
 #include "qp/qp_state.h"
 
@@ -15,35 +13,31 @@ struct qp_counting {
 /* struct qp has room for an index only: qp->counting. 3 MiB, of which the pages that are used take
  * memory. Index 0 stands for no counters. */
 static struct qp_counting table[COUNTING_QPS + 1];
+/* No lock, which a fork() of another thread could leave locked. */
 static uint8_t taken[COUNTING_QPS + 1];
 static uint32_t last; /* the entry that was tried last */
-static rte_spinlock_t table_lock = RTE_SPINLOCK_INITIALIZER;
 
 /* Returns 0 if none is free. */
 static uint32_t
 counting_take(void)
 {
-	uint32_t i, tried = 0;
+	for (uint32_t tried = 0; tried < COUNTING_QPS; tried++) {
+		uint32_t i =
+			1 + __atomic_fetch_add(&last, 1, __ATOMIC_RELAXED) % COUNTING_QPS;
 
-	rte_spinlock_lock(&table_lock);
-	do {
-		i = 1 + last++ % COUNTING_QPS;
-	} while (taken[i] != 0 && ++tried < COUNTING_QPS);
-	if (taken[i] != 0)
-		i = 0;
-	else
-		taken[i] = 1;
-	rte_spinlock_unlock(&table_lock);
-	return i;
+		/* Pairs with the release of counting_put(): the entry is empty. */
+		if (__atomic_exchange_n(&taken[i], 1, __ATOMIC_ACQUIRE) == 0)
+			return i;
+	}
+	return 0;
 }
 
 static void
 counting_put(uint32_t i)
 {
 	memset(&table[i], 0, sizeof(table[i]));
-	rte_spinlock_lock(&table_lock);
-	taken[i] = 0;
-	rte_spinlock_unlock(&table_lock);
+	/* Pairs with the acquire of counting_take(). */
+	__atomic_store_n(&taken[i], 0, __ATOMIC_RELEASE);
 }
 
 int

@@ -175,16 +175,15 @@ complete_special(struct qp *qp, struct cqe *cqe)
 
 	if (qp->resp.chained)
 		cqe->wc_flags |= CQE_WC_MBUF;
-	verdict = receive_cqe_put(qp, cqe);
-	if (verdict != VERDICT_GO)
-		return verdict;
-	qp->resp.chained = false;
-	if (!qp->resp.counts)
-		return VERDICT_GO;
-	qp_count_recv(qp, qp->resp.received, false);
-	if (cqe->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+	/* Counted also if the completion finds no room: the operation has completed. */
+	if (qp->resp.counts)
+		qp_count_recv(qp, qp->resp.received, false);
+	if (qp->resp.counts && cqe->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
 		qp_count_remote(qp, COUNTED_REMOTE_WRITE, qp->resp.received);
-	return VERDICT_GO;
+	verdict = receive_cqe_put(qp, cqe);
+	if (verdict == VERDICT_GO)
+		qp->resp.chained = false;
+	return verdict;
 }
 
 static inline enum verdict

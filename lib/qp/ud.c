@@ -206,8 +206,6 @@ ud_recv_complete(struct qp *qp, const struct pkt_view *v)
 enum verdict
 ud_rx(struct qp *qp, const struct pkt_view *v)
 {
-	enum verdict verdict;
-
 	if (!qp->resp.wqe_held) {
 		int rc = qp->srq != NULL ? srq_take(qp->srq, qp->wqe)
 					 : recv_ring_take(qp->rq, qp->wqe);
@@ -226,8 +224,7 @@ ud_rx(struct qp *qp, const struct pkt_view *v)
 	if (ud_payload_copy(qp, v) != 0)
 		return FAULT_RECV_SGE;
 	qp->stats.rx_msgs++;
-	verdict = ud_recv_complete(qp, v);
-	if (unlikely(qp->resp.counts) && verdict == VERDICT_GO)
+	if (unlikely(qp->resp.counts))
 		qp_count_recv(qp, GRH_LEN + v->payload_len, false);
-	return verdict;
+	return ud_recv_complete(qp, v);
 }

@@ -123,7 +123,7 @@ ibv_qp_attach_comp_cntr(struct ibv_qp *qp, struct ibv_comp_cntr *ibv,
 			refusal_note(EOPNOTSUPP, "ibv_qp_attach_comp_cntr", NULL));
 	vqp = to_qp(qp);
 	err = -dev_qp_count(vqp->qp, &to_comp_cntr(ibv)->cntr, attr->op_mask);
-	if (err == 0)
+	if (err == 0 && vqp->extended)
 		vqp->wr.always = vqp->qp->sq.always;
 	return errno_set(err);
 }

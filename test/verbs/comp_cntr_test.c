@@ -219,22 +219,51 @@ TEST(a_refused_request_is_an_error)
 	close_counters();
 }
 
-/* The completion queue has room for one entry: the second completion is lost, and its request is
- * counted once. */
+/* The completion queues have room for one entry: the second completion is lost, and its operation has
+ * been done. The requests that are flushed then are errors. Each is counted once. */
 TEST(a_completion_without_room_is_counted_once)
 {
 	struct verbs_pair_conf conf = {.cqe = 1, .sig_all = true};
-	uint64_t counted;
 
 	open_with(conf, COMP_CNTR_WRS);
 	pair_connect(&pair, 0);
 	for (unsigned i = 0; i < 4; i++)
 		post(IBV_WR_RDMA_WRITE, 1);
 	pair_drain(&pair);
-	counted = done(COUNTED_WRITE) + failed(COUNTED_WRITE);
-	assert_in_range(done(COUNTED_WRITE), 1, 4);
-	assert_int_equal(counted, 4);
+	assert_in_range(done(COUNTED_WRITE), 2, 4);
+	assert_int_equal(done(COUNTED_WRITE) + failed(COUNTED_WRITE), 4);
 	close_counters();
+
+	conf.sig_all = false;
+	open_with(conf, COMP_CNTR_WRS);
+	pair_connect(&pair, 0);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(pair_post_recv(&pair.b, 0, i, 0, LEN), 0);
+		post(IBV_WR_SEND, 1);
+	}
+	pair_drain(&pair);
+	assert_in_range(done(COUNTED_RECV), 2, 4);
+	assert_int_equal(done(COUNTED_RECV) + failed(COUNTED_RECV), 4);
+	close_counters();
+}
+
+/* The responder counts what it is asked for: parts of a READ, and all of its bytes. */
+TEST(a_long_read_is_asked_for_in_parts)
+{
+	for (uint32_t type = COMP_CNTR_WRS; type <= COMP_CNTR_BYTES; type++) {
+		open_with((struct verbs_pair_conf){0}, type);
+		pair_connect(&pair, 0);
+		post(IBV_WR_RDMA_READ, LEN);
+		pair_drain(&pair);
+		if (type == COMP_CNTR_BYTES) {
+			assert_int_equal(done(COUNTED_REMOTE_READ), LEN);
+			assert_int_equal(done(COUNTED_READ), LEN);
+		} else {
+			assert_in_range(done(COUNTED_REMOTE_READ), 1, 3);
+			assert_int_equal(done(COUNTED_READ), 1);
+		}
+		close_counters();
+	}
 }
 
 TEST(requests_of_ibv_wr_are_counted)
