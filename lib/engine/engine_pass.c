@@ -91,6 +91,8 @@ engine_ack_wait_end(struct engine *e, const struct qp *qp)
 	stream_forget(&e->ack_coalesce.stream, qp);
 	if (e->ack_coalesce.qp == qp)
 		ack_coalesce_end(e);
+	/* Its peer takes what leaves after the QP has ended for lost: the daemon drops that. */
+	port_queue_held_send(&e->io.queue);
 }
 
 void

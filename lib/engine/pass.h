@@ -91,7 +91,7 @@ unsigned engine_pass(struct engine *e, uint64_t now);
  * not acknowledged yet, and the peer would take them for lost. */
 void engine_finish_qp(struct engine *e, const struct qp *qp, uint64_t now);
 /* If an acknowledgement of the QP waits for an answer or for more packets, makes the QP ready. Its
- * stream ends, so that no later one waits for more packets. */
+ * stream ends, so that no later one waits for more packets. Frames that the queue of the port holds back, leave. */
 void engine_ack_wait_end(struct engine *e, const struct qp *qp);
 /* Removes the QP from the engine: from every list, its timer, its doorbell, its peer. */
 void engine_forget(struct engine *e, struct qp *qp);

@@ -3,7 +3,8 @@
  * Impairment of one queue. A lane is one direction: receive or transmit. The effect on
  * each frame is drawn in the order of the frames, so that a seed and a sequence of frames
  * always give the same result, whatever the bursts. The exception is a reordered frame
- * with no frames behind it: it is released after some idle polls.
+ * with no frames behind it: it is released after some idle polls, and a sent one also when
+ * a QP of the engine ends.
  */
 #include <errno.h>
 #include <string.h>
@@ -299,6 +300,18 @@ impair_holds(void *queue)
 	return lane->held_count != 0 || lane->ready_at != lane->ready_count;
 }
 
+static void
+impair_held_send(void *queue)
+{
+	struct impair *im = queue;
+
+	/* ready[] has room for them then */
+	if (ready_send(im)) {
+		held_release(&im->lanes[IMPAIR_TX]);
+		ready_send(im);
+	}
+}
+
 /* No link_up and no close: the port belongs to the code that opened it. */
 static const struct port_ops impair_ops = {
 	.rx_burst = impair_rx_burst,
@@ -307,6 +320,7 @@ static const struct port_ops impair_ops = {
 	.tx_release = impair_tx_release,
 	.tx_burst = impair_tx_burst,
 	.holds = impair_holds,
+	.held_send = impair_held_send,
 	.wait_fd = impair_wait_fd,
 	.tx_waits = impair_tx_waits,
 	.rx_answered = impair_rx_answered,

@@ -10,7 +10,7 @@
 struct impair_conf {
 	uint32_t loss_ppm; /* frames per million, as the next three */
 	uint32_t duplicate_ppm;
-	/* held until 1 to 8 later frames have passed, or for some idle polls */
+	/* held until 1 to 8 later frames have passed, for some idle polls, or until a QP ends */
 	uint32_t reorder_ppm;
 	uint32_t corrupt_ppm; /* one bit flipped, behind the Ethernet header */
 	uint64_t seed;

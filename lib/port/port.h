@@ -47,6 +47,8 @@ struct port_ops {
 	unsigned (*tx_burst)(void *queue, struct pkt *pkts, unsigned n);
 	/* Returns whether it holds sent frames back that leave in later polls (port/impair.h). NULL: never. */
 	bool (*holds)(void *queue);
+	/* Sends them now, as far as the port takes them. NULL: it never holds any. */
+	void (*held_send)(void *queue);
 	/* Returns a descriptor that polls readable when frames may be waiting, -1 if
 	 * there is none. */
 	int (*wait_fd)(void *queue);
@@ -95,6 +97,13 @@ static inline bool
 port_queue_holds(const struct port_queue *q)
 {
 	return q->ops->holds != NULL && q->ops->holds(q->queue);
+}
+
+static inline void
+port_queue_held_send(const struct port_queue *q)
+{
+	if (q->ops->held_send != NULL)
+		q->ops->held_send(q->queue);
 }
 
 /* Filled in by a driver's open call. */

@@ -99,6 +99,61 @@ TEST(held_packet_leaves_while_the_application_waits)
 	fixture_close(&f);
 }
 
+static int
+qp_end(struct ibv_qp *qp, bool by_reset)
+{
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	int rc = by_reset ? ibv_modify_qp(qp, &reset, IBV_QP_STATE) : 0;
+
+	return rc != 0 ? rc : ibv_destroy_qp(qp);
+}
+
+/* The last acknowledgement is held back when its QP ends, as that of a program that has received all and
+ * ends. It is reordered, not lost: it leaves before the QP does. */
+static void
+messages_last_one(bool by_reset)
+{
+	const struct rocade_daemon_conf conf = {
+		.impair = {.reorder_ppm = 1000000, .seed = 1}};
+	struct client_fixture f;
+	struct end e;
+
+	fixture_open(&f);
+	daemon_begin(&f, &conf);
+	end_open(&e);
+	for (unsigned i = 0; i < 20; i++) {
+		struct end from = e, to = e;
+		struct ibv_wc wc;
+
+		from.qp = qp_make(&e, IBV_QPT_RC, NULL);
+		to.qp = qp_make(&e, IBV_QPT_RC, NULL);
+		assert_int_equal(qp_init(from.qp), 0);
+		assert_int_equal(qp_init(to.qp), 0);
+		assert_int_equal(qp_connect(from.qp, to.qp->qp_num), 0);
+		assert_int_equal(qp_connect(to.qp, from.qp->qp_num), 0);
+		assert_int_equal(recv_post(&to, 0), 0);
+		assert_int_equal(send_post(&from, DEPTH), 0);
+		assert_int_equal(wc_wait(e.cq, &wc), 0);
+		assert_int_equal(wc.opcode, IBV_WC_RECV);
+		assert_int_equal(qp_end(to.qp, by_reset), 0);
+		assert_int_equal(wc_wait(e.cq, &wc), 0);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(ibv_destroy_qp(from.qp), 0);
+	}
+	assert_int_equal(end_close(&e), 0);
+	fixture_close(&f);
+}
+
+TEST(last_acknowledgement_leaves_before_its_qp_is_destroyed)
+{
+	messages_last_one(false);
+}
+
+TEST(last_acknowledgement_leaves_before_its_qp_is_reset)
+{
+	messages_last_one(true);
+}
+
 static struct ibv_ah *
 own_ah(const struct end *e)
 {

@@ -209,6 +209,31 @@ TEST(held_frame_is_announced)
 	free(ctx);
 }
 
+/* Those of a QP that ends, for which no later poll is soon enough. */
+TEST(held_frames_leave_when_told)
+{
+	const struct impair_conf none = {.seed = 1}, hold = {.reorder_ppm = 1000000};
+	struct impair_fixture *ctx = malloc(sizeof(*ctx));
+	unsigned free_before[2];
+
+	assert_non_null(ctx);
+	fixture_open(ctx, &none);
+	for (unsigned i = 0; i < 2; i++)
+		free_before[i] = pool_free(&ctx->port[i]);
+	port_queue_held_send(&ctx->inner); /* it holds none */
+	assert_int_equal(impair_set(ctx->im, IMPAIR_TX, &hold), 0);
+	for (uint32_t i = 0; i < 3; i++)
+		one_sent(ctx, i);
+	assert_int_equal(tx_drain(ctx), 0);
+	port_queue_held_send(&ctx->outer);
+	assert_false(port_queue_holds(&ctx->outer));
+	assert_int_equal(tx_drain(ctx), 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(ctx->order[i], i);
+	fixture_close(ctx, free_before);
+	free(ctx);
+}
+
 /* A frame that was reordered is not lost when the impairment ends. */
 TEST(held_frame_is_sent_at_the_end)
 {
