@@ -10,8 +10,9 @@
 
 #define MILLION 1000000
 #define PPM_PER_PERCENT 10000
-#define BLANKS " ,=\t"
+#define BLANKS " \t"
 #define IT "it "
+#define NUMBER_MAX 15 /* characters: exact in a double */
 
 static const struct share {
 	const char *name;
@@ -35,14 +36,24 @@ share_of(struct rocade_impair *impair, const struct share *share)
 bool
 parse_ppm(const char *text, uint32_t *ppm)
 {
-	char *end;
+	uint64_t digits = 0, scale = 0; /* 0: no point so far */
+	size_t n = 0;
 
-	if (!isdigit((unsigned char)text[0]) || strncmp(text, "0x", 2) == 0)
-		return false;
-	double value = strtod(text, &end);
-	if (strcmp(end, "%") == 0)
+	/* strtod() would take "0x1p3", and a comma for the point in some locales. */
+	for (; n < NUMBER_MAX && (isdigit((unsigned char)text[n]) ||
+					 (text[n] == '.' && n > 0 && scale == 0));
+		n++) {
+		if (text[n] == '.') {
+			scale = 1;
+			continue;
+		}
+		digits = digits * 10 + (uint64_t)(text[n] - '0');
+		scale *= 10;
+	}
+	double value = (double)digits / (double)(scale != 0 ? scale : 1);
+	if (n != 0 && strcmp(text + n, "%") == 0)
 		value *= PPM_PER_PERCENT;
-	else if (strcmp(end, "ppm") != 0)
+	else if (n == 0 || strcmp(text + n, "ppm") != 0)
 		return false;
 	/* Less than a half would become 0: nothing, which was not asked for. */
 	if (value > MILLION || (value > 0 && value < 0.5))
@@ -77,7 +88,7 @@ share_parse(struct rocade_impair *impair, const char *name, const char *value,
 	if (*named & 1u << i)
 		return wrong("names %s twice", name);
 	*named |= 1u << i;
-	if (value == NULL)
+	if (value == NULL || value[0] == '\0')
 		return wrong("has no share behind %s", name);
 	if (!parse_ppm(value, share_of(impair, &shares[i])))
 		return wrong("has '%.40s' for %s, which is no share from 1ppm to 100%%",
@@ -85,32 +96,70 @@ share_parse(struct rocade_impair *impair, const char *name, const char *value,
 	return NULL;
 }
 
-const char *
-impair_parse(const char *text, struct rocade_impair *impair)
+/* "loss=1%,dup=1%" */
+static const char *
+list_parse(char *list, struct rocade_impair *impair)
+{
+	const char *refused = NULL;
+	unsigned named = 0;
+	char *item;
+
+	while (refused == NULL && (item = strsep(&list, ",")) != NULL) {
+		const char *name = strsep(&item, "=");
+
+		refused = share_parse(impair, name, item, &named);
+	}
+	return refused;
+}
+
+/* "loss 1% dup 1%" */
+static const char *
+words_parse(char *words, struct rocade_impair *impair)
+{
+	const char *refused = NULL;
+	char *word, *state;
+	unsigned named = 0;
+
+	for (word = strtok_r(words, BLANKS, &state); word != NULL && refused == NULL;
+		word = strtok_r(NULL, BLANKS, &state))
+		refused =
+			share_parse(impair, word, strtok_r(NULL, BLANKS, &state), &named);
+	return refused;
+}
+
+static const char *
+parse_by(const char *text, struct rocade_impair *impair,
+	const char *(*parse)(char *text, struct rocade_impair *impair))
 {
 	struct rocade_impair new = {.seed = impair->seed};
 	const char *refused = NULL;
-	char copy[256], *word, *state;
-	unsigned named = 0;
+	char copy[256];
 
 	if (strlen(text) >= sizeof(copy))
 		return wrong("is longer than %zu characters", sizeof(copy) - 1);
 	strcpy(copy, text);
-	word = strtok_r(copy, BLANKS, &state);
-	if (word == NULL)
+	if (copy[strspn(copy, BLANKS)] == '\0')
 		return wrong("is empty");
-	if (strcmp(word, "off") == 0) {
-		if (strtok_r(NULL, BLANKS, &state) != NULL)
-			return wrong("has more than off");
-		word = NULL;
-	}
-	for (; word != NULL && refused == NULL; word = strtok_r(NULL, BLANKS, &state))
-		refused = share_parse(&new, word, strtok_r(NULL, BLANKS, &state), &named);
+	if (strcmp(copy, "off") != 0)
+		refused = parse(copy, &new);
 	if (refused != NULL)
 		return refused;
 	why[0] = '\0';
 	*impair = new;
 	return NULL;
+}
+
+const char *
+impair_parse(const char *text, struct rocade_impair *impair)
+{
+	return parse_by(text, impair, list_parse);
+}
+
+const char *
+impair_words_parse(const char *text, struct rocade_impair *impair)
+{
+	return parse_by(
+		text, impair, strpbrk(text, ",=") != NULL ? list_parse : words_parse);
 }
 
 const char *

@@ -16,9 +16,11 @@
 /* Parses "1%", "0.25%" or "100ppm" to parts per million, at most 100%. */
 bool parse_ppm(const char *text, uint32_t *ppm);
 
-/* Parses "loss=1%,dup=1%", "loss 1% dup 1%" or "off". Shares not named become 0; the seed stays.
+/* Parses "loss=1%,dup=1%" or "off". Shares not named become 0; the seed stays.
  * Returns NULL, or what is wrong with the text: "names loss twice". *impair is unchanged then. */
 const char *impair_parse(const char *text, struct rocade_impair *impair);
+/* For the rest of a command: also takes "loss 1% dup 1%". */
+const char *impair_words_parse(const char *text, struct rocade_impair *impair);
 /* For the errors of options: "it names loss twice", of the text that was refused last, unless this was
  * called since; else "". */
 const char *impair_why(void);

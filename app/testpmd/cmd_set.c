@@ -234,13 +234,13 @@ cmdline_parse_inst_t cmd_set_srq = {.f = do_set_srq,
 static void
 do_set_impair(void *parsed, struct cmdline *cl, void *data)
 {
-	const struct set_words *words = parsed;
+	const struct set_words *words = words_trimmed(parsed);
 	struct conf *conf = &the_run->conf;
 	char err[ERR_MAX];
 
 	(void)cl;
 	(void)data;
-	if (!parse_impair(words->rest, &conf->impair)) {
+	if (!parse_impair_words(words->rest, &conf->impair)) {
 		command_failed("invalid value '%s' for set impair rx: %s; expected %s",
 			words->rest, list_why(), IMPAIR_VALID);
 		return;

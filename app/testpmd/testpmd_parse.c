@@ -147,15 +147,25 @@ parse_rate_list(const char *text, struct rate_conf *rates, unsigned max)
 	return parse_list(text, rates, max, item_rate);
 }
 
-bool
-parse_impair(const char *text, struct rocade_impair *impair)
+static bool
+impair_parsed(const char *wrong)
 {
-	const char *wrong = impair_parse(text, impair);
-
 	list_why_clear();
 	if (wrong != NULL)
 		list_why_set(wrong);
 	return wrong == NULL;
+}
+
+bool
+parse_impair(const char *text, struct rocade_impair *impair)
+{
+	return impair_parsed(impair_parse(text, impair));
+}
+
+bool
+parse_impair_words(const char *text, struct rocade_impair *impair)
+{
+	return impair_parsed(impair_words_parse(text, impair));
 }
 
 static const char *const mode_names[] = {"send", "sink", "pingpong", "both", NULL};

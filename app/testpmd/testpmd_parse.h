@@ -29,8 +29,9 @@ unsigned parse_size_list(const char *text, uint64_t *sizes, unsigned max);
 bool parse_rate(const char *text, struct rate_conf *rate);
 /* Parses a list of at most max of them, none of which is 0. Returns their number; 0 if invalid. */
 unsigned parse_rate_list(const char *text, struct rate_conf *rates, unsigned max);
-/* As impair_parse(), with the reason in list_why(). */
+/* As impair_parse() and impair_words_parse(), with the reason in list_why(). */
 bool parse_impair(const char *text, struct rocade_impair *impair);
+bool parse_impair_words(const char *text, struct rocade_impair *impair);
 bool parse_mode(const char *text, enum mode_kind *mode);
 const char *mode_name(enum mode_kind mode);
 

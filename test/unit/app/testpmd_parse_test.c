@@ -89,10 +89,12 @@ TEST(wrong_impairments_are_explained)
 {
 	struct rocade_impair impair = {.seed = 7};
 
-	assert_true(parse_impair("loss 1% dup 0.5%", &impair));
+	assert_true(parse_impair_words("loss 1% dup 0.5%", &impair));
 	assert_string_equal(list_why(), "");
 	assert_false(parse_impair("loss=2%,loss=3%", &impair));
 	assert_string_equal(list_why(), "it names loss twice");
+	assert_false(parse_impair("loss 2%", &impair));
+	assert_false(parse_impair_words("loss 0X2%", &impair));
 	assert_int_equal(impair.loss_ppm, 10000);
 	assert_int_equal(impair.seed, 7);
 }
