@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "server/server_impair.h"
+#include "server/server_query.h"
 #include "switch/sw_client.h"
 #include "verbs/verbs_port.h"
 
@@ -78,21 +79,30 @@ server_impair_end(struct rocade_daemon *d)
 	}
 }
 
-/* Adds up what clients have said, also those that have ended. */
 static void
-clients_add(struct sw *sw, struct impair_stats *sum)
+client_add(struct impair_stats *sum, const struct sw_stats *stats)
 {
-	struct sw_stats stats = sw->departed;
-	struct sw_client *c = TAILQ_FIRST(&sw->clients);
+	impair_stats_add(
+		sum, &(struct impair_stats){stats->impair_lost, stats->impair_duplicated,
+			     stats->impair_reordered, stats->impair_corrupted});
+}
 
-	for (;;) {
-		impair_stats_add(sum,
-			&(struct impair_stats){stats.impair_lost, stats.impair_duplicated,
-				stats.impair_reordered, stats.impair_corrupted});
-		if (c == NULL)
-			return;
+/* Adds up what clients have said that the asker may see, and those that have ended. */
+static void
+clients_add(const struct conn *asker, struct impair_stats *sum)
+{
+	const struct sw *sw = asker->daemon->sw;
+	struct sw_client *c;
+
+	client_add(sum, &sw->departed);
+	TAILQ_FOREACH (c, &sw->clients, link) {
+		const struct conn *conn = c->owner;
+		struct sw_stats stats;
+
+		if (!conn_may_see(asker, conn->uid))
+			continue;
 		sw_client_stats_read(c, &stats);
-		c = TAILQ_NEXT(c, link);
+		client_add(sum, &stats);
 	}
 }
 
@@ -112,14 +122,15 @@ queues_add(struct rocade_daemon *d, struct impair_stats *sum)
 }
 
 void
-server_impair_print(struct json_out *j, struct rocade_daemon *d)
+server_impair_print(struct json_out *j, const struct conn *asker)
 {
+	struct rocade_daemon *d = asker->daemon;
 	struct impair_stats sum = {0};
 
-	if (d->up == NULL)
-		clients_add(d->sw, &sum);
-	else
+	if (d->up != NULL)
 		queues_add(d, &sum);
+	else if (impair_is_on(&d->impair))
+		clients_add(asker, &sum);
 	json_out_object(j, "impair");
 	json_out_uint(j, "loss_ppm", d->impair.loss_ppm);
 	json_out_uint(j, "duplicate_ppm", d->impair.duplicate_ppm);

@@ -17,7 +17,8 @@ void server_impair_begin(struct rocade_daemon *d);
 /* No thread runs any more. Sends what is held back. */
 void server_impair_end(struct rocade_daemon *d);
 
-/* Prints the rates, and what has been impaired so far. */
-void server_impair_print(struct json_out *j, struct rocade_daemon *d);
+/* Prints the rates, and what has been impaired so far: by the port, or by the clients that the asker may
+ * see and those that have ended. */
+void server_impair_print(struct json_out *j, const struct conn *asker);
 
 #endif

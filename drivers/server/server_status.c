@@ -222,7 +222,7 @@ device_part_print(struct json_out *j, const struct conn *asker)
 	struct rocade_daemon *d = asker->daemon;
 
 	status_print_device(j, d);
-	server_impair_print(j, d);
+	server_impair_print(j, asker);
 	if (d->up != NULL)
 		status_print_port(j, d->up);
 	if (d->sw->thread_count > 1)

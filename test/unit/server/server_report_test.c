@@ -269,9 +269,10 @@ struct users_fixture {
 };
 
 static void
-users_fixture_open(struct users_fixture *f)
+users_fixture_impaired(struct users_fixture *f, uint32_t loss_ppm)
 {
-	fixture_open(&f->b, (struct rocade_daemon_conf){.socket_mode = 0666});
+	fixture_open(&f->b, (struct rocade_daemon_conf){
+				    .socket_mode = 0666, .impair.loss_ppm = loss_ppm});
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(client_attach(&f->b, &f->c[i]), 0);
 	f->other = TAILQ_NEXT(TAILQ_FIRST(&f->b.d->conns), link);
@@ -279,6 +280,12 @@ users_fixture_open(struct users_fixture *f)
 	f->other->uid = geteuid() + 1;
 	f->other->account = account_open(&f->b.d->accounts, f->other->uid, 0);
 	assert_true(account_take(f->other->account, ACCOUNT_clients, 1));
+}
+
+static void
+users_fixture_open(struct users_fixture *f)
+{
+	users_fixture_impaired(f, 0);
 }
 
 static void
@@ -378,5 +385,43 @@ TEST(users_see_their_own_statistics)
 	/* The daemon's user sees those of all. */
 	assert_true(report_of(&f.b, f.c[0].fd, f.c[1].reply.client_id, 0) > 0);
 	assert_int_equal(reply.id, f.c[1].reply.client_id);
+	users_fixture_close(&f);
+}
+
+/* Returns what the daemon shows to an asker as lost on purpose. */
+static unsigned long
+lost_shown(struct users_fixture *f, unsigned asker)
+{
+	const char *text = strstr(status_of(f, asker, SW_STATUS_DEVICE), "\"impair\": {");
+
+	assert_non_null(text);
+	text = strstr(text, "\"lost\": ");
+	assert_non_null(text);
+	return strtoul(text + strlen("\"lost\": "), NULL, 10);
+}
+
+/* Those of the clients that the asker may see, as the rows of these have them, and of those that have ended. */
+TEST(impaired_packets_of_other_users_are_not_shown)
+{
+	struct users_fixture f;
+
+	users_fixture_impaired(&f, 1);
+	for (unsigned i = 0; i < 3; i++)
+		f.c[i].region.client->impaired.lost = i == 1 ? 10 : 1;
+	assert_int_equal(lost_shown(&f, 0), 12);
+	assert_int_equal(lost_shown(&f, 1), 10);
+	f.b.d->sw->departed.impair_lost = 100;
+	assert_int_equal(lost_shown(&f, 1), 110);
+	users_fixture_close(&f);
+}
+
+/* Without --impair the counters of clients, which no one has told to impair anything, are not asked for. */
+TEST(without_impairment_no_packets_are_shown_as_impaired)
+{
+	struct users_fixture f;
+
+	users_fixture_open(&f);
+	f.c[0].region.client->impaired.lost = 10;
+	assert_int_equal(lost_shown(&f, 0), 0);
 	users_fixture_close(&f);
 }
