@@ -31,16 +31,24 @@ int __fxstatat64(int version, int dirfd, const char *path, struct stat64 *st, in
 #include "preload/served_calls.def"
 
 #define CALL(type, failed, name, parameters, arguments)                                  \
+	static WITH_BUFFER type name##_served parameters                                 \
+	{                                                                                \
+		struct path_buf buf;                                                     \
+                                                                                         \
+		path = path_serve(path, &buf);                                           \
+		return next_##name() arguments;                                          \
+	}                                                                                \
+                                                                                         \
 	EXPORT type name parameters                                                      \
 	{                                                                                \
 		__typeof__(&name) real = next_##name();                                  \
-		struct path_buf buf;                                                     \
                                                                                          \
 		if (real == NULL) {                                                      \
 			errno = ENOSYS;                                                  \
 			return failed;                                                   \
 		}                                                                        \
-		path = path_serve(path, &buf);                                           \
+		if (path_may_be_served(path))                                            \
+			return name##_served arguments;                                  \
 		return real arguments;                                                   \
 	}
 #include "preload/served_calls.def"

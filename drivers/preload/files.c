@@ -47,33 +47,48 @@ next_opens_find(void)
 	(void)next_freopen64();
 }
 
+static bool
+writes(int flags)
+{
+	return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0;
+}
+
 /* sysfs makes no files, and these are read-only for root, too. */
 static bool
-is_refused(const char *path, int flags)
+is_refused(int dirfd, const char *path)
 {
-	if (((flags & O_ACCMODE) == O_RDONLY && (flags & (O_CREAT | O_TRUNC)) == 0) ||
-		!path_is_in_tree(path))
+	if (path[0] == '/' ? !path_is_in_tree(path) : !path_folder_in_tree(dirfd))
 		return false;
 	errno = EACCES;
 	return true;
 }
 
-static int
-path_open(__typeof__(&openat) next, int dirfd, const char *path, int flags, mode_t mode)
+static WITH_BUFFER int
+path_open_served(
+	__typeof__(&openat) next, int dirfd, const char *path, int flags, mode_t mode)
 {
 	struct path_buf buf;
 	int fd = -2;
 
+	path = path_serve_read(dirfd, path, &buf);
+	if (strcmp(path, CHANNEL_PATH) == 0)
+		fd = channel_open(flags);
+	if (fd != -2) /* without a server it is the kernel's file, if there is one */
+		return fd;
+	return writes(flags) && is_refused(dirfd, path) ? -1
+							: next(dirfd, path, flags, mode);
+}
+
+static int
+path_open(__typeof__(&openat) next, int dirfd, const char *path, int flags, mode_t mode)
+{
 	if (served_by.check(path)) {
 		errno = ENOENT;
 		return -1;
 	}
-	path = path_serve_read(dirfd, path, &buf);
-	if (path != NULL && strcmp(path, CHANNEL_PATH) == 0)
-		fd = channel_open(flags);
-	if (fd != -2) /* without a server it is the kernel's file, if there is one */
-		return fd;
-	return is_refused(path, flags) ? -1 : next(dirfd, path, flags, mode);
+	return path_may_be_opened(dirfd, path, writes(flags))
+		       ? path_open_served(next, dirfd, path, flags, mode)
+		       : next(dirfd, path, flags, mode);
 }
 
 /* The third argument of open(), if there is one. */
@@ -161,37 +176,34 @@ creat64(const char *path, mode_t mode)
 		next_openat64(), AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
 }
 
-#define STREAM_OPEN(next, path, mode, arguments)                                         \
-	__extension__({                                                                  \
-		struct path_buf buf_;                                                    \
-		const char *mode_ = (mode);                                              \
+/* name##_served() has the buffer: see WITH_BUFFER. */
+#define STREAM_OPEN(name, parameters, arguments)                                         \
+	static WITH_BUFFER FILE *name##_served parameters                                \
+	{                                                                                \
+		struct path_buf buf;                                                     \
                                                                                          \
-		path = path_serve_read(AT_FDCWD, path, &buf_);                           \
-		is_refused(path, mode_[0] != 'r' || strchr(mode_, '+') ? O_RDWR : 0)     \
-			? NULL                                                           \
-			: (next)arguments;                                               \
-	})
+		path = path_serve_read(AT_FDCWD, path, &buf);                            \
+		return stream_writes(mode) && is_refused(AT_FDCWD, path)                 \
+			       ? NULL                                                    \
+			       : next_##name() arguments;                                \
+	}                                                                                \
+                                                                                         \
+	EXPORT FILE *name parameters                                                     \
+	{                                                                                \
+		return path_may_be_opened(AT_FDCWD, path, stream_writes(mode))           \
+			       ? name##_served arguments                                 \
+			       : next_##name() arguments;                                \
+	}
 
-EXPORT FILE *
-fopen(const char *path, const char *mode)
+static bool
+stream_writes(const char *mode)
 {
-	return STREAM_OPEN(next_fopen(), path, mode, (path, mode));
+	return mode[0] != 'r' || strchr(mode, '+') != NULL;
 }
 
-EXPORT FILE *
-fopen64(const char *path, const char *mode)
-{
-	return STREAM_OPEN(next_fopen64(), path, mode, (path, mode));
-}
-
-EXPORT FILE *
-freopen(const char *path, const char *mode, FILE *stream)
-{
-	return STREAM_OPEN(next_freopen(), path, mode, (path, mode, stream));
-}
-
-EXPORT FILE *
-freopen64(const char *path, const char *mode, FILE *stream)
-{
-	return STREAM_OPEN(next_freopen64(), path, mode, (path, mode, stream));
-}
+STREAM_OPEN(fopen, (const char *path, const char *mode), (path, mode))
+STREAM_OPEN(fopen64, (const char *path, const char *mode), (path, mode))
+STREAM_OPEN(
+	freopen, (const char *path, const char *mode, FILE *stream), (path, mode, stream))
+STREAM_OPEN(freopen64, (const char *path, const char *mode, FILE *stream),
+	(path, mode, stream))

@@ -25,14 +25,36 @@ explains(void)
 	return served_by.explains != NULL && served_by.explains();
 }
 
-/* The quick test for most paths. */
+/* Of `rocade-run --explain`: paths by which programs look for RDMA. */
 static bool
-may_be_served(const char *path)
+is_explained(const char *path)
+{
+	static const char *const tops[] = {"/dev/infiniband", "/sys/bus/pci/",
+		"/sys/class/infiniband", "/sys/class/misc/", "/sys/module/"};
+
+	for (unsigned i = 0; i < RTE_DIM(tops); i++) {
+		if (strncmp(path, tops[i], strlen(tops[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+has_word(const char *path)
+{
+	const char *top = path + strspn(path, "/.");
+
+	return (strncmp(top, "sys/", 4) == 0 || strncmp(top, "dev/", 4) == 0 ||
+		       strstr(path, "/../") != NULL) &&
+	       (strstr(path, "/infiniband") != NULL || strstr(path, "/rdma_cm") != NULL ||
+		       strstr(path, "/pciffff:ff") != NULL);
+}
+
+bool
+path_may_be_served(const char *path)
 {
 	return sysfs_depth == 0 && path != NULL && path[0] == '/' &&
-	       (explains() || strstr(path, "/infiniband") != NULL ||
-		       strstr(path, "/rdma_cm") != NULL ||
-		       strstr(path, "/pciffff:ff") != NULL);
+	       (has_word(path) || (explains() && is_explained(path)));
 }
 
 /* Copies the path without the slashes and dots that mean nothing. At the end they mean the directory that a
@@ -108,56 +130,81 @@ absolute_serve(const char *path, struct path_buf *buf)
 	return buf->text;
 }
 
-/* Of `rocade-run --explain`: a path by which programs look for RDMA, and which is not there. */
-static void
-absent_note(const char *path, const char *used)
-{
-	static const char *const tops[] = {"/dev/infiniband", "/sys/bus/pci/",
-		"/sys/class/infiniband", "/sys/class/misc/", "/sys/module/"};
-
-	for (unsigned i = 0; i < RTE_DIM(tops); i++) {
-		if (strncmp(path, tops[i], strlen(tops[i])) == 0 &&
-			faccessat(AT_FDCWD, used, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
-			served_by.absent(path);
-	}
-}
-
 const char *
 path_serve(const char *path, struct path_buf *buf)
 {
 	const char *used = path;
 	int err = errno;
 
-	if (!may_be_served(path))
+	if (!path_may_be_served(path))
 		return path;
 	sysfs_depth++;
 	used = absolute_serve(path, buf);
-	if (explains())
-		absent_note(path, used);
+	if (explains() && is_explained(path) &&
+		faccessat(AT_FDCWD, used, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+		served_by.absent(path);
 	sysfs_depth--;
 	errno = err;
 	return used;
+}
+
+/* Reads as much of the directory's path as there is room. Returns false if there is none. snprintf() needs too
+ * much stack: see WITH_BUFFER. */
+static bool
+folder_read(int dirfd, char *folder, size_t size)
+{
+	static const char fds[] = "/proc/self/fd/";
+	char link[32] = "", *at = link + sizeof(link) - 1;
+	ssize_t len;
+
+	for (unsigned left = (unsigned)dirfd; left != 0 || *at == '\0'; left /= 10)
+		*--at = (char)('0' + left % 10);
+	at -= strlen(fds);
+	memcpy(at, fds, strlen(fds));
+	len = link_target(dirfd == AT_FDCWD ? "/proc/self/cwd" : at, folder, size - 1);
+	folder[len > 0 ? len : 0] = '\0';
+	return len > 0;
+}
+
+bool
+path_folder_in_tree(int dirfd)
+{
+	char begin[TREE_PATH_MAX];
+	int err = errno;
+	bool found = folder_read(dirfd, begin, sizeof(begin)) &&
+		     strstr(begin, TREE_NAME) != NULL;
+
+	errno = err;
+	return found;
+}
+
+bool
+path_may_be_opened(int dirfd, const char *path, bool writes)
+{
+	const char *last;
+
+	if (path == NULL || sysfs_depth != 0)
+		return false;
+	if (path[0] == '/')
+		return path_may_be_served(path) ||
+		       (writes && strstr(path, TREE_NAME) != NULL);
+	last = strrchr(path, '/');
+	last = last != NULL ? last + 1 : path;
+	return (writes || sysfs_live_name(last) || strcmp(last, "rdma_cm") == 0) &&
+	       path_folder_in_tree(dirfd);
 }
 
 /* Returns the whole path, if this is one in the tree of this process, and else NULL. */
 static const char *
 relative_find(int dirfd, const char *path, struct path_buf *buf)
 {
-	const char *last = strrchr(path, '/'), *root;
-	char link[32], folder[PATH_MAX];
-	ssize_t len;
+	char folder[PATH_MAX];
+	const char *root;
 
-	last = last != NULL ? last + 1 : path;
-	if (!sysfs_live_name(last) && strcmp(last, "rdma_cm") != 0)
+	if (!folder_read(dirfd, folder, sizeof(folder)))
 		return NULL;
-	snprintf(link, sizeof(link),
-		dirfd == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/%d", dirfd);
-	len = link_target(link, folder, sizeof(folder) - 1);
-	if (len <= 0)
-		return NULL;
-	folder[len] = '\0';
 	/* Another process may have brought this one here. */
-	root = strstr(folder, "/rocade-sysfs-") != NULL ? sysfs_session_root() : NULL;
+	root = strstr(folder, TREE_NAME) != NULL ? sysfs_session_root() : NULL;
 	if (root == NULL || strncmp(folder, root, strlen(root)) != 0 ||
 		snprintf(buf->text, sizeof(buf->text), "%s/%s", folder, path) >=
 			(int)sizeof(buf->text))

@@ -12,6 +12,17 @@ struct path_buf {
 	char text[PATH_MAX];
 };
 
+/* Of functions with such a buffer. Programs call functions of libc where they have little stack: in small
+ * threads and in handlers of signals. So only a call with a path that may be Rocade's needs the buffer. */
+#define WITH_BUFFER __attribute__((noinline))
+
+/* The quick test for most paths: path_serve() returns them. Any thread. */
+bool path_may_be_served(const char *path);
+/* As above, for path_serve_read(). writes: the call may change the file. */
+bool path_may_be_opened(int dirfd, const char *path, bool writes);
+/* Returns whether this descriptor, or AT_FDCWD, is of a directory in a tree. Preserves errno. */
+bool path_folder_in_tree(int dirfd);
+
 /*
  * Returns the path to use: another one if this is a path of Rocade's devices, and else the path
  * itself. A device node is replaced by /dev/null: programs check that the node exists, but do not

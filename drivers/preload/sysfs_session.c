@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tree is a directory NAME-UID-KEY. Each process that uses it has a shared flock(2) on it, which
+ * The tree is a directory rocade-sysfs-UID-KEY. Each process that uses it has a shared flock(2) on it, which
  * ends with the process however that ends. A process that ends by exit(3) takes the lock exclusively
  * and then removes the tree; where that fails, another process still uses it. A process that makes a
  * tree removes those of the same user that no process has locked, which processes left that were
@@ -23,12 +23,11 @@
 #include "preload/sysfs_session.h"
 #include "verbs/sysfs_tree.h"
 
-#define NAME "rocade-sysfs"
 #define FD_LEAST 256 /* above those that a program expects to get next */
 #define TRIES 16     /* each one fails only if another process ends just then */
 
 struct sysfs_session {
-	char root[128];
+	char root[TREE_PATH_MAX];
 	int fd;
 	dev_t dev;
 	ino_t ino;
@@ -101,7 +100,7 @@ sweep(const char *folder)
 	char prefix[64];
 	DIR *dir = opendir(folder);
 
-	snprintf(prefix, sizeof(prefix), NAME "-%u-", (unsigned)geteuid());
+	snprintf(prefix, sizeof(prefix), "%s%u-", TREE_NAME + 1, (unsigned)geteuid());
 	while (dir != NULL && (entry = readdir(dir)) != NULL) {
 		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
 			snprintf(s.root, sizeof(s.root), "%s/%s", folder,
@@ -156,7 +155,7 @@ root_join(struct sysfs_session *s, const char *folder, uint64_t key)
 {
 	int rc = -EAGAIN;
 
-	if (snprintf(s->root, sizeof(s->root), "%s/" NAME "-%u-%016" PRIx64, folder,
+	if (snprintf(s->root, sizeof(s->root), "%s" TREE_NAME "%u-%016" PRIx64, folder,
 		    (unsigned)geteuid(), key) >= (int)sizeof(s->root) - 32)
 		return -ENAMETOOLONG;
 	for (unsigned i = 0; i < TRIES && (rc == -EAGAIN || rc == -ENOENT); i++) {

@@ -116,7 +116,7 @@ static __thread union {
 		return walk.name(path + path_hidden(path), st, type);                    \
 	}                                                                                \
                                                                                          \
-	EXPORT int name(const char *path,                                                \
+	static WITH_BUFFER int name##_served(const char *path,                           \
 		int (*function)(const char *, const struct stat_type *, int), int fds)   \
 	{                                                                                \
 		__typeof__(walk) before = walk;                                          \
@@ -130,6 +130,14 @@ static __thread union {
 		rc = NEXT_FUNCTION(name)(path, name##_shown, fds);                       \
 		walk = before;                                                           \
 		return rc;                                                               \
+	}                                                                                \
+                                                                                         \
+	EXPORT int name(const char *path,                                                \
+		int (*function)(const char *, const struct stat_type *, int), int fds)   \
+	{                                                                                \
+		return path_may_be_served(path)                                          \
+			       ? name##_served(path, function, fds)                      \
+			       : NEXT_FUNCTION(name)(path, function, fds);               \
 	}
 FTW(ftw, stat)
 FTW(ftw64, stat64)
@@ -144,7 +152,7 @@ FTW(ftw64, stat64)
 		return walk.name(path + hidden, st, type, &moved);                       \
 	}                                                                                \
                                                                                          \
-	EXPORT int name(const char *path,                                                \
+	static WITH_BUFFER int name##_served(const char *path,                           \
 		int (*function)(                                                         \
 			const char *, const struct stat_type *, int, struct FTW *),      \
 		int fds, int flags)                                                      \
@@ -160,28 +168,45 @@ FTW(ftw64, stat64)
 		rc = NEXT_FUNCTION(name)(path, name##_shown, fds, flags);                \
 		walk = before;                                                           \
 		return rc;                                                               \
+	}                                                                                \
+                                                                                         \
+	EXPORT int name(const char *path,                                                \
+		int (*function)(                                                         \
+			const char *, const struct stat_type *, int, struct FTW *),      \
+		int fds, int flags)                                                      \
+	{                                                                                \
+		return path_may_be_served(path)                                          \
+			       ? name##_served(path, function, fds, flags)               \
+			       : NEXT_FUNCTION(name)(path, function, fds, flags);        \
 	}
 NFTW(nftw, stat)
 NFTW(nftw64, stat64)
 
 /* ---- fts ---- */
 
+static WITH_BUFFER char *
+fts_root_copy(const char *path)
+{
+	struct path_buf buf;
+
+	return strdup(path_serve(path, &buf));
+}
+
 /* Replaces the paths. Returns false, with errno, if there is no memory. *out: NULL if none is served. */
 static bool
 fts_roots_serve(char *const *paths, char ***out)
 {
-	struct path_buf buf;
 	size_t count = 0;
 	bool any = false;
 
 	*out = NULL;
 	for (; paths[count] != NULL; count++)
-		any |= path_serve(paths[count], &buf) != paths[count];
+		any |= path_may_be_served(paths[count]);
 	if (!any)
 		return true;
 	*out = calloc(count + 1, sizeof(char *));
 	for (size_t i = 0; *out != NULL && i < count; i++) {
-		(*out)[i] = strdup(path_serve(paths[i], &buf));
+		(*out)[i] = fts_root_copy(paths[i]);
 		if ((*out)[i] == NULL)
 			return false;
 	}

@@ -17,7 +17,7 @@ from tap import case, run  # noqa: E402
 CLASS = "/sys/class/infiniband/rocade0"
 FILES = ("openat openat64 open open64 fopen fopen64 freopen freopen64 fstatat fstatat64 statx "
          "faccessat stat stat64 lstat lstat64 access eaccess euidaccess").split()
-REFUSED = "creat open-rdwr fopen-w".split()
+REFUSED = "openat-wronly creat open-rdwr fopen-w".split()
 FOLDERS = ("scandirat fdopendir opendir readdir64 scandir scandir64 statfs statvfs glob ftw ftw64 "
            "nftw nftw64 fts fts-nochdir").split()
 # What _FORTIFY_SOURCE calls.
@@ -30,9 +30,13 @@ AT_RESULTS = ["readlinkat", "fstatat-nofollow"]
 ROWS = {
     "absolute": FILES + REFUSED + FOLDERS + RESULTS + CHECKED + CHECKED_RESULTS,
     "link": FILES + REFUSED + FOLDERS + CHECKED,
-    "chdir": ["chdir-ports", *FILES, *FOLDERS, *CHECKED, "chdir-class", *RESULTS,
+    "chdir": ["chdir-ports", *FILES, *REFUSED, *FOLDERS, *CHECKED, "chdir-class", *RESULTS,
               *CHECKED_RESULTS, "chdir-root"],
-    "descriptor": ["open-ports", *AT, "open-class", *AT_RESULTS]}
+    "descriptor": ["open-ports", *AT, "openat-wronly", "open-class", *AT_RESULTS]}
+OTHERS = ("stack-readlink stack-readlink-short stack-readlinkat stack-open stack-openat "
+          "stack-open-write stack-stat stack-fstatat stack-access stack-chdir stack-getcwd "
+          "stack-getcwd-short readlink-fault readlink-empty readlink-short abort-getcwd "
+          "abort-readlink abort-readlinkat").split()
 CPP = ("exists ifstream directory_iterator is_symlink read_symlink canonical "
        "recursive_directory_iterator status current_path relative").split()
 
@@ -53,6 +57,17 @@ def of_c():
                      line + "\n" + done.stderr)
         case("C: the program has no other rows", done.returncode == 0 and not got,
              "%s %s %s" % (done.returncode, got, done.stderr))
+
+
+def of_others():
+    """Paths of no device."""
+    with Daemon() as daemon:
+        done = daemon.run(program("sysfs_others"))
+        lines = [line.split() for line in done.stdout.splitlines()]
+        for name in OTHERS:
+            got = [words[1:] for words in lines if words[0] == name]
+            case("others: %s" % name, [words[0] for words in got] == ["ok"],
+                 "%s %s %s" % (got, done.returncode, done.stderr))
 
 
 def of_cpp():
@@ -303,7 +318,7 @@ def explain():
 
 
 GROUPS = {f.__name__: f for f in (
-    of_c, of_cpp, of_python, of_shells, beside_the_kernel, lifetime, read_only, live, tools,
+    of_c, of_others, of_cpp, of_python, of_shells, beside_the_kernel, lifetime, read_only, live, tools,
     explain)}
 
 if __name__ == "__main__":

@@ -75,6 +75,8 @@ opens(int dirfd, const char *path)
 
 	row("openat", text_is(openat(dirfd, path, O_RDONLY), want));
 	row("openat64", text_is(openat64(dirfd, path, O_RDONLY), want));
+	fd = openat(dirfd, path, O_WRONLY | O_TRUNC);
+	row("openat-wronly", fd < 0 && errno == EACCES);
 	if (dirfd != AT_FDCWD)
 		return;
 	row("open", text_is(open(path, O_RDONLY), want));
@@ -88,8 +90,6 @@ opens(int dirfd, const char *path)
 	row("freopen", stream_is(freopen(path, "r", fopen("/dev/null", "r")), want));
 	row("freopen64",
 		stream_is(freopen64(path, "r", fopen64("/dev/null", "r")), want));
-	if (path[0] != '/')
-		return;
 	fd = creat(path, 0600);
 	row("creat", fd < 0 && errno == EACCES);
 	fd = open(path, O_RDWR);
