@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,18 +54,50 @@ is_same(const struct sysfs_session *s, const struct stat *st)
 	return st->st_dev == s->dev && st->st_ino == s->ino;
 }
 
-/* Opens the tree, if there is one of this user, and locks it. Returns 0 or -errno. */
+/* Opens a directory of this user, which no other user can change. Returns a descriptor or -errno. */
 static int
-root_lock(struct sysfs_session *s, int how)
+own_open(int folder, const char *name)
 {
-	struct stat st, now;
-	int fd = open(s->root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int rc = 0, high;
+	int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 077) != 0)
-		rc = -EPERM;
+	if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 077) == 0)
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
+/* Opens /dev/shm or /tmp, in which other users cannot replace a directory of this one. Its owner may have no
+ * number in a user namespace. Returns a descriptor or -errno. */
+static int
+common_open(const char *folder)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 &&
+		((st.st_mode & S_ISVTX) != 0 || (st.st_mode & 022) == 0))
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
+/* Opens the tree, if there is one of this user, and locks it. Returns 0 or -errno. */
+static int
+root_lock(struct sysfs_session *s, int folder, int how)
+{
+	struct stat st, now;
+	int fd = own_open(folder, strrchr(s->root, '/') + 1);
+	int rc = 0, high;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) != 0)
+		rc = -errno;
 	else if (flock(fd, how) != 0)
 		rc = -errno;
 	else if (lstat(s->root, &now) != 0 || now.st_ino != st.st_ino ||
@@ -82,32 +115,32 @@ root_lock(struct sysfs_session *s, int how)
 
 /* With an exclusive lock. Another process finds the tree whole or not at all. */
 static void
-root_remove(const char *root)
+root_remove(int folder, const char *name)
 {
-	char away[160];
+	char away[NAME_MAX + 32];
 
-	snprintf(away, sizeof(away), "%s.%d.old", root, (int)getpid());
-	if (rename(root, away) == 0)
-		sysfs_tree_remove(AT_FDCWD, away);
+	snprintf(away, sizeof(away), "%s.%d.old", name, (int)getpid());
+	if (renameat(folder, name, folder, away) == 0)
+		sysfs_tree_remove(folder, away);
 }
 
 /* Removes what processes of this user have left that were killed. */
 static void
-sweep(const char *folder)
+sweep(int folder, const char *path)
 {
 	struct sysfs_session s;
 	struct dirent *entry;
 	char prefix[64];
-	DIR *dir = opendir(folder);
+	DIR *dir = opendir(path);
 
 	snprintf(prefix, sizeof(prefix), "%s%u-", TREE_NAME + 1, (unsigned)geteuid());
 	while (dir != NULL && (entry = readdir(dir)) != NULL) {
 		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
-			snprintf(s.root, sizeof(s.root), "%s/%s", folder,
-				entry->d_name) >= (int)sizeof(s.root))
+			snprintf(s.root, sizeof(s.root), "%s/%s", path, entry->d_name) >=
+				(int)sizeof(s.root))
 			continue;
-		if (root_lock(&s, LOCK_EX | LOCK_NB) == 0) {
-			root_remove(s.root);
+		if (root_lock(&s, folder, LOCK_EX | LOCK_NB) == 0) {
+			root_remove(folder, entry->d_name);
 			close(s.fd);
 		}
 	}
@@ -128,42 +161,43 @@ devices_add(int root)
 
 /* Makes the tree under another name, and gives it its own when it is whole. */
 static int
-root_make(const struct sysfs_session *s)
+root_make(int folder, const char *name)
 {
 	char made[160];
 	int fd, rc;
 
-	snprintf(made, sizeof(made), "%s.%d.new", s->root, (int)gettid());
-	if (mkdir(made, 0700) != 0)
+	snprintf(made, sizeof(made), "%s.%d.new", name, (int)gettid());
+	if (mkdirat(folder, made, 0700) != 0)
 		return -errno;
-	fd = open(made, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	rc = fd >= 0 && flock(fd, LOCK_SH) == 0 ? sysfs_tree_make(fd) : -errno;
+	fd = own_open(folder, made);
+	if (fd < 0)
+		return fd;
+	rc = flock(fd, LOCK_SH) == 0 ? sysfs_tree_make(fd) : -errno;
 	if (rc == 0)
 		rc = devices_add(fd);
-	if (rc == 0 && rename(made, s->root) != 0)
+	if (rc == 0 && renameat(folder, made, folder, name) != 0)
 		rc = -errno;
 	if (rc != 0)
-		sysfs_tree_remove(AT_FDCWD, made);
-	if (fd >= 0)
-		close(fd);
+		sysfs_tree_remove(folder, made);
+	close(fd);
 	/* Another process was faster. */
 	return rc == -ENOTEMPTY || rc == -EEXIST ? 0 : rc;
 }
 
 static int
-root_join(struct sysfs_session *s, const char *folder, uint64_t key)
+root_join(struct sysfs_session *s, int folder, const char *path, uint64_t key)
 {
 	int rc = -EAGAIN;
 
-	if (snprintf(s->root, sizeof(s->root), "%s" TREE_NAME "%u-%016" PRIx64, folder,
+	if (snprintf(s->root, sizeof(s->root), "%s" TREE_NAME "%u-%016" PRIx64, path,
 		    (unsigned)geteuid(), key) >= (int)sizeof(s->root) - 32)
 		return -ENAMETOOLONG;
 	for (unsigned i = 0; i < TRIES && (rc == -EAGAIN || rc == -ENOENT); i++) {
-		rc = root_lock(s, LOCK_SH);
+		rc = root_lock(s, folder, LOCK_SH);
 		if (rc != -ENOENT)
 			continue;
-		sweep(folder);
-		rc = root_make(s);
+		sweep(folder, path);
+		rc = root_make(folder, strrchr(s->root, '/') + 1);
 		if (rc == 0)
 			rc = -EAGAIN;
 	}
@@ -204,7 +238,7 @@ session_join(void)
 	struct device_facts facts;
 	struct sysfs_session *s;
 	char line[256];
-	int rc = -ENOENT;
+	int rc = -ENOENT, folder;
 
 	if (!served_by.facts(0, &facts) || is_mounted(facts.name))
 		return NULL;
@@ -212,8 +246,15 @@ session_join(void)
 	if (s == NULL)
 		return NULL;
 	for (unsigned i = 0; rc != 0 && i < RTE_DIM(folders); i++) {
-		if (folders[i] != NULL && folders[i][0] == '/')
-			rc = root_join(s, folders[i], key_of(&facts));
+		if (folders[i] == NULL || folders[i][0] != '/')
+			continue;
+		/* sudo may pass $XDG_RUNTIME_DIR of another user. */
+		rc = folder =
+			i == 0 ? own_open(AT_FDCWD, folders[i]) : common_open(folders[i]);
+		if (folder < 0)
+			continue;
+		rc = root_join(s, folder, folders[i], key_of(&facts));
+		close(folder);
 	}
 	if (rc == 0)
 		return s;
@@ -311,6 +352,6 @@ session_leave(void)
 		return;
 	sysfs_depth++;
 	if (flock(s->fd, LOCK_EX | LOCK_NB) == 0)
-		root_remove(s->root);
+		root_remove(AT_FDCWD, s->root);
 	sysfs_depth--;
 }

@@ -199,7 +199,7 @@ def lifetime():
     """A tree is there as long as a process that uses it; what a killed one left is used and removed."""
     with Daemon() as daemon:
         runtime = os.path.join(daemon.dir, "run")
-        os.mkdir(runtime)
+        os.mkdir(runtime, 0o700)
         daemon.env["XDG_RUNTIME_DIR"] = runtime
         done = daemon.run("ls", CLASS)
         case("a program that ends removes the tree", done.returncode == 0 and
@@ -230,6 +230,33 @@ def lifetime():
              done.stdout + done.stderr)
         daemon.run("ls", "/sys/class/net")
         case("a program that does not look makes none", not trees(runtime), trees(runtime))
+
+
+# Of the kernel, not of the library.
+PLACE = """
+import ctypes, os
+os.chdir('%s')
+place = ctypes.create_string_buffer(4096)
+number = 267 if os.uname().machine == "x86_64" else 78  # readlinkat
+ctypes.CDLL(None).syscall(number, -100, b"/proc/self/cwd", place, 4096)
+print(place.value.decode().split("/rocade-sysfs-")[0])
+""" % CLASS
+
+
+def places():
+    """$XDG_RUNTIME_DIR is used if it is the user's, and no other can change it."""
+    with Daemon() as daemon:
+        for mode, owner, used in (0o700, 0, True), (0o755, 0, False), (0o700, 65534, False):
+            runtime = os.path.join(daemon.dir, "run-%o-%d" % (mode, owner))
+            os.mkdir(runtime)
+            os.chmod(runtime, mode)
+            os.chown(runtime, owner, owner)
+            daemon.env["XDG_RUNTIME_DIR"] = runtime
+            done = daemon.run(sys.executable, "-c", PLACE)
+            want = runtime if used else "/dev/shm"
+            case("root with a directory of %d, mode %o: in %s" %
+                 (owner, mode, "it" if used else "/dev/shm"), done.stdout == want + "\n" and
+                 (used or not os.listdir(runtime)), done.stdout + done.stderr)
 
 
 READ_ONLY = """
@@ -318,7 +345,7 @@ def explain():
 
 
 GROUPS = {f.__name__: f for f in (
-    of_c, of_others, of_cpp, of_python, of_shells, beside_the_kernel, lifetime, read_only, live, tools,
+    of_c, of_others, of_cpp, of_python, of_shells, beside_the_kernel, lifetime, places, read_only, live, tools,
     explain)}
 
 if __name__ == "__main__":
