@@ -8,6 +8,7 @@
 #include <fts.h>
 #include <ftw.h>
 #include <glob.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -60,14 +61,15 @@ directory_read64(void *dir)
 	return readdir64(dir);
 }
 
-/* GLOB_ALTDIRFUNC has libc call functions of the caller, here those of this library. */
-#define GLOB(name, read, stat_fn, lstat_fn, pattern, flags, failed, found)               \
+/* GLOB_ALTDIRFUNC has libc call functions of the caller, here those of this library. real: the function for
+ * all other patterns. */
+#define GLOB(name, real, read, stat_fn, lstat_fn, pattern, flags, failed, found)         \
 	__extension__({                                                                  \
 		__typeof__(*(found)) own_;                                               \
 		int rc_;                                                                 \
                                                                                          \
 		if (((flags)&GLOB_ALTDIRFUNC) != 0 || !pattern_may_match(pattern)) {     \
-			rc_ = NEXT_FUNCTION(name)(pattern, flags, failed, found);        \
+			rc_ = (real)(pattern, flags, failed, found);                     \
 		} else {                                                                 \
 			own_ = *(found);                                                 \
 			own_.gl_opendir = directory_open;                                \
@@ -85,20 +87,34 @@ directory_read64(void *dir)
 		rc_;                                                                     \
 	})
 
-EXPORT int
-glob(const char *pattern, int flags, int (*failed)(const char *path, int err),
-	glob_t *found)
-{
-	return GLOB(glob, directory_read, stat, lstat, pattern, flags, failed, found);
-}
+#define GLOB_FUNCTIONS(scope, glob_fn, glob64_fn, next, next64)                          \
+	scope int glob_fn(const char *pattern, int flags,                                \
+		int (*failed)(const char *path, int err), glob_t *found)                 \
+	{                                                                                \
+		return GLOB(glob, next, directory_read, stat, lstat, pattern, flags,     \
+			failed, found);                                                  \
+	}                                                                                \
+                                                                                         \
+	scope int glob64_fn(const char *pattern, int flags,                              \
+		int (*failed)(const char *path, int err), glob64_t *found)               \
+	{                                                                                \
+		return GLOB(glob64, next64, directory_read64, stat64, lstat64, pattern,  \
+			flags, failed, found);                                           \
+	}
+GLOB_FUNCTIONS(EXPORT, glob, glob64, NEXT_FUNCTION(glob), NEXT_FUNCTION(glob64))
 
-EXPORT int
-glob64(const char *pattern, int flags, int (*failed)(const char *path, int err),
-	glob64_t *found)
-{
-	return GLOB(
-		glob64, directory_read64, stat64, lstat64, pattern, flags, failed, found);
-}
+/* Programs that were linked with glibc before 2.27 leave gl_lstat unset, as its version of the function does
+ * not call it. drivers/preload/glob.map has the versions. */
+#ifdef GLOB_OLD
+#define NEXT_OLD(name) ((__typeof__(&name))(uintptr_t)dlvsym(RTLD_NEXT, #name, GLOB_OLD))
+int glob_old(const char *pattern, int flags, int (*failed)(const char *path, int err),
+	glob_t *found);
+int glob64_old(const char *pattern, int flags, int (*failed)(const char *path, int err),
+	glob64_t *found);
+GLOB_FUNCTIONS(EXPORT, glob_old, glob64_old, NEXT_OLD(glob), NEXT_OLD(glob64))
+__asm__(".symver glob_old, glob@" GLOB_OLD);
+__asm__(".symver glob64_old, glob64@" GLOB_OLD);
+#endif
 
 /* ---- ftw, nftw ---- */
 

@@ -35,7 +35,7 @@ ROWS = {
     "descriptor": ["open-ports", *AT, "openat-wronly", "open-class", *AT_RESULTS]}
 OTHERS = ("stack-readlink stack-readlink-short stack-readlinkat stack-open stack-openat "
           "stack-open-write stack-stat stack-fstatat stack-access stack-chdir stack-getcwd "
-          "stack-getcwd-short readlink-fault readlink-empty readlink-short abort-getcwd "
+          "stack-getcwd-short readlink-fault readlink-empty readlink-short glob-old glob-old-device glob-new abort-getcwd "
           "abort-readlink abort-readlinkat").split()
 CPP = ("exists ifstream directory_iterator is_symlink read_symlink canonical "
        "recursive_directory_iterator status current_path relative").split()

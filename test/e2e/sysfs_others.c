@@ -222,12 +222,77 @@ abort_row(const char *name, void (*call)(void))
 	row(name, WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, status);
 }
 
+/* ---- glob() ---- */
+
+#if defined(__x86_64__)
+__asm__(".symver glob_old, glob@GLIBC_2.2.5");
+#elif defined(__aarch64__)
+__asm__(".symver glob_old, glob@GLIBC_2.17");
+#else
+#define glob_old glob
+#endif
+int glob_old(const char *pattern, int flags, int (*failed)(const char *path, int err),
+	glob_t *found);
+
+static unsigned opened;
+
+static void *
+directory_open(const char *path)
+{
+	opened++;
+	return opendir(path);
+}
+
+static struct dirent *
+directory_read(void *dir)
+{
+	return readdir(dir);
+}
+
+static void
+directory_close(void *dir)
+{
+	closedir(dir);
+}
+
+static int
+lstat_new(const char *path, struct stat *out)
+{
+	return lstat(path, out);
+}
+
+static int
+stat_both(const char *path, struct stat *out)
+{
+	return stat(path, out);
+}
+
+/* As GNU make up to 4.2, which was linked with the old function and does not set gl_lstat. */
+static void
+globs(void)
+{
+	glob_t found = {.gl_opendir = directory_open,
+		.gl_readdir = directory_read,
+		.gl_closedir = directory_close,
+		.gl_stat = stat_both,
+		.gl_lstat = (__typeof__(found.gl_lstat))1};
+	int rc = glob_old("/etc/*/../passwd", GLOB_ALTDIRFUNC, NULL, &found);
+
+	row("glob-old", rc == 0 && found.gl_pathc > 0 && opened > 0, rc);
+	rc = glob_old("/sys/class/infiniband/*", 0, NULL, &found);
+	row("glob-old-device", rc == 0 && found.gl_pathc == 1, rc);
+	found.gl_lstat = lstat_new;
+	rc = glob("/etc/*/../passwd", GLOB_ALTDIRFUNC, NULL, &found);
+	row("glob-new", rc == 0 && found.gl_pathc > 0, rc);
+}
+
 int
 main(void)
 {
 	setvbuf(stdout, NULL, _IONBF, 0);
 	stacks();
 	buffers();
+	globs();
 	abort_row("abort-getcwd", on_getcwd_chk);
 	abort_row("abort-readlink", on_readlink_chk);
 	abort_row("abort-readlinkat", on_readlinkat_chk);
