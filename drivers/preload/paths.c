@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -240,17 +242,33 @@ path_serve_read(int dirfd, const char *path, struct path_buf *buf)
 	return path;
 }
 
+/* Returns whether this is a tree, of this process or of the one that has started it in a directory of that. */
+static bool
+is_tree(const char *root)
+{
+	struct stat st;
+
+	return lstat(root, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+	       (st.st_mode & 077) == 0;
+}
+
 unsigned
 path_hidden(const char *path)
 {
-	const char *root = sysfs_session_known();
-	size_t len = root != NULL ? strlen(root) : 0;
+	const char *name = strstr(path, TREE_NAME), *rest;
+	char root[TREE_PATH_MAX];
+	int err = errno;
+	bool hidden;
 
-	if (len == 0 || strncmp(path, root, len) != 0 ||
-		(strncmp(path + len, "/sys", 4) != 0 &&
-			strncmp(path + len, "/dev", 4) != 0))
+	rest = name != NULL ? strchr(name + 1, '/') : NULL;
+	if (rest == NULL || rest - path >= (ptrdiff_t)sizeof(root) ||
+		(strncmp(rest, "/sys", 4) != 0 && strncmp(rest, "/dev", 4) != 0))
 		return 0;
-	return (unsigned)len;
+	memcpy(root, path, (size_t)(rest - path));
+	root[rest - path] = '\0';
+	hidden = is_tree(root);
+	errno = err;
+	return hidden ? (unsigned)(rest - path) : 0;
 }
 
 bool

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tree is a directory rocade-sysfs-UID-KEY. Each process that uses it has a shared flock(2) on it, which
- * ends with the process however that ends. A process that ends by exit(3) takes the lock exclusively
- * and then removes the tree; where that fails, another process still uses it. A process that makes a
- * tree removes those of the same user that no process has locked, which processes left that were
- * killed.
+ * The tree is a directory rocade-sysfs-UID-KEY. It lives as long as the daemon of its device: a program may
+ * have its working directory in it, or pass it on to others by fork(2) and exec(3), and no lock shows
+ * that. A process that makes a tree removes those of the same user whose daemon has ended and that no
+ * process has locked: each process that uses a tree has a shared flock(2) on it, which ends with the
+ * process however that ends. A program that embeds Rocade has its own tree, and removes it at its end.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/no_cancel.h"
@@ -25,14 +26,17 @@
 #include "verbs/sysfs_tree.h"
 
 #define FD_LEAST 256 /* above those that a program expects to get next */
-#define TRIES 16     /* each one fails only if another process ends just then */
+#define DAEMON_LINK "daemon"
+#define TRIES 16 /* each one fails only if another process ends just then */
 
 struct sysfs_session {
 	char root[TREE_PATH_MAX];
 	int fd;
 	dev_t dev;
 	ino_t ino;
-	pid_t pid; /* that has opened fd */
+	pid_t pid;   /* that has opened fd */
+	uid_t uid;   /* of the tree */
+	bool is_own; /* there is no daemon */
 	struct sysfs_session *older;
 };
 
@@ -56,7 +60,7 @@ is_same(const struct sysfs_session *s, const struct stat *st)
 
 /* Opens a directory of this user, which no other user can change. Returns a descriptor or -errno. */
 static int
-own_open(int folder, const char *name)
+private_open(int folder, const char *name)
 {
 	int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -91,7 +95,7 @@ static int
 root_lock(struct sysfs_session *s, int folder, int how)
 {
 	struct stat st, now;
-	int fd = own_open(folder, strrchr(s->root, '/') + 1);
+	int fd = private_open(folder, strrchr(s->root, '/') + 1);
 	int rc = 0, high;
 
 	if (fd < 0)
@@ -124,7 +128,40 @@ root_remove(int folder, const char *name)
 		sysfs_tree_remove(folder, away);
 }
 
-/* Removes what processes of this user have left that were killed. */
+/* The link tells the daemon's socket: the file is another one if another daemon has its name. root: of the
+ * tree. */
+static int
+daemon_note(int root, const char *socket)
+{
+	char text[PATH_MAX];
+	struct stat st;
+
+	if (socket[0] == '\0' || stat(socket, &st) != 0)
+		return 0;
+	snprintf(text, sizeof(text), "%jx:%jx:%s", (uintmax_t)st.st_dev,
+		(uintmax_t)st.st_ino, socket);
+	return symlinkat(text, root, DAEMON_LINK) == 0 ? 0 : -errno;
+}
+
+static bool
+daemon_has_ended(int root)
+{
+	char text[PATH_MAX], *at;
+	ssize_t len = syscall(SYS_readlinkat, root, DAEMON_LINK, text, sizeof(text) - 1);
+	uintmax_t dev, ino;
+	struct stat st;
+
+	if (len <= 0)
+		return true;
+	text[len] = '\0';
+	dev = strtoumax(text, &at, 16);
+	ino = strtoumax(at + (*at == ':'), &at, 16);
+	if (stat(at + (*at == ':'), &st) != 0)
+		return errno == ENOENT || errno == ENOTDIR;
+	return st.st_dev != dev || st.st_ino != ino;
+}
+
+/* Removes what nothing can use any more. */
 static void
 sweep(int folder, const char *path)
 {
@@ -140,7 +177,8 @@ sweep(int folder, const char *path)
 				(int)sizeof(s.root))
 			continue;
 		if (root_lock(&s, folder, LOCK_EX | LOCK_NB) == 0) {
-			root_remove(folder, entry->d_name);
+			if (daemon_has_ended(s.fd))
+				root_remove(folder, entry->d_name);
 			close(s.fd);
 		}
 	}
@@ -154,8 +192,11 @@ devices_add(int root)
 	struct device_facts facts;
 	int rc = 0;
 
-	for (unsigned i = 0; rc == 0 && served_by.facts(i, &facts); i++)
+	for (unsigned i = 0; rc == 0 && served_by.facts(i, &facts); i++) {
 		rc = sysfs_device_add(root, &facts);
+		if (rc == 0)
+			rc = i == 0 ? daemon_note(root, facts.socket) : 0;
+	}
 	return rc;
 }
 
@@ -169,7 +210,7 @@ root_make(int folder, const char *name)
 	snprintf(made, sizeof(made), "%s.%d.new", name, (int)gettid());
 	if (mkdirat(folder, made, 0700) != 0)
 		return -errno;
-	fd = own_open(folder, made);
+	fd = private_open(folder, made);
 	if (fd < 0)
 		return fd;
 	rc = flock(fd, LOCK_SH) == 0 ? sysfs_tree_make(fd) : -errno;
@@ -245,12 +286,14 @@ session_join(void)
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return NULL;
+	s->uid = geteuid();
+	s->is_own = facts.socket[0] == '\0';
 	for (unsigned i = 0; rc != 0 && i < RTE_DIM(folders); i++) {
 		if (folders[i] == NULL || folders[i][0] != '/')
 			continue;
 		/* sudo may pass $XDG_RUNTIME_DIR of another user. */
-		rc = folder =
-			i == 0 ? own_open(AT_FDCWD, folders[i]) : common_open(folders[i]);
+		rc = folder = i == 0 ? private_open(AT_FDCWD, folders[i])
+				     : common_open(folders[i]);
 		if (folder < 0)
 			continue;
 		rc = root_join(s, folder, folders[i], key_of(&facts));
@@ -286,24 +329,34 @@ devices_update(const struct sysfs_session *s)
 	}
 }
 
-const char *
-sysfs_session_known(void)
+/* A program may have closed the descriptor, another process removed the tree, and a program that has become
+ * another user does not reach it. */
+static bool
+is_usable(const struct sysfs_session *s)
 {
-	const struct sysfs_session *s = session_current();
+	struct stat st;
 
-	return s != NULL ? s->root : NULL;
+	return s->uid == geteuid() && lstat(s->root, &st) == 0 && is_same(s, &st) &&
+	       fstat(s->fd, &st) == 0 && is_same(s, &st);
+}
+
+static void
+root_release(const struct sysfs_session *s)
+{
+	struct stat st;
+
+	/* The program may have closed the descriptor, and opened another file. */
+	if (fstat(s->fd, &st) == 0 && is_same(s, &st))
+		close(s->fd);
 }
 
 const char *
 sysfs_session_root(void)
 {
 	struct sysfs_session *s = session_current(), *before = s;
-	struct stat st;
 	int state;
 
-	/* A program may have closed the descriptor, and the last other process has removed the tree. */
-	if (s != NULL && lstat(s->root, &st) == 0 && is_same(s, &st) &&
-		fstat(s->fd, &st) == 0 && is_same(s, &st)) {
+	if (s != NULL && is_usable(s)) {
 		devices_update(s);
 		return s->root;
 	}
@@ -314,8 +367,11 @@ sysfs_session_root(void)
 		return NULL;
 	s->older = before;
 	if (__atomic_compare_exchange_n(
-		    &current, &before, s, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+		    &current, &before, s, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {
+		if (before != NULL)
+			root_release(before);
 		return s->root;
+	}
 	/* Another thread has done so. */
 	close(s->fd);
 	free(s);
@@ -348,10 +404,10 @@ session_leave(void)
 	struct stat st;
 
 	/* A child of fork() has the parent's descriptor, and with it the parent's lock. */
-	if (s == NULL || s->pid != getpid() || fstat(s->fd, &st) != 0 || !is_same(s, &st))
+	if (s == NULL || !s->is_own || s->pid != getpid() || fstat(s->fd, &st) != 0 ||
+		!is_same(s, &st))
 		return;
 	sysfs_depth++;
-	if (flock(s->fd, LOCK_EX | LOCK_NB) == 0)
-		root_remove(AT_FDCWD, s->root);
+	root_remove(AT_FDCWD, s->root);
 	sysfs_depth--;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tree of sysfs_tree.h that this process uses. Processes of a user that have the same daemon share
  * one, so that a directory in which one of them is, or of which it has a descriptor, is the same for
- * all. The last one removes it. */
+ * all. */
 #ifndef ROCADE_PRELOAD_SYSFS_SESSION_H
 #define ROCADE_PRELOAD_SYSFS_SESSION_H
 
@@ -18,8 +18,6 @@ extern __thread unsigned sysfs_depth;
 /* Returns the path of the tree, which is made if it is not there; NULL: there is no device, or no folder
  * in which it could be made. The text stays valid. Any thread. */
 const char *sysfs_session_root(void);
-/* As above, of a tree that the process uses already. */
-const char *sysfs_session_known(void);
 /* Writes the file of this path anew, if it is one that changes. */
 void sysfs_session_refresh(const char *path);
 

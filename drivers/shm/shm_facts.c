@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "port/gid.h"
 #include "shm/session.h"
 #include "shm/shm_facts.h"
+#include "switch/socket.h"
 
 uint64_t
 shm_device_guid(const struct sw_device *device)
@@ -88,6 +90,20 @@ counters_fetch(struct session *s, struct device_facts *out)
 	return rc == -ENOENT ? 0 : rc;
 }
 
+static void
+socket_name(const char *socket, struct device_facts *out)
+{
+	char whole[PATH_MAX];
+	struct sockaddr_un addr;
+
+	if (sw_socket_path(socket, true, &addr) == 0 &&
+		realpath(addr.sun_path, whole) != NULL &&
+		strlen(whole) < sizeof(out->socket))
+		strcpy(out->socket, whole);
+	else
+		snprintf(out->socket, sizeof(out->socket), "%s", addr.sun_path);
+}
+
 int
 shm_facts(const char *socket, struct device_facts *out)
 {
@@ -104,6 +120,7 @@ shm_facts(const char *socket, struct device_facts *out)
 		out->guid = shm_device_guid(&device);
 		out->instance = device.index;
 		out->link_up = device.link_up;
+		socket_name(socket, out);
 		gid_link_local(
 			device.net.mac, device.net.addr[device.net.addr_count].gid);
 		device.net.addr_count++;

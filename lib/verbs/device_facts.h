@@ -9,6 +9,8 @@ struct device_facts {
 	char name[64];
 	uint64_t guid;     /* in host order */
 	uint32_t instance; /* another one for each daemon */
+	char socket
+		[128]; /* the absolute path of the daemon's; "": this process has the device */
 	bool link_up;
 	uint8_t gids[DEV_GIDS][16];
 	uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes;

@@ -5,6 +5,7 @@ each way to name a path, in C, C++, Python and shells, and the tools of infiniba
 
 import glob
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -196,29 +197,86 @@ def trees(folder):
 
 
 def lifetime():
-    """A tree is there as long as a process that uses it; what a killed one left is used and removed."""
+    """A tree is there as long as its daemon, and after that as long as a process uses it."""
+    runtime = tempfile.mkdtemp(prefix="rocade-run-")
+    with Daemon() as daemon, Daemon() as last:
+        daemon.env["XDG_RUNTIME_DIR"] = last.env["XDG_RUNTIME_DIR"] = runtime
+        with Daemon() as ended:
+            ended.env["XDG_RUNTIME_DIR"] = runtime
+            waits = ended.start(sys.executable, "-c",
+                                "import os; os.listdir('%s'); print('in', flush=True); input()" % CLASS,
+                                feed=True)
+            waits.wait_line("in")
+            first = trees(runtime)
+        done = daemon.run("ls", CLASS)
+        made = [tree for tree in trees(runtime) if tree not in first]
+        inode = [os.stat(tree).st_ino for tree in made]
+        case("a tree of a daemon that has ended stays while a process uses it",
+             done.returncode == 0 and len(first) == 1 and len(made) == 1 and
+             first[0] in trees(runtime), done.stdout + done.stderr + str(trees(runtime)))
+        waits.send_signal(signal.SIGKILL)
+        waits.wait()
+        daemon.run("ls", CLASS)
+        case("processes share a tree", [os.stat(tree).st_ino for tree in made] == inode,
+             trees(runtime))
+        last.run("ls", CLASS)
+        now = trees(runtime)
+        case("the next process that makes a tree removes it, and those of other daemons stay",
+             len(now) == 2 and made[0] in now and first[0] not in now, now)
+    shutil.rmtree(runtime)
+
+
+CHILD = """
+cd /sys/class/infiniband/rocade0/ports/1 || exit
+(read -r go; cat state; pwd -P; ls counters | head -n 1) <&3 &
+exit 0
+"""
+EXECUTED = """
+import os, subprocess
+print(os.getcwd())
+subprocess.run(["ls", "/sys/class/infiniband"], check=True)
+os.closerange(3, 1024)
+with open("state", encoding="ascii") as file:
+    print(file.read(), os.listdir("pkeys"))
+"""
+USER = """
+import os
+print(os.listdir("/sys/class/infiniband"))
+os.setuid(65534)
+print(os.listdir("/sys/class/infiniband"), len(os.listdir("/proc/self/fd")))
+os.listdir("/sys/class/infiniband")
+print(len(os.listdir("/proc/self/fd")))
+"""
+
+
+def passed_on():
+    """A process has a directory of the tree, but not the lock of the process that has made it."""
+    with Daemon("--socket-mode", "666") as daemon:
+        os.chmod(daemon.dir, 0o755)
+        done = daemon.run("bash", "-c", "mkfifo $0/go; exec 3<>$0/go; bash -c '%s'; echo >&3; wait; "
+                          "until test -s $0/out; do :; done; cat $0/out" % CHILD.replace(
+                              "<&3 &", "<&3 >$0/part && mv $0/part $0/out &").replace("$0", daemon.dir),
+                          daemon.dir)
+        case("a child of a process that has ended", done.stdout ==
+             "4: ACTIVE\n%s/ports/1\nVL15_dropped\n" % REAL, done.stdout + done.stderr)
+        done = daemon.run("sh", "-c", "cd %s/ports/1 && exec \"$@\"" % CLASS, "sh", sys.executable,
+                          "-c", EXECUTED)
+        case("a program that was executed in the directory", done.stdout ==
+             "%s/ports/1\nrocade0\n4: ACTIVE\n ['0']\n" % REAL, done.stdout + done.stderr)
+        done = daemon.run(sys.executable, "-c", USER)
+        lines = done.stdout.splitlines()
+        case("a program that becomes another user", lines[:1] == ["['rocade0']"] and
+             lines[1].split(" ") == ["['rocade0']", lines[2]], done.stdout + done.stderr)
+
+
+def refused_places():
     with Daemon() as daemon:
         runtime = os.path.join(daemon.dir, "run")
         os.mkdir(runtime, 0o700)
         daemon.env["XDG_RUNTIME_DIR"] = runtime
-        done = daemon.run("ls", CLASS)
-        case("a program that ends removes the tree", done.returncode == 0 and
-             not trees(runtime), done.stdout + done.stderr + str(trees(runtime)))
-        waits = daemon.start(sys.executable, "-c",
-                             "import os; os.listdir('%s'); print('in', flush=True); input()" % CLASS,
-                             feed=True)
-        waits.wait_line("in")
-        made = trees(runtime)
-        inode = [os.stat(tree).st_ino for tree in made]
         daemon.run("ls", CLASS)
-        case("processes share a tree", len(made) == 1 and trees(runtime) == made and
-             [os.stat(tree).st_ino for tree in made] == inode, made)
-        waits.send_signal(signal.SIGKILL)
-        waits.wait()
-        case("a killed process leaves the tree", trees(runtime) == made, trees(runtime))
-        done = daemon.run("cat", CLASS + "/node_type")
-        case("which the next one uses and removes", done.stdout == "1: CA\n" and
-             not trees(runtime), done.stdout + str(trees(runtime)))
+        made = trees(runtime)
+        shutil.rmtree(made[0])
         os.mkdir(made[0])
         os.chmod(made[0], 0o755)
         done = daemon.run("cat", CLASS + "/node_type")
@@ -345,7 +403,8 @@ def explain():
 
 
 GROUPS = {f.__name__: f for f in (
-    of_c, of_others, of_cpp, of_python, of_shells, beside_the_kernel, lifetime, places, read_only, live, tools,
+    of_c, of_others, of_cpp, of_python, of_shells, beside_the_kernel, lifetime, passed_on, refused_places,
+    places, read_only, live, tools,
     explain)}
 
 if __name__ == "__main__":

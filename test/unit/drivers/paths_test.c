@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,18 @@ const char *
 rocade_version(void)
 {
 	return "1.2.3";
+}
+
+/* Returns the root of the tree. */
+static const char *
+tree(void)
+{
+	static char root[PATH_MAX];
+	struct path_buf buf;
+	const char *path = path_serve(DEVICE, &buf);
+
+	snprintf(root, sizeof(root), "%.*s", (int)path_hidden(path), path);
+	return root;
 }
 
 static void
@@ -261,7 +274,39 @@ TEST(the_trees_own_name_is_hidden)
 	assert_int_equal(path_hidden("/sys/class/infiniband"), 0);
 	assert_true(path_is_in_tree(path));
 	assert_false(path_is_in_tree("/dev/null"));
-	assert_int_equal(path_hidden(sysfs_session_known()), 0);
+	assert_int_equal(path_hidden(tree()), 0);
+}
+
+/* A program that is started in a directory of the tree has asked for no path of it yet. */
+TEST(the_name_of_a_tree_of_other_processes_is_hidden)
+{
+	char root[PATH_MAX], path[PATH_MAX + 16];
+
+	snprintf(root, sizeof(root), "%s", tree());
+	snprintf(path, sizeof(path), "%s", root);
+	strcpy(strrchr(path, '-'), "-0/sys/class");
+	assert_int_equal(path_hidden(path), 0); /* there is none */
+	*strrchr(path, '/') = '\0';
+	*strrchr(path, '/') = '\0';
+	assert_int_equal(mkdir(path, 0700), 0);
+	strcat(path, "/sys/class");
+	assert_string_equal(path + path_hidden(path), "/sys/class");
+	path[path_hidden(path)] = '\0';
+	assert_int_equal(chmod(path, 0755), 0);
+	strcat(path, "/sys/class");
+	assert_int_equal(path_hidden(path), 0); /* of any user */
+	strcpy(strrchr(path, '-'), "-0");
+	assert_int_equal(rmdir(path), 0);
+}
+
+static unsigned
+descriptors(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
 }
 
 /* A program that closes all descriptors gives up its lock. */
@@ -270,33 +315,52 @@ TEST(a_tree_that_was_removed_is_made_again)
 	struct path_buf buf;
 	char was[PATH_MAX];
 
+	unsigned before;
+
 	snprintf(was, sizeof(was), "%s", path_serve(DEVICE, &buf));
-	sysfs_tree_remove(AT_FDCWD, sysfs_session_known());
+	before = descriptors();
+	sysfs_tree_remove(AT_FDCWD, tree());
 	assert_int_equal(access(was, F_OK), -1);
 	assert_string_equal(path_serve(DEVICE, &buf), was);
+	assert_int_equal(descriptors(), before);
 	expect_contents(DEVICE "/node_type", "1: CA\n");
 }
 
-/* Processes that were killed leave a tree, which nothing locks. */
-TEST(a_tree_that_no_process_uses_is_removed)
+/* By exec(3) and the like a process has a working directory without a lock. */
+TEST(a_tree_is_removed_if_no_process_locks_it_and_its_daemon_has_ended)
 {
 	struct path_buf buf;
-	char stale[PATH_MAX], used[PATH_MAX], root[PATH_MAX], *dash;
+	char stale[PATH_MAX], used[PATH_MAX], root[PATH_MAX], link[2 * PATH_MAX], *dash;
+	char live[PATH_MAX], was[128];
+	struct stat st;
 	int fd;
 
-	(void)path_serve(DEVICE, &buf);
-	snprintf(root, sizeof(root), "%s", sysfs_session_known());
+	snprintf(root, sizeof(root), "%s", tree());
 	dash = strrchr(root, '-');
 	snprintf(stale, sizeof(stale), "%.*s-stale", (int)(dash - root), root);
 	snprintf(used, sizeof(used), "%.*s-used", (int)(dash - root), root);
 	assert_int_equal(mkdir(stale, 0700), 0);
 	assert_int_equal(mkdir(used, 0700), 0);
+	/* The file of the socket is there, or another one of its name. */
+	snprintf(live, sizeof(live), "%.*s-live", (int)(dash - root), root);
+	assert_int_equal(mkdir(live, 0700), 0);
+	assert_int_equal(stat("/etc/passwd", &st), 0);
+	snprintf(was, sizeof(was), "%jx:%jx:/etc/passwd", (uintmax_t)st.st_dev,
+		(uintmax_t)st.st_ino);
+	snprintf(link, sizeof(link), "%s/daemon", live);
+	assert_int_equal(symlink(was, link), 0);
+	snprintf(was, sizeof(was), "%jx:%jx:/etc/passwd", (uintmax_t)st.st_dev,
+		(uintmax_t)st.st_ino + 1);
+	snprintf(link, sizeof(link), "%s/daemon", stale);
+	assert_int_equal(symlink(was, link), 0);
 	fd = open(used, O_RDONLY | O_DIRECTORY);
 	assert_int_equal(flock(fd, LOCK_SH), 0);
 	sysfs_tree_remove(AT_FDCWD, root);
 	(void)path_serve(DEVICE, &buf);
 	assert_int_equal(access(stale, F_OK), -1);
 	assert_int_equal(access(used, F_OK), 0);
+	assert_int_equal(access(live, F_OK), 0);
+	sysfs_tree_remove(AT_FDCWD, live);
 	assert_int_equal(access(root, F_OK), 0);
 	close(fd);
 	assert_int_equal(rmdir(used), 0);
