@@ -4,6 +4,7 @@
  * program, as clang's. */
 #include "sanitizer_env.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,20 @@
 
 #define SEPARATORS ":, \t\r\n"
 
+/* Not as the end of another name, such as print_suppressions. */
+static bool
+names_suppressions(const char *options)
+{
+	const char *at = options;
+
+	while (at != NULL && (at = strstr(at, "suppressions=")) != NULL) {
+		if (at == options || strchr(SEPARATORS, at[-1]) != NULL)
+			return true;
+		at++;
+	}
+	return false;
+}
+
 void
 sanitizer_env_set(const char *suppressions)
 {
@@ -21,8 +36,8 @@ sanitizer_env_set(const char *suppressions)
 
 	env_prepend("ASAN_OPTIONS", "verify_asan_link_order=0", SEPARATORS);
 	/* One file at most: the user's own one stays. */
-	if ((present != NULL && strstr(present, "suppressions=") != NULL) ||
-		strchr(suppressions, '"') != NULL || access(suppressions, R_OK) != 0)
+	if (names_suppressions(present) || strchr(suppressions, '"') != NULL ||
+		access(suppressions, R_OK) != 0)
 		return;
 	snprintf(entry, sizeof(entry), "suppressions=\"%s\"", suppressions);
 	env_prepend("TSAN_OPTIONS", entry, SEPARATORS);

@@ -4,14 +4,17 @@
 
 #include <dlfcn.h>
 
-/* Returns the function of this name in the next library in search order. */
+#include "preload/real_dl.h"
+
+/* Returns the function of this name in the next library in search order. Not by a dlsym() of the program,
+ * which may wrap the real one: RTLD_NEXT would be what follows the program then. */
 #define NEXT_FUNCTION(name)                                                              \
 	__extension__({                                                                  \
 		static __typeof__(&name) next_;                                          \
 		__typeof__(&name) found_ = __atomic_load_n(&next_, __ATOMIC_RELAXED);    \
                                                                                          \
 		if (found_ == NULL) {                                                    \
-			found_ = (__typeof__(&name))dlsym(RTLD_NEXT, #name);             \
+			found_ = (__typeof__(&name))real_dlsym()(RTLD_NEXT, #name);       \
 			__atomic_store_n(&next_, found_, __ATOMIC_RELAXED);              \
 		}                                                                        \
 		found_;                                                                  \

@@ -264,6 +264,11 @@ def sanitizers():
         lines = file.read().splitlines()
     case("the file has suppressions for the library", {
         "called_from_lib:librocade-verbs.so", "thread:librocade-verbs.so"} <= set(lines), lines)
+    got = options("TSAN_OPTIONS", "print_suppressions=1")
+    case("an option whose name ends in suppressions names no file", re.fullmatch(
+        'suppressions="(/.*/tsan.supp)":print_suppressions=1', got), got)
+    got = options("TSAN_OPTIONS", "exitcode=5:suppressions=/dev/null")
+    case("a file behind other options", got == "exitcode=5:suppressions=/dev/null", got)
     got = options("TSAN_OPTIONS", "suppressions=/dev/null")
     case("the user's file of suppressions stays alone", got == "suppressions=/dev/null", got)
 
