@@ -375,7 +375,9 @@ rocade_port_peers(struct rocade_port *port, struct rocade_peer *rows, unsigned n
 struct rocade_impair {
 	uint32_t loss_ppm; /* frames per million, 0..1000000, as the next three */
 	uint32_t duplicate_ppm;
-	uint32_t reorder_ppm; /* held back until 1 to 8 later frames have passed */
+	/* held back until 1 to 8 later frames have passed, the queue was idle for 16 polls, or, of sent
+	 * ones, until a QP of the queue ends */
+	uint32_t reorder_ppm;
 	uint32_t corrupt_ppm; /* one bit flipped, behind the Ethernet header */
 	/* The same seed has the same effect on the same sequence of frames of a queue. */
 	uint64_t seed;
@@ -399,7 +401,9 @@ rocade_port_impair_tx(struct rocade_port *port, const struct rocade_impair *impa
 }
 
 struct rocade_impair_stats {
-	uint64_t lost, duplicated, reordered, corrupted;
+	uint64_t lost, duplicated;
+	uint64_t reordered; /* overtaken by a later frame */
+	uint64_t corrupted;
 };
 /* The effects on all queues since the port was opened, of frames received and of frames
  * sent. Return 0. */

@@ -24,6 +24,7 @@
 struct held {
 	struct pkt pkt;
 	unsigned behind; /* number of frames that have still to overtake it */
+	bool overtaken;
 };
 
 struct lane {
@@ -67,6 +68,8 @@ frame_forward(struct lane *lane, const struct pkt *pkt)
 	for (unsigned i = 0; i < lane->held_count; i++) {
 		struct held *held = &lane->held[i];
 
+		lane->stats->reordered += !held->overtaken;
+		held->overtaken = true;
 		if (--held->behind == 0)
 			lane->ready[lane->ready_count++] = held->pkt;
 		else
@@ -131,8 +134,8 @@ frame_impair(struct impair *im, struct lane *lane, struct pkt *pkt)
 	if (corrupt)
 		frame_corrupt(lane, pkt);
 	if (hold && lane->held_count < HELD_MAX) {
-		lane->held[lane->held_count++] = (struct held){*pkt, behind};
-		lane->stats->reordered++;
+		lane->held[lane->held_count++] =
+			(struct held){.pkt = *pkt, .behind = behind};
 		if (lane == &im->lanes[IMPAIR_TX] && im->held != NULL)
 			im->held(im->held_arg);
 		return;
