@@ -2,9 +2,11 @@
 /* Control path. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_common.h>
@@ -40,14 +42,60 @@ in_vain_wanted(void)
 	return now > 0;
 }
 
-/* Some programs close their standard error at their end. */
-static int error_fd = -1;
+/* Some programs close their standard error at their end, and some all descriptors that they do not know. */
+static struct {
+	bool tried;
+	int fd;
+	dev_t dev;
+	ino_t ino;
+} error_kept = {.fd = -1};
+
+static void
+error_keep(void)
+{
+	struct stat st;
+	int fd;
+
+	if (__atomic_exchange_n(&error_kept.tried, true, __ATOMIC_RELAXED) ||
+		fstat(STDERR_FILENO, &st) != 0)
+		return;
+	fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, FD_LEAST);
+	error_kept.dev = st.st_dev;
+	error_kept.ino = st.st_ino;
+	__atomic_store_n(&error_kept.fd, fd, __ATOMIC_RELEASE);
+}
+
+/* Returns the descriptor, if the program has not closed it and opened another file. */
+static int
+error_fd(void)
+{
+	/* Pairs with the release in error_keep(). */
+	int fd = __atomic_load_n(&error_kept.fd, __ATOMIC_ACQUIRE);
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == error_kept.dev &&
+			       st.st_ino == error_kept.ino
+		       ? fd
+		       : -1;
+}
+
+/* A child of fork(2) may live on as a daemon, while the parent's caller waits for the end of a pipe. */
+static void
+error_leave(void)
+{
+	if (error_fd() >= 0)
+		close(error_kept.fd);
+	error_kept.fd = -1;
+	error_kept.tried = false;
+}
 
 static __attribute__((constructor)) void
-error_fd_keep(void)
+error_begin(void)
 {
-	if (in_vain_wanted())
-		error_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, FD_LEAST);
+	if (!in_vain_wanted())
+		return;
+	error_keep();
+	(void)pthread_atfork(NULL, NULL, error_leave);
 }
 
 static bool
@@ -74,6 +122,7 @@ note_add(enum in_vain kind, const char *text)
 	}
 	if (is_known(kind, text, __atomic_load_n(&state.taken, __ATOMIC_RELAXED)))
 		return;
+	error_keep(); /* in a child */
 	at = __atomic_fetch_add(&state.taken, 1, __ATOMIC_RELAXED);
 	if (at >= NOTES)
 		return;
@@ -99,14 +148,18 @@ notes_print(void)
 	static const char *const names[IN_VAIN_KINDS] = {
 		"the path", "the symbol", "the call (EOPNOTSUPP)", "netlink"};
 	unsigned taken = state.pid == getpid() ? state.taken : 0;
+	int fd = taken > 0 ? error_fd() : -1;
+
+	if (fd < 0)
+		return;
 
 	for (unsigned i = 0; i < RTE_MIN(taken, (unsigned)NOTES); i++) {
 		if (__atomic_load_n(&state.notes[i].written, __ATOMIC_ACQUIRE))
-			dprintf(error_fd, "rocade: %s looked in vain for %s %s\n",
+			dprintf(fd, "rocade: %s looked in vain for %s %s\n",
 				program_invocation_short_name, names[state.notes[i].kind],
 				state.notes[i].text);
 	}
 	if (taken > NOTES)
-		dprintf(error_fd, "rocade: %s looked in vain for %u more\n",
+		dprintf(fd, "rocade: %s looked in vain for %u more\n",
 			program_invocation_short_name, taken - NOTES);
 }

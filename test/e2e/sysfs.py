@@ -383,6 +383,49 @@ dl.dlvsym(handle, b"ibv_open_device", b"IBVERBS_1.1")
 """
 
 
+CLOSED = """
+import os, sys
+name = os.path.exists("/dev/infiniband/umad0")
+os.closerange(3, 2048)
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for fd in range(256, 300):
+    os.dup2(file, fd)
+"""
+# The child lives until the shell has read the last of the parent's output.
+DAEMON = """
+import os, sys
+os.path.exists("/dev/infiniband/umad0")
+if os.fork() == 0:
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    os.read(0, 1)
+"""
+
+
+CAPTURED = """
+mkfifo "$0" && exec 3<>"$0"
+said=$("$@" 2>&1 <&3 3<&-)
+echo >&3
+echo "$said"
+"""
+
+
+def explain_elsewhere():
+    """The lines go to the standard error, or nowhere."""
+    with Daemon() as daemon:
+        path = os.path.join(daemon.dir, "file")
+        done = daemon.run("--explain", sys.executable, "-c", CLOSED, path)
+        with open(path, encoding="ascii") as file:
+            text = file.read()
+        case("--explain writes to no file of the program", done.returncode == 0 and text == "",
+             text + done.stderr)
+        done = process.run(["sh", "-c", CAPTURED, daemon.dir + "/go", RUN, "--library", LIBRARY,
+                            "--explain", sys.executable, "-c", DAEMON], env=daemon.env)
+        case("--explain keeps no pipe open in a child", "looked in vain" in done.stdout,
+             done.stdout + done.stderr)
+
+
 def explain():
     """rocade-run --explain."""
     with Daemon() as daemon:
@@ -405,7 +448,7 @@ def explain():
 GROUPS = {f.__name__: f for f in (
     of_c, of_others, of_cpp, of_python, of_shells, beside_the_kernel, lifetime, passed_on, refused_places,
     places, read_only, live, tools,
-    explain)}
+    explain, explain_elsewhere)}
 
 if __name__ == "__main__":
     sys.exit(run(*(GROUPS[name] for name in sys.argv[1:] or GROUPS)))
