@@ -14,8 +14,9 @@ struct served {
 	/* Returns whether Rocade has a device with this name. NULL: whether it has any. False inside the
 	 * real libibverbs, which is to find the kernel's devices only. */
 	bool (*device)(const char *name);
-	/* Returns whether Rocade has a device with this index, and its state. */
-	bool (*facts)(unsigned index, struct device_facts *out);
+	/* Returns whether Rocade has a device with this index, and its state; the counters if they are
+	 * wanted. */
+	bool (*facts)(unsigned index, bool counters, struct device_facts *out);
 	/* There may be several devices, and others at another time. */
 	bool several;
 	/* Writes a line of the log. */

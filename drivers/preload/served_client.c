@@ -27,9 +27,9 @@ client_has_device(const char *name)
 }
 
 static bool
-client_facts(unsigned index, struct device_facts *out)
+client_facts(unsigned index, bool counters, struct device_facts *out)
 {
-	return index == 0 && device_source_facts(out);
+	return index == 0 && device_source_facts(counters, out);
 }
 
 static void

@@ -16,8 +16,9 @@ inside_has_device(const char *name)
 }
 
 static bool
-inside_facts(unsigned index, struct device_facts *out)
+inside_facts(unsigned index, bool counters, struct device_facts *out)
 {
+	(void)counters;
 	return rocade_rdmacm_facts(index, out);
 }
 

@@ -192,7 +192,7 @@ devices_add(int root)
 	struct device_facts facts;
 	int rc = 0;
 
-	for (unsigned i = 0; rc == 0 && served_by.facts(i, &facts); i++) {
+	for (unsigned i = 0; rc == 0 && served_by.facts(i, true, &facts); i++) {
 		rc = sysfs_device_add(root, &facts);
 		if (rc == 0)
 			rc = i == 0 ? daemon_note(root, facts.socket) : 0;
@@ -281,7 +281,7 @@ session_join(void)
 	char line[256];
 	int rc = -ENOENT, folder;
 
-	if (!served_by.facts(0, &facts) || is_mounted(facts.name))
+	if (!served_by.facts(0, false, &facts) || is_mounted(facts.name))
 		return NULL;
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
@@ -321,7 +321,7 @@ devices_update(const struct sysfs_session *s)
 	if (!served_by.several)
 		return;
 	sysfs_devices_sweep(s->fd, served_by.device);
-	for (unsigned i = 0; served_by.facts(i, &facts); i++) {
+	for (unsigned i = 0; served_by.facts(i, true, &facts); i++) {
 		if (sysfs_device_is_there(s->fd, &facts))
 			continue;
 		sysfs_device_remove(s->fd, facts.name);
@@ -387,7 +387,7 @@ sysfs_session_refresh(const char *path)
 
 	if (s == NULL || !sysfs_live_find(path, &live))
 		return;
-	for (unsigned i = 0; served_by.facts(i, &facts); i++) {
+	for (unsigned i = 0; served_by.facts(i, sysfs_live_counts(&live), &facts); i++) {
 		if (strcmp(facts.name, live.device) == 0) {
 			(void)sysfs_live_write(s->fd, &live, &facts);
 			return;

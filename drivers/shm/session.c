@@ -14,7 +14,7 @@
 #include "switch/socket.h"
 
 /* a daemon that does not answer for this long counts as dead */
-#define REPLY_TIMEOUT_S 10
+#define REPLY_TIMEOUT_MS 10000
 
 bool
 session_uid_accepted(uid_t uid, uid_t own, const char *told)
@@ -52,13 +52,19 @@ daemon_connect(int fd, const struct sockaddr_un *addr, uid_t *uid)
 										 : -EPERM;
 }
 
-void
-session_adopt(struct session *s, int fd)
+static void
+limit_set(int fd, unsigned ms)
 {
-	struct timeval timeout = {.tv_sec = REPLY_TIMEOUT_S};
+	struct timeval timeout = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+}
+
+void
+session_adopt(struct session *s, int fd)
+{
+	limit_set(fd, REPLY_TIMEOUT_MS);
 	s->daemon_version = SW_PROTO_VERSION;
 	s->timed_out = false;
 	pthread_mutex_init(&s->lock, NULL);
@@ -67,6 +73,12 @@ session_adopt(struct session *s, int fd)
 
 int
 session_open(struct session *s, const char *path)
+{
+	return session_open_within(s, path, REPLY_TIMEOUT_MS);
+}
+
+int
+session_open_within(struct session *s, const char *path, unsigned ms)
 {
 	struct sockaddr_un addr;
 	int rc = sw_socket_path(path, true, &addr);
@@ -77,7 +89,8 @@ session_open(struct session *s, const char *path)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	session_adopt(s, fd); /* the limit of a send is that of connect(2), too */
+	session_adopt(s, fd);
+	limit_set(fd, ms); /* that of a send is that of connect(2), too */
 	rc = daemon_connect(fd, &addr, &s->daemon_uid);
 	if (rc != 0)
 		session_close(s);

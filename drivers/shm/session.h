@@ -29,6 +29,8 @@ struct session {
  * there is nothing to close.
  */
 int session_open(struct session *s, const char *path);
+/* As above, of a daemon that has to answer each request within this time. */
+int session_open_within(struct session *s, const char *path, unsigned ms);
 /* Takes a connected socket, which session_close() closes. */
 void session_adopt(struct session *s, int fd);
 /* Returns whether a client of user own accepts a daemon of user uid: root, own, or the

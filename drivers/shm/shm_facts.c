@@ -10,6 +10,10 @@
 #include "shm/shm_facts.h"
 #include "switch/socket.h"
 
+/* For a process that has had the facts before, and then keeps those: a program that reads a file does not wait
+ * longer for a daemon that is stopped. */
+#define AGAIN_MS 200
+
 uint64_t
 shm_device_guid(const struct sw_device *device)
 {
@@ -105,11 +109,12 @@ socket_name(const char *socket, struct device_facts *out)
 }
 
 int
-shm_facts(const char *socket, struct device_facts *out)
+shm_facts(const char *socket, bool counters, bool again, struct device_facts *out)
 {
 	struct sw_device device;
 	struct session session;
-	int rc = session_open(&session, socket);
+	int rc = again ? session_open_within(&session, socket, AGAIN_MS)
+		       : session_open(&session, socket);
 
 	memset(out, 0, sizeof(*out));
 	if (rc != 0)
@@ -125,8 +130,11 @@ shm_facts(const char *socket, struct device_facts *out)
 			device.net.mac, device.net.addr[device.net.addr_count].gid);
 		device.net.addr_count++;
 		dev_gids_fill(&device.net, out->gids);
-		rc = counters_fetch(&session, out);
+		if (counters)
+			rc = counters_fetch(&session, out);
 	}
+	if (rc == -ENODEV && session.timed_out)
+		rc = -ETIMEDOUT;
 	session_close(&session);
 	return rc;
 }

@@ -22,7 +22,7 @@ int
 rocade_sysfs_make(const char *socket, int root)
 {
 	struct device_facts facts;
-	int rc = shm_facts(socket, &facts);
+	int rc = shm_facts(socket, true, false, &facts);
 
 	if (rc == 0)
 		rc = sysfs_tree_make(root);
@@ -37,11 +37,11 @@ int
 rocade_sysfs_refresh(const char *socket, int root)
 {
 	struct device_facts facts;
-	int rc = shm_facts(socket, &facts);
+	int rc = shm_facts(socket, true, true, &facts);
 
 	if (rc == 0)
 		rc = sysfs_device_refresh(root, &facts);
-	else if (made[0] != '\0')
+	else if (made[0] != '\0' && rc != -ETIMEDOUT)
 		sysfs_device_write_down(root, made);
 	return result(rc);
 }

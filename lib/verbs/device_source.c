@@ -31,10 +31,10 @@ device_source_refresh(void)
 }
 
 bool
-device_source_facts(struct device_facts *out)
+device_source_facts(bool counters, struct device_facts *out)
 {
 	int state = no_cancel_begin();
-	bool found = source != NULL && source->facts(out) == 0;
+	bool found = source != NULL && source->facts(counters, out) == 0;
 
 	no_cancel_end(state);
 	return found;

@@ -11,8 +11,8 @@ struct device_source {
 	/* Finds out whether the device exists, and reports that with device_source_offer() or
 	 * device_source_withdraw(). */
 	void (*refresh)(void);
-	/* Finds out the state of the device. Returns 0 or -errno. */
-	int (*facts)(struct device_facts *out);
+	/* Finds out the state of the device; the counters only if they are wanted. Returns 0 or -errno. */
+	int (*facts)(bool counters, struct device_facts *out);
 	/* Returns 0 or an errno value, ENODEV if the device does not exist now. port_wrap() makes the
 	 * port. */
 	int (*open)(struct rocade_port **port);
@@ -33,7 +33,7 @@ void device_source_withdraw(void);
 /* Returns the name of that device; NULL: there is none. Takes no lock; any thread. */
 const char *device_source_name(void);
 /* Returns whether there is a device, and its state. Any thread. */
-bool device_source_facts(struct device_facts *out);
+bool device_source_facts(bool counters, struct device_facts *out);
 
 /* Called around fork(), so that no thread is changing the list meanwhile. In the child,
  * the device of the source gets a new port at its next context. Open contexts keep the

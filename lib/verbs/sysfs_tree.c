@@ -73,7 +73,12 @@ static int
 parents_make(int root, const char *path)
 {
 	char part[PATH_MAX];
+	const char *last = strrchr(path, '/');
 
+	/* The row before has made them, mostly. */
+	snprintf(part, sizeof(part), "%.*s", last != NULL ? (int)(last - path) : 0, path);
+	if (last == NULL || mkdirat(root, part, 0755) == 0 || errno == EEXIST)
+		return 0;
 	for (const char *slash = strchr(path, '/'); slash != NULL;
 		slash = strchr(slash + 1, '/')) {
 		snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
@@ -429,6 +434,12 @@ sysfs_live_write(
 	return rc;
 }
 
+bool
+sysfs_live_counts(const struct sysfs_live *live)
+{
+	return strstr(rows[live->row].path, "counters/") != NULL;
+}
+
 int
 sysfs_live_write_down(int root, const struct sysfs_live *live)
 {
@@ -466,30 +477,4 @@ sysfs_device_refresh(int root, const struct device_facts *facts)
 			rc = sysfs_live_write(root, &live, facts);
 	}
 	return rc;
-}
-
-const char *
-sysfs_root(unsigned i)
-{
-	static const char *const roots[] = {
-#define SYSFS_ROOT(path) path,
-#include "verbs/sysfs.def"
-	};
-
-	return i < RTE_DIM(roots) ? roots[i] : NULL;
-}
-
-unsigned
-sysfs_root_length(const char *path)
-{
-	const char *root;
-
-	for (unsigned i = 0; (root = sysfs_root(i)) != NULL; i++) {
-		size_t len = strlen(root);
-
-		if (strncmp(path, root, len) == 0 &&
-			(path[len] == '/' || path[len] == '\0'))
-			return (unsigned)len;
-	}
-	return 0;
 }

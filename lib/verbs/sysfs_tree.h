@@ -28,6 +28,8 @@ void sysfs_tree_remove(int folder, const char *name);
 /* Returns whether the path is one of a file that changes. Such paths end in the device's name and the
  * rest of the row, whichever way they begin. */
 bool sysfs_live_find(const char *path, struct sysfs_live *live);
+/* Returns whether its text is one of the counters. */
+bool sysfs_live_counts(const struct sysfs_live *live);
 /* Returns whether a path that ends in this component can be one of these. */
 bool sysfs_live_name(const char *name);
 /* Replaces the file by one with the present text: a reader of the one before sees no part of it. */

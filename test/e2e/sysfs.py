@@ -354,6 +354,29 @@ def live():
              sent == counter(daemon, "counters/port_rcv_data"), sent)
 
 
+STOPPED = """
+import os, signal
+top = "/sys/class/infiniband/rocade0/ports/1/"
+def text(name):
+    with open(top + name, encoding="ascii") as file:
+        return file.read().strip()
+print(text("state"), text("counters/port_rcv_data"))
+os.kill(%d, signal.SIGSTOP)
+for _ in range(8):
+    print(text("state"), text("counters/port_rcv_data"))
+os.kill(%d, signal.SIGCONT)
+"""
+
+
+def stopped():
+    """A daemon that does not answer."""
+    with Daemon() as daemon:
+        number = daemon.process.pid
+        done = daemon.run(sys.executable, "-c", STOPPED % (number, number))
+        case("files keep their text while the daemon is stopped",
+             done.stdout == "4: ACTIVE 0\n" * 9, done.stdout + done.stderr)
+
+
 def tools():
     with Daemon() as daemon:
         done = daemon.run("ibstat")
@@ -447,7 +470,7 @@ def explain():
 
 GROUPS = {f.__name__: f for f in (
     of_c, of_others, of_cpp, of_python, of_shells, beside_the_kernel, lifetime, passed_on, refused_places,
-    places, read_only, live, tools,
+    places, read_only, live, stopped, tools,
     explain, explain_elsewhere)}
 
 if __name__ == "__main__":

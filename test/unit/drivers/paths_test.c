@@ -41,9 +41,11 @@ has_device(const char *name)
 }
 
 static bool
-device_facts(unsigned index, struct device_facts *out)
+device_facts(unsigned index, bool counters, struct device_facts *out)
 {
 	*out = device;
+	if (!counters)
+		out->tx_packets = out->tx_bytes = out->rx_packets = out->rx_bytes = 0;
 	return index == 0 && !ended;
 }
 
