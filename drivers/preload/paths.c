@@ -59,10 +59,31 @@ path_may_be_served(const char *path)
 	       (has_word(path) || (explains() && is_explained(path)));
 }
 
+/* Takes the last component from the path, for ".." behind it: outside the tree, whose others the kernel knows
+ * only. Returns false if it stays: in the tree, and behind a link. *left: if this was the top of a tree. */
+static bool
+component_take(char *path, size_t *len, bool *left)
+{
+	size_t top;
+	char one;
+
+	path[*len] = '\0';
+	top = sysfs_root_length(path);
+	if (top != 0 && *len > top)
+		return false;
+	if (top == 0 && *len != 0 &&
+		(link_target(path, &one, sizeof(one)) >= 0 || errno != EINVAL))
+		return false;
+	*left |= top != 0;
+	while (*len > 0 && path[--*len] != '/')
+		;
+	return true;
+}
+
 /* Copies the path without the slashes and dots that mean nothing. At the end they mean the directory that a
  * link leads to, and are one slash. Returns false if it is too long. */
 static bool
-path_tidy(const char *path, char *to, size_t size)
+path_tidy(const char *path, char *to, size_t size, bool *left)
 {
 	size_t len = 0;
 	bool slash = false;
@@ -72,7 +93,9 @@ path_tidy(const char *path, char *to, size_t size)
 
 		if (len + part + 1 >= size)
 			return false;
-		slash = part == 1 || (part == 2 && path[1] == '.');
+		slash = part == 1 || (part == 2 && path[1] == '.') ||
+			(part == 3 && path[1] == '.' && path[2] == '.' &&
+				component_take(to, &len, left));
 		if (!slash) {
 			memcpy(to + len, path, part);
 			len += part;
@@ -109,12 +132,15 @@ absolute_serve(const char *path, struct path_buf *buf)
 	char tidy[PATH_MAX], target_buf[PATH_MAX];
 	const char *root, *target;
 	size_t top, end;
+	bool left = false;
 
-	if (!path_tidy(path, tidy, sizeof(tidy)))
+	if (!path_tidy(path, tidy, sizeof(tidy), &left))
 		return path;
 	top = sysfs_root_length(tidy);
-	if (top == 0 || !served_by.device(NULL))
+	if ((top == 0 && !left) || !served_by.device(NULL))
 		return path;
+	if (top == 0)
+		return strcpy(buf->text, tidy);
 	root = sysfs_session_root();
 	if (root == NULL)
 		return path;

@@ -252,6 +252,21 @@ TEST(other_paths_are_not_served)
 	}
 }
 
+TEST(two_dots_lead_into_the_tree_and_out_of_it)
+{
+	struct path_buf buf;
+	const char *linked = "/sys/class/net/lo/../infiniband";
+
+	expect_contents("/sys/class/net/../infiniband/rocade0/node_type", "1: CA\n");
+	expect_contents("/dev/../sys/class/infiniband/rocade0/node_type", "1: CA\n");
+	expect_contents(
+		"/sys/class/infiniband_verbs/../infiniband/rocade0/node_type", "1: CA\n");
+	expect_contents(DEVICE "/../../infiniband/rocade0/hw_rev", "0\n");
+	assert_string_equal(path_serve("/dev/infiniband/../null", &buf), "/dev/null");
+	assert_string_equal(path_serve("/dev/infiniband/..", &buf), "/dev/");
+	assert_ptr_equal(path_serve(linked, &buf), linked);
+}
+
 TEST(absent_files_are_absent)
 {
 	static const char *const paths[] = {DEVICE "/port",
