@@ -19,6 +19,7 @@
 #include "mount_tree.h"
 
 static int root_fd = -1; /* of "/" in the namespace */
+static bool is_user;     /* in a user namespace, in which no device node can be made */
 
 static bool
 file_put(const char *path, const char *text)
@@ -42,6 +43,7 @@ user_namespace_enter(void)
 
 	snprintf(users, sizeof(users), "%u %u 1", uid, uid);
 	snprintf(groups, sizeof(groups), "%u %u 1", gid, gid);
+	is_user = true;
 	return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
 	       file_put("/proc/self/setgroups", "deny") &&
 	       file_put("/proc/self/uid_map", users) &&
@@ -68,7 +70,8 @@ daemon_uid_tell(const struct conf *s)
 	return rocade_device_name(s->socket, device) == 0;
 }
 
-/* Puts one entry of the directory below the new one into that: a link again, and else a bind mount. */
+/* Puts one entry of the directory below the new one into that: a link again, and else a bind mount. One that
+ * the user may not reach is left out. */
 static bool
 entry_keep(int below, const char *directory, const char *name)
 {
@@ -78,7 +81,7 @@ entry_keep(int below, const char *directory, const char *name)
 	int fd;
 
 	if (fstatat(below, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-		return errno == ENOENT;
+		return errno == ENOENT || errno == EACCES;
 	if (snprintf(from, sizeof(from), "/proc/self/fd/%d/%s", below, name) >=
 			(int)sizeof(from) ||
 		snprintf(to, sizeof(to), "%s/%s", directory, name) >= (int)sizeof(to))
@@ -99,7 +102,9 @@ entry_keep(int below, const char *directory, const char *name)
 			return false;
 		close(fd);
 	}
-	return mount(from, to, NULL, MS_BIND | MS_REC, NULL) == 0;
+	if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) == 0)
+		return true;
+	return errno == EACCES && (S_ISDIR(st.st_mode) ? rmdir(to) : unlink(to)) == 0;
 }
 
 /* Mounts a directory of memory over this one, with the same entries. */
@@ -109,7 +114,8 @@ directory_cover(const char *directory)
 	int below = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = opendir(directory);
 	bool good = below >= 0 && list != NULL &&
-		    mount("rocade", directory, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		    mount("rocade", directory, "tmpfs",
+			    MS_NOSUID | MS_NOEXEC | (is_user ? MS_NODEV : 0),
 			    "mode=755") == 0;
 	struct dirent *entry;
 

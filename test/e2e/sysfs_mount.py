@@ -48,6 +48,10 @@ def of_root():
         case("the exit status is the program's", done.returncode == 7, done)
         done = daemon.run("--mount", "sh", "-c", "kill -TERM $$")
         case("a signal gives 128 and its number", done.returncode == 143, done)
+        done = daemon.run("--mount", "sh", "-c",
+                          "mknod /dev/made c 1 3 && echo x >/dev/made && echo written")
+        case("root: a device node that is made works", done.stdout == "written\n" and
+             not os.path.exists("/dev/made"), done.stdout + done.stderr)
         done = daemon.run("--mount", "ibv_devinfo")
         case("a program with the preload finds the device once", done.returncode == 0 and
              done.stdout.count("hca_id:") == 1 and not done.stderr, done.stdout + done.stderr)
