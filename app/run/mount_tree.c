@@ -93,6 +93,10 @@ entry_keep(int below, const char *directory, const char *name)
 		target[len] = '\0';
 		return symlink(target, to) == 0;
 	}
+	/* The kernel looks for pts beside the node that is opened, and finds none beside a bind mount
+	 * (Documentation/filesystems/devpts). */
+	if (S_ISCHR(st.st_mode) && strcmp(name, "ptmx") == 0)
+		return symlink("pts/ptmx", to) == 0;
 	if (S_ISDIR(st.st_mode)) {
 		if (mkdir(to, 0755) != 0)
 			return false;
@@ -130,6 +134,18 @@ directory_cover(const char *directory)
 	return good;
 }
 
+/* Where the machine's pseudo-terminals are opened by /dev/ptmx only, the namespace has pseudo-terminals of its
+ * own. */
+static void
+terminals_keep(void)
+{
+	struct stat st;
+
+	if (stat("/dev/pts/ptmx", &st) == 0 && (st.st_mode & 0666) != 0666)
+		(void)mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+			"newinstance,ptmxmode=0666,mode=0620");
+}
+
 /* Covers each directory in which one of the tree's paths has to be made: neither the kernel's own files
  * nor those of the machine change. *covered: the last one. */
 static bool
@@ -148,6 +164,8 @@ directories_cover(const char **covered)
 			continue;
 		if (!directory_cover(directory))
 			return false;
+		if (strcmp(directory, "/dev") == 0)
+			terminals_keep();
 		strcpy(before, directory);
 	}
 	return true;

@@ -176,6 +176,20 @@ def node_exporter():
              done.stdout + done.stderr)
 
 
+TERMINAL = "import os, pty; print(os.isatty(pty.openpty()[1]))"
+
+
+def terminals():
+    """Programs of root and of a user make pseudo-terminals."""
+    with Daemon("--socket-mode", "666") as daemon:
+        os.chmod(daemon.dir, 0o755)
+        done = daemon.run("--mount", "/usr/bin/python3", "-c", TERMINAL)
+        case("a pseudo-terminal of root", done.stdout == "True\n", done.stdout + done.stderr)
+        done = user_run(daemon, "/usr/bin/python3", "-c", TERMINAL, prefix=[
+            "setpriv", "--reuid=%d" % USER, "--regid=%d" % GROUP, "--clear-groups"])
+        case("a pseudo-terminal of a user", done.stdout == "True\n", done.stdout + done.stderr)
+
+
 def refused():
     """Linux makes no user namespace in a chroot environment."""
     with Daemon("--socket-mode", "666") as daemon:
@@ -192,7 +206,7 @@ def refused():
 
 
 GROUPS = {f.__name__: f for f in (of_root, of_a_user, kept_current, beside_the_kernel,
-                                  node_exporter, refused)}
+                                  node_exporter, terminals, refused)}
 
 if __name__ == "__main__":
     sys.exit(run(*(GROUPS[name] for name in sys.argv[1:] or GROUPS)))

@@ -255,7 +255,7 @@ check_interface(void)
 		assert_non_null(dir);
 		assert_int_equal(closedir(dir), 0);
 	}
-	assert_null(opendir("/sys/class/infiniband/rocade0/ports"));
+	assert_null(opendir("/sys/class/infiniband/rocade0/none"));
 	assert_int_equal(lstat(NET "/lo", &st), 0);
 	assert_int_equal(lstat64(NET "/lo", &st64), 0);
 	assert_int_equal(statx(-1, NET, 0, STATX_TYPE, &stx), 0);
