@@ -14,7 +14,7 @@
 		__typeof__(&name) found_ = __atomic_load_n(&next_, __ATOMIC_RELAXED);    \
                                                                                          \
 		if (found_ == NULL) {                                                    \
-			found_ = (__typeof__(&name))real_dlsym()(RTLD_NEXT, #name);       \
+			found_ = (__typeof__(&name))real_dlsym()(RTLD_NEXT, #name);      \
 			__atomic_store_n(&next_, found_, __ATOMIC_RELAXED);              \
 		}                                                                        \
 		found_;                                                                  \

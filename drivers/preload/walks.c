@@ -106,7 +106,8 @@ GLOB_FUNCTIONS(EXPORT, glob, glob64, NEXT_FUNCTION(glob), NEXT_FUNCTION(glob64))
 /* Programs that were linked with glibc before 2.27 leave gl_lstat unset, as its version of the function does
  * not call it. drivers/preload/glob.map has the versions. */
 #ifdef GLOB_OLD
-#define NEXT_OLD(name) ((__typeof__(&name))(uintptr_t)real_dlvsym()(RTLD_NEXT, #name, GLOB_OLD))
+#define NEXT_OLD(name)                                                                   \
+	((__typeof__(&name))(uintptr_t)real_dlvsym()(RTLD_NEXT, #name, GLOB_OLD))
 int glob_old(const char *pattern, int flags, int (*failed)(const char *path, int err),
 	glob_t *found);
 int glob64_old(const char *pattern, int flags, int (*failed)(const char *path, int err),
