@@ -42,6 +42,11 @@ CPP = ("exists ifstream directory_iterator is_symlink read_symlink canonical "
        "recursive_directory_iterator status current_path relative").split()
 
 
+def folder():
+    """Of a socket that other users reach: the stage's folder of temporary files is root's only."""
+    return tempfile.mkdtemp(prefix="rocade-e2e-", dir="/run")
+
+
 def program(name):
     return os.path.join(os.path.abspath(CLIENTS), "test/e2e", name)
 
@@ -251,7 +256,7 @@ print(len(os.listdir("/proc/self/fd")))
 
 def passed_on():
     """A process has a directory of the tree, but not the lock of the process that has made it."""
-    with Daemon("--socket-mode", "666") as daemon:
+    with Daemon("--socket-mode", "666", folder=folder()) as daemon:
         os.chmod(daemon.dir, 0o755)
         done = daemon.run("bash", "-c", "mkfifo $0/go; exec 3<>$0/go; bash -c '%s'; echo >&3; wait; "
                           "until test -s $0/out; do :; done; cat $0/out" % CHILD.replace(

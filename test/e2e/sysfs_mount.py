@@ -6,6 +6,7 @@ those that are linked statically (busybox), for root and for a user in a user na
 import os
 import re
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
@@ -25,6 +26,11 @@ busybox test -c /dev/infiniband/uverbs0 && echo node
 echo x >/dev/null && busybox test -c /dev/null && busybox head -c 1 /dev/zero | busybox wc -c
 busybox id -u
 """ % (CLASS, CLASS, CLASS)
+
+
+def folder():
+    """Of a socket that other users reach: the stage's folder of temporary files is root's only."""
+    return tempfile.mkdtemp(prefix="rocade-e2e-", dir="/run")
 
 
 def says(uid):
@@ -70,7 +76,7 @@ def user_run(daemon, *command, prefix=()):
 def of_a_user():
     """The daemon's socket is open to a supplementary group of the user only, and the daemon is root's,
     who has no number in the user namespace."""
-    with Daemon("--socket-mode", "660") as daemon:
+    with Daemon("--socket-mode", "660", folder=folder()) as daemon:
         os.chown(daemon.socket, 0, GROUP)
         os.chmod(daemon.dir, 0o755)
         done = user_run(daemon, "sh", "-c", LOOK, prefix=as_group_member())
@@ -146,8 +152,8 @@ def beside_the_kernel():
     """A device that is in the kernel's directories: that of another daemon, by --mount. For a user
     these files are read-only, as those of the kernel are for all."""
     for name, prefix in ("root", ()), ("a user", as_group_member()):
-        with Daemon("--name", "kernel0", "--socket-mode", "666") as other, \
-                Daemon("--socket-mode", "666") as daemon:
+        with Daemon("--name", "kernel0", "--socket-mode", "666", folder=folder()) as other, \
+                Daemon("--socket-mode", "666", folder=folder()) as daemon:
             done = user_run(other, RUN, "--library", LIBRARY, "--socket", daemon.socket, "--mount",
                             "sh", "-c", BESIDE, prefix=prefix)
             case("%s: the kernel's devices stay" % name, done.stdout == BESIDE_SAYS and
@@ -181,7 +187,7 @@ TERMINAL = "import os, pty; print(os.isatty(pty.openpty()[1]))"
 
 def terminals():
     """Programs of root and of a user make pseudo-terminals."""
-    with Daemon("--socket-mode", "666") as daemon:
+    with Daemon("--socket-mode", "666", folder=folder()) as daemon:
         os.chmod(daemon.dir, 0o755)
         done = daemon.run("--mount", "/usr/bin/python3", "-c", TERMINAL)
         case("a pseudo-terminal of root", done.stdout == "True\n", done.stdout + done.stderr)
@@ -192,7 +198,7 @@ def terminals():
 
 def refused():
     """Linux makes no user namespace in a chroot environment."""
-    with Daemon("--socket-mode", "666") as daemon:
+    with Daemon("--socket-mode", "666", folder=folder()) as daemon:
         os.chmod(daemon.dir, 0o755)
         jail = os.path.join("/run", "jail")
         os.mkdir(jail)
