@@ -50,7 +50,12 @@ two_connect(struct me me[2])
 	return 0;
 }
 
-/* Asks for the own part of the pair. Returns the own end of the connection with the partner, or -1. */
+/* Exit status of a child, and a round: the daemon has answered that there is no pair for now, because it has
+ * not freed those of the rounds before. */
+#define REFUSED 2
+
+/* Asks for the own part of the pair. Returns the own end of the connection with the partner, -1, or
+ * -REFUSED. */
 static int
 wake_end_take(struct me *me, uint32_t *partner)
 {
@@ -58,17 +63,14 @@ wake_end_take(struct me *me, uint32_t *partner)
 	struct sw_reply reply;
 	int fds[2];
 
-	if (session_call(&me->session, &req, &reply, fds, 2) != 0 ||
-		reply.qpn != SW_PAIR_OWN)
+	if (session_call(&me->session, &req, &reply, fds, 2) != 0)
 		return -1;
+	if (reply.qpn != SW_PAIR_OWN)
+		return reply.qpn == SW_PAIR_NONE ? -REFUSED : -1;
 	close(fds[0]);
 	*partner = reply.client_id;
 	return fds[1];
 }
-
-/* Exit status of a child, and a round: the daemon has refused the user's own clients, because it has not
- * freed those of the rounds before. */
-#define REFUSED 2
 
 enum leaving {
 	LEAVE_FAILED, /* one client says that the pair has failed */
@@ -87,11 +89,13 @@ linger_child(int lingering, enum leaving how, int tell, int stay)
 	struct sw_reply reply;
 	struct me me[2];
 	uint32_t partner;
-	int ends[2], none[2];
+	int ends[2] = {0}, none[2];
 
-	if (two_connect(me) != 0 || (ends[1] = wake_end_take(&me[1], &partner)) < 0 ||
+	if (two_connect(me) != 0)
+		_exit(1);
+	if ((ends[1] = wake_end_take(&me[1], &partner)) < 0 ||
 		(ends[0] = wake_end_take(&me[0], &partner)) < 0)
-		_exit(REFUSED);
+		_exit(ends[1] == -REFUSED || ends[0] == -REFUSED ? REFUSED : 1);
 	(void)setsockopt(ends[1], SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
 	if (fd_send(ends[0], lingering, "", 1) != 1)
 		_exit(1);
