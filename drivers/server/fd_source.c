@@ -69,23 +69,23 @@ fd_sets_wait(struct fd_sets *sets, uint64_t timeout_ns)
  * that were fetched, those that are not handled in time would be moved there, too, and lose their
  * turn. */
 struct fd_source *
-fd_sets_next(struct fd_sets *sets, bool *ended)
+fd_sets_next(struct fd_sets *sets)
 {
 	struct epoll_event event;
 
 	sets->left = epoll_wait(sets->serve, &event, 1, 0) > 0;
-	if (!sets->left)
-		return NULL;
-	*ended = (event.events & EPOLLHUP) != 0;
-	return event.data.ptr;
+	return sets->left ? event.data.ptr : NULL;
 }
 
 /* Which events of the set for serving are wanted. */
 static uint32_t
 served_events(const struct fd_source *source, bool pause)
 {
-	/* Of a channel only the client's close is: EPOLLHUP, which is always reported. */
-	return pause || source->kind == FD_SOURCE_CM_CHANNEL ? 0 : EPOLLIN | EPOLLRDHUP;
+	/* EPOLLHUP is always reported. With EPOLLONESHOT that is the last event. */
+	if (pause)
+		return EPOLLONESHOT;
+	/* Of a channel only the client's close is wanted: EPOLLHUP. */
+	return source->kind == FD_SOURCE_CM_CHANNEL ? 0 : EPOLLIN | EPOLLRDHUP;
 }
 
 int

@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/account.h"
+
 /* Kinds of descriptors. */
 enum fd_source_kind {
 	FD_SOURCE_LISTEN,     /* the daemon's listening socket */
@@ -43,6 +45,8 @@ struct fd_source {
 	struct conn *conn; /* NULL: of the daemon, not of a connection */
 	struct fd_sets *sets;
 	int fd;
+	bool parked;                  /* server_control.h */
+	struct account_waiter waiter; /* while it is parked */
 };
 
 /* serves: not only for wake-ups. Returns 0 or -errno; fd_sets_close() in any case. */
@@ -52,14 +56,14 @@ void fd_sets_close(struct fd_sets *sets);
 /* Waits for an event. TIME_NEVER: until there is one; 0: not at all. Returns whether fd_sets_next() may
  * have one: not after wake-ups. */
 bool fd_sets_wait(struct fd_sets *sets, uint64_t timeout_ns);
-/* Returns the next source that is ready, NULL: there is none. *ended: the other end is closed. */
-struct fd_source *fd_sets_next(struct fd_sets *sets, bool *ended);
+/* Returns the next source that is ready, NULL: there is none. */
+struct fd_source *fd_sets_next(struct fd_sets *sets);
 
 /* Adds fd to the sets (of a channel only its end is reported) and fills source.
  * Returns 0 or -errno; on failure the caller still owns fd. */
 int fd_source_add(struct fd_sets *sets, struct fd_source *source, int fd,
 	enum fd_source_kind kind, struct conn *conn);
-/* Stops or resumes events of a client's socket; its end is always reported. */
+/* Stops or resumes events. The end of the other side is reported once all the same. */
 void fd_source_pause(struct fd_source *source, bool pause);
 /* Removes the descriptor from the sets and returns it; -1: there is none. */
 int fd_source_remove(struct fd_source *source);

@@ -18,6 +18,7 @@
 #include "server/server_control.h"
 #include "server/server_conf.h"
 #include "server/server_conn.h"
+#include "server/server_events.h"
 #include "server/server_impair.h"
 #include "server/server_own.h"
 #include "server/server_queue.h"
@@ -283,120 +284,6 @@ rocade_daemon_stop(struct rocade_daemon *d)
 
 	(void)written;
 	errno = err;
-}
-
-static void
-stop_event_read(struct rocade_daemon *d)
-{
-	uint64_t count;
-	ssize_t got = read(d->stop.fd, &count, sizeof(count));
-
-	(void)got;
-	d->stopping = true;
-}
-
-/* Charges an event to the account, NULL: to none. *cpu_ns: the thread's CPU time when the
- * event began; set to that at its end, where the next event begins. */
-static void
-request_charge(struct rocade_daemon *d, struct account *account, uint64_t *cpu_ns)
-{
-	uint64_t end = clock_thread_cpu();
-
-	if (account != NULL)
-		control_charge(d, account, clock_now(), end - *cpu_ns);
-	*cpu_ns = end;
-}
-
-/* ended: the client has closed its end. */
-static void
-client_serve(struct rocade_daemon *d, struct conn *conn, bool ended, uint64_t *cpu_ns)
-{
-	struct account *account = conn->account;
-
-	if (conn->closing)
-		return;
-	if (!ended && !control_may(d, account, clock_now())) {
-		control_park(conn);
-		return;
-	}
-	account->holders++; /* the connection may end */
-	conn_ready(conn);
-	request_charge(d, account, cpu_ns);
-	account_close(account);
-}
-
-/* A process or a channel has ended. That is charged, but not put off. */
-static void
-end_serve(struct rocade_daemon *d, const struct fd_source *source, uint64_t *cpu_ns)
-{
-	struct account *account = source->conn->account;
-
-	if (source->conn->closing)
-		return;
-	account->holders++; /* the connection may end */
-	if (source->kind == FD_SOURCE_PROCESS)
-		conn_close(source->conn);
-	else
-		rdmacm_channel(source);
-	request_charge(d, account, cpu_ns);
-	account_close(account);
-}
-
-static void
-fd_source_serve(struct rocade_daemon *d, const struct fd_source *source, bool ended,
-	uint64_t *cpu_ns)
-{
-	switch (source->kind) {
-	case FD_SOURCE_LISTEN:
-		request_charge(d, conn_accept(d), cpu_ns);
-		break;
-	case FD_SOURCE_OWN:
-		request_charge(d, own_accept(d), cpu_ns);
-		break;
-	case FD_SOURCE_STOP:
-		stop_event_read(d);
-		break;
-	case FD_SOURCE_CLIENT:
-		client_serve(d, source->conn, ended, cpu_ns);
-		break;
-	case FD_SOURCE_PROCESS:
-	case FD_SOURCE_CM_CHANNEL:
-		end_serve(d, source, cpu_ns);
-		break;
-	case FD_SOURCE_WAKE: /* in no set for serving */
-		break;
-	case FD_SOURCE_CM_TIMER:
-		rdmacm_timer(d);
-		break;
-	}
-}
-
-/* timeout_ns: TIME_NEVER sleeps until an event. After wake-ups only, the daemon looks for packets at
- * once. */
-static void
-events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
-{
-	const struct fd_source *source = NULL;
-	uint64_t begin_ns, cpu_ns, now = clock_now();
-	unsigned left = control_events(d, now);
-	bool ended = false;
-
-	control_unpark(d, now);
-	if (fd_sets_wait(&d->sets[0], timeout_ns))
-		source = fd_sets_next(&d->sets[0], &ended);
-	if (source == NULL) {
-		conn_reap(d); /* and no system calls for the CPU time */
-		return;
-	}
-	begin_ns = cpu_ns = clock_thread_cpu();
-	d->sw->now = now = clock_now();
-	passed_fds_collect(&d->passed); /* a request may need the room */
-	do
-		fd_source_serve(d, source, ended, &cpu_ns);
-	while (--left != 0 && !control_events_end(now, clock_now()) &&
-		(source = fd_sets_next(&d->sets[0], &ended)) != NULL);
-	conn_reap(d);
-	control_pause(d, clock_now(), clock_thread_cpu() - begin_ns);
 }
 
 static unsigned

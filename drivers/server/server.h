@@ -41,8 +41,7 @@ struct conn {
 	void *client_mem;         /* written by the client; from SW_START on */
 	uint32_t memory_kib;      /* charged for both parts */
 	int client_mem_fd, daemon_mem_fd;
-	struct account *account;      /* of its user */
-	struct account_waiter waiter; /* while it is parked */
+	struct account *account; /* of its user */
 	/* Shown to users. 0: not known, it has ended or is in another PID namespace. Which
 	 * connections are of one process the key tells. */
 	pid_t pid;
@@ -52,8 +51,7 @@ struct conn {
 	/* generation of the statistics last requested from this client, 0: none */
 	uint32_t requested_gen;
 	uint32_t flight_gen; /* of the record of a QP last requested from it, 0: none */
-	bool parked;
-	bool closing; /* freed at the end of the pass over the events */
+	bool closing;        /* freed at the end of the pass over the events */
 };
 
 TAILQ_HEAD(conns, conn);
@@ -62,8 +60,9 @@ TAILQ_HEAD(conns, conn);
 struct control {
 	uint64_t moved_ns;                        /* when packets last moved, 0: never */
 	uint64_t due_ns;                          /* no events are handled before */
-	TAILQ_HEAD(parked_users, account) parked; /* users with parked connections */
-	uint64_t parks;                           /* how often a connection was parked */
+	TAILQ_HEAD(parked_users, account) parked; /* users with parked sources */
+	uint64_t parks;                           /* how often a source was parked */
+	uint64_t round;                           /* number of the present one */
 	const struct account *asker; /* user of the last request; may be freed already */
 	uint64_t asker_changed_ns;   /* when the users of two requests last differed */
 };

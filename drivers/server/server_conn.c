@@ -425,7 +425,8 @@ conn_close(struct conn *conn)
 	if (conn->closing)
 		return;
 	conn->closing = true;
-	control_forget(conn);
+	control_forget(d, &conn->socket);
+	control_forget(d, &conn->process);
 	if (conn->client != NULL) {
 		log_info("client %u: disconnected", conn->client->id);
 		sw_client_remove(conn->client);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections of client processes. Only server.c and server_own.c call these. */
+/* Connections of client processes. Only server.c, server_events.c and server_own.c call these. */
 #ifndef ROCADE_SERVER_CONN_H
 #define ROCADE_SERVER_CONN_H
 

@@ -20,6 +20,7 @@ void
 control_init(struct rocade_daemon *d)
 {
 	TAILQ_INIT(&d->control.parked);
+	d->control.round = 1; /* no user has had a turn */
 }
 
 static bool
@@ -68,62 +69,77 @@ control_charge(
 	account->control_ns =
 		RTE_MAX(account->control_ns, full) +
 		SHARE * RTE_MIN(RTE_MAX(took_ns, REQUEST_MIN_NS), REQUEST_MAX_NS);
+	/* Requests of a user that is alone are not limited. It owes others no more for them than a
+	 * limited user would. */
+	account->control_ns = RTE_MIN(account->control_ns, now + SHARE * REQUEST_MAX_NS);
 	account->control_total_ns += took_ns;
-	account->requests++;
 }
 
 void
-control_park(struct conn *conn)
+control_park(struct rocade_daemon *d, struct fd_source *source)
 {
-	struct rocade_daemon *d = conn->daemon;
+	struct account *account = source->conn->account;
 
-	if (conn->parked)
+	if (source->parked)
 		return;
-	conn->parked = true;
+	source->parked = true;
 	d->control.parks++;
-	fd_source_pause(&conn->socket, true);
-	if (TAILQ_EMPTY(&conn->account->parked))
-		TAILQ_INSERT_TAIL(&d->control.parked, conn->account, parked_link);
-	TAILQ_INSERT_TAIL(&conn->account->parked, &conn->waiter, link);
-}
-
-void
-control_forget(struct conn *conn)
-{
-	struct account *account = conn->account;
-
-	if (!conn->parked)
-		return;
-	conn->parked = false;
-	TAILQ_REMOVE(&account->parked, &conn->waiter, link);
+	fd_source_pause(source, true);
 	if (TAILQ_EMPTY(&account->parked))
-		TAILQ_REMOVE(&conn->daemon->control.parked, account, parked_link);
+		TAILQ_INSERT_TAIL(&d->control.parked, account, parked_link);
+	TAILQ_INSERT_TAIL(&account->parked, &source->waiter, link);
 }
 
 void
-control_unpark(struct rocade_daemon *d, uint64_t now)
+control_forget(struct rocade_daemon *d, struct fd_source *source)
+{
+	struct account *account = source->conn->account;
+
+	if (!source->parked)
+		return;
+	source->parked = false;
+	TAILQ_REMOVE(&account->parked, &source->waiter, link);
+	if (TAILQ_EMPTY(&account->parked))
+		TAILQ_REMOVE(&d->control.parked, account, parked_link);
+}
+
+bool
+control_round(struct rocade_daemon *d, uint64_t now)
 {
 	const struct account *last = TAILQ_LAST(&d->control.parked, parked_users);
 	const struct account *looked = NULL;
+	bool resumed = false;
 
+	d->control.round++;
 	for (unsigned i = 0; looked != last && i < UNPARK_MAX; i++) {
 		struct account *account = TAILQ_FIRST(&d->control.parked);
-		struct conn *conn =
-			container_of(TAILQ_FIRST(&account->parked), struct conn, waiter);
+		struct fd_source *source = container_of(
+			TAILQ_FIRST(&account->parked), struct fd_source, waiter);
 
 		looked = account;
 		/* Behind the other users. */
 		TAILQ_REMOVE(&d->control.parked, account, parked_link);
 		TAILQ_INSERT_TAIL(&d->control.parked, account, parked_link);
 		if (control_may(d, account, now)) {
-			control_forget(conn);
-			fd_source_pause(&conn->socket, false);
+			control_forget(d, source);
+			fd_source_pause(source, false);
+			resumed = true;
 		}
 	}
+	return resumed;
+}
+
+bool
+control_turn_take(struct rocade_daemon *d, struct account *account)
+{
+	if (account->control_round == d->control.round)
+		return false;
+	account->control_round = d->control.round;
+	return true;
 }
 
 uint64_t
 control_sleep_ns(const struct rocade_daemon *d)
 {
-	return TAILQ_EMPTY(&d->control.parked) ? TIME_NEVER : RECENT_NS;
+	return control_is_parked(d) ? RECENT_NS : TIME_NEVER;
 }

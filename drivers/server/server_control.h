@@ -5,13 +5,19 @@
  *
  * The daemon handles events for half a millisecond, one after another, and then looks for
  * packets. It goes on with those that are left: epoll puts each event that it has reported
- * behind the others. While packets move, the daemon handles a few events at a time, and then
+ * behind the others. While packets move, the daemon serves a few events at a time, and then
  * none until it has moved packets for four times as long, 2 ms at most.
  *
+ * Users take turns, however many connections each has. In a round a user has one request
+ * served, or one end of a connection, process or channel. The other sources of that user that
+ * are ready are parked: requests stay in their sockets. When nothing else is ready the next round begins,
+ * for which the longest parked source of each user is resumed. So a request waits for one of
+ * each other user, and not for all connections of one of them.
+ *
  * Each request is charged to its user. While others wait, that is while packets move or
- * another user has requests, a user may take a tenth of the time. A connection whose user
- * has taken more is parked: its requests stay in its socket. A user that is alone is not
- * limited. Users with parked connections take turns, however many connections each has.
+ * another user has requests, a user may take a tenth of the time. A user who has taken more
+ * has no turn; one that is alone is not limited. Parking is charged as a request is, but does
+ * not count among the few events.
  *
  * CPU time is charged, not elapsed time: a reply can wake a client that then has the
  * daemon's core for a while.
@@ -48,16 +54,26 @@ void control_pause(struct rocade_daemon *d, uint64_t now, uint64_t took_ns);
 /* Returns whether a user's request is served now. */
 bool control_may(
 	const struct rocade_daemon *d, const struct account *account, uint64_t now);
-/* A request of the user was served, up to now, in took_ns of CPU time. */
+/* A request of the user was served, or put off, up to now, in took_ns of CPU time. */
 void control_charge(
 	struct rocade_daemon *d, struct account *account, uint64_t now, uint64_t took_ns);
 
-/* Leaves the connection's requests in its socket for now. */
-void control_park(struct conn *conn);
-/* The connection ends. */
-void control_forget(struct conn *conn);
-/* Resumes the longest parked connection of each user who may send requests again. */
-void control_unpark(struct rocade_daemon *d, uint64_t now);
+/* Leaves the requests of a connection in its socket for now, or its end, or that of a channel or process. */
+void control_park(struct rocade_daemon *d, struct fd_source *source);
+/* The source is closed. */
+void control_forget(struct rocade_daemon *d, struct fd_source *source);
+/* Returns whether something is parked. */
+static inline bool
+control_is_parked(const struct rocade_daemon *d)
+{
+	return !TAILQ_EMPTY(&d->control.parked);
+}
+
+/* Begins a round, in which each user has one turn. Resumes the longest parked source of each user who may
+ * send requests again. Returns whether there was one. */
+bool control_round(struct rocade_daemon *d, uint64_t now);
+/* Returns whether a request of the user is served now: false if it has had its turn in this round. */
+bool control_turn_take(struct rocade_daemon *d, struct account *account);
 /* Returns how long the daemon may sleep; TIME_NEVER: nothing is parked. */
 uint64_t control_sleep_ns(const struct rocade_daemon *d);
 

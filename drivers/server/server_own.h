@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections of the daemon's own process: rocade_daemon_connect(). Only server.c calls these. */
+/* Connections of the daemon's own process: rocade_daemon_connect(). Only server.c and
+ * server_events.c call these. */
 #ifndef ROCADE_SERVER_OWN_H
 #define ROCADE_SERVER_OWN_H
 

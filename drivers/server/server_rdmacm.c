@@ -13,6 +13,7 @@
 
 #include "base/base_alloc.h"
 #include "engine/clock.h"
+#include "server/server_control.h"
 #include "server/server_query.h"
 #include "server/server_rdmacm.h"
 #include "server/server_share.h"
@@ -423,6 +424,7 @@ rdmacm_serve(struct conn *conn, const void *request)
 static void
 channel_close(struct conn *conn, struct channel *channel)
 {
+	control_forget(conn->daemon, &channel->source);
 	fd_source_close(&channel->source);
 	account_give(conn->account, ACCOUNT_descriptors, 1);
 	TAILQ_REMOVE(&conn->cm->channels, channel, link);

@@ -49,6 +49,7 @@ struct account {
 	 * requests. The caller fills them in. */
 	uint64_t control_ns;
 	uint64_t control_total_ns;
+	uint64_t control_round; /* in which the user had a turn, 0: none yet */
 	uint64_t requests;
 	/* The user's waiters until then, the longest first, and the place among users who have
 	 * waiters. The caller fills them in. */

@@ -22,9 +22,7 @@ wake(int fd)
 static const struct fd_source *
 next(struct fd_sets *sets)
 {
-	bool ended;
-
-	return fd_sets_next(sets, &ended);
+	return fd_sets_next(sets);
 }
 
 TEST(requests_are_not_behind_wakes)

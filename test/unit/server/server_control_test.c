@@ -4,7 +4,9 @@
 #include <sys/wait.h>
 
 #include "server_fixture.h"
+#include "engine/clock.h"
 #include "server/server_control.h"
+#include "server/server_events.h"
 
 #define REQUEST_NS (10 * NS_PER_US)
 #define START_NS (100 * NS_PER_SEC)
@@ -60,7 +62,6 @@ TEST(alone_a_user_is_not_limited)
 	control_fixture_open(&f);
 	assert_int_equal(second_run(&f, false, 0), NS_PER_SEC);
 	assert_int_equal(f.user->control_total_ns, NS_PER_SEC);
-	assert_int_equal(f.user->requests, NS_PER_SEC / REQUEST_NS);
 	control_fixture_close(&f);
 }
 
@@ -110,6 +111,19 @@ TEST(no_request_makes_its_user_wait_for_long)
 	control_packets_moved(f.b.d, START_NS + 5 * NS_PER_MS);
 	assert_true(control_may(f.b.d, f.user, START_NS + 5 * NS_PER_MS));
 	assert_int_equal(f.user->control_total_ns, NS_PER_SEC);
+	control_fixture_close(&f);
+}
+
+TEST(a_user_who_was_alone_owes_others_little)
+{
+	struct control_fixture f;
+
+	control_fixture_open(&f);
+	assert_int_equal(second_run(&f, false, 0), NS_PER_SEC);
+	control_packets_moved(f.b.d, START_NS + NS_PER_SEC);
+	assert_false(control_may(f.b.d, f.user, START_NS + NS_PER_SEC));
+	control_packets_moved(f.b.d, START_NS + NS_PER_SEC + 6 * NS_PER_MS);
+	assert_true(control_may(f.b.d, f.user, START_NS + NS_PER_SEC + 6 * NS_PER_MS));
 	control_fixture_close(&f);
 }
 
@@ -176,23 +190,23 @@ TEST(a_parked_connection_waits_and_goes_on)
 	assert_int_equal(control_sleep_ns(d), TIME_NEVER);
 	assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
 	assert_true(is_reported(&f.b, conn));
-	control_park(conn);
-	control_park(conn);
+	control_park(d, &conn->socket);
+	control_park(d, &conn->socket);
 	assert_int_equal(d->control.parks, 1);
 	assert_false(is_reported(&f.b, conn));
 	assert_true(control_sleep_ns(d) <= NS_PER_MS);
 	/* The user may not yet. */
 	conn->account->control_ns = START_NS + 1;
 	control_packets_moved(d, START_NS);
-	control_unpark(d, START_NS);
+	assert_false(control_round(d, START_NS));
 	assert_false(is_reported(&f.b, conn));
-	control_unpark(d, START_NS + 1);
+	assert_true(control_round(d, START_NS + 1));
 	assert_true(is_reported(&f.b, conn));
 	assert_int_equal(control_sleep_ns(d), TIME_NEVER);
 	daemon_handle_all(&f.b);
 	assert_true(client_recv(fd, &reply, NULL));
 	/* The end of a parked connection is reported. */
-	control_park(conn);
+	control_park(d, &conn->socket);
 	close(fd);
 	assert_true(is_reported(&f.b, conn));
 	conn_ready(conn);
@@ -219,24 +233,137 @@ TEST(connections_of_another_user_are_not_behind)
 	conn = TAILQ_LAST(&d->conns, conns);
 	conn->account = f.other;
 	TAILQ_FOREACH (conn, &d->conns, link)
-		control_park(conn);
+		control_park(d, &conn->socket);
 	control_packets_moved(d, START_NS);
-	control_unpark(d, START_NS);
+	assert_true(control_round(d, START_NS));
 	conn = TAILQ_LAST(&d->conns, conns);
-	assert_false(conn->parked);
+	assert_false(conn->socket.parked);
 	conn->account = own;
 	TAILQ_FOREACH (conn, &d->conns, link)
-		assert_int_equal(conn->parked, TAILQ_NEXT(conn, link) != NULL);
+		assert_int_equal(conn->socket.parked, TAILQ_NEXT(conn, link) != NULL);
 	/* A turn resumes one connection of a user. */
 	own->control_ns = 0;
-	control_unpark(d, START_NS);
-	assert_false(TAILQ_FIRST(&d->conns)->parked);
-	assert_true(TAILQ_NEXT(TAILQ_FIRST(&d->conns), link)->parked);
+	assert_true(control_round(d, START_NS));
+	assert_false(TAILQ_FIRST(&d->conns)->socket.parked);
+	assert_true(TAILQ_NEXT(TAILQ_FIRST(&d->conns), link)->socket.parked);
 	for (unsigned i = 0; i < RTE_DIM(fds); i++)
 		close(fds[i]);
 	daemon_handle_all(&f.b);
 	assert_true(TAILQ_EMPTY(&d->control.parked));
 	control_fixture_close(&f);
+}
+
+/* 79 connections of this process's user, and then one of another user, have a request each. */
+struct crowd {
+	struct control_fixture f;
+	struct account *own;
+	int fds[80];
+};
+
+static void
+crowd_open(struct crowd *c)
+{
+	static const struct sw_request req = {.magic = SW_PROTO_MAGIC,
+		.version = SW_PROTO_VERSION,
+		.type = SW_DEVICE_INFO};
+	struct conn *last;
+
+	control_fixture_open(&c->f);
+	for (unsigned i = 0; i < RTE_DIM(c->fds); i++) {
+		c->fds[i] = client_connect(&c->f.b);
+		assert_int_equal(send(c->fds[i], &req, sizeof(req), 0), sizeof(req));
+	}
+	last = TAILQ_LAST(&c->f.b.d->conns, conns);
+	c->own = last->account;
+	last->account = c->f.other;
+}
+
+static void
+crowd_close(struct crowd *c)
+{
+	struct sw_reply reply;
+
+	assert_true(client_recv(c->fds[RTE_DIM(c->fds) - 1], &reply, NULL));
+	TAILQ_LAST(&c->f.b.d->conns, conns)->account = c->own;
+	for (unsigned i = 0; i < RTE_DIM(c->fds); i++)
+		close(c->fds[i]);
+	daemon_handle_all(&c->f.b);
+	control_fixture_close(&c->f);
+}
+
+/* Packets move. Returns how often the daemon had to look for events until the request of the other user was
+ * served. */
+static unsigned
+crowd_passes(struct crowd *c)
+{
+	unsigned passes = 0;
+
+	for (; c->f.other->requests == 0 && passes < RTE_DIM(c->fds); passes++) {
+		control_packets_moved(c->f.b.d, clock_now());
+		events_serve(c->f.b.d, 0);
+	}
+	return passes;
+}
+
+/* While packets move, four requests are served at a time. Connections that are parked do not count, so
+ * that others wait for the time which parking takes, and not for a pass for each four. */
+TEST(parked_connections_do_not_delay_others)
+{
+	struct crowd c;
+
+	crowd_open(&c);
+	c.own->control_ns = clock_now() + 1000 * NS_PER_SEC;
+	assert_in_range(crowd_passes(&c), 1, RTE_DIM(c.fds) / 8);
+	assert_int_equal(c.f.b.d->control.parks, RTE_DIM(c.fds) - 1);
+	assert_int_equal(c.own->requests, 0);
+	assert_true(c.own->control_total_ns > 0);
+	crowd_close(&c);
+}
+
+/* A user who may send requests has one of them served before that of the other user. */
+TEST(users_take_turns)
+{
+	struct crowd c;
+	unsigned passes;
+
+	crowd_open(&c);
+	passes = crowd_passes(&c);
+	assert_in_range(passes, 1, RTE_DIM(c.fds) / 8);
+	assert_in_range(c.own->requests, 1, 3 * passes);
+	crowd_close(&c);
+}
+
+/* All connections of this process's user end at once. */
+TEST(ends_take_turns_with_requests)
+{
+	struct crowd c;
+	unsigned passes;
+
+	crowd_open(&c);
+	for (unsigned i = 0; i < RTE_DIM(c.fds) - 1; i++)
+		assert_int_equal(shutdown(c.fds[i], SHUT_RDWR), 0);
+	passes = crowd_passes(&c);
+	assert_in_range(passes, 1, RTE_DIM(c.fds) / 8);
+	assert_in_range(c.own->requests, 1, 3 * passes);
+	crowd_close(&c);
+}
+
+/* The daemon looks for events less often than the user has requests. */
+TEST(a_user_alone_has_all_turns)
+{
+	struct crowd c;
+	struct conn *last;
+	unsigned looks = 0;
+
+	crowd_open(&c);
+	last = TAILQ_LAST(&c.f.b.d->conns, conns);
+	last->account = c.own;
+	c.f.b.d->control.asker = c.own;
+	for (; c.own->requests < RTE_DIM(c.fds) && looks < RTE_DIM(c.fds); looks++)
+		events_serve(c.f.b.d, 0);
+	assert_int_equal(c.own->requests, RTE_DIM(c.fds));
+	assert_true(looks < RTE_DIM(c.fds) / 2);
+	crowd_close(&c);
 }
 
 /* The daemon's loop handles what is ready. */
@@ -317,15 +444,15 @@ replies_read(int fd)
 	return n;
 }
 
-/* All requests of a round take longer than the daemon handles events at a time. */
+/* However long the requests take, and however often the daemon looks for packets meanwhile. */
 TEST(connections_are_served_in_turn)
 {
 	static const struct sw_request req = {
 		.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION, .type = SW_STATUS};
-	unsigned least = UINT_MAX, most = 0, n;
 	struct server_fixture b;
 	struct account *own = own_account_open(&b);
-	int fds[45];
+	unsigned served[45] = {0}, least = 0;
+	int fds[RTE_DIM(served)];
 
 	/* No other user asks: this one is not limited, however long its requests take. */
 	b.d->control.asker = own;
@@ -334,15 +461,20 @@ TEST(connections_are_served_in_turn)
 		for (unsigned j = 0; j < 3; j++)
 			assert_int_equal(send(fds[i], &req, sizeof(req), 0), sizeof(req));
 	}
-	daemon_turn(&b);
-	for (unsigned i = 0; i < RTE_DIM(fds); i++) {
-		n = replies_read(fds[i]);
-		least = RTE_MIN(least, n);
-		most = RTE_MAX(most, n);
-		close(fds[i]);
+	while (least < 3) {
+		unsigned most = 0;
+
+		events_serve(b.d, 0);
+		least = UINT_MAX;
+		for (unsigned i = 0; i < RTE_DIM(fds); i++) {
+			served[i] += replies_read(fds[i]);
+			least = RTE_MIN(least, served[i]);
+			most = RTE_MAX(most, served[i]);
+		}
+		assert_true(most - least <= 1);
 	}
-	assert_true(least >= 1);
-	assert_true(most - least <= 1);
+	for (unsigned i = 0; i < RTE_DIM(fds); i++)
+		close(fds[i]);
 	daemon_handle_all(&b);
 	daemon_handle_all(&b);
 	account_close(own);
