@@ -106,6 +106,31 @@ path_beside_self(const char *relative, const char *installed, char *buf, size_t 
 	return access(buf, F_OK) == 0 ? buf : installed;
 }
 
+/* The program may change its directory, and others that it starts look for the file, too. */
+static bool
+path_make_absolute(const char **path, char *buf, size_t size)
+{
+	size_t len;
+
+	if (*path == NULL || (*path)[0] == '/')
+		return true;
+	if (getcwd(buf, size) == NULL) {
+		fprintf(stderr, PROGRAM ": the directory of '%s': %s\n", *path,
+			strerror(errno));
+		return false;
+	}
+	len = strlen(buf);
+	if (snprintf(buf + len, size - len, "/%s", *path) >= (int)(size - len)) {
+		fprintf(stderr,
+			PROGRAM
+			": '%s': expected an absolute path of less than %zu bytes\n",
+			*path, size);
+		return false;
+	}
+	*path = buf;
+	return true;
+}
+
 /* Fails without the device: the program might run without RDMA unnoticed. */
 static int
 device_find(const struct conf *s, char name[ROCADE_NAME_MAX])
@@ -190,7 +215,7 @@ program_exec(char **argv)
 int
 main(int argc, char **argv)
 {
-	char library[4096], daemon[4096], suppressions[4096];
+	char library[4096], socket_path[4096], daemon[4096], suppressions[4096];
 	struct conf s = {.daemon_uid = NO_UID, .host_devices = HOST_DEVICES_AS_SET};
 	int rc = options_read(&options, &s, argc, argv);
 
@@ -210,6 +235,9 @@ main(int argc, char **argv)
 		fprintf(stderr, PROGRAM ": --impair-seed requires --impair\n");
 		return EXIT_USAGE;
 	}
+	if (!path_make_absolute(&s.library, library, sizeof(library)) ||
+		!path_make_absolute(&s.socket, socket_path, sizeof(socket_path)))
+		return EXIT_USAGE;
 	if (s.library == NULL)
 		s.library = path_beside_self("../../drivers/librocade-verbs.so",
 			ROCADE_LIBRARY, library, sizeof(library));

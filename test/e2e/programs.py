@@ -145,6 +145,7 @@ def no_daemon():
 
 
 def options():
+    common = os.path.dirname(LIBRARY)
     with Daemon() as daemon:
         names = "UCX_NET_DEVICES", "UCX_TLS", "NCCL_IB_HCA"
         done = daemon.run("env")
@@ -161,6 +162,11 @@ def options():
         done = daemon.run("--device", "other", "true")
         case("--device refuses an unknown device and names the daemon's", done.returncode == 1 and
              "rocade0" in done.stderr and "other" in done.stderr, done.stderr)
+        done = process.run(["sh", "-c", 'cd "$1" && exec "$0" --library ./"$2" --socket ./"$3" '
+                            "sh -c 'cd / && ibv_devices'", RUN, common, *(
+                                os.path.relpath(path, common) for path in (LIBRARY, daemon.socket))])
+        case("relative paths are those of the directory in which rocade-run is called",
+             done.returncode == 0 and "rocade0" in done.stdout and not done.stderr, done.stdout + done.stderr)
         done = daemon.run("--library", "/nonexistent.so", "true")
         case("--library refuses a missing file", done.returncode == 1 and
              "/nonexistent.so" in done.stderr, done.stderr)
