@@ -10,9 +10,9 @@
  *
  * Users take turns, however many connections each has. In a round a user has one request
  * served, or one end of a connection, process or channel. The other sources of that user that
- * are ready are parked: requests stay in their sockets. When nothing else is ready the next round begins,
- * for which the longest parked source of each user is resumed. So a request waits for one of
- * each other user, and not for all connections of one of them.
+ * are ready are parked: requests stay in their sockets. When nothing else is ready the next
+ * round begins, for which the longest parked source of each user is resumed. So a request
+ * waits for one of each other user, and not for all connections of one of them.
  *
  * Each request is charged to its user. While others wait, that is while packets move or
  * another user has requests, a user may take a tenth of the time. A user who has taken more
