@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Some programs, for example NCCL and brpc, open libibverbs by dlopen() and look up verbs in its handle
- * by dlsym() or dlvsym(), which would bypass this library. They get this library's functions instead. */
+ * by dlsym() or dlvsym(), which would bypass this library. They get this library's functions instead, also
+ * those of librdmacm. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <string.h>
@@ -11,10 +12,22 @@
 #include "verbs/export.h"
 #include "verbs/forward.h"
 
-static bool
-is_verb(const char *name)
+/* A library that this one has functions of, and a function of all its versions. */
+struct replaced {
+	const char *library, *function, *version;
+};
+
+/* Returns the library whose functions have such names, or NULL. */
+static const struct replaced *
+replaced_by_name(const char *name)
 {
-	return strncmp(name, "ibv_", 4) == 0 || strncmp(name, "_ibv_", 5) == 0;
+	static const struct replaced verbs = {
+		"libibverbs.", "ibv_query_gid", "IBVERBS_1.1"};
+	static const struct replaced cm = {"librdmacm.", "rdma_create_id", "RDMACM_1.0"};
+
+	if (strncmp(name, "ibv_", 4) == 0 || strncmp(name, "_ibv_", 5) == 0)
+		return &verbs;
+	return strncmp(name, "rdma_", 5) == 0 ? &cm : NULL;
 }
 
 /* Returns a handle of this library, which is loaded and stays loaded. */
@@ -40,25 +53,27 @@ lookup(void *handle, const char *name, const char *version)
 			       : real_dlvsym()(handle, name, version);
 }
 
-/* Returns our function in place of the real one, or NULL if this is not a verb of
- * libibverbs. */
+/* Returns our function in place of the real one, or NULL if this is not one of those libraries. */
 static EARLY __attribute__((noinline)) void *
 verb_replacement(void *handle, const char *name, const char *version)
 {
+	const struct replaced *replaced;
 	const void *real, *symbol;
 	void *ours;
 
 	/* Sanitizers and allocators look up functions behind themselves: neither the name nor
 	 * forward_depth, a variable of the thread, is read then. */
-	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || !is_verb(name) ||
-		forward_depth > 0)
+	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
+		return NULL;
+	replaced = replaced_by_name(name);
+	if (replaced == NULL || forward_depth > 0)
 		return NULL;
 	symbol = real = lookup(handle, name, version);
-	/* An older libibverbs lacks a verb that this library has. Whether the handle is
-	 * libibverbs's, a verb of all versions shows. */
+	/* An older library lacks a function that this one has. A function of all versions shows whose
+	 * handle it is. */
 	if (symbol == NULL)
-		symbol = lookup(handle, "ibv_query_gid", "IBVERBS_1.1");
-	if (symbol == NULL || !forward_address_in(symbol, "libibverbs.") ||
+		symbol = lookup(handle, replaced->function, replaced->version);
+	if (symbol == NULL || !forward_address_in(symbol, replaced->library) ||
 		library_handle() == NULL)
 		return NULL;
 	ours = lookup(library_handle(), name, version);

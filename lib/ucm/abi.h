@@ -13,6 +13,7 @@
 #include <rdma/rdma_user_cm.h>
 
 #include "base/common.h"
+#include "ucm/event_type.h"
 
 #define UCM_OPTION_MAX 64
 
@@ -20,6 +21,23 @@
 struct ucm_set_option {
 	struct rdma_ucm_set_option head;
 	uint8_t value[UCM_OPTION_MAX];
+};
+
+/* Commands since Linux 6.17. A newer header has the same numbers. */
+#define RDMA_USER_CM_CMD_RESOLVE_IB_SERVICE 23
+#define RDMA_USER_CM_CMD_WRITE_CM_EVENT 24
+/* struct rdma_ucm_resolve_ib_service */
+struct ucm_resolve_ib_service {
+	uint32_t id, reserved;
+	uint64_t service_id;
+	uint8_t service_name[64];
+	uint32_t flags, reserved1;
+};
+/* struct rdma_ucm_write_cm_event, to the end of the argument */
+struct ucm_write_cm_event {
+	uint32_t id, reserved;
+	uint32_t event, status;
+	uint64_t arg;
 };
 
 #define UCM_MAX 512 /* size limit of a command or reply, in bytes */
@@ -30,26 +48,6 @@ struct ucm_set_option {
 #define UCM_NO_REPLY(name, handler, in, least)                                           \
 	static_assert(sizeof(in) <= UCM_MAX, #name);
 #include "ucm/commands.def"
-
-/* Event types, numbered as in <rdma/rdma_cma.h>. */
-enum ucm_event_type {
-	UCM_EVENT_ADDR_RESOLVED,
-	UCM_EVENT_ADDR_ERROR,
-	UCM_EVENT_ROUTE_RESOLVED,
-	UCM_EVENT_ROUTE_ERROR,
-	UCM_EVENT_CONNECT_REQUEST,
-	UCM_EVENT_CONNECT_RESPONSE,
-	UCM_EVENT_CONNECT_ERROR,
-	UCM_EVENT_UNREACHABLE,
-	UCM_EVENT_REJECTED,
-	UCM_EVENT_ESTABLISHED,
-	UCM_EVENT_DISCONNECTED,
-	UCM_EVENT_DEVICE_REMOVAL,
-	UCM_EVENT_MULTICAST_JOIN,
-	UCM_EVENT_MULTICAST_ERROR,
-	UCM_EVENT_ADDR_CHANGE,
-	UCM_EVENT_TIMEWAIT_EXIT,
-};
 
 /* Q_Key of all UD QPs of RDMA-CM (annex A11.7). */
 #define UCM_QKEY 0x01234567u

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ucm/id.h"
+#include "ucm/queue.h"
 
 static int
 byte_read(const struct ucm_set_option *cmd, uint8_t *out)
@@ -48,6 +49,20 @@ ack_timeout_read(const struct ucm_set_option *cmd, struct ucm_id *id)
 	return 0;
 }
 
+/* librdmacm knows which ID has the number of the command, and Rocade's library does not. */
+static int
+event_write(const struct ucm_set_option *cmd, struct ucm_id *id)
+{
+	struct ucm_option_event event;
+
+	if (cmd->head.optname != UCM_ROCADE_EVENT || cmd->head.optlen != sizeof(event))
+		return -EINVAL;
+	memcpy(&event, cmd->value, sizeof(event));
+	if (event.event != UCM_EVENT_USER && event.event != UCM_EVENT_ADDRINFO_RESOLVED)
+		return -EINVAL;
+	return ucm_event_write(id, event.event, event.status, event.arg);
+}
+
 int
 ucm_do_set_option(struct ucm_call *call)
 {
@@ -59,6 +74,8 @@ ucm_do_set_option(struct ucm_call *call)
 	if (cmd->head.optlen > UCM_OPTION_MAX ||
 		call->in_len < sizeof(cmd->head) + cmd->head.optlen)
 		return -EINVAL;
+	if (cmd->head.level == UCM_LEVEL_ROCADE)
+		return event_write(cmd, id);
 	/* RDMA_OPTION_IB sets a path record; paths here are given by addresses. */
 	if (cmd->head.level != RDMA_OPTION_ID)
 		return -ENOSYS;

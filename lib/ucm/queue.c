@@ -68,6 +68,26 @@ ucm_event_put(struct ucm_event *event)
 		channel_wake(channel);
 }
 
+int
+ucm_event_write(
+	struct ucm_id *id, enum ucm_event_type type, uint32_t status, uint64_t arg)
+{
+	struct ucm_event *event = ucm_event_new(id, type, (int)status);
+	bool ud = ucm_id_is_ud(id);
+
+	if (event == NULL)
+		return -ENOMEM;
+	memcpy(&event->resp.param, &arg, sizeof(arg));
+	/* A librdmacm that does not know the event passes on its private data only. */
+	memcpy(ud ? event->resp.param.ud.private_data
+		  : event->resp.param.conn.private_data,
+		&arg, sizeof(arg));
+	*(ud ? &event->resp.param.ud.private_data_len
+	     : &event->resp.param.conn.private_data_len) = sizeof(arg);
+	ucm_event_put(event);
+	return 0;
+}
+
 /* ---- Events that wait for the packets that came before them ---- */
 
 void

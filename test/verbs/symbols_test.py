@@ -101,15 +101,17 @@ def api_selftest():
 class Table:
     def __init__(self, text):
         self.forwards = dict(re.findall(r'^FORWARD\((\w+), "([^"]*)"\)', text, re.M))
+        self.cm = dict(re.findall(r'^FORWARD_CM\((\w+), "([^"]*)"\)', text, re.M))
         self.reals = re.findall(r'^REAL\("(\w+\*?)", "([\w.]+)", (\w+)\)', text, re.M)
         self.reasons = set(re.findall(r"^REASON\((\w+), \"", text, re.M))
-        self.rows = len(re.findall(r"^(?:FORWARD|REAL|REASON)\(", text, re.M))
+        self.rows = len(re.findall(r"^(?:FORWARD|FORWARD_CM|REAL|REASON)\(", text, re.M))
 
     def rows_of(self, name, node):
         """Returns the rows that a symbol has."""
         if node.startswith("IBVERBS_PRIVATE"):
             node = "IBVERBS_PRIVATE"
         rows = [("FORWARD", name)] if self.forwards.get(name) in (node, "") else []
+        rows += [("FORWARD", name)] if self.cm.get(name) == node else []
         return rows + [(row, at) for row, at, _ in self.reals if node == at and
                        (name == row or row[-1] == "*" and name.startswith(row[:-1]))]
 
@@ -123,6 +125,7 @@ SELFTEST = """
 REASON(some, "text")
 FORWARD(ibv_a, "IBVERBS_1.1")
 FORWARD(ibv_b, "")
+FORWARD_CM(rdma_a, "RDMACM_1.0")
 REAL("ibv_c_*", "IBVERBS_PRIVATE", some)
 REAL("ibv_a", "IBVERBS_1.0", some)
 REAL("ibv_d", "IBVERBS_1.0", some)
@@ -133,22 +136,22 @@ REAL("ibv_d", "IBVERBS_1.0", some)
 def selftest():
     """Returns what the check does not find, or finds in vain."""
     good = {("ibv_a", "IBVERBS_1.1"), ("ibv_a", "IBVERBS_1.0"), ("ibv_b", "IBVERBS_PRIVATE_34"),
-            ("ibv_c_x", "IBVERBS_PRIVATE_65")}
+            ("ibv_c_x", "IBVERBS_PRIVATE_65"), ("rdma_a", "RDMACM_1.0")}
     bad = {("ibv_a", "IBVERBS_1.2"), ("ibv_c_x", "IBVERBS_1.1"), ("ibv_d", "IBVERBS_1.0"),
            ("ibv_e", "IBVERBS_1.18"), ("rdma_x", "RDMACM_1.0")}
     found = {tuple(line.split()[0].split("@")) for line in Table(SELFTEST).wrong(good | bad)}
     return ["%s@%s" % symbol for symbol in sorted(found ^ bad)]
 
 
-def library_cases(name, library, table):
-    """Returns the cases of a library of Rocade's."""
+def library_cases(name, library, forwards):
+    """Returns the cases of a library of Rocade's, which has these functions of others: {name: node}."""
     ours = symbols(library)
     verbs = {n for n in ours if re.match(r"_?(ibv|rdma|mult_to_ibv|mbps_to_ibv)_", n)}
     return [
         (name + " has each verb that is forwarded, in its node",
-         ["%s: %s" % (n, ours.get(n)) for n, node in sorted(table.forwards.items())
+         ["%s: %s" % (n, ours.get(n)) for n, node in sorted(forwards.items())
           if ours.get(n) != {(node or None, True)}]),
-        (name + " has no other verb", sorted(verbs - set(table.forwards))),
+        (name + " has no other verb", sorted(verbs - set(forwards))),
         (name + ": rocade_* symbols are in the nodes ROCADE_0 and ROCADE_PRIVATE",
          ["%s: %s" % (n, v) for n, v in sorted(ours.items()) if n.startswith("rocade_")
           and v not in ({("ROCADE_0", True)}, {("ROCADE_PRIVATE", True)})]),
@@ -168,8 +171,8 @@ def main():
     known = installed | newest
     used = {row for name, node in known for row in table.rows_of(name, node)}
     cases = [
-        ("the table is read", [] if table.rows == len(table.forwards) + len(table.reals) +
-         len(table.reasons) else ["%d rows" % table.rows]),
+        ("the table is read", [] if table.rows == len(table.forwards) + len(table.cm) +
+         len(table.reals) + len(table.reasons) else ["%d rows" % table.rows]),
         ("each symbol of the installed libibverbs has a row",
          table.wrong(exported(args.ibverbs)) if exported(args.ibverbs) else ["no symbols"]),
         ("each symbol of the installed librdmacm has a row",
@@ -177,14 +180,16 @@ def main():
         ("each symbol of rdma-core 65 has a row",
          table.wrong(newest) if len(newest) > 200 else ["%d symbols" % len(newest)]),
         ("each row names a symbol",
-         ["%s %s" % row for row in [("FORWARD", n) for n in table.forwards] +
+         ["%s %s" % row for row in [("FORWARD", n) for n in [*table.forwards, *table.cm]] +
           [(n, node) for n, node, _ in table.reals] if row not in used]),
         ("each row has a reason, and each reason a row",
          sorted({reason for _, _, reason in table.reals} ^ table.reasons)),
         ("the check finds errors", selftest()),
     ]
-    cases += library_cases("librocade", args.rocade, table)
-    cases += library_cases("librocade-verbs", args.preload, table)
+    cases += library_cases("librocade", args.rocade, table.forwards)
+    cases += library_cases("librocade-verbs", args.preload, {**table.forwards, **table.cm})
+    # Without a version it is found for every one.
+    cases += library_cases("librocade-rdmacm", args.inside, dict.fromkeys(table.cm, ""))[:2]
     with open(os.path.join(args.root, "lib/verbs/librocade.map"), encoding="utf-8") as file:
         cases += api_cases(headers(args.root), file.read(), args.rocade, args.inside)
     cases += [

@@ -32,6 +32,11 @@ static const struct {
 #define FORWARD(name, version) {#name, version},
 #include "verbs/symbols.def"
 },
+  ours_cm[] =
+	  {
+#define FORWARD_CM(name, version) {#name, version},
+#include "verbs/symbols.def"
+},
   real[] = {
 #define REAL(name, version, reason) {name, version},
 #include "verbs/symbols.def"
@@ -82,6 +87,29 @@ TEST(every_verb_of_rocade_is_found)
 	}
 	assert_null(dlvsym(handle, "ibv_get_device_list", "IBVERBS_9.9"));
 	assert_null(dlvsym(handle, "ibv_alloc_buf", "IBVERBS_1.1"));
+	dlclose(handle);
+}
+
+TEST(every_function_of_librdmacm_that_rocade_has_is_found)
+{
+	void *handle = dlopen("librdmacm.so.1", RTLD_NOW | RTLD_LOCAL);
+
+	if (handle == NULL)
+		skip();
+	for (size_t i = 0; i < sizeof(ours_cm) / sizeof(ours_cm[0]); i++) {
+		void *found = dlsym(handle, ours_cm[i].name);
+
+		expect_in(OURS, found, ours_cm[i].name);
+		assert_ptr_equal(old_dlsym(handle, ours_cm[i].name), found);
+		assert_ptr_equal(
+			dlvsym(handle, ours_cm[i].name, ours_cm[i].version), found);
+	}
+	assert_null(dlvsym(handle, "rdma_write_cm_event", "RDMACM_1.0"));
+	assert_null(dlsym(handle, "rdma_no_such_function"));
+	/* libibverbs is in no need of librdmacm. */
+	dlclose(handle);
+	handle = verbs_open();
+	assert_null(dlsym(handle, "rdma_write_cm_event"));
 	dlclose(handle);
 }
 

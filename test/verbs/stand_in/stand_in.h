@@ -53,13 +53,17 @@ typedef long stand_in_function(long, long, long, long, long, long);
 static stand_in_function *
 stand_in_real(const char *name, const char *node)
 {
+	static void *(*lookup)(void *handle, const char *name, const char *node);
 	static void *library;
 
 	if (library == NULL)
 		library = dlopen(REAL_LIBRARY, RTLD_LAZY | RTLD_LOCAL);
-	if (library == NULL)
+	/* not Rocade's dlvsym(), which would find Rocade's function */
+	if (lookup == NULL)
+		*(void **)&lookup = dlsym(RTLD_NEXT, "dlvsym");
+	if (library == NULL || lookup == NULL)
 		abort();
-	return (stand_in_function *)dlvsym(library, name, node);
+	return (stand_in_function *)lookup(library, name, node);
 }
 
 #define STUB(number, rule, name, symbol, node)                                           \

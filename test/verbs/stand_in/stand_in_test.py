@@ -38,6 +38,8 @@ def rule(table, name, node):
     rows = table.rows_of(name, node)
     if (name, node) in LISTS:
         return "ANY_OBJECT"
+    if name in table.cm:
+        return "ANY_OBJECT"  # takes librdmacm's objects
     if rows and rows[0][0] == "FORWARD" and name not in NONE:
         return "NEVER"
     reasons = {why for row, at, why in table.reals if (row, at) in rows}
