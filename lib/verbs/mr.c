@@ -224,7 +224,7 @@ ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 		return null_errno(err);
 	}
 	mr->imported = true;
-	mr->dm = dm_core_at(ctx->port, host);
+	mr->dm = dm_core_at(ctx->port, host, mr->ibv.length);
 	mr->ibv.context = pd->context;
 	mr->ibv.pd = pd;
 	mr->ibv.handle = mr->ibv.lkey = mr->ibv.rkey = mr_handle;

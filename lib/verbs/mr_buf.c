@@ -87,6 +87,10 @@ init_attr_read(const struct ibv_mr_init_attr *ibv)
 	if (attr.comp_mask & MR_INIT_ADDR)
 		attr.addr = from->addr;
 	attr.iova = attr.comp_mask & MR_INIT_IOVA ? from->iova : (uintptr_t)attr.addr;
+	if (attr.comp_mask & MR_INIT_FD)
+		attr.fd = from->fd;
+	if (attr.comp_mask & MR_INIT_FD_OFFSET)
+		attr.fd_offset = from->fd_offset;
 	if (attr.comp_mask & MR_INIT_BUF)
 		attr.buf = from->buf;
 	return attr;
@@ -120,7 +124,7 @@ init_attr_check(const struct ibv_pd *pd, const struct mr_init_attr *attr)
 		return (mask & of_addr) != 0 || (mask & MR_INIT_FD_OFFSET) == 0 ||
 				       (mask & MR_INIT_IOVA) == 0
 			       ? EINVAL
-			       : EOPNOTSUPP;
+			       : 0;
 	if ((mask & MR_INIT_ADDR) == 0 || (mask & MR_INIT_FD_OFFSET) != 0)
 		return EINVAL;
 	return mask & MR_INIT_BUF ? buf_range_check(pd, attr) : 0;
@@ -135,6 +139,9 @@ mr_create_ex(struct ibv_pd *pd, const struct mr_init_attr *attr)
 		return null_errno(refusal_note(err, "ibv_reg_mr_ex",
 			"the mask is not valid, or the range is not in the buffer"));
 	refusal_note(0, "ibv_reg_mr_ex", NULL);
+	if (attr->comp_mask & MR_INIT_FD)
+		return mr_create_dmabuf(pd, attr->fd_offset, attr->length, attr->iova,
+			attr->fd, (unsigned)attr->access);
 	return mr_create(
 		pd, attr->addr, attr->length, attr->iova, (unsigned)attr->access);
 }

@@ -93,16 +93,20 @@ struct verbs_mr {
 
 #define DM_SIZE_MAX (1 << 20) /* bytes of one ibv_alloc_dm() */
 
-/* Device memory: shared by its handles and their regions. Under the port's lock, except what is
+#define UDMABUF_DEVICE "/dev/udmabuf"
+
+/* Device memory: shared by its handles and their regions. That of a DMA-buf has only regions. Under the port's lock, except what is
  * constant. */
 struct dm_core {
 	LIST_ENTRY(dm_core) link;
 	const struct context_file *file; /* constant */
 	uint8_t *bytes;                  /* constant */
 	size_t length;                   /* constant */
-	uint32_t number;                 /* constant */
-	uint32_t users;                  /* handles of the memory and of its regions */
-	uint32_t regions;                /* not deregistered yet */
+	size_t mapped;    /* constant: the bytes are a mapping; 0: of the heap */
+	int memfd;        /* constant: the mapping's; -1: none */
+	uint32_t number;  /* constant */
+	uint32_t users;   /* handles of the memory and of its regions */
+	uint32_t regions; /* not deregistered yet */
 	bool destroyed; /* by ibv_free_dm() of one of the handles; read without the lock */
 };
 
@@ -328,12 +332,18 @@ count_down(uint32_t *count)
 struct ibv_mr *mr_create(
 	struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access);
 
+/* dmabuf.c: registers a part of a DMA-buf. Returns NULL with errno if it cannot. */
+struct ibv_mr *mr_create_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length,
+	uint64_t iova, int fd, unsigned access);
+
 /* dm_core.c: allocates zeroed device memory with one user. NULL: no memory. */
 struct dm_core *dm_core_create(struct verbs_ctx *ctx, size_t length, size_t align);
+/* The same for a mapping, which it takes over, with a region and no handle. */
+struct dm_core *dm_core_of_mapping(struct verbs_ctx *ctx, uint8_t *bytes, size_t length);
 /* Return device memory with one more user, or NULL: that with this handle in the context, and that
- * which contains this byte. */
+ * which contains these bytes. */
 struct dm_core *dm_core_get(struct verbs_ctx *ctx, uint32_t number);
-struct dm_core *dm_core_at(struct rocade_port *port, const uint8_t *host);
+struct dm_core *dm_core_at(struct rocade_port *port, const uint8_t *host, size_t length);
 /* Counts a region. Returns false if the memory was freed. */
 bool dm_core_region_add(struct rocade_port *port, struct dm_core *core);
 /* ibv_free_dm(3) for all handles. EINVAL: freed before; EBUSY: it has a region. */

@@ -8,30 +8,12 @@
 #include "verbs/objects.h"
 #include "verbs/refusal.h"
 
-EXPORT struct ibv_mr *
-ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
-	int fd, int access)
-{
-	if (!context_is_ours(pd->context))
-		return forward(
-			NULL, ibv_reg_dmabuf_mr, pd, offset, length, iova, fd, access);
-	return null_errno(refusal_note(EOPNOTSUPP, "ibv_reg_dmabuf_mr", NULL));
-}
-
 EXPORT int
 ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	if (!context_is_ours(qp->context))
 		return forward(0, ibv_query_qp_data_in_order, qp, op, flags);
 	return 0; /* order not guaranteed */
-}
-
-EXPORT int
-ibv_dm_export_dmabuf_fd(struct ibv_dm *dm)
-{
-	if (!context_is_ours(dm->context))
-		return forward(-1, ibv_dm_export_dmabuf_fd, dm);
-	return minus_errno(refusal_note(EOPNOTSUPP, "ibv_dm_export_dmabuf_fd", NULL));
 }
 
 EXPORT struct ibv_dmah *

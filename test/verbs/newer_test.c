@@ -105,13 +105,7 @@ TEST_WITH(calls_on_other_objects_are_forwarded, setup, teardown)
 
 TEST_WITH(absent_calls_fail, setup, teardown)
 {
-	struct ibv_alloc_dm_attr attr = {.length = 64};
-	struct ibv_dm *dm = ibv_alloc_dm(ours, &attr);
-
-	assert_non_null(dm);
 	expect_errno(ibv_alloc_dmah(ours, NULL), NULL, EOPNOTSUPP);
-	expect_errno(ibv_dm_export_dmabuf_fd(dm), -1, EOPNOTSUPP);
-	assert_int_equal(ibv_free_dm(dm), 0);
 }
 
 /* In units of 100 Mb/s: what ibv_query_port(3) says in its own units, 1X of 25 Gb/s. */
