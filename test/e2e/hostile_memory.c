@@ -203,7 +203,7 @@ mode_boast(void)
 #define DRAIN_MAX 10000 /* iterations of at least a millisecond */
 
 /* 239.1.1.1, to which the correct clients send */
-static const uint8_t group[16] = "\0\0\0\0\0\0\0\0\0\0\xff\xff\xef\x01\x01\x01";
+static const uint8_t group[16] = {[10] = 0xff, 0xff, 239, 1, 1, 1};
 
 int
 mode_drain(void)

@@ -138,7 +138,7 @@ comes(enum rocade_cm_event_type type, struct conn *conn, struct rocade_cm_id *id
 static void
 request_comes(uint8_t last, struct rocade_cm_id *id)
 {
-	static const struct conn_request qp_0 = {.magic = CM_REQUEST_MAGIC};
+	static const struct conn_request qp_0 = {.magic = {'R', 'T', 'P', 'D'}};
 	struct rocade_cm_event *event;
 
 	comes(ROCADE_CM_REQUEST, NULL, id);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Verbs of rdma-core 59 to 65. Each counts its calls and returns 77. */
+/* Verbs of rdma-core 59 to 65. Each counts its calls and returns 77. The names are given to the
+ * assembler only: the <infiniband/verbs.h> of those versions declares the functions. */
 #include <stdint.h>
 
 #include "fake.h"
 
 #define NEWER(name)                                                                      \
-	uintptr_t name(void);                                                            \
-	uintptr_t name(void)                                                             \
+	uintptr_t fake_##name(void) __asm__(#name);                                      \
+	uintptr_t fake_##name(void)                                                      \
 	{                                                                                \
 		fake.newer++;                                                            \
 		return 77;                                                               \
