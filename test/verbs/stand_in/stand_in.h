@@ -11,6 +11,7 @@
 
 enum stand_in_rule {
 	NEVER, /* Rocade's own function is called in its place, and all objects are Rocade's */
+	NOWHERE,    /* not passed on: of an object that the program cannot have */
 	NO_OBJECT,  /* with no object of Rocade */
 	ANY_OBJECT, /* calls verbs, or is asked for the devices of the host */
 };
@@ -75,7 +76,7 @@ stand_in_real(const char *name, const char *node)
 		static stand_in_function *real;                                          \
                                                                                          \
 		stand_in_enter(name, rule, (long[ARGUMENTS]){a, b, c, d, e, f});         \
-		if (real == NULL)                                                        \
+		if (real == NULL && rule != NOWHERE)                                     \
 			real = stand_in_real(name, node);                                \
 		if (real != NULL)                                                        \
 			return real(a, b, c, d, e, f);                                   \

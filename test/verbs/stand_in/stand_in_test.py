@@ -38,9 +38,11 @@ def rule(table, name, node):
     rows = table.rows_of(name, node)
     if (name, node) in LISTS:
         return "ANY_OBJECT"
+    if name in NONE:
+        return "NOWHERE"
     if name in table.cm:
         return "ANY_OBJECT"  # takes librdmacm's objects
-    if rows and rows[0][0] == "FORWARD" and name not in NONE:
+    if rows and rows[0][0] == "FORWARD":
         return "NEVER"
     reasons = {why for row, at, why in table.reals if (row, at) in rows}
     return "ANY_OBJECT" if reasons == {"over_verbs"} else "NO_OBJECT"
