@@ -22,6 +22,10 @@ struct ibv_dmah_init_attr;
 struct ibv_mr_init_attr;
 struct ibv_qp_attach_comp_cntr_attr;
 
+/* Bits of the capabilities of on-demand paging. */
+#define ODP_SUPPORT_FLUSH (1u << 6)
+#define ODP_SUPPORT_ATOMIC_WRITE (1u << 7)
+
 /* Bits of comp_mask of struct ibv_mr_init_attr. */
 #define MR_INIT_IOVA (UINT64_C(1) << 0)
 #define MR_INIT_ADDR (UINT64_C(1) << 1)

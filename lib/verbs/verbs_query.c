@@ -105,7 +105,8 @@ odp_caps_fill(const struct dev *dev, struct ibv_device_attr_ex *attr)
 	if (!on_demand_supported(dev))
 		return;
 	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
-	attr->odp_caps.per_transport_caps.rc_odp_caps = datagrams | rdma;
+	attr->odp_caps.per_transport_caps.rc_odp_caps =
+		datagrams | rdma | ODP_SUPPORT_FLUSH | ODP_SUPPORT_ATOMIC_WRITE;
 	attr->odp_caps.per_transport_caps.uc_odp_caps = datagrams | IBV_ODP_SUPPORT_WRITE;
 	attr->odp_caps.per_transport_caps.ud_odp_caps = datagrams;
 	/* XRC receives from SRQs only. */

@@ -49,6 +49,7 @@ TEST(missing_page_refuses_requests)
 	remote_run(IBV_WR_RDMA_READ, 64);
 	remote_run(IBV_WR_RDMA_READ, PAGE);
 	remote_run(IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	remote_run(IBV_WR_ATOMIC_WRITE, 8);
 }
 
 /* Of a packet either all bytes are written or none. */
