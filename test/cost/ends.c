@@ -38,6 +38,7 @@ queues_create(struct end *end, unsigned qps)
 static void
 end_open(struct end *end, struct rocade_port *port, unsigned qps, enum ibv_qp_type type)
 {
+	end->port = port;
 	end->engine = rocade_port_engine(port, 0);
 	end->context = ibv_open_device(rocade_port_device(port));
 	must(end->context != NULL, "ibv_open_device");
@@ -161,7 +162,7 @@ ends_open(struct ends *ends, unsigned qps, enum ibv_qp_type type)
 }
 
 static void
-end_close(struct end *end, struct rocade_port *port, unsigned qps)
+end_close(struct end *end, unsigned qps)
 {
 	for (unsigned i = 0; i < qps; i++)
 		must(ibv_destroy_qp(end->qp[i]) == 0, "ibv_destroy_qp");
@@ -171,13 +172,13 @@ end_close(struct end *end, struct rocade_port *port, unsigned qps)
 	must(ibv_dereg_mr(end->mr) == 0, "ibv_dereg_mr");
 	must(ibv_dealloc_pd(end->pd) == 0, "ibv_dealloc_pd");
 	must(ibv_close_device(end->context) == 0, "ibv_close_device");
-	must(rocade_close_port(port) == 0, "rocade_close_port");
+	ends_port_close(end->port);
 	free(end->mem);
 }
 
 void
 ends_close(struct ends *ends)
 {
-	end_close(&ends->client, ends->port[0], ends->qps);
-	end_close(&ends->server, ends->port[1], ends->qps);
+	end_close(&ends->client, ends->qps);
+	end_close(&ends->server, ends->qps);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two devices of this process, joined by a loop, or by net_ring (COST_RING); QP i of one is
- * connected to QP i of the other. Uses public calls only. A failed call prints a message and ends the
- * program. */
+/* Two devices of this process, joined by a loop, or by net_ring (COST_RING), or those of two daemons
+ * whose ports are joined by a loop (COST_HOSTS); QP i of one is connected to QP i of the other. A failed
+ * call prints a message and ends the program. */
 #ifndef ROCADE_TEST_COST_ENDS_H
 #define ROCADE_TEST_COST_ENDS_H
 
@@ -13,6 +13,7 @@
 #define ENDS_SLOT 4096 /* maximum message size in bytes */
 
 struct end {
+	struct rocade_port *port;
 	struct rocade_engine *engine;
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -45,8 +46,12 @@ struct ends {
 void ends_open(struct ends *ends, unsigned qps, enum ibv_qp_type type);
 void ends_close(struct ends *ends);
 
-/* Of ends_loop.c or ends_ring.c. */
+/* Of ends_loop.c, ends_ring.c or ends_hosts.c. */
 void ends_ports_open(struct rocade_port_conf conf[2], struct rocade_port *port[2]);
+void ends_port_close(struct rocade_port *port);
+/* A pass of what moves the packets of this end when the application does not: its engine, or with
+ * COST_HOSTS its daemon, because the application's calls run the engine of a client. */
+void ends_pass(struct end *end);
 void ends_srq_prepare(struct end *end);
 /* A message has been received: returns which of recv_wr is to be posted again. */
 #ifdef COST_RING

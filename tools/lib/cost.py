@@ -4,8 +4,8 @@
 
     cost.py [--update] BUILD
 
-callgrind counts the instructions of each workload of BUILD/test/cost/cost and of ring_cost there (a
-release build): all of them, and those in Rocade's code, that is without the CRC and copies of system libraries. A
+callgrind counts the instructions of each workload of BUILD/test/cost/cost, and of ring_cost and hosts_cost
+there (a release build): all of them, and those in Rocade's code, that is without the CRC and copies of system libraries. A
 count more than 1 % above the number that test/cost/numbers.tsv has for this compiler and CPU (as
 valgrind shows it) fails. Without such a number, the nearest one of the same major version of the
 compiler and the same architecture is compared with, and 10 % above it fails. Without that, too,
@@ -27,7 +27,12 @@ HEAD = """# Instructions of a message, both ends together: all, and those in Roc
 # tools/lib/cost.py --update BUILD writes this file; docs/testing.md says when.
 # compiler\tCPU\tworkload\tall\town
 """
-PROGRAMS = ("cost", "ring_cost")
+PROGRAMS = ("cost", "ring_cost", "hosts_cost")
+# Between clients of two daemons: the same work in a process, and how many times its instructions are meant
+# to be enough.
+HOSTS = {"hosts-send-64": ("send-64", " (gate 2.2, reach 1.6)"),
+         "hosts-write-4096": ("write-4096", ""), "hosts-read-4096": ("read-4096", ""),
+         "hosts-pingpong-64": ("pingpong-64", "")}
 KINDS = ("instructions", "instructions in Rocade's code")
 # The counts must not depend on the caller's environment.
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
@@ -117,6 +122,13 @@ def judge(workload, counts, before, limit, update):
     return True, text, None
 
 
+def ratios(results):
+    return ["# %s: %.2f times the instructions of %s%s" % (
+        workload, results[workload][0] / results[inside][0], inside, meant)
+            for workload, (inside, meant) in HOSTS.items()
+            if workload in results and inside in results]
+
+
 def report(results, key, stored, update):
     """(the lines to print, whether every workload is within its limit)"""
     base, limit = choose(stored, key)
@@ -135,7 +147,7 @@ def report(results, key, stored, update):
         lines.append("%s %d - %s" % ("ok" if good else "not ok", number, text))
         if note:
             lines.append("# " + note)
-    return lines, not failed
+    return lines + ratios(results), not failed
 
 
 def main():
