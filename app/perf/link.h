@@ -6,11 +6,14 @@
 
 #include "perf_conf.h"
 
+#define LINK_QPNS 32 /* in a message */
+
 enum msg_kind {
 	MSG_PLAN, /* client: what to measure */
-	/* Both ends send it, the server first: the QPs exist; their first QPN, and where
-	 * memory is. The server sends it again once its QPs are connected. */
+	/* Both ends send it, the server first: the QPs exist; where memory is. The server sends it
+	 * again once its QPs are connected. */
 	MSG_READY,
+	MSG_QPNS,  /* behind each MSG_READY, as often as they need: the QPNs */
 	MSG_BEGIN, /* client: the measurement begins */
 	MSG_END,   /* client: it ends; the server replies with MSG_TALLY */
 	MSG_TALLY,
@@ -33,10 +36,10 @@ struct msg {
 		struct {
 			uint64_t addr;
 			uint32_t rkey;
-			uint32_t qpn;   /* of QP 0 */
 			uint8_t mac[6]; /* unused */
 		} ready;
 		struct tally tally;
+		uint32_t qpns[LINK_QPNS];
 	};
 };
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connects QP i of one end to QP i of the other, with the same starting PSN on both. The
- * QPNs of an end are consecutive, so only the first is exchanged. */
+/* Connects QP i of one end to QP i of the other, with the same starting PSN on both. */
 #include <errno.h>
 #include <string.h>
 
@@ -99,7 +98,7 @@ conn_connect_rc(struct perf_context *ctx, struct conn *conn, enum ibv_mtu mtu)
 
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
 		.path_mtu = mtu,
-		.dest_qp_num = ctx->peer_qpn + (uint32_t)(conn - ctx->conns),
+		.dest_qp_num = ctx->peer_qpns[conn - ctx->conns],
 		.rq_psn = (uint32_t)ctx->plan.psn,
 		.max_dest_rd_atomic = (uint8_t)ctx->plan.reads,
 		.min_rnr_timer = 1,

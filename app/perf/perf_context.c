@@ -29,7 +29,7 @@ perf_reap(struct perf_context *ctx)
 	int n = perf_poll_cq(ctx, ctx->verbs.send_cq, POLL_MAX, wc);
 
 	for (int i = 0; i < n; i++) {
-		struct conn *conn = &ctx->conns[wc[i].qp_num - ctx->qpn];
+		struct conn *conn = &ctx->conns[wc[i].wr_id >> CONN_SHIFT];
 
 		if (unlikely(wc[i].status != IBV_WC_SUCCESS))
 			return perf_set_error(ctx,
@@ -44,7 +44,7 @@ perf_reap(struct perf_context *ctx)
 
 /* Posts a list of receives to the SRQ or to the receive queue of one QP. */
 static int
-post_receive_list(struct perf_context *ctx, struct conn *conn, struct ibv_recv_wr *first)
+post_receive_list(struct perf_context *ctx, struct ibv_recv_wr *first)
 {
 	uint64_t since = perf_cycles_now();
 	struct ibv_recv_wr *bad;
@@ -53,7 +53,8 @@ post_receive_list(struct perf_context *ctx, struct conn *conn, struct ibv_recv_w
 	if (ctx->verbs.srq != NULL)
 		rc = ibv_post_srq_recv(ctx->verbs.srq, first, &bad);
 	else
-		rc = ibv_post_recv(conn->qp, first, &bad);
+		rc = ibv_post_recv(
+			ctx->conns[first->wr_id / ctx->plan.depth].qp, first, &bad);
 	ctx->repost_cycles += perf_cycles_now() - since;
 	if (unlikely(rc != 0))
 		perf_set_error(ctx, "posting a receive failed: %s", strerror(rc));
@@ -79,9 +80,7 @@ perf_repost(struct perf_context *ctx, const struct ibv_wc *wc, int n)
 		if (last != NULL && (ctx->verbs.srq != NULL || wc[i].qp_num == qpn)) {
 			last->next = wr;
 		} else {
-			if (first != NULL &&
-				post_receive_list(
-					ctx, &ctx->conns[qpn - ctx->qpn], first) != 0)
+			if (first != NULL && post_receive_list(ctx, first) != 0)
 				return -1;
 			first = wr;
 		}
@@ -90,9 +89,7 @@ perf_repost(struct perf_context *ctx, const struct ibv_wc *wc, int n)
 		wr->next = NULL;
 	}
 	ctx->watch.progress += (unsigned)n;
-	if (first == NULL)
-		return 0;
-	return post_receive_list(ctx, &ctx->conns[qpn - ctx->qpn], first);
+	return first != NULL ? post_receive_list(ctx, first) : 0;
 }
 
 /* Returns whether a request has failed, or nothing has completed for STALL_S. */

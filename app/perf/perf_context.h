@@ -15,6 +15,8 @@
 
 #define POLL_MAX 64
 #define PERF_QKEY 0x11
+/* The wr_id of a request: the index of its conn, and how many requests that has posted, in so many bits. */
+#define CONN_SHIFT 32
 #define CHECK_PASSES 1024 /* passes between two reads of the clock */
 
 /* One QP with its send state. With many QPs the array does not stay in cache, so two
@@ -22,7 +24,7 @@
 struct conn {
 	struct ibv_qp *qp;
 	uint64_t dest;       /* at the peer: a memory address, or a QPN with --ud */
-	uint64_t posted;     /* wr_id of the last posted request */
+	uint64_t posted;     /* requests */
 	uint32_t acked;      /* lower half of the wr_id of the last completed request */
 	uint32_t unsignaled; /* requests posted since the last signaled one */
 };
@@ -84,7 +86,7 @@ struct perf_context {
 	unsigned lcore; /* worker lcore that runs the engine instead; 0: none */
 	struct perf_verbs verbs;
 	struct conn *conns;
-	uint32_t qpn, peer_qpn; /* of QP 0 */
+	uint32_t *peer_qpns; /* of each QP's peer */
 	union ibv_gid peer;
 	uint8_t sgid_index;
 	bool armed;
@@ -186,11 +188,12 @@ perf_post(struct perf_context *ctx, struct conn *conn, unsigned n)
 {
 	struct ibv_send_wr *bad;
 	struct ibv_send_wr *last = &ctx->wr[n - 1];
+	uint64_t id = (uint64_t)(conn - ctx->conns) << CONN_SHIFT;
 	uint64_t since;
 	int rc;
 
 	for (struct ibv_send_wr *wr = ctx->wr; wr <= last; wr++) {
-		wr->wr_id = ++conn->posted;
+		wr->wr_id = id | (uint32_t)++conn->posted;
 		wr->send_flags = ctx->flags;
 		if (++conn->unsignaled == ctx->plan.signal_every) {
 			wr->send_flags |= IBV_SEND_SIGNALED;

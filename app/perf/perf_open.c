@@ -164,9 +164,7 @@ conn_create_qp(struct perf_context *ctx, uint64_t i)
 			.max_inline_data = (uint32_t)plan->inline_max}};
 
 	conn->qp = ibv_create_qp(ctx->verbs.pd, &init);
-	if (conn->qp != NULL && i == 0)
-		ctx->qpn = conn->qp->qp_num;
-	if (conn->qp == NULL || conn->qp->qp_num != ctx->qpn + i)
+	if (conn->qp == NULL)
 		return perf_set_error(ctx, "cannot create QP %lu of %lu: %s",
 			(unsigned long)i + 1, (unsigned long)plan->qps, strerror(errno));
 	return 0;
@@ -216,12 +214,16 @@ perf_ready_send(struct perf_context *ctx)
 {
 	struct msg msg = {.kind = MSG_READY,
 		.ready = {.addr = (uintptr_t)ctx->buffers.target,
-			.rkey = ctx->buffers.mr->rkey,
-			.qpn = ctx->qpn}};
+			.rkey = ctx->buffers.mr->rkey}};
+	int rc = link_send(ctx->link, &msg);
 
-	if (link_send(ctx->link, &msg) == 0)
-		return 0;
-	return peer_lost(ctx);
+	for (uint64_t i = 0; i < ctx->plan.qps && rc == 0; i++) {
+		msg.kind = MSG_QPNS;
+		msg.qpns[i % LINK_QPNS] = ctx->conns[i].qp->qp_num;
+		if ((i + 1) % LINK_QPNS == 0 || i + 1 == ctx->plan.qps)
+			rc = link_send(ctx->link, &msg);
+	}
+	return rc == 0 ? 0 : peer_lost(ctx);
 }
 
 static int
@@ -233,7 +235,11 @@ perf_ready_wait(struct perf_context *ctx)
 		return peer_lost(ctx);
 	ctx->buffers.remote_addr = msg.ready.addr;
 	ctx->buffers.rkey = msg.ready.rkey;
-	ctx->peer_qpn = msg.ready.qpn;
+	for (uint64_t i = 0; i < ctx->plan.qps; i++) {
+		if (i % LINK_QPNS == 0 && link_recv(ctx->link, MSG_QPNS, &msg) != 0)
+			return peer_lost(ctx);
+		ctx->peer_qpns[i] = msg.qpns[i % LINK_QPNS];
+	}
 	return 0;
 }
 
@@ -275,7 +281,7 @@ perf_end_connect(struct perf_context *ctx)
 		perf_memory_in_use() - ctx->used.memory_before + ctx->buffers.mem_len;
 	for (uint64_t i = 0; i < ctx->plan.qps; i++) {
 		if (ctx->plan.ud)
-			ctx->conns[i].dest = ctx->peer_qpn + i;
+			ctx->conns[i].dest = ctx->peer_qpns[i];
 		else
 			ctx->conns[i].dest = ctx->buffers.remote_addr +
 					     i % ctx->buffers.slots * ctx->buffers.stride;
@@ -310,6 +316,9 @@ perf_open(struct perf_context *ctx)
 		.loss_ppm = (uint32_t)ctx->plan.loss_ppm, .seed = 1};
 
 	ctx->code = EXIT_ENVIRONMENT;
+	ctx->peer_qpns = calloc(ctx->plan.qps, sizeof(*ctx->peer_qpns));
+	if (ctx->peer_qpns == NULL)
+		return perf_set_error(ctx, "out of memory");
 	if (perf_ends_connect(ctx) != 0)
 		return -1;
 	if (impair.loss_ppm != 0 && rocade_port_impair(ctx->port, &impair) != 0)
@@ -351,6 +360,7 @@ perf_close(struct perf_context *ctx)
 	if (ctx->port != NULL)
 		rocade_close_port(ctx->port);
 	free(ctx->conns);
+	free(ctx->peer_qpns);
 	free(ctx->buffers.recv_wr);
 	free(ctx->buffers.recv_sge);
 }

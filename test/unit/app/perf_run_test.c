@@ -190,7 +190,7 @@ static struct ibv_context device = {
 	.ops = {.poll_cq = cq_poll, .req_notify_cq = cq_notify, .post_send = qp_post}};
 static struct ibv_comp_channel channel;
 static struct ibv_qp qp = {.context = &device, .qp_num = QPN};
-static struct conn conns[1];
+static struct conn conns[2];
 
 /* A run of one second after a warm-up of ten milliseconds. */
 static void
@@ -215,7 +215,6 @@ run_prepare(enum mode mode, bool server)
 			.warmup_ms = 10},
 		.verbs = {.send_cq = &send_cq, .recv_cq = &recv_cq},
 		.conns = conns,
-		.qpn = QPN,
 		.buffers = {.source = memory, .target = memory}};
 	for (unsigned i = 0; i + 1 < BURST_MAX; i++)
 		ctx.wr[i].next = &ctx.wr[i + 1];
@@ -275,6 +274,20 @@ TEST(a_rate_counts_each_request_of_the_window)
 	assert_true(result.tally.messages > 0);
 	assert_int_equal(
 		result.tally.messages, completed_at[MSG_END] - completed_at[MSG_BEGIN]);
+}
+
+/* Whatever the QPNs are: those of a daemon's client are not in order. */
+TEST(a_completion_is_of_the_conn_that_posted)
+{
+	fate = COMPLETED;
+	run_prepare(MODE_WRITE, false);
+	conns[1] = (struct conn){.qp = &qp, .posted = UINT32_MAX, .acked = UINT32_MAX};
+	assert_true(perf_post(&ctx, &conns[1], 3));
+	assert_int_equal(conn_outstanding(&conns[1]), 3);
+	assert_int_equal(perf_reap(&ctx), 0);
+	assert_int_equal(conn_outstanding(&conns[1]), 0);
+	assert_int_equal(conns[0].acked, 0);
+	assert_int_equal(ctx.watch.progress, 3);
 }
 
 TEST(reads_are_measured)
