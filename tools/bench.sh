@@ -11,7 +11,8 @@ Usage: tools/bench.sh [--stage STAGE] [--quick] [--only NAME]... [--json FILE]
 
 Installs missing Debian packages, builds Rocade in build-bench/, and measures in interleaved rounds
 on cores 0 and 1: dpdk-testpmd and a ping-pong of raw frames over net_memif (the limit), Rocade
-over net_memif, TCP over loopback, and UCX over TCP. Prints ratios; docs/perf.md explains the method.
+over net_memif, TCP over loopback, and UCX over TCP; with --only hosts two daemons joined by net_memif,
+and by net_af_packet over a veth. Prints ratios; docs/perf.md explains the method.
 Needs root, two cores and an idle machine. Takes at most 30 minutes. Restores namespaces, mounts
 and hugepages at the end, also after Ctrl-C.
 

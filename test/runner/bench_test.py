@@ -175,6 +175,8 @@ def number_line(results):
 CYCLES = {"cycles": {"write 1m": {"client": {"build": 400.0, "post": 159.0},
                                   "server": {"build": 268.0, "repost": 9.0}}}}
 
+EVERY_RATIO = table.RATIOS + list(table.hosts.ratios())
+
 CASES = [
     ("a table of cycles names its measurement", list(markdown.cycles(CYCLES))[1:],
      ["| write 1m, cycles a packet | build | post | repost |", "|---|---|---|---|",
@@ -276,11 +278,22 @@ CASES = [
     ("only the client has zero copy", [zero_copy(role) for role in ("client", "server")],
      [(True, True), (False, False)]),
     ("both measurements of a ratio are taken equally often", [
-        r[0] for r in table.RATIOS if r[1] and len({
+        r[0] for r in EVERY_RATIO if r[1] and len({
             m.main for m in plan.MEASUREMENTS if m.name in {r[1], r[2]}}) != 1], []),
     ("both measurements of a ratio exist", [
-        r[0] for r in table.RATIOS if r[1] and not {r[1], r[2]} <= {
+        r[0] for r in EVERY_RATIO if r[1] and not {r[1], r[2]} <= {
             m.name for m in plan.MEASUREMENTS}], []),
+    ("each number is of a measurement", [
+        n[0] for n in table.NUMBERS if n[1] not in plan.BY_NAME], []),
+    ("two hosts are measured only if they are named", [
+        {m.name.startswith("hosts ") for m in bench.chosen(only, False)}
+        for only in (None, ["hosts"])], [{False}, {True}]),
+    ("two hosts have no rows unless they were asked for", [
+        len(table.ratios(results)) - len(table.RATIOS)
+        for results in ({}, {"hosts memif send 64 qps 8": []})], [0, 1]),
+    ("the tail of a ping-pong between two hosts over its median", ratio(
+        {"hosts memif pingpong": [{"latency_ns": {"p50": 5000, "p99": 20000}}]},
+        "two hosts over net_memif, SEND ping-pong, p99 / p50"), (4.0, "BELOW THRESHOLD")),
     ("a wake-up takes what a sleeping end's message takes longer, in the same state", by_state_of(
         "us a wake-up takes, by", {"asleep vhost": latencies((9000, "slow"), (5000, "fast")),
                                    "awake vhost": latencies((2000, "fast"), (1000, "fast"))}),

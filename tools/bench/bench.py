@@ -70,10 +70,10 @@ class Session:
 
 
 def chosen(only, quick):
-    """The measurements to take. --only overrides --quick."""
+    """The measurements to take. --only overrides --quick, and names those of two hosts."""
     if only:
         return [m for m in plan.MEASUREMENTS if m.name.startswith(tuple(only))]
-    return [m for m in plan.MEASUREMENTS if m.quick or not quick]
+    return [m for m in plan.MEASUREMENTS if (m.quick or not quick) and not m.named]
 
 
 def measure(session, quick, only):

@@ -4,6 +4,8 @@ at the end."""
 
 import dataclasses
 
+import hosts
+
 SIZES = (8, 64, 256, 1024, 4096, 65536, 1 << 20)
 QPS = (1, 16, 256, 4096, 65536)
 LOSSES_PPM = (0, 100, 1000, 10000, 50000)
@@ -36,6 +38,7 @@ class Measurement:
     quick: bool = True
     # (mode, options) of rocade-perf, for measurements between two ports.
     arguments: tuple = None
+    named: bool = False  # taken only if --only names it
 
 
 def measurement(name, mode, quick=True, main=False, **options):
@@ -198,6 +201,7 @@ def grid_measurements():
 
 def sweep_measurements():
     return [*memory_measurements(), *ways_measurements(), *wires_measurements(),
+            *hosts.measurements(lambda name, run: Measurement(name, run, named=True)),
             *grid_measurements()]
 
 

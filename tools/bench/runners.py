@@ -123,9 +123,11 @@ class Bench:
         finally:
             stop(daemon)
 
-    def perf_pair(self, command, mode, seconds, options):
+    def perf_pair(self, command, mode, seconds, options, peers=None):
+        """peers: of each end the address of the other one, unless that is the program's default."""
         link, out = self.path("link"), self.path("json")
         own = ["--device", options["device"]] if "device" in options else []
+        more = {role: ["--peer", peers[role]] if peers else [] for role in ("client", "server")}
         arguments = []
         # The warm-up of a short window is short, too.
         for name, value in {"warmup_ms": min(500, 200 * seconds), **options}.items():
@@ -133,12 +135,12 @@ class Bench:
             if value is not True:
                 arguments.append(str(value))
         server = self.start("server", command(CORES[1], "server") + [
-            "--", "--socket", link, "--server"] + own)
+            "--", "--socket", link, "--server"] + own + more["server"])
         try:
             self.await_path(link, server, "server")
             client = self.start("client", command(CORES[0], "client") + [
                 "--", "--socket", link, "--mode", mode, "--seconds", str(seconds),
-                "--json", out] + arguments)
+                "--json", out] + arguments + more["client"])
             try:
                 client.wait(seconds + 60)
                 server.wait(20)

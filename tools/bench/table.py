@@ -7,6 +7,7 @@ import math
 import os
 import statistics
 
+import hosts
 import plan
 
 
@@ -92,6 +93,13 @@ RATIOS = [
     ("4 KiB WRITE over net_af_packet / testpmd's frames of 4170 B", "packet write 4096",
      "packet testpmd 4170", ("messages_per_s", "frames_per_s"), 0.9, 1, False),
 ]
+
+
+
+def ratios(results):
+    """Those of two hosts only if they were asked for."""
+    return RATIOS + [row for row in hosts.ratios() if row[1] in results]
+
 
 PACKET = 4096  # bytes of payload: the path MTU of the measurements of large messages
 
@@ -195,6 +203,7 @@ NUMBERS = [
     ("SEND 1 KiB over net_af_packet and a veth", "packet send 1024", "messages_per_s"),
     ("testpmd over net_af_packet and a veth, 4170 B frames", "packet testpmd 4170", "frames_per_s"),
     ("WRITE 4 KiB over net_af_packet and a veth, MTU 4096", "packet write 4096", "messages_per_s"),
+    *hosts.numbers(),
 ]
 
 
@@ -244,7 +253,7 @@ def pairs_of(results, row):
 def unpaired(results):
     """The measurements of rows that have samples of both, but no two of one state."""
     names = []
-    for row in RATIOS + [(*row, (p50, p50)) for row in WAKE_UPS]:
+    for row in ratios(results) + [(*row, (p50, p50)) for row in WAKE_UPS]:
         if all(any(results.get(name, [])) for name in row[1:3]) and not pairs_of(results, row):
             names += row[1:3]
     return list(dict.fromkeys(names))
@@ -357,7 +366,7 @@ def entry_row(results):
 
 
 def rows(results):
-    return [*(ratio_row(results, row) for row in RATIOS),
+    return [*(ratio_row(results, row) for row in ratios(results)),
             *(added_row(results, *row) for row in ADDED),
             *(passes_row(results, *row) for row in PASSES),
             *(wake_up_row(results, *row) for row in WAKE_UPS), *qp_rows(results),
@@ -367,7 +376,7 @@ def rows(results):
 def below_target(results):
     """Rocade's measurements of the rows that do not meet their target."""
     names = []
-    for row in RATIOS:
+    for row in ratios(results):
         if ratio_row(results, row)["verdict"] not in VERDICTS[2:]:
             continue
         names += [name for name in row[1:3] if name in plan.BY_NAME and
@@ -416,7 +425,7 @@ def number_text(numbers, what):
         return ""
     if what == "latency_ns":
         parts = []
-        for name, title in (("p50", "p50"), ("p99", "p99"), ("p999", "p99.9")):
+        for name, title in (("mean", "mean"), ("p50", "p50"), ("p99", "p99"), ("p999", "p99.9")):
             values = [n[what][name] for n in numbers if name in n[what]]
             if values:
                 parts.append("%s %.2f us" % (title, statistics.median(values) / 1e3))

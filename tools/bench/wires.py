@@ -8,6 +8,10 @@ import subprocess
 MTU = 4184  # path MTU 4096; of the interfaces, whatever the port's is
 BRIDGE = "bench"
 MACS = {"client": "02:00:00:00:01:01", "server": "02:00:00:00:01:02"}
+# Of a veth that ends in the kernel at both ends, for TCP.
+KERNEL_SPACE = "bench-tcp"
+KERNEL_ADDRESS = "198.51.100.2"
+KERNEL_OWN = "198.51.100.1"
 PACKET_RING = "qpairs=1,framecnt=1024,blocksz=20480,framesz=5120"
 
 
@@ -51,6 +55,22 @@ def prepare(wire):
            name(wire, "server"), "mtu", str(MTU))
         for role in MACS:
             ip("link", "set", name(wire, role), "up")
+
+
+def kernel_ends():
+    """Makes a veth like that of net_af_packet, one end of it in a network namespace of its own: the kernel
+    would take a shorter way between two addresses of one. Returns how a program is started there."""
+    client, server = name("tcp", "client"), name("tcp", "server")
+    if not exists(client):
+        quiet()
+        ip("netns", "add", KERNEL_SPACE)
+        ip("link", "add", client, "mtu", str(MTU), "type", "veth", "peer", "name", server, "mtu", str(MTU))
+        ip("link", "set", server, "netns", KERNEL_SPACE)
+        ip("address", "add", KERNEL_OWN + "/24", "dev", client)
+        ip("link", "set", client, "up")
+        ip("-n", KERNEL_SPACE, "address", "add", KERNEL_ADDRESS + "/24", "dev", server)
+        ip("-n", KERNEL_SPACE, "link", "set", server, "up")
+    return {"client": [], "server": ["ip", "netns", "exec", KERNEL_SPACE]}
 
 
 def device(wire, role):
