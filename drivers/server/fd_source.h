@@ -45,8 +45,10 @@ struct fd_source {
 	struct conn *conn; /* NULL: of the daemon, not of a connection */
 	struct fd_sets *sets;
 	int fd;
-	bool parked;                  /* server_control.h */
+	/* server_control.h: */
+	bool parked, resumed;         /* resumed: and not served since */
 	struct account_waiter waiter; /* while it is parked */
+	uint64_t round;               /* without a connection: in which it was served */
 };
 
 /* serves: not only for wake-ups. Returns 0 or -errno; fd_sets_close() in any case. */

@@ -14,7 +14,7 @@
 #define REQUEST_MIN_NS NS_PER_US     /* no request is free */
 /* CPU time includes interrupts during the request, which may take milliseconds. */
 #define REQUEST_MAX_NS (NS_PER_MS / 2)
-#define UNPARK_MAX 8 /* users looked at in one turn */
+#define UNPARK_MAX 8 /* users resumed at the beginning of a round, at least one */
 
 void
 control_init(struct rocade_daemon *d)
@@ -23,10 +23,19 @@ control_init(struct rocade_daemon *d)
 	d->control.round = 1; /* no user has had a turn */
 }
 
+/* then: may be later than now, which the caller read before. */
 static bool
 is_recent(uint64_t then, uint64_t now)
 {
-	return then != 0 && now - then < RECENT_NS;
+	return then != 0 && (then > now || now - then < RECENT_NS);
+}
+
+/* Others wait for the daemon's thread. */
+static bool
+is_shared(const struct rocade_daemon *d, uint64_t now)
+{
+	return is_recent(d->control.moved_ns, now) ||
+	       is_recent(d->control.asker_changed_ns, now);
 }
 
 unsigned
@@ -51,9 +60,7 @@ control_pause(struct rocade_daemon *d, uint64_t now, uint64_t took_ns)
 bool
 control_may(const struct rocade_daemon *d, const struct account *account, uint64_t now)
 {
-	return account->control_ns <= now ||
-	       (!is_recent(d->control.moved_ns, now) &&
-		       !is_recent(d->control.asker_changed_ns, now));
+	return account->control_ns <= now || !is_shared(d, now);
 }
 
 void
@@ -83,6 +90,7 @@ control_park(struct rocade_daemon *d, struct fd_source *source)
 	if (source->parked)
 		return;
 	source->parked = true;
+	source->resumed = false;
 	d->control.parks++;
 	fd_source_pause(source, true);
 	if (TAILQ_EMPTY(&account->parked))
@@ -103,26 +111,40 @@ control_forget(struct rocade_daemon *d, struct fd_source *source)
 		TAILQ_REMOVE(&d->control.parked, account, parked_link);
 }
 
+/* Resumes up to n sources of the user. */
+static void
+resume(struct rocade_daemon *d, struct account *account, unsigned n)
+{
+	struct account_waiter *waiter;
+
+	while (n-- != 0 && (waiter = TAILQ_FIRST(&account->parked)) != NULL) {
+		struct fd_source *source = container_of(waiter, struct fd_source, waiter);
+
+		control_forget(d, source);
+		source->resumed = true;
+		fd_source_pause(source, false);
+	}
+}
+
 bool
 control_round(struct rocade_daemon *d, uint64_t now)
 {
 	const struct account *last = TAILQ_LAST(&d->control.parked, parked_users);
 	const struct account *looked = NULL;
+	/* There are no turns when nobody else waits. */
+	unsigned sources = is_shared(d, now) ? 1 : EVENTS_IDLE;
 	bool resumed = false;
 
 	d->control.round++;
-	for (unsigned i = 0; looked != last && i < UNPARK_MAX; i++) {
+	for (unsigned i = 0; looked != last && (i < UNPARK_MAX || !resumed); i++) {
 		struct account *account = TAILQ_FIRST(&d->control.parked);
-		struct fd_source *source = container_of(
-			TAILQ_FIRST(&account->parked), struct fd_source, waiter);
 
 		looked = account;
 		/* Behind the other users. */
 		TAILQ_REMOVE(&d->control.parked, account, parked_link);
 		TAILQ_INSERT_TAIL(&d->control.parked, account, parked_link);
 		if (control_may(d, account, now)) {
-			control_forget(d, source);
-			fd_source_pause(source, false);
+			resume(d, account, sources);
 			resumed = true;
 		}
 	}
@@ -130,12 +152,25 @@ control_round(struct rocade_daemon *d, uint64_t now)
 }
 
 bool
-control_turn_take(struct rocade_daemon *d, struct account *account)
+control_turn_take(struct rocade_daemon *d, struct fd_source *source, uint64_t now)
 {
-	if (account->control_round == d->control.round)
+	struct account *account = source->conn->account;
+
+	/* Behind the user's sources that were parked before. */
+	if (!source->resumed && !TAILQ_EMPTY(&account->parked))
+		return false;
+	if (account->control_round == d->control.round && is_shared(d, now))
 		return false;
 	account->control_round = d->control.round;
+	source->resumed = false;
 	return true;
+}
+
+bool
+control_round_is_over(const struct rocade_daemon *d, const struct fd_source *source)
+{
+	return source == NULL ||
+	       (source->conn == NULL && source->round == d->control.round);
 }
 
 uint64_t

@@ -8,16 +8,16 @@
  * behind the others. While packets move, the daemon serves a few events at a time, and then
  * none until it has moved packets for four times as long, 2 ms at most.
  *
- * Users take turns, however many connections each has. In a round a user has one request
- * served, or one end of a connection, process or channel. The other sources of that user that
- * are ready are parked: requests stay in their sockets. When nothing else is ready the next
- * round begins, for which the longest parked source of each user is resumed. So a request
- * waits for one of each other user, and not for all connections of one of them.
+ * While others wait, that is while packets move or another user has requests, users take
+ * turns, however many connections each has. In a round a user has one request served, or one
+ * end of a connection, process or channel. The other sources of that user that are ready are
+ * parked: requests stay in their sockets. When all that is ready was looked at the next round
+ * begins, for which the longest parked source of each user is resumed. So a request waits for
+ * one of each other user, and not for all connections of one of them.
  *
- * Each request is charged to its user. While others wait, that is while packets move or
- * another user has requests, a user may take a tenth of the time. A user who has taken more
- * has no turn; one that is alone is not limited. Parking is charged as a request is, but does
- * not count among the few events.
+ * Each request is charged to its user. While others wait a user may take a tenth of the time.
+ * A user who has taken more has no turn; one that is alone is not limited. Parking is charged
+ * as a request is, but does not count among the few events.
  *
  * CPU time is charged, not elapsed time: a reply can wake a client that then has the
  * daemon's core for a while.
@@ -72,8 +72,12 @@ control_is_parked(const struct rocade_daemon *d)
 /* Begins a round, in which each user has one turn. Resumes the longest parked source of each user who may
  * send requests again. Returns whether there was one. */
 bool control_round(struct rocade_daemon *d, uint64_t now);
-/* Returns whether a request of the user is served now: false if it has had its turn in this round. */
-bool control_turn_take(struct rocade_daemon *d, struct account *account);
+/* Returns whether a request or end of the user is served now: false if it has had its turn in this round, or
+ * other sources of the user were parked before. */
+bool control_turn_take(struct rocade_daemon *d, struct fd_source *source, uint64_t now);
+/* Returns whether all that was ready in this round was looked at: nothing is ready (source is NULL), or a source
+ * that is of no user comes again. Connections that wait to be accepted may be without end. */
+bool control_round_is_over(const struct rocade_daemon *d, const struct fd_source *source);
 /* Returns how long the daemon may sleep; TIME_NEVER: nothing is parked. */
 uint64_t control_sleep_ns(const struct rocade_daemon *d);
 

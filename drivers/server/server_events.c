@@ -47,11 +47,11 @@ client_serve(struct rocade_daemon *d, struct fd_source *source, uint64_t *cpu_ns
 {
 	struct conn *conn = source->conn;
 	struct account *account = conn->account;
+	uint64_t now = clock_now();
 
-	/* It was parked, and has ended. */
-	if (source->parked)
-		return false;
-	if (!control_may(d, account, clock_now()) || !control_turn_take(d, account)) {
+	/* One that is parked already has ended. */
+	if (source->parked || !control_may(d, account, now) ||
+		!control_turn_take(d, source, now)) {
 		control_park(d, source);
 		time_charge(d, account, cpu_ns);
 		return false;
@@ -95,15 +95,18 @@ fd_source_serve(struct rocade_daemon *d, struct fd_source *source, uint64_t *cpu
 	return true;
 }
 
-/* Returns the next source that is ready. If there is none, each user has had its turn: begins another round.
- * NULL: nothing is ready that may be served. */
+/* Returns the next source that is ready, of the next round if this one is over. NULL: nothing is ready that may
+ * be served. */
 static struct fd_source *
-source_next(struct rocade_daemon *d, uint64_t now)
+source_next(struct rocade_daemon *d)
 {
 	struct fd_source *source = fd_sets_next(&d->sets[0]);
 
-	if (source == NULL && control_round(d, now))
+	if (control_round_is_over(d, source) && control_round(d, clock_now()) &&
+		source == NULL)
 		source = fd_sets_next(&d->sets[0]);
+	if (source != NULL)
+		source->round = d->control.round;
 	return source;
 }
 
@@ -115,7 +118,7 @@ events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 	unsigned left = control_events(d, now);
 
 	if (fd_sets_wait(&d->sets[0], timeout_ns) || control_is_parked(d))
-		source = source_next(d, clock_now());
+		source = source_next(d);
 	if (source == NULL) {
 		conn_reap(d); /* and no system calls for the CPU time */
 		return;
@@ -128,7 +131,7 @@ events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 	do
 		left -= fd_source_serve(d, source, &cpu_ns);
 	while (left != 0 && !control_events_end(now, clock_now()) &&
-		(source = source_next(d, now)) != NULL);
+		(source = source_next(d)) != NULL);
 	conn_reap(d);
 	control_pause(d, clock_now(), clock_thread_cpu() - begin_ns);
 }
