@@ -8,9 +8,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/fd_fill.h"
 #include "shm/attach.h"
-
-#define FILL_PIECE (64 << 10) /* bytes allocated by a system call */
 
 /* Memory that is smaller, or that its creator can still truncate, would raise SIGBUS. Huge
  * pages can raise it, too. needed: seals. */
@@ -26,25 +25,6 @@ memory_valid(int fd, size_t size, int needed)
 	       fs.f_type == TMPFS_MAGIC;
 }
 
-/* Allocates all pages. The daemon has created the memory, but the kernel charges a page to
- * the process that allocates it. */
-static int
-memory_fill(int fd, size_t size)
-{
-	size_t at = 0;
-
-	while (at < size) {
-		size_t piece = RTE_MIN(size - at, (size_t)FILL_PIECE);
-
-		/* A signal undoes the piece. */
-		if (fallocate(fd, 0, (off_t)at, (off_t)piece) == 0)
-			at += piece;
-		else if (errno != EINTR)
-			return -errno;
-	}
-	return 0;
-}
-
 /* seals: those that the memory must have. */
 static int
 part_map(int fd, size_t size, int seals, int prot, void **mem)
@@ -53,7 +33,9 @@ part_map(int fd, size_t size, int seals, int prot, void **mem)
 
 	if (!memory_valid(fd, size, seals))
 		return -EPROTO;
-	rc = memory_fill(fd, size);
+	/* The daemon has created the memory, but the kernel charges a page to the process that
+	 * allocates it. */
+	rc = fd_fill(fd, size);
 	if (rc != 0)
 		return rc;
 	*mem = mmap(NULL, size, prot, MAP_SHARED, fd, 0);

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/fd_fill.h"
 #include "verbs/objects.h"
 
 /* With the port's lock held. */
@@ -48,13 +50,25 @@ dm_core_insert(struct rocade_port *port, struct dm_core *core)
 	pthread_mutex_unlock(&port->lock);
 }
 
-/* Returns a memfd of this length that /dev/udmabuf accepts, or -1. */
+/* A longer file raises SIGXFSZ. */
+static bool
+file_length_allowed(size_t length)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+	       (limit.rlim_cur == RLIM_INFINITY || length <= limit.rlim_cur);
+}
+
+/* Returns a memfd of this length that has its pages and that /dev/udmabuf accepts, or -1. */
 static int
 memfd_sealed(size_t length)
 {
-	int fd = memfd_create("rocade dm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = file_length_allowed(length)
+			 ? memfd_create("rocade dm", MFD_CLOEXEC | MFD_ALLOW_SEALING)
+			 : -1;
 
-	if (fd >= 0 && (ftruncate(fd, (off_t)length) != 0 ||
+	if (fd >= 0 && (ftruncate(fd, (off_t)length) != 0 || fd_fill(fd, length) != 0 ||
 			       fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0)) {
 		close(fd);
 		fd = -1;
@@ -62,8 +76,9 @@ memfd_sealed(size_t length)
 	return fd;
 }
 
-/* Memory that can be exported costs a descriptor, so it is taken only where the kernel can export it. Returns
- * false if it cannot, or without memory or descriptors. */
+/* Memory that can be exported costs a descriptor, so it is taken only where the kernel can
+ * export it. Returns false if it cannot, or without memory or descriptors, or if
+ * RLIMIT_FSIZE is less. */
 static bool
 dm_memfd_map(struct dm_core *core)
 {

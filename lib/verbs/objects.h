@@ -95,8 +95,8 @@ struct verbs_mr {
 
 #define UDMABUF_DEVICE "/dev/udmabuf"
 
-/* Device memory: shared by its handles and their regions. That of a DMA-buf has only regions. Under the port's lock, except what is
- * constant. */
+/* Device memory: shared by its handles and their regions. That of a DMA-buf has only
+ * regions. Under the port's lock, except what is constant. */
 struct dm_core {
 	LIST_ENTRY(dm_core) link;
 	const struct context_file *file; /* constant */

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -39,6 +40,9 @@ static uint8_t *bytes;      /* of it */
 #define SEEN __attribute__((visibility("default")))
 
 static bool has_udmabuf;
+static bool is_full; /* there is no memory for files */
+static bool
+	is_a_device; /* memory that madvise(2) does not fault in, as that of newer kernels */
 static int device_fd = -1, exported_from;
 static unsigned long wrong_ioctl;
 
@@ -77,6 +81,24 @@ open(const char *path, int flags, ...)
 	assert_int_equal(flags & O_ACCMODE, O_RDWR);
 	device_fd = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", flags, 0);
 	return device_fd;
+}
+
+SEEN int
+fallocate(int fd, int mode, off_t offset, off_t len)
+{
+	if (!is_full)
+		return (int)syscall(SYS_fallocate, fd, mode, offset, len);
+	errno = ENOSPC;
+	return -1;
+}
+
+SEEN int
+madvise(void *addr, size_t len, int advice)
+{
+	if (!is_a_device)
+		return (int)syscall(SYS_madvise, addr, len, advice);
+	errno = EINVAL;
+	return -1;
 }
 
 /* As udmabuf_create() of Linux: the memfd must not shrink and may be written, and pages are whole. */
@@ -125,7 +147,7 @@ setup(void **state)
 		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 		.depth = 4};
 
-	has_udmabuf = false;
+	has_udmabuf = is_full = is_a_device = false;
 	pair_open(&pair, &conf);
 	mine = ibv_reg_mr(pair.a.pd, pair.a.mem, LEN, IBV_ACCESS_LOCAL_WRITE);
 	buf = memfd_create("dma-buf", MFD_CLOEXEC);
@@ -203,11 +225,32 @@ TEST_WITH(an_imported_region_keeps_the_mapping, setup, teardown)
 	assert_non_null(mr);
 	imported = ibv_import_mr(pair.b.pd, mr->handle);
 	assert_non_null(imported);
+	ibv_unimport_mr(mr);
 	memset(pair.a.mem, 0x33, PAGE);
 	request(IBV_WR_RDMA_WRITE, IOVA, imported->rkey, IBV_WC_SUCCESS);
 	assert_memory_equal(bytes, pair.a.mem, PAGE);
 	assert_int_equal(ibv_dereg_mr(imported), 0);
-	ibv_unimport_mr(mr);
+}
+
+/* Pages of a newer udmabuf belong to a device: madvise(2) refuses them, and each is accessed instead. */
+TEST_WITH(memory_of_a_device_is_faulted_in_by_page, setup, teardown)
+{
+	unsigned char present[LEN / PAGE];
+	struct ibv_mr *mr;
+
+	is_a_device = true;
+	assert_int_equal(mincore(bytes, LEN, present), 0);
+	for (unsigned i = 0; i < LEN / PAGE; i++)
+		assert_int_equal(present[i] & 1, 0);
+	mr = ibv_reg_dmabuf_mr(pair.b.pd, 0, 3 * PAGE, IOVA, buf, ACCESS);
+	assert_non_null(mr);
+	assert_int_equal(mincore(bytes, LEN, present), 0);
+	for (unsigned i = 0; i < LEN / PAGE; i++)
+		assert_int_equal(present[i] & 1, i < 3);
+	memset(pair.a.mem, 0x55, PAGE);
+	request(IBV_WR_RDMA_WRITE, IOVA + 2 * PAGE, mr->rkey, IBV_WC_SUCCESS);
+	assert_memory_equal(bytes + 2 * PAGE, pair.a.mem, PAGE);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
 TEST_WITH(a_mask_names_a_dmabuf, setup, teardown)
@@ -241,6 +284,7 @@ TEST_WITH(wrong_regions_are_refused_as_by_the_kernel, setup, teardown)
 	int other = memfd_create("no dma-buf", MFD_CLOEXEC), was = buf, read_only;
 	char path[64];
 
+	assert_true(other >= 0 && ftruncate(other, LEN) == 0);
 	refused(EBADF, 0, PAGE, 0, -1, ACCESS);
 	refused(EINVAL, 0, PAGE, 0, other, ACCESS);
 	refused(EINVAL, 0, PAGE, 1, buf, ACCESS);
@@ -334,12 +378,45 @@ TEST_WITH(exported_memory_is_a_region_again, setup, teardown)
 	assert_int_equal(ibv_free_dm(dm), 0);
 }
 
-TEST_WITH(without_udmabuf_nothing_is_exported, setup, teardown)
+/* Memory that works all the same. */
+static void
+expect_not_exported(struct ibv_dm *dm)
 {
-	struct ibv_dm *dm = dm_new(64);
+	uint8_t there[64], back[64];
 
+	memset(there, 0x99, sizeof(there));
+	assert_int_equal(ibv_memcpy_to_dm(dm, 0, there, sizeof(there)), 0);
+	assert_int_equal(ibv_memcpy_from_dm(back, dm, 0, sizeof(back)), 0);
+	assert_memory_equal(back, there, sizeof(back));
 	errno = 0;
 	assert_int_equal(ibv_dm_export_dmabuf_fd(dm), -1);
 	assert_int_equal(errno, EOPNOTSUPP);
 	assert_int_equal(ibv_free_dm(dm), 0);
+}
+
+TEST_WITH(without_udmabuf_nothing_is_exported, setup, teardown)
+{
+	expect_not_exported(dm_new(64));
+}
+
+/* Not at the first access: that would be a signal. */
+TEST_WITH(the_memory_is_of_the_heap_where_files_have_none, setup, teardown)
+{
+	has_udmabuf = is_full = true;
+	expect_not_exported(dm_new(64));
+}
+
+/* Nor does ftruncate(2) send SIGXFSZ. */
+TEST_WITH(the_memory_is_of_the_heap_where_files_must_be_short, setup, teardown)
+{
+	struct rlimit was, less;
+	struct ibv_dm *dm;
+
+	has_udmabuf = true;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	less = (struct rlimit){.rlim_cur = PAGE - 1, .rlim_max = was.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &less), 0);
+	dm = dm_new(64);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+	expect_not_exported(dm);
 }
