@@ -72,9 +72,14 @@ int
 ucm_event_write(
 	struct ucm_id *id, enum ucm_event_type type, uint32_t status, uint64_t arg)
 {
-	struct ucm_event *event = ucm_event_new(id, type, (int)status);
+	struct ucm_event *event;
 	bool ud = ucm_id_is_ud(id);
 
+	/* The program has not accepted the request of this ID: librdmacm would discard an
+	 * event without a uid, and wait for the next one. */
+	if (!id->uid_set)
+		return -EINVAL;
+	event = ucm_event_new(id, type, (int)status);
 	if (event == NULL)
 		return -ENOMEM;
 	memcpy(&event->resp.param, &arg, sizeof(arg));

@@ -14,7 +14,8 @@ event_write(uint32_t id, uint32_t event)
 }
 
 static int
-option_write(uint32_t id, uint32_t name, uint32_t len, uint32_t type)
+option_write_of(
+	struct test_process *p, uint32_t id, uint32_t name, uint32_t len, uint32_t type)
 {
 	const struct ucm_option_event event = {
 		.event = type, .status = (uint32_t)-7, .arg = ARG};
@@ -24,7 +25,13 @@ option_write(uint32_t id, uint32_t name, uint32_t len, uint32_t type)
 					     .optlen = len}};
 
 	memcpy(cmd.value, &event, sizeof(event));
-	return COMMAND(&ctx.client, SET_OPTION, &cmd, NULL);
+	return COMMAND(p, SET_OPTION, &cmd, NULL);
+}
+
+static int
+option_write(uint32_t id, uint32_t name, uint32_t len, uint32_t type)
+{
+	return option_write_of(&ctx.client, id, name, len, type);
 }
 
 /* The argument is where a new librdmacm looks for it, and in the private data, which an old one passes on. */
@@ -69,6 +76,24 @@ TEST_WITH(only_events_of_the_program_can_be_written, ucm_setup, ucm_teardown)
 	assert_int_equal(event_write(id, UCM_EVENT_INTERNAL + 1), -EINVAL);
 	assert_int_equal(event_write(id + 1, UCM_EVENT_USER), -ENOENT);
 	expect_no_event(&ctx.client);
+}
+
+/* The ID has no uid yet: librdmacm would discard the event, and a program wait for it in vain. */
+TEST_WITH(a_request_that_is_not_accepted_gets_no_event, ucm_setup, ucm_teardown)
+{
+	const uint32_t len = sizeof(struct ucm_option_event);
+	struct id_pair pair = pair_requested(RDMA_PS_TCP);
+	const struct ucm_write_cm_event cmd = {
+		.id = pair.passive, .event = UCM_EVENT_USER};
+
+	assert_int_equal(COMMAND(&ctx.server, WRITE_CM_EVENT, &cmd, NULL), -EINVAL);
+	assert_int_equal(option_write_of(&ctx.server, pair.passive, UCM_ROCADE_EVENT, len,
+				 UCM_EVENT_USER),
+		-EINVAL);
+	expect_no_event(&ctx.server);
+	assert_int_equal(accept_id(&ctx.server, pair.passive, 77, SERVER_QPN), 0);
+	assert_int_equal(COMMAND(&ctx.server, WRITE_CM_EVENT, &cmd, NULL), 0);
+	assert_int_equal(expect_event(&ctx.server, UCM_EVENT_USER).uid, 77);
 }
 
 TEST_WITH(the_option_writes_events_for_an_old_librdmacm, ucm_setup, ucm_teardown)
