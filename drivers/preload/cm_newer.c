@@ -56,6 +56,26 @@ struct resolved {
 static LIST_HEAD(, resolved) all_resolved = LIST_HEAD_INITIALIZER(all_resolved);
 static pthread_mutex_t resolved_lock = PTHREAD_MUTEX_INITIALIZER;
 
+static void
+resolved_fork_prepare(void)
+{
+	pthread_mutex_lock(&resolved_lock);
+}
+
+static void
+resolved_fork_done(void)
+{
+	pthread_mutex_unlock(&resolved_lock);
+}
+
+/* When the library is loaded, as in shm/fork.c: a child may destroy the parent's IDs. */
+static __attribute__((constructor)) void
+resolved_fork_handle(void)
+{
+	(void)pthread_atfork(
+		resolved_fork_prepare, resolved_fork_done, resolved_fork_done);
+}
+
 /* With the lock held. */
 static struct resolved *
 resolved_find(const struct rdma_cm_id *id)
@@ -114,9 +134,11 @@ resolved_take(const struct rdma_cm_id *id, bool done)
 	if (r != NULL && (r->info != NULL || !done)) {
 		info = r->info;
 		LIST_REMOVE(r, link);
-		free(r);
+	} else {
+		r = NULL;
 	}
 	pthread_mutex_unlock(&resolved_lock);
+	free(r);
 	return info;
 }
 

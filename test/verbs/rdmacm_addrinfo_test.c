@@ -2,14 +2,19 @@
 /* rdma_resolve_addrinfo(3), rdma_query_addrinfo(3) and rdma_write_cm_event(3), with the installed librdmacm,
  * which may lack them. */
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "await.h"
 #include "case.h"
 #include "preload/cm_newer.h"
 #include "rdmacm_fixture.h"
 
 #define EVENT_ADDRINFO_RESOLVED 16
 #define EVENT_USER 18
+#define FORKS 200
 #define ARG UINT64_C(0x1122334455667788)
 
 static struct rdma_event_channel *channel;
@@ -151,4 +156,46 @@ TEST_WITH(the_program_writes_an_event, setup, teardown)
 	expect_failure(rdma_write_cm_event(id, EVENT_USER + 1, 0, 0), EINVAL);
 	assert_int_equal(rdma_destroy_id(ud), 0);
 	assert_int_equal(rdma_destroy_id(id), 0);
+}
+
+/* ---- fork() ---- */
+
+static struct rdma_cm_id *asked_id;
+static atomic_bool asks, asks_end;
+
+static void *
+results_ask(void *arg)
+{
+	struct rdma_addrinfo *info;
+
+	while (!atomic_load_explicit(&asks_end, memory_order_relaxed)) {
+		(void)rdma_query_addrinfo(asked_id, &info);
+		atomic_store_explicit(&asks, true, memory_order_relaxed);
+	}
+	return arg;
+}
+
+/* A lock that another thread of the parent has is free in the child. */
+TEST_WITH(a_child_asks_while_the_parent_does, setup, teardown)
+{
+	struct rdma_addrinfo *info;
+	pthread_t thread;
+	int failed = 0;
+
+	asked_id = id_new(channel, RDMA_PS_TCP);
+	atomic_store(&asks, false);
+	atomic_store(&asks_end, false);
+	assert_int_equal(pthread_create(&thread, NULL, results_ask, NULL), 0);
+	assert_true(awaited(atomic_load_explicit(&asks, memory_order_relaxed)));
+	for (unsigned i = 0; i < FORKS && failed == 0; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(rdma_query_addrinfo(asked_id, &info) == -1 ? 0 : 1);
+		failed = pid > 0 ? await_child(pid) : -1;
+	}
+	atomic_store_explicit(&asks_end, true, memory_order_relaxed);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(failed, 0);
+	assert_int_equal(rdma_destroy_id(asked_id), 0);
 }
