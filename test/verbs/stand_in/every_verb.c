@@ -3,6 +3,7 @@
  * every_verb: calls each verb that is Rocade's on objects of its device, in a process in which the library of
  * stand_in.h takes libibverbs' place: as a program that is linked with the verb, and as one that looks it up
  * in the library's handle. Prints how many calls it has made.
+ * every_verb librdmacm: looks at the functions of librdmacm that are Rocade's, without a call.
  * every_verb connect: librdmacm's functions call the verbs.
  * every_verb bypass NAME NODE: calls one function of the library with an object, which it must refuse.
  */
@@ -105,6 +106,17 @@ objects_name(void *library)
 		name(objects[i]);
 }
 
+/* A function of Rocade's library. */
+static void
+ours_check(void *function, const char *name)
+{
+	Dl_info info;
+
+	if (dladdr(function, &info) == 0 ||
+		strstr(info.dli_fname, "/librocade-verbs.so") == NULL)
+		errx(1, "%s is not Rocade's", name);
+}
+
 static void *
 looked_up(void *library, const struct verb *verb)
 {
@@ -117,16 +129,33 @@ looked_up(void *library, const struct verb *verb)
 }
 
 static void
-verbs_call(void *libraries[2])
+verbs_call(void *library)
 {
 	unsigned calls = 0;
 
 	for (size_t i = 0; i < verb_count; i++, calls += 2) {
 		verbs[i].call(found(verbs[i].name));
-		verbs[i].call(looked_up(
-			libraries[strncmp(verbs[i].name, "rdma_", 5) == 0], &verbs[i]));
+		verbs[i].call(looked_up(library, &verbs[i]));
 	}
 	printf("%u calls of %zu verbs\n", calls, verb_count);
+}
+
+/* Those of librdmacm give the real functions the program's IDs, so a real one cannot tell whether Rocade's has
+ * been called before. Each reference must lead to Rocade's. */
+static void
+cm_check(void *library)
+{
+	static const struct verb functions[] = {
+#define FORWARD_CM(name, node) {#name, node, NULL},
+#include "verbs/symbols.def"
+	};
+	const size_t count = sizeof(functions) / sizeof(functions[0]);
+
+	for (size_t i = 0; i < count; i++) {
+		ours_check(found(functions[i].name), functions[i].name);
+		ours_check(looked_up(library, &functions[i]), functions[i].name);
+	}
+	printf("%zu functions of librdmacm\n", count);
 }
 
 /* Returns only if the stand-in does not refuse the object. */
@@ -156,8 +185,10 @@ main(int argc, char **argv)
 		if (!connections_work())
 			return 1;
 		printf("connected\n");
+	} else if (argc == 2 && strcmp(argv[1], "librdmacm") == 0) {
+		cm_check(libraries[1]);
 	} else {
-		verbs_call(libraries);
+		verbs_call(libraries[0]);
 	}
 	return 0;
 }
