@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Functions that librdmacm has since rdma-core 59, and that the header of rdma-core 44 does not declare. */
+/* Functions that librdmacm has since rdma-core 60, and that the header of rdma-core 44 does not declare. */
 #ifndef ROCADE_PRELOAD_CM_NEWER_H
 #define ROCADE_PRELOAD_CM_NEWER_H
 
