@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """redis-server, redis-cli and redis-benchmark, which know TCP only, over rsockets through `rocaded
---local`. librspreload.so of librdmacm turns their sockets into rsockets, and where it does not know epoll,
-epoll_poll.so makes epoll of poll. The daemon's counters prove that Rocade carried the bytes: librspreload falls back to TCP. The
-long run also measures the same programs over TCP."""
+--local`. librspreload.so of librdmacm turns their sockets into rsockets, and where it does not know
+epoll, epoll_poll.so makes epoll of poll. The daemon's counters prove that Rocade carried the bytes:
+librspreload falls back to TCP. The long run also measures the same programs over TCP."""
 
 import csv
 import glob

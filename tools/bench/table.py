@@ -95,7 +95,6 @@ RATIOS = [
 ]
 
 
-
 def ratios(results):
     """Those of two hosts only if they were asked for."""
     return RATIOS + [row for row in hosts.ratios() if row[1] in results]
