@@ -5,13 +5,15 @@
  * each run. In place of what needs threads:
  *
  * - a client has no progress thread: the program polls its CQs all the time (progress_thread_start());
- * - a daemon serves its sockets when a client has sent a request, before it waits for the reply (send()).
+ * - a daemon serves its sockets when a client has sent a request, before it waits for the reply
+ *   (send()).
  */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/base_alloc.h"
@@ -53,6 +55,20 @@ __wrap_progress_thread_start(struct progress_thread *t, struct engine *engine,
 	return 0;
 }
 
+/* Of a connection to a daemon: a daemon's own end of one is connected to no path. */
+static bool
+fd_is_client(int fd)
+{
+	struct sockaddr_un peer = {.sun_family = AF_UNSPEC};
+	socklen_t len = sizeof(peer);
+
+	if (getpeername(fd, (struct sockaddr *)&peer, &len) != 0 ||
+		peer.sun_family != AF_UNIX || peer.sun_path[0] == '\0')
+		return false;
+	return strcmp(peer.sun_path, hosts[0].path) == 0 ||
+	       strcmp(peer.sun_path, hosts[1].path) == 0;
+}
+
 /* A client sends its requests so (shm/session.c). */
 ssize_t
 __wrap_send(int fd, const void *bytes, size_t len, int flags)
@@ -60,6 +76,8 @@ __wrap_send(int fd, const void *bytes, size_t len, int flags)
 	ssize_t sent = __real_send(fd, bytes, len, flags);
 	struct pollfd reply = {.fd = fd, .events = POLLIN};
 
+	if (!fd_is_client(fd))
+		return sent;
 	for (unsigned i = 0; i < SERVE_TURNS && poll(&reply, 1, 0) == 0; i++) {
 		clock_step(NS_PER_MS);
 		for (unsigned h = 0; h < 2; h++) {
@@ -103,12 +121,24 @@ client_open(struct host *h)
 	ibv_free_device_list(list);
 }
 
+/* Also when must() ends the program. */
+static void
+dir_remove(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		if (hosts[i].path[0] != '\0')
+			(void)unlink(hosts[i].path);
+	}
+	(void)rmdir(dir);
+}
+
 void
 ends_ports_open(struct rocade_port_conf conf[2], struct rocade_port *port[2])
 {
 	struct port loop[2];
 
 	must(mkdtemp(dir) != NULL, "mkdtemp");
+	must(atexit(dir_remove) == 0, "atexit");
 	must(loop_open(1, FRAME_MAX, RING, &alloc_plain, &loop[0], &loop[1]) == 0,
 		"loop_open");
 	for (unsigned i = 0; i < 2; i++)
