@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <rocade/rocade.h>
@@ -106,29 +107,19 @@ path_beside_self(const char *relative, const char *installed, char *buf, size_t 
 	return access(buf, F_OK) == 0 ? buf : installed;
 }
 
-/* The program may change its directory, and others that it starts look for the file, too. */
-static bool
-path_make_absolute(const char **path, char *buf, size_t size)
+/* The program may change its directory, and others that it starts look for the file, too. A path that would be
+ * longer than size, or get one of these characters, stays as it is. */
+static const char *
+path_absolute(const char *path, const char *without, char *buf, size_t size)
 {
 	size_t len;
 
-	if (*path == NULL || (*path)[0] == '/')
-		return true;
-	if (getcwd(buf, size) == NULL) {
-		fprintf(stderr, PROGRAM ": the directory of '%s': %s\n", *path,
-			strerror(errno));
-		return false;
-	}
+	if (path == NULL || path[0] == '/' || getcwd(buf, size) == NULL ||
+		strpbrk(buf, without) != NULL)
+		return path;
 	len = strlen(buf);
-	if (snprintf(buf + len, size - len, "/%s", *path) >= (int)(size - len)) {
-		fprintf(stderr,
-			PROGRAM
-			": '%s': expected an absolute path of less than %zu bytes\n",
-			*path, size);
-		return false;
-	}
-	*path = buf;
-	return true;
+	return snprintf(buf + len, size - len, "/%s", path) < (int)(size - len) ? buf
+										: path;
 }
 
 /* Fails without the device: the program might run without RDMA unnoticed. */
@@ -215,7 +206,8 @@ program_exec(char **argv)
 int
 main(int argc, char **argv)
 {
-	char library[4096], socket_path[4096], daemon[4096], suppressions[4096];
+	char library[4096], daemon[4096], suppressions[4096];
+	char socket_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct conf s = {.daemon_uid = NO_UID, .host_devices = HOST_DEVICES_AS_SET};
 	int rc = options_read(&options, &s, argc, argv);
 
@@ -235,9 +227,12 @@ main(int argc, char **argv)
 		fprintf(stderr, PROGRAM ": --impair-seed requires --impair\n");
 		return EXIT_USAGE;
 	}
-	if (!path_make_absolute(&s.library, library, sizeof(library)) ||
-		!path_make_absolute(&s.socket, socket_path, sizeof(socket_path)))
-		return EXIT_USAGE;
+	s.library =
+		path_absolute(s.library, PRELOAD_SEPARATORS, library, sizeof(library));
+	if (s.socket == NULL)
+		s.socket = getenv("ROCADE_SOCKET");
+	if (s.socket != NULL && s.socket[0] != '\0')
+		s.socket = path_absolute(s.socket, "", socket_path, sizeof(socket_path));
 	if (s.library == NULL)
 		s.library = path_beside_self("../../drivers/librocade-verbs.so",
 			ROCADE_LIBRARY, library, sizeof(library));
