@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rocade-run: starts a program with Rocade's verbs devices. */
+#include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -164,6 +165,29 @@ host_devices_set(const struct conf *s)
 		env_remove("ROCADE_OFF", HOST_DEVICES, ",");
 }
 
+/* ld.so would go on without a file that is no shared library. The program would run without RDMA unnoticed. */
+static bool
+library_check(const char *path)
+{
+	char magic[SELFMAG];
+	FILE *file = fopen(path, "re");
+	bool read = file != NULL && fread(magic, sizeof(magic), 1, file) == 1;
+
+	if (file == NULL)
+		fprintf(stderr, PROGRAM ": cannot read %s: %s (see --library)\n", path,
+			strerror(errno));
+	else
+		fclose(file);
+	if (file != NULL && (!read || memcmp(magic, ELFMAG, SELFMAG) != 0)) {
+		fprintf(stderr,
+			PROGRAM ": '%s' is no shared library: expected the path of "
+				"librocade-verbs.so (see --library)\n",
+			path);
+		return false;
+	}
+	return file != NULL;
+}
+
 int
 environment_set(const struct conf *s)
 {
@@ -177,11 +201,8 @@ environment_set(const struct conf *s)
 	rc = device_find(s, device);
 	if (rc != 0)
 		return rc;
-	if (access(s->library, R_OK) != 0) {
-		fprintf(stderr, PROGRAM ": cannot read %s: %s (see --library)\n",
-			s->library, strerror(errno));
+	if (!library_check(s->library))
 		return EXIT_RUN;
-	}
 	if (s->socket != NULL)
 		setenv("ROCADE_SOCKET", s->socket, 1);
 	host_devices_set(s);

@@ -131,7 +131,7 @@ control_round(struct rocade_daemon *d, uint64_t now)
 {
 	const struct account *last = TAILQ_LAST(&d->control.parked, parked_users);
 	const struct account *looked = NULL;
-	/* There are no turns when nobody else waits. */
+	/* There are no turns when no other user, and no packet, waits. */
 	unsigned sources = is_shared(d, now) ? 1 : EVENTS_IDLE;
 	bool resumed = false;
 

@@ -167,6 +167,10 @@ def options():
                                 os.path.relpath(path, common) for path in (LIBRARY, daemon.socket))])
         case("relative paths are those of the directory in which rocade-run is called",
              done.returncode == 0 and "rocade0" in done.stdout and not done.stderr, done.stdout + done.stderr)
+        for wrong in "", ".", __file__:
+            done = process.run([RUN, "--library", wrong, "--socket", daemon.socket, "true"])
+            case("--library refuses '%s', which is no library" % os.path.basename(wrong),
+                 done.returncode == 1 and "is no shared library" in done.stderr, done.stderr)
         done = daemon.run("--library", "/nonexistent.so", "true")
         case("--library refuses a missing file", done.returncode == 1 and
              "/nonexistent.so" in done.stderr, done.stderr)

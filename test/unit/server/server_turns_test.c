@@ -155,7 +155,7 @@ TEST(a_user_alone_has_all_turns)
 	crowd_close(&c);
 }
 
-/* Whose user has just asked is known later than the time at which the round began. */
+/* The other user asks after the round has begun. */
 TEST(a_source_is_parked_once_until_it_may)
 {
 	struct crowd c;
