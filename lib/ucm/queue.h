@@ -16,7 +16,8 @@ struct ucm_event *ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int
 void ucm_event_hold(struct ucm_event *event, struct ucm_taker *taker, uint64_t now);
 /* Appends it to the queue of the ID's channel. */
 void ucm_event_put(struct ucm_event *event);
-/* Appends an event that the program has written, with its argument. Returns 0 or -ENOMEM. */
+/* Appends an event that the program has written, with its argument. Returns 0, -ENOMEM, or -EINVAL: the
+ * program has not accepted the request of the ID. */
 int ucm_event_write(
 	struct ucm_id *id, enum ucm_event_type type, uint32_t status, uint64_t arg);
 /* Makes some events readable that need not wait any more. */
