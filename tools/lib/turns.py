@@ -37,7 +37,8 @@ def e2e_programs(names, head, changed):
 
 
 def is_program(path):
-    return os.path.isfile(path) and os.access(path, os.X_OK) and path.endswith((".py", ".sh"))
+    """One that is not executable is a program, too, and fails."""
+    return os.path.isfile(path) and path.endswith((".py", ".sh"))
 
 
 def main():
