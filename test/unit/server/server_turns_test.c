@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose request, or end, is served next, and who pays for it. */
+/* The order in which requests and ends of users are served, and which user pays. */
 #include <sys/wait.h>
 
 #include "server_fixture.h"
