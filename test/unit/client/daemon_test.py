@@ -320,8 +320,9 @@ def launch():
             done = daemon.run(RUN, *option, *off, ROCADE_OFF=before)
             case("rocade-run %s with ROCADE_OFF=%s" % (" ".join(option), before),
                  done.stdout == want + "\n", done)
-        done = daemon.run(RUN, *show, LD_PRELOAD=LIBC)
-        case("rocade-run preloads the library once", done.stdout.startswith(LIBC + " "), done)
+        # ld.so leaves out a program, with a message: a sanitized rocade-run may have no library before its own.
+        done = daemon.run(RUN, "--library", FLOW, *show[2:], LD_PRELOAD=FLOW)
+        case("rocade-run preloads the library once", done.stdout.startswith(FLOW + " "), done)
         daemon.end()
         case("--start-local waits 10 s for a daemon that does not listen", waits.wait() == 1 and
              "silent does not listen after 10 s" in waits.errors, waits.errors)
