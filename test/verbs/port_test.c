@@ -262,13 +262,30 @@ TEST_WITH(test_set_addresses, api_setup, api_teardown)
 #define MANY                                                                             \
 	"192.0.2.1/24,192.0.2.11/24,192.0.2.12/24,192.0.2.13/24,2001:db8::1/64,2001:db8::2/64"
 
-/* Reading many addresses takes longer than a change of the gateway. */
+struct changes {
+	unsigned made; /* of the gateway */
+	bool stop;
+};
+
+#define CHANGES 4
+
+/* Reading many addresses takes longer than a change of the gateway. Makes so many for each of those: a thread
+ * that takes the lock again and again would keep the other one from it. */
 static void *
-addresses_change_often(void *stop)
+addresses_change_often(void *arg)
 {
-	while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED)) {
-		if (rocade_port_set_addresses(pair.a.port, MANY, NULL, NULL) != 0)
-			abort();
+	struct changes *changes = arg;
+
+	while (!__atomic_load_n(&changes->stop, __ATOMIC_RELAXED)) {
+		unsigned made = __atomic_load_n(&changes->made, __ATOMIC_RELAXED);
+
+		for (unsigned i = 0; i < CHANGES; i++) {
+			if (rocade_port_set_addresses(pair.a.port, MANY, NULL, NULL) != 0)
+				abort();
+		}
+		while (__atomic_load_n(&changes->made, __ATOMIC_RELAXED) == made &&
+			!__atomic_load_n(&changes->stop, __ATOMIC_RELAXED))
+			sched_yield();
 	}
 	return NULL;
 }
@@ -276,24 +293,26 @@ addresses_change_often(void *stop)
 /* One thread changes addresses, another the gateway: each change stays. */
 TEST_WITH(addresses_and_gateway_change_in_two_threads, api_setup, api_teardown)
 {
-	bool stop = false;
+	struct changes changes = {.made = 0};
 	unsigned wrong = 0;
 	union ibv_gid gid;
 	pthread_t thread;
 
 	assert_int_equal(rocade_gid_parse("198.51.100.1", &gid), 0);
-	assert_int_equal(pthread_create(&thread, NULL, addresses_change_often, &stop), 0);
+	assert_int_equal(
+		pthread_create(&thread, NULL, addresses_change_often, &changes), 0);
 	for (unsigned i = 0; i < 20000; i++) {
 		bool routed = i % 2 == 0;
 
 		assert_int_equal(rocade_port_set_addresses(pair.a.port, NULL,
 					 routed ? "192.0.2.254" : "", NULL),
 			0);
+		__atomic_fetch_add(&changes.made, 1, __ATOMIC_RELAXED);
 		sched_yield();
 		wrong +=
 			(rocade_port_resolve(pair.a.port, &gid) != ENETUNREACH) != routed;
 	}
-	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&changes.stop, true, __ATOMIC_RELAXED);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(wrong, 0);
 }
