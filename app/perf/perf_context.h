@@ -15,7 +15,8 @@
 
 #define POLL_MAX 64
 #define PERF_QKEY 0x11
-/* The wr_id of a request: the index of its conn, and how many requests that has posted, in so many bits. */
+/* The wr_id of a request has the index of its conn above this bit, and below it the number of the request
+ * among those of the conn. */
 #define CONN_SHIFT 32
 #define CHECK_PASSES 1024 /* passes between two reads of the clock */
 

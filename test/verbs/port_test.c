@@ -269,8 +269,9 @@ struct changes {
 
 #define CHANGES 4
 
-/* Reading many addresses takes longer than a change of the gateway. Makes so many for each of those: a thread
- * that takes the lock again and again would keep the other one from it. */
+/* Reading many addresses takes longer than a change of the gateway. The thread makes CHANGES for each change of
+ * the gateway, and then waits for the next one: if it took the lock again and again, the other thread would
+ * not get it. */
 static void *
 addresses_change_often(void *arg)
 {
