@@ -10,6 +10,7 @@ import signal
 import socket
 import struct
 import tempfile
+from collections import namedtuple
 
 import process
 from limit import received
@@ -22,14 +23,24 @@ BUILD = os.environ.get("ROCADE_BUILD", "build")
 RELEASE = os.path.join(os.path.dirname(os.path.abspath(BUILD)), "release")
 CLIENTS = RELEASE if os.path.basename(BUILD) == "sanitize" and os.path.isdir(RELEASE) else \
     os.path.abspath(BUILD)
-ROCADED = os.path.join(BUILD, "app/rocaded/rocaded")
-RUN = os.path.join(CLIENTS, "app/run/rocade-run")
 STATUS_PROGRAM = os.path.join(BUILD, "app/status/rocade-status")
-LIBRARY = os.path.join(CLIENTS, "drivers/librocade-verbs.so")
 MAGIC = 0x726f6361
-with open(os.path.join(os.path.dirname(__file__), "../../../lib/switch/proto.h"),
-          encoding="utf-8") as header:
-    VERSION = int(re.search(r"^#define SW_PROTO_VERSION (\d+)$", header.read(), re.M)[1])
+# version: of the protocol between the daemon and its clients.
+Programs = namedtuple("Programs", "rocaded run library version")
+
+
+def programs(source, build, clients=None):
+    """The programs of a build directory and of its source tree."""
+    clients = clients or build
+    with open(os.path.join(source, "lib/switch/proto.h"), encoding="utf-8") as header:
+        version = int(re.search(r"^#define SW_PROTO_VERSION (\d+)$", header.read(), re.M)[1])
+    return Programs(os.path.join(build, "app/rocaded/rocaded"),
+                    os.path.join(clients, "app/run/rocade-run"),
+                    os.path.join(clients, "drivers/librocade-verbs.so"), version)
+
+
+OURS = programs(os.path.join(os.path.dirname(__file__), "../../.."), BUILD, CLIENTS)
+ROCADED, RUN, LIBRARY, VERSION = OURS
 STATUS = 8
 DEVICE, CLIENT, USER = range(3)  # parts of the state
 
@@ -37,11 +48,11 @@ DEVICE, CLIENT, USER = range(3)  # parts of the state
 class Daemon:
     """A rocaded with a socket of its own: with --local, or over the port that the EAL options name.
     The daemon and its programs run in the same network namespace. folder: of the socket. through:
-    words of a command that executes rocaded."""
+    words of a command that executes rocaded. build: the Programs of daemon and clients."""
 
     def __init__(self, *options, eal=None, space=None, config=None, folder=None,
-                 through=()):
-        self.space = space
+                 through=(), build=OURS):
+        self.space, self.build = space, build
         self.inside = ["ip", "netns", "exec", space] if space else []
         self.dir = folder or tempfile.mkdtemp(prefix="rocade-e2e-")
         os.chmod(self.dir, 0o755)
@@ -50,7 +61,8 @@ class Daemon:
         mode = ["--local"] if eal is None else list(eal) + ["--"]
         if config is not None:
             mode = ["--config", config]
-        self.command = [*self.inside, *through, ROCADED, *mode, "--socket", self.socket, *options]
+        self.command = [*self.inside, *through, build.rocaded, *mode, "--socket", self.socket,
+                        *options]
         self.process = None
         self.first_line = ""
         self.serve()
@@ -83,13 +95,14 @@ class Daemon:
 
     def start(self, *program, **more):
         """Starts a program as a client of the daemon."""
-        return Process(self.inside + [RUN, "--library", LIBRARY] + list(program), env=self.env,
-                       **more)
+        return Process(self._client(program), env=self.env, **more)
 
     def run(self, *program, timeout_s=30):
         """Runs a program as a client of the daemon to its end."""
-        return process.run(self.inside + [RUN, "--library", LIBRARY] + list(program), timeout_s,
-                           env=self.env)
+        return process.run(self._client(program), timeout_s, env=self.env)
+
+    def _client(self, program):
+        return [*self.inside, self.build.run, "--library", self.build.library, *program]
 
     def pair(self, *program, timeout_s=60, port=18515, listen_s=10):
         """Runs a server and a client. Returns both exit statuses, None after a timeout, and their
