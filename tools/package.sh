@@ -8,7 +8,7 @@ usage() {
 Usage: tools/package.sh [--release NAME]... [--arch ARCH]... [--work DIR] [--out DIR] [--no-check]
                         [--build-only]
 
-For each release of Debian: makes a minimal chroot with debootstrap, builds the source and binary
+For each release: makes a minimal chroot with debootstrap, builds the source and binary
 packages in a copy of it, and runs lintian. Installs the packages in another copy, runs them as an
 ordinary user, upgrades them beside running clients of a daemon, removes and purges them, and
 compares the files before and after. Runs debian/tests with autopkgtest in a third copy. Builds and
@@ -18,7 +18,8 @@ For arm64 on another machine (tried for trixie only): builds with the cross comp
 tests, checks what is in the packages, builds programs with librocade-dev, installs the packages in a
 minimal system, and runs the programs under qemu-user.
 
-  --release NAME  bookworm or trixie; may be repeated (both)
+  --release NAME  bookworm, trixie, forky (Debian's testing release) or noble (Ubuntu 24.04); may be
+                  repeated (bookworm and trixie)
   --arch ARCH     this machine's architecture or arm64; may be repeated (this machine's)
   --work DIR      chroots and packages (build-test/packages). The minimal chroots are kept there and
                   used again, as is the compiler's cache

@@ -11,7 +11,8 @@ Makes the files of a release of Rocade from the newest commit, in DIR, which it 
 
   rocade-VERSION.tar.gz      the source archive
   rocade-VERSION.spdx.json   a bill of materials (SPDX 2.3): archive, packages, their dependencies
-  apt/                       a repository for apt-get, with the packages of each release of Debian
+  apt/                       a repository for apt-get, with the packages of each release
+  action/                    the GitHub Action with packages, if there are some for Ubuntu 24.04 (noble)
   NOTES.md                   the section of CHANGELOG.md
   SHA256SUMS                 of all of them
   *.asc, apt/dists/*/InRelease, apt/dists/*/Release.gpg, apt/rocade.asc

@@ -19,11 +19,13 @@ TREE = {"meson.build": "project('rocade', 'c',\n  version: '1.2.0',\n)\n",
         "debian/changelog": "rocade (1.2.0) unstable; urgency=medium\n\n  * One.\n",
         "CHANGELOG.md": "# Changes\n\n## 1.2.0 (2027-01-01)\n\n- New.\n\n## 1.1.0 (2026-01-01)\n\n- Old.\n",
         "lib/a.c": "int a;\n"}
+with open(os.path.join(TOP, "action.yml"), encoding="utf-8") as action:
+    TREE["action.yml"] = action.read()
 # Release of Debian, package, architecture, what it needs.
 PACKAGES = [("bookworm", "rocade", "amd64", "librocade0 (= 1.2.0), libc6 (>= 2.36)"),
             ("bookworm", "librocade0", "amd64", "libibverbs1 | other"),
             ("bookworm", "rocade-doc", "all", ""),
-            ("trixie", "rocade", "arm64", "libc6")]
+            ("noble", "librocade-dev", "amd64", ""), ("noble", "rocade", "amd64", "librocade0")]
 
 
 def command(*words, env=None, cwd=None):
@@ -176,7 +178,18 @@ def of_materials(world):
                 if one not in names and one != "SPDXRef-DOCUMENT"], []),
             ("the bill has what packages need", [(one, names[other]) for one, other in needs], [
                 ("SPDXRef-deb-bookworm-librocade0-amd64", "libibverbs1"), (rocade, "librocade0"),
-                (rocade, "libc6"), ("SPDXRef-deb-trixie-rocade-arm64", "libc6")])]
+                (rocade, "libc6"), ("SPDXRef-deb-noble-rocade-amd64", "librocade0")])]
+
+
+def of_action(world):
+    """The action has the packages of Ubuntu 24.04 and no step that builds."""
+    text = world.text("out/action/action.yml")
+    names = [line.split(":")[1].strip() for line in text.splitlines() if line.startswith("    - name:")]
+    return [("the action installs, then starts", names, ["Install Rocade", "Start a daemon"]),
+            ("the action has packages", sorted(os.listdir(world.path("out/action"))),
+             ["SHA256SUMS", "action.yml", "rocade_1.2.0_amd64.deb"]),
+            ("the action checks them", command("sha256sum", "--quiet", "-c", "SHA256SUMS",
+                                               cwd=world.path("out/action")), (0, ""))]
 
 
 def refused(world, word, *options, **more):
@@ -191,7 +204,7 @@ def of_faults(world):
             ("a key that gpg does not have", refused(world, "--list-secret-keys", "--key", "nobody@"), True),
             ("neither --key nor --unsigned", world.release("bad", "--draft")[0], 2)]
     world.write("tree/new.c", "")
-    rows.append(("a file that is not committed", refused(world, "1 files are not committed"), True))
+    rows.append(("a file that is not committed", refused(world, "not committed: new.c, of 1"), True))
     os.unlink(world.path("tree/new.c"))
     world.write("tree/CHANGELOG.md", "# Changes\n\n## 1.2.0 (unreleased)\n\n- New.\n")
     world.commit()
@@ -213,7 +226,7 @@ def main():
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # a short path for gpg's sockets
         world = World(folder)
         try:
-            return cases.run([row for part in (of_files, of_materials, of_apt, of_faults)
+            return cases.run([row for part in (of_files, of_materials, of_apt, of_action, of_faults)
                               for row in part(world)])
         finally:
             command("gpgconf", "--kill", "gpg-agent", env=world.env)

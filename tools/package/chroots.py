@@ -5,9 +5,21 @@ import os
 import shlex
 import shutil
 import subprocess
+from collections import namedtuple
 
 MIRROR = "http://deb.debian.org/debian"
 SECURITY = "http://deb.debian.org/debian-security"
+UBUNTU = "http://archive.ubuntu.com/ubuntu"
+# components, suites: of apt's sources, each suite with its mirror. script: of debootstrap, where that of
+# Debian 12 knows no such release. keyring: that debootstrap needs, if Debian does not have it.
+System = namedtuple("System", "mirror components suites script keyring", defaults=(None, None))
+RELEASES = {
+    "bookworm": System(MIRROR, "main", [(MIRROR, "bookworm"), (SECURITY, "bookworm-security")]),
+    "trixie": System(MIRROR, "main", [(MIRROR, "trixie"), (SECURITY, "trixie-security")]),
+    "forky": System(MIRROR, "main", [(MIRROR, "forky")], "sid"),
+    "noble": System(UBUNTU, "main universe", [(UBUNTU, "noble"), (UBUNTU, "noble-updates"),
+                                              (UBUNTU, "noble-security")], "gutsy",
+                    "/usr/share/keyrings/ubuntu-archive-keyring.gpg")}
 LIMIT_S = 3600  # for a command: apt-get and lintian take long on a busy machine
 
 # The first process of new namespaces mounts what a program expects, and runs the command in the
@@ -107,15 +119,28 @@ class Chroot:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def missing_keyring(release):
+    """The keyring that debootstrap needs for a release, if it is not there."""
+    keyring = RELEASES[release].keyring
+    return keyring if keyring and not os.path.exists(keyring) else None
+
+
 def base(release, work):
     """Makes the minimal system of a release, or finds it. Returns its folder."""
     folder = os.path.join(work, "base-" + release)
     if not os.path.exists(folder + ".done"):
         shutil.rmtree(folder, ignore_errors=True)
-        must(["debootstrap", "--variant=minbase", release, folder, MIRROR], limit_s=1800)
+        kind = RELEASES[release]
+        options = ["--variant=minbase"]
+        if kind.keyring:
+            options.append("--keyring=" + kind.keyring)
+        script = ["/usr/share/debootstrap/scripts/" + kind.script] if kind.script else []
+        must(["debootstrap", *options, release, folder, kind.mirror, *script], limit_s=1800)
         system = Chroot(folder)
-        system.write("/etc/apt/sources.list", "deb %s %s main\ndeb %s %s-security main\n" % (
-            MIRROR, release, SECURITY, release))
+        system.write("/etc/apt/sources.list", "".join("deb %s %s %s\n" % (
+            mirror, suite, kind.components) for mirror, suite in kind.suites))
+        for extra in os.listdir(system.path("/etc/apt/sources.list.d")):
+            os.unlink(system.path("/etc/apt/sources.list.d/" + extra))
         # The chroots are thrown away: nothing is lost if the machine fails.
         system.write("/etc/dpkg/dpkg.cfg.d/unsafe-io", "force-unsafe-io\n")
         system.write("/etc/apt/apt.conf.d/90test", 'APT::Install-Recommends "false";\n')

@@ -10,19 +10,19 @@ import sys
 
 import tap
 from build import build, debs, keep, version_of
-from chroots import ENTER, ENVIRONMENT, copy_of, must, output_of
+from chroots import ENTER, ENVIRONMENT, RELEASES, copy_of, missing_keyring, must, output_of
 from cross import ARCH, cross, listings
 from lifecycle import lifecycle
 from recipes import action, container
 
-RELEASES = ("bookworm", "trixie")
+DEFAULT = ("bookworm", "trixie")
 TEST_LINES = 60  # of what a failed test of debian/tests has printed
 
 
 def options(words):
     parser = argparse.ArgumentParser(prog="package.sh", add_help=False)
     parser.add_argument("top")
-    parser.add_argument("--release", action="append", choices=RELEASES)
+    parser.add_argument("--release", action="append", choices=tuple(RELEASES))
     parser.add_argument("--arch", action="append")
     parser.add_argument("--work")
     parser.add_argument("--out")
@@ -105,8 +105,13 @@ def main(words):
             ["unshare", "--mount", "--pid", "--fork", "true"], check=False).returncode != 0:
         print("package.sh: needs root, debootstrap and new namespaces", file=sys.stderr)
         return 3
+    for release in conf.release or DEFAULT:
+        if missing_keyring(release):
+            print("package.sh: --release %s: debootstrap needs %s, of the package ubuntu-keyring of "
+                  "Ubuntu" % (release, missing_keyring(release)), file=sys.stderr)
+            return 3
     os.makedirs(work, exist_ok=True)
-    for release in conf.release or RELEASES:
+    for release in conf.release or DEFAULT:
         tap.group(one, top, release, work, conf)
     return tap.end()
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 from commands import NotReady, files_below, sha256_of, write
+from prebuilt import RELEASE, prebuilt_make
 from repository import packages_in, repository_make, versions_check
 from sign import Signer
 from source import Source
@@ -61,6 +62,8 @@ def fill(out, source, signer, built):
     write(archive.replace(".tar.gz", ".spdx.json"),
           document(source.version, source.time_s, archive, packages))
     write(os.path.join(out, "NOTES.md"), source.notes())
+    if RELEASE in packages:
+        prebuilt_make(os.path.join(out, "action"), source.file("action.yml"), packages[RELEASE])
     signer.repository(root)
     signer.detached(archive, archive + ".asc")
     sums = "".join("%s  %s\n" % (sha256_of(os.path.join(out, path)), path)

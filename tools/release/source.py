@@ -47,7 +47,7 @@ class Source:
                           % self._heading())
         changed = self.git("status", "--porcelain").splitlines()
         if changed:
-            faults.append("%d files are not committed, such as %s" % (len(changed), changed[0][3:]))
+            faults.append("not committed: %s, of %d" % (changed[0][3:], len(changed)))
         tag = "v" + self.version
         tagged = self.git("tag", "--list", tag) and self.git("rev-list", "-1", tag).strip()
         if tagged and tagged != self.commit:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A bill of materials as SPDX 2.3: the source archive, the packages that were built from it, and the
-packages of Debian that these need."""
+packages of the system that these need."""
 
 import json
 import os
@@ -43,27 +43,33 @@ def relation(one, kind, other):
     return {"spdxElementId": one, "relationshipType": kind, "relatedSpdxElement": other}
 
 
+def ids_of(release, debs):
+    """The identifier of each of a release's packages, by path, and by name and architecture."""
+    by_path, by_name = {}, {}
+    for deb in debs:
+        name, kind = field_of(deb, "Package"), field_of(deb, "Architecture")
+        by_path[deb] = by_name[name, kind] = identifier("deb", release, name, kind)
+    return by_path, by_name
+
+
 def document(version, time_s, archive, packages):
     """The document as JSON. packages: the paths of each release's."""
     source = identifier("source")
     rows = {source: own(source, "rocade", version, archive)}
     relations = [relation("SPDXRef-DOCUMENT", "DESCRIBES", source)]
-    ours = {field_of(deb, "Package") for debs in packages.values() for deb in debs}
     for release, debs in packages.items():
-        for deb in debs:
-            name, kind = field_of(deb, "Package"), field_of(deb, "Architecture")
-            this = identifier("deb", release, name, kind)
-            rows[this] = own(this, name, version, deb)
+        by_path, by_name = ids_of(release, debs)
+        for deb, this in by_path.items():
+            kind = field_of(deb, "Architecture")
+            rows[this] = own(this, field_of(deb, "Package"), version, deb)
             relations += [relation("SPDXRef-DOCUMENT", "DESCRIBES", this),
                           relation(this, "GENERATED_FROM", source)]
             for need in needed_by(deb):
-                other = identifier("deb", release, need, kind) if need in ours else \
-                    identifier("debian", release, need)
-                if need not in ours:
+                foreign_id = identifier("system", release, need)
+                other = by_name.get((need, kind)) or by_name.get((need, "all")) or foreign_id
+                if other == foreign_id:
                     rows.setdefault(other, foreign(other, need))
                 relations.append(relation(this, "DEPENDS_ON", other))
-    # A package of one architecture may need one that is for all.
-    relations = [row for row in relations if row["relatedSpdxElement"] in rows]
     return json.dumps({
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
         "name": "rocade-" + version,
