@@ -26,15 +26,20 @@ perf_port_open(struct perf_context *ctx)
 		.qpn_base = (uint32_t)plan->qpn_base,
 		.engines = (uint16_t)plan->engines,
 		.max_qp = plan->qps > 65536 / 2 ? 131072 : 0,
-		.peer_window = (uint32_t)plan->peer_window,
-		.cc = ctx->conf->cc};
-	int err;
+		.peer_window = (uint32_t)plan->peer_window};
+	struct rocade_cc_conf cc;
+	int err = 0;
 
 	/* IPv6 header, UDP, BTH and extension headers, ICRC. Below 2048 the 1500 bytes of
 	 * Ethernet suffice. */
 	if (plan->mtu >= 2048)
 		conf.mtu = (uint32_t)plan->mtu + 88;
-	err = rocade_open_port(&conf, &ctx->port);
+	if (ctx->conf->cc != NULL) {
+		err = rocade_cc_parse(ctx->conf->cc, &cc);
+		conf.cc = &cc;
+	}
+	if (err == 0)
+		err = rocade_open_port(&conf, &ctx->port);
 	if (err == EINVAL)
 		ctx->code = EXIT_USAGE;
 	if (err != 0)

@@ -34,7 +34,6 @@ port_conf_fill(
 		.no_cnp = conf->no_cnp,
 		.no_sack = conf->no_sack,
 		.flight_recorder = conf->flight_recorder,
-		.cc = conf->cc,
 		.paths = (uint16_t)conf->paths,
 		.rx_interrupts = conf->sleep};
 	/* IPv6 header, UDP, BTH and extension headers, ICRC: what the path MTU needs on
@@ -48,10 +47,15 @@ host_ports_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_
 {
 	struct rocade_port_conf port_conf[PORTS_MAX] = {0};
 	struct rocade_port *ports[PORTS_MAX] = {NULL};
+	struct rocade_cc_conf cc;
 	int rc = 0;
 
-	for (unsigned i = 0; i < n; i++)
+	if (conf->cc != NULL && rocade_cc_parse(conf->cc, &cc) != 0)
+		return error_set(err, "invalid value for --cc: %s", rocade_error());
+	for (unsigned i = 0; i < n; i++) {
 		port_conf_fill(conf, &conf->ports[i], &port_conf[i]);
+		port_conf[i].cc = conf->cc != NULL ? &cc : NULL;
+	}
 	if (conf->loop) {
 		rc = rocade_open_loop(port_conf, ports);
 		if (rc != 0)

@@ -267,10 +267,12 @@ port_dump_start(struct rocade_port *port, const struct rocade_port_dump_conf *co
 }
 
 EXPORT int
-rocade_port_dump(struct rocade_port *port, const struct rocade_port_dump_conf *conf)
+rocade_port_dump(struct rocade_port *port, const struct rocade_port_dump_conf *given)
 {
-	int err = conf_size_check(
-		conf, conf->size, sizeof(*conf), "struct rocade_port_dump_conf");
+	struct rocade_port_dump_conf taken, *conf = &taken;
+	int err = conf_take(conf, sizeof(*conf), given, given->size,
+		SIZE_UP_TO(struct rocade_port_dump_conf, no_out),
+		"struct rocade_port_dump_conf");
 	int state;
 
 	if (err != 0)

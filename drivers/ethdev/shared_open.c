@@ -14,16 +14,11 @@
 static int
 shared_conf_read(const struct rocade_shared_conf *shared, struct rocade_shared_conf *out)
 {
-	int err;
-
 	if (shared == NULL)
 		return rocade_fail(EINVAL, "no configuration of the shared port given");
-	err = conf_size_check(
-		shared, shared->size, sizeof(*shared), "struct rocade_shared_conf");
-	if (err != 0)
-		return err;
-	*out = *shared;
-	return 0;
+	return conf_take(out, sizeof(*out), shared, shared->size,
+		SIZE_UP_TO(struct rocade_shared_conf, app_answers),
+		"struct rocade_shared_conf");
 }
 
 /* The port's own MTU, unless conf has one. */

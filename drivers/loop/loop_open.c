@@ -76,14 +76,22 @@ loop_create(const struct rocade_port_conf conf[2], struct dev_conf dev[2],
 EXPORT int
 rocade_open_loop(const struct rocade_port_conf conf[2], struct rocade_port *ports[2])
 {
+	const struct rocade_port_conf *side = conf;
 	struct rocade_port_conf read[2];
 	struct rocade_port *first, *second;
 	struct dev_conf dev[2];
 	struct port port[2];
 	int err = 0;
 
-	for (int i = 0; i < 2 && err == 0; i++)
-		err = port_conf_read(&conf[i], &read[i], &dev[i]);
+	/* The array has the stride of the program. */
+	for (int i = 0; i < 2 && err == 0; i++) {
+		err = port_conf_read(side, &read[i], &dev[i]);
+		if (err == 0)
+			side = (const void *)((const char *)conf + read[0].size);
+	}
+	if (err == 0 && read[0].size != read[1].size)
+		err = rocade_fail(EINVAL, "size: %zu and %zu: both must be the same",
+			read[0].size, read[1].size);
 	/* The threads of both ends may wait for a core. */
 	dev[0].cc.delay_unknown = dev[1].cc.delay_unknown = true;
 	if (err == 0)

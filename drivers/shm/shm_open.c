@@ -128,7 +128,7 @@ shm_dev_create(struct shm *shm, const struct sw_device *device, const struct por
 
 	conf_fill(device, shm, &conf);
 	if (session_device_valid(device))
-		rc = cc_conf_read(NULL, &conf.cc, why, sizeof(why));
+		rc = cc_env_read(&conf.cc, why, sizeof(why));
 	if (rc == 0)
 		rc = multipath_conf_read(&conf.paths, why, sizeof(why));
 	if (rc == 0)

@@ -5,6 +5,15 @@
  * peer may be librdmacm on a Linux kernel device, or hardware. docs/embedding.md shows a
  * program's loop.
  *
+ * A program that is written for librdmacm uses librdmacm (rdmacm.h). What it cannot do, and this can:
+ *
+ * - A connection manager belongs to one port. Several ports of a program may have the same addresses,
+ *   in networks that are apart, while librdmacm chooses the port by its address.
+ * - librdmacm keeps the RDMA-CM of the kernel, for NICs with a kernel driver, in the same process;
+ *   over librocade-rdmacm it has Rocade's devices only while a port of Rocade is open.
+ * - No function of libc is replaced, and neither librdmacm nor librocade-rdmacm is linked.
+ * - A connection chooses its starting PSN and path MTU (struct rocade_cm_param).
+ *
  * The engines of the port must be polled while connections are set up and torn down.
  *
  * Functions that return int return 0 or a positive errno value unless they say otherwise;
@@ -218,13 +227,25 @@ int rocade_cm_fd(struct rocade_cm *cm);
 
 /* Fetches the next event, and moves the QP of a new connection to RTR and RTS. EAGAIN:
  * there is none. */
-int rocade_cm_next_event(struct rocade_cm *cm, struct rocade_cm_event *event);
+int rocade_cm_next_event_sized(
+	struct rocade_cm *cm, struct rocade_cm_event *event, size_t size);
+static inline int
+rocade_cm_next_event(struct rocade_cm *cm, struct rocade_cm_event *event)
+{
+	return rocade_cm_next_event_sized(cm, event, sizeof(*event));
+}
 
 /* Returns a constant string, for example "request"; "unknown" for other values. */
 const char *rocade_cm_event_name(enum rocade_cm_event_type type);
 
 /* Fills up to n rows with the manager's counters. Returns how many there are. */
-unsigned rocade_cm_stats(struct rocade_cm *cm, struct rocade_stat *rows, unsigned n);
+unsigned rocade_cm_stats_sized(
+	struct rocade_cm *cm, struct rocade_stat *rows, unsigned n, size_t row_size);
+static inline unsigned
+rocade_cm_stats(struct rocade_cm *cm, struct rocade_stat *rows, unsigned n)
+{
+	return rocade_cm_stats_sized(cm, rows, n, sizeof(*rows));
+}
 
 #ifdef __cplusplus
 }

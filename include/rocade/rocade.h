@@ -12,8 +12,8 @@
  * function, but rocade_close_port() must be the last call on its port. Strings passed in
  * are copied. A port does not survive fork().
  *
- * Structures may get members at their end in later releases, except struct rocade_stat and
- * struct rocade_peer_window. A program tells the library how long its structures are: by their first
+ * Structures may get members at their end in later releases, except struct rocade_peer_window, which is
+ * part of another. A program tells the library how long its structures are: by their first
  * member, size, or in a function of this header, which calls rocade_*_sized(). A function that fills a
  * structure fills what the program has, and sets to 0 what the library does not know.
  */
@@ -42,6 +42,31 @@ const char *rocade_version(void);
 const char *rocade_error(void);
 
 /* ---- Ports ---- */
+
+/* Congestion control (docs/protocol.md 17.2). */
+enum rocade_cc {
+	ROCADE_CC_SWIFT, /* by round trips, losses and CNPs */
+	ROCADE_CC_OFF,
+};
+struct rocade_cc_conf {
+	size_t size; /* sizeof(struct rocade_cc_conf): lets the structure grow */
+	enum rocade_cc algorithm;
+	/* Of ROCADE_CC_SWIFT, each 0: its default. */
+	/* lowest delay target in microseconds, 1..1000; 0: 25. On virtual devices (--vdev of EAL)
+	 * delays count only if it is not 0 */
+	uint32_t target_us;
+	uint32_t window; /* first window in packets, 1..65535; 0: 8 */
+	/* lost packets of 1000 that are not taken for congestion, 1..1000; 0: 20 */
+	uint32_t loss_permille;
+};
+/* Fills in cc from "off", or "swift", also with ",target=US", ",window=PACKETS" and ",loss=PERMILLE"
+ * behind it. EINVAL: the text is another one; *cc is unchanged. */
+int rocade_cc_parse_sized(const char *text, struct rocade_cc_conf *cc, size_t size);
+static inline int
+rocade_cc_parse(const char *text, struct rocade_cc_conf *cc)
+{
+	return rocade_cc_parse_sized(text, cc, sizeof(*cc));
+}
 
 struct rocade_port_conf {
 	size_t size; /* sizeof(struct rocade_port_conf): lets the structure grow */
@@ -75,11 +100,9 @@ struct rocade_port_conf {
 	bool no_cksum_offload; /* compute IPv4 header checksums in software */
 	bool no_cnp;           /* send no CNPs for packets that a switch has marked */
 	bool no_sack; /* no selective acknowledgements, and no host is asked for them */
-	/* Congestion control: "off", or "swift", also with ",target=US", ",window=PACKETS"
-	 * and ",loss=PERMILLE" behind it. NULL: "swift". The delay target is 25 us. On
-	 * virtual devices (--vdev of EAL) delays count only if a target is set. See
-	 * docs/protocol.md 17.2. */
-	const char *cc;
+	/* Congestion control. NULL: ROCADE_CC_SWIFT with its defaults. The environment variable
+	 * ROCADE_CC, a text as for rocade_cc_parse(), overrides it. */
+	const struct rocade_cc_conf *cc;
 	/* While a context of the device is open, handle SIGSEGV and SIGBUS of engines
 	 * whose registered memory was unmapped, see docs/verbs.md. On-demand regions need it. */
 	bool mr_fault_handler;
@@ -223,11 +246,23 @@ struct rocade_stat {
 /* Fills up to n rows with the counters of an engine (an index, or -1 for the sum of all).
  * Returns how many counters there are; rows may be NULL if n is 0. An index without an
  * engine gives zeros. */
-unsigned rocade_port_stats(
-	struct rocade_port *port, int engine, struct rocade_stat *rows, unsigned n);
+unsigned rocade_port_stats_sized(struct rocade_port *port, int engine,
+	struct rocade_stat *rows, unsigned n, size_t row_size);
+static inline unsigned
+rocade_port_stats(
+	struct rocade_port *port, int engine, struct rocade_stat *rows, unsigned n)
+{
+	return rocade_port_stats_sized(port, engine, rows, n, sizeof(*rows));
+}
 /* As rocade_port_stats(), with the counters of a QP. Returns 0 if qp is not of a Rocade
  * device. */
-unsigned rocade_qp_stats(struct ibv_qp *qp, struct rocade_stat *rows, unsigned n);
+unsigned rocade_qp_stats_sized(
+	struct ibv_qp *qp, struct rocade_stat *rows, unsigned n, size_t row_size);
+static inline unsigned
+rocade_qp_stats(struct ibv_qp *qp, struct rocade_stat *rows, unsigned n)
+{
+	return rocade_qp_stats_sized(qp, rows, n, sizeof(*rows));
+}
 
 /* The functions that fill the following structures return EINVAL if the object is not of
  * a Rocade device. */

@@ -46,10 +46,17 @@ struct cc_conf {
 #define CC_WINDOW 8
 #define CC_LOSS 20
 
-/* Reads the setting of a port (NULL: *out stays), and then ROCADE_CC, which overrides it:
- * "off", or "swift" with target=US, window=PACKETS and loss=PERMILLE behind it, each after a
- * comma. Returns 0, or -EINVAL and why, a sentence; *out is unchanged then. */
-int cc_conf_read(const char *text, struct cc_conf *out, char *why, size_t size);
+#define CC_TARGET_US_MAX 1000
+#define CC_WINDOW_MAX 65535
+#define CC_LOSS_MAX 1000
+
+/* Reads "off", or "swift" with target=US, window=PACKETS and loss=PERMILLE behind it, each after a
+ * comma. Returns 0, or -EINVAL and why, a sentence that begins with the name; *out is unchanged then.
+ * delay_unknown stays as it is. */
+int cc_text_read(
+	const char *name, const char *text, struct cc_conf *out, char *why, size_t size);
+/* The same with ROCADE_CC, if it is set. */
+int cc_env_read(struct cc_conf *out, char *why, size_t size);
 
 /* Why the window was cut. */
 enum cc_cut {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control path. */
-/* Reads the setting of congestion control. */
+/* Reads a setting of congestion control. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,11 +38,11 @@ conf_read(const char *text, struct cc_conf *out)
 	while (*at == ',') {
 		const char *from = at + 1;
 
-		at = number_read(from, "target=", 1000, &conf.target_us);
+		at = number_read(from, "target=", CC_TARGET_US_MAX, &conf.target_us);
 		if (at == NULL)
-			at = number_read(from, "window=", 65535, &conf.window);
+			at = number_read(from, "window=", CC_WINDOW_MAX, &conf.window);
 		if (at == NULL)
-			at = number_read(from, "loss=", 1000, &conf.loss);
+			at = number_read(from, "loss=", CC_LOSS_MAX, &conf.loss);
 		if (at == NULL)
 			return -EINVAL;
 	}
@@ -53,23 +53,22 @@ conf_read(const char *text, struct cc_conf *out)
 }
 
 int
-cc_conf_read(const char *text, struct cc_conf *out, char *why, size_t size)
+cc_text_read(
+	const char *name, const char *text, struct cc_conf *out, char *why, size_t size)
 {
-	const char *env = getenv("ROCADE_CC");
-	const struct {
-		const char *name, *text;
-	} settings[] = {{"cc", text}, {"ROCADE_CC", env}};
-	struct cc_conf conf = *out;
+	if (conf_read(text, out) == 0)
+		return 0;
+	snprintf(why, size,
+		"%s: %s: expected off, or swift with ,target=1..%d ,window=1..%d "
+		",loss=1..%d behind it",
+		name, text, CC_TARGET_US_MAX, CC_WINDOW_MAX, CC_LOSS_MAX);
+	return -EINVAL;
+}
 
-	for (unsigned i = 0; i < RTE_DIM(settings); i++) {
-		if (settings[i].text == NULL || conf_read(settings[i].text, &conf) == 0)
-			continue;
-		snprintf(why, size,
-			"%s: %s: expected off, or swift with ,target=1..1000 "
-			",window=1..65535 ,loss=1..1000 behind it",
-			settings[i].name, settings[i].text);
-		return -EINVAL;
-	}
-	*out = conf;
-	return 0;
+int
+cc_env_read(struct cc_conf *out, char *why, size_t size)
+{
+	const char *text = getenv("ROCADE_CC");
+
+	return text == NULL ? 0 : cc_text_read("ROCADE_CC", text, out, why, size);
 }

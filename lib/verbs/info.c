@@ -10,8 +10,8 @@
 #include "wire/psn.h"
 
 EXPORT unsigned
-rocade_port_stats(
-	struct rocade_port *port, int engine, struct rocade_stat *rows, unsigned n)
+rocade_port_stats_sized(struct rocade_port *port, int engine, struct rocade_stat *rows,
+	unsigned n, size_t row_size)
 {
 	struct port_stats stats = {0};
 	uint64_t values[PORT_STAT_COUNT];
@@ -22,14 +22,16 @@ rocade_port_stats(
 		port_stats_add(&stats, engine_stats(port->engines[engine].engine));
 	memcpy(values, &stats, sizeof(values));
 	for (unsigned i = 0; i < n && i < PORT_STAT_COUNT; i++)
-		rows[i] = (struct rocade_stat){.name = port_stat_rows[i].name,
-			.text = port_stat_rows[i].text,
-			.value = values[i]};
+		stat_give(rows, i, row_size,
+			&(struct rocade_stat){.name = port_stat_rows[i].name,
+				.text = port_stat_rows[i].text,
+				.value = values[i]});
 	return PORT_STAT_COUNT;
 }
 
 EXPORT unsigned
-rocade_qp_stats(struct ibv_qp *qp, struct rocade_stat *rows, unsigned n)
+rocade_qp_stats_sized(
+	struct ibv_qp *qp, struct rocade_stat *rows, unsigned n, size_t row_size)
 {
 	const uint32_t *values;
 
@@ -37,9 +39,10 @@ rocade_qp_stats(struct ibv_qp *qp, struct rocade_stat *rows, unsigned n)
 		return 0;
 	values = (const uint32_t *)&to_qp(qp)->qp->stats;
 	for (unsigned i = 0; i < n && i < QP_STAT_COUNT; i++)
-		rows[i] = (struct rocade_stat){.name = qp_stat_rows[i].name,
-			.text = qp_stat_rows[i].text,
-			.value = __atomic_load_n(&values[i], __ATOMIC_RELAXED)};
+		stat_give(rows, i, row_size,
+			&(struct rocade_stat){.name = qp_stat_rows[i].name,
+				.text = qp_stat_rows[i].text,
+				.value = __atomic_load_n(&values[i], __ATOMIC_RELAXED)});
 	return QP_STAT_COUNT;
 }
 

@@ -149,9 +149,11 @@ static int
 port_impair_sized(struct rocade_port *port, enum impair_lane lane,
 	const struct rocade_impair *impair, size_t size)
 {
-	int err = conf_size_check(impair, size, sizeof(*impair), "struct rocade_impair");
+	struct rocade_impair taken;
+	int err = conf_take(&taken, sizeof(taken), impair, size,
+		SIZE_UP_TO(struct rocade_impair, seed), "struct rocade_impair");
 
-	return err != 0 ? err : port_impair(port, lane, impair);
+	return err != 0 ? err : port_impair(port, lane, &taken);
 }
 
 EXPORT int

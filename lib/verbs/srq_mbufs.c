@@ -8,14 +8,17 @@
 #include "verbs/verbs_port.h"
 
 static int
-mbufs_conf_read(const struct dev *dev, const struct rocade_srq_mbufs *conf)
+mbufs_conf_read(const struct dev *dev, const struct rocade_srq_mbufs *given,
+	struct rocade_srq_mbufs *conf)
 {
 	uint32_t least = 128u << dev->active_mtu, room;
 	int err;
 
-	if (conf == NULL)
+	if (given == NULL)
 		return rocade_fail(EINVAL, "no configuration of the mbufs given");
-	err = conf_size_check(conf, conf->size, sizeof(*conf), "struct rocade_srq_mbufs");
+	err = conf_take(conf, sizeof(*conf), given, given->size,
+		SIZE_UP_TO(struct rocade_srq_mbufs, max_message),
+		"struct rocade_srq_mbufs");
 	if (err != 0)
 		return err;
 	if (conf->pool == NULL)
@@ -50,8 +53,9 @@ mbufs_allowed(const struct ibv_srq *ibv)
 }
 
 EXPORT int
-rocade_srq_set_mbufs(struct ibv_srq *ibv, const struct rocade_srq_mbufs *conf)
+rocade_srq_set_mbufs(struct ibv_srq *ibv, const struct rocade_srq_mbufs *given)
 {
+	struct rocade_srq_mbufs conf;
 	struct srq_mbufs mbufs;
 	struct dev *dev;
 	int err = mbufs_allowed(ibv);
@@ -59,10 +63,10 @@ rocade_srq_set_mbufs(struct ibv_srq *ibv, const struct rocade_srq_mbufs *conf)
 	if (err != 0)
 		return err;
 	dev = to_ctx(ibv->context)->dev;
-	err = mbufs_conf_read(dev, conf);
+	err = mbufs_conf_read(dev, given, &conf);
 	if (err != 0)
 		return err;
-	mbufs = (struct srq_mbufs){conf->pool, conf->max_message};
+	mbufs = (struct srq_mbufs){conf.pool, conf.max_message};
 	err = -dev_srq_set_mbufs(dev, &to_srq(ibv)->srq, &mbufs);
 	return err == 0
 		       ? 0

@@ -9,8 +9,6 @@
 #include "verbs/forward.h"
 #include "verbs/verbs_cm.h"
 
-#define PARAM_MAX 4096 /* largest size of a structure that is accepted, in bytes */
-
 EXPORT int
 rocade_cm_open(struct ibv_context *context, struct rocade_cm **out)
 {
@@ -106,22 +104,6 @@ rocade_cm_unlisten(struct rocade_cm_listener *listener)
 }
 
 int
-cm_param_copy(const void *param, size_t least, void *out, size_t size)
-{
-	size_t given;
-
-	memset(out, 0, size);
-	if (param == NULL)
-		return 0;
-	memcpy(&given, param, sizeof(given));
-	if (given < least || given > PARAM_MAX)
-		return rocade_fail(
-			EINVAL, "param: invalid size: expected sizeof(*param)");
-	memcpy(out, param, RTE_MIN(given, size));
-	return 0;
-}
-
-int
 cm_private_check(size_t len, size_t max)
 {
 	if (len <= max)
@@ -134,9 +116,13 @@ static int
 conn_param_read(const struct rocade_cm_param *param, size_t private_max,
 	struct rocade_cm_param *out)
 {
-	const size_t least = offsetof(struct rocade_cm_param, psn) + sizeof(param->psn);
-	int rc = cm_param_copy(param, least, out, sizeof(*out));
+	int rc = 0;
 
+	memset(out, 0, sizeof(*out));
+	if (param != NULL)
+		rc = conf_take(out, sizeof(*out), param, param->size,
+			SIZE_UP_TO(struct rocade_cm_param, psn),
+			"struct rocade_cm_param");
 	if (rc == 0)
 		rc = cm_private_check(out->private_len, private_max);
 	if (rc != 0)

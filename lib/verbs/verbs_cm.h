@@ -44,10 +44,6 @@ struct rocade_cm_id {
 /* Creates a listener. ud: for datagram requests. */
 int cm_listener_open(struct rocade_cm *cm, bool ud, uint16_t port, uint32_t backlog,
 	void *user, struct rocade_cm_listener **out);
-/* Copies a structure of the application, whose first member is its size, to out, which
- * has the members of this version. least: the size of the structure's first version.
- * param: NULL gives zeros. Returns 0 or EINVAL. */
-int cm_param_copy(const void *param, size_t least, void *out, size_t size);
 /* Returns EINVAL if private data of len bytes is too long. */
 int cm_private_check(size_t len, size_t max);
 /* Fills in the addresses and the service of a request. Returns EINVAL if port is 0, or

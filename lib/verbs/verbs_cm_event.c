@@ -266,24 +266,31 @@ event_fetch(struct rocade_cm *cm, struct rocade_cm_event *event)
 }
 
 EXPORT int
-rocade_cm_next_event(struct rocade_cm *cm, struct rocade_cm_event *event)
+rocade_cm_next_event_sized(
+	struct rocade_cm *cm, struct rocade_cm_event *event, size_t size)
 {
 	bool woken = wakeups_drain(cm);
-	int rc = event_fetch(cm, event);
+	struct rocade_cm_event got;
+	int rc = event_fetch(cm, &got);
 
+	if (rc == 0)
+		out_give(event, size, &got, sizeof(got));
 	if (woken)
 		cm_port_rearm(cm->port); /* raises an event again if there are more */
 	return rc;
 }
 
 EXPORT unsigned
-rocade_cm_stats(struct rocade_cm *cm, struct rocade_stat *rows, unsigned n)
+rocade_cm_stats_sized(
+	struct rocade_cm *cm, struct rocade_stat *rows, unsigned n, size_t row_size)
 {
 	const uint64_t *values = (const uint64_t *)cm_stats_of(cm_port_lock(cm->port));
 
 	for (unsigned i = 0; i < n && i < CM_STAT_COUNT; i++)
-		rows[i] = (struct rocade_stat){
-			cm_stat_rows[i].name, cm_stat_rows[i].text, values[i]};
+		stat_give(rows, i, row_size,
+			&(struct rocade_stat){.name = cm_stat_rows[i].name,
+				.text = cm_stat_rows[i].text,
+				.value = values[i]});
 	cm_port_unlock(cm->port);
 	return CM_STAT_COUNT;
 }

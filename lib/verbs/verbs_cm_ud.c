@@ -18,9 +18,13 @@ static int
 ud_param_read(const struct rocade_cm_ud_param *param, size_t private_max,
 	struct rocade_cm_ud_param *out)
 {
-	const size_t least = offsetof(struct rocade_cm_ud_param, sgid_index) +
-			     sizeof(param->sgid_index);
-	int rc = cm_param_copy(param, least, out, sizeof(*out));
+	int rc = 0;
+
+	memset(out, 0, sizeof(*out));
+	if (param != NULL)
+		rc = conf_take(out, sizeof(*out), param, param->size,
+			SIZE_UP_TO(struct rocade_cm_ud_param, sgid_index),
+			"struct rocade_cm_ud_param");
 
 	return rc == 0 ? cm_private_check(out->private_len, private_max) : rc;
 }

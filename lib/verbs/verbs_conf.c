@@ -83,24 +83,6 @@ port_net_read(const char *addresses, const char *gateway4, const char *gateway6,
 	return err;
 }
 
-int
-conf_size_check(const void *conf, size_t size, size_t known, const char *type)
-{
-	const uint8_t *bytes = conf;
-
-	if (size < known)
-		return rocade_fail(
-			EINVAL, "size: %zu is not sizeof(%s), %zu", size, type, known);
-	/* A caller with a newer header is accepted if it sets no member that is unknown
-	 * here. */
-	for (size_t i = known; i < size; i++) {
-		if (bytes[i] != 0)
-			return rocade_fail(EINVAL,
-				"size: a member behind those that this library knows is not 0");
-	}
-	return 0;
-}
-
 static int
 conf_ranges_check(const struct rocade_port_conf *conf)
 {
@@ -125,21 +107,26 @@ conf_ranges_check(const struct rocade_port_conf *conf)
 }
 
 int
-port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out_conf,
+port_conf_read(const struct rocade_port_conf *given, struct rocade_port_conf *out_conf,
 	struct dev_conf *out)
 {
 	struct dev_conf dev = {.cc = {.on = true}};
+	struct rocade_port_conf taken, *conf = &taken;
 	char why[OFF_WHY_MAX];
 	int err;
 
-	if (conf == NULL)
+	if (given == NULL)
 		return rocade_fail(EINVAL, "no configuration given");
-	err = conf_size_check(conf, conf->size, sizeof(*conf), "struct rocade_port_conf");
+	err = conf_take(conf, sizeof(*conf), given, given->size,
+		SIZE_UP_TO(struct rocade_port_conf, flight_recorder),
+		"struct rocade_port_conf");
 	if (err == 0)
 		err = conf_ranges_check(conf);
 	if (err == 0)
+		err = port_cc_read(conf->cc, &dev.cc);
+	if (err == 0)
 		dev.paths = (uint8_t)conf->paths;
-	if (err == 0 && (cc_conf_read(conf->cc, &dev.cc, why, sizeof(why)) != 0 ||
+	if (err == 0 && (cc_env_read(&dev.cc, why, sizeof(why)) != 0 ||
 				multipath_conf_read(&dev.paths, why, sizeof(why)) != 0 ||
 				off_check(why, sizeof(why)) != 0))
 		err = rocade_fail(EINVAL, "%s", why);

@@ -66,10 +66,22 @@ struct rocade_port {
 int port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out_conf,
 	struct dev_conf *out);
 
-/* Checks the member size of a configuration, of which this library knows so many bytes. Returns 0
- * or EINVAL with its text. type: its name in the text. After 0.1.0 a release that adds a member
- * has to accept the sizes before, and takes 0 for the member: docs/embedding.md, "API and ABI". */
-int conf_size_check(const void *conf, size_t size, size_t known, const char *type);
+/* The sizeof() of a structure whose last member is this one. */
+#define SIZE_UP_TO(type, member)                                                         \
+	RTE_ALIGN_CEIL(                                                                  \
+		offsetof(type, member) + sizeof(((type *)NULL)->member), _Alignof(type))
+
+/*
+ * Copies a structure of the program, which has so many bytes of it, to one of this release
+ * (docs/embedding.md, "API and ABI"). Members that a program of an earlier release does not have are 0.
+ * least: the size in the first release. A later program is accepted if it sets no member that is
+ * unknown here. Returns 0, or EINVAL with its text. type: the name in the text.
+ */
+int conf_take(void *out, size_t known, const void *conf, size_t size, size_t least,
+	const char *type);
+
+/* Converts the congestion control of a port; NULL: *out stays. Returns 0 or EINVAL with its text. */
+int port_cc_read(const struct rocade_cc_conf *given, struct cc_conf *out);
 
 /* Converts addresses and gateways, each if it is not NULL; leaves the rest of net
  * unchanged. Returns 0 or EINVAL with its text. */

@@ -99,7 +99,7 @@ case_run(unsigned number, const struct row *row, const char *cc_text, uint64_t s
 	char why[160];
 	bool good;
 
-	CHECK(cc_conf_read(cc_text, &cc, why, sizeof(why)) == 0, "%s", why);
+	CHECK(cc_text_read("--cc", cc_text, &cc, why, sizeof(why)) == 0, "%s", why);
 	if (plot != NULL)
 		plot_run(plot);
 	row_run(row, &cc, seed, options.scale, plot, &result);

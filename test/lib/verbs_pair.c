@@ -236,6 +236,7 @@ pair_open(struct verbs_pair *p, const struct verbs_pair_conf *conf)
 		port[i].engines = (uint16_t)p->conf.engines;
 		port[i].mr_fault_handler = conf->mr_fault_handler;
 		port[i].flight_recorder = conf->flight_recorder;
+		port[i].cc = conf->cc;
 		port[i].max_qp = 1024;
 	}
 	port[0].addresses = conf->ipv6 ? "2001:db8::1/64" : "192.0.2.1/24";

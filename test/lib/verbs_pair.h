@@ -39,6 +39,7 @@ struct verbs_pair_conf {
 	uint8_t depth;     /* max_rd_atomic and max_dest_rd_atomic */
 	bool mr_fault_handler;
 	bool flight_recorder;
+	const struct rocade_cc_conf *cc; /* of both ports */
 };
 
 struct verbs_side {

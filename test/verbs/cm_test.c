@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "await.h"
 #include "case.h"
 #include "cm_fixture.h"
 
@@ -367,6 +368,81 @@ TEST_WITH(active_qp_in_error_rejects, setup, cm_pair_close)
 	assert_int_equal(cm_expect_event(cm_b, ROCADE_CM_REJECTED).status, 1);
 	rocade_cm_release(a);
 	rocade_cm_release(b);
+}
+
+/* Events, counters and parameters of a program that was built with the header of another release. */
+TEST_WITH(structures_of_other_releases, setup, cm_pair_close)
+{
+	struct {
+		struct rocade_cm_param param;
+		uint64_t more;
+	} param = {.param = {.size = sizeof(param)}, .more = 1};
+	struct {
+		struct rocade_cm_event event;
+		uint64_t more;
+	} later = {.more = 1};
+	struct {
+		struct rocade_stat row;
+		uint64_t more;
+	} rows[3] = {{.more = 1}, {.more = 1}, {.more = 1}};
+	struct rocade_cm_event event = {.port = 77};
+	struct rocade_cm_id *id;
+
+	assert_int_equal(rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, CM_PORT,
+				 &param.param, NULL, &id),
+		EINVAL);
+	param.more = 0;
+	assert_int_equal(rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, CM_PORT,
+				 &param.param, NULL, &id),
+		0);
+	await_by(pair_poll(&pair),
+		rocade_cm_next_event_sized(cm_b, &later.event, sizeof(later)) == 0);
+	assert_int_equal(later.event.type, ROCADE_CM_REQUEST);
+	assert_int_equal(later.more, 0);
+	rocade_cm_release(later.event.id);
+	await_by(pair_poll(&pair), rocade_cm_next_event_sized(cm_a, &event,
+					   offsetof(struct rocade_cm_event, port)) == 0);
+	assert_int_equal(event.type, ROCADE_CM_REJECTED);
+	assert_ptr_equal(event.id, id);
+	assert_int_equal(event.port, 77);
+	rocade_cm_release(id);
+	assert_true(rocade_cm_stats_sized(cm_a, &rows[0].row, 2, sizeof(rows[0])) > 2);
+	assert_string_not_equal(rows[0].row.name, rows[1].row.name);
+	assert_int_equal(rows[0].more + rows[1].more, 0);
+	assert_int_equal(rows[2].more, 1);
+}
+
+/* A request goes to the manager of the port that got it, though another port of the program has the same
+ * address. */
+TEST_WITH(ports_with_the_same_address, setup, cm_pair_close)
+{
+	static struct verbs_pair other;
+	struct rocade_cm *other_a, *other_b;
+	struct rocade_cm_listener *other_listener;
+	struct rocade_cm_id *id;
+	struct rocade_cm_event e;
+
+	pair_open(&other, &(struct verbs_pair_conf){.unconnected = true});
+	assert_memory_equal(&other.a.gid, &pair.a.gid, 16);
+	assert_memory_equal(&other.b.gid, &pair.b.gid, 16);
+	pair_to_init(other.a.qp[0]);
+	assert_int_equal(rocade_cm_open(other.a.context, &other_a), 0);
+	assert_int_equal(rocade_cm_open(other.b.context, &other_b), 0);
+	assert_int_equal(
+		rocade_cm_listen(other_b, CM_PORT, 4, "other", &other_listener), 0);
+	assert_int_equal(rocade_cm_connect(other_a, other.a.qp[0], &other.b.gid, CM_PORT,
+				 NULL, NULL, &id),
+		0);
+	await_by(pair_poll(&other), rocade_cm_next_event(other_b, &e) == 0);
+	assert_int_equal(e.type, ROCADE_CM_REQUEST);
+	assert_string_equal(e.user, "other");
+	cm_expect_no_event();
+	rocade_cm_release(e.id);
+	rocade_cm_release(id);
+	rocade_cm_unlisten(other_listener);
+	rocade_cm_close(other_a);
+	rocade_cm_close(other_b);
+	pair_close(&other);
 }
 
 TEST_WITH(invalid_calls_are_refused, setup, cm_pair_close)

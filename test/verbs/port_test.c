@@ -37,6 +37,64 @@ expect_open_refused(const struct rocade_port_conf *a, int err, const char *word)
 		ibv_free_device_list(list);
 }
 
+static void
+expect_cc_refused(struct rocade_cc_conf cc, const char *word)
+{
+	struct rocade_port_conf conf = port_conf("192.0.2.1/24");
+
+	conf.cc = &cc;
+	expect_open_refused(&conf, EINVAL, "struct rocade_cc_conf"); /* no size */
+	cc.size = sizeof(cc);
+	expect_open_refused(&conf, EINVAL, word);
+}
+
+TEST(congestion_control_from_text)
+{
+	static const struct {
+		const char *text;
+		struct rocade_cc_conf cc;
+	} rows[] = {{"off", {.algorithm = ROCADE_CC_OFF}}, {"swift", {.size = 0}},
+		{"swift,target=50,window=9,loss=3",
+			{.target_us = 50, .window = 9, .loss_permille = 3}}};
+	struct rocade_cc_conf cc;
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(rocade_cc_parse(rows[i].text, &cc), 0);
+		assert_int_equal(cc.size, sizeof(cc));
+		assert_int_equal(cc.algorithm, rows[i].cc.algorithm);
+		assert_int_equal(cc.target_us, rows[i].cc.target_us);
+		assert_int_equal(cc.window, rows[i].cc.window);
+		assert_int_equal(cc.loss_permille, rows[i].cc.loss_permille);
+	}
+	assert_int_equal(rocade_cc_parse("swift,target=0", &cc), EINVAL);
+	assert_non_null(strstr(rocade_error(), "swift,target=0: expected off"));
+	assert_int_equal(cc.window, 9);
+}
+
+/* The structure reaches the windows of peers: at first they have what it says. */
+TEST(congestion_control_of_a_port)
+{
+	static const struct {
+		struct rocade_cc_conf cc;
+		bool on;
+		double window;
+	} rows[] = {{{.size = sizeof(rows[0].cc), .window = 5}, true, 5},
+		{{.size = sizeof(rows[0].cc)}, true, 8},
+		{{.size = sizeof(rows[0].cc), .algorithm = ROCADE_CC_OFF}, false, 0}};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct verbs_pair_conf conf = {.srq_wr = 4, .cc = &rows[i].cc};
+		struct rocade_peer peer;
+
+		pair_open(&pair, &conf);
+		assert_int_equal(rocade_port_peers(pair.a.port, &peer, 1), 1);
+		assert_int_equal(peer.cc, rows[i].on);
+		if (rows[i].on)
+			assert_true(peer.send.cc_window == rows[i].window);
+		pair_close(&pair);
+	}
+}
+
 TEST(invalid_options_are_refused_by_name)
 {
 	struct rocade_port_conf c;
@@ -81,6 +139,12 @@ TEST(invalid_options_are_refused_by_name)
 	c = port_conf("192.0.2.1/24");
 	c.paths = 9;
 	expect_open_refused(&c, EINVAL, "paths: 9 is not in 1..8");
+	expect_cc_refused((struct rocade_cc_conf){.algorithm = 2}, "cc: algorithm: no");
+	expect_cc_refused((struct rocade_cc_conf){.target_us = 1001},
+		"target_us: 1001 is not in 1..");
+	expect_cc_refused((struct rocade_cc_conf){.window = 65536}, "cc: window: 65536");
+	expect_cc_refused((struct rocade_cc_conf){.loss_permille = 1001},
+		"cc: loss_permille: 1001");
 	setenv("ROCADE_PATHS", "nine", 1);
 	c.paths = 4;
 	expect_open_refused(&c, EINVAL, "ROCADE_PATHS: nine: expected 1 to 8");

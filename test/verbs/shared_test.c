@@ -72,6 +72,10 @@ static void
 traffic(enum how how)
 {
 	struct rocade_shared_stats stats;
+	struct {
+		struct rocade_shared_stats stats;
+		uint64_t more; /* of a later program */
+	} later = {.more = 1};
 
 	side_open(&sides[0], how);
 	side_open(&sides[1], how);
@@ -85,6 +89,17 @@ traffic(enum how how)
 			0);
 		assert_int_equal(
 			stats.input_full + stats.exceptions_full + stats.no_copy, 0);
+		assert_int_equal(
+			rocade_shared_stats_sized(rocade_port_engine(sides[i].port, 0),
+				&later.stats, sizeof(later)),
+			0);
+		assert_int_equal(later.more, 0);
+		stats.no_copy = 77; /* an earlier program does not have it */
+		assert_int_equal(
+			rocade_shared_stats_sized(rocade_port_engine(sides[i].port, 0),
+				&stats, offsetof(struct rocade_shared_stats, no_copy)),
+			0);
+		assert_int_equal(stats.no_copy, 77);
 		assert_int_equal(sides[i].answered != 0, how == HOW_APP_ANSWERS);
 		side_close(&sides[i]);
 	}

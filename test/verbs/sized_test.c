@@ -107,6 +107,48 @@ TEST_WITH(outputs_of_other_releases, setup, teardown)
 	}
 }
 
+/* Counters are rows of the program's size, too. */
+TEST_WITH(counters_of_other_releases, setup, teardown)
+{
+	struct {
+		struct rocade_stat row;
+		uint8_t more[MORE];
+	} later[128];
+	struct rocade_stat now[128];
+	struct {
+		const char *name;
+	} *earlier = calloc(128, sizeof(*earlier));
+	unsigned n = rocade_port_stats(pair.a.port, 0, now, 128);
+
+	assert_non_null(earlier);
+	assert_in_range(n, 20, 127);
+	memset(later, UNTOUCHED, sizeof(later));
+	assert_int_equal(rocade_port_stats_sized(
+				 pair.a.port, 0, &later[0].row, 128, sizeof(later[0])),
+		n);
+	assert_int_equal(rocade_port_stats_sized(pair.a.port, 0,
+				 (struct rocade_stat *)earlier, 128, sizeof(*earlier)),
+		n);
+	for (unsigned i = 0; i < 128; i++) {
+		assert_true(all_bytes(later[i].more, MORE, i < n ? 0 : UNTOUCHED));
+		assert_ptr_equal(earlier[i].name, i < n ? now[i].name : NULL);
+		if (i < n)
+			assert_ptr_equal(later[i].row.name, now[i].name);
+	}
+	n = rocade_qp_stats(pair.a.qp[0], now, 128);
+	assert_in_range(n, 2, 127);
+	memset(later, UNTOUCHED, sizeof(later));
+	assert_int_equal(
+		rocade_qp_stats_sized(pair.a.qp[0], &later[0].row, 2, sizeof(later[0])),
+		n);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(all_bytes(later[i].more, MORE, i < 2 ? 0 : UNTOUCHED));
+		if (i < 2)
+			assert_string_equal(later[i].row.name, now[i].name);
+	}
+	free(earlier);
+}
+
 /* Rows have the program's size, too. */
 TEST_WITH(rows_of_other_releases, setup, teardown)
 {
@@ -203,4 +245,53 @@ TEST_WITH(dump_counters_of_another_release, setup, teardown)
 	assert_int_equal(rocade_port_dump_stop_sized(pair.a.port, NULL, 0), ENOENT);
 	assert_int_equal(unlink(file), 0);
 	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
+}
+
+/* Two configurations, as a program has them that was built with another release. */
+static int
+loop_open_with(size_t size, uint8_t last, struct rocade_port *ports[2])
+{
+	static const char *const addresses[2] = {"192.0.2.1/24", "192.0.2.2/24"};
+	uint8_t *bytes = calloc(2, size); /* no byte more: ASan finds what reads on */
+	int rc;
+
+	assert_non_null(bytes);
+	for (unsigned i = 0; i < 2; i++) {
+		struct rocade_port_conf conf = {
+			.size = size, .addresses = addresses[i], .flight_recorder = true};
+
+		memcpy(bytes + i * size, &conf,
+			size < sizeof(conf) ? size : sizeof(conf));
+	}
+	bytes[2 * size - 1] = last;
+	rc = rocade_open_loop((const struct rocade_port_conf *)bytes, ports);
+	free(bytes);
+	return rc;
+}
+
+/* A configuration that ends in front of the members that were added last, and one that has more. Two of them
+ * have the stride of the program. */
+TEST(port_configuration_of_another_release)
+{
+	const size_t earlier = offsetof(struct rocade_port_conf, numa) + sizeof(size_t) -
+			       offsetof(struct rocade_port_conf, numa) % sizeof(size_t);
+	const size_t sizes[] = {
+		earlier, sizeof(struct rocade_port_conf) + sizeof(size_t)};
+	struct rocade_port *ports[2];
+
+	assert_true(earlier < sizeof(struct rocade_port_conf));
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(loop_open_with(sizes[i], 0, ports), 0);
+		assert_int_equal(rocade_close_port(ports[0]), 0);
+		assert_int_equal(rocade_close_port(ports[1]), 0);
+	}
+	/* Refused: a member that the library does not know, and sizes that no release had. */
+	assert_int_equal(loop_open_with(sizes[1], 1, ports), EINVAL);
+	assert_non_null(strstr(rocade_error(), "a member behind those"));
+	assert_int_equal(loop_open_with(earlier + 4, 0, ports), EINVAL);
+	assert_int_equal(
+		loop_open_with(offsetof(struct rocade_port_conf, paths) & ~7ul, 0, ports),
+		EINVAL);
+	assert_int_equal(loop_open_with(65536, 0, ports), EINVAL);
+	assert_non_null(strstr(rocade_error(), "size: 65536 is not sizeof"));
 }

@@ -116,8 +116,10 @@ rocade_cm_release(struct rocade_cm_id *id)
 }
 
 int
-rocade_cm_next_event(struct rocade_cm *of, struct rocade_cm_event *event)
+rocade_cm_next_event_sized(
+	struct rocade_cm *of, struct rocade_cm_event *event, size_t size)
 {
+	(void)size;
 	(void)of;
 	if (next_event == n_events)
 		return EAGAIN;

@@ -36,9 +36,11 @@ rocade_qp_info_sized(struct ibv_qp *qp, struct rocade_qp_info *info, size_t size
 }
 
 unsigned
-rocade_qp_stats(struct ibv_qp *qp, struct rocade_stat *rows, unsigned n)
+rocade_qp_stats_sized(
+	struct ibv_qp *qp, struct rocade_stat *rows, unsigned n, size_t row_size)
 {
 	(void)qp;
+	(void)row_size;
 	(void)n;
 	rows[0] = (struct rocade_stat){.name = "duplicates", .value = duplicates};
 	return 1;

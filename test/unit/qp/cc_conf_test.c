@@ -32,8 +32,10 @@ TEST(settings_are_read)
 		char why[160] = "";
 
 		assert_int_equal(
-			cc_conf_read(rows[i].text, &conf, why, sizeof(why)), rows[i].rc);
+			cc_text_read("cc", rows[i].text, &conf, why, sizeof(why)),
+			rows[i].rc);
 		if (rows[i].rc != 0) {
+			assert_ptr_equal(strstr(why, "cc: "), why);
 			assert_int_equal(conf.window, 77);
 			assert_non_null(strstr(why, rows[i].text));
 			continue;
@@ -49,17 +51,12 @@ TEST(settings_are_read)
 TEST(environment_overrides_the_setting)
 {
 	static const struct {
-		const char *text, *env;
+		const char *env;
 		int rc;
 		struct cc_conf conf;
-		const char *why;
-	} rows[] = {{NULL, NULL, 0, {.window = 3}, NULL},
-		{"swift", NULL, 0, {.on = true}, NULL}, {"swift", "off", 0, {0}, NULL},
-		{NULL, "swift", 0, {.on = true}, NULL},
-		{"swift,window=9", "swift,loss=4", 0, {.on = true, .loss = 4}, NULL},
-		{"swift", "fast", -EINVAL, {.window = 3},
-			"ROCADE_CC: fast: expected off"},
-		{"fast", "swift", -EINVAL, {.window = 3}, "cc: fast: expected off"}};
+	} rows[] = {{NULL, 0, {.window = 3}}, {"swift", 0, {.on = true}}, {"off", 0, {0}},
+		{"swift,loss=4", 0, {.on = true, .loss = 4}},
+		{"fast", -EINVAL, {.window = 3}}};
 
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		struct cc_conf conf = {.window = 3, .delay_unknown = true};
@@ -69,14 +66,14 @@ TEST(environment_overrides_the_setting)
 			setenv("ROCADE_CC", rows[i].env, 1);
 		else
 			unsetenv("ROCADE_CC");
-		assert_int_equal(
-			cc_conf_read(rows[i].text, &conf, why, sizeof(why)), rows[i].rc);
+		assert_int_equal(cc_env_read(&conf, why, sizeof(why)), rows[i].rc);
 		assert_int_equal(conf.on, rows[i].conf.on);
 		assert_int_equal(conf.window, rows[i].conf.window);
 		assert_int_equal(conf.loss, rows[i].conf.loss);
 		assert_true(conf.delay_unknown); /* no setting changes it */
-		if (rows[i].why != NULL)
-			assert_ptr_equal(strstr(why, rows[i].why), why);
+		if (rows[i].rc != 0)
+			assert_ptr_equal(
+				strstr(why, "ROCADE_CC: fast: expected off"), why);
 	}
 	unsetenv("ROCADE_CC");
 }
