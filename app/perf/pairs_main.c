@@ -22,7 +22,7 @@
 #define PROGRAM "rocade-pairs"
 #define RESOLVE_S 10
 #define STALL_S 10
-#define CLOCK_PASSES 16 /* passes between two reads of the clock */
+#define SPANS_US 256 /* longer ones count as this */
 
 struct conf {
 	uint64_t pairs, posters, share, crossed, loop, seconds, warmup_ms, control,
@@ -36,9 +36,10 @@ struct lane {
 	bool (*pass)(struct pair *pair, bool post);
 	uint64_t begin_tsc, end_tsc; /* of the window, the same for all lanes */
 	uint64_t from;               /* pair->received when the window began */
-	uint64_t last_tsc, longest;  /* between two reads of the clock in the window */
+	uint64_t last_tsc, longest;  /* of a pass in the window */
 	uint64_t messages;
 	double seconds;
+	uint64_t spans[SPANS_US]; /* how many took so many microseconds */
 } __attribute__((aligned(PAIR_LINE)));
 
 static const char *const share_names[] = {"nothing", "srq", "cq", NULL};
@@ -228,6 +229,13 @@ engines_run(void *arg)
 	return 0;
 }
 
+static void
+lane_span_add(struct lane *lane, uint64_t span, uint64_t us_tsc)
+{
+	lane->longest = RTE_MAX(lane->longest, span);
+	lane->spans[RTE_MIN(span / us_tsc, SPANS_US - 1u)]++;
+}
+
 /* Runs the pair until every lane's window has ended: the others must not be measured alone. */
 static int
 lane_run(void *arg)
@@ -235,16 +243,14 @@ lane_run(void *arg)
 	struct lane *lane = arg;
 	struct pair *pair = lane->pair;
 	uint64_t stall_tsc = lane->end_tsc + STALL_S * rte_get_tsc_hz(), from_tsc = 0,
-		 now;
+		 now, us_tsc = rte_get_tsc_hz() / 1000000;
 
-	for (unsigned passes = 1;; passes++) {
+	for (;;) {
 		if (unlikely(!lane->pass(pair, true)))
 			lane_fail(lane, pair->failed);
-		if (likely(passes % CLOCK_PASSES != 0))
-			continue;
 		now = rte_rdtsc();
 		if (from_tsc != 0 && lane->seconds == 0)
-			lane->longest = RTE_MAX(lane->longest, now - lane->last_tsc);
+			lane_span_add(lane, now - lane->last_tsc, us_tsc);
 		lane->last_tsc = now;
 		if (from_tsc == 0 && now >= lane->begin_tsc) {
 			from_tsc = now;
@@ -323,7 +329,7 @@ pairs_counter(const char *name)
 	return sum;
 }
 
-/* The longest time that CLOCK_PASSES passes of a lane have taken. */
+/* The longest time that a pass of a lane has taken. */
 static double
 longest_us(void)
 {
@@ -332,6 +338,23 @@ longest_us(void)
 	for (unsigned i = 0; i < lanes_count(); i++)
 		longest = RTE_MAX(longest, lanes[i].longest);
 	return (double)longest * 1e6 / (double)rte_get_tsc_hz();
+}
+
+/* Of 100,000 passes so many took at most this long, in microseconds. */
+static unsigned
+span_us(unsigned of_100000)
+{
+	uint64_t sum[SPANS_US] = {0}, all = 0, below = 0;
+	unsigned us = 0;
+
+	for (unsigned i = 0; i < lanes_count() * SPANS_US; i++) {
+		sum[i % SPANS_US] += lanes[i / SPANS_US].spans[i % SPANS_US];
+		all += lanes[i / SPANS_US].spans[i % SPANS_US];
+	}
+	do
+		below += sum[us++];
+	while (us < SPANS_US && below * 100000 < all * of_100000);
+	return us;
 }
 
 static json_t *
@@ -349,7 +372,9 @@ pairs_json(double rate)
 	json_object_set_new(object, "control", json_string(control_names[conf.control]));
 	json_object_set_new(
 		object, "control_rounds", json_integer((json_int_t)control.rounds));
-	json_object_set_new(object, "longest_passes_us", json_real(longest_us()));
+	json_object_set_new(object, "longest_pass_us", json_real(longest_us()));
+	json_object_set_new(object, "pass_us_p999", json_integer(span_us(99900)));
+	json_object_set_new(object, "pass_us_p9999", json_integer(span_us(99990)));
 	json_object_set_new(object, "size", json_integer(64));
 	json_object_set_new(object, "messages_per_s", json_real(rate));
 	json_object_set_new(object, "messages_per_s_of_pair", each);
@@ -374,11 +399,11 @@ pairs_print(void)
 	object = pairs_json(rate);
 	if (conf.json == NULL || strcmp(conf.json, "-") != 0)
 		printf("%" PRIu64 " pairs, %" PRIu64
-		       " posters, sharing %s%s: %.3f Mmsg/s; longest %u passes: "
+		       " posters, sharing %s%s: %.3f Mmsg/s; longest pass: "
 		       "%.1f us; control calls: %s, %" PRIu64 " rounds\n",
 			conf.pairs, conf.posters, share_names[conf.share],
-			conf.crossed ? ", crossed" : "", rate / 1e6, CLOCK_PASSES,
-			longest_us(), control_names[conf.control], control.rounds);
+			conf.crossed ? ", crossed" : "", rate / 1e6, longest_us(),
+			control_names[conf.control], control.rounds);
 	else
 		rc = json_dumpf(object, stdout, JSON_INDENT(2)) != 0 || puts("") < 0;
 	if (conf.json != NULL && strcmp(conf.json, "-") != 0)

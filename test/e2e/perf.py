@@ -94,7 +94,7 @@ def pairs(engines=2, **options):
         return None
     # Crossed, all messages and acknowledgements; ARP stays where it is.
     least, most = (0.9, 1) if "crossed" in options else (0, 0)
-    if (min(got["messages_per_s_of_pair"]) > 0 and
+    if (0 < got["pass_us_p999"] <= got["pass_us_p9999"] <= 256 and min(got["messages_per_s_of_pair"]) > 0 and
             least <= got["rx_handoff"] / got["rx_packets"] <= most and
             got["messages_per_s"] == sum(got["messages_per_s_of_pair"])):
         return got

@@ -6,6 +6,7 @@
 
 #include "case.h"
 #include "op.h"
+#include "testpmd_parse.h"
 
 static struct op_mix mix;
 
@@ -45,6 +46,24 @@ TEST(wrong_mixes_are_refused)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_false(parse_mix(bad[i], &mix));
 		assert_true(mix_has(&mix, OP_CAS) && mix.period == 1);
+	}
+}
+
+/* Debian 12's header lacks FLUSH, and with a later one this program does not send it, either. */
+TEST(flush_is_refused_with_the_reason)
+{
+	static const char *const texts[] = {"flush", "send:1,flush:2"};
+
+	assert_true(parse_mix("cas", &mix));
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		list_why_clear();
+		assert_false(parse_mix(texts[i], &mix));
+		assert_true(mix_has(&mix, OP_CAS));
+#ifdef HAVE_WR_FLUSH
+		assert_non_null(strstr(list_why(), "is not sent by this program"));
+#else
+		assert_non_null(strstr(list_why(), "is not in the <infiniband/verbs.h>"));
+#endif
 	}
 }
 
