@@ -47,7 +47,8 @@ rocade_cc_parse_sized(const char *text, struct rocade_cc_conf *cc, size_t size)
 	struct cc_conf conf = {0};
 	char why[160];
 
-	if (cc_text_read("congestion control", text, &conf, why, sizeof(why)) != 0)
+	if (cc_text_read("congestion control", text != NULL ? text : "", &conf, why,
+		    sizeof(why)) != 0)
 		return rocade_fail(EINVAL, "%s", why);
 	out_give(cc, size,
 		&(struct rocade_cc_conf){.size = size,

@@ -118,8 +118,7 @@ port_conf_read(const struct rocade_port_conf *given, struct rocade_port_conf *ou
 	if (given == NULL)
 		return rocade_fail(EINVAL, "no configuration given");
 	err = conf_take(conf, sizeof(*conf), given, given->size,
-		SIZE_UP_TO(struct rocade_port_conf, flight_recorder),
-		"struct rocade_port_conf");
+		SIZE_UP_TO(struct rocade_port_conf, numa), "struct rocade_port_conf");
 	if (err == 0)
 		err = conf_ranges_check(conf);
 	if (err == 0)

@@ -66,6 +66,7 @@ TEST(congestion_control_from_text)
 		assert_int_equal(cc.window, rows[i].cc.window);
 		assert_int_equal(cc.loss_permille, rows[i].cc.loss_permille);
 	}
+	assert_int_equal(rocade_cc_parse(NULL, &cc), EINVAL);
 	assert_int_equal(rocade_cc_parse("swift,target=0", &cc), EINVAL);
 	assert_non_null(strstr(rocade_error(), "swift,target=0: expected off"));
 	assert_int_equal(cc.window, 9);

@@ -56,6 +56,20 @@ def declared(text):
     return set(re.findall(r"^[a-z][\w *]*[ *](\w+)\(", text, re.M))
 
 
+def fixed(text):
+    """Returns the functions that fill or read a structure of this header without being told its size: neither
+    their names end in _sized, nor does the structure begin with its size and is read only."""
+    structs = dict(re.findall(r"^struct (rocade_\w+) \{\n(.*?)^\};", text, re.M | re.S))
+    wrong = set()
+    for line in re.findall(r"^(?!static)[a-z][\w *]*[ *]\w+\([^{;]*\);", text, re.M):
+        name = re.search(r"(\w+)\(", line).group(1)
+        for const, struct in re.findall(r"(const )?struct (rocade_\w+) (?:\*\w|\w+\[)", line):
+            if struct in structs and not name.endswith("_sized") and not (
+                    const and structs[struct].lstrip().startswith("size_t size;")):
+                wrong.add(name)
+    return wrong
+
+
 def map_names(text, node):
     """Returns the names of a node of a version script."""
     body = re.search(r"^%s \{(.*?)^\}" % node, re.sub(r"/\*.*?\*/", "", text, flags=re.S), re.M | re.S)
@@ -74,6 +88,8 @@ def api_cases(texts, script, library, other):
     return [
         ("each function of an installed header is in an installed library",
          sorted(functions - set(ours) - extra) if functions else ["no function"]),
+        ("each function is told the sizes of the program's structures",
+         sorted(fixed("\n".join(texts.values())))),
         ("each name of the node ROCADE_0 is a function of an installed header",
          sorted(public - functions) if public else ["no name"]),
         ("no name of the node ROCADE_PRIVATE is", sorted(private & functions)),
@@ -93,6 +109,12 @@ def api_selftest():
     wrong = []
     if declared(text) != {"rocade_a", "rocade_b"}:
         wrong.append("functions: %s" % declared(text))
+    text = "struct rocade_a {\n\tsize_t size;\n};\nstruct rocade_b {\n\tint x;\n};\n" \
+        "int rocade_c(const struct rocade_a *a, struct rocade_d **d);\nint rocade_e(\n\tstruct rocade_a *a);\n" \
+        "int rocade_f(const struct rocade_b conf[2]);\nint rocade_f_sized(struct rocade_b *b, size_t size);\n" \
+        "static inline int\nrocade_g(struct rocade_b *b)\n{\n}\n"
+    if fixed(text) != {"rocade_e", "rocade_f"}:
+        wrong.append("sizes: %s" % fixed(text))
     if (map_names(script, "A_0"), map_names(script, "B")) != ({"a", "b"}, {"d"}):
         wrong.append("names: %s, %s" % (map_names(script, "A_0"), map_names(script, "B")))
     return wrong
