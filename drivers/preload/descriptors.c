@@ -2,7 +2,8 @@
 /*
  * The libc functions on descriptors that act differently on an RDMA-CM channel: write()
  * is a command, fstat() reports a character device, and dup() and its variants create
- * another descriptor of the channel. No code here may call write().
+ * another descriptor of the channel. write() to a socket of netlink for RDMA is a query, and a duplicate of
+ * that is such a socket, too. No code here may call write().
  */
 #undef _FILE_OFFSET_BITS
 #include <errno.h>
@@ -13,6 +14,7 @@
 
 #include "preload/preload_channel.h"
 #include "preload/next.h"
+#include "preload/served.h"
 #include "verbs/export.h"
 
 /* Used by glibc before 2.33, and by programs built with it. */
@@ -24,6 +26,8 @@ write(int fd, const void *buf, size_t len)
 {
 	ssize_t rc = channel_write(fd, buf, len);
 
+	if (rc == -2 && served_by.netlink_write != NULL)
+		rc = served_by.netlink_write(fd, buf, len);
 	return rc != -2 ? rc : NEXT_FUNCTION(write)(fd, buf, len);
 }
 
@@ -51,22 +55,30 @@ next_functions_find(void)
 	(void)next_fcntl64();
 }
 
+static int
+duplicated(int from, int to)
+{
+	if (to >= 0 && served_by.netlink_dup != NULL)
+		served_by.netlink_dup(from, to);
+	return channel_dup(from, to);
+}
+
 EXPORT int
 dup(int fd)
 {
-	return channel_dup(fd, next_dup()(fd));
+	return duplicated(fd, next_dup()(fd));
 }
 
 EXPORT int
 dup2(int fd, int to)
 {
-	return channel_dup(fd, next_dup2()(fd, to));
+	return duplicated(fd, next_dup2()(fd, to));
 }
 
 EXPORT int
 dup3(int fd, int to, int flags)
 {
-	return channel_dup(fd, next_dup3()(fd, to, flags));
+	return duplicated(fd, next_dup3()(fd, to, flags));
 }
 
 /* The argument of fcntl() is a number, a pointer or absent. A pointer is as wide as any
@@ -81,7 +93,7 @@ dup3(int fd, int to, int flags)
 		arg_ = va_arg(args_, void *);                                            \
 		va_end(args_);                                                           \
 		rc_ = next_##name()(fd, cmd, arg_);                                      \
-		(cmd) == F_DUPFD || (cmd) == F_DUPFD_CLOEXEC ? channel_dup(fd, rc_)      \
+		(cmd) == F_DUPFD || (cmd) == F_DUPFD_CLOEXEC ? duplicated(fd, rc_)       \
 							     : rc_;                      \
 	})
 
@@ -97,18 +109,6 @@ fcntl64(int fd, int cmd, ...)
 	return FCNTL(fcntl64, fd, cmd);
 }
 
-/* If the kernel has this device too, librdmacm expects its device number. */
-static dev_t
-device_number(void)
-{
-	struct stat st;
-	int err = errno;
-	bool there = fstatat(AT_FDCWD, CHANNEL_PATH, &st, 0) == 0 && S_ISCHR(st.st_mode);
-
-	errno = err;
-	return there ? st.st_rdev : 0;
-}
-
 #define FSTAT(name, fd, st, call)                                                        \
 	__extension__({                                                                  \
 		__typeof__(&name) real_ = NEXT_FUNCTION(name);                           \
@@ -120,7 +120,7 @@ device_number(void)
 			rc_ = real_ call;                                                \
 		if (rc_ == 0 && channel_is(fd)) {                                        \
 			(st)->st_mode = S_IFCHR | 0666;                                  \
-			(st)->st_rdev = device_number();                                 \
+			(st)->st_rdev = channel_device();                                \
 		}                                                                        \
 		rc_;                                                                     \
 	})

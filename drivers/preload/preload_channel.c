@@ -7,10 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "preload/fd_stat.h"
 #include "preload/preload_channel.h"
 #include "preload/served.h"
-
-#define FDS 65536 /* only descriptors below this can be channels */
 
 /* A descriptor that is a channel. close() is not intercepted: device and inode tell
  * whether the descriptor still refers to the channel. There is no lock, because a signal
@@ -21,7 +20,7 @@ struct channel {
 	struct ucm_token token;
 };
 
-static struct channel channels[FDS];
+static struct channel channels[FD_NUMBERS];
 
 struct command {
 	uint16_t least;
@@ -35,13 +34,6 @@ static const struct command commands[] = {
 #include "ucm/commands.def"
 };
 
-/* fstat() itself is intercepted. */
-static bool
-fd_stat(int fd, struct stat *st)
-{
-	return fstatat(fd, "", st, AT_EMPTY_PATH) == 0;
-}
-
 /* Returns NULL if fd is no channel, or no longer one. */
 static const struct channel *
 channel_find(int fd)
@@ -52,7 +44,7 @@ channel_find(int fd)
 	bool same;
 	ino_t ino;
 
-	if (fd < 0 || fd >= FDS)
+	if (fd < 0 || fd >= FD_NUMBERS)
 		return NULL;
 	c = &channels[fd];
 	/* Pairs with the release in channel_add(). */
@@ -62,6 +54,18 @@ channel_find(int fd)
 	same = fd_stat(fd, &st) && st.st_ino == ino && st.st_dev == c->dev;
 	errno = err;
 	return same ? c : NULL;
+}
+
+/* If the kernel has this device too, librdmacm expects its device number. */
+dev_t
+channel_device(void)
+{
+	struct stat st;
+	int err = errno;
+	bool there = fstatat(AT_FDCWD, CHANNEL_PATH, &st, 0) == 0 && S_ISCHR(st.st_mode);
+
+	errno = err;
+	return there ? st.st_rdev : 0;
 }
 
 bool
@@ -76,7 +80,7 @@ channel_add(int fd, const struct ucm_token *token)
 	struct channel *c;
 	struct stat st;
 
-	if (fd >= FDS)
+	if (fd >= FD_NUMBERS)
 		return -EMFILE;
 	c = &channels[fd];
 	if (!fd_stat(fd, &st))
@@ -150,7 +154,7 @@ channel_disconnect(int fd)
 void
 channels_of_daemon_disconnect(uint32_t generation)
 {
-	for (int fd = 0; fd < FDS; fd++)
+	for (int fd = 0; fd < FD_NUMBERS; fd++)
 		if (channel_find(fd) != NULL &&
 			channels[fd].token.generation == generation)
 			channel_disconnect(fd);

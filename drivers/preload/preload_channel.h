@@ -15,6 +15,8 @@
 int channel_open(int flags);
 /* Returns whether fd is a channel. Costs one load if fd never was one. */
 bool channel_is(int fd);
+/* Returns the number of the device that fstat() shows of a channel. */
+dev_t channel_device(void);
 /* Called after `to` became a duplicate of `from`. Returns to, or -1 with errno. */
 int channel_dup(int from, int to);
 /* As write(): runs a command. Returns -2 if fd is no channel. */

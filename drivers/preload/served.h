@@ -6,6 +6,7 @@
 #define ROCADE_PRELOAD_SERVED_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "verbs/device_facts.h"
 #include "ucm/backend.h"
@@ -17,6 +18,8 @@ struct served {
 	/* Returns whether Rocade has a device with this index, and its state; the counters if they are
 	 * wanted. */
 	bool (*facts)(unsigned index, bool counters, struct device_facts *out);
+	/* Returns ibv_get_device_index() of the device. */
+	uint32_t (*number)(const struct device_facts *facts);
 	/* There may be several devices, and others at another time. */
 	bool several;
 	/* Writes a line of the log. */
@@ -25,6 +28,11 @@ struct served {
 	 * NULL: never. */
 	bool (*explains)(void);
 	void (*absent)(const char *path);
+	/* netlink.h. NULL: this process has no such sockets. netlink(): whether there is a device that the answers
+	 * are about. */
+	bool (*netlink)(void);
+	ssize_t (*netlink_write)(int fd, const void *bytes, size_t len);
+	void (*netlink_dup)(int from, int to);
 	/* Returns the server of RDMA-CM; NULL: there is none. */
 	const struct ucm_backend *(*backend)(void);
 	/* Returns whether this is the path of rocade_rdmacm_check(), which asks whether a call

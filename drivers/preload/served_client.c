@@ -5,18 +5,19 @@
 #include "base/base_log.h"
 #include "base/in_vain.h"
 #include "base/off.h"
+#include "preload/netlink.h"
 #include "preload/preload_channel.h"
 #include "preload/served.h"
+#include "shm/shm.h"
+#include "switch/proto.h"
 #include "verbs/device_source.h"
 #include "verbs/forward.h"
 
 static bool
-client_has_device(const char *name)
+client_has(const char *name)
 {
 	const char *own = device_source_name();
 
-	if (forward_depth > 0 || is_off(OFF_SYSFS))
-		return false;
 	/* A program may read the paths of a device before it lists devices, and a shell lists
 	 * none. */
 	if (own == NULL) {
@@ -24,6 +25,24 @@ client_has_device(const char *name)
 		own = device_source_name();
 	}
 	return own != NULL && (name == NULL || strcmp(name, own) == 0);
+}
+
+static bool
+client_has_device(const char *name)
+{
+	return forward_depth == 0 && !is_off(OFF_SYSFS) && client_has(name);
+}
+
+static bool
+client_has_any(void)
+{
+	return client_has(NULL);
+}
+
+static uint32_t
+client_number(const struct device_facts *facts)
+{
+	return sw_device_index(facts->instance, process_forks());
 }
 
 static bool
@@ -66,9 +85,13 @@ disconnect_register(void)
 const struct served served_by = {
 	.device = client_has_device,
 	.facts = client_facts,
+	.number = client_number,
 	.warn = client_warn,
 	.explains = in_vain_wanted,
 	.absent = client_absent,
+	.netlink = client_has_any,
+	.netlink_write = netlink_write,
+	.netlink_dup = netlink_dup,
 	.backend = client_cm_backend,
 	.check = client_is_check,
 };

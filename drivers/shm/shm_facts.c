@@ -80,6 +80,7 @@ counters_fetch(struct session *s, struct device_facts *out)
 
 	if (rc != 0)
 		return rc;
+	out->cm_ids = members_sum(text, "ids");
 	/* The members before it count the port's packets, which are packets of clients, too. */
 	departed = strstr(text, "\"departed\":");
 	if (departed != NULL)
@@ -88,6 +89,7 @@ counters_fetch(struct session *s, struct device_facts *out)
 		rc = part_fetch(s, SW_STATUS_CLIENT, from, &reply, &text);
 		if (rc == 0) {
 			counters_add(text, out);
+			out->qps += members_sum(text, "qp_count");
 			from = reply.id + 1;
 		}
 	} while (rc == 0 && from != 0);

@@ -14,6 +14,7 @@ struct device_facts {
 	bool link_up;
 	uint8_t gids[DEV_GIDS][16];
 	uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes;
+	uint64_t qps, cm_ids; /* of all programs that the asker may see; with the counters */
 };
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "verbs/context_ops.h"
+#include "verbs/device_caps.h"
 #include "verbs/forward.h"
 #include "verbs/newer.h"
 #include "verbs/objects.h"
@@ -46,16 +47,7 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 	attr->max_qp = (int)(dev->conf.qps_granted != 0 ? dev->conf.qps_granted
 							: dev->conf.max_qp);
 	attr->max_qp_wr = SQ_MAX_WR;
-	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD |
-				 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC;
-	attr->device_cap_flags |= IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
-				  IBV_DEVICE_UD_AV_PORT_ENFORCE |
-				  IBV_DEVICE_PORT_ACTIVE_EVENT;
-	/* The part of the extensions that verbs use: SEND with invalidate, local
-	 * invalidate. */
-	attr->device_cap_flags |= IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-				  IBV_DEVICE_MEM_MGT_EXTENSIONS;
+	attr->device_cap_flags = DEVICE_CAPS;
 	attr->max_sge = RTE_MIN(SEND_MAX_SGE, RECV_MAX_SGE);
 	attr->max_sge_rd = SEND_MAX_SGE;
 	attr->max_cq = VERBS_MAX_CQ;
